@@ -1,0 +1,140 @@
+# Makefile - a short way to everything; CMakeLists.txt does the work.
+#
+#: make           the libraries, tests, examples and benchmarks, in build/release
+#: make demo      a small program, end to end
+#: make test      all tests
+#: make check     what is slower: lint, install, both compilers, sanitizers,
+#:                instruction sets this machine lacks, conformance
+#: make nightly   what is slowest: valgrind, arm64, the tests' long forms
+#: make bench     measures, next to what we want to keep up with
+#: make lint      style, layers, clang-tidy, cppcheck
+#: make install   PREFIX=/usr/local DESTDIR=
+#: make clean
+#:
+#: demo, test, check, nightly, bench and lint first install what they lack from
+#: Debian's packages (tools/setup); the others do not. Parts of check are
+#: targets too: make check-asan.
+
+PREFIX ?= /usr/local
+CONFORMANCE ?= ../shared/conformance
+
+CTEST := ctest --output-on-failure --no-tests=error -j 2
+MAKEFLAGS += --no-print-directory
+.NOTPARALLEL:
+.PHONY: all help demo test check bench lint install nightly clean
+.PRECIOUS: build/%/build.ninja
+
+all: build-release
+
+help:
+	@sed -n 's/^#: \{0,1\}//p' Makefile
+
+demo: setup-build all
+	@echo "hello.c: (4,2) x (2,3), plus a weak scalar, softmax of each row:"
+	@build/release/examples/hello
+
+test: setup-build all
+	$(CTEST) --test-dir build/release
+
+bench: setup-build setup-bench
+	cmake -S . -B build/release >/dev/null # to see what setup installed
+	cmake --build build/release
+	@set -e; for b in build/release/bench/bench_*; do echo "-- $$b"; $$b; done
+
+lint: setup-build setup-lint build/release/build.ninja
+	tools/lint build/release
+
+install: all
+	@cmake -S . -B build/release -DCMAKE_INSTALL_PREFIX='$(abspath $(PREFIX))' \
+	    >/dev/null
+	DESTDIR='$(DESTDIR)' cmake --install build/release
+
+clean:
+	rm -rf build
+
+# ---- builds: each variant in build/<variant> ----------------------------------
+
+SANITIZE = -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLB_SHARED=OFF -DLB_BENCH=OFF \
+    -DLB_WERROR=OFF -DLB_SANITIZE
+# gcc's sanitizers say file and line without further packages. They confuse
+# some of its warnings, so those are left to the other builds.
+FLAGS_asan = $(SANITIZE)=address,undefined
+FLAGS_tsan = $(SANITIZE)=thread
+FLAGS_clang = -DCMAKE_C_COMPILER=clang
+FLAGS_simde = -DLB_SIMDE=ON -DLB_SHARED=OFF -DLB_BENCH=OFF
+FLAGS_arm64 = -DLB_BENCH=OFF -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
+    -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+    "-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64;-L;/usr/aarch64-linux-gnu"
+
+build/%/build.ninja:
+	@cmake -G Ninja -S . -B build/$* -DLB_WERROR=ON -DLB_BENCH=ON $(FLAGS_$*)
+
+build-%: build/%/build.ninja
+	cmake --build build/$*
+
+setup-%:
+	@tools/setup $*
+
+# Memory that is asked for and not there is part of the tests.
+ENV_asan = ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:$\
+    strict_string_checks=1:allocator_may_return_null=1 \
+    UBSAN_OPTIONS=print_stacktrace=1
+ENV_tsan = TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
+
+run-%: build-%
+	$(ENV_$*) $(CTEST) --test-dir build/$*
+
+# The data is not part of the project: where it is missing, so is the stage.
+conformance-%: build-%
+	@if [ -d $(CONFORMANCE)/stablehlo ]; then \
+	    cmake --build build/$* --target conformance && \
+	    $(ENV_$*) build/$*/tools/conformance stablehlo \
+	        $(CONFORMANCE)/stablehlo; \
+	else \
+	    echo "no data in $(CONFORMANCE)/stablehlo: left out"; \
+	fi
+
+# ---- stages -------------------------------------------------------------------
+
+CHECKS := check-lint check-install check-conformance check-ref check-clang \
+    check-asan check-tsan check-simde
+.PHONY: $(CHECKS)
+check: $(CHECKS)
+
+check-lint: setup-build setup-lint
+	@tools/stage lint $(MAKE) lint
+
+check-install: setup-build setup-install all
+	@tools/stage install tests/install.sh
+
+check-conformance: setup-build setup-conformance all
+	@tools/stage conformance $(MAKE) conformance-release
+
+check-ref: setup-build all
+	@LOWBIT_ISA=ref tools/stage ref $(MAKE) run-release
+
+check-clang: setup-build setup-clang
+	@tools/stage clang $(MAKE) run-clang
+
+check-asan: setup-build setup-conformance
+	@tools/stage asan $(MAKE) run-asan conformance-asan
+
+check-tsan: setup-build setup-conformance
+	@tools/stage tsan $(MAKE) run-tsan conformance-tsan
+
+check-simde: setup-build setup-simde
+	@tools/stage simde $(MAKE) run-simde
+
+NIGHTLY := nightly-long nightly-valgrind nightly-arm64
+.PHONY: $(NIGHTLY)
+nightly: $(NIGHTLY)
+
+nightly-long: setup-build all
+	@LB_TEST_LONG=1 tools/stage long $(MAKE) run-release
+
+nightly-valgrind: setup-build setup-valgrind all
+	@tools/stage valgrind sh -ec 'for t in build/release/tests/test_*; do \
+	    valgrind -q --error-exitcode=1 --leak-check=full $$t; done'
+
+nightly-arm64: setup-build setup-arm64
+	@tools/stage arm64 $(MAKE) run-arm64

@@ -1,0 +1,65 @@
+/* bench.h - what benchmarks share: a clock, medians, and taking turns.
+ *
+ * Two things are compared in alternating rounds of one process, so that what
+ * the machine does meanwhile falls on both; figures are medians of the rounds'
+ * medians or means, and a ratio below 1 means that ours takes less time.
+ */
+#ifndef LB_BENCH_H
+#define LB_BENCH_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static inline double bench_now(void) /* ns, monotonic */
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static inline int bench_compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts x; NaN if n is 0. */
+static inline double bench_median(double *x, int n)
+{
+    if (n <= 0) return NAN;
+    qsort(x, (size_t)n, sizeof *x, bench_compare);
+    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+/* One round's figure, usually ns for one operation. */
+typedef double bench_round(void *arg);
+
+typedef struct bench_side {
+    bench_round *round; /* NULL: not there */
+    void *arg;
+    double figure; /* out: the median of the rounds; NaN if not there */
+} bench_side;
+
+#define BENCH_SIDES_MAX  8
+#define BENCH_ROUNDS_MAX 256
+
+/* Each side in turn, `rounds` times; every other round in reverse order, so
+ * that none always runs after the same one. */
+static inline void bench_alternate(bench_side *sides, int n, int rounds)
+{
+    static double x[BENCH_SIDES_MAX][BENCH_ROUNDS_MAX];
+    if (n > BENCH_SIDES_MAX) n = BENCH_SIDES_MAX;
+    if (rounds > BENCH_ROUNDS_MAX) rounds = BENCH_ROUNDS_MAX;
+    for (int r = 0; r < rounds; r++) {
+        for (int i = 0; i < n; i++) {
+            const int s = r % 2 ? n - 1 - i : i;
+            if (sides[s].round) x[s][r] = sides[s].round(sides[s].arg);
+        }
+    }
+    for (int s = 0; s < n; s++)
+        sides[s].figure = sides[s].round ? bench_median(x[s], rounds) : NAN;
+}
+
+#endif

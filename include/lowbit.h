@@ -1,0 +1,492 @@
+/* lowbit.h - arrays whose numbers may be stored in few bits.
+ *
+ * The only header a user includes. Conventions, stated once:
+ *
+ * - An array is immutable. Operations take arrays and return a new one, which
+ *   belongs to the innermost open scope of the context and goes with it.
+ * - An operation given NULL returns NULL. The first error of a context stays
+ *   there with its sentence until lb_clear: one check at the end is enough.
+ *   The library never aborts, exits or prints.
+ * - A context serves one thread at a time and owns a pool of worker threads.
+ *   Arrays may be read by any thread, and may outlive their context when a
+ *   reference is held (lb_ref).
+ * - Operations broadcast as numpy does and promote dtypes as jax.numpy does;
+ *   numbers made by lb_scalar are weak: they take the other operand's dtype.
+ *   (The strict primitives below them are reached through lowbit_ext.h.)
+ * - Axes may be negative: -1 is the last.
+ * - Structs of options begin with struct_size, which must be sizeof the struct,
+ *   or 0 for "this version"; in every struct a zero member means the default.
+ *   struct_size is how a library of a later version knows what was compiled.
+ */
+#ifndef LOWBIT_H
+#define LOWBIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LB_VERSION_STRING "0.1.0"
+
+#define LB_API __attribute__((visibility("default")))
+
+enum { LB_MAX_RANK = 8 };
+
+typedef struct lb_ctx lb_ctx;
+typedef struct lb_array lb_array;
+
+/* ---- status ------------------------------------------------------------ */
+
+/* Pinned: values are never reused. */
+typedef enum lb_status {
+    LB_OK = 0,
+    LB_E_NOMEM = 1,       /* out of memory */
+    LB_E_NULL = 2,        /* an operand is NULL */
+    LB_E_SHAPE = 3,       /* shapes do not fit together */
+    LB_E_DTYPE = 4,       /* not defined for this dtype */
+    LB_E_AXIS = 5,        /* an axis is out of range or named twice */
+    LB_E_ARG = 6,         /* any other argument */
+    LB_E_SIZE = 7,        /* too large to be counted or addressed */
+    LB_E_DENIED = 8,      /* the context's policy forbids it */
+    LB_E_UNSUPPORTED = 9, /* known, and not available */
+} lb_status;
+
+/* The first error since lb_open or lb_clear; LB_OK if there was none. */
+LB_API lb_status lb_error_status(const lb_ctx *cx);
+/* Its sentence, valid until lb_clear or lb_close; "" if there was none. For a
+ * NULL context, which is how lb_open fails, a sentence that says so. */
+LB_API const char *lb_error(const lb_ctx *cx);
+LB_API void lb_clear(lb_ctx *cx);
+/* "out of memory", "shape", ...: the status in a word or two; static. */
+LB_API const char *lb_status_name(lb_status status);
+
+/* ---- dtypes and shapes ------------------------------------------------- */
+
+/* What an array's numbers are to the user, however they are stored.
+ *
+ * Converting: float to float rounds to nearest even; float to integer
+ * truncates toward zero, saturates, and NaN gives 0; integer to integer wraps;
+ * to bool is != 0; from bool is 0 or 1. */
+typedef enum lb_dtype {
+    LB_NO_DTYPE = 0, /* in an option: the default */
+    LB_F32 = 1,
+    LB_F16 = 2,
+    LB_BF16 = 3,
+    LB_F64 = 4,
+    LB_I8 = 5,
+    LB_I16 = 6,
+    LB_I32 = 7,
+    LB_I64 = 8,
+    LB_U8 = 9,
+    LB_U16 = 10,
+    LB_U32 = 11,
+    LB_U64 = 12,
+    LB_BOOL = 13,
+} lb_dtype;
+
+enum { LB_N_DTYPES = 14 }; /* with LB_NO_DTYPE */
+
+/* "f32", "bool", ...; "none" for anything that is not a dtype; static. */
+LB_API const char *lb_dtype_name(lb_dtype dtype);
+/* Bytes of one element, 0 for anything that is not a dtype. */
+LB_API size_t lb_dtype_size(lb_dtype dtype);
+/* The dtype that two operands meet in, as in jax.numpy (f* is f32). */
+LB_API lb_dtype lb_promote(lb_dtype a, lb_dtype b);
+
+typedef struct lb_shape {
+    int rank; /* 0 is a scalar */
+    int64_t dim[LB_MAX_RANK];
+} lb_shape;
+
+/* A list of axes, in order. */
+typedef struct lb_axes {
+    int n;
+    int axis[LB_MAX_RANK];
+} lb_axes;
+
+#ifndef __cplusplus
+/* LB_SHAPE(2, 3): a shape in place. A scalar's is lb_shape_make(0, NULL). */
+#define LB_SHAPE(...)                                                          \
+    lb_shape_make((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),   \
+                  (const int64_t[]){__VA_ARGS__})
+/* LB_AXES(0, -1): a pointer to a list of axes in place. */
+#define LB_AXES(...)                                                           \
+    (&(const lb_axes){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)),       \
+                      {__VA_ARGS__}})
+#endif
+/* More than LB_MAX_RANK dims give a shape that every operation refuses. */
+LB_API lb_shape lb_shape_make(int rank, const int64_t *dim);
+
+/* ---- context ----------------------------------------------------------- */
+
+/* Memory comes from here and from nowhere else. Called by whichever threads
+ * hold arrays, also at the same time. */
+typedef struct lb_allocator {
+    /* size bytes aligned to align (a power of two, 64 or less), or NULL */
+    void *(*alloc)(void *user, size_t size, size_t align);
+    /* size is the one that was asked for */
+    void (*free)(void *user, void *ptr, size_t size);
+    void *user;
+} lb_allocator;
+
+/* What to do when an operation wants a whole packed operand decoded. */
+typedef enum lb_dense_policy {
+    LB_DENSE_DEFAULT = 0, /* LOWBIT_DENSE=allow|log|deny, else allow */
+    LB_DENSE_ALLOW = 1,
+    LB_DENSE_LOG = 2, /* tell lb_options.log */
+    LB_DENSE_DENY = 3 /* fail with LB_E_DENIED */
+} lb_dense_policy;
+
+/* How products of f32 are formed in dot_general and conv. */
+typedef enum lb_precision {
+    LB_PRECISION_DEFAULT = 0, /* the context's; there it means HIGHEST */
+    LB_PRECISION_HIGHEST = 1  /* exact products, f32 sums in a fixed order */
+} lb_precision;
+
+typedef struct lb_options {
+    size_t struct_size;
+    int threads;                   /* 0: all cores the process may use */
+    const lb_allocator *allocator; /* NULL: the C library's; copied */
+    int64_t keep_bytes; /* freed memory kept for reuse; 0: 512 MiB, -1: none */
+    lb_dense_policy dense;
+    lb_precision precision;
+    const char *isa; /* strongest level to use: "ref", "avx2", "avx512",
+                      * "avx512vnni", "neon"; NULL: LOWBIT_ISA, else the best */
+    void (*log)(void *user, const char *sentence); /* NULL: none */
+    void *log_user;
+} lb_options;
+
+/* NULL options: all defaults. NULL on failure: out of memory, or options that
+ * make no sense; lb_open_why, called with the same options, then writes the
+ * reason to buf (size bytes) and returns buf. */
+LB_API lb_ctx *lb_open(const lb_options *options);
+LB_API const char *lb_open_why(const lb_options *options, char *buf,
+                               size_t size);
+/* Ends all scopes and gives back what no array outside still needs. */
+LB_API void lb_close(lb_ctx *cx);
+
+LB_API int lb_threads(const lb_ctx *cx);
+/* The instruction-set level in use: "ref", "avx2", ... */
+LB_API const char *lb_isa(const lb_ctx *cx);
+/* Gives the memory kept for reuse back to the allocator; returns its bytes. */
+LB_API size_t lb_trim(lb_ctx *cx);
+/* Bytes held by living arrays and by calls under way (not the kept ones). */
+LB_API size_t lb_bytes_in_use(const lb_ctx *cx);
+/* The largest lb_bytes_in_use has been. */
+LB_API size_t lb_bytes_peak(const lb_ctx *cx);
+LB_API const char *lb_version(void);
+
+/* ---- scopes and references --------------------------------------------- */
+
+/* Arrays made from now on belong to a new scope ... */
+LB_API void lb_enter(lb_ctx *cx);
+/* ... which ends here, with all its arrays but those handed on. */
+LB_API void lb_leave(lb_ctx *cx);
+/* Hands a to the enclosing scope. Returns a; NULL for NULL. */
+LB_API lb_array *lb_keep(lb_ctx *cx, lb_array *a);
+/* Takes a out of the scope it belongs to, now, to free its memory early. a
+ * must not be used again (unless a reference is held). NULL is fine. */
+LB_API void lb_drop(lb_ctx *cx, lb_array *a);
+/* A reference outside of all scopes; any thread. Returns a; NULL for NULL. */
+LB_API lb_array *lb_ref(lb_array *a);
+/* Gives it back; any thread. NULL is fine. */
+LB_API void lb_unref(lb_array *a);
+
+/* ---- making arrays ----------------------------------------------------- */
+
+/* Copies shape's elements, row-major, from data. */
+LB_API lb_array *lb_from(lb_ctx *cx, lb_dtype dtype, lb_shape shape,
+                         const void *data);
+/* Uses data in place: it must not change while the array lives. done(user)
+ * is called when the last reference goes, by whichever thread; it may be
+ * NULL. On failure done is not called. data is aligned to its dtype. */
+LB_API lb_array *lb_wrap(lb_ctx *cx, lb_dtype dtype, lb_shape shape,
+                         const void *data, void (*done)(void *user),
+                         void *user);
+/* Weak scalars: 2.0 as f32, 2 as i32 (i64 if it does not fit). */
+LB_API lb_array *lb_scalar(lb_ctx *cx, double value);
+LB_API lb_array *lb_scalar_int(lb_ctx *cx, int64_t value);
+LB_API lb_array *lb_full(lb_ctx *cx, lb_dtype dtype, lb_shape shape,
+                         double value);
+LB_API lb_array *lb_full_int(lb_ctx *cx, lb_dtype dtype, lb_shape shape,
+                             int64_t value);
+LB_API lb_array *lb_zeros(lb_ctx *cx, lb_dtype dtype, lb_shape shape);
+/* The index along axis. */
+LB_API lb_array *lb_iota(lb_ctx *cx, lb_dtype dtype, lb_shape shape, int axis);
+
+/* ---- looking at arrays ------------------------------------------------- */
+
+LB_API int lb_rank(const lb_array *a);              /* -1 for NULL */
+LB_API int64_t lb_dim(const lb_array *a, int axis); /* -1 if there is none */
+LB_API lb_shape lb_shape_of(const lb_array *a);
+LB_API int64_t lb_size(const lb_array *a); /* elements; -1 for NULL */
+LB_API lb_dtype lb_dtype_of(const lb_array *a);
+LB_API const char *lb_format_of(const lb_array *a); /* "dense", ... */
+/* Bytes of what is stored behind a, its parts included. */
+LB_API size_t lb_nbytes(const lb_array *a);
+/* The elements where they lie, if they lie row-major and dense; else NULL:
+ * lb_materialize first. Valid while a is. */
+LB_API const void *lb_data(const lb_array *a);
+/* All elements, row-major, in a's dtype, into dst of exactly size bytes. */
+LB_API bool lb_read(lb_ctx *cx, lb_array *a, void *dst, size_t size);
+/* The same for rows lo <= i < hi of the first axis. */
+LB_API bool lb_read_rows(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi,
+                         void *dst, size_t size);
+/* The value of an array of one element; NaN and an error otherwise. */
+LB_API double lb_item(lb_ctx *cx, lb_array *a);
+LB_API int64_t lb_item_int(lb_ctx *cx, lb_array *a);
+/* a, dense and row-major: a itself if it is so already. */
+LB_API lb_array *lb_materialize(lb_ctx *cx, lb_array *a);
+
+/* ---- elementwise ------------------------------------------------------- */
+
+/* Rounded once to the result's dtype; 16-bit floats compute in f32. Functions
+ * of floats given integers convert them to f32 first. */
+LB_API lb_array *lb_convert(lb_ctx *cx, lb_array *a, lb_dtype dtype);
+
+LB_API lb_array *lb_neg(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_abs(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_sign(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_exp(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_log(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_expm1(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_log1p(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_sqrt(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_rsqrt(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_cbrt(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_tanh(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_logistic(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_sin(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_cos(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_tan(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_erf(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_floor(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_ceil(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_round(lb_ctx *cx, lb_array *x);      /* half to even */
+LB_API lb_array *lb_round_away(lb_ctx *cx, lb_array *x); /* half from zero */
+LB_API lb_array *lb_is_finite(lb_ctx *cx, lb_array *x);  /* bool */
+LB_API lb_array *lb_not(lb_ctx *cx, lb_array *x);        /* bits; bool: ! */
+LB_API lb_array *lb_popcnt(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_integer_pow(lb_ctx *cx, lb_array *x, int exponent);
+
+LB_API lb_array *lb_add(lb_ctx *cx, lb_array *x, lb_array *y);
+LB_API lb_array *lb_sub(lb_ctx *cx, lb_array *x, lb_array *y);
+LB_API lb_array *lb_mul(lb_ctx *cx, lb_array *x, lb_array *y);
+/* Integers: toward zero; x / 0 is -1 (all bits), and MIN / -1 wraps. */
+LB_API lb_array *lb_div(lb_ctx *cx, lb_array *x, lb_array *y);
+/* The sign of x. Integers: x rem 0 is x. */
+LB_API lb_array *lb_rem(lb_ctx *cx, lb_array *x, lb_array *y);
+LB_API lb_array *lb_max(lb_ctx *cx, lb_array *x, lb_array *y); /* NaN wins */
+LB_API lb_array *lb_min(lb_ctx *cx, lb_array *x, lb_array *y); /* NaN wins */
+LB_API lb_array *lb_pow(lb_ctx *cx, lb_array *x, lb_array *y);
+LB_API lb_array *lb_atan2(lb_ctx *cx, lb_array *y, lb_array *x);
+LB_API lb_array *lb_and(lb_ctx *cx, lb_array *x, lb_array *y);
+LB_API lb_array *lb_or(lb_ctx *cx, lb_array *x, lb_array *y);
+LB_API lb_array *lb_xor(lb_ctx *cx, lb_array *x, lb_array *y);
+/* A count below 0 or not below the width shifts everything out. */
+LB_API lb_array *lb_shift_left(lb_ctx *cx, lb_array *x, lb_array *count);
+LB_API lb_array *lb_shift_right_logical(lb_ctx *cx, lb_array *x,
+                                        lb_array *count);
+LB_API lb_array *lb_shift_right_arithmetic(lb_ctx *cx, lb_array *x,
+                                           lb_array *count);
+/* Comparisons give bool; with a NaN all but ne are false. */
+LB_API lb_array *lb_eq(lb_ctx *cx, lb_array *x, lb_array *y);
+LB_API lb_array *lb_ne(lb_ctx *cx, lb_array *x, lb_array *y);
+LB_API lb_array *lb_lt(lb_ctx *cx, lb_array *x, lb_array *y);
+LB_API lb_array *lb_le(lb_ctx *cx, lb_array *x, lb_array *y);
+LB_API lb_array *lb_gt(lb_ctx *cx, lb_array *x, lb_array *y);
+LB_API lb_array *lb_ge(lb_ctx *cx, lb_array *x, lb_array *y);
+
+/* pred is bool. */
+LB_API lb_array *lb_select(lb_ctx *cx, lb_array *pred, lb_array *on_true,
+                           lb_array *on_false);
+/* min(max(x, lo), hi); a NaN in any operand gives NaN. */
+LB_API lb_array *lb_clamp(lb_ctx *cx, lb_array *lo, lb_array *x, lb_array *hi);
+
+/* ---- structure --------------------------------------------------------- */
+
+/* Metadata only, whatever the format. perm NULL: reverse the axes. */
+LB_API lb_array *lb_transpose(lb_ctx *cx, lb_array *a, const int *perm);
+/* One dim may be -1: what is left. Metadata only where strides allow it. */
+LB_API lb_array *lb_reshape(lb_ctx *cx, lb_array *a, lb_shape shape);
+/* lb_reshape(lb_transpose(a, perm)), as one operation. */
+LB_API lb_array *lb_reshape_permuted(lb_ctx *cx, lb_array *a, const int *perm,
+                                     lb_shape shape);
+/* Axis k of a becomes axis dims[k] of the result, of a's size or, where a has
+ * 1, of any. dims need not be sorted. */
+LB_API lb_array *lb_broadcast_in_dim(lb_ctx *cx, lb_array *a, lb_shape shape,
+                                     const int *dims);
+/* As numpy: axes are matched from the last. */
+LB_API lb_array *lb_broadcast_to(lb_ctx *cx, lb_array *a, lb_shape shape);
+/* Elements start <= i < limit by stride (NULL: 1) of each axis. */
+LB_API lb_array *lb_slice(lb_ctx *cx, lb_array *a, const int64_t *start,
+                          const int64_t *limit, const int64_t *stride);
+LB_API lb_array *lb_reverse(lb_ctx *cx, lb_array *a, const lb_axes *axes);
+/* Removes axes of size 1 (NULL: all of them). */
+LB_API lb_array *lb_squeeze(lb_ctx *cx, lb_array *a, const lb_axes *axes);
+/* Inserts an axis of size 1 so that it becomes axis. */
+LB_API lb_array *lb_expand(lb_ctx *cx, lb_array *a, int axis);
+LB_API lb_array *lb_concatenate(lb_ctx *cx, lb_array *const *in, int n,
+                                int axis);
+/* Negative lo and hi cut; interior goes between elements. NULL: zeros. */
+LB_API lb_array *lb_pad(lb_ctx *cx, lb_array *a, lb_array *value,
+                        const int64_t *lo, const int64_t *hi,
+                        const int64_t *interior);
+/* starts: one integer scalar per axis, clamped so that the slice fits. */
+LB_API lb_array *lb_dynamic_slice(lb_ctx *cx, lb_array *a,
+                                  lb_array *const *starts,
+                                  const int64_t *sizes);
+LB_API lb_array *lb_dynamic_update_slice(lb_ctx *cx, lb_array *a,
+                                         lb_array *update,
+                                         lb_array *const *starts);
+
+/* ---- reductions -------------------------------------------------------- */
+
+/* axes NULL: all. The axes vanish from the shape. Sums follow a tree that
+ * depends on the shape alone; 16-bit floats sum in f32, integers wrap. */
+LB_API lb_array *lb_reduce_sum(lb_ctx *cx, lb_array *a, const lb_axes *axes);
+LB_API lb_array *lb_reduce_prod(lb_ctx *cx, lb_array *a, const lb_axes *axes);
+LB_API lb_array *lb_reduce_max(lb_ctx *cx, lb_array *a, const lb_axes *axes);
+LB_API lb_array *lb_reduce_min(lb_ctx *cx, lb_array *a, const lb_axes *axes);
+LB_API lb_array *lb_reduce_and(lb_ctx *cx, lb_array *a, const lb_axes *axes);
+LB_API lb_array *lb_reduce_or(lb_ctx *cx, lb_array *a, const lb_axes *axes);
+/* The first index of the largest (smallest); the first NaN if there is one.
+ * index_dtype: any integer dtype; LB_NO_DTYPE: i32. */
+LB_API lb_array *lb_argmax(lb_ctx *cx, lb_array *a, int axis,
+                           lb_dtype index_dtype);
+LB_API lb_array *lb_argmin(lb_ctx *cx, lb_array *a, int axis,
+                           lb_dtype index_dtype);
+
+/* ---- products ---------------------------------------------------------- */
+
+/* Result: the batch axes, lhs's free axes, rhs's free axes. Lists of equal
+ * length pair up. preferred: the dtype of the result (default: the operands'
+ * promoted dtype). Floats of different dtypes may meet. */
+typedef struct lb_dot_dims {
+    lb_axes lhs_contract, rhs_contract;
+    lb_axes lhs_batch, rhs_batch;
+    lb_dtype preferred;
+    lb_precision precision;
+} lb_dot_dims;
+
+LB_API lb_array *lb_dot_general(lb_ctx *cx, lb_array *lhs, lb_array *rhs,
+                                const lb_dot_dims *dims);
+/* numpy's matmul: batched and broadcasting, vectors at either side. */
+LB_API lb_array *lb_matmul(lb_ctx *cx, lb_array *a, lb_array *b);
+
+enum { LB_MAX_SPATIAL = 3 };
+
+/* XLA's labels: lhs and out use b (batch), f (feature), 0 1 2 (space), rhs
+ * uses o, i, 0 1 2; "" is "bf01" and "oi01". Zero stride or dilation is 1. */
+typedef struct lb_conv_dims {
+    char lhs[LB_MAX_SPATIAL + 3];
+    char rhs[LB_MAX_SPATIAL + 3];
+    char out[LB_MAX_SPATIAL + 3];
+    bool reversal[LB_MAX_SPATIAL]; /* the kernel runs backward there */
+    int64_t stride[LB_MAX_SPATIAL];
+    int64_t pad_lo[LB_MAX_SPATIAL], pad_hi[LB_MAX_SPATIAL];
+    int64_t lhs_dilation[LB_MAX_SPATIAL], rhs_dilation[LB_MAX_SPATIAL];
+    int64_t feature_groups, batch_groups; /* 0: 1 */
+    lb_dtype preferred;
+    lb_precision precision;
+} lb_conv_dims;
+
+LB_API lb_array *lb_conv_general_dilated(lb_ctx *cx, lb_array *lhs,
+                                         lb_array *rhs,
+                                         const lb_conv_dims *dims);
+
+/* ---- gather and scatter ------------------------------------------------ */
+
+typedef enum lb_bounds {
+    LB_BOUNDS_CLAMP = 0, /* starts are moved so that the slice fits */
+    LB_BOUNDS_FILL = 1,  /* gather: fill; scatter: leave out */
+} lb_bounds;
+
+/* XLA's gather dimension numbers. */
+typedef struct lb_gather_dims {
+    lb_axes offset_dims;
+    lb_axes collapsed_slice_dims;
+    lb_axes operand_batching_dims;
+    lb_axes start_indices_batching_dims;
+    lb_axes start_index_map;
+    int index_vector_dim;
+    int64_t slice_sizes[LB_MAX_RANK];
+    lb_bounds bounds;
+    bool has_fill; /* else NaN, the least signed, the largest unsigned, true */
+    double fill;
+} lb_gather_dims;
+
+LB_API lb_array *lb_gather(lb_ctx *cx, lb_array *a, lb_array *starts,
+                           const lb_gather_dims *dims);
+/* a with updates added where lb_gather with the same dims would have read
+ * them: the transpose of gather. Repeated places add up, in order. */
+LB_API lb_array *lb_scatter_add(lb_ctx *cx, lb_array *a, lb_array *starts,
+                                lb_array *updates, const lb_gather_dims *dims);
+/* Slices of a along axis, one for each index (clamped). */
+LB_API lb_array *lb_take(lb_ctx *cx, lb_array *a, lb_array *index, int axis);
+/* Rows of table: lb_take along axis 0. */
+LB_API lb_array *lb_embedding(lb_ctx *cx, lb_array *table, lb_array *index);
+
+/* ---- for networks ------------------------------------------------------ */
+
+LB_API lb_array *lb_relu(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_silu(lb_ctx *cx, lb_array *x);
+LB_API lb_array *lb_gelu(lb_ctx *cx, lb_array *x);      /* with erf */
+LB_API lb_array *lb_gelu_tanh(lb_ctx *cx, lb_array *x); /* approximated */
+LB_API lb_array *lb_softmax(lb_ctx *cx, lb_array *x, int axis);
+LB_API lb_array *lb_log_softmax(lb_ctx *cx, lb_array *x, int axis);
+/* axes NULL: all. keep: the axes stay with size 1. Empty groups give NaN. */
+LB_API lb_array *lb_sum(lb_ctx *cx, lb_array *x, const lb_axes *axes,
+                        bool keep);
+LB_API lb_array *lb_mean(lb_ctx *cx, lb_array *x, const lb_axes *axes,
+                         bool keep);
+LB_API lb_array *lb_var(lb_ctx *cx, lb_array *x, const lb_axes *axes,
+                        bool keep);
+/* Over the last axis; weight and bias may be NULL. */
+LB_API lb_array *lb_rms_norm(lb_ctx *cx, lb_array *x, lb_array *weight,
+                             double eps);
+LB_API lb_array *lb_layer_norm(lb_ctx *cx, lb_array *x, lb_array *weight,
+                               lb_array *bias, double eps);
+/* -log softmax(logits)[label] over the last axis, for integer labels of
+ * logits' leading shape; not averaged. A label outside gives NaN. */
+LB_API lb_array *lb_cross_entropy(lb_ctx *cx, lb_array *logits,
+                                  lb_array *labels);
+
+/* ---- random numbers ---------------------------------------------------- */
+
+/* Counter-based (Philox 4x32-10): element i of (seed, stream) has the same
+ * bits on every machine, level and thread count. */
+typedef struct lb_key {
+    uint64_t seed, stream;
+} lb_key;
+
+/* A key that is independent of key and of any other n. */
+LB_API lb_key lb_key_fold(lb_key key, uint64_t n);
+/* Uniform bits in any integer dtype. */
+LB_API lb_array *lb_random_bits(lb_ctx *cx, lb_key key, lb_dtype dtype,
+                                lb_shape shape);
+/* Floats, lo <= x < hi. */
+LB_API lb_array *lb_random_uniform(lb_ctx *cx, lb_key key, lb_dtype dtype,
+                                   lb_shape shape, double lo, double hi);
+/* Floats, mean 0 and variance 1. */
+LB_API lb_array *lb_random_normal(lb_ctx *cx, lb_key key, lb_dtype dtype,
+                                  lb_shape shape);
+/* 0 .. n-1 in random order, as i64. */
+LB_API lb_array *lb_random_permutation(lb_ctx *cx, lb_key key, int64_t n);
+
+/* ---- what happens inside ----------------------------------------------- */
+
+/* The primitive of that name on these operands, in one line: shapes, the tier
+ * and kernel it would take, threads, scratch bytes. Nothing is computed.
+ * params as the primitive takes them (lowbit_ext.h); NULL if it takes none.
+ * The text belongs to the context until the next call; NULL on error. */
+LB_API const char *lb_explain(lb_ctx *cx, const char *primitive,
+                              lb_array *const *in, int n, const void *params);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

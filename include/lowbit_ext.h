@@ -1,0 +1,308 @@
+/* lowbit_ext.h - for those who add formats, primitives and layers.
+ *
+ * The mechanism in four sentences. An array is a VIEW (shape, strides, offset,
+ * dtype) of a STORE (format, stored shape, parts). Strides and offset count
+ * stored elements in the row-major order of the stored shape, never bytes:
+ *
+ *     index i  ->  element e = offset + sum i[k]*stride[k]  ->  decode(e, n)
+ *
+ * so transpose, broadcast, slice and most reshapes cost nothing in any format.
+ * A PRIMITIVE is a struct of rules; lb_bind is the only way to call one.
+ * LAYERS (a gradient tape, sharding, tracing) sit above lb_bind and see every
+ * call before it runs.
+ */
+#ifndef LOWBIT_EXT_H
+#define LOWBIT_EXT_H
+
+#include "lowbit.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    LB_MAX_PARTS = 4,
+    LB_MAX_NESTING = 8,   /* arrays that are parts of parts of parts ... */
+    LB_MAX_PHASES = 4,    /* of an eval */
+    LB_MAX_PARAMS = 1024, /* bytes of a primitive's params */
+    LB_RUN = 256          /* most elements that one decode is asked for */
+};
+
+typedef struct lb_store lb_store;
+typedef struct lb_format lb_format;
+typedef struct lb_prim lb_prim;
+typedef struct lb_call lb_call;
+typedef struct lb_heap lb_heap;
+typedef struct lb_layer lb_layer;
+
+/* What tiles are made of: f32 for f32, f16, bf16 and quantized floats, f64,
+ * i64 for signed integers, u64 for unsigned, a byte that is 0 or 1 for bool. */
+typedef enum lb_ctype {
+    LB_C_F32,
+    LB_C_F64,
+    LB_C_I64,
+    LB_C_U64,
+    LB_C_BOOL
+} lb_ctype;
+
+/* Instruction-set levels; on each kind of machine a stronger one includes all
+ * weaker ones. */
+typedef enum lb_level {
+    LB_LEVEL_REF = 0,
+    LB_LEVEL_NEON = 1,
+    LB_LEVEL_AVX2 = 2,   /* with FMA and F16C */
+    LB_LEVEL_AVX512 = 3, /* F, BW, VL, DQ */
+    LB_LEVEL_AVX512VNNI = 4
+} lb_level;
+
+/* What a call runs on. */
+typedef struct lb_cpu {
+    lb_level level;
+} lb_cpu;
+
+/* ---- stores and views --------------------------------------------------- */
+
+/* One line of the parts table; the table belongs to the store, not to the
+ * format. The part's shape is derived: per stored axis g ? ceil(n/g) : 1, then
+ * own. Decoders look here and never at a config, which would be stale after
+ * re-shaping or joining. */
+typedef struct lb_part {
+    int64_t
+        g[LB_MAX_RANK]; /* 0 shared (size 1), else an entry per g elements */
+    int64_t own;        /* size of a trailing axis of its own; 0 none */
+    lb_array *a;        /* the entries, in any format; NULL: absent */
+} lb_part;
+
+struct lb_store {
+    int refs;         /* atomic */
+    lb_heap *heap;    /* where it came from and goes back to */
+    size_t heap_size; /* bytes of this block */
+    const lb_format *fmt;
+    lb_shape shape; /* stored shape; a view's may differ */
+    lb_ctype ctype; /* what decode writes */
+    int meaning;    /* how a scale is meant; compared when joining */
+    int depth;      /* of nesting: 0 for a leaf */
+    lb_part part[LB_MAX_PARTS];
+    lb_dtype elem;            /* leaf (dense) only */
+    void *data;               /* leaf only: the bytes; not NULL <=> leaf */
+    size_t data_size;         /* leaf only: bytes */
+    void (*done)(void *user); /* leaf only: for bytes that are the user's */
+    void *user;
+};
+
+/* A plain value once refs is left out: eval copies it to its stack, permutes
+ * it there and reads through the copy. */
+struct lb_array {
+    int refs;         /* atomic */
+    lb_heap *heap;    /* where it came from and goes back to */
+    size_t heap_size; /* bytes of this block */
+    bool weak;        /* takes the other operand's dtype when promoting */
+    lb_dtype dtype;   /* a label: every read rounds to it, once */
+    lb_store *store;
+    lb_shape shape;
+    int64_t
+        stride[LB_MAX_RANK]; /* in stored elements; 0 repeats, < 0 reverses */
+    int64_t offset;
+};
+
+struct lb_format {
+    size_t struct_size;
+    const char *name;
+    struct {
+        const char *name; /* NULL ends the list */
+        bool raw;  /* dense contiguous bytes: decode may take a pointer, and an
+                    * element's place inside an entry matters */
+        bool firm; /* may not become dense when blocks are moved */
+    } part[LB_MAX_PARTS];
+    bool relabel; /* convert to a float dtype only changes the label */
+    /* Must. Elements [first, first + n) of the store in its ctype; n <= LB_RUN,
+     * never across the end of a stored row. An element's bits do not depend on
+     * first and n. */
+    void (*decode)(const lb_cpu *, const lb_store *, int64_t first, int64_t n,
+                   void *out);
+    /* May. The same for elements first, first + step, ...: without it runs are
+     * decoded whole and picked from. step may be 0 or negative. */
+    void (*decode_strided)(const lb_cpu *, const lb_store *, int64_t first,
+                           int64_t step, int64_t n, void *out);
+    const struct lb_rule *rules; /* may be NULL; ends with prim == NULL */
+};
+
+/* A new array of a format from its parts: the plain view of a store of that
+ * shape, labelled dtype. table fills g, own and a (NULL: absent) for each part
+ * the format names; parts are referenced, and must have the derived shape;
+ * raw ones must be dense and row-major. Belongs to the open scope. */
+LB_API lb_array *lb_make(lb_ctx *cx, const lb_format *fmt, lb_dtype dtype,
+                         int meaning, const lb_shape *stored,
+                         const lb_part *table);
+
+/* For decoders. The derived shape of a part; the number of the entry (of its
+ * own axis: the first) that serves element e of the store; one value for each
+ * of n elements of a row from first on, n <= LB_RUN; where the bytes of a raw
+ * part begin. */
+LB_API lb_shape lb_part_shape(const lb_shape *stored, const lb_part *part);
+LB_API int64_t lb_part_entry(const lb_store *, int part, int64_t e);
+LB_API void lb_part_scales(const lb_cpu *, const lb_store *, int part,
+                           int64_t first, int64_t n, float *out);
+LB_API const void *lb_part_bytes(const lb_store *, int part);
+
+/* ---- primitives --------------------------------------------------------- */
+
+/* What a tier says. */
+typedef enum lb_verdict { LB_DONE, LB_DECLINED, LB_FAILED } lb_verdict;
+
+struct lb_call {
+    const lb_prim *prim;
+    const lb_cpu *cpu;
+    int threads;            /* of the pool; results must not depend on it */
+    lb_precision precision; /* the context's; params may name their own */
+    int n_in;
+    lb_array *const *in; /* none is NULL */
+    const void *params;  /* prim->params_size bytes */
+    lb_shape shape;      /* of the result; set by infer */
+    lb_dtype dtype;
+};
+
+/* A format's own way with a primitive; operand is the one in that format. */
+typedef struct lb_rule {
+    const char *prim;
+    lb_verdict (*run)(lb_ctx *, const lb_call *, int operand, lb_array **out);
+} lb_rule;
+
+/* What an eval needs, allocated before it begins, so that it cannot fail. */
+typedef struct lb_plan {
+    size_t shared;     /* scratch that all threads see, kept between phases */
+    size_t per_thread; /* scratch of each thread */
+    /* Independent pieces of phase 0, 1, ...; a phase begins when the one
+     * before has ended. phases == 0: nothing to do. */
+    int phases;
+    int64_t units[LB_MAX_PHASES];
+    const char *kernel; /* what lb_explain calls it; static */
+} lb_plan;
+
+/* One thread's share of an eval: units lo <= u < hi of a phase. */
+typedef struct lb_work {
+    const lb_call *call;
+    lb_array *out; /* dense, row-major, to be filled */
+    const lb_plan *plan;
+    void *shared;  /* aligned to 64 */
+    void *scratch; /* this thread's, aligned to 64 */
+    int phase;
+    int64_t lo, hi;
+} lb_work;
+
+struct lb_prim {
+    size_t struct_size;
+    const char *name;
+    size_t params_size; /* a plain value without pointers; 0 none */
+    int n_in;           /* operands; -1: any number from 1 */
+    /* Must. Checks everything and sets shape and dtype, or calls lb_fail with
+     * a sentence that has the numbers in it and returns false. */
+    bool (*infer)(lb_ctx *, lb_call *);
+    /* May. A view, or whole blocks moved. */
+    lb_verdict (*move)(lb_ctx *, const lb_call *, lb_array **out);
+    /* Must, both, unless move never declines. eval sees operands only through
+     * lb_tile_*, unless dense says that it wants them dense and row-major:
+     * then packed or strided operands are copied first, if the policy lets. */
+    void (*plan)(const lb_call *, lb_plan *);
+    void (*eval)(const lb_work *);
+    bool dense;
+};
+
+/* Calls a primitive. Operands are borrowed; the result belongs to the open
+ * scope. params: prim->params_size bytes, copied where they are needed. */
+LB_API lb_array *lb_bind(lb_ctx *cx, const lb_prim *prim, int n,
+                         lb_array *const *in, const void *params);
+/* prim and its strings must outlive the context. Its name must be new. */
+LB_API bool lb_add_primitive(lb_ctx *cx, const lb_prim *prim);
+LB_API const lb_prim *lb_find_primitive(const lb_ctx *cx, const char *name);
+/* The k-th primitive of the context, built-in ones first; NULL at the end. */
+LB_API const lb_prim *lb_primitive_at(const lb_ctx *cx, int k);
+LB_API bool lb_add_format(lb_ctx *cx, const lb_format *fmt);
+LB_API const lb_format *lb_find_format(const lb_ctx *cx, const char *name);
+LB_API const lb_format *lb_format_at(const lb_ctx *cx, int k);
+
+/* Records the context's first error and returns false. Any thread but those
+ * inside an eval. */
+LB_API bool lb_fail(lb_ctx *cx, lb_status status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A layer sees each call of the context, the one added last first, and hands
+ * it down with lb_bind (which then reaches the layers below). */
+struct lb_layer {
+    lb_array *(*bind)(lb_ctx *, lb_layer *self, const lb_prim *, int n,
+                      lb_array *const *in, const void *params);
+    lb_layer *below; /* set by lb_push_layer */
+};
+LB_API void lb_push_layer(lb_ctx *cx, lb_layer *layer);
+LB_API void lb_pop_layer(lb_ctx *cx);
+
+/* ---- tiles: how eval reads and writes ----------------------------------- */
+
+LB_API lb_ctype lb_ctype_of(lb_dtype dtype);
+LB_API size_t lb_ctype_size(lb_ctype ctype);
+
+/* The box [lo, lo + n) of a view, row-major, to a tile of ctype (which is
+ * lb_ctype_of(a->dtype), or LB_C_F64 for any float). */
+LB_API void lb_tile_read(const lb_cpu *, const lb_array *a, const int64_t *lo,
+                         const int64_t *n, lb_ctype ctype, void *tile);
+/* The same, but where the elements lie in memory just like such a tile, the
+ * pointer to them is returned and tile is not touched. */
+LB_API const void *lb_tile_peek(const lb_cpu *, const lb_array *a,
+                                const int64_t *lo, const int64_t *n,
+                                lb_ctype ctype, void *tile);
+/* Elements [first, first + n) in the view's row-major order. */
+LB_API void lb_tile_read_flat(const lb_cpu *, const lb_array *a, int64_t first,
+                              int64_t n, lb_ctype ctype, void *out);
+/* A tile to the box of a dense row-major result, converted to its dtype. */
+LB_API void lb_tile_write(const lb_cpu *, lb_array *out, const int64_t *lo,
+                          const int64_t *n, lb_ctype ctype, const void *tile);
+/* Where the box of a result lies, if eval may as well write it there itself:
+ * row-major, in ctype, and small enough to be worth a place in the caches.
+ * Else NULL: compute elsewhere, then lb_tile_write. */
+LB_API void *lb_tile_place(lb_array *out, const int64_t *lo, const int64_t *n,
+                           lb_ctype ctype);
+LB_API void lb_tile_write_flat(const lb_cpu *, lb_array *out, int64_t first,
+                               int64_t n, lb_ctype ctype, const void *tile);
+
+/* How a shape is cut into tiles. Tiles are numbered row-major. */
+typedef struct lb_tiling {
+    lb_shape shape;
+    int64_t n[LB_MAX_RANK];     /* of a whole tile */
+    int64_t count[LB_MAX_RANK]; /* tiles along each axis */
+    int64_t tiles;              /* their product */
+} lb_tiling;
+enum { LB_TILE = 2048 }; /* most elements of a tile */
+
+/* Tiles of at most LB_TILE elements that suit how the operands lie. */
+LB_API lb_tiling lb_tiling_for(const lb_shape *shape, const lb_array *const *in,
+                               int n);
+/* The box of tile t; returns its number of elements. */
+LB_API int64_t lb_tiling_box(const lb_tiling *, int64_t t, int64_t *lo,
+                             int64_t *n);
+
+/* ---- helpers ------------------------------------------------------------ */
+
+LB_API int64_t lb_shape_size(const lb_shape *shape); /* of a valid shape */
+LB_API bool lb_shape_equal(const lb_shape *a, const lb_shape *b);
+/* Checks rank, signs and that size (in elements and 8-byte words) fits. */
+LB_API bool lb_shape_check(lb_ctx *cx, const char *who, const lb_shape *shape);
+LB_API void lb_row_major(const lb_shape *shape, int64_t *stride);
+/* The elements lie row-major without gaps (axes of size 1 do not matter). */
+LB_API bool lb_is_row_major(const lb_array *a);
+/* A new view of a's store in the open scope, equal to a; to be changed before
+ * anybody else sees it. NULL and an error when out of memory. */
+LB_API lb_array *lb_view(lb_ctx *cx, const lb_array *a);
+/* A new dense array in the open scope, its elements not set. */
+LB_API lb_array *lb_dense(lb_ctx *cx, lb_dtype dtype, const lb_shape *shape);
+
+/* "(2,3)" in place, for sentences: LB_SHOW(&shape). */
+typedef struct lb_text {
+    char s[192];
+} lb_text;
+LB_API lb_text lb_shape_text(const lb_shape *shape);
+#define LB_SHOW(shape) (lb_shape_text(shape).s)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,131 @@
+/* lowbit_params.h - the params of every primitive, for lb_bind and lb_explain.
+ *
+ * Plain values. They are strict: axes count from 0 to rank - 1, and nothing is
+ * a default. A primitive that is not named here takes none. Members for axes
+ * past the operand's rank are not looked at.
+ */
+#ifndef LOWBIT_PARAMS_H
+#define LOWBIT_PARAMS_H
+
+#include "lowbit.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- elementwise ------------------------------------------------------- */
+
+/* "convert_element_type" (a) */
+typedef struct lb_convert_params {
+    lb_dtype dtype;
+} lb_convert_params;
+
+/* "integer_pow" (x) */
+typedef struct lb_integer_pow_params {
+    int exponent;
+} lb_integer_pow_params;
+
+/* ---- structure --------------------------------------------------------- */
+
+/* "transpose" (a): axis k of the result is axis perm[k] of a. */
+typedef struct lb_transpose_params {
+    int perm[LB_MAX_RANK];
+} lb_transpose_params;
+
+/* "reshape" (a): of a, or if permute of a transposed by perm. */
+typedef struct lb_reshape_params {
+    lb_shape shape;
+    bool permute;
+    int perm[LB_MAX_RANK];
+} lb_reshape_params;
+
+/* "broadcast_in_dim" (a): axis k of a becomes axis dims[k] of shape. */
+typedef struct lb_broadcast_params {
+    lb_shape shape;
+    int dims[LB_MAX_RANK];
+} lb_broadcast_params;
+
+/* "slice" (a): elements start, start + stride, .. below limit. */
+typedef struct lb_slice_params {
+    int64_t start[LB_MAX_RANK];
+    int64_t limit[LB_MAX_RANK];
+    int64_t stride[LB_MAX_RANK];
+} lb_slice_params;
+
+/* "reverse" (a) */
+typedef struct lb_reverse_params {
+    lb_axes axes;
+} lb_reverse_params;
+
+/* "concatenate" (a, b, ..) */
+typedef struct lb_concatenate_params {
+    int axis;
+} lb_concatenate_params;
+
+/* "pad" (a, value): value is a scalar. Element i lands on lo + i*(interior+1),
+ * if that is inside. */
+typedef struct lb_pad_params {
+    int64_t lo[LB_MAX_RANK];
+    int64_t hi[LB_MAX_RANK];
+    int64_t interior[LB_MAX_RANK];
+} lb_pad_params;
+
+/* "dynamic_slice" (a, start of axis 0, start of axis 1, ..): integer scalars.
+ * "dynamic_update_slice" (a, update, start of axis 0, ..) takes no params. */
+typedef struct lb_dynamic_slice_params {
+    int64_t sizes[LB_MAX_RANK];
+} lb_dynamic_slice_params;
+
+/* "iota" (): the index along axis. */
+typedef struct lb_iota_params {
+    lb_shape shape;
+    lb_dtype dtype;
+    int axis;
+} lb_iota_params;
+
+/* "copy" (a) takes none: a, dense and row-major.
+ * "gather" (a, starts) and "scatter_add" (a, starts, updates) take
+ * lb_gather_dims. */
+
+/* ---- reductions and products --------------------------------------------- */
+
+/* "reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and",
+ * "reduce_or" (a) */
+typedef struct lb_reduce_params {
+    lb_axes axes;
+} lb_reduce_params;
+
+/* "argmax", "argmin" (a): dtype is that of the index. */
+typedef struct lb_argminmax_params {
+    int axis;
+    lb_dtype dtype;
+} lb_argminmax_params;
+
+/* "dot_general" (lhs, rhs) takes lb_dot_dims, where LB_NO_DTYPE as preferred is
+ * the promoted dtype; "conv_general_dilated" (lhs, rhs) takes lb_conv_dims. */
+
+/* ---- random numbers ---------------------------------------------------- */
+
+/* "random_bits", "random_normal" () */
+typedef struct lb_random_params {
+    lb_key key;
+    lb_dtype dtype;
+    lb_shape shape;
+} lb_random_params;
+
+/* "random_uniform" (): lo <= x < hi. */
+typedef struct lb_random_uniform_params {
+    lb_random_params of;
+    double lo, hi;
+} lb_random_uniform_params;
+
+/* "random_permutation" (): of 0 .. n-1. */
+typedef struct lb_random_permutation_params {
+    lb_key key;
+    int64_t n;
+} lb_random_permutation_params;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

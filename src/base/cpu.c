@@ -1,0 +1,90 @@
+/* cpu.c - the levels of cpu.h, found by asking the CPU and the system.
+ *
+ * On x86 a level needs two answers: CPUID says that the instructions exist,
+ * and XCR0 that the system saves their registers on a context switch (bits 1
+ * and 2: xmm and ymm; 5 to 7: masks and zmm). Asked here, in one place, since
+ * __builtin_cpu_supports does not know F16C in every compiler. NEON is part of
+ * every aarch64.
+ */
+#include "base/cpu.h"
+
+#include <string.h>
+
+#if defined(__x86_64__) && !defined(LB_SIMDE)
+#include <cpuid.h>
+
+#define XCR0_YMM 0x06u
+#define XCR0_ZMM 0xe6u
+
+static bool has(unsigned reg, unsigned bits)
+{
+    return (reg & bits) == bits;
+}
+
+static lb_level best_x86(void)
+{
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return LB_LEVEL_REF;
+    if (!has(c, bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C))
+        return LB_LEVEL_REF;
+    /* legal only where OSXSAVE is set */
+    unsigned xcr0, xcr0_high;
+    __asm__ volatile("xgetbv" : "=a"(xcr0), "=d"(xcr0_high) : "c"(0));
+    (void)xcr0_high;
+    if (!has(xcr0, XCR0_YMM)) return LB_LEVEL_REF;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return LB_LEVEL_REF;
+    if (!has(b, bit_AVX2)) return LB_LEVEL_REF;
+    if (!has(xcr0, XCR0_ZMM) ||
+        !has(b, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ))
+        return LB_LEVEL_AVX2;
+    return has(c, bit_AVX512VNNI) ? LB_LEVEL_AVX512VNNI : LB_LEVEL_AVX512;
+}
+#endif
+
+/* By level. */
+static const char *const names[] = {"ref", "neon", "avx2", "avx512",
+                                    "avx512vnni"};
+#define N_LEVELS ((int)(sizeof names / sizeof names[0]))
+
+_Static_assert(LB_LEVEL_AVX512VNNI == sizeof names / sizeof names[0] - 1,
+               "a name for every level");
+
+lb_level lb_cpu_best(void)
+{
+#if defined(LB_SIMDE) /* for tests: all levels are emulated */
+    return LB_LEVEL_AVX512VNNI;
+#elif defined(__x86_64__)
+    return best_x86();
+#elif defined(__aarch64__)
+    return LB_LEVEL_NEON;
+#else
+    return LB_LEVEL_REF;
+#endif
+}
+
+const char *lb_level_name(lb_level level)
+{
+    const int i = (int)level;
+    return i >= 0 && i < N_LEVELS ? names[i] : "unknown";
+}
+
+bool lb_level_parse(const char *name, lb_level *out)
+{
+    if (!name) return false;
+    for (int i = 0; i < N_LEVELS; i++) {
+        if (!strcmp(name, names[i])) {
+            *out = (lb_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool lb_level_available(lb_level level)
+{
+    if (level == LB_LEVEL_REF) return true;
+    /* A stronger level includes the weaker ones of its own architecture. */
+    const lb_level best = lb_cpu_best();
+    const bool neon = level == LB_LEVEL_NEON;
+    return level <= best && neon == (best == LB_LEVEL_NEON);
+}

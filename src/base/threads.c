@@ -1,0 +1,334 @@
+/* threads.c - the pool: one word says what is going on, and whoever has time
+ * joins in.
+ *
+ * A run is open while units may be left. The caller opens it, takes chunks of
+ * units off a shared counter like everybody else, closes it, and waits for
+ * those who joined: `active` counts them. It never waits for a worker that has
+ * not woken up yet, so a small run costs no more than its wake-up call, and a
+ * run with no workers (none could be started, or this is the child of a fork)
+ * is merely serial. The job is written only while nobody is in, and read only
+ * after joining; joining acquires and leaving releases.
+ *
+ * state:  | epoch 20 | quit 1 | waiting 1 | open 1 | active 9 |
+ */
+#include "base/threads.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MAX_THREADS 256
+
+#define ACTIVE      0x1ffu
+#define OPEN        0x200u
+#define WAITING     0x400u /* the caller sleeps until the last one leaves */
+#define QUIT        0x800u
+#define EPOCH_SHIFT 12
+
+/* Pauses before going to sleep, 40 to 100 us: longer than the gaps between the
+ * operations of a busy program, and about what a sleep and a wake-up cost. */
+#define SPIN 2048
+/* Pauses between offers of the CPU to others. Where the machine is busy the
+ * one waited for may be queued behind the one who waits. */
+#define SPIN_YIELD 128
+/* Several chunks for each thread: a late or slow one holds up little. */
+#define CHUNKS_PER_THREAD 4
+
+/* Both kinds of sleepers wait on `state`; the bits tell them apart. */
+#define WAKE_WORKER 1u
+#define WAKE_CALLER 2u
+
+typedef struct worker {
+    pthread_t id;
+    lb_pool *pool;
+    int thread;
+} worker;
+
+struct lb_pool {
+    lb_heap *heap;
+    size_t size;
+    int threads;
+    int started; /* workers running, of wanted ones up to `limit` */
+    int limit;
+    int spin;
+    pid_t pid; /* the workers' process */
+    uint32_t epoch;
+
+    lb_task *task;
+    void *arg;
+    uint64_t units, chunk;
+
+    alignas(64) _Atomic uint32_t state;
+    _Atomic int sleepers;
+    alignas(64) _Atomic uint64_t next; /* first unit not yet taken */
+    alignas(64) worker workers[];
+};
+
+/* The i-th step of waiting awake. */
+static void relax(int i)
+{
+    if (i % SPIN_YIELD == SPIN_YIELD - 1) sched_yield();
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb"); /* yield is a no-op on most cores */
+#endif
+}
+
+/* Returns when woken, on a signal, or at once if *word is not `expected`. */
+static void futex_wait(_Atomic uint32_t *word, uint32_t expected, uint32_t bit)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, NULL, NULL,
+            bit);
+}
+
+static void futex_wake(_Atomic uint32_t *word, int n, uint32_t bit)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_BITSET_PRIVATE, n, NULL, NULL, bit);
+}
+
+/* ---- how many ----------------------------------------------------------- */
+
+static bool read_text(const char *path, char *buf, size_t size)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    const ssize_t n = read(fd, buf, size - 1);
+    close(fd);
+    buf[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+/* CPUs' worth of time the container may use, rounded up; MAX_THREADS when
+ * nothing limits it. Only the root of the control groups as this process sees
+ * them is asked: that is where a container finds its own limit. */
+static int quota_cpus(void)
+{
+    char text[64], period_text[64];
+    long long quota = -1, period = 0;
+    if (read_text("/sys/fs/cgroup/cpu.max", text, sizeof text)) {
+        char *end = text; /* "max 100000" or "150000 100000" */
+        if (strncmp(text, "max", 3) != 0) {
+            quota = strtoll(text, &end, 10);
+            period = strtoll(end, NULL, 10);
+        }
+    } else if (read_text("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", text,
+                         sizeof text) &&
+               read_text("/sys/fs/cgroup/cpu/cpu.cfs_period_us", period_text,
+                         sizeof period_text)) {
+        quota = strtoll(text, NULL, 10); /* -1: none */
+        period = strtoll(period_text, NULL, 10);
+    }
+    if (quota <= 0 || period <= 0) return MAX_THREADS;
+    const long long cpus = (quota - 1) / period + 1;
+    return cpus < MAX_THREADS ? (int)cpus : MAX_THREADS;
+}
+
+static int usable_cpus(void)
+{
+    long n;
+    cpu_set_t set;
+    if (!sched_getaffinity(0, sizeof set, &set))
+        n = CPU_COUNT(&set);
+    else /* more CPUs than the set has room for */
+        n = sysconf(_SC_NPROCESSORS_ONLN);
+    const int quota = quota_cpus();
+    if (n > quota) n = quota;
+    return n > 1 ? (int)n : 1;
+}
+
+/* ---- a worker ----------------------------------------------------------- */
+
+static void take_chunks(lb_pool *pool, int thread)
+{
+    const uint64_t units = pool->units, chunk = pool->chunk;
+    for (;;) {
+        /* At most `threads` overshoot by one chunk, a fraction of units:
+         * far from wrapping around. */
+        const uint64_t lo =
+            atomic_fetch_add_explicit(&pool->next, chunk, memory_order_relaxed);
+        if (lo >= units) return;
+        const uint64_t hi = units - lo < chunk ? units : lo + chunk;
+        pool->task(pool->arg, (int64_t)lo, (int64_t)hi, thread);
+    }
+}
+
+/* Something to do in state s for who has last joined run `seen`. */
+static bool calls(uint32_t s, uint32_t seen)
+{
+    return (s & QUIT) || ((s & OPEN) && s >> EPOCH_SHIFT != seen);
+}
+
+static uint32_t await_call(lb_pool *pool, uint32_t seen)
+{
+    for (;;) {
+        uint32_t s;
+        for (int i = 0; i <= pool->spin; i++) {
+            s = atomic_load_explicit(&pool->state, memory_order_relaxed);
+            if (calls(s, seen)) return s;
+            relax(i);
+        }
+        /* Either the caller sees that someone sleeps, or the sleeper sees the
+         * new state: both are sequentially consistent, see lb_pool_run. */
+        atomic_fetch_add(&pool->sleepers, 1);
+        s = atomic_load(&pool->state);
+        if (!calls(s, seen)) futex_wait(&pool->state, s, WAKE_WORKER);
+        atomic_fetch_sub(&pool->sleepers, 1);
+    }
+}
+
+static bool join(lb_pool *pool, uint32_t s)
+{
+    const uint32_t epoch = s >> EPOCH_SHIFT;
+    while ((s & OPEN) && s >> EPOCH_SHIFT == epoch) {
+        if (atomic_compare_exchange_weak_explicit(&pool->state, &s, s + 1,
+                                                  memory_order_acquire,
+                                                  memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+static void leave(lb_pool *pool)
+{
+    const uint32_t s =
+        atomic_fetch_sub_explicit(&pool->state, 1, memory_order_release);
+    if ((s & ACTIVE) == 1 && (s & WAITING))
+        futex_wake(&pool->state, 1, WAKE_CALLER);
+}
+
+static void *work(void *arg)
+{
+    const worker *w = arg;
+    lb_pool *pool = w->pool;
+    /* An epoch that comes round to a worker's again makes it miss one run:
+     * the others do its share. */
+    uint32_t seen = 0;
+    for (;;) {
+        const uint32_t s = await_call(pool, seen);
+        if (s & QUIT) return NULL;
+        seen = s >> EPOCH_SHIFT;
+        if (!join(pool, s)) continue;
+        take_chunks(pool, w->thread);
+        leave(pool);
+    }
+}
+
+/* ---- the caller --------------------------------------------------------- */
+
+lb_pool *lb_pool_open(lb_heap *heap, int threads)
+{
+    const int cpus = usable_cpus();
+    if (threads <= 0) threads = cpus;
+    if (threads > MAX_THREADS) threads = MAX_THREADS;
+    size_t size = sizeof(lb_pool) + (size_t)threads * sizeof(worker);
+    lb_pool *pool = lb_heap_alloc(heap, size, &size);
+    if (!pool) return NULL;
+    *pool = (lb_pool){.heap = heap, .size = size, .threads = threads};
+    pool->limit = threads - 1;
+    /* with fewer CPUs than threads a spinning one is in another's way */
+    pool->spin = threads <= cpus ? SPIN : 0;
+    atomic_init(&pool->state, 0);
+    atomic_init(&pool->sleepers, 0);
+    atomic_init(&pool->next, 0);
+    return pool;
+}
+
+int lb_pool_threads(const lb_pool *pool)
+{
+    return pool->threads;
+}
+
+/* The child of a fork has the pool, but not its workers. */
+static void forget_if_forked(lb_pool *pool)
+{
+    const pid_t pid = getpid();
+    if (pool->pid == pid) return;
+    pool->pid = pid;
+    pool->started = 0;
+    atomic_store(&pool->sleepers, 0);
+}
+
+static void start_workers(lb_pool *pool, int wanted)
+{
+    forget_if_forked(pool);
+    /* Signals are for the program's own threads. */
+    sigset_t all, old;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &old)) return;
+    while (pool->started < wanted) {
+        worker *w = &pool->workers[pool->started];
+        *w = (worker){.pool = pool, .thread = pool->started + 1};
+        if (pthread_create(&w->id, NULL, work, w)) {
+            pool->limit = pool->started; /* refused: do not ask again */
+            break;
+        }
+        pool->started++;
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* Of a closed run. */
+static void await_workers(lb_pool *pool, uint32_t s)
+{
+    for (int i = 0; i < pool->spin && (s & ACTIVE); i++) {
+        relax(i);
+        s = atomic_load_explicit(&pool->state, memory_order_acquire);
+    }
+    if (!(s & ACTIVE)) return;
+    s = atomic_fetch_or_explicit(&pool->state, WAITING, memory_order_acquire) |
+        WAITING;
+    while (s & ACTIVE) {
+        futex_wait(&pool->state, s, WAKE_CALLER);
+        s = atomic_load_explicit(&pool->state, memory_order_acquire);
+    }
+}
+
+void lb_pool_run(lb_pool *pool, int64_t units, lb_task *task, void *arg)
+{
+    if (units <= 0) return;
+    if (units == 1 || pool->limit == 0) {
+        task(arg, 0, units, 0);
+        return;
+    }
+    const uint64_t n = (uint64_t)units;
+    const uint64_t parts = (uint64_t)pool->threads * CHUNKS_PER_THREAD;
+    pool->task = task;
+    pool->arg = arg;
+    pool->units = n;
+    pool->chunk = n > parts ? n / parts : 1;
+    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+
+    const int helpers =
+        n - 1 < (uint64_t)pool->limit ? (int)n - 1 : pool->limit;
+    if (pool->started < helpers) start_workers(pool, helpers);
+
+    pool->epoch++;
+    atomic_store(&pool->state, pool->epoch << EPOCH_SHIFT | OPEN);
+    if (atomic_load(&pool->sleepers) > 0)
+        futex_wake(&pool->state, helpers, WAKE_WORKER);
+
+    take_chunks(pool, 0);
+    const uint32_t s =
+        atomic_fetch_and_explicit(&pool->state, ~OPEN, memory_order_acquire);
+    await_workers(pool, s);
+}
+
+void lb_pool_close(lb_pool *pool)
+{
+    if (!pool) return;
+    if (pool->started) forget_if_forked(pool);
+    atomic_store(&pool->state, QUIT);
+    futex_wake(&pool->state, MAX_THREADS, WAKE_WORKER);
+    for (int i = 0; i < pool->started; i++)
+        pthread_join(pool->workers[i].id, NULL);
+    lb_heap_free(pool->heap, pool, pool->size);
+}

@@ -1,0 +1,299 @@
+/* array.c - stores and views: made, counted, looked at.
+ *
+ * A dense store and its elements are one block, so that a result costs two
+ * allocations: the view and the store.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/core.h"
+
+/* The elements of a dense store begin here, aligned to 64. */
+static const size_t header = (sizeof(lb_store) + 63) / 64 * 64;
+
+/* Named by the registry alone; the leaf is the one format the core knows. */
+extern const lb_format lb_format_dense;
+
+static void store_unref(lb_store *s)
+{
+    if (__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL)) return;
+    for (int p = 0; p < LB_MAX_PARTS; p++)
+        lb_unref(s->part[p].a);
+    if (s->done) s->done(s->user);
+    lb_heap_free(s->heap, s, s->heap_size);
+}
+
+lb_array *lb_ref(lb_array *a)
+{
+    if (a) __atomic_add_fetch(&a->refs, 1, __ATOMIC_RELAXED);
+    return a;
+}
+
+void lb_unref(lb_array *a)
+{
+    if (!a || __atomic_sub_fetch(&a->refs, 1, __ATOMIC_ACQ_REL)) return;
+    if (a->store) store_unref(a->store);
+    lb_heap_free(a->heap, a, a->heap_size);
+}
+
+/* A view without a store yet, not owned by any scope. */
+static lb_array *blank(lb_ctx *cx)
+{
+    size_t got;
+    lb_array *a = lb_heap_alloc(cx->heap, sizeof *a, &got);
+    if (!a) {
+        lb_fail(cx, LB_E_NOMEM, "out of memory");
+        return NULL;
+    }
+    *a = (lb_array){.refs = 1, .heap = cx->heap, .heap_size = got};
+    return a;
+}
+
+lb_array *lb_view(lb_ctx *cx, const lb_array *of)
+{
+    lb_array *a = blank(cx);
+    if (!a) return NULL;
+    lb_heap *heap = a->heap;
+    const size_t got = a->heap_size;
+    *a = *of;
+    a->refs = 1;
+    a->heap = heap;
+    a->heap_size = got;
+    __atomic_add_fetch(&a->store->refs, 1, __ATOMIC_RELAXED);
+    return lb_own(cx, a);
+}
+
+lb_array *lb_view_store(lb_ctx *cx, lb_store *store, lb_dtype dtype)
+{
+    lb_array *a = blank(cx);
+    if (!a) {
+        store_unref(store);
+        return NULL;
+    }
+    a->store = store;
+    a->dtype = dtype;
+    a->shape = store->shape;
+    lb_row_major(&a->shape, a->stride);
+    return lb_own(cx, a);
+}
+
+/* The plain view of a new dense store; room: bytes to have behind it. */
+static lb_array *leaf(lb_ctx *cx, lb_dtype dtype, const lb_shape *shape,
+                      size_t room)
+{
+    size_t size, got;
+    lb_array *a = blank(cx);
+    if (!a) return NULL;
+    lb_store *s = lb_add_size(header, room, &size)
+                      ? lb_heap_alloc(cx->heap, size, &got)
+                      : NULL;
+    if (!s) {
+        lb_unref(a);
+        lb_fail(cx, LB_E_NOMEM, "out of memory (%zu bytes for %s%s)", room,
+                lb_dtype_name(dtype), LB_SHOW(shape));
+        return NULL;
+    }
+    *s = (lb_store){
+        .refs = 1,
+        .heap = cx->heap,
+        .heap_size = got,
+        .fmt = &lb_format_dense,
+        .shape = *shape,
+        .ctype = lb_ctype_of(dtype),
+        .elem = dtype,
+        .data = (char *)s + header,
+        .data_size = (size_t)lb_shape_size(shape) * lb_dtype_size(dtype),
+    };
+    a->store = s;
+    a->dtype = dtype;
+    a->shape = *shape;
+    lb_row_major(shape, a->stride);
+    return lb_own(cx, a);
+}
+
+lb_array *lb_dense(lb_ctx *cx, lb_dtype dtype, const lb_shape *shape)
+{
+    return leaf(cx, dtype, shape,
+                (size_t)lb_shape_size(shape) * lb_dtype_size(dtype));
+}
+
+static bool check_new(lb_ctx *cx, const char *who, lb_dtype dtype,
+                      const lb_shape *shape)
+{
+    if (!lb_dtype_size(dtype))
+        return lb_fail(cx, LB_E_DTYPE, "%s: %d is not a dtype", who,
+                       (int)dtype);
+    return lb_shape_check(cx, who, shape);
+}
+
+lb_array *lb_from(lb_ctx *cx, lb_dtype dtype, lb_shape shape, const void *data)
+{
+    if (!cx || !check_new(cx, "from", dtype, &shape)) return NULL;
+    if (!data && lb_shape_size(&shape)) {
+        lb_fail(cx, LB_E_NULL, "from: data is NULL for shape %s",
+                LB_SHOW(&shape));
+        return NULL;
+    }
+    lb_array *a = lb_dense(cx, dtype, &shape);
+    if (!a || !a->store->data_size) return a;
+    memcpy(a->store->data, data, a->store->data_size);
+    if (dtype == LB_BOOL) { /* any byte but 0 is true; inside, true is 1 */
+        uint8_t *b = a->store->data;
+        for (size_t i = 0; i < a->store->data_size; i++)
+            b[i] = b[i] != 0;
+    }
+    return a;
+}
+
+lb_array *lb_wrap(lb_ctx *cx, lb_dtype dtype, lb_shape shape, const void *data,
+                  void (*done)(void *user), void *user)
+{
+    if (!cx || !check_new(cx, "wrap", dtype, &shape)) return NULL;
+    if (!data || (uintptr_t)data % lb_dtype_size(dtype)) {
+        lb_fail(cx, data ? LB_E_ARG : LB_E_NULL,
+                "wrap: data is %s for %zu-byte elements",
+                data ? "not aligned" : "NULL", lb_dtype_size(dtype));
+        return NULL;
+    }
+    lb_array *a = leaf(cx, dtype, &shape, 0);
+    if (!a) return NULL;
+    memcpy(&a->store->data, &data, sizeof data); /* never written to */
+    a->store->done = done;
+    a->store->user = user;
+    return a;
+}
+
+static lb_array *weak(lb_array *a)
+{
+    if (a) a->weak = true;
+    return a;
+}
+
+lb_array *lb_scalar(lb_ctx *cx, double value)
+{
+    const float f = (float)value;
+    return weak(lb_from(cx, LB_F32, (lb_shape){0}, &f));
+}
+
+lb_array *lb_scalar_int(lb_ctx *cx, int64_t value)
+{
+    const int32_t i = (int32_t)value;
+    const bool fits = i == value;
+    return weak(lb_from(cx, fits ? LB_I32 : LB_I64, (lb_shape){0},
+                        fits ? (const void *)&i : (const void *)&value));
+}
+
+/* ---- looking ------------------------------------------------------------ */
+
+int lb_rank(const lb_array *a)
+{
+    return a ? a->shape.rank : -1;
+}
+
+int64_t lb_dim(const lb_array *a, int axis)
+{
+    if (!a || axis < -a->shape.rank || axis >= a->shape.rank) return -1;
+    return a->shape.dim[axis < 0 ? axis + a->shape.rank : axis];
+}
+
+lb_shape lb_shape_of(const lb_array *a)
+{
+    return a ? a->shape : (lb_shape){.rank = -1};
+}
+
+int64_t lb_size(const lb_array *a)
+{
+    return a ? lb_shape_size(&a->shape) : -1;
+}
+
+lb_dtype lb_dtype_of(const lb_array *a)
+{
+    return a ? a->dtype : LB_NO_DTYPE;
+}
+
+const char *lb_format_of(const lb_array *a)
+{
+    return a ? a->store->fmt->name : "";
+}
+
+size_t lb_nbytes(const lb_array *a)
+{
+    if (!a) return 0;
+    size_t n = a->store->data_size;
+    for (int p = 0; p < LB_MAX_PARTS; p++)
+        n += lb_nbytes(a->store->part[p].a);
+    return n;
+}
+
+const void *lb_data(const lb_array *a)
+{
+    if (!a || !a->store->data || a->dtype != a->store->elem ||
+        !lb_is_row_major(a))
+        return NULL;
+    return (const char *)a->store->data +
+           (size_t)a->offset * lb_dtype_size(a->dtype);
+}
+
+bool lb_read(lb_ctx *cx, lb_array *a, void *dst, size_t size)
+{
+    if (!a || !cx) return lb_fail(cx, LB_E_NULL, "read: the array is NULL");
+    const size_t want = (size_t)lb_size(a) * lb_dtype_size(a->dtype);
+    if (size != want)
+        return lb_fail(cx, LB_E_SIZE, "read: %s%s is %zu bytes, dst %zu",
+                       lb_dtype_name(a->dtype), LB_SHOW(&a->shape), want, size);
+    if (!want) return true;
+    if (!dst) return lb_fail(cx, LB_E_NULL, "read: dst is NULL");
+    lb_enter(cx);
+    const void *data = lb_data(lb_materialize(cx, a));
+    if (data) memcpy(dst, data, want);
+    lb_leave(cx);
+    return data != NULL;
+}
+
+bool lb_read_rows(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi, void *dst,
+                  size_t size)
+{
+    if (!a || !cx) return lb_fail(cx, LB_E_NULL, "read: the array is NULL");
+    if (!a->shape.rank || lo < 0 || hi < lo || hi > a->shape.dim[0])
+        return lb_fail(cx, LB_E_ARG, "read: rows %lld..%lld of shape %s",
+                       (long long)lo, (long long)hi, LB_SHOW(&a->shape));
+    lb_enter(cx);
+    lb_array *rows = lb_view(cx, a);
+    if (rows) {
+        rows->shape.dim[0] = hi - lo;
+        rows->offset += lo * rows->stride[0];
+    }
+    const bool ok = rows && lb_read(cx, rows, dst, size);
+    lb_leave(cx);
+    return ok;
+}
+
+static bool one_element(lb_ctx *cx, const lb_array *a)
+{
+    if (!cx || !a) return lb_fail(cx, LB_E_NULL, "item: the array is NULL");
+    if (lb_size(a) == 1) return true;
+    return lb_fail(cx, LB_E_SHAPE, "item: shape %s has %lld elements, not 1",
+                   LB_SHOW(&a->shape), (long long)lb_size(a));
+}
+
+double lb_item(lb_ctx *cx, lb_array *a)
+{
+    double d = NAN;
+    if (!one_element(cx, a)) return d;
+    lb_enter(cx);
+    lb_array *f = lb_as(cx, a, LB_F64);
+    if (f) lb_tile_read_flat(&cx->cpu, f, 0, 1, LB_C_F64, &d);
+    lb_leave(cx);
+    return d;
+}
+
+int64_t lb_item_int(lb_ctx *cx, lb_array *a)
+{
+    int64_t i = 0;
+    if (!one_element(cx, a)) return i;
+    lb_enter(cx);
+    lb_array *n = lb_as(cx, a, LB_I64);
+    if (n) lb_tile_read_flat(&cx->cpu, n, 0, 1, LB_C_I64, &i);
+    lb_leave(cx);
+    return i;
+}

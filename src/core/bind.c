@@ -1,0 +1,303 @@
+/* bind.c - the one door. Every operation comes through lb_bind.
+ *
+ *   layers   the innermost sees the call and hands it down with lb_bind
+ *   infer    shape and dtype of the result, or a sentence
+ *   rule     the format's own way, if it has one and does not decline
+ *   move     a view, or whole blocks
+ *   tiles    eval, decoding what it reads as it reads it
+ *   dense    eval on dense copies of the operands, if the policy lets
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/core.h"
+
+/* What a call did or would do, for lb_explain. */
+typedef struct {
+    const char *tier;
+    const char *kernel;
+    int64_t units;
+    size_t shared, per_thread;
+} report;
+
+/* ---- tiers -------------------------------------------------------------- */
+
+static lb_verdict by_rule(lb_ctx *cx, const lb_call *c, lb_array **out)
+{
+    for (int i = 0; i < c->n_in; i++) {
+        const lb_rule *r = c->in[i]->store->fmt->rules;
+        for (; r && r->prim; r++) {
+            if (strcmp(r->prim, c->prim->name) != 0) continue;
+            const lb_verdict v = r->run(cx, c, i, out);
+            if (v != LB_DECLINED) return v;
+        }
+    }
+    return LB_DECLINED;
+}
+
+/* Rules and moves may make arrays on their way: only the result leaves. */
+static lb_verdict by_rule_or_move(lb_ctx *cx, const lb_call *c, report *r,
+                                  lb_array **out)
+{
+    lb_enter(cx);
+    lb_verdict v = by_rule(cx, c, out);
+    r->tier = "rule";
+    if (v == LB_DECLINED && c->prim->move) {
+        v = c->prim->move(cx, c, out);
+        r->tier = "move";
+    }
+    lb_leave_with(cx, v == LB_DONE ? *out : NULL);
+    return v;
+}
+
+/* The policy's answer to a dense copy of operand i. */
+static bool may_copy(lb_ctx *cx, const lb_call *c, int i)
+{
+    char s[LB_ERROR_SIZE];
+    const lb_array *a = c->in[i];
+    if (cx->dense == LB_DENSE_ALLOW) return true;
+    snprintf(s, sizeof s, "%s decodes operand %d, %s %s%s, whole",
+             c->prim->name, i, lb_format_of(a), lb_dtype_name(a->dtype),
+             LB_SHOW(&a->shape));
+    if (cx->dense == LB_DENSE_DENY)
+        return lb_fail(cx, LB_E_DENIED, "%s, and the context denies it", s);
+    if (cx->log) cx->log(cx->log_user, s);
+    return true;
+}
+
+/* Operands as a dense primitive wants them; copy has room for them. */
+static bool densify(lb_ctx *cx, lb_call *c, lb_array **copy, report *r)
+{
+    for (int i = 0; i < c->n_in; i++) {
+        copy[i] = c->in[i];
+        if (lb_data(copy[i])) continue;
+        if (!may_copy(cx, c, i)) return false;
+        r->tier = "dense";
+        if (!cx->dry) copy[i] = lb_materialize(cx, copy[i]);
+        if (!copy[i]) return false;
+    }
+    c->in = copy;
+    return true;
+}
+
+typedef struct {
+    lb_work work;
+    char *scratch;
+    size_t stride;
+} job;
+
+static void run_units(void *arg, int64_t lo, int64_t hi, int thread)
+{
+    const job *j = arg;
+    lb_work w = j->work;
+    w.lo = lo;
+    w.hi = hi;
+    w.scratch = j->scratch + j->stride * (size_t)thread;
+    w.call->prim->eval(&w);
+}
+
+static bool run_phases(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
+                       lb_array *out)
+{
+    const size_t line = 64;
+    const size_t shared = (plan->shared + line - 1) / line * line;
+    job j = {.work = {.call = c, .out = out, .plan = plan}};
+    size_t own, size, got = 0;
+    j.stride = (plan->per_thread + line - 1) / line * line;
+    char *block = NULL;
+    if (!lb_mul_size(j.stride, (size_t)lb_pool_threads(cx->pool), &own) ||
+        !lb_add_size(shared, own, &size) || shared < plan->shared ||
+        j.stride < plan->per_thread)
+        return lb_fail(cx, LB_E_NOMEM, "out of memory for the scratch of %s",
+                       c->prim->name);
+    if (size && !(block = lb_heap_alloc(cx->heap, size, &got)))
+        return lb_fail(cx, LB_E_NOMEM,
+                       "out of memory (%zu bytes of scratch for %s)", size,
+                       c->prim->name);
+    j.work.shared = block;
+    j.scratch = block ? block + shared : NULL;
+    for (int p = 0; p < plan->phases; p++) {
+        j.work.phase = p;
+        lb_pool_run(cx->pool, plan->units[p], run_units, &j);
+    }
+    if (block) lb_heap_free(cx->heap, block, got);
+    return true;
+}
+
+static lb_array *by_eval(lb_ctx *cx, lb_call *c, report *r)
+{
+    lb_plan plan = {.kernel = ""};
+    c->prim->plan(c, &plan);
+    r->kernel = plan.kernel ? plan.kernel : "";
+    r->shared = plan.shared;
+    r->per_thread = plan.per_thread;
+    for (int p = 0; p < plan.phases; p++)
+        r->units = lb_max_i64(r->units, plan.units[p]);
+    if (cx->dry) return NULL;
+    lb_array *out = lb_dense(cx, c->dtype, &c->shape);
+    if (!out || run_phases(cx, c, &plan, out)) return out;
+    lb_drop(cx, out);
+    return NULL;
+}
+
+/* Copies of operands must be freed before the call returns, so they have a
+ * scope and a block of their own. */
+static lb_array *by_dense(lb_ctx *cx, lb_call *c, report *r)
+{
+    size_t got;
+    lb_array **copy =
+        lb_heap_alloc(cx->heap, (size_t)c->n_in * sizeof *copy, &got);
+    if (!copy) {
+        lb_fail(cx, LB_E_NOMEM, "out of memory");
+        return NULL;
+    }
+    lb_enter(cx);
+    lb_array *out = densify(cx, c, copy, r) ? by_eval(cx, c, r) : NULL;
+    lb_leave_with(cx, out);
+    lb_heap_free(cx->heap, copy, got);
+    return out;
+}
+
+static lb_array *run(lb_ctx *cx, lb_call *c, report *r)
+{
+    lb_array *out = NULL;
+    switch (by_rule_or_move(cx, c, r, &out)) {
+    case LB_DONE:
+        return out;
+    case LB_FAILED:
+        lb_fail(cx, LB_E_ARG, "%s failed", c->prim->name);
+        return NULL;
+    case LB_DECLINED:
+        break;
+    }
+    r->tier = "tiles";
+    if (!c->prim->eval) {
+        lb_fail(cx, LB_E_UNSUPPORTED, "%s declined and has no eval",
+                c->prim->name);
+        return NULL;
+    }
+    return c->prim->dense ? by_dense(cx, c, r) : by_eval(cx, c, r);
+}
+
+/* ---- the door ----------------------------------------------------------- */
+
+static bool check_call(lb_ctx *cx, const lb_prim *prim, int n,
+                       lb_array *const *in, const void *params)
+{
+    if (!prim) return lb_fail(cx, LB_E_NULL, "bind: the primitive is NULL");
+    if (n < 0 || (prim->n_in < 0 ? n < 1 : n != prim->n_in))
+        return lb_fail(cx, LB_E_ARG, "%s: %d operands, not %s%d", prim->name, n,
+                       prim->n_in < 0 ? "at least " : "",
+                       prim->n_in < 0 ? 1 : prim->n_in);
+    if (n && !in)
+        return lb_fail(cx, LB_E_NULL, "%s: the list of operands is NULL",
+                       prim->name);
+    for (int i = 0; i < n; i++)
+        if (!in[i])
+            return lb_fail(cx, LB_E_NULL, "%s: operand %d is NULL", prim->name,
+                           i);
+    if (prim->params_size && !params)
+        return lb_fail(cx, LB_E_NULL, "%s: params are NULL", prim->name);
+    return true;
+}
+
+static lb_call make_call(lb_ctx *cx, const lb_prim *prim, int n,
+                         lb_array *const *in, const void *params)
+{
+    return (lb_call){
+        .prim = prim,
+        .cpu = &cx->cpu,
+        .threads = lb_pool_threads(cx->pool),
+        .precision = cx->precision,
+        .n_in = n,
+        .in = in,
+        .params = params,
+    };
+}
+
+lb_array *lb_bind(lb_ctx *cx, const lb_prim *prim, int n, lb_array *const *in,
+                  const void *params)
+{
+    if (!cx || !check_call(cx, prim, n, in, params)) return NULL;
+    lb_layer *layer = cx->layer;
+    if (layer) {
+        cx->layer = layer->below;
+        lb_array *out = layer->bind(cx, layer, prim, n, in, params);
+        cx->layer = layer;
+        return out;
+    }
+    lb_call c = make_call(cx, prim, n, in, params);
+    report r = {0};
+    if (!prim->infer(cx, &c)) {
+        lb_fail(cx, LB_E_ARG, "%s: refused", prim->name);
+        return NULL;
+    }
+    return run(cx, &c, &r);
+}
+
+void lb_push_layer(lb_ctx *cx, lb_layer *layer)
+{
+    layer->below = cx->layer;
+    cx->layer = layer;
+}
+
+void lb_pop_layer(lb_ctx *cx)
+{
+    if (cx->layer) cx->layer = cx->layer->below;
+}
+
+/* ---- explaining --------------------------------------------------------- */
+
+static size_t say_array(char *to, size_t room, const lb_array *a)
+{
+    const bool packed = !a->store->data;
+    const int n = snprintf(to, room, " %s%s%s%s", packed ? lb_format_of(a) : "",
+                           packed ? " " : "", lb_dtype_name(a->dtype),
+                           LB_SHOW(&a->shape));
+    return lb_min_i64(n, (int64_t)room - 1) > 0
+               ? (size_t)lb_min_i64(n, (int64_t)room - 1)
+               : 0;
+}
+
+static void say_call(lb_ctx *cx, const lb_call *c, const report *r)
+{
+    enum { SHOWN = 4 }; /* operands, of a long list */
+    char *to = cx->explain;
+    size_t room = sizeof cx->explain, at = 0;
+    at += (size_t)snprintf(to, room, "%.64s", c->prim->name);
+    for (int i = 0; i < c->n_in && i < SHOWN; i++)
+        at += say_array(to + at, room - at, c->in[i]);
+    at += (size_t)snprintf(
+        to + at, room - at, "%s -> %s%s: %s", c->n_in > SHOWN ? " .." : "",
+        lb_dtype_name(c->dtype), LB_SHOW(&c->shape), r->tier);
+    if (strcmp(r->tier, "tiles") == 0 || strcmp(r->tier, "dense") == 0)
+        snprintf(to + at, room - at,
+                 "%s%.64s, %lld units, scratch %zu + %zu per thread",
+                 r->kernel[0] ? ", " : "", r->kernel, (long long)r->units,
+                 r->shared, r->per_thread);
+}
+
+const char *lb_explain(lb_ctx *cx, const char *primitive, lb_array *const *in,
+                       int n, const void *params)
+{
+    if (!cx) return NULL;
+    const lb_prim *prim = lb_find_primitive(cx, primitive);
+    if (!prim) {
+        lb_fail(cx, LB_E_ARG, "explain: no primitive \"%.100s\"",
+                primitive ? primitive : "");
+        return NULL;
+    }
+    if (!check_call(cx, prim, n, in, params)) return NULL;
+    lb_call c = make_call(cx, prim, n, in, params);
+    report r = {.kernel = ""};
+    const lb_status before = cx->status;
+    cx->dry = true;
+    lb_enter(cx);
+    const bool ok = prim->infer(cx, &c) && (run(cx, &c, &r), r.tier) &&
+                    cx->status == before;
+    lb_leave(cx);
+    cx->dry = false;
+    if (!ok) return NULL;
+    say_call(cx, &c, &r);
+    return cx->explain;
+}

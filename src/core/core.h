@@ -1,0 +1,115 @@
+/* core.h - what core, prims, grad and shard share and users do not see. */
+#ifndef LB_CORE_H
+#define LB_CORE_H
+
+#include "base/memory.h"
+#include "base/threads.h"
+#include "lowbit_ext.h"
+
+enum { LB_ERROR_SIZE = 512, LB_EXPLAIN_SIZE = 1024 };
+
+/* A growing list of pointers, from the heap. */
+typedef struct lb_list {
+    void **item;
+    int64_t n, room;
+    size_t got;
+} lb_list;
+bool lb_list_push(lb_ctx *cx, lb_list *list, void *item); /* or LB_E_NOMEM */
+void lb_list_free(lb_heap *heap, lb_list *list);
+
+struct lb_ctx {
+    lb_heap *heap;
+    size_t got; /* of this block */
+    lb_pool *pool;
+    lb_cpu cpu;
+    lb_dense_policy dense;
+    lb_precision precision;
+    void (*log)(void *user, const char *sentence);
+    void *log_user;
+    lb_status status; /* of the first error */
+    char error[LB_ERROR_SIZE];
+    lb_list owned;  /* arrays of the open scopes, outermost first */
+    int64_t *scope; /* where each open scope begins in owned */
+    int64_t n_scopes, scope_room;
+    int64_t lost_scopes; /* entered when there was no memory to note it */
+    size_t scope_got;
+    lb_layer *layer;        /* innermost */
+    lb_list prims, formats; /* added by the user */
+    bool dry;               /* explaining: stop before eval */
+    char explain[LB_EXPLAIN_SIZE];
+};
+
+/* ctx.c: arrays and scopes. Adopts a (one reference) into the open scope; on
+ * failure releases it and returns NULL. */
+lb_array *lb_own(lb_ctx *cx, lb_array *a);
+
+/* array.c: the plain view of a store, whose one reference it takes over. */
+lb_array *lb_view_store(lb_ctx *cx, lb_store *store, lb_dtype dtype);
+
+/* shape.c: axes as users write them to 0 .. rank-1, or an error. */
+bool lb_axis_fix(lb_ctx *cx, const char *who, int axis, int rank, int *out);
+/* in NULL: all axes. Refuses duplicates. */
+bool lb_axes_fix(lb_ctx *cx, const char *who, const lb_axes *in, int rank,
+                 lb_axes *out);
+/* For infer, which is strict: axes must be in 0 .. rank-1, each once. */
+bool lb_axes_check(lb_ctx *cx, const char *who, const char *what,
+                   const lb_axes *axes, int rank);
+bool lb_axes_has(const lb_axes *axes, int axis);
+
+/* promote.c: the operands of a user's function, broadcast and promoted, for
+ * the strict primitives. */
+/* Converts all to the common dtype (weak ones follow). in is overwritten. */
+bool lb_meet_dtypes(lb_ctx *cx, lb_array **in, int n);
+/* Broadcasts all to the common shape. in is overwritten. */
+bool lb_meet_shapes(lb_ctx *cx, const char *who, lb_array **in, int n);
+/* a as dtype: a itself if it has it. */
+lb_array *lb_as(lb_ctx *cx, lb_array *a, lb_dtype dtype);
+
+bool lb_dtype_is_float(lb_dtype d);
+bool lb_dtype_is_int(lb_dtype d);      /* signed or unsigned, not bool */
+bool lb_dtype_is_unsigned(lb_dtype d); /* u8 .. u64 */
+
+/* shape.c: strides that give a view another shape, by numpy's no-copy rule;
+ * false if there are none. */
+bool lb_restride(const lb_array *a, const lb_shape *shape, int64_t *stride);
+
+/* box.c: a view as a box of its store, if it is one: what must be known to
+ * move blocks. A plain value; parts are views on the caller's stack. */
+typedef struct lb_box {
+    lb_shape shape; /* the stored shape that the view's strides name */
+    int64_t lo[LB_MAX_RANK], n[LB_MAX_RANK];
+    int axis[LB_MAX_RANK]; /* of the store, for each of the view; -1: none */
+    lb_part part[LB_MAX_PARTS];  /* the table for that shape; a: see view */
+    lb_array view[LB_MAX_PARTS]; /* of the parts, in their derived shapes */
+} lb_box;
+bool lb_as_box(const lb_array *a, lb_box *box);
+/* The part of a part that the box needs; false: it cuts through an entry. */
+bool lb_box_cut(const lb_box *box, int part, lb_array *cut);
+
+/* blocks.c: whole blocks moved, the format kept. They decline where the table
+ * cannot express the result; for leaves always. */
+lb_verdict lb_pack(lb_ctx *cx, lb_array *a, lb_array **out);
+lb_verdict lb_join(lb_ctx *cx, lb_array *const *in, int n, int axis,
+                   lb_array **out);
+/* Entries of axis by index, an integer vector, clamped. */
+lb_verdict lb_pick(lb_ctx *cx, lb_array *a, int axis, lb_array *index,
+                   lb_array **out);
+
+/* Every array function of the user's header opens a scope around what it
+ * composes and hands out only its result. */
+lb_array *lb_leave_with(lb_ctx *cx, lb_array *a);
+
+static inline int64_t lb_min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t lb_max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+static inline int64_t lb_ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+#endif

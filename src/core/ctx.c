@@ -1,0 +1,347 @@
+/* ctx.c - contexts: options, the first error, scopes.
+ *
+ * owned lists the arrays of all open scopes, outermost first; scope[i] is
+ * where the i-th begins. To keep an array is to swap it to the front of the
+ * innermost scope and let that begin one later.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "core/core.h"
+
+enum { MAX_THREADS = 1024 };
+static const size_t default_keep = (size_t)512 << 20;
+
+/* ---- errors ------------------------------------------------------------- */
+
+bool lb_fail(lb_ctx *cx, lb_status status, const char *fmt, ...)
+{
+    if (!cx || cx->status) return false;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(cx->error, sizeof cx->error, fmt, ap);
+    va_end(ap);
+    cx->status = status;
+    return false;
+}
+
+lb_status lb_error_status(const lb_ctx *cx)
+{
+    return cx ? cx->status : LB_E_NULL;
+}
+
+const char *lb_error(const lb_ctx *cx)
+{
+    return cx ? cx->error : "no context: lb_open failed (lb_open_why says why)";
+}
+
+void lb_clear(lb_ctx *cx)
+{
+    if (!cx) return;
+    cx->status = LB_OK;
+    cx->error[0] = 0;
+}
+
+const char *lb_status_name(lb_status status)
+{
+    static const char *const name[] = {
+        "ok",   "out of memory", "null", "shape",  "dtype",
+        "axis", "argument",      "size", "denied", "unsupported",
+    };
+    const size_t n = sizeof name / sizeof *name;
+    return (size_t)status < n ? name[status] : "unknown status";
+}
+
+const char *lb_version(void)
+{
+    return LB_VERSION_STRING;
+}
+
+/* ---- lists -------------------------------------------------------------- */
+
+/* Room for one more item of size bytes in a block of *room items. */
+static void *grown(lb_ctx *cx, void *old, int64_t n, int64_t *room, size_t size,
+                   size_t *got)
+{
+    if (n < *room) return old;
+    const int64_t more = *room ? *room * 2 : 32;
+    size_t bytes, new_got;
+    void *new = NULL;
+    if (lb_mul_size((size_t)more, size, &bytes))
+        new = lb_heap_alloc(cx->heap, bytes, &new_got);
+    if (!new) {
+        lb_fail(cx, LB_E_NOMEM, "out of memory");
+        return NULL;
+    }
+    if (old) {
+        memcpy(new, old, (size_t)n * size);
+        lb_heap_free(cx->heap, old, *got);
+    }
+    *room = more;
+    *got = new_got;
+    return new;
+}
+
+bool lb_list_push(lb_ctx *cx, lb_list *list, void *item)
+{
+    void **to = grown(cx, list->item, list->n, &list->room, sizeof *list->item,
+                      &list->got);
+    if (!to) return false;
+    list->item = to;
+    list->item[list->n++] = item;
+    return true;
+}
+
+void lb_list_free(lb_heap *heap, lb_list *list)
+{
+    if (list->item) lb_heap_free(heap, list->item, list->got);
+    *list = (lb_list){0};
+}
+
+/* ---- open and close ----------------------------------------------------- */
+
+typedef struct {
+    lb_options o;
+    lb_level level;
+    lb_dense_policy dense;
+    char why[256];
+} settings;
+
+static bool refuse(settings *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static bool refuse(settings *s, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(s->why, sizeof s->why, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+static bool settle_level(settings *s)
+{
+    const char *name = s->o.isa ? s->o.isa : getenv("LOWBIT_ISA");
+    const char *from = s->o.isa ? "options.isa" : "LOWBIT_ISA";
+    s->level = lb_cpu_best();
+    if (!name || !*name) return true;
+    if (!lb_level_parse(name, &s->level))
+        return refuse(s,
+                      "%s is \"%s\": not one of ref, avx2, avx512, "
+                      "avx512vnni, neon",
+                      from, name);
+    if (!lb_level_available(s->level))
+        return refuse(s, "%s is \"%s\", but the best this CPU offers is %s",
+                      from, name, lb_level_name(lb_cpu_best()));
+    return true;
+}
+
+static bool settle_dense(settings *s)
+{
+    static const char *const name[] = {"", "allow", "log", "deny"};
+    if (s->o.dense > LB_DENSE_DENY)
+        return refuse(s, "options.dense is %d", (int)s->o.dense);
+    s->dense = s->o.dense ? s->o.dense : LB_DENSE_ALLOW;
+    const char *env = getenv("LOWBIT_DENSE");
+    if (s->o.dense || !env || !*env) return true;
+    for (int i = LB_DENSE_ALLOW; i <= LB_DENSE_DENY; i++) {
+        if (strcmp(env, name[i]) != 0) continue;
+        s->dense = (lb_dense_policy)i;
+        return true;
+    }
+    return refuse(s, "LOWBIT_DENSE is \"%s\": not allow, log or deny", env);
+}
+
+/* struct_size lets an older or newer caller's struct be read as far as both
+ * sides know it. */
+static bool settle(const lb_options *options, settings *s)
+{
+    *s = (settings){0};
+    if (options) {
+        const size_t size =
+            options->struct_size ? options->struct_size : sizeof s->o;
+        if (size < offsetof(lb_options, allocator))
+            return refuse(s, "options.struct_size is %zu", size);
+        memcpy(&s->o, options, size < sizeof s->o ? size : sizeof s->o);
+    }
+    const lb_allocator *al = s->o.allocator;
+    if (al && (!al->alloc || !al->free))
+        return refuse(s, "options.allocator lacks alloc or free");
+    if (s->o.threads < 0 || s->o.threads > MAX_THREADS)
+        return refuse(s, "options.threads is %d: not in 0..%d", s->o.threads,
+                      MAX_THREADS);
+    if (s->o.keep_bytes < -1)
+        return refuse(s, "options.keep_bytes is %lld",
+                      (long long)s->o.keep_bytes);
+    if (s->o.precision > LB_PRECISION_HIGHEST)
+        return refuse(s, "options.precision is %d", (int)s->o.precision);
+    return settle_level(s) && settle_dense(s);
+}
+
+const char *lb_open_why(const lb_options *options, char *buf, size_t size)
+{
+    settings s;
+    const bool fine = settle(options, &s);
+    snprintf(buf, size, "%s", fine ? "out of memory" : s.why);
+    return buf;
+}
+
+lb_ctx *lb_open(const lb_options *options)
+{
+    settings s;
+    if (!settle(options, &s)) return NULL;
+    const int64_t keep = s.o.keep_bytes;
+    lb_heap *heap = lb_heap_open(s.o.allocator, keep < 0    ? 0
+                                                : keep == 0 ? default_keep
+                                                            : (size_t)keep);
+    if (!heap) return NULL;
+    size_t got;
+    lb_ctx *cx = lb_heap_alloc(heap, sizeof *cx, &got);
+    if (!cx) {
+        lb_heap_close(heap);
+        return NULL;
+    }
+    *cx = (lb_ctx){
+        .heap = heap,
+        .got = got,
+        .pool = lb_pool_open(heap, s.o.threads),
+        .cpu = {s.level},
+        .dense = s.dense,
+        .precision = LB_PRECISION_HIGHEST,
+        .log = s.o.log,
+        .log_user = s.o.log_user,
+    };
+    lb_enter(cx);
+    if (!cx->pool || cx->status) {
+        lb_close(cx);
+        return NULL;
+    }
+    return cx;
+}
+
+void lb_close(lb_ctx *cx)
+{
+    if (!cx) return;
+    cx->lost_scopes = 0;
+    while (cx->n_scopes)
+        lb_leave(cx);
+    lb_pool_close(cx->pool);
+    lb_heap *heap = cx->heap;
+    lb_list_free(heap, &cx->owned);
+    lb_list_free(heap, &cx->prims);
+    lb_list_free(heap, &cx->formats);
+    if (cx->scope) lb_heap_free(heap, cx->scope, cx->scope_got);
+    lb_heap_free(heap, cx, cx->got);
+    lb_heap_close(heap);
+}
+
+int lb_threads(const lb_ctx *cx)
+{
+    return cx ? lb_pool_threads(cx->pool) : 0;
+}
+
+const char *lb_isa(const lb_ctx *cx)
+{
+    return cx ? lb_level_name(cx->cpu.level) : "";
+}
+
+size_t lb_trim(lb_ctx *cx)
+{
+    return cx ? lb_heap_trim(cx->heap) : 0;
+}
+
+size_t lb_bytes_in_use(const lb_ctx *cx)
+{
+    return cx ? lb_heap_in_use(cx->heap) : 0;
+}
+
+size_t lb_bytes_peak(const lb_ctx *cx)
+{
+    return cx ? lb_heap_peak(cx->heap) : 0;
+}
+
+/* ---- scopes ------------------------------------------------------------- */
+
+void lb_enter(lb_ctx *cx)
+{
+    if (!cx) return;
+    if (cx->lost_scopes) {
+        cx->lost_scopes++;
+        return;
+    }
+    if (cx->n_scopes >= cx->scope_room) {
+        void *to = grown(cx, cx->scope, cx->n_scopes, &cx->scope_room,
+                         sizeof *cx->scope, &cx->scope_got);
+        if (!to) { /* its arrays go to the enclosing scope instead */
+            cx->lost_scopes++;
+            return;
+        }
+        cx->scope = to;
+    }
+    cx->scope[cx->n_scopes++] = cx->owned.n;
+}
+
+void lb_leave(lb_ctx *cx)
+{
+    if (!cx || !cx->n_scopes) return;
+    if (cx->lost_scopes) {
+        cx->lost_scopes--;
+        return;
+    }
+    const int64_t from = cx->scope[--cx->n_scopes];
+    while (cx->owned.n > from)
+        lb_unref(cx->owned.item[--cx->owned.n]);
+}
+
+lb_array *lb_keep(lb_ctx *cx, lb_array *a)
+{
+    if (!cx || !a || !cx->n_scopes || cx->lost_scopes) return a;
+    int64_t *begin = &cx->scope[cx->n_scopes - 1];
+    void **item = cx->owned.item;
+    for (int64_t i = cx->owned.n - 1; i >= *begin; i--) {
+        if (item[i] != a) continue;
+        item[i] = item[*begin];
+        item[(*begin)++] = a;
+        break;
+    }
+    return a;
+}
+
+lb_array *lb_leave_with(lb_ctx *cx, lb_array *a)
+{
+    lb_keep(cx, a);
+    lb_leave(cx);
+    return a;
+}
+
+void lb_drop(lb_ctx *cx, lb_array *a)
+{
+    if (!cx || !a) return;
+    void **item = cx->owned.item;
+    int64_t scope = cx->n_scopes - 1;
+    for (int64_t i = cx->owned.n - 1; i >= 0; i--) {
+        while (scope >= 0 && cx->scope[scope] > i)
+            scope--;
+        if (item[i] != a) continue;
+        /* The last of each scope fills the hole, outward to inward. */
+        for (int64_t s = scope; s < cx->n_scopes; s++) {
+            const int64_t end =
+                s + 1 < cx->n_scopes ? cx->scope[s + 1] : cx->owned.n;
+            item[i] = item[end - 1];
+            i = end - 1;
+            if (s > scope) cx->scope[s]--;
+        }
+        cx->owned.n--;
+        lb_unref(a);
+        return;
+    }
+}
+
+lb_array *lb_own(lb_ctx *cx, lb_array *a)
+{
+    if (lb_list_push(cx, &cx->owned, a)) return a;
+    lb_unref(a);
+    return NULL;
+}

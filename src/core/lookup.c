@@ -1,0 +1,88 @@
+/* lookup.c - primitives and formats by name: the built-in ones, then those
+ * that were added to the context. */
+#include <string.h>
+
+#include "core/core.h"
+#include "core/registry.h"
+
+const lb_prim *lb_primitive_at(const lb_ctx *cx, int k)
+{
+    for (int i = 0; lb_builtin_prims[i]; i++, k--)
+        if (k == 0) return lb_builtin_prims[i];
+    return cx && k >= 0 && k < cx->prims.n ? cx->prims.item[k] : NULL;
+}
+
+const lb_format *lb_format_at(const lb_ctx *cx, int k)
+{
+    for (int i = 0; lb_builtin_formats[i]; i++, k--)
+        if (k == 0) return lb_builtin_formats[i];
+    return cx && k >= 0 && k < cx->formats.n ? cx->formats.item[k] : NULL;
+}
+
+const lb_prim *lb_find_primitive(const lb_ctx *cx, const char *name)
+{
+    const lb_prim *p = NULL;
+    for (int k = 0; name && (p = lb_primitive_at(cx, k)); k++)
+        if (strcmp(p->name, name) == 0) break;
+    return p;
+}
+
+const lb_format *lb_find_format(const lb_ctx *cx, const char *name)
+{
+    const lb_format *f = NULL;
+    for (int k = 0; name && (f = lb_format_at(cx, k)); k++)
+        if (strcmp(f->name, name) == 0) break;
+    return f;
+}
+
+/* The lists hold what the user promised to keep and never to change; a list
+ * of pointers to const is stored as one of plain pointers. */
+static bool add(lb_ctx *cx, lb_list *list, const void *item)
+{
+    void *plain;
+    memcpy(&plain, &item, sizeof plain);
+    return lb_list_push(cx, list, plain);
+}
+
+bool lb_add_primitive(lb_ctx *cx, const lb_prim *p)
+{
+    if (!cx || !p || !p->name || !p->infer)
+        return lb_fail(cx, LB_E_NULL,
+                       "add_primitive: %s has no name or no infer",
+                       p && p->name ? p->name : "the primitive");
+    if (p->struct_size != sizeof *p)
+        return lb_fail(cx, LB_E_ARG,
+                       "add_primitive: %s has struct_size %zu, not %zu",
+                       p->name, p->struct_size, sizeof *p);
+    if (!p->move && (!p->plan || !p->eval))
+        return lb_fail(cx, LB_E_NULL,
+                       "add_primitive: %s has neither move nor plan and eval",
+                       p->name);
+    if (!p->plan != !p->eval)
+        return lb_fail(cx, LB_E_NULL,
+                       "add_primitive: %s has only one of plan and eval",
+                       p->name);
+    if (p->params_size > LB_MAX_PARAMS || p->n_in < -1)
+        return lb_fail(cx, LB_E_SIZE,
+                       "add_primitive: %s has %zu bytes of params (at most "
+                       "%d) and %d operands",
+                       p->name, p->params_size, LB_MAX_PARAMS, p->n_in);
+    if (lb_find_primitive(cx, p->name))
+        return lb_fail(cx, LB_E_ARG, "add_primitive: %s exists already",
+                       p->name);
+    return add(cx, &cx->prims, p);
+}
+
+bool lb_add_format(lb_ctx *cx, const lb_format *f)
+{
+    if (!cx || !f || !f->name || !f->decode)
+        return lb_fail(cx, LB_E_NULL, "add_format: %s has no name or no decode",
+                       f && f->name ? f->name : "the format");
+    if (f->struct_size != sizeof *f)
+        return lb_fail(cx, LB_E_ARG,
+                       "add_format: %s has struct_size %zu, not %zu", f->name,
+                       f->struct_size, sizeof *f);
+    if (lb_find_format(cx, f->name))
+        return lb_fail(cx, LB_E_ARG, "add_format: %s exists already", f->name);
+    return add(cx, &cx->formats, f);
+}

@@ -1,0 +1,129 @@
+/* parts.c - the parts table: shapes and entries, and arrays made from parts.
+ *
+ * Everything about a format's layout is derived from the table; nothing here
+ * knows a format.
+ */
+#include <string.h>
+
+#include "core/core.h"
+
+lb_shape lb_part_shape(const lb_shape *stored, const lb_part *p)
+{
+    lb_shape s = *stored;
+    for (int k = 0; k < s.rank; k++)
+        s.dim[k] = p->g[k] ? lb_ceil_div(stored->dim[k], p->g[k]) : 1;
+    if (p->own > 0) s.dim[s.rank++] = p->own;
+    return s;
+}
+
+int64_t lb_part_entry(const lb_store *s, int part, int64_t e)
+{
+    const lb_part *p = &s->part[part];
+    int64_t at = 0, step = p->own > 0 ? p->own : 1;
+    for (int k = s->shape.rank - 1; k >= 0; k--) {
+        const int64_t n = s->shape.dim[k], g = p->g[k], i = e % n;
+        e /= n;
+        if (!g) continue;
+        at += i / g * step;
+        step *= lb_ceil_div(n, g);
+    }
+    return at;
+}
+
+void lb_part_scales(const lb_cpu *cpu, const lb_store *s, int part,
+                    int64_t first, int64_t n, float *out)
+{
+    const lb_part *p = &s->part[part];
+    const int last = s->shape.rank - 1;
+    const int64_t g = last < 0 ? 0 : p->g[last];
+    const int64_t c = g ? first % s->shape.dim[last] : 0;
+    const int64_t at = lb_part_entry(s, part, first);
+    if (n <= 0) return;
+    const int64_t entries = g ? (c + n - 1) / g - c / g + 1 : 1;
+    lb_tile_read_flat(cpu, p->a, at, entries, LB_C_F32, out);
+    for (int64_t i = n - 1; i >= 0; i--) /* in place: the source is before i */
+        out[i] = out[g ? (c + i) / g - c / g : 0];
+}
+
+const void *lb_part_bytes(const lb_store *s, int part)
+{
+    return lb_data(s->part[part].a);
+}
+
+/* ---- making ------------------------------------------------------------- */
+
+static bool check_part(lb_ctx *cx, const lb_format *fmt, int p,
+                       const lb_shape *stored, const lb_part *part)
+{
+    const char *name = fmt->part[p].name;
+    for (int k = 0; k < stored->rank; k++)
+        if (part->g[k] < 0)
+            return lb_fail(cx, LB_E_ARG, "%s: part %s has g %lld on axis %d",
+                           fmt->name, name, (long long)part->g[k], k);
+    if (part->own < 0 || (part->own > 0 && stored->rank == LB_MAX_RANK))
+        return lb_fail(cx, LB_E_SHAPE,
+                       "%s: part %s has an axis of %lld of its own at rank %d",
+                       fmt->name, name, (long long)part->own, stored->rank);
+    const lb_shape want = lb_part_shape(stored, part);
+    if (!lb_shape_equal(&part->a->shape, &want))
+        return lb_fail(cx, LB_E_SHAPE,
+                       "%s: part %s has shape %s, not %s for stored shape %s",
+                       fmt->name, name, LB_SHOW(&part->a->shape),
+                       LB_SHOW(&want), LB_SHOW(stored));
+    if (fmt->part[p].raw && !lb_data(part->a))
+        return lb_fail(cx, LB_E_ARG, "%s: part %s must be dense and row-major",
+                       fmt->name, name);
+    if (part->a->store->depth + 1 > LB_MAX_NESTING)
+        return lb_fail(cx, LB_E_SIZE, "%s: parts are nested more than %d deep",
+                       fmt->name, LB_MAX_NESTING);
+    return true;
+}
+
+static bool check_make(lb_ctx *cx, const lb_format *fmt, lb_dtype dtype,
+                       const lb_shape *stored, const lb_part *table)
+{
+    if (!fmt || !stored || !table)
+        return lb_fail(cx, LB_E_NULL, "make: %s is NULL",
+                       !fmt      ? "the format"
+                       : !stored ? "the shape"
+                                 : "the table");
+    if (!lb_dtype_size(dtype))
+        return lb_fail(cx, LB_E_DTYPE, "%s: %d is not a dtype", fmt->name,
+                       (int)dtype);
+    if (!lb_shape_check(cx, fmt->name, stored)) return false;
+    for (int p = 0; p < LB_MAX_PARTS; p++) {
+        if (!table[p].a) continue;
+        if (!fmt->part[p].name)
+            return lb_fail(cx, LB_E_ARG, "%s: it has no part %d", fmt->name, p);
+        if (!check_part(cx, fmt, p, stored, &table[p])) return false;
+    }
+    return true;
+}
+
+lb_array *lb_make(lb_ctx *cx, const lb_format *fmt, lb_dtype dtype, int meaning,
+                  const lb_shape *stored, const lb_part *table)
+{
+    if (!cx || !check_make(cx, fmt, dtype, stored, table)) return NULL;
+    size_t got;
+    lb_store *s = lb_heap_alloc(cx->heap, sizeof *s, &got);
+    if (!s) {
+        lb_fail(cx, LB_E_NOMEM, "out of memory");
+        return NULL;
+    }
+    *s = (lb_store){
+        .refs = 1,
+        .heap = cx->heap,
+        .heap_size = got,
+        .fmt = fmt,
+        .shape = *stored,
+        .ctype = LB_C_F32,
+        .meaning = meaning,
+    };
+    for (int p = 0; p < LB_MAX_PARTS && fmt->part[p].name; p++) {
+        s->part[p] = table[p];
+        if (!lb_ref(s->part[p].a)) continue;
+        const int depth = s->part[p].a->store->depth + 1;
+        s->depth = depth > s->depth ? depth : s->depth;
+    }
+    return lb_view_store(cx, s, dtype);
+}

@@ -1,0 +1,74 @@
+/* promote.c - the operands of a user's function, brought together for the
+ * strict primitives: one shape as numpy broadcasts, one dtype as jax.numpy
+ * promotes. Weak operands take the dtype of the others, if their kind allows.
+ */
+#include "core/core.h"
+
+lb_array *lb_as(lb_ctx *cx, lb_array *a, lb_dtype dtype)
+{
+    return a && a->dtype == dtype && !a->weak ? a : lb_convert(cx, a, dtype);
+}
+
+/* bool < integers < floats: a weak operand yields to a strong one of the same
+ * or a higher kind. */
+static int kind(lb_dtype d)
+{
+    return lb_dtype_is_float(d) ? 2 : lb_dtype_is_int(d) ? 1 : 0;
+}
+
+static lb_dtype common(lb_array *const *in, int n, bool *weak)
+{
+    lb_dtype strong = LB_NO_DTYPE, soft = LB_NO_DTYPE;
+    for (int i = 0; i < n; i++) {
+        lb_dtype *to = in[i]->weak ? &soft : &strong;
+        *to = *to ? lb_promote(*to, in[i]->dtype) : in[i]->dtype;
+    }
+    *weak = !strong;
+    if (!strong) return soft;
+    return soft && kind(soft) > kind(strong) ? soft : strong;
+}
+
+bool lb_meet_dtypes(lb_ctx *cx, lb_array **in, int n)
+{
+    bool weak;
+    for (int i = 0; i < n; i++)
+        if (!in[i]) return true; /* bind names the operand */
+    const lb_dtype d = common(in, n, &weak);
+    for (int i = 0; i < n; i++) {
+        if (in[i]->dtype == d) continue;
+        lb_array *a = lb_convert(cx, in[i], d);
+        if (!a) return false;
+        in[i] = a;
+    }
+    return true;
+}
+
+bool lb_meet_shapes(lb_ctx *cx, const char *who, lb_array **in, int n)
+{
+    lb_shape s = {0};
+    for (int i = 0; i < n; i++) {
+        if (!in[i]) return true;
+        s.rank = in[i]->shape.rank > s.rank ? in[i]->shape.rank : s.rank;
+    }
+    for (int k = 0; k < s.rank; k++) {
+        s.dim[k] = 1;
+        for (int i = 0; i < n; i++) {
+            const int j = k - s.rank + in[i]->shape.rank;
+            const int64_t d = j < 0 ? 1 : in[i]->shape.dim[j];
+            if (d == 1 || d == s.dim[k]) continue;
+            if (s.dim[k] != 1)
+                return lb_fail(cx, LB_E_SHAPE,
+                               "%s: operand %d has shape %s, which does not "
+                               "broadcast with %lld along axis %d",
+                               who, i, LB_SHOW(&in[i]->shape),
+                               (long long)s.dim[k], k);
+            s.dim[k] = d;
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        if (lb_shape_equal(&in[i]->shape, &s)) continue;
+        in[i] = lb_broadcast_to(cx, in[i], s);
+        if (!in[i]) return false;
+    }
+    return true;
+}

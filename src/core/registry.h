@@ -1,0 +1,10 @@
+/* registry.h - the lists in registry.c, for those who walk them. */
+#ifndef LB_REGISTRY_H
+#define LB_REGISTRY_H
+
+#include "lowbit_ext.h"
+
+extern const lb_prim *const lb_builtin_prims[];     /* ends with NULL */
+extern const lb_format *const lb_builtin_formats[]; /* ends with NULL */
+
+#endif

@@ -1,0 +1,33 @@
+/* convert.h - runs of elements between memory and compute types.
+ *
+ * Every rounding in the library happens here. Raw pointers only.
+ *   float to float      nearest even, once, also from f64 and from integers
+ *   float to integer    toward zero, saturating, NaN to 0
+ *   integer to integer  wraps
+ *   to bool             != 0
+ */
+#ifndef LB_CONVERT_H
+#define LB_CONVERT_H
+
+#include "lowbit_ext.h"
+
+/* n elements of dtype at src, src + step, ... (step in elements) to a tile of
+ * lb_ctype_of(dtype); exact. */
+void lb_load_run(lb_dtype dtype, const void *src, int64_t step, int64_t n,
+                 void *tile);
+/* n elements of a tile to consecutive elements of dtype. */
+void lb_store_run(lb_ctype ctype, const void *tile, lb_dtype dtype, int64_t n,
+                  void *dst);
+/* A tile of one compute type to another. */
+void lb_convert_run(lb_ctype from, const void *tile, lb_ctype to, int64_t n,
+                    void *out);
+/* Rounds a tile of dtype's ctype to dtype's values, in place: what remains
+ * after storing and loading it. */
+void lb_round_run(lb_dtype dtype, int64_t n, void *tile);
+
+uint16_t lb_f16_from_f32(float f);
+float lb_f32_from_f16(uint16_t h);
+uint16_t lb_bf16_from_f32(float f);
+float lb_f32_from_bf16(uint16_t b);
+
+#endif

@@ -1,0 +1,222 @@
+/* gemm.c - choosing a micro-kernel, packing panels, walking over tiles.
+ *
+ * Packing moves every number once and is bound by memory, so it is written
+ * once, with the four-float vectors that every machine has: wider ones gain
+ * nothing. What counts is the order of the reads.
+ */
+#include "kernels/gemm.h"
+
+#include <string.h>
+
+const lb_gemm_kernel *lb_gemm_kernel_for(const lb_cpu *cpu)
+{
+#if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX512) return &lb_gemm_avx512;
+    if (cpu->level >= LB_LEVEL_AVX2) return &lb_gemm_avx2;
+#else
+    (void)cpu;
+#endif
+    return &lb_gemm_ref;
+}
+
+/* ---- packing ------------------------------------------------------------ */
+
+typedef float v2f __attribute__((vector_size(8)));
+typedef float v4f __attribute__((vector_size(16)));
+
+enum { LINE = 16 }; /* floats in a cache line */
+
+/* Brings a line to L2. It may lie past the end of the array, so its address is
+ * never a pointer that C looks at. */
+static inline void fetch(const float *p, int64_t offset)
+{
+    const uintptr_t byte = (uintptr_t)offset * sizeof *p;
+    __builtin_prefetch((const void *)((uintptr_t)p + byte), 0, 2);
+}
+
+static inline v4f load4(const float *p)
+{
+    v4f v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline void store4(float *p, v4f v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+static inline void store2(float *p, v2f v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+/* Each row is a short run on a page of its own, too short for the hardware to
+ * see it coming: asks for the lines of the same n rows in the next panel. */
+static inline void fetch_rows(const float *p, int64_t row_stride, int n, int r)
+{
+    for (int i = 0; i < n; i++)
+        fetch(p, (r + i) * row_stride);
+}
+
+/* Four rows, unit stride along k: 4x4 blocks are turned. */
+static void pack_4_rows(const float *src, int64_t row_stride, int64_t k, int r,
+                        float *dst)
+{
+    const float *const s0 = src, *const s1 = s0 + row_stride;
+    const float *const s2 = s1 + row_stride, *const s3 = s2 + row_stride;
+    int64_t kk = 0;
+    for (; kk + 4 <= k; kk += 4, dst += 4 * r) {
+        if (kk % LINE == 0) fetch_rows(s0 + kk, row_stride, 4, r);
+        const v4f a = load4(s0 + kk), b = load4(s1 + kk);
+        const v4f c = load4(s2 + kk), d = load4(s3 + kk);
+        const v4f ab01 = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+        const v4f cd01 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+        const v4f ab23 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+        const v4f cd23 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+        store4(dst, __builtin_shufflevector(ab01, cd01, 0, 1, 4, 5));
+        store4(dst + r, __builtin_shufflevector(ab01, cd01, 2, 3, 6, 7));
+        store4(dst + 2 * r, __builtin_shufflevector(ab23, cd23, 0, 1, 4, 5));
+        store4(dst + 3 * r, __builtin_shufflevector(ab23, cd23, 2, 3, 6, 7));
+    }
+    for (; kk < k; kk++, dst += r) {
+        dst[0] = s0[kk];
+        dst[1] = s1[kk];
+        dst[2] = s2[kk];
+        dst[3] = s3[kk];
+    }
+}
+
+/* Two rows: what panels of 6 and 14 have left. */
+static void pack_2_rows(const float *src, int64_t row_stride, int64_t k, int r,
+                        float *dst)
+{
+    const float *const s0 = src, *const s1 = s0 + row_stride;
+    int64_t kk = 0;
+    for (; kk + 4 <= k; kk += 4, dst += 4 * r) {
+        if (kk % LINE == 0) fetch_rows(s0 + kk, row_stride, 2, r);
+        const v4f a = load4(s0 + kk), b = load4(s1 + kk);
+        store2(dst, __builtin_shufflevector(a, b, 0, 4));
+        store2(dst + r, __builtin_shufflevector(a, b, 1, 5));
+        store2(dst + 2 * r, __builtin_shufflevector(a, b, 2, 6));
+        store2(dst + 3 * r, __builtin_shufflevector(a, b, 3, 7));
+    }
+    for (; kk < k; kk++, dst += r) {
+        dst[0] = s0[kk];
+        dst[1] = s1[kk];
+    }
+}
+
+/* One panel, any strides. Rows come one after the other, for the panel fits in
+ * L1 and the source may not. */
+static void pack_panel(const float *src, int64_t row_stride, int64_t col_stride,
+                       int64_t rows, int64_t k, int r, float *dst)
+{
+    int64_t i = 0;
+    if (col_stride == 1) {
+        for (; i + 4 <= rows; i += 4)
+            pack_4_rows(src + i * row_stride, row_stride, k, r, dst + i);
+        for (; i + 2 <= rows; i += 2)
+            pack_2_rows(src + i * row_stride, row_stride, k, r, dst + i);
+    }
+    for (; i < rows; i++) {
+        const float *const s = src + i * row_stride;
+        for (int64_t kk = 0; kk < k; kk++)
+            dst[kk * r + i] = s[kk * col_stride];
+    }
+    for (; i < r; i++) {
+        for (int64_t kk = 0; kk < k; kk++)
+            dst[kk * r + i] = 0;
+    }
+}
+
+/* Steps of a whole panel whose rows are adjacent. Where this is inlined with a
+ * constant r, a copy is a few moves. */
+static inline void copy_steps(const float *src, int64_t col_stride, int64_t k,
+                              int r, float *dst)
+{
+    for (int64_t kk = 0; kk < k; kk++)
+        memcpy(dst + kk * r, src + kk * col_stride, (size_t)r * sizeof *dst);
+}
+
+static void pack_steps(const float *src, int64_t col_stride, int rows,
+                       int64_t k, int r, float *dst)
+{
+    if (rows < r) {
+        for (int64_t kk = 0; kk < k; kk++, dst += r) {
+            memcpy(dst, src + kk * col_stride, (size_t)rows * sizeof *dst);
+            memset(dst + rows, 0, (size_t)(r - rows) * sizeof *dst);
+        }
+        return;
+    }
+    switch (r) { /* the kernels' */
+    case 6:
+        copy_steps(src, col_stride, k, 6, dst);
+        break;
+    case 14:
+        copy_steps(src, col_stride, k, 14, dst);
+        break;
+    case 16:
+        copy_steps(src, col_stride, k, 16, dst);
+        break;
+    case 32:
+        copy_steps(src, col_stride, k, 32, dst);
+        break;
+    default:
+        copy_steps(src, col_stride, k, r, dst);
+    }
+}
+
+/* Adjacent rows: a few steps of all panels before the next few, so that reads
+ * run along memory and writes still come in runs. */
+static void pack_adjacent(const float *src, int64_t col_stride, int64_t m,
+                          int64_t k, int r, float *dst)
+{
+    enum { STEPS = 4 }; /* 8 and more are slower */
+    for (int64_t k0 = 0; k0 < k; k0 += STEPS) {
+        const int64_t steps = k - k0 < STEPS ? k - k0 : STEPS;
+        for (int64_t i = 0; i < m; i += r) {
+            const int rows = m - i < r ? (int)(m - i) : r;
+            pack_steps(src + k0 * col_stride + i, col_stride, rows, steps, r,
+                       dst + i * k + k0 * r);
+        }
+    }
+}
+
+void lb_gemm_pack(const float *src, int64_t row_stride, int64_t col_stride,
+                  int64_t m, int64_t k, int r, float *dst)
+{
+    if (row_stride == 1 && col_stride != 1) {
+        pack_adjacent(src, col_stride, m, k, r, dst);
+        return;
+    }
+    for (int64_t i = 0; i < m; i += r) {
+        pack_panel(src + i * row_stride, row_stride, col_stride,
+                   m - i < r ? m - i : r, k, r, dst + i * k);
+    }
+}
+
+/* ---- tiles -------------------------------------------------------------- */
+
+/* A panel of b stays in L1 while all of a, which should fit in L2, passes by;
+ * meanwhile the next one comes in from further away, a few lines per tile. */
+void lb_gemm_block(const lb_gemm_kernel *kernel, int64_t m, int64_t n,
+                   int64_t k, const float *a, const float *b, float *c,
+                   int64_t ldc, bool first)
+{
+    enum { MAX_LINES = 16 }; /* more in a row hold up the tile */
+    const int mr = kernel->mr, nr = kernel->nr;
+    const int64_t share = k * nr / LINE / (m / mr + 1) + 1;
+    const int64_t lines = share < MAX_LINES ? share : MAX_LINES;
+    for (int64_t j = 0; j < n; j += nr) {
+        const int tn = n - j < nr ? (int)(n - j) : nr;
+        int64_t next = (j + nr) * k;
+        for (int64_t i = 0; i < m; i += mr) {
+            const int tm = m - i < mr ? (int)(m - i) : mr;
+            for (int64_t l = 0; l < lines; l++, next += LINE)
+                fetch(b, next);
+            kernel->tile(k, a + i * k, b + j * k, c + i * ldc + j, ldc, tm, tn,
+                         first);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+/* gemm_avx2.c - the 6x16 micro-kernel for AVX2 with FMA.
+ *
+ *            b: 16 columns          12 accumulators, two loads of b, one
+ *          +--------+--------+      broadcast of a at a time: 15 of the 16
+ *   a: 6   | r[i][0]| r[i][1]|      registers. 12 FMAs against 8 loads per
+ *   rows   +--------+--------+      step keep both FMA units busy.
+ *
+ * Fewer rows run in the same order over kk, so their bits are the same.
+ */
+#include "kernels/gemm.h"
+
+#if defined(__x86_64__)
+#include "kernels/x86/intrin.h"
+
+enum { MR = 6, NR = 16 };
+
+/* The first n of 8 lanes. */
+LB_TARGET("avx2,fma") LB_INLINE __m256i lanes(int n)
+{
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane);
+}
+
+LB_TARGET("avx2,fma")
+LB_INLINE void put(float *c, __m256 sum, bool first)
+{
+    if (!first) sum = _mm256_add_ps(_mm256_loadu_ps(c), sum);
+    _mm256_storeu_ps(c, sum);
+}
+
+LB_TARGET("avx2,fma")
+LB_INLINE void put_some(float *c, __m256i mask, __m256 sum, bool first)
+{
+    if (!first) sum = _mm256_add_ps(_mm256_maskload_ps(c, mask), sum);
+    _mm256_maskstore_ps(c, mask, sum);
+}
+
+/* rows is a constant where this is inlined; m <= rows. */
+LB_TARGET("avx2,fma")
+LB_INLINE void tile_rows(const int rows, int64_t k, const float *a,
+                         const float *b, float *c, int64_t ldc, int m, int n,
+                         bool first)
+{
+    __m256 r[MR][2];
+    LB_UNROLL
+    for (int i = 0; i < rows; i++) {
+        if (i < m) __builtin_prefetch(c + i * ldc, 1);
+        r[i][0] = _mm256_setzero_ps();
+        r[i][1] = _mm256_setzero_ps();
+    }
+    for (int64_t kk = 0; kk < k; kk++) {
+        const __m256 b0 = _mm256_load_ps(b);
+        const __m256 b1 = _mm256_load_ps(b + 8);
+        LB_UNROLL
+        for (int i = 0; i < rows; i++) {
+            const __m256 x = _mm256_broadcast_ss(a + i);
+            r[i][0] = _mm256_fmadd_ps(x, b0, r[i][0]);
+            r[i][1] = _mm256_fmadd_ps(x, b1, r[i][1]);
+        }
+        a += MR;
+        b += NR;
+    }
+    if (n == NR) {
+        LB_UNROLL
+        for (int i = 0; i < rows; i++) {
+            if (i >= m) continue;
+            put(c + i * ldc, r[i][0], first);
+            put(c + i * ldc + 8, r[i][1], first);
+        }
+    } else {
+        const __m256i mask0 = lanes(n), mask1 = lanes(n - 8);
+        LB_UNROLL
+        for (int i = 0; i < rows; i++) {
+            if (i >= m) continue;
+            put_some(c + i * ldc, mask0, r[i][0], first);
+            put_some(c + i * ldc + 8, mask1, r[i][1], first);
+        }
+    }
+}
+
+LB_TARGET("avx2,fma")
+static void tile(int64_t k, const float *a, const float *b, float *c,
+                 int64_t ldc, int m, int n, bool first)
+{
+    if (m > 4) {
+        tile_rows(6, k, a, b, c, ldc, m, n, first);
+    } else if (m > 2) {
+        tile_rows(4, k, a, b, c, ldc, m, n, first);
+    } else {
+        tile_rows(2, k, a, b, c, ldc, m, n, first);
+    }
+}
+
+const lb_gemm_kernel lb_gemm_avx2 = {
+    .name = "gemm avx2 6x16", .mr = MR, .nr = NR, .tile = tile};
+#endif

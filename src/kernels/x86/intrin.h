@@ -1,0 +1,71 @@
+/* intrin.h - the intrinsics of x86, or an emulation of them.
+ *
+ * Kernels are compiled for their level by LB_TARGET on each function, never by
+ * flags for a file. With LB_SIMDE defined they are compiled against SIMDe
+ * instead, so that a level runs, slowly, on a machine that lacks it: that is
+ * how tests reach AVX-512 everywhere.
+ */
+#ifndef LB_INTRIN_H
+#define LB_INTRIN_H
+
+#include <stdint.h>
+
+#define LB_INLINE static inline __attribute__((always_inline))
+
+/* Loops over accumulators must vanish, or these do not stay in registers. */
+#if defined(__clang__)
+#define LB_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define LB_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#if !defined(LB_SIMDE)
+
+#include <immintrin.h>
+#define LB_TARGET(isa) __attribute__((target(isa)))
+
+#else
+
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#include <simde/x86/avx512.h>
+#include <simde/x86/fma.h>
+#define LB_TARGET(isa)
+
+/* What SIMDe 0.7.4 lacks, or does by reading also what the mask leaves out. */
+#define __mmask16 simde__mmask16
+
+LB_INLINE __m256 lb_maskload_ps(const float *p, __m256i mask)
+{
+    float x[8];
+    int32_t on[8];
+    simde_mm256_storeu_si256((simde__m256i *)(void *)on, mask);
+    for (int i = 0; i < 8; i++)
+        x[i] = on[i] < 0 ? p[i] : 0;
+    return _mm256_loadu_ps(x);
+}
+
+LB_INLINE __m512 lb_maskz_loadu_ps(__mmask16 mask, const float *p)
+{
+    float x[16];
+    for (int i = 0; i < 16; i++)
+        x[i] = mask >> i & 1 ? p[i] : 0;
+    return _mm512_loadu_ps(x);
+}
+
+LB_INLINE void lb_mask_storeu_ps(float *p, __mmask16 mask, __m512 v)
+{
+    float x[16];
+    _mm512_storeu_ps(x, v);
+    for (int i = 0; i < 16; i++)
+        if (mask >> i & 1) p[i] = x[i];
+}
+
+#undef _mm256_maskload_ps
+#undef _mm512_maskz_loadu_ps
+#undef _mm512_mask_storeu_ps
+#define _mm256_maskload_ps    lb_maskload_ps
+#define _mm512_maskz_loadu_ps lb_maskz_loadu_ps
+#define _mm512_mask_storeu_ps lb_mask_storeu_ps
+
+#endif
+#endif

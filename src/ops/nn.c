@@ -1,0 +1,290 @@
+/* nn.c - what networks are made of, composed from primitives.
+ *
+ * Each function opens a scope, so that only its result outlives it. 16-bit
+ * floats and integers compute in f32 throughout and are rounded once, at the
+ * end: begin() converts, end() converts back.
+ */
+#include <math.h>
+
+#include "core/core.h"
+
+typedef struct {
+    lb_ctx *cx;
+    lb_dtype dtype; /* of the result */
+    bool weak;
+} work;
+
+/* x in the dtype to compute in; NULL if something is wrong with it. */
+static lb_array *begin(work *w, lb_ctx *cx, const char *who, lb_array *x)
+{
+    *w = (work){cx, LB_F32, false};
+    if (!cx) return NULL;
+    lb_enter(cx);
+    if (!x) {
+        lb_fail(cx, LB_E_NULL, "%s: the array is NULL", who);
+        return NULL;
+    }
+    w->weak = x->weak;
+    if (lb_dtype_is_float(x->dtype)) w->dtype = x->dtype;
+    return x->dtype == LB_F64 ? x : lb_as(cx, x, LB_F32);
+}
+
+static lb_array *end(const work *w, lb_array *y)
+{
+    if (!w->cx) return NULL;
+    lb_array *out = y ? lb_as(w->cx, y, w->dtype) : NULL;
+    if (out && w->weak) out->weak = true;
+    return lb_leave_with(w->cx, out);
+}
+
+/* The axis stays, with size 1. */
+static lb_array *keep_axes(lb_ctx *cx, lb_array *reduced, const lb_shape *of,
+                           const lb_axes *axes)
+{
+    lb_shape s = *of;
+    for (int i = 0; i < axes->n; i++)
+        s.dim[axes->axis[i]] = 1;
+    return lb_reshape(cx, reduced, s);
+}
+
+/* ---- activations -------------------------------------------------------- */
+
+lb_array *lb_relu(lb_ctx *cx, lb_array *x)
+{
+    if (!cx) return NULL;
+    lb_enter(cx);
+    lb_array *y = lb_max(cx, x, lb_scalar_int(cx, 0));
+    return lb_leave_with(cx, y);
+}
+
+lb_array *lb_silu(lb_ctx *cx, lb_array *x)
+{
+    work w;
+    x = begin(&w, cx, "silu", x);
+    return end(&w, x ? lb_mul(cx, x, lb_logistic(cx, x)) : NULL);
+}
+
+/* x/2 (1 + t) */
+static lb_array *gate(lb_ctx *cx, lb_array *x, lb_array *t)
+{
+    lb_array *half = lb_mul(cx, x, lb_scalar(cx, 0.5));
+    return lb_mul(cx, half, lb_add(cx, t, lb_scalar(cx, 1)));
+}
+
+lb_array *lb_gelu(lb_ctx *cx, lb_array *x)
+{
+    work w;
+    x = begin(&w, cx, "gelu", x);
+    if (!x) return end(&w, NULL);
+    lb_array *z =
+        lb_mul(cx, x, lb_full(cx, x->dtype, (lb_shape){0}, M_SQRT1_2));
+    return end(&w, gate(cx, x, lb_erf(cx, z)));
+}
+
+/* tanh of sqrt(2/pi) (x + 0.044715 x^3) in place of erf */
+lb_array *lb_gelu_tanh(lb_ctx *cx, lb_array *x)
+{
+    work w;
+    x = begin(&w, cx, "gelu_tanh", x);
+    if (!x) return end(&w, NULL);
+    const lb_shape s = {0};
+    lb_array *cube = lb_mul(cx, lb_full(cx, x->dtype, s, 0.044715),
+                            lb_integer_pow(cx, x, 3));
+    lb_array *z =
+        lb_mul(cx, lb_full(cx, x->dtype, s, sqrt(M_2_PI)), lb_add(cx, x, cube));
+    return end(&w, gate(cx, x, lb_tanh(cx, z)));
+}
+
+/* ---- softmax ------------------------------------------------------------ */
+
+/* x minus its largest along the axis, which keeps exp in range. */
+static lb_array *below_max(lb_ctx *cx, lb_array *x, const lb_axes *axis)
+{
+    lb_array *m = lb_reduce_max(cx, x, axis);
+    return m ? lb_sub(cx, x, keep_axes(cx, m, &x->shape, axis)) : NULL;
+}
+
+static lb_array *sum_kept(lb_ctx *cx, lb_array *x, const lb_axes *axis)
+{
+    lb_array *s = lb_reduce_sum(cx, x, axis);
+    return s ? keep_axes(cx, s, &x->shape, axis) : NULL;
+}
+
+/* An empty array has no largest element, and needs none. */
+static bool one_axis(lb_ctx *cx, const char *who, lb_array *x, int axis,
+                     lb_axes *out)
+{
+    out->n = 1;
+    return x && lb_axis_fix(cx, who, axis, x->shape.rank, &out->axis[0]);
+}
+
+lb_array *lb_softmax(lb_ctx *cx, lb_array *x, int axis)
+{
+    work w;
+    lb_axes a;
+    x = begin(&w, cx, "softmax", x);
+    if (!one_axis(cx, "softmax", x, axis, &a)) return end(&w, NULL);
+    lb_array *e = lb_exp(cx, below_max(cx, x, &a));
+    return end(&w, lb_div(cx, e, sum_kept(cx, e, &a)));
+}
+
+lb_array *lb_log_softmax(lb_ctx *cx, lb_array *x, int axis)
+{
+    work w;
+    lb_axes a;
+    x = begin(&w, cx, "log_softmax", x);
+    if (!one_axis(cx, "log_softmax", x, axis, &a)) return end(&w, NULL);
+    lb_array *d = below_max(cx, x, &a);
+    lb_array *s = sum_kept(cx, lb_exp(cx, d), &a);
+    return end(&w, lb_sub(cx, d, lb_log(cx, s)));
+}
+
+/* ---- statistics --------------------------------------------------------- */
+
+lb_array *lb_sum(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
+{
+    if (!cx) return NULL;
+    lb_enter(cx);
+    lb_array *s = lb_reduce_sum(cx, x, axes);
+    lb_axes a;
+    if (s && keep)
+        s = lb_axes_fix(cx, "sum", axes, x->shape.rank, &a)
+                ? keep_axes(cx, s, &x->shape, &a)
+                : NULL;
+    return lb_leave_with(cx, s);
+}
+
+/* The mean with its axes kept, and the number of elements in each. */
+static lb_array *mean_kept(lb_ctx *cx, lb_array *x, const lb_axes *axes)
+{
+    int64_t n = 1;
+    for (int i = 0; i < axes->n; i++)
+        n *= x->shape.dim[axes->axis[i]];
+    return lb_div(cx, sum_kept(cx, x, axes),
+                  lb_full(cx, x->dtype, (lb_shape){0}, (double)n));
+}
+
+static lb_array *drop_axes(lb_ctx *cx, lb_array *x, const lb_axes *axes,
+                           bool keep)
+{
+    return keep || !x ? x : lb_squeeze(cx, x, axes);
+}
+
+lb_array *lb_mean(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
+{
+    work w;
+    lb_axes a;
+    x = begin(&w, cx, "mean", x);
+    if (!x || !lb_axes_fix(cx, "mean", axes, x->shape.rank, &a))
+        return end(&w, NULL);
+    return end(&w, drop_axes(cx, mean_kept(cx, x, &a), &a, keep));
+}
+
+lb_array *lb_var(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
+{
+    work w;
+    lb_axes a;
+    x = begin(&w, cx, "var", x);
+    if (!x || !lb_axes_fix(cx, "var", axes, x->shape.rank, &a))
+        return end(&w, NULL);
+    lb_array *d = lb_sub(cx, x, mean_kept(cx, x, &a));
+    lb_array *v = d ? mean_kept(cx, lb_mul(cx, d, d), &a) : NULL;
+    return end(&w, drop_axes(cx, v, &a, keep));
+}
+
+/* ---- normalisation ------------------------------------------------------ */
+
+/* x / sqrt(mean x^2 + eps) over the last axis */
+static lb_array *unit_rms(lb_ctx *cx, lb_array *x, double eps)
+{
+    const lb_axes last = {1, {x->shape.rank - 1}};
+    lb_array *ms = mean_kept(cx, lb_mul(cx, x, x), &last);
+    lb_array *e = lb_full(cx, x->dtype, (lb_shape){0}, eps);
+    return lb_mul(cx, x, lb_rsqrt(cx, lb_add(cx, ms, e)));
+}
+
+/* A weight or bias must be a vector along the last axis. */
+static bool fits_last(lb_ctx *cx, const char *who, const char *what,
+                      const lb_array *v, const lb_array *x)
+{
+    const int64_t n = x->shape.dim[x->shape.rank - 1];
+    if (!v || (v->shape.rank == 1 && v->shape.dim[0] == n)) return true;
+    return lb_fail(cx, LB_E_SHAPE, "%s: %s has shape %s, not (%lld)", who, what,
+                   LB_SHOW(&v->shape), (long long)n);
+}
+
+static bool has_axis(lb_ctx *cx, const char *who, const lb_array *x)
+{
+    return x && (x->shape.rank ||
+                 lb_fail(cx, LB_E_SHAPE, "%s: a scalar has no last axis", who));
+}
+
+lb_array *lb_rms_norm(lb_ctx *cx, lb_array *x, lb_array *weight, double eps)
+{
+    work w;
+    x = begin(&w, cx, "rms_norm", x);
+    if (!has_axis(cx, "rms_norm", x) ||
+        !fits_last(cx, "rms_norm", "weight", weight, x))
+        return end(&w, NULL);
+    lb_array *y = unit_rms(cx, x, eps);
+    return end(&w, weight ? lb_mul(cx, y, lb_as(cx, weight, x->dtype)) : y);
+}
+
+lb_array *lb_layer_norm(lb_ctx *cx, lb_array *x, lb_array *weight,
+                        lb_array *bias, double eps)
+{
+    work w;
+    x = begin(&w, cx, "layer_norm", x);
+    if (!has_axis(cx, "layer_norm", x) ||
+        !fits_last(cx, "layer_norm", "weight", weight, x) ||
+        !fits_last(cx, "layer_norm", "bias", bias, x))
+        return end(&w, NULL);
+    const lb_axes last = {1, {x->shape.rank - 1}};
+    lb_array *d = lb_sub(cx, x, mean_kept(cx, x, &last));
+    lb_array *y = d ? unit_rms(cx, d, eps) : NULL;
+    if (weight) y = lb_mul(cx, y, lb_as(cx, weight, x->dtype));
+    if (bias) y = lb_add(cx, y, lb_as(cx, bias, x->dtype));
+    return end(&w, y);
+}
+
+/* ---- cross entropy ------------------------------------------------------ */
+
+/* x[.., label[..]]: a gather of single elements, NaN where there is none. */
+static lb_array *pick(lb_ctx *cx, lb_array *x, lb_array *labels)
+{
+    const int lead = labels->shape.rank;
+    lb_gather_dims d = {.index_vector_dim = lead,
+                        .collapsed_slice_dims = {1, {lead}},
+                        .start_index_map = {1, {lead}},
+                        .bounds = LB_BOUNDS_FILL};
+    for (int k = 0; k < lead; k++) {
+        d.operand_batching_dims.axis[k] = k;
+        d.start_indices_batching_dims.axis[k] = k;
+        d.slice_sizes[k] = 1;
+    }
+    d.operand_batching_dims.n = d.start_indices_batching_dims.n = lead;
+    d.slice_sizes[lead] = 1;
+    return lb_gather(cx, x, lb_expand(cx, labels, lead), &d);
+}
+
+lb_array *lb_cross_entropy(lb_ctx *cx, lb_array *logits, lb_array *labels)
+{
+    work w;
+    lb_array *x = begin(&w, cx, "cross_entropy", logits);
+    if (!has_axis(cx, "cross_entropy", x)) return end(&w, NULL);
+    lb_shape lead = x->shape;
+    lead.rank--;
+    if (!labels || !lb_dtype_is_int(labels->dtype) ||
+        !lb_shape_equal(&labels->shape, &lead)) {
+        if (labels)
+            lb_fail(cx, LB_E_SHAPE,
+                    "cross_entropy: labels are %s%s, not integers of shape %s",
+                    lb_dtype_name(labels->dtype), LB_SHOW(&labels->shape),
+                    LB_SHOW(&lead));
+        else
+            lb_fail(cx, LB_E_NULL, "cross_entropy: labels are NULL");
+        return end(&w, NULL);
+    }
+    lb_array *p = lb_log_softmax(cx, x, lead.rank);
+    return end(&w, p ? lb_neg(cx, pick(cx, p, labels)) : NULL);
+}

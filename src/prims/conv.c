@@ -1,0 +1,216 @@
+/* conv.c - conv_general_dilated: convolution as a product of matrices.
+ *
+ *   windows (positions, depth) x weights (features, depth), for each group
+ *
+ * Positions are (batch, space..) of the result, the depth is (input feature,
+ * kernel space..), row-major: that is the order of each sum. Which of the two
+ * is A follows the result's layout, so that tiles are written along memory.
+ */
+#include "core/core.h"
+#include "prims/conv_dims.h"
+#include "prims/conv_windows.h"
+#include "prims/product.h"
+
+typedef struct {
+    lb_conv v;
+    lb_conv_windows windows;
+    lb_matrix elements; /* the windows, where each is one element */
+    lb_matrix weights;
+    lb_product product;
+    bool features_first; /* A is the weights */
+} conv;
+
+/* Every window is one element of the input, whatever the stride. */
+static bool is_pointwise(const lb_conv *v)
+{
+    for (int k = 0; k < v->spaces; k++) {
+        const lb_conv_space *s = &v->space[k];
+        if (s->kernel != 1 || s->pad_lo != 0 || s->pad_hi > 0 ||
+            s->lhs_dilation != 1)
+            return false;
+    }
+    return true;
+}
+
+static void make_elements(lb_matrix *m, const lb_array *a, const lb_conv *v)
+{
+    const int64_t sb = a->stride[v->lhs_b], sf = a->stride[v->lhs_f];
+    m->a = a;
+    lb_dims_add(&m->batch, v->groups,
+                v->by_batch ? sb * v->batch : sf * v->in_features);
+    lb_dims_add(&m->row, v->batch, sb);
+    for (int k = 0; k < v->spaces; k++)
+        lb_dims_add(&m->row, v->space[k].size,
+                    a->stride[v->space[k].lhs] * v->space[k].stride);
+    lb_dims_add(&m->depth, v->in_features, sf);
+}
+
+static void make_weights(lb_matrix *m, const lb_array *a, const lb_conv *v)
+{
+    const int64_t so = a->stride[v->rhs_o];
+    m->a = a;
+    lb_dims_add(&m->batch, v->groups, so * v->out_features);
+    lb_dims_add(&m->row, v->out_features, so);
+    lb_dims_add(&m->depth, v->in_features, a->stride[v->rhs_i]);
+    for (int k = 0; k < v->spaces; k++)
+        lb_dims_add(&m->depth, v->space[k].kernel, a->stride[v->space[k].rhs]);
+}
+
+static void end(lb_matrix *m, lb_ctype type)
+{
+    m->source.type = type;
+    lb_dims_end(&m->batch);
+    lb_dims_end(&m->row);
+    lb_dims_end(&m->depth);
+    lb_matrix_end(m);
+}
+
+/* The product's result (group, rows, columns) lies as the convolution's. */
+static bool lies_alike(const conv *d)
+{
+    const lb_conv *v = &d->v;
+    int last = d->features_first ? v->out_f : -1;
+    if (v->batch != 1) {
+        if (v->out_b < last) return false;
+        last = v->out_b;
+    }
+    for (int k = 0; k < v->spaces; k++) {
+        if (v->space[k].out < last) return false;
+        last = v->space[k].out;
+    }
+    return d->features_first || (v->groups == 1 && v->out_f > last);
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+/* The box of positions from p on along the last of (batch, space..), at most
+ * n; returns how many. */
+static int64_t box_at(const lb_conv *v, int64_t p, int64_t most, int64_t *lo,
+                      int64_t *n)
+{
+    const int last = v->spaces - 1;
+    const int axis = last >= 0 ? v->space[last].out : v->out_b;
+    for (int k = last; k >= 0; p /= v->space[k--].size) {
+        lo[v->space[k].out] = p % v->space[k].size;
+        n[v->space[k].out] = 1;
+    }
+    lo[v->out_b] = p;
+    n[v->out_b] = 1;
+    const int64_t size = last >= 0 ? v->space[last].size : v->batch;
+    n[axis] = lb_min_i64(most, size - lo[axis]);
+    return n[axis];
+}
+
+static void put(const lb_product *p, const lb_work *w, int64_t group, int64_t i,
+                int64_t m, int64_t j, int64_t n, const void *tile)
+{
+    const conv *d = p->user;
+    const lb_conv *v = &d->v;
+    const lb_ctype type = lb_product_tile(w->call);
+    const size_t size = lb_ctype_size(type);
+    const char *from = tile;
+    int64_t lo[LB_MAX_RANK], count[LB_MAX_RANK];
+    if (!d->features_first) {
+        for (int64_t r = 0, run; r < m; r += run) {
+            run = box_at(v, i + r, m - r, lo, count);
+            lo[v->out_f] = group * v->out_features + j;
+            count[v->out_f] = n;
+            lb_tile_write(w->call->cpu, w->out, lo, count, type,
+                          from + (size_t)(r * n) * size);
+        }
+        return;
+    }
+    for (int64_t c = 0, run; c < n; c += run) {
+        run = box_at(v, j + c, n - c, lo, count);
+        count[v->out_f] = 1;
+        for (int64_t r = 0; r < m; r++) {
+            lo[v->out_f] = group * v->out_features + i + r;
+            lb_tile_write(w->call->cpu, w->out, lo, count, type,
+                          from + (size_t)(r * n + c) * size);
+        }
+    }
+}
+
+/* ---- the primitive ------------------------------------------------------ */
+
+/* d holds pointers into itself: it stays where it is. */
+static void prepare(const lb_call *c, conv *d)
+{
+    const lb_ctype type = lb_product_type(c);
+    *d = (conv){0};
+    lb_conv_read(NULL, &c->in[0]->shape, &c->in[1]->shape, c->params, &d->v);
+    const lb_conv *v = &d->v;
+    const lb_source *x = &d->windows.source, *y = &d->weights.source;
+    make_weights(&d->weights, c->in[1], v);
+    end(&d->weights, type);
+    if (is_pointwise(v)) {
+        make_elements(&d->elements, c->in[0], v);
+        end(&d->elements, type);
+        x = &d->elements.source;
+    } else {
+        lb_conv_windows_make(&d->windows, c->in[0], v, type);
+    }
+    d->features_first = v->out_f != v->spaces + 1;
+    d->product = (lb_product){
+        .a = d->features_first ? y : x,
+        .b = d->features_first ? x : y,
+        .batch = v->groups,
+        .m = d->features_first ? v->out_features : v->batch * v->positions,
+        .n = d->features_first ? v->batch * v->positions : v->out_features,
+        .k = v->in_features * v->volume,
+        .in_place = lb_product_direct(c) && lies_alike(d),
+        .put = put,
+        .user = d,
+    };
+}
+
+static void plan(const lb_call *c, lb_plan *plan)
+{
+    conv d;
+    prepare(c, &d);
+    lb_product_plan(&d.product, c, plan);
+}
+
+static void eval(const lb_work *w)
+{
+    conv d;
+    prepare(w->call, &d);
+    d.product.at = w->out->store->data;
+    lb_product_run(&d.product, w);
+}
+
+static bool infer(lb_ctx *cx, lb_call *c)
+{
+    const lb_conv_dims *p = c->params;
+    const lb_array *x = c->in[0], *y = c->in[1];
+    lb_conv v;
+    if (!lb_product_dtype(cx, "conv_general_dilated", x->dtype, y->dtype,
+                          p->preferred, p->precision, &c->dtype) ||
+        !lb_conv_read(cx, &x->shape, &y->shape, p, &v))
+        return false;
+    c->shape = lb_conv_shape(&v);
+    return true;
+}
+
+const lb_prim lb_prim_conv_general_dilated = {
+    .struct_size = sizeof(lb_prim),
+    .name = "conv_general_dilated",
+    .params_size = sizeof(lb_conv_dims),
+    .n_in = 2,
+    .infer = infer,
+    .plan = plan,
+    .eval = eval,
+};
+
+lb_array *lb_conv_general_dilated(lb_ctx *cx, lb_array *lhs, lb_array *rhs,
+                                  const lb_conv_dims *dims)
+{
+    lb_array *in[2] = {lhs, rhs};
+    const lb_prim *prim = &lb_prim_conv_general_dilated;
+    if (!cx || !lhs || !rhs || lb_product_meets(in))
+        return lb_bind(cx, prim, 2, in, dims);
+    lb_enter(cx);
+    lb_array *out =
+        lb_meet_dtypes(cx, in, 2) ? lb_bind(cx, prim, 2, in, dims) : NULL;
+    return lb_leave_with(cx, out);
+}

@@ -1,0 +1,23 @@
+/* conv_windows.h - the windows of a convolution as a matrix that is never made.
+ *
+ * Rows are positions (batch, space..) of the result, the depth is (input
+ * feature, kernel space..), both row-major; blocks are filled on demand.
+ */
+#ifndef LB_CONV_WINDOWS_H
+#define LB_CONV_WINDOWS_H
+
+#include "prims/conv_dims.h"
+#include "prims/matrix.h"
+
+typedef struct lb_conv_windows {
+    lb_source source; /* first: get casts */
+    const lb_array *a;
+    const lb_conv *v;
+    bool as_is; /* a's elements lie in the type */
+} lb_conv_windows;
+
+/* The windows of a in a type. v has at least one axis of space. */
+void lb_conv_windows_make(lb_conv_windows *w, const lb_array *a,
+                          const lb_conv *v, lb_ctype type);
+
+#endif

@@ -1,0 +1,188 @@
+/* elementwise.c - what all elementwise primitives share: infer, plan, eval,
+ * and the user's call, which broadcasts and promotes. The arithmetic of each
+ * is a row of lanes.c.
+ *
+ * Axes that lie end to end in every operand are merged first, so that equal
+ * row-major arrays of any rank are one long run.
+ */
+#include "prims/elementwise.h"
+
+#include "core/core.h"
+
+enum {
+    MAX_IN = 3,
+    UNIT = 16 /* tiles: less work than this is not worth another thread */
+};
+
+static const lb_row *row_of(const lb_call *c)
+{
+    return (const lb_row *)(const void *)c->prim;
+}
+
+static int kind(lb_dtype d)
+{
+    static const int of[] = {[LB_C_F32] = LB_KIND_F,
+                             [LB_C_F64] = LB_KIND_F,
+                             [LB_C_I64] = LB_KIND_I,
+                             [LB_C_U64] = LB_KIND_U,
+                             [LB_C_BOOL] = LB_KIND_B};
+    return of[lb_ctype_of(d)];
+}
+
+static const char *kinds_text(int kinds)
+{
+    switch (kinds) {
+    case LB_KIND_F:
+        return "floats";
+    case LB_KIND_F | LB_KIND_I | LB_KIND_U:
+        return "numbers, not bool";
+    case LB_KIND_I | LB_KIND_U:
+        return "integers";
+    default:
+        return "integers and bool";
+    }
+}
+
+/* Operands agree in shape and dtype. Of three, the first and the last may be
+ * told apart: select's first is a bool, and both it and clamp's bounds may be
+ * scalars. */
+bool lb_row_infer(lb_ctx *cx, lb_call *c)
+{
+    const lb_row *row = row_of(c);
+    const char *who = c->prim->name;
+    const lb_array *main = c->in[c->n_in == 3 ? 1 : 0];
+    const bool select = row == &lb_row_select;
+    for (int i = 0; i < c->n_in; i++) {
+        const lb_array *a = c->in[i];
+        const bool pred = select && i == 0;
+        const lb_dtype want = pred ? LB_BOOL : main->dtype;
+        const bool scalar = (row == &lb_row_clamp || pred) && !a->shape.rank;
+        if (!scalar && !lb_shape_equal(&a->shape, &main->shape))
+            return lb_fail(cx, LB_E_SHAPE,
+                           "%s: operand %d has shape %s, not %s", who, i,
+                           LB_SHOW(&a->shape), LB_SHOW(&main->shape));
+        if (a->dtype != want)
+            return lb_fail(cx, LB_E_DTYPE, "%s: operand %d is %s, not %s", who,
+                           i, lb_dtype_name(a->dtype), lb_dtype_name(want));
+    }
+    if (!(row->kinds & kind(main->dtype)))
+        return lb_fail(cx, LB_E_DTYPE, "%s: defined for %s, not for %s", who,
+                       kinds_text(row->kinds), lb_dtype_name(main->dtype));
+    c->shape = main->shape;
+    c->dtype = row->to_bool ? LB_BOOL : main->dtype;
+    if (row != &lb_row_integer_pow || *(const int *)c->params >= 0 ||
+        lb_dtype_is_float(c->dtype))
+        return true;
+    return lb_fail(cx, LB_E_ARG, "%s: exponent %d of %s", who,
+                   *(const int *)c->params, lb_dtype_name(c->dtype));
+}
+
+/* Copies of the operands and the result over as few axes as they allow. */
+typedef struct {
+    lb_array v[MAX_IN];
+    const lb_array *in[MAX_IN];
+    lb_shape shape;
+    lb_tiling tiling;
+} plan_t;
+
+static void push_axis(plan_t *p, const lb_call *c, int k)
+{
+    const int64_t dim = c->shape.dim[k];
+    const int last = p->shape.rank - 1;
+    bool joins = last >= 0;
+    int64_t stride[MAX_IN];
+    for (int i = 0; i < c->n_in; i++) {
+        stride[i] = c->in[i]->shape.rank ? c->in[i]->stride[k] : 0;
+        joins = joins && p->v[i].stride[last] == dim * stride[i];
+    }
+    const int to = joins ? last : p->shape.rank++;
+    p->shape.dim[to] = joins ? p->shape.dim[to] * dim : dim;
+    for (int i = 0; i < c->n_in; i++)
+        p->v[i].stride[to] = stride[i];
+}
+
+static void lay_out(const lb_call *c, plan_t *p)
+{
+    p->shape = (lb_shape){0};
+    for (int i = 0; i < c->n_in; i++) {
+        p->v[i] = *c->in[i];
+        p->in[i] = &p->v[i];
+    }
+    for (int k = 0; k < c->shape.rank; k++)
+        if (c->shape.dim[k] != 1) push_axis(p, c, k);
+    for (int i = 0; i < c->n_in; i++)
+        p->v[i].shape = p->shape;
+    p->tiling = lb_tiling_for(&p->shape, p->in, c->n_in);
+}
+
+void lb_row_plan(const lb_call *c, lb_plan *plan)
+{
+    plan_t p;
+    lay_out(c, &p);
+    plan->per_thread = (size_t)(c->n_in + 1) * LB_TILE * 8;
+    plan->phases = 1;
+    plan->units[0] = lb_ceil_div(p.tiling.tiles, UNIT);
+}
+
+void lb_row_eval(const lb_work *w)
+{
+    const lb_call *c = w->call;
+    const lb_row *row = row_of(c);
+    const lb_ctype to = lb_ctype_of(c->dtype);
+    const lb_dtype last = c->in[c->n_in - 1]->dtype;
+    lb_lanes_fn *run = row->run[lb_ctype_of(last)];
+    plan_t p;
+    lay_out(c, &p);
+    lb_array out = *w->out;
+    out.shape = p.shape;
+    lb_row_major(&out.shape, out.stride);
+    lb_lanes l = {.bits = last == LB_BOOL ? 1 : (int)lb_dtype_size(last) * 8,
+                  .params = c->params};
+    const int64_t end = lb_min_i64(w->hi * UNIT, p.tiling.tiles);
+    for (int64_t t = w->lo * UNIT; t < end; t++) {
+        int64_t lo[LB_MAX_RANK], n[LB_MAX_RANK];
+        char *scratch = w->scratch;
+        l.n = lb_tiling_box(&p.tiling, t, lo, n);
+        for (int i = 0; i < c->n_in; i++, scratch += LB_TILE * 8)
+            l.in[i] = lb_tile_peek(c->cpu, p.in[i], lo, n,
+                                   lb_ctype_of(p.v[i].dtype), scratch);
+        void *place = lb_tile_place(&out, lo, n, to);
+        l.out = place ? place : scratch;
+        run(&l);
+        if (!place) lb_tile_write(c->cpu, &out, lo, n, to, l.out);
+    }
+}
+
+/* ---- the user's call ---------------------------------------------------- */
+
+/* Functions of floats take integers as f32; select's first operand is not one
+ * of those that meet. */
+static bool meet(lb_ctx *cx, const lb_row *row, lb_array **in)
+{
+    const int n = row->prim.n_in, skip = row == &lb_row_select;
+    if (!lb_meet_dtypes(cx, in + skip, n - skip)) return false;
+    for (int i = 0; i < n && row->kinds == LB_KIND_F; i++) {
+        if (!in[i] || lb_dtype_is_float(in[i]->dtype)) continue;
+        in[i] = lb_convert(cx, in[i], LB_F32);
+        if (!in[i]) return false;
+    }
+    return lb_meet_shapes(cx, row->prim.name, in, n);
+}
+
+lb_array *lb_row_call(lb_ctx *cx, const lb_row *row, lb_array *const *in,
+                      const void *params)
+{
+    if (!cx) return NULL;
+    const int n = row->prim.n_in;
+    lb_array *a[MAX_IN];
+    bool weak = true;
+    for (int i = 0; i < n; i++) {
+        a[i] = in[i];
+        weak = weak && a[i] && a[i]->weak;
+    }
+    lb_enter(cx);
+    lb_array *out =
+        meet(cx, row, a) ? lb_bind(cx, &row->prim, n, a, params) : NULL;
+    if (out && weak) out->weak = true;
+    return lb_leave_with(cx, out);
+}

@@ -1,0 +1,46 @@
+/* elementwise.h - the rows behind elementwise.def. */
+#ifndef LB_ELEMENTWISE_H
+#define LB_ELEMENTWISE_H
+
+#include "lowbit_ext.h"
+
+/* A tile's worth of work: n elements of each operand in its compute type. */
+typedef struct lb_lanes {
+    int64_t n;
+    int bits; /* width of the last operand's dtype */
+    const void *params;
+    const void *in[3];
+    void *out; /* never overlaps an operand */
+} lb_lanes;
+
+typedef void lb_lanes_fn(const lb_lanes *);
+
+enum { LB_KIND_F = 1, LB_KIND_I = 2, LB_KIND_U = 4, LB_KIND_B = 8 };
+
+typedef struct lb_row {
+    lb_prim prim; /* first, so that a call's prim leads back to its row */
+    int kinds;    /* of the last operand */
+    bool to_bool; /* the result is bool; else of the last operand's dtype */
+    lb_lanes_fn *run[5]; /* by lb_ctype of the last operand */
+} lb_row;
+
+#define UNARY(NAME, KINDS, F32, F64, I64, U64, B)                              \
+    extern const lb_row lb_row_##NAME;
+#define BINARY(NAME, KINDS, F32, F64, I64, U64, B)                             \
+    extern const lb_row lb_row_##NAME;
+#define COMPARE(NAME, ANY) extern const lb_row lb_row_##NAME;
+#include "prims/elementwise.def"
+#undef UNARY
+#undef BINARY
+#undef COMPARE
+extern const lb_row lb_row_is_finite, lb_row_integer_pow, lb_row_select;
+extern const lb_row lb_row_clamp;
+
+/* elementwise.c: the rules that all rows share. */
+bool lb_row_infer(lb_ctx *, lb_call *);
+void lb_row_plan(const lb_call *, lb_plan *);
+void lb_row_eval(const lb_work *);
+lb_array *lb_row_call(lb_ctx *cx, const lb_row *row, lb_array *const *in,
+                      const void *params);
+
+#endif

@@ -1,0 +1,175 @@
+/* pad.c - pad: a value around and between the elements; negative widths cut.
+ *
+ * Element i lands on lo + i*(interior + 1). Without interior padding the frame
+ * and the middle are disjoint boxes, moved side by side; with it the whole
+ * result is filled first and the elements are spread over it after.
+ */
+#include "lowbit_params.h"
+#include "prims/place.h"
+
+/* lo + hi + n + (n - 1)*interior, or false if it cannot be counted. */
+static bool padded(int64_t n, int64_t lo, int64_t hi, int64_t interior,
+                   int64_t *out)
+{
+    int64_t gaps = 0;
+    return (n == 0 || lb_mul_i64(n - 1, interior, &gaps)) &&
+           lb_add_i64(n, gaps, out) && lb_add_i64(*out, lo, out) &&
+           lb_add_i64(*out, hi, out);
+}
+
+static bool infer(lb_ctx *cx, lb_call *c)
+{
+    const lb_pad_params *p = c->params;
+    const lb_array *a = c->in[0], *value = c->in[1];
+    if (value->shape.rank)
+        return lb_fail(cx, LB_E_SHAPE,
+                       "pad: the value has shape %s, not that of a scalar",
+                       LB_SHOW(&value->shape));
+    if (value->dtype != a->dtype)
+        return lb_fail(cx, LB_E_DTYPE, "pad: the value is %s, the array %s",
+                       lb_dtype_name(value->dtype), lb_dtype_name(a->dtype));
+    c->dtype = a->dtype;
+    c->shape.rank = a->shape.rank;
+    for (int k = 0; k < a->shape.rank; k++) {
+        const int64_t lo = p->lo[k], hi = p->hi[k], in = p->interior[k];
+        if (in < 0)
+            return lb_fail(cx, LB_E_ARG,
+                           "pad: interior padding %lld of axis %d",
+                           (long long)in, k);
+        int64_t *n = &c->shape.dim[k];
+        if (!padded(a->shape.dim[k], lo, hi, in, n))
+            return lb_fail(cx, LB_E_SIZE,
+                           "pad: axis %d of %s with %lld before, %lld after "
+                           "and %lld between is too large",
+                           k, LB_SHOW(&a->shape), (long long)lo, (long long)hi,
+                           (long long)in);
+        if (*n < 0)
+            return lb_fail(cx, LB_E_SHAPE,
+                           "pad: axis %d of %s with %lld before and %lld "
+                           "after has size %lld",
+                           k, LB_SHOW(&a->shape), (long long)lo, (long long)hi,
+                           (long long)*n);
+    }
+    return lb_shape_check(cx, "pad", &c->shape);
+}
+
+/* Which elements of an axis stay, [from, to), where the first lands and how
+ * far apart. */
+typedef struct kept {
+    int64_t from, to, at, step;
+} kept;
+
+static kept keep(int64_t n, int64_t lo, int64_t interior, int64_t out)
+{
+    /* Sizes were checked, but of one element interior may be anything. */
+    const int64_t step = n > 1 ? interior + 1 : 1;
+    const int64_t cut = lo < 0 ? -(lo + 1) / step : -1; /* the last of them */
+    int64_t room; /* i is inside if i*step < out - lo */
+    if (cut >= n - 1 || lo >= out) return (kept){0, 0, 0, 1};
+    const int64_t from = cut + 1;
+    if (!lb_add_i64(out, -lo, &room)) room = INT64_MAX;
+    const int64_t to = lb_min_i64(n, lb_ceil_div(room, step));
+    return from < to ? (kept){from, to, lo + from * step, step}
+                     : (kept){0, 0, 0, 1};
+}
+
+enum { PLACES = 2 * LB_MAX_RANK + 1 };
+
+typedef struct places {
+    lb_place p[PLACES];
+    int n;     /* in all */
+    int first; /* of them in phase 0: all, unless filling comes first */
+} places;
+
+static void lay_out(const lb_call *c, places *to)
+{
+    const lb_pad_params *p = c->params;
+    const lb_array *a = c->in[0];
+    int64_t from[LB_MAX_RANK], end[LB_MAX_RANK], at[LB_MAX_RANK];
+    int64_t past[LB_MAX_RANK], step[LB_MAX_RANK];
+    bool gaps = false, none = false;
+    for (int k = 0; k < a->shape.rank; k++) {
+        const kept e =
+            keep(a->shape.dim[k], p->lo[k], p->interior[k], c->shape.dim[k]);
+        from[k] = e.from;
+        end[k] = e.to;
+        at[k] = e.at;
+        past[k] = e.at + (e.to - e.from);
+        step[k] = e.step;
+        gaps |= step[k] > 1 && e.to - e.from > 1;
+        none |= e.from == e.to;
+    }
+    to->n = 0;
+    if (gaps || none) {
+        const lb_array fill = lb_repeat(c->in[1], &c->shape);
+        lb_place_plan(&to->p[to->n++], &fill, &c->shape, NULL, NULL);
+    } else {
+        lb_frame frame[2 * LB_MAX_RANK];
+        const int n = lb_frames(&c->shape, at, past, frame);
+        for (int i = 0; i < n; i++) {
+            lb_shape box = c->shape;
+            for (int k = 0; k < box.rank; k++)
+                box.dim[k] = frame[i].hi[k] - frame[i].lo[k];
+            const lb_array fill = lb_repeat(c->in[1], &box);
+            lb_place_plan(&to->p[to->n++], &fill, &c->shape, frame[i].lo, NULL);
+        }
+    }
+    to->first = to->n + !gaps;
+    if (none) {
+        to->first = to->n;
+        return;
+    }
+    const lb_array middle = lb_cut(a, from, end, NULL);
+    lb_place_plan(&to->p[to->n++], &middle, &c->shape, at, step);
+}
+
+static void plan(const lb_call *c, lb_plan *plan)
+{
+    places s;
+    lay_out(c, &s);
+    bool raw = true;
+    for (int i = 0; i < s.n; i++)
+        raw = raw && s.p[i].raw;
+    *plan = (lb_plan){
+        .per_thread = raw ? 0 : LB_PLACE_SCRATCH,
+        .phases = s.first < s.n ? 2 : 1,
+        .units = {lb_places_units(s.p, s.first),
+                  lb_places_units(s.p + s.first, s.n - s.first)},
+        .kernel = raw ? "copy bytes" : "copy tiles",
+    };
+}
+
+static void eval(const lb_work *w)
+{
+    places s;
+    lay_out(w->call, &s);
+    if (w->phase == 0)
+        lb_places_run(s.p, s.first, w);
+    else
+        lb_places_run(s.p + s.first, s.n - s.first, w);
+}
+
+const lb_prim lb_prim_pad = {
+    .struct_size = sizeof(lb_prim),
+    .name = "pad",
+    .params_size = sizeof(lb_pad_params),
+    .n_in = 2,
+    .infer = infer,
+    .plan = plan,
+    .eval = eval,
+};
+
+lb_array *lb_pad(lb_ctx *cx, lb_array *a, lb_array *value, const int64_t *lo,
+                 const int64_t *hi, const int64_t *interior)
+{
+    lb_pad_params p = {{0}, {0}, {0}};
+    for (int k = 0; k < lb_rank(a); k++) {
+        p.lo[k] = lo ? lo[k] : 0;
+        p.hi[k] = hi ? hi[k] : 0;
+        p.interior[k] = interior ? interior[k] : 0;
+    }
+    lb_enter(cx);
+    if (a && value && value->weak) value = lb_as(cx, value, a->dtype);
+    lb_array *out = lb_bind(cx, &lb_prim_pad, 2, (lb_array *[]){a, value}, &p);
+    return lb_leave_with(cx, out);
+}

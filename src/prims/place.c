@@ -1,0 +1,125 @@
+/* place.c - see place.h. */
+#include "prims/place.h"
+
+void lb_place_plan(lb_place *p, const lb_array *src, const lb_shape *shape,
+                   const int64_t *lo, const int64_t *step)
+{
+    p->src = *src;
+    p->dst = (lb_array){.dtype = src->dtype, .shape = src->shape};
+    int64_t stride[LB_MAX_RANK];
+    lb_row_major(shape, stride);
+    for (int k = 0; k < shape->rank; k++) {
+        const int64_t by = step && src->shape.dim[k] > 1 ? step[k] : 1;
+        p->dst.stride[k] = stride[k] * by;
+        p->dst.offset += lo ? lo[k] * stride[k] : 0;
+    }
+    const size_t size = lb_dtype_size(src->dtype);
+    p->raw = src->store->data && src->store->elem == src->dtype;
+    if (p->raw) {
+        p->move =
+            lb_move_plan(size, shape->rank, src->shape.dim, src->stride,
+                         p->dst.stride, size * (size_t)lb_shape_size(shape));
+        p->units = p->move.units;
+    } else {
+        const lb_array *in = &p->src;
+        p->tiling = lb_tiling_for(&src->shape, &in, 1);
+        p->units = p->tiling.tiles;
+    }
+}
+
+const char *lb_place_name(const lb_place *p)
+{
+    return p->raw ? lb_move_name(&p->move) : "copy tiles";
+}
+
+static char *element(const lb_array *a, int64_t e)
+{
+    return (char *)a->store->data + (size_t)e * lb_dtype_size(a->store->elem);
+}
+
+void lb_place_run(const lb_place *p, const lb_work *w, int64_t lo, int64_t hi)
+{
+    lb_array dst = p->dst;
+    dst.store = w->out->store;
+    dst.offset += w->out->offset;
+    if (p->raw) {
+        lb_move_run(&p->move, element(&p->src, p->src.offset),
+                    element(&dst, dst.offset), lo, hi);
+        lb_move_end();
+        return;
+    }
+    const lb_cpu *cpu = w->call->cpu;
+    const lb_ctype c = lb_ctype_of(dst.dtype);
+    for (int64_t u = lo; u < hi; u++) {
+        int64_t at[LB_MAX_RANK], n[LB_MAX_RANK];
+        lb_tiling_box(&p->tiling, u, at, n);
+        lb_tile_write(cpu, &dst, at, n, c,
+                      lb_tile_peek(cpu, &p->src, at, n, c, w->scratch));
+    }
+}
+
+int64_t lb_places_units(const lb_place *p, int n)
+{
+    int64_t units = 0;
+    for (int i = 0; i < n; i++)
+        units += p[i].units;
+    return units;
+}
+
+void lb_places_run(const lb_place *p, int n, const lb_work *w)
+{
+    int64_t first = 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t lo = lb_max_i64(w->lo - first, 0);
+        const int64_t hi = lb_min_i64(w->hi - first, p[i].units);
+        if (lo < hi) lb_place_run(&p[i], w, lo, hi);
+        first += p[i].units;
+    }
+}
+
+lb_array lb_cut(const lb_array *a, const int64_t *lo, const int64_t *hi,
+                const int64_t *step)
+{
+    lb_array v = *a;
+    for (int k = 0; k < a->shape.rank; k++) {
+        const int64_t by = step ? step[k] : 1;
+        v.shape.dim[k] = lb_ceil_div(hi[k] - lo[k], by);
+        /* A step past the end may be huge; then there is no second element. */
+        if (v.shape.dim[k] > 1) v.stride[k] *= by;
+        if (v.shape.dim[k] > 0) v.offset += lo[k] * a->stride[k];
+    }
+    /* Empty views begin where the whole one does, inside the store. */
+    if (!lb_shape_size(&v.shape)) v.offset = a->offset;
+    return v;
+}
+
+lb_array lb_repeat(const lb_array *a, const lb_shape *shape)
+{
+    lb_array v = *a;
+    v.shape = *shape;
+    for (int k = 0; k < shape->rank; k++)
+        v.stride[k] = 0;
+    return v;
+}
+
+int lb_frames(const lb_shape *shape, const int64_t *lo, const int64_t *hi,
+              lb_frame *out)
+{
+    int n = 0;
+    lb_frame rest = {{0}, {0}};
+    for (int k = 0; k < shape->rank; k++)
+        rest.hi[k] = shape->dim[k];
+    for (int k = 0; k < shape->rank; k++) {
+        if (lo[k] > 0) {
+            out[n] = rest;
+            out[n++].hi[k] = lo[k];
+        }
+        if (hi[k] < shape->dim[k]) {
+            out[n] = rest;
+            out[n++].lo[k] = hi[k];
+        }
+        rest.lo[k] = lo[k];
+        rest.hi[k] = hi[k];
+    }
+    return n;
+}

@@ -1,0 +1,68 @@
+/* product.h - products of matrices, in one of three ways.
+ *
+ *   C[i][j] = sum over kk < k of A[i][kk] * B[j][kk], for each of a batch
+ *
+ * packed  f32: blocks of the result over panels and a micro-kernel
+ *         (kernels/gemm.h). A sum is formed in panels of LB_GEMM_KC.
+ * thin    f32 where A or B has at most LB_THIN rows: the other is read as it
+ *         lies (kernels/gemv.h). A sum is formed in panels of LB_GEMV_KC.
+ * plain   f64 and integers (wrapping): packed, in portable C.
+ *
+ * The way is chosen by type and shape alone and fixes the order of each sum;
+ * the grid of blocks, which may depend on the threads, does not touch it. So
+ * bits depend on shape and level, never on threads, strides or format.
+ */
+#ifndef LB_PRODUCT_H
+#define LB_PRODUCT_H
+
+#include "core/core.h"
+#include "prims/matrix.h"
+
+enum { LB_THIN = 4 };
+
+typedef struct lb_product lb_product;
+struct lb_product {
+    const lb_source *a, *b; /* (m,k) and (n,k), of the same type */
+    int64_t batch, m, n, k;
+    /* The result is (batch, m, n) as it lies, in the type; then at is where,
+     * except while planning. */
+    bool in_place;
+    void *at;
+    /* Else this writes block (m,n) at (i,j), n elements to a row. */
+    void (*put)(const lb_product *, const lb_work *, int64_t batch, int64_t i,
+                int64_t m, int64_t j, int64_t n, const void *tile);
+    const void *user; /* for put */
+};
+
+void lb_product_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
+void lb_product_run(const lb_product *p, const lb_work *w);
+
+/* The dtype of a result, or the sentence. Floats of any dtypes may meet;
+ * everything else must be equal. */
+bool lb_product_dtype(lb_ctx *cx, const char *who, lb_dtype x, lb_dtype y,
+                      lb_dtype preferred, lb_precision precision,
+                      lb_dtype *out);
+/* Two operands as users give them may meet as they are. */
+bool lb_product_meets(lb_array *const *in);
+/* What products and sums are formed in: f64 if an operand or the result is,
+ * f32 for other floats, the bits of integers as u64. */
+lb_ctype lb_product_type(const lb_call *c);
+/* The type in which put hands tiles to lb_tile_write. */
+lb_ctype lb_product_tile(const lb_call *c);
+/* The result's elements are of the type themselves. */
+bool lb_product_direct(const lb_call *c);
+
+/* The three ways. */
+void lb_packed_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
+void lb_packed_run(const lb_product *p, const lb_work *w);
+void lb_thin_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
+void lb_thin_run(const lb_product *p, const lb_work *w);
+void lb_plain_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
+void lb_plain_run(const lb_product *p, const lb_work *w);
+
+static inline int64_t lb_round_up(int64_t n, int64_t unit)
+{
+    return lb_ceil_div(n, unit) * unit;
+}
+
+#endif

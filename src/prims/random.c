@@ -1,0 +1,418 @@
+/* random.c - random bits, uniform and normal numbers, permutations.
+ *
+ * Every element is a fixed function of (key, its row-major index i), so that
+ * neither threads nor tiles nor machines matter:
+ *
+ *     word w = word w%4 of Philox(counter = (w/4, stream), key = seed)
+ *              as 32-bit halves, low first
+ *     i up to 32 bits wide: bits = word i; narrower integers: its low bits
+ *     i 64 bits wide:       bits = word 2i | word 2i+1 << 32
+ *     uniform: u = top P bits / 2^P, P = 24 f32, 11 f16, 8 bf16, 53 f64;
+ *              x = lo + u*(hi - lo) in f64, rounded to the dtype and kept in
+ *              lo <= x < hi
+ *     normal:  the quantile of (bits + 1/2) / 2^32 (f64: 2^64)
+ *     permutation: for i = n-1 .. 1 swap i with j <= i: j is the next draw (a
+ *              word; two where i >= 2^32), cut to the bits that i has, that is
+ *              not above i. Words are used in order, from word 0.
+ *
+ * Different functions given the same key see the same words: fold a key for
+ * each use.
+ */
+#include <math.h>
+
+#include "core/core.h"
+#include "kernels/mathf.h"
+#include "kernels/philox.h"
+
+typedef struct bits_params {
+    lb_key key;
+    lb_dtype dtype;
+    lb_shape shape;
+} bits_params; /* of random_bits and random_normal */
+
+typedef struct uniform_params {
+    bits_params of;
+    double lo, hi;
+} uniform_params;
+
+typedef struct permutation_params {
+    lb_key key;
+    int64_t n;
+} permutation_params;
+
+extern const lb_prim lb_prim_random_bits, lb_prim_random_uniform,
+    lb_prim_random_normal, lb_prim_random_permutation;
+
+/* ---- words -------------------------------------------------------------- */
+
+static void block_at(lb_key key, uint64_t block, uint32_t out[4])
+{
+    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32),
+                                 (uint32_t)key.stream,
+                                 (uint32_t)(key.stream >> 32)};
+    const uint32_t seed[2] = {(uint32_t)key.seed, (uint32_t)(key.seed >> 32)};
+    lb_philox(counter, seed, out);
+}
+
+/* Words [first, first + n); first is a multiple of 4, and out has room for n
+ * rounded up to one. */
+static void words(lb_key key, uint64_t first, int64_t n, uint32_t *out)
+{
+    for (int64_t k = 0; k < n; k += 4) {
+        block_at(key, (first + (uint64_t)k) / 4, out + k);
+    }
+}
+
+/* Philox is a bijection of (n, stream), so that different n give different
+ * keys. The seed is changed to stay clear of the words that the key itself
+ * hands out. */
+lb_key lb_key_fold(lb_key key, uint64_t n)
+{
+    uint32_t w[4];
+    key.seed ^= UINT64_C(0xa5a5a5a5a5a5a5a5);
+    block_at(key, n, w);
+    return (lb_key){.seed = w[0] | (uint64_t)w[1] << 32,
+                    .stream = w[2] | (uint64_t)w[3] << 32};
+}
+
+/* ---- tiles of words, and what is made of them ---------------------------- */
+
+/* A thread's scratch: the words of a tile, and the tile. */
+typedef struct tile_scratch {
+    uint32_t word[2 * LB_TILE];
+    union {
+        float f32[LB_TILE];
+        double f64[LB_TILE];
+        uint64_t u64[LB_TILE]; /* and i64: the same bits */
+    } tile;
+} tile_scratch;
+
+static void plan_tiles(const lb_call *c, lb_plan *plan)
+{
+    plan->per_thread = sizeof(tile_scratch);
+    plan->phases = 1;
+    plan->units[0] = lb_ceil_div(lb_shape_size(&c->shape), LB_TILE);
+    plan->kernel = "philox";
+}
+
+static bool is_wide(lb_dtype dtype)
+{
+    return lb_dtype_size(dtype) == 8;
+}
+
+/* Draws what tile u of the result needs; returns its elements, from *first. */
+static int64_t draw_tile(const lb_work *w, lb_key key, int64_t u,
+                         int64_t *first)
+{
+    tile_scratch *s = w->scratch;
+    *first = u * LB_TILE;
+    const int64_t n =
+        lb_min_i64(LB_TILE, lb_shape_size(&w->call->shape) - *first);
+    const int per = is_wide(w->call->dtype) ? 2 : 1;
+    words(key, (uint64_t)*first * (uint64_t)per, n * per, s->word);
+    return n;
+}
+
+static uint64_t wide_bits(const uint32_t *word, int64_t i)
+{
+    return word[2 * i] | (uint64_t)word[2 * i + 1] << 32;
+}
+
+static void write_tile(const lb_work *w, int64_t first, int64_t n)
+{
+    const tile_scratch *s = w->scratch;
+    lb_tile_write_flat(w->call->cpu, w->out, first, n,
+                       lb_ctype_of(w->call->dtype), &s->tile);
+}
+
+static bool infer_params(lb_ctx *cx, lb_call *c, const bits_params *p)
+{
+    c->shape = p->shape;
+    c->dtype = p->dtype;
+    return lb_shape_check(cx, c->prim->name, &p->shape);
+}
+
+static bool infer_float(lb_ctx *cx, lb_call *c, const bits_params *p)
+{
+    if (!lb_dtype_is_float(p->dtype))
+        return lb_fail(cx, LB_E_DTYPE,
+                       "%s: dtype %s (%d) is not one of f32, f16, bf16, f64",
+                       c->prim->name, lb_dtype_name(p->dtype), (int)p->dtype);
+    return infer_params(cx, c, p);
+}
+
+/* ---- random_bits -------------------------------------------------------- */
+
+static bool bits_infer(lb_ctx *cx, lb_call *c)
+{
+    const bits_params *p = c->params;
+    if (!lb_dtype_is_int(p->dtype))
+        return lb_fail(cx, LB_E_DTYPE,
+                       "%s: dtype %s (%d) is not an integer of 8 to 64 bits",
+                       c->prim->name, lb_dtype_name(p->dtype), (int)p->dtype);
+    return infer_params(cx, c, p);
+}
+
+static void bits_eval(const lb_work *w)
+{
+    const bits_params *p = w->call->params;
+    tile_scratch *s = w->scratch;
+    const bool wide = is_wide(p->dtype);
+    for (int64_t u = w->lo, first; u < w->hi; u++) {
+        const int64_t n = draw_tile(w, p->key, u, &first);
+        /* Writing wraps to the dtype, which keeps the low bits. */
+        for (int64_t i = 0; i < n; i++)
+            s->tile.u64[i] = wide ? wide_bits(s->word, i) : s->word[i];
+        write_tile(w, first, n);
+    }
+}
+
+const lb_prim lb_prim_random_bits = {
+    .struct_size = sizeof(lb_prim),
+    .name = "random_bits",
+    .params_size = sizeof(bits_params),
+    .infer = bits_infer,
+    .plan = plan_tiles,
+    .eval = bits_eval,
+};
+
+/* ---- random_uniform ----------------------------------------------------- */
+
+typedef struct float_kind {
+    int digits;     /* bits of the significand, the hidden one included */
+    int min_exp;    /* of the smallest normal number, 2^min_exp */
+    double largest; /* finite number */
+} float_kind;
+
+static float_kind kind_of(lb_dtype dtype)
+{
+    switch (dtype) {
+    case LB_F16:
+        return (float_kind){11, -14, 0x1.ffcp15};
+    case LB_BF16:
+        return (float_kind){8, -126, 0x1.fep127};
+    case LB_F64:
+        return (float_kind){53, -1022, 0x1.fffffffffffffp1023};
+    default:
+        return (float_kind){24, -126, 0x1.fffffep127};
+    }
+}
+
+/* The largest number of the dtype that is not above x. */
+static double round_down(lb_dtype dtype, double x)
+{
+    if (dtype == LB_F64) return x;
+    const float_kind kind = kind_of(dtype);
+    int e;
+    frexp(x, &e); /* |x| in [2^(e-1), 2^e) */
+    const int unit =
+        (e - 1 > kind.min_exp ? e - 1 : kind.min_exp) - (kind.digits - 1);
+    return ldexp(floor(ldexp(x, -unit)), unit);
+}
+
+/* The dtype's smallest and largest numbers x with lo <= x < hi; they are the
+ * wrong way round if there is none. */
+static double smallest(const uniform_params *p)
+{
+    return -round_down(p->of.dtype, -p->lo);
+}
+
+static double largest(const uniform_params *p)
+{
+    return round_down(p->of.dtype, nextafter(p->hi, -(double)INFINITY));
+}
+
+static bool uniform_infer(lb_ctx *cx, lb_call *c)
+{
+    const uniform_params *p = c->params;
+    if (!infer_float(cx, c, &p->of)) return false;
+    const char *name = lb_dtype_name(p->of.dtype);
+    const double bound = kind_of(p->of.dtype).largest;
+    if (!(p->lo >= -bound && p->hi <= bound && p->lo < p->hi))
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: lo %.17g and hi %.17g must be finite in %s (at "
+                       "most %g), and lo below hi",
+                       c->prim->name, p->lo, p->hi, name, bound);
+    if (!isfinite(p->hi - p->lo))
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: hi - lo is too large for f64 with lo %.17g and hi "
+                       "%.17g",
+                       c->prim->name, p->lo, p->hi);
+    if (smallest(p) > largest(p))
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: there is no %s number x with %.17g <= x < %.17g",
+                       c->prim->name, name, p->lo, p->hi);
+    return true;
+}
+
+static double clamp(double x, double lo, double hi)
+{
+    return x < lo ? lo : x > hi ? hi : x;
+}
+
+static void uniform_eval(const lb_work *w)
+{
+    const uniform_params *p = w->call->params;
+    tile_scratch *s = w->scratch;
+    const bool wide = is_wide(p->of.dtype);
+    const int digits = kind_of(p->of.dtype).digits;
+    const int drop = (wide ? 64 : 32) - digits;
+    const double unit = ldexp(1.0, -digits), span = p->hi - p->lo;
+    /* Both are numbers of the dtype, and rounding to nearest never crosses
+     * one: clamping before the tile is rounded is as good as after. */
+    const double lo = smallest(p), hi = largest(p);
+    for (int64_t u = w->lo, first; u < w->hi; u++) {
+        const int64_t n = draw_tile(w, p->of.key, u, &first);
+        for (int64_t i = 0; i < n; i++) {
+            const uint64_t bits = wide ? wide_bits(s->word, i) : s->word[i];
+            const double part = (double)(bits >> drop) * unit;
+            const double x = clamp(p->lo + part * span, lo, hi);
+            if (wide)
+                s->tile.f64[i] = x;
+            else
+                s->tile.f32[i] = (float)x;
+        }
+        write_tile(w, first, n);
+    }
+}
+
+const lb_prim lb_prim_random_uniform = {
+    .struct_size = sizeof(lb_prim),
+    .name = "random_uniform",
+    .params_size = sizeof(uniform_params),
+    .infer = uniform_infer,
+    .plan = plan_tiles,
+    .eval = uniform_eval,
+};
+
+/* ---- random_normal ------------------------------------------------------ */
+
+static bool normal_infer(lb_ctx *cx, lb_call *c)
+{
+    return infer_float(cx, c, c->params);
+}
+
+static void normal_eval(const lb_work *w)
+{
+    const bits_params *p = w->call->params;
+    tile_scratch *s = w->scratch;
+    const bool wide = is_wide(p->dtype);
+    for (int64_t u = w->lo, first; u < w->hi; u++) {
+        const int64_t n = draw_tile(w, p->key, u, &first);
+        for (int64_t i = 0; i < n; i++) {
+            if (wide)
+                s->tile.f64[i] = lb_normald(wide_bits(s->word, i));
+            else
+                s->tile.f32[i] = lb_normalf(s->word[i]);
+        }
+        write_tile(w, first, n);
+    }
+}
+
+const lb_prim lb_prim_random_normal = {
+    .struct_size = sizeof(lb_prim),
+    .name = "random_normal",
+    .params_size = sizeof(bits_params),
+    .infer = normal_infer,
+    .plan = plan_tiles,
+    .eval = normal_eval,
+};
+
+/* ---- random_permutation ------------------------------------------------- */
+
+static bool permutation_infer(lb_ctx *cx, lb_call *c)
+{
+    const permutation_params *p = c->params;
+    if (p->n < 0)
+        return lb_fail(cx, LB_E_ARG, "%s: n is %lld, but must not be negative",
+                       c->prim->name, (long long)p->n);
+    c->shape = lb_shape_make(1, &p->n);
+    c->dtype = LB_I64;
+    return lb_shape_check(cx, c->prim->name, &c->shape);
+}
+
+static void permutation_plan(const lb_call *c, lb_plan *plan)
+{
+    plan->phases = 1;
+    plan->units[0] = c->shape.dim[0] > 0; /* each swap needs those before it */
+    plan->kernel = "fisher-yates";
+}
+
+/* Words in order, one at a time. */
+typedef struct word_stream {
+    lb_key key;
+    uint64_t next;
+    uint32_t block[4];
+} word_stream;
+
+static uint32_t next_word(word_stream *s)
+{
+    if (s->next % 4 == 0) block_at(s->key, s->next / 4, s->block);
+    return s->block[s->next++ % 4];
+}
+
+/* Uniform in 0 .. i: draws above i are thrown away, which leaves no bias, and
+ * is needed less than every other time. */
+static uint64_t next_up_to(word_stream *s, uint64_t i)
+{
+    const uint64_t mask = UINT64_MAX >> __builtin_clzll(i | 1);
+    uint64_t j;
+    do {
+        j = next_word(s);
+        if (mask > UINT32_MAX) j |= (uint64_t)next_word(s) << 32;
+        j &= mask;
+    } while (j > i);
+    return j;
+}
+
+static void permutation_eval(const lb_work *w)
+{
+    const permutation_params *p = w->call->params;
+    int64_t *at = w->out->store->data; /* dense, i64, row-major: all of it */
+    for (int64_t i = 0; i < p->n; i++)
+        at[i] = i;
+    word_stream s = {.key = p->key};
+    for (int64_t i = p->n - 1; i > 0; i--) {
+        const uint64_t j = next_up_to(&s, (uint64_t)i);
+        const int64_t t = at[i];
+        at[i] = at[j];
+        at[j] = t;
+    }
+}
+
+const lb_prim lb_prim_random_permutation = {
+    .struct_size = sizeof(lb_prim),
+    .name = "random_permutation",
+    .params_size = sizeof(permutation_params),
+    .infer = permutation_infer,
+    .plan = permutation_plan,
+    .eval = permutation_eval,
+};
+
+/* ---- for users ---------------------------------------------------------- */
+
+lb_array *lb_random_bits(lb_ctx *cx, lb_key key, lb_dtype dtype, lb_shape shape)
+{
+    const bits_params p = {key, dtype, shape};
+    return lb_bind(cx, &lb_prim_random_bits, 0, NULL, &p);
+}
+
+lb_array *lb_random_uniform(lb_ctx *cx, lb_key key, lb_dtype dtype,
+                            lb_shape shape, double lo, double hi)
+{
+    const uniform_params p = {{key, dtype, shape}, lo, hi};
+    return lb_bind(cx, &lb_prim_random_uniform, 0, NULL, &p);
+}
+
+lb_array *lb_random_normal(lb_ctx *cx, lb_key key, lb_dtype dtype,
+                           lb_shape shape)
+{
+    const bits_params p = {key, dtype, shape};
+    return lb_bind(cx, &lb_prim_random_normal, 0, NULL, &p);
+}
+
+lb_array *lb_random_permutation(lb_ctx *cx, lb_key key, int64_t n)
+{
+    const permutation_params p = {key, n};
+    return lb_bind(cx, &lb_prim_random_permutation, 0, NULL, &p);
+}

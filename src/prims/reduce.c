@@ -1,0 +1,461 @@
+/* reduce.c - sum, prod, max, min, and, or over any axes.
+ *
+ * The order of a float sum is a tree that the logical shape fixes, never the
+ * strides, the format, the tiles, the threads or the level. The n elements of
+ * one result, in row-major order of the reduced axes, are cut into chunks of
+ * 1024. In a chunk lane l of L (16 for f32, 8 for f64) takes elements l, l+L,
+ * l+2L, .. in order, beginning with the identity; lanes fold in halves,
+ * (l, l + L/2), (l, l + L/4), ..; then chunks fold in neighbours, level by
+ * level, an odd last one going up as it is. A group of 2^g chunks is a whole
+ * subtree: groups are what threads share out when there are few results.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "lowbit_params.h"
+#include "prims/dims.h"
+#include "prims/reduce_ops.h"
+
+enum {
+    CHUNK = 1024,
+    ROW_GROUP = 64,   /* chunks of a unit, along memory */
+    COL_GROUP = 4,    /* and across it */
+    COL_BYTES = 1024, /* of a row of a block of columns: its lanes fit in L1 */
+    TILE = 4096,      /* elements read at once where they must be decoded */
+    FEW = 4           /* columns: not worth going across memory */
+};
+
+/* ---- geometry ----------------------------------------------------------- */
+
+/* A block is w results along one kept axis; a unit is a block, or one group of
+ * chunks of a block. */
+typedef struct {
+    const lb_reducer *op;
+    lb_value identity;
+    lb_ctype ctype;
+    const char *data; /* the elements as they lie, or NULL: to be decoded */
+    lb_dims keep, gone;
+    int along;    /* the kept axis of a block */
+    int64_t step; /* between its results */
+    int64_t results, n;
+    bool across; /* columns: results are neighbours in memory */
+    bool cross;  /* the last axis is not the one that runs along memory */
+    int64_t w, across_blocks, blocks;
+    int64_t chunks, group, groups;
+} job;
+
+static int64_t distance(int64_t stride)
+{
+    return stride == 0 ? INT64_MAX : stride < 0 ? -stride : stride;
+}
+
+static int nearest(const lb_dims *x)
+{
+    int best = x->n - 1;
+    for (int k = x->n - 1; k >= 0; k--)
+        if (distance(x->stride[k]) < distance(x->stride[best])) best = k;
+    return best;
+}
+
+/* Which way to go, and how wide. Results do not depend on it. */
+static void choose_blocks(job *j)
+{
+    const int inner = nearest(&j->gone), outer = nearest(&j->keep);
+    const int64_t wide = COL_BYTES / (int64_t)j->op->size;
+    j->cross = inner != j->gone.n - 1;
+    j->across =
+        distance(j->keep.stride[outer]) < distance(j->gone.stride[inner]) &&
+        j->keep.dim[outer] >= FEW;
+    j->along = j->across ? outer : j->keep.n - 1;
+    j->chunks = lb_ceil_div(j->n, CHUNK);
+    j->group = j->across ? COL_GROUP : ROW_GROUP;
+    j->groups = lb_ceil_div(j->chunks, j->group);
+    if (j->across)
+        j->w = wide;
+    else
+        j->w = j->n > CHUNK ? 1 : 4 * TILE / lb_max_i64(j->n, 16);
+    j->w = lb_max_i64(lb_min_i64(j->w, j->keep.dim[j->along]), 1);
+    j->across_blocks = lb_ceil_div(j->keep.dim[j->along], j->w);
+    j->blocks = j->results == 0
+                    ? 0
+                    : j->results / j->keep.dim[j->along] * j->across_blocks;
+    j->step = 1;
+    for (int k = j->along + 1; k < j->keep.n; k++)
+        j->step *= j->keep.dim[k];
+}
+
+static lb_reduce_op op_of(const lb_prim *prim); /* the order of EACH, below */
+
+static void prepare(const lb_call *c, job *j)
+{
+    const lb_array *a = c->in[0];
+    const lb_reduce_params *p = c->params;
+    const lb_reduce_op op = op_of(c->prim);
+    *j = (job){.ctype = lb_ctype_of(a->dtype), .results = 1, .n = 1};
+    j->op = lb_reducer_for(op, j->ctype);
+    j->identity = lb_reduce_identity(op, a->dtype);
+    for (int k = 0; k < a->shape.rank; k++) {
+        const bool gone = lb_axes_has(&p->axes, k);
+        *(gone ? &j->n : &j->results) *= a->shape.dim[k];
+        lb_dims_add(gone ? &j->gone : &j->keep, a->shape.dim[k], a->stride[k]);
+    }
+    lb_dims_end(&j->keep);
+    lb_dims_end(&j->gone);
+    choose_blocks(j);
+    const bool as_is = a->store->data && a->store->elem == a->dtype &&
+                       a->dtype != LB_BOOL &&
+                       lb_dtype_size(a->dtype) == j->op->size;
+    const bool runs = j->across ? j->keep.stride[j->along] == 1
+                                : j->gone.n == 1 && j->gone.stride[0] == 1;
+    if (as_is && (runs || (!j->across && j->n <= 1))) j->data = a->store->data;
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+/* A block of results: where it lies in the operand and in the result. */
+typedef struct {
+    int64_t from, to, j, w;
+} block;
+
+static block block_at(const job *j, const lb_array *a, int64_t b)
+{
+    const int64_t at = b % j->across_blocks * j->w;
+    block x = {a->offset, 0, at, 0};
+    int64_t i = b / j->across_blocks, step = 1;
+    x.w = lb_min_i64(j->w, j->keep.dim[j->along] - at);
+    for (int k = j->keep.n - 1; k >= 0; step *= j->keep.dim[k--]) {
+        const int64_t e = k == j->along ? at : i % j->keep.dim[k];
+        if (k != j->along) i /= j->keep.dim[k];
+        x.from += e * j->keep.stride[k];
+        x.to += e * step;
+    }
+    return x;
+}
+
+/* A view of rank 2 at an element of the operand, and all of it as a tile. */
+static void read_plane(const lb_cpu *cpu, const lb_array *a, int64_t from,
+                       int64_t rows, int64_t row_stride, int64_t n,
+                       int64_t stride, lb_ctype c, void *tile)
+{
+    lb_array v = *a;
+    v.shape = (lb_shape){2, {rows, n}};
+    v.stride[0] = row_stride;
+    v.stride[1] = stride;
+    v.offset = from;
+    lb_tile_read(cpu, &v, (int64_t[2]){0}, v.shape.dim, c, tile);
+}
+
+/* Elements [first, first + n) of one result: pieces of the last axis, or whole
+ * ones of it together, which a transposed operand needs to be read well. */
+static void read_range(const job *j, const lb_cpu *cpu, const lb_array *a,
+                       int64_t from, int64_t first, int64_t n, char *tile)
+{
+    const int last = j->gone.n - 1;
+    const int64_t row = j->gone.dim[last];
+    const int64_t outer = last > 0 ? j->gone.dim[last - 1] : 1;
+    for (int64_t m; n > 0; first += m, n -= m) {
+        int64_t rows = 1;
+        const int64_t at = first % row;
+        if (at || n < row)
+            m = lb_min_i64(n, row - at);
+        else {
+            rows = lb_min_i64(n / row, outer - first / row % outer);
+            m = rows * row;
+        }
+        read_plane(cpu, a, from + lb_dims_offset(&j->gone, first), rows,
+                   last > 0 ? j->gone.stride[last - 1] : 0, m / rows,
+                   j->gone.stride[last], j->ctype, tile);
+        tile += (size_t)m * j->op->size;
+    }
+}
+
+/* ---- evaluation --------------------------------------------------------- */
+
+/* Folds n parts of w results, stride apart, level by level into the first. */
+static void fold(const lb_reducer *op, char *part, int64_t n, int64_t stride,
+                 int64_t w)
+{
+    const size_t size = (size_t)stride * op->size;
+    for (; n > 1; n = n / 2 + n % 2) {
+        for (int64_t i = 0; i < n / 2; i++)
+            op->join(part + 2 * (size_t)i * size,
+                     part + (2 * (size_t)i + 1) * size, w,
+                     part + (size_t)i * size);
+        if (n % 2)
+            memmove(part + (size_t)(n / 2) * size,
+                    part + (size_t)(n - 1) * size, (size_t)w * op->size);
+    }
+}
+
+/* Rows that are one chunk: all results of a block. */
+static void short_rows(const job *j, const lb_work *work, const block *b,
+                       char *part, char *tile)
+{
+    const lb_array *a = work->call->in[0];
+    const int64_t stride = j->keep.stride[j->along];
+    if (j->data) {
+        j->op->rows(j->data + (size_t)b->from * j->op->size, stride, b->w, j->n,
+                    &j->identity, part);
+        return;
+    }
+    if (j->gone.n == 1)
+        read_plane(work->call->cpu, a, b->from, b->w, stride, j->n,
+                   j->gone.stride[0], j->ctype, tile);
+    else
+        for (int64_t r = 0; r < b->w; r++)
+            read_range(j, work->call->cpu, a, b->from + r * stride, 0, j->n,
+                       tile + (size_t)(r * j->n) * j->op->size);
+    j->op->rows(tile, j->n, b->w, j->n, &j->identity, part);
+}
+
+static int64_t row_tile(const job *j)
+{
+    return j->cross ? ROW_GROUP * CHUNK : TILE;
+}
+
+/* A group of chunks of one result. */
+static void long_row(const job *j, const lb_work *work, const block *b,
+                     int64_t first, int64_t n, char *part, char *tile)
+{
+    const size_t size = j->op->size;
+    char *to = part;
+    for (int64_t i = 0, m; i < n; i += m) {
+        m = j->data ? n : lb_min_i64(n - i, row_tile(j));
+        const char *p = tile;
+        if (j->data)
+            p = j->data + (size_t)(b->from + first) * size;
+        else
+            read_range(j, work->call->cpu, work->call->in[0], b->from,
+                       first + i, m, tile);
+        j->op->rows(p, CHUNK, m / CHUNK, CHUNK, &j->identity, to);
+        to += (size_t)(m / CHUNK) * size;
+        if (m % CHUNK == 0) continue;
+        p += (size_t)(m / CHUNK * CHUNK) * size;
+        j->op->rows(p, CHUNK, 1, m % CHUNK, &j->identity, to);
+        to += size;
+    }
+    fold(j->op, part, lb_ceil_div(n, CHUNK), 1, 1);
+}
+
+static int64_t padded(const job *j, int64_t w)
+{
+    const int64_t unit = 64 / (int64_t)j->op->size;
+    return lb_ceil_div(w, unit) * unit;
+}
+
+/* One chunk of a block of columns onto its lanes. */
+static void column_chunk(const job *j, const lb_work *work, const block *b,
+                         int64_t first, int64_t n, char *lanes, char *tile)
+{
+    const int last = j->gone.n - 1;
+    const int64_t ld = padded(j, b->w), step = j->gone.stride[last];
+    for (int64_t i = 0, m; i < n; i += m) {
+        const int64_t at = b->from + lb_dims_offset(&j->gone, first + i);
+        m = lb_min_i64(n - i,
+                       j->gone.dim[last] - (first + i) % j->gone.dim[last]);
+        if (j->data) {
+            j->op->cols(j->data + (size_t)at * j->op->size, step, m, b->w,
+                        i % j->op->lanes, ld, lanes);
+            continue;
+        }
+        m = lb_min_i64(m, TILE / b->w);
+        read_plane(work->call->cpu, work->call->in[0], at, m, step, b->w,
+                   j->keep.stride[j->along], j->ctype, tile);
+        j->op->cols(tile, b->w, m, b->w, i % j->op->lanes, ld, lanes);
+    }
+}
+
+/* A group of chunks of a block of columns. */
+static void columns(const job *j, const lb_work *work, const block *b,
+                    int64_t first, int64_t n, char *part, char *lanes)
+{
+    const lb_reducer *op = j->op;
+    const size_t size = op->size, line = (size_t)padded(j, b->w) * size;
+    char *tile = lanes + (size_t)op->lanes * line;
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        for (size_t k = 0; k < (size_t)op->lanes * line; k += size)
+            memcpy(lanes + k, &j->identity, size);
+        column_chunk(j, work, b, first + i, lb_min_i64(CHUNK, n - i), lanes,
+                     tile);
+        for (int64_t half = op->lanes / 2; half; half /= 2)
+            for (int64_t l = 0; l < half; l++)
+                op->join(lanes + (size_t)l * line,
+                         lanes + (size_t)(l + half) * line, b->w,
+                         lanes + (size_t)l * line);
+        memcpy(part + (size_t)(i / CHUNK * b->w) * size, lanes,
+               (size_t)b->w * size);
+    }
+    fold(op, part, lb_ceil_div(n, CHUNK), b->w, b->w);
+}
+
+/* All NaNs are written as one, whichever of them an addition hands on. */
+static void one_nan(lb_ctype c, int64_t n, void *part)
+{
+    float *f = part;
+    double *d = part;
+    for (int64_t i = 0; i < n && c == LB_C_F32; i++)
+        if (isnan(f[i])) f[i] = NAN;
+    for (int64_t i = 0; i < n && c == LB_C_F64; i++)
+        if (isnan(d[i])) d[i] = (double)NAN;
+}
+
+static void write_block(const job *j, const lb_work *work, const block *b,
+                        char *part)
+{
+    const lb_cpu *cpu = work->call->cpu;
+    const int64_t dim = j->keep.dim[j->along];
+    one_nan(j->ctype, b->w, part);
+    if (j->step == 1) {
+        lb_tile_write_flat(cpu, work->out, b->to, b->w, j->ctype, part);
+        return;
+    }
+    lb_array out = *work->out;
+    out.shape = (lb_shape){3, {j->results / (dim * j->step), dim, j->step}};
+    lb_row_major(&out.shape, out.stride);
+    lb_tile_write(cpu, &out,
+                  (int64_t[]){b->to / (dim * j->step), b->j, b->to % j->step},
+                  (int64_t[]){1, b->w, 1}, j->ctype, part);
+}
+
+/* One group of a block to part, which has room for its chunks. */
+static void reduce_group(const job *j, const lb_work *work, const block *b,
+                         int64_t group, char *part, char *scratch)
+{
+    const int64_t first = group * j->group * CHUNK;
+    const int64_t n = lb_min_i64(j->group * CHUNK, j->n - first);
+    if (j->n == 0)
+        for (int64_t i = 0; i < b->w; i++)
+            memcpy(part + (size_t)i * j->op->size, &j->identity, j->op->size);
+    else if (j->across)
+        columns(j, work, b, first, n, part, scratch);
+    else if (j->n <= CHUNK)
+        short_rows(j, work, b, part, scratch);
+    else
+        long_row(j, work, b, first, n, part, scratch);
+}
+
+static size_t part_bytes(const job *j)
+{
+    const int64_t n =
+        j->across ? COL_GROUP * j->w : lb_max_i64(j->w, ROW_GROUP);
+    return (size_t)padded(j, n) * j->op->size;
+}
+
+static void eval(const lb_work *work)
+{
+    job j;
+    prepare(work->call, &j);
+    char *part = work->scratch, *scratch = part + part_bytes(&j);
+    for (int64_t u = work->lo; u < work->hi; u++) {
+        const bool split = j.groups > 1 && work->phase == 0;
+        const block b =
+            block_at(&j, work->call->in[0], split ? u / j.groups : u);
+        const size_t size = (size_t)j.w * j.op->size;
+        char *shared = (char *)work->shared;
+        if (split) {
+            reduce_group(&j, work, &b, u % j.groups, part, scratch);
+            memcpy(shared + (size_t)u * size, part, (size_t)b.w * j.op->size);
+        } else if (work->phase == 0) {
+            reduce_group(&j, work, &b, 0, part, scratch);
+            write_block(&j, work, &b, part);
+        } else {
+            char *parts = shared + (size_t)(u * j.groups) * size;
+            fold(j.op, parts, j.groups, j.w, b.w);
+            write_block(&j, work, &b, parts);
+        }
+    }
+}
+
+static void plan(const lb_call *c, lb_plan *p)
+{
+    job j;
+    prepare(c, &j);
+    const size_t size = j.op->size;
+    const bool split = j.groups > 1;
+    int64_t tile = 0;
+    if (j.across)
+        tile = j.op->lanes * padded(&j, j.w) + (j.data ? 0 : TILE);
+    else if (!j.data)
+        tile = j.n > CHUNK ? row_tile(&j) : j.w * j.n;
+    p->per_thread = part_bytes(&j) + (size_t)tile * size;
+    p->kernel = j.across ? "columns" : "rows";
+    p->phases = split ? 2 : 1;
+    p->units[0] = j.blocks * lb_max_i64(j.groups, 1);
+    p->units[1] = j.blocks;
+    if (split) p->shared = (size_t)(j.blocks * j.groups * j.w) * size;
+}
+
+/* ---- the primitives ----------------------------------------------------- */
+
+static bool infer(lb_ctx *cx, lb_call *c)
+{
+    const lb_array *a = c->in[0];
+    const lb_reduce_params *p = c->params;
+    if (!lb_axes_check(cx, c->prim->name, "axes", &p->axes, a->shape.rank))
+        return false;
+    if (!lb_reducer_for(op_of(c->prim), lb_ctype_of(a->dtype)))
+        return lb_fail(cx, LB_E_DTYPE, "%s: not defined for %s%s",
+                       c->prim->name, lb_dtype_name(a->dtype),
+                       a->dtype == LB_BOOL
+                           ? "; convert it, or use reduce_or or reduce_max"
+                           : "");
+    c->dtype = a->dtype;
+    c->shape.rank = 0;
+    for (int k = 0; k < a->shape.rank; k++)
+        if (!lb_axes_has(&p->axes, k))
+            c->shape.dim[c->shape.rank++] = a->shape.dim[k];
+    return true;
+}
+
+/* Over no axes the operand is the result, a negative zero too. */
+static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
+{
+    const lb_reduce_params *p = c->params;
+    if (p->axes.n) return LB_DECLINED;
+    *out = lb_view(cx, c->in[0]);
+    if (!*out) return LB_FAILED;
+    (*out)->weak = false;
+    return LB_DONE;
+}
+
+#define PRIM(NAME)                                                             \
+    const lb_prim lb_prim_##NAME = {sizeof(lb_prim),                           \
+                                    #NAME,                                     \
+                                    sizeof(lb_reduce_params),                  \
+                                    1,                                         \
+                                    infer,                                     \
+                                    move,                                      \
+                                    plan,                                      \
+                                    eval,                                      \
+                                    false};
+#define EACH(X)                                                                \
+    X(reduce_sum)                                                              \
+    X(reduce_prod) X(reduce_max) X(reduce_min) X(reduce_and) X(reduce_or)
+EACH(PRIM)
+
+static lb_reduce_op op_of(const lb_prim *prim)
+{
+#define POINTER(NAME) &lb_prim_##NAME,
+    static const lb_prim *const prims[] = {EACH(POINTER)};
+    int op = 0;
+    while (prims[op] != prim)
+        op++;
+    return (lb_reduce_op)op;
+}
+
+static lb_array *reduce(lb_ctx *cx, const lb_prim *prim, lb_array *a,
+                        const lb_axes *axes)
+{
+    lb_reduce_params p = {0};
+    if (a && !lb_axes_fix(cx, prim->name, axes, a->shape.rank, &p.axes))
+        return NULL;
+    return lb_bind(cx, prim, 1, &a, &p);
+}
+
+#define FUNCTION(NAME)                                                         \
+    lb_array *lb_##NAME(lb_ctx *cx, lb_array *a, const lb_axes *axes)          \
+    {                                                                          \
+        return reduce(cx, &lb_prim_##NAME, a, axes);                           \
+    }
+EACH(FUNCTION)

@@ -1,0 +1,137 @@
+/* reshape.c - reshape, of the input or of the input transposed.
+ *
+ * A view where numpy would not copy: old axes that lie end to end form groups,
+ * and each group is split anew into axes of the same product. Otherwise the
+ * elements are written row-major into a dense result, and their order in the
+ * old shape is their order in the new one.
+ */
+#include "lowbit_params.h"
+#include "prims/place.h"
+
+static bool infer(lb_ctx *cx, lb_call *c)
+{
+    const lb_reshape_params *p = c->params;
+    const lb_array *a = c->in[0];
+    lb_axes perm = {.n = a->shape.rank};
+    for (int k = 0; k < perm.n; k++)
+        perm.axis[k] = p->perm[k];
+    if (!lb_shape_check(cx, "reshape", &p->shape) ||
+        (p->permute &&
+         !lb_axes_check(cx, "reshape", "perm", &perm, a->shape.rank)))
+        return false;
+    const int64_t have = lb_shape_size(&a->shape);
+    const int64_t want = lb_shape_size(&p->shape);
+    if (have != want)
+        return lb_fail(cx, LB_E_SHAPE,
+                       "reshape: %s has %lld elements, %s has %lld",
+                       LB_SHOW(&a->shape), (long long)have, LB_SHOW(&p->shape),
+                       (long long)want);
+    c->dtype = a->dtype;
+    c->shape = p->shape;
+    return true;
+}
+
+/* The operand as it is read, its axes permuted, on the caller's stack. */
+static lb_array permuted(const lb_call *c)
+{
+    const lb_reshape_params *p = c->params;
+    const lb_array *a = c->in[0];
+    lb_array v = *a;
+    for (int k = 0; k < a->shape.rank && p->permute; k++) {
+        v.shape.dim[k] = a->shape.dim[p->perm[k]];
+        v.stride[k] = a->stride[p->perm[k]];
+    }
+    return v;
+}
+
+static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
+{
+    lb_array v = permuted(c);
+    int64_t stride[LB_MAX_RANK];
+    if (!lb_restride(&v, &c->shape, stride)) return LB_DECLINED;
+    v.shape = c->shape;
+    for (int k = 0; k < c->shape.rank; k++)
+        v.stride[k] = stride[k];
+    *out = lb_view(cx, &v);
+    return *out ? LB_DONE : LB_FAILED;
+}
+
+static void plan(const lb_call *c, lb_plan *plan)
+{
+    const lb_array v = permuted(c);
+    lb_place p;
+    lb_place_plan(&p, &v, &v.shape, NULL, NULL);
+    *plan = (lb_plan){
+        .per_thread = p.raw ? 0 : LB_PLACE_SCRATCH,
+        .phases = 1,
+        .units = {p.units},
+        .kernel = lb_place_name(&p),
+    };
+}
+
+static void eval(const lb_work *w)
+{
+    const lb_array v = permuted(w->call);
+    lb_place p;
+    lb_place_plan(&p, &v, &v.shape, NULL, NULL);
+    lb_place_run(&p, w, w->lo, w->hi);
+}
+
+const lb_prim lb_prim_reshape = {
+    .struct_size = sizeof(lb_prim),
+    .name = "reshape",
+    .params_size = sizeof(lb_reshape_params),
+    .n_in = 1,
+    .infer = infer,
+    .move = move,
+    .plan = plan,
+    .eval = eval,
+};
+
+/* Replaces the one -1 of a shape by what is left of n elements. */
+static bool settle(lb_ctx *cx, int64_t n, lb_shape *shape)
+{
+    int open = -1;
+    int64_t known = 1;
+    bool fits = true;
+    const int rank = shape->rank <= LB_MAX_RANK ? shape->rank : 0;
+    for (int k = 0; k < rank; k++) {
+        if (shape->dim[k] != -1) {
+            fits = fits && lb_mul_i64(known, shape->dim[k], &known);
+            continue;
+        }
+        if (open >= 0)
+            return lb_fail(cx, LB_E_SHAPE,
+                           "reshape: axes %d and %d of %s are both -1", open, k,
+                           LB_SHOW(shape));
+        open = k;
+    }
+    if (open < 0) return true;
+    if (!fits || known <= 0 || n % known)
+        return lb_fail(cx, LB_E_SHAPE,
+                       "reshape: %lld elements do not tell what -1 is in %s",
+                       (long long)n, LB_SHOW(shape));
+    shape->dim[open] = n / known;
+    return true;
+}
+
+lb_array *lb_reshape(lb_ctx *cx, lb_array *a, lb_shape shape)
+{
+    lb_reshape_params p = {.shape = shape};
+    if (a && !settle(cx, lb_size(a), &p.shape)) return NULL;
+    return lb_bind(cx, &lb_prim_reshape, 1, &a, &p);
+}
+
+lb_array *lb_reshape_permuted(lb_ctx *cx, lb_array *a, const int *perm,
+                              lb_shape shape)
+{
+    lb_reshape_params p = {.shape = shape, .permute = true};
+    if (a && !settle(cx, lb_size(a), &p.shape)) return NULL;
+    const int rank = lb_rank(a);
+    for (int k = 0; k < rank; k++) {
+        p.perm[k] = rank - 1 - k;
+        if (perm && !lb_axis_fix(cx, "reshape", perm[k], rank, &p.perm[k]))
+            return NULL;
+    }
+    return lb_bind(cx, &lb_prim_reshape, 1, &a, &p);
+}

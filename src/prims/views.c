@@ -1,0 +1,276 @@
+/* views.c - transpose, broadcast_in_dim, slice, reverse: always a view.
+ *
+ * A view is shape, strides and offset over stored elements, so these cost
+ * nothing in any format, also inside a block or a byte. They never decline and
+ * have no eval.
+ */
+#include "lowbit_params.h"
+#include "prims/place.h"
+
+/* A new view of like's store with v's shape, strides and offset. */
+static lb_verdict give(lb_ctx *cx, const lb_array *v, lb_array **out)
+{
+    *out = lb_view(cx, v);
+    return *out ? LB_DONE : LB_FAILED;
+}
+
+/* ---- transpose ---------------------------------------------------------- */
+
+static bool transpose_infer(lb_ctx *cx, lb_call *c)
+{
+    const lb_transpose_params *p = c->params;
+    const lb_array *a = c->in[0];
+    lb_axes perm = {.n = a->shape.rank};
+    for (int k = 0; k < perm.n; k++)
+        perm.axis[k] = p->perm[k];
+    if (!lb_axes_check(cx, "transpose", "perm", &perm, a->shape.rank))
+        return false;
+    c->dtype = a->dtype;
+    c->shape.rank = a->shape.rank;
+    for (int k = 0; k < perm.n; k++)
+        c->shape.dim[k] = a->shape.dim[perm.axis[k]];
+    return true;
+}
+
+static lb_verdict transpose_move(lb_ctx *cx, const lb_call *c, lb_array **out)
+{
+    const lb_transpose_params *p = c->params;
+    const lb_array *a = c->in[0];
+    lb_array v = *a;
+    v.shape = c->shape;
+    for (int k = 0; k < a->shape.rank; k++)
+        v.stride[k] = a->stride[p->perm[k]];
+    return give(cx, &v, out);
+}
+
+const lb_prim lb_prim_transpose = {
+    .struct_size = sizeof(lb_prim),
+    .name = "transpose",
+    .params_size = sizeof(lb_transpose_params),
+    .n_in = 1,
+    .infer = transpose_infer,
+    .move = transpose_move,
+};
+
+lb_array *lb_transpose(lb_ctx *cx, lb_array *a, const int *perm)
+{
+    lb_transpose_params p = {{0}};
+    const int rank = lb_rank(a);
+    for (int k = 0; k < rank; k++) {
+        p.perm[k] = rank - 1 - k;
+        if (perm && !lb_axis_fix(cx, "transpose", perm[k], rank, &p.perm[k]))
+            return NULL;
+    }
+    return lb_bind(cx, &lb_prim_transpose, 1, &a, &p);
+}
+
+/* ---- broadcast_in_dim --------------------------------------------------- */
+
+static bool broadcast_infer(lb_ctx *cx, lb_call *c)
+{
+    const char *who = "broadcast_in_dim";
+    const lb_broadcast_params *p = c->params;
+    const lb_array *a = c->in[0];
+    lb_axes dims = {.n = a->shape.rank};
+    for (int k = 0; k < dims.n; k++)
+        dims.axis[k] = p->dims[k];
+    if (!lb_shape_check(cx, who, &p->shape) ||
+        !lb_axes_check(cx, who, "dims", &dims, p->shape.rank))
+        return false;
+    for (int k = 0; k < dims.n; k++) {
+        const int64_t n = a->shape.dim[k], to = p->shape.dim[dims.axis[k]];
+        if (n != 1 && n != to)
+            return lb_fail(cx, LB_E_SHAPE,
+                           "%s: axis %d of %s has size %lld, but axis %d of "
+                           "%s has size %lld",
+                           who, k, LB_SHOW(&a->shape), (long long)n,
+                           dims.axis[k], LB_SHOW(&p->shape), (long long)to);
+    }
+    c->dtype = a->dtype;
+    c->shape = p->shape;
+    return true;
+}
+
+static lb_verdict broadcast_move(lb_ctx *cx, const lb_call *c, lb_array **out)
+{
+    const lb_broadcast_params *p = c->params;
+    const lb_array *a = c->in[0];
+    lb_array v = lb_repeat(a, &c->shape);
+    for (int k = 0; k < a->shape.rank; k++)
+        if (a->shape.dim[k] != 1) v.stride[p->dims[k]] = a->stride[k];
+    return give(cx, &v, out);
+}
+
+const lb_prim lb_prim_broadcast_in_dim = {
+    .struct_size = sizeof(lb_prim),
+    .name = "broadcast_in_dim",
+    .params_size = sizeof(lb_broadcast_params),
+    .n_in = 1,
+    .infer = broadcast_infer,
+    .move = broadcast_move,
+};
+
+lb_array *lb_broadcast_in_dim(lb_ctx *cx, lb_array *a, lb_shape shape,
+                              const int *dims)
+{
+    lb_broadcast_params p = {.shape = shape};
+    const int rank = lb_rank(a);
+    if (rank > 0 && !dims) {
+        lb_fail(cx, LB_E_NULL, "broadcast_in_dim: dims is NULL for rank %d",
+                rank);
+        return NULL;
+    }
+    for (int k = 0; k < rank; k++)
+        if (!lb_axis_fix(cx, "broadcast_in_dim", dims[k], shape.rank,
+                         &p.dims[k]))
+            return NULL;
+    return lb_bind(cx, &lb_prim_broadcast_in_dim, 1, &a, &p);
+}
+
+lb_array *lb_broadcast_to(lb_ctx *cx, lb_array *a, lb_shape shape)
+{
+    lb_broadcast_params p = {.shape = shape};
+    const int rank = lb_rank(a);
+    if (rank > shape.rank) {
+        lb_fail(cx, LB_E_SHAPE, "broadcast_to: %s has rank %d, more than %s",
+                LB_SHOW(&a->shape), rank, LB_SHOW(&shape));
+        return NULL;
+    }
+    for (int k = 0; k < rank; k++)
+        p.dims[k] = shape.rank - rank + k;
+    return lb_bind(cx, &lb_prim_broadcast_in_dim, 1, &a, &p);
+}
+
+/* ---- slice -------------------------------------------------------------- */
+
+static bool slice_infer(lb_ctx *cx, lb_call *c)
+{
+    const lb_slice_params *p = c->params;
+    const lb_array *a = c->in[0];
+    c->dtype = a->dtype;
+    c->shape.rank = a->shape.rank;
+    for (int k = 0; k < a->shape.rank; k++) {
+        const int64_t lo = p->start[k], hi = p->limit[k], by = p->stride[k];
+        if (lo < 0 || hi < lo || hi > a->shape.dim[k] || by < 1)
+            return lb_fail(cx, LB_E_ARG,
+                           "slice: %lld:%lld:%lld of axis %d of %s",
+                           (long long)lo, (long long)hi, (long long)by, k,
+                           LB_SHOW(&a->shape));
+        c->shape.dim[k] = lb_ceil_div(hi - lo, by);
+    }
+    return true;
+}
+
+static lb_verdict slice_move(lb_ctx *cx, const lb_call *c, lb_array **out)
+{
+    const lb_slice_params *p = c->params;
+    const lb_array v = lb_cut(c->in[0], p->start, p->limit, p->stride);
+    return give(cx, &v, out);
+}
+
+const lb_prim lb_prim_slice = {
+    .struct_size = sizeof(lb_prim),
+    .name = "slice",
+    .params_size = sizeof(lb_slice_params),
+    .n_in = 1,
+    .infer = slice_infer,
+    .move = slice_move,
+};
+
+lb_array *lb_slice(lb_ctx *cx, lb_array *a, const int64_t *start,
+                   const int64_t *limit, const int64_t *stride)
+{
+    lb_slice_params p = {{0}, {0}, {0}};
+    const int rank = lb_rank(a);
+    if (rank > 0 && (!start || !limit)) {
+        lb_fail(cx, LB_E_NULL, "slice: %s is NULL for rank %d",
+                start ? "limit" : "start", rank);
+        return NULL;
+    }
+    for (int k = 0; k < rank; k++) {
+        p.start[k] = start[k];
+        p.limit[k] = limit[k];
+        p.stride[k] = stride ? stride[k] : 1;
+    }
+    return lb_bind(cx, &lb_prim_slice, 1, &a, &p);
+}
+
+/* ---- reverse ------------------------------------------------------------ */
+
+static bool reverse_infer(lb_ctx *cx, lb_call *c)
+{
+    const lb_reverse_params *p = c->params;
+    c->dtype = c->in[0]->dtype;
+    c->shape = c->in[0]->shape;
+    return lb_axes_check(cx, "reverse", "axes", &p->axes, c->shape.rank);
+}
+
+static lb_verdict reverse_move(lb_ctx *cx, const lb_call *c, lb_array **out)
+{
+    const lb_reverse_params *p = c->params;
+    lb_array v = *c->in[0];
+    const bool empty = lb_shape_size(&v.shape) == 0;
+    for (int i = 0; i < p->axes.n; i++) {
+        const int k = p->axes.axis[i];
+        if (empty || v.shape.dim[k] == 1) continue;
+        v.offset += (v.shape.dim[k] - 1) * v.stride[k];
+        v.stride[k] = -v.stride[k];
+    }
+    return give(cx, &v, out);
+}
+
+const lb_prim lb_prim_reverse = {
+    .struct_size = sizeof(lb_prim),
+    .name = "reverse",
+    .params_size = sizeof(lb_reverse_params),
+    .n_in = 1,
+    .infer = reverse_infer,
+    .move = reverse_move,
+};
+
+lb_array *lb_reverse(lb_ctx *cx, lb_array *a, const lb_axes *axes)
+{
+    lb_reverse_params p = {{0}};
+    if (a && !lb_axes_fix(cx, "reverse", axes, a->shape.rank, &p.axes))
+        return NULL;
+    return lb_bind(cx, &lb_prim_reverse, 1, &a, &p);
+}
+
+/* ---- axes of size 1 ----------------------------------------------------- */
+
+lb_array *lb_squeeze(lb_ctx *cx, lb_array *a, const lb_axes *axes)
+{
+    lb_axes gone = {0};
+    lb_shape shape = {0};
+    const int rank = lb_rank(a);
+    if (a && axes && !lb_axes_fix(cx, "squeeze", axes, rank, &gone))
+        return NULL;
+    for (int k = 0; k < rank; k++) {
+        const int64_t n = a->shape.dim[k];
+        if (axes ? !lb_axes_has(&gone, k) : n != 1) {
+            shape.dim[shape.rank++] = n;
+        } else if (n != 1) {
+            lb_fail(cx, LB_E_SHAPE, "squeeze: axis %d of %s has size %lld", k,
+                    LB_SHOW(&a->shape), (long long)n);
+            return NULL;
+        }
+    }
+    return lb_reshape(cx, a, shape);
+}
+
+lb_array *lb_expand(lb_ctx *cx, lb_array *a, int axis)
+{
+    lb_shape shape = {0};
+    int at = 0;
+    if (!a) return lb_reshape(cx, a, shape);
+    if (a->shape.rank == LB_MAX_RANK) {
+        lb_fail(cx, LB_E_SHAPE, "expand: %s has rank %d already",
+                LB_SHOW(&a->shape), LB_MAX_RANK);
+        return NULL;
+    }
+    shape.rank = a->shape.rank + 1;
+    if (!lb_axis_fix(cx, "expand", axis, shape.rank, &at)) return NULL;
+    for (int k = 0; k < shape.rank; k++)
+        shape.dim[k] = k == at ? 1 : a->shape.dim[k < at ? k : k - 1];
+    return lb_reshape(cx, a, shape);
+}

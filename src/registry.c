@@ -1,0 +1,38 @@
+/* registry.c - the only lists: which primitives and formats there are.
+ *
+ * Adding one means adding a line here, and nothing else anywhere.
+ */
+#include "core/registry.h"
+#include "prims/elementwise.h"
+
+/* clang-format off */
+#define PRIMS(X)                                                              \
+    X(convert_element_type)                                                   \
+    X(copy) X(transpose) X(broadcast_in_dim) X(slice) X(reverse) X(reshape)   \
+    X(concatenate) X(pad) X(dynamic_slice) X(dynamic_update_slice) X(iota)    \
+    X(gather) X(scatter_add)                                                  \
+    X(reduce_sum) X(reduce_prod) X(reduce_max) X(reduce_min) X(reduce_and)    \
+    X(reduce_or) X(argmax) X(argmin)                                          \
+    X(dot_general) X(conv_general_dilated)                                    \
+    X(random_bits) X(random_uniform) X(random_normal) X(random_permutation)
+#define FORMATS(X) X(dense)
+/* clang-format on */
+
+#define DECLARE_PRIM(NAME) extern const lb_prim lb_prim_##NAME;
+PRIMS(DECLARE_PRIM)
+#define DECLARE_FORMAT(NAME) extern const lb_format lb_format_##NAME;
+FORMATS(DECLARE_FORMAT)
+
+#define UNARY(NAME, ...)   &lb_row_##NAME.prim,
+#define BINARY(NAME, ...)  &lb_row_##NAME.prim,
+#define COMPARE(NAME, ...) &lb_row_##NAME.prim,
+#define LIST_PRIM(NAME)    &lb_prim_##NAME,
+#define LIST_FORMAT(NAME)  &lb_format_##NAME,
+
+const lb_prim *const lb_builtin_prims[] = {
+#include "prims/elementwise.def"
+    &lb_row_is_finite.prim, &lb_row_integer_pow.prim, &lb_row_select.prim,
+    &lb_row_clamp.prim,     PRIMS(LIST_PRIM) NULL,
+};
+
+const lb_format *const lb_builtin_formats[] = {FORMATS(LIST_FORMAT) NULL};

@@ -1,0 +1,80 @@
+/* check.h - the whole test framework.
+ *
+ * A test is a program: CHECK what should hold, end with
+ * `return check_report("name");`. A failed check prints where, what and the
+ * values, and the program goes on. One thread at a time.
+ */
+#ifndef LB_CHECK_H
+#define LB_CHECK_H
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static long check_count, check_failed;
+
+/* Of failures: a broken loop need not print a million lines. */
+#define CHECK_PRINT_MAX 50
+
+/* Counts; true if it failed and the caller should say how. */
+static inline bool check_fails(bool ok)
+{
+    check_count++;
+    if (ok) return false;
+    check_failed++;
+    if (check_failed == CHECK_PRINT_MAX + 1)
+        fprintf(stderr, "... further failures are only counted\n");
+    return check_failed <= CHECK_PRINT_MAX;
+}
+
+static inline void check_true(bool ok, const char *file, int line,
+                              const char *what)
+{
+    if (check_fails(ok)) fprintf(stderr, "%s:%d: %s\n", file, line, what);
+}
+
+static inline void check_eq_i(int64_t a, int64_t b, const char *file, int line,
+                              const char *what)
+{
+    if (check_fails(a == b))
+        fprintf(stderr, "%s:%d: %s: %" PRId64 " != %" PRId64 "\n", file, line,
+                what, a, b);
+}
+
+/* Equal, both NaN, or no more than tol apart. */
+static inline void check_near(double a, double b, double tol, const char *file,
+                              int line, const char *what)
+{
+    const bool ok = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= tol;
+    if (check_fails(ok))
+        fprintf(stderr, "%s:%d: %s: %.17g and %.17g differ by %.3g > %.3g\n",
+                file, line, what, a, b, fabs(a - b), tol);
+}
+
+static inline void check_eq_s(const char *a, const char *b, const char *file,
+                              int line, const char *what)
+{
+    const bool ok = a == b || (a && b && !strcmp(a, b));
+    if (check_fails(ok))
+        fprintf(stderr, "%s:%d: %s: \"%s\" != \"%s\"\n", file, line, what,
+                a ? a : "(null)", b ? b : "(null)");
+}
+
+#define CHECK(cond) check_true((cond) ? true : false, __FILE__, __LINE__, #cond)
+#define CHECK_EQ_I(a, b)                                                       \
+    check_eq_i((int64_t)(a), (int64_t)(b), __FILE__, __LINE__, #a " == " #b)
+#define CHECK_NEAR(a, b, tol)                                                  \
+    check_near(a, b, tol, __FILE__, __LINE__, #a " ~ " #b)
+#define CHECK_EQ_S(a, b) check_eq_s(a, b, __FILE__, __LINE__, #a " == " #b)
+
+/* What main returns: a program that checked nothing has failed, too. */
+static inline int check_report(const char *name)
+{
+    printf("%s: %ld checks, %ld failed\n", name, check_count, check_failed);
+    return check_failed != 0 || check_count == 0;
+}
+
+#endif

@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# install.sh - what a user of the installed library meets.
+#
+# Installs into a directory of its own and there builds examples/hello.c with
+# pkg-config and with find_package, shared and static, in C and in C++; compiles
+# the headers alone; and holds the exported symbols against the headers.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+prefix=$tmp/prefix
+checks=0
+
+die()
+{
+    echo "install.sh: $*" >&2
+    exit 1
+}
+
+ok()
+{
+    checks=$((checks + 1))
+    echo "install.sh: $*"
+}
+
+make -C "$root" install PREFIX="$prefix" >"$tmp/log" 2>&1 ||
+    die "make install: $(cat "$tmp/log")"
+lib=$(dirname "$(find "$prefix" -name liblowbit.a)")
+include=$prefix/include
+version=$(sed -n 's/.*LB_VERSION_STRING "\(.*\)"/\1/p' "$include/lowbit.h")
+export PKG_CONFIG_PATH=$lib/pkgconfig
+ok "make install PREFIX=..., version $version"
+
+# ---- pkg-config
+
+cp "$root/examples/hello.c" "$tmp/hello.c"
+cd "$tmp"
+[ "$(pkg-config --modversion lowbit)" = "$version" ] ||
+    die "lowbit.pc has another version than lowbit.h"
+# The words of a user's command line, meant to be split.
+# shellcheck disable=SC2046
+cc hello.c $(pkg-config --cflags --libs lowbit) -o hello
+LD_LIBRARY_PATH=$lib ./hello >expected
+[ -s expected ] || die "hello printed nothing"
+# shellcheck disable=SC2046
+cc -static hello.c $(pkg-config --cflags --static --libs lowbit) -o hello_static
+./hello_static | cmp - expected
+ok "hello.c with pkg-config, shared and static"
+
+# ---- find_package
+
+mkdir project
+cat >project/CMakeLists.txt <<EOF
+cmake_minimum_required(VERSION 3.13)
+project(user C CXX)
+find_package(lowbit ${version%.*} REQUIRED)
+foreach(lib lowbit lowbit_static)
+  add_executable(hello_\${lib} ../hello.c)
+  target_link_libraries(hello_\${lib} lowbit::\${lib})
+  add_executable(cxx_\${lib} cxx.cc)
+  target_link_libraries(cxx_\${lib} lowbit::\${lib})
+endforeach()
+EOF
+cat >project/cxx.cc <<'EOF'
+#include <lowbit_ext.h>
+int main()
+{
+    lb_ctx *cx = lb_open(nullptr);
+    const int64_t dim[] = {2, 3};
+    lb_array *a = lb_iota(cx, LB_I32, lb_shape_make(2, dim), 1);
+    const int64_t sum = lb_item_int(cx, lb_reduce_sum(cx, a, nullptr));
+    const bool good = sum == 6 && lb_find_primitive(cx, "add");
+    lb_close(cx);
+    return good ? 0 : 1;
+}
+EOF
+cmake -S project -B project/build -DCMAKE_PREFIX_PATH="$prefix" >log 2>&1 ||
+    die "find_package: $(cat log)"
+cmake --build project/build >log 2>&1 || die "find_package: $(cat log)"
+for p in hello_lowbit hello_lowbit_static; do
+    "project/build/$p" | cmp - expected
+done
+for p in cxx_lowbit cxx_lowbit_static; do
+    "project/build/$p" || die "$p failed"
+done
+sed "s/lowbit ${version%.*} REQUIRED/lowbit 99.0 REQUIRED/" -i \
+    project/CMakeLists.txt
+if cmake -S project -B project/other -DCMAKE_PREFIX_PATH="$prefix" \
+    >log 2>&1; then
+    die "find_package(lowbit 99.0) was satisfied with $version"
+fi
+ok "find_package, C and C++, shared and static"
+
+# ---- headers alone
+
+strict="-Wall -Wextra -Wpedantic -Werror -fsyntax-only"
+for header in lowbit.h lowbit_ext.h; do
+    for std in c++11 c++20; do
+        # shellcheck disable=SC2086
+        echo "#include <$header>" | c++ -std=$std $strict -I"$include" -x c++ -
+    done
+    for std in c11 c2x; do
+        # shellcheck disable=SC2086
+        echo "#include <$header>" | cc -std=$std $strict -I"$include" -x c -
+    done
+done
+ok "headers alone as C11, C2x, C++11, C++20"
+
+# ---- symbols
+
+so=$lib/liblowbit.so
+soname=$(readelf -d "$so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+[ "$soname" = liblowbit.so.0 ] || die "SONAME is '$soname'"
+[ -e "$lib/$soname" ] || die "$soname is not installed"
+needed=$(readelf -d "$so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
+for n in $needed; do
+    case $n in
+    libc.so.* | libm.so.* | libpthread.so.* | ld-linux*) ;;
+    *) die "liblowbit.so needs $n" ;;
+    esac
+done
+
+# Names of the functions that the headers mark LB_API.
+cat "$include/lowbit.h" "$include/lowbit_ext.h" | tr '\n' ' ' |
+    sed 's/LB_API/\n&/g' |
+    sed -n 's/^LB_API [^(;]*[ *]\(lb_[a-z0-9_]*\)(.*/\1/p' | sort -u >declared
+nm -D --defined-only "$so" | awk '$2 != "A" { print $3 }' |
+    sed 's/@.*//' | sort -u >exported
+nm -D --defined-only "$so" | awk '$2 != "A" && $3 !~ /@@LOWBIT_/' >unversioned
+[ ! -s unversioned ] || die "without a version: $(cat unversioned)"
+diff declared exported >log ||
+    die "declared LB_API (<) and exported (>) differ: $(grep '^[<>]' log)"
+# In a static library everything is visible: at least it has our prefix.
+nm -g --defined-only "$lib/liblowbit.a" 2>/dev/null |
+    awk 'NF == 3 && $3 !~ /^lb_/ { print $3 }' >foreign
+[ ! -s foreign ] || die "without lb_ in liblowbit.a: $(cat foreign)"
+ok "$(wc -l <declared) functions, all and only those, as LOWBIT_*; $soname"
+
+# ---- staged, as packagers do
+
+make -C "$root" install PREFIX=/usr DESTDIR="$tmp/stage" >log 2>&1 ||
+    die "make install DESTDIR=: $(cat log)"
+pc=$(find "$tmp/stage/usr" -name lowbit.pc)
+grep -q '^prefix=/usr$' "$pc" || die "lowbit.pc: $(grep prefix= "$pc")"
+[ -e "$tmp/stage/usr/include/lowbit.h" ] || die "DESTDIR was not obeyed"
+ok "DESTDIR"
+
+echo "install.sh: $checks checks passed"

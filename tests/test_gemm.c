@@ -1,0 +1,361 @@
+/* test_gemm.c - packed panels, tiles and blocks, for every kernel.
+ *
+ * A tile is held against double precision, and bit for bit against the order
+ * of operations that gemm.h promises. Whatever is read lies against a page
+ * that may not be touched.
+ *
+ * Levels that the machine lacks are tested when the sources are compiled
+ * against SIMDe (LB_SIMDE, see kernels/x86/intrin.h), from the root:
+ *
+ *   cc -std=c11 -O2 -ffp-contract=off -D_GNU_SOURCE -DLB_SIMDE -Wno-psabi \
+ *      -Iinclude -Isrc -Itests tests/test_gemm.c src/kernels/gemm*.c \
+ *      src/kernels/x86/gemm*.c src/base/cpu.c -lm
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "check.h"
+#include "kernels/gemm.h"
+
+#define UNIT (1.0 / (1 << 24)) /* half an ulp of 1 */
+
+typedef struct subject {
+    const lb_gemm_kernel *kernel;
+    lb_level level;
+    bool fused;
+} subject;
+
+/* SIMDe has fused operations only where the compiler may use them. */
+#if defined(LB_SIMDE) && !defined(__FMA__)
+enum { FUSED = false };
+#else
+enum { FUSED = true };
+#endif
+
+static const subject subjects[] = {
+    {&lb_gemm_ref, LB_LEVEL_REF, false},
+#if defined(__x86_64__)
+    {&lb_gemm_avx2, LB_LEVEL_AVX2, FUSED},
+    {&lb_gemm_avx512, LB_LEVEL_AVX512, FUSED},
+#endif
+};
+enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
+
+static bool runs_here(lb_level level)
+{
+#if defined(LB_SIMDE)
+    (void)level;
+    return true;
+#else
+    return lb_level_available(level);
+#endif
+}
+
+/* ---- memory between two pages that may not be touched ------------------- */
+
+typedef struct fence {
+    char *map;
+    size_t size, page; /* of the room; of each fence */
+} fence;
+
+static fence fence_open(size_t bytes)
+{
+    fence f = {.page = (size_t)sysconf(_SC_PAGESIZE)};
+    f.size = (bytes / f.page + 1) * f.page;
+    f.map = mmap(NULL, f.size + 2 * f.page, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (f.map == MAP_FAILED || mprotect(f.map, f.page, PROT_NONE) != 0 ||
+        mprotect(f.map + f.page + f.size, f.page, PROT_NONE) != 0) {
+        perror("mmap");
+        exit(1);
+    }
+    return f;
+}
+
+static void fence_close(fence *f)
+{
+    munmap(f->map, f->size + 2 * f->page);
+}
+
+/* n floats that end where the room ends, or begin where it begins. */
+static float *fence_at(const fence *f, size_t n, bool end)
+{
+    char *const room = f->map + f->page;
+    return (float *)(void *)(end ? room + f->size - n * sizeof(float) : room);
+}
+
+/* ---- numbers ------------------------------------------------------------ */
+
+static float random_float(void) /* in [-1, 1), 24 bits */
+{
+    static uint64_t x = 88172645463325252u;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return (float)(int32_t)((uint32_t)(x >> 32) & ~0xffu) / 2147483648.0f;
+}
+
+static void fill(float *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = random_float();
+}
+
+static uint32_t bits(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+/* ---- tiles -------------------------------------------------------------- */
+
+static const int64_t depths[] = {0, 1, 2, 3, 7, 255, 256, 257};
+enum { N_DEPTHS = sizeof depths / sizeof *depths, MAX_DEPTH = 257 };
+enum { MAX_TILE = LB_GEMM_MAX_MR * LB_GEMM_MAX_NR, GAP = 3 };
+static const float canary = 1234.5f;
+
+/* What a whole tile must be: c (+)= a (mr,k) x b (k,nr) in the promised order,
+ * and not further from the product in double than the sum of the roundings:
+ * one for each of the k terms and one for the addition to c. */
+static void expect_tile(const subject *s, int64_t k, const float *a,
+                        const float *b, const float *c, bool first, float *want)
+{
+    const int mr = s->kernel->mr, nr = s->kernel->nr;
+    for (int i = 0; i < mr; i++) {
+        for (int j = 0; j < nr; j++) {
+            float sum = 0;
+            double exact = 0, size = 0;
+            for (int64_t kk = 0; kk < k; kk++) {
+                const float x = a[kk * mr + i], y = b[kk * nr + j];
+                const double xy = (double)x * (double)y;
+                sum = s->fused ? fmaf(x, y, sum) : sum + x * y;
+                exact += xy;
+                size += fabs(xy);
+            }
+            const int e = i * nr + j;
+            want[e] = first ? sum : c[e] + sum;
+            if (!first) {
+                exact += (double)c[e];
+                size += fabs((double)c[e]);
+            }
+            CHECK_NEAR((double)want[e], exact,
+                       (double)(k + 1) * UNIT * size * 1.01);
+        }
+    }
+}
+
+/* One call for m rows and n columns, c up against a fence and full of canaries
+ * where the tile is not. */
+static void try_tile(const subject *s, const fence *room, int64_t k,
+                     const float *a, const float *b, const float *c, bool first,
+                     int m, int n, bool end, const float *want)
+{
+    const int nr = s->kernel->nr, ldc = n + GAP;
+    const size_t len = (size_t)(m - 1) * (size_t)ldc + (size_t)n;
+    float *const got = fence_at(room, len, end);
+    for (size_t i = 0; i < len; i++)
+        got[i] = canary;
+    for (int i = 0; i < m; i++)
+        memcpy(got + i * ldc, c + i * nr, (size_t)n * sizeof *c);
+    s->kernel->tile(k, a, b, got, ldc, m, n, first);
+    int wrong = 0, spoilt = 0;
+    for (int i = 0; i < m; i++) {
+        for (int j = 0; j < n; j++)
+            wrong += bits(got[i * ldc + j]) != bits(want[i * nr + j]);
+        for (int j = n; j < ldc && i < m - 1; j++)
+            spoilt += bits(got[i * ldc + j]) != bits(canary);
+    }
+    if (wrong || spoilt)
+        fprintf(stderr, "%s: k %d, m %d, n %d, first %d\n", s->kernel->name,
+                (int)k, m, n, first);
+    CHECK_EQ_I(wrong, 0);
+    CHECK_EQ_I(spoilt, 0);
+}
+
+static void test_tiles(const subject *s)
+{
+    const int mr = s->kernel->mr, nr = s->kernel->nr;
+    fence fa = fence_open(sizeof(float) * MAX_DEPTH * LB_GEMM_MAX_MR);
+    fence fb = fence_open(sizeof(float) * MAX_DEPTH * LB_GEMM_MAX_NR);
+    fence fc = fence_open(sizeof(float) * 2 * MAX_TILE);
+    static float c[MAX_TILE], want[MAX_TILE];
+    for (int d = 0; d < 2 * N_DEPTHS; d++) {
+        const int64_t k = depths[d / 2];
+        const bool first = d % 2;
+        const size_t na = (size_t)(k * mr), nb = (size_t)(k * nr);
+        float *const a = fence_at(&fa, na, true);
+        float *const b = fence_at(&fb, nb, true);
+        fill(a, na);
+        fill(b, nb);
+        fill(c, MAX_TILE);
+        expect_tile(s, k, a, b, c, first, want);
+        for (int m = 1; m <= mr; m++)
+            for (int n = 1; n <= nr; n++)
+                try_tile(s, &fc, k, a, b, c, first, m, n, (m + n) % 2, want);
+    }
+    fence_close(&fa);
+    fence_close(&fb);
+    fence_close(&fc);
+}
+
+/* Equal rows times equal columns: every place gives the same bits. */
+static void test_places(const subject *s)
+{
+    enum { K = 100 };
+    const int mr = s->kernel->mr, nr = s->kernel->nr;
+    static _Alignas(64) float b[K * LB_GEMM_MAX_NR];
+    static float a[K * LB_GEMM_MAX_MR], c[MAX_TILE];
+    for (int kk = 0; kk < K; kk++) {
+        const float x = random_float(), y = random_float();
+        for (int i = 0; i < mr; i++)
+            a[kk * mr + i] = x;
+        for (int j = 0; j < nr; j++)
+            b[kk * nr + j] = y;
+    }
+    s->kernel->tile(K, a, b, c, nr, mr, nr, true);
+    for (int e = 1; e < mr * nr; e++)
+        CHECK_EQ_I(bits(c[e]), bits(c[0]));
+    /* what is not finite stays in its row */
+    a[7 * mr + 1] = NAN;
+    s->kernel->tile(K, a, b, c + nr, nr, mr - 1, nr, true);
+    for (int e = 0; e < mr * nr; e++)
+        CHECK_EQ_I(isnan(c[e]) != 0, e / nr == 2);
+}
+
+/* ---- packing ------------------------------------------------------------ */
+
+/* The definition, element by element; src between fences, so is dst. */
+static void try_pack(int64_t m, int64_t k, int r, int64_t rs, int64_t cs,
+                     bool end)
+{
+    const int64_t last_row = m > 0 ? (m - 1) * rs : 0;
+    const int64_t last_col = k > 0 ? (k - 1) * cs : 0;
+    const int64_t low =
+        (last_row < 0 ? last_row : 0) + (last_col < 0 ? last_col : 0);
+    const int64_t high =
+        (last_row > 0 ? last_row : 0) + (last_col > 0 ? last_col : 0);
+    const size_t span = m > 0 && k > 0 ? (size_t)(high - low + 1) : 0;
+    const int64_t panels = (m + r - 1) / r;
+    const size_t len = (size_t)(panels * k * r);
+    fence fs = fence_open(span * sizeof(float));
+    fence fd = fence_open(len * sizeof(float));
+    float *const base = fence_at(&fs, span, end);
+    fill(base, span);
+    const float *const src = base - low;
+    float *const dst = fence_at(&fd, len, end);
+    for (size_t i = 0; i < len; i++)
+        dst[i] = canary;
+    lb_gemm_pack(src, rs, cs, m, k, r, dst);
+    int wrong = 0;
+    for (int64_t i = 0; i < panels * r; i++) {
+        for (int64_t kk = 0; kk < k; kk++) {
+            const float want = i < m ? src[i * rs + kk * cs] : 0;
+            wrong += bits(dst[(i / r * k + kk) * r + i % r]) != bits(want);
+        }
+    }
+    if (wrong)
+        fprintf(stderr, "pack: m %d, k %d, r %d, strides %d, %d\n", (int)m,
+                (int)k, r, (int)rs, (int)cs);
+    CHECK_EQ_I(wrong, 0);
+    fence_close(&fs);
+    fence_close(&fd);
+}
+
+static void test_pack(void)
+{
+    static const int rs[] = {1, 4, 5, 6, 8, 14, 16, 32, 64};
+    static const int64_t ks[] = {0, 1, 3, 4, 5, 16, 37};
+    for (size_t q = 0; q < sizeof rs / sizeof *rs; q++) {
+        const int r = rs[q];
+        const int64_t ms[] = {0, 1, 2, 3, r - 1, r, r + 1, 2 * r + 3, 3 * r};
+        for (size_t x = 0; x < sizeof ms / sizeof *ms; x++) {
+            for (size_t y = 0; y < sizeof ks / sizeof *ks; y++) {
+                const int64_t m = ms[x], k = ks[y];
+                /* row-major, column-major; gaps; every second; reversed;
+                 * one row or one column repeated */
+                const int64_t s[][2] = {
+                    {k, 1},     {1, m},  {k + 5, 1}, {1, m + 7}, {2 * k, 2},
+                    {3, 3 * m}, {-k, 1}, {1, -m},    {k, -1},    {-1, m},
+                    {-k, -1},   {0, 1},  {1, 0},     {0, 0},     {1, 1},
+                };
+                for (size_t z = 0; z < sizeof s / sizeof *s; z++)
+                    try_pack(m, k, r, s[z][0], s[z][1], (x + y + z) % 2);
+            }
+        }
+    }
+}
+
+/* ---- blocks ------------------------------------------------------------- */
+
+/* (m,k) x (k,n) from row-major matrices, in two panels of depth. */
+static void try_block(const subject *s, int64_t m, int64_t n, int64_t k)
+{
+    enum { SIDE = 100, DEPTH = 80, LDC = SIDE + GAP };
+    static float a[SIDE * DEPTH], b[DEPTH * SIDE], c[(SIDE + 1) * LDC];
+    static _Alignas(64) float pb[DEPTH * (SIDE + LB_GEMM_MAX_NR)];
+    static float pa[DEPTH * (SIDE + LB_GEMM_MAX_MR)];
+    const lb_gemm_kernel *const kernel = s->kernel;
+    fill(a, SIDE * DEPTH);
+    fill(b, DEPTH * SIDE);
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++)
+        c[i] = canary;
+    for (int64_t k0 = 0; k0 < k; k0 += k / 2 + 1) {
+        const int64_t depth = k - k0 < k / 2 + 1 ? k - k0 : k / 2 + 1;
+        lb_gemm_pack(a + k0, k, 1, m, depth, kernel->mr, pa);
+        lb_gemm_pack(b + k0 * n, 1, n, n, depth, kernel->nr, pb);
+        lb_gemm_block(kernel, m, n, depth, pa, pb, c, LDC, k0 == 0);
+    }
+    for (int64_t i = 0; i <= SIDE; i++) {
+        for (int64_t j = 0; j < LDC; j++) {
+            double exact = 0, size = 0;
+            for (int64_t kk = 0; i < m && j < n && kk < k; kk++) {
+                const double xy = (double)a[i * k + kk] * (double)b[kk * n + j];
+                exact += xy;
+                size += fabs(xy);
+            }
+            if (i < m && j < n)
+                CHECK_NEAR((double)c[i * LDC + j], exact,
+                           (double)(k + 1) * UNIT * size * 1.01);
+            else
+                CHECK_EQ_I(bits(c[i * LDC + j]), bits(canary));
+        }
+    }
+}
+
+static void test_kernel_for(void)
+{
+    const lb_level levels[] = {LB_LEVEL_REF, LB_LEVEL_AVX2, LB_LEVEL_AVX512,
+                               LB_LEVEL_AVX512VNNI};
+    for (int l = 0; l < 4; l++) {
+        const lb_gemm_kernel *want = &lb_gemm_ref;
+        for (int i = 0; i < N_SUBJECTS; i++)
+            if (subjects[i].level <= levels[l]) want = subjects[i].kernel;
+        CHECK(lb_gemm_kernel_for(&(lb_cpu){levels[l]}) == want);
+        CHECK(want->mr <= LB_GEMM_MAX_MR && want->nr <= LB_GEMM_MAX_NR);
+    }
+}
+
+int main(void)
+{
+    test_kernel_for();
+    test_pack();
+    for (int i = 0; i < N_SUBJECTS; i++) {
+        const subject *const s = &subjects[i];
+        if (!runs_here(s->level)) {
+            printf("test_gemm: %s cannot run here\n", s->kernel->name);
+            continue;
+        }
+        test_tiles(s);
+        test_places(s);
+        try_block(s, 100, 100, 80);
+        try_block(s, 61, 77, 13);
+        try_block(s, 1, 33, 1);
+        try_block(s, 33, 1, 2);
+        try_block(s, 0, 5, 3);
+        try_block(s, 5, 0, 3);
+    }
+    return check_report("test_gemm");
+}

@@ -1,0 +1,204 @@
+/* conformance.c - tools/conformance KIND DIR: runs a directory of cases.
+ *
+ * Prints every case that fails or is skipped, with the reason; the last line
+ * is `N passed, N failed, N skipped`. Exits 0 if none failed and one passed, 1
+ * if not, 2 if the command line, DIR or the context is wrong.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance.h"
+
+static const kind *const kinds[] = {&kind_stablehlo};
+enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+/* Cases are untrusted: one that asks for more memory than this gets an error
+ * instead of the machine. */
+static const size_t memory_limit = (size_t)2 << 30;
+
+/* ---- notes and counts --------------------------------------------------- */
+
+static void note_set(note *n, verdict v, const char *fmt, va_list args)
+{
+    if (n->verdict != PASSED) return;
+    n->verdict = v;
+    vsnprintf(n->why, sizeof(n->why), fmt, args);
+}
+
+bool note_fail(note *n, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    note_set(n, FAILED, fmt, args);
+    va_end(args);
+    return false;
+}
+
+bool note_skip(note *n, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    note_set(n, SKIPPED, fmt, args);
+    va_end(args);
+    return false;
+}
+
+void case_open(runner *r, note *n)
+{
+    *n = (note){.verdict = PASSED};
+    lb_clear(r->cx);
+    lb_enter(r->cx);
+}
+
+/* What comes from a case must not be able to forge lines of the report. */
+static void print_plain(const char *s)
+{
+    for (; *s; s++) {
+        putchar((unsigned char)*s < ' ' || *s == 127 ? '?' : *s);
+    }
+}
+
+void case_close(runner *r, const note *n, const char *name, uint64_t digest)
+{
+    lb_leave(r->cx);
+    r->count[n->verdict]++;
+    if (n->verdict == PASSED) {
+        if (!r->verbose) return;
+        fputs("PASS ", stdout);
+        print_plain(name);
+        printf(" %016" PRIx64 "\n", digest);
+        return;
+    }
+    fputs(n->verdict == FAILED ? "FAIL " : "SKIP ", stdout);
+    print_plain(name);
+    fputs(": ", stdout);
+    print_plain(n->why);
+    putchar('\n');
+}
+
+/* ---- memory ------------------------------------------------------------- */
+
+static void *limited_alloc(void *user, size_t size, size_t align)
+{
+    size_t *const left = user;
+    if (size > *left) return NULL;
+    void *p = NULL;
+    const size_t least = align < sizeof(void *) ? sizeof(void *) : align;
+    if (posix_memalign(&p, least, size ? size : 1)) return NULL;
+    *left -= size;
+    return p;
+}
+
+static void limited_free(void *user, void *ptr, size_t size)
+{
+    size_t *const left = user;
+    if (!ptr) return;
+    free(ptr);
+    *left += size;
+}
+
+/* ---- the command -------------------------------------------------------- */
+
+static void usage(FILE *to)
+{
+    fprintf(to, "usage: conformance [-v] [--threads N] [--isa NAME] KIND DIR\n"
+                "  -v           also print cases that pass, with a digest of "
+                "their results\n"
+                "  --threads N  threads of the context (0: all cores)\n"
+                "  --isa NAME   strongest instruction-set level to use\n"
+                "known kinds:\n");
+    for (int i = 0; i < N_KINDS; i++) {
+        fprintf(to, "  %-12s %s\n", kinds[i]->name, kinds[i]->help);
+    }
+}
+
+static const kind *find_kind(const char *name)
+{
+    for (int i = 0; i < N_KINDS; i++) {
+        if (!strcmp(kinds[i]->name, name)) return kinds[i];
+    }
+    return NULL;
+}
+
+static bool parse_threads(const char *s, int *out)
+{
+    char *end = NULL;
+    errno = 0;
+    const long v = strtol(s, &end, 10);
+    if (errno || end == s || *end || v < 0 || v > 1024) return false;
+    *out = (int)v;
+    return true;
+}
+
+static int run(const kind *k, const char *dir, const lb_options *options,
+               bool verbose)
+{
+    runner r = {.cx = lb_open(options), .verbose = verbose};
+    if (!r.cx) {
+        char why[512];
+        fprintf(stderr, "conformance: %s\n",
+                lb_open_why(options, why, sizeof(why)));
+        return 2;
+    }
+    note n = {.verdict = PASSED};
+    const bool ran = k->run(&r, dir, &n);
+    lb_close(r.cx);
+    if (!ran) {
+        fprintf(stderr, "conformance: %s\n", n.why);
+        return 2;
+    }
+    printf("%" PRId64 " passed, %" PRId64 " failed, %" PRId64 " skipped\n",
+           r.count[PASSED], r.count[FAILED], r.count[SKIPPED]);
+    /* A report that could not be written whole is not a success. */
+    if (fflush(stdout) || ferror(stdout)) return 2;
+    return r.count[FAILED] == 0 && r.count[PASSED] > 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"threads", required_argument, NULL, 't'},
+        {"isa", required_argument, NULL, 'i'},
+        {"verbose", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    size_t left = memory_limit;
+    const lb_allocator allocator = {limited_alloc, limited_free, &left};
+    lb_options options = {.struct_size = sizeof(options),
+                          .allocator = &allocator};
+    bool verbose = false;
+    for (int c; (c = getopt_long(argc, argv, "vh", longs, NULL)) != -1;) {
+        if (c == 'v') {
+            verbose = true;
+        } else if (c == 'i') {
+            options.isa = optarg;
+        } else if (c == 't' && parse_threads(optarg, &options.threads)) {
+            continue;
+        } else {
+            if (c == 't') {
+                fprintf(stderr,
+                        "conformance: --threads takes 0 to 1024, not '%s'\n",
+                        optarg);
+            }
+            usage(c == 'h' ? stdout : stderr);
+            return c == 'h' ? 0 : 2;
+        }
+    }
+    if (argc - optind != 2) {
+        usage(stderr);
+        return 2;
+    }
+    const kind *const k = find_kind(argv[optind]);
+    if (!k) {
+        fprintf(stderr, "conformance: unknown kind '%s'\n", argv[optind]);
+        usage(stderr);
+        return 2;
+    }
+    return run(k, argv[optind + 1], &options, verbose);
+}

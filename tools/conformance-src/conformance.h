@@ -1,0 +1,124 @@
+/* conformance.h - what the files of the conformance runner share.
+ *
+ * A kind of case is one file that ends in one `const kind`, listed in
+ * conformance.c. It walks a directory, opens each case with case_open and
+ * closes it with case_close, which prints and counts. Everything read from a
+ * case is untrusted; what is wrong with it becomes a sentence in a note.
+ */
+#ifndef CONFORMANCE_H
+#define CONFORMANCE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lowbit.h"
+
+/* ---- verdicts ----------------------------------------------------------- */
+
+typedef enum verdict { PASSED, FAILED, SKIPPED } verdict;
+
+/* What became of a case, and why; the first sentence stays. */
+typedef struct note {
+    verdict verdict;
+    char why[1024];
+} note;
+
+/* Both return false, so that a check is `return note_fail(...)`. */
+bool note_fail(note *n, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+bool note_skip(note *n, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+typedef struct runner {
+    lb_ctx *cx;
+    bool verbose;
+    int64_t count[SKIPPED + 1]; /* by verdict */
+} runner;
+
+/* A scope in the context, its errors cleared, and a note that says PASSED. */
+void case_open(runner *r, note *n);
+/* Ends the scope, prints the case unless it passed quietly, counts it. digest
+ * is of the results; equal on every run that computes the same bits. */
+void case_close(runner *r, const note *n, const char *name, uint64_t digest);
+
+typedef struct kind {
+    const char *name;
+    const char *help; /* one line */
+    /* Runs every case under dir. False, and a note, if dir itself is wrong. */
+    bool (*run)(runner *r, const char *dir, note *n);
+} kind;
+
+extern const kind kind_stablehlo;
+
+/* ---- files -------------------------------------------------------------- */
+
+/* dir/name in a new string. NULL and a note if name is not a plain file name
+ * (empty, with a slash, or dots only) or memory is out. */
+char *path_in(const char *dir, const char *name, note *n);
+const char *base_name(const char *path);
+bool file_exists(const char *dir, const char *name, const char *file);
+/* A regular file's bytes, at most limit; free them. */
+void *file_read(const char *path, size_t limit, size_t *size, note *n);
+bool json_read(const char *path, json_t **out, note *n);
+
+typedef struct name_list {
+    char **name;
+    size_t n;
+} name_list;
+/* Names of dir's subdirectories that hold a case.json, and of those that
+ * dir/index.json lists if there is one; sorted, each once. */
+bool cases_in(const char *dir, name_list *out, note *n);
+void name_list_free(name_list *l);
+
+/* An array from a .npy file: row-major, in this machine's byte order. */
+typedef struct npy {
+    char kind; /* as numpy's: b i u f, and V for two bytes without a meaning */
+    size_t item_size;
+    lb_shape shape;
+    size_t nbytes;
+    void *data; /* free with npy_free */
+} npy;
+bool npy_read(const char *path, npy *out, note *n);
+void npy_free(npy *a);
+
+/* ---- json --------------------------------------------------------------- */
+
+/* Each checks type and range; what names the value in the sentence. */
+bool json_list_of_ints(const json_t *v, const char *what, int64_t lo,
+                       int64_t hi, int64_t *out, int max, int *count, note *n);
+/* Axes from 0. */
+bool json_axes(const json_t *v, const char *what, lb_axes *out, note *n);
+bool json_shape(const json_t *v, const char *what, lb_shape *out, note *n);
+
+/* ---- values ------------------------------------------------------------- */
+
+typedef struct text {
+    char s[256];
+} text;
+text shape_text(lb_shape shape);
+bool shape_equal(lb_shape a, lb_shape b);
+/* Elements; -1 if it cannot be counted in an int64. */
+int64_t shape_size(lb_shape shape);
+bool dtype_is_float(lb_dtype dtype);
+bool dtype_is_integer(lb_dtype dtype); /* without bool */
+
+/* How far a float may be from what is expected:
+ *     |got - want| <= absolute + relative * |want|,
+ * or, if ulps >= 0, at most ulps representable values away. Infinities and
+ * NaN must be met; NaN equals NaN, 0 equals -0. {0, 0, -1} is exact. */
+typedef struct tolerance {
+    double absolute, relative;
+    int64_t ulps;
+} tolerance;
+
+/* What the README of the cases asks for: 1e-4, f16 2e-3, bf16 2e-2. */
+tolerance tolerance_default(lb_dtype dtype);
+/* A note with the first wrong element, its index, and how many there are. */
+bool compare(lb_dtype dtype, lb_shape shape, const void *got, const void *want,
+             tolerance tol, note *n);
+/* FNV-1a, to be started with seed 0 or an earlier digest. */
+uint64_t digest_of(uint64_t seed, const void *data, size_t size);
+
+#endif
