@@ -38,7 +38,7 @@ static void block_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
 const lb_format toy_block = {
     .struct_size = sizeof(lb_format),
     .name = "toy_block",
-    .part = {{"codes", .raw = true}, {"scale"}},
+    .part = {{.name = "codes", .raw = true}, {.name = "scale"}},
     .relabel = true,
     .decode = block_decode,
 };
@@ -95,7 +95,7 @@ static void scale_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
 const lb_format toy_scale = {
     .struct_size = sizeof(lb_format),
     .name = "toy_scale",
-    .part = {{"codes", .raw = true}, {"scale"}},
+    .part = {{.name = "codes", .raw = true}, {.name = "scale"}},
     .relabel = true,
     .decode = scale_decode,
 };
@@ -139,7 +139,7 @@ static void sum_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
 const lb_format toy_sum = {
     .struct_size = sizeof(lb_format),
     .name = "toy_sum",
-    .part = {{"base", .firm = true}, {"a"}, {"b"}},
+    .part = {{.name = "base", .firm = true}, {.name = "a"}, {.name = "b"}},
     .relabel = true,
     .decode = sum_decode,
 };

@@ -142,7 +142,7 @@ lb_array *lb_concatenate(lb_ctx *cx, lb_array *const *in, int n, int axis)
     if (lb_mul_size((size_t)n, sizeof *met, &size))
         met = lb_heap_alloc(cx->heap, size, &got);
     if (!met) {
-        lb_fail(cx, LB_E_NOMEM, "concatenate: out of memory for %d operands",
+        lb_fail(cx, LB_E_NOMEM, "out of memory (%d operands of concatenate)",
                 n);
         return NULL;
     }
