@@ -84,14 +84,17 @@ ENV_tsan = TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
 run-%: build-%
 	$(ENV_$*) $(CTEST) --test-dir build/$*
 
-# The data is not part of the project: where it is missing, so is the stage.
+# First whether the runner can fail, then the cases. These are not part of the
+# project: where they are missing, so is the second half.
 conformance-%: build-%
+	@cmake -S . -B build/$* >/dev/null # to see what setup installed
+	@cmake --build build/$* --target conformance
+	@$(ENV_$*) tests/test_conformance_runner.sh build/$*/tools/conformance
 	@if [ -d $(CONFORMANCE)/stablehlo ]; then \
-	    cmake --build build/$* --target conformance && \
 	    $(ENV_$*) build/$*/tools/conformance stablehlo \
 	        $(CONFORMANCE)/stablehlo; \
 	else \
-	    echo "no data in $(CONFORMANCE)/stablehlo: left out"; \
+	    echo "no cases in $(CONFORMANCE)/stablehlo: left out"; \
 	fi
 
 # ---- stages -------------------------------------------------------------------

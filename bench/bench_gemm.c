@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifdef LB_HAVE_OPENBLAS
+#ifdef HAVE_OPENBLAS
 #include <cblas.h>
 #endif
 
@@ -98,7 +98,7 @@ static void ours(product *p)
 
 /* ---- theirs ------------------------------------------------------------- */
 
-#ifdef LB_HAVE_OPENBLAS
+#ifdef HAVE_OPENBLAS
 static void theirs(product *p)
 {
     const int s = (int)p->size;
@@ -149,7 +149,7 @@ static void measure(product *p, const char *level)
 {
     side mine = {p, ours};
     bench_side sides[2] = {{.round = one_round, .arg = &mine}};
-#ifdef LB_HAVE_OPENBLAS
+#ifdef HAVE_OPENBLAS
     side other = {p, theirs};
     sides[1] = (bench_side){.round = one_round, .arg = &other};
 #endif

@@ -90,14 +90,12 @@ struct lb_store {
     void *user;
 };
 
-/* A plain value once refs is left out: eval copies it to its stack, permutes
- * it there and reads through the copy. */
+/* A plain value: eval copies it to its stack, permutes it there and reads
+ * through the copy. References are counted beside it, or a copy would race
+ * with them. */
 struct lb_array {
-    int refs;         /* atomic */
-    lb_heap *heap;    /* where it came from and goes back to */
-    size_t heap_size; /* bytes of this block */
-    bool weak;        /* takes the other operand's dtype when promoting */
-    lb_dtype dtype;   /* a label: every read rounds to it, once */
+    bool weak;      /* takes the other operand's dtype when promoting */
+    lb_dtype dtype; /* a label: every read rounds to it, once */
     lb_store *store;
     lb_shape shape;
     int64_t

@@ -8,8 +8,7 @@
 
 static int reduce_kinds(const char *prim)
 {
-    if (strcmp(prim, "reduce_sum") == 0 || strcmp(prim, "reduce_prod") == 0)
-        return KIND_F | KIND_I | KIND_U;
+    if (strcmp(prim, "reduce_sum") == 0) return KIND_F | KIND_I | KIND_U;
     if (strcmp(prim, "reduce_and") == 0 || strcmp(prim, "reduce_or") == 0)
         return KIND_I | KIND_U | KIND_B;
     return KIND_ALL;
@@ -18,7 +17,8 @@ static int reduce_kinds(const char *prim)
 static void add_reduce(sample_list *list, const char *prim, lb_dtype dtype,
                        lb_shape shape, const lb_axes *axes)
 {
-    const bool adds = reduce_kinds(prim) == (KIND_F | KIND_I | KIND_U);
+    const bool adds =
+        strcmp(prim, "reduce_sum") == 0 || strcmp(prim, "reduce_prod") == 0;
     sample *s = sample_add(list, prim);
     s->params.reduce.axes = *axes;
     sample_in(s, dtype, shape, adds ? VALUES_TAME : VALUES_ANY);

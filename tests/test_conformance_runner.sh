@@ -75,7 +75,7 @@ fresh() # an empty directory for cases
     mkdir "$tmp/cases"
 }
 
-# ---- what is right passes ------------------------------------------------------
+# ---- what is right passes ----------------------------------------------------
 
 fresh
 good "$tmp/cases/right"
@@ -101,7 +101,7 @@ npy "$tmp/cases/right/v2.npy" '<i4' '(2,)' \
 run stablehlo "$tmp/cases"
 expect "the other element order" 0 "1 passed, 0 failed, 0 skipped"
 
-# ---- one byte of what is expected ----------------------------------------------
+# ---- one byte of what is expected --------------------------------------------
 
 fresh
 good "$tmp/cases/changed"
@@ -124,7 +124,7 @@ for ((at = 0; at < size; at += 3)); do
     expect "cut to $at bytes" 1 "0 passed, 1 failed, 0 skipped"
 done
 
-# ---- floats --------------------------------------------------------------------
+# ---- floats ------------------------------------------------------------------
 
 floats() # WHAT CHECK BYTES-EXPECTED-OF-1.5 PASSED FAILED
 {
@@ -152,7 +152,7 @@ floats "2 ulps of 1" \
 floats "infinity" '"check.expect_close", "v3", "v2"' '\x00\x00\x80\x7f' 0 1
 floats "NaN" '"check.expect_close", "v3", "v2"' '\x00\x00\xc0\x7f' 0 1
 
-# ---- counts and usage ----------------------------------------------------------
+# ---- counts and usage --------------------------------------------------------
 
 # edit NAME SED-SCRIPT: a good case with case.json edited.
 edit()
@@ -206,7 +206,7 @@ for arguments in "" "stablehlo" "stablehlo a b" "--odd stablehlo a" \
     expect "arguments '$arguments'" 2 ""
 done
 
-# ---- malformed cases -----------------------------------------------------------
+# ---- malformed cases ---------------------------------------------------------
 
 # Each must fail, by itself, with a sentence.
 fresh

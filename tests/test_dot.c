@@ -112,41 +112,41 @@ typedef struct {
     lb_dot_dims d;
 } dot_case;
 
-#define C1(n, a)                                                               \
-    {                                                                          \
-        n,                                                                     \
-        {                                                                      \
-            a                                                                  \
-        }                                                                      \
-    }
+#define SUM(l, r)   .lhs_contract = {1, {l}}, .rhs_contract = {1, {r}}
+#define BATCH(l, r) .lhs_batch = {1, {l}}, .rhs_batch = {1, {r}}
 static const dot_case cases[] = {
-    {{2, {5, 7}}, {2, {7, 3}}, {C1(1, 1), C1(1, 0)}},
-    {{2, {7, 5}}, {2, {3, 7}}, {C1(1, 0), C1(1, 1)}},
-    {{2, {1, 64}}, {2, {64, 64}}, {C1(1, 1), C1(1, 0)}},
-    {{2, {1, 64}}, {2, {33, 64}}, {C1(1, 1), C1(1, 1)}},
-    {{2, {64, 70}}, {2, {70, 1}}, {C1(1, 1), C1(1, 0)}},
-    {{2, {3, 50}}, {2, {50, 90}}, {C1(1, 1), C1(1, 0)}},
-    {{2, {90, 50}}, {2, {50, 4}}, {C1(1, 1), C1(1, 0)}},
-    {{1, {9}}, {1, {9}}, {C1(1, 0), C1(1, 0)}},
-    {{1, {9}}, {2, {9, 2}}, {C1(1, 0), C1(1, 0)}},
+    {{2, {5, 7}}, {2, {7, 3}}, {SUM(1, 0)}},
+    {{2, {7, 5}}, {2, {3, 7}}, {SUM(0, 1)}},
+    {{2, {1, 64}}, {2, {64, 64}}, {SUM(1, 0)}},
+    {{2, {1, 64}}, {2, {33, 64}}, {SUM(1, 1)}},
+    {{2, {64, 70}}, {2, {70, 1}}, {SUM(1, 0)}},
+    {{2, {3, 50}}, {2, {50, 90}}, {SUM(1, 0)}},
+    {{2, {90, 50}}, {2, {50, 4}}, {SUM(1, 0)}},
+    {{1, {9}}, {1, {9}}, {SUM(0, 0)}},
+    {{1, {9}}, {2, {9, 2}}, {SUM(0, 0)}},
     {{1, {3}}, {1, {4}}, {.preferred = LB_NO_DTYPE}},
     {{0, {0}}, {2, {2, 2}}, {.preferred = LB_NO_DTYPE}},
-    {{2, {3, 0}}, {2, {0, 4}}, {C1(1, 1), C1(1, 0)}},
-    {{2, {1, 0}}, {2, {0, 4}}, {C1(1, 1), C1(1, 0)}},
-    {{2, {0, 3}}, {2, {3, 4}}, {C1(1, 1), C1(1, 0)}},
-    {{3, {0, 2, 3}}, {3, {0, 3, 4}}, {C1(1, 2), C1(1, 1), C1(1, 0), C1(1, 0)}},
-    {{3, {3, 4, 5}}, {3, {3, 5, 2}}, {C1(1, 2), C1(1, 1), C1(1, 0), C1(1, 0)}},
-    {{3, {4, 3, 5}}, {3, {5, 2, 3}}, {C1(1, 2), C1(1, 0), C1(1, 1), C1(1, 2)}},
-    {{3, {5, 6, 7}}, {3, {5, 7, 9}}, {C1(1, 1), {1, {0}}}}, /* 6 with 5: no */
-    {{3, {4, 3, 5}}, {3, {5, 3, 7}}, {{2, {1, 2}}, {2, {1, 0}}}},
+    {{2, {3, 0}}, {2, {0, 4}}, {SUM(1, 0)}},
+    {{2, {9, 0}}, {2, {0, 8}}, {SUM(1, 0)}},
+    {{2, {0, 3}}, {2, {3, 4}}, {SUM(1, 0)}},
+    {{3, {0, 2, 3}}, {3, {0, 3, 4}}, {SUM(2, 1), BATCH(0, 0)}},
+    {{3, {3, 4, 5}}, {3, {3, 5, 2}}, {SUM(2, 1), BATCH(0, 0)}},
+    {{3, {4, 3, 5}}, {3, {5, 2, 3}}, {SUM(2, 0), BATCH(1, 2)}},
+    {{3, {9, 3, 5}}, {3, {5, 7, 3}}, {SUM(2, 0), BATCH(1, 2)}},
+    {{3, {5, 6, 7}}, {3, {6, 2, 9}}, {SUM(1, 0)}},
+    {{3, {4, 3, 5}},
+     {3, {5, 3, 7}},
+     {.lhs_contract = {2, {1, 2}}, .rhs_contract = {2, {1, 0}}}},
     {{4, {2, 3, 4, 5}},
      {4, {3, 2, 6, 5}},
-     {{1, {3}}, {1, {3}}, {2, {0, 1}}, {2, {1, 0}}}},
-    {{4, {2, 6, 3, 5}}, {3, {3, 7, 5}}, {{2, {2, 3}}, {2, {0, 2}}}},
-    {{2, {5, 2}}, {2, {5, 2}}, {.lhs_batch = {1, {0}}, .rhs_batch = {1, {0}}}},
-    {{2, {17, 300}}, {2, {300, 33}}, {C1(1, 1), C1(1, 0)}},
-    {{2, {1, 1100}}, {2, {1100, 40}}, {C1(1, 1), C1(1, 0)}},
-    {{3, {2, 3, 4}}, {3, {4, 5, 6}}, {C1(1, 2), C1(1, 0)}},
+     {SUM(3, 3), .lhs_batch = {2, {0, 1}}, .rhs_batch = {2, {1, 0}}}},
+    {{4, {2, 6, 3, 5}},
+     {3, {3, 7, 5}},
+     {.lhs_contract = {2, {2, 3}}, .rhs_contract = {2, {0, 2}}}},
+    {{2, {5, 2}}, {2, {5, 2}}, {BATCH(0, 0)}},
+    {{2, {17, 300}}, {2, {300, 33}}, {SUM(1, 0)}},
+    {{2, {1, 1100}}, {2, {1100, 40}}, {SUM(1, 0)}},
+    {{3, {2, 3, 4}}, {3, {4, 5, 6}}, {SUM(2, 0)}},
 };
 
 /* Every view of lhs with every view of rhs in turn. */
@@ -154,10 +154,6 @@ static void test_exact(lb_ctx *cx)
 {
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         const dot_case *k = &cases[c];
-        if (k->x.dim[k->d.lhs_contract.axis[0]] !=
-                k->y.dim[k->d.rhs_contract.axis[0]] &&
-            k->d.lhs_contract.n)
-            continue;
         for (int d = 1; d < LB_N_DTYPES; d++)
             for (int v = 0; v < MODEL_VIEWS + MODEL_HIDDEN; v++) {
                 const lb_dtype t = (lb_dtype)d;
@@ -216,7 +212,7 @@ static void test_dtypes(lb_ctx *cx)
     };
     static const lb_shape shapes[][2] = {{{2, {6, 40}}, {2, {40, 7}}},
                                          {{2, {1, 40}}, {2, {40, 70}}}};
-    const lb_dot_dims plain = {{1, {1}}, {1, {0}}};
+    const lb_dot_dims plain = {SUM(1, 0)};
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         for (int s = 0; s < 2; s++) {
             model x = model_make(shapes[s][0], t[i].x, 0, 5);
@@ -268,10 +264,9 @@ static bool same_bits(lb_ctx *cx, lb_array *a, pinned *p)
 static void test_rough(lb_ctx *const *cx, int n_cx)
 {
     static const int64_t mnk[][3] = {
-        {1, 70, 300},    {1, 600, 5000}, {700, 1, 2100}, {4, 100, 1500},
-        {100, 3, 1025},  {5, 33, 513},   {130, 70, 257}, {200, 1100, 300},
-        {1030, 40, 100}, {64, 64, 1},    {7, 9, 1000},   {1, 1, 3000},
-        {500, 520, 260},
+        {1, 70, 300},    {1, 300, 2500}, {300, 1, 2100},  {4, 100, 1500},
+        {100, 3, 1025},  {5, 33, 513},   {40, 1030, 260}, {515, 20, 260},
+        {1030, 20, 100}, {64, 64, 1},    {7, 9, 1000},    {1, 1, 3000},
     };
     for (size_t c = 0; c < sizeof mnk / sizeof *mnk; c++)
         for (int d = 0; d < 2; d++) {
@@ -281,7 +276,7 @@ static void test_rough(lb_ctx *const *cx, int n_cx)
             model x = model_new(LB_SHAPE(m, k)), y = model_new(LB_SHAPE(k, n));
             fill_rough(&x, 1);
             fill_rough(&y, 2);
-            const lb_dot_dims dims = {{1, {1}}, {1, {0}}};
+            const lb_dot_dims dims = {SUM(1, 0)};
             const model want = model_dot(&x, &y, &dims, false);
             const model size = model_dot(&x, &y, &dims, true);
             pinned p = {0};
@@ -310,8 +305,8 @@ static void test_batches(lb_ctx *const *cx, int n_cx)
     model x = model_new(LB_SHAPE(3, 20, 40)), y = model_new(LB_SHAPE(3, 40, 9));
     fill_rough(&x, 3);
     fill_rough(&y, 4);
-    const lb_dot_dims d = {{1, {2}}, {1, {1}}, {1, {0}}, {1, {0}}};
-    const lb_dot_dims one = {{1, {1}}, {1, {0}}};
+    const lb_dot_dims d = {SUM(2, 1), BATCH(0, 0)};
+    const lb_dot_dims one = {SUM(1, 0)};
     for (int i = 0; i < n_cx; i++) {
         lb_array *a = model_array(cx[i], &x, LB_F32, MODEL_PLAIN);
         lb_array *b = model_array(cx[i], &y, LB_F32, MODEL_MIXED);
@@ -373,6 +368,18 @@ static void check_matmul(lb_ctx *cx, lb_shape xs, lb_shape ys, lb_shape want)
     model_end();
 }
 
+/* A batch that is broadcast is not copied: the peak is the operands, the
+ * result of 16 MiB and a little. */
+static void test_broadcast(void)
+{
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
+    lb_array *a = lb_zeros(cx, LB_F32, LB_SHAPE(64, 1, 1));
+    lb_array *b = lb_zeros(cx, LB_F32, LB_SHAPE(1, 1, 1 << 16));
+    CHECK(lb_matmul(cx, lb_materialize(cx, a), lb_materialize(cx, b)) != NULL);
+    CHECK(lb_bytes_peak(cx) < (size_t)24 << 20);
+    lb_close(cx);
+}
+
 static void test_matmul(lb_ctx *cx)
 {
     check_matmul(cx, LB_SHAPE(3, 4), LB_SHAPE(4, 5), LB_SHAPE(3, 5));
@@ -388,15 +395,6 @@ static void test_matmul(lb_ctx *cx)
     check_matmul(cx, LB_SHAPE(7, 3, 4), LB_SHAPE(2, 1, 4, 5),
                  LB_SHAPE(2, 7, 3, 5));
     check_matmul(cx, LB_SHAPE(0, 3, 4), LB_SHAPE(1, 4, 5), LB_SHAPE(0, 3, 5));
-    /* a broadcast batch is not copied */
-    lb_enter(cx);
-    lb_array *a = lb_zeros(cx, LB_F32, LB_SHAPE(64, 1, 1));
-    lb_array *b =
-        lb_materialize(cx, lb_zeros(cx, LB_F32, LB_SHAPE(1, 1, 1 << 16)));
-    const size_t before = lb_bytes_in_use(cx);
-    lb_array *row = lb_matmul(cx, lb_materialize(cx, a), b);
-    CHECK(row && lb_bytes_in_use(cx) - before < (size_t)(65 << 16) * 4 + 65536);
-    lb_leave(cx);
     /* promotion */
     lb_array *i = lb_iota(cx, LB_I32, LB_SHAPE(2, 2), 0);
     lb_array *h = lb_iota(cx, LB_F16, LB_SHAPE(2, 2), 1);
@@ -416,25 +414,23 @@ static void test_errors(lb_ctx *cx)
     lb_array *big = lb_zeros(cx, LB_F32, LB_SHAPE(1, 1, 1, 1, 1));
     lb_array *long1 = lb_broadcast_to(cx, s, LB_SHAPE((int64_t)1 << 40));
 #define DOT(a, b, ...) lb_dot_general(cx, a, b, &(lb_dot_dims){__VA_ARGS__})
-    CHECK_REFUSED(cx, DOT(x, y, {1, {1}}, {1, {0}}), LB_E_SHAPE);
-    CHECK_REFUSED(cx, DOT(x, y, {0}, {0}, {1, {0}}, {1, {0}}), LB_E_SHAPE);
-    CHECK_REFUSED(cx, DOT(x, x, {1, {1}}, {2, {0, 1}}), LB_E_AXIS);
-    CHECK_REFUSED(cx, DOT(x, x, {1, {2}}, {1, {0}}), LB_E_AXIS);
-    CHECK_REFUSED(cx, DOT(x, x, {1, {1}}, {1, {-3}}), LB_E_AXIS);
-    CHECK_REFUSED(cx, DOT(x, x, {2, {1, 1}}, {2, {0, 1}}), LB_E_AXIS);
-    CHECK_REFUSED(cx, DOT(x, x, {1, {1}}, {1, {1}}, {1, {1}}, {1, {1}}),
-                  LB_E_AXIS);
-    CHECK_REFUSED(cx, DOT(x, x, {1, {1}}, {1, {1}}, {1, {0}}, {0}), LB_E_AXIS);
-    CHECK_REFUSED(cx, DOT(x, x, {1, {1}}, {1, {1}}, .preferred = LB_I32),
+    CHECK_REFUSED(cx, DOT(x, y, SUM(1, 0)), LB_E_SHAPE);
+    CHECK_REFUSED(cx, DOT(x, y, BATCH(0, 0)), LB_E_SHAPE);
+    CHECK_REFUSED(cx, DOT(x, x, .lhs_contract = {1, {1}}), LB_E_AXIS);
+    CHECK_REFUSED(cx, DOT(x, x, SUM(2, 0)), LB_E_AXIS);
+    CHECK_REFUSED(cx, DOT(x, x, SUM(1, -3)), LB_E_AXIS);
+    CHECK_REFUSED(cx, DOT(x, x, .rhs_batch = {2, {1, -1}}), LB_E_AXIS);
+    CHECK_REFUSED(cx, DOT(x, x, .rhs_batch = {9, {1}}), LB_E_AXIS);
+    CHECK_REFUSED(cx, DOT(x, x, SUM(1, 1), BATCH(1, 1)), LB_E_AXIS);
+    CHECK_REFUSED(cx, DOT(x, x, SUM(1, 1), .lhs_batch = {1, {0}}), LB_E_AXIS);
+    CHECK_REFUSED(cx, DOT(x, x, SUM(1, 1), .preferred = LB_I32), LB_E_DTYPE);
+    CHECK_REFUSED(cx, DOT(x, x, SUM(1, 1), .preferred = (lb_dtype)99),
                   LB_E_DTYPE);
-    CHECK_REFUSED(cx, DOT(x, x, {1, {1}}, {1, {1}}, .preferred = (lb_dtype)99),
-                  LB_E_DTYPE);
-    CHECK_REFUSED(cx,
-                  DOT(x, x, {1, {1}}, {1, {1}}, .precision = (lb_precision)7),
+    CHECK_REFUSED(cx, DOT(x, x, SUM(1, 1), .precision = (lb_precision)7),
                   LB_E_ARG);
-    CHECK_REFUSED(cx, DOT(big, big, {0}, {0}), LB_E_SHAPE);
-    CHECK_REFUSED(cx, DOT(long1, long1, {0}, {0}), LB_E_SIZE);
-    CHECK_REFUSED(cx, DOT(x, NULL, {0}, {0}), LB_E_NULL);
+    CHECK_REFUSED(cx, DOT(big, big, .preferred = LB_F32), LB_E_SHAPE);
+    CHECK_REFUSED(cx, DOT(long1, long1, .preferred = LB_F32), LB_E_SIZE);
+    CHECK_REFUSED(cx, DOT(x, NULL, SUM(1, 1)), LB_E_NULL);
     CHECK_REFUSED(cx, lb_matmul(cx, NULL, x), LB_E_NULL);
     CHECK_REFUSED(cx, lb_matmul(cx, x, y), LB_E_SHAPE);
     CHECK_REFUSED(cx, lb_matmul(cx, x, s), LB_E_SHAPE);
@@ -462,6 +458,7 @@ int main(void)
     test_rough(cx, 3);
     test_batches(cx, 3);
     test_matmul(cx[1]);
+    test_broadcast();
     test_errors(cx[0]);
     for (int i = 0; i < 3; i++)
         lb_close(cx[i]);

@@ -6,8 +6,7 @@
 
 int main(void)
 {
-    lb_ctx *cx =
-        lb_open(&(lb_options){.threads = 1, .dense = LB_DENSE_DENY});
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1, .dense = LB_DENSE_DENY});
     CHECK(cx != NULL);
     if (!cx) return check_report("law 3, transparency");
     const lb_format *fmt;

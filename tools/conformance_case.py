@@ -20,6 +20,7 @@ SIGNED = ["i8", "i16", "i32", "i64"]
 UNSIGNED = ["ui8", "ui16", "ui32", "ui64"]
 INTS = SIGNED + UNSIGNED
 
+
 def name_of(a):
     return NAMES[np.asarray(a).dtype]
 
@@ -27,6 +28,7 @@ def name_of(a):
 class Writer:
     def __init__(self, root, only):
         self.root, self.only, self.names = root, only, set()
+        self.written = 0
 
     def case(self, name):
         while name in self.names:
@@ -71,6 +73,7 @@ class Case:
     def write(self):
         if self.writer.only and not self.name.startswith(self.writer.only):
             return
+        self.writer.written += 1
         d = os.path.join(self.writer.root, self.name)
         shutil.rmtree(d, ignore_errors=True)
         os.makedirs(d)

@@ -666,7 +666,7 @@ def main():
     w = Writer(a.dir, a.only)
     for k, group in enumerate(GROUPS):
         group(w, np.random.default_rng([a.seed, k]))
-    print(f"{len(w.names)} cases")
+    print(f"{w.written} cases")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,19 @@ static const size_t header = (sizeof(lb_store) + 63) / 64 * 64;
 /* Named by the registry alone; the leaf is the one format the core knows. */
 extern const lb_format lb_format_dense;
 
+/* What is made: a view and the count of its references. */
+typedef struct {
+    int refs; /* atomic */
+    lb_heap *heap;
+    size_t got;
+    lb_array a;
+} counted;
+
+static counted *counted_of(lb_array *a)
+{
+    return (counted *)(void *)((char *)a - offsetof(counted, a));
+}
+
 static void store_unref(lb_store *s)
 {
     if (__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL)) return;
@@ -25,40 +38,37 @@ static void store_unref(lb_store *s)
 
 lb_array *lb_ref(lb_array *a)
 {
-    if (a) __atomic_add_fetch(&a->refs, 1, __ATOMIC_RELAXED);
+    if (a) __atomic_add_fetch(&counted_of(a)->refs, 1, __ATOMIC_RELAXED);
     return a;
 }
 
 void lb_unref(lb_array *a)
 {
-    if (!a || __atomic_sub_fetch(&a->refs, 1, __ATOMIC_ACQ_REL)) return;
+    if (!a) return;
+    counted *c = counted_of(a);
+    if (__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL)) return;
     if (a->store) store_unref(a->store);
-    lb_heap_free(a->heap, a, a->heap_size);
+    lb_heap_free(c->heap, c, c->got);
 }
 
 /* A view without a store yet, not owned by any scope. */
 static lb_array *blank(lb_ctx *cx)
 {
     size_t got;
-    lb_array *a = lb_heap_alloc(cx->heap, sizeof *a, &got);
-    if (!a) {
+    counted *c = lb_heap_alloc(cx->heap, sizeof *c, &got);
+    if (!c) {
         lb_fail(cx, LB_E_NOMEM, "out of memory");
         return NULL;
     }
-    *a = (lb_array){.refs = 1, .heap = cx->heap, .heap_size = got};
-    return a;
+    *c = (counted){.refs = 1, .heap = cx->heap, .got = got};
+    return &c->a;
 }
 
 lb_array *lb_view(lb_ctx *cx, const lb_array *of)
 {
     lb_array *a = blank(cx);
     if (!a) return NULL;
-    lb_heap *heap = a->heap;
-    const size_t got = a->heap_size;
     *a = *of;
-    a->refs = 1;
-    a->heap = heap;
-    a->heap_size = got;
     __atomic_add_fetch(&a->store->refs, 1, __ATOMIC_RELAXED);
     return lb_own(cx, a);
 }

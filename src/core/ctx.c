@@ -221,12 +221,13 @@ lb_ctx *lb_open(const lb_options *options)
     return cx;
 }
 
+static void end_scope(lb_ctx *cx);
+
 void lb_close(lb_ctx *cx)
 {
     if (!cx) return;
-    cx->lost_scopes = 0;
     while (cx->n_scopes)
-        lb_leave(cx);
+        end_scope(cx);
     lb_pool_close(cx->pool);
     lb_heap *heap = cx->heap;
     lb_list_free(heap, &cx->owned);
@@ -283,16 +284,20 @@ void lb_enter(lb_ctx *cx)
     cx->scope[cx->n_scopes++] = cx->owned.n;
 }
 
-void lb_leave(lb_ctx *cx)
+static void end_scope(lb_ctx *cx)
 {
-    if (!cx || !cx->n_scopes) return;
-    if (cx->lost_scopes) {
-        cx->lost_scopes--;
-        return;
-    }
     const int64_t from = cx->scope[--cx->n_scopes];
     while (cx->owned.n > from)
         lb_unref(cx->owned.item[--cx->owned.n]);
+}
+
+void lb_leave(lb_ctx *cx)
+{
+    if (!cx) return;
+    if (cx->lost_scopes)
+        cx->lost_scopes--;
+    else if (cx->n_scopes > 1) /* the outermost is the context's own */
+        end_scope(cx);
 }
 
 lb_array *lb_keep(lb_ctx *cx, lb_array *a)

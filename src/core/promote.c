@@ -16,24 +16,22 @@ static int kind(lb_dtype d)
     return lb_dtype_is_float(d) ? 2 : lb_dtype_is_int(d) ? 1 : 0;
 }
 
-static lb_dtype common(lb_array *const *in, int n, bool *weak)
+static lb_dtype common(lb_array *const *in, int n)
 {
     lb_dtype strong = LB_NO_DTYPE, soft = LB_NO_DTYPE;
     for (int i = 0; i < n; i++) {
         lb_dtype *to = in[i]->weak ? &soft : &strong;
         *to = *to ? lb_promote(*to, in[i]->dtype) : in[i]->dtype;
     }
-    *weak = !strong;
     if (!strong) return soft;
     return soft && kind(soft) > kind(strong) ? soft : strong;
 }
 
 bool lb_meet_dtypes(lb_ctx *cx, lb_array **in, int n)
 {
-    bool weak;
     for (int i = 0; i < n; i++)
         if (!in[i]) return true; /* bind names the operand */
-    const lb_dtype d = common(in, n, &weak);
+    const lb_dtype d = common(in, n);
     for (int i = 0; i < n; i++) {
         if (in[i]->dtype == d) continue;
         lb_array *a = lb_convert(cx, in[i], d);

@@ -1,8 +1,8 @@
 /* gemm.c - choosing a micro-kernel, packing panels, walking over tiles.
  *
- * Packing moves every number once and is bound by memory, so it is written
- * once, with the four-float vectors that every machine has: wider ones gain
- * nothing. What counts is the order of the reads.
+ * Packing moves every number once and is soon bound by memory, so there is one
+ * version of it, with the four-float vectors that every machine has. What
+ * counts is the order of the reads.
  */
 #include "kernels/gemm.h"
 
@@ -172,7 +172,7 @@ static void pack_steps(const float *src, int64_t col_stride, int rows,
 static void pack_adjacent(const float *src, int64_t col_stride, int64_t m,
                           int64_t k, int r, float *dst)
 {
-    enum { STEPS = 4 }; /* 8 and more are slower */
+    enum { STEPS = 4 }; /* 8 and more were slower */
     for (int64_t k0 = 0; k0 < k; k0 += STEPS) {
         const int64_t steps = k - k0 < STEPS ? k - k0 : STEPS;
         for (int64_t i = 0; i < m; i += r) {

@@ -158,6 +158,7 @@ lb_array *lb_sum(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
 static lb_array *mean_kept(lb_ctx *cx, lb_array *x, const lb_axes *axes)
 {
     int64_t n = 1;
+    if (!x) return NULL;
     for (int i = 0; i < axes->n; i++)
         n *= x->shape.dim[axes->axis[i]];
     return lb_div(cx, sum_kept(cx, x, axes),

@@ -155,12 +155,25 @@ void lb_row_eval(const lb_work *w)
 
 /* ---- the user's call ---------------------------------------------------- */
 
+/* As in jax.numpy, a result is weak if no strong operand named its kind: an
+ * integer and a weak 2.0 give a weak f32. */
+static bool is_weak(const lb_array *a, lb_dtype met)
+{
+    return a->weak || lb_dtype_is_float(a->dtype) != lb_dtype_is_float(met) ||
+           lb_dtype_is_int(a->dtype) != lb_dtype_is_int(met);
+}
+
 /* Functions of floats take integers as f32; select's first operand is not one
  * of those that meet. */
-static bool meet(lb_ctx *cx, const lb_row *row, lb_array **in)
+static bool meet(lb_ctx *cx, const lb_row *row, lb_array **in, bool *weak)
 {
     const int n = row->prim.n_in, skip = row == &lb_row_select;
+    lb_array *const was[MAX_IN] = {in[0], n > 1 ? in[1] : NULL,
+                                   n > 2 ? in[2] : NULL};
+    *weak = true;
     if (!lb_meet_dtypes(cx, in + skip, n - skip)) return false;
+    for (int i = skip; i < n; i++)
+        *weak = *weak && was[i] && in[i] && is_weak(was[i], in[i]->dtype);
     for (int i = 0; i < n && row->kinds == LB_KIND_F; i++) {
         if (!in[i] || lb_dtype_is_float(in[i]->dtype)) continue;
         in[i] = lb_convert(cx, in[i], LB_F32);
@@ -175,14 +188,12 @@ lb_array *lb_row_call(lb_ctx *cx, const lb_row *row, lb_array *const *in,
     if (!cx) return NULL;
     const int n = row->prim.n_in;
     lb_array *a[MAX_IN];
-    bool weak = true;
-    for (int i = 0; i < n; i++) {
+    bool weak;
+    for (int i = 0; i < n; i++)
         a[i] = in[i];
-        weak = weak && a[i] && a[i]->weak;
-    }
     lb_enter(cx);
     lb_array *out =
-        meet(cx, row, a) ? lb_bind(cx, &row->prim, n, a, params) : NULL;
+        meet(cx, row, a, &weak) ? lb_bind(cx, &row->prim, n, a, params) : NULL;
     if (out && weak) out->weak = true;
     return lb_leave_with(cx, out);
 }

@@ -1,7 +1,9 @@
 /* gather.c - gather: windows of the operand, one for each index vector.
  *
  * A small window is moved whole, and a unit is many of them; a large one is
- * cut, and a unit is a piece. Dense operands move as bytes.
+ * cut, and a unit is a piece. Dense operands move as bytes. Where windows lie
+ * side by side in the result, as columns do, many are moved together, one
+ * element of each at a time.
  */
 #include <math.h>
 #include <string.h>
@@ -17,15 +19,32 @@ static bool infer(lb_ctx *cx, lb_call *c)
                             &c->shape);
 }
 
+/* A unit of windows side by side: so few elements that what they come from,
+ * often rows of which each window needs one element, stays in the cache from
+ * one group of windows to the next. */
+enum { BESIDE_ELEMENTS = 16, BESIDE_WINDOWS = 32 * LB_WINDOWS };
+
 typedef struct {
     lb_windows ws;
     int64_t stride[LB_MAX_RANK]; /* of the result */
     lb_array view;               /* a window at the operand's origin */
-    bool raw;
+    bool raw, beside;
     lb_move move, fill;       /* raw */
     lb_tiling tiling;         /* else */
     int64_t pieces, together; /* of a window; windows in a unit */
 } job;
+
+/* The windows' elements are no neighbours in the result, but those of
+ * neighbouring windows are: the last axis is a batch axis. */
+static bool side_by_side(const lb_windows *ws, const lb_shape *result)
+{
+    int last = result->rank - 1;
+    while (last >= 0 && result->dim[last] == 1)
+        last--;
+    for (int i = 0; i < ws->n_batch; i++)
+        if (ws->batch_out[i] == last) return true;
+    return false;
+}
 
 static job prepare(const lb_call *c)
 {
@@ -41,8 +60,15 @@ static job prepare(const lb_call *c)
         dst[i] = j.stride[j.ws.offset_out[i]];
     }
     j.raw = a->store->data && a->store->elem == a->dtype;
+    j.beside = j.raw && side_by_side(&j.ws, &c->shape);
     const int64_t *n = j.ws.window.dim;
     const size_t total = (size_t)lb_shape_size(&c->shape) * size;
+    const int64_t elements = lb_shape_size(&j.ws.window);
+    if (j.beside) {
+        j.pieces = lb_ceil_div(elements, BESIDE_ELEMENTS);
+        j.together = BESIDE_WINDOWS;
+        return j;
+    }
     if (j.raw) {
         j.move =
             lb_move_plan(size, j.ws.window.rank, n, j.view.stride, dst, total);
@@ -53,7 +79,7 @@ static job prepare(const lb_call *c)
         j.pieces = j.tiling.tiles;
     }
     j.fill = lb_move_plan(size, j.ws.window.rank, n, none, dst, total);
-    const int64_t bytes = lb_shape_size(&j.ws.window) * (int64_t)size;
+    const int64_t bytes = elements * (int64_t)size;
     j.together = j.pieces > 1 ? 1 : BYTES / lb_max_i64(bytes, 1) + 1;
     return j;
 }
@@ -66,7 +92,9 @@ static void plan(const lb_call *c, lb_plan *plan)
             LB_WINDOWS * sizeof(lb_window) + (j.raw ? 0 : LB_TILE * 8),
         .phases = 1,
         .units = {lb_ceil_div(j.ws.count, j.together) * j.pieces},
-        .kernel = j.raw ? "copy bytes" : "copy tiles",
+        .kernel = j.beside ? "copy side by side"
+                  : j.raw  ? "copy bytes"
+                           : "copy tiles",
     };
 }
 
@@ -121,6 +149,74 @@ static void move_window(const job *j, const lb_work *w, const lb_window *win,
                 piece, piece + 1);
 }
 
+/* One element of each window: from[i] + (s & mask[i]) to to[i] + d. */
+static void move_each(size_t size, int64_t n, const char *const *from,
+                      const int64_t *mask, int64_t s, char *const *to,
+                      int64_t d)
+{
+    switch (size) {
+    case 1:
+        for (int64_t i = 0; i < n; i++)
+            to[i][d] = from[i][s & mask[i]];
+        return;
+    case 2:
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to[i] + d, from[i] + (s & mask[i]), 2);
+        return;
+    case 4:
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to[i] + d, from[i] + (s & mask[i]), 4);
+        return;
+    default:
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to[i] + d, from[i] + (s & mask[i]), 8);
+    }
+}
+
+/* A piece of n windows: elements first, first + 1, .. of each. */
+static void move_beside(const job *j, const lb_work *w, const lb_window *win,
+                        int64_t n, int64_t first, const void *fill)
+{
+    const lb_array *a = w->call->in[0];
+    const size_t size = lb_dtype_size(a->dtype);
+    const lb_shape *shape = &j->ws.window;
+    const char *from[LB_WINDOWS];
+    char *to[LB_WINDOWS];
+    int64_t mask[LB_WINDOWS]; /* a window that does not fit stays at fill */
+    for (int64_t i = 0; i < n; i++) {
+        int64_t e = a->offset;
+        for (int k = 0; k < j->ws.rank; k++)
+            e += win[i].start[k] * a->stride[k];
+        from[i] =
+            win[i].fits ? (char *)a->store->data + (size_t)e * size : fill;
+        mask[i] = win[i].fits ? -1 : 0;
+        to[i] = (char *)w->out->store->data +
+                (size_t)(w->out->offset + win[i].result) * size;
+    }
+    int64_t index[LB_MAX_RANK], s = 0, d = 0, rest = first;
+    const int64_t end =
+        lb_min_i64(first + BESIDE_ELEMENTS, lb_shape_size(shape));
+    for (int k = shape->rank - 1; k >= 0; k--) {
+        index[k] = rest % shape->dim[k];
+        rest /= shape->dim[k];
+        s += index[k] * j->view.stride[k];
+        d += index[k] * j->stride[j->ws.offset_out[k]];
+    }
+    for (int64_t e = first; e < end; e++) {
+        move_each(size, n, from, mask, s * (int64_t)size, to,
+                  d * (int64_t)size);
+        for (int k = shape->rank - 1; k >= 0; k--) {
+            const int64_t step = j->stride[j->ws.offset_out[k]];
+            s += j->view.stride[k];
+            d += step;
+            if (++index[k] < shape->dim[k]) break;
+            s -= shape->dim[k] * j->view.stride[k];
+            d -= shape->dim[k] * step;
+            index[k] = 0;
+        }
+    }
+}
+
 static void eval(const lb_work *w)
 {
     const job j = prepare(w->call);
@@ -128,18 +224,17 @@ static void eval(const lb_work *w)
     void *tile = win + LB_WINDOWS;
     uint64_t fill = 0;
     fill_value(w->call->params, w->call->dtype, &fill);
-    if (j.pieces > 1) {
-        for (int64_t u = w->lo; u < w->hi; u++) {
-            lb_windows_look(&j.ws, w->call, j.stride, u / j.pieces, 1, win);
-            move_window(&j, w, win, u % j.pieces, &fill, tile);
-        }
-    } else {
-        const int64_t end = lb_min_i64(w->hi * j.together, j.ws.count);
-        for (int64_t i = w->lo * j.together, n; i < end; i += n) {
+    for (int64_t u = w->lo; u < w->hi; u++) {
+        const int64_t piece = u % j.pieces;
+        int64_t i = u / j.pieces * j.together;
+        const int64_t end = lb_min_i64(i + j.together, j.ws.count);
+        for (int64_t n; i < end; i += n) {
             n = lb_min_i64(end - i, LB_WINDOWS);
             lb_windows_look(&j.ws, w->call, j.stride, i, n, win);
-            for (int64_t k = 0; k < n; k++)
-                move_window(&j, w, &win[k], 0, &fill, tile);
+            if (j.beside)
+                move_beside(&j, w, win, n, piece * BESIDE_ELEMENTS, &fill);
+            for (int64_t k = 0; k < n && !j.beside; k++)
+                move_window(&j, w, &win[k], piece, &fill, tile);
         }
     }
     lb_move_end();

@@ -30,31 +30,42 @@ static void plan(const lb_call *c, lb_plan *plan)
     };
 }
 
-/* Indices as f64 for floats: an index past 2^24 must not be rounded to f32
- * before it is rounded to 16 bits. */
+/* value, value + step, .. to n elements of a tile. */
 static void put(lb_ctype c, void *tile, int64_t i, int64_t n, int64_t value,
                 int64_t step)
 {
-    double *f = (double *)tile + i;
-    int64_t *s = (int64_t *)tile + i;
-    uint64_t *u = (uint64_t *)tile + i;
-    for (int64_t j = 0; j < n; j++, value += step) {
-        if (c == LB_C_F64)
-            f[j] = (double)value;
-        else if (c == LB_C_I64)
-            s[j] = value;
-        else
-            u[j] = (uint64_t)value;
+    float *f = (float *)tile + i;
+    double *d = (double *)tile + i;
+    int64_t *s = (int64_t *)tile + i; /* u64 has the same bits */
+    switch (c) {
+    case LB_C_F32:
+        for (int64_t j = 0; j < n; j++)
+            f[j] = (float)(int32_t)(value + j * step);
+        return;
+    case LB_C_F64:
+        for (int64_t j = 0; j < n; j++)
+            d[j] = (double)(value + j * step);
+        return;
+    default:
+        for (int64_t j = 0; j < n; j++)
+            s[j] = value + j * step;
     }
+}
+
+/* Tiles of f32 only while they are exact: an index past 2^24 must not be
+ * rounded to f32 before it is rounded to 16 bits. */
+static lb_ctype tile_type(lb_dtype dtype, int64_t dim)
+{
+    const lb_ctype c = lb_ctype_of(dtype);
+    return c == LB_C_F32 && dim > 1 << 24 ? LB_C_F64 : c;
 }
 
 static void eval(const lb_work *w)
 {
     const lb_iota_params *p = w->call->params;
     const lb_shape *shape = &w->call->shape;
-    const lb_ctype c =
-        lb_dtype_is_float(p->dtype) ? LB_C_F64 : lb_ctype_of(p->dtype);
     const int64_t size = lb_shape_size(shape), dim = shape->dim[p->axis];
+    const lb_ctype c = tile_type(p->dtype, dim);
     int64_t stride[LB_MAX_RANK];
     lb_row_major(shape, stride);
     const int64_t inner = stride[p->axis];

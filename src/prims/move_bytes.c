@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "kernels/copy.h"
+#include "prims/turn.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -254,7 +254,7 @@ static void turn_block(const lb_move *m, char *d, int64_t dst, const char *s,
 {
     const int64_t size = (int64_t)m->size;
     _Alignas(LINE) char block[RUN * LINE];
-    lb_copy_transposed(s, src / size, block, RUN, nj, ni, m->size);
+    lb_turn(m->size, s, src, block, RUN * size, nj, ni);
     for (int64_t i = 0; i < ni; i++)
         copy_run(m, d + i * dst, block + i * RUN * size, (size_t)(nj * size));
 }

@@ -22,8 +22,10 @@ enum {
     ROW_GROUP = 64,   /* chunks of a unit, along memory */
     COL_GROUP = 4,    /* and across it */
     COL_BYTES = 1024, /* of a row of a block of columns: its lanes fit in L1 */
-    TILE = 4096,      /* elements read at once where they must be decoded */
-    FEW = 4           /* columns: not worth going across memory */
+    COL_DECODED = 4096, /* where they are decoded, which likes long runs */
+    TILE = 4096,        /* elements read at once where they must be decoded */
+    COL_TILE = 65536,   /* and of columns: four rows of each lane */
+    FEW = 4             /* columns: not worth going across memory */
 };
 
 /* ---- geometry ----------------------------------------------------------- */
@@ -59,10 +61,11 @@ static int nearest(const lb_dims *x)
 }
 
 /* Which way to go, and how wide. Results do not depend on it. */
-static void choose_blocks(job *j)
+static void choose_blocks(job *j, bool as_is)
 {
     const int inner = nearest(&j->gone), outer = nearest(&j->keep);
-    const int64_t wide = COL_BYTES / (int64_t)j->op->size;
+    const int64_t wide =
+        (as_is ? COL_BYTES : COL_DECODED) / (int64_t)j->op->size;
     j->cross = inner != j->gone.n - 1;
     j->across =
         distance(j->keep.stride[outer]) < distance(j->gone.stride[inner]) &&
@@ -102,10 +105,10 @@ static void prepare(const lb_call *c, job *j)
     }
     lb_dims_end(&j->keep);
     lb_dims_end(&j->gone);
-    choose_blocks(j);
     const bool as_is = a->store->data && a->store->elem == a->dtype &&
                        a->dtype != LB_BOOL &&
                        lb_dtype_size(a->dtype) == j->op->size;
+    choose_blocks(j, as_is);
     const bool runs = j->across ? j->keep.stride[j->along] == 1
                                 : j->gone.n == 1 && j->gone.stride[0] == 1;
     if (as_is && (runs || (!j->across && j->n <= 1))) j->data = a->store->data;
@@ -188,6 +191,15 @@ static void fold(const lb_reducer *op, char *part, int64_t n, int64_t stride,
     }
 }
 
+/* n identities. */
+static void fill(const job *j, int64_t n, char *to)
+{
+    const size_t size = (size_t)n * j->op->size;
+    memcpy(to, &j->identity, j->op->size);
+    for (size_t have = j->op->size; have < size; have *= 2)
+        memcpy(to + have, to, have < size - have ? have : size - have);
+}
+
 /* Rows that are one chunk: all results of a block. */
 static void short_rows(const job *j, const lb_work *work, const block *b,
                        char *part, char *tile)
@@ -238,31 +250,25 @@ static void long_row(const job *j, const lb_work *work, const block *b,
     fold(j->op, part, lb_ceil_div(n, CHUNK), 1, 1);
 }
 
-static int64_t padded(const job *j, int64_t w)
-{
-    const int64_t unit = 64 / (int64_t)j->op->size;
-    return lb_ceil_div(w, unit) * unit;
-}
-
 /* One chunk of a block of columns onto its lanes. */
 static void column_chunk(const job *j, const lb_work *work, const block *b,
                          int64_t first, int64_t n, char *lanes, char *tile)
 {
     const int last = j->gone.n - 1;
-    const int64_t ld = padded(j, b->w), step = j->gone.stride[last];
+    const int64_t step = j->gone.stride[last];
     for (int64_t i = 0, m; i < n; i += m) {
         const int64_t at = b->from + lb_dims_offset(&j->gone, first + i);
         m = lb_min_i64(n - i,
                        j->gone.dim[last] - (first + i) % j->gone.dim[last]);
         if (j->data) {
             j->op->cols(j->data + (size_t)at * j->op->size, step, m, b->w,
-                        i % j->op->lanes, ld, lanes);
+                        i % j->op->lanes, lanes);
             continue;
         }
-        m = lb_min_i64(m, TILE / b->w);
+        m = lb_min_i64(m, COL_TILE / b->w);
         read_plane(work->call->cpu, work->call->in[0], at, m, step, b->w,
                    j->keep.stride[j->along], j->ctype, tile);
-        j->op->cols(tile, b->w, m, b->w, i % j->op->lanes, ld, lanes);
+        j->op->cols(tile, b->w, m, b->w, i % j->op->lanes, lanes);
     }
 }
 
@@ -271,11 +277,10 @@ static void columns(const job *j, const lb_work *work, const block *b,
                     int64_t first, int64_t n, char *part, char *lanes)
 {
     const lb_reducer *op = j->op;
-    const size_t size = op->size, line = (size_t)padded(j, b->w) * size;
+    const size_t size = op->size, line = (size_t)b->w * size;
     char *tile = lanes + (size_t)op->lanes * line;
     for (int64_t i = 0; i < n; i += CHUNK) {
-        for (size_t k = 0; k < (size_t)op->lanes * line; k += size)
-            memcpy(lanes + k, &j->identity, size);
+        fill(j, op->lanes * b->w, lanes);
         column_chunk(j, work, b, first + i, lb_min_i64(CHUNK, n - i), lanes,
                      tile);
         for (int64_t half = op->lanes / 2; half; half /= 2)
@@ -325,8 +330,7 @@ static void reduce_group(const job *j, const lb_work *work, const block *b,
     const int64_t first = group * j->group * CHUNK;
     const int64_t n = lb_min_i64(j->group * CHUNK, j->n - first);
     if (j->n == 0)
-        for (int64_t i = 0; i < b->w; i++)
-            memcpy(part + (size_t)i * j->op->size, &j->identity, j->op->size);
+        fill(j, b->w, part);
     else if (j->across)
         columns(j, work, b, first, n, part, scratch);
     else if (j->n <= CHUNK)
@@ -339,7 +343,7 @@ static size_t part_bytes(const job *j)
 {
     const int64_t n =
         j->across ? COL_GROUP * j->w : lb_max_i64(j->w, ROW_GROUP);
-    return (size_t)padded(j, n) * j->op->size;
+    return ((size_t)n * j->op->size + 63) / 64 * 64;
 }
 
 static void eval(const lb_work *work)
@@ -375,7 +379,7 @@ static void plan(const lb_call *c, lb_plan *p)
     const bool split = j.groups > 1;
     int64_t tile = 0;
     if (j.across)
-        tile = j.op->lanes * padded(&j, j.w) + (j.data ? 0 : TILE);
+        tile = j.op->lanes * j.w + (j.data ? 0 : COL_TILE);
     else if (!j.data)
         tile = j.n > CHUNK ? row_tile(&j) : j.w * j.n;
     p->per_thread = part_bytes(&j) + (size_t)tile * size;

@@ -33,12 +33,28 @@ static inline V NAME(load_some)(const T *p, int64_t n, V rest)
     return rest;
 }
 
+/* p[i], .. below n, as many as a vector holds. */
+static inline V NAME(load_most)(const T *p, int64_t i, int64_t n, V rest)
+{
+    if (n - i >= WIDTH) return NAME(load)(p + i);
+    return NAME(load_some)(p + i, n - i, rest);
+}
+
 static inline V NAME(fill)(T x)
 {
     T t[sizeof(V) / sizeof(T)];
     for (int64_t i = 0; i < WIDTH; i++)
         t[i] = x;
     return NAME(load)(t);
+}
+
+/* The lanes of one half, by as many bytes, with those of the other; half is a
+ * constant where this is inlined. */
+static inline V NAME(halve)(V a, const size_t half)
+{
+    V other = a;
+    memcpy(&other, (const char *)&a + half, half);
+    return NAME(op)(a, other);
 }
 
 /* out[r] = the one chunk of p[r*stride + i], i < n. */
@@ -57,22 +73,19 @@ static void NAME(rows)(const void *from, int64_t stride, int64_t rows,
             c = NAME(op)(c, NAME(load)(p + i + 2 * WIDTH));
             d = NAME(op)(d, NAME(load)(p + i + 3 * WIDTH));
         }
-        if (i < n) {
-            V rest[4] = {id, id, id, id};
-            memcpy(rest, p + i, (size_t)(n - i) * sizeof(T));
-            a = NAME(op)(a, rest[0]);
-            b = NAME(op)(b, rest[1]);
-            c = NAME(op)(c, rest[2]);
-            d = NAME(op)(d, rest[3]);
-        }
+        if (i < n) a = NAME(op)(a, NAME(load_most)(p, i, n, id));
+        i += WIDTH;
+        if (i < n) b = NAME(op)(b, NAME(load_most)(p, i, n, id));
+        i += WIDTH;
+        if (i < n) c = NAME(op)(c, NAME(load_most)(p, i, n, id));
+        i += WIDTH;
+        if (i < n) d = NAME(op)(d, NAME(load_most)(p, i, n, id));
         a = NAME(op)(a, c);
         b = NAME(op)(b, d);
         a = NAME(op)(a, b);
-        for (size_t half = sizeof(V) / 2; half >= sizeof(T); half /= 2) {
-            V other = a;
-            memcpy(&other, (const char *)&a + half, half);
-            a = NAME(op)(a, other);
-        }
+        a = NAME(halve)(a, 8);
+        if (sizeof(T) <= 4) a = NAME(halve)(a, 4);
+        if (sizeof(T) == 1) a = NAME(halve)(NAME(halve)(a, 2), 1);
         out[r] = a[0];
     }
 }
@@ -92,29 +105,52 @@ static void NAME(join)(const void *x, const void *y, int64_t n, void *to)
     }
 }
 
-/* Rows of w columns onto the lanes of each column, acc[lane*ld + j]; the first
- * row belongs to the given lane. ld is a multiple of WIDTH. */
+/* A vector of acc with those at p, p + step, p + 2 step, p + 3 step. */
+static inline void NAME(four)(T *acc, const T *p, int64_t step)
+{
+    V a = NAME(op)(NAME(load)(acc), NAME(load)(p));
+    a = NAME(op)(a, NAME(load)(p + step));
+    a = NAME(op)(a, NAME(load)(p + 2 * step));
+    a = NAME(op)(a, NAME(load)(p + 3 * step));
+    memcpy(acc, &a, sizeof a);
+}
+
+/* Four rows of one lane, and a word to memory about those of the next. */
+static void NAME(four_rows)(T *acc, const T *p, int64_t step, int64_t next,
+                            int64_t w)
+{
+    int64_t j = 0;
+    for (; j + LANES <= w; j += LANES, p += LANES, acc += LANES) {
+        __builtin_prefetch(p + next);
+        __builtin_prefetch(p + next + step);
+        __builtin_prefetch(p + next + 2 * step);
+        __builtin_prefetch(p + next + 3 * step);
+        NAME(four)(acc, p, step);
+        NAME(four)(acc + WIDTH, p + WIDTH, step);
+        NAME(four)(acc + 2 * WIDTH, p + 2 * WIDTH, step);
+        NAME(four)(acc + 3 * WIDTH, p + 3 * WIDTH, step);
+    }
+    for (; j + WIDTH <= w; j += WIDTH, p += WIDTH, acc += WIDTH)
+        NAME(four)(acc, p, step);
+    for (int64_t r = 0; r < 4 && j < w; r++)
+        NAME(join)(acc, p + r * step, w - j, acc);
+}
+
+/* Four rows of a lane at a time, to touch its numbers a quarter as often. */
 static void NAME(cols)(const void *from, int64_t stride, int64_t rows,
-                       int64_t w, int64_t lane, int64_t ld, void *lanes)
+                       int64_t w, int64_t lane, void *lanes)
 {
     const T *p = from;
-    for (int64_t r = 0; r < rows; r++, p += stride) {
-        T *acc = (T *)lanes + (lane + r) % LANES * ld;
-        int64_t j = 0;
-        for (; j + LANES <= w; j += LANES) {
-            const V a = NAME(op)(NAME(load)(acc + j), NAME(load)(p + j));
-            const V b = NAME(op)(NAME(load)(acc + j + WIDTH),
-                                 NAME(load)(p + j + WIDTH));
-            const V c = NAME(op)(NAME(load)(acc + j + 2 * WIDTH),
-                                 NAME(load)(p + j + 2 * WIDTH));
-            const V d = NAME(op)(NAME(load)(acc + j + 3 * WIDTH),
-                                 NAME(load)(p + j + 3 * WIDTH));
-            memcpy(acc + j, &a, sizeof a);
-            memcpy(acc + j + WIDTH, &b, sizeof b);
-            memcpy(acc + j + 2 * WIDTH, &c, sizeof c);
-            memcpy(acc + j + 3 * WIDTH, &d, sizeof d);
-        }
-        if (j < w) NAME(join)(acc + j, p + j, w - j, acc + j);
+    T *acc = lanes;
+    int64_t r = 0;
+    for (; r + 4 * LANES <= rows; r += 4 * LANES)
+        for (int64_t l = 0; l < LANES; l++)
+            NAME(four_rows)
+    (acc + (lane + l) % LANES * w, p + (r + l) * stride, LANES * stride, stride,
+     w);
+    for (; r < rows; r++) {
+        T *to = acc + (lane + r) % LANES * w;
+        NAME(join)(to, p + r * stride, w, to);
     }
 }
 

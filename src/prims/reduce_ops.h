@@ -24,10 +24,10 @@ typedef struct lb_reducer {
     /* to[r] = the one chunk from[r*stride + i], i < n */
     void (*rows)(const void *from, int64_t stride, int64_t rows, int64_t n,
                  const void *identity, void *to);
-    /* Rows of w columns onto the lanes of each column, lanes[l*ld + j]; the
-     * first row belongs to lane. ld is a multiple of 64 bytes. */
+    /* Rows of w columns onto the lanes of each column, lanes[l*w + j]; the
+     * first row belongs to lane. */
     void (*cols)(const void *from, int64_t stride, int64_t rows, int64_t w,
-                 int64_t lane, int64_t ld, void *lanes);
+                 int64_t lane, void *lanes);
     /* to[i] = op(x[i], y[i]); to may be either. */
     void (*join)(const void *x, const void *y, int64_t n, void *to);
 } lb_reducer;

@@ -106,7 +106,7 @@ static bool take_shape(cursor *c, lb_shape *out, note *n)
 
 static bool take_descr(cursor *c, header *h, note *n)
 {
-    char s[16];
+    char s[16] = "";
     if (!take_string(c, s, sizeof(s))) {
         return note_fail(n, "descr is not a plain type string");
     }
@@ -197,7 +197,7 @@ static size_t file_index(const header *h, size_t i)
     if (!h->fortran) return i;
     size_t from = 0;
     size_t rest = i;
-    int64_t index[LB_MAX_RANK];
+    int64_t index[LB_MAX_RANK] = {0};
     for (int k = h->shape.rank - 1; k >= 0; k--) {
         index[k] = (int64_t)(rest % (size_t)h->shape.dim[k]);
         rest /= (size_t)h->shape.dim[k];
@@ -231,7 +231,7 @@ static void unpack(const header *h, const unsigned char *src, size_t count,
 
 static bool parse(const unsigned char *data, size_t size, npy *out, note *n)
 {
-    cursor dict;
+    cursor dict = {0};
     size_t at = 0;
     header h = {0};
     if (!split_file(data, size, &dict, &at, n) || !parse_header(dict, &h, n)) {

@@ -132,7 +132,7 @@ static text element_text(lb_dtype dtype, const void *data, int64_t i)
     if (dtype_is_float(dtype)) {
         snprintf(t.s, sizeof(t.s), "%.*g", dtype == LB_F64 ? 17 : 9,
                  float_at(dtype, data, i));
-    } else if (dtype == LB_BOOL || dtype >= LB_U8) {
+    } else if (dtype >= LB_U8) {
         snprintf(t.s, sizeof(t.s), "%" PRIu64, integer_at(dtype, data, i));
     } else {
         snprintf(t.s, sizeof(t.s), "%" PRId64,

@@ -258,7 +258,6 @@ static bool run_op(program *p, const json_t *op)
     }
     lb_array **const in = calloc(n_in + 1, sizeof(lb_array *));
     tensor_type *const type = calloc(n_out + 1, sizeof(*type));
-    bool ok = (in && type) || note_fail(p->note, "out of memory");
     const op_call c = {.cx = p->cx,
                        .name = r->name,
                        .attrs = attrs,
@@ -267,7 +266,9 @@ static bool run_op(program *p, const json_t *op)
                        .n_out = (int)n_out,
                        .type = type,
                        .note = p->note};
-    ok = ok && bind_op(p, ins, types, in, type) && run_rule(p, r, &c, outs);
+    const bool ok = in && type ? bind_op(p, ins, types, in, type) &&
+                                     run_rule(p, r, &c, outs)
+                               : note_fail(p->note, "out of memory");
     free(in);
     free(type);
     return ok;

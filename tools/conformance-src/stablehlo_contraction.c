@@ -56,7 +56,9 @@ static lb_array *run_reduce(const op_rule *r, const op_call *c)
     lb_array *a = c->in[0];
     const lb_dtype wide = lb_dtype_of(c->in[1]);
     if (lb_dtype_of(a) != wide) a = lb_convert(c->cx, a, wide);
-    return f->combine(c->cx, c->in[1], f->reduce(c->cx, a, &axes));
+    lb_array *const reduced = f->reduce(c->cx, a, &axes);
+    /* cppcheck-suppress returnDanglingLifetime ; it takes calls for structs */
+    return f->combine(c->cx, c->in[1], reduced);
 }
 
 /* ---- products ----------------------------------------------------------- */

@@ -143,6 +143,41 @@ AVX2 static void strip(int64_t k, const float *x, const float *b, int64_t ldb,
     }
 }
 
+/* Eight rows, one for each lane, of n columns; n is a multiple of 8. */
+AVX2 static void eight_rows(const float *x, const float *b, int64_t ldb,
+                            int64_t n, float *acc, int64_t ld)
+{
+    __m256 v[8];
+    for (int l = 0; l < 8; l++)
+        v[l] = _mm256_set1_ps(x[l]);
+    for (int64_t j = 0; j < n; j += 8, b += 8, acc += 8) {
+#define LANE(l)                                                                \
+    _mm256_store_ps(acc + l * ld,                                              \
+                    _mm256_fmadd_ps(v[l], _mm256_loadu_ps(b + l * ldb),        \
+                                    _mm256_load_ps(acc + l * ld)))
+        LANE(0), LANE(1), LANE(2), LANE(3);
+        LANE(4), LANE(5), LANE(6), LANE(7);
+#undef LANE
+    }
+}
+
+/* Rows [0, k) of n columns onto their lanes. */
+AVX2 static void onto_lanes(int64_t k, const float *x, const float *b,
+                            int64_t ldb, int64_t n, float *acc, int64_t ld)
+{
+    int64_t kk = 0;
+    const int64_t whole = n & ~(int64_t)7;
+    for (; n > NARROW && kk + 8 <= k; kk += 8) {
+        eight_rows(x + kk, b + kk * ldb, ldb, whole, acc, ld);
+        if (whole < n)
+            strip(8, x + kk, b + kk * ldb + whole, ldb, first_lanes(n - whole),
+                  acc + whole, ld);
+    }
+    for (int64_t j = 0; j < n && kk < k; j += 8)
+        strip(k - kk, x + kk, b + kk * ldb + j, ldb,
+              first_lanes(n - j < 8 ? n - j : 8), acc + j, ld);
+}
+
 /* y (+)= the folded lanes of up to eight columns. */
 AVX2 static void fold_strip(const float *acc, int64_t ld, __m256i mask,
                             float *y, bool set)
@@ -165,14 +200,10 @@ AVX2 static void cols_avx2(int64_t k, const float *x, const float *b,
     for (int64_t j = 0; j < n && k == 0 && first; j++)
         y[j] = 0;
     for (int64_t at = 0; at < k; at += LB_GEMV_KC) {
-        int64_t kc = panel(k, at), deep = n <= NARROW ? kc : LB_GEMV_LANES;
+        const int64_t kc = panel(k, at);
         for (int64_t i = 0; i < LB_GEMV_LANES * ld; i += 8)
             _mm256_store_ps(acc + i, _mm256_setzero_ps());
-        for (int64_t kk = 0; kk < kc; kk += deep)
-            for (int64_t j = 0; j < n; j += 8)
-                strip(kc - kk < deep ? kc - kk : deep, x + at + kk,
-                      b + (at + kk) * ldb + j, ldb,
-                      first_lanes(n - j < 8 ? n - j : 8), acc + j, ld);
+        onto_lanes(kc, x + at, b + at * ldb, ldb, n, acc, ld);
         for (int64_t j = 0; j < n; j += 8)
             fold_strip(acc + j, ld, first_lanes(n - j < 8 ? n - j : 8), y + j,
                        first && at == 0);

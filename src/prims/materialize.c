@@ -1,4 +1,4 @@
-/* copy.c - "copy": any view of any format, dense and row-major. */
+/* materialize.c - "copy": any view of any format, dense and row-major. */
 #include "lowbit_params.h"
 #include "prims/place.h"
 

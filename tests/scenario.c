@@ -1,0 +1,282 @@
+/* scenario.c - see scenario.h. Each function of lowbit.h is a row. */
+#include "scenario.h"
+
+#include <string.h>
+
+/* ---- operands ----------------------------------------------------------- */
+
+static lb_array *vector(lb_ctx *cx, lb_dtype dtype, int64_t n)
+{
+    return lb_add(cx, lb_iota(cx, dtype, LB_SHAPE(n), 0),
+                  lb_full_int(cx, dtype, LB_SHAPE(n), 1));
+}
+
+static lb_array *matrix(lb_ctx *cx, lb_dtype dtype)
+{
+    return lb_reshape(cx, vector(cx, dtype, 12), LB_SHAPE(3, 4));
+}
+
+static lb_array *f(lb_ctx *cx)
+{
+    return matrix(cx, LB_F32);
+}
+
+static lb_array *i(lb_ctx *cx)
+{
+    return matrix(cx, LB_I32);
+}
+
+static lb_array *v(lb_ctx *cx)
+{
+    return vector(cx, LB_F32, 4);
+}
+
+static lb_array *pred(lb_ctx *cx)
+{
+    return lb_gt(cx, f(cx), lb_scalar(cx, 5));
+}
+
+static lb_array *start(lb_ctx *cx)
+{
+    return lb_scalar_int(cx, 1);
+}
+
+/* ---- what needs more than a line ---------------------------------------- */
+
+static void nothing(void *user)
+{
+    (void)user;
+}
+
+static lb_array *wrap(lb_ctx *cx)
+{
+    static const float x[] = {1, 2, 3};
+    return lb_wrap(cx, LB_F32, LB_SHAPE(3), x, nothing, NULL);
+}
+
+static lb_array *from(lb_ctx *cx)
+{
+    return lb_from(cx, LB_I16, LB_SHAPE(2), (const int16_t[]){1, 2});
+}
+
+static lb_array *read_all(lb_ctx *cx)
+{
+    float to[12];
+    lb_array *a = lb_transpose(cx, f(cx), NULL);
+    return lb_read(cx, a, to, sizeof to) ? a : NULL;
+}
+
+static lb_array *read_rows(lb_ctx *cx)
+{
+    float to[8];
+    lb_array *a = f(cx);
+    return lb_read_rows(cx, a, 1, 3, to, sizeof to) ? a : NULL;
+}
+
+static lb_array *item(lb_ctx *cx)
+{
+    lb_array *a = lb_full(cx, LB_BF16, LB_SHAPE(1), 3);
+    return lb_item(cx, a) == 3 ? a : NULL;
+}
+
+static lb_array *item_int(lb_ctx *cx)
+{
+    lb_array *a = lb_full_int(cx, LB_U8, LB_SHAPE(1), 3);
+    return lb_item_int(cx, a) == 3 ? a : NULL;
+}
+
+static lb_array *explain(lb_ctx *cx)
+{
+    lb_array *a = f(cx);
+    return lb_explain(cx, "exp", &a, 1, NULL) ? a : NULL;
+}
+
+static lb_array *concatenate(lb_ctx *cx)
+{
+    lb_array *in[] = {f(cx), f(cx), f(cx)};
+    return lb_concatenate(cx, in, 3, 0);
+}
+
+static lb_array *dynamic_slice(lb_ctx *cx)
+{
+    lb_array *at[] = {start(cx), start(cx)};
+    return lb_dynamic_slice(cx, f(cx), at, (const int64_t[]){2, 2});
+}
+
+static lb_array *dynamic_update_slice(lb_ctx *cx)
+{
+    lb_array *at[] = {start(cx), start(cx)};
+    return lb_dynamic_update_slice(cx, f(cx),
+                                   lb_zeros(cx, LB_F32, LB_SHAPE(1, 2)), at);
+}
+
+static lb_array *dot_general(lb_ctx *cx)
+{
+    return lb_dot_general(
+        cx, f(cx), f(cx),
+        &(lb_dot_dims){.lhs_contract = {1, {1}}, .rhs_contract = {1, {1}}});
+}
+
+static lb_array *batched_matmul(lb_ctx *cx)
+{
+    lb_array *x = lb_broadcast_to(cx, f(cx), LB_SHAPE(2, 3, 4));
+    return lb_matmul(cx, x, lb_transpose(cx, f(cx), NULL));
+}
+
+static lb_array *conv(lb_ctx *cx)
+{
+    lb_array *x = lb_reshape(cx, f(cx), LB_SHAPE(1, 1, 3, 4));
+    lb_array *k = lb_reshape(cx, v(cx), LB_SHAPE(1, 1, 2, 2));
+    return lb_conv_general_dilated(cx, x, k, &(lb_conv_dims){.lhs = ""});
+}
+
+static const lb_gather_dims rows = {.offset_dims = {1, {1}},
+                                    .collapsed_slice_dims = {1, {0}},
+                                    .start_index_map = {1, {0}},
+                                    .index_vector_dim = 1,
+                                    .slice_sizes = {1, 4}};
+
+static lb_array *two_rows(lb_ctx *cx)
+{
+    return lb_from(cx, LB_I32, LB_SHAPE(2, 1), (const int32_t[]){2, 0});
+}
+
+static lb_array *labels(lb_ctx *cx)
+{
+    return lb_from(cx, LB_I32, LB_SHAPE(3), (const int32_t[]){2, 0, 3});
+}
+
+/* ---- the table ---------------------------------------------------------- */
+
+/* A function that a row's expression is wrapped in. */
+#define ROWS(X)                                                                \
+    X(from, from(cx))                                                          \
+    X(wrap, wrap(cx))                                                          \
+    X(scalar, lb_scalar(cx, 2))                                                \
+    X(scalar_int, lb_scalar_int(cx, 2))                                        \
+    X(full, lb_full(cx, LB_F16, LB_SHAPE(2, 3), 2))                            \
+    X(full_int, lb_full_int(cx, LB_I64, LB_SHAPE(2, 3), 2))                    \
+    X(zeros, lb_zeros(cx, LB_BOOL, LB_SHAPE(2, 3)))                            \
+    X(iota, lb_iota(cx, LB_I8, LB_SHAPE(2, 3), 1))                             \
+    X(read, read_all(cx))                                                      \
+    X(read_rows, read_rows(cx))                                                \
+    X(item, item(cx))                                                          \
+    X(item_int, item_int(cx))                                                  \
+    X(explain, explain(cx))                                                    \
+    X(materialize, lb_materialize(cx, lb_transpose(cx, f(cx), NULL)))          \
+    X(convert, lb_convert(cx, f(cx), LB_BF16))                                 \
+    X(neg, lb_neg(cx, f(cx)))                                                  \
+    X(abs, lb_abs(cx, i(cx)))                                                  \
+    X(sign, lb_sign(cx, f(cx)))                                                \
+    X(exp, lb_exp(cx, i(cx)))                                                  \
+    X(log, lb_log(cx, f(cx)))                                                  \
+    X(expm1, lb_expm1(cx, f(cx)))                                              \
+    X(log1p, lb_log1p(cx, f(cx)))                                              \
+    X(sqrt, lb_sqrt(cx, f(cx)))                                                \
+    X(rsqrt, lb_rsqrt(cx, f(cx)))                                              \
+    X(cbrt, lb_cbrt(cx, f(cx)))                                                \
+    X(tanh, lb_tanh(cx, f(cx)))                                                \
+    X(logistic, lb_logistic(cx, f(cx)))                                        \
+    X(sin, lb_sin(cx, f(cx)))                                                  \
+    X(cos, lb_cos(cx, f(cx)))                                                  \
+    X(tan, lb_tan(cx, f(cx)))                                                  \
+    X(erf, lb_erf(cx, f(cx)))                                                  \
+    X(floor, lb_floor(cx, f(cx)))                                              \
+    X(ceil, lb_ceil(cx, f(cx)))                                                \
+    X(round, lb_round(cx, f(cx)))                                              \
+    X(round_away, lb_round_away(cx, f(cx)))                                    \
+    X(is_finite, lb_is_finite(cx, f(cx)))                                      \
+    X(not, lb_not(cx, pred(cx)))                                               \
+    X(popcnt, lb_popcnt(cx, i(cx)))                                            \
+    X(integer_pow, lb_integer_pow(cx, f(cx), -2))                              \
+    X(add, lb_add(cx, f(cx), v(cx)))                                           \
+    X(sub, lb_sub(cx, f(cx), i(cx)))                                           \
+    X(mul, lb_mul(cx, f(cx), lb_scalar(cx, 2)))                                \
+    X(div, lb_div(cx, i(cx), i(cx)))                                           \
+    X(rem, lb_rem(cx, f(cx), v(cx)))                                           \
+    X(max, lb_max(cx, f(cx), v(cx)))                                           \
+    X(min, lb_min(cx, f(cx), v(cx)))                                           \
+    X(pow, lb_pow(cx, f(cx), v(cx)))                                           \
+    X(atan2, lb_atan2(cx, f(cx), v(cx)))                                       \
+    X(and, lb_and(cx, i(cx), i(cx)))                                           \
+    X(or, lb_or(cx, i(cx), i(cx)))                                             \
+    X(xor, lb_xor(cx, i(cx), i(cx)))                                           \
+    X(shift_left, lb_shift_left(cx, i(cx), start(cx)))                         \
+    X(shift_right_logical, lb_shift_right_logical(cx, i(cx), start(cx)))       \
+    X(shift_right_arithmetic, lb_shift_right_arithmetic(cx, i(cx), start(cx))) \
+    X(eq, lb_eq(cx, f(cx), v(cx)))                                             \
+    X(ne, lb_ne(cx, f(cx), v(cx)))                                             \
+    X(lt, lb_lt(cx, f(cx), v(cx)))                                             \
+    X(le, lb_le(cx, f(cx), v(cx)))                                             \
+    X(gt, lb_gt(cx, f(cx), v(cx)))                                             \
+    X(ge, lb_ge(cx, f(cx), v(cx)))                                             \
+    X(select, lb_select(cx, pred(cx), f(cx), v(cx)))                           \
+    X(clamp, lb_clamp(cx, lb_scalar(cx, 2), f(cx), v(cx)))                     \
+    X(transpose, lb_transpose(cx, f(cx), NULL))                                \
+    X(reshape, lb_reshape(cx, f(cx), LB_SHAPE(2, -1)))                         \
+    X(reshape_permuted, lb_reshape_permuted(cx, f(cx), NULL, LB_SHAPE(12)))    \
+    X(broadcast_in_dim,                                                        \
+      lb_broadcast_in_dim(cx, v(cx), LB_SHAPE(4, 2), (const int[]){0}))        \
+    X(broadcast_to, lb_broadcast_to(cx, v(cx), LB_SHAPE(2, 4)))                \
+    X(slice,                                                                   \
+      lb_slice(cx, v(cx), (const int64_t[]){1}, (const int64_t[]){3}, NULL))   \
+    X(reverse, lb_reverse(cx, f(cx), NULL))                                    \
+    X(squeeze, lb_squeeze(cx, lb_expand(cx, f(cx), 1), NULL))                  \
+    X(expand, lb_expand(cx, f(cx), -1))                                        \
+    X(concatenate, concatenate(cx))                                            \
+    X(pad, lb_pad(cx, v(cx), lb_scalar(cx, 0), (const int64_t[]){1},           \
+                  (const int64_t[]){2}, (const int64_t[]){1}))                 \
+    X(dynamic_slice, dynamic_slice(cx))                                        \
+    X(dynamic_update_slice, dynamic_update_slice(cx))                          \
+    X(reduce_sum, lb_reduce_sum(cx, f(cx), NULL))                              \
+    X(reduce_prod, lb_reduce_prod(cx, f(cx), LB_AXES(0)))                      \
+    X(reduce_max, lb_reduce_max(cx, f(cx), LB_AXES(1)))                        \
+    X(reduce_min, lb_reduce_min(cx, f(cx), LB_AXES(1)))                        \
+    X(reduce_and, lb_reduce_and(cx, pred(cx), LB_AXES(1)))                     \
+    X(reduce_or, lb_reduce_or(cx, pred(cx), LB_AXES(1)))                       \
+    X(argmax, lb_argmax(cx, f(cx), 1, LB_NO_DTYPE))                            \
+    X(argmin, lb_argmin(cx, f(cx), 1, LB_I64))                                 \
+    X(dot_general, dot_general(cx))                                            \
+    X(matmul, lb_matmul(cx, f(cx), v(cx)))                                     \
+    X(matmul of batches, batched_matmul(cx))                                   \
+    X(conv_general_dilated, conv(cx))                                          \
+    X(gather, lb_gather(cx, f(cx), two_rows(cx), &rows))                       \
+    X(scatter_add,                                                             \
+      lb_scatter_add(cx, f(cx), two_rows(cx),                                  \
+                     lb_zeros(cx, LB_F32, LB_SHAPE(2, 4)), &rows))             \
+    X(take, lb_take(cx, f(cx), two_rows(cx), 1))                               \
+    X(embedding, lb_embedding(cx, f(cx), two_rows(cx)))                        \
+    X(relu, lb_relu(cx, f(cx)))                                                \
+    X(silu, lb_silu(cx, f(cx)))                                                \
+    X(gelu, lb_gelu(cx, f(cx)))                                                \
+    X(gelu_tanh, lb_gelu_tanh(cx, f(cx)))                                      \
+    X(softmax, lb_softmax(cx, f(cx), -1))                                      \
+    X(log_softmax, lb_log_softmax(cx, f(cx), 0))                               \
+    X(sum, lb_sum(cx, f(cx), LB_AXES(0), true))                                \
+    X(mean, lb_mean(cx, f(cx), NULL, false))                                   \
+    X(var, lb_var(cx, f(cx), LB_AXES(1), true))                                \
+    X(rms_norm, lb_rms_norm(cx, f(cx), v(cx), 1e-6))                           \
+    X(layer_norm, lb_layer_norm(cx, f(cx), v(cx), v(cx), 1e-6))                \
+    X(cross_entropy, lb_cross_entropy(cx, f(cx), labels(cx)))                  \
+    X(random_bits, lb_random_bits(cx, (lb_key){1, 2}, LB_U8, LB_SHAPE(5)))     \
+    X(random_uniform,                                                          \
+      lb_random_uniform(cx, (lb_key){1, 2}, LB_F32, LB_SHAPE(5), 0, 1))        \
+    X(random_normal,                                                           \
+      lb_random_normal(cx, (lb_key){1, 2}, LB_F64, LB_SHAPE(5)))               \
+    X(random_permutation, lb_random_permutation(cx, (lb_key){1, 2}, 9))
+
+lb_array *scenario_run(lb_ctx *cx, int k, const char **name)
+{
+    lb_array *out = NULL;
+    *name = NULL;
+    lb_enter(cx);
+#define RUN(NAME, EXPR)                                                        \
+    if (k-- == 0) {                                                            \
+        *name = #NAME;                                                         \
+        out = EXPR;                                                            \
+    }
+    ROWS(RUN)
+    lb_keep(cx, out);
+    lb_leave(cx);
+    return out;
+}

@@ -1,0 +1,261 @@
+/* test_law_memory.c - law 9: whichever allocation fails, there is an error
+ * that says so, nothing is leaked, and the next try works.
+ *
+ * First lb_open and every sample and function alone, failing its k-th
+ * allocation for k = 1, 2, .. until it succeeds; then all of them in one
+ * context and one scope, so that its lists grow, failing every k-th.
+ */
+#include "laws.h"
+#include "scenario.h"
+
+/* ---- an allocator that fails -------------------------------------------- */
+
+typedef struct meter {
+    long count;   /* of allocations */
+    long fail_at; /* this one; 0: none */
+    long every;   /* and each that this divides; 0: none */
+    long failed;
+    long blocks;
+    size_t bytes;
+} meter;
+
+static void *meter_alloc(void *user, size_t size, size_t align)
+{
+    meter *m = user;
+    m->count++;
+    if (m->count == m->fail_at || (m->every && m->count % m->every == 0)) {
+        m->failed++;
+        return NULL;
+    }
+    void *p = NULL;
+    if (posix_memalign(&p, align < sizeof p ? sizeof p : align, size))
+        return NULL;
+    m->blocks++;
+    m->bytes += size;
+    return p;
+}
+
+static void meter_free(void *user, void *p, size_t size)
+{
+    meter *m = user;
+    m->blocks--;
+    m->bytes -= size;
+    free(p);
+}
+
+static lb_ctx *open_with(meter *m, int threads)
+{
+    const lb_allocator a = {meter_alloc, meter_free, m};
+    return lb_open(
+        &(lb_options){.threads = threads, .allocator = &a, .keep_bytes = -1});
+}
+
+static void check_closed(const meter *m)
+{
+    CHECK_EQ_I(m->blocks, 0);
+    CHECK_EQ_I(m->bytes, 0);
+}
+
+/* The sentence of a failed allocation. */
+static bool says_so(const lb_ctx *cx)
+{
+    return lb_error_status(cx) == LB_E_NOMEM &&
+           strncmp(lb_error(cx), "out of memory", 13) == 0;
+}
+
+/* ---- opening ------------------------------------------------------------ */
+
+static void failing_open(int threads)
+{
+    meter m = {0};
+    lb_ctx *cx = NULL;
+    long k = 0;
+    while (!cx && ++k < 1000) {
+        m.fail_at = m.count + k;
+        m.failed = 0;
+        cx = open_with(&m, threads);
+        CHECK(!cx == (m.failed != 0));
+        if (!cx) check_closed(&m);
+    }
+    CHECK(k > 3);
+    m.fail_at = 0;
+    CHECK_EQ_I(lb_size(lb_scalar(cx, 1)), 1);
+    lb_close(cx);
+    check_closed(&m);
+}
+
+/* ---- one call at a time ------------------------------------------------- */
+
+/* Something to call: a sample's primitive or a function. */
+typedef struct deed {
+    const lb_prim *prim;
+    const sample *s;
+    lb_array *const *in;
+    int k;
+    const char *name;
+} deed;
+
+static lb_array *perform(lb_ctx *cx, deed *d)
+{
+    if (d->prim) return law_bind(cx, d->prim, d->s, d->in);
+    return scenario_run(cx, d->k, &d->name);
+}
+
+static void deed_check(bool ok, const deed *d, long k, const char *what,
+                       const char *why)
+{
+    if (check_fails(ok))
+        fprintf(stderr, "memory: %s: allocation %ld fails: %s: %s\n",
+                d->s ? sample_text(d->s).s : d->name, k, what, why);
+}
+
+/* Fails each allocation of a call in turn; false if there is no such call. */
+static bool failing_call(lb_ctx *cx, meter *m, deed *d)
+{
+    lb_text why = {""};
+    lb_enter(cx);
+    lb_array *want = perform(cx, d); /* and the context's lists have grown */
+    if (!want && !d->prim && !d->name) {
+        lb_leave(cx);
+        return false;
+    }
+    deed_check(want != NULL, d, 0, "no result", lb_error(cx));
+    const size_t before = m->bytes;
+    bool failed = want != NULL;
+    for (long k = 1; failed && k < 1000; k++) {
+        m->fail_at = m->count + k;
+        m->failed = 0;
+        lb_enter(cx);
+        lb_array *got = perform(cx, d);
+        m->fail_at = 0;
+        failed = m->failed != 0;
+        if (failed)
+            deed_check(says_so(cx), d, k, "not said", lb_error(cx));
+        else
+            deed_check(sample_same(got, want, &why), d, k, "result", why.s);
+        lb_leave(cx);
+        deed_check(m->bytes == before, d, k, "leak", "bytes are left");
+        lb_clear(cx);
+        if (!failed) continue;
+        lb_enter(cx);
+        got = perform(cx, d);
+        deed_check(sample_same(got, want, &why), d, k, "next try", why.s);
+        lb_clear(cx);
+        lb_leave(cx);
+    }
+    lb_clear(cx);
+    lb_leave(cx);
+    return true;
+}
+
+static void law_memory(lb_ctx *cx, const lb_prim *prim, const sample *s,
+                       void *user)
+{
+    lb_array *in[SAMPLE_MAX_IN];
+    lb_enter(cx);
+    deed d = {.prim = prim, .s = s, .in = in};
+    if (law_operands(cx, s, in)) failing_call(cx, user, &d);
+    lb_leave(cx);
+}
+
+/* ---- everything in one scope -------------------------------------------- */
+
+static void expect(lb_ctx *cx, const meter *m, const char *name)
+{
+    const bool ok =
+        m->every ? !lb_error_status(cx) || says_so(cx) : !lb_error_status(cx);
+    if (check_fails(ok))
+        fprintf(stderr, "memory: every %ld fails: %s: %s\n", m->every, name,
+                lb_error(cx));
+    lb_clear(cx);
+}
+
+static void everything(lb_ctx *cx, const meter *m)
+{
+    enum { EACH = 3 }; /* samples of a primitive */
+    lb_array *in[SAMPLE_MAX_IN];
+    const lb_prim *prim;
+    for (int k = 0; (prim = lb_primitive_at(cx, k)); k++) {
+        sample_list list = samples_of(prim->name, SAMPLES_SMALL);
+        for (int i = 0; i < EACH && i < list.n; i++) {
+            if (law_operands(cx, &list.item[i], in))
+                law_bind(cx, prim, &list.item[i], in);
+            expect(cx, m, prim->name);
+        }
+        samples_free(&list);
+    }
+    const char *name = "";
+    for (int k = 0; name; k++) {
+        scenario_run(cx, k, &name);
+        expect(cx, m, name);
+    }
+}
+
+static void failing_every(long every)
+{
+    meter m = {.every = every};
+    lb_ctx *cx = open_with(&m, 2);
+    if (!cx) {
+        CHECK(m.failed > 0);
+        check_closed(&m);
+        m.every = 0; /* and what comes after opening */
+        cx = open_with(&m, 2);
+        m.every = every;
+    }
+    CHECK(cx != NULL);
+    everything(cx, &m);
+    CHECK(m.failed > 0);
+    m.every = 0;
+    everything(cx, &m);
+    lb_close(cx);
+    check_closed(&m);
+}
+
+/* Scopes that could not be noted hand their arrays to the enclosing one. */
+static void failing_scopes(void)
+{
+    enum { SCOPES = 100 };
+    meter m = {0};
+    lb_ctx *cx = open_with(&m, 1);
+    lb_array *a = lb_scalar(cx, 3);
+    m.every = 1;
+    for (int i = 0; i < SCOPES; i++)
+        lb_enter(cx);
+    CHECK(says_so(cx));
+    lb_clear(cx);
+    m.every = 0;
+    lb_array *b = lb_scalar(cx, 4);
+    lb_keep(cx, b);
+    for (int i = 0; i < SCOPES - 1; i++)
+        lb_leave(cx);
+    lb_enter(cx);
+    lb_scalar(cx, 5);
+    lb_leave(cx);
+    lb_leave(cx);
+    CHECK(lb_item(cx, a) == 3);
+    CHECK_EQ_I(lb_error_status(cx), LB_OK);
+    lb_close(cx);
+    check_closed(&m);
+}
+
+int main(void)
+{
+    meter m = {0};
+    failing_scopes();
+    failing_open(1);
+    failing_open(3);
+    lb_ctx *cx = open_with(&m, 1);
+    CHECK(cx != NULL);
+    if (cx) {
+        law_each(cx, SAMPLES_SMALL, law_memory, &m);
+        deed d = {.k = 0};
+        while (failing_call(cx, &m, &d))
+            d.k++;
+        CHECK(d.k > 100);
+    }
+    lb_close(cx);
+    check_closed(&m);
+    for (long every = 1; every <= 50; every++)
+        failing_every(every);
+    return check_report("law 9, memory");
+}
