@@ -5,7 +5,8 @@
 #: make test      all tests
 #: make check     what is slower: lint, install, both compilers, sanitizers,
 #:                instruction sets this machine lacks, conformance
-#: make nightly   what is slowest: valgrind, arm64, the tests' long forms
+#: make nightly   what is slowest: the tests' long forms, memory sanitizer,
+#:                valgrind, arm64
 #: make bench     measures, next to what we want to keep up with
 #: make lint      style, layers, clang-tidy, cppcheck
 #: make install   PREFIX=/usr/local DESTDIR=
@@ -42,6 +43,7 @@ bench: setup-build setup-bench
 	@set -e; for b in build/release/bench/bench_*; do echo "-- $$b"; $$b; done
 
 lint: setup-build setup-lint build/release/build.ninja
+	@cmake -S . -B build/release >/dev/null # to see new files
 	tools/lint build/release
 
 install: all
@@ -60,6 +62,7 @@ SANITIZE = -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLB_SHARED=OFF -DLB_BENCH=OFF \
 # some of its warnings, so those are left to the other builds.
 FLAGS_asan = $(SANITIZE)=address,undefined
 FLAGS_tsan = $(SANITIZE)=thread
+FLAGS_msan = $(SANITIZE)=memory -DCMAKE_C_COMPILER=clang
 FLAGS_clang = -DCMAKE_C_COMPILER=clang
 FLAGS_simde = -DLB_SIMDE=ON -DLB_SHARED=OFF -DLB_BENCH=OFF
 FLAGS_arm64 = -DLB_BENCH=OFF -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
@@ -125,15 +128,18 @@ check-asan: setup-build setup-conformance
 check-tsan: setup-build setup-conformance
 	@tools/stage tsan $(MAKE) run-tsan conformance-tsan
 
-check-simde: setup-build setup-simde
-	@tools/stage simde $(MAKE) run-simde
+check-simde: setup-build setup-simde setup-conformance
+	@tools/stage simde $(MAKE) run-simde conformance-simde
 
-NIGHTLY := nightly-long nightly-valgrind nightly-arm64
+NIGHTLY := nightly-long nightly-msan nightly-valgrind nightly-arm64
 .PHONY: $(NIGHTLY)
 nightly: $(NIGHTLY)
 
 nightly-long: setup-build all
 	@LB_TEST_LONG=1 tools/stage long $(MAKE) run-release
+
+nightly-msan: setup-build setup-clang
+	@tools/stage msan $(MAKE) run-msan
 
 nightly-valgrind: setup-build setup-valgrind all
 	@tools/stage valgrind sh -ec 'for t in build/release/tests/test_*; do \

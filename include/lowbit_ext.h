@@ -104,7 +104,7 @@ struct lb_array {
 };
 
 struct lb_format {
-    size_t struct_size;
+    size_t struct_size; /* sizeof(lb_format) */
     const char *name;
     struct {
         const char *name; /* NULL ends the list */
@@ -189,7 +189,7 @@ typedef struct lb_work {
 } lb_work;
 
 struct lb_prim {
-    size_t struct_size;
+    size_t struct_size; /* sizeof(lb_prim) */
     const char *name;
     size_t params_size; /* a plain value without pointers; 0 none */
     int n_in;           /* operands; -1: any number from 1 */
@@ -198,9 +198,10 @@ struct lb_prim {
     bool (*infer)(lb_ctx *, lb_call *);
     /* May. A view, or whole blocks moved. */
     lb_verdict (*move)(lb_ctx *, const lb_call *, lb_array **out);
-    /* Must, both, unless move never declines. eval sees operands only through
-     * lb_tile_*, unless dense says that it wants them dense and row-major:
-     * then packed or strided operands are copied first, if the policy lets. */
+    /* Must, both, unless move never declines. eval sees operands through
+     * lb_tile_* or, where a store is a leaf of the label's dtype, where they
+     * lie. dense says that it wants them dense and row-major: then packed or
+     * strided operands are copied first, if the policy lets. */
     void (*plan)(const lb_call *, lb_plan *);
     void (*eval)(const lb_work *);
     bool dense;
@@ -215,6 +216,8 @@ LB_API bool lb_add_primitive(lb_ctx *cx, const lb_prim *prim);
 LB_API const lb_prim *lb_find_primitive(const lb_ctx *cx, const char *name);
 /* The k-th primitive of the context, built-in ones first; NULL at the end. */
 LB_API const lb_prim *lb_primitive_at(const lb_ctx *cx, int k);
+/* fmt and its strings must outlive all arrays of the format, which may outlive
+ * the context. Its name must be new. */
 LB_API bool lb_add_format(lb_ctx *cx, const lb_format *fmt);
 LB_API const lb_format *lb_find_format(const lb_ctx *cx, const char *name);
 LB_API const lb_format *lb_format_at(const lb_ctx *cx, int k);

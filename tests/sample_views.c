@@ -98,15 +98,16 @@ void sample_fill(const sample_operand *o, uint64_t seed, int64_t n, void *dst)
 {
     uint64_t state = seed * 1000003 + (uint64_t)o->dtype;
     const size_t size = lb_dtype_size(o->dtype);
-    for (int64_t i = 0; i < n; i++) {
+    const int kind = sample_kind_of(o->dtype);
+    char *to = dst;
+    for (int64_t i = 0; i < n; i++, to += size) {
         const uint64_t r = draw(&state);
-        const int kind = sample_kind_of(o->dtype);
         uint64_t v = kind == KIND_F   ? float_bits(o->dtype, o->kind, r)
                      : kind == KIND_B ? r >> 40 & 1
                                       : int_bits(o->dtype, o->kind, r);
         if (o->kind == VALUES_INDEX)
             v = (uint64_t)(o->lo + (int64_t)(r >> 1) % (o->hi - o->lo));
-        memcpy((char *)dst + (size_t)i * size, &v, size); /* little endian */
+        memcpy(to, &v, size); /* little endian */
     }
 }
 
@@ -134,7 +135,7 @@ static lb_array *base(lb_ctx *cx, const sample_format *f,
                       const sample_operand *o, lb_shape shape, uint64_t seed)
 {
     const int64_t n = lb_shape_size(&shape);
-    void *data = malloc((size_t)n * lb_dtype_size(o->dtype) + 1);
+    void *data = calloc((size_t)n + 1, lb_dtype_size(o->dtype));
     if (!data) abort();
     sample_fill(o, seed, n, data);
     lb_array *a = f->make(cx, o->dtype, shape, data);

@@ -104,6 +104,9 @@ typedef struct sample_format {
 } sample_format;
 extern const sample_format sample_formats[]; /* ends with name == NULL */
 const sample_format *sample_format_named(const char *name);
+/* Formats that only tests know, so that laws are about more than dense; their
+ * values are their own. Ends with name == NULL. */
+extern const sample_format sample_toys[];
 
 /* A way to look at them: an array of operand's shape and dtype whose storage
  * is such a view; NULL without an error if there is none for that shape. */

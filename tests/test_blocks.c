@@ -16,9 +16,10 @@ static float *values(lb_ctx *cx, lb_array *a)
 {
     const size_t size = (size_t)lb_size(a) * sizeof(float);
     float *v = malloc(size + 1);
-    if (!a || !lb_read(cx, a, v, size)) {
+    const bool got = a && lb_read(cx, a, v, size);
+    CHECK(got);
+    if (!got) {
         fprintf(stderr, "%s\n", lb_error(cx));
-        CHECK(!"lb_read");
         lb_clear(cx);
     }
     return v;
@@ -171,6 +172,37 @@ static void firm_parts(lb_ctx *cx)
     CHECK(lb_pack(cx, range(cx, q, 1, 50, 101), &own) == LB_DECLINED);
 }
 
+/* In whichever order: a packed base is not decoded because another is dense. */
+static void firm_mixed(lb_ctx *cx)
+{
+    const lb_shape s = {2, {6, 150}};
+    lb_array *q = toy_sum_make(cx, toy_block_make(cx, &s, 50, 8), 3, 9);
+    lb_array *d = toy_sum_make(cx, lb_materialize(cx, q), 3, 10);
+    for (int i = 0; i < 2; i++) {
+        lb_array *both[2] = {i ? q : d, i ? d : q};
+        lb_array *whole = lb_concatenate(cx, both, 2, 0);
+        CHECK(whole && !packed(whole));
+    }
+}
+
+/* A scale that is shared by the rows, packed, in blocks that cross its own. */
+static void flat_shared_part(lb_ctx *cx)
+{
+    const lb_shape flat = {1, {96}}, part = {3, {1, 2, 48}},
+                   s = {3, {4, 2, 48}};
+    lb_array *scale = lb_reshape(cx, toy_block_make(cx, &flat, 32, 11), part);
+    lb_part t[LB_MAX_PARTS];
+    memcpy(t, toy_scale_make(cx, &s, 1, 12)->store->part, sizeof t);
+    t[1].a = scale;
+    lb_array *q = lb_make(cx, &toy_scale, LB_F32, 0, &s, t);
+    CHECK(q && packed(q->store->part[1].a));
+    lb_array *both[2] = {q, q}, *dense = dense_of(cx, q);
+    lb_array *want[2] = {dense, dense};
+    lb_array *whole = lb_concatenate(cx, both, 2, 0);
+    CHECK(packed(whole) && packed(whole->store->part[1].a));
+    same_values(cx, whole, lb_concatenate(cx, want, 2, 0));
+}
+
 static void flat_rows(lb_ctx *cx)
 {
     lb_array *q = sample(cx, 8), *own = NULL;
@@ -248,6 +280,8 @@ int main(void)
            splits, kept_packs, kept_joins, kept_picks);
     canonical_bytes(cx);
     firm_parts(cx);
+    firm_mixed(cx);
+    flat_shared_part(cx);
     flat_rows(cx);
     different_scales(cx);
     bad_parts(cx);

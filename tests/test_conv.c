@@ -18,6 +18,7 @@ typedef struct {
     lb_conv_dims d;
 } conv_case;
 
+#define FAR (INT64_C(1) << 62)
 static const conv_case cases[] = {
     {{4, {2, 3, 6, 5}}, {4, {4, 3, 3, 2}}, {.lhs = ""}},
     {{4, {1, 2, 7, 7}},
@@ -93,6 +94,17 @@ static const conv_case cases[] = {
     {{3, {2, 3, 4}}, {3, {2, 3, 2}}, {.pad_lo = {-3}, .pad_hi = {-3}}},
     {{3, {1, 2, 40}}, {3, {2, 2, 5}}, {.pad_lo = {30}, .pad_hi = {50}}},
     {{4, {2, 40, 9, 9}}, {4, {20, 40, 3, 3}}, {.pad_lo = {1, 1}}}, /* deep */
+    /* strides past the end, and past all that is not padding */
+    {{4, {2, 3, 6, 5}}, {4, {4, 3, 1, 1}}, {.stride = {FAR, FAR}}},
+    {{4, {2, 3, 6, 5}}, {4, {4, 3, 3, 2}}, {.stride = {FAR, FAR}}},
+    {{3, {2, 5, 3}},
+     {3, {3, 3, 4}},
+     {.lhs = "b0f",
+      .rhs = "0io",
+      .out = "b0f",
+      .stride = {FAR - 8},
+      .pad_lo = {1},
+      .pad_hi = {FAR - 8}}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

@@ -192,7 +192,13 @@ static void looking(lb_ctx *cx)
 
 static void making(lb_ctx *cx)
 {
-    CHECK_EQ_I(lb_dtype_of(lb_scalar(cx, 2.5)), LB_F32);
+    /* Bytes of bool that are not bools are refused. */
+    static const uint8_t odd[] = {1, 0, 2};
+    CHECK(lb_wrap(cx, LB_BOOL, LB_SHAPE(2), odd, NULL, NULL) != NULL);
+    CHECK(!lb_wrap(cx, LB_BOOL, LB_SHAPE(3), odd, NULL, NULL));
+    CHECK(strstr(lb_error(cx), "byte 2") && strstr(lb_error(cx), "is 2"));
+    lb_clear(cx);
+    CHECK_EQ_I(lb_dtype_of(lb_scalar(cx, 2.5)), LB_F64);
     CHECK(lb_item(cx, lb_scalar(cx, 2.5)) == 2.5);
     CHECK_EQ_I(lb_dtype_of(lb_scalar_int(cx, INT32_MIN)), LB_I32);
     CHECK_EQ_I(lb_dtype_of(lb_scalar_int(cx, (int64_t)INT32_MAX + 1)), LB_I64);
@@ -230,9 +236,22 @@ static lb_array *marked(lb_ctx *cx, int *count)
     return lb_wrap(cx, LB_F32, LB_SHAPE(2, 2), one, gone, count);
 }
 
+/* Outside of all scopes there is only lb_ref: what is kept there still goes
+ * with the context. */
+static void keep_outermost(void)
+{
+    int n = 0;
+    lb_ctx *cx = lb_open(NULL);
+    lb_array *a = marked(cx, &n);
+    CHECK(lb_keep(cx, a) == a && lb_keep(cx, a) == a);
+    lb_close(cx);
+    CHECK_EQ_I(n, 1);
+}
+
 static void scopes(lb_ctx *cx)
 {
     int n[4] = {0};
+    keep_outermost();
     lb_enter(cx);
     marked(cx, &n[0]);
     lb_enter(cx);
@@ -407,7 +426,9 @@ static void promotions(lb_ctx *cx)
         for (size_t j = 0; j < COUNT(promotion); j++) {
             lb_enter(cx);
             lb_array *m = lb_max(cx, operand(cx, i), operand(cx, j));
-            const lb_dtype want = (lb_dtype)promotion[i][j].dtype;
+            lb_dtype want = (lb_dtype)promotion[i][j].dtype;
+            /* Where jax has f32, weak scalars among themselves keep f64. */
+            if (i >= strong && j >= strong && want == LB_F32) want = LB_F64;
             if (check_fails(lb_dtype_of(m) == want))
                 fprintf(stderr, "max of %zu and %zu is %s, not %s\n", i, j,
                         lb_dtype_name(lb_dtype_of(m)), lb_dtype_name(want));
@@ -419,6 +440,19 @@ static void promotions(lb_ctx *cx)
                            want);
             lb_leave(cx);
         }
+    /* A weak scalar is rounded once, to what it meets, and never wraps. */
+    lb_array *one = lb_full(cx, LB_F64, LB_SHAPE(1), 1);
+    CHECK(lb_item(cx, lb_mul(cx, one, lb_scalar(cx, 0.1))) == 0.1);
+    lb_array *small = lb_full_int(cx, LB_I8, LB_SHAPE(2), 1);
+    CHECK(lb_add(cx, small, lb_scalar_int(cx, -128)) != NULL);
+    CHECK(!lb_add(cx, small, lb_scalar_int(cx, 128)));
+    CHECK_EQ_I(lb_error_status(cx), LB_E_DTYPE);
+    CHECK(strstr(lb_error(cx), "128") && strstr(lb_error(cx), "i8"));
+    lb_clear(cx);
+    CHECK(!lb_add(cx, lb_convert(cx, small, LB_U64), lb_scalar_int(cx, -1)));
+    lb_clear(cx);
+    CHECK(lb_add(cx, lb_convert(cx, small, LB_I64),
+                 lb_scalar_int(cx, INT64_MIN)) != NULL);
     /* Functions of floats take integers as f32, other results do not. */
     lb_array *i = lb_full_int(cx, LB_I64, LB_SHAPE(2), 2);
     CHECK_EQ_I(lb_dtype_of(lb_exp(cx, i)), LB_F32);

@@ -321,7 +321,8 @@ static void test_scatter(lb_ctx *cx)
     for (int i = 0; i < N_CASES * 2 * MODEL_VIEWS; i++) {
         if (skipped(i)) continue;
         gather_case c = cases[i % N_CASES];
-        const lb_dtype d = dtypes[(i + i / N_CASES) % 8], t = LB_I32;
+        const lb_dtype d = dtypes[(i + i / N_CASES) % 8];
+        const lb_dtype t = i % 2 ? LB_I32 : LB_I64;
         const int kind = i / N_CASES;
         const int view = kind % MODEL_VIEWS + kind / MODEL_VIEWS * MODEL_HIDDEN;
         const int other = (view + 3) % MODEL_VIEWS + view / 8 * MODEL_HIDDEN;

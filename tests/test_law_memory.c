@@ -129,9 +129,10 @@ static bool failing_call(lb_ctx *cx, meter *m, deed *d)
         lb_array *got = perform(cx, d);
         m->fail_at = 0;
         failed = m->failed != 0;
-        if (failed)
-            deed_check(says_so(cx), d, k, "not said", lb_error(cx));
-        else
+        if (failed) deed_check(says_so(cx), d, k, "not said", lb_error(cx));
+        if (failed && !got) /* nothing is left for the scope to free */
+            deed_check(m->bytes == before, d, k, "litter", "bytes are left");
+        if (!failed)
             deed_check(sample_same(got, want, &why), d, k, "result", why.s);
         lb_leave(cx);
         deed_check(m->bytes == before, d, k, "leak", "bytes are left");
@@ -156,6 +157,30 @@ static void law_memory(lb_ctx *cx, const lb_prim *prim, const sample *s,
     deed d = {.prim = prim, .s = s, .in = in};
     if (law_operands(cx, s, in)) failing_call(cx, user, &d);
     lb_leave(cx);
+}
+
+/* The same for packed operands, whose blocks are moved part by part. */
+static void law_memory_packed(lb_ctx *cx, const lb_prim *prim, const sample *s,
+                              void *user)
+{
+    lb_array *in[SAMPLE_MAX_IN];
+    const sample_view *transposed = &sample_views[1];
+    for (const sample_format *f = sample_toys; f->name; f++)
+        for (const sample_view *v = sample_views; v <= transposed; v++) {
+            bool packed = false;
+            lb_enter(cx);
+            deed d = {.prim = prim, .s = s, .in = in};
+            bool ok = law_operands(cx, s, in);
+            for (int i = 0; i < s->n_in && ok; i++) {
+                if (!f->takes(s->in[i].dtype)) continue;
+                lb_array *a = v->make(cx, f, &s->in[i], (uint64_t)i);
+                if (a) in[i] = a;
+                packed = packed || a;
+            }
+            if (ok && packed && !lb_error_status(cx))
+                failing_call(cx, user, &d);
+            lb_leave(cx);
+        }
 }
 
 /* ---- everything in one scope -------------------------------------------- */
@@ -248,6 +273,7 @@ int main(void)
     CHECK(cx != NULL);
     if (cx) {
         law_each(cx, SAMPLES_SMALL, law_memory, &m);
+        law_each(cx, SAMPLES_SMALL, law_memory_packed, &m);
         deed d = {.k = 0};
         while (failing_call(cx, &m, &d))
             d.k++;

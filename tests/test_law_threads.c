@@ -26,20 +26,16 @@ static void check_units(lb_ctx *cx, const sample *s, lb_array *const *in)
               "one unit only", text ? text : lb_error(cx));
 }
 
-static void law_threads(lb_ctx *cx, const lb_prim *prim, const sample *s,
-                        void *user)
+/* The same bits from every context. */
+static void compare(lb_ctx *const *many, const lb_prim *prim, const sample *s,
+                    lb_array *const *in, const char *format)
 {
-    lb_ctx *const *many = user;
-    lb_array *in[SAMPLE_MAX_IN], *want = NULL;
-    const bool large = !many[CONTEXTS];
-    lb_enter(cx);
-    bool ok = law_operands(cx, s, in);
-    law_check(ok, s, "threads", "operands", lb_error(cx));
-    if (ok && large) check_units(many[CONTEXTS - 1], s, in);
+    lb_array *want = NULL;
+    bool ok = true;
     for (int i = 0; i < CONTEXTS && ok; i++) {
         lb_text why;
-        char more[32];
-        snprintf(more, sizeof more, "%d threads", threads[i]);
+        char more[64];
+        snprintf(more, sizeof more, "%s, %d threads", format, threads[i]);
         lb_enter(many[i]);
         lb_array *got = law_bind(many[i], prim, s, in);
         if (i == 0) want = lb_ref(got);
@@ -49,7 +45,28 @@ static void law_threads(lb_ctx *cx, const lb_prim *prim, const sample *s,
         lb_leave(many[i]);
     }
     lb_unref(want);
-    lb_clear(cx);
+}
+
+static void law_threads(lb_ctx *cx, const lb_prim *prim, const sample *s,
+                        void *user)
+{
+    lb_ctx *const *many = user;
+    lb_array *in[SAMPLE_MAX_IN];
+    const bool large = !many[CONTEXTS];
+    lb_enter(cx);
+    bool ok = law_operands(cx, s, in);
+    law_check(ok, s, "threads", "operands", lb_error(cx));
+    if (ok && large) check_units(many[CONTEXTS - 1], s, in);
+    if (ok) compare(many, prim, s, in, "dense");
+    /* And packed, where units decode what they share. */
+    bool packed = false;
+    for (int i = 0; i < s->n_in && ok && large; i++) {
+        if (!sample_toys->takes(s->in[i].dtype)) continue;
+        in[i] = sample_views[0].make(cx, sample_toys, &s->in[i], (uint64_t)i);
+        ok = packed = in[i] != NULL;
+    }
+    if (ok && packed) compare(many, prim, s, in, sample_toys->name);
+    law_check(ok, s, "threads", "operands", lb_error(cx));
     lb_leave(cx);
 }
 

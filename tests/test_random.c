@@ -93,6 +93,12 @@ static void test_golden_floats(lb_ctx *cx)
                GOLDEN_UNIFORM_F16, "uniform f16");
     check_bits(lb_random_uniform(cx, key, LB_BF16, s, 0, 1), LB_BF16,
                GOLDEN_UNIFORM_BF16, "uniform bf16");
+    /* Rounded once: f32 on the way would give other numbers. */
+    const double few = 0x1p-11 + 0x1p-40, fewer = 0x1p-8 + 0x1p-40;
+    check_bits(lb_random_uniform(cx, key, LB_F16, s, few, 2 + few), LB_F16,
+               GOLDEN_TIES_F16, "ties f16");
+    check_bits(lb_random_uniform(cx, key, LB_BF16, s, fewer, 2 + fewer),
+               LB_BF16, GOLDEN_TIES_BF16, "ties bf16");
     check_bits(lb_random_uniform(cx, key, LB_F64, s, 0, 1), LB_F64,
                GOLDEN_UNIFORM_F64, "uniform f64");
     const float *f = lb_data(lb_random_normal(cx, key, LB_F32, s));

@@ -384,6 +384,90 @@ static void test_special(lb_ctx *cx)
     CHECK_EQ_I(lb_error_status(cx), LB_OK);
 }
 
+/* Zeros of both signs, mostly of one: the others are few and anywhere. */
+static model some_zeros(lb_shape shape, bool minus, int few)
+{
+    model m = model_new(shape);
+    const int64_t n = model_size(&shape);
+    uint32_t seed = (uint32_t)few;
+    for (int64_t e = 0; e < n; e++) {
+        const bool other = few == 0   ? e == 0
+                           : few == 1 ? e == n - 1
+                                      : model_random(&seed) % 64 == 0;
+        m.v[e] = minus != other ? -0.0 : 0.0;
+    }
+    return m;
+}
+
+/* max has a plus if one of its zeros does, min a minus. */
+static model model_signs(const model *m, int op, unsigned gone)
+{
+    model r = reduced_shape(m, gone);
+    for (int64_t i = 0; i < model_size(&r.shape); i++)
+        r.v[i] = op == MAX ? -0.0 : 0.0;
+    for (int64_t e = 0; e < model_size(&m->shape); e++)
+        if (!signbit(m->v[e]) == (op == MAX))
+            r.v[result_of(m, gone, e)] = m->v[e];
+    return r;
+}
+
+static bool same_signs(lb_ctx *cx, lb_array *a, lb_dtype d, const model *want)
+{
+    const size_t size = lb_dtype_size(d);
+    const int64_t n = model_size(&want->shape);
+    char *x = (char *)model_alloc((size_t)n * size);
+    if (!a || !lb_read(cx, a, x, (size_t)n * size)) return false;
+    for (int64_t i = 0; i < n; i++) {
+        char bits[8];
+        model_put(d, bits, want->v[i]);
+        if (memcmp(x + (size_t)i * size, bits, size) != 0) return false;
+    }
+    return true;
+}
+
+static void check_zeros(lb_ctx *cx, const model *m, int op, unsigned gone)
+{
+    const model want = model_signs(m, op, gone);
+    const lb_axes axes = axes_of(gone);
+    for (int d = LB_F32; d <= LB_F64; d++)
+        for (int view = 0; view < MODEL_REPEATED + MODEL_HIDDEN; view++) {
+            const lb_dtype t = (lb_dtype)d;
+            if (view % MODEL_HIDDEN >= MODEL_REPEATED ||
+                (view >= MODEL_HIDDEN && t == LB_F64))
+                continue;
+            lb_enter(cx);
+            lb_array *a = model_array(cx, m, t, view);
+            const bool ok =
+                same_signs(cx, functions[op](cx, a, &axes), t, &want);
+            if (!ok)
+                fprintf(stderr, "  zeros: %s of %s%s, axes %x, view %d: %s\n",
+                        names[op], lb_dtype_name(t), LB_SHOW(&m->shape), gone,
+                        view, lb_error(cx));
+            CHECK(ok);
+            lb_leave(cx);
+        }
+}
+
+static void test_zeros(lb_ctx *cx)
+{
+    static const struct {
+        lb_shape shape;
+        unsigned gone;
+    } cases[] = {
+        {{1, {2}}, 1},       {{1, {17}}, 1},      {{1, {70001}}, 1},
+        {{2, {9, 33}}, 1},   {{2, {9, 33}}, 2},   {{2, {9, 33}}, 3},
+        {{2, {1100, 7}}, 1}, {{2, {7, 1100}}, 2}, {{3, {5, 6, 70}}, 5},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int op = MAX; op <= MIN; op++)
+            for (int few = 0; few < 8; few++) {
+                const model m =
+                    some_zeros(cases[i].shape, few % 2 == 0, few / 2);
+                check_zeros(cx, &m, op, cases[i].gone);
+                model_end();
+            }
+}
+
 /* ---- argmax and argmin ----------------------------------------------------
  */
 
@@ -499,6 +583,7 @@ int main(void)
     test_values(cx[0]);
     test_order(cx, 3);
     test_special(cx[1]);
+    test_zeros(cx[1]);
     test_arg(cx, 3);
     test_errors(cx[0]);
     for (int i = 0; i < 3; i++)

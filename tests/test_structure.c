@@ -450,6 +450,15 @@ static void test_pad_errors(lb_ctx *cx)
     const int64_t large[] = {1LL << 60, 0}, minus[] = {0, -1};
     CHECK_REFUSED(cx, lb_pad(cx, a, a, NULL, NULL, NULL), LB_E_SHAPE);
     CHECK_REFUSED(cx, lb_pad(cx, a, wrong, NULL, NULL, NULL), LB_E_DTYPE);
+    /* a scalar takes the array's dtype, but nothing of it may be lost */
+    lb_array *i8 = lb_zeros(cx, LB_I8, LB_SHAPE(2));
+    lb_array *yes = lb_zeros(cx, LB_BOOL, LB_SHAPE(2));
+    lb_array *half = lb_scalar(cx, 0.5), *many = lb_scalar_int(cx, 300);
+    CHECK_REFUSED(cx, lb_pad(cx, i8, half, NULL, NULL, NULL), LB_E_DTYPE);
+    CHECK_REFUSED(cx, lb_pad(cx, i8, many, NULL, NULL, NULL), LB_E_DTYPE);
+    CHECK_REFUSED(cx, lb_pad(cx, yes, half, NULL, NULL, NULL), LB_E_DTYPE);
+    CHECK_REFUSED(cx, lb_pad(cx, yes, many, NULL, NULL, NULL), LB_E_DTYPE);
+    CHECK(lb_pad(cx, i8, lb_scalar_int(cx, -128), NULL, NULL, NULL) != NULL);
     CHECK_REFUSED(cx, lb_pad(cx, a, zero, most, NULL, NULL), LB_E_SIZE);
     CHECK_REFUSED(cx, lb_pad(cx, a, zero, NULL, most, NULL), LB_E_SIZE);
     CHECK_REFUSED(cx, lb_pad(cx, a, zero, NULL, NULL, most), LB_E_SIZE);

@@ -9,6 +9,7 @@ Quantiles are those of Python's statistics module. Needs nothing else.
     tools/gen_random_golden.py > tests/golden/random.h
 """
 import struct
+from math import frexp, ldexp
 from statistics import NormalDist
 
 M32 = 0xFFFFFFFF
@@ -59,6 +60,16 @@ def f16_bits(x):
     return struct.unpack("<H", struct.pack("<e", x))[0]
 
 
+def bf16_bits(x):
+    """Of a normal number, rounded once to 8 bits, ties to even."""
+    m, e = frexp(x)
+    return f32_bits(ldexp(round(ldexp(m, 8)), e - 8)) >> 16
+
+
+def as_f32(x):
+    return struct.unpack("<f", struct.pack("<f", x))[0]
+
+
 def f64_bits(x):
     return struct.unpack("<Q", struct.pack("<d", x))[0]
 
@@ -78,6 +89,15 @@ def permutation(n):
                 break
         a[i], a[j] = a[j], a[i]
     return a
+
+
+def ties(index, digits, bits):
+    """Numbers a little above the middle of two neighbours in [1, 2), which is
+    where f32 would put them: to round twice would show."""
+    lo = 2.0 ** -digits + 2.0 ** -40
+    values = [uniform(word(i), 32, digits, lo, lo + 2) for i in index]
+    assert any(bits(as_f32(x)) != bits(x) for x in values)
+    return [bits(x) for x in values]
 
 
 def table(kind, name, values, fmt):
@@ -121,6 +141,8 @@ def main():
           [f16_bits(uniform(word(i), 32, 11)) for i in index], x4)
     table("uint16_t", "GOLDEN_UNIFORM_BF16",
           [f32_bits(uniform(word(i), 32, 8)) >> 16 for i in index], x4)
+    table("uint16_t", "GOLDEN_TIES_F16", ties(index, 11, f16_bits), x4)
+    table("uint16_t", "GOLDEN_TIES_BF16", ties(index, 8, bf16_bits), x4)
     table("uint64_t", "GOLDEN_UNIFORM_F64",
           [f64_bits(uniform(wide(i), 64, 53)) for i in index], x16)
     quantile = NormalDist().inv_cdf

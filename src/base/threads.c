@@ -25,8 +25,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MAX_THREADS 256
-
 #define ACTIVE      0x1ffu
 #define OPEN        0x200u
 #define WAITING     0x400u /* the caller sleeps until the last one leaves */
@@ -107,7 +105,7 @@ static bool read_text(const char *path, char *buf, size_t size)
     return n > 0;
 }
 
-/* CPUs' worth of time the container may use, rounded up; MAX_THREADS when
+/* CPUs' worth of time the container may use, rounded up; LB_POOL_MAX when
  * nothing limits it. Only the root of the control groups as this process sees
  * them is asked: that is where a container finds its own limit. */
 static int quota_cpus(void)
@@ -127,9 +125,9 @@ static int quota_cpus(void)
         quota = strtoll(text, NULL, 10); /* -1: none */
         period = strtoll(period_text, NULL, 10);
     }
-    if (quota <= 0 || period <= 0) return MAX_THREADS;
+    if (quota <= 0 || period <= 0) return LB_POOL_MAX;
     const long long cpus = (quota - 1) / period + 1;
-    return cpus < MAX_THREADS ? (int)cpus : MAX_THREADS;
+    return cpus < LB_POOL_MAX ? (int)cpus : LB_POOL_MAX;
 }
 
 static int usable_cpus(void)
@@ -228,7 +226,7 @@ lb_pool *lb_pool_open(lb_heap *heap, int threads)
 {
     const int cpus = usable_cpus();
     if (threads <= 0) threads = cpus;
-    if (threads > MAX_THREADS) threads = MAX_THREADS;
+    if (threads > LB_POOL_MAX) threads = LB_POOL_MAX;
     size_t size = sizeof(lb_pool) + (size_t)threads * sizeof(worker);
     lb_pool *pool = lb_heap_alloc(heap, size, &size);
     if (!pool) return NULL;
@@ -327,7 +325,7 @@ void lb_pool_close(lb_pool *pool)
     if (!pool) return;
     if (pool->started) forget_if_forked(pool);
     atomic_store(&pool->state, QUIT);
-    futex_wake(&pool->state, MAX_THREADS, WAKE_WORKER);
+    futex_wake(&pool->state, LB_POOL_MAX, WAKE_WORKER);
     for (int i = 0; i < pool->started; i++)
         pthread_join(pool->workers[i].id, NULL);
     lb_heap_free(pool->heap, pool, pool->size);

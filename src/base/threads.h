@@ -16,6 +16,8 @@ typedef struct lb_pool lb_pool;
  * has the same thread number. */
 typedef void lb_task(void *arg, int64_t lo, int64_t hi, int thread);
 
+enum { LB_POOL_MAX = 256 }; /* threads */
+
 /* threads 0: as many as the process may run on. Workers start with the first
  * run that wants them; if the system refuses them, fewer serve. NULL when out
  * of memory. Not thread-safe: a pool serves one caller at a time. */

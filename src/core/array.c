@@ -155,6 +155,16 @@ lb_array *lb_from(lb_ctx *cx, lb_dtype dtype, lb_shape shape, const void *data)
     return a;
 }
 
+/* The first byte that is neither 0 nor 1; -1 if there is none. */
+static int64_t not_bool(const void *data, const lb_shape *shape)
+{
+    const uint8_t *b = data;
+    const int64_t n = lb_shape_size(shape);
+    for (int64_t i = 0; i < n; i++)
+        if (b[i] > 1) return i;
+    return -1;
+}
+
 lb_array *lb_wrap(lb_ctx *cx, lb_dtype dtype, lb_shape shape, const void *data,
                   void (*done)(void *user), void *user)
 {
@@ -163,6 +173,12 @@ lb_array *lb_wrap(lb_ctx *cx, lb_dtype dtype, lb_shape shape, const void *data,
         lb_fail(cx, data ? LB_E_ARG : LB_E_NULL,
                 "wrap: data is %s for %zu-byte elements",
                 data ? "not aligned" : "NULL", lb_dtype_size(dtype));
+        return NULL;
+    }
+    const int64_t bad = dtype == LB_BOOL ? not_bool(data, &shape) : -1;
+    if (bad >= 0) {
+        lb_fail(cx, LB_E_ARG, "wrap: byte %lld of bool%s is %d, not 0 or 1",
+                (long long)bad, LB_SHOW(&shape), ((const uint8_t *)data)[bad]);
         return NULL;
     }
     lb_array *a = leaf(cx, dtype, &shape, 0);
@@ -181,8 +197,7 @@ static lb_array *weak(lb_array *a)
 
 lb_array *lb_scalar(lb_ctx *cx, double value)
 {
-    const float f = (float)value;
-    return weak(lb_from(cx, LB_F32, (lb_shape){0}, &f));
+    return weak(lb_from(cx, LB_F64, (lb_shape){0}, &value));
 }
 
 lb_array *lb_scalar_int(lb_ctx *cx, int64_t value)
@@ -306,4 +321,11 @@ int64_t lb_item_int(lb_ctx *cx, lb_array *a)
     if (n) lb_tile_read_flat(&cx->cpu, n, 0, 1, LB_C_I64, &i);
     lb_leave(cx);
     return i;
+}
+
+const void *lb_elements(const lb_array *a)
+{
+    const lb_store *s = a->store;
+    if (!s->data || s->elem != a->dtype) return NULL;
+    return (const char *)s->data + (size_t)a->offset * lb_dtype_size(s->elem);
 }

@@ -39,6 +39,8 @@ static lb_verdict by_rule(lb_ctx *cx, const lb_call *c, lb_array **out)
 static lb_verdict by_rule_or_move(lb_ctx *cx, const lb_call *c, report *r,
                                   lb_array **out)
 {
+    const bool dry = cx->dry;
+    cx->dry = false; /* whether blocks can move may depend on their values */
     lb_enter(cx);
     lb_verdict v = by_rule(cx, c, out);
     r->tier = "rule";
@@ -46,6 +48,7 @@ static lb_verdict by_rule_or_move(lb_ctx *cx, const lb_call *c, report *r,
         v = c->prim->move(cx, c, out);
         r->tier = "move";
     }
+    cx->dry = dry;
     lb_leave_with(cx, v == LB_DONE ? *out : NULL);
     return v;
 }
@@ -71,7 +74,7 @@ static bool densify(lb_ctx *cx, lb_call *c, lb_array **copy, report *r)
     for (int i = 0; i < c->n_in; i++) {
         copy[i] = c->in[i];
         if (lb_data(copy[i])) continue;
-        if (!may_copy(cx, c, i)) return false;
+        if (!copy[i]->store->data && !may_copy(cx, c, i)) return false;
         r->tier = "dense";
         if (!cx->dry) copy[i] = lb_materialize(cx, copy[i]);
         if (!copy[i]) return false;
@@ -151,9 +154,11 @@ static lb_array *by_dense(lb_ctx *cx, lb_call *c, report *r)
         lb_fail(cx, LB_E_NOMEM, "out of memory");
         return NULL;
     }
+    lb_array *const *in = c->in;
     lb_enter(cx);
     lb_array *out = densify(cx, c, copy, r) ? by_eval(cx, c, r) : NULL;
     lb_leave_with(cx, out);
+    c->in = in; /* explaining still looks at them */
     lb_heap_free(cx->heap, copy, got);
     return out;
 }
@@ -272,9 +277,10 @@ static void say_call(lb_ctx *cx, const lb_call *c, const report *r)
         lb_dtype_name(c->dtype), LB_SHOW(&c->shape), r->tier);
     if (strcmp(r->tier, "tiles") == 0 || strcmp(r->tier, "dense") == 0)
         snprintf(to + at, room - at,
-                 "%s%.64s, %lld units, scratch %zu + %zu per thread",
+                 "%s%.64s, %lld unit%s on %d thread%s, scratch %zu + %zu each",
                  r->kernel[0] ? ", " : "", r->kernel, (long long)r->units,
-                 r->shared, r->per_thread);
+                 r->units == 1 ? "" : "s", c->threads,
+                 c->threads == 1 ? "" : "s", r->shared, r->per_thread);
 }
 
 const char *lb_explain(lb_ctx *cx, const char *primitive, lb_array *const *in,
@@ -290,13 +296,21 @@ const char *lb_explain(lb_ctx *cx, const char *primitive, lb_array *const *in,
     if (!check_call(cx, prim, n, in, params)) return NULL;
     lb_call c = make_call(cx, prim, n, in, params);
     report r = {.kernel = ""};
+    /* An earlier error must not hide one of this call, nor be lost to it. */
     const lb_status before = cx->status;
+    char sentence[LB_ERROR_SIZE];
+    memcpy(sentence, cx->error, sizeof sentence);
+    lb_clear(cx);
     cx->dry = true;
     lb_enter(cx);
-    const bool ok = prim->infer(cx, &c) && (run(cx, &c, &r), r.tier) &&
-                    cx->status == before;
+    if (prim->infer(cx, &c)) run(cx, &c, &r);
     lb_leave(cx);
     cx->dry = false;
+    const bool ok = !cx->status && r.tier;
+    if (before) {
+        cx->status = before;
+        memcpy(cx->error, sentence, sizeof sentence);
+    }
     if (!ok) return NULL;
     say_call(cx, &c, &r);
     return cx->explain;

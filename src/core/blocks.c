@@ -48,12 +48,12 @@ static lb_array *logical_view(lb_array *plain, const lb_box *b,
     return plain;
 }
 
-/* The row that lb_make or a move gave, in the shape that was asked for. */
-static lb_verdict give_row(lb_verdict v, const lb_shape *shape, lb_array *row)
+/* The row that a move gave, in the shape that was asked for. */
+static lb_verdict give_row(lb_verdict v, const lb_shape *shape, lb_array **row)
 {
     if (v == LB_DONE) {
-        row->shape = *shape;
-        lb_row_major(shape, row->stride);
+        (*row)->shape = *shape;
+        lb_row_major(shape, (*row)->stride);
     }
     return v;
 }
@@ -99,7 +99,7 @@ lb_verdict lb_pack(lb_ctx *cx, lb_array *a, lb_array **out)
         as_row(a, &row);
         lb_array *flat = lb_view(cx, &row);
         if (!flat) return LB_FAILED;
-        return give_row(lb_pack(cx, flat, out), &a->shape, *out);
+        return give_row(lb_pack(cx, flat, out), &a->shape, out);
     }
     const lb_shape stored = lb_shape_make(b.shape.rank, b.n);
     for (int p = 0; p < LB_MAX_PARTS; p++) {
@@ -123,7 +123,7 @@ static bool same_values(const lb_cpu *cpu, const lb_array *a, const lb_array *b)
     const int64_t size = lb_shape_size(&a->shape);
     const lb_ctype c = lb_ctype_of(a->dtype);
     for (int64_t i = 0; i < size; i += RUN) {
-        char x[RUN * 8], y[RUN * 8];
+        _Alignas(8) char x[RUN * 8], y[RUN * 8];
         const int64_t n = lb_min_i64(RUN, size - i);
         lb_tile_read_flat(cpu, a, i, n, c, x);
         lb_tile_read_flat(cpu, b, i, n, c, y);
@@ -186,6 +186,14 @@ static bool pieces(lb_ctx *cx, lb_array *const *in, int n, int p,
     return true;
 }
 
+/* One packed firm part among them is enough to ask. */
+static bool all_soft(lb_array *const *in, int n, int p)
+{
+    for (int i = 0; i < n; i++)
+        if (!is_soft(in[i]->store, p, in[i]->store->part[p].a)) return false;
+    return true;
+}
+
 static lb_verdict can_join(lb_ctx *cx, lb_array *const *in, int n, int axis,
                            lb_box *b0, lb_array **piece)
 {
@@ -197,7 +205,7 @@ static lb_verdict can_join(lb_ctx *cx, lb_array *const *in, int n, int axis,
             return LB_DECLINED;
     for (int p = 0; p < LB_MAX_PARTS; p++) {
         lb_box part_box;
-        if (!b0->part[p].a || is_soft(in[0]->store, p, b0->part[p].a)) continue;
+        if (!b0->part[p].a || all_soft(in, n, p)) continue;
         if (!b0->part[p].g[at]) {
             lb_array cut;
             if (!lb_box_cut(b0, p, &cut) || !can_pack(&cut)) return LB_DECLINED;
@@ -248,7 +256,7 @@ static lb_verdict join_rows(lb_ctx *cx, lb_array *const *in, int n,
         shape.dim[0] += in[i]->shape.dim[0];
     }
     const lb_verdict v = join_boxes(cx, piece, n, 0, piece + n, out);
-    return give_row(v, &shape, *out);
+    return give_row(v, &shape, out);
 }
 
 lb_verdict lb_join(lb_ctx *cx, lb_array *const *in, int n, int axis,

@@ -46,6 +46,10 @@ lb_array *lb_own(lb_ctx *cx, lb_array *a);
 /* array.c: the plain view of a store, whose one reference it takes over. */
 lb_array *lb_view_store(lb_ctx *cx, lb_store *store, lb_dtype dtype);
 
+/* array.c: element 0 of a view where it lies, from which its strides count, if
+ * the store is a leaf of elements of the view's dtype; else NULL. */
+const void *lb_elements(const lb_array *a);
+
 /* shape.c: axes as users write them to 0 .. rank-1, or an error. */
 bool lb_axis_fix(lb_ctx *cx, const char *who, int axis, int rank, int *out);
 /* in NULL: all axes. Refuses duplicates. */

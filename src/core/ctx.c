@@ -12,7 +12,6 @@
 #include "base/cpu.h"
 #include "core/core.h"
 
-enum { MAX_THREADS = 1024 };
 static const size_t default_keep = (size_t)512 << 20;
 
 /* ---- errors ------------------------------------------------------------- */
@@ -169,9 +168,9 @@ static bool settle(const lb_options *options, settings *s)
     const lb_allocator *al = s->o.allocator;
     if (al && (!al->alloc || !al->free))
         return refuse(s, "options.allocator lacks alloc or free");
-    if (s->o.threads < 0 || s->o.threads > MAX_THREADS)
+    if (s->o.threads < 0 || s->o.threads > LB_POOL_MAX)
         return refuse(s, "options.threads is %d: not in 0..%d", s->o.threads,
-                      MAX_THREADS);
+                      LB_POOL_MAX);
     if (s->o.keep_bytes < -1)
         return refuse(s, "options.keep_bytes is %lld",
                       (long long)s->o.keep_bytes);
@@ -302,7 +301,8 @@ void lb_leave(lb_ctx *cx)
 
 lb_array *lb_keep(lb_ctx *cx, lb_array *a)
 {
-    if (!cx || !a || !cx->n_scopes || cx->lost_scopes) return a;
+    /* There is nothing outside of the outermost scope but lb_ref. */
+    if (!cx || !a || cx->n_scopes < 2 || cx->lost_scopes) return a;
     int64_t *begin = &cx->scope[cx->n_scopes - 1];
     void **item = cx->owned.item;
     for (int64_t i = cx->owned.n - 1; i >= *begin; i--) {

@@ -33,12 +33,12 @@ int64_t lb_part_entry(const lb_store *s, int part, int64_t e)
 void lb_part_scales(const lb_cpu *cpu, const lb_store *s, int part,
                     int64_t first, int64_t n, float *out)
 {
+    if (n <= 0) return;
     const lb_part *p = &s->part[part];
     const int last = s->shape.rank - 1;
     const int64_t g = last < 0 ? 0 : p->g[last];
     const int64_t c = g ? first % s->shape.dim[last] : 0;
     const int64_t at = lb_part_entry(s, part, first);
-    if (n <= 0) return;
     const int64_t entries = g ? (c + n - 1) / g - c / g + 1 : 1;
     lb_tile_read_flat(cpu, p->a, at, entries, LB_C_F32, out);
     for (int64_t i = n - 1; i >= 0; i--) /* in place: the source is before i */
@@ -90,6 +90,9 @@ static bool check_make(lb_ctx *cx, const lb_format *fmt, lb_dtype dtype,
     if (!lb_dtype_size(dtype))
         return lb_fail(cx, LB_E_DTYPE, "%s: %d is not a dtype", fmt->name,
                        (int)dtype);
+    if (!fmt->part[0].name)
+        return lb_fail(cx, LB_E_ARG, "make: %s has no parts to be made from",
+                       fmt->name);
     if (!lb_shape_check(cx, fmt->name, stored)) return false;
     for (int p = 0; p < LB_MAX_PARTS; p++) {
         if (!table[p].a) continue;

@@ -24,7 +24,27 @@ static lb_dtype common(lb_array *const *in, int n)
         *to = *to ? lb_promote(*to, in[i]->dtype) : in[i]->dtype;
     }
     if (!strong) return soft;
-    return soft && kind(soft) > kind(strong) ? soft : strong;
+    if (!soft || kind(soft) <= kind(strong)) return strong;
+    return lb_dtype_is_float(soft) ? LB_F32 : soft;
+}
+
+/* A weak integer is a scalar, or one repeated: its first element is all it
+ * has. Where it cannot be told in the others' dtype, nothing is guessed. */
+static bool fits(lb_ctx *cx, const lb_array *a, lb_dtype d)
+{
+    if (!a->weak || !lb_dtype_is_int(a->dtype) || !lb_dtype_is_int(d) ||
+        !lb_shape_size(&a->shape))
+        return true;
+    int64_t v;
+    lb_tile_read_flat(&cx->cpu, a, 0, 1, LB_C_I64, &v);
+    const int bits = 8 * (int)lb_dtype_size(d) - !lb_dtype_is_unsigned(d);
+    const bool below = lb_dtype_is_unsigned(d)
+                           ? v < 0
+                           : bits < 63 && v < -((int64_t)1 << bits);
+    const bool above = bits < 63 && v >= (int64_t)1 << bits;
+    return (!below && !above) ||
+           lb_fail(cx, LB_E_DTYPE, "the scalar %lld does not fit into %s",
+                   (long long)v, lb_dtype_name(d));
 }
 
 bool lb_meet_dtypes(lb_ctx *cx, lb_array **in, int n)
@@ -34,6 +54,7 @@ bool lb_meet_dtypes(lb_ctx *cx, lb_array **in, int n)
     const lb_dtype d = common(in, n);
     for (int i = 0; i < n; i++) {
         if (in[i]->dtype == d) continue;
+        if (!fits(cx, in[i], d)) return false;
         lb_array *a = lb_convert(cx, in[i], d);
         if (!a) return false;
         in[i] = a;

@@ -9,7 +9,8 @@
 
 #include "core/core.h"
 #include "kernels/convert.h"
-#include "kernels/copy.h"
+#include "kernels/stream.h"
+#include "kernels/turn.h"
 
 /* Results from this size on are written past the caches: they would only push
  * out what is needed, and a plain store first reads the line it replaces. */
@@ -88,7 +89,7 @@ static void decode_run(const lb_cpu *cpu, const lb_store *s, int64_t first,
     const int64_t gap = step < 0 ? -step : step;
     const int64_t most =
         gap < LB_RUN ? (LB_RUN - 1) / lb_max_i64(gap, 1) + 1 : 1;
-    char span[LB_RUN * 8];
+    _Alignas(64) char span[LB_RUN * 8];
     for (int64_t i = 0, m; i < n; i += m) {
         m = gap ? lb_min_i64(n - i, most) : n;
         const int64_t width = gap ? (m - 1) * gap + 1 : 1;
@@ -133,7 +134,7 @@ static void read_run(const lb_cpu *cpu, const lb_array *a, int64_t first,
         s->fmt->decode_strided(cpu, s, first, stride, n, tile);
         return;
     }
-    char buf[2][LB_RUN * 8];
+    _Alignas(64) char buf[2][LB_RUN * 8];
     for (int64_t i = 0, m; i < n; i += m) {
         m = lb_min_i64(n - i, LB_RUN);
         char *to = tile + (size_t)(i * step) * size, *run = buf[0];
@@ -177,6 +178,7 @@ static void read_transposed(const lb_array *a, const box *b, int r,
     enum { BLOCK = 32 };
     const size_t size = lb_ctype_size(c);
     const int last = b->rank - 1;
+    const int64_t es = (int64_t)size, to_y = b->stride[last];
     int64_t e = b->first, at = 0;
     for (int k = 0; k < b->rank; k++) {
         e += i[k] * b->stride[k];
@@ -186,11 +188,10 @@ static void read_transposed(const lb_array *a, const box *b, int r,
     char *dst = tile + (size_t)at * size;
     for (int64_t y = 0; y < b->n[last]; y += BLOCK)
         for (int64_t x = 0; x < b->n[r]; x += BLOCK)
-            lb_copy_transposed(src + (y * b->stride[last] + x) * (int64_t)size,
-                               b->stride[last],
-                               dst + (x * b->step[r] + y) * (int64_t)size,
-                               b->step[r], lb_min_i64(b->n[last] - y, BLOCK),
-                               lb_min_i64(b->n[r] - x, BLOCK), size);
+            lb_turn(size, src + (y * to_y + x) * es, to_y * es,
+                    dst + (x * b->step[r] + y) * es, b->step[r] * es,
+                    lb_min_i64(b->n[last] - y, BLOCK),
+                    lb_min_i64(b->n[r] - x, BLOCK));
 }
 
 void lb_tile_read(const lb_cpu *cpu, const lb_array *a, const int64_t *lo,
@@ -268,10 +269,12 @@ static void write_run(lb_array *out, int64_t e, int64_t n, lb_ctype c,
     lb_store *s = out->store;
     const size_t size = lb_dtype_size(s->elem);
     char *dst = (char *)s->data + (size_t)e * size;
-    if (s->data_size >= STREAM_BYTES && n >= STREAM_RUN && as_is(out, c))
-        lb_copy_stream(dst, tile, (size_t)n * size);
-    else
+    if (s->data_size >= STREAM_BYTES && n >= STREAM_RUN && as_is(out, c)) {
+        lb_stream_copy(dst, tile, (size_t)n * size);
+        lb_stream_end();
+    } else {
         lb_store_run(c, tile, s->elem, n, dst);
+    }
 }
 
 void lb_tile_write(const lb_cpu *cpu, lb_array *out, const int64_t *lo,

@@ -14,7 +14,7 @@
 /* n elements of dtype at src, src + step, ... (step in elements) to a tile of
  * lb_ctype_of(dtype); exact. */
 void lb_load_run(lb_dtype dtype, const void *src, int64_t step, int64_t n,
-                 void *tile);
+                 void *dst);
 /* n elements of a tile to consecutive elements of dtype. */
 void lb_store_run(lb_ctype ctype, const void *tile, lb_dtype dtype, int64_t n,
                   void *dst);
@@ -23,7 +23,7 @@ void lb_convert_run(lb_ctype from, const void *tile, lb_ctype to, int64_t n,
                     void *out);
 /* Rounds a tile of dtype's ctype to dtype's values, in place: what remains
  * after storing and loading it. */
-void lb_round_run(lb_dtype dtype, int64_t n, void *tile);
+void lb_round_run(lb_dtype dtype, int64_t n, void *dst);
 
 uint16_t lb_f16_from_f32(float f);
 float lb_f32_from_f16(uint16_t h);

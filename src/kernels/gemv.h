@@ -17,7 +17,7 @@
 enum {
     LB_GEMV_KC = 1024, /* 128 terms to a lane: the error stays that of 128 */
     LB_GEMV_LANES = 8,
-    LB_GEMV_NB = 512 /* most columns at once: lanes x columns stay in L1 */
+    LB_GEMV_NB = 2048 /* most columns at once: lanes x columns are 64 KiB */
 };
 
 typedef struct lb_gemv_kernel {

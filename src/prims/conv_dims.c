@@ -81,6 +81,8 @@ static bool read_space(lb_ctx *cx, const lb_conv_dims *d, int k,
                        (long long)s->pad_lo, (long long)s->pad_hi);
     s->size =
         padded <= 0 || window > padded ? 0 : (padded - window) / s->stride + 1;
+    /* The next place may be any distance away, where there is none. */
+    if (s->size < 2) s->stride = 1;
     return true;
 }
 

@@ -21,11 +21,11 @@ static void read_line(const lb_conv_windows *w, const lb_cpu *cpu, int64_t e,
                       int64_t stride, int64_t n, char *to)
 {
     const size_t size = lb_ctype_size(w->source.type);
-    if (!w->as_is) {
+    if (!w->elements) {
         lb_line_read(cpu, w->a, e, stride, n, w->source.type, to);
         return;
     }
-    const char *from = (const char *)w->a->store->data + e * (int64_t)size;
+    const char *from = w->elements + e * (int64_t)size;
     if (stride == 1)
         memcpy(to, from, (size_t)n * size);
     else if (size == 4)
@@ -60,9 +60,11 @@ static void fill_dense(const lb_conv_windows *w, const lb_cpu *cpu,
     const int64_t lead = lb_min_i64(lo - x, n);
     const int64_t got = lb_max_i64(hi - lo, 0);
     memset(to, 0, (size_t)lead * size);
+    /* Of one element the stride may be any, and too large to multiply. */
     if (got)
         read_line(w, cpu, at + (lo * s->stride + shift) * step,
-                  s->stride * step, got, to + (size_t)lead * size);
+                  got > 1 ? s->stride * step : 0, got,
+                  to + (size_t)lead * size);
     memset(to + (size_t)(lead + got) * size, 0,
            (size_t)(n - lead - got) * size);
 }
@@ -114,7 +116,7 @@ static run run_at(const lb_conv_windows *w, int64_t group, int64_t row,
     for (int k = last; k >= 0; row /= v->space[k--].size)
         r.place[k] = row % v->space[k].size;
     if (v->by_batch) row += group * v->batch;
-    r.at = w->a->offset + row * w->a->stride[v->lhs_b];
+    r.at = row * w->a->stride[v->lhs_b];
     if (!v->by_batch) r.at += group * v->in_features * w->a->stride[v->lhs_f];
     r.x = r.place[last];
     r.n = lb_min_i64(most, v->space[last].size - r.x);
@@ -154,11 +156,10 @@ static lb_block get(const lb_source *source, const lb_cpu *cpu, int64_t group,
 void lb_conv_windows_make(lb_conv_windows *w, const lb_array *a,
                           const lb_conv *v, lb_ctype type)
 {
-    const lb_store *s = a->store;
     const lb_ctype natural = lb_ctype_of(a->dtype);
     *w =
         (lb_conv_windows){.source = {.get = get, .type = type}, .a = a, .v = v};
-    w->as_is = s->data && s->elem == a->dtype &&
-               lb_dtype_size(s->elem) == lb_ctype_size(type) &&
-               (natural == type || (natural == LB_C_I64 && type == LB_C_U64));
+    if (lb_dtype_size(a->dtype) == lb_ctype_size(type) &&
+        (natural == type || (natural == LB_C_I64 && type == LB_C_U64)))
+        w->elements = lb_elements(a);
 }

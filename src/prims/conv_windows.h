@@ -13,7 +13,7 @@ typedef struct lb_conv_windows {
     lb_source source; /* first: get casts */
     const lb_array *a;
     const lb_conv *v;
-    bool as_is; /* a's elements lie in the type */
+    const char *elements; /* of a, if they lie in the type */
 } lb_conv_windows;
 
 /* The windows of a in a type. v has at least one axis of space. */

@@ -46,4 +46,22 @@ static inline int64_t lb_dims_offset(const lb_dims *d, int64_t i)
     return at + i * d->stride[0];
 }
 
+/* How near neighbours are in memory. */
+static inline int64_t lb_distance(int64_t stride)
+{
+    return stride == 0 ? INT64_MAX : stride < 0 ? -stride : stride;
+}
+
+/* A view of rank 2 at an element of a, counted from its first. */
+static inline lb_array lb_plane(const lb_array *a, int64_t at, int64_t rows,
+                                int64_t row_stride, int64_t n, int64_t stride)
+{
+    lb_array v = *a;
+    v.shape = (lb_shape){2, {rows, n}};
+    v.stride[0] = row_stride;
+    v.stride[1] = stride;
+    v.offset += at;
+    return v;
+}
+
 #endif

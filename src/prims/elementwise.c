@@ -8,6 +8,7 @@
 #include "prims/elementwise.h"
 
 #include "core/core.h"
+#include "lowbit_params.h"
 
 enum {
     MAX_IN = 3,
@@ -70,11 +71,11 @@ bool lb_row_infer(lb_ctx *cx, lb_call *c)
                        kinds_text(row->kinds), lb_dtype_name(main->dtype));
     c->shape = main->shape;
     c->dtype = row->to_bool ? LB_BOOL : main->dtype;
-    if (row != &lb_row_integer_pow || *(const int *)c->params >= 0 ||
-        lb_dtype_is_float(c->dtype))
-        return true;
-    return lb_fail(cx, LB_E_ARG, "%s: exponent %d of %s", who,
-                   *(const int *)c->params, lb_dtype_name(c->dtype));
+    if (row != &lb_row_integer_pow || lb_dtype_is_float(c->dtype)) return true;
+    const lb_integer_pow_params *p = c->params;
+    return p->exponent >= 0 ||
+           lb_fail(cx, LB_E_ARG, "%s: exponent %d of %s", who, p->exponent,
+                   lb_dtype_name(c->dtype));
 }
 
 /* Copies of the operands and the result over as few axes as they allow. */
@@ -90,7 +91,7 @@ static void push_axis(plan_t *p, const lb_call *c, int k)
     const int64_t dim = c->shape.dim[k];
     const int last = p->shape.rank - 1;
     bool joins = last >= 0;
-    int64_t stride[MAX_IN];
+    int64_t stride[MAX_IN] = {0};
     for (int i = 0; i < c->n_in; i++) {
         stride[i] = c->in[i]->shape.rank ? c->in[i]->stride[k] : 0;
         joins = joins && p->v[i].stride[last] == dim * stride[i];

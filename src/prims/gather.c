@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "kernels/convert.h"
-#include "prims/move_bytes.h"
+#include "kernels/move_bytes.h"
+#include "kernels/stream.h"
 #include "prims/windows.h"
 
 static bool infer(lb_ctx *cx, lb_call *c)
@@ -28,7 +29,8 @@ typedef struct {
     lb_windows ws;
     int64_t stride[LB_MAX_RANK]; /* of the result */
     lb_array view;               /* a window at the operand's origin */
-    bool raw, beside;
+    const char *raw; /* the operand's elements, where they lie, or NULL */
+    bool beside;
     lb_move move, fill;       /* raw */
     lb_tiling tiling;         /* else */
     int64_t pieces, together; /* of a window; windows in a unit */
@@ -59,7 +61,7 @@ static job prepare(const lb_call *c)
         j.view.stride[i] = a->stride[j.ws.offset_in[i]];
         dst[i] = j.stride[j.ws.offset_out[i]];
     }
-    j.raw = a->store->data && a->store->elem == a->dtype;
+    j.raw = lb_elements(a);
     j.beside = j.raw && side_by_side(&j.ws, &c->shape);
     const int64_t *n = j.ws.window.dim;
     const size_t total = (size_t)lb_shape_size(&c->shape) * size;
@@ -142,11 +144,10 @@ static void move_window(const job *j, const lb_work *w, const lb_window *win,
         return;
     }
     const lb_array *a = w->call->in[0];
-    int64_t e = a->offset;
+    int64_t e = 0;
     for (int k = 0; k < j->ws.rank; k++)
         e += win->start[k] * a->stride[k];
-    lb_move_run(&j->move, (const char *)a->store->data + (size_t)e * size, to,
-                piece, piece + 1);
+    lb_move_run(&j->move, j->raw + e * (int64_t)size, to, piece, piece + 1);
 }
 
 /* One element of each window: from[i] + (s & mask[i]) to to[i] + d. */
@@ -184,11 +185,10 @@ static void move_beside(const job *j, const lb_work *w, const lb_window *win,
     char *to[LB_WINDOWS];
     int64_t mask[LB_WINDOWS]; /* a window that does not fit stays at fill */
     for (int64_t i = 0; i < n; i++) {
-        int64_t e = a->offset;
-        for (int k = 0; k < j->ws.rank; k++)
+        int64_t e = 0;
+        for (int k = 0; k < j->ws.rank && win[i].fits; k++)
             e += win[i].start[k] * a->stride[k];
-        from[i] =
-            win[i].fits ? (char *)a->store->data + (size_t)e * size : fill;
+        from[i] = win[i].fits ? j->raw + e * (int64_t)size : fill;
         mask[i] = win[i].fits ? -1 : 0;
         to[i] = (char *)w->out->store->data +
                 (size_t)(w->out->offset + win[i].result) * size;
@@ -237,7 +237,7 @@ static void eval(const lb_work *w)
                 move_window(&j, w, &win[k], piece, &fill, tile);
         }
     }
-    lb_move_end();
+    lb_stream_end();
 }
 
 /* The axis along which the call takes whole slices, one for each index, as

@@ -11,6 +11,7 @@
 
 #include "core/core.h"
 #include "kernels/mathf.h"
+#include "lowbit_params.h"
 #include "prims/elementwise.h"
 
 #define F  LB_KIND_F
@@ -235,7 +236,8 @@ CALL_1(is_finite)
 #define POWER(NAME, T, INVERT)                                                 \
     static void NAME(const lb_lanes *l)                                        \
     {                                                                          \
-        const int e = *(const int *)l->params;                                 \
+        const lb_integer_pow_params *p = l->params;                            \
+        const int e = p->exponent;                                             \
         const T *x = l->in[0];                                                 \
         T *restrict out = l->out;                                              \
         for (int64_t i = 0; i < l->n; i++) {                                   \
@@ -250,14 +252,15 @@ POWER(run_integer_pow_f32, float, e < 0 ? 1.0f / r : r)
 POWER(run_integer_pow_f64, double, e < 0 ? 1.0 / r : r)
 POWER(run_integer_pow_u64, uint64_t, r) /* of the same bits, signed or not */
 const lb_row lb_row_integer_pow = {
-    .prim = PRIM(integer_pow, 1, sizeof(int)),
+    .prim = PRIM(integer_pow, 1, sizeof(lb_integer_pow_params)),
     .kinds = F | I | U,
     .run = {run_integer_pow_f32, run_integer_pow_f64, run_integer_pow_u64,
             run_integer_pow_u64}};
 
 lb_array *lb_integer_pow(lb_ctx *cx, lb_array *x, int exponent)
 {
-    return lb_row_call(cx, &lb_row_integer_pow, &x, &exponent);
+    return lb_row_call(cx, &lb_row_integer_pow, &x,
+                       &(lb_integer_pow_params){exponent});
 }
 
 #define SELECT(NAME, T)                                                        \

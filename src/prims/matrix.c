@@ -41,26 +41,15 @@ static void read_view(const lb_cpu *cpu, const lb_array *v, lb_ctype type,
     }
 }
 
-static lb_array plane(const lb_array *a, int64_t offset, int64_t rows,
-                      int64_t row_stride, int64_t n, int64_t stride)
-{
-    lb_array v = *a;
-    v.shape = (lb_shape){2, {rows, n}};
-    v.stride[0] = row_stride;
-    v.stride[1] = stride;
-    v.offset = offset;
-    return v;
-}
-
-void lb_line_read(const lb_cpu *cpu, const lb_array *a, int64_t offset,
+void lb_line_read(const lb_cpu *cpu, const lb_array *a, int64_t at,
                   int64_t stride, int64_t n, lb_ctype type, void *to)
 {
-    const lb_array v = plane(a, offset, 1, 0, n, stride);
+    const lb_array v = lb_plane(a, at, 1, 0, n, stride);
     read_view(cpu, &v, type, to);
 }
 
 /* x-range by y-range, y inside, to a tile. */
-static void read_block(const lb_cpu *cpu, const lb_matrix *m, int64_t offset,
+static void read_block(const lb_cpu *cpu, const lb_matrix *m, int64_t first,
                        const lb_dims *x, int64_t x0, int64_t xn,
                        const lb_dims *y, int64_t y0, int64_t yn, char *to)
 {
@@ -69,11 +58,11 @@ static void read_block(const lb_cpu *cpu, const lb_matrix *m, int64_t offset,
     for (int64_t i = 0, xm; i < xn; i += xm) {
         xm = y->n > 1 ? 1
                       : lb_min_i64(xn - i, x->dim[xl] - (x0 + i) % x->dim[xl]);
-        const int64_t at = offset + lb_dims_offset(x, x0 + i);
+        const int64_t at = first + lb_dims_offset(x, x0 + i);
         for (int64_t j = 0, ym; j < yn; j += ym) {
             ym = lb_min_i64(yn - j, y->dim[yl] - (y0 + j) % y->dim[yl]);
-            const lb_array v = plane(m->a, at + lb_dims_offset(y, y0 + j), xm,
-                                     x->stride[xl], ym, y->stride[yl]);
+            const lb_array v = lb_plane(m->a, at + lb_dims_offset(y, y0 + j),
+                                        xm, x->stride[xl], ym, y->stride[yl]);
             read_view(cpu, &v, type,
                       to + (size_t)(i * yn + j) * lb_ctype_size(type));
         }
@@ -84,10 +73,10 @@ static lb_block get(const lb_source *s, const lb_cpu *cpu, int64_t batch,
                     int64_t r, int64_t m, int64_t k, int64_t kc, void *tmp)
 {
     const lb_matrix *x = (const lb_matrix *)(const void *)s;
-    const int64_t at = x->a->offset + lb_dims_offset(&x->batch, batch);
+    const int64_t at = lb_dims_offset(&x->batch, batch);
     if (s->in_place) {
         const int64_t e = at + r * s->rs + k * s->ks;
-        return (lb_block){(const char *)x->a->store->data +
+        return (lb_block){(const char *)lb_elements(x->a) +
                               (size_t)e * lb_ctype_size(s->type),
                           s->rs, s->ks};
     }
@@ -99,23 +88,18 @@ static lb_block get(const lb_source *s, const lb_cpu *cpu, int64_t batch,
     return (lb_block){tmp, kc, 1};
 }
 
-static int64_t distance(int64_t stride)
-{
-    return stride == 0 ? INT64_MAX : stride < 0 ? -stride : stride;
-}
-
 void lb_matrix_end(lb_matrix *m)
 {
-    const lb_store *s = m->a->store;
+    const lb_dtype dtype = m->a->dtype;
     const lb_ctype type = m->source.type;
     const int64_t rs = m->row.stride[m->row.n - 1];
     const int64_t ks = m->depth.stride[m->depth.n - 1];
     m->source.get = get;
-    m->source.in_place = s->data && s->elem == m->a->dtype &&
-                         same_bits(lb_ctype_of(s->elem), type) &&
-                         lb_dtype_size(s->elem) == lb_ctype_size(type) &&
+    m->source.in_place = lb_elements(m->a) &&
+                         same_bits(lb_ctype_of(dtype), type) &&
+                         lb_dtype_size(dtype) == lb_ctype_size(type) &&
                          m->row.n == 1 && m->depth.n == 1;
     m->source.rs = rs;
     m->source.ks = ks;
-    m->row_last = distance(rs) < distance(ks);
+    m->row_last = lb_distance(rs) < lb_distance(ks);
 }

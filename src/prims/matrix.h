@@ -37,8 +37,9 @@ typedef struct lb_matrix {
 /* After a, type and the dims (ended) are set. */
 void lb_matrix_end(lb_matrix *m);
 
-/* n elements of a from an offset, stride apart, in the type. */
-void lb_line_read(const lb_cpu *cpu, const lb_array *a, int64_t offset,
+/* n elements of a from one on, counted from its first, stride apart, in the
+ * type. */
+void lb_line_read(const lb_cpu *cpu, const lb_array *a, int64_t at,
                   int64_t stride, int64_t n, lb_ctype type, void *to);
 
 #endif

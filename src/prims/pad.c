@@ -159,6 +159,27 @@ const lb_prim lb_prim_pad = {
     .eval = eval,
 };
 
+/* A weak value takes the array's dtype, if its kind is not above that. */
+static bool settle_value(lb_ctx *cx, lb_array *a, lb_array **value)
+{
+    if (!a || !*value || !(*value)->weak) return true; /* bind's affair */
+    const lb_dtype v = (*value)->dtype;
+    const bool above = lb_dtype_is_float(v) ? !lb_dtype_is_float(a->dtype)
+                                            : a->dtype == LB_BOOL;
+    if (above && v != a->dtype)
+        return lb_fail(cx, LB_E_DTYPE,
+                       "pad: %s%s cannot be padded with %s scalar",
+                       lb_dtype_name(a->dtype), LB_SHOW(&a->shape),
+                       lb_dtype_is_float(v) ? "a float" : "an integer");
+    lb_array *met[2] = {a, *value};
+    if (a->weak)
+        met[1] = lb_as(cx, *value, a->dtype);
+    else if (!lb_meet_dtypes(cx, met, 2))
+        return false;
+    *value = met[1];
+    return *value != NULL;
+}
+
 lb_array *lb_pad(lb_ctx *cx, lb_array *a, lb_array *value, const int64_t *lo,
                  const int64_t *hi, const int64_t *interior)
 {
@@ -169,7 +190,9 @@ lb_array *lb_pad(lb_ctx *cx, lb_array *a, lb_array *value, const int64_t *lo,
         p.interior[k] = interior ? interior[k] : 0;
     }
     lb_enter(cx);
-    if (a && value && value->weak) value = lb_as(cx, value, a->dtype);
-    lb_array *out = lb_bind(cx, &lb_prim_pad, 2, (lb_array *[]){a, value}, &p);
+    lb_array *out =
+        settle_value(cx, a, &value)
+            ? lb_bind(cx, &lb_prim_pad, 2, (lb_array *[]){a, value}, &p)
+            : NULL;
     return lb_leave_with(cx, out);
 }

@@ -1,6 +1,8 @@
 /* place.c - see place.h. */
 #include "prims/place.h"
 
+#include "kernels/stream.h"
+
 void lb_place_plan(lb_place *p, const lb_array *src, const lb_shape *shape,
                    const int64_t *lo, const int64_t *step)
 {
@@ -14,7 +16,7 @@ void lb_place_plan(lb_place *p, const lb_array *src, const lb_shape *shape,
         p->dst.offset += lo ? lo[k] * stride[k] : 0;
     }
     const size_t size = lb_dtype_size(src->dtype);
-    p->raw = src->store->data && src->store->elem == src->dtype;
+    p->raw = lb_elements(src);
     if (p->raw) {
         p->move =
             lb_move_plan(size, shape->rank, src->shape.dim, src->stride,
@@ -32,20 +34,15 @@ const char *lb_place_name(const lb_place *p)
     return p->raw ? lb_move_name(&p->move) : "copy tiles";
 }
 
-static char *element(const lb_array *a, int64_t e)
-{
-    return (char *)a->store->data + (size_t)e * lb_dtype_size(a->store->elem);
-}
-
 void lb_place_run(const lb_place *p, const lb_work *w, int64_t lo, int64_t hi)
 {
     lb_array dst = p->dst;
     dst.store = w->out->store;
     dst.offset += w->out->offset;
     if (p->raw) {
-        lb_move_run(&p->move, element(&p->src, p->src.offset),
-                    element(&dst, dst.offset), lo, hi);
-        lb_move_end();
+        const size_t at = (size_t)dst.offset * lb_dtype_size(dst.dtype);
+        lb_move_run(&p->move, p->raw, (char *)dst.store->data + at, lo, hi);
+        lb_stream_end();
         return;
     }
     const lb_cpu *cpu = w->call->cpu;

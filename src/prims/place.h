@@ -7,12 +7,12 @@
 #define LB_PLACE_H
 
 #include "core/core.h"
-#include "prims/move_bytes.h"
+#include "kernels/move_bytes.h"
 
 typedef struct lb_place {
     lb_array src; /* a copy: the caller may have cut it on its stack */
     lb_array dst; /* where it goes: a view of the result, store not yet set */
-    bool raw;
+    const void *raw;  /* src's elements, where they lie, or NULL */
     lb_move move;     /* raw */
     lb_tiling tiling; /* else */
     int64_t units;

@@ -23,22 +23,7 @@
 #include "core/core.h"
 #include "kernels/mathf.h"
 #include "kernels/philox.h"
-
-typedef struct bits_params {
-    lb_key key;
-    lb_dtype dtype;
-    lb_shape shape;
-} bits_params; /* of random_bits and random_normal */
-
-typedef struct uniform_params {
-    bits_params of;
-    double lo, hi;
-} uniform_params;
-
-typedef struct permutation_params {
-    lb_key key;
-    int64_t n;
-} permutation_params;
+#include "lowbit_params.h"
 
 extern const lb_prim lb_prim_random_bits, lb_prim_random_uniform,
     lb_prim_random_normal, lb_prim_random_permutation;
@@ -118,21 +103,20 @@ static uint64_t wide_bits(const uint32_t *word, int64_t i)
     return word[2 * i] | (uint64_t)word[2 * i + 1] << 32;
 }
 
-static void write_tile(const lb_work *w, int64_t first, int64_t n)
+static void write_tile(const lb_work *w, int64_t first, int64_t n, lb_ctype c)
 {
     const tile_scratch *s = w->scratch;
-    lb_tile_write_flat(w->call->cpu, w->out, first, n,
-                       lb_ctype_of(w->call->dtype), &s->tile);
+    lb_tile_write_flat(w->call->cpu, w->out, first, n, c, &s->tile);
 }
 
-static bool infer_params(lb_ctx *cx, lb_call *c, const bits_params *p)
+static bool infer_params(lb_ctx *cx, lb_call *c, const lb_random_params *p)
 {
     c->shape = p->shape;
     c->dtype = p->dtype;
     return lb_shape_check(cx, c->prim->name, &p->shape);
 }
 
-static bool infer_float(lb_ctx *cx, lb_call *c, const bits_params *p)
+static bool infer_float(lb_ctx *cx, lb_call *c, const lb_random_params *p)
 {
     if (!lb_dtype_is_float(p->dtype))
         return lb_fail(cx, LB_E_DTYPE,
@@ -145,7 +129,7 @@ static bool infer_float(lb_ctx *cx, lb_call *c, const bits_params *p)
 
 static bool bits_infer(lb_ctx *cx, lb_call *c)
 {
-    const bits_params *p = c->params;
+    const lb_random_params *p = c->params;
     if (!lb_dtype_is_int(p->dtype))
         return lb_fail(cx, LB_E_DTYPE,
                        "%s: dtype %s (%d) is not an integer of 8 to 64 bits",
@@ -155,7 +139,7 @@ static bool bits_infer(lb_ctx *cx, lb_call *c)
 
 static void bits_eval(const lb_work *w)
 {
-    const bits_params *p = w->call->params;
+    const lb_random_params *p = w->call->params;
     tile_scratch *s = w->scratch;
     const bool wide = is_wide(p->dtype);
     for (int64_t u = w->lo, first; u < w->hi; u++) {
@@ -163,14 +147,14 @@ static void bits_eval(const lb_work *w)
         /* Writing wraps to the dtype, which keeps the low bits. */
         for (int64_t i = 0; i < n; i++)
             s->tile.u64[i] = wide ? wide_bits(s->word, i) : s->word[i];
-        write_tile(w, first, n);
+        write_tile(w, first, n, lb_ctype_of(p->dtype));
     }
 }
 
 const lb_prim lb_prim_random_bits = {
     .struct_size = sizeof(lb_prim),
     .name = "random_bits",
-    .params_size = sizeof(bits_params),
+    .params_size = sizeof(lb_random_params),
     .infer = bits_infer,
     .plan = plan_tiles,
     .eval = bits_eval,
@@ -212,19 +196,19 @@ static double round_down(lb_dtype dtype, double x)
 
 /* The dtype's smallest and largest numbers x with lo <= x < hi; they are the
  * wrong way round if there is none. */
-static double smallest(const uniform_params *p)
+static double smallest(const lb_random_uniform_params *p)
 {
     return -round_down(p->of.dtype, -p->lo);
 }
 
-static double largest(const uniform_params *p)
+static double largest(const lb_random_uniform_params *p)
 {
     return round_down(p->of.dtype, nextafter(p->hi, -(double)INFINITY));
 }
 
 static bool uniform_infer(lb_ctx *cx, lb_call *c)
 {
-    const uniform_params *p = c->params;
+    const lb_random_uniform_params *p = c->params;
     if (!infer_float(cx, c, &p->of)) return false;
     const char *name = lb_dtype_name(p->of.dtype);
     const double bound = kind_of(p->of.dtype).largest;
@@ -252,7 +236,7 @@ static double clamp(double x, double lo, double hi)
 
 static void uniform_eval(const lb_work *w)
 {
-    const uniform_params *p = w->call->params;
+    const lb_random_uniform_params *p = w->call->params;
     tile_scratch *s = w->scratch;
     const bool wide = is_wide(p->of.dtype);
     const int digits = kind_of(p->of.dtype).digits;
@@ -266,20 +250,16 @@ static void uniform_eval(const lb_work *w)
         for (int64_t i = 0; i < n; i++) {
             const uint64_t bits = wide ? wide_bits(s->word, i) : s->word[i];
             const double part = (double)(bits >> drop) * unit;
-            const double x = clamp(p->lo + part * span, lo, hi);
-            if (wide)
-                s->tile.f64[i] = x;
-            else
-                s->tile.f32[i] = (float)x;
+            s->tile.f64[i] = clamp(p->lo + part * span, lo, hi);
         }
-        write_tile(w, first, n);
+        write_tile(w, first, n, LB_C_F64); /* rounded once, to any float */
     }
 }
 
 const lb_prim lb_prim_random_uniform = {
     .struct_size = sizeof(lb_prim),
     .name = "random_uniform",
-    .params_size = sizeof(uniform_params),
+    .params_size = sizeof(lb_random_uniform_params),
     .infer = uniform_infer,
     .plan = plan_tiles,
     .eval = uniform_eval,
@@ -294,7 +274,7 @@ static bool normal_infer(lb_ctx *cx, lb_call *c)
 
 static void normal_eval(const lb_work *w)
 {
-    const bits_params *p = w->call->params;
+    const lb_random_params *p = w->call->params;
     tile_scratch *s = w->scratch;
     const bool wide = is_wide(p->dtype);
     for (int64_t u = w->lo, first; u < w->hi; u++) {
@@ -305,14 +285,14 @@ static void normal_eval(const lb_work *w)
             else
                 s->tile.f32[i] = lb_normalf(s->word[i]);
         }
-        write_tile(w, first, n);
+        write_tile(w, first, n, lb_ctype_of(p->dtype));
     }
 }
 
 const lb_prim lb_prim_random_normal = {
     .struct_size = sizeof(lb_prim),
     .name = "random_normal",
-    .params_size = sizeof(bits_params),
+    .params_size = sizeof(lb_random_params),
     .infer = normal_infer,
     .plan = plan_tiles,
     .eval = normal_eval,
@@ -322,7 +302,7 @@ const lb_prim lb_prim_random_normal = {
 
 static bool permutation_infer(lb_ctx *cx, lb_call *c)
 {
-    const permutation_params *p = c->params;
+    const lb_random_permutation_params *p = c->params;
     if (p->n < 0)
         return lb_fail(cx, LB_E_ARG, "%s: n is %lld, but must not be negative",
                        c->prim->name, (long long)p->n);
@@ -367,7 +347,7 @@ static uint64_t next_up_to(word_stream *s, uint64_t i)
 
 static void permutation_eval(const lb_work *w)
 {
-    const permutation_params *p = w->call->params;
+    const lb_random_permutation_params *p = w->call->params;
     int64_t *at = w->out->store->data; /* dense, i64, row-major: all of it */
     for (int64_t i = 0; i < p->n; i++)
         at[i] = i;
@@ -383,7 +363,7 @@ static void permutation_eval(const lb_work *w)
 const lb_prim lb_prim_random_permutation = {
     .struct_size = sizeof(lb_prim),
     .name = "random_permutation",
-    .params_size = sizeof(permutation_params),
+    .params_size = sizeof(lb_random_permutation_params),
     .infer = permutation_infer,
     .plan = permutation_plan,
     .eval = permutation_eval,
@@ -393,26 +373,26 @@ const lb_prim lb_prim_random_permutation = {
 
 lb_array *lb_random_bits(lb_ctx *cx, lb_key key, lb_dtype dtype, lb_shape shape)
 {
-    const bits_params p = {key, dtype, shape};
+    const lb_random_params p = {key, dtype, shape};
     return lb_bind(cx, &lb_prim_random_bits, 0, NULL, &p);
 }
 
 lb_array *lb_random_uniform(lb_ctx *cx, lb_key key, lb_dtype dtype,
                             lb_shape shape, double lo, double hi)
 {
-    const uniform_params p = {{key, dtype, shape}, lo, hi};
+    const lb_random_uniform_params p = {{key, dtype, shape}, lo, hi};
     return lb_bind(cx, &lb_prim_random_uniform, 0, NULL, &p);
 }
 
 lb_array *lb_random_normal(lb_ctx *cx, lb_key key, lb_dtype dtype,
                            lb_shape shape)
 {
-    const bits_params p = {key, dtype, shape};
+    const lb_random_params p = {key, dtype, shape};
     return lb_bind(cx, &lb_prim_random_normal, 0, NULL, &p);
 }
 
 lb_array *lb_random_permutation(lb_ctx *cx, lb_key key, int64_t n)
 {
-    const permutation_params p = {key, n};
+    const lb_random_permutation_params p = {key, n};
     return lb_bind(cx, &lb_prim_random_permutation, 0, NULL, &p);
 }

@@ -47,16 +47,11 @@ typedef struct {
     int64_t chunks, group, groups;
 } job;
 
-static int64_t distance(int64_t stride)
-{
-    return stride == 0 ? INT64_MAX : stride < 0 ? -stride : stride;
-}
-
 static int nearest(const lb_dims *x)
 {
     int best = x->n - 1;
     for (int k = x->n - 1; k >= 0; k--)
-        if (distance(x->stride[k]) < distance(x->stride[best])) best = k;
+        if (lb_distance(x->stride[k]) < lb_distance(x->stride[best])) best = k;
     return best;
 }
 
@@ -67,9 +62,9 @@ static void choose_blocks(job *j, bool as_is)
     const int64_t wide =
         (as_is ? COL_BYTES : COL_DECODED) / (int64_t)j->op->size;
     j->cross = inner != j->gone.n - 1;
-    j->across =
-        distance(j->keep.stride[outer]) < distance(j->gone.stride[inner]) &&
-        j->keep.dim[outer] >= FEW;
+    j->across = lb_distance(j->keep.stride[outer]) <
+                    lb_distance(j->gone.stride[inner]) &&
+                j->keep.dim[outer] >= FEW;
     j->along = j->across ? outer : j->keep.n - 1;
     j->chunks = lb_ceil_div(j->n, CHUNK);
     j->group = j->across ? COL_GROUP : ROW_GROUP;
@@ -105,26 +100,26 @@ static void prepare(const lb_call *c, job *j)
     }
     lb_dims_end(&j->keep);
     lb_dims_end(&j->gone);
-    const bool as_is = a->store->data && a->store->elem == a->dtype &&
-                       a->dtype != LB_BOOL &&
+    const bool as_is = lb_elements(a) && a->dtype != LB_BOOL &&
                        lb_dtype_size(a->dtype) == j->op->size;
     choose_blocks(j, as_is);
     const bool runs = j->across ? j->keep.stride[j->along] == 1
                                 : j->gone.n == 1 && j->gone.stride[0] == 1;
-    if (as_is && (runs || (!j->across && j->n <= 1))) j->data = a->store->data;
+    if (as_is && (runs || (!j->across && j->n <= 1))) j->data = lb_elements(a);
 }
 
 /* ---- reading ------------------------------------------------------------ */
 
-/* A block of results: where it lies in the operand and in the result. */
+/* A block of results: where it lies in the operand and in the result, counted
+ * from their first elements. */
 typedef struct {
     int64_t from, to, j, w;
 } block;
 
-static block block_at(const job *j, const lb_array *a, int64_t b)
+static block block_at(const job *j, int64_t b)
 {
     const int64_t at = b % j->across_blocks * j->w;
-    block x = {a->offset, 0, at, 0};
+    block x = {0, 0, at, 0};
     int64_t i = b / j->across_blocks, step = 1;
     x.w = lb_min_i64(j->w, j->keep.dim[j->along] - at);
     for (int k = j->keep.n - 1; k >= 0; step *= j->keep.dim[k--]) {
@@ -136,16 +131,12 @@ static block block_at(const job *j, const lb_array *a, int64_t b)
     return x;
 }
 
-/* A view of rank 2 at an element of the operand, and all of it as a tile. */
+/* A plane of the operand as a tile. */
 static void read_plane(const lb_cpu *cpu, const lb_array *a, int64_t from,
                        int64_t rows, int64_t row_stride, int64_t n,
                        int64_t stride, lb_ctype c, void *tile)
 {
-    lb_array v = *a;
-    v.shape = (lb_shape){2, {rows, n}};
-    v.stride[0] = row_stride;
-    v.stride[1] = stride;
-    v.offset = from;
+    const lb_array v = lb_plane(a, from, rows, row_stride, n, stride);
     lb_tile_read(cpu, &v, (int64_t[2]){0}, v.shape.dim, c, tile);
 }
 
@@ -353,8 +344,7 @@ static void eval(const lb_work *work)
     char *part = work->scratch, *scratch = part + part_bytes(&j);
     for (int64_t u = work->lo; u < work->hi; u++) {
         const bool split = j.groups > 1 && work->phase == 0;
-        const block b =
-            block_at(&j, work->call->in[0], split ? u / j.groups : u);
+        const block b = block_at(&j, split ? u / j.groups : u);
         const size_t size = (size_t)j.w * j.op->size;
         char *shared = (char *)work->shared;
         if (split) {

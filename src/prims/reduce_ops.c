@@ -14,9 +14,17 @@
 #define PROD(a, b)    ((a) * (b))
 #define AND(a, b)     ((a) & (b))
 #define OR(a, b)      ((a) | (b))
-/* Of a NaN and a number the NaN, of equals the first. */
-#define MAX(a, b) PICK(((a) >= (b)) | ((a) != (a)), a, b)
-#define MIN(a, b) PICK(((a) <= (b)) | ((a) != (a)), a, b)
+#define MAX(a, b)     PICK((a) >= (b), a, b)
+#define MIN(a, b)     PICK((a) <= (b), a, b)
+/* Of equal floats, zeros may differ in sign: the bits of both together are the
+ * larger one, those of either the smaller one. A NaN on the left stays, one on
+ * the right makes all bits ones, which is a NaN too. */
+#define FMAX(a, b)                                                             \
+    ((__typeof__(a))(((BITS(b) | ~((a) <= (b))) & (BITS(a) | ((a) < (b)))) |   \
+                     ((b) != (b))))
+#define FMIN(a, b)                                                             \
+    ((__typeof__(a))(((BITS(b) & ((a) >= (b))) | (BITS(a) & ~((a) > (b)))) |   \
+                     ((b) != (b))))
 
 #define T       float
 #define OP      SUM
@@ -27,11 +35,11 @@
 #define NAME(x) x##_f32_prod
 #include "prims/reduce_lanes.h"
 #define T       float
-#define OP      MAX
+#define OP      FMAX
 #define NAME(x) x##_f32_max
 #include "prims/reduce_lanes.h"
 #define T       float
-#define OP      MIN
+#define OP      FMIN
 #define NAME(x) x##_f32_min
 #include "prims/reduce_lanes.h"
 #define T       double
@@ -43,11 +51,11 @@
 #define NAME(x) x##_f64_prod
 #include "prims/reduce_lanes.h"
 #define T       double
-#define OP      MAX
+#define OP      FMAX
 #define NAME(x) x##_f64_max
 #include "prims/reduce_lanes.h"
 #define T       double
-#define OP      MIN
+#define OP      FMIN
 #define NAME(x) x##_f64_min
 #include "prims/reduce_lanes.h"
 #define T       int64_t

@@ -183,6 +183,7 @@ static void add_box(const job *j, const lb_window *win, const int64_t *lo,
 /* What of a window is in this thread's range; false if nothing is. */
 static bool limit(const job *j, const lb_window *win, int64_t *lo, int64_t *n)
 {
+    if (!win->fits) return false; /* and may start anywhere */
     const int64_t start = j->axis < 0 ? 0 : win->start[j->axis];
     bool offset = j->axis < 0;
     for (int i = 0; i < j->ws.window.rank; i++) {
@@ -194,7 +195,7 @@ static bool limit(const job *j, const lb_window *win, int64_t *lo, int64_t *n)
         n[i] = lb_min_i64(j->hi - start, n[i]) - lo[i];
         if (n[i] <= 0) return false;
     }
-    return win->fits && (offset || (start >= j->lo && start < j->hi));
+    return offset || (start >= j->lo && start < j->hi);
 }
 
 /* A window read by itself, in as many tiles as it needs. */

@@ -242,7 +242,7 @@ lb_array *lb_squeeze(lb_ctx *cx, lb_array *a, const lb_axes *axes)
 {
     lb_axes gone = {0};
     lb_shape shape = {0};
-    const int rank = lb_rank(a);
+    const int rank = a ? a->shape.rank : 0;
     if (a && axes && !lb_axes_fix(cx, "squeeze", axes, rank, &gone))
         return NULL;
     for (int k = 0; k < rank; k++) {

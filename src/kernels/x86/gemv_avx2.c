@@ -2,16 +2,16 @@
  *
  * rows: a register holds the eight lanes of one row; four rows go together,
  * which is four streams from memory and hides the latency of the FMA.
- * cols: eight registers hold the eight lanes of eight columns; wide matrices
- * take eight rows at a time across all columns, with the lanes in L1, so that
- * memory is read in long runs. Stronger levels use this too: memory decides.
+ * cols: eight registers hold the eight lanes of eight columns; wide matrices go
+ * row by row, with the lanes in L1 and L2, so that memory is read in long runs.
+ * Stronger levels use this too: memory decides.
  */
 #include "kernels/gemv.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include "kernels/x86/intrin.h"
 
-#define AVX2 __attribute__((target("avx2,fma")))
+#define AVX2 LB_TARGET("avx2,fma")
 
 enum { NARROW = 64 }; /* columns whose matrix is taken to be in L1 or L2 */
 
@@ -143,39 +143,30 @@ AVX2 static void strip(int64_t k, const float *x, const float *b, int64_t ldb,
     }
 }
 
-/* Eight rows, one for each lane, of n columns; n is a multiple of 8. */
-AVX2 static void eight_rows(const float *x, const float *b, int64_t ldb,
-                            int64_t n, float *acc, int64_t ld)
+/* One row of n columns onto its lane. */
+AVX2 static void one_row(float x, const float *b, int64_t n, float *acc)
 {
-    __m256 v[8];
-    for (int l = 0; l < 8; l++)
-        v[l] = _mm256_set1_ps(x[l]);
-    for (int64_t j = 0; j < n; j += 8, b += 8, acc += 8) {
-#define LANE(l)                                                                \
-    _mm256_store_ps(acc + l * ld,                                              \
-                    _mm256_fmadd_ps(v[l], _mm256_loadu_ps(b + l * ldb),        \
-                                    _mm256_load_ps(acc + l * ld)))
-        LANE(0), LANE(1), LANE(2), LANE(3);
-        LANE(4), LANE(5), LANE(6), LANE(7);
-#undef LANE
-    }
+    const __m256 v = _mm256_set1_ps(x);
+    int64_t j = 0;
+    for (; j + 8 <= n; j += 8)
+        _mm256_store_ps(acc + j, _mm256_fmadd_ps(v, _mm256_loadu_ps(b + j),
+                                                 _mm256_load_ps(acc + j)));
+    if (j == n) return;
+    const __m256 rest = _mm256_maskload_ps(b + j, first_lanes(n - j));
+    _mm256_store_ps(acc + j, _mm256_fmadd_ps(v, rest, _mm256_load_ps(acc + j)));
 }
 
 /* Rows [0, k) of n columns onto their lanes. */
 AVX2 static void onto_lanes(int64_t k, const float *x, const float *b,
                             int64_t ldb, int64_t n, float *acc, int64_t ld)
 {
-    int64_t kk = 0;
-    const int64_t whole = n & ~(int64_t)7;
-    for (; n > NARROW && kk + 8 <= k; kk += 8) {
-        eight_rows(x + kk, b + kk * ldb, ldb, whole, acc, ld);
-        if (whole < n)
-            strip(8, x + kk, b + kk * ldb + whole, ldb, first_lanes(n - whole),
-                  acc + whole, ld);
-    }
-    for (int64_t j = 0; j < n && kk < k; j += 8)
-        strip(k - kk, x + kk, b + kk * ldb + j, ldb,
-              first_lanes(n - j < 8 ? n - j : 8), acc + j, ld);
+    if (n > NARROW)
+        for (int64_t kk = 0; kk < k; kk++)
+            one_row(x[kk], b + kk * ldb, n, acc + kk % LB_GEMV_LANES * ld);
+    else
+        for (int64_t j = 0; j < n; j += 8)
+            strip(k, x, b + j, ldb, first_lanes(n - j < 8 ? n - j : 8), acc + j,
+                  ld);
 }
 
 /* y (+)= the folded lanes of up to eight columns. */

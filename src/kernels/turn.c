@@ -12,7 +12,7 @@
  * as 16 and takes half the steps. SSE2 is part of every x86-64, so it needs no
  * level.
  */
-#include "prims/turn.h"
+#include "kernels/turn.h"
 
 #include <string.h>
 

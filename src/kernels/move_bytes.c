@@ -8,15 +8,12 @@
  * runs ahead, and written whole in long runs, whatever the strides: powers of
  * two would otherwise throw lines out of the cache before they are used up.
  */
-#include "prims/move_bytes.h"
+#include "kernels/move_bytes.h"
 
 #include <string.h>
 
-#include "prims/turn.h"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
+#include "kernels/stream.h"
+#include "kernels/turn.h"
 
 enum {
     LINE = 64,               /* bytes of a cache line */
@@ -163,47 +160,12 @@ const char *lb_move_name(const lb_move *m)
 
 /* ---- runs --------------------------------------------------------------- */
 
-void lb_move_end(void)
-{
-#if defined(__SSE2__)
-    _mm_sfence(); /* streaming stores are not ordered otherwise */
-#endif
-}
-
-#if defined(__SSE2__)
-static void stream(char *d, const char *s, size_t bytes)
-{
-    const size_t head = (size_t)(-(uintptr_t)d & 15);
-    const size_t body = (bytes - head) & ~(size_t)63;
-    memcpy(d, s, head);
-    d += head;
-    s += head;
-    for (size_t i = 0; i < body; i += 64) {
-        const __m128i *from = (const __m128i *)(s + i);
-        __m128i *to = (__m128i *)(d + i);
-        const __m128i a = _mm_loadu_si128(from);
-        const __m128i b = _mm_loadu_si128(from + 1);
-        const __m128i c = _mm_loadu_si128(from + 2);
-        const __m128i e = _mm_loadu_si128(from + 3);
-        _mm_stream_si128(to, a);
-        _mm_stream_si128(to + 1, b);
-        _mm_stream_si128(to + 2, c);
-        _mm_stream_si128(to + 3, e);
-    }
-    memcpy(d + body, s + body, bytes - head - body);
-}
-#endif
-
 static void copy_run(const lb_move *m, char *d, const char *s, size_t bytes)
 {
-#if defined(__SSE2__)
-    if (m->stream && bytes >= STREAM_RUN) {
-        stream(d, s, bytes);
-        return;
-    }
-#endif
-    (void)m;
-    memcpy(d, s, bytes);
+    if (m->stream && bytes >= STREAM_RUN)
+        lb_stream_copy(d, s, bytes);
+    else
+        memcpy(d, s, bytes);
 }
 
 static void fill_run(const lb_move *m, char *d, const char *s, size_t bytes)

@@ -37,11 +37,10 @@ typedef struct lb_move {
 lb_move lb_move_plan(size_t size, int rank, const int64_t *n,
                      const int64_t *src_stride, const int64_t *dst_stride,
                      size_t total);
-/* Units lo <= u < hi; src and dst are where index 0 lies. */
+/* Units lo <= u < hi; src and dst are where index 0 lies. The thread calls
+ * lb_stream_end after its last. */
 void lb_move_run(const lb_move *m, const void *src, void *dst, int64_t lo,
                  int64_t hi);
-/* To be called by the thread that ran moves, before others read the result. */
-void lb_move_end(void);
 /* "rows", "fill", ...: for lb_plan.kernel. */
 const char *lb_move_name(const lb_move *m);
 
