@@ -33,6 +33,12 @@ typedef struct lb_gemv_kernel {
                  int64_t n, float *y, bool first, float *acc);
 } lb_gemv_kernel;
 
+/* The length of the panel that begins at a multiple of LB_GEMV_KC. */
+static inline int64_t lb_gemv_panel(int64_t k, int64_t at)
+{
+    return k - at < LB_GEMV_KC ? k - at : LB_GEMV_KC;
+}
+
 /* The strongest kernel of a level. */
 const lb_gemv_kernel *lb_gemv_kernel_for(const lb_cpu *cpu);
 

@@ -14,11 +14,6 @@ static float fold(const float *lane, int64_t step)
     return (b0 + b2) + (b1 + b3);
 }
 
-static int64_t panel(int64_t k, int64_t at)
-{
-    return k - at < LB_GEMV_KC ? k - at : LB_GEMV_KC;
-}
-
 static void rows_ref(int64_t k, const float *x, const float *b, int64_t ldb,
                      int64_t n, float *y, bool first)
 {
@@ -27,7 +22,7 @@ static void rows_ref(int64_t k, const float *x, const float *b, int64_t ldb,
         float sum = first ? 0 : y[j];
         for (int64_t at = 0; at < k; at += LB_GEMV_KC) {
             float lane[LB_GEMV_LANES] = {0};
-            int64_t kc = panel(k, at);
+            int64_t kc = lb_gemv_panel(k, at);
             for (int64_t kk = 0; kk < kc; kk++)
                 lane[kk % LB_GEMV_LANES] += x[at + kk] * row[at + kk];
             float s = fold(lane, 1);
@@ -44,7 +39,7 @@ static void cols_ref(int64_t k, const float *x, const float *b, int64_t ldb,
         for (int64_t j = 0; j < n; j++)
             y[j] = 0;
     for (int64_t at = 0; at < k; at += LB_GEMV_KC) {
-        int64_t kc = panel(k, at);
+        int64_t kc = lb_gemv_panel(k, at);
         for (int64_t i = 0; i < LB_GEMV_LANES * n; i++)
             acc[i] = 0;
         for (int64_t kk = 0; kk < kc; kk++) {

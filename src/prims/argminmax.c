@@ -94,11 +94,9 @@ static void keys_of_ints(int64_t n, bool is_unsigned, bool smallest,
 static void read_keys(const job *j, const lb_call *c, int64_t result, int64_t w,
                       int64_t k, int64_t n, int64_t *key)
 {
-    lb_array v = *c->in[0];
-    v.offset += lb_dims_offset(&j->keep, result) + k * j->stride;
-    v.shape = (lb_shape){2, {w, n}};
-    v.stride[0] = j->keep.stride[j->keep.n - 1];
-    v.stride[1] = j->stride;
+    const lb_array v =
+        lb_plane(c->in[0], lb_dims_offset(&j->keep, result) + k * j->stride, w,
+                 j->keep.stride[j->keep.n - 1], n, j->stride);
     const int64_t zero[2] = {0};
     if (j->ctype == LB_C_F32 || j->ctype == LB_C_F64) {
         lb_tile_read(c->cpu, &v, zero, v.shape.dim, LB_C_F64, key);

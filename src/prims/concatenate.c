@@ -48,6 +48,7 @@ static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
     return lb_join(cx, c->in, c->n_in, p->axis, out);
 }
 
+/* Operand i from index `at` of the axis on. */
 static void place(const lb_call *c, int i, int64_t at, lb_place *p)
 {
     const lb_concatenate_params *params = c->params;
@@ -56,12 +57,13 @@ static void place(const lb_call *c, int i, int64_t at, lb_place *p)
     lb_place_plan(p, c->in[i], &c->shape, lo, NULL);
 }
 
-/* Where operand i begins: its first unit, its first index along the axis. */
-typedef struct begin {
-    int64_t unit, at;
-} begin;
+/* An operand's place, and which of all units is its first. */
+typedef struct part {
+    int64_t unit;
+    lb_place place;
+} part;
 
-/* The list of begins is made once, in phase 0, for all threads of phase 1. */
+/* The parts are laid out once, in phase 0, for all threads of phase 1. */
 static void plan(const lb_call *c, lb_plan *plan)
 {
     bool raw = true;
@@ -73,7 +75,7 @@ static void plan(const lb_call *c, lb_plan *plan)
         raw = raw && p.raw;
     }
     *plan = (lb_plan){
-        .shared = (size_t)c->n_in * sizeof(begin),
+        .shared = (size_t)c->n_in * sizeof(part),
         .per_thread = raw ? 0 : LB_PLACE_SCRATCH,
         .phases = 2,
         .units = {1, units},
@@ -81,15 +83,14 @@ static void plan(const lb_call *c, lb_plan *plan)
     };
 }
 
-static void list(const lb_call *c, begin *b)
+static void lay_out(const lb_call *c, part *to)
 {
     const lb_concatenate_params *params = c->params;
     int64_t unit = 0, at = 0;
-    lb_place p;
     for (int i = 0; i < c->n_in; i++) {
-        b[i] = (begin){unit, at};
-        place(c, i, 0, &p);
-        unit += p.units;
+        to[i].unit = unit;
+        place(c, i, at, &to[i].place);
+        unit += to[i].place.units;
         at += c->in[i]->shape.dim[params->axis];
     }
 }
@@ -97,25 +98,22 @@ static void list(const lb_call *c, begin *b)
 static void eval(const lb_work *w)
 {
     const lb_call *c = w->call;
-    begin *b = w->shared;
+    part *p = w->shared;
     if (w->phase == 0) {
-        list(c, b);
+        lay_out(c, p);
         return;
     }
     int lo = 0, hi = c->n_in; /* the last operand to begin at or before w->lo */
     while (hi - lo > 1) {
         const int mid = lo + (hi - lo) / 2;
-        if (b[mid].unit <= w->lo)
+        if (p[mid].unit <= w->lo)
             lo = mid;
         else
             hi = mid;
     }
-    for (int i = lo; i < c->n_in && b[i].unit < w->hi; i++) {
-        lb_place p;
-        place(c, i, b[i].at, &p);
-        lb_place_run(&p, w, lb_max_i64(w->lo - b[i].unit, 0),
-                     lb_min_i64(w->hi - b[i].unit, p.units));
-    }
+    for (int i = lo; i < c->n_in && p[i].unit < w->hi; i++)
+        lb_place_run(&p[i].place, w, lb_max_i64(w->lo - p[i].unit, 0),
+                     lb_min_i64(w->hi - p[i].unit, p[i].place.units));
 }
 
 const lb_prim lb_prim_concatenate = {

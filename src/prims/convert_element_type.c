@@ -40,6 +40,7 @@ static void plan(const lb_call *c, lb_plan *p)
     p->per_thread = LB_TILE * 8;
     p->phases = 1;
     p->units[0] = lb_ceil_div(t.tiles, UNIT);
+    p->kernel = "convert";
 }
 
 static void eval(const lb_work *w)

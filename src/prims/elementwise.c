@@ -123,6 +123,7 @@ void lb_row_plan(const lb_call *c, lb_plan *plan)
     plan->per_thread = (size_t)(c->n_in + 1) * LB_TILE * 8;
     plan->phases = 1;
     plan->units[0] = lb_ceil_div(p.tiling.tiles, UNIT);
+    plan->kernel = "lanes";
 }
 
 void lb_row_eval(const lb_work *w)

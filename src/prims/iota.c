@@ -27,6 +27,7 @@ static void plan(const lb_call *c, lb_plan *plan)
         .per_thread = LB_TILE * 8,
         .phases = 1,
         .units = {lb_ceil_div(lb_shape_size(&c->shape), LB_TILE)},
+        .kernel = "count",
     };
 }
 

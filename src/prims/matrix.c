@@ -77,7 +77,7 @@ static lb_block get(const lb_source *s, const lb_cpu *cpu, int64_t batch,
     if (s->in_place) {
         const int64_t e = at + r * s->rs + k * s->ks;
         return (lb_block){(const char *)lb_elements(x->a) +
-                              (size_t)e * lb_ctype_size(s->type),
+                              e * (int64_t)lb_ctype_size(s->type),
                           s->rs, s->ks};
     }
     if (x->row_last) {

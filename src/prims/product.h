@@ -68,4 +68,10 @@ static inline int64_t lb_round_up(int64_t n, int64_t unit)
     return lb_ceil_div(n, unit) * unit;
 }
 
+/* n floats in whole cache lines. */
+static inline int64_t lb_line_floats(int64_t n)
+{
+    return lb_round_up(n, 16);
+}
+
 #endif

@@ -23,11 +23,6 @@ typedef struct {
     int64_t b_at, c_at, tmp_at, n; /* scratch, in floats; A is at 0 */
 } grid;
 
-static int64_t floats(int64_t n)
-{
-    return lb_round_up(n, 16);
-}
-
 static bool worth_splitting(const lb_product *p, const grid *g, int64_t units)
 {
     const double each = (double)p->m * (double)p->n * (double)p->k /
@@ -56,10 +51,10 @@ static grid make_grid(const lb_product *p, const lb_call *c)
     int64_t tmp = 0;
     if (!p->a->in_place) tmp = lb_min_i64(READ, g.piece);
     if (!p->b->in_place) tmp = lb_max_i64(tmp, lb_min_i64(READ, g.nb));
-    g.b_at = floats(g.piece * g.kc);
-    g.c_at = g.b_at + floats(g.nb * g.kc);
-    g.tmp_at = g.c_at + (p->in_place ? 0 : floats(g.mb * g.nb));
-    g.n = g.tmp_at + floats(tmp * g.kc);
+    g.b_at = lb_line_floats(g.piece * g.kc);
+    g.c_at = g.b_at + lb_line_floats(g.nb * g.kc);
+    g.tmp_at = g.c_at + (p->in_place ? 0 : lb_line_floats(g.mb * g.nb));
+    g.n = g.tmp_at + lb_line_floats(tmp * g.kc);
     return g;
 }
 

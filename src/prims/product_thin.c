@@ -23,11 +23,6 @@ typedef struct {
     int64_t y_at, t_at, x_at, tmp_at, n; /* scratch in floats; lanes at 0 */
 } grid;
 
-static int64_t floats(int64_t n)
-{
-    return lb_round_up(n, 16);
-}
-
 static grid make_grid(const lb_product *p, const lb_call *c)
 {
     grid g = {.kernel = lb_gemv_kernel_for(c->cpu), .swapped = p->m > p->n};
@@ -46,12 +41,12 @@ static grid make_grid(const lb_product *p, const lb_call *c)
     const bool whole = g.v == 1 && !g.staged && g.few->in_place &&
                        (g.few->ks == 1 || p->k <= 1);
     g.step = whole ? p->k : LB_GEMV_KC;
-    const int64_t kc = lb_min_i64(g.step, p->k), nb = floats(g.nb);
-    g.y_at = LB_GEMV_LANES * floats(g.nb);
+    const int64_t kc = lb_min_i64(g.step, p->k), nb = lb_line_floats(g.nb);
+    g.y_at = LB_GEMV_LANES * lb_line_floats(g.nb);
     g.t_at = g.y_at + g.v * nb;
     g.x_at = g.t_at + (g.swapped && g.v > 1 ? g.v * nb : 0);
-    g.tmp_at = g.x_at + (whole ? 0 : 2 * floats(g.v * kc));
-    g.n = g.tmp_at + (g.staged ? floats(g.nb * kc) : 0);
+    g.tmp_at = g.x_at + (whole ? 0 : 2 * lb_line_floats(g.v * kc));
+    g.n = g.tmp_at + (g.staged ? lb_line_floats(g.nb * kc) : 0);
     return g;
 }
 
@@ -81,7 +76,7 @@ static void run_panel(const lb_product *p, const grid *g, const lb_work *work,
     const lb_cpu *cpu = work->call->cpu;
     float *scratch = work->scratch, *tmp = scratch + g->tmp_at;
     const int64_t kc = lb_min_i64(g->step, p->k - k);
-    float *x = scratch + g->x_at, *x2 = x + floats(g->v * kc);
+    float *x = scratch + g->x_at, *x2 = x + lb_line_floats(g->v * kc);
     lb_block few = g->few->get(g->few, cpu, batch, 0, g->v, k, kc, x2);
     lb_block many = g->many->get(g->many, cpu, batch, j, w, k, kc, tmp);
     few = along_depth(few, g->v, kc, x);

@@ -37,6 +37,7 @@ typedef struct {
     lb_value identity;
     lb_ctype ctype;
     const char *data; /* the elements as they lie, or NULL: to be decoded */
+    int64_t size;     /* of one: offsets may be negative */
     lb_dims keep, gone;
     int along;    /* the kept axis of a block */
     int64_t step; /* between its results */
@@ -92,6 +93,7 @@ static void prepare(const lb_call *c, job *j)
     const lb_reduce_op op = op_of(c->prim);
     *j = (job){.ctype = lb_ctype_of(a->dtype), .results = 1, .n = 1};
     j->op = lb_reducer_for(op, j->ctype);
+    j->size = (int64_t)j->op->size;
     j->identity = lb_reduce_identity(op, a->dtype);
     for (int k = 0; k < a->shape.rank; k++) {
         const bool gone = lb_axes_has(&p->axes, k);
@@ -198,7 +200,7 @@ static void short_rows(const job *j, const lb_work *work, const block *b,
     const lb_array *a = work->call->in[0];
     const int64_t stride = j->keep.stride[j->along];
     if (j->data) {
-        j->op->rows(j->data + (size_t)b->from * j->op->size, stride, b->w, j->n,
+        j->op->rows(j->data + b->from * j->size, stride, b->w, j->n,
                     &j->identity, part);
         return;
     }
@@ -227,7 +229,7 @@ static void long_row(const job *j, const lb_work *work, const block *b,
         m = j->data ? n : lb_min_i64(n - i, row_tile(j));
         const char *p = tile;
         if (j->data)
-            p = j->data + (size_t)(b->from + first) * size;
+            p = j->data + (b->from + first) * j->size;
         else
             read_range(j, work->call->cpu, work->call->in[0], b->from,
                        first + i, m, tile);
@@ -252,8 +254,8 @@ static void column_chunk(const job *j, const lb_work *work, const block *b,
         m = lb_min_i64(n - i,
                        j->gone.dim[last] - (first + i) % j->gone.dim[last]);
         if (j->data) {
-            j->op->cols(j->data + (size_t)at * j->op->size, step, m, b->w,
-                        i % j->op->lanes, lanes);
+            j->op->cols(j->data + at * j->size, step, m, b->w, i % j->op->lanes,
+                        lanes);
             continue;
         }
         m = lb_min_i64(m, COL_TILE / b->w);

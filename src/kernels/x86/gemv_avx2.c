@@ -15,11 +15,6 @@
 
 enum { NARROW = 64 }; /* columns whose matrix is taken to be in L1 or L2 */
 
-static int64_t panel(int64_t k, int64_t at)
-{
-    return k - at < LB_GEMV_KC ? k - at : LB_GEMV_KC;
-}
-
 /* The first n (1 .. 8) lanes. */
 AVX2 static __m256i first_lanes(int64_t n)
 {
@@ -95,11 +90,11 @@ AVX2 static void rows_avx2(int64_t k, const float *x, const float *b,
         y[j] = 0;
     for (; j + 4 <= n; j += 4)
         for (int64_t at = 0; at < k; at += LB_GEMV_KC)
-            row4(panel(k, at), x + at, b + j * ldb + at, ldb, y + j,
+            row4(lb_gemv_panel(k, at), x + at, b + j * ldb + at, ldb, y + j,
                  first && at == 0);
     for (; j < n; j++)
         for (int64_t at = 0; at < k; at += LB_GEMV_KC)
-            row1(panel(k, at), x + at, b + j * ldb + at, y + j,
+            row1(lb_gemv_panel(k, at), x + at, b + j * ldb + at, y + j,
                  first && at == 0);
 }
 
@@ -191,7 +186,7 @@ AVX2 static void cols_avx2(int64_t k, const float *x, const float *b,
     for (int64_t j = 0; j < n && k == 0 && first; j++)
         y[j] = 0;
     for (int64_t at = 0; at < k; at += LB_GEMV_KC) {
-        const int64_t kc = panel(k, at);
+        const int64_t kc = lb_gemv_panel(k, at);
         for (int64_t i = 0; i < LB_GEMV_LANES * ld; i += 8)
             _mm256_store_ps(acc + i, _mm256_setzero_ps());
         onto_lanes(kc, x + at, b + at * ldb, ldb, n, acc, ld);
