@@ -344,7 +344,8 @@ LB_API lb_array *lb_squeeze(lb_ctx *cx, lb_array *a, const lb_axes *axes);
 LB_API lb_array *lb_expand(lb_ctx *cx, lb_array *a, int axis);
 LB_API lb_array *lb_concatenate(lb_ctx *cx, lb_array *const *in, int n,
                                 int axis);
-/* Negative lo and hi cut; interior goes between elements. NULL: zeros. */
+/* Negative lo and hi cut; interior goes between elements. NULL: zeros. A weak
+ * value takes a's dtype, if it is not a float among integers. */
 LB_API lb_array *lb_pad(lb_ctx *cx, lb_array *a, lb_array *value,
                         const int64_t *lo, const int64_t *hi,
                         const int64_t *interior);

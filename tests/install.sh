@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # install.sh - what a user of the installed library meets.
 #
-# Installs into a directory of its own and there builds examples/hello.c with
+# Installs into a directory of its own and there builds README's program with
 # pkg-config and with find_package, shared and static, in C and in C++; compiles
 # the headers alone; and holds the exported symbols against the headers.
 set -euo pipefail
@@ -33,8 +33,12 @@ ok "make install PREFIX=..., version $version"
 
 # ---- pkg-config
 
-cp "$root/examples/hello.c" "$tmp/hello.c"
 cd "$tmp"
+# The program that README shows, which is the example.
+# shellcheck disable=SC2016
+sed -n '/^```c$/,/^```$/p' "$root/README.md" | sed '1d;$d' >hello.c
+tail -n +2 "$root/examples/hello.c" | cmp -s - hello.c ||
+    die "the program in README.md is not examples/hello.c"
 [ "$(pkg-config --modversion lowbit)" = "$version" ] ||
     die "lowbit.pc has another version than lowbit.h"
 # The words of a user's command line, meant to be split.
