@@ -2,11 +2,11 @@
  *
  * A box is brought to its simplest form (no axes of size 1, axes that lie end
  * to end on both sides are one), then one of five loops moves it. The one that
- * needs care is the transposition: a block is one cache line of the source
- * along its own rows by RUN elements of the result along its, collected in the
- * first cache. So lines are read whole, in the order in which the prefetcher
- * runs ahead, and written whole in long runs, whatever the strides: powers of
- * two would otherwise throw lines out of the cache before they are used up.
+ * needs care is the transposition: a block is WIDTH bytes of the source along
+ * its own rows by RUN elements of the result along its, collected in the
+ * caches, its rows a line apart from a power of two. So lines are read whole
+ * and written whole in long runs, whatever the strides: powers of two would
+ * otherwise throw lines out of the cache before they are used up.
  */
 #include "kernels/move_bytes.h"
 
@@ -16,12 +16,13 @@
 #include "kernels/turn.h"
 
 enum {
-    LINE = 64,               /* bytes of a cache line */
-    RUN = 256,               /* elements: RUN * LINE fills half of 32 KiB */
-    PLANE = 32,              /* a plane's blocks are PLANE x PLANE */
-    UNIT_LEAST = 32 << 10,   /* bytes: some microseconds */
-    UNIT_MOST = 1 << 20,     /* bytes */
-    UNITS_WANTED = 64,       /* enough for many threads to end together */
+    LINE = 64,             /* bytes of a cache line */
+    WIDTH = 256,           /* bytes of a source row that are turned together */
+    RUN = 128,             /* rows that are: a block fits the first caches */
+    PLANE = 32,            /* a plane's blocks are PLANE x PLANE */
+    UNIT_LEAST = 32 << 10, /* bytes: some microseconds */
+    UNIT_MOST = 1 << 20,   /* bytes */
+    UNITS_WANTED = 64,     /* enough for many threads to end together */
     STREAM_TOTAL = 16 << 20, /* bytes: larger than what caches would keep */
     STREAM_RUN = 256,        /* bytes: shorter ones are not worth it */
     FILL_LEAST = 64          /* bytes of a row */
@@ -210,27 +211,36 @@ static void copy_strided(size_t size, char *d, int64_t dst, const char *s,
 
 /* ---- boxes -------------------------------------------------------------- */
 
-/* Rows of the result, columns of the source: (ni, nj) from (nj, ni). */
+/* Rows of the result, columns of the source: (ni, nj) from (nj, ni). What is
+ * to be read after AHEAD rows is asked for now, as far as there are more: a
+ * prefetcher that knows only lines one after the other does not see it. */
 static void turn_block(const lb_move *m, char *d, int64_t dst, const char *s,
-                       int64_t src, int64_t ni, int64_t nj)
+                       int64_t src, int64_t ni, int64_t nj, int64_t more)
 {
-    const int64_t size = (int64_t)m->size;
-    _Alignas(LINE) char block[RUN * LINE];
-    lb_turn(m->size, s, src, block, RUN * size, nj, ni);
+    enum { AHEAD = 16, ROWS = 8 };
+    const int64_t size = (int64_t)m->size, pitch = RUN * size + LINE;
+    _Alignas(LINE) char block[WIDTH * (RUN + LINE)];
+    for (int64_t r = 0; r < nj; r += ROWS) {
+        for (int64_t k = r + AHEAD; k < least(r + AHEAD + ROWS, more); k++)
+            for (int64_t x = 0; x < ni * size; x += LINE)
+                __builtin_prefetch(s + k * src + x);
+        lb_turn(m->size, s + r * src, src, block + r * size, pitch,
+                least(nj - r, ROWS), ni);
+    }
     for (int64_t i = 0; i < ni; i++)
-        copy_run(m, d + i * dst, block + i * RUN * size, (size_t)(nj * size));
+        copy_run(m, d + i * dst, block + i * pitch, (size_t)(nj * size));
 }
 
 static void turn_plane(const lb_move *m, const int64_t *n, char *d,
                        const char *s)
 {
     const int j = m->rank - 1, i = j - 1;
-    const int64_t size = (int64_t)m->size, line = LINE / size;
-    for (int64_t y = 0; y < n[j]; y += RUN)
-        for (int64_t x = 0; x < n[i]; x += line)
+    const int64_t size = (int64_t)m->size, width = WIDTH / size;
+    for (int64_t x = 0; x < n[i]; x += width)
+        for (int64_t y = 0; y < n[j]; y += RUN)
             turn_block(m, d + x * m->dst[i] + y * size, m->dst[i],
                        s + x * size + y * m->src[j], m->src[j],
-                       least(n[i] - x, line), least(n[j] - y, RUN));
+                       least(n[i] - x, width), least(n[j] - y, RUN), n[j] - y);
 }
 
 static void copy_plane(const lb_move *m, const int64_t *n, char *d,
