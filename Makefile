@@ -130,7 +130,7 @@ NIGHTLY := nightly-long nightly-msan nightly-valgrind nightly-arm64
 nightly: $(NIGHTLY)
 
 nightly-long: setup-build all
-	@LB_TEST_LONG=1 tools/stage long $(MAKE) run-release
+	@tools/stage long build/release/tests/test_mathf --all
 
 nightly-msan: setup-build setup-clang
 	@tools/stage msan $(MAKE) run-msan

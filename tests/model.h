@@ -229,7 +229,7 @@ static inline int64_t model_strides(const lb_shape *s, int kind,
 static inline lb_array *model_array(lb_ctx *cx, const model *m, lb_dtype d,
                                     int kind)
 {
-    int64_t stride[LB_MAX_RANK], offset, i[LB_MAX_RANK];
+    int64_t stride[LB_MAX_RANK] = {0}, offset, i[LB_MAX_RANK];
     const int64_t room =
         model_strides(&m->shape, kind % MODEL_HIDDEN, stride, &offset);
     const lb_shape flat = {1, {room}};
