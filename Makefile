@@ -31,7 +31,7 @@ help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
 demo: setup-build all
-	@echo "hello.c: (4,2) x (2,3), plus a weak scalar, softmax of each row:"
+	@echo "hello.c: weights in four bits, and what that costs:"
 	@build/release/examples/hello
 
 test: setup-build all
@@ -130,7 +130,8 @@ NIGHTLY := nightly-long nightly-msan nightly-valgrind nightly-arm64
 nightly: $(NIGHTLY)
 
 nightly-long: setup-build all
-	@tools/stage long build/release/tests/test_mathf --all
+	@tools/stage long sh -ec 'for t in mathf law_transparency law_threads \
+	    law_memory law_codec; do build/release/tests/test_$$t --all; done'
 
 nightly-msan: setup-build setup-clang
 	@tools/stage msan $(MAKE) run-msan

@@ -1,26 +1,30 @@
-/* hello.c - two arrays, a product, and one look at the error at the end. */
+/* hello.c - weights in four bits: quantize, multiply, see what it costs. */
 #include <lowbit.h>
 #include <stdio.h>
 
 int main(void)
 {
-    const float weights[] = {1, 0, -1, 0, 2, -1};
     lb_ctx *cx = lb_open(NULL);
-    lb_array *x = lb_iota(cx, LB_F32, LB_SHAPE(4, 2), 0); /* 0 0 1 1 2 2 .. */
-    lb_array *w = lb_from(cx, LB_F32, LB_SHAPE(2, 3), weights);
+    lb_key one = {1, 0}, two = {2, 0};
+    lb_array *x = lb_random_normal(cx, one, LB_F32, LB_SHAPE(8, 1024));
+    lb_array *w = lb_random_normal(cx, two, LB_F32, LB_SHAPE(1024, 512));
 
-    lb_array *y = lb_matmul(cx, x, w);     /* (4,2) x (2,3) -> (4,3) */
-    y = lb_add(cx, y, lb_scalar(cx, 0.5)); /* weak: y stays f32 */
-    lb_array *p = lb_softmax(cx, y, -1);
+    lb_array *q = lb_quantize(cx, w, &(lb_quant_config){.format = "nf4"});
+    lb_array *y = lb_matmul(cx, x, w);
+    lb_array *z = lb_matmul(cx, x, q); /* q stays packed */
 
-    float row[4][3];
-    if (!lb_read(cx, p, row, sizeof row)) {
+    lb_array *d = lb_sub(cx, z, y);
+    d = lb_sqrt(cx, lb_div(cx, lb_mean(cx, lb_mul(cx, d, d), NULL, false),
+                           lb_mean(cx, lb_mul(cx, y, y), NULL, false)));
+    double error = lb_item(cx, d);
+    if (lb_error_status(cx)) {
         fprintf(stderr, "hello: %s\n", lb_error(cx));
         lb_close(cx);
         return 1;
     }
-    for (int i = 0; i < 4; i++)
-        printf("%.4f %.4f %.4f\n", row[i][0], row[i][1], row[i][2]);
+    printf("w: %s, %zu bytes\n", lb_format_of(w), lb_nbytes(w));
+    printf("q: %s, %zu bytes\n", lb_format_of(q), lb_nbytes(q));
+    printf("x @ q is x @ w with an error of %.1f %%\n", 100 * error);
     lb_close(cx); /* and with it all arrays */
     return 0;
 }

@@ -169,6 +169,11 @@ LB_API const char *lb_open_why(const lb_options *options, char *buf,
 /* Ends all scopes and gives back what no array outside still needs. */
 LB_API void lb_close(lb_ctx *cx);
 
+/* Another policy for operands of one format; LB_DENSE_DEFAULT: the context's
+ * again. An unknown name is an error. */
+LB_API bool lb_set_dense(lb_ctx *cx, const char *format,
+                         lb_dense_policy policy);
+
 LB_API int lb_threads(const lb_ctx *cx);
 /* The instruction-set level in use: "ref", "avx2", ... */
 LB_API const char *lb_isa(const lb_ctx *cx);
@@ -236,7 +241,8 @@ LB_API size_t lb_nbytes(const lb_array *a);
 /* The elements where they lie, if they lie row-major and dense; else NULL:
  * lb_materialize first. Valid while a is. */
 LB_API const void *lb_data(const lb_array *a);
-/* All elements, row-major, in a's dtype, into dst of exactly size bytes. */
+/* All elements, row-major, in a's dtype, into dst of exactly size bytes. On
+ * failure (out of memory on the way) dst may be written in part. */
 LB_API bool lb_read(lb_ctx *cx, lb_array *a, void *dst, size_t size);
 /* The same for rows lo <= i < hi of the first axis. */
 LB_API bool lb_read_rows(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi,
@@ -244,8 +250,125 @@ LB_API bool lb_read_rows(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi,
 /* The value of an array of one element; NaN and an error otherwise. */
 LB_API double lb_item(lb_ctx *cx, lb_array *a);
 LB_API int64_t lb_item_int(lb_ctx *cx, lb_array *a);
-/* a, dense and row-major: a itself if it is so already. */
+/* a, dense and row-major: a itself, and nothing is done, if it is so already.
+ * (Two pointers compare equal then: there is one array.) */
 LB_API lb_array *lb_materialize(lb_ctx *cx, lb_array *a);
+
+/* ---- quantizing --------------------------------------------------------- */
+
+/* Whose arithmetic is repeated, bit for bit. */
+typedef enum lb_compat {
+    LB_COMPAT_NATIVE = 0, /* f32 from the input's values, true divisions */
+    LB_COMPAT_SEED = 1,   /* eformer: each step rounded to the input's dtype */
+    LB_COMPAT_BNB_CUDA = 2, /* bitsandbytes on a GPU */
+    LB_COMPAT_BNB_CPU = 3   /* bitsandbytes on a CPU */
+} lb_compat;
+
+/* How many elements share a scale. */
+typedef enum lb_scale {
+    LB_SCALE_DEFAULT = 0, /* the format's */
+    LB_SCALE_NONE = 1,    /* there is none: values are the codes */
+    LB_SCALE_TENSOR = 2,
+    LB_SCALE_ROW = 3,  /* of the last axis */
+    LB_SCALE_BLOCK = 4 /* of block_size elements along the last axis */
+} lb_scale;
+
+/* What a stored scale s means. */
+typedef enum lb_meaning {
+    LB_MEANS_SCALE = 0,  /* w = code * s */
+    LB_MEANS_ABSMAX = 1, /* int8: w = (code * s) * f32(1/127) */
+    LB_MEANS_INVERSE = 2 /* w = code / s */
+} lb_meaning;
+
+/* Where small numbers become 0 in ternary. */
+typedef enum lb_threshold {
+    LB_THRESHOLD_STD = 0,    /* |w| <= half the standard deviation */
+    LB_THRESHOLD_ABSMEAN = 1 /* round(w / mean |w|) is 0 */
+} lb_threshold;
+
+/* Where blocks begin. */
+typedef enum lb_blocks {
+    LB_BLOCKS_DEFAULT = 0, /* in rows; flat where compat is bitsandbytes' */
+    LB_BLOCKS_IN_ROWS = 1, /* each row begins one; its last may be short */
+    LB_BLOCKS_FLAT = 2     /* they run on across rows */
+} lb_blocks;
+
+typedef enum lb_decode {
+    LB_DECODE_TABLE = 0,
+    LB_DECODE_POLY = 1 /* nf4: the seed's polynomial, off by up to 1.5 % */
+} lb_decode;
+
+typedef enum lb_nonfinite {
+    LB_NONFINITE_ERROR = 0, /* an error that names the first index */
+    LB_NONFINITE_CLAMP = 1  /* NaN is 0, an infinity the largest number */
+} lb_nonfinite;
+
+typedef enum lb_choice {
+    LB_CHOICE_DEFAULT = 0,
+    LB_YES = 1,
+    LB_NO = 2
+} lb_choice;
+
+/* How to quantize; zero means the default. What a format has no use for is
+ * refused, not ignored, except block_size and axes under LB_COMPAT_SEED. */
+typedef struct lb_quant_config {
+    size_t struct_size;
+    const char *format;   /* NULL: "nf4" */
+    int64_t block_size;   /* 0: the format's, mostly 64 */
+    lb_axes axes;         /* int8: those that share a scale; n 0: the last */
+    lb_dtype dtype;       /* what it materializes to; default: the input's */
+    bool simulate;        /* the result is dense, of the quantized values */
+    lb_choice use_kernel; /* LB_NO: the reference code, whatever the CPU */
+    lb_compat compat;
+    lb_decode decode;
+    lb_scale scale;
+    lb_meaning meaning;
+    lb_threshold threshold;
+    lb_blocks blocks;
+    lb_nonfinite on_nonfinite;
+    bool double_quant; /* the scales are quantized too: lb_quantize_scales */
+    bool center;       /* dynamic8: the mean is taken off and stored */
+} lb_quant_config;
+
+/* a (f32, f16, bf16 or f64; any view, any format) in config's format. NULL
+ * config: all defaults. Its gradient is the identity. */
+LB_API lb_array *lb_quantize(lb_ctx *cx, lb_array *a,
+                             const lb_quant_config *config);
+/* lb_quantize to a float dtype, always: what training wants. */
+LB_API lb_array *lb_straight_through(lb_ctx *cx, lb_array *a,
+                                     const lb_quant_config *config);
+/* The same codes with scales stored in 8 bits (bitsandbytes' double
+ * quantization): blocks of 256 scales after their mean is taken off. */
+LB_API lb_array *lb_quantize_scales(lb_ctx *cx, lb_array *a);
+/* Whether format has code of its own for the instruction-set level in use. */
+LB_API bool lb_kernel_available(const lb_ctx *cx, const char *format);
+
+/* What is stored behind a, by the format's name for it: "codes", "scale",
+ * "absmax", ...; in a's order of axes, as it was cut. NULL and no error for a
+ * part that the array does without; an error for a name that the format does
+ * not have, which lists those it has, and where a is no box of blocks. */
+LB_API lb_array *lb_component(lb_ctx *cx, lb_array *a, const char *name);
+/* The code of each element, one integer per element (i8; u8 if none is below
+ * 0), dense, in a's shape. */
+LB_API lb_array *lb_codes(lb_ctx *cx, lb_array *a);
+
+/* Arrays from what is given, nothing computed. codes: as lb_codes gives them;
+ * scale: as lb_component does, or NULL where config says none. A code that
+ * does not exist is refused with its index. config.dtype: default the
+ * scale's, else f32. */
+LB_API lb_array *lb_from_codes(lb_ctx *cx, const lb_quant_config *config,
+                               lb_array *codes, lb_array *scale);
+/* From n parts by name. layout NULL: the format's own, as lb_component gives
+ * them. Others are bytes of other programs: "seed" (nf4: "packed" (.., blocks,
+ * block/2) and "absmax"; int8: "weight" and "scale"; ternary and binary:
+ * "packed", four rows in a byte row). */
+LB_API lb_array *lb_from_parts(lb_ctx *cx, const lb_quant_config *config,
+                               lb_shape shape, const char *layout,
+                               const char *const *name, lb_array *const *part,
+                               int n);
+/* The inverse: one part of a in such a layout. */
+LB_API lb_array *lb_export(lb_ctx *cx, lb_array *a, const char *layout,
+                           const char *name);
 
 /* ---- elementwise ------------------------------------------------------- */
 

@@ -32,6 +32,8 @@ typedef struct lb_store lb_store;
 typedef struct lb_format lb_format;
 typedef struct lb_prim lb_prim;
 typedef struct lb_call lb_call;
+typedef struct lb_plan lb_plan;
+typedef struct lb_work lb_work;
 typedef struct lb_heap lb_heap;
 typedef struct lb_layer lb_layer;
 
@@ -103,16 +105,71 @@ struct lb_array {
     int64_t offset;
 };
 
+/* How codes lie in the first part, for formats whose codes are one integer per
+ * element, packed into bytes: code = least + step * stored bits; with 8 bits
+ * the byte, signed or not, is the code. */
+typedef struct lb_code_kind {
+    int bits;        /* 8, 4, 2 or 1; 0: the format has no such codes */
+    bool high_first; /* the first element has the high bits of its byte */
+    int least, most, step;
+    int filler; /* stored bits for places of the last byte of a row that no
+                 * element has */
+} lb_code_kind;
+
+/* A lb_quant_config as formats see it: the format found, axes counted from 0
+ * to rank - 1. It is the params of the primitive "quantize". */
+typedef struct lb_quant {
+    const lb_format *format;
+    int64_t block_size;
+    lb_axes axes;
+    lb_dtype dtype;
+    bool reference; /* use_kernel is LB_NO */
+    bool center;
+    lb_compat compat;
+    lb_decode decode;
+    lb_scale scale;
+    lb_meaning meaning;
+    lb_threshold threshold;
+    lb_blocks blocks;
+    lb_nonfinite on_nonfinite;
+} lb_quant;
+
+/* What an array of given shape will be made of. */
+typedef struct lb_layout {
+    lb_shape stored;
+    lb_dtype dtype; /* the label */
+    int meaning;
+    lb_part part[LB_MAX_PARTS];  /* g and own */
+    lb_dtype elem[LB_MAX_PARTS]; /* of each part; none: it is absent */
+    int64_t run; /* encode_run: elements that are encoded together */
+} lb_layout;
+
+/* Bytes of another program; see lb_from_parts. */
+typedef struct lb_foreign {
+    const char *layout;             /* "seed"; NULL ends the list */
+    const char *part[LB_MAX_PARTS]; /* names of the parts, NULL after the last;
+                                     * part[0] must be given, others may be
+                                     * NULL in load */
+    lb_array *(*load)(lb_ctx *, const lb_quant *, const lb_shape *,
+                      lb_array *const *part);
+    lb_array *(*save)(lb_ctx *, lb_array *a, int part);
+} lb_foreign;
+
+/* A format is one file that ends in this struct. name, part and decode are
+ * enough for arrays that are made from parts; layout and one of the two ways
+ * to encode make it a target of lb_quantize. */
 struct lb_format {
     size_t struct_size; /* sizeof(lb_format) */
     const char *name;
     struct {
         const char *name; /* NULL ends the list */
-        bool raw;  /* dense contiguous bytes: decode may take a pointer, and an
-                    * element's place inside an entry matters */
-        bool firm; /* may not become dense when blocks are moved */
+        bool raw;   /* dense contiguous bytes: decode may take a pointer, and an
+                     * element's place inside an entry matters */
+        bool firm;  /* may not become dense when blocks are moved */
+        bool scale; /* numbers that lb_quantize_scales may quantize */
     } part[LB_MAX_PARTS];
-    bool relabel; /* convert to a float dtype only changes the label */
+    lb_code_kind codes; /* of part 0 */
+    bool relabel;       /* convert to a float dtype only changes the label */
     /* Must. Elements [first, first + n) of the store in its ctype; n <= LB_RUN,
      * never across the end of a stored row. An element's bits do not depend on
      * first and n. */
@@ -122,6 +179,36 @@ struct lb_format {
      * decoded whole and picked from. step may be 0 or negative. */
     void (*decode_strided)(const lb_cpu *, const lb_store *, int64_t first,
                            int64_t step, int64_t n, void *out);
+    /* To quantize: what an array of that shape from elements of dtype `from`
+     * is made of, all of q checked; or lb_fail with the numbers, and false.
+     * `to` comes with the plain answers: stored in that shape, labelled with
+     * the dtype that q asks for. g and own of parts that are absent, but might
+     * be given to lb_from_parts, are filled too. The context may be NULL. */
+    bool (*layout)(lb_ctx *, const lb_quant *q, lb_dtype from,
+                   const lb_shape *shape, lb_layout *to);
+    /* May. Fills what depends on q alone, once, before anything is encoded. */
+    void (*prepare)(const lb_quant *q, lb_store *to);
+    /* The simple way: elements [first, first + n) of the store from x, finite
+     * f32. first is a multiple of lb_layout.run within its stored row; n is
+     * one too, or the run ends with the row. Called once for each element, by
+     * any thread. */
+    void (*encode_run)(const lb_cpu *, const lb_quant *q, lb_store *to,
+                       int64_t first, int64_t n, const float *x);
+    /* The general way, as the plan and eval of a primitive: call->params is
+     * the lb_quant, call->in[0] the source, out->store is to be filled; read
+     * with lb_source_read. */
+    void (*encode_plan)(const lb_call *, lb_plan *);
+    void (*encode)(const lb_work *);
+    /* May. The largest |decoded - x| as a fraction of the largest |x| of the
+     * elements that share a scale; 0: nothing is promised. */
+    double (*bound)(const lb_quant *q);
+    /* May. The largest |x| that can be encoded: more is refused, or clamped,
+     * as an infinity is. 0: any finite f32. */
+    float largest;
+    bool searches; /* encoding what was decoded may find other codes, which are
+                    * no worse */
+    unsigned kernels;            /* bit l: has code of its own for lb_level l */
+    const lb_foreign *foreign;   /* may be NULL; ends with layout == NULL */
     const struct lb_rule *rules; /* may be NULL; ends with prim == NULL */
 };
 
@@ -142,6 +229,21 @@ LB_API int64_t lb_part_entry(const lb_store *, int part, int64_t e);
 LB_API void lb_part_scales(const lb_cpu *, const lb_store *, int part,
                            int64_t first, int64_t n, float *out);
 LB_API const void *lb_part_bytes(const lb_store *, int part);
+
+/* For layouts. Fills a line of the table: entries follow every axis but the
+ * last, and there g (0: shared). */
+LB_API void lb_part_rows(lb_part *part, const lb_shape *stored, int64_t g);
+/* A name, as sentences want it: "native", "seed", "bnb-cuda", "bnb-cpu". */
+LB_API const char *lb_compat_name(lb_compat compat);
+
+/* For encoders: where the bytes of a part are to be written; the source's
+ * elements [first, first + n) in row-major order, or the box [lo, lo + n) of
+ * it, as finite f32 numbers: what is not finite is noted, and the call will
+ * fail, or is clamped if the config says so. */
+LB_API void *lb_part_place(lb_store *, int part);
+LB_API void lb_source_read(const lb_work *, int64_t first, int64_t n, float *x);
+LB_API void lb_source_read_box(const lb_work *, const int64_t *lo,
+                               const int64_t *n, float *x);
 
 /* ---- primitives --------------------------------------------------------- */
 
@@ -167,7 +269,7 @@ typedef struct lb_rule {
 } lb_rule;
 
 /* What an eval needs, allocated before it begins, so that it cannot fail. */
-typedef struct lb_plan {
+struct lb_plan {
     size_t shared;     /* scratch that all threads see, kept between phases */
     size_t per_thread; /* scratch of each thread */
     /* Independent pieces of phase 0, 1, ...; a phase begins when the one
@@ -175,18 +277,24 @@ typedef struct lb_plan {
     int phases;
     int64_t units[LB_MAX_PHASES];
     const char *kernel; /* what lb_explain calls it; static */
-} lb_plan;
+};
 
 /* One thread's share of an eval: units lo <= u < hi of a phase. */
-typedef struct lb_work {
+struct lb_work {
     const lb_call *call;
-    lb_array *out; /* dense, row-major, to be filled */
+    lb_array *out; /* dense and row-major, or prim->result's; to be filled */
     const lb_plan *plan;
     void *shared;  /* aligned to 64 */
     void *scratch; /* this thread's, aligned to 64 */
     int phase;
     int64_t lo, hi;
-} lb_work;
+    int64_t *trouble; /* see lb_work_trouble */
+};
+
+/* An eval cannot fail, but operands may hold what no result can be made of:
+ * notes element `where`. The smallest one that any thread noted goes to
+ * prim->trouble; phases that follow are left out. */
+LB_API void lb_work_trouble(const lb_work *, int64_t where);
 
 struct lb_prim {
     size_t struct_size; /* sizeof(lb_prim) */
@@ -205,6 +313,10 @@ struct lb_prim {
     void (*plan)(const lb_call *, lb_plan *);
     void (*eval)(const lb_work *);
     bool dense;
+    /* May. The result to be filled by eval, if it is not a dense one. */
+    lb_array *(*result)(lb_ctx *, const lb_call *);
+    /* Must, if eval calls lb_work_trouble: lb_fail with the sentence. */
+    void (*trouble)(lb_ctx *, const lb_call *, int64_t where);
 };
 
 /* Calls a primitive. Operands are borrowed; the result belongs to the open
@@ -243,7 +355,7 @@ LB_API lb_ctype lb_ctype_of(lb_dtype dtype);
 LB_API size_t lb_ctype_size(lb_ctype ctype);
 
 /* The box [lo, lo + n) of a view, row-major, to a tile of ctype (which is
- * lb_ctype_of(a->dtype), or LB_C_F64 for any float). */
+ * lb_ctype_of(a->dtype), or LB_C_F64 or LB_C_F32 for any float). */
 LB_API void lb_tile_read(const lb_cpu *, const lb_array *a, const int64_t *lo,
                          const int64_t *n, lb_ctype ctype, void *tile);
 /* The same, but where the elements lie in memory just like such a tile, the

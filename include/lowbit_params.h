@@ -104,6 +104,15 @@ typedef struct lb_argminmax_params {
 /* "dot_general" (lhs, rhs) takes lb_dot_dims, where LB_NO_DTYPE as preferred is
  * the promoted dtype; "conv_general_dilated" (lhs, rhs) takes lb_conv_dims. */
 
+/* ---- quantizing ---------------------------------------------------------- */
+
+/* "quantize" (a) takes lb_quant (lowbit_ext.h). */
+
+/* "quantize_scales" (a): whose arithmetic; the seed's is native. */
+typedef struct lb_quantize_scales_params {
+    lb_compat compat;
+} lb_quantize_scales_params;
+
 /* ---- random numbers ---------------------------------------------------- */
 
 /* "random_bits", "random_normal" () */

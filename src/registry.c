@@ -10,12 +10,14 @@
     X(convert_element_type)                                                   \
     X(copy) X(transpose) X(broadcast_in_dim) X(slice) X(reverse) X(reshape)   \
     X(concatenate) X(pad) X(dynamic_slice) X(dynamic_update_slice) X(iota)    \
-    X(gather) X(scatter_add)                                                  \
+    X(gather) X(scatter_add) X(quantize) X(quantize_scales)                   \
     X(reduce_sum) X(reduce_prod) X(reduce_max) X(reduce_min) X(reduce_and)    \
     X(reduce_or) X(argmax) X(argmin)                                          \
     X(dot_general) X(conv_general_dilated)                                    \
     X(random_bits) X(random_uniform) X(random_normal) X(random_permutation)
-#define FORMATS(X) X(dense)
+#define FORMATS(X)                                                            \
+    X(dense) X(int8) X(nf4) X(ternary) X(binary) X(dynamic8)                  \
+    X(q8_0) X(q4_0) X(iq4_nl) X(tq1_0) X(tq2_0)
 /* clang-format on */
 
 #define DECLARE_PRIM(NAME) extern const lb_prim lb_prim_##NAME;
@@ -36,3 +38,6 @@ const lb_prim *const lb_builtin_prims[] = {
 };
 
 const lb_format *const lb_builtin_formats[] = {FORMATS(LIST_FORMAT) NULL};
+
+const lb_format *const lb_default_format = &lb_format_nf4;
+const lb_format *const lb_scale_format = &lb_format_dynamic8;

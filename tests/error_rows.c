@@ -511,6 +511,58 @@ static void select_rows(rows *r)
     with(r, LB_F32, LB_SHAPE(3));
 }
 
+/* ---- quantizing --------------------------------------------------------- */
+
+/* To a format, of (2,3), with something wrong. */
+static lb_quant *refuse_to(rows *r, lb_status status, const char *say,
+                           const char *format)
+{
+    lb_quant *q = &refuse1(r, status, say, LB_SHAPE(2, 3))->quant;
+    q->format = lb_find_format(NULL, format);
+    return q;
+}
+
+static void quantize(rows *r)
+{
+    refuse_to(r, LB_E_NULL, "the format is NULL", "no_such");
+    refuse_to(r, LB_E_UNSUPPORTED, "dense|no layout", "dense");
+    refuse_to(r, LB_E_AXIS, "axis 5|rank", "int8")->axes = *LB_AXES(5);
+    refuse_to(r, LB_E_AXIS, "axis -1|rank", "int8")->axes = *LB_AXES(-1);
+    refuse_to(r, LB_E_AXIS, "axis 1|twice", "int8")->axes = *LB_AXES(1, 1);
+    refuse_to(r, LB_E_AXIS, "9 axes|rank", "int8")->axes = (lb_axes){.n = 9};
+    refuse_to(r, LB_E_AXIS, "-1 axes|rank", "int8")->axes = (lb_axes){.n = -1};
+    refuse_to(r, LB_E_DTYPE, "77", "int8")->dtype = (lb_dtype)77;
+    refuse_to(r, LB_E_DTYPE, "int8|i8", "int8")->dtype = LB_I8;
+    refuse_to(r, LB_E_ARG, "-3", "int8")->block_size = -3;
+    refuse_to(r, LB_E_ARG, "compat|9", "int8")->compat = (lb_compat)9;
+    refuse_to(r, LB_E_ARG, "decode|9", "int8")->decode = (lb_decode)9;
+    refuse_to(r, LB_E_ARG, "scale|9", "int8")->scale = (lb_scale)9;
+    refuse_to(r, LB_E_ARG, "meaning|9", "int8")->meaning = (lb_meaning)9;
+    refuse_to(r, LB_E_ARG, "threshold|9", "int8")->threshold = (lb_threshold)9;
+    refuse_to(r, LB_E_ARG, "blocks|9", "int8")->blocks = (lb_blocks)9;
+    refuse_to(r, LB_E_ARG, "on_nonfinite|9", "int8")->on_nonfinite =
+        (lb_nonfinite)9;
+    refuse_to(r, LB_E_ARG, "nf4|7|even", "nf4")->block_size = 7;
+    static const lb_dtype not_floats[] = {LB_I8, LB_I64, LB_U16, LB_BOOL};
+    static const char *const say[] = {"i8(4)", "i64(4)", "u16(4)", "bool(4)"};
+    for (int i = 0; i < 4; i++) {
+        refuse(r, LB_E_DTYPE, say[i])->quant.format =
+            lb_find_format(NULL, "nf4");
+        with(r, not_floats[i], LB_SHAPE(4));
+    }
+    refuse1(r, LB_E_NOMEM, "out of memory|562949953421312", LB_SHAPE(BIG))
+        ->quant.format = lb_find_format(NULL, "nf4");
+    refuse1(r, LB_E_NOMEM, "out of memory|1125899906842624", LB_SHAPE(BIG))
+        ->quant.format = lb_find_format(NULL, "int8");
+}
+
+static void quantize_scales(rows *r)
+{
+    refuse1(r, LB_E_ARG, "dense(2,3)|no scales", LB_SHAPE(2, 3));
+    refuse(r, LB_E_ARG, "dense(4)|no scales");
+    with(r, LB_I32, LB_SHAPE(4));
+}
+
 /* clang-format off */
 static const struct {
     const char *prim;
@@ -532,6 +584,7 @@ static const struct {
     {"random_normal", random_of}, {"random_uniform", random_uniform},
     {"random_permutation", random_permutation},
     {"integer_pow", integer_pow}, {"select", select_rows},
+    {"quantize", quantize},       {"quantize_scales", quantize_scales},
 };
 /* clang-format on */
 

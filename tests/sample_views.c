@@ -1,4 +1,4 @@
-/* sample_views.c - the values of samples, and every way they may be stored.
+/* sample_views.c - the values of samples, and every way to look at them.
  *
  * A view makes its base, an array of some other shape, through the format, and
  * looks at it in its own way; the values it then has are whatever they are.
@@ -76,9 +76,9 @@ static uint64_t float_bits(lb_dtype d, sample_kind kind, uint64_t r)
 {
     const float_layout l = layout_of(d);
     const uint64_t inf = (((uint64_t)1 << l.exponent) - 1) << l.mantissa;
-    if (kind == VALUES_TAME || (kind == VALUES_ANY && r >> 60 > 4))
-        return ordinary(d, r);
-    if (kind == VALUES_ANY) return special(d, r);
+    const bool any = kind == VALUES_ANY || kind == VALUES_FINITE;
+    if (kind == VALUES_TAME || (any && r >> 60 > 4)) return ordinary(d, r);
+    if (any) return special(d, r);
     /* A signalling NaN may be quieted by any copy: only quiet ones. */
     return (r & inf) == inf ? r | (uint64_t)1 << (l.mantissa - 1) : r;
 }
@@ -109,38 +109,85 @@ void sample_fill(const sample_operand *o, uint64_t seed, int64_t n, void *dst)
             v = (uint64_t)(o->lo + (int64_t)(r >> 1) % (o->hi - o->lo));
         memcpy(to, &v, size); /* little endian */
     }
+    if (o->kind == VALUES_FINITE) sample_mend(o->dtype, n, dst);
 }
 
-/* ---- formats ------------------------------------------------------------ */
-
-static bool takes_all(lb_dtype dtype)
+void sample_mend(lb_dtype dtype, int64_t n, void *data)
 {
-    return dtype != LB_NO_DTYPE;
+    enum { MOST = 10 }; /* 2^10: sums and scales of all dtypes stand it */
+    const float_layout l = layout_of(dtype);
+    const uint64_t bias = ((uint64_t)1 << (l.exponent - 1)) - 1;
+    const uint64_t mask = ((uint64_t)1 << l.exponent) - 1;
+    const size_t size = lb_dtype_size(dtype);
+    char *at = data;
+    for (int64_t i = 0; i < n; i++, at += size) {
+        uint64_t v = 0;
+        memcpy(&v, at, size);
+        if ((v >> l.mantissa & mask) < bias + MOST) continue;
+        uint64_t state = v + (uint64_t)i;
+        v = ordinary(dtype, draw(&state));
+        memcpy(at, &v, size);
+    }
 }
 
-const sample_format sample_formats[] = {
-    {"dense", takes_all, lb_from},
-    {NULL, NULL, NULL},
-};
+/* ---- bases --------------------------------------------------------------- */
 
-const sample_format *sample_format_named(const char *name)
+/* What was made before, by all that it depends on. Samples of one primitive
+ * have the operands of the next, and some encoders take their time. */
+typedef struct memo {
+    const sample_format *f;
+    sample_operand o; /* with the base's shape */
+    uint64_t seed;
+    lb_array *a;
+} memo;
+
+enum { MEMOS = 16384 };
+static memo *memos;
+
+void sample_remember(bool on)
 {
-    for (const sample_format *f = sample_formats; f->name; f++)
-        if (strcmp(f->name, name) == 0) return f;
-    return NULL;
+    for (int i = 0; memos && i < MEMOS; i++)
+        lb_unref(memos[i].a);
+    free(memos);
+    memos = on ? calloc(MEMOS, sizeof *memos) : NULL;
+}
+
+static memo *memo_of(const sample_format *f, const sample_operand *o,
+                     uint64_t seed)
+{
+    uint64_t h = (uint64_t)(uintptr_t)f + seed * 31 + (uint64_t)o->dtype;
+    h = draw(&h) + (uint64_t)o->kind;
+    for (int k = 0; k < o->shape.rank; k++)
+        h = draw(&h) + (uint64_t)o->shape.dim[k];
+    return &memos[draw(&h) % MEMOS];
+}
+
+static bool is_memo_of(const memo *m, const sample_format *f,
+                       const sample_operand *o, uint64_t seed)
+{
+    return m->a && m->f == f && m->seed == seed && m->o.dtype == o->dtype &&
+           m->o.kind == o->kind && m->o.lo == o->lo && m->o.hi == o->hi &&
+           lb_shape_equal(&m->o.shape, &o->shape);
 }
 
 /* An array of another shape with operand's kind of values. */
 static lb_array *base(lb_ctx *cx, const sample_format *f,
                       const sample_operand *o, lb_shape shape, uint64_t seed)
 {
+    sample_operand key = *o;
+    key.shape = shape;
+    memo *m = memos ? memo_of(f, &key, seed) : NULL;
+    if (m && is_memo_of(m, f, &key, seed)) return lb_view(cx, m->a);
     const int64_t n = lb_shape_size(&shape);
     void *data = calloc((size_t)n + 1, lb_dtype_size(o->dtype));
     if (!data) abort();
     sample_fill(o, seed, n, data);
-    lb_array *a = f->make(cx, o->dtype, shape, data);
+    lb_array *a = f->make ? f->make(cx, f, o->dtype, shape, data) : NULL;
     free(data);
-    return a;
+    if (!m || !a) return a;
+    lb_unref(m->a);
+    *m = (memo){f, key, seed, lb_ref(a)};
+    return lb_view(cx, a);
 }
 
 /* ---- views -------------------------------------------------------------- */
@@ -253,7 +300,7 @@ static lb_array *trailing(lb_ctx *cx, const sample_format *f,
 {
     sample_operand wide = *o;
     const int last = wide.shape.rank++;
-    if (last + 1 > LB_MAX_RANK) return NULL;
+    if (last + 1 > f->max_rank) return NULL;
     wide.shape.dim[last] = 3;
     int64_t start[LB_MAX_RANK] = {0};
     start[last] = 1;
@@ -423,21 +470,14 @@ lb_array *sample_plain(lb_ctx *cx, const lb_array *a)
     return b;
 }
 
-bool sample_same(const lb_array *a, const lb_array *b, lb_text *why)
+/* ---- comparing ----------------------------------------------------------- */
+
+static bool same_bits(const lb_array *a, const lb_array *b, lb_text *why)
 {
-    why->s[0] = 0;
-    if (!a || !b) {
-        snprintf(why->s, sizeof why->s, "no result");
-        return !a && !b;
-    }
-    if (a->dtype != b->dtype || !lb_shape_equal(&a->shape, &b->shape)) {
-        snprintf(why->s, sizeof why->s, "%s%.60s, not %s%.60s",
-                 lb_dtype_name(a->dtype), LB_SHOW(&a->shape),
-                 lb_dtype_name(b->dtype), LB_SHOW(&b->shape));
-        return false;
-    }
-    size_t size;
+    size_t size = (size_t)lb_shape_size(&a->shape) * lb_dtype_size(a->dtype);
     const size_t each = lb_dtype_size(a->dtype);
+    const void *p = lb_data(a), *q = lb_data(b);
+    if (p && q && memcmp(p, q, size) == 0) return true;
     char *x = sample_read(a, &size), *y = sample_read(b, &size);
     size_t at = 0;
     while (at < size && memcmp(x + at, y + at, each) == 0)
@@ -453,4 +493,51 @@ bool sample_same(const lb_array *a, const lb_array *b, lb_text *why)
     free(x);
     free(y);
     return at == size;
+}
+
+static bool same_parts(const lb_store *a, const lb_store *b, lb_text *why)
+{
+    lb_text inner;
+    for (int p = 0; p < LB_MAX_PARTS; p++) {
+        const lb_part *x = &a->part[p], *y = &b->part[p];
+        if (!x->a && !y->a) continue;
+        if (!x->a || !y->a || x->own != y->own ||
+            memcmp(x->g, y->g, (size_t)a->shape.rank * sizeof *x->g) != 0)
+            snprintf(why->s, sizeof why->s, "%s is laid out differently",
+                     a->fmt->part[p].name);
+        else if (!sample_same(x->a, y->a, &inner))
+            snprintf(why->s, sizeof why->s, "%s: %.150s", a->fmt->part[p].name,
+                     inner.s);
+        if (why->s[0]) return false;
+    }
+    return true;
+}
+
+/* Views of stores of the same layout: they differ if what is stored does. */
+static bool same_view(const lb_array *a, const lb_array *b)
+{
+    return !a->store->data && a->store->fmt == b->store->fmt &&
+           a->store->meaning == b->store->meaning &&
+           lb_shape_equal(&a->store->shape, &b->store->shape) &&
+           a->offset == b->offset &&
+           memcmp(a->stride, b->stride,
+                  (size_t)a->shape.rank * sizeof *a->stride) == 0;
+}
+
+bool sample_same(const lb_array *a, const lb_array *b, lb_text *why)
+{
+    why->s[0] = 0;
+    if (!a || !b) {
+        snprintf(why->s, sizeof why->s, "no result");
+        return !a && !b;
+    }
+    if (a->dtype != b->dtype || !lb_shape_equal(&a->shape, &b->shape)) {
+        snprintf(why->s, sizeof why->s, "%s%.60s, not %s%.60s",
+                 lb_dtype_name(a->dtype), LB_SHOW(&a->shape),
+                 lb_dtype_name(b->dtype), LB_SHOW(&b->shape));
+        return false;
+    }
+    if (same_view(a, b))
+        return a->store == b->store || same_parts(a->store, b->store, why);
+    return same_bits(a, b, why);
 }

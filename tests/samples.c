@@ -48,6 +48,9 @@ lb_text sample_text(const sample *s)
         at += (size_t)snprintf(t.s + at, sizeof t.s - at, " %s%s",
                                lb_dtype_name(s->in[i].dtype),
                                LB_SHOW(&s->in[i].shape));
+    const lb_format *to = s->params.quant.format;
+    if (strcmp(s->prim, "quantize") == 0 && to && at < sizeof t.s)
+        snprintf(t.s + at, sizeof t.s - at, " to %s", to->name);
     return t;
 }
 
@@ -181,7 +184,8 @@ sample_list samples_of(const char *prim, sample_size size)
     for (int i = 0; i < N_ROWS; i++)
         if (strcmp(rows[i].name, prim) == 0) elementwise(&list, i, size);
     if (strcmp(prim, "convert_element_type") == 0) convert(&list, size);
-    if (!list.n && !samples_structure(prim, size, &list))
-        samples_products(prim, size, &list);
+    if (!list.n && !samples_structure(prim, size, &list) &&
+        !samples_products(prim, size, &list))
+        samples_quantize(prim, size, &list);
     return list;
 }

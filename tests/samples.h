@@ -18,10 +18,11 @@
 enum { SAMPLE_MAX_IN = 10 };
 
 typedef enum sample_kind {
-    VALUES_ANY,   /* specials among ordinary numbers; one kind of NaN */
-    VALUES_BITS,  /* any bits, also NaNs with payloads: nobody computes */
-    VALUES_TAME,  /* ordinary numbers whose sums do not overflow */
-    VALUES_INDEX, /* integers in lo .. hi - 1 */
+    VALUES_ANY,    /* specials among ordinary numbers; one kind of NaN */
+    VALUES_BITS,   /* any bits, also NaNs with payloads: nobody computes */
+    VALUES_TAME,   /* ordinary numbers whose sums do not overflow */
+    VALUES_FINITE, /* any, but no infinity, NaN or absurdly large number */
+    VALUES_INDEX,  /* integers in lo .. hi - 1 */
 } sample_kind;
 
 typedef struct sample_operand {
@@ -29,6 +30,7 @@ typedef struct sample_operand {
     lb_shape shape;
     sample_kind kind;
     int64_t lo, hi; /* of VALUES_INDEX */
+    bool scaled;    /* must be stored with scales: never dense */
 } sample_operand;
 
 typedef union sample_params {
@@ -51,6 +53,7 @@ typedef union sample_params {
     lb_random_params random;
     lb_random_uniform_params uniform;
     lb_random_permutation_params permutation;
+    lb_quant quant;
 } sample_params;
 
 typedef struct sample {
@@ -79,9 +82,11 @@ lb_text sample_text(const sample *s);
 sample *sample_add(sample_list *list, const char *prim);
 sample_operand *sample_in(sample *s, lb_dtype dtype, lb_shape shape,
                           sample_kind kind);
-/* samples_structure.c, samples_products.c: false if the name is not theirs. */
+/* samples_structure.c, samples_products.c, samples_quantize.c: false if the
+ * name is not theirs. */
 bool samples_structure(const char *prim, sample_size size, sample_list *list);
 bool samples_products(const char *prim, sample_size size, sample_list *list);
+bool samples_quantize(const char *prim, sample_size size, sample_list *list);
 
 /* Kinds of dtypes, as bits, and the dtypes of each. */
 enum { KIND_F = 1, KIND_I = 2, KIND_U = 4, KIND_B = 8, KIND_ALL = 15 };
@@ -94,19 +99,50 @@ int sample_kinds(const char *prim);
 /* Elements of an operand, row-major, by a generator of a fixed seed. */
 void sample_fill(const sample_operand *o, uint64_t seed, int64_t n, void *dst);
 
-/* A way to store numbers: one for each format of the registry. */
-typedef struct sample_format {
-    const char *name;
-    bool (*takes)(lb_dtype dtype);
-    /* An array of that shape whose values are near data, row-major. */
-    lb_array *(*make)(lb_ctx *cx, lb_dtype dtype, lb_shape shape,
-                      const void *data);
-} sample_format;
-extern const sample_format sample_formats[]; /* ends with name == NULL */
-const sample_format *sample_format_named(const char *name);
-/* Formats that only tests know, so that laws are about more than dense; their
- * values are their own. Ends with name == NULL. */
+/* Replaces what no format can be asked to hold by ordinary numbers. */
+void sample_mend(lb_dtype dtype, int64_t n, void *data);
+
+/* A way to store numbers: a format as it comes, or configured otherwise. */
+typedef struct sample_format sample_format;
+struct sample_format {
+    const char *name;     /* "nf4", "nf4, block 2" */
+    const lb_format *fmt; /* NULL: dense */
+    bool variant;         /* configured; else the format's defaults */
+    lb_quant_config config;
+    bool all_axes; /* config.axes are all of an array's */
+    int max_rank;  /* parts with an axis of their own may need one */
+    /* An array of that shape whose values are near data, row-major, or values
+     * of its own. NULL: nobody knows how, and the laws fail. */
+    lb_array *(*make)(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
+                      lb_shape shape, const void *data);
+};
+
+extern const sample_format sample_dense;
+/* Three formats that only tests know; ends with name == NULL. */
 extern const sample_format sample_toys[];
+
+typedef struct sample_format_list {
+    sample_format *item;
+    int n;
+} sample_format_list;
+
+/* Every format that cx knows, each followed by its variants: those with an
+ * encoder through lb_quantize, the others through makers that are listed. */
+sample_format_list sample_formats_of(const lb_ctx *cx);
+void sample_formats_free(sample_format_list *list);
+/* Adds the formats from outside the library that tests know: toys, examples. */
+bool sample_add_outside(lb_ctx *cx);
+/* The names of variants whose format cx does not know: "", or a list. */
+lb_text sample_lost_variants(const lb_ctx *cx);
+
+bool sample_is_encodable(const lb_format *fmt);
+/* Whether an operand's dtype and rank can be stored so. */
+bool sample_takes(const sample_format *f, const sample_operand *o);
+/* The config for an array of that rank and dtype, in *c. */
+void sample_config(const sample_format *f, int rank, lb_dtype dtype,
+                   lb_quant_config *c);
+/* Scales that are there, finite and not quantized yet. */
+bool sample_has_scales(const lb_array *a);
 
 /* A way to look at them: an array of operand's shape and dtype whose storage
  * is such a view; NULL without an error if there is none for that shape. */
@@ -117,12 +153,17 @@ typedef struct sample_view {
 } sample_view;
 extern const sample_view sample_views[]; /* the first is plain */
 
+/* Whether what was packed for a view is kept for the next one, until it is
+ * turned off; for one context at a time. */
+void sample_remember(bool on);
+
 /* The elements of any array, row-major: decoded one by one from where the
  * strides say, without the code that is tested. malloc'ed; *size in bytes. */
 void *sample_read(const lb_array *a, size_t *size);
 /* A plain array of the same elements. */
 lb_array *sample_plain(lb_ctx *cx, const lb_array *a);
-/* Same shape, dtype and bits; else false, and where they differ in *why. */
+/* Same shape, dtype and bits, for two like views of one format in every part;
+ * else false, and where they differ in *why. */
 bool sample_same(const lb_array *a, const lb_array *b, lb_text *why);
 
 #endif

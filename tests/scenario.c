@@ -146,6 +146,38 @@ static lb_array *labels(lb_ctx *cx)
     return lb_from(cx, LB_I32, LB_SHAPE(3), (const int32_t[]){2, 0, 3});
 }
 
+/* ---- quantizing --------------------------------------------------------- */
+
+#define CONFIG(...) (&(const lb_quant_config){__VA_ARGS__})
+
+static lb_array *q(lb_ctx *cx)
+{
+    return lb_quantize(cx, f(cx), NULL);
+}
+
+static lb_array *from_codes(lb_ctx *cx)
+{
+    const lb_quant_config *c = CONFIG(.format = "int8");
+    lb_array *codes = lb_full_int(cx, LB_I8, LB_SHAPE(3, 4), -7);
+    return lb_from_codes(cx, c, codes,
+                         lb_full(cx, LB_F16, LB_SHAPE(3, 1), 0.5));
+}
+
+static lb_array *from_parts(lb_ctx *cx, const char *layout, const char *first)
+{
+    const char *const name[] = {first, "absmax"};
+    lb_array *a = q(cx);
+    lb_array *part[2];
+    for (int k = 0; k < 2; k++)
+        if (!(part[k] = lb_export(cx, a, layout, name[k]))) return NULL;
+    return lb_from_parts(cx, NULL, LB_SHAPE(3, 4), layout, name, part, 2);
+}
+
+static lb_array *set_dense(lb_ctx *cx)
+{
+    return lb_set_dense(cx, "nf4", LB_DENSE_ALLOW) ? v(cx) : NULL;
+}
+
 /* ---- the table ---------------------------------------------------------- */
 
 /* A function that a row's expression is wrapped in. */
@@ -164,6 +196,23 @@ static lb_array *labels(lb_ctx *cx)
     X(item_int, item_int(cx))                                                  \
     X(explain, explain(cx))                                                    \
     X(materialize, lb_materialize(cx, lb_transpose(cx, f(cx), NULL)))          \
+    X(quantize, lb_quantize(cx, f(cx), CONFIG(.format = "nf4")))               \
+    X(quantize by columns,                                                     \
+      lb_quantize(cx, f(cx), CONFIG(.format = "int8", .axes = {1, {0}})))      \
+    X(quantize from columns,                                                   \
+      lb_quantize(cx, lb_transpose(cx, f(cx), NULL),                           \
+                  CONFIG(.format = "ternary", .scale = LB_SCALE_ROW)))         \
+    X(quantize twice, lb_quantize(cx, f(cx), CONFIG(.double_quant = true)))    \
+    X(quantize and back, lb_quantize(cx, f(cx), CONFIG(.simulate = true)))     \
+    X(straight_through,                                                        \
+      lb_straight_through(cx, f(cx), CONFIG(.format = "binary")))              \
+    X(quantize_scales, lb_quantize_scales(cx, q(cx)))                          \
+    X(component, lb_component(cx, q(cx), "absmax"))                            \
+    X(codes, lb_codes(cx, q(cx)))                                              \
+    X(from_codes, from_codes(cx))                                              \
+    X(from_parts, from_parts(cx, NULL, "codes"))                               \
+    X(export and from_parts, from_parts(cx, "seed", "packed"))                 \
+    X(set_dense, set_dense(cx))                                                \
     X(convert, lb_convert(cx, f(cx), LB_BF16))                                 \
     X(neg, lb_neg(cx, f(cx)))                                                  \
     X(abs, lb_abs(cx, i(cx)))                                                  \

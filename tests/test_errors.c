@@ -364,6 +364,185 @@ static void sums(lb_ctx *cx)
             "axis 0|rank 0");
 }
 
+/* ---- quantizing ---------------------------------------------------------- */
+
+#define CONFIG(...) (&(const lb_quant_config){__VA_ARGS__})
+#define TO(FORMAT, ...)                                                        \
+    lb_quantize(cx, x, CONFIG(.format = FORMAT, __VA_ARGS__))
+
+static void quantizing(lb_ctx *cx)
+{
+    static const char known[] = "no_such|int8|nf4|ternary|binary|q8_0";
+    lb_array *x = lb_zeros(cx, LB_F32, LB_SHAPE(2, 3));
+    lb_array *i = lb_zeros(cx, LB_I32, LB_SHAPE(2, 3));
+    REFUSED(lb_quantize(cx, NULL, NULL), LB_E_NULL, "quantize|NULL");
+    REFUSED(lb_quantize(cx, i, NULL), LB_E_DTYPE, "i32(2,3)");
+    REFUSED(TO("no_such", .block_size = 0), LB_E_ARG, known);
+    REFUSED(TO("dense", .block_size = 0), LB_E_ARG, "dense|int8|nf4");
+    REFUSED(TO("", .block_size = 0), LB_E_ARG, "int8|nf4");
+    REFUSED(lb_quantize(cx, x, CONFIG(.struct_size = 4)), LB_E_ARG,
+            "struct_size|4");
+    REFUSED(TO("nf4", .block_size = 3), LB_E_ARG, "nf4|3|even");
+    REFUSED(TO("nf4", .block_size = 1), LB_E_ARG, "nf4|1|even");
+    REFUSED(TO("nf4", .block_size = -2), LB_E_ARG, "block_size|-2");
+    REFUSED(TO("nf4", .axes = {1, {0}}), LB_E_AXIS, "nf4|axis 0|(2,3)");
+    REFUSED(TO("nf4", .dtype = LB_I8), LB_E_DTYPE, "nf4|i8");
+    REFUSED(TO("nf4", .dtype = (lb_dtype)77), LB_E_DTYPE, "77");
+    REFUSED(TO("nf4", .compat = (lb_compat)9), LB_E_ARG, "compat|9|0..3");
+    REFUSED(TO("nf4", .use_kernel = (lb_choice)9), LB_E_ARG, "use_kernel|9");
+    REFUSED(TO("nf4", .decode = (lb_decode)9), LB_E_ARG, "decode|9|0..1");
+    REFUSED(TO("nf4", .scale = (lb_scale)9), LB_E_ARG, "scale|9|0..4");
+    REFUSED(TO("nf4", .meaning = (lb_meaning)9), LB_E_ARG, "meaning|9");
+    REFUSED(TO("nf4", .threshold = (lb_threshold)9), LB_E_ARG, "threshold|9");
+    REFUSED(TO("nf4", .blocks = (lb_blocks)9), LB_E_ARG, "blocks|9");
+    REFUSED(TO("nf4", .on_nonfinite = (lb_nonfinite)9), LB_E_ARG,
+            "on_nonfinite|9");
+    REFUSED(TO("nf4", .scale = LB_SCALE_ROW), LB_E_ARG, "nf4|scale|3");
+    REFUSED(TO("nf4", .meaning = LB_MEANS_INVERSE), LB_E_ARG, "nf4|meaning|2");
+    REFUSED(TO("nf4", .center = true), LB_E_ARG, "nf4|center|1");
+    REFUSED(TO("int8", .axes = {1, {2}}), LB_E_AXIS, "axis 2|rank 2");
+    REFUSED(TO("int8", .axes = {1, {-3}}), LB_E_AXIS, "axis -3|rank 2");
+    REFUSED(TO("int8", .axes = {2, {1, -1}}), LB_E_AXIS, "axis 1|twice");
+    REFUSED(TO("int8", .axes = {.n = 9}), LB_E_AXIS, "9 axes|rank 2");
+    REFUSED(TO("int8", .axes = {.n = -1}), LB_E_AXIS, "-1 axes|rank 2");
+    REFUSED(TO("int8", .dtype = LB_I8), LB_E_DTYPE, "int8|i8");
+    REFUSED(TO("int8", .decode = LB_DECODE_POLY), LB_E_ARG, "int8|decode|1");
+    REFUSED(TO("ternary", .dtype = LB_I8, .scale = LB_SCALE_ROW), LB_E_DTYPE,
+            "ternary|i8|scale|3");
+    REFUSED(TO("binary", .dtype = LB_I8, .scale = LB_SCALE_TENSOR), LB_E_DTYPE,
+            "binary|i8|scale|2");
+    REFUSED(TO("ternary", .dtype = LB_I32), LB_E_DTYPE, "ternary|i32");
+    REFUSED(TO("ternary", .block_size = 8), LB_E_ARG, "ternary|block_size|8");
+    REFUSED(TO("ternary", .axes = {1, {0}}), LB_E_ARG, "ternary|axes|1");
+    REFUSED(TO("binary", .threshold = LB_THRESHOLD_ABSMEAN), LB_E_ARG,
+            "binary|threshold|1");
+    REFUSED(TO("dynamic8", .compat = LB_COMPAT_SEED), LB_E_ARG,
+            "dynamic8|seed");
+    REFUSED(TO("q8_0", .block_size = 64), LB_E_ARG, "q8_0|64|32");
+    REFUSED(TO("tq1_0", .dtype = LB_I8), LB_E_DTYPE, "tq1_0|i8");
+    REFUSED(TO("q4_0", .double_quant = true), LB_E_ARG, "q4_0|no scales");
+    REFUSED(lb_straight_through(cx, NULL, NULL), LB_E_NULL, "NULL");
+    REFUSED(
+        lb_straight_through(cx, x, CONFIG(.format = "ternary", .dtype = LB_I8)),
+        LB_E_DTYPE, "straight_through|i8");
+    REFUSED(lb_straight_through(cx, i, CONFIG(.format = "ternary")), LB_E_DTYPE,
+            "straight_through|i32");
+    CHECK(!lb_kernel_available(NULL, "nf4") && !lb_kernel_available(cx, NULL) &&
+          !lb_kernel_available(cx, "no_such"));
+    CHECK_EQ_I(lb_error_status(cx), LB_OK);
+}
+
+static void taking_apart(lb_ctx *cx)
+{
+    lb_array *x = lb_full(cx, LB_F32, LB_SHAPE(2, 3), 1);
+    lb_array *q = lb_quantize(cx, x, CONFIG(.format = "nf4"));
+    lb_array *b = lb_quantize(cx, x, CONFIG(.format = "q8_0"));
+    const int64_t lo[] = {0, 1}, hi[] = {2, 3};
+    lb_array *cut = lb_slice(cx, q, lo, hi, NULL);
+    lb_array *wide = lb_broadcast_to(cx, q, LB_SHAPE(2, 2, 3));
+    REFUSED(lb_quantize_scales(cx, NULL), LB_E_NULL, "operand 0");
+    REFUSED(lb_quantize_scales(cx, x), LB_E_ARG, "dense(2,3)|no scales");
+    REFUSED(lb_quantize_scales(cx, lb_quantize_scales(cx, q)), LB_E_ARG,
+            "nf4(2,3)|absmax|dynamic8");
+    REFUSED(lb_component(cx, NULL, "codes"), LB_E_NULL, "NULL");
+    REFUSED(lb_component(cx, q, NULL), LB_E_ARG, "nf4|codes, absmax");
+    REFUSED(lb_component(cx, q, "no_such"), LB_E_ARG,
+            "nf4|no_such|codes, absmax");
+    REFUSED(lb_component(cx, x, "codes"), LB_E_ARG, "dense|codes|none");
+    REFUSED(lb_component(cx, cut, "codes"), LB_E_UNSUPPORTED, "nf4(2,2)|codes");
+    REFUSED(lb_component(cx, wide, "codes"), LB_E_UNSUPPORTED, "nf4(2,2,3)");
+    CHECK(!lb_component(cx, q, "table")); /* it does without: no error */
+    CHECK_EQ_I(lb_error_status(cx), LB_OK);
+    REFUSED(lb_codes(cx, NULL), LB_E_NULL, "NULL");
+    REFUSED(lb_codes(cx, x), LB_E_UNSUPPORTED, "dense");
+    REFUSED(lb_codes(cx, b), LB_E_UNSUPPORTED, "q8_0");
+    REFUSED(lb_export(cx, NULL, "seed", "packed"), LB_E_NULL, "NULL");
+    REFUSED(lb_export(cx, q, "no_such", "packed"), LB_E_ARG, "nf4|no_such");
+    REFUSED(lb_export(cx, q, "seed", "no_such"), LB_E_ARG, "seed|no_such");
+    REFUSED(lb_export(cx, q, "seed", NULL), LB_E_ARG, "seed");
+    REFUSED(lb_export(cx, q, NULL, "no_such"), LB_E_ARG, "nf4|no_such|codes");
+    REFUSED(lb_export(cx, x, "seed", "packed"), LB_E_ARG, "dense|seed");
+    REFUSED(lb_export(cx, cut, "seed", "packed"), LB_E_UNSUPPORTED, "nf4(2,2)");
+}
+
+static void from_codes(lb_ctx *cx)
+{
+    const lb_quant_config *int8 = CONFIG(.format = "int8");
+    const lb_quant_config *none =
+        CONFIG(.format = "ternary", .scale = LB_SCALE_NONE);
+    lb_array *c = lb_from(cx, LB_I8, LB_SHAPE(2, 3),
+                          (const int8_t[]){1, -1, 0, 1, -128, 0});
+    lb_array *ok = lb_zeros(cx, LB_I8, LB_SHAPE(2, 3));
+    lb_array *s = lb_full(cx, LB_F32, LB_SHAPE(2, 1), 0.5);
+    lb_array *f = lb_zeros(cx, LB_F32, LB_SHAPE(2, 3));
+    lb_array *big = lb_full(cx, LB_U8, LB_SHAPE(2, 3), 16);
+    REFUSED(lb_from_codes(cx, int8, NULL, s), LB_E_NULL, "codes are NULL");
+    REFUSED(lb_from_codes(cx, int8, c, s), LB_E_ARG,
+            "int8|code -128|element 4|-127 to 127");
+    REFUSED(lb_from_codes(cx, int8, ok, NULL), LB_E_ARG, "int8|none is given");
+    REFUSED(lb_from_codes(cx, int8, f, s), LB_E_DTYPE, "int8|integer");
+    REFUSED(lb_from_codes(cx, int8, ok, lb_zeros(cx, LB_F32, LB_SHAPE(3, 1))),
+            LB_E_SHAPE, "int8|scale|(3,1)|(2,1)|(2,3)");
+    REFUSED(lb_from_codes(cx, int8, ok, lb_zeros(cx, LB_I32, LB_SHAPE(2, 1))),
+            LB_E_DTYPE, "scale|i32");
+    REFUSED(lb_from_codes(cx, CONFIG(.format = "no_such"), ok, s), LB_E_ARG,
+            "from_codes|no_such|nf4");
+    REFUSED(lb_from_codes(cx, CONFIG(.format = "q8_0"), ok, NULL),
+            LB_E_UNSUPPORTED, "q8_0");
+    REFUSED(lb_from_codes(cx, none, c, NULL), LB_E_ARG,
+            "ternary|code -128|element 4|-1 to 1");
+    REFUSED(lb_from_codes(cx, none, ok, s), LB_E_ARG, "ternary|one is given");
+    REFUSED(lb_from_codes(cx,
+                          CONFIG(.format = "binary", .scale = LB_SCALE_NONE),
+                          ok, NULL),
+            LB_E_ARG, "binary|code 0|element 0");
+    REFUSED(lb_from_codes(cx, NULL, big, s), LB_E_ARG,
+            "nf4|code 16|element 0|0 to 15");
+}
+
+static void from_parts(lb_ctx *cx)
+{
+    const lb_shape shape = LB_SHAPE(2, 3);
+    const lb_shape nine = lb_shape_make(9, (const int64_t[9]){1});
+    lb_array *codes = lb_zeros(cx, LB_U8, LB_SHAPE(2, 2));
+    lb_array *absmax = lb_zeros(cx, LB_F32, LB_SHAPE(2, 1));
+    const char *name[] = {"codes", "absmax"}, *wrong[] = {"codes", "no_such"};
+    const char *twice[] = {"codes", "codes"}, *seed[] = {"packed", "absmax"};
+    lb_array *good[] = {codes, absmax}, *half[] = {codes, NULL};
+    lb_array *long_rows[] = {lb_zeros(cx, LB_U8, shape), absmax};
+    lb_array *ints[] = {lb_zeros(cx, LB_I32, LB_SHAPE(2, 2)), absmax};
+    lb_array *long_max[] = {codes, lb_zeros(cx, LB_F32, LB_SHAPE(2, 2))};
+    lb_array *int_max[] = {codes, lb_zeros(cx, LB_I32, LB_SHAPE(2, 1))};
+#define FROM(SHAPE, LAYOUT, NAME, PART, N)                                     \
+    lb_from_parts(cx, NULL, SHAPE, LAYOUT, NAME, PART, N)
+    REFUSED(FROM(shape, NULL, name, half, 2), LB_E_NULL, "absmax|NULL");
+    REFUSED(FROM(shape, NULL, name, long_rows, 2), LB_E_SHAPE,
+            "nf4|codes|(2,3)|(2,2)");
+    REFUSED(FROM(shape, NULL, name, ints, 2), LB_E_DTYPE, "codes|nf4|i32|u8");
+    REFUSED(FROM(shape, NULL, name, long_max, 2), LB_E_SHAPE,
+            "nf4|absmax|(2,2)|(2,1)");
+    REFUSED(FROM(shape, NULL, name, int_max, 2), LB_E_DTYPE, "absmax|nf4|i32");
+    REFUSED(FROM(shape, NULL, wrong, good, 2), LB_E_ARG,
+            "nf4|no_such|codes, absmax");
+    REFUSED(FROM(shape, NULL, twice, good, 2), LB_E_ARG, "codes|twice");
+    REFUSED(FROM(shape, NULL, name, good, 1), LB_E_NULL, "nf4|absmax");
+    REFUSED(FROM(shape, NULL, name, good, 0), LB_E_NULL, "nf4|codes");
+    REFUSED(FROM(shape, NULL, NULL, good, 2), LB_E_NULL, "2 parts");
+    REFUSED(FROM(shape, NULL, name, NULL, 2), LB_E_NULL, "2 parts");
+    REFUSED(FROM(shape, NULL, name, good, -1), LB_E_NULL, "-1 parts");
+    REFUSED(FROM(shape, "no_such", name, good, 2), LB_E_ARG, "nf4|no_such");
+    REFUSED(FROM(shape, "seed", name, good, 2), LB_E_ARG, "seed|codes");
+    REFUSED(FROM(shape, "seed", seed, good, 2), LB_E_SHAPE,
+            "nf4|packed|(2,2)|(2,1,2)");
+    REFUSED(FROM(shape, "seed", seed, good, 0), LB_E_NULL, "seed|packed");
+    REFUSED(FROM(LB_SHAPE(-2, 3), NULL, name, good, 2), LB_E_SHAPE, "-2");
+    REFUSED(FROM(nine, NULL, name, good, 2), LB_E_SHAPE, "rank 9");
+#undef FROM
+    REFUSED(lb_from_parts(cx, CONFIG(.format = "no_such"), shape, NULL, name,
+                          good, 2),
+            LB_E_ARG, "from_parts|no_such|nf4");
+}
+
 static void reading(lb_ctx *cx)
 {
     float to[6];
@@ -415,6 +594,10 @@ int main(void)
     making(cx);
     structure(cx);
     sums(cx);
+    quantizing(cx);
+    taking_apart(cx);
+    from_codes(cx);
+    from_parts(cx);
     reading(cx);
     no_context();
     lb_close(cx);

@@ -32,6 +32,7 @@ static void compare(lb_ctx *const *many, const lb_prim *prim, const sample *s,
 {
     lb_array *want = NULL;
     bool ok = true;
+    law_run.combinations++;
     for (int i = 0; i < CONTEXTS && ok; i++) {
         lb_text why;
         char more[64];
@@ -47,43 +48,98 @@ static void compare(lb_ctx *const *many, const lb_prim *prim, const sample *s,
     lb_unref(want);
 }
 
-static void law_threads(lb_ctx *cx, const lb_prim *prim, const sample *s,
-                        void *user)
+typedef struct contexts {
+    lb_ctx *of[CONTEXTS];
+    sample_format_list formats;
+    bool large;
+} contexts;
+
+/* With all operands packed, where units decode what they share. */
+static void packed(contexts *many, const lb_prim *prim, const sample *s,
+                   const sample_format *f)
 {
-    lb_ctx *const *many = user;
+    lb_ctx *cx = many->of[0];
     lb_array *in[SAMPLE_MAX_IN];
-    const bool large = !many[CONTEXTS];
     lb_enter(cx);
-    bool ok = law_operands(cx, s, in);
-    law_check(ok, s, "threads", "operands", lb_error(cx));
-    if (ok && large) check_units(many[CONTEXTS - 1], s, in);
-    if (ok) compare(many, prim, s, in, "dense");
-    /* And packed, where units decode what they share. */
-    bool packed = false;
-    for (int i = 0; i < s->n_in && ok && large; i++) {
-        if (!sample_toys->takes(s->in[i].dtype)) continue;
-        in[i] = sample_views[0].make(cx, sample_toys, &s->in[i], (uint64_t)i);
-        ok = packed = in[i] != NULL;
+    bool ok = law_operands(cx, s, in), any = false;
+    for (int i = 0; i < s->n_in && ok; i++) {
+        if (!sample_takes(f, &s->in[i])) continue;
+        lb_array *a = sample_views[0].make(cx, f, &s->in[i], (uint64_t)i);
+        ok = a != NULL;
+        if (!a || !law_suits(s, i, a)) continue;
+        in[i] = a;
+        any = true;
     }
-    if (ok && packed) compare(many, prim, s, in, sample_toys->name);
-    law_check(ok, s, "threads", "operands", lb_error(cx));
+    law_check(ok, s, "threads", f->name, lb_error(cx));
+    if (ok && any) compare(many->of, prim, s, in, f->name);
+    lb_clear(cx);
     lb_leave(cx);
 }
 
-int main(void)
+/* Every format's defaults are tried with the first sample of each primitive
+ * that they take an operand of and that is not too long; of the rest, longer
+ * samples and variants, each twentieth is. */
+static bool is_tried(const sample *s, const sample_format *f, int k)
 {
-    /* The last says which samples these are: NULL for large ones. */
-    lb_ctx *many[CONTEXTS + 1] = {0};
+    enum { FORMATS = 128, LONG = 300000, EVERY = 20 };
+    static char seen[FORMATS][32]; /* the last primitive each was tried with */
+    static int turn;
+    bool takes = false;
+    int64_t size = 0;
+    for (int i = 0; i < s->n_in; i++) {
+        takes = takes || sample_takes(f, &s->in[i]);
+        size += lb_shape_size(&s->in[i].shape);
+    }
+    if (!takes || !f->fmt) return false;
+    if (law_run.all) return true;
+    if (k < FORMATS && !f->variant && size <= LONG &&
+        strcmp(seen[k], s->prim) != 0) {
+        snprintf(seen[k], sizeof seen[k], "%s", s->prim);
+        return true;
+    }
+    return turn++ % EVERY == 0;
+}
+
+static void law_threads(lb_ctx *cx, const lb_prim *prim, const sample *s,
+                        void *user)
+{
+    contexts *many = user;
+    lb_array *in[SAMPLE_MAX_IN];
+    lb_enter(cx);
+    const bool ok = law_operands(cx, s, in);
+    law_check(ok, s, "threads", "operands", lb_error(cx));
+    if (ok && many->large) check_units(many->of[CONTEXTS - 1], s, in);
+    if (ok) compare(many->of, prim, s, in, "dense");
+    lb_leave(cx);
+    for (int k = 0; k < many->formats.n && many->large; k++)
+        if (is_tried(s, &many->formats.item[k], k))
+            packed(many, prim, s, &many->formats.item[k]);
+}
+
+int main(int argc, char **argv)
+{
+    law_args(argc, argv);
+    contexts many = {.large = true};
+    bool ok = true;
     for (int i = 0; i < CONTEXTS; i++) {
-        many[i] = lb_open(&(lb_options){.threads = threads[i]});
-        CHECK_EQ_I(lb_threads(many[i]), threads[i]);
+        many.of[i] = lb_open(&(lb_options){.threads = threads[i]});
+        CHECK_EQ_I(lb_threads(many.of[i]), threads[i]);
+        ok = ok && many.of[i] && sample_add_outside(many.of[i]);
     }
-    if (many[0] && many[1] && many[2]) {
-        law_each(many[0], SAMPLES_LARGE, law_threads, many);
-        many[CONTEXTS] = many[0];
-        law_each(many[0], SAMPLES_SMALL, law_threads, many);
+    CHECK(ok);
+    if (ok) {
+        many.formats = law_formats(many.of[0]);
+        sample_remember(true);
+        law_each(many.of[0], SAMPLES_LARGE, law_threads, &many);
+        many.large = false;
+        law_each(many.of[0], SAMPLES_SMALL, law_threads, &many);
+        printf("%d formats and variants, %ld combinations on 1, 2 and 7 "
+               "threads\n",
+               many.formats.n, law_run.combinations);
     }
+    sample_remember(false);
+    sample_formats_free(&many.formats);
     for (int i = 0; i < CONTEXTS; i++)
-        lb_close(many[i]);
+        lb_close(many.of[i]);
     return check_report("law 5, threads");
 }

@@ -259,6 +259,36 @@ const void *lb_data(const lb_array *a)
            (size_t)a->offset * lb_dtype_size(a->dtype);
 }
 
+/* Rows lo <= i < hi of the first axis, as a view in the open scope. */
+static lb_array *rows_of(lb_ctx *cx, const lb_array *a, int64_t lo, int64_t hi)
+{
+    lb_array *rows = lb_view(cx, a);
+    if (!rows || !a->shape.rank) return rows;
+    rows->shape.dim[0] = hi - lo;
+    rows->offset += lo * rows->stride[0];
+    return rows;
+}
+
+/* A piece at a time: what is decoded on the way stays small and in cache. */
+static bool read_pieces(lb_ctx *cx, const lb_array *a, char *dst, size_t size)
+{
+    const size_t piece = (size_t)4 << 20;
+    const int64_t rows = a->shape.rank ? a->shape.dim[0] : 1;
+    const size_t row = size / (size_t)rows;
+    const int64_t step = row < piece ? (int64_t)(piece / row) : 1;
+    bool ok = true;
+    for (int64_t i = 0; i < rows && ok; i += step) {
+        const int64_t n = lb_min_i64(step, rows - i);
+        lb_enter(cx);
+        const void *data =
+            lb_data(lb_materialize(cx, rows_of(cx, a, i, i + n)));
+        ok = data != NULL;
+        if (ok) memcpy(dst + (size_t)i * row, data, (size_t)n * row);
+        lb_leave(cx);
+    }
+    return ok;
+}
+
 bool lb_read(lb_ctx *cx, lb_array *a, void *dst, size_t size)
 {
     if (!a || !cx) return lb_fail(cx, LB_E_NULL, "read: the array is NULL");
@@ -268,11 +298,10 @@ bool lb_read(lb_ctx *cx, lb_array *a, void *dst, size_t size)
                        lb_dtype_name(a->dtype), LB_SHOW(&a->shape), want, size);
     if (!want) return true;
     if (!dst) return lb_fail(cx, LB_E_NULL, "read: dst is NULL");
-    lb_enter(cx);
-    const void *data = lb_data(lb_materialize(cx, a));
-    if (data) memcpy(dst, data, want);
-    lb_leave(cx);
-    return data != NULL;
+    const void *data = lb_data(a);
+    if (!data) return read_pieces(cx, a, dst, size);
+    memcpy(dst, data, want);
+    return true;
 }
 
 bool lb_read_rows(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi, void *dst,
@@ -283,11 +312,7 @@ bool lb_read_rows(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi, void *dst,
         return lb_fail(cx, LB_E_ARG, "read: rows %lld..%lld of shape %s",
                        (long long)lo, (long long)hi, LB_SHOW(&a->shape));
     lb_enter(cx);
-    lb_array *rows = lb_view(cx, a);
-    if (rows) {
-        rows->shape.dim[0] = hi - lo;
-        rows->offset += lo * rows->stride[0];
-    }
+    lb_array *rows = rows_of(cx, a, lo, hi);
     const bool ok = rows && lb_read(cx, rows, dst, size);
     lb_leave(cx);
     return ok;

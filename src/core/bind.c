@@ -22,6 +22,21 @@ typedef struct {
 
 /* ---- tiers -------------------------------------------------------------- */
 
+/* A rule is anybody's code: what it returns is what infer promised, or an
+ * error. */
+static bool is_promised(lb_ctx *cx, const lb_call *c, int i, const lb_array *a)
+{
+    if (a && a->dtype == c->dtype && lb_shape_equal(&a->shape, &c->shape))
+        return true;
+    return lb_fail(cx, LB_E_ARG, "%s: the rule of %s gave %s%s, not %s%s",
+                   c->prim->name, c->in[i]->store->fmt->name,
+                   a ? lb_dtype_name(a->dtype) : "nothing",
+                   a ? LB_SHOW(&a->shape) : "", lb_dtype_name(c->dtype),
+                   LB_SHOW(&c->shape));
+}
+
+/* Operands in order, each one's rules in order: the first that does not
+ * decline has decided. */
 static lb_verdict by_rule(lb_ctx *cx, const lb_call *c, lb_array **out)
 {
     for (int i = 0; i < c->n_in; i++) {
@@ -29,6 +44,7 @@ static lb_verdict by_rule(lb_ctx *cx, const lb_call *c, lb_array **out)
         for (; r && r->prim; r++) {
             if (strcmp(r->prim, c->prim->name) != 0) continue;
             const lb_verdict v = r->run(cx, c, i, out);
+            if (v == LB_DONE && !is_promised(cx, c, i, *out)) return LB_FAILED;
             if (v != LB_DECLINED) return v;
         }
     }
@@ -58,11 +74,12 @@ static bool may_copy(lb_ctx *cx, const lb_call *c, int i)
 {
     char s[LB_ERROR_SIZE];
     const lb_array *a = c->in[i];
-    if (cx->dense == LB_DENSE_ALLOW) return true;
+    const lb_dense_policy policy = lb_dense_of(cx, a->store->fmt);
+    if (policy == LB_DENSE_ALLOW) return true;
     snprintf(s, sizeof s, "%s decodes operand %d, %s %s%s, whole",
              c->prim->name, i, lb_format_of(a), lb_dtype_name(a->dtype),
              LB_SHOW(&a->shape));
-    if (cx->dense == LB_DENSE_DENY)
+    if (policy == LB_DENSE_DENY)
         return lb_fail(cx, LB_E_DENIED, "%s, and the context denies it", s);
     if (cx->log) cx->log(cx->log_user, s);
     return true;
@@ -95,7 +112,7 @@ static void run_units(void *arg, int64_t lo, int64_t hi, int thread)
     lb_work w = j->work;
     w.lo = lo;
     w.hi = hi;
-    w.scratch = j->scratch + j->stride * (size_t)thread;
+    if (j->scratch) w.scratch = j->scratch + j->stride * (size_t)thread;
     w.call->prim->eval(&w);
 }
 
@@ -104,7 +121,9 @@ static bool run_phases(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
 {
     const size_t line = 64;
     const size_t shared = (plan->shared + line - 1) / line * line;
-    job j = {.work = {.call = c, .out = out, .plan = plan}};
+    int64_t trouble = INT64_MAX;
+    job j = {
+        .work = {.call = c, .out = out, .plan = plan, .trouble = &trouble}};
     size_t own, size, got = 0;
     j.stride = (plan->per_thread + line - 1) / line * line;
     char *block = NULL;
@@ -119,12 +138,24 @@ static bool run_phases(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
                        c->prim->name);
     j.work.shared = block;
     j.scratch = block ? block + shared : NULL;
-    for (int p = 0; p < plan->phases; p++) {
+    for (int p = 0; p < plan->phases && trouble == INT64_MAX; p++) {
         j.work.phase = p;
         lb_pool_run(cx->pool, plan->units[p], run_units, &j);
     }
     if (block) lb_heap_free(cx->heap, block, got);
-    return true;
+    if (trouble == INT64_MAX) return true;
+    if (c->prim->trouble) c->prim->trouble(cx, c, trouble);
+    return lb_fail(cx, LB_E_ARG, "%s: cannot take element %lld", c->prim->name,
+                   (long long)trouble);
+}
+
+void lb_work_trouble(const lb_work *w, int64_t where)
+{
+    int64_t was = __atomic_load_n(w->trouble, __ATOMIC_RELAXED);
+    while (where < was &&
+           !__atomic_compare_exchange_n(w->trouble, &was, where, true,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
 }
 
 static lb_array *by_eval(lb_ctx *cx, lb_call *c, report *r)
@@ -137,7 +168,8 @@ static lb_array *by_eval(lb_ctx *cx, lb_call *c, report *r)
     for (int p = 0; p < plan.phases; p++)
         r->units = lb_max_i64(r->units, plan.units[p]);
     if (cx->dry) return NULL;
-    lb_array *out = lb_dense(cx, c->dtype, &c->shape);
+    lb_array *out = c->prim->result ? c->prim->result(cx, c)
+                                    : lb_dense(cx, c->dtype, &c->shape);
     if (!out || run_phases(cx, c, &plan, out)) return out;
     lb_drop(cx, out);
     return NULL;

@@ -35,6 +35,8 @@ struct lb_ctx {
     size_t scope_got;
     lb_layer *layer;        /* innermost */
     lb_list prims, formats; /* added by the user */
+    lb_list dense_formats;  /* those with a policy of their own, and .. */
+    lb_list dense_policies; /* .. which */
     bool dry;               /* explaining: stop before eval */
     char explain[LB_EXPLAIN_SIZE];
 };
@@ -42,6 +44,9 @@ struct lb_ctx {
 /* ctx.c: arrays and scopes. Adopts a (one reference) into the open scope; on
  * failure releases it and returns NULL. */
 lb_array *lb_own(lb_ctx *cx, lb_array *a);
+
+/* lookup.c: the policy for operands of a format. */
+lb_dense_policy lb_dense_of(const lb_ctx *cx, const lb_format *fmt);
 
 /* array.c: the plain view of a store, whose one reference it takes over. */
 lb_array *lb_view_store(lb_ctx *cx, lb_store *store, lb_dtype dtype);
@@ -76,6 +81,26 @@ bool lb_dtype_is_unsigned(lb_dtype d); /* u8 .. u64 */
 /* shape.c: strides that give a view another shape, by numpy's no-copy rule;
  * false if there are none. */
 bool lb_restride(const lb_array *a, const lb_shape *shape, int64_t *stride);
+
+/* quant.c: a user's config as far as both sides know it, the rest zero. NULL:
+ * all defaults. who: for errors. */
+bool lb_config_read(lb_ctx *cx, const char *who, const lb_quant_config *config,
+                    lb_quant_config *c);
+/* The config for an array of that rank as formats see it: the format found,
+ * enums and axes checked, which lb_quant_check does for whatever comes. */
+bool lb_quant_check(lb_ctx *cx, const char *who, const lb_quant *q, int rank);
+bool lb_quant_of(lb_ctx *cx, const char *who, const lb_quant_config *config,
+                 int rank, lb_quant *q);
+
+/* layout.c: the format's layout, checked. cx may be NULL: then a refusal says
+ * nothing. from: the dtype of what is quantized. */
+bool lb_layout_of(lb_ctx *cx, const lb_quant *q, lb_dtype from,
+                  const lb_shape *shape, lb_layout *to);
+/* An array of the layout's parts, seen in that shape; of new parts, not set. */
+lb_array *lb_layout_make(lb_ctx *cx, const lb_format *fmt, const lb_layout *l,
+                         const lb_shape *shape);
+lb_array *lb_layout_alloc(lb_ctx *cx, const lb_format *fmt, lb_layout *l,
+                          const lb_shape *shape);
 
 /* box.c: a view as a box of its store, if it is one: what must be known to
  * move blocks. A plain value; parts are views on the caller's stack. */

@@ -232,6 +232,8 @@ void lb_close(lb_ctx *cx)
     lb_list_free(heap, &cx->owned);
     lb_list_free(heap, &cx->prims);
     lb_list_free(heap, &cx->formats);
+    lb_list_free(heap, &cx->dense_formats);
+    lb_list_free(heap, &cx->dense_policies);
     if (cx->scope) lb_heap_free(heap, cx->scope, cx->scope_got);
     lb_heap_free(heap, cx, cx->got);
     lb_heap_close(heap);

@@ -1,5 +1,5 @@
 /* lookup.c - primitives and formats by name: the built-in ones, then those
- * that were added to the context. */
+ * that were added to the context; and each format's policy. */
 #include <string.h>
 
 #include "core/core.h"
@@ -82,7 +82,51 @@ bool lb_add_format(lb_ctx *cx, const lb_format *f)
         return lb_fail(cx, LB_E_ARG,
                        "add_format: %s has struct_size %zu, not %zu", f->name,
                        f->struct_size, sizeof *f);
+    if (f->layout && !f->encode_run && (!f->encode || !f->encode_plan))
+        return lb_fail(cx, LB_E_NULL,
+                       "add_format: %s has a layout and no way to encode: "
+                       "neither encode_run nor encode_plan and encode",
+                       f->name);
     if (lb_find_format(cx, f->name))
         return lb_fail(cx, LB_E_ARG, "add_format: %s exists already", f->name);
     return add(cx, &cx->formats, f);
+}
+
+/* ---- policies ----------------------------------------------------------- */
+
+/* Policies as items of a list: pointers into a table of them. */
+static const lb_dense_policy policies[] = {LB_DENSE_DEFAULT, LB_DENSE_ALLOW,
+                                           LB_DENSE_LOG, LB_DENSE_DENY};
+
+lb_dense_policy lb_dense_of(const lb_ctx *cx, const lb_format *fmt)
+{
+    for (int64_t i = 0; i < cx->dense_policies.n; i++) {
+        const lb_dense_policy *p = cx->dense_policies.item[i];
+        if (cx->dense_formats.item[i] != fmt) continue;
+        return *p == LB_DENSE_DEFAULT ? cx->dense : *p;
+    }
+    return cx->dense;
+}
+
+bool lb_set_dense(lb_ctx *cx, const char *format, lb_dense_policy policy)
+{
+    if (!cx) return false;
+    const lb_format *fmt = lb_find_format(cx, format);
+    if (!fmt)
+        return lb_fail(cx, LB_E_ARG, "set_dense: no format \"%.100s\"",
+                       format ? format : "");
+    if ((unsigned)policy > LB_DENSE_DENY)
+        return lb_fail(cx, LB_E_ARG, "set_dense: %d is not a policy",
+                       (int)policy);
+    for (int64_t i = 0; i < cx->dense_policies.n; i++)
+        if (cx->dense_formats.item[i] == fmt) {
+            memcpy(&cx->dense_policies.item[i],
+                   &(const lb_dense_policy *){&policies[policy]},
+                   sizeof(void *));
+            return true;
+        }
+    if (!add(cx, &cx->dense_formats, fmt)) return false;
+    if (add(cx, &cx->dense_policies, &policies[policy])) return true;
+    cx->dense_formats.n--;
+    return false;
 }

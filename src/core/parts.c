@@ -39,10 +39,17 @@ void lb_part_scales(const lb_cpu *cpu, const lb_store *s, int part,
     const int64_t g = last < 0 ? 0 : p->g[last];
     const int64_t c = g ? first % s->shape.dim[last] : 0;
     const int64_t at = lb_part_entry(s, part, first);
-    const int64_t entries = g ? (c + n - 1) / g - c / g + 1 : 1;
+    const int64_t into = g ? c % g : 0; /* its entry: how far we are */
+    const int64_t entries = g ? (into + n - 1) / g + 1 : 1;
     lb_tile_read_flat(cpu, p->a, at, entries, LB_C_F32, out);
-    for (int64_t i = n - 1; i >= 0; i--) /* in place: the source is before i */
-        out[i] = out[g ? (c + i) / g - c / g : 0];
+    /* From the last on, in place: an entry never lies behind its elements. */
+    for (int64_t b = entries - 1, end = n; b >= 0; b--) {
+        const float v = out[b];
+        const int64_t begin = b ? b * g - into : 0;
+        for (int64_t i = begin; i < end; i++)
+            out[i] = v;
+        end = begin;
+    }
 }
 
 const void *lb_part_bytes(const lb_store *s, int part)

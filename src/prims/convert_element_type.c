@@ -23,8 +23,7 @@ static bool infer(lb_ctx *cx, lb_call *c)
 static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
 {
     const lb_array *a = c->in[0];
-    const bool label = a->store->fmt->relabel && lb_dtype_is_float(a->dtype) &&
-                       lb_dtype_is_float(c->dtype);
+    const bool label = a->store->fmt->relabel && lb_dtype_is_float(c->dtype);
     if (c->dtype != a->dtype && !label) return LB_DECLINED;
     *out = lb_view(cx, a);
     if (!*out) return LB_FAILED;

@@ -416,15 +416,16 @@ static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
 }
 
 #define PRIM(NAME)                                                             \
-    const lb_prim lb_prim_##NAME = {sizeof(lb_prim),                           \
-                                    #NAME,                                     \
-                                    sizeof(lb_reduce_params),                  \
-                                    1,                                         \
-                                    infer,                                     \
-                                    move,                                      \
-                                    plan,                                      \
-                                    eval,                                      \
-                                    false};
+    const lb_prim lb_prim_##NAME = {                                           \
+        .struct_size = sizeof(lb_prim),                                        \
+        .name = #NAME,                                                         \
+        .params_size = sizeof(lb_reduce_params),                               \
+        .n_in = 1,                                                             \
+        .infer = infer,                                                        \
+        .move = move,                                                          \
+        .plan = plan,                                                          \
+        .eval = eval,                                                          \
+    };
 #define EACH(X)                                                                \
     X(reduce_sum)                                                              \
     X(reduce_prod) X(reduce_max) X(reduce_min) X(reduce_and) X(reduce_or)

@@ -1,0 +1,15 @@
+/* low_rank.h - a format from outside the library: base + A B, an array whose
+ * parts are arrays, and whose products never form the sum. */
+#ifndef LOW_RANK_H
+#define LOW_RANK_H
+
+#include <lowbit_ext.h>
+
+extern const lb_format low_rank_format;
+
+/* base (M,N) + a (M,R) b (R,N), of base's dtype. All three are f32, f16 or
+ * bf16, in any format and any view, and are kept as they are; R is 1 or more.
+ * Belongs to the open scope. */
+lb_array *low_rank_make(lb_ctx *cx, lb_array *base, lb_array *a, lb_array *b);
+
+#endif

@@ -1,0 +1,111 @@
+/* quant.c - a user's lb_quant_config as formats see it: every member checked,
+ * the format found by its name. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "core/registry.h"
+
+/* The names of formats that can be asked for, in one line. */
+static lb_text known_formats(const lb_ctx *cx)
+{
+    lb_text t = {""};
+    const lb_format *f;
+    size_t at = 0;
+    for (int k = 0; (f = lb_format_at(cx, k)); k++) {
+        if (!f->layout) continue;
+        const int n = snprintf(t.s + at, sizeof t.s - at, "%s%s",
+                               at ? ", " : "", f->name);
+        if (n < 0 || (size_t)n >= sizeof t.s - at) break;
+        at += (size_t)n;
+    }
+    return t;
+}
+
+/* An enum that came from outside is any number. */
+static bool check_enum(lb_ctx *cx, const char *who, const char *member,
+                       unsigned value, unsigned most)
+{
+    return value <= most ||
+           lb_fail(cx, LB_E_ARG, "%s: config.%s is %u: not in 0..%u", who,
+                   member, value, most);
+}
+
+bool lb_quant_check(lb_ctx *cx, const char *who, const lb_quant *q, int rank)
+{
+    const struct {
+        const char *name;
+        unsigned value, most;
+    } member[] = {
+        {"compat", (unsigned)q->compat, LB_COMPAT_BNB_CPU},
+        {"decode", (unsigned)q->decode, LB_DECODE_POLY},
+        {"scale", (unsigned)q->scale, LB_SCALE_BLOCK},
+        {"meaning", (unsigned)q->meaning, LB_MEANS_INVERSE},
+        {"threshold", (unsigned)q->threshold, LB_THRESHOLD_ABSMEAN},
+        {"blocks", (unsigned)q->blocks, LB_BLOCKS_FLAT},
+        {"on_nonfinite", (unsigned)q->on_nonfinite, LB_NONFINITE_CLAMP},
+    };
+    for (size_t i = 0; i < sizeof member / sizeof *member; i++)
+        if (!check_enum(cx, who, member[i].name, member[i].value,
+                        member[i].most))
+            return false;
+    if (q->dtype != LB_NO_DTYPE && !lb_dtype_size(q->dtype))
+        return lb_fail(cx, LB_E_DTYPE, "%s: config.dtype is %d", who,
+                       (int)q->dtype);
+    if (q->block_size < 0)
+        return lb_fail(cx, LB_E_ARG, "%s: config.block_size is %lld", who,
+                       (long long)q->block_size);
+    return lb_axes_check(cx, who, "axes", &q->axes, rank);
+}
+
+bool lb_config_read(lb_ctx *cx, const char *who, const lb_quant_config *config,
+                    lb_quant_config *c)
+{
+    *c = (lb_quant_config){0};
+    if (!config) return true;
+    const size_t size = config->struct_size ? config->struct_size : sizeof *c;
+    if (size < sizeof c->struct_size + sizeof c->format)
+        return lb_fail(cx, LB_E_ARG, "%s: config.struct_size is %zu", who,
+                       size);
+    memcpy(c, config, size < sizeof *c ? size : sizeof *c);
+    c->struct_size = sizeof *c;
+    return true;
+}
+
+bool lb_quant_of(lb_ctx *cx, const char *who, const lb_quant_config *config,
+                 int rank, lb_quant *q)
+{
+    lb_quant_config c;
+    if (!lb_config_read(cx, who, config, &c)) return false;
+    const lb_format *fmt =
+        c.format ? lb_find_format(cx, c.format) : lb_default_format;
+    if (!fmt || !fmt->layout)
+        return lb_fail(cx, LB_E_ARG, "%s: no format \"%.100s\" (there are: %s)",
+                       who, c.format, known_formats(cx).s);
+    if (!check_enum(cx, who, "use_kernel", (unsigned)c.use_kernel, LB_NO))
+        return false;
+    *q = (lb_quant){
+        .format = fmt,
+        .block_size = c.block_size,
+        .dtype = c.dtype,
+        .reference = c.use_kernel == LB_NO,
+        .center = c.center,
+        .compat = c.compat,
+        .decode = c.decode,
+        .scale = c.scale,
+        .meaning = c.meaning,
+        .threshold = c.threshold,
+        .blocks = c.blocks,
+        .on_nonfinite = c.on_nonfinite,
+    };
+    if (c.axes.n && !lb_axes_fix(cx, who, &c.axes, rank, &q->axes))
+        return false;
+    return lb_quant_check(cx, who, q, rank);
+}
+
+bool lb_kernel_available(const lb_ctx *cx, const char *format)
+{
+    const lb_format *fmt = cx ? lb_find_format(cx, format) : NULL;
+    return fmt && cx->cpu.level != LB_LEVEL_REF &&
+           (fmt->kernels >> cx->cpu.level & 1);
+}

@@ -1,0 +1,59 @@
+/* binary.c - signs: -1 or 1 in 1 bit, which is set for 1. Zero has the sign 1,
+ * and so has -0. Eight to a byte, the first in the lowest bit. */
+#include "formats/config.h"
+#include "formats/signs.h"
+
+static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
+                   const lb_shape *shape, lb_layout *to)
+{
+    return lb_config_unused(cx, q, "threshold", q->threshold) &&
+           lb_signs_layout(cx, q, from, shape, to);
+}
+
+static lb_signs_need need(const lb_quant *q, bool scaled)
+{
+    (void)q;
+    return scaled ? LB_SIGNS_MEAN : LB_SIGNS_NOTHING;
+}
+
+static void bits(const lb_quant *q, float mean, const float *x, int64_t n,
+                 uint8_t *to)
+{
+    (void)q;
+    (void)mean;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = x[i] >= 0;
+}
+
+static const lb_signs_rule rule = {.need = need, .bits = bits};
+
+static void plan(const lb_call *c, lb_plan *to)
+{
+    lb_signs_plan(c, to, &rule);
+}
+
+static void encode(const lb_work *w)
+{
+    lb_signs_encode(w, &rule);
+}
+
+static const lb_foreign foreign[] = {
+    {"seed", {"packed", "scale"}, lb_interleave_load, lb_interleave_save},
+    {0},
+};
+
+extern const lb_format lb_format_binary;
+const lb_format lb_format_binary = {
+    .struct_size = sizeof(lb_format),
+    .name = "binary",
+    .part = {{.name = "codes", .raw = true}, {.name = "scale", .scale = true}},
+    .codes = {.bits = 1, .least = -1, .most = 1, .step = 2, .filler = 0},
+    .relabel = true,
+    .decode = lb_signs_decode,
+    .layout = layout,
+    .prepare = lb_signs_prepare,
+    .encode_plan = plan,
+    .encode = encode,
+    .bound = lb_signs_bound,
+    .foreign = foreign,
+};

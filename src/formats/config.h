@@ -1,0 +1,52 @@
+/* config.h - what formats do with the config they are given. */
+#ifndef LB_CONFIG_H
+#define LB_CONFIG_H
+
+#include "lowbit_ext.h"
+
+/* A member that the format has no use for must be left at its default. */
+static inline bool lb_config_unused(lb_ctx *cx, const lb_quant *q,
+                                    const char *member, int64_t value)
+{
+    return !value || lb_fail(cx, LB_E_ARG,
+                             "%s: config.%s is %lld, and it has no use for it",
+                             q->format->name, member, (long long)value);
+}
+
+/* Decoded numbers are floats. */
+static inline bool lb_config_float(lb_ctx *cx, const lb_quant *q,
+                                   lb_dtype dtype)
+{
+    return (dtype >= LB_F32 && dtype <= LB_F64) ||
+           lb_fail(cx, LB_E_DTYPE,
+                   "%s: dtype %s: it materializes to f32, f16, bf16 or f64",
+                   q->format->name, lb_dtype_name(dtype));
+}
+
+/* How far rounding to the dtype that q names may move a number, relatively. */
+static inline double lb_config_unit(const lb_quant *q)
+{
+    return q->dtype == LB_F16 ? 0x1p-11 : q->dtype == LB_BF16 ? 0x1p-8 : 0;
+}
+
+/* The config that q was made from, for those who call on what users do. */
+static inline lb_quant_config lb_config_of(const lb_quant *q)
+{
+    return (lb_quant_config){
+        .format = q->format->name,
+        .block_size = q->block_size,
+        .axes = q->axes,
+        .dtype = q->dtype,
+        .use_kernel = q->reference ? LB_NO : LB_CHOICE_DEFAULT,
+        .compat = q->compat,
+        .decode = q->decode,
+        .scale = q->scale,
+        .meaning = q->meaning,
+        .threshold = q->threshold,
+        .blocks = q->blocks,
+        .on_nonfinite = q->on_nonfinite,
+        .center = q->center,
+    };
+}
+
+#endif

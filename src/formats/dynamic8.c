@@ -1,0 +1,255 @@
+/* dynamic8.c - 8 bits an element: one of 256 levels that lie closer together
+ * near zero, times its block's absmax.
+ *
+ *     value = level[code] * absmax + offset      two roundings, in f32
+ *
+ * The levels are bitsandbytes' signed dynamic map, or the array's own. The
+ * offset is there if the mean was taken off before (center): how bitsandbytes
+ * stores the absmax of its 4-bit arrays. Encoding then has three phases: sums
+ * of chunks, their mean, codes.
+ */
+#include <float.h>
+#include <math.h>
+
+#include "formats/config.h"
+#include "kernels/dynamic8_ref.h"
+#include "kernels/sums.h"
+#include "lowbit_ext.h"
+
+enum { CODES, ABSMAX, TABLE, OFFSET };
+enum { LEVELS = 256, BLOCK = 256 };
+
+/* ---- decode -------------------------------------------------------------- */
+
+static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                   int64_t n, void *out)
+{
+    const uint8_t *code = lb_part_bytes(s, CODES);
+    const float *level = lb_dynamic8_map;
+    float own[LEVELS], *w = out;
+    if (s->part[TABLE].a) {
+        lb_tile_read_flat(cpu, s->part[TABLE].a, 0, LEVELS, LB_C_F32, own);
+        level = own;
+    }
+    lb_part_scales(cpu, s, ABSMAX, first, n, w);
+    lb_dynamic8_scale_ref(level, code + lb_part_entry(s, CODES, first), n, w);
+    if (!s->part[OFFSET].a) return;
+    float offset[LB_RUN];
+    lb_part_scales(cpu, s, OFFSET, first, n, offset);
+    for (int64_t i = 0; i < n; i++)
+        w[i] += offset[i];
+}
+
+/* ---- layout -------------------------------------------------------------- */
+
+static bool check(lb_ctx *cx, const lb_quant *q, lb_dtype label)
+{
+    if (q->block_size < 0)
+        return lb_fail(cx, LB_E_ARG, "dynamic8: block_size is %lld",
+                       (long long)q->block_size);
+    if (q->compat == LB_COMPAT_SEED)
+        return lb_fail(cx, LB_E_ARG, "dynamic8: compat %s has no such format",
+                       lb_compat_name(q->compat));
+    if (q->axes.n)
+        return lb_fail(cx, LB_E_AXIS,
+                       "dynamic8: %d axes are given, axis %d first, and blocks "
+                       "run along the last",
+                       q->axes.n, q->axes.axis[0]);
+    if (q->scale != LB_SCALE_DEFAULT && q->scale != LB_SCALE_BLOCK)
+        return lb_fail(
+            cx, LB_E_ARG,
+            "dynamic8: config.scale is %d: there is one for each block",
+            (int)q->scale);
+    return lb_config_unused(cx, q, "meaning", q->meaning) &&
+           lb_config_unused(cx, q, "threshold", q->threshold) &&
+           lb_config_unused(cx, q, "decode", q->decode) &&
+           lb_config_float(cx, q, label);
+}
+
+static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
+                   const lb_shape *shape, lb_layout *to)
+{
+    (void)from;
+    if (!check(cx, q, to->dtype)) return false;
+    const bool flat = q->blocks == LB_BLOCKS_DEFAULT
+                          ? q->compat != LB_COMPAT_NATIVE
+                          : q->blocks == LB_BLOCKS_FLAT;
+    if (flat || shape->rank == 0) to->stored = LB_SHAPE(lb_shape_size(shape));
+    lb_part_rows(&to->part[CODES], &to->stored, 1);
+    lb_part_rows(&to->part[ABSMAX], &to->stored,
+                 q->block_size ? q->block_size : BLOCK);
+    to->part[TABLE].own = LEVELS;
+    to->elem[CODES] = LB_U8;
+    to->elem[ABSMAX] = LB_F32;
+    if (q->center) to->elem[OFFSET] = LB_F32;
+    return true;
+}
+
+/* An empty array has no mean, and nothing will be encoded. */
+static void prepare(const lb_quant *q, lb_store *to)
+{
+    if (q->center) *(float *)lb_part_place(to, OFFSET) = 0;
+}
+
+/* ---- encode -------------------------------------------------------------- */
+
+enum { PIECE = 2048 }; /* elements that are read at a time */
+
+/* Rows cut into runs of the same length, the last of a row perhaps shorter;
+ * a unit of work is some of them. */
+typedef struct {
+    int64_t row, length, each, total, unit;
+} runs;
+
+static runs runs_of(const lb_shape *stored, int64_t length)
+{
+    const int64_t size = lb_shape_size(stored);
+    if (!size) return (runs){.unit = 1};
+    runs r = {.row = stored->dim[stored->rank - 1]};
+    r.length = length < r.row ? length : r.row;
+    r.each = r.row / r.length + (r.row % r.length != 0);
+    r.total = size / r.row * r.each;
+    r.unit = 4 * PIECE / r.length + 1;
+    return r;
+}
+
+/* Run i: its first element and how many there are. */
+static int64_t run_at(const runs *r, int64_t i, int64_t *first)
+{
+    const int64_t at = i % r->each * r->length;
+    *first = i / r->each * r->row + at;
+    return r->row - at < r->length ? r->row - at : r->length;
+}
+
+static int64_t units(const runs *r)
+{
+    return r->total / r->unit + (r->total % r->unit != 0);
+}
+
+typedef struct {
+    runs chunks, blocks;
+} cuts;
+
+static cuts cuts_of(const lb_call *c)
+{
+    lb_layout l = {.stored = c->in[0]->shape, .dtype = LB_F32};
+    layout(NULL, c->params, c->in[0]->dtype, &c->in[0]->shape, &l);
+    const int64_t block = l.part[ABSMAX].g[l.stored.rank - 1];
+    return (cuts){runs_of(&l.stored, LB_CHUNK), runs_of(&l.stored, block)};
+}
+
+static void encode_plan(const lb_call *c, lb_plan *to)
+{
+    const lb_quant *q = c->params;
+    const cuts cut = cuts_of(c);
+    to->per_thread = PIECE * sizeof(float);
+    if (!cut.blocks.total) return;
+    if (q->center) {
+        to->shared = (size_t)cut.chunks.total * sizeof(double);
+        to->units[to->phases++] = units(&cut.chunks);
+        to->units[to->phases++] = 1;
+    }
+    to->units[to->phases++] = units(&cut.blocks);
+}
+
+static void sum_chunk(const lb_work *w, const runs *r, int64_t i)
+{
+    float *x = w->scratch;
+    double sum = 0;
+    int64_t first;
+    const int64_t n = run_at(r, i, &first);
+    lb_source_read(w, first, n, x);
+    for (int64_t k = 0; k < n; k++)
+        sum += x[k];
+    ((double *)w->shared)[i] = sum;
+}
+
+static float mean_of(const lb_work *w, const runs *r)
+{
+    const double *sum = w->shared;
+    double all = 0;
+    for (int64_t i = 0; i < r->total; i++)
+        all += sum[i];
+    return (float)(all / (double)lb_shape_size(&w->call->in[0]->shape));
+}
+
+static void read_centered(const lb_work *w, int64_t first, int64_t n,
+                          float offset)
+{
+    float *x = w->scratch;
+    lb_source_read(w, first, n, x);
+    /* The largest numbers can be farther from their mean than f32 reaches. */
+    for (int64_t i = 0; offset != 0 && i < n; i++)
+        x[i] = fmaxf(fminf(x[i] - offset, FLT_MAX), -FLT_MAX);
+}
+
+static void encode_block(const lb_work *w, const runs *r, int64_t i)
+{
+    const lb_quant *q = w->call->params;
+    lb_store *to = w->out->store;
+    const float *x = w->scratch;
+    const float offset = q->center ? *(float *)lb_part_place(to, OFFSET) : 0;
+    uint8_t *code = lb_part_place(to, CODES);
+    float most = 0;
+    int64_t first;
+    const int64_t n = run_at(r, i, &first);
+    for (int64_t at = 0; at < n; at += PIECE) {
+        const int64_t k = n - at < PIECE ? n - at : PIECE;
+        read_centered(w, first + at, k, offset);
+        most = fmaxf(most, lb_largest_abs(x, k));
+    }
+    for (int64_t at = 0; at < n; at += PIECE) {
+        const int64_t k = n - at < PIECE ? n - at : PIECE;
+        if (n > PIECE) read_centered(w, first + at, k, offset);
+        lb_dynamic8_encode_ref(q->compat, most, x, k, code + first + at);
+    }
+    ((float *)lb_part_place(to, ABSMAX))[i] = most;
+}
+
+static void encode(const lb_work *w)
+{
+    const lb_quant *q = w->call->params;
+    const cuts cut = cuts_of(w->call);
+    const int phase = q->center ? w->phase : 2;
+    if (phase == 1) {
+        *(float *)lb_part_place(w->out->store, OFFSET) =
+            mean_of(w, &cut.chunks);
+        return;
+    }
+    const runs *r = phase ? &cut.blocks : &cut.chunks;
+    const int64_t end = w->hi * r->unit < r->total ? w->hi * r->unit : r->total;
+    for (int64_t i = w->lo * r->unit; i < end; i++)
+        (phase ? encode_block : sum_chunk)(w, r, i);
+}
+
+/* Half the widest step, as far as -1 is from the lowest level; and half a
+ * place of the table that numbers are looked up in. */
+static double bound(const lb_quant *q)
+{
+    const float *level = lb_dynamic8_map;
+    double most = level[0] + 1.0;
+    for (int c = 0; c + 1 < LEVELS; c++)
+        most = fmax(most, ((double)level[c + 1] - level[c]) / 2);
+    most += 1.0 / 65535 + 0x1p-20 + lb_config_unit(q);
+    /* What is left after centering may be larger than any x of the block. */
+    return q->center ? 0 : most;
+}
+
+extern const lb_format lb_format_dynamic8;
+const lb_format lb_format_dynamic8 = {
+    .struct_size = sizeof(lb_format),
+    .name = "dynamic8",
+    .part = {{.name = "codes", .raw = true},
+             {.name = "absmax", .scale = true},
+             {.name = "table"},
+             {.name = "offset"}},
+    .codes = {.bits = 8, .most = LEVELS - 1, .step = 1},
+    .relabel = true,
+    .decode = decode,
+    .layout = layout,
+    .prepare = prepare,
+    .encode_plan = encode_plan,
+    .encode = encode,
+    .bound = bound,
+    .searches = true, /* -1 is no level: the next absmax may be another */
+};

@@ -1,0 +1,96 @@
+/* gguf_block.c - layout, encoding and decoding of block types; see
+ * gguf_block.h. */
+#include "formats/gguf_block.h"
+
+#include <string.h>
+
+#include "formats/config.h"
+
+enum { MOST = 256 }; /* numbers in a block of any type */
+
+/* ---- layout ------------------------------------------------------------- */
+
+static bool check(lb_ctx *cx, const lb_gguf_block *type, const lb_quant *q)
+{
+    if (q->compat != LB_COMPAT_NATIVE)
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "%s: compat is %s; the bytes are those of ggml, and %s "
+                       "is the only one",
+                       q->format->name, lb_compat_name(q->compat),
+                       lb_compat_name(LB_COMPAT_NATIVE));
+    if (q->blocks == LB_BLOCKS_FLAT)
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "%s: blocks cannot run on across rows of this format",
+                       q->format->name);
+    if (q->block_size && q->block_size != type->len)
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: block_size is %lld; a block has %d elements",
+                       q->format->name, (long long)q->block_size, type->len);
+    return lb_config_unused(cx, q, "axes", q->axes.n) &&
+           lb_config_unused(cx, q, "scale", (int64_t)q->scale) &&
+           lb_config_unused(cx, q, "threshold", (int64_t)q->threshold) &&
+           lb_config_unused(cx, q, "meaning", (int64_t)q->meaning) &&
+           lb_config_unused(cx, q, "decode", (int64_t)q->decode) &&
+           lb_config_unused(cx, q, "center", q->center);
+}
+
+bool lb_gguf_layout(lb_ctx *cx, const lb_gguf_block *type, const lb_quant *q,
+                    const lb_shape *shape, lb_layout *to)
+{
+    if (!check(cx, type, q) || !lb_config_float(cx, q, to->dtype)) return false;
+    if (shape->rank >= LB_MAX_RANK)
+        return lb_fail(cx, LB_E_SHAPE,
+                       "%s: rank is %d; the bytes of a block are one more "
+                       "axis, and there are at most %d",
+                       q->format->name, shape->rank, LB_MAX_RANK);
+    if (!shape->rank) to->stored = (lb_shape){.rank = 1, .dim = {1}};
+    lb_part_rows(&to->part[0], &to->stored, type->len);
+    to->part[0].own = type->size;
+    to->elem[0] = LB_U8;
+    to->run = type->len;
+    return true;
+}
+
+/* ---- runs --------------------------------------------------------------- */
+
+void lb_gguf_encode_run(const lb_gguf_block *type, lb_store *to, int64_t first,
+                        int64_t n, const float *x)
+{
+    float filled[MOST] = {0};
+    if (n <= 0) return;
+    uint8_t *at = (uint8_t *)lb_part_place(to, 0) + lb_part_entry(to, 0, first);
+    for (; n >= type->len; n -= type->len) {
+        type->encode(x, at);
+        x += type->len;
+        at += type->size;
+    }
+    if (!n) return;
+    memcpy(filled, x, (size_t)n * sizeof *x);
+    type->encode(filled, at);
+}
+
+/* The blocks of a row follow each other without gaps. */
+void lb_gguf_decode(const lb_gguf_block *type, const lb_store *s, int64_t first,
+                    int64_t n, float *out)
+{
+    if (n <= 0) return;
+    const int last = s->shape.rank - 1;
+    const int64_t column = last < 0 ? 0 : first % s->shape.dim[last];
+    const uint8_t *from =
+        (const uint8_t *)lb_part_bytes(s, 0) + lb_part_entry(s, 0, first);
+    int lo = (int)(column % type->len);
+    while (n > 0) {
+        const int64_t left = type->len - lo;
+        const int m = (int)(n < left ? n : left);
+        type->decode(from, lo, m, out);
+        from += type->size;
+        out += m;
+        n -= m;
+        lo = 0;
+    }
+}
+
+double lb_gguf_bound(const lb_quant *q, double bound)
+{
+    return bound + (1 + bound) * lb_config_unit(q);
+}

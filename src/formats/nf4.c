@@ -1,0 +1,315 @@
+/* nf4.c - 4 bits an element: one of sixteen levels, times its block's absmax.
+ *
+ *     byte      0       1       2           row of 5, block of 4
+ *     element  0 1     2 3     4 -          high half first; the odd place at
+ *     absmax   -- 0 ------     - 1 -        a row's end holds code 7, zero
+ *
+ * value = level[code] * absmax in f32. Blocks lie in rows of the last axis, or
+ * cross rows (bitsandbytes): then the array is stored as one row. An array that
+ * was told to decode otherwise keeps its own sixteen levels beside its blocks.
+ */
+#include <math.h>
+
+#include "formats/config.h"
+#include "kernels/convert.h"
+#include "kernels/nf4_ref.h"
+#include "lowbit_ext.h"
+
+enum { CODES, ABSMAX, TABLE };
+enum { LEVELS = 16, EDGES = 15, BLOCK = 64, FILLER = 7 };
+
+/* ---- decode -------------------------------------------------------------- */
+
+static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                   int64_t n, void *out)
+{
+    const int rank = s->shape.rank;
+    const int64_t row = rank ? s->shape.dim[rank - 1] : 1;
+    const uint8_t *byte = lb_part_bytes(s, CODES);
+    const float *level = lb_nf4_levels;
+    float own[LEVELS];
+    if (s->part[TABLE].a) {
+        lb_tile_read_flat(cpu, s->part[TABLE].a, 0, LEVELS, LB_C_F32, own);
+        level = own;
+    }
+    lb_part_scales(cpu, s, ABSMAX, first, n, out);
+    lb_nf4_scale_ref(level, byte + lb_part_entry(s, CODES, first),
+                     first % row % 2, n, out);
+}
+
+/* ---- layout -------------------------------------------------------------- */
+
+static bool check(lb_ctx *cx, const lb_quant *q, const lb_shape *shape,
+                  lb_dtype label)
+{
+    if (q->block_size < 0 || q->block_size % 2)
+        return lb_fail(cx, LB_E_ARG,
+                       "nf4: block_size is %lld, not a positive even number",
+                       (long long)q->block_size);
+    if (q->axes.n && q->compat != LB_COMPAT_SEED)
+        return lb_fail(cx, LB_E_AXIS,
+                       "nf4: %d axes are given, axis %d first, and blocks run "
+                       "along the last of %s",
+                       q->axes.n, q->axes.axis[0], LB_SHOW(shape));
+    if (q->scale != LB_SCALE_DEFAULT && q->scale != LB_SCALE_BLOCK)
+        return lb_fail(cx, LB_E_ARG,
+                       "nf4: config.scale is %d: there is one for each block",
+                       (int)q->scale);
+    if (q->decode == LB_DECODE_POLY && shape->rank == LB_MAX_RANK)
+        return lb_fail(cx, LB_E_SHAPE,
+                       "nf4: the levels of decode=poly need an axis of their "
+                       "own beside the %d of %s",
+                       shape->rank, LB_SHOW(shape));
+    return lb_config_unused(cx, q, "meaning", q->meaning) &&
+           lb_config_unused(cx, q, "threshold", q->threshold) &&
+           lb_config_unused(cx, q, "center", q->center) &&
+           lb_config_float(cx, q, label);
+}
+
+static bool is_flat(const lb_quant *q)
+{
+    return q->blocks == LB_BLOCKS_DEFAULT ? q->compat == LB_COMPAT_BNB_CUDA ||
+                                                q->compat == LB_COMPAT_BNB_CPU
+                                          : q->blocks == LB_BLOCKS_FLAT;
+}
+
+/* The table for rows of that stored shape. */
+static void fill_table(const lb_shape *stored, int64_t block, lb_part *part)
+{
+    lb_part_rows(&part[CODES], stored, 2);
+    lb_part_rows(&part[ABSMAX], stored, block);
+    part[TABLE].own = LEVELS;
+}
+
+static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
+                   const lb_shape *shape, lb_layout *to)
+{
+    if (!check(cx, q, shape, to->dtype)) return false;
+    if (is_flat(q) || shape->rank == 0)
+        to->stored = LB_SHAPE(lb_shape_size(shape));
+    to->run = q->block_size ? q->block_size : BLOCK;
+    fill_table(&to->stored, to->run, to->part);
+    to->elem[CODES] = LB_U8;
+    /* The seed's absmax stays in the input's dtype, in which it is exact. */
+    to->elem[ABSMAX] =
+        q->compat == LB_COMPAT_SEED && from != LB_F64 ? from : LB_F32;
+    if (q->decode == LB_DECODE_POLY) to->elem[TABLE] = LB_F32;
+    return true;
+}
+
+static void prepare(const lb_quant *q, lb_store *to)
+{
+    (void)q;
+    if (!to->part[TABLE].a) return;
+    float *level = lb_part_place(to, TABLE);
+    for (int c = 0; c < LEVELS; c++)
+        level[c] = lb_nf4_poly[c];
+}
+
+/* ---- encode -------------------------------------------------------------- */
+
+static void encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
+                       int64_t first, int64_t n, const float *x)
+{
+    (void)cpu;
+    const int64_t block = to->part[ABSMAX].g[to->shape.rank - 1];
+    const lb_dtype d = to->part[ABSMAX].a->dtype;
+    uint8_t *byte = lb_part_place(to, CODES);
+    char *absmax = lb_part_place(to, ABSMAX);
+    byte += lb_part_entry(to, CODES, first);
+    absmax += (size_t)lb_part_entry(to, ABSMAX, first) * lb_dtype_size(d);
+    for (int64_t i = 0; i < n; i += block) {
+        const int64_t k = n - i < block ? n - i : block;
+        const float most =
+            lb_nf4_encode_ref(q->compat, d, x + i, k, k == block, byte + i / 2);
+        lb_store_run(LB_C_F32, &most, d, 1, absmax);
+        absmax += lb_dtype_size(d);
+    }
+}
+
+/* The ends of each code's interval are its worst. */
+static double bound(const lb_quant *q)
+{
+    const float *edge = lb_nf4_edges(q->compat);
+    const float *level =
+        q->decode == LB_DECODE_POLY ? lb_nf4_poly : lb_nf4_levels;
+    double most = 0;
+    for (int c = 0; c < LEVELS; c++) {
+        const double lo = c > 0 ? edge[c - 1] : -1;
+        const double hi = c < EDGES ? edge[c] : 1;
+        most = fmax(most, fmax(level[c] - lo, hi - level[c]));
+    }
+    /* Roundings of the quotient and of the product, and to the label. */
+    most += 0x1p-20 + lb_config_unit(q);
+    /* An absmax of f16's smallest normal number is doubled by adding that. */
+    return q->compat == LB_COMPAT_SEED ? most + 0.5 + 0x1p-7 : most;
+}
+
+/* ---- the seed's layout --------------------------------------------------- */
+
+/* packed (.., blocks, block/2) and absmax (.., blocks): the last block of a
+ * row is filled up with zeros, whose code is 7. */
+enum { SEED_PACKED, SEED_ABSMAX };
+
+/* shape with another last axis; with two of them. */
+static lb_shape with_last(const lb_shape *shape, int64_t n)
+{
+    lb_shape s = *shape;
+    s.dim[s.rank - 1] = n;
+    return s;
+}
+
+static lb_shape with_two(const lb_shape *shape, int64_t n0, int64_t n1)
+{
+    lb_shape s = with_last(shape, n0);
+    s.dim[s.rank++] = n1;
+    return s;
+}
+
+/* Entries [lo, hi) of the last axis. */
+static lb_array *cut_last(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi)
+{
+    if (!a) return NULL;
+    int64_t start[LB_MAX_RANK] = {0}, limit[LB_MAX_RANK];
+    const int last = a->shape.rank - 1;
+    for (int k = 0; k <= last; k++)
+        limit[k] = a->shape.dim[k];
+    start[last] = lo;
+    limit[last] = hi;
+    return lb_slice(cx, a, start, limit, NULL);
+}
+
+/* The bytes of rows of n, code 7 in the odd place at their ends, whatever was
+ * there. */
+static lb_array *own_codes(lb_ctx *cx, lb_array *packed, const lb_shape *stored)
+{
+    const int64_t n = stored->dim[stored->rank - 1], bytes = n / 2 + n % 2;
+    lb_array *a = cut_last(cx, packed, 0, bytes);
+    if (n % 2) {
+        lb_array *end = cut_last(cx, a, bytes - 1, bytes);
+        end = lb_and(cx, end, lb_scalar_int(cx, 0xf0));
+        end = lb_or(cx, end, lb_scalar_int(cx, FILLER));
+        lb_array *both[] = {cut_last(cx, a, 0, bytes - 1), end};
+        a = lb_concatenate(cx, both, 2, -1);
+    }
+    return lb_materialize(cx, a);
+}
+
+static bool check_seed(lb_ctx *cx, const char *name, const lb_array *a,
+                       const lb_shape *want, bool ok, const char *dtypes)
+{
+    if (!ok)
+        return lb_fail(cx, LB_E_DTYPE, "nf4: %s of layout seed is %s, not %s",
+                       name, lb_dtype_name(a->dtype), dtypes);
+    return lb_shape_equal(&a->shape, want) ||
+           lb_fail(cx, LB_E_SHAPE,
+                   "nf4: %s of layout seed has shape %s, not %s", name,
+                   LB_SHOW(&a->shape), LB_SHOW(want));
+}
+
+static lb_array *seed_table(lb_ctx *cx, const lb_shape *stored,
+                            const lb_part *part)
+{
+    return lb_from(cx, LB_F32, lb_part_shape(stored, part), lb_nf4_poly);
+}
+
+static lb_array *load_seed(lb_ctx *cx, const lb_quant *q, const lb_shape *shape,
+                           lb_array *const *part)
+{
+    lb_array *packed = part[SEED_PACKED], *absmax = part[SEED_ABSMAX];
+    lb_quant named = *q;
+    lb_layout l = {.stored = shape->rank ? *shape : LB_SHAPE(1)};
+    if (!absmax) {
+        lb_fail(cx, LB_E_NULL, "nf4: layout seed needs its absmax");
+        return NULL;
+    }
+    const int last = l.stored.rank - 1;
+    /* Without a number the block is what was packed. */
+    const int64_t half =
+        packed->shape.rank ? packed->shape.dim[packed->shape.rank - 1] : 0;
+    if (!named.block_size) named.block_size = 2 * half;
+    l.dtype = q->dtype ? q->dtype : absmax->dtype;
+    if (!check(cx, &named, shape, l.dtype) ||
+        !lb_config_unused(cx, q, "blocks", q->blocks == LB_BLOCKS_FLAT))
+        return NULL;
+    const int64_t block = named.block_size, n = l.stored.dim[last];
+    if (block == 0 || last + 1 == LB_MAX_RANK) {
+        lb_fail(cx, LB_E_SHAPE, "nf4: packed of layout seed is %s for shape %s",
+                LB_SHOW(&packed->shape), LB_SHOW(shape));
+        return NULL;
+    }
+    const int64_t blocks = n / block + (n % block != 0);
+    const lb_shape want_packed = with_two(&l.stored, blocks, block / 2);
+    const lb_shape want_absmax = with_last(&l.stored, blocks);
+    if (!check_seed(cx, "packed", packed, &want_packed, packed->dtype == LB_U8,
+                    "u8") ||
+        !check_seed(cx, "absmax", absmax, &want_absmax,
+                    absmax->dtype >= LB_F32 && absmax->dtype <= LB_F64,
+                    "floats"))
+        return NULL;
+    fill_table(&l.stored, block, l.part);
+    packed = lb_reshape(cx, packed, with_last(&l.stored, blocks * (block / 2)));
+    l.part[CODES].a = own_codes(cx, packed, &l.stored);
+    l.part[ABSMAX].a = absmax;
+    const bool poly = q->decode == LB_DECODE_POLY;
+    if (poly) l.part[TABLE].a = seed_table(cx, &l.stored, &l.part[TABLE]);
+    if (!l.part[CODES].a || (poly && !l.part[TABLE].a)) return NULL;
+    lb_array *a = lb_make(cx, q->format, l.dtype, 0, &l.stored, l.part);
+    return lb_reshape(cx, a, *shape);
+}
+
+/* a sees the whole of its store in order. */
+static lb_array *save_seed(lb_ctx *cx, lb_array *a, int part)
+{
+    const lb_store *s = a->store;
+    const int last = s->shape.rank - 1;
+    const lb_shape shape = a->shape.rank ? a->shape : LB_SHAPE(1);
+    const int64_t n = shape.dim[shape.rank - 1];
+    const int64_t block = s->part[ABSMAX].g[last];
+    bool in_rows = block > 0 && s->shape.dim[last] == n;
+    for (int k = 0; k < last; k++)
+        in_rows = in_rows && s->part[ABSMAX].g[k] == 1;
+    if (!in_rows || shape.rank == LB_MAX_RANK) {
+        lb_fail(
+            cx, LB_E_UNSUPPORTED,
+            "nf4: layout seed has blocks in rows and an axis for them; this "
+            "is %s, stored as %s with absmax %s",
+            LB_SHOW(&a->shape), LB_SHOW(&s->shape),
+            LB_SHOW(&s->part[ABSMAX].a->shape));
+        return NULL;
+    }
+    const int64_t blocks = n / block + (n % block != 0);
+    if (part == SEED_ABSMAX)
+        return lb_materialize(
+            cx, lb_reshape(cx, s->part[ABSMAX].a, with_last(&shape, blocks)));
+    const int64_t bytes = n / 2 + n % 2;
+    int64_t lo[LB_MAX_RANK] = {0}, hi[LB_MAX_RANK] = {0};
+    hi[shape.rank - 1] = blocks * (block / 2) - bytes;
+    lb_array *codes =
+        lb_reshape(cx, s->part[CODES].a, with_last(&shape, bytes));
+    codes = lb_pad(cx, codes, lb_scalar_int(cx, FILLER << 4 | FILLER), lo, hi,
+                   NULL);
+    return lb_reshape(cx, codes, with_two(&shape, blocks, block / 2));
+}
+
+static const lb_foreign foreign[] = {
+    {"seed", {"packed", "absmax"}, load_seed, save_seed},
+    {0},
+};
+
+extern const lb_format lb_format_nf4;
+const lb_format lb_format_nf4 = {
+    .struct_size = sizeof(lb_format),
+    .name = "nf4",
+    .part = {{.name = "codes", .raw = true},
+             {.name = "absmax", .scale = true},
+             {.name = "table"}},
+    .codes = {4, true, 0, LEVELS - 1, 1, FILLER},
+    .relabel = true,
+    .decode = decode,
+    .layout = layout,
+    .prepare = prepare,
+    .encode_run = encode_run,
+    .bound = bound,
+    .foreign = foreign,
+};

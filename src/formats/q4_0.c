@@ -1,0 +1,84 @@
+/* q4_0.c - GGUF's Q4_0: 32 codes of 4 bits and a scale that may be negative.
+ *
+ *     byte  0 1 | 2 + j, j = 0 .. 15                     w = (code - 8) * d
+ *           d   | low: code of j, high: code of j + 16
+ *
+ * d = m / -8, m the first of the numbers with the largest |x|, which so gets
+ * code 0; -m would be 16 and gets 15. code = (int)(x * (1/d) + 8.5), each step
+ * in f32: halves go up. A block of zeros has d = -0 (bytes 00 80) and codes 8.
+ */
+#include "formats/gguf_block.h"
+
+static uint8_t code_of(float x, float id)
+{
+    const int code = (int)(x * id + 8.5f);
+    return (uint8_t)(code < 15 ? code : 15);
+}
+
+static void encode_block(const float *x, uint8_t *to)
+{
+    const float d = lb_gguf_peak(x, 32) / -8;
+    const float id = lb_gguf_inverse(d);
+    lb_gguf_put_d(to, d);
+    for (int j = 0; j < 16; j++)
+        to[2 + j] = (uint8_t)(code_of(x[j], id) | code_of(x[j + 16], id) << 4);
+}
+
+static void decode_block(const uint8_t *from, int lo, int n, float *out)
+{
+    const float d = lb_gguf_get_d(from);
+    const int low = lo < 16 ? (lo + n < 16 ? n : 16 - lo) : 0;
+    const uint8_t *byte = from + 2;
+    for (int i = 0; i < low; i++)
+        out[i] = (float)((byte[lo + i] & 15) - 8) * d;
+    for (int i = low; i < n; i++)
+        out[i] = (float)((byte[lo + i - 16] >> 4) - 8) * d;
+}
+
+static const lb_gguf_block type = {
+    .len = 32,
+    .size = 18,
+    .encode = encode_block,
+    .decode = decode_block,
+};
+
+static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
+                   const lb_shape *shape, lb_layout *to)
+{
+    (void)from;
+    return lb_gguf_layout(cx, &type, q, shape, to);
+}
+
+static void encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
+                       int64_t first, int64_t n, const float *x)
+{
+    (void)cpu, (void)q;
+    lb_gguf_encode_run(&type, to, first, n, x);
+}
+
+static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                   int64_t n, void *out)
+{
+    (void)cpu;
+    lb_gguf_decode(&type, s, first, n, out);
+}
+
+/* A code is off by d/2 at most, by d where 16 became 15; f16 moves the values
+ * 7 d by 7 d 2^-11 (and -8 d by 8 d 2^-11, but there it is d/2). d is max/8. */
+static double bound(const lb_quant *q)
+{
+    return lb_gguf_bound(q, (1 + 7 * 0x1p-11) / 8);
+}
+
+extern const lb_format lb_format_q4_0;
+const lb_format lb_format_q4_0 = {
+    .struct_size = sizeof(lb_format),
+    .name = "q4_0",
+    .part = {{.name = "blocks", .raw = true}},
+    .relabel = true,
+    .decode = decode,
+    .layout = layout,
+    .encode_run = encode_run,
+    .bound = bound,
+    .largest = 8 * LB_GGUF_D_MOST,
+};

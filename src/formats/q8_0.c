@@ -1,0 +1,74 @@
+/* q8_0.c - GGUF's Q8_0: 32 signed bytes and a scale.
+ *
+ *     byte  0 1 | 2 .. 33          w = code * d
+ *           d   | code 0 .. 31
+ *
+ * d = max|x| / 127 and code = x * (1/d), rounded half away from zero, both in
+ * f32 before d becomes f16. A block of zeros is 34 zero bytes.
+ */
+#include "formats/gguf_block.h"
+
+static void encode_block(const float *x, uint8_t *to)
+{
+    const float d = lb_gguf_absmax(x, 32) / 127;
+    const float id = lb_gguf_inverse(d);
+    lb_gguf_put_d(to, d);
+    for (int i = 0; i < 32; i++)
+        to[2 + i] = (uint8_t)lb_gguf_round(x[i] * id);
+}
+
+static void decode_block(const uint8_t *from, int lo, int n, float *out)
+{
+    const float d = lb_gguf_get_d(from);
+    const int8_t *code = (const int8_t *)from + 2 + lo;
+    for (int i = 0; i < n; i++)
+        out[i] = (float)code[i] * d;
+}
+
+static const lb_gguf_block type = {
+    .len = 32,
+    .size = 34,
+    .encode = encode_block,
+    .decode = decode_block,
+};
+
+static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
+                   const lb_shape *shape, lb_layout *to)
+{
+    (void)from;
+    return lb_gguf_layout(cx, &type, q, shape, to);
+}
+
+static void encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
+                       int64_t first, int64_t n, const float *x)
+{
+    (void)cpu, (void)q;
+    lb_gguf_encode_run(&type, to, first, n, x);
+}
+
+static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                   int64_t n, void *out)
+{
+    (void)cpu;
+    lb_gguf_decode(&type, s, first, n, out);
+}
+
+/* A code is off by d/2, with d = max/127; f16 moves 127 d by 2^-11 of it; what
+ * is left is for the roundings of 1/d and of x * (1/d), 2^-24 each of 127. */
+static double bound(const lb_quant *q)
+{
+    return lb_gguf_bound(q, 1.0 / 254 + 0x1p-11 + 0x1p-20);
+}
+
+extern const lb_format lb_format_q8_0;
+const lb_format lb_format_q8_0 = {
+    .struct_size = sizeof(lb_format),
+    .name = "q8_0",
+    .part = {{.name = "blocks", .raw = true}},
+    .relabel = true,
+    .decode = decode,
+    .layout = layout,
+    .encode_run = encode_run,
+    .bound = bound,
+    .largest = 127 * LB_GGUF_D_MOST,
+};

@@ -1,0 +1,125 @@
+/* signs.c - layout and decoding of signs; see signs.h. */
+#include "formats/signs.h"
+
+#include <math.h>
+
+#include "formats/config.h"
+#include "kernels/bits.h"
+
+enum { BLOCK = 64 }; /* if block_size does not say */
+
+lb_scale lb_signs_scale(const lb_quant *q)
+{
+    if (q->scale) return q->scale;
+    const bool none = q->compat == LB_COMPAT_SEED || q->dtype == LB_I8;
+    return none ? LB_SCALE_NONE : LB_SCALE_TENSOR;
+}
+
+static bool check(lb_ctx *cx, const lb_quant *q)
+{
+    const char *name = q->format->name;
+    const bool seed = q->compat == LB_COMPAT_SEED;
+    if (!seed && q->compat != LB_COMPAT_NATIVE)
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: compat %s: no version of that has such arrays "
+                       "(0 native and 1 seed have)",
+                       name, lb_compat_name(q->compat));
+    if (!lb_config_unused(cx, q, "decode", q->decode) ||
+        !lb_config_unused(cx, q, "center", q->center) ||
+        !(seed || lb_config_unused(cx, q, "axes.n", q->axes.n)))
+        return false;
+    if (q->blocks == LB_BLOCKS_FLAT)
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: config.blocks is %d (flat): its blocks lie in rows",
+                       name, (int)q->blocks);
+    if (q->meaning == LB_MEANS_ABSMAX)
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: config.meaning is %d (absmax): a scale is a mean",
+                       name, (int)q->meaning);
+    if (seed && q->scale && q->scale != LB_SCALE_NONE)
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: config.scale is %d: compat seed has no scale", name,
+                       (int)q->scale);
+    if (q->block_size && !seed && q->scale != LB_SCALE_BLOCK)
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: config.block_size is %lld, but config.scale is %d, "
+                       "not %d (block)",
+                       name, (long long)q->block_size, (int)q->scale,
+                       LB_SCALE_BLOCK);
+    return true;
+}
+
+static bool check_dtype(lb_ctx *cx, const lb_quant *q, lb_dtype dtype)
+{
+    if (dtype >= LB_F32 && dtype <= LB_F64) return true;
+    if (dtype == LB_I8 && lb_signs_scale(q) == LB_SCALE_NONE) return true;
+    if (dtype == LB_I8)
+        return lb_fail(cx, LB_E_DTYPE,
+                       "%s: dtype i8 with a scale (config.scale is %d): its "
+                       "numbers would not be integers",
+                       q->format->name, (int)q->scale);
+    return lb_fail(cx, LB_E_DTYPE,
+                   "%s: dtype %s: it materializes to f32, f16, bf16, f64 or, "
+                   "without a scale, i8",
+                   q->format->name, lb_dtype_name(dtype));
+}
+
+bool lb_signs_layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
+                     const lb_shape *shape, lb_layout *to)
+{
+    (void)from;
+    const lb_scale scale = lb_signs_scale(q);
+    if (q->compat == LB_COMPAT_SEED && !q->dtype) to->dtype = LB_I8;
+    if (!check(cx, q) || !check_dtype(cx, q, to->dtype)) return false;
+    lb_part_rows(&to->part[LB_SIGNS_CODES], shape, 8 / q->format->codes.bits);
+    to->elem[LB_SIGNS_CODES] = LB_U8;
+    if (scale == LB_SCALE_ROW)
+        lb_part_rows(&to->part[LB_SIGNS_SCALE], shape, 0);
+    if (scale == LB_SCALE_BLOCK)
+        lb_part_rows(&to->part[LB_SIGNS_SCALE], shape,
+                     q->block_size ? q->block_size : BLOCK);
+    to->elem[LB_SIGNS_SCALE] = scale == LB_SCALE_NONE ? LB_NO_DTYPE : LB_F32;
+    return true;
+}
+
+/* The scale of no element is that of zeros: encoding never comes by here. */
+void lb_signs_prepare(const lb_quant *q, lb_store *to)
+{
+    const lb_array *scale = to->part[LB_SIGNS_SCALE].a;
+    if (!scale || lb_shape_size(&to->shape)) return;
+    float *s = lb_part_place(to, LB_SIGNS_SCALE);
+    for (int64_t i = 0; i < lb_size(scale); i++)
+        s[i] = q->meaning == LB_MEANS_INVERSE ? INFINITY : 0;
+}
+
+void lb_signs_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                     int64_t n, void *out)
+{
+    const lb_code_kind *k = &s->fmt->codes;
+    const int last = s->shape.rank - 1;
+    const int64_t at = last < 0 ? 0 : first % s->shape.dim[last];
+    const uint8_t *row = lb_part_bytes(s, LB_SIGNS_CODES);
+    uint8_t bits[LB_RUN];
+    float scale[LB_RUN], *w = out;
+    row += lb_part_entry(s, LB_SIGNS_CODES, first - at);
+    lb_bits_get(k->bits, row, at, n, bits);
+    for (int64_t i = 0; i < n; i++)
+        w[i] = (float)(k->least + k->step * bits[i]);
+    if (!s->part[LB_SIGNS_SCALE].a) return;
+    lb_part_scales(cpu, s, LB_SIGNS_SCALE, first, n, scale);
+    if (s->meaning == LB_MEANS_INVERSE)
+        for (int64_t i = 0; i < n; i++)
+            w[i] = w[i] / scale[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            w[i] = w[i] * scale[i];
+}
+
+/* A number and what it becomes have one sign, or that is 0, and neither is
+ * larger than the largest; 2^-22 for the roundings of an inverse scale. */
+double lb_signs_bound(const lb_quant *q)
+{
+    if (lb_signs_scale(q) == LB_SCALE_NONE) return 0;
+    return 1 + (q->meaning == LB_MEANS_INVERSE ? 0x1p-22 : 0) +
+           lb_config_unit(q);
+}

@@ -1,0 +1,101 @@
+/* ternary.c - signs of numbers that are large enough: -1, 0 or 1 in 2 bits.
+ *
+ *   stored bits = code + 1, four to a byte, the first in the lowest
+ *
+ *   threshold std      code = sign(x) where |x| > half the standard deviation
+ *                      (population) of the group
+ *             absmean  code = round_half_even(x / mean |x|), clipped (BitNet)
+ */
+#include <math.h>
+
+#include "formats/config.h"
+#include "formats/signs.h"
+#include "kernels/convert.h"
+
+static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
+                   const lb_shape *shape, lb_layout *to)
+{
+    if (q->compat == LB_COMPAT_SEED && q->threshold)
+        return lb_fail(cx, LB_E_ARG,
+                       "ternary: config.threshold is %d: compat seed knows "
+                       "only %d (std)",
+                       (int)q->threshold, LB_THRESHOLD_STD);
+    return lb_signs_layout(cx, q, from, shape, to);
+}
+
+static lb_signs_need need(const lb_quant *q, bool scaled)
+{
+    (void)scaled;
+    return q->threshold == LB_THRESHOLD_ABSMEAN ? LB_SIGNS_MEAN
+                                                : LB_SIGNS_SPREAD;
+}
+
+static float rounded(lb_dtype d, double x)
+{
+    char bits[sizeof x];
+    float y;
+    lb_store_run(LB_C_F64, &x, d, 1, bits);
+    lb_load_run(d, bits, 1, 1, &y);
+    return y;
+}
+
+/* The seed rounds variance, root and half, each to the input's dtype. (Half of
+ * a root is exact.) */
+static float cut(const lb_quant *q, lb_dtype from, lb_moments m)
+{
+    const double variance = m.m2 / m.n;
+    if (q->compat != LB_COMPAT_SEED) return (float)(0.5 * sqrt(variance));
+    const lb_dtype d = from == LB_F64 ? LB_F32 : from;
+    const double root = sqrt((double)rounded(d, variance));
+    return rounded(d, 0.5 * (double)rounded(d, root));
+}
+
+static void bits(const lb_quant *q, float cut_at, const float *x, int64_t n,
+                 uint8_t *to)
+{
+    if (q->threshold == LB_THRESHOLD_ABSMEAN) {
+        /* A half rounds to 0, the even one; of zeros nothing is left. */
+        const float mean = cut_at > 0 ? cut_at : INFINITY;
+        for (int64_t i = 0; i < n; i++) {
+            const float y = x[i] / mean;
+            to[i] = (uint8_t)(1 + (y > 0.5f) - (y < -0.5f));
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (uint8_t)(1 + (x[i] > cut_at) - (x[i] < -cut_at));
+}
+
+static const lb_signs_rule rule = {need, cut, bits};
+
+static void plan(const lb_call *c, lb_plan *to)
+{
+    lb_signs_plan(c, to, &rule);
+}
+
+static void encode(const lb_work *w)
+{
+    lb_signs_encode(w, &rule);
+}
+
+static const lb_foreign foreign[] = {
+    {"seed", {"packed", "scale"}, lb_interleave_load, lb_interleave_save},
+    {"bitnet", {"packed", "scale"}, lb_interleave_load, lb_interleave_save},
+    {0},
+};
+
+extern const lb_format lb_format_ternary;
+const lb_format lb_format_ternary = {
+    .struct_size = sizeof(lb_format),
+    .name = "ternary",
+    .part = {{.name = "codes", .raw = true}, {.name = "scale", .scale = true}},
+    .codes = {.bits = 2, .least = -1, .most = 1, .step = 1, .filler = 1},
+    .relabel = true,
+    .decode = lb_signs_decode,
+    .layout = layout,
+    .prepare = lb_signs_prepare,
+    .encode_plan = plan,
+    .encode = encode,
+    .bound = lb_signs_bound,
+    .foreign = foreign,
+};

@@ -1,0 +1,102 @@
+/* tq1_0.c - GGUF's TQ1_0: 256 numbers -1, 0, 1, five to a byte, and a scale.
+ *
+ *     byte  m = 0 .. 31       32 + m, m = 0 .. 15   48 + m, m = 0 .. 3   52 53
+ *     codes k = 0 .. 4: of    k = 0 .. 4: of        k = 0 .. 3: of       d
+ *           32 k + m          160 + 16 k + m        240 + 4 k + m
+ *
+ * A byte is ceil(t * 256 / 243), t = sum code[k] * 3^(4-k) < 243: a fraction
+ * whose product with 3 carries the first code over 256 and leaves the others.
+ * w = (code - 1) * d; d = max|x| and code = 1 + x * (1/d), rounded half away
+ * from zero, in f32 before d becomes f16.
+ */
+#include "formats/gguf_block.h"
+
+/* Bytes of a kind lie together: `bytes` of them from byte `at` on hold `codes`
+ * each, numbers `first` + bytes * k + m. */
+static const struct {
+    int first, at, bytes, codes;
+} kind[] = {{0, 0, 32, 5}, {160, 32, 16, 5}, {240, 48, 4, 4}, {256, 0, 0, 0}};
+
+static void encode_block(const float *x, uint8_t *to)
+{
+    const float d = lb_gguf_absmax(x, 256);
+    const float id = lb_gguf_inverse(d);
+    for (int c = 0; kind[c].bytes; c++)
+        for (int m = 0; m < kind[c].bytes; m++) {
+            int t = 0;
+            for (int k = 0; k < 5; k++) {
+                const int i = kind[c].first + kind[c].bytes * k + m;
+                t *= 3;
+                if (k < kind[c].codes) t += lb_gguf_round(x[i] * id) + 1;
+            }
+            to[kind[c].at + m] = (uint8_t)((t * 256 + 242) / 243);
+        }
+    lb_gguf_put_d(to + 52, d);
+}
+
+static void decode_block(const uint8_t *from, int lo, int n, float *out)
+{
+    static const int power[] = {1, 3, 9, 27, 81};
+    const float d = lb_gguf_get_d(from + 52);
+    for (int c = 0; n > 0;) {
+        while (lo >= kind[c + 1].first)
+            c++;
+        const int k = (lo - kind[c].first) / kind[c].bytes;
+        const int m = (lo - kind[c].first) % kind[c].bytes;
+        const int left = kind[c].bytes - m, count = n < left ? n : left;
+        const uint8_t *byte = from + kind[c].at + m;
+        for (int i = 0; i < count; i++)
+            out[i] = (float)(((byte[i] * power[k] & 255) * 3 >> 8) - 1) * d;
+        lo += count;
+        out += count;
+        n -= count;
+    }
+}
+
+static const lb_gguf_block type = {
+    .len = 256,
+    .size = 54,
+    .encode = encode_block,
+    .decode = decode_block,
+};
+
+static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
+                   const lb_shape *shape, lb_layout *to)
+{
+    (void)from;
+    return lb_gguf_layout(cx, &type, q, shape, to);
+}
+
+static void encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
+                       int64_t first, int64_t n, const float *x)
+{
+    (void)cpu, (void)q;
+    lb_gguf_encode_run(&type, to, first, n, x);
+}
+
+static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                   int64_t n, void *out)
+{
+    (void)cpu;
+    lb_gguf_decode(&type, s, first, n, out);
+}
+
+/* A code is off by d/2; f16 moves d by 2^-11 of it; what is left is for the
+ * roundings of 1/d and of x * (1/d). */
+static double bound(const lb_quant *q)
+{
+    return lb_gguf_bound(q, 0.5 + 0x1p-11 + 0x1p-20);
+}
+
+extern const lb_format lb_format_tq1_0;
+const lb_format lb_format_tq1_0 = {
+    .struct_size = sizeof(lb_format),
+    .name = "tq1_0",
+    .part = {{.name = "blocks", .raw = true}},
+    .relabel = true,
+    .decode = decode,
+    .layout = layout,
+    .encode_run = encode_run,
+    .bound = bound,
+    .largest = LB_GGUF_D_MOST,
+};

@@ -1,0 +1,87 @@
+/* tq2_0.c - GGUF's TQ2_0: 256 numbers -1, 0, 1 in two bits each, and a scale.
+ *
+ *     byte  32 g + m, g = 0, 1, m = 0 .. 31         64 65     w = (code - 1) *
+ * d bits 2 k: code of 128 g + 32 k + m      d
+ *
+ * d = max|x| and code = 1 + x * (1/d), rounded half away from zero, in f32
+ * before d becomes f16. A block of zeros has codes 1 (bytes 55) and d = 0. Bits
+ * 3, which no encoder writes, are the number 2, as in ggml.
+ */
+#include "formats/gguf_block.h"
+
+static void encode_block(const float *x, uint8_t *to)
+{
+    const float d = lb_gguf_absmax(x, 256);
+    const float id = lb_gguf_inverse(d);
+    for (int g = 0; g < 2; g++, x += 128, to += 32)
+        for (int m = 0; m < 32; m++) {
+            int byte = 0;
+            for (int k = 0; k < 4; k++)
+                byte |= (lb_gguf_round(x[32 * k + m] * id) + 1) << 2 * k;
+            to[m] = (uint8_t)byte;
+        }
+    lb_gguf_put_d(to, d);
+}
+
+static void decode_block(const uint8_t *from, int lo, int n, float *out)
+{
+    const float d = lb_gguf_get_d(from + 64);
+    while (n > 0) { /* at most 32, which have their bits in the same place */
+        const int m = lo % 32, count = n < 32 - m ? n : 32 - m;
+        const uint8_t *byte = from + lo / 128 * 32 + m;
+        const int shift = lo % 128 / 32 * 2;
+        for (int i = 0; i < count; i++)
+            out[i] = (float)((byte[i] >> shift & 3) - 1) * d;
+        lo += count;
+        out += count;
+        n -= count;
+    }
+}
+
+static const lb_gguf_block type = {
+    .len = 256,
+    .size = 66,
+    .encode = encode_block,
+    .decode = decode_block,
+};
+
+static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
+                   const lb_shape *shape, lb_layout *to)
+{
+    (void)from;
+    return lb_gguf_layout(cx, &type, q, shape, to);
+}
+
+static void encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
+                       int64_t first, int64_t n, const float *x)
+{
+    (void)cpu, (void)q;
+    lb_gguf_encode_run(&type, to, first, n, x);
+}
+
+static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                   int64_t n, void *out)
+{
+    (void)cpu;
+    lb_gguf_decode(&type, s, first, n, out);
+}
+
+/* A code is off by d/2; f16 moves d by 2^-11 of it; what is left is for the
+ * roundings of 1/d and of x * (1/d). */
+static double bound(const lb_quant *q)
+{
+    return lb_gguf_bound(q, 0.5 + 0x1p-11 + 0x1p-20);
+}
+
+extern const lb_format lb_format_tq2_0;
+const lb_format lb_format_tq2_0 = {
+    .struct_size = sizeof(lb_format),
+    .name = "tq2_0",
+    .part = {{.name = "blocks", .raw = true}},
+    .relabel = true,
+    .decode = decode,
+    .layout = layout,
+    .encode_run = encode_run,
+    .bound = bound,
+    .largest = LB_GGUF_D_MOST,
+};

@@ -1,0 +1,15 @@
+/* components.h - parts and layouts by name, for those who take and give them.
+ * Each says what is wrong and returns NULL or -1. */
+#ifndef LB_COMPONENTS_H
+#define LB_COMPONENTS_H
+
+#include "lowbit_ext.h"
+
+int lb_part_named(lb_ctx *cx, const char *who, const lb_format *fmt,
+                  const char *name);
+const lb_foreign *lb_foreign_named(lb_ctx *cx, const char *who,
+                                   const lb_format *fmt, const char *layout);
+int lb_foreign_part(lb_ctx *cx, const char *who, const lb_foreign *f,
+                    const char *name);
+
+#endif

@@ -1,0 +1,270 @@
+/* quantize.c - "quantize": any float array to a format's codes and scales.
+ *
+ * The format says what is stored (layout) and encodes it, either a run at a
+ * time (encode_run, driven from here) or in phases of its own (encode_plan and
+ * encode). What they read comes through lb_source_read, which sees to it that
+ * every number is finite.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "lowbit_params.h"
+
+extern const lb_prim lb_prim_quantize_scales;
+
+enum { PIECE = 2048 }; /* elements to a piece of work, about */
+
+static bool infer(lb_ctx *cx, lb_call *c)
+{
+    const lb_quant *q = c->params;
+    const lb_array *a = c->in[0];
+    lb_layout l;
+    if (!q->format)
+        return lb_fail(cx, LB_E_NULL, "quantize: the format is NULL");
+    if (!lb_dtype_is_float(a->dtype))
+        return lb_fail(cx, LB_E_DTYPE, "quantize: %s%s is not of a float dtype",
+                       lb_dtype_name(a->dtype), LB_SHOW(&a->shape));
+    if (!lb_layout_of(cx, q, a->dtype, &a->shape, &l)) return false;
+    c->shape = a->shape;
+    c->dtype = l.dtype;
+    return true;
+}
+
+static lb_layout layout_of(const lb_call *c)
+{
+    lb_layout l;
+    lb_layout_of(NULL, c->params, c->in[0]->dtype, &c->in[0]->shape, &l);
+    return l;
+}
+
+static lb_array *result(lb_ctx *cx, const lb_call *c)
+{
+    const lb_quant *q = c->params;
+    lb_layout l = layout_of(c);
+    lb_array *out = lb_layout_alloc(cx, q->format, &l, &c->shape);
+    if (out && q->format->prepare) q->format->prepare(q, out->store);
+    return out;
+}
+
+/* ---- pieces: how runs are dealt out -------------------------------------- */
+
+typedef struct {
+    int64_t row;    /* elements of a stored row */
+    int64_t length; /* of a piece: a multiple of the run, or the row */
+    int64_t each;   /* pieces of a row */
+    int64_t total;  /* of all rows */
+    int64_t unit;   /* pieces to a unit of work */
+} pieces;
+
+static pieces pieces_of(const lb_call *c)
+{
+    const lb_layout l = layout_of(c);
+    const int rank = l.stored.rank;
+    const int64_t size = lb_shape_size(&l.stored);
+    pieces p = {.row = rank ? l.stored.dim[rank - 1] : 1};
+    if (!size) return (pieces){.row = 1, .each = 1, .unit = 1};
+    p.length = lb_max_i64(PIECE / l.run, 1);
+    p.length = p.length > p.row / l.run ? p.row : p.length * l.run;
+    p.each = lb_ceil_div(p.row, p.length);
+    p.total = size / p.row * p.each;
+    p.unit = lb_max_i64(4 * PIECE / p.length, 1);
+    return p;
+}
+
+static void plan(const lb_call *c, lb_plan *to)
+{
+    const lb_format *fmt = ((const lb_quant *)c->params)->format;
+    to->kernel = fmt->name;
+    if (!fmt->encode_run) {
+        fmt->encode_plan(c, to);
+        return;
+    }
+    const pieces p = pieces_of(c);
+    to->per_thread = (size_t)p.length * sizeof(float);
+    to->phases = 1;
+    to->units[0] = lb_ceil_div(p.total, p.unit);
+}
+
+static void encode_runs(const lb_work *w, const lb_quant *q)
+{
+    const pieces p = pieces_of(w->call);
+    const int64_t end = lb_min_i64(w->hi * p.unit, p.total);
+    float *x = w->scratch;
+    for (int64_t i = w->lo * p.unit; i < end; i++) {
+        const int64_t at = i % p.each * p.length;
+        const int64_t first = i / p.each * p.row + at;
+        const int64_t n = lb_min_i64(p.length, p.row - at);
+        lb_source_read(w, first, n, x);
+        q->format->encode_run(w->call->cpu, q, w->out->store, first, n, x);
+    }
+}
+
+static void eval(const lb_work *w)
+{
+    static const lb_cpu reference = {LB_LEVEL_REF};
+    const lb_quant *q = w->call->params;
+    lb_call call = *w->call;
+    lb_work work = *w;
+    if (q->reference) call.cpu = &reference;
+    work.call = &call;
+    if (q->format->encode_run)
+        encode_runs(&work, q);
+    else
+        q->format->encode(&work);
+}
+
+/* ---- the source ---------------------------------------------------------- */
+
+/* No NaN and no |x| above most, which is finite: the bits of a number without
+ * its sign have its order, and those of infinities and NaNs lie above. */
+static bool all_within(const float *x, int64_t n, float most)
+{
+    uint32_t bits = 0, limit;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t u;
+        memcpy(&u, &x[i], sizeof u);
+        u &= 0x7fffffff;
+        bits = u > bits ? u : bits;
+    }
+    memcpy(&limit, &most, sizeof limit);
+    return bits <= limit;
+}
+
+/* The largest number of the source's dtype, or that the format can take. */
+static float largest(const lb_work *w)
+{
+    const lb_quant *q = w->call->params;
+    const lb_dtype d = w->call->in[0]->dtype;
+    const float most = d == LB_F16    ? 65504.0f
+                       : d == LB_BF16 ? 0x1.fep127f
+                                      : FLT_MAX;
+    const float takes = q->format->largest;
+    return takes > 0 && takes < most ? takes : most;
+}
+
+static float clamped(float x, float most)
+{
+    return isnan(x) ? 0 : x > most ? most : x < -most ? -most : x;
+}
+
+/* Whether x is to be mended; else the first bad one is noted by its place. */
+static bool mends(const lb_work *w)
+{
+    const lb_quant *q = w->call->params;
+    return q->on_nonfinite == LB_NONFINITE_CLAMP;
+}
+
+static void mend(float most, int64_t n, float *x)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = clamped(x[i], most);
+}
+
+void lb_source_read(const lb_work *w, int64_t first, int64_t n, float *x)
+{
+    const lb_call *c = w->call;
+    const float most = largest(w);
+    lb_tile_read_flat(c->cpu, c->in[0], first, n, LB_C_F32, x);
+    if (all_within(x, n, most)) return;
+    for (int64_t i = 0; i < n && !mends(w); i++)
+        if (!(fabsf(x[i]) <= most)) lb_work_trouble(w, first + i);
+    mend(most, n, x);
+}
+
+void lb_source_read_box(const lb_work *w, const int64_t *lo, const int64_t *n,
+                        float *x)
+{
+    const lb_call *c = w->call;
+    const lb_shape *shape = &c->in[0]->shape;
+    const float most = largest(w);
+    int64_t size = 1;
+    for (int k = 0; k < shape->rank; k++)
+        size *= n[k];
+    lb_tile_read(c->cpu, c->in[0], lo, n, LB_C_F32, x);
+    if (all_within(x, size, most)) return;
+    for (int64_t i = 0; i < size && !mends(w); i++) {
+        if (fabsf(x[i]) <= most) continue;
+        int64_t where = 0, rest = i, step = 1;
+        for (int k = shape->rank - 1; k >= 0; k--) {
+            where += (lo[k] + rest % n[k]) * step;
+            rest /= n[k];
+            step *= shape->dim[k];
+        }
+        lb_work_trouble(w, where);
+    }
+    mend(most, size, x);
+}
+
+static void trouble(lb_ctx *cx, const lb_call *c, int64_t where)
+{
+    const lb_quant *q = c->params;
+    const lb_array *a = c->in[0];
+    double v;
+    lb_shape at = {.rank = a->shape.rank};
+    lb_tile_read_flat(c->cpu, a, where, 1, LB_C_F64, &v);
+    for (int k = at.rank - 1; k >= 0; k--) {
+        at.dim[k] = where % a->shape.dim[k];
+        where /= a->shape.dim[k];
+    }
+    lb_fail(cx, LB_E_ARG,
+            "quantize: element %s of %s%s is %g, which %s cannot hold "
+            "(config.on_nonfinite may be set to clamp)",
+            LB_SHOW(&at), lb_dtype_name(a->dtype), LB_SHOW(&a->shape), v,
+            q->format->name);
+}
+
+const lb_prim lb_prim_quantize = {
+    .struct_size = sizeof(lb_prim),
+    .name = "quantize",
+    .params_size = sizeof(lb_quant),
+    .n_in = 1,
+    .infer = infer,
+    .plan = plan,
+    .eval = eval,
+    .result = result,
+    .trouble = trouble,
+};
+
+/* ---- for users ----------------------------------------------------------- */
+
+static lb_array *run(lb_ctx *cx, const char *who, lb_array *a,
+                     const lb_quant_config *config, bool floats)
+{
+    lb_quant q;
+    lb_quant_config c;
+    if (!cx) return NULL;
+    if (!a) {
+        lb_fail(cx, LB_E_NULL, "%s: the array is NULL", who);
+        return NULL;
+    }
+    if (!lb_config_read(cx, who, config, &c) ||
+        !lb_quant_of(cx, who, &c, a->shape.rank, &q))
+        return NULL;
+    if (floats && !q.dtype) q.dtype = a->dtype;
+    if (floats && !lb_dtype_is_float(q.dtype)) {
+        lb_fail(cx, LB_E_DTYPE, "%s: %s is not a float dtype", who,
+                lb_dtype_name(q.dtype));
+        return NULL;
+    }
+    lb_enter(cx);
+    lb_array *out = lb_bind(cx, &lb_prim_quantize, 1, &a, &q);
+    if (out && c.double_quant)
+        out = lb_bind(cx, &lb_prim_quantize_scales, 1, &out,
+                      &(lb_quantize_scales_params){q.compat});
+    if (out && c.simulate) out = lb_materialize(cx, out);
+    return lb_leave_with(cx, out);
+}
+
+lb_array *lb_quantize(lb_ctx *cx, lb_array *a, const lb_quant_config *config)
+{
+    return run(cx, "quantize", a, config, false);
+}
+
+lb_array *lb_straight_through(lb_ctx *cx, lb_array *a,
+                              const lb_quant_config *config)
+{
+    return run(cx, "straight_through", a, config, true);
+}

@@ -1,0 +1,331 @@
+/* sample_formats.c - every way to store a sample: each format of the registry
+ * and of the outside, as it comes and configured otherwise.
+ *
+ * A format with an encoder needs nothing here: lb_quantize makes its arrays.
+ * One without has a row in makers[]. Configurations that are worth the laws
+ * are rows of variants[].
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "e4m3.h"
+#include "low_rank.h"
+#include "samples.h"
+#include "toy_formats.h"
+
+/* ---- dense -------------------------------------------------------------- */
+
+static lb_array *make_dense(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
+                            lb_shape shape, const void *data)
+{
+    (void)f;
+    return lb_from(cx, dtype, shape, data);
+}
+
+const sample_format sample_dense = {
+    .name = "dense", .max_rank = LB_MAX_RANK, .make = make_dense};
+
+bool sample_takes(const sample_format *f, const sample_operand *o)
+{
+    if (!f->fmt) return true;
+    const lb_dtype only = f->config.dtype;
+    return o->shape.rank <= f->max_rank &&
+           (only ? o->dtype == only : sample_kind_of(o->dtype) == KIND_F);
+}
+
+/* ---- formats with an encoder -------------------------------------------- */
+
+bool sample_is_encodable(const lb_format *fmt)
+{
+    return fmt->layout && (fmt->encode_run || fmt->encode);
+}
+
+/* Axes that an array of a smaller rank does not have are left out. */
+static lb_axes fitting_axes(const lb_axes *axes, bool all, int rank)
+{
+    lb_axes to = {0};
+    unsigned seen = 0;
+    for (int i = 0; i < (all ? rank : axes->n); i++) {
+        const int k = all ? i : axes->axis[i] + (axes->axis[i] < 0 ? rank : 0);
+        if (k < 0 || k >= rank || seen >> k & 1) continue;
+        seen |= 1u << k;
+        to.axis[to.n++] = k;
+    }
+    return to;
+}
+
+void sample_config(const sample_format *f, int rank, lb_dtype dtype,
+                   lb_quant_config *c)
+{
+    *c = f->config;
+    c->format = f->fmt->name;
+    c->axes = fitting_axes(&f->config.axes, f->all_axes, rank);
+    c->dtype = dtype;
+}
+
+static lb_array *make_quantized(lb_ctx *cx, const sample_format *f,
+                                lb_dtype dtype, lb_shape shape,
+                                const void *data)
+{
+    lb_quant_config c;
+    sample_config(f, shape.rank, dtype, &c);
+    const bool floats = sample_kind_of(dtype) == KIND_F;
+    const lb_dtype from = floats ? dtype : LB_F32;
+    const int64_t n = lb_shape_size(&shape);
+    const size_t size = lb_dtype_size(from);
+    char *copy = malloc((size_t)n * size + 1);
+    if (!copy) abort();
+    if (floats) memcpy(copy, data, (size_t)n * size);
+    for (int64_t i = 0; i < n && !floats; i++) /* ternary and the like, as i8 */
+        ((float *)(void *)copy)[i] = ((const int8_t *)data)[i];
+    sample_mend(from, n, copy);
+    lb_array *a = lb_from(cx, from, shape, copy);
+    free(copy);
+    return lb_quantize(cx, a, &c);
+}
+
+/* LB_MAX_RANK, or one less where a part would have an axis too many. */
+static int max_rank(const sample_format *f)
+{
+    const lb_shape s = LB_SHAPE(1, 1, 1, 1, 1, 1, 1, 1);
+    lb_quant_config c;
+    lb_quant q;
+    lb_layout l;
+    sample_config(f, s.rank, f->config.dtype ? f->config.dtype : LB_F32, &c);
+    c.format = NULL; /* known, and perhaps not to the registry */
+    if (!sample_is_encodable(f->fmt) ||
+        !lb_quant_of(NULL, "sample", &c, s.rank, &q))
+        return LB_MAX_RANK;
+    q.format = f->fmt;
+    bool fits = lb_layout_of(NULL, &q, LB_F32, &s, &l);
+    for (int p = 0; p < LB_MAX_PARTS && fits; p++)
+        fits = !l.elem[p] ||
+               lb_part_shape(&l.stored, &l.part[p]).rank <= LB_MAX_RANK;
+    return fits ? LB_MAX_RANK : LB_MAX_RANK - 1;
+}
+
+/* ---- formats without ---------------------------------------------------- */
+
+/* A label, which every read rounds to. */
+static lb_array *labelled(lb_ctx *cx, lb_array *a, lb_dtype dtype)
+{
+    return a && dtype != LB_F32 ? lb_convert(cx, a, dtype) : a;
+}
+
+static uint32_t seed_of(const void *data)
+{
+    uint32_t seed = 0; /* a sample's data begin with as good a number */
+    if (data) memcpy(&seed, data, 1);
+    return seed;
+}
+
+static lb_array *make_scale(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
+                            lb_shape shape, const void *data)
+{
+    (void)f;
+    const unsigned shared = seed_of(data) % 4;
+    return labelled(cx, toy_scale_make(cx, &shape, shared, seed_of(data)),
+                    dtype);
+}
+
+/* Those that need axes leave scalars, or all but matrices, to another. */
+static lb_array *make_block(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
+                            lb_shape shape, const void *data)
+{
+    if (!shape.rank) return make_scale(cx, f, dtype, shape, data);
+    return labelled(cx, toy_block_make(cx, &shape, 32, seed_of(data)), dtype);
+}
+
+static lb_array *make_sum(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
+                          lb_shape shape, const void *data)
+{
+    if (shape.rank != 2) return make_scale(cx, f, dtype, shape, data);
+    lb_array *base = toy_block_make(cx, &shape, 32, seed_of(data));
+    return labelled(cx, toy_sum_make(cx, base, 3, 5), dtype);
+}
+
+/* base + A B; the base in the format that lb_quantize takes by itself. */
+static lb_array *make_low_rank(lb_ctx *cx, const sample_format *f,
+                               lb_dtype dtype, lb_shape shape, const void *data)
+{
+    enum { R = 3 };
+    if (shape.rank != 2) return make_scale(cx, f, dtype, shape, data);
+    const lb_key key = {seed_of(data), 0};
+    const lb_shape m = LB_SHAPE(shape.dim[0], R), n = LB_SHAPE(R, shape.dim[1]);
+    lb_array *w = lb_random_normal(cx, key, LB_F32, shape);
+    lb_array *a = lb_random_normal(cx, lb_key_fold(key, 1), LB_F32, m);
+    lb_array *b = lb_random_normal(cx, lb_key_fold(key, 2), LB_F32, n);
+    w = low_rank_make(cx, lb_quantize(cx, w, NULL), a, b);
+    return labelled(cx, w, dtype);
+}
+
+const sample_format sample_toys[] = {
+    {.name = "toy_block",
+     .fmt = &toy_block,
+     .max_rank = LB_MAX_RANK,
+     .make = make_block},
+    {.name = "toy_scale",
+     .fmt = &toy_scale,
+     .max_rank = LB_MAX_RANK,
+     .make = make_scale},
+    {.name = "toy_sum",
+     .fmt = &toy_sum,
+     .max_rank = LB_MAX_RANK,
+     .make = make_sum},
+    {.name = NULL},
+};
+
+/* ---- the lists ---------------------------------------------------------- */
+
+/* From outside the library. make: for those without an encoder. */
+static const struct {
+    const lb_format *fmt;
+    lb_array *(*make)(lb_ctx *, const sample_format *, lb_dtype, lb_shape,
+                      const void *);
+} outside[] = {
+    {&toy_block, make_block},
+    {&toy_scale, make_scale},
+    {&toy_sum, make_sum},
+    {&e4m3_format, NULL},
+    {&low_rank_format, make_low_rank},
+};
+enum { OUTSIDE = sizeof outside / sizeof *outside };
+
+bool sample_add_outside(lb_ctx *cx)
+{
+    bool ok = true;
+    for (int i = 0; i < OUTSIDE; i++)
+        ok = lb_add_format(cx, outside[i].fmt) && ok;
+    return ok;
+}
+
+/* clang-format off */
+static const struct {
+    const char *format, *name;
+    lb_quant_config config;
+    bool all_axes;
+} variants[] = {
+#define OF(FORMAT, WHAT, ...) {FORMAT, FORMAT ", " WHAT, {__VA_ARGS__}, false},
+    OF("int8", "axis 0", .axes = {1, {0}})
+    OF("int8", "axes 0 and -1", .axes = {2, {0, -1}})
+    {"int8", "int8, all axes", {.format = NULL}, true},
+    OF("int8", "absmax", .meaning = LB_MEANS_ABSMAX)
+    OF("int8", "seed", .compat = LB_COMPAT_SEED)
+    OF("nf4", "block 2", .block_size = 2)
+    OF("nf4", "block 32", .block_size = 32)
+    OF("nf4", "flat", .blocks = LB_BLOCKS_FLAT)
+    OF("nf4", "double quantized", .double_quant = true)
+    OF("nf4", "flat, double quantized", .blocks = LB_BLOCKS_FLAT,
+       .double_quant = true)
+    OF("nf4", "poly", .decode = LB_DECODE_POLY)
+    OF("nf4", "seed", .compat = LB_COMPAT_SEED)
+    OF("nf4", "bnb-cuda", .compat = LB_COMPAT_BNB_CUDA)
+    OF("nf4", "bnb-cpu", .compat = LB_COMPAT_BNB_CPU)
+    OF("ternary", "no scale", .scale = LB_SCALE_NONE)
+    OF("ternary", "per row", .scale = LB_SCALE_ROW)
+    OF("ternary", "per block", .scale = LB_SCALE_BLOCK, .block_size = 8)
+    OF("ternary", "absmean", .threshold = LB_THRESHOLD_ABSMEAN)
+    OF("ternary", "absmean per row", .threshold = LB_THRESHOLD_ABSMEAN,
+       .scale = LB_SCALE_ROW)
+    OF("ternary", "inverse", .threshold = LB_THRESHOLD_ABSMEAN,
+       .meaning = LB_MEANS_INVERSE)
+    OF("ternary", "i8", .dtype = LB_I8)
+    OF("ternary", "seed", .compat = LB_COMPAT_SEED)
+    OF("binary", "no scale", .scale = LB_SCALE_NONE)
+    OF("binary", "per row", .scale = LB_SCALE_ROW)
+    OF("binary", "per block", .scale = LB_SCALE_BLOCK, .block_size = 16)
+    OF("binary", "inverse", .meaning = LB_MEANS_INVERSE)
+    OF("binary", "i8", .dtype = LB_I8)
+    OF("binary", "seed", .compat = LB_COMPAT_SEED)
+    OF("dynamic8", "centered", .center = true)
+    OF("dynamic8", "flat", .blocks = LB_BLOCKS_FLAT)
+    OF("e4m3", "block 16", .block_size = 16)
+#undef OF
+};
+/* clang-format on */
+enum { VARIANTS = sizeof variants / sizeof *variants };
+
+lb_text sample_lost_variants(const lb_ctx *cx)
+{
+    lb_text t = {""};
+    size_t at = 0;
+    for (int i = 0; i < VARIANTS && at < sizeof t.s; i++)
+        if (!lb_find_format(cx, variants[i].format))
+            at += (size_t)snprintf(t.s + at, sizeof t.s - at, "%s%s",
+                                   at ? "; " : "", variants[i].name);
+    return t;
+}
+
+static void add_format(sample_format_list *list, const lb_format *fmt)
+{
+    sample_format *f = &list->item[list->n];
+    const int first = list->n++;
+    *f = (sample_format){.name = fmt->name, .fmt = fmt};
+    if (sample_is_encodable(fmt)) f->make = make_quantized;
+    for (int i = 0; i < OUTSIDE && !f->make; i++)
+        if (outside[i].fmt == fmt) f->make = outside[i].make;
+    if (strcmp(fmt->name, sample_dense.name) == 0) *f = sample_dense;
+    for (int i = 0; i < VARIANTS; i++)
+        if (strcmp(variants[i].format, fmt->name) == 0)
+            list->item[list->n++] = (sample_format){
+                .name = variants[i].name,
+                .fmt = fmt,
+                .variant = true,
+                .config = variants[i].config,
+                .all_axes = variants[i].all_axes,
+                .make = make_quantized,
+            };
+    for (int i = first; i < list->n; i++)
+        if (list->item[i].fmt)
+            list->item[i].max_rank = max_rank(&list->item[i]);
+}
+
+sample_format_list sample_formats_of(const lb_ctx *cx)
+{
+    sample_format_list list = {0};
+    const lb_format *fmt;
+    int n = 0;
+    while (lb_format_at(cx, n))
+        n++;
+    list.item = calloc((size_t)(n + VARIANTS), sizeof *list.item);
+    if (!list.item) abort();
+    for (int k = 0; (fmt = lb_format_at(cx, k)); k++)
+        add_format(&list, fmt);
+    return list;
+}
+
+void sample_formats_free(sample_format_list *list)
+{
+    free(list->item);
+    *list = (sample_format_list){0};
+}
+
+/* A scale of 1/0, of zeros, cannot be quantized. */
+static bool is_finite(const lb_array *a)
+{
+    size_t size;
+    bool ok = true;
+    float *v = NULL;
+    if (a->dtype == LB_F32) v = sample_read(a, &size);
+    for (int64_t i = 0; v && i < lb_size(a); i++)
+        ok = ok && isfinite(v[i]);
+    free(v);
+    return ok;
+}
+
+bool sample_has_scales(const lb_array *a)
+{
+    bool found = false;
+    for (int p = 0; p < LB_MAX_PARTS; p++) {
+        const lb_array *part = a->store->part[p].a;
+        if (!part || !a->store->fmt->part[p].scale ||
+            sample_kind_of(part->dtype) != KIND_F)
+            continue;
+        if (!part->store->data || !is_finite(part)) return false;
+        found = true;
+    }
+    return found;
+}
