@@ -21,6 +21,7 @@ for kind in $kinds; do
             exit 1
         fi
         echo "$kind, $threads threads: $(tail -n 1 "$tmp/$threads")"
+        [ $threads != 1 ] || sed -n 's/^group /    &/p' "$tmp/1"
         cmp "$tmp/1" "$tmp/$threads" || exit 1
     done
 done

@@ -51,6 +51,46 @@ npy()
     } >"$1"
 }
 
+# words WORD...: numbers of 4 (or 2) bytes in hex, as printf takes their bytes.
+words()
+{
+    local w
+    for w in "$@"; do
+        for ((i = ${#w} - 2; i >= 0; i -= 2)); do
+            printf '\\x%s' "${w:i:2}"
+        done
+    done
+}
+
+# changed KIND FILE FIRST STEP LAST-LINE: each of FILE's bytes FIRST, FIRST +
+# STEP .. and the last one, changed by itself, fails so. Leaves the last change.
+changed()
+{
+    local at=$3 byte last
+    last=$(($(stat -c %s "$2") - 1))
+    cp "$2" "$tmp/original"
+    while :; do
+        byte=$(od -An -tu1 -j "$at" -N 1 "$tmp/original" | tr -d ' ')
+        cp "$tmp/original" "$2"
+        printf '%b' "\\x$(printf %x $((byte ^ 2)))" |
+            dd of="$2" bs=1 seek="$at" conv=notrunc status=none
+        run "$1" "$tmp/cases"
+        expect "$1: byte $at of ${2##*/} changed" 1 "$5"
+        ((at < last)) || break
+        at=$((at + $4 < last ? at + $4 : last))
+    done
+}
+
+# elements KIND FILE STEP: the same for the elements of an array; the file is
+# whole again afterwards.
+elements()
+{
+    local header
+    header=$(od -An -tu1 -j 8 -N 1 "$2" | tr -d ' ')
+    changed "$1" "$2" $((10 + header)) "$3" "0 passed, 1 failed, 0 skipped"
+    cp "$tmp/original" "$2"
+}
+
 # good DIR: x + y of i32 (2), as v3; expected in v2.
 good()
 {
@@ -108,14 +148,7 @@ good "$tmp/cases/changed"
 v2=$tmp/cases/changed/v2.npy
 cp "$v2" "$tmp/v2.npy"
 size=$(stat -c %s "$v2")
-for ((at = 0; at < size; at++)); do
-    byte=$(od -An -tu1 -j $at -N 1 "$tmp/v2.npy" | tr -d ' ')
-    cp "$tmp/v2.npy" "$v2"
-    printf '%b' "\\x$(printf %x $((byte ^ 2)))" |
-        dd of="$v2" bs=1 seek=$at conv=notrunc status=none
-    run stablehlo "$tmp/cases"
-    expect "byte $at changed" 1 "0 passed, 1 failed, 0 skipped"
-done
+changed stablehlo "$v2" 0 1 "0 passed, 1 failed, 0 skipped"
 says "the last byte changed" out \
     "FAIL changed: element (1) is 4, but 33554436 is expected; 1 of 2 differ"
 for ((at = 0; at < size; at += 3)); do
@@ -347,5 +380,321 @@ good "$tmp/cases/header"
 printf '\223NUMPY\2\0\377\377\377\377' >"$tmp/cases/header/v2.npy"
 run stablehlo "$tmp/cases"
 expect "malformed arrays" 1 "0 passed, $((n + 2)) failed, 0 skipped"
+
+# ---- gguf --------------------------------------------------------------------
+
+# q8_0 of 32: a scale of .5, codes 0 .. 31.
+fresh
+gguf=$tmp/cases/block
+mkdir "$gguf"
+printf '{"ggml_type": 8, "n": 32}' >"$gguf/meta.json"
+codes='' f32='' bf16=''
+halves=(0000 3f00 3f80 3fc0 4000 4020 4040 4060 4080 4090 40a0 40b0 40c0 40d0
+    40e0 40f0 4100 4108 4110 4118 4120 4128 4130 4138 4140 4148 4150 4158 4160
+    4168 4170 4178)
+for ((q = 0; q < 32; q++)); do
+    codes+="\\x$(printf %02x $q)"
+    f32+=$(words "${halves[q]}0000")
+    bf16+=$(words "${halves[q]}")
+done
+npy "$gguf/raw_u8.npy" '|u1' '(34,)' "$(words 3800)$codes"
+npy "$gguf/expected_f32.npy" '<f4' '(32,)' "$f32"
+npy "$gguf/expected_bf16_bits.npy" '<u2' '(32,)' "$bf16"
+run gguf "$tmp/cases"
+expect "a right block" 0 "1 passed, 0 failed, 0 skipped"
+elements gguf "$gguf/expected_f32.npy" 7
+elements gguf "$gguf/expected_bf16_bits.npy" 7
+elements gguf "$gguf/raw_u8.npy" 7
+for meta in '' '[]' '{}' '{"ggml_type": 8}' '{"ggml_type": 8, "n": 31}' \
+    '{"ggml_type": 8, "n": 32.0}' '{"ggml_type": 2, "n": 32}' \
+    '{"ggml_type": "8", "n": 32}' '{"ggml_type": -1, "n": 32}'; do
+    printf '%s' "$meta" >"$gguf/meta.json"
+    run gguf "$tmp/cases"
+    expect "gguf: meta.json '$meta'" 1 "0 passed, 1 failed, 0 skipped"
+done
+printf '{"ggml_type": 12, "n": 32}' >"$gguf/meta.json"
+run gguf "$tmp/cases"
+expect "an unknown ggml type" 1 "0 passed, 0 failed, 1 skipped"
+
+# ---- bitsandbytes ------------------------------------------------------------
+
+# Three codes, 15, 0 and 15, in blocks of two; scales 1 and .5.
+bnb=$tmp/cases/nf4
+table=(bf800000 bf3239b1 bf066b30 beca32a0 be91a24d be3d353f bdba7871 00000000
+    3da2faff 3e24cae3 3e7c04dd 3ead033a 3ee1a4b8 3f1007ab 3f3913b3 3f800000)
+four_bits()
+{
+    fresh
+    mkdir "$bnb"
+    printf '{"kind": "bnb 4bit", "n": 3, "blocksize": 2, "double_quant": %s,
+        "nested_offset": 0.25, "nested_blocksize": 256}' "$1" >"$bnb/meta.json"
+    npy "$bnb/weight_packed_u8.npy" '|u1' '(2,)' '\xf0\xf7'
+    npy "$bnb/quant_map_f32.npy" '<f4' '(16,)' "$(words "${table[@]}")"
+    npy "$bnb/expected_f32.npy" '<f4' '(3,)' "$(words 3f800000 bf800000 3f000000)"
+    npy "$bnb/expected_bf16_bits.npy" '<u2' '(3,)' "$(words 3f80 bf80 3f00)"
+}
+four_bits false
+npy "$bnb/absmax_f32.npy" '<f4' '(2,)' "$(words 3f800000 3f000000)"
+run bitsandbytes "$tmp/cases"
+expect "4 bits" 0 "1 passed, 0 failed, 0 skipped"
+for file in expected_f32 expected_bf16_bits absmax_f32; do
+    elements bitsandbytes "$bnb/$file.npy" 1
+done
+rm "$bnb/expected_bf16_bits.npy"
+run bitsandbytes "$tmp/cases"
+expect "4 bits without bf16" 1 "0 passed, 1 failed, 0 skipped"
+
+# The scales again, as .25 + .75 * (1, 1/3): entries 255 and 254 of a map.
+four_bits true
+map=()
+for ((i = 0; i < 254; i++)); do
+    map+=(00000000)
+done
+map+=(3eaaaaab 3f800000)
+npy "$bnb/nested_quant_map_f32.npy" '<f4' '(256,)' "$(words "${map[@]}")"
+npy "$bnb/absmax_u8.npy" '|u1' '(2,)' '\xff\xfe'
+npy "$bnb/nested_absmax_f32.npy" '<f4' '(1,)' "$(words 3f400000)"
+npy "$bnb/absmax_dequant_f32.npy" '<f4' '(2,)' "$(words 3f800000 3f000000)"
+run bitsandbytes "$tmp/cases"
+expect "double quantization" 0 "1 passed, 0 failed, 0 skipped"
+for file in expected_f32 expected_bf16_bits absmax_dequant_f32; do
+    elements bitsandbytes "$bnb/$file.npy" 3
+done
+
+# (2,2) codes; rows with an absmax of 127 and 254.
+fresh
+mkdir "$bnb"
+printf '{"kind": "bnb int8 vectorwise", "out": 2, "inn": 2}' >"$bnb/meta.json"
+npy "$bnb/weight_i8.npy" '|i1' '(2, 2)' '\x7f\x81\x01\x00'
+npy "$bnb/scb_f32.npy" '<f4' '(2,)' "$(words 42fe0000 437e0000)"
+npy "$bnb/expected_f32.npy" '<f4' '(2, 2)' \
+    "$(words 42fe0000 c2fe0000 40000000 00000000)"
+npy "$bnb/expected_bf16_bits.npy" '<u2' '(2, 2)' "$(words 42fe c2fe 4000 0000)"
+run bitsandbytes "$tmp/cases"
+expect "8 bits" 0 "1 passed, 0 failed, 0 skipped"
+for file in expected_f32 expected_bf16_bits scb_f32; do
+    elements bitsandbytes "$bnb/$file.npy" 3
+done
+for meta in '[]' '{"kind": 1}' '{"kind": "bnb int8 vectorwise"}' \
+    '{"kind": "bnb int8 vectorwise", "out": 4, "inn": 1}' \
+    '{"kind": "bnb 4bit", "n": 4, "blocksize": 0, "double_quant": false}' \
+    '{"kind": "bnb 4bit", "n": 4, "blocksize": 2, "double_quant": 1}' \
+    '{"kind": "bnb 4bit", "n": 5, "blocksize": 2, "double_quant": false}'; do
+    printf '%s' "$meta" >"$bnb/meta.json"
+    run bitsandbytes "$tmp/cases"
+    expect "bitsandbytes: meta.json '$meta'" 1 "0 passed, 1 failed, 0 skipped"
+done
+printf '{"kind": "bnb 3bit"}' >"$bnb/meta.json"
+run bitsandbytes "$tmp/cases"
+expect "an unknown kind of weights" 1 "0 passed, 0 failed, 1 skipped"
+
+# ---- seed --------------------------------------------------------------------
+
+ref() # FILE DTYPE SHAPE [TOLERANCE]
+{
+    printf '{"file": "g/%s.npy", "dtype": "%s", "shape": %s, "tol": %s}' \
+        "$1" "$2" "$3" "${4:-\"exact\"}"
+}
+
+# seed_case ID GROUP OP PARAMS OUTPUTS: of x.
+seed_case()
+{
+    printf '{"id": "%s", "group": %s, "op": "%s", "params": {%s},
+        "inputs": {"x": %s}, "outputs": {%s}}' \
+        "$1" "$2" "$3" "$4" "$(ref x f32 '[4]')" "$5"
+}
+
+# manifest CASE...: index.json; x is 1, -1, 0, 1 with a scale of 1 / 127.
+manifest()
+{
+    local IFS=,
+    fresh
+    mkdir "$tmp/cases/g"
+    printf '{"nf4_table_bits": [], "operands": {"q": {"format": "int8",
+        "dtype": "f32", "shape": [4], "params": {"axis": [0]}, "x": %s,
+        "codes": %s, "scale": %s, "values": %s}}, "cases": [%s]}' \
+        "$(ref x f32 '[4]')" "$(ref codes i8 '[4]')" \
+        "$(ref scale f32 '[1]')" "$(ref x f32 '[4]')" "$*" \
+        >"$tmp/cases/index.json"
+    (
+        cd "$tmp/cases/g"
+        npy x.npy '<f4' '(4,)' "$(words 3f800000 bf800000 00000000 3f800000)"
+        cp x.npy values.npy
+        npy values16.npy '<u2' '(4,)' "$(words 3f80 bf80 0000 3f80)"
+        npy codes.npy '|i1' '(4,)' '\x7f\x81\x00\x7f'
+        npy scale.npy '<f4' '(1,)' "$(words 3c010204)"
+        npy nibbles.npy '|u1' '(2, 1)' '\xf0\x7f'
+        npy absmax.npy '<f4' '(2,)' "$(words 3f800000 3f800000)"
+        npy ternary.npy '|u1' '(1,)' '\x92'
+        npy signs.npy '|i1' '(4,)' '\x01\xff\x00\x01'
+        npy sum.npy '<f4' '(4,)' "$(words 40000000 c0000000 00000000 40000000)"
+    )
+}
+int8_case=$(seed_case g1/a 1 int8_quantize '"axis": null' \
+    "\"codes\": $(ref codes i8 '[4]'), \"scale\": $(ref scale f32 '[1]'),
+     \"values_f32\": $(ref values f32 '[4]'),
+     \"values_bf16\": $(ref values16 bf16 '[4]')")
+nf4_case=$(seed_case g2/b 2 nf4_quantize '"block_size": 2' \
+    "\"packed\": $(ref nibbles u8 '[2, 1]'),
+     \"absmax\": $(ref absmax f32 '[2]'),
+     \"values_table_f32\": $(ref values f32 '[4]')")
+ternary_case=$(seed_case g3/c 3 ternary_quantize '' \
+    "\"packed\": $(ref ternary u8 '[1]'), \"values\": $(ref signs i8 '[4]')")
+add_case() # TOLERANCE
+{
+    printf '{"id": "g5/d", "group": 5, "op": "add", "params": {},
+        "operands": [{"operand": "q"}, {"array": %s}], "outputs": {"out": %s}}' \
+        "$(ref x f32 '[4]')" "$(ref sum f32 '[4]' "$1")"
+}
+call_case() # CALL
+{
+    printf '{"id": "g4/e", "group": 4, "params": {"types": ["nf4", "int8"]},
+        "inputs": {"x": %s}, "calls": [%s]}' "$(ref x f32 '[4]')" "$1"
+}
+
+manifest "$int8_case" "$nf4_case" "$ternary_case" "$(add_case '"exact"')" \
+    "$(call_case '{"call": "quantize(x)", "result": {"class": "ArrayNF4",
+    "dtype": "f32", "shape": [64], "block_size": 64}}')" \
+    '{"id": "g6/f", "group": 6}' '{"id": "g8/g", "group": 8}'
+printf '{"maps": [1, 2], "refused": [3]}' >"$tmp/cases/sharding.json"
+run seed "$tmp/cases"
+expect "right cases" 0 "6 passed, 0 failed, 5 skipped"
+says "right cases" out "group 1: 1 passed, 0 failed, 0 skipped"
+says "right cases" out "group 7: 0 passed, 0 failed, 3 skipped"
+
+one_of() # CASE FILE...: every byte of these files
+{
+    local file
+    manifest "$1"
+    shift
+    run seed "$tmp/cases"
+    expect "seed, right" 0 "1 passed, 0 failed, 0 skipped"
+    for file in "$@"; do
+        elements seed "$tmp/cases/g/$file.npy" 1
+    done
+}
+one_of "$int8_case" codes scale values values16
+one_of "$nf4_case" nibbles absmax
+one_of "$ternary_case" ternary signs
+one_of "$(add_case '"exact"')" sum codes scale
+
+# How far a result may be away: 2, -2, 0, 2 are right.
+added() # WHAT TOLERANCE EXPECTED PASSED FAILED
+{
+    manifest "$(add_case "$2")"
+    # shellcheck disable=SC2086
+    npy "$tmp/cases/g/sum.npy" '<f4' '(4,)' "$(words $3)"
+    run seed "$tmp/cases"
+    expect "seed: $1" "$5" "$4 passed, $5 failed, 0 skipped"
+}
+added "-0 is not 0" '"exact"' "40000000 c0000000 80000000 40000000" 0 1
+added "-0 is near 0" '0, "tol_of": "element"' \
+    "40000000 c0000000 80000000 40000000" 1 0
+added "1 ulp, too much" '1e-7, "tol_of": "element"' \
+    "40000001 c0000000 00000000 40000000" 0 1
+added "1 ulp, allowed" '2e-7, "tol_of": "element"' \
+    "40000001 c0000000 00000000 40000000" 1 0
+added "1 ulp of the largest" '2e-7, "tol_of": "array"' \
+    "40000000 c0000000 34800000 40000000" 1 0
+added "1 ulp of another" '2e-7, "tol_of": "element"' \
+    "40000000 c0000000 34800000 40000000" 0 1
+added "the smallest normal number" '2e-7, "tol_of": "element"' \
+    "40000000 c0000000 00800000 40000000" 0 1
+added "infinity" '1e30, "tol_of": "array"' \
+    "40000000 c0000000 7f800000 40000000" 0 1
+added "a tolerance that is none" '-1, "tol_of": "array"' \
+    "40000000 c0000000 00000000 40000000" 0 1
+
+# Calls: what is asked for, and whether that is right.
+is() # CLASS DTYPE SHAPE MORE
+{
+    printf '"result": {"class": "%s", "dtype": "%s", "shape": %s%s}' "$@"
+}
+right="2 passed, 0 failed, 0 skipped"
+wrong="1 passed, 1 failed, 0 skipped"
+odd="1 passed, 0 failed, 1 skipped"
+called() # CALL RESULT LAST-LINE
+{
+    manifest "$(call_case "{\"call\": \"$1\", $2}")"
+    run seed "$tmp/cases"
+    local failed=0
+    [ "$3" != "$wrong" ] || failed=1
+    expect "seed: $1" $failed "$3"
+}
+refused='"exception": "ValueError"'
+nf4='ArrayNF4 f32'
+# shellcheck disable=SC2086
+{
+    called "quantize(x)" "$(is $nf4 '[64]' ', "block_size": 64')" "$right"
+    called "quantize(x)" "$(is $nf4 '[64]' ', "block_size": 32')" "$wrong"
+    called "quantize(x)" "$(is $nf4 '[65]' '')" "$wrong"
+    called "quantize(x)" "$(is ArrayNF4 bf16 '[64]' '')" "$wrong"
+    called "quantize(x)" "$(is Array8B f32 '[4]' '')" "$wrong"
+    called "quantize(x)" "$(is dense f32 '[4]' '')" "$wrong"
+    called "quantize(x)" "$refused" "$wrong"
+    called "quantize(x[:3], dtype='int8' as enum)" \
+        "$(is Array8B f32 '[3]' ', "axis": [-1]')" "$right"
+    called "quantize(bf16 x, dtype='int8', simulate=True)" \
+        "$(is dense bf16 '[4]' '')" "$right"
+    called "quantize(x, config=QuantizationConfig('nf4', 8), dtype='int8')  [x]" \
+        "$(is $nf4 '[8]' ', "block_size": 8')" "$right"
+    called "quantize(zeros(), dtype='int8')" "$refused" "$right"
+    called "quantize(zeros(2, 0), dtype='nf4')" "$refused" "$right"
+    called "quantize(x, dtype='int4')" "$refused" "$right"
+    called "quantize(x, dtype=5)" "$refused" "$right"
+    called "quantize(x, dtype='int4')" "$(is $nf4 '[4]' '')" "$wrong"
+    called "QuantizationConfig(dtype=5)" "$(is QuantizationConfig '' '[]' '')" \
+        "$right"
+    for block in 0 -2 3 64.0; do
+        called "quantize(x, block_size=$block)" "$refused" "$right"
+    done
+    called "quantize(x, block_size=2)" "$refused" "$wrong"
+    called "quantize(int32 array, dtype='int8')" "$refused" "$right"
+    called "quantize(x, odd=1)" "$refused" "$odd"
+    called "quantise(x)" "$refused" "$odd"
+    called "quantize(x" "$refused" "$odd"
+}
+
+# A manifest that is none, and cases that break its rules.
+printf '{"cases": {}}' >"$tmp/cases/index.json"
+run seed "$tmp/cases"
+expect "seed: no list of cases" 2 ""
+rm "$tmp/cases/index.json"
+run seed "$tmp/cases"
+expect "seed: no manifest" 2 ""
+bent() # SED-SCRIPT: of a right manifest, which then fails
+{
+    manifest "$int8_case" "$(add_case '"exact"')"
+    cp "$tmp/cases/index.json" "$tmp/before"
+    sed -i -e "$1" "$tmp/cases/index.json"
+    ! cmp -s "$tmp/cases/index.json" "$tmp/before" ||
+        die "seed: '$1' changes nothing"
+    run seed "$tmp/cases"
+    checks=$((checks + 1))
+    if [ "$status" != 1 ] || ! grep -q '^FAIL [a-z0-9/]*: .' "$tmp/out"; then
+        die "seed: '$1' does not fail"
+    fi
+}
+bent 's/"outputs": {"codes"/"outputs": {}, "more": {"codes"/'
+bent 's/"file": "g\/codes.npy"/"file": "..\/cases\/g\/codes.npy"/'
+bent 's/"file": "g\/codes.npy"/"file": "g\/gone.npy"/'
+bent 's/"file": "g\/codes.npy"/"file": "g\/\/codes.npy"/'
+bent 's/"file": "g\/codes.npy"/"file": "\/g\/codes.npy"/'
+bent 's/"file": "g\/codes.npy"/"file": ""/'
+bent 's/"file": "g\/codes.npy"/"number": 1/'
+bent 's/"dtype": "i8"/"dtype": "u8"/'
+bent 's/"shape": \[4\], "tol"/"shape": [2, 2], "tol"/'
+bent 's/"axis": null/"axis": [1]/'
+bent 's/"axis": null/"axis": "0"/'
+bent 's/"axis": null/"axis": [0, 0]/'
+bent 's/"operand": "q"/"operand": "p"/'
+bent 's/"format": "int8"/"format": "odd"/'
+bent 's/"format": "int8"/"format": "nf4"/'
+bent 's/"op": "add"/"op": "sqrt"/'
+bent 's/"op": "add"/"op": 1/'
+bent 's/"op": "add"/"op": "gather"/'
+bent 's/"op": "add", "params": {}/"op": "dot_general", "params": {"lhs_contract": [1]}/'
+bent 's/"op": "add", "params": {}/"op": "conv_general_dilated", "params": {"dimension_numbers": ["", "", ""]}/'
+bent 's/"op": "add", "params": {}/"op": "reshape", "params": {"new_sizes": [4]}/'
 
 echo "test_conformance_runner.sh: $checks checks passed"

@@ -14,12 +14,8 @@
 
 static const size_t json_limit = (size_t)64 << 20;
 
-char *path_in(const char *dir, const char *name, note *n)
+static char *joined(const char *dir, const char *name, note *n)
 {
-    if (!*name || strchr(name, '/') || strspn(name, ".") == strlen(name)) {
-        note_fail(n, "'%.64s' is not a plain file name", name);
-        return NULL;
-    }
     const size_t size = strlen(dir) + strlen(name) + 2;
     char *const path = malloc(size);
     if (!path) {
@@ -28,6 +24,28 @@ char *path_in(const char *dir, const char *name, note *n)
     }
     snprintf(path, size, "%s/%s", dir, name);
     return path;
+}
+
+char *path_in(const char *dir, const char *name, note *n)
+{
+    if (!*name || strchr(name, '/') || strspn(name, ".") == strlen(name)) {
+        note_fail(n, "'%.64s' is not a plain file name", name);
+        return NULL;
+    }
+    return joined(dir, name, n);
+}
+
+char *path_below(const char *dir, const char *name, note *n)
+{
+    for (const char *p = name;;) {
+        const size_t len = strcspn(p, "/");
+        if (len == strspn(p, ".") || len == 0) {
+            note_fail(n, "'%.64s' is not a plain path", name);
+            return NULL;
+        }
+        if (!p[len]) return joined(dir, name, n);
+        p += len + 1;
+    }
 }
 
 const char *base_name(const char *path)
@@ -145,14 +163,14 @@ static bool add_indexed(const char *dir, name_list *l, note *n)
     return ok;
 }
 
-bool cases_in(const char *dir, name_list *out, note *n)
+bool cases_in(const char *dir, const char *file, name_list *out, note *n)
 {
     *out = (name_list){0};
     DIR *const d = opendir(dir);
     if (!d) return note_fail(n, "%.256s: %s", dir, strerror(errno));
     bool ok = true;
     for (struct dirent *e; ok && (e = readdir(d));) {
-        if (e->d_name[0] == '.' || !file_exists(dir, e->d_name, "case.json")) {
+        if (e->d_name[0] == '.' || !file_exists(dir, e->d_name, file)) {
             continue;
         }
         ok = name_list_add(out, e->d_name, n);
@@ -175,5 +193,30 @@ bool cases_in(const char *dir, name_list *out, note *n)
         }
     }
     out->n = kept;
+    return true;
+}
+
+bool cases_run(runner *r, const char *dir, const char *file,
+               void (*run)(runner *r, const char *dir, const char *name),
+               note *n)
+{
+    name_list cases;
+    if (!cases_in(dir, file, &cases, n)) return false;
+    /* For looking at one case: its own directory. */
+    if (cases.n == 0 && file_exists(dir, ".", file)) run(r, dir, dir);
+    for (size_t i = 0; i < cases.n; i++) {
+        note bad;
+        char *const path = path_in(dir, cases.name[i], n);
+        if (!path) {
+            case_open(r, &bad);
+            note_fail(&bad, "index.json: %s", n->why);
+            case_close(r, &bad, "index.json", 0);
+            *n = (note){.verdict = PASSED};
+            continue;
+        }
+        run(r, path, cases.name[i]);
+        free(path);
+    }
+    name_list_free(&cases);
     return true;
 }

@@ -27,6 +27,16 @@ bool json_list_of_ints(const json_t *v, const char *what, int64_t lo,
     return true;
 }
 
+bool json_int(const json_t *object, const char *key, int64_t lo, int64_t hi,
+              int64_t *out, note *n)
+{
+    const json_t *const v = json_object_get(object, key);
+    *out = json_integer_value(v);
+    return (json_is_integer(v) && *out >= lo && *out <= hi) ||
+           note_fail(n, "%s is not an integer from %" PRId64 " to %" PRId64,
+                     key, lo, hi);
+}
+
 bool json_axes(const json_t *v, const char *what, lb_axes *out, note *n)
 {
     int64_t axis[LB_MAX_RANK];

@@ -274,3 +274,12 @@ void npy_free(npy *a)
     free(a->data);
     *a = (npy){0};
 }
+
+bool npy_is(const npy *a, lb_dtype dtype)
+{
+    if (a->item_size != lb_dtype_size(dtype)) return false;
+    if (dtype == LB_BOOL) return a->kind == 'b';
+    if (dtype == LB_BF16) return a->kind == 'u' || a->kind == 'V';
+    if (dtype_is_float(dtype)) return a->kind == 'f';
+    return a->kind == (dtype >= LB_U8 ? 'u' : 'i');
+}

@@ -57,6 +57,14 @@ bool dtype_is_integer(lb_dtype dtype)
     return dtype >= LB_I8 && dtype <= LB_U64;
 }
 
+lb_dtype dtype_named(const char *name)
+{
+    for (int d = LB_NO_DTYPE + 1; d < LB_N_DTYPES; d++) {
+        if (!strcmp(name, lb_dtype_name((lb_dtype)d))) return (lb_dtype)d;
+    }
+    return LB_NO_DTYPE;
+}
+
 /* ---- elements ----------------------------------------------------------- */
 
 static double f16_value(uint16_t bits)
@@ -169,6 +177,7 @@ static bool float_fits(lb_dtype dtype, const void *got, const void *want,
 {
     const double g = float_at(dtype, got, i);
     const double w = float_at(dtype, want, i);
+    if (tol.bits && !signbit(g) != !signbit(w) && !isnan(w)) return false;
     if (g == w || (isnan(g) && isnan(w))) return true;
     if (!isfinite(g) || !isfinite(w)) return false;
     if (tol.ulps >= 0) {
@@ -179,13 +188,30 @@ static bool float_fits(lb_dtype dtype, const void *got, const void *want,
             a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
         return apart <= (uint64_t)tol.ulps;
     }
-    return fabs(g - w) <= tol.absolute + tol.relative * fabs(w);
+    const double apart = fabs(g - w);
+    return apart <= tol.absolute + tol.relative * fabs(w) ||
+           (w == 0 && apart <= tol.at_zero);
 }
 
 tolerance tolerance_default(lb_dtype dtype)
 {
     const double t = dtype == LB_F16 ? 2e-3 : dtype == LB_BF16 ? 2e-2 : 1e-4;
-    return (tolerance){t, t, -1};
+    return (tolerance){.absolute = t, .relative = t, .ulps = -1};
+}
+
+tolerance tolerance_bits(void)
+{
+    return (tolerance){.ulps = -1, .bits = true};
+}
+
+double largest_finite(lb_dtype dtype, const void *data, int64_t count)
+{
+    double most = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double v = fabs(float_at(dtype, data, i));
+        if (isfinite(v) && v > most) most = v;
+    }
+    return most;
 }
 
 bool compare(lb_dtype dtype, lb_shape shape, const void *got, const void *want,

@@ -14,7 +14,8 @@
 
 #include "conformance.h"
 
-static const kind *const kinds[] = {&kind_stablehlo};
+static const kind *const kinds[] = {&kind_stablehlo, &kind_seed,
+                                    &kind_bitsandbytes, &kind_gguf};
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* Cases are untrusted: one that asks for more memory than this gets an error
@@ -48,6 +49,15 @@ bool note_skip(note *n, const char *fmt, ...)
     return false;
 }
 
+bool library_failed(lb_ctx *cx, note *n, const char *doing)
+{
+    const char *const why = lb_error(cx);
+    /* Most of its sentences begin with the primitive's name already. */
+    const bool named = !strncmp(why, doing, strlen(doing));
+    return note_fail(n, "%s%s%s", named ? "" : doing, named ? "" : ": ",
+                     *why ? why : "no result and no error");
+}
+
 void case_open(runner *r, note *n)
 {
     *n = (note){.verdict = PASSED};
@@ -79,6 +89,13 @@ void case_close(runner *r, const note *n, const char *name, uint64_t digest)
     fputs(": ", stdout);
     print_plain(n->why);
     putchar('\n');
+}
+
+void cases_skip(runner *r, const char *name, int64_t count, const char *why)
+{
+    if (count <= 0) return;
+    r->count[SKIPPED] += count;
+    printf("SKIP %s: %" PRId64 " cases: %s\n", name, count, why);
 }
 
 /* ---- memory ------------------------------------------------------------- */
@@ -200,5 +217,6 @@ int main(int argc, char **argv)
         usage(stderr);
         return 2;
     }
+    options.dense = k->dense;
     return run(k, argv[optind + 1], &options, verbose);
 }

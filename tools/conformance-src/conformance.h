@@ -31,6 +31,9 @@ bool note_fail(note *n, const char *fmt, ...)
 bool note_skip(note *n, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Notes the library's error, unless there is a note already; false. */
+bool library_failed(lb_ctx *cx, note *n, const char *doing);
+
 typedef struct runner {
     lb_ctx *cx;
     bool verbose;
@@ -42,21 +45,29 @@ void case_open(runner *r, note *n);
 /* Ends the scope, prints the case unless it passed quietly, counts it. digest
  * is of the results; equal on every run that computes the same bits. */
 void case_close(runner *r, const note *n, const char *name, uint64_t digest);
+/* Counts several cases that are not run, and prints one line for them. */
+void cases_skip(runner *r, const char *name, int64_t count, const char *why);
 
 typedef struct kind {
     const char *name;
-    const char *help; /* one line */
+    const char *help;      /* one line */
+    lb_dense_policy dense; /* of the context */
     /* Runs every case under dir. False, and a note, if dir itself is wrong. */
     bool (*run)(runner *r, const char *dir, note *n);
 } kind;
 
 extern const kind kind_stablehlo;
+extern const kind kind_seed;
+extern const kind kind_bitsandbytes;
+extern const kind kind_gguf;
 
 /* ---- files -------------------------------------------------------------- */
 
 /* dir/name in a new string. NULL and a note if name is not a plain file name
  * (empty, with a slash, or dots only) or memory is out. */
 char *path_in(const char *dir, const char *name, note *n);
+/* The same for plain names with slashes between them. */
+char *path_below(const char *dir, const char *name, note *n);
 const char *base_name(const char *path);
 bool file_exists(const char *dir, const char *name, const char *file);
 /* A regular file's bytes, at most limit; free them. */
@@ -67,10 +78,15 @@ typedef struct name_list {
     char **name;
     size_t n;
 } name_list;
-/* Names of dir's subdirectories that hold a case.json, and of those that
+/* Names of dir's subdirectories that hold such a file, and of those that
  * dir/index.json lists if there is one; sorted, each once. */
-bool cases_in(const char *dir, name_list *out, note *n);
+bool cases_in(const char *dir, const char *file, name_list *out, note *n);
 void name_list_free(name_list *l);
+/* Calls run for each of them, or for dir itself if it holds the file and there
+ * are none; run opens and closes the case. */
+bool cases_run(runner *r, const char *dir, const char *file,
+               void (*run)(runner *r, const char *dir, const char *name),
+               note *n);
 
 /* An array from a .npy file: row-major, in this machine's byte order. */
 typedef struct npy {
@@ -81,6 +97,8 @@ typedef struct npy {
     void *data; /* free with npy_free */
 } npy;
 bool npy_read(const char *path, npy *out, note *n);
+/* Whether a file may hold a dtype so; bf16 comes as u2 or V2. */
+bool npy_is(const npy *a, lb_dtype dtype);
 void npy_free(npy *a);
 
 /* ---- json --------------------------------------------------------------- */
@@ -88,6 +106,9 @@ void npy_free(npy *a);
 /* Each checks type and range; what names the value in the sentence. */
 bool json_list_of_ints(const json_t *v, const char *what, int64_t lo,
                        int64_t hi, int64_t *out, int max, int *count, note *n);
+/* object[key], which must be there. */
+bool json_int(const json_t *object, const char *key, int64_t lo, int64_t hi,
+              int64_t *out, note *n);
 /* Axes from 0. */
 bool json_axes(const json_t *v, const char *what, lb_axes *out, note *n);
 bool json_shape(const json_t *v, const char *what, lb_shape *out, note *n);
@@ -103,22 +124,62 @@ bool shape_equal(lb_shape a, lb_shape b);
 int64_t shape_size(lb_shape shape);
 bool dtype_is_float(lb_dtype dtype);
 bool dtype_is_integer(lb_dtype dtype); /* without bool */
+/* By lb_dtype_name; LB_NO_DTYPE if none is called so. */
+lb_dtype dtype_named(const char *name);
 
 /* How far a float may be from what is expected:
- *     |got - want| <= absolute + relative * |want|,
+ *     |got - want| <= absolute + relative * |want|, and at_zero where want is 0
  * or, if ulps >= 0, at most ulps representable values away. Infinities and
- * NaN must be met; NaN equals NaN, 0 equals -0. {0, 0, -1} is exact. */
+ * NaN must be met; NaN equals NaN, 0 equals -0. All 0 and ulps -1 is exact;
+ * with bits, 0 differs from -0 as well. */
 typedef struct tolerance {
-    double absolute, relative;
+    double absolute, relative, at_zero;
     int64_t ulps;
+    bool bits;
 } tolerance;
 
 /* What the README of the cases asks for: 1e-4, f16 2e-3, bf16 2e-2. */
 tolerance tolerance_default(lb_dtype dtype);
+tolerance tolerance_bits(void);
+/* The largest |x| among finite floats; 0 if there is none. */
+double largest_finite(lb_dtype dtype, const void *data, int64_t count);
 /* A note with the first wrong element, its index, and how many there are. */
 bool compare(lb_dtype dtype, lb_shape shape, const void *got, const void *want,
              tolerance tol, note *n);
 /* FNV-1a, to be started with seed 0 or an earlier digest. */
 uint64_t digest_of(uint64_t seed, const void *data, size_t size);
+
+/* ---- checking arrays ---------------------------------------------------- */
+
+/* A case under way. */
+typedef struct checker {
+    lb_ctx *cx;
+    const char *dir; /* where its files are */
+    note *note;
+    uint64_t digest;
+} checker;
+
+/* An array of a case's files: with what is expected of one, or to be used. */
+typedef struct given {
+    lb_dtype dtype;
+    tolerance tol;
+    npy raw;     /* no data: nothing was read */
+    lb_array *a; /* the same as an array; belongs to the case's scope */
+} given;
+
+/* Reads dir/file, which must hold the dtype; exact to the bit. */
+bool given_read(checker *c, const char *file, lb_dtype dtype, given *out);
+void given_free(given *g);
+/* Whether a has want's dtype, shape and elements. what begins the sentence if
+ * not; a NULL is the library's error. */
+bool check_array(checker *c, const char *what, lb_array *a, const given *want);
+/* The same for the bytes alone, whatever the shapes. */
+bool check_bytes(checker *c, const char *what, lb_array *a, const given *want);
+/* a, made from a case's files, decodes to expected_f32.npy, and, rounded once,
+ * to expected_bf16_bits.npy. */
+bool check_decoded(checker *c, lb_array *a, const given *f32);
+/* A case that is a directory with a meta.json: opens it, checks, closes it. */
+void meta_case(runner *r, const char *dir, const char *name,
+               bool (*check)(checker *c, const json_t *meta));
 
 #endif

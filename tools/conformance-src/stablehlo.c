@@ -52,16 +52,6 @@ static bool parse_type(const json_t *v, tensor_type *out, note *n)
            json_shape(json_object_get(v, "shape"), "shape", &out->shape, n);
 }
 
-/* What a file may hold of a dtype. */
-static bool npy_is(const npy *a, lb_dtype dtype)
-{
-    if (a->item_size != lb_dtype_size(dtype)) return false;
-    if (dtype == LB_BOOL) return a->kind == 'b';
-    if (dtype == LB_BF16) return a->kind == 'u' || a->kind == 'V';
-    if (dtype_is_float(dtype)) return a->kind == 'f';
-    return a->kind == (dtype >= LB_U8 ? 'u' : 'i');
-}
-
 bool keys_known(const json_t *object, const char *what,
                 const char *const *known, note *n)
 {
@@ -110,15 +100,6 @@ static bool add_value(program *p, value v)
     return true;
 }
 
-bool program_library_failed(program *p, const char *doing)
-{
-    const char *const why = lb_error(p->cx);
-    /* Most of its sentences begin with the primitive's name already. */
-    const bool named = !strncmp(why, doing, strlen(doing));
-    return note_fail(p->note, "%s%s%s", named ? "" : doing, named ? "" : ": ",
-                     *why ? why : "no result and no error");
-}
-
 static bool add_const(program *p, const char *name, const json_t *v)
 {
     static const char *const keys[] = {"npy", "shape", "dtype", NULL};
@@ -141,7 +122,7 @@ static bool add_const(program *p, const char *name, const json_t *v)
     }
     lb_array *const a =
         ok ? lb_from(p->cx, type.dtype, type.shape, raw.data) : NULL;
-    if (ok && !a) ok = program_library_failed(p, "lb_from");
+    if (ok && !a) ok = library_failed(p->cx, p->note, "lb_from");
     if (ok && add_value(p, (value){name, a, raw})) return true;
     npy_free(&raw);
     return false;
@@ -195,7 +176,7 @@ static bool run_rule(program *p, const op_rule *r, const op_call *c,
     }
     /* First the rule: it may have a better reason to refuse. */
     lb_array *const one = r->run ? r->run(r, c) : NULL;
-    if (r->run && !one) return program_library_failed(p, c->name);
+    if (r->run && !one) return library_failed(p->cx, p->note, c->name);
     if (c->n_out != (r->run ? 1 : c->n_in)) {
         return note_fail(p->note, "%s has %d results", c->name, c->n_out);
     }
@@ -319,27 +300,7 @@ static void run_case(runner *r, const char *dir, const char *name)
 
 static bool run_stablehlo(runner *r, const char *dir, note *n)
 {
-    name_list cases;
-    if (!cases_in(dir, &cases, n)) return false;
-    /* For looking at one case: its own directory. */
-    if (cases.n == 0 && file_exists(dir, ".", "case.json")) {
-        run_case(r, dir, dir);
-    }
-    for (size_t i = 0; i < cases.n; i++) {
-        note bad;
-        char *const path = path_in(dir, cases.name[i], n);
-        if (!path) {
-            case_open(r, &bad);
-            note_fail(&bad, "index.json: %s", n->why);
-            case_close(r, &bad, "index.json", 0);
-            *n = (note){.verdict = PASSED};
-            continue;
-        }
-        run_case(r, path, cases.name[i]);
-        free(path);
-    }
-    name_list_free(&cases);
-    return true;
+    return cases_run(r, dir, "case.json", run_case, n);
 }
 
 const kind kind_stablehlo = {

@@ -71,8 +71,6 @@ typedef struct program {
 
 /* NULL and a note if there is none. */
 const value *program_find(program *p, const char *name);
-/* Notes the library's error, unless there is a note already; false. */
-bool program_library_failed(program *p, const char *doing);
 bool program_check(program *p, const json_t *check);
 /* object is one and has no keys but the known ones, a list that ends with
  * NULL; others make the case skipped, since they may matter. */

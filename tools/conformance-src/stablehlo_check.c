@@ -55,7 +55,7 @@ static const void *value_bytes(program *p, const value *v, bool from_library,
         return NULL;
     }
     if (!lb_read(p->cx, v->a, *to_free, size)) {
-        program_library_failed(p, "lb_read");
+        library_failed(p->cx, p->note, "lb_read");
         return NULL;
     }
     p->digest = digest_of(p->digest, *to_free, size);
@@ -98,7 +98,7 @@ bool program_check(program *p, const json_t *check)
                          lb_dtype_name(lb_dtype_of(want->a)),
                          shape_text(lb_shape_of(want->a)).s);
     }
-    tolerance tol = {0, 0, -1};
+    tolerance tol = {.ulps = -1};
     if (!strcmp(how, "check.expect_close") ||
         !strcmp(how, "check.expect_almost_eq")) {
         tol = tolerance_default(dtype);

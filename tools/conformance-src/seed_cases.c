@@ -1,0 +1,237 @@
+/* seed_cases.c - the kind `seed`: what the original system answers.
+ *
+ * DIR holds index.json, whose `cases` have a `group` each: 1, 2, 3, 9 codecs
+ * (seed_codecs.c), 4 calls (seed_calls.c), 5 primitives on quantized operands
+ * (seed_prims.c). 6 and 8 want gradients and 7, sharding.json, wants meshes:
+ * they count as skipped. The counts of each group stand before the last line.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "seed_cases.h"
+
+/* ---- arrays -------------------------------------------------------------- */
+
+static double smallest_normal(lb_dtype dtype)
+{
+    return ldexp(1, dtype == LB_F16 ? -14 : dtype == LB_F64 ? -1022 : -126);
+}
+
+static bool parse_tolerance(const json_t *ref, given *g, note *n)
+{
+    const json_t *const tol = json_object_get(ref, "tol");
+    const char *const word = json_string_value(tol);
+    const char *const of = json_string_value(json_object_get(ref, "tol_of"));
+    if (!tol || (word && !strcmp(word, "exact"))) return true;
+    const double t = json_number_value(tol);
+    if (!json_is_number(tol) || !(t >= 0) || !of) {
+        return note_fail(n, "a tolerance that makes no sense");
+    }
+    g->tol = (tolerance){.ulps = -1};
+    if (!strcmp(of, "element")) {
+        g->tol.relative = t;
+        g->tol.at_zero = smallest_normal(g->dtype);
+        return true;
+    }
+    g->tol.absolute = dtype_is_float(g->dtype)
+                          ? t * largest_finite(g->dtype, g->raw.data,
+                                               shape_size(g->raw.shape))
+                          : 0;
+    return !strcmp(of, "array") ||
+           note_skip(n, "a tolerance of '%.32s' is not known here", of);
+}
+
+bool seed_array(checker *c, const json_t *ref, given *out)
+{
+    *out = (given){0};
+    const char *const file = json_string_value(json_object_get(ref, "file"));
+    const char *const name = json_string_value(json_object_get(ref, "dtype"));
+    lb_shape shape;
+    if (!file || !name) {
+        return note_fail(c->note, "an array without file or dtype");
+    }
+    const lb_dtype dtype = dtype_named(name);
+    if (!dtype) return note_skip(c->note, "lowbit has no dtype '%.32s'", name);
+    if (!json_shape(json_object_get(ref, "shape"), "shape", &shape, c->note) ||
+        !given_read(c, file, dtype, out)) {
+        return false;
+    }
+    const bool ok =
+        shape_equal(shape, out->raw.shape)
+            ? parse_tolerance(ref, out, c->note)
+            : note_fail(c->note, "%s is %s, not %s", base_name(file),
+                        shape_text(out->raw.shape).s, shape_text(shape).s);
+    if (!ok) given_free(out);
+    return ok;
+}
+
+bool seed_expect(checker *c, const char *what, lb_array *a, given *out)
+{
+    *out = (given){.tol = tolerance_bits(), .a = a};
+    if (!a) return library_failed(c->cx, c->note, what);
+    out->dtype = lb_dtype_of(a);
+    out->raw.shape = lb_shape_of(a);
+    out->raw.nbytes = (size_t)lb_size(a) * lb_dtype_size(out->dtype);
+    out->raw.data = malloc(out->raw.nbytes ? out->raw.nbytes : 1);
+    if (!out->raw.data) return note_fail(c->note, "out of memory");
+    return lb_read(c->cx, a, out->raw.data, out->raw.nbytes) ||
+           library_failed(c->cx, c->note, what);
+}
+
+bool seed_params(const json_t *params, lb_quant_config *config, note *n)
+{
+    const json_t *const axis = json_object_get(params, "axis");
+    const json_t *const block = json_object_get(params, "block_size");
+    int64_t list[LB_MAX_RANK] = {0};
+    if (json_is_integer(axis)) {
+        list[0] = json_integer_value(axis);
+        config->axes.n = 1;
+    } else if (axis && !json_is_null(axis) &&
+               !json_list_of_ints(axis, "axis", -LB_MAX_RANK, LB_MAX_RANK - 1,
+                                  list, LB_MAX_RANK, &config->axes.n, n)) {
+        return false;
+    }
+    if (json_is_array(axis) && !config->axes.n) {
+        return note_skip(n, "an empty list of axes means the default here");
+    }
+    for (int k = 0; k < config->axes.n; k++) {
+        config->axes.axis[k] = (int)list[k];
+    }
+    return !block ||
+           json_int(params, "block_size", 1, INT64_MAX, &config->block_size, n);
+}
+
+/* ---- groups -------------------------------------------------------------- */
+
+enum { N_GROUPS = 10 }; /* those without a number of their own in 0 */
+
+typedef struct tally {
+    int64_t count[N_GROUPS][SKIPPED + 1];
+} tally;
+
+/* What was counted since `before` belongs to a group. */
+static void tally_add(tally *t, int group, const runner *r,
+                      const runner *before)
+{
+    for (int v = PASSED; v <= SKIPPED; v++) {
+        t->count[group][v] += r->count[v] - before->count[v];
+    }
+}
+
+static void tally_print(const tally *t)
+{
+    for (int g = 0; g < N_GROUPS; g++) {
+        const int64_t *const n = t->count[g];
+        if (n[PASSED] + n[FAILED] + n[SKIPPED] == 0) continue;
+        printf("group %d: %" PRId64 " passed, %" PRId64 " failed, %" PRId64
+               " skipped\n",
+               g, n[PASSED], n[FAILED], n[SKIPPED]);
+    }
+}
+
+static int group_of(const json_t *it)
+{
+    const json_t *const g = json_object_get(it, "group");
+    const json_int_t v = json_integer_value(g);
+    return json_is_integer(g) && v > 0 && v < N_GROUPS ? (int)v : 0;
+}
+
+static void run_one(runner *r, const char *dir, const json_t *manifest,
+                    const json_t *it, const char *id)
+{
+    const int group = group_of(it);
+    if (group == 4) {
+        seed_calls(r, dir, it, id);
+        return;
+    }
+    note n;
+    case_open(r, &n);
+    seed_case s = {{.cx = r->cx, .dir = dir, .note = &n}, manifest, it};
+    if (group == 5) {
+        seed_primitive(&s);
+    } else if (group == 1 || group == 2 || group == 3 || group == 9) {
+        seed_codec(&s);
+    } else {
+        note_skip(&n, "its group is not known here");
+    }
+    case_close(r, &n, id, s.check.digest);
+}
+
+/* Gradients are not there yet. */
+static bool wants_gradients(int group)
+{
+    return group == 6 || group == 8;
+}
+
+static void run_cases(runner *r, const char *dir, const json_t *manifest,
+                      const json_t *cases, tally *t)
+{
+    int64_t without[N_GROUPS] = {0};
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *const it = json_array_get(cases, i);
+        const char *const id = json_string_value(json_object_get(it, "id"));
+        const int group = group_of(it);
+        const runner before = *r;
+        if (wants_gradients(group)) {
+            without[group]++;
+            continue;
+        }
+        run_one(r, dir, manifest, it, id ? id : "a case without an id");
+        tally_add(t, group, r, &before);
+    }
+    for (int g = 0; g < N_GROUPS; g++) {
+        char name[16];
+        const runner before = *r;
+        snprintf(name, sizeof(name), "group %d", g);
+        cases_skip(r, name, without[g], "there are no gradients yet");
+        tally_add(t, g, r, &before);
+    }
+}
+
+static bool skip_sharding(runner *r, const char *dir, tally *t, note *n)
+{
+    static const char *const lists[] = {"maps", "refused", "components"};
+    if (!file_exists(dir, ".", "sharding.json")) return true;
+    json_t *root = NULL;
+    char *const path = path_in(dir, "sharding.json", n);
+    const bool read = path && json_read(path, &root, n);
+    free(path);
+    if (!read) return false;
+    int64_t count = 0;
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        count += (int64_t)json_array_size(json_object_get(root, lists[i]));
+    }
+    json_decref(root);
+    const runner before = *r;
+    cases_skip(r, "sharding.json", count, "there is no sharding yet");
+    tally_add(t, 7, r, &before);
+    return true;
+}
+
+static bool run_seed(runner *r, const char *dir, note *n)
+{
+    char *const path = path_in(dir, "index.json", n);
+    json_t *manifest = NULL;
+    const bool read = path && json_read(path, &manifest, n);
+    free(path);
+    if (!read) return false;
+    tally t = {0};
+    const json_t *const cases = json_object_get(manifest, "cases");
+    bool ok =
+        json_is_array(cases) || note_fail(n, "index.json has no list of cases");
+    if (ok) run_cases(r, dir, manifest, cases, &t);
+    ok = ok && skip_sharding(r, dir, &t, n);
+    if (ok) tally_print(&t);
+    json_decref(manifest);
+    return ok;
+}
+
+const kind kind_seed = {
+    .name = "seed",
+    .help = "codecs, calls and primitives of the original system",
+    .dense = LB_DENSE_DENY,
+    .run = run_seed,
+};
