@@ -14,9 +14,9 @@
  *   numbers made by lb_scalar are weak: they take the other operand's dtype.
  *   (The strict primitives below them are reached through lowbit_ext.h.)
  * - Axes may be negative: -1 is the last.
- * - lb_options begins with struct_size: sizeof the struct, or 0 for "this
- *   version". It is how a later version of the library knows what was compiled.
- *   In every struct a zero member means the default.
+ * - lb_options and lb_quant_config begin with struct_size: sizeof the struct,
+ *   or 0 for "this version". It is how a later version of the library knows
+ *   what was compiled. In every struct a zero member means the default.
  */
 #ifndef LOWBIT_H
 #define LOWBIT_H
@@ -300,7 +300,9 @@ typedef enum lb_decode {
 
 typedef enum lb_nonfinite {
     LB_NONFINITE_ERROR = 0, /* an error that names the first index */
-    LB_NONFINITE_CLAMP = 1  /* NaN is 0, an infinity the largest number */
+    LB_NONFINITE_CLAMP = 1  /* NaN is 0, an infinity the largest number of
+                             * the input's dtype (f64: of f32), or that the
+                             * format can hold */
 } lb_nonfinite;
 
 typedef enum lb_choice {
@@ -338,15 +340,17 @@ LB_API lb_array *lb_quantize(lb_ctx *cx, lb_array *a,
 LB_API lb_array *lb_straight_through(lb_ctx *cx, lb_array *a,
                                      const lb_quant_config *config);
 /* The same codes with scales stored in 8 bits (bitsandbytes' double
- * quantization): blocks of 256 scales after their mean is taken off. */
+ * quantization): blocks of 256 scales after their mean is taken off. Scales
+ * must be finite, which the inverse of a group of zeros is not. */
 LB_API lb_array *lb_quantize_scales(lb_ctx *cx, lb_array *a);
 /* Whether format has code of its own for the instruction-set level in use. */
 LB_API bool lb_kernel_available(const lb_ctx *cx, const char *format);
 
 /* What is stored behind a, by the format's name for it: "codes", "scale",
- * "absmax", ...; in a's order of axes, as it was cut. NULL and no error for a
- * part that the array does without; an error for a name that the format does
- * not have, which lists those it has, and where a is no box of blocks. */
+ * "absmax", ...; in a's order of axes, as it was cut; flat if it is stored as
+ * one flat row and a is all of it. NULL and no error for a part that the array
+ * does without; an error for a name that the format does not have, which lists
+ * those it has, and where a is no box of blocks. */
 LB_API lb_array *lb_component(lb_ctx *cx, lb_array *a, const char *name);
 /* The code of each element, one integer per element (i8; u8 if none is below
  * 0), dense, in a's shape. */
@@ -355,13 +359,14 @@ LB_API lb_array *lb_codes(lb_ctx *cx, lb_array *a);
 /* Arrays from what is given, nothing computed. codes: as lb_codes gives them;
  * scale: as lb_component does, or NULL where config says none. A code that
  * does not exist is refused with its index. config.dtype: default the
- * scale's, else f32. */
+ * scale's, else f32 (in compat seed what that has). */
 LB_API lb_array *lb_from_codes(lb_ctx *cx, const lb_quant_config *config,
                                lb_array *codes, lb_array *scale);
 /* From n parts by name. layout NULL: the format's own, as lb_component gives
- * them. Others are bytes of other programs: "seed" (nf4: "packed" (.., blocks,
- * block/2) and "absmax"; int8: "weight" and "scale"; ternary and binary:
- * "packed", four rows in a byte row). */
+ * them; bits that belong to no element are not looked at. Others are bytes of
+ * other programs: "seed" (nf4: "packed" (.., blocks, block/2) and "absmax";
+ * int8: "weight" and "scale"; ternary and binary: "packed", four rows in a byte
+ * row). */
 LB_API lb_array *lb_from_parts(lb_ctx *cx, const lb_quant_config *config,
                                lb_shape shape, const char *layout,
                                const char *const *name, lb_array *const *part,

@@ -167,6 +167,7 @@ struct lb_format {
                      * element's place inside an entry matters */
         bool firm;  /* may not become dense when blocks are moved */
         bool scale; /* numbers that lb_quantize_scales may quantize */
+        bool optional; /* an array may do without */
     } part[LB_MAX_PARTS];
     lb_code_kind codes; /* of part 0 */
     bool relabel;       /* convert to a float dtype only changes the label */
@@ -200,14 +201,16 @@ struct lb_format {
     void (*encode_plan)(const lb_call *, lb_plan *);
     void (*encode)(const lb_work *);
     /* May. The largest |decoded - x| as a fraction of the largest |x| of the
-     * elements that share a scale; 0: nothing is promised. */
+     * elements that share a scale; 0: nothing is promised. q->dtype is set: it
+     * may round, too. */
     double (*bound)(const lb_quant *q);
     /* May. The largest |x| that can be encoded: more is refused, or clamped,
      * as an infinity is. 0: any finite f32. */
     float largest;
     bool searches; /* encoding what was decoded may find other codes, which are
                     * no worse */
-    unsigned kernels;            /* bit l: has code of its own for lb_level l */
+    const void *type; /* the format's own, for slots that formats share */
+    unsigned kernels; /* bit l: has code of its own for lb_level l */
     const lb_foreign *foreign;   /* may be NULL; ends with layout == NULL */
     const struct lb_rule *rules; /* may be NULL; ends with prim == NULL */
 };
@@ -299,7 +302,8 @@ LB_API void lb_work_trouble(const lb_work *, int64_t where);
 struct lb_prim {
     size_t struct_size; /* sizeof(lb_prim) */
     const char *name;
-    size_t params_size; /* a plain value without pointers; 0 none */
+    size_t params_size; /* a plain value, whose pointers are to what outlives
+                         * the context; 0 none */
     int n_in;           /* operands; -1: any number from 1 */
     /* Must. Checks everything and sets shape and dtype, or calls lb_fail with
      * a sentence that has the numbers in it and returns false. */

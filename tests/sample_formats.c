@@ -2,8 +2,8 @@
  * and of the outside, as it comes and configured otherwise.
  *
  * A format with an encoder needs nothing here: lb_quantize makes its arrays.
- * One without has a row in makers[]. Configurations that are worth the laws
- * are rows of variants[].
+ * One without has its maker in outside[]. Configurations that are worth the
+ * laws are rows of variants[].
  */
 #include <math.h>
 #include <stdio.h>
@@ -212,7 +212,11 @@ static const struct {
     OF("int8", "axis 0", .axes = {1, {0}})
     OF("int8", "axes 0 and -1", .axes = {2, {0, -1}})
     {"int8", "int8, all axes", {.format = NULL}, true},
+    OF("int8", "block 32", .block_size = 32)
     OF("int8", "absmax", .meaning = LB_MEANS_ABSMAX)
+    OF("int8", "inverse", .meaning = LB_MEANS_INVERSE)
+    OF("int8", "bnb-cuda", .compat = LB_COMPAT_BNB_CUDA)
+    OF("int8", "bnb-cpu", .compat = LB_COMPAT_BNB_CPU)
     OF("int8", "seed", .compat = LB_COMPAT_SEED)
     OF("nf4", "block 2", .block_size = 2)
     OF("nf4", "block 32", .block_size = 32)
@@ -242,6 +246,8 @@ static const struct {
     OF("binary", "seed", .compat = LB_COMPAT_SEED)
     OF("dynamic8", "centered", .center = true)
     OF("dynamic8", "flat", .blocks = LB_BLOCKS_FLAT)
+    OF("dynamic8", "bnb-cuda", .compat = LB_COMPAT_BNB_CUDA)
+    OF("dynamic8", "bnb-cpu", .compat = LB_COMPAT_BNB_CPU)
     OF("e4m3", "block 16", .block_size = 16)
 #undef OF
 };

@@ -203,7 +203,8 @@ static inline void signs_tables(lb_ctx *cx, lb_quant_config c, bool binary)
     static const int64_t block[] = {0, 1, 5, 12, 64, 300, 1000};
     int turn = 0;
     for (int s = 0; s < 12; s++)
-        for (int scale = 0; scale <= (int)LB_SCALE_BLOCK; scale++)
+        for (int scale = 0; scale <= (int)LB_SCALE_BLOCK; scale++) {
+            if (c.meaning && scale == LB_SCALE_NONE) continue; /* refused */
             for (int b = 0; b < (scale == LB_SCALE_BLOCK ? 7 : 1); b++)
                 for (int kind = 0; kind < CODEC_KINDS; kind++, turn++) {
                     c.scale = (lb_scale)scale;
@@ -211,6 +212,7 @@ static inline void signs_tables(lb_ctx *cx, lb_quant_config c, bool binary)
                     c.dtype = turn % 3 ? LB_NO_DTYPE : from[turn / 3 % 4];
                     signs_check(cx, &c, binary, from[turn % 4], shape[s], kind);
                 }
+        }
     model_end();
 }
 
@@ -400,6 +402,7 @@ static inline void signs_refusals(lb_ctx *cx, const char *format)
         {{.compat = LB_COMPAT_SEED, .scale = LB_SCALE_ROW}, LB_E_ARG},
         {{.decode = LB_DECODE_POLY}, LB_E_ARG},
         {{.meaning = LB_MEANS_ABSMAX}, LB_E_ARG},
+        {{.meaning = LB_MEANS_INVERSE, .scale = LB_SCALE_NONE}, LB_E_ARG},
         {{.blocks = LB_BLOCKS_FLAT}, LB_E_ARG},
         {{.block_size = 32}, LB_E_ARG},
         {{.block_size = 32, .scale = LB_SCALE_ROW}, LB_E_ARG},

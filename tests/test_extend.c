@@ -326,6 +326,41 @@ static void layers(lb_ctx *cx)
 
 /* ---- formats ------------------------------------------------------------ */
 
+/* A layout that forgets that an axis of its own needs room. */
+static bool wide_layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
+                        const lb_shape *shape, lb_layout *to)
+{
+    (void)cx, (void)q, (void)from;
+    lb_part_rows(&to->part[0], shape, 32);
+    to->part[0].own = 34;
+    to->elem[0] = LB_U8;
+    return true;
+}
+
+static void wide_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
+                     int64_t first, int64_t n, const float *x)
+{
+    (void)cpu, (void)q, (void)to, (void)first, (void)n, (void)x;
+}
+
+static void too_wide(void)
+{
+    lb_ctx *own = lb_open(NULL);
+    const lb_format f = {
+        .struct_size = sizeof f,
+        .name = "wide",
+        .part = {{.name = "blocks", .raw = true}},
+        .decode = toy_block.decode,
+        .layout = wide_layout,
+        .encode_run = wide_run,
+    };
+    CHECK(lb_add_format(own, &f));
+    lb_array *a = lb_zeros(own, LB_F32, LB_SHAPE(1, 1, 1, 1, 1, 1, 1, 2));
+    refused(own, lb_quantize(own, a, &(lb_quant_config){.format = "wide"}),
+            LB_E_SHAPE, "rank 8");
+    lb_close(own);
+}
+
 static void adding_formats(lb_ctx *cx)
 {
     static const lb_format *const fmt[] = {&toy_block, &toy_scale, &toy_sum};
@@ -350,6 +385,17 @@ static void adding_formats(lb_ctx *cx)
     REFUSED(LB_E_ARG, "struct_size 8,", f.struct_size = 8);
     REFUSED(LB_E_ARG, "exists", f.name = "dense");
     REFUSED(LB_E_ARG, "exists", f.name = "toy_sum");
+    const lb_code_kind good = {.bits = 4, .most = 15, .step = 1};
+    REFUSED(LB_E_ARG, "3 bits", f.codes = good; f.codes.bits = 3);
+    REFUSED(LB_E_ARG, "by 0", f.codes = good; f.codes.step = 0);
+    REFUSED(LB_E_ARG, "to 16", f.codes = good; f.codes.most = 16);
+    REFUSED(LB_E_ARG, "filler 16", f.codes = good; f.codes.filler = 16);
+    REFUSED(LB_E_ARG, "part codes", f.codes = good; f.part[0].raw = false);
+    REFUSED(LB_E_NULL, "no way to encode", f.layout = wide_layout);
+    REFUSED(LB_E_NULL, "of no parts", f.layout = wide_layout;
+            f.part[0].name = NULL);
+    static const lb_foreign half[] = {{.layout = "half", .part = {"x"}}, {0}};
+    REFUSED(LB_E_NULL, "half", f.foreign = half);
 #undef REFUSED
     refused(cx, lb_add_format(cx, NULL), LB_E_NULL, "format");
     CHECK(!lb_add_format(NULL, &toy_block));
@@ -380,6 +426,9 @@ static void making(lb_ctx *cx)
     REFUSED(LB_E_DTYPE, "77", d = (lb_dtype)77);
     REFUSED(LB_E_ARG, "no part 2", p[2] = p[1]);
     REFUSED(LB_E_SHAPE, "rank 9", stored.rank = 9);
+    REFUSED(LB_E_NULL, "codes is missing", p[0].a = NULL);
+    REFUSED(LB_E_NULL, "scale is missing", p[1].a = NULL);
+    REFUSED(LB_E_ARG, "each 0 elements", p[0].g[1] = 0);
     REFUSED(LB_E_ARG, "codes must be dense",
             p[0].a = lb_broadcast_to(cx, lb_zeros(cx, LB_U8, LB_SHAPE(1)),
                                      p[0].a->shape));
@@ -457,6 +506,7 @@ int main(void)
     CHECK(cx != NULL);
     if (!cx) return check_report("extend");
     adding_formats(cx);
+    too_wide();
     adding_a_primitive(cx, &sample_toys[0]);
     bad_primitives(cx);
     layers(cx);

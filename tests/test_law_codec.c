@@ -24,17 +24,21 @@
 #include "laws.h"
 #include "numbers.h"
 
-/* What the laws do not say of some formats, and why. */
+/* What is different for some formats, and why. */
 typedef enum zeros { STAY, MOVE_WITH_GROUP, MOVE_WITH_ALL } zeros;
 static const struct {
     const char *name; /* of a format, or of a variant */
     zeros zeros;      /* kept; unless others of the group are not 0; .. */
     bool codes_move;  /* codes need not be stable */
+    double largest;   /* number that it takes; 0: the format's */
 } except[] = {
-    {"binary", MOVE_WITH_GROUP, false},          /* has no code for 0 */
-    {"iq4_nl", MOVE_WITH_GROUP, false},          /* nor has its table */
-    {"nf4, poly", MOVE_WITH_GROUP, true},        /* 0 is no value of it */
-    {"dynamic8, centered", MOVE_WITH_ALL, true}, /* the mean is elsewhere */
+    {"binary", MOVE_WITH_GROUP, false, 0},          /* has no code for 0 */
+    {"iq4_nl", MOVE_WITH_GROUP, false, 0},          /* nor has its table */
+    {"nf4, poly", MOVE_WITH_GROUP, true, 0},        /* 0 is no value of it */
+    {"dynamic8, centered", MOVE_WITH_ALL, true, 0}, /* the mean is elsewhere */
+    {"dynamic8, bnb-cpu", MOVE_WITH_GROUP, false, 0}, /* by a table of places */
+    {"int8, bnb-cuda", STAY, false, 65504},           /* goes through f16 */
+    {"int8, bnb-cpu", STAY, false, 65504},
 };
 
 typedef struct codec {
@@ -43,6 +47,7 @@ typedef struct codec {
     lb_dtype from, label;
     zeros zeros;
     bool codes_move;
+    double largest;
     codec_levels levels;
     double first, second; /* squared errors: of encoding, and once more */
 } codec;
@@ -417,7 +422,8 @@ static double largest(const codec *c)
 {
     const number_layout l = number_layout_of(c->from);
     const double most = ldexp(1 - ldexp(1, -l.digits), l.max_exp);
-    const double takes = (double)c->f->fmt->largest;
+    const double takes =
+        c->largest > 0 ? c->largest : (double)c->f->fmt->largest;
     const double f32 = 0x1.fffffep127;
     return takes > 0 && takes < most ? takes : most < f32 ? most : f32;
 }
@@ -589,6 +595,7 @@ static void every_dtype(lb_ctx *cx, const sample_format *f)
             continue;
         c.zeros = except[i].zeros;
         c.codes_move = except[i].codes_move;
+        c.largest = except[i].largest;
     }
     find_levels(&c);
     for (int d = 0; d < 4; d++) {

@@ -57,9 +57,13 @@ int main(int argc, char **argv)
         law_each(cx, SAMPLES_SMALL, law_transparency, &list.item[i]);
     }
     law_each(cx, SAMPLES_SMALL, law_pairs, &list);
-    printf("%d formats and variants: %ld combinations, %ld of two formats, %ld "
-           "by a rule within its bound\n",
-           list.n, law_run.combinations, law_run.of_pairs, law_run.by_rule);
+    int shallow = 0;
+    for (int i = 0; i < list.n; i++)
+        shallow += list.item[i].max_rank < LB_MAX_RANK;
+    printf("%d formats and variants (%d of them up to rank %d): %ld "
+           "combinations, %ld of two formats, %ld by a rule within its bound\n",
+           list.n, shallow, LB_MAX_RANK - 1, law_run.combinations,
+           law_run.of_pairs, law_run.by_rule);
     sample_remember(false);
     sample_formats_free(&list);
     lb_close(cx);

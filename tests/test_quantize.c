@@ -301,6 +301,79 @@ static void codes(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
     lb_clear(cx);
 }
 
+/* ---- other layouts --------------------------------------------------------
+ */
+
+/* What was exported is the array again, or there was an error: never another
+ * array. Square, so that shapes alone would not tell. */
+static void exported(lb_ctx *cx, lb_quant_config c, const lb_foreign *f,
+                     lb_array *a)
+{
+    lb_array *part[LB_MAX_PARTS];
+    int n = 0;
+    for (; n < LB_MAX_PARTS && f->part[n]; n++) {
+        part[n] = lb_export(cx, a, f->layout, f->part[n]);
+        if (!part[n]) break;
+    }
+    if (lb_error_status(cx) == LB_E_UNSUPPORTED || !n) {
+        lb_clear(cx);
+        return;
+    }
+    c.scale = n > 1 ? c.scale : LB_SCALE_NONE;
+    c.dtype = LB_F32;
+    lb_array *b =
+        lb_from_parts(cx, &c, lb_shape_of(a), f->layout, f->part, part, n);
+    CHECK(b && same(cx, a, b));
+    CHECK_EQ_S(lb_error(cx), "");
+    lb_clear(cx);
+}
+
+static void layouts(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
+{
+    const lb_key key = {3, 1};
+    for (const lb_foreign *f = fmt->foreign; f && f->layout; f++) {
+        lb_array *x = lb_random_normal(cx, key, LB_F32, LB_SHAPE(64, 64));
+        lb_array *y = lb_random_normal(cx, key, LB_F32, LB_SHAPE(2, 3, 64));
+        lb_array *q = lb_quantize(cx, x, &c), *r = lb_quantize(cx, y, &c);
+        lb_array *view[] = {
+            q,
+            lb_transpose(cx, q, NULL),
+            lb_reverse(cx, q, LB_AXES(0)),
+            lb_slice(cx, q, (int64_t[]){8, 0}, (int64_t[]){24, 64}, NULL),
+            r,
+            lb_transpose(cx, r, (int[]){1, 0, 2}),
+            lb_reshape(cx, r, LB_SHAPE(6, 64)),
+            lb_reshape(cx, r, LB_SHAPE(2, 192)),
+        };
+        for (size_t i = 0; i < sizeof view / sizeof *view; i++)
+            exported(cx, c, f, view[i]);
+        CHECK(lb_export(cx, q, f->layout, f->part[0]) != NULL);
+        CHECK(!lb_export(cx, q, f->layout, "no such part"));
+        lb_clear(cx);
+    }
+    CHECK(!lb_export(cx, lb_quantize(cx, ramp_array(cx), &c), "no such layout",
+                     "packed"));
+    lb_clear(cx);
+}
+
+/* Parts come in the order of the view's axes. */
+static void part_axes(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
+{
+    const lb_key key = {3, 2};
+    lb_array *x = lb_random_normal(cx, key, LB_F32, LB_SHAPE(6, 256));
+    lb_array *q = lb_quantize(cx, x, &c);
+    lb_array *split = lb_reshape(cx, q, LB_SHAPE(2, 3, 256));
+    lb_array *part = lb_component(cx, split, fmt->part[0].name);
+    CHECK(part && lb_dim(part, 0) == 2 && lb_dim(part, 1) == 3);
+    lb_array *turned = lb_transpose(cx, q, NULL);
+    part = lb_component(cx, turned, fmt->part[0].name);
+    CHECK(part && lb_dim(part, 1) == 6);
+    lb_array *none =
+        lb_slice(cx, q, (int64_t[]){2, 0}, (int64_t[]){2, 256}, NULL);
+    part = lb_component(cx, none, fmt->part[0].name);
+    CHECK(part && lb_dim(part, 0) == 0);
+}
+
 /* ---- names ----------------------------------------------------------------
  */
 
@@ -332,6 +405,8 @@ int main(void)
     each(cx, parts);
     each(cx, parts_of_rows);
     each(cx, codes);
+    each(cx, layouts);
+    each(cx, part_axes);
     unknown(cx);
     lb_close(cx);
     threads();

@@ -48,6 +48,10 @@ lb_array *lb_own(lb_ctx *cx, lb_array *a);
 /* lookup.c: the policy for operands of a format. */
 lb_dense_policy lb_dense_of(const lb_ctx *cx, const lb_format *fmt);
 
+/* parts.c: whether a line of the table makes sense for part p. */
+bool lb_part_check(lb_ctx *cx, const lb_format *fmt, int p,
+                   const lb_shape *stored, const lb_part *part);
+
 /* array.c: the plain view of a store, whose one reference it takes over. */
 lb_array *lb_view_store(lb_ctx *cx, lb_store *store, lb_dtype dtype);
 

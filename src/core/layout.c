@@ -39,6 +39,10 @@ bool lb_layout_of(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                        "%s: its layout stores %s for shape %s in runs of %lld",
                        fmt->name, LB_SHOW(&to->stored), LB_SHOW(shape),
                        (long long)to->run);
+    for (int p = 0; p < LB_MAX_PARTS && fmt->part[p].name; p++)
+        if (to->elem[p] &&
+            !lb_part_check(cx, fmt, p, &to->stored, &to->part[p]))
+            return false;
     return true;
 }
 

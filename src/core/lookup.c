@@ -73,6 +73,20 @@ bool lb_add_primitive(lb_ctx *cx, const lb_prim *p)
     return add(cx, &cx->prims, p);
 }
 
+/* Codes are taken apart by what the struct says of them: it must be true. */
+static bool codes_make_sense(const lb_format *f)
+{
+    const lb_code_kind *k = &f->codes;
+    if (!k->bits) return true;
+    if (k->bits != 1 && k->bits != 2 && k->bits != 4 && k->bits != 8)
+        return false;
+    const int count = 1 << k->bits;
+    return f->part[0].name && f->part[0].raw && k->step >= 1 &&
+           k->least >= -128 && k->most >= k->least && k->most <= 255 &&
+           (k->most - k->least) / k->step < count && k->filler >= 0 &&
+           k->filler < count && (k->least >= 0 || k->most <= 127);
+}
+
 bool lb_add_format(lb_ctx *cx, const lb_format *f)
 {
     if (!cx || !f || !f->name || !f->decode)
@@ -82,6 +96,22 @@ bool lb_add_format(lb_ctx *cx, const lb_format *f)
         return lb_fail(cx, LB_E_ARG,
                        "add_format: %s has struct_size %zu, not %zu", f->name,
                        f->struct_size, sizeof *f);
+    if (!codes_make_sense(f))
+        return lb_fail(cx, LB_E_ARG,
+                       "add_format: %s has codes of %d bits from %d to %d by "
+                       "%d, filler %d, in part %s",
+                       f->name, f->codes.bits, f->codes.least, f->codes.most,
+                       f->codes.step, f->codes.filler,
+                       f->part[0].name ? f->part[0].name : "none");
+    for (const lb_foreign *g = f->foreign; g && g->layout; g++)
+        if (!g->part[0] || !g->load || !g->save)
+            return lb_fail(cx, LB_E_NULL,
+                           "add_format: layout %s of %s has no part, load or "
+                           "save",
+                           g->layout, f->name);
+    if (f->layout && !f->part[0].name)
+        return lb_fail(cx, LB_E_NULL, "add_format: %s has a layout of no parts",
+                       f->name);
     if (f->layout && !f->encode_run && (!f->encode || !f->encode_plan))
         return lb_fail(cx, LB_E_NULL,
                        "add_format: %s has a layout and no way to encode: "

@@ -12,7 +12,7 @@ lb_shape lb_part_shape(const lb_shape *stored, const lb_part *p)
     lb_shape s = *stored;
     for (int k = 0; k < s.rank; k++)
         s.dim[k] = p->g[k] ? lb_ceil_div(stored->dim[k], p->g[k]) : 1;
-    if (p->own > 0) s.dim[s.rank++] = p->own;
+    if (p->own > 0 && s.rank < LB_MAX_RANK) s.dim[s.rank++] = p->own;
     return s;
 }
 
@@ -59,8 +59,25 @@ const void *lb_part_bytes(const lb_store *s, int part)
 
 /* ---- making ------------------------------------------------------------- */
 
-static bool check_part(lb_ctx *cx, const lb_format *fmt, int p,
-                       const lb_shape *stored, const lb_part *part)
+/* Bytes are walked along the last axis, so entries follow it; codes of a few
+ * bits share a byte there, and nowhere else. */
+static bool check_raw(lb_ctx *cx, const lb_format *fmt, int p,
+                      const lb_shape *stored, const lb_part *part)
+{
+    const int last = stored->rank - 1;
+    const int bits = p == 0 ? fmt->codes.bits : 0;
+    if (!fmt->part[p].raw || part->own || last < 0) return true;
+    const int64_t g = part->g[last];
+    if (g < 1 || (bits && g != 8 / bits))
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: part %s has an entry for each %lld elements of "
+                       "the last axis",
+                       fmt->name, fmt->part[p].name, (long long)g);
+    return true;
+}
+
+bool lb_part_check(lb_ctx *cx, const lb_format *fmt, int p,
+                   const lb_shape *stored, const lb_part *part)
 {
     const char *name = fmt->part[p].name;
     for (int k = 0; k < stored->rank; k++)
@@ -71,6 +88,14 @@ static bool check_part(lb_ctx *cx, const lb_format *fmt, int p,
         return lb_fail(cx, LB_E_SHAPE,
                        "%s: part %s has an axis of %lld of its own at rank %d",
                        fmt->name, name, (long long)part->own, stored->rank);
+    return check_raw(cx, fmt, p, stored, part);
+}
+
+static bool check_given(lb_ctx *cx, const lb_format *fmt, int p,
+                        const lb_shape *stored, const lb_part *part)
+{
+    const char *name = fmt->part[p].name;
+    if (!lb_part_check(cx, fmt, p, stored, part)) return false;
     const lb_shape want = lb_part_shape(stored, part);
     if (!lb_shape_equal(&part->a->shape, &want))
         return lb_fail(cx, LB_E_SHAPE,
@@ -101,11 +126,16 @@ static bool check_make(lb_ctx *cx, const lb_format *fmt, lb_dtype dtype,
         return lb_fail(cx, LB_E_ARG, "make: %s has no parts to be made from",
                        fmt->name);
     if (!lb_shape_check(cx, fmt->name, stored)) return false;
+    bool named = true;
     for (int p = 0; p < LB_MAX_PARTS; p++) {
-        if (!table[p].a) continue;
-        if (!fmt->part[p].name)
+        named = named && fmt->part[p].name;
+        if (table[p].a && !named)
             return lb_fail(cx, LB_E_ARG, "%s: it has no part %d", fmt->name, p);
-        if (!check_part(cx, fmt, p, stored, &table[p])) return false;
+        if (!table[p].a && named && !fmt->part[p].optional)
+            return lb_fail(cx, LB_E_NULL, "%s: part %s is missing", fmt->name,
+                           fmt->part[p].name);
+        if (table[p].a && !check_given(cx, fmt, p, stored, &table[p]))
+            return false;
     }
     return true;
 }

@@ -79,7 +79,11 @@ bool lb_quant_of(lb_ctx *cx, const char *who, const lb_quant_config *config,
     if (!lb_config_read(cx, who, config, &c)) return false;
     const lb_format *fmt =
         c.format ? lb_find_format(cx, c.format) : lb_default_format;
-    if (!fmt || !fmt->layout)
+    if (fmt && !fmt->layout)
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: %s arrays are made otherwise (there are: %s)", who,
+                       fmt->name, known_formats(cx).s);
+    if (!fmt)
         return lb_fail(cx, LB_E_ARG, "%s: no format \"%.100s\" (there are: %s)",
                        who, c.format, known_formats(cx).s);
     if (!check_enum(cx, who, "use_kernel", (unsigned)c.use_kernel, LB_NO))

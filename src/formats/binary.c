@@ -46,7 +46,8 @@ extern const lb_format lb_format_binary;
 const lb_format lb_format_binary = {
     .struct_size = sizeof(lb_format),
     .name = "binary",
-    .part = {{.name = "codes", .raw = true}, {.name = "scale", .scale = true}},
+    .part = {{.name = "codes", .raw = true},
+             {.name = "scale", .scale = true, .optional = true}},
     .codes = {.bits = 1, .least = -1, .most = 1, .step = 2, .filler = 0},
     .relabel = true,
     .decode = lb_signs_decode,

@@ -34,9 +34,11 @@ static bool check(lb_ctx *cx, const lb_gguf_block *type, const lb_quant *q)
            lb_config_unused(cx, q, "center", q->center);
 }
 
-bool lb_gguf_layout(lb_ctx *cx, const lb_gguf_block *type, const lb_quant *q,
+bool lb_gguf_layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                     const lb_shape *shape, lb_layout *to)
 {
+    (void)from;
+    const lb_gguf_block *type = q->format->type;
     if (!check(cx, type, q) || !lb_config_float(cx, q, to->dtype)) return false;
     if (shape->rank >= LB_MAX_RANK)
         return lb_fail(cx, LB_E_SHAPE,
@@ -53,9 +55,11 @@ bool lb_gguf_layout(lb_ctx *cx, const lb_gguf_block *type, const lb_quant *q,
 
 /* ---- runs --------------------------------------------------------------- */
 
-void lb_gguf_encode_run(const lb_gguf_block *type, lb_store *to, int64_t first,
-                        int64_t n, const float *x)
+void lb_gguf_encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
+                        int64_t first, int64_t n, const float *x)
 {
+    (void)cpu;
+    const lb_gguf_block *type = q->format->type;
     float filled[MOST] = {0};
     if (n <= 0) return;
     uint8_t *at = (uint8_t *)lb_part_place(to, 0) + lb_part_entry(to, 0, first);
@@ -70,9 +74,12 @@ void lb_gguf_encode_run(const lb_gguf_block *type, lb_store *to, int64_t first,
 }
 
 /* The blocks of a row follow each other without gaps. */
-void lb_gguf_decode(const lb_gguf_block *type, const lb_store *s, int64_t first,
-                    int64_t n, float *out)
+void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                    int64_t n, void *to)
 {
+    (void)cpu;
+    const lb_gguf_block *type = s->fmt->type;
+    float *out = to;
     if (n <= 0) return;
     const int last = s->shape.rank - 1;
     const int64_t column = last < 0 ? 0 : first % s->shape.dim[last];

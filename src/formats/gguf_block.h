@@ -25,13 +25,13 @@ typedef struct lb_gguf_block {
     void (*decode)(const uint8_t *from, int lo, int n, float *out);
 } lb_gguf_block;
 
-/* The slots of a format, for a block type. */
-bool lb_gguf_layout(lb_ctx *cx, const lb_gguf_block *type, const lb_quant *q,
+/* The slots of a format whose type is a lb_gguf_block. */
+bool lb_gguf_layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                     const lb_shape *shape, lb_layout *to);
-void lb_gguf_encode_run(const lb_gguf_block *type, lb_store *to, int64_t first,
-                        int64_t n, const float *x);
-void lb_gguf_decode(const lb_gguf_block *type, const lb_store *s, int64_t first,
-                    int64_t n, float *out);
+void lb_gguf_encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
+                        int64_t first, int64_t n, const float *x);
+void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                    int64_t n, void *out);
 /* What a bound becomes when values are rounded to the dtype that q names. */
 double lb_gguf_bound(const lb_quant *q, double bound);
 

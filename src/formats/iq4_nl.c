@@ -105,27 +105,6 @@ static const lb_gguf_block type = {
     .decode = decode_block,
 };
 
-static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
-                   const lb_shape *shape, lb_layout *to)
-{
-    (void)from;
-    return lb_gguf_layout(cx, &type, q, shape, to);
-}
-
-static void encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
-                       int64_t first, int64_t n, const float *x)
-{
-    (void)cpu, (void)q;
-    lb_gguf_encode_run(&type, to, first, n, x);
-}
-
-static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
-                   int64_t n, void *out)
-{
-    (void)cpu;
-    lb_gguf_decode(&type, s, first, n, out);
-}
-
 /* With v = x * id and w its code's value, d * id = sum v^3 w / sum v^2 w^2.
  * Over all blocks in which one |v| is A and none is larger that is at least
  * 0.895, and at least 0.9046 for A = 134 (tools/gen_gguf_types.py computes
@@ -143,10 +122,11 @@ const lb_format lb_format_iq4_nl = {
     .name = "iq4_nl",
     .part = {{.name = "blocks", .raw = true}},
     .relabel = true,
-    .decode = decode,
-    .layout = layout,
-    .encode_run = encode_run,
+    .decode = lb_gguf_decode,
+    .layout = lb_gguf_layout,
+    .encode_run = lb_gguf_encode_run,
     .bound = bound,
+    .type = &type,
     .largest = 100 * LB_GGUF_D_MOST, /* d is at most 1.1 / 120 of it */
     .searches = true,
 };

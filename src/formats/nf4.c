@@ -9,6 +9,7 @@
  * was told to decode otherwise keeps its own sixteen levels beside its blocks.
  */
 #include <math.h>
+#include <string.h>
 
 #include "formats/config.h"
 #include "kernels/convert.h"
@@ -230,7 +231,8 @@ static lb_array *load_seed(lb_ctx *cx, const lb_quant *q, const lb_shape *shape,
     if (!named.block_size) named.block_size = 2 * half;
     l.dtype = q->dtype ? q->dtype : absmax->dtype;
     if (!check(cx, &named, shape, l.dtype) ||
-        !lb_config_unused(cx, q, "blocks", q->blocks == LB_BLOCKS_FLAT))
+        !lb_config_unused(cx, q, "blocks",
+                          q->blocks == LB_BLOCKS_FLAT ? q->blocks : 0))
         return NULL;
     const int64_t block = named.block_size, n = l.stored.dim[last];
     if (block == 0 || last + 1 == LB_MAX_RANK) {
@@ -258,6 +260,15 @@ static lb_array *load_seed(lb_ctx *cx, const lb_quant *q, const lb_shape *shape,
     return lb_reshape(cx, a, *shape);
 }
 
+/* The array's own levels are the polynomial's, which its readers know. */
+static bool has_poly(const lb_store *s)
+{
+    static const lb_cpu reference = {LB_LEVEL_REF};
+    float own[LEVELS];
+    lb_tile_read_flat(&reference, s->part[TABLE].a, 0, LEVELS, LB_C_F32, own);
+    return memcmp(own, lb_nf4_poly, sizeof own) == 0;
+}
+
 /* a sees the whole of its store in order. */
 static lb_array *save_seed(lb_ctx *cx, lb_array *a, int part)
 {
@@ -265,8 +276,8 @@ static lb_array *save_seed(lb_ctx *cx, lb_array *a, int part)
     const int last = s->shape.rank - 1;
     const lb_shape shape = a->shape.rank ? a->shape : LB_SHAPE(1);
     const int64_t n = shape.dim[shape.rank - 1];
-    const int64_t block = s->part[ABSMAX].g[last];
-    bool in_rows = block > 0 && s->shape.dim[last] == n;
+    const int64_t block = last >= 0 ? s->part[ABSMAX].g[last] : 0;
+    bool in_rows = last >= 0 && block > 0 && s->shape.dim[last] == n;
     for (int k = 0; k < last; k++)
         in_rows = in_rows && s->part[ABSMAX].g[k] == 1;
     if (!in_rows || shape.rank == LB_MAX_RANK) {
@@ -276,6 +287,12 @@ static lb_array *save_seed(lb_ctx *cx, lb_array *a, int part)
             "is %s, stored as %s with absmax %s",
             LB_SHOW(&a->shape), LB_SHOW(&s->shape),
             LB_SHOW(&s->part[ABSMAX].a->shape));
+        return NULL;
+    }
+    if (s->part[TABLE].a && !has_poly(s)) {
+        lb_fail(cx, LB_E_UNSUPPORTED,
+                "nf4: this array has levels of its own, and layout seed has no "
+                "place for them");
         return NULL;
     }
     const int64_t blocks = n / block + (n % block != 0);
@@ -303,7 +320,7 @@ const lb_format lb_format_nf4 = {
     .name = "nf4",
     .part = {{.name = "codes", .raw = true},
              {.name = "absmax", .scale = true},
-             {.name = "table"}},
+             {.name = "table", .optional = true}},
     .codes = {4, true, 0, LEVELS - 1, 1, FILLER},
     .relabel = true,
     .decode = decode,

@@ -42,27 +42,6 @@ static const lb_gguf_block type = {
     .decode = decode_block,
 };
 
-static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
-                   const lb_shape *shape, lb_layout *to)
-{
-    (void)from;
-    return lb_gguf_layout(cx, &type, q, shape, to);
-}
-
-static void encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
-                       int64_t first, int64_t n, const float *x)
-{
-    (void)cpu, (void)q;
-    lb_gguf_encode_run(&type, to, first, n, x);
-}
-
-static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
-                   int64_t n, void *out)
-{
-    (void)cpu;
-    lb_gguf_decode(&type, s, first, n, out);
-}
-
 /* A code is off by d/2 at most, by d where 16 became 15; f16 moves the values
  * 7 d by 7 d 2^-11 (and -8 d by 8 d 2^-11, but there it is d/2). d is max/8. */
 static double bound(const lb_quant *q)
@@ -76,9 +55,10 @@ const lb_format lb_format_q4_0 = {
     .name = "q4_0",
     .part = {{.name = "blocks", .raw = true}},
     .relabel = true,
-    .decode = decode,
-    .layout = layout,
-    .encode_run = encode_run,
+    .decode = lb_gguf_decode,
+    .layout = lb_gguf_layout,
+    .encode_run = lb_gguf_encode_run,
     .bound = bound,
+    .type = &type,
     .largest = 8 * LB_GGUF_D_MOST,
 };

@@ -36,6 +36,10 @@ static bool check(lb_ctx *cx, const lb_quant *q)
         return lb_fail(cx, LB_E_ARG,
                        "%s: config.meaning is %d (absmax): a scale is a mean",
                        name, (int)q->meaning);
+    if (q->meaning && lb_signs_scale(q) == LB_SCALE_NONE)
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: config.meaning is %d: there is no scale to mean it",
+                       name, (int)q->meaning);
     if (seed && q->scale && q->scale != LB_SCALE_NONE)
         return lb_fail(cx, LB_E_ARG,
                        "%s: config.scale is %d: compat seed has no scale", name,

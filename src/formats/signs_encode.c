@@ -88,7 +88,7 @@ static cuts cuts_of(const lb_quant *q, const lb_shape *shape, int64_t g)
     c.chunks = ceil_div(c.length, LB_CHUNK);
     const bool one = scale == LB_SCALE_NONE || scale == LB_SCALE_TENSOR ||
                      c.rows * c.each == 1;
-    const bool room = c.cols >= 8 || c.rows <= 1 << 16;
+    const bool room = c.cols >= 64 || c.rows <= 1 << 16;
     c.way = !one ? GROUPS : room ? CHUNKS : SERIAL;
     c.unit =
         c.way == GROUPS ? unit_of(&c, q->format->codes.bits) : SPAN / LB_CHUNK;

@@ -88,7 +88,8 @@ extern const lb_format lb_format_ternary;
 const lb_format lb_format_ternary = {
     .struct_size = sizeof(lb_format),
     .name = "ternary",
-    .part = {{.name = "codes", .raw = true}, {.name = "scale", .scale = true}},
+    .part = {{.name = "codes", .raw = true},
+             {.name = "scale", .scale = true, .optional = true}},
     .codes = {.bits = 2, .least = -1, .most = 1, .step = 1, .filler = 1},
     .relabel = true,
     .decode = lb_signs_decode,

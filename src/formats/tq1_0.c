@@ -60,27 +60,6 @@ static const lb_gguf_block type = {
     .decode = decode_block,
 };
 
-static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
-                   const lb_shape *shape, lb_layout *to)
-{
-    (void)from;
-    return lb_gguf_layout(cx, &type, q, shape, to);
-}
-
-static void encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
-                       int64_t first, int64_t n, const float *x)
-{
-    (void)cpu, (void)q;
-    lb_gguf_encode_run(&type, to, first, n, x);
-}
-
-static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
-                   int64_t n, void *out)
-{
-    (void)cpu;
-    lb_gguf_decode(&type, s, first, n, out);
-}
-
 /* A code is off by d/2; f16 moves d by 2^-11 of it; what is left is for the
  * roundings of 1/d and of x * (1/d). */
 static double bound(const lb_quant *q)
@@ -94,9 +73,10 @@ const lb_format lb_format_tq1_0 = {
     .name = "tq1_0",
     .part = {{.name = "blocks", .raw = true}},
     .relabel = true,
-    .decode = decode,
-    .layout = layout,
-    .encode_run = encode_run,
+    .decode = lb_gguf_decode,
+    .layout = lb_gguf_layout,
+    .encode_run = lb_gguf_encode_run,
     .bound = bound,
+    .type = &type,
     .largest = LB_GGUF_D_MOST,
 };

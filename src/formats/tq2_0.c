@@ -1,7 +1,7 @@
 /* tq2_0.c - GGUF's TQ2_0: 256 numbers -1, 0, 1 in two bits each, and a scale.
  *
- *     byte  32 g + m, g = 0, 1, m = 0 .. 31         64 65     w = (code - 1) *
- * d bits 2 k: code of 128 g + 32 k + m      d
+ *     byte  32 g + m, g = 0, 1, m = 0 .. 31      | 64 65
+ *           bits 2 k: code of 128 g + 32 k + m   | d       w = (code - 1) * d
  *
  * d = max|x| and code = 1 + x * (1/d), rounded half away from zero, in f32
  * before d becomes f16. A block of zeros has codes 1 (bytes 55) and d = 0. Bits
@@ -45,27 +45,6 @@ static const lb_gguf_block type = {
     .decode = decode_block,
 };
 
-static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
-                   const lb_shape *shape, lb_layout *to)
-{
-    (void)from;
-    return lb_gguf_layout(cx, &type, q, shape, to);
-}
-
-static void encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
-                       int64_t first, int64_t n, const float *x)
-{
-    (void)cpu, (void)q;
-    lb_gguf_encode_run(&type, to, first, n, x);
-}
-
-static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
-                   int64_t n, void *out)
-{
-    (void)cpu;
-    lb_gguf_decode(&type, s, first, n, out);
-}
-
 /* A code is off by d/2; f16 moves d by 2^-11 of it; what is left is for the
  * roundings of 1/d and of x * (1/d). */
 static double bound(const lb_quant *q)
@@ -79,9 +58,10 @@ const lb_format lb_format_tq2_0 = {
     .name = "tq2_0",
     .part = {{.name = "blocks", .raw = true}},
     .relabel = true,
-    .decode = decode,
-    .layout = layout,
-    .encode_run = encode_run,
+    .decode = lb_gguf_decode,
+    .layout = lb_gguf_layout,
+    .encode_run = lb_gguf_encode_run,
     .bound = bound,
+    .type = &type,
     .largest = LB_GGUF_D_MOST,
 };

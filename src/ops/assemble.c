@@ -166,23 +166,24 @@ lb_array *lb_from_codes(lb_ctx *cx, const lb_quant_config *config,
 
 /* ---- parts --------------------------------------------------------------- */
 
-static bool check_codes(lb_ctx *cx, const lb_quant *q, lb_array *a)
+static bool check_codes(lb_ctx *cx, const lb_quant *q, const lb_array *a)
 {
     const lb_code_kind *k = &q->format->codes;
     if (!k->bits || (k->most - k->least) / k->step + 1 == 1 << k->bits)
         return true;
-    lb_enter(cx);
-    const lb_array *codes = lb_codes(cx, a);
-    bool ok = codes != NULL;
-    const int64_t size = lb_shape_size(&a->shape);
-    for (int64_t i = 0; ok && i < size; i++) {
-        const void *data = codes->store->data;
-        const int64_t code = k->least < 0 ? ((const int8_t *)data)[i]
-                                          : ((const uint8_t *)data)[i];
-        if (!code_exists(k, code)) ok = bad_code(cx, q, code, i);
+    enum { RUN = 256 };
+    const lb_store *s = a->store;
+    const int64_t row = s->shape.rank ? s->shape.dim[s->shape.rank - 1] : 1;
+    const int64_t size = lb_shape_size(&s->shape);
+    for (int64_t e = 0, n; e < size; e += n) {
+        int code[RUN];
+        n = lb_min_i64(RUN, row - e % row);
+        lb_codes_run(s, e, n, code);
+        for (int64_t i = 0; i < n; i++)
+            if (!code_exists(k, code[i]))
+                return bad_code(cx, q, code[i], e + i);
     }
-    lb_leave(cx);
-    return ok;
+    return true;
 }
 
 static bool check_part(lb_ctx *cx, const lb_quant *q, const lb_layout *l, int p,
@@ -203,8 +204,7 @@ static bool check_part(lb_ctx *cx, const lb_quant *q, const lb_layout *l, int p,
         return lb_fail(cx, LB_E_DTYPE, "from_parts: %s of %s is %s, not %s",
                        name, fmt->name, lb_dtype_name(a->dtype),
                        lb_dtype_name(l->elem[p]));
-    if (!fmt->part[p].raw && lb_dtype_is_float(l->elem[p]) &&
-        !lb_dtype_is_float(a->dtype))
+    if (!fmt->part[p].raw && fmt->codes.bits && !lb_dtype_is_float(a->dtype))
         return lb_fail(cx, LB_E_DTYPE, "from_parts: %s of %s is %s, not floats",
                        name, fmt->name, lb_dtype_name(a->dtype));
     return true;

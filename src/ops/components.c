@@ -57,43 +57,82 @@ static lb_array *in_view_order(lb_ctx *cx, const lb_array *a, const lb_box *b,
     return out;
 }
 
+/* The part of a view that has no elements, if the view has the store's axes. */
+static lb_array *empty_part(lb_ctx *cx, const lb_array *a, int p)
+{
+    const lb_part *part = &a->store->part[p];
+    if (lb_shape_size(&a->shape) || a->shape.rank != a->store->shape.rank)
+        return NULL;
+    return lb_zeros(cx, part->a->dtype, lb_part_shape(&a->shape, part));
+}
+
 lb_array *lb_component(lb_ctx *cx, lb_array *a, const char *name)
 {
     lb_box b;
-    lb_array cut;
+    lb_array cut, *empty;
     if (!cx) return NULL;
     if (!a) {
         lb_fail(cx, LB_E_NULL, "component: the array is NULL");
         return NULL;
     }
-    const lb_format *fmt = a->store->fmt;
-    const int p = lb_part_named(cx, "component", fmt, name);
-    if (p < 0) return NULL;
-    lb_array *part = a->store->part[p].a;
-    if (!part) return NULL;
-    if (is_whole(a)) return lb_view(cx, part);
+    const lb_store *s = a->store;
+    const int p = lb_part_named(cx, "component", s->fmt, name);
+    if (p < 0 || !s->part[p].a) return NULL;
+    const bool as_stored =
+        s->shape.rank == 1 || lb_shape_equal(&a->shape, &s->shape);
+    if (is_whole(a) && as_stored) return lb_view(cx, s->part[p].a);
     if (lb_as_box(a, &b) && lb_box_cut(&b, p, &cut) &&
         !(a->shape.rank == LB_MAX_RANK && b.part[p].own))
         return in_view_order(cx, a, &b, &b.part[p], &cut);
+    if (is_whole(a)) return lb_view(cx, s->part[p].a);
+    if ((empty = empty_part(cx, a, p))) return empty;
     lb_fail(cx, LB_E_UNSUPPORTED,
             "component: this view of %s%s cuts through entries of %s, or "
             "repeats them: take it of the whole array, or lb_materialize",
-            fmt->name, LB_SHOW(&a->shape), name);
+            s->fmt->name, LB_SHOW(&a->shape), name);
     return NULL;
 }
 
 /* ---- codes --------------------------------------------------------------- */
 
-/* Element e of the store: its bits in the first part. */
-static int stored_code(const lb_store *s, const uint8_t *bytes, int64_t e)
+/* Its bits in a byte of part 0, place i of that byte. */
+static int code_in(const lb_code_kind *k, uint8_t byte, int i)
 {
-    const lb_code_kind *k = &s->fmt->codes;
-    const uint8_t byte = bytes[lb_part_entry(s, 0, e)];
     if (k->bits == 8) return k->least < 0 ? (int8_t)byte : byte;
-    const int64_t row = s->shape.rank ? s->shape.dim[s->shape.rank - 1] : 1;
-    const int per = 8 / k->bits, i = (int)(e % row % per);
+    const int per = 8 / k->bits;
     const int shift = (k->high_first ? per - 1 - i : i) * k->bits;
     return k->least + k->step * (byte >> shift & ((1 << k->bits) - 1));
+}
+
+void lb_codes_run(const lb_store *s, int64_t first, int64_t n, int *code)
+{
+    const lb_code_kind *k = &s->fmt->codes;
+    const int per = 8 / k->bits;
+    const int64_t row = s->shape.rank ? s->shape.dim[s->shape.rank - 1] : 1;
+    const uint8_t *byte = lb_part_bytes(s, 0);
+    int64_t at = first % row % per;
+    byte += lb_part_entry(s, 0, first);
+    for (int64_t i = 0; i < n; i++, at++)
+        code[i] = code_in(k, byte[at / per], (int)(at % per));
+}
+
+/* Codes of n elements of a view from a flat index on, n <= RUN. */
+enum { RUN = 256 };
+static void codes_flat(const lb_array *a, int64_t first, int64_t n, int *code)
+{
+    const int last = a->shape.rank - 1;
+    const int64_t row = a->store->shape.rank
+                            ? a->store->shape.dim[a->store->shape.rank - 1]
+                            : 1;
+    const bool plain = lb_is_row_major(a);
+    for (int64_t i = 0, m; i < n; i += m) {
+        int64_t rest = first + i, e = a->offset;
+        for (int k = last; k >= 0 && !plain; rest /= a->shape.dim[k], k--)
+            e += rest % a->shape.dim[k] * a->stride[k];
+        if (plain) e += rest;
+        m = plain ? lb_min_i64(n - i, row - e % row) : 1;
+        lb_codes_run(a->store, e, m, code + i);
+    }
 }
 
 lb_array *lb_codes(lb_ctx *cx, lb_array *a)
@@ -108,18 +147,14 @@ lb_array *lb_codes(lb_ctx *cx, lb_array *a)
     const bool is_signed = a->store->fmt->codes.least < 0;
     lb_array *out = lb_dense(cx, is_signed ? LB_I8 : LB_U8, &a->shape);
     if (!out) return NULL;
-    const uint8_t *bytes = lb_part_bytes(a->store, 0);
     uint8_t *to = out->store->data;
     const int64_t size = lb_shape_size(&a->shape);
-    int64_t i[LB_MAX_RANK] = {0}, e = a->offset;
-    for (int64_t at = 0; at < size; at++) {
-        to[at] = (uint8_t)stored_code(a->store, bytes, e);
-        for (int k = a->shape.rank - 1; k >= 0; k--) {
-            e += a->stride[k];
-            if (++i[k] < a->shape.dim[k]) break;
-            e -= a->shape.dim[k] * a->stride[k];
-            i[k] = 0;
-        }
+    for (int64_t i = 0; i < size; i += RUN) {
+        int code[RUN];
+        const int64_t n = lb_min_i64(RUN, size - i);
+        codes_flat(a, i, n, code);
+        for (int64_t k = 0; k < n; k++)
+            to[i + k] = (uint8_t)code[k];
     }
     return out;
 }
@@ -164,11 +199,14 @@ lb_array *lb_export(lb_ctx *cx, lb_array *a, const char *layout,
     lb_array *whole = a;
     const bool plain =
         is_whole(a) && lb_shape_equal(&a->shape, &a->store->shape);
-    if (!plain && lb_pack(cx, a, &whole) != LB_DONE)
-        whole = is_whole(a) ? a : NULL;
+    const lb_verdict v = plain ? LB_DONE : lb_pack(cx, a, &whole);
+    if (v == LB_FAILED) return lb_leave_with(cx, NULL);
+    /* Packed, a permuted view is a permuted view still. */
+    if (v != LB_DONE || !is_whole(whole)) whole = is_whole(a) ? a : NULL;
     if (!whole)
         lb_fail(cx, LB_E_UNSUPPORTED,
-                "export: this view of %s%s is not made of whole blocks",
+                "export: this view of %s%s is permuted, or not made of whole "
+                "blocks",
                 fmt->name, LB_SHOW(&a->shape));
     return lb_leave_with(cx, whole ? f->save(cx, whole, p) : NULL);
 }
