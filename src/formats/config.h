@@ -23,6 +23,17 @@ static inline bool lb_config_float(lb_ctx *cx, const lb_quant *q,
                    q->format->name, lb_dtype_name(dtype));
 }
 
+/* Makes room for an axis of a part's own: where there are as many axes as there
+ * can be, the first two are stored as one. */
+static inline void lb_config_fold(lb_shape *stored)
+{
+    if (stored->rank < LB_MAX_RANK) return;
+    stored->dim[0] *= stored->dim[1];
+    for (int k = 1; k + 1 < stored->rank; k++)
+        stored->dim[k] = stored->dim[k + 1];
+    stored->dim[--stored->rank] = 0;
+}
+
 /* How far rounding to the dtype that q names may move a number, relatively. */
 static inline double lb_config_unit(const lb_quant *q)
 {

@@ -40,12 +40,8 @@ bool lb_gguf_layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
     (void)from;
     const lb_gguf_block *type = q->format->type;
     if (!check(cx, type, q) || !lb_config_float(cx, q, to->dtype)) return false;
-    if (shape->rank >= LB_MAX_RANK)
-        return lb_fail(cx, LB_E_SHAPE,
-                       "%s: rank is %d; the bytes of a block are one more "
-                       "axis, and there are at most %d",
-                       q->format->name, shape->rank, LB_MAX_RANK);
     if (!shape->rank) to->stored = (lb_shape){.rank = 1, .dim = {1}};
+    lb_config_fold(&to->stored);
     lb_part_rows(&to->part[0], &to->stored, type->len);
     to->part[0].own = type->size;
     to->elem[0] = LB_U8;

@@ -56,11 +56,6 @@ static bool check(lb_ctx *cx, const lb_quant *q, const lb_shape *shape,
         return lb_fail(cx, LB_E_ARG,
                        "nf4: config.scale is %d: there is one for each block",
                        (int)q->scale);
-    if (q->decode == LB_DECODE_POLY && shape->rank == LB_MAX_RANK)
-        return lb_fail(cx, LB_E_SHAPE,
-                       "nf4: the levels of decode=poly need an axis of their "
-                       "own beside the %d of %s",
-                       shape->rank, LB_SHOW(shape));
     return lb_config_unused(cx, q, "meaning", q->meaning) &&
            lb_config_unused(cx, q, "threshold", q->threshold) &&
            lb_config_unused(cx, q, "center", q->center) &&
@@ -88,6 +83,7 @@ static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
     if (!check(cx, q, shape, to->dtype)) return false;
     if (is_flat(q) || shape->rank == 0)
         to->stored = LB_SHAPE(lb_shape_size(shape));
+    if (q->decode == LB_DECODE_POLY) lb_config_fold(&to->stored);
     to->run = q->block_size ? q->block_size : BLOCK;
     fill_table(&to->stored, to->run, to->part);
     to->elem[CODES] = LB_U8;
