@@ -30,7 +30,8 @@ all: build-release
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
-demo: setup-build all
+demo: setup-build build/release/build.ninja
+	@cmake --build build/release --target hello
 	@echo "hello.c: weights in four bits, and what that costs:"
 	@build/release/examples/hello
 
@@ -46,7 +47,8 @@ lint: setup-build setup-lint build/release/build.ninja
 	@cmake -S . -B build/release >/dev/null # to see new files
 	tools/lint build/release
 
-install: all
+install: build/release/build.ninja
+	cmake --build build/release --target lowbit lowbit_static
 	@cmake -S . -B build/release -DCMAKE_INSTALL_PREFIX='$(abspath $(PREFIX))' \
 	    >/dev/null
 	DESTDIR='$(DESTDIR)' cmake --install build/release

@@ -133,7 +133,10 @@ typedef struct lb_allocator {
     void *user;
 } lb_allocator;
 
-/* What to do when an operation wants a whole packed operand decoded. */
+/* What to do when an operation wants a whole packed operand decoded. None of
+ * the library's own does; primitives that users add may (lb_prim.dense). A
+ * result that its layout cannot express is dense and none of its business:
+ * lb_format_of tells. */
 typedef enum lb_dense_policy {
     LB_DENSE_DEFAULT = 0, /* LOWBIT_DENSE=allow|log|deny, else allow */
     LB_DENSE_ALLOW = 1,
@@ -208,9 +211,9 @@ LB_API void lb_unref(lb_array *a);
 LB_API lb_array *lb_from(lb_ctx *cx, lb_dtype dtype, lb_shape shape,
                          const void *data);
 /* Uses data in place: it must not change while the array lives, and bytes of
- * bool must be 0 or 1. done(user)
- * is called when the last reference goes, by whichever thread; it may be
- * NULL. On failure done is not called. data is aligned to its dtype. */
+ * bool must be 0 or 1. done(user) is called when the last reference goes, by
+ * whichever thread; it may be NULL. On failure done is not called. data is
+ * aligned to its dtype. */
 LB_API lb_array *lb_wrap(lb_ctx *cx, lb_dtype dtype, lb_shape shape,
                          const void *data, void (*done)(void *user),
                          void *user);
@@ -317,7 +320,8 @@ typedef struct lb_quant_config {
     size_t struct_size;
     const char *format;   /* NULL: "nf4" */
     int64_t block_size;   /* 0: the format's, mostly 64 */
-    lb_axes axes;         /* int8: those that share a scale; n 0: the last */
+    lb_axes axes;         /* int8: those that share a scale; n 0: the last. (For
+                           * x @ w, w (in, out), axis 0: a scale per output) */
     lb_dtype dtype;       /* what it materializes to; default: the input's */
     bool simulate;        /* the result is dense, of the quantized values */
     lb_choice use_kernel; /* LB_NO: the reference code, whatever the CPU */
@@ -343,7 +347,8 @@ LB_API lb_array *lb_straight_through(lb_ctx *cx, lb_array *a,
  * quantization): blocks of 256 scales after their mean is taken off. Scales
  * must be finite, which the inverse of a group of zeros is not. */
 LB_API lb_array *lb_quantize_scales(lb_ctx *cx, lb_array *a);
-/* Whether format has code of its own for the instruction-set level in use. */
+/* Whether format has code of its own for the instruction-set level in use;
+ * false for an unknown name. */
 LB_API bool lb_kernel_available(const lb_ctx *cx, const char *format);
 
 /* What is stored behind a, by the format's name for it: "codes", "scale",
@@ -371,7 +376,8 @@ LB_API lb_array *lb_from_parts(lb_ctx *cx, const lb_quant_config *config,
                                lb_shape shape, const char *layout,
                                const char *const *name, lb_array *const *part,
                                int n);
-/* The inverse: one part of a in such a layout. */
+/* The inverse: one part of a in such a layout; NULL and no error for one that
+ * the array does without. */
 LB_API lb_array *lb_export(lb_ctx *cx, lb_array *a, const char *layout,
                            const char *name);
 

@@ -287,6 +287,11 @@ static void codes(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
     /* Of a view, the view's. */
     CHECK(same(cx, lb_codes(cx, lb_transpose(cx, q, NULL)),
                lb_transpose(cx, code, NULL)));
+    /* A single number will do for a single scale. */
+    if (scale && lb_size(scale) == 1) {
+        lb_array *number = lb_reshape(cx, scale, lb_shape_make(0, NULL));
+        CHECK(same_parts(cx, lb_from_codes(cx, &c, code, number), q));
+    }
     lb_array *wide = lb_convert(cx, code, LB_I32);
     CHECK(same_parts(cx, lb_from_codes(cx, &c, wide, scale), q));
     /* One that does not exist. */

@@ -50,11 +50,13 @@ bool lb_quant_check(lb_ctx *cx, const char *who, const lb_quant *q, int rank)
                         member[i].most))
             return false;
     if (q->dtype != LB_NO_DTYPE && !lb_dtype_size(q->dtype))
-        return lb_fail(cx, LB_E_DTYPE, "%s: config.dtype is %d", who,
+        return lb_fail(cx, LB_E_DTYPE, "%s: config.dtype is %d: no dtype", who,
                        (int)q->dtype);
     if (q->block_size < 0)
-        return lb_fail(cx, LB_E_ARG, "%s: config.block_size is %lld", who,
-                       (long long)q->block_size);
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: config.block_size is %lld: not from 1 (or 0 for "
+                       "the format's own)",
+                       who, (long long)q->block_size);
     return lb_axes_check(cx, who, "axes", &q->axes, rank);
 }
 
@@ -65,7 +67,8 @@ bool lb_config_read(lb_ctx *cx, const char *who, const lb_quant_config *config,
     if (!config) return true;
     const size_t size = config->struct_size ? config->struct_size : sizeof *c;
     if (size < sizeof c->struct_size + sizeof c->format)
-        return lb_fail(cx, LB_E_ARG, "%s: config.struct_size is %zu", who,
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: config.struct_size is %zu, not sizeof or 0", who,
                        size);
     memcpy(c, config, size < sizeof *c ? size : sizeof *c);
     c->struct_size = sizeof *c;

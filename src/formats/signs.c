@@ -47,9 +47,8 @@ static bool check(lb_ctx *cx, const lb_quant *q)
     if (q->block_size && !seed && q->scale != LB_SCALE_BLOCK)
         return lb_fail(cx, LB_E_ARG,
                        "%s: config.block_size is %lld, but config.scale is %d, "
-                       "not %d (block)",
-                       name, (long long)q->block_size, (int)q->scale,
-                       LB_SCALE_BLOCK);
+                       "not LB_SCALE_BLOCK",
+                       name, (long long)q->block_size, (int)q->scale);
     return true;
 }
 

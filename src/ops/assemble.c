@@ -27,6 +27,14 @@ static int scale_part(const lb_format *fmt)
     return -1;
 }
 
+/* One number stands for a part of one entry, whatever its rank. */
+static lb_array *fitted(lb_ctx *cx, lb_array *a, const lb_layout *l, int p)
+{
+    const lb_shape want = lb_part_shape(&l->stored, &l->part[p]);
+    const bool one = a && lb_size(a) == 1 && lb_shape_size(&want) == 1;
+    return one ? lb_reshape(cx, a, want) : a;
+}
+
 /* ---- codes --------------------------------------------------------------- */
 
 static bool code_exists(const lb_code_kind *k, int64_t code)
@@ -40,9 +48,9 @@ static bool bad_code(lb_ctx *cx, const lb_quant *q, int64_t code, int64_t where)
     const lb_code_kind *k = &q->format->codes;
     return lb_fail(cx, LB_E_ARG,
                    "%s: code %lld of element %lld does not exist (there are "
-                   "%d to %d%s)",
+                   "%d %s %d)",
                    q->format->name, (long long)code, (long long)where, k->least,
-                   k->most, k->step > 1 ? ", every other" : "");
+                   k->least + k->step == k->most ? "and" : "to", k->most);
 }
 
 /* Codes of a stored row to its bytes, which hold fillers. */
@@ -156,7 +164,7 @@ lb_array *lb_from_codes(lb_ctx *cx, const lb_quant_config *config,
     lb_enter(cx);
     const lb_shape bytes = lb_part_shape(&l.stored, &l.part[0]);
     l.part[0].a = lb_dense(cx, l.elem[0], &bytes);
-    if (at >= 0) l.part[at].a = scale;
+    if (at >= 0) l.part[at].a = fitted(cx, scale, &l, at);
     lb_array *out = NULL;
     if (l.part[0].a && take_prepared(cx, &q, &l, at, &codes->shape) &&
         put_codes(cx, &q, codes, &l.stored, l.part[0].a))
@@ -221,7 +229,8 @@ static lb_array *from_own(lb_ctx *cx, lb_quant *q, const lb_shape *shape,
     if (!lb_layout_of(cx, q, dtype, shape, &l)) return NULL;
     for (int p = 0; p < LB_MAX_PARTS && q->format->part[p].name; p++) {
         if (!check_part(cx, q, &l, p, part[p])) return NULL;
-        l.part[p].a = part[p];
+        l.part[p].a =
+            q->format->part[p].raw ? part[p] : fitted(cx, part[p], &l, p);
         /* Bytes must lie row-major: a view of them is copied. */
         if (part[p] && q->format->part[p].raw && !lb_data(part[p]))
             l.part[p].a = lb_materialize(cx, part[p]);

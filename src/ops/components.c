@@ -167,8 +167,12 @@ const lb_foreign *lb_foreign_named(lb_ctx *cx, const char *who,
     const lb_foreign *f = fmt->foreign;
     for (; f && f->layout; f++)
         if (strcmp(f->layout, layout) == 0) return f;
-    lb_fail(cx, LB_E_ARG, "%s: %s has no layout \"%.100s\"", who, fmt->name,
-            layout);
+    lb_text known = {""};
+    for (f = fmt->foreign; f && f->layout; f++)
+        snprintf(known.s + strlen(known.s), sizeof known.s - strlen(known.s),
+                 " %s", f->layout);
+    lb_fail(cx, LB_E_ARG, "%s: %s has no layout \"%.100s\" (it has:%s)", who,
+            fmt->name, layout, known.s[0] ? known.s : " only its own, NULL");
     return NULL;
 }
 

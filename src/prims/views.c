@@ -153,9 +153,13 @@ static bool slice_infer(lb_ctx *cx, lb_call *c)
         const int64_t lo = p->start[k], hi = p->limit[k], by = p->stride[k];
         if (lo < 0 || hi < lo || hi > a->shape.dim[k] || by < 1)
             return lb_fail(cx, LB_E_ARG,
-                           "slice: %lld:%lld:%lld of axis %d of %s",
+                           "slice: %lld:%lld:%lld of axis %d of %s: %s",
                            (long long)lo, (long long)hi, (long long)by, k,
-                           LB_SHOW(&a->shape));
+                           LB_SHOW(&a->shape),
+                           by < 1    ? "the stride is below 1"
+                           : lo < 0  ? "the start is below 0"
+                           : hi < lo ? "the limit is below the start"
+                                     : "the limit is beyond the axis");
         c->shape.dim[k] = lb_ceil_div(hi - lo, by);
     }
     return true;
