@@ -71,11 +71,11 @@ void lb_gguf_encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
 
 /* The blocks of a row follow each other without gaps. */
 void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
-                    int64_t n, void *to)
+                    int64_t n, void *out)
 {
     (void)cpu;
     const lb_gguf_block *type = s->fmt->type;
-    float *out = to;
+    float *w = out;
     if (n <= 0) return;
     const int last = s->shape.rank - 1;
     const int64_t column = last < 0 ? 0 : first % s->shape.dim[last];
@@ -85,9 +85,9 @@ void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
     while (n > 0) {
         const int64_t left = type->len - lo;
         const int m = (int)(n < left ? n : left);
-        type->decode(from, lo, m, out);
+        type->decode(from, lo, m, w);
         from += type->size;
-        out += m;
+        w += m;
         n -= m;
         lo = 0;
     }
