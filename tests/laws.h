@@ -5,7 +5,8 @@
  * checks count in the program that runs them.
  *
  * `test_law_x 0/2` does the first of two shares of the primitives, and `--all`
- * what is left out of a run in between: see law_thins.
+ * what is left out of a run in between: see law_thins. `--few` leaves out more,
+ * where the law has something to leave out.
  */
 #ifndef LB_LAWS_H
 #define LB_LAWS_H
@@ -20,7 +21,7 @@ typedef void law_fn(lb_ctx *cx, const lb_prim *prim, const sample *s,
 
 static struct {
     int share, shares;
-    bool all;
+    bool all, few;
     long combinations, of_pairs, by_rule;
 } law_run = {.shares = 1};
 
@@ -29,10 +30,12 @@ static inline void law_args(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--all") == 0)
             law_run.all = true;
+        else if (strcmp(argv[i], "--few") == 0)
+            law_run.few = true;
         else if (sscanf(argv[i], "%d/%d", &law_run.share, &law_run.shares) !=
                      2 ||
                  law_run.share < 0 || law_run.share >= law_run.shares) {
-            fprintf(stderr, "usage: %s [K/N] [--all]\n", argv[0]);
+            fprintf(stderr, "usage: %s [K/N] [--all | --few]\n", argv[0]);
             exit(2);
         }
     }

@@ -78,12 +78,14 @@ static void packed(contexts *many, const lb_prim *prim, const sample *s,
 
 /* Every format's defaults are tried with the first sample of each primitive
  * that they take an operand of and that is not too long; of the rest, longer
- * samples and variants, each twentieth is. */
+ * samples and variants, each twentieth is. Of all these a fifth with --few,
+ * for who looks at what threads share and not at bits. */
 static bool is_tried(const sample *s, const sample_format *f, int k)
 {
     enum { FORMATS = 128, LONG = 300000, EVERY = 20 };
     static char seen[FORMATS][32]; /* the last primitive each was tried with */
-    static int turn;
+    static int turn, first;
+    const int every = law_run.few ? 5 : 1;
     bool takes = false;
     int64_t size = 0;
     for (int i = 0; i < s->n_in; i++) {
@@ -95,9 +97,9 @@ static bool is_tried(const sample *s, const sample_format *f, int k)
     if (k < FORMATS && !f->variant && size <= LONG &&
         strcmp(seen[k], s->prim) != 0) {
         snprintf(seen[k], sizeof seen[k], "%s", s->prim);
-        return true;
+        return first++ % every == 0;
     }
-    return turn++ % EVERY == 0;
+    return turn++ % (EVERY * every) == 0;
 }
 
 static void law_threads(lb_ctx *cx, const lb_prim *prim, const sample *s,
