@@ -269,7 +269,8 @@ typedef enum lb_compat {
 
 /* How many elements share a scale. */
 typedef enum lb_scale {
-    LB_SCALE_DEFAULT = 0, /* the format's */
+    LB_SCALE_DEFAULT = 0, /* the format's: ternary and binary have one for the
+                           * tensor, none if dtype is i8 or compat the seed's */
     LB_SCALE_NONE = 1,    /* there is none: values are the codes */
     LB_SCALE_TENSOR = 2,
     LB_SCALE_ROW = 3,  /* of the last axis */
@@ -322,7 +323,8 @@ typedef struct lb_quant_config {
     int64_t block_size;   /* 0: the format's, mostly 64 */
     lb_axes axes;         /* int8: those that share a scale; n 0: the last. (For
                            * x @ w, w (in, out), axis 0: a scale per output) */
-    lb_dtype dtype;       /* what it materializes to; default: the input's */
+    lb_dtype dtype;       /* what it materializes to; default: the input's (of
+                           * ternary and binary in compat seed: i8) */
     bool simulate;        /* the result is dense, of the quantized values */
     lb_choice use_kernel; /* LB_NO: the reference code, whatever the CPU */
     lb_compat compat;
