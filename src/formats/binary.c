@@ -27,16 +27,6 @@ static void bits(const lb_quant *q, float mean, const float *x, int64_t n,
 
 static const lb_signs_rule rule = {.need = need, .bits = bits};
 
-static void plan(const lb_call *c, lb_plan *to)
-{
-    lb_signs_plan(c, to, &rule);
-}
-
-static void encode(const lb_work *w)
-{
-    lb_signs_encode(w, &rule);
-}
-
 static const lb_foreign foreign[] = {
     {"seed", {"packed", "scale"}, lb_interleave_load, lb_interleave_save},
     {0},
@@ -53,8 +43,9 @@ const lb_format lb_format_binary = {
     .decode = lb_signs_decode,
     .layout = layout,
     .prepare = lb_signs_prepare,
-    .encode_plan = plan,
-    .encode = encode,
+    .encode_plan = lb_signs_plan,
+    .encode = lb_signs_encode,
     .bound = lb_signs_bound,
+    .type = &rule,
     .foreign = foreign,
 };

@@ -23,6 +23,18 @@ static inline bool lb_config_float(lb_ctx *cx, const lb_quant *q,
                    q->format->name, lb_dtype_name(dtype));
 }
 
+static inline bool lb_config_is_bnb(const lb_quant *q)
+{
+    return q->compat == LB_COMPAT_BNB_CUDA || q->compat == LB_COMPAT_BNB_CPU;
+}
+
+/* Blocks run on across rows: as q says, or as bitsandbytes has it. */
+static inline bool lb_config_is_flat(const lb_quant *q)
+{
+    return q->blocks == LB_BLOCKS_DEFAULT ? lb_config_is_bnb(q)
+                                          : q->blocks == LB_BLOCKS_FLAT;
+}
+
 /* Makes room for an axis of a part's own: where there are as many axes as there
  * can be, the first two are stored as one. */
 static inline void lb_config_fold(lb_shape *stored)

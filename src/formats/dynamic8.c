@@ -71,10 +71,8 @@ static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
 {
     (void)from;
     if (!check(cx, q, to->dtype)) return false;
-    const bool flat = q->blocks == LB_BLOCKS_DEFAULT
-                          ? q->compat != LB_COMPAT_NATIVE
-                          : q->blocks == LB_BLOCKS_FLAT;
-    if (flat || shape->rank == 0) to->stored = LB_SHAPE(lb_shape_size(shape));
+    if (lb_config_is_flat(q) || shape->rank == 0)
+        to->stored = LB_SHAPE(lb_shape_size(shape));
     lb_part_rows(&to->part[CODES], &to->stored, 1);
     lb_part_rows(&to->part[ABSMAX], &to->stored,
                  q->block_size ? q->block_size : BLOCK);

@@ -93,7 +93,8 @@ void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
     }
 }
 
-double lb_gguf_bound(const lb_quant *q, double bound)
+double lb_gguf_bound(const lb_quant *q)
 {
+    const double bound = ((const lb_gguf_block *)q->format->type)->bound;
     return bound + (1 + bound) * lb_config_unit(q);
 }

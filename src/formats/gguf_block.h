@@ -23,6 +23,7 @@ typedef struct lb_gguf_block {
     void (*encode)(const float *x, uint8_t *to); /* a whole block */
     /* Numbers [lo, lo + n) of a block. */
     void (*decode)(const uint8_t *from, int lo, int n, float *out);
+    double bound; /* as lb_format's, before values are rounded to a label */
 } lb_gguf_block;
 
 /* The slots of a format whose type is a lb_gguf_block. */
@@ -32,8 +33,7 @@ void lb_gguf_encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
                         int64_t first, int64_t n, const float *x);
 void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                     int64_t n, void *out);
-/* What a bound becomes when values are rounded to the dtype that q names. */
-double lb_gguf_bound(const lb_quant *q, double bound);
+double lb_gguf_bound(const lb_quant *q);
 
 /* d is rounded to f16 after codes were found with it. Where that is a normal
  * number the error is within the type's bound. Below 2^-14 it loses bits, up

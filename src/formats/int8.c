@@ -24,11 +24,6 @@
 enum { CODES, SCALE };
 enum { MOST = 127 };
 
-static bool is_bnb(const lb_quant *q)
-{
-    return q->compat == LB_COMPAT_BNB_CUDA || q->compat == LB_COMPAT_BNB_CPU;
-}
-
 /* ---- layout ------------------------------------------------------------- */
 
 static bool only_last(const lb_quant *q, int rank)
@@ -52,14 +47,15 @@ static bool check(lb_ctx *cx, const lb_quant *q, int rank)
                        "int8: config.scale is %d: axes and block_size say who "
                        "shares one",
                        (int)q->scale);
-    const bool one = q->compat == LB_COMPAT_SEED || is_bnb(q);
-    if (one && q->meaning && !(is_bnb(q) && q->meaning == LB_MEANS_ABSMAX))
+    const bool one = q->compat == LB_COMPAT_SEED || lb_config_is_bnb(q);
+    if (one && q->meaning &&
+        !(lb_config_is_bnb(q) && q->meaning == LB_MEANS_ABSMAX))
         return lb_fail(cx, LB_E_ARG,
                        "int8: config.meaning is %d: compat %s stores %s",
                        (int)q->meaning, lb_compat_name(q->compat),
-                       is_bnb(q) ? "max |x|" : "max |x| / 127");
+                       lb_config_is_bnb(q) ? "max |x|" : "max |x| / 127");
     const bool blocks = q->block_size && q->compat != LB_COMPAT_SEED;
-    if ((blocks || is_bnb(q)) && !only_last(q, rank))
+    if ((blocks || lb_config_is_bnb(q)) && !only_last(q, rank))
         return lb_fail(cx, LB_E_AXIS,
                        "int8: axis %d of %d is to share a scale, but %s of "
                        "compat %s are along the last",
@@ -82,7 +78,7 @@ static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
     if (!q->axes.n && last >= 0) g[last] = 0;
     const bool seed = q->compat == LB_COMPAT_SEED;
     if (q->block_size && !seed && last >= 0) g[last] = q->block_size;
-    if (is_bnb(q)) to->meaning = LB_MEANS_ABSMAX;
+    if (lb_config_is_bnb(q)) to->meaning = LB_MEANS_ABSMAX;
     to->elem[CODES] = LB_I8;
     to->elem[SCALE] = seed && from != LB_F64 ? from : LB_F32;
     return true;
@@ -195,7 +191,7 @@ static void each_run(const job *j, void (*use)(const job *, const run *))
             r.entry += lo[k] * j->step[k];
         }
         for (int k = 0; k >= 0; r.x += r.n) {
-            if (is_bnb(j->q)) to_half(j, &r);
+            if (lb_config_is_bnb(j->q)) to_half(j, &r);
             use(j, &r);
             for (k = last - 1; k >= 0; k--) { /* an odometer */
                 r.first += j->stride[k];
@@ -319,7 +315,7 @@ static void put(const job *j, const run *r)
     lb_load_run(j->d, scale_at(j, entry), 1, entries, f);
     to_factors(j, entries, f);
     spread(g, r, entries, f);
-    if (is_bnb(j->q))
+    if (lb_config_is_bnb(j->q))
         for (int64_t i = 0; i < n; i++)
             f[i] = r->x[i] * f[i];
     else

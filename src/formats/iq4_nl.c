@@ -98,23 +98,19 @@ static void decode_block(const uint8_t *from, int lo, int n, float *out)
         out[i] = d * (float)table[byte[lo + i - 16] >> 4];
 }
 
-static const lb_gguf_block type = {
-    .len = 32,
-    .size = 18,
-    .encode = encode_block,
-    .decode = decode_block,
-};
-
 /* With v = x * id and w its code's value, d * id = sum v^3 w / sum v^2 w^2.
  * Over all blocks in which one |v| is A and none is larger that is at least
  * 0.895, and at least 0.9046 for A = 134 (tools/gen_gguf_types.py computes
  * both), so d >= 0.9046/134 of max|x|, and a number of that size is clamped to
  * 113 d: it loses up to 0.2372, f16 adds 113 d 2^-11 < 0.0005. No other tries
  * or gaps of the table lose as much, whichever try wins. */
-static double bound(const lb_quant *q)
-{
-    return lb_gguf_bound(q, 0.24);
-}
+static const lb_gguf_block type = {
+    .len = 32,
+    .size = 18,
+    .encode = encode_block,
+    .decode = decode_block,
+    .bound = 0.24,
+};
 
 extern const lb_format lb_format_iq4_nl;
 const lb_format lb_format_iq4_nl = {
@@ -125,7 +121,7 @@ const lb_format lb_format_iq4_nl = {
     .decode = lb_gguf_decode,
     .layout = lb_gguf_layout,
     .encode_run = lb_gguf_encode_run,
-    .bound = bound,
+    .bound = lb_gguf_bound,
     .type = &type,
     .largest = 100 * LB_GGUF_D_MOST, /* d is at most 1.1 / 120 of it */
     .searches = true,

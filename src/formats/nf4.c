@@ -61,13 +61,6 @@ static bool check(lb_ctx *cx, const lb_quant *q, const lb_shape *shape,
            lb_config_float(cx, q, label);
 }
 
-static bool is_flat(const lb_quant *q)
-{
-    return q->blocks == LB_BLOCKS_DEFAULT ? q->compat == LB_COMPAT_BNB_CUDA ||
-                                                q->compat == LB_COMPAT_BNB_CPU
-                                          : q->blocks == LB_BLOCKS_FLAT;
-}
-
 /* The table for rows of that stored shape. */
 static void fill_table(const lb_shape *stored, int64_t block, lb_part *part)
 {
@@ -80,7 +73,7 @@ static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                    const lb_shape *shape, lb_layout *to)
 {
     if (!check(cx, q, shape, to->dtype)) return false;
-    if (is_flat(q) || shape->rank == 0)
+    if (lb_config_is_flat(q) || shape->rank == 0)
         to->stored = LB_SHAPE(lb_shape_size(shape));
     if (q->decode == LB_DECODE_POLY) lb_config_fold(&to->stored);
     to->run = q->block_size ? q->block_size : BLOCK;

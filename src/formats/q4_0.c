@@ -35,19 +35,15 @@ static void decode_block(const uint8_t *from, int lo, int n, float *out)
         out[i] = (float)((byte[lo + i - 16] >> 4) - 8) * d;
 }
 
+/* A code is off by d/2 at most, by d where 16 became 15; f16 moves the values
+ * 7 d by 7 d 2^-11 (and -8 d by 8 d 2^-11, but there it is d/2). d is max/8. */
 static const lb_gguf_block type = {
     .len = 32,
     .size = 18,
     .encode = encode_block,
     .decode = decode_block,
+    .bound = (1 + 7 * 0x1p-11) / 8,
 };
-
-/* A code is off by d/2 at most, by d where 16 became 15; f16 moves the values
- * 7 d by 7 d 2^-11 (and -8 d by 8 d 2^-11, but there it is d/2). d is max/8. */
-static double bound(const lb_quant *q)
-{
-    return lb_gguf_bound(q, (1 + 7 * 0x1p-11) / 8);
-}
 
 extern const lb_format lb_format_q4_0;
 const lb_format lb_format_q4_0 = {
@@ -58,7 +54,7 @@ const lb_format lb_format_q4_0 = {
     .decode = lb_gguf_decode,
     .layout = lb_gguf_layout,
     .encode_run = lb_gguf_encode_run,
-    .bound = bound,
+    .bound = lb_gguf_bound,
     .type = &type,
     .largest = 8 * LB_GGUF_D_MOST,
 };

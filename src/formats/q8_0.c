@@ -25,19 +25,15 @@ static void decode_block(const uint8_t *from, int lo, int n, float *out)
         out[i] = (float)code[i] * d;
 }
 
+/* A code is off by d/2, with d = max/127; f16 moves 127 d by 2^-11 of it; what
+ * is left is for the roundings of 1/d and of x * (1/d), 2^-24 each of 127. */
 static const lb_gguf_block type = {
     .len = 32,
     .size = 34,
     .encode = encode_block,
     .decode = decode_block,
+    .bound = 1.0 / 254 + 0x1p-11 + 0x1p-20,
 };
-
-/* A code is off by d/2, with d = max/127; f16 moves 127 d by 2^-11 of it; what
- * is left is for the roundings of 1/d and of x * (1/d), 2^-24 each of 127. */
-static double bound(const lb_quant *q)
-{
-    return lb_gguf_bound(q, 1.0 / 254 + 0x1p-11 + 0x1p-20);
-}
 
 extern const lb_format lb_format_q8_0;
 const lb_format lb_format_q8_0 = {
@@ -48,7 +44,7 @@ const lb_format lb_format_q8_0 = {
     .decode = lb_gguf_decode,
     .layout = lb_gguf_layout,
     .encode_run = lb_gguf_encode_run,
-    .bound = bound,
+    .bound = lb_gguf_bound,
     .type = &type,
     .largest = 127 * LB_GGUF_D_MOST,
 };

@@ -34,12 +34,12 @@ typedef struct lb_signs_rule {
 /* Who shares a scale: q's choice, or what the default is. */
 lb_scale lb_signs_scale(const lb_quant *q);
 
-/* The slots of lb_format. */
+/* The slots of a format whose type is a lb_signs_rule. */
 bool lb_signs_layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                      const lb_shape *shape, lb_layout *to);
 void lb_signs_prepare(const lb_quant *q, lb_store *to);
-void lb_signs_plan(const lb_call *c, lb_plan *to, const lb_signs_rule *rule);
-void lb_signs_encode(const lb_work *w, const lb_signs_rule *rule);
+void lb_signs_plan(const lb_call *call, lb_plan *to);
+void lb_signs_encode(const lb_work *w);
 void lb_signs_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                      int64_t n, void *out);
 double lb_signs_bound(const lb_quant *q);

@@ -102,10 +102,11 @@ static int64_t block_of(const lb_layout *l)
     return rank ? l->part[LB_SIGNS_SCALE].g[rank - 1] : 0;
 }
 
-void lb_signs_plan(const lb_call *call, lb_plan *to, const lb_signs_rule *rule)
+void lb_signs_plan(const lb_call *call, lb_plan *to)
 {
     const lb_shape *shape = &call->in[0]->shape;
     const lb_quant *q = call->params;
+    const lb_signs_rule *rule = q->format->type;
     lb_layout l = {.stored = *shape, .dtype = LB_F32};
     if (!lb_shape_size(shape)) return;
     lb_signs_layout(NULL, q, call->in[0]->dtype, shape, &l);
@@ -291,9 +292,10 @@ static void do_chunks(job *j, int phase, board *b)
     }
 }
 
-void lb_signs_encode(const lb_work *w, const lb_signs_rule *rule)
+void lb_signs_encode(const lb_work *w)
 {
-    job j = job_of(w, rule);
+    const lb_quant *q = w->call->params;
+    job j = job_of(w, q->format->type);
     board *b = w->shared;
     if (j.c.way == GROUPS) {
         do_groups(&j);

@@ -68,16 +68,6 @@ static void bits(const lb_quant *q, float cut_at, const float *x, int64_t n,
 
 static const lb_signs_rule rule = {need, cut, bits};
 
-static void plan(const lb_call *c, lb_plan *to)
-{
-    lb_signs_plan(c, to, &rule);
-}
-
-static void encode(const lb_work *w)
-{
-    lb_signs_encode(w, &rule);
-}
-
 static const lb_foreign foreign[] = {
     {"seed", {"packed", "scale"}, lb_interleave_load, lb_interleave_save},
     {"bitnet", {"packed", "scale"}, lb_interleave_load, lb_interleave_save},
@@ -95,8 +85,9 @@ const lb_format lb_format_ternary = {
     .decode = lb_signs_decode,
     .layout = layout,
     .prepare = lb_signs_prepare,
-    .encode_plan = plan,
-    .encode = encode,
+    .encode_plan = lb_signs_plan,
+    .encode = lb_signs_encode,
     .bound = lb_signs_bound,
+    .type = &rule,
     .foreign = foreign,
 };

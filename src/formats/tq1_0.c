@@ -53,19 +53,15 @@ static void decode_block(const uint8_t *from, int lo, int n, float *out)
     }
 }
 
+/* A code is off by d/2; f16 moves d by 2^-11 of it; what is left is for the
+ * roundings of 1/d and of x * (1/d). */
 static const lb_gguf_block type = {
     .len = 256,
     .size = 54,
     .encode = encode_block,
     .decode = decode_block,
+    .bound = 0.5 + 0x1p-11 + 0x1p-20,
 };
-
-/* A code is off by d/2; f16 moves d by 2^-11 of it; what is left is for the
- * roundings of 1/d and of x * (1/d). */
-static double bound(const lb_quant *q)
-{
-    return lb_gguf_bound(q, 0.5 + 0x1p-11 + 0x1p-20);
-}
 
 extern const lb_format lb_format_tq1_0;
 const lb_format lb_format_tq1_0 = {
@@ -76,7 +72,7 @@ const lb_format lb_format_tq1_0 = {
     .decode = lb_gguf_decode,
     .layout = lb_gguf_layout,
     .encode_run = lb_gguf_encode_run,
-    .bound = bound,
+    .bound = lb_gguf_bound,
     .type = &type,
     .largest = LB_GGUF_D_MOST,
 };
