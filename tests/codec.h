@@ -188,6 +188,29 @@ static inline bool codec_runs_agree(const lb_array *a, uint64_t seed)
     return true;
 }
 
+/* The same from every element on, in runs of many lengths, against lb_read. */
+static inline void codec_every_run(lb_ctx *cx, lb_array *a)
+{
+    const lb_cpu cpu = {LB_LEVEL_REF};
+    CHECK(a != NULL);
+    if (!a) return;
+    const lb_store *s = a->store;
+    const int64_t row = s->shape.dim[s->shape.rank - 1];
+    const int64_t size = lb_shape_size(&s->shape);
+    float run[LB_RUN], *all = calloc((size_t)size + 1, sizeof *all);
+    if (!all) abort();
+    CHECK(lb_read(cx, a, all, (size_t)size * sizeof *all));
+    for (int64_t first = 0; first < size; first++) {
+        const int64_t left = row - first % row;
+        for (int64_t n = 1; n <= left && n <= LB_RUN; n += n < 9 ? 1 : 41) {
+            s->fmt->decode(&cpu, s, first, n, run);
+            if (check_fails(!memcmp(run, all + first, (size_t)n * sizeof *run)))
+                fprintf(stderr, "first %d, n %d\n", (int)first, (int)n);
+        }
+    }
+    free(all);
+}
+
 /* What lb_quantize gives, by a format that encodes in phases, with the units of
  * each phase done one by one, the last first. *shared: bytes that they share.
  */

@@ -7,6 +7,7 @@
  * array takes at most 4 MiB per thread beyond operands and result.
  */
 #include "laws.h"
+#include "raw_prim.h"
 
 /* ---- what must run ------------------------------------------------------- */
 
@@ -134,43 +135,12 @@ static void seed_lists(void)
 
 /* ---- what wants a dense copy --------------------------------------------- */
 
-static bool raw_infer(lb_ctx *cx, lb_call *c)
-{
-    (void)cx;
-    c->shape = c->in[0]->shape;
-    c->dtype = c->in[0]->dtype;
-    return true;
-}
-
-static void raw_plan(const lb_call *c, lb_plan *p)
-{
-    (void)c;
-    p->phases = 1;
-    p->units[0] = 1;
-}
-
-static void raw_eval(const lb_work *w)
-{
-    memcpy(w->out->store->data, lb_data(w->call->in[0]),
-           w->out->store->data_size);
-}
-
-static const lb_prim raw = {
-    .struct_size = sizeof(lb_prim),
-    .name = "raw",
-    .n_in = 1,
-    .infer = raw_infer,
-    .plan = raw_plan,
-    .eval = raw_eval,
-    .dense = true,
-};
-
 static lb_ctx *open_raw(lb_dense_policy policy, diary *d)
 {
     *d = (diary){0};
     lb_ctx *cx = lb_open(&(lb_options){
         .threads = 1, .dense = policy, .log = note, .log_user = d});
-    CHECK(lb_add_primitive(cx, &raw) && sample_add_outside(cx));
+    CHECK(lb_add_primitive(cx, &raw_prim) && sample_add_outside(cx));
     return cx;
 }
 
@@ -189,7 +159,7 @@ static void obeys(lb_ctx *cx, diary *d, const sample_format *f,
     snprintf(say, sizeof say, "raw decodes operand 0, %s %s(6,64), whole",
              f->fmt->name, lb_dtype_name(dtype));
     d->n = 0;
-    lb_array *out = lb_bind(cx, &raw, 1, &q, NULL);
+    lb_array *out = lb_bind(cx, &raw_prim, 1, &q, NULL);
     if (policy == LB_DENSE_DENY) {
         CHECK(!out && lb_error_status(cx) == LB_E_DENIED &&
               strstr(lb_error(cx), say));
@@ -320,7 +290,7 @@ static void peaks(void)
                                        .allocator = &al,
                                        .keep_bytes = -1,
                                        .dense = LB_DENSE_DENY});
-    CHECK(cx && lb_add_primitive(cx, &raw));
+    CHECK(cx && lb_add_primitive(cx, &raw_prim));
     /* Rows repeat, so that making it takes no memory. */
     lb_array *row =
         lb_random_normal(cx, (lb_key){1, 2}, LB_F32, LB_SHAPE(1, SIDE));
@@ -366,7 +336,7 @@ static void peaks(void)
     small = lb_quantize(cx, small, NULL);
     CHECK(lb_set_dense(cx, lb_format_of(small), LB_DENSE_ALLOW));
     before = m.most = m.now;
-    lb_array *out = lb_bind(cx, &raw, 1, &small, NULL);
+    lb_array *out = lb_bind(cx, &raw_prim, 1, &small, NULL);
     CHECK(out && extra(&m, before, out) >= 2048 * 2048 * sizeof(float));
     lb_close(cx);
     CHECK_EQ_I(m.now, 0);

@@ -4,9 +4,7 @@
  * another format, and what is refused. */
 #include <float.h>
 
-#include "check.h"
-#include "lowbit_ext.h"
-#include "numbers.h"
+#include "codec.h"
 
 enum { LEVELS = 256, ZERO = 127 };
 
@@ -462,27 +460,6 @@ static void test_bound(lb_ctx *cx)
 
 /* ---- decode -------------------------------------------------------------- */
 
-static void check_places(lb_ctx *cx, lb_array *q)
-{
-    static float all[1000], some[LB_RUN];
-    const lb_cpu cpu = {LB_LEVEL_REF};
-    CHECK(q != NULL);
-    if (!q) return;
-    const lb_store *s = q->store;
-    const int64_t row = s->shape.dim[s->shape.rank - 1];
-    const int64_t size = lb_shape_size(&s->shape);
-    CHECK(lb_read(cx, q, all, (size_t)size * sizeof *all));
-    for (int64_t first = 0; first < size; first++) {
-        const int64_t left = row - first % row;
-        for (int64_t n = 1; n <= left && n <= LB_RUN; n += n < 9 ? 1 : 41) {
-            s->fmt->decode(&cpu, s, first, n, some);
-            if (check_fails(
-                    !memcmp(some, all + first, (size_t)n * sizeof *some)))
-                fprintf(stderr, "first %d, n %d\n", (int)first, (int)n);
-        }
-    }
-}
-
 static void test_places(lb_ctx *cx)
 {
     static float x[1000];
@@ -494,11 +471,12 @@ static void test_places(lb_ctx *cx)
     };
     for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
         lb_enter(cx);
-        check_places(
+        codec_every_run(
             cx,
             lb_quantize(cx, lb_from(cx, LB_F32, LB_SHAPE(3, 67), x), &how[i]));
-        check_places(cx, lb_quantize(cx, lb_from(cx, LB_F32, LB_SHAPE(900), x),
-                                     &how[i]));
+        codec_every_run(
+            cx,
+            lb_quantize(cx, lb_from(cx, LB_F32, LB_SHAPE(900), x), &how[i]));
         CHECK_EQ_S(lb_error(cx), "");
         lb_leave(cx);
     }
@@ -528,7 +506,7 @@ static void test_parts(lb_ctx *cx)
         const float product = own[code[i]] * absmax[i / 4];
         CHECK(same_f32(y[i], product + offset));
     }
-    check_places(cx, a);
+    codec_every_run(cx, a);
     a = lb_from_parts(cx, &how, LB_SHAPE(2, 3), NULL, name, part, 2);
     CHECK(lb_read(cx, a, y, sizeof y));
     for (int i = 0; i < 6; i++)

@@ -3,6 +3,7 @@
  * primitive reads formats it has never heard of is law 3, where they are
  * listed beside the library's own.) */
 #include "laws.h"
+#include "raw_prim.h"
 #include "scenario.h"
 #include "toy_formats.h"
 
@@ -169,37 +170,6 @@ static void bad_primitives(lb_ctx *cx)
 }
 
 /* ---- one that wants raw memory ------------------------------------------ */
-
-static bool raw_infer(lb_ctx *cx, lb_call *c)
-{
-    (void)cx;
-    c->shape = c->in[0]->shape;
-    c->dtype = LB_F32;
-    return true;
-}
-
-static void raw_plan(const lb_call *c, lb_plan *p)
-{
-    (void)c;
-    p->phases = 1;
-    p->units[0] = 1;
-}
-
-static void raw_eval(const lb_work *w)
-{
-    memcpy(w->out->store->data, lb_data(w->call->in[0]),
-           w->out->store->data_size);
-}
-
-static const lb_prim raw_prim = {
-    .struct_size = sizeof(lb_prim),
-    .name = "raw",
-    .n_in = 1,
-    .infer = raw_infer,
-    .plan = raw_plan,
-    .eval = raw_eval,
-    .dense = true,
-};
 
 typedef struct diary {
     int n;
