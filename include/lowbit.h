@@ -144,10 +144,17 @@ typedef enum lb_dense_policy {
     LB_DENSE_DENY = 3 /* fail with LB_E_DENIED */
 } lb_dense_policy;
 
-/* How products of f32 are formed in dot_general and conv. */
+/* How products of f32 are formed in dot_general and conv: what is asked for is
+ * the least that is done. FAST and FASTEST concern products with packed
+ * weights, on the codes themselves; where a format or a layout has no such
+ * kernel, HIGHEST is computed, and lb_explain tells. Errors are relative to the
+ * norm of the result, for numbers from a normal distribution. */
 typedef enum lb_precision {
-    LB_PRECISION_DEFAULT = 0, /* the context's; there it means HIGHEST */
-    LB_PRECISION_HIGHEST = 1  /* exact products, f32 sums in a fixed order */
+    LB_PRECISION_DEFAULT = 0, /* the context's; there LOWBIT_PRECISION=highest|
+                               * fast|fastest, else HIGHEST */
+    LB_PRECISION_HIGHEST = 1, /* f32 sums in a fixed order: 1e-6 */
+    LB_PRECISION_FAST = 2,    /* the other operand rounded to 16 bits: 3e-4 */
+    LB_PRECISION_FASTEST = 3  /* .. to 8 bits: 1e-2, more with outliers */
 } lb_precision;
 
 typedef struct lb_options {

@@ -116,6 +116,17 @@ typedef struct lb_code_kind {
                  * element has */
 } lb_code_kind;
 
+/* How numbers follow from such codes: number = level(code) * scale, for
+ * products that take codes as they lie. */
+typedef struct lb_levels {
+    float level[16]; /* of each code of 4 bits or less, by its stored bits; of
+                      * 8 bits the level is the code */
+    int scale;       /* the part that holds the scales, f32 by its label; 0:
+                      * there is none */
+    bool inverse;    /* the scale is 1 over what is stored */
+    float factor;    /* and times this; 0: 1 */
+} lb_levels;
+
 /* A lb_quant_config as formats see it: the format found, axes counted from 0
  * to rank - 1. It is the params of the primitive "quantize". */
 typedef struct lb_quant {
@@ -170,7 +181,10 @@ struct lb_format {
         bool optional; /* an array may do without */
     } part[LB_MAX_PARTS];
     lb_code_kind codes; /* of part 0 */
-    bool relabel;       /* convert to a float dtype only changes the label */
+    /* May. Fills numbers, which came as zeros, for formats that have codes; or
+     * false, where they do not follow this pattern. */
+    bool (*levels)(const lb_cpu *, const lb_store *, lb_levels *numbers);
+    bool relabel; /* convert to a float dtype only changes the label */
     /* Must. Elements [first, first + n) of the store in its ctype; n <= LB_RUN,
      * never across the end of a stored row. An element's bits do not depend on
      * first and n. */

@@ -85,6 +85,9 @@ static void environment(void)
     CHECK(cx != NULL);
     lb_close(cx);
     unsetenv("LOWBIT_ISA");
+    setenv("LOWBIT_PRECISION", "low", 1);
+    refused(NULL, "LOWBIT_PRECISION is \"low\": not highest, fast or fastest");
+    unsetenv("LOWBIT_PRECISION");
     setenv("LOWBIT_DENSE", "sometimes", 1);
     refused(NULL, "LOWBIT_DENSE is \"sometimes\"");
     setenv("LOWBIT_DENSE", "deny", 1);

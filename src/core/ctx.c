@@ -106,6 +106,7 @@ typedef struct {
     lb_options o;
     lb_level level;
     lb_dense_policy dense;
+    lb_precision precision;
     char why[256];
 } settings;
 
@@ -137,20 +138,46 @@ static bool settle_level(settings *s)
     return true;
 }
 
-static bool settle_dense(settings *s)
+/* An option if it is given, else the word of a variable, else 1: the first of
+ * the words, which are those of an enum from 1 to n. */
+static bool settle_word(settings *s, const char *option, unsigned given,
+                        const char *variable, const char *const *word, int n,
+                        int *out)
 {
-    static const char *const name[] = {"", "allow", "log", "deny"};
-    if (s->o.dense > LB_DENSE_DENY)
-        return refuse(s, "options.dense is %d", (int)s->o.dense);
-    s->dense = s->o.dense ? s->o.dense : LB_DENSE_ALLOW;
-    const char *env = getenv("LOWBIT_DENSE");
-    if (s->o.dense || !env || !*env) return true;
-    for (int i = LB_DENSE_ALLOW; i <= LB_DENSE_DENY; i++) {
-        if (strcmp(env, name[i]) != 0) continue;
-        s->dense = (lb_dense_policy)i;
+    if (given > (unsigned)n)
+        return refuse(s, "options.%s is %u", option, given);
+    const char *env = getenv(variable);
+    *out = given ? (int)given : 1;
+    if (given || !env || !*env) return true;
+    for (int i = 1; i <= n; i++) {
+        if (strcmp(env, word[i - 1]) != 0) continue;
+        *out = i;
         return true;
     }
-    return refuse(s, "LOWBIT_DENSE is \"%s\": not allow, log or deny", env);
+    return refuse(s, "%s is \"%s\": not %s, %s or %s", variable, env, word[0],
+                  word[1], word[2]);
+}
+
+static bool settle_dense(settings *s)
+{
+    static const char *const word[] = {"allow", "log", "deny"};
+    int i = 1;
+    if (!settle_word(s, "dense", (unsigned)s->o.dense, "LOWBIT_DENSE", word,
+                     LB_DENSE_DENY, &i))
+        return false;
+    s->dense = (lb_dense_policy)i;
+    return true;
+}
+
+static bool settle_precision(settings *s)
+{
+    static const char *const word[] = {"highest", "fast", "fastest"};
+    int i = 1;
+    if (!settle_word(s, "precision", (unsigned)s->o.precision,
+                     "LOWBIT_PRECISION", word, LB_PRECISION_FASTEST, &i))
+        return false;
+    s->precision = (lb_precision)i;
+    return true;
 }
 
 /* struct_size lets an older or newer caller's struct be read as far as both
@@ -174,9 +201,7 @@ static bool settle(const lb_options *options, settings *s)
     if (s->o.keep_bytes < -1)
         return refuse(s, "options.keep_bytes is %lld",
                       (long long)s->o.keep_bytes);
-    if (s->o.precision > LB_PRECISION_HIGHEST)
-        return refuse(s, "options.precision is %d", (int)s->o.precision);
-    return settle_level(s) && settle_dense(s);
+    return settle_level(s) && settle_dense(s) && settle_precision(s);
 }
 
 const char *lb_open_why(const lb_options *options, char *buf, size_t size)
@@ -208,7 +233,7 @@ lb_ctx *lb_open(const lb_options *options)
         .pool = lb_pool_open(heap, s.o.threads),
         .cpu = {s.level},
         .dense = s.dense,
-        .precision = LB_PRECISION_HIGHEST,
+        .precision = s.precision,
         .log = s.o.log,
         .log_user = s.o.log_user,
     };

@@ -40,6 +40,7 @@ const lb_format lb_format_binary = {
              {.name = "scale", .scale = true, .optional = true}},
     .codes = {.bits = 1, .least = -1, .most = 1, .step = 2, .filler = 0},
     .relabel = true,
+    .levels = lb_signs_levels,
     .decode = lb_signs_decode,
     .layout = layout,
     .prepare = lb_signs_prepare,

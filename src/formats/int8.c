@@ -375,6 +375,16 @@ static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
     }
 }
 
+/* Not where numbers are rounded to 16 bits. */
+static bool levels(const lb_cpu *cpu, const lb_store *s, lb_levels *to)
+{
+    (void)cpu;
+    to->scale = SCALE;
+    to->inverse = s->meaning == LB_MEANS_INVERSE;
+    to->factor = s->meaning == LB_MEANS_ABSMAX ? 1.0f / 127.0f : 1.0f;
+    return s->part[SCALE].a->dtype == LB_F32;
+}
+
 /* Half a step, of which there are 127. What rounding adds, with u = 2^-24: in
  * units of a step at most 127 u for each of scale, quotient and the two of
  * decoding, below 2^-14. Where steps are rounded to 16 bits, or numbers to f16
@@ -472,6 +482,7 @@ const lb_format lb_format_int8 = {
     .part = {{.name = "codes", .raw = true}, {.name = "scale", .scale = true}},
     .codes = {.bits = 8, .least = -MOST, .most = MOST, .step = 1},
     .relabel = true,
+    .levels = levels,
     .decode = decode,
     .layout = layout,
     .prepare = prepare,

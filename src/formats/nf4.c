@@ -9,6 +9,7 @@
  * was told to decode otherwise keeps its own sixteen levels beside its blocks.
  */
 #include <math.h>
+#include <string.h>
 
 #include "formats/config.h"
 #include "kernels/convert.h"
@@ -19,6 +20,17 @@ enum { CODES, ABSMAX, TABLE };
 enum { LEVELS = 16, EDGES = 15, BLOCK = 64, FILLER = 7 };
 
 /* ---- decode -------------------------------------------------------------- */
+
+static bool levels(const lb_cpu *cpu, const lb_store *s, lb_levels *to)
+{
+    const lb_array *own = s->part[TABLE].a;
+    if (own)
+        lb_tile_read_flat(cpu, own, 0, LEVELS, LB_C_F32, to->level);
+    else
+        memcpy(to->level, lb_nf4_levels, sizeof to->level);
+    to->scale = ABSMAX;
+    return true;
+}
 
 static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                    int64_t n, void *out)
@@ -313,6 +325,7 @@ const lb_format lb_format_nf4 = {
              {.name = "table", .optional = true}},
     .codes = {4, true, 0, LEVELS - 1, 1, FILLER},
     .relabel = true,
+    .levels = levels,
     .decode = decode,
     .layout = layout,
     .prepare = prepare,

@@ -118,6 +118,17 @@ void lb_signs_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
             w[i] = w[i] * scale[i];
 }
 
+bool lb_signs_levels(const lb_cpu *cpu, const lb_store *s, lb_levels *to)
+{
+    (void)cpu;
+    const lb_code_kind *k = &s->fmt->codes;
+    for (int c = 0; c < 1 << k->bits; c++)
+        to->level[c] = (float)(k->least + k->step * c);
+    to->scale = s->part[LB_SIGNS_SCALE].a ? LB_SIGNS_SCALE : 0;
+    to->inverse = s->meaning == LB_MEANS_INVERSE;
+    return true;
+}
+
 /* A number and what it becomes have one sign, or that is 0, and neither is
  * larger than the largest; 2^-22 for the roundings of an inverse scale. */
 double lb_signs_bound(const lb_quant *q)

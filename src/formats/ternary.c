@@ -82,6 +82,7 @@ const lb_format lb_format_ternary = {
              {.name = "scale", .scale = true, .optional = true}},
     .codes = {.bits = 2, .least = -1, .most = 1, .step = 1, .filler = 1},
     .relabel = true,
+    .levels = lb_signs_levels,
     .decode = lb_signs_decode,
     .layout = layout,
     .prepare = lb_signs_prepare,

@@ -160,6 +160,8 @@ static void prepare(const lb_call *c, conv *d)
         .k = v->in_features * v->volume,
         .in_place = lb_product_direct(c) && lies_alike(d),
         .put = put,
+        .precision = lb_product_precision(
+            c, ((const lb_conv_dims *)c->params)->precision),
         .user = d,
     };
 }

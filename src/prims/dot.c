@@ -93,6 +93,7 @@ static void prepare(const lb_call *c, dot *d)
         .k = size_of(x, &p->lhs_contract),
         .in_place = lb_product_direct(c),
         .put = put,
+        .precision = lb_product_precision(c, p->precision),
     };
 }
 

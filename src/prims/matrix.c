@@ -95,6 +95,7 @@ void lb_matrix_end(lb_matrix *m)
     const int64_t rs = m->row.stride[m->row.n - 1];
     const int64_t ks = m->depth.stride[m->depth.n - 1];
     m->source.get = get;
+    m->source.matrix = m;
     m->source.in_place = lb_elements(m->a) &&
                          same_bits(lb_ctype_of(dtype), type) &&
                          lb_dtype_size(dtype) == lb_ctype_size(type) &&

@@ -25,14 +25,16 @@ struct lb_source {
     lb_ctype type;
     bool in_place; /* blocks are where they lie, with rs and ks; no tmp */
     int64_t rs, ks;
+    const struct lb_matrix *matrix; /* NULL: it is not the view of an array */
 };
 
-typedef struct lb_matrix {
+typedef struct lb_matrix lb_matrix;
+struct lb_matrix {
     lb_source source; /* first: get casts */
     const lb_array *a;
     lb_dims batch, row, depth;
     bool row_last; /* rows run along memory */
-} lb_matrix;
+};
 
 /* After a, type and the dims (ended) are set. */
 void lb_matrix_end(lb_matrix *m);

@@ -1,6 +1,8 @@
 /* product.c - which way a product goes, and what dtypes may meet in it. */
 #include "prims/product.h"
 
+#include "prims/weights.h"
+
 typedef struct {
     void (*plan)(const lb_product *, const lb_call *, lb_plan *);
     void (*run)(const lb_product *, const lb_work *);
@@ -10,21 +12,29 @@ static const way packed = {lb_packed_plan, lb_packed_run};
 static const way thin = {lb_thin_plan, lb_thin_run};
 static const way plain = {lb_plain_plan, lb_plain_run};
 
-static const way *way_of(const lb_product *p)
+static const way coded_thin = {lb_coded_thin_plan, lb_coded_thin_run};
+static const way coded_block = {lb_coded_block_plan, lb_coded_block_run};
+
+static const way *way_of(const lb_product *p, const lb_cpu *cpu)
 {
+    lb_weights w;
     if (p->a->type != LB_C_F32) return &plain;
+    if (lb_weights_of(p, cpu, &w)) {
+        if (lb_coded_thin_fits(p, &w, cpu)) return &coded_thin;
+        if (lb_coded_block_fits(p, &w, cpu)) return &coded_block;
+    }
     return lb_min_i64(p->m, p->n) <= LB_THIN ? &thin : &packed;
 }
 
 void lb_product_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
 {
     plan->phases = 1;
-    if (p->batch && p->m && p->n) way_of(p)->plan(p, c, plan);
+    if (p->batch && p->m && p->n) way_of(p, c->cpu)->plan(p, c, plan);
 }
 
 void lb_product_run(const lb_product *p, const lb_work *w)
 {
-    way_of(p)->run(p, w);
+    way_of(p, w->call->cpu)->run(p, w);
 }
 
 bool lb_product_dtype(lb_ctx *cx, const char *who, lb_dtype x, lb_dtype y,
@@ -41,10 +51,15 @@ bool lb_product_dtype(lb_ctx *cx, const char *who, lb_dtype x, lb_dtype y,
         return lb_fail(
             cx, LB_E_DTYPE, "%s: %s with %s cannot give the preferred %s", who,
             lb_dtype_name(x), lb_dtype_name(y), lb_dtype_name(preferred));
-    if (precision != LB_PRECISION_DEFAULT && precision != LB_PRECISION_HIGHEST)
+    if (precision > LB_PRECISION_FASTEST)
         return lb_fail(cx, LB_E_ARG, "%s: precision %d", who, (int)precision);
     *out = preferred != LB_NO_DTYPE ? preferred : lb_promote(x, y);
     return true;
+}
+
+lb_precision lb_product_precision(const lb_call *c, lb_precision own)
+{
+    return own == LB_PRECISION_DEFAULT ? c->precision : own;
 }
 
 bool lb_product_meets(lb_array *const *in)

@@ -34,7 +34,8 @@ struct lb_product {
     /* Else this writes block (m,n) at (i,j), n elements to a row. */
     void (*put)(const lb_product *, const lb_work *, int64_t batch, int64_t i,
                 int64_t m, int64_t j, int64_t n, const void *tile);
-    const void *user; /* for put */
+    const void *user;       /* for put */
+    lb_precision precision; /* asked for; not DEFAULT */
 };
 
 void lb_product_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
@@ -45,6 +46,8 @@ void lb_product_run(const lb_product *p, const lb_work *w);
 bool lb_product_dtype(lb_ctx *cx, const char *who, lb_dtype x, lb_dtype y,
                       lb_dtype preferred, lb_precision precision,
                       lb_dtype *out);
+/* What a call asks for, where its params have this. */
+lb_precision lb_product_precision(const lb_call *c, lb_precision own);
 /* Two operands as users give them may meet as they are. */
 bool lb_product_meets(lb_array *const *in);
 /* What products and sums are formed in: f64 if an operand or the result is,

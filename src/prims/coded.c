@@ -1,0 +1,156 @@
+/* coded.c - see coded.h. */
+#include "prims/coded.h"
+
+#include "core/core.h"
+#include "kernels/convert.h"
+
+/* Entries follow every axis but the last, or none of them does. */
+static bool lines_of_scale(const lb_store *s, const lb_part *p, lb_lines *l)
+{
+    const int last = s->shape.rank - 1;
+    bool each = true, none = true;
+    for (int k = 0; k < last; k++) {
+        if (s->shape.dim[k] == 1) continue;
+        each = each && p->g[k] == 1;
+        none = none && p->g[k] == 0;
+    }
+    if (p->own || (!each && !none)) return false;
+    l->g = p->g[last] >= l->length ? 0 : p->g[last];
+    l->entries = !each ? 0 : l->g ? lb_ceil_div(l->length, l->g) : 1;
+    return true;
+}
+
+static bool lines_of(const lb_store *s, const lb_levels *numbers, lb_lines *l)
+{
+    const int last = s->shape.rank - 1;
+    if (last < 0 || !lb_shape_size(&s->shape)) return false;
+    for (int k = 0; k < last; k++)
+        if (s->shape.dim[k] != 1 && s->part[0].g[k] != 1) return false;
+    *l = (lb_lines){.length = s->shape.dim[last]};
+    l->bytes = lb_ceil_div(l->length * s->fmt->codes.bits, 8);
+    return !numbers->scale || lines_of_scale(s, &s->part[numbers->scale], l);
+}
+
+/* A position at which a byte begins, and a scale. */
+static bool is_cut(const lb_lines *l, int bits, int64_t at)
+{
+    return at * bits % 8 == 0 && (!l->g || at % l->g == 0);
+}
+
+/* The pieces of a single line that lie `step` elements apart as lines. */
+static bool cut_line(const lb_store *s, int64_t step, lb_lines *l)
+{
+    const int bits = s->fmt->codes.bits;
+    if (lb_shape_size(&s->shape) != l->length || step <= 0 ||
+        step > l->length || !is_cut(l, bits, step))
+        return false;
+    l->entries = l->g ? step / l->g : 0;
+    l->length = step;
+    l->bytes = step * bits / 8;
+    return true;
+}
+
+/* Numbers are -s, 0 and s: rounding them is rounding s. */
+static bool are_signs(const lb_coded *c)
+{
+    if (c->bits > 2) return false;
+    for (int i = 0; i < 1 << c->bits; i++)
+        if (c->numbers.level[i] != -1 && c->numbers.level[i] != 0 &&
+            c->numbers.level[i] != 1 && i != 3)
+            return false;
+    return true;
+}
+
+static bool label_fits(const lb_coded *c)
+{
+    return c->label == LB_F32 ||
+           ((c->label == LB_F16 || c->label == LB_BF16) && are_signs(c));
+}
+
+/* Scales lie as they are used. */
+static const float *direct(const lb_coded *c)
+{
+    if (!c->numbers.scale || c->numbers.inverse || c->label != LB_F32 ||
+        (c->numbers.factor != 0 && c->numbers.factor != 1))
+        return NULL;
+    const lb_array *a = c->store->part[c->numbers.scale].a;
+    return a->dtype == LB_F32 ? lb_data(a) : NULL;
+}
+
+/* Where the matrix begins, and whether it stays within lines. */
+static bool place(lb_coded *c, const lb_matrix *m)
+{
+    lb_lines *l = &c->lines;
+    const lb_dims *in = c->along ? &m->depth : &m->row;
+    const lb_dims *over = c->along ? &m->row : &m->depth;
+    const int64_t step = over->stride[0];
+    if (over->dim[0] > 1 && step % l->length != 0 &&
+        !cut_line(c->store, step, l))
+        return false;
+    const int64_t e = m->a->offset, at = e % l->length;
+    if (!is_cut(l, c->bits, at) || at + in->dim[0] > l->length) return false;
+    for (int k = 0; k < m->batch.n; k++)
+        if (m->batch.stride[k] % l->length != 0) return false;
+    c->byte_step = step / l->length * l->bytes;
+    c->scale_step = step / l->length * l->entries;
+    c->first = e / l->length * l->entries + (l->g ? at / l->g : 0);
+    c->bytes = lb_part_bytes(c->store, 0);
+    c->bytes += e / l->length * l->bytes + at * c->bits / 8;
+    return true;
+}
+
+/* A stored row that is a line of its own axis; a single axis to walk. */
+static bool is_plain(const lb_matrix *m)
+{
+    return m->row.n == 1 && m->depth.n == 1;
+}
+
+bool lb_coded_of(const lb_cpu *cpu, const lb_source *s, lb_coded *c)
+{
+    const lb_matrix *m = s->matrix;
+    if (!m || !is_plain(m)) return false;
+    const lb_store *store = m->a->store;
+    const lb_format *fmt = store->fmt;
+    *c = (lb_coded){
+        .store = store,
+        .bits = fmt->codes.bits,
+        .high_first = fmt->codes.high_first,
+        .label = m->a->dtype,
+        .along = m->depth.stride[0] == 1 || m->depth.dim[0] == 1,
+    };
+    if (!fmt->levels || !c->bits || s->type != LB_C_F32) return false;
+    if (!c->along && m->row.stride[0] != 1) return false;
+    if (!fmt->levels(cpu, store, &c->numbers) || !label_fits(c)) return false;
+    if (!lines_of(store, &c->numbers, &c->lines) || !place(c, m)) return false;
+    c->scale = direct(c);
+    return true;
+}
+
+lb_coded lb_coded_at(const lb_coded *c, const lb_source *s, int64_t batch)
+{
+    lb_coded r = *c;
+    const int64_t line =
+        lb_dims_offset(&s->matrix->batch, batch) / c->lines.length;
+    r.bytes += line * c->lines.bytes;
+    r.first += line * c->lines.entries;
+    return r;
+}
+
+const float *lb_coded_scales(const lb_coded *c, const lb_cpu *cpu, int64_t line,
+                             int64_t block, int64_t n, float *tmp)
+{
+    const int64_t at = c->first + line * c->scale_step + block;
+    if (c->scale) return c->scale + at;
+    const float factor = c->numbers.factor != 0 ? c->numbers.factor : 1;
+    if (!c->numbers.scale) {
+        for (int64_t i = 0; i < n; i++)
+            tmp[i] = 1;
+        return tmp;
+    }
+    lb_tile_read_flat(cpu, c->store->part[c->numbers.scale].a, at, n, LB_C_F32,
+                      tmp);
+    for (int64_t i = 0; i < n; i++)
+        tmp[i] = (c->numbers.inverse ? 1 / tmp[i] : tmp[i]) * factor;
+    lb_round_run(c->label, n, tmp);
+    return tmp;
+}

@@ -1,0 +1,51 @@
+/* coded.h - an operand of a product whose codes are multiplied as they lie.
+ *
+ *   number = level(code) * scale
+ *
+ * Codes lie in lines: stored rows, or pieces of a single one, that begin with a
+ * byte and a scale. A matrix is one line after the other, either way round:
+ *
+ *   along   the depth runs along lines: x @ W^T with W (out, in)
+ *   else    its rows do, and the depth from line to line: x @ W, W (in, out)
+ */
+#ifndef LB_CODED_H
+#define LB_CODED_H
+
+#include "prims/matrix.h"
+
+/* A store as lines. */
+typedef struct lb_lines {
+    int64_t length, bytes; /* of a line: elements, bytes of codes */
+    int64_t g;             /* elements that share a scale; 0: the whole line */
+    int64_t entries;       /* scales of a line; 0: all lines share theirs */
+} lb_lines;
+
+typedef struct lb_coded {
+    const lb_store *store;
+    int bits;        /* of a code: 8, 4, 2 or 1 */
+    bool high_first; /* the first code of a byte has its high bits */
+    bool along;
+    lb_levels numbers;
+    lb_dtype label; /* f32, or that of numbers which are a scale, 0 or its
+                     * opposite: scales are rounded to it */
+    lb_lines lines;
+    const uint8_t *bytes; /* of line 0, position 0 */
+    int64_t first;        /* scale of line 0, position 0 */
+    /* From a line of the matrix to its next; 0 or negative in some views. */
+    int64_t byte_step, scale_step;
+    const float *scale; /* where scale 0 lies, as it is to be used; NULL: it
+                         * must be read, or there is none */
+} lb_coded;
+
+/* False: the source is no such matrix, and is to be decoded. batch: which. */
+bool lb_coded_of(const lb_cpu *cpu, const lb_source *s, lb_coded *c);
+/* Matrix number `batch`; c is number 0. */
+lb_coded lb_coded_at(const lb_coded *c, const lb_source *s, int64_t batch);
+
+/* Scales [block, block + n) of a line, as factors of levels: where they lie, or
+ * read to tmp. There is one for all positions if lines.g is 0, and 1 if
+ * there are none. */
+const float *lb_coded_scales(const lb_coded *c, const lb_cpu *cpu, int64_t line,
+                             int64_t block, int64_t n, float *tmp);
+
+#endif

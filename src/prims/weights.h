@@ -1,0 +1,46 @@
+/* weights.h - products with weights that stay packed (coded.h).
+ *
+ * One operand, the weights, has n rows of codes; the other, x, has m rows of
+ * numbers and is read as f32 from whatever it is stored in. Two ways:
+ *
+ *   coded thin    m is 1: codes are decoded in registers and used once, so
+ *                 memory decides
+ *   coded block   FAST and FASTEST: x becomes whole numbers and a scale for
+ *                 each panel of a row, codes become whole numbers too, and
+ *                 their products are summed as such
+ *
+ * What fits neither is decoded, and multiplied as any other f32 matrix.
+ */
+#ifndef LB_WEIGHTS_H
+#define LB_WEIGHTS_H
+
+#include "prims/coded.h"
+#include "prims/product.h"
+
+typedef struct lb_weights {
+    const lb_source *x, *w;
+    int64_t m, n; /* rows of x, rows of w */
+    bool swapped; /* w is A of the product: its result is (n, m) */
+    lb_coded coded;
+} lb_weights;
+
+/* Finds the operand; false: neither has codes that can be used. */
+bool lb_weights_of(const lb_product *p, const lb_cpu *cpu, lb_weights *w);
+
+/* Writes x-rows [i, i + m) by w-rows [j, j + n) of a result: tile[i*ld + j].
+ * turned: room for m * n floats, used if the result lies the other way. */
+void lb_weights_put(const lb_product *p, const lb_weights *w, const lb_work *to,
+                    int64_t batch, int64_t i, int64_t m, int64_t j, int64_t n,
+                    const float *tile, int64_t ld, float *turned);
+
+/* Whether a way has a kernel for this; the level counts too. */
+bool lb_coded_thin_fits(const lb_product *p, const lb_weights *w,
+                        const lb_cpu *cpu);
+void lb_coded_thin_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
+void lb_coded_thin_run(const lb_product *p, const lb_work *w);
+bool lb_coded_block_fits(const lb_product *p, const lb_weights *w,
+                         const lb_cpu *cpu);
+void lb_coded_block_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
+void lb_coded_block_run(const lb_product *p, const lb_work *w);
+
+#endif
