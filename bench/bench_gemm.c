@@ -185,7 +185,8 @@ static void bench_level(lb_level level)
     lb_heap *const heap = must(lb_heap_open(NULL, 0));
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const int64_t s = sizes[i];
-        product p = {.kernel = lb_gemm_kernel_for(&(lb_cpu){level}), .size = s};
+        product p = {.kernel = lb_gemm_kernel_for(&(lb_cpu){.level = level}),
+                     .size = s};
         p.a = floats(s * s);
         p.b = floats(s * s);
         p.c = floats(s * s);

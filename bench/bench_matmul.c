@@ -100,7 +100,8 @@ static double direct(void *arg)
     square *s = arg;
     lb_level level = LB_LEVEL_REF;
     lb_level_parse(lb_isa(s->cx), &level);
-    const lb_gemv_kernel *kernel = lb_gemv_kernel_for(&(lb_cpu){level});
+    const lb_gemv_kernel *kernel =
+        lb_gemv_kernel_for(&(lb_cpu){.level = level});
     const double start = bench_now();
     for (int i = 0; i < SMALL_RUNS; i++)
         kernel->cols(64, s->pa, s->pb, 64, 64, s->pc, true, acc);

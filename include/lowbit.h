@@ -157,6 +157,16 @@ typedef enum lb_precision {
     LB_PRECISION_FASTEST = 3  /* .. to 8 bits: 1e-2, more with outliers */
 } lb_precision;
 
+/* Instruction-set levels; on each kind of machine a stronger one includes all
+ * weaker ones. */
+typedef enum lb_level {
+    LB_LEVEL_REF = 0,
+    LB_LEVEL_NEON = 1,
+    LB_LEVEL_AVX2 = 2,   /* with FMA and F16C */
+    LB_LEVEL_AVX512 = 3, /* F, BW, VL, DQ */
+    LB_LEVEL_AVX512VNNI = 4
+} lb_level;
+
 typedef struct lb_options {
     size_t struct_size;
     int threads; /* 0: all cores the process may use; at most 256 */

@@ -36,6 +36,7 @@ typedef struct lb_plan lb_plan;
 typedef struct lb_work lb_work;
 typedef struct lb_heap lb_heap;
 typedef struct lb_layer lb_layer;
+typedef struct lb_tuning lb_tuning;
 
 /* What tiles are made of: f32 for f32, f16, bf16 and quantized floats, f64,
  * i64 for signed integers, u64 for unsigned, a byte that is 0 or 1 for bool. */
@@ -47,19 +48,10 @@ typedef enum lb_ctype {
     LB_C_BOOL
 } lb_ctype;
 
-/* Instruction-set levels; on each kind of machine a stronger one includes all
- * weaker ones. */
-typedef enum lb_level {
-    LB_LEVEL_REF = 0,
-    LB_LEVEL_NEON = 1,
-    LB_LEVEL_AVX2 = 2,   /* with FMA and F16C */
-    LB_LEVEL_AVX512 = 3, /* F, BW, VL, DQ */
-    LB_LEVEL_AVX512VNNI = 4
-} lb_level;
-
 /* What a call runs on. */
 typedef struct lb_cpu {
     lb_level level;
+    const lb_tuning *tuning; /* the library's own; NULL: the level's */
 } lb_cpu;
 
 /* ---- stores and views --------------------------------------------------- */

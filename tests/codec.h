@@ -170,7 +170,7 @@ static inline bool codec_equal(double a, double b)
 static inline bool codec_runs_agree(const lb_array *a, uint64_t seed)
 {
     const lb_store *s = a->store;
-    const lb_cpu cpu = {LB_LEVEL_REF};
+    const lb_cpu cpu = {.level = LB_LEVEL_REF};
     const int rank = s->shape.rank;
     const int64_t size = lb_shape_size(&s->shape);
     const int64_t row = rank ? s->shape.dim[rank - 1] : 1;
@@ -191,7 +191,7 @@ static inline bool codec_runs_agree(const lb_array *a, uint64_t seed)
 /* The same from every element on, in runs of many lengths, against lb_read. */
 static inline void codec_every_run(lb_ctx *cx, lb_array *a)
 {
-    const lb_cpu cpu = {LB_LEVEL_REF};
+    const lb_cpu cpu = {.level = LB_LEVEL_REF};
     CHECK(a != NULL);
     if (!a) return;
     const lb_store *s = a->store;

@@ -434,7 +434,7 @@ const sample_view sample_views[] = {
 
 void *sample_read(const lb_array *a, size_t *size)
 {
-    static const lb_cpu ref = {LB_LEVEL_REF};
+    static const lb_cpu ref = {.level = LB_LEVEL_REF};
     const int64_t n = lb_shape_size(&a->shape);
     const size_t each = lb_dtype_size(a->dtype);
     char *out = malloc((size_t)n * each + 1);

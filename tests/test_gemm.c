@@ -333,7 +333,7 @@ static void test_kernel_for(void)
         const lb_gemm_kernel *want = &lb_gemm_ref;
         for (int i = 0; i < N_SUBJECTS; i++)
             if (subjects[i].level <= levels[l]) want = subjects[i].kernel;
-        CHECK(lb_gemm_kernel_for(&(lb_cpu){levels[l]}) == want);
+        CHECK(lb_gemm_kernel_for(&(lb_cpu){.level = levels[l]}) == want);
         CHECK(want->mr <= LB_GEMM_MAX_MR && want->nr <= LB_GEMM_MAX_NR);
     }
 }

@@ -348,7 +348,7 @@ static void test_runs(lb_ctx *cx)
         lb_array *q = quantized(cx, types[t].name,
                                 lb_from(cx, LB_F32, LB_SHAPE(ROWS, N), x));
         CHECK(lb_read(cx, q, whole, sizeof whole));
-        const lb_cpu cpu = {LB_LEVEL_REF};
+        const lb_cpu cpu = {.level = LB_LEVEL_REF};
         for (int i = 0; i < 20000; i++) {
             const int row = draw() % ROWS, at = draw() % N;
             const int most = N - at < LB_RUN ? N - at : LB_RUN;

@@ -8,10 +8,17 @@
  */
 #include "base/cpu.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#if defined(__x86_64__) && !defined(LB_SIMDE)
+#if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
+#if defined(__x86_64__) && !defined(LB_SIMDE)
 
 #define XCR0_YMM 0x06u
 #define XCR0_ZMM 0xe6u
@@ -87,4 +94,67 @@ bool lb_level_available(lb_level level)
     const lb_level best = lb_cpu_best();
     const bool neon = level == LB_LEVEL_NEON;
     return level <= best && neon == (best == LB_LEVEL_NEON);
+}
+
+/* ---- which CPU ---------------------------------------------------------- */
+
+#if defined(__x86_64__)
+/* The name is 48 characters in three leaves, padded with blanks in front or
+ * behind. */
+static void copy_name(char *to, size_t size)
+{
+    const unsigned first = 0x80000002;
+    enum { LEAVES = 3, REGS = 4 };
+    unsigned text[LEAVES * REGS + 1] = {0};
+    for (unsigned i = 0; i < LEAVES; i++) {
+        unsigned *r = text + REGS * i;
+        if (!__get_cpuid(first + i, &r[0], &r[1], &r[2], &r[3])) return;
+    }
+    const char *begin = (const char *)text;
+    while (*begin == ' ')
+        begin++;
+    size_t n = strlen(begin);
+    while (n && begin[n - 1] == ' ')
+        n--;
+    snprintf(to, size, "%.*s", (int)n, begin);
+}
+
+static void identify(lb_cpu_id *id)
+{
+    unsigned a, b, c, d;
+    if (!__get_cpuid(0, &a, &b, &c, &d)) return;
+    const unsigned vendor[] = {b, d, c};
+    memcpy(id->vendor, vendor, sizeof vendor);
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return;
+    const int family = (int)(a >> 8 & 0xf), model = (int)(a >> 4 & 0xf);
+    const int more_family = (int)(a >> 20 & 0xff);
+    const int more_model = (int)(a >> 16 & 0xf);
+    id->family = family == 0xf ? family + more_family : family;
+    id->model = family == 0xf || family == 6 ? more_model << 4 | model : model;
+    copy_name(id->name, sizeof id->name);
+}
+#elif defined(__aarch64__)
+static void identify(lb_cpu_id *id)
+{
+    snprintf(id->vendor, sizeof id->vendor, "arm");
+    if (!(getauxval(AT_HWCAP) & HWCAP_CPUID)) return;
+    uint64_t midr; /* the system answers for it */
+    __asm__("mrs %0, midr_el1" : "=r"(midr));
+    id->family = (int)(midr >> 24 & 0xff);
+    id->model = (int)(midr >> 4 & 0xfff);
+    snprintf(id->name, sizeof id->name,
+             "aarch64, implementer 0x%02x, part 0x%03x", id->family, id->model);
+}
+#else
+static void identify(lb_cpu_id *id)
+{
+    (void)id;
+}
+#endif
+
+lb_cpu_id lb_cpu_identify(void)
+{
+    lb_cpu_id id = {.family = 0};
+    identify(&id);
+    return id;
 }

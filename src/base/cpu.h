@@ -15,4 +15,14 @@ bool lb_level_parse(const char *name, lb_level *out);
 /* True if level can run here (a level of another architecture cannot). */
 bool lb_level_available(lb_level level);
 
+/* Who made the CPU and which one it is. On x86 as CPUID has it, the extended
+ * family and model added; on aarch64 vendor is "arm", family the implementer
+ * and model the part of MIDR_EL1. What is not known is 0 or "". */
+typedef struct lb_cpu_id {
+    char vendor[16]; /* "AuthenticAMD", "GenuineIntel" */
+    int family, model;
+    char name[64]; /* what it calls itself */
+} lb_cpu_id;
+lb_cpu_id lb_cpu_identify(void);
+
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/cpu.h"
 #include "core/core.h"
+#include "kernels/tuning.h"
 
 static const size_t default_keep = (size_t)512 << 20;
 
@@ -217,6 +218,7 @@ lb_ctx *lb_open(const lb_options *options)
     settings s;
     if (!settle(options, &s)) return NULL;
     const int64_t keep = s.o.keep_bytes;
+    const lb_cpu_id id = lb_cpu_identify();
     lb_heap *heap = lb_heap_open(s.o.allocator, keep < 0    ? 0
                                                 : keep == 0 ? default_keep
                                                             : (size_t)keep);
@@ -231,7 +233,8 @@ lb_ctx *lb_open(const lb_options *options)
         .heap = heap,
         .got = got,
         .pool = lb_pool_open(heap, s.o.threads),
-        .cpu = {s.level},
+        .cpu = {s.level,
+                lb_tuning_find(s.level, id.vendor, id.family, id.model)},
         .dense = s.dense,
         .precision = s.precision,
         .log = s.o.log,

@@ -263,7 +263,7 @@ static lb_array *load_seed(lb_ctx *cx, const lb_quant *q, const lb_shape *shape,
 /* The array's own levels are the polynomial's, which its readers know. */
 static bool has_poly(const lb_store *s)
 {
-    static const lb_cpu reference = {LB_LEVEL_REF};
+    static const lb_cpu reference = {.level = LB_LEVEL_REF};
     float own[LEVELS];
     lb_tile_read_flat(&reference, s->part[TABLE].a, 0, LEVELS, LB_C_F32, own);
     for (int c = 0; c < LEVELS; c++)

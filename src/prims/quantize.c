@@ -104,7 +104,7 @@ static void encode_runs(const lb_work *w, const lb_quant *q)
 
 static void eval(const lb_work *w)
 {
-    static const lb_cpu reference = {LB_LEVEL_REF};
+    static const lb_cpu reference = {.level = LB_LEVEL_REF};
     const lb_quant *q = w->call->params;
     lb_call call = *w->call;
     lb_work work = *w;
