@@ -4,22 +4,6 @@
 #include "core/core.h"
 #include "kernels/convert.h"
 
-/* Entries follow every axis but the last, or none of them does. */
-static bool lines_of_scale(const lb_store *s, const lb_part *p, lb_lines *l)
-{
-    const int last = s->shape.rank - 1;
-    bool each = true, none = true;
-    for (int k = 0; k < last; k++) {
-        if (s->shape.dim[k] == 1) continue;
-        each = each && p->g[k] == 1;
-        none = none && p->g[k] == 0;
-    }
-    if (p->own || (!each && !none)) return false;
-    l->g = p->g[last] >= l->length ? 0 : p->g[last];
-    l->entries = !each ? 0 : l->g ? lb_ceil_div(l->length, l->g) : 1;
-    return true;
-}
-
 static bool lines_of(const lb_store *s, const lb_levels *numbers, lb_lines *l)
 {
     const int last = s->shape.rank - 1;
@@ -28,7 +12,10 @@ static bool lines_of(const lb_store *s, const lb_levels *numbers, lb_lines *l)
         if (s->shape.dim[k] != 1 && s->part[0].g[k] != 1) return false;
     *l = (lb_lines){.length = s->shape.dim[last]};
     l->bytes = lb_ceil_div(l->length * s->fmt->codes.bits, 8);
-    return !numbers->scale || lines_of_scale(s, &s->part[numbers->scale], l);
+    if (!numbers->scale) return true;
+    const int64_t g = s->part[numbers->scale].g[last];
+    l->g = g >= l->length ? 0 : g;
+    return !s->part[numbers->scale].own;
 }
 
 /* A position at which a byte begins, and a scale. */
@@ -44,7 +31,6 @@ static bool cut_line(const lb_store *s, int64_t step, lb_lines *l)
     if (lb_shape_size(&s->shape) != l->length || step <= 0 ||
         step > l->length || !is_cut(l, bits, step))
         return false;
-    l->entries = l->g ? step / l->g : 0;
     l->length = step;
     l->bytes = step * bits / 8;
     return true;
@@ -77,6 +63,19 @@ static const float *direct(const lb_coded *c)
     return a->dtype == LB_F32 ? lb_data(a) : NULL;
 }
 
+/* The scales of n lines, step elements apart, lie at equal distances, too: of
+ * axes that are one here, all have scales of their own or none has. */
+static bool place_scales(lb_coded *c, int64_t e, int64_t step, int64_t n)
+{
+    if (!c->numbers.scale) return true;
+    const int part = c->numbers.scale;
+    c->first = lb_part_entry(c->store, part, e);
+    if (n < 2) return true;
+    c->scale_step = lb_part_entry(c->store, part, e + step) - c->first;
+    return lb_part_entry(c->store, part, e + (n - 1) * step) ==
+           c->first + (n - 1) * c->scale_step;
+}
+
 /* Where the matrix begins, and whether it stays within lines. */
 static bool place(lb_coded *c, const lb_matrix *m)
 {
@@ -92,11 +91,9 @@ static bool place(lb_coded *c, const lb_matrix *m)
     for (int k = 0; k < m->batch.n; k++)
         if (m->batch.stride[k] % l->length != 0) return false;
     c->byte_step = step / l->length * l->bytes;
-    c->scale_step = step / l->length * l->entries;
-    c->first = e / l->length * l->entries + (l->g ? at / l->g : 0);
     c->bytes = lb_part_bytes(c->store, 0);
     c->bytes += e / l->length * l->bytes + at * c->bits / 8;
-    return true;
+    return place_scales(c, e, step, over->dim[0]);
 }
 
 /* A stored row that is a line of its own axis; a single axis to walk. */
@@ -129,10 +126,12 @@ bool lb_coded_of(const lb_cpu *cpu, const lb_source *s, lb_coded *c)
 lb_coded lb_coded_at(const lb_coded *c, const lb_source *s, int64_t batch)
 {
     lb_coded r = *c;
-    const int64_t line =
-        lb_dims_offset(&s->matrix->batch, batch) / c->lines.length;
-    r.bytes += line * c->lines.bytes;
-    r.first += line * c->lines.entries;
+    const int64_t off = lb_dims_offset(&s->matrix->batch, batch);
+    if (!off) return r;
+    r.bytes += off / c->lines.length * c->lines.bytes;
+    if (c->numbers.scale)
+        r.first = lb_part_entry(c->store, c->numbers.scale,
+                                s->matrix->a->offset + off);
     return r;
 }
 

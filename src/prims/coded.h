@@ -17,7 +17,6 @@
 typedef struct lb_lines {
     int64_t length, bytes; /* of a line: elements, bytes of codes */
     int64_t g;             /* elements that share a scale; 0: the whole line */
-    int64_t entries;       /* scales of a line; 0: all lines share theirs */
 } lb_lines;
 
 typedef struct lb_coded {
