@@ -48,7 +48,7 @@ static lb_matrix matrix_of(const lb_array *a)
 
 static void one_view(lb_ctx *cx, lb_array *a, bool want, const char *what)
 {
-    const lb_cpu cpu = {LB_LEVEL_REF};
+    const lb_cpu cpu = {.level = LB_LEVEL_REF};
     if (!a) {
         CHECK(a != NULL);
         return;
