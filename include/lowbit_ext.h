@@ -25,7 +25,8 @@ enum {
     LB_MAX_NESTING = 8,   /* arrays that are parts of parts of parts ... */
     LB_MAX_PHASES = 4,    /* of an eval */
     LB_MAX_PARAMS = 1024, /* bytes of a primitive's params */
-    LB_RUN = 256          /* most elements that one decode is asked for */
+    LB_RUN = 2048,        /* most elements that one decode is asked for */
+    LB_SPANS = 258        /* most numbers that lb_part_spans wants room for */
 };
 
 typedef struct lb_store lb_store;
@@ -237,6 +238,18 @@ LB_API lb_shape lb_part_shape(const lb_shape *stored, const lb_part *part);
 LB_API int64_t lb_part_entry(const lb_store *, int part, int64_t e);
 LB_API void lb_part_scales(const lb_cpu *, const lb_store *, int part,
                            int64_t first, int64_t n, float *out);
+/* The same, a value once for all elements that share it: the first serves
+ * `head` of them (or all), every other one the next `each`. */
+typedef struct lb_spans {
+    const float *value; /* in the part, in room or in spread */
+    int64_t head, each;
+} lb_spans;
+/* room: for LB_SPANS values. spread: for n, where groups are so small that each
+ * element gets its own (head and each are 1 then); may be where the decoder's
+ * results go, which takes value i before it writes result i. */
+LB_API lb_spans lb_part_spans(const lb_cpu *, const lb_store *, int part,
+                              int64_t first, int64_t n, float *room,
+                              float *spread);
 LB_API const void *lb_part_bytes(const lb_store *, int part);
 
 /* For layouts. Fills a line of the table: entries follow every axis but the

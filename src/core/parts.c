@@ -16,15 +16,41 @@ lb_shape lb_part_shape(const lb_shape *stored, const lb_part *p)
     return s;
 }
 
+/* a / b for a >= 0, b > 0; most sizes are powers of two, and dividing takes
+ * longer than all else here. */
+static inline int64_t divide(int64_t a, int64_t b)
+{
+    return b & (b - 1) ? a / b : a >> __builtin_ctzll((uint64_t)b);
+}
+
+/* The entries are those of rows of the store. */
+static bool in_rows(const lb_part *p, int last)
+{
+    bool rows = last >= 0;
+    for (int k = 0; k < last; k++)
+        rows = rows && p->g[k] == 1;
+    return rows;
+}
+
 int64_t lb_part_entry(const lb_store *s, int part, int64_t e)
 {
     const lb_part *p = &s->part[part];
+    const int last = s->shape.rank - 1;
     int64_t at = 0, step = p->own > 0 ? p->own : 1;
-    for (int k = s->shape.rank - 1; k >= 0; k--) {
-        const int64_t n = s->shape.dim[k], g = p->g[k], i = e % n;
-        e /= n;
+    if (in_rows(p, last)) {
+        const int64_t n = s->shape.dim[last], g = p->g[last];
+        if (g == 1) return e * step;
+        const int64_t row = divide(e, n);
+        if (!g) return row * step;
+        const int64_t whole = divide(n, g), each = whole + (whole * g != n);
+        return (row * each + divide(e - row * n, g)) * step;
+    }
+    for (int k = last; k >= 0; k--) {
+        const int64_t n = s->shape.dim[k], g = p->g[k];
+        const int64_t next = divide(e, n), i = e - next * n;
+        e = next;
         if (!g) continue;
-        at += i / g * step;
+        at += divide(i, g) * step;
         step *= lb_ceil_div(n, g);
     }
     return at;
@@ -52,9 +78,42 @@ void lb_part_scales(const lb_cpu *cpu, const lb_store *s, int part,
     }
 }
 
+lb_spans lb_part_spans(const lb_cpu *cpu, const lb_store *s, int part,
+                       int64_t first, int64_t n, float *room, float *spread)
+{
+    enum { LEAST = (LB_RUN + LB_SPANS - 3) / (LB_SPANS - 2) }; /* elements */
+    const lb_part *p = &s->part[part];
+    const int last = s->shape.rank - 1;
+    const int64_t g = last < 0 ? 0 : p->g[last];
+    if (g > 1 && g < LEAST) {
+        lb_part_scales(cpu, s, part, first, n, spread);
+        return (lb_spans){spread, 1, 1};
+    }
+    const int64_t at = lb_part_entry(s, part, first);
+    int64_t into = 0; /* its entry: how far we are */
+    if (g > 1) {
+        const int64_t d = s->shape.dim[last];
+        const int64_t c = first - divide(first, d) * d;
+        into = c - divide(c, g) * g;
+    }
+    lb_spans spans = {NULL, g ? g - into : n, g ? g : n};
+    const float *there = p->a->dtype == LB_F32 ? lb_data(p->a) : NULL;
+    if (there) {
+        spans.value = there + at;
+    } else {
+        float *to = g == 1 ? spread : room;
+        const int64_t entries = g ? divide(into + n - 1, g) + 1 : 1;
+        lb_tile_read_flat(cpu, p->a, at, entries, LB_C_F32, to);
+        spans.value = to;
+    }
+    return spans;
+}
+
 const void *lb_part_bytes(const lb_store *s, int part)
 {
-    return lb_data(s->part[part].a);
+    const lb_array *a = s->part[part].a; /* dense and row-major: it is raw */
+    return (const char *)a->store->data +
+           (size_t)a->offset * lb_dtype_size(a->dtype);
 }
 
 /* ---- making ------------------------------------------------------------- */

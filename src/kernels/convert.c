@@ -336,14 +336,19 @@ void lb_store_run(lb_ctype ctype, const void *tile, lb_dtype dtype, int64_t n,
     }
 }
 
-void lb_convert_run(lb_ctype from, const void *tile, lb_ctype to, int64_t n,
-                    void *out)
+lb_dtype lb_widest_of(lb_ctype ctype)
 {
     static const lb_dtype widest[] = {
         [LB_C_F32] = LB_F32, [LB_C_F64] = LB_F64,   [LB_C_I64] = LB_I64,
         [LB_C_U64] = LB_U64, [LB_C_BOOL] = LB_BOOL,
     };
-    lb_store_run(from, tile, widest[to], n, out);
+    return widest[ctype];
+}
+
+void lb_convert_run(lb_ctype from, const void *tile, lb_ctype to, int64_t n,
+                    void *out)
+{
+    lb_store_run(from, tile, lb_widest_of(to), n, out);
 }
 
 void lb_round_run(lb_dtype dtype, int64_t n, void *dst)
@@ -370,4 +375,16 @@ void lb_round_run(lb_dtype dtype, int64_t n, void *dst)
     default:
         return;
     }
+}
+
+const lb_convert_kernel lb_convert_ref = {"convert ref", lb_load_run,
+                                          lb_store_run, lb_round_run};
+
+const lb_convert_kernel *lb_convert_kernel_for(const lb_cpu *cpu)
+{
+#if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX2) return &lb_convert_avx2;
+#endif
+    (void)cpu;
+    return &lb_convert_ref;
 }

@@ -50,3 +50,12 @@ void lb_stream_copy(void *dst, const void *src, size_t bytes)
 
 void lb_stream_end(void) {}
 #endif
+
+lb_stream_fn *lb_stream_for(const lb_cpu *cpu)
+{
+#if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX2) return lb_stream_avx2;
+#endif
+    (void)cpu;
+    return lb_stream_copy;
+}

@@ -5,8 +5,16 @@
 
 #include <stddef.h>
 
+#include "lowbit_ext.h"
+
 /* As memcpy. */
-void lb_stream_copy(void *dst, const void *src, size_t bytes);
+typedef void lb_stream_fn(void *dst, const void *src, size_t bytes);
+lb_stream_fn lb_stream_copy;
+/* The strongest of a level: with wider stores more of them are under way. */
+lb_stream_fn *lb_stream_for(const lb_cpu *cpu);
+#if defined(__x86_64__)
+lb_stream_fn lb_stream_avx2;
+#endif
 /* To be called by the thread that streamed, before others read the result. */
 void lb_stream_end(void);
 
