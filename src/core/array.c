@@ -259,6 +259,23 @@ const void *lb_data(const lb_array *a)
            (size_t)a->offset * lb_dtype_size(a->dtype);
 }
 
+/* Straight into the caller's memory, where elements can lie. */
+static lb_verdict read_into(lb_ctx *cx, lb_array *a, void *dst, size_t size)
+{
+    const lb_prim *copy = lb_find_primitive(cx, "copy");
+    if (!copy || (uintptr_t)dst % lb_dtype_size(a->dtype)) return LB_DECLINED;
+    lb_enter(cx);
+    lb_array *out = leaf(cx, a->dtype, &a->shape, 0);
+    lb_verdict v = LB_FAILED;
+    if (out) {
+        out->store->data = dst;
+        out->store->data_size = size;
+        v = lb_bind_into(cx, copy, 1, &a, NULL, out);
+    }
+    lb_leave(cx);
+    return v;
+}
+
 /* Rows lo <= i < hi of the first axis, as a view in the open scope. */
 static lb_array *rows_of(lb_ctx *cx, const lb_array *a, int64_t lo, int64_t hi)
 {
@@ -299,9 +316,12 @@ bool lb_read(lb_ctx *cx, lb_array *a, void *dst, size_t size)
     if (!want) return true;
     if (!dst) return lb_fail(cx, LB_E_NULL, "read: dst is NULL");
     const void *data = lb_data(a);
-    if (!data) return read_pieces(cx, a, dst, size);
-    memcpy(dst, data, want);
-    return true;
+    if (data) {
+        memcpy(dst, data, want);
+        return true;
+    }
+    const lb_verdict v = read_into(cx, a, dst, size);
+    return v == LB_DECLINED ? read_pieces(cx, a, dst, size) : v == LB_DONE;
 }
 
 bool lb_read_rows(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi, void *dst,

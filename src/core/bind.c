@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "kernels/stream.h"
 
 /* What a call did or would do, for lb_explain. */
 typedef struct {
@@ -114,6 +115,7 @@ static void run_units(void *arg, int64_t lo, int64_t hi, int thread)
     w.hi = hi;
     if (j->scratch) w.scratch = j->scratch + j->stride * (size_t)thread;
     w.call->prim->eval(&w);
+    lb_stream_end(); /* before others read what was written past the caches */
 }
 
 static bool run_phases(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
@@ -270,6 +272,25 @@ lb_array *lb_bind(lb_ctx *cx, const lb_prim *prim, int n, lb_array *const *in,
         return NULL;
     }
     return run(cx, &c, &r);
+}
+
+static bool has_rules(const lb_call *c)
+{
+    for (int i = 0; i < c->n_in; i++)
+        if (c->in[i]->store->fmt->rules) return true;
+    return false;
+}
+
+lb_verdict lb_bind_into(lb_ctx *cx, const lb_prim *prim, int n,
+                        lb_array *const *in, const void *params, lb_array *out)
+{
+    lb_call c = make_call(cx, prim, n, in, params);
+    lb_plan plan = {.kernel = ""};
+    if (cx->layer || has_rules(&c) || prim->move || prim->dense || prim->result)
+        return LB_DECLINED;
+    if (!prim->infer(cx, &c)) return LB_FAILED;
+    prim->plan(&c, &plan);
+    return run_phases(cx, &c, &plan, out) ? LB_DONE : LB_FAILED;
 }
 
 void lb_push_layer(lb_ctx *cx, lb_layer *layer)

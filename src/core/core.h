@@ -48,6 +48,12 @@ lb_array *lb_own(lb_ctx *cx, lb_array *a);
 /* lookup.c: the policy for operands of a format. */
 lb_dense_policy lb_dense_of(const lb_ctx *cx, const lb_format *fmt);
 
+/* bind.c: a call whose result is to be filled in where it is, dense and
+ * row-major and what infer says, if no layer, rule or view could have a say in
+ * it; else declined. */
+lb_verdict lb_bind_into(lb_ctx *cx, const lb_prim *prim, int n,
+                        lb_array *const *in, const void *params, lb_array *out);
+
 /* parts.c: whether a line of the table makes sense for part p. */
 bool lb_part_check(lb_ctx *cx, const lb_format *fmt, int p,
                    const lb_shape *stored, const lb_part *part);

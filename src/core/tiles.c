@@ -25,28 +25,32 @@ typedef struct {
     int64_t size;                /* elements */
 } box;
 
-static box merge(const lb_array *a, const int64_t *lo, const int64_t *n)
+/* Entries past the rank are not set: clearing all takes longer than merging. */
+static void merge(const lb_array *a, const int64_t *lo, const int64_t *n,
+                  box *b)
 {
-    box b = {.first = a->offset, .size = 1};
+    int rank = 0;
+    b->first = a->offset;
+    b->size = 1;
     for (int k = 0; k < a->shape.rank; k++) {
-        b.first += lo[k] * a->stride[k];
-        b.size *= n[k];
+        b->first += lo[k] * a->stride[k];
+        b->size *= n[k];
         if (n[k] == 1) continue;
-        const int last = b.rank - 1;
-        if (last >= 0 && b.stride[last] == n[k] * a->stride[k]) {
-            b.n[last] *= n[k];
-            b.stride[last] = a->stride[k];
+        const int last = rank - 1;
+        if (last >= 0 && b->stride[last] == n[k] * a->stride[k]) {
+            b->n[last] *= n[k];
+            b->stride[last] = a->stride[k];
             continue;
         }
-        b.n[b.rank] = n[k];
-        b.stride[b.rank++] = a->stride[k];
+        b->n[rank] = n[k];
+        b->stride[rank++] = a->stride[k];
     }
+    b->rank = rank;
     int64_t step = 1;
-    for (int k = b.rank - 1; k >= 0; k--) {
-        b.step[k] = step;
-        step *= b.n[k];
+    for (int k = rank - 1; k >= 0; k--) {
+        b->step[k] = step;
+        step *= b->n[k];
     }
-    return b;
 }
 
 /* The elements of a store as they lie are those of a tile. */
@@ -58,6 +62,10 @@ static bool as_is(const lb_array *a, lb_ctype c)
 }
 
 /* ---- runs --------------------------------------------------------------- */
+
+/* Elements that are decoded beside the tile, on the stack: parts of parts are
+ * read from within decoders, so there may be several of these. */
+enum { ASIDE = 256 };
 
 /* n <= LB_RUN consecutive elements, split where stored rows end. */
 static void decode_rows(const lb_cpu *cpu, const lb_store *s, int64_t first,
@@ -87,9 +95,8 @@ static void decode_run(const lb_cpu *cpu, const lb_store *s, int64_t first,
     /* Decode the span in between and pick from it. */
     const size_t size = lb_ctype_size(s->ctype);
     const int64_t gap = step < 0 ? -step : step;
-    const int64_t most =
-        gap < LB_RUN ? (LB_RUN - 1) / lb_max_i64(gap, 1) + 1 : 1;
-    _Alignas(64) char span[LB_RUN * 8];
+    const int64_t most = gap < ASIDE ? (ASIDE - 1) / lb_max_i64(gap, 1) + 1 : 1;
+    _Alignas(64) char span[ASIDE * 8];
     for (int64_t i = 0, m; i < n; i += m) {
         m = gap ? lb_min_i64(n - i, most) : n;
         const int64_t width = gap ? (m - 1) * gap + 1 : 1;
@@ -121,39 +128,64 @@ static void spread(const char *from, int64_t n, size_t size, char *to,
     }
 }
 
+/* What is decoded is what the tile is made of, but for rounding. */
+static void read_there(const lb_cpu *cpu, const lb_array *a, int64_t first,
+                       int64_t stride, int64_t n, char *tile)
+{
+    const lb_store *s = a->store;
+    const lb_convert_kernel *to = lb_convert_kernel_for(cpu);
+    const size_t size = lb_ctype_size(s->ctype);
+    for (int64_t i = 0, m; i < n; i += m, tile += (size_t)m * size) {
+        m = lb_min_i64(n - i, LB_RUN);
+        decode_run(cpu, s, first + i * stride, stride, m, tile);
+        if (!s->data) to->round(a->dtype, m, tile);
+    }
+}
+
+/* It is converted on the way, or spread. */
+static void read_aside(const lb_cpu *cpu, const lb_array *a, int64_t first,
+                       int64_t stride, int64_t n, lb_ctype c, char *tile,
+                       int64_t step)
+{
+    const lb_store *s = a->store;
+    const lb_convert_kernel *to = lb_convert_kernel_for(cpu);
+    const lb_ctype label = lb_ctype_of(a->dtype);
+    const size_t size = lb_ctype_size(c);
+    _Alignas(64) char buf[2][ASIDE * 8];
+    for (int64_t i = 0, m; i < n; i += m) {
+        m = lb_min_i64(n - i, ASIDE);
+        char *at = tile + (size_t)(i * step) * size, *run = buf[0];
+        decode_run(cpu, s, first + i * stride, stride, m, run);
+        if (s->ctype != label) {
+            to->store(s->ctype, run, lb_widest_of(label), m, buf[1]);
+            run = buf[1];
+        }
+        if (!s->data) to->round(a->dtype, m, run);
+        if (label != c) {
+            char *other = run == buf[0] ? buf[1] : buf[0];
+            to->store(label, run, lb_widest_of(c), m, other);
+            run = other;
+        }
+        if (step == 1)
+            memcpy(at, run, (size_t)m * size);
+        else
+            spread(run, m, size, at, step);
+    }
+}
+
 /* n elements first, first + stride, .. to tile[i * step] of ctype c. */
 static void read_run(const lb_cpu *cpu, const lb_array *a, int64_t first,
                      int64_t stride, int64_t n, lb_ctype c, char *tile,
                      int64_t step)
 {
     const lb_store *s = a->store;
-    const lb_ctype label = lb_ctype_of(a->dtype);
-    const size_t size = lb_ctype_size(c);
-    const bool leaf = s->data != NULL;
-    if (leaf && s->ctype == c && step == 1 && s->fmt->decode_strided) {
+    const bool same = s->ctype == c && step == 1;
+    if (same && s->data && s->fmt->decode_strided)
         s->fmt->decode_strided(cpu, s, first, stride, n, tile);
-        return;
-    }
-    _Alignas(64) char buf[2][LB_RUN * 8];
-    for (int64_t i = 0, m; i < n; i += m) {
-        m = lb_min_i64(n - i, LB_RUN);
-        char *to = tile + (size_t)(i * step) * size, *run = buf[0];
-        decode_run(cpu, s, first + i * stride, stride, m, run);
-        if (s->ctype != label) {
-            lb_convert_run(s->ctype, run, label, m, buf[1]);
-            run = buf[1];
-        }
-        if (!leaf) lb_round_run(a->dtype, m, run);
-        if (label != c) {
-            char *other = run == buf[0] ? buf[1] : buf[0];
-            lb_convert_run(label, run, c, m, other);
-            run = other;
-        }
-        if (step == 1)
-            memcpy(to, run, (size_t)m * size);
-        else
-            spread(run, m, size, to, step);
-    }
+    else if (same && lb_ctype_of(a->dtype) == c)
+        read_there(cpu, a, first, stride, n, tile);
+    else
+        read_aside(cpu, a, first, stride, n, c, tile, step);
 }
 
 /* ---- boxes -------------------------------------------------------------- */
@@ -197,7 +229,8 @@ static void read_transposed(const lb_array *a, const box *b, int r,
 void lb_tile_read(const lb_cpu *cpu, const lb_array *a, const int64_t *lo,
                   const int64_t *n, lb_ctype c, void *tile)
 {
-    const box b = merge(a, lo, n);
+    box b;
+    merge(a, lo, n, &b);
     if (!b.size) return;
     if (!b.rank) {
         read_run(cpu, a, b.first, 1, 1, c, tile, 1);
@@ -232,7 +265,8 @@ const void *lb_tile_peek(const lb_cpu *cpu, const lb_array *a,
                          void *tile)
 {
     if (as_is(a, c)) {
-        const box b = merge(a, lo, n);
+        box b;
+        merge(a, lo, n, &b);
         if (!b.rank || (b.rank == 1 && b.stride[0] == 1))
             return (const char *)a->store->data +
                    (size_t)b.first * lb_ctype_size(c);
@@ -263,25 +297,41 @@ void lb_tile_read_flat(const lb_cpu *cpu, const lb_array *a, int64_t first,
 
 /* ---- writing ------------------------------------------------------------ */
 
-static void write_run(lb_array *out, int64_t e, int64_t n, lb_ctype c,
-                      const void *tile)
+/* Past the caches; what is to be converted is, in pieces that stay in one. */
+static void stream_run(const lb_cpu *cpu, lb_ctype c, const char *tile,
+                       lb_dtype dtype, int64_t n, char *dst)
+{
+    enum { PIECE = 512 };
+    const lb_convert_kernel *to = lb_convert_kernel_for(cpu);
+    lb_stream_fn *stream = lb_stream_for(cpu);
+    _Alignas(64) char piece[PIECE * 8];
+    const size_t size = lb_dtype_size(dtype), from = lb_ctype_size(c);
+    for (int64_t i = 0, m; i < n; i += m, tile += (size_t)m * from) {
+        m = lb_min_i64(n - i, PIECE);
+        to->store(c, tile, dtype, m, piece);
+        stream(dst + (size_t)i * size, piece, (size_t)m * size);
+    }
+}
+
+static void write_run(const lb_cpu *cpu, lb_array *out, int64_t e, int64_t n,
+                      lb_ctype c, const void *tile)
 {
     lb_store *s = out->store;
     const size_t size = lb_dtype_size(s->elem);
     char *dst = (char *)s->data + (size_t)e * size;
-    if (s->data_size >= STREAM_BYTES && n >= STREAM_RUN && as_is(out, c)) {
-        lb_stream_copy(dst, tile, (size_t)n * size);
-        lb_stream_end();
-    } else {
-        lb_store_run(c, tile, s->elem, n, dst);
-    }
+    if (s->data_size < STREAM_BYTES || n < STREAM_RUN)
+        lb_convert_kernel_for(cpu)->store(c, tile, s->elem, n, dst);
+    else if (as_is(out, c))
+        lb_stream_for(cpu)(dst, tile, (size_t)n * size);
+    else
+        stream_run(cpu, c, tile, s->elem, n, dst);
 }
 
 void lb_tile_write(const lb_cpu *cpu, lb_array *out, const int64_t *lo,
                    const int64_t *n, lb_ctype c, const void *tile)
 {
-    (void)cpu;
-    const box b = merge(out, lo, n);
+    box b;
+    merge(out, lo, n, &b);
     if (!b.size) return;
     /* A box may be a column: then no axis of it is consecutive. */
     const bool rows = b.rank && b.stride[b.rank - 1] == 1;
@@ -290,7 +340,7 @@ void lb_tile_write(const lb_cpu *cpu, lb_array *out, const int64_t *lo,
     const char *from = tile;
     int64_t i[LB_MAX_RANK] = {0}, e = b.first;
     for (;;) {
-        write_run(out, e, run, c, from);
+        write_run(cpu, out, e, run, c, from);
         from += (size_t)run * lb_ctype_size(c);
         int k = outer;
         for (; k >= 0; k--) {
@@ -307,7 +357,8 @@ void *lb_tile_place(lb_array *out, const int64_t *lo, const int64_t *n,
                     lb_ctype c)
 {
     if (!as_is(out, c) || out->store->data_size >= STREAM_BYTES) return NULL;
-    const box b = merge(out, lo, n);
+    box b;
+    merge(out, lo, n, &b);
     if (b.rank > 1 || (b.rank == 1 && b.stride[0] != 1)) return NULL;
     return (char *)out->store->data + (size_t)b.first * lb_ctype_size(c);
 }
@@ -315,8 +366,7 @@ void *lb_tile_place(lb_array *out, const int64_t *lo, const int64_t *n,
 void lb_tile_write_flat(const lb_cpu *cpu, lb_array *out, int64_t first,
                         int64_t n, lb_ctype c, const void *tile)
 {
-    (void)cpu;
-    if (n) write_run(out, out->offset + first, n, c, tile);
+    if (n) write_run(cpu, out, out->offset + first, n, c, tile);
 }
 
 /* ---- tilings ------------------------------------------------------------ */

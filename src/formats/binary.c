@@ -2,6 +2,7 @@
  * and so has -0. Eight to a byte, the first in the lowest bit. */
 #include "formats/config.h"
 #include "formats/signs.h"
+#include "kernels/decode.h"
 
 static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                    const lb_shape *shape, lb_layout *to)
@@ -48,5 +49,6 @@ const lb_format lb_format_binary = {
     .encode = lb_signs_encode,
     .bound = lb_signs_bound,
     .type = &rule,
+    .kernels = LB_DECODE_LEVELS,
     .foreign = foreign,
 };

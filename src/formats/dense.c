@@ -10,15 +10,13 @@ static const void *at(const lb_store *s, int64_t e)
 static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                    int64_t n, void *out)
 {
-    (void)cpu;
-    lb_load_run(s->elem, at(s, first), 1, n, out);
+    lb_convert_kernel_for(cpu)->load(s->elem, at(s, first), 1, n, out);
 }
 
 static void decode_strided(const lb_cpu *cpu, const lb_store *s, int64_t first,
                            int64_t step, int64_t n, void *out)
 {
-    (void)cpu;
-    lb_load_run(s->elem, at(s, first), step, n, out);
+    lb_convert_kernel_for(cpu)->load(s->elem, at(s, first), step, n, out);
 }
 
 extern const lb_format lb_format_dense;

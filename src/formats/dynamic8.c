@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "formats/config.h"
+#include "kernels/decode.h"
 #include "kernels/dynamic8_ref.h"
 #include "kernels/sums.h"
 #include "lowbit_ext.h"
@@ -21,23 +22,36 @@ enum { LEVELS = 256, BLOCK = 256 };
 
 /* ---- decode -------------------------------------------------------------- */
 
+static void add_offset(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                       int64_t n, float *w)
+{
+    enum { PIECE = 256 }; /* of numbers that may all be different */
+    float room[LB_SPANS], each[PIECE];
+    for (int64_t i = 0, m; i < n; i += m, w += m) {
+        m = n - i < PIECE ? n - i : PIECE;
+        const lb_spans offset =
+            lb_part_spans(cpu, s, OFFSET, first + i, m, room, each);
+        int64_t j = 0, end = lb_span_first(offset, m);
+        for (int64_t k = 0; j < m; k++, end = lb_span_next(offset, end, m))
+            for (const float v = offset.value[k]; j < end; j++)
+                w[j] += v;
+    }
+}
+
 static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                    int64_t n, void *out)
 {
     const uint8_t *code = lb_part_bytes(s, CODES);
     const float *level = lb_dynamic8_map;
-    float own[LEVELS], *w = out;
+    float own[LEVELS], room[LB_SPANS];
     if (s->part[TABLE].a) {
         lb_tile_read_flat(cpu, s->part[TABLE].a, 0, LEVELS, LB_C_F32, own);
         level = own;
     }
-    lb_part_scales(cpu, s, ABSMAX, first, n, w);
-    lb_dynamic8_scale_ref(level, code + lb_part_entry(s, CODES, first), n, w);
-    if (!s->part[OFFSET].a) return;
-    float offset[LB_RUN];
-    lb_part_scales(cpu, s, OFFSET, first, n, offset);
-    for (int64_t i = 0; i < n; i++)
-        w[i] += offset[i];
+    const lb_spans absmax = lb_part_spans(cpu, s, ABSMAX, first, n, room, out);
+    lb_decode_kernel_for(cpu)->levels(
+        level, code + lb_part_entry(s, CODES, first), n, absmax, out);
+    if (s->part[OFFSET].a) add_offset(cpu, s, first, n, out);
 }
 
 /* ---- layout -------------------------------------------------------------- */
@@ -249,5 +263,6 @@ const lb_format lb_format_dynamic8 = {
     .encode_plan = encode_plan,
     .encode = encode,
     .bound = bound,
+    .kernels = LB_DECODE_LEVELS,
     .searches = true, /* -1 is no level: the next absmax may be another */
 };

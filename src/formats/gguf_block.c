@@ -73,8 +73,8 @@ void lb_gguf_encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
 void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                     int64_t n, void *out)
 {
-    (void)cpu;
     const lb_gguf_block *type = s->fmt->type;
+    const lb_decode_kernel *kernel = lb_decode_kernel_for(cpu);
     float *w = out;
     if (n <= 0) return;
     const int last = s->shape.rank - 1;
@@ -83,7 +83,14 @@ void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
         (const uint8_t *)lb_part_bytes(s, 0) + lb_part_entry(s, 0, first);
     int lo = (int)(column % type->len);
     while (n > 0) {
-        const int64_t left = type->len - lo;
+        const int64_t left = type->len - lo, whole = n / type->len;
+        if (lo == 0 && whole && kernel != &lb_decode_ref) {
+            type->decode_whole(kernel, from, whole, w);
+            from += whole * type->size;
+            w += whole * type->len;
+            n -= whole * type->len;
+            continue;
+        }
         const int m = (int)(n < left ? n : left);
         type->decode(from, lo, m, w);
         from += type->size;

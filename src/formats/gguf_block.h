@@ -15,6 +15,7 @@
 #include <math.h>
 
 #include "kernels/convert.h"
+#include "kernels/decode.h"
 #include "lowbit_ext.h"
 
 typedef struct lb_gguf_block {
@@ -23,6 +24,9 @@ typedef struct lb_gguf_block {
     void (*encode)(const float *x, uint8_t *to); /* a whole block */
     /* Numbers [lo, lo + n) of a block. */
     void (*decode)(const uint8_t *from, int lo, int n, float *out);
+    /* n whole blocks, faster; for kernels that can. */
+    void (*decode_whole)(const lb_decode_kernel *, const uint8_t *from,
+                         int64_t n, float *out);
     double bound; /* as lb_format's, before values are rounded to a label */
 } lb_gguf_block;
 

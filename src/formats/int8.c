@@ -18,6 +18,7 @@
 
 #include "formats/config.h"
 #include "kernels/convert.h"
+#include "kernels/decode.h"
 #include "kernels/sums.h"
 #include "lowbit_ext.h"
 
@@ -350,29 +351,13 @@ static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                    int64_t n, void *out)
 {
     const int8_t *code = lb_part_bytes(s, CODES);
-    float *w = out;
+    float room[LB_SPANS];
+    const lb_spans scale = lb_part_spans(cpu, s, SCALE, first, n, room, out);
     code += lb_part_entry(s, CODES, first);
-    lb_part_scales(cpu, s, SCALE, first, n, w);
-    switch (s->meaning) {
-    case LB_MEANS_ABSMAX:
-        /* Powers of two keep 127 times a huge number from overflowing, and
-         * change no bit of others. */
-        for (int64_t i = 0; i < n; i++) {
-            const bool huge = fabsf(w[i]) > 0x1p120f;
-            const float v = w[i] * (huge ? 0x1p-8f : 1.0f);
-            const float y = ((float)code[i] * v) * (1.0f / 127.0f);
-            w[i] = y * (huge ? 0x1p8f : 1.0f);
-        }
-        return;
-    case LB_MEANS_INVERSE:
-        for (int64_t i = 0; i < n; i++)
-            w[i] = (float)code[i] / w[i];
-        return;
-    default:
-        for (int64_t i = 0; i < n; i++)
-            w[i] = (float)code[i] * w[i];
-        lb_round_run(s->part[SCALE].a->dtype, n, w);
-    }
+    lb_decode_kernel_for(cpu)->bytes((lb_meaning)s->meaning, code, n, scale,
+                                     out);
+    if (s->meaning == LB_MEANS_SCALE)
+        lb_convert_kernel_for(cpu)->round(s->part[SCALE].a->dtype, n, out);
 }
 
 /* Not where numbers are rounded to 16 bits. */
@@ -489,5 +474,6 @@ const lb_format lb_format_int8 = {
     .encode_plan = plan,
     .encode = encode,
     .bound = bound,
+    .kernels = LB_DECODE_LEVELS,
     .foreign = foreign,
 };

@@ -98,6 +98,15 @@ static void decode_block(const uint8_t *from, int lo, int n, float *out)
         out[i] = d * (float)table[byte[lo + i - 16] >> 4];
 }
 
+static void decode_whole(const lb_decode_kernel *k, const uint8_t *from,
+                         int64_t n, float *out)
+{
+    int8_t level[16];
+    for (int c = 0; c < 16; c++)
+        level[c] = (int8_t)table[c];
+    k->halves32(level, from, n, out);
+}
+
 /* With v = x * id and w its code's value, d * id = sum v^3 w / sum v^2 w^2.
  * Over all blocks in which one |v| is A and none is larger that is at least
  * 0.895, and at least 0.9046 for A = 134 (tools/gen_gguf_types.py computes
@@ -109,6 +118,7 @@ static const lb_gguf_block type = {
     .size = 18,
     .encode = encode_block,
     .decode = decode_block,
+    .decode_whole = decode_whole,
     .bound = 0.24,
 };
 
@@ -123,6 +133,7 @@ const lb_format lb_format_iq4_nl = {
     .encode_run = lb_gguf_encode_run,
     .bound = lb_gguf_bound,
     .type = &type,
+    .kernels = LB_DECODE_LEVELS,
     .largest = 100 * LB_GGUF_D_MOST, /* d is at most 1.1 / 120 of it */
     .searches = true,
 };

@@ -13,6 +13,7 @@
 
 #include "formats/config.h"
 #include "kernels/convert.h"
+#include "kernels/decode.h"
 #include "kernels/nf4_ref.h"
 #include "lowbit_ext.h"
 
@@ -39,14 +40,15 @@ static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
     const int64_t row = rank ? s->shape.dim[rank - 1] : 1;
     const uint8_t *byte = lb_part_bytes(s, CODES);
     const float *level = lb_nf4_levels;
-    float own[LEVELS];
+    float own[LEVELS], room[LB_SPANS];
     if (s->part[TABLE].a) {
         lb_tile_read_flat(cpu, s->part[TABLE].a, 0, LEVELS, LB_C_F32, own);
         level = own;
     }
-    lb_part_scales(cpu, s, ABSMAX, first, n, out);
-    lb_nf4_scale_ref(level, byte + lb_part_entry(s, CODES, first),
-                     first % row % 2, n, out);
+    const lb_spans absmax = lb_part_spans(cpu, s, ABSMAX, first, n, room, out);
+    lb_decode_kernel_for(cpu)->halves(level,
+                                      byte + lb_part_entry(s, CODES, first),
+                                      first % row % 2, n, absmax, out);
 }
 
 /* ---- layout -------------------------------------------------------------- */
@@ -331,5 +333,6 @@ const lb_format lb_format_nf4 = {
     .prepare = prepare,
     .encode_run = encode_run,
     .bound = bound,
+    .kernels = LB_DECODE_LEVELS,
     .foreign = foreign,
 };

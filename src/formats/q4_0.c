@@ -35,6 +35,14 @@ static void decode_block(const uint8_t *from, int lo, int n, float *out)
         out[i] = (float)((byte[lo + i - 16] >> 4) - 8) * d;
 }
 
+static void decode_whole(const lb_decode_kernel *k, const uint8_t *from,
+                         int64_t n, float *out)
+{
+    static const int8_t level[16] = {-8, -7, -6, -5, -4, -3, -2, -1,
+                                     0,  1,  2,  3,  4,  5,  6,  7};
+    k->halves32(level, from, n, out);
+}
+
 /* A code is off by d/2 at most, by d where 16 became 15; f16 moves the values
  * 7 d by 7 d 2^-11 (and -8 d by 8 d 2^-11, but there it is d/2). d is max/8. */
 static const lb_gguf_block type = {
@@ -42,6 +50,7 @@ static const lb_gguf_block type = {
     .size = 18,
     .encode = encode_block,
     .decode = decode_block,
+    .decode_whole = decode_whole,
     .bound = (1 + 7 * 0x1p-11) / 8,
 };
 
@@ -56,5 +65,6 @@ const lb_format lb_format_q4_0 = {
     .encode_run = lb_gguf_encode_run,
     .bound = lb_gguf_bound,
     .type = &type,
+    .kernels = LB_DECODE_LEVELS,
     .largest = 8 * LB_GGUF_D_MOST,
 };

@@ -25,6 +25,12 @@ static void decode_block(const uint8_t *from, int lo, int n, float *out)
         out[i] = (float)code[i] * d;
 }
 
+static void decode_whole(const lb_decode_kernel *k, const uint8_t *from,
+                         int64_t n, float *out)
+{
+    k->bytes32(from, n, out);
+}
+
 /* A code is off by d/2, with d = max/127; f16 moves 127 d by 2^-11 of it; what
  * is left is for the roundings of 1/d and of x * (1/d), 2^-24 each of 127. */
 static const lb_gguf_block type = {
@@ -32,6 +38,7 @@ static const lb_gguf_block type = {
     .size = 34,
     .encode = encode_block,
     .decode = decode_block,
+    .decode_whole = decode_whole,
     .bound = 1.0 / 254 + 0x1p-11 + 0x1p-20,
 };
 
@@ -46,5 +53,6 @@ const lb_format lb_format_q8_0 = {
     .encode_run = lb_gguf_encode_run,
     .bound = lb_gguf_bound,
     .type = &type,
+    .kernels = LB_DECODE_LEVELS,
     .largest = 127 * LB_GGUF_D_MOST,
 };

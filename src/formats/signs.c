@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "formats/config.h"
-#include "kernels/bits.h"
+#include "kernels/decode.h"
 
 enum { BLOCK = 64 }; /* if block_size does not say */
 
@@ -102,20 +102,14 @@ void lb_signs_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
     const int last = s->shape.rank - 1;
     const int64_t at = last < 0 ? 0 : first % s->shape.dim[last];
     const uint8_t *row = lb_part_bytes(s, LB_SIGNS_CODES);
-    uint8_t bits[LB_RUN];
-    float scale[LB_RUN], *w = out;
+    const lb_fields f = {k->bits, k->least, k->step,
+                         s->meaning == LB_MEANS_INVERSE};
+    lb_spans scale = {NULL, n, n};
+    float room[LB_SPANS];
     row += lb_part_entry(s, LB_SIGNS_CODES, first - at);
-    lb_bits_get(k->bits, row, at, n, bits);
-    for (int64_t i = 0; i < n; i++)
-        w[i] = (float)(k->least + k->step * bits[i]);
-    if (!s->part[LB_SIGNS_SCALE].a) return;
-    lb_part_scales(cpu, s, LB_SIGNS_SCALE, first, n, scale);
-    if (s->meaning == LB_MEANS_INVERSE)
-        for (int64_t i = 0; i < n; i++)
-            w[i] = w[i] / scale[i];
-    else
-        for (int64_t i = 0; i < n; i++)
-            w[i] = w[i] * scale[i];
+    if (s->part[LB_SIGNS_SCALE].a)
+        scale = lb_part_spans(cpu, s, LB_SIGNS_SCALE, first, n, room, out);
+    lb_decode_kernel_for(cpu)->fields(f, row, at, n, scale, out);
 }
 
 bool lb_signs_levels(const lb_cpu *cpu, const lb_store *s, lb_levels *to)

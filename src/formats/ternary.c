@@ -11,6 +11,7 @@
 #include "formats/config.h"
 #include "formats/signs.h"
 #include "kernels/convert.h"
+#include "kernels/decode.h"
 
 static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                    const lb_shape *shape, lb_layout *to)
@@ -90,5 +91,6 @@ const lb_format lb_format_ternary = {
     .encode = lb_signs_encode,
     .bound = lb_signs_bound,
     .type = &rule,
+    .kernels = LB_DECODE_LEVELS,
     .foreign = foreign,
 };

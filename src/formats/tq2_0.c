@@ -38,6 +38,12 @@ static void decode_block(const uint8_t *from, int lo, int n, float *out)
     }
 }
 
+static void decode_whole(const lb_decode_kernel *k, const uint8_t *from,
+                         int64_t n, float *out)
+{
+    k->pairs256(from, n, out);
+}
+
 /* A code is off by d/2; f16 moves d by 2^-11 of it; what is left is for the
  * roundings of 1/d and of x * (1/d). */
 static const lb_gguf_block type = {
@@ -45,6 +51,7 @@ static const lb_gguf_block type = {
     .size = 66,
     .encode = encode_block,
     .decode = decode_block,
+    .decode_whole = decode_whole,
     .bound = 0.5 + 0x1p-11 + 0x1p-20,
 };
 
@@ -59,5 +66,6 @@ const lb_format lb_format_tq2_0 = {
     .encode_run = lb_gguf_encode_run,
     .bound = lb_gguf_bound,
     .type = &type,
+    .kernels = LB_DECODE_LEVELS,
     .largest = LB_GGUF_D_MOST,
 };

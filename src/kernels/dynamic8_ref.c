@@ -112,10 +112,3 @@ void lb_dynamic8_encode_ref(lb_compat compat, float absmax, const float *x,
             code[i] = x[i] == 0 ? ZERO : by_place(x[i] / absmax);
     }
 }
-
-void lb_dynamic8_scale_ref(const float *level, const uint8_t *code, int64_t n,
-                           float *w)
-{
-    for (int64_t i = 0; i < n; i++)
-        w[i] *= level[code[i]];
-}

@@ -11,8 +11,5 @@ extern const float lb_dynamic8_map[256];
 /* Codes of n numbers of a block whose largest magnitude is absmax. */
 void lb_dynamic8_encode_ref(lb_compat compat, float absmax, const float *x,
                             int64_t n, uint8_t *code);
-/* w[i] *= level of the i-th of n codes. */
-void lb_dynamic8_scale_ref(const float *level, const uint8_t *code, int64_t n,
-                           float *w);
 
 #endif

@@ -140,14 +140,3 @@ float lb_nf4_encode_ref(lb_compat compat, lb_dtype d, const float *x, int64_t n,
     }
     return m.absmax;
 }
-
-/* ---- decode -------------------------------------------------------------- */
-
-void lb_nf4_scale_ref(const float *level, const uint8_t *byte, int64_t skip,
-                      int64_t n, float *w)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = i + skip;
-        w[i] *= level[at & 1 ? byte[at / 2] & 15 : byte[at / 2] >> 4];
-    }
-}

@@ -22,9 +22,5 @@ const float *lb_nf4_edges(lb_compat compat);
  * the block is not short. */
 float lb_nf4_encode_ref(lb_compat compat, lb_dtype d, const float *x, int64_t n,
                         bool whole, uint8_t *byte);
-/* w[i] *= level of the i-th of n codes; skip: 1 if the first of them is in the
- * low half of its byte, else 0. */
-void lb_nf4_scale_ref(const float *level, const uint8_t *byte, int64_t skip,
-                      int64_t n, float *w);
 
 #endif
