@@ -46,12 +46,17 @@ void lb_place_run(const lb_place *p, const lb_work *w, int64_t lo, int64_t hi)
         return;
     }
     const lb_cpu *cpu = w->call->cpu;
-    const lb_ctype c = lb_ctype_of(dst.dtype);
+    /* Decoded numbers are rounded when they are written, so not before. */
+    lb_array src = p->src;
+    if (!src.store->data && lb_dtype_is_float(src.dtype) &&
+        src.store->ctype == LB_C_F32)
+        src.dtype = LB_F32;
+    const lb_ctype c = lb_ctype_of(src.dtype);
     for (int64_t u = lo; u < hi; u++) {
         int64_t at[LB_MAX_RANK], n[LB_MAX_RANK];
         lb_tiling_box(&p->tiling, u, at, n);
         lb_tile_write(cpu, &dst, at, n, c,
-                      lb_tile_peek(cpu, &p->src, at, n, c, w->scratch));
+                      lb_tile_peek(cpu, &src, at, n, c, w->scratch));
     }
 }
 
