@@ -90,31 +90,34 @@ AVX2 LB_INLINE void byte_span(by how, const int8_t *code, int64_t n, factors f,
     if (n % 16) bytes_16(how, code + n - 16, f, out + n - 16);
 }
 
-/* Whether 1/s and all quotients are far from where numbers end. */
-static bool is_mild(float s)
+/* The reference must do it: 127 times a huge number would overflow; 1/s or a
+ * quotient may not be a normal number. */
+LB_INLINE bool is_wild(by how, float s)
 {
-    return fabsf(s) >= 0x1p-100f && fabsf(s) <= 0x1p100f;
+    const float size = fabsf(s);
+    if (how == TWICE) return size > 0x1p120f;
+    return how == OVER && !(size >= 0x1p-100f && size <= 0x1p100f);
 }
 
-/* n >= 16. */
-AVX2 static bool one_scale(lb_meaning meaning, const int8_t *code, int64_t n,
-                           float s, float *out)
+AVX2 LB_INLINE factors factors_of(by how, float s)
 {
-    factors f = {_mm256_set1_ps(s), _mm256_setzero_ps()};
-    switch (meaning) {
-    case LB_MEANS_ABSMAX:
-        if (fabsf(s) > 0x1p120f) return false;
-        f.b = _mm256_set1_ps(1.0f / 127.0f);
-        byte_span(TWICE, code, n, f, out);
-        return true;
-    case LB_MEANS_INVERSE:
-        if (!is_mild(s)) return false;
-        f.b = _mm256_set1_ps(1.0f / s);
-        byte_span(OVER, code, n, f, out);
-        return true;
-    default:
-        byte_span(TIMES, code, n, f, out);
-        return true;
+    return (factors){_mm256_set1_ps(s),
+                     _mm256_set1_ps(how == OVER ? 1.0f / s : 1.0f / 127.0f)};
+}
+
+AVX2 LB_INLINE void byte_spans(by how, lb_meaning meaning, const int8_t *code,
+                               int64_t n, lb_spans s, float *out)
+{
+    int64_t i = 0, end = lb_span_first(s, n);
+    for (int64_t k = 0; i < n; k++, end = lb_span_next(s, end, n)) {
+        const int64_t m = end - i;
+        if (m >= 16 && !is_wild(how, s.value[k])) {
+            byte_span(how, code + i, m, factors_of(how, s.value[k]), out + i);
+        } else {
+            const lb_spans one = {s.value + k, m, m};
+            lb_decode_ref.bytes(meaning, code + i, m, one, out + i);
+        }
+        i = end;
     }
 }
 
@@ -171,14 +174,15 @@ AVX2 static void bytes_avx2(lb_meaning meaning, const int8_t *code, int64_t n,
         lb_decode_ref.bytes(meaning, code + i, n - i, rest, out + i);
         return;
     }
-    int64_t i = 0, end = lb_span_first(s, n);
-    for (int64_t k = 0; i < n; k++, end = lb_span_next(s, end, n)) {
-        const int64_t m = end - i;
-        if (m < 16 || !one_scale(meaning, code + i, m, s.value[k], out + i)) {
-            const lb_spans one = {s.value + k, m, m};
-            lb_decode_ref.bytes(meaning, code + i, m, one, out + i);
-        }
-        i = end;
+    switch (meaning) {
+    case LB_MEANS_ABSMAX:
+        byte_spans(TWICE, meaning, code, n, s, out);
+        return;
+    case LB_MEANS_INVERSE:
+        byte_spans(OVER, meaning, code, n, s, out);
+        return;
+    default:
+        byte_spans(TIMES, meaning, code, n, s, out);
     }
 }
 
@@ -271,7 +275,9 @@ AVX2 static void halves_avx2(const float *level, const uint8_t *byte,
     int64_t i = 0, end = lb_span_first(s, n);
     for (int64_t k = 0; i < n; k++, end = lb_span_next(s, end, n)) {
         const int64_t at = skip + i, m = end - i;
-        if (m > 32 || (m == 32 && at % 2 == 0)) {
+        if ((at | m) % 2 == 0 && m >= 32) {
+            half_span(&p, byte + at / 2, m, s.value[k], out + i);
+        } else if (m > 32) {
             ragged_span(&p, level, byte + at / 2, at % 2, m, s.value[k],
                         out + i);
         } else {
@@ -335,8 +341,8 @@ AVX2 LB_INLINE int64_t field_span(const int bits, __m256 four,
 }
 
 /* Any span; table: what the scale makes of the codes. */
-AVX2 LB_INLINE void ragged_fields(lb_fields f, __m256 table, const uint8_t *row,
-                                  int64_t at, int64_t n, float s, float *out)
+AVX2 static void ragged_fields(lb_fields f, __m256 table, const uint8_t *row,
+                               int64_t at, int64_t n, float s, float *out)
 {
     const int per = 8 / f.bits;
     int64_t i = (per - at % per) % per;
@@ -350,37 +356,61 @@ AVX2 LB_INLINE void ragged_fields(lb_fields f, __m256 table, const uint8_t *row,
     if (i < n) lb_decode_ref.fields(f, row, at + i, n - i, rest, out + i);
 }
 
-AVX2 static void fields_avx2(lb_fields f, const uint8_t *row, int64_t at,
-                             int64_t n, lb_spans s, float *out)
+AVX2 LB_INLINE void field_spans(const int bits, lb_fields f, const uint8_t *row,
+                                int64_t at, int64_t n, lb_spans s, float *out)
 {
-    static const float one = 1;
     const __m256 code = codes_of(f);
-    if (!s.value) {
-        s = (lb_spans){&one, n, n};
-        f.divides = false;
-    }
     int64_t i = 0, end = lb_span_first(s, n);
     for (int64_t k = 0; i < n; k++, end = lb_span_next(s, end, n)) {
         const __m256 v = _mm256_set1_ps(s.value[k]);
         const __m256 table =
             f.divides ? _mm256_div_ps(code, v) : _mm256_mul_ps(code, v);
-        ragged_fields(f, table, row, at + i, end - i, s.value[k], out + i);
+        const int64_t m = end - i;
+        if (((at + i) | m) % 8 == 0)
+            field_span(bits, table, row + (at + i) * bits / 8, m, out + i);
+        else
+            ragged_fields(f, table, row, at + i, m, s.value[k], out + i);
         i = end;
     }
 }
 
+AVX2 static void fields_avx2(lb_fields f, const uint8_t *row, int64_t at,
+                             int64_t n, lb_spans s, float *out)
+{
+    static const float one = 1;
+    if (!s.value) {
+        s = (lb_spans){&one, n, n};
+        f.divides = false;
+    }
+    if (f.bits == 1)
+        field_spans(1, f, row, at, n, s, out);
+    else
+        field_spans(2, f, row, at, n, s, out);
+}
+
 /* ---- levels of bytes ---------------------------------------------------- */
+
+/* Two numbers; c is left with what follows. The second byte of some registers
+ * is a register, too: a compiler that is not let know what c was shifts once
+ * where it would copy and shift twice. */
+AVX2 LB_INLINE __m128 two_levels(const float *t, uint64_t *c)
+{
+    LB_IN_BYTES(*c);
+    const __m128 a = _mm_load_ss(t + (*c & 255));
+    const __m128 b = _mm_load_ss(t + (*c >> 8 & 255));
+    *c >>= 16;
+    return _mm_unpacklo_ps(a, b);
+}
 
 /* Loads find numbers faster than a gather does. */
 AVX2 LB_INLINE __m256 eight_levels(const float *t, const uint8_t *code)
 {
     uint64_t c;
     memcpy(&c, code, sizeof c);
-    const __m128 a = _mm_setr_ps(t[c & 255], t[c >> 8 & 255], t[c >> 16 & 255],
-                                 t[c >> 24 & 255]);
-    const __m128 b = _mm_setr_ps(t[c >> 32 & 255], t[c >> 40 & 255],
-                                 t[c >> 48 & 255], t[c >> 56]);
-    return _mm256_insertf128_ps(_mm256_castps128_ps256(a), b, 1);
+    const __m128 p0 = two_levels(t, &c), p1 = two_levels(t, &c);
+    const __m128 p2 = two_levels(t, &c), p3 = two_levels(t, &c);
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_movelh_ps(p0, p1)),
+                                _mm_movelh_ps(p2, p3), 1);
 }
 
 AVX2 static void levels_avx2(const float *level, const uint8_t *code, int64_t n,

@@ -19,6 +19,14 @@
 #define LB_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+/* An integer in a register whose bytes have names, its value unknown from here
+ * on. */
+#if defined(__x86_64__)
+#define LB_IN_BYTES(x) __asm__("" : "+Q"(x))
+#else
+#define LB_IN_BYTES(x) (void)(x)
+#endif
+
 #if !defined(LB_SIMDE)
 
 #include <immintrin.h>
