@@ -163,7 +163,7 @@ static void store_avx2(lb_ctype ctype, const void *tile, lb_dtype dtype,
                        int64_t n, void *dst)
 {
     int64_t i = 0;
-    if (ctype == LB_C_F32 && dtype == LB_F16)
+    if (ctype == LB_C_F32 && dtype == LB_F16 && LB_EXACT)
         i = f16_from_f32(tile, n, dst);
     else if (ctype == LB_C_F32 && dtype == LB_BF16)
         i = bf16_from_f32(tile, n, dst);
@@ -178,7 +178,7 @@ static void store_avx2(lb_ctype ctype, const void *tile, lb_dtype dtype,
 static void round_avx2(lb_dtype dtype, int64_t n, void *dst)
 {
     int64_t i = 0;
-    if (dtype == LB_F16)
+    if (dtype == LB_F16 && LB_EXACT)
         i = round_f16(n, dst);
     else if (dtype == LB_BF16)
         i = round_bf16(n, dst);

@@ -96,7 +96,8 @@ LB_INLINE bool is_wild(by how, float s)
 {
     const float size = fabsf(s);
     if (how == TWICE) return size > 0x1p120f;
-    return how == OVER && !(size >= 0x1p-100f && size <= 0x1p100f);
+    if (how == TIMES) return false;
+    return !LB_EXACT || !(size >= 0x1p-100f && size <= 0x1p100f);
 }
 
 AVX2 LB_INLINE factors factors_of(by how, float s)

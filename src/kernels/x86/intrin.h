@@ -27,6 +27,14 @@
 #define LB_IN_BYTES(x) (void)(x)
 #endif
 
+/* Fused operations round once, and NaNs of f32 keep in f16 what fits; SIMDe's
+ * only where the compiler may use the instructions. */
+#if defined(LB_SIMDE) && !(defined(__FMA__) && defined(__F16C__))
+enum { LB_EXACT = 0 };
+#else
+enum { LB_EXACT = 1 };
+#endif
+
 #if !defined(LB_SIMDE)
 
 #include <immintrin.h>
