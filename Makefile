@@ -138,7 +138,7 @@ NIGHTLY := nightly-long nightly-msan nightly-valgrind nightly-arm64
 nightly: $(NIGHTLY)
 
 nightly-long: setup-build all
-	@tools/stage long sh -ec 'for t in mathf law_transparency law_threads \
+	@tools/stage long sh -ec 'for t in mathf lanes_f32 law_transparency law_threads \
 	    law_memory law_codec; do build/release/tests/test_$$t --all; done'
 
 nightly-msan: setup-build setup-clang

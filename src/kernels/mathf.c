@@ -1,14 +1,9 @@
-/* mathf.c - exp, log, tanh, logistic, erf and normal quantiles, in portable
- * arithmetic.
+/* mathf.c - see mathf.h: functions of mathf_lanes.h for one number, and normal
+ * quantiles.
  *
  * Only + - * / sqrt, comparisons and integer operations, in a fixed order and
- * each rounded once, so that the bits are the same everywhere. Both sides of
- * every choice are computed and one is selected: a vector form repeats the
- * lines below lane by lane. Specials are put in by selects at the end, and
- * arguments are clamped first so that nothing undefined happens on the way.
- *
- * The polynomials are minimax fits by tools/gen_mathf_coefficients.py; the
- * errors noted there are relative to the function's value.
+ * each rounded once, so that the bits are the same everywhere. R of lb_logd is
+ * a fit by tools/gen_mathf_coefficients.py too.
  */
 #include "kernels/mathf.h"
 
@@ -16,150 +11,40 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* ln2 in two parts: the high one times an integer below 2^9 (f64: 2^21) is
- * exact. */
-static const float LN2_HIGH = 0x1.62e4p-1f, LN2_LOW = 0x1.7f7d1cp-20f;
+#define LANE_FN static inline __attribute__((always_inline))
+typedef float vf __attribute__((vector_size(4)));
+typedef int32_t vi __attribute__((vector_size(4)));
+typedef uint32_t vu __attribute__((vector_size(4)));
+#include "kernels/mathf_lanes.h"
+
+/* As LN2_HIGH, LN2_LOW and SQRT_HALF; integers below 2^21. */
 static const double LN2_HIGH_D = 0x1.62e42feep-1,
                     LN2_LOW_D = 0x1.a39ef35793c76p-33;
-static const float LOG2_E = 0x1.715476p+0f;
-/* Adding this to |x| < 2^22 leaves the nearest integer in the low bits. */
-static const float ROUNDER = 0x1.8p23f;
-static const uint32_t SIGN = 0x80000000u;
-/* NaNs that are made here; what 0/0 gives differs between machines. */
-static const uint32_t QUIET_NAN = 0x7fc00000u;
-/* m in [sqrt(1/2), sqrt(2)): the mantissas that log works on begin here. */
-static const uint32_t SQRT_HALF = 0x3f3504f3u;
 static const uint64_t SQRT_HALF_D = UINT64_C(0x3fe6a09e667f3bcd);
-
-static inline uint32_t to_bits(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-static inline float to_float(uint32_t u)
-{
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
-static inline float magnitude(float x)
-{
-    return to_float(to_bits(x) & ~SIGN);
-}
-
-static inline float with_sign_of(float x, float sign)
-{
-    return to_float(to_bits(x) | (to_bits(sign) & SIGN));
-}
-
-/* e^x for x in [-104, 89]: x = k ln2 + r, |r| <= ln2/2, e^x = 2^k e^r.
- * (e^r - 1 - r) / r^2, error 2^-28.2. 2^k is applied in two halves: the first
- * product is exact, so that a subnormal result is rounded only once. */
-static inline float exp_inside(float x)
-{
-    const float t = x * LOG2_E + ROUNDER;
-    const float kf = t - ROUNDER;
-    const int32_t k = (int32_t)(to_bits(t) - to_bits(ROUNDER));
-    const float r = (x - kf * LN2_HIGH) - kf * LN2_LOW;
-    const float p =
-        0x1.fffffcp-2f +
-        r * (0x1.55548cp-3f +
-             r * (0x1.555858p-5f + r * (0x1.123de2p-7f + r * 0x1.6ac778p-10f)));
-    const float y = 1.0f + (r + r * r * p);
-    const int32_t half = k >> 1;
-    const float first = to_float((uint32_t)(half + 127) << 23);
-    const float second = to_float((uint32_t)(k - half + 127) << 23);
-    return y * first * second;
-}
 
 float lb_expf(float x)
 {
-    float y = x < 89.0f ? x : 89.0f;
-    y = exp_inside(y > -104.0f ? y : -104.0f);
-    return x == x ? y : x;
+    return exp_of((vf){x})[0];
 }
 
-/* x = 2^k (1 + f); s = f / (2 + f); log(1 + f) = 2 atanh(s) = 2s + s R(s^2)
- * with error 2^-30.2. 2s = f - f^2/2 + s f^2/2 keeps f, which is exact, as the
- * leading term. */
 float lb_logf(float x)
 {
-    const float tiny = to_bits(x) < 0x00800000u ? 1.0f : 0.0f;
-    const float scaled = tiny != 0.0f ? x * 0x1p23f : x;
-    const uint32_t u = to_bits(scaled) - SQRT_HALF;
-    const float k = (float)((int32_t)u >> 23) - 23.0f * tiny;
-    const float f = to_float((u & 0x007fffffu) + SQRT_HALF) - 1.0f;
-    const float s = f / (2.0f + f);
-    const float z = s * s;
-    const float R =
-        z * (0x1.55557ap-1f + z * (0x1.995ed8p-2f + z * 0x1.31e03cp-2f));
-    const float h = 0.5f * f * f;
-    float y = k * LN2_HIGH + (f - (h - (s * (h + R) + k * LN2_LOW)));
-    y = x < INFINITY ? y : x; /* inf and NaN */
-    y = x < 0.0f ? to_float(QUIET_NAN) : y;
-    return x == 0.0f ? -INFINITY : y;
+    return log_of((vf){x})[0];
 }
 
-/* Below 1 an odd polynomial, (tanh(x)/x - 1) / x^2 with error 2^-27.7 of
- * tanh; above, 1 - 2/(e^2x + 1). */
 float lb_tanhf(float x)
 {
-    float a = magnitude(x);
-    a = a < 10.0f ? a : 10.0f; /* tanh(10) is 1 - 4e-9: 1 */
-    const float z = a * a;
-    const float p =
-        -0x1.55553cp-2f +
-        z * (0x1.110be4p-3f +
-             z * (-0x1.b9623ap-5f +
-                  z * (0x1.6009a4p-6f +
-                       z * (-0x1.045fdep-7f +
-                            z * (0x1.2d9f82p-9f + z * -0x1.77caa4p-12f)))));
-    const float near = a + a * (z * p);
-    const float far = 1.0f - 2.0f / (exp_inside(2.0f * a) + 1.0f);
-    const float y = with_sign_of(a < 1.0f ? near : far, x);
-    return x == x ? y : x;
+    return tanh_of((vf){x})[0];
 }
 
-/* Through e^-|x| on both sides, which never overflows: 1/(1 + e^-x) for x >= 0
- * and e^x/(1 + e^x) below, where the quotient follows e^x down to the smallest
- * subnormal. */
 float lb_logisticf(float x)
 {
-    float a = magnitude(x);
-    a = a < 104.0f ? a : 104.0f;
-    const float e = exp_inside(-a);
-    const float y = (x < 0.0f ? e : 1.0f) / (1.0f + e);
-    return x == x ? y : x;
+    return logistic_of((vf){x})[0];
 }
 
-/* Below 1 an odd polynomial, erf(x)/x - 1 with error 2^-29.4; above,
- * 1 - e^-g where g = -log(erfc(x)) is a polynomial, error 2^-29.6 of erf. */
 float lb_erff(float x)
 {
-    float a = magnitude(x);
-    a = a < 4.0f ? a : 4.0f; /* erf(4) is 1 - 1.5e-8: 1 */
-    const float z = a * a;
-    const float p =
-        0x1.06eba8p-3f +
-        z * (-0x1.81273ep-2f +
-             z * (0x1.ce2ce6p-4f +
-                  z * (-0x1.b7f71ap-6f +
-                       z * (0x1.53f224p-8f +
-                            z * (-0x1.a3515ep-11f + z * 0x1.4771fcp-14f)))));
-    const float g =
-        0x1.662b2ap-12f +
-        a * (0x1.2088e8p+0f +
-             a * (0x1.46baf2p-1f +
-                  a * (0x1.a6532ap-4f +
-                       a * (-0x1.65cb6cp-6f +
-                            a * (0x1.825b26p-9f + a * -0x1.86de34p-13f)))));
-    const float near = a + a * p;
-    const float far = 1.0f - exp_inside(-g);
-    const float y = with_sign_of(a < 1.0f ? near : far, x);
-    return x == x ? y : x;
+    return erf_of((vf){x})[0];
 }
 
 /* Wichura's AS 241 (Applied Statistics 37, 1988), PPND7 and PPND16: with
@@ -185,7 +70,7 @@ float lb_normalf(uint32_t bits)
          1.4234372777f) /
         ((0.12021132975f * t + 0.73700164250f) * t + 1.0f);
     const float y = q <= 0.425f ? mid : out;
-    return to_float(to_bits(y) | (~bits & SIGN));
+    return with_sign_of((vf){y}, (vf)((vu){~bits}))[0];
 }
 
 static inline double poly8(const double c[8], double x)
@@ -225,7 +110,7 @@ double lb_logd(double x)
     const double h = 0.5 * f * f;
     double y = k * LN2_HIGH_D + (f - (h - (s * (h + R) + k * LN2_LOW_D)));
     y = x < (double)INFINITY ? y : x;
-    y = x < 0.0 ? (double)to_float(QUIET_NAN) : y;
+    y = x < 0.0 ? (double)NAN : y;
     return x == 0.0 ? -(double)INFINITY : y;
 }
 

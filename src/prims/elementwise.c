@@ -126,20 +126,32 @@ void lb_row_plan(const lb_call *c, lb_plan *plan)
     plan->kernel = "lanes";
 }
 
+static lb_lanes_fn *lanes_of(const lb_row *row, const lb_cpu *cpu, lb_ctype c)
+{
+    return c == LB_C_F32 && row->lane ? lb_lanes_f32_for(cpu)->run[row->lane]
+                                      : row->run[c];
+}
+
+static int exponent_of(const lb_call *c)
+{
+    const lb_integer_pow_params *p = c->params;
+    return row_of(c) == &lb_row_integer_pow ? p->exponent : 0;
+}
+
 void lb_row_eval(const lb_work *w)
 {
     const lb_call *c = w->call;
     const lb_row *row = row_of(c);
     const lb_ctype to = lb_ctype_of(c->dtype);
     const lb_dtype last = c->in[c->n_in - 1]->dtype;
-    lb_lanes_fn *run = row->run[lb_ctype_of(last)];
+    lb_lanes_fn *run = lanes_of(row, c->cpu, lb_ctype_of(last));
     plan_t p;
     lay_out(c, &p);
     lb_array out = *w->out;
     out.shape = p.shape;
     lb_row_major(&out.shape, out.stride);
     lb_lanes l = {.bits = last == LB_BOOL ? 1 : (int)lb_dtype_size(last) * 8,
-                  .params = c->params};
+                  .exponent = exponent_of(c)};
     const int64_t end = lb_min_i64(w->hi * UNIT, p.tiling.tiles);
     for (int64_t t = w->lo * UNIT; t < end; t++) {
         int64_t lo[LB_MAX_RANK], n[LB_MAX_RANK];

@@ -2,18 +2,8 @@
 #ifndef LB_ELEMENTWISE_H
 #define LB_ELEMENTWISE_H
 
+#include "kernels/lanes_f32.h"
 #include "lowbit_ext.h"
-
-/* A tile's worth of work: n elements of each operand in its compute type. */
-typedef struct lb_lanes {
-    int64_t n;
-    int bits; /* width of the last operand's dtype */
-    const void *params;
-    const void *in[3];
-    void *out; /* never overlaps an operand */
-} lb_lanes;
-
-typedef void lb_lanes_fn(const lb_lanes *);
 
 enum { LB_KIND_F = 1, LB_KIND_I = 2, LB_KIND_U = 4, LB_KIND_B = 8 };
 
@@ -21,6 +11,7 @@ typedef struct lb_row {
     lb_prim prim; /* first, so that a call's prim leads back to its row */
     int kinds;    /* of the last operand */
     bool to_bool; /* the result is bool; else of the last operand's dtype */
+    lb_lane lane; /* its f32 loops, of each level; none: run has one */
     lb_lanes_fn *run[5]; /* by lb_ctype of the last operand */
 } lb_row;
 

@@ -1,6 +1,7 @@
 /* lanes.c - the arithmetic of the elementwise primitives: one small loop for
  * each row of elementwise.def and compute type, left to the compiler to
- * vectorise, and the user's function for each.
+ * vectorise, and the user's function for each. Most of f32's loops are those
+ * of kernels/lanes_f32.h.
  *
  * Semantics are XLA's: integers wrap, x / 0 is all ones, x rem 0 is x, shifts
  * by the width or more empty the register, max and min pass NaN on and put
@@ -10,7 +11,6 @@
 #include <string.h>
 
 #include "core/core.h"
-#include "kernels/mathf.h"
 #include "lowbit_params.h"
 #include "prims/elementwise.h"
 
@@ -94,11 +94,6 @@ static uint64_t shift_signed_bits(uint64_t x, uint64_t y, int bits)
     return (uint64_t)shift_signed((int64_t)((x ^ top) - top), y, bits);
 }
 
-static float sign_f32(float x)
-{
-    return x > 0 ? 1.0f : x < 0 ? -1.0f : x;
-}
-
 static double sign_f64(double x)
 {
     return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
@@ -110,19 +105,9 @@ static double logistic_f64(double x)
     return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
 
-static float max_f32(float x, float y)
-{
-    return x > y || x != x || (x == y && !signbit(x)) ? x : y;
-}
-
 static double max_f64(double x, double y)
 {
     return x > y || x != x || (x == y && !signbit(x)) ? x : y;
-}
-
-static float min_f32(float x, float y)
-{
-    return x < y || x != x || (x == y && signbit(x)) ? x : y;
 }
 
 static double min_f64(double x, double y)
@@ -146,17 +131,16 @@ static double min_f64(double x, double y)
         }                                                                      \
     }
 
-#define ALL_LANES(NAME, F32, F64, I64, U64, BOOL)                              \
-    LANES(run_##NAME##_f32, float, float, F32)                                 \
+#define WIDE_LANES(NAME, F64, I64, U64, BOOL)                                  \
     LANES(run_##NAME##_f64, double, double, F64)                               \
     LANES(run_##NAME##_i64, int64_t, int64_t, I64)                             \
     LANES(run_##NAME##_u64, uint64_t, uint64_t, U64)                           \
     LANES(run_##NAME##_bool, uint8_t, uint8_t, BOOL)
 
-#define RUNS(NAME)                                                             \
+#define RUNS(NAME, F32)                                                        \
     {                                                                          \
-        run_##NAME##_f32, run_##NAME##_f64, run_##NAME##_i64,                  \
-            run_##NAME##_u64, run_##NAME##_bool                                \
+        F32, run_##NAME##_f64, run_##NAME##_i64, run_##NAME##_u64,             \
+            run_##NAME##_bool                                                  \
     }
 
 #define PRIM(NAME, N, SIZE)                                                    \
@@ -166,11 +150,17 @@ static double min_f64(double x, double y)
         .eval = lb_row_eval                                                    \
     }
 
-#define ROW(NAME, N, KINDS, TO_BOOL, SIZE)                                     \
-    const lb_row lb_row_##NAME = {.prim = PRIM(NAME, N, SIZE),                 \
+#define ROW(NAME, N, KINDS)                                                    \
+    const lb_row lb_row_##NAME = {.prim = PRIM(NAME, N, 0),                    \
+                                  .kinds = (KINDS),                            \
+                                  .run = RUNS(NAME, run_##NAME##_f32)};
+
+#define ROW_V(NAME, N, KINDS, TO_BOOL)                                         \
+    const lb_row lb_row_##NAME = {.prim = PRIM(NAME, N, 0),                    \
                                   .kinds = (KINDS),                            \
                                   .to_bool = (TO_BOOL),                        \
-                                  .run = RUNS(NAME)};
+                                  .lane = LB_LANE_##NAME,                      \
+                                  .run = RUNS(NAME, NULL)};
 
 #define CALL_1(NAME)                                                           \
     lb_array *lb_##NAME(lb_ctx *cx, lb_array *x)                               \
@@ -184,60 +174,66 @@ static double min_f64(double x, double y)
         return lb_row_call(cx, &lb_row_##NAME, (lb_array *[]){x, y}, NULL);    \
     }
 
+#define UNARY_V(NAME, KINDS, ...)                                              \
+    WIDE_LANES(NAME, __VA_ARGS__)                                              \
+    ROW_V(NAME, 1, KINDS, false)                                               \
+    CALL_1(NAME)
+#define UNARY(NAME, KINDS, F32, ...)                                           \
+    LANES(run_##NAME##_f32, float, float, F32)                                 \
+    WIDE_LANES(NAME, __VA_ARGS__)                                              \
+    ROW(NAME, 1, KINDS)                                                        \
+    CALL_1(NAME)
+#define BINARY_V(...)
+#define BINARY(...)
+#define COMPARE(...)
 #define DECLARE(T)                                                             \
     const T x = px[i];                                                         \
     (void)x
-#define UNARY(NAME, KINDS, F32, F64, I64, U64, BOOL)                           \
-    ALL_LANES(NAME, F32, F64, I64, U64, BOOL)                                  \
-    ROW(NAME, 1, KINDS, false, 0)                                              \
-    CALL_1(NAME)
-#define BINARY(NAME, KINDS, F32, F64, I64, U64, BOOL)
-#define COMPARE(NAME, ANY)
 #include "prims/elementwise.def"
+LANES(run_is_finite_f64, double, uint8_t, isfinite(x))
 #undef DECLARE
 #undef UNARY
 #undef BINARY
 #undef COMPARE
 
-#define DECLARE(T)                                                             \
-    const T x = px[i], y = py[i];                                              \
-    (void)y
-#define UNARY(NAME, KINDS, F32, F64, I64, U64, BOOL)
-#define BINARY(NAME, KINDS, F32, F64, I64, U64, BOOL)                          \
-    ALL_LANES(NAME, F32, F64, I64, U64, BOOL)                                  \
-    ROW(NAME, 2, KINDS, false, 0)                                              \
+#define UNARY_V(...)
+#define UNARY(...)
+#define BINARY_V(NAME, KINDS, ...)                                             \
+    WIDE_LANES(NAME, __VA_ARGS__)                                              \
+    ROW_V(NAME, 2, KINDS, false)                                               \
+    CALL_2(NAME)
+#define BINARY(NAME, KINDS, F32, ...)                                          \
+    LANES(run_##NAME##_f32, float, float, F32)                                 \
+    WIDE_LANES(NAME, __VA_ARGS__)                                              \
+    ROW(NAME, 2, KINDS)                                                        \
     CALL_2(NAME)
 #define COMPARE(NAME, ANY)                                                     \
-    LANES(run_##NAME##_f32, float, uint8_t, ANY)                               \
     LANES(run_##NAME##_f64, double, uint8_t, ANY)                              \
     LANES(run_##NAME##_i64, int64_t, uint8_t, ANY)                             \
     LANES(run_##NAME##_u64, uint64_t, uint8_t, ANY)                            \
     LANES(run_##NAME##_bool, uint8_t, uint8_t, ANY)                            \
-    ROW(NAME, 2, F | I | U | B, true, 0)                                       \
+    ROW_V(NAME, 2, F | I | U | B, true)                                        \
     CALL_2(NAME)
+#define DECLARE(T)                                                             \
+    const T x = px[i], y = py[i];                                              \
+    (void)y
 #include "prims/elementwise.def"
 #undef DECLARE
 
 /* ---- the odd ones ------------------------------------------------------- */
 
-#define DECLARE(T)                                                             \
-    const T x = px[i];                                                         \
-    (void)x
-LANES(run_is_finite_f32, float, uint8_t, isfinite(x))
-LANES(run_is_finite_f64, double, uint8_t, isfinite(x))
 const lb_row lb_row_is_finite = {.prim = PRIM(is_finite, 1, 0),
                                  .kinds = F,
                                  .to_bool = true,
-                                 .run = {run_is_finite_f32, run_is_finite_f64}};
+                                 .lane = LB_LANE_is_finite,
+                                 .run = {NULL, run_is_finite_f64}};
 CALL_1(is_finite)
-#undef DECLARE
 
 /* x^e by squaring, the same for every element, so that it stays in lanes. */
 #define POWER(NAME, T, INVERT)                                                 \
     static void NAME(const lb_lanes *l)                                        \
     {                                                                          \
-        const lb_integer_pow_params *p = l->params;                            \
-        const int e = p->exponent;                                             \
+        const int e = l->exponent;                                             \
         const T *x = l->in[0];                                                 \
         T *restrict out = l->out;                                              \
         for (int64_t i = 0; i < l->n; i++) {                                   \
@@ -248,13 +244,13 @@ CALL_1(is_finite)
             out[i] = INVERT;                                                   \
         }                                                                      \
     }
-POWER(run_integer_pow_f32, float, e < 0 ? 1.0f / r : r)
 POWER(run_integer_pow_f64, double, e < 0 ? 1.0 / r : r)
 POWER(run_integer_pow_u64, uint64_t, r) /* of the same bits, signed or not */
 const lb_row lb_row_integer_pow = {
     .prim = PRIM(integer_pow, 1, sizeof(lb_integer_pow_params)),
     .kinds = F | I | U,
-    .run = {run_integer_pow_f32, run_integer_pow_f64, run_integer_pow_u64,
+    .lane = LB_LANE_integer_pow,
+    .run = {NULL, run_integer_pow_f64, run_integer_pow_u64,
             run_integer_pow_u64}};
 
 lb_array *lb_integer_pow(lb_ctx *cx, lb_array *x, int exponent)
@@ -272,12 +268,11 @@ lb_array *lb_integer_pow(lb_ctx *cx, lb_array *x, int exponent)
         for (int64_t i = 0; i < l->n; i++)                                     \
             out[i] = p[i] ? x[i] : y[i];                                       \
     }
-SELECT(run_select_f32, float)
 SELECT(run_select_f64, double)
 SELECT(run_select_i64, int64_t)
 SELECT(run_select_u64, uint64_t)
 SELECT(run_select_bool, uint8_t)
-ROW(select, 3, F | I | U | B, false, 0)
+ROW_V(select, 3, F | I | U | B, false)
 
 lb_array *lb_select(lb_ctx *cx, lb_array *pred, lb_array *on_true,
                     lb_array *on_false)
@@ -296,12 +291,11 @@ lb_array *lb_select(lb_ctx *cx, lb_array *pred, lb_array *on_true,
     }
 #define LESS(x, y) ((x) < (y) ? (x) : (y))
 #define MORE(x, y) ((x) > (y) ? (x) : (y))
-CLAMP(run_clamp_f32, float, min_f32, max_f32)
 CLAMP(run_clamp_f64, double, min_f64, max_f64)
 CLAMP(run_clamp_i64, int64_t, LESS, MORE)
 CLAMP(run_clamp_u64, uint64_t, LESS, MORE)
 CLAMP(run_clamp_bool, uint8_t, LESS, MORE)
-ROW(clamp, 3, F | I | U | B, false, 0)
+ROW_V(clamp, 3, F | I | U | B, false)
 
 lb_array *lb_clamp(lb_ctx *cx, lb_array *lo, lb_array *x, lb_array *hi)
 {
