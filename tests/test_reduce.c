@@ -5,6 +5,7 @@
  * the tree of reduce.c's header written down once more here, for every view
  * and for 1, 2 and 7 threads, bit by bit.
  */
+#include "base/cpu.h"
 #include "lowbit_params.h"
 #include "model.h"
 
@@ -572,13 +573,15 @@ static void test_errors(lb_ctx *cx)
     CHECK_REFUSED(cx, lb_argmin(cx, wide, 0, LB_I8), LB_E_DTYPE);
 }
 
-int main(void)
+static void test_level(lb_level level)
 {
     static const int threads[] = {1, 2, 7};
+    const char *isa = lb_level_name(level);
     lb_ctx *cx[3];
     for (int i = 0; i < 3; i++) {
-        cx[i] = lb_open(&(lb_options){.threads = threads[i]});
-        if (!cx[i]) return 1;
+        cx[i] = lb_open(&(lb_options){.threads = threads[i], .isa = isa});
+        CHECK(cx[i] != NULL);
+        if (!cx[i]) return;
     }
     test_values(cx[0]);
     test_order(cx, 3);
@@ -588,6 +591,12 @@ int main(void)
     test_errors(cx[0]);
     for (int i = 0; i < 3; i++)
         lb_close(cx[i]);
+}
+
+int main(void)
+{
+    for (int l = LB_LEVEL_REF; l <= LB_LEVEL_AVX512VNNI; l++)
+        if (lb_level_available((lb_level)l)) test_level((lb_level)l);
     model_end();
     return check_report("reduce");
 }

@@ -92,7 +92,7 @@ static void prepare(const lb_call *c, job *j)
     const lb_reduce_params *p = c->params;
     const lb_reduce_op op = op_of(c->prim);
     *j = (job){.ctype = lb_ctype_of(a->dtype), .results = 1, .n = 1};
-    j->op = lb_reducer_for(op, j->ctype);
+    j->op = lb_reducer_for(c->cpu, op, j->ctype);
     j->size = (int64_t)j->op->size;
     j->identity = lb_reduce_identity(op, a->dtype);
     for (int k = 0; k < a->shape.rank; k++) {
@@ -390,7 +390,7 @@ static bool infer(lb_ctx *cx, lb_call *c)
     const lb_reduce_params *p = c->params;
     if (!lb_axes_check(cx, c->prim->name, "axes", &p->axes, a->shape.rank))
         return false;
-    if (!lb_reducer_for(op_of(c->prim), lb_ctype_of(a->dtype)))
+    if (!lb_reducer_for(c->cpu, op_of(c->prim), lb_ctype_of(a->dtype)))
         return lb_fail(cx, LB_E_DTYPE, "%s: not defined for %s%s",
                        c->prim->name, lb_dtype_name(a->dtype),
                        a->dtype == LB_BOOL

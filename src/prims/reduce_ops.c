@@ -1,13 +1,17 @@
 /* reduce_ops.c - sum, prod, max, min, and, or on lanes of each type.
  *
  * Each pair of a type and an operation is one instance of reduce_lanes.h; the
- * table at the end says who serves whom.
+ * table at the end says who serves whom, where no level has its own.
  */
 #include "prims/reduce_ops.h"
 
 #include <math.h>
 #include <string.h>
 
+#define REDUCE_FN static
+#define VBYTES    16
+#define OTHER_HALF(b, a, n)                                                    \
+    ((b) = (a), memcpy(&(b), (const char *)&(a) + (n), (n)))
 #define BITS(x)       ((__typeof__((x) == (x)))(x))
 #define PICK(m, a, b) ((__typeof__(a))((BITS(a) & (m)) | (BITS(b) & ~(m))))
 #define SUM(a, b)     ((a) + (b))
@@ -29,76 +33,76 @@
 #define T       float
 #define OP      SUM
 #define NAME(x) x##_f32_sum
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       float
 #define OP      PROD
 #define NAME(x) x##_f32_prod
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       float
 #define OP      FMAX
 #define NAME(x) x##_f32_max
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       float
 #define OP      FMIN
 #define NAME(x) x##_f32_min
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       double
 #define OP      SUM
 #define NAME(x) x##_f64_sum
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       double
 #define OP      PROD
 #define NAME(x) x##_f64_prod
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       double
 #define OP      FMAX
 #define NAME(x) x##_f64_max
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       double
 #define OP      FMIN
 #define NAME(x) x##_f64_min
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       int64_t
 #define OP      MAX
 #define NAME(x) x##_i64_max
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       int64_t
 #define OP      MIN
 #define NAME(x) x##_i64_min
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 /* Unsigned also for signed ones where only the bits matter: it may wrap. */
 #define T       uint64_t
 #define OP      SUM
 #define NAME(x) x##_u64_sum
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       uint64_t
 #define OP      PROD
 #define NAME(x) x##_u64_prod
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       uint64_t
 #define OP      MAX
 #define NAME(x) x##_u64_max
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       uint64_t
 #define OP      MIN
 #define NAME(x) x##_u64_min
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       uint64_t
 #define OP      AND
 #define NAME(x) x##_u64_and
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       uint64_t
 #define OP      OR
 #define NAME(x) x##_u64_or
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       uint8_t
 #define OP      AND
 #define NAME(x) x##_u8_and
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 #define T       uint8_t
 #define OP      OR
 #define NAME(x) x##_u8_or
-#include "prims/reduce_lanes.h"
+#include "kernels/reduce_lanes.h"
 
 #define R(x) &reducer_##x
 static const lb_reducer *const reducers[][5] = {
@@ -166,7 +170,15 @@ lb_value lb_reduce_identity(lb_reduce_op op, lb_dtype d)
     }
 }
 
-const lb_reducer *lb_reducer_for(lb_reduce_op op, lb_ctype ctype)
+const lb_reducer *lb_reducer_for(const lb_cpu *cpu, lb_reduce_op op,
+                                 lb_ctype ctype)
 {
+#if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX2 && ctype == LB_C_F32 &&
+        lb_reducers_f32_avx2[op])
+        return lb_reducers_f32_avx2[op];
+#else
+    (void)cpu;
+#endif
     return reducers[op][ctype];
 }

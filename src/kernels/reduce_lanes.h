@@ -1,46 +1,44 @@
 /* reduce_lanes.h - the inner loops of a reduction, for one type and operation.
  *
- * A template without a guard: reduce_ops.c includes it once for each pair, with
+ * A template without a guard: a file includes it once for each pair, with
  *   T          the type of an element
  *   NAME(x)    x with the pair's suffix
  *   OP(a, b)   of two vectors of T
+ * and once for all
+ *   VBYTES     of a vector
+ *   REDUCE_FN  how functions are declared: for the level
+ *   OTHER_HALF(b, a, n)  n bytes of a from byte n on to the first of b
  * The lanes and their order are those of the header of reduce.c: 64 bytes of
- * lanes in four vectors that every machine has, so the bits are the same
- * everywhere. Rows go along memory, columns across it.
+ * lanes, in as many vectors as that takes, so the bits are the same everywhere.
+ * Rows go along memory, columns across it.
  */
 #define V     NAME(vec)
 #define WIDTH ((int64_t)(sizeof(V) / sizeof(T)))
-#define LANES (4 * WIDTH)
+#define LANES ((int64_t)(64 / sizeof(T)))
+#define VECS  ((int)(64 / sizeof(V)))
 
-typedef T V __attribute__((vector_size(16)));
+typedef T V __attribute__((vector_size(VBYTES)));
 
-static inline V NAME(load)(const T *p)
+REDUCE_FN inline V NAME(load)(const T *p)
 {
     V v;
     memcpy(&v, p, sizeof v);
     return v;
 }
 
-static inline V NAME(op)(V a, V b)
+REDUCE_FN inline V NAME(op)(V a, V b)
 {
     return OP(a, b);
 }
 
 /* The first n of a vector, the others as in rest. */
-static inline V NAME(load_some)(const T *p, int64_t n, V rest)
+REDUCE_FN inline V NAME(load_some)(const T *p, int64_t n, V rest)
 {
     memcpy(&rest, p, (size_t)n * sizeof(T));
     return rest;
 }
 
-/* p[i], .. below n, as many as a vector holds. */
-static inline V NAME(load_most)(const T *p, int64_t i, int64_t n, V rest)
-{
-    if (n - i >= WIDTH) return NAME(load)(p + i);
-    return NAME(load_some)(p + i, n - i, rest);
-}
-
-static inline V NAME(fill)(T x)
+REDUCE_FN inline V NAME(fill)(T x)
 {
     T t[sizeof(V) / sizeof(T)];
     for (int64_t i = 0; i < WIDTH; i++)
@@ -50,48 +48,62 @@ static inline V NAME(fill)(T x)
 
 /* The lanes of one half, by as many bytes, with those of the other; half is a
  * constant where this is inlined. */
-static inline V NAME(halve)(V a, const size_t half)
+REDUCE_FN inline V NAME(halve)(V a, const size_t half)
 {
-    V other = a;
-    memcpy(&other, (const char *)&a + half, half);
+    V other;
+    OTHER_HALF(other, a, half);
     return NAME(op)(a, other);
 }
 
-/* out[r] = the one chunk of p[r*stride + i], i < n. */
-static void NAME(rows)(const void *from, int64_t stride, int64_t rows,
-                       int64_t n, const void *identity, void *to)
+REDUCE_FN inline void NAME(add)(V *acc, const T *p)
+{
+    for (int v = 0; v < VECS; v++)
+        acc[v] = NAME(op)(acc[v], NAME(load)(p + v * WIDTH));
+}
+
+REDUCE_FN inline T NAME(fold)(V *acc)
+{
+    for (int v = 0; v < 2 && VECS == 4; v++)
+        acc[v] = NAME(op)(acc[v], acc[(v + 2) % VECS]);
+    V a = NAME(op)(acc[0], acc[1]);
+    if (sizeof(V) == 32) a = NAME(halve)(a, 16);
+    a = NAME(halve)(a, 8);
+    if (sizeof(T) <= 4) a = NAME(halve)(a, 4);
+    if (sizeof(T) == 1) a = NAME(halve)(NAME(halve)(a, 2), 1);
+    return a[0];
+}
+
+/* out[r] = the one chunk of p[r*stride + i], i < n. The identity in lanes past
+ * the end changes nothing, not even a zero's sign, as no lane begins with a
+ * minus. One row after the other: several at once would hide how long a sum
+ * takes, but rows that are a few KiB apart come from memory at half the speed.
+ */
+REDUCE_FN void NAME(rows)(const void *from, int64_t stride, int64_t rows,
+                          int64_t n, const void *identity, void *to)
 {
     const T *p = from;
     T *out = to;
     const V id = NAME(fill)(*(const T *)identity);
     for (int64_t r = 0; r < rows; r++, p += stride) {
-        V a = id, b = id, c = id, d = id;
+        V acc[64 / sizeof(V)];
+        for (int v = 0; v < VECS; v++)
+            acc[v] = id;
         int64_t i = 0;
-        for (; i + LANES <= n; i += LANES) {
-            a = NAME(op)(a, NAME(load)(p + i));
-            b = NAME(op)(b, NAME(load)(p + i + WIDTH));
-            c = NAME(op)(c, NAME(load)(p + i + 2 * WIDTH));
-            d = NAME(op)(d, NAME(load)(p + i + 3 * WIDTH));
+        for (; i + LANES <= n; i += LANES)
+            NAME(add)(acc, p + i);
+        if (i < n) {
+            T rest[64 / sizeof(T)];
+            for (int64_t l = 0; l < LANES; l++)
+                rest[l] = *(const T *)identity;
+            memcpy(rest, p + i, (size_t)(n - i) * sizeof(T));
+            NAME(add)(acc, rest);
         }
-        if (i < n) a = NAME(op)(a, NAME(load_most)(p, i, n, id));
-        i += WIDTH;
-        if (i < n) b = NAME(op)(b, NAME(load_most)(p, i, n, id));
-        i += WIDTH;
-        if (i < n) c = NAME(op)(c, NAME(load_most)(p, i, n, id));
-        i += WIDTH;
-        if (i < n) d = NAME(op)(d, NAME(load_most)(p, i, n, id));
-        a = NAME(op)(a, c);
-        b = NAME(op)(b, d);
-        a = NAME(op)(a, b);
-        a = NAME(halve)(a, 8);
-        if (sizeof(T) <= 4) a = NAME(halve)(a, 4);
-        if (sizeof(T) == 1) a = NAME(halve)(NAME(halve)(a, 2), 1);
-        out[r] = a[0];
+        out[r] = NAME(fold)(acc);
     }
 }
 
 /* to[i] = OP(x[i], y[i]); to may be either. */
-static void NAME(join)(const void *x, const void *y, int64_t n, void *to)
+REDUCE_FN void NAME(join)(const void *x, const void *y, int64_t n, void *to)
 {
     const T *p = x, *q = y;
     T *out = to;
@@ -106,7 +118,7 @@ static void NAME(join)(const void *x, const void *y, int64_t n, void *to)
 }
 
 /* A vector of acc with those at p, p + step, p + 2 step, p + 3 step. */
-static inline void NAME(four)(T *acc, const T *p, int64_t step)
+REDUCE_FN inline void NAME(four)(T *acc, const T *p, int64_t step)
 {
     V a = NAME(op)(NAME(load)(acc), NAME(load)(p));
     a = NAME(op)(a, NAME(load)(p + step));
@@ -116,8 +128,8 @@ static inline void NAME(four)(T *acc, const T *p, int64_t step)
 }
 
 /* Four rows of one lane, and a word to memory about those of the next. */
-static void NAME(four_rows)(T *acc, const T *p, int64_t step, int64_t next,
-                            int64_t w)
+REDUCE_FN void NAME(four_rows)(T *acc, const T *p, int64_t step, int64_t next,
+                               int64_t w)
 {
     int64_t j = 0;
     for (; j + LANES <= w; j += LANES, p += LANES, acc += LANES) {
@@ -125,10 +137,8 @@ static void NAME(four_rows)(T *acc, const T *p, int64_t step, int64_t next,
         __builtin_prefetch(p + next + step);
         __builtin_prefetch(p + next + 2 * step);
         __builtin_prefetch(p + next + 3 * step);
-        NAME(four)(acc, p, step);
-        NAME(four)(acc + WIDTH, p + WIDTH, step);
-        NAME(four)(acc + 2 * WIDTH, p + 2 * WIDTH, step);
-        NAME(four)(acc + 3 * WIDTH, p + 3 * WIDTH, step);
+        for (int v = 0; v < VECS; v++)
+            NAME(four)(acc + v * WIDTH, p + v * WIDTH, step);
     }
     for (; j + WIDTH <= w; j += WIDTH, p += WIDTH, acc += WIDTH)
         NAME(four)(acc, p, step);
@@ -137,8 +147,8 @@ static void NAME(four_rows)(T *acc, const T *p, int64_t step, int64_t next,
 }
 
 /* Four rows of a lane at a time, to touch its numbers a quarter as often. */
-static void NAME(cols)(const void *from, int64_t stride, int64_t rows,
-                       int64_t w, int64_t lane, void *lanes)
+REDUCE_FN void NAME(cols)(const void *from, int64_t stride, int64_t rows,
+                          int64_t w, int64_t lane, void *lanes)
 {
     const T *p = from;
     T *acc = lanes;
@@ -165,6 +175,7 @@ static const lb_reducer NAME(reducer) = {
 #undef V
 #undef WIDTH
 #undef LANES
+#undef VECS
 #undef T
 #undef NAME
 #undef OP
