@@ -7,6 +7,8 @@
  */
 #include "prims/elementwise.h"
 
+#include <string.h>
+
 #include "core/core.h"
 #include "lowbit_params.h"
 
@@ -84,6 +86,7 @@ typedef struct {
     const lb_array *in[MAX_IN];
     lb_shape shape;
     lb_tiling tiling;
+    bool still[MAX_IN]; /* every tile of that operand has the same elements */
 } plan_t;
 
 static void push_axis(plan_t *p, const lb_call *c, int k)
@@ -114,6 +117,12 @@ static void lay_out(const lb_call *c, plan_t *p)
     for (int i = 0; i < c->n_in; i++)
         p->v[i].shape = p->shape;
     p->tiling = lb_tiling_for(&p->shape, p->in, c->n_in);
+    for (int i = 0; i < c->n_in; i++) {
+        p->still[i] = true;
+        for (int k = 0; k < p->shape.rank; k++)
+            if (p->tiling.count[k] > 1 && p->v[i].stride[k])
+                p->still[i] = false;
+    }
 }
 
 void lb_row_plan(const lb_call *c, lb_plan *plan)
@@ -130,6 +139,59 @@ static lb_lanes_fn *lanes_of(const lb_row *row, const lb_cpu *cpu, lb_ctype c)
 {
     return c == LB_C_F32 && row->lane ? lb_lanes_f32_for(cpu)->run[row->lane]
                                       : row->run[c];
+}
+
+/* Every one of the rows elements at from, `times` times, to the tile. from may
+ * be the tile's own end: what is written never reaches what is still to be
+ * read. */
+static void repeat_each(size_t size, const char *from, int64_t rows,
+                        int64_t times, char *to)
+{
+    for (int64_t r = 0; r < rows; r++, from += size) {
+        uint32_t x4 = 0;
+        uint64_t x8 = 0;
+        if (size == 1) {
+            memset(to, *from, (size_t)times);
+        } else if (size == 4) {
+            memcpy(&x4, from, 4);
+            for (int64_t i = 0; i < times; i++)
+                memcpy(to + 4 * i, &x4, 4);
+        } else {
+            memcpy(&x8, from, 8);
+            for (int64_t i = 0; i < times; i++)
+                memcpy(to + 8 * i, &x8, 8);
+        }
+        to += (size_t)times * size;
+    }
+}
+
+/* A tile of an operand; one that repeats its elements along the last axis is
+ * read once and repeated here. */
+static const void *read_tile(const lb_cpu *cpu, const lb_array *a,
+                             const int64_t *lo, const int64_t *n, void *tile)
+{
+    const lb_ctype c = lb_ctype_of(a->dtype);
+    const int last = a->shape.rank - 1;
+    if (last < 0 || a->stride[last] || n[last] == 1)
+        return lb_tile_peek(cpu, a, lo, n, c, tile);
+    const size_t size = lb_ctype_size(c);
+    int64_t rows = 1, m[LB_MAX_RANK];
+    for (int k = 0; k < last; k++) {
+        m[k] = n[k];
+        rows *= n[k];
+    }
+    m[last] = 1;
+    char *from = (char *)tile + (size_t)(rows * (n[last] - 1)) * size;
+    lb_tile_read(cpu, a, lo, m, c, from);
+    repeat_each(size, from, rows, n[last], tile);
+    return tile;
+}
+
+static bool equal_box(const lb_shape *shape, const int64_t *n, const int64_t *m)
+{
+    for (int k = 0; k < shape->rank; k++)
+        if (n[k] != m[k]) return false;
+    return true;
 }
 
 static int exponent_of(const lb_call *c)
@@ -152,14 +214,19 @@ void lb_row_eval(const lb_work *w)
     lb_row_major(&out.shape, out.stride);
     lb_lanes l = {.bits = last == LB_BOOL ? 1 : (int)lb_dtype_size(last) * 8,
                   .exponent = exponent_of(c)};
+    const int64_t first = w->lo * UNIT;
     const int64_t end = lb_min_i64(w->hi * UNIT, p.tiling.tiles);
-    for (int64_t t = w->lo * UNIT; t < end; t++) {
-        int64_t lo[LB_MAX_RANK], n[LB_MAX_RANK];
+    int64_t was[LB_MAX_RANK] = {0};
+    for (int64_t t = first; t < end; t++) {
+        int64_t lo[LB_MAX_RANK], n[LB_MAX_RANK] = {0};
         char *scratch = w->scratch;
         l.n = lb_tiling_box(&p.tiling, t, lo, n);
+        const bool same = t > first && equal_box(&p.shape, n, was);
+        memcpy(was, n, sizeof was);
+        /* What a scalar or a row gave the last tile serves this one as well. */
         for (int i = 0; i < c->n_in; i++, scratch += LB_TILE * 8)
-            l.in[i] = lb_tile_peek(c->cpu, p.in[i], lo, n,
-                                   lb_ctype_of(p.v[i].dtype), scratch);
+            if (!p.still[i] || !same)
+                l.in[i] = read_tile(c->cpu, p.in[i], lo, n, scratch);
         void *place = lb_tile_place(&out, lo, n, to);
         l.out = place ? place : scratch;
         run(&l);
