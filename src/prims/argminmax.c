@@ -3,14 +3,17 @@
  * Every element becomes an i64 key that orders as the elements do, with -0 and
  * 0 equal, reversed for argmin, and a NaN above all: so one loop serves every
  * dtype and both operations. Since the first of equals wins, parts of an axis
- * may be searched in any order and by any thread.
+ * may be searched in any order and by any thread. Tiles of f32 are reduced by
+ * reduce_max or reduce_min first, and only that value becomes a key.
  */
+#include <math.h>
 #include <string.h>
 
 #include "core/core.h"
 #include "kernels/convert.h"
 #include "lowbit_params.h"
 #include "prims/dims.h"
+#include "prims/reduce_ops.h"
 
 enum {
     TILE = 2048,      /* elements turned to keys at once */
@@ -66,7 +69,7 @@ static int64_t block_at(const job *j, int64_t b, int64_t *w)
 
 /* ---- keys --------------------------------------------------------------- */
 
-/* In place: a tile of ctype, read as f64 if it is of floats, to keys. */
+/* In place: a tile of f64 to keys. */
 static void keys_of_floats(int64_t n, bool smallest, void *tile)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -90,15 +93,21 @@ static void keys_of_ints(int64_t n, bool is_unsigned, bool smallest,
         key[i] ^= flip;
 }
 
-/* w results by [k, k + n) of the axis, as keys. */
+/* w results by [k, k + n) of the axis. */
+static lb_array plane_of(const job *j, const lb_call *c, int64_t result,
+                         int64_t w, int64_t k, int64_t n)
+{
+    return lb_plane(c->in[0], lb_dims_offset(&j->keep, result) + k * j->stride,
+                    w, j->keep.stride[j->keep.n - 1], n, j->stride);
+}
+
+/* The same as keys. */
 static void read_keys(const job *j, const lb_call *c, int64_t result, int64_t w,
                       int64_t k, int64_t n, int64_t *key)
 {
-    const lb_array v =
-        lb_plane(c->in[0], lb_dims_offset(&j->keep, result) + k * j->stride, w,
-                 j->keep.stride[j->keep.n - 1], n, j->stride);
+    const lb_array v = plane_of(j, c, result, w, k, n);
     const int64_t zero[2] = {0};
-    if (j->ctype == LB_C_F32 || j->ctype == LB_C_F64) {
+    if (j->ctype == LB_C_F64) {
         lb_tile_read(c->cpu, &v, zero, v.shape.dim, LB_C_F64, key);
         keys_of_floats(w * n, j->smallest, key);
         return;
@@ -120,6 +129,49 @@ static void meet(best *b, int64_t key, int64_t index)
     if (key > b->key) *b = (best){key, index};
 }
 
+/* The first of n that is x, or a NaN if x is; there is one. */
+static int64_t first_of(const float *p, int64_t n, float x)
+{
+    enum { STEP = 16 };
+    int64_t i = 0;
+    if (isnan(x)) {
+        while (!isnan(p[i]))
+            i++;
+        return i;
+    }
+    for (; i + STEP <= n; i += STEP) {
+        int any = 0;
+        for (int k = 0; k < STEP; k++)
+            any |= p[i + k] == x;
+        if (any) break;
+    }
+    while (p[i] != x)
+        i++;
+    return i;
+}
+
+/* [k, k + n) of the axis for w results, by the largest of each; tile has room
+ * for TILE elements and as many results. */
+static void search_f32(const job *j, const lb_call *c, int64_t result,
+                       int64_t w, int64_t k, int64_t n, float *tile, best *to)
+{
+    const lb_reduce_op op = j->smallest ? LB_REDUCE_MIN : LB_REDUCE_MAX;
+    const lb_value start = lb_reduce_identity(op, LB_F32);
+    const lb_array v = plane_of(j, c, result, w, k, n);
+    const float *p =
+        lb_tile_peek(c->cpu, &v, (int64_t[2]){0}, v.shape.dim, LB_C_F32, tile);
+    float *most = tile + TILE;
+    lb_reducer_for(c->cpu, op, LB_C_F32)->rows(p, n, w, n, &start, most);
+    for (int64_t r = 0; r < w; r++) {
+        const double x = (double)most[r];
+        int64_t key;
+        memcpy(&key, &x, sizeof key);
+        keys_of_floats(1, j->smallest, &key);
+        if (key > to[r].key)
+            to[r] = (best){key, k + first_of(p + r * n, n, most[r])};
+    }
+}
+
 /* The best of one segment for each result of a block. */
 static void search(const job *j, const lb_call *c, int64_t result, int64_t w,
                    int64_t segment, int64_t *key, best *to)
@@ -130,6 +182,10 @@ static void search(const job *j, const lb_call *c, int64_t result, int64_t w,
         to[r] = (best){INT64_MIN, lo}; /* a least key first wins by index */
     for (int64_t k = lo, n; k < hi; k += n) {
         n = lb_min_i64(hi - k, TILE / w);
+        if (j->ctype == LB_C_F32) {
+            search_f32(j, c, result, w, k, n, (float *)(void *)key, to);
+            continue;
+        }
         read_keys(j, c, result, w, k, n, key);
         for (int64_t r = 0; r < w; r++)
             for (int64_t i = 0; i < n; i++)
@@ -181,7 +237,7 @@ static void plan(const lb_call *c, lb_plan *p)
     p->phases = j.segments > 1 ? 2 : 1;
     p->units[0] = j.blocks * j.segments;
     p->units[1] = j.blocks;
-    p->kernel = "keys";
+    p->kernel = j.ctype == LB_C_F32 ? "extremes" : "keys";
     if (j.segments > 1)
         p->shared = (size_t)(j.blocks * j.segments * j.w) * sizeof(best);
 }
