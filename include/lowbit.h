@@ -178,6 +178,10 @@ typedef struct lb_options {
                       * "avx512vnni", "neon"; NULL: LOWBIT_ISA, else the best */
     void (*log)(void *user, const char *sentence); /* NULL: none */
     void *log_user;
+    uint64_t cpu_off; /* bit l, 1 << LB_LEVEL_AVX512: code of lb_level l, and
+                       * of those that include it, is not run, whatever isa
+                       * says. Levels of other machines may be named; ref and
+                       * bits of no level may not */
 } lb_options;
 
 /* NULL options: all defaults. NULL on failure: out of memory, or options that
@@ -197,6 +201,13 @@ LB_API bool lb_set_dense(lb_ctx *cx, const char *format,
 LB_API int lb_threads(const lb_ctx *cx);
 /* The instruction-set level in use: "ref", "avx2", ... */
 LB_API const char *lb_isa(const lb_ctx *cx);
+/* The strongest one that this CPU and its system allow, used or not. */
+LB_API const char *lb_isa_best(void);
+/* What the CPU calls itself ("AMD EPYC 7B13 64-Core Processor"), "" if it does
+ * not say; and the family that kernels are tuned for: "zen3", "icelake", for
+ * others "generic-avx2" or as the level may be. Valid while cx is. */
+LB_API const char *lb_cpu_name(const lb_ctx *cx);
+LB_API const char *lb_cpu_family(const lb_ctx *cx);
 /* Gives the memory kept for reuse back to the allocator; returns its bytes. */
 LB_API size_t lb_trim(lb_ctx *cx);
 /* Bytes held by living arrays, by calls under way and by the context itself,

@@ -395,8 +395,8 @@ LB_API void lb_tile_write(const lb_cpu *, lb_array *out, const int64_t *lo,
 /* Where the box of a result lies, if eval may as well write it there itself:
  * row-major, in ctype, and small enough to be worth a place in the caches.
  * Else NULL: compute elsewhere, then lb_tile_write. */
-LB_API void *lb_tile_place(lb_array *out, const int64_t *lo, const int64_t *n,
-                           lb_ctype ctype);
+LB_API void *lb_tile_place(const lb_cpu *, lb_array *out, const int64_t *lo,
+                           const int64_t *n, lb_ctype ctype);
 LB_API void lb_tile_write_flat(const lb_cpu *, lb_array *out, int64_t first,
                                int64_t n, lb_ctype ctype, const void *tile);
 

@@ -410,6 +410,8 @@ static void memory(void)
     CHECK_EQ_I(lb_bytes_peak(NULL), 0);
     CHECK_EQ_I(lb_threads(NULL), 0);
     CHECK_EQ_S(lb_isa(NULL), "");
+    CHECK_EQ_S(lb_cpu_name(NULL), "");
+    CHECK_EQ_S(lb_cpu_family(NULL), "");
 }
 
 /* ---- promotion ---------------------------------------------------------- */

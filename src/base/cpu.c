@@ -96,6 +96,15 @@ bool lb_level_available(lb_level level)
     return level <= best && neon == (best == LB_LEVEL_NEON);
 }
 
+lb_level lb_level_without(lb_level level, uint64_t off)
+{
+    lb_level best = LB_LEVEL_REF;
+    const int first = level == LB_LEVEL_NEON ? LB_LEVEL_NEON : LB_LEVEL_AVX2;
+    for (int l = first; l <= (int)level && !(off >> l & 1); l++)
+        best = (lb_level)l;
+    return best;
+}
+
 /* ---- which CPU ---------------------------------------------------------- */
 
 #if defined(__x86_64__)

@@ -3,6 +3,7 @@
 #define LB_CPU_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "lowbit_ext.h"
 
@@ -14,6 +15,9 @@ const char *lb_level_name(lb_level level);
 bool lb_level_parse(const char *name, lb_level *out);
 /* True if level can run here (a level of another architecture cannot). */
 bool lb_level_available(lb_level level);
+/* The strongest level that level includes (itself too) when those of off, bit
+ * l for level l, may not be run: what includes one of them may not either. */
+lb_level lb_level_without(lb_level level, uint64_t off);
 
 /* Who made the CPU and which one it is. On x86 as CPUID has it, the extended
  * family and model added; on aarch64 vendor is "arm", family the implementer

@@ -22,6 +22,7 @@ struct lb_ctx {
     size_t got; /* of this block */
     lb_pool *pool;
     lb_cpu cpu;
+    char cpu_name[64]; /* as lb_cpu_id has it */
     lb_dense_policy dense;
     lb_precision precision;
     void (*log)(void *user, const char *sentence);

@@ -139,6 +139,22 @@ static bool settle_level(settings *s)
     return true;
 }
 
+/* Other than isa this may name what the CPU lacks: a program can say "no
+ * AVX-512" without asking first whether there is any. */
+static bool settle_off(settings *s)
+{
+    const uint64_t levels = ((uint64_t)2 << LB_LEVEL_AVX512VNNI) - 1;
+    const uint64_t none = (uint64_t)1 << LB_LEVEL_REF | ~levels;
+    if (s->o.cpu_off & none)
+        return refuse(s,
+                      "options.cpu_off is 0x%llx, where bits of 0x%llx are "
+                      "levels that can be switched off",
+                      (unsigned long long)s->o.cpu_off,
+                      (unsigned long long)~none);
+    s->level = lb_level_without(s->level, s->o.cpu_off);
+    return true;
+}
+
 /* An option if it is given, else the word of a variable, else 1: the first of
  * the words, which are those of an enum from 1 to n. */
 static bool settle_word(settings *s, const char *option, unsigned given,
@@ -202,7 +218,8 @@ static bool settle(const lb_options *options, settings *s)
     if (s->o.keep_bytes < -1)
         return refuse(s, "options.keep_bytes is %lld",
                       (long long)s->o.keep_bytes);
-    return settle_level(s) && settle_dense(s) && settle_precision(s);
+    return settle_level(s) && settle_off(s) && settle_dense(s) &&
+           settle_precision(s);
 }
 
 const char *lb_open_why(const lb_options *options, char *buf, size_t size)
@@ -240,6 +257,7 @@ lb_ctx *lb_open(const lb_options *options)
         .log = s.o.log,
         .log_user = s.o.log_user,
     };
+    memcpy(cx->cpu_name, id.name, sizeof cx->cpu_name);
     lb_enter(cx);
     if (!cx->pool || cx->status) {
         lb_close(cx);
@@ -275,6 +293,21 @@ int lb_threads(const lb_ctx *cx)
 const char *lb_isa(const lb_ctx *cx)
 {
     return cx ? lb_level_name(cx->cpu.level) : "";
+}
+
+const char *lb_isa_best(void)
+{
+    return lb_level_name(lb_cpu_best());
+}
+
+const char *lb_cpu_name(const lb_ctx *cx)
+{
+    return cx ? cx->cpu_name : "";
+}
+
+const char *lb_cpu_family(const lb_ctx *cx)
+{
+    return cx ? lb_tuning_for(&cx->cpu)->family : "";
 }
 
 size_t lb_trim(lb_ctx *cx)

@@ -10,11 +10,10 @@
 #include "core/core.h"
 #include "kernels/convert.h"
 #include "kernels/stream.h"
+#include "kernels/tuning.h"
 #include "kernels/turn.h"
 
-/* Results from this size on are written past the caches: they would only push
- * out what is needed, and a plain store first reads the line it replaces. */
-enum { STREAM_BYTES = 16 << 20, STREAM_RUN = 1024 };
+enum { STREAM_RUN = 1024 }; /* elements in a row that are worth a stream */
 
 typedef struct {
     int rank;
@@ -313,13 +312,20 @@ static void stream_run(const lb_cpu *cpu, lb_ctype c, const char *tile,
     }
 }
 
+/* Large results are written past the caches: they would only push out what is
+ * needed, and a plain store first reads the line it replaces. */
+static bool bypasses(const lb_cpu *cpu, const lb_array *out)
+{
+    return out->store->data_size >= lb_tuning_for(cpu)->bypass;
+}
+
 static void write_run(const lb_cpu *cpu, lb_array *out, int64_t e, int64_t n,
                       lb_ctype c, const void *tile)
 {
     lb_store *s = out->store;
     const size_t size = lb_dtype_size(s->elem);
     char *dst = (char *)s->data + (size_t)e * size;
-    if (s->data_size < STREAM_BYTES || n < STREAM_RUN)
+    if (n < STREAM_RUN || !bypasses(cpu, out))
         lb_convert_kernel_for(cpu)->store(c, tile, s->elem, n, dst);
     else if (as_is(out, c))
         lb_stream_for(cpu)(dst, tile, (size_t)n * size);
@@ -353,10 +359,10 @@ void lb_tile_write(const lb_cpu *cpu, lb_array *out, const int64_t *lo,
     }
 }
 
-void *lb_tile_place(lb_array *out, const int64_t *lo, const int64_t *n,
-                    lb_ctype c)
+void *lb_tile_place(const lb_cpu *cpu, lb_array *out, const int64_t *lo,
+                    const int64_t *n, lb_ctype c)
 {
-    if (!as_is(out, c) || out->store->data_size >= STREAM_BYTES) return NULL;
+    if (!as_is(out, c) || bypasses(cpu, out)) return NULL;
     box b;
     merge(out, lo, n, &b);
     if (b.rank > 1 || (b.rank == 1 && b.stride[0] != 1)) return NULL;

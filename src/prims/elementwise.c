@@ -227,7 +227,7 @@ void lb_row_eval(const lb_work *w)
         for (int i = 0; i < c->n_in; i++, scratch += LB_TILE * 8)
             if (!p.still[i] || !same)
                 l.in[i] = read_tile(c->cpu, p.in[i], lo, n, scratch);
-        void *place = lb_tile_place(&out, lo, n, to);
+        void *place = lb_tile_place(c->cpu, &out, lo, n, to);
         l.out = place ? place : scratch;
         run(&l);
         if (!place) lb_tile_write(c->cpu, &out, lo, n, to, l.out);
