@@ -104,8 +104,8 @@ conformance-%: build-%
 
 # ---- stages -------------------------------------------------------------------
 
-CHECKS := check-lint check-install check-conformance check-ref check-clang \
-    check-asan check-tsan check-simde
+CHECKS := check-lint check-install check-conformance check-ref \
+    check-nehalem check-clang check-asan check-tsan check-simde
 .PHONY: $(CHECKS)
 check: $(CHECKS)
 
@@ -120,6 +120,12 @@ check-conformance: setup-build setup-conformance all
 
 check-ref: setup-build all
 	@LOWBIT_ISA=ref tools/stage ref $(MAKE) run-release
+
+# A CPU without AVX, as an emulator has it: it knows no instruction that such a
+# CPU does not.
+check-nehalem: setup-build setup-nehalem all
+	@tools/stage nehalem sh -ec 'for t in "cpu" "levels" "smoke 1"; do \
+	    qemu-x86_64 -cpu Nehalem build/release/tests/test_$$t; done'
 
 check-clang: setup-build setup-clang
 	@tools/stage clang $(MAKE) run-clang
