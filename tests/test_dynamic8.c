@@ -450,7 +450,8 @@ static void test_bound(lb_ctx *cx)
                                                      .compat = compats[k]});
         CHECK(lb_read(cx, q, y, sizeof y));
         for (int i = 0; i < MOST; i++)
-            worst = fmax(worst, fabs((double)y[i] - x[i]));
+            if (fabs((double)y[i] - x[i]) > worst)
+                worst = fabs((double)y[i] - x[i]);
         const lb_quant how = {.format = fmt, .compat = compats[k]};
         CHECK(worst <= fmt->bound(&how) && worst > 0.007);
         CHECK(fmt->bound(&how) < 0.0071);

@@ -381,7 +381,8 @@ static void test_bound(lb_ctx *cx)
                                                .decode = (lb_decode)decode});
             CHECK(lb_read(cx, q, y, sizeof y));
             for (int i = 0; i < 4096; i++)
-                worst = fmax(worst, fabs((double)y[i] - x[i]));
+                if (fabs((double)y[i] - x[i]) > worst)
+                    worst = fabs((double)y[i] - x[i]);
             const double bound =
                 fmt->bound(&(lb_quant){.format = fmt,
                                        .compat = (lb_compat)compat,

@@ -559,7 +559,7 @@ static void codec(lb_ctx *cx, const lb_format *fmt)
 
 /* ---- every format under every primitive --------------------------------- */
 
-enum { FEW = 8 }; /* samples of a primitive for each format */
+enum { FEW = 4 }; /* samples of a primitive for each format */
 
 static void cross(lb_ctx *cx)
 {

@@ -240,8 +240,11 @@ static double bound(const lb_quant *q)
 {
     const float *level = lb_dynamic8_map;
     double most = level[0] + 1.0;
-    for (int c = 0; c + 1 < LEVELS; c++)
-        most = fmax(most, ((double)level[c + 1] - level[c]) / 2);
+    for (int c = 0; c + 1 < LEVELS; c++) {
+        /* fmax here is more than gcc 12 for aarch64 can compile */
+        const double half = ((double)level[c + 1] - level[c]) / 2;
+        if (half > most) most = half;
+    }
     most += 1.0 / 65535 + 0x1p-20 + lb_config_unit(q);
     /* What is left after centering may be larger than any x of the block. */
     return q->center ? 0 : most;
