@@ -261,9 +261,15 @@ LB_API const char *lb_compat_name(lb_compat compat);
 /* For encoders: where the bytes of a part are to be written; the source's
  * elements [first, first + n) in row-major order, or the box [lo, lo + n) of
  * it, as finite f32 numbers: what is not finite is noted, and the call will
- * fail, or is clamped if the config says so. */
+ * fail, or is clamped if the config says so. peek returns a pointer to where
+ * they lie, if they lie so, and else to room, which holds n; again is the same
+ * for elements that this call has read before, and has not noted. */
 LB_API void *lb_part_place(lb_store *, int part);
 LB_API void lb_source_read(const lb_work *, int64_t first, int64_t n, float *x);
+LB_API const float *lb_source_peek(const lb_work *, int64_t first, int64_t n,
+                                   float *room);
+LB_API const float *lb_source_again(const lb_work *, int64_t first, int64_t n,
+                                    float *room);
 LB_API void lb_source_read_box(const lb_work *, const int64_t *lo,
                                const int64_t *n, float *x);
 

@@ -17,16 +17,14 @@ static lb_signs_need need(const lb_quant *q, bool scaled)
     return scaled ? LB_SIGNS_MEAN : LB_SIGNS_NOTHING;
 }
 
-static void bits(const lb_quant *q, float mean, const float *x, int64_t n,
-                 uint8_t *to)
+static void codes(const lb_encode_kernel *k, float cut, const float *x,
+                  int64_t n, uint8_t *byte)
 {
-    (void)q;
-    (void)mean;
-    for (int64_t i = 0; i < n; i++)
-        to[i] = x[i] >= 0;
+    (void)cut;
+    k->binary(x, n, byte);
 }
 
-static const lb_signs_rule rule = {.need = need, .bits = bits};
+static const lb_signs_rule rule = {.need = need, .codes = codes};
 
 static const lb_foreign foreign[] = {
     {"seed", {"packed", "scale"}, lb_interleave_load, lb_interleave_save},

@@ -14,6 +14,7 @@
 #include "formats/config.h"
 #include "kernels/decode.h"
 #include "kernels/dynamic8_ref.h"
+#include "kernels/encode.h"
 #include "kernels/sums.h"
 #include "lowbit_ext.h"
 
@@ -116,7 +117,7 @@ typedef struct {
 static runs runs_of(const lb_shape *stored, int64_t length)
 {
     const int64_t size = lb_shape_size(stored);
-    if (!size) return (runs){.unit = 1};
+    if (!size) return (runs){.row = 1, .length = 1, .each = 1, .unit = 1};
     runs r = {.row = stored->dim[stored->rank - 1]};
     r.length = length < r.row ? length : r.row;
     r.each = r.row / r.length + (r.row % r.length != 0);
@@ -185,37 +186,91 @@ static float mean_of(const lb_work *w, const runs *r)
     return (float)(all / (double)lb_shape_size(&w->call->in[0]->shape));
 }
 
-static void read_centered(const lb_work *w, int64_t first, int64_t n,
-                          float offset)
+static const float *read_centered(const lb_work *w, int64_t first, int64_t n,
+                                  float offset)
 {
     float *x = w->scratch;
+    if (offset == 0) return lb_source_peek(w, first, n, x);
     lb_source_read(w, first, n, x);
     /* The largest numbers can be farther from their mean than f32 reaches. */
-    for (int64_t i = 0; offset != 0 && i < n; i++)
+    for (int64_t i = 0; i < n; i++)
         x[i] = fmaxf(fminf(x[i] - offset, FLT_MAX), -FLT_MAX);
+    return x;
 }
 
-static void encode_block(const lb_work *w, const runs *r, int64_t i)
+/* What encoding a block needs to know. */
+typedef struct {
+    const lb_work *work;
+    const lb_encode_kernel *kernel;
+    lb_dynamic8_encoder *encode;
+    lb_compat compat;
+    float offset;
+    uint8_t *code;
+    float *absmax;
+} job;
+
+static job job_of(const lb_work *w)
 {
     const lb_quant *q = w->call->params;
     lb_store *to = w->out->store;
-    const float *x = w->scratch;
-    const float offset = q->center ? *(float *)lb_part_place(to, OFFSET) : 0;
-    uint8_t *code = lb_part_place(to, CODES);
-    float most = 0;
-    int64_t first;
-    const int64_t n = run_at(r, i, &first);
+    return (job){
+        .work = w,
+        .kernel = lb_encode_kernel_for(w->call->cpu),
+        .encode = lb_dynamic8_encoder_for(w->call->cpu),
+        .compat = q->compat,
+        .offset = q->center ? *(float *)lb_part_place(to, OFFSET) : 0,
+        .code = lb_part_place(to, CODES),
+        .absmax = lb_part_place(to, ABSMAX),
+    };
+}
+
+/* Blocks next to each other, PIECE elements at most. */
+static void encode_some(const job *j, int64_t first, int64_t n, int64_t block,
+                        float *absmax)
+{
+    const float *x = read_centered(j->work, first, n, j->offset);
+    j->kernel->largest(x, n, block, absmax);
+    for (int64_t at = 0; at < n; at += block, absmax++)
+        j->encode(j->compat, *absmax, x + at, n - at < block ? n - at : block,
+                  j->code + first + at);
+}
+
+/* A block of more elements: read once for its absmax, and once more. */
+static void encode_long(const job *j, int64_t first, int64_t n, float *absmax)
+{
+    float most = 0, part;
     for (int64_t at = 0; at < n; at += PIECE) {
         const int64_t k = n - at < PIECE ? n - at : PIECE;
-        read_centered(w, first + at, k, offset);
-        most = fmaxf(most, lb_largest_abs(x, k));
+        const float *x = read_centered(j->work, first + at, k, j->offset);
+        j->kernel->largest(x, k, k, &part);
+        most = fmaxf(most, part);
     }
     for (int64_t at = 0; at < n; at += PIECE) {
         const int64_t k = n - at < PIECE ? n - at : PIECE;
-        if (n > PIECE) read_centered(w, first + at, k, offset);
-        lb_dynamic8_encode_ref(q->compat, most, x, k, code + first + at);
+        const float *x = read_centered(j->work, first + at, k, j->offset);
+        j->encode(j->compat, most, x, k, j->code + first + at);
     }
-    ((float *)lb_part_place(to, ABSMAX))[i] = most;
+    *absmax = most;
+}
+
+/* Blocks [i, end), row by row. */
+static void encode_blocks(const job *j, const runs *r, int64_t i, int64_t end)
+{
+    for (int64_t m; i < end; i += m) {
+        int64_t first;
+        const int64_t n = run_at(r, i, &first), left = r->each - i % r->each;
+        if (r->length > PIECE) {
+            encode_long(j, first, n, j->absmax + i);
+            m = 1;
+            continue;
+        }
+        const int64_t row = r->row - first % r->row;
+        m = PIECE / r->length;
+        m = m < left ? m : left;
+        m = m < end - i ? m : end - i;
+        encode_some(j, first, m * r->length < row ? m * r->length : row,
+                    r->length, j->absmax + i);
+    }
 }
 
 static void encode(const lb_work *w)
@@ -230,8 +285,13 @@ static void encode(const lb_work *w)
     }
     const runs *r = phase ? &cut.blocks : &cut.chunks;
     const int64_t end = w->hi * r->unit < r->total ? w->hi * r->unit : r->total;
-    for (int64_t i = w->lo * r->unit; i < end; i++)
-        (phase ? encode_block : sum_chunk)(w, r, i);
+    if (phase) {
+        const job j = job_of(w);
+        encode_blocks(&j, r, w->lo * r->unit, end);
+    } else {
+        for (int64_t i = w->lo * r->unit; i < end; i++)
+            sum_chunk(w, r, i);
+    }
 }
 
 /* Half the widest step, as far as -1 is from the lowest level; and half a

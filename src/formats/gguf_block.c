@@ -54,19 +54,16 @@ bool lb_gguf_layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
 void lb_gguf_encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
                         int64_t first, int64_t n, const float *x)
 {
-    (void)cpu;
     const lb_gguf_block *type = q->format->type;
+    lb_gguf_encoder *encode = lb_gguf_encoder_for(cpu, type->encode);
+    const int64_t blocks = n / type->len, rest = n % type->len;
     float filled[MOST] = {0};
     if (n <= 0) return;
     uint8_t *at = (uint8_t *)lb_part_place(to, 0) + lb_part_entry(to, 0, first);
-    for (; n >= type->len; n -= type->len) {
-        type->encode(x, at);
-        x += type->len;
-        at += type->size;
-    }
-    if (!n) return;
-    memcpy(filled, x, (size_t)n * sizeof *x);
-    type->encode(filled, at);
+    encode(x, blocks, at);
+    if (!rest) return;
+    memcpy(filled, x + (n - rest), (size_t)rest * sizeof *x);
+    encode(filled, 1, at + blocks * type->size);
 }
 
 /* The blocks of a row follow each other without gaps. */

@@ -6,22 +6,21 @@
  *     stored (.., n)  ->  blocks u8 (.., ceil(n / len), size)
  *
  * A row's last block may be short: it is encoded as if zeros followed. Bytes
- * are those of ggml's reference quantizers as they run on x86-64 (f32, nothing
- * contracted), and values those of its decoders: code * f32(d), in f32.
+ * are those of ggml's reference quantizers (kernels/gguf_ref.h), and values
+ * those of its decoders: code * f32(d), in f32.
  */
 #ifndef LB_GGUF_BLOCK_H
 #define LB_GGUF_BLOCK_H
 
-#include <math.h>
-
 #include "kernels/convert.h"
 #include "kernels/decode.h"
+#include "kernels/gguf_ref.h"
 #include "lowbit_ext.h"
 
 typedef struct lb_gguf_block {
-    int len;                                     /* numbers */
-    int size;                                    /* bytes */
-    void (*encode)(const float *x, uint8_t *to); /* a whole block */
+    int len;  /* numbers */
+    int size; /* bytes */
+    const lb_gguf_encoders *encode;
     /* Numbers [lo, lo + n) of a block. */
     void (*decode)(const uint8_t *from, int lo, int n, float *out);
     /* n whole blocks, faster; for kernels that can. */
@@ -45,53 +44,9 @@ double lb_gguf_bound(const lb_quant *q);
  * f16's largest number ggml stores an infinity, which its tools then refuse:
  * here such numbers are refused before. Bytes are little-endian. */
 #define LB_GGUF_D_MOST 65504.0f
-static inline void lb_gguf_put_d(uint8_t *to, float d)
-{
-    const uint16_t h = lb_f16_from_f32(d);
-    to[0] = (uint8_t)(h & 0xff);
-    to[1] = (uint8_t)(h >> 8);
-}
-
 static inline float lb_gguf_get_d(const uint8_t *from)
 {
     return lb_f32_from_f16((uint16_t)(from[0] | from[1] << 8));
-}
-
-static inline float lb_gguf_absmax(const float *x, int n)
-{
-    float most = 0;
-    for (int i = 0; i < n; i++)
-        most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
-    return most;
-}
-
-/* The first of the numbers with the largest |x|, with its sign; 0, never -0, if
- * all are 0. */
-static inline float lb_gguf_peak(const float *x, int n)
-{
-    const float most = lb_gguf_absmax(x, n);
-    float peak = 0;
-    for (int i = n - 1; i >= 0 && most > 0; i--)
-        peak = fabsf(x[i]) == most ? x[i] : peak;
-    return peak;
-}
-
-/* 1/d, and 0 where that is not finite: codes are those of a block of zeros.
- * For d below 2^-128 ggml converts infinities to integers, and what it stores
- * depends on its compiler. */
-static inline float lb_gguf_inverse(float d)
-{
-    const float id = 1 / d;
-    return isfinite(id) ? id : 0;
-}
-
-/* Half away from zero, as roundf and lroundf do; |v| < 2^23. The remainder is
- * exact, and there is no call in the way of the vectorizer. */
-static inline int lb_gguf_round(float v)
-{
-    const int t = (int)v;
-    const float rest = v - (float)t;
-    return t + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
 #endif

@@ -8,21 +8,18 @@
  *           absmax   w = (code * s) * f32(1/127), where s is max |x|
  *           inverse  w = code / s
  *
- * A group may lie anywhere in the array, so encoding has phases: the largest
- * |x| of all groups, found in any order and kept where the scale will be; then
- * scales; then codes.
+ * Encoding is in whole_encode.c.
  */
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "formats/config.h"
+#include "formats/whole.h"
 #include "kernels/convert.h"
 #include "kernels/decode.h"
-#include "kernels/sums.h"
 #include "lowbit_ext.h"
 
-enum { CODES, SCALE };
+enum { CODES = LB_WHOLE_CODES, SCALE = LB_WHOLE_SCALE };
 enum { MOST = 127 };
 
 /* ---- layout ------------------------------------------------------------- */
@@ -85,264 +82,12 @@ static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
     return true;
 }
 
-/* ---- encoding ----------------------------------------------------------- */
-
-enum { FIND, MAKE, PUT, INVERT }; /* phases */
-enum { PIECE = 1024 };            /* scales to a unit of work */
-
-typedef struct {
-    const lb_work *work;
-    const lb_quant *q;
-    int meaning;
-    int8_t *codes;
-    char *scale;
-    lb_dtype d; /* of the scale */
-    int64_t g;  /* of the last axis; 0 shared */
-    int64_t stride[LB_MAX_RANK], step[LB_MAX_RANK]; /* elements, scales */
-    float *x, *f; /* a tile, and room for another */
-} job;
-
-/* Elements of a row of the array that lie in a tile. */
-typedef struct {
-    float *x;
-    int64_t first, entry; /* of the row: its element 0, and that one's scale */
-    int64_t at, n;        /* of the row: which elements */
-} run;
-
-static job job_of(const lb_work *w)
-{
-    lb_store *s = w->out->store;
-    const lb_part *part = &s->part[SCALE];
-    const int last = s->shape.rank - 1;
-    job j = {
-        .work = w,
-        .q = w->call->params,
-        .meaning = s->meaning,
-        .codes = lb_part_place(s, CODES),
-        .scale = lb_part_place(s, SCALE),
-        .d = part->a->dtype,
-        .g = last < 0 ? 0 : part->g[last],
-        .x = w->scratch,
-        .f = (float *)w->scratch + LB_TILE,
-    };
-    lb_row_major(&s->shape, j.stride);
-    lb_row_major(&part->a->shape, j.step);
-    for (int k = 0; k <= last; k++)
-        if (!part->g[k]) j.step[k] = 0;
-    return j;
-}
-
-static void *scale_at(const job *j, int64_t entry)
-{
-    return j->scale + (size_t)entry * lb_dtype_size(j->d);
-}
-
+/* The largest |x| of groups begin there. */
 static void prepare(const lb_quant *q, lb_store *to)
 {
     (void)q;
     const lb_store *scale = to->part[SCALE].a->store;
     if (scale->data_size) memset(scale->data, 0, scale->data_size);
-}
-
-static void plan(const lb_call *c, lb_plan *to)
-{
-    const lb_array *in = c->in[0];
-    const lb_quant *q = c->params;
-    lb_layout l = {.meaning = (int)q->meaning, .dtype = LB_F32};
-    layout(NULL, q, in->dtype, &in->shape, &l);
-    const lb_shape scale = lb_part_shape(&in->shape, &l.part[SCALE]);
-    const int64_t pieces = (lb_shape_size(&scale) + PIECE - 1) / PIECE;
-    to->phases = l.meaning == LB_MEANS_INVERSE ? INVERT + 1 : PUT + 1;
-    to->units[FIND] = lb_tiling_for(&in->shape, &in, 1).tiles;
-    to->units[MAKE] = l.meaning == LB_MEANS_ABSMAX ? 0 : pieces;
-    to->units[PUT] = to->units[FIND];
-    to->units[INVERT] = pieces;
-    to->per_thread = 2 * LB_TILE * sizeof(float);
-}
-
-/* What bitsandbytes does before anything else. */
-static void to_half(const job *j, const run *r)
-{
-    lb_round_run(LB_F16, r->n, r->x);
-    for (int64_t i = 0; i < r->n; i++) {
-        if (!isinf(r->x[i])) continue;
-        if (j->q->on_nonfinite != LB_NONFINITE_CLAMP)
-            lb_work_trouble(j->work, r->first + r->at + i);
-        r->x[i] = copysignf(65504.0f, r->x[i]);
-    }
-}
-
-static void each_run(const job *j, void (*use)(const job *, const run *))
-{
-    const lb_work *w = j->work;
-    const lb_array *in = w->call->in[0];
-    const lb_tiling t = lb_tiling_for(&in->shape, &in, 1);
-    const int last = in->shape.rank - 1;
-    for (int64_t tile = w->lo; tile < w->hi; tile++) {
-        int64_t lo[LB_MAX_RANK] = {0}, n[LB_MAX_RANK], i[LB_MAX_RANK] = {0};
-        lb_tiling_box(&t, tile, lo, n);
-        lb_source_read_box(w, lo, n, j->x);
-        run r = {.x = j->x, .n = 1};
-        if (last >= 0) {
-            r.at = lo[last];
-            r.n = n[last];
-        }
-        for (int k = 0; k < last; k++) {
-            r.first += lo[k] * j->stride[k];
-            r.entry += lo[k] * j->step[k];
-        }
-        for (int k = 0; k >= 0; r.x += r.n) {
-            if (lb_config_is_bnb(j->q)) to_half(j, &r);
-            use(j, &r);
-            for (k = last - 1; k >= 0; k--) { /* an odometer */
-                r.first += j->stride[k];
-                r.entry += j->step[k];
-                if (++i[k] < n[k]) break;
-                r.first -= n[k] * j->stride[k];
-                r.entry -= n[k] * j->step[k];
-                i[k] = 0;
-            }
-        }
-    }
-}
-
-/* Numbers that are not negative have the order of their bits, in every dtype,
- * and those of a group are of the scale's, or it is f32. */
-static void raise_to(const job *j, int64_t entry, float most)
-{
-    if (j->d == LB_F32) {
-        uint32_t *at = scale_at(j, entry), bits;
-        memcpy(&bits, &most, sizeof bits);
-        uint32_t was = __atomic_load_n(at, __ATOMIC_RELAXED);
-        while (was < bits &&
-               !__atomic_compare_exchange_n(at, &was, bits, true,
-                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            continue;
-    } else {
-        uint16_t *at = scale_at(j, entry), bits;
-        lb_store_run(LB_C_F32, &most, j->d, 1, &bits);
-        uint16_t was = __atomic_load_n(at, __ATOMIC_RELAXED);
-        while (was < bits &&
-               !__atomic_compare_exchange_n(at, &was, bits, true,
-                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            continue;
-    }
-}
-
-static void find(const job *j, const run *r)
-{
-    if (j->g == 1) {
-        for (int64_t i = 0; i < r->n; i++)
-            raise_to(j, r->entry + r->at + i, fabsf(r->x[i]));
-        return;
-    }
-    const int64_t g = j->g ? j->g : r->at + r->n;
-    for (int64_t i = 0, m; i < r->n; i += m) {
-        m = g - (r->at + i) % g;
-        m = m < r->n - i ? m : r->n - i;
-        raise_to(j, r->entry + (r->at + i) / g, lb_largest_abs(r->x + i, m));
-    }
-}
-
-/* max |x| / 127, and the number below where 127 times that would overflow. */
-static float scale_of(float most)
-{
-    const float s = most / (float)MOST;
-    return s * (float)MOST > FLT_MAX ? nextafterf(s, 0) : s;
-}
-
-static void make_scales(const job *j, int64_t first, int64_t n)
-{
-    float s[PIECE];
-    lb_load_run(j->d, scale_at(j, first), 1, n, s);
-    if (j->q->compat == LB_COMPAT_SEED) {
-        const float tiny = j->d == LB_F16 ? 0x1p-14f : FLT_MIN;
-        for (int64_t i = 0; i < n; i++)
-            s[i] /= (float)MOST;
-        lb_round_run(j->d, n, s);
-        for (int64_t i = 0; i < n; i++)
-            s[i] += tiny;
-    } else {
-        for (int64_t i = 0; i < n; i++)
-            s[i] = scale_of(s[i]);
-    }
-    lb_store_run(LB_C_F32, s, j->d, n, scale_at(j, first));
-}
-
-static void invert_scales(const job *j, int64_t first, int64_t n)
-{
-    float *s = scale_at(j, first);
-    for (int64_t i = 0; i < n; i++)
-        s[i] = 1.0f / s[i];
-}
-
-/* What is stored by now to what elements are divided by, or multiplied with.
- * All codes of a group whose scale is 0 are 0. */
-static void to_factors(const job *j, int64_t n, float *f)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const float v = f[i];
-        if (j->q->compat == LB_COMPAT_BNB_CUDA)
-            f[i] = v > 0 ? (float)MOST / v : 0;
-        else if (j->q->compat == LB_COMPAT_BNB_CPU)
-            f[i] = v > 0 ? 1.0f / v * (float)MOST : 0;
-        else {
-            const float s = j->meaning == LB_MEANS_ABSMAX ? scale_of(v) : v;
-            f[i] = s > 0 ? s : INFINITY;
-        }
-    }
-}
-
-/* One for each element of a run from one for each group, in place: an entry
- * never lies behind the elements it serves. */
-static void spread(int64_t g, const run *r, int64_t entries, float *f)
-{
-    for (int64_t b = entries - 1; b >= 0; b--) {
-        const float v = f[b];
-        const int64_t begin = (r->at / g + b) * g - r->at, end = begin + g;
-        const int64_t hi = end < r->n ? end : r->n;
-        for (int64_t i = begin > 0 ? begin : 0; i < hi; i++)
-            f[i] = v;
-    }
-}
-
-static void put(const job *j, const run *r)
-{
-    const int64_t g = j->g ? j->g : r->at + r->n, n = r->n;
-    const int64_t entry = r->entry + r->at / g;
-    const int64_t entries = (r->at + n - 1) / g - r->at / g + 1;
-    int8_t *code = j->codes + r->first + r->at;
-    float *f = j->f;
-    lb_load_run(j->d, scale_at(j, entry), 1, entries, f);
-    to_factors(j, entries, f);
-    spread(g, r, entries, f);
-    if (lb_config_is_bnb(j->q))
-        for (int64_t i = 0; i < n; i++)
-            f[i] = r->x[i] * f[i];
-    else
-        for (int64_t i = 0; i < n; i++)
-            f[i] = r->x[i] / f[i];
-    lb_round_run(j->d, n, f); /* of a 16-bit dtype only with compat seed */
-    /* Adding 1.5 * 2^23 leaves no place for fractions: half to even. */
-    const float most = MOST, whole = 12582912.0f;
-    for (int64_t i = 0; i < n; i++) {
-        const float v = f[i] > most ? most : f[i] < -most ? -most : f[i];
-        code[i] = (int8_t)(int)((v + whole) - whole);
-    }
-}
-
-static void encode(const lb_work *w)
-{
-    const job j = job_of(w);
-    if (w->phase == FIND || w->phase == PUT) {
-        each_run(&j, w->phase == FIND ? find : put);
-        return;
-    }
-    const int64_t size = lb_size(w->out->store->part[SCALE].a);
-    for (int64_t i = w->lo * PIECE, n; i < size && i < w->hi * PIECE; i += n) {
-        n = size - i < PIECE ? size - i : PIECE;
-        (w->phase == MAKE ? make_scales : invert_scales)(&j, i, n);
-    }
 }
 
 /* ---- decoding ----------------------------------------------------------- */
@@ -471,8 +216,8 @@ const lb_format lb_format_int8 = {
     .decode = decode,
     .layout = layout,
     .prepare = prepare,
-    .encode_plan = plan,
-    .encode = encode,
+    .encode_plan = lb_whole_plan,
+    .encode = lb_whole_encode,
     .bound = bound,
     .kernels = LB_DECODE_LEVELS,
     .foreign = foreign,

@@ -12,80 +12,7 @@
  */
 #include "formats/gguf_block.h"
 
-enum { TRIES = 16 };
-
-static const int table[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                              1,    13,   25,  38,  53,  69,  89,  113};
-
-/* Halfway between the k-th of the table and the next: a tie is the upper's. */
-static inline float middle(int k)
-{
-    return 0.5f * (float)(table[k] + table[k + 1]);
-}
-
-/* 15 minus the number of middles above it: the same comparisons at every
- * instruction-set level, and 15 for NaN, as ggml's search has it. */
-static int code_of(float v)
-{
-    int code = 15;
-    for (int k = 0; k < 15; k++)
-        code -= v < middle(k);
-    return code;
-}
-
-/* table[code_of(v)], by masks: both compilers make vectors of them. */
-static inline float level_of(float v)
-{
-    int level = table[15];
-    for (int k = 0; k < 15; k++)
-        level -= -(v < middle(k)) & (table[k + 1] - table[k]);
-    return (float)level;
-}
-
-/* For each inverse scale id[t] the sums x^2 w x and x^2 w w of its levels w, in
- * the order of the elements: t runs inside, so that lanes can be tries. */
-static void try_all(const float *x, const float *id, float *sum_wx,
-                    float *sum_ww)
-{
-    for (int t = 0; t < TRIES; t++)
-        sum_wx[t] = sum_ww[t] = 0;
-    for (int i = 0; i < 32; i++) {
-        const float weight = x[i] * x[i];
-        for (int t = 0; t < TRIES; t++) {
-            const float w = level_of(id[t] * x[i]);
-            sum_wx[t] += weight * w * x[i];
-            sum_ww[t] += weight * w * w;
-        }
-    }
-}
-
-static float best_scale(const float *x, float m)
-{
-    float id[TRIES], sum_wx[TRIES], sum_ww[TRIES];
-    id[0] = 1 / (m / 127);
-    for (int t = 1; t < TRIES; t++)
-        id[t] = (float)(t - 8 - 127) / m;
-    try_all(x, id, sum_wx, sum_ww);
-    float d = sum_ww[0] > 0 ? sum_wx[0] / sum_ww[0] : 0;
-    float best = d * sum_wx[0];
-    for (int t = 1; t < TRIES; t++)
-        if (sum_ww[t] > 0 && sum_wx[t] * sum_wx[t] > best * sum_ww[t]) {
-            d = sum_wx[t] / sum_ww[t];
-            best = d * sum_wx[t];
-        }
-    return d;
-}
-
-static void encode_block(const float *x, uint8_t *to)
-{
-    const float m = lb_gguf_peak(x, 32);
-    const float d = fabsf(m) < 1e-15f ? 0 : best_scale(x, m);
-    const float id = d != 0 ? 1 / d : 0;
-    lb_gguf_put_d(to, d);
-    for (int j = 0; j < 16; j++)
-        to[2 + j] =
-            (uint8_t)(code_of(id * x[j]) | code_of(id * x[j + 16]) << 4);
-}
+static const int *const table = lb_iq4_nl_levels;
 
 static void decode_block(const uint8_t *from, int lo, int n, float *out)
 {
@@ -116,7 +43,7 @@ static void decode_whole(const lb_decode_kernel *k, const uint8_t *from,
 static const lb_gguf_block type = {
     .len = 32,
     .size = 18,
-    .encode = encode_block,
+    .encode = &lb_iq4_nl_encoders,
     .decode = decode_block,
     .decode_whole = decode_whole,
     .bound = 0.24,

@@ -111,22 +111,37 @@ static void prepare(const lb_quant *q, lb_store *to)
 
 /* ---- encode -------------------------------------------------------------- */
 
+enum { SOME = 64 }; /* blocks that are encoded together */
+
+/* Whole blocks, or a short one. */
+static void encode_blocks(const lb_cpu *cpu, lb_compat compat, lb_dtype d,
+                          const float *x, int64_t n, int64_t block,
+                          uint8_t *byte, void *absmax)
+{
+    const lb_encode_kernel *k = lb_encode_kernel_for(cpu);
+    const int64_t blocks = n < block ? 1 : n / block;
+    float most[SOME], by[SOME];
+    k->largest(x, n, block, most);
+    const lb_quotient how =
+        lb_nf4_norms(compat, d, n >= block, blocks, most, by);
+    lb_nf4_encoder_for(cpu)(lb_nf4_edges(compat), how, x, n, block, by, byte);
+    lb_store_run(LB_C_F32, most, d, blocks, absmax);
+}
+
 static void encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
                        int64_t first, int64_t n, const float *x)
 {
-    (void)cpu;
     const int64_t block = to->part[ABSMAX].g[to->shape.rank - 1];
     const lb_dtype d = to->part[ABSMAX].a->dtype;
     uint8_t *byte = lb_part_place(to, CODES);
     char *absmax = lb_part_place(to, ABSMAX);
     byte += lb_part_entry(to, CODES, first);
     absmax += (size_t)lb_part_entry(to, ABSMAX, first) * lb_dtype_size(d);
-    for (int64_t i = 0; i < n; i += block) {
-        const int64_t k = n - i < block ? n - i : block;
-        const float most =
-            lb_nf4_encode_ref(q->compat, d, x + i, k, k == block, byte + i / 2);
-        lb_store_run(LB_C_F32, &most, d, 1, absmax);
-        absmax += lb_dtype_size(d);
+    for (int64_t k, m; n > 0; x += k, n -= k, byte += k / 2) {
+        m = n / block < SOME ? n / block : SOME;
+        k = m ? m * block : n;
+        encode_blocks(cpu, q->compat, d, x, k, block, byte, absmax);
+        absmax += (size_t)m * lb_dtype_size(d);
     }
 }
 

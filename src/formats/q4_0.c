@@ -9,21 +9,6 @@
  */
 #include "formats/gguf_block.h"
 
-static uint8_t code_of(float x, float id)
-{
-    const int code = (int)(x * id + 8.5f);
-    return (uint8_t)(code < 15 ? code : 15);
-}
-
-static void encode_block(const float *x, uint8_t *to)
-{
-    const float d = lb_gguf_peak(x, 32) / -8;
-    const float id = lb_gguf_inverse(d);
-    lb_gguf_put_d(to, d);
-    for (int j = 0; j < 16; j++)
-        to[2 + j] = (uint8_t)(code_of(x[j], id) | code_of(x[j + 16], id) << 4);
-}
-
 static void decode_block(const uint8_t *from, int lo, int n, float *out)
 {
     const float d = lb_gguf_get_d(from);
@@ -48,7 +33,7 @@ static void decode_whole(const lb_decode_kernel *k, const uint8_t *from,
 static const lb_gguf_block type = {
     .len = 32,
     .size = 18,
-    .encode = encode_block,
+    .encode = &lb_q4_0_encoders,
     .decode = decode_block,
     .decode_whole = decode_whole,
     .bound = (1 + 7 * 0x1p-11) / 8,

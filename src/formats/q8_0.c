@@ -8,15 +8,6 @@
  */
 #include "formats/gguf_block.h"
 
-static void encode_block(const float *x, uint8_t *to)
-{
-    const float d = lb_gguf_absmax(x, 32) / 127;
-    const float id = lb_gguf_inverse(d);
-    lb_gguf_put_d(to, d);
-    for (int i = 0; i < 32; i++)
-        to[2 + i] = (uint8_t)lb_gguf_round(x[i] * id);
-}
-
 static void decode_block(const uint8_t *from, int lo, int n, float *out)
 {
     const float d = lb_gguf_get_d(from);
@@ -36,7 +27,7 @@ static void decode_whole(const lb_decode_kernel *k, const uint8_t *from,
 static const lb_gguf_block type = {
     .len = 32,
     .size = 34,
-    .encode = encode_block,
+    .encode = &lb_q8_0_encoders,
     .decode = decode_block,
     .decode_whole = decode_whole,
     .bound = 1.0 / 254 + 0x1p-11 + 0x1p-20,

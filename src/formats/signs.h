@@ -7,6 +7,7 @@
 #ifndef LB_SIGNS_H
 #define LB_SIGNS_H
 
+#include "kernels/encode.h"
 #include "kernels/sums.h"
 #include "lowbit_ext.h"
 
@@ -26,9 +27,13 @@ typedef struct lb_signs_rule {
     lb_signs_need (*need)(const lb_quant *q, bool scaled);
     /* For LB_SIGNS_SPREAD: of a group that is not empty. */
     float (*cut)(const lb_quant *q, lb_dtype from, lb_moments m);
-    /* Stored bits from numbers and the cut, or the mean. */
-    void (*bits)(const lb_quant *q, float cut, const float *x, int64_t n,
-                 uint8_t *bits);
+    /* For LB_SIGNS_MEAN: the cut that belongs to a mean. NULL: codes do not
+     * ask. */
+    float (*cut_of_mean)(float mean);
+    /* Bytes of codes from numbers and the cut, from the first place of a byte
+     * on; fillers in the places that are left over. */
+    void (*codes)(const lb_encode_kernel *k, float cut, const float *x,
+                  int64_t n, uint8_t *byte);
 } lb_signs_rule;
 
 /* Who shares a scale: q's choice, or what the default is. */

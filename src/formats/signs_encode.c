@@ -17,8 +17,7 @@
 #include "kernels/bits.h"
 
 enum { GROUPS, CHUNKS, SERIAL };
-enum { STATISTICS, CUT, CODES, SCALE }; /* phases of CHUNKS */
-enum { SPAN = 2048 };                   /* elements to a unit, about */
+enum { SPAN = 2048 }; /* elements to a unit, about */
 
 typedef struct {
     int way;
@@ -29,7 +28,12 @@ typedef struct {
                            * work; units of a row */
 } cuts;
 
-/* One of them, as the need says. */
+/* Statistics of chunks: as the need says, one or the other is there. */
+typedef struct {
+    lb_total *sum;
+    lb_moments *moments;
+} tallies;
+
 typedef union {
     lb_total sum;
     lb_moments moments;
@@ -38,11 +42,19 @@ typedef union {
 /* What CHUNKS shares. */
 typedef struct {
     float cut;
-    _Alignas(64) tally of[];
+    _Alignas(64) lb_moments of[];
 } board;
+
+/* Where they wait. */
+static tallies tallies_of(board *b)
+{
+    void *of = b ? b->of : NULL;
+    return (tallies){of, of};
+}
 
 typedef struct {
     const lb_work *work;
+    const lb_encode_kernel *kernel;
     const lb_quant *q;
     const lb_signs_rule *rule;
     lb_signs_need need;
@@ -51,8 +63,7 @@ typedef struct {
     uint8_t *codes;
     int64_t bytes; /* of a row of codes */
     float *scale;  /* NULL: none */
-    float *x;      /* elements [first, past) of the source; SPAN at most .. */
-    int64_t first, past, end; /* .. and none from end on */
+    float *room;   /* for SPAN numbers */
 } job;
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -102,12 +113,36 @@ static int64_t block_of(const lb_layout *l)
     return rank ? l->part[LB_SIGNS_SCALE].g[rank - 1] : 0;
 }
 
+/* The phases of CHUNKS. Codes that do not ask for a cut are put while the
+ * statistics are taken. */
+enum { STATISTICS, CUT, CODES, SCALE, BOTH };
+
+static int steps_of(const lb_signs_rule *rule, lb_signs_need need, bool scaled,
+                    int *step)
+{
+    const bool asks = need == LB_SIGNS_SPREAD || rule->cut_of_mean;
+    int n = 0;
+    if (need == LB_SIGNS_NOTHING) {
+        step[n++] = CODES;
+    } else if (!asks) {
+        step[n++] = BOTH;
+        step[n++] = CUT;
+    } else {
+        step[n++] = STATISTICS;
+        step[n++] = CUT;
+        step[n++] = CODES;
+        if (need == LB_SIGNS_SPREAD && scaled) step[n++] = SCALE;
+    }
+    return n;
+}
+
 void lb_signs_plan(const lb_call *call, lb_plan *to)
 {
     const lb_shape *shape = &call->in[0]->shape;
     const lb_quant *q = call->params;
     const lb_signs_rule *rule = q->format->type;
     lb_layout l = {.stored = *shape, .dtype = LB_F32};
+    int step[LB_MAX_PHASES];
     if (!lb_shape_size(shape)) return;
     lb_signs_layout(NULL, q, call->in[0]->dtype, shape, &l);
     const cuts c = cuts_of(q, shape, block_of(&l));
@@ -117,11 +152,13 @@ void lb_signs_plan(const lb_call *call, lb_plan *to)
     to->per_thread = SPAN * sizeof(float);
     to->phases = 1;
     to->units[0] = units;
-    if (c.way != CHUNKS || need == LB_SIGNS_NOTHING) return;
-    to->shared = sizeof(board) + (size_t)(c.rows * c.chunks) * sizeof(tally);
-    to->phases = need == LB_SIGNS_SPREAD && scaled ? SCALE + 1 : CODES + 1;
-    to->units[CUT] = to->units[SCALE] = 1;
-    to->units[CODES] = units;
+    if (c.way != CHUNKS) return;
+    if (need != LB_SIGNS_NOTHING)
+        to->shared =
+            sizeof(board) + (size_t)(c.rows * c.chunks) * sizeof(lb_moments);
+    to->phases = steps_of(rule, need, scaled, step);
+    for (int p = 0; p < to->phases; p++)
+        to->units[p] = step[p] == CUT || step[p] == SCALE ? 1 : units;
 }
 
 static job job_of(const lb_work *w, const lb_signs_rule *rule)
@@ -132,6 +169,7 @@ static job job_of(const lb_work *w, const lb_signs_rule *rule)
     const int last = s->shape.rank - 1;
     job j = {
         .work = w,
+        .kernel = lb_encode_kernel_for(w->call->cpu),
         .q = q,
         .rule = rule,
         .need = rule->need(q, scale->a != NULL),
@@ -139,46 +177,32 @@ static job job_of(const lb_work *w, const lb_signs_rule *rule)
         .c = cuts_of(q, &s->shape, last < 0 ? 0 : scale->g[last]),
         .codes = lb_part_place(s, LB_SIGNS_CODES),
         .scale = scale->a ? lb_part_place(s, LB_SIGNS_SCALE) : NULL,
-        .x = w->scratch,
+        .room = w->scratch,
     };
     j.bytes = ceil_div(j.c.cols * q->format->codes.bits, 8);
     return j;
 }
 
-/* ---- chunks ------------------------------------------------------------- */
+/* ---- statistics --------------------------------------------------------- */
 
-/* Elements [first, first + n), n <= LB_CHUNK. Those behind them come along. */
-static const float *look(job *j, int64_t first, int64_t n)
-{
-    if (first < j->first || first + n > j->past) {
-        j->first = first;
-        j->past = least(first + SPAN, j->end);
-        lb_source_read(j->work, first, j->past - first, j->x);
-    }
-    return j->x + (first - j->first);
-}
-
-/* Chunk c of a segment: where in its row it is; how long: 0 past the end. */
-static int64_t chunk(const cuts *c, int64_t segment, int64_t k, int64_t *at)
-{
-    const int64_t begin = segment % c->each * c->length;
-    const int64_t end = least(begin + c->length, c->cols);
-    *at = begin + k * LB_CHUNK;
-    return *at < end ? least(end - *at, LB_CHUNK) : 0;
-}
-
-static tally tally_of(const job *j, const float *x, int64_t n)
+/* Of the chunks of n <= SPAN numbers. */
+static void tell(const job *j, const float *x, int64_t n, tallies to)
 {
     if (j->need == LB_SIGNS_SPREAD)
-        return (tally){.moments = lb_moments_of(x, n)};
-    return (tally){.sum = lb_total_above(x, n, -1)};
+        j->kernel->moments(x, n, to.moments);
+    else if (j->need == LB_SIGNS_MEAN)
+        j->kernel->totals(x, n, -1, to.sum);
 }
 
-static tally join(const job *j, tally a, tally b)
+/* Of all chunks so far and n more, in their order. */
+static tally join(const job *j, tally t, tallies more, int64_t n)
 {
-    if (j->need == LB_SIGNS_SPREAD)
-        return (tally){.moments = lb_moments_join(a.moments, b.moments)};
-    return (tally){.sum = lb_total_join(a.sum, b.sum)};
+    for (int64_t i = 0; i < n; i++)
+        if (j->need == LB_SIGNS_SPREAD)
+            t.moments = lb_moments_join(t.moments, more.moments[i]);
+        else
+            t.sum = lb_total_join(t.sum, more.sum[i]);
+    return t;
 }
 
 static float mean_of(lb_total s)
@@ -186,10 +210,13 @@ static float mean_of(lb_total s)
     return s.n > 0 ? (float)(s.sum / s.n) : 0;
 }
 
-static float cut_of(const job *j, tally t)
+/* What codes are cut at; the scale, if it is known by now. */
+static float cut_of(const job *j, tally t, float *scale)
 {
-    return j->need == LB_SIGNS_SPREAD ? j->rule->cut(j->q, j->from, t.moments)
-                                      : mean_of(t.sum);
+    if (j->need == LB_SIGNS_SPREAD)
+        return *scale = j->rule->cut(j->q, j->from, t.moments);
+    *scale = mean_of(t.sum);
+    return j->rule->cut_of_mean ? j->rule->cut_of_mean(*scale) : 0;
 }
 
 /* The scale is taken over those elements whose code is not 0. */
@@ -204,49 +231,79 @@ static void put_scale(const job *j, int64_t entry, float s)
         j->scale[entry] = j->q->meaning == LB_MEANS_INVERSE ? 1.0f / s : s;
 }
 
+/* ---- codes -------------------------------------------------------------- */
+
+static const float *look(const job *j, int64_t row, int64_t at, int64_t n,
+                         bool again)
+{
+    return (again ? lb_source_again
+                  : lb_source_peek)(j->work, row * j->c.cols + at, n, j->room);
+}
+
+/* Those of n <= SPAN numbers; a byte that is begun was filled up by whoever put
+ * the codes before, and is filled up again. */
 static void put_codes(const job *j, float cut, const float *x, int64_t n,
                       int64_t row, int64_t at)
 {
     const lb_code_kind *k = &j->q->format->codes;
-    uint8_t bits[LB_CHUNK];
-    j->rule->bits(j->q, cut, x, n, bits);
-    lb_bits_put(k->bits, (uint8_t)k->filler, bits, n, j->codes + row * j->bytes,
-                at);
+    const int64_t per = 8 / k->bits;
+    uint8_t *to = j->codes + row * j->bytes, bytes[SPAN / 4], bits[SPAN];
+    if (at % per == 0) {
+        j->rule->codes(j->kernel, cut, x, n, to + at / per);
+        return;
+    }
+    j->rule->codes(j->kernel, cut, x, n, bytes);
+    lb_bits_get(k->bits, bytes, 0, n, bits);
+    lb_bits_put(k->bits, (uint8_t)k->filler, bits, n, to, at);
 }
 
 /* ---- the ways ----------------------------------------------------------- */
 
-/* All of a group: segments lo <= s < hi. */
-static void do_group(job *j, int64_t lo, int64_t hi)
+/* Numbers [*at, *at + n) of their row are the next of a segment, SPAN at most;
+ * 0 past its end. */
+static int64_t span(const cuts *c, int64_t segment, int64_t k, int64_t *at)
 {
-    const cuts *c = &j->c;
-    tally t = {.moments = {0}};
-    lb_total kept = {0};
-    int64_t at, n;
-    if (j->need != LB_SIGNS_NOTHING)
-        for (int64_t s = lo; s < hi; s++)
-            for (int64_t k = 0; (n = chunk(c, s, k, &at)); k++)
-                t = join(
-                    j, t,
-                    tally_of(j, look(j, s / c->each * c->cols + at, n), n));
-    const float cut = cut_of(j, t);
-    for (int64_t s = lo; s < hi; s++)
-        for (int64_t k = 0; (n = chunk(c, s, k, &at)); k++) {
-            const float *x = look(j, s / c->each * c->cols + at, n);
-            put_codes(j, cut, x, n, s / c->each, at);
-            if (takes_kept(j))
-                kept = lb_total_join(kept, lb_total_above(x, n, cut));
-        }
-    put_scale(j, lo, takes_kept(j) ? mean_of(kept) : cut);
+    const int64_t begin = segment % c->each * c->length;
+    const int64_t end = least(begin + c->length, c->cols);
+    *at = begin + k * SPAN;
+    return *at < end ? least(end - *at, SPAN) : 0;
 }
 
-static void do_groups(job *j)
+/* All of a group: segments lo <= s < hi. */
+static void do_group(const job *j, int64_t lo, int64_t hi)
+{
+    enum { CHUNKS_OF_SPAN = SPAN / LB_CHUNK };
+    lb_moments some[CHUNKS_OF_SPAN] = {{0}};
+    lb_total sums[CHUNKS_OF_SPAN] = {{0}}, kept = {0};
+    const cuts *c = &j->c;
+    const tallies all = {sums, some};
+    tally t = {.moments = {0}};
+    int64_t at, n;
+    const bool again = j->need != LB_SIGNS_NOTHING;
+    if (again)
+        for (int64_t s = lo; s < hi; s++)
+            for (int64_t k = 0; (n = span(c, s, k, &at)); k++) {
+                tell(j, look(j, s / c->each, at, n, false), n, all);
+                t = join(j, t, all, ceil_div(n, LB_CHUNK));
+            }
+    float scale;
+    const float cut = cut_of(j, t, &scale);
+    for (int64_t s = lo; s < hi; s++)
+        for (int64_t k = 0; (n = span(c, s, k, &at)); k++) {
+            const float *x = look(j, s / c->each, at, n, again);
+            put_codes(j, cut, x, n, s / c->each, at);
+            if (!takes_kept(j)) continue;
+            j->kernel->totals(x, n, cut, sums);
+            for (int64_t i = 0; i < ceil_div(n, LB_CHUNK); i++)
+                kept = lb_total_join(kept, sums[i]);
+        }
+    put_scale(j, lo, takes_kept(j) ? mean_of(kept) : scale);
+}
+
+static void do_groups(const job *j)
 {
     const cuts *c = &j->c;
-    const int64_t hi = j->work->hi, per_unit = c->unit * c->length;
-    j->end = (hi - 1) / c->units * c->cols +
-             least(((hi - 1) % c->units + 1) * per_unit, c->cols);
-    for (int64_t u = j->work->lo; u < hi; u++) {
+    for (int64_t u = j->work->lo; u < j->work->hi; u++) {
         const int64_t row = u / c->units * c->each;
         const int64_t from = u % c->units * c->unit;
         const int64_t to = least(from + c->unit, c->each);
@@ -255,40 +312,43 @@ static void do_groups(job *j)
     }
 }
 
-static tally join_all(const job *j, const board *b)
-{
-    tally t = b->of[0];
-    for (int64_t i = 1; i < j->c.rows * j->c.chunks; i++)
-        t = join(j, t, b->of[i]);
-    return t;
-}
-
-static void do_chunk(job *j, int phase, board *b, int64_t row, int64_t k)
-{
-    int64_t at;
-    const int64_t n = chunk(&j->c, row, k, &at);
-    const float *x = look(j, row * j->c.cols + at, n);
-    tally *t = b ? &b->of[row * j->c.chunks + k] : NULL;
-    if (phase == STATISTICS) {
-        if (t) *t = tally_of(j, x, n);
-        return;
-    }
-    const float cut = b ? b->cut : 0;
-    put_codes(j, cut, x, n, row, at);
-    if (t && takes_kept(j)) t->sum = lb_total_above(x, n, cut);
-}
-
-static void do_chunks(job *j, int phase, board *b)
+/* The chunks of a unit, which are those of a span. */
+static void do_span(const job *j, int step, board *b, int64_t row, int64_t k)
 {
     const cuts *c = &j->c;
-    const int64_t hi = j->work->hi;
-    j->end = (hi - 1) / c->units * c->cols +
-             least(((hi - 1) % c->units + 1) * SPAN, c->cols);
-    for (int64_t u = j->work->lo; u < hi; u++) {
-        const int64_t from = u % c->units * c->unit;
-        const int64_t to = least(from + c->unit, c->chunks);
-        for (int64_t k = from; k < to; k++)
-            do_chunk(j, phase, b, u / c->units, k);
+    const int64_t at = k * SPAN, n = least(c->cols - at, SPAN);
+    const int64_t first = row * c->chunks + at / LB_CHUNK;
+    const float *x = look(j, row, at, n, b && step == CODES);
+    const float cut = b && step == CODES ? b->cut : 0;
+    tallies t = tallies_of(b);
+    if (step != STATISTICS) put_codes(j, cut, x, n, row, at);
+    if (step != CODES) {
+        if (j->need == LB_SIGNS_SPREAD)
+            t.moments += first;
+        else
+            t.sum += first;
+        tell(j, x, n, t);
+    } else if (takes_kept(j)) {
+        j->kernel->totals(x, n, cut, t.sum + first);
+    }
+}
+
+/* The one group of CHUNKS is all of them. */
+static void do_step(job *j, int step, board *b)
+{
+    const tallies all = tallies_of(b);
+    const int64_t n = j->c.rows * j->c.chunks;
+    const tally none = {.moments = {0}};
+    float scale;
+    if (step == CUT && b) {
+        b->cut = cut_of(j, join(j, none, all, n), &scale);
+        put_scale(j, 0, scale);
+    } else if (step == SCALE) {
+        j->need = LB_SIGNS_MEAN; /* what waits there now are sums */
+        put_scale(j, 0, mean_of(join(j, none, all, n).sum));
+    } else {
+        for (int64_t u = j->work->lo; u < j->work->hi; u++)
+            do_span(j, step, b, u / j->c.units, u % j->c.units);
     }
 }
 
@@ -296,21 +356,14 @@ void lb_signs_encode(const lb_work *w)
 {
     const lb_quant *q = w->call->params;
     job j = job_of(w, q->format->type);
-    board *b = w->shared;
+    int step[LB_MAX_PHASES];
     if (j.c.way == GROUPS) {
         do_groups(&j);
     } else if (j.c.way == SERIAL) {
-        j.end = j.c.rows * j.c.cols;
         do_group(&j, 0, j.c.rows);
-    } else if (j.need == LB_SIGNS_NOTHING) {
-        do_chunks(&j, CODES, NULL);
-    } else if (w->phase == CUT) {
-        b->cut = cut_of(&j, join_all(&j, b));
-        put_scale(&j, 0, b->cut);
-    } else if (w->phase == SCALE) {
-        j.need = LB_SIGNS_MEAN; /* what waits there now are sums */
-        put_scale(&j, 0, mean_of(join_all(&j, b).sum));
     } else {
-        do_chunks(&j, w->phase, b);
+        steps_of(j.rule, j.need, j.scale != NULL, step);
+        do_step(&j, step[w->phase],
+                j.need == LB_SIGNS_NOTHING ? NULL : w->shared);
     }
 }

@@ -51,23 +51,25 @@ static float cut(const lb_quant *q, lb_dtype from, lb_moments m)
     return rounded(d, 0.5 * (double)rounded(d, root));
 }
 
-static void bits(const lb_quant *q, float cut_at, const float *x, int64_t n,
-                 uint8_t *to)
+/* x / mean rounds to 1 where it is above 0.5 in f32: where x is above half the
+ * mean, for there is no number between that and the next one that 0.5 times
+ * 1 + 2^-24, the last to be rounded to 0.5, would not reach. Half of a
+ * subnormal number may lie between two: then the lower one is the cut. Of zeros
+ * nothing is left. */
+static float cut_of_mean(float mean)
 {
-    if (q->threshold == LB_THRESHOLD_ABSMEAN) {
-        /* A half rounds to 0, the even one; of zeros nothing is left. */
-        const float mean = cut_at > 0 ? cut_at : INFINITY;
-        for (int64_t i = 0; i < n; i++) {
-            const float y = x[i] / mean;
-            to[i] = (uint8_t)(1 + (y > 0.5f) - (y < -0.5f));
-        }
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        to[i] = (uint8_t)(1 + (x[i] > cut_at) - (x[i] < -cut_at));
+    const float half = 0.5f * mean;
+    if (!(mean > 0)) return INFINITY;
+    return half + half > mean ? nextafterf(half, 0) : half;
 }
 
-static const lb_signs_rule rule = {need, cut, bits};
+static void codes(const lb_encode_kernel *k, float cut_at, const float *x,
+                  int64_t n, uint8_t *byte)
+{
+    k->ternary(x, n, cut_at, byte);
+}
+
+static const lb_signs_rule rule = {need, cut, cut_of_mean, codes};
 
 static const lb_foreign foreign[] = {
     {"seed", {"packed", "scale"}, lb_interleave_load, lb_interleave_save},

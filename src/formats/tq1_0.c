@@ -17,23 +17,6 @@ static const struct {
     int first, at, bytes, codes;
 } kind[] = {{0, 0, 32, 5}, {160, 32, 16, 5}, {240, 48, 4, 4}, {256, 0, 0, 0}};
 
-static void encode_block(const float *x, uint8_t *to)
-{
-    const float d = lb_gguf_absmax(x, 256);
-    const float id = lb_gguf_inverse(d);
-    for (int c = 0; kind[c].bytes; c++)
-        for (int m = 0; m < kind[c].bytes; m++) {
-            int t = 0;
-            for (int k = 0; k < 5; k++) {
-                const int i = kind[c].first + kind[c].bytes * k + m;
-                t *= 3;
-                if (k < kind[c].codes) t += lb_gguf_round(x[i] * id) + 1;
-            }
-            to[kind[c].at + m] = (uint8_t)((t * 256 + 242) / 243);
-        }
-    lb_gguf_put_d(to + 52, d);
-}
-
 static void decode_block(const uint8_t *from, int lo, int n, float *out)
 {
     static const int power[] = {1, 3, 9, 27, 81};
@@ -64,7 +47,7 @@ static void decode_whole(const lb_decode_kernel *k, const uint8_t *from,
 static const lb_gguf_block type = {
     .len = 256,
     .size = 54,
-    .encode = encode_block,
+    .encode = &lb_tq1_0_encoders,
     .decode = decode_block,
     .decode_whole = decode_whole,
     .bound = 0.5 + 0x1p-11 + 0x1p-20,

@@ -9,20 +9,6 @@
  */
 #include "formats/gguf_block.h"
 
-static void encode_block(const float *x, uint8_t *to)
-{
-    const float d = lb_gguf_absmax(x, 256);
-    const float id = lb_gguf_inverse(d);
-    for (int g = 0; g < 2; g++, x += 128, to += 32)
-        for (int m = 0; m < 32; m++) {
-            int byte = 0;
-            for (int k = 0; k < 4; k++)
-                byte |= (lb_gguf_round(x[32 * k + m] * id) + 1) << 2 * k;
-            to[m] = (uint8_t)byte;
-        }
-    lb_gguf_put_d(to, d);
-}
-
 static void decode_block(const uint8_t *from, int lo, int n, float *out)
 {
     const float d = lb_gguf_get_d(from + 64);
@@ -49,7 +35,7 @@ static void decode_whole(const lb_decode_kernel *k, const uint8_t *from,
 static const lb_gguf_block type = {
     .len = 256,
     .size = 66,
-    .encode = encode_block,
+    .encode = &lb_tq2_0_encoders,
     .decode = decode_block,
     .decode_whole = decode_whole,
     .bound = 0.5 + 0x1p-11 + 0x1p-20,

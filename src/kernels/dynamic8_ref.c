@@ -112,3 +112,12 @@ void lb_dynamic8_encode_ref(lb_compat compat, float absmax, const float *x,
             code[i] = x[i] == 0 ? ZERO : by_place(x[i] / absmax);
     }
 }
+
+lb_dynamic8_encoder *lb_dynamic8_encoder_for(const lb_cpu *cpu)
+{
+#if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX2) return lb_dynamic8_encode_avx2;
+#endif
+    (void)cpu;
+    return lb_dynamic8_encode_ref;
+}

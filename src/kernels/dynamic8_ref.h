@@ -9,7 +9,13 @@
 extern const float lb_dynamic8_map[256];
 
 /* Codes of n numbers of a block whose largest magnitude is absmax. */
-void lb_dynamic8_encode_ref(lb_compat compat, float absmax, const float *x,
-                            int64_t n, uint8_t *code);
+typedef void lb_dynamic8_encoder(lb_compat compat, float absmax, const float *x,
+                                 int64_t n, uint8_t *code);
+lb_dynamic8_encoder *lb_dynamic8_encoder_for(const lb_cpu *cpu);
+
+extern lb_dynamic8_encoder lb_dynamic8_encode_ref;
+#if defined(__x86_64__)
+extern lb_dynamic8_encoder lb_dynamic8_encode_avx2;
+#endif
 
 #endif

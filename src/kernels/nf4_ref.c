@@ -4,7 +4,7 @@
 #include <float.h>
 
 #include "kernels/convert.h"
-#include "kernels/sums.h"
+#include "kernels/encode_ref.h"
 
 enum { EDGES = 15 };
 
@@ -64,50 +64,44 @@ const float *lb_nf4_edges(lb_compat compat)
 
 /* ---- encode -------------------------------------------------------------- */
 
-/* How the numbers of a block come to lie between -1 and 1. */
-typedef struct {
-    float absmax; /* as it is stored */
-    float by;     /* v = x / by, or x * by */
-    bool divides;
-    lb_dtype dtype; /* that v is rounded to */
-} norm;
-
 /* The seed adds it, so that no block divides by zero. */
 static float smallest_normal(lb_dtype d)
 {
     return d == LB_F16 ? 0x1p-14f : FLT_MIN;
 }
 
-static norm norm_of(lb_compat compat, lb_dtype d, float absmax, bool whole)
+lb_quotient lb_nf4_norms(lb_compat compat, lb_dtype d, bool whole, int64_t n,
+                         float *absmax, float *by)
 {
     /* bitsandbytes' least divisor; subnormal, and 1 over it is finite. */
-    const float least = 1e-38f;
-    const float some = absmax > least ? absmax : least;
-    float sum = absmax + smallest_normal(d);
+    const float least = 1e-38f, tiny = smallest_normal(d);
     switch (compat) {
     case LB_COMPAT_SEED:
-        lb_round_run(d, 1, &sum);
-        return (norm){absmax, sum, true, d};
+        for (int64_t i = 0; i < n; i++)
+            by[i] = absmax[i] + tiny;
+        lb_round_run(d, n, by);
+        return d == LB_F16    ? LB_QUOTIENT_F16
+               : d == LB_BF16 ? LB_QUOTIENT_BF16
+                              : LB_QUOTIENT;
     case LB_COMPAT_BNB_CUDA: /* 0 * (1/0) is NaN, which has code 0 */
-        return (norm){absmax, 1.0f / absmax, false, LB_F32};
+        for (int64_t i = 0; i < n; i++)
+            by[i] = 1.0f / absmax[i];
+        return LB_PRODUCT;
     case LB_COMPAT_BNB_CPU: /* its clamp to -1 .. 1 would change no code */
-        return whole ? (norm){absmax, 1.0f / some, false, LB_F32}
-                     : (norm){some, some, true, LB_F32};
+        for (int64_t i = 0; i < n; i++) {
+            by[i] = absmax[i] > least ? absmax[i] : least;
+            if (!whole)
+                absmax[i] = by[i];
+            else
+                by[i] = 1.0f / by[i];
+        }
+        return whole ? LB_PRODUCT : LB_QUOTIENT;
     case LB_COMPAT_NATIVE:
     default:
-        return (norm){absmax, absmax > 0 ? absmax : 1.0f, true, LB_F32};
+        for (int64_t i = 0; i < n; i++)
+            by[i] = absmax[i] > 0 ? absmax[i] : 1.0f;
+        return LB_QUOTIENT;
     }
-}
-
-static void normalize(const norm *m, const float *x, int64_t n, float *v)
-{
-    if (m->divides)
-        for (int64_t i = 0; i < n; i++)
-            v[i] = x[i] / m->by;
-    else
-        for (int64_t i = 0; i < n; i++)
-            v[i] = x[i] * m->by;
-    if (m->dtype != LB_F32) lb_round_run(m->dtype, n, v);
 }
 
 /* n is even. Fifteen compares for each instead of a search: no branch depends
@@ -124,19 +118,34 @@ static void pack(const float *edge, const float *v, int64_t n, uint8_t *byte)
     }
 }
 
-float lb_nf4_encode_ref(lb_compat compat, lb_dtype d, const float *x, int64_t n,
-                        bool whole, uint8_t *byte)
+static void encode_block(const float *edge, lb_quotient how, const float *x,
+                         int64_t n, float by, uint8_t *byte)
 {
     enum { PIECE = 256 };
     float v[PIECE];
     const float zero = 0;
-    const norm m = norm_of(compat, d, lb_largest_abs(x, n), whole);
     for (int64_t i = 0; i < n; i += PIECE) {
         const int64_t k = n - i < PIECE ? n - i : PIECE;
-        normalize(&m, x + i, k, v);
+        lb_quotients_ref(how, x + i, k, by, v);
         /* The odd place gets what a zero of this block would. */
-        if (k % 2) normalize(&m, &zero, 1, v + k);
-        pack(lb_nf4_edges(compat), v, k + k % 2, byte + i / 2);
+        if (k % 2) lb_quotients_ref(how, &zero, 1, by, v + k);
+        pack(edge, v, k + k % 2, byte + i / 2);
     }
-    return m.absmax;
+}
+
+void lb_nf4_encode_ref(const float *edge, lb_quotient how, const float *x,
+                       int64_t n, int64_t block, const float *by, uint8_t *byte)
+{
+    for (int64_t i = 0; i < n; i += block)
+        encode_block(edge, how, x + i, n - i < block ? n - i : block, *by++,
+                     byte + i / 2);
+}
+
+lb_nf4_encoder *lb_nf4_encoder_for(const lb_cpu *cpu)
+{
+#if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX2) return lb_nf4_encode_avx2;
+#endif
+    (void)cpu;
+    return lb_nf4_encode_ref;
 }

@@ -2,8 +2,8 @@
  *
  * The format says what is stored (layout) and encodes it, either a run at a
  * time (encode_run, driven from here) or in phases of its own (encode_plan and
- * encode). What they read comes through lb_source_read, which sees to it that
- * every number is finite.
+ * encode). What they read comes through lb_source_read and its like, which see
+ * to it that every number is finite.
  */
 #include <float.h>
 #include <math.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "kernels/encode.h"
 #include "lowbit_params.h"
 
 extern const lb_prim lb_prim_quantize_scales;
@@ -92,12 +93,11 @@ static void encode_runs(const lb_work *w, const lb_quant *q)
 {
     const pieces p = pieces_of(w->call);
     const int64_t end = lb_min_i64(w->hi * p.unit, p.total);
-    float *x = w->scratch;
     for (int64_t i = w->lo * p.unit; i < end; i++) {
         const int64_t at = i % p.each * p.length;
         const int64_t first = i / p.each * p.row + at;
         const int64_t n = lb_min_i64(p.length, p.row - at);
-        lb_source_read(w, first, n, x);
+        const float *x = lb_source_peek(w, first, n, w->scratch);
         q->format->encode_run(w->call->cpu, q, w->out->store, first, n, x);
     }
 }
@@ -120,17 +120,11 @@ static void eval(const lb_work *w)
 
 /* No NaN and no |x| above most, which is finite: the bits of a number without
  * its sign have its order, and those of infinities and NaNs lie above. */
-static bool all_within(const float *x, int64_t n, float most)
+static bool all_within(const lb_work *w, const float *x, int64_t n, float most)
 {
-    uint32_t bits = 0, limit;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t u;
-        memcpy(&u, &x[i], sizeof u);
-        u &= 0x7fffffff;
-        bits = u > bits ? u : bits;
-    }
+    uint32_t limit;
     memcpy(&limit, &most, sizeof limit);
-    return bits <= limit;
+    return lb_encode_kernel_for(w->call->cpu)->peak_bits(x, n) <= limit;
 }
 
 /* The largest number of the source's dtype, or that the format can take. */
@@ -163,15 +157,49 @@ static void mend(float most, int64_t n, float *x)
         x[i] = clamped(x[i], most);
 }
 
-void lb_source_read(const lb_work *w, int64_t first, int64_t n, float *x)
+/* Where n elements from first on lie next to each other as f32, or NULL. */
+static const float *in_place(const lb_array *a, int64_t first, int64_t n)
+{
+    const int last = a->shape.rank - 1;
+    if (!a->store->data || a->store->elem != LB_F32 || a->dtype != LB_F32)
+        return NULL;
+    const float *x = (const float *)a->store->data + a->offset;
+    if (lb_is_row_major(a)) return x + first;
+    const int64_t row = a->shape.dim[last];
+    if (a->stride[last] != 1 || n > row - first % row) return NULL;
+    for (int k = last; k >= 0; first /= a->shape.dim[k], k--)
+        x += first % a->shape.dim[k] * a->stride[k];
+    return x;
+}
+
+const float *lb_source_peek(const lb_work *w, int64_t first, int64_t n,
+                            float *room)
 {
     const lb_call *c = w->call;
-    const float most = largest(w);
-    lb_tile_read_flat(c->cpu, c->in[0], first, n, LB_C_F32, x);
-    if (all_within(x, n, most)) return;
+    const float most = largest(w), *x = in_place(c->in[0], first, n);
+    if (x && all_within(w, x, n, most)) return x;
+    if (x)
+        memcpy(room, x, (size_t)n * sizeof *x);
+    else
+        lb_tile_read_flat(c->cpu, c->in[0], first, n, LB_C_F32, room);
+    if (!x && all_within(w, room, n, most)) return room;
     for (int64_t i = 0; i < n && !mends(w); i++)
-        if (!(fabsf(x[i]) <= most)) lb_work_trouble(w, first + i);
-    mend(most, n, x);
+        if (!(fabsf(room[i]) <= most)) lb_work_trouble(w, first + i);
+    mend(most, n, room);
+    return room;
+}
+
+const float *lb_source_again(const lb_work *w, int64_t first, int64_t n,
+                             float *room)
+{
+    const float *x = in_place(w->call->in[0], first, n);
+    return x && !mends(w) ? x : lb_source_peek(w, first, n, room);
+}
+
+void lb_source_read(const lb_work *w, int64_t first, int64_t n, float *x)
+{
+    const float *from = lb_source_peek(w, first, n, x);
+    if (n && from != x) memcpy(x, from, (size_t)n * sizeof *x);
 }
 
 void lb_source_read_box(const lb_work *w, const int64_t *lo, const int64_t *n,
@@ -184,7 +212,7 @@ void lb_source_read_box(const lb_work *w, const int64_t *lo, const int64_t *n,
     for (int k = 0; k < shape->rank; k++)
         size *= n[k];
     lb_tile_read(c->cpu, c->in[0], lo, n, LB_C_F32, x);
-    if (all_within(x, size, most)) return;
+    if (all_within(w, x, size, most)) return;
     for (int64_t i = 0; i < size && !mends(w); i++) {
         if (fabsf(x[i]) <= most) continue;
         int64_t where = 0, rest = i, step = 1;
