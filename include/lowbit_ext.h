@@ -53,6 +53,7 @@ typedef enum lb_ctype {
 typedef struct lb_cpu {
     lb_level level;
     const lb_tuning *tuning; /* the library's own; NULL: the level's */
+    bool vbmi;               /* has AVX-512 VBMI besides AVX512VNNI */
 } lb_cpu;
 
 /* ---- stores and views --------------------------------------------------- */

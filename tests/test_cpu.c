@@ -75,6 +75,8 @@ static void test_agrees_with_compiler(void)
                            : LB_LEVEL_AVX512;
     }
     CHECK_EQ_I(lb_cpu_best(), expected);
+    CHECK_EQ_I(lb_cpu_has_vbmi(), expected == LB_LEVEL_AVX512VNNI &&
+                                      __builtin_cpu_supports("avx512vbmi"));
 }
 #endif
 
@@ -136,7 +138,8 @@ static void test_tuning(void)
         CHECK(!strncmp(t->family, "generic-", 8));
         CHECK(!strncmp(t->family + 8, table[l].name, 4));
         const lb_tuning *own = lb_tuning_at(0);
-        CHECK(lb_tuning_for(&(lb_cpu){table[l].level, own}) == own);
+        CHECK(lb_tuning_for(
+                  &(lb_cpu){.level = table[l].level, .tuning = own}) == own);
     }
     int n = 0;
     for (; lb_tuning_at(n); n++) {

@@ -48,6 +48,19 @@ static lb_level best_x86(void)
 }
 #endif
 
+bool lb_cpu_has_vbmi(void)
+{
+#if defined(LB_SIMDE)
+    return true;
+#elif defined(__x86_64__)
+    unsigned a, b, c = 0, d;
+    return best_x86() == LB_LEVEL_AVX512VNNI &&
+           __get_cpuid_count(7, 0, &a, &b, &c, &d) && has(c, bit_AVX512VBMI);
+#else
+    return false;
+#endif
+}
+
 /* By level. */
 static const char *const names[] = {"ref", "neon", "avx2", "avx512",
                                     "avx512vnni"};

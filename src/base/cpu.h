@@ -18,6 +18,8 @@ bool lb_level_available(lb_level level);
 /* The strongest level that level includes (itself too) when those of off, bit
  * l for level l, may not be run: what includes one of them may not either. */
 lb_level lb_level_without(lb_level level, uint64_t off);
+/* Whether the CPU has, with AVX-512 and VNNI, also VBMI (vpermb). */
+bool lb_cpu_has_vbmi(void);
 
 /* Who made the CPU and which one it is. On x86 as CPUID has it, the extended
  * family and model added; on aarch64 vendor is "arm", family the implementer

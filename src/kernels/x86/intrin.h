@@ -84,5 +84,7 @@ LB_INLINE void lb_mask_storeu_ps(float *p, __mmask16 mask, __m512 v)
 #define _mm512_maskz_loadu_ps lb_maskz_loadu_ps
 #define _mm512_mask_storeu_ps lb_mask_storeu_ps
 
+#include "kernels/x86/intrin_simde.h"
+
 #endif
 #endif
