@@ -90,6 +90,9 @@ ENV_tsan = TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
 # it minutes.
 PICK_tsan = -E 'test_law_(blocks|codec|memory|transparency)'
 
+# qemu 7.2 trips an assertion of its own where a program forks with threads.
+PICK_arm64 = -E test_pool
+
 run-%: build-%
 	$(ENV_$*) $(CTEST) $(PICK_$*) --test-dir build/$*
 

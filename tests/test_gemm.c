@@ -39,6 +39,8 @@ static const subject subjects[] = {
 #if defined(__x86_64__)
     {&lb_gemm_avx2, LB_LEVEL_AVX2, FUSED},
     {&lb_gemm_avx512, LB_LEVEL_AVX512, FUSED},
+#elif defined(__aarch64__)
+    {&lb_gemm_neon, LB_LEVEL_NEON, true},
 #endif
 };
 enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
@@ -327,9 +329,13 @@ static void try_block(const subject *s, int64_t m, int64_t n, int64_t k)
 
 static void test_kernel_for(void)
 {
+#if defined(__aarch64__)
+    const lb_level levels[] = {LB_LEVEL_REF, LB_LEVEL_NEON};
+#else
     const lb_level levels[] = {LB_LEVEL_REF, LB_LEVEL_AVX2, LB_LEVEL_AVX512,
                                LB_LEVEL_AVX512VNNI};
-    for (int l = 0; l < 4; l++) {
+#endif
+    for (size_t l = 0; l < sizeof levels / sizeof *levels; l++) {
         const lb_gemm_kernel *want = &lb_gemm_ref;
         for (int i = 0; i < N_SUBJECTS; i++)
             if (subjects[i].level <= levels[l]) want = subjects[i].kernel;

@@ -29,6 +29,8 @@ static const subject subjects[] = {
     {&lb_gemv_ref, LB_LEVEL_REF, false},
 #if defined(__x86_64__)
     {&lb_gemv_avx2, LB_LEVEL_AVX2, FUSED},
+#elif defined(__aarch64__)
+    {&lb_gemv_neon, LB_LEVEL_NEON, true},
 #endif
 };
 

@@ -41,6 +41,8 @@ const lb_gemm_kernel *lb_gemm_kernel_for(const lb_cpu *cpu);
 extern const lb_gemm_kernel lb_gemm_ref;
 #if defined(__x86_64__)
 extern const lb_gemm_kernel lb_gemm_avx2, lb_gemm_avx512;
+#elif defined(__aarch64__)
+extern const lb_gemm_kernel lb_gemm_neon;
 #endif
 
 /* Packs rows [0, m) x depth [0, k) of a matrix at src with the given strides

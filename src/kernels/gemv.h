@@ -45,6 +45,8 @@ const lb_gemv_kernel *lb_gemv_kernel_for(const lb_cpu *cpu);
 extern const lb_gemv_kernel lb_gemv_ref;
 #if defined(__x86_64__)
 extern const lb_gemv_kernel lb_gemv_avx2;
+#elif defined(__aarch64__)
+extern const lb_gemv_kernel lb_gemv_neon;
 #endif
 
 #endif

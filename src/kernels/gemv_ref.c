@@ -61,6 +61,8 @@ const lb_gemv_kernel *lb_gemv_kernel_for(const lb_cpu *cpu)
 {
 #if defined(__x86_64__)
     if (cpu->level >= LB_LEVEL_AVX2) return &lb_gemv_avx2;
+#elif defined(__aarch64__)
+    if (cpu->level == LB_LEVEL_NEON) return &lb_gemv_neon;
 #endif
     (void)cpu;
     return &lb_gemv_ref;
