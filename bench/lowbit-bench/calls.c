@@ -1,0 +1,89 @@
+/* calls.c - see calls.h.
+ *
+ * Next to nothing is multiplied in 1x1x1: what is left is what every call
+ * costs: checks, tiers, scratch, the result and, on several threads, whatever
+ * the pool does about it.
+ */
+#include "calls.h"
+
+#include <stdio.h>
+
+#include "bench_weights.h"
+#include "complain.h"
+#include "json.h"
+#include "sampling.h"
+
+typedef struct call {
+    lb_ctx *cx;
+    lb_array *x, *w;
+} call;
+
+static void multiply(void *arg)
+{
+    const call *c = arg;
+    lb_drop(c->cx, weights_product(c->cx, c->x, c->w, ORIENT_WT,
+                                   LB_PRECISION_DEFAULT));
+}
+
+static bool measure(const bench_options *o, lb_ctx *cx, const char *format,
+                    int64_t n)
+{
+    lb_enter(cx);
+    call c = {.cx = cx};
+    c.x = lb_random_normal(cx, (lb_key){2, 0}, LB_F32, LB_SHAPE(1, n));
+    c.w = weights_make(cx, format, ORIENT_WT, n, n, (lb_key){1, 0});
+    sample_side side = {.run = multiply, .arg = &c};
+    if (c.x && c.w) sample(&side, 1, o->seconds);
+    const bool ok = lb_error_status(cx) == LB_OK;
+    if (!ok) {
+        complain("%s: %s", format, lb_error(cx));
+        lb_clear(cx);
+    } else if (o->json) {
+        json_begin();
+        json_text("format", format);
+        json_integer("n", n);
+        json_integer("threads", lb_threads(cx));
+        json_number("ns", side.median * 1e9);
+        json_number("best_ns", side.best * 1e9);
+        json_end();
+    } else {
+        char shape[48];
+        snprintf(shape, sizeof shape, "1x%lldx%lld", (long long)n,
+                 (long long)n);
+        printf("%-8s %-8s %3d %9.0f %9.0f%s\n", format, shape, lb_threads(cx),
+               side.median * 1e9, side.best * 1e9, side.clean ? "" : " ~");
+        fflush(stdout);
+    }
+    lb_leave(cx);
+    return ok;
+}
+
+static bool measure_formats(const bench_options *o, lb_ctx *cx)
+{
+    static const int64_t sizes[] = {1, 64};
+    name_list formats = o->formats;
+    if (!weights_check(cx, &formats)) return false;
+    bool ok = true;
+    for (int f = 0; f < formats.n; f++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            ok = measure(o, cx, formats.at[f], sizes[i]) && ok;
+    return ok;
+}
+
+bool calls_run(const bench_options *o)
+{
+    bool ok = true;
+    for (int t = 0; t < o->threads.n; t++) {
+        const lb_options options = {.threads = (int)o->threads.at[t],
+                                    .isa = o->isa};
+        char why[256];
+        lb_ctx *const cx = lb_open(&options);
+        if (!cx) return complain("%s", lb_open_why(&options, why, sizeof why));
+        if (t == 0 && !o->json)
+            printf("level %s\n\n%-8s %-8s %3s %9s %9s\n", lb_isa(cx), "format",
+                   "MxNxK", "thr", "ns", "best");
+        ok = measure_formats(o, cx) && ok;
+        lb_close(cx);
+    }
+    return ok;
+}

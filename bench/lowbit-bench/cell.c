@@ -1,0 +1,65 @@
+/* cell.c - see cell.h. */
+#include "cell.h"
+
+#include <stdio.h>
+
+#include "json.h"
+
+double cell_flops(const cell *c)
+{
+    return 2.0 * (double)c->m * (double)c->n * (double)c->k;
+}
+
+double cell_weight_rate(const cell *c)
+{
+    return c->gflops * c->weight_bytes / cell_flops(c);
+}
+
+void cell_print_head(void)
+{
+    printf("%-8s %-9s %5s %-11s %-4s %-3s %-4s %3s %8s %8s %7s %-14s %8s\n",
+           "format", "precision", "M", "NxK", "x", "W", "from", "thr",
+           "GFLOP/s", "best", "W GB/s", "of limit", "error");
+}
+
+void cell_print(const cell *c)
+{
+    char shape[48], limit[32] = "-";
+    snprintf(shape, sizeof shape, "%lldx%lld", (long long)c->n,
+             (long long)c->k);
+    if (c->limit > 0)
+        snprintf(limit, sizeof limit, "%3.0f %% of %s",
+                 100 * c->gflops / c->limit, c->limit_name);
+    printf("%-8s %-9s %5lld %-11s %-4s %-3s %-4s %3d %8.2f %8.2f %7.2f %-14s "
+           "%8.1e%s\n",
+           c->format, precision_name(c->precision), (long long)c->m, shape,
+           lb_dtype_name(c->act), orient_name(c->orient), place_name(c->place),
+           c->threads, c->gflops, c->best, cell_weight_rate(c), limit, c->error,
+           c->clean ? "" : " ~");
+    fflush(stdout);
+}
+
+void cell_print_json(const cell *c)
+{
+    json_begin();
+    json_text("format", c->format);
+    json_text("precision", precision_name(c->precision));
+    json_integer("m", c->m);
+    json_integer("threads", c->threads);
+    json_text("weights", place_name(c->place));
+    json_number("gflops", c->gflops);
+    json_number("error", c->error);
+    json_integer("n", c->n);
+    json_integer("k", c->k);
+    json_text("orient", orient_name(c->orient));
+    json_text("act", lb_dtype_name(c->act));
+    json_number("best_gflops", c->best);
+    json_number("weight_gbps", cell_weight_rate(c));
+    json_integer("samples", c->samples);
+    json_bool("clean", c->clean);
+    if (c->limit > 0) {
+        json_number("limit_gflops", c->limit);
+        json_text("limit", c->limit_name);
+    }
+    json_end();
+}

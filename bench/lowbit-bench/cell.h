@@ -1,0 +1,31 @@
+/* cell.h - one measured product, and the ways to show it. */
+#ifndef LB_BENCH_CELL_H
+#define LB_BENCH_CELL_H
+
+#include "arguments.h"
+
+typedef struct cell {
+    const char *format; /* not owned */
+    lb_precision precision;
+    bench_orient orient;
+    bench_place place;
+    lb_dtype act;
+    int threads;
+    int64_t m, n, k;
+    double gflops, best; /* of the median and of the best sample */
+    double weight_bytes;
+    double error;
+    int samples;
+    bool clean;
+    double limit; /* GFLOP/s; 0: not measured */
+    const char *limit_name;
+} cell;
+
+double cell_flops(const cell *c);
+double cell_weight_rate(const cell *c); /* GB/s of weights */
+
+void cell_print_head(void);
+void cell_print(const cell *c);
+void cell_print_json(const cell *c);
+
+#endif

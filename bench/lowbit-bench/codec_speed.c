@@ -1,0 +1,202 @@
+/* codec_speed.c - see codec_speed.h.
+ *
+ * GB/s count the dense side: bytes of f32, bf16 or f16 that are read when
+ * quantizing and written when reading back. The first is compared with what
+ * DRAM can be read at, the second with stores past the caches. What is slow is
+ * measured on less, which the table says.
+ */
+#include "codec_speed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench_weights.h"
+#include "complain.h"
+#include "json.h"
+#include "limits.h"
+#include "sampling.h"
+
+enum {
+    COLUMNS = 4096,
+    ROWS_IN_MIB = (1 << 20) / (COLUMNS * 4),
+    LEAST_ROWS = 16 /* for the first guess */
+};
+
+typedef struct codec {
+    const bench_options *o;
+    lb_ctx *cx;
+    limits limit;
+    lb_array *source[LB_N_DTYPES]; /* by dtype, all rows */
+    char *memory;                  /* as large as f32's */
+    lb_quant_config config;
+    lb_dtype dtype;
+    lb_array *dense, *packed; /* what is measured */
+} codec;
+
+static lb_array *quantize(codec *c)
+{
+    return lb_quantize(c->cx, c->dense, &c->config);
+}
+
+static void run_quantize(void *arg)
+{
+    codec *const c = arg;
+    lb_drop(c->cx, quantize(c));
+}
+
+static size_t dense_bytes(const codec *c)
+{
+    return (size_t)lb_size(c->dense) * lb_dtype_size(c->dtype);
+}
+
+static void run_read(void *arg)
+{
+    codec *const c = arg;
+    lb_read(c->cx, c->packed, c->memory, dense_bytes(c));
+}
+
+static lb_array *rows(codec *c, int64_t n)
+{
+    lb_array *const all = c->source[c->dtype];
+    return lb_slice(c->cx, all, (int64_t[]){0, 0}, (int64_t[]){n, COLUMNS},
+                    NULL);
+}
+
+/* As many rows as were asked for, or as fit into the time there is. */
+static int64_t affordable(codec *c, void (*run)(void *))
+{
+    int64_t most = c->o->mib * ROWS_IN_MIB;
+    int64_t n = most < LEAST_ROWS ? most : LEAST_ROWS;
+    double s = 0;
+    for (;; n *= 2) {
+        lb_enter(c->cx);
+        c->dense = rows(c, n);
+        c->packed = quantize(c);
+        if (c->packed) {
+            run(c); /* warm */
+            const double start = now();
+            run(c);
+            s = now() - start;
+        }
+        lb_leave(c->cx);
+        if (lb_error_status(c->cx) != LB_OK) return 0;
+        if (n * 2 > most) return most;
+        if (s * 2 > c->o->seconds / 3) return n;
+    }
+}
+
+static void show(const codec *c, const char *format, const char *what,
+                 const sample_side *side, double most, const char *most_name)
+{
+    const double gb = (double)dense_bytes(c) * 1e-9;
+    const double mib = (double)lb_size(c->dense) * 4 / (1 << 20);
+    const double rate = gb / side->median;
+    if (c->o->json) {
+        json_begin();
+        json_text("format", format);
+        json_text("dtype", lb_dtype_name(c->dtype));
+        json_text("what", what);
+        json_integer("threads", lb_threads(c->cx));
+        json_number("mib", mib);
+        json_number("gbps", rate);
+        json_number("best_gbps", gb / side->best);
+        json_number("limit_gbps", most);
+        json_text("limit", most_name);
+        json_end();
+        return;
+    }
+    printf("%-8s %-5s %-10s %3d %7.1f %8.3f %8.3f  %3.0f %% of %s%s\n", format,
+           lb_dtype_name(c->dtype), what, lb_threads(c->cx), mib, rate,
+           gb / side->best, 100 * rate / most, most_name,
+           side->clean ? "" : " ~");
+    fflush(stdout);
+}
+
+static bool measure(codec *c, const char *format, bool reading)
+{
+    void (*const run)(void *) = reading ? run_read : run_quantize;
+    const int64_t n = affordable(c, run);
+    lb_enter(c->cx);
+    if (n) {
+        c->dense = rows(c, n);
+        c->packed = quantize(c);
+    }
+    const bool ok = lb_error_status(c->cx) == LB_OK;
+    if (ok) {
+        sample_side side = {.run = run, .arg = c};
+        sample(&side, 1, c->o->seconds);
+        show(c, format, reading ? "dequantize" : "quantize", &side,
+             reading ? c->limit.stream : c->limit.dram,
+             reading ? "stream" : "dram");
+    } else {
+        complain("%s: %s", format, lb_error(c->cx));
+        lb_clear(c->cx);
+    }
+    lb_leave(c->cx);
+    return ok;
+}
+
+static bool measure_formats(codec *c, const name_list *formats)
+{
+    bool ok = true;
+    for (int f = 0; f < formats->n; f++) {
+        const char *const name = formats->at[f];
+        if (weights_dense(name)) continue; /* nothing to encode */
+        for (int a = 0; a < c->o->acts.n; a++) {
+            c->dtype = (lb_dtype)c->o->acts.at[a];
+            c->config = weights_config(name, ORIENT_WT);
+            c->config.dtype = c->dtype;
+            ok = measure(c, name, false) && ok;
+            ok = measure(c, name, true) && ok;
+        }
+    }
+    return ok;
+}
+
+/* Sources of every dtype, and memory to read into, all touched. */
+static bool prepare(codec *c)
+{
+    const int64_t n = c->o->mib * ROWS_IN_MIB;
+    lb_array *const x =
+        lb_random_normal(c->cx, (lb_key){1, 0}, LB_F32, LB_SHAPE(n, COLUMNS));
+    for (int a = 0; a < c->o->acts.n; a++) {
+        const lb_dtype d = (lb_dtype)c->o->acts.at[a];
+        c->source[d] = lb_materialize(c->cx, lb_convert(c->cx, x, d));
+    }
+    const size_t bytes = (size_t)c->o->mib << 20;
+    c->memory = aligned_alloc(64, bytes);
+    if (c->memory) memset(c->memory, 1, bytes);
+    if (!c->memory) return complain("out of memory");
+    return lb_error_status(c->cx) == LB_OK || complain("%s", lb_error(c->cx));
+}
+
+static bool run_threads(const bench_options *o, int threads, bool head)
+{
+    const lb_options options = {.threads = threads, .isa = o->isa};
+    char why[256];
+    codec c = {.o = o, .cx = lb_open(&options)};
+    name_list formats = o->formats;
+    if (!c.cx) return complain("%s", lb_open_why(&options, why, sizeof why));
+    bool ok = weights_check(c.cx, &formats) &&
+              limits_open(&c.limit, threads, lb_isa(c.cx), o->seconds);
+    if (ok && !o->json) limits_print(&c.limit);
+    if (ok && head && !o->json)
+        printf("level %s; GB/s of the dense side, of the median and of the "
+               "best sample\n\n%-8s %-5s %-10s %3s %7s %8s %8s  %s\n",
+               lb_isa(c.cx), "format", "dtype", "what", "thr", "MiB f32",
+               "GB/s", "best", "of limit");
+    ok = ok && prepare(&c) && measure_formats(&c, &formats);
+    limits_close(&c.limit);
+    free(c.memory);
+    lb_close(c.cx);
+    return ok;
+}
+
+bool codec_speed_run(const bench_options *o)
+{
+    bool ok = true;
+    for (int t = 0; t < o->threads.n; t++)
+        ok = run_threads(o, (int)o->threads.at[t], t == 0) && ok;
+    return ok;
+}

@@ -1,0 +1,224 @@
+/* error_table.c - see error_table.h.
+ *
+ * Each number is the largest over some M, so that the ways that products take
+ * for one, few and many rows of x are all in it.
+ */
+#include "error_table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench_weights.h"
+#include "complain.h"
+#include "exact.h"
+#include "json.h"
+
+enum { OUTPUTS = 256, OUTLIERS = 8 };
+
+static const int64_t rows_of_x[] = {1, 8, 33};
+enum { ROWS = 33, N_ROWS = sizeof rows_of_x / sizeof *rows_of_x };
+
+typedef enum inputs { NORMAL, WITH_OUTLIERS, WITH_SUBNORMALS, N_INPUTS } inputs;
+static const char *const inputs_name[] = {"normal", "outliers", "subnormal"};
+
+/* NaN: nothing is promised. (One scale for 64 numbers in 8 bits cannot hold
+ * both the outlier and its neighbours.) */
+static double bound(lb_precision precision, inputs kind)
+{
+    const bool outliers = kind == WITH_OUTLIERS;
+    if (precision == LB_PRECISION_FAST) return outliers ? 1e-3 : 3e-4;
+    if (precision == LB_PRECISION_FASTEST) return outliers ? NAN : 1e-2;
+    return 1e-6;
+}
+
+typedef struct table {
+    const bench_options *o;
+    lb_ctx *cx;
+    name_list formats;
+    const char *format; /* one of them */
+    bench_orient orient;
+    /* by number of the precision and of K; NaN: cannot be stored so */
+    double error[LIST_MAX][N_INPUTS][LIST_MAX];
+    int above;
+} table;
+
+/* ---- x ------------------------------------------------------------------ */
+
+static void disturb(float *x, int64_t k, inputs kind)
+{
+    for (int64_t i = 0; i < ROWS; i++, x += k) {
+        if (kind == WITH_OUTLIERS)
+            for (int64_t j = 0; j < OUTLIERS && j < k; j++)
+                x[(j * k / OUTLIERS + i * 7) % k] *= 100;
+        if (kind == WITH_SUBNORMALS)
+            for (int64_t j = 1 + i % 5; j < k; j += 5)
+                x[j] *= 1e-40F;
+    }
+}
+
+static lb_array *make_x(lb_ctx *cx, lb_dtype act, int64_t k, inputs kind)
+{
+    const lb_shape shape = LB_SHAPE(ROWS, k);
+    const size_t bytes = (size_t)(ROWS * k) * sizeof(float);
+    float *const x = malloc(bytes);
+    lb_array *a = lb_random_normal(cx, (lb_key){2, 0}, LB_F32, shape);
+    if (!x || !lb_read(cx, a, x, bytes)) {
+        free(x);
+        return NULL;
+    }
+    disturb(x, k, kind);
+    a = lb_convert(cx, lb_from(cx, LB_F32, shape, x), act);
+    free(x);
+    return a;
+}
+
+/* ---- errors ------------------------------------------------------------- */
+
+static double worst_of_rows(table *t, const exact *e, lb_array *x, lb_array *w,
+                            lb_precision precision)
+{
+    double worst = 0;
+    for (int i = 0; i < N_ROWS; i++) {
+        lb_enter(t->cx);
+        lb_array *const some =
+            lb_slice(t->cx, x, (int64_t[]){0, 0},
+                     (int64_t[]){rows_of_x[i], lb_dim(x, 1)}, NULL);
+        lb_array *const y =
+            weights_product(t->cx, some, w, t->orient, precision);
+        const double error = y ? exact_error(e, t->cx, y) : NAN;
+        lb_leave(t->cx);
+        if (!(error <= worst)) worst = error;
+    }
+    return worst;
+}
+
+/* All precisions and kinds of x for the d-th K. */
+static bool fill_depth(table *t, lb_dtype act, int d)
+{
+    const int64_t k = t->o->depths.at[d];
+    bool ok = true;
+    lb_array *const w =
+        weights_make(t->cx, t->format, t->orient, OUTPUTS, k, (lb_key){1, 0});
+    if (!w) lb_clear(t->cx); /* such as rows that are no whole blocks */
+    for (int kind = 0; kind < N_INPUTS; kind++) {
+        exact e = {0};
+        lb_array *const x = w ? make_x(t->cx, act, k, (inputs)kind) : NULL;
+        const bool there = x && exact_open(&e, t->cx, x, w, t->orient);
+        if (w && !there) ok = complain("%s", lb_error(t->cx));
+        for (int p = 0; p < t->o->precisions.n; p++)
+            t->error[p][kind][d] =
+                there ? worst_of_rows(t, &e, x, w,
+                                      (lb_precision)t->o->precisions.at[p])
+                      : NAN;
+        exact_close(&e);
+    }
+    if (lb_error_status(t->cx) == LB_OK) return ok;
+    complain("%s: %s", t->format, lb_error(t->cx));
+    lb_clear(t->cx);
+    return false;
+}
+
+/* ---- the table ---------------------------------------------------------- */
+
+static void show_json(const table *t, lb_dtype act, int p, inputs kind, int d,
+                      double most)
+{
+    json_begin();
+    json_text("format", t->format);
+    json_text("precision",
+              precision_name((lb_precision)t->o->precisions.at[p]));
+    json_text("orient", orient_name(t->orient));
+    json_text("act", lb_dtype_name(act));
+    json_text("x", inputs_name[kind]);
+    json_integer("threads", lb_threads(t->cx));
+    json_integer("k", t->o->depths.at[d]);
+    json_number("error", t->error[p][kind][d]);
+    json_number("bound", most);
+    json_end();
+}
+
+static void show_row(table *t, lb_dtype act, int p, inputs kind)
+{
+    const lb_precision precision = (lb_precision)t->o->precisions.at[p];
+    const double most = bound(precision, kind);
+    const bool text = !t->o->json;
+    if (text)
+        printf("%-8s %-9s %-3s %-4s %-9s", t->format, precision_name(precision),
+               orient_name(t->orient), lb_dtype_name(act), inputs_name[kind]);
+    for (int d = 0; d < t->o->depths.n; d++) {
+        const double error = t->error[p][kind][d];
+        if (error > most) t->above++;
+        if (!text)
+            show_json(t, act, p, kind, d, most);
+        else if (isnan(error))
+            printf(" %7s ", "-");
+        else
+            printf(" %7.1e%c", error, error > most ? '!' : ' ');
+    }
+    if (text && isnan(most))
+        printf("  none\n");
+    else if (text)
+        printf("  %.0e\n", most);
+    fflush(stdout);
+}
+
+static void show_head(const table *t)
+{
+    printf("level %s, %d threads; N %d, largest of M 1, 8, 33; -: the format "
+           "has no such rows; !: above the bound\n\n%-8s %-9s %-3s %-4s %-9s",
+           lb_isa(t->cx), lb_threads(t->cx), OUTPUTS, "format", "precision",
+           "W", "x", "numbers");
+    for (int d = 0; d < t->o->depths.n; d++)
+        printf(" K %-6lld", (long long)t->o->depths.at[d]);
+    printf("  bound\n");
+}
+
+static bool run_format(table *t, lb_dtype act)
+{
+    bool ok = true;
+    for (int d = 0; d < t->o->depths.n; d++) {
+        lb_enter(t->cx);
+        ok = fill_depth(t, act, d) && ok;
+        lb_leave(t->cx);
+    }
+    for (int p = 0; p < t->o->precisions.n; p++)
+        for (int kind = 0; kind < N_INPUTS; kind++)
+            show_row(t, act, p, (inputs)kind);
+    return ok;
+}
+
+static bool run_table(table *t)
+{
+    const bench_options *o = t->o;
+    if (!weights_check(t->cx, &t->formats)) return false;
+    if (!o->json) show_head(t);
+    bool ok = true;
+    for (int f = 0; f < t->formats.n; f++) {
+        for (int r = 0; r < o->orients.n; r++) {
+            for (int a = 0; a < o->acts.n; a++) {
+                t->format = t->formats.at[f];
+                t->orient = (bench_orient)o->orients.at[r];
+                ok = run_format(t, (lb_dtype)o->acts.at[a]) && ok;
+            }
+        }
+    }
+    if (t->above) complain("%d errors are above their bound", t->above);
+    return ok && !t->above;
+}
+
+bool error_table_run(const bench_options *o)
+{
+    bool ok = true;
+    for (int i = 0; i < o->threads.n; i++) {
+        const lb_options options = {.threads = (int)o->threads.at[i],
+                                    .isa = o->isa};
+        char why[256];
+        table t = {.o = o, .cx = lb_open(&options), .formats = o->formats};
+        if (!t.cx)
+            return complain("%s", lb_open_why(&options, why, sizeof why));
+        ok = run_table(&t) && ok;
+        lb_close(t.cx);
+    }
+    return ok;
+}

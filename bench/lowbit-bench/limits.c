@@ -1,0 +1,226 @@
+/* limits.c - see limits.h.
+ *
+ * Threads meet at a barrier, each does its share, and the time is that from
+ * the first one's start to the last one's end.
+ */
+#include "limits.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "complain.h"
+#include "json.h"
+#include "sampling.h"
+
+#define MIB (1024.0 * 1024.0)
+
+enum {
+    MEMORY = 512 << 20, /* well past any cache here */
+    HUGE_PAGE = 2 << 20,
+    SAMPLES = 25,
+    THREADS_MAX = 256
+};
+
+/* ---- a team ------------------------------------------------------------- */
+
+typedef struct task {
+    const limits *l;
+    limit_loop loop; /* if loop.run */
+    bool store;      /* else fill, or */
+    limit_walk walk; /* read */
+    int64_t rounds;  /* of it */
+    size_t bytes;    /* of the whole team */
+    pthread_barrier_t barrier;
+} task;
+
+typedef struct member {
+    task *t;
+    int index;
+    double begin, end;
+} member;
+
+static void do_share(const task *t, int index)
+{
+    const size_t step = (size_t)t->walk.streams * t->walk.apart;
+    const size_t unit = step ? step : 64;
+    const size_t share = t->bytes / (size_t)t->l->threads / unit * unit;
+    char *const mine = t->l->memory + (size_t)index * share;
+    if (t->loop.run) {
+        t->loop.run(t->rounds);
+        return;
+    }
+    for (int64_t r = 0; r < t->rounds; r++) {
+        if (t->store)
+            t->l->kernels.fill(mine, share);
+        else
+            t->l->kernels.read(mine, share, t->walk);
+    }
+}
+
+static void *run_member(void *arg)
+{
+    member *const m = arg;
+    pthread_barrier_wait(&m->t->barrier);
+    m->begin = now();
+    do_share(m->t, m->index);
+    m->end = now();
+    return NULL;
+}
+
+/* Seconds of one run of the team. */
+static double run_team(task *t)
+{
+    const int n = t->l->threads;
+    pthread_t thread[THREADS_MAX];
+    member members[THREADS_MAX];
+    pthread_barrier_init(&t->barrier, NULL, (unsigned)n);
+    members[0] = (member){.t = t};
+    for (int i = 1; i < n; i++) {
+        members[i] = (member){.t = t, .index = i};
+        if (pthread_create(&thread[i], NULL, run_member, &members[i])) {
+            complain("cannot start %d threads", n);
+            exit(1); /* the others wait for ever */
+        }
+    }
+    run_member(&members[0]);
+    double begin = members[0].begin, end = members[0].end;
+    for (int i = 1; i < n; i++) {
+        pthread_join(thread[i], NULL);
+        if (members[i].begin < begin) begin = members[i].begin;
+        if (members[i].end > end) end = members[i].end;
+    }
+    pthread_barrier_destroy(&t->barrier);
+    return end - begin;
+}
+
+/* The best of some samples, in 1e9 of `amount` (of one round) a second. A
+ * sample that took long may only have been preempted, so rounds are doubled
+ * until even the shortest one is long enough. */
+static double best_rate(task *t, double amount, double least_seconds)
+{
+    double best = 0;
+    const double end = now() + t->l->seconds;
+    t->rounds = 1;
+    for (int i = 0; i < SAMPLES && (i == 0 || now() < end); i++) {
+        const double s = run_team(t);
+        sample_rest(s);
+        const double rate = amount * (double)t->rounds / s * 1e-9;
+        if (rate > best) best = rate;
+        if (s >= least_seconds || t->rounds > INT64_MAX / 4) continue;
+        t->rounds *= 2;
+        best = 0;
+        i = -1;
+    }
+    return best;
+}
+
+static double loop_rate(const limits *l, limit_loop loop)
+{
+    task t = {.l = l, .loop = loop};
+    return best_rate(&t, loop.ops * l->threads, 0.004);
+}
+
+/* ---- all of them -------------------------------------------------------- */
+
+static double dram_rate(const limits *l)
+{
+    static const limit_walk walks[] = {{1, 0}, {4, 16 << 10}, {8, 16 << 10}};
+    double best = 0;
+    for (size_t i = 0; i < sizeof walks / sizeof *walks; i++) {
+        task t = {.l = l, .walk = walks[i], .bytes = MEMORY};
+        const double rate = best_rate(&t, MEMORY, 0);
+        if (rate > best) best = rate;
+    }
+    return best;
+}
+
+bool limits_open(limits *l, int threads, const char *level, double seconds)
+{
+    *l = (limits){.threads = threads,
+                  .seconds = seconds,
+                  .kernels = limit_kernels_for(level)};
+    l->memory = aligned_alloc(HUGE_PAGE, MEMORY);
+    if (!l->memory) return complain("no %.0f MiB of memory", MEMORY / MIB);
+    madvise(l->memory, MEMORY, MADV_HUGEPAGE);
+    memset(l->memory, 1, MEMORY);
+    l->fma = loop_rate(l, l->kernels.fma);
+    l->dot16 = loop_rate(l, l->kernels.dot16);
+    l->dot8 = loop_rate(l, l->kernels.dot8);
+    l->dram = dram_rate(l);
+    task fill = {.l = l, .store = true, .bytes = MEMORY};
+    l->stream = best_rate(&fill, MEMORY, 0);
+    return true;
+}
+
+void limits_close(limits *l)
+{
+    free(l->memory);
+    l->memory = NULL;
+}
+
+double limits_read(limits *l, double bytes)
+{
+    int i = 16; /* below that, threads spend their time in starting */
+    while (i < LIMIT_SIZES - 1 && (double)(INT64_C(1) << i) < bytes)
+        i++;
+    if (INT64_C(1) << i >= MEMORY) return l->dram;
+    if (l->read[i] == 0) {
+        task t = {.l = l, .walk = {1, 0}, .bytes = (size_t)1 << i};
+        l->read[i] = best_rate(&t, (double)t.bytes, 0.004);
+    }
+    return l->read[i];
+}
+
+limit limits_product(limits *l, lb_precision precision, bool dense,
+                     bench_place place, double bytes, double flops)
+{
+    limit cores = {l->fma, "fma"};
+    if (!dense && precision == LB_PRECISION_FAST)
+        cores = (limit){l->dot16, "dot16"};
+    if (!dense && precision == LB_PRECISION_FASTEST)
+        cores = (limit){l->dot8, "dot8"};
+    limit memory = {l->dram, "dram"};
+    if (place == PLACE_WARM) memory = (limit){limits_read(l, bytes), "read"};
+    memory.gflops *= flops / bytes;
+    return memory.gflops < cores.gflops ? memory : cores;
+}
+
+void limits_print(const limits *l)
+{
+    printf("limits, %d thread%s: fma %.0f GFLOP/s, dot16 %.0f, dot8 %.0f "
+           "GOP/s, DRAM read %.1f, stores past the caches %.1f GB/s\n",
+           l->threads, l->threads > 1 ? "s" : "", l->fma, l->dot16, l->dot8,
+           l->dram, l->stream);
+    fflush(stdout);
+}
+
+bool limits_run(const bench_options *o)
+{
+    lb_ctx *const cx = lb_open(&(lb_options){.isa = o->isa});
+    if (!cx) return complain("no level '%s' here", o->isa ? o->isa : "");
+    bool ok = true;
+    for (int i = 0; ok && i < o->threads.n; i++) {
+        limits l;
+        ok = limits_open(&l, (int)o->threads.at[i], lb_isa(cx), o->seconds);
+        if (!ok) break;
+        if (o->json) {
+            json_begin();
+            json_text("isa", lb_isa(cx));
+            json_integer("threads", l.threads);
+            json_number("fma_gflops", l.fma);
+            json_number("dot16_gops", l.dot16);
+            json_number("dot8_gops", l.dot8);
+            json_number("dram_gbps", l.dram);
+            json_number("stream_gbps", l.stream);
+            json_end();
+        } else {
+            limits_print(&l);
+        }
+        limits_close(&l);
+    }
+    lb_close(cx);
+    return ok;
+}

@@ -1,0 +1,47 @@
+/* lowbit_bench.c - lowbit-bench: what the library does on this machine, next
+ * to what the machine can do. `lowbit-bench --help` says the rest.
+ *
+ * Exit status: 0, 1 if something could not be measured or is not as promised,
+ * 2 for arguments that make no sense.
+ */
+#include <stdio.h>
+
+#include "arguments.h"
+#include "calls.h"
+#include "codec_speed.h"
+#include "error_table.h"
+#include "limits.h"
+#include "openblas.h"
+#include "sweep.h"
+
+static bool run(const bench_options *o)
+{
+    switch (o->mode) {
+    case MODE_SWEEP:
+        return sweep_run(o);
+    case MODE_OPENBLAS:
+        return openblas_run(o);
+    case MODE_CODEC:
+        return codec_speed_run(o);
+    case MODE_ERROR:
+        return error_table_run(o);
+    case MODE_LIMITS:
+        return limits_run(o);
+    case MODE_CALLS:
+        return calls_run(o);
+    case MODE_HELP:
+        arguments_help();
+        return true;
+    case MODE_VERSION:
+        printf("lowbit-bench %s\n", lb_version());
+        return true;
+    }
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    static bench_options options;
+    if (!arguments_parse(argc, argv, &options)) return 2;
+    return run(&options) ? 0 : 1;
+}
