@@ -1,13 +1,15 @@
 # Makefile - a short way to everything; CMakeLists.txt does the work.
 #
-#: make           the libraries, tests, examples and benchmarks, in build/release
+#: make           the libraries, tests, examples and benchmarks, in build/release,
+#:                and build/lowbit-bench, which measures (--help)
 #: make demo      a small program, end to end
 #: make test      all tests
 #: make check     what is slower: lint, install, both compilers, sanitizers,
 #:                instruction sets this machine lacks, conformance
 #: make nightly   what is slowest: the tests' long forms, memory sanitizer,
 #:                valgrind, arm64
-#: make bench     measures, next to what we want to keep up with
+#: make bench     measures, next to what the machine can do, in some minutes;
+#:                bench-parts: parts of the library, next to others' of the kind
 #: make lint      style, layers, clang-tidy, cppcheck
 #: make install   PREFIX=/usr/local DESTDIR=
 #: make clean
@@ -22,10 +24,11 @@ CONFORMANCE ?= ../shared/conformance
 CTEST := ctest --output-on-failure --no-tests=error -j 2
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
-.PHONY: all help demo test check bench lint install nightly clean
+.PHONY: all help demo test check bench bench-parts lint install nightly clean
 .PRECIOUS: build/%/build.ninja
 
 all: build-release
+	@ln -sf release/bench/lowbit-bench build/lowbit-bench
 
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
@@ -38,7 +41,22 @@ demo: setup-build build/release/build.ninja
 test: setup-build all
 	$(CTEST) --test-dir build/release
 
-bench: setup-build setup-bench
+# At real-time priority where that is allowed: others use the machine too.
+FIFO = $$(chrt -f 10 true 2>/dev/null && echo chrt -f 10)
+
+bench: setup-build setup-bench all
+	@set -e; bench() { \
+	    printf '\n-- lowbit-bench %s\n' "$$*"; \
+	    $(FIFO) build/lowbit-bench "$$@"; \
+	}; \
+	bench --m 1,8,32,128,512 --seconds 0.4; \
+	bench --m 1 --weights dram --seconds 0.4; \
+	bench --openblas --m 1024,2048 --shape 1024x1024,2048x2048; \
+	bench --codec --act f32,bf16 --seconds 0.4; \
+	bench --calls; \
+	bench --error
+
+bench-parts: setup-build setup-bench
 	cmake -S . -B build/release >/dev/null # to see what setup installed
 	cmake --build build/release
 	@set -e; for b in build/release/bench/bench_*; do echo "-- $$b"; $$b; done
