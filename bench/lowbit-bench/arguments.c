@@ -382,7 +382,7 @@ void arguments_help(void)
         "Options, with their defaults:\n"
         "  --formats f32,int8,nf4,ternary,binary   also bf16 and f16 (dense),\n"
         "                   any other of the library's, or all\n"
-        "  --precisions highest,fast,fastest\n"
+        "  --precisions highest,fast,fastest       (dense weights: highest)\n"
         "  --m 1,2,8,32,128,512     rows of x\n"
         "  --shape 4096x4096        outputs x inputs, a list\n"
         "  --threads 1,ALL          (--codec, --calls: 1; --error: all)\n"

@@ -5,6 +5,7 @@
  */
 #include "limits.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 #include "json.h"
 #include "sampling.h"
 
-#define MIB (1024.0 * 1024.0)
+#define MIB      (1024.0 * 1024.0)
+#define SHORTEST 0.004 /* s, of a sample */
 
 enum {
     MEMORY = 512 << 20, /* well past any cache here */
@@ -120,18 +122,21 @@ static double best_rate(task *t, double amount, double least_seconds)
 static double loop_rate(const limits *l, limit_loop loop)
 {
     task t = {.l = l, .loop = loop};
-    return best_rate(&t, loop.ops * l->threads, 0.004);
+    return best_rate(&t, loop.ops * l->threads, SHORTEST);
 }
 
 /* ---- all of them -------------------------------------------------------- */
 
-static double dram_rate(const limits *l)
+/* So many bytes, again and again, in the best of some patterns. */
+static double read_rate(const limits *l, size_t bytes)
 {
     static const limit_walk walks[] = {{1, 0}, {4, 16 << 10}, {8, 16 << 10}};
     double best = 0;
     for (size_t i = 0; i < sizeof walks / sizeof *walks; i++) {
-        task t = {.l = l, .walk = walks[i], .bytes = MEMORY};
-        const double rate = best_rate(&t, MEMORY, 0);
+        const size_t step = (size_t)walks[i].streams * walks[i].apart;
+        if (bytes / (size_t)l->threads < step) continue;
+        task t = {.l = l, .walk = walks[i], .bytes = bytes};
+        const double rate = best_rate(&t, (double)bytes, SHORTEST);
         if (rate > best) best = rate;
     }
     return best;
@@ -149,7 +154,7 @@ bool limits_open(limits *l, int threads, const char *level, double seconds)
     l->fma = loop_rate(l, l->kernels.fma);
     l->dot16 = loop_rate(l, l->kernels.dot16);
     l->dot8 = loop_rate(l, l->kernels.dot8);
-    l->dram = dram_rate(l);
+    l->dram = read_rate(l, MEMORY);
     task fill = {.l = l, .store = true, .bytes = MEMORY};
     l->stream = best_rate(&fill, MEMORY, 0);
     return true;
@@ -167,10 +172,8 @@ double limits_read(limits *l, double bytes)
     while (i < LIMIT_SIZES - 1 && (double)(INT64_C(1) << i) < bytes)
         i++;
     if (INT64_C(1) << i >= MEMORY) return l->dram;
-    if (l->read[i] == 0) {
-        task t = {.l = l, .walk = {1, 0}, .bytes = (size_t)1 << i};
-        l->read[i] = best_rate(&t, (double)t.bytes, 0.004);
-    }
+    if (l->read[i] == 0) /* caches do not make it slower */
+        l->read[i] = fmax(read_rate(l, (size_t)1 << i), l->dram);
     return l->read[i];
 }
 

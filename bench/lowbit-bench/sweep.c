@@ -115,12 +115,14 @@ static bool measure_all(sweep *s, const subject *u)
     bool ok = true;
     for (int t = 0; t < o->threads.n; t++) {
         for (int p = 0; p < o->places.n; p++) {
-            for (int q = 0; q < o->precisions.n; q++) {
+            /* dense weights have one precision, whatever is asked for */
+            for (int q = 0; q < (dense ? 1 : o->precisions.n); q++) {
                 for (int i = 0; i < o->m.n; i++) {
                     cell c = u->plain;
                     c.threads = (int)o->threads.at[t];
                     c.place = (bench_place)o->places.at[p];
-                    c.precision = (lb_precision)o->precisions.at[q];
+                    c.precision = dense ? LB_PRECISION_HIGHEST
+                                        : (lb_precision)o->precisions.at[q];
                     c.m = o->m.at[i];
                     if (!measure(s->cx[t], u, o->seconds, &c)) {
                         ok = false;
