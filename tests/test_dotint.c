@@ -1,0 +1,505 @@
+/* test_dotint.c - the kernels of dotint.h, for every level, against what their
+ * comments say, worked out here number by number. Whatever is read or written
+ * lies against pages that may not be touched. */
+#include <float.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "check.h"
+#include "kernels/dotint.h"
+
+static const struct subject {
+    const lb_dotint *kernel;
+    lb_level level;
+} subjects[] = {
+    {&lb_dotint_ref, LB_LEVEL_REF},
+#if defined(__x86_64__)
+    {&lb_dotint_avx2, LB_LEVEL_AVX2},
+    {&lb_dotint_avx512, LB_LEVEL_AVX512},
+    {&lb_dotint_vnni, LB_LEVEL_AVX512VNNI},
+#endif
+};
+enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
+
+static bool runs_here(lb_level level)
+{
+#if defined(LB_SIMDE)
+    (void)level;
+    return true;
+#else
+    return lb_level_available(level);
+#endif
+}
+
+enum { STEP = LB_DOTINT_STEP, MOST = 640, ROOM = 1 << 16 };
+
+/* ---- memory that ends, or begins, at a page that may not be touched -------
+ */
+
+typedef struct {
+    char *room;
+} fence;
+
+static fence fence_open(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *map = mmap(NULL, ROOM + 2 * page, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED || mprotect(map, page, PROT_NONE) != 0 ||
+        mprotect(map + page + ROOM, page, PROT_NONE) != 0) {
+        perror("mmap");
+        exit(1);
+    }
+    return (fence){map + page};
+}
+
+/* At the end of the room, or at its beginning. */
+static void *place(const fence *f, size_t bytes, bool end)
+{
+    return end ? f->room + ROOM - bytes : f->room;
+}
+
+static fence in, out;
+
+/* ---- numbers --------------------------------------------------------------
+ */
+
+static uint32_t random_bits(void)
+{
+    static uint64_t x = 88172645463325252u;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return (uint32_t)(x >> 32);
+}
+
+static float random_float(void) /* in [-1, 1) */
+{
+    return (float)((int32_t)random_bits() >> 8) / 8388608.0f;
+}
+
+static int random_within(int most)
+{
+    return (int)(random_bits() % (uint32_t)(2 * most + 1)) - most;
+}
+
+static void fill_bytes(void *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((uint8_t *)p)[i] = (uint8_t)random_bits();
+}
+
+static int64_t up(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+static void whose(const lb_dotint *k, const char *what, int64_t n)
+{
+    fprintf(stderr, "%s: %s, %lld numbers\n", k->name, what, (long long)n);
+}
+
+/* ---- the order of a panel --------------------------------------------------
+ */
+
+typedef struct {
+    int place[STEP]; /* of each number of a step */
+} order;
+
+/* Found by rounding a single one; every place must be met once. */
+static order order_of(const lb_dotint *k)
+{
+    order o;
+    _Alignas(64) int16_t to[STEP];
+    unsigned met = 0;
+    for (int i = 0; i < STEP; i++) {
+        float x[STEP] = {0};
+        x[i] = 1;
+        memset(to, 1, sizeof to);
+        k->round(STEP, x, 7, to, k->lanes);
+        o.place[i] = -1;
+        for (int j = 0; j < STEP; j++)
+            if (to[j] == 7)
+                o.place[i] = j;
+            else
+                CHECK(to[j] == 0);
+        CHECK(o.place[i] >= 0);
+        if (o.place[i] >= 0) met |= 1u << o.place[i];
+    }
+    CHECK(met == 0xffffffffu);
+    return o;
+}
+
+/* Number i of a row whose vectors are `apart` apart. */
+static int16_t at(const lb_dotint *k, const order *o, const int16_t *row,
+                  int64_t apart, int64_t i)
+{
+    const int64_t p = i / STEP * STEP + o->place[i % STEP];
+    return row[p / k->lanes * apart + p % k->lanes];
+}
+
+/* Room for n numbers of a row, and nothing behind. */
+static int16_t *row_room(const lb_dotint *k, int64_t n, int64_t apart)
+{
+    const int64_t vectors = up(n, STEP) / k->lanes;
+    const int64_t size = vectors ? (vectors - 1) * apart + k->lanes : 0;
+    int16_t *to = place(&out, (size_t)size * sizeof *to, true);
+    memset(out.room, 0x55, ROOM);
+    return to;
+}
+
+/* What lies between vectors is not touched. */
+static bool gaps_are_left(const lb_dotint *k, const int16_t *row, int64_t n,
+                          int64_t apart)
+{
+    const int64_t vectors = up(n, STEP) / k->lanes;
+    for (int64_t v = 0; v + 1 < vectors; v++)
+        for (int64_t i = k->lanes; i < apart; i++)
+            if (row[v * apart + i] != 0x5555) return false;
+    return true;
+}
+
+/* ---- x ---------------------------------------------------------------------
+ */
+
+static void check_largest(const lb_dotint *k, int64_t n, bool end)
+{
+    float *x = place(&in, (size_t)n * sizeof *x, end), lane;
+    double sum = 0, most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = random_float() * (i % 7 == 3 ? 1e-39f : 3);
+        most = fmax(most, fabs((double)x[i]));
+        sum += fabs((double)x[i]);
+    }
+    CHECK(k->largest(n, x, &lane) == (float)most);
+    /* There are eight lanes. */
+    CHECK((double)lane * 8 >= sum * 0.999999);
+    CHECK((double)lane <= sum * 1.000001);
+    if (n == 0) return;
+    const int64_t where = random_bits() % n;
+    x[where] = -INFINITY;
+    CHECK(k->largest(n, x, &lane) == INFINITY);
+    x[where] = -NAN;
+    CHECK(isnan(k->largest(n, x, &lane)));
+}
+
+/* The sum of what meets in a lane, by the order: pairs of a vector, and all
+ * that are eight pairs apart. */
+static void check_lanes(const lb_dotint *k, const order *o)
+{
+    float x[MOST], lane;
+    double sum[8] = {0}, most = 0;
+    for (int i = 0; i < MOST; i++) {
+        x[i] = random_float();
+        sum[o->place[i % STEP] % 16 / 2] += fabs((double)x[i]);
+    }
+    if (k == &lb_dotint_ref) return; /* lanes are numbers there */
+    for (int l = 0; l < 8; l++)
+        most = fmax(most, sum[l]);
+    k->largest(MOST, x, &lane);
+    CHECK_NEAR((double)lane, most, 1e-5 * most);
+}
+
+static void check_round(const lb_dotint *k, const order *o, int64_t n,
+                        int64_t rows, bool end)
+{
+    const int64_t apart = rows * k->lanes;
+    float *x = place(&in, (size_t)n * sizeof *x, end);
+    int16_t *to = row_room(k, n, apart);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = i % 5 == 1   ? (float)(int)(i % 9 - 4) * 0.5f /* a tie */
+               : i % 5 == 2 ? -0.0f
+                            : random_float() * 32767;
+    k->round(n, x, 1, to, apart);
+    bool ok = gaps_are_left(k, to, n, apart);
+    for (int64_t i = 0; i < up(n, STEP); i++)
+        ok = ok && at(k, o, to, apart, i) == (i < n ? lrint((double)x[i]) : 0);
+    if (check_fails(ok)) whose(k, "round", n);
+}
+
+/* ---- bytes -----------------------------------------------------------------
+ */
+
+static int code_of(const uint8_t *codes, int bits, bool high_first, int64_t i)
+{
+    const int per = 8 / bits, p = (int)(i % per);
+    const int field = high_first ? per - 1 - p : p;
+    return codes[i / per] >> (field * bits) & ((1 << bits) - 1);
+}
+
+static void check_unpack(const lb_dotint *k, int bits, bool high_first,
+                         int64_t n, bool end)
+{
+    const size_t bytes = (size_t)((n * bits + 7) / 8);
+    uint8_t *codes = place(&in, bytes, end);
+    int8_t *to = place(&out, (size_t)up(n, STEP), true), number[16];
+    fill_bytes(codes, bytes);
+    fill_bytes(number, sizeof number);
+    k->unpack(bits, high_first, number, n, codes, to);
+    bool ok = true;
+    for (int64_t i = 0; i < n; i++)
+        ok = ok && to[i] == number[code_of(codes, bits, high_first, i)];
+    if (check_fails(ok)) whose(k, "unpack", n);
+}
+
+static void check_turn(const lb_dotint *k, int64_t n, int64_t ld)
+{
+    const int8_t *line[LB_DOTINT_LINES];
+    const size_t bytes = (size_t)(LB_DOTINT_LINES * n);
+    int8_t *from = place(&in, bytes, true);
+    int8_t *to = place(&out, (size_t)((n - 1) * ld + LB_DOTINT_LINES), true);
+    fill_bytes(from, bytes);
+    for (int l = 0; l < LB_DOTINT_LINES; l++)
+        line[(l * 5) % LB_DOTINT_LINES] = from + l * n;
+    memset(out.room, 0x55, ROOM);
+    k->turn(line, n, to, ld);
+    bool ok = true;
+    for (int64_t p = 0; p < n; p++) {
+        for (int l = 0; l < LB_DOTINT_LINES; l++)
+            ok = ok && to[p * ld + l] == line[l][p];
+        for (int64_t l = LB_DOTINT_LINES; l < ld && p < n - 1; l++)
+            ok = ok && to[p * ld + l] == 0x55;
+    }
+    if (check_fails(ok)) whose(k, "turn", n);
+}
+
+/* ---- w ---------------------------------------------------------------------
+ */
+
+static void check_ratios(const lb_dotint *k, int64_t n, float size, bool end)
+{
+    float *s = place(&in, (size_t)n * sizeof *s, end);
+    int16_t *to = place(&out, (size_t)n * sizeof *to, end);
+    double most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        s[i] = random_float() * size;
+        most = fmax(most, fabs((double)s[i]));
+    }
+    bool ok = k->ratios(n, s, 16384, to) == (float)most;
+    for (int64_t i = 0; i < n; i++)
+        ok = ok && fabs(to[i] - (double)s[i] / most * 16384) <= 0.51;
+    if (check_fails(ok)) whose(k, "ratios", n);
+    int16_t *same = malloc((size_t)n * sizeof *same + 1);
+    lb_dotint_ref.ratios(n, s, 16384, same);
+    CHECK(n == 0 || !memcmp(same, to, (size_t)n * sizeof *to));
+    free(same);
+    if (n == 0) return;
+    s[n - 1] = NAN;
+    CHECK(!isfinite(k->ratios(n, s, 16384, to)));
+    memset(s, 0, (size_t)n * sizeof *s);
+    CHECK(k->ratios(n, s, 16384, to) == 0);
+    for (int64_t i = 0; i < n; i++)
+        CHECK_EQ_I(to[i], 0);
+}
+
+static void check_widen(const lb_dotint *k, const order *o, int64_t n, bool end)
+{
+    const int64_t apart = (int64_t)k->nr * k->lanes;
+    int8_t *from = place(&in, (size_t)n, end);
+    int16_t *to = row_room(k, n, apart);
+    fill_bytes(from, (size_t)n);
+    k->widen(n, from, to, apart);
+    bool ok = gaps_are_left(k, to, n, apart);
+    for (int64_t i = 0; i < up(n, STEP); i++)
+        ok = ok && at(k, o, to, apart, i) == (i < n ? from[i] : 0);
+    if (check_fails(ok)) whose(k, "widen", n);
+}
+
+static int16_t product(int32_t level, int32_t ratio)
+{
+    return (int16_t)floor(level * (double)ratio / 32768 + 0.5);
+}
+
+static void random_levels(int16_t *level, int16_t *ratio, int64_t n)
+{
+    for (int i = 0; i < 16; i++)
+        level[i] = (int16_t)random_within(16384);
+    for (int64_t i = 0; i < n; i++)
+        ratio[i] = (int16_t)random_within(16384);
+}
+
+static void check_scale(const lb_dotint *k, const order *o, int64_t n,
+                        int64_t g, bool by_level, bool end)
+{
+    const int64_t apart = (int64_t)k->nr * k->lanes, ratios = up(n, g) / g;
+    int8_t *from = place(&in, (size_t)n, end);
+    int16_t level[16], *ratio = malloc((size_t)ratios * sizeof *ratio + 1);
+    int16_t *to = row_room(k, n, apart);
+    fill_bytes(from, (size_t)n);
+    for (int64_t i = 0; i < n && by_level; i++)
+        from[i] &= 15;
+    random_levels(level, ratio, ratios);
+    k->scale(n, from, by_level ? level : NULL, ratio, g, to, apart);
+    bool ok = gaps_are_left(k, to, n, apart);
+    for (int64_t i = 0; i < n; i++)
+        ok = ok && at(k, o, to, apart, i) ==
+                       product(by_level ? level[from[i]] : from[i] * 64,
+                               ratio[i / g]);
+    if (check_fails(ok)) whose(k, "scale", n);
+    free(ratio);
+}
+
+/* Where number i goes in the order of fields. */
+static int64_t field_place(int bits, int64_t i)
+{
+    const int64_t fields = 8 / bits, group = 32 * fields;
+    return i / group * group + i % fields * 32 + i % group / fields;
+}
+
+static void check_fields(const lb_dotint *k, const order *o, int bits,
+                         bool high_first, int64_t n, bool end)
+{
+    const int64_t apart = (int64_t)k->nr * k->lanes;
+    const int64_t whole = up(n, (int64_t)32 * 8 / bits);
+    const size_t bytes = (size_t)((n * bits + 7) / 8);
+    uint8_t *codes = place(&in, bytes, end);
+    int8_t number[16];
+    int16_t *to = row_room(k, whole, apart);
+    fill_bytes(codes, bytes);
+    fill_bytes(number, sizeof number);
+    k->widen_fields(bits, high_first, number, n, codes, to, apart);
+    bool ok = gaps_are_left(k, to, whole, apart);
+    for (int64_t i = 0; i < n; i++)
+        ok = ok && at(k, o, to, apart, field_place(bits, i)) ==
+                       number[code_of(codes, bits, high_first, i)];
+    if (check_fails(ok)) whose(k, "widen_fields", n);
+}
+
+static void check_scale_fields(const lb_dotint *k, const order *o,
+                               bool high_first, int64_t n, int64_t g, bool end)
+{
+    const int64_t apart = (int64_t)k->nr * k->lanes, ratios = up(n, g) / g;
+    const size_t bytes = (size_t)((n + 1) / 2);
+    uint8_t *codes = place(&in, bytes, end);
+    int16_t level[16], *ratio = malloc((size_t)ratios * sizeof *ratio + 1);
+    int16_t *to = row_room(k, up(n, 64), apart);
+    fill_bytes(codes, bytes);
+    random_levels(level, ratio, ratios);
+    k->scale_fields(high_first, level, ratio, g, n, codes, to, apart);
+    bool ok = gaps_are_left(k, to, up(n, 64), apart);
+    for (int64_t i = 0; i < n; i++)
+        ok = ok &&
+             at(k, o, to, apart, field_place(4, i)) ==
+                 product(level[code_of(codes, 4, high_first, i)], ratio[i / g]);
+    if (check_fails(ok)) whose(k, "scale_fields", n);
+    free(ratio);
+}
+
+/* ---- tiles -----------------------------------------------------------------
+ */
+
+typedef struct {
+    int16_t x[LB_DOTINT_MAX_MR * LB_DOTINT_KC];
+    int16_t w[LB_DOTINT_MAX_NR * LB_DOTINT_KC];
+} panels;
+
+/* Rows of whole numbers, as kernels lay them: in any order, if it is the same
+ * for both. */
+static void fill_panels(const lb_dotint *k, int rows, int64_t depth, bool fine,
+                        bool worst, panels *p)
+{
+    const int most_x = fine ? 4000 : 32767, most_w = fine ? 8192 : 128;
+    for (int64_t i = 0; i < rows * depth; i++)
+        p->x[i] = (int16_t)(worst ? -most_x : random_within(most_x));
+    for (int64_t i = 0; i < k->nr * depth; i++)
+        p->w[i] = (int16_t)(worst ? -most_w : random_within(most_w));
+}
+
+static int64_t sum_of(const lb_dotint *k, const panels *p, int rows, int i,
+                      int j, int64_t depth)
+{
+    int64_t sum = 0;
+    for (int64_t e = 0; e < depth; e++) {
+        const int64_t v = e / k->lanes, l = e % k->lanes;
+        sum += (int64_t)p->x[(v * rows + i) * k->lanes + l] *
+               p->w[(v * k->nr + j) * k->lanes + l];
+    }
+    return sum;
+}
+
+static void check_tile(const lb_dotint *k, int rows, int64_t depth, bool fine,
+                       bool first, bool worst)
+{
+    const int nr = k->nr, size = rows * nr;
+    const size_t xb = (size_t)(rows * depth) * sizeof(int16_t);
+    const size_t wb = (size_t)(nr * depth) * sizeof(int16_t);
+    static panels p;
+    fill_panels(k, rows, depth, fine, worst, &p);
+    int16_t *w = place(&in, wb, true), *x = place(&in, xb, false);
+    memcpy(x, p.x, xb);
+    memcpy(w, p.w, wb);
+    float xs[LB_DOTINT_MAX_MR * LB_DOTINT_MAX_NR], ws[LB_DOTINT_MAX_NR];
+    float *c = place(&out, (size_t)size * sizeof *c, true), old[64];
+    for (int i = 0; i < size; i++) {
+        xs[i] = random_float();
+        c[i] = old[i] = random_float() * 1e6f;
+    }
+    for (int j = 0; j < nr; j++)
+        ws[j] = random_float();
+    k->tile(rows, depth, x, w, xs, ws, fine, first, c);
+    bool ok = true;
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < nr; j++) {
+            const int e = i * nr + j;
+            const int64_t sum = sum_of(k, &p, rows, i, j, depth);
+            const float t = (float)sum * ws[j];
+            const float want = fmaf(t, xs[e], first ? 0 : old[e]);
+            const double slack = 1e-6 * (fabs((double)t * (double)xs[e]) +
+                                         0x1p13 * 0x1p18 * (fine ? 1 : 0));
+            ok = ok && (fine ? fabs((double)c[e] - (double)want) <=
+                                   slack + 1e-6 * fabs((double)want)
+                             : c[e] == want);
+        }
+    if (check_fails(ok)) whose(k, fine ? "fine tile" : "tile", depth);
+}
+
+/* ---- all of them -----------------------------------------------------------
+ */
+
+static void check_lengths(const lb_dotint *k, const order *o)
+{
+    for (int64_t n = 0; n <= 300; n++) {
+        for (int end = 0; end < 2; end++) {
+            check_largest(k, n, end);
+            check_round(k, o, n, 1 + n % k->mr, end);
+            check_widen(k, o, n, end);
+            check_ratios(k, n, n % 3 ? 1 : 1e-40f, end);
+            for (int high = 0; high < 2; high++) {
+                for (int bits = 1; bits <= 4; bits *= 2)
+                    check_unpack(k, bits, high, n, end);
+                check_fields(k, o, 2, high, n, end);
+                check_fields(k, o, 4, high, n, end);
+                check_scale_fields(k, o, high, n, n % 2 ? 64 : 128, end);
+                check_scale(k, o, n, n % 3 ? 1 : 32, high, end);
+                check_scale(k, o, n, 64, high, end);
+            }
+        }
+    }
+    for (int64_t n = LB_DOTINT_PLACES; n <= 256; n += LB_DOTINT_PLACES)
+        for (int64_t ld = LB_DOTINT_LINES; ld < 60; ld += 13)
+            check_turn(k, n, ld);
+}
+
+static void check_kernel(const lb_dotint *k)
+{
+    const order o = order_of(k);
+    CHECK(k->mr <= LB_DOTINT_MAX_MR && k->nr <= LB_DOTINT_MAX_NR);
+    CHECK(STEP % k->lanes == 0);
+    check_lanes(k, &o);
+    check_lengths(k, &o);
+    for (int rows = 1; rows <= k->mr; rows++)
+        for (int64_t depth = 0; depth <= LB_DOTINT_KC; depth += STEP)
+            for (int i = 0; i < 8; i++)
+                check_tile(k, rows, depth, i & 1, i & 2, i & 4);
+}
+
+int main(void)
+{
+    in = fence_open();
+    out = fence_open();
+    for (int i = 0; i < N_SUBJECTS; i++)
+        if (runs_here(subjects[i].level)) check_kernel(subjects[i].kernel);
+    return check_report("dotint");
+}
