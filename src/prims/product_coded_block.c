@@ -1,19 +1,270 @@
-/* product_coded_block.c - whole numbers times packed weights. */
+/* product_coded_block.c - whole numbers times packed weights.
+ *
+ * A unit is one block of the result, up to 192 rows of x by 1024 of w:
+ *
+ *   for each chunk of the depth            as much of x as stays in L2
+ *     round x to panels
+ *     for each strip of w                  codes become bytes,
+ *       for each panel of the chunk        and bytes panels that stay in L1
+ *         for each group of rows of x      up to 6, in L1 as well
+ *           tiles with all of the strip
+ *
+ * Sums of panels are added to the result one after the other, which fixes the
+ * order for any grid of blocks. The result is kept in the order of tiles, and
+ * put to rows at the end.
+ */
+#include "prims/int_panels.h"
 #include "prims/weights.h"
+
+enum {
+    MOST_M = 192,       /* rows of x in a block */
+    MOST_N = 1024,      /* rows of w */
+    GRAIN = 128,        /* blocks of w begin at multiples of this */
+    CHUNK = 256 << 10,  /* bytes of x in L2 */
+    PUT = 16,           /* rows put at a time */
+    SHARES = 4,         /* blocks for each thread, */
+    MIN_UNIT = 1 << 21, /* if so many multiplications remain to each */
+    HEAD = 32           /* floats before a group's vectors: its scales */
+};
+
+typedef struct {
+    lb_weights w;
+    lb_int_panels p;
+    int64_t bm, bn, mb, nb; /* blocks, and the sizes of one */
+    int64_t groups;         /* of rows of x in a block, at most */
+    int64_t chunk;          /* depth */
+    /* Scratch, in bytes; x is at 0. */
+    size_t c_at, w_at, ws_at, rows_at, put_at, weights_at, bytes;
+} grid;
+
+/* ---- the grid ------------------------------------------------------------ */
+
+static bool worth_splitting(const lb_product *p, const grid *g, int64_t units)
+{
+    const double each = (double)g->w.m * (double)g->w.n * (double)p->k /
+                        ((double)g->bm * (double)g->bn);
+    return p->batch * g->bm * g->bn < units && each >= 2.0 * MIN_UNIT;
+}
+
+static void make_blocks(const lb_product *p, const lb_call *c, grid *g)
+{
+    const int64_t m = g->w.m, n = g->w.n;
+    const int64_t units = c->threads > 1 ? SHARES * (int64_t)c->threads : 1;
+    g->bm = lb_ceil_div(m, MOST_M);
+    g->bn = lb_ceil_div(n, MOST_N);
+    while (worth_splitting(p, g, units) &&
+           (n / g->bn > GRAIN || m / g->bm > g->p.kernel->mr))
+        if (n / g->bn > GRAIN)
+            g->bn++;
+        else
+            g->bm++;
+    g->mb = lb_ceil_div(m, g->bm);
+    g->nb = lb_min_i64(n, lb_round_up(lb_ceil_div(n, g->bn), GRAIN));
+    g->bm = lb_ceil_div(m, g->mb);
+    g->bn = lb_ceil_div(n, g->nb);
+    g->groups = lb_ceil_div(g->mb, g->p.kernel->mr);
+}
+
+/* Bytes of a panel of x of a depth: scales and vectors of all groups. */
+static int64_t panel_bytes(int64_t m, int64_t groups, int64_t depth)
+{
+    return groups * HEAD * (int64_t)sizeof(float) +
+           m * depth * (int64_t)sizeof(int16_t);
+}
+
+static size_t add(size_t at, int64_t bytes)
+{
+    return at + (size_t)lb_round_up(bytes, 64);
+}
+
+static void make_room(const lb_product *p, grid *g)
+{
+    const lb_int_panels *q = &g->p;
+    const int64_t f = sizeof(float),
+                  panel = panel_bytes(g->mb, g->groups, q->kc);
+    /* Weights whose rows run along memory are read along it. */
+    const int64_t most = g->w.coded.along ? lb_max_i64(1, CHUNK / panel) : 1;
+    const int64_t panels = lb_min_i64(most, lb_ceil_div(p->k, q->kc));
+    const int64_t columns = lb_round_up(g->nb, q->kernel->nr);
+    const int64_t put = lb_min_i64(PUT, g->mb) * g->nb * f;
+    lb_int_weights w;
+    g->chunk = panels * q->kc;
+    g->c_at = add(0, panels * panel);
+    g->w_at = add(g->c_at, g->mb * columns * f);
+    g->ws_at = add(g->w_at, q->sub * q->kc * (int64_t)sizeof(int16_t));
+    g->rows_at = add(g->ws_at, q->sub * f);
+    g->put_at = add(g->rows_at, lb_int_rows_room(q) * f);
+    g->weights_at = add(g->put_at, g->w.swapped ? 2 * put : put);
+    g->bytes =
+        g->weights_at + lb_int_weights_room(q, &g->w.coded, g->nb, &w, NULL);
+}
+
+static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
+{
+    if (!lb_weights_of(p, c->cpu, &g->w) ||
+        !lb_int_panels_of(c->cpu, &g->w.coded, &g->p))
+        return false;
+    make_blocks(p, c, g);
+    make_room(p, g);
+    return true;
+}
 
 bool lb_coded_block_fits(const lb_product *p, const lb_weights *w,
                          const lb_cpu *cpu)
 {
-    (void)p, (void)w, (void)cpu;
-    return false;
+    lb_int_panels panels;
+    return p->precision >= LB_PRECISION_FAST && w->m > 1 && p->k > 0 &&
+           lb_int_panels_of(cpu, &w->coded, &panels);
 }
 
 void lb_coded_block_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
 {
-    (void)p, (void)c, (void)plan;
+    grid g;
+    if (!make_grid(p, c, &g)) return;
+    plan->per_thread = g.bytes;
+    plan->units[0] = p->batch * g.bm * g.bn;
+    plan->kernel = g.p.kernel->name;
+}
+
+/* ---- a block ------------------------------------------------------------- */
+
+typedef struct {
+    const lb_product *p;
+    const grid *g;
+    const lb_work *work;
+    lb_coded coded;
+    lb_int_weights weights;
+    int64_t batch, i0, m, groups, j0, n;
+    char *x;
+    float *c;
+} block;
+
+/* Group number `at` of m rows in as many groups of sizes that differ by one at
+ * most: its first row. */
+static int64_t group_at(const block *b, int64_t at)
+{
+    return at * b->m / b->groups;
+}
+
+/* Where a group begins in a panel: its scales, then its vectors. */
+static float *group_head(const block *b, char *panel, int64_t at, int64_t depth)
+{
+    return (float *)(void *)(panel + panel_bytes(group_at(b, at), at, depth));
+}
+
+static void pack_x(block *b, int64_t k, int64_t n, char *panel)
+{
+    const grid *g = b->g;
+    const int64_t depth = lb_round_up(n, b->g->p.step);
+    const float *factor = lb_int_weights_factor(&b->weights, k, n);
+    float *const tmp = (float *)(void *)(b->x + g->rows_at);
+    for (int64_t i = 0; i < b->groups; i++) {
+        const int64_t row = group_at(b, i);
+        float *const head = group_head(b, panel, i, depth);
+        lb_int_rows_pack(&g->p, g->w.x, b->batch, b->i0 + row,
+                         (int)(group_at(b, i + 1) - row), k, n, factor, head,
+                         (int16_t *)(void *)(head + HEAD), tmp);
+    }
+}
+
+/* All tiles of a panel of x with packed rows [j, j + n) of w. */
+static void run_tiles(block *b, char *panel, int64_t depth, int64_t j,
+                      int64_t n, bool first)
+{
+    const lb_dotint *kernel = b->g->p.kernel;
+    const int nr = kernel->nr;
+    const int16_t *w = (const int16_t *)(const void *)(b->x + b->g->w_at);
+    const float *ws = (const float *)(const void *)(b->x + b->g->ws_at);
+    for (int64_t i = 0; i < b->groups; i++) {
+        const int64_t row = group_at(b, i);
+        const int rows = (int)(group_at(b, i + 1) - row);
+        const float *head = group_head(b, panel, i, depth);
+        const int16_t *x = (const int16_t *)(const void *)(head + HEAD);
+        for (int64_t r = 0; r < n; r += nr)
+            kernel->tile(rows, depth, x, w + r * depth, head, ws + r,
+                         b->g->p.fine, first, b->c + (j + r) * b->m + row * nr);
+    }
+}
+
+static void run_strip(block *b, int64_t k, int64_t n, char *panel, int64_t j)
+{
+    const lb_int_panels *q = &b->g->p;
+    const int64_t end = lb_min_i64(j + q->strip, b->n);
+    const int64_t depth = lb_round_up(n, b->g->p.step);
+    int16_t *const to = (int16_t *)(void *)(b->x + b->g->w_at);
+    float *const ws = (float *)(void *)(b->x + b->g->ws_at);
+    lb_int_weights_strip(&b->weights, b->j0 + j, k, n);
+    for (int64_t s = j; s < end; s += q->sub) {
+        lb_int_weights_pack(&b->weights, b->j0 + s, to, ws);
+        run_tiles(b, panel, depth, s, lb_min_i64(q->sub, end - s), k == 0);
+    }
+}
+
+static void run_chunk(block *b, int64_t k, int64_t n)
+{
+    const int64_t kc = b->g->p.kc, strip = b->g->p.strip;
+    const int64_t panel = panel_bytes(b->m, b->groups, kc);
+    for (int64_t at = 0; at < n; at += kc)
+        pack_x(b, k + at, lb_min_i64(kc, n - at), b->x + at / kc * panel);
+    for (int64_t j = 0; j < b->n; j += strip) {
+        for (int64_t at = 0; at < n; at += kc) {
+            const bool last = at + kc >= n;
+            lb_int_weights_next(&b->weights, b->j0 + (last ? j + strip : j),
+                                last ? k : k + at + kc);
+            run_strip(b, k + at, lb_min_i64(kc, n - at), b->x + at / kc * panel,
+                      j);
+        }
+    }
+}
+
+/* c[(j / nr * m + i) * nr + j % nr] to rows. */
+static void put_rows(block *b)
+{
+    const grid *g = b->g;
+    const int nr = g->p.kernel->nr;
+    float *const tile = (float *)(void *)(b->x + g->put_at);
+    float *const turned = tile + PUT * b->n;
+    for (int64_t i = 0; i < b->m; i += PUT) {
+        const int64_t rows = lb_min_i64(PUT, b->m - i);
+        for (int64_t j = 0; j < b->n; j++)
+            for (int64_t r = 0; r < rows; r++)
+                tile[r * b->n + j] =
+                    b->c[(j / nr * b->m + i + r) * nr + j % nr];
+        lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0 + i, rows, b->j0,
+                       b->n, tile, b->n, turned);
+    }
+}
+
+static void run_block(const lb_product *p, const lb_work *work, const grid *g,
+                      int64_t batch, int64_t i0, int64_t j0)
+{
+    block b = {
+        .p = p,
+        .g = g,
+        .work = work,
+        .coded = lb_coded_at(&g->w.coded, g->w.w, batch),
+        .batch = batch,
+        .i0 = i0,
+        .m = lb_min_i64(g->mb, g->w.m - i0),
+        .j0 = j0,
+        .n = lb_min_i64(g->nb, g->w.n - j0),
+        .x = work->scratch,
+    };
+    b.groups = lb_ceil_div(b.m, g->p.kernel->mr);
+    b.c = (float *)(void *)(b.x + g->c_at);
+    lb_int_weights_room(&g->p, &b.coded, g->nb, &b.weights,
+                        b.x + g->weights_at);
+    lb_int_weights_rows(&b.weights, j0, b.n, p->k);
+    for (int64_t k = 0; k < p->k; k += g->chunk)
+        run_chunk(&b, k, lb_min_i64(g->chunk, p->k - k));
+    put_rows(&b);
 }
 
 void lb_coded_block_run(const lb_product *p, const lb_work *w)
 {
-    (void)p, (void)w;
+    grid g;
+    if (!make_grid(p, w->call, &g)) return;
+    for (int64_t u = w->lo; u < w->hi; u++)
+        run_block(p, w, &g, u / (g.bm * g.bn), u / g.bn % g.bm * g.mb,
+                  u % g.bn * g.nb);
 }

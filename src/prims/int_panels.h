@@ -1,0 +1,91 @@
+/* int_panels.h - a product with packed weights as panels of whole numbers.
+ *
+ * What is multiplied are the panels of kernels/dotint.h. Where the scale of a
+ * weight goes depends on what it depends on:
+ *
+ *   on the row of w      to the scale of that row in the result
+ *   on the depth         to x, before it is rounded
+ *   on both              into the weight: a ratio to the largest scale of the
+ *                        row's panel, and that one to the result
+ *
+ * In the last case, and where levels are not whole numbers, weights are fine:
+ * rounded, to 2^13 steps each way.
+ */
+#ifndef LB_INT_PANELS_H
+#define LB_INT_PANELS_H
+
+#include "kernels/dotint.h"
+#include "prims/coded.h"
+
+typedef struct lb_int_panels {
+    const lb_dotint *kernel;
+    const lb_cpu *cpu;
+    bool fine;     /* see above */
+    bool in_x;     /* scales depend on the depth alone, */
+    bool in_w;     /* or also on it */
+    bool by_level; /* bytes are codes of these levels, else numbers */
+    int16_t level[16];
+    int8_t number[16]; /* what codes of fewer than 8 bits become as bytes */
+    float unit;        /* what 1 in a panel of w stands for, without scales */
+    int fields;    /* the depth comes in the order of so many fields of a byte;
+                    * 1: as it is */
+    int64_t kc;    /* depth of a panel, */
+    int64_t step;  /* and what it is filled up to a multiple of */
+    int64_t strip; /* rows of w that become bytes together, */
+    int64_t sub;   /* and panels, which stay in L1 */
+    /* How many of the depth share a ratio, for kernels, and how far apart the
+     * ratios of rows are. */
+    int64_t share, ratio_apart;
+} lb_int_panels;
+
+/* False: the codes stand for numbers that this cannot hold. */
+bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, lb_int_panels *p);
+
+/* ---- x: int_rows.c ------------------------------------------------------- */
+
+/* Floats of tmp, below. */
+int64_t lb_int_rows_room(const lb_int_panels *p);
+/* Rows [i, i + rows) of x, rows <= mr, from k on n <= kc of the depth: their
+ * scales, each nr times, and vectors. factor: what each number of the depth
+ * is multiplied with first, if in_x. A row that is not finite has the scale
+ * NaN. */
+void lb_int_rows_pack(const lb_int_panels *p, const lb_source *x, int64_t batch,
+                      int64_t i, int rows, int64_t k, int64_t n,
+                      const float *factor, float *xs, int16_t *to, float *tmp);
+
+/* ---- w: int_weights.c ---------------------------------------------------- */
+
+typedef struct lb_int_weights {
+    const lb_int_panels *p;
+    const lb_coded *c;
+    int64_t first, n; /* rows */
+    float *row;       /* their scales, if not in_w */
+    float shrink;     /* in_x: what these are multiplied with, */
+    float *factor;    /* the scales of a panel */
+    float *largest;   /* in_w: the largest scale of each row of a strip or, if
+                       * rows run along memory, of each block of them, */
+    int16_t *ratio;   /* and those that belong to it */
+    float *scales;
+    int8_t *bytes, *lines;
+    int64_t at, k, depth;    /* the strip that was brought here, */
+    int64_t next_at, next_k; /* and the one after it */
+} lb_int_weights;
+
+/* Places what `most` rows need at room, if that is given; returns the bytes. */
+size_t lb_int_weights_room(const lb_int_panels *p, const lb_coded *c,
+                           int64_t most, lb_int_weights *w, char *room);
+/* Rows [j, j + n), of all of the depth, are what follows is about. */
+void lb_int_weights_rows(lb_int_weights *w, int64_t j, int64_t n,
+                         int64_t depth);
+/* The scales of depth [k, k + n), if in_x. */
+const float *lb_int_weights_factor(const lb_int_weights *w, int64_t k,
+                                   int64_t n);
+/* Which strip will follow the next one: its codes are asked for. */
+void lb_int_weights_next(lb_int_weights *w, int64_t j, int64_t k);
+/* Rows [j, j + p->strip), as far as there are, as bytes. */
+void lb_int_weights_strip(lb_int_weights *w, int64_t j, int64_t k, int64_t n);
+/* Rows [j, j + p->sub) of the strip as panels, and their scales; there are
+ * zeros for rows that are not. */
+void lb_int_weights_pack(lb_int_weights *w, int64_t j, int16_t *to, float *ws);
+
+#endif

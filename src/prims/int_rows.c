@@ -1,0 +1,103 @@
+/* int_rows.c - rows of x as whole numbers; see int_panels.h. */
+#include <math.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "prims/int_panels.h"
+
+/* Scales of x and of w are multiplied with a sum one after the other; these
+ * powers of 2, which cancel, keep both and the product in the range of normal
+ * numbers as long as x is. See int_weights.c for the other. */
+#define UP 0x1p14f
+
+int64_t lb_int_rows_room(const lb_int_panels *p)
+{
+    return (p->kernel->mr + 2) * p->kc;
+}
+
+/* One row, side by side and with its factors. */
+static const float *line_up(const float *x, int64_t step, int64_t n,
+                            const float *factor, float *tmp)
+{
+    if (step == 1 && !factor) return x;
+    for (int64_t k = 0; k < n; k++)
+        tmp[k] = factor ? x[k * step] * factor[k] : x[k * step];
+    return tmp;
+}
+
+/* The order of fields: of 32 bytes each field in turn. */
+static inline void sort_fields(const int fields, const float *x, int64_t n,
+                               float *to)
+{
+    enum { BYTES = 32 };
+    const int64_t group = (int64_t)BYTES * fields;
+    int64_t k = 0;
+    for (; k + group <= n; k += group)
+        for (int f = 0; f < fields; f++)
+            for (int b = 0; b < BYTES; b++)
+                to[k + f * BYTES + b] = x[k + b * fields + f];
+    if (k == n) return;
+    memset(to + k, 0, (size_t)group * sizeof *to);
+    for (int64_t i = 0; i < n - k; i++)
+        to[k + i % fields * BYTES + i / fields] = x[k + i];
+}
+
+/* What numbers are multiplied with, so that they and their sums in lanes stay
+ * within bounds; 0 for zeros, NaN if one is not finite, inf if it is too large
+ * for a float. */
+static float factor_of(const lb_int_panels *p, int64_t n, const float *x)
+{
+    float lane;
+    const float most = p->kernel->largest(n, x, &lane);
+    if (!isfinite(most)) return (float)NAN;
+    if (most == 0) return 0;
+    const float factor = LB_DOTINT_MOST_X / most;
+    return p->fine ? fminf(factor, LB_DOTINT_FINE_X / lane) : factor;
+}
+
+/* Returns the scale. */
+static float round_row(const lb_int_panels *p, const float *x, int64_t n,
+                       int16_t *to, int64_t apart, float *tmp)
+{
+    const float lift = 0x1p100f;
+    float factor = factor_of(p, n, x);
+    float scale = factor == 0 ? 0 : UP / factor;
+    if (isinf(factor)) { /* x is tiny: once more, on a larger scale */
+        for (int64_t k = 0; k < n; k++)
+            tmp[k] = x[k] * lift;
+        x = tmp;
+        factor = factor_of(p, n, x);
+        scale = UP / factor / lift;
+    } else if (isnan(factor)) {
+        memset(tmp, 0, (size_t)n * sizeof *tmp);
+        x = tmp;
+        factor = 0;
+    }
+    p->kernel->round(n, x, factor, to, apart);
+    return scale;
+}
+
+void lb_int_rows_pack(const lb_int_panels *p, const lb_source *x, int64_t batch,
+                      int64_t i, int rows, int64_t k, int64_t n,
+                      const float *factor, float *xs, int16_t *to, float *tmp)
+{
+    const int lanes = p->kernel->lanes, nr = p->kernel->nr;
+    float *const row = tmp, *const sorted = tmp + p->kc;
+    float *const block = sorted + p->kc;
+    const lb_block b = x->get(x, p->cpu, batch, i, rows, k, n, block);
+    const int64_t filled = lb_ceil_div(n, p->step) * p->step;
+    for (int r = 0; r < rows; r++) {
+        const float *at = (const float *)b.p + r * b.rs;
+        at = line_up(at, b.ks, n, factor, row);
+        if (p->fields == 2)
+            sort_fields(2, at, n, sorted);
+        else if (p->fields == 4)
+            sort_fields(4, at, n, sorted);
+        const bool in_order = p->fields == 1;
+        const float s =
+            round_row(p, in_order ? at : sorted, in_order ? n : filled,
+                      to + r * lanes, (int64_t)rows * lanes, row);
+        for (int j = 0; j < nr; j++)
+            xs[r * nr + j] = s;
+    }
+}

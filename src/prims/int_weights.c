@@ -1,0 +1,435 @@
+/* int_weights.c - codes as panels of whole numbers; see int_panels.h.
+ *
+ * Stage one brings a strip of rows to bytes, a row's along the depth:
+ *
+ *   depth along memory     fields are unpacked row by row, unless kernels take
+ *                          codes as they lie
+ *   rows along memory      fields are unpacked line by line, and 16 lines at a
+ *                          time turned
+ *
+ * Stage two makes panels of 16 bits of them, a few rows at a time.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "prims/int_panels.h"
+#include "prims/product.h"
+
+enum {
+    PANEL = 16 << 10, /* bytes of panels in L1, beside 6 rows of x */
+    STRIP = 256,      /* rows along memory: 64 bytes of 2 bits from each line */
+    AHEAD = 32,       /* lines that are asked for before they are needed */
+    BLOCKS = 16,      /* of scales across a strip, at most */
+    PAD = 64          /* rows of bytes a power of 2 apart would fall together */
+};
+
+#define DOWN 0x1p-14f /* see UP in int_rows.c */
+
+/* ---- what codes become --------------------------------------------------- */
+
+static bool is_whole(float level)
+{
+    return level == rintf(level) && fabsf(level) <= 127;
+}
+
+/* Levels to number or level; false: not finite. */
+static bool place_levels(const lb_coded *c, lb_int_panels *p)
+{
+    float most = 0;
+    bool whole = true;
+    for (int i = 0; i < 1 << c->bits; i++) {
+        const float level = c->numbers.level[i];
+        if (!isfinite(level)) return false;
+        whole = whole && is_whole(level);
+        most = fmaxf(most, fabsf(level));
+    }
+    p->by_level = most > 0 && (p->in_w || !whole);
+    p->unit = p->by_level ? most / LB_DOTINT_FINE_W : 1;
+    for (int i = 0; i < 16; i++) {
+        const float level = i < 1 << c->bits ? c->numbers.level[i] : 0;
+        p->number[i] = (int8_t)(p->by_level ? i : (int)level);
+        if (p->by_level)
+            p->level[i] = (int16_t)lrintf(level / most * LB_DOTINT_LEVEL);
+    }
+    return true;
+}
+
+/* How many of the depth share a ratio, in a panel. */
+static int64_t share_of(const lb_coded *c, const lb_int_panels *p)
+{
+    const int64_t g = c->lines.g;
+    if (!p->in_w) return p->kc;
+    if (!c->along || g % LB_DOTINT_STEP) return 1;
+    return g % p->kc == 0 ? p->kc : p->kc % g == 0 ? g : 1;
+}
+
+/* Whether kernels can take codes as they lie. */
+static bool takes_fields(const lb_coded *c, const lb_int_panels *p)
+{
+    if (!c->along || (c->bits != 4 && c->bits != 2)) return false;
+    return !p->fine || (c->bits == 4 && p->by_level && p->share % 64 == 0);
+}
+
+bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, lb_int_panels *p)
+{
+    const bool lines_differ = c->scale_step != 0, places_differ = c->lines.g;
+    const bool depth = c->along ? places_differ : lines_differ;
+    const bool row = c->along ? lines_differ : places_differ;
+    *p = (lb_int_panels){
+        .kernel = lb_dotint_for(cpu),
+        .cpu = cpu,
+        .in_x = depth && !row,
+        .in_w = depth && row,
+        .unit = 1,
+        .kc = LB_DOTINT_KC,
+    };
+    if (c->bits < 8 && !place_levels(c, p)) return false;
+    p->fine = p->in_w || p->by_level;
+    if (p->in_w && !p->by_level)
+        p->unit = 0x1p15f / (LB_DOTINT_NUMBER_RATIO << LB_DOTINT_NUMBER_BITS);
+    p->share = share_of(c, p);
+    p->ratio_apart = p->share == 1 ? p->kc : p->kc / LB_DOTINT_STEP;
+    p->fields = takes_fields(c, p) ? 8 / c->bits : 1;
+    p->step = (int64_t)LB_DOTINT_STEP * p->fields;
+    p->sub = PANEL / (int64_t)sizeof(int16_t) / p->kc;
+    p->strip = c->along ? p->sub : STRIP;
+    if (p->in_w && !c->along)
+        p->strip = lb_min_i64(p->strip, BLOCKS * c->lines.g);
+    p->sub = lb_min_i64(p->sub, p->strip);
+    return true;
+}
+
+/* ---- room ---------------------------------------------------------------- */
+
+static void *carve(char *room, size_t *used, int64_t bytes)
+{
+    void *const at = room ? room + *used : NULL;
+    *used += (size_t)lb_round_up(bytes, 64);
+    return at;
+}
+
+static int64_t row_bytes(const lb_int_panels *p)
+{
+    return p->kc + PAD;
+}
+
+size_t lb_int_weights_room(const lb_int_panels *p, const lb_coded *c,
+                           int64_t most, lb_int_weights *w, char *room)
+{
+    size_t used = 0;
+    const int64_t f = sizeof(float), i = sizeof(int16_t);
+    const int64_t blocks = c->along ? p->strip : BLOCKS + 1;
+    *w = (lb_int_weights){.p = p, .c = c};
+    w->row = carve(room, &used, most * f);
+    w->factor = carve(room, &used, p->in_x ? p->kc * f : 0);
+    w->largest = carve(room, &used, blocks * f);
+    w->ratio = carve(room, &used, p->fine ? blocks * p->ratio_apart * i : 0);
+    w->scales = carve(room, &used, (c->along ? 1 : blocks) * p->kc * f);
+    w->bytes = carve(room, &used,
+                     lb_round_up(p->strip, LB_DOTINT_PLACES) * row_bytes(p));
+    w->lines = carve(room, &used, (LB_DOTINT_LINES + 1) * STRIP);
+    return used;
+}
+
+/* ---- scales that are not in weights -------------------------------------- */
+
+/* One scale for each of n lines. */
+static void scales_of_lines(const lb_coded *c, const lb_cpu *cpu, int64_t line,
+                            int64_t n, float *to)
+{
+    float s;
+    if (c->scale_step == 1) { /* they lie like those of one line */
+        const float *all = lb_coded_scales(c, cpu, line, 0, n, to);
+        if (all != to) memcpy(to, all, (size_t)n * sizeof *to);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        to[i] = i > 0 && c->scale_step == 0
+                    ? to[0]
+                    : *lb_coded_scales(c, cpu, line + i, 0, 1, &s);
+}
+
+/* One for each of n places of all lines. */
+static void scales_of_places(const lb_coded *c, const lb_cpu *cpu,
+                             int64_t place, int64_t n, float *to)
+{
+    const int64_t g = c->lines.g;
+    float some[BLOCKS];
+    for (int64_t i = 0; i < n;) {
+        const int64_t first = (place + i) / g;
+        const int64_t last = (place + n - 1) / g;
+        const int64_t blocks = lb_min_i64(BLOCKS, last - first + 1);
+        const float *s = lb_coded_scales(c, cpu, 0, first, blocks, some);
+        const int64_t end = lb_min_i64(n, (first + blocks) * g - place);
+        for (; i < end; i++)
+            to[i] = s[(place + i) / g - first];
+    }
+}
+
+static void read_factor(const lb_int_weights *w, int64_t k, int64_t n)
+{
+    if (w->c->along)
+        scales_of_places(w->c, w->p->cpu, k, n, w->factor);
+    else
+        scales_of_lines(w->c, w->p->cpu, k, n, w->factor);
+}
+
+const float *lb_int_weights_factor(const lb_int_weights *w, int64_t k,
+                                   int64_t n)
+{
+    if (!w->p->in_x) return NULL;
+    read_factor(w, k, n);
+    for (int64_t i = 0; i < n; i++)
+        w->factor[i] *= w->shrink;
+    return w->factor;
+}
+
+/* A power of 2 that makes no scale larger than 1, for x may be as large as a
+ * float can be. */
+static float shrink_of(const lb_int_weights *w, int64_t depth)
+{
+    int e = 0;
+    float most = 0;
+    for (int64_t k = 0, n; k < depth; k += n) {
+        n = lb_min_i64(w->p->kc, depth - k);
+        read_factor(w, k, n);
+        for (int64_t i = 0; i < n; i++)
+            most = fmaxf(most, fabsf(w->factor[i]));
+    }
+    if (most >= 0x1p-100f && isfinite(most)) frexpf(most, &e);
+    return ldexpf(1, -e);
+}
+
+void lb_int_weights_rows(lb_int_weights *w, int64_t j, int64_t n, int64_t depth)
+{
+    w->first = j;
+    w->n = n;
+    if (w->p->in_w) return;
+    if (w->p->in_x) {
+        w->shrink = shrink_of(w, depth);
+        for (int64_t i = 0; i < n; i++)
+            w->row[i] = 1 / w->shrink;
+    } else if (w->c->along || !w->c->lines.g) {
+        scales_of_lines(w->c, w->p->cpu, w->c->along ? j : 0, n, w->row);
+    } else {
+        scales_of_places(w->c, w->p->cpu, j, n, w->row);
+    }
+}
+
+/* ---- ratios -------------------------------------------------------------- */
+
+/* Scales as parts of the largest, which is returned. */
+static float ratios_of(const lb_int_panels *p, const float *s, int64_t n,
+                       int16_t *ratio)
+{
+    const float top = p->by_level ? LB_DOTINT_RATIO : LB_DOTINT_NUMBER_RATIO;
+    const float most = p->kernel->ratios(n, s, top, ratio);
+    return isfinite(most) ? most : (float)NAN;
+}
+
+/* Those of a strip whose rows run along memory: for each block of rows one for
+ * each of the depth. */
+static void ratios_across(lb_int_weights *w, int64_t rows)
+{
+    const lb_int_panels *p = w->p;
+    const lb_coded *c = w->c;
+    const int64_t first = w->at / c->lines.g;
+    const int64_t blocks = (w->at + rows - 1) / c->lines.g - first + 1;
+    float tmp[BLOCKS + 1];
+    const float *s = tmp;
+    for (int64_t k = 0; k < w->depth; k++) {
+        if (c->scale && k > 0)
+            s += c->scale_step;
+        else
+            s = lb_coded_scales(c, p->cpu, w->k + k, first, blocks, tmp);
+        for (int64_t b = 0; b < blocks; b++)
+            w->scales[b * p->kc + k] = s[b];
+    }
+    for (int64_t b = 0; b < blocks; b++)
+        w->largest[b] = ratios_of(p, w->scales + b * p->kc, w->depth,
+                                  w->ratio + b * p->ratio_apart);
+}
+
+/* One ratio for each of the depth, from those of blocks of g; `at` is where in
+ * the first of these it begins. */
+static void spread(const int16_t *ratio, int64_t g, int64_t at, int64_t n,
+                   int16_t *to)
+{
+    for (int64_t k = 0; k < n; ratio++, at = 0)
+        for (int64_t i = at; i < g && k < n; i++)
+            to[k++] = *ratio;
+}
+
+/* Those of a strip along memory, row by row. */
+static void ratios_along(lb_int_weights *w, int64_t rows)
+{
+    const lb_int_panels *p = w->p;
+    const int64_t g = w->c->lines.g, first = w->k / g;
+    const int64_t blocks = (w->k + w->depth - 1) / g - first + 1;
+    for (int64_t r = 0; r < rows; r++) {
+        int16_t some[LB_DOTINT_KC];
+        int16_t *const to = w->ratio + r * p->ratio_apart;
+        const float *s =
+            lb_coded_scales(w->c, p->cpu, w->at + r, first, blocks, w->scales);
+        w->largest[r] = ratios_of(p, s, blocks, p->share > 1 ? to : some);
+        if (p->share == 1) spread(some, g, w->k % g, w->depth, to);
+    }
+}
+
+/* ---- stage one ----------------------------------------------------------- */
+
+static const uint8_t *codes_at(const lb_coded *c, int64_t line, int64_t place)
+{
+    return c->bytes + line * c->byte_step + place * c->bits / 8;
+}
+
+/* Asks for codes before they are needed. They may lie past the end, so this is
+ * never a pointer that C looks at. */
+static void fetch(const lb_coded *c, int64_t line, int64_t place, int64_t n)
+{
+    const uintptr_t at = (uintptr_t)c->bytes +
+                         (uintptr_t)(line * c->byte_step) +
+                         (uintptr_t)(place * c->bits / 8);
+    for (int64_t b = 0; b < n * c->bits / 8; b += 64)
+        __builtin_prefetch((const void *)(at + (uintptr_t)b), 0, 3);
+}
+
+static void unpack(const lb_int_weights *w, const uint8_t *from, int64_t n,
+                   int8_t *to)
+{
+    const lb_int_panels *p = w->p;
+    if (w->c->bits == 8)
+        memcpy(to, from, (size_t)n);
+    else
+        p->kernel->unpack(w->c->bits, w->c->high_first, p->number, n, from, to);
+}
+
+/* A row's codes are too few in one place for the hardware to see them coming:
+ * those of the next strip are asked for while the tiles of this one run. */
+static void strip_along(lb_int_weights *w, int64_t rows)
+{
+    const lb_int_panels *p = w->p;
+    for (int64_t r = 0; r < rows; r++) {
+        fetch(w->c, w->next_at + r, w->next_k, w->depth);
+        if (w->c->bits < 8 && p->fields == 1)
+            unpack(w, codes_at(w->c, w->at + r, w->k), w->depth,
+                   w->bytes + r * row_bytes(p));
+    }
+    if (p->in_w) ratios_along(w, rows);
+}
+
+/* Lines lie far apart, and at bad distances: they are asked for one by one, a
+ * few ahead, and after the last those of the next strip. */
+static void strip_across(lb_int_weights *w, int64_t rows)
+{
+    const lb_coded *c = w->c;
+    const int64_t wide = lb_round_up(rows, LB_DOTINT_PLACES);
+    int8_t *const zeros = w->lines + LB_DOTINT_LINES * STRIP;
+    const int8_t *line[LB_DOTINT_LINES];
+    memset(zeros, 0, STRIP);
+    for (int64_t k = 0; k < w->depth; k += LB_DOTINT_LINES) {
+        for (int l = 0; l < LB_DOTINT_LINES; l++) {
+            int8_t *const to = w->lines + l * STRIP;
+            const int64_t ahead = k + l + AHEAD;
+            line[l] = k + l < w->depth ? to : zeros;
+            if (k + l >= w->depth) continue;
+            if (ahead < w->depth)
+                fetch(c, w->k + ahead, w->at, rows);
+            else
+                fetch(c, w->k + ahead - w->depth, w->at + rows, rows);
+            unpack(w, codes_at(c, w->k + k + l, w->at), rows, to);
+        }
+        w->p->kernel->turn(line, wide, w->bytes + k, row_bytes(w->p));
+    }
+    if (w->p->in_w) ratios_across(w, rows);
+}
+
+void lb_int_weights_next(lb_int_weights *w, int64_t j, int64_t k)
+{
+    w->next_at = j;
+    w->next_k = k;
+}
+
+void lb_int_weights_strip(lb_int_weights *w, int64_t j, int64_t k, int64_t n)
+{
+    const int64_t rows = lb_min_i64(w->p->strip, w->first + w->n - j);
+    w->at = j;
+    w->k = k;
+    w->depth = n;
+    if (w->c->along)
+        strip_along(w, rows);
+    else
+        strip_across(w, rows);
+}
+
+/* ---- stage two ----------------------------------------------------------- */
+
+static const int8_t *bytes_of(const lb_int_weights *w, int64_t j)
+{
+    const lb_coded *c = w->c;
+    if (c->along && c->bits == 8) return (const int8_t *)codes_at(c, j, w->k);
+    return w->bytes + (j - w->at) * row_bytes(w->p);
+}
+
+/* Returns the scale of the row, here and below. */
+static float pack_fine(lb_int_weights *w, int64_t j, int16_t *to, int64_t apart)
+{
+    const lb_int_panels *p = w->p;
+    const lb_coded *c = w->c;
+    const int64_t g = c->lines.g;
+    const int64_t at = !p->in_w ? 0 : c->along ? j - w->at : j / g - w->at / g;
+    const int16_t *ratio = w->ratio + at * p->ratio_apart;
+    if (!p->in_w) w->ratio[0] = LB_DOTINT_RATIO;
+    if (p->fields > 1)
+        p->kernel->scale_fields(c->high_first, p->level, ratio, p->share,
+                                w->depth, codes_at(c, j, w->k), to, apart);
+    else
+        p->kernel->scale(w->depth, bytes_of(w, j),
+                         p->by_level ? p->level : NULL, ratio, p->share, to,
+                         apart);
+    return p->in_w ? w->largest[at] : w->row[j - w->first];
+}
+
+static float pack_whole(lb_int_weights *w, int64_t j, int16_t *to,
+                        int64_t apart)
+{
+    const lb_int_panels *p = w->p;
+    const lb_coded *c = w->c;
+    if (p->fields > 1)
+        p->kernel->widen_fields(c->bits, c->high_first, p->number, w->depth,
+                                codes_at(c, j, w->k), to, apart);
+    else
+        p->kernel->widen(w->depth, bytes_of(w, j), to, apart);
+    return w->row[j - w->first];
+}
+
+/* In place of a row that is not. */
+static void pack_zeros(const lb_int_panels *p, int64_t depth, int16_t *to,
+                       int64_t apart)
+{
+    const int lanes = p->kernel->lanes;
+    for (int64_t k = 0; k < depth; k += lanes, to += apart)
+        memset(to, 0, (size_t)lanes * sizeof *to);
+}
+
+void lb_int_weights_pack(lb_int_weights *w, int64_t j, int16_t *to, float *ws)
+{
+    const lb_int_panels *p = w->p;
+    const int nr = p->kernel->nr, lanes = p->kernel->lanes;
+    const int64_t apart = (int64_t)nr * lanes;
+    const int64_t depth = lb_round_up(w->depth, p->step);
+    const int64_t end = lb_min_i64(w->first + w->n, w->at + p->strip);
+    const int64_t rows = lb_min_i64(p->sub, end - j);
+    for (int64_t r = 0; r < lb_round_up(rows, nr); r++) {
+        int16_t *const at = to + r / nr * nr * depth + r % nr * lanes;
+        float scale = 0;
+        if (r >= rows)
+            pack_zeros(p, depth, at, apart);
+        else if (p->fine)
+            scale = pack_fine(w, j + r, at, apart);
+        else
+            scale = pack_whole(w, j + r, at, apart);
+        ws[r] = scale * p->unit * DOWN;
+    }
+}

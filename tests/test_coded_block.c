@@ -1,0 +1,488 @@
+/* test_coded_block.c - FAST and FASTEST products with packed weights against
+ * double precision on the decoded weights.
+ *
+ * Formats and where their scales are, both orientations, either operand, many
+ * shapes, dtypes of x, batches, levels; x from a normal distribution, with
+ * outliers, tiny, zero and not finite. Errors are Frobenius norms relative to
+ * that of products whose signs are random, which no cancellation makes small.
+ */
+#include <float.h>
+#include <stdlib.h>
+
+#include "base/cpu.h"
+#include "check.h"
+#include "lowbit_ext.h"
+#include "lowbit_params.h"
+
+#define FAST     3e-4
+#define FASTEST  1e-2
+#define OUTLIERS 1e-3
+
+static const struct config {
+    const char *name;
+    lb_quant_config c;
+} configs[] = {
+    {"int8", {.format = "int8"}},
+    {"int8 block 32", {.format = "int8", .block_size = 32}},
+    {"int8 block 6", {.format = "int8", .block_size = 6}},
+    {"int8 axis 0", {.format = "int8", .axes = {1, {0}}}},
+    {"int8 tensor", {.format = "int8", .axes = {2, {0, 1}}}},
+    {"int8 absmax", {.format = "int8", .meaning = LB_MEANS_ABSMAX}},
+    {"int8 inverse", {.format = "int8", .meaning = LB_MEANS_INVERSE}},
+    {"nf4", {.format = "nf4"}},
+    {"nf4 block 2", {.format = "nf4", .block_size = 2}},
+    {"nf4 block 6", {.format = "nf4", .block_size = 6}},
+    {"nf4 block 32", {.format = "nf4", .block_size = 32}},
+    {"nf4 block 96", {.format = "nf4", .block_size = 96}},
+    {"nf4 block 128", {.format = "nf4", .block_size = 128}},
+    {"nf4 block 1024", {.format = "nf4", .block_size = 1024}},
+    {"nf4 double", {.format = "nf4", .double_quant = true}},
+    {"nf4 poly", {.format = "nf4", .decode = LB_DECODE_POLY}},
+    {"ternary none", {.format = "ternary", .scale = LB_SCALE_NONE}},
+    {"ternary tensor", {.format = "ternary", .scale = LB_SCALE_TENSOR}},
+    {"ternary row", {.format = "ternary", .scale = LB_SCALE_ROW}},
+    {"ternary block",
+     {.format = "ternary", .scale = LB_SCALE_BLOCK, .block_size = 64}},
+    {"ternary inverse",
+     {.format = "ternary", .scale = LB_SCALE_ROW, .meaning = LB_MEANS_INVERSE}},
+    {"ternary bf16",
+     {.format = "ternary", .scale = LB_SCALE_ROW, .dtype = LB_BF16}},
+    {"binary none", {.format = "binary", .scale = LB_SCALE_NONE}},
+    {"binary row", {.format = "binary", .scale = LB_SCALE_ROW}},
+    {"binary block",
+     {.format = "binary", .scale = LB_SCALE_BLOCK, .block_size = 24}},
+};
+enum { N_CONFIGS = sizeof configs / sizeof *configs };
+
+/* ---- one product --------------------------------------------------------- */
+
+typedef struct {
+    const struct config *config;
+    int64_t batch, m, n, k; /* x (m,k), w (n,k) */
+    bool along;             /* w is stored as (n,k), else as (k,n) */
+    bool swapped;           /* w comes first */
+    bool turned;            /* x is stored as (k,m) */
+    lb_dtype dtype;         /* of x */
+    lb_precision precision;
+} product;
+
+typedef struct {
+    lb_array *x, *w; /* as given */
+    float *xs, *ws;  /* their numbers, (batch,m,k) and (batch,n,k) */
+} operands;
+
+static const char *describe(const product *p)
+{
+    static char s[200];
+    snprintf(s, sizeof s, "%s: (%lld) %lldx%lldx%lld%s%s%s, x %s, precision %d",
+             p->config->name, (long long)p->batch, (long long)p->m,
+             (long long)p->n, (long long)p->k, p->along ? "" : ", W (in, out)",
+             p->swapped ? ", W first" : "", p->turned ? ", x turned" : "",
+             lb_dtype_name(p->dtype), (int)p->precision);
+    return s;
+}
+
+static lb_shape with_batch(int64_t batch, int64_t a, int64_t b)
+{
+    return batch ? LB_SHAPE(batch, a, b) : LB_SHAPE(a, b);
+}
+
+/* The numbers of a in order, as (batch, rows, depth) whichever way they lie. */
+static float *numbers(lb_ctx *cx, lb_array *a, int64_t batch, int64_t rows,
+                      int64_t depth, bool turned)
+{
+    const size_t size = (size_t)(batch * rows * depth);
+    float *v = malloc((size + 1) * sizeof *v), *r = v;
+    if (!lb_read(cx, lb_convert(cx, lb_materialize(cx, a), LB_F32), v,
+                 size * sizeof *v))
+        memset(v, 0, size * sizeof *v);
+    if (!turned) return v;
+    r = malloc((size + 1) * sizeof *v);
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t k = 0; k < depth; k++)
+                r[(b * rows + i) * depth + k] = v[(b * depth + k) * rows + i];
+    free(v);
+    return r;
+}
+
+/* change: what is done to x before it is rounded to its dtype. */
+static operands make_operands(lb_ctx *cx, const product *p,
+                              void (*change)(const product *, float *))
+{
+    operands o;
+    const int64_t b = p->batch ? p->batch : 1;
+    const size_t size = (size_t)(b * p->m * p->k);
+    float *x = malloc((size + 1) * sizeof *x);
+    const lb_shape xs = p->turned ? with_batch(p->batch, p->k, p->m)
+                                  : with_batch(p->batch, p->m, p->k);
+    const lb_shape ws = p->along ? with_batch(p->batch, p->n, p->k)
+                                 : with_batch(p->batch, p->k, p->n);
+    lb_read(cx, lb_random_normal(cx, (lb_key){11, 0}, LB_F32, xs), x,
+            size * sizeof *x);
+    if (change) change(p, x);
+    o.x = lb_convert(cx, lb_from(cx, LB_F32, xs, x), p->dtype);
+    free(x);
+    lb_quant_config c = p->config->c;
+    for (int i = 0; i < c.axes.n; i++)
+        c.axes.axis[i] += p->batch ? 1 : 0;
+    o.w =
+        lb_quantize(cx, lb_random_normal(cx, (lb_key){12, 0}, LB_F32, ws), &c);
+    o.xs = numbers(cx, o.x, b, p->m, p->k, p->turned);
+    o.ws = numbers(cx, o.w, b, p->n, p->k, !p->along);
+    return o;
+}
+
+static void free_operands(operands *o)
+{
+    free(o->xs);
+    free(o->ws);
+}
+
+static lb_dot_dims dims_of(const product *p)
+{
+    const int first = p->batch ? 1 : 0;
+    const int x = first + (p->turned ? 0 : 1), w = first + (p->along ? 1 : 0);
+    lb_dot_dims d = {.precision = p->precision, .preferred = LB_F32};
+    d.lhs_contract = (lb_axes){1, {p->swapped ? w : x}};
+    d.rhs_contract = (lb_axes){1, {p->swapped ? x : w}};
+    if (p->batch) d.lhs_batch = d.rhs_batch = (lb_axes){1, {0}};
+    return d;
+}
+
+/* The result as (batch,m,n), or NULL. */
+static float *run(lb_ctx *cx, const product *p, const operands *o)
+{
+    const lb_dot_dims d = dims_of(p);
+    lb_array *y = p->swapped ? lb_dot_general(cx, o->w, o->x, &d)
+                             : lb_dot_general(cx, o->x, o->w, &d);
+    if (check_fails(y != NULL)) {
+        fprintf(stderr, "%s: %s\n", describe(p), lb_error(cx));
+        return NULL;
+    }
+    return numbers(cx, y, p->batch ? p->batch : 1, p->m, p->n, p->swapped);
+}
+
+/* What each element should be, and the sum of its products' squares. */
+static void exact(const product *p, const operands *o, double *sum,
+                  double *square)
+{
+    const int64_t b = p->batch ? p->batch : 1;
+    for (int64_t e = 0; e < b * p->m * p->n; e++) {
+        const int64_t at = e / (p->m * p->n), i = e / p->n % p->m;
+        const float *x = o->xs + (at * p->m + i) * p->k;
+        const float *w = o->ws + (at * p->n + e % p->n) * p->k;
+        sum[e] = square[e] = 0;
+        for (int64_t k = 0; k < p->k; k++) {
+            const double v = (double)x[k] * (double)w[k];
+            sum[e] += v;
+            square[e] += v * v;
+        }
+    }
+}
+
+static double error_of(const float *y, const double *sum, const double *square,
+                       int64_t n)
+{
+    double e = 0, norm = 0;
+    for (int64_t i = 0; i < n; i++) {
+        e += ((double)y[i] - sum[i]) * ((double)y[i] - sum[i]);
+        norm += square[i];
+    }
+    return e == 0 ? 0 : sqrt(e / norm);
+}
+
+static void check_error(lb_ctx *cx, const product *p, double bound,
+                        void (*change)(const product *, float *))
+{
+    lb_enter(cx);
+    operands o = make_operands(cx, p, change);
+    const int64_t b = p->batch ? p->batch : 1, size = b * p->m * p->n;
+    double *sum = malloc((size_t)size * 2 * sizeof *sum);
+    float *y = run(cx, p, &o);
+    if (y) {
+        exact(p, &o, sum, sum + size);
+        const double e = error_of(y, sum, sum + size, size);
+        if (check_fails(e <= bound))
+            fprintf(stderr, "%s, %s: error %.2e > %.2e\n", lb_isa(cx),
+                    describe(p), e, bound);
+    }
+    free(y);
+    free(sum);
+    free_operands(&o);
+    lb_leave(cx);
+    lb_clear(cx);
+}
+
+static double bound_of(lb_precision precision)
+{
+    return precision == LB_PRECISION_FASTEST ? FASTEST : FAST;
+}
+
+/* ---- shapes -------------------------------------------------------------- */
+
+static void check_shapes(lb_ctx *cx, const struct config *config)
+{
+    static const int64_t rows[] = {2, 3, 5, 6, 7, 8, 12, 13, 33};
+    static const int64_t depths[] = {1,   2,   3,   7,   16,  31,  32,  33,
+                                     63,  64,  65,  70,  127, 129, 255, 256,
+                                     257, 258, 511, 512, 513, 514, 640, 1000};
+    enum { ROWS = sizeof rows / sizeof *rows };
+    enum { DEPTHS = sizeof depths / sizeof *depths };
+    for (int i = 0; i < DEPTHS; i++) {
+        for (int along = 0; along < 2; along++) {
+            product p = {
+                .config = config,
+                .m = rows[(i + along) % ROWS],
+                .n = 1 + 2 * ((i * 7 + along) % 29),
+                .k = depths[i],
+                .along = along,
+                .swapped = i / 2 % 2,
+                .turned = i / 3 % 2,
+                .dtype = i % 5 == 3   ? LB_BF16
+                         : i % 5 == 4 ? LB_F16
+                                      : LB_F32,
+                .precision = i % 3 ? LB_PRECISION_FAST : LB_PRECISION_FASTEST,
+            };
+            check_error(cx, &p, bound_of(p.precision), NULL);
+        }
+    }
+}
+
+/* Every number of rows that a tile can have, and a block of them; strips of
+ * weights and what is left of them. */
+static void check_rows(lb_ctx *cx, const struct config *config)
+{
+    static const int64_t m[] = {2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 25, 33};
+    static const int64_t n[] = {1, 2, 15, 16, 17, 33, 255, 257};
+    for (size_t i = 0; i < sizeof m / sizeof *m; i++)
+        for (int along = 0; along < 2; along++) {
+            product p = {
+                .config = config,
+                .m = m[i],
+                .n = n[i % (sizeof n / sizeof *n)],
+                .k = 130,
+                .along = along,
+                .swapped = i % 2,
+                .dtype = LB_F32,
+                .precision = LB_PRECISION_FAST,
+            };
+            check_error(cx, &p, FAST, NULL);
+        }
+}
+
+static void check_long(lb_ctx *cx, const struct config *config)
+{
+    static const int64_t depths[] = {4097, 16384};
+    for (int i = 0; i < 2; i++)
+        for (int along = 0; along < 2; along++) {
+            product p = {.config = config,
+                         .m = 7,
+                         .n = 9,
+                         .k = depths[i],
+                         .along = along,
+                         .dtype = LB_F32,
+                         .precision = LB_PRECISION_FAST};
+            check_error(cx, &p, FAST, NULL);
+        }
+}
+
+static void check_batches(lb_ctx *cx, const struct config *config)
+{
+    for (int along = 0; along < 2; along++) {
+        product p = {.config = config,
+                     .batch = 3,
+                     .m = 5,
+                     .n = 19,
+                     .k = 140,
+                     .along = along,
+                     .swapped = along,
+                     .dtype = LB_F32,
+                     .precision = LB_PRECISION_FAST};
+        check_error(cx, &p, FAST, NULL);
+    }
+}
+
+/* ---- x that is not normal ------------------------------------------------ */
+
+/* Eight numbers of each row a hundred times as large. */
+static void with_outliers(const product *p, float *x)
+{
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t o = 0; o < 8; o++)
+            x[i * p->k + (o * 37 + i) % p->k] *= 100;
+}
+
+/* Some numbers subnormal; row 1 is so small that its scale would be. */
+static void with_tiny(const product *p, float *x)
+{
+    for (int64_t e = 0; e < p->m * p->k; e += 3)
+        x[e] *= 0x1p-130f;
+    for (int64_t k = 0; k < p->k; k++)
+        x[p->k + k] *= 0x1p-104f;
+}
+
+/* All rows small in one panel, and huge in another. */
+static void with_range(const product *p, float *x)
+{
+    for (int64_t e = 0; e < p->m * p->k; e++)
+        x[e] *= e % p->k < 512 ? 0x1p-120f : 0x1p100f;
+}
+
+static void check_numbers(lb_ctx *cx, const struct config *config)
+{
+    for (int along = 0; along < 2; along++) {
+        product p = {.config = config,
+                     .m = 6,
+                     .n = 40,
+                     .k = 1100,
+                     .along = along,
+                     .dtype = LB_F32,
+                     .precision = LB_PRECISION_FAST};
+        check_error(cx, &p, OUTLIERS, with_outliers);
+        check_error(cx, &p, FAST, with_tiny);
+        check_error(cx, &p, FAST, with_range);
+        p.k = 300;
+        check_error(cx, &p, OUTLIERS, with_outliers);
+    }
+}
+
+/* Row 0 is zero, 1 has an infinity, 2 a NaN, 3 nearly the largest there is. */
+static void with_specials(const product *p, float *x)
+{
+    memset(x, 0, (size_t)p->k * sizeof *x);
+    x[p->k + p->k - 1] = -INFINITY;
+    x[2 * p->k] = NAN;
+    for (int64_t k = 0; k < p->k; k++)
+        x[3 * p->k + k] = k == 5 ? 0.9f * FLT_MAX : 0;
+}
+
+static void check_specials(lb_ctx *cx, const struct config *config)
+{
+    product p = {.config = config,
+                 .m = 8,
+                 .n = 21,
+                 .k = 600,
+                 .along = true,
+                 .dtype = LB_F32,
+                 .precision = LB_PRECISION_FAST};
+    for (int along = 0; along < 2; along++) {
+        p.along = along;
+        lb_enter(cx);
+        operands o = make_operands(cx, &p, with_specials);
+        double *sum = malloc((size_t)(p.m * p.n) * 2 * sizeof *sum);
+        double *square = sum + p.m * p.n;
+        float *y = run(cx, &p, &o);
+        exact(&p, &o, sum, square);
+        for (int64_t j = 0; y && j < p.n; j++) {
+            CHECK(y[j] == 0);
+            CHECK(!isfinite(y[p.n + j]));
+            CHECK(!isfinite(y[2 * p.n + j]));
+            const double one = sum[3 * p.n + j];
+            const double off = fabs((double)y[3 * p.n + j] - one);
+            if (check_fails(fabs(one) > (double)FLT_MAX ||
+                            off <= 1e-3 * (double)FLT_MAX))
+                fprintf(stderr, "%s: %g, not %g\n", describe(&p),
+                        (double)y[3 * p.n + j], one);
+        }
+        if (y)
+            CHECK(error_of(y + 4 * p.n, sum + 4 * p.n, square + 4 * p.n,
+                           4 * p.n) <= FAST);
+        free(y);
+        free(sum);
+        free_operands(&o);
+        lb_leave(cx);
+        lb_clear(cx);
+    }
+}
+
+/* ---- threads, explanations ----------------------------------------------- */
+
+/* The same bits, whoever computes which part. */
+static void check_threads(const char *isa)
+{
+    static const int threads[] = {1, 2, 7};
+    for (int i = 0; i < N_CONFIGS; i++) {
+        for (int along = 0; along < 2; along++) {
+            const product p = {.config = &configs[i],
+                               .m = 201,
+                               .n = 517,
+                               .k = 530,
+                               .along = along,
+                               .dtype = LB_F32,
+                               .precision = LB_PRECISION_FAST};
+            float *y[3] = {0};
+            for (int t = 0; t < 3; t++) {
+                lb_ctx *cx = lb_open(&(lb_options){
+                    .threads = threads[t], .isa = isa, .dense = LB_DENSE_DENY});
+                operands o = make_operands(cx, &p, NULL);
+                y[t] = run(cx, &p, &o);
+                free_operands(&o);
+                lb_close(cx);
+            }
+            for (int t = 1; t < 3; t++)
+                if (check_fails(y[0] && y[t] &&
+                                !memcmp(y[0], y[t],
+                                        (size_t)(p.m * p.n) * sizeof(float))))
+                    fprintf(stderr, "%s: %d threads differ\n", describe(&p),
+                            threads[t]);
+            for (int t = 0; t < 3; t++)
+                free(y[t]);
+        }
+    }
+}
+
+/* Which products go this way: all of these if asked for, none else. */
+static void check_explained(lb_ctx *cx)
+{
+    for (int i = 0; i < N_CONFIGS; i++) {
+        for (int along = 0; along < 2; along++) {
+            product p = {.config = &configs[i],
+                         .m = 5,
+                         .n = 64,
+                         .k = 192,
+                         .along = along,
+                         .dtype = LB_F32};
+            for (int q = LB_PRECISION_DEFAULT; q <= LB_PRECISION_FASTEST; q++) {
+                p.precision = (lb_precision)q;
+                lb_enter(cx);
+                operands o = make_operands(cx, &p, NULL);
+                const lb_dot_dims d = dims_of(&p);
+                lb_array *in[2] = {o.x, o.w};
+                const char *s = lb_explain(cx, "dot_general", in, 2, &d);
+                const bool is = s && strstr(s, "dot i");
+                if (check_fails(is == (q >= LB_PRECISION_FAST)))
+                    fprintf(stderr, "%s: %s\n", describe(&p), s ? s : "");
+                free_operands(&o);
+                lb_leave(cx);
+            }
+        }
+    }
+}
+
+/* ---- levels -------------------------------------------------------------- */
+
+static void check_level(const char *isa)
+{
+    lb_ctx *cx = lb_open(
+        &(lb_options){.threads = 1, .isa = isa, .dense = LB_DENSE_DENY});
+    for (int i = 0; i < N_CONFIGS; i++) {
+        check_shapes(cx, &configs[i]);
+        check_rows(cx, &configs[i]);
+        check_long(cx, &configs[i]);
+        check_batches(cx, &configs[i]);
+        check_numbers(cx, &configs[i]);
+        check_specials(cx, &configs[i]);
+    }
+    check_explained(cx);
+    lb_close(cx);
+    check_threads(isa);
+}
+
+int main(void)
+{
+    for (int l = LB_LEVEL_REF; l <= LB_LEVEL_AVX512VNNI; l++)
+        if (lb_level_available((lb_level)l))
+            check_level(lb_level_name((lb_level)l));
+    return check_report("coded_block");
+}
