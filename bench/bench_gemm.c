@@ -70,9 +70,9 @@ static void run_unit(const product *p, int64_t unit, float *scratch)
         lb_gemm_pack(p->b + k0 * s + j0, 1, s, n, k, kernel->nr, b);
         for (int64_t i = i0; i < i0 + m; i += piece) {
             const int64_t rows = min_i64(piece, i0 + m - i);
-            lb_gemm_pack(p->a + i * s + k0, s, 1, rows, k, kernel->mr, a);
-            lb_gemm_block(kernel, rows, n, k, a, b, p->c + i * s + j0, s,
-                          k0 == 0);
+            lb_gemm_pack_rows(p->a + i * s + k0, s, 1, rows, k, kernel->mr, a);
+            lb_gemm_block(kernel, rows, n, k, a, b, kernel->nr, k,
+                          p->c + i * s + j0, s, k0 == 0);
         }
     }
 }

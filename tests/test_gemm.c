@@ -120,10 +120,12 @@ enum { MAX_TILE = LB_GEMM_MAX_MR * LB_GEMM_MAX_NR, GAP = 3 };
 static const float canary = 1234.5f;
 
 /* What a whole tile must be: c (+)= a (mr,k) x b (k,nr) in the promised order,
- * and not further from the product in double than the sum of the roundings:
- * one for each of the k terms and one for the addition to c. */
+ * rows of b ldb apart, and not further from the product in double than the sum
+ * of the roundings: one for each of the k terms and one for the addition to c.
+ */
 static void expect_tile(const subject *s, int64_t k, const float *a,
-                        const float *b, const float *c, bool first, float *want)
+                        const float *b, int64_t ldb, const float *c, bool first,
+                        float *want)
 {
     const int mr = s->kernel->mr, nr = s->kernel->nr;
     for (int i = 0; i < mr; i++) {
@@ -131,7 +133,7 @@ static void expect_tile(const subject *s, int64_t k, const float *a,
             float sum = 0;
             double exact = 0, size = 0;
             for (int64_t kk = 0; kk < k; kk++) {
-                const float x = a[kk * mr + i], y = b[kk * nr + j];
+                const float x = a[kk * mr + i], y = b[kk * ldb + j];
                 const double xy = (double)x * (double)y;
                 sum = s->fused ? fmaf(x, y, sum) : sum + x * y;
                 exact += xy;
@@ -152,8 +154,9 @@ static void expect_tile(const subject *s, int64_t k, const float *a,
 /* One call for m rows and n columns, c up against a fence and full of canaries
  * where the tile is not. */
 static void try_tile(const subject *s, const fence *room, int64_t k,
-                     const float *a, const float *b, const float *c, bool first,
-                     int m, int n, bool end, const float *want)
+                     const float *a, const float *b, int64_t ldb,
+                     const float *c, bool first, int m, int n, bool end,
+                     const float *want)
 {
     const int nr = s->kernel->nr, ldc = n + GAP;
     const size_t len = (size_t)(m - 1) * (size_t)ldc + (size_t)n;
@@ -162,7 +165,7 @@ static void try_tile(const subject *s, const fence *room, int64_t k,
         got[i] = canary;
     for (int i = 0; i < m; i++)
         memcpy(got + i * ldc, c + i * nr, (size_t)n * sizeof *c);
-    s->kernel->tile(k, a, b, got, ldc, m, n, first);
+    s->kernel->tile(k, a, b, ldb, got, ldc, m, n, first);
     int wrong = 0, spoilt = 0;
     for (int i = 0; i < m; i++) {
         for (int j = 0; j < n; j++)
@@ -181,22 +184,27 @@ static void test_tiles(const subject *s)
 {
     const int mr = s->kernel->mr, nr = s->kernel->nr;
     fence fa = fence_open(sizeof(float) * MAX_DEPTH * LB_GEMM_MAX_MR);
-    fence fb = fence_open(sizeof(float) * MAX_DEPTH * LB_GEMM_MAX_NR);
+    fence fb = fence_open(sizeof(float) * MAX_DEPTH * (LB_GEMM_MAX_NR + GAP));
     fence fc = fence_open(sizeof(float) * 2 * MAX_TILE);
-    static float c[MAX_TILE], want[MAX_TILE];
+    static float all[MAX_DEPTH * LB_GEMM_MAX_MR], c[MAX_TILE], want[MAX_TILE];
     for (int d = 0; d < 2 * N_DEPTHS; d++) {
-        const int64_t k = depths[d / 2];
+        const int64_t k = depths[d / 2], ldb = nr + d % 3 / 2 * GAP;
         const bool first = d % 2;
-        const size_t na = (size_t)(k * mr), nb = (size_t)(k * nr);
-        float *const a = fence_at(&fa, na, true);
+        const size_t na = (size_t)(k * mr);
+        const size_t nb = k ? (size_t)((k - 1) * ldb + nr) : 0;
         float *const b = fence_at(&fb, nb, true);
-        fill(a, na);
+        fill(all, na);
         fill(b, nb);
         fill(c, MAX_TILE);
-        expect_tile(s, k, a, b, c, first, want);
-        for (int m = 1; m <= mr; m++)
+        expect_tile(s, k, all, b, ldb, c, first, want);
+        for (int m = 1; m <= mr; m++) {
+            float *const a = fence_at(&fa, (size_t)(k * m), true);
+            for (int64_t e = 0; e < k * m; e++)
+                a[e] = all[e / m * mr + e % m];
             for (int n = 1; n <= nr; n++)
-                try_tile(s, &fc, k, a, b, c, first, m, n, (m + n) % 2, want);
+                try_tile(s, &fc, k, a, b, ldb, c, first, m, n, (m + n) % 2,
+                         want);
+        }
     }
     fence_close(&fa);
     fence_close(&fb);
@@ -217,12 +225,12 @@ static void test_places(const subject *s)
         for (int j = 0; j < nr; j++)
             b[kk * nr + j] = y;
     }
-    s->kernel->tile(K, a, b, c, nr, mr, nr, true);
+    s->kernel->tile(K, a, b, nr, c, nr, mr, nr, true);
     for (int e = 1; e < mr * nr; e++)
         CHECK_EQ_I(bits(c[e]), bits(c[0]));
     /* what is not finite stays in its row */
-    a[7 * mr + 1] = NAN;
-    s->kernel->tile(K, a, b, c + nr, nr, mr - 1, nr, true);
+    a[7 * (mr - 1) + 1] = NAN;
+    s->kernel->tile(K, a, b, nr, c + nr, nr, mr - 1, nr, true);
     for (int e = 0; e < mr * nr; e++)
         CHECK_EQ_I(isnan(c[e]) != 0, e / nr == 2);
 }
@@ -306,9 +314,10 @@ static void try_block(const subject *s, int64_t m, int64_t n, int64_t k)
         c[i] = canary;
     for (int64_t k0 = 0; k0 < k; k0 += k / 2 + 1) {
         const int64_t depth = k - k0 < k / 2 + 1 ? k - k0 : k / 2 + 1;
-        lb_gemm_pack(a + k0, k, 1, m, depth, kernel->mr, pa);
+        lb_gemm_pack_rows(a + k0, k, 1, m, depth, kernel->mr, pa);
         lb_gemm_pack(b + k0 * n, 1, n, n, depth, kernel->nr, pb);
-        lb_gemm_block(kernel, m, n, depth, pa, pb, c, LDC, k0 == 0);
+        lb_gemm_block(kernel, m, n, depth, pa, pb, kernel->nr, depth, c, LDC,
+                      k0 == 0);
     }
     for (int64_t i = 0; i <= SIDE; i++) {
         for (int64_t j = 0; j < LDC; j++) {
@@ -325,6 +334,45 @@ static void try_block(const subject *s, int64_t m, int64_t n, int64_t k)
                 CHECK_EQ_I(bits(c[i * LDC + j]), bits(canary));
         }
     }
+}
+
+/* Heights add up, none is above mr, and no two differ by more than one. */
+static void test_heights(void)
+{
+    for (int mr = 1; mr <= LB_GEMM_MAX_MR; mr++)
+        for (int64_t m = 1; m < 100; m++) {
+            int low = mr, high = 0, panels = 0;
+            for (int64_t i = 0; i < m; panels++) {
+                const int h = lb_gemm_height(m - i, mr);
+                low = h < low ? h : low;
+                high = h > high ? h : high;
+                i += h;
+                CHECK(h >= 1 && h <= mr && i <= m);
+            }
+            CHECK(high - low <= 1 || m < mr);
+            CHECK_EQ_I(panels, (m + mr - 1) / mr);
+        }
+}
+
+/* Panels of even heights are the rows, step by step. */
+static void test_pack_rows(void)
+{
+    enum { K = 37, MAX = 60 };
+    static float src[MAX * K], dst[MAX * K];
+    fill(src, MAX * K);
+    for (int mr = 1; mr <= LB_GEMM_MAX_MR; mr++)
+        for (int64_t m = 1; m <= MAX; m++) {
+            int wrong = 0;
+            lb_gemm_pack_rows(src, K, 1, m, K, mr, dst);
+            for (int64_t i = 0, h; i < m; i += h) {
+                h = lb_gemm_height(m - i, mr);
+                for (int64_t r = 0; r < h; r++)
+                    for (int64_t kk = 0; kk < K; kk++)
+                        wrong += bits(dst[i * K + kk * h + r]) !=
+                                 bits(src[(i + r) * K + kk]);
+            }
+            CHECK_EQ_I(wrong, 0);
+        }
 }
 
 static void test_kernel_for(void)
@@ -347,7 +395,9 @@ static void test_kernel_for(void)
 int main(void)
 {
     test_kernel_for();
+    test_heights();
     test_pack();
+    test_pack_rows();
     for (int i = 0; i < N_SUBJECTS; i++) {
         const subject *const s = &subjects[i];
         if (!runs_here(s->level)) {

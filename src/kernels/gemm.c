@@ -198,27 +198,38 @@ void lb_gemm_pack(const float *src, int64_t row_stride, int64_t col_stride,
     }
 }
 
+void lb_gemm_pack_rows(const float *src, int64_t row_stride, int64_t col_stride,
+                       int64_t m, int64_t k, int mr, float *dst)
+{
+    for (int64_t i = 0, h; i < m; i += h) {
+        h = lb_gemm_height(m - i, mr);
+        lb_gemm_pack(src + i * row_stride, row_stride, col_stride, h, k, (int)h,
+                     dst + i * k);
+    }
+}
+
 /* ---- tiles -------------------------------------------------------------- */
 
 /* A panel of b stays in L1 while all of a, which should fit in L2, passes by;
  * meanwhile the next one comes in from further away, a few lines per tile. */
 void lb_gemm_block(const lb_gemm_kernel *kernel, int64_t m, int64_t n,
-                   int64_t k, const float *a, const float *b, float *c,
-                   int64_t ldc, bool first)
+                   int64_t k, const float *a, const float *b, int64_t ldb,
+                   int64_t step, float *c, int64_t ldc, bool first)
 {
     enum { MAX_LINES = 16 }; /* more in a row hold up the tile */
     const int mr = kernel->mr, nr = kernel->nr;
     const int64_t share = k * nr / LINE / (m / mr + 1) + 1;
     const int64_t lines = share < MAX_LINES ? share : MAX_LINES;
+    const bool panels = ldb == nr;
     for (int64_t j = 0; j < n; j += nr) {
         const int tn = n - j < nr ? (int)(n - j) : nr;
-        int64_t next = (j + nr) * k;
-        for (int64_t i = 0; i < m; i += mr) {
-            const int tm = m - i < mr ? (int)(m - i) : mr;
-            for (int64_t l = 0; l < lines; l++, next += LINE)
+        int64_t next = (j + nr) * step;
+        for (int64_t i = 0, h; i < m; i += h) {
+            h = lb_gemm_height(m - i, mr);
+            for (int64_t l = 0; l < lines && panels; l++, next += LINE)
                 fetch(b, next);
-            kernel->tile(k, a + i * k, b + j * k, c + i * ldc + j, ldc, tm, tn,
-                         first);
+            kernel->tile(k, a + i * k, b + j * step, ldb, c + i * ldc + j, ldc,
+                         (int)h, tn, first);
         }
     }
 }

@@ -4,9 +4,11 @@
  * micro-kernel reads in order. Whoever packs may decode on the way: that is
  * how every format is multiplied. Raw pointers only, no allocation.
  *
- *   A panel: mr rows,    a[kk*mr + i]      B panel: nr columns, b[kk*nr + j]
+ *   A panel: h rows,     a[kk*h + i]       B panel: nr columns, b[kk*nr + j]
  *
- * Rows and columns past the edge are zeros in the panels and are not stored.
+ * Rows are shared out evenly: each panel of A has h of them, at most mr, as
+ * lb_gemm_height says, so that 8 rows are 4 and 4, not 6 and 2. Columns of B
+ * past the edge are zeros and are not stored.
  */
 #ifndef LB_GEMM_H
 #define LB_GEMM_H
@@ -25,14 +27,14 @@ enum {
 typedef struct lb_gemm_kernel {
     const char *name; /* "gemm avx2 6x16" */
     int mr, nr;
-    /* c[i*ldc + j] (+)= sum over kk < k of a[kk*mr + i] * b[kk*nr + j], for
-     * i < m <= mr, j < n <= nr; first: c is set, not added to. b is
-     * aligned to its nr floats, at most to 64 bytes. Each sum is formed over
+    /* c[i*ldc + j] (+)= sum over kk < k of a[kk*m + i] * b[kk*ldb + j], for
+     * i < m <= mr, j < n <= nr; first: c is set, not added to. All nr floats
+     * of a row of b are read, whatever n is. Each sum is formed over
      * kk in order from zero, with fused multiply-adds on levels that have
      * them, and then added to c: the bits of an element do not depend on m, n,
      * i or j. */
-    void (*tile)(int64_t k, const float *a, const float *b, float *c,
-                 int64_t ldc, int m, int n, bool first);
+    void (*tile)(int64_t k, const float *a, const float *b, int64_t ldb,
+                 float *c, int64_t ldc, int m, int n, bool first);
 } lb_gemm_kernel;
 
 /* The strongest kernel of a level. */
@@ -45,16 +47,30 @@ extern const lb_gemm_kernel lb_gemm_avx2, lb_gemm_avx512;
 extern const lb_gemm_kernel lb_gemm_neon;
 #endif
 
+/* The rows of the first panel where m > 0 are left and panels have at most mr:
+ * as even as can be. */
+static inline int lb_gemm_height(int64_t m, int mr)
+{
+    const int64_t panels = (m + mr - 1) / mr;
+    return (int)((m + panels - 1) / panels);
+}
+
 /* Packs rows [0, m) x depth [0, k) of a matrix at src with the given strides
  * (in floats) into ceil(m/r) panels of r rows: dst[(p*k + kk)*r + i], zeros
- * past m. The same function packs A (row stride, column stride) and B (column
- * stride, row stride). */
+ * past m. This is B, whose rows here are columns of the product. */
 void lb_gemm_pack(const float *src, int64_t row_stride, int64_t col_stride,
                   int64_t m, int64_t k, int r, float *dst);
+/* The same into panels of even heights, without zeros: A. The panel of row i
+ * begins at dst + i*k. */
+void lb_gemm_pack_rows(const float *src, int64_t row_stride, int64_t col_stride,
+                       int64_t m, int64_t k, int mr, float *dst);
 
-/* All tiles of packed A (m rows) and packed B (n columns), depth k, into c. */
+/* All tiles of packed A (m rows) and B (n columns), depth k, into c. Column j,
+ * a multiple of nr, of B begins at b + j*step: packed panels have ldb = nr and
+ * step = k; of a block that lies row by row, ldb floats to a row, step is 1,
+ * and up to nr floats past its end are read. */
 void lb_gemm_block(const lb_gemm_kernel *kernel, int64_t m, int64_t n,
-                   int64_t k, const float *a, const float *b, float *c,
-                   int64_t ldc, bool first);
+                   int64_t k, const float *a, const float *b, int64_t ldb,
+                   int64_t step, float *c, int64_t ldc, bool first);
 
 #endif

@@ -7,14 +7,14 @@
 
 enum { MR = 4, NR = 8 };
 
-static void tile(int64_t k, const float *a, const float *b, float *c,
-                 int64_t ldc, int m, int n, bool first)
+static void tile(int64_t k, const float *a, const float *b, int64_t ldb,
+                 float *c, int64_t ldc, int m, int n, bool first)
 {
     float sum[MR][NR] = {{0}};
     for (int64_t kk = 0; kk < k; kk++) {
-        for (int i = 0; i < MR; i++) {
+        for (int i = 0; i < m; i++) {
             for (int j = 0; j < NR; j++) {
-                sum[i][j] += a[kk * MR + i] * b[kk * NR + j];
+                sum[i][j] += a[kk * m + i] * b[kk * ldb + j];
             }
         }
     }

@@ -49,7 +49,7 @@ static grid make_grid(const lb_product *p, const lb_call *c)
     g.bn = lb_ceil_div(p->n, g.nb);
     g.piece = lb_min_i64(PIECE / g.kernel->mr * g.kernel->mr, g.mb);
     int64_t tmp = 0;
-    if (!p->a->in_place) tmp = lb_min_i64(READ, g.piece);
+    if (!p->a->in_place) tmp = g.piece;
     if (!p->b->in_place) tmp = lb_max_i64(tmp, lb_min_i64(READ, g.nb));
     g.b_at = lb_line_floats(g.piece * g.kc);
     g.c_at = g.b_at + lb_line_floats(g.nb * g.kc);
@@ -66,15 +66,23 @@ void lb_packed_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
     plan->kernel = g.kernel->name;
 }
 
-static void pack(const lb_source *s, const lb_cpu *cpu, int64_t batch,
-                 int64_t r, int64_t m, int64_t k, int64_t kc, int panel,
-                 float *to, float *tmp)
+static void pack_a(const lb_source *s, const lb_cpu *cpu, int64_t batch,
+                   int64_t r, int64_t m, int64_t k, int64_t kc, int mr,
+                   float *to, float *tmp)
 {
-    const int64_t step = s->in_place ? m : READ / panel * panel;
+    const lb_block b = s->get(s, cpu, batch, r, m, k, kc, tmp);
+    lb_gemm_pack_rows(b.p, b.rs, b.ks, m, kc, mr, to);
+}
+
+static void pack_b(const lb_source *s, const lb_cpu *cpu, int64_t batch,
+                   int64_t r, int64_t m, int64_t k, int64_t kc, int nr,
+                   float *to, float *tmp)
+{
+    const int64_t step = s->in_place ? m : READ / nr * nr;
     for (int64_t i = 0; i < m; i += step) {
         const int64_t rows = lb_min_i64(step, m - i);
         const lb_block b = s->get(s, cpu, batch, r + i, rows, k, kc, tmp);
-        lb_gemm_pack(b.p, b.rs, b.ks, rows, kc, panel, to + i * kc);
+        lb_gemm_pack(b.p, b.rs, b.ks, rows, kc, nr, to + i * kc);
     }
 }
 
@@ -90,12 +98,13 @@ static void run_block(const lb_product *p, const lb_work *w, const grid *g,
                            : a + g->c_at;
     for (int64_t k = 0; k < p->k || k == 0; k += LB_GEMM_KC) {
         const int64_t kc = lb_min_i64(LB_GEMM_KC, p->k - k);
-        pack(p->b, cpu, batch, j0, n, k, kc, g->kernel->nr, b, tmp);
+        pack_b(p->b, cpu, batch, j0, n, k, kc, g->kernel->nr, b, tmp);
         for (int64_t i = 0; i < m; i += g->piece) {
             const int64_t rows = lb_min_i64(g->piece, m - i);
-            pack(p->a, cpu, batch, i0 + i, rows, k, kc, g->kernel->mr, a, tmp);
-            lb_gemm_block(g->kernel, rows, n, kc, a, b, c + i * ldc, ldc,
-                          k == 0);
+            pack_a(p->a, cpu, batch, i0 + i, rows, k, kc, g->kernel->mr, a,
+                   tmp);
+            lb_gemm_block(g->kernel, rows, n, kc, a, b, g->kernel->nr, kc,
+                          c + i * ldc, ldc, k == 0);
         }
     }
     if (!p->in_place) p->put(p, w, batch, i0, m, j0, n, c);

@@ -35,35 +35,34 @@ LB_INLINE void put_some(float *c, __m256i mask, __m256 sum, bool first)
     _mm256_maskstore_ps(c, mask, sum);
 }
 
-/* rows is a constant where this is inlined; m <= rows. */
+/* rows is a constant where this is inlined. */
 LB_TARGET("avx2,fma")
 LB_INLINE void tile_rows(const int rows, int64_t k, const float *a,
-                         const float *b, float *c, int64_t ldc, int m, int n,
-                         bool first)
+                         const float *b, int64_t ldb, float *c, int64_t ldc,
+                         int n, bool first)
 {
     __m256 r[MR][2];
     LB_UNROLL
     for (int i = 0; i < rows; i++) {
-        if (i < m) __builtin_prefetch(c + i * ldc, 1);
+        __builtin_prefetch(c + i * ldc, 1);
         r[i][0] = _mm256_setzero_ps();
         r[i][1] = _mm256_setzero_ps();
     }
     for (int64_t kk = 0; kk < k; kk++) {
-        const __m256 b0 = _mm256_load_ps(b);
-        const __m256 b1 = _mm256_load_ps(b + 8);
+        const __m256 b0 = _mm256_loadu_ps(b);
+        const __m256 b1 = _mm256_loadu_ps(b + 8);
         LB_UNROLL
         for (int i = 0; i < rows; i++) {
             const __m256 x = _mm256_broadcast_ss(a + i);
             r[i][0] = _mm256_fmadd_ps(x, b0, r[i][0]);
             r[i][1] = _mm256_fmadd_ps(x, b1, r[i][1]);
         }
-        a += MR;
-        b += NR;
+        a += rows;
+        b += ldb;
     }
     if (n == NR) {
         LB_UNROLL
         for (int i = 0; i < rows; i++) {
-            if (i >= m) continue;
             put(c + i * ldc, r[i][0], first);
             put(c + i * ldc + 8, r[i][1], first);
         }
@@ -71,7 +70,6 @@ LB_INLINE void tile_rows(const int rows, int64_t k, const float *a,
         const __m256i mask0 = lanes(n), mask1 = lanes(n - 8);
         LB_UNROLL
         for (int i = 0; i < rows; i++) {
-            if (i >= m) continue;
             put_some(c + i * ldc, mask0, r[i][0], first);
             put_some(c + i * ldc + 8, mask1, r[i][1], first);
         }
@@ -79,15 +77,27 @@ LB_INLINE void tile_rows(const int rows, int64_t k, const float *a,
 }
 
 LB_TARGET("avx2,fma")
-static void tile(int64_t k, const float *a, const float *b, float *c,
-                 int64_t ldc, int m, int n, bool first)
+static void tile(int64_t k, const float *a, const float *b, int64_t ldb,
+                 float *c, int64_t ldc, int m, int n, bool first)
 {
-    if (m > 4) {
-        tile_rows(6, k, a, b, c, ldc, m, n, first);
-    } else if (m > 2) {
-        tile_rows(4, k, a, b, c, ldc, m, n, first);
-    } else {
-        tile_rows(2, k, a, b, c, ldc, m, n, first);
+    switch (m) {
+    case 6:
+        tile_rows(6, k, a, b, ldb, c, ldc, n, first);
+        return;
+    case 5:
+        tile_rows(5, k, a, b, ldb, c, ldc, n, first);
+        return;
+    case 4:
+        tile_rows(4, k, a, b, ldb, c, ldc, n, first);
+        return;
+    case 3:
+        tile_rows(3, k, a, b, ldb, c, ldc, n, first);
+        return;
+    case 2:
+        tile_rows(2, k, a, b, ldb, c, ldc, n, first);
+        return;
+    default:
+        tile_rows(1, k, a, b, ldb, c, ldc, n, first);
     }
 }
 

@@ -27,11 +27,11 @@ LB_INLINE void put(float *c, __mmask16 mask, __m512 sum, bool first)
     _mm512_mask_storeu_ps(c, mask, sum);
 }
 
-/* rows is a constant where this is inlined; m <= rows. */
+/* rows is a constant where this is inlined. */
 LB_TARGET("avx512f")
 LB_INLINE void tile_rows(const int rows, int64_t k, const float *a,
-                         const float *b, float *c, int64_t ldc, int m, int n,
-                         bool first)
+                         const float *b, int64_t ldb, float *c, int64_t ldc,
+                         int n, bool first)
 {
     __m512 r[MR][2];
     LB_UNROLL
@@ -40,37 +40,57 @@ LB_INLINE void tile_rows(const int rows, int64_t k, const float *a,
         r[i][1] = _mm512_setzero_ps();
     }
     for (int64_t kk = 0; kk < k; kk++) {
-        const __m512 b0 = _mm512_load_ps(b);
-        const __m512 b1 = _mm512_load_ps(b + 16);
+        const __m512 b0 = _mm512_loadu_ps(b);
+        const __m512 b1 = _mm512_loadu_ps(b + 16);
         LB_UNROLL
         for (int i = 0; i < rows; i++) {
             const __m512 x = _mm512_set1_ps(a[i]);
             r[i][0] = _mm512_fmadd_ps(x, b0, r[i][0]);
             r[i][1] = _mm512_fmadd_ps(x, b1, r[i][1]);
         }
-        a += MR;
-        b += NR;
+        a += rows;
+        b += ldb;
     }
     const __mmask16 mask0 = lanes(n), mask1 = lanes(n - 16);
     LB_UNROLL
     for (int i = 0; i < rows; i++) {
-        if (i >= m) continue;
         put(c + i * ldc, mask0, r[i][0], first);
         put(c + i * ldc + 16, mask1, r[i][1], first);
     }
 }
 
-LB_TARGET("avx512f")
-static void tile(int64_t k, const float *a, const float *b, float *c,
-                 int64_t ldc, int m, int n, bool first)
-{
-    if (m > 8) {
-        tile_rows(14, k, a, b, c, ldc, m, n, first);
-    } else if (m > 4) {
-        tile_rows(8, k, a, b, c, ldc, m, n, first);
-    } else {
-        tile_rows(4, k, a, b, c, ldc, m, n, first);
+/* One function for each height. */
+#define ROWS(h)                                                                \
+    LB_TARGET("avx512f")                                                       \
+    static void rows##h(int64_t k, const float *a, const float *b,             \
+                        int64_t ldb, float *c, int64_t ldc, int n, bool first) \
+    {                                                                          \
+        tile_rows(h, k, a, b, ldb, c, ldc, n, first);                          \
     }
+ROWS(1)
+ROWS(2)
+ROWS(3)
+ROWS(4)
+ROWS(5)
+ROWS(6)
+ROWS(7)
+ROWS(8)
+ROWS(9)
+ROWS(10)
+ROWS(11)
+ROWS(12)
+ROWS(13)
+ROWS(14)
+#undef ROWS
+
+static void tile(int64_t k, const float *a, const float *b, int64_t ldb,
+                 float *c, int64_t ldc, int m, int n, bool first)
+{
+    static void (*const rows[MR])(int64_t, const float *, const float *,
+                                  int64_t, float *, int64_t, int, bool) = {
+        rows1, rows2, rows3,  rows4,  rows5,  rows6,  rows7,
+        rows8, rows9, rows10, rows11, rows12, rows13, rows14};
+    rows[m - 1](k, a, b, ldb, c, ldc, n, first);
 }
 
 const lb_gemm_kernel lb_gemm_avx512 = {
