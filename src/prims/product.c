@@ -9,6 +9,7 @@ typedef struct {
 } way;
 
 static const way packed = {lb_packed_plan, lb_packed_run};
+static const way few = {lb_few_plan, lb_few_run};
 static const way thin = {lb_thin_plan, lb_thin_run};
 static const way plain = {lb_plain_plan, lb_plain_run};
 
@@ -23,7 +24,8 @@ static const way *way_of(const lb_product *p, const lb_cpu *cpu)
         if (lb_coded_thin_fits(p, &w, cpu)) return &coded_thin;
         if (lb_coded_block_fits(p, &w, cpu)) return &coded_block;
     }
-    return lb_min_i64(p->m, p->n) <= LB_THIN ? &thin : &packed;
+    const int64_t rows = lb_min_i64(p->m, p->n);
+    return rows <= LB_THIN ? &thin : rows <= LB_FEW ? &few : &packed;
 }
 
 void lb_product_plan(const lb_product *p, const lb_call *c, lb_plan *plan)

@@ -1,9 +1,11 @@
-/* product.h - products of matrices, in one of three ways.
+/* product.h - products of matrices, in one of several ways.
  *
  *   C[i][j] = sum over kk < k of A[i][kk] * B[j][kk], for each of a batch
  *
  * packed  f32: blocks of the result over panels and a micro-kernel
  *         (kernels/gemm.h). A sum is formed in panels of LB_GEMM_KC.
+ * few     f32 where A or B has at most LB_FEW rows: the other is not packed
+ *         (kernels/few.h). A sum is formed in panels of LB_FEW_KC.
  * thin    f32 where A or B has at most LB_THIN rows: the other is read as it
  *         lies (kernels/gemv.h). A sum is formed in panels of LB_GEMV_KC.
  * plain   f64 and integers (wrapping): packed, in portable C.
@@ -21,7 +23,7 @@
 #include "core/core.h"
 #include "prims/matrix.h"
 
-enum { LB_THIN = 2 };
+enum { LB_THIN = 1, LB_FEW = 32 };
 
 typedef struct lb_product lb_product;
 struct lb_product {
@@ -58,9 +60,11 @@ lb_ctype lb_product_tile(const lb_call *c);
 /* The result's elements are of the type themselves. */
 bool lb_product_direct(const lb_call *c);
 
-/* The three ways. */
+/* The ways. */
 void lb_packed_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
 void lb_packed_run(const lb_product *p, const lb_work *w);
+void lb_few_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
+void lb_few_run(const lb_product *p, const lb_work *w);
 void lb_thin_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
 void lb_thin_run(const lb_product *p, const lb_work *w);
 void lb_plain_plan(const lb_product *p, const lb_call *c, lb_plan *plan);

@@ -12,6 +12,12 @@
 
 #define LB_INLINE static inline __attribute__((always_inline))
 
+/* Asks for the line of p[n], which may lie past the end of the array: such an
+ * address is never a pointer to C. */
+#define LB_FETCH(p, n)                                                         \
+    __builtin_prefetch(                                                        \
+        (const void *)((uintptr_t)(p) + (uintptr_t)(n) * sizeof *(p)), 0, 3)
+
 /* Loops over accumulators must vanish, or these do not stay in registers. */
 #if defined(__clang__)
 #define LB_UNROLL _Pragma("clang loop unroll(full)")
@@ -39,6 +45,9 @@ enum { LB_EXACT = 1 };
 
 #include <immintrin.h>
 #define LB_TARGET(isa) __attribute__((target(isa)))
+/* Nothing, but the value is in a register and was not loaded again. */
+#define LB_KEEP(v)     __asm__("" : "+x"(v))
+#define LB_KEEP_512(v) __asm__("" : "+v"(v))
 
 #else
 
@@ -47,9 +56,11 @@ enum { LB_EXACT = 1 };
 #include <simde/x86/f16c.h>
 #include <simde/x86/fma.h>
 #define LB_TARGET(isa)
+#define LB_KEEP(v)     ((void)0)
+#define LB_KEEP_512(v) ((void)0)
 
 /* What SIMDe 0.7.4 lacks, or does by reading also what the mask leaves out. */
-#define __mmask16 simde__mmask16
+#define __mmask16      simde__mmask16
 
 LB_INLINE __m256 lb_maskload_ps(const float *p, __m256i mask)
 {
