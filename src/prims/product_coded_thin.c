@@ -1,19 +1,429 @@
-/* product_coded_thin.c - a vector times packed weights. */
+/* product_coded_thin.c - a vector times packed weights.
+ *
+ *   phase 0   x is read, takes the scales that all lines share, and is put in
+ *             the order in which the kernel (kernels/gemvq.h) decodes
+ *   phase 1   along: units are lines. Else units are strips of columns, and
+ *             where these are few, sums over LINES lines each, kept
+ *   phase 2   the latter only: sums are added up
+ *
+ * Sums are formed over the same lines in the same order, whoever forms them.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/gemvq.h"
+#include "kernels/tuning.h"
 #include "prims/weights.h"
+
+enum {
+    LINES = 512,        /* that one sum is formed over, where !along */
+    STRIP = 4096,       /* columns whose sums are kept in L1 and L2 */
+    NARROW = 512,       /* least, where they are for several threads */
+    UNIT_BYTES = 65536, /* of codes, that are worth a unit: 3 us */
+    READ = 256          /* scales read together */
+};
+
+/* Where scales that are not the kernel's business go. */
+typedef enum { NOWHERE, TO_X, TO_Y } target;
+
+typedef struct {
+    const lb_gemvq_kernel *kernel;
+    int64_t k, n, batch;
+    target scales;
+    int64_t g, blocks; /* of a line, for the kernel; 0: none */
+    /* units of phase 1, of each batch */
+    int64_t each, count;  /* lines or columns */
+    int64_t sums, kept;   /* of LINES lines; kept between phases or 1 */
+    int64_t x_at, sum_at; /* shared, in bytes; the table is at 0 */
+    int64_t x_step;       /* from batch to batch */
+    size_t shared;
+    int64_t y_at, scale_at; /* scratch, in bytes; the kernel's at 0 */
+    size_t scratch;
+} grid;
+
+/* ---- what runs ---------------------------------------------------------- */
+
+static bool has_blocks(const lb_weights *w, int64_t k)
+{
+    const lb_coded *c = &w->coded;
+    const int64_t across = c->along ? k : w->n;
+    return c->numbers.scale && c->lines.g && c->lines.g < across;
+}
+
+/* Scales go to one side of the product or the other, or vary along both. */
+static target target_of(const lb_weights *w, int64_t k)
+{
+    const lb_coded *c = &w->coded;
+    if (!c->numbers.scale) return NOWHERE;
+    if (!has_blocks(w, k)) return c->along ? TO_Y : TO_X;
+    if (c->scale_step == 0) return c->along ? TO_X : TO_Y;
+    return NOWHERE;
+}
+
+static int64_t block_of(const lb_weights *w, int64_t k)
+{
+    return has_blocks(w, k) && target_of(w, k) == NOWHERE ? w->coded.lines.g
+                                                          : 0;
+}
+
+static lb_gemvq_kind kind_of(lb_precision precision, int bits,
+                             const lb_gemvq_table *t)
+{
+    if (precision == LB_PRECISION_HIGHEST || bits == 8) return LB_GEMVQ_F32;
+    if (bits == 4) {
+        const float unit = t->half_unit;
+        return unit > 0x1p-40f && unit < 0x1p40f ? LB_GEMVQ_I16 : LB_GEMVQ_F32;
+    }
+    if (!t->linear) return LB_GEMVQ_F32;
+    return precision == LB_PRECISION_FAST ? LB_GEMVQ_I8X2 : LB_GEMVQ_I8;
+}
+
+static const lb_gemvq_kernel *kernel_of(const lb_product *p,
+                                        const lb_weights *w, const lb_cpu *cpu)
+{
+    lb_gemvq_table t;
+    const lb_coded *c = &w->coded;
+    lb_gemvq_table_init(&t, c->numbers.level, c->bits);
+    if (!t.finite) return NULL;
+    lb_gemvq_need need = {c->bits, c->along, kind_of(p->precision, c->bits, &t),
+                          block_of(w, p->k)};
+    const lb_gemvq_kernel *q = lb_gemvq_kernel_for(cpu, &need);
+    if (q) return q;
+    need.kind = LB_GEMVQ_F32;
+    return lb_gemvq_kernel_for(cpu, &need);
+}
 
 bool lb_coded_thin_fits(const lb_product *p, const lb_weights *w,
                         const lb_cpu *cpu)
 {
-    (void)p, (void)w, (void)cpu;
-    return false;
+    return w->m == 1 && p->k > 0 && kernel_of(p, w, cpu);
+}
+
+/* ---- how it is divided -------------------------------------------------- */
+
+static size_t lines_of(int64_t n, size_t each)
+{
+    return ((size_t)n * each + 63) / 64 * 64;
+}
+
+/* Lines that lie as far apart as streams from memory should. */
+static int64_t lines_apart(const lb_coded *c, const lb_cpu *cpu)
+{
+    const lb_tuning *t = lb_tuning_for(cpu);
+    const int64_t bytes = lb_distance(c->byte_step);
+    if (t->streams < 2) return 1;
+    return lb_max_i64((int64_t)t->stream_gap / bytes, 1);
+}
+
+static int64_t common_multiple(int64_t a, int64_t b)
+{
+    int64_t x = a, y = b;
+    while (y) {
+        const int64_t r = x % y;
+        x = y;
+        y = r;
+    }
+    return a / x * b;
+}
+
+/* Columns begin with a group and a scale. */
+static void make_strips(grid *g, int threads)
+{
+    const int64_t unit =
+        g->g ? common_multiple(g->kernel->group, g->g) : g->kernel->group;
+    const bool alone = threads < 2 || g->batch >= 4 * (int64_t)threads;
+    g->sums = lb_ceil_div(g->k, LINES);
+    g->each = STRIP;
+    if (!alone && g->sums < 4 * threads)
+        g->each = lb_max_i64(lb_ceil_div(g->n * g->sums, 4 * threads), NARROW);
+    g->each = lb_max_i64(lb_min_i64(g->each, STRIP) / unit, 1) * unit;
+    g->each = lb_min_i64(g->each, g->n);
+    g->count = lb_ceil_div(g->n, g->each);
+    g->kept = !alone && g->count < 4 * (int64_t)threads ? g->sums : 1;
+}
+
+static void make_lines(grid *g, const lb_coded *c, const lb_cpu *cpu)
+{
+    const int64_t bytes = lb_max_i64(g->k * c->bits / 8, 1);
+    const int64_t four = LB_GEMVQ_ROWS * lines_apart(c, cpu);
+    const int64_t worth = lb_ceil_div(UNIT_BYTES, bytes);
+    g->each = lb_min_i64(lb_round_up(worth, lb_min_i64(four, g->n)), g->n);
+    g->count = lb_ceil_div(g->n, g->each);
+    g->sums = g->kept = 1;
+}
+
+/* False: it does not fit, and nobody should have asked. */
+static bool make_grid(const lb_product *p, const lb_weights *w,
+                      const lb_call *call, grid *to)
+{
+    const lb_coded *c = &w->coded;
+    grid g = {.kernel = kernel_of(p, w, call->cpu),
+              .k = p->k,
+              .n = w->n,
+              .batch = p->batch,
+              .scales = target_of(w, p->k),
+              .g = block_of(w, p->k)};
+    if (!g.kernel) return false;
+    if (g.g) g.blocks = lb_ceil_div(c->along ? g.k : g.n, g.g);
+    if (c->along)
+        make_lines(&g, c, call->cpu);
+    else
+        make_strips(&g, call->threads);
+    g.x_at = (int64_t)lines_of(1, sizeof(lb_gemvq_table));
+    g.x_step = (int64_t)(lines_of(1, sizeof(lb_gemvq_x)) +
+                         lb_gemvq_x_size(g.kernel, g.k));
+    g.sum_at = g.x_at + g.batch * g.x_step;
+    g.shared = (size_t)g.sum_at;
+    if (g.kept > 1) g.shared += lines_of(g.batch * g.kept * g.n, sizeof(float));
+    if (!c->along)
+        g.y_at = (int64_t)lines_of(
+            (int64_t)lb_gemvq_cols_size(g.kernel, g.each, g.g), 1);
+    g.scale_at = g.y_at + 2 * (int64_t)lines_of(g.each, sizeof(float));
+    g.scratch = (size_t)g.scale_at;
+    if (g.g && !c->scale)
+        g.scratch += lines_of(c->along ? g.blocks * g.each
+                                       : lb_ceil_div(g.each, g.g) *
+                                             lb_min_i64(g.k, LINES),
+                              sizeof(float));
+    *to = g;
+    return true;
 }
 
 void lb_coded_thin_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
 {
-    (void)p, (void)c, (void)plan;
+    lb_weights w;
+    lb_weights_of(p, c->cpu, &w);
+    grid g;
+    if (!make_grid(p, &w, c, &g)) return;
+    plan->shared = g.shared;
+    plan->per_thread = g.scratch;
+    plan->phases = g.kept > 1 ? 3 : 2;
+    plan->units[0] = p->batch;
+    plan->units[1] = p->batch * g.count * g.kept;
+    plan->units[2] = p->batch * g.count;
+    plan->kernel = g.kernel->name;
 }
 
-void lb_coded_thin_run(const lb_product *p, const lb_work *w)
+/* ---- scales ------------------------------------------------------------- */
+
+/* Factors of numbers on one side: of lines [at, at + n) if lines differ, else
+ * of elements of the line they share. */
+static void apply_scales(const lb_coded *c, const lb_cpu *cpu, bool by_line,
+                         int64_t at, int64_t n, float *x)
 {
-    (void)p, (void)w;
+    float tmp[READ];
+    const int64_t g = by_line ? 1 : c->lines.g;
+    const int64_t step = by_line ? c->scale_step : 1;
+    for (int64_t i = 0; i < n;) {
+        /* As many scales as follow each other; at least one. */
+        const int64_t e = at + i, first = e / g;
+        int64_t m = lb_min_i64(READ, lb_ceil_div(at + n, g) - first);
+        if (step != 1) m = step ? 1 : m;
+        const float *s =
+            by_line ? lb_coded_scales(c, cpu, first, 0, step ? m : 1, tmp)
+                    : lb_coded_scales(c, cpu, 0, first, m, tmp);
+        const int64_t end = lb_min_i64(n, (first + m) * g - at);
+        for (; i < end; i++)
+            x[i] *= s[step ? (at + i) / g - first : 0];
+    }
+}
+
+/* Block scales of lines [line, line + lines), blocks [block, block + n) of
+ * each, for the kernel. */
+static void aim_scales(const lb_coded *c, const lb_cpu *cpu, int64_t line,
+                       int64_t lines, int64_t block, int64_t n, float *tmp,
+                       lb_gemvq_lines *to)
+{
+    to->scale_step = c->scale_step;
+    if (c->scale) {
+        to->scale = lb_coded_scales(c, cpu, line, block, n, NULL);
+        return;
+    }
+    to->scale = tmp;
+    to->scale_step = n;
+    const bool together = n == c->scale_step;
+    if (together) {
+        lb_coded_scales(c, cpu, line, block, n * lines, tmp);
+        return;
+    }
+    for (int64_t i = 0; i < lines; i++)
+        lb_coded_scales(c, cpu, line + i, block, n, tmp + i * n);
+}
+
+/* ---- x ------------------------------------------------------------------ */
+
+static lb_gemvq_x *x_of(const grid *g, const lb_work *work, int64_t batch)
+{
+    return (lb_gemvq_x *)(void *)((char *)work->shared + g->x_at +
+                                  batch * g->x_step);
+}
+
+static void read_x(const lb_weights *w, const lb_cpu *cpu, int64_t batch,
+                   int64_t k, float *to)
+{
+    const lb_block b = w->x->get(w->x, cpu, batch, 0, 1, 0, k, to);
+    const float *from = b.p;
+    if (from == to) return;
+    if (b.ks == 1)
+        memcpy(to, from, (size_t)k * sizeof *to);
+    else
+        for (int64_t i = 0; i < k; i++)
+            to[i] = from[i * b.ks];
+}
+
+static void prepare_x(const grid *g, const lb_weights *w, const lb_work *work,
+                      int64_t batch)
+{
+    const lb_cpu *cpu = work->call->cpu;
+    const lb_coded c = lb_coded_at(&w->coded, w->w, batch);
+    lb_gemvq_x *x = x_of(g, work, batch);
+    lb_gemvq_x_place(g->kernel, g->k,
+                     (char *)x + lines_of(1, sizeof(lb_gemvq_x)), x);
+    read_x(w, cpu, batch, g->k, x->number);
+    lb_gemvq_x_range(x);
+    if (g->scales == TO_X) {
+        apply_scales(&c, cpu, !c.along, 0, g->k, x->number);
+        lb_gemvq_x_range(x);
+    }
+    if (c.along) lb_gemvq_x_order(g->kernel, c.high_first, x);
+}
+
+/* ---- lines and columns -------------------------------------------------- */
+
+static lb_gemvq_lines lines_at(const grid *g, const lb_coded *c,
+                               const lb_work *work, int64_t n)
+{
+    return (lb_gemvq_lines){
+        .codes = c->bytes,
+        .step = c->byte_step,
+        .g = g->g,
+        .n = n,
+        .high_first = c->high_first,
+        .table = work->shared,
+        .ahead = (int64_t)lb_tuning_for(work->call->cpu)->prefetch,
+    };
+}
+
+/* Results j .. j + n, and where they go. */
+static void finish(const lb_product *p, const grid *g, const lb_weights *w,
+                   const lb_work *work, int64_t batch, int64_t j, int64_t n,
+                   float *y)
+{
+    const lb_coded c = lb_coded_at(&w->coded, w->w, batch);
+    const double unit = x_of(g, work, batch)->unit * (double)g->kernel->factor;
+    float *scale = y + lb_line_floats(g->each);
+    if (g->scales == TO_Y) {
+        for (int64_t i = 0; i < n; i++)
+            scale[i] = 1;
+        apply_scales(&c, work->call->cpu, c.along, j, n, scale);
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (float)((double)y[i] * unit * (double)scale[i]);
+    } else if (unit != 1) {
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (float)((double)y[i] * unit);
+    }
+    lb_weights_put(p, w, work, batch, 0, 1, j, n, y, n, NULL);
+}
+
+static void run_lines(const lb_product *p, const grid *g, const lb_weights *w,
+                      const lb_work *work, int64_t batch, int64_t j)
+{
+    const lb_cpu *cpu = work->call->cpu;
+    const lb_coded c = lb_coded_at(&w->coded, w->w, batch);
+    const int64_t n = lb_min_i64(g->each, g->n - j);
+    float *y = (float *)(void *)((char *)work->scratch + g->y_at);
+    lb_gemvq_lines lines = lines_at(g, &c, work, g->k);
+    lines.codes += j * c.byte_step;
+    if (g->g)
+        aim_scales(&c, cpu, j, n, 0, g->blocks,
+                   (float *)(void *)((char *)work->scratch + g->scale_at),
+                   &lines);
+    lb_gemvq_run_rows(g->kernel, &lines, x_of(g, work, batch), n,
+                      lines_apart(&c, cpu), y);
+    finish(p, g, w, work, batch, j, n, y);
+}
+
+/* The sum over lines from one on, for columns j, j + 1, ... */
+static void run_sum(const grid *g, const lb_weights *w, const lb_work *work,
+                    int64_t batch, int64_t line, int64_t j, float *y)
+{
+    const lb_cpu *cpu = work->call->cpu;
+    const lb_coded c = lb_coded_at(&w->coded, w->w, batch);
+    const int64_t n = lb_min_i64(g->each, g->n - j);
+    const int64_t count = lb_min_i64(LINES, g->k - line);
+    lb_gemvq_lines lines = lines_at(g, &c, work, n);
+    lines.codes += line * c.byte_step + j * c.bits / 8;
+    if (g->g)
+        aim_scales(&c, cpu, line, count, j / g->g, lb_ceil_div(n, g->g),
+                   (float *)(void *)((char *)work->scratch + g->scale_at),
+                   &lines);
+    lb_gemvq_run_cols(g->kernel, &lines, x_of(g, work, batch)->number + line,
+                      count, y, work->scratch);
+}
+
+static float *kept_sum(const grid *g, const lb_work *work, int64_t batch,
+                       int64_t sum)
+{
+    float *first = (float *)(void *)((char *)work->shared + g->sum_at);
+    return first + (batch * g->kept + sum) * g->n;
+}
+
+/* All sums of a strip, or the one that is this unit's. */
+static void run_strip(const lb_product *p, const grid *g, const lb_weights *w,
+                      const lb_work *work, int64_t batch, int64_t sum,
+                      int64_t j)
+{
+    const int64_t n = lb_min_i64(g->each, g->n - j);
+    float *y = (float *)(void *)((char *)work->scratch + g->y_at);
+    float *part = y + lb_line_floats(g->each);
+    if (g->kept > 1) {
+        run_sum(g, w, work, batch, sum * LINES, j,
+                kept_sum(g, work, batch, sum) + j);
+        return;
+    }
+    run_sum(g, w, work, batch, 0, j, y);
+    for (int64_t s = 1; s < g->sums; s++) {
+        run_sum(g, w, work, batch, s * LINES, j, part);
+        for (int64_t i = 0; i < n; i++)
+            y[i] += part[i];
+    }
+    finish(p, g, w, work, batch, j, n, y);
+}
+
+static void add_sums(const lb_product *p, const grid *g, const lb_weights *w,
+                     const lb_work *work, int64_t batch, int64_t j)
+{
+    const int64_t n = lb_min_i64(g->each, g->n - j);
+    float *y = (float *)(void *)((char *)work->scratch + g->y_at);
+    memcpy(y, kept_sum(g, work, batch, 0) + j, (size_t)n * sizeof *y);
+    for (int64_t s = 1; s < g->kept; s++) {
+        const float *part = kept_sum(g, work, batch, s) + j;
+        for (int64_t i = 0; i < n; i++)
+            y[i] += part[i];
+    }
+    finish(p, g, w, work, batch, j, n, y);
+}
+
+void lb_coded_thin_run(const lb_product *p, const lb_work *work)
+{
+    lb_weights w;
+    lb_weights_of(p, work->call->cpu, &w);
+    grid g;
+    if (!make_grid(p, &w, work->call, &g)) return;
+    for (int64_t u = work->lo; u < work->hi; u++) {
+        if (work->phase == 0) {
+            if (u == 0)
+                lb_gemvq_table_init(work->shared, w.coded.numbers.level,
+                                    w.coded.bits);
+            prepare_x(&g, &w, work, u);
+        } else if (work->phase == 2) {
+            add_sums(p, &g, &w, work, u / g.count, u % g.count * g.each);
+        } else if (w.coded.along) {
+            run_lines(p, &g, &w, work, u / g.count, u % g.count * g.each);
+        } else {
+            const int64_t strip = u % g.count, sum = u / g.count % g.kept;
+            run_strip(p, &g, &w, work, u / g.count / g.kept, sum,
+                      strip * g.each);
+        }
+    }
 }

@@ -1,0 +1,21 @@
+/* gemvq_sets.h - the kernels of each level; a list ends with name NULL. Of two
+ * that serve the same the first is taken: wider units of scales come first.
+ */
+#ifndef LB_GEMVQ_SETS_H
+#define LB_GEMVQ_SETS_H
+
+#include "kernels/gemvq.h"
+
+extern const lb_gemvq_kernel lb_gemvq_rows_ref[], lb_gemvq_cols_ref[];
+#if defined(__x86_64__)
+extern const lb_gemvq_kernel lb_gemvq_rows_avx2[], lb_gemvq_rows_int_avx2[];
+extern const lb_gemvq_kernel lb_gemvq_cols_avx2[], lb_gemvq_cols_int_avx2[];
+#endif
+
+/* Where each slot of a group stands in it. */
+void lb_gemvq_places(const lb_gemvq_kernel *q, bool high_first, uint16_t *to);
+/* n numbers as whole ones, at most `most`, and what 1 of them stands for; NaN
+ * if there is a number that is not finite. */
+float lb_gemvq_round(const float *x, int64_t n, float most, int32_t *to);
+
+#endif

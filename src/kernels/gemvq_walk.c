@@ -1,0 +1,417 @@
+/* gemvq_walk.c - lines of any length, in any number, as kernels want them. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/gemvq.h"
+#include "kernels/gemvq_sets.h"
+
+enum { UNITS = LB_GEMVQ_PANEL / 16 + 1 }; /* most scales of a panel */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t bytes_of(const lb_gemvq_kernel *q, int64_t elements)
+{
+    return (elements * q->bits + 7) / 8;
+}
+
+/* Codes of a last group that is not whole, filled up. */
+static const uint8_t *whole_group(const lb_gemvq_kernel *q, const uint8_t *from,
+                                  int64_t elements, uint8_t *to)
+{
+    memset(to, 0, LB_GEMVQ_BYTES);
+    memcpy(to, from, (size_t)bytes_of(q, elements));
+    return to;
+}
+
+/* Scales of blocks of g elements to scales of units, n of them from the
+ * element on that begins one; none: ones. */
+static void spread(const float *scale, int64_t g, int64_t at, int64_t unit,
+                   int64_t n, float *to)
+{
+    for (int64_t u = 0; u < n && !g; u++)
+        to[u] = 1;
+    if (!g) return;
+    scale += at / g;
+    for (int64_t u = 0, left = g - at % g; u < n; left = g, scale++)
+        for (; u < n && left > 0; left -= unit)
+            to[u++] = *scale;
+}
+
+/* g elements are 2^shift groups, and a scale may serve so many; else 0. */
+static int shift_of(const lb_gemvq_kernel *q, int64_t g)
+{
+    int shift = 0;
+    while (q->unit == q->group && (int64_t)q->group << shift < g)
+        shift++;
+    return (int64_t)q->group << shift == g ? shift : 0;
+}
+
+/* One scale for each unit of [at, at + n), zeros past the end of a line. */
+static const float *unit_scales(const lb_gemvq_kernel *q,
+                                const lb_gemvq_lines *w, int64_t line,
+                                int64_t at, int64_t n, int shift, float *to)
+{
+    if (!q->unit) return NULL;
+    const float *scale = w->scale + line * w->scale_step;
+    const bool direct = w->g == (int64_t)q->unit << shift;
+    if (direct && at + n <= w->n) return scale + at / w->g;
+    const int64_t units = n / q->unit, end = least(at + n, w->n);
+    const int64_t used = (end - at + q->unit - 1) / q->unit;
+    spread(scale, w->g, at, q->unit, used, to);
+    for (int64_t u = used; u < units; u++)
+        to[u] = 0;
+    return to;
+}
+
+/* ---- rows --------------------------------------------------------------- */
+
+typedef struct {
+    const lb_gemvq_kernel *q;
+    const lb_gemvq_lines *w;
+    const lb_gemvq_x *x;
+} rows_job;
+
+/* Where x of an element begins that begins a group. */
+static void aim_x(const rows_job *j, int64_t at, lb_gemvq_rows *r)
+{
+    const lb_gemvq_x *x = j->x;
+    switch (j->q->kind) {
+    case LB_GEMVQ_F32:
+        r->x = (const float *)x->slots + at;
+        break;
+    case LB_GEMVQ_I16:
+        r->x = (const int16_t *)x->slots + at;
+        r->x_scale = x->x_scale + at / LB_GEMVQ_I16_PANEL;
+        break;
+    case LB_GEMVQ_I8X2:
+    case LB_GEMVQ_I8:
+        r->x = (const int8_t *)x->slots +
+               (j->q->kind == LB_GEMVQ_I8 ? at : 2 * at);
+        r->x_scale = x->x_scale + at / LB_GEMVQ_I8_PANEL;
+        r->x_sum = x->x_sum + at / j->q->group;
+        break;
+    }
+}
+
+/* Elements [at, at + n) of four lines; n makes whole groups, except at the
+ * end of a line. */
+static void run_part(const rows_job *j, const int64_t *line, int64_t at,
+                     int64_t n, float *y)
+{
+    uint8_t codes[LB_GEMVQ_ROWS][LB_GEMVQ_BYTES];
+    float scale[LB_GEMVQ_ROWS][UNITS], part[LB_GEMVQ_ROWS];
+    const lb_gemvq_kernel *q = j->q;
+    /* The last group has its scale to itself, if it is not whole. */
+    const int shift = n % q->group ? 0 : shift_of(q, j->w->g);
+    lb_gemvq_rows r = {.groups = (n + q->group - 1) / q->group,
+                       .shift = shift,
+                       .table = j->w->table,
+                       .ahead = j->w->ahead};
+    aim_x(j, at, &r);
+    for (int i = 0; i < LB_GEMVQ_ROWS; i++) {
+        r.codes[i] = j->w->codes + line[i] * j->w->step + at * q->bits / 8;
+        if (n % q->group) r.codes[i] = whole_group(q, r.codes[i], n, codes[i]);
+        r.scale[i] = unit_scales(q, j->w, line[i], at, r.groups * q->group,
+                                 shift, scale[i]);
+    }
+    q->rows(&r, part);
+    for (int i = 0; i < LB_GEMVQ_ROWS; i++)
+        y[i] = at ? y[i] + part[i] : part[i];
+}
+
+static void run_four(const rows_job *j, const int64_t *line, float *y)
+{
+    const int64_t n = j->w->n, rest = n % j->q->group, full = n - rest;
+    /* Whole numbers are folded by the kernel, panel by panel. */
+    const bool folds = j->q->kind == LB_GEMVQ_I8X2 || j->q->kind == LB_GEMVQ_I8;
+    const int64_t panel = folds ? full : LB_GEMVQ_PANEL;
+    for (int64_t at = 0; at < full; at += panel)
+        run_part(j, line, at, least(panel, full - at), y);
+    if (rest) run_part(j, line, full, rest, y);
+}
+
+void lb_gemvq_run_rows(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
+                       const lb_gemvq_x *x, int64_t n, int64_t apart, float *y)
+{
+    const rows_job j = {q, w, x};
+    float part[LB_GEMVQ_ROWS];
+    for (int64_t at = 0; at < n;) {
+        if (n - at < LB_GEMVQ_ROWS * apart)
+            apart = n - at < LB_GEMVQ_ROWS ? 1 : (n - at) / LB_GEMVQ_ROWS;
+        for (int64_t k = at; k < at + apart; k++) {
+            int64_t line[LB_GEMVQ_ROWS];
+            for (int i = 0; i < LB_GEMVQ_ROWS; i++)
+                line[i] = least(k + i * apart, n - 1);
+            run_four(&j, line, part);
+            for (int i = 0; i < LB_GEMVQ_ROWS; i++)
+                y[line[i]] = part[i];
+        }
+        at += LB_GEMVQ_ROWS * apart;
+    }
+}
+
+/* ---- cols --------------------------------------------------------------- */
+
+/* How scratch is divided. */
+typedef struct {
+    const lb_gemvq_kernel *q;
+    const lb_gemvq_lines *w;
+    int64_t groups, units; /* numbers of x to a line, 0: one */
+    int64_t unit;          /* elements that each serves */
+    int shift;
+    float *y;            /* in slots */
+    char *sum;           /* whole numbers; F32: y */
+    float *xs;           /* units of x times scales, of all lines of a panel */
+    int32_t *pairs;      /* I16: the same of eight lines, in whole numbers */
+    float *x_scale, *by; /* I16: of each unit, what 1 of those is, and 1 over */
+    size_t size;
+} cols_job;
+
+/* NULL, when only the size is asked. */
+static void *take(cols_job *j, char *scratch, int64_t n, size_t each)
+{
+    char *at = scratch ? scratch + j->size : NULL;
+    j->size += ((size_t)n * each + 63) / 64 * 64;
+    return at;
+}
+
+static cols_job divide(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
+                       int64_t n, int64_t g, char *scratch)
+{
+    cols_job j = {.q = q, .w = w, .groups = (n + q->group - 1) / q->group};
+    const bool is_f32 = q->kind == LB_GEMVQ_F32;
+    const int64_t slots = j.groups * q->group;
+    j.shift = shift_of(q, g);
+    j.unit = (int64_t)q->unit << j.shift;
+    const int64_t units = q->unit ? (slots + j.unit - 1) / j.unit : 0;
+    j.units = units;
+    j.y = take(&j, scratch, slots, sizeof(float));
+    j.sum = is_f32 ? (char *)j.y : take(&j, scratch, slots, q->sum_size);
+    j.xs = take(&j, scratch, (is_f32 ? LB_GEMVQ_COLS : LB_GEMVQ_LINES) * units,
+                sizeof(float));
+    const int64_t whole = q->kind == LB_GEMVQ_I16 ? units : 0;
+    j.pairs = take(&j, scratch, LB_GEMVQ_COLS / 2 * whole, sizeof(int32_t));
+    j.x_scale = take(&j, scratch, whole, sizeof(float));
+    j.by = take(&j, scratch, whole, sizeof(float));
+    return j;
+}
+
+size_t lb_gemvq_cols_size(const lb_gemvq_kernel *q, int64_t n, int64_t g)
+{
+    return divide(q, NULL, n, g, NULL).size;
+}
+
+/* Lines of a panel in the order in which they are read: eight that lie apart,
+ * then eight more. Not quite evenly apart: where lines are 2 KiB long, all
+ * eight would compete for the same few places in L1. Lines past the last count
+ * as zeros. */
+typedef struct {
+    int64_t first, n, apart;
+    const float *x; /* of the first */
+} panel;
+
+static int64_t line_at(const panel *p, int64_t group, int i)
+{
+    const int64_t k = i * p->apart + (group + i) % p->apart;
+    return k < p->n ? k : -1;
+}
+
+/* Runs eight lines over all groups. */
+static void run_eight(const cols_job *j, const panel *p, int64_t group,
+                      lb_gemvq_cols *c, size_t x_step)
+{
+    uint8_t codes[LB_GEMVQ_COLS][LB_GEMVQ_BYTES];
+    const lb_gemvq_kernel *q = j->q;
+    const int64_t full = j->w->n / q->group, rest = j->w->n % q->group;
+    c->shift = j->shift;
+    c->table = j->w->table;
+    c->ahead = j->w->ahead;
+    for (int i = 0; i < LB_GEMVQ_COLS; i++) {
+        const int64_t k = line_at(p, group, i);
+        c->codes[i] = j->w->codes + (p->first + (k < 0 ? 0 : k)) * j->w->step;
+    }
+    c->sum = j->sum;
+    c->groups = full;
+    if (full) q->cols(c);
+    if (!rest) return;
+    const int64_t at = full * q->group;
+    c->groups = 1;
+    c->sum = j->sum + (size_t)at * (q->kind == LB_GEMVQ_F32 ? sizeof(float)
+                                                            : q->sum_size);
+    for (int i = 0; i < LB_GEMVQ_COLS; i++) {
+        c->codes[i] =
+            whole_group(q, c->codes[i] + at * q->bits / 8, rest, codes[i]);
+        if (j->units && c->x[i])
+            c->x[i] = (const char *)c->x[i] + x_step * (size_t)(at / j->unit);
+    }
+    q->cols(c);
+}
+
+/* x times the scales of a line, for each unit; a line of zeros if k < 0. */
+static void scaled_line(const cols_job *j, const panel *p, int64_t k, float *to)
+{
+    const int64_t g = j->w->g, unit = j->unit;
+    const int64_t used = (j->w->n + unit - 1) / unit;
+    const float *scale =
+        j->w->scale + (p->first + (k < 0 ? 0 : k)) * j->w->scale_step;
+    const float x = k < 0 ? 0 : p->x[k];
+    memset(to + (k < 0 ? 0 : used), 0,
+           (size_t)(k < 0 ? j->units : j->units - used) * sizeof *to);
+    if (k < 0) return;
+    if (g != unit) {
+        spread(scale, g, 0, unit, used, to);
+        scale = to;
+    }
+    for (int64_t u = 0; u < used; u++)
+        to[u] = x * scale[u];
+}
+
+static void panel_f32(const cols_job *j, const panel *p)
+{
+    for (int64_t q = 0; q < p->apart; q++) {
+        float x[LB_GEMVQ_COLS];
+        lb_gemvq_cols c = {.first = false};
+        for (int i = 0; i < LB_GEMVQ_COLS; i++) {
+            const int64_t k = line_at(p, q, i);
+            float *to = j->xs + i * j->units;
+            x[i] = k < 0 ? 0 : p->x[k];
+            c.x[i] = j->units ? to : &x[i];
+            if (j->units) scaled_line(j, p, k, to);
+        }
+        run_eight(j, p, q, &c, sizeof(float));
+    }
+}
+
+/* All lines of a panel times their scales, and for each unit what makes them
+ * whole numbers, and what 1 of those stands for. */
+static void scale_panel(const cols_job *j, const panel *p)
+{
+    int32_t *top = j->pairs;
+    memset(top, 0, (size_t)j->units * sizeof *top);
+    for (int64_t k = 0; k < p->n; k++) {
+        float *to = j->xs + k * j->units;
+        scaled_line(j, p, k, to);
+        for (int64_t u = 0; u < j->units; u++) {
+            int32_t bits;
+            memcpy(&bits, &to[u], sizeof bits);
+            bits &= INT32_MAX;
+            top[u] = bits > top[u] ? bits : top[u];
+        }
+    }
+    for (int64_t u = 0; u < j->units; u++) {
+        float most;
+        memcpy(&most, &top[u], sizeof most);
+        const bool finite = isfinite(most);
+        most = most < 0x1p-100f ? 0x1p-100f : most;
+        j->x_scale[u] =
+            finite ? most / LB_GEMVQ_X16_COLS * j->w->table->half_unit : NAN;
+        j->by[u] = finite ? LB_GEMVQ_X16_COLS / most : 0;
+    }
+}
+
+/* The nearest whole number in the low bits, for magnitudes below 2^15. */
+static uint32_t nearest(float x)
+{
+    uint32_t u;
+    x += 0x1.8p23f;
+    memcpy(&u, &x, sizeof u);
+    return u & 0xffff;
+}
+
+static void make_pairs(const cols_job *j, const panel *p, int64_t q, int i,
+                       int32_t *to)
+{
+    const int64_t a = line_at(p, q, 2 * i), b = line_at(p, q, 2 * i + 1);
+    const float *x = j->xs + a * j->units, *x2 = j->xs + b * j->units;
+    const float *by = j->by;
+    for (int64_t u = 0; u < j->units && b >= 0; u++)
+        to[u] = (int32_t)(nearest(x[u] * by[u]) | nearest(x2[u] * by[u]) << 16);
+    for (int64_t u = 0; u < j->units && b < 0; u++)
+        to[u] = a < 0 ? 0 : (int32_t)nearest(x[u] * by[u]);
+}
+
+static void panel_i16(const cols_job *j, const panel *p)
+{
+    enum { HALF = LB_GEMVQ_LINES / LB_GEMVQ_COLS / 2 };
+    const lb_gemvq_flush flush = {.groups = j->groups,
+                                  .sum = j->sum,
+                                  .x_scale = j->x_scale,
+                                  .shift = j->shift,
+                                  .table = j->w->table,
+                                  .y = j->y};
+    scale_panel(j, p);
+    for (int64_t q = 0; q < p->apart; q++) {
+        lb_gemvq_cols c = {.first = q % HALF == 0};
+        for (int i = 0; i < LB_GEMVQ_COLS / 2; i++) {
+            c.x[i] = j->pairs + i * j->units;
+            make_pairs(j, p, q, i, j->pairs + i * j->units);
+        }
+        run_eight(j, p, q, &c, sizeof(int32_t));
+        if ((q + 1) % HALF == 0 || q + 1 == p->apart) j->q->flush(&flush);
+    }
+}
+
+static uint16_t pair_i8(int32_t a, int32_t b)
+{
+    return (uint16_t)((a & 0xff) | (b & 0xff) << 8);
+}
+
+static void panel_i8(const cols_job *j, const panel *p)
+{
+    const bool two = j->q->kind == LB_GEMVQ_I8X2;
+    int32_t whole[LB_GEMVQ_LINES + 1], sum = 0;
+    const float scale =
+        lb_gemvq_round(p->x, p->n, two ? LB_GEMVQ_X8X2 : LB_GEMVQ_X8, whole);
+    for (int64_t k = 0; k < p->n; k++)
+        sum += whole[k];
+    whole[LB_GEMVQ_LINES] = 0;
+    for (int64_t q = 0; q < p->apart; q++) {
+        uint16_t pair[LB_GEMVQ_COLS];
+        lb_gemvq_cols c = {.first = q == 0};
+        for (int i = 0; i < LB_GEMVQ_COLS / 2; i++) {
+            const int64_t k = line_at(p, q, 2 * i);
+            const int64_t k2 = line_at(p, q, 2 * i + 1);
+            const int32_t a = whole[k < 0 ? LB_GEMVQ_LINES : k];
+            const int32_t b = whole[k2 < 0 ? LB_GEMVQ_LINES : k2];
+            const int32_t ah = (a + 128) >> 8, bh = (b + 128) >> 8;
+            pair[i] = two ? pair_i8(ah, bh) : pair_i8(a, b);
+            pair[i + 4] = pair_i8(a - 256 * ah, b - 256 * bh);
+            c.x[i] = &pair[i];
+            c.x[i + 4] = &pair[i + 4];
+        }
+        run_eight(j, p, q, &c, 0);
+    }
+    j->q->flush(&(lb_gemvq_flush){.groups = j->groups,
+                                  .sum = j->sum,
+                                  .x_scale = &scale,
+                                  .x_sum = sum,
+                                  .table = j->w->table,
+                                  .y = j->y});
+}
+
+void lb_gemvq_run_cols(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
+                       const float *x, int64_t lines, float *y, void *scratch)
+{
+    const cols_job j = divide(q, w, w->n, w->g, scratch);
+    uint16_t place[LB_GEMVQ_GROUP] = {0};
+    if (!j.y) return;
+    memset(j.y, 0, (size_t)(j.groups * q->group) * sizeof *j.y);
+    for (int64_t at = 0; at < lines; at += LB_GEMVQ_LINES) {
+        const int64_t n = least(LB_GEMVQ_LINES, lines - at);
+        const panel p = {at, n, (n + LB_GEMVQ_COLS - 1) / LB_GEMVQ_COLS,
+                         x + at};
+        if (q->kind == LB_GEMVQ_F32)
+            panel_f32(&j, &p);
+        else if (q->kind == LB_GEMVQ_I16)
+            panel_i16(&j, &p);
+        else
+            panel_i8(&j, &p);
+    }
+    lb_gemvq_places(q, w->high_first, place);
+    for (int64_t g = 0; g < w->n; g += q->group)
+        for (int s = 0; s < q->group; s++)
+            if (g + place[s] < w->n) y[g + place[s]] = j.y[g + s];
+}

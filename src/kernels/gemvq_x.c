@@ -1,0 +1,195 @@
+/* gemvq_x.c - the vector, rounded and in the order in which codes come out. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/gemvq.h"
+#include "kernels/gemvq_sets.h"
+
+enum { LINE = 64 };
+
+static size_t lines_of(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+static int64_t groups_of(const lb_gemvq_kernel *q, int64_t k)
+{
+    return (k + q->group - 1) / q->group;
+}
+
+static size_t slot_size(lb_gemvq_kind kind)
+{
+    return kind == LB_GEMVQ_F32 ? 4 : kind == LB_GEMVQ_I8 ? 1 : 2;
+}
+
+static int64_t panel_of(lb_gemvq_kind kind)
+{
+    return kind == LB_GEMVQ_I16 ? LB_GEMVQ_I16_PANEL : LB_GEMVQ_I8_PANEL;
+}
+
+/* The next part of a block of memory; none yet, when only its size is asked. */
+static void *take(char *memory, size_t *size, size_t bytes)
+{
+    char *at = memory ? memory + *size : NULL;
+    *size += lines_of(bytes);
+    return at;
+}
+
+static size_t place(const lb_gemvq_kernel *q, int64_t k, char *memory,
+                    lb_gemvq_x *x)
+{
+    const int64_t groups = groups_of(q, k), n = groups * q->group;
+    size_t size = 0;
+    *x = (lb_gemvq_x){.k = k, .groups = groups, .unit = 1};
+    x->number = take(memory, &size, (size_t)n * sizeof(float));
+    if (!q->rows) return size;
+    x->slots = take(memory, &size, (size_t)n * slot_size(q->kind));
+    if (q->kind == LB_GEMVQ_F32) return size;
+    x->x_scale = take(memory, &size,
+                      (size_t)(n / panel_of(q->kind) + 1) * sizeof(float));
+    x->x_sum = take(memory, &size, (size_t)groups * sizeof(int32_t));
+    return size;
+}
+
+void lb_gemvq_x_place(const lb_gemvq_kernel *q, int64_t k, void *memory,
+                      lb_gemvq_x *x)
+{
+    place(q, k, memory, x);
+}
+
+size_t lb_gemvq_x_size(const lb_gemvq_kernel *q, int64_t k)
+{
+    lb_gemvq_x x;
+    return place(q, k, NULL, &x);
+}
+
+/* The bits of the largest magnitude: what is not finite is larger than all. */
+static int32_t largest(const float *x, int64_t n)
+{
+    int32_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t u;
+        memcpy(&u, &x[i], sizeof u);
+        u &= INT32_MAX;
+        most = u > most ? u : most;
+    }
+    return most;
+}
+
+static float as_float(int32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+void lb_gemvq_x_range(lb_gemvq_x *x)
+{
+    const float most = as_float(largest(x->number, x->k));
+    if (most == 0 || !isfinite(most) || (most >= 0x1p-60f && most <= 0x1p60f))
+        return;
+    /* Downwards no farther than need be: small numbers may get lost. */
+    const int e = ilogbf(most) - (most > 1 ? 60 : 0);
+    const double by = ldexp(1, -e);
+    for (int64_t i = 0; i < x->k; i++)
+        x->number[i] = (float)(by * (double)x->number[i]);
+    x->unit *= ldexp(1, e);
+}
+
+/* ---- slots -------------------------------------------------------------- */
+
+void lb_gemvq_places(const lb_gemvq_kernel *q, bool high_first, uint16_t *to)
+{
+    int n = 1;
+    to[0] = 0;
+    for (int i = 0; i < 5 && q->order.n[i]; i++) {
+        for (int s = n; s < n * q->order.n[i]; s++)
+            to[s] = (uint16_t)(to[s % n] + s / n * q->order.stride[i]);
+        n *= q->order.n[i];
+    }
+    /* The other end of the byte: places within it are counted from there. */
+    for (int s = 0; s < n && high_first; s++)
+        to[s] = (uint16_t)(to[s] ^ (8 / q->bits - 1));
+}
+
+float lb_gemvq_round(const float *x, int64_t n, float most, int32_t *to)
+{
+    const float size = as_float(largest(x, n));
+    memset(to, 0, (size_t)n * sizeof *to);
+    if (size == 0) return 0;
+    if (!isfinite(size)) return NAN;
+    /* Next to numbers near 1, which there are, smaller ones do not count. */
+    const float top = size < 0x1p-100f ? 0x1p-100f : size;
+    const float by = most / top;
+    for (int64_t i = 0; i < n; i++) /* to the nearest, ties to even */
+        to[i] = (int32_t)((x[i] * by + 0x1.8p23f) - 0x1.8p23f);
+    return top / most;
+}
+
+/* Numbers of a panel to where they belong. */
+static void put_i16(const lb_gemvq_kernel *q, const uint16_t *place_of,
+                    const int32_t *whole, int64_t groups, int16_t *to)
+{
+    for (int64_t g = 0; g < groups; g++)
+        for (int s = 0; s < q->group; s++)
+            *to++ = (int16_t)whole[g * q->group + place_of[s]];
+}
+
+/* Vectors of as many numbers as a group has bytes; high, then low. */
+static void put_i8(const lb_gemvq_kernel *q, const uint16_t *place_of,
+                   const int32_t *whole, int64_t groups, int8_t *to,
+                   int32_t *sum)
+{
+    const int width = q->group * q->bits / 8;
+    const bool two = q->kind == LB_GEMVQ_I8X2;
+    for (int64_t g = 0; g < groups; g++, whole += q->group) {
+        sum[g] = 0;
+        for (int s = 0; s < q->group; s++)
+            sum[g] += whole[s];
+        for (int s = 0; s < q->group; s += width, to += two ? 2 * width : width)
+            for (int i = 0; i < width; i++) {
+                const int32_t v = whole[place_of[s + i]];
+                const int32_t high = (v + 128) >> 8;
+                to[i] = (int8_t)(two ? high : v);
+                if (two) to[width + i] = (int8_t)(v - 256 * high);
+            }
+    }
+}
+
+static void order_whole(const lb_gemvq_kernel *q, const uint16_t *place_of,
+                        lb_gemvq_x *x)
+{
+    int32_t whole[LB_GEMVQ_I8_PANEL];
+    const int64_t panel = panel_of(q->kind), n = x->groups * q->group;
+    const float most = q->kind == LB_GEMVQ_I16    ? LB_GEMVQ_X16
+                       : q->kind == LB_GEMVQ_I8X2 ? LB_GEMVQ_X8X2
+                                                  : LB_GEMVQ_X8;
+    for (int64_t at = 0, p = 0; at < n; at += panel, p++) {
+        const int64_t m = n - at < panel ? n - at : panel;
+        const int64_t g = at / q->group, groups = m / q->group;
+        x->x_scale[p] = lb_gemvq_round(x->number + at, m, most, whole);
+        if (q->kind == LB_GEMVQ_I16)
+            put_i16(q, place_of, whole, groups, (int16_t *)x->slots + at);
+        else
+            put_i8(q, place_of, whole, groups,
+                   (int8_t *)x->slots + at * (int64_t)slot_size(q->kind),
+                   x->x_sum + g);
+    }
+}
+
+void lb_gemvq_x_order(const lb_gemvq_kernel *q, bool high_first, lb_gemvq_x *x)
+{
+    uint16_t place_of[LB_GEMVQ_GROUP] = {0};
+    const int64_t n = x->groups * q->group;
+    lb_gemvq_places(q, high_first, place_of);
+    for (int64_t i = x->k; i < n; i++)
+        x->number[i] = 0;
+    if (q->kind != LB_GEMVQ_F32) {
+        order_whole(q, place_of, x);
+        return;
+    }
+    float *to = x->slots;
+    for (int64_t g = 0; g < n; g += q->group)
+        for (int s = 0; s < q->group; s++)
+            *to++ = x->number[g + place_of[s]];
+}

@@ -1,0 +1,215 @@
+/* gemvq_rows_int_avx2.c - a vector of whole numbers times lines of codes, AVX2.
+ *
+ *   4 bits      levels of 14 bits, their bytes looked up apart and put
+ * together, times x of 16 bits: a lane sums at most eight products, 8 * 8191 *
+ * 32767 < 2^31 2 or 1 bit  codes stay bytes, the unsigned side of vpmaddubsw,
+ * whose pairs cannot saturate: 2 * 3 * 128 = 768 for two bits, 256 for one. A
+ *               panel of 1024 codes is 32 pairs in each lane of 16 bits: at
+ * most 32 * 768 = 24576
+ */
+#include "kernels/gemvq.h"
+
+#if defined(__x86_64__)
+#include "kernels/x86/gemvq_avx2.h"
+
+enum { R = LB_GEMVQ_ROWS };
+
+AVX2_INLINE __m256i load_x(const void *x, int i)
+{
+    return _mm256_load_si256((const __m256i *)x + i);
+}
+
+/* ---- 4 bits ------------------------------------------------------------- */
+
+/* Products of 64 codes; t[0]: of 16 of each 32 codes, t[1]: of the rest. */
+AVX2_INLINE void group4(__m256i half0, __m256i half1, __m256i low, __m256i v,
+                        const int16_t *x, __m256i *t)
+{
+    const __m256i c0 = low_half(v, low), c1 = high_half(v, low);
+    const __m256i a0 = _mm256_shuffle_epi8(half0, c0);
+    const __m256i a1 = _mm256_shuffle_epi8(half1, c0);
+    const __m256i b0 = _mm256_shuffle_epi8(half0, c1);
+    const __m256i b1 = _mm256_shuffle_epi8(half1, c1);
+    t[0] = _mm256_add_epi32(
+        _mm256_madd_epi16(_mm256_unpacklo_epi8(a0, a1), load_x(x, 0)),
+        _mm256_madd_epi16(_mm256_unpacklo_epi8(b0, b1), load_x(x, 2)));
+    t[1] = _mm256_add_epi32(
+        _mm256_madd_epi16(_mm256_unpackhi_epi8(a0, a1), load_x(x, 1)),
+        _mm256_madd_epi16(_mm256_unpackhi_epi8(b0, b1), load_x(x, 3)));
+}
+
+/* Groups [g, end) of a line, times their scales. */
+AVX2_INLINE __m256 panel4(const lb_gemvq_rows *r, int i, int64_t g, int64_t end,
+                          int unit)
+{
+    const __m256i half0 = load_twice(r->table->half[0]);
+    const __m256i half1 = load_twice(r->table->half[1]);
+    const __m256i low = _mm256_set1_epi8(15);
+    const uint8_t *codes = r->codes[i];
+    const float *scale = r->scale[i];
+    const int16_t *x = r->x;
+    __m256 sum = _mm256_setzero_ps();
+    for (; g < end; g++) {
+        __m256i t[2];
+        __m256 s[2];
+        group4(half0, half1, low, load_codes(codes + 32 * g), x + 64 * g, t);
+        spread_units(scale, g, unit, r->shift, s);
+        if (unit > 16) {
+            const __m256i both = _mm256_add_epi32(t[0], t[1]);
+            sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(both), s[0], sum);
+        } else {
+            sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(t[0]), s[0], sum);
+            sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(t[1]), s[1], sum);
+        }
+    }
+    return sum;
+}
+
+/* Lines take turns after a panel: their sums would not stay in registers. */
+AVX2_INLINE void all4(const lb_gemvq_rows *r, float *y, int unit)
+{
+    enum { PER = LB_GEMVQ_I16_PANEL / 64 };
+    __m256 a[R];
+    for (int i = 0; i < R; i++)
+        a[i] = _mm256_setzero_ps();
+    for (int64_t g = 0, p = 0; g < r->groups; g += PER, p++) {
+        const int64_t end = r->groups - g < PER ? r->groups : g + PER;
+        const __m256 x_scale = _mm256_broadcast_ss(r->x_scale + p);
+        for (int i = 0; i < R; i++)
+            a[i] = _mm256_fmadd_ps(panel4(r, i, g, end, unit), x_scale, a[i]);
+    }
+    _mm_storeu_ps(y, _mm_mul_ps(fold4(a[0], a[1], a[2], a[3]),
+                                _mm_set1_ps(r->table->half_unit)));
+}
+
+AVX2 static void rows4_64(const lb_gemvq_rows *r, float *y)
+{
+    all4(r, y, 64);
+}
+AVX2 static void rows4_32(const lb_gemvq_rows *r, float *y)
+{
+    all4(r, y, 32);
+}
+AVX2 static void rows4_16(const lb_gemvq_rows *r, float *y)
+{
+    all4(r, y, 16);
+}
+
+/* ---- 2 bits or 1 ------------------------------------------------------- */
+
+/* The sum over groups [g, end) of a line. */
+AVX2_INLINE __m256i signs_panel(const lb_gemvq_rows *r, int i, int64_t g,
+                                int64_t end, int bits, bool two)
+{
+    const int fields = 8 / bits;
+    const __m256i mask = _mm256_set1_epi8((char)((1 << bits) - 1));
+    const uint8_t *codes = r->codes[i];
+    const __m256i *x = (const __m256i *)r->x + g * fields * (two ? 2 : 1);
+    __m256i high = _mm256_setzero_si256(), low = high;
+    for (; g < end; g++, x += fields * (two ? 2 : 1)) {
+        const __m256i v = load_codes(codes + 32 * g);
+        LB_UNROLL
+        for (int f = 0; f < fields; f++) {
+            const __m256i c =
+                _mm256_and_si256(_mm256_srli_epi16(v, bits * f), mask);
+            high = _mm256_add_epi16(
+                high, _mm256_maddubs_epi16(c, load_x(x, two ? 2 * f : f)));
+            if (two)
+                low = _mm256_add_epi16(
+                    low, _mm256_maddubs_epi16(c, load_x(x, 2 * f + 1)));
+        }
+    }
+    high = _mm256_madd_epi16(high, _mm256_set1_epi16(two ? 256 : 1));
+    low = _mm256_madd_epi16(low, _mm256_set1_epi16(1));
+    return two ? _mm256_add_epi32(high, low) : high;
+}
+
+AVX2_INLINE void signs(const lb_gemvq_rows *r, float *y, int bits, bool two)
+{
+    const int64_t per = LB_GEMVQ_I8_PANEL / (256 / bits);
+    const __m128i step = _mm_set1_epi32(r->table->step);
+    __m128 sum = _mm_setzero_ps();
+    for (int64_t g = 0, p = 0; g < r->groups; g += per, p++) {
+        const int64_t end = r->groups - g < per ? r->groups : g + per;
+        __m256i t[R];
+        for (int i = 0; i < R; i++)
+            t[i] = signs_panel(r, i, g, end, bits, two);
+        int32_t x_sum = 0;
+        for (int64_t i = g; i < end; i++)
+            x_sum += r->x_sum[i];
+        __m128i whole = fold4_i32(t[0], t[1], t[2], t[3]);
+        whole = _mm_add_epi32(_mm_mullo_epi32(whole, step),
+                              _mm_set1_epi32(r->table->least * x_sum));
+        sum = _mm_add_ps(sum, _mm_mul_ps(_mm_cvtepi32_ps(whole),
+                                         _mm_set1_ps(r->x_scale[p])));
+    }
+    _mm_storeu_ps(y, sum);
+}
+
+AVX2 static void rows2_i8x2(const lb_gemvq_rows *r, float *y)
+{
+    signs(r, y, 2, true);
+}
+AVX2 static void rows2_i8(const lb_gemvq_rows *r, float *y)
+{
+    signs(r, y, 2, false);
+}
+AVX2 static void rows1_i8x2(const lb_gemvq_rows *r, float *y)
+{
+    signs(r, y, 1, true);
+}
+AVX2 static void rows1_i8(const lb_gemvq_rows *r, float *y)
+{
+    signs(r, y, 1, false);
+}
+
+#define NF4_ORDER                                                              \
+    {                                                                          \
+        {8, 2, 2, 2},                                                          \
+        {                                                                      \
+            2, 32, 16, 1                                                       \
+        }                                                                      \
+    }
+
+const lb_gemvq_kernel lb_gemvq_rows_int_avx2[] = {
+    {"gemv q4 i16 avx2", 4, LB_GEMVQ_I16, 64, 64, 1, NF4_ORDER,
+     .rows = rows4_64},
+    {"gemv q4 i16 avx2", 4, LB_GEMVQ_I16, 64, 32, 1, NF4_ORDER,
+     .rows = rows4_32},
+    {"gemv q4 i16 avx2", 4, LB_GEMVQ_I16, 64, 16, 1, NF4_ORDER,
+     .rows = rows4_16},
+    {"gemv q2 i8x2 avx2",
+     2,
+     LB_GEMVQ_I8X2,
+     128,
+     0,
+     1,
+     {{32, 4}, {4, 1}},
+     .rows = rows2_i8x2},
+    {"gemv q1 i8x2 avx2",
+     1,
+     LB_GEMVQ_I8X2,
+     256,
+     0,
+     1,
+     {{32, 8}, {8, 1}},
+     .rows = rows1_i8x2},
+    {"gemv q2 i8 avx2",
+     2,
+     LB_GEMVQ_I8,
+     128,
+     0,
+     1,
+     {{32, 4}, {4, 1}},
+     .rows = rows2_i8},
+    {"gemv q1 i8 avx2",
+     1,
+     LB_GEMVQ_I8,
+     256,
+     0,
+     1,
+     {{32, 8}, {8, 1}},
+     .rows = rows1_i8},
+    {0},
+};
+#endif
