@@ -9,6 +9,7 @@
 extern const lb_gemvq_kernel lb_gemvq_rows_ref[], lb_gemvq_cols_ref[];
 #if defined(__x86_64__)
 extern const lb_gemvq_kernel lb_gemvq_rows_avx2[], lb_gemvq_rows_int_avx2[];
+extern const lb_gemvq_kernel lb_gemvq_rows_avx512[], lb_gemvq_rows_vnni[];
 extern const lb_gemvq_kernel lb_gemvq_cols_avx2[], lb_gemvq_cols_int_avx2[];
 #endif
 

@@ -5,7 +5,10 @@
 #include "kernels/gemvq.h"
 #include "kernels/gemvq_sets.h"
 
-enum { UNITS = LB_GEMVQ_PANEL / 16 + 1 }; /* most scales of a panel */
+enum {
+    UNITS = LB_GEMVQ_PANEL / 16 + 1, /* most scales of a panel */
+    LAST = LB_GEMVQ_I8_PANEL / 4     /* most bytes that are filled up */
+};
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -17,11 +20,12 @@ static int64_t bytes_of(const lb_gemvq_kernel *q, int64_t elements)
     return (elements * q->bits + 7) / 8;
 }
 
-/* Codes of a last group that is not whole, filled up. */
+/* Codes whose last group is not whole, filled up. */
 static const uint8_t *whole_group(const lb_gemvq_kernel *q, const uint8_t *from,
                                   int64_t elements, uint8_t *to)
 {
-    memset(to, 0, LB_GEMVQ_BYTES);
+    const int64_t groups = (elements + q->group - 1) / q->group;
+    memset(to, 0, (size_t)bytes_of(q, groups * q->group));
     memcpy(to, from, (size_t)bytes_of(q, elements));
     return to;
 }
@@ -101,7 +105,7 @@ static void aim_x(const rows_job *j, int64_t at, lb_gemvq_rows *r)
 static void run_part(const rows_job *j, const int64_t *line, int64_t at,
                      int64_t n, float *y)
 {
-    uint8_t codes[LB_GEMVQ_ROWS][LB_GEMVQ_BYTES];
+    uint8_t codes[LB_GEMVQ_ROWS][LAST];
     float scale[LB_GEMVQ_ROWS][UNITS], part[LB_GEMVQ_ROWS];
     const lb_gemvq_kernel *q = j->q;
     /* The last group has its scale to itself, if it is not whole. */
@@ -124,13 +128,17 @@ static void run_part(const rows_job *j, const int64_t *line, int64_t at,
 
 static void run_four(const rows_job *j, const int64_t *line, float *y)
 {
-    const int64_t n = j->w->n, rest = n % j->q->group, full = n - rest;
-    /* Whole numbers are folded by the kernel, panel by panel. */
-    const bool folds = j->q->kind == LB_GEMVQ_I8X2 || j->q->kind == LB_GEMVQ_I8;
-    const int64_t panel = folds ? full : LB_GEMVQ_PANEL;
+    const int64_t n = j->w->n, rest = n % j->q->group;
+    int64_t full = n - rest, panel = LB_GEMVQ_PANEL;
+    if (j->q->kind == LB_GEMVQ_I8X2 || j->q->kind == LB_GEMVQ_I8) {
+        /* The kernel folds panels of whole numbers, which must stay whole for
+         * the same bits with groups of any size. */
+        if (rest) full = n - n % LB_GEMVQ_I8_PANEL;
+        panel = full;
+    }
     for (int64_t at = 0; at < full; at += panel)
         run_part(j, line, at, least(panel, full - at), y);
-    if (rest) run_part(j, line, full, rest, y);
+    if (full < n) run_part(j, line, full, n - full, y);
 }
 
 void lb_gemvq_run_rows(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,

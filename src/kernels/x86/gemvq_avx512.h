@@ -1,0 +1,96 @@
+/* gemvq_avx512.h - what the AVX-512 kernels of gemvq.h share.
+ *
+ * A lane of 32 bits holds 32/bits codes, and a vector 16 lanes: a group. A
+ * shift and a lookup that minds only the low bits of a lane give 16 levels.
+ */
+#ifndef LB_GEMVQ_AVX512_H
+#define LB_GEMVQ_AVX512_H
+
+#include "kernels/gemvq.h"
+#include "kernels/gemvq_sets.h"
+#include "kernels/x86/intrin.h"
+
+#define AVX512        LB_TARGET("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")
+#define AVX512_INLINE AVX512 LB_INLINE
+#define VNNI          LB_TARGET("avx512vnni,avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")
+
+AVX512_INLINE __m512 to_f32(__m512i v)
+{
+#if defined(LB_SIMDE) /* lacks it */
+    const __m256 low = _mm256_cvtepi32_ps(_mm512_castsi512_si256(v));
+    const __m256 high = _mm256_cvtepi32_ps(_mm512_extracti64x4_epi64(v, 1));
+    return _mm512_castpd_ps(
+        _mm512_insertf64x4(_mm512_castps_pd(_mm512_castps256_ps512(low)),
+                           _mm256_castps_pd(high), 1));
+#else
+    return _mm512_cvtepi32_ps(v);
+#endif
+}
+
+AVX512_INLINE __m512i madd_i16(__m512i a, __m512i b)
+{
+#if defined(LB_SIMDE) /* has the wrong alias */
+    return simde_mm512_madd_epi16(a, b);
+#else
+    return _mm512_madd_epi16(a, b);
+#endif
+}
+
+/* Codes, and the line that will be wanted next from memory. */
+AVX512_INLINE __m512i load_codes(const uint8_t *p, int64_t ahead)
+{
+    _mm_prefetch((const char *)p + ahead, _MM_HINT_T0);
+    return _mm512_loadu_si512((const void *)p);
+}
+
+/* Lane i of n scales that serve 16/n lanes each. */
+AVX512_INLINE __m512 spread_scales(const float *from, int n)
+{
+    if (n == 16) return _mm512_loadu_ps(from);
+    if (n == 1) return _mm512_set1_ps(*from);
+    __m512 v;
+    if (n == 8)
+        v = _mm512_castps256_ps512(_mm256_loadu_ps(from));
+    else if (n == 4)
+        v = _mm512_castps128_ps512(_mm_loadu_ps(from));
+    else
+        v = _mm512_castps128_ps512(
+            _mm_castpd_ps(_mm_load_sd((const double *)(const void *)from)));
+    const __m512i lane =
+        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const int shift = n == 8 ? 1 : n == 4 ? 2 : 3;
+    return _mm512_permutexvar_ps(_mm512_srli_epi32(lane, (uint8_t)shift), v);
+}
+
+AVX512_INLINE __m256 halves_ps(__m512 v)
+{
+    return _mm256_add_ps(
+        _mm512_castps512_ps256(v),
+        _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(v), 1)));
+}
+
+AVX512_INLINE __m256i halves_i32(__m512i v)
+{
+    return _mm256_add_epi32(_mm512_castsi512_si256(v),
+                            _mm512_extracti64x4_epi64(v, 1));
+}
+
+/* Adds up the lanes of each, in halves. */
+AVX512_INLINE __m128 fold_four(const __m512 *a)
+{
+    const __m256 ab = _mm256_hadd_ps(halves_ps(a[0]), halves_ps(a[1]));
+    const __m256 cd = _mm256_hadd_ps(halves_ps(a[2]), halves_ps(a[3]));
+    const __m256 s = _mm256_hadd_ps(ab, cd);
+    return _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+}
+
+AVX512_INLINE __m128i fold_four_i32(const __m512i *a)
+{
+    const __m256i ab = _mm256_hadd_epi32(halves_i32(a[0]), halves_i32(a[1]));
+    const __m256i cd = _mm256_hadd_epi32(halves_i32(a[2]), halves_i32(a[3]));
+    const __m256i s = _mm256_hadd_epi32(ab, cd);
+    return _mm_add_epi32(_mm256_castsi256_si128(s),
+                         _mm256_extracti128_si256(s, 1));
+}
+
+#endif
