@@ -66,14 +66,17 @@ typedef struct lb_dotint {
      * to nearest even; returns that magnitude. If it is 0, or inf or NaN as in
      * largest, all parts are 0. */
     float (*ratios)(int64_t n, const float *scale, float top, int16_t *ratio);
-    /* One row of a panel of w: the bytes as they are, zeros up to a step. */
-    void (*widen)(int64_t n, const int8_t *from, int16_t *to, int64_t apart);
-    /* The same, fine: (level * ratio + 2^14) >> 15, where level is one of the
-     * 16 for codes `from`, or if there are none the byte times 2^6. ratio[k/g]
-     * is for kk; g is 1 or a multiple of a step. What comes past n is a number
-     * of no meaning. */
+    /* One row of a panel of w: the bytes as they are, or if there are numbers
+     * number[byte >> field & mask], mask <= 15; zeros up to a step. */
+    void (*widen)(int64_t n, const int8_t *from, const int8_t *number,
+                  int field, int mask, int16_t *to, int64_t apart);
+    /* The same, fine: (level * ratio + 2^14) >> 15, where level is
+     * level[byte >> field & mask], or if there are none the byte times 2^6.
+     * ratio[kk / g] is for kk; g is 1 or a multiple of a step. What comes past
+     * n are numbers of no meaning. */
     void (*scale)(int64_t n, const int8_t *from, const int16_t *level,
-                  const int16_t *ratio, int64_t g, int16_t *to, int64_t apart);
+                  int field, int mask, const int16_t *ratio, int64_t g,
+                  int16_t *to, int64_t apart);
     /* Both at once, for n codes of 4 or 2 bits, in another order: of each 32
      * bytes first the codes of all first fields, then those of all second
      * ones, and so on. What comes past n, up to 32 whole bytes, are numbers of

@@ -77,24 +77,30 @@ static void turn(const int8_t *const *line, int64_t n, int8_t *to, int64_t ld)
             to[p * ld + l] = line[l][p];
 }
 
-static void widen(int64_t n, const int8_t *from, int16_t *to, int64_t apart)
+static void widen(int64_t n, const int8_t *from, const int8_t *number,
+                  int field, int mask, int16_t *to, int64_t apart)
 {
-    for (int64_t k = 0; k < whole_steps(n); k++)
-        to[place(k, apart)] = k < n ? from[k] : 0;
+    for (int64_t k = 0; k < whole_steps(n); k++) {
+        const int8_t *one = k < n ? from + k : NULL;
+        if (one && number) one = number + ((uint8_t)*one >> field & mask);
+        to[place(k, apart)] = one ? *one : 0;
+    }
+}
+
+static int16_t fine_product(int32_t level, int32_t ratio)
+{
+    return (int16_t)((level * ratio + (1 << 14)) >> 15);
 }
 
 static void scale(int64_t n, const int8_t *from, const int16_t *level,
-                  const int16_t *ratio, int64_t g, int16_t *to, int64_t apart)
+                  int field, int mask, const int16_t *ratio, int64_t g,
+                  int16_t *to, int64_t apart)
 {
     for (int64_t k = 0; k < whole_steps(n); k++) {
-        if (k >= n) {
-            to[place(k, apart)] = 0;
-            continue;
-        }
-        const int32_t a = level ? level[from[k] & 15]
-                                : from[k] * (1 << LB_DOTINT_NUMBER_BITS);
-        const int32_t b = ratio[k / g];
-        to[place(k, apart)] = (int16_t)((a * b + (1 << 14)) >> 15);
+        const int byte = k < n ? from[k] : 0;
+        const int a = level ? level[(uint8_t)byte >> field & mask]
+                            : byte * (1 << LB_DOTINT_NUMBER_BITS);
+        to[place(k, apart)] = k < n ? fine_product(a, ratio[k / g]) : 0;
     }
 }
 
@@ -123,12 +129,12 @@ static void widen_fields(int bits, bool high_first, const int8_t *number,
 {
     const int64_t group = 32 * 8 / bits;
     uint8_t some[32];
+    int8_t sorted[32 * 4];
     for (int64_t k = 0; k < n; k += group) {
         some_codes(bits, n, codes, k * bits / 8, some);
-        for (int64_t i = 0; i < group; i++) {
-            const int one = number[code_at(bits, high_first, some, i)];
-            to[place(k + i, apart)] = (int16_t)one;
-        }
+        for (int64_t i = 0; i < group; i++)
+            sorted[i] = number[code_at(bits, high_first, some, i)];
+        widen(group, sorted, NULL, 0, 0, to + place(k, apart), apart);
     }
 }
 
@@ -141,8 +147,7 @@ static void scale_fields(bool high_first, const int16_t *level,
         some_codes(4, n, codes, k / 2, some);
         for (int64_t i = 0; i < 64; i++) {
             const int32_t a = level[code_at(4, high_first, some, i)];
-            to[place(k + i, apart)] =
-                (int16_t)((a * ratio[k / g] + (1 << 14)) >> 15);
+            to[place(k + i, apart)] = fine_product(a, ratio[k / g]);
         }
     }
 }

@@ -4,8 +4,8 @@
  *
  *   depth along memory     fields are unpacked row by row, unless kernels take
  *                          codes as they lie
- *   rows along memory      fields are unpacked line by line, and 16 lines at a
- *                          time turned
+ *   rows along memory      16 lines at a time are turned; a byte then holds
+ *                          several rows, which stage two takes apart
  *
  * Stage two makes panels of 16 bits of them, a few rows at a time.
  */
@@ -114,6 +114,12 @@ static int64_t row_bytes(const lb_int_panels *p)
     return p->kc + PAD;
 }
 
+/* Of n places. */
+static int64_t line_bytes(const lb_coded *c, int64_t n)
+{
+    return lb_ceil_div(n * c->bits, 8);
+}
+
 size_t lb_int_weights_room(const lb_int_panels *p, const lb_coded *c,
                            int64_t most, lb_int_weights *w, char *room)
 {
@@ -126,8 +132,10 @@ size_t lb_int_weights_room(const lb_int_panels *p, const lb_coded *c,
     w->largest = carve(room, &used, blocks * f);
     w->ratio = carve(room, &used, p->fine ? blocks * p->ratio_apart * i : 0);
     w->scales = carve(room, &used, (c->along ? 1 : blocks) * p->kc * f);
-    w->bytes = carve(room, &used,
-                     lb_round_up(p->strip, LB_DOTINT_PLACES) * row_bytes(p));
+    const int64_t rows =
+        c->along ? p->strip
+                 : lb_round_up(line_bytes(c, p->strip), LB_DOTINT_PLACES);
+    w->bytes = carve(room, &used, rows * row_bytes(p));
     w->lines = carve(room, &used, (LB_DOTINT_LINES + 1) * STRIP);
     return used;
 }
@@ -295,16 +303,6 @@ static void fetch(const lb_coded *c, int64_t line, int64_t place, int64_t n)
         __builtin_prefetch((const void *)(at + (uintptr_t)b), 0, 3);
 }
 
-static void unpack(const lb_int_weights *w, const uint8_t *from, int64_t n,
-                   int8_t *to)
-{
-    const lb_int_panels *p = w->p;
-    if (w->c->bits == 8)
-        memcpy(to, from, (size_t)n);
-    else
-        p->kernel->unpack(w->c->bits, w->c->high_first, p->number, n, from, to);
-}
-
 /* A row's codes are too few in one place for the hardware to see them coming:
  * those of the next strip are asked for while the tiles of this one run. */
 static void strip_along(lb_int_weights *w, int64_t rows)
@@ -313,32 +311,43 @@ static void strip_along(lb_int_weights *w, int64_t rows)
     for (int64_t r = 0; r < rows; r++) {
         fetch(w->c, w->next_at + r, w->next_k, w->depth);
         if (w->c->bits < 8 && p->fields == 1)
-            unpack(w, codes_at(w->c, w->at + r, w->k), w->depth,
-                   w->bytes + r * row_bytes(p));
+            p->kernel->unpack(w->c->bits, w->c->high_first, p->number, w->depth,
+                              codes_at(w->c, w->at + r, w->k),
+                              w->bytes + r * row_bytes(p));
     }
     if (p->in_w) ratios_along(w, rows);
 }
 
-/* Lines lie far apart, and at bad distances: they are asked for one by one, a
- * few ahead, and after the last those of the next strip. */
+/* Line l of those that are turned together; lines that are not are zeros, and
+ * pieces that are not whole are copied. */
+static const int8_t *line_of(const lb_int_weights *w, int64_t k, int64_t bytes,
+                             int l)
+{
+    int8_t *const to = w->lines + l * STRIP;
+    if (k >= w->depth) return w->lines + LB_DOTINT_LINES * STRIP;
+    const uint8_t *from = codes_at(w->c, w->k + k, w->at);
+    if (bytes % LB_DOTINT_PLACES == 0) return (const int8_t *)from;
+    memcpy(to, from, (size_t)bytes);
+    return to;
+}
+
+/* Bytes are turned as they are, with all their fields. Lines lie far apart,
+ * and at bad distances: they are asked for one by one, a few ahead, and after
+ * the last those of the next strip. */
 static void strip_across(lb_int_weights *w, int64_t rows)
 {
-    const lb_coded *c = w->c;
-    const int64_t wide = lb_round_up(rows, LB_DOTINT_PLACES);
-    int8_t *const zeros = w->lines + LB_DOTINT_LINES * STRIP;
+    const int64_t bytes = line_bytes(w->c, rows);
+    const int64_t wide = lb_round_up(bytes, LB_DOTINT_PLACES);
     const int8_t *line[LB_DOTINT_LINES];
-    memset(zeros, 0, STRIP);
+    memset(w->lines, 0, (LB_DOTINT_LINES + 1) * STRIP);
     for (int64_t k = 0; k < w->depth; k += LB_DOTINT_LINES) {
         for (int l = 0; l < LB_DOTINT_LINES; l++) {
-            int8_t *const to = w->lines + l * STRIP;
             const int64_t ahead = k + l + AHEAD;
-            line[l] = k + l < w->depth ? to : zeros;
-            if (k + l >= w->depth) continue;
             if (ahead < w->depth)
-                fetch(c, w->k + ahead, w->at, rows);
+                fetch(w->c, w->k + ahead, w->at, rows);
             else
-                fetch(c, w->k + ahead - w->depth, w->at + rows, rows);
-            unpack(w, codes_at(c, w->k + k + l, w->at), rows, to);
+                fetch(w->c, w->k + ahead - w->depth, w->at + rows, rows);
+            line[l] = line_of(w, k + l, bytes, l);
         }
         w->p->kernel->turn(line, wide, w->bytes + k, row_bytes(w->p));
     }
@@ -365,11 +374,26 @@ void lb_int_weights_strip(lb_int_weights *w, int64_t j, int64_t k, int64_t n)
 
 /* ---- stage two ----------------------------------------------------------- */
 
-static const int8_t *bytes_of(const lb_int_weights *w, int64_t j)
+/* A row's bytes along the depth, and which field of them it is. */
+typedef struct {
+    const int8_t *bytes;
+    int field, mask;
+} row_codes;
+
+static row_codes codes_of(const lb_int_weights *w, int64_t j)
 {
     const lb_coded *c = w->c;
-    if (c->along && c->bits == 8) return (const int8_t *)codes_at(c, j, w->k);
-    return w->bytes + (j - w->at) * row_bytes(w->p);
+    const int64_t r = j - w->at, apart = row_bytes(w->p);
+    row_codes codes = {w->bytes + r * apart, 0, 15};
+    if (c->bits == 8) {
+        if (c->along) codes.bytes = (const int8_t *)codes_at(c, j, w->k);
+    } else if (!c->along) {
+        const int fields = 8 / c->bits, at = (int)(r % fields);
+        codes.bytes = w->bytes + r / fields * apart;
+        codes.field = (c->high_first ? fields - 1 - at : at) * c->bits;
+        codes.mask = (1 << c->bits) - 1;
+    }
+    return codes;
 }
 
 /* Returns the scale of the row, here and below. */
@@ -381,13 +405,14 @@ static float pack_fine(lb_int_weights *w, int64_t j, int16_t *to, int64_t apart)
     const int64_t at = !p->in_w ? 0 : c->along ? j - w->at : j / g - w->at / g;
     const int16_t *ratio = w->ratio + at * p->ratio_apart;
     if (!p->in_w) w->ratio[0] = LB_DOTINT_RATIO;
-    if (p->fields > 1)
+    if (p->fields > 1) {
         p->kernel->scale_fields(c->high_first, p->level, ratio, p->share,
                                 w->depth, codes_at(c, j, w->k), to, apart);
-    else
-        p->kernel->scale(w->depth, bytes_of(w, j),
-                         p->by_level ? p->level : NULL, ratio, p->share, to,
-                         apart);
+    } else {
+        const row_codes r = codes_of(w, j);
+        p->kernel->scale(w->depth, r.bytes, p->by_level ? p->level : NULL,
+                         r.field, r.mask, ratio, p->share, to, apart);
+    }
     return p->in_w ? w->largest[at] : w->row[j - w->first];
 }
 
@@ -396,11 +421,15 @@ static float pack_whole(lb_int_weights *w, int64_t j, int16_t *to,
 {
     const lb_int_panels *p = w->p;
     const lb_coded *c = w->c;
-    if (p->fields > 1)
+    if (p->fields > 1) {
         p->kernel->widen_fields(c->bits, c->high_first, p->number, w->depth,
                                 codes_at(c, j, w->k), to, apart);
-    else
-        p->kernel->widen(w->depth, bytes_of(w, j), to, apart);
+    } else {
+        const row_codes r = codes_of(w, j);
+        const bool coded = c->bits < 8 && !c->along;
+        p->kernel->widen(w->depth, r.bytes, coded ? p->number : NULL, r.field,
+                         r.mask, to, apart);
+    }
     return w->row[j - w->first];
 }
 

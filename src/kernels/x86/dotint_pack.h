@@ -18,9 +18,11 @@ float lb_ratios_avx2(int64_t n, const float *scale, float top, int16_t *ratio);
 
 void lb_round_row_avx2(int64_t n, const float *x, float factor, int16_t *to,
                        int64_t apart);
-void lb_widen_avx2(int64_t n, const int8_t *from, int16_t *to, int64_t apart);
+void lb_widen_avx2(int64_t n, const int8_t *from, const int8_t *number,
+                   int field, int mask, int16_t *to, int64_t apart);
 void lb_scale_avx2(int64_t n, const int8_t *from, const int16_t *level,
-                   const int16_t *ratio, int64_t g, int16_t *to, int64_t apart);
+                   int field, int mask, const int16_t *ratio, int64_t g,
+                   int16_t *to, int64_t apart);
 void lb_widen_fields_avx2(int bits, bool high_first, const int8_t *number,
                           int64_t n, const uint8_t *codes, int16_t *to,
                           int64_t apart);
@@ -30,11 +32,11 @@ void lb_scale_fields_avx2(bool high_first, const int16_t *level,
 
 void lb_round_row_avx2_32(int64_t n, const float *x, float factor, int16_t *to,
                           int64_t apart);
-void lb_widen_avx2_32(int64_t n, const int8_t *from, int16_t *to,
-                      int64_t apart);
+void lb_widen_avx2_32(int64_t n, const int8_t *from, const int8_t *number,
+                      int field, int mask, int16_t *to, int64_t apart);
 void lb_scale_avx2_32(int64_t n, const int8_t *from, const int16_t *level,
-                      const int16_t *ratio, int64_t g, int16_t *to,
-                      int64_t apart);
+                      int field, int mask, const int16_t *ratio, int64_t g,
+                      int16_t *to, int64_t apart);
 void lb_widen_fields_avx2_32(int bits, bool high_first, const int8_t *number,
                              int64_t n, const uint8_t *codes, int16_t *to,
                              int64_t apart);

@@ -189,7 +189,33 @@ LB_INLINE void widen_step(__m256i v, int16_t *to, gaps at)
 }
 
 LB_TARGET("avx2")
-LB_INLINE void widen_row(int64_t n, const int8_t *from, int16_t *to, gaps at)
+LB_INLINE __m256i table(const int8_t *entries)
+{
+    return _mm256_broadcastsi128_si256(
+        _mm_loadu_si128((const __m128i *)(const void *)entries));
+}
+
+/* A field of each byte. */
+typedef struct {
+    __m128i shift;
+    __m256i mask;
+} field_of;
+
+LB_TARGET("avx2")
+LB_INLINE field_of make_field(int field, int mask)
+{
+    return (field_of){_mm_cvtsi32_si128(field), _mm256_set1_epi8((char)mask)};
+}
+
+LB_TARGET("avx2")
+LB_INLINE __m256i codes(__m256i v, field_of f)
+{
+    return _mm256_and_si256(_mm256_srl_epi16(v, f.shift), f.mask);
+}
+
+LB_TARGET("avx2")
+LB_INLINE void widen_numbers(int64_t n, const int8_t *from, int16_t *to,
+                             gaps at)
 {
     for (; n >= STEP; n -= STEP, from += STEP, to += at.next)
         widen_step(load(from), to, at);
@@ -197,6 +223,31 @@ LB_INLINE void widen_row(int64_t n, const int8_t *from, int16_t *to, gaps at)
     int8_t rest[STEP] = {0};
     memcpy(rest, from, (size_t)n);
     widen_step(load(rest), to, at);
+}
+
+LB_TARGET("avx2")
+LB_INLINE void widen_codes(int64_t n, const int8_t *from, const int8_t *number,
+                           int field, int mask, int16_t *to, gaps at)
+{
+    const __m256i numbers = table(number);
+    const field_of f = make_field(field, mask);
+    for (; n >= STEP; n -= STEP, from += STEP, to += at.next)
+        widen_step(_mm256_shuffle_epi8(numbers, codes(load(from), f)), to, at);
+    if (!n) return;
+    int8_t rest[STEP] = {0};
+    for (int64_t k = 0; k < n; k++)
+        rest[k] = number[(uint8_t)from[k] >> field & mask];
+    widen_step(load(rest), to, at);
+}
+
+LB_TARGET("avx2")
+LB_INLINE void widen_row(int64_t n, const int8_t *from, const int8_t *number,
+                         int field, int mask, int16_t *to, gaps at)
+{
+    if (number)
+        widen_codes(n, from, number, field, mask, to, at);
+    else
+        widen_numbers(n, from, to, at);
 }
 
 /* What a step is multiplied with: one ratio, or one for each number in the
@@ -224,19 +275,21 @@ LB_INLINE ratios ratio_each(const int16_t *ratio)
  * in the number itself. */
 typedef struct {
     __m256i lower, higher;
+    field_of field;
     bool number;
 } levels;
 
 LB_TARGET("avx2")
 LB_INLINE levels no_levels(void)
 {
-    return (levels){_mm256_setzero_si256(), _mm256_setzero_si256(), true};
+    const __m256i zero = _mm256_setzero_si256();
+    return (levels){zero, zero, make_field(0, 0), true};
 }
 
 LB_TARGET("avx2")
-LB_INLINE levels levels_of(const int16_t *level)
+LB_INLINE levels levels_of(const int16_t *level, int field, int mask)
 {
-    levels l = {.number = false};
+    levels l = {.field = make_field(field, mask)};
     const __m128i *at = (const __m128i *)(const void *)level;
     const __m128i a = _mm_loadu_si128(at), b = _mm_loadu_si128(at + 1);
     const __m128i byte = _mm_set1_epi16(255);
@@ -264,6 +317,12 @@ LB_INLINE void scale_step(__m256i v, levels l, ratios r, int16_t *to, gaps at)
     put(to + at.second, _mm256_mulhrs_epi16(hi, r.hi));
 }
 
+LB_TARGET("avx2")
+LB_INLINE __m256i bytes_of(const int8_t *from, levels l)
+{
+    return l.number ? load(from) : codes(load(from), l.field);
+}
+
 /* Whole steps; whether there are levels is a constant where this is inlined. */
 LB_TARGET("avx2")
 LB_INLINE void scale_steps(int64_t n, const int8_t *from, levels l,
@@ -272,14 +331,14 @@ LB_INLINE void scale_steps(int64_t n, const int8_t *from, levels l,
 {
     if (g == 1) {
         for (int64_t k = 0; k < n; k += STEP, to += at.next)
-            scale_step(load(from + k), l, ratio_each(ratio + k), to, at);
+            scale_step(bytes_of(from + k, l), l, ratio_each(ratio + k), to, at);
         return;
     }
     for (int64_t k = 0; k < n;) {
         const ratios r = one_ratio(*ratio++);
         const int64_t end = n - k < g ? n : k + g;
         for (; k < end; k += STEP, to += at.next)
-            scale_step(load(from + k), l, r, to, at);
+            scale_step(bytes_of(from + k, l), l, r, to, at);
     }
 }
 
@@ -301,10 +360,11 @@ LB_INLINE void scale_row(int64_t n, const int8_t *from, levels l,
 
 LB_TARGET("avx2")
 LB_INLINE void scale_any(int64_t n, const int8_t *from, const int16_t *level,
-                         const int16_t *ratio, int64_t g, int16_t *to, gaps at)
+                         int field, int mask, const int16_t *ratio, int64_t g,
+                         int16_t *to, gaps at)
 {
     if (level)
-        scale_row(n, from, levels_of(level), ratio, g, to, at);
+        scale_row(n, from, levels_of(level, field, mask), ratio, g, to, at);
     else
         scale_row(n, from, no_levels(), ratio, g, to, at);
 }
@@ -323,13 +383,6 @@ LB_INLINE __m256i high(__m256i v)
     return low(_mm256_srli_epi16(v, 4));
 }
 
-LB_TARGET("avx2")
-LB_INLINE __m256i table(const int8_t *entries)
-{
-    return _mm256_broadcastsi128_si256(
-        _mm_loadu_si128((const __m128i *)(const void *)entries));
-}
-
 /* The first n of 32 bytes, and zeros. */
 typedef struct {
     uint8_t byte[32];
@@ -340,6 +393,22 @@ static some_codes first_codes(const uint8_t *codes, int64_t n)
     some_codes s = {{0}};
     memcpy(s.byte, codes, (size_t)n);
     return s;
+}
+
+/* What a nibble's lower and higher code of 2 bits stand for. */
+LB_TARGET("avx2")
+LB_INLINE __m256i lower_of_nibble(__m256i numbers)
+{
+    return _mm256_shuffle_epi8(numbers, _mm256_set1_epi32(0x03020100));
+}
+
+LB_TARGET("avx2")
+LB_INLINE __m256i higher_of_nibble(__m256i numbers)
+{
+    const __m256i twice =
+        _mm256_set_epi32(0x03030303, 0x02020202, 0x01010101, 0, 0x03030303,
+                         0x02020202, 0x01010101, 0);
+    return _mm256_shuffle_epi8(numbers, twice);
 }
 
 /* A nibble is one code of 4 bits or two of 2, and looks up either of these; a
@@ -366,13 +435,11 @@ LB_INLINE void widen_run(const int bits, const bool high_first,
                          const int8_t *number, int64_t n, const uint8_t *codes,
                          int16_t *to, gaps at)
 {
-    int8_t lower[16], higher[16];
-    for (int i = 0; i < 16; i++) {
-        lower[i] = number[bits == 4 ? i : i & 3];
-        higher[i] = number[bits == 4 ? i : i >> 2];
-    }
-    const __m256i a = table(high_first ? higher : lower);
-    const __m256i b = table(high_first ? lower : higher);
+    const __m256i all = table(number);
+    const __m256i lower = bits == 4 ? all : lower_of_nibble(all);
+    const __m256i higher = bits == 4 ? all : higher_of_nibble(all);
+    const __m256i a = high_first ? higher : lower;
+    const __m256i b = high_first ? lower : higher;
     int64_t left = (n * bits + 7) / 8;
     for (; left >= 32; left -= 32, codes += 32)
         to = widen_bytes(load(codes), bits, high_first, a, b, to, at);
@@ -409,7 +476,7 @@ LB_INLINE void scale_run(const bool high_first, const int16_t *level,
                          const int16_t *ratio, int64_t g, int64_t n,
                          const uint8_t *codes, int16_t *to, gaps at)
 {
-    const levels l = levels_of(level);
+    const levels l = levels_of(level, 0, 15);
     const int64_t whole = n / 64 * 64;
     for (int64_t k = 0; k < whole;) {
         const ratios r = one_ratio(*ratio++);
@@ -456,16 +523,18 @@ void lb_round_row_avx2(int64_t n, const float *x, float factor, int16_t *to,
 }
 
 LB_TARGET("avx2")
-void lb_widen_avx2(int64_t n, const int8_t *from, int16_t *to, int64_t apart)
+void lb_widen_avx2(int64_t n, const int8_t *from, const int8_t *number,
+                   int field, int mask, int16_t *to, int64_t apart)
 {
-    widen_row(n, from, to, gaps_16(apart));
+    widen_row(n, from, number, field, mask, to, gaps_16(apart));
 }
 
 LB_TARGET("avx2")
 void lb_scale_avx2(int64_t n, const int8_t *from, const int16_t *level,
-                   const int16_t *ratio, int64_t g, int16_t *to, int64_t apart)
+                   int field, int mask, const int16_t *ratio, int64_t g,
+                   int16_t *to, int64_t apart)
 {
-    scale_any(n, from, level, ratio, g, to, gaps_16(apart));
+    scale_any(n, from, level, field, mask, ratio, g, to, gaps_16(apart));
 }
 
 LB_TARGET("avx2")
@@ -492,17 +561,18 @@ void lb_round_row_avx2_32(int64_t n, const float *x, float factor, int16_t *to,
 }
 
 LB_TARGET("avx2")
-void lb_widen_avx2_32(int64_t n, const int8_t *from, int16_t *to, int64_t apart)
+void lb_widen_avx2_32(int64_t n, const int8_t *from, const int8_t *number,
+                      int field, int mask, int16_t *to, int64_t apart)
 {
-    widen_row(n, from, to, gaps_32(apart));
+    widen_row(n, from, number, field, mask, to, gaps_32(apart));
 }
 
 LB_TARGET("avx2")
 void lb_scale_avx2_32(int64_t n, const int8_t *from, const int16_t *level,
-                      const int16_t *ratio, int64_t g, int16_t *to,
-                      int64_t apart)
+                      int field, int mask, const int16_t *ratio, int64_t g,
+                      int16_t *to, int64_t apart)
 {
-    scale_any(n, from, level, ratio, g, to, gaps_32(apart));
+    scale_any(n, from, level, field, mask, ratio, g, to, gaps_32(apart));
 }
 
 LB_TARGET("avx2")
