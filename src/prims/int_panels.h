@@ -57,7 +57,7 @@ void lb_int_rows_pack(const lb_int_panels *p, const lb_source *x, int64_t batch,
 
 typedef struct lb_int_weights {
     const lb_int_panels *p;
-    const lb_coded *c;
+    lb_coded c;
     int64_t first, n; /* rows */
     float *row;       /* their scales, if not in_w */
     float shrink;     /* in_x: what these are multiplied with, */
@@ -65,15 +65,17 @@ typedef struct lb_int_weights {
     float *largest;   /* in_w: the largest scale of each row of a strip or, if
                        * rows run along memory, of each block of them, */
     int16_t *ratio;   /* and those that belong to it */
-    float *scales;
+    float *scales, *read;
     int8_t *bytes, *lines;
     int64_t at, k, depth;    /* the strip that was brought here, */
     int64_t next_at, next_k; /* and the one after it */
 } lb_int_weights;
 
-/* Places what `most` rows need at room, if that is given; returns the bytes. */
+/* Places what `most` rows of a depth need at room, if that is given; returns
+ * the bytes. */
 size_t lb_int_weights_room(const lb_int_panels *p, const lb_coded *c,
-                           int64_t most, lb_int_weights *w, char *room);
+                           int64_t most, int64_t depth, lb_int_weights *w,
+                           char *room);
 /* Rows [j, j + n), of all of the depth, are what follows is about. */
 void lb_int_weights_rows(lb_int_weights *w, int64_t j, int64_t n,
                          int64_t depth);
@@ -87,5 +89,18 @@ void lb_int_weights_strip(lb_int_weights *w, int64_t j, int64_t k, int64_t n);
 /* Rows [j, j + p->sub) of the strip as panels, and their scales; there are
  * zeros for rows that are not. */
 void lb_int_weights_pack(lb_int_weights *w, int64_t j, int16_t *to, float *ws);
+
+/* ---- scales of w: int_scales.c ------------------------------------------- */
+
+enum {
+    LB_INT_BLOCKS = 16
+}; /* of scales across a strip; one more if they do
+    * not begin with it */
+
+/* Floats of w->read for so many rows. */
+int64_t lb_int_scales_room(const lb_int_panels *p, const lb_coded *c,
+                           int64_t rows, int64_t depth);
+/* The ratios of a strip. */
+void lb_int_ratios(lb_int_weights *w, int64_t rows);
 
 #endif

@@ -77,6 +77,18 @@ static float round_row(const lb_int_panels *p, const float *x, int64_t n,
     return scale;
 }
 
+/* Asks for the same part of the rows that come next. It may lie past the end,
+ * so this is never a pointer that C looks at. */
+static void fetch_rows(const lb_block *b, int rows, int64_t n)
+{
+    const int64_t size = sizeof(float);
+    for (int r = rows; r < 2 * rows; r++) {
+        const uintptr_t at = (uintptr_t)b->p + (uintptr_t)(r * b->rs * size);
+        for (int64_t i = 0; i < n * size; i += 64)
+            __builtin_prefetch((const void *)(at + (uintptr_t)i));
+    }
+}
+
 void lb_int_rows_pack(const lb_int_panels *p, const lb_source *x, int64_t batch,
                       int64_t i, int rows, int64_t k, int64_t n,
                       const float *factor, float *xs, int16_t *to, float *tmp)
@@ -85,6 +97,7 @@ void lb_int_rows_pack(const lb_int_panels *p, const lb_source *x, int64_t batch,
     float *const row = tmp, *const sorted = tmp + p->kc;
     float *const block = sorted + p->kc;
     const lb_block b = x->get(x, p->cpu, batch, i, rows, k, n, block);
+    if (x->in_place && b.ks == 1) fetch_rows(&b, rows, n);
     const int64_t filled = lb_ceil_div(n, p->step) * p->step;
     for (int r = 0; r < rows; r++) {
         const float *at = (const float *)b.p + r * b.rs;

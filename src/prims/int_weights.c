@@ -20,7 +20,6 @@ enum {
     PANEL = 16 << 10, /* bytes of panels in L1, beside 6 rows of x */
     STRIP = 256,      /* rows along memory: 64 bytes of 2 bits from each line */
     AHEAD = 32,       /* lines that are asked for before they are needed */
-    BLOCKS = 16,      /* of scales across a strip, at most */
     PAD = 64          /* rows of bytes a power of 2 apart would fall together */
 };
 
@@ -95,7 +94,7 @@ bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, lb_int_panels *p)
     p->sub = PANEL / (int64_t)sizeof(int16_t) / p->kc;
     p->strip = c->along ? p->sub : STRIP;
     if (p->in_w && !c->along)
-        p->strip = lb_min_i64(p->strip, BLOCKS * c->lines.g);
+        p->strip = lb_min_i64(p->strip, LB_INT_BLOCKS * c->lines.g);
     p->sub = lb_min_i64(p->sub, p->strip);
     return true;
 }
@@ -121,13 +120,15 @@ static int64_t line_bytes(const lb_coded *c, int64_t n)
 }
 
 size_t lb_int_weights_room(const lb_int_panels *p, const lb_coded *c,
-                           int64_t most, lb_int_weights *w, char *room)
+                           int64_t most, int64_t depth, lb_int_weights *w,
+                           char *room)
 {
     size_t used = 0;
     const int64_t f = sizeof(float), i = sizeof(int16_t);
-    const int64_t blocks = c->along ? p->strip : BLOCKS + 1;
-    *w = (lb_int_weights){.p = p, .c = c};
+    const int64_t blocks = c->along ? p->strip : LB_INT_BLOCKS + 1;
+    *w = (lb_int_weights){.p = p, .c = *c};
     w->row = carve(room, &used, most * f);
+    w->read = carve(room, &used, lb_int_scales_room(p, c, most, depth) * f);
     w->factor = carve(room, &used, p->in_x ? p->kc * f : 0);
     w->largest = carve(room, &used, blocks * f);
     w->ratio = carve(room, &used, p->fine ? blocks * p->ratio_apart * i : 0);
@@ -138,151 +139,6 @@ size_t lb_int_weights_room(const lb_int_panels *p, const lb_coded *c,
     w->bytes = carve(room, &used, rows * row_bytes(p));
     w->lines = carve(room, &used, (LB_DOTINT_LINES + 1) * STRIP);
     return used;
-}
-
-/* ---- scales that are not in weights -------------------------------------- */
-
-/* One scale for each of n lines. */
-static void scales_of_lines(const lb_coded *c, const lb_cpu *cpu, int64_t line,
-                            int64_t n, float *to)
-{
-    float s;
-    if (c->scale_step == 1) { /* they lie like those of one line */
-        const float *all = lb_coded_scales(c, cpu, line, 0, n, to);
-        if (all != to) memcpy(to, all, (size_t)n * sizeof *to);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        to[i] = i > 0 && c->scale_step == 0
-                    ? to[0]
-                    : *lb_coded_scales(c, cpu, line + i, 0, 1, &s);
-}
-
-/* One for each of n places of all lines. */
-static void scales_of_places(const lb_coded *c, const lb_cpu *cpu,
-                             int64_t place, int64_t n, float *to)
-{
-    const int64_t g = c->lines.g;
-    float some[BLOCKS];
-    for (int64_t i = 0; i < n;) {
-        const int64_t first = (place + i) / g;
-        const int64_t last = (place + n - 1) / g;
-        const int64_t blocks = lb_min_i64(BLOCKS, last - first + 1);
-        const float *s = lb_coded_scales(c, cpu, 0, first, blocks, some);
-        const int64_t end = lb_min_i64(n, (first + blocks) * g - place);
-        for (; i < end; i++)
-            to[i] = s[(place + i) / g - first];
-    }
-}
-
-static void read_factor(const lb_int_weights *w, int64_t k, int64_t n)
-{
-    if (w->c->along)
-        scales_of_places(w->c, w->p->cpu, k, n, w->factor);
-    else
-        scales_of_lines(w->c, w->p->cpu, k, n, w->factor);
-}
-
-const float *lb_int_weights_factor(const lb_int_weights *w, int64_t k,
-                                   int64_t n)
-{
-    if (!w->p->in_x) return NULL;
-    read_factor(w, k, n);
-    for (int64_t i = 0; i < n; i++)
-        w->factor[i] *= w->shrink;
-    return w->factor;
-}
-
-/* A power of 2 that makes no scale larger than 1, for x may be as large as a
- * float can be. */
-static float shrink_of(const lb_int_weights *w, int64_t depth)
-{
-    int e = 0;
-    float most = 0;
-    for (int64_t k = 0, n; k < depth; k += n) {
-        n = lb_min_i64(w->p->kc, depth - k);
-        read_factor(w, k, n);
-        for (int64_t i = 0; i < n; i++)
-            most = fmaxf(most, fabsf(w->factor[i]));
-    }
-    if (most >= 0x1p-100f && isfinite(most)) frexpf(most, &e);
-    return ldexpf(1, -e);
-}
-
-void lb_int_weights_rows(lb_int_weights *w, int64_t j, int64_t n, int64_t depth)
-{
-    w->first = j;
-    w->n = n;
-    if (w->p->in_w) return;
-    if (w->p->in_x) {
-        w->shrink = shrink_of(w, depth);
-        for (int64_t i = 0; i < n; i++)
-            w->row[i] = 1 / w->shrink;
-    } else if (w->c->along || !w->c->lines.g) {
-        scales_of_lines(w->c, w->p->cpu, w->c->along ? j : 0, n, w->row);
-    } else {
-        scales_of_places(w->c, w->p->cpu, j, n, w->row);
-    }
-}
-
-/* ---- ratios -------------------------------------------------------------- */
-
-/* Scales as parts of the largest, which is returned. */
-static float ratios_of(const lb_int_panels *p, const float *s, int64_t n,
-                       int16_t *ratio)
-{
-    const float top = p->by_level ? LB_DOTINT_RATIO : LB_DOTINT_NUMBER_RATIO;
-    const float most = p->kernel->ratios(n, s, top, ratio);
-    return isfinite(most) ? most : (float)NAN;
-}
-
-/* Those of a strip whose rows run along memory: for each block of rows one for
- * each of the depth. */
-static void ratios_across(lb_int_weights *w, int64_t rows)
-{
-    const lb_int_panels *p = w->p;
-    const lb_coded *c = w->c;
-    const int64_t first = w->at / c->lines.g;
-    const int64_t blocks = (w->at + rows - 1) / c->lines.g - first + 1;
-    float tmp[BLOCKS + 1];
-    const float *s = tmp;
-    for (int64_t k = 0; k < w->depth; k++) {
-        if (c->scale && k > 0)
-            s += c->scale_step;
-        else
-            s = lb_coded_scales(c, p->cpu, w->k + k, first, blocks, tmp);
-        for (int64_t b = 0; b < blocks; b++)
-            w->scales[b * p->kc + k] = s[b];
-    }
-    for (int64_t b = 0; b < blocks; b++)
-        w->largest[b] = ratios_of(p, w->scales + b * p->kc, w->depth,
-                                  w->ratio + b * p->ratio_apart);
-}
-
-/* One ratio for each of the depth, from those of blocks of g; `at` is where in
- * the first of these it begins. */
-static void spread(const int16_t *ratio, int64_t g, int64_t at, int64_t n,
-                   int16_t *to)
-{
-    for (int64_t k = 0; k < n; ratio++, at = 0)
-        for (int64_t i = at; i < g && k < n; i++)
-            to[k++] = *ratio;
-}
-
-/* Those of a strip along memory, row by row. */
-static void ratios_along(lb_int_weights *w, int64_t rows)
-{
-    const lb_int_panels *p = w->p;
-    const int64_t g = w->c->lines.g, first = w->k / g;
-    const int64_t blocks = (w->k + w->depth - 1) / g - first + 1;
-    for (int64_t r = 0; r < rows; r++) {
-        int16_t some[LB_DOTINT_KC];
-        int16_t *const to = w->ratio + r * p->ratio_apart;
-        const float *s =
-            lb_coded_scales(w->c, p->cpu, w->at + r, first, blocks, w->scales);
-        w->largest[r] = ratios_of(p, s, blocks, p->share > 1 ? to : some);
-        if (p->share == 1) spread(some, g, w->k % g, w->depth, to);
-    }
 }
 
 /* ---- stage one ----------------------------------------------------------- */
@@ -309,13 +165,13 @@ static void strip_along(lb_int_weights *w, int64_t rows)
 {
     const lb_int_panels *p = w->p;
     for (int64_t r = 0; r < rows; r++) {
-        fetch(w->c, w->next_at + r, w->next_k, w->depth);
-        if (w->c->bits < 8 && p->fields == 1)
-            p->kernel->unpack(w->c->bits, w->c->high_first, p->number, w->depth,
-                              codes_at(w->c, w->at + r, w->k),
+        fetch(&w->c, w->next_at + r, w->next_k, w->depth);
+        if (w->c.bits < 8 && p->fields == 1)
+            p->kernel->unpack(w->c.bits, w->c.high_first, p->number, w->depth,
+                              codes_at(&w->c, w->at + r, w->k),
                               w->bytes + r * row_bytes(p));
     }
-    if (p->in_w) ratios_along(w, rows);
+    if (p->in_w) lb_int_ratios(w, rows);
 }
 
 /* Line l of those that are turned together; lines that are not are zeros, and
@@ -325,7 +181,7 @@ static const int8_t *line_of(const lb_int_weights *w, int64_t k, int64_t bytes,
 {
     int8_t *const to = w->lines + l * STRIP;
     if (k >= w->depth) return w->lines + LB_DOTINT_LINES * STRIP;
-    const uint8_t *from = codes_at(w->c, w->k + k, w->at);
+    const uint8_t *from = codes_at(&w->c, w->k + k, w->at);
     if (bytes % LB_DOTINT_PLACES == 0) return (const int8_t *)from;
     memcpy(to, from, (size_t)bytes);
     return to;
@@ -336,7 +192,7 @@ static const int8_t *line_of(const lb_int_weights *w, int64_t k, int64_t bytes,
  * the last those of the next strip. */
 static void strip_across(lb_int_weights *w, int64_t rows)
 {
-    const int64_t bytes = line_bytes(w->c, rows);
+    const int64_t bytes = line_bytes(&w->c, rows);
     const int64_t wide = lb_round_up(bytes, LB_DOTINT_PLACES);
     const int8_t *line[LB_DOTINT_LINES];
     memset(w->lines, 0, (LB_DOTINT_LINES + 1) * STRIP);
@@ -344,14 +200,14 @@ static void strip_across(lb_int_weights *w, int64_t rows)
         for (int l = 0; l < LB_DOTINT_LINES; l++) {
             const int64_t ahead = k + l + AHEAD;
             if (ahead < w->depth)
-                fetch(w->c, w->k + ahead, w->at, rows);
+                fetch(&w->c, w->k + ahead, w->at, rows);
             else
-                fetch(w->c, w->k + ahead - w->depth, w->at + rows, rows);
+                fetch(&w->c, w->k + ahead - w->depth, w->at + rows, rows);
             line[l] = line_of(w, k + l, bytes, l);
         }
         w->p->kernel->turn(line, wide, w->bytes + k, row_bytes(w->p));
     }
-    if (w->p->in_w) ratios_across(w, rows);
+    if (w->p->in_w) lb_int_ratios(w, rows);
 }
 
 void lb_int_weights_next(lb_int_weights *w, int64_t j, int64_t k)
@@ -366,7 +222,7 @@ void lb_int_weights_strip(lb_int_weights *w, int64_t j, int64_t k, int64_t n)
     w->at = j;
     w->k = k;
     w->depth = n;
-    if (w->c->along)
+    if (w->c.along)
         strip_along(w, rows);
     else
         strip_across(w, rows);
@@ -382,7 +238,7 @@ typedef struct {
 
 static row_codes codes_of(const lb_int_weights *w, int64_t j)
 {
-    const lb_coded *c = w->c;
+    const lb_coded *c = &w->c;
     const int64_t r = j - w->at, apart = row_bytes(w->p);
     row_codes codes = {w->bytes + r * apart, 0, 15};
     if (c->bits == 8) {
@@ -400,7 +256,7 @@ static row_codes codes_of(const lb_int_weights *w, int64_t j)
 static float pack_fine(lb_int_weights *w, int64_t j, int16_t *to, int64_t apart)
 {
     const lb_int_panels *p = w->p;
-    const lb_coded *c = w->c;
+    const lb_coded *c = &w->c;
     const int64_t g = c->lines.g;
     const int64_t at = !p->in_w ? 0 : c->along ? j - w->at : j / g - w->at / g;
     const int16_t *ratio = w->ratio + at * p->ratio_apart;
@@ -420,7 +276,7 @@ static float pack_whole(lb_int_weights *w, int64_t j, int16_t *to,
                         int64_t apart)
 {
     const lb_int_panels *p = w->p;
-    const lb_coded *c = w->c;
+    const lb_coded *c = &w->c;
     if (p->fields > 1) {
         p->kernel->widen_fields(c->bits, c->high_first, p->number, w->depth,
                                 codes_at(c, j, w->k), to, apart);

@@ -72,6 +72,13 @@ static int64_t panel_bytes(int64_t m, int64_t groups, int64_t depth)
            m * depth * (int64_t)sizeof(int16_t);
 }
 
+/* Floats from row to row of what is put: a power of 2 would make them all fall
+ * together in the cache. */
+static int64_t put_apart(int64_t n)
+{
+    return n + 16;
+}
+
 static size_t add(size_t at, int64_t bytes)
 {
     return at + (size_t)lb_round_up(bytes, 64);
@@ -86,7 +93,7 @@ static void make_room(const lb_product *p, grid *g)
     const int64_t most = g->w.coded.along ? lb_max_i64(1, CHUNK / panel) : 1;
     const int64_t panels = lb_min_i64(most, lb_ceil_div(p->k, q->kc));
     const int64_t columns = lb_round_up(g->nb, q->kernel->nr);
-    const int64_t put = lb_min_i64(PUT, g->mb) * g->nb * f;
+    const int64_t put = PUT * put_apart(g->nb) * f;
     lb_int_weights w;
     g->chunk = panels * q->kc;
     g->c_at = add(0, panels * panel);
@@ -95,8 +102,8 @@ static void make_room(const lb_product *p, grid *g)
     g->rows_at = add(g->ws_at, q->sub * f);
     g->put_at = add(g->rows_at, lb_int_rows_room(q) * f);
     g->weights_at = add(g->put_at, g->w.swapped ? 2 * put : put);
-    g->bytes =
-        g->weights_at + lb_int_weights_room(q, &g->w.coded, g->nb, &w, NULL);
+    g->bytes = g->weights_at +
+               lb_int_weights_room(q, &g->w.coded, g->nb, p->k, &w, NULL);
 }
 
 static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
@@ -222,16 +229,20 @@ static void put_rows(block *b)
 {
     const grid *g = b->g;
     const int nr = g->p.kernel->nr;
+    const int64_t ld = put_apart(b->n);
     float *const tile = (float *)(void *)(b->x + g->put_at);
-    float *const turned = tile + PUT * b->n;
+    float *const turned = tile + PUT * ld;
     for (int64_t i = 0; i < b->m; i += PUT) {
         const int64_t rows = lb_min_i64(PUT, b->m - i);
-        for (int64_t j = 0; j < b->n; j++)
+        for (int64_t j = 0; j < b->n; j += nr) {
+            const float *c = b->c + j * b->m + i * nr;
+            const int64_t n = lb_min_i64(nr, b->n - j);
             for (int64_t r = 0; r < rows; r++)
-                tile[r * b->n + j] =
-                    b->c[(j / nr * b->m + i + r) * nr + j % nr];
+                for (int64_t e = 0; e < n; e++)
+                    tile[r * ld + j + e] = c[r * nr + e];
+        }
         lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0 + i, rows, b->j0,
-                       b->n, tile, b->n, turned);
+                       b->n, tile, ld, turned);
     }
 }
 
@@ -252,7 +263,7 @@ static void run_block(const lb_product *p, const lb_work *work, const grid *g,
     };
     b.groups = lb_ceil_div(b.m, g->p.kernel->mr);
     b.c = (float *)(void *)(b.x + g->c_at);
-    lb_int_weights_room(&g->p, &b.coded, g->nb, &b.weights,
+    lb_int_weights_room(&g->p, &b.coded, g->nb, p->k, &b.weights,
                         b.x + g->weights_at);
     lb_int_weights_rows(&b.weights, j0, b.n, p->k);
     for (int64_t k = 0; k < p->k; k += g->chunk)

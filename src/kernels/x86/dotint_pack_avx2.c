@@ -11,112 +11,8 @@
 #include <string.h>
 
 #include "kernels/x86/dotint_pack.h"
-#include "kernels/x86/intrin.h"
 
 enum { STEP = LB_DOTINT_STEP };
-
-/* From the first vector of a step to the second, and to the next step. */
-typedef struct {
-    int64_t second, next;
-} gaps;
-
-/* ---- x ------------------------------------------------------------------- */
-
-/* Magnitudes of a step: the largest so far, as bits, which order as they do,
- * NaN on top; and sums as they will meet in lanes, two numbers to each. */
-typedef struct {
-    __m256i most;
-    __m256 lo, hi;
-} magnitudes;
-
-/* Four numbers from each of two places. */
-LB_TARGET("avx2")
-LB_INLINE __m256 load_4_4(const float *a, const float *b)
-{
-    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(a)),
-                                _mm_loadu_ps(b), 1);
-}
-
-LB_TARGET("avx2")
-LB_INLINE void add_16(const float *a, const float *b, magnitudes *m)
-{
-    const __m256 sign = _mm256_set1_ps(-0.0f);
-    const __m256 lo = _mm256_andnot_ps(sign, load_4_4(a, b));
-    const __m256 hi = _mm256_andnot_ps(sign, load_4_4(a + 4, b + 4));
-    m->most = _mm256_max_epi32(m->most, _mm256_castps_si256(lo));
-    m->most = _mm256_max_epi32(m->most, _mm256_castps_si256(hi));
-    m->lo = _mm256_add_ps(m->lo, lo);
-    m->hi = _mm256_add_ps(m->hi, hi);
-}
-
-LB_TARGET("avx2")
-LB_INLINE __m128i largest_of_4(__m128i m)
-{
-    m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
-    return _mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1));
-}
-
-LB_TARGET("avx2")
-LB_INLINE float largest_of_8(__m256i m)
-{
-    return _mm_cvtss_f32(_mm_castsi128_ps(largest_of_4(_mm_max_epi32(
-        _mm256_castsi256_si128(m), _mm256_extracti128_si256(m, 1)))));
-}
-
-LB_TARGET("avx2")
-float lb_largest_avx2(int64_t n, const float *x, float *lane)
-{
-    const __m256 zero = _mm256_setzero_ps();
-    magnitudes m = {_mm256_setzero_si256(), zero, zero};
-    for (; n >= STEP; n -= STEP, x += STEP) {
-        add_16(x, x + 16, &m);
-        add_16(x + 8, x + 24, &m);
-    }
-    if (n) {
-        float rest[STEP] = {0};
-        memcpy(rest, x, (size_t)n * sizeof *x);
-        add_16(rest, rest + 16, &m);
-        add_16(rest + 8, rest + 24, &m);
-    }
-    *lane = largest_of_8(_mm256_castps_si256(_mm256_hadd_ps(m.lo, m.hi)));
-    return largest_of_8(m.most);
-}
-
-/* Eight numbers from each of two places, rounded: [a0..3 | b0..3] is the first
- * half, [a4..7 | b4..7] the second, which packing brings together. */
-LB_TARGET("avx2")
-LB_INLINE __m256i round_16(const float *a, const float *b, __m256 factor)
-{
-    const __m256 lo = load_4_4(a, b), hi = load_4_4(a + 4, b + 4);
-    return _mm256_packs_epi32(_mm256_cvtps_epi32(_mm256_mul_ps(lo, factor)),
-                              _mm256_cvtps_epi32(_mm256_mul_ps(hi, factor)));
-}
-
-LB_TARGET("avx2")
-LB_INLINE void put(int16_t *to, __m256i v)
-{
-    _mm256_store_si256((__m256i *)(void *)to, v);
-}
-
-LB_TARGET("avx2")
-LB_INLINE void round_step(const float *x, __m256 factor, int16_t *to, gaps at)
-{
-    put(to, round_16(x, x + 16, factor));
-    put(to + at.second, round_16(x + 8, x + 24, factor));
-}
-
-LB_TARGET("avx2")
-LB_INLINE void round_row(int64_t n, const float *x, float factor, int16_t *to,
-                         gaps at)
-{
-    const __m256 f = _mm256_set1_ps(factor);
-    for (; n >= STEP; n -= STEP, x += STEP, to += at.next)
-        round_step(x, f, to, at);
-    if (!n) return;
-    float rest[STEP] = {0};
-    memcpy(rest, x, (size_t)n * sizeof *x);
-    round_step(rest, f, to, at);
-}
 
 /* ---- w ------------------------------------------------------------------- */
 
@@ -148,7 +44,7 @@ LB_INLINE float largest_scale(int64_t n, const float *s)
         most = _mm256_max_epi32(most,
                                 _mm256_and_si256(_mm256_castps_si256(v), mask));
     }
-    return largest_of_8(most);
+    return lb_largest_of_8(most);
 }
 
 LB_TARGET("avx2")
@@ -181,11 +77,11 @@ LB_INLINE __m256i load(const void *p)
 }
 
 LB_TARGET("avx2")
-LB_INLINE void widen_step(__m256i v, int16_t *to, gaps at)
+LB_INLINE void widen_step(__m256i v, int16_t *to, lb_gaps at)
 {
     const __m256i sign = _mm256_cmpgt_epi8(_mm256_setzero_si256(), v);
-    put(to, _mm256_unpacklo_epi8(v, sign));
-    put(to + at.second, _mm256_unpackhi_epi8(v, sign));
+    lb_put_16(to, _mm256_unpacklo_epi8(v, sign));
+    lb_put_16(to + at.second, _mm256_unpackhi_epi8(v, sign));
 }
 
 LB_TARGET("avx2")
@@ -215,7 +111,7 @@ LB_INLINE __m256i codes(__m256i v, field_of f)
 
 LB_TARGET("avx2")
 LB_INLINE void widen_numbers(int64_t n, const int8_t *from, int16_t *to,
-                             gaps at)
+                             lb_gaps at)
 {
     for (; n >= STEP; n -= STEP, from += STEP, to += at.next)
         widen_step(load(from), to, at);
@@ -227,7 +123,7 @@ LB_INLINE void widen_numbers(int64_t n, const int8_t *from, int16_t *to,
 
 LB_TARGET("avx2")
 LB_INLINE void widen_codes(int64_t n, const int8_t *from, const int8_t *number,
-                           int field, int mask, int16_t *to, gaps at)
+                           int field, int mask, int16_t *to, lb_gaps at)
 {
     const __m256i numbers = table(number);
     const field_of f = make_field(field, mask);
@@ -242,7 +138,7 @@ LB_INLINE void widen_codes(int64_t n, const int8_t *from, const int8_t *number,
 
 LB_TARGET("avx2")
 LB_INLINE void widen_row(int64_t n, const int8_t *from, const int8_t *number,
-                         int field, int mask, int16_t *to, gaps at)
+                         int field, int mask, int16_t *to, lb_gaps at)
 {
     if (number)
         widen_codes(n, from, number, field, mask, to, at);
@@ -302,7 +198,8 @@ LB_INLINE levels levels_of(const int16_t *level, int field, int mask)
 
 /* A byte over a zero is the byte times 256; a shift makes that 2^6. */
 LB_TARGET("avx2")
-LB_INLINE void scale_step(__m256i v, levels l, ratios r, int16_t *to, gaps at)
+LB_INLINE void scale_step(__m256i v, levels l, ratios r, int16_t *to,
+                          lb_gaps at)
 {
     const int down = 8 - LB_DOTINT_NUMBER_BITS;
     const __m256i a =
@@ -313,8 +210,8 @@ LB_INLINE void scale_step(__m256i v, levels l, ratios r, int16_t *to, gaps at)
         lo = _mm256_srai_epi16(lo, down);
         hi = _mm256_srai_epi16(hi, down);
     }
-    put(to, _mm256_mulhrs_epi16(lo, r.lo));
-    put(to + at.second, _mm256_mulhrs_epi16(hi, r.hi));
+    lb_put_16(to, _mm256_mulhrs_epi16(lo, r.lo));
+    lb_put_16(to + at.second, _mm256_mulhrs_epi16(hi, r.hi));
 }
 
 LB_TARGET("avx2")
@@ -327,7 +224,7 @@ LB_INLINE __m256i bytes_of(const int8_t *from, levels l)
 LB_TARGET("avx2")
 LB_INLINE void scale_steps(int64_t n, const int8_t *from, levels l,
                            const int16_t *ratio, int64_t g, int16_t *to,
-                           gaps at)
+                           lb_gaps at)
 {
     if (g == 1) {
         for (int64_t k = 0; k < n; k += STEP, to += at.next)
@@ -344,7 +241,8 @@ LB_INLINE void scale_steps(int64_t n, const int8_t *from, levels l,
 
 LB_TARGET("avx2")
 LB_INLINE void scale_row(int64_t n, const int8_t *from, levels l,
-                         const int16_t *ratio, int64_t g, int16_t *to, gaps at)
+                         const int16_t *ratio, int64_t g, int16_t *to,
+                         lb_gaps at)
 {
     const int64_t whole = n / STEP * STEP;
     scale_steps(whole, from, l, ratio, g, to, at);
@@ -361,7 +259,7 @@ LB_INLINE void scale_row(int64_t n, const int8_t *from, levels l,
 LB_TARGET("avx2")
 LB_INLINE void scale_any(int64_t n, const int8_t *from, const int16_t *level,
                          int field, int mask, const int16_t *ratio, int64_t g,
-                         int16_t *to, gaps at)
+                         int16_t *to, lb_gaps at)
 {
     if (level)
         scale_row(n, from, levels_of(level, field, mask), ratio, g, to, at);
@@ -415,7 +313,7 @@ LB_INLINE __m256i higher_of_nibble(__m256i numbers)
  * for the field that comes first. Returns where the next one begins. */
 LB_TARGET("avx2")
 LB_INLINE int16_t *widen_bytes(__m256i v, const int bits, const bool high_first,
-                               __m256i a, __m256i b, int16_t *to, gaps at)
+                               __m256i a, __m256i b, int16_t *to, lb_gaps at)
 {
     const __m256i one = high_first ? high(v) : low(v);
     const __m256i two = high_first ? low(v) : high(v);
@@ -433,7 +331,7 @@ LB_INLINE int16_t *widen_bytes(__m256i v, const int bits, const bool high_first,
 LB_TARGET("avx2")
 LB_INLINE void widen_run(const int bits, const bool high_first,
                          const int8_t *number, int64_t n, const uint8_t *codes,
-                         int16_t *to, gaps at)
+                         int16_t *to, lb_gaps at)
 {
     const __m256i all = table(number);
     const __m256i lower = bits == 4 ? all : lower_of_nibble(all);
@@ -451,7 +349,7 @@ LB_INLINE void widen_run(const int bits, const bool high_first,
 LB_TARGET("avx2")
 LB_INLINE void widen_fields(int bits, bool high_first, const int8_t *number,
                             int64_t n, const uint8_t *codes, int16_t *to,
-                            gaps at)
+                            lb_gaps at)
 {
     if (bits == 4 && high_first)
         widen_run(4, true, number, n, codes, to, at);
@@ -465,7 +363,7 @@ LB_INLINE void widen_fields(int bits, bool high_first, const int8_t *number,
 
 LB_TARGET("avx2")
 LB_INLINE void scale_bytes(__m256i v, const bool high_first, levels l, ratios r,
-                           int16_t *to, gaps at)
+                           int16_t *to, lb_gaps at)
 {
     scale_step(high_first ? high(v) : low(v), l, r, to, at);
     scale_step(high_first ? low(v) : high(v), l, r, to + at.next, at);
@@ -474,7 +372,7 @@ LB_INLINE void scale_bytes(__m256i v, const bool high_first, levels l, ratios r,
 LB_TARGET("avx2")
 LB_INLINE void scale_run(const bool high_first, const int16_t *level,
                          const int16_t *ratio, int64_t g, int64_t n,
-                         const uint8_t *codes, int16_t *to, gaps at)
+                         const uint8_t *codes, int16_t *to, lb_gaps at)
 {
     const levels l = levels_of(level, 0, 15);
     const int64_t whole = n / 64 * 64;
@@ -494,7 +392,7 @@ LB_INLINE void scale_run(const bool high_first, const int16_t *level,
 LB_TARGET("avx2")
 LB_INLINE void scale_fields(bool high_first, const int16_t *level,
                             const int16_t *ratio, int64_t g, int64_t n,
-                            const uint8_t *codes, int16_t *to, gaps at)
+                            const uint8_t *codes, int16_t *to, lb_gaps at)
 {
     if (high_first)
         scale_run(true, level, ratio, g, n, codes, to, at);
@@ -504,29 +402,11 @@ LB_INLINE void scale_fields(bool high_first, const int16_t *level,
 
 /* ---- for tiles of 16 and of 32 lanes ------------------------------------- */
 
-LB_INLINE gaps gaps_16(int64_t apart)
-{
-    return (gaps){apart, 2 * apart};
-}
-
-/* Both vectors of a step are one. */
-LB_INLINE gaps gaps_32(int64_t apart)
-{
-    return (gaps){16, apart};
-}
-
-LB_TARGET("avx2")
-void lb_round_row_avx2(int64_t n, const float *x, float factor, int16_t *to,
-                       int64_t apart)
-{
-    round_row(n, x, factor, to, gaps_16(apart));
-}
-
 LB_TARGET("avx2")
 void lb_widen_avx2(int64_t n, const int8_t *from, const int8_t *number,
                    int field, int mask, int16_t *to, int64_t apart)
 {
-    widen_row(n, from, number, field, mask, to, gaps_16(apart));
+    widen_row(n, from, number, field, mask, to, lb_gaps_16(apart));
 }
 
 LB_TARGET("avx2")
@@ -534,7 +414,7 @@ void lb_scale_avx2(int64_t n, const int8_t *from, const int16_t *level,
                    int field, int mask, const int16_t *ratio, int64_t g,
                    int16_t *to, int64_t apart)
 {
-    scale_any(n, from, level, field, mask, ratio, g, to, gaps_16(apart));
+    scale_any(n, from, level, field, mask, ratio, g, to, lb_gaps_16(apart));
 }
 
 LB_TARGET("avx2")
@@ -542,7 +422,7 @@ void lb_widen_fields_avx2(int bits, bool high_first, const int8_t *number,
                           int64_t n, const uint8_t *codes, int16_t *to,
                           int64_t apart)
 {
-    widen_fields(bits, high_first, number, n, codes, to, gaps_16(apart));
+    widen_fields(bits, high_first, number, n, codes, to, lb_gaps_16(apart));
 }
 
 LB_TARGET("avx2")
@@ -550,21 +430,14 @@ void lb_scale_fields_avx2(bool high_first, const int16_t *level,
                           const int16_t *ratio, int64_t g, int64_t n,
                           const uint8_t *codes, int16_t *to, int64_t apart)
 {
-    scale_fields(high_first, level, ratio, g, n, codes, to, gaps_16(apart));
-}
-
-LB_TARGET("avx2")
-void lb_round_row_avx2_32(int64_t n, const float *x, float factor, int16_t *to,
-                          int64_t apart)
-{
-    round_row(n, x, factor, to, gaps_32(apart));
+    scale_fields(high_first, level, ratio, g, n, codes, to, lb_gaps_16(apart));
 }
 
 LB_TARGET("avx2")
 void lb_widen_avx2_32(int64_t n, const int8_t *from, const int8_t *number,
                       int field, int mask, int16_t *to, int64_t apart)
 {
-    widen_row(n, from, number, field, mask, to, gaps_32(apart));
+    widen_row(n, from, number, field, mask, to, lb_gaps_32(apart));
 }
 
 LB_TARGET("avx2")
@@ -572,7 +445,7 @@ void lb_scale_avx2_32(int64_t n, const int8_t *from, const int16_t *level,
                       int field, int mask, const int16_t *ratio, int64_t g,
                       int16_t *to, int64_t apart)
 {
-    scale_any(n, from, level, field, mask, ratio, g, to, gaps_32(apart));
+    scale_any(n, from, level, field, mask, ratio, g, to, lb_gaps_32(apart));
 }
 
 LB_TARGET("avx2")
@@ -580,7 +453,7 @@ void lb_widen_fields_avx2_32(int bits, bool high_first, const int8_t *number,
                              int64_t n, const uint8_t *codes, int16_t *to,
                              int64_t apart)
 {
-    widen_fields(bits, high_first, number, n, codes, to, gaps_32(apart));
+    widen_fields(bits, high_first, number, n, codes, to, lb_gaps_32(apart));
 }
 
 LB_TARGET("avx2")
@@ -588,6 +461,6 @@ void lb_scale_fields_avx2_32(bool high_first, const int16_t *level,
                              const int16_t *ratio, int64_t g, int64_t n,
                              const uint8_t *codes, int16_t *to, int64_t apart)
 {
-    scale_fields(high_first, level, ratio, g, n, codes, to, gaps_32(apart));
+    scale_fields(high_first, level, ratio, g, n, codes, to, lb_gaps_32(apart));
 }
 #endif
