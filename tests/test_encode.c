@@ -33,7 +33,8 @@ typedef struct {
     const lb_cpu *cpu;
     const float *x; /* fenced */
     int64_t n;
-    bool end; /* lies before the second fence, else behind the first */
+    bool end;     /* lies before the second fence, else behind the first */
+    size_t align; /* of what is written, in bytes */
 } trial;
 
 static const lb_cpu reference = {.level = LB_LEVEL_REF};
@@ -43,7 +44,7 @@ static char want[8 * MOST];
 static void *place(const trial *t, size_t bytes)
 {
     return t->end ? fenced_end(&result, bytes)
-                  : fenced_begin(&result, (size_t)(t->n % 5), bytes);
+                  : fenced_begin(&result, (size_t)(t->n % 5) * t->align, bytes);
 }
 
 static void same(const trial *t, const char *what, int64_t detail,
@@ -215,10 +216,12 @@ static void try_all(const lb_cpu *cpu, const float *x, int64_t n)
 {
     static const int64_t blocks[] = {2, 32, 64, 66, MOST};
     for (int end = 0; end < 2; end++) {
-        trial t = {cpu, NULL, n, end};
+        trial t = {cpu, NULL, n, end, 1};
         t.x = lay(&t, x);
         try_peak(&t);
+        t.align = sizeof(double);
         try_statistics(&t);
+        t.align = 1;
         try_int8(&t);
         for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++)
             try_nf4(&t, blocks[b]);
@@ -250,7 +253,7 @@ static void not_numbers(const lb_cpu *cpu)
         for (int i = 0; i < 5; i++)
             for (int64_t at = 0; at < n; at++) {
                 float x[100] = {0};
-                trial t = {cpu, NULL, n, true};
+                trial t = {cpu, NULL, n, true, 1};
                 x[at] = odd[i];
                 t.x = lay(&t, x);
                 try_peak(&t);
@@ -279,7 +282,7 @@ static void nf4_edges(const lb_cpu *cpu)
             for (int i = 0; i < N - 1; i++)
                 x[i] = next(edge[i / BESIDE] * by[b], i % BESIDE - BESIDE / 2);
             x[N - 1] = by[b]; /* so that this is the divisor */
-            trial t = {cpu, NULL, N, true};
+            trial t = {cpu, NULL, N, true, 1};
             t.x = lay(&t, x);
             try_nf4(&t, MOST);
         }
@@ -302,7 +305,7 @@ static void ties(const lb_cpu *cpu)
                 /* the largest of a block, so that others are such halves */
                 for (int i = shift; i < N; i += 32)
                     x[i] = (shift % 2 ? -127.0f : 127.0f) * unit[u];
-                trial t = {cpu, NULL, N, true};
+                trial t = {cpu, NULL, N, true, 1};
                 t.x = lay(&t, x);
                 try_int8(&t);
                 try_gguf(&t);
@@ -319,7 +322,7 @@ static void peaks(const lb_cpu *cpu)
                 x[i] = (float)(i - 16) / 16.5f;
             x[a] = 1.5f;
             x[b] = -1.5f;
-            trial t = {cpu, NULL, 32, true};
+            trial t = {cpu, NULL, 32, true, 1};
             t.x = lay(&t, x);
             try_gguf(&t);
         }
@@ -337,7 +340,7 @@ static void places(const lb_cpu *cpu)
                 x[i] = next((float)(-1 + 2.0 * at / 65535), beside);
             }
             x[N - 1] = 1;
-            trial t = {cpu, NULL, N, true};
+            trial t = {cpu, NULL, N, true, 1};
             t.x = lay(&t, x);
             try_dynamic8(&t);
         }
