@@ -30,6 +30,8 @@ static const subject subjects[] = {
 #if defined(__x86_64__)
     {&lb_few_avx2, &lb_gemm_avx2, LB_LEVEL_AVX2, FUSED},
     {&lb_few_avx512, &lb_gemm_avx512, LB_LEVEL_AVX512, FUSED},
+#elif defined(__aarch64__)
+    {&lb_few_neon, &lb_gemm_neon, LB_LEVEL_NEON, true},
 #endif
 };
 enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };

@@ -10,6 +10,8 @@ const lb_few_kernel *lb_few_kernel_for(const lb_cpu *cpu)
 #if defined(__x86_64__)
     if (cpu->level >= LB_LEVEL_AVX512) return &lb_few_avx512;
     if (cpu->level >= LB_LEVEL_AVX2) return &lb_few_avx2;
+#elif defined(__aarch64__)
+    if (cpu->level == LB_LEVEL_NEON) return &lb_few_neon;
 #else
     (void)cpu;
 #endif

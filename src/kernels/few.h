@@ -53,6 +53,8 @@ const lb_few_kernel *lb_few_kernel_for(const lb_cpu *cpu);
 extern const lb_few_kernel lb_few_ref;
 #if defined(__x86_64__)
 extern const lb_few_kernel lb_few_avx2, lb_few_avx512;
+#elif defined(__aarch64__)
+extern const lb_few_kernel lb_few_neon;
 #endif
 
 /* Floats of m packed rows of k. */

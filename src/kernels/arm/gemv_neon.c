@@ -8,42 +8,7 @@
 #include "kernels/gemv.h"
 
 #if defined(__aarch64__)
-#include <math.h>
-
 #include "kernels/arm/neon.h"
-
-typedef struct {
-    float32x4_t lo, hi; /* lanes 0..3 and 4..7 */
-} eight;
-
-LB_INLINE eight load8(const float *p)
-{
-    return (eight){vld1q_f32(p), vld1q_f32(p + 4)};
-}
-
-LB_INLINE eight step(eight acc, eight x, const float *b)
-{
-    return (eight){vfmaq_f32(acc.lo, x.lo, vld1q_f32(b)),
-                   vfmaq_f32(acc.hi, x.hi, vld1q_f32(b + 4))};
-}
-
-/* The first n < 8 lanes. */
-static eight step_some(eight acc, const float *x, const float *b, int64_t n)
-{
-    float lane[LB_GEMV_LANES];
-    vst1q_f32(lane, acc.lo);
-    vst1q_f32(lane + 4, acc.hi);
-    for (int64_t l = 0; l < n; l++)
-        lane[l] = fmaf(x[l], b[l], lane[l]);
-    return load8(lane);
-}
-
-LB_INLINE float fold(eight a)
-{
-    const float32x4_t b = vaddq_f32(a.lo, a.hi);
-    const float32x2_t c = vadd_f32(vget_low_f32(b), vget_high_f32(b));
-    return vget_lane_f32(c, 0) + vget_lane_f32(c, 1);
-}
 
 LB_INLINE void put(float *y, float s, bool set)
 {
@@ -52,37 +17,37 @@ LB_INLINE void put(float *y, float s, bool set)
 
 static void row1(int64_t k, const float *x, const float *b, float *y, bool set)
 {
-    eight a = {vdupq_n_f32(0), vdupq_n_f32(0)};
+    lb_eight a = lb_eight_zero();
     int64_t kk = 0;
     for (; kk + 8 <= k; kk += 8)
-        a = step(a, load8(x + kk), b + kk);
-    if (kk < k) a = step_some(a, x + kk, b + kk, k - kk);
-    put(y, fold(a), set);
+        a = lb_eight_fma(a, lb_eight_load(x + kk), lb_eight_load(b + kk));
+    if (kk < k) a = lb_eight_fma_some(a, x + kk, b + kk, k - kk);
+    put(y, lb_eight_sum(a), set);
 }
 
 static void row4(int64_t k, const float *x, const float *b, int64_t ldb,
                  float *y, bool set)
 {
     const float *b1 = b + ldb, *b2 = b1 + ldb, *b3 = b2 + ldb;
-    eight a0 = {vdupq_n_f32(0), vdupq_n_f32(0)}, a1 = a0, a2 = a0, a3 = a0;
+    lb_eight a0 = lb_eight_zero(), a1 = a0, a2 = a0, a3 = a0;
     int64_t kk = 0;
     for (; kk + 8 <= k; kk += 8) {
-        const eight v = load8(x + kk);
-        a0 = step(a0, v, b + kk);
-        a1 = step(a1, v, b1 + kk);
-        a2 = step(a2, v, b2 + kk);
-        a3 = step(a3, v, b3 + kk);
+        const lb_eight v = lb_eight_load(x + kk);
+        a0 = lb_eight_fma(a0, v, lb_eight_load(b + kk));
+        a1 = lb_eight_fma(a1, v, lb_eight_load(b1 + kk));
+        a2 = lb_eight_fma(a2, v, lb_eight_load(b2 + kk));
+        a3 = lb_eight_fma(a3, v, lb_eight_load(b3 + kk));
     }
     if (kk < k) {
-        a0 = step_some(a0, x + kk, b + kk, k - kk);
-        a1 = step_some(a1, x + kk, b1 + kk, k - kk);
-        a2 = step_some(a2, x + kk, b2 + kk, k - kk);
-        a3 = step_some(a3, x + kk, b3 + kk, k - kk);
+        a0 = lb_eight_fma_some(a0, x + kk, b + kk, k - kk);
+        a1 = lb_eight_fma_some(a1, x + kk, b1 + kk, k - kk);
+        a2 = lb_eight_fma_some(a2, x + kk, b2 + kk, k - kk);
+        a3 = lb_eight_fma_some(a3, x + kk, b3 + kk, k - kk);
     }
-    put(y, fold(a0), set);
-    put(y + 1, fold(a1), set);
-    put(y + 2, fold(a2), set);
-    put(y + 3, fold(a3), set);
+    put(y, lb_eight_sum(a0), set);
+    put(y + 1, lb_eight_sum(a1), set);
+    put(y + 2, lb_eight_sum(a2), set);
+    put(y + 3, lb_eight_sum(a3), set);
 }
 
 static void rows_neon(int64_t k, const float *x, const float *b, int64_t ldb,
