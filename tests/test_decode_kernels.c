@@ -232,9 +232,9 @@ static const int levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
 
 static float block_number(int which, const uint8_t *from, int i)
 {
-    static const int size[] = {34, 18, 66, 54};
+    static const int d_at[] = {0, 0, 64, 52};
     static const int power[] = {1, 3, 9, 27, 81};
-    const uint8_t *d = which < 2 ? from : from + size[which] - 2;
+    const uint8_t *d = from + d_at[which & 3];
     const float scale = lb_f32_from_f16((uint16_t)(d[0] | d[1] << 8));
     int code, at, k;
     switch (which) {

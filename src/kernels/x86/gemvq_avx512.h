@@ -10,9 +10,11 @@
 #include "kernels/gemvq_sets.h"
 #include "kernels/x86/intrin.h"
 
-#define AVX512        LB_TARGET("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")
+#define AVX512_ISA "avx512f,avx512bw,avx512vl,avx512dq,avx2,fma"
+#define AVX512     LB_TARGET(AVX512_ISA)
+#define VNNI       LB_TARGET("avx512vnni," AVX512_ISA)
+
 #define AVX512_INLINE AVX512 LB_INLINE
-#define VNNI          LB_TARGET("avx512vnni,avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")
 
 AVX512_INLINE __m512 to_f32(__m512i v)
 {
