@@ -106,7 +106,13 @@ ENV_tsan = TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
 
 # Laws that use one thread, but for moments, have nothing for it to see and take
 # it minutes.
-PICK_tsan = -E 'test_law_(blocks|codec|memory|transparency)'
+PICK_tsan = -E 'test_law_(blocks|codec|memory|transparency)|$\
+    test_(coded|coded_block|coded_thin|decode_kernels|encode|dotint|gemvq|few|$\
+    lanes_f32|mathf|gemm|gemv|quantize_levels|golden.*|ternary|binary|int8)$$'
+# Threads are what the thread sanitizer looks at, and the second compiler need
+# not see every combination.
+PICK_asan = -E test_law_threads
+PICK_clang = -E 'test_law_(blocks|memory|threads|transparency)'
 
 # qemu 7.2 trips an assertion of its own where a program forks with threads.
 PICK_arm64 = -E test_pool
