@@ -30,14 +30,14 @@ typedef union {
     __m128i part[4];
     __m256 half[2];
     __m256i half_int[2];
-} lb_lanes;
+} lb_simde_lanes;
 
 /* Rows: STEP sees the lanes of a (and b), sets those of r, and runs for i from
  * 0 to N - 1. Lanes that it does not set are 0. */
 #define LB_OF_1(NAME, TO, A, N, STEP)                                          \
     LB_INLINE TO lb##NAME(A in)                                                \
     {                                                                          \
-        lb_lanes a = {.i64 = {0}}, r = a;                                      \
+        lb_simde_lanes a = {.i64 = {0}}, r = a;                                \
         TO out;                                                                \
         memcpy(&a, &in, sizeof in);                                            \
         for (int i = 0; i < (N); i++)                                          \
@@ -48,7 +48,7 @@ typedef union {
 #define LB_OF_2(NAME, TO, A, B, N, STEP)                                       \
     LB_INLINE TO lb##NAME(A in, B with)                                        \
     {                                                                          \
-        lb_lanes a = {.i64 = {0}}, b = a, r = a;                               \
+        lb_simde_lanes a = {.i64 = {0}}, b = a, r = a;                         \
         TO out;                                                                \
         memcpy(&a, &in, sizeof in);                                            \
         memcpy(&b, &with, sizeof with);                                        \
@@ -61,7 +61,7 @@ typedef union {
 #define LB_COMPARES(NAME, M, V, N, STEP)                                       \
     LB_INLINE M lb##NAME(V in, V with)                                         \
     {                                                                          \
-        lb_lanes a = {.i64 = {0}}, b = a;                                      \
+        lb_simde_lanes a = {.i64 = {0}}, b = a;                                \
         M out = 0;                                                             \
         memcpy(&a, &in, sizeof in);                                            \
         memcpy(&b, &with, sizeof with);                                        \
@@ -140,7 +140,7 @@ LB_INLINE __m256i lb_mm256_maskload_epi32(const void *p, __m256i mask)
 LB_INLINE void lb_mm512_mask_cvtepi32_storeu_epi8(void *p, __mmask16 mask,
                                                   __m512i v)
 {
-    lb_lanes a;
+    lb_simde_lanes a;
     memcpy(&a, &v, sizeof v);
     for (int i = 0; i < 16; i++)
         if (mask >> i & 1) ((int8_t *)p)[i] = (int8_t)(uint8_t)a.u32[i];
@@ -186,14 +186,14 @@ LB_INLINE __m256i lb_join_ph(__m128i lo, __m128i hi)
 
 LB_INLINE __m256 lb_mm512_extractf32x8_ps(__m512 v, int k)
 {
-    lb_lanes a;
+    lb_simde_lanes a;
     memcpy(&a, &v, sizeof v);
     return a.half[k];
 }
 
 LB_INLINE __m256i lb_mm512_extracti32x8_epi32(__m512i v, int k)
 {
-    lb_lanes a;
+    lb_simde_lanes a;
     memcpy(&a, &v, sizeof v);
     return a.half_int[k];
 }
@@ -219,7 +219,7 @@ LB_OF_2(_mm512_bsrli_epi128, __m512i, __m512i, int, 64,
 
 LB_INLINE __m512 lb_mm512_shuffle_f32x4(__m512 x, __m512 y, int how)
 {
-    lb_lanes a, b, r;
+    lb_simde_lanes a, b, r;
     memcpy(&a, &x, sizeof x);
     memcpy(&b, &y, sizeof y);
     for (int i = 0; i < 4; i++)
@@ -240,7 +240,7 @@ LB_INLINE __m512i lb_mm512_alignr_epi32(__m512i high, __m512i low, int n)
 /* Within each 16 bytes. */
 LB_INLINE __m512i lb_mm512_alignr_epi8(__m512i high, __m512i low, int n)
 {
-    lb_lanes a, b, r;
+    lb_simde_lanes a, b, r;
     memcpy(&a, &low, sizeof low);
     memcpy(&b, &high, sizeof high);
     for (int i = 0; i < 64; i++) {
@@ -272,7 +272,7 @@ LB_INLINE __m512 lb_mm512_mask3_fmadd_ps(__m512 a, __m512 b, __m512 acc,
 /* Halves are added to halves: what the compilers make of it. */
 LB_INLINE float lb_mm512_reduce_add_ps(__m512 v)
 {
-    lb_lanes a;
+    lb_simde_lanes a;
     memcpy(&a, &v, sizeof v);
     for (int n = 8; n; n /= 2)
         for (int i = 0; i < n; i++)
@@ -282,7 +282,7 @@ LB_INLINE float lb_mm512_reduce_add_ps(__m512 v)
 
 LB_INLINE double lb_mm512_reduce_add_pd(__m512d v)
 {
-    lb_lanes a;
+    lb_simde_lanes a;
     memcpy(&a, &v, sizeof v);
     for (int n = 4; n; n /= 2)
         for (int i = 0; i < n; i++)
@@ -292,7 +292,7 @@ LB_INLINE double lb_mm512_reduce_add_pd(__m512d v)
 
 LB_INLINE int lb_mm512_reduce_add_epi32(__m512i v)
 {
-    lb_lanes a;
+    lb_simde_lanes a;
     memcpy(&a, &v, sizeof v);
     for (int i = 1; i < 16; i++)
         a.u32[0] += a.u32[i];
@@ -302,7 +302,7 @@ LB_INLINE int lb_mm512_reduce_add_epi32(__m512i v)
 /* As vmaxps takes it: the second of the two unless the first is greater. */
 LB_INLINE float lb_mm512_reduce_max_ps(__m512 v)
 {
-    lb_lanes a;
+    lb_simde_lanes a;
     memcpy(&a, &v, sizeof v);
     for (int n = 8; n; n /= 2)
         for (int i = 0; i < n; i++)
