@@ -34,6 +34,7 @@ static bool runs_here(lb_level level)
 }
 
 enum { STEP = LB_DOTINT_STEP, MOST = 640, ROOM = 1 << 16 };
+enum { ROWS = 3 }; /* of codes */
 
 /* ---- memory that ends, or begins, at a page that may not be touched -------
  */
@@ -212,10 +213,14 @@ static void check_round(const lb_dotint *k, const order *o, int64_t n,
         x[i] = i % 5 == 1   ? (float)(int)(i % 9 - 4) * 0.5f /* a tie */
                : i % 5 == 2 ? -0.0f
                             : random_float() * 32767;
-    k->round(n, x, 1, to, apart);
+    int64_t sum = -k->round(n, x, 1, to, apart);
     bool ok = gaps_are_left(k, to, n, apart);
-    for (int64_t i = 0; i < up(n, STEP); i++)
-        ok = ok && at(k, o, to, apart, i) == (i < n ? lrint((double)x[i]) : 0);
+    for (int64_t i = 0; i < up(n, STEP); i++) {
+        const long want = i < n ? lrint((double)x[i]) : 0;
+        ok = ok && at(k, o, to, apart, i) == want;
+        sum += want;
+    }
+    ok = ok && sum == 0;
     if (check_fails(ok)) whose(k, "round", n);
 }
 
@@ -294,106 +299,219 @@ static void check_ratios(const lb_dotint *k, int64_t n, float size, bool end)
         CHECK_EQ_I(to[i], 0);
 }
 
-static void check_widen(const lb_dotint *k, const order *o, int64_t n, int bits,
-                        int field, bool end)
-{
-    const int64_t apart = (int64_t)k->nr * k->lanes;
-    const int mask = (1 << bits) - 1;
-    int8_t *from = place(&in, (size_t)n, end), number[16];
-    int16_t *to = row_room(k, n, apart);
-    fill_bytes(from, (size_t)n);
-    fill_bytes(number, sizeof number);
-    k->widen(n, from, bits < 8 ? number : NULL, field, mask, to, apart);
-    bool ok = gaps_are_left(k, to, n, apart);
-    for (int64_t i = 0; i < up(n, STEP); i++) {
-        int want = 0;
-        if (i < n)
-            want = bits < 8 ? number[(uint8_t)from[i] >> field & mask]
-                            : from[i] + 0;
-        ok = ok && at(k, o, to, apart, i) == want;
-    }
-    if (check_fails(ok)) whose(k, "widen", n);
-}
-
-static int16_t product(int32_t level, int32_t ratio)
-{
-    return (int16_t)floor(level * (double)ratio / 32768 + 0.5);
-}
-
-static void random_levels(int16_t *level, int16_t *ratio, int64_t n)
-{
-    for (int i = 0; i < 16; i++)
-        level[i] = (int16_t)random_within(16384);
-    for (int64_t i = 0; i < n; i++)
-        ratio[i] = (int16_t)random_within(16384);
-}
-
-static void check_scale(const lb_dotint *k, const order *o, int64_t n,
-                        int64_t g, int bits, int field, bool end)
-{
-    const int64_t apart = (int64_t)k->nr * k->lanes, ratios = up(n, g) / g;
-    const int mask = (1 << bits) - 1;
-    int8_t *from = place(&in, (size_t)n, end);
-    int16_t level[16], *ratio = malloc((size_t)ratios * sizeof *ratio + 1);
-    int16_t *to = row_room(k, n, apart);
-    fill_bytes(from, (size_t)n);
-    random_levels(level, ratio, ratios);
-    k->scale(n, from, bits < 8 ? level : NULL, field, mask, ratio, g, to,
-             apart);
-    bool ok = gaps_are_left(k, to, n, apart);
-    for (int64_t i = 0; i < n; i++) {
-        const int l =
-            bits < 8 ? level[(uint8_t)from[i] >> field & mask] : from[i] * 64;
-        ok = ok && at(k, o, to, apart, i) == product(l, ratio[i / g]);
-    }
-    if (check_fails(ok)) whose(k, "scale", n);
-    free(ratio);
-}
-
-/* Where number i goes in the order of fields. */
-static int64_t field_place(int bits, int64_t i)
-{
-    const int64_t fields = 8 / bits, group = 32 * fields;
-    return i / group * group + i % fields * 32 + i % group / fields;
-}
-
-static void check_fields(const lb_dotint *k, const order *o, int bits,
-                         bool high_first, int64_t n, bool end)
-{
-    const int64_t apart = (int64_t)k->nr * k->lanes;
-    const int64_t whole = up(n, (int64_t)32 * 8 / bits);
-    const size_t bytes = (size_t)((n * bits + 7) / 8);
-    uint8_t *codes = place(&in, bytes, end);
+/* Rows of codes of one kind, against the end of a page. */
+typedef struct {
+    lb_dotint_codes w;
     int8_t number[16];
-    int16_t *to = row_room(k, whole, apart);
-    fill_bytes(codes, bytes);
-    fill_bytes(number, sizeof number);
-    k->widen_fields(bits, high_first, number, n, codes, to, apart);
-    bool ok = gaps_are_left(k, to, whole, apart);
-    for (int64_t i = 0; i < n; i++)
-        ok = ok && at(k, o, to, apart, field_place(bits, i)) ==
-                       number[code_of(codes, bits, high_first, i)];
-    if (check_fails(ok)) whose(k, "widen_fields", n);
+    int16_t level[16];
+    int16_t ratio[ROWS * MOST];
+    float ws[2 * ROWS];
+} rows_of_codes;
+
+static int per_byte(const lb_dotint_codes *w)
+{
+    if (w->kind == LB_DOTINT_BITS) return 8;
+    return w->kind == LB_DOTINT_FIELDS ? 8 / w->bits : 1;
 }
 
-static void check_scale_fields(const lb_dotint *k, const order *o,
-                               bool high_first, int64_t n, int64_t g, bool end)
+static rows_of_codes *make_codes(lb_dotint_codes w, bool end)
 {
-    const int64_t apart = (int64_t)k->nr * k->lanes, ratios = up(n, g) / g;
-    const size_t bytes = (size_t)((n + 1) / 2);
-    uint8_t *codes = place(&in, bytes, end);
-    int16_t level[16], *ratio = malloc((size_t)ratios * sizeof *ratio + 1);
-    int16_t *to = row_room(k, up(n, 64), apart);
-    fill_bytes(codes, bytes);
-    random_levels(level, ratio, ratios);
-    k->scale_fields(high_first, level, ratio, g, n, codes, to, apart);
-    bool ok = gaps_are_left(k, to, up(n, 64), apart);
-    for (int64_t i = 0; i < n; i++)
-        ok = ok &&
-             at(k, o, to, apart, field_place(4, i)) ==
-                 product(level[code_of(codes, 4, high_first, i)], ratio[i / g]);
-    if (check_fails(ok)) whose(k, "scale_fields", n);
-    free(ratio);
+    static rows_of_codes c;
+    const int64_t bytes = up(w.depth, per_byte(&w)) / per_byte(&w);
+    c.w = w;
+    c.w.step = bytes + (end ? 0 : 3);
+    c.w.n = ROWS;
+    const size_t all = (size_t)((c.w.n - 1) * c.w.step + bytes);
+    uint8_t *codes = place(&in, all, end);
+    fill_bytes(codes, all);
+    fill_bytes(c.number, sizeof c.number);
+    for (int i = 0; i < 16; i++)
+        c.level[i] = (int16_t)random_within(16384);
+    for (size_t i = 0; i < sizeof c.ratio / sizeof *c.ratio; i++)
+        c.ratio[i] = (int16_t)random_within(16384);
+    for (size_t i = 0; i < sizeof c.ws / sizeof *c.ws; i++)
+        c.ws[i] = random_float();
+    c.w.codes = codes;
+    c.w.number = c.number;
+    c.w.level = c.level;
+    c.w.ratio = c.ratio;
+    c.w.ratio_step = MOST;
+    c.w.ws = c.ws;
+    c.w.ws_step = 2;
+    c.w.ahead = end ? 0 : 4096;
+    return &c;
+}
+
+/* The code at place i of a row, in the order of fields if that is its kind;
+ * -1: there is none. */
+static int code_in_row(const lb_dotint_codes *w, int64_t j, int64_t i)
+{
+    const uint8_t *codes = w->codes + j * w->step;
+    const int fields = w->kind == LB_DOTINT_FIELDS ? 8 / w->bits : 1;
+    const int64_t byte = i / (32 * fields) * 32 + i % 32;
+    const int field = (int)(i / 32 % fields);
+    if (byte * fields + field >= w->depth) return -1;
+    switch (w->kind) {
+    case LB_DOTINT_BITS:
+        return code_of(codes, 1, w->high_first, i);
+    case LB_DOTINT_FIELDS:
+        return codes[byte] >> (field * w->bits) & ((1 << w->bits) - 1);
+    case LB_DOTINT_FIELD:
+        return codes[i] >> w->field & w->mask;
+    default:
+        return codes[i];
+    }
+}
+
+static int number_in_row(const lb_dotint_codes *w, int64_t j, int64_t i)
+{
+    const int code = code_in_row(w, j, i);
+    if (code < 0) return 0;
+    const bool bytes = w->kind == LB_DOTINT_BYTES;
+    const int byte = code < 128 ? code : code - 256;
+    if (!w->fine)
+        return bytes                        ? byte
+               : w->kind == LB_DOTINT_FIELD ? w->number[code]
+                                            : w->least + w->slope * code;
+    const int32_t level = bytes ? byte * 64 : w->level[code];
+    const int32_t ratio = w->ratio[j * w->ratio_step + i / w->g];
+    return (int)floor(level * (double)ratio / 32768 + 0.5);
+}
+
+/* Up to where kernels go. */
+static int64_t whole(const lb_dotint_codes *w)
+{
+    const int fields = w->kind == LB_DOTINT_FIELDS ? 8 / w->bits : 1;
+    return up(w->depth, (int64_t)STEP * fields);
+}
+
+static void check_pack(const lb_dotint *k, const order *o,
+                       const lb_dotint_codes *w)
+{
+    const int64_t apart = (int64_t)k->nr * k->lanes, n = whole(w);
+    for (int64_t j = 0; j < w->n; j++) {
+        int16_t *to = row_room(k, n, apart);
+        k->pack(w, j, to, apart);
+        bool ok = gaps_are_left(k, to, n, apart);
+        for (int64_t i = 0; i < n; i++)
+            ok = ok && (code_in_row(w, j, i) < 0 ||
+                        at(k, o, to, apart, i) == number_in_row(w, j, i));
+        if (check_fails(ok)) whose(k, "pack", w->depth);
+    }
+}
+
+/* Rows of x as kernels lay them, zeros where there is no code. */
+typedef struct {
+    _Alignas(64) int16_t x[LB_DOTINT_MAX_MR * MOST];
+    lb_dotint_head head;
+    int number[LB_DOTINT_MAX_MR][MOST]; /* in order */
+} rows_of_x;
+
+static rows_of_x *make_x(const lb_dotint *k, const order *o,
+                         const lb_dotint_codes *w, int rows, bool worst)
+{
+    static rows_of_x x;
+    const int most = w->fine ? 4000 : 32767;
+    for (int r = 0; r < rows; r++) {
+        x.head.sum[r] = 0;
+        x.head.scale[r] = random_float();
+        for (int64_t i = 0; i < whole(w); i++) {
+            const int64_t p = i / STEP * STEP + o->place[i % STEP];
+            const int64_t v = p / k->lanes, l = p % k->lanes;
+            const int one = code_in_row(w, 0, i) < 0 ? 0
+                            : worst                  ? -most
+                                                     : random_within(most);
+            x.x[(v * rows + r) * k->lanes + l] = (int16_t)one;
+            x.number[r][i] = one;
+            x.head.sum[r] += one;
+        }
+    }
+    return &x;
+}
+
+static bool right_sum(const lb_dotint_codes *w, const rows_of_x *x, int r,
+                      int64_t j, double old, double got)
+{
+    int64_t sum = 0;
+    for (int64_t i = 0; i < whole(w); i++)
+        sum += (int64_t)x->number[r][i] * number_in_row(w, j, i);
+    const float t = (float)sum * w->ws[j * w->ws_step];
+    const float scale = x->head.scale[r];
+    const float want = fmaf(t, scale, (float)old);
+    const double slack =
+        1e-6 * (fabs((double)t * (double)scale) + fabs((double)want) + 0x1p31);
+    return w->fine ? fabs(got - (double)want) <= slack : (float)got == want;
+}
+
+static void check_dots(const lb_dotint *k, const order *o,
+                       const lb_dotint_codes *w, int rows, bool first,
+                       bool worst)
+{
+    const int64_t ldc = rows + 3;
+    const rows_of_x *x = make_x(k, o, w, rows, worst);
+    const size_t size = (size_t)((w->n - 1) * ldc + rows);
+    float *c = place(&out, size * sizeof *c, true);
+    float old[ROWS * (LB_DOTINT_MAX_MR + 3)];
+    for (size_t i = 0; i < size; i++)
+        c[i] = old[i] = random_float() * 1e6f;
+    k->dots(w, rows, x->x, &x->head, first, c, ldc);
+    bool ok = true;
+    for (int64_t j = 0; j < w->n; j++)
+        for (int r = 0; r < ldc && j * ldc + r < (int64_t)size; r++) {
+            const int64_t e = j * ldc + r;
+            const double before = first ? 0 : (double)old[e];
+            ok = ok && (r < rows ? right_sum(w, x, r, j, before, (double)c[e])
+                                 : c[e] == old[e]);
+        }
+    if (check_fails(ok)) whose(k, "dots", w->depth);
+}
+
+static void check_rows(const lb_dotint *k, const order *o, lb_dotint_codes kind,
+                       int64_t n, bool end)
+{
+    kind.depth = n;
+    const lb_dotint_codes *w = &make_codes(kind, end)->w;
+    if (!k->dots) {
+        check_pack(k, o, w);
+        return;
+    }
+    const int rows = 1 + (int)(random_bits() % (uint32_t)k->mr);
+    check_dots(k, o, w, rows, n & 1, n % 4 == 3);
+    if (n % 50 == 0) check_dots(k, o, w, k->mr, false, true);
+}
+
+/* Every kind of codes. */
+static void check_kinds(const lb_dotint *k, const order *o, int64_t n, bool end)
+{
+    lb_dotint_codes w = {.kind = LB_DOTINT_BYTES};
+    check_rows(k, o, w, n, end);
+    for (int high = 0; high < 2; high++) {
+        w = (lb_dotint_codes){.kind = LB_DOTINT_BITS, .high_first = high};
+        w.least = high ? 1 : -3;
+        w.slope = high ? -2 : 4;
+        check_rows(k, o, w, n, end);
+    }
+    for (int bits = 2; bits <= 4; bits *= 2) {
+        w = (lb_dotint_codes){.kind = LB_DOTINT_FIELDS, .bits = bits};
+        w.least = bits == 2 ? -1 : -8;
+        w.slope = 1;
+        check_rows(k, o, w, n, end);
+    }
+    w = (lb_dotint_codes){.kind = LB_DOTINT_FIELDS, .bits = 4, .fine = true};
+    w.g = n % 2 ? 64 : 128;
+    check_rows(k, o, w, n, end);
+    w = (lb_dotint_codes){.kind = LB_DOTINT_BYTES, .fine = true};
+    for (w.g = 1; w.g <= 96; w.g = w.g == 1 ? 32 : w.g + 64)
+        check_rows(k, o, w, n, end);
+    for (int bits = 1; bits <= 4; bits *= 2)
+        for (int field = 0; field < 8; field += bits) {
+            w = (lb_dotint_codes){.kind = LB_DOTINT_FIELD, .field = field};
+            w.mask = (1 << bits) - 1;
+            check_rows(k, o, w, n, end);
+            w.fine = true;
+            w.g = n % 2 ? 1 : 32;
+            check_rows(k, o, w, n, end);
+        }
 }
 
 /* ---- tiles -----------------------------------------------------------------
@@ -467,32 +585,17 @@ static void check_tile(const lb_dotint *k, int rows, int64_t depth, bool fine,
 /* ---- all of them -----------------------------------------------------------
  */
 
-/* Every field of codes of every size. */
-static void check_codes(const lb_dotint *k, const order *o, int64_t n, bool end)
-{
-    for (int bits = 1; bits <= 8; bits *= 2)
-        for (int field = 0; field < 8; field += bits) {
-            check_widen(k, o, n, bits, field, end);
-            check_scale(k, o, n, 1, bits, field, end);
-            check_scale(k, o, n, n % 3 ? 32 : 64, bits, field, end);
-        }
-}
-
 static void check_lengths(const lb_dotint *k, const order *o)
 {
     for (int64_t n = 0; n <= 300; n++) {
         for (int end = 0; end < 2; end++) {
             check_largest(k, n, end);
             check_round(k, o, n, 1 + n % k->mr, end);
-            check_codes(k, o, n, end);
+            check_kinds(k, o, n, end);
             check_ratios(k, n, n % 3 ? 1 : 1e-40f, end);
-            for (int high = 0; high < 2; high++) {
+            for (int high = 0; high < 2; high++)
                 for (int bits = 1; bits <= 4; bits *= 2)
                     check_unpack(k, bits, high, n, end);
-                check_fields(k, o, 2, high, n, end);
-                check_fields(k, o, 4, high, n, end);
-                check_scale_fields(k, o, high, n, n % 2 ? 64 : 128, end);
-            }
         }
     }
     for (int64_t n = LB_DOTINT_PLACES; n <= 256; n += LB_DOTINT_PLACES)
@@ -504,10 +607,11 @@ static void check_kernel(const lb_dotint *k)
 {
     const order o = order_of(k);
     CHECK(k->mr <= LB_DOTINT_MAX_MR && k->nr <= LB_DOTINT_MAX_NR);
+    CHECK(k->mr * k->nr <= LB_DOTINT_SCALES);
     CHECK(STEP % k->lanes == 0);
     check_lanes(k, &o);
     check_lengths(k, &o);
-    for (int rows = 1; rows <= k->mr; rows++)
+    for (int rows = 1; rows <= k->mr && k->tile; rows++)
         for (int64_t depth = 0; depth <= LB_DOTINT_KC; depth += STEP)
             for (int i = 0; i < 8; i++)
                 check_tile(k, rows, depth, i & 1, i & 2, i & 4);

@@ -10,9 +10,9 @@
  *   x: up to mr rows, [vector][row][lanes]      w: nr rows, the same
  *
  * In which order a step of the depth comes is the kernel's affair and the same
- * for both. Three stages lead from codes to w, each of them a small kernel:
- * fields to bytes (unpack), if rows run along memory bytes to rows along the
- * depth (turn), bytes to 16 bits (widen, scale). Raw pointers only.
+ * for both. Codes are brought along the depth first, if rows run along memory
+ * (turn), and to bytes, if no kind below fits (unpack). Kernels that have dots
+ * multiply them as they are; for others rows become panels. Raw pointers only.
  */
 #ifndef LB_DOTINT_H
 #define LB_DOTINT_H
@@ -27,7 +27,8 @@ enum {
     LB_DOTINT_PLACES = 32, /* and a multiple of so many numbers of each */
     LB_DOTINT_MAX_MR = 8,
     LB_DOTINT_MAX_NR = 4,
-    LB_DOTINT_KC = 512, /* depth of a panel */
+    LB_DOTINT_SCALES = 24, /* the most of mr * nr */
+    LB_DOTINT_KC = 512,    /* depth of a panel */
     /* Magnitudes of x. Weights of at most 8 bits: 128 * 32767 * 512 < 2^31. */
     LB_DOTINT_MOST_X = 32767,
     /* Fine weights, which are products of a level and a ratio: the sum of a
@@ -45,6 +46,49 @@ enum {
     LB_DOTINT_NUMBER_RATIO = 32767
 };
 
+/* How the codes of a row of w lie. */
+typedef enum lb_dotint_kind {
+    LB_DOTINT_BYTES,  /* bytes are numbers */
+    LB_DOTINT_FIELD,  /* one field of each byte is a code, of at most 4 bits */
+    LB_DOTINT_FIELDS, /* codes of 4 or 2 bits, in the order of fields: of each
+                       * 32 bytes first those of all lowest fields, then those
+                       * of all that are next, and so on */
+    LB_DOTINT_BITS,   /* codes of 1 bit, in order */
+    LB_DOTINT_KINDS
+} lb_dotint_kind;
+
+/* Rows of w as they are: n rows, of each the next `depth` of the depth. */
+typedef struct lb_dotint_codes {
+    lb_dotint_kind kind;
+    int bits;        /* FIELDS */
+    bool high_first; /* BITS */
+    int field, mask; /* FIELD: code = byte >> field & mask */
+    /* What codes stand for, if not fine: of FIELD number[code], of FIELDS and
+     * of BITS least + slope * code, small enough for sums of either part. */
+    const int8_t *number;
+    int least, slope;
+    /* Fine: (level * ratio + 2^14) >> 15, where level is level[code], or of
+     * BYTES the byte times 2^6; ratio[kk / g] is for kk. g is 1 or a multiple
+     * of a step, of FIELDS of 64; if it is 1, there are ratios up to a whole
+     * step. Not of BITS, and of FIELDS of 4 bits only. */
+    bool fine;
+    const int16_t *level, *ratio;
+    int64_t ratio_step, g;
+    const uint8_t *codes;
+    int64_t step; /* bytes from row to row */
+    const float *ws;
+    int64_t ws_step;
+    int64_t n, depth;
+    uintptr_t ahead; /* what is asked for as rows are read: this is added to
+                      * their addresses; 0: nothing */
+} lb_dotint_codes;
+
+/* What comes with a group of rows of x in a panel. */
+typedef struct lb_dotint_head {
+    float scale[LB_DOTINT_SCALES]; /* of each row, nr times */
+    int32_t sum[LB_DOTINT_MAX_MR]; /* of its numbers */
+} lb_dotint_head;
+
 typedef struct lb_dotint {
     const char *name; /* "dot i16 avx2" */
     int mr, nr, lanes;
@@ -52,10 +96,10 @@ typedef struct lb_dotint {
      * the largest sum of magnitudes that meet in a lane, if fine. */
     float (*largest)(int64_t n, const float *x, float *lane);
     /* One row of a panel of x: each number times factor, rounded to nearest
-     * even; zeros up to a whole step. Vectors are written `apart` numbers
-     * apart, here and below. */
-    void (*round)(int64_t n, const float *x, float factor, int16_t *to,
-                  int64_t apart);
+     * even; zeros up to a whole step. Returns their sum. Vectors are written
+     * `apart` numbers apart, here and below. */
+    int32_t (*round)(int64_t n, const float *x, float factor, int16_t *to,
+                     int64_t apart);
     /* n codes of 4, 2 or 1 bits as number[code]. The bytes past n, up to a
      * whole step, may be written. */
     void (*unpack)(int bits, bool high_first, const int8_t *number, int64_t n,
@@ -66,28 +110,10 @@ typedef struct lb_dotint {
      * to nearest even; returns that magnitude. If it is 0, or inf or NaN as in
      * largest, all parts are 0. */
     float (*ratios)(int64_t n, const float *scale, float top, int16_t *ratio);
-    /* One row of a panel of w: the bytes as they are, or if there are numbers
-     * number[byte >> field & mask], mask <= 15; zeros up to a step. */
-    void (*widen)(int64_t n, const int8_t *from, const int8_t *number,
-                  int field, int mask, int16_t *to, int64_t apart);
-    /* The same, fine: (level * ratio + 2^14) >> 15, where level is
-     * level[byte >> field & mask], or if there are none the byte times 2^6.
-     * ratio[kk / g] is for kk; g is 1 or a multiple of a step. What comes past
-     * n are numbers of no meaning. */
-    void (*scale)(int64_t n, const int8_t *from, const int16_t *level,
-                  int field, int mask, const int16_t *ratio, int64_t g,
-                  int16_t *to, int64_t apart);
-    /* Both at once, for n codes of 4 or 2 bits, in another order: of each 32
-     * bytes first the codes of all first fields, then those of all second
-     * ones, and so on. What comes past n, up to 32 whole bytes, are numbers of
-     * no meaning. */
-    void (*widen_fields)(int bits, bool high_first, const int8_t *number,
-                         int64_t n, const uint8_t *codes, int16_t *to,
-                         int64_t apart);
-    /* The same, fine, for codes of 4 bits; g is a multiple of 64. */
-    void (*scale_fields)(bool high_first, const int16_t *level,
-                         const int16_t *ratio, int64_t g, int64_t n,
-                         const uint8_t *codes, int16_t *to, int64_t apart);
+    /* Row j of w as one of a panel of w. What comes past the depth, up to a
+     * whole step, or of FIELDS to 32 whole bytes, are numbers of no meaning. */
+    void (*pack)(const lb_dotint_codes *w, int64_t j, int16_t *to,
+                 int64_t apart);
     /* c[i*nr + j] = fma(sum * ws[j], xs[i*nr + j], c[i*nr + j], or 0 if first),
      * sum as f32, for rows <= mr. k is whole steps, panels are aligned to 64
      * bytes. The sum is exact; if fine, lanes are rounded to f32 and folded
@@ -95,6 +121,10 @@ typedef struct lb_dotint {
     void (*tile)(int rows, int64_t k, const int16_t *x, const int16_t *w,
                  const float *xs, const float *ws, bool fine, bool first,
                  float *c);
+    /* In place of pack and tile, where there is one: the same sums, of rows of
+     * x with rows of w as they are. c[j*ldc + i]; nr is 1. */
+    void (*dots)(const lb_dotint_codes *w, int rows, const int16_t *x,
+                 const lb_dotint_head *head, bool first, float *c, int64_t ldc);
 } lb_dotint;
 
 /* The strongest kernel of a level. */

@@ -52,11 +52,16 @@ static inline int64_t whole_steps(int64_t n)
     return (n + LB_DOTINT_STEP - 1) / LB_DOTINT_STEP * LB_DOTINT_STEP;
 }
 
-static void round_row(int64_t n, const float *x, float factor, int16_t *to,
-                      int64_t apart)
+static int32_t round_row(int64_t n, const float *x, float factor, int16_t *to,
+                         int64_t apart)
 {
-    for (int64_t k = 0; k < whole_steps(n); k++)
-        to[place(k, apart)] = k < n ? (int16_t)lrintf(x[k] * factor) : 0;
+    int32_t sum = 0;
+    for (int64_t k = 0; k < whole_steps(n); k++) {
+        const int16_t one = k < n ? (int16_t)lrintf(x[k] * factor) : 0;
+        to[place(k, apart)] = one;
+        sum += one;
+    }
+    return sum;
 }
 
 static void unpack(int bits, bool high_first, const int8_t *number, int64_t n,
@@ -77,80 +82,54 @@ static void turn(const int8_t *const *line, int64_t n, int8_t *to, int64_t ld)
             to[p * ld + l] = line[l][p];
 }
 
-static void widen(int64_t n, const int8_t *from, const int8_t *number,
-                  int field, int mask, int16_t *to, int64_t apart)
+/* ---- w ------------------------------------------------------------------- */
+
+static int fields_of(const lb_dotint_codes *w)
 {
-    for (int64_t k = 0; k < whole_steps(n); k++) {
-        const int8_t *one = k < n ? from + k : NULL;
-        if (one && number) one = number + ((uint8_t)*one >> field & mask);
-        to[place(k, apart)] = one ? *one : 0;
+    return w->kind == LB_DOTINT_FIELDS ? 8 / w->bits : 1;
+}
+
+/* Number k of a row, in the order of fields if that is its kind: the code, or
+ * of BYTES the byte; 0 where there is none. */
+static int code_at(const lb_dotint_codes *w, const uint8_t *codes, int64_t k)
+{
+    const int fields = fields_of(w), field = (int)(k / 32 % fields);
+    const int64_t byte = k / (32 * fields) * 32 + k % 32;
+    if (byte * fields >= w->depth) return 0;
+    switch (w->kind) {
+    case LB_DOTINT_BYTES:
+        return (int8_t)codes[k];
+    case LB_DOTINT_FIELD:
+        return codes[k] >> w->field & w->mask;
+    case LB_DOTINT_FIELDS:
+        return codes[byte] >> (field * w->bits) & ((1 << w->bits) - 1);
+    default:
+        return codes[k / 8] >> (w->high_first ? 7 - k % 8 : k % 8) & 1;
     }
 }
 
-static int16_t fine_product(int32_t level, int32_t ratio)
+static int16_t number_at(const lb_dotint_codes *w, int64_t j, int64_t k)
 {
+    const int code = code_at(w, w->codes + j * w->step, k);
+    const bool bytes = w->kind == LB_DOTINT_BYTES;
+    if (!w->fine && w->kind == LB_DOTINT_FIELD) return w->number[code];
+    if (!w->fine) return (int16_t)(bytes ? code : w->least + w->slope * code);
+    const int32_t level =
+        bytes ? code * (1 << LB_DOTINT_NUMBER_BITS) : w->level[code];
+    const int32_t ratio = w->ratio[j * w->ratio_step + k / w->g];
     return (int16_t)((level * ratio + (1 << 14)) >> 15);
 }
 
-static void scale(int64_t n, const int8_t *from, const int16_t *level,
-                  int field, int mask, const int16_t *ratio, int64_t g,
-                  int16_t *to, int64_t apart)
+static void pack(const lb_dotint_codes *w, int64_t j, int16_t *to,
+                 int64_t apart)
 {
-    for (int64_t k = 0; k < whole_steps(n); k++) {
-        const int byte = k < n ? from[k] : 0;
-        const int a = level ? level[(uint8_t)byte >> field & mask]
-                            : byte * (1 << LB_DOTINT_NUMBER_BITS);
-        to[place(k, apart)] = k < n ? fine_product(a, ratio[k / g]) : 0;
-    }
+    const int64_t group = (int64_t)LB_DOTINT_STEP * fields_of(w);
+    const int64_t n = (w->depth + group - 1) / group * group;
+    for (int64_t k = 0; k < n; k++)
+        to[place(k, apart)] = number_at(w, j, k);
 }
 
-/* Number i of codes in the order of fields: of 32 bytes each field in turn. */
-static int code_at(int bits, bool high_first, const uint8_t *codes, int64_t i)
-{
-    const int fields = 8 / bits;
-    const int64_t group = i / (32 * fields) * 32;
-    const int at = (int)(i / 32 % fields);
-    const int field = high_first ? fields - 1 - at : at;
-    return codes[group + i % 32] >> (field * bits) & ((1 << bits) - 1);
-}
-
-/* Bytes that there are, and zeros. */
-static void some_codes(int bits, int64_t n, const uint8_t *codes, int64_t at,
-                       uint8_t *to)
-{
-    const int64_t have = (n * bits + 7) / 8 - at;
-    memset(to, 0, 32);
-    memcpy(to, codes + at, (size_t)(have < 32 ? have : 32));
-}
-
-static void widen_fields(int bits, bool high_first, const int8_t *number,
-                         int64_t n, const uint8_t *codes, int16_t *to,
-                         int64_t apart)
-{
-    const int64_t group = 32 * 8 / bits;
-    uint8_t some[32];
-    int8_t sorted[32 * 4];
-    for (int64_t k = 0; k < n; k += group) {
-        some_codes(bits, n, codes, k * bits / 8, some);
-        for (int64_t i = 0; i < group; i++)
-            sorted[i] = number[code_at(bits, high_first, some, i)];
-        widen(group, sorted, NULL, 0, 0, to + place(k, apart), apart);
-    }
-}
-
-static void scale_fields(bool high_first, const int16_t *level,
-                         const int16_t *ratio, int64_t g, int64_t n,
-                         const uint8_t *codes, int16_t *to, int64_t apart)
-{
-    uint8_t some[32];
-    for (int64_t k = 0; k < n; k += 64) {
-        some_codes(4, n, codes, k / 2, some);
-        for (int64_t i = 0; i < 64; i++) {
-            const int32_t a = level[code_at(4, high_first, some, i)];
-            to[place(k + i, apart)] = fine_product(a, ratio[k / g]);
-        }
-    }
-}
+/* ---- tiles --------------------------------------------------------------- */
 
 static void add_products(const int16_t *x, const int16_t *w, int32_t *sum)
 {
@@ -203,9 +182,6 @@ const lb_dotint lb_dotint_ref = {
     .unpack = unpack,
     .turn = turn,
     .ratios = ratios,
-    .widen = widen,
-    .scale = scale,
-    .widen_fields = widen_fields,
-    .scale_fields = scale_fields,
+    .pack = pack,
     .tile = tile,
 };

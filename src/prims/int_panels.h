@@ -25,10 +25,13 @@ typedef struct lb_int_panels {
     bool in_w;     /* or also on it */
     bool by_level; /* bytes are codes of these levels, else numbers */
     int16_t level[16];
-    int8_t number[16]; /* what codes of fewer than 8 bits become as bytes */
-    float unit;        /* what 1 in a panel of w stands for, without scales */
-    int fields;    /* the depth comes in the order of so many fields of a byte;
-                    * 1: as it is */
+    int8_t number[16]; /* what codes of fewer than 8 bits become as bytes, */
+    int least, slope;  /* and if these are on a line, least + slope * code */
+    bool line;
+    float unit; /* what 1 in a panel of w stands for, without scales */
+    int fields; /* the depth comes in the order of so many fields of a byte;
+                 * 1: as it is */
+    bool high_first;
     int64_t kc;    /* depth of a panel, */
     int64_t step;  /* and what it is filled up to a multiple of */
     int64_t strip; /* rows of w that become bytes together, */
@@ -46,12 +49,13 @@ bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, lb_int_panels *p);
 /* Floats of tmp, below. */
 int64_t lb_int_rows_room(const lb_int_panels *p);
 /* Rows [i, i + rows) of x, rows <= mr, from k on n <= kc of the depth: their
- * scales, each nr times, and vectors. factor: what each number of the depth
+ * scales, sums and vectors. factor: what each number of the depth
  * is multiplied with first, if in_x. A row that is not finite has the scale
  * NaN. */
 void lb_int_rows_pack(const lb_int_panels *p, const lb_source *x, int64_t batch,
                       int64_t i, int rows, int64_t k, int64_t n,
-                      const float *factor, float *xs, int16_t *to, float *tmp);
+                      const float *factor, lb_dotint_head *head, int16_t *to,
+                      float *tmp);
 
 /* ---- w: int_weights.c ---------------------------------------------------- */
 
@@ -87,8 +91,15 @@ void lb_int_weights_next(lb_int_weights *w, int64_t j, int64_t k);
 /* Rows [j, j + p->strip), as far as there are, as bytes. */
 void lb_int_weights_strip(lb_int_weights *w, int64_t j, int64_t k, int64_t n);
 /* Rows [j, j + p->sub) of the strip as panels, and their scales; there are
- * zeros for rows that are not. */
+ * zeros for rows that are not. For kernels with tiles. */
 void lb_int_weights_pack(lb_int_weights *w, int64_t j, int16_t *to, float *ws);
+/* For the others: the scales of all rows of the strip, and their products with
+ * a group of rows of x: c[r*ldc + i]. ask: for the codes of the strip after
+ * it, meanwhile. */
+void lb_int_weights_scales(const lb_int_weights *w, float *ws);
+void lb_int_weights_dots(const lb_int_weights *w, bool ask, const float *ws,
+                         int rows, const int16_t *x, const lb_dotint_head *head,
+                         bool first, float *c, int64_t ldc);
 
 /* ---- scales of w: int_scales.c ------------------------------------------- */
 

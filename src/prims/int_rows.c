@@ -25,21 +25,22 @@ static const float *line_up(const float *x, int64_t step, int64_t n,
     return tmp;
 }
 
-/* The order of fields: of 32 bytes each field in turn. */
-static inline void sort_fields(const int fields, const float *x, int64_t n,
-                               float *to)
+/* The order of fields: of 32 bytes each field in turn, the lowest first. */
+static inline void sort_fields(const int fields, const bool high_first,
+                               const float *x, int64_t n, float *to)
 {
     enum { BYTES = 32 };
     const int64_t group = (int64_t)BYTES * fields;
+    const int last = high_first ? fields - 1 : 0;
     int64_t k = 0;
     for (; k + group <= n; k += group)
         for (int f = 0; f < fields; f++)
             for (int b = 0; b < BYTES; b++)
-                to[k + f * BYTES + b] = x[k + b * fields + f];
+                to[k + (f ^ last) * BYTES + b] = x[k + b * fields + f];
     if (k == n) return;
     memset(to + k, 0, (size_t)group * sizeof *to);
     for (int64_t i = 0; i < n - k; i++)
-        to[k + i % fields * BYTES + i / fields] = x[k + i];
+        to[k + (i % fields ^ last) * BYTES + i / fields] = x[k + i];
 }
 
 /* What numbers are multiplied with, so that they and their sums in lanes stay
@@ -57,7 +58,7 @@ static float factor_of(const lb_int_panels *p, int64_t n, const float *x)
 
 /* Returns the scale. */
 static float round_row(const lb_int_panels *p, const float *x, int64_t n,
-                       int16_t *to, int64_t apart, float *tmp)
+                       int16_t *to, int64_t apart, float *tmp, int32_t *sum)
 {
     const float lift = 0x1p100f;
     float factor = factor_of(p, n, x);
@@ -73,7 +74,7 @@ static float round_row(const lb_int_panels *p, const float *x, int64_t n,
         x = tmp;
         factor = 0;
     }
-    p->kernel->round(n, x, factor, to, apart);
+    *sum = p->kernel->round(n, x, factor, to, apart);
     return scale;
 }
 
@@ -91,7 +92,8 @@ static void fetch_rows(const lb_block *b, int rows, int64_t n)
 
 void lb_int_rows_pack(const lb_int_panels *p, const lb_source *x, int64_t batch,
                       int64_t i, int rows, int64_t k, int64_t n,
-                      const float *factor, float *xs, int16_t *to, float *tmp)
+                      const float *factor, lb_dotint_head *head, int16_t *to,
+                      float *tmp)
 {
     const int lanes = p->kernel->lanes, nr = p->kernel->nr;
     float *const row = tmp, *const sorted = tmp + p->kc;
@@ -103,14 +105,14 @@ void lb_int_rows_pack(const lb_int_panels *p, const lb_source *x, int64_t batch,
         const float *at = (const float *)b.p + r * b.rs;
         at = line_up(at, b.ks, n, factor, row);
         if (p->fields == 2)
-            sort_fields(2, at, n, sorted);
+            sort_fields(2, p->high_first, at, n, sorted);
         else if (p->fields == 4)
-            sort_fields(4, at, n, sorted);
+            sort_fields(4, p->high_first, at, n, sorted);
         const bool in_order = p->fields == 1;
-        const float s =
-            round_row(p, in_order ? at : sorted, in_order ? n : filled,
-                      to + r * lanes, (int64_t)rows * lanes, row);
+        const float s = round_row(p, in_order ? at : sorted,
+                                  in_order ? n : filled, to + r * lanes,
+                                  (int64_t)rows * lanes, row, &head->sum[r]);
         for (int j = 0; j < nr; j++)
-            xs[r * nr + j] = s;
+            head->scale[r * nr + j] = s;
     }
 }

@@ -10,6 +10,7 @@
  * Stage two makes panels of 16 bits of them, a few rows at a time.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/core.h"
@@ -18,6 +19,7 @@
 
 enum {
     PANEL = 16 << 10, /* bytes of panels in L1, beside 6 rows of x */
+    ROWS = 64,        /* that meet a group of x, where codes are multiplied */
     STRIP = 256,      /* rows along memory: 64 bytes of 2 bits from each line */
     AHEAD = 32,       /* lines that are asked for before they are needed */
     PAD = 64          /* rows of bytes a power of 2 apart would fall together */
@@ -54,6 +56,16 @@ static bool place_levels(const lb_coded *c, lb_int_panels *p)
     return true;
 }
 
+/* Whether numbers are on a line. */
+static void find_line(const lb_coded *c, lb_int_panels *p)
+{
+    p->least = 0 + p->number[0];
+    p->slope = p->number[1] - p->number[0];
+    p->line = abs(p->slope) <= 8;
+    for (int i = 0; i < 1 << c->bits; i++)
+        p->line = p->line && p->number[i] == p->least + i * p->slope;
+}
+
 /* How many of the depth share a ratio, in a panel. */
 static int64_t share_of(const lb_coded *c, const lb_int_panels *p)
 {
@@ -67,7 +79,14 @@ static int64_t share_of(const lb_coded *c, const lb_int_panels *p)
 static bool takes_fields(const lb_coded *c, const lb_int_panels *p)
 {
     if (!c->along || (c->bits != 4 && c->bits != 2)) return false;
-    return !p->fine || (c->bits == 4 && p->by_level && p->share % 64 == 0);
+    if (!p->fine) return p->line;
+    return c->bits == 4 && p->by_level && p->share % 64 == 0;
+}
+
+/* Codes of 1 bit, too. */
+static bool takes_bits(const lb_coded *c, const lb_int_panels *p)
+{
+    return c->along && c->bits == 1 && !p->fine && p->line;
 }
 
 bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, lb_int_panels *p)
@@ -85,14 +104,16 @@ bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, lb_int_panels *p)
     };
     if (c->bits < 8 && !place_levels(c, p)) return false;
     p->fine = p->in_w || p->by_level;
+    if (c->bits < 8) find_line(c, p);
     if (p->in_w && !p->by_level)
         p->unit = 0x1p15f / (LB_DOTINT_NUMBER_RATIO << LB_DOTINT_NUMBER_BITS);
     p->share = share_of(c, p);
     p->ratio_apart = p->share == 1 ? p->kc : p->kc / LB_DOTINT_STEP;
     p->fields = takes_fields(c, p) ? 8 / c->bits : 1;
     p->step = (int64_t)LB_DOTINT_STEP * p->fields;
+    p->high_first = c->high_first;
     p->sub = PANEL / (int64_t)sizeof(int16_t) / p->kc;
-    p->strip = c->along ? p->sub : STRIP;
+    p->strip = !c->along ? STRIP : p->kernel->dots ? ROWS : p->sub;
     if (p->in_w && !c->along)
         p->strip = lb_min_i64(p->strip, LB_INT_BLOCKS * c->lines.g);
     p->sub = lb_min_i64(p->sub, p->strip);
@@ -165,13 +186,16 @@ static void strip_along(lb_int_weights *w, int64_t rows)
 {
     const lb_int_panels *p = w->p;
     for (int64_t r = 0; r < rows; r++) {
-        fetch(&w->c, w->next_at + r, w->next_k, w->depth);
-        if (w->c.bits < 8 && p->fields == 1)
+        if (!p->kernel->dots) fetch(&w->c, w->next_at + r, w->next_k, w->depth);
+        if (w->c.bits < 8 && p->fields == 1 && !takes_bits(&w->c, p))
             p->kernel->unpack(w->c.bits, w->c.high_first, p->number, w->depth,
                               codes_at(&w->c, w->at + r, w->k),
                               w->bytes + r * row_bytes(p));
     }
-    if (p->in_w) lb_int_ratios(w, rows);
+    if (p->in_w)
+        lb_int_ratios(w, rows);
+    else if (p->fine)
+        w->ratio[0] = LB_DOTINT_RATIO;
 }
 
 /* Line l of those that are turned together; lines that are not are zeros, and
@@ -207,7 +231,10 @@ static void strip_across(lb_int_weights *w, int64_t rows)
         }
         w->p->kernel->turn(line, wide, w->bytes + k, row_bytes(w->p));
     }
-    if (w->p->in_w) lb_int_ratios(w, rows);
+    if (w->p->in_w)
+        lb_int_ratios(w, rows);
+    else if (w->p->fine)
+        w->ratio[0] = LB_DOTINT_RATIO;
 }
 
 void lb_int_weights_next(lb_int_weights *w, int64_t j, int64_t k)
@@ -230,63 +257,127 @@ void lb_int_weights_strip(lb_int_weights *w, int64_t j, int64_t k, int64_t n)
 
 /* ---- stage two ----------------------------------------------------------- */
 
-/* A row's bytes along the depth, and which field of them it is. */
-typedef struct {
-    const int8_t *bytes;
-    int field, mask;
-} row_codes;
-
-static row_codes codes_of(const lb_int_weights *w, int64_t j)
+static lb_dotint_kind kind_of(const lb_int_weights *w)
 {
     const lb_coded *c = &w->c;
-    const int64_t r = j - w->at, apart = row_bytes(w->p);
-    row_codes codes = {w->bytes + r * apart, 0, 15};
-    if (c->bits == 8) {
-        if (c->along) codes.bytes = (const int8_t *)codes_at(c, j, w->k);
-    } else if (!c->along) {
-        const int fields = 8 / c->bits, at = (int)(r % fields);
-        codes.bytes = w->bytes + r / fields * apart;
-        codes.field = (c->high_first ? fields - 1 - at : at) * c->bits;
-        codes.mask = (1 << c->bits) - 1;
-    }
-    return codes;
+    if (w->p->fields > 1) return LB_DOTINT_FIELDS;
+    if (c->bits == 8) return LB_DOTINT_BYTES;
+    if (!c->along || w->p->by_level) return LB_DOTINT_FIELD;
+    return takes_bits(c, w->p) ? LB_DOTINT_BITS : LB_DOTINT_BYTES;
 }
 
-/* Returns the scale of the row, here and below. */
-static float pack_fine(lb_int_weights *w, int64_t j, int16_t *to, int64_t apart)
+/* Where the codes of row r of the strip are, and which field of bytes. */
+static void aim_codes(const lb_int_weights *w, int64_t r, lb_dotint_codes *to)
 {
-    const lb_int_panels *p = w->p;
     const lb_coded *c = &w->c;
-    const int64_t g = c->lines.g;
-    const int64_t at = !p->in_w ? 0 : c->along ? j - w->at : j / g - w->at / g;
-    const int16_t *ratio = w->ratio + at * p->ratio_apart;
-    if (!p->in_w) w->ratio[0] = LB_DOTINT_RATIO;
-    if (p->fields > 1) {
-        p->kernel->scale_fields(c->high_first, p->level, ratio, p->share,
-                                w->depth, codes_at(c, j, w->k), to, apart);
-    } else {
-        const row_codes r = codes_of(w, j);
-        p->kernel->scale(w->depth, r.bytes, p->by_level ? p->level : NULL,
-                         r.field, r.mask, ratio, p->share, to, apart);
+    const bool as_they_lie = c->bits == 8 || to->kind == LB_DOTINT_FIELDS ||
+                             to->kind == LB_DOTINT_BITS;
+    const int64_t apart = row_bytes(w->p);
+    to->mask = 15;
+    if (c->along && as_they_lie) {
+        to->codes = codes_at(c, w->at + r, w->k);
+        to->step = c->byte_step;
+        return;
     }
-    return p->in_w ? w->largest[at] : w->row[j - w->first];
+    to->step = apart;
+    to->codes = (const uint8_t *)w->bytes + r * apart;
+    if (c->along || c->bits == 8) return;
+    const int fields = 8 / c->bits, at = (int)(r % fields);
+    to->codes = (const uint8_t *)w->bytes + r / fields * apart;
+    to->field = (c->high_first ? fields - 1 - at : at) * c->bits;
+    to->mask = (1 << c->bits) - 1;
 }
 
-static float pack_whole(lb_int_weights *w, int64_t j, int16_t *to,
-                        int64_t apart)
+/* Which ratios, and which of the largest scales, belong to row r. */
+static int64_t ratio_of(const lb_int_weights *w, int64_t r)
+{
+    const int64_t g = w->c.lines.g;
+    if (!w->p->in_w) return 0;
+    return w->c.along ? r : (w->at + r) / g - w->at / g;
+}
+
+/* Rows from r of the strip on; how far they can be taken together is up to
+ * the caller. */
+static lb_dotint_codes codes_of(const lb_int_weights *w, int64_t r)
 {
     const lb_int_panels *p = w->p;
-    const lb_coded *c = &w->c;
-    if (p->fields > 1) {
-        p->kernel->widen_fields(c->bits, c->high_first, p->number, w->depth,
-                                codes_at(c, j, w->k), to, apart);
-    } else {
-        const row_codes r = codes_of(w, j);
-        const bool coded = c->bits < 8 && !c->along;
-        p->kernel->widen(w->depth, r.bytes, coded ? p->number : NULL, r.field,
-                         r.mask, to, apart);
+    lb_dotint_codes to = {
+        .kind = kind_of(w),
+        .bits = w->c.bits,
+        .high_first = w->c.high_first,
+        .number = p->number,
+        .least = p->least,
+        .slope = p->slope,
+        .fine = p->fine,
+        .level = p->level,
+        .ratio = w->ratio + ratio_of(w, r) * p->ratio_apart,
+        .ratio_step = p->in_w && w->c.along ? p->ratio_apart : 0,
+        .g = p->share,
+        .n = 1,
+        .depth = w->depth,
+    };
+    aim_codes(w, r, &to);
+    return to;
+}
+
+static int64_t strip_rows(const lb_int_weights *w)
+{
+    return lb_min_i64(w->p->strip, w->first + w->n - w->at);
+}
+
+static float scale_of(const lb_int_weights *w, int64_t r)
+{
+    const float scale =
+        w->p->in_w ? w->largest[ratio_of(w, r)] : w->row[w->at + r - w->first];
+    return scale * w->p->unit * DOWN;
+}
+
+void lb_int_weights_scales(const lb_int_weights *w, float *ws)
+{
+    for (int64_t r = 0; r < strip_rows(w); r++)
+        ws[r] = scale_of(w, r);
+}
+
+/* Rows along memory: those of a block of scales that are in the same field of
+ * their bytes are taken together. */
+static void dots_across(const lb_int_weights *w, const float *ws, int rows,
+                        const int16_t *x, const lb_dotint_head *head,
+                        bool first, float *c, int64_t ldc)
+{
+    const int fields = 8 / w->c.bits;
+    const int64_t n = strip_rows(w);
+    for (int64_t r = 0, end; r < n; r = end) {
+        const int64_t g = w->c.lines.g;
+        end = w->p->in_w ? lb_min_i64(n, ((w->at + r) / g + 1) * g - w->at) : n;
+        for (int64_t at = r; at < end && at < r + fields; at++) {
+            lb_dotint_codes some = codes_of(w, at);
+            some.n = lb_ceil_div(end - at, fields);
+            some.ws = ws + at;
+            some.ws_step = fields;
+            w->p->kernel->dots(&some, rows, x, head, first, c + at * ldc,
+                               fields * ldc);
+        }
     }
-    return w->row[j - w->first];
+}
+
+void lb_int_weights_dots(const lb_int_weights *w, bool ask, const float *ws,
+                         int rows, const int16_t *x, const lb_dotint_head *head,
+                         bool first, float *c, int64_t ldc)
+{
+    if (!w->c.along) {
+        dots_across(w, ws, rows, x, head, first, c, ldc);
+        return;
+    }
+    lb_dotint_codes all = codes_of(w, 0);
+    all.n = strip_rows(w);
+    all.ws = ws;
+    all.ws_step = 1;
+    if (ask) {
+        const int64_t on = (w->next_at - w->at) * w->c.byte_step +
+                           (w->next_k - w->k) * w->c.bits / 8;
+        all.ahead = (uintptr_t)on;
+    }
+    w->p->kernel->dots(&all, rows, x, head, first, c, ldc);
 }
 
 /* In place of a row that is not. */
@@ -304,17 +395,17 @@ void lb_int_weights_pack(lb_int_weights *w, int64_t j, int16_t *to, float *ws)
     const int nr = p->kernel->nr, lanes = p->kernel->lanes;
     const int64_t apart = (int64_t)nr * lanes;
     const int64_t depth = lb_round_up(w->depth, p->step);
-    const int64_t end = lb_min_i64(w->first + w->n, w->at + p->strip);
-    const int64_t rows = lb_min_i64(p->sub, end - j);
+    const int64_t first = j - w->at;
+    const int64_t rows = lb_min_i64(p->sub, strip_rows(w) - first);
     for (int64_t r = 0; r < lb_round_up(rows, nr); r++) {
         int16_t *const at = to + r / nr * nr * depth + r % nr * lanes;
-        float scale = 0;
-        if (r >= rows)
+        ws[r] = 0;
+        if (r >= rows) {
             pack_zeros(p, depth, at, apart);
-        else if (p->fine)
-            scale = pack_fine(w, j + r, at, apart);
-        else
-            scale = pack_whole(w, j + r, at, apart);
-        ws[r] = scale * p->unit * DOWN;
+            continue;
+        }
+        const lb_dotint_codes one = codes_of(w, first + r);
+        p->kernel->pack(&one, 0, at, apart);
+        ws[r] = scale_of(w, first + r);
     }
 }

@@ -4,10 +4,10 @@
  *
  *   for each chunk of the depth            as much of x as stays in L2
  *     round x to panels
- *     for each strip of w                  codes become bytes,
- *       for each panel of the chunk        and bytes panels that stay in L1
- *         for each group of rows of x      up to 6, in L1 as well
- *           tiles with all of the strip
+ *     for each strip of w                  codes in L1, as bytes if need be
+ *       for each panel of the chunk
+ *         for each group of rows of x      up to 8, in L1 as well
+ *           dots with all of the strip     or tiles with panels of it
  *
  * Sums of panels are added to the result one after the other, which fixes the
  * order for any grid of blocks. The result is kept in the order of tiles, and
@@ -17,14 +17,12 @@
 #include "prims/weights.h"
 
 enum {
-    MOST_M = 192,       /* rows of x in a block */
-    MOST_N = 1024,      /* rows of w */
-    GRAIN = 128,        /* blocks of w begin at multiples of this */
-    CHUNK = 256 << 10,  /* bytes of x in L2 */
-    PUT = 16,           /* rows put at a time */
-    SHARES = 4,         /* blocks for each thread, */
-    MIN_UNIT = 1 << 21, /* if so many multiplications remain to each */
-    HEAD = 32           /* floats before a group's vectors: its scales */
+    MOST_M = 192,      /* rows of x in a block */
+    MOST_N = 1024,     /* rows of w */
+    GRAIN = 128,       /* blocks of w begin at multiples of this */
+    CHUNK = 256 << 10, /* bytes of x in L2 */
+    SHARES = 4,        /* blocks for each thread, */
+    MIN_UNIT = 1 << 21 /* if so many multiplications remain to each */
 };
 
 typedef struct {
@@ -68,7 +66,7 @@ static void make_blocks(const lb_product *p, const lb_call *c, grid *g)
 /* Bytes of a panel of x of a depth: scales and vectors of all groups. */
 static int64_t panel_bytes(int64_t m, int64_t groups, int64_t depth)
 {
-    return groups * HEAD * (int64_t)sizeof(float) +
+    return groups * (int64_t)sizeof(lb_dotint_head) +
            m * depth * (int64_t)sizeof(int16_t);
 }
 
@@ -93,13 +91,14 @@ static void make_room(const lb_product *p, grid *g)
     const int64_t most = g->w.coded.along ? lb_max_i64(1, CHUNK / panel) : 1;
     const int64_t panels = lb_min_i64(most, lb_ceil_div(p->k, q->kc));
     const int64_t columns = lb_round_up(g->nb, q->kernel->nr);
-    const int64_t put = PUT * put_apart(g->nb) * f;
+    const int64_t put = LB_DOTINT_MAX_MR * put_apart(g->nb) * f;
     lb_int_weights w;
     g->chunk = panels * q->kc;
     g->c_at = add(0, panels * panel);
     g->w_at = add(g->c_at, g->mb * columns * f);
-    g->ws_at = add(g->w_at, q->sub * q->kc * (int64_t)sizeof(int16_t));
-    g->rows_at = add(g->ws_at, q->sub * f);
+    const int64_t tiles = q->kernel->dots ? 0 : q->sub * q->kc;
+    g->ws_at = add(g->w_at, tiles * (int64_t)sizeof(int16_t));
+    g->rows_at = add(g->ws_at, q->strip * f);
     g->put_at = add(g->rows_at, lb_int_rows_room(q) * f);
     g->weights_at = add(g->put_at, g->w.swapped ? 2 * put : put);
     g->bytes = g->weights_at +
@@ -153,10 +152,17 @@ static int64_t group_at(const block *b, int64_t at)
     return at * b->m / b->groups;
 }
 
-/* Where a group begins in a panel: its scales, then its vectors. */
-static float *group_head(const block *b, char *panel, int64_t at, int64_t depth)
+/* Where a group begins in a panel: its head, then its vectors. */
+static lb_dotint_head *group_head(const block *b, char *panel, int64_t at,
+                                  int64_t depth)
 {
-    return (float *)(void *)(panel + panel_bytes(group_at(b, at), at, depth));
+    char *const head = panel + panel_bytes(group_at(b, at), at, depth);
+    return (lb_dotint_head *)(void *)head;
+}
+
+static int16_t *group_vectors(lb_dotint_head *head)
+{
+    return (int16_t *)(void *)(head + 1);
 }
 
 static void pack_x(block *b, int64_t k, int64_t n, char *panel)
@@ -167,10 +173,10 @@ static void pack_x(block *b, int64_t k, int64_t n, char *panel)
     float *const tmp = (float *)(void *)(b->x + g->rows_at);
     for (int64_t i = 0; i < b->groups; i++) {
         const int64_t row = group_at(b, i);
-        float *const head = group_head(b, panel, i, depth);
+        lb_dotint_head *const head = group_head(b, panel, i, depth);
         lb_int_rows_pack(&g->p, g->w.x, b->batch, b->i0 + row,
                          (int)(group_at(b, i + 1) - row), k, n, factor, head,
-                         (int16_t *)(void *)(head + HEAD), tmp);
+                         group_vectors(head), tmp);
     }
 }
 
@@ -185,11 +191,26 @@ static void run_tiles(block *b, char *panel, int64_t depth, int64_t j,
     for (int64_t i = 0; i < b->groups; i++) {
         const int64_t row = group_at(b, i);
         const int rows = (int)(group_at(b, i + 1) - row);
-        const float *head = group_head(b, panel, i, depth);
-        const int16_t *x = (const int16_t *)(const void *)(head + HEAD);
+        lb_dotint_head *const head = group_head(b, panel, i, depth);
+        const int16_t *x = group_vectors(head);
         for (int64_t r = 0; r < n; r += nr)
-            kernel->tile(rows, depth, x, w + r * depth, head, ws + r,
+            kernel->tile(rows, depth, x, w + r * depth, head->scale, ws + r,
                          b->g->p.fine, first, b->c + (j + r) * b->m + row * nr);
+    }
+}
+
+/* All of a panel of x with the strip from row j of w on, as it is. */
+static void run_dots(block *b, char *panel, int64_t depth, int64_t j,
+                     bool first)
+{
+    float *const ws = (float *)(void *)(b->x + b->g->ws_at);
+    lb_int_weights_scales(&b->weights, ws);
+    for (int64_t i = 0; i < b->groups; i++) {
+        const int64_t row = group_at(b, i), rows = group_at(b, i + 1) - row;
+        lb_dotint_head *const head = group_head(b, panel, i, depth);
+        lb_int_weights_dots(&b->weights, i == 0, ws, (int)rows,
+                            group_vectors(head), head, first,
+                            b->c + row * b->n + j * rows, rows);
     }
 }
 
@@ -201,6 +222,10 @@ static void run_strip(block *b, int64_t k, int64_t n, char *panel, int64_t j)
     int16_t *const to = (int16_t *)(void *)(b->x + b->g->w_at);
     float *const ws = (float *)(void *)(b->x + b->g->ws_at);
     lb_int_weights_strip(&b->weights, b->j0 + j, k, n);
+    if (q->kernel->dots) {
+        run_dots(b, panel, depth, j, k == 0);
+        return;
+    }
     for (int64_t s = j; s < end; s += q->sub) {
         lb_int_weights_pack(&b->weights, b->j0 + s, to, ws);
         run_tiles(b, panel, depth, s, lb_min_i64(q->sub, end - s), k == 0);
@@ -224,24 +249,33 @@ static void run_chunk(block *b, int64_t k, int64_t n)
     }
 }
 
-/* c[(j / nr * m + i) * nr + j % nr] to rows. */
+/* Rows [row, row + rows), a group, of the result, in order. Tiles leave them
+ * at c[(j / nr * m + i) * nr + j % nr], dots group by group. */
+static void sort_group(const block *b, int64_t row, int64_t rows, float *to,
+                       int64_t ld)
+{
+    const lb_dotint *kernel = b->g->p.kernel;
+    const int nr = kernel->nr;
+    for (int64_t j = 0; j < b->n; j += nr) {
+        const float *c = kernel->dots ? b->c + row * b->n + j * rows
+                                      : b->c + j * b->m + row * nr;
+        const int64_t n = lb_min_i64(nr, b->n - j);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t e = 0; e < n; e++)
+                to[i * ld + j + e] = c[i * nr + e];
+    }
+}
+
 static void put_rows(block *b)
 {
     const grid *g = b->g;
-    const int nr = g->p.kernel->nr;
     const int64_t ld = put_apart(b->n);
     float *const tile = (float *)(void *)(b->x + g->put_at);
-    float *const turned = tile + PUT * ld;
-    for (int64_t i = 0; i < b->m; i += PUT) {
-        const int64_t rows = lb_min_i64(PUT, b->m - i);
-        for (int64_t j = 0; j < b->n; j += nr) {
-            const float *c = b->c + j * b->m + i * nr;
-            const int64_t n = lb_min_i64(nr, b->n - j);
-            for (int64_t r = 0; r < rows; r++)
-                for (int64_t e = 0; e < n; e++)
-                    tile[r * ld + j + e] = c[r * nr + e];
-        }
-        lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0 + i, rows, b->j0,
+    float *const turned = tile + LB_DOTINT_MAX_MR * ld;
+    for (int64_t i = 0; i < b->groups; i++) {
+        const int64_t row = group_at(b, i), rows = group_at(b, i + 1) - row;
+        sort_group(b, row, rows, tile, ld);
+        lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0 + row, rows, b->j0,
                        b->n, tile, ld, turned);
     }
 }

@@ -1,9 +1,12 @@
-/* dotint_avx2.c - products of whole numbers: the 6x2 tile for AVX2.
+/* dotint_avx2.c - products of whole numbers: rows of x with codes, for AVX2.
  *
- *            w: 2 rows          12 accumulators of 8 sums along the depth, two
- *          +-------+-------+    vectors of w, one of x at a time and a product:
- *   x: 6   |r[i][0]|r[i][1]|    16 registers. A step of 16 numbers is 12
- *   rows   +-------+-------+    vpmaddwd, 12 vpaddd and 8 loads in 6 cycles.
+ *            w: 1 row      8 accumulators of 8 sums along the depth, and the
+ * two
+ *          +-------+       vectors that 32 codes become. Vectors of x are read
+ *   x: 8   | r[i]  |       where they are multiplied: a step of 32 numbers is
+ * 16 rows   +-------+       vpmaddwd and 16 vpaddd in about 8 cycles, in whose
+ *                          shadow codes are decoded. Panels of w would cost
+ *                          stores and loads, and no fewer instructions.
  *
  * Eight sums are folded to one by a tree of horizontal additions that is the
  * same for every element: (0+1) + (2+3), then the two halves.
@@ -11,10 +14,10 @@
 #include "kernels/dotint.h"
 
 #if defined(__x86_64__)
+#include "kernels/x86/dotint_codes_avx2.h"
 #include "kernels/x86/dotint_pack.h"
-#include "kernels/x86/intrin.h"
 
-enum { MR = 6, NR = 2, LANES = 16 };
+enum { MR = 8, LANES = 16 };
 
 /* Keeps a value in its register: compilers load again what is used twice, and
  * reorder the sums until they spill. */
@@ -24,200 +27,237 @@ enum { MR = 6, NR = 2, LANES = 16 };
 #define KEEP(v) __asm__("" : "+x"(v))
 #endif
 
+/* ---- folds --------------------------------------------------------------- */
+
+/* Four sums; each half of the result has one half of each. */
 LB_TARGET("avx2,fma")
-LB_INLINE __m256i load(const int16_t *p)
+LB_INLINE __m256i fold_4(const __m256i *r)
 {
-    __m256i v = _mm256_load_si256((const __m256i *)(const void *)p);
-    KEEP(v);
-    return v;
+    return _mm256_hadd_epi32(_mm256_hadd_epi32(r[0], r[1]),
+                             _mm256_hadd_epi32(r[2], r[3]));
 }
 
 LB_TARGET("avx2,fma")
-LB_INLINE __m256i add_product(__m256i sum, __m256i x, __m256i w)
+LB_INLINE __m256 fold_4_fine(const __m256i *r)
 {
-    __m256i t = _mm256_madd_epi16(x, w);
+    const __m256 a = _mm256_cvtepi32_ps(r[0]), b = _mm256_cvtepi32_ps(r[1]);
+    const __m256 c = _mm256_cvtepi32_ps(r[2]), d = _mm256_cvtepi32_ps(r[3]);
+    return _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+}
+
+LB_TARGET("avx2,fma")
+LB_INLINE __m256i fold_8(const __m256i *r)
+{
+    const __m256i s = fold_4(r), t = fold_4(r + 4);
+    return _mm256_add_epi32(_mm256_permute2x128_si256(s, t, 0x20),
+                            _mm256_permute2x128_si256(s, t, 0x31));
+}
+
+LB_TARGET("avx2,fma")
+LB_INLINE __m256 fold_8_fine(const __m256i *r)
+{
+    const __m256 s = fold_4_fine(r), t = fold_4_fine(r + 4);
+    return _mm256_add_ps(_mm256_permute2f128_ps(s, t, 0x20),
+                         _mm256_permute2f128_ps(s, t, 0x31));
+}
+
+/* What the rows of x bring to every sum. */
+typedef struct {
+    __m256 scale;
+    __m256i slope, least; /* of a line: the sum times slope, plus this */
+} shares;
+
+LB_TARGET("avx2,fma")
+LB_INLINE __m256 sums_of(const form f, const __m256i *r, const shares *x)
+{
+    if (is_fine(f)) return fold_8_fine(r);
+    __m256i sum = fold_8(r);
+    if (is_line(f))
+        sum = _mm256_add_epi32(_mm256_mullo_epi32(sum, x->slope), x->least);
+    return _mm256_cvtepi32_ps(sum);
+}
+
+LB_TARGET("avx2,fma")
+LB_INLINE __m256i first_lanes(int n)
+{
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane);
+}
+
+LB_TARGET("avx2,fma")
+LB_INLINE void put(const int rows, __m256 sum, float ws, __m256 xs, bool first,
+                   float *c)
+{
+    const __m256i some = first_lanes(rows);
+    __m256 old = _mm256_setzero_ps();
+    if (!first)
+        old = rows == MR ? _mm256_loadu_ps(c) : _mm256_maskload_ps(c, some);
+    const __m256 v =
+        _mm256_fmadd_ps(_mm256_mul_ps(sum, _mm256_set1_ps(ws)), xs, old);
+    if (rows == MR)
+        _mm256_storeu_ps(c, v);
+    else
+        _mm256_maskstore_ps(c, some, v);
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+LB_TARGET("avx2,fma")
+LB_INLINE __m256i add_product(__m256i sum, const int16_t *x, __m256i w)
+{
+    __m256i t = _mm256_madd_epi16(
+        w, _mm256_load_si256((const __m256i *)(const void *)x));
     KEEP(t);
     sum = _mm256_add_epi32(sum, t);
     KEEP(sum);
     return sum;
 }
 
-/* ---- folds --------------------------------------------------------------- */
-
-/* Four sums; each half of the result has one half of each. */
+/* One step of a row with all rows of x. */
 LB_TARGET("avx2,fma")
-LB_INLINE __m256i fold_4(__m256i a, __m256i b, __m256i c, __m256i d)
+LB_INLINE void add_step(const int rows, const int16_t *x, pair w, __m256i *r)
 {
-    return _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
-}
-
-LB_TARGET("avx2,fma")
-LB_INLINE __m256 fold_4_fine(__m256i a, __m256i b, __m256i c, __m256i d)
-{
-    const __m256 fa = _mm256_cvtepi32_ps(a), fb = _mm256_cvtepi32_ps(b);
-    const __m256 fc = _mm256_cvtepi32_ps(c), fd = _mm256_cvtepi32_ps(d);
-    return _mm256_hadd_ps(_mm256_hadd_ps(fa, fb), _mm256_hadd_ps(fc, fd));
-}
-
-/* Two rows by two columns to four numbers. */
-LB_TARGET("avx2,fma")
-LB_INLINE __m128 sums_4(__m256i (*r)[NR], bool fine)
-{
-    if (fine) {
-        const __m256 s = fold_4_fine(r[0][0], r[0][1], r[1][0], r[1][1]);
-        return _mm_add_ps(_mm256_castps256_ps128(s),
-                          _mm256_extractf128_ps(s, 1));
-    }
-    const __m256i s = fold_4(r[0][0], r[0][1], r[1][0], r[1][1]);
-    return _mm_cvtepi32_ps(_mm_add_epi32(_mm256_castsi256_si128(s),
-                                         _mm256_extracti128_si256(s, 1)));
-}
-
-/* Four rows to eight. */
-LB_TARGET("avx2,fma")
-LB_INLINE __m256 sums_8(__m256i (*r)[NR], bool fine)
-{
-    if (fine) {
-        const __m256 s = fold_4_fine(r[0][0], r[0][1], r[1][0], r[1][1]);
-        const __m256 t = fold_4_fine(r[2][0], r[2][1], r[3][0], r[3][1]);
-        return _mm256_add_ps(_mm256_permute2f128_ps(s, t, 0x20),
-                             _mm256_permute2f128_ps(s, t, 0x31));
-    }
-    const __m256i s = fold_4(r[0][0], r[0][1], r[1][0], r[1][1]);
-    const __m256i t = fold_4(r[2][0], r[2][1], r[3][0], r[3][1]);
-    return _mm256_cvtepi32_ps(
-        _mm256_add_epi32(_mm256_permute2x128_si256(s, t, 0x20),
-                         _mm256_permute2x128_si256(s, t, 0x31)));
-}
-
-/* ---- results ------------------------------------------------------------- */
-
-LB_TARGET("avx2,fma")
-LB_INLINE void put_8(__m256 sum, __m128 ws, const float *xs, bool first,
-                     float *c)
-{
-    const __m256 t = _mm256_mul_ps(sum, _mm256_set_m128(ws, ws));
-    const __m256 old = first ? _mm256_setzero_ps() : _mm256_loadu_ps(c);
-    _mm256_storeu_ps(c, _mm256_fmadd_ps(t, _mm256_loadu_ps(xs), old));
-}
-
-LB_TARGET("avx2,fma")
-LB_INLINE void put_4(__m128 sum, __m128 ws, const float *xs, bool first,
-                     float *c)
-{
-    const __m128 old = first ? _mm_setzero_ps() : _mm_loadu_ps(c);
-    _mm_storeu_ps(c, _mm_fmadd_ps(_mm_mul_ps(sum, ws), _mm_loadu_ps(xs), old));
-}
-
-/* The first two of four. */
-LB_TARGET("avx2,fma")
-LB_INLINE void put_2(__m128 sum, __m128 ws, const float *xs, bool first,
-                     float *c)
-{
-    const __m128 zero = _mm_setzero_ps();
-    const __m128 x = _mm_loadl_pi(zero, (const __m64 *)(const void *)xs);
-    const __m128 old =
-        first ? zero : _mm_loadl_pi(zero, (const __m64 *)(const void *)c);
-    _mm_storel_pi((__m64 *)(void *)c,
-                  _mm_fmadd_ps(_mm_mul_ps(sum, ws), x, old));
-}
-
-/* rows, fine and first are constants where this is inlined. */
-LB_TARGET("avx2,fma")
-LB_INLINE void put(const int rows, __m256i (*r)[NR], const float *xs,
-                   const float *ws, bool fine, bool first, float *c)
-{
-    const __m128 w = _mm_setr_ps(ws[0], ws[1], ws[0], ws[1]);
-    int i = 0;
-    if (rows >= 4) {
-        put_8(sums_8(r, fine), w, xs, first, c);
-        i = 4;
-    }
-    if (rows - i >= 2) {
-        put_4(sums_4(r + i, fine), w, xs + i * NR, first, c + i * NR);
-        i += 2;
-    }
-    if (i < rows) {
-        __m256i last[2][NR] = {{r[i][0], r[i][1]}, {r[i][0], r[i][1]}};
-        put_2(sums_4(last, fine), w, xs + i * NR, first, c + i * NR);
-    }
-}
-
-/* ---- tiles --------------------------------------------------------------- */
-
-LB_TARGET("avx2,fma")
-LB_INLINE void tile_rows(const int rows, int64_t k, const int16_t *x,
-                         const int16_t *w, const float *xs, const float *ws,
-                         bool fine, bool first, float *c)
-{
-    __m256i r[MR][NR];
+    KEEP(w.a);
+    KEEP(w.b);
     LB_UNROLL
-    for (int i = 0; i < rows; i++) {
-        r[i][0] = _mm256_setzero_si256();
-        r[i][1] = _mm256_setzero_si256();
-        KEEP(r[i][0]);
-        KEEP(r[i][1]);
-    }
-    for (int64_t kk = 0; kk < k; kk += 2 * LANES) {
+    for (int i = 0; i < rows; i++)
+        r[i] = add_product(r[i], x + i * LANES, w.a);
+    LB_UNROLL
+    for (int i = 0; i < rows; i++)
+        r[i] = add_product(r[i], x + (rows + i) * LANES, w.b);
+}
+
+LB_TARGET("avx2,fma")
+LB_INLINE void add_row(const form f, const int rows, const tables *t, row w,
+                       int64_t depth, const int16_t *x, __m256i *r)
+{
+    for (; depth > 0; depth -= group_codes(f)) {
+        __m256i v = next_group(f, &w, depth);
         LB_UNROLL
-        for (int half = 0; half < 2; half++) {
-            const __m256i w0 = load(w), w1 = load(w + LANES);
-            LB_UNROLL
-            for (int i = 0; i < rows; i++) {
-                const __m256i v = load(x + i * LANES);
-                r[i][0] = add_product(r[i][0], v, w0);
-                r[i][1] = add_product(r[i][1], v, w1);
-            }
-            x += rows * LANES;
-            w += NR * LANES;
+        for (int i = 0; i < fields_of(f); i++) {
+            add_step(rows, x, decode(f, t, &v, w.now), r);
+            x += 2 * rows * LANES;
         }
     }
-    if (fine)
-        put(rows, r, xs, ws, true, first, c);
-    else
-        put(rows, r, xs, ws, false, first, c);
 }
 
 LB_TARGET("avx2,fma")
-static void tile(int rows, int64_t k, const int16_t *x, const int16_t *w,
-                 const float *xs, const float *ws, bool fine, bool first,
-                 float *c)
+LB_INLINE shares shares_of(const form f, const lb_dotint_codes *w,
+                           const lb_dotint_head *head)
 {
-    switch (rows) {
-    case 6:
-        tile_rows(6, k, x, w, xs, ws, fine, first, c);
-        break;
-    case 5:
-        tile_rows(5, k, x, w, xs, ws, fine, first, c);
-        break;
-    case 4:
-        tile_rows(4, k, x, w, xs, ws, fine, first, c);
-        break;
-    case 3:
-        tile_rows(3, k, x, w, xs, ws, fine, first, c);
-        break;
-    case 2:
-        tile_rows(2, k, x, w, xs, ws, fine, first, c);
-        break;
-    default:
-        tile_rows(1, k, x, w, xs, ws, fine, first, c);
+    shares x = {_mm256_loadu_ps(head->scale), _mm256_setzero_si256(),
+                _mm256_setzero_si256()};
+    if (!is_line(f)) return x;
+    x.slope = _mm256_set1_epi32(slope_of(f, w));
+    x.least = _mm256_mullo_epi32(
+        _mm256_loadu_si256((const __m256i *)(const void *)head->sum),
+        _mm256_set1_epi32(w->least));
+    return x;
+}
+
+/* It may lie anywhere, so this is never a pointer that C looks at. */
+LB_INLINE void fetch(uintptr_t at, int64_t bytes)
+{
+    for (int64_t b = 0; b < bytes; b += 64)
+        __builtin_prefetch((const void *)(at + (uintptr_t)b), 0, 3);
+}
+
+LB_TARGET("avx2,fma")
+LB_INLINE void dots_rows(const form f, const int rows, const lb_dotint_codes *w,
+                         const int16_t *x, const lb_dotint_head *head,
+                         bool first, float *c, int64_t ldc)
+{
+    const tables t = tables_of(f, w);
+    const shares share = shares_of(f, w, head);
+    const int64_t bytes = w->depth * group_bytes(f) / group_codes(f);
+    for (int64_t j = 0; j < w->n; j++) {
+        if (w->ahead)
+            fetch((uintptr_t)(w->codes + j * w->step) + w->ahead, bytes);
+        __m256i r[MR];
+        LB_UNROLL
+        for (int i = 0; i < MR; i++) {
+            r[i] = _mm256_setzero_si256();
+            if (i < rows) KEEP(r[i]);
+        }
+        add_row(f, rows, &t, row_of(w, j), w->depth, x, r);
+        put(rows, sums_of(f, r, &share), w->ws[j * w->ws_step], share.scale,
+            first, c + j * ldc);
     }
+}
+
+/* A function for each form, with code of its own for each number of rows. */
+#define DOTS(name, f)                                                          \
+    LB_TARGET("avx2,fma")                                                      \
+    static void name(const lb_dotint_codes *w, int rows, const int16_t *x,     \
+                     const lb_dotint_head *head, bool first, float *c,         \
+                     int64_t ldc)                                              \
+    {                                                                          \
+        switch (rows) {                                                        \
+        case 1:                                                                \
+            dots_rows(f, 1, w, x, head, first, c, ldc);                        \
+            break;                                                             \
+        case 2:                                                                \
+            dots_rows(f, 2, w, x, head, first, c, ldc);                        \
+            break;                                                             \
+        case 3:                                                                \
+            dots_rows(f, 3, w, x, head, first, c, ldc);                        \
+            break;                                                             \
+        case 4:                                                                \
+            dots_rows(f, 4, w, x, head, first, c, ldc);                        \
+            break;                                                             \
+        case 5:                                                                \
+            dots_rows(f, 5, w, x, head, first, c, ldc);                        \
+            break;                                                             \
+        case 6:                                                                \
+            dots_rows(f, 6, w, x, head, first, c, ldc);                        \
+            break;                                                             \
+        case 7:                                                                \
+            dots_rows(f, 7, w, x, head, first, c, ldc);                        \
+            break;                                                             \
+        default:                                                               \
+            dots_rows(f, 8, w, x, head, first, c, ldc);                        \
+        }                                                                      \
+    }
+
+DOTS(dots_bytes, FORM_BYTES)
+DOTS(dots_field, FORM_FIELD)
+DOTS(dots_fields_4, FORM_FIELDS_4)
+DOTS(dots_fields_2, FORM_FIELDS_2)
+DOTS(dots_bits, FORM_BITS)
+DOTS(dots_fine_bytes, FORM_FINE_BYTES)
+DOTS(dots_fine_field, FORM_FINE_FIELD)
+DOTS(dots_fine_fields, FORM_FINE_FIELDS)
+
+typedef void dots_fn(const lb_dotint_codes *w, int rows, const int16_t *x,
+                     const lb_dotint_head *head, bool first, float *c,
+                     int64_t ldc);
+
+static void dots(const lb_dotint_codes *w, int rows, const int16_t *x,
+                 const lb_dotint_head *head, bool first, float *c, int64_t ldc)
+{
+    static dots_fn *const by_form[] = {
+        [FORM_BYTES] = dots_bytes,
+        [FORM_FIELD] = dots_field,
+        [FORM_FIELDS_4] = dots_fields_4,
+        [FORM_FIELDS_2] = dots_fields_2,
+        [FORM_BITS] = dots_bits,
+        [FORM_FINE_BYTES] = dots_fine_bytes,
+        [FORM_FINE_FIELD] = dots_fine_field,
+        [FORM_FINE_FIELDS] = dots_fine_fields,
+    };
+    by_form[form_of(w)](w, rows, x, head, first, c, ldc);
 }
 
 const lb_dotint lb_dotint_avx2 = {
     .name = "dot i16 avx2",
     .mr = MR,
-    .nr = NR,
+    .nr = 1,
     .lanes = LANES,
     .largest = lb_largest_avx2,
     .round = lb_round_row_avx2,
     .unpack = lb_unpack_avx2,
     .turn = lb_turn_lines_avx2,
     .ratios = lb_ratios_avx2,
-    .widen = lb_widen_avx2,
-    .scale = lb_scale_avx2,
-    .widen_fields = lb_widen_fields_avx2,
-    .scale_fields = lb_scale_fields_avx2,
-    .tile = tile,
+    .dots = dots,
 };
 #endif

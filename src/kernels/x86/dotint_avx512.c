@@ -190,10 +190,7 @@ const lb_dotint lb_dotint_avx512 = {
     .unpack = lb_unpack_avx2,
     .turn = lb_turn_lines_avx2,
     .ratios = lb_ratios_avx2,
-    .widen = lb_widen_avx2_32,
-    .scale = lb_scale_avx2_32,
-    .widen_fields = lb_widen_fields_avx2_32,
-    .scale_fields = lb_scale_fields_avx2_32,
+    .pack = lb_pack_avx2_32,
     .tile = tile,
 };
 
@@ -207,10 +204,7 @@ const lb_dotint lb_dotint_vnni = {
     .unpack = lb_unpack_avx2,
     .turn = lb_turn_lines_avx2,
     .ratios = lb_ratios_avx2,
-    .widen = lb_widen_avx2_32,
-    .scale = lb_scale_avx2_32,
-    .widen_fields = lb_widen_fields_avx2_32,
-    .scale_fields = lb_scale_fields_avx2_32,
+    .pack = lb_pack_avx2_32,
     .tile = tile_vnni,
 };
 #endif

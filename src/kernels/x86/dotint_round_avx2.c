@@ -68,38 +68,56 @@ LB_INLINE __m256i round_16(const float *a, const float *b, __m256 factor)
                               _mm256_cvtps_epi32(_mm256_mul_ps(hi, factor)));
 }
 
+/* Returns sums of pairs. */
 LB_TARGET("avx2")
-LB_INLINE void round_step(const float *x, __m256 factor, int16_t *to,
-                          lb_gaps at)
+LB_INLINE __m256i round_step(const float *x, __m256 factor, int16_t *to,
+                             lb_gaps at)
 {
-    lb_put_16(to, round_16(x, x + 16, factor));
-    lb_put_16(to + at.second, round_16(x + 8, x + 24, factor));
+    const __m256i one = _mm256_set1_epi16(1);
+    const __m256i a = round_16(x, x + 16, factor);
+    const __m256i b = round_16(x + 8, x + 24, factor);
+    lb_put_16(to, a);
+    lb_put_16(to + at.second, b);
+    return _mm256_add_epi32(_mm256_madd_epi16(a, one),
+                            _mm256_madd_epi16(b, one));
 }
 
 LB_TARGET("avx2")
-LB_INLINE void round_row(int64_t n, const float *x, float factor, int16_t *to,
-                         lb_gaps at)
+LB_INLINE int32_t sum_of_8(__m256i v)
+{
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v),
+                              _mm256_extracti128_si256(v, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+}
+
+LB_TARGET("avx2")
+LB_INLINE int32_t round_row(int64_t n, const float *x, float factor,
+                            int16_t *to, lb_gaps at)
 {
     const __m256 f = _mm256_set1_ps(factor);
+    __m256i sum = _mm256_setzero_si256();
     for (; n >= STEP; n -= STEP, x += STEP, to += at.next)
-        round_step(x, f, to, at);
-    if (!n) return;
-    float rest[STEP] = {0};
-    memcpy(rest, x, (size_t)n * sizeof *x);
-    round_step(rest, f, to, at);
+        sum = _mm256_add_epi32(sum, round_step(x, f, to, at));
+    if (n) {
+        float rest[STEP] = {0};
+        memcpy(rest, x, (size_t)n * sizeof *x);
+        sum = _mm256_add_epi32(sum, round_step(rest, f, to, at));
+    }
+    return sum_of_8(sum);
 }
 
 LB_TARGET("avx2")
-void lb_round_row_avx2(int64_t n, const float *x, float factor, int16_t *to,
-                       int64_t apart)
-{
-    round_row(n, x, factor, to, lb_gaps_16(apart));
-}
-
-LB_TARGET("avx2")
-void lb_round_row_avx2_32(int64_t n, const float *x, float factor, int16_t *to,
+int32_t lb_round_row_avx2(int64_t n, const float *x, float factor, int16_t *to,
                           int64_t apart)
 {
-    round_row(n, x, factor, to, lb_gaps_32(apart));
+    return round_row(n, x, factor, to, lb_gaps_16(apart));
+}
+
+LB_TARGET("avx2")
+int32_t lb_round_row_avx2_32(int64_t n, const float *x, float factor,
+                             int16_t *to, int64_t apart)
+{
+    return round_row(n, x, factor, to, lb_gaps_32(apart));
 }
 #endif
