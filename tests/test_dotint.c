@@ -282,21 +282,42 @@ static void check_ratios(const lb_dotint *k, int64_t n, float size, bool end)
         s[i] = random_float() * size;
         most = fmax(most, fabs((double)s[i]));
     }
-    bool ok = k->ratios(n, s, 16384, to) == (float)most;
+    float got = -1;
+    k->ratios(1, n, s, n, 16384, to, n, &got);
+    bool ok = got == (float)most;
     for (int64_t i = 0; i < n; i++)
         ok = ok && fabs(to[i] - (double)s[i] / most * 16384) <= 0.51;
     if (check_fails(ok)) whose(k, "ratios", n);
     int16_t *same = malloc((size_t)n * sizeof *same + 1);
-    lb_dotint_ref.ratios(n, s, 16384, same);
+    lb_dotint_ref.ratios(1, n, s, n, 16384, same, n, &got);
     CHECK(n == 0 || !memcmp(same, to, (size_t)n * sizeof *to));
     free(same);
     if (n == 0) return;
     s[n - 1] = NAN;
-    CHECK(!isfinite(k->ratios(n, s, 16384, to)));
+    k->ratios(1, n, s, n, 16384, to, n, &got);
+    CHECK(!isfinite(got));
     memset(s, 0, (size_t)n * sizeof *s);
-    CHECK(k->ratios(n, s, 16384, to) == 0);
+    k->ratios(1, n, s, n, 16384, to, n, &got);
+    CHECK(got == 0);
     for (int64_t i = 0; i < n; i++)
         CHECK_EQ_I(to[i], 0);
+}
+
+/* Several rows are what each of them is alone. */
+static void check_ratio_rows(const lb_dotint *k, int64_t n)
+{
+    enum { MANY = 5, LD = 40 };
+    float s[MANY * LD], most[MANY], one;
+    int16_t to[MANY * LD], alone[LD];
+    for (int i = 0; i < MANY * LD; i++)
+        s[i] = i / LD == 3 ? 0 : random_float();
+    s[2 * LD] = INFINITY;
+    k->ratios(MANY, n, s, LD, 32767, to, LD, most);
+    for (int r = 0; r < MANY; r++) {
+        k->ratios(1, n, s + (ptrdiff_t)r * LD, LD, 32767, alone, LD, &one);
+        CHECK(one == most[r]);
+        CHECK(!memcmp(alone, to + (ptrdiff_t)r * LD, (size_t)n * sizeof *to));
+    }
 }
 
 /* Rows of codes of one kind, against the end of a page. */
@@ -610,6 +631,8 @@ static void check_kernel(const lb_dotint *k)
     CHECK(k->mr * k->nr <= LB_DOTINT_SCALES);
     CHECK(STEP % k->lanes == 0);
     check_lanes(k, &o);
+    for (int64_t n = 1; n <= 40; n++)
+        check_ratio_rows(k, n);
     check_lengths(k, &o);
     for (int rows = 1; rows <= k->mr && k->tile; rows++)
         for (int64_t depth = 0; depth <= LB_DOTINT_KC; depth += STEP)

@@ -106,10 +106,12 @@ typedef struct lb_dotint {
                    const uint8_t *codes, int8_t *to);
     /* to[p*ld + l] = line[l][p] for LB_DOTINT_LINES lines, p < n. */
     void (*turn)(const int8_t *const *line, int64_t n, int8_t *to, int64_t ld);
-    /* Scales as parts of the largest magnitude, in units of 1 / top, rounded
-     * to nearest even; returns that magnitude. If it is 0, or inf or NaN as in
-     * largest, all parts are 0. */
-    float (*ratios)(int64_t n, const float *scale, float top, int16_t *ratio);
+    /* Of each of some rows n scales as parts of the largest magnitude among
+     * them, in units of 1 / top, rounded to nearest even, and that magnitude.
+     * If it is 0, or inf or NaN as in largest, all parts are 0. Rows are step
+     * scales and apart parts apart. */
+    void (*ratios)(int64_t rows, int64_t n, const float *scale, int64_t step,
+                   float top, int16_t *ratio, int64_t apart, float *most);
     /* Row j of w as one of a panel of w. What comes past the depth, up to a
      * whole step, or of FIELDS to 32 whole bytes, are numbers of no meaning. */
     void (*pack)(const lb_dotint_codes *w, int64_t j, int16_t *to,

@@ -29,7 +29,8 @@ static float largest(int64_t n, const float *x, float *lane)
     return f;
 }
 
-static float ratios(int64_t n, const float *scale, float top, int16_t *ratio)
+static float row_ratios(int64_t n, const float *scale, float top,
+                        int16_t *ratio)
 {
     float lane;
     const float most = largest(n, scale, &lane);
@@ -39,6 +40,13 @@ static float ratios(int64_t n, const float *scale, float top, int16_t *ratio)
     for (int64_t i = 0; i < n; i++)
         ratio[i] = none ? 0 : (int16_t)lrintf(scale[i] * lift * factor);
     return most;
+}
+
+static void ratios(int64_t rows, int64_t n, const float *scale, int64_t step,
+                   float top, int16_t *ratio, int64_t apart, float *most)
+{
+    for (int64_t r = 0; r < rows; r++)
+        most[r] = row_ratios(n, scale + r * step, top, ratio + r * apart);
 }
 
 /* Where number k of a row goes. */

@@ -126,13 +126,15 @@ void lb_int_weights_rows(lb_int_weights *w, int64_t j, int64_t n, int64_t depth)
 
 /* ---- ratios -------------------------------------------------------------- */
 
-/* Scales as parts of the largest, which is returned. */
-static float ratios_of(const lb_int_panels *p, const float *s, int64_t n,
-                       int16_t *ratio)
+/* Scales of rows as parts of the largest of each. */
+static void ratios_of(const lb_int_panels *p, int64_t rows, int64_t n,
+                      const float *s, int64_t step, int16_t *ratio,
+                      float *largest)
 {
     const float top = p->by_level ? LB_DOTINT_RATIO : LB_DOTINT_NUMBER_RATIO;
-    const float most = p->kernel->ratios(n, s, top, ratio);
-    return isfinite(most) ? most : (float)NAN;
+    p->kernel->ratios(rows, n, s, step, top, ratio, p->ratio_apart, largest);
+    for (int64_t r = 0; r < rows; r++)
+        if (!isfinite(largest[r])) largest[r] = (float)NAN;
 }
 
 /* Those of a strip whose rows run along memory: for each block of rows one for
@@ -153,9 +155,7 @@ static void ratios_across(lb_int_weights *w, int64_t rows)
         for (int64_t b = 0; b < blocks; b++)
             w->scales[b * p->kc + k] = s[b];
     }
-    for (int64_t b = 0; b < blocks; b++)
-        w->largest[b] = ratios_of(p, w->scales + b * p->kc, w->depth,
-                                  w->ratio + b * p->ratio_apart);
+    ratios_of(p, blocks, w->depth, w->scales, p->kc, w->ratio, w->largest);
 }
 
 /* One ratio for each of the depth, from those of blocks of g; `at` is where in
@@ -174,12 +174,14 @@ static void ratios_along(lb_int_weights *w, int64_t rows)
     const lb_int_panels *p = w->p;
     const int64_t g = w->c.lines.g, first = w->k / g;
     const int64_t blocks = (w->k + w->depth - 1) / g - first + 1;
-    for (int64_t r = 0; r < rows; r++) {
-        int16_t some[LB_DOTINT_KC];
+    const bool there = w->c.scale && p->share > 1;
+    int16_t some[LB_DOTINT_KC];
+    for (int64_t r = 0; r < (there ? 1 : rows); r++) {
         int16_t *const to = w->ratio + r * p->ratio_apart;
         const float *s =
             lb_coded_scales(&w->c, p->cpu, w->at + r, first, blocks, w->scales);
-        w->largest[r] = ratios_of(p, s, blocks, p->share > 1 ? to : some);
+        ratios_of(p, there ? rows : 1, blocks, s, w->c.scale_step,
+                  p->share > 1 ? to : some, w->largest + r);
         if (p->share == 1) spread(some, g, w->k % g, w->depth, to);
     }
 }

@@ -54,7 +54,8 @@ void lb_unpack_avx2(int bits, bool high_first, const int8_t *number, int64_t n,
                     const uint8_t *codes, int8_t *to);
 void lb_turn_lines_avx2(const int8_t *const *line, int64_t n, int8_t *to,
                         int64_t ld);
-float lb_ratios_avx2(int64_t n, const float *scale, float top, int16_t *ratio);
+void lb_ratios_avx2(int64_t rows, int64_t n, const float *scale, int64_t step,
+                    float top, int16_t *ratio, int64_t apart, float *most);
 
 int32_t lb_round_row_avx2(int64_t n, const float *x, float factor, int16_t *to,
                           int64_t apart);

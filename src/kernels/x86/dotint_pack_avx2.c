@@ -42,7 +42,8 @@ LB_INLINE float largest_scale(int64_t n, const float *s)
 }
 
 LB_TARGET("avx2")
-float lb_ratios_avx2(int64_t n, const float *scale, float top, int16_t *ratio)
+LB_INLINE float row_ratios(int64_t n, const float *scale, float top,
+                           int16_t *ratio)
 {
     const float most = largest_scale(n, scale);
     if (!(most > 0 && most <= FLT_MAX)) {
@@ -62,6 +63,16 @@ float lb_ratios_avx2(int64_t n, const float *scale, float top, int16_t *ratio)
         memcpy(ratio, rest, (size_t)n * sizeof *ratio);
     }
     return most;
+}
+
+/* Rows of eight, which blocks of 64 in a panel of 512 make, need no loops. */
+LB_TARGET("avx2")
+void lb_ratios_avx2(int64_t rows, int64_t n, const float *scale, int64_t step,
+                    float top, int16_t *ratio, int64_t apart, float *most)
+{
+    for (int64_t r = 0; r < rows; r++, scale += step, ratio += apart)
+        most[r] = n == 8 ? row_ratios(8, scale, top, ratio)
+                         : row_ratios(n, scale, top, ratio);
 }
 
 /* ---- rows for tiles of 32 lanes ------------------------------------------ */
