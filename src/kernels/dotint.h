@@ -29,8 +29,9 @@ enum {
     LB_DOTINT_MAX_NR = 4,
     LB_DOTINT_SCALES = 24, /* the most of mr * nr */
     LB_DOTINT_KC = 512,    /* depth of a panel */
-    /* Magnitudes of x. Weights of at most 8 bits: 128 * 32767 * 512 < 2^31. */
-    LB_DOTINT_MOST_X = 32767,
+    /* Magnitudes of x: 256 * 127 + 127, so that two bytes with signs hold them.
+     * Weights of at most 8 bits: 128 * 32639 * 512 < 2^31. */
+    LB_DOTINT_MOST_X = 32639,
     /* Fine weights, which are products of a level and a ratio: the sum of a
      * panel may need more than 32 bits, but not that of a lane, an eighth of
      * the panel, if the magnitudes of x in it add up to less than 2^31 / 2^13.

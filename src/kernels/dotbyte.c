@@ -1,0 +1,25 @@
+/* dotbyte.c - which kernel a level has. */
+#include "kernels/dotbyte.h"
+
+static const struct {
+    lb_level level;
+    const lb_dotbyte *kernel;
+    bool stronger; /* than its level: serves those above as well */
+} kernels[] = {
+#if defined(__x86_64__)
+    {LB_LEVEL_AVX512VNNI, &lb_dotbyte_vnni, true},
+#endif
+    {LB_LEVEL_REF, &lb_dotbyte_ref, false},
+};
+
+const lb_dotbyte *lb_dotbyte_for(const lb_cpu *cpu, int most_w, bool along)
+{
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        const lb_dotbyte *k = kernels[i].kernel;
+        if (kernels[i].stronger ? cpu->level < kernels[i].level
+                                : cpu->level != kernels[i].level)
+            continue;
+        if (most_w <= k->most_w && (along || k->across)) return k;
+    }
+    return NULL;
+}

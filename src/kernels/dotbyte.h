@@ -1,0 +1,103 @@
+/* dotbyte.h - products of matrices of bytes, in panels.
+ *
+ *   c[i][j] += xs[i] * ws[j] * sum over kk of x[i][kk] * (w[j][kk] - offset)
+ *
+ * Numbers of x (m,k) are rounded to whole ones of one byte, or of two: 256 *
+ * high + low, planes that are multiplied one after the other. Those of w (n,k)
+ * are made from codes: bytes from 0 on, so that one operand has no sign, as
+ * the instructions want it. What the offset adds is put right by the sum of x,
+ * so products are exact. Rows lie side by side, four bytes of each in turn:
+ *
+ *   x: up to mr rows, [quad][row][4]      w: nr rows, [quad][row][4]
+ *
+ * The sums of a tile stand in lanes, a row of w to each: nothing is folded.
+ *
+ * The order of the depth. Where it runs along memory, four bytes of codes of
+ * fewer than 8 bits become a quad for each field of them, in turn. Where rows
+ * run along memory, the depth is as it is, and rows of w are in another order:
+ * of sixteen bytes first those of all first fields, then those of all second
+ * ones, and so on: slots. Raw pointers only.
+ */
+#ifndef LB_DOTBYTE_H
+#define LB_DOTBYTE_H
+
+#include <stdint.h>
+
+#include "kernels/dotint.h"
+#include "lowbit_ext.h"
+
+enum {
+    LB_DOTBYTE_STEP = 32,  /* depths are filled up to a multiple of this */
+    LB_DOTBYTE_LINES = 16, /* that along takes at once */
+    LB_DOTBYTE_BYTES = 64, /* of a line, that across takes at once */
+    LB_DOTBYTE_MAX_MR = 16,
+    LB_DOTBYTE_MAX_NR = 32,
+    /* Depth of a panel: 255 * 127 * 512 < 2^31, and products with two planes
+     * are those of dotint.h, bit by bit. */
+    LB_DOTBYTE_KC = LB_DOTINT_KC,
+    LB_DOTBYTE_MOST_X = 127,
+    LB_DOTBYTE_MOST_X2 = LB_DOTINT_MOST_X /* 256 * 127 + 127 */
+};
+
+/* What codes stand for: number[code], offset included; those of 8 bits the
+ * number that they are, and 128. */
+typedef struct lb_dotbyte_codes {
+    int bits; /* 8, 4, 2 or 1 */
+    bool high_first;
+    uint8_t number[16];
+} lb_dotbyte_codes;
+
+/* Rows of x as they meet a panel of w. */
+typedef struct lb_dotbyte_x {
+    int rows, planes;
+    const int8_t *bytes; /* the first plane; they are `plane` bytes apart */
+    int64_t plane;
+    const int32_t *start; /* of each row: -offset * sum of its numbers */
+    const float *scale;
+} lb_dotbyte_x;
+
+typedef struct lb_dotbyte {
+    const char *name, *name_two; /* "dot i8 ref", with two planes */
+    int mr, nr;
+    int most_w;  /* the largest byte of w */
+    bool planes; /* two of them are better than numbers of 16 bits */
+    /* One row of a panel of x: each number times factor, rounded to nearest
+     * even; returns their sum. fields: of codes whose depth runs along memory,
+     * else 1. Quads are `apart` bytes apart. Zeros up to a whole step. */
+    int32_t (*round)(int64_t n, const float *x, float factor, int planes,
+                     int fields, int8_t *to, int64_t apart, int64_t plane);
+    /* n codes of LB_DOTBYTE_LINES lines, `step` bytes apart, as rows of a panel
+     * of w. Past n, up to a whole step, come bytes of no meaning. What lies
+     * `ahead` bytes from codes will be wanted next: it is asked for, and may
+     * lie anywhere. The same below. */
+    void (*along)(const lb_dotbyte_codes *c, const uint8_t *from, int64_t step,
+                  int64_t n, int64_t ahead, uint8_t *to);
+    /* n lines, which are the depth, of `bytes` <= LB_DOTBYTE_BYTES, as panels
+     * that are `panel` bytes apart, of LB_DOTBYTE_BYTES * fields slots; slots
+     * without codes have no meaning. NULL: there is none. */
+    void (*across)(const lb_dotbyte_codes *c, const uint8_t *from, int64_t step,
+                   int64_t n, int64_t bytes, int64_t ahead, uint8_t *to,
+                   int64_t panel);
+    /* c[i*nr + j] = fma(sum * ws[j], scale[i], c[i*nr + j], or 0 if first),
+     * sum as f32. k is a multiple of 4, panels of w are aligned to 64 bytes. */
+    void (*tile)(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
+                 const float *ws, bool first, float *c);
+} lb_dotbyte;
+
+/* The strongest kernel of a level that takes bytes up to most_w; NULL: it has
+ * none, and numbers of 16 bits are better. */
+const lb_dotbyte *lb_dotbyte_for(const lb_cpu *cpu, int most_w, bool along);
+
+extern const lb_dotbyte lb_dotbyte_ref;
+#if defined(__x86_64__)
+extern const lb_dotbyte lb_dotbyte_vnni;
+
+void lb_dotbyte_along_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
+                             int64_t step, int64_t n, int64_t ahead,
+                             uint8_t *to);
+void lb_dotbyte_across_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
+                              int64_t step, int64_t n, int64_t bytes,
+                              int64_t ahead, uint8_t *to, int64_t panel);
+#endif
+
+#endif

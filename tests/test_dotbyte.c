@@ -1,0 +1,353 @@
+/* test_dotbyte.c - the kernels of dotbyte.h, for every level, against what
+ * their comments say, worked out here number by number. Whatever is read or
+ * written lies against pages that may not be touched. */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "check.h"
+#include "kernels/dotbyte.h"
+
+static const struct subject {
+    const lb_dotbyte *kernel;
+    lb_level level;
+} subjects[] = {
+    {&lb_dotbyte_ref, LB_LEVEL_REF},
+#if defined(__x86_64__)
+    {&lb_dotbyte_vnni, LB_LEVEL_AVX512VNNI},
+#endif
+};
+enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
+
+static bool runs_here(lb_level level)
+{
+#if defined(LB_SIMDE)
+    (void)level;
+    return true;
+#else
+    return lb_level_available(level);
+#endif
+}
+
+enum {
+    STEP = LB_DOTBYTE_STEP,
+    LINES = LB_DOTBYTE_LINES,
+    BYTES = LB_DOTBYTE_BYTES,
+    KC = LB_DOTBYTE_KC,
+    ROOM = 1 << 19
+};
+
+/* ---- memory that ends, or begins, at a page that may not be touched ------ */
+
+typedef struct {
+    char *room;
+} fence;
+
+static fence fence_open(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *map = mmap(NULL, ROOM + 2 * page, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED || mprotect(map, page, PROT_NONE) != 0 ||
+        mprotect(map + page + ROOM, page, PROT_NONE) != 0) {
+        perror("mmap");
+        exit(1);
+    }
+    return (fence){map + page};
+}
+
+/* At the end of the room, or at its beginning. */
+static void *place(const fence *f, size_t bytes, bool end)
+{
+    return end ? f->room + ROOM - bytes : f->room;
+}
+
+static fence in, out;
+
+/* ---- numbers ------------------------------------------------------------- */
+
+static uint32_t random_bits(void)
+{
+    static uint64_t x = 88172645463325252u;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return (uint32_t)(x >> 32);
+}
+
+static float random_float(void) /* in [-1, 1) */
+{
+    return (float)((int32_t)random_bits() >> 8) / 8388608.0f;
+}
+
+static int random_within(int most)
+{
+    return (int)(random_bits() % (uint32_t)(2 * most + 1)) - most;
+}
+
+static void fill_bytes(void *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((uint8_t *)p)[i] = (uint8_t)random_bits();
+}
+
+static int64_t up(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+static void whose(const lb_dotbyte *k, const char *what, int64_t n)
+{
+    fprintf(stderr, "%s: %s, %lld numbers\n", k->name, what, (long long)n);
+}
+
+/* Where number i of a row is, quads being `apart` bytes apart. */
+static int64_t at(int fields, int64_t i, int64_t apart)
+{
+    const int64_t byte = i / fields; /* of codes */
+    return (byte / 4 * fields + i % fields) * apart + byte % 4;
+}
+
+/* ---- x ------------------------------------------------------------------- */
+
+/* A row with ties, zeros and numbers of the largest magnitude. */
+static void fill_x(float *x, int64_t n, int most)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = i % 5 == 1   ? (float)(int)(i % 9 - 4) * 0.5f
+               : i % 5 == 2 ? -0.0f
+               : i % 7 == 3 ? (float)(i % 2 ? most : -most)
+                            : random_float() * (float)most;
+}
+
+static void check_round(const lb_dotbyte *k, int64_t n, int planes, int fields,
+                        int rows, bool end)
+{
+    const int64_t apart = (int64_t)rows * 4, whole = up(n, STEP);
+    const int64_t plane = whole * rows;
+    const size_t size =
+        whole ? (size_t)((planes - 1) * plane + (whole / 4 - 1) * apart + 4)
+              : 0;
+    float *x = place(&in, (size_t)n * sizeof *x, end);
+    int8_t *to = place(&out, size, end);
+    fill_x(x, n, planes == 2 ? 32639 : 127);
+    memset(to, 0x55, size);
+    const int32_t sum = k->round(n, x, 1, planes, fields, to, apart, plane);
+    int64_t want = 0;
+    bool ok = true;
+    for (int64_t i = 0; i < whole; i++) {
+        const long v = i < n ? lrint((double)x[i]) : 0;
+        const int8_t *p = to + at(fields, i, apart);
+        ok = ok && v == (planes == 2 ? 256 * p[0] + p[plane] : p[0]);
+        want += v;
+    }
+    for (int64_t q = 0; q + 1 < whole / 4; q++) /* other rows are left */
+        for (int64_t b = 4; b < apart; b++)
+            ok = ok && to[q * apart + b] == 0x55;
+    if (check_fails(ok && sum == want)) whose(k, "round", n);
+}
+
+/* ---- w ------------------------------------------------------------------- */
+
+static lb_dotbyte_codes random_codes(const lb_dotbyte *k, int bits, bool high)
+{
+    lb_dotbyte_codes c = {.bits = bits, .high_first = high};
+    for (int i = 0; i < 16; i++)
+        c.number[i] =
+            (uint8_t)(random_bits() % ((unsigned)k->most_w + 1)); /* any */
+    for (int i = 1 << bits; i < 16 && bits < 8; i++)
+        c.number[i] = c.number[i & ((1 << bits) - 1)];
+    return c;
+}
+
+static int byte_of(const lb_dotbyte_codes *c, const uint8_t *line, int64_t i)
+{
+    if (c->bits == 8) return (int8_t)line[i] + 128;
+    const int per = 8 / c->bits, p = (int)(i % per);
+    const int field = c->high_first ? per - 1 - p : p;
+    return c->number[line[i / per] >> (field * c->bits) & ((1 << c->bits) - 1)];
+}
+
+static void check_along(const lb_dotbyte *k, int bits, bool high, int64_t n,
+                        int64_t gap, bool end)
+{
+    const lb_dotbyte_codes c = random_codes(k, bits, high);
+    const int64_t bytes = (n * bits + 7) / 8, step = bytes + gap;
+    const size_t size = (size_t)((LINES - 1) * step + bytes);
+    const int64_t quads = up(n, STEP) / 4, apart = (int64_t)k->nr * 4;
+    const size_t room = quads ? (size_t)((quads - 1) * apart + LINES * 4) : 0;
+    uint8_t *from = place(&in, size, end), *to = place(&out, room, end);
+    fill_bytes(from, size);
+    memset(to, 0x55, room);
+    k->along(&c, from, step, n, 1 << 30, to);
+    bool ok = true;
+    for (int l = 0; l < LINES; l++)
+        for (int64_t i = 0; i < n; i++)
+            ok = ok && to[at(8 / bits, i, apart) + (int64_t)l * 4] ==
+                           byte_of(&c, from + l * step, i);
+    for (int64_t q = 0; q + 1 < quads; q++) /* other rows are left */
+        for (int64_t b = (int64_t)LINES * 4; b < apart; b++)
+            ok = ok && to[q * apart + b] == 0x55;
+    if (check_fails(ok)) whose(k, "along", n);
+}
+
+static void check_across(const lb_dotbyte *k, int bits, bool high, int64_t n,
+                         int64_t bytes, int64_t gap, bool end)
+{
+    const lb_dotbyte_codes c = random_codes(k, bits, high);
+    const int64_t step = bytes + gap, fields = 8 / bits;
+    const size_t size = (size_t)((n - 1) * step + bytes);
+    const int64_t panel = up(n, STEP) * k->nr;
+    const size_t room = (size_t)(BYTES * fields / k->nr * panel);
+    uint8_t *from = place(&in, size, end), *to = place(&out, room, end);
+    fill_bytes(from, size);
+    k->across(&c, from, step, n, bytes, 1 << 30, to, panel);
+    bool ok = true;
+    for (int64_t j = 0; j < bytes * fields; j++) {
+        const int64_t byte = j / fields;
+        const int64_t slot =
+            byte / 16 * 16 * fields + j % fields * 16 + byte % 16;
+        const uint8_t *row = to + slot / k->nr * panel + slot % k->nr * 4;
+        for (int64_t i = 0; i < n; i++)
+            ok = ok && row[i / 4 * k->nr * 4 + i % 4] ==
+                           byte_of(&c, from + i * step, j);
+    }
+    if (check_fails(ok)) whose(k, "across", n);
+}
+
+/* ---- tiles --------------------------------------------------------------- */
+
+typedef enum { ANY, LOWEST, HIGHEST, OPPOSITE } extreme;
+
+static int extreme_x(extreme e, int most)
+{
+    return e == ANY ? random_within(most) : e == LOWEST ? -most : most;
+}
+
+static int extreme_w(const lb_dotbyte *k, extreme e)
+{
+    return e == ANY       ? (int)(random_bits() % ((unsigned)k->most_w + 1))
+           : e == HIGHEST ? k->most_w
+                          : 0;
+}
+
+/* Panels of the largest depth; numbers of x are kept as such as well. */
+typedef struct {
+    int x[LB_DOTBYTE_MAX_MR][KC];
+    uint8_t w[LB_DOTBYTE_MAX_NR][KC];
+} numbers;
+
+static void lay(const lb_dotbyte *k, const numbers *v, int rows, int planes,
+                int64_t depth, int8_t *x, uint8_t *w)
+{
+    const int64_t plane = rows * depth;
+    for (int i = 0; i < rows; i++)
+        for (int64_t e = 0; e < depth; e++) {
+            int8_t *p = x + (e / 4 * rows + i) * 4 + e % 4;
+            const int high = (int)floor((v->x[i][e] + 128) / 256.0);
+            *p = (int8_t)(planes == 2 ? high : v->x[i][e]);
+            if (planes == 2) p[plane] = (int8_t)(v->x[i][e] - 256 * high);
+        }
+    for (int j = 0; j < k->nr; j++)
+        for (int64_t e = 0; e < depth; e++)
+            w[(e / 4 * k->nr + j) * 4 + e % 4] = v->w[j][e];
+}
+
+static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
+                       bool first, extreme how)
+{
+    static numbers v;
+    const int nr = k->nr, most = planes == 2 ? 32639 : 127;
+    /* What bytes stand for is at most 128. */
+    const int offset = k->most_w < 128 ? (int)(random_bits() % 2) : 128;
+    const size_t xb = (size_t)(rows * planes * depth);
+    const size_t wb = (size_t)(nr * depth);
+    int8_t *x = place(&in, xb, false);
+    uint8_t *w = place(&in, wb, true);
+    int32_t start[LB_DOTBYTE_MAX_MR];
+    float xs[LB_DOTBYTE_MAX_MR], ws[LB_DOTBYTE_MAX_NR];
+    float *c = place(&out, (size_t)(rows * nr) * sizeof *c, true);
+    float old[LB_DOTBYTE_MAX_MR * LB_DOTBYTE_MAX_NR];
+    for (int i = 0; i < rows; i++) {
+        int64_t sum = 0;
+        for (int64_t e = 0; e < depth; e++)
+            sum += v.x[i][e] = extreme_x(how, most);
+        start[i] = (int32_t)(-offset * sum);
+        xs[i] = random_float();
+    }
+    for (int j = 0; j < nr; j++) {
+        for (int64_t e = 0; e < depth; e++)
+            v.w[j][e] = (uint8_t)extreme_w(k, how);
+        ws[j] = random_float();
+    }
+    for (int e = 0; e < rows * nr; e++)
+        c[e] = old[e] = random_float() * 1e6f;
+    lay(k, &v, rows, planes, depth, x, w);
+    const lb_dotbyte_x rows_of = {.rows = rows,
+                                  .planes = planes,
+                                  .bytes = x,
+                                  .plane = rows * depth,
+                                  .start = start,
+                                  .scale = xs};
+    k->tile(&rows_of, depth, w, ws, first, c);
+    bool ok = true;
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < nr; j++) {
+            int64_t sum = 0;
+            for (int64_t e = 0; e < depth; e++)
+                sum += (int64_t)v.x[i][e] * (v.w[j][e] - offset);
+            const float t = (float)sum * ws[j];
+            const int e = i * nr + j;
+            ok = ok && c[e] == fmaf(t, xs[i], first ? 0 : old[e]);
+        }
+    if (check_fails(ok)) whose(k, planes == 2 ? "two planes" : "tile", depth);
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+static void check_lengths(const lb_dotbyte *k)
+{
+    for (int64_t n = 0; n <= 300; n++)
+        for (int i = 0; i < 4; i++) {
+            const bool end = i & 1;
+            const int rows = 1 + (int)((n + i) % k->mr);
+            check_round(k, n, 1, 1 << i, rows, end);
+            check_round(k, n, 2, 1 << i, rows, end);
+            check_round(k, n, 1 + (int)(n % 2), 1 << i, 1, !end);
+        }
+    for (int64_t n = 1; n <= 300; n++)
+        for (int bits = 1; bits <= 8; bits *= 2)
+            for (int i = 0; i < 4; i++) {
+                if (bits == 8 && k->most_w < 255) continue;
+                check_along(k, bits, i & 1, n, n % 3 * 7, i & 2);
+                if (k->across && n % 3 == i % 3)
+                    check_across(k, bits, i & 1, n, 1 + (n * 11 + i) % BYTES,
+                                 n % 4 * 9, i & 2);
+            }
+    for (int64_t bytes = 1; bytes <= BYTES && k->across; bytes++)
+        check_across(k, k->most_w < 255 ? 2 : 8, false, 7, bytes, 3, true);
+}
+
+static void check_kernel(const lb_dotbyte *k)
+{
+    CHECK(k->mr <= LB_DOTBYTE_MAX_MR && k->nr <= LB_DOTBYTE_MAX_NR);
+    CHECK(k->nr % LINES == 0);
+    check_lengths(k);
+    for (int rows = 1; rows <= k->mr; rows++)
+        for (int64_t depth = 0; depth <= KC; depth += depth < 64 ? 4 : 64)
+            for (int how = 0; how < 4; how++) {
+                check_tile(k, rows, 1, depth, how & 1, (extreme)how);
+                if (k->most_w == 255)
+                    check_tile(k, rows, 2, depth, how & 1, (extreme)how);
+            }
+}
+
+int main(void)
+{
+    in = fence_open();
+    out = fence_open();
+    for (int i = 0; i < N_SUBJECTS; i++)
+        if (runs_here(subjects[i].level)) check_kernel(subjects[i].kernel);
+    return check_report("dotbyte");
+}
