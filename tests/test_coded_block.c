@@ -268,6 +268,10 @@ static void check_rows(lb_ctx *cx, const struct config *config)
                 .precision = LB_PRECISION_FAST,
             };
             check_error(cx, &p, FAST, NULL);
+            p.precision = LB_PRECISION_FASTEST;
+            p.k = 135;
+            /* Of few elements one may be off by more than most are. */
+            check_error(cx, &p, p.m * p.n < 16 ? 2 * FASTEST : FASTEST, NULL);
         }
 }
 
@@ -284,6 +288,8 @@ static void check_long(lb_ctx *cx, const struct config *config)
                          .dtype = LB_F32,
                          .precision = LB_PRECISION_FAST};
             check_error(cx, &p, FAST, NULL);
+            p.precision = LB_PRECISION_FASTEST;
+            check_error(cx, &p, FASTEST, NULL);
         }
 }
 
@@ -300,6 +306,8 @@ static void check_batches(lb_ctx *cx, const struct config *config)
                      .dtype = LB_F32,
                      .precision = LB_PRECISION_FAST};
         check_error(cx, &p, FAST, NULL);
+        p.precision = LB_PRECISION_FASTEST;
+        check_error(cx, &p, FASTEST, NULL);
     }
 }
 
@@ -344,6 +352,10 @@ static void check_numbers(lb_ctx *cx, const struct config *config)
         check_error(cx, &p, FAST, with_range);
         p.k = 300;
         check_error(cx, &p, OUTLIERS, with_outliers);
+        p.precision = LB_PRECISION_FASTEST;
+        p.k = 1100;
+        check_error(cx, &p, FASTEST, with_tiny);
+        check_error(cx, &p, FASTEST, with_range);
     }
 }
 
@@ -359,15 +371,10 @@ static void with_specials(const product *p, float *x)
 
 static void check_specials(lb_ctx *cx, const struct config *config)
 {
-    product p = {.config = config,
-                 .m = 8,
-                 .n = 21,
-                 .k = 600,
-                 .along = true,
-                 .dtype = LB_F32,
-                 .precision = LB_PRECISION_FAST};
-    for (int along = 0; along < 2; along++) {
-        p.along = along;
+    product p = {.config = config, .m = 8, .n = 21, .k = 600, .dtype = LB_F32};
+    for (int i = 0; i < 4; i++) {
+        p.along = i & 1;
+        p.precision = i & 2 ? LB_PRECISION_FASTEST : LB_PRECISION_FAST;
         lb_enter(cx);
         operands o = make_operands(cx, &p, with_specials);
         double *sum = malloc((size_t)(p.m * p.n) * 2 * sizeof *sum);
@@ -381,13 +388,13 @@ static void check_specials(lb_ctx *cx, const struct config *config)
             const double one = sum[3 * p.n + j];
             const double off = fabs((double)y[3 * p.n + j] - one);
             if (check_fails(fabs(one) > (double)FLT_MAX ||
-                            off <= 1e-3 * (double)FLT_MAX))
+                            off <= 2 * bound_of(p.precision) * (double)FLT_MAX))
                 fprintf(stderr, "%s: %g, not %g\n", describe(&p),
                         (double)y[3 * p.n + j], one);
         }
         if (y)
             CHECK(error_of(y + 4 * p.n, sum + 4 * p.n, square + 4 * p.n,
-                           4 * p.n) <= FAST);
+                           4 * p.n) <= bound_of(p.precision));
         free(y);
         free(sum);
         free_operands(&o);
@@ -403,14 +410,15 @@ static void check_threads(const char *isa)
 {
     static const int threads[] = {1, 2, 7};
     for (int i = 0; i < N_CONFIGS; i++) {
-        for (int along = 0; along < 2; along++) {
+        for (int q = 0; q < 4; q++) {
             const product p = {.config = &configs[i],
                                .m = 201,
                                .n = 517,
                                .k = 530,
-                               .along = along,
+                               .along = q & 1,
                                .dtype = LB_F32,
-                               .precision = LB_PRECISION_FAST};
+                               .precision = q & 2 ? LB_PRECISION_FASTEST
+                                                  : LB_PRECISION_FAST};
             float *y[3] = {0};
             for (int t = 0; t < 3; t++) {
                 lb_ctx *cx = lb_open(&(lb_options){
@@ -429,6 +437,39 @@ static void check_threads(const char *isa)
             for (int t = 0; t < 3; t++)
                 free(y[t]);
         }
+    }
+}
+
+/* What a level does in bytes has the bits of the reference. */
+static void check_bytes(lb_ctx *cx, lb_ctx *ref, const struct config *config)
+{
+    for (int i = 0; i < 8; i++) {
+        const product p = {.config = config,
+                           .m = i & 4 ? 13 : 8,
+                           .n = 330,
+                           .k = 1100,
+                           .along = i & 1,
+                           .dtype = LB_F32,
+                           .precision = i & 2 ? LB_PRECISION_FASTEST
+                                              : LB_PRECISION_FAST};
+        const lb_dot_dims d = dims_of(&p);
+        const size_t size = (size_t)(p.m * p.n) * sizeof(float);
+        lb_enter(cx);
+        lb_enter(ref);
+        operands o = make_operands(cx, &p, NULL);
+        lb_array *in[2] = {o.x, o.w};
+        const char *way = lb_explain(cx, "dot_general", in, 2, &d);
+        if (way && strstr(way, "dot i8")) {
+            float *a = run(cx, &p, &o), *b = run(ref, &p, &o);
+            if (check_fails(a && b && !memcmp(a, b, size)))
+                fprintf(stderr, "%s, %s: not the reference's bits\n",
+                        lb_isa(cx), describe(&p));
+            free(a);
+            free(b);
+        }
+        free_operands(&o);
+        lb_leave(ref);
+        lb_leave(cx);
     }
 }
 
@@ -466,7 +507,10 @@ static void check_level(const char *isa)
 {
     lb_ctx *cx = lb_open(
         &(lb_options){.threads = 1, .isa = isa, .dense = LB_DENSE_DENY});
+    lb_ctx *ref = lb_open(
+        &(lb_options){.threads = 1, .isa = "ref", .dense = LB_DENSE_DENY});
     for (int i = 0; i < N_CONFIGS; i++) {
+        check_bytes(cx, ref, &configs[i]);
         check_shapes(cx, &configs[i]);
         check_rows(cx, &configs[i]);
         check_long(cx, &configs[i]);
@@ -475,6 +519,7 @@ static void check_level(const char *isa)
         check_specials(cx, &configs[i]);
     }
     check_explained(cx);
+    lb_close(ref);
     lb_close(cx);
     check_threads(isa);
 }

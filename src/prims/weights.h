@@ -1,15 +1,17 @@
 /* weights.h - products with weights that stay packed (coded.h).
  *
  * One operand, the weights, has n rows of codes; the other, x, has m rows of
- * numbers and is read as f32 from whatever it is stored in. Two ways:
+ * numbers and is read as f32 from whatever it is stored in. Three ways:
  *
  *   coded thin    m is 1: codes are decoded in registers and used once, so
  *                 memory decides
  *   coded block   FAST and FASTEST: x becomes whole numbers and a scale for
  *                 each panel of a row, codes become whole numbers too, and
  *                 their products are summed as such
+ *   coded byte    the same in bytes: FASTEST where a level multiplies them
+ *                 faster, and FAST where two bytes are faster than 16 bits
  *
- * What fits neither is decoded, and multiplied as any other f32 matrix.
+ * What fits none is decoded, and multiplied as any other f32 matrix.
  */
 #ifndef LB_WEIGHTS_H
 #define LB_WEIGHTS_H
@@ -38,6 +40,10 @@ bool lb_coded_thin_fits(const lb_product *p, const lb_weights *w,
                         const lb_cpu *cpu);
 void lb_coded_thin_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
 void lb_coded_thin_run(const lb_product *p, const lb_work *w);
+bool lb_coded_byte_fits(const lb_product *p, const lb_weights *w,
+                        const lb_cpu *cpu);
+void lb_coded_byte_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
+void lb_coded_byte_run(const lb_product *p, const lb_work *w);
 bool lb_coded_block_fits(const lb_product *p, const lb_weights *w,
                          const lb_cpu *cpu);
 void lb_coded_block_plan(const lb_product *p, const lb_call *c, lb_plan *plan);

@@ -1,0 +1,107 @@
+/* byte_panels.h - a product with packed weights as panels of bytes.
+ *
+ * What is multiplied are the panels of kernels/dotbyte.h. Scales of weights go
+ * to the row of the result, or to x before it is rounded, as in int_panels.h.
+ * Where they depend on both, the depth comes in blocks that share one, each of
+ * them with scales of its own for x, and is summed block by block. Levels that
+ * are not whole are rounded: that is for one plane only.
+ */
+#ifndef LB_BYTE_PANELS_H
+#define LB_BYTE_PANELS_H
+
+#include "core/core.h"
+#include "kernels/dotbyte.h"
+#include "prims/int_panels.h"
+
+typedef struct lb_byte_panels {
+    const lb_dotbyte *kernel;
+    lb_int_panels scales; /* of which only what says where scales go is used */
+    lb_dotbyte_codes codes;
+    int planes;  /* of x */
+    int fields;  /* of a byte of codes */
+    int in_turn; /* the depth comes in the order of so many; 1: as it is */
+    int offset;  /* of bytes of w */
+    float unit;  /* what 1 in w stands for, without scales */
+    int apart;   /* rows from slot to slot of 16 */
+    /* Scales of x are multiplied with this power of 2, those of w divided by
+     * it, so that both and the product with a sum are normal numbers as long
+     * as x is. With two planes it is that of int_rows.c. */
+    float up;
+    int64_t kc;    /* depth of a panel, */
+    int64_t share; /* and of what shares scales in it */
+    int64_t strip; /* rows of w that become panels together; if they run along
+                    * memory in slots, see dotbyte.h */
+} lb_byte_panels;
+
+/* False: numbers of 16 bits are better, or needed. */
+bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c,
+                       lb_precision precision, lb_byte_panels *p);
+
+/* How many of a depth share scales, in a panel. */
+static inline int64_t lb_byte_blocks(const lb_byte_panels *p, int64_t depth)
+{
+    return lb_ceil_div(depth, p->share);
+}
+
+static inline int64_t lb_byte_steps(int64_t depth)
+{
+    return lb_ceil_div(depth, LB_DOTBYTE_STEP) * LB_DOTBYTE_STEP;
+}
+
+/* ---- x: byte_rows.c ------------------------------------------------------ */
+
+/* Rows of a panel: for each block scales and starts (lb_dotbyte_x), then the
+ * bytes of all. Bytes of memory, for so many of the depth. */
+int64_t lb_byte_rows_bytes(const lb_byte_panels *p, int64_t rows,
+                           int64_t depth);
+/* Floats of tmp, below. */
+int64_t lb_byte_rows_room(const lb_byte_panels *p);
+/* Rows [i, i + rows) of x, rows <= mr, from k on n <= kc of the depth, each
+ * times its factor, if there are any. A row that is not finite has the scale
+ * NaN. */
+void lb_byte_rows_pack(const lb_byte_panels *p, const lb_source *x,
+                       int64_t batch, int64_t i, int rows, int64_t k, int64_t n,
+                       const float *factor, char *to, float *tmp);
+/* Block number b of them. */
+lb_dotbyte_x lb_byte_rows_at(const lb_byte_panels *p, char *at, int rows,
+                             int64_t n, int64_t b);
+
+/* ---- w: byte_weights.c --------------------------------------------------- */
+
+typedef struct lb_byte_weights {
+    const lb_byte_panels *p;
+    lb_int_weights scales;
+    uint8_t *panel; /* a strip: panels of nr rows, one after the other, */
+    float *ws;      /* and scales of its slots, for each block */
+    uint8_t *lines; /* copied, where there are fewer than kernels take */
+    float *read;
+    int64_t ahead; /* bytes, to codes that come next */
+} lb_byte_weights;
+
+/* Places what `most` rows of a depth need at room, if that is given; returns
+ * the bytes. */
+size_t lb_byte_weights_room(const lb_byte_panels *p, const lb_coded *c,
+                            int64_t most, int64_t depth, lb_byte_weights *w,
+                            char *room);
+/* Rows [j, j + n), of all of the depth, are what follows is about. */
+void lb_byte_weights_rows(lb_byte_weights *w, int64_t j, int64_t n,
+                          int64_t depth);
+/* Which row of a strip a slot is, the first of 16; the others are `apart` rows
+ * from each other. */
+static inline int64_t lb_byte_slot_row(const lb_byte_panels *p, int64_t slot)
+{
+    const int64_t vector = slot / 16;
+    return vector / p->apart * p->apart * 16 + vector % p->apart;
+}
+
+/* Slots of the strip that begins with row j, as panels, from k on n of the
+ * depth. Returns how many there are: with some that are no rows, whose scales
+ * are 0, a multiple of nr. */
+int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
+                              int64_t n);
+/* Which strip comes after that of row j and depth k: its codes are asked for.
+ */
+void lb_byte_weights_next(lb_byte_weights *w, int64_t j, int64_t k,
+                          int64_t next_j, int64_t next_k);
+
+#endif

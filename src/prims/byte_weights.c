@@ -1,0 +1,157 @@
+/* byte_weights.c - codes as panels of bytes; see byte_panels.h. */
+#include <string.h>
+
+#include "prims/byte_panels.h"
+#include "prims/product.h"
+
+/* ---- room ---------------------------------------------------------------- */
+
+static void *carve(char *room, size_t *used, int64_t bytes)
+{
+    void *const at = room ? room + *used : NULL;
+    *used += (size_t)lb_round_up(bytes, 64);
+    return at;
+}
+
+/* Of n places. */
+static int64_t line_bytes(const lb_coded *c, int64_t n)
+{
+    return lb_ceil_div(n * c->bits, 8);
+}
+
+size_t lb_byte_weights_room(const lb_byte_panels *p, const lb_coded *c,
+                            int64_t most, int64_t depth, lb_byte_weights *w,
+                            char *room)
+{
+    size_t used = 0;
+    const int64_t f = sizeof(float), blocks = lb_byte_blocks(p, p->kc);
+    const lb_int_panels *s = &p->scales;
+    *w = (lb_byte_weights){.p = p, .scales = {.p = s, .c = *c}};
+    w->panel = carve(room, &used, p->strip * lb_byte_steps(p->kc));
+    w->ws = carve(room, &used, p->strip * blocks * f);
+    w->lines = carve(room, &used, LB_DOTBYTE_LINES * line_bytes(c, p->kc));
+    w->read = carve(room, &used, blocks * f);
+    w->scales.row = carve(room, &used, most * f);
+    w->scales.read =
+        carve(room, &used, lb_int_scales_room(s, c, most, depth) * f);
+    w->scales.factor = carve(room, &used, s->in_x ? p->kc * f : 0);
+    return used;
+}
+
+void lb_byte_weights_rows(lb_byte_weights *w, int64_t j, int64_t n,
+                          int64_t depth)
+{
+    lb_int_weights_rows(&w->scales, j, n, depth);
+}
+
+/* ---- slots --------------------------------------------------------------- */
+
+/* Slots that rows [0, rows) of a strip are found in. */
+static int64_t slots_for(const lb_byte_panels *p, const lb_coded *c,
+                         int64_t rows)
+{
+    const int64_t used =
+        c->along ? rows : lb_round_up(line_bytes(c, rows), 16) * p->fields;
+    return lb_round_up(used, p->kernel->nr);
+}
+
+/* One scale to a row. */
+static void scale_rows(lb_byte_weights *w, int64_t j, int64_t rows,
+                       int64_t slots)
+{
+    const float *row = w->scales.row + (j - w->scales.first);
+    for (int64_t s = 0; s < slots; s += 16) {
+        const int64_t first = lb_byte_slot_row(w->p, s);
+        for (int64_t e = 0; e < 16; e++) {
+            const int64_t r = first + e * w->p->apart;
+            w->ws[s + e] = r < rows ? row[r] * w->p->unit / w->p->up : 0;
+        }
+    }
+}
+
+/* One for each block of a row; the depth runs along memory. */
+static void scale_blocks(lb_byte_weights *w, int64_t j, int64_t rows,
+                         int64_t slots, int64_t k, int64_t n)
+{
+    const lb_coded *c = &w->scales.c;
+    const int64_t blocks = lb_byte_blocks(w->p, n), first = k / c->lines.g;
+    const bool shared = c->lines.g > w->p->share; /* by several panels */
+    const float by = w->p->unit / w->p->up;
+    const float *s = w->read;
+    for (int64_t r = 0; r < slots; r++) {
+        if (r < rows && c->scale && r > 0)
+            s += c->scale_step;
+        else if (r < rows)
+            s = lb_coded_scales(c, w->p->scales.cpu, j + r, first,
+                                shared ? 1 : blocks, w->read);
+        for (int64_t b = 0; b < blocks; b++)
+            w->ws[b * slots + r] = r < rows ? s[b] * by : 0;
+    }
+}
+
+/* ---- panels -------------------------------------------------------------- */
+
+static const uint8_t *codes_at(const lb_coded *c, int64_t line, int64_t place)
+{
+    return c->bytes + line * c->byte_step + place * c->bits / 8;
+}
+
+/* A few lines, and zeros in place of those that are not. */
+static void pack_few(lb_byte_weights *w, const uint8_t *from, int64_t lines,
+                     int64_t n, uint8_t *to)
+{
+    const lb_coded *c = &w->scales.c;
+    const int64_t bytes = line_bytes(c, n);
+    memset(w->lines, 0, (size_t)(LB_DOTBYTE_LINES * bytes));
+    for (int64_t l = 0; l < lines; l++)
+        memcpy(w->lines + l * bytes, from + l * c->byte_step, (size_t)bytes);
+    w->p->kernel->along(&w->p->codes, w->lines, bytes, n, 0, to);
+}
+
+static void pack_along(lb_byte_weights *w, int64_t j, int64_t rows,
+                       int64_t slots, int64_t k, int64_t n)
+{
+    enum { LINES = LB_DOTBYTE_LINES };
+    const lb_coded *c = &w->scales.c;
+    const lb_dotbyte *kernel = w->p->kernel;
+    const int64_t nr = kernel->nr, depth = lb_byte_steps(n);
+    for (int64_t r = 0; r < slots; r += LINES) {
+        uint8_t *const to = w->panel + r / nr * nr * depth + r % nr * 4;
+        if (r + LINES <= rows)
+            kernel->along(&w->p->codes, codes_at(c, j + r, k), c->byte_step, n,
+                          w->ahead, to);
+        else if (r < rows)
+            pack_few(w, codes_at(c, j + r, k), rows - r, n, to);
+        /* else there are bytes of no meaning, whose scales are 0 */
+    }
+}
+
+int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
+                              int64_t n)
+{
+    const lb_byte_panels *p = w->p;
+    const lb_coded *c = &w->scales.c;
+    const int64_t end = w->scales.first + w->scales.n;
+    const int64_t rows = lb_min_i64(p->strip, end - j);
+    const int64_t slots = slots_for(p, c, rows);
+    if (c->along)
+        pack_along(w, j, rows, slots, k, n);
+    else
+        p->kernel->across(&p->codes, codes_at(c, k, j), c->byte_step, n,
+                          line_bytes(c, rows), w->ahead, w->panel,
+                          p->kernel->nr * lb_byte_steps(n));
+    if (p->scales.in_w)
+        scale_blocks(w, j, rows, slots, k, n);
+    else
+        scale_rows(w, j, rows, slots);
+    return slots;
+}
+
+void lb_byte_weights_next(lb_byte_weights *w, int64_t j, int64_t k,
+                          int64_t next_j, int64_t next_k)
+{
+    const lb_coded *c = &w->scales.c;
+    const int64_t lines = c->along ? next_j - j : next_k - k;
+    const int64_t places = c->along ? next_k - k : next_j - j;
+    w->ahead = lines * c->byte_step + places * c->bits / 8;
+}

@@ -1,0 +1,260 @@
+/* product_coded_byte.c - bytes times packed weights.
+ *
+ * As product_coded_block.c, with panels of bytes (byte_panels.h): a unit is one
+ * block of the result,
+ *
+ *   for each chunk of the depth            as much of x as stays in L2
+ *     round x to panels
+ *     for each strip of w
+ *       for each panel of the chunk        codes become bytes
+ *         for each nr rows of it           which stay in L1
+ *           tiles with all groups of rows of x, block by block
+ */
+#include "prims/byte_panels.h"
+#include "prims/weights.h"
+
+enum {
+    MOST_M = 192,       /* rows of x in a block */
+    MOST_N = 1024,      /* rows of w */
+    GRAIN = 128,        /* blocks of w begin at multiples of this */
+    CHUNK = 256 << 10,  /* bytes of x in L2 */
+    PUT = 16,           /* rows put at a time */
+    SHARES = 4,         /* blocks for each thread, */
+    MIN_UNIT = 1 << 21, /* if so many multiplications remain to each */
+};
+
+typedef struct {
+    lb_weights w;
+    lb_byte_panels p;
+    int64_t bm, bn, mb, nb; /* blocks, and the sizes of one */
+    int64_t group, panel;   /* bytes of x: of mr rows, of all groups */
+    int64_t chunk;          /* depth */
+    /* Scratch, in bytes; x is at 0. */
+    size_t c_at, rows_at, put_at, weights_at, bytes;
+} grid;
+
+/* ---- the grid ------------------------------------------------------------ */
+
+static bool worth_splitting(const lb_product *p, const grid *g, int64_t units)
+{
+    const double each = (double)g->w.m * (double)g->w.n * (double)p->k /
+                        ((double)g->bm * (double)g->bn);
+    return p->batch * g->bm * g->bn < units && each >= 2.0 * MIN_UNIT;
+}
+
+static void make_blocks(const lb_product *p, const lb_call *c, grid *g)
+{
+    const int64_t m = g->w.m, n = g->w.n;
+    const int64_t units = c->threads > 1 ? SHARES * (int64_t)c->threads : 1;
+    g->bm = lb_ceil_div(m, MOST_M);
+    g->bn = lb_ceil_div(n, MOST_N);
+    while (worth_splitting(p, g, units) &&
+           (n / g->bn > GRAIN || m / g->bm > g->p.kernel->mr))
+        if (n / g->bn > GRAIN)
+            g->bn++;
+        else
+            g->bm++;
+    g->mb = lb_ceil_div(m, g->bm);
+    g->nb = lb_min_i64(n, lb_round_up(lb_ceil_div(n, g->bn), GRAIN));
+    g->bm = lb_ceil_div(m, g->mb);
+    g->bn = lb_ceil_div(n, g->nb);
+}
+
+/* Floats from row to row of what is put: a power of 2 would make them all fall
+ * together in the cache. */
+static int64_t put_apart(int64_t n)
+{
+    return n + 16;
+}
+
+static size_t add(size_t at, int64_t bytes)
+{
+    return at + (size_t)lb_round_up(bytes, 64);
+}
+
+static void make_room(const lb_product *p, grid *g)
+{
+    const lb_byte_panels *q = &g->p;
+    const int64_t f = sizeof(float);
+    const int64_t groups = lb_ceil_div(g->mb, q->kernel->mr);
+    const int64_t put = PUT * put_apart(g->nb) * f;
+    g->group = lb_round_up(lb_byte_rows_bytes(q, q->kernel->mr, q->kc), 64);
+    g->panel = groups * g->group;
+    const int64_t most = g->w.coded.along ? lb_max_i64(1, CHUNK / g->panel) : 1;
+    const int64_t panels = lb_min_i64(most, lb_ceil_div(p->k, q->kc));
+    lb_byte_weights w;
+    g->chunk = panels * q->kc;
+    g->c_at = add(0, panels * g->panel);
+    g->rows_at = add(g->c_at, g->mb * lb_round_up(g->nb, q->strip) * f);
+    g->put_at = add(g->rows_at, lb_byte_rows_room(q) * f);
+    g->weights_at = add(g->put_at, g->w.swapped ? 2 * put : put);
+    g->bytes = g->weights_at +
+               lb_byte_weights_room(q, &g->w.coded, g->nb, p->k, &w, NULL);
+}
+
+static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
+{
+    if (!lb_weights_of(p, c->cpu, &g->w) ||
+        !lb_byte_panels_of(c->cpu, &g->w.coded, p->precision, &g->p))
+        return false;
+    make_blocks(p, c, g);
+    make_room(p, g);
+    return true;
+}
+
+bool lb_coded_byte_fits(const lb_product *p, const lb_weights *w,
+                        const lb_cpu *cpu)
+{
+    lb_byte_panels panels;
+    return p->precision >= LB_PRECISION_FAST && w->m > 1 && p->k > 0 &&
+           lb_byte_panels_of(cpu, &w->coded, p->precision, &panels);
+}
+
+void lb_coded_byte_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+{
+    grid g;
+    if (!make_grid(p, c, &g)) return;
+    plan->per_thread = g.bytes;
+    plan->units[0] = p->batch * g.bm * g.bn;
+    plan->kernel = g.p.planes == 2 ? g.p.kernel->name_two : g.p.kernel->name;
+}
+
+/* ---- a block ------------------------------------------------------------- */
+
+typedef struct {
+    const lb_product *p;
+    const grid *g;
+    const lb_work *work;
+    lb_coded coded;
+    lb_byte_weights weights;
+    int64_t batch, i0, m, groups, j0, n;
+    char *x;
+    float *c;
+} block;
+
+/* Group number `at` of m rows in as many groups of sizes that differ by one at
+ * most: its first row. */
+static int64_t group_at(const block *b, int64_t at)
+{
+    return at * b->m / b->groups;
+}
+
+static void pack_x(block *b, int64_t k, int64_t n, char *panel)
+{
+    const grid *g = b->g;
+    const float *factor = lb_int_weights_factor(&b->weights.scales, k, n);
+    float *const tmp = (float *)(void *)(b->x + g->rows_at);
+    for (int64_t i = 0; i < b->groups; i++) {
+        const int64_t row = group_at(b, i);
+        lb_byte_rows_pack(&g->p, g->w.x, b->batch, b->i0 + row,
+                          (int)(group_at(b, i + 1) - row), k, n, factor,
+                          panel + i * g->group, tmp);
+    }
+}
+
+/* Tiles of a group of rows of x with nr rows of w, slots [s, s + nr) of a
+ * strip of so many, whose first is slot j. */
+static void run_tile(block *b, char *panel, int64_t n, int64_t j, int64_t s,
+                     int64_t slots, int64_t group, bool first)
+{
+    const lb_byte_panels *q = &b->g->p;
+    const int nr = q->kernel->nr;
+    const int64_t row = group_at(b, group);
+    const int rows = (int)(group_at(b, group + 1) - row);
+    const uint8_t *w = b->weights.panel + s * lb_byte_steps(n);
+    float *const c = b->c + (j + s) * b->m + row * nr;
+    for (int64_t e = 0; e * q->share < n; e++) {
+        const int64_t at = e * q->share;
+        const lb_dotbyte_x x =
+            lb_byte_rows_at(q, panel + group * b->g->group, rows, n, e);
+        q->kernel->tile(&x, lb_byte_steps(lb_min_i64(q->share, n - at)),
+                        w + at * nr, b->weights.ws + e * slots + s, first && !e,
+                        c);
+    }
+}
+
+static void run_strip(block *b, int64_t k, int64_t n, char *panel, int64_t j)
+{
+    const int64_t slots = lb_byte_weights_strip(&b->weights, b->j0 + j, k, n);
+    for (int64_t s = 0; s < slots; s += b->g->p.kernel->nr)
+        for (int64_t i = 0; i < b->groups; i++)
+            run_tile(b, panel, n, j, s, slots, i, k == 0);
+}
+
+static void run_chunk(block *b, int64_t k, int64_t n)
+{
+    const int64_t kc = b->g->p.kc, strip = b->g->p.strip, panel = b->g->panel;
+    for (int64_t at = 0; at < n; at += kc)
+        pack_x(b, k + at, lb_min_i64(kc, n - at), b->x + at / kc * panel);
+    for (int64_t j = 0; j < b->n; j += strip)
+        for (int64_t at = 0; at < n; at += kc) {
+            const bool last = at + kc >= n;
+            lb_byte_weights_next(&b->weights, j, at, last ? j + strip : j,
+                                 last ? 0 : at + kc);
+            run_strip(b, k + at, lb_min_i64(kc, n - at), b->x + at / kc * panel,
+                      j);
+        }
+}
+
+/* Row i of the block, from c[(slot / nr * m + i) * nr + slot % nr]. */
+static void sort_row(const block *b, int64_t i, float *to)
+{
+    const lb_byte_panels *q = &b->g->p;
+    const int64_t nr = q->kernel->nr, apart = q->apart;
+    for (int64_t s = 0; s < lb_round_up(b->n, 16 * apart); s += 16) {
+        const float *c = b->c + (s / nr * b->m + i) * nr + s % nr;
+        const int64_t j = lb_byte_slot_row(q, s);
+        const int64_t n = lb_min_i64(16, lb_ceil_div(b->n - j, apart));
+        for (int64_t e = 0; e < n; e++)
+            to[j + e * apart] = c[e];
+    }
+}
+
+static void put_rows(block *b)
+{
+    const grid *g = b->g;
+    const int64_t ld = put_apart(b->n);
+    float *const tile = (float *)(void *)(b->x + g->put_at);
+    float *const turned = tile + PUT * ld;
+    for (int64_t i = 0; i < b->m; i += PUT) {
+        const int64_t rows = lb_min_i64(PUT, b->m - i);
+        for (int64_t r = 0; r < rows; r++)
+            sort_row(b, i + r, tile + r * ld);
+        lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0 + i, rows, b->j0,
+                       b->n, tile, ld, turned);
+    }
+}
+
+static void run_block(const lb_product *p, const lb_work *work, const grid *g,
+                      int64_t batch, int64_t i0, int64_t j0)
+{
+    block b = {
+        .p = p,
+        .g = g,
+        .work = work,
+        .coded = lb_coded_at(&g->w.coded, g->w.w, batch),
+        .batch = batch,
+        .i0 = i0,
+        .m = lb_min_i64(g->mb, g->w.m - i0),
+        .j0 = j0,
+        .n = lb_min_i64(g->nb, g->w.n - j0),
+        .x = work->scratch,
+    };
+    b.groups = lb_ceil_div(b.m, g->p.kernel->mr);
+    b.c = (float *)(void *)(b.x + g->c_at);
+    lb_byte_weights_room(&g->p, &b.coded, g->nb, p->k, &b.weights,
+                         b.x + g->weights_at);
+    lb_byte_weights_rows(&b.weights, j0, b.n, p->k);
+    for (int64_t k = 0; k < p->k; k += g->chunk)
+        run_chunk(&b, k, lb_min_i64(g->chunk, p->k - k));
+    put_rows(&b);
+}
+
+void lb_coded_byte_run(const lb_product *p, const lb_work *w)
+{
+    grid g;
+    if (!make_grid(p, w->call, &g)) return;
+    for (int64_t u = w->lo; u < w->hi; u++)
+        run_block(p, w, &g, u / (g.bm * g.bn), u / g.bn % g.bm * g.mb,
+                  u % g.bn * g.nb);
+}
