@@ -293,6 +293,21 @@ static void check_long(lb_ctx *cx, const struct config *config)
         }
 }
 
+/* Enough rows of w that scales of the depth go to x of one byte. */
+static void check_many(lb_ctx *cx, const struct config *config)
+{
+    for (int along = 0; along < 2; along++) {
+        product p = {.config = config,
+                     .m = 5,
+                     .n = 65,
+                     .k = 1031,
+                     .along = along,
+                     .dtype = LB_F32,
+                     .precision = LB_PRECISION_FASTEST};
+        check_error(cx, &p, FASTEST, NULL);
+    }
+}
+
 static void check_batches(lb_ctx *cx, const struct config *config)
 {
     for (int along = 0; along < 2; along++) {
@@ -514,6 +529,7 @@ static void check_level(const char *isa)
         check_shapes(cx, &configs[i]);
         check_rows(cx, &configs[i]);
         check_long(cx, &configs[i]);
+        check_many(cx, &configs[i]);
         check_batches(cx, &configs[i]);
         check_numbers(cx, &configs[i]);
         check_specials(cx, &configs[i]);

@@ -15,6 +15,7 @@ static const struct subject {
 } subjects[] = {
     {&lb_dotbyte_ref, LB_LEVEL_REF},
 #if defined(__x86_64__)
+    {&lb_dotbyte_avx2, LB_LEVEL_AVX2},
     {&lb_dotbyte_vnni, LB_LEVEL_AVX512VNNI},
 #endif
 };
@@ -313,13 +314,15 @@ static void check_lengths(const lb_dotbyte *k)
             const bool end = i & 1;
             const int rows = 1 + (int)((n + i) % k->mr);
             check_round(k, n, 1, 1 << i, rows, end);
+            check_round(k, n, 1, 1 << i, 1, !end);
+            if (k->most_w < 255) continue;
             check_round(k, n, 2, 1 << i, rows, end);
-            check_round(k, n, 1 + (int)(n % 2), 1 << i, 1, !end);
+            check_round(k, n, 2, 1 << i, 1, !end);
         }
     for (int64_t n = 1; n <= 300; n++)
         for (int bits = 1; bits <= 8; bits *= 2)
             for (int i = 0; i < 4; i++) {
-                if (bits == 8 && k->most_w < 255) continue;
+                if (bits > 2 && k->most_w < 255) continue;
                 check_along(k, bits, i & 1, n, n % 3 * 7, i & 2);
                 if (k->across && n % 3 == i % 3)
                     check_across(k, bits, i & 1, n, 1 + (n * 11 + i) % BYTES,

@@ -8,6 +8,7 @@ static const struct {
 } kernels[] = {
 #if defined(__x86_64__)
     {LB_LEVEL_AVX512VNNI, &lb_dotbyte_vnni, true},
+    {LB_LEVEL_AVX2, &lb_dotbyte_avx2, true},
 #endif
     {LB_LEVEL_REF, &lb_dotbyte_ref, false},
 };

@@ -59,8 +59,9 @@ typedef struct lb_dotbyte_x {
 typedef struct lb_dotbyte {
     const char *name, *name_two; /* "dot i8 ref", with two planes */
     int mr, nr;
-    int most_w;  /* the largest byte of w */
-    bool planes; /* two of them are better than numbers of 16 bits */
+    int most_w;  /* the largest byte of w; below 255: not of 8 bits */
+    bool planes; /* two of them are better than numbers of 16 bits; below
+                  * avx512 there is but one */
     /* One row of a panel of x: each number times factor, rounded to nearest
      * even; returns their sum. fields: of codes whose depth runs along memory,
      * else 1. Quads are `apart` bytes apart. Zeros up to a whole step. */
@@ -90,8 +91,13 @@ const lb_dotbyte *lb_dotbyte_for(const lb_cpu *cpu, int most_w, bool along);
 
 extern const lb_dotbyte lb_dotbyte_ref;
 #if defined(__x86_64__)
-extern const lb_dotbyte lb_dotbyte_vnni;
+extern const lb_dotbyte lb_dotbyte_avx2, lb_dotbyte_vnni;
 
+void lb_dotbyte_along_avx2(const lb_dotbyte_codes *c, const uint8_t *from,
+                           int64_t step, int64_t n, int64_t ahead, uint8_t *to);
+void lb_dotbyte_across_avx2(const lb_dotbyte_codes *c, const uint8_t *from,
+                            int64_t step, int64_t n, int64_t bytes,
+                            int64_t ahead, uint8_t *to, int64_t panel);
 void lb_dotbyte_along_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
                              int64_t step, int64_t n, int64_t ahead,
                              uint8_t *to);

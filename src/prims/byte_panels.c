@@ -7,6 +7,8 @@
 
 enum {
     PANEL = 16 << 10, /* bytes of panels in L1, beside rows of x */
+    MANY = 64,        /* rows of w that share scales which do not differ much */
+    SPREAD = 128,     /* of the depth, if its scales are in x */
     ROUNDED = 256     /* of longer blocks most weights are small next to the
                        * largest, and rounded levels err by more than x */
 };
@@ -126,16 +128,19 @@ static bool place_blocks(const lb_coded *c, lb_byte_panels *p)
     return c->along || !p->scales.in_w;
 }
 
-/* Scales of the depth may spread x over more than one byte can hold, and two
- * take weights as they are. */
-static bool planes_fit(const lb_byte_panels *p, const numbers *n)
+/* Scales of the depth spread x over more than one byte holds well, unless each
+ * serves many weights and few numbers of x share a scale of their own. Two
+ * planes take weights as they are. */
+static bool planes_fit(int64_t rows, const numbers *n, lb_byte_panels *p)
 {
-    if (p->planes == 1)
-        return !p->scales.in_x && (n->whole || p->share <= ROUNDED);
-    return p->kernel->planes && n->whole && !p->scales.in_w;
+    p->up = p->planes == 2 ? 0x1p14f : 0x1p6f;
+    if (p->planes == 2) return p->kernel->planes && n->whole && !p->scales.in_w;
+    if (p->scales.in_x && rows < MANY) return false;
+    if (p->scales.in_x) p->share = SPREAD;
+    return n->whole || p->share <= ROUNDED;
 }
 
-bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c,
+bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t rows,
                        lb_precision precision, lb_byte_panels *p)
 {
     numbers n;
@@ -151,9 +156,7 @@ bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c,
                         : (int64_t)LB_DOTBYTE_BYTES * p->fields;
     p->strip = lb_round_up(p->strip, p->kernel->nr);
     for (p->planes = precision == LB_PRECISION_FASTEST ? 1 : 2; p->planes <= 2;
-         p->planes++) {
-        p->up = p->planes == 2 ? 0x1p14f : 0x1p6f;
-        if (planes_fit(p, &n)) return true;
-    }
+         p->planes++)
+        if (planes_fit(rows, &n, p)) return true;
     return false;
 }

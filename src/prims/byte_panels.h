@@ -33,8 +33,8 @@ typedef struct lb_byte_panels {
                     * memory in slots, see dotbyte.h */
 } lb_byte_panels;
 
-/* False: numbers of 16 bits are better, or needed. */
-bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c,
+/* For so many rows of w. False: numbers of 16 bits are better, or needed. */
+bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t rows,
                        lb_precision precision, lb_byte_panels *p);
 
 /* How many of a depth share scales, in a panel. */

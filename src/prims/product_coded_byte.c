@@ -95,7 +95,7 @@ static void make_room(const lb_product *p, grid *g)
 static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
 {
     if (!lb_weights_of(p, c->cpu, &g->w) ||
-        !lb_byte_panels_of(c->cpu, &g->w.coded, p->precision, &g->p))
+        !lb_byte_panels_of(c->cpu, &g->w.coded, g->w.n, p->precision, &g->p))
         return false;
     make_blocks(p, c, g);
     make_room(p, g);
@@ -107,7 +107,7 @@ bool lb_coded_byte_fits(const lb_product *p, const lb_weights *w,
 {
     lb_byte_panels panels;
     return p->precision >= LB_PRECISION_FAST && w->m > 1 && p->k > 0 &&
-           lb_byte_panels_of(cpu, &w->coded, p->precision, &panels);
+           lb_byte_panels_of(cpu, &w->coded, w->n, p->precision, &panels);
 }
 
 void lb_coded_byte_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
@@ -168,8 +168,9 @@ static void run_tile(block *b, char *panel, int64_t n, int64_t j, int64_t s,
         const lb_dotbyte_x x =
             lb_byte_rows_at(q, panel + group * b->g->group, rows, n, e);
         q->kernel->tile(&x, lb_byte_steps(lb_min_i64(q->share, n - at)),
-                        w + at * nr, b->weights.ws + e * slots + s, first && !e,
-                        c);
+                        w + at * nr,
+                        b->weights.ws + (q->scales.in_w ? e * slots : 0) + s,
+                        first && !e, c);
     }
 }
 
