@@ -52,7 +52,16 @@ const lb_decode_kernel *lb_decode_kernel_for(const lb_cpu *cpu);
 
 extern const lb_decode_kernel lb_decode_ref;
 #if defined(__x86_64__)
-extern const lb_decode_kernel lb_decode_avx2;
+extern const lb_decode_kernel lb_decode_avx2, lb_decode_avx512;
+
+/* Of AVX2, for stronger levels as well. */
+void lb_decode_levels_avx2(const float *level, const uint8_t *code, int64_t n,
+                           lb_spans s, float *out);
+void lb_decode_bytes32_avx2(const uint8_t *from, int64_t n, float *out);
+void lb_decode_halves32_avx2(const int8_t *level, const uint8_t *from,
+                             int64_t n, float *out);
+void lb_decode_pairs256_avx2(const uint8_t *from, int64_t n, float *out);
+void lb_decode_trits256_avx2(const uint8_t *from, int64_t n, float *out);
 #endif
 
 /* For lb_format.kernels: the levels that run more than the reference. */

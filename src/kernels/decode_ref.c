@@ -106,6 +106,7 @@ const lb_decode_kernel lb_decode_ref = {
 const lb_decode_kernel *lb_decode_kernel_for(const lb_cpu *cpu)
 {
 #if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX512) return &lb_decode_avx512;
     if (cpu->level >= LB_LEVEL_AVX2) return &lb_decode_avx2;
 #endif
     (void)cpu;

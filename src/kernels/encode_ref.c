@@ -157,6 +157,7 @@ const lb_encode_kernel lb_encode_ref = {
 const lb_encode_kernel *lb_encode_kernel_for(const lb_cpu *cpu)
 {
 #if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX512) return &lb_encode_avx512;
     if (cpu->level >= LB_LEVEL_AVX2) return &lb_encode_avx2;
 #endif
     (void)cpu;

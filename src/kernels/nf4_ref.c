@@ -144,6 +144,7 @@ void lb_nf4_encode_ref(const float *edge, lb_quotient how, const float *x,
 lb_nf4_encoder *lb_nf4_encoder_for(const lb_cpu *cpu)
 {
 #if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX512) return lb_nf4_encode_avx512;
     if (cpu->level >= LB_LEVEL_AVX2) return lb_nf4_encode_avx2;
 #endif
     (void)cpu;

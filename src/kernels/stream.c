@@ -54,6 +54,7 @@ void lb_stream_end(void) {}
 lb_stream_fn *lb_stream_for(const lb_cpu *cpu)
 {
 #if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX512) return lb_stream_avx512;
     if (cpu->level >= LB_LEVEL_AVX2) return lb_stream_avx2;
 #endif
     (void)cpu;

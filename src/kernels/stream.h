@@ -13,7 +13,7 @@ lb_stream_fn lb_stream_copy;
 /* The strongest of a level: with wider stores more of them are under way. */
 lb_stream_fn *lb_stream_for(const lb_cpu *cpu);
 #if defined(__x86_64__)
-lb_stream_fn lb_stream_avx2;
+lb_stream_fn lb_stream_avx2, lb_stream_avx512;
 #endif
 /* To be called by the thread that streamed, before others read the result. */
 void lb_stream_end(void);

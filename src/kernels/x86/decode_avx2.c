@@ -414,8 +414,8 @@ AVX2 LB_INLINE __m256 eight_levels(const float *t, const uint8_t *code)
                                 _mm_movelh_ps(p2, p3), 1);
 }
 
-AVX2 static void levels_avx2(const float *level, const uint8_t *code, int64_t n,
-                             lb_spans s, float *out)
+AVX2 void lb_decode_levels_avx2(const float *level, const uint8_t *code,
+                                int64_t n, lb_spans s, float *out)
 {
     int64_t i = 0, end = lb_span_first(s, n);
     for (int64_t k = 0; i < n; k++, end = lb_span_next(s, end, n)) {
@@ -444,7 +444,7 @@ AVX2 LB_INLINE void put_bytes(__m256i twice, __m256 d, float *out)
     _mm256_storeu_ps(out + 8, _mm256_mul_ps(floats(twice, next_tops()), d));
 }
 
-AVX2 static void bytes32_avx2(const uint8_t *from, int64_t n, float *out)
+AVX2 void lb_decode_bytes32_avx2(const uint8_t *from, int64_t n, float *out)
 {
     for (int64_t i = 0; i < n; i++, from += 34, out += 32) {
         const __m256 d = scale_at(from);
@@ -453,8 +453,8 @@ AVX2 static void bytes32_avx2(const uint8_t *from, int64_t n, float *out)
     }
 }
 
-AVX2 static void halves32_avx2(const int8_t *level, const uint8_t *from,
-                               int64_t n, float *out)
+AVX2 void lb_decode_halves32_avx2(const int8_t *level, const uint8_t *from,
+                                  int64_t n, float *out)
 {
     const __m256i table = both_halves(level), mask = _mm256_set1_epi8(15);
     for (int64_t i = 0; i < n; i++, from += 18, out += 32) {
@@ -485,7 +485,7 @@ AVX2 LB_INLINE __m256i dwords(const uint8_t *from, int place)
     return place ? _mm256_slli_epi32(v, 8) : v;
 }
 
-AVX2 static void pairs256_avx2(const uint8_t *from, int64_t n, float *out)
+AVX2 void lb_decode_pairs256_avx2(const uint8_t *from, int64_t n, float *out)
 {
     for (int64_t i = 0; i < n; i++, from += 66, out += 256) {
         const __m256 four = four_signs(scale_at(from + 64));
@@ -516,7 +516,7 @@ AVX2 LB_INLINE void put_digits(__m256 four, __m256i fraction, int digits,
     }
 }
 
-AVX2 static void trits256_avx2(const uint8_t *from, int64_t n, float *out)
+AVX2 void lb_decode_trits256_avx2(const uint8_t *from, int64_t n, float *out)
 {
     for (int64_t i = 0; i < n; i++, from += 54, out += 256) {
         const __m256 four = four_signs(scale_at(from + 52));
@@ -545,10 +545,10 @@ const lb_decode_kernel lb_decode_avx2 = {
     .bytes = bytes_avx2,
     .halves = halves_avx2,
     .fields = fields_avx2,
-    .levels = levels_avx2,
-    .bytes32 = bytes32_avx2,
-    .halves32 = halves32_avx2,
-    .pairs256 = pairs256_avx2,
-    .trits256 = trits256_avx2,
+    .levels = lb_decode_levels_avx2,
+    .bytes32 = lb_decode_bytes32_avx2,
+    .halves32 = lb_decode_halves32_avx2,
+    .pairs256 = lb_decode_pairs256_avx2,
+    .trits256 = lb_decode_trits256_avx2,
 };
 #endif

@@ -253,6 +253,8 @@ LB_INLINE __m512i lb_mm512_alignr_epi8(__m512i high, __m512i low, int n)
 
 /* ---- arithmetic ---------------------------------------------------------- */
 
+/* SIMDe's leaves -0 as it is. */
+LB_OF_1(_mm512_abs_ps, __m512, __m512, 16, r.u32[i] = a.u32[i] & 0x7fffffff)
 LB_OF_2(_mm512_srai_epi32, __m512i, __m512i, unsigned, 16,
         r.i32[i] = a.i32[i] >> (b.u32[0] > 31 ? 31 : b.u32[0]))
 LB_OF_2(_mm512_srav_epi32, __m512i, __m512i, __m512i, 16,
@@ -344,6 +346,7 @@ LB_COMPARES(_mm512_testn_epi32_mask, __mmask16, __m512i, 16,
 #undef _mm256_maskz_loadu_epi32
 #undef _mm256_maskz_loadu_epi8
 #undef _mm256_maskz_loadu_ps
+#undef _mm512_abs_ps
 #undef _mm512_alignr_epi32
 #undef _mm512_alignr_epi8
 #undef _mm512_broadcast_i32x8
@@ -438,6 +441,7 @@ LB_COMPARES(_mm512_testn_epi32_mask, __mmask16, __m512i, 16,
 #define _mm256_maskz_loadu_epi32         lb_mm256_maskz_loadu_epi32
 #define _mm256_maskz_loadu_epi8          lb_mm256_maskz_loadu_epi8
 #define _mm256_maskz_loadu_ps            lb_mm256_maskz_loadu_ps
+#define _mm512_abs_ps                    lb_mm512_abs_ps
 #define _mm512_alignr_epi32              lb_mm512_alignr_epi32
 #define _mm512_alignr_epi8               lb_mm512_alignr_epi8
 #define _mm512_broadcast_i32x8           lb_mm512_broadcast_i32x8
