@@ -48,6 +48,13 @@ static inline int64_t lb_byte_steps(int64_t depth)
     return lb_ceil_div(depth, LB_DOTBYTE_STEP) * LB_DOTBYTE_STEP;
 }
 
+/* Bytes from a panel of w of so much of the depth to the next. Powers of 2
+ * would fall together in the cache. */
+static inline int64_t lb_byte_apart(const lb_byte_panels *p, int64_t depth)
+{
+    return p->kernel->nr * lb_byte_steps(depth) + 64;
+}
+
 /* ---- x: byte_rows.c ------------------------------------------------------ */
 
 /* Rows of a panel: for each block scales and starts (lb_dotbyte_x), then the
@@ -71,7 +78,7 @@ lb_dotbyte_x lb_byte_rows_at(const lb_byte_panels *p, char *at, int rows,
 typedef struct lb_byte_weights {
     const lb_byte_panels *p;
     lb_int_weights scales;
-    uint8_t *panel; /* a strip: panels of nr rows, one after the other, */
+    uint8_t *panel; /* a strip: panels of nr rows, */
     float *ws;      /* and scales of its slots, for each block */
     uint8_t *lines; /* copied, where there are fewer than kernels take */
     float *read;

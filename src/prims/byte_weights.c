@@ -27,7 +27,8 @@ size_t lb_byte_weights_room(const lb_byte_panels *p, const lb_coded *c,
     const int64_t f = sizeof(float), blocks = lb_byte_blocks(p, p->kc);
     const lb_int_panels *s = &p->scales;
     *w = (lb_byte_weights){.p = p, .scales = {.p = s, .c = *c}};
-    w->panel = carve(room, &used, p->strip * lb_byte_steps(p->kc));
+    w->panel =
+        carve(room, &used, p->strip / p->kernel->nr * lb_byte_apart(p, p->kc));
     w->ws = carve(room, &used, p->strip * blocks * f);
     w->lines = carve(room, &used, LB_DOTBYTE_LINES * line_bytes(c, p->kc));
     w->read = carve(room, &used, blocks * f);
@@ -114,9 +115,9 @@ static void pack_along(lb_byte_weights *w, int64_t j, int64_t rows,
     enum { LINES = LB_DOTBYTE_LINES };
     const lb_coded *c = &w->scales.c;
     const lb_dotbyte *kernel = w->p->kernel;
-    const int64_t nr = kernel->nr, depth = lb_byte_steps(n);
+    const int64_t nr = kernel->nr, apart = lb_byte_apart(w->p, n);
     for (int64_t r = 0; r < slots; r += LINES) {
-        uint8_t *const to = w->panel + r / nr * nr * depth + r % nr * 4;
+        uint8_t *const to = w->panel + r / nr * apart + r % nr * 4;
         if (r + LINES <= rows)
             kernel->along(&w->p->codes, codes_at(c, j + r, k), c->byte_step, n,
                           w->ahead, to);
@@ -139,7 +140,7 @@ int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
     else
         p->kernel->across(&p->codes, codes_at(c, k, j), c->byte_step, n,
                           line_bytes(c, rows), w->ahead, w->panel,
-                          p->kernel->nr * lb_byte_steps(n));
+                          lb_byte_apart(p, n));
     if (p->scales.in_w)
         scale_blocks(w, j, rows, slots, k, n);
     else

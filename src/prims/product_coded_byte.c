@@ -161,7 +161,7 @@ static void run_tile(block *b, char *panel, int64_t n, int64_t j, int64_t s,
     const int nr = q->kernel->nr;
     const int64_t row = group_at(b, group);
     const int rows = (int)(group_at(b, group + 1) - row);
-    const uint8_t *w = b->weights.panel + s * lb_byte_steps(n);
+    const uint8_t *w = b->weights.panel + s / nr * lb_byte_apart(q, n);
     float *const c = b->c + (j + s) * b->m + row * nr;
     for (int64_t e = 0; e * q->share < n; e++) {
         const int64_t at = e * q->share;
