@@ -4,7 +4,7 @@
 
 #include "kernels/dotbyte.h"
 
-enum { MR = 4, NR = 16 };
+enum { MR = 8, NR = 16 }; /* a panel is 16 slots */
 
 static int64_t whole_steps(int64_t n)
 {
@@ -38,70 +38,85 @@ static int32_t round_row(int64_t n, const float *x, float factor, int planes,
     return sum;
 }
 
-/* Code i of a line. */
-static uint8_t byte_of(const lb_dotbyte_codes *c, const uint8_t *line,
-                       int64_t i)
+/* The fields of a byte, in the order of codes, `apart` bytes apart. */
+static void put_fields(const lb_dotbyte_codes *c, uint8_t byte, uint8_t *to,
+                       int64_t apart)
 {
-    if (c->bits == 8) return (uint8_t)(line[i] ^ 128);
-    const int fields = 8 / c->bits, at = (int)(i % fields);
-    const int field = c->high_first ? fields - 1 - at : at;
-    return c
-        ->number[line[i / fields] >> (field * c->bits) & ((1 << c->bits) - 1)];
+    const int fields = 8 / c->bits, mask = (1 << c->bits) - 1;
+    if (c->bits == 8) {
+        *to = (uint8_t)(byte ^ 128);
+        return;
+    }
+    for (int f = 0; f < fields; f++, to += apart) {
+        const int field = c->high_first ? fields - 1 - f : f;
+        *to = c->number[byte >> (field * c->bits) & mask];
+    }
 }
 
+/* Four bytes are a quad for each field. */
 static void along(const lb_dotbyte_codes *c, const uint8_t *from, int64_t step,
                   int64_t n, int64_t ahead, uint8_t *to)
 {
+    const int64_t fields = 8 / c->bits, apart = (int64_t)NR * 4;
     (void)ahead;
-    for (int l = 0; l < LB_DOTBYTE_LINES; l++)
-        for (int64_t k = 0; k < whole_steps(n); k++) {
-            const place p = place_of(k, 8 / c->bits);
-            to[(p.quad * NR + l) * 4 + p.byte] =
-                k < n ? byte_of(c, from + l * step, k) : (uint8_t)0;
-        }
+    for (int l = 0; l < LB_DOTBYTE_LINES; l++, from += step, to += 4)
+        for (int64_t b = 0; b * fields < n; b++)
+            put_fields(c, from[b], to + b / 4 * fields * apart + b % 4, apart);
 }
 
+/* The fields of 16 bytes are as many slots for each. */
 static void across(const lb_dotbyte_codes *c, const uint8_t *from, int64_t step,
                    int64_t n, int64_t bytes, int64_t ahead, uint8_t *to,
                    int64_t panel)
 {
     (void)ahead;
-    const int fields = 8 / c->bits;
-    for (int64_t j = 0; j < bytes * fields; j++) {
-        const int64_t byte = j / fields;
-        const int64_t slot = (byte / 16 * fields + j % fields) * 16 + byte % 16;
-        uint8_t *const row = to + slot / NR * panel + slot % NR * 4;
-        for (int64_t k = 0; k < n; k++)
-            row[k / 4 * NR * 4 + k % 4] = byte_of(c, from + k * step, j);
-    }
+    for (int64_t k = 0; k < n; k++, from += step)
+        for (int64_t b = 0; b < bytes; b++)
+            put_fields(c, from[b],
+                       to + b / 16 * (8 / c->bits) * panel + k / 4 * NR * 4 +
+                           b % 16 * 4 + k % 4,
+                       panel);
 }
 
-/* One sum. Twice the first plane's, and so on, may leave 32 bits; all together
- * do not. */
-static int32_t sum_of(const lb_dotbyte_x *x, int i, int64_t k, const uint8_t *w)
+/* A quad of all rows of w, byte by byte. */
+static void widen_quad(const uint8_t *w, int16_t (*to)[NR])
 {
-    uint32_t sum = 0;
-    for (int p = 0; p < x->planes; p++) {
-        const int8_t *row = x->bytes + p * x->plane + (int64_t)i * 4;
-        sum *= 256;
-        for (int64_t q = 0; q < k / 4; q++)
+    for (int b = 0; b < 4; b++)
+        for (int j = 0; j < NR; j++)
+            to[b][j] = w[4 * j + b];
+}
+
+/* What the first plane has, times 256, may leave 32 bits; all together do
+ * not. */
+static void add_plane(int rows, int64_t k, const int8_t *x, const uint8_t *w,
+                      uint32_t (*sum)[NR])
+{
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < NR; j++)
+            sum[i][j] *= 256;
+    for (int64_t q = 0; q < k / 4; q++, w += NR * 4) {
+        int16_t wide[4][NR];
+        widen_quad(w, wide);
+        for (int i = 0; i < rows; i++, x += 4)
             for (int b = 0; b < 4; b++)
-                sum += (uint32_t)(row[q * x->rows * 4 + b] * w[q * NR * 4 + b]);
+                for (int j = 0; j < NR; j++)
+                    sum[i][j] += (uint32_t)((int16_t)x[b] * wide[b][j]);
     }
-    sum += (uint32_t)x->start[i];
-    int32_t whole;
-    memcpy(&whole, &sum, sizeof whole);
-    return whole;
 }
 
 static void tile(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
                  const float *ws, bool first, float *c)
 {
+    uint32_t sum[MR][NR] = {{0}};
+    for (int p = 0; p < x->planes; p++)
+        add_plane(x->rows, k, x->bytes + p * x->plane, w, sum);
     for (int i = 0; i < x->rows; i++)
         for (int j = 0; j < NR; j++) {
-            const float f = (float)sum_of(x, i, k, w + (int64_t)j * 4);
             float *const at = c + i * NR + j;
-            *at = fmaf(f * ws[j], x->scale[i], first ? 0 : *at);
+            int32_t whole;
+            sum[i][j] += (uint32_t)x->start[i];
+            memcpy(&whole, &sum[i][j], sizeof whole);
+            *at = fmaf((float)whole * ws[j], x->scale[i], first ? 0 : *at);
         }
 }
 
