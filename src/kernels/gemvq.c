@@ -1,6 +1,7 @@
 /* gemvq.c - tables of levels, and which kernel serves what. */
 #include "kernels/gemvq.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -10,46 +11,55 @@
  * at more bits, so the levels are repeated. */
 static void repeat_levels(lb_gemvq_table *t, const float *level, int bits)
 {
-    const int n = bits < 8 ? 1 << bits : 0;
-    for (int i = 0; i < 16 && n; i++)
-        t->level[i] = level[i % n];
+    const int mask = (1 << bits) - 1;
+    for (int i = 0; i < 16; i++)
+        t->level[i] = level[i & mask];
 }
 
-static void find_line(lb_gemvq_table *t, int bits)
+static void find_line(lb_gemvq_table *t, const float *level, int bits)
 {
-    const float least = t->level[0], step = t->level[1] - t->level[0];
-    t->finite = true;
+    const float least = level[0], step = level[1] - level[0];
     t->linear = bits < 4 && fabsf(least) <= 4 && fabsf(step) <= 4;
-    for (int i = 0; i < 1 << bits && bits < 8; i++) {
-        t->finite = t->finite && isfinite(t->level[i]);
-        t->linear = t->linear && t->level[i] == least + step * (float)i;
-    }
+    for (int i = 0; i < 1 << bits && t->linear; i++)
+        t->linear = level[i] == least + step * (float)i;
     if (!t->linear) return;
     t->least = (int)least;
     t->step = (int)step;
     t->linear = (float)t->least == least && (float)t->step == step;
 }
 
+void lb_gemvq_table_look(lb_gemvq_table *t, const float *level, int bits)
+{
+    float most = 0;
+    t->finite = true;
+    t->linear = false;
+    t->half_unit = 0;
+    if (bits == 8) return;
+    for (int i = 0; i < 1 << bits; i++) {
+        const float size = fabsf(level[i]);
+        t->finite = t->finite && size <= FLT_MAX;
+        most = size > most ? size : most;
+    }
+    t->half_unit = most / LB_GEMVQ_LEVEL;
+    find_line(t, level, bits);
+}
+
 void lb_gemvq_table_init(lb_gemvq_table *t, const float *level, int bits)
 {
     memset(t, 0, sizeof *t);
+    lb_gemvq_table_look(t, level, bits);
+    if (bits == 8) return;
     repeat_levels(t, level, bits);
-    find_line(t, bits);
-    float most = 0;
-    for (int i = 0; i < 16; i++)
-        most = fmaxf(most, fabsf(t->level[i]));
-    /* Levels so far from 1 that a unit would not be normal stay what they
-     * are in F32, and are not asked for in I16. */
-    t->half_unit = most / LB_GEMVQ_LEVEL;
-    for (int i = 0; i < 16 && t->finite && most > 0; i++) {
+    const double by = t->half_unit > 0 ? 1 / (double)t->half_unit : 0;
+    for (int i = 0; i < 16 && t->finite; i++) {
         uint32_t u;
         memcpy(&u, &t->level[i], sizeof u);
         for (int b = 0; b < 4; b++)
             t->byte[b][i] = (uint8_t)(u >> 8 * b);
-        const int whole =
-            (int)lrint((double)t->level[i] / most * LB_GEMVQ_LEVEL);
-        t->half[0][i] = (uint8_t)(whole & 0xff);
-        t->half[1][i] = (uint8_t)((unsigned)whole >> 8 & 0xff);
+        const double whole = (double)t->level[i] * by;
+        const int half = (int)(whole + (whole < 0 ? -0.5 : 0.5));
+        t->half[0][i] = (uint8_t)(half & 0xff);
+        t->half[1][i] = (uint8_t)((unsigned)half >> 8 & 0xff);
     }
 }
 

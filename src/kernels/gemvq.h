@@ -62,10 +62,12 @@ typedef struct lb_gemvq_table {
     float half_unit;     /* and what 1 stands for */
     int least, step;     /* level = least + step*code */
     bool linear;         /* it is so, in small numbers */
-    bool finite;
+    bool finite;         /* all levels are */
 } lb_gemvq_table;
 
 void lb_gemvq_table_init(lb_gemvq_table *t, const float *level, int bits);
+/* Only what follows the bytes, by which kernels are chosen. */
+void lb_gemvq_table_look(lb_gemvq_table *t, const float *level, int bits);
 
 typedef struct lb_gemvq_rows {
     int64_t groups; /* of each line */

@@ -53,29 +53,14 @@ static int shift_of(const lb_gemvq_kernel *q, int64_t g)
     return (int64_t)q->group << shift == g ? shift : 0;
 }
 
-/* One scale for each unit of [at, at + n), zeros past the end of a line. */
-static const float *unit_scales(const lb_gemvq_kernel *q,
-                                const lb_gemvq_lines *w, int64_t line,
-                                int64_t at, int64_t n, int shift, float *to)
-{
-    if (!q->unit) return NULL;
-    const float *scale = w->scale + line * w->scale_step;
-    const bool direct = w->g == (int64_t)q->unit << shift;
-    if (direct && at + n <= w->n) return scale + at / w->g;
-    const int64_t units = n / q->unit, end = least(at + n, w->n);
-    const int64_t used = (end - at + q->unit - 1) / q->unit;
-    spread(scale, w->g, at, q->unit, used, to);
-    for (int64_t u = used; u < units; u++)
-        to[u] = 0;
-    return to;
-}
-
 /* ---- rows --------------------------------------------------------------- */
 
 typedef struct {
     const lb_gemvq_kernel *q;
     const lb_gemvq_lines *w;
     const lb_gemvq_x *x;
+    int shift;   /* see lb_gemvq_rows */
+    bool direct; /* scales are used where they lie */
 } rows_job;
 
 /* Where x of an element begins that begins a group. */
@@ -100,52 +85,84 @@ static void aim_x(const rows_job *j, int64_t at, lb_gemvq_rows *r)
     }
 }
 
-/* Elements [at, at + n) of four lines; n makes whole groups, except at the
- * end of a line. */
-static void run_part(const rows_job *j, const int64_t *line, int64_t at,
-                     int64_t n, float *y)
+/* Whole groups of four lines from an element on. */
+static void run_whole(const rows_job *j, const int64_t *line, int64_t at,
+                      int64_t n, float *y)
 {
-    uint8_t codes[LB_GEMVQ_ROWS][LAST];
-    float scale[LB_GEMVQ_ROWS][UNITS], part[LB_GEMVQ_ROWS];
-    const lb_gemvq_kernel *q = j->q;
-    /* The last group has its scale to itself, if it is not whole. */
-    const int shift = n % q->group ? 0 : shift_of(q, j->w->g);
-    lb_gemvq_rows r = {.groups = (n + q->group - 1) / q->group,
-                       .shift = shift,
-                       .table = j->w->table,
-                       .ahead = j->w->ahead};
+    const lb_gemvq_lines *w = j->w;
+    float scale[LB_GEMVQ_ROWS][UNITS];
+    const int64_t byte = at * j->q->bits / 8;
+    const int64_t block = j->direct ? at / w->g : 0;
+    lb_gemvq_rows r = {.groups = n / j->q->group,
+                       .shift = j->shift,
+                       .table = w->table,
+                       .ahead = w->ahead};
     aim_x(j, at, &r);
     for (int i = 0; i < LB_GEMVQ_ROWS; i++) {
-        r.codes[i] = j->w->codes + line[i] * j->w->step + at * q->bits / 8;
-        if (n % q->group) r.codes[i] = whole_group(q, r.codes[i], n, codes[i]);
-        r.scale[i] = unit_scales(q, j->w, line[i], at, r.groups * q->group,
-                                 shift, scale[i]);
+        r.codes[i] = w->codes + line[i] * w->step + byte;
+        r.scale[i] = w->scale + line[i] * w->scale_step + block;
+        if (j->direct || !j->q->unit) continue;
+        spread(r.scale[i], w->g, at, j->q->unit, n / j->q->unit, scale[i]);
+        r.scale[i] = scale[i];
     }
-    q->rows(&r, part);
-    for (int i = 0; i < LB_GEMVQ_ROWS; i++)
-        y[i] = at ? y[i] + part[i] : part[i];
+    j->q->rows(&r, y);
 }
 
-static void run_four(const rows_job *j, const int64_t *line, float *y)
+/* The rest of four lines, whose last group is not whole. */
+static void run_rest(const rows_job *j, const int64_t *line, int64_t at,
+                     int64_t n, float *y)
 {
-    const int64_t n = j->w->n, rest = n % j->q->group;
-    int64_t full = n - rest, panel = LB_GEMVQ_PANEL;
-    if (j->q->kind == LB_GEMVQ_I8X2 || j->q->kind == LB_GEMVQ_I8) {
-        /* The kernel folds panels of whole numbers, which must stay whole for
-         * the same bits with groups of any size. */
-        if (rest) full = n - n % LB_GEMVQ_I8_PANEL;
-        panel = full;
+    const lb_gemvq_kernel *q = j->q;
+    const lb_gemvq_lines *w = j->w;
+    uint8_t codes[LB_GEMVQ_ROWS][LAST];
+    float scale[LB_GEMVQ_ROWS][UNITS] = {{0}};
+    lb_gemvq_rows r = {.groups = (n + q->group - 1) / q->group,
+                       .table = w->table,
+                       .ahead = w->ahead};
+    aim_x(j, at, &r);
+    for (int i = 0; i < LB_GEMVQ_ROWS; i++) {
+        r.codes[i] = whole_group(
+            q, w->codes + line[i] * w->step + at * q->bits / 8, n, codes[i]);
+        r.scale[i] = scale[i];
+        if (q->unit)
+            spread(w->scale + line[i] * w->scale_step, w->g, at, q->unit,
+                   (n + q->unit - 1) / q->unit, scale[i]);
     }
-    for (int64_t at = 0; at < full; at += panel)
-        run_part(j, line, at, least(panel, full - at), y);
-    if (full < n) run_part(j, line, full, n - full, y);
+    q->rows(&r, y);
+}
+
+static void add_part(const float *part, bool first, float *y)
+{
+    for (int i = 0; i < LB_GEMVQ_ROWS; i++)
+        y[i] = first ? part[i] : y[i] + part[i];
+}
+
+static void run_four(const rows_job *j, const int64_t *line, int64_t full,
+                     int64_t panel, float *y)
+{
+    float part[LB_GEMVQ_ROWS] = {0};
+    for (int64_t at = 0; at < full; at += panel) {
+        run_whole(j, line, at, least(panel, full - at), part);
+        add_part(part, at == 0, y);
+    }
+    if (full == j->w->n) return;
+    run_rest(j, line, full, j->w->n - full, part);
+    add_part(part, full == 0, y);
 }
 
 void lb_gemvq_run_rows(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
                        const lb_gemvq_x *x, int64_t n, int64_t apart, float *y)
 {
-    const rows_job j = {q, w, x};
-    float part[LB_GEMVQ_ROWS];
+    rows_job j = {q, w, x, shift_of(q, w->g), false};
+    j.direct = q->unit && w->g == (int64_t)q->unit << j.shift;
+    int64_t full = w->n - w->n % q->group, panel = LB_GEMVQ_PANEL;
+    if (q->kind == LB_GEMVQ_I8X2 || q->kind == LB_GEMVQ_I8) {
+        /* The kernel folds panels of whole numbers, which must stay whole for
+         * the same bits with groups of any size. */
+        if (full < w->n) full = w->n - w->n % LB_GEMVQ_I8_PANEL;
+        panel = full;
+    }
+    float part[LB_GEMVQ_ROWS] = {0};
     for (int64_t at = 0; at < n;) {
         if (n - at < LB_GEMVQ_ROWS * apart)
             apart = n - at < LB_GEMVQ_ROWS ? 1 : (n - at) / LB_GEMVQ_ROWS;
@@ -153,7 +170,7 @@ void lb_gemvq_run_rows(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
             int64_t line[LB_GEMVQ_ROWS];
             for (int i = 0; i < LB_GEMVQ_ROWS; i++)
                 line[i] = least(k + i * apart, n - 1);
-            run_four(&j, line, part);
+            run_four(&j, line, full, panel, part);
             for (int i = 0; i < LB_GEMVQ_ROWS; i++)
                 y[line[i]] = part[i];
         }

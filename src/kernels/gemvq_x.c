@@ -103,8 +103,10 @@ void lb_gemvq_places(const lb_gemvq_kernel *q, bool high_first, uint16_t *to)
     int n = 1;
     to[0] = 0;
     for (int i = 0; i < 5 && q->order.n[i]; i++) {
-        for (int s = n; s < n * q->order.n[i]; s++)
-            to[s] = (uint16_t)(to[s % n] + s / n * q->order.stride[i]);
+        uint16_t *next = to + n;
+        for (int d = 1; d < q->order.n[i]; d++)
+            for (int s = 0; s < n; s++)
+                *next++ = (uint16_t)(to[s] + d * q->order.stride[i]);
         n *= q->order.n[i];
     }
     /* The other end of the byte: places within it are counted from there. */

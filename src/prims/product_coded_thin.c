@@ -83,7 +83,7 @@ static const lb_gemvq_kernel *kernel_of(const lb_product *p,
 {
     lb_gemvq_table t;
     const lb_coded *c = &w->coded;
-    lb_gemvq_table_init(&t, c->numbers.level, c->bits);
+    lb_gemvq_table_look(&t, c->numbers.level, c->bits);
     if (!t.finite) return NULL;
     lb_gemvq_need need = {c->bits, c->along, kind_of(p->precision, c->bits, &t),
                           block_of(w, p->k)};
@@ -206,26 +206,47 @@ void lb_coded_thin_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
 
 /* ---- scales ------------------------------------------------------------- */
 
-/* Factors of numbers on one side: of lines [at, at + n) if lines differ, else
- * of elements of the line they share. */
+/* Numbers [at, at + n), one to a line, times the scales of these. */
+static void scale_lines(const lb_coded *c, const lb_cpu *cpu, int64_t at,
+                        int64_t n, float *x)
+{
+    float tmp[READ];
+    /* Scales of lines follow each other, all share one, or neither. */
+    const int64_t most = c->scale_step == 1 ? READ : c->scale_step == 0 ? n : 1;
+    for (int64_t i = 0; i < n;) {
+        const int64_t m = lb_min_i64(most, n - i);
+        const float *s =
+            lb_coded_scales(c, cpu, at + i, 0, c->scale_step == 1 ? m : 1, tmp);
+        for (const int64_t end = i + m; i < end; i++, s += c->scale_step == 1)
+            x[i] *= *s;
+    }
+}
+
+/* Numbers [at, at + n) of a line, times the scales of their blocks. */
+static void scale_blocks(const lb_coded *c, const lb_cpu *cpu, int64_t at,
+                         int64_t n, float *x)
+{
+    float tmp[READ];
+    const int64_t g = c->lines.g, blocks = lb_ceil_div(at + n, g);
+    for (int64_t b = at / g, m; b < blocks; b += m) {
+        m = lb_min_i64(READ, blocks - b);
+        const float *s = lb_coded_scales(c, cpu, 0, b, m, tmp);
+        for (int64_t k = 0; k < m; k++) {
+            const int64_t first = lb_max_i64((b + k) * g, at);
+            const int64_t end = lb_min_i64((b + k + 1) * g, at + n);
+            for (int64_t i = first - at; i < end - at; i++)
+                x[i] *= s[k];
+        }
+    }
+}
+
 static void apply_scales(const lb_coded *c, const lb_cpu *cpu, bool by_line,
                          int64_t at, int64_t n, float *x)
 {
-    float tmp[READ];
-    const int64_t g = by_line ? 1 : c->lines.g;
-    const int64_t step = by_line ? c->scale_step : 1;
-    for (int64_t i = 0; i < n;) {
-        /* As many scales as follow each other; at least one. */
-        const int64_t e = at + i, first = e / g;
-        int64_t m = lb_min_i64(READ, lb_ceil_div(at + n, g) - first);
-        if (step != 1) m = step ? 1 : m;
-        const float *s =
-            by_line ? lb_coded_scales(c, cpu, first, 0, step ? m : 1, tmp)
-                    : lb_coded_scales(c, cpu, 0, first, m, tmp);
-        const int64_t end = lb_min_i64(n, (first + m) * g - at);
-        for (; i < end; i++)
-            x[i] *= s[step ? (at + i) / g - first : 0];
-    }
+    if (by_line)
+        scale_lines(c, cpu, at, n, x);
+    else
+        scale_blocks(c, cpu, at, n, x);
 }
 
 /* Block scales of lines [line, line + lines), blocks [block, block + n) of
