@@ -37,8 +37,9 @@
 /* Pauses between offers of the CPU to others. Where the machine is busy the
  * one waited for may be queued behind the one who waits. */
 #define SPIN_YIELD 128
-/* Several chunks for each thread: a late or slow one holds up little. */
-#define CHUNKS_PER_THREAD 4
+/* A chunk is that part of what is left, divided by threads: long runs of units
+ * first, single ones at the end, so that a slow thread holds up little. */
+#define CHUNK_PART 2
 
 /* Both kinds of sleepers wait on `state`; the bits tell them apart. */
 #define WAKE_WORKER 1u
@@ -62,7 +63,7 @@ struct lb_pool {
 
     lb_task *task;
     void *arg;
-    uint64_t units, chunk;
+    uint64_t units, parts;
 
     alignas(64) _Atomic uint32_t state;
     _Atomic int sleepers;
@@ -145,18 +146,25 @@ static int usable_cpus(void)
 
 /* ---- a worker ----------------------------------------------------------- */
 
+/* The next units that nobody has taken, at least one. */
+static bool take(lb_pool *pool, uint64_t *lo, uint64_t *hi)
+{
+    const uint64_t units = pool->units, parts = pool->parts;
+    *lo = atomic_load_explicit(&pool->next, memory_order_relaxed);
+    do {
+        if (*lo >= units) return false;
+        const uint64_t left = units - *lo;
+        *hi = *lo + (left > parts ? left / parts : 1);
+    } while (!atomic_compare_exchange_weak_explicit(
+        &pool->next, lo, *hi, memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
 static void take_chunks(lb_pool *pool, int thread)
 {
-    const uint64_t units = pool->units, chunk = pool->chunk;
-    for (;;) {
-        /* At most `threads` overshoot by one chunk, a fraction of units:
-         * far from wrapping around. */
-        const uint64_t lo =
-            atomic_fetch_add_explicit(&pool->next, chunk, memory_order_relaxed);
-        if (lo >= units) return;
-        const uint64_t hi = units - lo < chunk ? units : lo + chunk;
+    uint64_t lo, hi;
+    while (take(pool, &lo, &hi))
         pool->task(pool->arg, (int64_t)lo, (int64_t)hi, thread);
-    }
 }
 
 /* Something to do in state s for who has last joined run `seen`. */
@@ -298,11 +306,10 @@ void lb_pool_run(lb_pool *pool, int64_t units, lb_task *task, void *arg)
         return;
     }
     const uint64_t n = (uint64_t)units;
-    const uint64_t parts = (uint64_t)pool->threads * CHUNKS_PER_THREAD;
     pool->task = task;
     pool->arg = arg;
     pool->units = n;
-    pool->chunk = n > parts ? n / parts : 1;
+    pool->parts = (uint64_t)pool->threads * CHUNK_PART;
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
 
     const int helpers =

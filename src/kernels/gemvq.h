@@ -34,7 +34,7 @@
 enum {
     LB_GEMVQ_ROWS = 4,
     LB_GEMVQ_COLS = 8,
-    LB_GEMVQ_PANEL = 2048, /* elements of a line between two folds of lanes */
+    LB_GEMVQ_PANEL = 4096, /* elements of a line between two folds of lanes */
     LB_GEMVQ_BYTES = 64,   /* most bytes of a group */
     LB_GEMVQ_GROUP = 512,  /* most elements of a group */
     LB_GEMVQ_I16_PANEL = 512 /* elements that share a scale of x in rows */,
@@ -77,7 +77,7 @@ typedef struct lb_gemvq_rows {
     int shift;
     const void *x;        /* in slots */
     const float *x_scale; /* of each panel, from this one on */
-    const int32_t *x_sum; /* I8: of each group */
+    const int32_t *x_sum; /* I8: of each panel */
     const lb_gemvq_table *table;
     int64_t ahead; /* bytes that are asked for ahead */
 } lb_gemvq_rows;
@@ -154,7 +154,7 @@ typedef struct lb_gemvq_x {
     float *number;  /* natural order, filled up with zeros */
     void *slots;    /* rows: in slots; I8X2: a vector of high, one of low */
     float *x_scale; /* rows: of each panel */
-    int32_t *x_sum; /* rows, I8: of each group */
+    int32_t *x_sum; /* rows, I8: of each panel */
 } lb_gemvq_x;
 
 /* Bytes of memory for x of k elements. */

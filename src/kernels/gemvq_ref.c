@@ -86,8 +86,9 @@ static void rows_i8(const lb_gemvq_rows *r, float *y, int bits, bool two)
                 dot +=
                     (codes[s % BYTES] >> s / BYTES * bits & ((1 << bits) - 1)) *
                     whole_x(r->x, two, g * group + s);
-            sum += r->table->step * dot + r->table->least * r->x_sum[g];
+            sum += r->table->step * dot;
             if ((g + 1) % panel && g + 1 < r->groups) continue;
+            sum += r->table->least * r->x_sum[g / panel];
             y[j] += (float)sum * r->x_scale[g / panel];
             sum = 0;
         }

@@ -80,7 +80,7 @@ static void aim_x(const rows_job *j, int64_t at, lb_gemvq_rows *r)
         r->x = (const int8_t *)x->slots +
                (j->q->kind == LB_GEMVQ_I8 ? at : 2 * at);
         r->x_scale = x->x_scale + at / LB_GEMVQ_I8_PANEL;
-        r->x_sum = x->x_sum + at / j->q->group;
+        r->x_sum = x->x_sum + at / LB_GEMVQ_I8_PANEL;
         break;
     }
 }

@@ -45,9 +45,9 @@ static size_t place(const lb_gemvq_kernel *q, int64_t k, char *memory,
     if (!q->rows) return size;
     x->slots = take(memory, &size, (size_t)n * slot_size(q->kind));
     if (q->kind == LB_GEMVQ_F32) return size;
-    x->x_scale = take(memory, &size,
-                      (size_t)(n / panel_of(q->kind) + 1) * sizeof(float));
-    x->x_sum = take(memory, &size, (size_t)groups * sizeof(int32_t));
+    const size_t panels = (size_t)(n / panel_of(q->kind) + 1);
+    x->x_scale = take(memory, &size, panels * sizeof(float));
+    x->x_sum = take(memory, &size, panels * sizeof(int32_t));
     return size;
 }
 
@@ -139,15 +139,11 @@ static void put_i16(const lb_gemvq_kernel *q, const uint16_t *place_of,
 
 /* Vectors of as many numbers as a group has bytes; high, then low. */
 static void put_i8(const lb_gemvq_kernel *q, const uint16_t *place_of,
-                   const int32_t *whole, int64_t groups, int8_t *to,
-                   int32_t *sum)
+                   const int32_t *whole, int64_t groups, int8_t *to)
 {
     const int width = q->group * q->bits / 8;
     const bool two = q->kind == LB_GEMVQ_I8X2;
     for (int64_t g = 0; g < groups; g++, whole += q->group) {
-        sum[g] = 0;
-        for (int s = 0; s < q->group; s++)
-            sum[g] += whole[s];
         for (int s = 0; s < q->group; s += width, to += two ? 2 * width : width)
             for (int i = 0; i < width; i++) {
                 const int32_t v = whole[place_of[s + i]];
@@ -168,14 +164,16 @@ static void order_whole(const lb_gemvq_kernel *q, const uint16_t *place_of,
                                                   : LB_GEMVQ_X8;
     for (int64_t at = 0, p = 0; at < n; at += panel, p++) {
         const int64_t m = n - at < panel ? n - at : panel;
-        const int64_t g = at / q->group, groups = m / q->group;
+        const int64_t groups = m / q->group;
         x->x_scale[p] = lb_gemvq_round(x->number + at, m, most, whole);
+        x->x_sum[p] = 0;
+        for (int64_t i = 0; i < m; i++)
+            x->x_sum[p] += whole[i];
         if (q->kind == LB_GEMVQ_I16)
             put_i16(q, place_of, whole, groups, (int16_t *)x->slots + at);
         else
             put_i8(q, place_of, whole, groups,
-                   (int8_t *)x->slots + at * (int64_t)slot_size(q->kind),
-                   x->x_sum + g);
+                   (int8_t *)x->slots + at * (int64_t)slot_size(q->kind));
     }
 }
 

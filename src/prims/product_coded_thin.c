@@ -20,6 +20,7 @@ enum {
     STRIP = 4096,       /* columns whose sums are kept in L1 and L2 */
     NARROW = 512,       /* least, where they are for several threads */
     UNIT_BYTES = 65536, /* of codes, that are worth a unit: 3 us */
+    UNIT_LINES = 16,    /* its results are whole lines of a cache */
     READ = 256          /* scales read together */
 };
 
@@ -33,6 +34,7 @@ typedef struct {
     int64_t g, blocks; /* of a line, for the kernel; 0: none */
     /* units of phase 1, of each batch */
     int64_t each, count;  /* lines or columns */
+    int64_t most;         /* units of lines that are run as one */
     int64_t sums, kept;   /* of LINES lines; kept between phases or 1 */
     int64_t x_at, sum_at; /* shared, in bytes; the table is at 0 */
     int64_t x_step;       /* from batch to batch */
@@ -142,13 +144,16 @@ static void make_strips(grid *g, int threads)
     g->kept = !alone && g->count < 4 * (int64_t)threads ? g->sums : 1;
 }
 
+/* Units are small, for threads that are not equally fast; those that one of
+ * them takes together are read as one matrix. */
 static void make_lines(grid *g, const lb_coded *c, const lb_cpu *cpu)
 {
     const int64_t bytes = lb_max_i64(g->k * c->bits / 8, 1);
     const int64_t four = LB_GEMVQ_ROWS * lines_apart(c, cpu);
     const int64_t worth = lb_ceil_div(UNIT_BYTES, bytes);
-    g->each = lb_min_i64(lb_round_up(worth, lb_min_i64(four, g->n)), g->n);
+    g->each = lb_min_i64(lb_round_up(worth, UNIT_LINES), g->n);
     g->count = lb_ceil_div(g->n, g->each);
+    g->most = lb_max_i64(lb_min_i64(four / g->each, g->count), 1);
     g->sums = g->kept = 1;
 }
 
@@ -161,6 +166,7 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
               .k = p->k,
               .n = w->n,
               .batch = p->batch,
+              .most = 1,
               .scales = target_of(w, p->k),
               .g = block_of(w, p->k)};
     if (!g.kernel) return false;
@@ -178,10 +184,10 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
     if (!c->along)
         g.y_at = (int64_t)lines_of(
             (int64_t)lb_gemvq_cols_size(g.kernel, g.each, g.g), 1);
-    g.scale_at = g.y_at + 2 * (int64_t)lines_of(g.each, sizeof(float));
+    g.scale_at = g.y_at + 2 * (int64_t)lines_of(g.most * g.each, sizeof(float));
     g.scratch = (size_t)g.scale_at;
     if (g.g && !c->scale)
-        g.scratch += lines_of(c->along ? g.blocks * g.each
+        g.scratch += lines_of(c->along ? g.blocks * g.most * g.each
                                        : lb_ceil_div(g.each, g.g) *
                                              lb_min_i64(g.k, LINES),
                               sizeof(float));
@@ -332,7 +338,7 @@ static void finish(const lb_product *p, const grid *g, const lb_weights *w,
 {
     const lb_coded c = lb_coded_at(&w->coded, w->w, batch);
     const double unit = x_of(g, work, batch)->unit * (double)g->kernel->factor;
-    float *scale = y + lb_line_floats(g->each);
+    float *scale = y + lb_line_floats(g->most * g->each);
     if (g->scales == TO_Y) {
         for (int64_t i = 0; i < n; i++)
             scale[i] = 1;
@@ -347,11 +353,10 @@ static void finish(const lb_product *p, const grid *g, const lb_weights *w,
 }
 
 static void run_lines(const lb_product *p, const grid *g, const lb_weights *w,
-                      const lb_work *work, int64_t batch, int64_t j)
+                      const lb_work *work, int64_t batch, int64_t j, int64_t n)
 {
     const lb_cpu *cpu = work->call->cpu;
     const lb_coded c = lb_coded_at(&w->coded, w->w, batch);
-    const int64_t n = lb_min_i64(g->each, g->n - j);
     float *y = (float *)(void *)((char *)work->scratch + g->y_at);
     lb_gemvq_lines lines = lines_at(g, &c, work, g->k);
     lines.codes += j * c.byte_step;
@@ -411,6 +416,18 @@ static void run_strip(const lb_product *p, const grid *g, const lb_weights *w,
     finish(p, g, w, work, batch, j, n, y);
 }
 
+/* Units [u, hi), or as many as are run as one; returns the next. */
+static int64_t run_units(const lb_product *p, const grid *g,
+                         const lb_weights *w, const lb_work *work, int64_t u)
+{
+    const int64_t first = u % g->count, j = first * g->each;
+    const int64_t units =
+        lb_min_i64(lb_min_i64(g->most, g->count - first), work->hi - u);
+    run_lines(p, g, w, work, u / g->count, j,
+              lb_min_i64(units * g->each, g->n - j));
+    return u + units;
+}
+
 static void add_sums(const lb_product *p, const grid *g, const lb_weights *w,
                      const lb_work *work, int64_t batch, int64_t j)
 {
@@ -431,7 +448,8 @@ void lb_coded_thin_run(const lb_product *p, const lb_work *work)
     lb_weights_of(p, work->call->cpu, &w);
     grid g;
     if (!make_grid(p, &w, work->call, &g)) return;
-    for (int64_t u = work->lo; u < work->hi; u++) {
+    for (int64_t u = work->lo, next; u < work->hi; u = next) {
+        next = u + 1;
         if (work->phase == 0) {
             if (u == 0)
                 lb_gemvq_table_init(work->shared, w.coded.numbers.level,
@@ -440,7 +458,7 @@ void lb_coded_thin_run(const lb_product *p, const lb_work *work)
         } else if (work->phase == 2) {
             add_sums(p, &g, &w, work, u / g.count, u % g.count * g.each);
         } else if (w.coded.along) {
-            run_lines(p, &g, &w, work, u / g.count, u % g.count * g.each);
+            next = run_units(p, &g, &w, work, u);
         } else {
             const int64_t strip = u % g.count, sum = u / g.count % g.kept;
             run_strip(p, &g, &w, work, u / g.count / g.kept, sum,

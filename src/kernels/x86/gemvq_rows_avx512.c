@@ -210,16 +210,13 @@ VNNI LB_INLINE __m512i panel_i8_vnni(const lb_gemvq_rows *r, int i, int64_t g,
 
 /* A panel's sums of four lines onto y. */
 AVX512_INLINE __m128 add_panel(const lb_gemvq_rows *r, const __m512i *t,
-                               int64_t g, int64_t end, float x_scale, __m128 y)
+                               int64_t p, __m128 y)
 {
-    int32_t x_sum = 0;
-    for (int64_t i = g; i < end; i++)
-        x_sum += r->x_sum[i];
     __m128i whole =
         _mm_mullo_epi32(fold_four_i32(t), _mm_set1_epi32(r->table->step));
-    whole = _mm_add_epi32(whole, _mm_set1_epi32(r->table->least * x_sum));
-    return _mm_add_ps(y,
-                      _mm_mul_ps(_mm_cvtepi32_ps(whole), _mm_set1_ps(x_scale)));
+    whole = _mm_add_epi32(whole, _mm_set1_epi32(r->table->least * r->x_sum[p]));
+    return _mm_add_ps(
+        y, _mm_mul_ps(_mm_cvtepi32_ps(whole), _mm_set1_ps(r->x_scale[p])));
 }
 
 AVX512_INLINE void all_i8(const lb_gemvq_rows *r, float *y, int bits, bool two)
@@ -231,7 +228,7 @@ AVX512_INLINE void all_i8(const lb_gemvq_rows *r, float *y, int bits, bool two)
         __m512i t[R];
         for (int i = 0; i < R; i++)
             t[i] = panel_i8(r, i, g, end, bits, two);
-        sum = add_panel(r, t, g, end, r->x_scale[p], sum);
+        sum = add_panel(r, t, p, sum);
     }
     _mm_storeu_ps(y, sum);
 }
@@ -246,7 +243,7 @@ VNNI LB_INLINE void all_i8_vnni(const lb_gemvq_rows *r, float *y, int bits,
         __m512i t[R];
         for (int i = 0; i < R; i++)
             t[i] = panel_i8_vnni(r, i, g, end, bits, two);
-        sum = add_panel(r, t, g, end, r->x_scale[p], sum);
+        sum = add_panel(r, t, p, sum);
     }
     _mm_storeu_ps(y, sum);
 }

@@ -38,45 +38,51 @@ AVX2_INLINE void group4(__m256i half0, __m256i half1, __m256i low, __m256i v,
         _mm256_madd_epi16(_mm256_unpackhi_epi8(b0, b1), load_x(x, 3)));
 }
 
-/* Groups [g, end) of a line, times their scales. */
-AVX2_INLINE __m256 panel4(const lb_gemvq_rows *r, int i, int64_t g, int64_t end,
-                          int unit)
+/* A group of a line onto its sum. */
+AVX2_INLINE __m256 add_group4(__m256i half0, __m256i half1, __m256i low,
+                              const lb_gemvq_rows *r, int i, int64_t g,
+                              int unit, __m256 sum)
 {
-    const __m256i half0 = load_twice(r->table->half[0]);
-    const __m256i half1 = load_twice(r->table->half[1]);
-    const __m256i low = _mm256_set1_epi8(15);
-    const uint8_t *codes = r->codes[i];
-    const float *scale = r->scale[i];
-    const int16_t *x = r->x;
-    __m256 sum = _mm256_setzero_ps();
-    for (; g < end; g++) {
-        __m256i t[2];
-        __m256 s[2];
-        group4(half0, half1, low, load_codes(codes + 32 * g), x + 64 * g, t);
-        spread_units(scale, g, unit, r->shift, s);
-        if (unit > 16) {
-            const __m256i both = _mm256_add_epi32(t[0], t[1]);
-            sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(both), s[0], sum);
-        } else {
-            sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(t[0]), s[0], sum);
-            sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(t[1]), s[1], sum);
-        }
+    __m256i t[2];
+    __m256 s[2];
+    group4(half0, half1, low, load_codes(r->codes[i] + 32 * g),
+           (const int16_t *)r->x + 64 * g, t);
+    spread_units(r->scale[i], g, unit, r->shift, s);
+    if (unit > 16) {
+        const __m256i both = _mm256_add_epi32(t[0], t[1]);
+        return _mm256_fmadd_ps(_mm256_cvtepi32_ps(both), s[0], sum);
     }
-    return sum;
+    sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(t[0]), s[0], sum);
+    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(t[1]), s[1], sum);
 }
 
-/* Lines take turns after a panel: their sums would not stay in registers. */
 AVX2_INLINE void all4(const lb_gemvq_rows *r, float *y, int unit)
 {
     enum { PER = LB_GEMVQ_I16_PANEL / 64 };
+    const __m256i half0 = load_twice(r->table->half[0]);
+    const __m256i half1 = load_twice(r->table->half[1]);
+    const __m256i low = _mm256_set1_epi8(15);
     __m256 a[R];
+    LB_UNROLL
     for (int i = 0; i < R; i++)
         a[i] = _mm256_setzero_ps();
-    for (int64_t g = 0, p = 0; g < r->groups; g += PER, p++) {
+    for (int64_t g = 0, p = 0; g < r->groups; p++) {
         const int64_t end = r->groups - g < PER ? r->groups : g + PER;
         const __m256 x_scale = _mm256_broadcast_ss(r->x_scale + p);
+        __m256 t[R];
+        LB_UNROLL
         for (int i = 0; i < R; i++)
-            a[i] = _mm256_fmadd_ps(panel4(r, i, g, end, unit), x_scale, a[i]);
+            t[i] = _mm256_setzero_ps();
+        for (; g < end; g++) {
+            LB_UNROLL
+            for (int i = 0; i < R; i++) {
+                t[i] = add_group4(half0, half1, low, r, i, g, unit, t[i]);
+                LB_KEEP(t[i]);
+            }
+        }
+        LB_UNROLL
+        for (int i = 0; i < R; i++)
+            a[i] = _mm256_fmadd_ps(t[i], x_scale, a[i]);
     }
     _mm_storeu_ps(y, _mm_mul_ps(fold4(a[0], a[1], a[2], a[3]),
                                 _mm_set1_ps(r->table->half_unit)));
@@ -97,33 +103,52 @@ AVX2 static void rows4_16(const lb_gemvq_rows *r, float *y)
 
 /* ---- 2 bits or 1 ------------------------------------------------------- */
 
-/* The sum over groups [g, end) of a line. */
-AVX2_INLINE __m256i signs_panel(const lb_gemvq_rows *r, int i, int64_t g,
-                                int64_t end, int bits, bool two)
+AVX2_INLINE void add_pairs(__m256i *sum, __m256i codes, __m256i x)
+{
+    *sum = _mm256_add_epi16(*sum, _mm256_maddubs_epi16(codes, x));
+    LB_KEEP(*sum);
+}
+
+/* The sums over groups [g, end) of `lines` lines from line i on. */
+AVX2_INLINE void signs_panel(const lb_gemvq_rows *r, int i, int lines,
+                             int64_t g, int64_t end, int bits, bool two,
+                             __m256i *sum)
 {
     const int fields = 8 / bits;
     const __m256i mask = _mm256_set1_epi8((char)((1 << bits) - 1));
-    const uint8_t *codes = r->codes[i];
     const __m256i *x = (const __m256i *)r->x + g * fields * (two ? 2 : 1);
-    __m256i high = _mm256_setzero_si256(), low = high;
+    __m256i high[R], low[R];
+    LB_UNROLL
+    for (int l = 0; l < lines; l++)
+        high[l] = low[l] = _mm256_setzero_si256();
     for (; g < end; g++, x += fields * (two ? 2 : 1)) {
-        const __m256i v = load_codes(codes + 32 * g);
+        __m256i v[R];
+        LB_UNROLL
+        for (int l = 0; l < lines; l++) {
+            v[l] = load_codes(r->codes[i + l] + 32 * g);
+            LB_KEEP(v[l]);
+        }
         LB_UNROLL
         for (int f = 0; f < fields; f++) {
-            const __m256i c =
-                _mm256_and_si256(_mm256_srli_epi16(v, bits * f), mask);
-            high = _mm256_add_epi16(
-                high, _mm256_maddubs_epi16(c, load_x(x, two ? 2 * f : f)));
-            if (two)
-                low = _mm256_add_epi16(
-                    low, _mm256_maddubs_epi16(c, load_x(x, 2 * f + 1)));
+            LB_UNROLL
+            for (int l = 0; l < lines; l++) {
+                const __m256i c =
+                    _mm256_and_si256(_mm256_srli_epi16(v[l], bits * f), mask);
+                add_pairs(&high[l], c, load_x(x, two ? 2 * f : f));
+                if (two) add_pairs(&low[l], c, load_x(x, 2 * f + 1));
+            }
         }
     }
-    high = _mm256_madd_epi16(high, _mm256_set1_epi16(two ? 256 : 1));
-    low = _mm256_madd_epi16(low, _mm256_set1_epi16(1));
-    return two ? _mm256_add_epi32(high, low) : high;
+    LB_UNROLL
+    for (int l = 0; l < lines; l++) {
+        sum[l] = _mm256_madd_epi16(high[l], _mm256_set1_epi16(two ? 256 : 1));
+        if (two)
+            sum[l] = _mm256_add_epi32(
+                sum[l], _mm256_madd_epi16(low[l], _mm256_set1_epi16(1)));
+    }
 }
 
+/* As many lines together as have room for their sums in registers. */
 AVX2_INLINE void signs(const lb_gemvq_rows *r, float *y, int bits, bool two)
 {
     const int64_t per = LB_GEMVQ_I8_PANEL / (256 / bits);
@@ -132,14 +157,12 @@ AVX2_INLINE void signs(const lb_gemvq_rows *r, float *y, int bits, bool two)
     for (int64_t g = 0, p = 0; g < r->groups; g += per, p++) {
         const int64_t end = r->groups - g < per ? r->groups : g + per;
         __m256i t[R];
-        for (int i = 0; i < R; i++)
-            t[i] = signs_panel(r, i, g, end, bits, two);
-        int32_t x_sum = 0;
-        for (int64_t i = g; i < end; i++)
-            x_sum += r->x_sum[i];
-        __m128i whole = fold4_i32(t[0], t[1], t[2], t[3]);
-        whole = _mm_add_epi32(_mm_mullo_epi32(whole, step),
-                              _mm_set1_epi32(r->table->least * x_sum));
+        LB_UNROLL
+        for (int i = 0; i < R; i += two ? 2 : R)
+            signs_panel(r, i, two ? 2 : R, g, end, bits, two, t + i);
+        const __m128i least = _mm_set1_epi32(r->table->least * r->x_sum[p]);
+        const __m128i whole = _mm_add_epi32(
+            _mm_mullo_epi32(fold4_i32(t[0], t[1], t[2], t[3]), step), least);
         sum = _mm_add_ps(sum, _mm_mul_ps(_mm_cvtepi32_ps(whole),
                                          _mm_set1_ps(r->x_scale[p])));
     }
