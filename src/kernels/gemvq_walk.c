@@ -59,9 +59,38 @@ typedef struct {
     const lb_gemvq_kernel *q;
     const lb_gemvq_lines *w;
     const lb_gemvq_x *x;
-    int shift;   /* see lb_gemvq_rows */
-    bool direct; /* scales are used where they lie */
+    int64_t full, panel; /* elements: in whole groups; for one call of these */
+    int group_log;       /* elements of a group: 2^ */
+    int shift;           /* see lb_gemvq_rows */
+    int block_log;       /* scales are used where they lie, one for 2^; or -1 */
 } rows_job;
+
+static int log_of(int64_t n)
+{
+    int k = 0;
+    while ((int64_t)1 << k < n)
+        k++;
+    return k;
+}
+
+static rows_job rows_of(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
+                        const lb_gemvq_x *x)
+{
+    rows_job j = {.q = q, .w = w, .x = x, .block_log = -1};
+    j.group_log = log_of(q->group);
+    j.shift = shift_of(q, w->g);
+    if (q->unit && w->g == (int64_t)q->unit << j.shift)
+        j.block_log = log_of(w->g);
+    j.full = w->n - w->n % q->group;
+    j.panel = LB_GEMVQ_PANEL;
+    if (q->kind == LB_GEMVQ_I8X2 || q->kind == LB_GEMVQ_I8) {
+        /* The kernel folds panels of whole numbers, which must stay whole for
+         * the same bits with groups of any size. */
+        if (j.full < w->n) j.full = w->n - w->n % LB_GEMVQ_I8_PANEL;
+        j.panel = j.full;
+    }
+    return j;
+}
 
 /* Where x of an element begins that begins a group. */
 static void aim_x(const rows_job *j, int64_t at, lb_gemvq_rows *r)
@@ -87,48 +116,49 @@ static void aim_x(const rows_job *j, int64_t at, lb_gemvq_rows *r)
 
 /* Whole groups of four lines from an element on. */
 static void run_whole(const rows_job *j, const int64_t *line, int64_t at,
-                      int64_t n, float *y)
+                      int64_t n, lb_gemvq_rows *r, float *y)
 {
     const lb_gemvq_lines *w = j->w;
     float scale[LB_GEMVQ_ROWS][UNITS];
     const int64_t byte = at * j->q->bits / 8;
-    const int64_t block = j->direct ? at / w->g : 0;
-    lb_gemvq_rows r = {.groups = n / j->q->group,
-                       .shift = j->shift,
-                       .table = w->table,
-                       .ahead = w->ahead};
-    aim_x(j, at, &r);
+    const bool direct = j->block_log >= 0;
+    r->groups = n >> j->group_log;
+    r->shift = j->shift;
+    aim_x(j, at, r);
     for (int i = 0; i < LB_GEMVQ_ROWS; i++) {
-        r.codes[i] = w->codes + line[i] * w->step + byte;
-        r.scale[i] = w->scale + line[i] * w->scale_step + block;
-        if (j->direct || !j->q->unit) continue;
-        spread(r.scale[i], w->g, at, j->q->unit, n / j->q->unit, scale[i]);
-        r.scale[i] = scale[i];
+        r->codes[i] = w->codes + line[i] * w->step + byte;
+        if (!j->q->unit) continue;
+        r->scale[i] = w->scale + line[i] * w->scale_step;
+        if (direct) {
+            r->scale[i] += at >> j->block_log;
+            continue;
+        }
+        spread(r->scale[i], w->g, at, j->q->unit, n / j->q->unit, scale[i]);
+        r->scale[i] = scale[i];
     }
-    j->q->rows(&r, y);
+    j->q->rows(r, y);
 }
 
 /* The rest of four lines, whose last group is not whole. */
 static void run_rest(const rows_job *j, const int64_t *line, int64_t at,
-                     int64_t n, float *y)
+                     int64_t n, lb_gemvq_rows *r, float *y)
 {
     const lb_gemvq_kernel *q = j->q;
     const lb_gemvq_lines *w = j->w;
     uint8_t codes[LB_GEMVQ_ROWS][LAST];
     float scale[LB_GEMVQ_ROWS][UNITS] = {{0}};
-    lb_gemvq_rows r = {.groups = (n + q->group - 1) / q->group,
-                       .table = w->table,
-                       .ahead = w->ahead};
-    aim_x(j, at, &r);
+    r->groups = (n + q->group - 1) / q->group;
+    r->shift = 0;
+    aim_x(j, at, r);
     for (int i = 0; i < LB_GEMVQ_ROWS; i++) {
-        r.codes[i] = whole_group(
+        r->codes[i] = whole_group(
             q, w->codes + line[i] * w->step + at * q->bits / 8, n, codes[i]);
-        r.scale[i] = scale[i];
+        r->scale[i] = scale[i];
         if (q->unit)
             spread(w->scale + line[i] * w->scale_step, w->g, at, q->unit,
                    (n + q->unit - 1) / q->unit, scale[i]);
     }
-    q->rows(&r, y);
+    q->rows(r, y);
 }
 
 static void add_part(const float *part, bool first, float *y)
@@ -137,31 +167,24 @@ static void add_part(const float *part, bool first, float *y)
         y[i] = first ? part[i] : y[i] + part[i];
 }
 
-static void run_four(const rows_job *j, const int64_t *line, int64_t full,
-                     int64_t panel, float *y)
+static void run_four(const rows_job *j, const int64_t *line, lb_gemvq_rows *r,
+                     float *y)
 {
     float part[LB_GEMVQ_ROWS] = {0};
-    for (int64_t at = 0; at < full; at += panel) {
-        run_whole(j, line, at, least(panel, full - at), part);
+    for (int64_t at = 0; at < j->full; at += j->panel) {
+        run_whole(j, line, at, least(j->panel, j->full - at), r, part);
         add_part(part, at == 0, y);
     }
-    if (full == j->w->n) return;
-    run_rest(j, line, full, j->w->n - full, part);
-    add_part(part, full == 0, y);
+    if (j->full == j->w->n) return;
+    run_rest(j, line, j->full, j->w->n - j->full, r, part);
+    add_part(part, j->full == 0, y);
 }
 
 void lb_gemvq_run_rows(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
                        const lb_gemvq_x *x, int64_t n, int64_t apart, float *y)
 {
-    rows_job j = {q, w, x, shift_of(q, w->g), false};
-    j.direct = q->unit && w->g == (int64_t)q->unit << j.shift;
-    int64_t full = w->n - w->n % q->group, panel = LB_GEMVQ_PANEL;
-    if (q->kind == LB_GEMVQ_I8X2 || q->kind == LB_GEMVQ_I8) {
-        /* The kernel folds panels of whole numbers, which must stay whole for
-         * the same bits with groups of any size. */
-        if (full < w->n) full = w->n - w->n % LB_GEMVQ_I8_PANEL;
-        panel = full;
-    }
+    const rows_job j = rows_of(q, w, x);
+    lb_gemvq_rows r = {.table = w->table, .ahead = w->ahead};
     float part[LB_GEMVQ_ROWS] = {0};
     for (int64_t at = 0; at < n;) {
         if (n - at < LB_GEMVQ_ROWS * apart)
@@ -170,7 +193,7 @@ void lb_gemvq_run_rows(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
             int64_t line[LB_GEMVQ_ROWS];
             for (int i = 0; i < LB_GEMVQ_ROWS; i++)
                 line[i] = least(k + i * apart, n - 1);
-            run_four(&j, line, full, panel, part);
+            run_four(&j, line, &r, part);
             for (int i = 0; i < LB_GEMVQ_ROWS; i++)
                 y[line[i]] = part[i];
         }

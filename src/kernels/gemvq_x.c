@@ -117,9 +117,10 @@ void lb_gemvq_places(const lb_gemvq_kernel *q, bool high_first, uint16_t *to)
 float lb_gemvq_round(const float *x, int64_t n, float most, int32_t *to)
 {
     const float size = as_float(largest(x, n));
-    memset(to, 0, (size_t)n * sizeof *to);
-    if (size == 0) return 0;
-    if (!isfinite(size)) return NAN;
+    if (size == 0 || !isfinite(size)) {
+        memset(to, 0, (size_t)n * sizeof *to);
+        return size == 0 ? 0 : NAN;
+    }
     /* Next to numbers near 1, which there are, smaller ones do not count. */
     const float top = size < 0x1p-100f ? 0x1p-100f : size;
     const float by = most / top;
@@ -132,64 +133,85 @@ float lb_gemvq_round(const float *x, int64_t n, float most, int32_t *to)
 static void put_i16(const lb_gemvq_kernel *q, const uint16_t *place_of,
                     const int32_t *whole, int64_t groups, int16_t *to)
 {
-    for (int64_t g = 0; g < groups; g++)
-        for (int s = 0; s < q->group; s++)
-            *to++ = (int16_t)whole[g * q->group + place_of[s]];
+    const int n = q->group;
+    for (int64_t g = 0; g < groups; g++, whole += n, to += n)
+        for (int s = 0; s < n; s++)
+            to[s] = (int16_t)whole[place_of[s]];
 }
 
-/* Vectors of as many numbers as a group has bytes; high, then low. */
-static void put_i8(const lb_gemvq_kernel *q, const uint16_t *place_of,
-                   const int32_t *whole, int64_t groups, int8_t *to)
+/* Every 4th or 8th byte, n of them; strides that compilers know. */
+static void every(const int8_t *from, int stride, int n, int8_t *to)
 {
-    const int width = q->group * q->bits / 8;
-    const bool two = q->kind == LB_GEMVQ_I8X2;
-    for (int64_t g = 0; g < groups; g++, whole += q->group) {
-        for (int s = 0; s < q->group; s += width, to += two ? 2 * width : width)
-            for (int i = 0; i < width; i++) {
-                const int32_t v = whole[place_of[s + i]];
-                const int32_t high = (v + 128) >> 8;
-                to[i] = (int8_t)(two ? high : v);
-                if (two) to[width + i] = (int8_t)(v - 256 * high);
-            }
-    }
+    for (int i = 0; i < n && stride == 4; i++)
+        to[i] = from[4 * i];
+    for (int i = 0; i < n && stride == 8; i++)
+        to[i] = from[8 * i];
 }
 
-static void order_whole(const lb_gemvq_kernel *q, const uint16_t *place_of,
+/* Vectors of as many numbers as a group has bytes, one for each code of a byte:
+ * of high and of low in turns, or of low alone. */
+static void put_i8(const lb_gemvq_kernel *q, bool high_first,
+                   const int32_t *whole, int64_t n, int8_t *to)
+{
+    int8_t high[LB_GEMVQ_I8_PANEL], low[LB_GEMVQ_I8_PANEL];
+    const int per = 8 / q->bits, width = q->group / per;
+    for (int64_t i = 0; i < n; i++) {
+        low[i] = (int8_t)(uint8_t)whole[i];
+        high[i] = (int8_t)((whole[i] + 128) >> 8);
+    }
+    for (int64_t g = 0; g < n; g += q->group)
+        for (int f = 0; f < per; f++) {
+            const int64_t at = g + (high_first ? per - 1 - f : f);
+            if (q->kind == LB_GEMVQ_I8X2) {
+                every(high + at, per, width, to);
+                to += width;
+            }
+            every(low + at, per, width, to);
+            to += width;
+        }
+}
+
+static void order_whole(const lb_gemvq_kernel *q, bool high_first,
                         lb_gemvq_x *x)
 {
     int32_t whole[LB_GEMVQ_I8_PANEL];
+    uint16_t place_of[LB_GEMVQ_GROUP] = {0};
     const int64_t panel = panel_of(q->kind), n = x->groups * q->group;
     const float most = q->kind == LB_GEMVQ_I16    ? LB_GEMVQ_X16
                        : q->kind == LB_GEMVQ_I8X2 ? LB_GEMVQ_X8X2
                                                   : LB_GEMVQ_X8;
+    if (q->kind == LB_GEMVQ_I16) lb_gemvq_places(q, high_first, place_of);
     for (int64_t at = 0, p = 0; at < n; at += panel, p++) {
         const int64_t m = n - at < panel ? n - at : panel;
-        const int64_t groups = m / q->group;
         x->x_scale[p] = lb_gemvq_round(x->number + at, m, most, whole);
         x->x_sum[p] = 0;
         for (int64_t i = 0; i < m; i++)
             x->x_sum[p] += whole[i];
         if (q->kind == LB_GEMVQ_I16)
-            put_i16(q, place_of, whole, groups, (int16_t *)x->slots + at);
+            put_i16(q, place_of, whole, m / q->group, (int16_t *)x->slots + at);
         else
-            put_i8(q, place_of, whole, groups,
+            put_i8(q, high_first, whole, m,
                    (int8_t *)x->slots + at * (int64_t)slot_size(q->kind));
     }
 }
 
-void lb_gemvq_x_order(const lb_gemvq_kernel *q, bool high_first, lb_gemvq_x *x)
+static void order_f32(const lb_gemvq_kernel *q, bool high_first, lb_gemvq_x *x)
 {
     uint16_t place_of[LB_GEMVQ_GROUP] = {0};
-    const int64_t n = x->groups * q->group;
-    lb_gemvq_places(q, high_first, place_of);
-    for (int64_t i = x->k; i < n; i++)
-        x->number[i] = 0;
-    if (q->kind != LB_GEMVQ_F32) {
-        order_whole(q, place_of, x);
-        return;
-    }
     float *to = x->slots;
-    for (int64_t g = 0; g < n; g += q->group)
+    const float *from = x->number;
+    lb_gemvq_places(q, high_first, place_of);
+    for (int64_t g = 0; g < x->groups; g++, from += q->group, to += q->group)
         for (int s = 0; s < q->group; s++)
-            *to++ = x->number[g + place_of[s]];
+            to[s] = from[place_of[s]];
+}
+
+void lb_gemvq_x_order(const lb_gemvq_kernel *q, bool high_first, lb_gemvq_x *x)
+{
+    for (int64_t i = x->k; i < x->groups * q->group; i++)
+        x->number[i] = 0;
+    if (q->kind == LB_GEMVQ_F32)
+        order_f32(q, high_first, x);
+    else
+        order_whole(q, high_first, x);
 }
