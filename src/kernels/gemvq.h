@@ -14,8 +14,8 @@
  * x is f32, or whole numbers with a scale for each panel:
  *
  *   F32    products are exact (levels of f32), sums in lanes of f32
- *   I16    levels of 14 bits, x of 16 (cols: 14): sums are exact until a
- *          block's scale is applied
+ *   I16    levels of 14 bits, or codes of 8, x of 16 bits (cols: 14): sums are
+ *          exact until a block's scale is applied
  *   I8X2   x = 256*high + low, two bytes; codes are multiplied as they are, and
  *          level = least + step*code is put right by the sum of x
  *   I8     x is one byte

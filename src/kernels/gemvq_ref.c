@@ -65,6 +65,22 @@ static void rows_i16(const lb_gemvq_rows *r, float *y)
     }
 }
 
+/* Whole numbers of a panel: at most 512 * 128 * 32767 < 2^31. */
+static void rows8_i16(const lb_gemvq_rows *r, float *y)
+{
+    const int16_t *x = r->x;
+    const int64_t n = r->groups * BYTES;
+    for (int j = 0; j < LB_GEMVQ_ROWS; j++) {
+        y[j] = 0;
+        for (int64_t at = 0; at < n; at += LB_GEMVQ_I16_PANEL) {
+            int32_t sum = 0;
+            for (int64_t i = at; i < n && i < at + LB_GEMVQ_I16_PANEL; i++)
+                sum += x[i] * (int8_t)r->codes[j][i];
+            y[j] += (float)sum * r->x_scale[at / LB_GEMVQ_I16_PANEL];
+        }
+    }
+}
+
 static int whole_x(const int8_t *x, bool two, int64_t i)
 {
     return two ? 256 * x[i / BYTES * 2 * BYTES + i % BYTES] +
@@ -171,6 +187,14 @@ const lb_gemvq_kernel lb_gemvq_rows_ref[] = {
      1,
      {{256}, {1}},
      .rows = rows1_scaled},
+    {"gemv q8 i16 ref",
+     8,
+     LB_GEMVQ_I16,
+     32,
+     0,
+     1,
+     {{32}, {1}},
+     .rows = rows8_i16},
     {"gemv q4 i16 ref",
      4,
      LB_GEMVQ_I16,

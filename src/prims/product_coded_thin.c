@@ -71,7 +71,8 @@ static int64_t block_of(const lb_weights *w, int64_t k)
 static lb_gemvq_kind kind_of(lb_precision precision, int bits,
                              const lb_gemvq_table *t)
 {
-    if (precision == LB_PRECISION_HIGHEST || bits == 8) return LB_GEMVQ_F32;
+    if (precision == LB_PRECISION_HIGHEST) return LB_GEMVQ_F32;
+    if (bits == 8) return LB_GEMVQ_I16;
     if (bits == 4) {
         const float unit = t->half_unit;
         return unit > 0x1p-40f && unit < 0x1p40f ? LB_GEMVQ_I16 : LB_GEMVQ_F32;

@@ -1,7 +1,7 @@
 /* gemvq_rows_avx2.c - a vector times lines of codes: f32, AVX2 and FMA.
  *
- *   8 bits      16 bytes in both halves of a register; a shuffle puts eight of
- *               them at the top of a lane each: 2^24 times the code
+ *   8 bits      a shuffle or a mask leaves one byte of each lane, at its top:
+ *               2^24 times the code
  *   4 bits      four shuffles look up the bytes of 32 levels
  *   2 or 1 bit  vpermilps looks at the low two bits of a lane, so a shift is
  * all it takes to look up a code: no mask
@@ -13,30 +13,47 @@
 
 enum { R = LB_GEMVQ_ROWS };
 
+/* Byte b of each lane at its top, zeros below. */
+AVX2_INLINE __m256i top_byte(__m256i v, int b)
+{
+    const char o = -1, c = (char)b;
+    if (b == 3)
+        return _mm256_and_si256(v, _mm256_set1_epi32((int32_t)0xff000000));
+    return _mm256_shuffle_epi8(
+        v, _mm256_broadcastsi128_si256(
+               _mm_setr_epi8(o, o, o, c, o, o, o, (char)(c + 4), o, o, o,
+                             (char)(c + 8), o, o, o, (char)(c + 12))));
+}
+
 AVX2 static void rows8(const lb_gemvq_rows *r, float *y)
 {
-    const __m256i top0 = to_top(false), top1 = to_top(true);
-    const float *x = r->x;
-    __m256 a[R][2];
-    LB_UNROLL
-    for (int i = 0; i < R; i++)
-        a[i][0] = a[i][1] = _mm256_setzero_ps();
-    for (int64_t at = 0; at < r->groups * 32; at += 16) {
-        const __m256 x0 = _mm256_load_ps(x + at);
-        const __m256 x1 = _mm256_load_ps(x + at + 8);
+    enum { FOLD = 32 }; /* groups: a lane sums 64 products */
+    __m128 sum = _mm_setzero_ps();
+    for (int64_t g = 0; g < r->groups;) {
+        const int64_t end = r->groups - g < FOLD ? r->groups : g + FOLD;
+        __m256 a[R][2];
         LB_UNROLL
-        for (int i = 0; i < R; i++) {
-            const __m256i v = load_twice(r->codes[i] + at);
-            const __m256i c0 = _mm256_shuffle_epi8(v, top0);
-            const __m256i c1 = _mm256_shuffle_epi8(v, top1);
-            a[i][0] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(c0), x0, a[i][0]);
-            a[i][1] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(c1), x1, a[i][1]);
+        for (int i = 0; i < R; i++)
+            a[i][0] = a[i][1] = _mm256_setzero_ps();
+        for (; g < end; g++) {
+            const float *x = (const float *)r->x + 32 * g;
+            LB_UNROLL
+            for (int i = 0; i < R; i++) {
+                const __m256i v = load_codes(r->codes[i] + 32 * g);
+                LB_UNROLL
+                for (int b = 0; b < 4; b++) {
+                    const __m256 w = _mm256_cvtepi32_ps(top_byte(v, b));
+                    a[i][b % 2] = _mm256_fmadd_ps(w, _mm256_load_ps(x + 8 * b),
+                                                  a[i][b % 2]);
+                }
+            }
         }
+        LB_UNROLL
+        for (int i = 0; i < R; i++)
+            a[i][0] = _mm256_add_ps(a[i][0], a[i][1]);
+        sum = _mm_add_ps(sum, fold4(a[0][0], a[1][0], a[2][0], a[3][0]));
     }
-    LB_UNROLL
-    for (int i = 0; i < R; i++)
-        a[i][0] = _mm256_add_ps(a[i][0], a[i][1]);
-    _mm_storeu_ps(y, fold4(a[0][0], a[1][0], a[2][0], a[3][0]));
+    _mm_storeu_ps(y, sum);
 }
 
 /* ---- 4 bits ------------------------------------------------------------- */
@@ -192,7 +209,7 @@ const lb_gemvq_kernel lb_gemvq_rows_avx2[] = {
      32,
      0,
      0x1p-24f,
-     {{32}, {1}},
+     {{8, 4}, {4, 1}},
      .rows = rows8},
     {"gemv q4 f32 avx2", 4, LB_GEMVQ_F32, 64, 64, 1, NF4_ORDER,
      .rows = rows4_64},

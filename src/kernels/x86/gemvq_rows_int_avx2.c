@@ -1,11 +1,14 @@
 /* gemvq_rows_int_avx2.c - a vector of whole numbers times lines of codes, AVX2.
  *
+ *   8 bits      widened, times x of 16 bits: a lane sums a panel's 64 products,
+ *               64 * 128 * 32767 < 2^31
  *   4 bits      levels of 14 bits, their bytes looked up apart and put
- * together, times x of 16 bits: a lane sums at most eight products, 8 * 8191 *
- * 32767 < 2^31 2 or 1 bit  codes stay bytes, the unsigned side of vpmaddubsw,
- * whose pairs cannot saturate: 2 * 3 * 128 = 768 for two bits, 256 for one. A
- *               panel of 1024 codes is 32 pairs in each lane of 16 bits: at
- * most 32 * 768 = 24576
+ *               together, times x of 16 bits: a lane sums at most eight
+ *               products, 8 * 8191 * 32767 < 2^31
+ *   2 or 1 bit  codes stay bytes, the unsigned side of vpmaddubsw, whose pairs
+ *               cannot saturate: 2 * 3 * 128 = 768 for two bits, 256 for one.
+ *               A panel of 1024 codes is 32 pairs in each lane of 16 bits: at
+ *               most 32 * 768 = 24576
  */
 #include "kernels/gemvq.h"
 
@@ -17,6 +20,48 @@ enum { R = LB_GEMVQ_ROWS };
 AVX2_INLINE __m256i load_x(const void *x, int i)
 {
     return _mm256_load_si256((const __m256i *)x + i);
+}
+
+/* ---- 8 bits ------------------------------------------------------------- */
+
+AVX2_INLINE __m256i add_products(__m256i sum, __m256i w, __m256i x)
+{
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(w, x));
+    LB_KEEP(sum);
+    return sum;
+}
+
+/* Bytes at even places, then those at odd ones. */
+AVX2 static void rows8(const lb_gemvq_rows *r, float *y)
+{
+    enum { PER = LB_GEMVQ_I16_PANEL / 32 };
+    __m256 a[R];
+    LB_UNROLL
+    for (int i = 0; i < R; i++)
+        a[i] = _mm256_setzero_ps();
+    for (int64_t g = 0, p = 0; g < r->groups; p++) {
+        const int64_t end = r->groups - g < PER ? r->groups : g + PER;
+        const __m256 x_scale = _mm256_broadcast_ss(r->x_scale + p);
+        __m256i t[R];
+        LB_UNROLL
+        for (int i = 0; i < R; i++)
+            t[i] = _mm256_setzero_si256();
+        for (; g < end; g++) {
+            const int16_t *x = (const int16_t *)r->x + 32 * g;
+            const __m256i x0 = load_x(x, 0), x1 = load_x(x, 1);
+            LB_UNROLL
+            for (int i = 0; i < R; i++) {
+                const __m256i v = load_codes(r->codes[i] + 32 * g);
+                const __m256i even = _mm256_slli_epi16(v, 8);
+                t[i] = add_products(t[i], _mm256_srai_epi16(even, 8), x0);
+                t[i] = add_products(t[i], _mm256_srai_epi16(v, 8), x1);
+            }
+        }
+        LB_UNROLL
+        for (int i = 0; i < R; i++)
+            a[i] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(t[i]), x_scale, a[i]);
+    }
+    _mm_storeu_ps(y, fold4(a[0], a[1], a[2], a[3]));
 }
 
 /* ---- 4 bits ------------------------------------------------------------- */
@@ -195,6 +240,14 @@ AVX2 static void rows1_i8(const lb_gemvq_rows *r, float *y)
     }
 
 const lb_gemvq_kernel lb_gemvq_rows_int_avx2[] = {
+    {"gemv q8 i16 avx2",
+     8,
+     LB_GEMVQ_I16,
+     32,
+     0,
+     1,
+     {{16, 2}, {2, 1}},
+     .rows = rows8},
     {"gemv q4 i16 avx2", 4, LB_GEMVQ_I16, 64, 64, 1, NF4_ORDER,
      .rows = rows4_64},
     {"gemv q4 i16 avx2", 4, LB_GEMVQ_I16, 64, 32, 1, NF4_ORDER,
