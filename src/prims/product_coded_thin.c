@@ -16,9 +16,9 @@
 #include "prims/weights.h"
 
 enum {
-    LINES = 512,        /* that one sum is formed over, where !along */
+    LINES = 256,        /* that one sum is formed over, where !along */
     STRIP = 4096,       /* columns whose sums are kept in L1 and L2 */
-    NARROW = 512,       /* least, where they are for several threads */
+    NARROW = 512,       /* least, where several threads share them */
     UNIT_BYTES = 65536, /* of codes, that are worth a unit: 3 us */
     UNIT_LINES = 16,    /* its results are whole lines of a cache */
     READ = 256          /* scales read together */
@@ -35,6 +35,7 @@ typedef struct {
     /* units of phase 1, of each batch */
     int64_t each, count;  /* lines or columns */
     int64_t most;         /* units of lines that are run as one */
+    int64_t piece;        /* columns of a unit of phase 2 */
     int64_t sums, kept;   /* of LINES lines; kept between phases or 1 */
     int64_t x_at, sum_at; /* shared, in bytes; the table is at 0 */
     int64_t x_step;       /* from batch to batch */
@@ -143,6 +144,7 @@ static void make_strips(grid *g, int threads)
     g->each = lb_min_i64(g->each, g->n);
     g->count = lb_ceil_div(g->n, g->each);
     g->kept = !alone && g->count < 4 * (int64_t)threads ? g->sums : 1;
+    g->piece = lb_min_i64(g->each, NARROW);
 }
 
 /* Units are small, for threads that are not equally fast; those that one of
@@ -168,6 +170,7 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
               .n = w->n,
               .batch = p->batch,
               .most = 1,
+              .piece = 1,
               .scales = target_of(w, p->k),
               .g = block_of(w, p->k)};
     if (!g.kernel) return false;
@@ -207,7 +210,7 @@ void lb_coded_thin_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
     plan->phases = g.kept > 1 ? 3 : 2;
     plan->units[0] = p->batch;
     plan->units[1] = p->batch * g.count * g.kept;
-    plan->units[2] = p->batch * g.count;
+    plan->units[2] = p->batch * lb_ceil_div(g.n, g.piece);
     plan->kernel = g.kernel->name;
 }
 
@@ -432,7 +435,7 @@ static int64_t run_units(const lb_product *p, const grid *g,
 static void add_sums(const lb_product *p, const grid *g, const lb_weights *w,
                      const lb_work *work, int64_t batch, int64_t j)
 {
-    const int64_t n = lb_min_i64(g->each, g->n - j);
+    const int64_t n = lb_min_i64(g->piece, g->n - j);
     float *y = (float *)(void *)((char *)work->scratch + g->y_at);
     memcpy(y, kept_sum(g, work, batch, 0) + j, (size_t)n * sizeof *y);
     for (int64_t s = 1; s < g->kept; s++) {
@@ -457,7 +460,8 @@ void lb_coded_thin_run(const lb_product *p, const lb_work *work)
                                     w.coded.bits);
             prepare_x(&g, &w, work, u);
         } else if (work->phase == 2) {
-            add_sums(p, &g, &w, work, u / g.count, u % g.count * g.each);
+            const int64_t pieces = lb_ceil_div(g.n, g.piece);
+            add_sums(p, &g, &w, work, u / pieces, u % pieces * g.piece);
         } else if (w.coded.along) {
             next = run_units(p, &g, &w, work, u);
         } else {

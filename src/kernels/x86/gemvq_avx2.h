@@ -98,14 +98,16 @@ AVX2_INLINE void spread_units(const float *from, int64_t g, int unit, int shift,
     }
 }
 
-/* Byte i (0 .. 7, or 8 .. 15 for second) of 16 to the top of lane i. */
-AVX2_INLINE __m256i to_top(bool second)
+/* Byte b of each lane at its top, zeros below: 2^24 times a code of 8 bits. */
+AVX2_INLINE __m256i top_byte(__m256i v, int b)
 {
-    const char o = -1, s = second ? 8 : 0;
-    return _mm256_setr_epi8(o, o, o, s, o, o, o, (char)(s + 1), o, o, o,
-                            (char)(s + 2), o, o, o, (char)(s + 3), o, o, o,
-                            (char)(s + 4), o, o, o, (char)(s + 5), o, o, o,
-                            (char)(s + 6), o, o, o, (char)(s + 7));
+    const char o = -1, c = (char)b;
+    if (b == 3)
+        return _mm256_and_si256(v, _mm256_set1_epi32((int32_t)0xff000000));
+    return _mm256_shuffle_epi8(
+        v, _mm256_broadcastsi128_si256(
+               _mm_setr_epi8(o, o, o, c, o, o, o, (char)(c + 4), o, o, o,
+                             (char)(c + 8), o, o, o, (char)(c + 12))));
 }
 
 #endif

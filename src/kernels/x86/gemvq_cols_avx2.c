@@ -17,24 +17,29 @@ AVX2_INLINE void add_to(float *y, __m256 t)
 
 AVX2 static void cols8(const lb_gemvq_cols *c)
 {
-    const __m256i top0 = to_top(false), top1 = to_top(true);
-    float *y = c->sum;
-    __m256 x[C];
-    LB_UNROLL
-    for (int i = 0; i < C; i++)
-        x[i] = _mm256_broadcast_ss(c->x[i]);
-    for (int64_t at = 0; at < c->groups * 32; at += 16) {
-        __m256 t0 = _mm256_setzero_ps(), t1 = t0;
+    float *y = c->sum, x[C];
+    const uint8_t *codes[C];
+    for (int i = 0; i < C; i++) {
+        codes[i] = c->codes[i];
+        x[i] = *(const float *)c->x[i];
+    }
+    for (int64_t g = 0; g < c->groups; g++, y += 32) {
+        __m256 t[4];
+        LB_UNROLL
+        for (int b = 0; b < 4; b++)
+            t[b] = _mm256_load_ps(y + 8 * b);
         LB_UNROLL
         for (int i = 0; i < C; i++) {
-            const __m256i v = load_twice(c->codes[i] + at);
-            const __m256i c0 = _mm256_shuffle_epi8(v, top0);
-            const __m256i c1 = _mm256_shuffle_epi8(v, top1);
-            t0 = _mm256_fmadd_ps(_mm256_cvtepi32_ps(c0), x[i], t0);
-            t1 = _mm256_fmadd_ps(_mm256_cvtepi32_ps(c1), x[i], t1);
+            const __m256i v = load_codes(codes[i] + 32 * g);
+            const __m256 xi = _mm256_broadcast_ss(x + i);
+            LB_UNROLL
+            for (int b = 0; b < 4; b++)
+                t[b] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(top_byte(v, b)), xi,
+                                       t[b]);
         }
-        add_to(y + at, t0);
-        add_to(y + at + 8, t1);
+        LB_UNROLL
+        for (int b = 0; b < 4; b++)
+            _mm256_store_ps(y + 8 * b, t[b]);
     }
 }
 
@@ -169,7 +174,7 @@ const lb_gemvq_kernel lb_gemvq_cols_avx2[] = {
      32,
      0,
      0x1p-24f,
-     {{32}, {1}},
+     {{8, 4}, {4, 1}},
      .cols = cols8},
     {"gemv q4 f32 avx2 cols", 4, LB_GEMVQ_F32, 64, 64, 1, NF4_ORDER,
      .cols = cols4_64},

@@ -48,8 +48,9 @@ AVX2_INLINE void half_group4(const lb_gemvq_cols *c, __m256i half0,
     }
 }
 
-AVX2 static void cols4(const lb_gemvq_cols *c)
+AVX2 static void cols4(const lb_gemvq_cols *given)
 {
+    const lb_gemvq_cols own = *given, *c = &own; /* which no store changes */
     const __m256i half0 = load_twice(c->table->half[0]);
     const __m256i half1 = load_twice(c->table->half[1]);
     const __m256i low = _mm256_set1_epi8(15);
@@ -86,8 +87,9 @@ AVX2 static void flush4(const lb_gemvq_flush *f)
 
 /* Sums of high and of low stand in turns, 16 columns each: eight bytes of each
  * 16, one field of each. */
-AVX2_INLINE void signs(const lb_gemvq_cols *c, int bits, bool two)
+AVX2_INLINE void signs(const lb_gemvq_cols *given, int bits, bool two)
 {
+    const lb_gemvq_cols own = *given, *c = &own; /* which no store changes */
     const int fields = 8 / bits;
     const __m256i mask = _mm256_set1_epi8((char)((1 << bits) - 1));
     __m256i *sum = c->sum;

@@ -13,18 +13,6 @@
 
 enum { R = LB_GEMVQ_ROWS };
 
-/* Byte b of each lane at its top, zeros below. */
-AVX2_INLINE __m256i top_byte(__m256i v, int b)
-{
-    const char o = -1, c = (char)b;
-    if (b == 3)
-        return _mm256_and_si256(v, _mm256_set1_epi32((int32_t)0xff000000));
-    return _mm256_shuffle_epi8(
-        v, _mm256_broadcastsi128_si256(
-               _mm_setr_epi8(o, o, o, c, o, o, o, (char)(c + 4), o, o, o,
-                             (char)(c + 8), o, o, o, (char)(c + 12))));
-}
-
 AVX2 static void rows8(const lb_gemvq_rows *r, float *y)
 {
     enum { FOLD = 32 }; /* groups: a lane sums 64 products */
