@@ -127,7 +127,7 @@ typedef struct {
     const lb_gemm_kernel *tiles;
     int64_t m, k;
     const float *x, *w;
-    int64_t lane_step, step; /* from lane to lane, and within one */
+    int64_t lane_step; /* from lane to lane */
     lb_few_copy *next;
     int64_t copied; /* floats of it, with each lane */
 } strip;
@@ -152,8 +152,8 @@ static void one_lane(const strip *s, int l, float *sum, bool first)
     const float *const w = steps ? s->w + l * s->lane_step : s->w;
     for (int64_t i = 0, h; i < s->m; i += h) {
         h = lb_gemm_height(s->m - i, s->tiles->mr);
-        s->tiles->tile(steps, s->x + s->m * at + i * steps, w, s->step,
-                       sum + i * nr, nr, (int)h, nr, first);
+        s->tiles->tile(steps, s->x + s->m * at + i * steps, w, nr, sum + i * nr,
+                       nr, (int)h, nr, first);
     }
     if (s->next) lb_few_copy_some(s->kernel, s->tiles, s->next, s->copied);
 }
@@ -189,16 +189,6 @@ static void run_strip(const strip *s, int64_t n, float *c, int64_t ldc,
     }
 }
 
-void lb_few_across(const lb_few_kernel *kernel, const lb_gemm_kernel *tiles,
-                   int64_t m, int64_t k, const float *x, const float *w,
-                   int64_t ldw, int64_t n, float *c, int64_t ldc, bool first,
-                   float *tmp)
-{
-    strip s = {kernel, tiles, m, k, x, w, ldw, kernel->lanes * ldw, NULL, 0};
-    for (int64_t j = 0; j < n; j += tiles->nr, s.w += tiles->nr)
-        run_strip(&s, n - j, c + j, ldc, first, tmp);
-}
-
 /* ---- copies ---------------------------------------------------------------
  */
 
@@ -231,7 +221,7 @@ static void copy_rows(const lb_few_kernel *kernel, const lb_gemm_kernel *tiles,
     const int64_t strip_step = copy_strip(kernel, tiles, c->k);
     const int64_t ld = lanes * c->ldw, strips = n / nr;
     const int64_t ahead = c->k - kk > (int64_t)rows * lanes ? 2 * c->ldw : 0;
-    const float *from = c->from + kk * c->ldw + c->column;
+    const float *from = c->from + (kk - c->at) * c->ldw + c->column;
     float *to = c->to + c->column / nr * strip_step +
                 kk % lanes * copy_lane(kernel, tiles, c->k) + kk / lanes * nr;
     if (rows == LB_FEW_TOGETHER)
@@ -251,7 +241,7 @@ static void copy_rows(const lb_few_kernel *kernel, const lb_gemm_kernel *tiles,
 void lb_few_copy_some(const lb_few_kernel *kernel, const lb_gemm_kernel *tiles,
                       lb_few_copy *c, int64_t n)
 {
-    const int64_t group = (int64_t)LB_FEW_TOGETHER * kernel->lanes;
+    const int64_t group = lb_few_part(kernel);
     while (c->row < c->k && n > 0) {
         const bool whole = c->row < c->k / group * group;
         const int rows = whole ? LB_FEW_TOGETHER : 1;
@@ -270,14 +260,13 @@ void lb_few_copy_some(const lb_few_kernel *kernel, const lb_gemm_kernel *tiles,
     }
 }
 
-void lb_few_across_copy(const lb_few_kernel *kernel,
-                        const lb_gemm_kernel *tiles, int64_t m, const float *x,
-                        const lb_few_copy *w, float *c, int64_t ldc, bool first,
-                        float *tmp, lb_few_copy *next)
+void lb_few_across(const lb_few_kernel *kernel, const lb_gemm_kernel *tiles,
+                   int64_t m, const float *x, const lb_few_copy *w, float *c,
+                   int64_t ldc, bool first, float *tmp, lb_few_copy *next)
 {
     const int nr = tiles->nr;
     strip s = {kernel, tiles, m, w->k, x, w->to, copy_lane(kernel, tiles, w->k),
-               nr,     next,  0};
+               next,   0};
     if (next) {
         const int64_t runs = (w->n + nr - 1) / nr * kernel->lanes;
         s.copied = next->k * next->n / runs + 1;

@@ -84,27 +84,28 @@ void lb_few_row(const float *t, int64_t ldt, int64_t m, int64_t i, int64_t n,
                 float *to, int64_t step);
 
 /* The same sums where w lies the other way, w[kk*ldw + j]. x is packed by
- * lb_few_pack_across. c[i*ldc + j] (+)= the sums. tmp: LB_FEW_LEVELS * m * nr
- * floats. Up to nr floats past the end of w are read. */
+ * lb_few_pack_across. */
 void lb_few_pack_across(const lb_few_kernel *kernel,
                         const lb_gemm_kernel *tiles, const float *x,
                         int64_t row_stride, int64_t col_stride, int64_t m,
                         int64_t k, float *dst);
-void lb_few_across(const lb_few_kernel *kernel, const lb_gemm_kernel *tiles,
-                   int64_t m, int64_t k, const float *x, const float *w,
-                   int64_t ldw, int64_t n, float *c, int64_t ldc, bool first,
-                   float *tmp);
 
-/* Of a w that lies far apart in memory, one panel (k,n) is copied first: nr
- * columns after the other, in them lane after lane. Such a copy can be made
- * while another one is worked with, a little at a time, so that it comes from
- * memory while there is something to do. */
+/* And one panel (k,n) of w is copied: nr columns after the other, in them lane
+ * after lane. Such a copy can be made while another one is worked with, a
+ * little at a time, so that it comes from memory while there is something to
+ * do; or by and by, from parts of w. */
 typedef struct lb_few_copy {
-    const float *from;
-    int64_t ldw, k, n;
+    const float *from; /* row `at` of w; at is a multiple of lb_few_part */
+    int64_t ldw, at;
+    int64_t k, n;
     float *to;
     int64_t row, column; /* where it goes on */
 } lb_few_copy;
+
+static inline int64_t lb_few_part(const lb_few_kernel *kernel)
+{
+    return (int64_t)LB_FEW_TOGETHER * kernel->lanes;
+}
 
 /* Floats of such a copy. */
 int64_t lb_few_copy_floats(const lb_few_kernel *kernel,
@@ -112,10 +113,10 @@ int64_t lb_few_copy_floats(const lb_few_kernel *kernel,
 /* About n floats more, or all that are left. */
 void lb_few_copy_some(const lb_few_kernel *kernel, const lb_gemm_kernel *tiles,
                       lb_few_copy *c, int64_t n);
-/* lb_few_across with a copy, while next is made, if it is not NULL. */
-void lb_few_across_copy(const lb_few_kernel *kernel,
-                        const lb_gemm_kernel *tiles, int64_t m, const float *x,
-                        const lb_few_copy *w, float *c, int64_t ldc, bool first,
-                        float *tmp, lb_few_copy *next);
+/* c[i*ldc + j] (+)= the sums of a copy, while next is made, if it is not NULL.
+ * tmp: LB_FEW_LEVELS * m * nr floats. */
+void lb_few_across(const lb_few_kernel *kernel, const lb_gemm_kernel *tiles,
+                   int64_t m, const float *x, const lb_few_copy *w, float *c,
+                   int64_t ldc, bool first, float *tmp, lb_few_copy *next);
 
 #endif

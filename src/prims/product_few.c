@@ -12,8 +12,8 @@
 
 enum {
     UNIT = 1024,        /* most of the many rows in a unit */
-    DECODED = 144,      /* rows of a block that is decoded across the depth */
-    COPIED = 1024,      /* or copied: in long runs, for they come from memory */
+    LEAST = 512,        /* better not fewer, where they are read across the
+                         * depth: runs from memory or to be decoded are long */
     WHOLE = 1 << 20,    /* floats of x that are packed once for all units */
     IN_L2 = 1 << 16,    /* and that stay in L2 */
     MIN_UNIT = 1 << 20, /* multiplications worth another thread */
@@ -42,14 +42,14 @@ static bool comes_along(const lb_source *s, int64_t k)
     return s->matrix && !s->matrix->row_last;
 }
 
+/* Rows of a unit that is worth another thread, and gives each a few. */
 static int64_t unit_rows(const lb_product *p, const grid *g, int threads)
 {
     if (threads == 1) return lb_min_i64(g->rows, UNIT);
     const int64_t share = lb_ceil_div(g->rows * p->batch, 4 * threads);
     const int64_t worth = MIN_UNIT / lb_max_i64(p->k * g->v, 1) + 1;
-    const int64_t most = UNIT / g->block * g->block;
-    const int64_t want = lb_round_up(lb_max_i64(share, worth), g->block);
-    return lb_min_i64(g->rows, lb_min_i64(want, most));
+    const int64_t least = g->along ? share : lb_max_i64(share, LEAST);
+    return lb_min_i64(g->rows, lb_min_i64(UNIT, lb_max_i64(least, worth)));
 }
 
 static int64_t panel_floats(const grid *g)
@@ -68,11 +68,15 @@ static void place_scratch(const lb_product *p, grid *g)
     g->t_at = panels * panel_floats(g);
     g->s_at = g->t_at + sums;
     g->w_at = g->s_at + (p->in_place ? 0 : sums);
-    const bool copied = g->many->in_place && !g->along;
-    g->w_size = g->there ? 0
-                : copied ? lb_few_copy_floats(g->kernel, g->tiles, kc, some)
-                         : lb_line_floats(some * kc + nr);
-    g->tmp_at = g->w_at + (copied ? 2 : 1) * g->w_size;
+    const int64_t part = lb_min_i64(lb_few_part(g->kernel), kc);
+    if (g->along)
+        g->w_size = g->there ? 0 : lb_line_floats(some * kc);
+    else
+        g->w_size = lb_few_copy_floats(g->kernel, g->tiles, kc, some);
+    g->tmp_at = g->w_at + g->w_size;
+    if (!g->along)
+        g->tmp_at +=
+            g->many->in_place ? g->w_size : lb_line_floats(some * part);
     const int64_t lanes = g->along ? 0 : LB_FEW_LEVELS * g->v * nr;
     g->n = g->tmp_at + lb_line_floats(lb_max_i64(g->v * kc, lanes));
 }
@@ -92,10 +96,9 @@ static grid make_grid(const lb_product *p, const lb_call *c)
     g.along = comes_along(g.many, p->k);
     g.there = g.along && g.many->in_place && (g.many->ks == 1 || p->k == 1);
     g.whole = g.v * p->k <= WHOLE;
-    g.block = g.along            ? 2 * g.kernel->many
-              : g.many->in_place ? lb_round_up(COPIED, g.tiles->nr)
-                                 : lb_round_up(DECODED, g.tiles->nr);
-    g.nb = unit_rows(p, &g, c->threads);
+    const int64_t unit = g.along ? 2 * g.kernel->many : g.tiles->nr;
+    g.nb = lb_min_i64(g.rows, lb_round_up(unit_rows(p, &g, c->threads), unit));
+    g.block = g.along ? unit : g.nb;
     g.span = g.v * p->k <= IN_L2 ? lb_min_i64(g.block, g.nb) : g.nb;
     g.ldt = LB_FEW_ROWS * lb_round_up(g.nb, 4);
     place_scratch(p, &g);
@@ -202,28 +205,44 @@ static void run_along(const unit *u, const piece *s, const piece *next)
 /* The copy of a piece, not begun. */
 static lb_few_copy copy_of(const unit *u, const piece *s)
 {
+    lb_few_copy c = {.k = s->kc, .n = s->n, .to = u->scratch + u->g->w_at};
+    if (!u->g->many->in_place) return c;
     const lb_block w = rows_of(u, s);
-    float *to = u->scratch + u->g->w_at;
-    if (s->number % 2) to += u->g->w_size;
-    return (lb_few_copy){w.p, w.ks, s->kc, s->n, to, 0, 0};
+    c.from = w.p;
+    c.ldw = w.ks;
+    if (s->number % 2) c.to += u->g->w_size;
+    return c;
+}
+
+/* Decodes a piece part by part, and copies each while it is in L2. */
+static void decode(const unit *u, const piece *s, lb_few_copy *c)
+{
+    const lb_source *many = u->g->many;
+    const int64_t part = lb_few_part(u->g->kernel);
+    for (; c->at < c->k; c->at += part) {
+        const int64_t kc = lb_min_i64(part, c->k - c->at);
+        const lb_block w =
+            many->get(many, u->cpu, u->batch, u->j + s->i, s->n, s->k + c->at,
+                      kc, u->scratch + u->g->w_at + u->g->w_size);
+        c->from = w.p;
+        c->ldw = w.ks;
+        lb_few_copy_some(u->g->kernel, u->g->tiles, c, kc * s->n);
+    }
 }
 
 static void run_across(const unit *u, const piece *s, const piece *next)
 {
     const grid *g = u->g;
     float *t = u->scratch + g->t_at + s->i, *tmp = u->scratch + g->tmp_at;
-    const float *x = panel_of(u, s->k);
-    if (!g->many->in_place) {
-        const lb_block w = rows_of(u, s);
-        lb_few_across(g->kernel, g->tiles, g->v, s->kc, x, w.p, w.ks, s->n, t,
-                      g->nb, s->k == 0, tmp);
-        return;
-    }
     lb_few_copy copy = copy_of(u, s), after = copy;
-    if (s->number == 0) lb_few_copy_some(g->kernel, g->tiles, &copy, INT64_MAX);
-    if (next) after = copy_of(u, next);
-    lb_few_across_copy(g->kernel, g->tiles, g->v, x, &copy, t, g->nb, s->k == 0,
-                       tmp, next ? &after : NULL);
+    const bool ahead = next && g->many->in_place;
+    if (!g->many->in_place)
+        decode(u, s, &copy);
+    else if (s->number == 0)
+        lb_few_copy_some(g->kernel, g->tiles, &copy, INT64_MAX);
+    if (ahead) after = copy_of(u, next);
+    lb_few_across(g->kernel, g->tiles, g->v, panel_of(u, s->k), &copy, t, g->nb,
+                  s->k == 0, tmp, ahead ? &after : NULL);
 }
 
 static void run_unit(const unit *u)
