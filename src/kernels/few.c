@@ -52,10 +52,14 @@ void lb_few_pack(const lb_few_kernel *kernel, const float *x,
  * lie past the end of the array: such an address is never a pointer to C. */
 static void fetch(const float *p, int64_t ld, int n, int64_t l, int64_t end)
 {
+    const uintptr_t row = (uintptr_t)ld * sizeof *p;
+    uintptr_t at = (uintptr_t)p + (uintptr_t)(l / n * LINE) * sizeof *p;
+    int r = (int)(l % n);
     for (; l < end; l++) {
-        const int64_t at = l % n * ld + l / n * LINE;
-        const uintptr_t byte = (uintptr_t)at * sizeof *p;
-        __builtin_prefetch((const void *)((uintptr_t)p + byte), 0, 3);
+        __builtin_prefetch((const void *)(at + (uintptr_t)r * row), 0, 3);
+        if (++r < n) continue;
+        r = 0;
+        at += LINE * sizeof *p;
     }
 }
 
