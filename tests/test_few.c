@@ -149,8 +149,9 @@ static void check_along(const subject *s, int64_t m, int64_t n, int64_t k,
     for (int64_t i = 0; i < m; i++)
         lb_few_row(t.x, ldt, m, i, n, old + i * n, 1);
     lb_few_pack(s->kernel, x.x, ldx, 1, m, k, p.x);
-    lb_few_along(s->kernel, m, k, p.x, w.x, ldw, n, t.x, ldt, first,
-                 n % 2 ? w.x : NULL);
+    lb_few_next next = {0};
+    if (n % 2) next = (lb_few_next){(uintptr_t)w.x, 4 * ldw, n};
+    lb_few_along(s->kernel, m, k, p.x, w.x, ldw, n, t.x, ldt, first, next);
     bool ok = true;
     for (int64_t i = 0; i < m; i++) {
         lb_few_row(t.x, ldt, m, i, n, got, 2);

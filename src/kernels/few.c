@@ -48,38 +48,23 @@ void lb_few_pack(const lb_few_kernel *kernel, const float *x,
     }
 }
 
-/* Lines [l, end) of n rows, the same place in each before the next. They may
- * lie past the end of the array: such an address is never a pointer to C. */
-static void fetch(const float *p, int64_t ld, int n, int64_t l, int64_t end)
-{
-    const uintptr_t row = (uintptr_t)ld * sizeof *p;
-    uintptr_t at = (uintptr_t)p + (uintptr_t)(l / n * LINE) * sizeof *p;
-    int r = (int)(l % n);
-    for (; l < end; l++) {
-        __builtin_prefetch((const void *)(at + (uintptr_t)r * row), 0, 3);
-        if (++r < n) continue;
-        r = 0;
-        at += LINE * sizeof *p;
-    }
-}
-
 void lb_few_along(const lb_few_kernel *kernel, int64_t m, int64_t k,
                   const float *x, const float *w, int64_t ldw, int64_t n,
-                  float *t, int64_t ldt, bool first, const float *next)
+                  float *t, int64_t ldt, bool first, lb_few_next next)
 {
     const int many = kernel->many;
-    const int64_t lines = next ? k * many / LINE : 0;
+    const lb_few_next nothing = {0};
     for (int64_t j = 0; j < n; j += many) {
         const int count = n - j < many ? (int)(n - j) : many;
-        const float *const ahead = j + many < n ? w + (j + many) * ldw : next;
         float *to = t + j * LB_FEW_ROWS;
         for (int64_t i = 0, h; i < m; i += h, to += ldt) {
             h = lb_gemm_height(m - i, LB_FEW_ROWS);
-            if (lines)
-                fetch(ahead, ldw, many, lines * i / m, lines * (i + h) / m);
+            /* Asked for with the last: not pushed out of L1 by the others. */
             kernel->dots((int)h, k, x + lb_few_floats(kernel, i, k),
-                         w + j * ldw, ldw, count, to, first);
+                         w + j * ldw, ldw, count, to, first,
+                         i + h == m ? next : nothing);
         }
+        if (next.at) next.at += (uintptr_t)(many * next.ld);
     }
 }
 

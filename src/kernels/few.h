@@ -28,6 +28,15 @@ enum {
     LB_FEW_TOGETHER = 4 /* rows that are copied together */
 };
 
+/* What will be read next: rows of w, or the bytes they are decoded from. Lines
+ * are asked for while other rows are worked with. */
+typedef struct lb_few_next {
+    uintptr_t at; /* 0: nothing. It may lie past the end of an array: such an
+                   * address is never a pointer to C */
+    int64_t ld;   /* bytes from row to row */
+    int64_t step; /* and for each `lanes` numbers of one */
+} lb_few_next;
+
 typedef struct lb_few_kernel {
     const char *name; /* "few avx2 4x3" */
     int lanes;
@@ -35,9 +44,9 @@ typedef struct lb_few_kernel {
     /* t[j*LB_FEW_ROWS + i] (+)= the sums of one panel, k <= LB_FEW_KC, for
      * i < h <= LB_FEW_ROWS and j < n <= many, row j of w at w + j*ldw. x is a
      * group as packed by lb_few_pack. first: t is set, not added to. What is
-     * left of a row of t may be written, too. */
+     * left of a row of t may be written, too. next: n rows. */
     void (*dots)(int h, int64_t k, const float *x, const float *w, int64_t ldw,
-                 int n, float *t, bool first);
+                 int n, float *t, bool first, lb_few_next next);
     void (*add)(int64_t n, float *to, const float *from); /* to[i] += from[i] */
     /* Copies n pieces of nr floats of each of LB_FEW_TOGETHER rows, ld apart,
      * a piece of each at a time: those number i to to + i*step, one behind the
@@ -73,12 +82,11 @@ void lb_few_pack(const lb_few_kernel *kernel, const float *x,
                  float *dst);
 
 /* All m rows of a packed panel with n rows of w: the sums of group g and of row
- * j of w at t + g*ldt + j*LB_FEW_ROWS, for ldt >= n*LB_FEW_ROWS.
- * next: where w will be read after this, at the same ldw; its lines are asked
- * for meanwhile. NULL: nowhere. */
+ * j of w at t + g*ldt + j*LB_FEW_ROWS, for ldt >= n*LB_FEW_ROWS. next: n rows
+ * that come after. */
 void lb_few_along(const lb_few_kernel *kernel, int64_t m, int64_t k,
                   const float *x, const float *w, int64_t ldw, int64_t n,
-                  float *t, int64_t ldt, bool first, const float *next);
+                  float *t, int64_t ldt, bool first, lb_few_next next);
 /* Row i of the result out of such a t: n sums, step floats apart. */
 void lb_few_row(const float *t, int64_t ldt, int64_t m, int64_t i, int64_t n,
                 float *to, int64_t step);

@@ -9,8 +9,9 @@
 enum { LANES = 8, MANY = 1 };
 
 static void dots(int h, int64_t k, const float *x, const float *w, int64_t ldw,
-                 int n, float *t, bool first)
+                 int n, float *t, bool first, lb_few_next next)
 {
+    (void)next;
     for (int j = 0; j < n; j++, w += ldw, t += LB_FEW_ROWS) {
         float s[LB_FEW_ROWS][LANES] = {{0}};
         for (int64_t kk = 0; kk < k; kk += LANES) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/few.h"
+#include "prims/coded.h"
 #include "prims/product.h"
 
 enum {
@@ -16,6 +17,7 @@ enum {
                          * depth: runs from memory or to be decoded are long */
     WHOLE = 1 << 20,    /* floats of x that are packed once for all units */
     IN_L2 = 1 << 16,    /* and that stay in L2 */
+    DEEP = LB_RUN,      /* of what is decoded together: calls take time */
     MIN_UNIT = 1 << 20, /* multiplications worth another thread */
 };
 
@@ -26,10 +28,13 @@ typedef struct {
     bool swapped; /* few is B */
     bool along;   /* many run along the depth .. */
     bool there;   /* .. and are read where they lie */
-    bool whole;   /* all of x is packed once, else panel by panel */
+    bool coded;   /* .. or are codes, and it is known where */
+    lb_coded codes;
+    bool whole; /* all of x is packed once, else panel by panel */
     int64_t v, rows, k;
     int64_t nb, span, block; /* rows of a unit; of those that go through the
-                              * depth together; that are read together */
+                              * depth together; that are read together, .. */
+    int64_t deep;            /* .. and how deep: panels */
     int64_t ldt;
     int64_t w_size;
     int64_t t_at, s_at, w_at, tmp_at, n; /* scratch in floats; x is at 0 */
@@ -70,7 +75,8 @@ static void place_scratch(const lb_product *p, grid *g)
     g->w_at = g->s_at + (p->in_place ? 0 : sums);
     const int64_t part = lb_min_i64(lb_few_part(g->kernel), kc);
     if (g->along)
-        g->w_size = g->there ? 0 : lb_line_floats(some * kc);
+        g->w_size =
+            g->there ? 0 : lb_line_floats(some * lb_min_i64(p->k, g->deep));
     else
         g->w_size = lb_few_copy_floats(g->kernel, g->tiles, kc, some);
     g->tmp_at = g->w_at + g->w_size;
@@ -95,10 +101,12 @@ static grid make_grid(const lb_product *p, const lb_call *c)
     g.many = g.swapped ? p->a : p->b;
     g.along = comes_along(g.many, p->k);
     g.there = g.along && g.many->in_place && (g.many->ks == 1 || p->k == 1);
+    g.coded = g.along && lb_coded_of(c->cpu, g.many, &g.codes);
     g.whole = g.v * p->k <= WHOLE;
     const int64_t unit = g.along ? 2 * g.kernel->many : g.tiles->nr;
     g.nb = lb_min_i64(g.rows, lb_round_up(unit_rows(p, &g, c->threads), unit));
     g.block = g.along ? unit : g.nb;
+    g.deep = g.along && !g.there && g.whole ? DEEP : LB_FEW_KC;
     g.span = g.v * p->k <= IN_L2 ? lb_min_i64(g.block, g.nb) : g.nb;
     g.ldt = LB_FEW_ROWS * lb_round_up(g.nb, 4);
     place_scratch(p, &g);
@@ -138,7 +146,7 @@ static void size_piece(const unit *u, piece *s)
 {
     const int64_t end = lb_min_i64(u->n, span_of(u, s->i) + u->g->span);
     s->n = lb_min_i64(u->g->block, end - s->i);
-    s->kc = lb_min_i64(LB_FEW_KC, u->g->k - s->k);
+    s->kc = lb_min_i64(u->g->deep, u->g->k - s->k);
 }
 
 /* First the rows of a span, then its depth, then the next span. */
@@ -148,7 +156,7 @@ static bool next_piece(const unit *u, piece *s)
     s->number++;
     s->i += s->n;
     if (s->i >= lb_min_i64(lo + u->g->span, u->n)) {
-        s->k += LB_FEW_KC;
+        s->k += u->g->deep;
         if (s->k < u->g->k)
             s->i = lo;
         else
@@ -184,22 +192,48 @@ static lb_block rows_of(const unit *u, const piece *s)
                      u->scratch + u->g->w_at);
 }
 
-static void run_along(const unit *u, const piece *s, const piece *next)
+/* Where a piece will be read from, if that is known. */
+static lb_few_next place_of(const unit *u, const piece *s)
 {
     const grid *g = u->g;
-    float *t = u->scratch + g->t_at + s->i * LB_FEW_ROWS;
-    float *to = u->scratch + g->w_at;
-    lb_block w = rows_of(u, s);
-    if (w.ks != 1 && s->kc > 1) {
-        const float *from = w.p;
-        for (int64_t r = 0; r < s->n; r++)
-            for (int64_t kk = 0; kk < s->kc; kk++)
-                to[r * s->kc + kk] = from[r * w.rs + kk * w.ks];
-        w = (lb_block){to, s->kc, 1};
+    if (g->there) {
+        const lb_block w = rows_of(u, s);
+        const int64_t size = sizeof(float);
+        return (lb_few_next){(uintptr_t)w.p, w.rs * size,
+                             g->kernel->lanes * size};
     }
-    lb_few_along(g->kernel, g->v, s->kc, panel_of(u, s->k), w.p, w.rs, s->n, t,
-                 g->ldt, s->k == 0,
-                 g->there && next ? rows_of(u, next).p : NULL);
+    if (!g->coded) return (lb_few_next){0};
+    const lb_coded c = lb_coded_at(&g->codes, g->many, u->batch);
+    const int64_t at = (u->j + s->i) * c.byte_step + s->k * c.bits / 8;
+    return (lb_few_next){(uintptr_t)(c.bytes + at), c.byte_step,
+                         g->kernel->lanes * c.bits / 8};
+}
+
+/* Rows that lie neither way: strides of both axes are large. */
+static lb_block gather(const piece *s, const lb_block *w, float *to)
+{
+    const float *from = w->p;
+    for (int64_t r = 0; r < s->n; r++)
+        for (int64_t kk = 0; kk < s->kc; kk++)
+            to[r * s->kc + kk] = from[r * w->rs + kk * w->ks];
+    return (lb_block){to, s->kc, 1};
+}
+
+static void run_along(const unit *u, const piece *s, const piece *after)
+{
+    const grid *g = u->g;
+    const int64_t panel = LB_FEW_KC / g->kernel->lanes; /* vectors */
+    float *t = u->scratch + g->t_at + s->i * LB_FEW_ROWS;
+    lb_block w = rows_of(u, s);
+    if (w.ks != 1 && s->kc > 1) w = gather(s, &w, u->scratch + g->w_at);
+    lb_few_next next = {0};
+    if (after) next = place_of(u, after);
+    for (int64_t kk = 0; kk < s->kc; kk += LB_FEW_KC) {
+        lb_few_along(g->kernel, g->v, lb_min_i64(LB_FEW_KC, s->kc - kk),
+                     panel_of(u, s->k + kk), (const float *)w.p + kk, w.rs,
+                     s->n, t, g->ldt, s->k + kk == 0, next);
+        if (next.at) next.at += (uintptr_t)(panel * next.step);
+    }
 }
 
 /* The copy of a piece, not begun. */

@@ -54,9 +54,15 @@ AVX2 LB_INLINE void last_step(const int h, const int n, const float *x,
     }
 }
 
+LB_INLINE void fetch(uintptr_t at)
+{
+    __builtin_prefetch((const void *)at, 0, 3);
+}
+
 /* h and n are constants where this is inlined. */
 AVX2 LB_INLINE void tile(const int h, const int n, int64_t k, const float *x,
-                         const float *w, int64_t ldw, float *t, bool first)
+                         const float *w, int64_t ldw, float *t, bool first,
+                         lb_few_next next)
 {
     __m256 r[MANY][LB_FEW_ROWS];
     LB_UNROLL
@@ -65,11 +71,12 @@ AVX2 LB_INLINE void tile(const int h, const int n, int64_t k, const float *x,
         for (int i = 0; i < LB_FEW_ROWS; i++)
             r[j][i] = _mm256_setzero_ps();
     }
-    int64_t kk = LANES;
+    int64_t kk = LANES, at = 0;
     for (; kk <= k; kk += LANES) {
         __m256 v[MANY];
         LB_UNROLL
         for (int j = 0; j < n; j++) {
+            if (next.at) fetch(next.at + (uintptr_t)(at + j * next.ld));
             v[j] = _mm256_loadu_ps(w + j * ldw);
             LB_KEEP(v[j]);
         }
@@ -83,6 +90,7 @@ AVX2 LB_INLINE void tile(const int h, const int n, int64_t k, const float *x,
         }
         x += h * LANES;
         w += LANES;
+        at += next.step;
     }
     if (kk - k < LANES) last_step(h, n, x, w, ldw, (int)(k - kk + LANES), r);
     LB_UNROLL
@@ -94,30 +102,34 @@ AVX2 LB_INLINE void tile(const int h, const int n, int64_t k, const float *x,
 }
 
 AVX2 LB_INLINE void rows(const int h, int64_t k, const float *x, const float *w,
-                         int64_t ldw, int n, float *t, bool first)
+                         int64_t ldw, int n, float *t, bool first,
+                         lb_few_next next)
 {
+    const lb_few_next nothing = {0};
     if (n == MANY)
-        tile(h, MANY, k, x, w, ldw, t, first);
+        tile(h, MANY, k, x, w, ldw, t, first, next);
     else
         for (int j = 0; j < n; j++)
-            tile(h, 1, k, x, w + j * ldw, ldw, t + j * LB_FEW_ROWS, first);
+            tile(h, 1, k, x, w + j * ldw, ldw, t + j * LB_FEW_ROWS, first,
+                 nothing);
 }
 
 AVX2 static void dots(int h, int64_t k, const float *x, const float *w,
-                      int64_t ldw, int n, float *t, bool first)
+                      int64_t ldw, int n, float *t, bool first,
+                      lb_few_next next)
 {
     switch (h) {
     case 4:
-        rows(4, k, x, w, ldw, n, t, first);
+        rows(4, k, x, w, ldw, n, t, first, next);
         return;
     case 3:
-        rows(3, k, x, w, ldw, n, t, first);
+        rows(3, k, x, w, ldw, n, t, first, next);
         return;
     case 2:
-        rows(2, k, x, w, ldw, n, t, first);
+        rows(2, k, x, w, ldw, n, t, first, next);
         return;
     default:
-        rows(1, k, x, w, ldw, n, t, first);
+        rows(1, k, x, w, ldw, n, t, first, next);
     }
 }
 

@@ -37,9 +37,15 @@ AVX512 LB_INLINE __m128 fold_4(const __m512 *r)
     return _mm_add_ps(_mm_movelh_ps(lo, hi), _mm_movehl_ps(hi, lo));
 }
 
+LB_INLINE void fetch(uintptr_t at)
+{
+    __builtin_prefetch((const void *)at, 0, 3);
+}
+
 /* h and n are constants where this is inlined. */
 AVX512 LB_INLINE void tile(const int h, const int n, int64_t k, const float *x,
-                           const float *w, int64_t ldw, float *t, bool first)
+                           const float *w, int64_t ldw, float *t, bool first,
+                           lb_few_next next)
 {
     __m512 r[MANY][LB_FEW_ROWS];
     LB_UNROLL
@@ -48,11 +54,12 @@ AVX512 LB_INLINE void tile(const int h, const int n, int64_t k, const float *x,
         for (int i = 0; i < LB_FEW_ROWS; i++)
             r[j][i] = _mm512_setzero_ps();
     }
-    int64_t kk = LANES;
+    int64_t kk = LANES, at = 0;
     for (; kk <= k; kk += LANES) {
         __m512 v[MANY];
         LB_UNROLL
         for (int j = 0; j < n; j++) {
+            if (next.at) fetch(next.at + (uintptr_t)(at + j * next.ld));
             v[j] = _mm512_loadu_ps(w + j * ldw);
             LB_KEEP_512(v[j]);
         }
@@ -66,6 +73,7 @@ AVX512 LB_INLINE void tile(const int h, const int n, int64_t k, const float *x,
         }
         x += h * LANES;
         w += LANES;
+        at += next.step;
     }
     if (kk - k < LANES) { /* other lanes keep what they have */
         const __mmask16 mask = (__mmask16)((1 << (k - kk + LANES)) - 1);
@@ -90,30 +98,33 @@ AVX512 LB_INLINE void tile(const int h, const int n, int64_t k, const float *x,
 
 AVX512 LB_INLINE void rows(const int h, int64_t k, const float *x,
                            const float *w, int64_t ldw, int n, float *t,
-                           bool first)
+                           bool first, lb_few_next next)
 {
+    const lb_few_next nothing = {0};
     if (n == MANY)
-        tile(h, MANY, k, x, w, ldw, t, first);
+        tile(h, MANY, k, x, w, ldw, t, first, next);
     else
         for (int j = 0; j < n; j++)
-            tile(h, 1, k, x, w + j * ldw, ldw, t + j * LB_FEW_ROWS, first);
+            tile(h, 1, k, x, w + j * ldw, ldw, t + j * LB_FEW_ROWS, first,
+                 nothing);
 }
 
 AVX512 static void dots(int h, int64_t k, const float *x, const float *w,
-                        int64_t ldw, int n, float *t, bool first)
+                        int64_t ldw, int n, float *t, bool first,
+                        lb_few_next next)
 {
     switch (h) {
     case 4:
-        rows(4, k, x, w, ldw, n, t, first);
+        rows(4, k, x, w, ldw, n, t, first, next);
         return;
     case 3:
-        rows(3, k, x, w, ldw, n, t, first);
+        rows(3, k, x, w, ldw, n, t, first, next);
         return;
     case 2:
-        rows(2, k, x, w, ldw, n, t, first);
+        rows(2, k, x, w, ldw, n, t, first, next);
         return;
     default:
-        rows(1, k, x, w, ldw, n, t, first);
+        rows(1, k, x, w, ldw, n, t, first, next);
     }
 }
 
