@@ -67,7 +67,7 @@ static void run_unit(const product *p, int64_t unit, float *scratch)
     float *const b = scratch, *const a = b + COLUMNS * LB_GEMM_KC;
     for (int64_t k0 = 0; k0 < s; k0 += LB_GEMM_KC) {
         const int64_t k = min_i64(LB_GEMM_KC, s - k0);
-        lb_gemm_pack(p->b + k0 * s + j0, 1, s, n, k, kernel->nr, b);
+        lb_gemm_pack(p->b + k0 * s + j0, 1, s, n, k, kernel->nr, b, k);
         for (int64_t i = i0; i < i0 + m; i += piece) {
             const int64_t rows = min_i64(piece, i0 + m - i);
             lb_gemm_pack_rows(p->a + i * s + k0, s, 1, rows, k, kernel->mr, a);

@@ -249,7 +249,8 @@ static void try_pack(int64_t m, int64_t k, int r, int64_t rs, int64_t cs,
         (last_row > 0 ? last_row : 0) + (last_col > 0 ? last_col : 0);
     const size_t span = m > 0 && k > 0 ? (size_t)(high - low + 1) : 0;
     const int64_t panels = (m + r - 1) / r;
-    const size_t len = (size_t)(panels * k * r);
+    const int64_t step = k + (m + k) % 3; /* the others are not touched */
+    const size_t len = (size_t)(panels * step * r);
     fence fs = fence_open(span * sizeof(float));
     fence fd = fence_open(len * sizeof(float));
     float *const base = fence_at(&fs, span, end);
@@ -258,12 +259,13 @@ static void try_pack(int64_t m, int64_t k, int r, int64_t rs, int64_t cs,
     float *const dst = fence_at(&fd, len, end);
     for (size_t i = 0; i < len; i++)
         dst[i] = canary;
-    lb_gemm_pack(src, rs, cs, m, k, r, dst);
+    lb_gemm_pack(src, rs, cs, m, k, r, dst, step);
     int wrong = 0;
     for (int64_t i = 0; i < panels * r; i++) {
-        for (int64_t kk = 0; kk < k; kk++) {
-            const float want = i < m ? src[i * rs + kk * cs] : 0;
-            wrong += bits(dst[(i / r * k + kk) * r + i % r]) != bits(want);
+        for (int64_t kk = 0; kk < step; kk++) {
+            float want = i < m && kk < k ? src[i * rs + kk * cs] : 0;
+            if (kk >= k) want = canary;
+            wrong += bits(dst[(i / r * step + kk) * r + i % r]) != bits(want);
         }
     }
     if (wrong)
@@ -315,7 +317,7 @@ static void try_block(const subject *s, int64_t m, int64_t n, int64_t k)
     for (int64_t k0 = 0; k0 < k; k0 += k / 2 + 1) {
         const int64_t depth = k - k0 < k / 2 + 1 ? k - k0 : k / 2 + 1;
         lb_gemm_pack_rows(a + k0, k, 1, m, depth, kernel->mr, pa);
-        lb_gemm_pack(b + k0 * n, 1, n, n, depth, kernel->nr, pb);
+        lb_gemm_pack(b + k0 * n, 1, n, n, depth, kernel->nr, pb, depth);
         lb_gemm_block(kernel, m, n, depth, pa, pb, kernel->nr, depth, c, LDC,
                       k0 == 0);
     }

@@ -172,7 +172,7 @@ static void pack_steps(const float *src, int64_t col_stride, int rows,
 /* Adjacent rows: a few steps of all panels before the next few, so that reads
  * run along memory and writes still come in runs. */
 static void pack_adjacent(const float *src, int64_t col_stride, int64_t m,
-                          int64_t k, int r, float *dst)
+                          int64_t k, int r, float *dst, int64_t step)
 {
     enum { STEPS = 4 }; /* 8 and more were slower */
     for (int64_t k0 = 0; k0 < k; k0 += STEPS) {
@@ -180,21 +180,21 @@ static void pack_adjacent(const float *src, int64_t col_stride, int64_t m,
         for (int64_t i = 0; i < m; i += r) {
             const int rows = m - i < r ? (int)(m - i) : r;
             pack_steps(src + k0 * col_stride + i, col_stride, rows, steps, r,
-                       dst + i * k + k0 * r);
+                       dst + i * step + k0 * r);
         }
     }
 }
 
 void lb_gemm_pack(const float *src, int64_t row_stride, int64_t col_stride,
-                  int64_t m, int64_t k, int r, float *dst)
+                  int64_t m, int64_t k, int r, float *dst, int64_t step)
 {
     if (row_stride == 1 && col_stride != 1) {
-        pack_adjacent(src, col_stride, m, k, r, dst);
+        pack_adjacent(src, col_stride, m, k, r, dst, step);
         return;
     }
     for (int64_t i = 0; i < m; i += r) {
         pack_panel(src + i * row_stride, row_stride, col_stride,
-                   m - i < r ? m - i : r, k, r, dst + i * k);
+                   m - i < r ? m - i : r, k, r, dst + i * step);
     }
 }
 
@@ -204,7 +204,7 @@ void lb_gemm_pack_rows(const float *src, int64_t row_stride, int64_t col_stride,
     for (int64_t i = 0, h; i < m; i += h) {
         h = lb_gemm_height(m - i, mr);
         lb_gemm_pack(src + i * row_stride, row_stride, col_stride, h, k, (int)h,
-                     dst + i * k);
+                     dst + i * k, k);
     }
 }
 

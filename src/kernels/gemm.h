@@ -56,10 +56,11 @@ static inline int lb_gemm_height(int64_t m, int mr)
 }
 
 /* Packs rows [0, m) x depth [0, k) of a matrix at src with the given strides
- * (in floats) into ceil(m/r) panels of r rows: dst[(p*k + kk)*r + i], zeros
- * past m. This is B, whose rows here are columns of the product. */
+ * (in floats) into ceil(m/r) panels of r rows: dst[p*r*step + kk*r + i], zeros
+ * past m. step is k, or more where this is some of the depth of panels. This is
+ * B, whose rows here are columns of the product. */
 void lb_gemm_pack(const float *src, int64_t row_stride, int64_t col_stride,
-                  int64_t m, int64_t k, int r, float *dst);
+                  int64_t m, int64_t k, int r, float *dst, int64_t step);
 /* The same into panels of even heights, without zeros: A. The panel of row i
  * begins at dst + i*k. */
 void lb_gemm_pack_rows(const float *src, int64_t row_stride, int64_t col_stride,

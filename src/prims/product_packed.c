@@ -1,9 +1,11 @@
 /* product_packed.c - f32 products in blocks, on packed panels.
  *
- * A unit is one block of the result. For each panel of the depth it packs its
- * part of B once, and its part of A piece by piece so that a piece stays in L2
- * while all of B passes by. Large blocks pack less: an element packed for a
- * block of n columns is used n times.
+ * A unit is one block of the result. Its part of A is packed piece by piece, so
+ * that a piece stays in L2 while all of B passes by. B is packed strip by strip
+ * just before the first piece needs it: a strip of nr columns is read, or
+ * decoded, while it is in L2, and a panel of it is packed and used in L1. What
+ * runs across the depth comes in wide runs, so all columns are one strip then.
+ * Large blocks pack less of A: an element packed for n columns is used n times.
  */
 #include "kernels/gemm.h"
 #include "prims/product.h"
@@ -11,15 +13,21 @@
 enum {
     BLOCK = 1024,      /* rows and columns, at most, where the result lies */
     TILE_BLOCK = 512,  /* where it is kept in scratch */
-    PIECE = 192,       /* rows of A packed together: 192 KiB */
-    READ = 256,        /* rows read together where they must be decoded */
+    PIECE = 192,       /* rows of A packed together .. */
+    IN_L2 = 192 << 8,  /* .. and floats, where there are fewer rows: 192 KiB */
+    PART = 32,         /* depth that is decoded together, of wide runs */
     MIN_UNIT = 1 << 21 /* multiplications worth another thread: 40 us */
 };
 
 typedef struct {
     const lb_gemm_kernel *kernel;
-    int64_t kc, mb, nb, piece;     /* sizes of a block */
-    int64_t bm, bn;                /* blocks along each axis */
+    bool across;    /* B runs across the depth */
+    int64_t mb, nb; /* sizes of a block */
+    int64_t bm, bn; /* blocks along each axis */
+    int64_t piece;  /* rows of A .. */
+    int64_t deep;   /* .. and depth that go together: panels */
+    int64_t strip;  /* columns of B that are read together */
+    int64_t panel;  /* floats of B from panel to panel of the depth */
     int64_t b_at, c_at, tmp_at, n; /* scratch, in floats; A is at 0 */
 } grid;
 
@@ -30,31 +38,59 @@ static bool worth_splitting(const lb_product *p, const grid *g, int64_t units)
     return p->batch * g->bm * g->bn < units && each >= 2.0 * MIN_UNIT;
 }
 
+static bool runs_across(const lb_source *s)
+{
+    return s->in_place ? s->rs == 1 && s->ks != 1
+                       : s->matrix && s->matrix->row_last;
+}
+
+static void size_blocks(const lb_product *p, const lb_call *c, grid *g)
+{
+    const int64_t most = p->in_place ? BLOCK : TILE_BLOCK;
+    const int64_t units = c->threads > 1 ? 4 * (int64_t)c->threads : 1;
+    g->bm = lb_ceil_div(p->m, most);
+    g->bn = lb_ceil_div(p->n, most);
+    while (worth_splitting(p, g, units))
+        if (p->m / g->bm >= p->n / g->bn)
+            g->bm++;
+        else
+            g->bn++;
+    g->mb = lb_round_up(lb_ceil_div(p->m, g->bm), g->kernel->mr);
+    g->nb = lb_round_up(lb_ceil_div(p->n, g->bn), g->kernel->nr);
+    g->bm = lb_ceil_div(p->m, g->mb);
+    g->bn = lb_ceil_div(p->n, g->nb);
+}
+
+static void place_scratch(const lb_product *p, grid *g)
+{
+    const int64_t kc = lb_min_i64(p->k, LB_GEMM_KC);
+    const int64_t deep = lb_min_i64(p->k, g->deep);
+    const bool again = g->mb > g->piece; /* B is needed more than once */
+    int64_t tmp = 0;
+    if (!p->a->in_place) tmp = g->piece * kc;
+    if (!p->b->in_place)
+        tmp = lb_max_i64(tmp, g->strip * (g->across ? PART : deep));
+    g->panel = again || g->across ? g->nb * kc : 0;
+    g->b_at = lb_line_floats(g->piece * deep);
+    g->c_at = g->b_at +
+              lb_line_floats(g->panel ? g->panel * lb_ceil_div(deep, LB_GEMM_KC)
+                                      : g->strip * kc);
+    g->tmp_at = g->c_at + (p->in_place ? 0 : lb_line_floats(g->mb * g->nb));
+    g->n = g->tmp_at + lb_line_floats(tmp);
+}
+
 static grid make_grid(const lb_product *p, const lb_call *c)
 {
-    grid g = {.kernel = lb_gemm_kernel_for(c->cpu)};
-    const int64_t most = p->in_place ? BLOCK : TILE_BLOCK;
-    const int64_t units = c->threads > 1 ? 2 * (int64_t)c->threads : 1;
-    g.kc = lb_min_i64(p->k, LB_GEMM_KC);
-    g.bm = lb_ceil_div(p->m, most);
-    g.bn = lb_ceil_div(p->n, most);
-    while (worth_splitting(p, &g, units))
-        if (p->m / g.bm >= p->n / g.bn)
-            g.bm++;
-        else
-            g.bn++;
-    g.mb = lb_round_up(lb_ceil_div(p->m, g.bm), g.kernel->mr);
-    g.nb = lb_round_up(lb_ceil_div(p->n, g.bn), g.kernel->nr);
-    g.bm = lb_ceil_div(p->m, g.mb);
-    g.bn = lb_ceil_div(p->n, g.nb);
+    grid g = {.kernel = lb_gemm_kernel_for(c->cpu),
+              .across = runs_across(p->b)};
+    size_blocks(p, c, &g);
     g.piece = lb_min_i64(PIECE / g.kernel->mr * g.kernel->mr, g.mb);
-    int64_t tmp = 0;
-    if (!p->a->in_place) tmp = g.piece;
-    if (!p->b->in_place) tmp = lb_max_i64(tmp, lb_min_i64(READ, g.nb));
-    g.b_at = lb_line_floats(g.piece * g.kc);
-    g.c_at = g.b_at + lb_line_floats(g.nb * g.kc);
-    g.tmp_at = g.c_at + (p->in_place ? 0 : lb_line_floats(g.mb * g.nb));
-    g.n = g.tmp_at + lb_line_floats(tmp * g.kc);
+    g.deep = LB_GEMM_KC;
+    if (!g.across && g.piece == g.mb)
+        g.deep *=
+            lb_max_i64(1, lb_min_i64(LB_RUN, IN_L2 / g.piece) / LB_GEMM_KC);
+    g.strip = g.across ? g.nb : g.kernel->nr;
+    place_scratch(p, &g);
     return g;
 }
 
@@ -66,54 +102,103 @@ void lb_packed_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
     plan->kernel = g.kernel->name;
 }
 
-static void pack_a(const lb_source *s, const lb_cpu *cpu, int64_t batch,
-                   int64_t r, int64_t m, int64_t k, int64_t kc, int mr,
-                   float *to, float *tmp)
-{
-    const lb_block b = s->get(s, cpu, batch, r, m, k, kc, tmp);
-    lb_gemm_pack_rows(b.p, b.rs, b.ks, m, kc, mr, to);
-}
+/* ---- one block ----------------------------------------------------------- */
 
-static void pack_b(const lb_source *s, const lb_cpu *cpu, int64_t batch,
-                   int64_t r, int64_t m, int64_t k, int64_t kc, int nr,
-                   float *to, float *tmp)
+typedef struct {
+    const lb_product *p;
+    const grid *g;
+    const lb_cpu *cpu;
+    int64_t batch, i, m, j, n; /* rows and columns of the block */
+    float *a, *b, *tmp;
+    float *c;
+    int64_t ldc;
+} block;
+
+/* Depth [k, k + kc) of a strip of n columns from j on, to panels. */
+static void pack_across(const block *u, int64_t j, int64_t n, int64_t k,
+                        int64_t kc, float *to)
 {
-    const int64_t step = s->in_place ? m : READ / nr * nr;
-    for (int64_t i = 0; i < m; i += step) {
-        const int64_t rows = lb_min_i64(step, m - i);
-        const lb_block b = s->get(s, cpu, batch, r + i, rows, k, kc, tmp);
-        lb_gemm_pack(b.p, b.rs, b.ks, rows, kc, nr, to + i * kc);
+    const lb_source *s = u->p->b;
+    const int64_t part = s->in_place ? kc : PART;
+    for (int64_t kk = 0, some; kk < kc; kk += some) {
+        some = lb_min_i64(part, kc - kk);
+        const lb_block w =
+            s->get(s, u->cpu, u->batch, u->j + j, n, k + kk, some, u->tmp);
+        lb_gemm_pack(w.p, w.rs, w.ks, n, some, u->g->kernel->nr,
+                     to + kk * u->g->kernel->nr, kc);
     }
 }
 
-static void run_block(const lb_product *p, const lb_work *w, const grid *g,
-                      int64_t batch, int64_t i0, int64_t j0)
+/* Packs A, rows [i, i + m), depth [k, k + depth), panel by panel. */
+static void pack_a(const block *u, int64_t i, int64_t m, int64_t k,
+                   int64_t depth)
 {
-    const lb_cpu *cpu = w->call->cpu;
-    float *a = w->scratch, *b = a + g->b_at, *tmp = a + g->tmp_at;
-    const int64_t m = lb_min_i64(g->mb, p->m - i0);
-    const int64_t n = lb_min_i64(g->nb, p->n - j0);
-    const int64_t ldc = p->in_place ? p->n : n;
-    float *c = p->in_place ? (float *)p->at + (batch * p->m + i0) * p->n + j0
-                           : a + g->c_at;
-    for (int64_t k = 0; k < p->k || k == 0; k += LB_GEMM_KC) {
-        const int64_t kc = lb_min_i64(LB_GEMM_KC, p->k - k);
-        pack_b(p->b, cpu, batch, j0, n, k, kc, g->kernel->nr, b, tmp);
-        for (int64_t i = 0; i < m; i += g->piece) {
-            const int64_t rows = lb_min_i64(g->piece, m - i);
-            pack_a(p->a, cpu, batch, i0 + i, rows, k, kc, g->kernel->mr, a,
-                   tmp);
-            lb_gemm_block(g->kernel, rows, n, kc, a, b, g->kernel->nr, kc,
-                          c + i * ldc, ldc, k == 0);
+    const lb_source *s = u->p->a;
+    for (int64_t kk = 0, kc; kk < depth; kk += kc) {
+        kc = lb_min_i64(LB_GEMM_KC, depth - kk);
+        const lb_block x =
+            s->get(s, u->cpu, u->batch, u->i + i, m, k + kk, kc, u->tmp);
+        lb_gemm_pack_rows(x.p, x.rs, x.ks, m, kc, u->g->kernel->mr,
+                          u->a + kk * m);
+    }
+}
+
+/* The packed piece of A by one strip of B, which is packed if it is new. */
+static void run_strip(const block *u, int64_t i, int64_t m, int64_t j,
+                      int64_t k, int64_t depth)
+{
+    const grid *g = u->g;
+    const lb_source *s = u->p->b;
+    const int64_t n = lb_min_i64(g->strip, u->n - j);
+    const int nr = g->kernel->nr;
+    lb_block w = {0};
+    if (i == 0 && !g->across)
+        w = s->get(s, u->cpu, u->batch, u->j + j, n, k, depth, u->tmp);
+    for (int64_t kk = 0, kc; kk < depth; kk += kc) {
+        kc = lb_min_i64(LB_GEMM_KC, depth - kk);
+        float *b = u->b;
+        if (g->panel) b += kk / LB_GEMM_KC * g->panel + j * kc;
+        if (i == 0 && g->across)
+            pack_across(u, j, n, k + kk, kc, b);
+        else if (i == 0)
+            lb_gemm_pack((const float *)w.p + kk * w.ks, w.rs, w.ks, n, kc, nr,
+                         b, kc);
+        lb_gemm_block(g->kernel, m, n, kc, u->a + kk * m, b, nr, kc,
+                      u->c + i * u->ldc + j, u->ldc, k + kk == 0);
+    }
+}
+
+static void run_block(const block *u)
+{
+    const grid *g = u->g;
+    const int64_t depth = u->p->k;
+    for (int64_t k = 0; k < depth || k == 0; k += g->deep) {
+        const int64_t deep = lb_min_i64(g->deep, depth - k);
+        for (int64_t i = 0; i < u->m; i += g->piece) {
+            const int64_t rows = lb_min_i64(g->piece, u->m - i);
+            pack_a(u, i, rows, k, deep);
+            for (int64_t j = 0; j < u->n; j += g->strip)
+                run_strip(u, i, rows, j, k, deep);
         }
     }
-    if (!p->in_place) p->put(p, w, batch, i0, m, j0, n, c);
 }
 
 void lb_packed_run(const lb_product *p, const lb_work *w)
 {
     const grid g = make_grid(p, w->call);
-    for (int64_t u = w->lo; u < w->hi; u++)
-        run_block(p, w, &g, u / (g.bm * g.bn), u / g.bn % g.bm * g.mb,
-                  u % g.bn * g.nb);
+    for (int64_t at = w->lo; at < w->hi; at++) {
+        block u = {.p = p, .g = &g, .cpu = w->call->cpu, .a = w->scratch};
+        u.batch = at / (g.bm * g.bn);
+        u.i = at / g.bn % g.bm * g.mb;
+        u.j = at % g.bn * g.nb;
+        u.m = lb_min_i64(g.mb, p->m - u.i);
+        u.n = lb_min_i64(g.nb, p->n - u.j);
+        u.b = u.a + g.b_at;
+        u.tmp = u.a + g.tmp_at;
+        u.ldc = p->in_place ? p->n : u.n;
+        u.c = p->in_place ? (float *)p->at + (u.batch * p->m + u.i) * p->n + u.j
+                          : u.a + g.c_at;
+        run_block(&u);
+        if (!p->in_place) p->put(p, w, u.batch, u.i, u.m, u.j, u.n, u.c);
+    }
 }
