@@ -26,7 +26,10 @@ const lb_gemm_kernel *lb_gemm_kernel_for(const lb_cpu *cpu)
 typedef float v2f __attribute__((vector_size(8)));
 typedef float v4f __attribute__((vector_size(16)));
 
-enum { LINE = 16 }; /* floats in a cache line */
+enum {
+    LINE = 16, /* floats in a cache line */
+    AHEAD = 16 /* rows of what is adjacent: these lie on pages of their own */
+};
 
 /* Brings a line to L2. It may lie past the end of the array, so its address is
  * never a pointer that C looks at. */
@@ -137,8 +140,10 @@ static void pack_panel(const float *src, int64_t row_stride, int64_t col_stride,
 static inline void copy_steps(const float *src, int64_t col_stride, int64_t k,
                               int r, float *dst)
 {
-    for (int64_t kk = 0; kk < k; kk++)
+    for (int64_t kk = 0; kk < k; kk++) {
+        fetch(src + kk * col_stride, AHEAD * col_stride);
         memcpy(dst + kk * r, src + kk * col_stride, (size_t)r * sizeof *dst);
+    }
 }
 
 static void pack_steps(const float *src, int64_t col_stride, int rows,

@@ -153,3 +153,12 @@ const float *lb_coded_scales(const lb_coded *c, const lb_cpu *cpu, int64_t line,
     lb_round_run(c->label, n, tmp);
     return tmp;
 }
+
+void lb_coded_fetch(const lb_coded *c, int64_t line, int64_t lines, int64_t at,
+                    int64_t n)
+{
+    const int64_t end = lb_ceil_div((at + n) * c->bits, 8);
+    for (; lines > 0; lines--, line++)
+        for (int64_t b = at * c->bits / 8; b < end; b += 64)
+            __builtin_prefetch(c->bytes + line * c->byte_step + b, 0, 2);
+}

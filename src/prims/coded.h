@@ -47,4 +47,9 @@ lb_coded lb_coded_at(const lb_coded *c, const lb_source *s, int64_t batch);
 const float *lb_coded_scales(const lb_coded *c, const lb_cpu *cpu, int64_t line,
                              int64_t block, int64_t n, float *tmp);
 
+/* Asks for the codes of n positions from `at` on, of some lines, to be in L2.
+ */
+void lb_coded_fetch(const lb_coded *c, int64_t line, int64_t lines, int64_t at,
+                    int64_t n);
+
 #endif

@@ -101,7 +101,7 @@ static grid make_grid(const lb_product *p, const lb_call *c)
     g.many = g.swapped ? p->a : p->b;
     g.along = comes_along(g.many, p->k);
     g.there = g.along && g.many->in_place && (g.many->ks == 1 || p->k == 1);
-    g.coded = g.along && lb_coded_of(c->cpu, g.many, &g.codes);
+    g.coded = lb_coded_of(c->cpu, g.many, &g.codes);
     g.whole = g.v * p->k <= WHOLE;
     const int64_t unit = g.along ? 2 * g.kernel->many : g.tiles->nr;
     g.nb = lb_min_i64(g.rows, lb_round_up(unit_rows(p, &g, c->threads), unit));
@@ -255,6 +255,12 @@ static void decode(const unit *u, const piece *s, lb_few_copy *c)
     const int64_t part = lb_few_part(u->g->kernel);
     for (; c->at < c->k; c->at += part) {
         const int64_t kc = lb_min_i64(part, c->k - c->at);
+        const int64_t after = s->k + c->at + kc;
+        if (u->g->coded) {
+            const lb_coded codes = lb_coded_at(&u->g->codes, many, u->batch);
+            lb_coded_fetch(&codes, after, lb_min_i64(part, u->g->k - after),
+                           u->j + s->i, s->n);
+        }
         const lb_block w =
             many->get(many, u->cpu, u->batch, u->j + s->i, s->n, s->k + c->at,
                       kc, u->scratch + u->g->w_at + u->g->w_size);
