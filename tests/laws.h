@@ -153,7 +153,8 @@ static inline lb_array *law_size_of(lb_ctx *cx, lb_array *a)
 /* A format's rule, or a kernel that takes codes as they lie. */
 static inline bool law_own_way(const char *explained)
 {
-    return strstr(explained, ": rule") || strstr(explained, "tiles, gemv q");
+    return strstr(explained, ": rule") || strstr(explained, "tiles, gemv q") ||
+           strstr(explained, "tiles, dot f32");
 }
 
 /* Such ways with products may order their sums otherwise: off by at most 2^-18
@@ -164,12 +165,16 @@ static inline bool law_close(lb_ctx *cx, const lb_prim *prim, const sample *s,
                              lb_array *got, lb_array *want, lb_text *why)
 {
     const char *text = lb_explain(cx, prim->name, in, s->n_in, &s->params);
-    if (strcmp(prim->name, "dot_general") != 0 || !got || !want || !text ||
-        !law_own_way(text))
+    const bool dot = strcmp(prim->name, "dot_general") == 0;
+    const bool conv = strcmp(prim->name, "conv_general_dilated") == 0;
+    if ((!dot && !conv) || !got || !want || !text || !law_own_way(text))
         return false;
     law_run.by_rule++;
     sample_params p = s->params;
-    p.dot.preferred = LB_F32;
+    if (dot)
+        p.dot.preferred = LB_F32;
+    else
+        p.conv.preferred = LB_F32;
     lb_array *size[] = {law_size_of(cx, as[0]), law_size_of(cx, as[1])};
     lb_array *sum = lb_bind(cx, prim, 2, size, &p);
     lb_array *x = lb_convert(cx, got, LB_F32),

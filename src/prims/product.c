@@ -14,6 +14,7 @@ static const way thin = {lb_thin_plan, lb_thin_run};
 static const way plain = {lb_plain_plan, lb_plain_run};
 
 static const way coded_thin = {lb_coded_thin_plan, lb_coded_thin_run};
+static const way coded_exact = {lb_coded_exact_plan, lb_coded_exact_run};
 static const way coded_byte = {lb_coded_byte_plan, lb_coded_byte_run};
 static const way coded_block = {lb_coded_block_plan, lb_coded_block_run};
 
@@ -25,6 +26,7 @@ static const way *way_of(const lb_product *p, const lb_cpu *cpu)
         if (lb_coded_thin_fits(p, &w, cpu)) return &coded_thin;
         if (lb_coded_byte_fits(p, &w, cpu)) return &coded_byte;
         if (lb_coded_block_fits(p, &w, cpu)) return &coded_block;
+        if (lb_coded_exact_fits(p, &w, cpu)) return &coded_exact;
     }
     const int64_t rows = lb_min_i64(p->m, p->n);
     return rows <= LB_THIN ? &thin : rows <= LB_FEW ? &few : &packed;

@@ -12,7 +12,9 @@
  *
  * The way is chosen by type and shape alone and fixes the order of each sum;
  * the grid of blocks, which may depend on the threads, does not touch it. So
- * bits depend on shape and level, never on threads, strides or format.
+ * bits depend on shape and level, never on threads or strides, and on the
+ * format only where codes are multiplied without being decoded to memory first
+ * (weights.h), which orders sums in its own way.
  *
  * An f32 element is within (256 + k/256) * 2^-24 of the sum of its products'
  * magnitudes, before its one rounding to the result's dtype (test_dot.c).

@@ -1,10 +1,12 @@
 /* weights.h - products with weights that stay packed (coded.h).
  *
  * One operand, the weights, has n rows of codes; the other, x, has m rows of
- * numbers and is read as f32 from whatever it is stored in. Three ways:
+ * numbers and is read as f32 from whatever it is stored in. Four ways:
  *
  *   coded thin    m is 1: codes are decoded in registers and used once, so
  *                 memory decides
+ *   coded exact   HIGHEST, where the depth runs along memory: codes become f32
+ *                 in registers, next to a few rows of x at a time
  *   coded block   FAST and FASTEST: x becomes whole numbers and a scale for
  *                 each panel of a row, codes become whole numbers too, and
  *                 their products are summed as such
@@ -40,6 +42,10 @@ bool lb_coded_thin_fits(const lb_product *p, const lb_weights *w,
                         const lb_cpu *cpu);
 void lb_coded_thin_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
 void lb_coded_thin_run(const lb_product *p, const lb_work *w);
+bool lb_coded_exact_fits(const lb_product *p, const lb_weights *w,
+                         const lb_cpu *cpu);
+void lb_coded_exact_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
+void lb_coded_exact_run(const lb_product *p, const lb_work *w);
 bool lb_coded_byte_fits(const lb_product *p, const lb_weights *w,
                         const lb_cpu *cpu);
 void lb_coded_byte_plan(const lb_product *p, const lb_call *c, lb_plan *plan);

@@ -159,7 +159,7 @@ LB_INLINE shares shares_of(const form f, const lb_dotint_codes *w,
 LB_INLINE void fetch(uintptr_t at, int64_t bytes)
 {
     for (int64_t b = 0; b < bytes; b += 64)
-        __builtin_prefetch((const void *)(at + (uintptr_t)b), 0, 3);
+        __builtin_prefetch((const void *)(at + (uintptr_t)b), 0, 2);
 }
 
 LB_TARGET("avx2,fma")

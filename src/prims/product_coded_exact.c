@@ -1,0 +1,270 @@
+/* product_coded_exact.c - f32 products of a few rows with codes, which are
+ * decoded as they are multiplied (kernels/dotf32.h).
+ *
+ *   phase 0   x is packed, in groups of up to 8 rows; units are panels
+ *   phase 1   units are rows of w:
+ *
+ *     for each panel of the depth
+ *       for each strip of w             64 rows
+ *         for each group of rows of x   16 KiB, in L1
+ *
+ * Panels are added to the result one after the other, which fixes the order of
+ * a sum for any grid of units.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/dotf32.h"
+#include "prims/weights.h"
+
+enum {
+    MOST_N = 512,       /* rows of w in a unit */
+    GRAIN = 64,         /* units begin at multiples of this */
+    STRIP = 64,         /* rows of w that meet a group of x */
+    SHARES = 4,         /* units for each thread, */
+    MIN_UNIT = 1 << 20, /* if so many multiplications remain to each */
+    MOST_X = 1 << 22,   /* floats of x that are packed */
+    KC = LB_DOTF32_KC,
+    MOST_BLOCKS = KC / 16 /* scales of a row in a panel */
+};
+
+typedef struct {
+    lb_weights w;
+    const lb_dotf32 *kernel;
+    int64_t units, nb;      /* of each matrix, and rows of w in one */
+    int64_t groups;         /* of rows of x */
+    int64_t panels, filled; /* of a matrix x, and its depth in whole groups */
+    /* Scratch in floats; the result is at 0. */
+    int64_t scale_at, put_at, n;
+} grid;
+
+/* Blocks of scales must not begin within a panel's groups. */
+static bool scales_fit(const lb_coded *c)
+{
+    const int64_t g = c->lines.g;
+    if (!g) return true;
+    return g % lb_dotf32_unit(c->bits) == 0 && (KC % g == 0 || g % KC == 0);
+}
+
+static bool levels_are_finite(const lb_coded *c)
+{
+    bool finite = true;
+    for (int i = 0; c->bits < 8 && i < 1 << c->bits; i++)
+        finite = finite && isfinite(c->numbers.level[i]);
+    return finite;
+}
+
+bool lb_coded_exact_fits(const lb_product *p, const lb_weights *w,
+                         const lb_cpu *cpu)
+{
+    const lb_coded *c = &w->coded;
+    return lb_dotf32_for(cpu) && w->m > 1 && w->m <= LB_FEW && p->k > 0 &&
+           p->k <= MOST_X / (w->m * p->batch) && c->along && scales_fit(c) &&
+           levels_are_finite(c);
+}
+
+/* ---- the grid ------------------------------------------------------------ */
+
+static void make_units(const lb_product *p, const lb_call *c, grid *g)
+{
+    const int64_t n = g->w.n;
+    const int64_t all = c->threads > 1 ? SHARES * (int64_t)c->threads : 1;
+    const int64_t want = lb_ceil_div(all, p->batch);
+    const int64_t worth = g->w.m * n * p->k / MIN_UNIT;
+    g->units = lb_max_i64(lb_ceil_div(n, MOST_N), lb_min_i64(want, worth));
+    g->nb = lb_min_i64(n, lb_round_up(lb_ceil_div(n, g->units), GRAIN));
+    g->units = lb_ceil_div(n, g->nb);
+}
+
+/* Floats from row to row of what is put: a power of 2 would make them all fall
+ * together in the cache. */
+static int64_t put_apart(int64_t n)
+{
+    return n + 16;
+}
+
+static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
+{
+    if (!lb_weights_of(p, c->cpu, &g->w)) return false;
+    g->kernel = lb_dotf32_for(c->cpu);
+    g->groups = lb_ceil_div(g->w.m, g->kernel->mr);
+    g->panels = lb_ceil_div(p->k, KC);
+    g->filled = lb_round_up(p->k, lb_dotf32_group(g->w.coded.bits));
+    make_units(p, c, g);
+    const int64_t put = LB_DOTF32_MAX_MR * put_apart(g->nb);
+    const int64_t rows = lb_line_floats((int64_t)LB_DOTF32_MAX_MR * KC);
+    g->scale_at = lb_line_floats(g->w.m * g->nb);
+    g->put_at = g->scale_at + lb_line_floats((int64_t)STRIP * MOST_BLOCKS);
+    g->n = g->put_at + lb_line_floats(g->w.swapped ? 2 * put : put);
+    g->n = lb_max_i64(g->n, rows); /* phase 0 reads these */
+    return true;
+}
+
+void lb_coded_exact_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+{
+    grid g;
+    if (!make_grid(p, c, &g)) return;
+    plan->phases = 2;
+    plan->shared = (size_t)(p->batch * g.w.m * g.filled) * sizeof(float);
+    plan->per_thread = (size_t)g.n * sizeof(float);
+    plan->units[0] = p->batch * g.panels;
+    plan->units[1] = p->batch * g.units;
+    plan->kernel = g.kernel->name;
+}
+
+/* ---- x ------------------------------------------------------------------- */
+
+/* Groups of sizes that differ by one at most: the first row of one. */
+static int64_t group_at(const grid *g, int64_t at)
+{
+    return at * g->w.m / g->groups;
+}
+
+/* Panel k of a matrix; its groups follow each other. */
+static float *panel_at(const grid *g, const lb_work *work, int64_t batch,
+                       int64_t k)
+{
+    return (float *)work->shared + g->w.m * (batch * g->filled + k);
+}
+
+/* n numbers of a row, in the order of codes; zeros up to a whole group. */
+static void pack_row(const float *x, int64_t step, int64_t n,
+                     const uint8_t *place, int64_t group, int lanes,
+                     int64_t apart, float *to)
+{
+    for (int64_t k = 0; k < n; k += group)
+        for (int64_t i = 0; i < group; i += lanes, to += apart)
+            for (int l = 0; l < lanes; l++) {
+                const int64_t from = k + place[i + l];
+                to[l] = from < n ? x[from * step] : 0;
+            }
+}
+
+static void pack_panel(const lb_product *p, const lb_work *work, const grid *g,
+                       int64_t batch, int64_t k)
+{
+    const lb_source *x = g->w.x;
+    const lb_coded *c = &g->w.coded;
+    const int64_t n = lb_min_i64(KC, p->k - k),
+                  group = lb_dotf32_group(c->bits);
+    const int64_t filled = lb_round_up(n, group);
+    const int lanes = g->kernel->lanes;
+    uint8_t place[LB_DOTF32_MAX_GROUP];
+    lb_dotf32_order(c->bits, c->high_first, place);
+    for (int64_t i = 0; i < g->groups; i++) {
+        const int64_t row = group_at(g, i), rows = group_at(g, i + 1) - row;
+        const lb_block from =
+            x->get(x, work->call->cpu, batch, row, rows, k, n, work->scratch);
+        float *const to = panel_at(g, work, batch, k) + row * filled;
+        for (int64_t r = 0; r < rows; r++)
+            pack_row((const float *)from.p + r * from.rs, from.ks, n, place,
+                     group, lanes, rows * lanes, to + r * lanes);
+    }
+}
+
+/* ---- a unit -------------------------------------------------------------- */
+
+typedef struct {
+    const lb_product *p;
+    const grid *g;
+    const lb_work *work;
+    lb_coded coded;
+    int64_t batch, j0, n;
+    int64_t k, depth, filled; /* the panel, and to whole groups */
+    const float *x;
+    float *c;
+} unit;
+
+/* The scales of rows [j, j + n) of w in the panel. */
+static void aim_scales(const unit *b, int64_t j, lb_dotf32_codes *w)
+{
+    const lb_coded *c = &b->coded;
+    const lb_cpu *cpu = b->work->call->cpu;
+    const int64_t g = c->lines.g, first = g ? b->k / g : 0;
+    const int64_t blocks = g ? (b->k + b->depth - 1) / g - first + 1 : 1;
+    w->g = blocks > 1 ? g : 0;
+    w->scale_step = c->scale_step;
+    if (c->scale) {
+        w->scale = lb_coded_scales(c, cpu, j, first, blocks, NULL);
+        return;
+    }
+    float *const read = b->c + b->g->scale_at;
+    w->scale = read;
+    w->scale_step = blocks;
+    for (int64_t r = 0; r < w->n; r++)
+        lb_coded_scales(c, cpu, j + r, first, blocks, read + r * blocks);
+}
+
+static void run_strip(const unit *b, int64_t j)
+{
+    const lb_coded *c = &b->coded;
+    const int64_t line = b->j0 + j;
+    lb_dotf32_codes w = {
+        .bits = c->bits,
+        .level = c->numbers.level,
+        .codes = c->bytes + line * c->byte_step + b->k * c->bits / 8,
+        .step = c->byte_step,
+        .n = lb_min_i64(STRIP, b->n - j),
+        .depth = b->depth,
+    };
+    aim_scales(b, line, &w);
+    for (int64_t i = 0; i < b->g->groups; i++) {
+        const int64_t row = group_at(b->g, i);
+        const int64_t rows = group_at(b->g, i + 1) - row;
+        w.ahead = i == 0 ? (uintptr_t)(STRIP * c->byte_step) : 0;
+        b->g->kernel->dots(&w, (int)rows, b->x + row * b->filled, b->k == 0,
+                           b->c + row * b->n + j * rows, rows);
+    }
+}
+
+static void put_rows(const unit *b)
+{
+    const grid *g = b->g;
+    const int64_t ld = put_apart(b->n);
+    float *const tile = b->c + g->put_at;
+    float *const turned = tile + LB_DOTF32_MAX_MR * ld;
+    for (int64_t i = 0; i < g->groups; i++) {
+        const int64_t row = group_at(g, i), rows = group_at(g, i + 1) - row;
+        const float *c = b->c + row * b->n;
+        for (int64_t j = 0; j < b->n; j++)
+            for (int64_t r = 0; r < rows; r++)
+                tile[r * ld + j] = c[j * rows + r];
+        lb_weights_put(b->p, &g->w, b->work, b->batch, row, rows, b->j0, b->n,
+                       tile, ld, turned);
+    }
+}
+
+static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
+                     int64_t batch, int64_t j0)
+{
+    unit b = {
+        .p = p,
+        .g = g,
+        .work = work,
+        .coded = lb_coded_at(&g->w.coded, g->w.w, batch),
+        .batch = batch,
+        .j0 = j0,
+        .n = lb_min_i64(g->nb, g->w.n - j0),
+        .c = work->scratch,
+    };
+    for (b.k = 0; b.k < p->k; b.k += KC) {
+        b.depth = lb_min_i64(KC, p->k - b.k);
+        b.filled = lb_round_up(b.depth, lb_dotf32_group(b.coded.bits));
+        b.x = panel_at(g, work, batch, b.k);
+        for (int64_t j = 0; j < b.n; j += STRIP)
+            run_strip(&b, j);
+    }
+    put_rows(&b);
+}
+
+void lb_coded_exact_run(const lb_product *p, const lb_work *w)
+{
+    grid g;
+    if (!make_grid(p, w->call, &g)) return;
+    for (int64_t u = w->lo; u < w->hi; u++) {
+        if (w->phase == 0)
+            pack_panel(p, w, &g, u / g.panels, u % g.panels * KC);
+        else
+            run_unit(p, w, &g, u / g.units, u % g.units * g.nb);
+    }
+}
