@@ -106,6 +106,22 @@ static float *numbers(lb_ctx *cx, lb_array *a, int64_t batch, int64_t rows,
     return r;
 }
 
+/* The same normal numbers for every product, from a place that `key` chooses:
+ * drawing them anew was most of the time. */
+static const float *normal_numbers(lb_ctx *cx, int64_t n, int key)
+{
+    enum { MANY = 1 << 19 };
+    static float *all;
+    if (!all) {
+        all = malloc(MANY * sizeof *all);
+        lb_array *a =
+            lb_random_normal(cx, (lb_key){11, 0}, LB_F32, LB_SHAPE(MANY));
+        if (!all || !lb_read(cx, a, all, MANY * sizeof *all)) exit(1);
+    }
+    CHECK(n <= MANY - key);
+    return all + key;
+}
+
 /* change: what is done to x before it is rounded to its dtype. */
 static operands make_operands(lb_ctx *cx, const product *p,
                               void (*change)(const product *, float *))
@@ -118,16 +134,15 @@ static operands make_operands(lb_ctx *cx, const product *p,
                                   : with_batch(p->batch, p->m, p->k);
     const lb_shape ws = p->along ? with_batch(p->batch, p->n, p->k)
                                  : with_batch(p->batch, p->k, p->n);
-    lb_read(cx, lb_random_normal(cx, (lb_key){11, 0}, LB_F32, xs), x,
-            size * sizeof *x);
+    memcpy(x, normal_numbers(cx, (int64_t)size, 0), size * sizeof *x);
     if (change) change(p, x);
     o.x = lb_convert(cx, lb_from(cx, LB_F32, xs, x), p->dtype);
     free(x);
     lb_quant_config c = p->config->c;
     for (int i = 0; i < c.axes.n; i++)
         c.axes.axis[i] += p->batch ? 1 : 0;
-    o.w =
-        lb_quantize(cx, lb_random_normal(cx, (lb_key){12, 0}, LB_F32, ws), &c);
+    const float *w = normal_numbers(cx, b * p->n * p->k, 1009);
+    o.w = lb_quantize(cx, lb_from(cx, LB_F32, ws, w), &c);
     o.xs = numbers(cx, o.x, b, p->m, p->k, p->turned);
     o.ws = numbers(cx, o.w, b, p->n, p->k, !p->along);
     return o;
