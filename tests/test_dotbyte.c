@@ -2,11 +2,10 @@
  * their comments say, worked out here number by number. Whatever is read or
  * written lies against pages that may not be touched. */
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/cpu.h"
 #include "check.h"
+#include "fenced.h"
 #include "kernels/dotbyte.h"
 
 static const struct subject {
@@ -41,30 +40,18 @@ enum {
 
 /* ---- memory that ends, or begins, at a page that may not be touched ------ */
 
-typedef struct {
-    char *room;
-} fence;
-
-static fence fence_open(void)
+static char *room(const fenced *f)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *map = mmap(NULL, ROOM + 2 * page, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED || mprotect(map, page, PROT_NONE) != 0 ||
-        mprotect(map + page + ROOM, page, PROT_NONE) != 0) {
-        perror("mmap");
-        exit(1);
-    }
-    return (fence){map + page};
+    return f->map + f->page;
 }
 
-/* At the end of the room, or at its beginning. */
-static void *place(const fence *f, size_t bytes, bool end)
+/* At its end, or at its beginning. */
+static void *place(const fenced *f, size_t bytes, bool end)
 {
-    return end ? f->room + ROOM - bytes : f->room;
+    return end ? room(f) + ROOM - bytes : room(f);
 }
 
-static fence in, out;
+static fenced in, out;
 
 /* ---- numbers ------------------------------------------------------------- */
 
@@ -348,8 +335,8 @@ static void check_kernel(const lb_dotbyte *k)
 
 int main(void)
 {
-    in = fence_open();
-    out = fence_open();
+    in = fenced_open(ROOM - 1);
+    out = fenced_open(ROOM - 1);
     for (int i = 0; i < N_SUBJECTS; i++)
         if (runs_here(subjects[i].level)) check_kernel(subjects[i].kernel);
     return check_report("dotbyte");

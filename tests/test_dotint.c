@@ -3,11 +3,10 @@
  * lies against pages that may not be touched. */
 #include <float.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/cpu.h"
 #include "check.h"
+#include "fenced.h"
 #include "kernels/dotint.h"
 
 static const struct subject {
@@ -39,30 +38,18 @@ enum { ROWS = 3 }; /* of codes */
 /* ---- memory that ends, or begins, at a page that may not be touched -------
  */
 
-typedef struct {
-    char *room;
-} fence;
-
-static fence fence_open(void)
+static char *room(const fenced *f)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *map = mmap(NULL, ROOM + 2 * page, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED || mprotect(map, page, PROT_NONE) != 0 ||
-        mprotect(map + page + ROOM, page, PROT_NONE) != 0) {
-        perror("mmap");
-        exit(1);
-    }
-    return (fence){map + page};
+    return f->map + f->page;
 }
 
-/* At the end of the room, or at its beginning. */
-static void *place(const fence *f, size_t bytes, bool end)
+/* At its end, or at its beginning. */
+static void *place(const fenced *f, size_t bytes, bool end)
 {
-    return end ? f->room + ROOM - bytes : f->room;
+    return end ? room(f) + ROOM - bytes : room(f);
 }
 
-static fence in, out;
+static fenced in, out;
 
 /* ---- numbers --------------------------------------------------------------
  */
@@ -147,7 +134,7 @@ static int16_t *row_room(const lb_dotint *k, int64_t n, int64_t apart)
     const int64_t vectors = up(n, STEP) / k->lanes;
     const int64_t size = vectors ? (vectors - 1) * apart + k->lanes : 0;
     int16_t *to = place(&out, (size_t)size * sizeof *to, true);
-    memset(out.room, 0x55, ROOM);
+    memset(room(&out), 0x55, ROOM);
     return to;
 }
 
@@ -258,7 +245,7 @@ static void check_turn(const lb_dotint *k, int64_t n, int64_t ld)
     fill_bytes(from, bytes);
     for (int l = 0; l < LB_DOTINT_LINES; l++)
         line[(l * 5) % LB_DOTINT_LINES] = from + l * n;
-    memset(out.room, 0x55, ROOM);
+    memset(room(&out), 0x55, ROOM);
     k->turn(line, n, to, ld);
     bool ok = true;
     for (int64_t p = 0; p < n; p++) {
@@ -642,8 +629,8 @@ static void check_kernel(const lb_dotint *k)
 
 int main(void)
 {
-    in = fence_open();
-    out = fence_open();
+    in = fenced_open(ROOM - 1);
+    out = fenced_open(ROOM - 1);
     for (int i = 0; i < N_SUBJECTS; i++)
         if (runs_here(subjects[i].level)) check_kernel(subjects[i].kernel);
     return check_report("dotint");

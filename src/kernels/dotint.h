@@ -54,8 +54,7 @@ typedef enum lb_dotint_kind {
     LB_DOTINT_FIELDS, /* codes of 4 or 2 bits, in the order of fields: of each
                        * 32 bytes first those of all lowest fields, then those
                        * of all that are next, and so on */
-    LB_DOTINT_BITS,   /* codes of 1 bit, in order */
-    LB_DOTINT_KINDS
+    LB_DOTINT_BITS    /* codes of 1 bit, in order */
 } lb_dotint_kind;
 
 /* Rows of w as they are: n rows, of each the next `depth` of the depth. */

@@ -70,13 +70,6 @@ static int64_t panel_bytes(int64_t m, int64_t groups, int64_t depth)
            m * depth * (int64_t)sizeof(int16_t);
 }
 
-/* Floats from row to row of what is put: a power of 2 would make them all fall
- * together in the cache. */
-static int64_t put_apart(int64_t n)
-{
-    return n + 16;
-}
-
 static size_t add(size_t at, int64_t bytes)
 {
     return at + (size_t)lb_round_up(bytes, 64);
@@ -91,7 +84,7 @@ static void make_room(const lb_product *p, grid *g)
     const int64_t most = g->w.coded.along ? lb_max_i64(1, CHUNK / panel) : 1;
     const int64_t panels = lb_min_i64(most, lb_ceil_div(p->k, q->kc));
     const int64_t columns = lb_round_up(g->nb, q->kernel->nr);
-    const int64_t put = LB_DOTINT_MAX_MR * put_apart(g->nb) * f;
+    const int64_t put = LB_DOTINT_MAX_MR * lb_put_apart(g->nb) * f;
     lb_int_weights w;
     g->chunk = panels * q->kc;
     g->c_at = add(0, panels * panel);
@@ -145,11 +138,9 @@ typedef struct {
     float *c;
 } block;
 
-/* Group number `at` of m rows in as many groups of sizes that differ by one at
- * most: its first row. */
 static int64_t group_at(const block *b, int64_t at)
 {
-    return at * b->m / b->groups;
+    return lb_group_row(b->m, b->groups, at);
 }
 
 /* Where a group begins in a panel: its head, then its vectors. */
@@ -269,7 +260,7 @@ static void sort_group(const block *b, int64_t row, int64_t rows, float *to,
 static void put_rows(block *b)
 {
     const grid *g = b->g;
-    const int64_t ld = put_apart(b->n);
+    const int64_t ld = lb_put_apart(b->n);
     float *const tile = (float *)(void *)(b->x + g->put_at);
     float *const turned = tile + LB_DOTINT_MAX_MR * ld;
     for (int64_t i = 0; i < b->groups; i++) {

@@ -60,13 +60,6 @@ static void make_blocks(const lb_product *p, const lb_call *c, grid *g)
     g->bn = lb_ceil_div(n, g->nb);
 }
 
-/* Floats from row to row of what is put: a power of 2 would make them all fall
- * together in the cache. */
-static int64_t put_apart(int64_t n)
-{
-    return n + 16;
-}
-
 static size_t add(size_t at, int64_t bytes)
 {
     return at + (size_t)lb_round_up(bytes, 64);
@@ -77,7 +70,7 @@ static void make_room(const lb_product *p, grid *g)
     const lb_byte_panels *q = &g->p;
     const int64_t f = sizeof(float);
     const int64_t groups = lb_ceil_div(g->mb, q->kernel->mr);
-    const int64_t put = PUT * put_apart(g->nb) * f;
+    const int64_t put = PUT * lb_put_apart(g->nb) * f;
     g->group = lb_round_up(lb_byte_rows_bytes(q, q->kernel->mr, q->kc), 64);
     g->panel = groups * g->group;
     const int64_t most = g->w.coded.along ? lb_max_i64(1, CHUNK / g->panel) : 1;
@@ -132,11 +125,9 @@ typedef struct {
     float *c;
 } block;
 
-/* Group number `at` of m rows in as many groups of sizes that differ by one at
- * most: its first row. */
 static int64_t group_at(const block *b, int64_t at)
 {
-    return at * b->m / b->groups;
+    return lb_group_row(b->m, b->groups, at);
 }
 
 static void pack_x(block *b, int64_t k, int64_t n, char *panel)
@@ -214,7 +205,7 @@ static void sort_row(const block *b, int64_t i, float *to)
 static void put_rows(block *b)
 {
     const grid *g = b->g;
-    const int64_t ld = put_apart(b->n);
+    const int64_t ld = lb_put_apart(b->n);
     float *const tile = (float *)(void *)(b->x + g->put_at);
     float *const turned = tile + PUT * ld;
     for (int64_t i = 0; i < b->m; i += PUT) {

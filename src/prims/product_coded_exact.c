@@ -76,13 +76,6 @@ static void make_units(const lb_product *p, const lb_call *c, grid *g)
     g->units = lb_ceil_div(n, g->nb);
 }
 
-/* Floats from row to row of what is put: a power of 2 would make them all fall
- * together in the cache. */
-static int64_t put_apart(int64_t n)
-{
-    return n + 16;
-}
-
 static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
 {
     if (!lb_weights_of(p, c->cpu, &g->w)) return false;
@@ -91,7 +84,7 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     g->panels = lb_ceil_div(p->k, KC);
     g->filled = lb_round_up(p->k, lb_dotf32_group(g->w.coded.bits));
     make_units(p, c, g);
-    const int64_t put = LB_DOTF32_MAX_MR * put_apart(g->nb);
+    const int64_t put = LB_DOTF32_MAX_MR * lb_put_apart(g->nb);
     const int64_t rows = lb_line_floats((int64_t)LB_DOTF32_MAX_MR * KC);
     g->scale_at = lb_line_floats(g->w.m * g->nb);
     g->put_at = g->scale_at + lb_line_floats((int64_t)STRIP * MOST_BLOCKS);
@@ -114,10 +107,9 @@ void lb_coded_exact_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
 
 /* ---- x ------------------------------------------------------------------- */
 
-/* Groups of sizes that differ by one at most: the first row of one. */
 static int64_t group_at(const grid *g, int64_t at)
 {
-    return at * g->w.m / g->groups;
+    return lb_group_row(g->w.m, g->groups, at);
 }
 
 /* Panel k of a matrix; its groups follow each other. */
@@ -220,7 +212,7 @@ static void run_strip(const unit *b, int64_t j)
 static void put_rows(const unit *b)
 {
     const grid *g = b->g;
-    const int64_t ld = put_apart(b->n);
+    const int64_t ld = lb_put_apart(b->n);
     float *const tile = b->c + g->put_at;
     float *const turned = tile + LB_DOTF32_MAX_MR * ld;
     for (int64_t i = 0; i < g->groups; i++) {

@@ -37,6 +37,20 @@ void lb_weights_put(const lb_product *p, const lb_weights *w, const lb_work *to,
                     int64_t batch, int64_t i, int64_t m, int64_t j, int64_t n,
                     const float *tile, int64_t ld, float *turned);
 
+/* Floats from row to row of such a tile of n columns: a power of 2 would make
+ * rows fall together in the cache. */
+static inline int64_t lb_put_apart(int64_t n)
+{
+    return n + 16;
+}
+
+/* m rows of x in groups of sizes that differ by one at most: the first row of
+ * group number `at`. */
+static inline int64_t lb_group_row(int64_t m, int64_t groups, int64_t at)
+{
+    return at * m / groups;
+}
+
 /* Whether a way has a kernel for this; the level counts too. */
 bool lb_coded_thin_fits(const lb_product *p, const lb_weights *w,
                         const lb_cpu *cpu);
