@@ -32,7 +32,7 @@ static bool runs_here(lb_level level)
 #endif
 }
 
-enum { STEP = LB_DOTINT_STEP, MOST = 640, ROOM = 1 << 16 };
+enum { STEP = LB_DOTINT_STEP, MOST = LB_DOTINT_DEEP + 128, ROOM = 1 << 16 };
 enum { ROWS = 3 }; /* of codes */
 
 /* ---- memory that ends, or begins, at a page that may not be touched -------
@@ -419,7 +419,7 @@ static rows_of_x *make_x(const lb_dotint *k, const order *o,
                          const lb_dotint_codes *w, int rows, bool worst)
 {
     static rows_of_x x;
-    const int most = w->fine ? 4000 : 32767;
+    const int most = w->fine ? 262143 * 8 / (int)(LB_DOTINT_DEEP) : 32767;
     for (int r = 0; r < rows; r++) {
         x.head.sum[r] = 0;
         x.head.scale[r] = random_float();
@@ -437,32 +437,54 @@ static rows_of_x *make_x(const lb_dotint *k, const order *o,
     return &x;
 }
 
+/* Lanes, or halves, are rounded before they are added, and then three times
+ * the result. */
 static bool right_sum(const lb_dotint_codes *w, const rows_of_x *x, int r,
                       int64_t j, double old, double got)
 {
-    int64_t sum = 0;
-    for (int64_t i = 0; i < whole(w); i++)
-        sum += (int64_t)x->number[r][i] * number_in_row(w, j, i);
-    const float t = (float)sum * w->ws[j * w->ws_step];
-    const float scale = x->head.scale[r];
-    const float want = fmaf(t, scale, (float)old);
+    int64_t sum = 0, size = 0;
+    for (int64_t i = 0; i < whole(w); i++) {
+        const int64_t one = (int64_t)x->number[r][i] * number_in_row(w, j, i);
+        sum += one;
+        size += one < 0 ? -one : one;
+    }
+    const double scale =
+        (double)x->head.scale[r] * (double)w->ws[j * w->ws_step];
+    const double want = (double)sum * scale + old;
     const double slack =
-        1e-6 * (fabs((double)t * (double)scale) + fabs((double)want) + 0x1p31);
-    return w->fine ? fabs(got - (double)want) <= slack : (float)got == want;
+        0x1p-23 * ((double)size * fabs(scale) + fabs(want) + fabs(old));
+    return fabs(got - want) <= (w->fine ? 4 : 2) * slack;
+}
+
+/* The same rows as words, if they are wanted so. */
+static lb_dotint_codes as_words(const lb_dotint *k, const lb_dotint_codes *w)
+{
+    lb_dotint_codes to = *w;
+    const size_t row = (size_t)whole(w) * sizeof(int16_t);
+    char *const words = place(&out, (size_t)w->n * row, true);
+    for (int64_t j = 0; j < w->n; j++)
+        k->pack(w, j, (int16_t *)(void *)(words + j * (int64_t)row), k->lanes);
+    to.kind = LB_DOTINT_WORDS;
+    to.codes = (const uint8_t *)words;
+    to.step = (int64_t)row;
+    to.depth = whole(w);
+    to.ahead = 0;
+    return to;
 }
 
 static void check_dots(const lb_dotint *k, const order *o,
                        const lb_dotint_codes *w, int rows, bool first,
-                       bool worst)
+                       bool worst, bool words)
 {
     const int64_t ldc = rows + 3;
     const rows_of_x *x = make_x(k, o, w, rows, worst);
     const size_t size = (size_t)((w->n - 1) * ldc + rows);
-    float *c = place(&out, size * sizeof *c, true);
+    const lb_dotint_codes v = words ? as_words(k, w) : *w;
+    float *c = place(&out, size * sizeof *c, false);
     float old[ROWS * (LB_DOTINT_MAX_MR + 3)];
     for (size_t i = 0; i < size; i++)
         c[i] = old[i] = random_float() * 1e6f;
-    k->dots(w, rows, x->x, &x->head, first, c, ldc);
+    k->dots(&v, rows, x->x, &x->head, first, c, ldc);
     bool ok = true;
     for (int64_t j = 0; j < w->n; j++)
         for (int r = 0; r < ldc && j * ldc + r < (int64_t)size; r++) {
@@ -479,13 +501,34 @@ static void check_rows(const lb_dotint *k, const order *o, lb_dotint_codes kind,
 {
     kind.depth = n;
     const lb_dotint_codes *w = &make_codes(kind, end)->w;
-    if (!k->dots) {
-        check_pack(k, o, w);
-        return;
-    }
+    check_pack(k, o, w);
+    if (!k->dots) return;
     const int rows = 1 + (int)(random_bits() % (uint32_t)k->mr);
-    check_dots(k, o, w, rows, n & 1, n % 4 == 3);
-    if (n % 50 == 0) check_dots(k, o, w, k->mr, false, true);
+    check_dots(k, o, w, rows, n & 1, n % 4 == 3, n % 3 == 0);
+    if (n % 50 == 0) check_dots(k, o, w, k->mr, false, true, n % 100);
+}
+
+/* The largest sums that panels can have: no lane and no half may overflow. */
+static void check_deepest(const lb_dotint *k, const order *o, bool words)
+{
+    lb_dotint_codes kind[] = {
+        {.kind = LB_DOTINT_BYTES},
+        {.kind = LB_DOTINT_FIELDS,
+         .bits = 2,
+         .least = -LB_DOTINT_LINE,
+         .slope = 40},
+        {.kind = LB_DOTINT_BITS, .least = LB_DOTINT_LINE, .slope = -120},
+        {.kind = LB_DOTINT_BYTES, .fine = true, .g = 1},
+    };
+    for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
+        kind[i].depth = k->kc;
+        rows_of_codes *c = make_codes(kind[i], false);
+        for (size_t j = 0; j < sizeof c->ratio / sizeof *c->ratio; j++)
+            c->ratio[j] = -LB_DOTINT_NUMBER_RATIO;
+        const bool bytes = kind[i].kind == LB_DOTINT_BYTES;
+        memset((void *)room(&in), bytes ? 0x80 : 0, ROOM / 4);
+        check_dots(k, o, &c->w, k->mr, false, true, words);
+    }
 }
 
 /* Every kind of codes. */
@@ -621,6 +664,8 @@ static void check_kernel(const lb_dotint *k)
     for (int64_t n = 1; n <= 40; n++)
         check_ratio_rows(k, n);
     check_lengths(k, &o);
+    for (int words = 0; words < 2 && k->dots; words++)
+        check_deepest(k, &o, words);
     for (int rows = 1; rows <= k->mr && k->tile; rows++)
         for (int64_t depth = 0; depth <= LB_DOTINT_KC; depth += STEP)
             for (int i = 0; i < 8; i++)

@@ -4,15 +4,16 @@
  *
  * Numbers of x (m,k) are rounded to whole ones with a scale for each row of a
  * panel, those of w (n,k) are made from codes. A panel is a range of the depth
- * in which no sum can leave 32 bits; it is filled up to whole steps, with
- * zeros in x. Its rows lie side by side, a vector of each in turn:
+ * in which no lane's sum can leave 32 bits; it is filled up to whole steps,
+ * with zeros in x. Its rows lie side by side, a vector of each in turn:
  *
  *   x: up to mr rows, [vector][row][lanes]      w: nr rows, the same
  *
  * In which order a step of the depth comes is the kernel's affair and the same
  * for both. Codes are brought along the depth first, if rows run along memory
  * (turn), and to bytes, if no kind below fits (unpack). Kernels that have dots
- * multiply them as they are; for others rows become panels. Raw pointers only.
+ * multiply them as they are; for others, and where many rows of x make it
+ * worth it, rows become panels (pack). Raw pointers only.
  */
 #ifndef LB_DOTINT_H
 #define LB_DOTINT_H
@@ -28,15 +29,18 @@ enum {
     LB_DOTINT_MAX_MR = 8,
     LB_DOTINT_MAX_NR = 4,
     LB_DOTINT_SCALES = 24, /* the most of mr * nr */
-    LB_DOTINT_KC = 512,    /* depth of a panel */
+    LB_DOTINT_KC = 512,    /* depth of a panel, in which no sum can leave 32
+                            * bits: 128 * 32639 * 512 < 2^31, */
+    LB_DOTINT_DEEP = 1024, /* and the most for kernels that see to that */
     /* Magnitudes of x: 256 * 127 + 127, so that two bytes with signs hold them.
-     * Weights of at most 8 bits: 128 * 32639 * 512 < 2^31. */
+     */
     LB_DOTINT_MOST_X = 32639,
+    LB_DOTINT_LINE = 63, /* numbers on a line: 63 * 32639 * 1024 < 2^31 */
     /* Fine weights, which are products of a level and a ratio: the sum of a
      * panel may need more than 32 bits, but not that of a lane, an eighth of
      * the panel, if the magnitudes of x in it add up to less than 2^31 / 2^13.
-     * 262000 leaves room for the roundings of 64 numbers and of the sum. Of
-     * normal numbers that is 4000 for one of 1. */
+     * 262000 leaves room for the roundings of 128 numbers and of the sum. Of
+     * normal numbers that is about 2200 for one of 1 in deep panels. */
     LB_DOTINT_FINE_W = 1 << 13,
     LB_DOTINT_FINE_X = 262000,
     /* The largest level and ratio, whose product times 2^-15 is FINE_W. */
@@ -54,7 +58,8 @@ typedef enum lb_dotint_kind {
     LB_DOTINT_FIELDS, /* codes of 4 or 2 bits, in the order of fields: of each
                        * 32 bytes first those of all lowest fields, then those
                        * of all that are next, and so on */
-    LB_DOTINT_BITS    /* codes of 1 bit, in order */
+    LB_DOTINT_BITS,   /* codes of 1 bit, in order */
+    LB_DOTINT_WORDS   /* numbers of 16 bits, a panel of one row; for dots */
 } lb_dotint_kind;
 
 /* Rows of w as they are: n rows, of each the next `depth` of the depth. */
@@ -92,6 +97,7 @@ typedef struct lb_dotint_head {
 typedef struct lb_dotint {
     const char *name; /* "dot i16 avx2" */
     int mr, nr, lanes;
+    int kc; /* the most of a panel's depth */
     /* The largest magnitude; inf or a NaN if a number is not finite. lane:
      * the largest sum of magnitudes that meet in a lane, if fine. */
     float (*largest)(int64_t n, const float *x, float *lane);
@@ -123,8 +129,9 @@ typedef struct lb_dotint {
     void (*tile)(int rows, int64_t k, const int16_t *x, const int16_t *w,
                  const float *xs, const float *ws, bool fine, bool first,
                  float *c);
-    /* In place of pack and tile, where there is one: the same sums, of rows of
-     * x with rows of w as they are. c[j*ldc + i]; nr is 1. */
+    /* In place of tile, where there is one: the same sums, of rows of x with
+     * rows of w as they are. c[j*ldc + i]; nr is 1. Sums of deep panels are
+     * rounded to f32 as two halves. */
     void (*dots)(const lb_dotint_codes *w, int rows, const int16_t *x,
                  const lb_dotint_head *head, bool first, float *c, int64_t ldc);
 } lb_dotint;

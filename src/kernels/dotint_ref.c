@@ -185,6 +185,7 @@ const lb_dotint lb_dotint_ref = {
     .mr = MR,
     .nr = NR,
     .lanes = LANES,
+    .kc = LB_DOTINT_KC,
     .largest = largest,
     .round = round_row,
     .unpack = unpack,

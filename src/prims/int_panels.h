@@ -36,13 +36,15 @@ typedef struct lb_int_panels {
     int64_t step;  /* and what it is filled up to a multiple of */
     int64_t strip; /* rows of w that become bytes together, */
     int64_t sub;   /* and panels, which stay in L1 */
+    bool packs;    /* they do; else codes are multiplied as they are */
     /* How many of the depth share a ratio, for kernels, and how far apart the
      * ratios of rows are. */
     int64_t share, ratio_apart;
 } lb_int_panels;
 
-/* False: the codes stand for numbers that this cannot hold. */
-bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, lb_int_panels *p);
+/* For m rows of x. False: the codes stand for numbers that this cannot hold. */
+bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m,
+                      lb_int_panels *p);
 
 /* ---- x: int_rows.c ------------------------------------------------------- */
 
@@ -91,9 +93,9 @@ void lb_int_weights_next(lb_int_weights *w, int64_t j, int64_t k);
 /* Rows [j, j + p->strip), as far as there are, as bytes. */
 void lb_int_weights_strip(lb_int_weights *w, int64_t j, int64_t k, int64_t n);
 /* Rows [j, j + p->sub) of the strip as panels, and their scales; there are
- * zeros for rows that are not. For kernels with tiles. */
+ * zeros for rows that are not. If these are packed. */
 void lb_int_weights_pack(lb_int_weights *w, int64_t j, int16_t *to, float *ws);
-/* For the others: the scales of all rows of the strip, and their products with
+/* If not: the scales of all rows of the strip, and their products with
  * a group of rows of x: c[r*ldc + i]. ask: for the codes of the strip after
  * it, meanwhile. */
 void lb_int_weights_scales(const lb_int_weights *w, float *ws);

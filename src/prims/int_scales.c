@@ -175,7 +175,7 @@ static void ratios_along(lb_int_weights *w, int64_t rows)
     const int64_t g = w->c.lines.g, first = w->k / g;
     const int64_t blocks = (w->k + w->depth - 1) / g - first + 1;
     const bool there = w->c.scale && p->share > 1;
-    int16_t some[LB_DOTINT_KC];
+    int16_t some[LB_DOTINT_DEEP];
     for (int64_t r = 0; r < (there ? 1 : rows); r++) {
         int16_t *const to = w->ratio + r * p->ratio_apart;
         const float *s =

@@ -18,11 +18,13 @@
 #include "prims/product.h"
 
 enum {
-    PANEL = 16 << 10, /* bytes of panels in L1, beside 6 rows of x */
-    ROWS = 64,        /* that meet a group of x, where codes are multiplied */
-    STRIP = 256,      /* rows along memory: 64 bytes of 2 bits from each line */
-    AHEAD = 32,       /* lines that are asked for before they are needed */
-    PAD = 64          /* rows of bytes a power of 2 apart would fall together */
+    PANEL = 16 << 10,      /* bytes of panels in L1, beside 6 rows of x, .. */
+    DEEP_PANEL = 64 << 10, /* .. or in L2, beside all of x */
+    ROWS = 64,   /* that meet a group of x, where codes are multiplied */
+    MANY = 24,   /* rows of x: for more, codes that are dear are not */
+    STRIP = 256, /* rows along memory: 64 bytes of 2 bits from each line */
+    AHEAD = 32,  /* lines that are asked for before they are needed */
+    PAD = 64     /* rows of bytes a power of 2 apart would fall together */
 };
 
 #define DOWN 0x1p-14f /* see UP in int_rows.c */
@@ -61,9 +63,10 @@ static void find_line(const lb_coded *c, lb_int_panels *p)
 {
     p->least = 0 + p->number[0];
     p->slope = p->number[1] - p->number[0];
-    p->line = abs(p->slope) <= 8;
+    p->line = true;
     for (int i = 0; i < 1 << c->bits; i++)
-        p->line = p->line && p->number[i] == p->least + i * p->slope;
+        p->line = p->line && abs(p->number[i]) <= LB_DOTINT_LINE &&
+                  p->number[i] == p->least + i * p->slope;
 }
 
 /* How many of the depth share a ratio, in a panel. */
@@ -89,7 +92,15 @@ static bool takes_bits(const lb_coded *c, const lb_int_panels *p)
     return c->along && c->bits == 1 && !p->fine && p->line;
 }
 
-bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, lb_int_panels *p)
+/* Whether it takes longer to make numbers of codes than to multiply them, so
+ * that they are better made once: all but bytes, and fields on a line. */
+static bool are_dear(const lb_coded *c, const lb_int_panels *p)
+{
+    return p->fine || c->bits == 1 || (c->bits < 8 && !takes_fields(c, p));
+}
+
+bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m,
+                      lb_int_panels *p)
 {
     const bool lines_differ = c->scale_step != 0, places_differ = c->lines.g;
     const bool depth = c->along ? places_differ : lines_differ;
@@ -100,8 +111,8 @@ bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, lb_int_panels *p)
         .in_x = depth && !row,
         .in_w = depth && row,
         .unit = 1,
-        .kc = LB_DOTINT_KC,
     };
+    p->kc = p->kernel->kc;
     if (c->bits < 8 && !place_levels(c, p)) return false;
     p->fine = p->in_w || p->by_level;
     if (c->bits < 8) find_line(c, p);
@@ -112,8 +123,10 @@ bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, lb_int_panels *p)
     p->fields = takes_fields(c, p) ? 8 / c->bits : 1;
     p->step = (int64_t)LB_DOTINT_STEP * p->fields;
     p->high_first = c->high_first;
-    p->sub = PANEL / (int64_t)sizeof(int16_t) / p->kc;
-    p->strip = !c->along ? STRIP : p->kernel->dots ? ROWS : p->sub;
+    p->sub = (p->kernel->dots ? DEEP_PANEL : PANEL) / (int64_t)sizeof(int16_t) /
+             p->kc;
+    p->packs = !p->kernel->dots || (m > MANY && are_dear(c, p));
+    p->strip = !c->along ? STRIP : p->packs ? p->sub : ROWS;
     if (p->in_w && !c->along)
         p->strip = lb_min_i64(p->strip, LB_INT_BLOCKS * c->lines.g);
     p->sub = lb_min_i64(p->sub, p->strip);
@@ -186,7 +199,7 @@ static void strip_along(lb_int_weights *w, int64_t rows)
 {
     const lb_int_panels *p = w->p;
     for (int64_t r = 0; r < rows; r++) {
-        if (!p->kernel->dots) fetch(&w->c, w->next_at + r, w->next_k, w->depth);
+        if (p->packs) fetch(&w->c, w->next_at + r, w->next_k, w->depth);
         if (w->c.bits < 8 && p->fields == 1 && !takes_bits(&w->c, p))
             p->kernel->unpack(w->c.bits, w->c.high_first, p->number, w->depth,
                               codes_at(&w->c, w->at + r, w->k),
@@ -338,49 +351,52 @@ void lb_int_weights_scales(const lb_int_weights *w, float *ws)
         ws[r] = scale_of(w, r);
 }
 
-/* Rows along memory: those of a block of scales that are in the same field of
- * their bytes are taken together. */
-static void dots_across(const lb_int_weights *w, const float *ws, int rows,
-                        const int16_t *x, const lb_dotint_head *head,
-                        bool first, float *c, int64_t ldc)
+/* Rows that are alike but for where they lie, so that they can be taken
+ * together: all of them or, where these run along memory, those of a block of
+ * scales that are in the same field of their bytes, every step-th. */
+typedef struct {
+    int64_t begin, end; /* of the block */
+    int64_t first, step;
+    lb_dotint_codes codes;
+} run;
+
+/* The next one before row last of the strip; begin and end say where to start,
+ * at first. */
+static bool next_run(const lb_int_weights *w, int64_t last, run *it)
 {
-    const int fields = 8 / w->c.bits;
-    const int64_t n = strip_rows(w);
-    for (int64_t r = 0, end; r < n; r = end) {
-        const int64_t g = w->c.lines.g;
-        end = w->p->in_w ? lb_min_i64(n, ((w->at + r) / g + 1) * g - w->at) : n;
-        for (int64_t at = r; at < end && at < r + fields; at++) {
-            lb_dotint_codes some = codes_of(w, at);
-            some.n = lb_ceil_div(end - at, fields);
-            some.ws = ws + at;
-            some.ws_step = fields;
-            w->p->kernel->dots(&some, rows, x, head, first, c + at * ldc,
-                               fields * ldc);
-        }
+    const bool blocks = w->p->in_w && !w->c.along;
+    const int64_t g = w->c.lines.g;
+    it->step = w->c.along ? 1 : 8 / w->c.bits;
+    it->first++;
+    if (it->first >= lb_min_i64(it->end, it->begin + it->step)) {
+        it->begin = it->first = it->end;
+        if (it->begin >= last) return false;
+        it->end = last;
+        if (blocks)
+            it->end =
+                lb_min_i64(last, ((w->at + it->begin) / g + 1) * g - w->at);
     }
+    it->codes = codes_of(w, it->first);
+    it->codes.n = lb_ceil_div(it->end - it->first, it->step);
+    return true;
 }
 
 void lb_int_weights_dots(const lb_int_weights *w, bool ask, const float *ws,
                          int rows, const int16_t *x, const lb_dotint_head *head,
                          bool first, float *c, int64_t ldc)
 {
-    if (!w->c.along) {
-        dots_across(w, ws, rows, x, head, first, c, ldc);
-        return;
+    const int64_t on = (w->next_at - w->at) * w->c.byte_step +
+                       (w->next_k - w->k) * w->c.bits / 8;
+    for (run it = {0}; next_run(w, strip_rows(w), &it);) {
+        it.codes.ws = ws + it.first;
+        it.codes.ws_step = it.step;
+        it.codes.ahead = ask && w->c.along ? (uintptr_t)on : 0;
+        w->p->kernel->dots(&it.codes, rows, x, head, first, c + it.first * ldc,
+                           it.step * ldc);
     }
-    lb_dotint_codes all = codes_of(w, 0);
-    all.n = strip_rows(w);
-    all.ws = ws;
-    all.ws_step = 1;
-    if (ask) {
-        const int64_t on = (w->next_at - w->at) * w->c.byte_step +
-                           (w->next_k - w->k) * w->c.bits / 8;
-        all.ahead = (uintptr_t)on;
-    }
-    w->p->kernel->dots(&all, rows, x, head, first, c, ldc);
 }
 
-/* In place of a row that is not. */
+/* In place of rows that are not. */
 static void pack_zeros(const lb_int_panels *p, int64_t depth, int16_t *to,
                        int64_t apart)
 {
@@ -397,15 +413,17 @@ void lb_int_weights_pack(lb_int_weights *w, int64_t j, int16_t *to, float *ws)
     const int64_t depth = lb_round_up(w->depth, p->step);
     const int64_t first = j - w->at;
     const int64_t rows = lb_min_i64(p->sub, strip_rows(w) - first);
-    for (int64_t r = 0; r < lb_round_up(rows, nr); r++) {
-        int16_t *const at = to + r / nr * nr * depth + r % nr * lanes;
-        ws[r] = 0;
-        if (r >= rows) {
-            pack_zeros(p, depth, at, apart);
-            continue;
+    run it = {.begin = first, .end = first, .first = first};
+    while (next_run(w, first + rows, &it)) {
+        for (int64_t i = 0; i < it.codes.n; i++) {
+            const int64_t r = it.first + i * it.step - first;
+            p->kernel->pack(&it.codes, i,
+                            to + r / nr * nr * depth + r % nr * lanes, apart);
+            ws[r] = scale_of(w, first + r);
         }
-        const lb_dotint_codes one = codes_of(w, first + r);
-        p->kernel->pack(&one, 0, at, apart);
-        ws[r] = scale_of(w, first + r);
+    }
+    for (int64_t r = rows; r < lb_round_up(rows, nr); r++) {
+        pack_zeros(p, depth, to + r / nr * nr * depth + r % nr * lanes, apart);
+        ws[r] = 0;
     }
 }

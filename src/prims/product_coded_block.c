@@ -1,6 +1,6 @@
 /* product_coded_block.c - whole numbers times packed weights.
  *
- * A unit is one block of the result, up to 192 rows of x by 1024 of w:
+ * A unit is one block of the result, up to 128 or 192 rows of x by 1024 of w:
  *
  *   for each chunk of the depth            as much of x as stays in L2
  *     round x to panels
@@ -13,14 +13,15 @@
  * order for any grid of blocks. The result is kept in the order of tiles, and
  * put to rows at the end.
  */
+#include "kernels/turn.h"
 #include "prims/int_panels.h"
 #include "prims/weights.h"
 
 enum {
-    MOST_M = 192,      /* rows of x in a block */
+    MOST_M = 192,      /* rows of x in a block, if a panel of these fits in */
     MOST_N = 1024,     /* rows of w */
     GRAIN = 128,       /* blocks of w begin at multiples of this */
-    CHUNK = 256 << 10, /* bytes of x in L2 */
+    CHUNK = 256 << 10, /* bytes: x in L2 */
     SHARES = 4,        /* blocks for each thread, */
     MIN_UNIT = 1 << 21 /* if so many multiplications remain to each */
 };
@@ -48,7 +49,8 @@ static void make_blocks(const lb_product *p, const lb_call *c, grid *g)
 {
     const int64_t m = g->w.m, n = g->w.n;
     const int64_t units = c->threads > 1 ? SHARES * (int64_t)c->threads : 1;
-    g->bm = lb_ceil_div(m, MOST_M);
+    const int64_t most = CHUNK / (int64_t)sizeof(int16_t) / g->p.kc;
+    g->bm = lb_ceil_div(m, lb_min_i64(MOST_M, most));
     g->bn = lb_ceil_div(n, MOST_N);
     while (worth_splitting(p, g, units) &&
            (n / g->bn > GRAIN || m / g->bm > g->p.kernel->mr))
@@ -89,7 +91,7 @@ static void make_room(const lb_product *p, grid *g)
     g->chunk = panels * q->kc;
     g->c_at = add(0, panels * panel);
     g->w_at = add(g->c_at, g->mb * columns * f);
-    const int64_t tiles = q->kernel->dots ? 0 : q->sub * q->kc;
+    const int64_t tiles = q->packs ? q->sub * q->kc : 0;
     g->ws_at = add(g->w_at, tiles * (int64_t)sizeof(int16_t));
     g->rows_at = add(g->ws_at, q->strip * f);
     g->put_at = add(g->rows_at, lb_int_rows_room(q) * f);
@@ -101,7 +103,7 @@ static void make_room(const lb_product *p, grid *g)
 static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
 {
     if (!lb_weights_of(p, c->cpu, &g->w) ||
-        !lb_int_panels_of(c->cpu, &g->w.coded, &g->p))
+        !lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p))
         return false;
     make_blocks(p, c, g);
     make_room(p, g);
@@ -113,7 +115,7 @@ bool lb_coded_block_fits(const lb_product *p, const lb_weights *w,
 {
     lb_int_panels panels;
     return p->precision >= LB_PRECISION_FAST && w->m > 1 && p->k > 0 &&
-           lb_int_panels_of(cpu, &w->coded, &panels);
+           lb_int_panels_of(cpu, &w->coded, w->m, &panels);
 }
 
 void lb_coded_block_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
@@ -190,6 +192,28 @@ static void run_tiles(block *b, char *panel, int64_t depth, int64_t j,
     }
 }
 
+/* The same, row by row. */
+static void run_words(block *b, char *panel, int64_t depth, int64_t j,
+                      int64_t n, bool first)
+{
+    const lb_dotint_codes w = {
+        .kind = LB_DOTINT_WORDS,
+        .fine = b->g->p.fine,
+        .codes = (const uint8_t *)b->x + b->g->w_at,
+        .step = depth * (int64_t)sizeof(int16_t),
+        .ws = (const float *)(const void *)(b->x + b->g->ws_at),
+        .ws_step = 1,
+        .n = n,
+        .depth = depth,
+    };
+    for (int64_t i = 0; i < b->groups; i++) {
+        const int64_t row = group_at(b, i), rows = group_at(b, i + 1) - row;
+        lb_dotint_head *const head = group_head(b, panel, i, depth);
+        b->g->p.kernel->dots(&w, (int)rows, group_vectors(head), head, first,
+                             b->c + row * b->n + j * rows, rows);
+    }
+}
+
 /* All of a panel of x with the strip from row j of w on, as it is. */
 static void run_dots(block *b, char *panel, int64_t depth, int64_t j,
                      bool first)
@@ -213,13 +237,17 @@ static void run_strip(block *b, int64_t k, int64_t n, char *panel, int64_t j)
     int16_t *const to = (int16_t *)(void *)(b->x + b->g->w_at);
     float *const ws = (float *)(void *)(b->x + b->g->ws_at);
     lb_int_weights_strip(&b->weights, b->j0 + j, k, n);
-    if (q->kernel->dots) {
+    if (!q->packs) {
         run_dots(b, panel, depth, j, k == 0);
         return;
     }
     for (int64_t s = j; s < end; s += q->sub) {
+        const int64_t rows = lb_min_i64(q->sub, end - s);
         lb_int_weights_pack(&b->weights, b->j0 + s, to, ws);
-        run_tiles(b, panel, depth, s, lb_min_i64(q->sub, end - s), k == 0);
+        if (q->kernel->dots)
+            run_words(b, panel, depth, s, rows, k == 0);
+        else
+            run_tiles(b, panel, depth, s, rows, k == 0);
     }
 }
 
@@ -247,9 +275,14 @@ static void sort_group(const block *b, int64_t row, int64_t rows, float *to,
 {
     const lb_dotint *kernel = b->g->p.kernel;
     const int nr = kernel->nr;
+    if (kernel->dots) {
+        const int64_t f = sizeof(float);
+        lb_turn(sizeof(float), (const char *)(b->c + row * b->n), rows * f,
+                (char *)to, ld * f, b->n, rows);
+        return;
+    }
     for (int64_t j = 0; j < b->n; j += nr) {
-        const float *c = kernel->dots ? b->c + row * b->n + j * rows
-                                      : b->c + j * b->m + row * nr;
+        const float *c = b->c + j * b->m + row * nr;
         const int64_t n = lb_min_i64(nr, b->n - j);
         for (int64_t i = 0; i < rows; i++)
             for (int64_t e = 0; e < n; e++)

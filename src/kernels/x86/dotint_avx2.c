@@ -1,12 +1,12 @@
 /* dotint_avx2.c - products of whole numbers: rows of x with codes, for AVX2.
  *
- *            w: 1 row      8 accumulators of 8 sums along the depth, and the
- * two
- *          +-------+       vectors that 32 codes become. Vectors of x are read
- *   x: 8   | r[i]  |       where they are multiplied: a step of 32 numbers is
- * 16 rows   +-------+       vpmaddwd and 16 vpaddd in about 8 cycles, in whose
- *                          shadow codes are decoded. Panels of w would cost
- *                          stores and loads, and no fewer instructions.
+ *            w: 1 row     8 accumulators of 8 sums along the depth, and the two
+ *          +-------+      vectors that 32 codes become. Vectors of x are read
+ *   x: 8   | r[i]  |      where they are multiplied: a step of 32 numbers is 16
+ *   rows   +-------+      vpmaddwd and 16 vpaddd in about 8 cycles, in whose
+ *                         shadow codes are decoded, as far as that is dark: of
+ *                         many rows of x only the first few would need it, so
+ *                         for these there are rows of words.
  *
  * Eight sums are folded to one by a tree of horizontal additions that is the
  * same for every element: (0+1) + (2+3), then the two halves.
@@ -19,12 +19,15 @@
 
 enum { MR = 8, LANES = 16 };
 
-/* Keeps a value in its register: compilers load again what is used twice, and
- * reorder the sums until they spill. */
+/* Keeps a value in its register: compilers reorder the sums until they spill,
+ * and copy sums about if products are not said to come from memory. */
 #if defined(LB_SIMDE)
-#define KEEP(v) ((void)0)
+#define KEEP(v)             ((void)0)
+#define MULTIPLY(to, w, at) ((to) = _mm256_madd_epi16(w, *(at)))
 #else
 #define KEEP(v) __asm__("" : "+x"(v))
+#define MULTIPLY(to, w, at)                                                    \
+    __asm__("vpmaddwd %1, %2, %0" : "=x"(to) : "m"(*(at)), "x"(w))
 #endif
 
 /* ---- folds --------------------------------------------------------------- */
@@ -45,8 +48,18 @@ LB_INLINE __m256 fold_4_fine(const __m256i *r)
     return _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
 }
 
+/* Half a panel is no sum too large for 32 bits; all of it may be one. */
 LB_TARGET("avx2,fma")
-LB_INLINE __m256i fold_8(const __m256i *r)
+LB_INLINE __m256 fold_8(const __m256i *r)
+{
+    const __m256i s = fold_4(r), t = fold_4(r + 4);
+    return _mm256_add_ps(
+        _mm256_cvtepi32_ps(_mm256_permute2x128_si256(s, t, 0x20)),
+        _mm256_cvtepi32_ps(_mm256_permute2x128_si256(s, t, 0x31)));
+}
+
+LB_TARGET("avx2,fma")
+LB_INLINE __m256i fold_8_small(const __m256i *r)
 {
     const __m256i s = fold_4(r), t = fold_4(r + 4);
     return _mm256_add_epi32(_mm256_permute2x128_si256(s, t, 0x20),
@@ -71,10 +84,9 @@ LB_TARGET("avx2,fma")
 LB_INLINE __m256 sums_of(const form f, const __m256i *r, const shares *x)
 {
     if (is_fine(f)) return fold_8_fine(r);
-    __m256i sum = fold_8(r);
-    if (is_line(f))
-        sum = _mm256_add_epi32(_mm256_mullo_epi32(sum, x->slope), x->least);
-    return _mm256_cvtepi32_ps(sum);
+    if (!is_line(f)) return fold_8(r);
+    const __m256i sum = _mm256_mullo_epi32(fold_8_small(r), x->slope);
+    return _mm256_cvtepi32_ps(_mm256_add_epi32(sum, x->least));
 }
 
 LB_TARGET("avx2,fma")
@@ -105,9 +117,8 @@ LB_INLINE void put(const int rows, __m256 sum, float ws, __m256 xs, bool first,
 LB_TARGET("avx2,fma")
 LB_INLINE __m256i add_product(__m256i sum, const int16_t *x, __m256i w)
 {
-    __m256i t = _mm256_madd_epi16(
-        w, _mm256_load_si256((const __m256i *)(const void *)x));
-    KEEP(t);
+    __m256i t;
+    MULTIPLY(t, w, (const __m256i *)(const void *)x);
     sum = _mm256_add_epi32(sum, t);
     KEEP(sum);
     return sum;
@@ -128,8 +139,8 @@ LB_INLINE void add_step(const int rows, const int16_t *x, pair w, __m256i *r)
 }
 
 LB_TARGET("avx2,fma")
-LB_INLINE void add_row(const form f, const int rows, const tables *t, row w,
-                       int64_t depth, const int16_t *x, __m256i *r)
+LB_INLINE void add_codes(const form f, const int rows, const tables *t, row w,
+                         int64_t depth, const int16_t *x, __m256i *r)
 {
     for (; depth > 0; depth -= group_codes(f)) {
         __m256i v = next_group(f, &w, depth);
@@ -139,6 +150,27 @@ LB_INLINE void add_row(const form f, const int rows, const tables *t, row w,
             x += 2 * rows * LANES;
         }
     }
+}
+
+LB_TARGET("avx2,fma")
+LB_INLINE void add_words(const int rows, const void *words, int64_t depth,
+                         const int16_t *x, __m256i *r)
+{
+    const __m256i *w = (const __m256i *)words;
+    for (; depth > 0; depth -= LB_DOTINT_STEP, w += 2, x += 2 * rows * LANES)
+        add_step(rows, x,
+                 (pair){_mm256_load_si256(w), _mm256_load_si256(w + 1)}, r);
+}
+
+LB_TARGET("avx2,fma")
+LB_INLINE void add_row(const form f, const int rows, const tables *t,
+                       const lb_dotint_codes *w, int64_t j, const int16_t *x,
+                       __m256i *r)
+{
+    if (is_words(f))
+        add_words(rows, w->codes + j * w->step, w->depth, x, r);
+    else
+        add_codes(f, rows, t, row_of(w, j), w->depth, x, r);
 }
 
 LB_TARGET("avx2,fma")
@@ -179,7 +211,7 @@ LB_INLINE void dots_rows(const form f, const int rows, const lb_dotint_codes *w,
             r[i] = _mm256_setzero_si256();
             if (i < rows) KEEP(r[i]);
         }
-        add_row(f, rows, &t, row_of(w, j), w->depth, x, r);
+        add_row(f, rows, &t, w, j, x, r);
         put(rows, sums_of(f, r, &share), w->ws[j * w->ws_step], share.scale,
             first, c + j * ldc);
     }
@@ -224,9 +256,11 @@ DOTS(dots_field, FORM_FIELD)
 DOTS(dots_fields_4, FORM_FIELDS_4)
 DOTS(dots_fields_2, FORM_FIELDS_2)
 DOTS(dots_bits, FORM_BITS)
+DOTS(dots_words, FORM_WORDS)
 DOTS(dots_fine_bytes, FORM_FINE_BYTES)
 DOTS(dots_fine_field, FORM_FINE_FIELD)
 DOTS(dots_fine_fields, FORM_FINE_FIELDS)
+DOTS(dots_fine_words, FORM_FINE_WORDS)
 
 typedef void dots_fn(const lb_dotint_codes *w, int rows, const int16_t *x,
                      const lb_dotint_head *head, bool first, float *c,
@@ -241,9 +275,11 @@ static void dots(const lb_dotint_codes *w, int rows, const int16_t *x,
         [FORM_FIELDS_4] = dots_fields_4,
         [FORM_FIELDS_2] = dots_fields_2,
         [FORM_BITS] = dots_bits,
+        [FORM_WORDS] = dots_words,
         [FORM_FINE_BYTES] = dots_fine_bytes,
         [FORM_FINE_FIELD] = dots_fine_field,
         [FORM_FINE_FIELDS] = dots_fine_fields,
+        [FORM_FINE_WORDS] = dots_fine_words,
     };
     by_form[form_of(w)](w, rows, x, head, first, c, ldc);
 }
@@ -253,11 +289,13 @@ const lb_dotint lb_dotint_avx2 = {
     .mr = MR,
     .nr = 1,
     .lanes = LANES,
+    .kc = LB_DOTINT_DEEP,
     .largest = lb_largest_avx2,
     .round = lb_round_row_avx2,
     .unpack = lb_unpack_avx2,
     .turn = lb_turn_lines_avx2,
     .ratios = lb_ratios_avx2,
+    .pack = lb_pack_avx2,
     .dots = dots,
 };
 #endif

@@ -18,9 +18,11 @@ typedef enum {
     FORM_FIELDS_4,
     FORM_FIELDS_2,
     FORM_BITS,
+    FORM_WORDS,
     FORM_FINE_BYTES,
     FORM_FINE_FIELD,
-    FORM_FINE_FIELDS
+    FORM_FINE_FIELDS,
+    FORM_FINE_WORDS
 } form;
 
 typedef struct {
@@ -42,6 +44,11 @@ LB_INLINE bool is_fine(form f)
     return f >= FORM_FINE_BYTES;
 }
 
+LB_INLINE bool is_words(form f)
+{
+    return f == FORM_WORDS || f == FORM_FINE_WORDS;
+}
+
 LB_INLINE form form_of(const lb_dotint_codes *w)
 {
     switch (w->kind) {
@@ -52,6 +59,8 @@ LB_INLINE form form_of(const lb_dotint_codes *w)
     case LB_DOTINT_FIELDS:
         if (w->fine) return FORM_FINE_FIELDS;
         return w->bits == 4 ? FORM_FIELDS_4 : FORM_FIELDS_2;
+    case LB_DOTINT_WORDS:
+        return w->fine ? FORM_FINE_WORDS : FORM_WORDS;
     default:
         return FORM_BITS;
     }
@@ -108,7 +117,7 @@ LB_INLINE tables tables_of(form f, const lb_dotint_codes *w)
 {
     tables t;
     memset(&t, 0, sizeof t);
-    if (f == FORM_BYTES || f == FORM_FINE_BYTES) return t;
+    if (f == FORM_BYTES || f == FORM_FINE_BYTES || is_words(f)) return t;
     if (f == FORM_BITS) {
         place_bits(w->high_first, &t);
         return t;

@@ -61,6 +61,8 @@ int32_t lb_round_row_avx2(int64_t n, const float *x, float factor, int16_t *to,
                           int64_t apart);
 int32_t lb_round_row_avx2_32(int64_t n, const float *x, float factor,
                              int16_t *to, int64_t apart);
+void lb_pack_avx2(const lb_dotint_codes *w, int64_t j, int16_t *to,
+                  int64_t apart);
 void lb_pack_avx2_32(const lb_dotint_codes *w, int64_t j, int16_t *to,
                      int64_t apart);
 

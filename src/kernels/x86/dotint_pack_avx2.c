@@ -75,12 +75,11 @@ void lb_ratios_avx2(int64_t rows, int64_t n, const float *scale, int64_t step,
                          : row_ratios(n, scale, top, ratio);
 }
 
-/* ---- rows for tiles of 32 lanes ------------------------------------------ */
+/* ---- rows of panels ------------------------------------------------------ */
 
-/* Both vectors of a step are one. */
 LB_TARGET("avx2")
 LB_INLINE void pack_row(const form f, const lb_dotint_codes *w, int64_t j,
-                        int16_t *to, int64_t apart)
+                        int16_t *to, lb_gaps gap)
 {
     const tables t = tables_of(f, w);
     const __m256i slope = _mm256_set1_epi16((int16_t)slope_of(f, w));
@@ -88,47 +87,61 @@ LB_INLINE void pack_row(const form f, const lb_dotint_codes *w, int64_t j,
     row at = row_of(w, j);
     for (int64_t left = w->depth; left > 0; left -= group_codes(f)) {
         __m256i v = next_group(f, &at, left);
-        for (int i = 0; i < fields_of(f); i++, to += apart) {
+        for (int i = 0; i < fields_of(f); i++, to += gap.next) {
             pair p = decode(f, &t, &v, at.now);
             if (is_line(f)) {
                 p.a = _mm256_add_epi16(_mm256_mullo_epi16(p.a, slope), least);
                 p.b = _mm256_add_epi16(_mm256_mullo_epi16(p.b, slope), least);
             }
             lb_put_16(to, p.a);
-            lb_put_16(to + 16, p.b);
+            lb_put_16(to + gap.second, p.b);
         }
     }
 }
 
 LB_TARGET("avx2")
-void lb_pack_avx2_32(const lb_dotint_codes *w, int64_t j, int16_t *to,
-                     int64_t apart)
+static void pack(const lb_dotint_codes *w, int64_t j, int16_t *to, lb_gaps gap)
 {
     switch (form_of(w)) {
     case FORM_BYTES:
-        pack_row(FORM_BYTES, w, j, to, apart);
+        pack_row(FORM_BYTES, w, j, to, gap);
         break;
     case FORM_FIELD:
-        pack_row(FORM_FIELD, w, j, to, apart);
+        pack_row(FORM_FIELD, w, j, to, gap);
         break;
     case FORM_FIELDS_4:
-        pack_row(FORM_FIELDS_4, w, j, to, apart);
+        pack_row(FORM_FIELDS_4, w, j, to, gap);
         break;
     case FORM_FIELDS_2:
-        pack_row(FORM_FIELDS_2, w, j, to, apart);
+        pack_row(FORM_FIELDS_2, w, j, to, gap);
         break;
     case FORM_BITS:
-        pack_row(FORM_BITS, w, j, to, apart);
+        pack_row(FORM_BITS, w, j, to, gap);
         break;
     case FORM_FINE_BYTES:
-        pack_row(FORM_FINE_BYTES, w, j, to, apart);
+        pack_row(FORM_FINE_BYTES, w, j, to, gap);
         break;
     case FORM_FINE_FIELD:
-        pack_row(FORM_FINE_FIELD, w, j, to, apart);
+        pack_row(FORM_FINE_FIELD, w, j, to, gap);
         break;
     case FORM_FINE_FIELDS:
-        pack_row(FORM_FINE_FIELDS, w, j, to, apart);
+        pack_row(FORM_FINE_FIELDS, w, j, to, gap);
+        break;
+    case FORM_WORDS:
+    case FORM_FINE_WORDS: /* are rows of panels */
         break;
     }
+}
+
+void lb_pack_avx2(const lb_dotint_codes *w, int64_t j, int16_t *to,
+                  int64_t apart)
+{
+    pack(w, j, to, lb_gaps_16(apart));
+}
+
+void lb_pack_avx2_32(const lb_dotint_codes *w, int64_t j, int16_t *to,
+                     int64_t apart)
+{
+    pack(w, j, to, lb_gaps_32(apart));
 }
 #endif
