@@ -48,6 +48,26 @@ bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m,
 
 /* ---- x: int_rows.c ------------------------------------------------------- */
 
+/* What the scales of weights are multiplied with, and those of x divided by:
+ * see int_rows.c. */
+#define LB_INT_DOWN 0x1p-14f
+
+/* How large whole numbers may be, and their sums in a lane; 0: any. */
+typedef struct lb_int_bound {
+    float one, lane;
+} lb_int_bound;
+
+/* A row that is x * factor, rounded, times the scale. If a number is not
+ * finite, there are zeros, and the scale is NaN. */
+typedef struct lb_int_row {
+    const float *x;
+    float factor, scale;
+} lb_int_row;
+
+/* n numbers; tmp has room for as many. */
+lb_int_row lb_int_row_of(const lb_dotint *kernel, lb_int_bound bound, int64_t n,
+                         const float *x, float *tmp);
+
 /* Floats of tmp, below. */
 int64_t lb_int_rows_room(const lb_int_panels *p);
 /* Rows [i, i + rows) of x, rows <= mr, from k on n <= kc of the depth: their

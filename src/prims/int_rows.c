@@ -7,8 +7,8 @@
 
 /* Scales of x and of w are multiplied with a sum one after the other; these
  * powers of 2, which cancel, keep both and the product in the range of normal
- * numbers as long as x is. See int_weights.c for the other. */
-#define UP 0x1p14f
+ * numbers as long as x is. */
+#define UP (1 / LB_INT_DOWN)
 
 int64_t lb_int_rows_room(const lb_int_panels *p)
 {
@@ -46,36 +46,43 @@ static inline void sort_fields(const int fields, const bool high_first,
 /* What numbers are multiplied with, so that they and their sums in lanes stay
  * within bounds; 0 for zeros, NaN if one is not finite, inf if it is too large
  * for a float. */
-static float factor_of(const lb_int_panels *p, int64_t n, const float *x)
+static float factor_of(const lb_dotint *kernel, lb_int_bound bound, int64_t n,
+                       const float *x)
 {
     float lane;
-    const float most = p->kernel->largest(n, x, &lane);
+    const float most = kernel->largest(n, x, &lane);
     if (!isfinite(most)) return (float)NAN;
     if (most == 0) return 0;
-    const float factor = LB_DOTINT_MOST_X / most;
-    return p->fine ? fminf(factor, LB_DOTINT_FINE_X / lane) : factor;
+    const float factor = bound.one / most;
+    return bound.lane > 0 ? fminf(factor, bound.lane / lane) : factor;
+}
+
+lb_int_row lb_int_row_of(const lb_dotint *kernel, lb_int_bound bound, int64_t n,
+                         const float *x, float *tmp)
+{
+    const float lift = 0x1p100f, factor = factor_of(kernel, bound, n, x);
+    if (isinf(factor)) { /* x is tiny: once more, on a larger scale */
+        for (int64_t k = 0; k < n; k++)
+            tmp[k] = x[k] * lift;
+        const float larger = factor_of(kernel, bound, n, tmp);
+        return (lb_int_row){tmp, larger, UP / larger / lift};
+    }
+    if (isnan(factor)) {
+        memset(tmp, 0, (size_t)n * sizeof *tmp);
+        return (lb_int_row){tmp, 0, factor};
+    }
+    return (lb_int_row){x, factor, factor == 0 ? 0 : UP / factor};
 }
 
 /* Returns the scale. */
 static float round_row(const lb_int_panels *p, const float *x, int64_t n,
                        int16_t *to, int64_t apart, float *tmp, int32_t *sum)
 {
-    const float lift = 0x1p100f;
-    float factor = factor_of(p, n, x);
-    float scale = factor == 0 ? 0 : UP / factor;
-    if (isinf(factor)) { /* x is tiny: once more, on a larger scale */
-        for (int64_t k = 0; k < n; k++)
-            tmp[k] = x[k] * lift;
-        x = tmp;
-        factor = factor_of(p, n, x);
-        scale = UP / factor / lift;
-    } else if (isnan(factor)) {
-        memset(tmp, 0, (size_t)n * sizeof *tmp);
-        x = tmp;
-        factor = 0;
-    }
-    *sum = p->kernel->round(n, x, factor, to, apart);
-    return scale;
+    const lb_int_bound bound = {LB_DOTINT_MOST_X,
+                                p->fine ? LB_DOTINT_FINE_X : 0};
+    const lb_int_row row = lb_int_row_of(p->kernel, bound, n, x, tmp);
+    *sum = p->kernel->round(n, row.x, row.factor, to, apart);
+    return row.scale;
 }
 
 /* Asks for the same part of the rows that come next. It may lie past the end,

@@ -27,8 +27,6 @@ enum {
     PAD = 64     /* rows of bytes a power of 2 apart would fall together */
 };
 
-#define DOWN 0x1p-14f /* see UP in int_rows.c */
-
 /* ---- what codes become --------------------------------------------------- */
 
 static bool is_whole(float level)
@@ -342,7 +340,7 @@ static float scale_of(const lb_int_weights *w, int64_t r)
 {
     const float scale =
         w->p->in_w ? w->largest[ratio_of(w, r)] : w->row[w->at + r - w->first];
-    return scale * w->p->unit * DOWN;
+    return scale * w->p->unit * LB_INT_DOWN;
 }
 
 void lb_int_weights_scales(const lb_int_weights *w, float *ws)

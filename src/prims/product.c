@@ -15,6 +15,7 @@ static const way plain = {lb_plain_plan, lb_plain_run};
 
 static const way coded_thin = {lb_coded_thin_plan, lb_coded_thin_run};
 static const way coded_exact = {lb_coded_exact_plan, lb_coded_exact_run};
+static const way coded_table = {lb_coded_table_plan, lb_coded_table_run};
 static const way coded_byte = {lb_coded_byte_plan, lb_coded_byte_run};
 static const way coded_block = {lb_coded_block_plan, lb_coded_block_run};
 
@@ -23,6 +24,7 @@ static const way *way_of(const lb_product *p, const lb_cpu *cpu)
     lb_weights w;
     if (p->a->type != LB_C_F32) return &plain;
     if (lb_weights_of(p, cpu, &w)) {
+        if (lb_coded_table_fits(p, &w, cpu)) return &coded_table;
         if (lb_coded_thin_fits(p, &w, cpu)) return &coded_thin;
         if (lb_coded_byte_fits(p, &w, cpu)) return &coded_byte;
         if (lb_coded_block_fits(p, &w, cpu)) return &coded_block;

@@ -1,7 +1,7 @@
 /* weights.h - products with weights that stay packed (coded.h).
  *
  * One operand, the weights, has n rows of codes; the other, x, has m rows of
- * numbers and is read as f32 from whatever it is stored in. Four ways:
+ * numbers and is read as f32 from whatever it is stored in. Five ways:
  *
  *   coded thin    m is 1: codes are decoded in registers and used once, so
  *                 memory decides
@@ -10,6 +10,7 @@
  *   coded block   FAST and FASTEST: x becomes whole numbers and a scale for
  *                 each panel of a row, codes become whole numbers too, and
  *                 their products are summed as such
+ *   coded table   the same for codes of one bit: sums of four are looked up
  *   coded byte    the same in bytes: FASTEST where a level multiplies them
  *                 faster, and FAST where two bytes are faster than 16 bits
  *
@@ -64,6 +65,10 @@ bool lb_coded_byte_fits(const lb_product *p, const lb_weights *w,
                         const lb_cpu *cpu);
 void lb_coded_byte_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
 void lb_coded_byte_run(const lb_product *p, const lb_work *w);
+bool lb_coded_table_fits(const lb_product *p, const lb_weights *w,
+                         const lb_cpu *cpu);
+void lb_coded_table_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
+void lb_coded_table_run(const lb_product *p, const lb_work *w);
 bool lb_coded_block_fits(const lb_product *p, const lb_weights *w,
                          const lb_cpu *cpu);
 void lb_coded_block_plan(const lb_product *p, const lb_call *c, lb_plan *plan);

@@ -170,7 +170,7 @@ LB_INLINE void add_row(const form f, const int rows, const tables *t,
     if (is_words(f))
         add_words(rows, w->codes + j * w->step, w->depth, x, r);
     else
-        add_codes(f, rows, t, row_of(w, j), w->depth, x, r);
+        add_codes(f, rows, t, row_of(f, w, j), w->depth, x, r);
 }
 
 LB_TARGET("avx2,fma")

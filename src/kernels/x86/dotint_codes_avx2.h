@@ -264,9 +264,9 @@ typedef struct {
 } row;
 
 LB_TARGET("avx2")
-LB_INLINE row row_of(const lb_dotint_codes *w, int64_t j)
+LB_INLINE row row_of(form f, const lb_dotint_codes *w, int64_t j)
 {
-    const int16_t *ratio = w->fine ? w->ratio + j * w->ratio_step : NULL;
+    const int16_t *ratio = is_fine(f) ? w->ratio + j * w->ratio_step : NULL;
     return (row){.codes = w->codes + j * w->step,
                  .ratio = ratio,
                  .g = w->g,

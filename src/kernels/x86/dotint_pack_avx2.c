@@ -84,7 +84,7 @@ LB_INLINE void pack_row(const form f, const lb_dotint_codes *w, int64_t j,
     const tables t = tables_of(f, w);
     const __m256i slope = _mm256_set1_epi16((int16_t)slope_of(f, w));
     const __m256i least = _mm256_set1_epi16((int16_t)w->least);
-    row at = row_of(w, j);
+    row at = row_of(f, w, j);
     for (int64_t left = w->depth; left > 0; left -= group_codes(f)) {
         __m256i v = next_group(f, &at, left);
         for (int i = 0; i < fields_of(f); i++, to += gap.next) {

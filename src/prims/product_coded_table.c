@@ -1,0 +1,262 @@
+/* product_coded_table.c - whole numbers times packed bits, by tables.
+ *
+ * A unit is one block of the result, up to 64 rows of x by 2048 of w:
+ *
+ *   for each chunk of the depth        one panel, or of a row or two many
+ *     turn the codes of the block      of a row or two strip by strip, below
+ *     for each pair of rows of x       its tables, in L1
+ *       for each strip of w            32 rows
+ *         for each panel of the chunk
+ *
+ * Panels are added to the result one after the other, which fixes the order
+ * for any grid of blocks.
+ */
+#include <string.h>
+
+#include "kernels/dottab.h"
+#include "prims/int_panels.h"
+#include "prims/weights.h"
+
+enum {
+    MOST_M = 64,        /* rows of x in a block */
+    MOST_N = 2048,      /* rows of w, which share the tables of x */
+    GRAIN = 128,        /* blocks of w begin at multiples of this */
+    SHARES = 2,         /* blocks for each thread, */
+    MIN_UNIT = 1 << 22, /* if so many multiplications remain to each */
+    LEAST = 64,         /* rows of w, and depth, that are worth tables */
+    CHUNK = 16,         /* panels */
+    MR = LB_DOTTAB_MR,
+    KC = LB_DOTTAB_KC,
+    STRIP = LB_DOTTAB_COLUMNS,
+    BYTES = KC / 8,                      /* of codes in a panel, */
+    TURNED = STRIP * BYTES,              /* of a strip, */
+    TABLES = 2 * BYTES * LB_DOTTAB_TABLE /* and of the tables of a row */
+};
+
+typedef struct {
+    lb_weights w;
+    const lb_dottab *kernel;
+    lb_int_panels p;
+    int64_t bm, bn, mb, nb; /* blocks, and the sizes of one */
+    int64_t wide;           /* nb in whole strips */
+    int64_t chunk;          /* panels */
+    /* Scratch, in bytes; tables are at 0. */
+    size_t codes_at, lines_at, c_at, ws_at, rows_at, put_at, weights_at, bytes;
+} grid;
+
+bool lb_coded_table_fits(const lb_product *p, const lb_weights *w,
+                         const lb_cpu *cpu)
+{
+    lb_int_panels q;
+    return p->precision >= LB_PRECISION_FAST && lb_dottab_for(cpu) &&
+           w->coded.bits == 1 && w->coded.along && w->n >= LEAST &&
+           p->k >= LEAST && lb_int_panels_of(cpu, &w->coded, w->m, &q) &&
+           q.line && !q.fine && !q.in_x && !q.in_w;
+}
+
+/* ---- the grid ------------------------------------------------------------ */
+
+static void make_blocks(const lb_product *p, const lb_call *c, grid *g)
+{
+    const int64_t m = g->w.m, n = g->w.n;
+    const int64_t want = c->threads > 1 ? SHARES * (int64_t)c->threads : 1;
+    const double worth = (double)m * (double)n * (double)p->k / MIN_UNIT;
+    g->bm = lb_ceil_div(m, MOST_M);
+    const int64_t more = lb_ceil_div(want, p->batch * g->bm);
+    g->bn = lb_max_i64(lb_ceil_div(n, MOST_N),
+                       (int64_t)(worth < (double)more ? worth : (double)more));
+    g->mb = lb_ceil_div(m, g->bm);
+    g->nb = lb_min_i64(n, lb_round_up(lb_ceil_div(n, g->bn), GRAIN));
+    g->bm = lb_ceil_div(m, g->mb);
+    g->bn = lb_ceil_div(n, g->nb);
+    g->wide = lb_round_up(g->nb, STRIP);
+    g->chunk = m > MR ? 1 : lb_min_i64(CHUNK, lb_ceil_div(p->k, KC));
+}
+
+static size_t add(size_t at, int64_t bytes)
+{
+    return at + (size_t)lb_round_up(bytes, 64);
+}
+
+static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
+{
+    if (!lb_weights_of(p, c->cpu, &g->w) ||
+        !lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p))
+        return false;
+    g->kernel = lb_dottab_for(c->cpu);
+    make_blocks(p, c, g);
+    const int64_t f = sizeof(float);
+    const int64_t strips = g->w.m > MR ? g->wide / STRIP : 1;
+    lb_int_weights w;
+    g->codes_at = add(0, g->chunk * MR * TABLES);
+    g->lines_at = add(g->codes_at, strips * TURNED);
+    g->c_at = add(g->lines_at, STRIP * BYTES);
+    g->ws_at = add(g->c_at, g->mb * g->wide * f);
+    g->rows_at = add(g->ws_at, g->wide * f);
+    g->put_at = add(g->rows_at, (MR + 2) * KC * f);
+    g->weights_at = add(g->put_at, g->w.swapped ? g->mb * g->nb * f : 0);
+    g->bytes = g->weights_at +
+               lb_int_weights_room(&g->p, &g->w.coded, g->nb, p->k, &w, NULL);
+    return true;
+}
+
+void lb_coded_table_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+{
+    grid g;
+    if (!make_grid(p, c, &g)) return;
+    plan->per_thread = g.bytes;
+    plan->units[0] = p->batch * g.bm * g.bn;
+    plan->kernel = g.kernel->name;
+}
+
+/* ---- a block ------------------------------------------------------------- */
+
+typedef struct {
+    const lb_product *p;
+    const grid *g;
+    const lb_work *work;
+    lb_coded coded;
+    int64_t batch, i0, m, j0, n;
+    char *scratch;
+    float *c, *ws;
+    lb_dottab_head head[CHUNK]; /* of the pair, in each panel */
+} block;
+
+static int64_t depth_at(const block *b, int64_t k)
+{
+    return lb_min_i64(KC, b->p->k - k);
+}
+
+static uint8_t *tables_at(const block *b, int64_t panel)
+{
+    return (uint8_t *)b->scratch + panel * MR * TABLES;
+}
+
+/* What is not whole is copied. Rows of w that are not have codes of no
+ * meaning. */
+static void turn_strip(const block *b, int64_t j, int64_t k, uint8_t *to)
+{
+    const int64_t bytes = lb_ceil_div(depth_at(b, k), 8);
+    const int64_t step = b->coded.byte_step, rows = b->n - j;
+    const uint8_t *from = b->coded.bytes + (b->j0 + j) * step + k / 8;
+    if (bytes % LB_DOTTAB_BYTES == 0 && rows >= STRIP) {
+        const int64_t in_chunk = k % (b->g->chunk * KC);
+        const bool last =
+            in_chunk + KC == b->g->chunk * KC || k + KC >= b->p->k;
+        const int64_t ahead = last ? STRIP * step - in_chunk / 8 : bytes;
+        b->g->kernel->turn(from, step, bytes, (uintptr_t)ahead, to);
+        return;
+    }
+    uint8_t *const own = (uint8_t *)b->scratch + b->g->lines_at;
+    memset(own, 0, (size_t)STRIP * BYTES);
+    for (int64_t r = 0; r < lb_min_i64(rows, STRIP); r++)
+        memcpy(own + r * BYTES, from + r * step, (size_t)bytes);
+    b->g->kernel->turn(own, BYTES, lb_round_up(bytes, LB_DOTTAB_BYTES), 0, to);
+}
+
+/* Rows [i, i + rows) of x from k on. */
+static void make_tables(const block *b, int64_t i, int rows, int64_t k,
+                        uint8_t *to, lb_dottab_head *head)
+{
+    const grid *g = b->g;
+    const int64_t n = depth_at(b, k);
+    float *const tmp = (float *)(void *)(b->scratch + g->rows_at);
+    float *const row = tmp + KC;
+    const lb_block from = g->w.x->get(g->w.x, g->p.cpu, b->batch, b->i0 + i,
+                                      rows, k, n, row + KC);
+    for (int r = 0; r < rows; r++) {
+        const float *x = (const float *)from.p + r * from.rs;
+        for (int64_t e = 0; e < n && from.ks != 1; e++)
+            row[e] = x[e * from.ks];
+        const lb_int_row whole =
+            lb_int_row_of(g->p.kernel, (lb_int_bound){LB_DOTTAB_MOST_X, 0}, n,
+                          from.ks == 1 ? x : row, tmp);
+        int32_t sum, low;
+        g->kernel->tables(n, whole.x, whole.factor, b->coded.high_first,
+                          to + (ptrdiff_t)r * LB_DOTTAB_TABLE,
+                          rows * LB_DOTTAB_TABLE, &sum, &low);
+        head->scale[r] = whole.scale;
+        head->base[r] =
+            (float)(g->p.least * (int64_t)sum + g->p.slope * (int64_t)low);
+    }
+}
+
+/* A pair of rows of x with strip j of w, in a chunk. */
+static void run_strip(block *b, int64_t i, int rows, int64_t j, int64_t k,
+                      int64_t panels)
+{
+    const grid *g = b->g;
+    uint8_t *const codes = (uint8_t *)b->scratch + g->codes_at;
+    for (int64_t at = 0; at < panels; at++) {
+        const int64_t here = k + at * KC;
+        uint8_t *const turned = b->g->w.m > MR ? codes + j * BYTES : codes;
+        if (g->w.m <= MR) turn_strip(b, j, here, turned);
+        g->kernel->dots(rows, lb_ceil_div(depth_at(b, here), 8),
+                        tables_at(b, at), turned, (float)g->p.slope,
+                        &b->head[at], b->ws + j, here == 0,
+                        b->c + i * g->wide + j, g->wide);
+    }
+}
+
+static void run_chunk(block *b, int64_t k, int64_t panels)
+{
+    uint8_t *const codes = (uint8_t *)b->scratch + b->g->codes_at;
+    const int64_t pairs = lb_ceil_div(b->m, MR);
+    for (int64_t j = 0; j < b->n && b->g->w.m > MR; j += STRIP)
+        turn_strip(b, j, k, codes + j * BYTES);
+    for (int64_t pair = 0; pair < pairs; pair++) {
+        const int64_t i = lb_group_row(b->m, pairs, pair);
+        const int rows = (int)(lb_group_row(b->m, pairs, pair + 1) - i);
+        for (int64_t at = 0; at < panels; at++)
+            make_tables(b, i, rows, k + at * KC, tables_at(b, at),
+                        &b->head[at]);
+        for (int64_t j = 0; j < b->n; j += STRIP)
+            run_strip(b, i, rows, j, k, panels);
+    }
+}
+
+/* The scales of rows of w; zeros for those that are not. */
+static void read_scales(block *b)
+{
+    const grid *g = b->g;
+    lb_int_weights w;
+    lb_int_weights_room(&g->p, &b->coded, g->nb, b->p->k, &w,
+                        b->scratch + g->weights_at);
+    lb_int_weights_rows(&w, b->j0, b->n, b->p->k);
+    for (int64_t j = 0; j < g->wide; j++)
+        b->ws[j] = j < b->n ? w.row[j] * g->p.unit * LB_INT_DOWN : 0;
+}
+
+static void run_block(const lb_product *p, const lb_work *work, const grid *g,
+                      int64_t batch, int64_t i0, int64_t j0)
+{
+    block b = {
+        .p = p,
+        .g = g,
+        .work = work,
+        .coded = lb_coded_at(&g->w.coded, g->w.w, batch),
+        .batch = batch,
+        .i0 = i0,
+        .m = lb_min_i64(g->mb, g->w.m - i0),
+        .j0 = j0,
+        .n = lb_min_i64(g->nb, g->w.n - j0),
+        .scratch = work->scratch,
+    };
+    b.c = (float *)(void *)(b.scratch + g->c_at);
+    b.ws = (float *)(void *)(b.scratch + g->ws_at);
+    read_scales(&b);
+    const int64_t panels = lb_ceil_div(p->k, KC);
+    for (int64_t at = 0; at < panels; at += g->chunk)
+        run_chunk(&b, at * KC, lb_min_i64(g->chunk, panels - at));
+    lb_weights_put(p, &g->w, work, batch, i0, b.m, j0, b.n, b.c, g->wide,
+                   (float *)(void *)(b.scratch + g->put_at));
+}
+
+void lb_coded_table_run(const lb_product *p, const lb_work *w)
+{
+    grid g;
+    if (!make_grid(p, w->call, &g)) return;
+    for (int64_t u = w->lo; u < w->hi; u++)
+        run_block(p, w, &g, u / (g.bm * g.bn), u / g.bn % g.bm * g.mb,
+                  u % g.bn * g.nb);
+}
