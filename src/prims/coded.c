@@ -53,11 +53,16 @@ static bool label_fits(const lb_coded *c)
            ((c->label == LB_F16 || c->label == LB_BF16) && are_signs(c));
 }
 
+static bool has_factor(const lb_coded *c)
+{
+    return c->numbers.factor != 0 && c->numbers.factor != 1;
+}
+
 /* Scales lie as they are used. */
 static const float *direct(const lb_coded *c)
 {
     if (!c->numbers.scale || c->numbers.inverse || c->label != LB_F32 ||
-        (c->numbers.factor != 0 && c->numbers.factor != 1))
+        has_factor(c))
         return NULL;
     const lb_array *a = c->store->part[c->numbers.scale].a;
     return a->dtype == LB_F32 ? lb_data(a) : NULL;
@@ -133,6 +138,13 @@ lb_coded lb_coded_at(const lb_coded *c, const lb_source *s, int64_t batch)
         r.first = lb_part_entry(c->store, c->numbers.scale,
                                 s->matrix->a->offset + off);
     return r;
+}
+
+/* 1/s is rounded, and the quotient of a larger code and s is another one. */
+bool lb_coded_is_product(const lb_coded *c)
+{
+    return !has_factor(c) &&
+           (are_signs(c) || (!c->numbers.inverse && c->label == LB_F32));
 }
 
 const float *lb_coded_scales(const lb_coded *c, const lb_cpu *cpu, int64_t line,

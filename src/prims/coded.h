@@ -41,6 +41,9 @@ bool lb_coded_of(const lb_cpu *cpu, const lb_source *s, lb_coded *c);
 /* Matrix number `batch`; c is number 0. */
 lb_coded lb_coded_at(const lb_coded *c, const lb_source *s, int64_t batch);
 
+/* Level times scale, rounded once, is the very number that decoding gives. */
+bool lb_coded_is_product(const lb_coded *c);
+
 /* Scales [block, block + n) of a line, as factors of levels: where they lie, or
  * read to tmp. There is one for all positions if lines.g is 0, and 1 if
  * there are none. */

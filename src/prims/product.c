@@ -14,6 +14,7 @@ static const way thin = {lb_thin_plan, lb_thin_run};
 static const way plain = {lb_plain_plan, lb_plain_run};
 
 static const way coded_thin = {lb_coded_thin_plan, lb_coded_thin_run};
+static const way coded_panel = {lb_coded_panel_plan, lb_packed_run};
 static const way coded_exact = {lb_coded_exact_plan, lb_coded_exact_run};
 static const way coded_table = {lb_coded_table_plan, lb_coded_table_run};
 static const way coded_byte = {lb_coded_byte_plan, lb_coded_byte_run};
@@ -28,6 +29,7 @@ static const way *way_of(const lb_product *p, const lb_cpu *cpu)
         if (lb_coded_thin_fits(p, &w, cpu)) return &coded_thin;
         if (lb_coded_byte_fits(p, &w, cpu)) return &coded_byte;
         if (lb_coded_block_fits(p, &w, cpu)) return &coded_block;
+        if (lb_coded_panel_fits(p, &w, cpu)) return &coded_panel;
         if (lb_coded_exact_fits(p, &w, cpu)) return &coded_exact;
     }
     const int64_t rows = lb_min_i64(p->m, p->n);

@@ -1,23 +1,28 @@
 /* product_packed.c - f32 products in blocks, on packed panels.
  *
- * A unit is one block of the result. Its part of A is packed piece by piece, so
- * that a piece stays in L2 while all of B passes by. B is packed strip by strip
- * just before the first piece needs it: a strip of nr columns is read, or
- * decoded, while it is in L2, and a panel of it is packed and used in L1. What
- * runs across the depth comes in wide runs, so all columns are one strip then.
- * Large blocks pack less of A: an element packed for n columns is used n times.
+ * A unit is one block of the result. A piece of packed A stays in L2 while all
+ * of B passes by. B is packed strip by strip just before the first piece needs
+ * it: a strip of nr columns is read, or decoded, while it is in L2, and a panel
+ * of it is packed and used in L1; some codes become a panel at once. What runs
+ * across the depth comes in wide runs, so all columns are one strip then. Each
+ * unit packs its part of A, piece by piece; large blocks do so less often: an
+ * element packed for n columns is used n times. For codes A is packed once for
+ * all, in a phase before: floats would push it out of the caches before it is
+ * used again.
  */
 #include "kernels/gemm.h"
-#include "prims/coded.h"
-#include "prims/product.h"
+#include "kernels/panel.h"
+#include "prims/weights.h"
 
 enum {
-    BLOCK = 1024,      /* rows and columns, at most, where the result lies */
-    TILE_BLOCK = 512,  /* where it is kept in scratch */
-    PIECE = 192,       /* rows of A packed together .. */
-    IN_L2 = 192 << 8,  /* .. and floats, where there are fewer rows: 192 KiB */
-    PART = 8,          /* depth that is read together, of wide runs */
-    MIN_UNIT = 1 << 21 /* multiplications worth another thread: 40 us */
+    BLOCK = 1024,       /* rows and columns, at most, where the result lies */
+    TILE_BLOCK = 512,   /* where it is kept in scratch */
+    PIECE = 192,        /* rows of A packed together .. */
+    IN_L2 = 192 << 8,   /* .. and floats, where there are fewer rows: 192 KiB */
+    PART = 8,           /* depth that is read together, of wide runs */
+    MIN_UNIT = 1 << 21, /* multiplications worth another thread: 40 us */
+    SHARES = 4,         /* units for each thread */
+    WHOLE = 1 << 22     /* floats of A that are packed once for all */
 };
 
 typedef struct {
@@ -25,14 +30,17 @@ typedef struct {
     bool across; /* B runs across the depth */
     bool coded;  /* it is known where its codes are */
     lb_coded codes;
-    int64_t mb, nb; /* sizes of a block */
-    int64_t bm, bn; /* blocks along each axis */
-    int64_t piece;  /* rows of A .. */
-    int64_t deep;   /* .. and depth that go together: panels */
-    int64_t strip;  /* columns of B that are read together */
-    bool kept;      /* panels of all strips of B are, not of one */
-    int64_t step;   /* floats of B from column to column */
-    int64_t b_at, c_at, tmp_at, n; /* scratch, in floats; A is at 0 */
+    const lb_panel *panel; /* makes panels of codes at once; or NULL */
+    bool whole;            /* A is packed in phase 0 */
+    int64_t mb, nb;        /* sizes of a block */
+    int64_t bm, bn;        /* blocks along each axis */
+    int64_t piece;         /* rows of A .. */
+    int64_t deep;          /* .. and depth that go together: panels */
+    int64_t strip;         /* columns of B that are read together */
+    bool kept;             /* panels of all strips of B are, not of one */
+    int64_t step;          /* floats of B from column to column */
+    int64_t b_at, c_at, tmp_at, n; /* scratch, in floats; A, if it is not
+                                    * whole, is at 0 */
 } grid;
 
 static bool worth_splitting(const lb_product *p, const grid *g, int64_t units)
@@ -51,7 +59,7 @@ static bool runs_across(const lb_source *s)
 static void size_blocks(const lb_product *p, const lb_call *c, grid *g)
 {
     const int64_t most = p->in_place ? BLOCK : TILE_BLOCK;
-    const int64_t units = c->threads > 1 ? 4 * (int64_t)c->threads : 1;
+    const int64_t units = c->threads > 1 ? SHARES * (int64_t)c->threads : 1;
     g->bm = lb_ceil_div(p->m, most);
     g->bn = lb_ceil_div(p->n, most);
     while (worth_splitting(p, g, units))
@@ -74,10 +82,26 @@ static void place_scratch(const lb_product *p, grid *g)
     if (!p->a->in_place) tmp = g->piece * kc;
     if (!p->b->in_place)
         tmp = lb_max_i64(tmp, g->strip * (g->across ? PART : deep));
-    g->b_at = lb_line_floats(g->piece * deep);
+    g->b_at = g->whole ? 0 : lb_line_floats(g->piece * deep);
     g->c_at = g->b_at + lb_line_floats(columns * g->step);
     g->tmp_at = g->c_at + (p->in_place ? 0 : lb_line_floats(g->mb * g->nb));
     g->n = g->tmp_at + lb_line_floats(tmp);
+}
+
+/* Blocks of scales must not begin within a panel's units. */
+static bool scales_fit(const lb_coded *c)
+{
+    const int64_t g = c->lines.g;
+    return g % LB_PANEL_UNIT == 0 &&
+           (!g || LB_GEMM_KC % g == 0 || g % LB_GEMM_KC == 0);
+}
+
+/* Who makes panels of such codes; NULL: nobody. */
+static const lb_panel *panel_for(const lb_cpu *cpu, const lb_coded *c)
+{
+    return c->along && scales_fit(c) && lb_coded_is_product(c)
+               ? lb_panel_for(cpu)
+               : NULL;
 }
 
 static grid make_grid(const lb_product *p, const lb_call *c)
@@ -86,6 +110,8 @@ static grid make_grid(const lb_product *p, const lb_call *c)
               .across = runs_across(p->b)};
     size_blocks(p, c, &g);
     g.coded = lb_coded_of(c->cpu, p->b, &g.codes);
+    if (!g.across && g.coded) g.panel = panel_for(c->cpu, &g.codes);
+    g.whole = g.panel && p->k > 0 && p->k <= WHOLE / (p->m * p->batch);
     g.piece = lb_min_i64(PIECE / g.kernel->mr * g.kernel->mr, g.mb);
     g.deep = LB_GEMM_KC;
     if (!g.across && g.piece == g.mb)
@@ -103,8 +129,29 @@ void lb_packed_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
 {
     const grid g = make_grid(p, c);
     plan->per_thread = (size_t)g.n * sizeof(float);
-    plan->units[0] = p->batch * g.bm * g.bn;
     plan->kernel = g.kernel->name;
+    if (g.whole) {
+        plan->phases = 2;
+        plan->shared = (size_t)(p->batch * p->m * p->k) * sizeof(float);
+        plan->units[0] = p->batch * g.bm * lb_ceil_div(p->k, LB_GEMM_KC);
+    }
+    plan->units[plan->phases - 1] = p->batch * g.bm * g.bn;
+}
+
+/* Few enough to order sums in a way of its own, and too many for each to be
+ * worth decoding a code once more: bytes are soon decoded. */
+bool lb_coded_panel_fits(const lb_product *p, const lb_weights *w,
+                         const lb_cpu *cpu)
+{
+    const int64_t least = w->coded.bits == 8 ? 25 : 17;
+    return !w->swapped && p->m >= least && p->m <= LB_FEW && p->k > 0 &&
+           !runs_across(p->b) && panel_for(cpu, &w->coded);
+}
+
+void lb_coded_panel_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+{
+    lb_packed_plan(p, c, plan);
+    plan->kernel = lb_panel_for(c->cpu)->name;
 }
 
 /* ---- one block ----------------------------------------------------------- */
@@ -143,7 +190,7 @@ static void pack_across(const block *u, int64_t k, int64_t kc)
 
 /* Packs A, rows [i, i + m), depth [k, k + depth), panel by panel. */
 static void pack_a(const block *u, int64_t i, int64_t m, int64_t k,
-                   int64_t depth)
+                   int64_t depth, float *to)
 {
     const lb_source *s = u->p->a;
     for (int64_t kk = 0, kc; kk < depth; kk += kc) {
@@ -151,43 +198,113 @@ static void pack_a(const block *u, int64_t i, int64_t m, int64_t k,
         const lb_block x =
             s->get(s, u->cpu, u->batch, u->i + i, m, k + kk, kc, u->tmp);
         lb_gemm_pack_rows(x.p, x.rs, x.ks, m, kc, u->g->kernel->mr,
-                          u->a + kk * m);
+                          to + kk * m);
     }
+}
+
+/* Where a panel of all rows of the block is, if A is whole. */
+static float *whole_a(const block *u, int64_t k)
+{
+    return u->a + (u->batch * u->p->m + u->i) * u->p->k + u->m * k;
 }
 
 /* The packed rows [i, i + m) of A by all of B, which is read if i is 0. */
-static void run_across(const block *u, int64_t i, int64_t m, int64_t k,
-                       int64_t kc)
+static void run_across(const block *u, const float *a, int64_t i, int64_t m,
+                       int64_t k, int64_t kc)
 {
     const grid *g = u->g;
     if (i == 0) pack_across(u, k, kc);
-    lb_gemm_block(g->kernel, m, u->n, kc, u->a, u->b, g->kernel->nr, g->step,
+    lb_gemm_block(g->kernel, m, u->n, kc, a, u->b, g->kernel->nr, g->step,
                   u->c + i * u->ldc, u->ldc, k == 0);
 }
 
-/* The same by one strip, where B runs along the depth. */
-static void run_strip(const block *u, int64_t i, int64_t m, int64_t j,
-                      int64_t k, int64_t depth)
+/* Columns [j, j + n) of the block, where B runs along the depth: numbers, or
+ * codes. */
+typedef struct {
+    int64_t j, n, k;
+    lb_block w;
+    lb_panel_codes codes;
+} strip;
+
+/* The scales of a strip, from depth k on. */
+static void aim_scales(const block *u, int64_t k, int64_t depth, strip *s)
+{
+    const lb_coded *c = &u->codes;
+    const int64_t g = c->lines.g, first = g ? k / g : 0;
+    const int64_t blocks = g ? (k + depth - 1) / g - first + 1 : 1;
+    s->codes.g = g;
+    s->codes.scale_step = c->scale_step;
+    if (c->scale) {
+        s->codes.scale =
+            lb_coded_scales(c, u->cpu, u->j + s->j, first, blocks, NULL);
+        return;
+    }
+    s->codes.scale = u->tmp;
+    s->codes.scale_step = blocks;
+    for (int64_t r = 0; r < s->n; r++)
+        lb_coded_scales(c, u->cpu, u->j + s->j + r, first, blocks,
+                        u->tmp + r * blocks);
+}
+
+static strip read_strip(const block *u, int64_t j, int64_t n, int64_t k,
+                        int64_t depth)
+{
+    const lb_coded *c = &u->codes;
+    const lb_source *b = u->p->b;
+    const int64_t line = u->j + j;
+    strip s = {.j = j, .n = n, .k = k};
+    const int64_t after = lb_min_i64(u->g->strip, u->n - j - n);
+    if (!u->g->panel) {
+        if (u->g->coded) lb_coded_fetch(c, line + n, after, k, depth);
+        s.w = b->get(b, u->cpu, u->batch, line, n, k, depth, u->tmp);
+        return s;
+    }
+    s.codes = (lb_panel_codes){
+        .bits = c->bits,
+        .high_first = c->high_first,
+        .level = c->numbers.level,
+        .codes = c->bytes + line * c->byte_step + k * c->bits / 8,
+        .step = c->byte_step,
+        .n = n,
+        .ahead = after ? (uintptr_t)(n * c->byte_step) : 0,
+    };
+    aim_scales(u, k, depth, &s);
+    return s;
+}
+
+/* Its panel of depth [kk, kk + kc). */
+static void pack_strip(const block *u, const strip *s, int64_t kk, int64_t kc,
+                       float *to)
+{
+    const float *w = s->w.p;
+    if (u->g->panel) {
+        lb_panel_codes c = s->codes;
+        c.codes += kk * c.bits / 8;
+        c.scale += c.g ? (s->k + kk) / c.g - s->k / c.g : 0;
+        if (c.g > kc) c.g = 0; /* all of it is in one block */
+        c.depth = kc;
+        u->g->panel->decode(&c, to);
+    } else {
+        lb_gemm_pack(w + kk * s->w.ks, s->w.rs, s->w.ks, s->n, kc,
+                     u->g->kernel->nr, to, u->g->step);
+    }
+}
+
+/* The packed rows by one strip. */
+static void run_strip(const block *u, const float *a, int64_t i, int64_t m,
+                      int64_t j, int64_t k, int64_t depth)
 {
     const grid *g = u->g;
-    const lb_source *s = u->p->b;
     const int64_t n = lb_min_i64(g->strip, u->n - j);
-    const int64_t after = lb_min_i64(g->strip, u->n - j - n);
-    const int nr = g->kernel->nr;
     float *const b = u->b + (g->kept ? j * g->step : 0);
-    lb_block w = {0};
-    if (i == 0) {
-        if (g->coded) lb_coded_fetch(&u->codes, u->j + j + n, after, k, depth);
-        w = s->get(s, u->cpu, u->batch, u->j + j, n, k, depth, u->tmp);
-    }
+    strip s = {.n = n};
+    if (i == 0) s = read_strip(u, j, n, k, depth);
     int64_t kk = 0;
     do { /* once, where there is no depth */
         const int64_t kc = lb_min_i64(LB_GEMM_KC, depth - kk);
-        if (i == 0)
-            lb_gemm_pack((const float *)w.p + kk * w.ks, w.rs, w.ks, n, kc, nr,
-                         b, g->step);
-        lb_gemm_block(g->kernel, m, n, kc, u->a + kk * m, b, nr, g->step,
-                      u->c + i * u->ldc + j, u->ldc, k + kk == 0);
+        if (i == 0) pack_strip(u, &s, kk, kc, b);
+        lb_gemm_block(g->kernel, m, n, kc, a + kk * m, b, g->kernel->nr,
+                      g->step, u->c + i * u->ldc + j, u->ldc, k + kk == 0);
         kk += kc;
     } while (kk < depth);
 }
@@ -200,31 +317,73 @@ static void run_block(const block *u)
         const int64_t deep = lb_min_i64(g->deep, depth - k);
         for (int64_t i = 0; i < u->m; i += g->piece) {
             const int64_t rows = lb_min_i64(g->piece, u->m - i);
-            pack_a(u, i, rows, k, deep);
-            if (g->across) run_across(u, i, rows, k, deep);
+            const float *a = g->whole ? whole_a(u, k) + i * deep : u->a;
+            if (!g->whole) pack_a(u, i, rows, k, deep, u->a);
+            if (g->across) run_across(u, a, i, rows, k, deep);
             for (int64_t j = 0; j < u->n && !g->across; j += g->strip)
-                run_strip(u, i, rows, j, k, deep);
+                run_strip(u, a, i, rows, j, k, deep);
         }
     }
+}
+
+/* ---- units --------------------------------------------------------------- */
+
+/* A panel of all rows of a block, in pieces. */
+static void pack_whole(const block *u, int64_t k)
+{
+    const int64_t kc = lb_min_i64(LB_GEMM_KC, u->p->k - k);
+    for (int64_t i = 0; i < u->m; i += u->g->piece)
+        pack_a(u, i, lb_min_i64(u->g->piece, u->m - i), k, kc,
+               whole_a(u, k) + i * kc);
+}
+
+static block rows_of(const lb_product *p, const grid *g, const lb_work *w,
+                     int64_t batch, int64_t i)
+{
+    float *const scratch = w->scratch;
+    return (block){
+        .p = p,
+        .g = g,
+        .cpu = w->call->cpu,
+        .batch = batch,
+        .i = i,
+        .m = lb_min_i64(g->mb, p->m - i),
+        .a = g->whole ? w->shared : scratch,
+        .b = scratch + g->b_at,
+        .tmp = scratch + g->tmp_at,
+    };
+}
+
+static void pack_unit(const lb_product *p, const grid *g, const lb_work *w,
+                      int64_t at)
+{
+    const int64_t panels = lb_ceil_div(p->k, LB_GEMM_KC);
+    const int64_t rows = at / panels;
+    const block u = rows_of(p, g, w, rows / g->bm, rows % g->bm * g->mb);
+    pack_whole(&u, at % panels * LB_GEMM_KC);
+}
+
+static void run_unit(const lb_product *p, const grid *g, const lb_work *w,
+                     int64_t at)
+{
+    block u =
+        rows_of(p, g, w, at / (g->bm * g->bn), at / g->bn % g->bm * g->mb);
+    u.j = at % g->bn * g->nb;
+    u.n = lb_min_i64(g->nb, p->n - u.j);
+    if (g->coded) u.codes = lb_coded_at(&g->codes, p->b, u.batch);
+    u.ldc = p->in_place ? p->n : u.n;
+    u.c = p->in_place ? (float *)p->at + (u.batch * p->m + u.i) * p->n + u.j
+                      : (float *)w->scratch + g->c_at;
+    run_block(&u);
+    if (!p->in_place) p->put(p, w, u.batch, u.i, u.m, u.j, u.n, u.c);
 }
 
 void lb_packed_run(const lb_product *p, const lb_work *w)
 {
     const grid g = make_grid(p, w->call);
-    for (int64_t at = w->lo; at < w->hi; at++) {
-        block u = {.p = p, .g = &g, .cpu = w->call->cpu, .a = w->scratch};
-        u.batch = at / (g.bm * g.bn);
-        u.i = at / g.bn % g.bm * g.mb;
-        u.j = at % g.bn * g.nb;
-        u.m = lb_min_i64(g.mb, p->m - u.i);
-        u.n = lb_min_i64(g.nb, p->n - u.j);
-        if (g.coded) u.codes = lb_coded_at(&g.codes, p->b, u.batch);
-        u.b = u.a + g.b_at;
-        u.tmp = u.a + g.tmp_at;
-        u.ldc = p->in_place ? p->n : u.n;
-        u.c = p->in_place ? (float *)p->at + (u.batch * p->m + u.i) * p->n + u.j
-                          : u.a + g.c_at;
-        run_block(&u);
-        if (!p->in_place) p->put(p, w, u.batch, u.i, u.m, u.j, u.n, u.c);
-    }
+    for (int64_t at = w->lo; at < w->hi; at++)
+        if (g.whole && w->phase == 0)
+            pack_unit(p, &g, w, at);
+        else
+            run_unit(p, &g, w, at);
 }

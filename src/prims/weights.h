@@ -7,6 +7,8 @@
  *                 memory decides
  *   coded exact   HIGHEST, where the depth runs along memory: codes become f32
  *                 in registers, next to a few rows of x at a time
+ *   coded panel   the same for more rows, up to LB_FEW: codes become panels of
+ *                 f32 first (product_packed.c), which are used more often
  *   coded block   FAST and FASTEST: x becomes whole numbers and a scale for
  *                 each panel of a row, codes become whole numbers too, and
  *                 their products are summed as such
@@ -61,6 +63,9 @@ bool lb_coded_exact_fits(const lb_product *p, const lb_weights *w,
                          const lb_cpu *cpu);
 void lb_coded_exact_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
 void lb_coded_exact_run(const lb_product *p, const lb_work *w);
+bool lb_coded_panel_fits(const lb_product *p, const lb_weights *w,
+                         const lb_cpu *cpu);
+void lb_coded_panel_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
 bool lb_coded_byte_fits(const lb_product *p, const lb_weights *w,
                         const lb_cpu *cpu);
 void lb_coded_byte_plan(const lb_product *p, const lb_call *c, lb_plan *plan);

@@ -1,0 +1,48 @@
+/* panel.h - panels of B (gemm.h) straight from codes.
+ *
+ *   dst[kk*nr + j] = number kk of row j, for j < n <= nr and kk < depth
+ *
+ * Rows run along the depth, so a panel is a transposed block. Codes are turned
+ * while they are still bytes, and become numbers where these belong: there is
+ * no block of floats between. Columns from n on hold numbers too, any ones.
+ */
+#ifndef LB_PANEL_H
+#define LB_PANEL_H
+
+#include <stdint.h>
+
+#include "lowbit_ext.h"
+
+enum {
+    LB_PANEL_UNIT = 16 /* a scale is that of a multiple of so many */
+};
+
+/* number = level(code) * scale, rounded once. */
+typedef struct lb_panel_codes {
+    int bits;           /* of a code: 8, 4, 2 or 1 */
+    bool high_first;    /* the first code of a byte has its high bits */
+    const float *level; /* 2^bits; of 8 bits none: the code is one */
+    const uint8_t *codes;
+    int64_t step; /* bytes from row to row */
+    const float *scale;
+    int64_t scale_step;
+    int64_t g; /* how many numbers share one; 0: all of a row */
+    int64_t n, depth;
+    uintptr_t ahead; /* what is asked for as rows are read: this is added to
+                      * their addresses; 0: nothing */
+} lb_panel_codes;
+
+typedef struct lb_panel {
+    const char *name; /* of a product that decodes so: "dot f32 avx2 6x16" */
+    int nr;           /* that of the level's tiles */
+    void (*decode)(const lb_panel_codes *w, float *dst);
+} lb_panel;
+
+/* The kernels of a level, or NULL. */
+const lb_panel *lb_panel_for(const lb_cpu *cpu);
+
+#if defined(__x86_64__)
+extern const lb_panel lb_panel_avx2;
+#endif
+
+#endif
