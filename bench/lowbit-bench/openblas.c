@@ -2,7 +2,9 @@
  *
  * OpenBLAS is loaded here and not linked. Debian's does not know every new
  * CPU, so it is told which of its kernels to use: those of the level that we
- * use.
+ * use. Its threads are told to sleep at once when they have nothing to do:
+ * by default they stay awake for 2^26, and our next call would find a CPU
+ * taken.
  */
 #include "openblas.h"
 
@@ -42,6 +44,7 @@ static bool load(openblas *b, const char *isa)
                              : !strcmp(isa, "neon")     ? "ARMV8"
                                                         : "PRESCOTT";
     setenv("OPENBLAS_CORETYPE", core, 1);
+    setenv("OPENBLAS_THREAD_TIMEOUT", "4", 0);
     b->library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!b->library) {
         complain("%s", dlerror());
