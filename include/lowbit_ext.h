@@ -56,6 +56,14 @@ typedef struct lb_cpu {
     bool vbmi;               /* has AVX-512 VBMI besides AVX512VNNI */
 } lb_cpu;
 
+/* Where numbers are to be written: elements of a float dtype, each rounded
+ * once; past: past the caches. */
+typedef struct lb_sink {
+    lb_dtype dtype;
+    bool past;
+    void *out;
+} lb_sink;
+
 /* ---- stores and views --------------------------------------------------- */
 
 /* One line of the parts table; the table belongs to the store, not to the
@@ -188,6 +196,10 @@ struct lb_format {
      * decoded whole and picked from. step may be 0 or negative. */
     void (*decode_strided)(const lb_cpu *, const lb_store *, int64_t first,
                            int64_t step, int64_t n, void *out);
+    /* May. As decode, to where the sink says; false: nothing was done, and
+     * they are to be decoded and converted. */
+    bool (*unpack)(const lb_cpu *, const lb_store *, int64_t first, int64_t n,
+                   lb_sink to);
     /* To quantize: what an array of that shape from elements of dtype `from`
      * is made of, all of q checked; or lb_fail with the numbers, and false.
      * `to` comes with the plain answers: stored in that shape, labelled with

@@ -135,6 +135,10 @@ lb_verdict lb_join(lb_ctx *cx, lb_array *const *in, int n, int axis,
 lb_verdict lb_pick(lb_ctx *cx, lb_array *a, int axis, lb_array *index,
                    lb_array **out);
 
+/* unpack.c: elements [first, first + n) of a packed store of f32 numbers. */
+void lb_unpack(const lb_cpu *, const lb_store *, int64_t first, int64_t n,
+               lb_sink to);
+
 /* Every array function of the user's header opens a scope around what it
  * composes and hands out only its result. */
 lb_array *lb_leave_with(lb_ctx *cx, lb_array *a);

@@ -16,6 +16,7 @@
 #include "kernels/dynamic8_ref.h"
 #include "kernels/encode.h"
 #include "kernels/sums.h"
+#include "kernels/unpack.h"
 #include "lowbit_ext.h"
 
 enum { CODES, ABSMAX, TABLE, OFFSET };
@@ -39,20 +40,37 @@ static void add_offset(const lb_cpu *cpu, const lb_store *s, int64_t first,
     }
 }
 
+/* The map, or the array's own, read to `own`. */
+static const float *levels_of(const lb_cpu *cpu, const lb_store *s, float *own)
+{
+    if (!s->part[TABLE].a) return lb_dynamic8_map;
+    lb_tile_read_flat(cpu, s->part[TABLE].a, 0, LEVELS, LB_C_F32, own);
+    return own;
+}
+
 static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                    int64_t n, void *out)
 {
     const uint8_t *code = lb_part_bytes(s, CODES);
-    const float *level = lb_dynamic8_map;
     float own[LEVELS], room[LB_SPANS];
-    if (s->part[TABLE].a) {
-        lb_tile_read_flat(cpu, s->part[TABLE].a, 0, LEVELS, LB_C_F32, own);
-        level = own;
-    }
+    const float *level = levels_of(cpu, s, own);
     const lb_spans absmax = lb_part_spans(cpu, s, ABSMAX, first, n, room, out);
     lb_decode_kernel_for(cpu)->levels(
         level, code + lb_part_entry(s, CODES, first), n, absmax, out);
     if (s->part[OFFSET].a) add_offset(cpu, s, first, n, out);
+}
+
+/* Not with an offset, which is added before numbers are rounded. */
+static bool unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                   int64_t n, lb_sink to)
+{
+    const uint8_t *code = lb_part_bytes(s, CODES);
+    float own[LEVELS], room[LB_SPANS], each[LB_RUN];
+    if (s->part[OFFSET].a) return false;
+    const float *level = levels_of(cpu, s, own);
+    const lb_spans absmax = lb_part_spans(cpu, s, ABSMAX, first, n, room, each);
+    return lb_unpack_kernel_for(cpu, to.dtype)
+        ->levels(level, code + lb_part_entry(s, CODES, first), n, absmax, to);
 }
 
 /* ---- layout -------------------------------------------------------------- */
@@ -321,6 +339,7 @@ const lb_format lb_format_dynamic8 = {
     .codes = {.bits = 8, .most = LEVELS - 1, .step = 1},
     .relabel = true,
     .decode = decode,
+    .unpack = unpack,
     .layout = layout,
     .prepare = prepare,
     .encode_plan = encode_plan,

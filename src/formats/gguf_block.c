@@ -66,6 +66,16 @@ void lb_gguf_encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
     encode(filled, 1, at + blocks * type->size);
 }
 
+/* The block that an element is in, and which one of that it is. */
+static const uint8_t *block_of(const lb_store *s, int64_t e, int *lo)
+{
+    const lb_gguf_block *type = s->fmt->type;
+    const int last = s->shape.rank - 1;
+    const int64_t column = last < 0 ? 0 : e % s->shape.dim[last];
+    *lo = (int)(column % type->len);
+    return (const uint8_t *)lb_part_bytes(s, 0) + lb_part_entry(s, 0, e);
+}
+
 /* The blocks of a row follow each other without gaps. */
 void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                     int64_t n, void *out)
@@ -73,12 +83,9 @@ void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
     const lb_gguf_block *type = s->fmt->type;
     const lb_decode_kernel *kernel = lb_decode_kernel_for(cpu);
     float *w = out;
+    int lo;
     if (n <= 0) return;
-    const int last = s->shape.rank - 1;
-    const int64_t column = last < 0 ? 0 : first % s->shape.dim[last];
-    const uint8_t *from =
-        (const uint8_t *)lb_part_bytes(s, 0) + lb_part_entry(s, 0, first);
-    int lo = (int)(column % type->len);
+    const uint8_t *from = block_of(s, first, &lo);
     while (n > 0) {
         const int64_t left = type->len - lo, whole = n / type->len;
         if (lo == 0 && whole && kernel != &lb_decode_ref) {
@@ -95,6 +102,17 @@ void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
         n -= m;
         lo = 0;
     }
+}
+
+bool lb_gguf_unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                    int64_t n, lb_sink to)
+{
+    const lb_gguf_block *type = s->fmt->type;
+    int lo;
+    if (n <= 0 || n % type->len) return false;
+    const uint8_t *from = block_of(s, first, &lo);
+    return lo == 0 && type->unpack(lb_unpack_kernel_for(cpu, to.dtype), from,
+                                   n / type->len, to);
 }
 
 double lb_gguf_bound(const lb_quant *q)

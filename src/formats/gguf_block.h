@@ -15,6 +15,7 @@
 #include "kernels/convert.h"
 #include "kernels/decode.h"
 #include "kernels/gguf_ref.h"
+#include "kernels/unpack.h"
 #include "lowbit_ext.h"
 
 typedef struct lb_gguf_block {
@@ -26,6 +27,8 @@ typedef struct lb_gguf_block {
     /* n whole blocks, faster; for kernels that can. */
     void (*decode_whole)(const lb_decode_kernel *, const uint8_t *from,
                          int64_t n, float *out);
+    bool (*unpack)(const lb_unpack_kernel *, const uint8_t *from, int64_t n,
+                   lb_sink to);
     double bound; /* as lb_format's, before values are rounded to a label */
 } lb_gguf_block;
 
@@ -36,6 +39,8 @@ void lb_gguf_encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
                         int64_t first, int64_t n, const float *x);
 void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                     int64_t n, void *out);
+bool lb_gguf_unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                    int64_t n, lb_sink to);
 double lb_gguf_bound(const lb_quant *q);
 
 /* d is rounded to f16 after codes were found with it. Where that is a normal

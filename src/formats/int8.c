@@ -17,6 +17,7 @@
 #include "formats/whole.h"
 #include "kernels/convert.h"
 #include "kernels/decode.h"
+#include "kernels/unpack.h"
 #include "lowbit_ext.h"
 
 enum { CODES = LB_WHOLE_CODES, SCALE = LB_WHOLE_SCALE };
@@ -105,7 +106,20 @@ static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
         lb_convert_kernel_for(cpu)->round(s->part[SCALE].a->dtype, n, out);
 }
 
-/* Not where numbers are rounded to 16 bits. */
+/* Not where numbers are rounded to 16 bits: they would be, twice. */
+static bool unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                   int64_t n, lb_sink to)
+{
+    const int8_t *code = lb_part_bytes(s, CODES);
+    float room[LB_SPANS], each[LB_RUN];
+    if (s->part[SCALE].a->dtype != LB_F32) return false;
+    const lb_spans scale = lb_part_spans(cpu, s, SCALE, first, n, room, each);
+    code += lb_part_entry(s, CODES, first);
+    return lb_unpack_kernel_for(cpu, to.dtype)
+        ->bytes((lb_meaning)s->meaning, code, n, scale, to);
+}
+
+/* Nor there. */
 static bool levels(const lb_cpu *cpu, const lb_store *s, lb_levels *to)
 {
     (void)cpu;
@@ -214,6 +228,7 @@ const lb_format lb_format_int8 = {
     .relabel = true,
     .levels = levels,
     .decode = decode,
+    .unpack = unpack,
     .layout = layout,
     .prepare = prepare,
     .encode_plan = lb_whole_plan,

@@ -25,13 +25,26 @@ static void decode_block(const uint8_t *from, int lo, int n, float *out)
         out[i] = d * (float)table[byte[lo + i - 16] >> 4];
 }
 
+static void levels(int8_t *level)
+{
+    for (int c = 0; c < 16; c++)
+        level[c] = (int8_t)table[c];
+}
+
 static void decode_whole(const lb_decode_kernel *k, const uint8_t *from,
                          int64_t n, float *out)
 {
     int8_t level[16];
-    for (int c = 0; c < 16; c++)
-        level[c] = (int8_t)table[c];
+    levels(level);
     k->halves32(level, from, n, out);
+}
+
+static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
+                   lb_sink to)
+{
+    int8_t level[16];
+    levels(level);
+    return k->halves32(level, from, n, to);
 }
 
 /* With v = x * id and w its code's value, d * id = sum v^3 w / sum v^2 w^2.
@@ -46,6 +59,7 @@ static const lb_gguf_block type = {
     .encode = &lb_iq4_nl_encoders,
     .decode = decode_block,
     .decode_whole = decode_whole,
+    .unpack = unpack,
     .bound = 0.24,
 };
 
@@ -56,6 +70,7 @@ const lb_format lb_format_iq4_nl = {
     .part = {{.name = "blocks", .raw = true}},
     .relabel = true,
     .decode = lb_gguf_decode,
+    .unpack = lb_gguf_unpack,
     .layout = lb_gguf_layout,
     .encode_run = lb_gguf_encode_run,
     .bound = lb_gguf_bound,

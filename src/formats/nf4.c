@@ -15,6 +15,7 @@
 #include "kernels/convert.h"
 #include "kernels/decode.h"
 #include "kernels/nf4_ref.h"
+#include "kernels/unpack.h"
 #include "lowbit_ext.h"
 
 enum { CODES, ABSMAX, TABLE };
@@ -33,22 +34,46 @@ static bool levels(const lb_cpu *cpu, const lb_store *s, lb_levels *to)
     return true;
 }
 
-static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
-                   int64_t n, void *out)
+/* A run of a row: its codes, and levels, which may be read to `own`. */
+typedef struct {
+    const uint8_t *byte;
+    int64_t skip; /* 1 if the first element is in a low half */
+    const float *level;
+} run;
+
+static run run_at(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                  float *own)
 {
     const int rank = s->shape.rank;
     const int64_t row = rank ? s->shape.dim[rank - 1] : 1;
     const uint8_t *byte = lb_part_bytes(s, CODES);
-    const float *level = lb_nf4_levels;
-    float own[LEVELS], room[LB_SPANS];
+    run r = {byte + lb_part_entry(s, CODES, first), first % row % 2,
+             lb_nf4_levels};
     if (s->part[TABLE].a) {
         lb_tile_read_flat(cpu, s->part[TABLE].a, 0, LEVELS, LB_C_F32, own);
-        level = own;
+        r.level = own;
     }
+    return r;
+}
+
+static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                   int64_t n, void *out)
+{
+    float own[LEVELS], room[LB_SPANS];
+    const run r = run_at(cpu, s, first, own);
     const lb_spans absmax = lb_part_spans(cpu, s, ABSMAX, first, n, room, out);
-    lb_decode_kernel_for(cpu)->halves(level,
-                                      byte + lb_part_entry(s, CODES, first),
-                                      first % row % 2, n, absmax, out);
+    lb_decode_kernel_for(cpu)->halves(r.level, r.byte, r.skip, n, absmax, out);
+}
+
+static bool unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                   int64_t n, lb_sink to)
+{
+    float own[LEVELS], room[LB_SPANS], each[LB_RUN];
+    const run r = run_at(cpu, s, first, own);
+    if (r.skip) return false;
+    const lb_spans absmax = lb_part_spans(cpu, s, ABSMAX, first, n, room, each);
+    return lb_unpack_kernel_for(cpu, to.dtype)
+        ->halves(r.level, r.byte, n, absmax, to);
 }
 
 /* ---- layout -------------------------------------------------------------- */
@@ -344,6 +369,7 @@ const lb_format lb_format_nf4 = {
     .relabel = true,
     .levels = levels,
     .decode = decode,
+    .unpack = unpack,
     .layout = layout,
     .prepare = prepare,
     .encode_run = encode_run,

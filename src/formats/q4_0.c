@@ -20,12 +20,19 @@ static void decode_block(const uint8_t *from, int lo, int n, float *out)
         out[i] = (float)((byte[lo + i - 16] >> 4) - 8) * d;
 }
 
+static const int8_t level[16] = {-8, -7, -6, -5, -4, -3, -2, -1,
+                                 0,  1,  2,  3,  4,  5,  6,  7};
+
 static void decode_whole(const lb_decode_kernel *k, const uint8_t *from,
                          int64_t n, float *out)
 {
-    static const int8_t level[16] = {-8, -7, -6, -5, -4, -3, -2, -1,
-                                     0,  1,  2,  3,  4,  5,  6,  7};
     k->halves32(level, from, n, out);
+}
+
+static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
+                   lb_sink to)
+{
+    return k->halves32(level, from, n, to);
 }
 
 /* A code is off by d/2 at most, by d where 16 became 15; f16 moves the values
@@ -36,6 +43,7 @@ static const lb_gguf_block type = {
     .encode = &lb_q4_0_encoders,
     .decode = decode_block,
     .decode_whole = decode_whole,
+    .unpack = unpack,
     .bound = (1 + 7 * 0x1p-11) / 8,
 };
 
@@ -46,6 +54,7 @@ const lb_format lb_format_q4_0 = {
     .part = {{.name = "blocks", .raw = true}},
     .relabel = true,
     .decode = lb_gguf_decode,
+    .unpack = lb_gguf_unpack,
     .layout = lb_gguf_layout,
     .encode_run = lb_gguf_encode_run,
     .bound = lb_gguf_bound,

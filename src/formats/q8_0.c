@@ -22,6 +22,12 @@ static void decode_whole(const lb_decode_kernel *k, const uint8_t *from,
     k->bytes32(from, n, out);
 }
 
+static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
+                   lb_sink to)
+{
+    return k->bytes32(from, n, to);
+}
+
 /* A code is off by d/2, with d = max/127; f16 moves 127 d by 2^-11 of it; what
  * is left is for the roundings of 1/d and of x * (1/d), 2^-24 each of 127. */
 static const lb_gguf_block type = {
@@ -30,6 +36,7 @@ static const lb_gguf_block type = {
     .encode = &lb_q8_0_encoders,
     .decode = decode_block,
     .decode_whole = decode_whole,
+    .unpack = unpack,
     .bound = 1.0 / 254 + 0x1p-11 + 0x1p-20,
 };
 
@@ -40,6 +47,7 @@ const lb_format lb_format_q8_0 = {
     .part = {{.name = "blocks", .raw = true}},
     .relabel = true,
     .decode = lb_gguf_decode,
+    .unpack = lb_gguf_unpack,
     .layout = lb_gguf_layout,
     .encode_run = lb_gguf_encode_run,
     .bound = lb_gguf_bound,

@@ -5,6 +5,7 @@
 
 #include "formats/config.h"
 #include "kernels/decode.h"
+#include "kernels/unpack.h"
 
 enum { BLOCK = 64 }; /* if block_size does not say */
 
@@ -95,21 +96,52 @@ void lb_signs_prepare(const lb_quant *q, lb_store *to)
         s[i] = q->meaning == LB_MEANS_INVERSE ? INFINITY : 0;
 }
 
-void lb_signs_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
-                     int64_t n, void *out)
+/* A run of a row: where that begins, and the run in it. */
+typedef struct {
+    lb_fields fields;
+    const uint8_t *row;
+    int64_t at;
+} run;
+
+static run run_at(const lb_store *s, int64_t first)
 {
     const lb_code_kind *k = &s->fmt->codes;
     const int last = s->shape.rank - 1;
     const int64_t at = last < 0 ? 0 : first % s->shape.dim[last];
     const uint8_t *row = lb_part_bytes(s, LB_SIGNS_CODES);
-    const lb_fields f = {k->bits, k->least, k->step,
-                         s->meaning == LB_MEANS_INVERSE};
-    lb_spans scale = {NULL, n, n};
+    return (run){
+        {k->bits, k->least, k->step, s->meaning == LB_MEANS_INVERSE},
+        row + lb_part_entry(s, LB_SIGNS_CODES, first - at),
+        at,
+    };
+}
+
+static lb_spans scales_of(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                          int64_t n, float *room, float *spread)
+{
+    if (!s->part[LB_SIGNS_SCALE].a) return (lb_spans){NULL, n, n};
+    return lb_part_spans(cpu, s, LB_SIGNS_SCALE, first, n, room, spread);
+}
+
+void lb_signs_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                     int64_t n, void *out)
+{
     float room[LB_SPANS];
-    row += lb_part_entry(s, LB_SIGNS_CODES, first - at);
-    if (s->part[LB_SIGNS_SCALE].a)
-        scale = lb_part_spans(cpu, s, LB_SIGNS_SCALE, first, n, room, out);
-    lb_decode_kernel_for(cpu)->fields(f, row, at, n, scale, out);
+    const run r = run_at(s, first);
+    const lb_spans scale = scales_of(cpu, s, first, n, room, out);
+    lb_decode_kernel_for(cpu)->fields(r.fields, r.row, r.at, n, scale, out);
+}
+
+bool lb_signs_unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                     int64_t n, lb_sink to)
+{
+    float room[LB_SPANS], each[LB_RUN];
+    const run r = run_at(s, first);
+    const int bits = r.fields.bits;
+    if (r.at * bits % 8) return false;
+    const lb_spans scale = scales_of(cpu, s, first, n, room, each);
+    return lb_unpack_kernel_for(cpu, to.dtype)
+        ->fields(r.fields, r.row + r.at * bits / 8, n, scale, to);
 }
 
 bool lb_signs_levels(const lb_cpu *cpu, const lb_store *s, lb_levels *to)

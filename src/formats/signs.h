@@ -47,6 +47,8 @@ void lb_signs_plan(const lb_call *call, lb_plan *to);
 void lb_signs_encode(const lb_work *w);
 void lb_signs_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                      int64_t n, void *out);
+bool lb_signs_unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                     int64_t n, lb_sink to);
 bool lb_signs_levels(const lb_cpu *cpu, const lb_store *s, lb_levels *to);
 double lb_signs_bound(const lb_quant *q);
 

@@ -87,6 +87,7 @@ const lb_format lb_format_ternary = {
     .relabel = true,
     .levels = lb_signs_levels,
     .decode = lb_signs_decode,
+    .unpack = lb_signs_unpack,
     .layout = layout,
     .prepare = lb_signs_prepare,
     .encode_plan = lb_signs_plan,

@@ -42,6 +42,12 @@ static void decode_whole(const lb_decode_kernel *k, const uint8_t *from,
     k->trits256(from, n, out);
 }
 
+static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
+                   lb_sink to)
+{
+    return k->trits256(from, n, to);
+}
+
 /* A code is off by d/2; f16 moves d by 2^-11 of it; what is left is for the
  * roundings of 1/d and of x * (1/d). */
 static const lb_gguf_block type = {
@@ -50,6 +56,7 @@ static const lb_gguf_block type = {
     .encode = &lb_tq1_0_encoders,
     .decode = decode_block,
     .decode_whole = decode_whole,
+    .unpack = unpack,
     .bound = 0.5 + 0x1p-11 + 0x1p-20,
 };
 
@@ -60,6 +67,7 @@ const lb_format lb_format_tq1_0 = {
     .part = {{.name = "blocks", .raw = true}},
     .relabel = true,
     .decode = lb_gguf_decode,
+    .unpack = lb_gguf_unpack,
     .layout = lb_gguf_layout,
     .encode_run = lb_gguf_encode_run,
     .bound = lb_gguf_bound,

@@ -30,6 +30,12 @@ static void decode_whole(const lb_decode_kernel *k, const uint8_t *from,
     k->pairs256(from, n, out);
 }
 
+static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
+                   lb_sink to)
+{
+    return k->pairs256(from, n, to);
+}
+
 /* A code is off by d/2; f16 moves d by 2^-11 of it; what is left is for the
  * roundings of 1/d and of x * (1/d). */
 static const lb_gguf_block type = {
@@ -38,6 +44,7 @@ static const lb_gguf_block type = {
     .encode = &lb_tq2_0_encoders,
     .decode = decode_block,
     .decode_whole = decode_whole,
+    .unpack = unpack,
     .bound = 0.5 + 0x1p-11 + 0x1p-20,
 };
 
@@ -48,6 +55,7 @@ const lb_format lb_format_tq2_0 = {
     .part = {{.name = "blocks", .raw = true}},
     .relabel = true,
     .decode = lb_gguf_decode,
+    .unpack = lb_gguf_unpack,
     .layout = lb_gguf_layout,
     .encode_run = lb_gguf_encode_run,
     .bound = lb_gguf_bound,

@@ -2,6 +2,17 @@
 #include "prims/place.h"
 
 #include "kernels/stream.h"
+#include "kernels/tuning.h"
+
+enum { UNIT = 4 * LB_TILE }; /* elements that are unpacked by a unit */
+
+/* Packed numbers that lie in the order in which they are to. */
+static bool is_flat(const lb_array *src, const lb_array *dst)
+{
+    return !src->store->data && src->store->ctype == LB_C_F32 &&
+           lb_dtype_is_float(src->dtype) && lb_is_row_major(src) &&
+           lb_is_row_major(dst);
+}
 
 void lb_place_plan(lb_place *p, const lb_array *src, const lb_shape *shape,
                    const int64_t *lo, const int64_t *step)
@@ -17,11 +28,15 @@ void lb_place_plan(lb_place *p, const lb_array *src, const lb_shape *shape,
     }
     const size_t size = lb_dtype_size(src->dtype);
     p->raw = lb_elements(src);
+    p->size = 0;
     if (p->raw) {
         p->move =
             lb_move_plan(size, shape->rank, src->shape.dim, src->stride,
                          p->dst.stride, size * (size_t)lb_shape_size(shape));
         p->units = p->move.units;
+    } else if (is_flat(&p->src, &p->dst)) {
+        p->size = lb_shape_size(&src->shape);
+        p->units = lb_ceil_div(p->size, UNIT);
     } else {
         const lb_array *in = &p->src;
         p->tiling = lb_tiling_for(&src->shape, &in, 1);
@@ -31,7 +46,17 @@ void lb_place_plan(lb_place *p, const lb_array *src, const lb_shape *shape,
 
 const char *lb_place_name(const lb_place *p)
 {
-    return p->raw ? lb_move_name(&p->move) : "copy tiles";
+    return p->raw ? lb_move_name(&p->move) : p->size ? "unpack" : "copy tiles";
+}
+
+static void unpack(const lb_place *p, const lb_cpu *cpu, const lb_array *dst,
+                   int64_t first, int64_t end)
+{
+    const lb_store *to = dst->store;
+    const size_t at = (size_t)(dst->offset + first) * lb_dtype_size(dst->dtype);
+    lb_unpack(cpu, p->src.store, p->src.offset + first, end - first,
+              (lb_sink){dst->dtype, to->data_size >= lb_tuning_for(cpu)->bypass,
+                        (char *)to->data + at});
 }
 
 void lb_place_run(const lb_place *p, const lb_work *w, int64_t lo, int64_t hi)
@@ -46,6 +71,10 @@ void lb_place_run(const lb_place *p, const lb_work *w, int64_t lo, int64_t hi)
         return;
     }
     const lb_cpu *cpu = w->call->cpu;
+    if (p->size) {
+        unpack(p, cpu, &dst, lo * UNIT, lb_min_i64(hi * UNIT, p->size));
+        return;
+    }
     /* Decoded numbers are rounded when they are written, so not before. */
     lb_array src = p->src;
     if (!src.store->data && lb_dtype_is_float(src.dtype) &&

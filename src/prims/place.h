@@ -1,7 +1,8 @@
 /* place.h - puts a view, in any format, into a box of a dense result.
  *
  * What copy, reshape, concatenate, pad and dynamic_update_slice have in common.
- * Dense operands are moved as bytes, others go through tiles.
+ * Dense operands are moved as bytes; packed ones are unpacked where they and
+ * the box lie in memory like each other, and else go through tiles.
  */
 #ifndef LB_PLACE_H
 #define LB_PLACE_H
@@ -14,6 +15,7 @@ typedef struct lb_place {
     lb_array dst; /* where it goes: a view of the result, store not yet set */
     const void *raw;  /* src's elements, where they lie, or NULL */
     lb_move move;     /* raw */
+    int64_t size;     /* elements, if they are unpacked in their order; or 0 */
     lb_tiling tiling; /* else */
     int64_t units;
 } lb_place;
