@@ -8,10 +8,11 @@
 #include "kernels/unpack.h"
 
 #if defined(__x86_64__)
-#include "kernels/convert.h"
-#include "kernels/x86/decode_avx2.h"
+#include <float.h>
 
-enum { SOME = 16 };
+#include "kernels/x86/unpack_avx2.h"
+
+enum { SOME = LB_UNPACK_SOME };
 
 /* ---- where numbers go --------------------------------------------------- */
 
@@ -31,36 +32,6 @@ static bool spans_are(lb_spans s, int64_t n, int64_t step)
            n % step == 0;
 }
 
-AVX2 __attribute__((noinline)) static __m256i bf16_with_nans(__m256 a, __m256 b)
-{
-    float x[SOME];
-    uint16_t y[SOME];
-    _mm256_storeu_ps(x, a);
-    _mm256_storeu_ps(x + 8, b);
-    lb_store_run(LB_C_F32, x, LB_BF16, SOME, y);
-    return _mm256_loadu_si256((const __m256i *)(const void *)y);
-}
-
-/* Rounded to nearest even, in the low halves of dwords. */
-AVX2 LB_INLINE __m256i bf16_of(__m256 x)
-{
-    const __m256i u = _mm256_castps_si256(x), one = _mm256_set1_epi32(1);
-    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), one);
-    return _mm256_srli_epi32(
-        _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd),
-        16);
-}
-
-AVX2 LB_INLINE __m256i halved(const lb_dtype d, __m256 a, __m256 b)
-{
-    if (d == LB_F16)
-        return _mm256_set_m128i(_mm256_cvtps_ph(b, 0), _mm256_cvtps_ph(a, 0));
-    if (_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_UNORD_Q)))
-        return bf16_with_nans(a, b);
-    return _mm256_permute4x64_epi64(_mm256_packus_epi32(bf16_of(a), bf16_of(b)),
-                                    0xd8);
-}
-
 /* Elements i .. i + 15. */
 AVX2 LB_INLINE void put(const lb_dtype d, lb_sink to, int64_t i, __m256 a,
                         __m256 b)
@@ -71,11 +42,16 @@ AVX2 LB_INLINE void put(const lb_dtype d, lb_sink to, int64_t i, __m256 a,
         _mm256_stream_ps(out + 8, b);
         return;
     }
-    __m256i *out = (__m256i *)(void *)((uint16_t *)to.out + i);
-    if (to.past)
-        _mm256_stream_si256(out, halved(d, a, b));
-    else
-        _mm256_storeu_si256(out, halved(d, a, b));
+    lb_put_16(to, i, lb_halved(d, a, b));
+}
+
+/* The same, of even elements and of odd ones, none a NaN: that is how bf16 is
+ * put together fastest. */
+AVX2 LB_INLINE void put_pairs(lb_sink to, int64_t i, __m256 even, __m256 odd)
+{
+    lb_put_16(to, i,
+              _mm256_blend_epi16(lb_high_halves(lb_bf16_of(even)),
+                                 lb_bf16_of(odd), 0xaa));
 }
 
 AVX2 LB_INLINE void put_floats(const lb_dtype d, lb_sink to, int64_t i,
@@ -85,6 +61,32 @@ AVX2 LB_INLINE void put_floats(const lb_dtype d, lb_sink to, int64_t i,
 }
 
 /* ---- bytes -------------------------------------------------------------- */
+
+/* As tops and next_tops, of even bytes and of odd ones. */
+AVX2 LB_INLINE __m256i even_tops(void)
+{
+    return _mm256_setr_epi8(-1, -1, -1, 0, -1, -1, -1, 2, -1, -1, -1, 4, -1, -1,
+                            -1, 6, -1, -1, -1, 8, -1, -1, -1, 10, -1, -1, -1,
+                            12, -1, -1, -1, 14);
+}
+
+AVX2 LB_INLINE __m256i odd_tops(void)
+{
+    return _mm256_add_epi32(even_tops(), _mm256_set1_epi32(1 << 24));
+}
+
+/* Sixteen bytes; no NaN will come of them. */
+AVX2 LB_INLINE void put_bytes_by(const lb_dtype d, lb_sink to, int64_t i,
+                                 const by how, const void *code, factors f)
+{
+    const __m256i c = both_halves(code);
+    if (d == LB_BF16)
+        put_pairs(to, i, scaled(how, floats(c, even_tops()), f),
+                  scaled(how, floats(c, odd_tops()), f));
+    else
+        put(d, to, i, scaled(how, floats(c, tops()), f),
+            scaled(how, floats(c, next_tops()), f));
+}
 
 /* With a scale that the reference must do. */
 AVX2 static void wild_bytes(const lb_dtype d, lb_meaning meaning,
@@ -110,15 +112,12 @@ AVX2 LB_INLINE void bytes_by(const lb_dtype d, const by how, lb_meaning meaning,
     int64_t i = 0, end = lb_span_first(s, n);
     for (int64_t k = 0; i < n; k++, end = lb_span_next(s, end, n)) {
         const factors f = factors_of(how, s.value[k]);
-        if (is_wild(how, s.value[k])) {
+        if (is_wild(how, s.value[k]) || !(fabsf(s.value[k]) <= FLT_MAX)) {
             wild_bytes(d, meaning, code, i, end, s.value + k, to);
             i = end;
         }
-        for (; i < end; i += SOME) {
-            const __m256i c = both_halves(code + i);
-            put(d, to, i, scaled(how, floats(c, tops()), f),
-                scaled(how, floats(c, next_tops()), f));
-        }
+        for (; i < end; i += SOME)
+            put_bytes_by(d, to, i, how, code + i, f);
     }
 }
 
@@ -176,9 +175,8 @@ AVX2 static bool bytes_avx2(lb_meaning meaning, const int8_t *code, int64_t n,
 
 /* ---- halves of bytes ---------------------------------------------------- */
 
-AVX2 LB_INLINE void halves_to(const lb_dtype d, const float *level,
-                              const uint8_t *byte, int64_t n, lb_spans s,
-                              lb_sink to)
+AVX2 static void halves_f32(const float *level, const uint8_t *byte, int64_t n,
+                            lb_spans s, lb_sink to)
 {
     const planes p = planes_of(level);
     int64_t i = 0, end = lb_span_first(s, n);
@@ -187,8 +185,8 @@ AVX2 LB_INLINE void halves_to(const lb_dtype d, const float *level,
         for (; i < end; i += 2 * SOME) {
             __m256 v[4];
             halves_of(&p, byte + i / 2, scale, v);
-            put(d, to, i, v[0], v[1]);
-            put(d, to, i + SOME, v[2], v[3]);
+            put(LB_F32, to, i, v[0], v[1]);
+            put(LB_F32, to, i + SOME, v[2], v[3]);
         }
     }
 }
@@ -198,11 +196,9 @@ AVX2 static bool halves_avx2(const float *level, const uint8_t *byte, int64_t n,
 {
     if (!takes(to, n) || !spans_are(s, n, 2 * SOME)) return false;
     if (to.dtype == LB_F32)
-        halves_to(LB_F32, level, byte, n, s, to);
-    else if (to.dtype == LB_BF16)
-        halves_to(LB_BF16, level, byte, n, s, to);
+        halves_f32(level, byte, n, s, to);
     else
-        halves_to(LB_F16, level, byte, n, s, to);
+        lb_unpack_halves_16(level, byte, n, s, to);
     return true;
 }
 
@@ -217,9 +213,8 @@ AVX2 LB_INLINE __m256 fields_of(const int bits, __m256 table, __m256i dword,
     return _mm256_permutevar_ps(table, _mm256_srlv_epi32(dword, shift));
 }
 
-AVX2 LB_INLINE void fields_to(const lb_dtype d, const int bits, lb_fields f,
-                              const uint8_t *byte, int64_t n, lb_spans s,
-                              lb_sink to)
+AVX2 LB_INLINE void fields_f32(const int bits, lb_fields f, const uint8_t *byte,
+                               int64_t n, lb_spans s, lb_sink to)
 {
     const int per = 32 / bits; /* in a dword */
     const __m256 code = codes_of(f);
@@ -233,20 +228,10 @@ AVX2 LB_INLINE void fields_to(const lb_dtype d, const int bits, lb_fields f,
             memcpy(&word, byte + i * bits / 8, sizeof word);
             const __m256i w = _mm256_set1_epi32(word);
             for (int v = 0; v < per / 8; v += 2)
-                put(d, to, i + 8 * v, fields_of(bits, table, w, v),
+                put(LB_F32, to, i + 8 * v, fields_of(bits, table, w, v),
                     fields_of(bits, table, w, v + 1));
         }
     }
-}
-
-AVX2 LB_INLINE void any_fields_to(const lb_dtype d, lb_fields f,
-                                  const uint8_t *byte, int64_t n, lb_spans s,
-                                  lb_sink to)
-{
-    if (f.bits == 1)
-        fields_to(d, 1, f, byte, n, s, to);
-    else
-        fields_to(d, 2, f, byte, n, s, to);
 }
 
 AVX2 static bool fields_avx2(lb_fields f, const uint8_t *byte, int64_t n,
@@ -258,12 +243,12 @@ AVX2 static bool fields_avx2(lb_fields f, const uint8_t *byte, int64_t n,
         f.divides = false;
     }
     if (!takes(to, n) || !spans_are(s, n, 32 / f.bits)) return false;
-    if (to.dtype == LB_F32)
-        any_fields_to(LB_F32, f, byte, n, s, to);
-    else if (to.dtype == LB_BF16)
-        any_fields_to(LB_BF16, f, byte, n, s, to);
+    if (to.dtype != LB_F32)
+        lb_unpack_fields_16(f, byte, n, s, to);
+    else if (f.bits == 1)
+        fields_f32(1, f, byte, n, s, to);
     else
-        any_fields_to(LB_F16, f, byte, n, s, to);
+        fields_f32(2, f, byte, n, s, to);
     return true;
 }
 
@@ -307,10 +292,16 @@ AVX2 LB_INLINE void put_bytes(const lb_dtype d, lb_sink to, int64_t i,
 AVX2 LB_INLINE void bytes32_to(const lb_dtype d, const uint8_t *from, int64_t n,
                                lb_sink to)
 {
-    for (int64_t i = 0; i < n; i++, from += 34) {
+    for (int64_t i = 0; i < 32 * n; i += 32, from += 34) {
         const __m256 scale = scale_at(from);
-        put_bytes(d, to, 32 * i, both_halves(from + 2), scale);
-        put_bytes(d, to, 32 * i + 16, both_halves(from + 18), scale);
+        if ((from[1] & 0x7c) == 0x7c) { /* an infinity, or a NaN */
+            put_bytes(d, to, i, both_halves(from + 2), scale);
+            put_bytes(d, to, i + 16, both_halves(from + 18), scale);
+            continue;
+        }
+        const factors f = {scale, scale};
+        put_bytes_by(d, to, i, TIMES, from + 2, f);
+        put_bytes_by(d, to, i + 16, TIMES, from + 18, f);
     }
 }
 
@@ -326,8 +317,8 @@ AVX2 static bool bytes32_avx2(const uint8_t *from, int64_t n, lb_sink to)
     return true;
 }
 
-AVX2 LB_INLINE void halves32_to(const lb_dtype d, const int8_t *level,
-                                const uint8_t *from, int64_t n, lb_sink to)
+AVX2 static void halves32_f32(const int8_t *level, const uint8_t *from,
+                              int64_t n, lb_sink to)
 {
     const __m256i table = both_halves(level), mask = _mm256_set1_epi8(15);
     for (int64_t i = 0; i < n; i++, from += 18) {
@@ -335,8 +326,9 @@ AVX2 LB_INLINE void halves32_to(const lb_dtype d, const int8_t *level,
         const __m256i b = both_halves(from + 2);
         const __m256i low = _mm256_and_si256(b, mask);
         const __m256i high = _mm256_and_si256(_mm256_srli_epi16(b, 4), mask);
-        put_bytes(d, to, 32 * i, _mm256_shuffle_epi8(table, low), scale);
-        put_bytes(d, to, 32 * i + 16, _mm256_shuffle_epi8(table, high), scale);
+        put_bytes(LB_F32, to, 32 * i, _mm256_shuffle_epi8(table, low), scale);
+        put_bytes(LB_F32, to, 32 * i + 16, _mm256_shuffle_epi8(table, high),
+                  scale);
     }
 }
 
@@ -345,16 +337,13 @@ AVX2 static bool halves32_avx2(const int8_t *level, const uint8_t *from,
 {
     if (!takes(to, 32 * n)) return false;
     if (to.dtype == LB_F32)
-        halves32_to(LB_F32, level, from, n, to);
-    else if (to.dtype == LB_BF16)
-        halves32_to(LB_BF16, level, from, n, to);
+        halves32_f32(level, from, n, to);
     else
-        halves32_to(LB_F16, level, from, n, to);
+        lb_unpack_halves32_16(level, from, n, to);
     return true;
 }
 
-AVX2 LB_INLINE void pairs256_to(const lb_dtype d, const uint8_t *from,
-                                int64_t n, lb_sink to)
+AVX2 static void pairs256_f32(const uint8_t *from, int64_t n, lb_sink to)
 {
     for (int64_t i = 0; i < n; i++, from += 66) {
         const __m256 four = four_signs(scale_at(from + 64));
@@ -362,7 +351,7 @@ AVX2 LB_INLINE void pairs256_to(const lb_dtype d, const uint8_t *from,
             const int64_t at = 256 * i + m / 32 * 128 + m % 32;
             __m256i a = dwords(from + m, 0), b = dwords(from + m + 8, 0);
             for (int k = 0; k < 4; k++) {
-                put(d, to, at + 32 * k, _mm256_permutevar_ps(four, a),
+                put(LB_F32, to, at + 32 * k, _mm256_permutevar_ps(four, a),
                     _mm256_permutevar_ps(four, b));
                 a = _mm256_srli_epi32(a, 2);
                 b = _mm256_srli_epi32(b, 2);
@@ -375,38 +364,35 @@ AVX2 static bool pairs256_avx2(const uint8_t *from, int64_t n, lb_sink to)
 {
     if (!takes(to, 256 * n)) return false;
     if (to.dtype == LB_F32)
-        pairs256_to(LB_F32, from, n, to);
-    else if (to.dtype == LB_BF16)
-        pairs256_to(LB_BF16, from, n, to);
+        pairs256_f32(from, n, to);
     else
-        pairs256_to(LB_F16, from, n, to);
+        lb_unpack_pairs256_16(from, n, to);
     return true;
 }
 
 /* Five digits of sixteen bytes, each `step` elements after the one before. */
-AVX2 LB_INLINE void put_digits(const lb_dtype d, lb_sink to, int64_t i,
-                               __m256 four, const uint8_t *from, int step)
+AVX2 LB_INLINE void put_digits(lb_sink to, int64_t i, __m256 four,
+                               const uint8_t *from, int step)
 {
     const __m256i three = _mm256_set1_epi32(3);
     __m256i a = dwords(from, 1), b = dwords(from + 8, 1);
     for (int k = 0; k < 5; k++, i += step) {
-        put(d, to, i, digits_of(four, a), digits_of(four, b));
+        put(LB_F32, to, i, digits_of(four, a), digits_of(four, b));
         a = _mm256_mullo_epi16(a, three);
         b = _mm256_mullo_epi16(b, three);
     }
 }
 
-AVX2 LB_INLINE void trits256_to(const lb_dtype d, const uint8_t *from,
-                                int64_t n, lb_sink to)
+AVX2 static void trits256_f32(const uint8_t *from, int64_t n, lb_sink to)
 {
     for (int64_t i = 0; i < 256 * n; i += 256, from += 54) {
         const __m256 four = four_signs(scale_at(from + 52));
-        put_digits(d, to, i, four, from, 32);
-        put_digits(d, to, i + 16, four, from + 16, 32);
-        put_digits(d, to, i + 160, four, from + 32, 16);
+        put_digits(to, i, four, from, 32);
+        put_digits(to, i + 16, four, from + 16, 32);
+        put_digits(to, i + 160, four, from + 32, 16);
         const __m256i last = last_trits(from + 48);
         const __m256i next = _mm256_mullo_epi16(last, _mm256_set1_epi32(9));
-        put(d, to, i + 240, digits_of(four, last), digits_of(four, next));
+        put(LB_F32, to, i + 240, digits_of(four, last), digits_of(four, next));
     }
 }
 
@@ -414,11 +400,9 @@ AVX2 static bool trits256_avx2(const uint8_t *from, int64_t n, lb_sink to)
 {
     if (!takes(to, 256 * n)) return false;
     if (to.dtype == LB_F32)
-        trits256_to(LB_F32, from, n, to);
-    else if (to.dtype == LB_BF16)
-        trits256_to(LB_BF16, from, n, to);
+        trits256_f32(from, n, to);
     else
-        trits256_to(LB_F16, from, n, to);
+        lb_unpack_trits256_16(from, n, to);
     return true;
 }
 
