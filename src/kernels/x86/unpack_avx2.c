@@ -21,7 +21,7 @@ static bool takes(lb_sink to, int64_t n)
 {
     const bool f32 = to.dtype == LB_F32 && to.past;
     const bool half = to.dtype == LB_BF16 || (to.dtype == LB_F16 && LB_EXACT);
-    const bool aligned = !to.past || (uintptr_t)to.out % 32 == 0;
+    const bool aligned = !to.past || (uintptr_t)to.out % 16 == 0;
     return (f32 || half) && aligned && n % SOME == 0;
 }
 
@@ -38,8 +38,8 @@ AVX2 LB_INLINE void put(const lb_dtype d, lb_sink to, int64_t i, __m256 a,
 {
     if (d == LB_F32) {
         float *out = (float *)to.out + i;
-        _mm256_stream_ps(out, a);
-        _mm256_stream_ps(out + 8, b);
+        lb_stream_32(out, _mm256_castps_si256(a));
+        lb_stream_32(out + 8, _mm256_castps_si256(b));
         return;
     }
     lb_put_16(to, i, lb_halved(d, a, b));

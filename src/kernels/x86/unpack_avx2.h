@@ -58,12 +58,25 @@ AVX2 LB_INLINE __m256i lb_halved(const lb_dtype d, __m256 a, __m256 b)
         0xd8);
 }
 
+/* Past the caches, to memory that is aligned to 16: large blocks of malloc are
+ * not to more. */
+AVX2 LB_INLINE void lb_stream_32(void *out, __m256i v)
+{
+    if ((uintptr_t)out % 32 == 0) {
+        _mm256_stream_si256(out, v);
+        return;
+    }
+    __m128i *half = out;
+    _mm_stream_si128(half, _mm256_castsi256_si128(v));
+    _mm_stream_si128(half + 1, _mm256_extracti128_si256(v, 1));
+}
+
 /* Sixteen elements of 16 bits from i on. */
 AVX2 LB_INLINE void lb_put_16(lb_sink to, int64_t i, __m256i v)
 {
-    __m256i *out = (__m256i *)(void *)((uint16_t *)to.out + i);
+    void *out = (uint16_t *)to.out + i;
     if (to.past)
-        _mm256_stream_si256(out, v);
+        lb_stream_32(out, v);
     else
         _mm256_storeu_si256(out, v);
 }
