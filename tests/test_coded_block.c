@@ -1,4 +1,4 @@
-/* test_coded_block.c - FAST and FASTEST products with packed weights against
+/* test_coded_block.c - products with packed weights, of all precisions, against
  * double precision on the decoded weights.
  *
  * Formats and where their scales are, both orientations, either operand, many
@@ -14,6 +14,7 @@
 #include "lowbit_ext.h"
 #include "lowbit_params.h"
 
+#define HIGHEST  1e-6
 #define FAST     3e-4
 #define FASTEST  1e-2
 #define OUTLIERS 1e-3
@@ -261,6 +262,8 @@ static void check_shapes(lb_ctx *cx, const struct config *config)
                 .precision = i % 3 ? LB_PRECISION_FAST : LB_PRECISION_FASTEST,
             };
             check_error(cx, &p, bound_of(p.precision), NULL);
+            p.precision = LB_PRECISION_HIGHEST;
+            check_error(cx, &p, HIGHEST, NULL);
         }
     }
 }
@@ -284,6 +287,8 @@ static void check_rows(lb_ctx *cx, const struct config *config)
                 .precision = LB_PRECISION_FAST,
             };
             check_error(cx, &p, FAST, NULL);
+            p.precision = LB_PRECISION_HIGHEST;
+            check_error(cx, &p, HIGHEST, NULL);
             p.precision = LB_PRECISION_FASTEST;
             p.k = 135;
             /* Of few elements one may be off by more than most are. */
@@ -306,6 +311,8 @@ static void check_long(lb_ctx *cx, const struct config *config)
             check_error(cx, &p, FAST, NULL);
             p.precision = LB_PRECISION_FASTEST;
             check_error(cx, &p, FASTEST, NULL);
+            p.precision = LB_PRECISION_HIGHEST;
+            check_error(cx, &p, HIGHEST, NULL);
         }
 }
 
@@ -339,6 +346,8 @@ static void check_batches(lb_ctx *cx, const struct config *config)
         check_error(cx, &p, FAST, NULL);
         p.precision = LB_PRECISION_FASTEST;
         check_error(cx, &p, FASTEST, NULL);
+        p.precision = LB_PRECISION_HIGHEST;
+        check_error(cx, &p, HIGHEST, NULL);
     }
 }
 

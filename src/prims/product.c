@@ -17,6 +17,7 @@ static const way coded_thin = {lb_coded_thin_plan, lb_coded_thin_run};
 static const way coded_panel = {lb_coded_panel_plan, lb_packed_run};
 static const way coded_exact = {lb_coded_exact_plan, lb_coded_exact_run};
 static const way coded_table = {lb_coded_table_plan, lb_coded_table_run};
+static const way coded_across = {lb_coded_across_plan, lb_coded_across_run};
 static const way coded_byte = {lb_coded_byte_plan, lb_coded_byte_run};
 static const way coded_block = {lb_coded_block_plan, lb_coded_block_run};
 
@@ -31,6 +32,7 @@ static const way *way_of(const lb_product *p, const lb_cpu *cpu)
         if (lb_coded_block_fits(p, &w, cpu)) return &coded_block;
         if (lb_coded_panel_fits(p, &w, cpu)) return &coded_panel;
         if (lb_coded_exact_fits(p, &w, cpu)) return &coded_exact;
+        if (lb_coded_across_fits(p, &w, cpu)) return &coded_across;
     }
     const int64_t rows = lb_min_i64(p->m, p->n);
     return rows <= LB_THIN ? &thin : rows <= LB_FEW ? &few : &packed;

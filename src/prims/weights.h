@@ -1,7 +1,7 @@
 /* weights.h - products with weights that stay packed (coded.h).
  *
  * One operand, the weights, has n rows of codes; the other, x, has m rows of
- * numbers and is read as f32 from whatever it is stored in. Five ways:
+ * numbers and is read as f32 from whatever it is stored in. Seven ways:
  *
  *   coded thin    m is 1: codes are decoded in registers and used once, so
  *                 memory decides
@@ -9,6 +9,7 @@
  *                 in registers, next to a few rows of x at a time
  *   coded panel   the same for more rows, up to LB_FEW: codes become panels of
  *                 f32 first (product_packed.c), which are used more often
+ *   coded across  HIGHEST, where it runs across: codes become f32 in L1
  *   coded block   FAST and FASTEST: x becomes whole numbers and a scale for
  *                 each panel of a row, codes become whole numbers too, and
  *                 their products are summed as such
@@ -66,6 +67,10 @@ void lb_coded_exact_run(const lb_product *p, const lb_work *w);
 bool lb_coded_panel_fits(const lb_product *p, const lb_weights *w,
                          const lb_cpu *cpu);
 void lb_coded_panel_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
+bool lb_coded_across_fits(const lb_product *p, const lb_weights *w,
+                          const lb_cpu *cpu);
+void lb_coded_across_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
+void lb_coded_across_run(const lb_product *p, const lb_work *w);
 bool lb_coded_byte_fits(const lb_product *p, const lb_weights *w,
                         const lb_cpu *cpu);
 void lb_coded_byte_plan(const lb_product *p, const lb_call *c, lb_plan *plan);

@@ -1,0 +1,63 @@
+/* codepanel_ref.c - codepanel.h in portable C, and which level has a kernel. */
+#include <string.h>
+
+#include "kernels/codepanel.h"
+
+enum { NR = LB_CODEPANEL_NR };
+
+void lb_codepanel_table_init(lb_codepanel_table *t, int bits, bool high_first,
+                             const float *level)
+{
+    *t = (lb_codepanel_table){.bits = bits, .high_first = high_first};
+    for (int i = 0; i < 16 && bits < 8; i++) {
+        uint32_t u;
+        t->level[i] = level[i & ((1 << bits) - 1)];
+        memcpy(&u, t->level + i, sizeof u);
+        for (int b = 0; b < 4; b++)
+            t->plane[b][i] = (uint8_t)(u >> 8 * b);
+    }
+    for (int j = 0; j < NR && bits < 4; j++) {
+        const int bit = j * bits % 8;
+        t->shift[j] = j * bits - bit + (high_first ? 8 - bits - bit : bit);
+    }
+}
+
+static float number_at(const lb_codepanel_lines *w, int64_t k, int j)
+{
+    const lb_codepanel_table *t = w->table;
+    const uint8_t *codes = w->codes + k * w->step;
+    if (t->bits == 8) return (float)(int8_t)codes[j];
+    const int fields = 8 / t->bits, at = j % fields;
+    const int field = t->high_first ? fields - 1 - at : at;
+    const int code = codes[j / fields] >> (field * t->bits);
+    return t->level[code & ((1 << t->bits) - 1)];
+}
+
+static void tile(const lb_codepanel_lines *w, int rows, const float *x,
+                 bool first, int n, float *c, int64_t ldc, float *keep)
+{
+    for (int64_t k = 0; k < w->k; k++)
+        for (int j = 0; j < NR; j++) {
+            const int64_t at = w->each ? j : k * w->scale_step;
+            keep[k * NR + j] = number_at(w, k, j) * w->scale[at];
+        }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < n; j++) {
+            float sum = 0;
+            for (int64_t k = 0; k < w->k; k++)
+                sum += x[k * rows + i] * keep[k * NR + j];
+            c[i * ldc + j] = first ? sum : c[i * ldc + j] + sum;
+        }
+}
+
+const lb_codepanel lb_codepanel_ref = {.name = "dot f32 ref 4x16",
+                                       .tile = tile};
+
+const lb_codepanel *lb_codepanel_for(const lb_cpu *cpu)
+{
+#if defined(__x86_64__)
+    if (cpu->level == LB_LEVEL_AVX2) return &lb_codepanel_avx2;
+#endif
+    (void)cpu;
+    return NULL;
+}

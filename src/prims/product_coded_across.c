@@ -1,0 +1,308 @@
+/* product_coded_across.c - f32 products of a few rows with codes whose depth
+ * runs from line to line: x @ W, W (in, out).
+ *
+ *   phase 0   x is packed for the tiles of kernels/gemm.h; units are panels of
+ *             the depth
+ *   phase 1   units are columns:
+ *
+ *     for each panel of the depth
+ *       for each 64 columns            decoded to L1, which tiles read
+ *         for each group of rows of x
+ *
+ * Lines lie far apart, and at distances that are bad for caches: so no more of
+ * them are read at a time than a panel has, each one on from where it was left,
+ * and what comes next is asked for. Panels are added to the result one after
+ * the other, which fixes the order of a sum for any grid of units.
+ */
+#include <string.h>
+
+#include "kernels/codepanel.h"
+#include "kernels/gemm.h"
+#include "prims/weights.h"
+
+enum {
+    MOST_N = 512,       /* columns of a unit, which begin */
+    GRAIN = 64,         /* at multiples of this */
+    SHARES = 4,         /* units for each thread, */
+    MIN_UNIT = 1 << 20, /* if so many multiplications remain to each */
+    MOST_X = 1 << 22,   /* floats of x that are packed */
+    /* The depth of a panel: 16 KiB of 64 columns. Sums of so many are no less
+     * exact than those of LB_GEMM_KC, unless there are too many of them. */
+    SHALLOW = 64,
+    MOST_SHALLOW = SHALLOW * LB_GEMM_KC,
+    LINE = 64, /* bytes of a line of a cache */
+    F = sizeof(float)
+};
+
+typedef struct {
+    lb_weights w;
+    const lb_codepanel *panels;
+    const lb_gemm_kernel *tiles;
+    int64_t kc;         /* depth of a panel */
+    int64_t units, nb;  /* of each matrix, and columns of one */
+    int64_t depths;     /* panels of a matrix */
+    int64_t ld, scales; /* floats from row to row of a unit's result, and
+                         * scales of a line in it */
+    int64_t w_at, codes_at, scale_at,
+        n; /* scratch in floats; the result is at 0 */
+} grid;
+
+static bool scales_fit(const lb_coded *c)
+{
+    const int64_t g = c->lines.g;
+    return g % LB_CODEPANEL_NR == 0 ||
+           (g == 1 && c->bits == 8 && !c->scale_step);
+}
+
+bool lb_coded_across_fits(const lb_product *p, const lb_weights *w,
+                          const lb_cpu *cpu)
+{
+    const lb_coded *c = &w->coded;
+    return lb_codepanel_for(cpu) &&
+           lb_gemm_kernel_for(cpu)->nr == LB_CODEPANEL_NR && w->m > 1 &&
+           w->m <= LB_FEW && p->k > 0 && p->k <= MOST_X / (w->m * p->batch) &&
+           !c->along && scales_fit(c);
+}
+
+/* ---- the grid ------------------------------------------------------------ */
+
+static void make_units(const lb_product *p, const lb_call *c, grid *g)
+{
+    const int64_t n = g->w.n;
+    const int64_t all = c->threads > 1 ? SHARES * (int64_t)c->threads : 1;
+    const int64_t want = lb_ceil_div(all, p->batch);
+    const int64_t worth = g->w.m * n * p->k / MIN_UNIT;
+    g->units = lb_max_i64(lb_ceil_div(n, MOST_N), lb_min_i64(want, worth));
+    g->nb = lb_min_i64(n, lb_round_up(lb_ceil_div(n, g->units), GRAIN));
+    g->units = lb_ceil_div(n, g->nb);
+}
+
+/* Blocks of scales in columns [j, j + n). */
+static int64_t blocks_of(const lb_coded *c, int64_t j, int64_t n)
+{
+    const int64_t g = c->lines.g;
+    return g ? (j + n - 1) / g - j / g + 1 : 1;
+}
+
+static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
+{
+    if (!lb_weights_of(p, c->cpu, &g->w)) return false;
+    const lb_coded *codes = &g->w.coded;
+    g->panels = lb_codepanel_for(c->cpu);
+    g->tiles = lb_gemm_kernel_for(c->cpu);
+    g->kc = p->k <= MOST_SHALLOW ? SHALLOW : LB_GEMM_KC;
+    g->depths = lb_ceil_div(p->k, g->kc);
+    make_units(p, c, g);
+    g->ld = lb_put_apart(g->nb);
+    g->scales = blocks_of(codes, codes->lines.g - 1, g->nb);
+    const int64_t lines = codes->scale_step ? g->kc : 1;
+    g->w_at = lb_line_floats(g->w.m * g->ld * (g->w.swapped ? 2 : 1));
+    g->codes_at = g->w_at + lb_line_floats(LB_CODEPANEL_NR * g->kc);
+    g->scale_at = g->codes_at + lb_line_floats(LINE * g->kc / F + 1);
+    g->n = g->scale_at + lb_line_floats(lines * g->scales);
+    g->n = lb_max_i64(g->n, lb_line_floats(g->w.m * g->kc)); /* phase 0 */
+    return true;
+}
+
+void lb_coded_across_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+{
+    grid g;
+    if (!make_grid(p, c, &g)) return;
+    plan->phases = 2;
+    plan->shared = (size_t)(p->batch * g.w.m * p->k) * sizeof(float);
+    plan->per_thread = (size_t)g.n * sizeof(float);
+    plan->units[0] = p->batch * g.depths;
+    plan->units[1] = p->batch * g.units;
+    plan->kernel = g.panels->name;
+}
+
+/* ---- x ------------------------------------------------------------------- */
+
+static float *panel_at(const lb_product *p, const grid *g, const lb_work *work,
+                       int64_t batch, int64_t k)
+{
+    return (float *)work->shared + g->w.m * (batch * p->k + k);
+}
+
+static void pack_panel(const lb_product *p, const lb_work *work, const grid *g,
+                       int64_t batch, int64_t k)
+{
+    const lb_source *x = g->w.x;
+    const int64_t n = lb_min_i64(g->kc, p->k - k);
+    const lb_block from =
+        x->get(x, work->call->cpu, batch, 0, g->w.m, k, n, work->scratch);
+    lb_gemm_pack_rows(from.p, from.rs, from.ks, g->w.m, n, LB_CODEPANEL_MR,
+                      panel_at(p, g, work, batch, k));
+}
+
+/* ---- a unit -------------------------------------------------------------- */
+
+/* A strip is LINE bytes of each line of a panel, copied together and filled up
+ * with zeros. Lines lie far apart, and at distances that are bad for caches:
+ * they are asked for a few at a time, while tiles of the strip before run. */
+typedef struct {
+    int64_t k, depth, j; /* the panel, and columns of the unit from j on */
+    int64_t asked;       /* lines */
+} strip;
+
+typedef struct {
+    const lb_product *p;
+    const grid *g;
+    const lb_work *work;
+    lb_coded coded;
+    int64_t batch, j0, n; /* columns */
+    float *c;
+    uint8_t *codes; /* of the strip, */
+    strip now, next;
+    lb_codepanel_lines lines;
+} unit;
+
+/* The strip that follows; of depth 0 if there is none. */
+static strip strip_after(const unit *b, const strip *s)
+{
+    strip next = {.k = s->k, .j = s->j + LINE * 8 / b->coded.bits};
+    if (next.j >= b->n) {
+        next.k += s->depth;
+        next.j = 0;
+    }
+    next.depth = lb_min_i64(b->g->kc, b->p->k - next.k);
+    return next;
+}
+
+static const uint8_t *strip_line(const unit *b, const strip *s, int64_t line)
+{
+    const lb_coded *c = &b->coded;
+    return c->bytes + (s->k + line) * c->byte_step +
+           (b->j0 + s->j) * c->bits / 8;
+}
+
+static void ask(const unit *b, strip *s, int64_t lines)
+{
+    const int64_t end = lb_min_i64(s->asked + lines, s->depth);
+    for (; s->asked < end; s->asked++)
+        __builtin_prefetch(strip_line(b, s, s->asked), 0, 2);
+}
+
+static void copy_strip(unit *b)
+{
+    const strip *s = &b->now;
+    const int64_t left = lb_ceil_div((b->n - s->j) * b->coded.bits, 8);
+    uint8_t *to = b->codes;
+    for (int64_t k = 0; k < s->depth; k++, to += LINE) {
+        const uint8_t *from = strip_line(b, s, k);
+        if (left >= LINE) {
+            memcpy(to, from, LINE);
+            continue;
+        }
+        memset(to, 0, LINE);
+        memcpy(to, from, (size_t)left);
+    }
+}
+
+/* The scales of the panel's lines, where they lie or read; those of columns
+ * also up to a whole tile. */
+static void aim_scales(unit *b)
+{
+    const lb_coded *c = &b->coded;
+    const lb_cpu *cpu = b->work->call->cpu;
+    const int64_t g = c->lines.g, first = g ? b->j0 / g : 0;
+    const int64_t n = blocks_of(c, b->j0, b->n);
+    const int64_t lines = c->scale_step ? b->now.depth : 1;
+    float *const read = b->c + b->g->scale_at;
+    lb_codepanel_lines *const w = &b->lines;
+    w->scale_step = c->scale_step;
+    if (c->scale && !w->each) {
+        w->scale = lb_coded_scales(c, cpu, b->now.k, first, n, NULL);
+        return;
+    }
+    w->scale = read;
+    if (c->scale_step) w->scale_step = n;
+    for (int64_t r = 0; r < lines; r++) {
+        const float *from =
+            lb_coded_scales(c, cpu, b->now.k + r, first, n, read + r * n);
+        if (from != read + r * n) memcpy(read, from, (size_t)n * F);
+    }
+    if (w->each) memset(read + n, 0, (size_t)(lb_line_floats(n) - n) * F);
+}
+
+/* All rows with NR columns from j on, codes at byte `at` of the strip, with
+ * so many lines of the next one asked for at a time. */
+static void run_columns(unit *b, const float *x, int64_t j, int64_t at,
+                        int64_t lines)
+{
+    const int64_t m = b->g->w.m, ld = b->g->ld, g = b->coded.lines.g;
+    const int n = (int)lb_min_i64(LB_CODEPANEL_NR, b->n - j);
+    const bool first = b->now.k == 0;
+    lb_codepanel_lines w = b->lines;
+    float *const keep = b->c + b->g->w_at;
+    w.codes += at;
+    if (g) w.scale += (b->j0 % g + j) / g;
+    for (int64_t i = 0, h; i < m; i += h) {
+        float *const to = b->c + i * ld + j;
+        h = lb_gemm_height(m - i, LB_CODEPANEL_MR);
+        ask(b, &b->next, lines);
+        if (i == 0)
+            b->g->panels->tile(&w, (int)h, x, first, n, to, ld, keep);
+        else
+            b->g->tiles->tile(w.k, x + i * w.k, keep, LB_CODEPANEL_NR, to, ld,
+                              (int)h, n, first);
+    }
+}
+
+static void run_strip(unit *b)
+{
+    const int64_t bytes = LB_CODEPANEL_NR * b->coded.bits / 8;
+    const int64_t groups = lb_ceil_div(b->g->w.m, LB_CODEPANEL_MR);
+    const int64_t lines = lb_ceil_div(b->now.depth * bytes, LINE * groups);
+    const float *x = panel_at(b->p, b->g, b->work, b->batch, b->now.k);
+    if (b->now.j == 0) aim_scales(b);
+    copy_strip(b);
+    b->next = strip_after(b, &b->now);
+    b->lines.k = b->now.depth;
+    for (int64_t at = 0, j = b->now.j; at < LINE && j < b->n;
+         at += bytes, j += LB_CODEPANEL_NR)
+        run_columns(b, x, j, at, lines);
+    ask(b, &b->next, b->next.depth);
+}
+
+static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
+                     int64_t batch, int64_t j0)
+{
+    unit b = {
+        .p = p,
+        .g = g,
+        .work = work,
+        .coded = lb_coded_at(&g->w.coded, g->w.w, batch),
+        .batch = batch,
+        .j0 = j0,
+        .n = lb_min_i64(g->nb, g->w.n - j0),
+        .c = work->scratch,
+    };
+    b.codes = (uint8_t *)(void *)(b.c + g->codes_at);
+    lb_codepanel_table table;
+    lb_codepanel_table_init(&table, b.coded.bits, b.coded.high_first,
+                            b.coded.numbers.level);
+    b.lines = (lb_codepanel_lines){
+        .table = &table,
+        .step = LINE,
+        .codes = b.codes,
+        .each = b.coded.lines.g == 1,
+    };
+    b.now = (strip){.depth = lb_min_i64(g->kc, p->k)};
+    for (; b.now.depth > 0; b.now = b.next)
+        run_strip(&b);
+    lb_weights_put(p, &g->w, work, batch, 0, g->w.m, j0, b.n, b.c, g->ld,
+                   b.c + g->w.m * g->ld);
+}
+
+void lb_coded_across_run(const lb_product *p, const lb_work *w)
+{
+    grid g;
+    if (!make_grid(p, w->call, &g)) return;
+    for (int64_t u = w->lo; u < w->hi; u++) {
+        if (w->phase == 0)
+            pack_panel(p, w, &g, u / g.depths, u % g.depths * g.kc);
+        else
+            run_unit(p, w, &g, u / g.units, u % g.units * g.nb);
+    }
+}
