@@ -316,6 +316,23 @@ static void check_long(lb_ctx *cx, const struct config *config)
         }
 }
 
+/* More rows of w than a unit has. */
+static void check_wide(lb_ctx *cx, const struct config *config)
+{
+    for (int along = 0; along < 2; along++) {
+        product p = {.config = config,
+                     .m = 9,
+                     .n = 1111,
+                     .k = 140,
+                     .along = along,
+                     .dtype = LB_F32,
+                     .precision = LB_PRECISION_HIGHEST};
+        check_error(cx, &p, HIGHEST, NULL);
+        p.precision = LB_PRECISION_FAST;
+        check_error(cx, &p, FAST, NULL);
+    }
+}
+
 /* Enough rows of w that scales of the depth go to x of one byte. */
 static void check_many(lb_ctx *cx, const struct config *config)
 {
@@ -555,6 +572,7 @@ static void check_level(const char *isa)
         check_shapes(cx, &configs[i]);
         check_rows(cx, &configs[i]);
         check_long(cx, &configs[i]);
+        check_wide(cx, &configs[i]);
         check_many(cx, &configs[i]);
         check_batches(cx, &configs[i]);
         check_numbers(cx, &configs[i]);
