@@ -1,5 +1,5 @@
 /* test_coded_panel.c - products of more rows than a few groups with packed
- * weights, whose codes become panels of f32 (kernels/panel.h).
+ * weights, whose codes become panels of f32 (kernels/gemm_codes.h).
  *
  * Formats and how their scales lie, odd shapes, views and batches: more than
  * 32 rows give the very bits of the product with the decoded weights, fewer are

@@ -3,37 +3,26 @@
 
 #include "prims/weights.h"
 
-typedef struct {
-    void (*plan)(const lb_product *, const lb_call *, lb_plan *);
-    void (*run)(const lb_product *, const lb_work *);
-} way;
+/* Ways to multiply packed weights, each where it is the fastest. */
+static const lb_weights_way *const coded_ways[] = {
+    &lb_coded_table, &lb_coded_thin,  &lb_coded_byte,   &lb_coded_block,
+    &lb_coded_panel, &lb_coded_exact, &lb_coded_across,
+};
+enum { CODED_WAYS = sizeof coded_ways / sizeof *coded_ways };
 
-static const way packed = {lb_packed_plan, lb_packed_run};
-static const way few = {lb_few_plan, lb_few_run};
-static const way thin = {lb_thin_plan, lb_thin_run};
-static const way plain = {lb_plain_plan, lb_plain_run};
+/* Those for whatever else comes. */
+static const lb_weights_way packed = {NULL, lb_packed_plan, lb_packed_run};
+static const lb_weights_way few = {NULL, lb_few_plan, lb_few_run};
+static const lb_weights_way thin = {NULL, lb_thin_plan, lb_thin_run};
+static const lb_weights_way plain = {NULL, lb_plain_plan, lb_plain_run};
 
-static const way coded_thin = {lb_coded_thin_plan, lb_coded_thin_run};
-static const way coded_panel = {lb_coded_panel_plan, lb_packed_run};
-static const way coded_exact = {lb_coded_exact_plan, lb_coded_exact_run};
-static const way coded_table = {lb_coded_table_plan, lb_coded_table_run};
-static const way coded_across = {lb_coded_across_plan, lb_coded_across_run};
-static const way coded_byte = {lb_coded_byte_plan, lb_coded_byte_run};
-static const way coded_block = {lb_coded_block_plan, lb_coded_block_run};
-
-static const way *way_of(const lb_product *p, const lb_cpu *cpu)
+static const lb_weights_way *way_of(const lb_product *p, const lb_cpu *cpu)
 {
     lb_weights w;
     if (p->a->type != LB_C_F32) return &plain;
-    if (lb_weights_of(p, cpu, &w)) {
-        if (lb_coded_table_fits(p, &w, cpu)) return &coded_table;
-        if (lb_coded_thin_fits(p, &w, cpu)) return &coded_thin;
-        if (lb_coded_byte_fits(p, &w, cpu)) return &coded_byte;
-        if (lb_coded_block_fits(p, &w, cpu)) return &coded_block;
-        if (lb_coded_panel_fits(p, &w, cpu)) return &coded_panel;
-        if (lb_coded_exact_fits(p, &w, cpu)) return &coded_exact;
-        if (lb_coded_across_fits(p, &w, cpu)) return &coded_across;
-    }
+    if (lb_weights_of(p, cpu, &w))
+        for (int i = 0; i < CODED_WAYS; i++)
+            if (coded_ways[i]->fits(p, &w, cpu)) return coded_ways[i];
     const int64_t rows = lb_min_i64(p->m, p->n);
     return rows <= LB_THIN ? &thin : rows <= LB_FEW ? &few : &packed;
 }

@@ -16,9 +16,9 @@
  */
 #include <string.h>
 
-#include "kernels/codepanel.h"
 #include "kernels/gemm.h"
-#include "prims/weights.h"
+#include "kernels/outerf32.h"
+#include "prims/coded_units.h"
 
 enum {
     MOST_N = 512,       /* columns of a unit, which begin */
@@ -36,10 +36,10 @@ enum {
 
 typedef struct {
     lb_weights w;
-    const lb_codepanel *panels;
+    const lb_outerf32 *panels;
     const lb_gemm_kernel *tiles;
-    int64_t kc;         /* depth of a panel */
-    int64_t units, nb;  /* of each matrix, and columns of one */
+    int64_t kc; /* depth of a panel */
+    lb_units b;
     int64_t depths;     /* panels of a matrix */
     int64_t ld, scales; /* floats from row to row of a unit's result, and
                          * scales of a line in it */
@@ -50,32 +50,20 @@ typedef struct {
 static bool scales_fit(const lb_coded *c)
 {
     const int64_t g = c->lines.g;
-    return g % LB_CODEPANEL_NR == 0 ||
+    return g % LB_OUTERF32_NR == 0 ||
            (g == 1 && c->bits == 8 && !c->scale_step);
 }
 
-bool lb_coded_across_fits(const lb_product *p, const lb_weights *w,
-                          const lb_cpu *cpu)
+static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
     const lb_coded *c = &w->coded;
-    return lb_codepanel_for(cpu) &&
-           lb_gemm_kernel_for(cpu)->nr == LB_CODEPANEL_NR && w->m > 1 &&
+    return lb_outerf32_for(cpu) &&
+           lb_gemm_kernel_for(cpu)->nr == LB_OUTERF32_NR && w->m > 1 &&
            w->m <= LB_FEW && p->k > 0 && p->k <= MOST_X / (w->m * p->batch) &&
            !c->along && scales_fit(c);
 }
 
 /* ---- the grid ------------------------------------------------------------ */
-
-static void make_units(const lb_product *p, const lb_call *c, grid *g)
-{
-    const int64_t n = g->w.n;
-    const int64_t all = c->threads > 1 ? SHARES * (int64_t)c->threads : 1;
-    const int64_t want = lb_ceil_div(all, p->batch);
-    const int64_t worth = g->w.m * n * p->k / MIN_UNIT;
-    g->units = lb_max_i64(lb_ceil_div(n, MOST_N), lb_min_i64(want, worth));
-    g->nb = lb_min_i64(n, lb_round_up(lb_ceil_div(n, g->units), GRAIN));
-    g->units = lb_ceil_div(n, g->nb);
-}
 
 /* Blocks of scales in columns [j, j + n). */
 static int64_t blocks_of(const lb_coded *c, int64_t j, int64_t n)
@@ -88,23 +76,31 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
 {
     if (!lb_weights_of(p, c->cpu, &g->w)) return false;
     const lb_coded *codes = &g->w.coded;
-    g->panels = lb_codepanel_for(c->cpu);
+    g->panels = lb_outerf32_for(c->cpu);
     g->tiles = lb_gemm_kernel_for(c->cpu);
     g->kc = p->k <= MOST_SHALLOW ? SHALLOW : LB_GEMM_KC;
     g->depths = lb_ceil_div(p->k, g->kc);
-    make_units(p, c, g);
-    g->ld = lb_put_apart(g->nb);
-    g->scales = blocks_of(codes, codes->lines.g - 1, g->nb);
+    const lb_cut cut = {
+        .most_m = g->w.m,
+        .most_n = MOST_N,
+        .least_m = g->w.m,
+        .grain = GRAIN,
+        .shares = SHARES,
+        .work = MIN_UNIT,
+    };
+    g->b = lb_units_of(p, c, &g->w, &cut);
+    g->ld = lb_put_apart(g->b.nb);
+    g->scales = blocks_of(codes, codes->lines.g - 1, g->b.nb);
     const int64_t lines = codes->scale_step ? g->kc : 1;
     g->w_at = lb_line_floats(g->w.m * g->ld * (g->w.swapped ? 2 : 1));
-    g->codes_at = g->w_at + lb_line_floats(LB_CODEPANEL_NR * g->kc);
+    g->codes_at = g->w_at + lb_line_floats(LB_OUTERF32_NR * g->kc);
     g->scale_at = g->codes_at + lb_line_floats(LINE * g->kc / F + 1);
     g->n = g->scale_at + lb_line_floats(lines * g->scales);
     g->n = lb_max_i64(g->n, lb_line_floats(g->w.m * g->kc)); /* phase 0 */
     return true;
 }
 
-void lb_coded_across_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
 {
     grid g;
     if (!make_grid(p, c, &g)) return;
@@ -112,7 +108,7 @@ void lb_coded_across_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
     plan->shared = (size_t)(p->batch * g.w.m * p->k) * sizeof(float);
     plan->per_thread = (size_t)g.n * sizeof(float);
     plan->units[0] = p->batch * g.depths;
-    plan->units[1] = p->batch * g.units;
+    plan->units[1] = g.b.n;
     plan->kernel = g.panels->name;
 }
 
@@ -131,7 +127,7 @@ static void pack_panel(const lb_product *p, const lb_work *work, const grid *g,
     const int64_t n = lb_min_i64(g->kc, p->k - k);
     const lb_block from =
         x->get(x, work->call->cpu, batch, 0, g->w.m, k, n, work->scratch);
-    lb_gemm_pack_rows(from.p, from.rs, from.ks, g->w.m, n, LB_CODEPANEL_MR,
+    lb_gemm_pack_rows(from.p, from.rs, from.ks, g->w.m, n, LB_OUTERF32_MR,
                       panel_at(p, g, work, batch, k));
 }
 
@@ -154,7 +150,7 @@ typedef struct {
     float *c;
     uint8_t *codes; /* of the strip, */
     strip now, next;
-    lb_codepanel_lines lines;
+    lb_outerf32_lines lines;
 } unit;
 
 /* The strip that follows; of depth 0 if there is none. */
@@ -209,7 +205,7 @@ static void aim_scales(unit *b)
     const int64_t n = blocks_of(c, b->j0, b->n);
     const int64_t lines = c->scale_step ? b->now.depth : 1;
     float *const read = b->c + b->g->scale_at;
-    lb_codepanel_lines *const w = &b->lines;
+    lb_outerf32_lines *const w = &b->lines;
     w->scale_step = c->scale_step;
     if (c->scale && !w->each) {
         w->scale = lb_coded_scales(c, cpu, b->now.k, first, n, NULL);
@@ -231,28 +227,28 @@ static void run_columns(unit *b, const float *x, int64_t j, int64_t at,
                         int64_t lines)
 {
     const int64_t m = b->g->w.m, ld = b->g->ld, g = b->coded.lines.g;
-    const int n = (int)lb_min_i64(LB_CODEPANEL_NR, b->n - j);
+    const int n = (int)lb_min_i64(LB_OUTERF32_NR, b->n - j);
     const bool first = b->now.k == 0;
-    lb_codepanel_lines w = b->lines;
+    lb_outerf32_lines w = b->lines;
     float *const keep = b->c + b->g->w_at;
     w.codes += at;
     if (g) w.scale += (b->j0 % g + j) / g;
     for (int64_t i = 0, h; i < m; i += h) {
         float *const to = b->c + i * ld + j;
-        h = lb_gemm_height(m - i, LB_CODEPANEL_MR);
+        h = lb_gemm_height(m - i, LB_OUTERF32_MR);
         ask(b, &b->next, lines);
         if (i == 0)
             b->g->panels->tile(&w, (int)h, x, first, n, to, ld, keep);
         else
-            b->g->tiles->tile(w.k, x + i * w.k, keep, LB_CODEPANEL_NR, to, ld,
+            b->g->tiles->tile(w.k, x + i * w.k, keep, LB_OUTERF32_NR, to, ld,
                               (int)h, n, first);
     }
 }
 
 static void run_strip(unit *b)
 {
-    const int64_t bytes = LB_CODEPANEL_NR * b->coded.bits / 8;
-    const int64_t groups = lb_ceil_div(b->g->w.m, LB_CODEPANEL_MR);
+    const int64_t bytes = LB_OUTERF32_NR * b->coded.bits / 8;
+    const int64_t groups = lb_ceil_div(b->g->w.m, LB_OUTERF32_MR);
     const int64_t lines = lb_ceil_div(b->now.depth * bytes, LINE * groups);
     const float *x = panel_at(b->p, b->g, b->work, b->batch, b->now.k);
     if (b->now.j == 0) aim_scales(b);
@@ -260,29 +256,29 @@ static void run_strip(unit *b)
     b->next = strip_after(b, &b->now);
     b->lines.k = b->now.depth;
     for (int64_t at = 0, j = b->now.j; at < LINE && j < b->n;
-         at += bytes, j += LB_CODEPANEL_NR)
+         at += bytes, j += LB_OUTERF32_NR)
         run_columns(b, x, j, at, lines);
     ask(b, &b->next, b->next.depth);
 }
 
 static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
-                     int64_t batch, int64_t j0)
+                     lb_unit at)
 {
     unit b = {
         .p = p,
         .g = g,
         .work = work,
-        .coded = lb_coded_at(&g->w.coded, g->w.w, batch),
-        .batch = batch,
-        .j0 = j0,
-        .n = lb_min_i64(g->nb, g->w.n - j0),
+        .coded = lb_coded_at(&g->w.coded, g->w.w, at.batch),
+        .batch = at.batch,
+        .j0 = at.j0,
+        .n = at.n,
         .c = work->scratch,
     };
     b.codes = (uint8_t *)(void *)(b.c + g->codes_at);
-    lb_codepanel_table table;
-    lb_codepanel_table_init(&table, b.coded.bits, b.coded.high_first,
-                            b.coded.numbers.level);
-    b.lines = (lb_codepanel_lines){
+    lb_outerf32_table table;
+    lb_outerf32_table_of(&table, b.coded.bits, b.coded.high_first,
+                         b.coded.numbers.level);
+    b.lines = (lb_outerf32_lines){
         .table = &table,
         .step = LINE,
         .codes = b.codes,
@@ -291,11 +287,11 @@ static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
     b.now = (strip){.depth = lb_min_i64(g->kc, p->k)};
     for (; b.now.depth > 0; b.now = b.next)
         run_strip(&b);
-    lb_weights_put(p, &g->w, work, batch, 0, g->w.m, j0, b.n, b.c, g->ld,
+    lb_weights_put(p, &g->w, work, b.batch, 0, g->w.m, b.j0, b.n, b.c, g->ld,
                    b.c + g->w.m * g->ld);
 }
 
-void lb_coded_across_run(const lb_product *p, const lb_work *w)
+static void run(const lb_product *p, const lb_work *w)
 {
     grid g;
     if (!make_grid(p, w->call, &g)) return;
@@ -303,6 +299,8 @@ void lb_coded_across_run(const lb_product *p, const lb_work *w)
         if (w->phase == 0)
             pack_panel(p, w, &g, u / g.depths, u % g.depths * g.kc);
         else
-            run_unit(p, w, &g, u / g.units, u % g.units * g.nb);
+            run_unit(p, w, &g, lb_units_at(&g.b, &g.w, u));
     }
 }
+
+const lb_weights_way lb_coded_across = {fits, make_plan, run};

@@ -14,8 +14,8 @@
  * put to rows at the end.
  */
 #include "kernels/turn.h"
+#include "prims/coded_units.h"
 #include "prims/int_panels.h"
-#include "prims/weights.h"
 
 enum {
     MOST_M = 192,      /* rows of x in a block, if a panel of these fits in */
@@ -29,41 +29,14 @@ enum {
 typedef struct {
     lb_weights w;
     lb_int_panels p;
-    int64_t bm, bn, mb, nb; /* blocks, and the sizes of one */
-    int64_t groups;         /* of rows of x in a block, at most */
-    int64_t chunk;          /* depth */
+    lb_units b;
+    int64_t groups; /* of rows of x in a block, at most */
+    int64_t chunk;  /* depth */
     /* Scratch, in bytes; x is at 0. */
     size_t c_at, w_at, ws_at, rows_at, put_at, weights_at, bytes;
 } grid;
 
 /* ---- the grid ------------------------------------------------------------ */
-
-static bool worth_splitting(const lb_product *p, const grid *g, int64_t units)
-{
-    const double each = (double)g->w.m * (double)g->w.n * (double)p->k /
-                        ((double)g->bm * (double)g->bn);
-    return p->batch * g->bm * g->bn < units && each >= 2.0 * MIN_UNIT;
-}
-
-static void make_blocks(const lb_product *p, const lb_call *c, grid *g)
-{
-    const int64_t m = g->w.m, n = g->w.n;
-    const int64_t units = c->threads > 1 ? SHARES * (int64_t)c->threads : 1;
-    const int64_t most = CHUNK / (int64_t)sizeof(int16_t) / g->p.kc;
-    g->bm = lb_ceil_div(m, lb_min_i64(MOST_M, most));
-    g->bn = lb_ceil_div(n, MOST_N);
-    while (worth_splitting(p, g, units) &&
-           (n / g->bn > GRAIN || m / g->bm > g->p.kernel->mr))
-        if (n / g->bn > GRAIN)
-            g->bn++;
-        else
-            g->bm++;
-    g->mb = lb_ceil_div(m, g->bm);
-    g->nb = lb_min_i64(n, lb_round_up(lb_ceil_div(n, g->bn), GRAIN));
-    g->bm = lb_ceil_div(m, g->mb);
-    g->bn = lb_ceil_div(n, g->nb);
-    g->groups = lb_ceil_div(g->mb, g->p.kernel->mr);
-}
 
 /* Bytes of a panel of x of a depth: scales and vectors of all groups. */
 static int64_t panel_bytes(int64_t m, int64_t groups, int64_t depth)
@@ -81,23 +54,23 @@ static void make_room(const lb_product *p, grid *g)
 {
     const lb_int_panels *q = &g->p;
     const int64_t f = sizeof(float),
-                  panel = panel_bytes(g->mb, g->groups, q->kc);
+                  panel = panel_bytes(g->b.mb, g->groups, q->kc);
     /* Weights whose rows run along memory are read along it. */
     const int64_t most = g->w.coded.along ? lb_max_i64(1, CHUNK / panel) : 1;
     const int64_t panels = lb_min_i64(most, lb_ceil_div(p->k, q->kc));
-    const int64_t columns = lb_round_up(g->nb, q->kernel->nr);
-    const int64_t put = LB_DOTINT_MAX_MR * lb_put_apart(g->nb) * f;
+    const int64_t columns = lb_round_up(g->b.nb, q->kernel->nr);
+    const int64_t put = LB_DOTINT_MAX_MR * lb_put_apart(g->b.nb) * f;
     lb_int_weights w;
     g->chunk = panels * q->kc;
     g->c_at = add(0, panels * panel);
-    g->w_at = add(g->c_at, g->mb * columns * f);
+    g->w_at = add(g->c_at, g->b.mb * columns * f);
     const int64_t tiles = q->packs ? q->sub * q->kc : 0;
     g->ws_at = add(g->w_at, tiles * (int64_t)sizeof(int16_t));
     g->rows_at = add(g->ws_at, q->strip * f);
     g->put_at = add(g->rows_at, lb_int_rows_room(q) * f);
     g->weights_at = add(g->put_at, g->w.swapped ? 2 * put : put);
     g->bytes = g->weights_at +
-               lb_int_weights_room(q, &g->w.coded, g->nb, p->k, &w, NULL);
+               lb_int_weights_room(q, &g->w.coded, g->b.nb, p->k, &w, NULL);
 }
 
 static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
@@ -105,25 +78,34 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     if (!lb_weights_of(p, c->cpu, &g->w) ||
         !lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p))
         return false;
-    make_blocks(p, c, g);
+    const int64_t most = CHUNK / (int64_t)sizeof(int16_t) / g->p.kc;
+    const lb_cut cut = {
+        .most_m = lb_min_i64(MOST_M, most),
+        .most_n = MOST_N,
+        .least_m = g->p.kernel->mr,
+        .grain = GRAIN,
+        .shares = SHARES,
+        .work = MIN_UNIT,
+    };
+    g->b = lb_units_of(p, c, &g->w, &cut);
+    g->groups = lb_ceil_div(g->b.mb, g->p.kernel->mr);
     make_room(p, g);
     return true;
 }
 
-bool lb_coded_block_fits(const lb_product *p, const lb_weights *w,
-                         const lb_cpu *cpu)
+static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
     lb_int_panels panels;
     return p->precision >= LB_PRECISION_FAST && w->m > 1 && p->k > 0 &&
            lb_int_panels_of(cpu, &w->coded, w->m, &panels);
 }
 
-void lb_coded_block_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
 {
     grid g;
     if (!make_grid(p, c, &g)) return;
     plan->per_thread = g.bytes;
-    plan->units[0] = p->batch * g.bm * g.bn;
+    plan->units[0] = g.b.n;
     plan->kernel = g.p.kernel->name;
 }
 
@@ -305,35 +287,36 @@ static void put_rows(block *b)
 }
 
 static void run_block(const lb_product *p, const lb_work *work, const grid *g,
-                      int64_t batch, int64_t i0, int64_t j0)
+                      lb_unit at)
 {
     block b = {
         .p = p,
         .g = g,
         .work = work,
-        .coded = lb_coded_at(&g->w.coded, g->w.w, batch),
-        .batch = batch,
-        .i0 = i0,
-        .m = lb_min_i64(g->mb, g->w.m - i0),
-        .j0 = j0,
-        .n = lb_min_i64(g->nb, g->w.n - j0),
+        .coded = lb_coded_at(&g->w.coded, g->w.w, at.batch),
+        .batch = at.batch,
+        .i0 = at.i0,
+        .m = at.m,
+        .j0 = at.j0,
+        .n = at.n,
         .x = work->scratch,
     };
     b.groups = lb_ceil_div(b.m, g->p.kernel->mr);
     b.c = (float *)(void *)(b.x + g->c_at);
-    lb_int_weights_room(&g->p, &b.coded, g->nb, p->k, &b.weights,
+    lb_int_weights_room(&g->p, &b.coded, g->b.nb, p->k, &b.weights,
                         b.x + g->weights_at);
-    lb_int_weights_rows(&b.weights, j0, b.n, p->k);
+    lb_int_weights_rows(&b.weights, b.j0, b.n, p->k);
     for (int64_t k = 0; k < p->k; k += g->chunk)
         run_chunk(&b, k, lb_min_i64(g->chunk, p->k - k));
     put_rows(&b);
 }
 
-void lb_coded_block_run(const lb_product *p, const lb_work *w)
+static void run(const lb_product *p, const lb_work *w)
 {
     grid g;
     if (!make_grid(p, w->call, &g)) return;
     for (int64_t u = w->lo; u < w->hi; u++)
-        run_block(p, w, &g, u / (g.bm * g.bn), u / g.bn % g.bm * g.mb,
-                  u % g.bn * g.nb);
+        run_block(p, w, &g, lb_units_at(&g.b, &g.w, u));
 }
+
+const lb_weights_way lb_coded_block = {fits, make_plan, run};

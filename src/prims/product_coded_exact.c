@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "kernels/dotf32.h"
-#include "prims/weights.h"
+#include "prims/coded_units.h"
 
 enum {
     MOST_N = 512,       /* rows of w in a unit */
@@ -31,7 +31,7 @@ enum {
 typedef struct {
     lb_weights w;
     const lb_dotf32 *kernel;
-    int64_t units, nb;      /* of each matrix, and rows of w in one */
+    lb_units b;
     int64_t groups;         /* of rows of x */
     int64_t panels, filled; /* of a matrix x, and its depth in whole groups */
     /* Scratch in floats; the result is at 0. */
@@ -54,8 +54,7 @@ static bool levels_are_finite(const lb_coded *c)
     return finite;
 }
 
-bool lb_coded_exact_fits(const lb_product *p, const lb_weights *w,
-                         const lb_cpu *cpu)
+static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
     const lb_coded *c = &w->coded;
     return lb_dotf32_for(cpu) && w->m > 1 && w->m <= LB_FEW && p->k > 0 &&
@@ -65,17 +64,6 @@ bool lb_coded_exact_fits(const lb_product *p, const lb_weights *w,
 
 /* ---- the grid ------------------------------------------------------------ */
 
-static void make_units(const lb_product *p, const lb_call *c, grid *g)
-{
-    const int64_t n = g->w.n;
-    const int64_t all = c->threads > 1 ? SHARES * (int64_t)c->threads : 1;
-    const int64_t want = lb_ceil_div(all, p->batch);
-    const int64_t worth = g->w.m * n * p->k / MIN_UNIT;
-    g->units = lb_max_i64(lb_ceil_div(n, MOST_N), lb_min_i64(want, worth));
-    g->nb = lb_min_i64(n, lb_round_up(lb_ceil_div(n, g->units), GRAIN));
-    g->units = lb_ceil_div(n, g->nb);
-}
-
 static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
 {
     if (!lb_weights_of(p, c->cpu, &g->w)) return false;
@@ -83,17 +71,25 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     g->groups = lb_ceil_div(g->w.m, g->kernel->mr);
     g->panels = lb_ceil_div(p->k, KC);
     g->filled = lb_round_up(p->k, lb_dotf32_group(g->w.coded.bits));
-    make_units(p, c, g);
-    const int64_t put = LB_DOTF32_MAX_MR * lb_put_apart(g->nb);
+    const lb_cut cut = {
+        .most_m = g->w.m,
+        .most_n = MOST_N,
+        .least_m = g->w.m,
+        .grain = GRAIN,
+        .shares = SHARES,
+        .work = MIN_UNIT,
+    };
+    g->b = lb_units_of(p, c, &g->w, &cut);
+    const int64_t put = LB_DOTF32_MAX_MR * lb_put_apart(g->b.nb);
     const int64_t rows = lb_line_floats((int64_t)LB_DOTF32_MAX_MR * KC);
-    g->scale_at = lb_line_floats(g->w.m * g->nb);
+    g->scale_at = lb_line_floats(g->w.m * g->b.nb);
     g->put_at = g->scale_at + lb_line_floats((int64_t)STRIP * MOST_BLOCKS);
     g->n = g->put_at + lb_line_floats(g->w.swapped ? 2 * put : put);
     g->n = lb_max_i64(g->n, rows); /* phase 0 reads these */
     return true;
 }
 
-void lb_coded_exact_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
 {
     grid g;
     if (!make_grid(p, c, &g)) return;
@@ -101,7 +97,7 @@ void lb_coded_exact_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
     plan->shared = (size_t)(p->batch * g.w.m * g.filled) * sizeof(float);
     plan->per_thread = (size_t)g.n * sizeof(float);
     plan->units[0] = p->batch * g.panels;
-    plan->units[1] = p->batch * g.units;
+    plan->units[1] = g.b.n;
     plan->kernel = g.kernel->name;
 }
 
@@ -227,29 +223,29 @@ static void put_rows(const unit *b)
 }
 
 static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
-                     int64_t batch, int64_t j0)
+                     lb_unit at)
 {
     unit b = {
         .p = p,
         .g = g,
         .work = work,
-        .coded = lb_coded_at(&g->w.coded, g->w.w, batch),
-        .batch = batch,
-        .j0 = j0,
-        .n = lb_min_i64(g->nb, g->w.n - j0),
+        .coded = lb_coded_at(&g->w.coded, g->w.w, at.batch),
+        .batch = at.batch,
+        .j0 = at.j0,
+        .n = at.n,
         .c = work->scratch,
     };
     for (b.k = 0; b.k < p->k; b.k += KC) {
         b.depth = lb_min_i64(KC, p->k - b.k);
         b.filled = lb_round_up(b.depth, lb_dotf32_group(b.coded.bits));
-        b.x = panel_at(g, work, batch, b.k);
+        b.x = panel_at(g, work, b.batch, b.k);
         for (int64_t j = 0; j < b.n; j += STRIP)
             run_strip(&b, j);
     }
     put_rows(&b);
 }
 
-void lb_coded_exact_run(const lb_product *p, const lb_work *w)
+static void run(const lb_product *p, const lb_work *w)
 {
     grid g;
     if (!make_grid(p, w->call, &g)) return;
@@ -257,6 +253,8 @@ void lb_coded_exact_run(const lb_product *p, const lb_work *w)
         if (w->phase == 0)
             pack_panel(p, w, &g, u / g.panels, u % g.panels * KC);
         else
-            run_unit(p, w, &g, u / g.units, u % g.units * g.nb);
+            run_unit(p, w, &g, lb_units_at(&g.b, &g.w, u));
     }
 }
+
+const lb_weights_way lb_coded_exact = {fits, make_plan, run};

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "kernels/dottab.h"
+#include "prims/coded_units.h"
 #include "prims/int_panels.h"
-#include "prims/weights.h"
 
 enum {
     MOST_M = 64,        /* rows of x in a block */
@@ -37,15 +37,14 @@ typedef struct {
     lb_weights w;
     const lb_dottab *kernel;
     lb_int_panels p;
-    int64_t bm, bn, mb, nb; /* blocks, and the sizes of one */
-    int64_t wide;           /* nb in whole strips */
-    int64_t chunk;          /* panels */
+    lb_units b;
+    int64_t wide;  /* g.b.nb in whole strips */
+    int64_t chunk; /* panels */
     /* Scratch, in bytes; tables are at 0. */
     size_t codes_at, lines_at, c_at, ws_at, rows_at, put_at, weights_at, bytes;
 } grid;
 
-bool lb_coded_table_fits(const lb_product *p, const lb_weights *w,
-                         const lb_cpu *cpu)
+static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
     lb_int_panels q;
     return p->precision >= LB_PRECISION_FAST && lb_dottab_for(cpu) &&
@@ -55,23 +54,6 @@ bool lb_coded_table_fits(const lb_product *p, const lb_weights *w,
 }
 
 /* ---- the grid ------------------------------------------------------------ */
-
-static void make_blocks(const lb_product *p, const lb_call *c, grid *g)
-{
-    const int64_t m = g->w.m, n = g->w.n;
-    const int64_t want = c->threads > 1 ? SHARES * (int64_t)c->threads : 1;
-    const double worth = (double)m * (double)n * (double)p->k / MIN_UNIT;
-    g->bm = lb_ceil_div(m, MOST_M);
-    const int64_t more = lb_ceil_div(want, p->batch * g->bm);
-    g->bn = lb_max_i64(lb_ceil_div(n, MOST_N),
-                       (int64_t)(worth < (double)more ? worth : (double)more));
-    g->mb = lb_ceil_div(m, g->bm);
-    g->nb = lb_min_i64(n, lb_round_up(lb_ceil_div(n, g->bn), GRAIN));
-    g->bm = lb_ceil_div(m, g->mb);
-    g->bn = lb_ceil_div(n, g->nb);
-    g->wide = lb_round_up(g->nb, STRIP);
-    g->chunk = m > MR ? 1 : lb_min_i64(CHUNK, lb_ceil_div(p->k, KC));
-}
 
 static size_t add(size_t at, int64_t bytes)
 {
@@ -84,28 +66,38 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
         !lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p))
         return false;
     g->kernel = lb_dottab_for(c->cpu);
-    make_blocks(p, c, g);
+    const lb_cut cut = {
+        .most_m = MOST_M,
+        .most_n = MOST_N,
+        .least_m = MOST_M,
+        .grain = GRAIN,
+        .shares = SHARES,
+        .work = MIN_UNIT,
+    };
+    g->b = lb_units_of(p, c, &g->w, &cut);
+    g->wide = lb_round_up(g->b.nb, STRIP);
+    g->chunk = g->w.m > MR ? 1 : lb_min_i64(CHUNK, lb_ceil_div(p->k, KC));
     const int64_t f = sizeof(float);
     const int64_t strips = g->w.m > MR ? g->wide / STRIP : 1;
     lb_int_weights w;
     g->codes_at = add(0, g->chunk * MR * TABLES);
     g->lines_at = add(g->codes_at, strips * TURNED);
     g->c_at = add(g->lines_at, STRIP * BYTES);
-    g->ws_at = add(g->c_at, g->mb * g->wide * f);
+    g->ws_at = add(g->c_at, g->b.mb * g->wide * f);
     g->rows_at = add(g->ws_at, g->wide * f);
     g->put_at = add(g->rows_at, (MR + 2) * KC * f);
-    g->weights_at = add(g->put_at, g->w.swapped ? g->mb * g->nb * f : 0);
+    g->weights_at = add(g->put_at, g->w.swapped ? g->b.mb * g->b.nb * f : 0);
     g->bytes = g->weights_at +
-               lb_int_weights_room(&g->p, &g->w.coded, g->nb, p->k, &w, NULL);
+               lb_int_weights_room(&g->p, &g->w.coded, g->b.nb, p->k, &w, NULL);
     return true;
 }
 
-void lb_coded_table_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
 {
     grid g;
     if (!make_grid(p, c, &g)) return;
     plan->per_thread = g.bytes;
-    plan->units[0] = p->batch * g.bm * g.bn;
+    plan->units[0] = g.b.n;
     plan->kernel = g.kernel->name;
 }
 
@@ -220,7 +212,7 @@ static void read_scales(block *b)
 {
     const grid *g = b->g;
     lb_int_weights w;
-    lb_int_weights_room(&g->p, &b->coded, g->nb, b->p->k, &w,
+    lb_int_weights_room(&g->p, &b->coded, g->b.nb, b->p->k, &w,
                         b->scratch + g->weights_at);
     lb_int_weights_rows(&w, b->j0, b->n, b->p->k);
     for (int64_t j = 0; j < g->wide; j++)
@@ -228,35 +220,36 @@ static void read_scales(block *b)
 }
 
 static void run_block(const lb_product *p, const lb_work *work, const grid *g,
-                      int64_t batch, int64_t i0, int64_t j0)
+                      lb_unit at)
 {
     block b = {
         .p = p,
         .g = g,
         .work = work,
-        .coded = lb_coded_at(&g->w.coded, g->w.w, batch),
-        .batch = batch,
-        .i0 = i0,
-        .m = lb_min_i64(g->mb, g->w.m - i0),
-        .j0 = j0,
-        .n = lb_min_i64(g->nb, g->w.n - j0),
+        .coded = lb_coded_at(&g->w.coded, g->w.w, at.batch),
+        .batch = at.batch,
+        .i0 = at.i0,
+        .m = at.m,
+        .j0 = at.j0,
+        .n = at.n,
         .scratch = work->scratch,
     };
     b.c = (float *)(void *)(b.scratch + g->c_at);
     b.ws = (float *)(void *)(b.scratch + g->ws_at);
     read_scales(&b);
     const int64_t panels = lb_ceil_div(p->k, KC);
-    for (int64_t at = 0; at < panels; at += g->chunk)
-        run_chunk(&b, at * KC, lb_min_i64(g->chunk, panels - at));
-    lb_weights_put(p, &g->w, work, batch, i0, b.m, j0, b.n, b.c, g->wide,
+    for (int64_t k = 0; k < panels; k += g->chunk)
+        run_chunk(&b, k * KC, lb_min_i64(g->chunk, panels - k));
+    lb_weights_put(p, &g->w, work, b.batch, b.i0, b.m, b.j0, b.n, b.c, g->wide,
                    (float *)(void *)(b.scratch + g->put_at));
 }
 
-void lb_coded_table_run(const lb_product *p, const lb_work *w)
+static void run(const lb_product *p, const lb_work *w)
 {
     grid g;
     if (!make_grid(p, w->call, &g)) return;
     for (int64_t u = w->lo; u < w->hi; u++)
-        run_block(p, w, &g, u / (g.bm * g.bn), u / g.bn % g.bm * g.mb,
-                  u % g.bn * g.nb);
+        run_block(p, w, &g, lb_units_at(&g.b, &g.w, u));
 }
+
+const lb_weights_way lb_coded_table = {fits, make_plan, run};

@@ -97,8 +97,7 @@ static const lb_gemvq_kernel *kernel_of(const lb_product *p,
     return lb_gemvq_kernel_for(cpu, &need);
 }
 
-bool lb_coded_thin_fits(const lb_product *p, const lb_weights *w,
-                        const lb_cpu *cpu)
+static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
     return w->m == 1 && p->k > 0 && kernel_of(p, w, cpu);
 }
@@ -199,7 +198,7 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
     return true;
 }
 
-void lb_coded_thin_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
 {
     lb_weights w;
     lb_weights_of(p, c->cpu, &w);
@@ -446,7 +445,7 @@ static void add_sums(const lb_product *p, const grid *g, const lb_weights *w,
     finish(p, g, w, work, batch, j, n, y);
 }
 
-void lb_coded_thin_run(const lb_product *p, const lb_work *work)
+static void run(const lb_product *p, const lb_work *work)
 {
     lb_weights w;
     lb_weights_of(p, work->call->cpu, &w);
@@ -471,3 +470,5 @@ void lb_coded_thin_run(const lb_product *p, const lb_work *work)
         }
     }
 }
+
+const lb_weights_way lb_coded_thin = {fits, make_plan, run};

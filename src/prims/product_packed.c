@@ -11,7 +11,7 @@
  * used again.
  */
 #include "kernels/gemm.h"
-#include "kernels/panel.h"
+#include "kernels/gemm_codes.h"
 #include "prims/weights.h"
 
 enum {
@@ -30,15 +30,15 @@ typedef struct {
     bool across; /* B runs across the depth */
     bool coded;  /* it is known where its codes are */
     lb_coded codes;
-    const lb_panel *panel; /* makes panels of codes at once; or NULL */
-    bool whole;            /* A is packed in phase 0 */
-    int64_t mb, nb;        /* sizes of a block */
-    int64_t bm, bn;        /* blocks along each axis */
-    int64_t piece;         /* rows of A .. */
-    int64_t deep;          /* .. and depth that go together: panels */
-    int64_t strip;         /* columns of B that are read together */
-    bool kept;             /* panels of all strips of B are, not of one */
-    int64_t step;          /* floats of B from column to column */
+    const lb_gemm_codes *panel; /* makes panels of codes at once; or NULL */
+    bool whole;                 /* A is packed in phase 0 */
+    int64_t mb, nb;             /* sizes of a block */
+    int64_t bm, bn;             /* blocks along each axis */
+    int64_t piece;              /* rows of A .. */
+    int64_t deep;               /* .. and depth that go together: panels */
+    int64_t strip;              /* columns of B that are read together */
+    bool kept;                  /* panels of all strips of B are, not of one */
+    int64_t step;               /* floats of B from column to column */
     int64_t b_at, c_at, tmp_at, n; /* scratch, in floats; A, if it is not
                                     * whole, is at 0 */
 } grid;
@@ -92,15 +92,15 @@ static void place_scratch(const lb_product *p, grid *g)
 static bool scales_fit(const lb_coded *c)
 {
     const int64_t g = c->lines.g;
-    return g % LB_PANEL_UNIT == 0 &&
+    return g % LB_GEMM_CODES_UNIT == 0 &&
            (!g || LB_GEMM_KC % g == 0 || g % LB_GEMM_KC == 0);
 }
 
 /* Who makes panels of such codes; NULL: nobody. */
-static const lb_panel *panel_for(const lb_cpu *cpu, const lb_coded *c)
+static const lb_gemm_codes *panel_for(const lb_cpu *cpu, const lb_coded *c)
 {
     return c->along && scales_fit(c) && lb_coded_is_product(c)
-               ? lb_panel_for(cpu)
+               ? lb_gemm_codes_for(cpu)
                : NULL;
 }
 
@@ -140,18 +140,18 @@ void lb_packed_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
 
 /* Few enough to order sums in a way of its own, and too many for each to be
  * worth decoding a code once more: bytes are soon decoded. */
-bool lb_coded_panel_fits(const lb_product *p, const lb_weights *w,
-                         const lb_cpu *cpu)
+static bool codes_fit(const lb_product *p, const lb_weights *w,
+                      const lb_cpu *cpu)
 {
     const int64_t least = w->coded.bits == 8 ? 25 : 17;
     return !w->swapped && p->m >= least && p->m <= LB_FEW && p->k > 0 &&
            !runs_across(p->b) && panel_for(cpu, &w->coded);
 }
 
-void lb_coded_panel_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void plan_codes(const lb_product *p, const lb_call *c, lb_plan *plan)
 {
     lb_packed_plan(p, c, plan);
-    plan->kernel = lb_panel_for(c->cpu)->name;
+    plan->kernel = lb_gemm_codes_for(c->cpu)->name;
 }
 
 /* ---- one block ----------------------------------------------------------- */
@@ -223,7 +223,7 @@ static void run_across(const block *u, const float *a, int64_t i, int64_t m,
 typedef struct {
     int64_t j, n, k;
     lb_block w;
-    lb_panel_codes codes;
+    lb_gemm_rows codes;
 } strip;
 
 /* The scales of a strip, from depth k on. */
@@ -259,7 +259,7 @@ static strip read_strip(const block *u, int64_t j, int64_t n, int64_t k,
         s.w = b->get(b, u->cpu, u->batch, line, n, k, depth, u->tmp);
         return s;
     }
-    s.codes = (lb_panel_codes){
+    s.codes = (lb_gemm_rows){
         .bits = c->bits,
         .high_first = c->high_first,
         .level = c->numbers.level,
@@ -278,7 +278,7 @@ static void pack_strip(const block *u, const strip *s, int64_t kk, int64_t kc,
 {
     const float *w = s->w.p;
     if (u->g->panel) {
-        lb_panel_codes c = s->codes;
+        lb_gemm_rows c = s->codes;
         c.codes += kk * c.bits / 8;
         c.scale += c.g ? (s->k + kk) / c.g - s->k / c.g : 0;
         if (c.g > kc) c.g = 0; /* all of it is in one block */
@@ -387,3 +387,5 @@ void lb_packed_run(const lb_product *p, const lb_work *w)
         else
             run_unit(p, &g, w, at);
 }
+
+const lb_weights_way lb_coded_panel = {codes_fit, plan_codes, lb_packed_run};

@@ -55,33 +55,15 @@ static inline int64_t lb_group_row(int64_t m, int64_t groups, int64_t at)
     return at * m / groups;
 }
 
-/* Whether a way has a kernel for this; the level counts too. */
-bool lb_coded_thin_fits(const lb_product *p, const lb_weights *w,
-                        const lb_cpu *cpu);
-void lb_coded_thin_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
-void lb_coded_thin_run(const lb_product *p, const lb_work *w);
-bool lb_coded_exact_fits(const lb_product *p, const lb_weights *w,
-                         const lb_cpu *cpu);
-void lb_coded_exact_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
-void lb_coded_exact_run(const lb_product *p, const lb_work *w);
-bool lb_coded_panel_fits(const lb_product *p, const lb_weights *w,
-                         const lb_cpu *cpu);
-void lb_coded_panel_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
-bool lb_coded_across_fits(const lb_product *p, const lb_weights *w,
-                          const lb_cpu *cpu);
-void lb_coded_across_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
-void lb_coded_across_run(const lb_product *p, const lb_work *w);
-bool lb_coded_byte_fits(const lb_product *p, const lb_weights *w,
-                        const lb_cpu *cpu);
-void lb_coded_byte_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
-void lb_coded_byte_run(const lb_product *p, const lb_work *w);
-bool lb_coded_table_fits(const lb_product *p, const lb_weights *w,
-                         const lb_cpu *cpu);
-void lb_coded_table_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
-void lb_coded_table_run(const lb_product *p, const lb_work *w);
-bool lb_coded_block_fits(const lb_product *p, const lb_weights *w,
-                         const lb_cpu *cpu);
-void lb_coded_block_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
-void lb_coded_block_run(const lb_product *p, const lb_work *w);
+/* A way to multiply; the first of the list in product.c that fits is taken. */
+typedef struct lb_weights_way {
+    /* Whether it is one for this product, and has a kernel at the level. */
+    bool (*fits)(const lb_product *p, const lb_weights *w, const lb_cpu *cpu);
+    void (*plan)(const lb_product *p, const lb_call *c, lb_plan *plan);
+    void (*run)(const lb_product *p, const lb_work *w);
+} lb_weights_way;
+
+extern const lb_weights_way lb_coded_table, lb_coded_thin, lb_coded_byte,
+    lb_coded_block, lb_coded_panel, lb_coded_exact, lb_coded_across;
 
 #endif

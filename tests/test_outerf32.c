@@ -1,15 +1,15 @@
-/* test_codepanel.c - the kernels of codepanel.h: what they keep against numbers
+/* test_outerf32.c - the kernels of outerf32.h: what they keep against numbers
  * decoded one by one, bit by bit, and what they add against sums in double
  * precision. All that is read or written lies against pages that may not be
  * touched. */
 #include "base/cpu.h"
 #include "check.h"
 #include "fenced.h"
-#include "kernels/codepanel.h"
+#include "kernels/outerf32.h"
 
 enum {
-    MR = LB_CODEPANEL_MR,
-    NR = LB_CODEPANEL_NR,
+    MR = LB_OUTERF32_MR,
+    NR = LB_OUTERF32_NR,
     DEEP = 256,
     ROOM = 1 << 16,
     STEP = 21 /* bytes from line to line */
@@ -32,8 +32,8 @@ static float random_float(void) /* in [-1, 1) */
 }
 
 typedef struct {
-    lb_codepanel_table table;
-    lb_codepanel_lines w;
+    lb_outerf32_table table;
+    lb_outerf32_lines w;
     int rows, n;
     bool first;
     int64_t ldc;
@@ -55,7 +55,7 @@ static void make_table(subject *s, int bits, bool high_first)
     float level[16];
     for (int i = 0; i < 16; i++)
         level[i] = random_bits() % 4 ? random_float() : odd[random_bits() % 5];
-    lb_codepanel_table_init(&s->table, bits, high_first, level);
+    lb_outerf32_table_of(&s->table, bits, high_first, level);
     CHECK(bits == 8 || s->table.level[0] == level[0]);
 }
 
@@ -67,7 +67,7 @@ static void make_lines(subject *s, int64_t k, int64_t scale_step, bool each)
     uint8_t *const codes = fenced_end(&codes_room, (size_t)size);
     for (int64_t i = 0; i < size; i++)
         codes[i] = (uint8_t)random_bits();
-    s->w = (lb_codepanel_lines){
+    s->w = (lb_outerf32_lines){
         .table = &s->table,
         .codes = codes,
         .step = STEP,
@@ -86,7 +86,7 @@ static void make_lines(subject *s, int64_t k, int64_t scale_step, bool each)
 
 static float number(const subject *s, int64_t k, int64_t j)
 {
-    const lb_codepanel_table *t = &s->table;
+    const lb_outerf32_table *t = &s->table;
     const uint8_t *codes = s->w.codes + k * STEP;
     const float scale = s->w.scale[s->w.each ? j : k * s->w.scale_step];
     if (t->bits == 8) return (float)(int8_t)codes[j] * scale;
@@ -123,7 +123,7 @@ static bool summed_well(const subject *s, int64_t i, int64_t j, float old,
                                           (double)(s->w.k + 2) * 0x1p-149;
 }
 
-static void check_tile(const lb_codepanel *kernel, const subject *s)
+static void check_tile(const lb_outerf32 *kernel, const subject *s)
 {
     const int64_t size = (s->rows - 1) * s->ldc + s->n;
     float *const c = random_floats(&c_room, size);
@@ -144,7 +144,7 @@ static void check_tile(const lb_codepanel *kernel, const subject *s)
             s->w.each, (long long)s->w.scale_step);
 }
 
-static void check_kernel(const lb_codepanel *kernel)
+static void check_kernel(const lb_outerf32 *kernel)
 {
     for (int bits = 1; bits <= 8; bits *= 2)
         for (int64_t k = 1; k <= DEEP; k += k < 70 ? 1 : 31)
@@ -163,14 +163,14 @@ int main(void)
     x_room = fenced_open(ROOM);
     c_room = fenced_open(ROOM);
     keep_room = fenced_open(ROOM);
-    check_kernel(&lb_codepanel_ref);
+    check_kernel(&lb_outerf32_ref);
 #if defined(__x86_64__)
-    if (lb_level_available(LB_LEVEL_AVX2)) check_kernel(&lb_codepanel_avx2);
+    if (lb_level_available(LB_LEVEL_AVX2)) check_kernel(&lb_outerf32_avx2);
 #endif
     fenced_close(&codes_room);
     fenced_close(&scale_room);
     fenced_close(&x_room);
     fenced_close(&c_room);
     fenced_close(&keep_room);
-    return check_report("codepanel");
+    return check_report("outerf32");
 }

@@ -1,14 +1,14 @@
-/* codepanel_ref.c - codepanel.h in portable C, and which level has a kernel. */
+/* outerf32_ref.c - outerf32.h in portable C, and which level has a kernel. */
 #include <string.h>
 
-#include "kernels/codepanel.h"
+#include "kernels/outerf32.h"
 
-enum { NR = LB_CODEPANEL_NR };
+enum { NR = LB_OUTERF32_NR };
 
-void lb_codepanel_table_init(lb_codepanel_table *t, int bits, bool high_first,
-                             const float *level)
+void lb_outerf32_table_of(lb_outerf32_table *t, int bits, bool high_first,
+                          const float *level)
 {
-    *t = (lb_codepanel_table){.bits = bits, .high_first = high_first};
+    *t = (lb_outerf32_table){.bits = bits, .high_first = high_first};
     for (int i = 0; i < 16 && bits < 8; i++) {
         uint32_t u;
         t->level[i] = level[i & ((1 << bits) - 1)];
@@ -22,9 +22,9 @@ void lb_codepanel_table_init(lb_codepanel_table *t, int bits, bool high_first,
     }
 }
 
-static float number_at(const lb_codepanel_lines *w, int64_t k, int j)
+static float number_at(const lb_outerf32_lines *w, int64_t k, int j)
 {
-    const lb_codepanel_table *t = w->table;
+    const lb_outerf32_table *t = w->table;
     const uint8_t *codes = w->codes + k * w->step;
     if (t->bits == 8) return (float)(int8_t)codes[j];
     const int fields = 8 / t->bits, at = j % fields;
@@ -33,7 +33,7 @@ static float number_at(const lb_codepanel_lines *w, int64_t k, int j)
     return t->level[code & ((1 << t->bits) - 1)];
 }
 
-static void tile(const lb_codepanel_lines *w, int rows, const float *x,
+static void tile(const lb_outerf32_lines *w, int rows, const float *x,
                  bool first, int n, float *c, int64_t ldc, float *keep)
 {
     for (int64_t k = 0; k < w->k; k++)
@@ -50,13 +50,12 @@ static void tile(const lb_codepanel_lines *w, int rows, const float *x,
         }
 }
 
-const lb_codepanel lb_codepanel_ref = {.name = "dot f32 ref 4x16",
-                                       .tile = tile};
+const lb_outerf32 lb_outerf32_ref = {.name = "dot f32 ref 4x16", .tile = tile};
 
-const lb_codepanel *lb_codepanel_for(const lb_cpu *cpu)
+const lb_outerf32 *lb_outerf32_for(const lb_cpu *cpu)
 {
 #if defined(__x86_64__)
-    if (cpu->level == LB_LEVEL_AVX2) return &lb_codepanel_avx2;
+    if (cpu->level == LB_LEVEL_AVX2) return &lb_outerf32_avx2;
 #endif
     (void)cpu;
     return NULL;

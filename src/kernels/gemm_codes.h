@@ -1,4 +1,4 @@
-/* panel.h - panels of B (gemm.h) straight from codes.
+/* gemm_codes.h - panels of B (gemm.h) straight from codes.
  *
  *   dst[kk*nr + j] = number kk of row j, for j < n <= nr and kk < depth
  *
@@ -6,19 +6,19 @@
  * while they are still bytes, and become numbers where these belong: there is
  * no block of floats between. Columns from n on hold numbers too, any ones.
  */
-#ifndef LB_PANEL_H
-#define LB_PANEL_H
+#ifndef LB_GEMM_CODES_H
+#define LB_GEMM_CODES_H
 
 #include <stdint.h>
 
 #include "lowbit_ext.h"
 
 enum {
-    LB_PANEL_UNIT = 16 /* a scale is that of a multiple of so many */
+    LB_GEMM_CODES_UNIT = 16 /* a scale is that of a multiple of so many */
 };
 
 /* number = level(code) * scale, rounded once. */
-typedef struct lb_panel_codes {
+typedef struct lb_gemm_rows {
     int bits;           /* of a code: 8, 4, 2 or 1 */
     bool high_first;    /* the first code of a byte has its high bits */
     const float *level; /* 2^bits; of 8 bits none: the code is one */
@@ -30,19 +30,19 @@ typedef struct lb_panel_codes {
     int64_t n, depth;
     uintptr_t ahead; /* what is asked for as rows are read: this is added to
                       * their addresses; 0: nothing */
-} lb_panel_codes;
+} lb_gemm_rows;
 
-typedef struct lb_panel {
+typedef struct lb_gemm_codes {
     const char *name; /* of a product that decodes so: "dot f32 avx2 6x16" */
     int nr;           /* that of the level's tiles */
-    void (*decode)(const lb_panel_codes *w, float *dst);
-} lb_panel;
+    void (*decode)(const lb_gemm_rows *w, float *dst);
+} lb_gemm_codes;
 
 /* The kernels of a level, or NULL. */
-const lb_panel *lb_panel_for(const lb_cpu *cpu);
+const lb_gemm_codes *lb_gemm_codes_for(const lb_cpu *cpu);
 
 #if defined(__x86_64__)
-extern const lb_panel lb_panel_avx2;
+extern const lb_gemm_codes lb_gemm_codes_avx2;
 #endif
 
 #endif

@@ -1,4 +1,4 @@
-/* panel_avx2.c - panels of 16 columns out of codes, with AVX2.
+/* gemm_codes_avx2.c - panels of 16 columns out of codes, with AVX2.
  *
  * 16 bytes of each of 16 rows are turned by three rounds of unpacking. Rows
  * are loaded in such places that the halves of registers, which unpacking does
@@ -11,7 +11,7 @@
  * dwords and floats, or are looked up in the bytes of sixteen levels, which
  * then unpack in the same way.
  */
-#include "kernels/panel.h"
+#include "kernels/gemm_codes.h"
 
 #if defined(__x86_64__)
 #include <string.h>
@@ -198,13 +198,13 @@ AVX2 LB_INLINE void put_pair(const int bits, bool high_first, const tables *t,
 /* ---- panels -------------------------------------------------------------- */
 
 typedef struct {
-    const lb_panel_codes *w;
+    const lb_gemm_rows *w;
     const uint8_t *row[NR];
     const float *scale[NR];
 } places;
 
 /* Rows past the end are the last one. */
-LB_INLINE void find_places(const lb_panel_codes *w, places *p)
+LB_INLINE void find_places(const lb_gemm_rows *w, places *p)
 {
     p->w = w;
     for (int64_t j = 0; j < NR; j++) {
@@ -271,7 +271,7 @@ AVX2 LB_INLINE void decode_some(const int bits, const places *p, tables t,
     }
 }
 
-AVX2 LB_INLINE void decode_panel(const int bits, const lb_panel_codes *w,
+AVX2 LB_INLINE void decode_panel(const int bits, const lb_gemm_rows *w,
                                  float *dst)
 {
     const int64_t some = BYTES * 8 / bits, bytes = (w->depth * bits + 7) / 8;
@@ -297,7 +297,7 @@ AVX2 LB_INLINE void decode_panel(const int bits, const lb_panel_codes *w,
     }
 }
 
-AVX2 static void decode(const lb_panel_codes *w, float *dst)
+AVX2 static void decode(const lb_gemm_rows *w, float *dst)
 {
     switch (w->bits) {
     case 8:
@@ -314,6 +314,6 @@ AVX2 static void decode(const lb_panel_codes *w, float *dst)
     }
 }
 
-const lb_panel lb_panel_avx2 = {
+const lb_gemm_codes lb_gemm_codes_avx2 = {
     .name = "dot f32 avx2 6x16", .nr = NR, .decode = decode};
 #endif

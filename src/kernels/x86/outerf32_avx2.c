@@ -1,4 +1,4 @@
-/* codepanel_avx2.c - a few rows times 16 columns of codes: AVX2 with FMA.
+/* outerf32_avx2.c - a few rows times 16 columns of codes: AVX2 with FMA.
  *
  * The tile of gemm_avx2.c whose two vectors of B are decoded on the spot, by
  * units that FMAs leave alone. Columns come out in order:
@@ -9,14 +9,14 @@
  *            looked up one by one, then unpack in order
  *   2, 1     all codes in every lane, each shifted by as much as its own
  */
-#include "kernels/codepanel.h"
+#include "kernels/outerf32.h"
 
 #if defined(__x86_64__)
 #include <string.h>
 
 #include "kernels/x86/intrin.h"
 
-enum { MR = LB_CODEPANEL_MR, NR = LB_CODEPANEL_NR };
+enum { MR = LB_OUTERF32_MR, NR = LB_OUTERF32_NR };
 
 #define AVX2        LB_TARGET("avx2,fma")
 #define AVX2_INLINE AVX2 LB_INLINE
@@ -42,7 +42,7 @@ AVX2_INLINE __m256i load(const void *p)
 
 /* Of these some are used, as bits and each say. */
 AVX2_INLINE tables tables_of(const int bits, const bool each,
-                             const lb_codepanel_lines *w)
+                             const lb_outerf32_lines *w)
 {
     tables t;
     memset(&t, 0, sizeof t);
@@ -147,7 +147,7 @@ AVX2_INLINE void scale_two(__m256 s0, __m256 s1, __m256 *w)
 }
 
 AVX2_INLINE void add_nibbles(const bool high_first, const int rows,
-                             const lb_codepanel_lines *w, const float *x,
+                             const lb_outerf32_lines *w, const float *x,
                              float *keep, __m256 (*r)[2])
 {
     const tables t = tables_of(4, false, w);
@@ -176,7 +176,7 @@ AVX2_INLINE void add_nibbles(const bool high_first, const int rows,
 }
 
 AVX2_INLINE void add_others(const int bits, const bool each, const int rows,
-                            const lb_codepanel_lines *w, const float *x,
+                            const lb_outerf32_lines *w, const float *x,
                             float *keep, __m256 (*r)[2])
 {
     const tables t = tables_of(bits, each, w);
@@ -224,7 +224,7 @@ AVX2_INLINE void put(__m256 (*r)[2], const int rows, int n, bool first,
 }
 
 AVX2_INLINE void tile_rows(const int bits, const bool flag, const int rows,
-                           const lb_codepanel_lines *w, const float *x,
+                           const lb_outerf32_lines *w, const float *x,
                            bool first, int n, float *c, int64_t ldc,
                            float *keep)
 {
@@ -242,7 +242,7 @@ AVX2_INLINE void tile_rows(const int bits, const bool flag, const int rows,
 /* flag: of 4 bits whether the high ones are first, of 8 whether each column
  * has a scale. */
 #define TILE(name, bits, flag)                                                 \
-    AVX2 static void name(const lb_codepanel_lines *w, int rows,               \
+    AVX2 static void name(const lb_outerf32_lines *w, int rows,                \
                           const float *x, bool first, int n, float *c,         \
                           int64_t ldc, float *keep)                            \
     {                                                                          \
@@ -268,7 +268,7 @@ TILE(nibbles_high, 4, true)
 TILE(pairs, 2, false)
 TILE(single, 1, false)
 
-static void tile(const lb_codepanel_lines *w, int rows, const float *x,
+static void tile(const lb_outerf32_lines *w, int rows, const float *x,
                  bool first, int n, float *c, int64_t ldc, float *keep)
 {
     switch (w->table->bits) {
@@ -287,6 +287,6 @@ static void tile(const lb_codepanel_lines *w, int rows, const float *x,
     }
 }
 
-const lb_codepanel lb_codepanel_avx2 = {.name = "dot f32 avx2 4x16",
-                                        .tile = tile};
+const lb_outerf32 lb_outerf32_avx2 = {.name = "dot f32 avx2 4x16",
+                                      .tile = tile};
 #endif

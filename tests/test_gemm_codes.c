@@ -1,13 +1,13 @@
-/* test_panel.c - the kernels of panel.h against numbers made one by one, bit
- * for bit, for every size of codes, depth and number of rows. Everything lies
- * against pages that may not be touched. */
+/* test_gemm_codes.c - the kernels of panel.h against numbers made one by one,
+ * bit for bit, for every size of codes, depth and number of rows. Everything
+ * lies against pages that may not be touched. */
 #include <math.h>
 #include <string.h>
 
 #include "base/cpu.h"
 #include "check.h"
 #include "fenced.h"
-#include "kernels/panel.h"
+#include "kernels/gemm_codes.h"
 
 enum { ROOM = 1 << 17 };
 
@@ -38,8 +38,8 @@ static bool same(float a, float b)
     return !memcmp(&a, &b, sizeof a) || (isnan(a) && isnan(b));
 }
 
-static lb_panel_codes make(int bits, bool high_first, const float *level,
-                           int64_t g, int64_t n, int64_t depth, int64_t gap)
+static lb_gemm_rows make(int bits, bool high_first, const float *level,
+                         int64_t g, int64_t n, int64_t depth, int64_t gap)
 {
     const int64_t bytes = (depth * bits + 7) / 8, step = bytes + gap;
     const int64_t scales = g ? (depth + g - 1) / g : 1;
@@ -52,7 +52,7 @@ static lb_panel_codes make(int bits, bool high_first, const float *level,
         codes[i] = (uint8_t)random_bits();
     for (int64_t i = 0; i < n * scales; i++)
         scale[i] = random_float();
-    return (lb_panel_codes){
+    return (lb_gemm_rows){
         .bits = bits,
         .high_first = high_first,
         .level = level,
@@ -67,7 +67,7 @@ static lb_panel_codes make(int bits, bool high_first, const float *level,
     };
 }
 
-static float number(const lb_panel_codes *w, int64_t j, int64_t k)
+static float number(const lb_gemm_rows *w, int64_t j, int64_t k)
 {
     const uint8_t *codes = w->codes + j * w->step;
     const float scale = w->scale[j * w->scale_step + (w->g ? k / w->g : 0)];
@@ -78,7 +78,7 @@ static float number(const lb_panel_codes *w, int64_t j, int64_t k)
     return w->level[code & ((1 << w->bits) - 1)] * scale;
 }
 
-static void check_decode(const lb_panel *kernel, const lb_panel_codes *w)
+static void check_decode(const lb_gemm_codes *kernel, const lb_gemm_rows *w)
 {
     const size_t size = (size_t)(w->depth * kernel->nr) * sizeof(float);
     float *to =
@@ -94,7 +94,7 @@ static void check_decode(const lb_panel *kernel, const lb_panel_codes *w)
                 (long long)w->depth);
 }
 
-static void test_decode(const lb_panel *kernel)
+static void test_decode(const lb_gemm_codes *kernel)
 {
     static const int64_t depths[] = {1,   2,   3,   7,   15,  16,  17,  31,
                                      32,  33,  63,  64,  65,  96,  127, 128,
@@ -107,8 +107,8 @@ static void test_decode(const lb_panel *kernel)
         for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
             for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
                 for (int64_t n = 1; n <= kernel->nr; n += n < 3 ? 1 : 4) {
-                    const lb_panel_codes w = make(bits, n % 2, level, groups[g],
-                                                  n, depths[d], n % 3 * 5);
+                    const lb_gemm_rows w = make(bits, n % 2, level, groups[g],
+                                                n, depths[d], n % 3 * 5);
                     check_decode(kernel, &w);
                 }
 }
@@ -120,12 +120,12 @@ int main(void)
     to_room = fenced_open(ROOM);
     for (int level = 0; level <= LB_LEVEL_AVX512VNNI; level++) {
         const lb_cpu cpu = {.level = (lb_level)level};
-        const lb_panel *kernel = lb_panel_for(&cpu);
+        const lb_gemm_codes *kernel = lb_gemm_codes_for(&cpu);
         if (!kernel || !lb_level_available(cpu.level)) continue;
         test_decode(kernel);
     }
     fenced_close(&from_room);
     fenced_close(&scale_room);
     fenced_close(&to_room);
-    return check_report("panel");
+    return check_report("gemm codes");
 }

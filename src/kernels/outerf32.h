@@ -1,4 +1,4 @@
-/* codepanel.h - a few rows of f32 times 16 columns of codes, whose depth runs
+/* outerf32.h - a few rows of f32 times 16 columns of codes, whose depth runs
  * from line to line.
  *
  *   number[k][j] = level(code[k][j]) * scale of k, j
@@ -8,30 +8,30 @@
  * decoding gives, and kept as well: that is a panel of B of gemm.h, for the
  * tiles of further rows. Sums are formed as there. Raw pointers only.
  */
-#ifndef LB_CODEPANEL_H
-#define LB_CODEPANEL_H
+#ifndef LB_OUTERF32_H
+#define LB_OUTERF32_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "lowbit_ext.h"
 
-enum { LB_CODEPANEL_MR = 4, LB_CODEPANEL_NR = 16 };
+enum { LB_OUTERF32_MR = 4, LB_OUTERF32_NR = 16 };
 
 /* What codes stand for. */
-typedef struct lb_codepanel_table {
+typedef struct lb_outerf32_table {
     int bits;        /* of a code: 8, 4, 2 or 1 */
     bool high_first; /* the first code of a byte has its high bits */
     float level[16]; /* of 8 bits none: the code is one; repeated if there are
                       * fewer */
-    uint8_t plane[4][16];           /* byte b of each */
-    int32_t shift[LB_CODEPANEL_NR]; /* 2 and 1 bits: where code j is in the
-                                     * bytes of NR, lowest first */
-} lb_codepanel_table;
+    uint8_t plane[4][16];          /* byte b of each */
+    int32_t shift[LB_OUTERF32_NR]; /* 2 and 1 bits: where code j is in the
+                                    * bytes of NR, lowest first */
+} lb_outerf32_table;
 
 /* NR columns of k lines. */
-typedef struct lb_codepanel_lines {
-    const lb_codepanel_table *table;
+typedef struct lb_outerf32_lines {
+    const lb_outerf32_table *table;
     const uint8_t *codes; /* of 1 bit four bytes of a line are read */
     int64_t step;         /* bytes from line to line */
     /* One for each line, scale_step apart; or, each, one for each column of
@@ -40,24 +40,24 @@ typedef struct lb_codepanel_lines {
     int64_t scale_step;
     bool each;
     int64_t k;
-} lb_codepanel_lines;
+} lb_outerf32_lines;
 
-typedef struct lb_codepanel {
+typedef struct lb_outerf32 {
     const char *name; /* "dot f32 avx2 4x16" */
     /* rows <= MR of x, x[k*rows + i], and n <= NR columns of c; first: these
      * are set, not added to. keep[k*NR + j], aligned to 32 bytes. */
-    void (*tile)(const lb_codepanel_lines *w, int rows, const float *x,
+    void (*tile)(const lb_outerf32_lines *w, int rows, const float *x,
                  bool first, int n, float *c, int64_t ldc, float *keep);
-} lb_codepanel;
+} lb_outerf32;
 
-void lb_codepanel_table_init(lb_codepanel_table *t, int bits, bool high_first,
-                             const float *level);
+void lb_outerf32_table_of(lb_outerf32_table *t, int bits, bool high_first,
+                          const float *level);
 /* What a level has, or NULL. */
-const lb_codepanel *lb_codepanel_for(const lb_cpu *cpu);
+const lb_outerf32 *lb_outerf32_for(const lb_cpu *cpu);
 
-extern const lb_codepanel lb_codepanel_ref;
+extern const lb_outerf32 lb_outerf32_ref;
 #if defined(__x86_64__)
-extern const lb_codepanel lb_codepanel_avx2;
+extern const lb_outerf32 lb_outerf32_avx2;
 #endif
 
 #endif
