@@ -14,8 +14,8 @@
  * x is f32, or whole numbers with a scale for each panel:
  *
  *   F32    products are exact (levels of f32), sums in lanes of f32
- *   I16    levels of 14 bits, or codes of 8, x of 16 bits (cols: 14): sums are
- *          exact until a block's scale is applied
+ *   I16    levels of 14 bits, or codes of 8, x of 16 bits (cols with scales:
+ *          14): sums are exact until a block's scale is applied
  *   I8X2   x = 256*high + low, two bytes; codes are multiplied as they are, and
  *          level = least + step*code is put right by the sum of x
  *   I8     x is one byte
@@ -41,7 +41,8 @@ enum {
     LB_GEMVQ_I8_PANEL = 1024,
     LB_GEMVQ_LINES = 64, /* lines that share a scale of x in cols */
     LB_GEMVQ_LEVEL = 8191,
-    LB_GEMVQ_X16 = 32767,     /* rows: 8 * 32767 * 8191 < 2^31 */
+    LB_GEMVQ_X16 = 32767,     /* rows: 8 * 32767 * 8191 < 2^31; cols of 8 bits:
+                               * 64 * 32767 * 128 */
     LB_GEMVQ_X16_COLS = 8191, /* 32 * 8191 * 8191 < 2^31 */
     LB_GEMVQ_X8X2 = 32639,    /* 127 * 256 + 127 */
     LB_GEMVQ_X8 = 127
@@ -87,7 +88,8 @@ typedef struct lb_gemvq_cols {
     const uint8_t *codes[LB_GEMVQ_COLS];
     /* F32: numbers; one to a line, or with scales one for each unit elements,
      * or 2^shift groups.
-     * I16: pairs of int16, lines 2i and 2i+1, for each of those.
+     * I16: pairs of int16, lines 2i and 2i+1, for each of those or, without
+     * scales, one.
      * I8: pairs of bytes for lines 2i and 2i+1, x[i]: high, x[i + 4]: low. */
     const void *x[LB_GEMVQ_COLS];
     int shift;

@@ -276,6 +276,25 @@ static void flush_i16(const lb_gemvq_flush *f)
                    f->x_scale[i / UNIT >> f->shift];
 }
 
+static void cols8_i16(const lb_gemvq_cols *c)
+{
+    int32_t *to = c->sum;
+    for (int64_t i = 0; i < c->groups * BYTES; i++) {
+        int32_t sum = c->first ? 0 : to[i];
+        for (int l = 0; l < LB_GEMVQ_COLS; l++)
+            sum +=
+                ((const int16_t *)c->x[l / 2])[l % 2] * (int8_t)c->codes[l][i];
+        to[i] = sum;
+    }
+}
+
+static void flush8_i16(const lb_gemvq_flush *f)
+{
+    const int32_t *sum = f->sum;
+    for (int64_t i = 0; i < f->groups * BYTES; i++)
+        f->y[i] += (float)sum[i] * *f->x_scale;
+}
+
 static void cols_i8(const lb_gemvq_cols *c, int bits, bool two)
 {
     int32_t *to = c->sum;
@@ -397,6 +416,16 @@ const lb_gemvq_kernel lb_gemvq_cols_ref[] = {
      1,
      {{256}, {1}},
      .cols = cols1_scaled},
+    {"gemv q8 i16 ref cols",
+     8,
+     LB_GEMVQ_I16,
+     32,
+     0,
+     1,
+     {{32}, {1}},
+     .cols = cols8_i16,
+     .flush = flush8_i16,
+     .sum_size = 4},
     {"gemv q4 i16 ref cols",
      4,
      LB_GEMVQ_I16,

@@ -402,6 +402,29 @@ static void panel_i16(const cols_job *j, const panel *p)
     }
 }
 
+/* The same where codes have no scales. */
+static void panel_i16_plain(const cols_job *j, const panel *p)
+{
+    int32_t whole[LB_GEMVQ_LINES + 1];
+    const float scale = lb_gemvq_round(p->x, p->n, LB_GEMVQ_X16, whole);
+    whole[LB_GEMVQ_LINES] = 0;
+    for (int64_t q = 0; q < p->apart; q++) {
+        uint32_t pair[LB_GEMVQ_COLS / 2];
+        lb_gemvq_cols c = {.first = q == 0};
+        for (int i = 0; i < LB_GEMVQ_COLS / 2; i++) {
+            const int64_t k = line_at(p, q, 2 * i);
+            const int64_t k2 = line_at(p, q, 2 * i + 1);
+            const int32_t a = whole[k < 0 ? LB_GEMVQ_LINES : k];
+            const int32_t b = whole[k2 < 0 ? LB_GEMVQ_LINES : k2];
+            pair[i] = ((uint32_t)a & 0xffff) | (uint32_t)b << 16;
+            c.x[i] = &pair[i];
+        }
+        run_eight(j, p, q, &c, 0);
+    }
+    j->q->flush(&(lb_gemvq_flush){
+        .groups = j->groups, .sum = j->sum, .x_scale = &scale, .y = j->y});
+}
+
 static uint16_t pair_i8(int32_t a, int32_t b)
 {
     return (uint16_t)((a & 0xff) | (b & 0xff) << 8);
@@ -453,8 +476,10 @@ void lb_gemvq_run_cols(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
                          x + at};
         if (q->kind == LB_GEMVQ_F32)
             panel_f32(&j, &p);
-        else if (q->kind == LB_GEMVQ_I16)
+        else if (q->kind == LB_GEMVQ_I16 && q->unit)
             panel_i16(&j, &p);
+        else if (q->kind == LB_GEMVQ_I16)
+            panel_i16_plain(&j, &p);
         else
             panel_i8(&j, &p);
     }

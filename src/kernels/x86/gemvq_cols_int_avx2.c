@@ -4,6 +4,7 @@
  * column's codes of both stand beside each other, as vpmaddwd and vpmaddubsw
  * want them; x is a pair of numbers in every lane.
  *
+ *   8 bits      64 lines: at most 64 * 32767 * 128 < 2^31
  *   4 bits      32 lines: at most 32 * 8191 * 8191 < 2^31
  *   2 or 1 bit  sums of 16 bits: a pair is at most 2 * 3 * 128, and 32 pairs
  *               are 24576
@@ -18,6 +19,52 @@ enum { PAIRS = LB_GEMVQ_COLS / 2 };
 AVX2_INLINE __m256i interleave(__m256i a, __m256i b, bool second)
 {
     return second ? _mm256_unpackhi_epi8(a, b) : _mm256_unpacklo_epi8(a, b);
+}
+
+/* ---- 8 bits ------------------------------------------------------------- */
+
+AVX2_INLINE __m256i load_words(const uint8_t *codes)
+{
+    return _mm256_cvtepi8_epi16(
+        _mm_loadu_si128((const __m128i *)(const void *)codes));
+}
+
+AVX2 static void cols8(const lb_gemvq_cols *given)
+{
+    const lb_gemvq_cols own = *given, *c = &own; /* which no store changes */
+    __m256i *sum = c->sum, x[PAIRS];
+    LB_UNROLL
+    for (int i = 0; i < PAIRS; i++)
+        x[i] = _mm256_set1_epi32(*(const int32_t *)c->x[i]);
+    for (int64_t at = 0; at < 32 * c->groups; at += 16, sum += 2) {
+        __m256i t0 = _mm256_setzero_si256(), t1 = t0;
+        if (!c->first) {
+            t0 = _mm256_load_si256(sum);
+            t1 = _mm256_load_si256(sum + 1);
+        }
+        LB_UNROLL
+        for (int i = 0; i < PAIRS; i++) {
+            const __m256i a = load_words(c->codes[2 * i] + at);
+            const __m256i b = load_words(c->codes[2 * i + 1] + at);
+            t0 = _mm256_add_epi32(
+                t0, _mm256_madd_epi16(_mm256_unpacklo_epi16(a, b), x[i]));
+            t1 = _mm256_add_epi32(
+                t1, _mm256_madd_epi16(_mm256_unpackhi_epi16(a, b), x[i]));
+        }
+        _mm256_store_si256(sum, t0);
+        _mm256_store_si256(sum + 1, t1);
+    }
+}
+
+AVX2 static void flush8(const lb_gemvq_flush *f)
+{
+    const __m256i *sum = f->sum;
+    const __m256 unit = _mm256_broadcast_ss(f->x_scale);
+    float *y = f->y;
+    for (int64_t v = 0; v < 4 * f->groups; v++, y += 8) {
+        const __m256 t = _mm256_cvtepi32_ps(_mm256_load_si256(sum++));
+        _mm256_store_ps(y, _mm256_fmadd_ps(t, unit, _mm256_load_ps(y)));
+    }
 }
 
 /* ---- 4 bits ------------------------------------------------------------- */
@@ -186,6 +233,16 @@ AVX2 static void flush1_i8(const lb_gemvq_flush *f)
 }
 
 const lb_gemvq_kernel lb_gemvq_cols_int_avx2[] = {
+    {"gemv q8 i16 avx2 cols",
+     8,
+     LB_GEMVQ_I16,
+     32,
+     0,
+     1,
+     {{4, 2, 2, 2, 1}, {1, 8, 4, 16, 0}},
+     .cols = cols8,
+     .flush = flush8,
+     .sum_size = 4},
     {"gemv q4 i16 avx2 cols",
      4,
      LB_GEMVQ_I16,
