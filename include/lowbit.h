@@ -148,7 +148,9 @@ typedef enum lb_dense_policy {
  * the least that is done. FAST and FASTEST concern products with packed
  * weights, on the codes themselves; where a format or a layout has no such
  * kernel, HIGHEST is computed, and lb_explain tells. Errors are relative to the
- * norm of the result, for numbers from a normal distribution. */
+ * norm of the result, for numbers from a normal distribution. FAST and FASTEST
+ * give NaN for a row of x that has an infinity, and keep their bounds while
+ * scales of weights are within 1e-30 to 1e30. */
 typedef enum lb_precision {
     LB_PRECISION_DEFAULT = 0, /* the context's; there LOWBIT_PRECISION=highest|
                                * fast|fastest, else HIGHEST */

@@ -89,7 +89,7 @@ static verdict judge(const float *x, const float *w, const float *y,
             const double off = fabs((double)y[b * n + j] - sum);
             v.error += off * off;
             v.size += sum * sum;
-            v.within = v.within && off <= each * size + 1e-37;
+            v.within = v.within && off <= each * size + 1e-42;
         }
     return v;
 }
@@ -180,7 +180,7 @@ static void check_product(lb_array *x, lb_array *w, lb_precision precision,
         /* Short sums of numbers that cancel say little. */
         const double slack = k < 400 ? 8 : k < 2000 ? 2 : 1;
         if (check_fails(v.within &&
-                        sqrt(v.error) <= slack * whole * sqrt(v.size) + 1e-37))
+                        sqrt(v.error) <= slack * whole * sqrt(v.size) + 1e-42))
             fprintf(stderr,
                     "%s %s: (%lld,%lld), precision %d: off by %.3g of it\n",
                     lb_isa(cx), what, (long long)k, (long long)n,

@@ -86,9 +86,9 @@ static double worst_of_rows(table *t, const exact *e, lb_array *x, lb_array *w,
                      (int64_t[]){rows_of_x[i], lb_dim(x, 1)}, NULL);
         lb_array *const y =
             weights_product(t->cx, some, w, t->orient, precision);
-        const double error = y ? exact_error(e, t->cx, y) : NAN;
+        const double error = y ? exact_error(e, t->cx, y) : INFINITY;
         lb_leave(t->cx);
-        if (!(error <= worst)) worst = error;
+        worst = isnan(error) ? INFINITY : fmax(worst, error);
     }
     return worst;
 }

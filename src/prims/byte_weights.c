@@ -27,6 +27,7 @@ size_t lb_byte_weights_room(const lb_byte_panels *p, const lb_coded *c,
     const int64_t f = sizeof(float), blocks = lb_byte_blocks(p, p->kc);
     const lb_int_panels *s = &p->scales;
     *w = (lb_byte_weights){.p = p, .scales = {.p = s, .c = *c}};
+    w->scales.reads = lb_int_scales_room(s, c, most, depth) > 0;
     w->panel =
         carve(room, &used, p->strip / p->kernel->nr * lb_byte_apart(p, p->kc));
     w->ws = carve(room, &used, p->strip * blocks * f);

@@ -81,6 +81,31 @@ static bool place_scales(lb_coded *c, int64_t e, int64_t step, int64_t n)
            c->first + (n - 1) * c->scale_step;
 }
 
+/* And so they do in every matrix of a batch: a view may cross an axis that has
+ * scales of its own in some of them. Of very many it is not looked at. */
+static bool batches_alike(const lb_coded *c, const lb_matrix *m)
+{
+    enum { MANY = 1 << 12 };
+    const lb_dims *over = c->along ? &m->row : &m->depth;
+    const int64_t step = over->stride[0], n = over->dim[0];
+    const int part = c->numbers.scale;
+    int64_t batches = 1;
+    for (int k = 0; k < m->batch.n; k++)
+        batches *= m->batch.dim[k];
+    if (!part || n <= 1) return true;
+    if (batches > MANY) return false;
+    for (int64_t b = 1; b < batches; b++) {
+        const int64_t e = m->a->offset + lb_dims_offset(&m->batch, b);
+        const int64_t first = lb_part_entry(c->store, part, e);
+        const int64_t second = lb_part_entry(c->store, part, e + step);
+        const int64_t last = lb_part_entry(c->store, part, e + (n - 1) * step);
+        if (second != first + c->scale_step ||
+            last != first + (n - 1) * c->scale_step)
+            return false;
+    }
+    return true;
+}
+
 /* Where the matrix begins, and whether it stays within lines. */
 static bool place(lb_coded *c, const lb_matrix *m)
 {
@@ -98,7 +123,7 @@ static bool place(lb_coded *c, const lb_matrix *m)
     c->byte_step = step / l->length * l->bytes;
     c->bytes = lb_part_bytes(c->store, 0);
     c->bytes += e / l->length * l->bytes + at * c->bits / 8;
-    return place_scales(c, e, step, over->dim[0]);
+    return place_scales(c, e, step, over->dim[0]) && batches_alike(c, m);
 }
 
 /* A stored row that is a line of its own axis; a single axis to walk. */

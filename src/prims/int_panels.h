@@ -92,6 +92,7 @@ typedef struct lb_int_weights {
                        * rows run along memory, of each block of them, */
     int16_t *ratio;   /* and those that belong to it */
     float *scales, *read;
+    bool reads; /* there is room for all scales at read */
     int8_t *bytes, *lines;
     int64_t at, k, depth;    /* the strip that was brought here, */
     int64_t next_at, next_k; /* and the one after it */

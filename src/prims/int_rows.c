@@ -6,8 +6,8 @@
 #include "prims/int_panels.h"
 
 /* Scales of x and of w are multiplied with a sum one after the other; these
- * powers of 2, which cancel, keep both and the product in the range of normal
- * numbers as long as x is. */
+ * powers of 2, which cancel, keep the first product in the range of normal
+ * numbers for scales of weights from 1e-30 to 1e30. */
 #define UP (1 / LB_INT_DOWN)
 
 int64_t lb_int_rows_room(const lb_int_panels *p)
@@ -44,8 +44,9 @@ static inline void sort_fields(const int fields, const bool high_first,
 }
 
 /* What numbers are multiplied with, so that they and their sums in lanes stay
- * within bounds; 0 for zeros, NaN if one is not finite, inf if it is too large
- * for a float. */
+ * within bounds; 0 for zeros, NaN if one is not finite. If x is so small that
+ * this is too large for a float, it is inf, and if x is so large that a lane's
+ * sum is, negative. */
 static float factor_of(const lb_dotint *kernel, lb_int_bound bound, int64_t n,
                        const float *x)
 {
@@ -54,18 +55,20 @@ static float factor_of(const lb_dotint *kernel, lb_int_bound bound, int64_t n,
     if (!isfinite(most)) return (float)NAN;
     if (most == 0) return 0;
     const float factor = bound.one / most;
-    return bound.lane > 0 ? fminf(factor, bound.lane / lane) : factor;
+    if (bound.lane == 0) return factor;
+    return isinf(lane) ? -1 : fminf(factor, bound.lane / lane);
 }
 
 lb_int_row lb_int_row_of(const lb_dotint *kernel, lb_int_bound bound, int64_t n,
                          const float *x, float *tmp)
 {
-    const float lift = 0x1p100f, factor = factor_of(kernel, bound, n, x);
-    if (isinf(factor)) { /* x is tiny: once more, on a larger scale */
+    const float factor = factor_of(kernel, bound, n, x);
+    if (isinf(factor) || factor < 0) { /* once more, on another scale */
+        const float lift = factor < 0 ? 0x1p-20f : 0x1p100f;
         for (int64_t k = 0; k < n; k++)
             tmp[k] = x[k] * lift;
-        const float larger = factor_of(kernel, bound, n, tmp);
-        return (lb_int_row){tmp, larger, UP / larger / lift};
+        const float other = factor_of(kernel, bound, n, tmp);
+        return (lb_int_row){tmp, other, UP / other / lift};
     }
     if (isnan(factor)) {
         memset(tmp, 0, (size_t)n * sizeof *tmp);

@@ -112,7 +112,7 @@ void lb_int_weights_rows(lb_int_weights *w, int64_t j, int64_t n, int64_t depth)
     w->first = j;
     w->n = n;
     if (w->p->in_w) {
-        if (lb_int_scales_room(w->p, &w->c, n, depth)) read_scales(w, depth);
+        if (w->reads) read_scales(w, depth);
     } else if (w->p->in_x) {
         w->shrink = shrink_of(w, depth);
         for (int64_t i = 0; i < n; i++)

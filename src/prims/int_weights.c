@@ -159,6 +159,7 @@ size_t lb_int_weights_room(const lb_int_panels *p, const lb_coded *c,
     const int64_t f = sizeof(float), i = sizeof(int16_t);
     const int64_t blocks = c->along ? p->strip : LB_INT_BLOCKS + 1;
     *w = (lb_int_weights){.p = p, .c = *c};
+    w->reads = lb_int_scales_room(p, c, most, depth) > 0;
     w->row = carve(room, &used, most * f);
     w->read = carve(room, &used, lb_int_scales_room(p, c, most, depth) * f);
     w->factor = carve(room, &used, p->in_x ? p->kc * f : 0);

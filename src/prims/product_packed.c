@@ -110,7 +110,7 @@ static grid make_grid(const lb_product *p, const lb_call *c)
               .across = runs_across(p->b)};
     size_blocks(p, c, &g);
     g.coded = lb_coded_of(c->cpu, p->b, &g.codes);
-    if (!g.across && g.coded) g.panel = panel_for(c->cpu, &g.codes);
+    if (!g.across && g.coded && p->k > 0) g.panel = panel_for(c->cpu, &g.codes);
     g.whole = g.panel && p->k > 0 && p->k <= WHOLE / (p->m * p->batch);
     g.piece = lb_min_i64(PIECE / g.kernel->mr * g.kernel->mr, g.mb);
     g.deep = LB_GEMM_KC;

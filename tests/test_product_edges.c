@@ -1,0 +1,141 @@
+/* test_product_edges.c - products with packed weights where what they are cut
+ * into, or the numbers themselves, come to an end: against the product with
+ * the decoded weights. */
+#include <stdlib.h>
+
+#include "check.h"
+#include "kernels/dotint.h"
+#include "lowbit.h"
+#include "prims/int_panels.h"
+
+static lb_array *normals(lb_ctx *cx, uint32_t seed, lb_shape shape)
+{
+    return lb_random_normal(cx, (lb_key){seed, 7}, LB_F32, shape);
+}
+
+/* The relative error of a product with w as it is stored. */
+static double error_of(lb_ctx *cx, lb_array *x, lb_array *w, lb_dot_dims d)
+{
+    lb_array *y = lb_dot_general(cx, x, w, &d);
+    d.precision = LB_PRECISION_HIGHEST;
+    lb_array *z = lb_dot_general(cx, x, lb_materialize(cx, w), &d);
+    lb_array *e = lb_sub(cx, y, z);
+    const double off = lb_item(cx, lb_sum(cx, lb_mul(cx, e, e), NULL, false));
+    const double all = lb_item(cx, lb_sum(cx, lb_mul(cx, z, z), NULL, false));
+    CHECK(lb_error_status(cx) == LB_OK);
+    return sqrt(off / all);
+}
+
+/* A batch whose rows cross an axis that has scales of its own. */
+static void check_batches(lb_ctx *cx)
+{
+    for (int m = 1; m <= 40; m += 13) {
+        lb_enter(cx);
+        lb_array *big = lb_mul(
+            cx, normals(cx, 1, LB_SHAPE(2, 3, 128)),
+            lb_reshape(cx, lb_from(cx, LB_F32, LB_SHAPE(2), (float[]){1, 100}),
+                       LB_SHAPE(2, 1, 1)));
+        lb_array *q = lb_quantize(
+            cx, big, &(lb_quant_config){.format = "int8", .axes = {2, {1, 2}}});
+        lb_array *w = lb_reshape(cx, q, LB_SHAPE(3, 2, 128));
+        lb_array *x = normals(cx, 2, LB_SHAPE(3, m, 128));
+        lb_dot_dims d = {.lhs_contract = {1, {2}},
+                         .rhs_contract = {1, {2}},
+                         .lhs_batch = {1, {0}},
+                         .rhs_batch = {1, {0}}};
+        for (int p = LB_PRECISION_HIGHEST; p <= LB_PRECISION_FASTEST; p++) {
+            d.precision = (lb_precision)p;
+            CHECK(error_of(cx, x, w, d) < 2e-2);
+        }
+        lb_leave(cx);
+    }
+}
+
+/* Scales that must be read, more of them than are kept, but few in the last
+ * block of rows. */
+static void check_many_scales(lb_ctx *cx)
+{
+    static const struct {
+        int64_t n, k;
+    } size[] = {{1040, 16448}, {1300, 20000}};
+    for (int i = 0; i < 2; i++) {
+        lb_enter(cx);
+        const int64_t n = size[i].n, k = size[i].k;
+        lb_array *w = normals(cx, 3, LB_SHAPE(1, k));
+        w = lb_quantize(
+            cx, lb_broadcast_to(cx, w, LB_SHAPE(n, k)),
+            &(lb_quant_config){.format = "nf4", .double_quant = true});
+        lb_array *x = normals(cx, 4, LB_SHAPE(3, k));
+        const lb_dot_dims d = {.lhs_contract = {1, {1}},
+                               .rhs_contract = {1, {1}},
+                               .precision = LB_PRECISION_FAST};
+        CHECK(error_of(cx, x, w, d) < 3e-4);
+        lb_leave(cx);
+    }
+}
+
+/* No depth at all. */
+static void check_nothing(lb_ctx *cx, const lb_quant_config *config)
+{
+    enum { N = 64, K = 128 };
+    const int64_t from[] = {0, 0}, rows[] = {N, 0}, cols[] = {0, K};
+    for (int m = 1; m <= 64; m *= 4)
+        for (int i = 0; i < 6; i++) {
+            const bool along = i % 2;
+            const lb_dot_dims d = {.lhs_contract = {1, {1}},
+                                   .rhs_contract = {1, {along}},
+                                   .precision = (lb_precision)(1 + i / 2)};
+            lb_enter(cx);
+            lb_array *w = normals(cx, 5, LB_SHAPE(N, K));
+            w = lb_slice(cx, lb_quantize(cx, w, config), from,
+                         along ? rows : cols, NULL);
+            lb_array *x = lb_zeros(cx, LB_F32, LB_SHAPE(m, 0));
+            lb_array *y = lb_dot_general(cx, x, w, &d);
+            y = lb_reduce_max(cx, lb_abs(cx, y), NULL);
+            CHECK(lb_item(cx, y) == 0 && lb_error_status(cx) == LB_OK);
+            lb_leave(cx);
+        }
+}
+
+/* Rows of x as whole numbers, small or large: scales are finite as long as all
+ * of a row is below 2^125. */
+static void check_rows_of_x(lb_ctx *cx)
+{
+    enum { N = 1024 };
+    static float x[N], tmp[N];
+    const lb_cpu cpu = {.level = LB_LEVEL_REF};
+    const lb_dotint *kernel = lb_dotint_for(&cpu);
+    const lb_int_bound bound = {LB_DOTINT_MOST_X, LB_DOTINT_FINE_X};
+    (void)cx;
+    for (int e = -126; e < 125; e++) {
+        for (int i = 0; i < N; i++)
+            x[i] = ldexpf(i % 2 ? -1 : 1, e);
+        const lb_int_row row = lb_int_row_of(kernel, bound, N, x, tmp);
+        const double whole = fabs((double)row.x[0] * (double)row.factor);
+        CHECK(whole > 1000 && whole <= LB_DOTINT_MOST_X);
+        CHECK(
+            fabs(whole * (double)row.scale * (double)LB_INT_DOWN / ldexp(1, e) -
+                 1) < 1e-4);
+    }
+}
+
+int main(void)
+{
+    static const lb_quant_config configs[] = {
+        {.format = "int8"},
+        {.format = "nf4"},
+        {.format = "nf4", .double_quant = true},
+        {.format = "ternary"},
+        {.format = "ternary", .scale = LB_SCALE_NONE},
+        {.format = "binary"},
+        {.format = "q8_0"},
+    };
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 2});
+    check_batches(cx);
+    check_many_scales(cx);
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
+        check_nothing(cx, &configs[i]);
+    check_rows_of_x(cx);
+    lb_close(cx);
+    return check_report("product edges");
+}
