@@ -8,6 +8,8 @@
 #:                instruction sets this machine lacks, conformance
 #: make nightly   what is slowest: the tests' long forms, memory sanitizer,
 #:                valgrind, arm64
+#: make fuzz      T=gguf TIME=60: one fuzzer of fuzz/, for so many seconds
+#: make interop   files of the packages safetensors, gguf and numpy, and ours
 #: make bench     measures, next to what the machine can do, in some minutes;
 #:                bench-parts: parts of the library, next to others' of the kind
 #: make lint      style, layers, clang-tidy, cppcheck
@@ -24,7 +26,8 @@ CONFORMANCE ?= ../shared/conformance
 CTEST := ctest --output-on-failure --no-tests=error -j 2
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
-.PHONY: all help demo test check bench bench-parts lint install nightly clean
+.PHONY: all help demo test check bench bench-parts lint install nightly clean \
+    fuzz interop
 .PRECIOUS: build/%/build.ninja
 
 all: build-release
@@ -61,12 +64,28 @@ bench-parts: setup-build setup-bench
 	cmake --build build/release
 	@set -e; for b in build/release/bench/bench_*; do echo "-- $$b"; $$b; done
 
+# What it finds new goes to build/fuzz/corpus; what is kept is in fuzz/corpus.
+T ?= gguf
+TIME ?= 60
+fuzz: setup-build setup-clang build/fuzz/build.ninja
+	cmake --build build/fuzz --target fuzz_$(T)
+	@mkdir -p build/fuzz/corpus/$(T)
+	build/fuzz/fuzz/fuzz_$(T) -max_total_time=$(TIME) -timeout=10 \
+	    -rss_limit_mb=1024 -print_final_stats=1 -verbosity=0 \
+	    -artifact_prefix=build/fuzz/ build/fuzz/corpus/$(T) fuzz/corpus/$(T) \
+	    tests/golden/io
+
+interop: setup-build setup-interop build/release/build.ninja
+	cmake --build build/release --target test_io_golden
+	tools/interop build/release/tests/test_io_golden
+
 lint: setup-build setup-lint build/release/build.ninja
 	@cmake -S . -B build/release >/dev/null # to see new files
 	tools/lint build/release '$(LINT)'
 
 install: build/release/build.ninja
-	cmake --build build/release --target lowbit lowbit_static
+	cmake --build build/release --target lowbit lowbit_static lowbit_io \
+	    lowbit_io_static
 	@cmake -S . -B build/release -DCMAKE_INSTALL_PREFIX='$(abspath $(PREFIX))' \
 	    >/dev/null
 	DESTDIR='$(DESTDIR)' cmake --install build/release
@@ -82,10 +101,13 @@ SANITIZE = -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLB_SHARED=OFF -DLB_BENCH=OFF \
 # some of its warnings, so those are left to the other builds.
 FLAGS_asan = $(SANITIZE)=address,undefined
 FLAGS_tsan = $(SANITIZE)=thread
-FLAGS_msan = $(SANITIZE)=memory -DCMAKE_C_COMPILER=clang
+# libzip is not instrumented.
+FLAGS_msan = $(SANITIZE)=memory -DCMAKE_C_COMPILER=clang -DLB_IO=OFF
 FLAGS_clang = -DCMAKE_C_COMPILER=clang
+FLAGS_fuzz = $(SANITIZE)=address,undefined -DCMAKE_C_COMPILER=clang -DLB_FUZZ=ON
 FLAGS_simde = -DLB_SIMDE=ON -DLB_SHARED=OFF -DLB_BENCH=OFF
-FLAGS_arm64 = -DLB_BENCH=OFF -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
+FLAGS_arm64 = -DLB_BENCH=OFF -DLB_IO=OFF \
+    -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
     -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
     "-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64;-L;/usr/aarch64-linux-gnu"
 

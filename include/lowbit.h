@@ -52,6 +52,8 @@ typedef enum lb_status {
     LB_E_SIZE = 7,        /* too large to be counted or addressed */
     LB_E_DENIED = 8,      /* the context's policy forbids it */
     LB_E_UNSUPPORTED = 9, /* known, and not available */
+    LB_E_FILE = 10,       /* the system cannot open, read or write a file */
+    LB_E_CONTENT = 11,    /* a file does not hold what it should */
 } lb_status;
 
 /* The first error since lb_open or lb_clear; LB_OK if there was none,

@@ -23,9 +23,10 @@ lb_heap *lb_heap_open(const lb_allocator *allocator, size_t keep);
 void lb_heap_close(lb_heap *heap);
 
 /* size bytes aligned to 64, or NULL. Any thread. *got is the size to give to
- * lb_heap_free (the class's). size 0 is served as 1. */
-void *lb_heap_alloc(lb_heap *heap, size_t size, size_t *got);
-void lb_heap_free(lb_heap *heap, void *ptr, size_t got);
+ * lb_heap_free (the class's). size 0 is served as 1. Both are seen by
+ * liblowbit-io, and by nobody else outside (cmake/lowbit.map). */
+LB_API void *lb_heap_alloc(lb_heap *heap, size_t size, size_t *got);
+LB_API void lb_heap_free(lb_heap *heap, void *ptr, size_t got);
 /* Frees the kept blocks; returns their bytes. */
 size_t lb_heap_trim(lb_heap *heap);
 size_t lb_heap_in_use(lb_heap *heap);

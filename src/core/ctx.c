@@ -48,8 +48,9 @@ void lb_clear(lb_ctx *cx)
 const char *lb_status_name(lb_status status)
 {
     static const char *const name[] = {
-        "ok",   "out of memory", "null", "shape",  "dtype",
-        "axis", "argument",      "size", "denied", "unsupported",
+        "ok",     "out of memory", "null",     "shape",
+        "dtype",  "axis",          "argument", "size",
+        "denied", "unsupported",   "file",     "content",
     };
     const size_t n = sizeof name / sizeof *name;
     return (size_t)status < n ? name[status] : "unknown status";

@@ -1,0 +1,228 @@
+/* container.h - files that hold named tensors: what all kinds of them share.
+ *
+ * A kind (safetensors, GGUF, npy, ..) is one file that ends in one struct, a
+ * lb_container, and one line in registry_io.c. Which kind a file is its first
+ * bytes say, never its name. Opening one checks everything that its header
+ * claims against the file's size, and reads no tensor; what it finds are names
+ * with byte ranges and metadata. Nothing here knows what the numbers mean: that
+ * is for the layouts above.
+ *
+ *     lb_reader *r = lb_reader_open(cx, "model.gguf", NULL);
+ *     const lb_tensor *t = lb_reader_find(r, "output.weight");
+ *     const void *in_place = lb_reader_at(r, t);       // may be NULL: then
+ *     lb_reader_read(cx, r, t, 0, t->size, buffer);    // .. or in chunks
+ *
+ *     lb_writer *w = lb_writer_open(cx, &lb_container_gguf, "out.gguf", ..);
+ *     for (int64_t i; (i = lb_writer_next(w)) >= 0;)
+ *         lb_writer_put(cx, w, bytes of tensor[i], their number); // in chunks
+ *     lb_writer_close(cx, w, true);
+ */
+#ifndef LB_CONTAINER_H
+#define LB_CONTAINER_H
+
+#include "io/arena.h"
+#include "io/file.h"
+#include "io/outfile.h"
+
+typedef struct lb_container lb_container;
+typedef struct lb_reader lb_reader;
+typedef struct lb_writer lb_writer;
+
+/* How a kind stores numbers: len of them in size bytes. */
+typedef struct lb_coding {
+    const char *name; /* as the file has it: "BF16", "Q4_K", "<f4" */
+    lb_dtype dtype;   /* if it is one of ours, little-endian; else none */
+    int len, size;    /* len 0: no longer in use, refused */
+    int code;         /* the kind's own number for it */
+} lb_coding;
+
+typedef struct lb_tensor {
+    const char *name;   /* unique in the file; holds no 0 inside */
+    const char *type;   /* lb_coding.name, whether the library has it or not */
+    lb_dtype dtype;     /* likewise */
+    int rank;           /* any: of GGUF 0 to 4, of others more than ours */
+    const int64_t *dim; /* the slowest first, if not fortran */
+    bool fortran;       /* the first is the fastest */
+    int file;           /* of lb_reader.file */
+    uint64_t begin;     /* in that file; 0 if packed */
+    uint64_t size;      /* bytes, unpacked */
+    bool packed;        /* compressed: not in the file as they are */
+    int swap;   /* big-endian, in units of so many bytes; 0: no. lb_reader_read
+                 * turns them around */
+    int64_t id; /* the kind's own */
+} lb_tensor;
+
+/* GGUF's numbers for the types of values. */
+typedef enum lb_meta_type {
+    LB_META_U8 = 0,
+    LB_META_I8 = 1,
+    LB_META_U16 = 2,
+    LB_META_I16 = 3,
+    LB_META_U32 = 4,
+    LB_META_I32 = 5,
+    LB_META_F32 = 6,
+    LB_META_BOOL = 7,
+    LB_META_STRING = 8,
+    LB_META_ARRAY = 9,
+    LB_META_U64 = 10,
+    LB_META_I64 = 11,
+    LB_META_F64 = 12,
+    LB_N_META = 13
+} lb_meta_type;
+
+/* A value as it stands in the file, so that it can be written back as it was.
+ * Numbers are little-endian and bytes may be at any address. */
+typedef struct lb_meta {
+    const char *key; /* unique; holds no 0 inside */
+    lb_meta_type type;
+    lb_meta_type item;    /* of an array */
+    uint64_t n;           /* items of an array; of others 1 */
+    const uint8_t *bytes; /* a number; a string's characters, without length or
+                           * 0; an array's items as GGUF has them */
+    uint64_t size;        /* of bytes */
+} lb_meta;
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* Zero means the default. */
+typedef struct lb_read_options {
+    bool no_map;         /* read by pread; see file.h */
+    uint64_t max_header; /* of safetensors and its index; 0: 100,000,000 */
+} lb_read_options;
+
+struct lb_reader {
+    const lb_container *kind;
+    lb_read_options options;
+    lb_arena arena; /* holds what follows */
+    lb_infile **file;
+    int n_files;
+    lb_tensor *tensor; /* in the order of their bytes */
+    int64_t n_tensors;
+    lb_meta *meta; /* in the file's order */
+    int64_t n_meta;
+    lb_tensor **by_name;
+    lb_meta **by_key;
+    void *own; /* the kind's */
+};
+
+/* path: a file, or a directory with model.safetensors.index.json or
+ * model.safetensors in it. options may be NULL. NULL and an error: LB_E_FILE
+ * if the system refuses, LB_E_CONTENT if the file is wrong. */
+lb_reader *lb_reader_open(lb_ctx *cx, const char *path,
+                          const lb_read_options *options);
+/* The same for a file that is open already, whose reference is taken over in
+ * any case. NULL is handed through. */
+lb_reader *lb_reader_open_file(lb_ctx *cx, lb_infile *file,
+                               const lb_read_options *options);
+void lb_reader_close(lb_reader *r); /* NULL is fine */
+
+/* NULL if there is none. Any thread, as all that follows, where no context is
+ * given. */
+const lb_tensor *lb_reader_find(const lb_reader *r, const char *name);
+const lb_meta *lb_reader_meta(const lb_reader *r, const char *key);
+/* All bytes of a tensor where they lie, at any address; NULL if they must be
+ * read: not mapped, packed or big-endian. Valid while the file is open. */
+const void *lb_reader_at(const lb_reader *r, const lb_tensor *t);
+/* Bytes [first, first + n) of a tensor, little-endian; of a big-endian one both
+ * ends lie on units. Packed tensors are unpacked from their begin to first,
+ * unless the call before ended there. One thread at a time. */
+bool lb_reader_read(lb_ctx *cx, lb_reader *r, const lb_tensor *t,
+                    uint64_t first, size_t n, void *dst);
+
+/* ---- writing ------------------------------------------------------------- */
+
+/* Zero means the default. */
+typedef struct lb_write_options {
+    lb_infile *const *input; /* files that may not be overwritten */
+    int n_inputs;
+    bool no_sync; /* do not wait for the disk */
+} lb_write_options;
+
+struct lb_writer {
+    const lb_container *kind;
+    lb_write_options options;
+    lb_arena arena;
+    lb_outfile *out;
+    lb_tensor *tensor; /* as given; type, dtype, begin and size filled in */
+    int64_t n_tensors;
+    const lb_meta *meta; /* the caller's */
+    int64_t n_meta;
+    int64_t *order;  /* in which tensors are written */
+    lb_bytes header; /* composed by the kind, written by lb_writer_open */
+    uint64_t total;  /* bytes of the whole file */
+    int64_t at;      /* of order: being written */
+    uint64_t done;   /* bytes of that */
+    bool failed;
+    void *own; /* the kind's */
+};
+
+/* Writes the header of a file with these tensors: of each name, type (a name
+ * that the kind knows), rank and dim count. Everything is copied but meta, and
+ * the inputs of options, which may be NULL. NULL and an error, in which case
+ * nothing was touched. The same arguments and bytes give the same file. */
+lb_writer *lb_writer_open(lb_ctx *cx, const lb_container *kind,
+                          const char *path, const lb_tensor *tensor, int64_t n,
+                          const lb_meta *meta, int64_t n_meta,
+                          const lb_write_options *options);
+/* The tensor whose bytes are wanted next, by its index; -1 when there is none.
+ * Those without bytes are not asked for. */
+int64_t lb_writer_next(const lb_writer *w);
+/* Its next n bytes: no more than are left of it. */
+bool lb_writer_put(lb_ctx *cx, lb_writer *w, const void *bytes, size_t n);
+/* Ends it; commit: true makes it the file at its path, which fails if bytes are
+ * missing. NULL is fine. */
+bool lb_writer_close(lb_ctx *cx, lb_writer *w, bool commit);
+
+/* ---- kinds --------------------------------------------------------------- */
+
+enum { LB_PROBE = 16 }; /* bytes that a probe may see */
+
+struct lb_container {
+    const char *name;
+    const lb_coding *coding; /* ends with name NULL */
+    /* Must. n < LB_PROBE: the file has no more. */
+    bool (*probe)(const uint8_t *head, size_t n);
+    /* Must. Fills r from r->file[0]; all memory from r->arena. Names need not
+     * be unique yet. */
+    bool (*open)(lb_ctx *cx, lb_reader *r);
+    /* May. Releases r->own; also after a failed open. */
+    void (*close)(lb_reader *r);
+    /* Must, if tensors are packed: as lb_reader_read. */
+    bool (*unpack)(lb_ctx *cx, lb_reader *r, const lb_tensor *t, uint64_t first,
+                   size_t n, void *dst);
+    /* Must, to be written: composes w->header and sets order, begin and total;
+     * names are unique, sizes set. */
+    bool (*compose)(lb_ctx *cx, lb_writer *w);
+    /* May. What goes into the file before and after the bytes of tensor i, and
+     * after all of them; put sees the bytes as they pass. */
+    bool (*before)(lb_ctx *cx, lb_writer *w, int64_t i);
+    void (*put)(lb_writer *w, const void *bytes, size_t n);
+    bool (*after)(lb_ctx *cx, lb_writer *w, int64_t i);
+    bool (*finish)(lb_ctx *cx, lb_writer *w);
+};
+
+extern const lb_container *const lb_containers[]; /* ends with NULL */
+
+/* For kinds. lb_refuse: LB_E_CONTENT with "PATH: " before the sentence. */
+bool lb_refuse(lb_ctx *cx, const lb_infile *f, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+const lb_coding *lb_coding_find(const lb_coding *list, const char *name);
+/* n numbers of a coding, and false if they cannot be counted or are no whole
+ * number of blocks. */
+bool lb_coding_size(const lb_coding *c, const int64_t *dim, int rank,
+                    uint64_t *size);
+/* Pointers to n tensors in order of their names, equal ones as they lie; NULL
+ * and an error. The first that is called as the one before it, or NULL. */
+lb_tensor **lb_sort_tensors(lb_ctx *cx, lb_arena *arena, lb_tensor *t,
+                            int64_t n);
+const lb_tensor *lb_tensor_twin(lb_tensor *const *by_name, int64_t n);
+/* The same for values. */
+lb_meta **lb_sort_meta(lb_ctx *cx, lb_arena *arena, const lb_meta *m,
+                       int64_t n);
+const lb_meta *lb_meta_twin(lb_meta *const *by_key, int64_t n);
+/* Fills by_name and by_key, and refuses names that are not unique. Done after
+ * open, unless it has been. */
+bool lb_reader_index(lb_ctx *cx, lb_reader *r);
+bool lb_utf8_valid(const char *text, size_t n);
+
+#endif

@@ -1,0 +1,164 @@
+/* writer.c - writing a container of any kind, tensor after tensor.
+ *
+ * Sizes follow from shapes, so that the header is written first and the bytes
+ * are appended as they come, in pieces of any length.
+ */
+#include <string.h>
+
+#include "core/core.h"
+#include "io/container.h"
+
+/* A copy of what the caller says, with sizes; the kind has not seen it yet. */
+static bool take_tensor(lb_ctx *cx, lb_writer *w, const lb_tensor *from,
+                        lb_tensor *to)
+{
+    const lb_coding *c = lb_coding_find(w->kind->coding, from->type);
+    if (!c || c->len == 0)
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "tensor '%s': a %s file has no type '%s'",
+                       LB_NAME(from->name), w->kind->name, LB_NAME(from->type));
+    int64_t *dim =
+        lb_arena_alloc(cx, &w->arena, (uint64_t)from->rank, sizeof *dim);
+    *to = (lb_tensor){.type = c->name, .dtype = c->dtype, .rank = from->rank};
+    to->name = lb_arena_text(cx, &w->arena, from->name, strlen(from->name));
+    if (!dim || !to->name) return false;
+    if (from->rank) memcpy(dim, from->dim, (size_t)from->rank * sizeof *dim);
+    to->dim = dim;
+    to->id = c->code;
+    if (!lb_coding_size(c, dim, from->rank, &to->size))
+        return lb_fail(cx, LB_E_SHAPE,
+                       "tensor '%s': its shape gives no whole number of bytes "
+                       "of type %s that can be counted",
+                       LB_NAME(from->name), c->name);
+    return true;
+}
+
+static bool take_all(lb_ctx *cx, lb_writer *w, const lb_tensor *tensor)
+{
+    const uint64_t n = (uint64_t)w->n_tensors;
+    w->tensor = lb_arena_alloc(cx, &w->arena, n, sizeof *w->tensor);
+    w->order = lb_arena_alloc(cx, &w->arena, n, sizeof *w->order);
+    if (!w->tensor || !w->order) return false;
+    for (int64_t i = 0; i < w->n_tensors; i++) {
+        if (!take_tensor(cx, w, &tensor[i], &w->tensor[i])) return false;
+        w->order[i] = i;
+    }
+    lb_tensor **by = lb_sort_tensors(cx, &w->arena, w->tensor, w->n_tensors);
+    lb_meta **keys = lb_sort_meta(cx, &w->arena, w->meta, w->n_meta);
+    if (!by || !keys) return false;
+    const lb_tensor *twin = lb_tensor_twin(by, w->n_tensors);
+    if (twin)
+        return lb_fail(cx, LB_E_ARG, "two tensors are called '%s'",
+                       LB_NAME(twin->name));
+    const lb_meta *same = lb_meta_twin(keys, w->n_meta);
+    if (same)
+        return lb_fail(cx, LB_E_ARG, "two values have the key '%s'",
+                       LB_NAME(same->key));
+    return true;
+}
+
+/* Tensors without bytes have nothing to wait for, but may have something that
+ * stands before and after them. */
+static bool skip_empty(lb_ctx *cx, lb_writer *w)
+{
+    for (; w->at < w->n_tensors; w->at++) {
+        const int64_t i = w->order[w->at];
+        if (w->kind->before && !w->kind->before(cx, w, i)) return false;
+        if (w->tensor[i].size) break;
+        if (w->kind->after && !w->kind->after(cx, w, i)) return false;
+    }
+    return true;
+}
+
+static bool begin(lb_ctx *cx, lb_writer *w, const char *path,
+                  const lb_tensor *tensor)
+{
+    if (!w->kind->compose)
+        return lb_fail(cx, LB_E_UNSUPPORTED, "%s files are not written",
+                       w->kind->name);
+    if (!take_all(cx, w, tensor) || !w->kind->compose(cx, w)) return false;
+    if (w->header.failed) return lb_fail(cx, LB_E_NOMEM, "out of memory");
+    w->out = lb_outfile_open(cx, path, w->options.input, w->options.n_inputs,
+                             w->total);
+    if (!w->out) return false;
+    const bool ok = lb_outfile_write(cx, w->out, w->header.at, w->header.n) &&
+                    skip_empty(cx, w);
+    lb_bytes_free(&w->header);
+    return ok;
+}
+
+lb_writer *lb_writer_open(lb_ctx *cx, const lb_container *kind,
+                          const char *path, const lb_tensor *tensor, int64_t n,
+                          const lb_meta *meta, int64_t n_meta,
+                          const lb_write_options *options)
+{
+    lb_arena arena = {.heap = cx->heap};
+    lb_writer *w = lb_arena_alloc(cx, &arena, 1, sizeof *w);
+    if (!w) return NULL;
+    *w = (lb_writer){.kind = kind,
+                     .arena = arena,
+                     .n_tensors = n,
+                     .meta = meta,
+                     .n_meta = n_meta,
+                     .header = {.heap = cx->heap}};
+    if (options) w->options = *options;
+    if (begin(cx, w, path, tensor)) return w;
+    lb_writer_close(cx, w, false);
+    return NULL;
+}
+
+int64_t lb_writer_next(const lb_writer *w)
+{
+    return w->failed || w->at >= w->n_tensors ? -1 : w->order[w->at];
+}
+
+bool lb_writer_put(lb_ctx *cx, lb_writer *w, const void *bytes, size_t n)
+{
+    const int64_t i = lb_writer_next(w);
+    if (w->failed) return false;
+    w->failed = true; /* unless all goes well */
+    if (i < 0 || n > w->tensor[i].size - w->done)
+        return lb_fail(
+            cx, LB_E_ARG, "%zu bytes for tensor '%s', which lacks %llu", n,
+            i < 0 ? "(none)" : LB_NAME(w->tensor[i].name),
+            i < 0 ? 0ULL : (unsigned long long)(w->tensor[i].size - w->done));
+    if (!lb_outfile_write(cx, w->out, bytes, n)) return false;
+    if (w->kind->put) w->kind->put(w, bytes, n);
+    w->done += n;
+    if (w->done == w->tensor[i].size) {
+        if (w->kind->after && !w->kind->after(cx, w, i)) return false;
+        w->done = 0;
+        w->at++;
+        if (!skip_empty(cx, w)) return false;
+    }
+    w->failed = false;
+    return true;
+}
+
+static bool finish(lb_ctx *cx, lb_writer *w)
+{
+    if (w->failed) return false;
+    const int64_t i = lb_writer_next(w);
+    if (i >= 0)
+        return lb_fail(cx, LB_E_ARG, "tensor '%s' lacks %llu of %llu bytes",
+                       LB_NAME(w->tensor[i].name),
+                       (unsigned long long)(w->tensor[i].size - w->done),
+                       (unsigned long long)w->tensor[i].size);
+    if (w->kind->finish && !w->kind->finish(cx, w)) return false;
+    if (w->out->at != w->total) /* an error of ours, and no file for anybody */
+        return lb_fail(cx, LB_E_SIZE, "%llu bytes written, where %llu were due",
+                       (unsigned long long)w->out->at,
+                       (unsigned long long)w->total);
+    return true;
+}
+
+bool lb_writer_close(lb_ctx *cx, lb_writer *w, bool commit)
+{
+    if (!w) return false;
+    const bool good = commit && finish(cx, w);
+    const bool done = lb_outfile_close(cx, w->out, good, !w->options.no_sync);
+    lb_bytes_free(&w->header);
+    lb_arena arena = w->arena; /* which w is in */
+    lb_arena_free(&arena);
+    return done;
+}

@@ -1,0 +1,33 @@
+/* io_golden.h - the files in tests/golden/io, and what listing.txt says about
+ * them (tools/gen_io_golden.py has its grammar). */
+#ifndef LB_IO_GOLDEN_H
+#define LB_IO_GOLDEN_H
+
+#include "io/container.h"
+
+#define IO_GOLDEN "tests/golden/io/"
+
+typedef struct io_file {
+    char path[128]; /* from the project's root */
+    char kind[32];
+    char twin[128]; /* likewise, or "" */
+    long first;     /* of listing.txt: where its own lines begin */
+} io_file;
+
+/* The k-th file; false past the end. */
+bool io_file_at(int k, io_file *g);
+/* Whether r lists what the lines say, with the right bytes read whole, in
+ * pieces and in place; else false, and where says what is different. */
+bool io_file_same(lb_ctx *cx, const io_file *g, lb_reader *r, char *where,
+                  size_t size);
+/* The k-th line that begins with word, without it; false past the end. */
+bool io_line(const char *word, int k, char *line, size_t size);
+
+/* All bytes of a file, to be freed; NULL if it cannot be read. */
+uint8_t *io_slurp(const char *path, size_t *n);
+/* Writes what r holds, tensors in r's order, in pieces of `piece` bytes. */
+bool io_copy(lb_ctx *cx, lb_reader *r, const lb_container *kind,
+             const char *path, size_t piece, const lb_write_options *options);
+const lb_container *io_kind(const char *name);
+
+#endif

@@ -1,0 +1,133 @@
+/* test_io_memory.c - law 9 for files: whichever allocation fails, there is an
+ * error that says so, nothing is leaked, the next try works, and where a file
+ * was to be written there is what was there before.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "io/shards.h"
+#include "io_golden.h"
+
+typedef struct meter {
+    long count, fail_at, failed; /* of allocations: so far, the one that fails,
+                                  * and how many have */
+    long blocks;
+} meter;
+
+static meter m;
+
+static bool fails(void)
+{
+    const bool now = ++m.count == m.fail_at;
+    m.failed += now;
+    return now;
+}
+
+static void *meter_alloc(void *user, size_t size, size_t align)
+{
+    void *p = NULL;
+    (void)user;
+    if (fails() || posix_memalign(&p, align, size)) return NULL;
+    m.blocks++;
+    return p;
+}
+
+static void meter_free(void *user, void *p, size_t size)
+{
+    (void)user;
+    (void)size;
+    m.blocks--;
+    free(p);
+}
+
+static char scratch[] = "/tmp/lowbit_io_memory_XXXXXX";
+static char partial[64];
+
+/* Opens, reads and copies a file; or writes an index. */
+static bool perform(lb_ctx *cx, const io_file *g)
+{
+    char why[8300] = "";
+    lb_reader *r = lb_reader_open(cx, g->path, NULL);
+    bool ok = r && io_file_same(cx, g, r, why, sizeof why);
+    const lb_write_options options = {.no_sync = true};
+    if (ok && g->twin[0])
+        ok = io_copy(cx, r, r->kind, scratch, 1000, &options);
+    else if (ok && r->n_files > 1) {
+        const int64_t shard[8] = {0};
+        ok = lb_shards_write_index(cx, scratch, r->tensor, shard, r->n_tensors,
+                                   1, 5, &options);
+    }
+    lb_reader_close(r);
+    return ok;
+}
+
+static void put_old(void)
+{
+    FILE *f = fopen(scratch, "wb");
+    fputs("old", f);
+    fclose(f);
+}
+
+static bool is_old(void)
+{
+    size_t n = 0;
+    uint8_t *p = io_slurp(scratch, &n);
+    const bool old = p && n == 3 && memcmp(p, "old", 3) == 0;
+    free(p);
+    return old;
+}
+
+static void say(bool ok, const io_file *g, long k, const char *what,
+                const char *why)
+{
+    if (check_fails(ok))
+        fprintf(stderr, "memory: %s: allocation %ld fails: %s: %s\n", g->path,
+                k, what, why);
+}
+
+static long failing(lb_ctx *cx, const io_file *g)
+{
+    long k = 0;
+    for (bool failed = true; failed && ++k < 10000;) {
+        put_old();
+        const long before = m.blocks;
+        m.failed = 0;
+        m.fail_at = m.count + k;
+        const bool ok = perform(cx, g);
+        m.fail_at = 0;
+        failed = m.failed != 0;
+        say(ok == !failed, g, k, "result", lb_error(cx));
+        say(m.blocks == before, g, k, "leak", "blocks are left");
+        if (failed) {
+            say(lb_error_status(cx) == LB_E_NOMEM, g, k, "status",
+                lb_error(cx));
+            say(is_old(), g, k, "destination", "has changed");
+        }
+        say(access(partial, F_OK) != 0, g, k, "partial file", "is left");
+        lb_clear(cx);
+        if (failed) say(perform(cx, g), g, k, "next try", lb_error(cx));
+        lb_clear(cx);
+    }
+    return k - 1;
+}
+
+int main(void)
+{
+    const lb_allocator a = {meter_alloc, meter_free, NULL};
+    close(mkstemp(scratch));
+    snprintf(partial, sizeof partial, "%s.partial", scratch);
+    lb_ctx *cx =
+        lb_open(&(lb_options){.threads = 1, .allocator = &a, .keep_bytes = -1});
+    CHECK(cx != NULL);
+    io_file g;
+    long n = 0;
+    for (int i = 0; io_file_at(i, &g); i++)
+        n += failing(cx, &g);
+    CHECK(n > 150);
+    lb_close(cx);
+    CHECK_EQ_I(m.blocks, 0);
+    unlink(scratch);
+    printf("%ld allocations of files, each failed once\n", n);
+    return check_report("law 9, files");
+}

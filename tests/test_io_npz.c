@@ -1,0 +1,158 @@
+/* test_io_npz.c - archives that are not what numpy writes: members that are
+ * encrypted, packed otherwise, larger than they can be or not arrays; sums that
+ * do not fit; and reading members back and forth.
+ */
+#include <stdlib.h>
+
+#include "check.h"
+#include "io_golden.h"
+
+static lb_ctx *cx;
+
+/* A copy of a golden archive, to be changed. */
+typedef struct copy {
+    uint8_t *at;
+    size_t n;
+} copy;
+
+static copy load(const char *path)
+{
+    copy c = {NULL, 0};
+    c.at = io_slurp(path, &c.n);
+    CHECK(c.at != NULL);
+    return c;
+}
+
+/* The k-th place of a mark of four bytes: PK 1 2 is an entry of the directory,
+ * PK 3 4 a local header. */
+static uint8_t *mark(const copy *c, const char *what, int k)
+{
+    for (size_t i = 0; i + 4 <= c->n; i++)
+        if (memcmp(c->at + i, what, 4) == 0 && k-- == 0) return c->at + i;
+    CHECK(false);
+    return c->at;
+}
+
+static lb_reader *reopen(const copy *c)
+{
+    return lb_reader_open_file(cx, lb_infile_wrap(cx, "z", c->at, c->n), NULL);
+}
+
+static void refused(copy *c, const char *say)
+{
+    lb_reader *r = reopen(c);
+    if (check_fails(!r && strstr(lb_error(cx), say)))
+        fprintf(stderr, "npz: want \"%s\", got \"%s\"\n", say, lb_error(cx));
+    CHECK(r || lb_error_status(cx) == LB_E_CONTENT);
+    lb_clear(cx);
+    lb_reader_close(r);
+    free(c->at);
+}
+
+/* Of a header (h) and the entry that repeats it (e): their fields are the same,
+ * two bytes further in the entry. */
+static copy changed(const char *path, int member, size_t field, uint32_t value,
+                    size_t size)
+{
+    copy c = load(path);
+    uint8_t *h = mark(&c, "PK\x03\x04", member),
+            *e = mark(&c, "PK\x01\x02", member);
+    memcpy(h + field, &value, size); /* little-endian here */
+    memcpy(e + field + 2, &value, size);
+    return c;
+}
+
+static void test_members(void)
+{
+    const char *stored = IO_GOLDEN "stored.npz",
+               *deflated = IO_GOLDEN "deflated.npz";
+    enum { FLAGS = 6, METHOD = 8 };
+    copy c = changed(stored, 0, METHOD, 12, 2);
+    refused(&c, "'w.npy' is packed by method 12, not stored or deflated");
+    c = changed(stored, 0, FLAGS, 1, 2);
+    refused(&c, "'w.npy' is encrypted");
+    c = changed(deflated, 0, METHOD, 0, 2);
+    refused(&c, ""); /* libzip or we: its sizes differ */
+    /* a name that is no array's is not listed */
+    c = load(stored);
+    memcpy(mark(&c, "PK\x03\x04", 0) + 30, "w.txt", 5);
+    memcpy(mark(&c, "PK\x01\x02", 0) + 46, "w.txt", 5);
+    lb_reader *r = reopen(&c);
+    CHECK(r && r->n_tensors == 4 && !lb_reader_find(r, "w"));
+    lb_reader_close(r);
+    free(c.at);
+    /* two of a name */
+    c = load(stored);
+    memcpy(mark(&c, "PK\x03\x04", 0) + 30, "b.npy", 5);
+    memcpy(mark(&c, "PK\x01\x02", 0) + 46, "b.npy", 5);
+    refused(&c, "already exists"); /* libzip's word */
+    /* an array that says more than the member has */
+    c = load(stored);
+    uint8_t *shape = mark(&c, "(3, ", 0);
+    shape[1] = '4';
+    refused(&c, "'w' has 64 bytes at 128 of 176");
+}
+
+/* A size that deflate cannot have made of so little. */
+static void test_bombs(void)
+{
+    enum { SIZE = 22 };
+    copy c = load(IO_GOLDEN "deflated.npz");
+    uint8_t *h = mark(&c, "PK\x03\x04", 0), *e = mark(&c, "PK\x01\x02", 0);
+    const uint64_t large = 1u << 30;
+    memcpy(e + SIZE + 2, &large, 4);
+    memcpy(h + 30 + 5 + 4, &large, 8); /* behind its name */
+    refused(&c, "'w.npy' cannot have 1073741824 bytes packed in ");
+}
+
+/* A changed byte of the numbers shows when the last one is read. */
+static void test_sums(void)
+{
+    static uint8_t room[1024];
+    const char *const path[] = {IO_GOLDEN "stored.npz",
+                                IO_GOLDEN "deflated.npz"};
+    copy c = load(path[0]);
+    uint8_t *w = mark(&c, "PK\x03\x04", 0) + 30 + 5 + 20 + 128;
+    w[7] ^= 1;
+    lb_reader *r = reopen(&c);
+    CHECK(r != NULL);
+    const lb_tensor *t = lb_reader_find(r, "w");
+    CHECK(lb_reader_read(cx, r, t, 0, 47, room));
+    CHECK(!lb_reader_read(cx, r, t, 47, 1, room));
+    CHECK(strstr(lb_error(cx), "CRC error") != NULL);
+    CHECK_EQ_I(lb_error_status(cx), LB_E_CONTENT);
+    lb_clear(cx);
+    CHECK(lb_reader_read(cx, r, t, 0, 4, room)); /* and it can go on */
+    lb_reader_close(r);
+    free(c.at);
+    /* back and forth, between members and inside of them */
+    for (int k = 0; k < 2; k++) {
+        r = lb_reader_open(cx, path[k], NULL);
+        const lb_tensor *a = lb_reader_find(r, "w"),
+                        *m = lb_reader_find(r, "mask");
+        CHECK(a && m && a->packed);
+        CHECK(lb_reader_read(cx, r, a, 0, 48, room));
+        for (int i = 47; i >= 0; i--) {
+            uint8_t one[2] = {0, 0};
+            CHECK(lb_reader_read(cx, r, a, (uint64_t)i, 1, one));
+            CHECK(lb_reader_read(cx, r, m, (uint64_t)i % 9, 1, one + 1));
+            CHECK_EQ_I(one[0], room[i]);
+        }
+        CHECK(!lb_reader_read(cx, r, a, 40, 9, room));
+        CHECK(strstr(lb_error(cx), "has 48 bytes: no 9 from 40 on") != NULL);
+        lb_clear(cx);
+        lb_reader_close(r);
+    }
+}
+
+int main(void)
+{
+    cx = lb_open(&(lb_options){.threads = 1});
+    const size_t before = lb_bytes_in_use(cx);
+    test_members();
+    test_bombs();
+    test_sums();
+    CHECK_EQ_I(lb_bytes_in_use(cx), before);
+    lb_close(cx);
+    return check_report("archives");
+}

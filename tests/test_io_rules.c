@@ -1,0 +1,550 @@
+/* test_io_rules.c - one file for each rule of each kind that it breaks, and the
+ * sentence that says so; and some that look odd and are right. Each is opened
+ * from memory and by pread. The rules are those of the reference readers:
+ * safetensors' tensor.rs, ggml's gguf.cpp, numpy's format.py.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "core/core.h"
+#include "io/container.h"
+
+static lb_ctx *cx;
+
+static void judge(lb_reader *r, const char *name, const char *say)
+{
+    const char *got = r ? "" : lb_error(cx);
+    const bool ok = say ? !r && strstr(got, say) : r != NULL;
+    if (check_fails(ok))
+        fprintf(stderr, "rules: %s: want \"%s\", got \"%s\"\n", name,
+                say ? say : "", got);
+    if (!r && say) CHECK_EQ_I(lb_error_status(cx), LB_E_CONTENT);
+    lb_reader_close(r);
+    lb_clear(cx);
+}
+
+/* say NULL: it is right. */
+static void expect(const char *name, const void *bytes, size_t n,
+                   const char *say)
+{
+    uint8_t *some = malloc(n ? n : 1);
+    memcpy(some, bytes, n);
+    judge(lb_reader_open_file(cx, lb_infile_wrap(cx, "test", some, n), NULL),
+          name, say);
+    free(some);
+    const int fd = memfd_create("test", 0);
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    CHECK_EQ_I(write(fd, bytes, n), n);
+    judge(lb_reader_open(cx, path, &(lb_read_options){.no_map = true}), name,
+          say);
+    close(fd);
+}
+
+/* ---- safetensors --------------------------------------------------------- */
+
+typedef struct text_rule {
+    const char *text;
+    int data; /* bytes that follow */
+    const char *say;
+} text_rule;
+
+static const text_rule safetensors_rules[] = {
+    {"{}", 0, NULL},
+    {"{}      ", 0, NULL},
+    {" \t\r\n{}", 0, NULL},
+    {"{}", 1, "the tensors end at 0 of the data, which has 1 bytes"},
+    {"{", 0, "no string at byte 1"},
+    {"{}x", 0, "more than one value at byte 2"},
+    {"{}\\", 0, "more than one value"},
+    {"{\"a\"}", 0, "no colon at byte 4"},
+    {"{\"a\":}", 0, "no value at byte 5"},
+    {"{\"a\":[]}", 0, "no object at byte 5"},
+    {"{\"a\":{}}", 0, "tensor 'a' has no dtype"},
+    {"{\"a\":{\"dtype\":\"U8\"}}", 0, "tensor 'a' has no shape"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[]}}", 0, "no data_offsets"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}", 1, NULL},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}", 0,
+     "tensor 'a' has 1 bytes at 0 of the data, which has 0"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1],"
+     "\"x\":{\"y\":[1.5e-3,null,true,false,\"\\u00e9\"]}}}",
+     1, NULL},
+    {"{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[],"
+     "\"data_offsets\":[0,1]}}",
+     1, "tensor 'a' has two of dtype"},
+    {"{\"a\":{\"dtype\":\"U9\",\"shape\":[],\"data_offsets\":[0,1]}}", 1,
+     "dtype 'U9', which safetensors does not have"},
+    {"{\"a\":{\"dtype\":8,\"shape\":[],\"data_offsets\":[0,1]}}", 1,
+     "no string at byte 14"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1,],\"data_offsets\":[0,1]}}", 1,
+     "no value"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[-1],\"data_offsets\":[0,1]}}", 1,
+     "a number that is no count at byte 28"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1.0],\"data_offsets\":[0,1]}}", 1,
+     "a number that is no count at byte 28"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[01],\"data_offsets\":[0,1]}}", 1,
+     "neither a comma nor an end"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[9223372036854775808],"
+     "\"data_offsets\":[0,1]}}",
+     1, "too large a number at byte 28"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1,
+     "no begin and end"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,1]}}", 1,
+     "no begin and end"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,0]}}", 1,
+     "no begin and end, but 1 and 0"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,1]}}", 1,
+     "has 1 bytes of the data, where its shape and dtype U8 need 2"},
+    {"{\"a\":{\"dtype\":\"F4\",\"shape\":[2,1],\"data_offsets\":[0,1]}}", 1,
+     NULL},
+    {"{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,1]}}", 1,
+     "no number of bytes of dtype F4"},
+    {"{\"a\":{\"dtype\":\"F6_E2M3\",\"shape\":[4],\"data_offsets\":[0,3]}}", 3,
+     NULL},
+    {"{\"a\":{\"dtype\":\"F64\",\"shape\":[4294967296,4294967296],"
+     "\"data_offsets\":[0,0]}}",
+     0, "that can be counted"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2,
+     "begins at 1 of the data, where the ones before it end at 0"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+     "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
+     3,
+     "tensor 'b' begins at 1 of the data, where the ones before it end at 2"},
+    {"{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]},"
+     "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
+     2, NULL},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+     "\"\\u0061\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
+     2, "two tensors are called 'a'"},
+    {"{\"\\u0000\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}", 1,
+     "a name with a 0 in it"},
+    {"{\"\\ud800\":{}}", 0, "no escape"},
+    {"{\"\\ud83d\\ude00\":{\"dtype\":\"U8\",\"shape\":[],"
+     "\"data_offsets\":[0,1]}}",
+     1, NULL},
+    {"{\"\\udc00\":{}}", 0, "no escape"},
+    {"{\"\\x\":{}}", 0, "no escape"},
+    {"{\"\xc0\x80\":{}}", 0, "not UTF-8"},
+    {"{\"\xed\xa0\x80\":{}}", 0, "not UTF-8"},
+    {"{\"a\n\":{}}", 0, "a control character at byte 3"},
+    {"{\"__metadata__\":{\"a\":\"b\",\"c\":\"\"}}", 0, NULL},
+    {"{\"__metadata__\":null}", 0, NULL},
+    {"{\"__metadata__\":{\"a\":1}}", 0, "no string at byte 21"},
+    {"{\"__metadata__\":[]}", 0, "no object at byte 16"},
+    {"{\"__metadata__\":{\"a\":\"b\",\"a\":\"c\"}}", 0,
+     "two values have the key 'a'"},
+    {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "two of __metadata__"},
+    {"{\"a\":{\"x\":nul}}", 0, "no value"},
+    {"{\"a\":{\"x\":1.}}", 0, "no number"},
+    {"{\"a\":{\"x\":+1}}", 0, "no value"},
+};
+
+static void put_safetensors(lb_bytes *b, const char *text, size_t n, int data)
+{
+    lb_bytes_u64(b, n);
+    lb_bytes_put(b, text, n);
+    lb_bytes_fill(b, 7, (size_t)data);
+}
+
+static void test_safetensors(void)
+{
+    const size_t n = sizeof safetensors_rules / sizeof *safetensors_rules;
+    for (size_t i = 0; i < n; i++) {
+        const text_rule *t = &safetensors_rules[i];
+        lb_bytes b = {.heap = cx->heap};
+        put_safetensors(&b, t->text, strlen(t->text), t->data);
+        expect(t->text, b.at, b.n, t->say);
+        lb_bytes_free(&b);
+    }
+    expect("NUL padding", "\x04\0\0\0\0\0\0\0{}\0\0", 12,
+           "more than one value");
+    expect("longer than the file", "\x03\0\0\0\0\0\0\0{}", 10,
+           "a header of 3 bytes in a file of 10");
+    expect("longer than the limit", "\x01\xe1\xf5\x05\0\0\0\0{}", 10,
+           "a header of 100000001 bytes, more than 100000000");
+    expect("wrapping", "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10,
+           "a header of 18446744073709551615 bytes");
+}
+
+/* As deep as serde_json goes, and one deeper. */
+static void test_nesting(void)
+{
+    for (int deep = 125; deep <= 127; deep += 2) {
+        lb_bytes b = {.heap = cx->heap}, text = {.heap = cx->heap};
+        lb_bytes_text(&text, "{\"a\":{\"dtype\":\"U8\",\"shape\":[],"
+                             "\"data_offsets\":[0,0],\"x\":");
+        lb_bytes_fill(&text, '[', (size_t)deep);
+        lb_bytes_fill(&text, ']', (size_t)deep);
+        lb_bytes_text(&text, "}}");
+        put_safetensors(&b, (const char *)text.at, text.n, 0);
+        expect("nesting", b.at, b.n,
+               deep == 125 ? "need 1" : "too deep a nesting");
+        lb_bytes_free(&b);
+        lb_bytes_free(&text);
+    }
+}
+
+static const text_rule index_rules[] = {
+    {"{\"weight_map\":{}}", 0, NULL},
+    {"{}              ", 0, "has no weight_map"},
+    {"{\"weight_map\":[]}", 0, "no object"},
+    {"{\"weight_map\":{\"a\":1}}", 0, "no string"},
+    {"{\"weight_map\":{\"a\":\"\"}}", 0, "no name of a file beside"},
+    {"{\"weight_map\":{\"a\":\"/etc/passwd\"}}", 0, "no name of a file"},
+    {"{\"weight_map\":{\"a\":\"..\"}}", 0, "no name of a file beside"},
+    {"{\"weight_map\":{\"a\":\"../x\"}}", 0, "no name of a file beside"},
+    {"{\"weight_map\":{\"a\":\"b\\\\c\"}}", 0, "no name of a file beside"},
+    {"{\"weight_map\":{\"a\":\"b\\u0000c\"}}", 0, "no name of a file beside"},
+    {"{\"weight_map\":{},\"weight_map\":{}}", 0, "two of weight_map"},
+    {"{\"metadata\":{\"total_size\":1},\"weight_map\":{}} x", 0,
+     "more than one value"},
+};
+
+/* ---- GGUF ---------------------------------------------------------------- */
+
+static lb_bytes gguf; /* being composed */
+
+static void head(uint32_t version, uint64_t tensors, uint64_t values)
+{
+    lb_bytes_free(&gguf);
+    gguf = (lb_bytes){.heap = cx->heap};
+    lb_bytes_put(&gguf, "GGUF", 4);
+    lb_bytes_u32(&gguf, version);
+    lb_bytes_u64(&gguf, tensors);
+    lb_bytes_u64(&gguf, values);
+}
+
+static void string(const char *s)
+{
+    lb_bytes_u64(&gguf, strlen(s));
+    lb_bytes_put(&gguf, s, strlen(s));
+}
+
+static void tensor(const char *name, uint32_t rank, const int64_t *dim,
+                   uint32_t type, uint64_t offset)
+{
+    string(name);
+    lb_bytes_u32(&gguf, rank);
+    for (uint32_t i = 0; i < rank; i++)
+        lb_bytes_u64(&gguf, (uint64_t)dim[i]);
+    lb_bytes_u32(&gguf, type);
+    lb_bytes_u64(&gguf, offset);
+}
+
+/* Pads the header to 32 and adds data. */
+static void data(size_t n)
+{
+    lb_bytes_fill(&gguf, 0, -gguf.n % 32);
+    lb_bytes_fill(&gguf, 5, n);
+}
+
+static void gguf_is(const char *name, const char *say)
+{
+    expect(name, gguf.at, gguf.n, say);
+}
+
+static void test_gguf_heads(void)
+{
+    head(3, 0, 0);
+    gguf_is("empty", NULL);
+    head(2, 0, 0);
+    gguf_is("version 2", NULL);
+    const uint32_t versions[] = {0, 1, 4, 0x03000000};
+    for (int i = 0; i < 4; i++) {
+        head(versions[i], 0, 0);
+        gguf_is("version", "; 2 and 3 are read");
+    }
+    head(3, 1, 0);
+    gguf_is("no tensor", "the number of tensors is 1, and 8 bytes are left");
+    head(3, UINT64_MAX, 0);
+    gguf_is("tensors", "the number of tensors is 18446744073709551615");
+    head(3, 0, (uint64_t)1 << 62);
+    gguf_is("values", "the number of values is 4611686018427387904");
+}
+
+static void value(const char *key, uint32_t type)
+{
+    head(3, 0, 1);
+    string(key);
+    lb_bytes_u32(&gguf, type);
+}
+
+static void array(uint32_t item, uint64_t n)
+{
+    lb_bytes_u32(&gguf, item);
+    lb_bytes_u64(&gguf, n);
+}
+
+static void test_gguf_values(void)
+{
+    value("", 0);
+    lb_bytes_fill(&gguf, 0, 4);
+    gguf_is("empty key", "has 0 bytes, not 1 to");
+    value("k", 13);
+    lb_bytes_fill(&gguf, 0, 8);
+    gguf_is("type", "key 'k' has type 13: not one of 0 to 12");
+    value("k", 12);
+    lb_bytes_fill(&gguf, 0, 7);
+    gguf_is("cut", "a value takes 8 bytes at 37, and 7 are left");
+    value("k", 8);
+    lb_bytes_u64(&gguf, 3);
+    lb_bytes_put(&gguf, "ab", 2);
+    gguf_is("cut string", "a string takes 3 bytes at 45, and 2 are left");
+    value("k", 8);
+    lb_bytes_u64(&gguf, UINT64_MAX);
+    gguf_is("huge string", "a string of 18446744073709551615 bytes");
+    value("k", 9);
+    array(4, UINT64_MAX / 4 + 2);
+    lb_bytes_fill(&gguf, 0, 16);
+    gguf_is("wrapping array", "an array of 4611686018427387905 items");
+    value("k", 9);
+    array(8, 3);
+    lb_bytes_fill(&gguf, 0, 16);
+    gguf_is("cut array", "an array of 3 items, and 16 bytes are left");
+    value("k", 9);
+    array(13, 0);
+    gguf_is("items", "key 'k' has type 13");
+    value("k\001", 0);
+    gguf.at[32] = 0;
+    lb_bytes_fill(&gguf, 0, 1);
+    gguf_is("0 in a key", "a key at 32 has a 0 inside");
+    head(3, 0, 2);
+    for (int i = 0; i < 2; i++) {
+        string("same");
+        lb_bytes_u32(&gguf, 0);
+        lb_bytes_fill(&gguf, 0, 1);
+    }
+    gguf_is("twice", "two values have the key 'same'");
+}
+
+/* Arrays in arrays: eight deep, and not nine; wide ones cost what they take. */
+static void test_gguf_nesting(void)
+{
+    for (int deep = 8; deep <= 9; deep++) {
+        value("k", 9);
+        for (int i = 1; i < deep; i++)
+            array(9, 1);
+        array(0, 2);
+        lb_bytes_fill(&gguf, 1, 2);
+        gguf_is("deep", deep == 8 ? NULL : "arrays in arrays, deeper than 8");
+    }
+    value("k", 9);
+    array(9, 1000);
+    for (int i = 0; i < 1000; i++)
+        array(0, 0);
+    gguf_is("wide", NULL);
+}
+
+static void alignment(uint32_t type, uint64_t v)
+{
+    value("general.alignment", type);
+    if (type == 4)
+        lb_bytes_u32(&gguf, (uint32_t)v);
+    else
+        lb_bytes_u64(&gguf, v);
+}
+
+static void test_gguf_alignment(void)
+{
+    alignment(4, 64);
+    gguf_is("alignment", NULL);
+    alignment(4, 0);
+    gguf_is("alignment 0", "not a power of two in a u32");
+    alignment(4, 33);
+    gguf_is("alignment 33", "not a power of two in a u32");
+    alignment(10, 32);
+    gguf_is("alignment u64", "not a power of two in a u32");
+    /* larger than the file: it has tensors, which cannot be */
+    alignment(4, 0x80000000u);
+    gguf.at[8] = 1;
+    tensor("a", 0, NULL, 24, 0);
+    lb_bytes_fill(&gguf, 0, 64);
+    gguf_is("alignment 2^31", "what pads the header takes 2147483");
+}
+
+static void one(const char *name, uint32_t rank, const int64_t *dim,
+                uint32_t type, uint64_t offset, size_t bytes, const char *say)
+{
+    head(3, 1, 0);
+    tensor(name, rank, dim, type, offset);
+    data(bytes);
+    gguf_is(say ? say : name, say);
+}
+
+static void test_gguf_tensors(void)
+{
+    static const char long_name[] =
+        "0123456789012345678901234567890123456789012345678901234567890123";
+    const int64_t huge = (int64_t)1 << 62;
+    one("scalar", 0, NULL, 0, 0, 32, NULL);
+    one("rank 4", 4, (const int64_t[]){1, 2, 3, 4}, 24, 0, 32, NULL);
+    one("zero", 2, (const int64_t[]){0, 5}, 0, 0, 0, NULL);
+    one("", 1, (const int64_t[]){8}, 0, 0, 32, NULL);
+    one(long_name + 1, 1, (const int64_t[]){8}, 0, 0, 32, NULL);
+    one(long_name, 1, (const int64_t[]){8}, 0, 0, 32,
+        "a tensor's name at 32 has 64 bytes, not 0 to 63");
+    one("a", 5, (const int64_t[]){1, 1, 1, 1, 1}, 0, 0, 32,
+        "has rank 5, more than 4");
+    one("a", 1, (const int64_t[]){-1}, 0, 0, 32, "dimension 0 is -1, below 0");
+    one("a", 1, (const int64_t[]){8}, 43, 0, 32, "type 43: not one of 0 to 42");
+    one("a", 1, (const int64_t[]){8}, 0x80000000u, 0, 32, "type 2147483648");
+    one("a", 1, (const int64_t[]){32}, 4, 0, 32, "type 4 (Q4_2), which is no");
+    one("a", 1, (const int64_t[]){33}, 8, 0, 64,
+        "rows of 33, and Q8_0 has blocks of 32");
+    one("a", 0, NULL, 8, 0, 64, "rows of 1, and Q8_0 has blocks of 32");
+    one("a", 2, (const int64_t[]){32, 2}, 8, 0, 96, NULL);
+    one("a", 2, (const int64_t[]){huge, 4}, 24, 0, 32, "can be counted");
+    one("a", 1, (const int64_t[]){huge}, 0, 0, 32, "can be counted");
+    one("a", 1, (const int64_t[]){huge}, 24, 0, 32,
+        "has 4611686018427387904 bytes, padded with 0, at 0 of the data");
+    one("a", 1, (const int64_t[]){INT64_MAX}, 24, 0, 32,
+        "has 9223372036854775807 bytes, padded with 1, at 0 of the data");
+    one("a", 1, (const int64_t[]){8}, 0, 32, 64,
+        "said to be at 32 of the data");
+    one("a", 1, (const int64_t[]){7}, 0, 0, 31,
+        "28 bytes, padded with 4, at 0 of the data, which has 31");
+    one("a", 1, (const int64_t[]){7}, 0, 0, 99, NULL); /* bytes after all */
+    head(3, 2, 0);
+    for (int i = 0; i < 2; i++)
+        tensor("same", 1, (const int64_t[]){8}, 0, i ? 32 : 0);
+    data(64);
+    gguf_is("twice", "two tensors are called 'same'");
+}
+
+/* ---- npy ----------------------------------------------------------------- */
+
+#define NPY(DESCR, FORTRAN, SHAPE)                                             \
+    "{'descr': " DESCR ", 'fortran_order': " FORTRAN ", 'shape': " SHAPE ", }"
+
+static const text_rule npy_rules[] = {
+    {NPY("'<f4'", "False", "(2,)") "\n", 8, NULL},
+    {NPY("'<f4'", "False", "(2,)"), 8, NULL},
+    {NPY("'<f4'", "True", "(2, 1)"), 9, NULL}, /* bytes after all */
+    {NPY("\"<f4\"", "False", "(2L,)"), 8, NULL},
+    {"{'shape':(2,),'descr':'f4','fortran_order':False}", 8, NULL},
+    {NPY("'<f4'", "False", "()"), 4, NULL},
+    {NPY("'<f4'", "False", "(1,2,)"), 8, NULL},
+    {NPY("'|S0'", "False", "(3,)"), 0, NULL},
+    {NPY("'<m8[ns]'", "False", "(1,)"), 8, NULL},
+    {NPY("'<f4'", "False", "(2,)"), 7,
+     "an array of 8 bytes at 67 in a file of 74"},
+    {NPY("'<f4'", "False", "(2)"), 8, "a number that is no tuple"},
+    {NPY("'<f4'", "False", "[2]"), 8, "no tuple"},
+    {NPY("'<f4'", "False", "(2"), 8, "no number from 0 on"},
+    {NPY("'<f4'", "False", "(-2,)"), 8, "no number from 0 on"},
+    {NPY("'<f4'", "False", "(2 2)"), 8, "no comma"},
+    {NPY("'<f4'", "False", "(99999999999999999999,)"), 8, "too large"},
+    {NPY("'<f8'", "False", "(4294967296,4294967296)"), 8, "can be counted"},
+    {NPY("'<f4'", "0", "(2,)"), 8, "no bool"},
+    {NPY("'<f4'", "Falsey", "(2,)"), 8, "no comma"},
+    {NPY("'|O'", "False", "(2,)"), 8, "objects of Python"},
+    {NPY("'|O8'", "False", "(2,)"), 8, "objects of Python"},
+    {NPY("[('a', '|O')]", "False", "(2,)"), 8, "objects of Python"},
+    {NPY("'<f3'", "False", "(2,)"), 8, "'<f3' is no descr of numpy"},
+    {NPY("'<f'", "False", "(2,)"), 8, "'<f' is no descr of numpy"},
+    {NPY("''", "False", "(2,)"), 8, "'' is no descr of numpy"},
+    {NPY("'<V9999999999'", "False", "(2,)"), 8, "is no descr of numpy"},
+    {NPY("4", "False", "(2,)"), 8, "no string"},
+    {NPY("[('a', '<i4'), ('b', '>f8', (2, 3))]", "False", "(1,)"), 52, NULL},
+    {NPY("[('a', [('b', '<i2')])]", "False", "(2,)"), 4, NULL},
+    {NPY("[('a', '<i4'", "False", "(1,)"), 4, "no tuple"},
+    {NPY("[[[[[[[[[[[[", "False", "(1,)"), 4, "no tuple"},
+    {NPY("[('a', '|V999999999', (9999, 9999, 9999))]", "False", "(1,)"), 4,
+     "a field that is too large"},
+    {"{'descr': '<f4', 'shape': (2,), }", 8, "not descr, fortran_order and"},
+    {"{'descr': '<f4', 'descr': '<f4', }", 8, "unknown or twice"},
+    {"{'descr': '<f4', 'more': 1, }", 8, "unknown or twice"},
+    {NPY("'<f4'", "False", "(2,)") " x", 8, "more than a dict"},
+    {"['descr']", 8, "no dict"},
+    {"{'descr", 8, "a string without an end"},
+    {"", 8, "no dict"},
+};
+
+static void put_npy(lb_bytes *b, int major, const char *text, size_t n)
+{
+    lb_bytes_put(b, "\x93NUMPY", 6);
+    lb_bytes_put(b, (const uint8_t[]){(uint8_t)major, 0}, 2);
+    if (major == 1)
+        lb_bytes_u16(b, (uint16_t)n);
+    else
+        lb_bytes_u32(b, (uint32_t)n);
+    lb_bytes_put(b, text, n);
+}
+
+static void test_npy(void)
+{
+    lb_bytes b = {.heap = cx->heap};
+    for (size_t i = 0; i < sizeof npy_rules / sizeof *npy_rules; i++) {
+        const text_rule *t = &npy_rules[i];
+        b.n = 0;
+        put_npy(&b, 1, t->text, strlen(t->text));
+        lb_bytes_fill(&b, 3, (size_t)t->data);
+        expect(t->text, b.at, b.n, t->say);
+    }
+    b.n = 0;
+    put_npy(&b, 3, "{'\xff'", 4);
+    expect("Latin-1 in version 3", b.at, b.n, "is not UTF-8");
+    b.n = 0;
+    put_npy(&b, 2, "", 0);
+    b.at[8] = 0x11, b.at[9] = 0x27; /* 10001 */
+    lb_bytes_fill(&b, ' ', 20000);
+    expect("long header", b.at, b.n,
+           "a header of 10001 bytes, more than 10000");
+    lb_bytes_free(&b);
+    expect("nothing", "", 0, "an empty file");
+    expect("no kind", "no known file", 13, "not recognized");
+}
+
+/* Ranks up to numpy's 64, and fields in fields in fields. */
+static void test_npy_many(void)
+{
+    for (int n = 64; n <= 65; n++) {
+        lb_bytes b = {.heap = cx->heap}, text = {.heap = cx->heap};
+        lb_bytes_text(&text, "{'descr': '|u1', 'fortran_order': False, "
+                             "'shape': (");
+        for (int i = 0; i < n; i++)
+            lb_bytes_text(&text, "1,");
+        lb_bytes_text(&text, ")}");
+        put_npy(&b, 2, (const char *)text.at, text.n);
+        lb_bytes_fill(&b, 1, 1);
+        expect("rank", b.at, b.n, n == 64 ? NULL : "of too many axes");
+        lb_bytes_free(&b);
+        text.n = 0;
+        lb_bytes_text(&text, "{'descr': ");
+        for (int i = 0; i < (n == 64 ? 9 : 10); i++)
+            lb_bytes_text(&text, "[('a', ");
+        lb_bytes_text(&text, "'|u1'");
+        for (int i = 0; i < (n == 64 ? 9 : 10); i++)
+            lb_bytes_text(&text, ")]");
+        lb_bytes_text(&text, ", 'fortran_order': False, 'shape': ()}");
+        put_npy(&b, 1, (const char *)text.at, text.n);
+        lb_bytes_fill(&b, 1, 1);
+        expect("fields", b.at, b.n, n == 64 ? NULL : "nest too deep");
+        lb_bytes_free(&b);
+        lb_bytes_free(&text);
+    }
+}
+
+int main(void)
+{
+    cx = lb_open(&(lb_options){.threads = 1});
+    const size_t before = lb_bytes_in_use(cx);
+    test_safetensors();
+    test_nesting();
+    for (size_t i = 0; i < sizeof index_rules / sizeof *index_rules; i++)
+        expect(index_rules[i].text, index_rules[i].text,
+               strlen(index_rules[i].text), index_rules[i].say);
+    test_gguf_heads();
+    test_gguf_values();
+    test_gguf_nesting();
+    test_gguf_alignment();
+    test_gguf_tensors();
+    lb_bytes_free(&gguf);
+    test_npy();
+    test_npy_many();
+    CHECK_EQ_I(lb_bytes_in_use(cx), before);
+    lb_close(cx);
+    return check_report("rules of files");
+}

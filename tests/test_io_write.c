@@ -1,0 +1,389 @@
+/* test_io_write.c - a file is written whole or not at all: whatever the system
+ * refuses, what stood there stays and no partial file does; no input is ever
+ * written to; and what cannot be written is refused before anything is touched.
+ *
+ * write, pwrite, fsync and rename of the C library are replaced by ones that
+ * fail when they are told to.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "io_golden.h"
+
+/* ---- calls that fail ----------------------------------------------------- */
+
+typedef enum call { NONE, WRITE, PWRITE, FSYNC, RENAME, SHORT } call;
+static struct {
+    call which;
+    int error;
+    long after; /* so many that work */
+    bool failed;
+} fault;
+
+static bool fails(call which)
+{
+    if (fault.which != which || fault.after-- > 0) return false;
+    fault.failed = true;
+    errno = fault.error;
+    if (errno == EINTR) fault.which = NONE; /* the next try works */
+    return true;
+}
+
+/* SHORT: writes half, as signals and full disks do. */
+ssize_t write(int fd, const void *from, size_t n)
+{
+    if (fails(WRITE)) return -1;
+    if (fault.which == SHORT && n > 1) n /= 2;
+    return (ssize_t)syscall(SYS_write, fd, from, n);
+}
+
+ssize_t pwrite(int fd, const void *from, size_t n, off_t at)
+{
+    if (fails(PWRITE)) return -1;
+    if (fault.which == SHORT && n > 1) n /= 2;
+    return (ssize_t)syscall(SYS_pwrite64, fd, from, n, at);
+}
+
+int fsync(int fd)
+{
+    return fails(FSYNC) ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+int rename(const char *from, const char *to)
+{
+    if (fails(RENAME)) return -1;
+    return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+/* ---- a place to write ---------------------------------------------------- */
+
+static lb_ctx *cx;
+static char dir[] = "/tmp/lowbit_io_write_XXXXXX";
+
+typedef struct path {
+    char s[160];
+} path;
+
+static path in_dir(const char *name)
+{
+    path p;
+    snprintf(p.s, sizeof p.s, "%s/%s", dir, name);
+    return p;
+}
+
+static void put_text(const char *at, const char *text)
+{
+    FILE *f = fopen(at, "wb");
+    fputs(text, f);
+    fclose(f);
+}
+
+static bool has_text(const char *at, const char *text)
+{
+    size_t n = 0;
+    uint8_t *p = io_slurp(at, &n);
+    const bool same = p && n == strlen(text) && memcmp(p, text, n) == 0;
+    free(p);
+    return same;
+}
+
+static bool exists(const char *at)
+{
+    return access(at, F_OK) == 0;
+}
+
+static void refused(bool ok, lb_status status, const char *say, int line)
+{
+    const bool right =
+        !ok && lb_error_status(cx) == status && strstr(lb_error(cx), say);
+    if (check_fails(right))
+        fprintf(stderr, "%s:%d: want \"%s\", got %s \"%s\"\n", __FILE__, line,
+                say, ok ? "no error" : lb_status_name(lb_error_status(cx)),
+                lb_error(cx));
+    lb_clear(cx);
+}
+#define REFUSED(ok, status, say) refused(ok, status, say, __LINE__)
+
+/* ---- faults -------------------------------------------------------------- */
+
+static bool copy(const char *from, const char *to, bool sync)
+{
+    lb_reader *r = lb_reader_open(cx, from, NULL);
+    const lb_write_options options = {.no_sync = !sync};
+    const bool ok = r && io_copy(cx, r, r->kind, to, 16, &options);
+    lb_reader_close(r);
+    return ok;
+}
+
+/* Each call in turn fails, until there is none left to. */
+static long faults(const char *from, call which, int error, const char *say)
+{
+    const path to = in_dir("out"), partial = in_dir("out.partial");
+    long k = 0;
+    for (bool failed = true; failed && k < 1000; k++) {
+        put_text(to.s, "old");
+        fault.which = which;
+        fault.error = error;
+        fault.after = k;
+        fault.failed = false;
+        const bool ok = copy(from, to.s, true);
+        failed = fault.failed;
+        fault.which = NONE;
+        /* the folder's sync may fail, and an interrupted call is repeated */
+        if (!failed || (ok && (which == FSYNC || error == EINTR))) {
+            CHECK(ok);
+            CHECK(!has_text(to.s, "old"));
+        } else {
+            REFUSED(ok, LB_E_FILE, say);
+            CHECK(has_text(to.s, "old"));
+        }
+        CHECK(!exists(partial.s));
+        CHECK_EQ_S(lb_error(cx), "");
+    }
+    return k;
+}
+
+static void test_faults(void)
+{
+    static const char *const file[] = {
+        IO_GOLDEN "types.safetensors", IO_GOLDEN "types.gguf",
+        IO_GOLDEN "float32.npy", IO_GOLDEN "stored.npz"};
+    const int n = sizeof file / sizeof *file;
+    for (int i = 0; i < n; i++) {
+        CHECK(faults(file[i], WRITE, ENOSPC, "No space left on device") > 2);
+        CHECK(faults(file[i], WRITE, EIO, "out.partial: cannot write: In") > 2);
+        CHECK(faults(file[i], FSYNC, EIO, "cannot sync: Input/output") > 1);
+        CHECK(faults(file[i], RENAME, EACCES, "cannot rename: Perm") > 1);
+    }
+    CHECK(faults(file[3], PWRITE, EIO, "cannot write: Input/output") > 2);
+    CHECK(faults(file[3], WRITE, EINTR, "") > 2);
+    CHECK(faults(file[3], PWRITE, EINTR, "") > 2);
+    /* short writes go on */
+    const path to = in_dir("out");
+    for (int i = 0; i < n; i++) {
+        size_t a = 0, b = 0;
+        fault.which = SHORT;
+        CHECK(copy(file[i], to.s, false));
+        fault.which = NONE;
+        uint8_t *x = io_slurp(file[i], &a), *y = io_slurp(to.s, &b);
+        CHECK(x && y && a == b && memcmp(x, y, a) == 0);
+        free(x);
+        free(y);
+    }
+    unlink(to.s);
+}
+
+/* ---- inputs, and places that cannot be ----------------------------------- */
+
+static void test_inputs(void)
+{
+    const path in = in_dir("in"), hard = in_dir("hard"), soft = in_dir("soft");
+    const path other = in_dir("other"), shadow = in_dir("x.partial");
+    put_text(in.s, "input");
+    CHECK_EQ_I(link(in.s, hard.s), 0);
+    CHECK_EQ_I(symlink(in.s, soft.s), 0);
+    CHECK_EQ_I(link(in.s, shadow.s), 0);
+    lb_infile *f = lb_infile_open(cx, in.s, false);
+    const char *const same[] = {in.s, hard.s, soft.s};
+    CHECK(f != NULL);
+    for (int i = 0; i < 3; i++)
+        REFUSED(lb_outfile_open(cx, same[i], &f, 1, 0), LB_E_ARG,
+                "is read from, and cannot be written as well");
+    REFUSED(lb_outfile_open(cx, in_dir("x").s, &f, 1, 0), LB_E_ARG,
+            "x.partial: is read from");
+    CHECK(has_text(in.s, "input"));
+    lb_outfile *o = lb_outfile_open(cx, other.s, &f, 1, 0);
+    CHECK(o != NULL);
+    CHECK(!lb_outfile_close(cx, o, false, false));
+    CHECK(!exists(other.s) && !exists(in_dir("other.partial").s));
+    lb_infile_unref(f);
+    unlink(in.s), unlink(hard.s), unlink(soft.s), unlink(shadow.s);
+}
+
+static void test_places(void)
+{
+    REFUSED(lb_outfile_open(cx, dir, NULL, 0, 0), LB_E_FILE, "is a directory");
+    REFUSED(lb_outfile_open(cx, in_dir("no/where").s, NULL, 0, 0), LB_E_FILE,
+            "cannot open: No such file");
+    REFUSED(lb_outfile_open(cx, in_dir("big").s, NULL, 0, (uint64_t)1 << 60),
+            LB_E_FILE, "needs 1152921504606846976 bytes, and the disk has");
+    CHECK(!exists(in_dir("big").s) && !exists(in_dir("big.partial").s));
+    REFUSED(lb_infile_open(cx, in_dir("none").s, false), LB_E_FILE,
+            "none: cannot open: No such file or directory");
+    REFUSED(lb_infile_open(cx, dir, false), LB_E_FILE, "Is a directory");
+    REFUSED(lb_infile_open(cx, "/dev/null", false), LB_E_FILE,
+            "/dev/null: not a regular file");
+    const path pipe = in_dir("pipe");
+    CHECK_EQ_I(mkfifo(pipe.s, 0600), 0);
+    REFUSED(lb_reader_open(cx, pipe.s, NULL), LB_E_FILE, "not a regular file");
+    REFUSED(lb_reader_open(cx, dir, NULL), LB_E_FILE, "a directory without");
+    unlink(pipe.s);
+}
+
+/* ---- ranges of files ----------------------------------------------------- */
+
+static void test_ranges(void)
+{
+    const path p = in_dir("ten");
+    char room[16] = "";
+    put_text(p.s, "0123456789");
+    for (int no_map = 0; no_map < 2; no_map++) {
+        lb_infile *f = lb_infile_open(cx, p.s, no_map);
+        CHECK(f != NULL && f->size == 10);
+        CHECK(lb_infile_has(f, 10, 0) && !lb_infile_has(f, 10, 1));
+        CHECK(!lb_infile_has(f, 11, 0) && !lb_infile_has(f, 1, UINT64_MAX));
+        CHECK(!lb_infile_has(f, UINT64_MAX, 1));
+        CHECK_EQ_I(lb_infile_at(f, 0, 10) != NULL, !no_map);
+        CHECK(!lb_infile_at(f, 1, 10));
+        CHECK_EQ_I(f->bytes_read, no_map ? 0 : 10);
+        CHECK(lb_infile_read(cx, f, 3, 4, room) && !memcmp(room, "3456", 4));
+        CHECK_EQ_I(f->bytes_read, no_map ? 4 : 14);
+        CHECK_EQ_I(lb_infile_pread(f, 7, 4, room), ENODATA);
+        REFUSED(lb_infile_read(cx, f, 7, 4, room), LB_E_CONTENT,
+                "ends before the 4 bytes at 7: it has 10");
+        lb_infile_unref(lb_infile_ref(f));
+        CHECK(lb_infile_read(cx, f, 9, 1, room) && room[0] == '9');
+        lb_infile_unref(f);
+    }
+    unlink(p.s);
+}
+
+static void test_quotes(void)
+{
+    char text[300];
+    memset(text, 'x', sizeof text);
+    CHECK_EQ_S(LB_NAME("a\x1b[31m\xc3\xa9"), "a\\x1b[31m\\xc3\\xa9");
+    lb_quoted q = lb_quote(text, sizeof text, false);
+    CHECK(strlen(q.s) == 103 && !strcmp(q.s + 100, "..."));
+    q = lb_quote(text, sizeof text, true);
+    CHECK(strlen(q.s) == 103 && !strncmp(q.s, "...", 3));
+    memset(text, 1, sizeof text);
+    q = lb_quote(text, sizeof text, false);
+    CHECK(strlen(q.s) == 103 && !strcmp(q.s + 96, "\\x01..."));
+    CHECK_EQ_S(lb_quote("", 0, true).s, "");
+}
+
+/* ---- what a kind cannot hold --------------------------------------------- */
+
+static bool open_writer(const char *kind, const lb_tensor *t, int64_t n,
+                        const lb_meta *m, int64_t n_meta)
+{
+    const path to = in_dir("kind");
+    lb_writer *w =
+        lb_writer_open(cx, io_kind(kind), to.s, t, n, m, n_meta, NULL);
+    lb_writer_close(cx, w, false);
+    CHECK(!exists(to.s) && !exists(in_dir("kind.partial").s));
+    return w != NULL;
+}
+
+#define T(NAME, TYPE, RANK, ...)                                               \
+    ((lb_tensor){.name = NAME,                                                 \
+                 .type = TYPE,                                                 \
+                 .rank = RANK,                                                 \
+                 .dim = (const int64_t[]){__VA_ARGS__}})
+
+static void test_kinds(void)
+{
+    static const char bytes[8] = "abcd";
+    const uint8_t *v = (const uint8_t *)bytes;
+    const lb_tensor a = T("a", "F32", 1, 2), bad = T("\xff", "F32", 1, 2);
+    const lb_tensor two[] = {a, a};
+    const lb_meta text = {"k", LB_META_STRING, 0, 1, v, 4};
+    const lb_meta number = {"k", LB_META_U32, 0, 1, v, 4};
+    const lb_meta odd = {"k", LB_META_U32, 0, 1, v, 3};
+    const lb_meta align = {"general.alignment", LB_META_U32, 0, 1, v, 4};
+    const lb_meta both[] = {text, text};
+    CHECK(open_writer("safetensors", &a, 1, &text, 1));
+    REFUSED(open_writer("safetensors", two, 2, NULL, 0), LB_E_ARG,
+            "two tensors are called 'a'");
+    REFUSED(open_writer("safetensors", &a, 1, both, 2), LB_E_ARG,
+            "two values have the key 'k'");
+    REFUSED(open_writer("safetensors", &a, 1, &number, 1), LB_E_UNSUPPORTED,
+            "no values but UTF-8 text");
+    REFUSED(open_writer("safetensors", &bad, 1, NULL, 0), LB_E_UNSUPPORTED,
+            "tensor '\\xff': no name for safetensors");
+    REFUSED(
+        open_writer("safetensors", &T("__metadata__", "F32", 1, 2), 1, NULL, 0),
+        LB_E_UNSUPPORTED, "keeps __metadata__ for itself");
+    REFUSED(open_writer("safetensors", &T("a", "Q8_0", 1, 32), 1, NULL, 0),
+            LB_E_UNSUPPORTED, "a safetensors file has no type 'Q8_0'");
+    REFUSED(open_writer("safetensors", &T("a", "F4", 1, 3), 1, NULL, 0),
+            LB_E_SHAPE, "no whole number of bytes");
+    REFUSED(open_writer("safetensors", &T("a", "F4", 1, -2), 1, NULL, 0),
+            LB_E_SHAPE, "no whole number of bytes");
+    REFUSED(open_writer("safetensors_index", &a, 1, NULL, 0), LB_E_UNSUPPORTED,
+            "safetensors_index files are not written");
+    CHECK(open_writer("gguf", &a, 1, &number, 1));
+    REFUSED(open_writer("gguf", &a, 1, &odd, 1), LB_E_ARG,
+            "no value of type 4 in 3 bytes");
+    REFUSED(open_writer("gguf", &a, 1, &align, 1), LB_E_ARG,
+            "general.alignment is not a power of two");
+    REFUSED(open_writer("gguf", &T("a", "F32", 5, 1, 1, 1, 1, 1), 1, NULL, 0),
+            LB_E_UNSUPPORTED, "rank 5: GGUF has at most 63 and 4");
+    REFUSED(open_writer("gguf", &T("a", "Q8_0", 2, 32, 3), 1, NULL, 0),
+            LB_E_SHAPE, "rows of 3, and Q8_0 has blocks of 32");
+    REFUSED(open_writer("gguf", &T("a", "Q4_2", 1, 32), 1, NULL, 0),
+            LB_E_UNSUPPORTED, "a gguf file has no type 'Q4_2'");
+    REFUSED(open_writer("npy", two, 2, NULL, 0), LB_E_UNSUPPORTED,
+            "type 'F32'");
+    const lb_tensor x = T("x", "<f4", 1, 2), y = T("y", "|u1", 0, 0);
+    const lb_tensor xy[] = {x, y};
+    CHECK(open_writer("npy", &x, 1, NULL, 0));
+    REFUSED(open_writer("npy", xy, 2, NULL, 0), LB_E_UNSUPPORTED,
+            "2 arrays and 0 values: an npy file has one array");
+    REFUSED(open_writer("npz", xy, 2, &text, 1), LB_E_UNSUPPORTED,
+            "1 values: an npz file has arrays only");
+    CHECK(open_writer("npz", xy, 2, NULL, 0));
+}
+
+/* Too many bytes, too few, and after an error nothing more. */
+static void test_counts(void)
+{
+    const path to = in_dir("counts");
+    const lb_tensor xy[] = {T("x", "U8", 1, 3), T("none", "U8", 1, 0),
+                            T("y", "U8", 1, 1)};
+    const lb_container *kind = io_kind("safetensors");
+    lb_writer *w = lb_writer_open(cx, kind, to.s, xy, 3, NULL, 0, NULL);
+    CHECK_EQ_I(lb_writer_next(w), 0);
+    CHECK(lb_writer_put(cx, w, "ab", 2));
+    REFUSED(lb_writer_put(cx, w, "cd", 2), LB_E_ARG,
+            "2 bytes for tensor 'x', which lacks 1");
+    CHECK_EQ_I(lb_writer_next(w), -1);
+    CHECK(!lb_writer_put(cx, w, "c", 1));
+    CHECK(!lb_writer_close(cx, w, true));
+    CHECK(!exists(to.s));
+    w = lb_writer_open(cx, kind, to.s, xy, 3, NULL, 0, NULL);
+    CHECK(lb_writer_put(cx, w, "abc", 3));
+    CHECK_EQ_I(lb_writer_next(w), 2);
+    REFUSED(lb_writer_close(cx, w, true), LB_E_ARG, "'y' lacks 1 of 1 bytes");
+    CHECK(!exists(to.s));
+    w = lb_writer_open(cx, kind, to.s, xy, 3, NULL, 0, NULL);
+    CHECK(lb_writer_put(cx, w, "abc", 3) && lb_writer_put(cx, w, "d", 1));
+    CHECK_EQ_I(lb_writer_next(w), -1);
+    REFUSED(lb_writer_put(cx, w, "e", 1), LB_E_ARG, "1 bytes for tensor");
+    CHECK(!lb_writer_close(cx, w, true));
+    CHECK(!exists(to.s));
+}
+
+int main(void)
+{
+    CHECK(mkdtemp(dir) != NULL);
+    cx = lb_open(&(lb_options){.threads = 1});
+    const size_t before = lb_bytes_in_use(cx);
+    test_faults();
+    test_inputs();
+    test_places();
+    test_ranges();
+    test_quotes();
+    test_kinds();
+    test_counts();
+    CHECK_EQ_I(lb_bytes_in_use(cx), before);
+    lb_close(cx);
+    CHECK_EQ_I(rmdir(dir), 0); /* and nothing is left in it */
+    return check_report("writing files");
+}
