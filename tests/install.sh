@@ -39,17 +39,28 @@ cd "$tmp"
 sed -n '/^```c$/,/^```$/p' "$root/README.md" | sed '1d;$d' >hello.c
 tail -n +2 "$root/examples/hello.c" | cmp -s - hello.c ||
     die "the program in README.md is not examples/hello.c"
-[ "$(pkg-config --modversion lowbit)" = "$version" ] ||
-    die "lowbit.pc has another version than lowbit.h"
+for pc in lowbit lowbit-core; do
+    [ "$(pkg-config --modversion $pc)" = "$version" ] ||
+        die "$pc.pc has another version than lowbit.h"
+done
 # The words of a user's command line, meant to be split.
 # shellcheck disable=SC2046
 cc hello.c $(pkg-config --cflags --libs lowbit) -o hello
 LD_LIBRARY_PATH=$lib ./hello >expected
 [ -s expected ] || die "hello printed nothing"
+# Without files it needs no other library, and can be all static.
 # shellcheck disable=SC2046
-cc -static hello.c $(pkg-config --cflags --static --libs lowbit) -o hello_static
+cc hello.c $(pkg-config --cflags --libs lowbit-core) -o hello_core
+LD_LIBRARY_PATH=$lib ./hello_core | cmp - expected
+# shellcheck disable=SC2046
+cc -static hello.c $(pkg-config --cflags --static --libs lowbit-core) \
+    -o hello_static
 ./hello_static | cmp - expected
-ok "hello.c with pkg-config, shared and static"
+case " $(pkg-config --static --libs lowbit) " in
+*" -llowbit-io -llowbit "*" -lzip "*) ;;
+*) die "lowbit.pc: $(pkg-config --static --libs lowbit)" ;;
+esac
+ok "hello.c with pkg-config, shared and static, with and without files"
 
 # ---- find_package
 
@@ -58,7 +69,7 @@ cat >project/CMakeLists.txt <<EOF
 cmake_minimum_required(VERSION 3.13)
 project(user C CXX)
 find_package(lowbit ${version%.*} REQUIRED)
-foreach(lib lowbit lowbit_static)
+foreach(lib lowbit lowbit_static lowbit_io lowbit_io_static)
   add_executable(hello_\${lib} ../hello.c)
   target_link_libraries(hello_\${lib} lowbit::\${lib})
   add_executable(cxx_\${lib} cxx.cc)
@@ -81,11 +92,9 @@ EOF
 cmake -S project -B project/build -DCMAKE_PREFIX_PATH="$prefix" >log 2>&1 ||
     die "find_package: $(cat log)"
 cmake --build project/build >log 2>&1 || die "find_package: $(cat log)"
-for p in hello_lowbit hello_lowbit_static; do
-    "project/build/$p" | cmp - expected
-done
-for p in cxx_lowbit cxx_lowbit_static; do
-    "project/build/$p" || die "$p failed"
+for p in lowbit lowbit_static lowbit_io lowbit_io_static; do
+    "project/build/hello_$p" | cmp - expected
+    "project/build/cxx_$p" || die "cxx_$p failed"
 done
 sed "s/lowbit ${version%.*} REQUIRED/lowbit 99.0 REQUIRED/" -i \
     project/CMakeLists.txt
@@ -112,33 +121,43 @@ ok "headers alone as C11, C2x, C++11, C++20"
 
 # ---- symbols
 
-so=$lib/liblowbit.so
-soname=$(readelf -d "$so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
-[ "$soname" = liblowbit.so.0 ] || die "SONAME is '$soname'"
-[ -e "$lib/$soname" ] || die "$soname is not installed"
-needed=$(readelf -d "$so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
-for n in $needed; do
-    case $n in
-    libc.so.* | libm.so.* | libpthread.so.* | ld-linux*) ;;
-    *) die "liblowbit.so needs $n" ;;
-    esac
+dynamic() # TAG FILE
+{
+    readelf -d "$2" | sed -n "s/.*$1.*\[\(.*\)\]/\1/p"
+}
+
+for name in lowbit lowbit-io; do
+    so=$lib/lib$name.so
+    soname=$(dynamic SONAME "$so")
+    [ "$soname" = lib$name.so.0 ] || die "SONAME is '$soname'"
+    [ -e "$lib/$soname" ] || die "$soname is not installed"
+    for n in $(dynamic NEEDED "$so"); do
+        case $name-$n in
+        *-libc.so.* | *-libm.so.* | *-libpthread.so.* | *-ld-linux*) ;;
+        lowbit-io-liblowbit.so.0 | lowbit-io-libz*.so.*) ;;
+        *) die "lib$name.so needs $n" ;;
+        esac
+    done
 done
 
 # Names of the functions that the headers mark LB_API.
 cat "$include/lowbit.h" "$include/lowbit_ext.h" | tr '\n' ' ' |
     sed 's/LB_API/\n&/g' |
     sed -n 's/^LB_API [^(;]*[ *]\(lb_[a-z0-9_]*\)(.*/\1/p' | sort -u >declared
-nm -D --defined-only "$so" | awk '$2 != "A" { print $3 }' |
-    sed 's/@.*//' | sort -u >exported
-nm -D --defined-only "$so" | awk '$2 != "A" && $3 !~ /@@LOWBIT_/' >unversioned
+# What the libraries share among themselves is nobody else's.
+nm -D --defined-only "$lib/liblowbit.so" "$lib/liblowbit-io.so" |
+    awk 'NF == 3 && $2 != "A"' >symbols
+awk '$3 !~ /@@LOWBIT_/' symbols >unversioned
 [ ! -s unversioned ] || die "without a version: $(cat unversioned)"
+awk '$3 !~ /@@LOWBIT_PRIVATE$/ { print $3 }' symbols | sed 's/@.*//' |
+    sort -u >exported
 diff declared exported >log ||
     die "declared LB_API (<) and exported (>) differ: $(grep '^[<>]' log)"
 # In a static library everything is visible: at least it has our prefix.
-nm -g --defined-only "$lib/liblowbit.a" 2>/dev/null |
+nm -g --defined-only "$lib/liblowbit.a" "$lib/liblowbit-io.a" 2>/dev/null |
     awk 'NF == 3 && $3 !~ /^lb_/ { print $3 }' >foreign
-[ ! -s foreign ] || die "without lb_ in liblowbit.a: $(cat foreign)"
-ok "$(wc -l <declared) functions, all and only those, as LOWBIT_*; $soname"
+[ ! -s foreign ] || die "without lb_ in a static library: $(cat foreign)"
+ok "$(wc -l <declared) functions, all and only those, as LOWBIT_*"
 
 # ---- staged, as packagers do
 
