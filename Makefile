@@ -131,7 +131,7 @@ ENV_tsan = TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
 PICK_tsan = -E 'test_law_(blocks|codec|memory|transparency)|$\
     test_(coded|coded_block|coded_thin|decode_kernels|encode|dotint|dotbyte|$\
     dotf32|gemvq|few|lanes_f32|mathf|gemm|gemv|quantize_levels|golden.*|ternary|$\
-    binary|int8|reduce|structure|gather)$$'
+    binary|int8|reduce|structure|gather)$$|test_io_|fuzz_'
 # Threads are what the thread sanitizer looks at, and the second compiler need
 # not see every combination.
 PICK_asan = -E test_law_threads
@@ -198,7 +198,8 @@ nightly-lint: setup-build setup-lint
 
 nightly-long: setup-build all
 	@tools/stage long sh -ec 'for t in mathf lanes_f32 law_transparency law_threads \
-	    law_memory law_codec; do build/release/tests/test_$$t --all; done'
+	    law_memory law_codec io_damage; do \
+	    build/release/tests/test_$$t --all; done'
 
 nightly-msan: setup-build setup-clang
 	@tools/stage msan $(MAKE) run-msan

@@ -59,13 +59,6 @@ bool io_line(const char *word, int k, char *line, size_t size)
     return found;
 }
 
-const lb_container *io_kind(const char *name)
-{
-    for (int i = 0; lb_containers[i]; i++)
-        if (strcmp(lb_containers[i]->name, name) == 0) return lb_containers[i];
-    return NULL;
-}
-
 /* ---- comparing ----------------------------------------------------------- */
 
 static uint64_t fnv(const uint8_t *p, size_t n)

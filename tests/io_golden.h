@@ -28,6 +28,5 @@ uint8_t *io_slurp(const char *path, size_t *n);
 /* Writes what r holds, tensors in r's order, in pieces of `piece` bytes. */
 bool io_copy(lb_ctx *cx, lb_reader *r, const lb_container *kind,
              const char *path, size_t piece, const lb_write_options *options);
-const lb_container *io_kind(const char *name);
 
 #endif

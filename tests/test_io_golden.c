@@ -120,7 +120,7 @@ static void test_index(lb_ctx *cx)
 static int copy_files(const char *kind, const char *from, const char *to)
 {
     lb_ctx *cx = lb_open(NULL);
-    const lb_container *k = io_kind(kind);
+    const lb_container *k = lb_container_named(kind);
     lb_reader *r = k ? lb_reader_open(cx, from, NULL) : NULL;
     const bool ok = r && io_copy(cx, r, k, to, 1 << 20, NULL);
     if (!ok) fprintf(stderr, "%s\n", k ? lb_error(cx) : "no such kind");
@@ -144,7 +144,7 @@ int main(int argc, char **argv)
         copy_one(cx, &g, 1 << 16);
         copy_one(cx, &g, 8);
         for (int k = 0; lb_containers[k]; k++)
-            seen[k] |= lb_containers[k] == io_kind(g.kind);
+            seen[k] |= lb_containers[k] == lb_container_named(g.kind);
     }
     CHECK(n > 30);
     for (int k = 0; lb_containers[k]; k++) /* what is listed has files here */

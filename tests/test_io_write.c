@@ -35,18 +35,18 @@ static bool fails(call which)
 }
 
 /* SHORT: writes half, as signals and full disks do. */
-ssize_t write(int fd, const void *from, size_t n)
+ssize_t write(int fd, const void *buf, size_t n)
 {
     if (fails(WRITE)) return -1;
     if (fault.which == SHORT && n > 1) n /= 2;
-    return (ssize_t)syscall(SYS_write, fd, from, n);
+    return (ssize_t)syscall(SYS_write, fd, buf, n);
 }
 
-ssize_t pwrite(int fd, const void *from, size_t n, off_t at)
+ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset)
 {
     if (fails(PWRITE)) return -1;
     if (fault.which == SHORT && n > 1) n /= 2;
-    return (ssize_t)syscall(SYS_pwrite64, fd, from, n, at);
+    return (ssize_t)syscall(SYS_pwrite64, fd, buf, n, offset);
 }
 
 int fsync(int fd)
@@ -54,10 +54,10 @@ int fsync(int fd)
     return fails(FSYNC) ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
-int rename(const char *from, const char *to)
+int rename(const char *old, const char *new)
 {
     if (fails(RENAME)) return -1;
-    return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+    return (int)syscall(SYS_renameat2, AT_FDCWD, old, AT_FDCWD, new, 0);
 }
 
 /* ---- a place to write ---------------------------------------------------- */
@@ -274,8 +274,8 @@ static bool open_writer(const char *kind, const lb_tensor *t, int64_t n,
                         const lb_meta *m, int64_t n_meta)
 {
     const path to = in_dir("kind");
-    lb_writer *w =
-        lb_writer_open(cx, io_kind(kind), to.s, t, n, m, n_meta, NULL);
+    lb_writer *w = lb_writer_open(cx, lb_container_named(kind), to.s, t, n, m,
+                                  n_meta, NULL);
     lb_writer_close(cx, w, false);
     CHECK(!exists(to.s) && !exists(in_dir("kind.partial").s));
     return w != NULL;
@@ -347,7 +347,7 @@ static void test_counts(void)
     const path to = in_dir("counts");
     const lb_tensor xy[] = {T("x", "U8", 1, 3), T("none", "U8", 1, 0),
                             T("y", "U8", 1, 1)};
-    const lb_container *kind = io_kind("safetensors");
+    const lb_container *kind = lb_container_named("safetensors");
     lb_writer *w = lb_writer_open(cx, kind, to.s, xy, 3, NULL, 0, NULL);
     CHECK_EQ_I(lb_writer_next(w), 0);
     CHECK(lb_writer_put(cx, w, "ab", 2));

@@ -20,6 +20,13 @@ bool lb_refuse(lb_ctx *cx, const lb_infile *f, const char *fmt, ...)
     return lb_fail(cx, LB_E_CONTENT, "%s: %s", LB_PATH(f->path), why);
 }
 
+const lb_container *lb_container_named(const char *name)
+{
+    for (int i = 0; lb_containers[i]; i++)
+        if (strcmp(lb_containers[i]->name, name) == 0) return lb_containers[i];
+    return NULL;
+}
+
 const lb_coding *lb_coding_find(const lb_coding *list, const char *name)
 {
     for (; list->name; list++)

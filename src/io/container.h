@@ -12,7 +12,7 @@
  *     const void *in_place = lb_reader_at(r, t);       // may be NULL: then
  *     lb_reader_read(cx, r, t, 0, t->size, buffer);    // .. or in chunks
  *
- *     lb_writer *w = lb_writer_open(cx, &lb_container_gguf, "out.gguf", ..);
+ *     lb_writer *w = lb_writer_open(cx, lb_container_named("gguf"), ..);
  *     for (int64_t i; (i = lb_writer_next(w)) >= 0;)
  *         lb_writer_put(cx, w, bytes of tensor[i], their number); // in chunks
  *     lb_writer_close(cx, w, true);
@@ -201,7 +201,8 @@ struct lb_container {
     bool (*finish)(lb_ctx *cx, lb_writer *w);
 };
 
-extern const lb_container *const lb_containers[]; /* ends with NULL */
+extern const lb_container *const lb_containers[];         /* ends with NULL */
+const lb_container *lb_container_named(const char *name); /* or NULL */
 
 /* For kinds. lb_refuse: LB_E_CONTENT with "PATH: " before the sentence. */
 bool lb_refuse(lb_ctx *cx, const lb_infile *f, const char *fmt, ...)

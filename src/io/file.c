@@ -46,6 +46,16 @@ lb_quoted lb_quote(const char *text, size_t n, bool end)
     return q;
 }
 
+lb_quoted lb_quote_name(const char *name)
+{
+    return lb_quote(name, strlen(name), false);
+}
+
+lb_quoted lb_quote_path(const char *path)
+{
+    return lb_quote(path, strlen(path), true);
+}
+
 /* ---- open and close ------------------------------------------------------ */
 
 static lb_infile *new_infile(lb_ctx *cx, const char *path)

@@ -69,7 +69,9 @@ typedef struct lb_quoted {
     char s[104];
 } lb_quoted;
 lb_quoted lb_quote(const char *text, size_t n, bool end);
-#define LB_NAME(text) (lb_quote(text, strlen(text), false).s)
-#define LB_PATH(path) (lb_quote(path, strlen(path), true).s)
+lb_quoted lb_quote_name(const char *name);
+lb_quoted lb_quote_path(const char *path);
+#define LB_NAME(name) (lb_quote_name(name).s)
+#define LB_PATH(path) (lb_quote_path(path).s)
 
 #endif

@@ -72,7 +72,7 @@ static bool wrong(parser *p, const char *what)
 
 static void pass_space(parser *p)
 {
-    while (p->at < p->end && memchr(" \t\r\n\f", *p->at, 5))
+    while (p->at < p->end && *p->at && strchr(" \t\r\n\f", *p->at))
         p->at++;
 }
 
@@ -221,7 +221,7 @@ static bool parse_field(parser *p, int depth, int64_t *size)
     size_t n;
     int64_t dim[RANK_MOST];
     int rank = 0;
-    item it;
+    item it = {0, 0, LB_NO_DTYPE};
     if (!pass(p, '(')) return wrong(p, "no tuple");
     if (pass(p, '(')) {
         if (!parse_string(p, &name, &n) || !pass(p, ',') ||

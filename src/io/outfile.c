@@ -88,8 +88,8 @@ lb_outfile *lb_outfile_open(lb_ctx *cx, const char *path,
                       .got = got,
                       .fd = -1,
                       .path = memcpy(to, path, len + 1),
-                      .partial = memcpy(to + len + 1, path, len)};
-    memcpy(o->partial + len, suffix, sizeof suffix);
+                      .partial = to + len + 1};
+    snprintf(o->partial, len + sizeof suffix, "%s%s", path, suffix);
     if (open_partial(cx, o, input, n, size)) return o;
     lb_outfile_close(cx, o, false, false);
     return NULL;

@@ -1,0 +1,121 @@
+/* test_io_shards.c - a model in several files: an index that is not true, and
+ * shards that are missing, damaged or say the same twice.
+ */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "io_golden.h"
+
+static lb_ctx *cx;
+static char dir[] = "/tmp/lowbit_io_shards_XXXXXX";
+
+static const char *const shard[] = {"model-00001-of-00002.safetensors",
+                                    "model-00002-of-00002.safetensors"};
+
+typedef struct path {
+    char s[160];
+} path;
+
+static path in_dir(const char *name)
+{
+    path p;
+    snprintf(p.s, sizeof p.s, "%s/%s", dir, name);
+    return p;
+}
+
+static void put(const char *name, const void *bytes, size_t n)
+{
+    FILE *f = fopen(in_dir(name).s, "wb");
+    CHECK(f && fwrite(bytes, 1, n, f) == n);
+    fclose(f);
+}
+
+/* A golden shard under a name. */
+static void put_shard(const char *name, int k, size_t cut)
+{
+    char from[160];
+    size_t n = 0;
+    snprintf(from, sizeof from, "%ssharded/%s", IO_GOLDEN, shard[k]);
+    uint8_t *bytes = io_slurp(from, &n);
+    CHECK(bytes != NULL);
+    put(name, bytes, n - cut);
+    free(bytes);
+}
+
+static void put_index(const char *map)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "{\"weight_map\": {%s}}", map);
+    put("model.safetensors.index.json", text, strlen(text));
+}
+
+static lb_reader *reopen(void)
+{
+    return lb_reader_open(cx, dir, NULL);
+}
+
+static void refused(lb_status status, const char *say)
+{
+    lb_reader *r = reopen();
+    const bool right =
+        !r && lb_error_status(cx) == status && strstr(lb_error(cx), say);
+    if (check_fails(right))
+        fprintf(stderr, "shards: want \"%s\", got \"%s\"\n", say, lb_error(cx));
+    lb_clear(cx);
+    lb_reader_close(r);
+}
+
+int main(void)
+{
+    CHECK(mkdtemp(dir) != NULL);
+    cx = lb_open(&(lb_options){.threads = 1});
+    const size_t before = lb_bytes_in_use(cx);
+    put_shard("a", 0, 0);
+    put_shard("b", 1, 0);
+
+    put_index("\"layer.0.b\":\"a\",\"layer.1.b\":\"b\"");
+    lb_reader *r = reopen(); /* what the map does not say is there as well */
+    CHECK(r && r->n_files == 3 && r->n_tensors == 4);
+    const lb_tensor *t = r ? lb_reader_find(r, "layer.1.w\xc3\xa9") : NULL;
+    CHECK(t && t->file == 2 && t->size == 12);
+    lb_reader_close(r);
+
+    put_index("\"layer.0.b\":\"a\"");
+    r = reopen(); /* only what is named is opened */
+    CHECK(r && r->n_files == 2 && r->n_tensors == 2);
+    lb_reader_close(r);
+
+    put_index("\"layer.0.b\":\"none\"");
+    refused(LB_E_FILE, "/none: cannot open: No such file");
+    put_index("\"layer.0.b\":\"b\"");
+    refused(LB_E_CONTENT,
+            "tensor 'layer.0.b' is said to be in 'b', which does not have it");
+    put_index("\"layer.0.b\":\"b\",\"layer.1.b\":\"a\"");
+    refused(LB_E_CONTENT, "which does not have it");
+    put_index("\"layer.0.b\":\"a\",\"layer.0.b\":\"b\"");
+    refused(LB_E_CONTENT, "'layer.0.b' is said to be in 'b'");
+    put_shard("copy", 0, 0);
+    put_index("\"layer.0.b\":\"a\",\"layer.0.w\\u00e9\":\"copy\"");
+    refused(LB_E_CONTENT, "copy: two tensors are called 'layer.0.b'");
+    put_shard("cut", 1, 1);
+    put_index("\"layer.0.b\":\"a\",\"layer.1.b\":\"cut\"");
+    refused(LB_E_CONTENT, "/cut: tensor 'layer.1.w\\xc3\\xa9' has 12 bytes at "
+                          "12 of the data, which has 23");
+    put_index("\"layer.0.b\":\"a\",\"x\":\"model.safetensors.index.json\"");
+    refused(LB_E_CONTENT, "model.safetensors.index.json: a header of");
+    CHECK_EQ_I(mkdir(in_dir("folder").s, 0700), 0);
+    put_index("\"layer.0.b\":\"a\",\"x\":\"folder\"");
+    refused(LB_E_FILE, "/folder: cannot read: Is a directory");
+
+    CHECK_EQ_I(lb_bytes_in_use(cx), before);
+    lb_close(cx);
+    const char *const names[] = {"a", "b", "copy", "cut",
+                                 "model.safetensors.index.json"};
+    for (int i = 0; i < 5; i++)
+        unlink(in_dir(names[i]).s);
+    rmdir(in_dir("folder").s);
+    CHECK_EQ_I(rmdir(dir), 0);
+    return check_report("shards");
+}
