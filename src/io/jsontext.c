@@ -69,8 +69,17 @@ int lb_json_peek(lb_json *j)
     pass_space(j);
     if (j->failed || j->at == j->end) return -1;
     const uint8_t c = *j->at;
-    if (c == '-' || (c >= '0' && c <= '9')) return 0;
-    return c && strchr("{[\"tfn", c) ? c : -1;
+    switch (c) {
+    case '{':
+    case '[':
+    case '"':
+    case 't':
+    case 'f':
+    case 'n':
+        return c;
+    default:
+        return c == '-' || (c >= '0' && c <= '9') ? 0 : -1;
+    }
 }
 
 bool lb_json_enter(lb_json *j, char open)
@@ -175,14 +184,16 @@ static size_t pass_string(lb_json *j, char *to)
     size_t n = 0;
     char room[4];
     j->at++;
-    while (j->at < j->end && *j->at != '"') {
-        if (*j->at < 0x20) return lb_json_wrong(j, "a control character"), 0;
-        if (*j->at != '\\') {
-            if (to) to[n] = (char)*j->at;
+    for (;;) {
+        const uint8_t *run = j->at; /* of what stands for itself */
+        while (j->at < j->end && *j->at >= 0x20 && *j->at != '"' &&
+               *j->at != '\\')
             j->at++;
-            n++;
-            continue;
-        }
+        const size_t len = (size_t)(j->at - run);
+        if (to && len) memcpy(to + n, run, len);
+        n += len;
+        if (j->at == j->end || *j->at == '"') break;
+        if (*j->at < 0x20) return lb_json_wrong(j, "a control character"), 0;
         j->at++;
         const int32_t c = escape(j);
         if (c < 0) return lb_json_wrong(j, "no escape"), 0;
@@ -259,20 +270,20 @@ static bool pass_digits(lb_json *j)
     return j->at > begin;
 }
 
-static bool pass_one_of(lb_json *j, const char *set)
+static bool pass(lb_json *j, char c)
 {
-    if (j->at == j->end || !*j->at || !strchr(set, *j->at)) return false;
+    if (j->at == j->end || *j->at != (uint8_t)c) return false;
     j->at++;
     return true;
 }
 
 static void pass_number(lb_json *j)
 {
-    pass_one_of(j, "-");
-    bool ok = pass_one_of(j, "0") || pass_digits(j);
-    if (ok && pass_one_of(j, ".")) ok = pass_digits(j);
-    if (ok && pass_one_of(j, "eE")) {
-        pass_one_of(j, "+-");
+    pass(j, '-');
+    bool ok = pass(j, '0') || pass_digits(j);
+    if (ok && pass(j, '.')) ok = pass_digits(j);
+    if (ok && (pass(j, 'e') || pass(j, 'E'))) {
+        if (!pass(j, '+')) pass(j, '-');
         ok = pass_digits(j);
     }
     if (!ok) lb_json_wrong(j, "no number");

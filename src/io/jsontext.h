@@ -1,7 +1,7 @@
 /* jsontext.h - JSON in files, read step by step and written string by string.
  *
  * A header may have 100 MB and a million entries. A library that builds a tree
- * of it (jansson was tried) takes twenty times that from an allocator that is
+ * of it (jansson was tried) takes ten times that from an allocator that is
  * not the context's, and calls the file wrong where memory was short. So here
  * nothing is built: a reader asks for what it expects, and skips the rest.
  *
