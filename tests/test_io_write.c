@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -253,6 +254,23 @@ static void test_ranges(void)
     unlink(p.s);
 }
 
+/* A file that no address space holds is read all the same. */
+static void test_too_large_to_map(void)
+{
+    const int fd = memfd_create("large", 0);
+    const uint64_t size = (uint64_t)1 << 60;
+    char path_of[64], room[5] = "";
+    snprintf(path_of, sizeof path_of, "/proc/self/fd/%d", fd);
+    CHECK_EQ_I(ftruncate(fd, (off_t)size), 0);
+    CHECK_EQ_I(pwrite(fd, "here", 4, (off_t)size - 4), 4);
+    lb_infile *f = lb_infile_open(cx, path_of, false);
+    CHECK(f && !f->map && f->size == size);
+    CHECK(!lb_infile_at(f, size - 4, 4));
+    CHECK(lb_infile_read(cx, f, size - 4, 4, room) && !strcmp(room, "here"));
+    lb_infile_unref(f);
+    close(fd);
+}
+
 static void test_quotes(void)
 {
     char text[300];
@@ -318,6 +336,10 @@ static void test_kinds(void)
             LB_E_SHAPE, "no whole number of bytes");
     REFUSED(open_writer("safetensors_index", &a, 1, NULL, 0), LB_E_UNSUPPORTED,
             "safetensors_index files are not written");
+    lb_tensor turned = a;
+    turned.fortran = true;
+    REFUSED(open_writer("gguf", &turned, 1, NULL, 0), LB_E_UNSUPPORTED,
+            "its first axis is the fastest, which a gguf file cannot say");
     CHECK(open_writer("gguf", &a, 1, &number, 1));
     REFUSED(open_writer("gguf", &a, 1, &odd, 1), LB_E_ARG,
             "no value of type 4 in 3 bytes");
@@ -379,6 +401,7 @@ int main(void)
     test_inputs();
     test_places();
     test_ranges();
+    test_too_large_to_map();
     test_quotes();
     test_kinds();
     test_counts();

@@ -150,10 +150,19 @@ def test_npy(rng, d):
     src, dst = f"{d}/a.npy", f"{d}/b.npy"
     for _ in range(60):
         a = numbers(rng, shape(rng, 6), np.dtype(rng.choice(NPY)))
+        if rng.integers(3) == 0:
+            a = np.asfortranarray(a)
         np.save(src, a)
         copy("npy", src, dst)
         check(same_bytes(src, dst), f"npy: other bytes: {a.dtype} {a.shape}")
         check(np.load(dst).tobytes() == a.tobytes(), "npy: numbers")
+
+
+def has_64_bit_sizes(path):
+    """Whether zipfile wrote the first member as it does since Python 3.11.4."""
+    with open(path, "rb") as f:
+        head = f.read(26)
+    return head[:4] != b"PK\3\4" or head[18:26] == b"\xff" * 8
 
 
 def test_npz(rng, d):
@@ -167,7 +176,8 @@ def test_npz(rng, d):
         made.update({f"m{i}": np.uint8(i % 256) for i in range(9, many)})
         np.savez(src, **made)
         copy("npz", src, dst)
-        check(same_bytes(src, dst), f"npz: other bytes: {many} arrays")
+        check(not has_64_bit_sizes(src) or same_bytes(src, dst),
+              f"npz: other bytes: {many} arrays")
         stored = dst + ".stored.npz"
         np.savez_compressed(src, **made)
         copy("npz", src, stored)

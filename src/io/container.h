@@ -157,9 +157,9 @@ struct lb_writer {
 };
 
 /* Writes the header of a file with these tensors: of each name, type (a name
- * that the kind knows), rank and dim count. Everything is copied but meta, and
- * the inputs of options, which may be NULL. NULL and an error, in which case
- * nothing was touched. The same arguments and bytes give the same file. */
+ * that the kind knows), rank, dim and fortran count. All is copied but meta,
+ * and the inputs of options, which may be NULL. NULL and an error, in which
+ * case nothing was touched. The same arguments and bytes give the same file. */
 lb_writer *lb_writer_open(lb_ctx *cx, const lb_container *kind,
                           const char *path, const lb_tensor *tensor, int64_t n,
                           const lb_meta *meta, int64_t n_meta,
@@ -180,6 +180,7 @@ enum { LB_PROBE = 16 }; /* bytes that a probe may see */
 struct lb_container {
     const char *name;
     const lb_coding *coding; /* ends with name NULL */
+    bool fortran;            /* can say that the first axis is the fastest */
     /* Must. n < LB_PROBE: the file has no more. */
     bool (*probe)(const uint8_t *head, size_t n);
     /* Must. Fills r from r->file[0]; all memory from r->arena. Names need not

@@ -60,6 +60,7 @@ static bool npy_compose(lb_ctx *cx, lb_writer *w)
 const lb_container lb_container_npy = {
     .name = "npy",
     .coding = lb_npy_types,
+    .fortran = true,
     .probe = lb_npy_probe,
     .open = npy_open,
     .compose = npy_compose,

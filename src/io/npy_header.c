@@ -379,7 +379,7 @@ bool lb_npy_suits(lb_ctx *cx, const lb_tensor *t)
                    LB_NAME(t->name), t->rank, RANK_MOST);
 }
 
-/* numpy leaves room for the first axis to grow to 21 digits, and pads so that
+/* numpy leaves room for the slowest axis to grow to 21 digits, and pads so that
  * numbers begin at a multiple of 64, with 1 to 64 spaces. */
 void lb_npy_compose(lb_bytes *b, const lb_tensor *t)
 {
@@ -388,13 +388,14 @@ void lb_npy_compose(lb_bytes *b, const lb_tensor *t)
     lb_bytes_put(b, magic, MAGIC);
     lb_bytes_put(b, "\x01\x00", 2);
     lb_bytes_u16(b, 0);
-    lb_bytes_text(b,
-                  "{'descr': '%s', 'fortran_order': False, 'shape': ", t->type);
+    lb_bytes_text(b, "{'descr': '%s', 'fortran_order': %s, 'shape': ", t->type,
+                  t->fortran ? "True" : "False");
     put_shape(b, t);
     lb_bytes_text(b, ", }");
     if (t->rank) {
         const size_t before = b->n;
-        lb_bytes_text(b, "%lld", (long long)t->dim[0]);
+        lb_bytes_text(b, "%lld",
+                      (long long)t->dim[t->fortran ? t->rank - 1 : 0]);
         const size_t wide = b->n - before;
         if (!b->failed) b->n = before;
         lb_bytes_fill(b, ' ', wide < DIGITS ? DIGITS - wide : 0);

@@ -302,6 +302,7 @@ static bool npz_unpack(lb_ctx *cx, lb_reader *r, const lb_tensor *t,
 const lb_container lb_container_npz = {
     .name = "npz",
     .coding = lb_npy_types,
+    .fortran = true,
     .probe = npz_probe,
     .open = npz_open,
     .close = npz_close,

@@ -2,7 +2,7 @@
  *
  * libzip fetches what it writes, when the archive is closed; here bytes come
  * when they come. So the ZIP is written by hand, stored, of 1980-01-01, each
- * member with 64-bit sizes, as Python's zipfile does:
+ * member with 64-bit sizes, as Python's zipfile does since 3.11.4:
  *
  *     each array: local header, name, sizes | npy header | numbers
  *     directory:  an entry for each | where it lies, with 64 bits if need be

@@ -17,9 +17,17 @@ static bool take_tensor(lb_ctx *cx, lb_writer *w, const lb_tensor *from,
         return lb_fail(cx, LB_E_UNSUPPORTED,
                        "tensor '%s': a %s file has no type '%s'",
                        LB_NAME(from->name), w->kind->name, LB_NAME(from->type));
+    if (from->fortran && !w->kind->fortran)
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "tensor '%s': its first axis is the fastest, which a %s "
+                       "file cannot say",
+                       LB_NAME(from->name), w->kind->name);
     int64_t *dim =
         lb_arena_alloc(cx, &w->arena, (uint64_t)from->rank, sizeof *dim);
-    *to = (lb_tensor){.type = c->name, .dtype = c->dtype, .rank = from->rank};
+    *to = (lb_tensor){.type = c->name,
+                      .dtype = c->dtype,
+                      .rank = from->rank,
+                      .fortran = from->fortran};
     to->name = lb_arena_text(cx, &w->arena, from->name, strlen(from->name));
     if (!dim || !to->name) return false;
     if (from->rank) memcpy(dim, from->dim, (size_t)from->rank * sizeof *dim);
