@@ -2,6 +2,8 @@
  * sentence that says so; and some that look odd and are right. Each is opened
  * from memory and by pread. The rules are those of the reference readers:
  * safetensors' tensor.rs, ggml's gguf.cpp, numpy's format.py.
+ *
+ * test_io_rules --dump fuzz/corpus writes them where fuzzers begin.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -12,6 +14,23 @@
 #include "io/container.h"
 
 static lb_ctx *cx;
+static const char *dump; /* where to, or NULL */
+
+static void write_down(const uint8_t *bytes, size_t n)
+{
+    static int number;
+    char path[256];
+    for (int i = 0; lb_containers[i]; i++) {
+        if (!lb_containers[i]->probe(bytes, n < LB_PROBE ? n : LB_PROBE))
+            continue;
+        snprintf(path, sizeof path, "%s/%s/rule-%03d.bin", dump,
+                 lb_containers[i]->name, number++);
+        FILE *f = fopen(path, "wb");
+        CHECK(f && fwrite(bytes, 1, n, f) == n);
+        if (f) fclose(f);
+        return;
+    }
+}
 
 static void judge(lb_reader *r, const char *name, const char *say)
 {
@@ -31,6 +50,7 @@ static void expect(const char *name, const void *bytes, size_t n,
 {
     uint8_t *some = malloc(n ? n : 1);
     memcpy(some, bytes, n);
+    if (dump) write_down(some, n);
     judge(lb_reader_open_file(cx, lb_infile_wrap(cx, "test", some, n), NULL),
           name, say);
     free(some);
@@ -527,8 +547,9 @@ static void test_npy_many(void)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "--dump") == 0) dump = argv[2];
     cx = lb_open(&(lb_options){.threads = 1});
     const size_t before = lb_bytes_in_use(cx);
     test_safetensors();
