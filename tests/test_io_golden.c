@@ -115,6 +115,31 @@ static void test_index(lb_ctx *cx)
     lb_reader_close(r);
 }
 
+/* ---- strings of values --------------------------------------------------- */
+
+static void test_strings(lb_ctx *cx)
+{
+    static const char *const want[] = {"a", "", "xyz"};
+    lb_reader *r = lb_reader_open(cx, IO_GOLDEN "values.gguf", NULL);
+    CHECK(r != NULL);
+    if (!r) return;
+    const lb_meta *m = lb_reader_meta(r, "x.words");
+    const char *text = NULL;
+    uint64_t at = 0, n = 0;
+    for (int i = 0; i < 3; i++) {
+        CHECK(lb_meta_next(m, &at, &text, &n));
+        CHECK(n == strlen(want[i]) && memcmp(text, want[i], n) == 0);
+    }
+    CHECK(!lb_meta_next(m, &at, &text, &n));
+    lb_meta cut = *m;
+    for (at = 0, cut.size--; lb_meta_next(&cut, &at, &text, &n);)
+        CHECK(at <= cut.size);
+    CHECK_EQ_I(at, 9 + 8);
+    at = 0;
+    CHECK(!lb_meta_next(lb_reader_meta(r, "x.ints"), &at, &text, &n));
+    lb_reader_close(r);
+}
+
 /* ---- the files ----------------------------------------------------------- */
 
 static int copy_files(const char *kind, const char *from, const char *to)
@@ -151,6 +176,7 @@ int main(int argc, char **argv)
         CHECK(seen[k]);
     test_shard_plans();
     test_index(cx);
+    test_strings(cx);
     CHECK_EQ_I(lb_error_status(cx), LB_OK);
     unlink(scratch);
     lb_close(cx);

@@ -66,6 +66,18 @@ bool lb_utf8_valid(const char *text, size_t n)
     return true;
 }
 
+bool lb_meta_next(const lb_meta *m, uint64_t *at, const char **text,
+                  uint64_t *n)
+{
+    if (m->type != LB_META_ARRAY || m->item != LB_META_STRING) return false;
+    if (*at > m->size || m->size - *at < 8) return false;
+    *n = lb_get_u64(m->bytes + *at);
+    if (*n > m->size - *at - 8) return false;
+    *text = (const char *)m->bytes + *at + 8;
+    *at += 8 + *n;
+    return true;
+}
+
 /* ---- names --------------------------------------------------------------- */
 
 /* Equal names are neighbours then, and the order does not depend on qsort. */

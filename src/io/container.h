@@ -82,6 +82,12 @@ typedef struct lb_meta {
     uint64_t size;        /* of bytes */
 } lb_meta;
 
+/* The next string of an array of them, from *at on, which begins as 0; false at
+ * the end. Held against m->size each time: bytes may lie in a map, and whoever
+ * writes to the file changes them. */
+bool lb_meta_next(const lb_meta *m, uint64_t *at, const char **text,
+                  uint64_t *n);
+
 /* ---- reading ------------------------------------------------------------- */
 
 /* Zero means the default. */

@@ -18,28 +18,20 @@ bool lb_json_wrong(lb_json *j, const char *what)
     return false;
 }
 
-static bool out_of_memory(lb_json *j)
-{
-    j->failed = true;
-    return lb_fail(j->cx, LB_E_NOMEM, "out of memory");
-}
-
 bool lb_json_begin(lb_ctx *cx, lb_json *j, lb_infile *f, uint64_t offset,
                    uint64_t n, const char *what)
 {
     *j = (lb_json){.cx = cx, .f = f, .what = what};
-    const uint8_t *text = lb_infile_at(f, offset, n);
-    if (!text) {
-        if (n <= PTRDIFF_MAX)
-            j->copy = lb_heap_alloc(cx->heap, (size_t)n, &j->got);
-        if (!j->copy) return out_of_memory(j);
-        j->failed = !lb_infile_read(cx, f, offset, (size_t)n, j->copy);
-        if (j->failed) return false;
-        text = j->copy;
+    if (n <= PTRDIFF_MAX) j->text = lb_heap_alloc(cx->heap, (size_t)n, &j->got);
+    if (!j->text) {
+        j->failed = true;
+        return lb_fail(cx, LB_E_NOMEM, "out of memory");
     }
-    j->text = j->at = text;
-    j->end = text + n;
-    if (!lb_utf8_valid((const char *)text, (size_t)n))
+    j->at = j->text;
+    j->end = j->text + n;
+    j->failed = !lb_infile_read(cx, f, offset, (size_t)n, j->text);
+    if (j->failed) return false;
+    if (!lb_utf8_valid((const char *)j->text, (size_t)n))
         return lb_json_wrong(j, "something that is not UTF-8 after its begin");
     return true;
 }
@@ -57,8 +49,8 @@ bool lb_json_end(lb_json *j)
         pass_space(j);
         if (j->at != j->end) lb_json_wrong(j, "more than one value");
     }
-    if (j->copy) lb_heap_free(j->cx->heap, j->copy, j->got);
-    j->copy = NULL;
+    lb_heap_free(j->cx->heap, j->text, j->got);
+    j->text = NULL;
     return !j->failed;
 }
 

@@ -21,9 +21,10 @@ typedef struct lb_json {
     lb_ctx *cx;
     lb_infile *f;
     const char *what; /* for sentences: "the header" */
-    const uint8_t *text, *at, *end;
-    void *copy; /* of the text, if the file is not mapped */
+    uint8_t *text; /* a copy: things are counted, then read, and must not have
+                    * changed in between, as a map of a file may */
     size_t got;
+    const uint8_t *at, *end;
     int depth;
     bool first; /* after an opening bracket */
     bool failed;
