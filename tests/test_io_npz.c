@@ -3,6 +3,7 @@
  * do not fit; and reading members back and forth.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "io_golden.h"
@@ -145,6 +146,39 @@ static void test_sums(void)
     }
 }
 
+/* Far ahead and back in a stored member, which need not be read to get there.
+ */
+static void test_far(void)
+{
+    enum { N = 300000 };
+    char path[] = "/tmp/lowbit_io_npz_XXXXXX";
+    const lb_tensor t = {
+        .name = "far", .type = "<u4", .rank = 1, .dim = (const int64_t[]){N}};
+    uint32_t v[100];
+    close(mkstemp(path));
+    lb_writer *w =
+        lb_writer_open(cx, lb_container_named("npz"), path, &t, 1, NULL, 0,
+                       &(lb_write_options){.no_sync = true});
+    for (uint32_t i = 0; i < N; i += 100) {
+        for (uint32_t k = 0; k < 100; k++)
+            v[k] = i + k;
+        CHECK(lb_writer_put(cx, w, v, sizeof v));
+    }
+    CHECK(lb_writer_close(cx, w, true));
+    lb_reader *r = lb_reader_open(cx, path, NULL);
+    CHECK(r != NULL);
+    const uint32_t place[] = {0, 299900, 5, 150000, 150100, 160000, 1};
+    const uint64_t before = r ? r->file[0]->bytes_read : 0;
+    for (int i = 0; r && i < 7; i++) {
+        CHECK(lb_reader_read(cx, r, r->tensor, 4 * (uint64_t)place[i], 400, v));
+        CHECK_EQ_I(v[0], place[i]);
+        CHECK_EQ_I(v[99], place[i] + 99);
+    }
+    if (r) CHECK(r->file[0]->bytes_read - before < 200000);
+    lb_reader_close(r);
+    unlink(path);
+}
+
 int main(void)
 {
     cx = lb_open(&(lb_options){.threads = 1});
@@ -152,6 +186,7 @@ int main(void)
     test_members();
     test_bombs();
     test_sums();
+    test_far();
     CHECK_EQ_I(lb_bytes_in_use(cx), before);
     lb_close(cx);
     return check_report("archives");

@@ -130,8 +130,8 @@ const lb_meta *lb_reader_meta(const lb_reader *r, const char *key);
  * read: not mapped, packed or big-endian. Valid while the file is open. */
 const void *lb_reader_at(const lb_reader *r, const lb_tensor *t);
 /* Bytes [first, first + n) of a tensor, little-endian; of a big-endian one both
- * ends lie on units. Packed tensors are unpacked from their begin to first,
- * unless the call before ended there. One thread at a time. */
+ * ends lie on units. Deflated tensors are unpacked from their begin to first,
+ * unless the call before ended before it. One thread at a time. */
 bool lb_reader_read(lb_ctx *cx, lb_reader *r, const lb_tensor *t,
                     uint64_t first, size_t n, void *dst);
 

@@ -8,6 +8,7 @@
  *
  * npz_write.c writes them.
  */
+#include <stdio.h>
 #include <string.h>
 #include <zip.h>
 
@@ -24,14 +25,19 @@ typedef struct source {
     zip_error_t error;
 } source;
 
+typedef struct member {
+    uint64_t size; /* unpacked */
+    uint64_t data; /* where its numbers begin */
+    bool stored;   /* so that one can go to any place */
+} member;
+
 typedef struct archive {
     source from;
     zip_t *zip;
-    zip_file_t *member; /* being read, or NULL */
-    int64_t id;         /* its index */
-    uint64_t at;        /* bytes of it that were read */
-    uint64_t *data;     /* of each member: where its numbers begin */
-    uint64_t *size;     /* of each member */
+    zip_file_t *open; /* the member that is being read, or NULL */
+    int64_t id;       /* its index */
+    uint64_t at;      /* where in it */
+    member *member;   /* of each that is an array */
 } archive;
 
 /* ---- the file, as libzip sees it ----------------------------------------- */
@@ -130,18 +136,18 @@ static bool open_archive(lb_ctx *cx, lb_reader *r, archive *a)
 
 static void close_member(archive *a)
 {
-    if (a->member) zip_fclose(a->member);
-    a->member = NULL;
+    if (a->open) zip_fclose(a->open);
+    a->open = NULL;
 }
 
 /* The next n bytes of the open member. */
 static bool read_member(lb_ctx *cx, lb_reader *r, archive *a, const char *name,
                         void *to, size_t n)
 {
-    const zip_int64_t got = zip_fread(a->member, to, n);
+    const zip_int64_t got = zip_fread(a->open, to, n);
     if (got < 0)
         return refuse_zip(cx, r->file[0], LB_NAME(name),
-                          zip_file_get_error(a->member));
+                          zip_file_get_error(a->open));
     a->at += (uint64_t)got;
     if ((uint64_t)got == n) return true;
     return lb_refuse(cx, r->file[0], "'%s' ends after %llu bytes",
@@ -152,10 +158,10 @@ static bool open_member(lb_ctx *cx, lb_reader *r, archive *a, const char *name,
                         int64_t id)
 {
     close_member(a);
-    a->member = zip_fopen_index(a->zip, (zip_uint64_t)id, 0);
+    a->open = zip_fopen_index(a->zip, (zip_uint64_t)id, 0);
     a->id = id;
     a->at = 0;
-    if (a->member) return true;
+    if (a->open) return true;
     return refuse_zip(cx, r->file[0], LB_NAME(name), zip_get_error(a->zip));
 }
 
@@ -202,19 +208,18 @@ static bool read_header(lb_ctx *cx, lb_reader *r, archive *a, int64_t id,
         !read_member(cx, r, a, t->name, head, n) ||
         !lb_npy_prefix(cx, f, who.s, head, n, &begin, &length, &major))
         return false;
-    /* what was read too much belongs to it; more than its least two bytes */
+    /* of a short prefix more was read than it has */
     const size_t have = n - begin < length ? n - begin : length;
     memcpy(literal, head + begin, have);
     if (!read_member(cx, r, a, t->name, literal + have, length - have) ||
         !lb_npy_parse(cx, f, who.s, &r->arena, literal, length, major, t))
         return false;
-    a->data[id] = begin + length;
-    a->size[id] = st->size;
-    if (a->data[id] > st->size || t->size > st->size - a->data[id])
+    const uint64_t data = begin + length;
+    if (data > st->size || t->size > st->size - data)
         return lb_refuse(cx, f, "'%s' has %llu bytes at %llu of %llu", who.s,
-                         (unsigned long long)t->size,
-                         (unsigned long long)a->data[id],
+                         (unsigned long long)t->size, (unsigned long long)data,
                          (unsigned long long)st->size);
+    a->member[id] = (member){st->size, data, st->comp_method == ZIP_CM_STORE};
     t->packed = true;
     t->id = id;
     return true;
@@ -226,9 +231,8 @@ static bool list_members(lb_ctx *cx, lb_reader *r, archive *a)
     uint64_t packed = 0;
     const uint64_t room = n < 0 ? 0 : (uint64_t)n;
     r->tensor = lb_arena_alloc(cx, &r->arena, room, sizeof *r->tensor);
-    a->data = lb_arena_alloc(cx, &r->arena, room, sizeof *a->data);
-    a->size = lb_arena_alloc(cx, &r->arena, room, sizeof *a->size);
-    if (!r->tensor || !a->data || !a->size) return false;
+    a->member = lb_arena_alloc(cx, &r->arena, room, sizeof *a->member);
+    if (!r->tensor || !a->member) return false;
     for (int64_t i = 0; i < n; i++) {
         zip_stat_t st;
         lb_tensor *t = &r->tensor[r->n_tensors];
@@ -263,10 +267,15 @@ static void npz_close(lb_reader *r)
 
 /* ---- reading ------------------------------------------------------------- */
 
-static bool skip_to(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t,
-                    uint64_t at)
+/* To a place of the open member that lies ahead. Its sum is only known if all
+ * of it was read: what is near is read and thrown away. */
+static bool go_to(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t,
+                  uint64_t at)
 {
     uint8_t nowhere[16384];
+    if (at - a->at > sizeof nowhere && a->member[t->id].stored &&
+        at <= INT64_MAX && !zip_fseek(a->open, (zip_int64_t)at, SEEK_SET))
+        a->at = at;
     while (a->at < at) {
         const uint64_t left = at - a->at;
         const size_t n = left < sizeof nowhere ? (size_t)left : sizeof nowhere;
@@ -279,20 +288,20 @@ static bool skip_to(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t,
 static bool check_end(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t)
 {
     uint8_t more;
-    if (a->at != a->size[t->id] || zip_fread(a->member, &more, 1) == 0)
+    if (a->at != a->member[t->id].size || zip_fread(a->open, &more, 1) == 0)
         return true;
     return refuse_zip(cx, r->file[0], LB_NAME(t->name),
-                      zip_file_get_error(a->member));
+                      zip_file_get_error(a->open));
 }
 
 static bool npz_unpack(lb_ctx *cx, lb_reader *r, const lb_tensor *t,
                        uint64_t first, size_t n, void *dst)
 {
     archive *a = r->own;
-    const uint64_t at = a->data[t->id] + first;
-    const bool goes_on = a->member && a->id == t->id && a->at <= at;
+    const uint64_t at = a->member[t->id].data + first;
+    const bool goes_on = a->open && a->id == t->id && a->at <= at;
     if (!goes_on && !open_member(cx, r, a, t->name, t->id)) return false;
-    const bool ok = skip_to(cx, r, a, t, at) &&
+    const bool ok = go_to(cx, r, a, t, at) &&
                     read_member(cx, r, a, t->name, dst, n) &&
                     check_end(cx, r, a, t);
     if (!ok) close_member(a);
