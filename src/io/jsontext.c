@@ -174,7 +174,7 @@ static char *put_utf8(char *to, int32_t c)
 static size_t pass_string(lb_json *j, char *to)
 {
     size_t n = 0;
-    char room[4];
+    char room[4] = {0};
     j->at++;
     for (;;) {
         const uint8_t *run = j->at; /* of what stands for itself */
