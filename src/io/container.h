@@ -151,7 +151,7 @@ struct lb_writer {
     lb_outfile *out;
     lb_tensor *tensor; /* as given; type, dtype, begin and size filled in */
     int64_t n_tensors;
-    const lb_meta *meta; /* the caller's */
+    const lb_meta *meta; /* the caller's, while the header is composed */
     int64_t n_meta;
     int64_t *order;  /* in which tensors are written */
     lb_bytes header; /* composed by the kind, written by lb_writer_open */
@@ -163,9 +163,9 @@ struct lb_writer {
 };
 
 /* Writes the header of a file with these tensors: of each name, type (a name
- * that the kind knows), rank, dim and fortran count. All is copied but meta,
- * and the inputs of options, which may be NULL. NULL and an error, in which
- * case nothing was touched. The same arguments and bytes give the same file. */
+ * that the kind knows), rank, dim and fortran count. Nothing of it is needed
+ * after the call. options may be NULL. NULL and an error: what stood at path
+ * stays. The same arguments and bytes give the same file. */
 lb_writer *lb_writer_open(lb_ctx *cx, const lb_container *kind,
                           const char *path, const lb_tensor *tensor, int64_t n,
                           const lb_meta *meta, int64_t n_meta,
@@ -215,8 +215,8 @@ const lb_container *lb_container_named(const char *name); /* or NULL */
 bool lb_refuse(lb_ctx *cx, const lb_infile *f, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 const lb_coding *lb_coding_find(const lb_coding *list, const char *name);
-/* n numbers of a coding, and false if they cannot be counted or are no whole
- * number of blocks. */
+/* Bytes of a tensor, and false if they cannot be counted or are no whole number
+ * of blocks. */
 bool lb_coding_size(const lb_coding *c, const int64_t *dim, int rank,
                     uint64_t *size);
 /* Pointers to n tensors in order of their names, equal ones as they lie; NULL

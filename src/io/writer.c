@@ -92,6 +92,8 @@ static bool begin(lb_ctx *cx, lb_writer *w, const char *path,
     const bool ok = lb_outfile_write(cx, w->out, w->header.at, w->header.n) &&
                     skip_empty(cx, w);
     lb_bytes_free(&w->header);
+    w->meta = NULL;
+    w->options.input = NULL;
     return ok;
 }
 
