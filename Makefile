@@ -104,7 +104,7 @@ FLAGS_tsan = $(SANITIZE)=thread
 # libzip is not instrumented.
 FLAGS_msan = $(SANITIZE)=memory -DCMAKE_C_COMPILER=clang -DLB_IO=OFF
 FLAGS_clang = -DCMAKE_C_COMPILER=clang
-FLAGS_fuzz = $(SANITIZE)=address,undefined -DCMAKE_C_COMPILER=clang -DLB_FUZZ=ON
+FLAGS_fuzz = $(SANITIZE)= -DCMAKE_C_COMPILER=clang -DLB_FUZZ=ON
 FLAGS_simde = -DLB_SIMDE=ON -DLB_SHARED=OFF -DLB_BENCH=OFF
 FLAGS_arm64 = -DLB_BENCH=OFF -DLB_IO=OFF \
     -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
