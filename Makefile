@@ -137,6 +137,8 @@ PICK_tsan = -E 'test_law_(blocks|codec|memory|transparency)|$\
 # not see every combination.
 PICK_asan = -E test_law_threads
 PICK_clang = -E 'test_law_(blocks|memory|threads|transparency)'
+# Files have no instruction sets.
+PICK_simde = -E 'test_io_|fuzz_'
 
 # qemu 7.2 trips an assertion of its own where a program forks with threads.
 PICK_arm64 = -E test_pool

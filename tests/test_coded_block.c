@@ -188,12 +188,14 @@ static void exact(const product *p, const operands *o, double *sum,
         const int64_t at = e / (p->m * p->n), i = e / p->n % p->m;
         const float *x = o->xs + (at * p->m + i) * p->k;
         const float *w = o->ws + (at * p->n + e % p->n) * p->k;
-        sum[e] = square[e] = 0;
+        double s[2] = {0, 0}, q[2] = {0, 0};
         for (int64_t k = 0; k < p->k; k++) {
             const double v = (double)x[k] * (double)w[k];
-            sum[e] += v;
-            square[e] += v * v;
+            s[k % 2] += v;
+            q[k % 2] += v * v;
         }
+        sum[e] = s[0] + s[1];
+        square[e] = q[0] + q[1];
     }
 }
 
