@@ -1,7 +1,7 @@
 /* weights.h - products with weights that stay packed (coded.h).
  *
  * One operand, the weights, has n rows of codes; the other, x, has m rows of
- * numbers and is read as f32 from whatever it is stored in. Seven ways:
+ * numbers and is read as f32 from whatever it is stored in. Eight ways:
  *
  *   coded thin    m is 1, and not coded table: codes are decoded in registers
  *                 and used once, so memory decides
@@ -14,6 +14,7 @@
  *                 each panel of a row, codes become whole numbers too, and
  *                 their products are summed as such
  *   coded table   the same for codes of one bit: sums of four are looked up
+ *   coded outer   the same for a few rows, where the depth runs across
  *   coded byte    the same in bytes: FASTEST where a level multiplies them
  *                 faster, and FAST where two bytes are faster than 16 bits
  *
@@ -64,6 +65,7 @@ typedef struct lb_weights_way {
 } lb_weights_way;
 
 extern const lb_weights_way lb_coded_table, lb_coded_thin, lb_coded_byte,
-    lb_coded_block, lb_coded_panel, lb_coded_exact, lb_coded_across;
+    lb_coded_outer, lb_coded_block, lb_coded_panel, lb_coded_exact,
+    lb_coded_across;
 
 #endif

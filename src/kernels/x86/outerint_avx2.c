@@ -1,0 +1,329 @@
+/* outerint_avx2.c - whole numbers times codes across the depth, for AVX2.
+ *
+ *            w: 16 columns     12 accumulators; a pair of numbers of x is
+ *          +-------+-------+   spread over all lanes as it is loaded. A pair
+ *   x: 6   |  r00  |  r01  |   of lines is 12 vpmaddwd and 12 vpaddd in about 6
+ *   rows   |   :   |   :   |   cycles.
+ *          +-------+-------+
+ *
+ * Bytes of two lines are interleaved first, so all that follows, up to numbers
+ * of 16 bits, makes pairs:
+ *
+ *   8 bits         a byte becomes the higher half of a number, and comes down
+ *   4 bits         a byte becomes a number, of which each field is a part
+ *   4 bits, fine   the bytes of levels are looked up and interleaved
+ */
+#include "kernels/outerint.h"
+
+#if defined(__x86_64__)
+#include <string.h>
+
+#include "kernels/x86/intrin.h"
+
+enum {
+    MR = LB_OUTERINT_MR,
+    KC = LB_OUTERINT_KC,
+    EACH = 16,      /* numbers of a vector, */
+    PAIR = 2 * EACH /* and of a pair of lines in a tile */
+};
+
+#define AVX2        LB_TARGET("avx2,fma")
+#define AVX2_INLINE AVX2 LB_INLINE
+
+/* ---- x ------------------------------------------------------------------- */
+
+AVX2_INLINE __m256i round_16(const float *x, __m256 factor)
+{
+    const __m256 a = _mm256_mul_ps(_mm256_loadu_ps(x), factor);
+    const __m256 b = _mm256_mul_ps(_mm256_loadu_ps(x + 8), factor);
+    const __m256i v =
+        _mm256_packs_epi32(_mm256_cvtps_epi32(a), _mm256_cvtps_epi32(b));
+    return _mm256_permute4x64_epi64(v, 0xd8);
+}
+
+AVX2_INLINE int32_t sum_of_8(__m256i v)
+{
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v),
+                              _mm256_extracti128_si256(v, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+}
+
+AVX2 static int32_t round_row(int64_t n, const float *x, float factor,
+                              int16_t *to)
+{
+    const __m256 f = _mm256_set1_ps(factor);
+    const __m256i one = _mm256_set1_epi16(1);
+    __m256i sum = _mm256_setzero_si256();
+    for (; n >= EACH; n -= EACH, x += EACH, to += EACH) {
+        const __m256i v = round_16(x, f);
+        _mm256_storeu_si256((__m256i *)(void *)to, v);
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(v, one));
+    }
+    if (n) {
+        float rest[EACH] = {0};
+        int16_t out[EACH];
+        memcpy(rest, x, (size_t)n * sizeof *x);
+        const __m256i v = round_16(rest, f);
+        _mm256_storeu_si256((__m256i *)(void *)out, v);
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(v, one));
+        memcpy(to, out, (size_t)(n + n % 2) * sizeof *to);
+    }
+    return sum_of_8(sum);
+}
+
+/* ---- two lines ----------------------------------------------------------- */
+
+AVX2_INLINE __m256i load(const uint8_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+/* Bytes of both lines, in turn: of 32 bytes of each, the halves of both vectors
+ * are 8 bytes after the other. */
+AVX2_INLINE void interleave_32(const uint8_t *a, const uint8_t *b, __m256i *to)
+{
+    const __m256i va = load(a), vb = load(b);
+    to[0] = _mm256_unpacklo_epi8(va, vb);
+    to[1] = _mm256_unpackhi_epi8(va, vb);
+}
+
+/* Vectors of the panel; tile t is `apart` numbers on from the last. */
+AVX2_INLINE void put(int16_t *to, int64_t apart, const int v, __m256i x)
+{
+    int16_t *const at = to + v / 2 * apart + v % 2 * EACH;
+    _mm256_store_si256((__m256i *)(void *)at, x);
+}
+
+/* ---- bytes --------------------------------------------------------------- */
+
+AVX2_INLINE void pack_bytes(const bool fine, const uint8_t *a, const uint8_t *b,
+                            __m256i ratio, int16_t *to, int64_t apart)
+{
+    const __m256i zero = _mm256_setzero_si256();
+    LB_UNROLL
+    for (int h = 0; h < 2; h++) {
+        __m256i v[2];
+        interleave_32(a + 32 * h, b + 32 * h, v);
+        LB_UNROLL
+        for (int q = 0; q < 4; q++) {
+            const __m256i u = v[q / 2];
+            __m256i up = q % 2 ? _mm256_unpackhi_epi8(zero, u)
+                               : _mm256_unpacklo_epi8(zero, u);
+            up = _mm256_srai_epi16(up, fine ? 2 : 8);
+            if (fine) up = _mm256_mulhrs_epi16(up, ratio);
+            put(to, apart, 4 * h + q, up);
+        }
+    }
+}
+
+/* ---- fields -------------------------------------------------------------- */
+
+AVX2_INLINE void pack_fields(const uint8_t *a, const uint8_t *b, int16_t *to,
+                             int64_t apart)
+{
+    const __m256i zero = _mm256_setzero_si256();
+    const __m256i low = _mm256_set1_epi16(0x0f), high = _mm256_set1_epi16(0xf0);
+    __m256i v[2];
+    interleave_32(a, b, v);
+    LB_UNROLL
+    for (int q = 0; q < 4; q++) {
+        const __m256i u = q % 2 ? _mm256_unpackhi_epi8(v[q / 2], zero)
+                                : _mm256_unpacklo_epi8(v[q / 2], zero);
+        put(to, apart, 2 * q, _mm256_and_si256(u, low));
+        put(to, apart, 2 * q + 1, _mm256_and_si256(u, high));
+    }
+}
+
+/* ---- levels -------------------------------------------------------------- */
+
+typedef struct {
+    __m256i low, high; /* bytes of levels, in both halves */
+} planes;
+
+AVX2_INLINE planes planes_of(const int16_t *level)
+{
+    const __m128i *at = (const __m128i *)(const void *)level;
+    const __m128i a = _mm_loadu_si128(at), b = _mm_loadu_si128(at + 1);
+    const __m128i byte = _mm_set1_epi16(255);
+    return (planes){
+        _mm256_broadcastsi128_si256(
+            _mm_packus_epi16(_mm_and_si128(a, byte), _mm_and_si128(b, byte))),
+        _mm256_broadcastsi128_si256(
+            _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8))),
+    };
+}
+
+AVX2_INLINE void pack_levels(const planes *p, const uint8_t *a,
+                             const uint8_t *b, __m256i ratio, int16_t *to,
+                             int64_t apart)
+{
+    const __m256i mask = _mm256_set1_epi8(15);
+    __m256i v[2];
+    interleave_32(a, b, v);
+    LB_UNROLL
+    for (int h = 0; h < 2; h++)
+        LB_UNROLL
+    for (int f = 0; f < 2; f++) {
+        const __m256i code =
+            _mm256_and_si256(f ? _mm256_srli_epi16(v[h], 4) : v[h], mask);
+        const __m256i low = _mm256_shuffle_epi8(p->low, code);
+        const __m256i high = _mm256_shuffle_epi8(p->high, code);
+        put(to, apart, 4 * h + f,
+            _mm256_mulhrs_epi16(_mm256_unpacklo_epi8(low, high), ratio));
+        put(to, apart, 4 * h + 2 + f,
+            _mm256_mulhrs_epi16(_mm256_unpackhi_epi8(low, high), ratio));
+    }
+}
+
+/* ---- panels -------------------------------------------------------------- */
+
+AVX2_INLINE __m256i ratios_at(const int16_t *ratio)
+{
+    int32_t two;
+    memcpy(&two, ratio, sizeof two);
+    return _mm256_set1_epi32(two);
+}
+
+AVX2_INLINE void pack_pair(const int bits, const bool fine, const planes *p,
+                           const uint8_t *a, const uint8_t *b,
+                           const int16_t *ratio, int16_t *to, int64_t apart)
+{
+    const __m256i r = fine ? ratios_at(ratio) : _mm256_setzero_si256();
+    if (bits == 8)
+        pack_bytes(fine, a, b, r, to, apart);
+    else if (fine)
+        pack_levels(p, a, b, r, to, apart);
+    else
+        pack_fields(a, b, to, apart);
+}
+
+/* The last line of an odd number meets zeros: bytes that are, or codes with the
+ * ratio 0. */
+AVX2_INLINE void pack_as(const int bits, const bool fine,
+                         const lb_outerint_lines *w, int16_t *to)
+{
+    static const uint8_t none[64];
+    const int64_t apart = (w->n + 1) / 2 * PAIR;
+    const uint8_t *a = w->codes;
+    planes p = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    if (fine && bits == 4) p = planes_of(w->level);
+    int64_t k = 0;
+    for (; k + 2 <= w->n; k += 2, a += 2 * w->step, to += PAIR)
+        pack_pair(bits, fine, &p, a, a + w->step, w->ratio + k, to, apart);
+    if (k == w->n) return;
+    const int16_t ratio[2] = {fine ? w->ratio[k] : (int16_t)0, 0};
+    pack_pair(bits, fine, &p, a, none, ratio, to, apart);
+}
+
+#define PACK(name, bits, fine)                                                 \
+    AVX2 static void name(const lb_outerint_lines *w, int16_t *to)             \
+    {                                                                          \
+        pack_as(bits, fine, w, to);                                            \
+    }
+
+PACK(pack_8, 8, false)
+PACK(pack_4, 4, false)
+PACK(pack_fine_8, 8, true)
+PACK(pack_fine_4, 4, true)
+
+static void pack(const lb_outerint_lines *w, int16_t *to)
+{
+    if (w->bits == 8)
+        (w->fine ? pack_fine_8 : pack_8)(w, to);
+    else
+        (w->fine ? pack_fine_4 : pack_4)(w, to);
+}
+
+/* ---- tiles --------------------------------------------------------------- */
+
+AVX2_INLINE __m256i spread(const int16_t *x)
+{
+    int32_t two;
+    memcpy(&two, x, sizeof two);
+    return _mm256_set1_epi32(two);
+}
+
+AVX2_INLINE void put_sums(const int rows, __m256i (*r)[2],
+                          const lb_outerint_head *head, const float *part,
+                          const float *ws, bool first, float *c, int64_t ldc)
+{
+    LB_UNROLL
+    for (int h = 0; h < 2; h++) {
+        const __m256 p = _mm256_broadcast_ss(part + h);
+        const __m256 w = _mm256_loadu_ps(ws + 8 * h);
+        LB_UNROLL
+        for (int i = 0; i < rows; i++) {
+            float *const to = c + i * ldc + 8 * h;
+            const __m256 all =
+                _mm256_fmadd_ps(_mm256_cvtepi32_ps(r[i][h]), p,
+                                _mm256_broadcast_ss(head->base + i));
+            const __m256 old =
+                first ? _mm256_setzero_ps() : _mm256_loadu_ps(to);
+            _mm256_storeu_ps(
+                to, _mm256_fmadd_ps(_mm256_mul_ps(all, w),
+                                    _mm256_broadcast_ss(head->scale + i), old));
+        }
+    }
+}
+
+AVX2_INLINE void tile_rows(const int rows, int64_t pairs, const int16_t *x,
+                           const int16_t *w, const lb_outerint_head *head,
+                           const float *part, const float *ws, bool first,
+                           float *c, int64_t ldc)
+{
+    __m256i r[MR][2];
+    LB_UNROLL
+    for (int i = 0; i < rows; i++)
+        r[i][0] = r[i][1] = _mm256_setzero_si256();
+    for (; pairs > 0; pairs--, x += 2, w += PAIR) {
+        __m256i w0 = _mm256_load_si256((const __m256i *)(const void *)w);
+        __m256i w1 =
+            _mm256_load_si256((const __m256i *)(const void *)(w + EACH));
+        LB_KEEP(w0);
+        LB_KEEP(w1);
+        LB_UNROLL
+        for (int i = 0; i < rows; i++) {
+            const __m256i xi = spread(x + (ptrdiff_t)i * KC);
+            r[i][0] = _mm256_add_epi32(r[i][0], _mm256_madd_epi16(xi, w0));
+            LB_KEEP(r[i][0]);
+            r[i][1] = _mm256_add_epi32(r[i][1], _mm256_madd_epi16(xi, w1));
+            LB_KEEP(r[i][1]);
+        }
+    }
+    put_sums(rows, r, head, part, ws, first, c, ldc);
+}
+
+AVX2 static void tile(int rows, int64_t pairs, const int16_t *x,
+                      const int16_t *w, const lb_outerint_head *head,
+                      const float *part, const float *ws, bool first, float *c,
+                      int64_t ldc)
+{
+    switch (rows) {
+    case 1:
+        tile_rows(1, pairs, x, w, head, part, ws, first, c, ldc);
+        break;
+    case 2:
+        tile_rows(2, pairs, x, w, head, part, ws, first, c, ldc);
+        break;
+    case 3:
+        tile_rows(3, pairs, x, w, head, part, ws, first, c, ldc);
+        break;
+    case 4:
+        tile_rows(4, pairs, x, w, head, part, ws, first, c, ldc);
+        break;
+    case 5:
+        tile_rows(5, pairs, x, w, head, part, ws, first, c, ldc);
+        break;
+    default:
+        tile_rows(6, pairs, x, w, head, part, ws, first, c, ldc);
+    }
+}
+
+const lb_outerint lb_outerint_avx2 = {
+    .name = "dot i16 outer avx2",
+    .round = round_row,
+    .pack = pack,
+    .tile = tile,
+};
+#endif

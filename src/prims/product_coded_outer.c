@@ -1,0 +1,450 @@
+/* product_coded_outer.c - whole numbers times codes whose depth runs from line
+ * to line, for a few rows: x @ W, W (in, out).
+ *
+ *   phase 0   x becomes whole numbers; units are parts of the depth
+ *   phase 1   units are columns:
+ *
+ *     for each panel of the depth
+ *       its codes are copied together
+ *       for each 64 columns           as numbers of 16 bits, in L1
+ *         for each group of rows of x
+ *
+ * Lines lie far apart, and at distances that are bad for caches: so no more of
+ * them are read at a time than a panel has, much of each, and what comes next
+ * is asked for. Panels are added to the result one after the other, which fixes
+ * the order of a sum for any grid of units.
+ */
+#include <string.h>
+
+#include "kernels/outerint.h"
+#include "prims/coded_units.h"
+#include "prims/int_panels.h"
+
+enum {
+    MOST_M = 24,        /* rows of x: for more, others are faster */
+    MOST_N = 512,       /* columns of a unit, which begin */
+    GRAIN = 128,        /* at multiples of this */
+    SHARES = 4,         /* units for each thread, */
+    MIN_UNIT = 1 << 20, /* if so many multiplications remain to each */
+    MOST_X = 1 << 22,   /* numbers of x that are packed */
+    PART = 8,           /* panels of x that are packed together */
+    KC = LB_OUTERINT_KC,
+    MR = LB_OUTERINT_MR,
+    COLUMNS = LB_OUTERINT_COLUMNS,
+    TILE = LB_OUTERINT_TILE,
+    LINE = 64,  /* bytes of a line of a cache */
+    AHEAD = 16, /* lines that are asked for before they are copied */
+    F = sizeof(float)
+};
+
+typedef struct {
+    lb_weights w;
+    const lb_outerint *kernel;
+    lb_int_panels p;
+    int64_t groups; /* of rows of x */
+    lb_units b;
+    int64_t ld;              /* floats from row to row of a unit's result */
+    int64_t depths, x_bytes; /* panels of a matrix, and bytes of x in one */
+    int64_t line;            /* bytes of a line in a strip */
+    int order[COLUMNS];      /* the column of each position, */
+    float part[COLUMNS / LB_OUTERINT_VECTOR]; /* and what numbers stand for */
+    /* Scratch, in bytes; the result is at 0. */
+    size_t panel_at, codes_at, ws_at, put_at, weights_at, bytes;
+    size_t rows_bytes; /* of phase 0 */
+} grid;
+
+/* Blocks of scales do not end within a panel, and codes are numbers, on a line,
+ * or levels. Of 2 bits or 1 there is so little to turn that others are as fast.
+ */
+static bool codes_fit(const lb_coded *c, const lb_int_panels *p)
+{
+    if (p->in_w && c->lines.g % COLUMNS) return false;
+    if (c->bits == 8) return true;
+    return c->bits == 4 && (p->fine ? p->by_level : p->line);
+}
+
+static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
+{
+    lb_int_panels q;
+    return p->precision >= LB_PRECISION_FAST && lb_outerint_for(cpu) &&
+           !w->coded.along && w->m > 1 && w->m <= MOST_M && p->k > 0 &&
+           p->k <= MOST_X / (w->m * p->batch) &&
+           lb_int_panels_of(cpu, &w->coded, w->m, &q) &&
+           codes_fit(&w->coded, &q);
+}
+
+/* ---- the grid ------------------------------------------------------------ */
+
+static void make_units(const lb_product *p, const lb_call *c, grid *g)
+{
+    const lb_cut cut = {
+        .most_m = g->w.m,
+        .most_n = MOST_N,
+        .least_m = g->w.m,
+        .grain = GRAIN,
+        .shares = SHARES,
+        .work = MIN_UNIT,
+    };
+    g->b = lb_units_of(p, c, &g->w, &cut);
+    g->line = lb_round_up(lb_ceil_div(g->b.nb * g->w.coded.bits, 8), LINE);
+    g->p.strip = g->line * 8 / g->w.coded.bits;
+}
+
+static void make_order(grid *g)
+{
+    const lb_coded *c = &g->w.coded;
+    for (int p = 0; p < COLUMNS; p++) {
+        const int shift = c->bits * lb_outerint_field(c->bits, p);
+        const bool as_they_lie = c->bits < 8 && !g->p.fine;
+        g->order[p] = lb_outerint_column(c->bits, c->high_first, p);
+        g->part[p / LB_OUTERINT_VECTOR] =
+            as_they_lie ? (float)g->p.slope / (float)(1 << shift) : 1;
+    }
+}
+
+static size_t add(size_t at, int64_t bytes)
+{
+    return at + (size_t)lb_round_up(bytes, 64);
+}
+
+static void make_room(const lb_product *p, grid *g)
+{
+    const int64_t wide = lb_round_up(g->b.nb, COLUMNS);
+    const int64_t put = g->w.m * lb_put_apart(wide) * F;
+    lb_int_weights w;
+    g->ld = lb_put_apart(wide);
+    g->panel_at = add(0, g->w.m * g->ld * F);
+    g->codes_at = add(g->panel_at, (int64_t)COLUMNS * KC * 2);
+    g->ws_at = add(g->codes_at, 2 * g->line * KC);
+    g->put_at = add(g->ws_at, wide * F);
+    g->weights_at = add(g->put_at, g->w.swapped ? 2 * put : put);
+    g->bytes = g->weights_at +
+               lb_int_weights_room(&g->p, &g->w.coded, g->b.nb, p->k, &w, NULL);
+    g->rows_bytes = add(0, (g->w.m + 1) * KC * F) +
+                    lb_int_weights_room(&g->p, &g->w.coded, 0, p->k, &w, NULL);
+    if (g->bytes < g->rows_bytes) g->bytes = g->rows_bytes;
+}
+
+static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
+{
+    if (!lb_weights_of(p, c->cpu, &g->w) ||
+        !lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p))
+        return false;
+    g->kernel = lb_outerint_for(c->cpu);
+    g->p.kc = g->p.ratio_apart = KC;
+    g->groups = lb_ceil_div(g->w.m, MR);
+    g->depths = lb_ceil_div(p->k, KC);
+    g->x_bytes =
+        lb_round_up(g->groups * (int64_t)sizeof(lb_outerint_head), 64) +
+        g->w.m * KC * (int64_t)sizeof(int16_t);
+    make_units(p, c, g);
+    make_order(g);
+    make_room(p, g);
+    return true;
+}
+
+static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+{
+    grid g;
+    if (!make_grid(p, c, &g)) return;
+    plan->phases = 2;
+    plan->shared = (size_t)(p->batch * g.depths * g.x_bytes);
+    plan->per_thread = g.bytes;
+    plan->units[0] = p->batch * lb_ceil_div(g.depths, PART);
+    plan->units[1] = g.b.n;
+    plan->kernel = g.kernel->name;
+}
+
+/* ---- x ------------------------------------------------------------------- */
+
+/* A panel of x: the heads of all groups, then all rows. */
+static lb_outerint_head *heads_at(const grid *g, const lb_work *work,
+                                  int64_t batch, int64_t depth)
+{
+    char *const at =
+        (char *)work->shared + (batch * g->depths + depth) * g->x_bytes;
+    return (lb_outerint_head *)(void *)at;
+}
+
+static int16_t *rows_of(const grid *g, lb_outerint_head *heads)
+{
+    char *const end =
+        (char *)heads + g->x_bytes - g->w.m * KC * (int64_t)sizeof(int16_t);
+    return (int16_t *)(void *)end;
+}
+
+/* One row of n numbers, `step` apart. */
+static void pack_row(const grid *g, const float *x, int64_t step, int64_t n,
+                     const float *factor, float *tmp, int16_t *to,
+                     lb_outerint_head *head, int64_t i)
+{
+    /* A lane has all of a column's sum. What is known is the largest of eight
+     * parts of it. */
+    const lb_int_bound bound = {LB_DOTINT_MOST_X,
+                                g->p.fine ? LB_DOTINT_FINE_X / 8.0f : 0};
+    if (step != 1 || factor) {
+        for (int64_t k = 0; k < n; k++)
+            tmp[k] = factor ? x[k * step] * factor[k] : x[k * step];
+        x = tmp;
+    }
+    const lb_int_row row = lb_int_row_of(g->p.kernel, bound, n, x, tmp);
+    const int32_t sum = g->kernel->round(n, row.x, row.factor, to);
+    const bool as_they_lie = g->w.coded.bits < 8 && !g->p.fine;
+    head->scale[i] = row.scale;
+    head->base[i] = as_they_lie ? (float)(g->p.least * (int64_t)sum) : 0;
+}
+
+static void pack_panel(const lb_work *work, const grid *g,
+                       const lb_int_weights *w, int64_t batch, int64_t k,
+                       int64_t n)
+{
+    const lb_source *x = g->w.x;
+    float *const tmp = work->scratch, *const block = tmp + KC;
+    const lb_block from =
+        x->get(x, work->call->cpu, batch, 0, g->w.m, k, n, block);
+    const float *factor = lb_int_weights_factor(w, k, n);
+    lb_outerint_head *const heads = heads_at(g, work, batch, k / KC);
+    int16_t *const rows = rows_of(g, heads);
+    for (int64_t at = 0; at < g->groups; at++) {
+        const int64_t first = lb_group_row(g->w.m, g->groups, at);
+        const int64_t end = lb_group_row(g->w.m, g->groups, at + 1);
+        for (int64_t i = first; i < end; i++)
+            pack_row(g, (const float *)from.p + i * from.rs, from.ks, n, factor,
+                     tmp, rows + i * KC, &heads[at], i - first);
+    }
+}
+
+static void pack_part(const lb_product *p, const lb_work *work, const grid *g,
+                      int64_t batch, int64_t k)
+{
+    const int64_t end = lb_min_i64(k + (int64_t)PART * KC, p->k);
+    const lb_coded coded = lb_coded_at(&g->w.coded, g->w.w, batch);
+    lb_int_weights w;
+    lb_int_weights_room(&g->p, &coded, 0, p->k, &w,
+                        (char *)work->scratch + add(0, (g->w.m + 1) * KC * F));
+    if (g->p.in_x) lb_int_weights_rows(&w, 0, 0, p->k);
+    for (; k < end; k += KC)
+        pack_panel(work, g, &w, batch, k, lb_min_i64(KC, end - k));
+}
+
+/* ---- a unit -------------------------------------------------------------- */
+
+/* The codes of a panel are copied together, lines filled up with zeros. They
+ * come a few at a time, while tiles of the panel before run: asked for some
+ * time before they are copied, but no longer, for caches have no room for many
+ * lines at such distances. */
+typedef struct {
+    int64_t k, depth;
+    int64_t lines; /* that were copied, or asked for */
+    uint8_t *codes;
+} strip;
+
+typedef struct {
+    const lb_product *p;
+    const grid *g;
+    const lb_work *work;
+    lb_coded coded;
+    lb_int_weights weights;
+    int64_t batch, j0, n; /* columns */
+    float *c, *ws;
+    int16_t *panel; /* numbers of some of the strip */
+    strip now, next, asked;
+} unit;
+
+/* The strip that follows; of depth 0 if there is none. */
+static strip strip_after(const unit *b, const strip *s)
+{
+    const grid *g = b->g;
+    uint8_t *const codes = (uint8_t *)(void *)b->c + g->codes_at;
+    return (strip){
+        .k = s->k + s->depth,
+        .depth = lb_min_i64(KC, b->p->k - s->k - s->depth),
+        .codes = s->codes == codes ? codes + g->line * KC : codes,
+    };
+}
+
+static const uint8_t *strip_line(const unit *b, const strip *s, int64_t line)
+{
+    const lb_coded *c = &b->coded;
+    return c->bytes + (s->k + line) * c->byte_step + b->j0 * c->bits / 8;
+}
+
+static void copy_line(const unit *b, const strip *s, int64_t line)
+{
+    const int64_t bytes = lb_ceil_div(b->n * b->coded.bits, 8);
+    uint8_t *const to = s->codes + line * b->g->line;
+    memcpy(to, strip_line(b, s, line), (size_t)bytes);
+    memset(to + bytes, 0, (size_t)(b->g->line - bytes));
+}
+
+/* They may lie past the end, so this is never a pointer that C looks at. */
+static void ask(unit *b, int64_t lines)
+{
+    strip *const s = &b->asked;
+    for (; lines > 0 && s->depth > 0; lines--) {
+        const uintptr_t at = (uintptr_t)strip_line(b, s, s->lines);
+        for (int64_t i = 0; i < b->g->line; i += LINE)
+            __builtin_prefetch((const void *)(at + (uintptr_t)i), 0, 2);
+        if (++s->lines == s->depth) *s = strip_after(b, s);
+    }
+}
+
+/* So many lines of the next strip, or what is left of them. */
+static void bring(unit *b, int64_t lines)
+{
+    strip *const s = &b->next;
+    const int64_t end = lb_min_i64(s->lines + lines, s->depth);
+    ask(b, end - s->lines);
+    for (; s->lines < end; s->lines++)
+        copy_line(b, s, s->lines);
+}
+
+/* The ratios of a strip, if it has some. */
+static void aim_ratios(unit *b)
+{
+    lb_int_weights *const w = &b->weights;
+    w->at = b->j0;
+    w->k = b->now.k;
+    w->depth = b->now.depth;
+    if (b->g->p.in_w) lb_int_ratios(w, b->n);
+}
+
+/* Which of the strip's ratios columns from j on have. */
+static int64_t ratio_of(const unit *b, int64_t j)
+{
+    const int64_t g = b->coded.lines.g;
+    return b->g->p.in_w ? (b->j0 + j) / g - b->j0 / g : 0;
+}
+
+static void make_panel(unit *b, int64_t j)
+{
+    const grid *g = b->g;
+    const int bits = b->coded.bits;
+    const lb_outerint_lines lines = {
+        .bits = bits,
+        .fine = g->p.fine,
+        .level = g->p.level,
+        .ratio = b->weights.ratio + ratio_of(b, j) * KC,
+        .codes = b->now.codes + j * bits / 8,
+        .step = g->line,
+        .n = b->now.depth,
+    };
+    g->kernel->pack(&lines, b->panel);
+    if (!g->p.in_w) return;
+    const float ws =
+        b->weights.largest[ratio_of(b, j)] * g->p.unit * LB_INT_DOWN;
+    for (int p = 0; p < COLUMNS; p++)
+        b->ws[j + p] = ws;
+}
+
+/* All rows with the panel of columns from j on, with so many lines of the next
+ * strip asked for at a time. */
+static void run_panel(unit *b, int64_t j, int64_t lines)
+{
+    const grid *g = b->g;
+    const int64_t pairs = lb_ceil_div(b->now.depth, 2), m = g->w.m;
+    lb_outerint_head *const heads =
+        heads_at(g, b->work, b->batch, b->now.k / KC);
+    const int16_t *x = rows_of(g, heads);
+    for (int64_t at = 0; at < g->groups; at++) {
+        const int64_t i = lb_group_row(m, g->groups, at);
+        const int rows = (int)(lb_group_row(m, g->groups, at + 1) - i);
+        for (int t = 0; t < LB_OUTERINT_TILES; t++) {
+            const int64_t to = j + (int64_t)t * TILE;
+            bring(b, lines);
+            g->kernel->tile(rows, pairs, x + i * KC,
+                            b->panel + t * pairs * 2 * TILE, &heads[at],
+                            g->part + t * TILE / LB_OUTERINT_VECTOR, b->ws + to,
+                            b->now.k == 0, b->c + i * g->ld + to, g->ld);
+        }
+    }
+}
+
+static void run_strip(unit *b)
+{
+    const int64_t tiles =
+        lb_ceil_div(b->n, COLUMNS) * LB_OUTERINT_TILES * b->g->groups;
+    const int64_t lines = lb_ceil_div(KC, tiles);
+    aim_ratios(b);
+    b->next = strip_after(b, &b->now);
+    for (int64_t j = 0; j < b->n; j += COLUMNS) {
+        make_panel(b, j);
+        run_panel(b, j, lines);
+    }
+    bring(b, KC);
+}
+
+/* The scales of columns, in the order of positions, unless they differ from
+ * panel to panel; and ratios, if these are all alike. */
+static void aim_scales(unit *b)
+{
+    const grid *g = b->g;
+    lb_int_weights *const w = &b->weights;
+    lb_int_weights_room(&g->p, &b->coded, g->b.nb, b->p->k, w,
+                        (char *)(void *)b->c + g->weights_at);
+    lb_int_weights_rows(w, b->j0, b->n, b->p->k);
+    if (g->p.in_w) return;
+    for (int64_t j = 0; j < b->n; j += COLUMNS)
+        for (int p = 0; p < COLUMNS; p++) {
+            const int64_t at = j + g->order[p];
+            b->ws[j + p] = at < b->n ? w->row[at] * g->p.unit * LB_INT_DOWN : 0;
+        }
+    for (int64_t k = 0; k < KC && g->p.fine; k++)
+        w->ratio[k] = LB_DOTINT_RATIO;
+}
+
+/* From the order of positions to that of columns. */
+static void put_rows(unit *b)
+{
+    const grid *g = b->g;
+    float *const to = (float *)(void *)((char *)(void *)b->c + g->put_at);
+    for (int64_t i = 0; i < g->w.m; i++)
+        for (int64_t j = 0; j < b->n; j += COLUMNS)
+            for (int p = 0; p < COLUMNS; p++)
+                to[i * g->ld + j + g->order[p]] = b->c[i * g->ld + j + p];
+    lb_weights_put(b->p, &g->w, b->work, b->batch, 0, g->w.m, b->j0, b->n, to,
+                   g->ld, to + g->w.m * g->ld);
+}
+
+static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
+                     lb_unit at)
+{
+    char *const room = work->scratch;
+    unit b = {
+        .p = p,
+        .g = g,
+        .work = work,
+        .coded = lb_coded_at(&g->w.coded, g->w.w, at.batch),
+        .batch = at.batch,
+        .j0 = at.j0,
+        .n = at.n,
+        .c = work->scratch,
+        .ws = (float *)(void *)(room + g->ws_at),
+        .panel = (int16_t *)(void *)(room + g->panel_at),
+        .now = {.depth = lb_min_i64(KC, p->k),
+                .codes = (uint8_t *)room + g->codes_at},
+    };
+    b.next = b.asked = b.now;
+    ask(&b, AHEAD);
+    bring(&b, KC);
+    b.now = b.next;
+    aim_scales(&b);
+    for (; b.now.depth > 0; b.now = b.next)
+        run_strip(&b);
+    put_rows(&b);
+}
+
+static void run(const lb_product *p, const lb_work *w)
+{
+    grid g;
+    if (!make_grid(p, w->call, &g)) return;
+    const int64_t parts = lb_ceil_div(g.depths, PART);
+    for (int64_t u = w->lo; u < w->hi; u++) {
+        if (w->phase == 0)
+            pack_part(p, w, &g, u / parts, u % parts * PART * KC);
+        else
+            run_unit(p, w, &g, lb_units_at(&g.b, &g.w, u));
+    }
+}
+
+const lb_weights_way lb_coded_outer = {fits, make_plan, run};

@@ -1,0 +1,236 @@
+/* test_outerint.c - the kernels of outerint.h against what their comments say,
+ * worked out here column by column. Whatever is read or written lies against
+ * pages that may not be touched. */
+#include <math.h>
+
+#include "base/cpu.h"
+#include "check.h"
+#include "fenced.h"
+#include "kernels/outerint.h"
+
+enum {
+    MR = LB_OUTERINT_MR,
+    KC = LB_OUTERINT_KC,
+    COLUMNS = LB_OUTERINT_COLUMNS,
+    TILE = LB_OUTERINT_TILE,
+    ROOM = 1 << 16
+};
+
+static fenced codes_room, ratio_room, x_room, c_room, panel_room;
+
+static uint32_t random_bits(void)
+{
+    static uint64_t x = 88172645463325252u;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return (uint32_t)(x >> 32);
+}
+
+static float random_float(void) /* in [-1, 1) */
+{
+    return (float)((int32_t)random_bits() >> 8) / 8388608.0f;
+}
+
+/* ---- x ------------------------------------------------------------------- */
+
+static void check_round(const lb_outerint *kernel, int64_t n)
+{
+    const size_t size = (size_t)(n + n % 2) * sizeof(int16_t);
+    float *const x = fenced_end(&x_room, (size_t)n * sizeof *x);
+    int16_t *const to = fenced_end(&c_room, size);
+    const float factor = 32639;
+    int32_t sum = 0;
+    bool ok = true;
+    for (int64_t k = 0; k < n; k++)
+        x[k] = k % 7 ? random_float() : ((float)k + 0.5f) / factor;
+    const int32_t got = kernel->round(n, x, factor, to);
+    for (int64_t k = 0; k < n + n % 2; k++) {
+        const int want = k < n ? (int)lrintf(x[k] * factor) : 0;
+        ok = ok && to[k] == want;
+        sum += want;
+    }
+    CHECK(ok && got == sum && fenced_kept(&c_room, to, size));
+}
+
+/* ---- panels -------------------------------------------------------------- */
+
+/* Every column is at one position. */
+static void check_order(void)
+{
+    for (int bits = 4; bits <= 8; bits *= 2)
+        for (int high = 0; high < 2; high++) {
+            bool there[COLUMNS] = {false};
+            for (int p = 0; p < COLUMNS; p++) {
+                const int column = lb_outerint_column(bits, high, p);
+                if (!check_fails(column >= 0 && column < COLUMNS))
+                    there[column] = true;
+            }
+            for (int j = 0; j < COLUMNS; j++)
+                CHECK(there[j]);
+        }
+}
+
+/* The number of line k and column j; of codes that are not shifted down, times
+ * the power of 2 that they are larger by. */
+static int number(const lb_outerint_lines *w, int high_first, int64_t k,
+                  int column)
+{
+    const int bits = w->bits, fields = 8 / bits, at = column % fields;
+    const int shift = bits * (high_first ? fields - 1 - at : at);
+    const int byte = w->codes[k * w->step + column / fields];
+    const int code = byte >> shift & ((1 << bits) - 1);
+    if (!w->fine) return bits == 8 ? (int8_t)byte : code * (1 << shift);
+    const double level = bits == 8 ? (int8_t)byte * 64 : w->level[code];
+    return (int)floor(level * w->ratio[k] / 32768 + 0.5);
+}
+
+static void check_pack(const lb_outerint *kernel, int bits, bool fine,
+                       int64_t n, bool high_first)
+{
+    const int64_t step = 8 * bits + (int)(random_bits() % 40),
+                  pairs = (n + 1) / 2;
+    const size_t bytes = (size_t)((n - 1) * step + 8 * bits);
+    const size_t size = (size_t)(pairs * 2 * COLUMNS) * sizeof(int16_t);
+    uint8_t *const codes = fenced_end(&codes_room, bytes);
+    int16_t *const ratio =
+        fenced_end(&ratio_room, (size_t)pairs * 2 * sizeof *ratio);
+    int16_t *const to = fenced_end(&panel_room, size);
+    int16_t level[16];
+    for (size_t i = 0; i < bytes; i++)
+        codes[i] = (uint8_t)random_bits();
+    for (int64_t k = 0; k < 2 * pairs; k++)
+        ratio[k] = (int16_t)(random_bits() % (bits == 8 ? 32768 : 16385));
+    for (int i = 0; i < 16; i++)
+        level[i] = (int16_t)(16384 - (int)(random_bits() % 32769));
+    level[0] = -16384;
+    const lb_outerint_lines w = {bits, fine, level, ratio, codes, step, n};
+    kernel->pack(&w, to);
+    bool ok = fenced_kept(&panel_room, to, size);
+    for (int64_t k = 0; k < 2 * pairs; k++)
+        for (int p = 0; p < COLUMNS; p++) {
+            const int64_t tile = p / TILE, at = k / 2 * TILE + p % TILE;
+            const int got = to[(tile * pairs * TILE + at) * 2 + k % 2];
+            const int column = lb_outerint_column(bits, high_first, p);
+            ok = ok && got == (k < n ? number(&w, high_first, k, column) : 0);
+        }
+    if (check_fails(ok))
+        fprintf(stderr, "%s: %d bits, fine %d, %lld lines\n", kernel->name,
+                bits, fine, (long long)n);
+}
+
+/* ---- tiles --------------------------------------------------------------- */
+
+typedef struct {
+    int rows;
+    int64_t pairs;
+    bool first;
+    int most; /* not 0: all numbers of x and w are this large, and meet with one
+               * sign: sums are as large as they can be */
+} subject;
+
+static double sum_of(const subject *s, const int16_t *x, const int16_t *w,
+                     int64_t i, int64_t p)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < 2 * s->pairs; k++)
+        sum += (double)x[i * KC + k] * w[(k / 2 * TILE + p) * 2 + k % 2];
+    return sum;
+}
+
+static int16_t *numbers(const fenced *room, int64_t n, int most, int fixed)
+{
+    int16_t *const v = fenced_end(room, (size_t)n * sizeof *v);
+    for (int64_t i = 0; i < n; i++)
+        v[i] =
+            (int16_t)(fixed ? fixed
+                            : (int)(random_bits() % (uint32_t)(2 * most + 1)) -
+                                  most);
+    return v;
+}
+
+static void check_tile(const lb_outerint *kernel, const subject *s)
+{
+    enum { LD = TILE + 3 };
+    const int16_t *x = numbers(&x_room, (s->rows - 1) * KC + 2 * s->pairs,
+                               32639, s->most ? 32639 : 0);
+    const int16_t *w = numbers(&panel_room, s->pairs * 2 * TILE, 127, s->most);
+    const int64_t size = (s->rows - 1) * LD + TILE;
+    float *const c = fenced_end(&c_room, (size_t)size * sizeof *c);
+    float old[MR * LD], ws[TILE], part[2] = {1, -0.25f};
+    lb_outerint_head head;
+    for (int64_t e = 0; e < size; e++)
+        c[e] = old[e] = random_float() * 1e6f;
+    for (int p = 0; p < TILE; p++)
+        ws[p] = random_float();
+    for (int i = 0; i < MR; i++) {
+        head.scale[i] = random_float();
+        head.base[i] = random_float() * 1e6f;
+    }
+    kernel->tile(s->rows, s->pairs, x, w, &head, part, ws, s->first, c, LD);
+    bool ok = fenced_kept(&c_room, c, (size_t)size * sizeof *c);
+    for (int64_t e = 0; e < size; e++) {
+        const int64_t i = e / LD, p = e % LD;
+        if (p >= TILE) {
+            ok = ok && memcmp(c + e, old + e, sizeof *c) == 0;
+            continue;
+        }
+        const double sum = sum_of(s, x, w, i, p) * (double)part[p / 8];
+        const double scale = (double)ws[p] * (double)head.scale[i];
+        const double before = s->first ? 0 : (double)old[e];
+        const double base = (double)head.base[i];
+        const double most =
+            (fabs(sum) + fabs(base)) * fabs(scale) + fabs(before);
+        ok = ok && fabs((double)c[e] - (sum + base) * scale - before) <=
+                       0x1p-22 * most;
+    }
+    if (check_fails(ok))
+        fprintf(stderr, "%s: %d rows, %lld pairs, first %d, most %d\n",
+                kernel->name, s->rows, (long long)s->pairs, s->first, s->most);
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+static void check_kernel(const lb_outerint *kernel)
+{
+    for (int64_t n = 0; n <= 300; n++)
+        check_round(kernel, n);
+    for (int64_t n = 1; n <= KC; n++)
+        for (int high = 0; high < 2; high++) {
+            for (int bits = 4; bits <= 8; bits *= 2)
+                check_pack(kernel, bits, false, n, high);
+            check_pack(kernel, 4, true, n, high);
+            check_pack(kernel, 8, true, n, high);
+        }
+    for (int rows = 1; rows <= MR; rows++)
+        for (int64_t pairs = 0; pairs <= KC / 2; pairs++)
+            for (int first = 0; first < 2; first++)
+                for (int i = 0; i < 3; i++) {
+                    static const int most[] = {0, 240, -240};
+                    const subject s = {rows, pairs, first, most[i]};
+                    check_tile(kernel, &s);
+                }
+}
+
+int main(void)
+{
+    codes_room = fenced_open(ROOM);
+    ratio_room = fenced_open(ROOM);
+    x_room = fenced_open(ROOM);
+    c_room = fenced_open(ROOM);
+    panel_room = fenced_open(ROOM);
+    check_order();
+    check_kernel(&lb_outerint_ref);
+#if defined(__x86_64__)
+#if !defined(LB_SIMDE)
+    if (lb_level_available(LB_LEVEL_AVX2))
+#endif
+        check_kernel(&lb_outerint_avx2);
+#endif
+    fenced_close(&codes_room);
+    fenced_close(&ratio_room);
+    fenced_close(&x_room);
+    fenced_close(&c_room);
+    fenced_close(&panel_room);
+    return check_report("outerint");
+}
