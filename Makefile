@@ -130,7 +130,7 @@ ENV_tsan = TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
 # it minutes; what the others do to threads law 5 does for every primitive.
 PICK_tsan = -E 'test_law_(blocks|codec|memory|transparency)|$\
     test_(coded|coded_block|coded_panel|coded_thin|decode_kernels|encode|$\
-    dotint|dotbyte|dotf32|dottab|gemm_codes|outerf32|unpack|gemvq|few|$\
+    dotint|dotbyte|dotf32|dottab|gemm_codes|outerf32|outerint|unpack|gemvq|few|$\
     lanes_f32|mathf|gemm|gemv|quantize_levels|golden.*|ternary|binary|int8|$\
     reduce|structure|gather)$$|test_io_|fuzz_'
 # Threads are what the thread sanitizer looks at, and the second compiler need
