@@ -157,9 +157,24 @@ static inline bool law_own_way(const char *explained)
            strstr(explained, "tiles, dot f32");
 }
 
-/* Such ways with products may order their sums otherwise: off by at most 2^-18
- * of sum (|x| + max |x|) (|w| + max |w|), 64 roundings of f32, and one rounding
- * to the result's dtype. */
+/* What a product may be off by, as a part of sum (|x| + max |x|) (|w| + max
+ * |w|): 64 roundings of f32 where sums are ordered otherwise; steps of x, and
+ * of w, if these may be large; and then w may be what is stored before it is
+ * rounded to 16 bits. */
+static inline double law_off(const sample *s, bool dot)
+{
+    const lb_precision p = dot ? s->params.dot.precision : LB_PRECISION_HIGHEST;
+    double off = 0x1p-18;
+    if (p != LB_PRECISION_FAST && p != LB_PRECISION_FASTEST) return off;
+    off = p == LB_PRECISION_FAST ? 0x1p-12 : 0x1p-6;
+    for (int i = 0; i < 2; i++)
+        if (s->in[i].dtype != LB_F32)
+            off += s->in[i].dtype == LB_BF16 ? 0x1p-8 : 0x1p-11;
+    return off;
+}
+
+/* Such ways with products may order their sums otherwise, and one rounding to
+ * the result's dtype comes on top. */
 static inline bool law_close(lb_ctx *cx, const lb_prim *prim, const sample *s,
                              lb_array *const *as, lb_array *const *in,
                              lb_array *got, lb_array *want, lb_text *why)
@@ -167,12 +182,14 @@ static inline bool law_close(lb_ctx *cx, const lb_prim *prim, const sample *s,
     const char *text = lb_explain(cx, prim->name, in, s->n_in, &s->params);
     const bool dot = strcmp(prim->name, "dot_general") == 0;
     const bool conv = strcmp(prim->name, "conv_general_dilated") == 0;
-    if ((!dot && !conv) || !got || !want || !text || !law_own_way(text))
+    const double part = law_off(s, dot);
+    if ((!dot && !conv) || !got || !want || !text ||
+        (part == 0x1p-18 && !law_own_way(text)))
         return false;
     law_run.by_rule++;
     sample_params p = s->params;
     if (dot)
-        p.dot.preferred = LB_F32;
+        p.dot.preferred = LB_F32, p.dot.precision = LB_PRECISION_HIGHEST;
     else
         p.conv.preferred = LB_F32;
     lb_array *size[] = {law_size_of(cx, as[0]), law_size_of(cx, as[1])};
@@ -190,8 +207,7 @@ static inline bool law_close(lb_ctx *cx, const lb_prim *prim, const sample *s,
                                                : 0x1p-24;
     for (int64_t i = 0; i < lb_size(x); i++) {
         const double off = fabs((double)g[i] - (double)w[i]);
-        const double may =
-            0x1p-18 * (double)most[i] + unit * fabs((double)w[i]);
+        const double may = part * (double)most[i] + unit * fabs((double)w[i]);
         if (off <= may) continue;
         snprintf(why->s, sizeof why->s, "element %lld is %g, not %g",
                  (long long)i, (double)g[i], (double)w[i]);

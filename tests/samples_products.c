@@ -104,6 +104,36 @@ static sample *add_dot(sample_list *list, const dot_case *c, lb_dtype lhs,
     return s;
 }
 
+/* x of 16 or 8 bits: rows one, few and many, deeper than a block of scales,
+ * weights along the depth and across it, batches. */
+static void roughly(sample_list *list, bool large)
+{
+    const int64_t k = large ? 900 : 200, n = large ? 700 : 33;
+    const int64_t rows[] = {1, 7, large ? 50 : 26};
+    dot_case c[7];
+    int cases = 0;
+    for (int i = 0; i < 6; i++) {
+        const bool along = i % 2;
+        c[cases++] = (dot_case){
+            LB_SHAPE(rows[i / 2], k),
+            along ? LB_SHAPE(n, k) : LB_SHAPE(k, n),
+            {.lhs_contract = {1, {1}}, .rhs_contract = {1, {along}}},
+        };
+    }
+    c[cases++] = (dot_case){LB_SHAPE(3, 2, k),
+                            LB_SHAPE(3, n, k),
+                            {.lhs_contract = {1, {2}},
+                             .rhs_contract = {1, {2}},
+                             .lhs_batch = {1, {0}},
+                             .rhs_batch = {1, {0}}}};
+    for (int i = 0; i < cases; i++)
+        for (int p = LB_PRECISION_FAST; p <= LB_PRECISION_FASTEST; p++) {
+            const lb_dtype d = i % 3 == 1 ? LB_BF16 : LB_F32;
+            c[i].dims.precision = (lb_precision)p;
+            add_dot(list, &c[i], d, d, LB_NO_DTYPE);
+        }
+}
+
 #define MATMUL(m, k, n)                                                        \
     {                                                                          \
         LB_SHAPE(m, k), LB_SHAPE(k, n),                                        \
@@ -176,6 +206,7 @@ static void dots(sample_list *list, const char *prim, bool large)
         add_dot(list, &big[0], LB_F64, LB_F64, LB_NO_DTYPE);
         add_dot(list, &big[0], LB_BF16, LB_BF16, LB_NO_DTYPE);
         add_dot(list, &big[0], LB_I8, LB_I8, LB_I32);
+        roughly(list, large);
         return;
     }
     const int cases = sizeof c / sizeof *c;
@@ -193,6 +224,7 @@ static void dots(sample_list *list, const char *prim, bool large)
     add_dot(list, &c[4], LB_BF16, LB_F32, LB_BF16);
     add_dot(list, &c[2], LB_BF16, LB_BF16, LB_F32);
     add_dot(list, &c[11], LB_F32, LB_BF16, LB_F16);
+    roughly(list, large);
 }
 
 /* ---- conv_general_dilated ----------------------------------------------- */
