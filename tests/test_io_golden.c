@@ -10,8 +10,9 @@
 #include "check.h"
 #include "io/shards.h"
 #include "io_golden.h"
+#include "scratch.h"
 
-static char scratch[64] = "/tmp/lowbit_io_XXXXXX";
+static char scratch[SCRATCH_MAX];
 
 static void say(bool ok, const char *what, const io_file *g, const char *why)
 {
@@ -159,7 +160,7 @@ int main(int argc, char **argv)
     if (argc == 5 && strcmp(argv[1], "--copy") == 0)
         return copy_files(argv[2], argv[3], argv[4]);
     lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
-    close(mkstemp(scratch));
+    CHECK(scratch_file(scratch));
     io_file g;
     int n = 0;
     bool seen[16] = {false};

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "io/shards.h"
 #include "io_golden.h"
+#include "scratch.h"
 
 typedef struct meter {
     long count, fail_at, failed; /* of allocations: so far, the one that fails,
@@ -41,8 +42,8 @@ static void meter_free(void *user, void *p, size_t size)
     free(p);
 }
 
-static char scratch[] = "/tmp/lowbit_io_memory_XXXXXX";
-static char partial[64];
+static char scratch[SCRATCH_MAX];
+static char partial[SCRATCH_MAX + 16];
 
 /* Opens, reads and copies a file; or writes an index. */
 static bool perform(lb_ctx *cx, const io_file *g)
@@ -115,7 +116,7 @@ static long failing(lb_ctx *cx, const io_file *g)
 int main(void)
 {
     const lb_allocator a = {meter_alloc, meter_free, NULL};
-    close(mkstemp(scratch));
+    CHECK(scratch_file(scratch));
     snprintf(partial, sizeof partial, "%s.partial", scratch);
     lb_ctx *cx =
         lb_open(&(lb_options){.threads = 1, .allocator = &a, .keep_bytes = -1});

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "io_golden.h"
+#include "scratch.h"
 
 static lb_ctx *cx;
 
@@ -151,11 +152,11 @@ static void test_sums(void)
 static void test_far(void)
 {
     enum { N = 300000 };
-    char path[] = "/tmp/lowbit_io_npz_XXXXXX";
+    char path[SCRATCH_MAX];
     const lb_tensor t = {
         .name = "far", .type = "<u4", .rank = 1, .dim = (const int64_t[]){N}};
     uint32_t v[100];
-    close(mkstemp(path));
+    CHECK(scratch_file(path));
     lb_writer *w =
         lb_writer_open(cx, lb_container_named("npz"), path, &t, 1, NULL, 0,
                        &(lb_write_options){.no_sync = true});

@@ -7,15 +7,16 @@
 
 #include "check.h"
 #include "io_golden.h"
+#include "scratch.h"
 
 static lb_ctx *cx;
-static char dir[] = "/tmp/lowbit_io_shards_XXXXXX";
+static char dir[SCRATCH_MAX];
 
 static const char *const shard[] = {"model-00001-of-00002.safetensors",
                                     "model-00002-of-00002.safetensors"};
 
 typedef struct path {
-    char s[160];
+    char s[SCRATCH_MAX + 64];
 } path;
 
 static path in_dir(const char *name)
@@ -69,7 +70,7 @@ static void refused(lb_status status, const char *say)
 
 int main(void)
 {
-    CHECK(mkdtemp(dir) != NULL);
+    CHECK(scratch_dir(dir));
     cx = lb_open(&(lb_options){.threads = 1});
     const size_t before = lb_bytes_in_use(cx);
     put_shard("a", 0, 0);

@@ -15,6 +15,7 @@
 
 #include "check.h"
 #include "io_golden.h"
+#include "scratch.h"
 
 /* ---- calls that fail ----------------------------------------------------- */
 
@@ -64,10 +65,10 @@ int rename(const char *old, const char *new)
 /* ---- a place to write ---------------------------------------------------- */
 
 static lb_ctx *cx;
-static char dir[] = "/tmp/lowbit_io_write_XXXXXX";
+static char dir[SCRATCH_MAX];
 
 typedef struct path {
-    char s[160];
+    char s[SCRATCH_MAX + 64];
 } path;
 
 static path in_dir(const char *name)
@@ -396,7 +397,7 @@ static void test_counts(void)
 
 int main(void)
 {
-    CHECK(mkdtemp(dir) != NULL);
+    CHECK(scratch_dir(dir));
     cx = lb_open(&(lb_options){.threads = 1});
     const size_t before = lb_bytes_in_use(cx);
     test_faults();
