@@ -147,7 +147,7 @@ static void test_tuning(void)
         CHECK(t->streams >= 1 && t->streams <= 8);
         CHECK(t->streams == 1 || t->stream_gap % 64 == 0);
         CHECK(t->prefetch % 64 == 0);
-        CHECK(t->bypass > 0 && t->l2_piece > 0);
+        CHECK(t->bypass > 0 && t->l2_gemm > 0 && t->l2_x > 0);
         for (int k = 0; k < n; k++)
             CHECK(strcmp(t->family, lb_tuning_at(k)->family) != 0);
     }

@@ -6,8 +6,9 @@
  * icelake: 15 GB/s in any order, but kernels that compute much between loads
  * were twice as fast with each line asked for 8 KiB ahead.
  * Both: stores past the caches are three times as fast as plain ones once a
- * result does not fit in L3. The generic rows of AVX2 and AVX-512 repeat these
- * two; those of ref and neon ask for nothing, for nothing was measured.
+ * result does not fit in L3; of L2's 512 KiB and more, half is for x. The
+ * generic rows of AVX2 and AVX-512 repeat these two; those of ref and neon ask
+ * for nothing, for nothing was measured.
  */
 #include "kernels/tuning.h"
 
@@ -26,14 +27,18 @@ enum {
     N_ROWS
 };
 
-/*   family, streams, stream_gap, prefetch, bypass, l2_piece */
+#define IN_ONE_PLACE   .streams = 1
+#define IN_FOUR_PLACES .streams = 4, .stream_gap = KIB(64)
+#define MOST_CACHES    .bypass = MIB(16), .l2_gemm = KIB(192), .l2_x = KIB(256)
+
 static const lb_tuning rows[N_ROWS] = {
-    [ZEN3] = {"zen3", 4, KIB(64), 0, MIB(16), KIB(192)},
-    [ICELAKE] = {"icelake", 1, 0, KIB(8), MIB(16), KIB(192)},
-    [GENERIC_REF] = {"generic-ref", 1, 0, 0, MIB(16), KIB(192)},
-    [GENERIC_NEON] = {"generic-neon", 1, 0, 0, MIB(16), KIB(192)},
-    [GENERIC_AVX2] = {"generic-avx2", 4, KIB(64), 0, MIB(16), KIB(192)},
-    [GENERIC_AVX512] = {"generic-avx512", 1, 0, KIB(8), MIB(16), KIB(192)},
+    [ZEN3] = {"zen3", IN_FOUR_PLACES, MOST_CACHES},
+    [ICELAKE] = {"icelake", IN_ONE_PLACE, .prefetch = KIB(8), MOST_CACHES},
+    [GENERIC_REF] = {"generic-ref", IN_ONE_PLACE, MOST_CACHES},
+    [GENERIC_NEON] = {"generic-neon", IN_ONE_PLACE, MOST_CACHES},
+    [GENERIC_AVX2] = {"generic-avx2", IN_FOUR_PLACES, MOST_CACHES},
+    [GENERIC_AVX512] = {"generic-avx512", IN_ONE_PLACE, .prefetch = KIB(8),
+                        MOST_CACHES},
 };
 
 /* Families as CPUID counts them, the extended part added. */

@@ -23,8 +23,9 @@ struct lb_tuning {
     size_t prefetch;
     /* Results of so many bytes and more are written past the caches. */
     size_t bypass;
-    /* Bytes of a packed operand that stay in L2 while the other passes by. */
-    size_t l2_piece;
+    /* Bytes of x that stay in L2 while weights pass by: of gemm's rows, and of
+     * numbers for products with codes. */
+    size_t l2_gemm, l2_x;
 };
 
 /* The row to use; never NULL. A lb_cpu that names none has its level's. */

@@ -13,6 +13,7 @@
  * order for any grid of blocks. The result is kept in the order of tiles, and
  * put to rows at the end.
  */
+#include "kernels/tuning.h"
 #include "kernels/turn.h"
 #include "prims/coded_units.h"
 #include "prims/int_panels.h"
@@ -21,7 +22,6 @@ enum {
     MOST_M = 192,      /* rows of x in a block, if a panel of these fits in */
     MOST_N = 1024,     /* rows of w */
     GRAIN = 128,       /* blocks of w begin at multiples of this */
-    CHUNK = 256 << 10, /* bytes: x in L2 */
     SHARES = 4,        /* blocks for each thread, */
     MIN_UNIT = 1 << 21 /* if so many multiplications remain to each */
 };
@@ -31,6 +31,7 @@ typedef struct {
     lb_int_panels p;
     lb_units b;
     int64_t groups; /* of rows of x in a block, at most */
+    int64_t in_l2;  /* bytes of x */
     int64_t chunk;  /* depth */
     /* Scratch, in bytes; x is at 0. */
     size_t c_at, w_at, ws_at, rows_at, put_at, weights_at, bytes;
@@ -56,7 +57,7 @@ static void make_room(const lb_product *p, grid *g)
     const int64_t f = sizeof(float),
                   panel = panel_bytes(g->b.mb, g->groups, q->kc);
     /* Weights whose rows run along memory are read along it. */
-    const int64_t most = g->w.coded.along ? lb_max_i64(1, CHUNK / panel) : 1;
+    const int64_t most = g->w.coded.along ? lb_max_i64(1, g->in_l2 / panel) : 1;
     const int64_t panels = lb_min_i64(most, lb_ceil_div(p->k, q->kc));
     const int64_t columns = lb_round_up(g->b.nb, q->kernel->nr);
     const int64_t put = LB_DOTINT_MAX_MR * lb_put_apart(g->b.nb) * f;
@@ -78,9 +79,10 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     if (!lb_weights_of(p, c->cpu, &g->w) ||
         !lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p))
         return false;
-    const int64_t most = CHUNK / (int64_t)sizeof(int16_t) / g->p.kc;
+    g->in_l2 = (int64_t)lb_tuning_for(c->cpu)->l2_x;
+    const int64_t most = g->in_l2 / (int64_t)sizeof(int16_t) / g->p.kc;
     const lb_cut cut = {
-        .most_m = lb_min_i64(MOST_M, most),
+        .most_m = lb_max_i64(lb_min_i64(MOST_M, most), g->p.kernel->mr),
         .most_n = MOST_N,
         .least_m = g->p.kernel->mr,
         .grain = GRAIN,

@@ -10,6 +10,7 @@
  *         for each nr rows of it           which stay in L1
  *           tiles with all groups of rows of x, block by block
  */
+#include "kernels/tuning.h"
 #include "prims/byte_panels.h"
 #include "prims/coded_units.h"
 
@@ -17,7 +18,6 @@ enum {
     MOST_M = 192,       /* rows of x in a block */
     MOST_N = 1024,      /* rows of w */
     GRAIN = 128,        /* blocks of w begin at multiples of this */
-    CHUNK = 256 << 10,  /* bytes of x in L2 */
     PUT = 16,           /* rows put at a time */
     SHARES = 4,         /* blocks for each thread, */
     MIN_UNIT = 1 << 21, /* if so many multiplications remain to each */
@@ -28,6 +28,7 @@ typedef struct {
     lb_byte_panels p;
     lb_units b;
     int64_t group, panel; /* bytes of x: of mr rows, of all groups */
+    int64_t in_l2;        /* bytes of x */
     int64_t chunk;        /* depth */
     /* Scratch, in bytes; x is at 0. */
     size_t c_at, rows_at, put_at, weights_at, bytes;
@@ -48,7 +49,8 @@ static void make_room(const lb_product *p, grid *g)
     const int64_t put = PUT * lb_put_apart(g->b.nb) * f;
     g->group = lb_round_up(lb_byte_rows_bytes(q, q->kernel->mr, q->kc), 64);
     g->panel = groups * g->group;
-    const int64_t most = g->w.coded.along ? lb_max_i64(1, CHUNK / g->panel) : 1;
+    const int64_t most =
+        g->w.coded.along ? lb_max_i64(1, g->in_l2 / g->panel) : 1;
     const int64_t panels = lb_min_i64(most, lb_ceil_div(p->k, q->kc));
     lb_byte_weights w;
     g->chunk = panels * q->kc;
@@ -74,6 +76,7 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
         .work = MIN_UNIT,
     };
     g->b = lb_units_of(p, c, &g->w, &cut);
+    g->in_l2 = (int64_t)lb_tuning_for(c->cpu)->l2_x;
     make_room(p, g);
     return true;
 }

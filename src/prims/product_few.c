@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/few.h"
+#include "kernels/tuning.h"
 #include "prims/coded.h"
 #include "prims/product.h"
 
@@ -16,7 +17,6 @@ enum {
     LEAST = 512,        /* better not fewer, where they are read across the
                          * depth: runs from memory or to be decoded are long */
     WHOLE = 1 << 20,    /* floats of x that are packed once for all units */
-    IN_L2 = 1 << 16,    /* and that stay in L2 */
     DEEP = LB_RUN,      /* of what is decoded together: calls take time */
     MIN_UNIT = 1 << 20, /* multiplications worth another thread */
 };
@@ -107,7 +107,9 @@ static grid make_grid(const lb_product *p, const lb_call *c)
     g.nb = lb_min_i64(g.rows, lb_round_up(unit_rows(p, &g, c->threads), unit));
     g.block = g.along ? unit : g.nb;
     g.deep = g.along && !g.there && g.whole ? DEEP : LB_FEW_KC;
-    g.span = g.v * p->k <= IN_L2 ? lb_min_i64(g.block, g.nb) : g.nb;
+    const int64_t in_l2 =
+        (int64_t)(lb_tuning_for(c->cpu)->l2_x / sizeof(float));
+    g.span = g.v * p->k <= in_l2 ? lb_min_i64(g.block, g.nb) : g.nb;
     g.ldt = LB_FEW_ROWS * lb_round_up(g.nb, 4);
     place_scratch(p, &g);
     return g;

@@ -12,13 +12,12 @@
  */
 #include "kernels/gemm.h"
 #include "kernels/gemm_codes.h"
+#include "kernels/tuning.h"
 #include "prims/weights.h"
 
 enum {
     BLOCK = 1024,       /* rows and columns, at most, where the result lies */
     TILE_BLOCK = 512,   /* where it is kept in scratch */
-    PIECE = 192,        /* rows of A packed together .. */
-    IN_L2 = 192 << 8,   /* .. and floats, where there are fewer rows: 192 KiB */
     PART = 8,           /* depth that is read together, of wide runs */
     MIN_UNIT = 1 << 21, /* multiplications worth another thread: 40 us */
     SHARES = 4,         /* units for each thread */
@@ -112,11 +111,13 @@ static grid make_grid(const lb_product *p, const lb_call *c)
     g.coded = lb_coded_of(c->cpu, p->b, &g.codes);
     if (!g.across && g.coded && p->k > 0) g.panel = panel_for(c->cpu, &g.codes);
     g.whole = g.panel && p->k > 0 && p->k <= WHOLE / (p->m * p->batch);
-    g.piece = lb_min_i64(PIECE / g.kernel->mr * g.kernel->mr, g.mb);
+    const int64_t in_l2 = (int64_t)(lb_tuning_for(c->cpu)->l2_gemm / 4);
+    g.piece = in_l2 / LB_GEMM_KC / g.kernel->mr * g.kernel->mr;
+    g.piece = lb_min_i64(lb_max_i64(g.piece, g.kernel->mr), g.mb);
     g.deep = LB_GEMM_KC;
     if (!g.across && g.piece == g.mb)
         g.deep *=
-            lb_max_i64(1, lb_min_i64(LB_RUN, IN_L2 / g.piece) / LB_GEMM_KC);
+            lb_max_i64(1, lb_min_i64(LB_RUN, in_l2 / g.piece) / LB_GEMM_KC);
     g.strip = g.across ? g.nb : g.kernel->nr;
     g.kept = g.across || g.mb > g.piece;
     g.step = lb_min_i64(p->k, LB_GEMM_KC) + 1; /* or all would fall on the same
