@@ -406,7 +406,9 @@ void arguments_help(void)
         "decoded\n"
         "weights. \"of limit\" compares with the smaller of what the cores "
         "can\n"
-        "multiply in that precision and what the weights can be read at.\n"
+        "multiply in the way of the kernel that ran (--json names it) and "
+        "what\n"
+        "the weights can be read at.\n"
         "On a machine that is shared, run it as `chrt -f 10 lowbit-bench ...`\n"
         "and compare only figures of one run.\n",
         stdout);

@@ -1,6 +1,7 @@
 /* bench_weights.c - see bench_weights.h. */
 #include "bench_weights.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "complain.h"
@@ -120,13 +121,31 @@ lb_array *weights_copy(lb_ctx *cx, lb_array *w, const char *format,
     return copy;
 }
 
-lb_array *weights_product(lb_ctx *cx, lb_array *x, lb_array *w,
-                          bench_orient orient, lb_precision precision)
+static lb_dot_dims dims_of(bench_orient orient, lb_precision precision)
 {
-    const lb_dot_dims dims = {
+    return (lb_dot_dims){
         .lhs_contract = {1, {1}},
         .rhs_contract = {1, {orient == ORIENT_WT ? 1 : 0}},
         .precision = precision,
     };
+}
+
+lb_array *weights_product(lb_ctx *cx, lb_array *x, lb_array *w,
+                          bench_orient orient, lb_precision precision)
+{
+    const lb_dot_dims dims = dims_of(orient, precision);
     return lb_dot_general(cx, x, w, &dims);
+}
+
+bool weights_explain(lb_ctx *cx, lb_array *x, lb_array *w, bench_orient orient,
+                     lb_precision precision, char *to, size_t size)
+{
+    const lb_dot_dims dims = dims_of(orient, precision);
+    lb_array *const in[] = {x, w};
+    const char *text = lb_explain(cx, "dot_general", in, 2, &dims);
+    const char *kernel = text ? strstr(text, "tiles, ") : NULL;
+    if (kernel) kernel += strlen("tiles, ");
+    snprintf(to, size, "%.*s", kernel ? (int)strcspn(kernel, ",") : 0,
+             kernel ? kernel : "");
+    return text != NULL;
 }

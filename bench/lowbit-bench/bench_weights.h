@@ -26,5 +26,8 @@ lb_array *weights_copy(lb_ctx *cx, lb_array *w, const char *format,
 /* What is done with them. x is (m, k). */
 lb_array *weights_product(lb_ctx *cx, lb_array *x, lb_array *w,
                           bench_orient orient, lb_precision precision);
+/* The kernel that it takes. */
+bool weights_explain(lb_ctx *cx, lb_array *x, lb_array *w, bench_orient orient,
+                     lb_precision precision, char *to, size_t size);
 
 #endif

@@ -19,6 +19,7 @@ typedef struct cell {
     bool clean;
     double limit; /* GFLOP/s; 0: not measured */
     const char *limit_name;
+    char kernel[40]; /* as lb_explain calls it */
 } cell;
 
 double cell_flops(const cell *c);

@@ -177,13 +177,15 @@ double limits_read(limits *l, double bytes)
     return l->read[i];
 }
 
-limit limits_product(limits *l, lb_precision precision, bool dense,
-                     bench_place place, double bytes, double flops)
+limit limits_product(limits *l, const char *kernel, bench_place place,
+                     double bytes, double flops)
 {
     limit cores = {l->fma, "fma"};
-    if (!dense && precision == LB_PRECISION_FAST)
+    if (strstr(kernel, " i16"))
         cores = (limit){l->dot16, "dot16"};
-    if (!dense && precision == LB_PRECISION_FASTEST)
+    else if (strstr(kernel, " i8x2"))
+        cores = (limit){l->dot8 / 2, "dot8 / 2"};
+    else if (strstr(kernel, " i8") || strstr(kernel, " tables"))
         cores = (limit){l->dot8, "dot8"};
     limit memory = {l->dram, "dram"};
     if (place == PLACE_WARM) memory = (limit){limits_read(l, bytes), "read"};

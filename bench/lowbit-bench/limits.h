@@ -32,13 +32,14 @@ void limits_close(limits *l);
 double limits_read(limits *l, double bytes);
 
 /* The most that a product can reach, in GFLOP/s, whose weights are so many
- * bytes: what the cores can multiply, or what the weights can be read at. */
+ * bytes: what the cores can multiply in the way of the kernel, or what the
+ * weights can be read at. Tables, which multiply nothing, count as bytes. */
 typedef struct limit {
     double gflops;
     const char *name; /* "fma", "dot16", "dot8", "dram", "read" */
 } limit;
-limit limits_product(limits *l, lb_precision precision, bool dense,
-                     bench_place place, double bytes, double flops);
+limit limits_product(limits *l, const char *kernel, bench_place place,
+                     double bytes, double flops);
 
 /* --limits */
 bool limits_run(const bench_options *o);

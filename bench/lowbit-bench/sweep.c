@@ -76,6 +76,8 @@ static bool measure(lb_ctx *cx, const subject *s, double seconds, cell *c)
     lb_array *const y =
         weights_product(cx, r.x, s->w[0], c->orient, c->precision);
     c->error = y ? exact_error(&s->reference, cx, y) : NAN;
+    weights_explain(cx, r.x, s->w[0], c->orient, c->precision, c->kernel,
+                    sizeof c->kernel);
     lb_drop(cx, y);
     if (lb_error_status(cx) == LB_OK) {
         sample_side side = {.run = multiply, .arg = &r};
@@ -129,9 +131,9 @@ static bool measure_all(sweep *s, const subject *u)
                         continue;
                     }
                     if (with_limits(o)) {
-                        const limit most = limits_product(
-                            &s->limit[t], c.precision, dense, c.place,
-                            c.weight_bytes, cell_flops(&c));
+                        const limit most =
+                            limits_product(&s->limit[t], c.kernel, c.place,
+                                           c.weight_bytes, cell_flops(&c));
                         c.limit = most.gflops;
                         c.limit_name = most.name;
                     }
