@@ -63,12 +63,25 @@ static float rough(void)
 
 /* ---- one case ----------------------------------------------------------- */
 
-typedef enum { NORMAL, OUTLIERS, SUBNORMAL, HUGE_X, ZEROS, X_KINDS } x_kind;
+typedef enum {
+    NORMAL,
+    OUTLIERS,
+    SUBNORMAL,
+    HUGE_X,
+    ZEROS,
+    LARGEST, /* all of one size, so that whole numbers are as large as can be */
+    X_KINDS
+} x_kind;
+
+/* Bytes of codes: random, or all the same, for sums as large as can be. */
+static const int fills[] = {-1, 0x80, -1, 0x7f, -1, 0xff, -1, 0x00};
+enum { FILLS = (int)(sizeof fills / sizeof *fills) };
 
 typedef struct {
     const lb_gemvq_kernel *q;
     int64_t k, n, g; /* depth, results, elements that share a scale */
     x_kind x;
+    int fill;
     bool high_first, front;
     int64_t gap;   /* bytes between lines */
     int64_t apart; /* rows */
@@ -89,6 +102,7 @@ static void make_x(const sample *s, float *x)
         if (s->x == OUTLIERS && draw() % 50 == 0) x[i] *= 100;
         if (s->x == SUBNORMAL) x[i] *= 0x1p-138f;
         if (s->x == HUGE_X) x[i] *= 0x1p120f;
+        if (s->x == LARGEST) x[i] = -3;
     }
     if (s->k > 3 && s->x == NORMAL) x[s->k / 2] = -0.0f;
 }
@@ -114,7 +128,8 @@ static made make(const sample *s)
     const int64_t size = (m.lines - 1) * m.step + bytes;
     m.codes = fence((size_t)size, s->front);
     for (int64_t i = 0; i < size; i++)
-        ((uint8_t *)m.codes.at)[i] = (uint8_t)(draw() >> 5);
+        ((uint8_t *)m.codes.at)[i] =
+            (uint8_t)(s->fill < 0 ? draw() >> 5 : (uint32_t)s->fill);
     m.blocks = s->g ? (m.length + s->g - 1) / s->g : 0;
     m.scale = fence((size_t)(m.blocks * m.lines) * sizeof(float), s->front);
     for (int64_t i = 0; i < m.blocks * m.lines; i++)
@@ -241,10 +256,11 @@ static void check_result(const sample *s, const made *m, int64_t j, double got)
     may += 0x1p-24 * (double)(300 + s->k / 256) * size + 0x1p-140;
     if (!check_fails(fabs(got - sum) <= may * 1.0001)) return;
     fprintf(stderr,
-            "%s unit %d: k %lld, n %lld, g %lld, x %d, high_first %d, front "
-            "%d: result %lld is %g, not %g +- %g\n",
+            "%s unit %d: k %lld, n %lld, g %lld, x %d of %d, high_first %d, "
+            "front %d: result %lld is %g, not %g +- %g\n",
             q->name, q->unit, (long long)s->k, (long long)s->n, (long long)s->g,
-            s->x, s->high_first, s->front, (long long)j, got, sum, may);
+            s->x, s->fill, s->high_first, s->front, (long long)j, got, sum,
+            may);
 }
 
 /* The reference's kernel for the same. */
@@ -280,6 +296,7 @@ static void check_nonfinite(const lb_gemvq_kernel *q)
     for (int i = 0; i < 3; i++)
         for (int64_t k = 1; k < 3000; k = k * 5 / 2 + 1) {
             sample s = {.q = q, .k = k, .n = 9, .g = q->unit, .apart = 1};
+            s.fill = -1;
             made m = make(&s);
             m.number[draw() % (uint32_t)k] = bad[i];
             run(&s, &m, q, m.y.at);
@@ -302,6 +319,7 @@ static void check_kernel(const lb_gemvq_kernel *q)
             sample s = {.q = q,
                         .g = gs[g],
                         .x = (x_kind)(turn % X_KINDS),
+                        .fill = fills[turn / X_KINDS % FILLS],
                         .high_first = turn % 3 == 1,
                         .front = turn % 2,
                         .gap = turn % 4,
@@ -315,6 +333,7 @@ static void check_kernel(const lb_gemvq_kernel *q)
     for (int i = 0; i < 5; i++)
         for (int x = 0; x < X_KINDS; x++) {
             sample s = {.q = q, .g = gs[i % 3], .x = (x_kind)x, .apart = 2};
+            s.fill = x == LARGEST ? fills[(2 * i + 1) % FILLS] : -1;
             s.k = q->rows ? more[i] : 64 + more[i] % 100;
             s.n = q->rows ? 6 : more[i];
             check_sample(&s);
