@@ -89,16 +89,6 @@ static void round_block(const lb_byte_panels *p, float *x, const float *from,
     to->start[row] = (int32_t)((int64_t)sum * -p->offset);
 }
 
-/* One row, side by side and with its factors. */
-static const float *line_up(const float *x, int64_t step, int64_t n,
-                            const float *factor, float *tmp)
-{
-    if (step == 1 && !factor) return x;
-    for (int64_t k = 0; k < n; k++)
-        tmp[k] = factor ? x[k * step] * factor[k] : x[k * step];
-    return tmp;
-}
-
 void lb_byte_rows_pack(const lb_byte_panels *p, const lb_source *x,
                        int64_t batch, int64_t i, int rows, int64_t k, int64_t n,
                        const float *factor, char *to, float *tmp)
@@ -107,7 +97,7 @@ void lb_byte_rows_pack(const lb_byte_panels *p, const lb_source *x,
     const lb_block b = x->get(x, p->scales.cpu, batch, i, rows, k, n, block);
     for (int r = 0; r < rows; r++) {
         const float *at = (const float *)b.p + r * b.rs;
-        at = line_up(at, b.ks, n, factor, row);
+        at = lb_line_up(at, b.ks, n, factor, row);
         for (int64_t s = 0; s * p->share < n; s++) {
             const part one = part_at(p, to, rows, n, s);
             const int64_t first = s * p->share;

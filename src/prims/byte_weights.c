@@ -6,19 +6,6 @@
 
 /* ---- room ---------------------------------------------------------------- */
 
-static void *carve(char *room, size_t *used, int64_t bytes)
-{
-    void *const at = room ? room + *used : NULL;
-    *used += (size_t)lb_round_up(bytes, 64);
-    return at;
-}
-
-/* Of n places. */
-static int64_t line_bytes(const lb_coded *c, int64_t n)
-{
-    return lb_ceil_div(n * c->bits, 8);
-}
-
 size_t lb_byte_weights_room(const lb_byte_panels *p, const lb_coded *c,
                             int64_t most, int64_t depth, lb_byte_weights *w,
                             char *room)
@@ -28,15 +15,16 @@ size_t lb_byte_weights_room(const lb_byte_panels *p, const lb_coded *c,
     const lb_int_panels *s = &p->scales;
     *w = (lb_byte_weights){.p = p, .scales = {.p = s, .c = *c}};
     w->scales.reads = lb_int_scales_room(s, c, most, depth) > 0;
-    w->panel =
-        carve(room, &used, p->strip / p->kernel->nr * lb_byte_apart(p, p->kc));
-    w->ws = carve(room, &used, p->strip * blocks * f);
-    w->lines = carve(room, &used, LB_DOTBYTE_LINES * line_bytes(c, p->kc));
-    w->read = carve(room, &used, blocks * f);
-    w->scales.row = carve(room, &used, most * f);
+    w->panel = lb_carve(room, &used,
+                        p->strip / p->kernel->nr * lb_byte_apart(p, p->kc));
+    w->ws = lb_carve(room, &used, p->strip * blocks * f);
+    w->lines =
+        lb_carve(room, &used, LB_DOTBYTE_LINES * lb_coded_line_bytes(c, p->kc));
+    w->read = lb_carve(room, &used, blocks * f);
+    w->scales.row = lb_carve(room, &used, most * f);
     w->scales.read =
-        carve(room, &used, lb_int_scales_room(s, c, most, depth) * f);
-    w->scales.factor = carve(room, &used, s->in_x ? p->kc * f : 0);
+        lb_carve(room, &used, lb_int_scales_room(s, c, most, depth) * f);
+    w->scales.factor = lb_carve(room, &used, s->in_x ? p->kc * f : 0);
     return used;
 }
 
@@ -53,7 +41,8 @@ static int64_t slots_for(const lb_byte_panels *p, const lb_coded *c,
                          int64_t rows)
 {
     const int64_t used =
-        c->along ? rows : lb_round_up(line_bytes(c, rows), 16) * p->fields;
+        c->along ? rows
+                 : lb_round_up(lb_coded_line_bytes(c, rows), 16) * p->fields;
     return lb_round_up(used, p->kernel->nr);
 }
 
@@ -93,17 +82,12 @@ static void scale_blocks(lb_byte_weights *w, int64_t j, int64_t rows,
 
 /* ---- panels -------------------------------------------------------------- */
 
-static const uint8_t *codes_at(const lb_coded *c, int64_t line, int64_t place)
-{
-    return c->bytes + line * c->byte_step + place * c->bits / 8;
-}
-
 /* A few lines, and zeros in place of those that are not. */
 static void pack_few(lb_byte_weights *w, const uint8_t *from, int64_t lines,
                      int64_t n, uint8_t *to)
 {
     const lb_coded *c = &w->scales.c;
-    const int64_t bytes = line_bytes(c, n);
+    const int64_t bytes = lb_coded_line_bytes(c, n);
     memset(w->lines, 0, (size_t)(LB_DOTBYTE_LINES * bytes));
     for (int64_t l = 0; l < lines; l++)
         memcpy(w->lines + l * bytes, from + l * c->byte_step, (size_t)bytes);
@@ -120,10 +104,10 @@ static void pack_along(lb_byte_weights *w, int64_t j, int64_t rows,
     for (int64_t r = 0; r < slots; r += LINES) {
         uint8_t *const to = w->panel + r / nr * apart + r % nr * 4;
         if (r + LINES <= rows)
-            kernel->along(&w->p->codes, codes_at(c, j + r, k), c->byte_step, n,
-                          w->ahead, to);
+            kernel->along(&w->p->codes, lb_coded_codes(c, j + r, k),
+                          c->byte_step, n, w->ahead, to);
         else if (r < rows)
-            pack_few(w, codes_at(c, j + r, k), rows - r, n, to);
+            pack_few(w, lb_coded_codes(c, j + r, k), rows - r, n, to);
         /* else there are bytes of no meaning, whose scales are 0 */
     }
 }
@@ -139,8 +123,8 @@ int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
     if (c->along)
         pack_along(w, j, rows, slots, k, n);
     else
-        p->kernel->across(&p->codes, codes_at(c, k, j), c->byte_step, n,
-                          line_bytes(c, rows), w->ahead, w->panel,
+        p->kernel->across(&p->codes, lb_coded_codes(c, k, j), c->byte_step, n,
+                          lb_coded_line_bytes(c, rows), w->ahead, w->panel,
                           lb_byte_apart(p, n));
     if (p->scales.in_w)
         scale_blocks(w, j, rows, slots, k, n);

@@ -11,6 +11,7 @@
 #ifndef LB_CODED_H
 #define LB_CODED_H
 
+#include "core/core.h"
 #include "prims/matrix.h"
 
 /* A store as lines. */
@@ -40,6 +41,18 @@ typedef struct lb_coded {
 bool lb_coded_of(const lb_cpu *cpu, const lb_source *s, lb_coded *c);
 /* Matrix number `batch`; c is number 0. */
 lb_coded lb_coded_at(const lb_coded *c, const lb_source *s, int64_t batch);
+
+/* Where the code of a place of a line is, which a byte begins with; and the
+ * bytes of n places. */
+static inline const uint8_t *lb_coded_codes(const lb_coded *c, int64_t line,
+                                            int64_t place)
+{
+    return c->bytes + line * c->byte_step + place * c->bits / 8;
+}
+static inline int64_t lb_coded_line_bytes(const lb_coded *c, int64_t n)
+{
+    return lb_ceil_div(n * c->bits, 8);
+}
 
 /* Level times scale, rounded once, is the very number that decoding gives. */
 bool lb_coded_is_product(const lb_coded *c);

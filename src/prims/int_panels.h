@@ -16,6 +16,7 @@
 
 #include "kernels/dotint.h"
 #include "prims/coded.h"
+#include "prims/product.h"
 
 typedef struct lb_int_panels {
     const lb_dotint *kernel;
@@ -68,6 +69,11 @@ typedef struct lb_int_row {
 lb_int_row lb_int_row_of(const lb_dotint *kernel, lb_int_bound bound, int64_t n,
                          const float *x, float *tmp);
 
+/* n numbers that are step apart, side by side and times their factors, if
+ * there are any: at tmp, or where they lie. */
+const float *lb_line_up(const float *x, int64_t step, int64_t n,
+                        const float *factor, float *tmp);
+
 /* Floats of tmp, below. */
 int64_t lb_int_rows_room(const lb_int_panels *p);
 /* Rows [i, i + rows) of x, rows <= mr, from k on n <= kc of the depth: their
@@ -97,6 +103,14 @@ typedef struct lb_int_weights {
     int64_t at, k, depth;    /* the strip that was brought here, */
     int64_t next_at, next_k; /* and the one after it */
 } lb_int_weights;
+
+/* Lines of a cache for so many bytes: where they are, if there is room. */
+static inline void *lb_carve(char *room, size_t *used, int64_t bytes)
+{
+    void *const at = room ? room + *used : NULL;
+    *used += (size_t)lb_round_up(bytes, 64);
+    return at;
+}
 
 /* Places what `most` rows of a depth need at room, if that is given; returns
  * the bytes. */

@@ -10,19 +10,18 @@
  * numbers for scales of weights from 1e-30 to 1e30. */
 #define UP (1 / LB_INT_DOWN)
 
-int64_t lb_int_rows_room(const lb_int_panels *p)
-{
-    return (p->kernel->mr + 2) * p->kc;
-}
-
-/* One row, side by side and with its factors. */
-static const float *line_up(const float *x, int64_t step, int64_t n,
-                            const float *factor, float *tmp)
+const float *lb_line_up(const float *x, int64_t step, int64_t n,
+                        const float *factor, float *tmp)
 {
     if (step == 1 && !factor) return x;
     for (int64_t k = 0; k < n; k++)
         tmp[k] = factor ? x[k * step] * factor[k] : x[k * step];
     return tmp;
+}
+
+int64_t lb_int_rows_room(const lb_int_panels *p)
+{
+    return (p->kernel->mr + 2) * p->kc;
 }
 
 /* The order of fields: of 32 bytes each field in turn, the lowest first. */
@@ -113,7 +112,7 @@ void lb_int_rows_pack(const lb_int_panels *p, const lb_source *x, int64_t batch,
     const int64_t filled = lb_ceil_div(n, p->step) * p->step;
     for (int r = 0; r < rows; r++) {
         const float *at = (const float *)b.p + r * b.rs;
-        at = line_up(at, b.ks, n, factor, row);
+        at = lb_line_up(at, b.ks, n, factor, row);
         if (p->fields == 2)
             sort_fields(2, p->high_first, at, n, sorted);
         else if (p->fields == 4)

@@ -133,22 +133,9 @@ bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m,
 
 /* ---- room ---------------------------------------------------------------- */
 
-static void *carve(char *room, size_t *used, int64_t bytes)
-{
-    void *const at = room ? room + *used : NULL;
-    *used += (size_t)lb_round_up(bytes, 64);
-    return at;
-}
-
 static int64_t row_bytes(const lb_int_panels *p)
 {
     return p->kc + PAD;
-}
-
-/* Of n places. */
-static int64_t line_bytes(const lb_coded *c, int64_t n)
-{
-    return lb_ceil_div(n * c->bits, 8);
 }
 
 size_t lb_int_weights_room(const lb_int_panels *p, const lb_coded *c,
@@ -160,26 +147,22 @@ size_t lb_int_weights_room(const lb_int_panels *p, const lb_coded *c,
     const int64_t blocks = c->along ? p->strip : LB_INT_BLOCKS + 1;
     *w = (lb_int_weights){.p = p, .c = *c};
     w->reads = lb_int_scales_room(p, c, most, depth) > 0;
-    w->row = carve(room, &used, most * f);
-    w->read = carve(room, &used, lb_int_scales_room(p, c, most, depth) * f);
-    w->factor = carve(room, &used, p->in_x ? p->kc * f : 0);
-    w->largest = carve(room, &used, blocks * f);
-    w->ratio = carve(room, &used, p->fine ? blocks * p->ratio_apart * i : 0);
-    w->scales = carve(room, &used, (c->along ? 1 : blocks) * p->kc * f);
+    w->row = lb_carve(room, &used, most * f);
+    w->read = lb_carve(room, &used, lb_int_scales_room(p, c, most, depth) * f);
+    w->factor = lb_carve(room, &used, p->in_x ? p->kc * f : 0);
+    w->largest = lb_carve(room, &used, blocks * f);
+    w->ratio = lb_carve(room, &used, p->fine ? blocks * p->ratio_apart * i : 0);
+    w->scales = lb_carve(room, &used, (c->along ? 1 : blocks) * p->kc * f);
     const int64_t rows =
-        c->along ? p->strip
-                 : lb_round_up(line_bytes(c, p->strip), LB_DOTINT_PLACES);
-    w->bytes = carve(room, &used, rows * row_bytes(p));
-    w->lines = carve(room, &used, (LB_DOTINT_LINES + 1) * STRIP);
+        c->along
+            ? p->strip
+            : lb_round_up(lb_coded_line_bytes(c, p->strip), LB_DOTINT_PLACES);
+    w->bytes = lb_carve(room, &used, rows * row_bytes(p));
+    w->lines = lb_carve(room, &used, (LB_DOTINT_LINES + 1) * STRIP);
     return used;
 }
 
 /* ---- stage one ----------------------------------------------------------- */
-
-static const uint8_t *codes_at(const lb_coded *c, int64_t line, int64_t place)
-{
-    return c->bytes + line * c->byte_step + place * c->bits / 8;
-}
 
 /* Asks for codes before they are needed. They may lie past the end, so this is
  * never a pointer that C looks at. */
@@ -201,7 +184,7 @@ static void strip_along(lb_int_weights *w, int64_t rows)
         if (p->packs) fetch(&w->c, w->next_at + r, w->next_k, w->depth);
         if (w->c.bits < 8 && p->fields == 1 && !takes_bits(&w->c, p))
             p->kernel->unpack(w->c.bits, w->c.high_first, p->number, w->depth,
-                              codes_at(&w->c, w->at + r, w->k),
+                              lb_coded_codes(&w->c, w->at + r, w->k),
                               w->bytes + r * row_bytes(p));
     }
     if (p->in_w)
@@ -217,7 +200,7 @@ static const int8_t *line_of(const lb_int_weights *w, int64_t k, int64_t bytes,
 {
     int8_t *const to = w->lines + l * STRIP;
     if (k >= w->depth) return w->lines + LB_DOTINT_LINES * STRIP;
-    const uint8_t *from = codes_at(&w->c, w->k + k, w->at);
+    const uint8_t *from = lb_coded_codes(&w->c, w->k + k, w->at);
     if (bytes % LB_DOTINT_PLACES == 0) return (const int8_t *)from;
     memcpy(to, from, (size_t)bytes);
     return to;
@@ -228,7 +211,7 @@ static const int8_t *line_of(const lb_int_weights *w, int64_t k, int64_t bytes,
  * the last those of the next strip. */
 static void strip_across(lb_int_weights *w, int64_t rows)
 {
-    const int64_t bytes = line_bytes(&w->c, rows);
+    const int64_t bytes = lb_coded_line_bytes(&w->c, rows);
     const int64_t wide = lb_round_up(bytes, LB_DOTINT_PLACES);
     const int8_t *line[LB_DOTINT_LINES];
     memset(w->lines, 0, (LB_DOTINT_LINES + 1) * STRIP);
@@ -287,7 +270,7 @@ static void aim_codes(const lb_int_weights *w, int64_t r, lb_dotint_codes *to)
     const int64_t apart = row_bytes(w->p);
     to->mask = 15;
     if (c->along && as_they_lie) {
-        to->codes = codes_at(c, w->at + r, w->k);
+        to->codes = lb_coded_codes(c, w->at + r, w->k);
         to->step = c->byte_step;
         return;
     }

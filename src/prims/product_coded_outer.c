@@ -266,7 +266,7 @@ static strip strip_after(const unit *b, const strip *s)
 static const uint8_t *strip_line(const unit *b, const strip *s, int64_t line)
 {
     const lb_coded *c = &b->coded;
-    return c->bytes + (s->k + line) * c->byte_step + b->j0 * c->bits / 8;
+    return lb_coded_codes(c, s->k + line, b->j0);
 }
 
 static void copy_line(const unit *b, const strip *s, int64_t line)

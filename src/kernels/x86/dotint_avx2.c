@@ -19,13 +19,11 @@
 
 enum { MR = 8, LANES = 16 };
 
-/* Keeps a value in its register: compilers reorder the sums until they spill,
- * and copy sums about if products are not said to come from memory. */
+/* Compilers reorder the sums until they spill, hence LB_KEEP, and copy sums
+ * about if products are not said to come from memory. */
 #if defined(LB_SIMDE)
-#define KEEP(v)             ((void)0)
 #define MULTIPLY(to, w, at) ((to) = _mm256_madd_epi16(w, *(at)))
 #else
-#define KEEP(v) __asm__("" : "+x"(v))
 #define MULTIPLY(to, w, at)                                                    \
     __asm__("vpmaddwd %1, %2, %0" : "=x"(to) : "m"(*(at)), "x"(w))
 #endif
@@ -120,7 +118,7 @@ LB_INLINE __m256i add_product(__m256i sum, const int16_t *x, __m256i w)
     __m256i t;
     MULTIPLY(t, w, (const __m256i *)(const void *)x);
     sum = _mm256_add_epi32(sum, t);
-    KEEP(sum);
+    LB_KEEP(sum);
     return sum;
 }
 
@@ -128,8 +126,8 @@ LB_INLINE __m256i add_product(__m256i sum, const int16_t *x, __m256i w)
 LB_TARGET("avx2,fma")
 LB_INLINE void add_step(const int rows, const int16_t *x, pair w, __m256i *r)
 {
-    KEEP(w.a);
-    KEEP(w.b);
+    LB_KEEP(w.a);
+    LB_KEEP(w.b);
     LB_UNROLL
     for (int i = 0; i < rows; i++)
         r[i] = add_product(r[i], x + i * LANES, w.a);
@@ -209,7 +207,7 @@ LB_INLINE void dots_rows(const form f, const int rows, const lb_dotint_codes *w,
         LB_UNROLL
         for (int i = 0; i < MR; i++) {
             r[i] = _mm256_setzero_si256();
-            if (i < rows) KEEP(r[i]);
+            if (i < rows) LB_KEEP(r[i]);
         }
         add_row(f, rows, &t, w, j, x, r);
         put(rows, sums_of(f, r, &share), w->ws[j * w->ws_step], share.scale,

@@ -20,18 +20,11 @@ enum { MR = 6, NR = 4, LANES = 32 };
 
 #define LEVEL "avx2,fma,avx512f,avx512bw,avx512vl,avx512dq"
 
-/* Keeps a value in its register; see dotint_avx2.c. */
-#if defined(LB_SIMDE)
-#define KEEP(v) ((void)0)
-#else
-#define KEEP(v) __asm__("" : "+v"(v))
-#endif
-
 LB_TARGET(LEVEL)
 LB_INLINE __m512i load(const int16_t *p)
 {
     __m512i v = _mm512_loadu_si512((const void *)p);
-    KEEP(v);
+    LB_KEEP_512(v);
     return v;
 }
 
@@ -39,9 +32,9 @@ LB_TARGET(LEVEL)
 LB_INLINE __m512i add_product(__m512i sum, __m512i x, __m512i w)
 {
     __m512i t = _mm512_madd_epi16(x, w);
-    KEEP(t);
+    LB_KEEP_512(t);
     sum = _mm512_add_epi32(sum, t);
-    KEEP(sum);
+    LB_KEEP_512(sum);
     return sum;
 }
 
@@ -112,7 +105,7 @@ LB_INLINE void tile_rows(const int rows, const bool vnni, int64_t k,
         LB_UNROLL
         for (int j = 0; j < NR; j++) {
             r[i][j] = _mm512_setzero_si512();
-            KEEP(r[i][j]);
+            LB_KEEP_512(r[i][j]);
         }
     }
     for (int64_t kk = 0; kk < k; kk += LANES) {

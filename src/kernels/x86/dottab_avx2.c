@@ -17,13 +17,6 @@
 
 enum { MR = LB_DOTTAB_MR, COLUMNS = LB_DOTTAB_COLUMNS, EACH = 8 };
 
-/* Keeps a value in its register. */
-#if defined(LB_SIMDE)
-#define KEEP(v) ((void)0)
-#else
-#define KEEP(v) __asm__("" : "+x"(v))
-#endif
-
 /* ---- tables -------------------------------------------------------------- */
 
 LB_TARGET("avx2")
@@ -187,9 +180,9 @@ LB_INLINE void look_up(__m256i code, const uint8_t *table, sums *s)
     for (int h = 0; h < 2; h++) {
         const __m256i b = _mm256_shuffle_epi8(half_table(table + 16 * h), code);
         s->all[h] = _mm256_add_epi16(s->all[h], b);
-        KEEP(s->all[h]);
+        LB_KEEP(s->all[h]);
         s->odd[h] = _mm256_add_epi16(s->odd[h], _mm256_srli_epi16(b, 8));
-        KEEP(s->odd[h]);
+        LB_KEEP(s->odd[h]);
     }
 }
 
@@ -205,7 +198,7 @@ LB_INLINE void add_bytes(const int rows, int64_t bytes, const uint8_t *table,
         for (int nibble = 0; nibble < 2; nibble++) {
             __m256i code = nibble ? _mm256_srli_epi16(v, 4) : v;
             code = _mm256_and_si256(code, mask);
-            KEEP(code);
+            LB_KEEP(code);
             LB_UNROLL
             for (int i = 0; i < rows; i++, table += LB_DOTTAB_TABLE)
                 look_up(code, table, &s[i]);
