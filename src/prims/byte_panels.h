@@ -66,9 +66,9 @@ int64_t lb_byte_rows_room(const lb_byte_panels *p);
 /* Rows [i, i + rows) of x, rows <= mr, from k on n <= kc of the depth, each
  * times its factor, if there are any. A row that is not finite has the scale
  * NaN. */
-void lb_byte_rows_pack(const lb_byte_panels *p, const lb_source *x,
-                       int64_t batch, int64_t i, int rows, int64_t k, int64_t n,
-                       const float *factor, char *to, float *tmp);
+void lb_byte_rows_pack(const lb_byte_panels *p, lb_row_slab *x, int64_t i,
+                       int rows, int64_t k, int64_t n, const float *factor,
+                       char *to, float *tmp);
 /* Block number b of them. */
 lb_dotbyte_x lb_byte_rows_at(const lb_byte_panels *p, char *at, int rows,
                              int64_t n, int64_t b);

@@ -89,12 +89,12 @@ static void round_block(const lb_byte_panels *p, float *x, const float *from,
     to->start[row] = (int32_t)((int64_t)sum * -p->offset);
 }
 
-void lb_byte_rows_pack(const lb_byte_panels *p, const lb_source *x,
-                       int64_t batch, int64_t i, int rows, int64_t k, int64_t n,
-                       const float *factor, char *to, float *tmp)
+void lb_byte_rows_pack(const lb_byte_panels *p, lb_row_slab *x, int64_t i,
+                       int rows, int64_t k, int64_t n, const float *factor,
+                       char *to, float *tmp)
 {
     float *const row = tmp, *const block = tmp + p->kc;
-    const lb_block b = x->get(x, p->scales.cpu, batch, i, rows, k, n, block);
+    const lb_block b = lb_row_slab_get(x, i, rows, k, n, block);
     for (int r = 0; r < rows; r++) {
         const float *at = (const float *)b.p + r * b.rs;
         at = lb_line_up(at, b.ks, n, factor, row);

@@ -1,8 +1,8 @@
 /* conv_windows.c - blocks of windows, filled from the input as it is.
  *
- * A block goes run by run along the last axis of space. For one element of the
- * kernel a run reads the input at equal distances, with zeros where it would
- * read padding or, in a dilated input, between elements.
+ * For one element of the kernel, positions are walked in runs along the last
+ * axis of space. A run reads the input at equal distances, with zeros where it
+ * would read padding or, in a dilated input, between elements.
  */
 #include "prims/conv_windows.h"
 
@@ -10,17 +10,23 @@
 
 #include "core/core.h"
 
-/* One run: places [x, x + n) of the last axis at one place of the others. */
+/* Where a walk over positions is. */
 typedef struct {
-    int64_t at; /* of the input, in this batch and group */
+    int64_t batch; /* of the input */
     int64_t place[LB_MAX_SPATIAL];
-    int64_t x, n;
-} run;
+} position;
+
+/* An element of the kernel: which one it is, what it adds to the offset in the
+ * input and to each place, and the places [lo, hi) of the last axis at which it
+ * meets the input, if that is not dilated. */
+typedef struct {
+    int64_t feature, at[LB_MAX_SPATIAL];
+    int64_t offset, shift[LB_MAX_SPATIAL], lo, hi;
+} tap;
 
 static void read_line(const lb_conv_windows *w, const lb_cpu *cpu, int64_t e,
-                      int64_t stride, int64_t n, char *to)
+                      int64_t stride, int64_t n, size_t size, char *to)
 {
-    const size_t size = lb_ctype_size(w->source.type);
     if (!w->elements) {
         lb_line_read(cpu, w->a, e, stride, n, w->source.type, to);
         return;
@@ -36,8 +42,11 @@ static void read_line(const lb_conv_windows *w, const lb_cpu *cpu, int64_t e,
             memcpy(to + i * 8, from + i * stride * 8, 8);
 }
 
+/* Divisions by 1 are the usual case, and divisions are slow. */
+
 static int64_t ceil_of(int64_t a, int64_t b) /* a / b upward, b > 0 */
 {
+    if (b == 1) return a;
     return a > 0 ? (a - 1) / b + 1 : a / b;
 }
 
@@ -48,107 +57,134 @@ static int64_t along(const lb_conv_space *s, int64_t k)
     return i * s->rhs_dilation - s->pad_lo;
 }
 
-/* Place o reads o*stride + shift of the input without dilation. */
-static void fill_dense(const lb_conv_windows *w, const lb_cpu *cpu,
-                       const lb_conv_space *s, int64_t at, int64_t shift,
-                       int64_t x, int64_t n, char *to)
+static void start_taps(const lb_conv *v, int64_t group, int64_t k, tap *t)
 {
-    const size_t size = lb_ctype_size(w->source.type);
-    const int64_t step = w->a->stride[s->lhs];
-    const int64_t lo = lb_max_i64(x, ceil_of(-shift, s->stride));
-    const int64_t hi = lb_min_i64(x + n, ceil_of(s->in - shift, s->stride));
-    const int64_t lead = lb_min_i64(lo - x, n);
-    const int64_t got = lb_max_i64(hi - lo, 0);
-    memset(to, 0, (size_t)lead * size);
-    /* Of one element the stride may be any, and too large to multiply. */
-    if (got)
-        read_line(w, cpu, at + (lo * s->stride + shift) * step,
-                  got > 1 ? s->stride * step : 0, got,
-                  to + (size_t)lead * size);
-    memset(to + (size_t)(lead + got) * size, 0,
-           (size_t)(n - lead - got) * size);
+    for (int i = v->spaces - 1; i >= 0; k /= v->space[i--].kernel)
+        t->at[i] = k % v->space[i].kernel;
+    t->feature = k + (v->by_batch ? 0 : group * v->in_features);
+}
+
+static void next_tap(const lb_conv *v, tap *t)
+{
+    int k = v->spaces;
+    while (k > 0 && ++t->at[k - 1] == v->space[k - 1].kernel)
+        t->at[--k] = 0;
+    if (k == 0) t->feature++;
+}
+
+static void aim_tap(const lb_conv_windows *w, tap *t)
+{
+    const lb_conv *v = w->v;
+    const lb_conv_space *last = &v->space[v->spaces - 1];
+    for (int i = 0; i < v->spaces; i++)
+        t->shift[i] = along(&v->space[i], t->at[i]);
+    const int64_t shift = t->shift[v->spaces - 1];
+    t->offset = t->feature * w->a->stride[v->lhs_f];
+    t->lo = ceil_of(-shift, last->stride);
+    t->hi = ceil_of(last->in - shift, last->stride);
 }
 
 /* The element of the input at p, dilated; -1: none. */
 static int64_t element_at(const lb_conv_space *s, int64_t p)
 {
-    if (p < 0 || p % s->lhs_dilation) return -1;
-    const int64_t e = p / s->lhs_dilation;
-    return e < s->in ? e : -1;
+    if (p < 0) return -1;
+    if (s->lhs_dilation > 1) {
+        if (p % s->lhs_dilation) return -1;
+        p /= s->lhs_dilation;
+    }
+    return p < s->in ? p : -1;
 }
 
-static void fill_run(const lb_conv_windows *w, const lb_cpu *cpu, const run *r,
-                     const int64_t *kernel, int64_t at, char *to)
+/* Where the line of a run begins in the input; false: it is all padding. */
+static bool line_at(const lb_conv_windows *w, const tap *t, const position *p,
+                    int64_t *at)
 {
     const lb_conv *v = w->v;
-    const int last = v->spaces - 1;
-    const size_t size = lb_ctype_size(w->source.type);
-    for (int k = 0; k < last; k++) {
+    *at = t->offset + p->batch * w->a->stride[v->lhs_b];
+    for (int k = 0; k < v->spaces - 1; k++) {
         const lb_conv_space *s = &v->space[k];
-        const int64_t e =
-            element_at(s, r->place[k] * s->stride + along(s, kernel[k]));
-        if (e < 0) {
-            memset(to, 0, (size_t)r->n * size);
-            return;
-        }
-        at += e * w->a->stride[s->lhs];
+        const int64_t e = element_at(s, p->place[k] * s->stride + t->shift[k]);
+        if (e < 0) return false;
+        *at += e * w->a->stride[s->lhs];
     }
-    const lb_conv_space *s = &v->space[last];
-    const int64_t shift = along(s, kernel[last]);
-    if (s->lhs_dilation == 1) {
-        fill_dense(w, cpu, s, at, shift, r->x, r->n, to);
+    return true;
+}
+
+static void clear(char *to, int64_t n, size_t size)
+{
+    if (n > 0) memset(to, 0, (size_t)n * size);
+}
+
+/* n places of the last axis from x on. */
+static void fill_line(const lb_conv_windows *w, const lb_cpu *cpu, const tap *t,
+                      int64_t at, int64_t x, int64_t n, size_t size, char *to)
+{
+    const int last = w->v->spaces - 1;
+    const lb_conv_space *s = &w->v->space[last];
+    const int64_t step = w->a->stride[s->lhs], shift = t->shift[last];
+    if (s->lhs_dilation > 1) {
+        clear(to, n, size);
+        for (int64_t i = 0; i < n; i++, to += size) {
+            const int64_t e = element_at(s, (x + i) * s->stride + shift);
+            if (e >= 0) read_line(w, cpu, at + e * step, 1, 1, size, to);
+        }
         return;
     }
-    memset(to, 0, (size_t)r->n * size);
-    for (int64_t i = 0; i < r->n; i++, to += size) {
-        const int64_t e = element_at(s, (r->x + i) * s->stride + shift);
-        if (e >= 0) read_line(w, cpu, at + e * w->a->stride[s->lhs], 1, 1, to);
-    }
+    const int64_t lo = lb_max_i64(x, t->lo), hi = lb_min_i64(x + n, t->hi);
+    const int64_t lead = lb_min_i64(lo - x, n), got = lb_max_i64(hi - lo, 0);
+    clear(to, lead, size);
+    /* Of one element the stride may be any, and too large to multiply. */
+    if (got)
+        read_line(w, cpu, at + (lo * s->stride + shift) * step,
+                  got > 1 ? s->stride * step : 0, got, size,
+                  to + (size_t)lead * size);
+    clear(to + (size_t)(lead + got) * size, n - lead - got, size);
 }
 
-/* The run that begins at a row, no longer than most. */
-static run run_at(const lb_conv_windows *w, int64_t group, int64_t row,
-                  int64_t most)
+static position position_at(const lb_conv *v, int64_t group, int64_t row)
 {
-    const lb_conv *v = w->v;
-    const int last = v->spaces - 1;
-    run r = {0};
-    for (int k = last; k >= 0; row /= v->space[k--].size)
-        r.place[k] = row % v->space[k].size;
-    if (v->by_batch) row += group * v->batch;
-    r.at = row * w->a->stride[v->lhs_b];
-    if (!v->by_batch) r.at += group * v->in_features * w->a->stride[v->lhs_f];
-    r.x = r.place[last];
-    r.n = lb_min_i64(most, v->space[last].size - r.x);
-    return r;
+    position p = {0};
+    for (int k = v->spaces - 1; k >= 0; row /= v->space[k--].size)
+        p.place[k] = row % v->space[k].size;
+    p.batch = row + (v->by_batch ? group * v->batch : 0);
+    return p;
+}
+
+/* To the next line. */
+static void step_on(const lb_conv *v, position *p)
+{
+    int k = v->spaces - 1;
+    p->place[k] = 0;
+    while (k > 0 && ++p->place[k - 1] == v->space[k - 1].size)
+        p->place[--k] = 0;
+    if (k == 0) p->batch++;
 }
 
 /* Positions run inside: tmp[kk*m + r]. */
 static lb_block get(const lb_source *source, const lb_cpu *cpu, int64_t group,
-                    int64_t row, int64_t m, int64_t k0, int64_t kc, void *tmp)
+                    int64_t row, int64_t m, int64_t k, int64_t kc, void *tmp)
 {
     const lb_conv_windows *w = (const lb_conv_windows *)(const void *)source;
     const lb_conv *v = w->v;
+    const int last = v->spaces - 1;
     const size_t size = lb_ctype_size(source->type);
-    int64_t first[1 + LB_MAX_SPATIAL], k = k0;
-    if (kc == 0) return (lb_block){tmp, 1, m}; /* a kernel may be empty */
-    for (int s = v->spaces - 1; s >= 0; k /= v->space[s--].kernel)
-        first[1 + s] = k % v->space[s].kernel;
-    first[0] = k;
-    for (int64_t i = 0; i < m;) {
-        const run r = run_at(w, group, row + i, m - i);
-        int64_t at[1 + LB_MAX_SPATIAL];
-        memcpy(at, first, sizeof at);
-        char *to = (char *)tmp + (size_t)i * size;
-        for (int64_t kk = 0; kk < kc; kk++, to += (size_t)m * size) {
-            fill_run(w, cpu, &r, at + 1, r.at + at[0] * w->a->stride[v->lhs_f],
-                     to);
-            int s = v->spaces;
-            for (; s > 0 && ++at[s] == v->space[s - 1].kernel; s--)
-                at[s] = 0;
-            if (s == 0) at[0]++;
+    const position first = position_at(v, group, row);
+    char *to = tmp;
+    tap t = {0};
+    if (kc > 0) start_taps(v, group, k, &t); /* a kernel may be empty */
+    for (int64_t kk = 0; kk < kc; kk++, next_tap(v, &t)) {
+        position p = first;
+        aim_tap(w, &t);
+        for (int64_t i = 0, n; i < m; i += n, to += (size_t)n * size) {
+            const int64_t x = p.place[last];
+            int64_t at;
+            n = lb_min_i64(m - i, v->space[last].size - x);
+            if (line_at(w, &t, &p, &at))
+                fill_line(w, cpu, &t, at, x, n, size, to);
+            else
+                clear(to, n, size);
+            step_on(v, &p);
         }
-        i += r.n;
     }
     return (lb_block){tmp, 1, m};
 }
@@ -157,8 +193,8 @@ void lb_conv_windows_make(lb_conv_windows *w, const lb_array *a,
                           const lb_conv *v, lb_ctype type)
 {
     const lb_ctype natural = lb_ctype_of(a->dtype);
-    *w =
-        (lb_conv_windows){.source = {.get = get, .type = type}, .a = a, .v = v};
+    *w = (lb_conv_windows){
+        .source = {.get = get, .type = type, .across = true}, .a = a, .v = v};
     if (lb_dtype_size(a->dtype) == lb_ctype_size(type) &&
         (natural == type || (natural == LB_C_I64 && type == LB_C_U64)))
         w->elements = lb_elements(a);

@@ -17,6 +17,7 @@
 #include "kernels/dotint.h"
 #include "prims/coded.h"
 #include "prims/product.h"
+#include "prims/row_slab.h"
 
 typedef struct lb_int_panels {
     const lb_dotint *kernel;
@@ -80,10 +81,9 @@ int64_t lb_int_rows_room(const lb_int_panels *p);
  * scales, sums and vectors. factor: what each number of the depth
  * is multiplied with first, if in_x. A row that is not finite has the scale
  * NaN. */
-void lb_int_rows_pack(const lb_int_panels *p, const lb_source *x, int64_t batch,
-                      int64_t i, int rows, int64_t k, int64_t n,
-                      const float *factor, lb_dotint_head *head, int16_t *to,
-                      float *tmp);
+void lb_int_rows_pack(const lb_int_panels *p, lb_row_slab *x, int64_t i,
+                      int rows, int64_t k, int64_t n, const float *factor,
+                      lb_dotint_head *head, int16_t *to, float *tmp);
 
 /* ---- w: int_weights.c ---------------------------------------------------- */
 

@@ -99,16 +99,15 @@ static void fetch_rows(const lb_block *b, int rows, int64_t n)
     }
 }
 
-void lb_int_rows_pack(const lb_int_panels *p, const lb_source *x, int64_t batch,
-                      int64_t i, int rows, int64_t k, int64_t n,
-                      const float *factor, lb_dotint_head *head, int16_t *to,
-                      float *tmp)
+void lb_int_rows_pack(const lb_int_panels *p, lb_row_slab *x, int64_t i,
+                      int rows, int64_t k, int64_t n, const float *factor,
+                      lb_dotint_head *head, int16_t *to, float *tmp)
 {
     const int lanes = p->kernel->lanes, nr = p->kernel->nr;
     float *const row = tmp, *const sorted = tmp + p->kc;
     float *const block = sorted + p->kc;
-    const lb_block b = x->get(x, p->cpu, batch, i, rows, k, n, block);
-    if (x->in_place && b.ks == 1) fetch_rows(&b, rows, n);
+    const lb_block b = lb_row_slab_get(x, i, rows, k, n, block);
+    if (x->x->in_place && !x->room && b.ks == 1) fetch_rows(&b, rows, n);
     const int64_t filled = lb_ceil_div(n, p->step) * p->step;
     for (int r = 0; r < rows; r++) {
         const float *at = (const float *)b.p + r * b.rs;

@@ -108,7 +108,7 @@ static lb_block get(const lb_source *s, const lb_cpu *cpu, int64_t batch,
                               e * (int64_t)lb_ctype_size(s->type),
                           s->rs, s->ks};
     }
-    if (x->row_last) {
+    if (s->across) {
         read_block(cpu, x, at, &x->depth, k, kc, &x->row, r, m, tmp);
         return (lb_block){tmp, 1, m};
     }
@@ -130,5 +130,5 @@ void lb_matrix_end(lb_matrix *m)
                          m->row.n == 1 && m->depth.n == 1;
     m->source.rs = rs;
     m->source.ks = ks;
-    m->row_last = lb_distance(rs) < lb_distance(ks);
+    m->source.across = lb_distance(rs) < lb_distance(ks);
 }

@@ -23,6 +23,8 @@ struct lb_source {
     lb_block (*get)(const lb_source *, const lb_cpu *, int64_t batch, int64_t r,
                     int64_t m, int64_t k, int64_t kc, void *tmp);
     lb_ctype type;
+    bool across;   /* rows of a block are side by side: rs is 1, or would be if
+                    * they were */
     bool in_place; /* blocks are where they lie, with rs and ks; no tmp */
     int64_t rs, ks;
     const struct lb_matrix *matrix; /* NULL: it is not the view of an array */
@@ -33,7 +35,6 @@ struct lb_matrix {
     lb_source source; /* first: get casts */
     const lb_array *a;
     lb_dims batch, row, depth;
-    bool row_last; /* rows run along memory */
 };
 
 /* After a, type and the dims (ended) are set. */

@@ -22,6 +22,8 @@ enum {
     MOST_M = 192,      /* rows of x in a block, if a panel of these fits in */
     MOST_N = 1024,     /* rows of w */
     GRAIN = 128,       /* blocks of w begin at multiples of this */
+    PUT = 1 << 14,     /* elements of a result that lies turned, put together:
+                        * then its runs are longer than a group of rows */
     SHARES = 4,        /* blocks for each thread, */
     MIN_UNIT = 1 << 21 /* if so many multiplications remain to each */
 };
@@ -33,8 +35,9 @@ typedef struct {
     int64_t groups; /* of rows of x in a block, at most */
     int64_t in_l2;  /* bytes of x */
     int64_t chunk;  /* depth */
+    int64_t put;    /* rows put together */
     /* Scratch, in bytes; x is at 0. */
-    size_t c_at, w_at, ws_at, rows_at, put_at, weights_at, bytes;
+    size_t c_at, w_at, ws_at, rows_at, slab_at, put_at, weights_at, bytes;
 } grid;
 
 /* ---- the grid ------------------------------------------------------------ */
@@ -60,7 +63,10 @@ static void make_room(const lb_product *p, grid *g)
     const int64_t most = g->w.coded.along ? lb_max_i64(1, g->in_l2 / panel) : 1;
     const int64_t panels = lb_min_i64(most, lb_ceil_div(p->k, q->kc));
     const int64_t columns = lb_round_up(g->b.nb, q->kernel->nr);
-    const int64_t put = LB_DOTINT_MAX_MR * lb_put_apart(g->b.nb) * f;
+    g->put = LB_DOTINT_MAX_MR;
+    if (g->w.swapped)
+        g->put = lb_max_i64(g->put, lb_min_i64(PUT / g->b.nb, g->b.mb));
+    const int64_t put = g->put * lb_put_apart(g->b.nb) * f;
     lb_int_weights w;
     g->chunk = panels * q->kc;
     g->c_at = add(0, panels * panel);
@@ -68,7 +74,9 @@ static void make_room(const lb_product *p, grid *g)
     const int64_t tiles = q->packs ? q->sub * q->kc : 0;
     g->ws_at = add(g->w_at, tiles * (int64_t)sizeof(int16_t));
     g->rows_at = add(g->ws_at, q->strip * f);
-    g->put_at = add(g->rows_at, lb_int_rows_room(q) * f);
+    g->slab_at = add(g->rows_at, lb_int_rows_room(q) * f);
+    const int64_t slab = lb_row_slab_floats(g->w.x, q->kc) * f;
+    g->put_at = add(g->slab_at, slab);
     g->weights_at = add(g->put_at, g->w.swapped ? 2 * put : put);
     g->bytes = g->weights_at +
                lb_int_weights_room(q, &g->w.coded, g->b.nb, p->k, &w, NULL);
@@ -120,6 +128,7 @@ typedef struct {
     lb_coded coded;
     lb_int_weights weights;
     int64_t batch, i0, m, groups, j0, n;
+    lb_row_slab rows;
     char *x;
     float *c;
 } block;
@@ -151,7 +160,7 @@ static void pack_x(block *b, int64_t k, int64_t n, char *panel)
     for (int64_t i = 0; i < b->groups; i++) {
         const int64_t row = group_at(b, i);
         lb_dotint_head *const head = group_head(b, panel, i, depth);
-        lb_int_rows_pack(&g->p, g->w.x, b->batch, b->i0 + row,
+        lb_int_rows_pack(&g->p, &b->rows, b->i0 + row,
                          (int)(group_at(b, i + 1) - row), k, n, factor, head,
                          group_vectors(head), tmp);
     }
@@ -279,12 +288,14 @@ static void put_rows(block *b)
     const grid *g = b->g;
     const int64_t ld = lb_put_apart(b->n);
     float *const tile = (float *)(void *)(b->x + g->put_at);
-    float *const turned = tile + LB_DOTINT_MAX_MR * ld;
-    for (int64_t i = 0; i < b->groups; i++) {
-        const int64_t row = group_at(b, i), rows = group_at(b, i + 1) - row;
-        sort_group(b, row, rows, tile, ld);
-        lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0 + row, rows, b->j0,
-                       b->n, tile, ld, turned);
+    float *const turned = tile + g->put * ld;
+    for (int64_t i = 0, first = 0; i < b->groups; i++) {
+        const int64_t row = group_at(b, i), end = group_at(b, i + 1);
+        sort_group(b, row, end - row, tile + (row - first) * ld, ld);
+        if (end < b->m && group_at(b, i + 2) - first <= g->put) continue;
+        lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0 + first,
+                       end - first, b->j0, b->n, tile, ld, turned);
+        first = end;
     }
 }
 
@@ -303,6 +314,8 @@ static void run_block(const lb_product *p, const lb_work *work, const grid *g,
         .n = at.n,
         .x = work->scratch,
     };
+    b.rows = lb_row_slab_of(g->w.x, work->call->cpu, at.batch, at.i0 + at.m,
+                            b.x + g->slab_at);
     b.groups = lb_ceil_div(b.m, g->p.kernel->mr);
     b.c = (float *)(void *)(b.x + g->c_at);
     lb_int_weights_room(&g->p, &b.coded, g->b.nb, p->k, &b.weights,

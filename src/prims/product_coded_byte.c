@@ -31,7 +31,7 @@ typedef struct {
     int64_t in_l2;        /* bytes of x */
     int64_t chunk;        /* depth */
     /* Scratch, in bytes; x is at 0. */
-    size_t c_at, rows_at, put_at, weights_at, bytes;
+    size_t c_at, rows_at, slab_at, put_at, weights_at, bytes;
 } grid;
 
 /* ---- the grid ------------------------------------------------------------ */
@@ -56,7 +56,9 @@ static void make_room(const lb_product *p, grid *g)
     g->chunk = panels * q->kc;
     g->c_at = add(0, panels * g->panel);
     g->rows_at = add(g->c_at, g->b.mb * lb_round_up(g->b.nb, q->strip) * f);
-    g->put_at = add(g->rows_at, lb_byte_rows_room(q) * f);
+    g->slab_at = add(g->rows_at, lb_byte_rows_room(q) * f);
+    const int64_t slab = lb_row_slab_floats(g->w.x, q->kc) * f;
+    g->put_at = add(g->slab_at, slab);
     g->weights_at = add(g->put_at, g->w.swapped ? 2 * put : put);
     g->bytes = g->weights_at +
                lb_byte_weights_room(q, &g->w.coded, g->b.nb, p->k, &w, NULL);
@@ -106,6 +108,7 @@ typedef struct {
     lb_coded coded;
     lb_byte_weights weights;
     int64_t batch, i0, m, groups, j0, n;
+    lb_row_slab rows;
     char *x;
     float *c;
 } block;
@@ -122,7 +125,7 @@ static void pack_x(block *b, int64_t k, int64_t n, char *panel)
     float *const tmp = (float *)(void *)(b->x + g->rows_at);
     for (int64_t i = 0; i < b->groups; i++) {
         const int64_t row = group_at(b, i);
-        lb_byte_rows_pack(&g->p, g->w.x, b->batch, b->i0 + row,
+        lb_byte_rows_pack(&g->p, &b->rows, b->i0 + row,
                           (int)(group_at(b, i + 1) - row), k, n, factor,
                           panel + i * g->group, tmp);
     }
@@ -217,6 +220,8 @@ static void run_block(const lb_product *p, const lb_work *work, const grid *g,
         .n = at.n,
         .x = work->scratch,
     };
+    b.rows = lb_row_slab_of(g->w.x, work->call->cpu, at.batch, at.i0 + at.m,
+                            b.x + g->slab_at);
     b.groups = lb_ceil_div(b.m, g->p.kernel->mr);
     b.c = (float *)(void *)(b.x + g->c_at);
     lb_byte_weights_room(&g->p, &b.coded, g->b.nb, p->k, &b.weights,

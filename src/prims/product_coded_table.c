@@ -41,7 +41,8 @@ typedef struct {
     int64_t wide;  /* g.b.nb in whole strips */
     int64_t chunk; /* panels */
     /* Scratch, in bytes; tables are at 0. */
-    size_t codes_at, lines_at, c_at, ws_at, rows_at, put_at, weights_at, bytes;
+    size_t codes_at, lines_at, c_at, ws_at, rows_at, slab_at, put_at,
+        weights_at, bytes;
 } grid;
 
 static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
@@ -85,7 +86,8 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     g->c_at = add(g->lines_at, STRIP * BYTES);
     g->ws_at = add(g->c_at, g->b.mb * g->wide * f);
     g->rows_at = add(g->ws_at, g->wide * f);
-    g->put_at = add(g->rows_at, (MR + 2) * KC * f);
+    g->slab_at = add(g->rows_at, (MR + 2) * KC * f);
+    g->put_at = add(g->slab_at, lb_row_slab_floats(g->w.x, KC) * f);
     g->weights_at = add(g->put_at, g->w.swapped ? g->b.mb * g->b.nb * f : 0);
     g->bytes = g->weights_at +
                lb_int_weights_room(&g->p, &g->w.coded, g->b.nb, p->k, &w, NULL);
@@ -109,6 +111,7 @@ typedef struct {
     const lb_work *work;
     lb_coded coded;
     int64_t batch, i0, m, j0, n;
+    lb_row_slab rows;
     char *scratch;
     float *c, *ws;
     lb_dottab_head head[CHUNK]; /* of the pair, in each panel */
@@ -147,15 +150,15 @@ static void turn_strip(const block *b, int64_t j, int64_t k, uint8_t *to)
 }
 
 /* Rows [i, i + rows) of x from k on. */
-static void make_tables(const block *b, int64_t i, int rows, int64_t k,
-                        uint8_t *to, lb_dottab_head *head)
+static void make_tables(block *b, int64_t i, int rows, int64_t k, uint8_t *to,
+                        lb_dottab_head *head)
 {
     const grid *g = b->g;
     const int64_t n = depth_at(b, k);
     float *const tmp = (float *)(void *)(b->scratch + g->rows_at);
     float *const row = tmp + KC;
-    const lb_block from = g->w.x->get(g->w.x, g->p.cpu, b->batch, b->i0 + i,
-                                      rows, k, n, row + KC);
+    const lb_block from =
+        lb_row_slab_get(&b->rows, b->i0 + i, rows, k, n, row + KC);
     for (int r = 0; r < rows; r++) {
         const float *x = (const float *)from.p + r * from.rs;
         for (int64_t e = 0; e < n && from.ks != 1; e++)
@@ -234,6 +237,8 @@ static void run_block(const lb_product *p, const lb_work *work, const grid *g,
         .n = at.n,
         .scratch = work->scratch,
     };
+    b.rows = lb_row_slab_of(g->w.x, work->call->cpu, at.batch, at.i0 + at.m,
+                            b.scratch + g->slab_at);
     b.c = (float *)(void *)(b.scratch + g->c_at);
     b.ws = (float *)(void *)(b.scratch + g->ws_at);
     read_scales(&b);

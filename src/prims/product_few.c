@@ -44,7 +44,7 @@ typedef struct {
 static bool comes_along(const lb_source *s, int64_t k)
 {
     if (s->in_place) return s->ks == 1 || s->rs != 1 || k == 1;
-    return s->matrix && !s->matrix->row_last;
+    return !s->across;
 }
 
 /* Rows of a unit that is worth another thread, and gives each a few. */

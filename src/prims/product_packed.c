@@ -51,8 +51,7 @@ static bool worth_splitting(const lb_product *p, const grid *g, int64_t units)
 
 static bool runs_across(const lb_source *s)
 {
-    return s->in_place ? s->rs == 1 && s->ks != 1
-                       : s->matrix && s->matrix->row_last;
+    return s->in_place ? s->rs == 1 && s->ks != 1 : s->across;
 }
 
 static void size_blocks(const lb_product *p, const lb_call *c, grid *g)
