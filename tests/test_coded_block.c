@@ -415,6 +415,11 @@ static void check_numbers(lb_ctx *cx, const struct config *config)
         p.k = 1100;
         check_error(cx, &p, FASTEST, with_tiny);
         check_error(cx, &p, FASTEST, with_range);
+        p.precision = LB_PRECISION_HIGHEST;
+        for (p.m = 2; p.m < 8; p.m++) {
+            check_error(cx, &p, HIGHEST, with_outliers);
+            check_error(cx, &p, HIGHEST, with_range);
+        }
     }
 }
 
@@ -431,9 +436,9 @@ static void with_specials(const product *p, float *x)
 static void check_specials(lb_ctx *cx, const struct config *config)
 {
     product p = {.config = config, .m = 8, .n = 21, .k = 600, .dtype = LB_F32};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         p.along = i & 1;
-        p.precision = i & 2 ? LB_PRECISION_FASTEST : LB_PRECISION_FAST;
+        p.precision = (lb_precision)(LB_PRECISION_HIGHEST + i / 2);
         lb_enter(cx);
         operands o = make_operands(cx, &p, with_specials);
         double *sum = malloc((size_t)(p.m * p.n) * 2 * sizeof *sum);

@@ -6,7 +6,7 @@
 #include "fenced.h"
 #include "kernels/dotf32.h"
 
-enum { ROWS = 3, ROOM = 1 << 15, DEEP = 1024, MR = LB_DOTF32_MAX_MR };
+enum { ROWS = 7, ROOM = 1 << 15, DEEP = 1024, MR = LB_DOTF32_MAX_MR };
 
 static fenced codes_room, scale_room, c_room;
 
@@ -66,6 +66,7 @@ static subject make(int bits, bool high_first, int64_t g, int64_t depth)
         s.level[i] = random_float();
     s.w = (lb_dotf32_codes){
         .bits = bits,
+        .tame = random_bits() % 2,
         .codes = codes,
         .step = bytes,
         .scale = scale,
@@ -110,7 +111,8 @@ static void check_dots(const lb_dotf32 *kernel, const subject *s, int rows,
 {
     static float x[MR * DEEP];
     static _Alignas(64) float packed[MR * (DEEP + LB_DOTF32_MAX_GROUP)];
-    const int64_t ldc = rows + 2, size = (ROWS - 1) * ldc + rows;
+    const int64_t ldc = random_bits() % 2 ? rows : rows + 2,
+                  size = (ROWS - 1) * ldc + rows;
     float *c = fenced_end(&c_room, (size_t)size * sizeof *c);
     float old[ROWS * (MR + 2)];
     for (int i = 0; i < MR * DEEP; i++)

@@ -2,7 +2,7 @@
  *
  * A group is 32 bytes, whose codes are taken apart like this:
  *
- *   8 bits   in order
+ *   8 bits   every fourth byte, from the first one on, then from the next one
  *   4 bits   all low nibbles, then all high ones; of each the bytes 0..3 and
  *            16..19, then 4..7 and 20..23, and so on: as bytes unpack
  *   2, 1     a lane has four bytes, and each vector the next field of them
@@ -39,7 +39,7 @@ void lb_dotf32_order(int bits, bool high_first, uint8_t *place)
     const int n = (int)lb_dotf32_group(bits), fields = 8 / bits;
     for (int i = 0; i < n; i++) {
         int byte = i, field = 0;
-        if (bits < 8) locate(bits, i, &byte, &field);
+        locate(bits, i, &byte, &field);
         if (high_first) field = fields - 1 - field;
         place[i] = (uint8_t)(byte * fields + field);
     }

@@ -29,8 +29,10 @@ typedef struct lb_dotf32_codes {
     int64_t step; /* bytes from row to row */
     const float *scale;
     int64_t scale_step;
-    int64_t g; /* how many numbers share one, a multiple of lb_dotf32_unit; 0:
-                * all of a row */
+    int64_t g; /* how many numbers share one, lb_dotf32_unit times a power of
+                * two; 0: all of a row */
+    bool tame; /* numbers of x and levels are neither huge nor tiny: scales may
+                * wait until all else is summed */
     int64_t n, depth;
     uintptr_t ahead; /* what is asked for as rows are read: this is added to
                       * their addresses; 0: nothing */

@@ -4,9 +4,10 @@
  *   phase 0   x is packed, in groups of up to 8 rows; units are panels
  *   phase 1   units are rows of w:
  *
- *     for each panel of the depth
- *       for each strip of w             64 rows
- *         for each group of rows of x   16 KiB, in L1
+ *     for each chunk of the depth         as much of x as stays in L2
+ *       for each strip of w               64 rows
+ *         for each panel of the chunk
+ *           for each group of rows of x   16 KiB, in L1
  *
  * Panels are added to the result one after the other, which fixes the order of
  * a sum for any grid of units.
@@ -15,6 +16,7 @@
 #include <string.h>
 
 #include "kernels/dotf32.h"
+#include "kernels/tuning.h"
 #include "prims/coded_units.h"
 
 enum {
@@ -34,6 +36,8 @@ typedef struct {
     lb_units b;
     int64_t groups;         /* of rows of x */
     int64_t panels, filled; /* of a matrix x, and its depth in whole groups */
+    int64_t chunk;          /* of the depth */
+    bool tame;              /* levels are neither huge nor tiny */
     /* Scratch in floats; the result is at 0. */
     int64_t scale_at, put_at, n;
 } grid;
@@ -62,6 +66,23 @@ static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
            levels_are_finite(c);
 }
 
+/* Neither huge nor tiny, so that products with a code and sums of these keep
+ * away from the ends of f32's range; or 0. */
+static bool is_tame(float x)
+{
+    return x == 0 || (fabsf(x) > 0x1p-80f && fabsf(x) < 0x1p80f);
+}
+
+static bool levels_are_tame(const lb_coded *c)
+{
+    bool tame = true;
+    for (int i = 0; c->bits < 8 && i < 1 << c->bits; i++) {
+        const float size = fabsf(c->numbers.level[i]);
+        tame = tame && (size == 0 || (size > 0x1p-20f && size < 0x1p20f));
+    }
+    return tame;
+}
+
 /* ---- the grid ------------------------------------------------------------ */
 
 static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
@@ -71,6 +92,11 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     g->groups = lb_ceil_div(g->w.m, g->kernel->mr);
     g->panels = lb_ceil_div(p->k, KC);
     g->filled = lb_round_up(p->k, lb_dotf32_group(g->w.coded.bits));
+    g->chunk = lb_max_i64((int64_t)lb_tuning_for(c->cpu)->l2_x /
+                              (g->w.m * KC * (int64_t)sizeof(float)),
+                          1) *
+               KC;
+    g->tame = levels_are_tame(&g->w.coded);
     const lb_cut cut = {
         .most_m = g->w.m,
         .most_n = MOST_N,
@@ -94,7 +120,8 @@ static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
     grid g;
     if (!make_grid(p, c, &g)) return;
     plan->phases = 2;
-    plan->shared = (size_t)(p->batch * g.w.m * g.filled) * sizeof(float);
+    plan->shared = (size_t)(p->batch * g.w.m * g.filled) * sizeof(float) +
+                   (size_t)(p->batch * g.panels);
     plan->per_thread = (size_t)g.n * sizeof(float);
     plan->units[0] = p->batch * g.panels;
     plan->units[1] = g.b.n;
@@ -113,6 +140,28 @@ static float *panel_at(const grid *g, const lb_work *work, int64_t batch,
                        int64_t k)
 {
     return (float *)work->shared + g->w.m * (batch * g->filled + k);
+}
+
+/* Whether its numbers are tame: one byte for each panel, after all of x. */
+static uint8_t *tame_at(const lb_product *p, const grid *g, const lb_work *work,
+                        int64_t batch, int64_t k)
+{
+    uint8_t *const first = (uint8_t *)(void *)panel_at(g, work, p->batch, 0);
+    return first + batch * g->panels + k / KC;
+}
+
+static float largest(const float *x, int64_t n)
+{
+    uint32_t most = 0;
+    float size;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t u;
+        memcpy(&u, x + i, sizeof u);
+        u &= INT32_MAX;
+        most = u > most ? u : most;
+    }
+    memcpy(&size, &most, sizeof size);
+    return size;
 }
 
 /* n numbers of a row, in the order of codes; zeros up to a whole group. */
@@ -148,6 +197,9 @@ static void pack_panel(const lb_product *p, const lb_work *work, const grid *g,
             pack_row((const float *)from.p + r * from.rs, from.ks, n, place,
                      group, lanes, rows * lanes, to + r * lanes);
     }
+    *tame_at(p, g, work, batch, k) =
+        g->tame &&
+        is_tame(largest(panel_at(g, work, batch, k), g->w.m * filled));
 }
 
 /* ---- a unit -------------------------------------------------------------- */
@@ -183,7 +235,17 @@ static void aim_scales(const unit *b, int64_t j, lb_dotf32_codes *w)
         lb_coded_scales(c, cpu, j + r, first, blocks, read + r * blocks);
 }
 
-static void run_strip(const unit *b, int64_t j)
+/* What is asked for meanwhile: the same rows in the next panel of the chunk
+ * [k, end), or the first panel of the next rows. */
+static uintptr_t bytes_ahead(const unit *b, int64_t k, int64_t end)
+{
+    const lb_coded *c = &b->coded;
+    const bool last = b->k + KC >= end;
+    return last ? (uintptr_t)(STRIP * c->byte_step - (b->k - k) * c->bits / 8)
+                : (uintptr_t)((int64_t)KC * c->bits / 8);
+}
+
+static void run_strip(const unit *b, int64_t j, uintptr_t ahead)
 {
     const lb_coded *c = &b->coded;
     const int64_t line = b->j0 + j;
@@ -192,6 +254,7 @@ static void run_strip(const unit *b, int64_t j)
         .level = c->numbers.level,
         .codes = c->bytes + line * c->byte_step + b->k * c->bits / 8,
         .step = c->byte_step,
+        .tame = *tame_at(b->p, b->g, b->work, b->batch, b->k),
         .n = lb_min_i64(STRIP, b->n - j),
         .depth = b->depth,
     };
@@ -199,10 +262,21 @@ static void run_strip(const unit *b, int64_t j)
     for (int64_t i = 0; i < b->g->groups; i++) {
         const int64_t row = group_at(b->g, i);
         const int64_t rows = group_at(b->g, i + 1) - row;
-        w.ahead = i == 0 ? (uintptr_t)(STRIP * c->byte_step) : 0;
+        w.ahead = i == 0 ? ahead : 0;
         b->g->kernel->dots(&w, (int)rows, b->x + row * b->filled, b->k == 0,
                            b->c + row * b->n + j * rows, rows);
     }
+}
+
+static void run_chunk(unit *b, int64_t k, int64_t end)
+{
+    for (int64_t j = 0; j < b->n; j += STRIP)
+        for (b->k = k; b->k < end; b->k += KC) {
+            b->depth = lb_min_i64(KC, end - b->k);
+            b->filled = lb_round_up(b->depth, lb_dotf32_group(b->coded.bits));
+            b->x = panel_at(b->g, b->work, b->batch, b->k);
+            run_strip(b, j, bytes_ahead(b, k, end));
+        }
 }
 
 static void put_rows(const unit *b)
@@ -235,13 +309,8 @@ static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
         .n = at.n,
         .c = work->scratch,
     };
-    for (b.k = 0; b.k < p->k; b.k += KC) {
-        b.depth = lb_min_i64(KC, p->k - b.k);
-        b.filled = lb_round_up(b.depth, lb_dotf32_group(b.coded.bits));
-        b.x = panel_at(g, work, b.batch, b.k);
-        for (int64_t j = 0; j < b.n; j += STRIP)
-            run_strip(&b, j);
-    }
+    for (int64_t k = 0; k < p->k; k += g->chunk)
+        run_chunk(&b, k, lb_min_i64(k + g->chunk, p->k));
     put_rows(&b);
 }
 

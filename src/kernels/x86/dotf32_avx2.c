@@ -1,6 +1,7 @@
 /* dotf32_avx2.c - f32 products with codes that are decoded in registers: AVX2.
  *
- * Eight accumulators, one for each row of x, hide the latency of vfmadd. x is
+ * Up to eight accumulators, one for each row of x, and of few of these for each
+ * of as many rows of w as there is room for, hide the latency of vfmadd. x is
  * read where it is multiplied, two vectors a cycle, which leaves the other
  * ports to decoding: eight products last four cycles, and a vector of w takes
  * two to five instructions.
@@ -12,13 +13,19 @@
 
 #include "kernels/x86/intrin.h"
 
-enum { MR = 8, LANES = 8, BYTES = 32 };
+enum { MR = 8, LANES = 8, BYTES = 32, MOST_LINES = 4 };
 
-/* Keeps a value in its register. */
+/* Keeps a value in its register: compilers copy sums about, if products are not
+ * said to be with memory, and make vectors of addresses. */
 #if defined(LB_SIMDE)
-#define KEEP(v) ((void)0)
+#define KEEP(v)               ((void)0)
+#define KEEP_ADDRESS(p)       ((void)0)
+#define ADD_PRODUCT(r, w, at) ((r) = _mm256_fmadd_ps(w, *(at), r))
 #else
-#define KEEP(v) __asm__("" : "+x"(v))
+#define KEEP(v)         __asm__("" : "+x"(v))
+#define KEEP_ADDRESS(p) __asm__("" : "+r"(p))
+#define ADD_PRODUCT(r, w, at)                                                  \
+    __asm__("vfmadd231ps %1, %2, %0" : "+x"(r) : "m"(*(at)), "x"(w))
 #endif
 
 /* ---- sums ---------------------------------------------------------------- */
@@ -27,10 +34,8 @@ LB_TARGET("avx2,fma")
 LB_INLINE void add_products(const int rows, const float *x, __m256 w, __m256 *r)
 {
     LB_UNROLL
-    for (int i = 0; i < rows; i++) {
-        r[i] = _mm256_fmadd_ps(w, _mm256_load_ps(x + i * LANES), r[i]);
-        KEEP(r[i]);
-    }
+    for (int i = 0; i < rows; i++)
+        ADD_PRODUCT(r[i], w, (const __m256 *)(const void *)(x + i * LANES));
 }
 
 /* Four sums; each half of the result has one half of each. */
@@ -41,19 +46,72 @@ LB_INLINE __m256 fold_4(const __m256 *r)
                           _mm256_hadd_ps(r[2], r[3]));
 }
 
+/* The first n lanes; masked stores are slow. */
 LB_TARGET("avx2,fma")
-LB_INLINE void put(const int rows, const __m256 *r, bool first, float *c)
+LB_INLINE void store_first(const int n, float *c, __m256 v)
+{
+    __m128 rest = _mm256_castps256_ps128(v);
+    if (n == LANES) {
+        _mm256_storeu_ps(c, v);
+        return;
+    }
+    if (n & 4) {
+        _mm_storeu_ps(c, rest);
+        rest = _mm256_extractf128_ps(v, 1);
+    }
+    if (n & 2) {
+        _mm_storel_pi((__m64 *)(void *)(c + (n & 4)), rest);
+        rest = _mm_movehl_ps(rest, rest);
+    }
+    if (n & 1) _mm_store_ss(c + (n & 6), rest);
+}
+
+/* n sums, as they follow each other. */
+LB_TARGET("avx2,fma")
+LB_INLINE void add_first(const int n, __m256 sum, bool first, float *c)
 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    const __m256i some = _mm256_cmpgt_epi32(_mm256_set1_epi32(rows), lane);
+    const __m256i some = _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane);
+    if (!first)
+        sum = _mm256_add_ps(sum, n == LANES ? _mm256_loadu_ps(c)
+                                            : _mm256_maskload_ps(c, some));
+    store_first(n, c, sum);
+}
+
+/* Numbers of some rows of w, each as often as there are rows of x. */
+LB_TARGET("avx2,fma")
+LB_INLINE __m256 spread(const int rows, const int lines, const float *factor)
+{
+    if (lines == 1) return _mm256_broadcast_ss(factor);
+    float all[LANES] = {0};
+    LB_UNROLL
+    for (int e = 0; e < lines * rows; e++)
+        all[e] = factor[e / rows];
+    return _mm256_setr_ps(all[0], all[1], all[2], all[3], all[4], all[5],
+                          all[6], all[7]);
+}
+
+/* The sums of some rows of w, which all rows of x have with the first, then
+ * with the next one. */
+LB_TARGET("avx2,fma")
+LB_INLINE void put(const int rows, const int lines, const __m256 *r,
+                   const float *factor, bool first, float *c, int64_t ldc)
+{
     const __m256 s = fold_4(r), t = fold_4(r + 4);
     __m256 sum = _mm256_add_ps(_mm256_permute2f128_ps(s, t, 0x20),
                                _mm256_permute2f128_ps(s, t, 0x31));
-    if (!first) sum = _mm256_add_ps(sum, _mm256_maskload_ps(c, some));
-    if (rows == MR)
-        _mm256_storeu_ps(c, sum);
-    else
-        _mm256_maskstore_ps(c, some, sum);
+    if (factor) sum = _mm256_mul_ps(sum, spread(rows, lines, factor));
+    if (lines == 1 || ldc == rows) {
+        add_first(lines * rows, sum, first, c);
+        return;
+    }
+    float all[LANES];
+    _mm256_storeu_ps(all, sum);
+    for (int l = 0; l < lines; l++)
+        for (int i = 0; i < rows; i++) {
+            float *const to = c + l * ldc + i;
+            *to = first ? all[l * rows + i] : all[l * rows + i] + *to;
+        }
 }
 
 /* ---- groups of codes ----------------------------------------------------- */
@@ -95,16 +153,37 @@ LB_INLINE __m256i load(const void *p)
     return _mm256_loadu_si256((const __m256i *)p);
 }
 
+/* A group of some rows of w, and what codes are multiplied with. */
+typedef struct {
+    const uint8_t *codes[MOST_LINES];
+    __m256 scale[MOST_LINES];
+} groups;
+
+/* Byte b of each lane at its top, zeros below: 2^24 times a code. */
 LB_TARGET("avx2,fma")
-LB_INLINE void add_bytes(const int rows, const uint8_t *codes, __m256 scale,
-                         const float *x, __m256 *r)
+LB_INLINE __m256i top_byte(__m256i v, int b)
+{
+    const char o = -1, c = (char)b;
+    if (b == 3)
+        return _mm256_and_si256(v, _mm256_set1_epi32((int32_t)0xff000000));
+    return _mm256_shuffle_epi8(
+        v, _mm256_broadcastsi128_si256(
+               _mm_setr_epi8(o, o, o, c, o, o, o, (char)(c + 4), o, o, o,
+                             (char)(c + 8), o, o, o, (char)(c + 12))));
+}
+
+/* 32 bytes of a row. late: they stay as many times too large. */
+LB_TARGET("avx2,fma")
+LB_INLINE void add_bytes(const bool late, const int rows, __m256i v,
+                         __m256 scale, const float *x, __m256 *r)
 {
     LB_UNROLL
-    for (int v = 0; v < BYTES / LANES; v++) {
-        const __m256i w = _mm256_cvtepi8_epi32(_mm_loadl_epi64(
-            (const __m128i *)(const void *)(codes + v * LANES)));
-        add_products(rows, x + v * rows * LANES,
-                     _mm256_mul_ps(_mm256_cvtepi32_ps(w), scale), r);
+    for (int b = 0; b < 4; b++) {
+        __m256i code = top_byte(v, b);
+        if (!late) code = _mm256_srai_epi32(code, 24);
+        __m256 w = _mm256_cvtepi32_ps(code);
+        if (!late) w = _mm256_mul_ps(w, scale);
+        add_products(rows, x + b * rows * LANES, w, r);
     }
 }
 
@@ -133,75 +212,112 @@ LB_INLINE void add_nibbles(const int rows, const tables *t, __m256i code,
 
 /* Fields of 2 or 1 bits of eight numbers of 32 bits each. */
 LB_TARGET("avx2,fma")
-LB_INLINE void add_fields(const int bits, const int rows, __m256i v,
-                          __m256 level, const float *x, __m256 *r)
+LB_INLINE void add_fields(const int bits, const bool late, const int rows,
+                          const int lines, const tables *t, const groups *w,
+                          const float *x, __m256 *r)
 {
+    __m256i v[MOST_LINES];
+    __m256 level[MOST_LINES];
+    LB_UNROLL
+    for (int l = 0; l < lines; l++) {
+        v[l] = load(w->codes[l]);
+        level[l] = late ? t->level : _mm256_mul_ps(t->level, w->scale[l]);
+    }
     for (int f = 0; f < 32 / bits; f += 4) {
         LB_UNROLL
         for (int u = 0; u < 4; u++) {
-            add_products(rows, x, _mm256_permutevar_ps(level, v), r);
-            v = _mm256_srli_epi32(v, bits);
+            LB_UNROLL
+            for (int l = 0; l < lines; l++) {
+                add_products(rows, x, _mm256_permutevar_ps(level[l], v[l]),
+                             r + l * rows);
+                v[l] = _mm256_srli_epi32(v[l], bits);
+            }
             x += rows * LANES;
         }
     }
 }
 
-/* The scales of a group: one, or one for each half of its bytes. */
 LB_TARGET("avx2,fma")
-LB_INLINE __m256 scales_at(const int bits, const float *scale, int64_t at,
-                           int64_t g)
+LB_INLINE void add_groups(const int bits, const bool late, const int rows,
+                          const int lines, const tables *t, const groups *w,
+                          const float *x, __m256 *r)
 {
-    if (bits == 8) return _mm256_set1_ps(scale[at / g]);
-    const int64_t half = (int64_t)BYTES * 4 / bits;
-    return _mm256_set_m128(_mm_set1_ps(scale[(at + half) / g]),
-                           _mm_set1_ps(scale[at / g]));
-}
-
-/* codes: a whole group, or what there is of it. */
-LB_TARGET("avx2,fma")
-LB_INLINE void add_group(const int bits, const int rows, const tables *t,
-                         const uint8_t *codes, __m256 scale, const float *x,
-                         __m256 *r)
-{
-    if (bits == 8) {
-        add_bytes(rows, codes, scale, x, r);
-    } else if (bits == 4) {
-        const __m256i v = load(codes), mask = _mm256_set1_epi8(15);
-        add_nibbles(rows, t, _mm256_and_si256(v, mask), scale, x, r);
-        add_nibbles(rows, t, _mm256_and_si256(_mm256_srli_epi16(v, 4), mask),
-                    scale, x + 4 * rows * LANES, r);
-    } else {
-        add_fields(bits, rows, load(codes), _mm256_mul_ps(t->level, scale), x,
-                   r);
+    const __m256i mask = _mm256_set1_epi8(15);
+    if (bits < 4) {
+        add_fields(bits, late, rows, lines, t, w, x, r);
+        return;
+    }
+    LB_UNROLL
+    for (int l = 0; l < lines; l++) {
+        const __m256i v = load(w->codes[l]);
+        __m256 *const sums = r + l * rows;
+        if (bits == 8) {
+            add_bytes(late, rows, v, w->scale[l], x, sums);
+            continue;
+        }
+        const __m256i high = _mm256_srli_epi16(v, 4);
+        add_nibbles(rows, t, _mm256_and_si256(v, mask), w->scale[l], x, sums);
+        add_nibbles(rows, t, _mm256_and_si256(high, mask), w->scale[l],
+                    x + 4 * rows * LANES, sums);
     }
 }
 
 /* ---- rows ---------------------------------------------------------------- */
 
+/* The scales of a group: one, or one for each half of its bytes, of which the
+ * second may not be there. */
 LB_TARGET("avx2,fma")
-LB_INLINE void add_row(const int bits, const int rows, const tables *t,
-                       const lb_dotf32_codes *w, int64_t j, const float *x,
-                       __m256 *r)
+LB_INLINE __m256 scales_at(const int bits, const float *scale, int64_t at,
+                           int64_t depth, int shift)
 {
-    const int64_t group = (int64_t)BYTES * 8 / bits;
-    const uint8_t *codes = w->codes + j * w->step;
+    const int64_t half = (int64_t)BYTES * 4 / bits;
+    const float first = scale[at >> shift];
+    if (bits == 8 || depth - at <= half) return _mm256_set1_ps(first);
+    return _mm256_set_m128(_mm_set1_ps(scale[(at + half) >> shift]),
+                           _mm_set1_ps(first));
+}
+
+/* The codes of the last groups, of which there are not all. */
+LB_INLINE void fill_up(const int bits, const int lines, int64_t left,
+                       groups *now, uint8_t (*room)[BYTES])
+{
+    for (int l = 0; l < lines; l++) {
+        memset(room[l], 0, BYTES);
+        memcpy(room[l], now->codes[l], (size_t)((left * bits + 7) / 8));
+        now->codes[l] = room[l];
+    }
+}
+
+/* Rows j and those after it. */
+LB_TARGET("avx2,fma")
+LB_INLINE void add_rows(const int bits, const bool late, const int rows,
+                        const int lines, const tables *t,
+                        const lb_dotf32_codes *w, int64_t j, const float *x,
+                        __m256 *r)
+{
+    const int64_t group = (int64_t)BYTES * 8 / bits, depth = w->depth;
     const float *scale = w->scale + j * w->scale_step;
-    __m256 s = _mm256_set1_ps(*scale);
-    for (int64_t at = 0; at < w->depth; at += group) {
-        uint8_t some[BYTES];
-        const int64_t left = w->depth - at;
-        if (w->g) /* The last half may not be there, nor its scale. */
-            s = left > group / 2 || bits == 8
-                    ? scales_at(bits, scale, at, w->g)
-                    : _mm256_set1_ps(scale[at / w->g]);
-        const uint8_t *from = codes;
-        if (left < group) {
-            memset(some, 0, sizeof some);
-            memcpy(some, codes, (size_t)((left * bits + 7) / 8));
-            from = some;
+    const int shift = w->g ? __builtin_ctzll((unsigned long long)w->g) : 0;
+    groups now;
+    uint8_t room[MOST_LINES][BYTES];
+    LB_UNROLL
+    for (int l = 0; l < lines; l++) {
+        now.codes[l] = w->codes + (j + l) * w->step;
+        now.scale[l] = _mm256_set1_ps(scale[l * w->scale_step]);
+    }
+    for (int64_t at = 0; at < depth; at += group) {
+        LB_UNROLL
+        for (int l = 0; l < lines; l++)
+            if (w->g && !late)
+                now.scale[l] = scales_at(bits, scale + l * w->scale_step, at,
+                                         depth, shift);
+        if (depth - at < group) fill_up(bits, lines, depth - at, &now, room);
+        add_groups(bits, late, rows, lines, t, &now, x, r);
+        LB_UNROLL
+        for (int l = 0; l < lines; l++) {
+            now.codes[l] += BYTES;
+            KEEP_ADDRESS(now.codes[l]);
         }
-        add_group(bits, rows, t, from, s, x, r);
-        codes += BYTES;
         x += group * rows;
     }
 }
@@ -213,81 +329,114 @@ LB_INLINE void fetch(uintptr_t at, int64_t bytes)
         __builtin_prefetch((const void *)(at + (uintptr_t)b), 0, 2);
 }
 
+/* What sums are to be multiplied with, if late. */
+LB_INLINE void late_factors(const int bits, const int lines,
+                            const lb_dotf32_codes *w, int64_t j, float *to)
+{
+    const float unit = bits == 8 ? 0x1p-24f : 1;
+    for (int l = 0; l < lines; l++)
+        to[l] = w->scale[(j + l) * w->scale_step] * unit;
+}
+
 LB_TARGET("avx2,fma")
-LB_INLINE void dots_rows(const int bits, const int rows,
+LB_INLINE void dots_lines(const int bits, const bool late, const int rows,
+                          const int lines, const tables *t,
+                          const lb_dotf32_codes *w, int64_t j, const float *x,
+                          bool first, float *c, int64_t ldc)
+{
+    __m256 r[MR];
+    float factor[MOST_LINES];
+    for (int l = 0; l < lines && w->ahead; l++)
+        fetch((uintptr_t)(w->codes + (j + l) * w->step) + w->ahead,
+              w->depth * bits / 8);
+    LB_UNROLL
+    for (int i = 0; i < MR; i++) {
+        r[i] = _mm256_setzero_ps();
+        if (i < lines * rows) KEEP(r[i]);
+    }
+    add_rows(bits, late, rows, lines, t, w, j, x, r);
+    if (late) late_factors(bits, lines, w, j, factor);
+    put(rows, lines, r, late ? factor : NULL, first, c + j * ldc, ldc);
+}
+
+/* How many rows of w are multiplied together. */
+LB_INLINE int lines_of(int rows)
+{
+    return rows <= 2 ? 4 : rows <= 4 ? 2 : 1;
+}
+
+LB_TARGET("avx2,fma")
+LB_INLINE void dots_rows(const int bits, const bool late, const int rows,
                          const lb_dotf32_codes *w, const float *x, bool first,
                          float *c, int64_t ldc)
 {
     const tables t = tables_of(bits, w->level);
-    for (int64_t j = 0; j < w->n; j++) {
-        if (w->ahead)
-            fetch((uintptr_t)(w->codes + j * w->step) + w->ahead,
-                  w->depth * bits / 8);
-        __m256 r[MR];
-        LB_UNROLL
-        for (int i = 0; i < MR; i++) {
-            r[i] = _mm256_setzero_ps();
-            if (i < rows) KEEP(r[i]);
-        }
-        add_row(bits, rows, &t, w, j, x, r);
-        put(rows, r, first, c + j * ldc);
-    }
+    const int lines = lines_of(rows);
+    int64_t j = 0;
+    for (; j + lines <= w->n; j += lines)
+        dots_lines(bits, late, rows, lines, &t, w, j, x, first, c, ldc);
+    for (; j < w->n && lines > 1; j++)
+        dots_lines(bits, late, rows, 1, &t, w, j, x, first, c, ldc);
 }
 
 /* A function for each size of codes, with code of its own for each number of
  * rows. */
-#define DOTS(name, bits)                                                       \
+#define DOTS(name, bits, late)                                                 \
     LB_TARGET("avx2,fma")                                                      \
     static void name(const lb_dotf32_codes *w, int rows, const float *x,       \
                      bool first, float *c, int64_t ldc)                        \
     {                                                                          \
         switch (rows) {                                                        \
         case 1:                                                                \
-            dots_rows(bits, 1, w, x, first, c, ldc);                           \
+            dots_rows(bits, late, 1, w, x, first, c, ldc);                     \
             break;                                                             \
         case 2:                                                                \
-            dots_rows(bits, 2, w, x, first, c, ldc);                           \
+            dots_rows(bits, late, 2, w, x, first, c, ldc);                     \
             break;                                                             \
         case 3:                                                                \
-            dots_rows(bits, 3, w, x, first, c, ldc);                           \
+            dots_rows(bits, late, 3, w, x, first, c, ldc);                     \
             break;                                                             \
         case 4:                                                                \
-            dots_rows(bits, 4, w, x, first, c, ldc);                           \
+            dots_rows(bits, late, 4, w, x, first, c, ldc);                     \
             break;                                                             \
         case 5:                                                                \
-            dots_rows(bits, 5, w, x, first, c, ldc);                           \
+            dots_rows(bits, late, 5, w, x, first, c, ldc);                     \
             break;                                                             \
         case 6:                                                                \
-            dots_rows(bits, 6, w, x, first, c, ldc);                           \
+            dots_rows(bits, late, 6, w, x, first, c, ldc);                     \
             break;                                                             \
         case 7:                                                                \
-            dots_rows(bits, 7, w, x, first, c, ldc);                           \
+            dots_rows(bits, late, 7, w, x, first, c, ldc);                     \
             break;                                                             \
         default:                                                               \
-            dots_rows(bits, 8, w, x, first, c, ldc);                           \
+            dots_rows(bits, late, 8, w, x, first, c, ldc);                     \
         }                                                                      \
     }
 
-DOTS(dots_8, 8)
-DOTS(dots_4, 4)
-DOTS(dots_2, 2)
-DOTS(dots_1, 1)
+DOTS(dots_8, 8, false)
+DOTS(dots_8_late, 8, true)
+DOTS(dots_4, 4, false)
+DOTS(dots_2, 2, false)
+DOTS(dots_2_late, 2, true)
+DOTS(dots_1, 1, false)
+DOTS(dots_1_late, 1, true)
 
 static void dots(const lb_dotf32_codes *w, int rows, const float *x, bool first,
                  float *c, int64_t ldc)
 {
+    const bool late = w->tame && !w->g;
     switch (w->bits) {
     case 8:
-        dots_8(w, rows, x, first, c, ldc);
+        (late ? dots_8_late : dots_8)(w, rows, x, first, c, ldc);
         break;
     case 4:
         dots_4(w, rows, x, first, c, ldc);
         break;
     case 2:
-        dots_2(w, rows, x, first, c, ldc);
+        (late ? dots_2_late : dots_2)(w, rows, x, first, c, ldc);
         break;
     default:
-        dots_1(w, rows, x, first, c, ldc);
+        (late ? dots_1_late : dots_1)(w, rows, x, first, c, ldc);
     }
 }
 
