@@ -94,6 +94,26 @@ LB_INLINE __m256i first_lanes(int n)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane);
 }
 
+/* The first n lanes; masked stores are slow. */
+LB_TARGET("avx2,fma")
+LB_INLINE void store_first(const int n, float *c, __m256 v)
+{
+    __m128 rest = _mm256_castps256_ps128(v);
+    if (n == MR) {
+        _mm256_storeu_ps(c, v);
+        return;
+    }
+    if (n & 4) {
+        _mm_storeu_ps(c, rest);
+        rest = _mm256_extractf128_ps(v, 1);
+    }
+    if (n & 2) {
+        _mm_storel_pi((__m64 *)(void *)(c + (n & 4)), rest);
+        rest = _mm_movehl_ps(rest, rest);
+    }
+    if (n & 1) _mm_store_ss(c + (n & 6), rest);
+}
+
 LB_TARGET("avx2,fma")
 LB_INLINE void put(const int rows, __m256 sum, float ws, __m256 xs, bool first,
                    float *c)
@@ -104,10 +124,7 @@ LB_INLINE void put(const int rows, __m256 sum, float ws, __m256 xs, bool first,
         old = rows == MR ? _mm256_loadu_ps(c) : _mm256_maskload_ps(c, some);
     const __m256 v =
         _mm256_fmadd_ps(_mm256_mul_ps(sum, _mm256_set1_ps(ws)), xs, old);
-    if (rows == MR)
-        _mm256_storeu_ps(c, v);
-    else
-        _mm256_maskstore_ps(c, some, v);
+    store_first(rows, c, v);
 }
 
 /* ---- rows ---------------------------------------------------------------- */
