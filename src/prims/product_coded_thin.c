@@ -1,4 +1,4 @@
-/* product_coded_thin.c - a vector times packed weights.
+/* product_coded_thin.c - a vector times packed weights, or a few, one by one.
  *
  *   phase 0   x is read, takes the scales that all lines share, and is put in
  *             the order in which the kernel (kernels/gemvq.h) decodes
@@ -7,6 +7,7 @@
  *   phase 2   the latter only: sums are added up
  *
  * Sums are formed over the same lines in the same order, whoever forms them.
+ * All rows of x meet a unit's codes while these are in a cache.
  */
 #include <math.h>
 #include <string.h>
@@ -29,16 +30,17 @@ typedef enum { NOWHERE, TO_X, TO_Y } target;
 
 typedef struct {
     const lb_gemvq_kernel *kernel;
-    int64_t k, n, batch;
+    int64_t k, n, batch, m;
     target scales;
     int64_t g, blocks; /* of a line, for the kernel; 0: none */
     /* units of phase 1, of each batch */
-    int64_t each, count;  /* lines or columns */
-    int64_t most;         /* units of lines that are run as one */
-    int64_t piece;        /* columns of a unit of phase 2 */
-    int64_t sums, kept;   /* of LINES lines; kept between phases or 1 */
+    int64_t each, count; /* lines or columns */
+    int64_t most;        /* units of lines that are run as one */
+    int64_t piece;       /* columns of a unit of phase 2 */
+    int64_t sums, kept;  /* of LINES lines; kept between phases or 1 */
+    bool keeps;
     int64_t x_at, sum_at; /* shared, in bytes; the table is at 0 */
-    int64_t x_step;       /* from batch to batch */
+    int64_t x_step;       /* from row to row, of all batches */
     size_t shared;
     int64_t y_at, scale_at; /* scratch, in bytes; the kernel's at 0 */
     size_t scratch;
@@ -97,9 +99,27 @@ static const lb_gemvq_kernel *kernel_of(const lb_product *p,
     return lb_gemvq_kernel_for(cpu, &need);
 }
 
+/* The most rows of x that are faster one by one than in any other way, of
+ * weights of 1, 2, 4 and 8 bits at HIGHEST, FAST and FASTEST, as measured with
+ * AVX2. It goes by level, not by CPU: it decides how a sum is formed. */
+static int64_t most_rows(const lb_product *p, const lb_weights *w,
+                         const lb_cpu *cpu)
+{
+    static const signed char along[3][4] = {
+        {1, 1, 1, 1}, {1, 2, 2, 2}, {1, 3, 2, 2}};
+    static const signed char across[3][4] = {
+        {3, 2, 2, 3}, {2, 3, 2, 3}, {2, 2, 2, 3}};
+    const int bits = w->coded.bits;
+    const int size = bits == 8 ? 3 : bits == 4 ? 2 : bits == 2 ? 1 : 0;
+    const int precision = (int)p->precision - (int)LB_PRECISION_HIGHEST;
+    if (cpu->level != LB_LEVEL_AVX2) return 1;
+    return (w->coded.along ? along : across)[precision][size];
+}
+
 static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
-    return w->m == 1 && p->k > 0 && kernel_of(p, w, cpu);
+    return p->k > 0 && w->m <= lb_max_i64(most_rows(p, w, cpu), 1) &&
+           kernel_of(p, w, cpu);
 }
 
 /* ---- how it is divided -------------------------------------------------- */
@@ -143,6 +163,8 @@ static void make_strips(grid *g, int threads)
     g->each = lb_min_i64(g->each, g->n);
     g->count = lb_ceil_div(g->n, g->each);
     g->kept = !alone && g->count < 4 * (int64_t)threads ? g->sums : 1;
+    if (g->m > 1) g->kept = g->sums;
+    g->keeps = g->m > 1 || g->kept > 1;
     g->piece = lb_min_i64(g->each, NARROW);
 }
 
@@ -168,6 +190,7 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
               .k = p->k,
               .n = w->n,
               .batch = p->batch,
+              .m = w->m,
               .most = 1,
               .piece = 1,
               .scales = target_of(w, p->k),
@@ -181,9 +204,10 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
     g.x_at = (int64_t)lines_of(1, sizeof(lb_gemvq_table));
     g.x_step = (int64_t)(lines_of(1, sizeof(lb_gemvq_x)) +
                          lb_gemvq_x_size(g.kernel, g.k));
-    g.sum_at = g.x_at + g.batch * g.x_step;
+    g.sum_at = g.x_at + g.batch * g.m * g.x_step;
     g.shared = (size_t)g.sum_at;
-    if (g.kept > 1) g.shared += lines_of(g.batch * g.kept * g.n, sizeof(float));
+    if (g.keeps)
+        g.shared += lines_of(g.batch * g.m * g.kept * g.n, sizeof(float));
     if (!c->along)
         g.y_at = (int64_t)lines_of(
             (int64_t)lb_gemvq_cols_size(g.kernel, g.each, g.g), 1);
@@ -206,10 +230,10 @@ static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
     if (!make_grid(p, &w, c, &g)) return;
     plan->shared = g.shared;
     plan->per_thread = g.scratch;
-    plan->phases = g.kept > 1 ? 3 : 2;
-    plan->units[0] = p->batch;
+    plan->phases = g.keeps ? 3 : 2;
+    plan->units[0] = p->batch * g.m;
     plan->units[1] = p->batch * g.count * g.kept;
-    plan->units[2] = p->batch * lb_ceil_div(g.n, g.piece);
+    plan->units[2] = p->batch * g.m * lb_ceil_div(g.n, g.piece);
     plan->kernel = g.kernel->name;
 }
 
@@ -282,34 +306,36 @@ static void aim_scales(const lb_coded *c, const lb_cpu *cpu, int64_t line,
 
 /* ---- x ------------------------------------------------------------------ */
 
-static lb_gemvq_x *x_of(const grid *g, const lb_work *work, int64_t batch)
+/* Of row i of a batch. */
+static lb_gemvq_x *x_of(const grid *g, const lb_work *work, int64_t batch,
+                        int64_t i)
 {
     return (lb_gemvq_x *)(void *)((char *)work->shared + g->x_at +
-                                  batch * g->x_step);
+                                  (batch * g->m + i) * g->x_step);
 }
 
 static void read_x(const lb_weights *w, const lb_cpu *cpu, int64_t batch,
-                   int64_t k, float *to)
+                   int64_t i, int64_t k, float *to)
 {
-    const lb_block b = w->x->get(w->x, cpu, batch, 0, 1, 0, k, to);
+    const lb_block b = w->x->get(w->x, cpu, batch, i, 1, 0, k, to);
     const float *from = b.p;
     if (from == to) return;
     if (b.ks == 1)
         memcpy(to, from, (size_t)k * sizeof *to);
     else
-        for (int64_t i = 0; i < k; i++)
-            to[i] = from[i * b.ks];
+        for (int64_t e = 0; e < k; e++)
+            to[e] = from[e * b.ks];
 }
 
 static void prepare_x(const grid *g, const lb_weights *w, const lb_work *work,
-                      int64_t batch)
+                      int64_t batch, int64_t i)
 {
     const lb_cpu *cpu = work->call->cpu;
     const lb_coded c = lb_coded_at(&w->coded, w->w, batch);
-    lb_gemvq_x *x = x_of(g, work, batch);
+    lb_gemvq_x *x = x_of(g, work, batch, i);
     lb_gemvq_x_place(g->kernel, g->k,
                      (char *)x + lines_of(1, sizeof(lb_gemvq_x)), x);
-    read_x(w, cpu, batch, g->k, x->number);
+    read_x(w, cpu, batch, i, g->k, x->number);
     lb_gemvq_x_range(x);
     if (g->scales == TO_X) {
         apply_scales(&c, cpu, !c.along, 0, g->k, x->number);
@@ -334,25 +360,26 @@ static lb_gemvq_lines lines_at(const grid *g, const lb_coded *c,
     };
 }
 
-/* Results j .. j + n, and where they go. */
+/* Results j .. j + n of row i, and where they go. */
 static void finish(const lb_product *p, const grid *g, const lb_weights *w,
-                   const lb_work *work, int64_t batch, int64_t j, int64_t n,
-                   float *y)
+                   const lb_work *work, int64_t batch, int64_t i, int64_t j,
+                   int64_t n, float *y)
 {
     const lb_coded c = lb_coded_at(&w->coded, w->w, batch);
-    const double unit = x_of(g, work, batch)->unit * (double)g->kernel->factor;
+    const double unit =
+        x_of(g, work, batch, i)->unit * (double)g->kernel->factor;
     float *scale = y + lb_line_floats(g->most * g->each);
     if (g->scales == TO_Y) {
-        for (int64_t i = 0; i < n; i++)
-            scale[i] = 1;
+        for (int64_t e = 0; e < n; e++)
+            scale[e] = 1;
         apply_scales(&c, work->call->cpu, c.along, j, n, scale);
-        for (int64_t i = 0; i < n; i++)
-            y[i] = (float)((double)y[i] * unit * (double)scale[i]);
+        for (int64_t e = 0; e < n; e++)
+            y[e] = (float)((double)y[e] * unit * (double)scale[e]);
     } else if (unit != 1) {
-        for (int64_t i = 0; i < n; i++)
-            y[i] = (float)((double)y[i] * unit);
+        for (int64_t e = 0; e < n; e++)
+            y[e] = (float)((double)y[e] * unit);
     }
-    lb_weights_put(p, w, work, batch, 0, 1, j, n, y, n, NULL);
+    lb_weights_put(p, w, work, batch, i, 1, j, n, y, n, NULL);
 }
 
 static void run_lines(const lb_product *p, const grid *g, const lb_weights *w,
@@ -367,17 +394,28 @@ static void run_lines(const lb_product *p, const grid *g, const lb_weights *w,
         aim_scales(&c, cpu, j, n, 0, g->blocks,
                    (float *)(void *)((char *)work->scratch + g->scale_at),
                    &lines);
-    lb_gemvq_run_rows(g->kernel, &lines, x_of(g, work, batch), n,
-                      lines_apart(&c, cpu), y);
-    finish(p, g, w, work, batch, j, n, y);
+    for (int64_t i = 0; i < g->m; i++) {
+        lb_gemvq_run_rows(g->kernel, &lines, x_of(g, work, batch, i), n,
+                          lines_apart(&c, cpu), y);
+        finish(p, g, w, work, batch, i, j, n, y);
+    }
 }
 
-/* The sum over lines from one on, for columns j, j + 1, ... */
+static float *kept_sum(const grid *g, const lb_work *work, int64_t batch,
+                       int64_t i, int64_t sum)
+{
+    float *first = (float *)(void *)((char *)work->shared + g->sum_at);
+    return first + ((batch * g->m + i) * g->kept + sum) * g->n;
+}
+
+/* One sum of columns j, j + 1, ...: to y, or of all rows to where it is kept.
+ */
 static void run_sum(const grid *g, const lb_weights *w, const lb_work *work,
-                    int64_t batch, int64_t line, int64_t j, float *y)
+                    int64_t batch, int64_t sum, int64_t j, float *y)
 {
     const lb_cpu *cpu = work->call->cpu;
     const lb_coded c = lb_coded_at(&w->coded, w->w, batch);
+    const int64_t line = sum * LINES;
     const int64_t n = lb_min_i64(g->each, g->n - j);
     const int64_t count = lb_min_i64(LINES, g->k - line);
     lb_gemvq_lines lines = lines_at(g, &c, work, n);
@@ -386,15 +424,10 @@ static void run_sum(const grid *g, const lb_weights *w, const lb_work *work,
         aim_scales(&c, cpu, line, count, j / g->g, lb_ceil_div(n, g->g),
                    (float *)(void *)((char *)work->scratch + g->scale_at),
                    &lines);
-    lb_gemvq_run_cols(g->kernel, &lines, x_of(g, work, batch)->number + line,
-                      count, y, work->scratch);
-}
-
-static float *kept_sum(const grid *g, const lb_work *work, int64_t batch,
-                       int64_t sum)
-{
-    float *first = (float *)(void *)((char *)work->shared + g->sum_at);
-    return first + (batch * g->kept + sum) * g->n;
+    for (int64_t i = 0; i < g->m; i++)
+        lb_gemvq_run_cols(
+            g->kernel, &lines, x_of(g, work, batch, i)->number + line, count,
+            y ? y : kept_sum(g, work, batch, i, sum) + j, work->scratch);
 }
 
 /* All sums of a strip, or the one that is this unit's. */
@@ -405,18 +438,17 @@ static void run_strip(const lb_product *p, const grid *g, const lb_weights *w,
     const int64_t n = lb_min_i64(g->each, g->n - j);
     float *y = (float *)(void *)((char *)work->scratch + g->y_at);
     float *part = y + lb_line_floats(g->each);
-    if (g->kept > 1) {
-        run_sum(g, w, work, batch, sum * LINES, j,
-                kept_sum(g, work, batch, sum) + j);
+    if (g->keeps) {
+        run_sum(g, w, work, batch, sum, j, NULL);
         return;
     }
     run_sum(g, w, work, batch, 0, j, y);
     for (int64_t s = 1; s < g->sums; s++) {
-        run_sum(g, w, work, batch, s * LINES, j, part);
+        run_sum(g, w, work, batch, s, j, part);
         for (int64_t i = 0; i < n; i++)
             y[i] += part[i];
     }
-    finish(p, g, w, work, batch, j, n, y);
+    finish(p, g, w, work, batch, 0, j, n, y);
 }
 
 /* Units [u, hi), or as many as are run as one; returns the next. */
@@ -431,18 +463,19 @@ static int64_t run_units(const lb_product *p, const grid *g,
     return u + units;
 }
 
+/* Of row i. */
 static void add_sums(const lb_product *p, const grid *g, const lb_weights *w,
-                     const lb_work *work, int64_t batch, int64_t j)
+                     const lb_work *work, int64_t batch, int64_t i, int64_t j)
 {
     const int64_t n = lb_min_i64(g->piece, g->n - j);
     float *y = (float *)(void *)((char *)work->scratch + g->y_at);
-    memcpy(y, kept_sum(g, work, batch, 0) + j, (size_t)n * sizeof *y);
+    memcpy(y, kept_sum(g, work, batch, i, 0) + j, (size_t)n * sizeof *y);
     for (int64_t s = 1; s < g->kept; s++) {
-        const float *part = kept_sum(g, work, batch, s) + j;
-        for (int64_t i = 0; i < n; i++)
-            y[i] += part[i];
+        const float *part = kept_sum(g, work, batch, i, s) + j;
+        for (int64_t e = 0; e < n; e++)
+            y[e] += part[e];
     }
-    finish(p, g, w, work, batch, j, n, y);
+    finish(p, g, w, work, batch, i, j, n, y);
 }
 
 static void run(const lb_product *p, const lb_work *work)
@@ -457,10 +490,12 @@ static void run(const lb_product *p, const lb_work *work)
             if (u == 0)
                 lb_gemvq_table_init(work->shared, w.coded.numbers.level,
                                     w.coded.bits);
-            prepare_x(&g, &w, work, u);
+            prepare_x(&g, &w, work, u / g.m, u % g.m);
         } else if (work->phase == 2) {
             const int64_t pieces = lb_ceil_div(g.n, g.piece);
-            add_sums(p, &g, &w, work, u / pieces, u % pieces * g.piece);
+            const int64_t row = u / pieces;
+            add_sums(p, &g, &w, work, row / g.m, row % g.m,
+                     u % pieces * g.piece);
         } else if (w.coded.along) {
             next = run_units(p, &g, &w, work, u);
         } else {
