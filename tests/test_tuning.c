@@ -54,11 +54,11 @@ static void check_rows(lb_ctx *cx, lb_array *x, lb_array *w,
 
 static void check_format(lb_ctx *cx, const char *format, int axis)
 {
-    static const int64_t rows[] = {1, 5, 30, 200};
+    static const int64_t rows[] = {1, 3, 5, 30, 200};
     lb_enter(cx);
     lb_array *w = normals(cx, 1, axis ? LB_SHAPE(N, K) : LB_SHAPE(K, N));
     if (format) w = lb_quantize(cx, w, &(lb_quant_config){.format = format});
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         lb_array *x = normals(cx, 2, LB_SHAPE(rows[i], K));
         for (int p = 1; w && x && p <= LB_PRECISION_FASTEST; p++)
             check_rows(cx, x, w,
