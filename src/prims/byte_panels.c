@@ -104,16 +104,6 @@ static int place_numbers(const lb_coded *c, const numbers *n, lb_byte_panels *p)
 
 /* ---- scales -------------------------------------------------------------- */
 
-static void place_scales(const lb_cpu *cpu, const lb_coded *c,
-                         lb_byte_panels *p)
-{
-    const bool lines_differ = c->scale_step != 0, places_differ = c->lines.g;
-    const bool depth = c->along ? places_differ : lines_differ;
-    const bool row = c->along ? lines_differ : places_differ;
-    p->scales = (lb_int_panels){
-        .cpu = cpu, .in_x = depth && !row, .in_w = depth && row};
-}
-
 /* Panels hold whole blocks. False: blocks are too small, or of a bad size. */
 static bool place_blocks(const lb_coded *c, lb_byte_panels *p)
 {
@@ -124,7 +114,6 @@ static bool place_blocks(const lb_coded *c, lb_byte_panels *p)
         p->kc = LB_DOTBYTE_KC / g * g;
         p->share = g;
     }
-    p->scales.kc = p->kc;
     return c->along || !p->scales.in_w;
 }
 
@@ -148,7 +137,8 @@ bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t rows,
                           .in_turn = c->along ? 8 / c->bits : 1,
                           .apart = c->along ? 1 : 8 / c->bits};
     if (!numbers_of(c, &n)) return false;
-    place_scales(cpu, c, p);
+    p->cpu = cpu;
+    p->scales = lb_scales_way_of(c);
     if (!place_blocks(c, p)) return false;
     p->kernel = lb_dotbyte_for(cpu, place_numbers(c, &n, p), c->along);
     if (!p->kernel) return false;

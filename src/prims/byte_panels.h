@@ -15,7 +15,8 @@
 
 typedef struct lb_byte_panels {
     const lb_dotbyte *kernel;
-    lb_int_panels scales; /* of which only what says where scales go is used */
+    const lb_cpu *cpu;
+    lb_scales_way scales;
     lb_dotbyte_codes codes;
     int planes;  /* of x */
     int fields;  /* of a byte of codes */
@@ -77,7 +78,7 @@ lb_dotbyte_x lb_byte_rows_at(const lb_byte_panels *p, char *at, int rows,
 
 typedef struct lb_byte_weights {
     const lb_byte_panels *p;
-    lb_int_weights scales;
+    lb_scales s;
     uint8_t *panel; /* a strip: panels of nr rows, */
     float *ws;      /* and scales of its slots, for each block */
     uint8_t *lines; /* copied, where there are fewer than kernels take */

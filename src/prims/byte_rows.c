@@ -57,7 +57,7 @@ lb_dotbyte_x lb_byte_rows_at(const lb_byte_panels *p, char *at, int rows,
 static float factor_of(const lb_byte_panels *p, int64_t n, const float *x)
 {
     float lane;
-    const float most = lb_dotint_for(p->scales.cpu)->largest(n, x, &lane);
+    const float most = lb_dotint_for(p->cpu)->largest(n, x, &lane);
     const float top = (float)(p->planes == 2 ? (int)LB_DOTBYTE_MOST_X2
                                              : (int)LB_DOTBYTE_MOST_X);
     if (!isfinite(most)) return (float)NAN;

@@ -12,26 +12,21 @@ size_t lb_byte_weights_room(const lb_byte_panels *p, const lb_coded *c,
 {
     size_t used = 0;
     const int64_t f = sizeof(float), blocks = lb_byte_blocks(p, p->kc);
-    const lb_int_panels *s = &p->scales;
-    *w = (lb_byte_weights){.p = p, .scales = {.p = s, .c = *c}};
-    w->scales.reads = lb_int_scales_room(s, c, most, depth) > 0;
+    *w = (lb_byte_weights){.p = p};
+    used = lb_scales_room(p->cpu, c, p->kc, most, depth, &w->s, room);
     w->panel = lb_carve(room, &used,
                         p->strip / p->kernel->nr * lb_byte_apart(p, p->kc));
     w->ws = lb_carve(room, &used, p->strip * blocks * f);
     w->lines =
         lb_carve(room, &used, LB_DOTBYTE_LINES * lb_coded_line_bytes(c, p->kc));
     w->read = lb_carve(room, &used, blocks * f);
-    w->scales.row = lb_carve(room, &used, most * f);
-    w->scales.read =
-        lb_carve(room, &used, lb_int_scales_room(s, c, most, depth) * f);
-    w->scales.factor = lb_carve(room, &used, s->in_x ? p->kc * f : 0);
     return used;
 }
 
 void lb_byte_weights_rows(lb_byte_weights *w, int64_t j, int64_t n,
                           int64_t depth)
 {
-    lb_int_weights_rows(&w->scales, j, n, depth);
+    lb_scales_rows(&w->s, j, n, depth);
 }
 
 /* ---- slots --------------------------------------------------------------- */
@@ -50,7 +45,7 @@ static int64_t slots_for(const lb_byte_panels *p, const lb_coded *c,
 static void scale_rows(lb_byte_weights *w, int64_t j, int64_t rows,
                        int64_t slots)
 {
-    const float *row = w->scales.row + (j - w->scales.first);
+    const float *row = w->s.row + (j - w->s.first);
     for (int64_t s = 0; s < slots; s += 16) {
         const int64_t first = lb_byte_slot_row(w->p, s);
         for (int64_t e = 0; e < 16; e++) {
@@ -64,7 +59,7 @@ static void scale_rows(lb_byte_weights *w, int64_t j, int64_t rows,
 static void scale_blocks(lb_byte_weights *w, int64_t j, int64_t rows,
                          int64_t slots, int64_t k, int64_t n)
 {
-    const lb_coded *c = &w->scales.c;
+    const lb_coded *c = &w->s.c;
     const int64_t blocks = lb_byte_blocks(w->p, n), first = k / c->lines.g;
     const bool shared = c->lines.g > w->p->share; /* by several panels */
     const float by = w->p->unit / w->p->up;
@@ -73,8 +68,8 @@ static void scale_blocks(lb_byte_weights *w, int64_t j, int64_t rows,
         if (r < rows && c->scale && r > 0)
             s += c->scale_step;
         else if (r < rows)
-            s = lb_coded_scales(c, w->p->scales.cpu, j + r, first,
-                                shared ? 1 : blocks, w->read);
+            s = lb_coded_scales(c, w->p->cpu, j + r, first, shared ? 1 : blocks,
+                                w->read);
         for (int64_t b = 0; b < blocks; b++)
             w->ws[b * slots + r] = r < rows ? s[b] * by : 0;
     }
@@ -86,7 +81,7 @@ static void scale_blocks(lb_byte_weights *w, int64_t j, int64_t rows,
 static void pack_few(lb_byte_weights *w, const uint8_t *from, int64_t lines,
                      int64_t n, uint8_t *to)
 {
-    const lb_coded *c = &w->scales.c;
+    const lb_coded *c = &w->s.c;
     const int64_t bytes = lb_coded_line_bytes(c, n);
     memset(w->lines, 0, (size_t)(LB_DOTBYTE_LINES * bytes));
     for (int64_t l = 0; l < lines; l++)
@@ -98,7 +93,7 @@ static void pack_along(lb_byte_weights *w, int64_t j, int64_t rows,
                        int64_t slots, int64_t k, int64_t n)
 {
     enum { LINES = LB_DOTBYTE_LINES };
-    const lb_coded *c = &w->scales.c;
+    const lb_coded *c = &w->s.c;
     const lb_dotbyte *kernel = w->p->kernel;
     const int64_t nr = kernel->nr, apart = lb_byte_apart(w->p, n);
     for (int64_t r = 0; r < slots; r += LINES) {
@@ -116,8 +111,8 @@ int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
                               int64_t n)
 {
     const lb_byte_panels *p = w->p;
-    const lb_coded *c = &w->scales.c;
-    const int64_t end = w->scales.first + w->scales.n;
+    const lb_coded *c = &w->s.c;
+    const int64_t end = w->s.first + w->s.n;
     const int64_t rows = lb_min_i64(p->strip, end - j);
     const int64_t slots = slots_for(p, c, rows);
     if (c->along)
@@ -136,7 +131,7 @@ int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
 void lb_byte_weights_next(lb_byte_weights *w, int64_t j, int64_t k,
                           int64_t next_j, int64_t next_k)
 {
-    const lb_coded *c = &w->scales.c;
+    const lb_coded *c = &w->s.c;
     const int64_t lines = c->along ? next_j - j : next_k - k;
     const int64_t places = c->along ? next_k - k : next_j - j;
     w->ahead = lines * c->byte_step + places * c->bits / 8;

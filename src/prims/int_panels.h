@@ -15,16 +15,15 @@
 #define LB_INT_PANELS_H
 
 #include "kernels/dotint.h"
-#include "prims/coded.h"
+#include "prims/coded_scales.h"
 #include "prims/product.h"
 #include "prims/row_slab.h"
 
 typedef struct lb_int_panels {
     const lb_dotint *kernel;
     const lb_cpu *cpu;
-    bool fine;     /* see above */
-    bool in_x;     /* scales depend on the depth alone, */
-    bool in_w;     /* or also on it */
+    bool fine; /* see above */
+    lb_scales_way scales;
     bool by_level; /* bytes are codes of these levels, else numbers */
     int16_t level[16];
     int8_t number[16]; /* what codes of fewer than 8 bits become as bytes, */
@@ -89,40 +88,21 @@ void lb_int_rows_pack(const lb_int_panels *p, lb_row_slab *x, int64_t i,
 
 typedef struct lb_int_weights {
     const lb_int_panels *p;
-    lb_coded c;
-    int64_t first, n; /* rows */
-    float *row;       /* their scales, if not in_w */
-    float shrink;     /* in_x: what these are multiplied with, */
-    float *factor;    /* the scales of a panel */
-    float *largest;   /* in_w: the largest scale of each row of a strip or, if
-                       * rows run along memory, of each block of them, */
-    int16_t *ratio;   /* and those that belong to it */
-    float *scales, *read;
-    bool reads; /* there is room for all scales at read */
+    lb_scales s;
+    float *largest; /* in_w: the largest scale of each row of a strip or, if
+                     * rows run along memory, of each block of them, */
+    int16_t *ratio; /* and those that belong to it */
+    float *scales;
     int8_t *bytes, *lines;
     int64_t at, k, depth;    /* the strip that was brought here, */
     int64_t next_at, next_k; /* and the one after it */
 } lb_int_weights;
-
-/* Lines of a cache for so many bytes: where they are, if there is room. */
-static inline void *lb_carve(char *room, size_t *used, int64_t bytes)
-{
-    void *const at = room ? room + *used : NULL;
-    *used += (size_t)lb_round_up(bytes, 64);
-    return at;
-}
 
 /* Places what `most` rows of a depth need at room, if that is given; returns
  * the bytes. */
 size_t lb_int_weights_room(const lb_int_panels *p, const lb_coded *c,
                            int64_t most, int64_t depth, lb_int_weights *w,
                            char *room);
-/* Rows [j, j + n), of all of the depth, are what follows is about. */
-void lb_int_weights_rows(lb_int_weights *w, int64_t j, int64_t n,
-                         int64_t depth);
-/* The scales of depth [k, k + n), if in_x. */
-const float *lb_int_weights_factor(const lb_int_weights *w, int64_t k,
-                                   int64_t n);
 /* Which strip will follow the next one: its codes are asked for. */
 void lb_int_weights_next(lb_int_weights *w, int64_t j, int64_t k);
 /* Rows [j, j + p->strip), as far as there are, as bytes. */
@@ -138,16 +118,13 @@ void lb_int_weights_dots(const lb_int_weights *w, bool ask, const float *ws,
                          int rows, const int16_t *x, const lb_dotint_head *head,
                          bool first, float *c, int64_t ldc);
 
-/* ---- scales of w: int_scales.c ------------------------------------------- */
+/* ---- scales in w: int_ratios.c ------------------------------------------- */
 
 enum {
     LB_INT_BLOCKS = 16
 }; /* of scales across a strip; one more if they do
     * not begin with it */
 
-/* Floats of w->read for so many rows. */
-int64_t lb_int_scales_room(const lb_int_panels *p, const lb_coded *c,
-                           int64_t rows, int64_t depth);
 /* The ratios of a strip. */
 void lb_int_ratios(lb_int_weights *w, int64_t rows);
 

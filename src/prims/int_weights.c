@@ -45,7 +45,7 @@ static bool place_levels(const lb_coded *c, lb_int_panels *p)
         whole = whole && is_whole(level);
         most = fmaxf(most, fabsf(level));
     }
-    p->by_level = most > 0 && (p->in_w || !whole);
+    p->by_level = most > 0 && (p->scales.in_w || !whole);
     p->unit = p->by_level ? most / LB_DOTINT_FINE_W : 1;
     for (int i = 0; i < 16; i++) {
         const float level = i < 1 << c->bits ? c->numbers.level[i] : 0;
@@ -71,7 +71,7 @@ static void find_line(const lb_coded *c, lb_int_panels *p)
 static int64_t share_of(const lb_coded *c, const lb_int_panels *p)
 {
     const int64_t g = c->lines.g;
-    if (!p->in_w) return p->kc;
+    if (!p->scales.in_w) return p->kc;
     if (!c->along || g % LB_DOTINT_STEP) return 1;
     return g % p->kc == 0 ? p->kc : p->kc % g == 0 ? g : 1;
 }
@@ -100,21 +100,17 @@ static bool are_dear(const lb_coded *c, const lb_int_panels *p)
 bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m,
                       lb_int_panels *p)
 {
-    const bool lines_differ = c->scale_step != 0, places_differ = c->lines.g;
-    const bool depth = c->along ? places_differ : lines_differ;
-    const bool row = c->along ? lines_differ : places_differ;
     *p = (lb_int_panels){
         .kernel = lb_dotint_for(cpu),
         .cpu = cpu,
-        .in_x = depth && !row,
-        .in_w = depth && row,
+        .scales = lb_scales_way_of(c),
         .unit = 1,
     };
     p->kc = p->kernel->kc;
     if (c->bits < 8 && !place_levels(c, p)) return false;
-    p->fine = p->in_w || p->by_level;
+    p->fine = p->scales.in_w || p->by_level;
     if (c->bits < 8) find_line(c, p);
-    if (p->in_w && !p->by_level)
+    if (p->scales.in_w && !p->by_level)
         p->unit = 0x1p15f / (LB_DOTINT_NUMBER_RATIO << LB_DOTINT_NUMBER_BITS);
     p->share = share_of(c, p);
     p->ratio_apart = p->share == 1 ? p->kc : p->kc / LB_DOTINT_STEP;
@@ -125,7 +121,7 @@ bool lb_int_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m,
              p->kc;
     p->packs = !p->kernel->dots || (m > MANY && are_dear(c, p));
     p->strip = !c->along ? STRIP : p->packs ? p->sub : ROWS;
-    if (p->in_w && !c->along)
+    if (p->scales.in_w && !c->along)
         p->strip = lb_min_i64(p->strip, LB_INT_BLOCKS * c->lines.g);
     p->sub = lb_min_i64(p->sub, p->strip);
     return true;
@@ -145,11 +141,8 @@ size_t lb_int_weights_room(const lb_int_panels *p, const lb_coded *c,
     size_t used = 0;
     const int64_t f = sizeof(float), i = sizeof(int16_t);
     const int64_t blocks = c->along ? p->strip : LB_INT_BLOCKS + 1;
-    *w = (lb_int_weights){.p = p, .c = *c};
-    w->reads = lb_int_scales_room(p, c, most, depth) > 0;
-    w->row = lb_carve(room, &used, most * f);
-    w->read = lb_carve(room, &used, lb_int_scales_room(p, c, most, depth) * f);
-    w->factor = lb_carve(room, &used, p->in_x ? p->kc * f : 0);
+    *w = (lb_int_weights){.p = p};
+    used = lb_scales_room(p->cpu, c, p->kc, most, depth, &w->s, room);
     w->largest = lb_carve(room, &used, blocks * f);
     w->ratio = lb_carve(room, &used, p->fine ? blocks * p->ratio_apart * i : 0);
     w->scales = lb_carve(room, &used, (c->along ? 1 : blocks) * p->kc * f);
@@ -181,13 +174,14 @@ static void strip_along(lb_int_weights *w, int64_t rows)
 {
     const lb_int_panels *p = w->p;
     for (int64_t r = 0; r < rows; r++) {
-        if (p->packs) fetch(&w->c, w->next_at + r, w->next_k, w->depth);
-        if (w->c.bits < 8 && p->fields == 1 && !takes_bits(&w->c, p))
-            p->kernel->unpack(w->c.bits, w->c.high_first, p->number, w->depth,
-                              lb_coded_codes(&w->c, w->at + r, w->k),
+        if (p->packs) fetch(&w->s.c, w->next_at + r, w->next_k, w->depth);
+        if (w->s.c.bits < 8 && p->fields == 1 && !takes_bits(&w->s.c, p))
+            p->kernel->unpack(w->s.c.bits, w->s.c.high_first, p->number,
+                              w->depth,
+                              lb_coded_codes(&w->s.c, w->at + r, w->k),
                               w->bytes + r * row_bytes(p));
     }
-    if (p->in_w)
+    if (p->scales.in_w)
         lb_int_ratios(w, rows);
     else if (p->fine)
         w->ratio[0] = LB_DOTINT_RATIO;
@@ -200,7 +194,7 @@ static const int8_t *line_of(const lb_int_weights *w, int64_t k, int64_t bytes,
 {
     int8_t *const to = w->lines + l * STRIP;
     if (k >= w->depth) return w->lines + LB_DOTINT_LINES * STRIP;
-    const uint8_t *from = lb_coded_codes(&w->c, w->k + k, w->at);
+    const uint8_t *from = lb_coded_codes(&w->s.c, w->k + k, w->at);
     if (bytes % LB_DOTINT_PLACES == 0) return (const int8_t *)from;
     memcpy(to, from, (size_t)bytes);
     return to;
@@ -211,7 +205,7 @@ static const int8_t *line_of(const lb_int_weights *w, int64_t k, int64_t bytes,
  * the last those of the next strip. */
 static void strip_across(lb_int_weights *w, int64_t rows)
 {
-    const int64_t bytes = lb_coded_line_bytes(&w->c, rows);
+    const int64_t bytes = lb_coded_line_bytes(&w->s.c, rows);
     const int64_t wide = lb_round_up(bytes, LB_DOTINT_PLACES);
     const int8_t *line[LB_DOTINT_LINES];
     memset(w->lines, 0, (LB_DOTINT_LINES + 1) * STRIP);
@@ -219,14 +213,14 @@ static void strip_across(lb_int_weights *w, int64_t rows)
         for (int l = 0; l < LB_DOTINT_LINES; l++) {
             const int64_t ahead = k + l + AHEAD;
             if (ahead < w->depth)
-                fetch(&w->c, w->k + ahead, w->at, rows);
+                fetch(&w->s.c, w->k + ahead, w->at, rows);
             else
-                fetch(&w->c, w->k + ahead - w->depth, w->at + rows, rows);
+                fetch(&w->s.c, w->k + ahead - w->depth, w->at + rows, rows);
             line[l] = line_of(w, k + l, bytes, l);
         }
         w->p->kernel->turn(line, wide, w->bytes + k, row_bytes(w->p));
     }
-    if (w->p->in_w)
+    if (w->p->scales.in_w)
         lb_int_ratios(w, rows);
     else if (w->p->fine)
         w->ratio[0] = LB_DOTINT_RATIO;
@@ -240,11 +234,11 @@ void lb_int_weights_next(lb_int_weights *w, int64_t j, int64_t k)
 
 void lb_int_weights_strip(lb_int_weights *w, int64_t j, int64_t k, int64_t n)
 {
-    const int64_t rows = lb_min_i64(w->p->strip, w->first + w->n - j);
+    const int64_t rows = lb_min_i64(w->p->strip, w->s.first + w->s.n - j);
     w->at = j;
     w->k = k;
     w->depth = n;
-    if (w->c.along)
+    if (w->s.c.along)
         strip_along(w, rows);
     else
         strip_across(w, rows);
@@ -254,7 +248,7 @@ void lb_int_weights_strip(lb_int_weights *w, int64_t j, int64_t k, int64_t n)
 
 static lb_dotint_kind kind_of(const lb_int_weights *w)
 {
-    const lb_coded *c = &w->c;
+    const lb_coded *c = &w->s.c;
     if (w->p->fields > 1) return LB_DOTINT_FIELDS;
     if (c->bits == 8) return LB_DOTINT_BYTES;
     if (!c->along || w->p->by_level) return LB_DOTINT_FIELD;
@@ -264,7 +258,7 @@ static lb_dotint_kind kind_of(const lb_int_weights *w)
 /* Where the codes of row r of the strip are, and which field of bytes. */
 static void aim_codes(const lb_int_weights *w, int64_t r, lb_dotint_codes *to)
 {
-    const lb_coded *c = &w->c;
+    const lb_coded *c = &w->s.c;
     const bool as_they_lie = c->bits == 8 || to->kind == LB_DOTINT_FIELDS ||
                              to->kind == LB_DOTINT_BITS;
     const int64_t apart = row_bytes(w->p);
@@ -286,9 +280,9 @@ static void aim_codes(const lb_int_weights *w, int64_t r, lb_dotint_codes *to)
 /* Which ratios, and which of the largest scales, belong to row r. */
 static int64_t ratio_of(const lb_int_weights *w, int64_t r)
 {
-    const int64_t g = w->c.lines.g;
-    if (!w->p->in_w) return 0;
-    return w->c.along ? r : (w->at + r) / g - w->at / g;
+    const int64_t g = w->s.c.lines.g;
+    if (!w->p->scales.in_w) return 0;
+    return w->s.c.along ? r : (w->at + r) / g - w->at / g;
 }
 
 /* Rows from r of the strip on; how far they can be taken together is up to
@@ -298,15 +292,15 @@ static lb_dotint_codes codes_of(const lb_int_weights *w, int64_t r)
     const lb_int_panels *p = w->p;
     lb_dotint_codes to = {
         .kind = kind_of(w),
-        .bits = w->c.bits,
-        .high_first = w->c.high_first,
+        .bits = w->s.c.bits,
+        .high_first = w->s.c.high_first,
         .number = p->number,
         .least = p->least,
         .slope = p->slope,
         .fine = p->fine,
         .level = p->level,
         .ratio = w->ratio + ratio_of(w, r) * p->ratio_apart,
-        .ratio_step = p->in_w && w->c.along ? p->ratio_apart : 0,
+        .ratio_step = p->scales.in_w && w->s.c.along ? p->ratio_apart : 0,
         .g = p->share,
         .n = 1,
         .depth = w->depth,
@@ -317,13 +311,13 @@ static lb_dotint_codes codes_of(const lb_int_weights *w, int64_t r)
 
 static int64_t strip_rows(const lb_int_weights *w)
 {
-    return lb_min_i64(w->p->strip, w->first + w->n - w->at);
+    return lb_min_i64(w->p->strip, w->s.first + w->s.n - w->at);
 }
 
 static float scale_of(const lb_int_weights *w, int64_t r)
 {
-    const float scale =
-        w->p->in_w ? w->largest[ratio_of(w, r)] : w->row[w->at + r - w->first];
+    const float scale = w->p->scales.in_w ? w->largest[ratio_of(w, r)]
+                                          : w->s.row[w->at + r - w->s.first];
     return scale * w->p->unit * LB_INT_DOWN;
 }
 
@@ -346,9 +340,9 @@ typedef struct {
  * at first. */
 static bool next_run(const lb_int_weights *w, int64_t last, run *it)
 {
-    const bool blocks = w->p->in_w && !w->c.along;
-    const int64_t g = w->c.lines.g;
-    it->step = w->c.along ? 1 : 8 / w->c.bits;
+    const bool blocks = w->p->scales.in_w && !w->s.c.along;
+    const int64_t g = w->s.c.lines.g;
+    it->step = w->s.c.along ? 1 : 8 / w->s.c.bits;
     it->first++;
     if (it->first >= lb_min_i64(it->end, it->begin + it->step)) {
         it->begin = it->first = it->end;
@@ -367,12 +361,12 @@ void lb_int_weights_dots(const lb_int_weights *w, bool ask, const float *ws,
                          int rows, const int16_t *x, const lb_dotint_head *head,
                          bool first, float *c, int64_t ldc)
 {
-    const int64_t on = (w->next_at - w->at) * w->c.byte_step +
-                       (w->next_k - w->k) * w->c.bits / 8;
+    const int64_t on = (w->next_at - w->at) * w->s.c.byte_step +
+                       (w->next_k - w->k) * w->s.c.bits / 8;
     for (run it = {0}; next_run(w, strip_rows(w), &it);) {
         it.codes.ws = ws + it.first;
         it.codes.ws_step = it.step;
-        it.codes.ahead = ask && w->c.along ? (uintptr_t)on : 0;
+        it.codes.ahead = ask && w->s.c.along ? (uintptr_t)on : 0;
         w->p->kernel->dots(&it.codes, rows, x, head, first, c + it.first * ldc,
                            it.step * ldc);
     }

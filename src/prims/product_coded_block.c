@@ -155,7 +155,7 @@ static void pack_x(block *b, int64_t k, int64_t n, char *panel)
 {
     const grid *g = b->g;
     const int64_t depth = lb_round_up(n, b->g->p.step);
-    const float *factor = lb_int_weights_factor(&b->weights, k, n);
+    const float *factor = lb_scales_factor(&b->weights.s, k, n);
     float *const tmp = (float *)(void *)(b->x + g->rows_at);
     for (int64_t i = 0; i < b->groups; i++) {
         const int64_t row = group_at(b, i);
@@ -320,7 +320,7 @@ static void run_block(const lb_product *p, const lb_work *work, const grid *g,
     b.c = (float *)(void *)(b.x + g->c_at);
     lb_int_weights_room(&g->p, &b.coded, g->b.nb, p->k, &b.weights,
                         b.x + g->weights_at);
-    lb_int_weights_rows(&b.weights, b.j0, b.n, p->k);
+    lb_scales_rows(&b.weights.s, b.j0, b.n, p->k);
     for (int64_t k = 0; k < p->k; k += g->chunk)
         run_chunk(&b, k, lb_min_i64(g->chunk, p->k - k));
     put_rows(&b);

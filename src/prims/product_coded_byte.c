@@ -121,7 +121,7 @@ static int64_t group_at(const block *b, int64_t at)
 static void pack_x(block *b, int64_t k, int64_t n, char *panel)
 {
     const grid *g = b->g;
-    const float *factor = lb_int_weights_factor(&b->weights.scales, k, n);
+    const float *factor = lb_scales_factor(&b->weights.s, k, n);
     float *const tmp = (float *)(void *)(b->x + g->rows_at);
     for (int64_t i = 0; i < b->groups; i++) {
         const int64_t row = group_at(b, i);

@@ -58,7 +58,7 @@ typedef struct {
  */
 static bool codes_fit(const lb_coded *c, const lb_int_panels *p)
 {
-    if (p->in_w && c->lines.g % COLUMNS) return false;
+    if (p->scales.in_w && c->lines.g % COLUMNS) return false;
     if (c->bits == 8) return true;
     return c->bits == 4 && (p->fine ? p->by_level : p->line);
 }
@@ -120,8 +120,9 @@ static void make_room(const lb_product *p, grid *g)
     g->weights_at = add(g->put_at, g->w.swapped ? 2 * put : put);
     g->bytes = g->weights_at +
                lb_int_weights_room(&g->p, &g->w.coded, g->b.nb, p->k, &w, NULL);
-    g->rows_bytes = add(0, (g->w.m + 1) * KC * F) +
-                    lb_int_weights_room(&g->p, &g->w.coded, 0, p->k, &w, NULL);
+    g->rows_bytes =
+        add(0, (g->w.m + 1) * KC * F) +
+        lb_scales_room(g->p.cpu, &g->w.coded, KC, 0, p->k, &w.s, NULL);
     if (g->bytes < g->rows_bytes) g->bytes = g->rows_bytes;
 }
 
@@ -194,15 +195,14 @@ static void pack_row(const grid *g, const float *x, int64_t step, int64_t n,
     head->base[i] = as_they_lie ? (float)(g->p.least * (int64_t)sum) : 0;
 }
 
-static void pack_panel(const lb_work *work, const grid *g,
-                       const lb_int_weights *w, int64_t batch, int64_t k,
-                       int64_t n)
+static void pack_panel(const lb_work *work, const grid *g, const lb_scales *s,
+                       int64_t batch, int64_t k, int64_t n)
 {
     const lb_source *x = g->w.x;
     float *const tmp = work->scratch, *const block = tmp + KC;
     const lb_block from =
         x->get(x, work->call->cpu, batch, 0, g->w.m, k, n, block);
-    const float *factor = lb_int_weights_factor(w, k, n);
+    const float *factor = lb_scales_factor(s, k, n);
     lb_outerint_head *const heads = heads_at(g, work, batch, k / KC);
     int16_t *const rows = rows_of(g, heads);
     for (int64_t at = 0; at < g->groups; at++) {
@@ -219,12 +219,12 @@ static void pack_part(const lb_product *p, const lb_work *work, const grid *g,
 {
     const int64_t end = lb_min_i64(k + (int64_t)PART * KC, p->k);
     const lb_coded coded = lb_coded_at(&g->w.coded, g->w.w, batch);
-    lb_int_weights w;
-    lb_int_weights_room(&g->p, &coded, 0, p->k, &w,
-                        (char *)work->scratch + add(0, (g->w.m + 1) * KC * F));
-    if (g->p.in_x) lb_int_weights_rows(&w, 0, 0, p->k);
+    lb_scales s;
+    lb_scales_room(g->p.cpu, &coded, KC, 0, p->k, &s,
+                   (char *)work->scratch + add(0, (g->w.m + 1) * KC * F));
+    if (g->p.scales.in_x) lb_scales_rows(&s, 0, 0, p->k);
     for (; k < end; k += KC)
-        pack_panel(work, g, &w, batch, k, lb_min_i64(KC, end - k));
+        pack_panel(work, g, &s, batch, k, lb_min_i64(KC, end - k));
 }
 
 /* ---- a unit -------------------------------------------------------------- */
@@ -306,14 +306,14 @@ static void aim_ratios(unit *b)
     w->at = b->j0;
     w->k = b->now.k;
     w->depth = b->now.depth;
-    if (b->g->p.in_w) lb_int_ratios(w, b->n);
+    if (b->g->p.scales.in_w) lb_int_ratios(w, b->n);
 }
 
 /* Which of the strip's ratios columns from j on have. */
 static int64_t ratio_of(const unit *b, int64_t j)
 {
     const int64_t g = b->coded.lines.g;
-    return b->g->p.in_w ? (b->j0 + j) / g - b->j0 / g : 0;
+    return b->g->p.scales.in_w ? (b->j0 + j) / g - b->j0 / g : 0;
 }
 
 static void make_panel(unit *b, int64_t j)
@@ -330,7 +330,7 @@ static void make_panel(unit *b, int64_t j)
         .n = b->now.depth,
     };
     g->kernel->pack(&lines, b->panel);
-    if (!g->p.in_w) return;
+    if (!g->p.scales.in_w) return;
     const float ws =
         b->weights.largest[ratio_of(b, j)] * g->p.unit * LB_INT_DOWN;
     for (int p = 0; p < COLUMNS; p++)
@@ -382,12 +382,13 @@ static void aim_scales(unit *b)
     lb_int_weights *const w = &b->weights;
     lb_int_weights_room(&g->p, &b->coded, g->b.nb, b->p->k, w,
                         (char *)(void *)b->c + g->weights_at);
-    lb_int_weights_rows(w, b->j0, b->n, b->p->k);
-    if (g->p.in_w) return;
+    lb_scales_rows(&w->s, b->j0, b->n, b->p->k);
+    if (g->p.scales.in_w) return;
     for (int64_t j = 0; j < b->n; j += COLUMNS)
         for (int p = 0; p < COLUMNS; p++) {
             const int64_t at = j + g->order[p];
-            b->ws[j + p] = at < b->n ? w->row[at] * g->p.unit * LB_INT_DOWN : 0;
+            b->ws[j + p] =
+                at < b->n ? w->s.row[at] * g->p.unit * LB_INT_DOWN : 0;
         }
     for (int64_t k = 0; k < KC && g->p.fine; k++)
         w->ratio[k] = LB_DOTINT_RATIO;

@@ -51,7 +51,7 @@ static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
     return p->precision >= LB_PRECISION_FAST && lb_dottab_for(cpu) &&
            w->coded.bits == 1 && w->coded.along && w->n >= LEAST &&
            p->k >= LEAST && lb_int_panels_of(cpu, &w->coded, w->m, &q) &&
-           q.line && !q.fine && !q.in_x && !q.in_w;
+           q.line && !q.fine && !q.scales.in_x && !q.scales.in_w;
 }
 
 /* ---- the grid ------------------------------------------------------------ */
@@ -80,7 +80,7 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     g->chunk = g->w.m > MR ? 1 : lb_min_i64(CHUNK, lb_ceil_div(p->k, KC));
     const int64_t f = sizeof(float);
     const int64_t strips = g->w.m > MR ? g->wide / STRIP : 1;
-    lb_int_weights w;
+    lb_scales s;
     g->codes_at = add(0, g->chunk * MR * TABLES);
     g->lines_at = add(g->codes_at, strips * TURNED);
     g->c_at = add(g->lines_at, STRIP * BYTES);
@@ -90,7 +90,7 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     g->put_at = add(g->slab_at, lb_row_slab_floats(g->w.x, KC) * f);
     g->weights_at = add(g->put_at, g->w.swapped ? g->b.mb * g->b.nb * f : 0);
     g->bytes = g->weights_at +
-               lb_int_weights_room(&g->p, &g->w.coded, g->b.nb, p->k, &w, NULL);
+               lb_scales_room(c->cpu, &g->w.coded, KC, g->b.nb, p->k, &s, NULL);
     return true;
 }
 
@@ -214,12 +214,12 @@ static void run_chunk(block *b, int64_t k, int64_t panels)
 static void read_scales(block *b)
 {
     const grid *g = b->g;
-    lb_int_weights w;
-    lb_int_weights_room(&g->p, &b->coded, g->b.nb, b->p->k, &w,
-                        b->scratch + g->weights_at);
-    lb_int_weights_rows(&w, b->j0, b->n, b->p->k);
+    lb_scales s;
+    lb_scales_room(g->p.cpu, &b->coded, KC, g->b.nb, b->p->k, &s,
+                   b->scratch + g->weights_at);
+    lb_scales_rows(&s, b->j0, b->n, b->p->k);
     for (int64_t j = 0; j < g->wide; j++)
-        b->ws[j] = j < b->n ? w.row[j] * g->p.unit * LB_INT_DOWN : 0;
+        b->ws[j] = j < b->n ? s.row[j] * g->p.unit * LB_INT_DOWN : 0;
 }
 
 static void run_block(const lb_product *p, const lb_work *work, const grid *g,

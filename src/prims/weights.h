@@ -4,20 +4,18 @@
  * numbers and is read as f32 from whatever it is stored in. Eight ways:
  *
  *   coded thin    m is 1, or as small as kernels/tuning.c says, and not coded
- *                 table: codes are decoded in registers and used once, so memory
- *                 decides
- *   coded exact   HIGHEST, where the depth runs along memory: codes become f32
- *                 in registers, next to a few rows of x at a time
- *   coded panel   the same for more rows, up to LB_FEW: codes become panels of
- *                 f32 first (product_packed.c), which are used more often
- *   coded across  HIGHEST, where it runs across: codes become f32 in L1
- *   coded block   FAST and FASTEST: x becomes whole numbers and a scale for
- *                 each panel of a row, codes become whole numbers too, and
- *                 their products are summed as such
- *   coded table   the same for codes of one bit: sums of four are looked up
- *   coded outer   the same for a few rows, where the depth runs across
- *   coded byte    the same in bytes: FASTEST where a level multiplies them
- *                 faster, and FAST where two bytes are faster than 16 bits
+ *                 table: codes are decoded in registers and used once, so
+ * memory decides coded exact   HIGHEST, where the depth runs along memory:
+ * codes become f32 in registers, next to a few rows of x at a time coded panel
+ * the same for more rows, up to LB_FEW: codes become panels of f32 first
+ * (product_packed.c), which are used more often coded across  HIGHEST, where it
+ * runs across: codes become f32 in L1 coded block   FAST and FASTEST: x becomes
+ * whole numbers and a scale for each panel of a row, codes become whole numbers
+ * too, and their products are summed as such coded table   the same for codes
+ * of one bit: sums of four are looked up coded outer   the same for a few rows,
+ * where the depth runs across coded byte    the same in bytes: FASTEST where a
+ * level multiplies them faster, and FAST where two bytes are faster than 16
+ * bits
  *
  * What fits none is decoded, and multiplied as any other f32 matrix.
  */
