@@ -1,7 +1,8 @@
 # Makefile - a short way to everything; CMakeLists.txt does the work.
 #
-#: make           the libraries, tests, examples and benchmarks, in build/release,
-#:                and build/lowbit-bench, which measures (--help)
+#: make           the libraries, tests, examples and benchmarks, in build/release;
+#:                build/lowbit, the command, and build/lowbit-bench, which
+#:                measures (--help)
 #: make demo      a small program, end to end
 #: make test      all tests
 #: make check     what is slower: lint, install, both compilers, sanitizers,
@@ -31,7 +32,7 @@ MAKEFLAGS += --no-print-directory
 .PRECIOUS: build/%/build.ninja
 
 all: build-release
-	@ln -sf release/bench/lowbit-bench build/lowbit-bench
+	@ln -sf release/lowbit release/bench/lowbit-bench build/
 
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
@@ -85,7 +86,7 @@ lint: setup-build setup-lint build/release/build.ninja
 
 install: build/release/build.ninja
 	cmake --build build/release --target lowbit lowbit_static lowbit_io \
-	    lowbit_io_static
+	    lowbit_io_static lowbit_cli
 	@cmake -S . -B build/release -DCMAKE_INSTALL_PREFIX='$(abspath $(PREFIX))' \
 	    >/dev/null
 	DESTDIR='$(DESTDIR)' cmake --install build/release

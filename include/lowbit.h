@@ -1,6 +1,7 @@
 /* lowbit.h - arrays whose numbers may be stored in few bits.
  *
- * The only header a user includes. Conventions, stated once:
+ * The only header a user includes, with lowbit_io.h for files. Conventions,
+ * stated once:
  *
  * - An array is immutable. Operations take arrays and return a new one, which
  *   belongs to the innermost open scope of the context and goes with it.

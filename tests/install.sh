@@ -107,7 +107,7 @@ ok "find_package, C and C++, shared and static"
 # ---- headers alone
 
 strict="-Wall -Wextra -Wpedantic -Werror -fsyntax-only"
-for header in lowbit.h lowbit_ext.h; do
+for header in lowbit.h lowbit_ext.h lowbit_io.h; do
     for std in c++11 c++20; do
         # shellcheck disable=SC2086
         echo "#include <$header>" | c++ -std=$std $strict -I"$include" -x c++ -
@@ -141,7 +141,7 @@ for name in lowbit lowbit-io; do
 done
 
 # Names of the functions that the headers mark LB_API.
-cat "$include/lowbit.h" "$include/lowbit_ext.h" | tr '\n' ' ' |
+cat "$include/lowbit.h" "$include/lowbit_ext.h" "$include/lowbit_io.h" | tr '\n' ' ' |
     sed 's/LB_API/\n&/g' |
     sed -n 's/^LB_API [^(;]*[ *]\(lb_[a-z0-9_]*\)(.*/\1/p' | sort -u >declared
 # What the libraries share among themselves is nobody else's.

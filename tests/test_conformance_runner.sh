@@ -697,4 +697,30 @@ bent 's/"op": "add", "params": {}/"op": "dot_general", "params": {"lhs_contract"
 bent 's/"op": "add", "params": {}/"op": "conv_general_dilated", "params": {"dimension_numbers": ["", "", ""]}/'
 bent 's/"op": "add", "params": {}/"op": "reshape", "params": {"new_sizes": [4]}/'
 
+# ---- parsers: verdicts on files ----------------------------------------------
+
+fresh
+mkdir "$tmp/cases/npy"
+npy "$tmp/cases/npy/good.npy" '<i2' '(2,)' '\x01\x00\xff\x7f'
+head -c 30 "$tmp/cases/npy/good.npy" >"$tmp/cases/npy/cut.npy"
+hash=$(tail -c 4 "$tmp/cases/npy/good.npy" | sha256sum | cut -d ' ' -f 1)
+parsers() # WHAT FILE EXPECT MORE PASSED
+{
+    echo "{\"$2\": {\"expect\": \"$3\"$4}}" >"$tmp/cases/npy/manifest.json"
+    run parsers "$tmp/cases"
+    expect "$1" $((1 - $5)) "$5 passed, $((1 - $5)) failed, 0 skipped"
+}
+listed=', "shape": [2], "dtype": "<i2"'
+parsers "accepted" good.npy accept "$listed, \"sha_c_order\": \"$hash\"" 1
+parsers "rejected" cut.npy "reject: cut" "" 1
+parsers "either" cut.npy "accept / may reject" "" 1
+parsers "wrongly accepted" good.npy reject "" 0
+parsers "wrongly rejected" cut.npy accept "" 0
+parsers "another shape" good.npy accept ', "shape": [2, 1]' 0
+parsers "another dtype" good.npy accept ', "dtype": "<u2"' 0
+parsers "other bytes" good.npy accept ", \"sha_c_order\": \"0${hash#?}\"" 0
+parsers "no verdict" good.npy maybe "" 0
+parsers "no such file" none.npy reject "" 0
+parsers "a path" ../npy/cut.npy reject "" 0
+
 echo "test_conformance_runner.sh: $checks checks passed"

@@ -45,10 +45,28 @@ static void meter_free(void *user, void *p, size_t size)
 static char scratch[SCRATCH_MAX];
 static char partial[SCRATCH_MAX + 16];
 
-/* Opens, reads and copies a file; or writes an index. */
+/* Lists a file and loads what can be loaded. */
+static bool load_all(lb_ctx *cx, const char *path)
+{
+    lb_file *f = lb_file_open(cx, path, NULL);
+    bool ok = f != NULL;
+    for (int64_t i = 0; ok && i < lb_file_count(f); i++) {
+        const lb_entry *e = lb_file_entry(f, i);
+        if (!e->format || e->rank > LB_MAX_RANK) continue;
+        lb_enter(cx);
+        ok = lb_file_load(cx, f, e->name) != NULL;
+        if (ok && e->rank) ok = lb_file_load_rows(cx, f, e->name, 0, 0) != NULL;
+        lb_leave(cx);
+    }
+    lb_file_close(f);
+    return ok;
+}
+
+/* Opens, reads, loads and copies a file; or writes an index. */
 static bool perform(lb_ctx *cx, const io_file *g)
 {
     char why[8300] = "";
+    if (!load_all(cx, g->path)) return false;
     lb_reader *r = lb_reader_open(cx, g->path, NULL);
     bool ok = r && io_file_same(cx, g, r, why, sizeof why);
     const lb_write_options options = {.no_sync = true};

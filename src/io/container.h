@@ -23,6 +23,7 @@
 #include "io/arena.h"
 #include "io/file.h"
 #include "io/outfile.h"
+#include "lowbit_io.h"
 
 typedef struct lb_container lb_container;
 typedef struct lb_reader lb_reader;
@@ -51,42 +52,6 @@ typedef struct lb_tensor {
                  * turns them around */
     int64_t id; /* the kind's own */
 } lb_tensor;
-
-/* GGUF's numbers for the types of values. */
-typedef enum lb_meta_type {
-    LB_META_U8 = 0,
-    LB_META_I8 = 1,
-    LB_META_U16 = 2,
-    LB_META_I16 = 3,
-    LB_META_U32 = 4,
-    LB_META_I32 = 5,
-    LB_META_F32 = 6,
-    LB_META_BOOL = 7,
-    LB_META_STRING = 8,
-    LB_META_ARRAY = 9,
-    LB_META_U64 = 10,
-    LB_META_I64 = 11,
-    LB_META_F64 = 12,
-    LB_N_META = 13
-} lb_meta_type;
-
-/* A value as it stands in the file, so that it can be written back as it was.
- * Numbers are little-endian and bytes may be at any address. */
-typedef struct lb_meta {
-    const char *key; /* unique; holds no 0 inside */
-    lb_meta_type type;
-    lb_meta_type item;    /* of an array */
-    uint64_t n;           /* items of an array; of others 1 */
-    const uint8_t *bytes; /* a number; a string's characters, without length or
-                           * 0; an array's items as GGUF has them */
-    uint64_t size;        /* of bytes */
-} lb_meta;
-
-/* The next string of an array of them, from *at on, which begins as 0; false at
- * the end. Held against m->size each time: bytes may lie in a map, and whoever
- * writes to the file changes them. */
-bool lb_meta_next(const lb_meta *m, uint64_t *at, const char **text,
-                  uint64_t *n);
 
 /* ---- reading ------------------------------------------------------------- */
 

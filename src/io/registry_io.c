@@ -1,9 +1,10 @@
-/* registry_io.c - the only list of containers.
+/* registry_io.c - the only lists of containers and of layouts.
  *
- * It stands apart from registry.c because the core must not need the libraries
+ * They stand apart from registry.c because the core must not need the libraries
  * that containers need. Probes are asked in this order.
  */
 #include "io/container.h"
+#include "io/entries.h"
 
 /* clang-format off */
 #define CONTAINERS(X)                                                         \
@@ -15,3 +16,14 @@ CONTAINERS(DECLARE)
 #define LIST(NAME) &lb_container_##NAME,
 
 const lb_container *const lb_containers[] = {CONTAINERS(LIST) NULL};
+
+/* Layouts claim tensors in this order. */
+/* clang-format off */
+#define LAYOUTS(X) X(ggml)
+/* clang-format on */
+
+#define DECLARE_LAYOUT(NAME) extern const lb_file_layout lb_file_layout_##NAME;
+LAYOUTS(DECLARE_LAYOUT)
+#define LIST_LAYOUT(NAME) &lb_file_layout_##NAME,
+
+const lb_file_layout *const lb_file_layouts[] = {LAYOUTS(LIST_LAYOUT) NULL};

@@ -14,8 +14,8 @@
 
 #include "conformance.h"
 
-static const kind *const kinds[] = {&kind_stablehlo, &kind_seed,
-                                    &kind_bitsandbytes, &kind_gguf};
+static const kind *const kinds[] = {
+    &kind_stablehlo, &kind_seed, &kind_bitsandbytes, &kind_gguf, &kind_parsers};
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* Cases are untrusted: one that asks for more memory than this gets an error

@@ -60,6 +60,7 @@ extern const kind kind_stablehlo;
 extern const kind kind_seed;
 extern const kind kind_bitsandbytes;
 extern const kind kind_gguf;
+extern const kind kind_parsers;
 
 /* ---- files -------------------------------------------------------------- */
 
@@ -148,6 +149,20 @@ bool compare(lb_dtype dtype, lb_shape shape, const void *got, const void *want,
              tolerance tol, note *n);
 /* FNV-1a, to be started with seed 0 or an earlier digest. */
 uint64_t digest_of(uint64_t seed, const void *data, size_t size);
+
+/* In hexadecimal. */
+text sha256_text(const void *data, size_t size);
+
+/* ---- the command --------------------------------------------------------- */
+
+typedef struct command_result {
+    int code;
+    char *text; /* of stdout, with a 0 behind it; NULL if none; free it */
+    size_t size;
+} command_result;
+/* Runs `lowbit`; argv[0] is its name, the last is NULL. A note if it cannot be
+ * run, or does not end by itself. */
+bool command_run(const char *const *argv, command_result *out, note *n);
 
 /* ---- checking arrays ---------------------------------------------------- */
 

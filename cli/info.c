@@ -1,0 +1,267 @@
+/* info.c - `lowbit info`: what a file holds, from its header alone. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "verb.h"
+
+/* ---- what is counted ----------------------------------------------------- */
+
+/* Elements; as a double, which no shape overflows. */
+static double elements(const lb_entry *e)
+{
+    double n = 1;
+    for (int i = 0; i < e->rank; i++)
+        n *= (double)e->dim[i];
+    return n;
+}
+
+typedef struct totals {
+    double elements;
+    uint64_t bytes;
+} totals;
+
+static totals total(const lb_file *f)
+{
+    totals t = {0};
+    for (int64_t i = 0; i < lb_file_count(f); i++) {
+        const lb_entry *e = lb_file_entry(f, i);
+        t.elements += elements(e);
+        t.bytes += e->nbytes;
+    }
+    return t;
+}
+
+static double bits_each(totals t)
+{
+    return t.elements > 0 ? (double)t.bytes * 8 / t.elements : 0;
+}
+
+/* ---- numbers of values --------------------------------------------------- */
+
+static uint64_t bits_of(const uint8_t *p, uint64_t n)
+{
+    uint64_t v = 0;
+    for (uint64_t i = 0; i < n && i < 8; i++)
+        v |= (uint64_t)p[i] << 8 * i;
+    return v;
+}
+
+static double float_of(const lb_meta *m)
+{
+    const uint64_t bits = bits_of(m->bytes, m->size);
+    const uint32_t half = (uint32_t)bits;
+    float f;
+    double d;
+    memcpy(&f, &half, sizeof f);
+    memcpy(&d, &bits, sizeof d);
+    return m->type == LB_META_F32 ? (double)f : d;
+}
+
+static bool is_signed(lb_meta_type t)
+{
+    return t == LB_META_I8 || t == LB_META_I16 || t == LB_META_I32 ||
+           t == LB_META_I64;
+}
+
+static int64_t int_of(const lb_meta *m)
+{
+    const int unused = 64 - 8 * (int)m->size;
+    const uint64_t top = bits_of(m->bytes, m->size) << unused;
+    int64_t v;
+    memcpy(&v, &top, sizeof v);
+    return v >> unused; /* of the compilers here: with the sign */
+}
+
+/* Of an array only what it is. */
+static void json_value(json *j, const lb_meta *m)
+{
+    switch (m->type) {
+    case LB_META_STRING:
+        json_text(j, (const char *)m->bytes, (size_t)m->size);
+        break;
+    case LB_META_ARRAY:
+        json_open(j, '{');
+        json_key(j, "array");
+        json_uint(j, m->n);
+        json_close(j, '}');
+        break;
+    case LB_META_BOOL:
+        json_bool(j, m->bytes[0] != 0);
+        break;
+    case LB_META_F32:
+    case LB_META_F64:
+        json_double(j, float_of(m));
+        break;
+    default:
+        if (is_signed(m->type))
+            json_int(j, int_of(m));
+        else
+            json_uint(j, bits_of(m->bytes, m->size));
+    }
+}
+
+/* ---- as JSON ------------------------------------------------------------- */
+
+static void json_entry(json *j, const lb_entry *e)
+{
+    json_open(j, '{');
+    json_key(j, "name");
+    json_string(j, e->name);
+    json_key(j, "type");
+    json_string(j, e->type);
+    json_key(j, "format");
+    json_string(j, e->format);
+    json_key(j, "dtype");
+    json_string(j, e->dtype ? lb_dtype_name(e->dtype) : NULL);
+    json_key(j, "layout");
+    json_string(j, e->layout);
+    json_key(j, "shape");
+    json_open(j, '[');
+    for (int i = 0; i < e->rank; i++)
+        json_int(j, e->dim[i]);
+    json_close(j, ']');
+    json_key(j, "tensors");
+    json_int(j, e->n_tensors);
+    json_key(j, "bytes");
+    json_uint(j, e->nbytes);
+    json_close(j, '}');
+}
+
+static void print_json(const char *path, const lb_file *f)
+{
+    const totals t = total(f);
+    const lb_meta *m;
+    json j = {.to = stdout};
+    json_open(&j, '{');
+    json_key(&j, "path");
+    json_string(&j, path);
+    json_key(&j, "kind");
+    json_string(&j, lb_file_kind(f));
+    json_key(&j, "elements");
+    json_double(&j, t.elements);
+    json_key(&j, "bytes");
+    json_uint(&j, t.bytes);
+    json_key(&j, "metadata");
+    json_open(&j, '{');
+    for (int64_t i = 0; (m = lb_file_meta(f, i)); i++) {
+        json_key(&j, m->key);
+        json_value(&j, m);
+    }
+    json_close(&j, '}');
+    json_key(&j, "arrays");
+    json_open(&j, '[');
+    for (int64_t i = 0; i < lb_file_count(f); i++) {
+        fputs(i ? ",\n" : "\n", stdout);
+        j.more = false;
+        json_entry(&j, lb_file_entry(f, i));
+    }
+    json_close(&j, ']');
+    json_close(&j, '}');
+    fputc('\n', stdout);
+}
+
+/* ---- as a table ---------------------------------------------------------- */
+
+/* "nf4 bf16", "bf16", or the file's own word where there is none of ours. */
+static void kind_text(const lb_entry *e, char *to, size_t size)
+{
+    const bool dense = e->format && strcmp(e->format, "dense") == 0;
+    if (!e->format)
+        snprintf(to, size, "(%.32s%s)", e->type,
+                 strlen(e->type) > 32 ? ".." : "");
+    else if (dense)
+        snprintf(to, size, "%s", lb_dtype_name(e->dtype));
+    else
+        snprintf(to, size, "%s %s", e->format, lb_dtype_name(e->dtype));
+}
+
+/* Columns as wide as their widest, the name not more than is readable. */
+static int name_width(const lb_file *f)
+{
+    int most = 4;
+    for (int64_t i = 0; i < lb_file_count(f); i++) {
+        const char *name = lb_file_entry(f, i)->name;
+        const int n = put_text(NULL, name, strlen(name));
+        if (n > most && n <= 60) most = n;
+    }
+    return most;
+}
+
+static void put_column(const char *text, int width)
+{
+    const int n = put_text(stdout, text, strlen(text));
+    printf("%*s", n < width ? width - n + 2 : 2, "");
+}
+
+static void print_entry(const lb_entry *e, int width)
+{
+    char kind[64];
+    kind_text(e, kind, sizeof kind);
+    put_column(e->name, width);
+    put_column(kind, 12);
+    printf("%12" PRIu64 "  ", e->nbytes);
+    put_shape(stdout, e->dim, e->rank);
+    if (e->layout) printf("  %s, %d tensors", e->layout, e->n_tensors);
+    fputc('\n', stdout);
+}
+
+static void print_meta(const lb_meta *m)
+{
+    json j = {.to = stdout};
+    put_text(stdout, m->key, strlen(m->key));
+    fputs(" = ", stdout);
+    json_value(&j, m);
+    fputc('\n', stdout);
+}
+
+static void print_table(const char *path, const lb_file *f, bool values)
+{
+    const totals t = total(f);
+    const lb_meta *m;
+    put_text(stdout, path, strlen(path));
+    printf(": %s, %" PRId64 " array%s, %.0f elements, %s, %.3g bits each\n",
+           lb_file_kind(f), lb_file_count(f), lb_file_count(f) == 1 ? "" : "s",
+           t.elements, show_bytes(t.bytes).s, bits_each(t));
+    for (int64_t i = 0; values && (m = lb_file_meta(f, i)); i++)
+        print_meta(m);
+    const int width = name_width(f);
+    for (int64_t i = 0; i < lb_file_count(f); i++)
+        print_entry(lb_file_entry(f, i), width);
+}
+
+/* ---- the verb ------------------------------------------------------------ */
+
+static verdict run(const arguments *a)
+{
+    const lb_file_options options = {.struct_size = sizeof options,
+                                     .raw = a->count[OPTION_RAW] != 0};
+    lb_ctx *cx = context_open(1);
+    if (!cx) return FAILED;
+    lb_file *f = lb_file_open(cx, a->operand[0], &options);
+    verdict v = DONE;
+    if (!f)
+        v = complain_of(cx);
+    else if (a->count[OPTION_JSON])
+        print_json(a->operand[0], f);
+    else
+        print_table(a->operand[0], f, a->count[OPTION_METADATA] != 0);
+    lb_file_close(f);
+    lb_close(cx);
+    return v;
+}
+
+static const option_id options_taken[] = {OPTION_JSON, OPTION_METADATA,
+                                          OPTION_RAW, N_OPTIONS};
+
+const verb verb_info = {
+    .name = "info",
+    .operands = "FILE",
+    .summary =
+        "Lists the arrays of a file: name, dtype or format, bytes, shape",
+    .help = "FILE is a safetensors file, its index or the directory of a model,"
+            " or a GGUF,\nnpy or npz file. Only its header is read. A type in "
+            "parentheses is one that\nthis program cannot load.",
+    .n_operands = 1,
+    .options = options_taken,
+    .run = run,
+};

@@ -1,0 +1,59 @@
+/* lowbit.c - the command: `lowbit VERB ..` */
+#include <string.h>
+
+#include "verb.h"
+
+static const verb *const verbs[] = {&verb_info};
+enum { N_VERBS = sizeof verbs / sizeof *verbs };
+
+static void usage(FILE *to)
+{
+    fprintf(to, "usage: lowbit VERB ..\n\n");
+    for (int i = 0; i < N_VERBS; i++)
+        fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+    fprintf(to,
+            "\n`lowbit VERB --help` says more. Exit codes: 0 done, 1 failed, "
+            "2 usage,\n3 a file that is wrong, 4 what --strict forbids.\n");
+}
+
+static const verb *find_verb(const char *name)
+{
+    for (int i = 0; i < N_VERBS; i++)
+        if (strcmp(verbs[i]->name, name) == 0) return verbs[i];
+    return NULL;
+}
+
+static verdict run(int argc, char **argv)
+{
+    arguments a;
+    if (argc < 2) {
+        usage(stderr);
+        return USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        usage(stdout);
+        return DONE;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("lowbit %s\n", lb_version());
+        return DONE;
+    }
+    const verb *v = find_verb(argv[1]);
+    if (!v)
+        return complain(USAGE, "no verb '%.64s'; see lowbit --help", argv[1]);
+    if (!arguments_read(v, argc - 1, argv + 1, &a)) return USAGE;
+    if (a.count[OPTION_HELP]) {
+        verb_help(stdout, v);
+        return DONE;
+    }
+    return v->run(&a);
+}
+
+int main(int argc, char **argv)
+{
+    const verdict v = run(argc, argv);
+    /* Data that could not be written whole are no success. */
+    if (fflush(stdout) || ferror(stdout))
+        return (int)complain(FAILED, "cannot write to stdout");
+    return (int)v;
+}

@@ -1,0 +1,186 @@
+/* talk.c - sentences for people, and text from files made harmless. */
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "verb.h"
+
+verdict complain(verdict what, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("lowbit: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    return what;
+}
+
+verdict complain_of(const lb_ctx *cx)
+{
+    const lb_status status = lb_error_status(cx);
+    return complain(status == LB_E_CONTENT ? BAD_INPUT : FAILED, "%s",
+                    lb_error(cx));
+}
+
+lb_ctx *context_open(int threads)
+{
+    const lb_options options = {.struct_size = sizeof options,
+                                .threads = threads};
+    char why[512];
+    lb_ctx *cx = lb_open(&options);
+    if (!cx) complain(FAILED, "%s", lb_open_why(&options, why, sizeof why));
+    return cx;
+}
+
+/* Bytes of the UTF-8 character that text begins with; 0 if it is none. */
+static size_t utf8_length(const unsigned char *p, size_t n)
+{
+    const size_t k = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    if (p[0] >= 0x80 && (p[0] < 0xc2 || p[0] > 0xf4)) return 0;
+    if (k > n) return 0;
+    for (size_t i = 1; i < k; i++)
+        if ((p[i] & 0xc0) != 0x80) return 0;
+    if (p[0] == 0xe0 && p[1] < 0xa0) return 0;
+    if (p[0] == 0xed && p[1] > 0x9f) return 0;
+    if (p[0] == 0xf0 && p[1] < 0x90) return 0;
+    if (p[0] == 0xf4 && p[1] > 0x8f) return 0;
+    return k;
+}
+
+static bool is_control(const unsigned char *p, size_t k)
+{
+    return (k == 1 && (p[0] < 0x20 || p[0] == 0x7f)) ||
+           (k == 2 && p[0] == 0xc2 && p[1] < 0xa0);
+}
+
+int put_text(FILE *to, const char *text, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    int columns = 0;
+    while (n) {
+        const size_t k = utf8_length(p, n);
+        const size_t m = k ? k : 1;
+        if (k && !is_control(p, k)) {
+            if (to) fwrite(p, 1, k, to);
+            columns++;
+        } else
+            for (size_t i = 0; i < m; i++, columns += 4)
+                if (to) fprintf(to, "\\x%02x", p[i]);
+        p += m;
+        n -= m;
+    }
+    return columns;
+}
+
+size_text show_bytes(uint64_t n)
+{
+    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    size_text t;
+    double v = (double)n;
+    int k = 0;
+    for (; v >= 999.5 && k < 6; k++)
+        v /= 1000;
+    snprintf(t.s, sizeof t.s, "%.*f %s",
+             k && v < 99.95 ? (v < 9.995 ? 2 : 1) : 0, v, unit[k]);
+    return t;
+}
+
+void put_shape(FILE *to, const int64_t *dim, int rank)
+{
+    fputc('(', to);
+    for (int i = 0; i < rank; i++)
+        fprintf(to, "%s%lld", i ? "," : "", (long long)dim[i]);
+    fputc(')', to);
+}
+
+/* ---- JSON ---------------------------------------------------------------- */
+
+static void comma(json *j)
+{
+    if (j->more) fputs(", ", j->to);
+    j->more = true;
+}
+
+void json_open(json *j, char bracket)
+{
+    comma(j);
+    fputc(bracket, j->to);
+    j->more = false;
+}
+
+void json_close(json *j, char bracket)
+{
+    fputc(bracket, j->to);
+    j->more = true;
+}
+
+void json_key(json *j, const char *key)
+{
+    json_string(j, key);
+    fputs(": ", j->to);
+    j->more = false;
+}
+
+void json_text(json *j, const char *text, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    comma(j);
+    fputc('"', j->to);
+    while (n) {
+        const size_t k = utf8_length(p, n), m = k ? k : 1;
+        if (!k)
+            fputs("\\ufffd", j->to);
+        else if (*p == '"' || *p == '\\')
+            fprintf(j->to, "\\%c", *p);
+        else if (*p < 0x20 || *p == 0x7f)
+            fprintf(j->to, "\\u%04x", *p);
+        else
+            fwrite(p, 1, k, j->to);
+        p += m;
+        n -= m;
+    }
+    fputc('"', j->to);
+}
+
+void json_null(json *j)
+{
+    comma(j);
+    fputs("null", j->to);
+}
+
+void json_string(json *j, const char *text)
+{
+    if (text)
+        json_text(j, text, strlen(text));
+    else
+        json_null(j);
+}
+
+void json_int(json *j, int64_t v)
+{
+    comma(j);
+    fprintf(j->to, "%lld", (long long)v);
+}
+
+void json_uint(json *j, uint64_t v)
+{
+    comma(j);
+    fprintf(j->to, "%llu", (unsigned long long)v);
+}
+
+void json_double(json *j, double v)
+{
+    if (!isfinite(v)) {
+        json_null(j);
+        return;
+    }
+    comma(j);
+    fprintf(j->to, "%.17g", v);
+}
+
+void json_bool(json *j, bool v)
+{
+    comma(j);
+    fputs(v ? "true" : "false", j->to);
+}

@@ -1,0 +1,105 @@
+/* verb.h - what the verbs of the command `lowbit` share.
+ *
+ * A verb is one file that ends in one struct, and one line in lowbit.c. Data go
+ * to stdout, talk to stderr. It may include lowbit.h and lowbit_io.h only: all
+ * that the command can do, a program can.
+ */
+#ifndef VERB_H
+#define VERB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "lowbit.h"
+#include "lowbit_io.h"
+
+/* What the command exits with. */
+typedef enum verdict {
+    DONE = 0,
+    FAILED = 1,    /* the system or the library could not */
+    USAGE = 2,     /* the command line */
+    BAD_INPUT = 3, /* a file that is wrong */
+    STRICT = 4     /* what --strict forbids */
+} verdict;
+
+/* ---- the command line ---------------------------------------------------- */
+
+/* One option: of every verb the same name means the same thing, so all stand in
+ * one table (options.c), and a verb lists those it takes. */
+typedef enum option_id {
+    OPTION_HELP,
+    OPTION_JSON,
+    OPTION_METADATA,
+    OPTION_QUIET,
+    OPTION_RAW,
+    N_OPTIONS
+} option_id;
+
+enum { OPERANDS_MOST = 2 };
+
+typedef struct arguments {
+    const char *operand[OPERANDS_MOST];
+    int n_operands;
+    int count[N_OPTIONS];         /* how often it was given */
+    const char *value[N_OPTIONS]; /* the last one */
+} arguments;
+
+typedef struct verb verb;
+struct verb {
+    const char *name;
+    const char *operands;     /* "FILE", for the usage line */
+    const char *summary;      /* in half a line */
+    const char *help;         /* further lines, or NULL */
+    int n_operands;           /* exactly so many */
+    const option_id *options; /* ends with N_OPTIONS; --help is taken by all */
+    verdict (*run)(const arguments *a);
+};
+
+/* False, and a sentence on stderr, if it makes no sense. */
+bool arguments_read(const verb *v, int argc, char **argv, arguments *a);
+void verb_help(FILE *to, const verb *v);
+
+/* ---- talk ---------------------------------------------------------------- */
+
+/* "lowbit: .." on stderr. Returns what, for `return complain(..)`. */
+verdict complain(verdict what, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The library's error, as the verdict that it amounts to. */
+verdict complain_of(const lb_ctx *cx);
+/* A context with so many threads (0: all there are), or NULL and a sentence. */
+lb_ctx *context_open(int threads);
+/* Text from a file: control characters, and what is no UTF-8, as \xNN. Returns
+ * the columns it takes. to NULL: only that. */
+int put_text(FILE *to, const char *text, size_t n);
+/* 1536 is "1.5 kB": powers of 1000, three digits. */
+typedef struct size_text {
+    char s[32];
+} size_text;
+size_text show_bytes(uint64_t n);
+/* "(2,3)" */
+void put_shape(FILE *to, const int64_t *dim, int rank);
+
+/* ---- JSON ---------------------------------------------------------------- */
+
+/* Written as it comes: the caller opens and closes, this puts commas. */
+typedef struct json {
+    FILE *to;
+    bool more; /* something stands before, on this level */
+} json;
+void json_open(json *j, char bracket);
+void json_close(json *j, char bracket);
+void json_key(json *j, const char *key);
+/* What is no UTF-8 becomes U+FFFD. NULL is null. */
+void json_string(json *j, const char *text);
+void json_text(json *j, const char *text, size_t n);
+void json_int(json *j, int64_t v);
+void json_uint(json *j, uint64_t v);
+void json_double(json *j, double v); /* infinities and NaN are null */
+void json_bool(json *j, bool v);
+void json_null(json *j);
+
+extern const verb verb_info;
+
+#endif

@@ -1,0 +1,126 @@
+/* lowbit_io.h - arrays in files. Link with liblowbit-io.
+ *
+ *     lb_file *f = lb_file_open(cx, "model.safetensors", NULL);
+ *     for (int64_t i = 0; i < lb_file_count(f); i++)
+ *         puts(lb_file_entry(f, i)->name);
+ *     lb_array *w = lb_file_load(cx, f, "mlp.up.weight");
+ *     lb_file_close(f);                         // w stays
+ *
+ * Conventions are those of lowbit.h. What kind of file it is its bytes say,
+ * never its name. Everything that a file claims is held against its size before
+ * it is believed: LB_E_CONTENT is a file that is wrong, LB_E_FILE the system
+ * that refuses, LB_E_UNSUPPORTED what is right and not available here.
+ */
+#ifndef LOWBIT_IO_H
+#define LOWBIT_IO_H
+
+#include "lowbit.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- reading ------------------------------------------------------------- */
+
+typedef struct lb_file lb_file;
+
+/* Zero means the default. */
+typedef struct lb_file_options {
+    size_t struct_size;
+    bool no_map; /* read, do not map: for files that another process may
+                  * shorten meanwhile, which kills whoever looks at the map; and
+                  * where pages of files should not count as this process's */
+    bool raw;    /* tensors as they lie: groups of them that are one array
+                  * (codes, scales, ..) are not looked for */
+    uint64_t max_header; /* bytes of a header of safetensors or of its index;
+                          * 0: 100,000,000 */
+} lb_file_options;
+
+/* One array of a file. */
+typedef struct lb_entry {
+    const char *name;   /* unique in the file */
+    const char *type;   /* of its numbers, as the file has it: "BF16", "Q4_K",
+                         * "<f4"; of a group: of its codes */
+    const char *format; /* "dense", ..; NULL: there is none for the type here,
+                         * and it cannot be loaded */
+    const char *layout; /* whose group of tensors it is: "bnb", ..; NULL: it is
+                         * one tensor */
+    lb_dtype dtype;     /* what it loads as; none if format is NULL */
+    int rank;           /* may be more than LB_MAX_RANK, and dims more than can
+                         * be loaded */
+    const int64_t *dim;
+    int n_tensors;   /* of the file that it is made of */
+    uint64_t nbytes; /* in the file, of all of them, unpacked */
+} lb_entry;
+
+/* path: a file (safetensors, its index, GGUF, npy, npz), or a directory with
+ * model.safetensors.index.json or model.safetensors in it. Reads its header,
+ * and of groups what describes them. options may be NULL. NULL and an error. */
+LB_API lb_file *lb_file_open(lb_ctx *cx, const char *path,
+                             const lb_file_options *options);
+/* Arrays loaded from it stay. NULL is fine. */
+LB_API void lb_file_close(lb_file *f);
+
+/* "safetensors", "gguf", ..; static. Any thread, as all that take no context.
+ * NULL for NULL. */
+LB_API const char *lb_file_kind(const lb_file *f);
+LB_API int64_t lb_file_count(const lb_file *f); /* entries; 0 for NULL */
+/* In the order of the file; NULL past the end. Valid while f is. */
+LB_API const lb_entry *lb_file_entry(const lb_file *f, int64_t i);
+LB_API const lb_entry *lb_file_find(const lb_file *f, const char *name);
+
+/* An array, in the format it is stored in. Its bytes stay in the file's map
+ * where they can (aligned, little-endian, not compressed): they must not change
+ * while the array lives. One thread at a time for a file. */
+LB_API lb_array *lb_file_load(lb_ctx *cx, lb_file *f, const char *name);
+/* Rows lo <= i < hi of its first axis; reads no more than it must. */
+LB_API lb_array *lb_file_load_rows(lb_ctx *cx, lb_file *f, const char *name,
+                                   int64_t lo, int64_t hi);
+/* Opens, loads one, closes. */
+LB_API lb_array *lb_load(lb_ctx *cx, const char *path, const char *name);
+
+/* ---- values in files ----------------------------------------------------- */
+
+/* GGUF's numbers; safetensors has strings only. */
+typedef enum lb_meta_type {
+    LB_META_U8 = 0,
+    LB_META_I8 = 1,
+    LB_META_U16 = 2,
+    LB_META_I16 = 3,
+    LB_META_U32 = 4,
+    LB_META_I32 = 5,
+    LB_META_F32 = 6,
+    LB_META_BOOL = 7,
+    LB_META_STRING = 8,
+    LB_META_ARRAY = 9,
+    LB_META_U64 = 10,
+    LB_META_I64 = 11,
+    LB_META_F64 = 12,
+    LB_N_META = 13
+} lb_meta_type;
+
+/* A value as it stands in the file, so that it can be written back as it was.
+ * Numbers are little-endian and bytes may be at any address. */
+typedef struct lb_meta {
+    const char *key; /* unique; holds no 0 inside */
+    lb_meta_type type;
+    lb_meta_type item;    /* of an array */
+    uint64_t n;           /* items of an array; of others 1 */
+    const uint8_t *bytes; /* a number; a string's characters, without length or
+                           * 0; an array's items as GGUF has them */
+    uint64_t size;        /* of bytes */
+} lb_meta;
+
+/* In the order of the file; NULL past the end. Valid while f is. */
+LB_API const lb_meta *lb_file_meta(const lb_file *f, int64_t i);
+LB_API const lb_meta *lb_file_find_meta(const lb_file *f, const char *key);
+/* The next string of an array of them, from *at on, which begins as 0; false at
+ * the end. Held against m->size each time: bytes may lie in a map, and whoever
+ * writes to the file changes them. */
+LB_API bool lb_meta_next(const lb_meta *m, uint64_t *at, const char **text,
+                         uint64_t *n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

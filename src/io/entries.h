@@ -1,0 +1,78 @@
+/* entries.h - the arrays of a file, of one tensor or of a group of them.
+ *
+ * A layout knows how another program (or ours) lays one array into several
+ * tensors, and by which of them it is known:
+ *
+ *     up.weight                U8  (22528,1)
+ *     up.weight.absmax         F32 (704)           up.weight (352,128), one
+ *     up.weight.quant_map      F32 (16)       ->   array of 4 bits
+ *     up.weight.quant_state..  U8  (80)
+ *
+ * It is one file that ends in one struct, a lb_file_layout, and one line in
+ * registry_io.c. Tensors that none claims are entries by themselves.
+ */
+#ifndef LB_ENTRIES_H
+#define LB_ENTRIES_H
+
+#include "io/container.h"
+
+enum { LB_GROUP_MOST = 8 }; /* tensors of a group */
+
+typedef struct lb_file_layout lb_file_layout;
+
+typedef struct lb_group {
+    lb_entry entry;
+    const lb_file_layout *layout; /* NULL: one tensor, dense or unknown */
+    /* As the layout numbers them, NULL where there is none; the first stands
+     * for the entry's place in the file. */
+    const lb_tensor *tensor[LB_GROUP_MOST];
+    void *own; /* the layout's, from the arena */
+} lb_group;
+
+struct lb_file {
+    lb_reader *r;
+    lb_file_options options;
+    lb_arena arena;   /* holds this and what follows */
+    lb_group **group; /* in the order of the file */
+    int64_t n;
+    lb_group **by_name;
+};
+
+/* Of what a reader, which is taken over in any case, lists. NULL is handed
+ * through. */
+lb_file *lb_file_of(lb_ctx *cx, lb_reader *r, const lb_file_options *options);
+
+/* Rows of the first axis; hi < 0: all there is, also of a scalar. */
+typedef struct lb_rows {
+    int64_t lo, hi;
+} lb_rows;
+
+struct lb_file_layout {
+    const char *name;
+    /* Must. Whether t, which belongs to nobody yet, is the one by which a group
+     * is known: then fills g, whose entry has place for n_tensors and nbytes
+     * that are counted for it, and says LB_DONE. LB_FAILED: it is, and what
+     * should be beside it is not. */
+    lb_verdict (*find)(lb_ctx *, lb_file *f, const lb_tensor *t, lb_group *g);
+    /* Must. The array, or rows of it, which are inside. */
+    lb_array *(*load)(lb_ctx *, lb_file *f, const lb_group *g, lb_rows rows);
+};
+
+extern const lb_file_layout *const lb_file_layouts[]; /* ends with NULL */
+
+/* ---- for layouts --------------------------------------------------------- */
+
+/* A tensor's shape as arrays have it, or an error that names it. */
+bool lb_tensor_shape(lb_ctx *cx, const lb_file *f, const lb_tensor *t,
+                     lb_shape *shape);
+/* Bytes of a tensor from first on, as elements of dtype in that shape: in place
+ * if they can be, else a copy. */
+lb_array *lb_tensor_part(lb_ctx *cx, lb_file *f, const lb_tensor *t,
+                         uint64_t first, lb_dtype dtype, const lb_shape *shape);
+/* A tensor of one of our dtypes, or rows of it. */
+lb_array *lb_tensor_load(lb_ctx *cx, lb_file *f, const lb_tensor *t,
+                         lb_rows rows);
+/* Rows of an array that has all of them; the array itself if that is meant. */
+lb_array *lb_rows_of(lb_ctx *cx, lb_array *a, lb_rows rows);
+
+#endif

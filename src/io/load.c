@@ -1,0 +1,258 @@
+/* load.c - a file as a list of arrays, and arrays from it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "io/entries.h"
+
+/* ---- listing ------------------------------------------------------------- */
+
+static const lb_entry *plain_entry(lb_entry *e, const lb_tensor *t)
+{
+    *e = (lb_entry){.name = t->name,
+                    .type = t->type,
+                    .format = t->dtype ? "dense" : NULL,
+                    .dtype = t->dtype,
+                    .rank = t->rank,
+                    .dim = t->dim};
+    return e;
+}
+
+/* Each tensor belongs to one entry only. */
+static bool claim(lb_ctx *cx, lb_file *f, lb_group **owner, lb_group *g)
+{
+    for (int i = 0; i < LB_GROUP_MOST; i++) {
+        const lb_tensor *t = g->tensor[i];
+        if (!t) continue;
+        if (owner[t - f->r->tensor])
+            return lb_refuse(cx, f->r->file[t->file],
+                             "tensor '%s' is part of '%s' and of '%s'",
+                             LB_NAME(t->name),
+                             LB_NAME(owner[t - f->r->tensor]->entry.name),
+                             LB_NAME(g->entry.name));
+        owner[t - f->r->tensor] = g;
+        g->entry.n_tensors++;
+        g->entry.nbytes += t->size; /* of one file each: cannot wrap */
+    }
+    return true;
+}
+
+/* owner: of each tensor; those that no layout knows stay NULL. */
+static bool find_groups(lb_ctx *cx, lb_file *f, lb_group **owner)
+{
+    lb_group found;
+    for (int k = 0; lb_file_layouts[k]; k++) {
+        const lb_file_layout *layout = lb_file_layouts[k];
+        for (int64_t i = 0; i < f->r->n_tensors; i++) {
+            const lb_tensor *t = &f->r->tensor[i];
+            if (owner[i]) continue;
+            found = (lb_group){.layout = layout};
+            plain_entry(&found.entry, t);
+            found.entry.layout = layout->name;
+            const lb_verdict v = layout->find(cx, f, t, &found);
+            if (v == LB_FAILED) return false;
+            if (v == LB_DECLINED) continue;
+            lb_group *g = lb_arena_alloc(cx, &f->arena, 1, sizeof *g);
+            if (!g) return false;
+            *g = found;
+            if (!claim(cx, f, owner, g)) return false;
+        }
+    }
+    return true;
+}
+
+static int name_order(const void *a, const void *b)
+{
+    const lb_group *x = *(lb_group *const *)a, *y = *(lb_group *const *)b;
+    return strcmp(x->entry.name, y->entry.name);
+}
+
+static bool sort_names(lb_ctx *cx, lb_file *f)
+{
+    f->by_name =
+        lb_arena_alloc(cx, &f->arena, (uint64_t)f->n, sizeof *f->by_name);
+    if (!f->by_name) return false;
+    if (!f->n) return true;
+    memcpy(f->by_name, f->group, (size_t)f->n * sizeof *f->by_name);
+    qsort(f->by_name, (size_t)f->n, sizeof *f->by_name, name_order);
+    for (int64_t i = 1; i < f->n; i++)
+        if (name_order(&f->by_name[i - 1], &f->by_name[i]) == 0)
+            return lb_refuse(cx, f->r->file[0], "two arrays are called '%s'",
+                             LB_NAME(f->by_name[i]->entry.name));
+    return true;
+}
+
+static bool list(lb_ctx *cx, lb_file *f)
+{
+    const uint64_t n = (uint64_t)f->r->n_tensors;
+    lb_group **owner = lb_arena_alloc(cx, &f->arena, n, sizeof *owner);
+    lb_group *plain = lb_arena_alloc(cx, &f->arena, n, sizeof *plain);
+    f->group = lb_arena_alloc(cx, &f->arena, n, sizeof *f->group);
+    if (!owner || !plain || !f->group) return false;
+    if (!f->options.raw && !find_groups(cx, f, owner)) return false;
+    for (uint64_t i = 0; i < n; i++) {
+        const lb_tensor *t = &f->r->tensor[i];
+        lb_group *g = owner[i];
+        if (!g) {
+            g = &plain[i];
+            plain_entry(&g->entry, t);
+            g->tensor[0] = t;
+            if (!claim(cx, f, owner, g)) return false;
+        }
+        if (g->tensor[0] == t) f->group[f->n++] = g;
+    }
+    return sort_names(cx, f);
+}
+
+/* ---- open and close ------------------------------------------------------ */
+
+static bool read_options(lb_ctx *cx, const lb_file_options *options,
+                         lb_file_options *o)
+{
+    *o = (lb_file_options){0};
+    if (!options) return true;
+    const size_t size = options->struct_size ? options->struct_size : sizeof *o;
+    if (size < sizeof o->struct_size)
+        return lb_fail(cx, LB_E_ARG,
+                       "file_open: options.struct_size is %zu, not sizeof or 0",
+                       size);
+    memcpy(o, options, size < sizeof *o ? size : sizeof *o);
+    return true;
+}
+
+lb_file *lb_file_of(lb_ctx *cx, lb_reader *r, const lb_file_options *options)
+{
+    if (!r) return NULL;
+    lb_arena arena = {.heap = cx->heap};
+    lb_file *f = lb_arena_alloc(cx, &arena, 1, sizeof *f);
+    if (!f) {
+        lb_reader_close(r);
+        return NULL;
+    }
+    *f = (lb_file){.r = r, .options = *options, .arena = arena};
+    if (list(cx, f)) return f;
+    lb_file_close(f);
+    return NULL;
+}
+
+lb_file *lb_file_open(lb_ctx *cx, const char *path,
+                      const lb_file_options *options)
+{
+    lb_file_options o;
+    if (!cx) return NULL;
+    if (!path) {
+        lb_fail(cx, LB_E_NULL, "file_open: the path is NULL");
+        return NULL;
+    }
+    if (!read_options(cx, options, &o)) return NULL;
+    const lb_read_options ro = {.no_map = o.no_map, .max_header = o.max_header};
+    return lb_file_of(cx, lb_reader_open(cx, path, &ro), &o);
+}
+
+void lb_file_close(lb_file *f)
+{
+    if (!f) return;
+    lb_reader_close(f->r);
+    lb_arena arena = f->arena; /* which f is in */
+    lb_arena_free(&arena);
+}
+
+/* ---- looking ------------------------------------------------------------- */
+
+const char *lb_file_kind(const lb_file *f)
+{
+    return f ? f->r->kind->name : NULL;
+}
+
+int64_t lb_file_count(const lb_file *f)
+{
+    return f ? f->n : 0;
+}
+
+const lb_entry *lb_file_entry(const lb_file *f, int64_t i)
+{
+    return f && i >= 0 && i < f->n ? &f->group[i]->entry : NULL;
+}
+
+static const lb_group *group_named(const lb_file *f, const char *name)
+{
+    int64_t lo = 0, hi = f->n;
+    while (lo < hi) {
+        const int64_t mid = lo + (hi - lo) / 2;
+        const int c = strcmp(f->by_name[mid]->entry.name, name);
+        if (c == 0) return f->by_name[mid];
+        if (c < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+const lb_entry *lb_file_find(const lb_file *f, const char *name)
+{
+    const lb_group *g = f && name ? group_named(f, name) : NULL;
+    return g ? &g->entry : NULL;
+}
+
+const lb_meta *lb_file_meta(const lb_file *f, int64_t i)
+{
+    return f && i >= 0 && i < f->r->n_meta ? &f->r->meta[i] : NULL;
+}
+
+const lb_meta *lb_file_find_meta(const lb_file *f, const char *key)
+{
+    return f && key ? lb_reader_meta(f->r, key) : NULL;
+}
+
+/* ---- loading ------------------------------------------------------------- */
+
+static const lb_group *wanted(lb_ctx *cx, const lb_file *f, const char *name)
+{
+    if (!cx || !f) return NULL;
+    const lb_group *g = name ? group_named(f, name) : NULL;
+    if (!g)
+        lb_fail(cx, name ? LB_E_ARG : LB_E_NULL,
+                "%s: has no array called '%s' (of %lld)",
+                LB_PATH(f->r->file[0]->path), name ? LB_NAME(name) : "(NULL)",
+                (long long)f->n);
+    return g;
+}
+
+static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
+{
+    lb_enter(cx);
+    lb_array *a = g->layout ? g->layout->load(cx, f, g, rows)
+                            : lb_tensor_load(cx, f, g->tensor[0], rows);
+    lb_keep(cx, a);
+    lb_leave(cx);
+    return a;
+}
+
+lb_array *lb_file_load(lb_ctx *cx, lb_file *f, const char *name)
+{
+    const lb_group *g = wanted(cx, f, name);
+    return g ? load(cx, f, g, (lb_rows){0, -1}) : NULL;
+}
+
+lb_array *lb_file_load_rows(lb_ctx *cx, lb_file *f, const char *name,
+                            int64_t lo, int64_t hi)
+{
+    const lb_group *g = wanted(cx, f, name);
+    if (!g) return NULL;
+    const int64_t n = g->entry.rank ? g->entry.dim[0] : 0;
+    if (g->entry.rank && lo >= 0 && lo <= hi && hi <= n)
+        return load(cx, f, g, (lb_rows){lo, hi});
+    lb_fail(cx, LB_E_ARG, "%s: rows %lld to %lld of '%s', which has %s%lld",
+            LB_PATH(f->r->file[0]->path), (long long)lo, (long long)hi,
+            LB_NAME(name), g->entry.rank ? "" : "no axes: ", (long long)n);
+    return NULL;
+}
+
+lb_array *lb_load(lb_ctx *cx, const char *path, const char *name)
+{
+    lb_file *f = lb_file_open(cx, path, NULL);
+    lb_array *a = lb_file_load(cx, f, name);
+    lb_file_close(f);
+    return a;
+}

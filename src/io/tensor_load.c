@@ -1,0 +1,134 @@
+/* tensor_load.c - a tensor of a file as a dense array.
+ *
+ * In place where the bytes lie as the array wants them: the array then holds a
+ * reference to the file, whose map stays as long as the array does.
+ */
+#include <string.h>
+
+#include "core/core.h"
+#include "io/entries.h"
+
+/* Numbers in files are little-endian. */
+static bool is_little_endian(void)
+{
+    const uint16_t one = 1;
+    uint8_t first;
+    memcpy(&first, &one, 1);
+    return first == 1;
+}
+
+bool lb_tensor_shape(lb_ctx *cx, const lb_file *f, const lb_tensor *t,
+                     lb_shape *shape)
+{
+    if (t->rank > LB_MAX_RANK)
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "%s: '%s' has rank %d, and arrays here at most %d",
+                       LB_PATH(f->r->file[t->file]->path), LB_NAME(t->name),
+                       t->rank, LB_MAX_RANK);
+    *shape = lb_shape_make(t->rank, t->dim);
+    return lb_shape_check(cx, LB_NAME(t->name), shape);
+}
+
+/* ---- bytes --------------------------------------------------------------- */
+
+static bool check_bools(lb_ctx *cx, const lb_file *f, const lb_tensor *t,
+                        const uint8_t *at, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (at[i] > 1)
+            return lb_refuse(cx, f->r->file[t->file],
+                             "tensor '%s' is of bools, and its byte %zu is %d",
+                             LB_NAME(t->name), i, at[i]);
+    return true;
+}
+
+static void release(void *file)
+{
+    lb_infile_unref(file);
+}
+
+/* Where they lie, if they lie as an array wants them. A map of bools may change
+ * after it was looked at: those are copied. */
+static const void *place_of(const lb_file *f, const lb_tensor *t,
+                            uint64_t first, lb_dtype dtype)
+{
+    const uint8_t *at = lb_reader_at(f->r, t);
+    if (!at || !is_little_endian() || dtype == LB_BOOL) return NULL;
+    at += first;
+    return (uintptr_t)at % lb_dtype_size(dtype) ? NULL : at;
+}
+
+static lb_array *in_place(lb_ctx *cx, lb_infile *file, lb_dtype dtype,
+                          const lb_shape *shape, const void *at)
+{
+    lb_array *a = lb_wrap(cx, dtype, *shape, at, release, lb_infile_ref(file));
+    if (!a) lb_infile_unref(file);
+    return a;
+}
+
+lb_array *lb_tensor_part(lb_ctx *cx, lb_file *f, const lb_tensor *t,
+                         uint64_t first, lb_dtype dtype, const lb_shape *shape)
+{
+    if (!lb_shape_check(cx, LB_NAME(t->name), shape)) return NULL;
+    const size_t n = (size_t)lb_shape_size(shape) * lb_dtype_size(dtype);
+    if (first > t->size || n > t->size - first) {
+        lb_refuse(cx, f->r->file[t->file],
+                  "tensor '%s' has %llu bytes: no %zu from %llu on",
+                  LB_NAME(t->name), (unsigned long long)t->size, n,
+                  (unsigned long long)first);
+        return NULL;
+    }
+    const void *at = n ? place_of(f, t, first, dtype) : NULL;
+    if (at) return in_place(cx, f->r->file[t->file], dtype, shape, at);
+    lb_array *a = lb_dense(cx, dtype, shape);
+    if (!a || !lb_reader_read(cx, f->r, t, first, n, a->store->data))
+        return NULL;
+    if (dtype == LB_BOOL && !check_bools(cx, f, t, a->store->data, n))
+        return NULL;
+    return a;
+}
+
+/* ---- tensors ------------------------------------------------------------- */
+
+lb_array *lb_rows_of(lb_ctx *cx, lb_array *a, lb_rows rows)
+{
+    if (!a || rows.hi < 0 || (rows.lo == 0 && rows.hi == lb_dim(a, 0)))
+        return a;
+    int64_t lo[LB_MAX_RANK] = {rows.lo}, hi[LB_MAX_RANK];
+    for (int k = 0; k < lb_rank(a); k++)
+        hi[k] = k ? lb_dim(a, k) : rows.hi;
+    return lb_slice(cx, a, lo, hi, NULL);
+}
+
+/* The first axis is the fastest: stored is the transpose. */
+static lb_array *load_turned(lb_ctx *cx, lb_file *f, const lb_tensor *t,
+                             const lb_shape *shape, lb_rows rows)
+{
+    lb_shape stored = *shape;
+    for (int k = 0; k < shape->rank; k++)
+        stored.dim[k] = shape->dim[shape->rank - 1 - k];
+    lb_array *a = lb_tensor_part(cx, f, t, 0, t->dtype, &stored);
+    return lb_rows_of(cx, lb_transpose(cx, a, NULL), rows);
+}
+
+lb_array *lb_tensor_load(lb_ctx *cx, lb_file *f, const lb_tensor *t,
+                         lb_rows rows)
+{
+    lb_shape shape = {0};
+    if (!lb_tensor_shape(cx, f, t, &shape)) return NULL;
+    if (!t->dtype) {
+        lb_fail(cx, LB_E_UNSUPPORTED,
+                "%s: '%s' is of type %s, for which there is no dtype here",
+                LB_PATH(f->r->file[t->file]->path), LB_NAME(t->name),
+                LB_NAME(t->type));
+        return NULL;
+    }
+    if (t->fortran) return load_turned(cx, f, t, &shape, rows);
+    uint64_t first = 0;
+    if (rows.hi >= 0) {
+        if (shape.dim[0])
+            first = t->size / (uint64_t)shape.dim[0] * (uint64_t)rows.lo;
+        shape.dim[0] = rows.hi - rows.lo;
+    }
+    return lb_tensor_part(cx, f, t, first, t->dtype, &shape);
+}
