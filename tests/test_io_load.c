@@ -10,6 +10,7 @@
 #include "core/core.h"
 #include "io/entries.h"
 #include "io_golden.h"
+#include "scratch.h"
 
 static lb_ctx *cx;
 
@@ -178,10 +179,8 @@ static void test_in_place(void)
  * with a header of odd length the numbers lie unaligned. */
 static const char *file_of(const char *header, int n)
 {
-    static char path[] = "/tmp/lowbit_io_load_XXXXXX";
-    static bool made;
-    if (!made) close(mkstemp(path));
-    made = true;
+    static char path[SCRATCH_MAX];
+    if (!path[0]) CHECK(scratch_file(path));
     FILE *out = fopen(path, "wb");
     const uint64_t length = strlen(header);
     for (int i = 0; i < 8; i++)
