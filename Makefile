@@ -74,7 +74,7 @@ fuzz: setup-build setup-clang build/fuzz/build.ninja
 	build/fuzz/fuzz/fuzz_$(T) -max_total_time=$(TIME) -timeout=10 \
 	    -rss_limit_mb=1024 -print_final_stats=1 -verbosity=0 \
 	    -artifact_prefix=build/fuzz/ build/fuzz/corpus/$(T) fuzz/corpus/$(T) \
-	    tests/golden/io
+	    tests/golden/io tests/golden/layouts
 
 interop: setup-build setup-interop build/release/build.ninja
 	cmake --build build/release --target test_io_golden

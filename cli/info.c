@@ -201,7 +201,8 @@ static void print_entry(const lb_entry *e, int width)
     put_column(kind, 12);
     printf("%12" PRIu64 "  ", e->nbytes);
     put_shape(stdout, e->dim, e->rank);
-    if (e->layout) printf("  %s, %d tensors", e->layout, e->n_tensors);
+    if (e->layout) printf("  %s", e->layout);
+    if (e->n_tensors > 1) printf(", %d tensors", e->n_tensors);
     fputc('\n', stdout);
 }
 

@@ -88,8 +88,9 @@ static void close_shared(void)
     lb_close(shared);
 }
 
-static lb_ctx *open_shared(void)
+lb_ctx *fuzz_context(void)
 {
+    if (shared) return shared;
     lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
     for (int i = 0; i < 4; i++)
         lb_enter(cx);
@@ -98,15 +99,14 @@ static lb_ctx *open_shared(void)
     for (int i = 0; i < 4; i++)
         lb_leave(cx);
     if (cx) atexit(close_shared);
-    return cx;
+    return shared = cx;
 }
 
 int fuzz_container(const char *kind, const char *name, const uint8_t *bytes,
                    size_t n)
 {
-    if (!shared) shared = open_shared();
-    if (!shared) return 0;
-    lb_ctx *cx = shared;
+    lb_ctx *cx = fuzz_context();
+    if (!cx) return 0;
     const lb_container *c = lb_container_named(kind);
     if (!c->probe(bytes, n < LB_PROBE ? n : LB_PROBE)) return 0;
     const size_t before = lb_bytes_in_use(cx);

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lowbit.h"
+
 /* What a fuzzer is called with: any bytes. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
@@ -14,5 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
  * given back; a tensor outside of the file. */
 int fuzz_container(const char *kind, const char *name, const uint8_t *bytes,
                    size_t n);
+
+/* One for all runs: it is part of what is tested. NULL if it cannot be. */
+lb_ctx *fuzz_context(void);
 
 #endif

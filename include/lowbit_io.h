@@ -32,6 +32,11 @@ typedef struct lb_file_options {
                   * where pages of files should not count as this process's */
     bool raw;    /* tensors as they lie: groups of them that are one array
                   * (codes, scales, ..) are not looked for */
+    const char *linear_class; /* of BitNet's files, "bitlinear" or
+                               * "autobitlinear": whether a weight_scale divides
+                               * or multiplies; NULL: as config.json beside the
+                               * file says, without which such arrays are
+                               * listed and not loaded */
     uint64_t max_header; /* bytes of a header of safetensors or of its index;
                           * 0: 100,000,000 */
 } lb_file_options;

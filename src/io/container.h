@@ -90,7 +90,13 @@ void lb_reader_close(lb_reader *r); /* NULL is fine */
 /* NULL if there is none. Any thread, as all that follows, where no context is
  * given. */
 const lb_tensor *lb_reader_find(const lb_reader *r, const char *name);
+/* The same for a name in two pieces: n characters, then suffix. */
+const lb_tensor *lb_reader_find_in(const lb_reader *r, const char *prefix,
+                                   size_t n, const char *suffix);
 const lb_meta *lb_reader_meta(const lb_reader *r, const char *key);
+/* The same for a key in two pieces, of which the second has n characters. */
+const lb_meta *lb_reader_meta_in(const lb_reader *r, const char *prefix,
+                                 const char *rest, size_t n);
 /* All bytes of a tensor where they lie, at any address; NULL if they must be
  * read: not mapped, packed or big-endian. Valid while the file is open. */
 const void *lb_reader_at(const lb_reader *r, const lb_tensor *t);

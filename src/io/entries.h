@@ -16,7 +16,7 @@
 
 #include "io/container.h"
 
-enum { LB_GROUP_MOST = 8 }; /* tensors of a group */
+enum { LB_GROUP_MOST = 16 }; /* tensors of a group */
 
 typedef struct lb_file_layout lb_file_layout;
 
@@ -29,11 +29,19 @@ typedef struct lb_group {
     void *own; /* the layout's, from the arena */
 } lb_group;
 
+/* What config.json beside a file says about its weights; "" where it does not,
+ * or there is none. */
+typedef struct lb_model_config {
+    bool there;
+    char quant_method[32], linear_class[32];
+} lb_model_config;
+
 struct lb_file {
     lb_reader *r;
     lb_file_options options;
-    lb_arena arena;   /* holds this and what follows */
-    lb_group **group; /* in the order of the file */
+    lb_arena arena;          /* holds this and what follows */
+    lb_model_config *config; /* by lb_model_config_of */
+    lb_group **group;        /* in the order of the file */
     int64_t n;
     lb_group **by_name;
 };
@@ -72,6 +80,19 @@ lb_array *lb_tensor_part(lb_ctx *cx, lb_file *f, const lb_tensor *t,
 /* A tensor of one of our dtypes, or rows of it. */
 lb_array *lb_tensor_load(lb_ctx *cx, lb_file *f, const lb_tensor *t,
                          lb_rows rows);
+/* Whether name is something and then suffix; *n: the length of the former. */
+bool lb_name_ends(const char *name, const char *suffix, size_t *n);
+/* Whether there is a tensor, of that dtype (none: any) and shape, for what an
+ * array is to have; else an error. */
+bool lb_tensor_want(lb_ctx *cx, const lb_file *f, const char *array,
+                    const char *what, const lb_tensor *t, lb_dtype dtype,
+                    const lb_shape *shape);
+/* Elements of a shape from a file; false if they cannot be counted. */
+bool lb_shape_count(const lb_shape *shape, int64_t *n);
+/* By the name that Python's programs have for a dtype: "bfloat16"; or none. */
+lb_dtype lb_dtype_of_torch(const char *name);
+/* Read once, when it is first asked for; NULL and an error. */
+const lb_model_config *lb_model_config_of(lb_ctx *cx, lb_file *f);
 /* Rows of an array that has all of them; the array itself if that is meant. */
 lb_array *lb_rows_of(lb_ctx *cx, lb_array *a, lb_rows rows);
 

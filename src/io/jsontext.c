@@ -1,6 +1,10 @@
 /* jsontext.c - JSON (RFC 8259), read step by step; strings written. */
 #include "io/jsontext.h"
 
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/core.h"
@@ -300,6 +304,35 @@ int64_t lb_json_count_of(lb_json *j)
     return j->failed ? 0 : v;
 }
 
+/* The C library's, for which the point may be a comma otherwise. */
+static double number_from(const char *text)
+{
+    const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    const double v = c ? strtod_l(text, NULL, c) : (double)NAN;
+    if (c) freelocale(c);
+    return v;
+}
+
+double lb_json_number_of(lb_json *j)
+{
+    char text[64];
+    if (j->failed) return 0;
+    if (lb_json_peek(j) != 0) return lb_json_wrong(j, "no number"), 0;
+    const uint8_t *begin = j->at;
+    pass_number(j);
+    if (j->failed) return 0;
+    const size_t n = (size_t)(j->at - begin);
+    double v = (double)NAN;
+    if (n < sizeof text) {
+        memcpy(text, begin, n);
+        text[n] = 0;
+        v = number_from(text);
+    }
+    if (isfinite(v)) return v;
+    j->at = begin;
+    return lb_json_wrong(j, "too large a number"), 0;
+}
+
 static void pass_word(lb_json *j, const char *word)
 {
     const size_t n = strlen(word);
@@ -371,4 +404,41 @@ void lb_json_put(lb_bytes *b, const char *text, size_t n, bool ascii)
             lb_bytes_put(b, p + i, len);
     }
     lb_bytes_put(b, "\"", 1);
+}
+
+/* The fewest digits that read back as v >= 0, the first of which counts
+ * 10^(what is returned). */
+static int shortest(double v, char digit[18], int *n)
+{
+    for (int most = 1;; most++) {
+        char text[40], plain[40];
+        snprintf(text, sizeof text, "%.*e", most - 1, v);
+        const char *at = text;
+        for (*n = 0; *at != 'e'; at++) /* what stands for the point is left */
+            if (*at >= '0' && *at <= '9') digit[(*n)++] = *at;
+        const int e = (int)strtol(at + 1, NULL, 10);
+        snprintf(plain, sizeof plain, "%.*se%d", *n, digit, e - *n + 1);
+        if (most == 17 || number_from(plain) == v) return e;
+    }
+}
+
+/* repr(): with an exponent below 1e-4 and from 1e16 on. */
+void lb_json_put_number(lb_bytes *b, double v)
+{
+    char digit[18];
+    int n, e;
+    if (signbit(v)) lb_bytes_put(b, "-", 1);
+    e = shortest(fabs(v), digit, &n);
+    if (e < -4 || e >= 16) {
+        lb_bytes_put(b, digit, 1);
+        if (n > 1) lb_bytes_put(b, ".", 1);
+        lb_bytes_put(b, digit + 1, (size_t)n - 1);
+        lb_bytes_text(b, "e%c%02d", e < 0 ? '-' : '+', abs(e));
+        return;
+    }
+    if (e < 0) lb_bytes_put(b, "0.000", (size_t)(1 - e));
+    for (int i = 0; i < n || i <= e + 1; i++) {
+        if (i == e + 1 && e >= 0) lb_bytes_put(b, ".", 1);
+        lb_bytes_put(b, i < n ? &digit[i] : "0", 1);
+    }
 }

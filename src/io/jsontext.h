@@ -53,6 +53,8 @@ void lb_json_word(lb_json *j, char *to, size_t size);
 void lb_json_key_word(lb_json *j, char *to, size_t size);
 /* An integer from 0 on; 0 on failure. */
 int64_t lb_json_count_of(lb_json *j);
+/* Any finite number, rounded once; 0 on failure. */
+double lb_json_number_of(lb_json *j);
 /* Any value. */
 void lb_json_skip(lb_json *j);
 /* How many entries the object or array that comes next has; stays there. */
@@ -60,6 +62,8 @@ uint64_t lb_json_entries(lb_json *j);
 /* LB_E_CONTENT: "PATH: the header has WHAT at byte N". False. */
 bool lb_json_wrong(lb_json *j, const char *what);
 
+/* A finite number as Python writes it: the fewest digits that say which. */
+void lb_json_put_number(lb_bytes *b, double v);
 /* A string in quotes. ascii: as Python's json.dumps, which escapes all else;
  * else as Rust's serde_json, which leaves UTF-8 as it is. It must be valid. */
 void lb_json_put(lb_bytes *b, const char *text, size_t n, bool ascii);

@@ -219,14 +219,30 @@ static const lb_group *wanted(lb_ctx *cx, const lb_file *f, const char *name)
     return g;
 }
 
+/* What the library refuses to be made of a file's bytes is the file's fault,
+ * and is named. */
+static void blame_file(lb_ctx *cx, const lb_file *f, const lb_group *g)
+{
+    char why[LB_ERROR_SIZE];
+    const lb_status s = lb_error_status(cx);
+    if (s == LB_OK || s == LB_E_NOMEM || s >= LB_E_DENIED) return;
+    memcpy(why, lb_error(cx), strlen(lb_error(cx)) + 1);
+    lb_clear(cx);
+    lb_refuse(cx, f->r->file[g->tensor[0]->file], "'%s': %s",
+              LB_NAME(g->entry.name), why);
+}
+
 static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
 {
+    const bool clear = !lb_error_status(cx);
     lb_enter(cx);
     lb_array *a = g->layout ? g->layout->load(cx, f, g, rows)
                             : lb_tensor_load(cx, f, g->tensor[0], rows);
     lb_keep(cx, a);
     lb_leave(cx);
-    return a;
+    if (!a && clear) blame_file(cx, f, g);
+    /* A scope that there was no memory for is an error, too. */
+    return clear && lb_error_status(cx) ? NULL : a;
 }
 
 lb_array *lb_file_load(lb_ctx *cx, lb_file *f, const char *name)

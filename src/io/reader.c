@@ -121,13 +121,40 @@ bool lb_reader_index(lb_ctx *cx, lb_reader *r)
     return true;
 }
 
-const lb_tensor *lb_reader_find(const lb_reader *r, const char *name)
+const lb_tensor *lb_reader_find_in(const lb_reader *r, const char *prefix,
+                                   size_t n, const char *suffix)
 {
     int64_t lo = 0, hi = r->n_tensors;
     while (lo < hi) {
         const int64_t mid = lo + (hi - lo) / 2;
-        const int c = strcmp(r->by_name[mid]->name, name);
+        const char *at = r->by_name[mid]->name;
+        int c = strncmp(at, prefix, n);
+        if (c == 0) c = strcmp(at + n, suffix);
         if (c == 0) return r->by_name[mid];
+        if (c < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+const lb_tensor *lb_reader_find(const lb_reader *r, const char *name)
+{
+    return lb_reader_find_in(r, name, strlen(name), "");
+}
+
+const lb_meta *lb_reader_meta_in(const lb_reader *r, const char *prefix,
+                                 const char *rest, size_t n)
+{
+    const size_t before = strlen(prefix);
+    int64_t lo = 0, hi = r->n_meta;
+    while (lo < hi) {
+        const int64_t mid = lo + (hi - lo) / 2;
+        const char *at = r->by_key[mid]->key;
+        int c = strncmp(at, prefix, before);
+        if (c == 0) c = strncmp(at + before, rest, n);
+        if (c == 0 && !at[before + n]) return r->by_key[mid];
         if (c < 0)
             lo = mid + 1;
         else
@@ -138,17 +165,7 @@ const lb_tensor *lb_reader_find(const lb_reader *r, const char *name)
 
 const lb_meta *lb_reader_meta(const lb_reader *r, const char *key)
 {
-    int64_t lo = 0, hi = r->n_meta;
-    while (lo < hi) {
-        const int64_t mid = lo + (hi - lo) / 2;
-        const int c = strcmp(r->by_key[mid]->key, key);
-        if (c == 0) return r->by_key[mid];
-        if (c < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return NULL;
+    return lb_reader_meta_in(r, "", key, strlen(key));
 }
 
 /* ---- reading ------------------------------------------------------------- */

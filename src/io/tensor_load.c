@@ -132,3 +132,52 @@ lb_array *lb_tensor_load(lb_ctx *cx, lb_file *f, const lb_tensor *t,
     }
     return lb_tensor_part(cx, f, t, first, t->dtype, &shape);
 }
+
+/* ---- groups -------------------------------------------------------------- */
+
+bool lb_name_ends(const char *name, const char *suffix, size_t *n)
+{
+    const size_t all = strlen(name), end = strlen(suffix);
+    if (all <= end || strcmp(name + all - end, suffix) != 0) return false;
+    *n = all - end;
+    return true;
+}
+
+bool lb_shape_count(const lb_shape *shape, int64_t *n)
+{
+    if (!lb_shape_check(NULL, "", shape)) return false;
+    *n = lb_shape_size(shape);
+    return true;
+}
+
+lb_dtype lb_dtype_of_torch(const char *name)
+{
+    static const struct {
+        const char *name;
+        lb_dtype dtype;
+    } known[] = {{"float32", LB_F32},
+                 {"float16", LB_F16},
+                 {"bfloat16", LB_BF16},
+                 {"float64", LB_F64}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, name) == 0) return known[i].dtype;
+    return LB_NO_DTYPE;
+}
+
+bool lb_tensor_want(lb_ctx *cx, const lb_file *f, const char *array,
+                    const char *what, const lb_tensor *t, lb_dtype dtype,
+                    const lb_shape *shape)
+{
+    if (!t)
+        return lb_refuse(cx, f->r->file[0], "'%s' has no %s beside it",
+                         LB_NAME(array), what);
+    const lb_shape got = lb_shape_make(t->rank, t->dim);
+    if ((!dtype || t->dtype == dtype) && !t->fortran &&
+        t->rank <= LB_MAX_RANK && lb_shape_equal(&got, shape))
+        return true;
+    return lb_refuse(cx, f->r->file[t->file],
+                     "'%s' needs %s of %s %s, and it is %s %s", LB_NAME(array),
+                     what, dtype ? lb_dtype_name(dtype) : "any type",
+                     LB_SHOW(shape), LB_NAME(t->type),
+                     t->rank <= LB_MAX_RANK ? LB_SHOW(&got) : "of high rank");
+}

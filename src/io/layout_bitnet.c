@@ -1,0 +1,116 @@
+/* layout_bitnet.c - BitNet's packed ternary, as transformers reads it:
+ *
+ *     P.weight         U8 (out / 4, in): byte row i holds rows i, i + R, i + 2R
+ *                      and i + 3R of codes + 1, R = out / 4, at bits 0 2 4 6
+ *     P.weight_scale   (1), of some float
+ *
+ * What the scale means stands in config.json: linear_class "autobitlinear"
+ * multiplies with it, "bitlinear", the default, divides by it. Files are common
+ * whose readers took one for the other, so that nothing is taken for granted:
+ * without config.json and options.linear_class it is listed and not loaded.
+ */
+#include <string.h>
+
+#include "io/entries.h"
+
+enum { CODES, SCALE };
+
+typedef struct unpacked {
+    lb_shape shape;
+    const char *linear_class; /* NULL: not known */
+} unpacked;
+
+static bool is_float(lb_dtype d)
+{
+    return d == LB_F32 || d == LB_F16 || d == LB_BF16;
+}
+
+/* Four rows in one, and no more than can be counted. */
+static bool unpack_shape(const lb_tensor *t, lb_shape *shape)
+{
+    int64_t n;
+    *shape = lb_shape_make(t->rank, t->dim);
+    if (shape->dim[0] > INT64_MAX / 4) return false;
+    shape->dim[0] *= 4;
+    return lb_shape_count(shape, &n);
+}
+
+static bool choose_class(lb_ctx *cx, lb_file *f, const lb_model_config *c,
+                         const char **class)
+{
+    static const char *const known[] = {"bitlinear", "autobitlinear"};
+    const char *said = f->options.linear_class;
+    if (!said && c->there)
+        said = c->linear_class[0] ? c->linear_class : known[0];
+    *class = NULL;
+    for (int i = 0; said && i < 2; i++)
+        if (strcmp(said, known[i]) == 0) *class = known[i];
+    if (!said || *class) return true;
+    return lb_fail(cx, f->options.linear_class ? LB_E_ARG : LB_E_CONTENT,
+                   "%s: linear_class is '%s', not %s or %s",
+                   LB_PATH(f->r->file[0]->path), LB_NAME(said), known[0],
+                   known[1]);
+}
+
+static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
+{
+    size_t n;
+    if (!is_float(t->dtype) || t->size != lb_dtype_size(t->dtype) ||
+        !lb_name_ends(t->name, ".weight_scale", &n))
+        return LB_DECLINED;
+    const lb_tensor *weight = lb_reader_find_in(f->r, t->name, n, ".weight");
+    if (!weight || weight->dtype != LB_U8 || weight->rank != 2 ||
+        weight->fortran)
+        return LB_DECLINED;
+    const lb_model_config *c = lb_model_config_of(cx, f);
+    if (!c) return LB_FAILED;
+    if (c->there && !f->options.linear_class &&
+        strcmp(c->quant_method, "bitnet") != 0)
+        return LB_DECLINED; /* others have such names, too */
+    unpacked *u = lb_arena_alloc(cx, &f->arena, 1, sizeof *u);
+    if (!u || !choose_class(cx, f, c, &u->linear_class)) return LB_FAILED;
+    if (!unpack_shape(weight, &u->shape)) return LB_DECLINED;
+    g->tensor[CODES] = weight;
+    g->tensor[SCALE] = t;
+    g->own = u;
+    g->entry.name = weight->name;
+    g->entry.type = weight->type;
+    g->entry.format = "ternary";
+    g->entry.dtype = t->dtype;
+    g->entry.rank = u->shape.rank;
+    g->entry.dim = u->shape.dim;
+    return LB_DONE;
+}
+
+/* Rows of bytes hold rows that lie far apart: all are unpacked. */
+static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
+{
+    static const char *const name[] = {"packed", "scale"};
+    const unpacked *u = g->own;
+    const lb_rows all = {0, -1};
+    if (!u->linear_class) {
+        lb_fail(cx, LB_E_UNSUPPORTED,
+                "%s: '%s' may be multiplied with its weight_scale or divided "
+                "by it: there is no config.json that says, and no "
+                "options.linear_class",
+                LB_PATH(f->r->file[0]->path), LB_NAME(g->entry.name));
+        return NULL;
+    }
+    const lb_quant_config config = {
+        .format = "ternary",
+        .scale = LB_SCALE_TENSOR,
+        .dtype = g->entry.dtype,
+        .meaning = strcmp(u->linear_class, "bitlinear") == 0 ? LB_MEANS_INVERSE
+                                                             : LB_MEANS_SCALE};
+    lb_array *part[] = {lb_tensor_load(cx, f, g->tensor[CODES], all),
+                        lb_tensor_load(cx, f, g->tensor[SCALE], all)};
+    if (!part[0] || !part[1]) return NULL;
+    lb_array *a = lb_from_parts(cx, &config, u->shape, "bitnet", name, part, 2);
+    return lb_rows_of(cx, a, rows);
+}
+
+const lb_file_layout lb_file_layout_bitnet = {
+    .name = "bitnet",
+    .find = find,
+    .load = load,
+};

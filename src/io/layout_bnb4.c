@@ -1,0 +1,295 @@
+/* layout_bnb4.c - bitsandbytes' 4 bits, as its QuantState and transformers lay
+ * them into safetensors. Beside a weight P of (out, in):
+ *
+ *     P                U8, or bytes seen as another dtype: two codes each, the
+ *                      first in the high bits, in one run across rows
+ *     P.absmax         F32 (blocks); nested: U8 (blocks)
+ *     P.quant_map      F32 (16): what codes stand for
+ *     P.nested_absmax, P.nested_quant_map
+ *                      F32 (blocks / nested_blocksize), F32 (256)
+ *     P.quant_state.bitsandbytes__nf4 (or __fp4)
+ *                      U8: {"quant_type": "nf4", "blocksize": 64, "dtype":
+ *                      "bfloat16", "shape": [out, in], "nested_blocksize": 256,
+ *                      "nested_dtype": "float32", "nested_offset": 0.05}
+ *
+ * fp4 is the same with another map, and so it is the same format.
+ */
+#include <string.h>
+
+#include "core/core.h"
+#include "io/entries.h"
+#include "io/jsontext.h"
+
+enum {
+    CODES,
+    ABSMAX,
+    MAP,
+    NESTED_ABSMAX,
+    NESTED_MAP,
+    STATE,
+    LEVELS = 16,
+    NESTED_LEVELS = 256,
+    STATE_MOST = 4096 /* bytes; it has less than 300 */
+};
+
+/* What the blob says. */
+typedef struct state {
+    lb_shape shape;
+    int64_t n, blocks, nested_blocks;
+    int64_t block, nested_block; /* elements; nested: 0 if there is none */
+    lb_dtype dtype;
+    float offset;
+} state;
+
+/* ---- the blob ------------------------------------------------------------ */
+
+static bool read_shape(lb_json *j, lb_shape *shape)
+{
+    *shape = (lb_shape){0};
+    lb_json_enter(j, '[');
+    while (lb_json_more(j, ']')) {
+        if (shape->rank == LB_MAX_RANK)
+            return lb_json_wrong(j, "a shape of too high a rank");
+        shape->dim[shape->rank++] = lb_json_count_of(j);
+    }
+    return !j->failed;
+}
+
+static bool read_dtype(lb_json *j, lb_dtype *dtype)
+{
+    char word[16];
+    lb_json_word(j, word, sizeof word);
+    *dtype = lb_dtype_of_torch(word);
+    return *dtype || lb_json_wrong(j, "a dtype that is none of floats");
+}
+
+/* Fields that are not known are skipped, as bitsandbytes does. */
+static bool read_fields(lb_json *j, const char *type, state *s)
+{
+    static const char *const name[] = {
+        "quant_type",       "blocksize",    "dtype",        "shape",
+        "nested_blocksize", "nested_dtype", "nested_offset"};
+    enum { N = sizeof name / sizeof *name, NEEDED = 0xf, NESTED = 0x70 };
+    unsigned seen = 0;
+    char key[24], word[16];
+    lb_dtype nested = LB_F32;
+    lb_json_enter(j, '{');
+    while (lb_json_more(j, '}')) {
+        unsigned i = 0;
+        lb_json_key_word(j, key, sizeof key);
+        while (i < N && strcmp(key, name[i]) != 0)
+            i++;
+        if (i < N && seen >> i & 1) return lb_json_wrong(j, "a key twice");
+        seen |= 1u << i;
+        switch (i) {
+        case 0:
+            lb_json_word(j, word, sizeof word);
+            if (strcmp(word, type) != 0)
+                return lb_json_wrong(j, "another quant_type than its name");
+            break;
+        case 1:
+            s->block = lb_json_count_of(j);
+            break;
+        case 2:
+            if (!read_dtype(j, &s->dtype)) return false;
+            break;
+        case 3:
+            if (!read_shape(j, &s->shape)) return false;
+            break;
+        case 4:
+            s->nested_block = lb_json_count_of(j);
+            break;
+        case 5:
+            if (!read_dtype(j, &nested)) return false;
+            break;
+        case 6:
+            s->offset = (float)lb_json_number_of(j);
+            break;
+        default:
+            lb_json_skip(j);
+        }
+    }
+    if (j->failed) return false;
+    if ((seen & NEEDED) != NEEDED || ((seen & NESTED) && !(seen >> 4 & 1)))
+        return lb_json_wrong(j, "not all the keys that it needs");
+    return nested == LB_F32 || lb_json_wrong(j, "a nested_dtype but float32");
+}
+
+static int64_t ceil_div(int64_t n, int64_t by)
+{
+    return n / by + (n % by != 0);
+}
+
+/* Sizes of what must be beside it. */
+static bool count(lb_json *j, state *s)
+{
+    if (s->block < 2 || s->block % 2 || s->nested_block < 0)
+        return lb_json_wrong(j, "a blocksize that is none");
+    if (!lb_shape_count(&s->shape, &s->n))
+        return lb_json_wrong(j, "a shape that cannot be counted");
+    s->blocks = ceil_div(s->n, s->block);
+    if (s->nested_block)
+        s->nested_blocks = ceil_div(s->blocks, s->nested_block);
+    return true;
+}
+
+static bool read_state(lb_ctx *cx, lb_file *f, const lb_tensor *t,
+                       const char *type, state *s)
+{
+    lb_infile *file = f->r->file[t->file];
+    const lb_quoted name = lb_quote_name(t->name);
+    lb_json j;
+    if (t->packed || t->swap || t->size > STATE_MOST)
+        return lb_refuse(cx, file, "'%s' has %llu bytes, more than %d", name.s,
+                         (unsigned long long)t->size, STATE_MOST);
+    *s = (state){0};
+    const bool ok = lb_json_begin(cx, &j, file, t->begin, t->size, name.s) &&
+                    read_fields(&j, type, s) && count(&j, s);
+    if (!ok) j.failed = true;
+    return lb_json_end(&j);
+}
+
+/* ---- groups -------------------------------------------------------------- */
+
+static bool check_codes(lb_ctx *cx, const lb_file *f, const lb_tensor *t,
+                        const char *name, const state *s)
+{
+    if (!t)
+        return lb_refuse(cx, f->r->file[0], "'%s' has no weight beside it",
+                         LB_NAME(name));
+    if (!t->packed && !t->swap && t->size == (uint64_t)ceil_div(s->n, 2))
+        return true;
+    return lb_refuse(cx, f->r->file[t->file],
+                     "'%s' has %llu bytes, and %lld codes of 4 bits need %lld",
+                     LB_NAME(t->name), (unsigned long long)t->size,
+                     (long long)s->n, (long long)ceil_div(s->n, 2));
+}
+
+static bool check_group(lb_ctx *cx, const lb_file *f, lb_group *g,
+                        const state *s)
+{
+    const lb_tensor *const *t = g->tensor;
+    const char *name = g->entry.name;
+    const lb_shape blocks = LB_SHAPE(s->blocks), levels = LB_SHAPE(LEVELS);
+    const lb_shape nested = LB_SHAPE(s->nested_blocks),
+                   all = LB_SHAPE(NESTED_LEVELS);
+    if (!check_codes(cx, f, t[CODES], t[STATE]->name, s)) return false;
+    if (!lb_tensor_want(cx, f, name, "absmax", t[ABSMAX],
+                        s->nested_block ? LB_U8 : LB_F32, &blocks) ||
+        !lb_tensor_want(cx, f, name, "quant_map", t[MAP], LB_F32, &levels))
+        return false;
+    if (s->nested_block)
+        return lb_tensor_want(cx, f, name, "nested_absmax", t[NESTED_ABSMAX],
+                              LB_F32, &nested) &&
+               lb_tensor_want(cx, f, name, "nested_quant_map", t[NESTED_MAP],
+                              LB_F32, &all);
+    g->tensor[NESTED_ABSMAX] = g->tensor[NESTED_MAP] = NULL;
+    return true;
+}
+
+static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
+{
+    static const char *const type[] = {"nf4", "fp4"};
+    static const char *const key[] = {".quant_state.bitsandbytes__nf4",
+                                      ".quant_state.bitsandbytes__fp4"};
+    static const char *const beside[] = {"", ".absmax", ".quant_map",
+                                         ".nested_absmax", ".nested_quant_map"};
+    size_t n = 0;
+    int k = 0;
+    if (t->dtype != LB_U8) return LB_DECLINED;
+    while (k < 2 && !lb_name_ends(t->name, key[k], &n))
+        k++;
+    if (k == 2) return LB_DECLINED;
+    state *s = lb_arena_alloc(cx, &f->arena, 1, sizeof *s);
+    if (!s || !read_state(cx, f, t, type[k], s)) return LB_FAILED;
+    for (int i = CODES; i < STATE; i++)
+        g->tensor[i] = lb_reader_find_in(f->r, t->name, n, beside[i]);
+    g->tensor[STATE] = t;
+    g->entry.name = g->tensor[CODES] ? g->tensor[CODES]->name : t->name;
+    if (!check_group(cx, f, g, s)) return LB_FAILED;
+    g->own = s;
+    g->entry.type = g->tensor[CODES]->type;
+    g->entry.format = "nf4";
+    g->entry.dtype = s->dtype;
+    g->entry.rank = s->shape.rank;
+    g->entry.dim = s->shape.dim;
+    return LB_DONE;
+}
+
+/* ---- loading ------------------------------------------------------------- */
+
+/* All of the scales, in 8 bits: a hundredth of the array. */
+static lb_array *load_nested(lb_ctx *cx, lb_file *f, const lb_group *g)
+{
+    static const char *const name[] = {"codes", "absmax", "table", "offset"};
+    const state *s = g->own;
+    const lb_quant_config config = {.format = "dynamic8",
+                                    .block_size = s->nested_block,
+                                    .center = true,
+                                    .dtype = LB_F32};
+    const lb_shape levels = LB_SHAPE(1, NESTED_LEVELS);
+    const lb_rows all = {0, -1};
+    lb_array *part[] = {
+        lb_tensor_load(cx, f, g->tensor[ABSMAX], all),
+        lb_tensor_load(cx, f, g->tensor[NESTED_ABSMAX], all),
+        lb_tensor_part(cx, f, g->tensor[NESTED_MAP], 0, LB_F32, &levels),
+        lb_from(cx, LB_F32, LB_SHAPE(1), &s->offset)};
+    if (!part[0] || !part[1] || !part[2] || !part[3]) return NULL;
+    return lb_from_parts(cx, &config, LB_SHAPE(s->blocks), NULL, name, part, 4);
+}
+
+/* Blocks [lo, hi) of the scales. */
+static lb_array *load_absmax(lb_ctx *cx, lb_file *f, const lb_group *g,
+                             int64_t lo, int64_t hi)
+{
+    const state *s = g->own;
+    const lb_rows rows = {lo, hi};
+    if (!s->nested_block) return lb_tensor_load(cx, f, g->tensor[ABSMAX], rows);
+    return lb_rows_of(cx, load_nested(cx, f, g), rows);
+}
+
+/* Elements [lo, hi) in the array's order, as shape; lo begins a block, hi ends
+ * one or the array. */
+static lb_array *load_run(lb_ctx *cx, lb_file *f, const lb_group *g, int64_t lo,
+                          int64_t hi, const lb_shape *shape)
+{
+    static const char *const name[] = {"codes", "absmax", "table"};
+    const state *s = g->own;
+    const lb_quant_config config = {.format = "nf4",
+                                    .block_size = s->block,
+                                    .blocks = LB_BLOCKS_FLAT,
+                                    .dtype = s->dtype};
+    const lb_shape bytes = LB_SHAPE(ceil_div(hi - lo, 2));
+    const lb_shape levels = LB_SHAPE(1, LEVELS);
+    lb_array *part[] = {
+        lb_tensor_part(cx, f, g->tensor[CODES], (uint64_t)(lo / 2), LB_U8,
+                       &bytes),
+        load_absmax(cx, f, g, lo / s->block, ceil_div(hi, s->block)),
+        lb_tensor_part(cx, f, g->tensor[MAP], 0, LB_F32, &levels)};
+    if (!part[0] || !part[1] || !part[2]) return NULL;
+    return lb_from_parts(cx, &config, *shape, NULL, name, part, 3);
+}
+
+/* Rows may begin inside of blocks: then with those around them. */
+static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
+{
+    const state *s = g->own;
+    lb_shape shape = s->shape;
+    if (rows.hi < 0) return load_run(cx, f, g, 0, s->n, &shape);
+    const int64_t row = shape.dim[0] ? s->n / shape.dim[0] : 0;
+    const int64_t first = rows.lo * row, last = rows.hi * row;
+    const int64_t lo = first / s->block * s->block;
+    const int64_t hi = lb_min_i64(ceil_div(last, s->block) * s->block, s->n);
+    shape.dim[0] = rows.hi - rows.lo;
+    if (lo == first && hi == last) return load_run(cx, f, g, lo, hi, &shape);
+    const lb_shape flat = LB_SHAPE(hi - lo);
+    lb_array *a = load_run(cx, f, g, lo, hi, &flat);
+    a = lb_rows_of(cx, a, (lb_rows){first - lo, last - lo});
+    return lb_reshape(cx, a, shape);
+}
+
+const lb_file_layout lb_file_layout_bnb4 = {
+    .name = "bnb",
+    .find = find,
+    .load = load,
+};

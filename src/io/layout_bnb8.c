@@ -1,0 +1,72 @@
+/* layout_bnb8.c - bitsandbytes' int8 (LLM.int8), as transformers saves it:
+ *
+ *     P.weight          I8 (out, in)
+ *     P.SCB             F32 (out): the largest |w| of each row
+ *     P.weight_format   U8 (): 0, rows as they are; others are not read
+ *
+ * w = (code * SCB) * f32(1/127). What dtype it came from is not said: f32.
+ */
+#include "io/entries.h"
+
+enum { CODES, SCB, FORMAT };
+
+static bool check_group(lb_ctx *cx, lb_file *f, const lb_group *g)
+{
+    const lb_tensor *weight = g->tensor[CODES], *format = g->tensor[FORMAT];
+    const lb_shape rows = LB_SHAPE(weight->rank == 2 ? weight->dim[0] : 0);
+    const lb_shape scalar = {0};
+    uint8_t byte = 0;
+    if (weight->rank != 2 || weight->fortran)
+        return lb_refuse(cx, f->r->file[weight->file],
+                         "'%s' has an SCB beside it, and rank %d, not 2",
+                         LB_NAME(weight->name), weight->rank);
+    if (!lb_tensor_want(cx, f, weight->name, "SCB", g->tensor[SCB], LB_F32,
+                        &rows))
+        return false;
+    if (!format) return true;
+    if (!lb_tensor_want(cx, f, weight->name, "weight_format", format, LB_U8,
+                        &scalar) ||
+        !lb_reader_read(cx, f->r, format, 0, 1, &byte))
+        return false;
+    return byte == 0 ||
+           lb_refuse(cx, f->r->file[format->file],
+                     "'%s' is %d: only 0, rows as they are, is read",
+                     LB_NAME(format->name), byte);
+}
+
+static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
+{
+    size_t n;
+    if (t->dtype != LB_F32 || !lb_name_ends(t->name, ".SCB", &n))
+        return LB_DECLINED;
+    g->tensor[CODES] = lb_reader_find_in(f->r, t->name, n, ".weight");
+    g->tensor[SCB] = t;
+    g->tensor[FORMAT] = lb_reader_find_in(f->r, t->name, n, ".weight_format");
+    const lb_tensor *weight = g->tensor[CODES];
+    if (!weight || weight->dtype != LB_I8) return LB_DECLINED;
+    if (!check_group(cx, f, g)) return LB_FAILED;
+    g->entry.name = weight->name;
+    g->entry.type = weight->type;
+    g->entry.format = "int8";
+    g->entry.dtype = LB_F32;
+    g->entry.rank = weight->rank;
+    g->entry.dim = weight->dim;
+    return LB_DONE;
+}
+
+static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
+{
+    static const char *const name[] = {"weight", "scb"};
+    const lb_quant_config config = {.format = "int8", .dtype = LB_F32};
+    lb_array *part[] = {lb_tensor_load(cx, f, g->tensor[CODES], rows),
+                        lb_tensor_load(cx, f, g->tensor[SCB], rows)};
+    if (!part[0] || !part[1]) return NULL;
+    return lb_from_parts(cx, &config, lb_shape_of(part[0]), "bnb", name, part,
+                         2);
+}
+
+const lb_file_layout lb_file_layout_bnb8 = {
+    .name = "bnb",
+    .find = find,
+    .load = load,
+};

@@ -1,0 +1,171 @@
+/* layout_native.c - our own layout: an array in any format as its parts, each
+ * a tensor NAME.PART, and a description of how they lie (description.h).
+ *
+ * It follows from the parts table alone, so that formats which users add are
+ * read and written like ours.
+ */
+#include <string.h>
+
+#include "core/core.h"
+#include "io/description.h"
+
+/* ---- finding ------------------------------------------------------------- */
+
+/* The outermost array that a tensor may be part of: NAME of NAME.PART.PART. */
+static const lb_meta *owner_of(const lb_file *f, const char *name, size_t *n)
+{
+    for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
+        const lb_meta *m =
+            lb_reader_meta_in(f->r, LB_DESCRIPTION, name, (size_t)(dot - name));
+        *n = (size_t)(dot - name);
+        if (m) return m;
+    }
+    return NULL;
+}
+
+/* Where its tensors are looked for: name, and parts on the way. */
+typedef struct place {
+    lb_ctx *cx;
+    lb_file *f;
+    lb_group *g;
+    int n_tensors;
+    const char *array; /* for sentences */
+} place;
+
+static bool find_tensor(place *at, lb_bytes *name, const lb_described *d,
+                        lb_described_part *p)
+{
+    const lb_shape want = lb_part_shape(&d->stored, &p->table);
+    lb_bytes_put(name, "", 1);
+    if (name->failed) return lb_fail(at->cx, LB_E_NOMEM, "out of memory");
+    const char *full = (const char *)name->at;
+    p->tensor = lb_reader_find(at->f->r, full);
+    if (!p->tensor)
+        return lb_refuse(at->cx, at->f->r->file[0],
+                         "'%s' has no tensor '%s' beside it", at->array,
+                         LB_NAME(full));
+    if (!lb_tensor_want(at->cx, at->f, at->array, p->name, p->tensor,
+                        LB_NO_DTYPE, &want))
+        return false;
+    if (at->n_tensors == LB_GROUP_MOST)
+        return lb_refuse(at->cx, at->f->r->file[0],
+                         "'%s' has more than %d parts", at->array,
+                         LB_GROUP_MOST);
+    at->g->tensor[at->n_tensors++] = p->tensor;
+    return true;
+}
+
+static bool find_parts(place *at, lb_bytes *name, lb_described *d)
+{
+    const size_t n = name->n;
+    for (int i = 0; i < d->n_parts; i++) {
+        lb_described_part *p = &d->part[i];
+        const lb_shape want = lb_part_shape(&d->stored, &p->table);
+        name->n = n;
+        lb_bytes_put(name, ".", 1);
+        lb_bytes_put(name, p->name, strlen(p->name));
+        if (p->array && !lb_shape_equal(&p->array->shape, &want))
+            return lb_refuse(at->cx, at->f->r->file[0],
+                             "'%s' has %s of %s, where its groups make it %s",
+                             at->array, p->name, LB_SHOW(&p->array->shape),
+                             LB_SHOW(&want));
+        if (!(p->array ? find_parts(at, name, p->array)
+                       : find_tensor(at, name, d, p)))
+            return false;
+    }
+    return true;
+}
+
+static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
+{
+    size_t n = 0;
+    const lb_meta *m = owner_of(f, t->name, &n);
+    if (!m) return LB_DECLINED;
+    lb_described *d = lb_description_read(cx, f, m);
+    if (!d) return LB_FAILED;
+    if (strcmp(d->layout, "native") != 0) return LB_DECLINED;
+    const char *name = m->key + strlen(LB_DESCRIPTION);
+    const lb_quoted quoted = lb_quote_name(name);
+    place at = {.cx = cx, .f = f, .g = g, .array = quoted.s};
+    lb_bytes path = {.heap = cx->heap};
+    lb_bytes_put(&path, name, n);
+    const bool ok = find_parts(&at, &path, d);
+    lb_bytes_free(&path);
+    if (!ok) return LB_FAILED;
+    if (g->tensor[0] != t) return LB_DECLINED; /* its first one speaks for it */
+    const lb_format *fmt = lb_find_format(cx, d->format);
+    g->own = d;
+    g->entry.name = name;
+    g->entry.format = fmt ? fmt->name : NULL;
+    g->entry.dtype = fmt ? d->dtype : LB_NO_DTYPE;
+    g->entry.rank = d->shape.rank;
+    g->entry.dim = d->shape.dim;
+    return LB_DONE;
+}
+
+/* ---- loading ------------------------------------------------------------- */
+
+static lb_array *load_array(lb_ctx *cx, lb_file *f, const lb_described *d,
+                            lb_rows rows);
+
+/* Parts that follow the first axis row by row, or do not at all. */
+static bool can_cut(const lb_described *d)
+{
+    if (!d->shape.rank || !lb_shape_equal(&d->shape, &d->stored)) return false;
+    for (int i = 0; i < d->n_parts; i++)
+        if (d->part[i].table.g[0] > 1) return false;
+    return true;
+}
+
+static lb_array *load_part(lb_ctx *cx, lb_file *f, const lb_described_part *p,
+                           lb_rows rows)
+{
+    const lb_rows all = {0, -1};
+    if (rows.hi >= 0 && !p->table.g[0]) rows = all;
+    if (p->array) return lb_rows_of(cx, load_array(cx, f, p->array, all), rows);
+    return lb_tensor_load(cx, f, p->tensor, rows);
+}
+
+static lb_array *load_array(lb_ctx *cx, lb_file *f, const lb_described *d,
+                            lb_rows rows)
+{
+    const char *name[LB_MAX_PARTS];
+    lb_array *part[LB_MAX_PARTS];
+    lb_quant_config config;
+    lb_shape shape = d->shape;
+    const lb_format *fmt = lb_find_format(cx, d->format);
+    if (!fmt || !fmt->layout) {
+        lb_fail(cx, LB_E_UNSUPPORTED, "%s: no format '%s' here%s",
+                LB_PATH(f->r->file[0]->path), LB_NAME(d->format),
+                fmt ? " whose layout can be checked" : "");
+        return NULL;
+    }
+    if (!lb_description_config(fmt, d, &config)) {
+        lb_refuse(cx, f->r->file[0],
+                  "parts of %s %s, stored as %s, that lie as no array of this "
+                  "format has them",
+                  fmt->name, LB_SHOW(&d->shape), LB_SHOW(&d->stored));
+        return NULL;
+    }
+    const bool cut = rows.hi >= 0 && can_cut(d);
+    if (cut) shape.dim[0] = rows.hi - rows.lo;
+    for (int i = 0; i < d->n_parts; i++) {
+        name[i] = d->part[i].name;
+        part[i] = load_part(cx, f, &d->part[i], cut ? rows : (lb_rows){0, -1});
+        if (!part[i]) return NULL;
+    }
+    lb_array *a =
+        lb_from_parts(cx, &config, shape, NULL, name, part, d->n_parts);
+    return cut ? a : lb_rows_of(cx, a, rows);
+}
+
+static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
+{
+    return load_array(cx, f, g->own, rows);
+}
+
+const lb_file_layout lb_file_layout_native = {
+    .name = "native",
+    .find = find,
+    .load = load,
+};

@@ -1,0 +1,138 @@
+/* layout_seed.c - eformer's arrays, by the names of their members:
+ *
+ *     N.packed, N.absmax    nf4: U8 (.., blocks, block / 2), floats (..,
+ * blocks) N.weight, N.scale     int8: I8, floats of 1 or as many along each
+ * axis N.packed, (N.scale)   ternary, binary: U8, four rows in one of bytes
+ *
+ * The shape before it was filled up to whole blocks, or to four rows, is not in
+ * such files, nor is which of the last two it is. Ours say so in a description
+ * (description.h, without parts). Without one, nf4 and int8 are what they look
+ * like, and packed bytes alone stay bytes.
+ */
+#include <string.h>
+
+#include "io/description.h"
+
+enum { CODES, SCALE };
+
+typedef struct seed_array {
+    lb_shape shape;
+    lb_axes axes; /* int8: those that share a scale */
+    const char *part[2];
+} seed_array;
+
+static bool is_float(const lb_tensor *t)
+{
+    return t &&
+           (t->dtype == LB_F32 || t->dtype == LB_F16 || t->dtype == LB_BF16);
+}
+
+/* (.., blocks, half) and (.., blocks): then shape is (.., blocks * block). */
+static bool looks_like_nf4(const lb_tensor *codes, const lb_tensor *absmax,
+                           lb_shape *shape)
+{
+    int64_t n;
+    if (!is_float(absmax) || codes->dtype != LB_U8 || codes->rank < 2 ||
+        codes->rank != absmax->rank + 1 || codes->rank > LB_MAX_RANK)
+        return false;
+    *shape = lb_shape_make(absmax->rank, absmax->dim);
+    for (int k = 0; k < absmax->rank; k++)
+        if (codes->dim[k] != absmax->dim[k]) return false;
+    const lb_shape all = lb_shape_make(codes->rank, codes->dim);
+    if (!lb_shape_count(&all, &n)) return false;
+    shape->dim[shape->rank - 1] *= 2 * codes->dim[codes->rank - 1];
+    return codes->dim[codes->rank - 1] > 0 && lb_shape_count(shape, &n);
+}
+
+static bool looks_like_int8(const lb_tensor *codes, const lb_tensor *scale,
+                            seed_array *s)
+{
+    int64_t n;
+    if (!is_float(scale) || codes->dtype != LB_I8 ||
+        codes->rank != scale->rank || codes->rank > LB_MAX_RANK ||
+        codes->fortran)
+        return false;
+    s->axes.n = 0;
+    for (int k = 0; k < codes->rank; k++) {
+        if (scale->dim[k] != 1 && scale->dim[k] != codes->dim[k]) return false;
+        if (scale->dim[k] == 1) s->axes.axis[s->axes.n++] = k;
+    }
+    s->shape = lb_shape_make(codes->rank, codes->dim);
+    return lb_shape_count(&s->shape, &n);
+}
+
+/* What the file's own description adds: the shape, the dtype, which format. */
+static lb_verdict take_description(lb_ctx *cx, lb_file *f, const char *name,
+                                   size_t n, lb_group *g, seed_array *s)
+{
+    const lb_meta *m = lb_reader_meta_in(f->r, LB_DESCRIPTION, name, n);
+    if (!m) return LB_DECLINED;
+    const lb_described *d = lb_description_read(cx, f, m);
+    if (!d) return LB_FAILED;
+    if (strcmp(d->layout, "seed") != 0) return LB_DECLINED;
+    const lb_format *fmt = lb_find_format(cx, d->format);
+    g->entry.format = fmt ? fmt->name : NULL;
+    g->entry.dtype = fmt ? d->dtype : LB_NO_DTYPE;
+    s->shape = d->shape;
+    return LB_DONE;
+}
+
+static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
+{
+    size_t n;
+    const bool packed = lb_name_ends(t->name, ".packed", &n);
+    if (t->rank < 1 || (!packed && !lb_name_ends(t->name, ".weight", &n)))
+        return LB_DECLINED;
+    if (t->dtype != (packed ? LB_U8 : LB_I8)) return LB_DECLINED;
+    const lb_tensor *absmax = lb_reader_find_in(f->r, t->name, n, ".absmax");
+    const lb_tensor *scale = lb_reader_find_in(f->r, t->name, n, ".scale");
+    seed_array s = {.part = {packed ? "packed" : "weight",
+                             packed && absmax ? "absmax" : "scale"}};
+    g->tensor[CODES] = t;
+    g->tensor[SCALE] = packed && absmax ? absmax : scale;
+    const bool nf4 = packed && looks_like_nf4(t, absmax, &s.shape);
+    const bool int8 = !packed && looks_like_int8(t, scale, &s);
+    if (nf4 || int8) {
+        g->entry.format = nf4 ? "nf4" : "int8";
+        g->entry.dtype = g->tensor[SCALE]->dtype;
+    }
+    const lb_verdict v = take_description(cx, f, t->name, n, g, &s);
+    if (v == LB_FAILED || (v == LB_DECLINED && !nf4 && !int8)) return v;
+    seed_array *own = lb_arena_alloc(cx, &f->arena, 1, sizeof *own);
+    char *name = lb_arena_text(cx, &f->arena, t->name, n);
+    if (!own || !name) return LB_FAILED;
+    *own = s;
+    g->own = own;
+    g->entry.name = name;
+    g->entry.rank = own->shape.rank;
+    g->entry.dim = own->shape.dim;
+    return LB_DONE;
+}
+
+static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
+{
+    const seed_array *s = g->own;
+    const lb_rows all = {0, -1};
+    lb_array *part[2];
+    const int n = g->tensor[SCALE] ? 2 : 1;
+    for (int i = 0; i < n; i++)
+        if (!(part[i] = lb_tensor_load(cx, f, g->tensor[i], all))) return NULL;
+    lb_quant_config config = {.format = g->entry.format,
+                              .dtype = g->entry.dtype,
+                              .axes = s->axes,
+                              .compat = LB_COMPAT_SEED};
+    if (!g->entry.format) {
+        lb_fail(cx, LB_E_UNSUPPORTED, "%s: no format here for '%s'",
+                LB_PATH(f->r->file[0]->path), LB_NAME(g->entry.name));
+        return NULL;
+    }
+    lb_array *a =
+        lb_from_parts(cx, &config, s->shape, "seed", s->part, part, n);
+    return lb_rows_of(cx, a, rows);
+}
+
+const lb_file_layout lb_file_layout_seed = {
+    .name = "seed",
+    .find = find,
+    .load = load,
+};

@@ -1,0 +1,422 @@
+/* test_io_layouts.c - groups of tensors that are one array: files of
+ * bitsandbytes, and of numpy for other layouts, load as what those decode (the
+ * file X.values beside X.safetensors), whole and by rows, mapped and by pread;
+ * and groups that lack something, or do not fit, are refused with a sentence.
+ */
+#include <stdlib.h>
+
+#include "check.h"
+#include "core/core.h"
+#include "io/entries.h"
+#include "io_golden.h"
+
+#define GOLDEN "tests/golden/layouts/"
+
+static lb_ctx *cx;
+
+/* ---- files --------------------------------------------------------------- */
+
+static size_t bytes_of(const lb_array *a)
+{
+    return (size_t)lb_size(a) * lb_dtype_size(lb_dtype_of(a));
+}
+
+static bool same(lb_array *got, lb_array *want)
+{
+    if (!got || !want || lb_dtype_of(got) != lb_dtype_of(want)) return false;
+    const lb_shape a = lb_shape_of(got), b = lb_shape_of(want);
+    const size_t n = bytes_of(want);
+    uint8_t *x = malloc(n + 1), *y = malloc(n + 1);
+    const bool ok = lb_shape_equal(&a, &b) && lb_read(cx, got, x, n) &&
+                    lb_read(cx, want, y, n) && memcmp(x, y, n) == 0;
+    free(x);
+    free(y);
+    return ok;
+}
+
+static void check_rows(lb_file *f, const lb_entry *e, lb_array *want)
+{
+    const int64_t n = e->dim[0];
+    for (int64_t lo = 0; lo <= n; lo += 1 + n / 9)
+        for (int64_t hi = lo; hi <= n; hi += 1 + n / 7) {
+            lb_array *got = lb_file_load_rows(cx, f, e->name, lo, hi);
+            if (check_fails(same(got, lb_rows_of(cx, want, (lb_rows){lo, hi}))))
+                fprintf(stderr, "layouts: %s: rows %d to %d: %s\n", e->name,
+                        (int)lo, (int)hi, lb_error(cx));
+            lb_clear(cx);
+        }
+}
+
+static void check_file(const char *path, const char *values, bool no_map,
+                       int groups)
+{
+    lb_file *f = lb_file_open(cx, path, &(lb_file_options){.no_map = no_map});
+    lb_file *v = lb_file_open(cx, values, NULL);
+    CHECK_EQ_S(lb_error(cx), "");
+    CHECK(f && v);
+    CHECK_EQ_I(lb_file_count(f), lb_file_count(v));
+    for (int64_t i = 0; i < lb_file_count(f); i++) {
+        const lb_entry *e = lb_file_entry(f, i);
+        lb_enter(cx);
+        lb_array *got = lb_file_load(cx, f, e->name);
+        lb_array *want = lb_file_load(cx, v, e->name);
+        if (check_fails(same(got, want)))
+            fprintf(stderr, "layouts: %s: %s: %s\n", path, e->name,
+                    lb_error(cx));
+        CHECK_EQ_S(lb_format_of(got), e->format);
+        groups -= e->layout != NULL;
+        check_rows(f, e, want);
+        lb_leave(cx);
+        lb_clear(cx);
+    }
+    CHECK_EQ_I(groups, 0);
+    lb_file_close(f);
+    /* As they lie, each tensor is an array. */
+    f = lb_file_open(cx, path, &(lb_file_options){.raw = true});
+    CHECK_EQ_I(lb_file_count(f), f->r->n_tensors);
+    lb_file_close(f);
+    lb_file_close(v);
+}
+
+static void test_files(void)
+{
+    static const struct {
+        const char *path, *values;
+        int groups;
+    } file[] = {
+        {GOLDEN "bnb4.safetensors", GOLDEN "bnb4.values", 6},
+        {GOLDEN "bnb8.safetensors", GOLDEN "bnb8.values", 2},
+        {GOLDEN "bitlinear", GOLDEN "bitlinear/model.values", 1},
+        {GOLDEN "autobitlinear", GOLDEN "autobitlinear/model.values", 1},
+        {GOLDEN "seed.safetensors", GOLDEN "seed.values", 7},
+        {GOLDEN "native.safetensors", GOLDEN "native.values", 16},
+    };
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
+        check_file(file[i].path, file[i].values, false, file[i].groups);
+        check_file(file[i].path, file[i].values, true, file[i].groups);
+    }
+}
+
+/* ---- a file in memory ---------------------------------------------------- */
+
+/* "name dtype shape": bytes of it are `fill`, or the text that is given. */
+typedef struct piece {
+    const char *name, *dtype, *shape;
+    size_t size;
+    const char *text;
+} piece;
+
+enum { PIECES = 8, ROOM = 1 << 16 };
+
+static size_t compose(const piece *p, const char *meta, char *to)
+{
+    char *head = to + 8;
+    size_t at = 0;
+    int n = snprintf(head, ROOM / 2, "{%s", meta ? meta : "");
+    for (int i = 0; i < PIECES && p[i].name; i++) {
+        const size_t size = p[i].text ? strlen(p[i].text) : p[i].size;
+        char shape[32];
+        snprintf(shape, sizeof shape, "%zu", size);
+        n += snprintf(head + n, ROOM / 2 - (size_t)n,
+                      "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],"
+                      "\"data_offsets\":[%zu,%zu]}",
+                      i || meta ? "," : "", p[i].name, p[i].dtype,
+                      p[i].shape ? p[i].shape : shape, at, at + size);
+        at += size;
+    }
+    n += snprintf(head + n, ROOM / 2 - (size_t)n, "}");
+    char *data = head + n;
+    for (int i = 0; i < PIECES && p[i].name; i++) {
+        const size_t size = p[i].text ? strlen(p[i].text) : p[i].size;
+        memset(data, 0, size);
+        if (p[i].text) memcpy(data, p[i].text, size);
+        data += size;
+    }
+    for (int i = 0; i < 8; i++)
+        to[i] = (char)((size_t)n >> 8 * i);
+    return (size_t)(data - to);
+}
+
+static lb_file *open_pieces(const piece *p, const char *meta,
+                            const lb_file_options *options)
+{
+    static char bytes[ROOM];
+    const size_t n = compose(p, meta, bytes);
+    return lb_file_of(
+        cx, lb_reader_open_file(cx, lb_infile_wrap(cx, "test", bytes, n), NULL),
+        options ? options : &(lb_file_options){0});
+}
+
+/* say NULL: it opens, and its array `load`, if any, loads. */
+static void expect(const piece *p, const char *meta, const char *say,
+                   const char *load, int line)
+{
+    lb_file *f = open_pieces(p, meta, NULL);
+    lb_array *a = f && load ? lb_file_load(cx, f, load) : NULL;
+    const bool fine = f && (!load || a) && !lb_error_status(cx);
+    const bool right = say ? !fine && strstr(lb_error(cx), say) &&
+                                 (lb_error_status(cx) == LB_E_CONTENT ||
+                                  lb_error_status(cx) == LB_E_UNSUPPORTED)
+                           : fine;
+    if (check_fails(right))
+        fprintf(stderr, "%s:%d: want \"%s\", got %s \"%s\"\n", __FILE__, line,
+                say ? say : "", lb_status_name(lb_error_status(cx)),
+                lb_error(cx));
+    lb_file_close(f);
+    lb_clear(cx);
+}
+#define EXPECT(p, meta, say, load) expect(p, meta, say, load, __LINE__)
+
+/* ---- bitsandbytes -------------------------------------------------------- */
+
+#define STATE "w.quant_state.bitsandbytes__nf4"
+#define GOOD                                                                   \
+    "{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"bfloat16\", "   \
+    "\"shape\": [2, 50]}"
+
+/* One part at a time is left out or changed; or what the blob says. */
+static void test_bnb4(void)
+{
+    static const piece good[PIECES] = {
+        {"w", "U8", "50,1", 50, NULL},
+        {"w.absmax", "F32", "2", 8, NULL},
+        {"w.quant_map", "F32", "16", 64, NULL},
+        {STATE, "U8", NULL, 0, GOOD},
+    };
+    static const struct {
+        int at;
+        piece with;
+        const char *say;
+    } change[] = {
+        {0, {"v", "U8", "50,1", 50, NULL}, "has no weight beside it"},
+        {0,
+         {"w", "U8", "49,1", 49, NULL},
+         "'w' has 49 bytes, and 100 codes of 4 bits need 50"},
+        {0, {"w", "BF16", "25", 50, NULL}, NULL},
+        {1, {"w.other", "F32", "2", 8, NULL}, "'w' has no absmax beside it"},
+        {1,
+         {"w.absmax", "F32", "3", 12, NULL},
+         "needs absmax of f32 (2), and it is F32 (3)"},
+        {1, {"w.absmax", "I32", "2", 8, NULL}, "and it is I32 (2)"},
+        {1, {"w.absmax", "F32", "2,1", 8, NULL}, "and it is F32 (2,1)"},
+        {2,
+         {"w.quant_map", "F32", "15", 60, NULL},
+         "needs quant_map of f32 (16), and it is F32 (15)"},
+        {3, {STATE, "U8", "5000", 5000, NULL}, "5000 bytes, more than 4096"},
+    };
+    static const struct {
+        const char *text, *say;
+    } state[] = {
+        {"", "no object"},
+        {"{}", "not all the keys"},
+        {"{\"quant_type\": \"fp4\"}", "another quant_type than its name"},
+        {"{\"blocksize\": 64, \"blocksize\": 64}", "a key twice"},
+        {"{\"shape\": [1,1,1,1,1,1,1,1,1]}", "too high a rank"},
+        {"{\"shape\": [-1]}", "no count"},
+        {"{\"dtype\": \"int8\"}", "a dtype that is none of floats"},
+        {"{\"quant_type\": \"nf4\", \"blocksize\": 63, \"dtype\": \"float32\", "
+         "\"shape\": [100]}",
+         "a blocksize that is none"},
+        {"{\"quant_type\": \"nf4\", \"blocksize\": 0, \"dtype\": \"float32\", "
+         "\"shape\": [100]}",
+         "a blocksize that is none"},
+        {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"float32\", "
+         "\"shape\": [4611686018427387904, 4]}",
+         "a shape that cannot be counted"},
+        {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"float32\", "
+         "\"shape\": [100], \"nested_offset\": 1e999}",
+         "too large a number"},
+        {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"float32\", "
+         "\"shape\": [100], \"nested_offset\": 1}",
+         "not all the keys"},
+        {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"float32\", "
+         "\"shape\": [100], \"nested_blocksize\": 256, \"nested_dtype\": "
+         "\"float16\"}",
+         "a nested_dtype but float32"},
+        {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"float32\", "
+         "\"shape\": [100], \"nested_blocksize\": 256, \"nested_offset\": 0.5}",
+         "needs absmax of u8 (2), and it is F32 (2)"},
+        {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"float32\", "
+         "\"shape\": [100], \"more\": [{}]} ",
+         NULL},
+        {GOOD "x", "more than one value"},
+    };
+    EXPECT(good, NULL, NULL, "w");
+    for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
+        piece p[PIECES];
+        memcpy(p, good, sizeof p);
+        p[change[i].at] = change[i].with;
+        EXPECT(p, NULL, change[i].say, "w");
+    }
+    for (size_t i = 0; i < sizeof state / sizeof *state; i++) {
+        piece p[PIECES];
+        memcpy(p, good, sizeof p);
+        p[3].text = state[i].text;
+        EXPECT(p, NULL, state[i].say, "w");
+    }
+}
+
+/* A tensor is part of one array. */
+static void test_twice(void)
+{
+    static const piece both[PIECES] = {
+        {"w.weight", "U8", "50,1", 50, NULL},
+        {"w.weight.absmax", "F32", "2", 8, NULL},
+        {"w.weight.quant_map", "F32", "16", 64, NULL},
+        {"w.weight.quant_state.bitsandbytes__nf4", "U8", NULL, 0, GOOD},
+        {"w.weight.quant_state.bitsandbytes__fp4", "U8", NULL, 0,
+         "{\"quant_type\": \"fp4\", \"blocksize\": 64, \"dtype\": "
+         "\"bfloat16\", \"shape\": [2, 50]}"},
+    };
+    EXPECT(both, NULL, "is part of 'w.weight' and of 'w.weight'", NULL);
+}
+
+static void test_bnb8(void)
+{
+    static const piece good[PIECES] = {
+        {"w.weight", "I8", "3,4", 12, NULL},
+        {"w.SCB", "F32", "3", 12, NULL},
+        {"w.weight_format", "U8", "", 1, NULL},
+    };
+    piece p[PIECES];
+    EXPECT(good, NULL, NULL, "w.weight");
+    memcpy(p, good, sizeof p);
+    p[1] = (piece){"w.SCB", "F32", "4", 16, NULL};
+    EXPECT(p, NULL, "needs SCB of f32 (3), and it is F32 (4)", NULL);
+    memcpy(p, good, sizeof p);
+    p[0] = (piece){"w.weight", "I8", "12", 12, NULL};
+    EXPECT(p, NULL, "has an SCB beside it, and rank 1, not 2", NULL);
+    memcpy(p, good, sizeof p);
+    p[2] = (piece){"w.weight_format", "U8", "", 1, "\001"};
+    EXPECT(p, NULL, "'w.weight_format' is 1: only 0", NULL);
+    memcpy(p, good, sizeof p);
+    p[0].text = "\200...........";
+    EXPECT(p, NULL, "'w.weight': int8: code -128 of element 0", "w.weight");
+}
+
+static void test_bitnet(void)
+{
+    static const piece good[PIECES] = {
+        {"w.weight", "U8", "1,4", 4, NULL},
+        {"w.weight_scale", "F32", "1", 4, NULL},
+    };
+    EXPECT(good, NULL, NULL, NULL); /* is listed .. */
+    EXPECT(good, NULL, "may be multiplied with its weight_scale", "w.weight");
+    lb_file_options options = {.linear_class = "autobitlinear"};
+    lb_file *f = open_pieces(good, NULL, &options);
+    CHECK(lb_file_load(cx, f, "w.weight"));
+    lb_file_close(f);
+    options.linear_class = "linear";
+    CHECK(!open_pieces(good, NULL, &options));
+    CHECK(strstr(lb_error(cx), "linear_class is 'linear', not bitlinear"));
+    lb_clear(cx);
+    piece p[PIECES];
+    memcpy(p, good, sizeof p);
+    p[0].text = "\377\377\377\377";
+    options.linear_class = "bitlinear";
+    f = open_pieces(p, NULL, &options);
+    CHECK(!lb_file_load(cx, f, "w.weight"));
+    CHECK(strstr(lb_error(cx), "'w.weight': ternary: code 2 of element 0"));
+    CHECK_EQ_I(lb_error_status(cx), LB_E_CONTENT);
+    lb_clear(cx);
+    lb_file_close(f);
+    /* Other programs have such names, and other numbers. */
+    memcpy(p, good, sizeof p);
+    p[1] = (piece){"w.weight_scale", "F32", "4", 16, NULL};
+    EXPECT(p, NULL, NULL, "w.weight_scale");
+}
+
+/* ---- native -------------------------------------------------------------- */
+
+#define META(text) "\"__metadata__\":{\"lowbit.w\":\"" text "\"}"
+#define ARRAY(format, shape, parts)                                            \
+    META("{\\\"layout\\\":\\\"native\\\",\\\"format\\\":\\\"" format           \
+         "\\\",\\\"dtype\\\":\\\"f32\\\",\\\"shape\\\":" shape                 \
+         ",\\\"parts\\\":{" parts "}}")
+#define PART(name, groups) "\\\"" name "\\\":{\\\"groups\\\":" groups "}"
+#define OWN(name, groups, own)                                                 \
+    "\\\"" name "\\\":{\\\"groups\\\":" groups ",\\\"own\\\":" own "}"
+#define GOOD_PARTS PART("codes", "[1,1]") "," PART("scale", "[1,0]")
+
+static void test_native(void)
+{
+    static const piece good[PIECES] = {
+        {"w.codes", "I8", "3,4", 12, NULL},
+        {"w.scale", "F32", "3,1", 12, NULL},
+    };
+    static const struct {
+        const char *meta, *say;
+    } rule[] = {
+        {ARRAY("int8", "[3,4]", GOOD_PARTS), NULL},
+        {META(""), "lowbit.w has no object"},
+        {META("{}"), "no format or no dtype"},
+        {META("{\\\"layout\\\":\\\"native\\\"}"), "no format or no dtype"},
+        {ARRAY("none", "[3,4]", GOOD_PARTS), "no format 'none' here"},
+        {ARRAY("dense", "[3,4]", GOOD_PARTS), "no format 'dense' here"},
+        {ARRAY("int8", "[3,5]", GOOD_PARTS), "needs codes of any type (3,5)"},
+        {ARRAY("int8", "[12]", GOOD_PARTS), "groups that do not fit"},
+        {ARRAY("int8", "[3,4]", PART("codes", "[1,1]")),
+         "lie as no array of this format has them"},
+        {ARRAY("int8", "[3,4]", GOOD_PARTS "," PART("scale", "[1,0]")),
+         "a part twice"},
+        {ARRAY("int8", "[3,4]", GOOD_PARTS "," PART("zero", "[1,0]")),
+         "'w' has no tensor 'w.zero' beside it"},
+        {ARRAY("int8", "[3,4]", GOOD_PARTS "," PART("", "[1,0]")),
+         "a part without a name"},
+        {ARRAY("int8", "[3,8]",
+               PART("codes", "[1,2]") "," PART("scale", "[1,0]")),
+         "lie as no array of this format has them"},
+        {ARRAY("nf4", "[3,16]",
+               PART("codes", "[1,4]") "," PART("absmax", "[1,64]")),
+         "'w' has no tensor 'w.absmax' beside it"},
+        {ARRAY("ternary", "[3,16]",
+               PART("codes", "[1,4]") "," PART("scale", "[1,0]")),
+         "codes of ternary is i8, not u8"},
+        {ARRAY("int8", "[3,4]",
+               PART("codes", "[1,1]") "," PART("scale", "[1,9]")),
+         NULL}, /* a block that is longer than a row */
+        {ARRAY("int8", "[3,4]",
+               OWN("codes", "[1,1]", "0") "," PART("scale", "[1,0]")),
+         NULL},
+        {ARRAY("int8", "[3,4]",
+               OWN("codes", "[1,1]", "1") "," PART("scale", "[1,0]")),
+         "needs codes of any type (3,4,1)"},
+        {ARRAY("int8", "[4611686018427387904,4]", GOOD_PARTS),
+         "shapes that cannot be"},
+        {ARRAY("int8", "[1,1,1,1,1,1,1,1,1]", GOOD_PARTS), "too high a rank"},
+    };
+    for (size_t i = 0; i < sizeof rule / sizeof *rule; i++)
+        EXPECT(good, rule[i].meta, rule[i].say,
+               strstr(rule[i].meta, "layout") ? "w" : "w.codes");
+}
+
+/* An array and a tensor may not be called the same. */
+static void test_names(void)
+{
+    static const piece both[PIECES] = {
+        {"w", "F32", "1", 4, NULL},
+        {"w.codes", "I8", "3,4", 12, NULL},
+        {"w.scale", "F32", "3,1", 12, NULL},
+    };
+    EXPECT(both, ARRAY("int8", "[3,4]", GOOD_PARTS),
+           "two arrays are called 'w'", NULL);
+}
+
+int main(void)
+{
+    cx = lb_open(&(lb_options){.threads = 1});
+    test_files(); /* the context's lists have grown to what they need */
+    const size_t before = lb_bytes_in_use(cx);
+    lb_enter(cx);
+    test_files();
+    test_bnb4();
+    test_twice();
+    test_bnb8();
+    test_bitnet();
+    test_native();
+    test_names();
+    lb_leave(cx);
+    CHECK_EQ_I(lb_bytes_in_use(cx), before);
+    lb_close(cx);
+    return check_report("layouts of files");
+}
