@@ -57,6 +57,7 @@ bench: setup-build setup-bench all
 	bench --m 1 --weights dram --seconds 0.4; \
 	bench --openblas --m 1024,2048 --shape 1024x1024,2048x2048; \
 	bench --codec --act f32,bf16 --seconds 0.4; \
+	bench --ops --seconds 0.3; \
 	bench --calls; \
 	bench --error
 

@@ -224,7 +224,7 @@ static bool set_svg(bench_options *o, const char *flag, const char *value)
 #define IN(mode) (1u << (mode))
 #define EVERY                                                                  \
     (IN(MODE_SWEEP) | IN(MODE_OPENBLAS) | IN(MODE_CODEC) | IN(MODE_ERROR) |    \
-     IN(MODE_LIMITS) | IN(MODE_CALLS))
+     IN(MODE_LIMITS) | IN(MODE_CALLS) | IN(MODE_OPS))
 #define PRODUCTS (IN(MODE_SWEEP) | IN(MODE_OPENBLAS))
 
 static const struct flag {
@@ -233,7 +233,8 @@ static const struct flag {
     set_flag *set;
 } flags[] = {
     {"--formats",
-     IN(MODE_SWEEP) | IN(MODE_CODEC) | IN(MODE_ERROR) | IN(MODE_CALLS),
+     IN(MODE_SWEEP) | IN(MODE_CODEC) | IN(MODE_ERROR) | IN(MODE_CALLS) |
+         IN(MODE_OPS),
      set_formats},
     {"--precisions", IN(MODE_SWEEP) | IN(MODE_ERROR), set_precisions},
     {"--m", PRODUCTS, set_m},
@@ -253,13 +254,10 @@ static const struct {
     const char *name;
     bench_mode mode;
 } modes[] = {
-    {"--openblas", MODE_OPENBLAS},
-    {"--codec", MODE_CODEC},
-    {"--error", MODE_ERROR},
-    {"--limits", MODE_LIMITS},
-    {"--calls", MODE_CALLS},
-    {"--help", MODE_HELP},
-    {"-h", MODE_HELP},
+    {"--openblas", MODE_OPENBLAS}, {"--codec", MODE_CODEC},
+    {"--error", MODE_ERROR},       {"--limits", MODE_LIMITS},
+    {"--calls", MODE_CALLS},       {"--ops", MODE_OPS},
+    {"--help", MODE_HELP},         {"-h", MODE_HELP},
     {"--version", MODE_VERSION},
 };
 
@@ -316,7 +314,8 @@ static void fill_defaults(bench_options *o)
         set_depths(o, "", "1,33,64,255,1000,4096,4097,11008,16384");
     if (!o->mib) o->mib = 256;
     if (o->seconds < 0) o->seconds = 1.2;
-    if (!o->threads.n && (codec || o->mode == MODE_CALLS))
+    if (!o->threads.n &&
+        (codec || o->mode == MODE_CALLS || o->mode == MODE_OPS))
         set_threads(o, "", "1");
     if (!o->threads.n) {
         lb_ctx *const cx = lb_open(NULL);
@@ -375,6 +374,8 @@ void arguments_help(void)
         "                   the caller's and was touched before\n"
         "  --error          errors of products next to their bounds; fails if\n"
         "                   one is above\n"
+        "  --ops            elementwise, reductions, gather, transpose and\n"
+        "                   convolutions, on packed operands and dense ones\n"
         "  --limits         only what the machine can do\n"
         "  --calls          what the smallest products cost, in ns\n"
         "  --help, --version\n"
@@ -385,7 +386,8 @@ void arguments_help(void)
         "  --precisions highest,fast,fastest       (dense weights: highest)\n"
         "  --m 1,2,8,32,128,512     rows of x\n"
         "  --shape 4096x4096        outputs x inputs, a list\n"
-        "  --threads 1,ALL          (--codec, --calls: 1; --error: all)\n"
+        "  --threads 1,ALL          (--codec, --calls, --ops: 1; --error: "
+        "all)\n"
         "  --orient wt      wt: x @ W^T, W (out, in); w: x @ W, W (in, out)\n"
         "                   (--error: both)\n"
         "  --act f32        dtype of x: f32, bf16, f16; of --codec: that of "

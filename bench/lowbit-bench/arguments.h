@@ -16,6 +16,7 @@ typedef enum bench_mode {
     MODE_ERROR,
     MODE_LIMITS,
     MODE_CALLS,
+    MODE_OPS,
     MODE_HELP,
     MODE_VERSION
 } bench_mode;

@@ -12,6 +12,7 @@
 #include "error_table.h"
 #include "limits.h"
 #include "openblas.h"
+#include "ops_speed.h"
 #include "sweep.h"
 
 static bool run(const bench_options *o)
@@ -29,6 +30,8 @@ static bool run(const bench_options *o)
         return limits_run(o);
     case MODE_CALLS:
         return calls_run(o);
+    case MODE_OPS:
+        return ops_speed_run(o);
     case MODE_HELP:
         arguments_help();
         return true;
