@@ -153,7 +153,10 @@ typedef enum lb_dense_policy {
  * kernel, HIGHEST is computed, and lb_explain tells. Errors are relative to the
  * norm of the result, for numbers from a normal distribution. FAST and FASTEST
  * give NaN for a row of x that has an infinity, and keep their bounds while
- * scales of weights are within 1e-30 to 1e30. */
+ * scales of weights are within 1e-30 to 1e30. HIGHEST multiplies the numbers
+ * that decoding gives, which are rounded to the array's dtype; FAST and FASTEST
+ * may multiply code times scale as stored, before it is rounded to a 16-bit
+ * dtype. */
 typedef enum lb_precision {
     LB_PRECISION_DEFAULT = 0, /* the context's; there LOWBIT_PRECISION=highest|
                                * fast|fastest, else HIGHEST */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "label_model.h"
 #include "prims/coded.h"
 
 /* ---- the description, read one element at a time --------------------------
@@ -25,8 +26,10 @@ static double number_at(const lb_coded *c, const lb_cpu *cpu, int64_t row,
     float tmp;
     const int64_t block = c->lines.g ? at / c->lines.g : 0;
     const float s = *lb_coded_scales(c, cpu, line, block, 1, &tmp);
-    return c->bits == 8 ? (double)(int8_t)code * (double)s
-                        : (double)c->numbers.level[code] * (double)s;
+    const float level =
+        c->bits == 8 ? (float)(int8_t)code : c->numbers.level[code];
+    return c->rounds == LB_F32 ? (double)level * (double)s
+                               : label_rounded(c->rounds, (double)(level * s));
 }
 
 /* ---- one view --------------------------------------------------------------
@@ -56,7 +59,7 @@ static void one_view(lb_ctx *cx, lb_array *a, bool want, const char *what)
     lb_matrix m = matrix_of(a);
     lb_matrix_end(&m);
     lb_coded c;
-    const bool is = lb_coded_of(&cpu, &m.source, &c);
+    const bool is = lb_coded_of(&cpu, &m.source, LB_PRECISION_HIGHEST, &c);
     if (check_fails(is == want))
         fprintf(stderr, "%s %s: %s\n", lb_format_of(a), what,
                 is ? "understood" : "declined");
@@ -110,7 +113,8 @@ static const row rows[] = {
     {{.format = "nf4", .double_quant = true}, 130, 2, 64, true},
     {{.format = "nf4", .decode = LB_DECODE_POLY}, 130, 2, 64, true},
     {{.format = "nf4", .blocks = LB_BLOCKS_FLAT}, 128, 2, 64, true},
-    {{.format = "nf4", .dtype = LB_BF16}, 130, 2, 64, false},
+    {{.format = "nf4", .dtype = LB_BF16}, 130, 2, 64, true},
+    {{.format = "int8", .dtype = LB_F16}, 37, 1, 1, true},
     {{.format = "ternary", .scale = LB_SCALE_ROW}, 37, 4, 4, true},
     {{.format = "ternary", .scale = LB_SCALE_TENSOR}, 37, 4, 4, true},
     {{.format = "ternary", .scale = LB_SCALE_NONE}, 37, 4, 4, true},

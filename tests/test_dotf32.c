@@ -5,6 +5,7 @@
 #include "check.h"
 #include "fenced.h"
 #include "kernels/dotf32.h"
+#include "label_model.h"
 
 enum { ROWS = 7, ROOM = 1 << 15, DEEP = 1024, MR = LB_DOTF32_MAX_MR };
 
@@ -50,6 +51,8 @@ typedef struct {
     bool high_first;
 } subject;
 
+static const lb_dtype labels[] = {LB_F32, LB_BF16, LB_F16};
+
 static subject make(int bits, bool high_first, int64_t g, int64_t depth)
 {
     subject s = {.high_first = high_first};
@@ -67,6 +70,7 @@ static subject make(int bits, bool high_first, int64_t g, int64_t depth)
     s.w = (lb_dotf32_codes){
         .bits = bits,
         .tame = random_bits() % 2,
+        .rounds = bits < 4 ? LB_F32 : labels[random_bits() % 3],
         .codes = codes,
         .step = bytes,
         .scale = scale,
@@ -79,7 +83,7 @@ static subject make(int bits, bool high_first, int64_t g, int64_t depth)
     return s;
 }
 
-static float number(const subject *s, int64_t j, int64_t k)
+static float product(const subject *s, int64_t j, int64_t k)
 {
     const lb_dotf32_codes *w = &s->w;
     const uint8_t *codes = w->codes + j * w->step;
@@ -89,6 +93,11 @@ static float number(const subject *s, int64_t j, int64_t k)
     const int field = s->high_first ? fields - 1 - at : at;
     const int code = codes[k / fields] >> (field * w->bits);
     return s->level[code & ((1 << w->bits) - 1)] * scale;
+}
+
+static double number(const subject *s, int64_t j, int64_t k)
+{
+    return label_rounded(s->w.rounds, (double)product(s, j, k));
 }
 
 static void pack(const lb_dotf32 *kernel, const subject *s, const float *x,
@@ -131,8 +140,7 @@ static void check_dots(const lb_dotf32 *kernel, const subject *s, int rows,
             }
             double sum = first ? 0 : (double)old[e], most = fabs(sum);
             for (int64_t k = 0; k < s->w.depth; k++) {
-                const double term =
-                    (double)x[r * DEEP + k] * (double)number(s, j, k);
+                const double term = (double)x[r * DEEP + k] * number(s, j, k);
                 sum += term;
                 most += fabs(term);
             }
@@ -141,9 +149,9 @@ static void check_dots(const lb_dotf32 *kernel, const subject *s, int rows,
         }
     if (check_fails(ok))
         fprintf(stderr,
-                "%s: %d bits, %lld numbers, %d rows, a scale for %lld\n",
-                kernel->name, s->w.bits, (long long)s->w.depth, rows,
-                (long long)s->w.g);
+                "%s: %d bits %s, %lld numbers, %d rows, a scale for %lld\n",
+                kernel->name, s->w.bits, lb_dtype_name(s->w.rounds),
+                (long long)s->w.depth, rows, (long long)s->w.g);
 }
 
 static void check_kernel(const lb_dotf32 *kernel)

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "fenced.h"
 #include "kernels/gemm_codes.h"
+#include "label_model.h"
 
 enum { ROOM = 1 << 17 };
 
@@ -38,6 +39,8 @@ static bool same(float a, float b)
     return !memcmp(&a, &b, sizeof a) || (isnan(a) && isnan(b));
 }
 
+static const lb_dtype labels[] = {LB_F32, LB_BF16, LB_F16};
+
 static lb_gemm_rows make(int bits, bool high_first, const float *level,
                          int64_t g, int64_t n, int64_t depth, int64_t gap)
 {
@@ -56,6 +59,7 @@ static lb_gemm_rows make(int bits, bool high_first, const float *level,
         .bits = bits,
         .high_first = high_first,
         .level = level,
+        .rounds = labels[random_bits() % 3],
         .codes = codes,
         .step = step,
         .scale = scale,
@@ -67,7 +71,7 @@ static lb_gemm_rows make(int bits, bool high_first, const float *level,
     };
 }
 
-static float number(const lb_gemm_rows *w, int64_t j, int64_t k)
+static float product(const lb_gemm_rows *w, int64_t j, int64_t k)
 {
     const uint8_t *codes = w->codes + j * w->step;
     const float scale = w->scale[j * w->scale_step + (w->g ? k / w->g : 0)];
@@ -76,6 +80,11 @@ static float number(const lb_gemm_rows *w, int64_t j, int64_t k)
     const int field = w->high_first ? fields - 1 - at : at;
     const int code = codes[k / fields] >> (field * w->bits);
     return w->level[code & ((1 << w->bits) - 1)] * scale;
+}
+
+static float number(const lb_gemm_rows *w, int64_t j, int64_t k)
+{
+    return (float)label_rounded(w->rounds, (double)product(w, j, k));
 }
 
 static void check_decode(const lb_gemm_codes *kernel, const lb_gemm_rows *w)
@@ -89,9 +98,9 @@ static void check_decode(const lb_gemm_codes *kernel, const lb_gemm_rows *w)
         for (int64_t j = 0; j < w->n; j++)
             ok = ok && same(to[k * kernel->nr + j], number(w, j, k));
     if (check_fails(ok))
-        fprintf(stderr, "%s: %d bits, scales of %lld, %lld rows of %lld\n",
-                kernel->name, w->bits, (long long)w->g, (long long)w->n,
-                (long long)w->depth);
+        fprintf(stderr, "%s: %d bits %s, scales of %lld, %lld rows of %lld\n",
+                kernel->name, w->bits, lb_dtype_name(w->rounds),
+                (long long)w->g, (long long)w->n, (long long)w->depth);
 }
 
 static void test_decode(const lb_gemm_codes *kernel)

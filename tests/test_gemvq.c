@@ -13,6 +13,7 @@
 #include "base/cpu.h"
 #include "check.h"
 #include "kernels/gemvq.h"
+#include "label_model.h"
 
 /* ---- memory ------------------------------------------------------------- */
 
@@ -118,6 +119,13 @@ static void make_levels(const lb_gemvq_kernel *q, float *level)
         level[i] = first + by * (float)i;
 }
 
+/* Of few bits, so that many products are halves between two numbers of 16. */
+static float short_scale(void)
+{
+    const float odd = (float)(1 + 2 * (draw() % 64)) * 0x1p-7f;
+    return draw() % 2 ? odd : -odd;
+}
+
 static made make(const sample *s)
 {
     const lb_gemvq_kernel *q = s->q;
@@ -133,7 +141,8 @@ static made make(const sample *s)
     m.blocks = s->g ? (m.length + s->g - 1) / s->g : 0;
     m.scale = fence((size_t)(m.blocks * m.lines) * sizeof(float), s->front);
     for (int64_t i = 0; i < m.blocks * m.lines; i++)
-        ((float *)m.scale.at)[i] = rough();
+        ((float *)m.scale.at)[i] =
+            q->rounds && draw() % 8 == 0 ? short_scale() : rough();
     const size_t x_size = lb_gemvq_x_size(q, s->k);
     m.x = fence(x_size, s->front);
     m.y = fence((size_t)s->n * sizeof(float), s->front);
@@ -159,7 +168,7 @@ static void unmake(made *m)
 static double run(const sample *s, const made *m, const lb_gemvq_kernel *q,
                   float *y)
 {
-    const lb_gemvq_lines w = {
+    lb_gemvq_lines w = {
         .codes = m->codes.at,
         .step = m->step,
         .scale = m->scale.at,
@@ -180,7 +189,11 @@ static double run(const sample *s, const made *m, const lb_gemvq_kernel *q,
     } else {
         const size_t size = lb_gemvq_cols_size(q, s->n, s->g);
         fenced scratch = fence(size, s->front);
+        fenced each = fence(lb_gemvq_each_size(q, s->n), s->front);
+        if (q->unit == 1)
+            w.each = lb_gemvq_each_of(q, s->high_first, w.scale, s->n, each.at);
         lb_gemvq_run_cols(q, &w, x.number, s->k, y, scratch.at);
+        unfence(&each);
         unfence(&scratch);
     }
     const double unit = x.unit * (double)q->factor;
@@ -222,7 +235,8 @@ static double top_of(const sample *s, const made *m, int64_t first, int64_t j)
 static double scale_of(const sample *s, const made *m, int64_t k, int64_t j)
 {
     if (!s->g) return 1;
-    const int64_t line = s->q->rows ? j : k, at = s->q->rows ? k : j;
+    const int64_t at = s->q->rows ? k : j;
+    const int64_t line = s->q->unit == 1 ? 0 : s->q->rows ? j : k;
     return (double)((float *)m->scale.at)[line * m->blocks + at / s->g];
 }
 
@@ -241,8 +255,12 @@ static void check_result(const sample *s, const made *m, int64_t j, double got)
         const double level =
             level_of(m, q->bits, s->high_first, line, along ? k : j);
         const double x = (double)m->number[k], scale = scale_of(s, m, k, j);
-        sum += x * level * scale;
-        size += fabs(x * level * scale);
+        const double number =
+            q->rounds ? label_rounded(q->rounds,
+                                      (double)((float)level * (float)scale))
+                      : level * scale;
+        sum += x * number;
+        size += fabs(x * number);
         if (q->kind == LB_GEMVQ_F32) continue;
         if (k % panel_of(q) == 0) unit = top_of(s, m, k, j) / most / 2;
         const double half =
@@ -266,7 +284,8 @@ static void check_result(const sample *s, const made *m, int64_t j, double got)
 /* The reference's kernel for the same. */
 static const lb_gemvq_kernel *reference_of(const lb_gemvq_kernel *q)
 {
-    const lb_gemvq_need need = {q->bits, q->rows != NULL, q->kind, q->unit};
+    const lb_gemvq_need need = {q->bits, q->rows != NULL, q->kind, q->unit,
+                                q->rounds};
     return lb_gemvq_kernel_for(&(lb_cpu){.level = LB_LEVEL_REF}, &need);
 }
 
@@ -278,7 +297,7 @@ static void check_sample(const sample *s)
     for (int64_t j = 0; j < s->n; j++)
         check_result(s, &m, j, (double)y[j] * unit);
     const lb_gemvq_kernel *ref = reference_of(s->q);
-    CHECK(ref != NULL);
+    CHECK(ref != NULL || s->q->rounds); /* which decodes those */
     if (ref && (s->q->kind == LB_GEMVQ_I8 || s->q->kind == LB_GEMVQ_I8X2)) {
         float *same = malloc((size_t)s->n * sizeof *same);
         if (!same) exit(1);
@@ -311,10 +330,11 @@ static void check_kernel(const lb_gemvq_kernel *q)
     static const int64_t few[] = {1, 2, 3, 4, 5, 7, 9};
     static const int64_t more[] = {600, 1030, 2048, 2049, 4500};
     const int64_t gs[] = {q->unit, 2 * q->unit, 3 * q->unit, 0};
+    const int64_t line = 8192; /* one scale for all of it */
     int turn = 0;
     for (int64_t length = 1; length < 310; length++)
         for (int g = 0; g < 4; g++) {
-            if (g && !q->unit) continue;
+            if (g && (!q->unit || q->unit == 1)) continue;
             if (!gs[g] && q->unit && q->bits < 4) continue;
             sample s = {.q = q,
                         .g = gs[g],
@@ -324,6 +344,7 @@ static void check_kernel(const lb_gemvq_kernel *q)
                         .front = turn % 2,
                         .gap = turn % 4,
                         .apart = 1 + turn % 3};
+            if (q->rounds && q->unit > 1 && g == 2 && turn % 2) s.g = line;
             const int64_t other = few[turn % 7] + (q->rows ? 0 : turn % 90);
             turn++;
             s.k = q->rows ? length : other;
@@ -332,8 +353,12 @@ static void check_kernel(const lb_gemvq_kernel *q)
         }
     for (int i = 0; i < 5; i++)
         for (int x = 0; x < X_KINDS; x++) {
-            sample s = {.q = q, .g = gs[i % 3], .x = (x_kind)x, .apart = 2};
+            sample s = {.q = q,
+                        .g = gs[q->unit == 1 ? 0 : i % 3],
+                        .x = (x_kind)x,
+                        .apart = 2};
             s.fill = x == LARGEST ? fills[(2 * i + 1) % FILLS] : -1;
+            if (q->rounds && q->unit > 1 && x % 2) s.g = line;
             s.k = q->rows ? more[i] : 64 + more[i] % 100;
             s.n = q->rows ? 6 : more[i];
             check_sample(&s);

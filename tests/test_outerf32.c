@@ -6,6 +6,7 @@
 #include "check.h"
 #include "fenced.h"
 #include "kernels/outerf32.h"
+#include "label_model.h"
 
 enum {
     MR = LB_OUTERF32_MR,
@@ -59,6 +60,8 @@ static void make_table(subject *s, int bits, bool high_first)
     CHECK(bits == 8 || s->table.level[0] == level[0]);
 }
 
+static const lb_dtype labels[] = {LB_F32, LB_BF16, LB_F16};
+
 static void make_lines(subject *s, int64_t k, int64_t scale_step, bool each)
 {
     /* Of the last line no more is there than is read. */
@@ -75,6 +78,7 @@ static void make_lines(subject *s, int64_t k, int64_t scale_step, bool each)
             random_floats(&scale_room, each ? NR : (k - 1) * scale_step + 1),
         .scale_step = each ? 0 : scale_step,
         .each = each,
+        .rounds = labels[random_bits() % 3],
         .k = k,
     };
     s->rows = 1 + (int)(random_bits() % MR);
@@ -84,7 +88,7 @@ static void make_lines(subject *s, int64_t k, int64_t scale_step, bool each)
     s->x = random_floats(&x_room, k * s->rows);
 }
 
-static float number(const subject *s, int64_t k, int64_t j)
+static float product(const subject *s, int64_t k, int64_t j)
 {
     const lb_outerf32_table *t = &s->table;
     const uint8_t *codes = s->w.codes + k * STEP;
@@ -94,6 +98,11 @@ static float number(const subject *s, int64_t k, int64_t j)
     const int field = t->high_first ? fields - 1 - at : at;
     const int code = codes[j / fields] >> (field * t->bits);
     return t->level[code & ((1 << t->bits) - 1)] * scale;
+}
+
+static float number(const subject *s, int64_t k, int64_t j)
+{
+    return (float)label_rounded(s->w.rounds, (double)product(s, k, j));
 }
 
 static bool kept_well(const subject *s, const float *keep)
@@ -119,6 +128,7 @@ static bool summed_well(const subject *s, int64_t i, int64_t j, float old,
         sum += term;
         most += fabs(term);
     }
+    if (!isfinite(sum)) return !isfinite(got); /* too large for f16 */
     return fabs((double)got - sum) <= (double)(s->w.k + 2) * 0x1p-24 * most +
                                           (double)(s->w.k + 2) * 0x1p-149;
 }
@@ -139,9 +149,10 @@ static void check_tile(const lb_outerf32 *kernel, const subject *s)
     if (check_fails(ok))
         fprintf(
             stderr,
-            "%s: %d bits, %lld lines, %d rows, %d columns, scales %d %lld\n",
-            kernel->name, s->table.bits, (long long)s->w.k, s->rows, s->n,
-            s->w.each, (long long)s->w.scale_step);
+            "%s: %d bits %s, %lld lines, %d rows, %d columns, scales %d %lld\n",
+            kernel->name, s->table.bits, lb_dtype_name(s->w.rounds),
+            (long long)s->w.k, s->rows, s->n, s->w.each,
+            (long long)s->w.scale_step);
 }
 
 static void check_kernel(const lb_outerf32 *kernel)

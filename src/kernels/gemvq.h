@@ -13,7 +13,8 @@
  *
  * x is f32, or whole numbers with a scale for each panel:
  *
- *   F32    products are exact (levels of f32), sums in lanes of f32
+ *   F32    products are exact (levels of f32), sums in lanes of f32; or levels
+ *          times scales are rounded to a dtype of 16 bits first
  *   I16    levels of 14 bits, or codes of 8, x of 16 bits (cols with scales:
  *          14): sums are exact until a block's scale is applied
  *   I8X2   x = 256*high + low, two bytes; codes are multiplied as they are, and
@@ -92,6 +93,10 @@ typedef struct lb_gemvq_cols {
      * scales, one.
      * I8: pairs of bytes for lines 2i and 2i+1, x[i]: high, x[i + 4]: low. */
     const void *x[LB_GEMVQ_COLS];
+    /* Rounded: one for each unit elements, or 2^shift groups, and x has one to
+     * a line; units of 1: scale[0] has one for each slot, of all lines. */
+    const float *scale[LB_GEMVQ_COLS];
+    const bool *up; /* units of 1: see lb_gemvq_each */
     int shift;
     void *sum;  /* F32: y; else whole numbers; in slots, aligned */
     bool first; /* whole numbers are set, not added to */
@@ -125,12 +130,16 @@ typedef struct lb_gemvq_kernel {
     int unit;     /* elements that a scale serves; 0: there are no scales */
     float factor; /* what sums are to be multiplied by; a power of two */
     lb_gemvq_order order;
+    lb_dtype rounds; /* f16 or bf16: what level times scale is rounded to */
     /* Sets y[i] for LB_GEMVQ_ROWS lines. */
     void (*rows)(const lb_gemvq_rows *r, float *y);
     /* Adds LB_GEMVQ_COLS lines to sum. */
     void (*cols)(const lb_gemvq_cols *c);
     void (*flush)(const lb_gemvq_flush *f); /* NULL: F32 */
     size_t sum_size;                        /* bytes of sum for an element */
+    /* cols, units of 1; NULL: there is nothing to say. Of each group whether
+     * its scales can be rounded in a faster way. */
+    void (*look)(const float *scale, int64_t groups, bool *up);
 } lb_gemvq_kernel;
 
 /* What is asked for. */
@@ -138,7 +147,8 @@ typedef struct lb_gemvq_need {
     int bits;
     bool along; /* rows, else cols */
     lb_gemvq_kind kind;
-    int64_t g; /* elements of a line that share a scale; 0: no scales */
+    int64_t g;       /* elements of a line that share a scale; 0: no scales */
+    lb_dtype rounds; /* f16, bf16, or any other: not */
 } lb_gemvq_need;
 
 /* The kernel of a level; NULL: there is none for this. */
@@ -172,7 +182,24 @@ void lb_gemvq_x_order(const lb_gemvq_kernel *q, bool high_first, lb_gemvq_x *x);
 
 /* ---- lines -------------------------------------------------------------- */
 
-/* Lines of codes; of scales there is one for each g elements, or none (g 0).*/
+/* Scales of columns, for kernels whose unit is 1: in slots, and what look says
+ * of each group. */
+typedef struct lb_gemvq_each {
+    const float *slots;
+    const bool *up;
+} lb_gemvq_each;
+
+/* Bytes of memory for those of n columns. */
+size_t lb_gemvq_each_size(const lb_gemvq_kernel *q, int64_t n);
+/* Fills it, and says where they are; memory is aligned to 64. */
+lb_gemvq_each lb_gemvq_each_of(const lb_gemvq_kernel *q, bool high_first,
+                               const float *scale, int64_t n, void *memory);
+/* The same without filling: those of columns from j on, which begins a group.
+ */
+lb_gemvq_each lb_gemvq_each_at(const lb_gemvq_kernel *q, int64_t n,
+                               const void *memory, int64_t j);
+
+/* Lines of codes; of scales there is one for each g elements, or none (g 0). */
 typedef struct lb_gemvq_lines {
     const uint8_t *codes;
     int64_t step; /* bytes from line to line */
@@ -182,6 +209,7 @@ typedef struct lb_gemvq_lines {
     bool high_first;
     const lb_gemvq_table *table;
     int64_t ahead;
+    lb_gemvq_each each; /* kernels whose unit is 1: instead of scale */
 } lb_gemvq_lines;
 
 /* y[i] = the product with line i, for i < n; four lines at a time that are

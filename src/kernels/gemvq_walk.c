@@ -212,7 +212,8 @@ typedef struct {
     int shift;
     float *y;            /* in slots */
     char *sum;           /* whole numbers; F32: y */
-    float *xs;           /* units of x times scales, of all lines of a panel */
+    float *xs;           /* units of x times scales, of all lines of a panel; or
+                          * of scales */
     int32_t *pairs;      /* I16: the same of eight lines, in whole numbers */
     float *x_scale, *by; /* I16: of each unit, what 1 of those is, and 1 over */
     size_t size;
@@ -238,8 +239,10 @@ static cols_job divide(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
     j.units = units;
     j.y = take(&j, scratch, slots, sizeof(float));
     j.sum = is_f32 ? (char *)j.y : take(&j, scratch, slots, q->sum_size);
-    j.xs = take(&j, scratch, (is_f32 ? LB_GEMVQ_COLS : LB_GEMVQ_LINES) * units,
-                sizeof(float));
+    const int64_t lines = q->unit == 1 ? 0
+                          : is_f32     ? LB_GEMVQ_COLS
+                                       : LB_GEMVQ_LINES;
+    j.xs = take(&j, scratch, lines * units, sizeof(float));
     const int64_t whole = q->kind == LB_GEMVQ_I16 ? units : 0;
     j.pairs = take(&j, scratch, LB_GEMVQ_COLS / 2 * whole, sizeof(int32_t));
     j.x_scale = take(&j, scratch, whole, sizeof(float));
@@ -287,12 +290,15 @@ static void run_eight(const cols_job *j, const panel *p, int64_t group,
     if (!rest) return;
     const int64_t at = full * q->group;
     c->groups = 1;
+    if (c->up) c->up += full;
     c->sum = j->sum + (size_t)at * (q->kind == LB_GEMVQ_F32 ? sizeof(float)
                                                             : q->sum_size);
     for (int i = 0; i < LB_GEMVQ_COLS; i++) {
         c->codes[i] =
             whole_group(q, c->codes[i] + at * q->bits / 8, rest, codes[i]);
-        if (j->units && c->x[i])
+        if (q->rounds && c->scale[i])
+            c->scale[i] += at / j->unit;
+        else if (j->units && c->x[i])
             c->x[i] = (const char *)c->x[i] + x_step * (size_t)(at / j->unit);
     }
     q->cols(c);
@@ -330,6 +336,35 @@ static void panel_f32(const cols_job *j, const panel *p)
             if (j->units) scaled_line(j, p, k, to);
         }
         run_eight(j, p, q, &c, sizeof(float));
+    }
+}
+
+/* Scales of a line, for each unit; where there is none, zeros. */
+static const float *line_scales(const cols_job *j, const panel *p, int64_t k,
+                                float *to)
+{
+    const int64_t used = (j->w->n + j->unit - 1) / j->unit;
+    const float *scale =
+        j->w->scale + (p->first + (k < 0 ? 0 : k)) * j->w->scale_step;
+    if (k >= 0 && j->w->g == j->unit && j->unit >= j->q->group) return scale;
+    memset(to, 0, (size_t)j->units * sizeof *to);
+    if (k >= 0) spread(scale, j->w->g, 0, j->unit, used, to);
+    return to;
+}
+
+static void panel_rounded(const cols_job *j, const panel *p)
+{
+    for (int64_t q = 0; q < p->apart; q++) {
+        float x[LB_GEMVQ_COLS];
+        lb_gemvq_cols c = {.scale = {j->w->each.slots}, .up = j->w->each.up};
+        for (int i = 0; i < LB_GEMVQ_COLS; i++) {
+            const int64_t k = line_at(p, q, i);
+            x[i] = k < 0 ? 0 : p->x[k];
+            c.x[i] = &x[i];
+            if (j->q->unit > 1)
+                c.scale[i] = line_scales(j, p, k, j->xs + i * j->units);
+        }
+        run_eight(j, p, q, &c, 0);
     }
 }
 
@@ -474,7 +509,9 @@ void lb_gemvq_run_cols(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
         const int64_t n = least(LB_GEMVQ_LINES, lines - at);
         const panel p = {at, n, (n + LB_GEMVQ_COLS - 1) / LB_GEMVQ_COLS,
                          x + at};
-        if (q->kind == LB_GEMVQ_F32)
+        if (q->rounds)
+            panel_rounded(&j, &p);
+        else if (q->kind == LB_GEMVQ_F32)
             panel_f32(&j, &p);
         else if (q->kind == LB_GEMVQ_I16 && q->unit)
             panel_i16(&j, &p);

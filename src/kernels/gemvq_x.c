@@ -215,3 +215,41 @@ void lb_gemvq_x_order(const lb_gemvq_kernel *q, bool high_first, lb_gemvq_x *x)
     else
         order_whole(q, high_first, x);
 }
+
+/* ---- scales of columns -------------------------------------------------- */
+
+size_t lb_gemvq_each_size(const lb_gemvq_kernel *q, int64_t n)
+{
+    const int64_t groups = groups_of(q, n);
+    return lines_of((size_t)(groups * q->group) * sizeof(float)) +
+           lines_of((size_t)groups * sizeof(bool));
+}
+
+static size_t up_at(const lb_gemvq_kernel *q, int64_t n)
+{
+    return lines_of((size_t)(groups_of(q, n) * q->group) * sizeof(float));
+}
+
+lb_gemvq_each lb_gemvq_each_of(const lb_gemvq_kernel *q, bool high_first,
+                               const float *scale, int64_t n, void *memory)
+{
+    uint16_t place[LB_GEMVQ_GROUP] = {0};
+    float *const slots = memory;
+    bool *const up = (bool *)((char *)memory + up_at(q, n));
+    lb_gemvq_places(q, high_first, place);
+    for (int64_t g = 0; g < n; g += q->group)
+        for (int s = 0; s < q->group; s++) {
+            const int64_t at = g + place[s];
+            slots[g + s] = at < n ? scale[at] : 1;
+        }
+    if (q->look) q->look(slots, groups_of(q, n), up);
+    return (lb_gemvq_each){slots, up};
+}
+
+lb_gemvq_each lb_gemvq_each_at(const lb_gemvq_kernel *q, int64_t n,
+                               const void *memory, int64_t j)
+{
+    const char *const up = (const char *)memory + up_at(q, n);
+    return (lb_gemvq_each){(const float *)memory + j,
+                           (const bool *)up + j / q->group};
+}

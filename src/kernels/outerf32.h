@@ -1,7 +1,7 @@
 /* outerf32.h - a few rows of f32 times 16 columns of codes, whose depth runs
  * from line to line.
  *
- *   number[k][j] = level(code[k][j]) * scale of k, j
+ *   number[k][j] = level(code[k][j]) * scale of k, j, rounded to a dtype
  *   c[i][j] (+)= sum over lines k of x[k][i] * number[k][j]
  *
  * Codes are decoded in registers as they are multiplied, to the bits that
@@ -39,6 +39,7 @@ typedef struct lb_outerf32_lines {
     const float *scale;
     int64_t scale_step;
     bool each;
+    lb_dtype rounds; /* f16 or bf16: numbers are rounded to it */
     int64_t k;
 } lb_outerf32_lines;
 

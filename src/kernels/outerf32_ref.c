@@ -1,6 +1,7 @@
 /* outerf32_ref.c - outerf32.h in portable C, and which level has a kernel. */
 #include <string.h>
 
+#include "kernels/convert.h"
 #include "kernels/outerf32.h"
 
 enum { NR = LB_OUTERF32_NR };
@@ -41,6 +42,7 @@ static void tile(const lb_outerf32_lines *w, int rows, const float *x,
             const int64_t at = w->each ? j : k * w->scale_step;
             keep[k * NR + j] = number_at(w, k, j) * w->scale[at];
         }
+    lb_round_run(w->rounds, w->k * NR, keep);
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < n; j++) {
             float sum = 0;

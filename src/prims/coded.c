@@ -1,6 +1,8 @@
 /* coded.c - see coded.h. */
 #include "prims/coded.h"
 
+#include <math.h>
+
 #include "core/core.h"
 #include "kernels/convert.h"
 
@@ -47,10 +49,19 @@ static bool are_signs(const lb_coded *c)
     return true;
 }
 
-static bool label_fits(const lb_coded *c)
+/* Where rounding happens: of scales, of numbers, or, of any but signs, nowhere
+ * if products need not be exact. */
+static bool place_label(lb_coded *c, lb_dtype label, lb_precision precision)
 {
-    return c->label == LB_F32 ||
-           ((c->label == LB_F16 || c->label == LB_BF16) && are_signs(c));
+    c->scales = c->rounds = LB_F32;
+    if (label == LB_F32) return true;
+    if (are_signs(c))
+        c->scales = label;
+    else if (precision == LB_PRECISION_HIGHEST)
+        c->rounds = label;
+    for (int i = 0; i < 16; i++) /* kernels round no other NaNs */
+        if (isnan(c->numbers.level[i])) c->numbers.level[i] = NAN;
+    return label == LB_F16 || label == LB_BF16;
 }
 
 static bool has_factor(const lb_coded *c)
@@ -61,7 +72,7 @@ static bool has_factor(const lb_coded *c)
 /* Scales lie as they are used. */
 static const float *direct(const lb_coded *c)
 {
-    if (!c->numbers.scale || c->numbers.inverse || c->label != LB_F32 ||
+    if (!c->numbers.scale || c->numbers.inverse || c->scales != LB_F32 ||
         has_factor(c))
         return NULL;
     const lb_array *a = c->store->part[c->numbers.scale].a;
@@ -132,7 +143,8 @@ static bool is_plain(const lb_matrix *m)
     return m->row.n == 1 && m->depth.n == 1;
 }
 
-bool lb_coded_of(const lb_cpu *cpu, const lb_source *s, lb_coded *c)
+bool lb_coded_of(const lb_cpu *cpu, const lb_source *s, lb_precision precision,
+                 lb_coded *c)
 {
     const lb_matrix *m = s->matrix;
     if (!m || !is_plain(m)) return false;
@@ -142,12 +154,13 @@ bool lb_coded_of(const lb_cpu *cpu, const lb_source *s, lb_coded *c)
         .store = store,
         .bits = fmt->codes.bits,
         .high_first = fmt->codes.high_first,
-        .label = m->a->dtype,
         .along = m->depth.stride[0] == 1 || m->depth.dim[0] == 1,
     };
     if (!fmt->levels || !c->bits || s->type != LB_C_F32) return false;
     if (!c->along && m->row.stride[0] != 1) return false;
-    if (!fmt->levels(cpu, store, &c->numbers) || !label_fits(c)) return false;
+    if (!fmt->levels(cpu, store, &c->numbers) ||
+        !place_label(c, m->a->dtype, precision))
+        return false;
     if (!lines_of(store, &c->numbers, &c->lines) || !place(c, m)) return false;
     c->scale = direct(c);
     return true;
@@ -168,8 +181,7 @@ lb_coded lb_coded_at(const lb_coded *c, const lb_source *s, int64_t batch)
 /* 1/s is rounded, and the quotient of a larger code and s is another one. */
 bool lb_coded_is_product(const lb_coded *c)
 {
-    return !has_factor(c) &&
-           (are_signs(c) || (!c->numbers.inverse && c->label == LB_F32));
+    return !has_factor(c) && (are_signs(c) || !c->numbers.inverse);
 }
 
 const float *lb_coded_scales(const lb_coded *c, const lb_cpu *cpu, int64_t line,
@@ -187,7 +199,7 @@ const float *lb_coded_scales(const lb_coded *c, const lb_cpu *cpu, int64_t line,
                       tmp);
     for (int64_t i = 0; i < n; i++)
         tmp[i] = (c->numbers.inverse ? 1 / tmp[i] : tmp[i]) * factor;
-    lb_round_run(c->label, n, tmp);
+    lb_round_run(c->scales, n, tmp);
     return tmp;
 }
 

@@ -63,7 +63,7 @@ static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
     const lb_coded *c = &w->coded;
     return lb_dotf32_for(cpu) && w->m > 1 && w->m <= LB_FEW && p->k > 0 &&
            p->k <= MOST_X / (w->m * p->batch) && c->along && scales_fit(c) &&
-           levels_are_finite(c);
+           levels_are_finite(c) && (c->rounds == LB_F32 || c->bits >= 4);
 }
 
 /* Neither huge nor tiny, so that products with a code and sums of these keep
@@ -252,6 +252,7 @@ static void run_strip(const unit *b, int64_t j, uintptr_t ahead)
     lb_dotf32_codes w = {
         .bits = c->bits,
         .level = c->numbers.level,
+        .rounds = c->rounds,
         .codes = c->bytes + line * c->byte_step + b->k * c->bits / 8,
         .step = c->byte_step,
         .tame = *tame_at(b->p, b->g, b->work, b->batch, b->k),

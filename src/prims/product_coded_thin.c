@@ -41,6 +41,7 @@ typedef struct {
     bool keeps;
     int64_t x_at, sum_at; /* shared, in bytes; the table is at 0 */
     int64_t x_step;       /* from row to row, of all batches */
+    int64_t each_at;      /* in such a step: scales of columns; 0: none */
     size_t shared;
     int64_t y_at, scale_at; /* scratch, in bytes; the kernel's at 0 */
     size_t scratch;
@@ -59,14 +60,27 @@ static bool has_blocks(const lb_weights *w, int64_t k)
 static target target_of(const lb_weights *w, int64_t k)
 {
     const lb_coded *c = &w->coded;
-    if (!c->numbers.scale) return NOWHERE;
+    if (!c->numbers.scale || c->rounds != LB_F32) return NOWHERE;
     if (!has_blocks(w, k)) return c->along ? TO_Y : TO_X;
     if (c->scale_step == 0) return c->along ? TO_X : TO_Y;
     return NOWHERE;
 }
 
+/* As whole numbers of groups: no line is longer. */
+static int64_t whole_line(int64_t n)
+{
+    int64_t g = 64;
+    while (g < n)
+        g *= 2;
+    return g;
+}
+
+/* What is rounded wants its scale before, whatever it is. */
 static int64_t block_of(const lb_weights *w, int64_t k)
 {
+    const lb_coded *c = &w->coded;
+    if (c->rounds != LB_F32 && c->numbers.scale && !has_blocks(w, k))
+        return whole_line(c->along ? k : w->n);
     return has_blocks(w, k) && target_of(w, k) == NOWHERE ? w->coded.lines.g
                                                           : 0;
 }
@@ -92,7 +106,9 @@ static const lb_gemvq_kernel *kernel_of(const lb_product *p,
     lb_gemvq_table_look(&t, c->numbers.level, c->bits);
     if (!t.finite) return NULL;
     lb_gemvq_need need = {c->bits, c->along, kind_of(p->precision, c->bits, &t),
-                          block_of(w, p->k)};
+                          block_of(w, p->k), c->rounds};
+    /* A scale for each place: that of all lines. */
+    if (need.g == 1 && c->rounds != LB_F32 && c->scale_step) return NULL;
     const lb_gemvq_kernel *q = lb_gemvq_kernel_for(cpu, &need);
     if (q) return q;
     need.kind = LB_GEMVQ_F32;
@@ -105,6 +121,7 @@ static const lb_gemvq_kernel *kernel_of(const lb_product *p,
 static int64_t most_rows(const lb_product *p, const lb_weights *w,
                          const lb_cpu *cpu)
 {
+    if (w->coded.rounds != LB_F32) return 1; /* decoding is dear */
     static const signed char along[3][4] = {
         {1, 1, 1, 1}, {1, 2, 2, 2}, {1, 3, 2, 2}};
     static const signed char across[3][4] = {
@@ -152,8 +169,9 @@ static int64_t common_multiple(int64_t a, int64_t b)
 /* Columns begin with a group and a scale. */
 static void make_strips(grid *g, int threads)
 {
-    const int64_t unit =
-        g->g ? common_multiple(g->kernel->group, g->g) : g->kernel->group;
+    const int64_t unit = g->g && g->blocks > 1
+                             ? common_multiple(g->kernel->group, g->g)
+                             : g->kernel->group;
     const bool alone = threads < 2 || g->batch >= 4 * (int64_t)threads;
     g->sums = lb_ceil_div(g->k, LINES);
     g->each = STRIP;
@@ -204,6 +222,11 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
     g.x_at = (int64_t)lines_of(1, sizeof(lb_gemvq_table));
     g.x_step = (int64_t)(lines_of(1, sizeof(lb_gemvq_x)) +
                          lb_gemvq_x_size(g.kernel, g.k));
+    if (g.kernel->unit == 1) { /* scales of columns follow x */
+        g.each_at = g.x_step;
+        g.x_step += (int64_t)(lb_gemvq_each_size(g.kernel, g.n) +
+                              lines_of(g.n, sizeof(float)));
+    }
     g.sum_at = g.x_at + g.batch * g.m * g.x_step;
     g.shared = (size_t)g.sum_at;
     if (g.keeps)
@@ -213,10 +236,10 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
             (int64_t)lb_gemvq_cols_size(g.kernel, g.each, g.g), 1);
     g.scale_at = g.y_at + 2 * (int64_t)lines_of(g.most * g.each, sizeof(float));
     g.scratch = (size_t)g.scale_at;
-    if (g.g && !c->scale)
-        g.scratch += lines_of(c->along ? g.blocks * g.most * g.each
-                                       : lb_ceil_div(g.each, g.g) *
-                                             lb_min_i64(g.k, LINES),
+    const int64_t lines = c->along ? g.most * g.each : lb_min_i64(g.k, LINES);
+    if (g.g && !g.each_at && !c->scale)
+        g.scratch += lines_of((c->along ? g.blocks : lb_ceil_div(g.each, g.g)) *
+                                  (c->scale_step ? lines : 1),
                               sizeof(float));
     *to = g;
     return true;
@@ -294,7 +317,8 @@ static void aim_scales(const lb_coded *c, const lb_cpu *cpu, int64_t line,
         return;
     }
     to->scale = tmp;
-    to->scale_step = n;
+    to->scale_step = c->scale_step ? n : 0;
+    if (!c->scale_step) lines = 1;
     const bool together = n == c->scale_step;
     if (together) {
         lb_coded_scales(c, cpu, line, block, n * lines, tmp);
@@ -327,6 +351,22 @@ static void read_x(const lb_weights *w, const lb_cpu *cpu, int64_t batch,
             to[e] = from[e * b.ks];
 }
 
+static char *each_of(const grid *g, const lb_work *work, int64_t batch)
+{
+    return (char *)x_of(g, work, batch, 0) + g->each_at;
+}
+
+static void prepare_each(const grid *g, const lb_coded *c, const lb_work *work,
+                         int64_t batch)
+{
+    char *const at = each_of(g, work, batch);
+    float *const tmp =
+        (float *)(void *)(at + lb_gemvq_each_size(g->kernel, g->n));
+    lb_gemvq_each_of(g->kernel, c->high_first,
+                     lb_coded_scales(c, work->call->cpu, 0, 0, g->n, tmp), g->n,
+                     at);
+}
+
 static void prepare_x(const grid *g, const lb_weights *w, const lb_work *work,
                       int64_t batch, int64_t i)
 {
@@ -342,6 +382,7 @@ static void prepare_x(const grid *g, const lb_weights *w, const lb_work *work,
         lb_gemvq_x_range(x);
     }
     if (c.along) lb_gemvq_x_order(g->kernel, c.high_first, x);
+    if (g->each_at && i == 0) prepare_each(g, &c, work, batch);
 }
 
 /* ---- lines and columns -------------------------------------------------- */
@@ -420,7 +461,10 @@ static void run_sum(const grid *g, const lb_weights *w, const lb_work *work,
     const int64_t count = lb_min_i64(LINES, g->k - line);
     lb_gemvq_lines lines = lines_at(g, &c, work, n);
     lines.codes += line * c.byte_step + j * c.bits / 8;
-    if (g->g)
+    if (g->each_at)
+        lines.each =
+            lb_gemvq_each_at(g->kernel, g->n, each_of(g, work, batch), j);
+    else if (g->g)
         aim_scales(&c, cpu, line, count, j / g->g, lb_ceil_div(n, g->g),
                    (float *)(void *)((char *)work->scratch + g->scale_at),
                    &lines);

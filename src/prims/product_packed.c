@@ -107,7 +107,7 @@ static grid make_grid(const lb_product *p, const lb_call *c)
     grid g = {.kernel = lb_gemm_kernel_for(c->cpu),
               .across = runs_across(p->b)};
     size_blocks(p, c, &g);
-    g.coded = lb_coded_of(c->cpu, p->b, &g.codes);
+    g.coded = lb_coded_of(c->cpu, p->b, p->precision, &g.codes);
     if (!g.across && g.coded && p->k > 0) g.panel = panel_for(c->cpu, &g.codes);
     g.whole = g.panel && p->k > 0 && p->k <= WHOLE / (p->m * p->batch);
     const int64_t in_l2 = (int64_t)(lb_tuning_for(c->cpu)->l2_gemm / 4);
@@ -264,6 +264,7 @@ static strip read_strip(const block *u, int64_t j, int64_t n, int64_t k,
         .high_first = c->high_first,
         .level = c->numbers.level,
         .codes = lb_coded_codes(c, line, k),
+        .rounds = c->rounds,
         .step = c->byte_step,
         .n = n,
         .ahead = after ? (uintptr_t)(n * c->byte_step) : 0,

@@ -3,13 +3,21 @@
 
 #include <string.h>
 
+/* A quotient, or a product of three, is rounded as only decoding knows. */
+static bool has_codes(const lb_product *p, const lb_cpu *cpu, lb_weights *w)
+{
+    const lb_coded *c = &w->coded;
+    return lb_coded_of(cpu, w->w, p->precision, &w->coded) &&
+           (c->rounds == LB_F32 || lb_coded_is_product(c));
+}
+
 bool lb_weights_of(const lb_product *p, const lb_cpu *cpu, lb_weights *w)
 {
     *w = (lb_weights){.x = p->a, .w = p->b, .m = p->m, .n = p->n};
-    if (lb_coded_of(cpu, w->w, &w->coded)) return true;
+    if (has_codes(p, cpu, w)) return true;
     *w = (lb_weights){
         .x = p->b, .w = p->a, .m = p->n, .n = p->m, .swapped = true};
-    return lb_coded_of(cpu, w->w, &w->coded);
+    return has_codes(p, cpu, w);
 }
 
 /* Rows of n floats, ld apart, to where they belong. */

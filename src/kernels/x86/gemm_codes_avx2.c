@@ -16,7 +16,7 @@
 #if defined(__x86_64__)
 #include <string.h>
 
-#include "kernels/x86/intrin.h"
+#include "kernels/x86/label_avx2.h"
 
 #define AVX2 LB_TARGET("avx2,fma,f16c")
 
@@ -128,20 +128,21 @@ typedef struct {
     __m256 low, high;
 } factors;
 
-AVX2 LB_INLINE void put_bytes(__m256i v, factors s, float *dst)
+AVX2 LB_INLINE void put_bytes(const lb_dtype to, __m256i v, factors s,
+                              float *dst)
 {
     LB_UNROLL
     for (int q = 0; q < 4; q++) {
         const __m256 w =
             _mm256_cvtepi32_ps(_mm256_srai_epi32(on_top(v, q), 24));
-        _mm256_storeu_ps(dst + 8 * q, _mm256_mul_ps(w, q % 2 ? s.high : s.low));
+        _mm256_storeu_ps(dst + 8 * q, lb_number(to, w, q % 2 ? s.high : s.low));
     }
 }
 
 /* 32 codes in bytes of their own; those of the second byte go `apart` further
  * on. */
-AVX2 LB_INLINE void put_nibbles(const tables *t, __m256i code, factors s,
-                                float *dst, int apart)
+AVX2 LB_INLINE void put_nibbles(const lb_dtype to, const tables *t,
+                                __m256i code, factors s, float *dst, int apart)
 {
     const __m256i a = _mm256_shuffle_epi8(t->plane[0], code);
     const __m256i b = _mm256_shuffle_epi8(t->plane[1], code);
@@ -156,13 +157,14 @@ AVX2 LB_INLINE void put_nibbles(const tables *t, __m256i code, factors s,
             _mm256_castsi256_ps(_mm256_unpacklo_epi16(low[i], high[i]));
         const __m256 v =
             _mm256_castsi256_ps(_mm256_unpackhi_epi16(low[i], high[i]));
-        _mm256_storeu_ps(dst + i * apart, _mm256_mul_ps(u, s.low));
-        _mm256_storeu_ps(dst + i * apart + 8, _mm256_mul_ps(v, s.high));
+        _mm256_storeu_ps(dst + i * apart, lb_number(to, u, s.low));
+        _mm256_storeu_ps(dst + i * apart + 8, lb_number(to, v, s.high));
     }
 }
 
-AVX2 LB_INLINE void put_fields(const int bits, bool high_first, __m256 level,
-                               __m256i v, factors s, float *dst)
+AVX2 LB_INLINE void put_fields(const int bits, const lb_dtype to,
+                               bool high_first, __m256 level, __m256i v,
+                               factors s, float *dst)
 {
     const int fields = 8 / bits;
     LB_UNROLL
@@ -172,26 +174,26 @@ AVX2 LB_INLINE void put_fields(const int bits, bool high_first, __m256 level,
         for (int f = 0; f < fields; f++) {
             const int kk = q / 2 * fields + (high_first ? fields - 1 - f : f);
             _mm256_storeu_ps(dst + kk * NR + q % 2 * 8,
-                             _mm256_mul_ps(_mm256_permutevar_ps(level, code),
-                                           q % 2 ? s.high : s.low));
+                             lb_number(to, _mm256_permutevar_ps(level, code),
+                                       q % 2 ? s.high : s.low));
             code = _mm256_srli_epi32(code, bits);
         }
     }
 }
 
-AVX2 LB_INLINE void put_pair(const int bits, bool high_first, const tables *t,
-                             __m256i v, factors s, float *dst)
+AVX2 LB_INLINE void put_pair(const int bits, const lb_dtype to, bool high_first,
+                             const tables *t, __m256i v, factors s, float *dst)
 {
     if (bits == 8) {
-        put_bytes(v, s, dst);
+        put_bytes(to, v, s, dst);
     } else if (bits == 4) {
         const __m256i mask = _mm256_set1_epi8(15);
         const __m256i low = _mm256_and_si256(v, mask);
         const __m256i high = _mm256_and_si256(_mm256_srli_epi16(v, 4), mask);
-        put_nibbles(t, high_first ? high : low, s, dst, 2 * NR);
-        put_nibbles(t, high_first ? low : high, s, dst + NR, 2 * NR);
+        put_nibbles(to, t, high_first ? high : low, s, dst, 2 * NR);
+        put_nibbles(to, t, high_first ? low : high, s, dst + NR, 2 * NR);
     } else {
-        put_fields(bits, high_first, t->level, v, s, dst);
+        put_fields(bits, to, high_first, t->level, v, s, dst);
     }
 }
 
@@ -214,11 +216,12 @@ LB_INLINE void find_places(const lb_gemm_rows *w, places *p)
     }
 }
 
-AVX2 LB_INLINE factors factors_at(const places *p, int64_t block)
+AVX2 LB_INLINE factors factors_at(const lb_dtype to, const places *p,
+                                  int64_t block)
 {
     float s[NR];
     for (int j = 0; j < NR; j++)
-        s[j] = p->scale[j][block];
+        s[j] = lb_label_scale(to, p->scale[j][block]);
     return (factors){_mm256_loadu_ps(s), _mm256_loadu_ps(s + 8)};
 }
 
@@ -253,7 +256,8 @@ AVX2 LB_INLINE void read_some(const places *p, int64_t at, int64_t left,
 
 /* Numbers [at, at + most) out of 16 bytes of each row. *s: the scales of what
  * comes next, up to *until. */
-AVX2 LB_INLINE void decode_some(const int bits, const places *p, tables t,
+AVX2 LB_INLINE void decode_some(const int bits, const lb_dtype to,
+                                const places *p, tables t,
                                 const uint8_t (*line)[LINE], int byte,
                                 int64_t at, int64_t most, factors *s,
                                 int64_t *until, float *dst)
@@ -264,21 +268,21 @@ AVX2 LB_INLINE void decode_some(const int bits, const places *p, tables t,
     turn_bytes(line, byte, v);
     for (int i = 0; i < PAIRS && i * each < most; i++) {
         if (at + i * each == *until) {
-            *s = factors_at(p, *until / p->w->g);
+            *s = factors_at(to, p, *until / p->w->g);
             *until += p->w->g;
         }
-        put_pair(bits, high_first, &t, v[i], *s, dst + i * each * NR);
+        put_pair(bits, to, high_first, &t, v[i], *s, dst + i * each * NR);
     }
 }
 
-AVX2 LB_INLINE void decode_panel(const int bits, const lb_gemm_rows *w,
-                                 float *dst)
+AVX2 LB_INLINE void decode_panel(const int bits, const lb_dtype to,
+                                 const lb_gemm_rows *w, float *dst)
 {
     const int64_t some = BYTES * 8 / bits, bytes = (w->depth * bits + 7) / 8;
     const tables t = tables_of(bits, w->level);
     places p;
     find_places(w, &p);
-    factors s = factors_at(&p, 0);
+    factors s = factors_at(to, &p, 0);
     int64_t until = w->g ? w->g : INT64_MAX;
     uint8_t room[NR][LINE];
     const uint8_t(*const line)[LINE] = (const uint8_t(*)[LINE])room;
@@ -286,32 +290,53 @@ AVX2 LB_INLINE void decode_panel(const int bits, const lb_gemm_rows *w,
         const int64_t byte = at * bits / 8, left = w->depth - at;
         if (byte % LINE == 0) read_some(&p, byte, bytes - byte, room);
         if (left >= some) {
-            decode_some(bits, &p, t, line, (int)(byte % LINE), at, some, &s,
+            decode_some(bits, to, &p, t, line, (int)(byte % LINE), at, some, &s,
                         &until, dst + at * NR);
         } else {
             float last[MOST * NR];
-            decode_some(bits, &p, t, line, (int)(byte % LINE), at, left, &s,
+            decode_some(bits, to, &p, t, line, (int)(byte % LINE), at, left, &s,
                         &until, last);
             memcpy(dst + at * NR, last, (size_t)(left * NR) * sizeof *dst);
         }
     }
 }
 
-AVX2 static void decode(const lb_gemm_rows *w, float *dst)
+AVX2 LB_INLINE void decode_to(const lb_dtype to, const lb_gemm_rows *w,
+                              float *dst)
 {
     switch (w->bits) {
     case 8:
-        decode_panel(8, w, dst);
+        decode_panel(8, to, w, dst);
         break;
     case 4:
-        decode_panel(4, w, dst);
+        decode_panel(4, to, w, dst);
         break;
     case 2:
-        decode_panel(2, w, dst);
+        decode_panel(2, to, w, dst);
         break;
     default:
-        decode_panel(1, w, dst);
+        decode_panel(1, to, w, dst);
     }
+}
+
+AVX2 static void decode_f32(const lb_gemm_rows *w, float *dst)
+{
+    decode_to(LB_F32, w, dst);
+}
+AVX2 static void decode_bf16(const lb_gemm_rows *w, float *dst)
+{
+    decode_to(LB_BF16, w, dst);
+}
+AVX2 static void decode_f16(const lb_gemm_rows *w, float *dst)
+{
+    decode_to(LB_F16, w, dst);
+}
+
+static void decode(const lb_gemm_rows *w, float *dst)
+{
+    (w->rounds == LB_BF16  ? decode_bf16
+     : w->rounds == LB_F16 ? decode_f16
+                           : decode_f32)(w, dst);
 }
 
 const lb_gemm_codes lb_gemm_codes_avx2 = {

@@ -14,11 +14,11 @@
 #if defined(__x86_64__)
 #include <string.h>
 
-#include "kernels/x86/intrin.h"
+#include "kernels/x86/label_avx2.h"
 
 enum { MR = LB_OUTERF32_MR, NR = LB_OUTERF32_NR };
 
-#define AVX2        LB_TARGET("avx2,fma")
+#define AVX2        LB_TARGET("avx2,fma,f16c")
 #define AVX2_INLINE AVX2 LB_INLINE
 
 /* ---- what all lines have alike ------------------------------------------- */
@@ -41,7 +41,7 @@ AVX2_INLINE __m256i load(const void *p)
 }
 
 /* Of these some are used, as bits and each say. */
-AVX2_INLINE tables tables_of(const int bits, const bool each,
+AVX2_INLINE tables tables_of(const int bits, const bool each, const lb_dtype to,
                              const lb_outerf32_lines *w)
 {
     tables t;
@@ -52,7 +52,8 @@ AVX2_INLINE tables tables_of(const int bits, const bool each,
     LB_UNROLL
     for (int v = 0; v < 2; v++) {
         if (bits < 4) t.shift[v] = load(w->table->shift + 8 * v);
-        if (each) t.scale[v] = _mm256_loadu_ps(w->scale + 8 * v);
+        if (each)
+            t.scale[v] = lb_label_scales(to, _mm256_loadu_ps(w->scale + 8 * v));
     }
     if (bits < 4) t.level = _mm256_castsi256_ps(load_twice(w->table->level));
     return t;
@@ -140,27 +141,32 @@ AVX2_INLINE void add_line(const int rows, const __m256 *w, const float *x,
     }
 }
 
-AVX2_INLINE void scale_two(__m256 s0, __m256 s1, __m256 *w)
+AVX2_INLINE void scale_two(const lb_dtype to, __m256 s0, __m256 s1, __m256 *w)
 {
-    w[0] = _mm256_mul_ps(w[0], s0);
-    w[1] = _mm256_mul_ps(w[1], s1);
+    w[0] = lb_number(to, w[0], s0);
+    w[1] = lb_number(to, w[1], s1);
 }
 
-AVX2_INLINE void add_nibbles(const bool high_first, const int rows,
-                             const lb_outerf32_lines *w, const float *x,
-                             float *keep, __m256 (*r)[2])
+AVX2_INLINE __m256 scale_at(const lb_dtype to, const float *scale)
 {
-    const tables t = tables_of(4, false, w);
+    return _mm256_set1_ps(lb_label_scale(to, *scale));
+}
+
+AVX2_INLINE void add_nibbles(const bool high_first, const lb_dtype to,
+                             const int rows, const lb_outerf32_lines *w,
+                             const float *x, float *keep, __m256 (*r)[2])
+{
+    const tables t = tables_of(4, false, to, w);
     const uint8_t *codes = w->codes;
     const float *scale = w->scale;
     __m256 v[4];
     int64_t k = 0;
     for (; k + 2 <= w->k; k += 2) {
         decode_nibbles(&t, high_first, codes, codes + w->step, v);
-        const __m256 s = _mm256_broadcast_ss(scale);
-        const __m256 s2 = _mm256_broadcast_ss(scale + w->scale_step);
-        scale_two(s, s, v);
-        scale_two(s2, s2, v + 2);
+        const __m256 s = scale_at(to, scale);
+        const __m256 s2 = scale_at(to, scale + w->scale_step);
+        scale_two(to, s, s, v);
+        scale_two(to, s2, s2, v + 2);
         add_line(rows, v, x, keep, r);
         add_line(rows, v + 2, x + rows, keep + NR, r);
         codes += 2 * w->step;
@@ -169,27 +175,27 @@ AVX2_INLINE void add_nibbles(const bool high_first, const int rows,
         keep += 2 * NR;
     }
     if (k == w->k) return;
-    const __m256 s = _mm256_broadcast_ss(scale);
+    const __m256 s = scale_at(to, scale);
     decode_nibbles(&t, high_first, codes, codes, v);
-    scale_two(s, s, v);
+    scale_two(to, s, s, v);
     add_line(rows, v, x, keep, r);
 }
 
-AVX2_INLINE void add_others(const int bits, const bool each, const int rows,
-                            const lb_outerf32_lines *w, const float *x,
-                            float *keep, __m256 (*r)[2])
+AVX2_INLINE void add_others(const int bits, const bool each, const lb_dtype to,
+                            const int rows, const lb_outerf32_lines *w,
+                            const float *x, float *keep, __m256 (*r)[2])
 {
-    const tables t = tables_of(bits, each, w);
+    const tables t = tables_of(bits, each, to, w);
     const uint8_t *codes = w->codes;
     const float *scale = w->scale;
     for (int64_t k = 0; k < w->k; k++) {
         __m256 v[2];
-        const __m256 s = _mm256_broadcast_ss(scale);
+        const __m256 s = scale_at(to, scale);
         if (bits == 8) {
             decode_bytes(codes, v);
-            scale_two(each ? t.scale[0] : s, each ? t.scale[1] : s, v);
+            scale_two(to, each ? t.scale[0] : s, each ? t.scale[1] : s, v);
         } else {
-            decode_fields(&t, codes, _mm256_mul_ps(t.level, s), v);
+            decode_fields(&t, codes, lb_number(to, t.level, s), v);
         }
         add_line(rows, v, x, keep, r);
         codes += w->step;
@@ -223,50 +229,64 @@ AVX2_INLINE void put(__m256 (*r)[2], const int rows, int n, bool first,
     }
 }
 
-AVX2_INLINE void tile_rows(const int bits, const bool flag, const int rows,
-                           const lb_outerf32_lines *w, const float *x,
-                           bool first, int n, float *c, int64_t ldc,
-                           float *keep)
+AVX2_INLINE void tile_rows(const int bits, const bool flag, const lb_dtype to,
+                           const int rows, const lb_outerf32_lines *w,
+                           const float *x, bool first, int n, float *c,
+                           int64_t ldc, float *keep)
 {
     __m256 r[MR][2];
     LB_UNROLL
     for (int i = 0; i < rows; i++)
         r[i][0] = r[i][1] = _mm256_setzero_ps();
     if (bits == 4)
-        add_nibbles(flag, rows, w, x, keep, r);
+        add_nibbles(flag, to, rows, w, x, keep, r);
     else
-        add_others(bits, flag, rows, w, x, keep, r);
+        add_others(bits, flag, to, rows, w, x, keep, r);
     put(r, rows, n, first, c, ldc);
 }
 
 /* flag: of 4 bits whether the high ones are first, of 8 whether each column
  * has a scale. */
-#define TILE(name, bits, flag)                                                 \
+#define TILE(name, bits, flag, to)                                             \
     AVX2 static void name(const lb_outerf32_lines *w, int rows,                \
                           const float *x, bool first, int n, float *c,         \
                           int64_t ldc, float *keep)                            \
     {                                                                          \
         switch (rows) {                                                        \
         case 1:                                                                \
-            tile_rows(bits, flag, 1, w, x, first, n, c, ldc, keep);            \
+            tile_rows(bits, flag, to, 1, w, x, first, n, c, ldc, keep);        \
             break;                                                             \
         case 2:                                                                \
-            tile_rows(bits, flag, 2, w, x, first, n, c, ldc, keep);            \
+            tile_rows(bits, flag, to, 2, w, x, first, n, c, ldc, keep);        \
             break;                                                             \
         case 3:                                                                \
-            tile_rows(bits, flag, 3, w, x, first, n, c, ldc, keep);            \
+            tile_rows(bits, flag, to, 3, w, x, first, n, c, ldc, keep);        \
             break;                                                             \
         default:                                                               \
-            tile_rows(bits, flag, 4, w, x, first, n, c, ldc, keep);            \
+            tile_rows(bits, flag, to, 4, w, x, first, n, c, ldc, keep);        \
         }                                                                      \
     }
 
-TILE(bytes, 8, false)
-TILE(bytes_each, 8, true)
-TILE(nibbles, 4, false)
-TILE(nibbles_high, 4, true)
-TILE(pairs, 2, false)
-TILE(single, 1, false)
+/* The same for numbers that are rounded to no dtype, bf16 and f16. */
+#define TILES(name, bits, flag)                                                \
+    TILE(name##_f32, bits, flag, LB_F32)                                       \
+    TILE(name##_bf16, bits, flag, LB_BF16)                                     \
+    TILE(name##_f16, bits, flag, LB_F16)                                       \
+    static void name(const lb_outerf32_lines *w, int rows, const float *x,     \
+                     bool first, int n, float *c, int64_t ldc, float *keep)    \
+    {                                                                          \
+        (w->rounds == LB_BF16 ? name##_bf16                                    \
+         : w->rounds == LB_F16                                                 \
+             ? name##_f16                                                      \
+             : name##_f32)(w, rows, x, first, n, c, ldc, keep);                \
+    }
+
+TILES(bytes, 8, false)
+TILES(bytes_each, 8, true)
+TILES(nibbles, 4, false)
+TILES(nibbles_high, 4, true)
+TILES(pairs, 2, false)
+TILES(single, 1, false)
 
 static void tile(const lb_outerf32_lines *w, int rows, const float *x,
                  bool first, int n, float *c, int64_t ldc, float *keep)
