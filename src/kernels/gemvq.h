@@ -111,7 +111,7 @@ typedef struct lb_gemvq_flush {
     const void *sum;
     const float *x_scale; /* I16: one for each 2^shift groups; I8: one */
     int shift;
-    int32_t x_sum; /* I8: of all lines */
+    int32_t x_sum; /* of all lines; not of I16 with scales */
     const lb_gemvq_table *table;
     float *y;
 } lb_gemvq_flush;

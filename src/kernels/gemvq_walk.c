@@ -440,8 +440,10 @@ static void panel_i16(const cols_job *j, const panel *p)
 /* The same where codes have no scales. */
 static void panel_i16_plain(const cols_job *j, const panel *p)
 {
-    int32_t whole[LB_GEMVQ_LINES + 1];
+    int32_t whole[LB_GEMVQ_LINES + 1], sum = 0;
     const float scale = lb_gemvq_round(p->x, p->n, LB_GEMVQ_X16, whole);
+    for (int64_t k = 0; k < p->n; k++)
+        sum += whole[k];
     whole[LB_GEMVQ_LINES] = 0;
     for (int64_t q = 0; q < p->apart; q++) {
         uint32_t pair[LB_GEMVQ_COLS / 2];
@@ -456,8 +458,11 @@ static void panel_i16_plain(const cols_job *j, const panel *p)
         }
         run_eight(j, p, q, &c, 0);
     }
-    j->q->flush(&(lb_gemvq_flush){
-        .groups = j->groups, .sum = j->sum, .x_scale = &scale, .y = j->y});
+    j->q->flush(&(lb_gemvq_flush){.groups = j->groups,
+                                  .sum = j->sum,
+                                  .x_scale = &scale,
+                                  .x_sum = sum,
+                                  .y = j->y});
 }
 
 static uint16_t pair_i8(int32_t a, int32_t b)

@@ -4,7 +4,7 @@
  * column's codes of both stand beside each other, as vpmaddwd and vpmaddubsw
  * want them; x is a pair of numbers in every lane.
  *
- *   8 bits      64 lines: at most 64 * 32767 * 128 < 2^31
+ *   8 bits      64 lines: at most 64 * 32767 * 255 < 2^31
  *   4 bits      32 lines: at most 32 * 8191 * 8191 < 2^31
  *   2 or 1 bit  sums of 16 bits: a pair is at most 2 * 3 * 128, and 32 pairs
  *               are 24576
@@ -23,36 +23,41 @@ AVX2_INLINE __m256i interleave(__m256i a, __m256i b, bool second)
 
 /* ---- 8 bits ------------------------------------------------------------- */
 
-AVX2_INLINE __m256i load_words(const uint8_t *codes)
+/* Codes as 128 more than they are, so that zeros make them words. */
+AVX2_INLINE __m256i load_raised(const uint8_t *codes)
 {
-    return _mm256_cvtepi8_epi16(
-        _mm_loadu_si128((const __m128i *)(const void *)codes));
+    return _mm256_xor_si256(load_codes(codes), _mm256_set1_epi8(-128));
 }
 
 AVX2 static void cols8(const lb_gemvq_cols *given)
 {
     const lb_gemvq_cols own = *given, *c = &own; /* which no store changes */
+    const __m256i zero = _mm256_setzero_si256();
     __m256i *sum = c->sum, x[PAIRS];
     LB_UNROLL
     for (int i = 0; i < PAIRS; i++)
         x[i] = _mm256_set1_epi32(*(const int32_t *)c->x[i]);
-    for (int64_t at = 0; at < 32 * c->groups; at += 16, sum += 2) {
-        __m256i t0 = _mm256_setzero_si256(), t1 = t0;
-        if (!c->first) {
-            t0 = _mm256_load_si256(sum);
-            t1 = _mm256_load_si256(sum + 1);
-        }
+    for (int64_t g = 0; g < c->groups; g++, sum += 4) {
+        __m256i t[4];
+        LB_UNROLL
+        for (int v = 0; v < 4; v++)
+            t[v] = c->first ? zero : _mm256_load_si256(sum + v);
         LB_UNROLL
         for (int i = 0; i < PAIRS; i++) {
-            const __m256i a = load_words(c->codes[2 * i] + at);
-            const __m256i b = load_words(c->codes[2 * i + 1] + at);
-            t0 = _mm256_add_epi32(
-                t0, _mm256_madd_epi16(_mm256_unpacklo_epi16(a, b), x[i]));
-            t1 = _mm256_add_epi32(
-                t1, _mm256_madd_epi16(_mm256_unpackhi_epi16(a, b), x[i]));
+            const __m256i a = load_raised(c->codes[2 * i] + 32 * g);
+            const __m256i b = load_raised(c->codes[2 * i + 1] + 32 * g);
+            LB_UNROLL
+            for (int v = 0; v < 4; v++) {
+                const __m256i two = interleave(a, b, v / 2);
+                t[v] = _mm256_add_epi32(
+                    t[v],
+                    _mm256_madd_epi16(interleave(two, zero, v % 2), x[i]));
+                LB_KEEP(t[v]);
+            }
         }
-        _mm256_store_si256(sum, t0);
-        _mm256_store_si256(sum + 1, t1);
+        LB_UNROLL
+        for (int v = 0; v < 4; v++)
+            _mm256_store_si256(sum + v, t[v]);
     }
 }
 
@@ -60,9 +65,11 @@ AVX2 static void flush8(const lb_gemvq_flush *f)
 {
     const __m256i *sum = f->sum;
     const __m256 unit = _mm256_broadcast_ss(f->x_scale);
+    const __m256i raised = _mm256_set1_epi32(128 * f->x_sum);
     float *y = f->y;
     for (int64_t v = 0; v < 4 * f->groups; v++, y += 8) {
-        const __m256 t = _mm256_cvtepi32_ps(_mm256_load_si256(sum++));
+        const __m256 t = _mm256_cvtepi32_ps(
+            _mm256_sub_epi32(_mm256_load_si256(sum++), raised));
         _mm256_store_ps(y, _mm256_fmadd_ps(t, unit, _mm256_load_ps(y)));
     }
 }
@@ -239,7 +246,7 @@ const lb_gemvq_kernel lb_gemvq_cols_int_avx2[] = {
      32,
      0,
      1,
-     {{4, 2, 2, 2, 1}, {1, 8, 4, 16, 0}},
+     {{4, 2, 4}, {1, 16, 4}},
      .cols = cols8,
      .flush = flush8,
      .sum_size = 4},
