@@ -277,6 +277,15 @@ static void copy_line(const unit *b, const strip *s, int64_t line)
     memset(to + bytes, 0, (size_t)(b->g->line - bytes));
 }
 
+/* The scales of a line, if they lie there. */
+static void ask_scales(const unit *b, int64_t line)
+{
+    const lb_coded *c = &b->weights.s.c;
+    if (!b->g->p.scales.in_w || !c->scale) return;
+    const int64_t at = c->first + line * c->scale_step + b->j0 / c->lines.g;
+    __builtin_prefetch(c->scale + at, 0, 2);
+}
+
 /* They may lie past the end, so this is never a pointer that C looks at. */
 static void ask(unit *b, int64_t lines)
 {
@@ -285,6 +294,7 @@ static void ask(unit *b, int64_t lines)
         const uintptr_t at = (uintptr_t)strip_line(b, s, s->lines);
         for (int64_t i = 0; i < b->g->line; i += LINE)
             __builtin_prefetch((const void *)(at + (uintptr_t)i), 0, 2);
+        ask_scales(b, s->k + s->lines);
         if (++s->lines == s->depth) *s = strip_after(b, s);
     }
 }
@@ -426,10 +436,10 @@ static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
                 .codes = (uint8_t *)room + g->codes_at},
     };
     b.next = b.asked = b.now;
+    aim_scales(&b);
     ask(&b, AHEAD);
     bring(&b, KC);
     b.now = b.next;
-    aim_scales(&b);
     for (; b.now.depth > 0; b.now = b.next)
         run_strip(&b);
     put_rows(&b);
