@@ -425,7 +425,7 @@ static int shortest(double v, char digit[18], int *n)
 /* repr(): with an exponent below 1e-4 and from 1e16 on. */
 void lb_json_put_number(lb_bytes *b, double v)
 {
-    char digit[18];
+    char digit[18] = {0};
     int n, e;
     if (signbit(v)) lb_bytes_put(b, "-", 1);
     e = shortest(fabs(v), digit, &n);
