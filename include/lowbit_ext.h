@@ -425,8 +425,9 @@ typedef struct lb_tiling {
     int64_t n[LB_MAX_RANK];     /* of a whole tile */
     int64_t count[LB_MAX_RANK]; /* tiles along each axis */
     int64_t tiles;              /* their product */
+    int64_t size;               /* elements of a whole tile */
 } lb_tiling;
-enum { LB_TILE = 2048 }; /* most elements of a tile */
+enum { LB_TILE = 16384 }; /* most elements of a tile */
 
 /* Tiles of at most LB_TILE elements that suit how the operands lie. */
 LB_API lb_tiling lb_tiling_for(const lb_shape *shape, const lb_array *const *in,

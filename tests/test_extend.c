@@ -70,7 +70,7 @@ static void adding_a_primitive(lb_ctx *cx, const sample_format *f)
                       lb_full(cx, LB_F32, LB_SHAPE(2), 4)};
     CHECK_EQ_S(lb_explain(cx, "hypot", in, 2, NULL),
                "hypot f32(2) f32(2) -> f32(2): tiles, by the test, 1 unit on 1 "
-               "thread, scratch 0 + 24576 each");
+               "thread, scratch 0 + 196608 each");
     lb_array *out = lb_bind(cx, &hypot_prim, 2, in, NULL);
     CHECK(out && ((const float *)lb_data(out))[1] == 5);
     in[1] = lb_full(cx, LB_F32, LB_SHAPE(3), 4);

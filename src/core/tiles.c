@@ -1,19 +1,19 @@
 /* tiles.c - any box of any view to a tile of a compute type, and back.
  *
- * The only caller of decode. A box is first merged: neighbouring axes that lie
- * end to end become one, axes of size 1 vanish. Then runs go along the last
- * axis if its stride is 0 or 1, else along the axis of the smallest stride,
- * wherever a transposition put it, and are spread over the tile.
+ * A box is first merged: neighbouring axes that lie end to end become one,
+ * axes of size 1 vanish. Then runs go along the last axis if its stride is 1,
+ * else along the axis of the smallest stride, wherever a transposition put it,
+ * and the plane of the two is turned. What is repeated is read once.
  */
 #include <string.h>
 
-#include "core/core.h"
+#include "core/runs.h"
 #include "kernels/convert.h"
 #include "kernels/stream.h"
 #include "kernels/tuning.h"
 #include "kernels/turn.h"
 
-enum { STREAM_RUN = 1024 }; /* elements in a row that are worth a stream */
+enum { STREAM_RUN = 256 }; /* bytes in a row that are worth a stream */
 
 typedef struct {
     int rank;
@@ -60,135 +60,10 @@ static bool as_is(const lb_array *a, lb_ctype c)
            lb_dtype_size(s->elem) == lb_ctype_size(c);
 }
 
-/* ---- runs --------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------ */
 
-/* Elements that are decoded beside the tile, on the stack: parts of parts are
- * read from within decoders, so there may be several of these. */
-enum { ASIDE = 256 };
-
-/* n <= LB_RUN consecutive elements, split where stored rows end. */
-static void decode_rows(const lb_cpu *cpu, const lb_store *s, int64_t first,
-                        int64_t n, char *out)
-{
-    const int rank = s->shape.rank;
-    const int64_t row = rank ? s->shape.dim[rank - 1] : 1;
-    const size_t size = lb_ctype_size(s->ctype);
-    for (int64_t m; n > 0; first += m, n -= m, out += (size_t)m * size) {
-        m = lb_min_i64(n, row - first % row);
-        s->fmt->decode(cpu, s, first, m, out);
-    }
-}
-
-/* Elements first, first + step, ..: at most LB_RUN, in the store's ctype. */
-static void decode_run(const lb_cpu *cpu, const lb_store *s, int64_t first,
-                       int64_t step, int64_t n, char *out)
-{
-    if (s->fmt->decode_strided) {
-        s->fmt->decode_strided(cpu, s, first, step, n, out);
-        return;
-    }
-    if (step == 1) {
-        decode_rows(cpu, s, first, n, out);
-        return;
-    }
-    /* Decode the span in between and pick from it. */
-    const size_t size = lb_ctype_size(s->ctype);
-    const int64_t gap = step < 0 ? -step : step;
-    const int64_t most = gap < ASIDE ? (ASIDE - 1) / lb_max_i64(gap, 1) + 1 : 1;
-    _Alignas(64) char span[ASIDE * 8];
-    for (int64_t i = 0, m; i < n; i += m) {
-        m = gap ? lb_min_i64(n - i, most) : n;
-        const int64_t width = gap ? (m - 1) * gap + 1 : 1;
-        const int64_t e = first + (step < 0 ? i + m - 1 : i) * step;
-        decode_rows(cpu, s, e, width, span);
-        for (int64_t k = 0; k < m; k++) {
-            const int64_t at = step < 0 ? (m - 1 - k) * gap : k * gap;
-            memcpy(out + (size_t)(i + k) * size, span + (size_t)at * size,
-                   size);
-        }
-    }
-}
-
-static void spread(const char *from, int64_t n, size_t size, char *to,
-                   int64_t step)
-{
-    switch (size) {
-    case 1:
-        for (int64_t i = 0; i < n; i++)
-            to[i * step] = from[i];
-        return;
-    case 4:
-        for (int64_t i = 0; i < n; i++)
-            memcpy(to + i * step * 4, from + i * 4, 4);
-        return;
-    default:
-        for (int64_t i = 0; i < n; i++)
-            memcpy(to + i * step * 8, from + i * 8, 8);
-    }
-}
-
-/* What is decoded is what the tile is made of, but for rounding. */
-static void read_there(const lb_cpu *cpu, const lb_array *a, int64_t first,
-                       int64_t stride, int64_t n, char *tile)
-{
-    const lb_store *s = a->store;
-    const lb_convert_kernel *to = lb_convert_kernel_for(cpu);
-    const size_t size = lb_ctype_size(s->ctype);
-    for (int64_t i = 0, m; i < n; i += m, tile += (size_t)m * size) {
-        m = lb_min_i64(n - i, LB_RUN);
-        decode_run(cpu, s, first + i * stride, stride, m, tile);
-        if (!s->data) to->round(a->dtype, m, tile);
-    }
-}
-
-/* It is converted on the way, or spread. */
-static void read_aside(const lb_cpu *cpu, const lb_array *a, int64_t first,
-                       int64_t stride, int64_t n, lb_ctype c, char *tile,
-                       int64_t step)
-{
-    const lb_store *s = a->store;
-    const lb_convert_kernel *to = lb_convert_kernel_for(cpu);
-    const lb_ctype label = lb_ctype_of(a->dtype);
-    const size_t size = lb_ctype_size(c);
-    _Alignas(64) char buf[2][ASIDE * 8];
-    for (int64_t i = 0, m; i < n; i += m) {
-        m = lb_min_i64(n - i, ASIDE);
-        char *at = tile + (size_t)(i * step) * size, *run = buf[0];
-        decode_run(cpu, s, first + i * stride, stride, m, run);
-        if (s->ctype != label) {
-            to->store(s->ctype, run, lb_widest_of(label), m, buf[1]);
-            run = buf[1];
-        }
-        if (!s->data) to->round(a->dtype, m, run);
-        if (label != c) {
-            char *other = run == buf[0] ? buf[1] : buf[0];
-            to->store(label, run, lb_widest_of(c), m, other);
-            run = other;
-        }
-        if (step == 1)
-            memcpy(at, run, (size_t)m * size);
-        else
-            spread(run, m, size, at, step);
-    }
-}
-
-/* n elements first, first + stride, .. to tile[i * step] of ctype c. */
-static void read_run(const lb_cpu *cpu, const lb_array *a, int64_t first,
-                     int64_t stride, int64_t n, lb_ctype c, char *tile,
-                     int64_t step)
-{
-    const lb_store *s = a->store;
-    const bool same = s->ctype == c && step == 1;
-    if (same && s->data && s->fmt->decode_strided)
-        s->fmt->decode_strided(cpu, s, first, stride, n, tile);
-    else if (same && lb_ctype_of(a->dtype) == c)
-        read_there(cpu, a, first, stride, n, tile);
-    else
-        read_aside(cpu, a, first, stride, n, c, tile, step);
-}
-
-/* ---- boxes -------------------------------------------------------------- */
-
+/* The axis along which the store is read: the last if its elements are
+ * neighbours, else the one whose are the nearest to each other. */
 static int run_axis(const box *b)
 {
     int best = b->rank - 1;
@@ -200,29 +75,172 @@ static int run_axis(const box *b)
     return best;
 }
 
-/* A leaf whose elements are the tile's, with the run's axis not the last: its
- * planes are transposed block by block. Blocks of 32x32 keep both sides of
- * the transposition in the first cache, whatever the strides. */
-static void read_transposed(const lb_array *a, const box *b, int r,
-                            const int64_t *i, lb_ctype c, char *tile)
+/* A plane of a box: the run's axis r, which is not the last, and the last. */
+typedef struct {
+    int64_t rows, row_step; /* along the last: how many, how far in the store */
+    int64_t cols, col_step; /* along r */
+    int64_t pitch;          /* of the tile, along r */
+} plane;
+
+/* Rows of a plane lie far apart: what a prefetcher that knows only lines one
+ * after the other does not see is asked for this many rows ahead. */
+enum { ROWS = 8, AHEAD = 16 };
+
+static void ask_for(const char *from, const char *end)
 {
-    enum { BLOCK = 32 };
-    const size_t size = lb_ctype_size(c);
-    const int last = b->rank - 1;
-    const int64_t es = (int64_t)size, to_y = b->stride[last];
-    int64_t e = b->first, at = 0;
-    for (int k = 0; k < b->rank; k++) {
-        e += i[k] * b->stride[k];
-        at += i[k] * b->step[k];
+    enum { LINE = 64 };
+    for (; from < end; from += LINE)
+        __builtin_prefetch(from);
+}
+
+/* Of a leaf whose elements are the tile's. */
+static void turn_there(const plane *p, const char *src, size_t size, char *dst)
+{
+    const int64_t es = (int64_t)size, step = p->row_step * es;
+    for (int64_t y = 0; y < p->rows; y += ROWS) {
+        const int64_t ahead = lb_min_i64(y + AHEAD + ROWS, p->rows);
+        for (int64_t k = y + AHEAD; k < ahead; k++)
+            ask_for(src + k * step, src + k * step + p->cols * es);
+        lb_turn(size, src + y * step, step, dst + y * es, p->pitch * es,
+                lb_min_i64(p->rows - y, ROWS), p->cols);
     }
-    const char *src = (const char *)a->store->data + (size_t)e * size;
-    char *dst = tile + (size_t)at * size;
-    for (int64_t y = 0; y < b->n[last]; y += BLOCK)
-        for (int64_t x = 0; x < b->n[r]; x += BLOCK)
-            lb_turn(size, src + (y * to_y + x) * es, to_y * es,
-                    dst + (x * b->step[r] + y) * es, b->step[r] * es,
-                    lb_min_i64(b->n[last] - y, BLOCK),
-                    lb_min_i64(b->n[r] - x, BLOCK));
+}
+
+/* The codes of n elements of a store from e on, if they are bytes. */
+static void ask_for_codes(const lb_store *s, int64_t e, int64_t n)
+{
+    if (s->data || !s->fmt->part[0].raw) return;
+    const int64_t size = (int64_t)lb_dtype_size(s->part[0].a->dtype);
+    const int64_t own = lb_max_i64(s->part[0].own, 1);
+    const char *codes = lb_part_bytes(s, 0);
+    ask_for(codes + lb_part_entry(s, 0, e) * size,
+            codes + (lb_part_entry(s, 0, e + n - 1) + own) * size);
+}
+
+/* Of any other store, from element e on: rows are read to a block on the
+ * stack, in runs that are long if the box is, and turned there. Rows that lie
+ * close to each other are read as one, with what is between them. */
+static void turn_aside(const lb_cpu *cpu, const lb_array *a, const plane *p,
+                       int64_t e, lb_ctype c, char *tile)
+{
+    enum { BLOCK = 8192, COLS = 256, GAP = 64 };
+    _Alignas(64) char block[BLOCK];
+    const size_t size = lb_ctype_size(c);
+    const int64_t es = (int64_t)size, room = BLOCK / es;
+    const bool close = p->col_step == 1 && p->row_step >= p->cols &&
+                       p->row_step <= lb_min_i64(p->cols + GAP, room);
+    const int64_t cols = close ? p->cols : lb_min_i64(p->cols, COLS);
+    const int64_t pitch = close ? p->row_step : cols, most = room / pitch;
+    for (int64_t x = 0; x < p->cols; x += cols)
+        for (int64_t y = 0; y < p->rows; y += most) {
+            const int64_t rows = lb_min_i64(p->rows - y, most);
+            const int64_t n = lb_min_i64(p->cols - x, cols);
+            const int64_t at = e + y * p->row_step + x * p->col_step;
+            if (close)
+                lb_run_read(cpu, a, at, 1, (rows - 1) * pitch + n, c, block);
+            for (int64_t r = 0; r < rows && !close; r++) {
+                if (p->col_step == 1 && y + r + AHEAD < p->rows)
+                    ask_for_codes(a->store, at + (r + AHEAD) * p->row_step, n);
+                lb_run_read(cpu, a, at + r * p->row_step, p->col_step, n, c,
+                            block + r * pitch * es);
+            }
+            lb_turn(size, block, pitch * es, tile + (x * p->pitch + y) * es,
+                    p->pitch * es, rows, n);
+        }
+}
+
+static void read_box(const lb_cpu *cpu, const lb_array *a, const box *b,
+                     lb_ctype c, char *tile)
+{
+    if (!b->rank) {
+        lb_run_read(cpu, a, b->first, 1, 1, c, tile);
+        return;
+    }
+    const int r = run_axis(b), last = b->rank - 1;
+    const size_t size = lb_ctype_size(c);
+    const plane p = {b->n[last], b->stride[last], b->n[r], b->stride[r],
+                     b->step[r]};
+    const bool there = p.col_step == 1 && as_is(a, c);
+    int64_t i[LB_MAX_RANK] = {0}, e = b->first, at = 0;
+    for (;;) {
+        char *to = tile + (size_t)at * size;
+        if (r == last)
+            lb_run_read(cpu, a, e, b->stride[r], b->n[r], c, to);
+        else if (there)
+            turn_there(&p, (const char *)a->store->data + (size_t)e * size,
+                       size, to);
+        else
+            turn_aside(cpu, a, &p, e, c, to);
+        int k = last; /* an odometer over the other axes */
+        for (; k >= 0; k--) {
+            if (k == r || k == last) continue;
+            e += b->stride[k];
+            at += b->step[k];
+            if (++i[k] < b->n[k]) break;
+            e -= b->n[k] * b->stride[k];
+            at -= b->n[k] * b->step[k];
+            i[k] = 0;
+        }
+        if (k < 0) return;
+    }
+}
+
+/* n blocks of elements at from, each `times` times. from may be the end of what
+ * is written, which never reaches what is still to be read. */
+static void repeat(size_t bytes, const char *from, int64_t n, int64_t times,
+                   char *to)
+{
+    for (int64_t r = 0; r < n; r++, from += bytes) {
+        uint32_t x4;
+        if (bytes == 1) {
+            memset(to, *from, (size_t)times);
+            to += times;
+        } else if (bytes == 4) {
+            memcpy(&x4, from, 4);
+            for (int64_t i = 0; i < times; i++, to += 4)
+                memcpy(to, &x4, 4);
+        } else {
+            for (int64_t i = 0; i < times; i++, to += bytes)
+                memmove(to, from, bytes);
+        }
+    }
+}
+
+/* Takes out the last axis whose elements are all one; returns how many they
+ * are, and of what follows it, or 0. */
+static int64_t take_repeated(box *b, int64_t *inner)
+{
+    int k = b->rank - 1;
+    while (k >= 0 && b->stride[k])
+        k--;
+    if (k < 0) return 0;
+    const int64_t times = b->n[k];
+    *inner = b->step[k];
+    b->size /= times;
+    for (int i = 0; i < k; i++)
+        b->step[i] /= times;
+    for (b->rank--; k < b->rank; k++) {
+        b->n[k] = b->n[k + 1];
+        b->stride[k] = b->stride[k + 1];
+        b->step[k] = b->step[k + 1];
+    }
+    return times;
+}
+
+static void read_any(const lb_cpu *cpu, const lb_array *a, box *b, lb_ctype c,
+                     char *tile)
+{
+    int64_t inner;
+    const int64_t times = take_repeated(b, &inner);
+    if (!times) {
+        read_box(cpu, a, b, c, tile);
+        return;
+    }
+    const size_t size = lb_ctype_size(c), bytes = (size_t)inner * size;
+    const int64_t n = b->size / inner;
+    char *end = tile + (size_t)(b->size * (times - 1)) * size;
+    read_any(cpu, a, b, c, end);
+    repeat(bytes, end, n, times, tile);
 }
 
 void lb_tile_read(const lb_cpu *cpu, const lb_array *a, const int64_t *lo,
@@ -230,33 +248,7 @@ void lb_tile_read(const lb_cpu *cpu, const lb_array *a, const int64_t *lo,
 {
     box b;
     merge(a, lo, n, &b);
-    if (!b.size) return;
-    if (!b.rank) {
-        read_run(cpu, a, b.first, 1, 1, c, tile, 1);
-        return;
-    }
-    const int r = run_axis(&b), last = b.rank - 1;
-    const bool plane = r != last && b.stride[r] == 1 && as_is(a, c);
-    const size_t size = lb_ctype_size(c);
-    int64_t i[LB_MAX_RANK] = {0}, e = b.first, at = 0;
-    for (;;) {
-        if (plane)
-            read_transposed(a, &b, r, i, c, tile);
-        else
-            read_run(cpu, a, e, b.stride[r], b.n[r], c,
-                     (char *)tile + (size_t)at * size, b.step[r]);
-        int k = last; /* an odometer over the other axes */
-        for (; k >= 0; k--) {
-            if (k == r || (plane && k == last)) continue;
-            e += b.stride[k];
-            at += b.step[k];
-            if (++i[k] < b.n[k]) break;
-            e -= b.n[k] * b.stride[k];
-            at -= b.n[k] * b.step[k];
-            i[k] = 0;
-        }
-        if (k < 0) return;
-    }
+    if (b.size) read_any(cpu, a, &b, c, tile);
 }
 
 const void *lb_tile_peek(const lb_cpu *cpu, const lb_array *a,
@@ -279,7 +271,7 @@ void lb_tile_read_flat(const lb_cpu *cpu, const lb_array *a, int64_t first,
                        int64_t n, lb_ctype c, void *out)
 {
     if (lb_is_row_major(a)) {
-        read_run(cpu, a, a->offset + first, 1, n, c, out, 1);
+        lb_run_read(cpu, a, a->offset + first, 1, n, c, out);
         return;
     }
     const int last = a->shape.rank - 1; /* not a scalar: those are row-major */
@@ -290,7 +282,7 @@ void lb_tile_read_flat(const lb_cpu *cpu, const lb_array *a, int64_t first,
         m = lb_min_i64(n - i, a->shape.dim[last] - e % a->shape.dim[last]);
         for (int k = last; k >= 0; e /= a->shape.dim[k], k--)
             at += e % a->shape.dim[k] * a->stride[k];
-        read_run(cpu, a, at, a->stride[last], m, c, to, 1);
+        lb_run_read(cpu, a, at, a->stride[last], m, c, to);
     }
 }
 
@@ -325,7 +317,7 @@ static void write_run(const lb_cpu *cpu, lb_array *out, int64_t e, int64_t n,
     lb_store *s = out->store;
     const size_t size = lb_dtype_size(s->elem);
     char *dst = (char *)s->data + (size_t)e * size;
-    if (n < STREAM_RUN || !bypasses(cpu, out))
+    if ((size_t)n * size < STREAM_RUN || !bypasses(cpu, out))
         lb_convert_kernel_for(cpu)->store(c, tile, s->elem, n, dst);
     else if (as_is(out, c))
         lb_stream_for(cpu)(dst, tile, (size_t)n * size);
@@ -373,60 +365,4 @@ void lb_tile_write_flat(const lb_cpu *cpu, lb_array *out, int64_t first,
                         int64_t n, lb_ctype c, const void *tile)
 {
     if (n) write_run(cpu, out, out->offset + first, n, c, tile);
-}
-
-/* ---- tilings ------------------------------------------------------------ */
-
-/* The axis along which some operand is consecutive though the last is not. */
-static int other_axis(const lb_shape *shape, const lb_array *const *in, int n)
-{
-    const int last = shape->rank - 1;
-    for (int i = 0; i < n; i++) {
-        if (shape->dim[last] == 1 || in[i]->stride[last] == 1 ||
-            in[i]->stride[last] == 0)
-            continue;
-        for (int k = 0; k < last; k++)
-            if (in[i]->stride[k] == 1 && shape->dim[k] > 1) return k;
-    }
-    return -1;
-}
-
-lb_tiling lb_tiling_for(const lb_shape *shape, const lb_array *const *in, int n)
-{
-    enum { ROW = 64 };
-    lb_tiling t = {.shape = *shape, .tiles = 1};
-    const int last = shape->rank - 1;
-    int64_t room = LB_TILE;
-    const int other = last > 0 ? other_axis(shape, in, n) : -1;
-    for (int k = 0; k <= last; k++)
-        t.n[k] = 1;
-    if (other >= 0) {
-        t.n[last] = lb_min_i64(shape->dim[last], ROW);
-        t.n[other] = lb_min_i64(shape->dim[other], ROW / 2);
-        room /= lb_max_i64(t.n[last] * t.n[other], 1);
-    }
-    for (int k = last; k >= 0 && room > 1; k--) {
-        if (k == other || (other >= 0 && k == last)) continue;
-        t.n[k] = lb_max_i64(lb_min_i64(shape->dim[k], room), 1);
-        room /= t.n[k];
-        if (t.n[k] < shape->dim[k]) break;
-    }
-    for (int k = 0; k <= last; k++) {
-        t.n[k] = lb_max_i64(t.n[k], 1);
-        t.count[k] = lb_ceil_div(shape->dim[k], t.n[k]);
-        t.tiles *= t.count[k];
-    }
-    return t;
-}
-
-int64_t lb_tiling_box(const lb_tiling *t, int64_t tile, int64_t *lo, int64_t *n)
-{
-    int64_t size = 1;
-    for (int k = t->shape.rank - 1; k >= 0; k--) {
-        lo[k] = tile % t->count[k] * t->n[k];
-        tile /= t->count[k];
-        n[k] = lb_min_i64(t->n[k], t->shape.dim[k] - lo[k]);
-        size *= n[k];
-    }
-    return size;
 }

@@ -149,7 +149,11 @@ static cuts cuts_of(const lb_array *in, const lb_part *part)
         cut_groups(&c);
     else
         cut_strips(&c);
-    if (c.way == TILES) c.units = lb_tiling_for(&in->shape, &in, 1).tiles;
+    if (c.way == TILES) {
+        const lb_tiling t = lb_tiling_for(&in->shape, &in, 1);
+        c.piece = t.size;
+        c.units = t.tiles;
+    }
     return c;
 }
 

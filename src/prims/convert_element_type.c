@@ -36,7 +36,7 @@ static void plan(const lb_call *c, lb_plan *p)
 {
     const lb_array *in = c->in[0];
     const lb_tiling t = lb_tiling_for(&c->shape, &in, 1);
-    p->per_thread = LB_TILE * 8;
+    p->per_thread = (size_t)t.size * 8;
     p->phases = 1;
     p->units[0] = lb_ceil_div(t.tiles, UNIT);
     p->kernel = "convert";

@@ -125,11 +125,18 @@ static void lay_out(const lb_call *c, plan_t *p)
     }
 }
 
+/* Of the scratch of each operand and of the result. */
+static size_t tile_bytes(const plan_t *p)
+{
+    enum { LINE = 64 };
+    return ((size_t)p->tiling.size * 8 + LINE - 1) / LINE * LINE;
+}
+
 void lb_row_plan(const lb_call *c, lb_plan *plan)
 {
     plan_t p;
     lay_out(c, &p);
-    plan->per_thread = (size_t)(c->n_in + 1) * LB_TILE * 8;
+    plan->per_thread = (size_t)(c->n_in + 1) * tile_bytes(&p);
     plan->phases = 1;
     plan->units[0] = lb_ceil_div(p.tiling.tiles, UNIT);
     plan->kernel = "lanes";
@@ -139,52 +146,6 @@ static lb_lanes_fn *lanes_of(const lb_row *row, const lb_cpu *cpu, lb_ctype c)
 {
     return c == LB_C_F32 && row->lane ? lb_lanes_f32_for(cpu)->run[row->lane]
                                       : row->run[c];
-}
-
-/* Every one of the rows elements at from, `times` times, to the tile. from may
- * be the tile's own end: what is written never reaches what is still to be
- * read. */
-static void repeat_each(size_t size, const char *from, int64_t rows,
-                        int64_t times, char *to)
-{
-    for (int64_t r = 0; r < rows; r++, from += size) {
-        uint32_t x4 = 0;
-        uint64_t x8 = 0;
-        if (size == 1) {
-            memset(to, *from, (size_t)times);
-        } else if (size == 4) {
-            memcpy(&x4, from, 4);
-            for (int64_t i = 0; i < times; i++)
-                memcpy(to + 4 * i, &x4, 4);
-        } else {
-            memcpy(&x8, from, 8);
-            for (int64_t i = 0; i < times; i++)
-                memcpy(to + 8 * i, &x8, 8);
-        }
-        to += (size_t)times * size;
-    }
-}
-
-/* A tile of an operand; one that repeats its elements along the last axis is
- * read once and repeated here. */
-static const void *read_tile(const lb_cpu *cpu, const lb_array *a,
-                             const int64_t *lo, const int64_t *n, void *tile)
-{
-    const lb_ctype c = lb_ctype_of(a->dtype);
-    const int last = a->shape.rank - 1;
-    if (last < 0 || a->stride[last] || n[last] == 1)
-        return lb_tile_peek(cpu, a, lo, n, c, tile);
-    const size_t size = lb_ctype_size(c);
-    int64_t rows = 1, m[LB_MAX_RANK];
-    for (int k = 0; k < last; k++) {
-        m[k] = n[k];
-        rows *= n[k];
-    }
-    m[last] = 1;
-    char *from = (char *)tile + (size_t)(rows * (n[last] - 1)) * size;
-    lb_tile_read(cpu, a, lo, m, c, from);
-    repeat_each(size, from, rows, n[last], tile);
-    return tile;
 }
 
 static bool equal_box(const lb_shape *shape, const int64_t *n, const int64_t *m)
@@ -214,6 +175,7 @@ void lb_row_eval(const lb_work *w)
     lb_row_major(&out.shape, out.stride);
     lb_lanes l = {.bits = last == LB_BOOL ? 1 : (int)lb_dtype_size(last) * 8,
                   .exponent = exponent_of(c)};
+    const size_t size = tile_bytes(&p);
     const int64_t first = w->lo * UNIT;
     const int64_t end = lb_min_i64(w->hi * UNIT, p.tiling.tiles);
     int64_t was[LB_MAX_RANK] = {0};
@@ -224,9 +186,10 @@ void lb_row_eval(const lb_work *w)
         const bool same = t > first && equal_box(&p.shape, n, was);
         memcpy(was, n, sizeof was);
         /* What a scalar or a row gave the last tile serves this one as well. */
-        for (int i = 0; i < c->n_in; i++, scratch += LB_TILE * 8)
+        for (int i = 0; i < c->n_in; i++, scratch += size)
             if (!p.still[i] || !same)
-                l.in[i] = read_tile(c->cpu, p.in[i], lo, n, scratch);
+                l.in[i] = lb_tile_peek(c->cpu, p.in[i], lo, n,
+                                       lb_ctype_of(p.v[i].dtype), scratch);
         void *place = lb_tile_place(c->cpu, &out, lo, n, to);
         l.out = place ? place : scratch;
         run(&l);

@@ -24,9 +24,9 @@ static bool infer(lb_ctx *cx, lb_call *c)
 static void plan(const lb_call *c, lb_plan *plan)
 {
     *plan = (lb_plan){
-        .per_thread = LB_TILE * 8,
+        .per_thread = LB_RUN * 8,
         .phases = 1,
-        .units = {lb_ceil_div(lb_shape_size(&c->shape), LB_TILE)},
+        .units = {lb_ceil_div(lb_shape_size(&c->shape), LB_RUN)},
         .kernel = "count",
     };
 }
@@ -71,8 +71,8 @@ static void eval(const lb_work *w)
     lb_row_major(shape, stride);
     const int64_t inner = stride[p->axis];
     for (int64_t u = w->lo; u < w->hi; u++) {
-        const int64_t first = u * LB_TILE;
-        const int64_t n = lb_min_i64(LB_TILE, size - first);
+        const int64_t first = u * LB_RUN;
+        const int64_t n = lb_min_i64(LB_RUN, size - first);
         for (int64_t i = 0, m; i < n; i += m) {
             const int64_t e = first + i, at = e / inner % dim;
             /* Along the axis itself to its end, else until the next index. */

@@ -4,7 +4,7 @@
 #include "kernels/stream.h"
 #include "kernels/tuning.h"
 
-enum { UNIT = 4 * LB_TILE }; /* elements that are unpacked by a unit */
+enum { UNIT = 4 * LB_RUN }; /* elements that are unpacked by a unit */
 
 /* Packed numbers that lie in the order in which they are to. */
 static bool is_flat(const lb_array *src, const lb_array *dst)

@@ -64,11 +64,11 @@ lb_key lb_key_fold(lb_key key, uint64_t n)
 
 /* A thread's scratch: the words of a tile, and the tile. */
 typedef struct tile_scratch {
-    uint32_t word[2 * LB_TILE];
+    uint32_t word[2 * LB_RUN];
     union {
-        float f32[LB_TILE];
-        double f64[LB_TILE];
-        uint64_t u64[LB_TILE]; /* and i64: the same bits */
+        float f32[LB_RUN];
+        double f64[LB_RUN];
+        uint64_t u64[LB_RUN]; /* and i64: the same bits */
     } tile;
 } tile_scratch;
 
@@ -76,7 +76,7 @@ static void plan_tiles(const lb_call *c, lb_plan *plan)
 {
     plan->per_thread = sizeof(tile_scratch);
     plan->phases = 1;
-    plan->units[0] = lb_ceil_div(lb_shape_size(&c->shape), LB_TILE);
+    plan->units[0] = lb_ceil_div(lb_shape_size(&c->shape), LB_RUN);
     plan->kernel = "philox";
 }
 
@@ -90,9 +90,9 @@ static int64_t draw_tile(const lb_work *w, lb_key key, int64_t u,
                          int64_t *first)
 {
     tile_scratch *s = w->scratch;
-    *first = u * LB_TILE;
+    *first = u * LB_RUN;
     const int64_t n =
-        lb_min_i64(LB_TILE, lb_shape_size(&w->call->shape) - *first);
+        lb_min_i64(LB_RUN, lb_shape_size(&w->call->shape) - *first);
     const int per = is_wide(w->call->dtype) ? 2 : 1;
     words(key, (uint64_t)*first * (uint64_t)per, n * per, s->word);
     return n;

@@ -67,7 +67,7 @@ static void plan(const lb_call *c, lb_plan *plan)
 {
     const lb_windows ws = lb_windows_make(c->in[0], c->in[1], c->params);
     const int64_t size = lb_shape_size(&c->shape);
-    const int64_t tiles = lb_ceil_div(size, LB_TILE);
+    const int64_t tiles = lb_ceil_div(size, LB_RUN);
     lb_place p;
     lb_place_plan(&p, c->in[0], &c->shape, NULL, NULL);
     *plan = (lb_plan){
@@ -142,7 +142,7 @@ static job prepare(const lb_work *w)
     lb_row_major(&c->shape, j.stride);
     j.axis = shared_axis(c, &j.ws);
     j.view.shape = j.ws.window;
-    j.flat = lb_shape_size(&j.ws.window) * LB_WINDOWS <= LB_TILE;
+    j.flat = lb_shape_size(&j.ws.window) * LB_WINDOWS <= LB_RUN;
     for (int i = 0; i < j.ws.window.rank; i++) {
         j.view.stride[i] = u->stride[j.ws.offset_out[i]];
         j.in[i] = j.stride[j.ws.offset_in[i]];
@@ -283,8 +283,8 @@ static void eval(const lb_work *w)
     }
     const int64_t size = lb_shape_size(&c->shape);
     for (int64_t u = w->lo; u < w->hi; u++) {
-        const int64_t first = u * LB_TILE;
-        const int64_t n = lb_min_i64(LB_TILE, size - first);
+        const int64_t first = u * LB_RUN;
+        const int64_t n = lb_min_i64(LB_RUN, size - first);
         float *sums = (float *)w->shared + first;
         if (w->phase == 0)
             lb_tile_read_flat(c->cpu, c->in[0], first, n, LB_C_F32, sums);
