@@ -11,7 +11,7 @@
 #include "kernels/convert.h"
 #include "kernels/move_bytes.h"
 #include "kernels/stream.h"
-#include "prims/windows.h"
+#include "prims/gather_across.h"
 
 static bool infer(lb_ctx *cx, lb_call *c)
 {
@@ -88,6 +88,15 @@ static job prepare(const lb_call *c)
 
 static void plan(const lb_call *c, lb_plan *plan)
 {
+    const lb_windows ws = lb_windows_make(c->in[0], c->in[1], c->params);
+    if (lb_across_fits(&ws, c->in[0])) {
+        const lb_across x = lb_across_plan(&ws, c);
+        *plan = (lb_plan){.per_thread = lb_across_scratch(&x),
+                          .phases = 1,
+                          .units = {x.units},
+                          .kernel = "pick across"};
+        return;
+    }
     const job j = prepare(c);
     *plan = (lb_plan){
         .per_thread =
@@ -219,11 +228,18 @@ static void move_beside(const job *j, const lb_work *w, const lb_window *win,
 
 static void eval(const lb_work *w)
 {
-    const job j = prepare(w->call);
+    const lb_call *c = w->call;
+    const lb_windows ws = lb_windows_make(c->in[0], c->in[1], c->params);
+    uint64_t fill = 0;
+    fill_value(c->params, c->dtype, &fill);
+    if (lb_across_fits(&ws, c->in[0])) {
+        const lb_across x = lb_across_plan(&ws, c);
+        lb_across_run(&x, w, &fill);
+        return;
+    }
+    const job j = prepare(c);
     lb_window *win = w->scratch;
     void *tile = win + LB_WINDOWS;
-    uint64_t fill = 0;
-    fill_value(w->call->params, w->call->dtype, &fill);
     for (int64_t u = w->lo; u < w->hi; u++) {
         const int64_t piece = u % j.pieces;
         int64_t i = u / j.pieces * j.together;
