@@ -78,8 +78,9 @@ fuzz: setup-build setup-clang build/fuzz/build.ninja
 	    tests/golden/io tests/golden/layouts
 
 interop: setup-build setup-interop build/release/build.ninja
-	cmake --build build/release --target test_io_golden
-	tools/interop build/release/tests/test_io_golden
+	cmake --build build/release --target test_io_golden test_io_save
+	tools/interop build/release/tests/test_io_golden \
+	    build/release/tests/test_io_save
 
 lint: setup-build setup-lint build/release/build.ninja
 	@cmake -S . -B build/release >/dev/null # to see new files

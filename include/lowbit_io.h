@@ -125,6 +125,58 @@ LB_API const lb_meta *lb_file_find_meta(const lb_file *f, const char *key);
 LB_API bool lb_meta_next(const lb_meta *m, uint64_t *at, const char **text,
                          uint64_t *n);
 
+/* ---- writing ------------------------------------------------------------- */
+
+typedef struct lb_saver lb_saver;
+
+/* One array of a file to be: one that is there, or one to come. */
+typedef struct lb_planned {
+    const char *name;
+    lb_array *array;               /* NULL: to come, and then .. */
+    lb_dtype dtype;                /* .. what was or is to be quantized, .. */
+    lb_shape shape;                /* .. its shape .. */
+    const lb_quant_config *config; /* .. and how; NULL: it stays dense */
+} lb_planned;
+
+/* Zero means the default. */
+typedef struct lb_save_options {
+    size_t struct_size;
+    const char *kind;    /* "safetensors" (the default), "gguf", "npy", "npz" */
+    const char *layout;  /* of quantized arrays in safetensors: "native" (the
+                          * default), "bnb", "bitnet", "seed" */
+    const lb_meta *meta; /* values of the file; safetensors has texts only */
+    int64_t n_meta;
+    lb_file *const *input; /* files that may not be overwritten */
+    int n_inputs;
+    bool no_sync; /* do not wait for the disk */
+} lb_save_options;
+
+/* Writes the header of a file with these arrays, whose sizes follow from what
+ * is planned, to PATH.partial. Nothing of the list is needed afterwards.
+ * options may be NULL. NULL and an error: what stood at path stays. The same
+ * plan and arrays give the same file. A quantized array must be all of what it
+ * was quantized to, not a view of some of it.
+ *
+ *     lb_saver *s = lb_saver_open(cx, path, list, n, NULL);
+ *     for (int64_t i; (i = lb_saver_next(s)) >= 0;)
+ *         lb_saver_put(cx, s, array of list[i]);
+ *     lb_saver_close(cx, s, true);
+ */
+LB_API lb_saver *lb_saver_open(lb_ctx *cx, const char *path,
+                               const lb_planned *list, int64_t n,
+                               const lb_save_options *options);
+/* The array that is wanted next, by its index; -1 when there is none, or after
+ * an error. */
+LB_API int64_t lb_saver_next(const lb_saver *s);
+/* That array, which must be as it was planned. */
+LB_API bool lb_saver_put(lb_ctx *cx, lb_saver *s, lb_array *a);
+/* Ends it; commit: true makes it the file at its path, which fails if an array
+ * is missing. Otherwise the partial file is removed. NULL is fine. */
+LB_API bool lb_saver_close(lb_ctx *cx, lb_saver *s, bool commit);
+/* All in one, of arrays that are there. */
+LB_API bool lb_save(lb_ctx *cx, const char *path, const lb_planned *list,
+                    int64_t n, const lb_save_options *options);
+
 #ifdef __cplusplus
 }
 #endif

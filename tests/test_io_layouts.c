@@ -84,7 +84,8 @@ static void test_files(void)
         const char *path, *values;
         int groups;
     } file[] = {
-        {GOLDEN "bnb4.safetensors", GOLDEN "bnb4.values", 6},
+        {GOLDEN "bnb4.safetensors", GOLDEN "bnb4.values", 5},
+        {GOLDEN "fp4.safetensors", GOLDEN "fp4.values", 1},
         {GOLDEN "bnb8.safetensors", GOLDEN "bnb8.values", 2},
         {GOLDEN "bitlinear", GOLDEN "bitlinear/model.values", 1},
         {GOLDEN "autobitlinear", GOLDEN "autobitlinear/model.values", 1},

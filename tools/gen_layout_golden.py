@@ -47,7 +47,6 @@ def bnb():
     bnb4(t, v, "plain.weight", (6, 100), bf, 64, "nf4", False)
     bnb4(t, v, "odd.weight", (5, 13), half, 64, "nf4", False)
     bnb4(t, v, "wide.weight", (4, 64), single, 128, "nf4", False)
-    bnb4(t, v, "fp4.weight", (3, 70), bf, 64, "fp4", False)
     bnb4(t, v, "nested.weight", (70, 300), bf, 64, "nf4", True)
     bnb4(t, v, "stack.weight", (3, 8, 32), single, 64, "nf4", True)
     t["norm.weight"] = v["norm.weight"] = torch.randn(7).to(bf)
@@ -55,12 +54,16 @@ def bnb():
     save_torch(t, path("bnb4.safetensors"), {"format": "pt"})
     save_torch(v, path("bnb4.values"))
     t, v = {}, {}
+    bnb4(t, v, "fp4.weight", (3, 70), bf, 64, "fp4", False)
+    save_torch(t, path("fp4.safetensors"), {"format": "pt"})
+    save_torch(v, path("fp4.values"))
+    t, v = {}, {}
     for name, shape in (("a", (7, 33)), ("b.c", (2, 5))):
         q, scb, _ = F.int8_vectorwise_quant(torch.randn(shape).half())
         t[f"{name}.weight"], t[f"{name}.SCB"] = q, scb
+        t[f"{name}.weight_format"] = torch.tensor(0, dtype=torch.uint8)
         v[f"{name}.weight"] = torch.from_numpy(
             q.numpy().astype(f32) * scb.numpy()[:, None] * f32(1 / 127))
-    t["a.weight_format"] = torch.tensor(0, dtype=torch.uint8)
     t["a.bias"] = v["a.bias"] = torch.randn(7).half()
     save_torch(t, path("bnb8.safetensors"), {"format": "pt"})
     save_torch(v, path("bnb8.values"))

@@ -1,8 +1,9 @@
-"""interop_files.py PROGRAM - files of random content, there and back.
+"""interop_files.py PROGRAM WRITER - files of random content, there and back.
 
 The packages write files, PROGRAM copies them through our readers and writers,
 and then the copies are theirs again: byte for byte where the format leaves no
-choice, and in any case as the packages read them. Seeds are fixed.
+choice, and in any case as the packages read them. WRITER writes quantized
+arrays in our own layout, which numpy decodes by itself. Seeds are fixed.
 """
 import json
 import subprocess
@@ -15,7 +16,10 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+import native_numpy
+
 PROGRAM = sys.argv[1]
+WRITER = sys.argv[2]
 CHECKS = 0
 
 
@@ -188,8 +192,38 @@ def test_npz(rng, d):
                 check(z[k].tobytes() == made[k].tobytes(), f"npz: {k}")
 
 
+# ---- our own layout ---------------------------------------------------------
+
+def block_type(path, name, fmt):
+    """One of GGUF's, whose bytes its package decodes."""
+    with safetensors.safe_open(path, "numpy") as f:
+        blocks = f.get_tensor(f"{name}.blocks")
+        d = json.loads(f.metadata()[f"lowbit.{name}"])
+    flat = blocks.reshape(*blocks.shape[:-2], -1)
+    w = gguf.quants.dequantize(flat, gguf.GGMLQuantizationType[fmt.upper()])
+    return native_numpy.rounded(w[..., :d["shape"][-1]], d["dtype"])
+
+
+def test_native(_rng, d):
+    path, values = f"{d}/native.safetensors", f"{d}/values.safetensors"
+    r = subprocess.run([WRITER, "--write", path, values], capture_output=True,
+                       text=True)
+    check(r.returncode == 0, f"native: {r.stderr}")
+    with safetensors.safe_open(path, "numpy") as f:
+        meta = {k[7:]: json.loads(v) for k, v in f.metadata().items()}
+    want = safetensors.numpy.load_file(values)
+    check(set(meta) == set(want), "native: names")
+    for name, about in meta.items():
+        fmt = about["format"]
+        got = (block_type(path, name, fmt) if "blocks" in about["parts"]
+               else native_numpy.load(path, name)[name])
+        check(got.shape == want[name].shape and
+              np.float32(got).tobytes() == want[name].tobytes(),
+              f"native: {name}, {fmt}: {about}")
+
+
 with tempfile.TemporaryDirectory() as where:
-    for test in (test_safetensors, test_gguf, test_npy, test_npz):
+    for test in (test_safetensors, test_gguf, test_npy, test_npz, test_native):
         test(np.random.default_rng(7), where)
         print(f"interop: {test.__name__[5:]}: {CHECKS} checks so far",
               flush=True)

@@ -1,7 +1,7 @@
 """native_numpy.py - arrays of lowbit's `native` files, with numpy alone.
 
-load(path) -> {name: values}: docs/formats.md, "Files", as a program. GGUF's
-block types are left out: gguf.quants.dequantize decodes those.
+load(path) is {name: values}: docs/formats.md, "Files", as a program. With a
+name, of that array only. GGUF's block types are left to the package gguf.
 """
 import json
 import numpy as np
@@ -50,7 +50,7 @@ def decode(tensor, name, d):
         w = w / s if meaning == 2 else w * s * f(1 / 127) if meaning == 1 else rounded(w * s, dtype.get("scale", "F32"))
     return rounded(w, d["dtype"]).reshape(d["shape"])
 
-def load(path):
+def load(path, only=None):
     raw = open(path, "rb").read()
     begin = 8 + int.from_bytes(raw[:8], "little")
     head, tensor = json.loads(raw[8:begin]), {}
@@ -60,5 +60,5 @@ def load(path):
         a = (a.astype("<u4") << 16).view("<f4") if t["dtype"] == "BF16" else a
         tensor[k] = a.reshape(t["shape"]), t["dtype"]
     plain = {k: v for k, v in tensor.items() if not any(k.startswith(m[7:] + ".") for m in meta if m.startswith("lowbit."))}
-    made = {k[7:]: decode(tensor, k[7:], json.loads(v)) for k, v in meta.items() if k.startswith("lowbit.")}
+    made = {k[7:]: decode(tensor, k[7:], json.loads(v)) for k, v in meta.items() if k.startswith("lowbit.") and only in (None, k[7:])}
     return {**{k: a for k, (a, _) in plain.items()}, **made}

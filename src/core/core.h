@@ -93,6 +93,9 @@ bool lb_dtype_is_unsigned(lb_dtype d); /* u8 .. u64 */
  * false if there are none. */
 bool lb_restride(const lb_array *a, const lb_shape *shape, int64_t *stride);
 
+/* Functions that are LB_API here are seen by liblowbit-io, and by nobody else
+ * outside (cmake/lowbit.map). */
+
 /* quant.c: a user's config as far as both sides know it, the rest zero. NULL:
  * all defaults. who: for errors. */
 bool lb_config_read(lb_ctx *cx, const char *who, const lb_quant_config *config,
@@ -100,13 +103,13 @@ bool lb_config_read(lb_ctx *cx, const char *who, const lb_quant_config *config,
 /* The config for an array of that rank as formats see it: the format found,
  * enums and axes checked, which lb_quant_check does for whatever comes. */
 bool lb_quant_check(lb_ctx *cx, const char *who, const lb_quant *q, int rank);
-bool lb_quant_of(lb_ctx *cx, const char *who, const lb_quant_config *config,
-                 int rank, lb_quant *q);
+LB_API bool lb_quant_of(lb_ctx *cx, const char *who,
+                        const lb_quant_config *config, int rank, lb_quant *q);
 
 /* layout.c: the format's layout, checked. cx may be NULL: then a refusal says
  * nothing. from: the dtype of what is quantized. */
-bool lb_layout_of(lb_ctx *cx, const lb_quant *q, lb_dtype from,
-                  const lb_shape *shape, lb_layout *to);
+LB_API bool lb_layout_of(lb_ctx *cx, const lb_quant *q, lb_dtype from,
+                         const lb_shape *shape, lb_layout *to);
 /* An array of the layout's parts, seen in that shape; of new parts, not set. */
 lb_array *lb_layout_make(lb_ctx *cx, const lb_format *fmt, const lb_layout *l,
                          const lb_shape *shape);

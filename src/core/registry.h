@@ -7,6 +7,7 @@
 extern const lb_prim *const lb_builtin_prims[];     /* ends with NULL */
 extern const lb_format *const lb_builtin_formats[]; /* ends with NULL */
 extern const lb_format *const lb_default_format;    /* of lb_quantize */
-extern const lb_format *const lb_scale_format;      /* lb_quantize_scales */
+/* Of lb_quantize_scales; seen by liblowbit-io, too (cmake/lowbit.map). */
+LB_API extern const lb_format *const lb_scale_format;
 
 #endif

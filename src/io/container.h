@@ -129,6 +129,7 @@ struct lb_writer {
     uint64_t total;  /* bytes of the whole file */
     int64_t at;      /* of order: being written */
     uint64_t done;   /* bytes of that */
+    uint64_t placed; /* by lb_writer_place, of all tensors */
     bool failed;
     void *own; /* the kind's */
 };
@@ -146,6 +147,11 @@ lb_writer *lb_writer_open(lb_ctx *cx, const lb_container *kind,
 int64_t lb_writer_next(const lb_writer *w);
 /* Its next n bytes: no more than are left of it. */
 bool lb_writer_put(lb_ctx *cx, lb_writer *w, const void *bytes, size_t n);
+/* n bytes of tensor i at first, in any order, each byte once: an alternative to
+ * the two above, of kinds that can (lb_writer_places). */
+bool lb_writer_places(const lb_writer *w);
+bool lb_writer_place(lb_ctx *cx, lb_writer *w, int64_t i, uint64_t first,
+                     const void *bytes, size_t n);
 /* Ends it; commit: true makes it the file at its path, which fails if bytes are
  * missing. NULL is fine. */
 bool lb_writer_close(lb_ctx *cx, lb_writer *w, bool commit);

@@ -19,6 +19,7 @@
 enum { LB_GROUP_MOST = 16 }; /* tensors of a group */
 
 typedef struct lb_file_layout lb_file_layout;
+typedef struct lb_saved lb_saved; /* save.h */
 
 typedef struct lb_group {
     lb_entry entry;
@@ -64,6 +65,11 @@ struct lb_file_layout {
     lb_verdict (*find)(lb_ctx *, lb_file *f, const lb_tensor *t, lb_group *g);
     /* Must. The array, or rows of it, which are inside. */
     lb_array *(*load)(lb_ctx *, lb_file *f, const lb_group *g, lb_rows rows);
+    /* May, both, to be written. plan lists the tensors of an array with
+     * lb_saver_tensor, or declines what it has no place for; part is what goes
+     * to the k-th of them, dense. */
+    lb_verdict (*plan)(lb_ctx *, lb_saver *s, lb_saved *item);
+    lb_array *(*part)(lb_ctx *, const lb_saved *item, lb_array *a, int k);
 };
 
 extern const lb_file_layout *const lb_file_layouts[]; /* ends with NULL */

@@ -11,7 +11,7 @@
  */
 #include <string.h>
 
-#include "io/entries.h"
+#include "io/save.h"
 
 enum { CODES, SCALE };
 
@@ -109,8 +109,38 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
     return lb_rows_of(cx, a, rows);
 }
 
+/* ---- writing ------------------------------------------------------------- */
+
+/* A matrix called P.weight, of whole fours of rows, with one scale, which is
+ * written as it is: linear_class, in config.json, must say what it means. */
+static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
+{
+    size_t n;
+    const lb_described *d = item->described;
+    const lb_described_part *scale = lb_described_part_of(d, "scale");
+    if (strcmp(d->format, "ternary") != 0 || d->shape.rank != 2 || !scale ||
+        d->shape.dim[0] % 4 || scale->array || scale->table.g[0] ||
+        scale->table.g[1] || !lb_name_ends(item->name, ".weight", &n))
+        return LB_DECLINED;
+    const lb_shape packed = LB_SHAPE(d->shape.dim[0] / 4, d->shape.dim[1]);
+    const lb_shape one = LB_SHAPE(1);
+    const bool ok = lb_saver_tensor(cx, s, item, item->name, n, ".weight", NULL,
+                                    LB_U8, &packed) &&
+                    lb_saver_tensor(cx, s, item, item->name, n, ".weight_scale",
+                                    NULL, scale->elem, &one);
+    return ok ? LB_DONE : LB_FAILED;
+}
+
+static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
+{
+    (void)item;
+    return lb_export(cx, a, "bitnet", k == CODES ? "packed" : "scale");
+}
+
 const lb_file_layout lb_file_layout_bitnet = {
     .name = "bitnet",
     .find = find,
     .load = load,
+    .plan = plan,
+    .part = part,
 };

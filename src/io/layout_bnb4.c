@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "core/core.h"
-#include "io/entries.h"
 #include "io/jsontext.h"
+#include "io/save.h"
 
 enum {
     CODES,
@@ -288,8 +288,175 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
     return lb_reshape(cx, a, shape);
 }
 
+/* ---- writing ------------------------------------------------------------- */
+
+static const char *torch_name(lb_dtype dtype)
+{
+    switch (dtype) {
+    case LB_F16:
+        return "float16";
+    case LB_BF16:
+        return "bfloat16";
+    case LB_F64:
+        return "float64";
+    default:
+        return "float32";
+    }
+}
+
+/* As json.dumps of bitsandbytes' dict. nested: the scales' own, or NULL. */
+static void put_state(lb_bytes *b, const lb_described *d, int64_t block,
+                      const lb_described *nested, float offset)
+{
+    lb_bytes_text(b,
+                  "{\"quant_type\": \"nf4\", \"blocksize\": %lld, \"dtype\": "
+                  "\"%s\", \"shape\": [",
+                  (long long)block, torch_name(d->dtype));
+    for (int k = 0; k < d->shape.rank; k++)
+        lb_bytes_text(b, "%s%lld", k ? ", " : "", (long long)d->shape.dim[k]);
+    lb_bytes_put(b, "]", 1);
+    if (nested) {
+        const lb_described_part *p = lb_described_part_of(nested, "absmax");
+        lb_bytes_text(b,
+                      ", \"nested_blocksize\": %lld, \"nested_dtype\": "
+                      "\"float32\", \"nested_offset\": ",
+                      (long long)p->table.g[0]);
+        lb_json_put_number(b, (double)offset);
+    }
+    lb_bytes_put(b, "}", 1);
+}
+
+/* What a is, as the blob has it. */
+static lb_array *state_of(lb_ctx *cx, const lb_described *d, lb_array *a)
+{
+    const lb_described_part *absmax = lb_described_part_of(d, "absmax");
+    lb_bytes b = {.heap = cx->heap};
+    lb_array *out = NULL;
+    float offset = 0;
+    if (absmax->array) {
+        lb_array *scales = lb_component(cx, a, "absmax");
+        offset = (float)lb_item(cx, lb_component(cx, scales, "offset"));
+    }
+    put_state(&b, d, absmax->table.g[0], absmax->array, offset);
+    if (b.failed)
+        lb_fail(cx, LB_E_NOMEM, "out of memory");
+    else
+        out = lb_from(cx, LB_U8, LB_SHAPE((int64_t)b.n), b.at);
+    lb_bytes_free(&b);
+    return out;
+}
+
+/* One row of blocks, of a matrix or more; scales as they are, or nested as
+ * lb_quantize_scales does it. */
+static bool suits(const lb_described *d)
+{
+    const lb_described_part *absmax = lb_described_part_of(d, "absmax");
+    if (strcmp(d->format, "nf4") != 0 || d->stored.rank != 1) return false;
+    if (!absmax->array) return absmax->elem == LB_F32;
+    const lb_described *n = absmax->array;
+    const lb_described_part *own = lb_described_part_of(n, "absmax");
+    return strcmp(n->format, "dynamic8") == 0 && n->stored.rank == 1 &&
+           lb_described_part_of(n, "offset") && own && own->elem == LB_F32;
+}
+
+/* What n codes of a format stand for, where it has no table of its own. */
+static lb_array *standard_map(lb_ctx *cx, const char *format, int n)
+{
+    const float one = 1;
+    const lb_quant_config config = {
+        .format = format, .block_size = n, .dtype = LB_F32};
+    lb_array *codes = lb_iota(cx, LB_U8, LB_SHAPE(n), 0);
+    lb_array *scale = lb_from(cx, LB_F32, LB_SHAPE(1), &one);
+    return lb_materialize(cx, lb_from_codes(cx, &config, codes, scale));
+}
+
+static lb_array *map_of(lb_ctx *cx, lb_array *a, int n)
+{
+    lb_array *own = lb_component(cx, a, "table");
+    return own ? own : standard_map(cx, lb_format_of(a), n);
+}
+
+/* bitsandbytes takes its own levels for the name's: others would be lost. */
+static bool has_levels(lb_ctx *cx, const lb_described *d, lb_array *a)
+{
+    float own[LEVELS], want[LEVELS];
+    if (!lb_described_part_of(d, "table")) return true;
+    if (!a || !lb_read(cx, lb_component(cx, a, "table"), own, sizeof own) ||
+        !lb_read(cx, standard_map(cx, d->format, LEVELS), want, sizeof want))
+        return false;
+    for (int i = 0; i < LEVELS; i++)
+        if (own[i] != want[i]) return false;
+    return true;
+}
+
+static bool plan_nested(lb_ctx *cx, lb_saver *s, lb_saved *item, size_t n,
+                        const lb_described *nested)
+{
+    const lb_described_part *p = lb_described_part_of(nested, "absmax");
+    const lb_shape blocks = lb_part_shape(&nested->stored, &p->table);
+    const lb_shape levels = LB_SHAPE(NESTED_LEVELS);
+    return lb_saver_tensor(cx, s, item, item->name, n, ".nested_absmax", NULL,
+                           LB_F32, &blocks) &&
+           lb_saver_tensor(cx, s, item, item->name, n, ".nested_quant_map",
+                           NULL, LB_F32, &levels);
+}
+
+static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
+{
+    const lb_described *d = item->described;
+    const size_t n = strlen(item->name);
+    if (!suits(d) || !has_levels(cx, d, item->array)) return LB_DECLINED;
+    const lb_described_part *absmax = lb_described_part_of(d, "absmax");
+    const lb_shape blocks = lb_part_shape(&d->stored, &absmax->table);
+    const lb_shape bytes = LB_SHAPE(ceil_div(d->stored.dim[0], 2), 1);
+    const lb_shape levels = LB_SHAPE(LEVELS);
+    if (absmax->array && !item->array) {
+        lb_fail(cx, LB_E_UNSUPPORTED,
+                "'%s': how long its quant_state is depends on its nested "
+                "offset: with double_quant it must be there when it is planned",
+                LB_NAME(item->name));
+        return LB_FAILED;
+    }
+    const lb_array *blob = state_of(cx, d, item->array);
+    bool ok =
+        blob &&
+        lb_saver_tensor(cx, s, item, item->name, n, "", NULL, LB_U8, &bytes) &&
+        lb_saver_tensor(cx, s, item, item->name, n, ".absmax", NULL,
+                        absmax->array ? LB_U8 : LB_F32, &blocks) &&
+        lb_saver_tensor(cx, s, item, item->name, n, ".quant_map", NULL, LB_F32,
+                        &levels);
+    if (ok && absmax->array) ok = plan_nested(cx, s, item, n, absmax->array);
+    ok = ok && lb_saver_tensor(cx, s, item, item->name, n,
+                               ".quant_state.bitsandbytes__nf4", NULL, LB_U8,
+                               &blob->shape);
+    return ok ? LB_DONE : LB_FAILED;
+}
+
+static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
+{
+    lb_array *absmax = lb_component(cx, a, "absmax");
+    const bool nested = absmax && strcmp(lb_format_of(absmax), "dense") != 0;
+    if (!nested && k > MAP) k = STATE;
+    switch (k) {
+    case CODES:
+        return lb_component(cx, a, "codes");
+    case ABSMAX:
+        return nested ? lb_component(cx, absmax, "codes") : absmax;
+    case MAP:
+        return map_of(cx, a, LEVELS);
+    case NESTED_ABSMAX:
+        return lb_component(cx, absmax, "absmax");
+    case NESTED_MAP:
+        return map_of(cx, absmax, NESTED_LEVELS);
+    default:
+        return state_of(cx, item->described, a);
+    }
+}
+
 const lb_file_layout lb_file_layout_bnb4 = {
     .name = "bnb",
     .find = find,
     .load = load,
+    .plan = plan,
+    .part = part,
 };

@@ -6,7 +6,9 @@
  *
  * w = (code * SCB) * f32(1/127). What dtype it came from is not said: f32.
  */
-#include "io/entries.h"
+#include <string.h>
+
+#include "io/save.h"
 
 enum { CODES, SCB, FORMAT };
 
@@ -65,8 +67,41 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
                          2);
 }
 
+/* ---- writing ------------------------------------------------------------- */
+
+/* A matrix called P.weight whose rows have a largest |w| each. */
+static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
+{
+    size_t n;
+    const lb_described *d = item->described;
+    const lb_described_part *scale = lb_described_part_of(d, "scale");
+    const lb_shape scalar = {0};
+    if (strcmp(d->format, "int8") != 0 || d->shape.rank != 2 || !scale ||
+        scale->elem != LB_F32 || d->meaning != LB_MEANS_ABSMAX ||
+        scale->table.g[0] != 1 || scale->table.g[1] != 0 ||
+        !lb_name_ends(item->name, ".weight", &n))
+        return LB_DECLINED;
+    const lb_shape rows = LB_SHAPE(d->shape.dim[0]);
+    const bool ok = lb_saver_tensor(cx, s, item, item->name, n, ".weight", NULL,
+                                    LB_I8, &d->shape) &&
+                    lb_saver_tensor(cx, s, item, item->name, n, ".SCB", NULL,
+                                    LB_F32, &rows) &&
+                    lb_saver_tensor(cx, s, item, item->name, n,
+                                    ".weight_format", NULL, LB_U8, &scalar);
+    return ok ? LB_DONE : LB_FAILED;
+}
+
+static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
+{
+    (void)item;
+    if (k == FORMAT) return lb_zeros(cx, LB_U8, lb_shape_make(0, NULL));
+    return lb_export(cx, a, "bnb", k == CODES ? "weight" : "scb");
+}
+
 const lb_file_layout lb_file_layout_bnb8 = {
     .name = "bnb",
     .find = find,
     .load = load,
+    .plan = plan,
+    .part = part,
 };

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "io/entries.h"
+#include "io/save.h"
 
 static const lb_format *format_of(const lb_ctx *cx, const char *type)
 {
@@ -74,8 +74,32 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
     return cut ? a : lb_rows_of(cx, a, rows);
 }
 
+/* ---- writing ------------------------------------------------------------- */
+
+/* Files that have a type of that name: "q8_0" is Q8_0. */
+static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
+{
+    for (const lb_coding *c = s->kind->coding; c->name; c++) {
+        if (c->dtype || format_of(cx, c->name) != item->format) continue;
+        return lb_saver_tensor(cx, s, item, item->name, strlen(item->name), "",
+                               c->name, LB_NO_DTYPE, &item->shape)
+                   ? LB_DONE
+                   : LB_FAILED;
+    }
+    return LB_DECLINED;
+}
+
+static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
+{
+    (void)item;
+    (void)k;
+    return lb_component(cx, a, "blocks");
+}
+
 const lb_file_layout lb_file_layout_ggml = {
     .name = "ggml",
     .find = find,
     .load = load,
+    .plan = plan,
+    .part = part,
 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/core.h"
-#include "io/description.h"
+#include "io/save.h"
 
 /* ---- finding ------------------------------------------------------------- */
 
@@ -164,8 +164,65 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
     return load_array(cx, f, g->own, rows);
 }
 
+/* ---- writing ------------------------------------------------------------- */
+
+static bool plan_parts(lb_ctx *cx, lb_saver *s, lb_saved *item, lb_bytes *name,
+                       const lb_described *d)
+{
+    const size_t n = name->n;
+    for (int i = 0; i < d->n_parts; i++) {
+        const lb_described_part *p = &d->part[i];
+        const lb_shape shape = lb_part_shape(&d->stored, &p->table);
+        name->n = n;
+        lb_bytes_put(name, ".", 1);
+        lb_bytes_put(name, p->name, strlen(p->name));
+        if (name->failed) return lb_fail(cx, LB_E_NOMEM, "out of memory");
+        if (!(p->array ? plan_parts(cx, s, item, name, p->array)
+                       : lb_saver_tensor(cx, s, item, (const char *)name->at,
+                                         name->n, "", NULL, p->elem, &shape)))
+            return false;
+    }
+    return true;
+}
+
+static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
+{
+    lb_described d = *item->described;
+    lb_bytes name = {.heap = cx->heap};
+    memcpy(d.layout, "native", sizeof "native");
+    lb_bytes_put(&name, item->name, strlen(item->name));
+    const bool ok = plan_parts(cx, s, item, &name, &d);
+    lb_bytes_free(&name);
+    return ok && lb_saver_describe(cx, s, item->name, &d) ? LB_DONE : LB_FAILED;
+}
+
+/* The k-th leaf of a's parts, in the order in which they were planned. */
+static lb_array *leaf(const lb_array *a, int *k)
+{
+    const lb_store *s = a->store;
+    for (int p = 0; p < LB_MAX_PARTS && s->fmt->part[p].name; p++) {
+        lb_array *part = s->part[p].a;
+        if (!part) continue;
+        if (part->store->data && (*k)-- == 0) return part;
+        lb_array *below = part->store->data ? NULL : leaf(part, k);
+        if (below) return below;
+    }
+    return NULL;
+}
+
+static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
+{
+    lb_array *found = leaf(a, &k);
+    if (!found)
+        lb_fail(cx, LB_E_ARG, "'%s' has other parts than were planned",
+                LB_NAME(item->name));
+    return found ? lb_view(cx, found) : NULL;
+}
+
 const lb_file_layout lb_file_layout_native = {
     .name = "native",
     .find = find,
     .load = load,
+    .plan = plan,
+    .part = part,
 };

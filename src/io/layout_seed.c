@@ -11,7 +11,7 @@
  */
 #include <string.h>
 
-#include "io/description.h"
+#include "io/save.h"
 
 enum { CODES, SCALE };
 
@@ -131,8 +131,88 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
     return lb_rows_of(cx, a, rows);
 }
 
+/* ---- writing ------------------------------------------------------------- */
+
+/* Blocks in rows: (.., blocks, block / 2), and the scales as they are. */
+static bool plan_nf4(lb_ctx *cx, lb_saver *s, lb_saved *item,
+                     const lb_described_part *absmax)
+{
+    const lb_described *d = item->described;
+    const size_t n = strlen(item->name);
+    lb_shape packed = lb_part_shape(&d->stored, &absmax->table);
+    const lb_shape blocks = packed;
+    packed.dim[packed.rank++] = absmax->table.g[d->stored.rank - 1] / 2;
+    return lb_saver_tensor(cx, s, item, item->name, n, ".packed", NULL, LB_U8,
+                           &packed) &&
+           lb_saver_tensor(cx, s, item, item->name, n, ".absmax", NULL,
+                           absmax->elem, &blocks);
+}
+
+/* Of int8 the codes as they are; of others four rows in one. */
+static bool plan_scaled(lb_ctx *cx, lb_saver *s, lb_saved *item, bool packed,
+                        const lb_described_part *scale)
+{
+    const lb_described *d = item->described;
+    const size_t n = strlen(item->name);
+    lb_shape codes = d->shape;
+    if (packed) codes.dim[0] = codes.dim[0] / 4 + (codes.dim[0] % 4 != 0);
+    if (!lb_saver_tensor(cx, s, item, item->name, n,
+                         packed ? ".packed" : ".weight", NULL,
+                         packed ? LB_U8 : LB_I8, &codes))
+        return false;
+    if (!scale) return true;
+    const lb_shape scales = lb_part_shape(&d->stored, &scale->table);
+    return lb_saver_tensor(cx, s, item, item->name, n, ".scale", NULL,
+                           scale->elem, &scales);
+}
+
+/* Scales that it has a place for: of int8 one for an axis or for each of its
+ * elements, of signs one for all. */
+static bool suits(const lb_described *d, const lb_described_part *scale,
+                  bool signs)
+{
+    for (int k = 0; scale && k < d->stored.rank; k++)
+        if (scale->table.g[k] > (signs ? 0 : 1)) return false;
+    return true;
+}
+
+static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
+{
+    const lb_described *d = item->described;
+    const lb_described_part *absmax = lb_described_part_of(d, "absmax");
+    const lb_described_part *scale = lb_described_part_of(d, "scale");
+    const bool nf4 = strcmp(d->format, "nf4") == 0 && absmax;
+    const bool int8 = strcmp(d->format, "int8") == 0 && scale;
+    const bool signs =
+        strcmp(d->format, "ternary") == 0 || strcmp(d->format, "binary") == 0;
+    if (d->shape.rank < 1 || !lb_shape_equal(&d->shape, &d->stored) ||
+        d->meaning || (absmax && absmax->array) || (scale && scale->array) ||
+        lb_described_part_of(d, "table") || !(nf4 || int8 || signs) ||
+        (nf4 && d->shape.rank == LB_MAX_RANK) || !suits(d, scale, signs))
+        return LB_DECLINED;
+    lb_described brief = {.dtype = d->dtype, .shape = d->shape};
+    memcpy(brief.layout, "seed", sizeof "seed");
+    memcpy(brief.format, d->format, sizeof brief.format);
+    const bool ok = (nf4 ? plan_nf4(cx, s, item, absmax)
+                         : plan_scaled(cx, s, item, signs, scale)) &&
+                    lb_saver_describe(cx, s, item->name, &brief);
+    return ok ? LB_DONE : LB_FAILED;
+}
+
+static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
+{
+    const bool nf4 = strcmp(item->format->name, "nf4") == 0;
+    const bool int8 = strcmp(item->format->name, "int8") == 0;
+    return lb_export(cx, a, "seed",
+                     k == CODES ? (int8 ? "weight" : "packed")
+                     : nf4      ? "absmax"
+                                : "scale");
+}
+
 const lb_file_layout lb_file_layout_seed = {
     .name = "seed",
     .find = find,
     .load = load,
+    .plan = plan,
+    .part = part,
 };

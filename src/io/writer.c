@@ -145,9 +145,45 @@ bool lb_writer_put(lb_ctx *cx, lb_writer *w, const void *bytes, size_t n)
     return true;
 }
 
+/* Where nothing stands between tensors that has to be made as they come. */
+bool lb_writer_places(const lb_writer *w)
+{
+    const lb_container *k = w->kind;
+    return !k->before && !k->put && !k->after && !k->finish;
+}
+
+bool lb_writer_place(lb_ctx *cx, lb_writer *w, int64_t i, uint64_t first,
+                     const void *bytes, size_t n)
+{
+    const lb_tensor *t = &w->tensor[i];
+    if (w->failed) return false;
+    w->failed = true; /* unless all goes well */
+    if (!lb_writer_places(w) || first > t->size || n > t->size - first)
+        return lb_fail(cx, LB_E_ARG,
+                       "%zu bytes at %llu of tensor '%s', which has %llu", n,
+                       (unsigned long long)first, LB_NAME(t->name),
+                       (unsigned long long)t->size);
+    if (!lb_outfile_patch(cx, w->out, t->begin + first, bytes, n)) return false;
+    w->placed += n;
+    w->failed = false;
+    return true;
+}
+
+/* All tensors placed, and the file as long as it should be. */
+static bool finish_placed(lb_ctx *cx, lb_writer *w)
+{
+    uint64_t due = 0;
+    for (int64_t i = 0; i < w->n_tensors; i++)
+        due += w->tensor[i].size;
+    return w->placed == due ||
+           lb_fail(cx, LB_E_ARG, "%llu bytes of tensors, where %llu are due",
+                   (unsigned long long)w->placed, (unsigned long long)due);
+}
+
 static bool finish(lb_ctx *cx, lb_writer *w)
 {
     if (w->failed) return false;
+    if (w->placed) return finish_placed(cx, w);
     const int64_t i = lb_writer_next(w);
     if (i >= 0)
         return lb_fail(cx, LB_E_ARG, "tensor '%s' lacks %llu of %llu bytes",

@@ -1,0 +1,51 @@
+/* save.h - arrays on their way to a file, for layouts. */
+#ifndef LB_SAVE_H
+#define LB_SAVE_H
+
+#include "io/description.h"
+
+struct lb_saved {
+    const char *name;
+    const lb_format *format; /* NULL: dense */
+    lb_dtype dtype;
+    lb_shape shape;
+    const lb_described *described; /* of a quantized one */
+    lb_array *array; /* if it is there already, while it is planned */
+    const lb_file_layout *layout; /* NULL: one tensor */
+    int64_t first;                /* of the file's tensors */
+    int n_tensors;
+};
+
+struct lb_saver {
+    lb_arena arena; /* holds this and what follows */
+    const lb_container *kind;
+    lb_writer *w;
+    lb_saved *item;
+    int64_t n, at;
+    lb_tensor *tensor; /* while it is planned */
+    int64_t n_tensors;
+    lb_meta *meta;
+    int64_t n_meta;
+    bool failed;
+};
+
+/* Another tensor of the array, called PREFIX SUFFIX, of which prefix has n
+ * characters. type: as the kind has it; NULL: the kind's own for dtype. */
+bool lb_saver_tensor(lb_ctx *cx, lb_saver *s, lb_saved *item,
+                     const char *prefix, size_t n, const char *suffix,
+                     const char *type, lb_dtype dtype, const lb_shape *shape);
+/* A text among the file's values: "lowbit.NAME". */
+bool lb_saver_describe(lb_ctx *cx, lb_saver *s, const char *name,
+                       const lb_described *d);
+
+/* describe.c: what an array is made of, that is there or to come. From the
+ * arena; NULL and an error. */
+lb_described *lb_describe_array(lb_ctx *cx, lb_arena *arena, const char *name,
+                                const lb_array *a);
+lb_described *lb_describe_config(lb_ctx *cx, lb_arena *arena,
+                                 const lb_planned *p);
+/* The part of that name; NULL if there is none. */
+const lb_described_part *lb_described_part_of(const lb_described *d,
+                                              const char *name);
+
+#endif

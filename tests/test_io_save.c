@@ -1,0 +1,418 @@
+/* test_io_save.c - arrays to files. Whatever a file of another program holds is
+ * loaded and saved in the same layout: the same tensors with the same bytes,
+ * and of bitsandbytes the same file. Every format goes to every layout that has
+ * a place for it and comes back, planned as an array and as a config: the same
+ * file. And nothing is written where something is wrong.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "core/core.h"
+#include "io/entries.h"
+#include "io_golden.h"
+#include "scratch.h"
+
+#define GOLDEN "tests/golden/layouts/"
+
+static lb_ctx *cx;
+static char out[SCRATCH_MAX];
+
+static void refused(bool ok, lb_status status, const char *say, int line)
+{
+    const bool right =
+        !ok && lb_error_status(cx) == status && strstr(lb_error(cx), say);
+    if (check_fails(right))
+        fprintf(stderr, "%s:%d: want \"%s\", got %s \"%s\"\n", __FILE__, line,
+                say, ok ? "no error" : lb_status_name(lb_error_status(cx)),
+                lb_error(cx));
+    lb_clear(cx);
+}
+#define REFUSED(ok, status, say) refused(ok, status, say, __LINE__)
+
+/* ---- there and back ------------------------------------------------------ */
+
+enum { MOST = 64 };
+
+static bool save_all(lb_file *f, const char *path, const char *kind,
+                     const char *layout)
+{
+    lb_planned list[MOST] = {0};
+    lb_meta meta[MOST];
+    int64_t n = 0, n_meta = 0;
+    const lb_meta *m;
+    for (; n < lb_file_count(f); n++) {
+        list[n].name = lb_file_entry(f, n)->name;
+        list[n].array = lb_file_load(cx, f, list[n].name);
+    }
+    for (int64_t i = 0; (m = lb_file_meta(f, i)); i++)
+        if (strncmp(m->key, "lowbit.", 7) != 0) meta[n_meta++] = *m;
+    const lb_save_options options = {.kind = kind,
+                                     .layout = layout,
+                                     .meta = meta,
+                                     .n_meta = n_meta,
+                                     .no_sync = true};
+    return lb_save(cx, path, list, n, &options);
+}
+
+static bool same_tensors(const char *a, const char *b)
+{
+    lb_reader *x = lb_reader_open(cx, a, NULL),
+              *y = lb_reader_open(cx, b, NULL);
+    bool ok = x && y && x->n_tensors == y->n_tensors;
+    for (int64_t i = 0; ok && i < x->n_tensors; i++) {
+        const lb_tensor *s = &x->tensor[i], *t = lb_reader_find(y, s->name);
+        ok = t && strcmp(s->type, t->type) == 0 && s->rank == t->rank &&
+             s->size == t->size;
+        for (int k = 0; ok && k < s->rank; k++)
+            ok = s->dim[k] == t->dim[k];
+        ok = ok && memcmp(lb_reader_at(x, s), lb_reader_at(y, t), s->size) == 0;
+        if (!ok) fprintf(stderr, "save: %s: %s\n", a, s->name);
+    }
+    lb_reader_close(x);
+    lb_reader_close(y);
+    return ok;
+}
+
+static bool same_meta(const char *a, const char *b)
+{
+    lb_reader *x = lb_reader_open(cx, a, NULL),
+              *y = lb_reader_open(cx, b, NULL);
+    bool ok = x && y && x->n_meta == y->n_meta;
+    for (int64_t i = 0; ok && i < x->n_meta; i++) {
+        const lb_meta *s = &x->meta[i], *t = lb_reader_meta(y, s->key);
+        ok =
+            t && s->size == t->size && memcmp(s->bytes, t->bytes, s->size) == 0;
+        if (!ok)
+            fprintf(stderr, "save: %s: %.*s\nand %.*s\n", s->key, (int)s->size,
+                    (const char *)s->bytes, t ? (int)t->size : 4,
+                    t ? (const char *)t->bytes : "none");
+    }
+    lb_reader_close(x);
+    lb_reader_close(y);
+    return ok;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    size_t n = 0, m = 0;
+    uint8_t *x = io_slurp(a, &n), *y = io_slurp(b, &m);
+    const bool ok = x && y && n == m && memcmp(x, y, n) == 0;
+    free(x);
+    free(y);
+    return ok;
+}
+
+static void test_golden(void)
+{
+    static const struct {
+        const char *path, *layout, *file;
+        bool bytes, meta; /* that they are the same, too */
+    } row[] = {
+        {GOLDEN "bnb4.safetensors", "bnb", NULL, true, true},
+        {GOLDEN "bnb8.safetensors", "bnb", NULL, true, true},
+        {GOLDEN "bitlinear", "bitnet", GOLDEN "bitlinear/model.safetensors",
+         true, true},
+        {GOLDEN "autobitlinear", "bitnet",
+         GOLDEN "autobitlinear/model.safetensors", true, true},
+        {GOLDEN "seed.safetensors", "seed", NULL, false, false},
+        {GOLDEN "native.safetensors", "native", NULL, false, true},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        const char *file = row[i].file ? row[i].file : row[i].path;
+        lb_enter(cx);
+        lb_file *f = lb_file_open(cx, row[i].path, NULL);
+        CHECK(save_all(f, out, NULL, row[i].layout));
+        CHECK_EQ_S(lb_error(cx), "");
+        lb_file_close(f);
+        lb_leave(cx);
+        CHECK(same_tensors(file, out));
+        if (row[i].bytes) CHECK(same_file(file, out));
+        if (row[i].meta) CHECK(same_meta(file, out));
+        lb_clear(cx);
+    }
+    /* Other levels than the name's: their readers would not look at them. */
+    lb_file *f = lb_file_open(cx, GOLDEN "fp4.safetensors", NULL);
+    REFUSED(save_all(f, out, NULL, "bnb"), LB_E_UNSUPPORTED,
+            "nf4 (3,70): layout bnb of a safetensors file has no place");
+    CHECK(save_all(f, out, NULL, "native"));
+    lb_file_close(f);
+}
+
+/* ---- every format -------------------------------------------------------- */
+
+typedef struct variant {
+    lb_quant_config config;
+    const char *layouts; /* besides native: those that have a place */
+} variant;
+
+static const variant variants[] = {
+    {{.format = "int8"}, " seed"},
+    {{.format = "int8", .axes = {1, {0}}}, " seed"},
+    {{.format = "int8", .block_size = 8}, ""},
+    {{.format = "int8", .compat = LB_COMPAT_BNB_CPU}, " bnb"},
+    {{.format = "nf4"}, " seed"},
+    {{.format = "nf4", .double_quant = true}, ""},
+    {{.format = "nf4", .compat = LB_COMPAT_BNB_CPU}, " bnb"},
+    {{.format = "nf4", .compat = LB_COMPAT_BNB_CPU, .block_size = 128}, " bnb"},
+    {{.format = "nf4", .compat = LB_COMPAT_SEED}, " seed"},
+    {{.format = "ternary"}, " bitnet seed"},
+    {{.format = "ternary", .scale = LB_SCALE_NONE}, " seed"},
+    {{.format = "ternary", .scale = LB_SCALE_ROW}, ""},
+    {{.format = "ternary", .meaning = LB_MEANS_INVERSE}, " bitnet"},
+    {{.format = "binary"}, " seed"},
+    {{.format = "binary", .scale = LB_SCALE_BLOCK, .block_size = 32}, ""},
+    {{.format = "dynamic8"}, ""},
+    {{.format = "q8_0"}, ""},
+    {{.format = "q4_0"}, ""},
+    {{.format = "iq4_nl"}, ""},
+    {{.format = "tq1_0"}, ""},
+    {{.format = "tq2_0"}, ""},
+};
+
+/* In the format, and decoded; with whole, in the label and the bytes behind it
+ * as well, which other programs' layouts do not keep. */
+static bool same_array(lb_array *a, lb_array *b, bool whole)
+{
+    if (!whole) {
+        b = lb_convert(cx, b, LB_F32);
+        a = lb_convert(cx, a, LB_F32);
+    }
+    const size_t n = (size_t)lb_size(b) * lb_dtype_size(lb_dtype_of(b));
+    uint8_t *x = malloc(n + 1), *y = malloc(n + 1);
+    const bool ok = a && lb_dtype_of(a) == lb_dtype_of(b) &&
+                    strcmp(lb_format_of(a), lb_format_of(b)) == 0 &&
+                    (!whole || lb_nbytes(a) == lb_nbytes(b)) &&
+                    lb_read(cx, a, x, n) && lb_read(cx, b, y, n) &&
+                    memcmp(x, y, n) == 0;
+    free(x);
+    free(y);
+    return ok;
+}
+
+/* Saved as an array; as one to come, the same file. */
+static void round_trip(lb_array *q, lb_dtype dtype, lb_shape shape,
+                       const lb_quant_config *config, const char *layout)
+{
+    const lb_planned here = {.name = "x.weight", .array = q};
+    const lb_planned later = {
+        .name = "x.weight", .dtype = dtype, .shape = shape, .config = config};
+    const lb_save_options options = {
+        .layout = layout,
+        .no_sync = true,
+        .kind = strcmp(layout, "gguf") == 0 ? "gguf" : NULL};
+    char other[SCRATCH_MAX + 8];
+    snprintf(other, sizeof other, "%s.other", out);
+    CHECK(lb_save(cx, out, &here, 1, &options));
+    CHECK_EQ_S(lb_error(cx), "");
+    lb_saver *s = lb_saver_open(cx, other, &later, 1, &options);
+    CHECK_EQ_I(lb_saver_next(s), 0);
+    CHECK(lb_saver_put(cx, s, q));
+    CHECK_EQ_I(lb_saver_next(s), -1);
+    CHECK(lb_saver_close(cx, s, true));
+    CHECK(same_file(out, other));
+    unlink(other);
+    lb_file *f = lb_file_open(
+        cx, out,
+        &(lb_file_options){.linear_class = config->meaning ? "bitlinear"
+                                                           : "autobitlinear"});
+    const char *name = lb_file_entry(f, 0) ? lb_file_entry(f, 0)->name : "";
+    lb_array *back = lb_file_load(cx, f, name);
+    if (check_fails(same_array(back, q, strcmp(layout, "native") == 0)))
+        fprintf(stderr, "save: %s as %s: %s\n", config->format, layout,
+                lb_error(cx));
+    lb_file_close(f);
+    lb_clear(cx);
+}
+
+static void test_formats(void)
+{
+    static const char *const layouts[] = {"native", "bnb", "bitnet", "seed"};
+    static const int64_t dims[][3] = {{2, 8, 256}, {2, 12, 70}, {1, 256, 0}};
+    for (size_t v = 0; v < sizeof variants / sizeof *variants; v++)
+        for (int d = 0; d < 3; d++)
+            for (int l = 0; l < 4; l++) {
+                const variant *it = &variants[v];
+                const lb_shape shape =
+                    lb_shape_make((int)dims[d][0], dims[d] + 1);
+                char word[16];
+                snprintf(word, sizeof word, " %s", layouts[l]);
+                const bool has = l == 0 || strstr(it->layouts, word);
+                /* of vectors a scale for each element is no use */
+                if (d == 2 && (l || it->config.axes.n)) continue;
+                lb_enter(cx);
+                lb_array *x =
+                    lb_random_normal(cx, (lb_key){7, v}, LB_BF16, shape);
+                lb_array *q = lb_quantize(cx, x, &it->config);
+                CHECK_EQ_S(lb_error(cx), "");
+                if (has)
+                    round_trip(q, LB_BF16, shape, &it->config, layouts[l]);
+                else
+                    REFUSED(
+                        lb_save(cx, out,
+                                &(lb_planned){.name = "x.weight", .array = q},
+                                1, &(lb_save_options){.layout = layouts[l]}),
+                        LB_E_UNSUPPORTED, "has no place for it");
+                lb_leave(cx);
+            }
+}
+
+/* Double quantization as bitsandbytes has it must be there to be planned. */
+static void test_nested(void)
+{
+    const lb_quant_config config = {
+        .format = "nf4", .compat = LB_COMPAT_BNB_CPU, .double_quant = true};
+    lb_array *x =
+        lb_random_normal(cx, (lb_key){1, 2}, LB_F32, LB_SHAPE(70, 300));
+    lb_array *q = lb_quantize(cx, x, &config);
+    const lb_planned here = {.name = "w", .array = q};
+    const lb_planned later = {.name = "w",
+                              .dtype = LB_F32,
+                              .shape = LB_SHAPE(70, 300),
+                              .config = &config};
+    const lb_save_options options = {.layout = "bnb", .no_sync = true};
+    CHECK(lb_save(cx, out, &here, 1, &options));
+    CHECK(same_array(lb_load(cx, out, "w"), q, false));
+    REFUSED(lb_saver_open(cx, out, &later, 1, &options) != NULL,
+            LB_E_UNSUPPORTED, "depends on its nested offset");
+}
+
+/* ---- kinds --------------------------------------------------------------- */
+
+static void test_kinds(void)
+{
+    lb_array *x =
+        lb_random_normal(cx, (lb_key){3, 4}, LB_F32, LB_SHAPE(4, 256));
+    lb_array *h = lb_convert(cx, x, LB_F16);
+    for (size_t v = 16; v < 21; v++) { /* GGUF's own types */
+        const variant *it = &variants[v];
+        lb_array *q = lb_quantize(cx, x, &it->config);
+        const lb_planned list[] = {
+            {.name = "t", .array = lb_transpose(cx, x, NULL)},
+            {.name = "q", .array = q},
+            {.name = "h", .array = h}};
+        CHECK(lb_save(cx, out, list, 3,
+                      &(lb_save_options){.kind = "gguf", .no_sync = true}));
+        CHECK(same_array(lb_load(cx, out, "q"), q, true));
+        CHECK(same_array(lb_load(cx, out, "h"), h, true));
+        CHECK(same_array(lb_load(cx, out, "t"), list[0].array, true));
+    }
+    const lb_planned two[] = {
+        {.name = "x", .array = x},
+        {.name = "none", .array = lb_zeros(cx, LB_I8, LB_SHAPE(0, 3))},
+        {.name = "h", .array = h}};
+    CHECK(lb_save(cx, out, two, 3,
+                  &(lb_save_options){.kind = "npz", .no_sync = true}));
+    CHECK(same_array(lb_load(cx, out, "h"), h, true));
+    CHECK(lb_save(cx, out, two, 1,
+                  &(lb_save_options){.kind = "npy", .no_sync = true}));
+    lb_file *f = lb_file_open(cx, out, NULL);
+    CHECK(same_array(lb_file_load(cx, f, lb_file_entry(f, 0)->name), x, true));
+    lb_file_close(f);
+    CHECK_EQ_S(lb_error(cx), "");
+    const lb_planned q = {.name = "q",
+                          .array = lb_quantize(cx, x, &variants[0].config)};
+    REFUSED(lb_save(cx, out, &q, 1, &(lb_save_options){.kind = "npz"}),
+            LB_E_UNSUPPORTED, "");
+    REFUSED(lb_save(cx, out, two, 1, &(lb_save_options){.kind = "zip"}),
+            LB_E_ARG, "no kind of file 'zip'");
+}
+
+/* ---- what is refused ----------------------------------------------------- */
+
+static void test_refused(void)
+{
+    lb_array *x = lb_random_normal(cx, (lb_key){3, 4}, LB_F32, LB_SHAPE(4, 64));
+    const lb_quant_config nf4 = {.format = "nf4"};
+    lb_array *q = lb_quantize(cx, x, &nf4);
+    const lb_planned two[] = {{.name = "x", .array = x},
+                              {.name = "q", .array = q}};
+    const lb_save_options options = {.no_sync = true};
+    CHECK(lb_save(cx, out, two, 2, &options));
+    size_t n = 0, m = 0;
+    uint8_t *old = io_slurp(out, &n);
+    lb_saver *s = lb_saver_open(cx, out, two, 2, &options);
+    REFUSED(lb_saver_put(cx, s, q), LB_E_ARG,
+            "'x' was planned as dense f32 (4,64), and is nf4 f32 (4,64)");
+    CHECK_EQ_I(lb_saver_next(s), -1);
+    CHECK(!lb_saver_put(cx, s, x));
+    CHECK(!lb_saver_close(cx, s, true));
+    s = lb_saver_open(cx, out, two, 2, &options);
+    CHECK(lb_saver_put(cx, s, x));
+    REFUSED(lb_saver_close(cx, s, true), LB_E_ARG, "save: 'q' is missing");
+    s = lb_saver_open(cx, out, two, 2, &options);
+    REFUSED(lb_saver_put(cx, s, NULL), LB_E_NULL, "the array is NULL");
+    lb_saver_close(cx, s, false);
+    s = lb_saver_open(cx, out, two, 1, &options);
+    CHECK(lb_saver_put(cx, s, x));
+    REFUSED(lb_saver_put(cx, s, x), LB_E_ARG, "one array too many");
+    CHECK(!lb_saver_close(cx, s, true));
+    lb_file *f = lb_file_open(cx, out, NULL);
+    const lb_save_options over = {.input = &f, .n_inputs = 1};
+    REFUSED(lb_save(cx, out, two, 2, &over), LB_E_ARG, "is read from");
+    lb_file_close(f);
+    const lb_planned view = {.name = "v", .array = lb_transpose(cx, q, NULL)};
+    REFUSED(lb_save(cx, out, &view, 1, &options), LB_E_UNSUPPORTED,
+            "'v' is a view of some of a nf4 array");
+    const lb_planned same[] = {two[0], two[0]};
+    REFUSED(lb_save(cx, out, same, 2, &options), LB_E_ARG,
+            "two tensors are called 'x'");
+    const lb_planned both = {.name = "x", .array = x, .config = &nf4};
+    REFUSED(lb_save(cx, out, &both, 1, &options), LB_E_ARG,
+            "an array, and how to make it");
+    REFUSED(lb_save(cx, out, &(lb_planned){.array = x}, 1, &options), LB_E_NULL,
+            "without a name");
+    REFUSED(lb_save(cx, NULL, two, 2, &options), LB_E_NULL, "no path");
+    REFUSED(lb_save(cx, out, two, 2, &(lb_save_options){.struct_size = 2}),
+            LB_E_ARG, "options.struct_size is 2");
+    uint8_t *now = io_slurp(out, &m);
+    CHECK(old && now && n == m && memcmp(old, now, n) == 0);
+    free(old);
+    free(now);
+    CHECK(!lb_saver_close(cx, NULL, true));
+}
+
+/* Every format of ours in native files, and what they decode to: for programs
+ * of others (tools/interop_files.py). */
+static bool write_samples(const char *native, const char *values)
+{
+    enum { N = sizeof variants / sizeof *variants };
+    static char name[N][8];
+    lb_planned list[N] = {0}, decoded[N] = {0};
+    for (size_t v = 0; v < N; v++) {
+        const lb_shape shape = v % 2 ? LB_SHAPE(12, 70) : LB_SHAPE(3, 5, 33);
+        const lb_dtype dtype = (lb_dtype)(LB_F32 + v % 3);
+        lb_array *x = lb_random_normal(cx, (lb_key){9, v}, dtype, shape);
+        snprintf(name[v], sizeof name[v], "v%zu", v);
+        list[v].name = decoded[v].name = name[v];
+        list[v].array = lb_quantize(cx, x, &variants[v].config);
+        decoded[v].array =
+            lb_convert(cx, lb_materialize(cx, list[v].array), LB_F32);
+    }
+    return lb_save(cx, native, list, N, NULL) &&
+           lb_save(cx, values, decoded, N, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    cx = lb_open(&(lb_options){.threads = 2});
+    if (argc == 4 && strcmp(argv[1], "--write") == 0) {
+        if (write_samples(argv[2], argv[3])) return 0;
+        fprintf(stderr, "test_io_save: %s\n", lb_error(cx));
+        return 1;
+    }
+    CHECK(scratch_file(out));
+    test_golden();
+    const size_t before = lb_bytes_in_use(cx);
+    lb_enter(cx);
+    test_golden();
+    test_formats();
+    test_nested();
+    test_kinds();
+    test_refused();
+    lb_leave(cx);
+    CHECK_EQ_I(lb_bytes_in_use(cx), before);
+    lb_close(cx);
+    unlink(out);
+    return check_report("arrays to files");
+}
