@@ -177,6 +177,46 @@ LB_API bool lb_saver_close(lb_ctx *cx, lb_saver *s, bool commit);
 LB_API bool lb_save(lb_ctx *cx, const char *path, const lb_planned *list,
                     int64_t n, const lb_save_options *options);
 
+/* ---- a file, quantized --------------------------------------------------- */
+
+/* Whether an array is to be quantized: NULL, and config, which comes as the
+ * options have it, may be changed; or why it stays as it is, a static text. */
+typedef const char *(*lb_choose)(void *user, const lb_entry *e,
+                                 lb_quant_config *config);
+/* The default: floats of two or more axes and 1024 or more elements, but for
+ * norms, embeddings and the output head, by their names. user is not used. */
+LB_API const char *lb_choose_weights(void *user, const lb_entry *e,
+                                     lb_quant_config *config);
+
+/* An array that has been written: what lb_quantize_options.done is told. */
+typedef struct lb_written {
+    const lb_entry *entry;         /* of the source */
+    int64_t i, n;                  /* it is the i-th of n */
+    const char *kept;              /* why it stays as it was; NULL: quantized */
+    const lb_quant_config *config; /* of a quantized one */
+    uint64_t nbytes;               /* in the new file */
+} lb_written;
+
+/* Zero means the default. */
+typedef struct lb_quantize_options {
+    size_t struct_size;
+    const char *kind, *layout; /* as in lb_save_options */
+    lb_quant_config config;    /* how, where choose says nothing else */
+    lb_choose choose;          /* NULL: lb_choose_weights */
+    void *choose_user;
+    void (*done)(void *user, const lb_written *w); /* NULL: nobody */
+    void *done_user;
+    uint64_t max_memory; /* bytes of arrays at a time; 0: 512 MiB. One array
+                          * that needs more is refused */
+    bool no_sync;
+} lb_quantize_options;
+
+/* Quantizes a file, array after array: what is not chosen, or what the layout
+ * has no place for, goes over as it is. Values of the source that are texts go
+ * over, too. to is written as lb_saver_open does it: whole or not at all. */
+LB_API bool lb_quantize_file(lb_ctx *cx, const char *from, const char *to,
+                             const lb_quantize_options *options);
+
 #ifdef __cplusplus
 }
 #endif

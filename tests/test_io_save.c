@@ -372,6 +372,105 @@ static void test_refused(void)
     CHECK(!lb_saver_close(cx, NULL, true));
 }
 
+/* ---- a whole file -------------------------------------------------------- */
+
+typedef struct seen {
+    int quantized, kept, declined;
+} seen;
+
+static void note(void *user, const lb_written *w)
+{
+    seen *s = user;
+    s->quantized += !w->kept;
+    s->kept += w->kept != NULL;
+    s->declined += w->kept && strstr(w->kept, "no place") != NULL;
+    CHECK(w->i < w->n && w->nbytes > 0);
+}
+
+static const char *spare(void *user, const lb_entry *e, lb_quant_config *config)
+{
+    if (strcmp(e->name, user) == 0) return "spared";
+    if (e->rank == 3) config->format = "int8"; /* another for experts */
+    return lb_choose_weights(NULL, e, config);
+}
+
+static void test_file(void)
+{
+    const lb_key key = {11, 12};
+    lb_array *w = lb_random_normal(cx, key, LB_BF16, LB_SHAPE(66, 100));
+    const lb_planned model[] = {
+        {.name = "model.embed_tokens.weight", .array = w},
+        {.name = "model.layers.0.mlp.up.weight", .array = w},
+        {.name = "model.layers.0.mlp.down.weight", .array = w},
+        {.name = "model.layers.0.experts.weight",
+         .array = lb_random_normal(cx, key, LB_F32, LB_SHAPE(4, 32, 64))},
+        {.name = "model.layers.0.norm.weight", .array = w},
+        {.name = "model.layers.0.mlp.up.bias",
+         .array = lb_random_normal(cx, key, LB_F32, LB_SHAPE(2000))},
+        {.name = "tiny", .array = lb_zeros(cx, LB_F32, LB_SHAPE(3, 3))},
+        {.name = "ids", .array = lb_zeros(cx, LB_I32, LB_SHAPE(64, 64))},
+        {.name = "lm_head.weight", .array = w},
+    };
+    enum { N = sizeof model / sizeof *model };
+    const lb_meta pt = {.key = "format",
+                        .type = LB_META_STRING,
+                        .n = 1,
+                        .bytes = (const uint8_t *)"pt",
+                        .size = 2};
+    char to[SCRATCH_MAX + 8];
+    snprintf(to, sizeof to, "%s.nf4", out);
+    CHECK(lb_save(cx, out, model, N,
+                  &(lb_save_options){.meta = &pt, .n_meta = 1}));
+    seen s = {0};
+    lb_quantize_options o = {.choose = spare,
+                             .choose_user = (char[]){"model.layers.0.mlp.down"
+                                                     ".weight"},
+                             .done = note,
+                             .done_user = &s,
+                             .no_sync = true};
+    CHECK(lb_quantize_file(cx, out, to, &o));
+    CHECK_EQ_S(lb_error(cx), "");
+    CHECK(s.quantized == 2 && s.kept == 7 && s.declined == 0);
+    lb_file *f = lb_file_open(cx, to, NULL);
+    CHECK_EQ_I(lb_file_count(f), N);
+    const lb_meta *m = lb_file_find_meta(f, "format");
+    CHECK(m && m->size == 2 && memcmp(m->bytes, "pt", 2) == 0);
+    CHECK(same_array(lb_file_load(cx, f, model[1].name),
+                     lb_quantize(cx, w, NULL), true));
+    CHECK(same_array(lb_file_load(cx, f, model[2].name), w, true));
+    CHECK_EQ_S(lb_file_find(f, model[3].name)->format, "int8");
+    lb_file_close(f);
+    /* What the layout has no place for stays: 66 rows are no fours. */
+    s = (seen){0};
+    o = (lb_quantize_options){.config = {.format = "ternary"},
+                              .layout = "bitnet",
+                              .done = note,
+                              .done_user = &s,
+                              .no_sync = true};
+    CHECK(lb_quantize_file(cx, out, to, &o));
+    CHECK(s.quantized == 0 && s.declined == 3);
+    /* Errors leave what was there. */
+    o.max_memory = 1000;
+    REFUSED(lb_quantize_file(cx, out, to, &o), LB_E_SIZE,
+            "needs 65536 bytes to be quantized, more than max_memory, 1000");
+    o.max_memory = 0;
+    REFUSED(lb_quantize_file(cx, out, out, &o), LB_E_ARG, "is read from");
+    o.config.format = "nf5";
+    REFUSED(lb_quantize_file(cx, out, to, &o), LB_E_ARG, "no format");
+    REFUSED(lb_quantize_file(cx, "no/such", to, &o), LB_E_FILE, "cannot open");
+    REFUSED(lb_quantize_file(cx, GOLDEN "bnb4.safetensors", to, NULL),
+            LB_E_UNSUPPORTED, "only dense arrays are quantized or copied");
+    REFUSED(
+        lb_quantize_file(cx, out, to, &(lb_quantize_options){.struct_size = 1}),
+        LB_E_ARG, "options.struct_size is 1");
+    f = lb_file_open(cx, to, NULL);
+    CHECK_EQ_I(lb_file_count(f), N);
+    lb_file_close(f);
+    unlink(to);
+}
+
+/* ---- samples for others -------------------------------------------------- */
+
 /* Every format of ours in native files, and what they decode to: for programs
  * of others (tools/interop_files.py). */
 static bool write_samples(const char *native, const char *values)
@@ -410,6 +509,7 @@ int main(int argc, char **argv)
     test_nested();
     test_kinds();
     test_refused();
+    test_file();
     lb_leave(cx);
     CHECK_EQ_I(lb_bytes_in_use(cx), before);
     lb_close(cx);

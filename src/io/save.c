@@ -75,8 +75,8 @@ bool lb_saver_describe(lb_ctx *cx, lb_saver *s, const char *name,
 
 /* The first layout of that name that has a place for it. Block types of files
  * that have them need no name. */
-static bool plan_group(lb_ctx *cx, lb_saver *s, lb_saved *item,
-                       const char *layout)
+static lb_verdict plan_group(lb_ctx *cx, lb_saver *s, lb_saved *item,
+                             const char *layout)
 {
     for (int k = 0; lb_file_layouts[k]; k++) {
         const lb_file_layout *l = lb_file_layouts[k];
@@ -85,46 +85,80 @@ static bool plan_group(lb_ctx *cx, lb_saver *s, lb_saved *item,
             continue;
         item->layout = l;
         const lb_verdict v = l->plan(cx, s, item);
-        if (v != LB_DECLINED) return v == LB_DONE;
+        if (v != LB_DECLINED) return v;
     }
+    return LB_DECLINED;
+}
+
+static lb_verdict verdict(bool done)
+{
+    return done ? LB_DONE : LB_FAILED;
+}
+
+static lb_verdict plan_item(lb_ctx *cx, lb_saver *s, const lb_planned *p,
+                            const char *layout, lb_saved *item)
+{
+    const lb_array *a = p->array;
+    const bool quantized =
+        a ? !a->store->data : p->config && !p->config->simulate;
+    if (!p->name || (a && (p->dtype || p->config)))
+        return verdict(lb_fail(cx, p->name ? LB_E_ARG : LB_E_NULL, "save: %s",
+                               p->name ? "an array, and how to make it, too"
+                                       : "an array without a name"));
+    item->name = lb_arena_text(cx, &s->arena, p->name, strlen(p->name));
+    if (!item->name) return LB_FAILED;
+    item->first = s->n_tensors;
+    item->dtype = a ? a->dtype : p->dtype;
+    item->shape = a ? a->shape : p->shape;
+    if (!lb_shape_check(cx, LB_NAME(p->name), &item->shape)) return LB_FAILED;
+    if (!quantized)
+        return verdict(lb_saver_tensor(cx, s, item, p->name, strlen(p->name),
+                                       "", NULL, item->dtype, &item->shape));
+    const lb_described *d = a ? lb_describe_array(cx, &s->arena, p->name, a)
+                              : lb_describe_config(cx, &s->arena, p);
+    if (!d) return LB_FAILED;
+    item->described = d;
+    item->array = p->array;
+    item->format = lb_find_format(cx, d->format);
+    item->dtype = d->dtype;
+    if (!item->format)
+        return verdict(lb_fail(cx, LB_E_ARG,
+                               "'%s': no format '%s' in this context",
+                               LB_NAME(p->name), d->format));
+    const lb_verdict v = plan_group(cx, s, item, layout);
+    item->array = NULL;
+    return v;
+}
+
+static bool no_place(lb_ctx *cx, const lb_saver *s, const lb_saved *item,
+                     const char *layout)
+{
     return lb_fail(cx, LB_E_UNSUPPORTED,
                    "'%s', %s %s: layout %s of a %s file has no place for it",
                    LB_NAME(item->name), item->format->name,
                    LB_SHOW(&item->shape), layout, s->kind->name);
 }
 
-static bool plan_item(lb_ctx *cx, lb_saver *s, const lb_planned *p,
-                      const char *layout, lb_saved *item)
+static bool find_kind(lb_ctx *cx, lb_saver *s, const char *kind)
 {
-    const lb_array *a = p->array;
-    const bool quantized =
-        a ? !a->store->data : p->config && !p->config->simulate;
-    if (!p->name || (a && (p->dtype || p->config)))
-        return lb_fail(cx, p->name ? LB_E_ARG : LB_E_NULL, "save: %s",
-                       p->name ? "an array, and how to make it, too"
-                               : "an array without a name");
-    item->name = lb_arena_text(cx, &s->arena, p->name, strlen(p->name));
-    if (!item->name) return false;
-    item->first = s->n_tensors;
-    item->dtype = a ? a->dtype : p->dtype;
-    item->shape = a ? a->shape : p->shape;
-    if (!lb_shape_check(cx, LB_NAME(p->name), &item->shape)) return false;
-    if (!quantized)
-        return lb_saver_tensor(cx, s, item, p->name, strlen(p->name), "", NULL,
-                               item->dtype, &item->shape);
-    const lb_described *d = a ? lb_describe_array(cx, &s->arena, p->name, a)
-                              : lb_describe_config(cx, &s->arena, p);
-    if (!d) return false;
-    item->described = d;
-    item->array = p->array;
-    item->format = lb_find_format(cx, d->format);
-    item->dtype = d->dtype;
-    if (!item->format)
-        return lb_fail(cx, LB_E_ARG, "'%s': no format '%s' in this context",
-                       LB_NAME(p->name), d->format);
-    const bool ok = plan_group(cx, s, item, layout);
-    item->array = NULL;
-    return ok;
+    if (!kind) kind = "safetensors";
+    s->kind = lb_container_named(kind);
+    return s->kind ||
+           lb_fail(cx, LB_E_ARG, "save: no kind of file '%s'", LB_NAME(kind));
+}
+
+lb_verdict lb_saver_suits(lb_ctx *cx, const lb_planned *p, const char *kind,
+                          const char *layout)
+{
+    lb_saver s = {.arena = {.heap = cx->heap}};
+    lb_saved item = {0};
+    lb_verdict v = LB_FAILED;
+    lb_enter(cx);
+    if (find_kind(cx, &s, kind))
+        v = plan_item(cx, &s, p, layout ? layout : "native", &item);
+    lb_leave(cx);
+    lb_arena_free(&s.arena);
+    return v;
 }
 
 /* ---- open ---------------------------------------------------------------- */
@@ -159,17 +193,16 @@ static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
                   const lb_planned *list, const lb_save_options *o)
 {
     lb_write_options w = {.no_sync = o->no_sync};
-    const char *kind = o->kind ? o->kind : "safetensors";
-    s->kind = lb_container_named(kind);
-    if (!s->kind)
-        return lb_fail(cx, LB_E_ARG, "save: no kind of file '%s'",
-                       LB_NAME(kind));
+    const char *layout = o->layout ? o->layout : "native";
+    if (!find_kind(cx, s, o->kind)) return false;
     s->item = lb_arena_alloc(cx, &s->arena, (uint64_t)s->n, sizeof *s->item);
     if (!s->item || !take_meta(cx, s, o)) return false;
-    for (int64_t i = 0; i < s->n; i++)
-        if (!plan_item(cx, s, &list[i], o->layout ? o->layout : "native",
-                       &s->item[i]))
-            return false;
+    for (int64_t i = 0; i < s->n; i++) {
+        lb_saved *item = &s->item[i];
+        const lb_verdict v = plan_item(cx, s, &list[i], layout, item);
+        if (v == LB_DECLINED) return no_place(cx, s, item, layout);
+        if (v != LB_DONE) return false;
+    }
     lb_infile **inputs = input_files(cx, s, o, &w.n_inputs);
     if (!inputs) return false;
     w.input = inputs;
@@ -207,10 +240,12 @@ lb_saver *lb_saver_open(lb_ctx *cx, const char *path, const lb_planned *list,
     lb_saver *s = lb_arena_alloc(cx, &arena, 1, sizeof *s);
     if (!s) return NULL;
     *s = (lb_saver){.arena = arena, .n = n};
+    const bool clear = !lb_error_status(cx);
     lb_enter(cx);
     const bool ok = begin(cx, s, path, list, &o);
     lb_leave(cx);
-    if (ok) return s;
+    /* An error on the way, of a part that could be done without, is one. */
+    if (ok && !(clear && lb_error_status(cx))) return s;
     lb_saver_close(cx, s, false);
     return NULL;
 }
@@ -274,7 +309,9 @@ bool lb_saver_put(lb_ctx *cx, lb_saver *s, lb_array *a)
     if (!a) return lb_fail(cx, LB_E_NULL, "save: the array is NULL");
     if (i < 0 || !s->item)
         return lb_fail(cx, LB_E_ARG, "save: one array too many");
+    const bool clear = !lb_error_status(cx);
     if (!put_item(cx, s, &s->item[i], a)) return false;
+    if (clear && lb_error_status(cx)) return false; /* as in lb_saver_open */
     s->failed = false;
     s->at++;
     return true;

@@ -29,6 +29,11 @@ struct lb_saver {
     bool failed;
 };
 
+/* Whether a file of that kind and layout has a place for what is planned, which
+ * it may not have: LB_DECLINED. Of kinds and layouts NULL is the default. */
+lb_verdict lb_saver_suits(lb_ctx *cx, const lb_planned *p, const char *kind,
+                          const char *layout);
+
 /* Another tensor of the array, called PREFIX SUFFIX, of which prefix has n
  * characters. type: as the kind has it; NULL: the kind's own for dtype. */
 bool lb_saver_tensor(lb_ctx *cx, lb_saver *s, lb_saved *item,
