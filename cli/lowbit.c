@@ -3,7 +3,7 @@
 
 #include "verb.h"
 
-static const verb *const verbs[] = {&verb_info};
+static const verb *const verbs[] = {&verb_info, &verb_quantize};
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
 static void usage(FILE *to)

@@ -1,5 +1,7 @@
 /* options.c - the one table of options, and the one parser. */
+#include <errno.h>
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "verb.h"
@@ -10,12 +12,28 @@ static const struct {
     const char *operand; /* NULL: takes none */
     const char *help;
 } table[N_OPTIONS] = {
+    [OPTION_BLOCK_SIZE] = {"block-size", 0, "N", "elements that share a scale"},
+    [OPTION_COMPAT] = {"compat", 0, "WHOSE",
+                       "arithmetic: native, seed, bnb-cuda, bnb-cpu"},
+    [OPTION_DOUBLE_QUANT] = {"double-quant", 0, NULL,
+                             "scales in 8 bits as well"},
+    [OPTION_FORCE] = {"force", 0, NULL, "replace a file that is there"},
     [OPTION_HELP] = {"help", 'h', NULL, "this text"},
+    [OPTION_JOBS] = {"jobs", 'j', "N", "threads; all there are if not said"},
     [OPTION_JSON] = {"json", 0, NULL, "the same as JSON"},
+    [OPTION_LAYOUT] = {"layout", 0, "NAME",
+                       "native (the default), bnb, bitnet or seed"},
+    [OPTION_MAX_MEMORY] = {"max-memory", 0, "BYTES",
+                           "of arrays at a time; 512Mi if not said"},
     [OPTION_METADATA] = {"metadata", 0, NULL, "also the values in the file"},
+    [OPTION_NO_SYNC] = {"no-sync", 0, NULL, "do not wait for the disk"},
+    [OPTION_OUTPUT] = {"output", 'o', "FILE", "where to; must be said"},
     [OPTION_QUIET] = {"quiet", 'q', NULL, "no talk but errors"},
     [OPTION_RAW] = {"raw", 0, NULL,
                     "tensors as they lie, not the arrays they make up"},
+    [OPTION_SCALE] = {"scale", 0, "OF", "none, tensor, row or block"},
+    [OPTION_THRESHOLD] = {"threshold", 0, "HOW", "ternary: std or absmean"},
+    [OPTION_TYPE] = {"type", 0, "FORMAT", "int8, nf4, ..; must be said"},
 };
 
 static bool takes(const verb *v, option_id id)
@@ -98,4 +116,59 @@ bool arguments_read(const verb *v, int argc, char **argv, arguments *a)
     for (; optind < argc; optind++)
         a->operand[a->n_operands++] = argv[optind];
     return true;
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+static bool wrong_value(const arguments *a, option_id id, const char *wants)
+{
+    complain(USAGE, "--%s takes %s, not '%.64s'", table[id].name, wants,
+             a->value[id]);
+    return false;
+}
+
+/* What a suffix multiplies by; 0 if it is none. */
+static int64_t factor_of(const char *suffix)
+{
+    static const char letter[] = "kMG";
+    int64_t v = 1;
+    if (!*suffix) return 1;
+    const char *at = strchr(letter, *suffix == 'K' ? 'k' : *suffix);
+    const bool two = suffix[1] == 'i';
+    if (!at || suffix[two ? 2 : 1]) return 0;
+    for (const char *p = letter; p <= at; p++)
+        v *= two ? 1024 : 1000;
+    return v;
+}
+
+bool argument_number(const arguments *a, option_id id, int64_t lo, int64_t hi,
+                     int64_t *out)
+{
+    char wants[64], *end = NULL;
+    if (!a->count[id]) return true;
+    snprintf(wants, sizeof wants, "%lld to %lld", (long long)lo, (long long)hi);
+    errno = 0;
+    const long long v = strtoll(a->value[id], &end, 10);
+    const int64_t factor = factor_of(end);
+    if (errno || end == a->value[id] || !factor || v < 0 || v > hi / factor ||
+        v * factor < lo)
+        return wrong_value(a, id, wants);
+    *out = v * factor;
+    return true;
+}
+
+bool argument_word(const arguments *a, option_id id, const char *const *word,
+                   int *out)
+{
+    char wants[128] = "one of";
+    if (!a->count[id]) return true;
+    for (int i = 0; word[i]; i++) {
+        if (strcmp(word[i], a->value[id]) == 0) {
+            *out = i;
+            return true;
+        }
+        const size_t n = strlen(wants);
+        snprintf(wants + n, sizeof wants - n, " %s", word[i]);
+    }
+    return wrong_value(a, id, wants);
 }

@@ -29,11 +29,23 @@ typedef enum verdict {
 /* One option: of every verb the same name means the same thing, so all stand in
  * one table (options.c), and a verb lists those it takes. */
 typedef enum option_id {
+    OPTION_BLOCK_SIZE,
+    OPTION_COMPAT,
+    OPTION_DOUBLE_QUANT,
+    OPTION_FORCE,
     OPTION_HELP,
+    OPTION_JOBS,
     OPTION_JSON,
+    OPTION_LAYOUT,
+    OPTION_MAX_MEMORY,
     OPTION_METADATA,
+    OPTION_NO_SYNC,
+    OPTION_OUTPUT,
     OPTION_QUIET,
     OPTION_RAW,
+    OPTION_SCALE,
+    OPTION_THRESHOLD,
+    OPTION_TYPE,
     N_OPTIONS
 } option_id;
 
@@ -56,6 +68,15 @@ struct verb {
     const option_id *options; /* ends with N_OPTIONS; --help is taken by all */
     verdict (*run)(const arguments *a);
 };
+
+/* The value of an option as a number from lo on, which suffixes k, M and G
+ * multiply by powers of 1000 and Ki, Mi, Gi by those of 1024; as one of some
+ * words, by its index, the list ends with NULL. An option that is not given
+ * leaves *out alone. False, and a sentence on stderr. */
+bool argument_number(const arguments *a, option_id id, int64_t lo, int64_t hi,
+                     int64_t *out);
+bool argument_word(const arguments *a, option_id id, const char *const *word,
+                   int *out);
 
 /* False, and a sentence on stderr, if it makes no sense. */
 bool arguments_read(const verb *v, int argc, char **argv, arguments *a);
@@ -101,5 +122,6 @@ void json_bool(json *j, bool v);
 void json_null(json *j);
 
 extern const verb verb_info;
+extern const verb verb_quantize;
 
 #endif

@@ -118,4 +118,71 @@ for line in 'x.u8 = 200' 'x.i8 = -3' 'x.i16 = -30000' 'x.u32 = 4000000000' \
     has "$line"
 done
 
+# ---- quantize ----------------------------------------------------------------
+
+src=tests/golden/layouts/bnb4.values # dense: it is what others decode
+dst=$tmp/out.safetensors
+run 0 quantize --help
+has "usage: lowbit quantize SRC [OPTION].."
+refused 2 "quantize needs --output" quantize "$src" --type nf4
+refused 2 "quantize needs --type" quantize "$src" -o "$dst"
+refused 2 "a file is written, and no directory" quantize "$src" -o "$tmp" \
+    --type nf4
+refused 2 "a file is written, and no directory" quantize "$src" -o "$tmp/no/" \
+    --type nf4
+refused 2 "--layout takes one of native bnb bitnet seed, not 'gguf'" \
+    quantize "$src" -o "$dst" --type nf4 --layout gguf
+refused 2 "--jobs takes 1 to 256, not '0'" quantize "$src" -o "$dst" \
+    --type nf4 -j 0
+refused 2 "--block-size takes 1 to 2147483647, not '64x'" \
+    quantize "$src" -o "$dst" --type nf4 --block-size 64x
+refused 2 "'--type' lacks its value" quantize "$src" -o "$dst" --type
+refused 1 'no format "nf5" (there are: ' quantize "$src" -o "$dst" --type nf5
+refused 1 "more than max_memory, 2048" quantize "$src" -o "$dst" --type nf4 \
+    --max-memory 2Ki
+refused 3 "not recognized" quantize Makefile -o "$dst" --type nf4
+[ ! -e "$dst" ] || die "something was written"
+
+quantize() # ARGUMENT...: talks, and prints nothing
+{
+    checks=$((checks + 1))
+    "$program" quantize "$src" -o "$dst" "$@" >"$tmp/out" 2>"$tmp/err" ||
+        die "quantize $*: fails"
+    [ ! -s "$tmp/out" ] || die "quantize $*: prints something"
+}
+quantize --type nf4 --no-sync
+cp "$tmp/err" "$tmp/out"
+has "nested.weight (70,300) nf4, 42.0 kB -> 11.9 kB"
+has "norm.weight (7) stays bf16: a vector"
+has "plain.weight (6,100) stays bf16: tiny"
+has "1 array quantized (88.5 % of the bytes), 6 as they were; 47.4 kB -> 17.3 kB"
+refused 2 "is there already; --force replaces it" quantize "$src" -o "$dst" \
+    --type nf4
+cp "$dst" "$tmp/first"
+quantize --type nf4 --force -q -j 1
+[ ! -s "$tmp/err" ] || die "-q talks"
+cmp -s "$dst" "$tmp/first" || die "other bytes on one thread"
+LOWBIT_ISA=ref quantize --type nf4 --force -q --max-memory 1M
+cmp -s "$dst" "$tmp/first" || die "other bytes at ref"
+run 0 info "$dst"
+has "nested.weight  nf4 bf16             11900  (70,300)  native, 2 tensors"
+for type in int8 ternary binary q8_0 q4_0 iq4_nl tq1_0 tq2_0 dynamic8; do
+    quantize --type $type --force -q --no-sync
+    run 0 info "$dst"
+    has "nested.weight  $type bf16"
+done
+quantize --type nf4 --double-quant --block-size 128 --force -q --no-sync
+run 0 info "$dst"
+has "native, 4 tensors"
+quantize --type nf4 --layout bnb --force -q --no-sync
+run 0 info "$dst"
+has "bnb, 4 tensors"
+quantize --type int8 --layout bnb --compat bnb-cpu --force -q --no-sync
+run 0 info "$dst"
+has "bnb, 3 tensors"
+quantize --type ternary --layout seed --scale tensor --threshold absmean \
+    --force -q --no-sync
+run 0 info "$dst"
+has "seed, 2 tensors"
+
 echo "test_cli.sh: $checks checks passed"

@@ -1,4 +1,4 @@
-/* info.c - `lowbit info`: what a file holds, from its header alone. */
+/* verb_info.c - `lowbit info`: what a file holds, from its header alone. */
 #include <inttypes.h>
 #include <string.h>
 

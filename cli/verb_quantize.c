@@ -1,0 +1,143 @@
+/* verb_quantize.c - `lowbit quantize`: a file in fewer bits. */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "verb.h"
+
+/* What is said while it goes on, and counted for the end. */
+typedef struct talk {
+    bool quiet;
+    uint64_t before, after, quantized_before;
+    int64_t quantized, kept;
+} talk;
+
+static void note(void *user, const lb_written *w)
+{
+    talk *t = user;
+    const lb_entry *e = w->entry;
+    t->before += e->nbytes;
+    t->after += w->nbytes;
+    t->quantized += !w->kept;
+    t->kept += w->kept != NULL;
+    if (!w->kept) t->quantized_before += e->nbytes;
+    if (t->quiet) return;
+    fprintf(stderr, "%" PRId64 "/%" PRId64 " ", w->i + 1, w->n);
+    put_text(stderr, e->name, strlen(e->name));
+    fputc(' ', stderr);
+    put_shape(stderr, e->dim, e->rank);
+    if (w->kept)
+        fprintf(stderr, " stays %s: %s\n", lb_dtype_name(e->dtype), w->kept);
+    else
+        fprintf(stderr, " %s, %s -> %s\n", w->config->format,
+                show_bytes(e->nbytes).s, show_bytes(w->nbytes).s);
+}
+
+static void sum_up(const talk *t, const char *to)
+{
+    const double share =
+        t->before ? 100 * (double)t->quantized_before / (double)t->before : 0;
+    fputs("lowbit: ", stderr);
+    put_text(stderr, to, strlen(to));
+    fprintf(stderr,
+            ": %" PRId64 " array%s quantized (%.1f %% of the bytes), %" PRId64
+            " as they were; %s -> %s\n",
+            t->quantized, t->quantized == 1 ? "" : "s", share, t->kept,
+            show_bytes(t->before).s, show_bytes(t->after).s);
+}
+
+/* ---- the command line ---------------------------------------------------- */
+
+/* bitsandbytes' files hold what its own arithmetic gives. */
+static bool read_config(const arguments *a, lb_quant_config *c)
+{
+    static const char *const compat[] = {"native", "seed", "bnb-cuda",
+                                         "bnb-cpu", NULL};
+    static const char *const scale[] = {"",    "none",  "tensor",
+                                        "row", "block", NULL};
+    static const char *const threshold[] = {"std", "absmean", NULL};
+    const char *layout = a->value[OPTION_LAYOUT];
+    int how = LB_COMPAT_NATIVE, of = LB_SCALE_DEFAULT, where = LB_THRESHOLD_STD;
+    if (layout && strcmp(layout, "bnb") == 0) how = LB_COMPAT_BNB_CPU;
+    if (!argument_word(a, OPTION_COMPAT, compat, &how) ||
+        !argument_word(a, OPTION_SCALE, scale, &of) ||
+        !argument_word(a, OPTION_THRESHOLD, threshold, &where) ||
+        !argument_number(a, OPTION_BLOCK_SIZE, 1, INT32_MAX, &c->block_size))
+        return false;
+    c->format = a->value[OPTION_TYPE];
+    c->compat = (lb_compat)how;
+    c->scale = (lb_scale)of;
+    c->threshold = (lb_threshold)where;
+    c->double_quant = a->count[OPTION_DOUBLE_QUANT] != 0;
+    return true;
+}
+
+static bool check_places(const arguments *a)
+{
+    struct stat st;
+    const char *to = a->value[OPTION_OUTPUT];
+    if (!to || !a->value[OPTION_TYPE]) {
+        complain(USAGE, "quantize needs --%s; see lowbit quantize --help",
+                 to ? "type" : "output");
+        return false;
+    }
+    const size_t n = strlen(to);
+    if ((stat(to, &st) == 0 && S_ISDIR(st.st_mode)) || !n || to[n - 1] == '/') {
+        complain(USAGE, "%s: a file is written, and no directory", to);
+        return false;
+    }
+    if (stat(to, &st) == 0 && !a->count[OPTION_FORCE]) {
+        complain(USAGE, "%s: is there already; --force replaces it", to);
+        return false;
+    }
+    return true;
+}
+
+static verdict run(const arguments *a)
+{
+    static const char *const layouts[] = {"native", "bnb", "bitnet", "seed",
+                                          NULL};
+    lb_quantize_options o = {.struct_size = sizeof o, .done = note};
+    talk t = {.quiet = a->count[OPTION_QUIET] != 0};
+    int64_t jobs = 0, memory = 0;
+    int layout = 0;
+    if (!check_places(a) ||
+        !argument_word(a, OPTION_LAYOUT, layouts, &layout) ||
+        !argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
+        !argument_number(a, OPTION_MAX_MEMORY, 1, INT64_MAX, &memory) ||
+        !read_config(a, &o.config))
+        return USAGE;
+    o.layout = layouts[layout];
+    o.done_user = &t;
+    o.max_memory = (uint64_t)memory;
+    o.no_sync = a->count[OPTION_NO_SYNC] != 0;
+    lb_ctx *cx = context_open((int)jobs);
+    if (!cx) return FAILED;
+    verdict v = DONE;
+    if (!lb_quantize_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o))
+        v = complain_of(cx);
+    else if (!t.quiet)
+        sum_up(&t, a->value[OPTION_OUTPUT]);
+    lb_close(cx);
+    return v;
+}
+
+static const option_id options_taken[] = {
+    OPTION_OUTPUT,     OPTION_TYPE,       OPTION_LAYOUT,    OPTION_COMPAT,
+    OPTION_BLOCK_SIZE, OPTION_SCALE,      OPTION_THRESHOLD, OPTION_DOUBLE_QUANT,
+    OPTION_JOBS,       OPTION_MAX_MEMORY, OPTION_NO_SYNC,   OPTION_FORCE,
+    OPTION_QUIET,      N_OPTIONS};
+
+const verb verb_quantize = {
+    .name = "quantize",
+    .operands = "SRC",
+    .summary = "Writes a file whose weights take fewer bits",
+    .help = "SRC is what lowbit info lists, with dense arrays. Norms, "
+            "embeddings, the output head,\nvectors and tiny arrays stay as "
+            "they are, and so does what the layout has no place\nfor; each is "
+            "named with the reason. The new file is written whole or not at "
+            "all.",
+    .n_operands = 1,
+    .options = options_taken,
+    .run = run,
+};
