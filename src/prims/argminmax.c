@@ -17,6 +17,9 @@
 
 enum {
     TILE = 2048,      /* elements turned to keys at once */
+    WIDE_TILE = 8192, /* where they lie across the axis, .. */
+    WIDE = 256,       /* .. for so many results: long runs of memory */
+    FEW = 4,          /* results: not worth going across */
     SEGMENT = 1 << 16 /* of an axis, for one unit */
 };
 
@@ -28,6 +31,7 @@ typedef struct {
     lb_dims keep;
     int64_t n, stride; /* of the axis */
     int64_t results, w, blocks, segments;
+    int64_t tile; /* elements */
     lb_ctype ctype;
     bool smallest;
 } job;
@@ -53,7 +57,12 @@ static void prepare(const lb_call *c, job *j)
     lb_dims_end(&j->keep);
     /* Blocks stay within the last kept axis, so that each is a plane. */
     const int64_t inner = j->keep.dim[j->keep.n - 1];
-    j->w = lb_max_i64(1, lb_min_i64(inner, TILE / lb_min_i64(j->n, TILE)));
+    const bool across =
+        lb_distance(j->keep.stride[j->keep.n - 1]) < lb_distance(j->stride) &&
+        inner >= FEW;
+    j->tile = across ? WIDE_TILE : TILE;
+    j->w = across ? WIDE : TILE / lb_min_i64(j->n, TILE);
+    j->w = lb_max_i64(1, lb_min_i64(inner, j->w));
     j->blocks = inner ? j->results / inner * lb_ceil_div(inner, j->w) : 0;
     j->segments = lb_ceil_div(j->n, SEGMENT);
 }
@@ -113,7 +122,7 @@ static void read_keys(const job *j, const lb_call *c, int64_t result, int64_t w,
         return;
     }
     if (j->ctype == LB_C_BOOL) {
-        uint8_t byte[TILE];
+        uint8_t byte[WIDE_TILE];
         lb_tile_read(c->cpu, &v, zero, v.shape.dim, LB_C_BOOL, byte);
         lb_convert_run(LB_C_BOOL, byte, LB_C_I64, w * n, key);
     } else {
@@ -151,7 +160,7 @@ static int64_t first_of(const float *p, int64_t n, float x)
 }
 
 /* [k, k + n) of the axis for w results, by the largest of each; tile has room
- * for TILE elements and as many results. */
+ * for its elements and as many results. */
 static void search_f32(const job *j, const lb_call *c, int64_t result,
                        int64_t w, int64_t k, int64_t n, float *tile, best *to)
 {
@@ -160,7 +169,7 @@ static void search_f32(const job *j, const lb_call *c, int64_t result,
     const lb_array v = plane_of(j, c, result, w, k, n);
     const float *p =
         lb_tile_peek(c->cpu, &v, (int64_t[2]){0}, v.shape.dim, LB_C_F32, tile);
-    float *most = tile + TILE;
+    float *most = tile + j->tile;
     lb_reducer_for(c->cpu, op, LB_C_F32)->rows(p, n, w, n, &start, most);
     for (int64_t r = 0; r < w; r++) {
         const double x = (double)most[r];
@@ -181,7 +190,7 @@ static void search(const job *j, const lb_call *c, int64_t result, int64_t w,
     for (int64_t r = 0; r < w; r++)
         to[r] = (best){INT64_MIN, lo}; /* a least key first wins by index */
     for (int64_t k = lo, n; k < hi; k += n) {
-        n = lb_min_i64(hi - k, TILE / w);
+        n = lb_min_i64(hi - k, j->tile / w);
         if (j->ctype == LB_C_F32) {
             search_f32(j, c, result, w, k, n, (float *)(void *)key, to);
             continue;
@@ -206,7 +215,7 @@ static void eval(const lb_work *work)
     job j;
     prepare(work->call, &j);
     int64_t *key = work->scratch, w;
-    best *own = (best *)(void *)(key + TILE), *all = work->shared;
+    best *own = (best *)(void *)(key + j.tile), *all = work->shared;
     for (int64_t u = work->lo; u < work->hi; u++) {
         const bool split = j.segments > 1 && work->phase == 0;
         const int64_t b = split ? u / j.segments : u;
@@ -233,7 +242,8 @@ static void plan(const lb_call *c, lb_plan *p)
 {
     job j;
     prepare(c, &j);
-    p->per_thread = TILE * sizeof(int64_t) + TILE * sizeof(best);
+    p->per_thread =
+        (size_t)j.tile * sizeof(int64_t) + (size_t)j.w * sizeof(best);
     p->phases = j.segments > 1 ? 2 : 1;
     p->units[0] = j.blocks * j.segments;
     p->units[1] = j.blocks;
