@@ -13,6 +13,7 @@
 #include "core/core.h"
 #include "kernels/encode.h"
 #include "lowbit_params.h"
+#include "prims/dims.h"
 
 extern const lb_prim lb_prim_quantize_scales;
 
@@ -75,6 +76,67 @@ static pieces pieces_of(const lb_call *c)
     return p;
 }
 
+/* ---- boxes: where the source does not lie in rows ------------------------ */
+
+/* The axis along which the source is read, if it is not the last; -1. */
+static int nearest_axis(const lb_array *a)
+{
+    const int last = a->shape.rank - 1;
+    int best = last;
+    for (int k = last - 1; k >= 0; k--)
+        if (a->shape.dim[k] > 1 &&
+            lb_distance(a->stride[k]) < lb_distance(a->stride[best]))
+            best = k;
+    return best == last ? -1 : best;
+}
+
+/* Pieces of many rows, short ones: read together, they are long runs of
+ * memory. None: rows are read one after the other. */
+static lb_tiling boxes_of(const lb_call *c)
+{
+    enum { SHORT = 128, SIZE = 16384 }; /* elements */
+    const lb_layout l = layout_of(c);
+    const lb_array *a = c->in[0];
+    const int last = a->shape.rank - 1, other = nearest_axis(a);
+    lb_tiling t = {.shape = a->shape, .tiles = 0};
+    if (other < 0 || !lb_shape_equal(&l.stored, &a->shape) ||
+        !lb_shape_size(&a->shape) || l.run > SIZE / 4)
+        return t;
+    t.tiles = t.size = 1;
+    for (int k = 0; k <= last; k++)
+        t.n[k] = 1;
+    t.n[last] =
+        lb_min_i64(a->shape.dim[last], lb_max_i64(SHORT / l.run, 1) * l.run);
+    t.n[other] = lb_min_i64(a->shape.dim[other], SIZE / t.n[last]);
+    for (int k = 0; k <= last; k++) {
+        t.count[k] = lb_ceil_div(a->shape.dim[k], t.n[k]);
+        t.tiles *= t.count[k];
+        t.size *= t.n[k];
+    }
+    return t;
+}
+
+static void encode_boxes(const lb_work *w, const lb_quant *q,
+                         const lb_tiling *t)
+{
+    const int last = t->shape.rank - 1;
+    int64_t stride[LB_MAX_RANK], lo[LB_MAX_RANK], n[LB_MAX_RANK];
+    lb_row_major(&t->shape, stride);
+    for (int64_t u = w->lo; u < w->hi; u++) {
+        const int64_t rows = lb_tiling_box(t, u, lo, n) / n[last];
+        const float *x = w->scratch;
+        int64_t first = 0, step = 0; /* of the only axis of more than one row */
+        for (int k = 0; k <= last; k++) {
+            first += lo[k] * stride[k];
+            if (k < last && n[k] > 1) step = stride[k];
+        }
+        lb_source_read_box(w, lo, n, w->scratch);
+        for (int64_t r = 0; r < rows; r++)
+            q->format->encode_run(w->call->cpu, q, w->out->store,
+                                  first + r * step, n[last], x + r * n[last]);
+    }
+}
+
 static void plan(const lb_call *c, lb_plan *to)
 {
     const lb_format *fmt = ((const lb_quant *)c->params)->format;
@@ -84,13 +146,20 @@ static void plan(const lb_call *c, lb_plan *to)
         return;
     }
     const pieces p = pieces_of(c);
-    to->per_thread = (size_t)p.length * sizeof(float);
+    const lb_tiling t = boxes_of(c);
+    const int64_t length = t.tiles ? t.size : p.length;
+    to->per_thread = (size_t)length * sizeof(float);
     to->phases = 1;
-    to->units[0] = lb_ceil_div(p.total, p.unit);
+    to->units[0] = t.tiles ? t.tiles : lb_ceil_div(p.total, p.unit);
 }
 
 static void encode_runs(const lb_work *w, const lb_quant *q)
 {
+    const lb_tiling t = boxes_of(w->call);
+    if (t.tiles) {
+        encode_boxes(w, q, &t);
+        return;
+    }
     const pieces p = pieces_of(w->call);
     const int64_t end = lb_min_i64(w->hi * p.unit, p.total);
     for (int64_t i = w->lo * p.unit; i < end; i++) {
