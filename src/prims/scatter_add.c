@@ -6,6 +6,9 @@
  * windows and adds what falls into its range, so the sums do not depend on how
  * many there are. 16-bit floats are summed in f32 and rounded once, at the end.
  */
+#include <string.h>
+
+#include "prims/dims.h"
 #include "prims/place.h"
 #include "prims/windows.h"
 
@@ -126,7 +129,25 @@ typedef struct {
     int64_t lo, hi;
     lb_array view; /* a window of the updates at their origin */
     bool flat;     /* windows follow each other in the updates' order */
+    bool beside;   /* or are nearer to each other than their elements are, and
+                    * nothing but the window's number says where it begins */
 } job;
+
+/* Whole axes are added to, so that pieces of windows do not meet; and windows
+ * lie side by side in the updates. */
+static bool lies_beside(const lb_windows *ws, const lb_array *u)
+{
+    if (!ws->n_batch) return false;
+    const int64_t between =
+        lb_distance(u->stride[ws->batch_out[ws->n_batch - 1]]);
+    for (int i = 0; i < ws->window.rank; i++) {
+        if (ws->last[ws->offset_in[i]] != 0) return false;
+        if (ws->window.dim[i] > 1 &&
+            lb_distance(u->stride[ws->offset_out[i]]) <= between)
+            return false;
+    }
+    return ws->window.rank > 0;
+}
 
 static job prepare(const lb_work *w)
 {
@@ -148,6 +169,7 @@ static job prepare(const lb_work *w)
         j.in[i] = j.stride[j.ws.offset_in[i]];
         j.flat = j.flat && j.ws.offset_out[i] >= j.ws.n_batch;
     }
+    j.beside = !j.flat && lies_beside(&j.ws, u);
     return j;
 }
 
@@ -241,6 +263,53 @@ static void add_flat(const job *j, const lb_window *win, int64_t first,
     }
 }
 
+/* Windows side by side: pieces of all of them are read together. */
+static void add_beside(const job *j, const lb_window *win, int64_t count,
+                       void *tile)
+{
+    const lb_cpu *cpu = j->w->call->cpu;
+    const lb_ctype c = lb_ctype_of(j->w->call->dtype);
+    const int rank = j->ws.window.rank;
+    int64_t lo[LB_MAX_RANK], n[LB_MAX_RANK], step[LB_MAX_RANK];
+    bool in[LB_WINDOWS], any = false;
+    for (int64_t w = 0; w < count; w++) { /* lo and n are those of all */
+        int64_t first[LB_MAX_RANK], m[LB_MAX_RANK];
+        in[w] = limit(j, &win[w], first, m);
+        if (!in[w]) continue;
+        memcpy(lo, first, sizeof lo);
+        memcpy(n, m, sizeof n);
+        any = true;
+    }
+    if (!any) return;
+    lb_array v = j->view;
+    v.offset += win[0].result;
+    v.shape.rank = rank + 1;
+    v.shape.dim[0] = count;
+    v.stride[0] = j->w->call->in[2]->stride[j->ws.batch_out[j->ws.n_batch - 1]];
+    for (int k = 0; k < rank; k++) {
+        v.shape.dim[k + 1] = n[k];
+        v.stride[k + 1] = j->view.stride[k];
+        v.offset += lo[k] * j->view.stride[k];
+    }
+    const lb_array *of = &v;
+    const lb_tiling t = lb_tiling_for(&v.shape, &of, 1);
+    for (int64_t u = 0; u < t.tiles; u++) {
+        int64_t at[LB_MAX_RANK], m[LB_MAX_RANK], size = 1;
+        lb_tiling_box(&t, u, at, m);
+        lb_tile_read(cpu, &v, at, m, c, tile);
+        for (int k = rank - 1; k >= 0; k--) {
+            step[k] = size;
+            size *= m[k + 1];
+            at[k + 1] += lo[k];
+        }
+        for (int64_t w = 0; w < m[0]; w++)
+            if (in[at[0] + w])
+                add_box(j, &win[at[0] + w], at + 1, m + 1,
+                        (char *)tile + (size_t)(w * size) * lb_ctype_size(c),
+                        step);
+    }
+}
+
 static void add_range(job *j, int64_t range, int64_t of)
 {
     const lb_call *c = j->w->call;
@@ -255,6 +324,14 @@ static void add_range(job *j, int64_t range, int64_t of)
         lb_windows_look(&j->ws, c, c->in[2]->stride, i, n, win);
         if (j->flat) {
             add_flat(j, win, i, n, tile);
+            continue;
+        }
+        if (j->beside) {
+            const int64_t row = j->ws.batch[j->ws.n_batch - 1];
+            for (int64_t w = 0, m; w < n; w += m) {
+                m = lb_min_i64(n - w, row - (i + w) % row);
+                add_beside(j, win + w, m, tile);
+            }
             continue;
         }
         for (int64_t w = 0; w < n; w++) {
