@@ -325,22 +325,64 @@ static void write_run(const lb_cpu *cpu, lb_array *out, int64_t e, int64_t n,
         stream_run(cpu, c, tile, s->elem, n, dst);
 }
 
+/* n elements to places that are `step` bytes apart. */
+static void spread(size_t size, const char *from, int64_t n, char *to,
+                   int64_t step)
+{
+    switch (size) {
+    case 1:
+        for (int64_t i = 0; i < n; i++)
+            to[i * step] = from[i];
+        return;
+    case 2:
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + i * step, from + i * 2, 2);
+        return;
+    case 4:
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + i * step, from + i * 4, 4);
+        return;
+    default:
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + i * step, from + i * 8, 8);
+    }
+}
+
+/* To elements e, e + step, .. */
+static void write_steps(const lb_cpu *cpu, lb_array *out, int64_t e,
+                        int64_t step, int64_t n, lb_ctype c, const char *tile)
+{
+    enum { PIECE = 256 };
+    _Alignas(64) char piece[PIECE * 8];
+    const size_t size = lb_dtype_size(out->store->elem);
+    const int64_t by = step * (int64_t)size;
+    char *to = (char *)out->store->data + (size_t)e * size;
+    for (int64_t i = 0, m; i < n;
+         i += m, tile += (size_t)m * lb_ctype_size(c)) {
+        m = lb_min_i64(n - i, PIECE);
+        lb_convert_kernel_for(cpu)->store(c, tile, out->store->elem, m, piece);
+        spread(size, piece, m, to + i * by, by);
+    }
+}
+
 void lb_tile_write(const lb_cpu *cpu, lb_array *out, const int64_t *lo,
                    const int64_t *n, lb_ctype c, const void *tile)
 {
     box b;
     merge(out, lo, n, &b);
     if (!b.size) return;
-    /* A box may be a column: then no axis of it is consecutive. */
-    const bool rows = b.rank && b.stride[b.rank - 1] == 1;
-    const int outer = rows ? b.rank - 2 : b.rank - 1;
-    const int64_t run = rows ? b.n[b.rank - 1] : 1;
+    const int last = b.rank - 1;
+    const int64_t run = b.rank ? b.n[last] : 1;
+    const int64_t step = b.rank ? b.stride[last] : 1;
     const char *from = tile;
     int64_t i[LB_MAX_RANK] = {0}, e = b.first;
     for (;;) {
-        write_run(cpu, out, e, run, c, from);
+        if (step == 1)
+            write_run(cpu, out, e, run, c, from);
+        else
+            write_steps(cpu, out, e, step, run, c, from);
         from += (size_t)run * lb_ctype_size(c);
-        int k = outer;
+        int k = last - 1;
         for (; k >= 0; k--) {
             e += b.stride[k];
             if (++i[k] < b.n[k]) break;
