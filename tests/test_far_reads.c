@@ -44,6 +44,23 @@ static char *read_all(lb_ctx *cx, lb_array *a)
 
 /* ---- views --------------------------------------------------------------- */
 
+/* With gaps between the elements of the last axis, taken out again. */
+static void check_apart(lb_ctx *cx, lb_array *v, const char *want, size_t bytes)
+{
+    const int last = lb_rank(v) - 1;
+    int64_t none[LB_MAX_RANK] = {0}, gap[LB_MAX_RANK] = {0};
+    int64_t end[LB_MAX_RANK], step[LB_MAX_RANK];
+    gap[last] = 2;
+    lb_array *value = lb_convert(cx, lb_scalar(cx, 0), lb_dtype_of(v));
+    lb_array *wide = lb_pad(cx, v, value, none, none, gap);
+    for (int k = 0; k <= last; k++) {
+        end[k] = lb_dim(wide, k);
+        step[k] = k == last ? 3 : 1;
+    }
+    lb_array *again = lb_materialize(cx, lb_slice(cx, wide, none, end, step));
+    check_bytes(lb_data(again), want, bytes, "pad between");
+}
+
 static void check_view(lb_ctx *cx, lb_array *v, const char *all,
                        const char *how)
 {
@@ -57,6 +74,7 @@ static void check_view(lb_ctx *cx, lb_array *v, const char *all,
     lb_enter(cx);
     lb_array *dense = lb_materialize(cx, v);
     check_bytes(lb_data(dense), want, bytes, how);
+    check_apart(cx, v, want, bytes);
     CHECK(lb_read(cx, v, got, bytes));
     check_bytes(got, want, bytes, "read");
     if (d == LB_F32 || d == LB_BF16 || d == LB_F64) {
@@ -209,6 +227,112 @@ static void check_points(lb_ctx *cx, lb_array *a, const char *all, int64_t n)
     free(want);
 }
 
+/* ---- others that read across --------------------------------------------- */
+
+/* The first of the largest along an axis of v, of f32 numbers. */
+static void check_argmax(lb_ctx *cx, lb_array *v, const float *all, int axis)
+{
+    const int64_t n = lb_dim(v, axis), other = lb_dim(v, !axis);
+    int64_t *want = calloc((size_t)other, sizeof *want);
+    float *x = (float *)(void *)pick_out(v, (const char *)all, sizeof *x);
+    for (int64_t k = 0; k < other; k++)
+        for (int64_t i = 0, at, most; i < n; i++) {
+            at = axis ? k * n + i : i * other + k;
+            most = axis ? k * n + want[k] : want[k] * other + k;
+            if (x[at] > x[most]) want[k] = i;
+        }
+    lb_enter(cx);
+    check_bytes(lb_data(lb_argmax(cx, v, axis, LB_I64)), want,
+                (size_t)other * sizeof *want, "argmax");
+    lb_leave(cx);
+    free(want);
+    free(x);
+}
+
+/* Rows of v, which are f32 numbers, are added to fewer rows, one after the
+ * other. */
+static void check_scatter(lb_ctx *cx, lb_array *v, const float *all)
+{
+    enum { ROWS = 7 };
+    const int64_t n = lb_dim(v, 0), row = lb_dim(v, 1);
+    int32_t *index = malloc((size_t)n * sizeof *index);
+    float *want = calloc((size_t)(ROWS * row), sizeof *want);
+    float *x = (float *)(void *)pick_out(v, (const char *)all, sizeof *x);
+    uint32_t seed = 3;
+    for (int64_t w = 0; w < n; w++) {
+        index[w] = (int32_t)(next(&seed) % (ROWS + 1)); /* some are outside */
+        for (int64_t e = 0; e < row && index[w] < ROWS; e++)
+            want[index[w] * row + e] += x[w * row + e];
+    }
+    lb_enter(cx);
+    const lb_gather_dims d = {.offset_dims = {1, {1}},
+                              .collapsed_slice_dims = {1, {0}},
+                              .start_index_map = {1, {0}},
+                              .index_vector_dim = 1,
+                              .slice_sizes = {1, row},
+                              .bounds = LB_BOUNDS_FILL};
+    lb_array *sums = lb_zeros(cx, LB_F32, LB_SHAPE(ROWS, row));
+    lb_array *at = lb_from(cx, LB_I32, LB_SHAPE(n), index);
+    check_bytes(lb_data(lb_scatter_add(cx, sums, at, v, &d)), want,
+                (size_t)(ROWS * row) * sizeof *want, "scatter_add");
+    lb_leave(cx);
+    free(index);
+    free(want);
+    free(x);
+}
+
+/* A view that is not in rows gives the codes of its copy that is, and refuses
+ * the same number. */
+static void check_quantize(lb_ctx *cx, lb_array *v, const char *name)
+{
+    const lb_quant_config q = {.struct_size = sizeof q, .format = name};
+    lb_enter(cx);
+    lb_array *copy = lb_materialize(cx, v);
+    lb_array *want = lb_quantize(cx, copy, &q), *got = lb_quantize(cx, v, &q);
+    CHECK(!want == !got);
+    lb_clear(cx);
+    if (want && got) {
+        char *x = read_all(cx, want), *y = read_all(cx, got);
+        check_bytes(y, x, (size_t)lb_size(v) * sizeof(float), "quantize");
+        free(x);
+        free(y);
+        char sentence[512];
+        float *number = (float *)(void *)read_all(cx, copy);
+        number[lb_size(v) / 3 * 2] = INFINITY;
+        number[lb_size(v) - 1] = INFINITY;
+        lb_array *bad = lb_from(cx, LB_F32, lb_shape_of(v), number);
+        free(number);
+        CHECK(!lb_quantize(cx, bad, &q));
+        snprintf(sentence, sizeof sentence, "%s", lb_error(cx));
+        lb_clear(cx);
+        lb_array *t = lb_materialize(cx, lb_transpose(cx, bad, NULL));
+        CHECK(!lb_quantize(cx, lb_transpose(cx, t, NULL), &q));
+        CHECK_EQ_S(lb_error(cx), sentence);
+        lb_clear(cx);
+    }
+    lb_leave(cx);
+}
+
+static void check_others(lb_ctx *cx, lb_array *a)
+{
+    if (!a) return;
+    char *all = read_all(cx, a);
+    const float *x = (const float *)(const void *)all;
+    lb_array *t = lb_transpose(cx, a, NULL);
+    lb_array *cut = part_of(cx, t, 3, 1, 1);
+    for (int axis = 0; axis < 2; axis++) {
+        check_argmax(cx, a, x, axis);
+        check_argmax(cx, cut, x, axis);
+    }
+    check_scatter(cx, a, x);
+    check_scatter(cx, t, x);
+    check_scatter(cx, cut, x);
+    for (int k = 0; lb_format_at(cx, k); k++)
+        if (lb_format_at(cx, k)->layout)
+            check_quantize(cx, t, lb_format_at(cx, k)->name);
+    free(all);
+}
+
 /* ---- arrays -------------------------------------------------------------- */
 
 static void check_array(lb_ctx *cx, lb_array *a, bool views)
@@ -233,6 +357,7 @@ static void check_format(lb_ctx *cx, const char *name, lb_shape shape,
     lb_array *a = lb_quantize(cx, x, &q);
     if (!a) lb_clear(cx);
     check_array(cx, a, views);
+    if (views) check_others(cx, a);
     check_array(cx, a && views ? lb_convert(cx, a, LB_BF16) : NULL, views);
     CHECK_EQ_S(lb_error(cx), "");
     lb_leave(cx);
@@ -245,6 +370,7 @@ static void check_dense(lb_ctx *cx, lb_dtype d, lb_shape shape, bool views)
     lb_array *x = lb_random_normal(cx, (lb_key){1, 2}, LB_F32, shape);
     if (d == LB_BOOL) x = lb_lt(cx, x, lb_scalar(cx, 0));
     check_array(cx, lb_convert(cx, x, d), views);
+    if (views && d == LB_F32) check_others(cx, x);
     CHECK_EQ_S(lb_error(cx), "");
     lb_leave(cx);
 }

@@ -165,7 +165,6 @@ static void make_rounds(scratch *s)
     for (int64_t i = 0; i < s->n; i++) {
         const item *in = &s->item[0][i];
         int64_t more = i ? in->from - (last->from + last->n) + 1 : 0;
-        if (more < 0) more = 0; /* another window has it, too */
         if (!i || more > GAP || r->n + more > ROOM) {
             more = 1;
             if (!i) {
