@@ -350,6 +350,7 @@ static void move_piece(const lb_across *x, const lb_work *w, scratch *s,
 void lb_across_run(const lb_across *x, const lb_work *w, const void *fill)
 {
     scratch s;
+    if (!w->scratch) return; /* never: the plan asked for some */
     lay_out(x, w->scratch, &s);
     int64_t have = -1, n = 0;
     for (int64_t u = w->lo; u < w->hi; u++) {
