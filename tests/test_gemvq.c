@@ -110,9 +110,13 @@ static void make_x(const sample *s, float *x)
 
 static void make_levels(const lb_gemvq_kernel *q, float *level)
 {
+    const bool few_bits = draw() % 4 == 0;
     for (int i = 0; i < 16; i++)
         level[i] = rough();
     if (q->bits == 4) level[7] = 0;
+    /* Kernels may use that levels have few bits. */
+    for (int i = 0; i < 16 && q->kind == LB_GEMVQ_F32 && few_bits; i++)
+        level[i] = rintf(level[i] * 64);
     if (q->kind == LB_GEMVQ_F32 || q->bits > 2) return;
     const float first = (float)(draw() % 3) - 2, by = (float)(draw() % 2 + 1);
     for (int i = 0; i < 1 << q->bits; i++)
@@ -227,7 +231,7 @@ static double top_of(const sample *s, const made *m, int64_t first, int64_t j)
         double x = fabs((double)m->number[i]);
         if (!s->q->rows && s->g)
             x *= fabs((double)((float *)m->scale.at)[i * m->blocks + j / s->g]);
-        top = fmax(top, x);
+        if (x > top) top = x;
     }
     return top;
 }

@@ -12,6 +12,8 @@ extern const lb_gemvq_kernel lb_gemvq_rows_avx2[], lb_gemvq_rows_int_avx2[];
 extern const lb_gemvq_kernel lb_gemvq_rows_avx512[], lb_gemvq_rows_vnni[];
 extern const lb_gemvq_kernel lb_gemvq_cols_avx2[], lb_gemvq_cols_int_avx2[];
 extern const lb_gemvq_kernel lb_gemvq_labels_avx2[];
+#elif defined(__aarch64__)
+extern const lb_gemvq_kernel lb_gemvq_rows_neon[];
 #endif
 
 /* Where each slot of a group stands in it. */
