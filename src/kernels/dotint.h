@@ -142,6 +142,8 @@ const lb_dotint *lb_dotint_for(const lb_cpu *cpu);
 extern const lb_dotint lb_dotint_ref;
 #if defined(__x86_64__)
 extern const lb_dotint lb_dotint_avx2, lb_dotint_avx512, lb_dotint_vnni;
+#elif defined(__aarch64__)
+extern const lb_dotint lb_dotint_neon;
 #endif
 
 #endif

@@ -12,7 +12,7 @@
 #include "kernels/gemvq.h"
 
 #if defined(__aarch64__)
-#include "kernels/arm/neon.h"
+#include "kernels/arm/codes_neon.h"
 #include "kernels/gemvq_sets.h"
 
 enum { R = LB_GEMVQ_ROWS, BYTES = 32 };
@@ -77,52 +77,9 @@ static float32x4_t part8(const lb_gemvq_rows *r, int i, int64_t g, int64_t end)
 
 /* ---- 4 or 2 bits -------------------------------------------------------- */
 
-typedef struct {
-    uint8x16_t byte[4];
-} levels;
-
-static levels load_levels(const lb_gemvq_table *t)
-{
-    return (levels){{vld1q_u8(t->byte[0]), vld1q_u8(t->byte[1]),
-                     vld1q_u8(t->byte[2]), vld1q_u8(t->byte[3])}};
-}
-
-/* All levels are numbers of 16 bits, followed by zeros. */
-static bool are_short(const lb_gemvq_table *t)
-{
-    const uint8x16_t low = vorrq_u8(vld1q_u8(t->byte[0]), vld1q_u8(t->byte[1]));
-    return vmaxvq_u8(low) == 0;
-}
-
-/* Two halves of eight lanes each. */
-LB_INLINE void put_halves(uint8x16_t low, uint8x16_t high, float32x4_t *to)
-{
-    const uint16x8_t l = vreinterpretq_u16_u8(low);
-    const uint16x8_t h = vreinterpretq_u16_u8(high);
-    to[0] = vreinterpretq_f32_u16(vzip1q_u16(l, h));
-    to[1] = vreinterpretq_f32_u16(vzip2q_u16(l, h));
-}
-
-/* Sixteen indices to four vectors of f32, in order. */
-LB_INLINE void look_up(const levels *l, uint8x16_t index, bool is_short,
-                       float32x4_t *to)
-{
-    const uint8x16_t b2 = vqtbl1q_u8(l->byte[2], index);
-    const uint8x16_t b3 = vqtbl1q_u8(l->byte[3], index);
-    uint8x16_t low0 = vdupq_n_u8(0), low1 = low0;
-    if (!is_short) {
-        const uint8x16_t b0 = vqtbl1q_u8(l->byte[0], index);
-        const uint8x16_t b1 = vqtbl1q_u8(l->byte[1], index);
-        low0 = vzip1q_u8(b0, b1);
-        low1 = vzip2q_u8(b0, b1);
-    }
-    put_halves(low0, vzip1q_u8(b2, b3), to);
-    put_halves(low1, vzip2q_u8(b2, b3), to + 2);
-}
-
 /* The products of the codes of 16 bytes; vector v is that of bytes 4*v. */
-LB_INLINE void codes16(const levels *l, uint8x16_t v, int bits, bool is_short,
-                       const float *x, float32x4_t *t)
+LB_INLINE void codes16(const lb_planes *l, uint8x16_t v, int bits,
+                       bool is_short, const float *x, float32x4_t *t)
 {
     LB_UNROLL
     for (int f = 0; f < 8 / bits; f++) {
@@ -130,7 +87,7 @@ LB_INLINE void codes16(const levels *l, uint8x16_t v, int bits, bool is_short,
         uint8x16_t index = f ? vshlq_u8(v, vdupq_n_s8((int8_t)(-bits * f))) : v;
         /* Levels repeat, so two bits of a neighbour do no harm. */
         if (bits * f < 4) index = vandq_u8(index, vdupq_n_u8(15));
-        look_up(l, index, is_short, w);
+        lb_look_up(l, index, is_short, w);
         LB_UNROLL
         for (int q = 0; q < 4; q++) {
             const float32x4_t xq = vld1q_f32(x + 16 * f + 4 * q);
@@ -143,7 +100,7 @@ LB_INLINE void codes16(const levels *l, uint8x16_t v, int bits, bool is_short,
 LB_INLINE float32x4_t part4(const lb_gemvq_rows *r, int i, int64_t g,
                             int64_t end, int unit, bool is_short)
 {
-    const levels l = load_levels(r->table);
+    const lb_planes l = lb_planes_of(r->table->level);
     const float *scale = r->scale[i];
     float32x4_t sum = vdupq_n_f32(0);
     for (; g < end; g++) {
@@ -174,7 +131,7 @@ LB_INLINE float32x4_t part4(const lb_gemvq_rows *r, int i, int64_t g,
 LB_INLINE float32x4_t part2(const lb_gemvq_rows *r, int i, int64_t g,
                             int64_t end, bool scaled, bool is_short)
 {
-    const levels l = load_levels(r->table);
+    const lb_planes l = lb_planes_of(r->table->level);
     const uint8_t *codes = r->codes[i] + BYTES * g;
     const float *x = (const float *)r->x + 4 * BYTES * g;
     const float *scale = scaled ? r->scale[i] + 8 * g : NULL;
@@ -252,7 +209,8 @@ static void rows8(const lb_gemvq_rows *r, float *y)
     }                                                                          \
     static void name(const lb_gemvq_rows *r, float *y)                         \
     {                                                                          \
-        walk(r, are_short(r->table) ? name##_short : name##_any, y);           \
+        const lb_planes l = lb_planes_of(r->table->level);                     \
+        walk(r, lb_planes_are_short(&l) ? name##_short : name##_any, y);       \
     }
 
 PARTS(rows4_64, part4, 64)
