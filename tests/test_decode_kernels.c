@@ -378,6 +378,8 @@ int main(int argc, char **argv)
         {&lb_decode_avx2, &lb_convert_avx2, lb_stream_avx2, LB_LEVEL_AVX2},
         {&lb_decode_avx512, &lb_convert_avx2, lb_stream_avx512,
          LB_LEVEL_AVX512},
+#elif defined(__aarch64__)
+        {&lb_decode_neon, &lb_convert_ref, lb_stream_copy, LB_LEVEL_NEON},
 #endif
     };
     const bool all = argc > 1 && strcmp(argv[1], "--all") == 0;

@@ -62,11 +62,14 @@ void lb_decode_halves32_avx2(const int8_t *level, const uint8_t *from,
                              int64_t n, float *out);
 void lb_decode_pairs256_avx2(const uint8_t *from, int64_t n, float *out);
 void lb_decode_trits256_avx2(const uint8_t *from, int64_t n, float *out);
+#elif defined(__aarch64__)
+extern const lb_decode_kernel lb_decode_neon;
 #endif
 
 /* For lb_format.kernels: the levels that run more than the reference. */
 #define LB_DECODE_LEVELS                                                       \
-    (1u << LB_LEVEL_AVX2 | 1u << LB_LEVEL_AVX512 | 1u << LB_LEVEL_AVX512VNNI)
+    (1u << LB_LEVEL_NEON | 1u << LB_LEVEL_AVX2 | 1u << LB_LEVEL_AVX512 |       \
+     1u << LB_LEVEL_AVX512VNNI)
 
 /* Where the elements end, of n, that the first value serves; and those that the
  * next one serves. */

@@ -108,6 +108,8 @@ const lb_decode_kernel *lb_decode_kernel_for(const lb_cpu *cpu)
 #if defined(__x86_64__)
     if (cpu->level >= LB_LEVEL_AVX512) return &lb_decode_avx512;
     if (cpu->level >= LB_LEVEL_AVX2) return &lb_decode_avx2;
+#elif defined(__aarch64__)
+    if (cpu->level == LB_LEVEL_NEON) return &lb_decode_neon;
 #endif
     (void)cpu;
     return &lb_decode_ref;
