@@ -99,8 +99,8 @@ static void plan(const lb_call *c, lb_plan *plan)
     }
     const job j = prepare(c);
     *plan = (lb_plan){
-        .per_thread =
-            LB_WINDOWS * sizeof(lb_window) + (j.raw ? 0 : LB_TILE * 8),
+        .per_thread = LB_WINDOWS * sizeof(lb_window) +
+                      (j.raw ? 0 : (size_t)j.tiling.size * 8),
         .phases = 1,
         .units = {lb_ceil_div(j.ws.count, j.together) * j.pieces},
         .kernel = j.beside ? "copy side by side"
