@@ -23,6 +23,9 @@ static const struct {
     [OPTION_JSON] = {"json", 0, NULL, "the same as JSON"},
     [OPTION_LAYOUT] = {"layout", 0, "NAME",
                        "native (the default), bnb, bitnet or seed"},
+    [OPTION_LINEAR_CLASS] = {"linear-class", 0, "NAME",
+                             "of BitNet's: autobitlinear, whose scales "
+                             "multiply, or bitlinear"},
     [OPTION_MAX_MEMORY] = {"max-memory", 0, "BYTES",
                            "of arrays at a time; 512Mi if not said"},
     [OPTION_METADATA] = {"metadata", 0, NULL, "also the values in the file"},

@@ -37,6 +37,7 @@ typedef enum option_id {
     OPTION_JOBS,
     OPTION_JSON,
     OPTION_LAYOUT,
+    OPTION_LINEAR_CLASS,
     OPTION_MAX_MEMORY,
     OPTION_METADATA,
     OPTION_NO_SYNC,

@@ -56,18 +56,22 @@ static bool read_config(const arguments *a, lb_quant_config *c)
     static const char *const scale[] = {"",    "none",  "tensor",
                                         "row", "block", NULL};
     static const char *const threshold[] = {"std", "absmean", NULL};
+    static const char *const class[] = {"autobitlinear", "bitlinear", NULL};
     const char *layout = a->value[OPTION_LAYOUT];
     int how = LB_COMPAT_NATIVE, of = LB_SCALE_DEFAULT, where = LB_THRESHOLD_STD;
+    int divides = 0;
     if (layout && strcmp(layout, "bnb") == 0) how = LB_COMPAT_BNB_CPU;
     if (!argument_word(a, OPTION_COMPAT, compat, &how) ||
         !argument_word(a, OPTION_SCALE, scale, &of) ||
         !argument_word(a, OPTION_THRESHOLD, threshold, &where) ||
+        !argument_word(a, OPTION_LINEAR_CLASS, class, &divides) ||
         !argument_number(a, OPTION_BLOCK_SIZE, 1, INT32_MAX, &c->block_size))
         return false;
     c->format = a->value[OPTION_TYPE];
     c->compat = (lb_compat)how;
     c->scale = (lb_scale)of;
     c->threshold = (lb_threshold)where;
+    if (divides) c->meaning = LB_MEANS_INVERSE;
     c->double_quant = a->count[OPTION_DOUBLE_QUANT] != 0;
     return true;
 }
@@ -123,10 +127,10 @@ static verdict run(const arguments *a)
 }
 
 static const option_id options_taken[] = {
-    OPTION_OUTPUT,     OPTION_TYPE,       OPTION_LAYOUT,    OPTION_COMPAT,
-    OPTION_BLOCK_SIZE, OPTION_SCALE,      OPTION_THRESHOLD, OPTION_DOUBLE_QUANT,
-    OPTION_JOBS,       OPTION_MAX_MEMORY, OPTION_NO_SYNC,   OPTION_FORCE,
-    OPTION_QUIET,      N_OPTIONS};
+    OPTION_LINEAR_CLASS, OPTION_OUTPUT,     OPTION_TYPE,       OPTION_LAYOUT,
+    OPTION_COMPAT,       OPTION_BLOCK_SIZE, OPTION_SCALE,      OPTION_THRESHOLD,
+    OPTION_DOUBLE_QUANT, OPTION_JOBS,       OPTION_MAX_MEMORY, OPTION_NO_SYNC,
+    OPTION_FORCE,        OPTION_QUIET,      N_OPTIONS};
 
 const verb verb_quantize = {
     .name = "quantize",

@@ -180,6 +180,11 @@ has "bnb, 4 tensors"
 quantize --type int8 --layout bnb --compat bnb-cpu --force -q --no-sync
 run 0 info "$dst"
 has "bnb, 3 tensors"
+refused 2 "--linear-class takes one of autobitlinear bitlinear, not 'x'" \
+    quantize "$src" -o "$dst" --type ternary --linear-class x --force
+quantize --type ternary --linear-class bitlinear --force -q --no-sync
+run 0 info --metadata "$dst"
+has '\"meaning\": 2'
 quantize --type ternary --layout seed --scale tensor --threshold absmean \
     --force -q --no-sync
 run 0 info "$dst"

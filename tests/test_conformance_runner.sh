@@ -723,4 +723,27 @@ parsers "no verdict" good.npy maybe "" 0
 parsers "no such file" none.npy reject "" 0
 parsers "a path" ../npy/cut.npy reject "" 0
 
+# ---- transformers: a model made again ----------------------------------------
+
+fresh
+lowbit=$(dirname "$program")/../lowbit
+[ -x "$lowbit" ] || lowbit=$root/build/lowbit
+mkdir "$tmp/cases/base" "$tmp/cases/nf4"
+cp "$root/tests/golden/layouts/bnb4.values" "$tmp/cases/base/model.safetensors"
+model=$tmp/cases/nf4/model.safetensors
+"$lowbit" quantize "$tmp/cases/base" -o "$model" --type nf4 --layout bnb -q
+run transformers "$tmp/cases"
+expect "the same model" 0 "1 passed, 0 failed, 4 skipped"
+size=$(stat -c %s "$model")
+for at in 9 $((size / 2)) $((size - 1)); do
+    cp "$model" "$tmp/original"
+    printf '\377' | dd of="$model" bs=1 seek="$at" conv=notrunc status=none
+    run transformers "$tmp/cases"
+    expect "byte $at of the model changed" 1 "0 passed, 1 failed, 4 skipped"
+    cp "$tmp/original" "$model"
+done
+rm "$tmp/cases/base/model.safetensors"
+run transformers "$tmp/cases"
+expect "no model" 2 ""
+
 echo "test_conformance_runner.sh: $checks checks passed"

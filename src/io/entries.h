@@ -58,6 +58,7 @@ typedef struct lb_rows {
 
 struct lb_file_layout {
     const char *name;
+    const char *format; /* the only one that it takes; NULL: it takes several */
     /* Must. Whether t, which belongs to nobody yet, is the one by which a group
      * is known: then fills g, whose entry has place for n_tensors and nbytes
      * that are counted for it, and says LB_DONE. LB_FAILED: it is, and what
@@ -70,7 +71,16 @@ struct lb_file_layout {
      * to the k-th of them, dense. */
     lb_verdict (*plan)(lb_ctx *, lb_saver *s, lb_saved *item);
     lb_array *(*part)(lb_ctx *, const lb_saved *item, lb_array *a, int k);
+    /* May. An array that was quantized for this layout as its readers want it,
+     * and as plan expects one that is to come: scales of another dtype. */
+    lb_array *(*adapt)(lb_ctx *, lb_array *a);
+    /* plan must know lb_saved.offset of double quantization. */
+    bool wants_offset;
 };
+
+/* The layout of that name and the format that it takes; NULL if it takes none:
+ * for adapt and wants_offset. */
+const lb_file_layout *lb_file_layout_for(const char *name, const char *format);
 
 extern const lb_file_layout *const lb_file_layouts[]; /* ends with NULL */
 

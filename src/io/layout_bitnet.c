@@ -112,7 +112,8 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
 /* ---- writing ------------------------------------------------------------- */
 
 /* A matrix called P.weight, of whole fours of rows, with one scale, which is
- * written as it is: linear_class, in config.json, must say what it means. */
+ * written as it is (of an array to come: in the array's dtype). linear_class,
+ * in config.json, must say what it means. */
 static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
 {
     size_t n;
@@ -124,10 +125,11 @@ static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
         return LB_DECLINED;
     const lb_shape packed = LB_SHAPE(d->shape.dim[0] / 4, d->shape.dim[1]);
     const lb_shape one = LB_SHAPE(1);
+    const lb_dtype dtype = item->array ? scale->elem : d->dtype;
     const bool ok = lb_saver_tensor(cx, s, item, item->name, n, ".weight", NULL,
                                     LB_U8, &packed) &&
                     lb_saver_tensor(cx, s, item, item->name, n, ".weight_scale",
-                                    NULL, scale->elem, &one);
+                                    NULL, dtype, &one);
     return ok ? LB_DONE : LB_FAILED;
 }
 
@@ -137,8 +139,25 @@ static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
     return lb_export(cx, a, "bitnet", k == CODES ? "packed" : "scale");
 }
 
+/* transformers has scales in the dtype of the model, and rounds others to it
+ * when it loads them: then better here, where it is seen. */
+static lb_array *adapt(lb_ctx *cx, lb_array *a)
+{
+    const lb_dtype dtype = lb_dtype_of(a);
+    lb_array *scale = lb_component(cx, a, "scale");
+    if (!scale || lb_dtype_of(scale) == dtype) return a;
+    const lb_quant_config config = {.format = lb_format_of(a),
+                                    .scale = LB_SCALE_TENSOR,
+                                    .meaning = (lb_meaning)a->store->meaning,
+                                    .dtype = dtype};
+    return lb_from_codes(cx, &config, lb_codes(cx, a),
+                         lb_convert(cx, scale, dtype));
+}
+
 const lb_file_layout lb_file_layout_bitnet = {
     .name = "bitnet",
+    .format = "ternary",
+    .adapt = adapt,
     .find = find,
     .load = load,
     .plan = plan,

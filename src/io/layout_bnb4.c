@@ -326,17 +326,19 @@ static void put_state(lb_bytes *b, const lb_described *d, int64_t block,
     lb_bytes_put(b, "}", 1);
 }
 
-/* What a is, as the blob has it. */
-static lb_array *state_of(lb_ctx *cx, const lb_described *d, lb_array *a)
+/* The mean of nested scales. */
+static float offset_of(lb_ctx *cx, lb_array *a)
+{
+    lb_array *scales = lb_component(cx, a, "absmax");
+    return (float)lb_item(cx, lb_component(cx, scales, "offset"));
+}
+
+/* The blob. */
+static lb_array *state_of(lb_ctx *cx, const lb_described *d, float offset)
 {
     const lb_described_part *absmax = lb_described_part_of(d, "absmax");
     lb_bytes b = {.heap = cx->heap};
     lb_array *out = NULL;
-    float offset = 0;
-    if (absmax->array) {
-        lb_array *scales = lb_component(cx, a, "absmax");
-        offset = (float)lb_item(cx, lb_component(cx, scales, "offset"));
-    }
     put_state(&b, d, absmax->table.g[0], absmax->array, offset);
     if (b.failed)
         lb_fail(cx, LB_E_NOMEM, "out of memory");
@@ -410,14 +412,16 @@ static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
     const lb_shape blocks = lb_part_shape(&d->stored, &absmax->table);
     const lb_shape bytes = LB_SHAPE(ceil_div(d->stored.dim[0], 2), 1);
     const lb_shape levels = LB_SHAPE(LEVELS);
-    if (absmax->array && !item->array) {
+    float offset = item->offset ? *item->offset : 0;
+    if (absmax->array && item->array) offset = offset_of(cx, item->array);
+    if (absmax->array && !item->array && !item->offset) {
         lb_fail(cx, LB_E_UNSUPPORTED,
                 "'%s': how long its quant_state is depends on its nested "
                 "offset: with double_quant it must be there when it is planned",
                 LB_NAME(item->name));
         return LB_FAILED;
     }
-    const lb_array *blob = state_of(cx, d, item->array);
+    const lb_array *blob = state_of(cx, d, offset);
     bool ok =
         blob &&
         lb_saver_tensor(cx, s, item, item->name, n, "", NULL, LB_U8, &bytes) &&
@@ -449,12 +453,14 @@ static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
     case NESTED_MAP:
         return map_of(cx, absmax, NESTED_LEVELS);
     default:
-        return state_of(cx, item->described, a);
+        return state_of(cx, item->described, nested ? offset_of(cx, a) : 0);
     }
 }
 
 const lb_file_layout lb_file_layout_bnb4 = {
     .name = "bnb",
+    .format = "nf4",
+    .wants_offset = true,
     .find = find,
     .load = load,
     .plan = plan,

@@ -14,6 +14,7 @@ typedef struct item {
     const lb_entry *entry;
     const char *kept; /* NULL: quantized */
     lb_quant_config config;
+    const lb_file_layout *layout; /* if it has wishes of its own, or NULL */
 } item;
 
 typedef struct job {
@@ -23,6 +24,7 @@ typedef struct job {
     lb_file *f;
     item *item;
     lb_planned *list;
+    float *offset; /* of those that the layout must know it of */
     lb_meta *meta;
     int64_t n, n_meta;
 } job;
@@ -69,8 +71,40 @@ static bool plan_item(job *j, item *it)
     if (it->kept) return true;
     const lb_planned p = planned(it);
     const lb_verdict v = lb_saver_suits(j->cx, &p, o->kind, o->layout);
-    if (v == LB_DECLINED) it->kept = "the layout has no place for it";
+    if (v == LB_DECLINED)
+        it->kept = "the layout has no place for it";
+    else if (o->layout && it->config.format)
+        it->layout = lb_file_layout_for(o->layout, it->config.format);
     return v != LB_FAILED;
+}
+
+/* Read and quantized; belongs to the open scope. */
+static lb_array *make(const job *j, const item *it)
+{
+    lb_array *a = lb_file_load(j->cx, j->f, it->entry->name);
+    if (it->kept) return a;
+    a = lb_quantize(j->cx, a, &it->config);
+    return a && it->layout && it->layout->adapt ? it->layout->adapt(j->cx, a)
+                                                : a;
+}
+
+/* bitsandbytes' header depends on the mean of the scales: where it is asked for
+ * arrays are quantized twice. */
+static bool find_offset(job *j, int64_t i)
+{
+    const item *it = &j->item[i];
+    if (it->kept || !it->config.double_quant || !it->layout ||
+        !it->layout->wants_offset)
+        return true;
+    lb_enter(j->cx);
+    const lb_array *q = make(j, it);
+    lb_array *offset = NULL;
+    for (int p = 0; q && p < LB_MAX_PARTS; p++)
+        if (q->store->fmt->part[p].scale && q->store->part[p].a)
+            offset = lb_component(j->cx, q->store->part[p].a, "offset");
+    if (offset) j->offset[i] = (float)lb_item(j->cx, offset);
+    lb_leave(j->cx);
+    return offset != NULL;
 }
 
 /* Texts of the source; descriptions of its own layout are of no use. */
@@ -92,10 +126,11 @@ static bool plan(job *j)
     j->n = (int64_t)n;
     j->item = lb_arena_alloc(j->cx, &j->arena, n, sizeof *j->item);
     j->list = lb_arena_alloc(j->cx, &j->arena, n, sizeof *j->list);
-    if (!j->item || !j->list || !take_meta(j)) return false;
+    j->offset = lb_arena_alloc(j->cx, &j->arena, n, sizeof *j->offset);
+    if (!j->item || !j->list || !j->offset || !take_meta(j)) return false;
     for (int64_t i = 0; i < j->n; i++) {
         j->item[i].entry = lb_file_entry(j->f, i);
-        if (!plan_item(j, &j->item[i])) return false;
+        if (!plan_item(j, &j->item[i]) || !find_offset(j, i)) return false;
         j->list[i] = planned(&j->item[i]);
     }
     return true;
@@ -107,8 +142,7 @@ static bool write_item(job *j, lb_saver *s, int64_t i)
 {
     const item *it = &j->item[i];
     lb_enter(j->cx);
-    lb_array *a = lb_file_load(j->cx, j->f, it->entry->name);
-    lb_array *q = it->kept ? a : lb_quantize(j->cx, a, &it->config);
+    lb_array *q = make(j, it);
     const bool ok = q && lb_saver_put(j->cx, s, q);
     const lb_written w = {.entry = it->entry,
                           .i = i,
@@ -130,7 +164,7 @@ static bool run(job *j, const char *to)
                                   .input = &j->f,
                                   .n_inputs = 1,
                                   .no_sync = j->o->no_sync};
-    lb_saver *s = lb_saver_open(j->cx, to, j->list, j->n, &save);
+    lb_saver *s = lb_saver_begin(j->cx, to, j->list, j->offset, j->n, &save);
     bool ok = s != NULL;
     for (int64_t i; ok && (i = lb_saver_next(s)) >= 0;)
         ok = write_item(j, s, i);

@@ -127,6 +127,7 @@ static lb_verdict plan_item(lb_ctx *cx, lb_saver *s, const lb_planned *p,
                                LB_NAME(p->name), d->format));
     const lb_verdict v = plan_group(cx, s, item, layout);
     item->array = NULL;
+    item->offset = NULL;
     return v;
 }
 
@@ -147,11 +148,23 @@ static bool find_kind(lb_ctx *cx, lb_saver *s, const char *kind)
            lb_fail(cx, LB_E_ARG, "save: no kind of file '%s'", LB_NAME(kind));
 }
 
+const lb_file_layout *lb_file_layout_for(const char *name, const char *format)
+{
+    for (int k = 0; lb_file_layouts[k]; k++) {
+        const lb_file_layout *l = lb_file_layouts[k];
+        if (l->format && strcmp(l->name, name) == 0 &&
+            strcmp(l->format, format) == 0)
+            return l;
+    }
+    return NULL;
+}
+
 lb_verdict lb_saver_suits(lb_ctx *cx, const lb_planned *p, const char *kind,
                           const char *layout)
 {
+    const float any = 0; /* whatever it will be */
     lb_saver s = {.arena = {.heap = cx->heap}};
-    lb_saved item = {0};
+    lb_saved item = {.offset = &any};
     lb_verdict v = LB_FAILED;
     lb_enter(cx);
     if (find_kind(cx, &s, kind))
@@ -190,7 +203,8 @@ static lb_infile **input_files(lb_ctx *cx, lb_saver *s,
 }
 
 static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
-                  const lb_planned *list, const lb_save_options *o)
+                  const lb_planned *list, const float *offset,
+                  const lb_save_options *o)
 {
     lb_write_options w = {.no_sync = o->no_sync};
     const char *layout = o->layout ? o->layout : "native";
@@ -199,6 +213,7 @@ static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
     if (!s->item || !take_meta(cx, s, o)) return false;
     for (int64_t i = 0; i < s->n; i++) {
         lb_saved *item = &s->item[i];
+        if (offset) item->offset = &offset[i];
         const lb_verdict v = plan_item(cx, s, &list[i], layout, item);
         if (v == LB_DECLINED) return no_place(cx, s, item, layout);
         if (v != LB_DONE) return false;
@@ -225,8 +240,9 @@ static bool read_options(lb_ctx *cx, const lb_save_options *options,
     return true;
 }
 
-lb_saver *lb_saver_open(lb_ctx *cx, const char *path, const lb_planned *list,
-                        int64_t n, const lb_save_options *options)
+lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,
+                         const float *offset, int64_t n,
+                         const lb_save_options *options)
 {
     lb_save_options o;
     if (!cx) return NULL;
@@ -242,12 +258,18 @@ lb_saver *lb_saver_open(lb_ctx *cx, const char *path, const lb_planned *list,
     *s = (lb_saver){.arena = arena, .n = n};
     const bool clear = !lb_error_status(cx);
     lb_enter(cx);
-    const bool ok = begin(cx, s, path, list, &o);
+    const bool ok = begin(cx, s, path, list, offset, &o);
     lb_leave(cx);
     /* An error on the way, of a part that could be done without, is one. */
     if (ok && !(clear && lb_error_status(cx))) return s;
     lb_saver_close(cx, s, false);
     return NULL;
+}
+
+lb_saver *lb_saver_open(lb_ctx *cx, const char *path, const lb_planned *list,
+                        int64_t n, const lb_save_options *options)
+{
+    return lb_saver_begin(cx, path, list, NULL, n, options);
 }
 
 /* ---- putting ------------------------------------------------------------- */

@@ -10,7 +10,8 @@ struct lb_saved {
     lb_dtype dtype;
     lb_shape shape;
     const lb_described *described; /* of a quantized one */
-    lb_array *array; /* if it is there already, while it is planned */
+    lb_array *array;     /* if it is there already, while it is planned */
+    const float *offset; /* the mean of its scales, if it is known; likewise */
     const lb_file_layout *layout; /* NULL: one tensor */
     int64_t first;                /* of the file's tensors */
     int n_tensors;
@@ -28,6 +29,12 @@ struct lb_saver {
     int64_t n_meta;
     bool failed;
 };
+
+/* lb_saver_open where offset[i], if offset is not NULL, is what the array i to
+ * come will have as lb_saved.offset. */
+lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,
+                         const float *offset, int64_t n,
+                         const lb_save_options *options);
 
 /* Whether a file of that kind and layout has a place for what is planned, which
  * it may not have: LB_DECLINED. Of kinds and layouts NULL is the default. */

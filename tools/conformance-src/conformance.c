@@ -14,8 +14,9 @@
 
 #include "conformance.h"
 
-static const kind *const kinds[] = {
-    &kind_stablehlo, &kind_seed, &kind_bitsandbytes, &kind_gguf, &kind_parsers};
+static const kind *const kinds[] = {&kind_stablehlo,    &kind_seed,
+                                    &kind_bitsandbytes, &kind_gguf,
+                                    &kind_parsers,      &kind_transformers};
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* Cases are untrusted: one that asks for more memory than this gets an error

@@ -61,6 +61,7 @@ extern const kind kind_seed;
 extern const kind kind_bitsandbytes;
 extern const kind kind_gguf;
 extern const kind kind_parsers;
+extern const kind kind_transformers;
 
 /* ---- files -------------------------------------------------------------- */
 
