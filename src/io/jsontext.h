@@ -62,7 +62,8 @@ uint64_t lb_json_entries(lb_json *j);
 /* LB_E_CONTENT: "PATH: the header has WHAT at byte N". False. */
 bool lb_json_wrong(lb_json *j, const char *what);
 
-/* A finite number as Python writes it: the fewest digits that say which. */
+/* A number as Python writes it: the fewest digits that say which; null, if it
+ * is not finite. */
 void lb_json_put_number(lb_bytes *b, double v);
 /* A string in quotes. ascii: as Python's json.dumps, which escapes all else;
  * else as Rust's serde_json, which leaves UTF-8 as it is. It must be valid. */

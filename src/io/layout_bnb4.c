@@ -14,6 +14,7 @@
  *
  * fp4 is the same with another map, and so it is the same format.
  */
+#include <math.h>
 #include <string.h>
 
 #include "core/core.h"
@@ -339,6 +340,10 @@ static lb_array *state_of(lb_ctx *cx, const lb_described *d, float offset)
     const lb_described_part *absmax = lb_described_part_of(d, "absmax");
     lb_bytes b = {.heap = cx->heap};
     lb_array *out = NULL;
+    if (!isfinite(offset)) {
+        lb_fail(cx, LB_E_ARG, "the mean of nested scales is no finite number");
+        return NULL;
+    }
     put_state(&b, d, absmax->table.g[0], absmax->array, offset);
     if (b.failed)
         lb_fail(cx, LB_E_NOMEM, "out of memory");
