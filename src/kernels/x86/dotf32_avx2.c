@@ -392,35 +392,32 @@ LB_INLINE void dots_rows(const int bits, const way how, const int rows,
 
 /* A function for each size of codes, with code of its own for each number of
  * rows. */
+#if LB_OF_EACH
+#define ROWS(n, bits, how)                                                     \
+    case n:                                                                    \
+        dots_rows(bits, how, n, w, x, first, c, ldc);                          \
+        break;
+#define ALL_ROWS(bits, how)                                                    \
+    ROWS(1, bits, how)                                                         \
+    ROWS(2, bits, how)                                                         \
+    ROWS(3, bits, how)                                                         \
+    ROWS(4, bits, how)                                                         \
+    ROWS(5, bits, how)                                                         \
+    ROWS(6, bits, how)                                                         \
+    ROWS(7, bits, how)                                                         \
+    ROWS(8, bits, how)
+#else
+#define ALL_ROWS(bits, how)                                                    \
+    default:                                                                   \
+        dots_rows(bits, how, rows, w, x, first, c, ldc);
+#endif
 #define DOTS(name, bits, how)                                                  \
     LB_TARGET("avx2,fma,f16c")                                                 \
     static void name(const lb_dotf32_codes *w, int rows, const float *x,       \
                      bool first, float *c, int64_t ldc)                        \
     {                                                                          \
         switch (rows) {                                                        \
-        case 1:                                                                \
-            dots_rows(bits, how, 1, w, x, first, c, ldc);                      \
-            break;                                                             \
-        case 2:                                                                \
-            dots_rows(bits, how, 2, w, x, first, c, ldc);                      \
-            break;                                                             \
-        case 3:                                                                \
-            dots_rows(bits, how, 3, w, x, first, c, ldc);                      \
-            break;                                                             \
-        case 4:                                                                \
-            dots_rows(bits, how, 4, w, x, first, c, ldc);                      \
-            break;                                                             \
-        case 5:                                                                \
-            dots_rows(bits, how, 5, w, x, first, c, ldc);                      \
-            break;                                                             \
-        case 6:                                                                \
-            dots_rows(bits, how, 6, w, x, first, c, ldc);                      \
-            break;                                                             \
-        case 7:                                                                \
-            dots_rows(bits, how, 7, w, x, first, c, ldc);                      \
-            break;                                                             \
-        default:                                                               \
-            dots_rows(bits, how, 8, w, x, first, c, ldc);                      \
+            ALL_ROWS(bits, how)                                                \
         }                                                                      \
     }
 
