@@ -123,7 +123,7 @@ static void encode_boxes(const lb_work *w, const lb_quant *q,
     int64_t stride[LB_MAX_RANK], lo[LB_MAX_RANK], n[LB_MAX_RANK];
     lb_row_major(&t->shape, stride);
     for (int64_t u = w->lo; u < w->hi; u++) {
-        const int64_t rows = lb_tiling_box(t, u, lo, n) / n[last];
+        const int64_t size = lb_tiling_box(t, u, lo, n), rows = size / n[last];
         const float *x = w->scratch;
         int64_t first = 0, step = 0; /* of the only axis of more than one row */
         for (int k = 0; k <= last; k++) {
