@@ -388,6 +388,9 @@ LB_API lb_array *lb_quantize_scales(lb_ctx *cx, lb_array *a);
 /* Whether format has code of its own for the instruction-set level in use;
  * false for an unknown name. */
 LB_API bool lb_kernel_available(const lb_ctx *cx, const char *format);
+/* The k-th format of the context, built-in ones first, of which "dense" is not
+ * to be quantized to; NULL past the end. */
+LB_API const char *lb_format_name(const lb_ctx *cx, int k);
 
 /* What is stored behind a, by the format's name for it: "codes", "scale",
  * "absmax", ...; in a's order of axes, as it was cut; flat if it is stored as

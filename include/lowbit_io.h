@@ -173,9 +173,61 @@ LB_API bool lb_saver_put(lb_ctx *cx, lb_saver *s, lb_array *a);
 /* Ends it; commit: true makes it the file at its path, which fails if an array
  * is missing. Otherwise the partial file is removed. NULL is fine. */
 LB_API bool lb_saver_close(lb_ctx *cx, lb_saver *s, bool commit);
+/* Whether a kind of file, and a layout, have a place for what is planned; both
+ * may be NULL, as in lb_save_options. False, and an error only if it cannot be
+ * made at all, or there is no such kind or layout. */
+LB_API bool lb_can_save(lb_ctx *cx, const lb_planned *p, const char *kind,
+                        const char *layout);
 /* All in one, of arrays that are there. */
 LB_API bool lb_save(lb_ctx *cx, const char *path, const lb_planned *list,
                     int64_t n, const lb_save_options *options);
+
+/* ---- how much was lost ----------------------------------------------------
+ */
+
+/* Of b, from a. Sums, so that an array can be compared in pieces. */
+typedef struct lb_difference {
+    int64_t n;             /* elements */
+    int64_t apart;         /* of them, those that are not the same number */
+    int64_t nonfinite;     /* .. because one is no finite number: they are in
+                            * none of the sums */
+    double aa, bb, ab, dd; /* sums of a*a, b*b, a*b and (a-b)*(a-b) */
+    double max;            /* the largest |a-b| */
+} lb_difference;
+
+/* Adds the difference of two arrays of the same shape, in whatever formats and
+ * dtypes, to *d, which begins as zeros. The same for every number of threads
+ * and every CPU; sums are right to six digits. */
+LB_API bool lb_compare(lb_ctx *cx, lb_array *a, lb_array *b, lb_difference *d);
+/* |a-b| / |a|, with the norms of all numbers; 0 if nothing is apart, infinite
+ * if a is all zeros, NaN if some are not finite. */
+LB_API double lb_difference_nrmse(const lb_difference *d);
+/* Of the angle between a and b: 1 if nothing is apart. */
+LB_API double lb_difference_cosine(const lb_difference *d);
+
+/* What is wrong with an array: how often, and the first place. */
+typedef struct lb_flaw {
+    int64_t n, first;
+} lb_flaw;
+
+/* The numbers of an array. */
+typedef struct lb_findings {
+    int64_t n;        /* elements */
+    lb_flaw nan, inf; /* by the element's index, row-major */
+    lb_flaw code;     /* codes that the format does not have */
+    lb_flaw scale;    /* scales that are below zero or not finite, by their
+                       * index among .. */
+    int64_t scales;   /* .. all of them */
+    int64_t finite;   /* elements that are, which the rest is about */
+    int64_t zeros;
+    double least, most;
+    double sum, squares;
+} lb_findings;
+
+/* Looks at an array, in pieces, and adds to *f, which begins as zeros. */
+LB_API bool lb_examine(lb_ctx *cx, lb_array *a, lb_findings *f);
+/* Whether there are no flaws. */
+LB_API bool lb_findings_sound(const lb_findings *f);
 
 /* ---- a file, quantized --------------------------------------------------- */
 

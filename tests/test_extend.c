@@ -343,6 +343,9 @@ static void adding_formats(lb_ctx *cx)
         CHECK(lb_format_at(cx, built_in + i) == fmt[i]);
     }
     CHECK(!lb_format_at(cx, built_in + 3) && !lb_format_at(cx, -1));
+    CHECK_EQ_S(lb_format_name(cx, built_in), fmt[0]->name);
+    CHECK_EQ_S(lb_format_name(cx, 0), "dense");
+    CHECK(!lb_format_name(cx, built_in + 3) && !lb_format_name(NULL, -1));
 #define REFUSED(STATUS, SAY, ...)                                              \
     do {                                                                       \
         lb_format f = toy_block;                                               \

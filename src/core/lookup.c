@@ -19,6 +19,12 @@ const lb_format *lb_format_at(const lb_ctx *cx, int k)
     return cx && k >= 0 && k < cx->formats.n ? cx->formats.item[k] : NULL;
 }
 
+const char *lb_format_name(const lb_ctx *cx, int k)
+{
+    const lb_format *f = lb_format_at(cx, k);
+    return f ? f->name : NULL;
+}
+
 const lb_prim *lb_find_primitive(const lb_ctx *cx, const char *name)
 {
     const lb_prim *p = NULL;
