@@ -176,9 +176,11 @@ int main(void)
     codes_room = fenced_open(ROOM);
     scale_room = fenced_open(ROOM);
     c_room = fenced_open(ROOM);
-#if defined(__x86_64__)
-    if (lb_level_available(LB_LEVEL_AVX2)) check_kernel(&lb_dotf32_avx2);
-#endif
+    for (int level = 0; level <= LB_LEVEL_AVX512VNNI; level++) {
+        const lb_cpu cpu = {.level = (lb_level)level};
+        const lb_dotf32 *kernel = lb_dotf32_for(&cpu);
+        if (kernel && lb_level_available(cpu.level)) check_kernel(kernel);
+    }
     fenced_close(&codes_room);
     fenced_close(&scale_room);
     fenced_close(&c_room);

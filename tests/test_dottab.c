@@ -189,11 +189,10 @@ int main(void)
 {
     in = fenced_open(ROOM - 1);
     out = fenced_open(ROOM - 1);
-#if defined(__x86_64__)
-#if !defined(LB_SIMDE)
-    if (lb_level_available(LB_LEVEL_AVX2))
-#endif
-        check_kernel(&lb_dottab_avx2);
-#endif
+    for (int level = 0; level <= LB_LEVEL_AVX512VNNI; level++) {
+        const lb_cpu cpu = {.level = (lb_level)level};
+        const lb_dottab *kernel = lb_dottab_for(&cpu);
+        if (kernel && lb_level_available(cpu.level)) check_kernel(kernel);
+    }
     return check_report("dottab");
 }

@@ -78,6 +78,7 @@ static const struct {
     {LB_LEVEL_AVX2, lb_gemvq_labels_avx2},
 #elif defined(__aarch64__)
     {LB_LEVEL_NEON, lb_gemvq_rows_neon},
+    {LB_LEVEL_NEON, lb_gemvq_rows_int_neon},
 #endif
     {LB_LEVEL_REF, lb_gemvq_rows_ref},
     {LB_LEVEL_REF, lb_gemvq_cols_ref},

@@ -13,7 +13,7 @@
 
 #if defined(__aarch64__)
 #include "kernels/arm/codes_neon.h"
-#include "kernels/gemvq_sets.h"
+#include "kernels/arm/gemvq_neon.h"
 
 enum { R = LB_GEMVQ_ROWS, BYTES = 32 };
 
@@ -246,13 +246,6 @@ static void rows1_scaled(const lb_gemvq_rows *r, float *y)
             4, 1, 16                                                           \
         }                                                                      \
     }
-#define ORDER4                                                                 \
-    {                                                                          \
-        {16, 2, 2},                                                            \
-        {                                                                      \
-            2, 1, 32                                                           \
-        }                                                                      \
-    }
 #define ORDER2                                                                 \
     {                                                                          \
         {16, 4, 2},                                                            \
@@ -271,9 +264,12 @@ static void rows1_scaled(const lb_gemvq_rows *r, float *y)
 const lb_gemvq_kernel lb_gemvq_rows_neon[] = {
     {"gemv q8 f32 neon", 8, LB_GEMVQ_F32, 32, 0, 0x1p-24f, ORDER8,
      .rows = rows8},
-    {"gemv q4 f32 neon", 4, LB_GEMVQ_F32, 64, 64, 1, ORDER4, .rows = rows4_64},
-    {"gemv q4 f32 neon", 4, LB_GEMVQ_F32, 64, 32, 1, ORDER4, .rows = rows4_32},
-    {"gemv q4 f32 neon", 4, LB_GEMVQ_F32, 64, 16, 1, ORDER4, .rows = rows4_16},
+    {"gemv q4 f32 neon", 4, LB_GEMVQ_F32, 64, 64, 1, LB_ORDER4_NEON,
+     .rows = rows4_64},
+    {"gemv q4 f32 neon", 4, LB_GEMVQ_F32, 64, 32, 1, LB_ORDER4_NEON,
+     .rows = rows4_32},
+    {"gemv q4 f32 neon", 4, LB_GEMVQ_F32, 64, 16, 1, LB_ORDER4_NEON,
+     .rows = rows4_16},
     {"gemv q2 f32 neon", 2, LB_GEMVQ_F32, 128, 0, 1, ORDER2, .rows = rows2},
     {"gemv q2 f32 neon", 2, LB_GEMVQ_F32, 128, 16, 1, ORDER2,
      .rows = rows2_scaled},
