@@ -3,7 +3,9 @@
 
 #include "verb.h"
 
-static const verb *const verbs[] = {&verb_info, &verb_quantize};
+static const verb *const verbs[] = {
+    &verb_info, &verb_quantize, &verb_formats, &verb_cpu, &verb_bench,
+};
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
 static void usage(FILE *to)

@@ -31,12 +31,14 @@ static const struct {
     [OPTION_METADATA] = {"metadata", 0, NULL, "also the values in the file"},
     [OPTION_NO_SYNC] = {"no-sync", 0, NULL, "do not wait for the disk"},
     [OPTION_OUTPUT] = {"output", 'o', "FILE", "where to; must be said"},
+    [OPTION_QUICK] = {"quick", 0, NULL, "two calls of each: to try it out"},
     [OPTION_QUIET] = {"quiet", 'q', NULL, "no talk but errors"},
     [OPTION_RAW] = {"raw", 0, NULL,
                     "tensors as they lie, not the arrays they make up"},
     [OPTION_SCALE] = {"scale", 0, "OF", "none, tensor, row or block"},
+    [OPTION_SHAPE] = {"shape", 0, "MxKxN", "1x4096x4096 if not said"},
     [OPTION_THRESHOLD] = {"threshold", 0, "HOW", "ternary: std or absmean"},
-    [OPTION_TYPE] = {"type", 0, "FORMAT", "int8, nf4, ..; must be said"},
+    [OPTION_TYPE] = {"type", 0, "FORMAT", "int8, nf4, ..: see lowbit formats"},
 };
 
 static bool takes(const verb *v, option_id id)
@@ -49,8 +51,8 @@ static bool takes(const verb *v, option_id id)
 
 void verb_help(FILE *to, const verb *v)
 {
-    fprintf(to, "usage: lowbit %s %s [OPTION]..\n\n%s.\n", v->name, v->operands,
-            v->summary);
+    fprintf(to, "usage: lowbit %s%s%s [OPTION]..\n\n%s.\n", v->name,
+            *v->operands ? " " : "", v->operands, v->summary);
     if (v->help) fprintf(to, "\n%s\n", v->help);
     fputc('\n', to);
     for (int i = 0; i < N_OPTIONS; i++) {
@@ -111,9 +113,11 @@ bool arguments_read(const verb *v, int argc, char **argv, arguments *a)
         a->value[id] = optarg;
     }
     if (a->count[OPTION_HELP]) return true;
-    if (argc - optind != v->n_operands) {
-        complain(USAGE, "%s takes %s, and %d %s given", v->name, v->operands,
-                 argc - optind, argc - optind == 1 ? "is" : "are");
+    const int n = argc - optind;
+    if (n < v->n_operands || n > v->n_operands + v->n_optional) {
+        complain(USAGE, "%s takes %s, and %d %s given", v->name,
+                 *v->operands ? v->operands : "options only", n,
+                 n == 1 ? "is" : "are");
         return false;
     }
     for (; optind < argc; optind++)

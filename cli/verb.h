@@ -42,9 +42,11 @@ typedef enum option_id {
     OPTION_METADATA,
     OPTION_NO_SYNC,
     OPTION_OUTPUT,
+    OPTION_QUICK,
     OPTION_QUIET,
     OPTION_RAW,
     OPTION_SCALE,
+    OPTION_SHAPE,
     OPTION_THRESHOLD,
     OPTION_TYPE,
     N_OPTIONS
@@ -62,10 +64,11 @@ typedef struct arguments {
 typedef struct verb verb;
 struct verb {
     const char *name;
-    const char *operands;     /* "FILE", for the usage line */
+    const char *operands;     /* "FILE", for the usage line; "": none */
     const char *summary;      /* in half a line */
     const char *help;         /* further lines, or NULL */
-    int n_operands;           /* exactly so many */
+    int n_operands;           /* so many must be given, .. */
+    int n_optional;           /* .. and so many may be */
     const option_id *options; /* ends with N_OPTIONS; --help is taken by all */
     verdict (*run)(const arguments *a);
 };
@@ -122,6 +125,9 @@ void json_double(json *j, double v); /* infinities and NaN are null */
 void json_bool(json *j, bool v);
 void json_null(json *j);
 
+extern const verb verb_bench;
+extern const verb verb_cpu;
+extern const verb verb_formats;
 extern const verb verb_info;
 extern const verb verb_quantize;
 

@@ -1,57 +1,12 @@
 #!/usr/bin/env bash
 # test_cli.sh PROGRAM - does `lowbit` do what it is asked for?
 #
+# The command itself, info and quantize; other verbs have files of their own.
 # Every verb and option, exact output where it is not long, every exit status.
 # Data are on stdout, talk is on stderr. To be run in the project's root.
 set -euo pipefail
-program=${1:?usage: test_cli.sh PROGRAM}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-golden=tests/golden/io
-checks=0
-
-die()
-{
-    echo "test_cli.sh: $*" >&2
-    sed 's/^/    /' "$tmp/out" "$tmp/err" >&2
-    exit 1
-}
-
-# run STATUS ARGUMENT...: leaves $tmp/out and $tmp/err.
-run()
-{
-    local want=$1 status=0
-    shift
-    checks=$((checks + 1))
-    "$program" "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
-    [ "$status" = "$want" ] || die "'$*': exit status $status, not $want"
-    [ "$want" != 0 ] || [ ! -s "$tmp/err" ] || die "'$*': talks"
-}
-
-# refused STATUS TEXT ARGUMENT...: a sentence with TEXT, nothing on stdout.
-refused()
-{
-    local status=$1 text=$2
-    shift 2
-    run "$status" "$@"
-    grep -qF -- "$text" "$tmp/err" || die "'$*': does not say '$text'"
-    [ ! -s "$tmp/out" ] || die "'$*': prints something"
-}
-
-# prints ARGUMENT... <<TEXT: exactly that.
-prints()
-{
-    cat >"$tmp/want"
-    run 0 "$@"
-    diff "$tmp/want" "$tmp/out" >"$tmp/diff" ||
-        die "'$*': $(cat "$tmp/diff")"
-}
-
-has() # TEXT: a line of what the last run printed
-{
-    checks=$((checks + 1))
-    grep -qF -- "$1" "$tmp/out" || die "'$1' is not in what it prints"
-}
+# shellcheck source=tests/cli.bash
+. tests/cli.bash
 
 # ---- the command -------------------------------------------------------------
 
@@ -190,4 +145,4 @@ quantize --type ternary --layout seed --scale tensor --threshold absmean \
 run 0 info "$dst"
 has "seed, 2 tensors"
 
-echo "test_cli.sh: $checks checks passed"
+finish

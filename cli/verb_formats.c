@@ -1,0 +1,134 @@
+/* verb_formats.c - `lowbit formats`: what there is to quantize to, and what it
+ * costs. Nothing here is written down: a matrix of normal numbers is quantized
+ * to each, and looked at. */
+#include <math.h>
+#include <string.h>
+
+#include "verb.h"
+
+/* Kinds of files, and layouts in them, that an array may have a place in. */
+static const struct {
+    const char *name, *kind, *layout;
+    lb_compat compat;
+} place[] = {
+    {"native", "safetensors", "native", LB_COMPAT_NATIVE},
+    {"bnb", "safetensors", "bnb", LB_COMPAT_BNB_CPU},
+    {"bitnet", "safetensors", "bitnet", LB_COMPAT_NATIVE},
+    {"seed", "safetensors", "seed", LB_COMPAT_NATIVE},
+    {"gguf", "gguf", NULL, LB_COMPAT_NATIVE},
+};
+enum { N_PLACES = sizeof place / sizeof *place };
+
+typedef struct facts {
+    const char *format;
+    double bits, nrmse;
+    bool kernel;
+    bool fits[N_PLACES];
+} facts;
+
+/* False if it is nothing to quantize to. */
+static bool look_at(lb_ctx *cx, lb_array *x, const char *format, facts *f)
+{
+    const lb_quant_config config = {.format = format};
+    lb_difference d = {0};
+    lb_array *q = lb_quantize(cx, x, &config);
+    if (!q || !lb_compare(cx, x, q, &d)) {
+        lb_clear(cx);
+        return false;
+    }
+    f->format = format;
+    f->bits = 8 * (double)lb_nbytes(q) / (double)lb_size(q);
+    f->nrmse = lb_difference_nrmse(&d);
+    f->kernel = lb_kernel_available(cx, format);
+    for (int i = 0; i < N_PLACES; i++) {
+        const lb_quant_config c = {.format = format, .compat = place[i].compat};
+        const lb_planned p = {.name = "w.weight",
+                              .dtype = LB_F32,
+                              .shape = lb_shape_of(x),
+                              .config = &c};
+        f->fits[i] = lb_can_save(cx, &p, place[i].kind, place[i].layout);
+        lb_clear(cx); /* arithmetic that a format has not is no error here */
+    }
+    return true;
+}
+
+static void print_row(const lb_ctx *cx, const facts *f)
+{
+    printf("%-10s %7.4g %9.4f  %-11s", f->format, f->bits, f->nrmse,
+           f->kernel ? lb_isa(cx) : "portable");
+    for (int i = 0; i < N_PLACES; i++)
+        if (f->fits[i]) printf(" %s", place[i].name);
+    putchar('\n');
+}
+
+static void json_row(const lb_ctx *cx, json *j, const facts *f)
+{
+    json_open(j, '{');
+    json_key(j, "format");
+    json_string(j, f->format);
+    json_key(j, "bits");
+    json_double(j, f->bits);
+    json_key(j, "nrmse");
+    json_double(j, f->nrmse);
+    json_key(j, "code");
+    json_string(j, f->kernel ? lb_isa(cx) : "portable");
+    json_key(j, "layouts");
+    json_open(j, '[');
+    for (int i = 0; i < N_PLACES; i++)
+        if (f->fits[i]) json_string(j, place[i].name);
+    json_close(j, ']');
+    json_close(j, '}');
+}
+
+static verdict run(const arguments *a)
+{
+    const bool as_json = a->count[OPTION_JSON] != 0;
+    json j = {.to = stdout};
+    const char *format;
+    lb_ctx *cx = context_open(0);
+    if (!cx) return FAILED;
+    lb_array *x =
+        lb_random_normal(cx, (lb_key){0}, LB_F32, LB_SHAPE(256, 1024));
+    if (as_json)
+        json_open(&j, '[');
+    else
+        printf("%-10s %7s %9s  %-11s %s\n", "format", "bits", "nrmse", "code",
+               "files");
+    for (int k = 0; (format = lb_format_name(cx, k)); k++) {
+        facts f;
+        lb_enter(cx);
+        if (!look_at(cx, x, format, &f)) {
+            lb_leave(cx);
+            continue;
+        }
+        if (as_json)
+            json_row(cx, &j, &f);
+        else
+            print_row(cx, &f);
+        lb_leave(cx);
+    }
+    if (as_json) {
+        json_close(&j, ']');
+        putchar('\n');
+    }
+    const verdict v = x ? DONE : complain_of(cx);
+    lb_close(cx);
+    return v;
+}
+
+static const option_id options_taken[] = {OPTION_JSON, N_OPTIONS};
+
+const verb verb_formats = {
+    .name = "formats",
+    .operands = "",
+    .summary = "Lists the formats that arrays can be quantized to",
+    .help =
+        "bits: of each number, with its share of the scales, of a matrix of "
+        "256 by 1024\nwith the format's defaults. nrmse: the error, over "
+        "the numbers themselves, if\nthey are normal. code: the "
+        "instruction set that it is encoded and decoded with.\nfiles: the "
+        "layouts of safetensors, or the kinds of files, that have a place "
+        "for it.",
+    .options = options_taken,
+    .run = run,
+};

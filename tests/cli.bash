@@ -1,0 +1,58 @@
+# cli.bash - what tests of the command `lowbit` share; $1 is the program.
+#
+# Leaves $tmp, which goes at the end, and $golden.
+# shellcheck shell=bash
+program=${1:?usage: $0 PROGRAM}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+# shellcheck disable=SC2034
+golden=tests/golden/io
+checks=0
+
+die()
+{
+    echo "$(basename "$0"): $*" >&2
+    sed 's/^/    /' "$tmp/out" "$tmp/err" >&2
+    exit 1
+}
+
+# run STATUS ARGUMENT...: leaves $tmp/out and $tmp/err.
+run()
+{
+    local want=$1 status=0
+    shift
+    checks=$((checks + 1))
+    "$program" "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
+    [ "$status" = "$want" ] || die "'$*': exit status $status, not $want"
+    [ "$want" != 0 ] || [ ! -s "$tmp/err" ] || die "'$*': talks"
+}
+
+# refused STATUS TEXT ARGUMENT...: a sentence with TEXT, nothing on stdout.
+refused()
+{
+    local status=$1 text=$2
+    shift 2
+    run "$status" "$@"
+    grep -qF -- "$text" "$tmp/err" || die "'$*': does not say '$text'"
+    [ ! -s "$tmp/out" ] || die "'$*': prints something"
+}
+
+# prints ARGUMENT... <<TEXT: exactly that.
+prints()
+{
+    cat >"$tmp/want"
+    run 0 "$@"
+    diff "$tmp/want" "$tmp/out" >"$tmp/diff" ||
+        die "'$*': $(cat "$tmp/diff")"
+}
+
+has() # TEXT: a line of what the last run printed
+{
+    checks=$((checks + 1))
+    grep -qF -- "$1" "$tmp/out" || die "'$1' is not in what it prints"
+}
+
+finish()
+{
+    echo "$(basename "$0"): $checks checks passed"
+}

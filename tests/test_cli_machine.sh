@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# test_cli_machine.sh PROGRAM - formats, cpu and bench: what there is and how
+# fast. Times are not looked at. To be run in the project's root.
+set -euo pipefail
+# shellcheck source=tests/cli.bash
+. tests/cli.bash
+
+# ---- formats -----------------------------------------------------------------
+
+refused 2 "formats takes options only, and 1 is given" formats x
+run 0 formats --help
+has "usage: lowbit formats [OPTION].."
+# Bits follow from blocks; errors are those that docs/formats.md has for other
+# normal numbers (int8's is larger because rows are longer).
+LOWBIT_ISA=ref prints formats <<END
+format        bits     nrmse  code        files
+int8         8.031    0.0079  portable    native bnb seed gguf
+nf4            4.5    0.0921  portable    native bnb seed
+ternary          2    0.4440  portable    native bitnet seed
+binary           1    0.6031  portable    native seed
+dynamic8     8.125    0.0109  portable    native
+q8_0           8.5    0.0054  portable    native gguf
+q4_0           4.5    0.0860  portable    native gguf
+iq4_nl         4.5    0.0762  portable    native gguf
+tq1_0        1.688    0.8081  portable    native gguf
+tq2_0        2.062    0.8081  portable    native gguf
+END
+LOWBIT_ISA=ref run 0 formats --json
+has '{"format": "nf4", "bits": 4.5, "nrmse": 0.092'
+has '"code": "portable", "layouts": ["native", "bnb", "seed"]}'
+
+# ---- cpu ---------------------------------------------------------------------
+
+refused 2 "cpu takes options only, and 2 are given" cpu a b
+run 0 cpu --help
+has "usage: lowbit cpu [OPTION].."
+LOWBIT_ISA=ref run 0 cpu
+has "level    ref"
+has "tuning   generic-ref"
+has "formats  none"
+best=$(sed -n 's/^best *//p' "$tmp/out")
+LOWBIT_ISA=$best run 0 cpu
+has "level    $best"
+LOWBIT_ISA=ref run 0 cpu --json
+has "\"level\": \"ref\", \"best\": \"$best\", \"tuning\": \"generic-ref\", \"threads\": "
+has '"formats": []}'
+LOWBIT_ISA=odd refused 1 'odd' cpu
+
+# ---- bench -------------------------------------------------------------------
+
+run 0 bench --help
+has "usage: lowbit bench [OPTION].."
+refused 2 "no format 'nf5'; see lowbit formats" bench --type nf5 --quick
+refused 2 "no format 'dense'; see lowbit formats" bench --type dense --quick
+for shape in 8 8x8 8x8x 8x8x8x8 0x8x8 8x-1x8 8xx8 8x8x9999999 x; do
+    refused 2 "--shape takes MxKxN, each from 1 to 1048576, not '$shape'" \
+        bench --shape $shape
+done
+refused 2 "--jobs takes 1 to 256, not '300'" bench -j 300
+LOWBIT_ISA=ref run 0 bench --quick --shape 2x32x64 -j 1
+has "2x32x64 on 1 thread, ref"
+for format in f32 int8 nf4 ternary binary dynamic8 q8_0 q4_0 iq4_nl tq1_0 \
+    tq2_0; do
+    has "$format "
+done
+run 0 bench --quick --shape 2x32x64 --type nf4 --json
+has '[{"format": "f32", "bytes": 8192, "gflops": '
+has '{"format": "nf4", "bytes": 1152, "gflops": '
+has '"dequantize_gb_s": '
+
+finish
