@@ -278,7 +278,14 @@ static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
                                   .plane = rows * depth,
                                   .start = start,
                                   .scale = xs};
-    k->tile(&rows_of, depth, w, ws, first, c);
+    lb_dotbyte_ask ask = {.at = random_bits(), /* anywhere */
+                          .step = random_within(5000),
+                          .column = 64,
+                          .rows = 1 + random_bits() % 40,
+                          .columns = random_bits() % 4,
+                          .each = 1 + random_bits() % 2};
+    ask.left = ask.rows;
+    k->tile(&rows_of, depth, w, ws, first, c, how == ANY ? &ask : NULL);
     bool ok = true;
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < nr; j++) {

@@ -56,6 +56,17 @@ typedef struct lb_dotbyte_x {
     const float *scale;
 } lb_dotbyte_x;
 
+/* What will be wanted next: lines of a cache, anywhere, that are asked for one
+ * after the other while tiles run. Bursts would hold up what these read. */
+typedef struct lb_dotbyte_ask {
+    uintptr_t at;
+    int64_t step, column; /* bytes to the next, `rows` times, then to the next
+                           * column of as many */
+    int64_t rows, left;   /* left: of this column */
+    int64_t columns;      /* that are left, this one included; 0: none */
+    int each;             /* with each quad: 1 or 2 */
+} lb_dotbyte_ask;
+
 typedef struct lb_dotbyte {
     const char *name, *name_two; /* "dot i8 ref", with two planes */
     int mr, nr;
@@ -69,8 +80,8 @@ typedef struct lb_dotbyte {
                      int fields, int8_t *to, int64_t apart, int64_t plane);
     /* n codes of LB_DOTBYTE_LINES lines, `step` bytes apart, as rows of a panel
      * of w. Past n, up to a whole step, come bytes of no meaning. What lies
-     * `ahead` bytes from codes will be wanted next: it is asked for, and may
-     * lie anywhere. The same below. */
+     * `ahead` bytes from codes will be wanted next, and may lie anywhere: it is
+     * asked for, unless tiles do that. The same below. */
     void (*along)(const lb_dotbyte_codes *c, const uint8_t *from, int64_t step,
                   int64_t n, int64_t ahead, uint8_t *to);
     /* n lines, which are the depth, of `bytes` <= LB_DOTBYTE_BYTES, as panels
@@ -82,7 +93,7 @@ typedef struct lb_dotbyte {
     /* c[i*nr + j] = fma(sum * ws[j], scale[i], c[i*nr + j], or 0 if first),
      * sum as f32. k is a multiple of 4, panels of w are aligned to 64 bytes. */
     void (*tile)(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
-                 const float *ws, bool first, float *c);
+                 const float *ws, bool first, float *c, lb_dotbyte_ask *ask);
 } lb_dotbyte;
 
 /* The strongest kernel of a level that takes bytes up to most_w; NULL: it has

@@ -105,8 +105,9 @@ static void add_plane(int rows, int64_t k, const int8_t *x, const uint8_t *w,
 }
 
 static void tile(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
-                 const float *ws, bool first, float *c)
+                 const float *ws, bool first, float *c, lb_dotbyte_ask *ask)
 {
+    (void)ask;
     uint32_t sum[MR][NR] = {{0}};
     for (int p = 0; p < x->planes; p++)
         add_plane(x->rows, k, x->bytes + p * x->plane, w, sum);

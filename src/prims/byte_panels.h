@@ -83,7 +83,8 @@ typedef struct lb_byte_weights {
     float *ws;      /* and scales of its slots, for each block */
     uint8_t *lines; /* copied, where there are fewer than kernels take */
     float *read;
-    int64_t ahead; /* bytes, to codes that come next */
+    int64_t ahead;      /* bytes, to codes that come next, */
+    lb_dotbyte_ask ask; /* and their lines */
 } lb_byte_weights;
 
 /* Places what `most` rows of a depth need at room, if that is given; returns
@@ -107,9 +108,9 @@ static inline int64_t lb_byte_slot_row(const lb_byte_panels *p, int64_t slot)
  * are 0, a multiple of nr. */
 int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
                               int64_t n);
-/* Which strip comes after that of row j and depth k: its codes are asked for.
- */
+/* Which strip comes after that of row j and depth k: its codes are asked for,
+ * while so many groups of rows of x meet this one. */
 void lb_byte_weights_next(lb_byte_weights *w, int64_t j, int64_t k,
-                          int64_t next_j, int64_t next_k);
+                          int64_t next_j, int64_t next_k, int64_t groups);
 
 #endif

@@ -128,11 +128,28 @@ int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
     return slots;
 }
 
+/* They may lie past the end, so this is never a pointer that C looks at. One
+ * group of rows of x has just enough quads, if there are two for each. */
 void lb_byte_weights_next(lb_byte_weights *w, int64_t j, int64_t k,
-                          int64_t next_j, int64_t next_k)
+                          int64_t next_j, int64_t next_k, int64_t groups)
 {
+    enum { LINE = 64 };
     const lb_coded *c = &w->s.c;
-    const int64_t lines = c->along ? next_j - j : next_k - k;
-    const int64_t places = c->along ? next_k - k : next_j - j;
-    w->ahead = lines * c->byte_step + places * c->bits / 8;
+    const lb_byte_panels *p = w->p;
+    const int64_t line = c->along ? next_j : next_k;
+    const int64_t place = c->along ? next_k : next_j;
+    const int64_t lines = c->along ? p->strip : p->kc;
+    const int64_t places = c->along ? p->kc : p->strip;
+    w->ahead = (c->along ? next_j - j : next_k - k) * c->byte_step +
+               (c->along ? next_k - k : next_j - j) * c->bits / 8;
+    w->ask = (lb_dotbyte_ask){
+        .at = (uintptr_t)c->bytes + (uintptr_t)(line * c->byte_step) +
+              (uintptr_t)(place * c->bits / 8),
+        .step = c->byte_step,
+        .column = LINE,
+        .rows = lines,
+        .left = lines,
+        .columns = lb_ceil_div(lb_coded_line_bytes(c, places), LINE),
+        .each = groups > 1 ? 1 : 2,
+    };
 }

@@ -1,15 +1,21 @@
 /* product_coded_byte.c - bytes times packed weights.
  *
- * As product_coded_block.c, with panels of bytes (byte_panels.h): a unit is one
- * block of the result,
+ * As product_coded_block.c, with panels of bytes (byte_panels.h):
  *
- *   for each chunk of the depth            as much of x as stays in L2
- *     round x to panels
- *     for each strip of w
- *       for each panel of the chunk        codes become bytes
- *         for each nr rows of it           which stay in L1
- *           tiles with all groups of rows of x, block by block
+ *   phase 0   x is rounded to panels; units are panels of some rows
+ *   phase 1   a unit is one block of the result,
+ *
+ *     for each chunk of the depth          as much of x as stays in L2
+ *       for each strip of w
+ *         for each panel of the chunk      codes become bytes
+ *           for each nr rows of it         which stay in L1
+ *             tiles with all groups of rows of x, block by block
+ *
+ * Where x is too large to be kept twice there is no phase 0, and each unit
+ * rounds what it needs.
  */
+#include <string.h>
+
 #include "kernels/tuning.h"
 #include "prims/byte_panels.h"
 #include "prims/coded_units.h"
@@ -21,6 +27,7 @@ enum {
     PUT = 16,           /* rows put at a time */
     SHARES = 4,         /* blocks for each thread, */
     MIN_UNIT = 1 << 21, /* if so many multiplications remain to each */
+    MOST_X = 1 << 25    /* bytes of x that are rounded before */
 };
 
 typedef struct {
@@ -30,7 +37,9 @@ typedef struct {
     int64_t group, panel; /* bytes of x: of mr rows, of all groups */
     int64_t in_l2;        /* bytes of x */
     int64_t chunk;        /* depth */
-    /* Scratch, in bytes; x is at 0. */
+    int64_t panels;       /* of all of the depth, */
+    bool before;          /* and x is rounded to them in phase 0 */
+    /* Scratch, in bytes; x is at 0, if not. */
     size_t c_at, rows_at, slab_at, put_at, weights_at, bytes;
 } grid;
 
@@ -54,7 +63,9 @@ static void make_room(const lb_product *p, grid *g)
     const int64_t panels = lb_min_i64(most, lb_ceil_div(p->k, q->kc));
     lb_byte_weights w;
     g->chunk = panels * q->kc;
-    g->c_at = add(0, panels * g->panel);
+    g->panels = lb_ceil_div(p->k, q->kc);
+    g->before = g->panel * g->panels <= MOST_X / (p->batch * g->b.bm);
+    g->c_at = add(0, g->before ? 0 : panels * g->panel);
     g->rows_at = add(g->c_at, g->b.mb * lb_round_up(g->b.nb, q->strip) * f);
     g->slab_at = add(g->rows_at, lb_byte_rows_room(q) * f);
     const int64_t slab = lb_row_slab_floats(g->w.x, q->kc) * f;
@@ -95,7 +106,12 @@ static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
     grid g;
     if (!make_grid(p, c, &g)) return;
     plan->per_thread = g.bytes;
-    plan->units[0] = g.b.n;
+    plan->phases = g.before ? 2 : 1;
+    plan->units[plan->phases - 1] = g.b.n;
+    if (g.before) {
+        plan->units[0] = p->batch * g.b.bm * g.panels;
+        plan->shared = (size_t)(plan->units[0] * g.panel);
+    }
     plan->kernel = g.p.planes == 2 ? g.p.kernel->name_two : g.p.kernel->name;
 }
 
@@ -109,7 +125,7 @@ typedef struct {
     lb_byte_weights weights;
     int64_t batch, i0, m, groups, j0, n;
     lb_row_slab rows;
-    char *x;
+    char *room;
     float *c;
 } block;
 
@@ -122,13 +138,23 @@ static void pack_x(block *b, int64_t k, int64_t n, char *panel)
 {
     const grid *g = b->g;
     const float *factor = lb_scales_factor(&b->weights.s, k, n);
-    float *const tmp = (float *)(void *)(b->x + g->rows_at);
+    float *const tmp = (float *)(void *)(b->room + g->rows_at);
     for (int64_t i = 0; i < b->groups; i++) {
         const int64_t row = group_at(b, i);
         lb_byte_rows_pack(&g->p, &b->rows, b->i0 + row,
                           (int)(group_at(b, i + 1) - row), k, n, factor,
                           panel + i * g->group, tmp);
     }
+}
+
+/* Where the panel of depth k is, in a chunk that begins with `first`. */
+static char *x_at(const block *b, int64_t first, int64_t k)
+{
+    const grid *g = b->g;
+    if (!g->before) return b->room + (k - first) / g->p.kc * g->panel;
+    const int64_t rows = b->batch * g->b.bm + b->i0 / g->b.mb;
+    return (char *)b->work->shared +
+           (rows * g->panels + k / g->p.kc) * g->panel;
 }
 
 /* Tiles of a group of rows of x with nr rows of w, slots [s, s + nr) of a
@@ -149,7 +175,7 @@ static void run_tile(block *b, char *panel, int64_t n, int64_t j, int64_t s,
         q->kernel->tile(&x, lb_byte_steps(lb_min_i64(q->share, n - at)),
                         w + at * nr,
                         b->weights.ws + (q->scales.in_w ? e * slots : 0) + s,
-                        first && !e, c);
+                        first && !e, c, &b->weights.ask);
     }
 }
 
@@ -163,16 +189,16 @@ static void run_strip(block *b, int64_t k, int64_t n, char *panel, int64_t j)
 
 static void run_chunk(block *b, int64_t k, int64_t n)
 {
-    const int64_t kc = b->g->p.kc, strip = b->g->p.strip, panel = b->g->panel;
-    for (int64_t at = 0; at < n; at += kc)
-        pack_x(b, k + at, lb_min_i64(kc, n - at), b->x + at / kc * panel);
+    const int64_t kc = b->g->p.kc, strip = b->g->p.strip, end = k + n;
+    for (int64_t at = k; at < end && !b->g->before; at += kc)
+        pack_x(b, at, lb_min_i64(kc, end - at), x_at(b, k, at));
     for (int64_t j = 0; j < b->n; j += strip)
-        for (int64_t at = 0; at < n; at += kc) {
-            const bool last = at + kc >= n;
-            lb_byte_weights_next(&b->weights, j, at, last ? j + strip : j,
-                                 last ? 0 : at + kc);
-            run_strip(b, k + at, lb_min_i64(kc, n - at), b->x + at / kc * panel,
-                      j);
+        for (int64_t at = k; at < end; at += kc) {
+            const int64_t row = b->j0 + j;
+            const bool last = at + kc >= end;
+            lb_byte_weights_next(&b->weights, row, at, last ? row + strip : row,
+                                 last ? k : at + kc, b->groups);
+            run_strip(b, at, lb_min_i64(kc, end - at), x_at(b, k, at), j);
         }
 }
 
@@ -185,8 +211,11 @@ static void sort_row(const block *b, int64_t i, float *to)
         const float *c = b->c + (s / nr * b->m + i) * nr + s % nr;
         const int64_t j = lb_byte_slot_row(q, s);
         const int64_t n = lb_min_i64(16, lb_ceil_div(b->n - j, apart));
-        for (int64_t e = 0; e < n; e++)
-            to[j + e * apart] = c[e];
+        if (apart == 1 && n == 16)
+            memcpy(to + j, c, 16 * sizeof *to);
+        else
+            for (int64_t e = 0; e < n; e++)
+                to[j + e * apart] = c[e];
     }
 }
 
@@ -194,7 +223,7 @@ static void put_rows(block *b)
 {
     const grid *g = b->g;
     const int64_t ld = lb_put_apart(b->n);
-    float *const tile = (float *)(void *)(b->x + g->put_at);
+    float *const tile = (float *)(void *)(b->room + g->put_at);
     float *const turned = tile + PUT * ld;
     for (int64_t i = 0; i < b->m; i += PUT) {
         const int64_t rows = lb_min_i64(PUT, b->m - i);
@@ -205,7 +234,7 @@ static void put_rows(block *b)
     }
 }
 
-static void run_block(const lb_product *p, const lb_work *work, const grid *g,
+static block block_of(const lb_product *p, const lb_work *work, const grid *g,
                       lb_unit at)
 {
     block b = {
@@ -218,18 +247,36 @@ static void run_block(const lb_product *p, const lb_work *work, const grid *g,
         .m = at.m,
         .j0 = at.j0,
         .n = at.n,
-        .x = work->scratch,
+        .room = work->scratch,
     };
     b.rows = lb_row_slab_of(g->w.x, work->call->cpu, at.batch, at.i0 + at.m,
-                            b.x + g->slab_at);
+                            b.room + g->slab_at);
     b.groups = lb_ceil_div(b.m, g->p.kernel->mr);
-    b.c = (float *)(void *)(b.x + g->c_at);
+    b.c = (float *)(void *)(b.room + g->c_at);
     lb_byte_weights_room(&g->p, &b.coded, g->b.nb, p->k, &b.weights,
-                         b.x + g->weights_at);
+                         b.room + g->weights_at);
+    return b;
+}
+
+static void run_block(const lb_product *p, const lb_work *work, const grid *g,
+                      lb_unit at)
+{
+    block b = block_of(p, work, g, at);
     lb_byte_weights_rows(&b.weights, b.j0, b.n, p->k);
     for (int64_t k = 0; k < p->k; k += g->chunk)
         run_chunk(&b, k, lb_min_i64(g->chunk, p->k - k));
     put_rows(&b);
+}
+
+/* Some rows of x: a panel of all their groups. */
+static void run_before(const lb_product *p, const lb_work *work, const grid *g,
+                       int64_t unit)
+{
+    const int64_t k = unit % g->panels * g->p.kc;
+    const lb_unit at = lb_units_at(&g->b, &g->w, unit / g->panels * g->b.bn);
+    block b = block_of(p, work, g, at);
+    if (g->p.scales.in_x) lb_byte_weights_rows(&b.weights, 0, 0, p->k);
+    pack_x(&b, k, lb_min_i64(g->p.kc, p->k - k), x_at(&b, k, k));
 }
 
 static void run(const lb_product *p, const lb_work *w)
@@ -237,7 +284,10 @@ static void run(const lb_product *p, const lb_work *w)
     grid g;
     if (!make_grid(p, w->call, &g)) return;
     for (int64_t u = w->lo; u < w->hi; u++)
-        run_block(p, w, &g, lb_units_at(&g.b, &g.w, u));
+        if (g.before && w->phase == 0)
+            run_before(p, w, &g, u);
+        else
+            run_block(p, w, &g, lb_units_at(&g.b, &g.w, u));
 }
 
 const lb_weights_way lb_coded_byte = {fits, make_plan, run};

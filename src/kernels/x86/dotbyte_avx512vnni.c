@@ -142,13 +142,11 @@ LB_INLINE void put(const int rows, __m512i (*r)[2], const lb_dotbyte_x *x,
     const __m512 w0 = _mm512_loadu_ps(ws), w1 = _mm512_loadu_ps(ws + 16);
     LB_UNROLL
     for (int i = 0; i < rows; i++) {
-        const __m512i start = _mm512_set1_epi32(x->start[i]);
         const __m512 scale = _mm512_set1_ps(x->scale[i]);
         LB_UNROLL
         for (int v = 0; v < 2; v++) {
             float *const at = c + i * NR + v * 16;
-            const __m512 sum =
-                _mm512_cvtepi32_ps(_mm512_add_epi32(r[i][v], start));
+            const __m512 sum = _mm512_cvtepi32_ps(r[i][v]);
             const __m512 old =
                 first ? _mm512_setzero_ps() : _mm512_loadu_ps(at);
             _mm512_storeu_ps(
@@ -158,35 +156,87 @@ LB_INLINE void put(const int rows, __m512i (*r)[2], const lb_dotbyte_x *x,
     }
 }
 
+/* The last plane begins with what the offset makes of sums, one before it with
+ * nothing. */
+AVX512
+LB_INLINE __m512i start_of(const lb_dotbyte_x *x, int plane, int i)
+{
+    return _mm512_set1_epi32(plane + 1 == x->planes ? x->start[i] : 0);
+}
+
+/* Sums of the plane before, as the next begins with them. */
+AVX512
+LB_INLINE void carry(const int rows, __m512i (*r)[2], const lb_dotbyte_x *x,
+                     int plane)
+{
+    LB_UNROLL
+    for (int i = 0; i < rows; i++) {
+        const __m512i start = start_of(x, plane, i);
+        LB_UNROLL
+        for (int v = 0; v < 2; v++) {
+            r[i][v] = _mm512_add_epi32(_mm512_slli_epi32(r[i][v], 8), start);
+            LB_KEEP_512(r[i][v]);
+        }
+    }
+}
+
+/* Quads with which lines of the same column are asked for; without any more of
+ * these it is w that is, where it is read. */
+typedef struct {
+    uintptr_t at;
+    int64_t second, step; /* to another of the same quad, and to the next one */
+} asking;
+
+LB_INLINE int64_t ask_next(lb_dotbyte_ask *ask, const uint8_t *w, int64_t quads,
+                           asking *a)
+{
+    *a = (asking){(uintptr_t)w, 0, 0};
+    if (!ask || !ask->columns) return quads;
+    const int64_t some = (ask->left + ask->each - 1) / ask->each;
+    if (some < quads) quads = some;
+    *a = (asking){ask->at, (ask->each - 1) * ask->step, ask->each * ask->step};
+    ask->at += (uintptr_t)(quads * a->step);
+    ask->left -= quads * ask->each;
+    if (ask->left > 0) return quads;
+    ask->at += (uintptr_t)(ask->left * ask->step + ask->column -
+                           ask->rows * ask->step);
+    ask->left = ask->rows;
+    ask->columns--;
+    return quads;
+}
+
 AVX512
 LB_INLINE void tile_rows(const int rows, const lb_dotbyte_x *x, int64_t k,
                          const uint8_t *w, const float *ws, bool first,
-                         float *c)
+                         float *c, lb_dotbyte_ask *ask)
 {
     __m512i r[MR][2];
     LB_UNROLL
     for (int i = 0; i < rows; i++) {
-        r[i][0] = r[i][1] = _mm512_setzero_si512();
+        r[i][0] = r[i][1] = start_of(x, 0, i);
         LB_KEEP_512(r[i][0]);
         LB_KEEP_512(r[i][1]);
     }
     for (int p = 0; p < x->planes; p++) {
         const int8_t *from = x->bytes + p * x->plane;
         const uint8_t *at = w, *const end = w + k * NR;
-        LB_UNROLL
-        for (int i = 0; i < rows; i++) {
-            r[i][0] = _mm512_slli_epi32(r[i][0], 8);
-            r[i][1] = _mm512_slli_epi32(r[i][1], 8);
-            LB_KEEP_512(r[i][0]);
-            LB_KEEP_512(r[i][1]);
-        }
-        for (; at < end; at += NR * 4, from += rows * 4) {
-            const __m512i w0 = load(at), w1 = load(at + 64);
-            LB_UNROLL
-            for (int i = 0; i < rows; i++) {
-                const __m512i q = quad(from + i * 4);
-                r[i][0] = add_products(r[i][0], w0, q);
-                r[i][1] = add_products(r[i][1], w1, q);
+        if (p > 0) carry(rows, r, x, p);
+        while (at < end) {
+            asking a;
+            const uint8_t *const some =
+                at + NR * 4 * ask_next(ask, at, (end - at) / (NR * 4), &a);
+            for (; at < some; at += NR * 4, from += rows * 4) {
+                const __m512i w0 = load(at), w1 = load(at + 64);
+                __builtin_prefetch((const void *)a.at, 0, 2);
+                __builtin_prefetch((const void *)(a.at + (uintptr_t)a.second),
+                                   0, 2);
+                a.at += (uintptr_t)a.step;
+                LB_UNROLL
+                for (int i = 0; i < rows; i++) {
+                    const __m512i q = quad(from + i * 4);
+                    r[i][0] = add_products(r[i][0], w0, q);
+                    r[i][1] = add_products(r[i][1], w1, q);
+                }
             }
         }
     }
@@ -195,44 +245,44 @@ LB_INLINE void tile_rows(const int rows, const lb_dotbyte_x *x, int64_t k,
 
 AVX512
 static void tile(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
-                 const float *ws, bool first, float *c)
+                 const float *ws, bool first, float *c, lb_dotbyte_ask *ask)
 {
     switch (x->rows) {
     case 12:
-        tile_rows(12, x, k, w, ws, first, c);
+        tile_rows(12, x, k, w, ws, first, c, ask);
         break;
     case 11:
-        tile_rows(11, x, k, w, ws, first, c);
+        tile_rows(11, x, k, w, ws, first, c, ask);
         break;
     case 10:
-        tile_rows(10, x, k, w, ws, first, c);
+        tile_rows(10, x, k, w, ws, first, c, ask);
         break;
     case 9:
-        tile_rows(9, x, k, w, ws, first, c);
+        tile_rows(9, x, k, w, ws, first, c, ask);
         break;
     case 8:
-        tile_rows(8, x, k, w, ws, first, c);
+        tile_rows(8, x, k, w, ws, first, c, ask);
         break;
     case 7:
-        tile_rows(7, x, k, w, ws, first, c);
+        tile_rows(7, x, k, w, ws, first, c, ask);
         break;
     case 6:
-        tile_rows(6, x, k, w, ws, first, c);
+        tile_rows(6, x, k, w, ws, first, c, ask);
         break;
     case 5:
-        tile_rows(5, x, k, w, ws, first, c);
+        tile_rows(5, x, k, w, ws, first, c, ask);
         break;
     case 4:
-        tile_rows(4, x, k, w, ws, first, c);
+        tile_rows(4, x, k, w, ws, first, c, ask);
         break;
     case 3:
-        tile_rows(3, x, k, w, ws, first, c);
+        tile_rows(3, x, k, w, ws, first, c, ask);
         break;
     case 2:
-        tile_rows(2, x, k, w, ws, first, c);
+        tile_rows(2, x, k, w, ws, first, c, ask);
         break;
     default:
-        tile_rows(1, x, k, w, ws, first, c);
+        tile_rows(1, x, k, w, ws, first, c, ask);
     }
 }
 

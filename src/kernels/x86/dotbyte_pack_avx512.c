@@ -7,6 +7,7 @@
 #include "kernels/dotbyte.h"
 
 #if defined(__x86_64__)
+#include <stddef.h>
 #include <string.h>
 
 #include "kernels/x86/intrin.h"
@@ -92,13 +93,10 @@ LB_INLINE __m512i load_4x16(const uint8_t *p, int64_t step)
 }
 
 /* 16 bytes of 16 lines: quad q of all of them to v[q]. Lane l of register a
- * begins as line 4l + a. */
+ * is line 4l + a. */
 AVX512
-LB_INLINE void turn(const uint8_t *p, int64_t step, __m512i *v)
+LB_INLINE void turn(__m512i a, __m512i b, __m512i c, __m512i d, __m512i *v)
 {
-    const __m512i a = load_4x16(p, step), b = load_4x16(p + step, step);
-    const __m512i c = load_4x16(p + 2 * step, step);
-    const __m512i d = load_4x16(p + 3 * step, step);
     const __m512i ab0 = _mm512_unpacklo_epi32(a, b);
     const __m512i ab1 = _mm512_unpackhi_epi32(a, b);
     const __m512i cd0 = _mm512_unpacklo_epi32(c, d);
@@ -109,47 +107,67 @@ LB_INLINE void turn(const uint8_t *p, int64_t step, __m512i *v)
     v[3] = _mm512_unpackhi_epi64(ab1, cd1);
 }
 
-/* n bytes of each line, of which there are 16 whole at the last. */
+/* Pieces of 16 bytes of each line. All that are wanted of a line are loaded
+ * together: where lines are a power of 2 apart, a cache has no room for all
+ * sixteen, and those that come again would have left it. pieces is a constant
+ * where this is inlined. */
 AVX512
-LB_INLINE void along_bits(const int bits, const bool high_first, fields_of f,
-                          const uint8_t *from, int64_t step, int64_t n,
-                          int64_t ahead, uint8_t *to)
+LB_INLINE uint8_t *along_pieces(const int pieces, const int bits,
+                                const bool high_first, fields_of f,
+                                const uint8_t *from, int64_t step, uint8_t *to)
 {
     const int64_t apart = (int64_t)NR * 4;
     const gaps at = {apart, 2 * apart};
-    for (int64_t b = 0; b < n; b += 16) {
-        __m512i v[4];
-        /* Four lines each time: all of them for 64 bytes. */
-        for (int l = 0; l < 4; l++)
-            LB_FETCH(from, ahead + b / 64 * 64 + (b / 16 % 4 * 4 + l) * step);
-        turn(from + b, step, v);
+    __m512i r[4][4], v[4];
+    LB_UNROLL
+    for (int a = 0; a < 4; a++) {
+        LB_UNROLL
+        for (int p = 0; p < pieces; p++)
+            r[a][p] = load_4x16(from + a * step + (ptrdiff_t)16 * p, step);
+    }
+    LB_UNROLL
+    for (int p = 0; p < pieces; p++) {
+        turn(r[0][p], r[1][p], r[2][p], r[3][p], v);
         LB_UNROLL
         for (int q = 0; q < 4; q++) {
             put_fields(bits, high_first, f, v[q], to, at);
             to += apart * (8 / bits);
         }
     }
+    return to;
+}
+
+/* n bytes of each line, of which there are 16 whole at the last. */
+AVX512
+LB_INLINE void along_bits(const int bits, const bool high_first, fields_of f,
+                          const uint8_t *from, int64_t step, int64_t n,
+                          uint8_t *to)
+{
+    int64_t b = 0;
+    for (; b + 64 <= n; b += 64)
+        to = along_pieces(4, bits, high_first, f, from + b, step, to);
+    for (; b < n; b += 16)
+        to = along_pieces(1, bits, high_first, f, from + b, step, to);
 }
 
 AVX512
 static void along_any(const lb_dotbyte_codes *c, const fields_of *f,
-                      const uint8_t *from, int64_t step, int64_t n,
-                      int64_t ahead, uint8_t *to)
+                      const uint8_t *from, int64_t step, int64_t n, uint8_t *to)
 {
     if (c->bits == 8)
-        along_bits(8, false, *f, from, step, n, ahead, to);
+        along_bits(8, false, *f, from, step, n, to);
     else if (c->bits == 4 && c->high_first)
-        along_bits(4, true, *f, from, step, n, ahead, to);
+        along_bits(4, true, *f, from, step, n, to);
     else if (c->bits == 4)
-        along_bits(4, false, *f, from, step, n, ahead, to);
+        along_bits(4, false, *f, from, step, n, to);
     else if (c->bits == 2 && c->high_first)
-        along_bits(2, true, *f, from, step, n, ahead, to);
+        along_bits(2, true, *f, from, step, n, to);
     else if (c->bits == 2)
-        along_bits(2, false, *f, from, step, n, ahead, to);
+        along_bits(2, false, *f, from, step, n, to);
     else if (c->high_first)
-        along_bits(1, true, *f, from, step, n, ahead, to);
+        along_bits(1, true, *f, from, step, n, to);
     else
-        along_bits(1, false, *f, from, step, n, ahead, to);
+        along_bits(1, false, *f, from, step, n, to);
 }
 
 /* What is left of lines, fewer than 16 bytes each, and so many quads of what
@@ -164,7 +182,7 @@ static void along_rest(const lb_dotbyte_codes *c, const fields_of *f,
     const int64_t bytes = (n * c->bits + 7) / 8;
     for (int l = 0; l < LINES; l++)
         memcpy(rest + (size_t)l * 16, from + l * step, (size_t)bytes);
-    along_any(c, f, rest, 16, 16, 0, out);
+    along_any(c, f, rest, 16, 16, out);
     for (int64_t q = 0; q < quads; q++)
         memcpy(to + q * NR * 4, out + q * NR * 4, (size_t)LINES * 4);
 }
@@ -174,11 +192,12 @@ void lb_dotbyte_along_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
                              int64_t step, int64_t n, int64_t ahead,
                              uint8_t *to)
 {
+    (void)ahead; /* tiles ask, here and below */
     const fields_of f = make_fields(c);
     const int64_t whole = n * c->bits / 8 / 16 * 16;
     const int64_t done = whole * 8 / c->bits;
     const int64_t group = 4 * (8 / c->bits); /* numbers of four bytes */
-    along_any(c, &f, from, step, whole, ahead, to);
+    along_any(c, &f, from, step, whole, to);
     if (done < n)
         along_rest(c, &f, from + whole, step, n - done,
                    (n - done + group - 1) / group * (8 / c->bits),
@@ -219,8 +238,7 @@ LB_INLINE void quads_of(const uint8_t *p, int64_t step, const __mmask64 *mask,
 AVX512
 LB_INLINE void across_bits(const int bits, const bool high_first, fields_of f,
                            const uint8_t *from, int64_t step, int64_t n,
-                           int64_t bytes, int64_t ahead, uint8_t *to,
-                           int64_t panel)
+                           int64_t bytes, uint8_t *to, int64_t panel)
 {
     const __mmask64 some = ~(__mmask64)0 >> (BYTES - bytes);
     const gaps at = {NR * 2, panel};
@@ -228,8 +246,6 @@ LB_INLINE void across_bits(const int bits, const bool high_first, fields_of f,
         __m512i v[4];
         const __mmask64 mask[4] = {some, k + 1 < n ? some : 0,
                                    k + 2 < n ? some : 0, k + 3 < n ? some : 0};
-        for (int l = 0; l < 4; l++)
-            LB_FETCH(from, ahead + l * step);
         quads_of(from, step, mask, v);
         LB_UNROLL
         for (int i = 0; i < 4; i++) {
@@ -245,20 +261,21 @@ void lb_dotbyte_across_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
                               int64_t step, int64_t n, int64_t bytes,
                               int64_t ahead, uint8_t *to, int64_t panel)
 {
+    (void)ahead;
     const fields_of f = make_fields(c);
     if (c->bits == 8)
-        across_bits(8, false, f, from, step, n, bytes, ahead, to, panel);
+        across_bits(8, false, f, from, step, n, bytes, to, panel);
     else if (c->bits == 4 && c->high_first)
-        across_bits(4, true, f, from, step, n, bytes, ahead, to, panel);
+        across_bits(4, true, f, from, step, n, bytes, to, panel);
     else if (c->bits == 4)
-        across_bits(4, false, f, from, step, n, bytes, ahead, to, panel);
+        across_bits(4, false, f, from, step, n, bytes, to, panel);
     else if (c->bits == 2 && c->high_first)
-        across_bits(2, true, f, from, step, n, bytes, ahead, to, panel);
+        across_bits(2, true, f, from, step, n, bytes, to, panel);
     else if (c->bits == 2)
-        across_bits(2, false, f, from, step, n, bytes, ahead, to, panel);
+        across_bits(2, false, f, from, step, n, bytes, to, panel);
     else if (c->high_first)
-        across_bits(1, true, f, from, step, n, bytes, ahead, to, panel);
+        across_bits(1, true, f, from, step, n, bytes, to, panel);
     else
-        across_bits(1, false, f, from, step, n, bytes, ahead, to, panel);
+        across_bits(1, false, f, from, step, n, bytes, to, panel);
 }
 #endif
