@@ -1,10 +1,12 @@
 /* lowbit.c - the command: `lowbit VERB ..` */
+#include <locale.h>
 #include <string.h>
 
 #include "verb.h"
 
 static const verb *const verbs[] = {
-    &verb_info, &verb_quantize, &verb_formats, &verb_cpu, &verb_bench,
+    &verb_info,  &verb_quantize, &verb_check, &verb_diff,
+    &verb_stats, &verb_formats,  &verb_cpu,   &verb_bench,
 };
 enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
@@ -53,6 +55,7 @@ static verdict run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    setlocale(LC_CTYPE, ""); /* whether the terminal has Unicode */
     const verdict v = run(argc, argv);
     /* Data that could not be written whole are no success. */
     if (fflush(stdout) || ferror(stdout))

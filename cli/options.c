@@ -12,12 +12,14 @@ static const struct {
     const char *operand; /* NULL: takes none */
     const char *help;
 } table[N_OPTIONS] = {
+    [OPTION_BINS] = {"bins", 0, "N", "bars of the histogram, 24 if not said"},
     [OPTION_BLOCK_SIZE] = {"block-size", 0, "N", "elements that share a scale"},
     [OPTION_COMPAT] = {"compat", 0, "WHOSE",
                        "arithmetic: native, seed, bnb-cuda, bnb-cpu"},
     [OPTION_DOUBLE_QUANT] = {"double-quant", 0, NULL,
                              "scales in 8 bits as well"},
     [OPTION_FORCE] = {"force", 0, NULL, "replace a file that is there"},
+    [OPTION_HEADER] = {"header", 0, NULL, "only what the header claims"},
     [OPTION_HELP] = {"help", 'h', NULL, "this text"},
     [OPTION_JOBS] = {"jobs", 'j', "N", "threads; all there are if not said"},
     [OPTION_JSON] = {"json", 0, NULL, "the same as JSON"},
@@ -38,6 +40,9 @@ static const struct {
     [OPTION_SCALE] = {"scale", 0, "OF", "none, tensor, row or block"},
     [OPTION_SHAPE] = {"shape", 0, "MxKxN", "1x4096x4096 if not said"},
     [OPTION_THRESHOLD] = {"threshold", 0, "HOW", "ternary: std or absmean"},
+    [OPTION_TOLERANCE] = {"tolerance", 0, "X",
+                          "the largest nrmse that is no difference; 0"},
+    [OPTION_TOP] = {"top", 0, "N", "the N worst, the worst first"},
     [OPTION_TYPE] = {"type", 0, "FORMAT", "int8, nf4, ..: see lowbit formats"},
 };
 
@@ -161,6 +166,19 @@ bool argument_number(const arguments *a, option_id id, int64_t lo, int64_t hi,
         v * factor < lo)
         return wrong_value(a, id, wants);
     *out = v * factor;
+    return true;
+}
+
+bool argument_real(const arguments *a, option_id id, double lo, double hi,
+                   double *out)
+{
+    char wants[64], *end = NULL;
+    if (!a->count[id]) return true;
+    snprintf(wants, sizeof wants, "a number from %g to %g", lo, hi);
+    const double v = strtod(a->value[id], &end);
+    if (end == a->value[id] || *end || !(v >= lo && v <= hi))
+        return wrong_value(a, id, wants);
+    *out = v;
     return true;
 }
 

@@ -1,5 +1,4 @@
 /* talk.c - sentences for people, and text from files made harmless. */
-#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -33,8 +32,7 @@ lb_ctx *context_open(int threads)
     return cx;
 }
 
-/* Bytes of the UTF-8 character that text begins with; 0 if it is none. */
-static size_t utf8_length(const unsigned char *p, size_t n)
+size_t utf8_length(const unsigned char *p, size_t n)
 {
     const size_t k = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
     if (p[0] >= 0x80 && (p[0] < 0xc2 || p[0] > 0xf4)) return 0;
@@ -94,93 +92,38 @@ void put_shape(FILE *to, const int64_t *dim, int rank)
     fputc(')', to);
 }
 
-/* ---- JSON ---------------------------------------------------------------- */
-
-static void comma(json *j)
+void entry_kind(const lb_entry *e, char *to, size_t size)
 {
-    if (j->more) fputs(", ", j->to);
-    j->more = true;
-}
-
-void json_open(json *j, char bracket)
-{
-    comma(j);
-    fputc(bracket, j->to);
-    j->more = false;
-}
-
-void json_close(json *j, char bracket)
-{
-    fputc(bracket, j->to);
-    j->more = true;
-}
-
-void json_key(json *j, const char *key)
-{
-    json_string(j, key);
-    fputs(": ", j->to);
-    j->more = false;
-}
-
-void json_text(json *j, const char *text, size_t n)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    comma(j);
-    fputc('"', j->to);
-    while (n) {
-        const size_t k = utf8_length(p, n), m = k ? k : 1;
-        if (!k)
-            fputs("\\ufffd", j->to);
-        else if (*p == '"' || *p == '\\')
-            fprintf(j->to, "\\%c", *p);
-        else if (*p < 0x20 || *p == 0x7f)
-            fprintf(j->to, "\\u%04x", *p);
-        else
-            fwrite(p, 1, k, j->to);
-        p += m;
-        n -= m;
-    }
-    fputc('"', j->to);
-}
-
-void json_null(json *j)
-{
-    comma(j);
-    fputs("null", j->to);
-}
-
-void json_string(json *j, const char *text)
-{
-    if (text)
-        json_text(j, text, strlen(text));
+    const bool dense = e->format && strcmp(e->format, "dense") == 0;
+    if (!e->format)
+        snprintf(to, size, "(%.32s%s)", e->type,
+                 strlen(e->type) > 32 ? ".." : "");
+    else if (dense)
+        snprintf(to, size, "%s", lb_dtype_name(e->dtype));
     else
-        json_null(j);
+        snprintf(to, size, "%s %s", e->format, lb_dtype_name(e->dtype));
 }
 
-void json_int(json *j, int64_t v)
+double entry_elements(const lb_entry *e)
 {
-    comma(j);
-    fprintf(j->to, "%lld", (long long)v);
+    double n = 1;
+    for (int i = 0; i < e->rank; i++)
+        n *= (double)e->dim[i];
+    return n;
 }
 
-void json_uint(json *j, uint64_t v)
+int name_width(const char *const *name, int64_t n)
 {
-    comma(j);
-    fprintf(j->to, "%llu", (unsigned long long)v);
-}
-
-void json_double(json *j, double v)
-{
-    if (!isfinite(v)) {
-        json_null(j);
-        return;
+    int most = 4;
+    for (int64_t i = 0; i < n; i++) {
+        const int k = put_text(NULL, name[i], strlen(name[i]));
+        if (k > most && k <= 60) most = k;
     }
-    comma(j);
-    fprintf(j->to, "%.17g", v);
+    return most;
 }
 
-void json_bool(json *j, bool v)
+void put_column(FILE *to, const char *text, int width)
 {
-    comma(j);
-    fputs(v ? "true" : "false", j->to);
+    const int n = put_text(to, text, strlen(text));
+    fprintf(to, "%*s", n < width ? width - n + 2 : 2, "");
 }

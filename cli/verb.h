@@ -29,10 +29,12 @@ typedef enum verdict {
 /* One option: of every verb the same name means the same thing, so all stand in
  * one table (options.c), and a verb lists those it takes. */
 typedef enum option_id {
+    OPTION_BINS,
     OPTION_BLOCK_SIZE,
     OPTION_COMPAT,
     OPTION_DOUBLE_QUANT,
     OPTION_FORCE,
+    OPTION_HEADER,
     OPTION_HELP,
     OPTION_JOBS,
     OPTION_JSON,
@@ -48,6 +50,8 @@ typedef enum option_id {
     OPTION_SCALE,
     OPTION_SHAPE,
     OPTION_THRESHOLD,
+    OPTION_TOLERANCE,
+    OPTION_TOP,
     OPTION_TYPE,
     N_OPTIONS
 } option_id;
@@ -74,11 +78,14 @@ struct verb {
 };
 
 /* The value of an option as a number from lo on, which suffixes k, M and G
- * multiply by powers of 1000 and Ki, Mi, Gi by those of 1024; as one of some
+ * multiply by powers of 1000 and Ki, Mi, Gi by those of 1024; as a real number,
+ * lo and hi included; as one of some
  * words, by its index, the list ends with NULL. An option that is not given
  * leaves *out alone. False, and a sentence on stderr. */
 bool argument_number(const arguments *a, option_id id, int64_t lo, int64_t hi,
                      int64_t *out);
+bool argument_real(const arguments *a, option_id id, double lo, double hi,
+                   double *out);
 bool argument_word(const arguments *a, option_id id, const char *const *word,
                    int *out);
 
@@ -105,6 +112,16 @@ typedef struct size_text {
 size_text show_bytes(uint64_t n);
 /* "(2,3)" */
 void put_shape(FILE *to, const int64_t *dim, int rank);
+/* Bytes of the UTF-8 character that text begins with; 0 if it is none. */
+size_t utf8_length(const unsigned char *text, size_t n);
+/* The columns that the widest of some names takes, as far as that is readable;
+ * and text in a column of that width, with two spaces after it. */
+int name_width(const char *const *name, int64_t n);
+void put_column(FILE *to, const char *text, int width);
+/* "nf4 bf16", "bf16", or the file's own word where there is none of ours. */
+void entry_kind(const lb_entry *e, char *to, size_t size);
+/* As a double, which no shape overflows. */
+double entry_elements(const lb_entry *e);
 
 /* ---- JSON ---------------------------------------------------------------- */
 
@@ -124,11 +141,21 @@ void json_uint(json *j, uint64_t v);
 void json_double(json *j, double v); /* infinities and NaN are null */
 void json_bool(json *j, bool v);
 void json_null(json *j);
+/* Members of an object: a key and what is there. */
+void json_put(json *j, const char *key, const char *text);
+void json_put_int(json *j, const char *key, int64_t v);
+void json_put_uint(json *j, const char *key, uint64_t v);
+void json_put_double(json *j, const char *key, double v);
+void json_put_bool(json *j, const char *key, bool v);
+void json_put_open(json *j, const char *key, char bracket);
 
 extern const verb verb_bench;
+extern const verb verb_check;
 extern const verb verb_cpu;
+extern const verb verb_diff;
 extern const verb verb_formats;
 extern const verb verb_info;
 extern const verb verb_quantize;
+extern const verb verb_stats;
 
 #endif

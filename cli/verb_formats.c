@@ -64,16 +64,11 @@ static void print_row(const lb_ctx *cx, const facts *f)
 static void json_row(const lb_ctx *cx, json *j, const facts *f)
 {
     json_open(j, '{');
-    json_key(j, "format");
-    json_string(j, f->format);
-    json_key(j, "bits");
-    json_double(j, f->bits);
-    json_key(j, "nrmse");
-    json_double(j, f->nrmse);
-    json_key(j, "code");
-    json_string(j, f->kernel ? lb_isa(cx) : "portable");
-    json_key(j, "layouts");
-    json_open(j, '[');
+    json_put(j, "format", f->format);
+    json_put_double(j, "bits", f->bits);
+    json_put_double(j, "nrmse", f->nrmse);
+    json_put(j, "code", f->kernel ? lb_isa(cx) : "portable");
+    json_put_open(j, "layouts", '[');
     for (int i = 0; i < N_PLACES; i++)
         if (f->fits[i]) json_string(j, place[i].name);
     json_close(j, ']');

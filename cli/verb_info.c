@@ -6,15 +6,6 @@
 
 /* ---- what is counted ----------------------------------------------------- */
 
-/* Elements; as a double, which no shape overflows. */
-static double elements(const lb_entry *e)
-{
-    double n = 1;
-    for (int i = 0; i < e->rank; i++)
-        n *= (double)e->dim[i];
-    return n;
-}
-
 typedef struct totals {
     double elements;
     uint64_t bytes;
@@ -25,7 +16,7 @@ static totals total(const lb_file *f)
     totals t = {0};
     for (int64_t i = 0; i < lb_file_count(f); i++) {
         const lb_entry *e = lb_file_entry(f, i);
-        t.elements += elements(e);
+        t.elements += entry_elements(e);
         t.bytes += e->nbytes;
     }
     return t;
@@ -81,8 +72,7 @@ static void json_value(json *j, const lb_meta *m)
         break;
     case LB_META_ARRAY:
         json_open(j, '{');
-        json_key(j, "array");
-        json_uint(j, m->n);
+        json_put_uint(j, "array", m->n);
         json_close(j, '}');
         break;
     case LB_META_BOOL:
@@ -105,25 +95,17 @@ static void json_value(json *j, const lb_meta *m)
 static void json_entry(json *j, const lb_entry *e)
 {
     json_open(j, '{');
-    json_key(j, "name");
-    json_string(j, e->name);
-    json_key(j, "type");
-    json_string(j, e->type);
-    json_key(j, "format");
-    json_string(j, e->format);
-    json_key(j, "dtype");
-    json_string(j, e->dtype ? lb_dtype_name(e->dtype) : NULL);
-    json_key(j, "layout");
-    json_string(j, e->layout);
-    json_key(j, "shape");
-    json_open(j, '[');
+    json_put(j, "name", e->name);
+    json_put(j, "type", e->type);
+    json_put(j, "format", e->format);
+    json_put(j, "dtype", e->dtype ? lb_dtype_name(e->dtype) : NULL);
+    json_put(j, "layout", e->layout);
+    json_put_open(j, "shape", '[');
     for (int i = 0; i < e->rank; i++)
         json_int(j, e->dim[i]);
     json_close(j, ']');
-    json_key(j, "tensors");
-    json_int(j, e->n_tensors);
-    json_key(j, "bytes");
-    json_uint(j, e->nbytes);
+    json_put_int(j, "tensors", e->n_tensors);
+    json_put_uint(j, "bytes", e->nbytes);
     json_close(j, '}');
 }
 
@@ -133,23 +115,17 @@ static void print_json(const char *path, const lb_file *f)
     const lb_meta *m;
     json j = {.to = stdout};
     json_open(&j, '{');
-    json_key(&j, "path");
-    json_string(&j, path);
-    json_key(&j, "kind");
-    json_string(&j, lb_file_kind(f));
-    json_key(&j, "elements");
-    json_double(&j, t.elements);
-    json_key(&j, "bytes");
-    json_uint(&j, t.bytes);
-    json_key(&j, "metadata");
-    json_open(&j, '{');
+    json_put(&j, "path", path);
+    json_put(&j, "kind", lb_file_kind(f));
+    json_put_double(&j, "elements", t.elements);
+    json_put_uint(&j, "bytes", t.bytes);
+    json_put_open(&j, "metadata", '{');
     for (int64_t i = 0; (m = lb_file_meta(f, i)); i++) {
         json_key(&j, m->key);
         json_value(&j, m);
     }
     json_close(&j, '}');
-    json_key(&j, "arrays");
-    json_open(&j, '[');
+    json_put_open(&j, "arrays", '[');
     for (int64_t i = 0; i < lb_file_count(f); i++) {
         fputs(i ? ",\n" : "\n", stdout);
         j.more = false;
@@ -162,43 +138,22 @@ static void print_json(const char *path, const lb_file *f)
 
 /* ---- as a table ---------------------------------------------------------- */
 
-/* "nf4 bf16", "bf16", or the file's own word where there is none of ours. */
-static void kind_text(const lb_entry *e, char *to, size_t size)
-{
-    const bool dense = e->format && strcmp(e->format, "dense") == 0;
-    if (!e->format)
-        snprintf(to, size, "(%.32s%s)", e->type,
-                 strlen(e->type) > 32 ? ".." : "");
-    else if (dense)
-        snprintf(to, size, "%s", lb_dtype_name(e->dtype));
-    else
-        snprintf(to, size, "%s %s", e->format, lb_dtype_name(e->dtype));
-}
-
-/* Columns as wide as their widest, the name not more than is readable. */
-static int name_width(const lb_file *f)
+static int width_of(const lb_file *f)
 {
     int most = 4;
     for (int64_t i = 0; i < lb_file_count(f); i++) {
-        const char *name = lb_file_entry(f, i)->name;
-        const int n = put_text(NULL, name, strlen(name));
-        if (n > most && n <= 60) most = n;
+        const int n = name_width(&lb_file_entry(f, i)->name, 1);
+        if (n > most) most = n;
     }
     return most;
-}
-
-static void put_column(const char *text, int width)
-{
-    const int n = put_text(stdout, text, strlen(text));
-    printf("%*s", n < width ? width - n + 2 : 2, "");
 }
 
 static void print_entry(const lb_entry *e, int width)
 {
     char kind[64];
-    kind_text(e, kind, sizeof kind);
-    put_column(e->name, width);
-    put_column(kind, 12);
+    entry_kind(e, kind, sizeof kind);
+    put_column(stdout, e->name, width);
+    put_column(stdout, kind, 12);
     printf("%12" PRIu64 "  ", e->nbytes);
     put_shape(stdout, e->dim, e->rank);
     if (e->layout) printf("  %s", e->layout);
@@ -225,7 +180,7 @@ static void print_table(const char *path, const lb_file *f, bool values)
            t.elements, show_bytes(t.bytes).s, bits_each(t));
     for (int64_t i = 0; values && (m = lb_file_meta(f, i)); i++)
         print_meta(m);
-    const int width = name_width(f);
+    const int width = width_of(f);
     for (int64_t i = 0; i < lb_file_count(f); i++)
         print_entry(lb_file_entry(f, i), width);
 }

@@ -1,7 +1,7 @@
+#!/usr/bin/env bash
 # cli.bash - what tests of the command `lowbit` share; $1 is the program.
 #
 # Leaves $tmp, which goes at the end, and $golden.
-# shellcheck shell=bash
 program=${1:?usage: $0 PROGRAM}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -50,6 +50,24 @@ has() # TEXT: a line of what the last run printed
 {
     checks=$((checks + 1))
     grep -qF -- "$1" "$tmp/out" || die "'$1' is not in what it prints"
+}
+
+# safetensors FILE HEADER BYTES: BYTES as for printf.
+safetensors()
+{
+    # shellcheck disable=SC2059
+    {
+        printf "$(printf '\\x%02x\\x%02x' $((${#2} % 256)) $((${#2} / 256)))"
+        printf '\0\0\0\0\0\0%s' "$2"
+        printf "$3"
+    } >"$1"
+}
+
+# put_bytes FILE OFFSET BYTES: over what is there.
+put_bytes()
+{
+    # shellcheck disable=SC2059
+    printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
 finish()

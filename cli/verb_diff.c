@@ -1,0 +1,257 @@
+/* verb_diff.c - `lowbit diff`: what two files have in common, array by array,
+ * whatever formats, layouts and kinds of files they are in. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verb.h"
+
+/* One line of the result. */
+typedef struct line {
+    const lb_entry *a, *b; /* NULL: the other file has it alone */
+    const char *why;       /* it cannot be compared; NULL: it was */
+    double nrmse, cosine, max;
+    int64_t apart;
+    bool over; /* beyond the tolerance */
+} line;
+
+typedef struct lines {
+    line *at;
+    int64_t n, over;
+    double tolerance;
+    lb_difference all;
+} lines;
+
+/* ---- comparing ----------------------------------------------------------- */
+
+static bool same_shape(const lb_entry *a, const lb_entry *b)
+{
+    return a->rank == b->rank &&
+           memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
+}
+
+static void gather(lb_difference *all, const lb_difference *d)
+{
+    all->n += d->n;
+    all->apart += d->apart;
+    all->nonfinite += d->nonfinite;
+    all->aa += d->aa;
+    all->bb += d->bb;
+    all->ab += d->ab;
+    all->dd += d->dd;
+    if (d->max > all->max) all->max = d->max;
+}
+
+/* False and an error that ends it all. */
+static bool compare(lb_ctx *cx, lb_file *fa, lb_file *fb, line *l, lines *all)
+{
+    lb_difference d = {0};
+    l->over = true;
+    if (!l->a->format || !l->b->format) {
+        l->why = "a type that is not known here";
+        return true;
+    }
+    if (!same_shape(l->a, l->b)) {
+        l->why = "another shape";
+        return true;
+    }
+    lb_enter(cx);
+    lb_array *a = lb_file_load(cx, fa, l->a->name);
+    const bool ok = lb_compare(cx, a, lb_file_load(cx, fb, l->b->name), &d);
+    lb_leave(cx);
+    if (!ok) return false;
+    l->nrmse = lb_difference_nrmse(&d);
+    l->cosine = lb_difference_cosine(&d);
+    l->max = d.max;
+    l->apart = d.apart;
+    l->over = !(l->nrmse <= all->tolerance);
+    gather(&all->all, &d);
+    return true;
+}
+
+static bool compare_all(lb_ctx *cx, lb_file *fa, lb_file *fb, lines *all)
+{
+    for (int64_t i = 0; i < lb_file_count(fa); i++) {
+        line *l = &all->at[all->n++];
+        l->a = lb_file_entry(fa, i);
+        l->b = lb_file_find(fb, l->a->name);
+        l->over = true;
+        if (l->b && !compare(cx, fa, fb, l, all)) return false;
+    }
+    for (int64_t i = 0; i < lb_file_count(fb); i++) {
+        const lb_entry *b = lb_file_entry(fb, i);
+        if (!lb_file_find(fa, b->name))
+            all->at[all->n++] = (line){.b = b, .over = true};
+    }
+    for (int64_t i = 0; i < all->n; i++)
+        all->over += all->at[i].over;
+    return true;
+}
+
+/* ---- what is printed ----------------------------------------------------- */
+
+static const char *name_of(const line *l)
+{
+    return l->a ? l->a->name : l->b->name;
+}
+
+static const char *verdict_of(const line *l)
+{
+    if (!l->b) return "only in the first";
+    if (!l->a) return "only in the second";
+    return l->why;
+}
+
+static void print_line(const line *l, int width)
+{
+    const char *why = verdict_of(l);
+    put_column(stdout, name_of(l), width);
+    if (l->a && l->b) {
+        char a[64], b[64];
+        entry_kind(l->a, a, sizeof a);
+        entry_kind(l->b, b, sizeof b);
+        printf("%-9s %-9s ", a, b);
+    }
+    if (why && l->a && l->b && l->a->format && l->b->format) {
+        put_shape(stdout, l->a->dim, l->a->rank);
+        fputs(" and ", stdout);
+        put_shape(stdout, l->b->dim, l->b->rank);
+        putchar('\n');
+    } else if (why)
+        puts(why);
+    else if (!l->apart)
+        puts("the same");
+    else
+        printf("nrmse %-9.4g max %-9.4g cosine %.7g\n", l->nrmse, l->max,
+               l->cosine);
+}
+
+static void json_line(json *j, const line *l)
+{
+    const char *why = verdict_of(l);
+    json_open(j, '{');
+    json_put(j, "name", name_of(l));
+    if (why) {
+        json_put(j, "why", why);
+    } else {
+        json_put_int(j, "apart", l->apart);
+        json_put_double(j, "nrmse", l->nrmse);
+        json_put_double(j, "max", l->max);
+        json_put_double(j, "cosine", l->cosine);
+    }
+    json_put_bool(j, "differs", l->over);
+    json_close(j, '}');
+}
+
+static void print_text(const lines *all, int64_t top)
+{
+    int width = 4;
+    for (int64_t i = 0; i < top; i++) {
+        const char *name = name_of(&all->at[i]);
+        const int n = name_width(&name, 1);
+        if (n > width) width = n;
+    }
+    for (int64_t i = 0; i < top; i++)
+        print_line(&all->at[i], width);
+    printf("%" PRId64 " array%s, %" PRId64 " differ%s by more than %g; of all "
+           "numbers: nrmse %.4g, max %.4g, cosine %.7g\n",
+           all->n, all->n == 1 ? "" : "s", all->over, all->over == 1 ? "s" : "",
+           all->tolerance, lb_difference_nrmse(&all->all), all->all.max,
+           lb_difference_cosine(&all->all));
+}
+
+static void print_json(const lines *all, int64_t top)
+{
+    json j = {.to = stdout};
+    json_open(&j, '{');
+    json_put_int(&j, "arrays", all->n);
+    json_put_int(&j, "differ", all->over);
+    json_put_double(&j, "tolerance", all->tolerance);
+    json_put_double(&j, "nrmse", lb_difference_nrmse(&all->all));
+    json_put_double(&j, "max", all->all.max);
+    json_put_double(&j, "cosine", lb_difference_cosine(&all->all));
+    json_put_open(&j, "list", '[');
+    for (int64_t i = 0; i < top; i++) {
+        fputs(i ? ",\n" : "\n", stdout);
+        j.more = false;
+        json_line(&j, &all->at[i]);
+    }
+    json_close(&j, ']');
+    json_close(&j, '}');
+    putchar('\n');
+}
+
+/* ---- the verb ------------------------------------------------------------ */
+
+/* What cannot be compared is worse than any error. */
+static double badness(const line *l)
+{
+    if (verdict_of(l)) return HUGE_VAL;
+    return isnan(l->nrmse) ? HUGE_VAL : l->nrmse;
+}
+
+/* Of equals the first in the file, which is the first in the list. */
+static int by_badness(const void *a, const void *b)
+{
+    const double x = badness(a), y = badness(b);
+    if (x != y) return x < y ? 1 : -1;
+    return strcmp(name_of(a), name_of(b));
+}
+
+static verdict diff(const arguments *a, lb_ctx *cx, lb_file *fa, lb_file *fb,
+                    lines *all)
+{
+    const int64_t room = lb_file_count(fa) + lb_file_count(fb);
+    int64_t top = INT64_MAX;
+    if (!argument_number(a, OPTION_TOP, 1, INT32_MAX, &top)) return USAGE;
+    all->at = calloc((size_t)room + 1, sizeof *all->at);
+    if (!all->at) return complain(FAILED, "out of memory");
+    if (!compare_all(cx, fa, fb, all)) return complain_of(cx);
+    if (a->count[OPTION_TOP])
+        qsort(all->at, (size_t)all->n, sizeof *all->at, by_badness);
+    if (top > all->n) top = all->n;
+    if (a->count[OPTION_JSON])
+        print_json(all, top);
+    else if (!a->count[OPTION_QUIET])
+        print_text(all, top);
+    return all->over ? FAILED : DONE;
+}
+
+static verdict run(const arguments *a)
+{
+    lines all = {0};
+    int64_t jobs = 0;
+    if (!argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
+        !argument_real(a, OPTION_TOLERANCE, 0, HUGE_VAL, &all.tolerance))
+        return USAGE;
+    lb_ctx *cx = context_open((int)jobs);
+    if (!cx) return FAILED;
+    lb_file *fa = lb_file_open(cx, a->operand[0], NULL);
+    lb_file *fb = fa ? lb_file_open(cx, a->operand[1], NULL) : NULL;
+    const verdict v = fb ? diff(a, cx, fa, fb, &all) : complain_of(cx);
+    free(all.at);
+    lb_file_close(fa);
+    lb_file_close(fb);
+    lb_close(cx);
+    return v;
+}
+
+static const option_id options_taken[] = {OPTION_JOBS,  OPTION_JSON,
+                                          OPTION_QUIET, OPTION_TOLERANCE,
+                                          OPTION_TOP,   N_OPTIONS};
+
+const verb verb_diff = {
+    .name = "diff",
+    .operands = "A B",
+    .summary = "Compares two files, array by array",
+    .help = "Arrays are known by their names; formats, layouts and kinds of "
+            "files may differ.\nnrmse: |a-b| / |a|, with the norms of all "
+            "numbers; max: the largest |a-b|; cosine: of\nthe angle between "
+            "them. The exit status is 1 if an array's nrmse is above the\n"
+            "tolerance, if one cannot be compared, or if it is in one file "
+            "only.",
+    .n_operands = 2,
+    .options = options_taken,
+    .run = run,
+};

@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# test_cli_look.sh PROGRAM - check, diff and stats: is a file sound, is it like
+# another, what is in it. To be run in the project's root.
+set -euo pipefail
+# shellcheck source=tests/cli.bash
+. tests/cli.bash
+export LC_ALL=C
+src=tests/golden/layouts/bnb4.values # dense: it is what others decode
+
+shows() # STATUS ARGUMENT... <<TEXT: exactly that, and nothing else
+{
+    local want=$1
+    shift
+    cat >"$tmp/want"
+    run "$want" "$@"
+    [ ! -s "$tmp/err" ] || die "'$*': talks"
+    diff "$tmp/want" "$tmp/out" >"$tmp/diff" ||
+        die "'$*': $(cat "$tmp/diff")"
+}
+
+f32() # SHAPE BYTES: the header of a file with one array of f32
+{
+    echo "{\"w\":{\"dtype\":\"F32\",\"shape\":$1,\"data_offsets\":[0,$2]}}"
+}
+
+# ---- check -------------------------------------------------------------------
+
+run 0 check --help
+has "usage: lowbit check FILE [OPTION].."
+refused 2 "check takes FILE, and 0 are given" check
+refused 2 "--jobs takes 1 to 256, not 'x'" check -j x a
+refused 1 "cannot open" check no/such
+refused 3 "not recognized" check Makefile
+shows 0 check "$src" <<END
+$src: safetensors, 7 arrays, 22701 elements looked at: sound
+END
+shows 0 check -j 1 --header "$src" <<END
+$src: safetensors, 7 arrays, 0 elements looked at: sound
+END
+shows 0 check "$golden/scalar.npy" <<END
+$golden/scalar.npy: npy, 1 array, 1 element looked at: sound
+END
+shows 0 check "$golden/shapes.safetensors" <<END
+$golden/shapes.safetensors: safetensors, 6 arrays, 14 elements looked at: sound
+1 of them cannot be loaded here: only where they lie was looked at
+END
+run 0 check -q "$src"
+[ ! -s "$tmp/out" ] || die "check -q prints"
+
+# 1, NaN, NaN, -infinity
+safetensors "$tmp/nan" "$(f32 "[2,2]" 16)" \
+    '\0\0\x80\x3f\0\0\xc0\x7f\0\0\xc0\xff\0\0\x80\xff'
+shows 3 check "$tmp/nan" <<END
+w: 2 NaN, the first at 1
+w: 1 infinite, the first at 3
+$tmp/nan: safetensors, 1 array, 4 elements looked at: 1 flawed
+END
+shows 0 check --header "$tmp/nan" <<END
+$tmp/nan: safetensors, 1 array, 0 elements looked at: sound
+END
+shows 3 check --json "$tmp/nan" <<END
+{"path": "$tmp/nan", "kind": "safetensors", "flaws": [{"name": "w", "flaw": "2 NaN, the first at 1"}, {"name": "w", "flaw": "1 infinite, the first at 3"}], "arrays": 1, "flawed": 1, "unknown": 0, "elements": 4}
+END
+shows 3 check -q "$tmp/nan" </dev/null
+
+# Scales lie first, and codes last.
+"$program" quantize "$src" -o "$tmp/t" --type ternary -q
+size=$(stat -c %s "$tmp/t")
+put_bytes "$tmp/t" $((size - 5250)) '\xff'
+run 3 check "$tmp/t"
+has "'nested.weight': ternary: code 2 of element 0 does not exist"
+"$program" quantize "$src" -o "$tmp/n" --type nf4 -q
+begin=$((8 + $(od -An -t u8 -N 8 "$tmp/n")))
+put_bytes "$tmp/n" $((begin + 8)) '\0\0\x80\xbf'
+run 3 check "$tmp/n"
+has "nested.weight: 1 scales that are negative or not finite, the first at 2"
+has ": 1 flawed"
+
+# ---- diff --------------------------------------------------------------------
+
+run 0 diff --help
+has "usage: lowbit diff A B [OPTION].."
+refused 2 "diff takes A B, and 1 is given" diff a
+refused 2 "--tolerance takes a number from 0 to inf, not '-1'" diff a b \
+    --tolerance -1
+refused 2 "--tolerance takes a number from 0 to inf, not 'nan'" diff a b \
+    --tolerance nan
+refused 2 "--tolerance takes a number from 0 to inf, not '1x'" diff a b \
+    --tolerance 1x
+refused 2 "--top takes 1 to 2147483647, not '0'" diff "$src" "$src" --top 0
+refused 1 "cannot open" diff no/such "$src"
+refused 1 "cannot open" diff "$src" no/such
+refused 3 "not recognized" diff "$src" Makefile
+run 0 diff "$src" "$src"
+has "nested.weight  bf16      bf16      the same"
+has "7 arrays, 0 differ by more than 0; of all numbers: nrmse 0, max 0, cosine 1"
+
+# |a-b| = 5, |a| = 10; they point the same way
+safetensors "$tmp/a" "$(f32 "[2]" 8)" '\0\0\xc0\x40\0\0\0\x41' # 6 8
+safetensors "$tmp/b" "$(f32 "[2]" 8)" '\0\0\x40\x40\0\0\x80\x40' # 3 4
+shows 1 diff "$tmp/a" "$tmp/b" <<END
+w     f32       f32       nrmse 0.5       max 4         cosine 1
+1 array, 1 differs by more than 0; of all numbers: nrmse 0.5, max 4, cosine 1
+END
+shows 0 diff "$tmp/a" "$tmp/b" --tolerance 0.5 <<END
+w     f32       f32       nrmse 0.5       max 4         cosine 1
+1 array, 0 differ by more than 0.5; of all numbers: nrmse 0.5, max 4, cosine 1
+END
+run 1 diff -q -j 1 "$tmp/a" "$tmp/b"
+[ ! -s "$tmp/out" ] || die "diff -q prints"
+shows 1 diff "$tmp/a" "$tmp/b" --json <<END
+{"arrays": 1, "differ": 1, "tolerance": 0, "nrmse": 0.5, "max": 4, "cosine": 1, "list": [
+{"name": "w", "apart": 2, "nrmse": 0.5, "max": 4, "cosine": 1, "differs": true}]}
+END
+# What cannot be compared
+safetensors "$tmp/c" "$(f32 "[1,2]" 8)" '\0\0\xc0\x40\0\0\0\x41'
+run 1 diff "$tmp/a" "$tmp/c"
+has "w     f32       f32       (2) and (1,2)"
+safetensors "$tmp/d" "$(f32 "[2]" 8 | sed 's/"w"/"v"/')" '\0\0\xc0\x40\0\0\0\x41'
+shows 1 diff "$tmp/a" "$tmp/d" --tolerance 9 <<END
+w     only in the first
+v     only in the second
+2 arrays, 2 differ by more than 9; of all numbers: nrmse 0, max 0, cosine 1
+END
+safetensors "$tmp/e" "$(f32 "[2]" 8 | sed 's/F32/F8_E4M3/;s/,8]/,2]/')" '\0\0'
+run 1 diff "$tmp/a" "$tmp/e"
+has "a type that is not known here"
+run 1 diff "$tmp/a" "$tmp/e" --json
+has '{"name": "w", "why": "a type that is not known here", "differs": true}'
+run 0 diff "$tmp/nan" "$tmp/nan"
+has "the same"
+# Against a quantized file: the worst first
+"$program" quantize "$src" -o "$tmp/q" --type nf4 -q
+run 1 diff "$src" "$tmp/q" --top 1
+[ "$(wc -l <"$tmp/out")" = 2 ] || die "--top 1 prints more"
+has "nested.weight  bf16      nf4 bf16  nrmse 0.0"
+run 0 diff "$src" "$tmp/q" --top 3 --tolerance 0.1
+"$program" quantize "$src" -o "$tmp/r" --type nf4 --layout bnb --compat native -q
+run 0 diff "$tmp/q" "$tmp/r" --tolerance 0.05
+
+# ---- stats -------------------------------------------------------------------
+
+run 0 stats --help
+has "usage: lowbit stats FILE [ARRAY] [OPTION].."
+refused 2 "stats takes FILE [ARRAY], and 3 are given" stats a b c
+refused 2 "--bins takes 2 to 200, not '1'" stats a --bins 1
+refused 1 "cannot open" stats no/such
+refused 3 "not recognized" stats Makefile
+refused 1 "no array 'x'; lowbit info lists them" stats "$src" x
+shows 0 stats "$tmp/a" <<END
+name  type                min        max       mean        std
+w     f32                   6          8          7          1  @                      @
+END
+shows 0 stats "$tmp/a" w --bins 4 -j 1 <<END
+w  f32  (2)
+min 6, max 8, mean 7, std 1, zeros 0, NaN 0, infinite 0
+           6  ################################################ 1
+         6.5  0
+           7  0
+         7.5  ################################################ 1
+           8
+END
+LC_ALL=C.UTF-8 shows 0 stats "$tmp/a" --bins 2 <<END
+name  type                min        max       mean        std
+w     f32                   6          8          7          1  ██
+END
+shows 0 stats "$tmp/nan" <<END
+name  type                min        max       mean        std
+w     f32                   1          1          1          0              @             2 NaN  1 infinite
+END
+shows 0 stats --json --bins 2 "$tmp/a" w <<END
+{"name": "w", "format": "dense", "elements": 2, "min": 6, "max": 8, "mean": 7, "std": 1, "zeros": 0, "nan": 0, "inf": 0, "histogram": {"lo": 6, "hi": 8, "below": 0, "above": 0, "count": [1, 1]}}
+END
+run 0 stats --json "$src"
+has '{"name": "bytes.weight", "format": "dense", "elements": 5, '
+run 0 stats "$tmp/q" nested.weight
+has "codes"
+[ "$(grep -c '^ *[0-9]*  #* [0-9]*$' "$tmp/out")" -ge 16 ] || die "not 16 codes"
+run 0 stats "$tmp/q" --raw
+has "nested.weight.absmax"
+
+finish
