@@ -214,5 +214,9 @@ nightly-valgrind: setup-build setup-valgrind all
 	@tools/stage valgrind sh -ec 'for t in build/release/tests/test_*; do \
 	    valgrind -q --error-exitcode=1 --leak-check=full $$t; done'
 
+# The emulator's own CPU has what any has; then one without dotprod.
+A53 = qemu-aarch64 -cpu cortex-a53 -L /usr/aarch64-linux-gnu
 nightly-arm64: setup-build setup-arm64
 	@tools/stage arm64 $(MAKE) run-arm64
+	@tools/stage arm64-a53 sh -ec 'for t in cpu levels dotbyte "smoke 1"; do \
+	    $(A53) build/arm64/tests/test_$$t; done'

@@ -54,6 +54,7 @@ typedef struct lb_cpu {
     lb_level level;
     const lb_tuning *tuning; /* the library's own; NULL: the level's */
     bool vbmi;               /* has AVX-512 VBMI besides AVX512VNNI */
+    bool dotprod;            /* has sdot and udot besides NEON */
 } lb_cpu;
 
 /* Where numbers are to be written: elements of a float dtype, each rounded

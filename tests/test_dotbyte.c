@@ -11,22 +11,25 @@
 static const struct subject {
     const lb_dotbyte *kernel;
     lb_level level;
+    bool (*has)(void); /* what else it needs */
 } subjects[] = {
-    {&lb_dotbyte_ref, LB_LEVEL_REF},
+    {&lb_dotbyte_ref, LB_LEVEL_REF, NULL},
 #if defined(__x86_64__)
-    {&lb_dotbyte_avx2, LB_LEVEL_AVX2},
-    {&lb_dotbyte_vnni, LB_LEVEL_AVX512VNNI},
+    {&lb_dotbyte_avx2, LB_LEVEL_AVX2, NULL},
+    {&lb_dotbyte_vnni, LB_LEVEL_AVX512VNNI, NULL},
+#elif defined(__aarch64__)
+    {&lb_dotbyte_dotprod, LB_LEVEL_NEON, lb_cpu_has_dotprod},
 #endif
 };
 enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
 
-static bool runs_here(lb_level level)
+static bool runs_here(const struct subject *s)
 {
 #if defined(LB_SIMDE)
-    (void)level;
+    (void)s;
     return true;
 #else
-    return lb_level_available(level);
+    return lb_level_available(s->level) && (!s->has || s->has());
 #endif
 }
 
@@ -157,6 +160,12 @@ static int byte_of(const lb_dotbyte_codes *c, const uint8_t *line, int64_t i)
     return c->number[line[i / per] >> (field * c->bits) & ((1 << c->bits) - 1)];
 }
 
+/* The same in a panel. */
+static uint8_t held(const lb_dotbyte *k, int byte)
+{
+    return (uint8_t)(byte - k->bias);
+}
+
 static void check_along(const lb_dotbyte *k, int bits, bool high, int64_t n,
                         int64_t gap, bool end)
 {
@@ -173,7 +182,7 @@ static void check_along(const lb_dotbyte *k, int bits, bool high, int64_t n,
     for (int l = 0; l < LINES; l++)
         for (int64_t i = 0; i < n; i++)
             ok = ok && to[at(8 / bits, i, apart) + (int64_t)l * 4] ==
-                           byte_of(&c, from + l * step, i);
+                           held(k, byte_of(&c, from + l * step, i));
     for (int64_t q = 0; q + 1 < quads; q++) /* other rows are left */
         for (int64_t b = (int64_t)LINES * 4; b < apart; b++)
             ok = ok && to[q * apart + b] == 0x55;
@@ -199,7 +208,7 @@ static void check_across(const lb_dotbyte *k, int bits, bool high, int64_t n,
         const uint8_t *row = to + slot / k->nr * panel + slot % k->nr * 4;
         for (int64_t i = 0; i < n; i++)
             ok = ok && row[i / 4 * k->nr * 4 + i % 4] ==
-                           byte_of(&c, from + i * step, j);
+                           held(k, byte_of(&c, from + i * step, j));
     }
     if (check_fails(ok)) whose(k, "across", n);
 }
@@ -239,7 +248,7 @@ static void lay(const lb_dotbyte *k, const numbers *v, int rows, int planes,
         }
     for (int j = 0; j < k->nr; j++)
         for (int64_t e = 0; e < depth; e++)
-            w[(e / 4 * k->nr + j) * 4 + e % 4] = v->w[j][e];
+            w[(e / 4 * k->nr + j) * 4 + e % 4] = held(k, v->w[j][e]);
 }
 
 static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
@@ -261,7 +270,7 @@ static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
         int64_t sum = 0;
         for (int64_t e = 0; e < depth; e++)
             sum += v.x[i][e] = extreme_x(how, most);
-        start[i] = (int32_t)(-offset * sum);
+        start[i] = (int32_t)((k->bias - offset) * sum);
         xs[i] = random_float();
     }
     for (int j = 0; j < nr; j++) {
@@ -345,6 +354,6 @@ int main(void)
     in = fenced_open(ROOM - 1);
     out = fenced_open(ROOM - 1);
     for (int i = 0; i < N_SUBJECTS; i++)
-        if (runs_here(subjects[i].level)) check_kernel(subjects[i].kernel);
+        if (runs_here(&subjects[i])) check_kernel(subjects[i].kernel);
     return check_report("dotbyte");
 }

@@ -61,6 +61,15 @@ bool lb_cpu_has_vbmi(void)
 #endif
 }
 
+bool lb_cpu_has_dotprod(void)
+{
+#if defined(__aarch64__)
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+#else
+    return false;
+#endif
+}
+
 /* By level. */
 static const char *const names[] = {"ref", "neon", "avx2", "avx512",
                                     "avx512vnni"};

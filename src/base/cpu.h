@@ -20,6 +20,8 @@ bool lb_level_available(lb_level level);
 lb_level lb_level_without(lb_level level, uint64_t off);
 /* Whether the CPU has, with AVX-512 and VNNI, also VBMI (vpermb). */
 bool lb_cpu_has_vbmi(void);
+/* Whether the CPU has, with NEON, also sdot and udot. */
+bool lb_cpu_has_dotprod(void);
 
 /* Who made the CPU and which one it is. On x86 as CPUID has it, the extended
  * family and model added; on aarch64 vendor is "arm", family the implementer

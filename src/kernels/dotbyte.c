@@ -5,12 +5,15 @@ static const struct {
     lb_level level;
     const lb_dotbyte *kernel;
     bool stronger; /* than its level: serves those above as well */
+    bool dotprod;  /* the CPU must have it */
 } kernels[] = {
 #if defined(__x86_64__)
-    {LB_LEVEL_AVX512VNNI, &lb_dotbyte_vnni, true},
-    {LB_LEVEL_AVX2, &lb_dotbyte_avx2, true},
+    {LB_LEVEL_AVX512VNNI, &lb_dotbyte_vnni, true, false},
+    {LB_LEVEL_AVX2, &lb_dotbyte_avx2, true, false},
+#elif defined(__aarch64__)
+    {LB_LEVEL_NEON, &lb_dotbyte_dotprod, false, true},
 #endif
-    {LB_LEVEL_REF, &lb_dotbyte_ref, false},
+    {LB_LEVEL_REF, &lb_dotbyte_ref, false, false},
 };
 
 const lb_dotbyte *lb_dotbyte_for(const lb_cpu *cpu, int most_w, bool along)
@@ -20,6 +23,7 @@ const lb_dotbyte *lb_dotbyte_for(const lb_cpu *cpu, int most_w, bool along)
         if (kernels[i].stronger ? cpu->level < kernels[i].level
                                 : cpu->level != kernels[i].level)
             continue;
+        if (kernels[i].dotprod && !cpu->dotprod) continue;
         if (most_w <= k->most_w && (along || k->across)) return k;
     }
     return NULL;

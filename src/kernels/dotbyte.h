@@ -5,7 +5,7 @@
  * Numbers of x (m,k) are rounded to whole ones of one byte, or of two: 256 *
  * high + low, planes that are multiplied one after the other. Those of w (n,k)
  * are made from codes: bytes from 0 on, so that one operand has no sign, as
- * the instructions want it. What the offset adds is put right by the sum of x,
+ * most instructions want it. What the offset adds is put right by the sum of x,
  * so products are exact. Rows lie side by side, four bytes of each in turn:
  *
  *   x: up to mr rows, [quad][row][4]      w: nr rows, [quad][row][4]
@@ -52,7 +52,7 @@ typedef struct lb_dotbyte_x {
     int rows, planes;
     const int8_t *bytes; /* the first plane; they are `plane` bytes apart */
     int64_t plane;
-    const int32_t *start; /* of each row: -offset * sum of its numbers */
+    const int32_t *start; /* of each row: (bias - offset) * its sum */
     const float *scale;
 } lb_dotbyte_x;
 
@@ -71,6 +71,7 @@ typedef struct lb_dotbyte {
     const char *name, *name_two; /* "dot i8 ref", with two planes */
     int mr, nr;
     int most_w;  /* the largest byte of w; below 255: not of 8 bits */
+    int bias;    /* what bytes of panels of w are less: 128 gives them signs */
     bool planes; /* two of them are better than numbers of 16 bits; below
                   * avx512 there is but one */
     /* One row of a panel of x: each number times factor, rounded to nearest
@@ -96,11 +97,14 @@ typedef struct lb_dotbyte {
                  const float *ws, bool first, float *c, lb_dotbyte_ask *ask);
 } lb_dotbyte;
 
-/* The strongest kernel of a level that takes bytes up to most_w; NULL: it has
+/* The strongest kernel of a CPU that takes bytes up to most_w; NULL: it has
  * none, and numbers of 16 bits are better. */
 const lb_dotbyte *lb_dotbyte_for(const lb_cpu *cpu, int most_w, bool along);
 
 extern const lb_dotbyte lb_dotbyte_ref;
+#if defined(__aarch64__)
+extern const lb_dotbyte lb_dotbyte_dotprod;
+#endif
 #if defined(__x86_64__)
 extern const lb_dotbyte lb_dotbyte_avx2, lb_dotbyte_vnni;
 

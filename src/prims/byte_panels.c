@@ -142,6 +142,7 @@ bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t rows,
     if (!place_blocks(c, p)) return false;
     p->kernel = lb_dotbyte_for(cpu, place_numbers(c, &n, p), c->along);
     if (!p->kernel) return false;
+    p->offset -= p->kernel->bias;
     p->strip = c->along ? lb_max_i64(PANEL / p->kc, p->kernel->nr)
                         : (int64_t)LB_DOTBYTE_BYTES * p->fields;
     p->strip = lb_round_up(p->strip, p->kernel->nr);

@@ -21,7 +21,7 @@ typedef struct lb_byte_panels {
     int planes;  /* of x */
     int fields;  /* of a byte of codes */
     int in_turn; /* the depth comes in the order of so many; 1: as it is */
-    int offset;  /* of bytes of w */
+    int offset;  /* of bytes of w, as the kernel has them */
     float unit;  /* what 1 in w stands for, without scales */
     int apart;   /* rows from slot to slot of 16 */
     /* Scales of x are multiplied with this power of 2, those of w divided by

@@ -16,6 +16,12 @@
 #define LB_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+/* Asks for the line of p[n], which may lie past the end of the array: such an
+ * address is never a pointer to C. */
+#define LB_FETCH(p, n)                                                         \
+    __builtin_prefetch(                                                        \
+        (const void *)((uintptr_t)(p) + (uintptr_t)(n) * sizeof *(p)), 0, 3)
+
 /* Nothing, but the value is in a register from here on, and not before: where
  * gcc loads all it can at once, accumulators go to memory. */
 #define LB_KEEP(v) __asm__ volatile("" : "+w"(v))
