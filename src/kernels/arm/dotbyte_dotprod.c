@@ -113,8 +113,10 @@ DOTPROD LB_INLINE void tile_rows(const int rows, const lb_dotbyte_x *x,
 }
 
 DOTPROD static void tile(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
-                         const float *ws, bool first, float *c)
+                         const float *ws, bool first, float *c,
+                         lb_dotbyte_ask *ask)
 {
+    (void)ask; /* packing asks */
     switch (x->rows) {
     case 6:
         tile_rows(6, x, k, w, ws, first, c);
