@@ -79,6 +79,8 @@ static const struct {
 #elif defined(__aarch64__)
     {LB_LEVEL_NEON, lb_gemvq_rows_neon},
     {LB_LEVEL_NEON, lb_gemvq_rows_int_neon},
+    {LB_LEVEL_NEON, lb_gemvq_cols_neon},
+    {LB_LEVEL_NEON, lb_gemvq_cols_int_neon},
 #endif
     {LB_LEVEL_REF, lb_gemvq_rows_ref},
     {LB_LEVEL_REF, lb_gemvq_cols_ref},

@@ -37,6 +37,25 @@ LB_INLINE uint8x16_t lb_codes_at(const lb_spread *s, uint8x16_t v,
     return vandq_u8(vshlq_u8(vqtbl1q_u8(v, byte), s->down), s->mask);
 }
 
+/* ---- bytes --------------------------------------------------------------- */
+
+/* Byte 4*q + l goes to the top of lane l; what is past the table is 0. */
+LB_INLINE uint8x16_t lb_tops(int q)
+{
+    const uint32x4_t lane = {0, 1u << 24, 2u << 24, 3u << 24};
+    return vreinterpretq_u8_u32(
+        vaddq_u32(vdupq_n_u32(0xffffff | (uint32_t)q << 26), lane));
+}
+
+/* Sixteen bytes to four vectors of f32, in order. */
+LB_INLINE void lb_floats_16(int8x16_t code, float32x4_t *to)
+{
+    LB_UNROLL
+    for (int q = 0; q < 4; q++)
+        to[q] = vcvtq_n_f32_s32(
+            vreinterpretq_s32_s8(vqtbl1q_s8(code, lb_tops(q))), 24);
+}
+
 /* ---- levels -------------------------------------------------------------- */
 
 /* Sixteen levels of f32, the same byte of each together. */

@@ -24,22 +24,6 @@ LB_INLINE void store_16(const float32x4_t *v, float *out)
 
 /* ---- bytes --------------------------------------------------------------- */
 
-/* Byte 4*q + l goes to the top of lane l; what is past the table is 0. */
-LB_INLINE uint8x16_t tops(int q)
-{
-    const uint32x4_t lane = {0, 1u << 24, 2u << 24, 3u << 24};
-    return vreinterpretq_u8_u32(
-        vaddq_u32(vdupq_n_u32(0xffffff | (uint32_t)q << 26), lane));
-}
-
-LB_INLINE void floats_16(int8x16_t code, float32x4_t *to)
-{
-    LB_UNROLL
-    for (int q = 0; q < 4; q++)
-        to[q] = vcvtq_n_f32_s32(vreinterpretq_s32_s8(vqtbl1q_s8(code, tops(q))),
-                                24);
-}
-
 /* Powers of two keep 127 times a huge number from overflowing, and change no
  * bit of others. */
 LB_INLINE float32x4_t by_absmax(float32x4_t code, float32x4_t s)
@@ -70,7 +54,7 @@ LB_INLINE void bytes_16(lb_meaning meaning, const int8_t *code, float32x4_t s,
                         float *out)
 {
     float32x4_t v[4];
-    floats_16(vld1q_s8(code), v);
+    lb_floats_16(vld1q_s8(code), v);
     LB_UNROLL
     for (int q = 0; q < 4; q++)
         v[q] = scaled(meaning, v[q], s);
@@ -103,7 +87,7 @@ LB_INLINE void each_byte(lb_meaning meaning, const int8_t *code, int64_t n,
     int64_t i = 0;
     for (; i + 16 <= n; i += 16) {
         float32x4_t v[4];
-        floats_16(vld1q_s8(code + i), v);
+        lb_floats_16(vld1q_s8(code + i), v);
         LB_UNROLL
         for (int q = 0; q < 4; q++)
             v[q] = scaled(meaning, v[q], vld1q_f32(s + i + 4 * q));
@@ -311,7 +295,7 @@ LB_INLINE float32x4_t scale_at(const uint8_t *from)
 LB_INLINE void put_bytes(int8x16_t code, float32x4_t d, float *out)
 {
     float32x4_t v[4];
-    floats_16(code, v);
+    lb_floats_16(code, v);
     LB_UNROLL
     for (int q = 0; q < 4; q++)
         v[q] = vmulq_f32(v[q], d);

@@ -7,12 +7,13 @@
 #include "kernels/gemvq.h"
 #include "kernels/gemvq_sets.h"
 
-/* Of 16 bytes all low halves, then all high ones; then of the next 16. */
-#define LB_ORDER4_NEON                                                         \
+/* Of 16 bytes all first fields, of `n` to a byte, then all second ones; then of
+ * the next 16. */
+#define LB_FIELDS_NEON(n)                                                      \
     {                                                                          \
-        {16, 2, 2},                                                            \
+        {16, n, 2},                                                            \
         {                                                                      \
-            2, 1, 32                                                           \
+            n, 1, 16 * (n)                                                     \
         }                                                                      \
     }
 

@@ -247,11 +247,11 @@ static void rows1_i8(const lb_gemvq_rows *r, float *y)
 
 const lb_gemvq_kernel lb_gemvq_rows_int_neon[] = {
     {"gemv q8 i16 neon", 8, LB_GEMVQ_I16, 32, 0, 1, FIELDS(1), .rows = rows8},
-    {"gemv q4 i16 neon", 4, LB_GEMVQ_I16, 64, 64, 1, LB_ORDER4_NEON,
+    {"gemv q4 i16 neon", 4, LB_GEMVQ_I16, 64, 64, 1, LB_FIELDS_NEON(2),
      .rows = rows4_64},
-    {"gemv q4 i16 neon", 4, LB_GEMVQ_I16, 64, 32, 1, LB_ORDER4_NEON,
+    {"gemv q4 i16 neon", 4, LB_GEMVQ_I16, 64, 32, 1, LB_FIELDS_NEON(2),
      .rows = rows4_32},
-    {"gemv q4 i16 neon", 4, LB_GEMVQ_I16, 64, 16, 1, LB_ORDER4_NEON,
+    {"gemv q4 i16 neon", 4, LB_GEMVQ_I16, 64, 16, 1, LB_FIELDS_NEON(2),
      .rows = rows4_16},
     {"gemv q2 i8x2 neon", 2, LB_GEMVQ_I8X2, 128, 0, 1, FIELDS(4),
      .rows = rows2_i8x2},

@@ -246,13 +246,6 @@ static void rows1_scaled(const lb_gemvq_rows *r, float *y)
             4, 1, 16                                                           \
         }                                                                      \
     }
-#define ORDER2                                                                 \
-    {                                                                          \
-        {16, 4, 2},                                                            \
-        {                                                                      \
-            4, 1, 64                                                           \
-        }                                                                      \
-    }
 #define ORDER1                                                                 \
     {                                                                          \
         {4, 32, 2},                                                            \
@@ -264,14 +257,15 @@ static void rows1_scaled(const lb_gemvq_rows *r, float *y)
 const lb_gemvq_kernel lb_gemvq_rows_neon[] = {
     {"gemv q8 f32 neon", 8, LB_GEMVQ_F32, 32, 0, 0x1p-24f, ORDER8,
      .rows = rows8},
-    {"gemv q4 f32 neon", 4, LB_GEMVQ_F32, 64, 64, 1, LB_ORDER4_NEON,
+    {"gemv q4 f32 neon", 4, LB_GEMVQ_F32, 64, 64, 1, LB_FIELDS_NEON(2),
      .rows = rows4_64},
-    {"gemv q4 f32 neon", 4, LB_GEMVQ_F32, 64, 32, 1, LB_ORDER4_NEON,
+    {"gemv q4 f32 neon", 4, LB_GEMVQ_F32, 64, 32, 1, LB_FIELDS_NEON(2),
      .rows = rows4_32},
-    {"gemv q4 f32 neon", 4, LB_GEMVQ_F32, 64, 16, 1, LB_ORDER4_NEON,
+    {"gemv q4 f32 neon", 4, LB_GEMVQ_F32, 64, 16, 1, LB_FIELDS_NEON(2),
      .rows = rows4_16},
-    {"gemv q2 f32 neon", 2, LB_GEMVQ_F32, 128, 0, 1, ORDER2, .rows = rows2},
-    {"gemv q2 f32 neon", 2, LB_GEMVQ_F32, 128, 16, 1, ORDER2,
+    {"gemv q2 f32 neon", 2, LB_GEMVQ_F32, 128, 0, 1, LB_FIELDS_NEON(4),
+     .rows = rows2},
+    {"gemv q2 f32 neon", 2, LB_GEMVQ_F32, 128, 16, 1, LB_FIELDS_NEON(4),
      .rows = rows2_scaled},
     {"gemv q1 f32 neon", 1, LB_GEMVQ_F32, 256, 0, 1, ORDER1, .rows = rows1},
     {"gemv q1 f32 neon", 1, LB_GEMVQ_F32, 256, 32, 1, ORDER1,
