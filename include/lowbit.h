@@ -370,8 +370,10 @@ typedef struct lb_quant_config {
     lb_threshold threshold;
     lb_blocks blocks;
     lb_nonfinite on_nonfinite;
-    bool double_quant; /* the scales are quantized too: lb_quantize_scales */
-    bool center;       /* dynamic8: the mean is taken off and stored */
+    bool double_quant;  /* the scales are quantized too: lb_quantize_scales */
+    bool center;        /* dynamic8: the mean is taken off and stored */
+    bool clip_gradient; /* no gradient for numbers outside of the range that
+                         * their scale leaves (ternary, binary: |w| > scale) */
 } lb_quant_config;
 
 /* a (f32, f16, bf16 or f64; any view, any format) in config's format. NULL
@@ -645,6 +647,44 @@ LB_API lb_array *lb_layer_norm(lb_ctx *cx, lb_array *x, lb_array *weight,
  * logits' leading shape; not averaged. A label outside gives NaN. */
 LB_API lb_array *lb_cross_entropy(lb_ctx *cx, lb_array *logits,
                                   lb_array *labels);
+
+/* ---- gradients ---------------------------------------------------------- */
+
+/* A function of arrays, composed of the operations here. What it makes belongs
+ * to the scope that is open when it is called; it may open others. */
+typedef lb_array *(*lb_fn)(lb_ctx *cx, lb_array *const *args, int n,
+                           void *user);
+
+/* fn(args), a float scalar, and the gradients of its first n_grad arguments,
+ * which are floats in any format, in grad: dense, of their shape and dtype;
+ * zeros where nothing depends on one. Value and gradients belong to the open
+ * scope, all else is gone. NULL, and NULLs in grad, on error: also where
+ * something on the way has no gradient. Integers, bools and what fn reaches
+ * otherwise than through args are constants. Calls nest: fn may take gradients
+ * itself. */
+LB_API lb_array *lb_value_and_grad(lb_ctx *cx, lb_fn fn, lb_array *const *args,
+                                   int n, void *user, lb_array **grad,
+                                   int n_grad);
+/* a, as a constant. */
+LB_API lb_array *lb_stop_gradient(lb_ctx *cx, lb_array *a);
+/* fn(x), of x's shape and a float dtype, with the identity as derivative:
+ * what lb_straight_through is for lb_quantize. */
+LB_API lb_array *lb_ste(lb_ctx *cx, lb_fn fn, lb_array *x, void *user);
+
+/* The same by hand. From lb_tape_open to lb_tape_close the context's calls are
+ * recorded, as far as they depend on arrays that are watched. Tapes close in
+ * the opposite order, and before their context. */
+typedef struct lb_tape lb_tape;
+LB_API lb_tape *lb_tape_open(lb_ctx *cx);
+/* a, this very array and no other view of it, is one that gradients are taken
+ * of from now on. */
+LB_API bool lb_tape_watch(lb_tape *tape, lb_array *a);
+/* Gradients of `of`, n arrays that are watched, if that of y is dy (NULL: 1, if
+ * y is a scalar); they belong to the open scope. What was recorded, and what
+ * is watched, is forgotten with it. False, and NULLs in grad, on error. */
+LB_API bool lb_tape_grad(lb_tape *tape, lb_array *y, lb_array *dy,
+                         lb_array *const *of, int n, lb_array **grad);
+LB_API void lb_tape_close(lb_tape *tape);
 
 /* ---- random numbers ---------------------------------------------------- */
 

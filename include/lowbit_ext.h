@@ -139,6 +139,7 @@ typedef struct lb_quant {
     lb_dtype dtype;
     bool reference; /* use_kernel is LB_NO */
     bool center;
+    bool clip_gradient;
     lb_compat compat;
     lb_decode decode;
     lb_scale scale;
@@ -338,6 +339,13 @@ struct lb_work {
  * prim->trouble; phases that follow are left out. */
 LB_API void lb_work_trouble(const lb_work *, int64_t where);
 
+/* What a result is to a tape, if gradients of an operand are recorded. */
+typedef enum lb_flow {
+    LB_FLOW_FLOATS = 0, /* floats have gradients, others are constants */
+    LB_FLOW_NONE = 1,   /* a constant */
+    LB_FLOW_ALWAYS = 2  /* others than floats are an error: it was not meant */
+} lb_flow;
+
 struct lb_prim {
     size_t struct_size; /* sizeof(lb_prim) */
     const char *name;
@@ -360,6 +368,14 @@ struct lb_prim {
     lb_array *(*result)(lb_ctx *, const lb_call *);
     /* Must, if eval calls lb_work_trouble: lb_fail with the sentence. */
     void (*trouble)(lb_ctx *, const lb_call *, int64_t where);
+    /* May. The gradient of a float operand, of its shape and dtype, from dout,
+     * that of the result, which was out: a program over arrays, in which out
+     * and the operands are what they were in the call. NULL without an error:
+     * nothing flows. Without a vjp a gradient through the result is an error;
+     * integer and bool results are constants to a tape. */
+    lb_array *(*vjp)(lb_ctx *, const lb_call *, int operand, lb_array *out,
+                     lb_array *dout);
+    lb_flow flow;
 };
 
 /* Calls a primitive. Operands are borrowed; the result belongs to the open

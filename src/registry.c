@@ -11,6 +11,7 @@
     X(copy) X(transpose) X(broadcast_in_dim) X(slice) X(reverse) X(reshape)   \
     X(concatenate) X(pad) X(dynamic_slice) X(dynamic_update_slice) X(iota)    \
     X(gather) X(scatter_add) X(quantize) X(quantize_scales)                   \
+    X(stop_gradient) X(ste)                                                   \
     X(reduce_sum) X(reduce_prod) X(reduce_max) X(reduce_min) X(reduce_and)    \
     X(reduce_or) X(argmax) X(argmin)                                          \
     X(dot_general) X(conv_general_dilated)                                    \

@@ -68,6 +68,17 @@ static void copy(rows *r)
             LB_SHAPE(BIG));
 }
 
+static void ste(rows *r)
+{
+    refuse2(r, LB_E_SHAPE, "ste: |(2,3)|(3,2)", LB_SHAPE(2, 3), LB_SHAPE(3, 2));
+    refuse(r, LB_E_DTYPE, "ste: |i8|f32");
+    with(r, LB_F32, LB_SHAPE(2));
+    with(r, LB_I8, LB_SHAPE(2));
+    refuse(r, LB_E_DTYPE, "ste: |f64|bool");
+    with(r, LB_BOOL, LB_SHAPE(2));
+    with(r, LB_F64, LB_SHAPE(2));
+}
+
 static void transpose(rows *r)
 {
     static const struct {
@@ -569,6 +580,7 @@ static const struct {
     void (*make)(rows *);
 } makers[] = {
     {"convert_element_type", convert}, {"copy", copy},
+    {"ste", ste},
     {"transpose", transpose},     {"broadcast_in_dim", broadcast},
     {"slice", slice},             {"reverse", reverse},
     {"reshape", reshape},         {"concatenate", concatenate},

@@ -52,6 +52,16 @@ static uint64_t ordinary(lb_dtype d, uint64_t r)
            (r & (((uint64_t)1 << l.mantissa) - 1));
 }
 
+static uint64_t smooth(lb_dtype d, uint64_t r, bool plus)
+{
+    const float_layout l = layout_of(d);
+    const uint64_t bias = ((uint64_t)1 << (l.exponent - 1)) - 1;
+    const uint64_t e = bias - 2 + (r >> 56) % 2;
+    const uint64_t sign = plus ? 0 : r >> 55 & 1;
+    return sign << (l.mantissa + l.exponent) | e << l.mantissa |
+           (r & (((uint64_t)1 << l.mantissa) - 1));
+}
+
 /* 0, the least and the largest subnormal, the least normal, 1, 2, the largest,
  * infinity; of either sign; or NaN. */
 static uint64_t special(lb_dtype d, uint64_t r)
@@ -78,6 +88,8 @@ static uint64_t float_bits(lb_dtype d, sample_kind kind, uint64_t r)
     const uint64_t inf = (((uint64_t)1 << l.exponent) - 1) << l.mantissa;
     const bool any = kind == VALUES_ANY || kind == VALUES_FINITE;
     if (kind == VALUES_TAME || (any && r >> 60 > 4)) return ordinary(d, r);
+    if (kind == VALUES_SMOOTH || kind == VALUES_PLUS)
+        return smooth(d, r, kind == VALUES_PLUS);
     if (any) return special(d, r);
     /* A signalling NaN may be quieted by any copy: only quiet ones. */
     return (r & inf) == inf ? r | (uint64_t)1 << (l.mantissa - 1) : r;

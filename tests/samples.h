@@ -23,6 +23,8 @@ typedef enum sample_kind {
     VALUES_TAME,   /* ordinary numbers whose sums do not overflow */
     VALUES_FINITE, /* any, but no infinity, NaN or absurdly large number */
     VALUES_INDEX,  /* integers in lo .. hi - 1 */
+    VALUES_SMOOTH, /* 2^-2 <= |x| < 1: where functions have derivatives */
+    VALUES_PLUS,   /* the same without a sign */
 } sample_kind;
 
 typedef struct sample_operand {

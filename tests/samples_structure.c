@@ -47,6 +47,19 @@ static void copy_dims(int64_t *to, int n, const int64_t *from)
 
 /* ---- views -------------------------------------------------------------- */
 
+/* Two of one shape, of all pairs of floats. */
+static void stes(maker *m, bool large)
+{
+    static const lb_dtype of[] = {LB_F32, LB_BF16, LB_F16, LB_F64};
+    const lb_shape shape[] = {LB_SHAPE(3, 5), {0}, LB_SHAPE(2, 0)};
+    for (int i = 0; i < (large ? 1 : 16); i++) {
+        sample *s = sample_add(m->list, m->prim);
+        for (int k = 0; k < 2; k++)
+            sample_in(s, of[k ? i % 4 : i / 4],
+                      large ? LB_SHAPE(300, 257) : shape[i % 3], VALUES_BITS);
+    }
+}
+
 static void copies(maker *m, bool large)
 {
     if (large) {
@@ -478,6 +491,7 @@ static const struct {
     void (*make)(maker *, bool large);
 } makers[] = {
     {"copy", copies},               {"transpose", transposes},
+    {"stop_gradient", copies},      {"ste", stes},
     {"broadcast_in_dim", broadcasts}, {"slice", slices},
     {"reverse", reverses},          {"reshape", reshapes},
     {"concatenate", concatenates},  {"pad", pads},

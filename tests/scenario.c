@@ -178,6 +178,43 @@ static lb_array *set_dense(lb_ctx *cx)
     return lb_set_dense(cx, "nf4", LB_DENSE_ALLOW) ? v(cx) : NULL;
 }
 
+static lb_array *floors(lb_ctx *cx, lb_array *const *x, int n, void *user)
+{
+    (void)n, (void)user;
+    return lb_floor(cx, x[0]);
+}
+
+/* mean (relu(x w + b) - 1)^2, w straight through a quantizer */
+static lb_array *loss(lb_ctx *cx, lb_array *const *in, int n, void *user)
+{
+    (void)n, (void)user;
+    lb_array *w = lb_straight_through(cx, in[0], CONFIG(.format = "nf4"));
+    lb_array *y = lb_add(cx, lb_matmul(cx, in[2], w), in[1]);
+    y = lb_sub(cx, lb_relu(cx, y), lb_scalar(cx, 1));
+    return lb_mean(cx, lb_mul(cx, y, y), NULL, false);
+}
+
+static lb_array *training_step(lb_ctx *cx)
+{
+    lb_array *w = f(cx), *g[2];
+    lb_array *in[] = {w, v(cx), lb_transpose(cx, w, NULL)};
+    if (!in[1] || !in[2] || !lb_value_and_grad(cx, loss, in, 3, NULL, g, 2))
+        return NULL;
+    return lb_sub(cx, w, lb_mul(cx, g[0], lb_scalar(cx, 0.5)));
+}
+
+static lb_array *tape(lb_ctx *cx)
+{
+    lb_array *x = f(cx), *g = NULL;
+    lb_tape *t = x ? lb_tape_open(cx) : NULL;
+    if (t && lb_tape_watch(t, x)) {
+        lb_array *y = lb_exp(cx, lb_reduce_max(cx, x, LB_AXES(0)));
+        if (y) lb_tape_grad(t, y, y, &x, 1, &g);
+    }
+    lb_tape_close(t);
+    return g;
+}
+
 /* ---- the table ---------------------------------------------------------- */
 
 /* A function that a row's expression is wrapped in. */
@@ -307,6 +344,10 @@ static lb_array *set_dense(lb_ctx *cx)
     X(rms_norm, lb_rms_norm(cx, f(cx), v(cx), 1e-6))                           \
     X(layer_norm, lb_layer_norm(cx, f(cx), v(cx), v(cx), 1e-6))                \
     X(cross_entropy, lb_cross_entropy(cx, f(cx), labels(cx)))                  \
+    X(stop_gradient, lb_stop_gradient(cx, f(cx)))                              \
+    X(ste, lb_ste(cx, floors, f(cx), NULL))                                    \
+    X(value_and_grad, training_step(cx))                                       \
+    X(tape, tape(cx))                                                          \
     X(random_bits, lb_random_bits(cx, (lb_key){1, 2}, LB_U8, LB_SHAPE(5)))     \
     X(random_uniform,                                                          \
       lb_random_uniform(cx, (lb_key){1, 2}, LB_F32, LB_SHAPE(5), 0, 1))        \

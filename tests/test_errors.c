@@ -156,7 +156,9 @@ static void every_primitive(lb_ctx *cx)
     for (int k = 0; (prim = lb_primitive_at(cx, k)); k++) {
         const int common = elementwise_rows(cx, prim);
         const int n = error_rows_of(prim->name, row);
-        if (check_fails(common + n > 0))
+        /* The same array as a constant: there is nothing to refuse. */
+        const bool takes_all = prim->flow == LB_FLOW_NONE;
+        if (check_fails(common + n > 0 || takes_all))
             fprintf(stderr, "%s has no rows\n", prim->name);
         for (int i = 0; i < n; i++)
             refused(cx, prim, &row[i]);

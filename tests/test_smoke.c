@@ -283,6 +283,13 @@ static void ternary(lb_ctx *cx)
 
 /* ---- structure ---------------------------------------------------------- */
 
+/* Under lb_ste, which calls it with a constant. */
+static lb_array *negated(lb_ctx *cx, lb_array *const *x, int n, void *user)
+{
+    (void)n, (void)user;
+    return lb_neg(cx, x[0]);
+}
+
 static void views(lb_ctx *cx)
 {
     lb_array *a = from(cx, LB_F32, a_at);
@@ -321,6 +328,9 @@ static void views(lb_ctx *cx)
     for (int i = 0; i < MN; i++)
         want[i] = a_at(i / N * N + N - 1 - i % N);
     near(cx, "reverse", lb_reverse(cx, a, LB_AXES(1)), MN, want, 0);
+    for (int i = 0; i < MN; i++)
+        want[i] = -a_at(i);
+    near(cx, "ste", lb_ste(cx, negated, a, NULL), MN, want, 0);
 }
 
 static void blocks(lb_ctx *cx)

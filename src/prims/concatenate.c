@@ -116,6 +116,20 @@ static void eval(const lb_work *w)
                      lb_min_i64(w->hi - p[i].unit, p[i].place.units));
 }
 
+static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
+                     lb_array *dout)
+{
+    const lb_concatenate_params *p = c->params;
+    int64_t lo[LB_MAX_RANK] = {0}, hi[LB_MAX_RANK];
+    (void)out;
+    for (int k = 0; k < c->shape.rank; k++)
+        hi[k] = c->shape.dim[k];
+    for (int i = 0; i < operand; i++)
+        lo[p->axis] += c->in[i]->shape.dim[p->axis];
+    hi[p->axis] = lo[p->axis] + c->in[operand]->shape.dim[p->axis];
+    return lb_slice(cx, dout, lo, hi, NULL);
+}
+
 const lb_prim lb_prim_concatenate = {
     .struct_size = sizeof(lb_prim),
     .name = "concatenate",
@@ -125,6 +139,7 @@ const lb_prim lb_prim_concatenate = {
     .move = move,
     .plan = plan,
     .eval = eval,
+    .vjp = vjp,
 };
 
 lb_array *lb_concatenate(lb_ctx *cx, lb_array *const *in, int n, int axis)

@@ -202,6 +202,7 @@ const lb_prim lb_prim_conv_general_dilated = {
     .infer = infer,
     .plan = plan,
     .eval = eval,
+    .vjp = lb_conv_vjp,
 };
 
 lb_array *lb_conv_general_dilated(lb_ctx *cx, lb_array *lhs, lb_array *rhs,

@@ -33,4 +33,8 @@ bool lb_conv_read(lb_ctx *cx, const lb_shape *lhs, const lb_shape *rhs,
 /* The shape of the result. */
 lb_shape lb_conv_shape(const lb_conv *v);
 
+/* conv_vjp.c: lb_prim.vjp. */
+lb_array *lb_conv_vjp(lb_ctx *, const lb_call *, int operand, lb_array *out,
+                      lb_array *dout);
+
 #endif

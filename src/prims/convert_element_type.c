@@ -57,6 +57,13 @@ static void eval(const lb_work *w)
     }
 }
 
+static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
+                     lb_array *dout)
+{
+    (void)operand, (void)out;
+    return lb_as(cx, dout, c->in[0]->dtype);
+}
+
 const lb_prim lb_prim_convert_element_type = {
     .struct_size = sizeof(lb_prim),
     .name = "convert_element_type",
@@ -66,6 +73,7 @@ const lb_prim lb_prim_convert_element_type = {
     .move = move,
     .plan = plan,
     .eval = eval,
+    .vjp = vjp,
 };
 
 lb_array *lb_convert(lb_ctx *cx, lb_array *a, lb_dtype dtype)

@@ -188,6 +188,77 @@ static bool infer(lb_ctx *cx, lb_call *c)
     return lb_shape_check(cx, "dot_general", &c->shape);
 }
 
+/* ---- gradients ----------------------------------------------------------- */
+
+/* The axes of list in the order of the axes that pair up with them. */
+static lb_axes in_order_of(const lb_axes *list, const lb_axes *with)
+{
+    lb_axes r = {0};
+    for (int axis = 0; axis < LB_MAX_RANK; axis++)
+        for (int i = 0; i < with->n; i++)
+            if (with->axis[i] == axis) r.axis[r.n++] = list->axis[i];
+    return r;
+}
+
+static void list_axes(int *to, int *n, const lb_axes *list)
+{
+    for (int i = 0; i < list->n; i++)
+        to[(*n)++] = list->axis[i];
+}
+
+/* A product of dout and the other operand, over the other's free axes: a packed
+ * one is read as it lies. The order of the two is chosen so that the result
+ * need not be transposed, if it can be. */
+static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
+                     lb_array *dout)
+{
+    const lb_dot_dims *p = c->params;
+    const bool left = operand == 0;
+    lb_array *mine = c->in[operand], *other = c->in[!operand];
+    const lb_axes *my_batch = left ? &p->lhs_batch : &p->rhs_batch;
+    const lb_axes *my_sum = left ? &p->lhs_contract : &p->rhs_contract;
+    const lb_axes *its_batch = left ? &p->rhs_batch : &p->lhs_batch;
+    const lb_axes *its_sum = left ? &p->rhs_contract : &p->lhs_contract;
+    const lb_axes my_free = free_axes(mine, my_batch, my_sum);
+    const lb_axes its_free = free_axes(other, its_batch, its_sum);
+    const lb_axes sum = in_order_of(my_sum, its_sum);
+    const int rank = mine->shape.rank;
+    (void)out;
+    lb_axes batch = {.n = my_batch->n}, over = {.n = its_free.n};
+    for (int i = 0; i < batch.n; i++)
+        batch.axis[i] = i;
+    for (int i = 0; i < over.n; i++)
+        over.axis[i] = batch.n + (left ? my_free.n : 0) + i;
+    /* Which of my axes each axis of the result is. */
+    int first[LB_MAX_RANK], last[LB_MAX_RANK], n = 0, m = 0;
+    list_axes(first, &n, my_batch);
+    list_axes(first, &n, &my_free);
+    list_axes(first, &n, &sum);
+    list_axes(last, &m, my_batch);
+    list_axes(last, &m, &sum);
+    list_axes(last, &m, &my_free);
+    bool turned = true; /* other times dout is in place */
+    for (int k = 0; k < rank; k++)
+        turned = turned && last[k] == k;
+    const lb_dot_dims d = {
+        .lhs_contract = turned ? its_free : over,
+        .rhs_contract = turned ? over : its_free,
+        .lhs_batch = turned ? *its_batch : batch,
+        .rhs_batch = turned ? batch : *its_batch,
+        .preferred = mine->dtype,
+        .precision = p->precision,
+    };
+    int perm[LB_MAX_RANK] = {0};
+    for (int k = 0; k < rank; k++)
+        perm[turned ? last[k] : first[k]] = k;
+    lb_array *in[2] = {turned ? other : dout, turned ? dout : other};
+    lb_enter(cx);
+    lb_array *r = lb_bind(cx, c->prim, 2, in, &d);
+    for (int k = 0; r && k < rank; k++)
+        if (perm[k] != k) return lb_leave_with(cx, lb_transpose(cx, r, perm));
+    return lb_leave_with(cx, r);
+}
+
 const lb_prim lb_prim_dot_general = {
     .struct_size = sizeof(lb_prim),
     .name = "dot_general",
@@ -196,6 +267,7 @@ const lb_prim lb_prim_dot_general = {
     .infer = infer,
     .plan = plan,
     .eval = eval,
+    .vjp = vjp,
 };
 
 /* ---- the function ------------------------------------------------------- */

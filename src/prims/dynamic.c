@@ -80,6 +80,16 @@ static lb_verdict slice_move(lb_ctx *cx, const lb_call *c, lb_array **out)
     return *out ? LB_DONE : LB_FAILED;
 }
 
+static lb_array *slice_vjp(lb_ctx *cx, const lb_call *c, int operand,
+                           lb_array *out, lb_array *dout)
+{
+    (void)operand, (void)out;
+    lb_enter(cx);
+    lb_array *zeros = lb_zeros(cx, c->dtype, c->in[0]->shape);
+    return lb_leave_with(cx,
+                         lb_dynamic_update_slice(cx, zeros, dout, c->in + 1));
+}
+
 const lb_prim lb_prim_dynamic_slice = {
     .struct_size = sizeof(lb_prim),
     .name = "dynamic_slice",
@@ -87,6 +97,7 @@ const lb_prim lb_prim_dynamic_slice = {
     .n_in = -1,
     .infer = slice_infer,
     .move = slice_move,
+    .vjp = slice_vjp,
 };
 
 lb_array *lb_dynamic_slice(lb_ctx *cx, lb_array *a, lb_array *const *starts,
@@ -175,6 +186,18 @@ static void update_eval(const lb_work *w)
     lb_places_run(p, lay_out(w->call, p), w);
 }
 
+static lb_array *update_vjp(lb_ctx *cx, const lb_call *c, int operand,
+                            lb_array *out, lb_array *dout)
+{
+    const lb_shape *box = &c->in[1]->shape;
+    (void)out;
+    if (operand) return lb_dynamic_slice(cx, dout, c->in + 2, box->dim);
+    lb_enter(cx);
+    lb_array *zeros = lb_zeros(cx, c->dtype, *box);
+    return lb_leave_with(cx,
+                         lb_dynamic_update_slice(cx, dout, zeros, c->in + 2));
+}
+
 const lb_prim lb_prim_dynamic_update_slice = {
     .struct_size = sizeof(lb_prim),
     .name = "dynamic_update_slice",
@@ -182,6 +205,7 @@ const lb_prim lb_prim_dynamic_update_slice = {
     .infer = update_infer,
     .plan = update_plan,
     .eval = update_eval,
+    .vjp = update_vjp,
 };
 
 lb_array *lb_dynamic_update_slice(lb_ctx *cx, lb_array *a, lb_array *update,

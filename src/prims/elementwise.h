@@ -7,6 +7,10 @@
 
 enum { LB_KIND_F = 1, LB_KIND_I = 2, LB_KIND_U = 4, LB_KIND_B = 8 };
 
+/* elementwise_vjp.c: lb_prim.vjp of each row that has floats. */
+typedef lb_array *lb_vjp_fn(lb_ctx *, const lb_call *, int operand,
+                            lb_array *out, lb_array *dout);
+
 typedef struct lb_row {
     lb_prim prim; /* first, so that a call's prim leads back to its row */
     int kinds;    /* of the last operand */
@@ -15,10 +19,10 @@ typedef struct lb_row {
     lb_lanes_fn *run[5]; /* by lb_ctype of the last operand */
 } lb_row;
 
-#define UNARY(NAME, KINDS, F32, F64, I64, U64, B)                              \
-    extern const lb_row lb_row_##NAME;
-#define BINARY(NAME, KINDS, F32, F64, I64, U64, B)                             \
-    extern const lb_row lb_row_##NAME;
+#define UNARY(NAME, ...)                                                       \
+    extern const lb_row lb_row_##NAME;                                         \
+    lb_vjp_fn lb_vjp_##NAME;
+#define BINARY(NAME, ...)  UNARY(NAME, )
 #define COMPARE(NAME, ANY) extern const lb_row lb_row_##NAME;
 #include "prims/elementwise.def"
 #undef UNARY
@@ -26,6 +30,7 @@ typedef struct lb_row {
 #undef COMPARE
 extern const lb_row lb_row_is_finite, lb_row_integer_pow, lb_row_select;
 extern const lb_row lb_row_clamp;
+lb_vjp_fn lb_vjp_integer_pow, lb_vjp_select, lb_vjp_clamp;
 
 /* elementwise.c: the rules that all rows share. */
 bool lb_row_infer(lb_ctx *, lb_call *);

@@ -297,6 +297,17 @@ static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
     return LB_DONE;
 }
 
+/* What was read more than once adds up; a fill has no gradient. */
+static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
+                     lb_array *dout)
+{
+    (void)operand, (void)out;
+    lb_enter(cx);
+    lb_array *zeros = lb_zeros(cx, c->dtype, c->in[0]->shape);
+    return lb_leave_with(cx,
+                         lb_scatter_add(cx, zeros, c->in[1], dout, c->params));
+}
+
 const lb_prim lb_prim_gather = {
     .struct_size = sizeof(lb_prim),
     .name = "gather",
@@ -306,6 +317,7 @@ const lb_prim lb_prim_gather = {
     .move = move,
     .plan = plan,
     .eval = eval,
+    .vjp = vjp,
 };
 
 lb_array *lb_gather(lb_ctx *cx, lb_array *a, lb_array *starts,

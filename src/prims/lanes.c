@@ -143,20 +143,20 @@ static double min_f64(double x, double y)
             run_##NAME##_bool                                                  \
     }
 
-#define PRIM(NAME, N, SIZE)                                                    \
+#define PRIM(NAME, N, SIZE, VJP)                                               \
     {                                                                          \
         .struct_size = sizeof(lb_prim), .name = #NAME, .params_size = (SIZE),  \
         .n_in = (N), .infer = lb_row_infer, .plan = lb_row_plan,               \
-        .eval = lb_row_eval                                                    \
+        .eval = lb_row_eval, .vjp = (VJP)                                      \
     }
 
 #define ROW(NAME, N, KINDS)                                                    \
-    const lb_row lb_row_##NAME = {.prim = PRIM(NAME, N, 0),                    \
+    const lb_row lb_row_##NAME = {.prim = PRIM(NAME, N, 0, lb_vjp_##NAME),     \
                                   .kinds = (KINDS),                            \
                                   .run = RUNS(NAME, run_##NAME##_f32)};
 
-#define ROW_V(NAME, N, KINDS, TO_BOOL)                                         \
-    const lb_row lb_row_##NAME = {.prim = PRIM(NAME, N, 0),                    \
+#define ROW_V(NAME, N, KINDS, TO_BOOL, VJP)                                    \
+    const lb_row lb_row_##NAME = {.prim = PRIM(NAME, N, 0, VJP),               \
                                   .kinds = (KINDS),                            \
                                   .to_bool = (TO_BOOL),                        \
                                   .lane = LB_LANE_##NAME,                      \
@@ -174,11 +174,11 @@ static double min_f64(double x, double y)
         return lb_row_call(cx, &lb_row_##NAME, (lb_array *[]){x, y}, NULL);    \
     }
 
-#define UNARY_V(NAME, KINDS, ...)                                              \
+#define UNARY_V(NAME, KINDS, DX, ...)                                          \
     WIDE_LANES(NAME, __VA_ARGS__)                                              \
-    ROW_V(NAME, 1, KINDS, false)                                               \
+    ROW_V(NAME, 1, KINDS, false, lb_vjp_##NAME)                                \
     CALL_1(NAME)
-#define UNARY(NAME, KINDS, F32, ...)                                           \
+#define UNARY(NAME, KINDS, DX, F32, ...)                                       \
     LANES(run_##NAME##_f32, float, float, F32)                                 \
     WIDE_LANES(NAME, __VA_ARGS__)                                              \
     ROW(NAME, 1, KINDS)                                                        \
@@ -198,11 +198,11 @@ LANES(run_is_finite_f64, double, uint8_t, isfinite(x))
 
 #define UNARY_V(...)
 #define UNARY(...)
-#define BINARY_V(NAME, KINDS, ...)                                             \
+#define BINARY_V(NAME, KINDS, DX, DY, ...)                                     \
     WIDE_LANES(NAME, __VA_ARGS__)                                              \
-    ROW_V(NAME, 2, KINDS, false)                                               \
+    ROW_V(NAME, 2, KINDS, false, lb_vjp_##NAME)                                \
     CALL_2(NAME)
-#define BINARY(NAME, KINDS, F32, ...)                                          \
+#define BINARY(NAME, KINDS, DX, DY, F32, ...)                                  \
     LANES(run_##NAME##_f32, float, float, F32)                                 \
     WIDE_LANES(NAME, __VA_ARGS__)                                              \
     ROW(NAME, 2, KINDS)                                                        \
@@ -212,7 +212,7 @@ LANES(run_is_finite_f64, double, uint8_t, isfinite(x))
     LANES(run_##NAME##_i64, int64_t, uint8_t, ANY)                             \
     LANES(run_##NAME##_u64, uint64_t, uint8_t, ANY)                            \
     LANES(run_##NAME##_bool, uint8_t, uint8_t, ANY)                            \
-    ROW_V(NAME, 2, F | I | U | B, true)                                        \
+    ROW_V(NAME, 2, F | I | U | B, true, NULL)                                  \
     CALL_2(NAME)
 #define DECLARE(T)                                                             \
     const T x = px[i], y = py[i];                                              \
@@ -222,7 +222,7 @@ LANES(run_is_finite_f64, double, uint8_t, isfinite(x))
 
 /* ---- the odd ones ------------------------------------------------------- */
 
-const lb_row lb_row_is_finite = {.prim = PRIM(is_finite, 1, 0),
+const lb_row lb_row_is_finite = {.prim = PRIM(is_finite, 1, 0, NULL),
                                  .kinds = F,
                                  .to_bool = true,
                                  .lane = LB_LANE_is_finite,
@@ -247,7 +247,8 @@ CALL_1(is_finite)
 POWER(run_integer_pow_f64, double, e < 0 ? 1.0 / r : r)
 POWER(run_integer_pow_u64, uint64_t, r) /* of the same bits, signed or not */
 const lb_row lb_row_integer_pow = {
-    .prim = PRIM(integer_pow, 1, sizeof(lb_integer_pow_params)),
+    .prim =
+        PRIM(integer_pow, 1, sizeof(lb_integer_pow_params), lb_vjp_integer_pow),
     .kinds = F | I | U,
     .lane = LB_LANE_integer_pow,
     .run = {NULL, run_integer_pow_f64, run_integer_pow_u64,
@@ -272,7 +273,7 @@ SELECT(run_select_f64, double)
 SELECT(run_select_i64, int64_t)
 SELECT(run_select_u64, uint64_t)
 SELECT(run_select_bool, uint8_t)
-ROW_V(select, 3, F | I | U | B, false)
+ROW_V(select, 3, F | I | U | B, false, lb_vjp_select)
 
 lb_array *lb_select(lb_ctx *cx, lb_array *pred, lb_array *on_true,
                     lb_array *on_false)
@@ -295,7 +296,7 @@ CLAMP(run_clamp_f64, double, min_f64, max_f64)
 CLAMP(run_clamp_i64, int64_t, LESS, MORE)
 CLAMP(run_clamp_u64, uint64_t, LESS, MORE)
 CLAMP(run_clamp_bool, uint8_t, LESS, MORE)
-ROW_V(clamp, 3, F | I | U | B, false)
+ROW_V(clamp, 3, F | I | U | B, false, lb_vjp_clamp)
 
 lb_array *lb_clamp(lb_ctx *cx, lb_array *lo, lb_array *x, lb_array *hi)
 {

@@ -29,6 +29,13 @@ static void eval(const lb_work *w)
     lb_place_run(&p, w, w->lo, w->hi);
 }
 
+static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
+                     lb_array *dout)
+{
+    (void)cx, (void)c, (void)operand, (void)out;
+    return dout;
+}
+
 const lb_prim lb_prim_copy = {
     .struct_size = sizeof(lb_prim),
     .name = "copy",
@@ -36,6 +43,7 @@ const lb_prim lb_prim_copy = {
     .infer = infer,
     .plan = plan,
     .eval = eval,
+    .vjp = vjp,
 };
 
 lb_array *lb_materialize(lb_ctx *cx, lb_array *a)

@@ -149,6 +149,40 @@ static void eval(const lb_work *w)
         lb_places_run(s.p + s.first, s.n - s.first, w);
 }
 
+/* The operand's places in dout: what was cut off gets zeros. */
+static lb_array *unpadded(lb_ctx *cx, const lb_call *c, lb_array *dout)
+{
+    const lb_pad_params *p = c->params;
+    const lb_shape *shape = &c->in[0]->shape;
+    int64_t lo[LB_MAX_RANK], hi[LB_MAX_RANK], stride[LB_MAX_RANK];
+    const int64_t start[LB_MAX_RANK] = {0};
+    for (int k = 0; k < shape->rank; k++) {
+        lo[k] = -p->lo[k];
+        hi[k] = -p->hi[k];
+        stride[k] = p->interior[k] + 1;
+    }
+    lb_enter(cx);
+    lb_array *d = lb_pad(cx, dout, lb_scalar(cx, 0), lo, hi, NULL);
+    d = d ? lb_slice(cx, d, start, d->shape.dim, stride) : NULL;
+    return lb_leave_with(cx, d);
+}
+
+static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
+                     lb_array *dout)
+{
+    (void)out;
+    if (!operand && !lb_shape_size(&c->in[0]->shape))
+        return lb_zeros(cx, c->dtype, c->in[0]->shape);
+    if (!operand) return unpadded(cx, c, dout);
+    /* The value's places are all others: 1 where it was put. */
+    lb_enter(cx);
+    lb_array *in = lb_zeros(cx, c->dtype, c->in[0]->shape);
+    lb_array *one = lb_full(cx, c->dtype, (lb_shape){0}, 1);
+    lb_array *mask =
+        lb_bind(cx, c->prim, 2, (lb_array *[]){in, one}, c->params);
+    return lb_leave_with(cx, lb_reduce_sum(cx, lb_mul(cx, dout, mask), NULL));
+}
+
 const lb_prim lb_prim_pad = {
     .struct_size = sizeof(lb_prim),
     .name = "pad",
@@ -157,6 +191,7 @@ const lb_prim lb_prim_pad = {
     .infer = infer,
     .plan = plan,
     .eval = eval,
+    .vjp = vjp,
 };
 
 /* A weak value takes the array's dtype, if its kind is not above that. */

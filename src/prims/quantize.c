@@ -14,6 +14,7 @@
 #include "kernels/encode.h"
 #include "lowbit_params.h"
 #include "prims/dims.h"
+#include "prims/quantize_vjp.h"
 
 extern const lb_prim lb_prim_quantize_scales;
 
@@ -323,6 +324,8 @@ const lb_prim lb_prim_quantize = {
     .eval = eval,
     .result = result,
     .trouble = trouble,
+    .vjp = lb_quantize_vjp,
+    .flow = LB_FLOW_ALWAYS,
 };
 
 /* ---- for users ----------------------------------------------------------- */

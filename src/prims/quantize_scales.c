@@ -74,6 +74,14 @@ static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
     return LB_DONE;
 }
 
+/* The identity, as that of quantize. */
+static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
+                     lb_array *dout)
+{
+    (void)cx, (void)c, (void)operand, (void)out;
+    return dout;
+}
+
 const lb_prim lb_prim_quantize_scales = {
     .struct_size = sizeof(lb_prim),
     .name = "quantize_scales",
@@ -81,6 +89,7 @@ const lb_prim lb_prim_quantize_scales = {
     .n_in = 1,
     .infer = infer,
     .move = move,
+    .vjp = vjp,
 };
 
 lb_array *lb_quantize_scales(lb_ctx *cx, lb_array *a)

@@ -16,6 +16,7 @@
 #include "lowbit_params.h"
 #include "prims/dims.h"
 #include "prims/reduce_ops.h"
+#include "prims/reduce_vjp.h"
 
 enum {
     CHUNK = 1024,
@@ -415,7 +416,7 @@ static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
     return LB_DONE;
 }
 
-#define PRIM(NAME)                                                             \
+#define PRIM(NAME, VJP)                                                        \
     const lb_prim lb_prim_##NAME = {                                           \
         .struct_size = sizeof(lb_prim),                                        \
         .name = #NAME,                                                         \
@@ -425,11 +426,17 @@ static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
         .move = move,                                                          \
         .plan = plan,                                                          \
         .eval = eval,                                                          \
+        .vjp = VJP,                                                            \
     };
 #define EACH(X)                                                                \
     X(reduce_sum)                                                              \
     X(reduce_prod) X(reduce_max) X(reduce_min) X(reduce_and) X(reduce_or)
-EACH(PRIM)
+PRIM(reduce_sum, lb_vjp_reduce_sum)
+PRIM(reduce_prod, lb_vjp_reduce_prod)
+PRIM(reduce_max, lb_vjp_reduce_extreme)
+PRIM(reduce_min, lb_vjp_reduce_extreme)
+PRIM(reduce_and, NULL) /* of integers only */
+PRIM(reduce_or, NULL)
 
 static lb_reduce_op op_of(const lb_prim *prim)
 {

@@ -77,6 +77,21 @@ static void eval(const lb_work *w)
     lb_place_run(&p, w, w->lo, w->hi);
 }
 
+static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
+                     lb_array *dout)
+{
+    const lb_reshape_params *p = c->params;
+    const lb_array v = permuted(c);
+    int back[LB_MAX_RANK];
+    (void)operand, (void)out;
+    if (!p->permute) return lb_reshape(cx, dout, v.shape);
+    for (int k = 0; k < v.shape.rank; k++)
+        back[p->perm[k]] = k;
+    lb_enter(cx);
+    lb_array *d = lb_reshape(cx, dout, v.shape);
+    return lb_leave_with(cx, d ? lb_transpose(cx, d, back) : NULL);
+}
+
 const lb_prim lb_prim_reshape = {
     .struct_size = sizeof(lb_prim),
     .name = "reshape",
@@ -86,6 +101,7 @@ const lb_prim lb_prim_reshape = {
     .move = move,
     .plan = plan,
     .eval = eval,
+    .vjp = vjp,
 };
 
 /* Replaces the one -1 of a shape by what is left of n elements. */

@@ -370,6 +370,17 @@ static void eval(const lb_work *w)
     }
 }
 
+/* An update that was left out gets zeros. */
+static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
+                     lb_array *dout)
+{
+    lb_gather_dims d = *(const lb_gather_dims *)c->params;
+    (void)out;
+    d.has_fill = true;
+    d.fill = 0;
+    return operand ? lb_gather(cx, dout, c->in[1], &d) : dout;
+}
+
 const lb_prim lb_prim_scatter_add = {
     .struct_size = sizeof(lb_prim),
     .name = "scatter_add",
@@ -378,6 +389,7 @@ const lb_prim lb_prim_scatter_add = {
     .infer = infer,
     .plan = plan,
     .eval = eval,
+    .vjp = vjp,
 };
 
 lb_array *lb_scatter_add(lb_ctx *cx, lb_array *a, lb_array *starts,

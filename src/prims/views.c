@@ -43,6 +43,17 @@ static lb_verdict transpose_move(lb_ctx *cx, const lb_call *c, lb_array **out)
     return give(cx, &v, out);
 }
 
+static lb_array *transpose_vjp(lb_ctx *cx, const lb_call *c, int operand,
+                               lb_array *out, lb_array *dout)
+{
+    const lb_transpose_params *p = c->params;
+    int back[LB_MAX_RANK];
+    (void)operand, (void)out;
+    for (int k = 0; k < c->shape.rank; k++)
+        back[p->perm[k]] = k;
+    return lb_transpose(cx, dout, back);
+}
+
 const lb_prim lb_prim_transpose = {
     .struct_size = sizeof(lb_prim),
     .name = "transpose",
@@ -50,6 +61,7 @@ const lb_prim lb_prim_transpose = {
     .n_in = 1,
     .infer = transpose_infer,
     .move = transpose_move,
+    .vjp = transpose_vjp,
 };
 
 lb_array *lb_transpose(lb_ctx *cx, lb_array *a, const int *perm)
@@ -101,6 +113,35 @@ static lb_verdict broadcast_move(lb_ctx *cx, const lb_call *c, lb_array **out)
     return give(cx, &v, out);
 }
 
+/* What was repeated adds up. */
+static lb_array *broadcast_vjp(lb_ctx *cx, const lb_call *c, int operand,
+                               lb_array *out, lb_array *dout)
+{
+    const lb_broadcast_params *p = c->params;
+    const lb_shape *shape = &c->in[0]->shape;
+    lb_axes gone = {0};
+    int at[LB_MAX_RANK], perm[LB_MAX_RANK] = {0}, left = 0;
+    (void)operand, (void)out;
+    for (int k = 0; k < c->shape.rank; k++)
+        at[k] = -1;
+    for (int k = 0; k < shape->rank; k++)
+        if (shape->dim[k] == c->shape.dim[p->dims[k]]) at[p->dims[k]] = k;
+    for (int k = 0; k < c->shape.rank; k++)
+        if (at[k] < 0) gone.axis[gone.n++] = k;
+    /* Axes that stay come in the result's order: back to the operand's. */
+    for (int j = 0; j < shape->rank; j++) {
+        if (at[p->dims[j]] < 0) continue;
+        int before = 0;
+        for (int k = 0; k < p->dims[j]; k++)
+            before += at[k] >= 0;
+        perm[left++] = before;
+    }
+    lb_enter(cx);
+    lb_array *d = gone.n ? lb_reduce_sum(cx, dout, &gone) : dout;
+    d = d ? lb_transpose(cx, d, perm) : NULL;
+    return lb_leave_with(cx, d ? lb_reshape(cx, d, *shape) : NULL);
+}
+
 const lb_prim lb_prim_broadcast_in_dim = {
     .struct_size = sizeof(lb_prim),
     .name = "broadcast_in_dim",
@@ -108,6 +149,7 @@ const lb_prim lb_prim_broadcast_in_dim = {
     .n_in = 1,
     .infer = broadcast_infer,
     .move = broadcast_move,
+    .vjp = broadcast_vjp,
 };
 
 lb_array *lb_broadcast_in_dim(lb_ctx *cx, lb_array *a, lb_shape shape,
@@ -172,6 +214,24 @@ static lb_verdict slice_move(lb_ctx *cx, const lb_call *c, lb_array **out)
     return give(cx, &v, out);
 }
 
+static lb_array *slice_vjp(lb_ctx *cx, const lb_call *c, int operand,
+                           lb_array *out, lb_array *dout)
+{
+    const lb_slice_params *p = c->params;
+    const lb_shape *shape = &c->in[0]->shape;
+    int64_t hi[LB_MAX_RANK], between[LB_MAX_RANK];
+    (void)operand, (void)out;
+    if (!lb_shape_size(&c->shape)) return lb_zeros(cx, c->dtype, *shape);
+    for (int k = 0; k < shape->rank; k++) {
+        const int64_t last = p->start[k] + (c->shape.dim[k] - 1) * p->stride[k];
+        between[k] = c->shape.dim[k] > 1 ? p->stride[k] - 1 : 0;
+        hi[k] = shape->dim[k] - 1 - last;
+    }
+    lb_enter(cx);
+    return lb_leave_with(
+        cx, lb_pad(cx, dout, lb_scalar(cx, 0), p->start, hi, between));
+}
+
 const lb_prim lb_prim_slice = {
     .struct_size = sizeof(lb_prim),
     .name = "slice",
@@ -179,6 +239,7 @@ const lb_prim lb_prim_slice = {
     .n_in = 1,
     .infer = slice_infer,
     .move = slice_move,
+    .vjp = slice_vjp,
 };
 
 lb_array *lb_slice(lb_ctx *cx, lb_array *a, const int64_t *start,
@@ -223,6 +284,14 @@ static lb_verdict reverse_move(lb_ctx *cx, const lb_call *c, lb_array **out)
     return give(cx, &v, out);
 }
 
+static lb_array *reverse_vjp(lb_ctx *cx, const lb_call *c, int operand,
+                             lb_array *out, lb_array *dout)
+{
+    const lb_reverse_params *p = c->params;
+    (void)operand, (void)out;
+    return lb_reverse(cx, dout, &p->axes);
+}
+
 const lb_prim lb_prim_reverse = {
     .struct_size = sizeof(lb_prim),
     .name = "reverse",
@@ -230,6 +299,7 @@ const lb_prim lb_prim_reverse = {
     .n_in = 1,
     .infer = reverse_infer,
     .move = reverse_move,
+    .vjp = reverse_vjp,
 };
 
 lb_array *lb_reverse(lb_ctx *cx, lb_array *a, const lb_axes *axes)

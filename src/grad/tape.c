@@ -1,0 +1,391 @@
+/* tape.c - the gradient tape: a layer that writes down the calls that depend
+ * on watched arrays, and walks them backward.
+ *
+ *     value   an array that gradients flow to: watched, or the result of a
+ *             call of which some operand is a value
+ *     table   arrays by address -> their values
+ *
+ * It knows no primitive by name: lb_prim.vjp says how a gradient passes a
+ * call. A value holds references to its array and the call's operands, so that
+ * no address is used again while the table has it. Going backward the last
+ * value is taken first, its gradient is complete then, and both are dropped.
+ * The calls that gradients are made of reach the layers below: a tape there
+ * records them, too.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include "core/core.h"
+
+typedef struct value {
+    size_t got;
+    lb_array *a;         /* a reference */
+    lb_array *grad;      /* a reference, or NULL: nothing has come yet */
+    const lb_prim *prim; /* the call that made it; NULL: watched */
+    int n_in;
+    lb_array **in;       /* references */
+    struct value **from; /* NULL: a constant */
+    void *params;
+} value;
+
+struct lb_tape {
+    lb_layer layer; /* first, so that it leads back here */
+    lb_ctx *cx;
+    size_t got;
+    lb_list values; /* in the order they were made */
+    value **table;  /* open addressing; room is a power of two */
+    size_t room, table_got;
+};
+
+/* ---- the table ----------------------------------------------------------- */
+
+static size_t hash(const lb_array *a)
+{
+    uint64_t h = (uint64_t)(uintptr_t)a;
+    h *= UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio */
+    return (size_t)(h >> 32);
+}
+
+/* Where a is, or would be. */
+static size_t place(value *const *table, size_t room, const lb_array *a)
+{
+    size_t i = hash(a) & (room - 1);
+    while (table[i] && table[i]->a != a)
+        i = (i + 1) & (room - 1);
+    return i;
+}
+
+static value *find(const lb_tape *t, const lb_array *a)
+{
+    return t->room ? t->table[place(t->table, t->room, a)] : NULL;
+}
+
+/* Twice as many places as values, at least. */
+static bool make_room(lb_tape *t)
+{
+    size_t room = t->room ? t->room : 64, bytes, got;
+    if ((size_t)t->values.n + 1 <= t->room / 2) return true;
+    if (t->room) room *= 2;
+    if (!lb_mul_size(room, sizeof(value *), &bytes))
+        return lb_fail(t->cx, LB_E_NOMEM, "out of memory (a tape)");
+    value **table = lb_heap_alloc(t->cx->heap, bytes, &got);
+    if (!table)
+        return lb_fail(t->cx, LB_E_NOMEM, "out of memory (%zu bytes of a tape)",
+                       bytes);
+    memset(table, 0, bytes);
+    for (int64_t i = 0; i < t->values.n; i++) {
+        value *v = t->values.item[i];
+        table[place(table, room, v->a)] = v;
+    }
+    if (t->table) lb_heap_free(t->cx->heap, t->table, t->table_got);
+    t->table = table;
+    t->table_got = got;
+    t->room = room;
+    return true;
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+static void forget(lb_tape *t, value *v)
+{
+    for (int i = 0; i < v->n_in; i++)
+        lb_unref(v->in[i]);
+    lb_unref(v->a);
+    lb_unref(v->grad);
+    lb_heap_free(t->cx->heap, v, v->got);
+}
+
+static void clear(lb_tape *t)
+{
+    while (t->values.n)
+        forget(t, t->values.item[--t->values.n]);
+    if (t->table) memset(t->table, 0, t->room * sizeof *t->table);
+}
+
+/* A new value with room for a call's operands and params. */
+static value *append(lb_tape *t, lb_array *a, int n, size_t params_size)
+{
+    enum { ALIGN = 16 };
+    const size_t each = sizeof(lb_array *) + sizeof(value *);
+    const size_t own = (sizeof(value) + ALIGN - 1) / ALIGN * ALIGN;
+    size_t size, got;
+    if (!make_room(t)) return NULL;
+    value *v = lb_mul_size((size_t)n, each, &size) &&
+                       lb_add_size(size, own + params_size, &size)
+                   ? lb_heap_alloc(t->cx->heap, size, &got)
+                   : NULL;
+    if (!v) {
+        lb_fail(t->cx, LB_E_NOMEM, "out of memory (a tape)");
+        return NULL;
+    }
+    *v = (value){.got = got};
+    if (!lb_list_push(t->cx, &t->values, v)) {
+        lb_heap_free(t->cx->heap, v, got);
+        return NULL;
+    }
+    v->params = (char *)v + own;
+    v->in = (lb_array **)(void *)((char *)v->params + params_size);
+    v->from = (value **)(void *)(v->in + n);
+    v->a = lb_ref(a);
+    t->table[place(t->table, t->room, a)] = v;
+    return v;
+}
+
+/* ---- recording ----------------------------------------------------------- */
+
+static bool depends(const lb_tape *t, int n, lb_array *const *in)
+{
+    for (int i = 0; i < n; i++)
+        if (find(t, in[i])) return true;
+    return false;
+}
+
+/* Params begin behind the value and end where pointers may begin. */
+static size_t padded(size_t params_size)
+{
+    const size_t align = sizeof(void *);
+    return (params_size + align - 1) / align * align;
+}
+
+static bool note(lb_tape *t, const lb_prim *prim, int n, lb_array *const *in,
+                 const void *params, lb_array *out)
+{
+    value *v = append(t, out, n, padded(prim->params_size));
+    if (!v) return false;
+    v->prim = prim;
+    v->n_in = n;
+    if (prim->params_size) memcpy(v->params, params, prim->params_size);
+    for (int i = 0; i < n; i++) {
+        v->from[i] = find(t, in[i]);
+        v->in[i] = lb_ref(in[i]);
+    }
+    return true;
+}
+
+static lb_array *record(lb_ctx *cx, lb_layer *self, const lb_prim *prim, int n,
+                        lb_array *const *in, const void *params)
+{
+    lb_tape *t = (lb_tape *)(void *)self;
+    lb_array *out = lb_bind(cx, prim, n, in, params);
+    if (!out || prim->flow == LB_FLOW_NONE || !depends(t, n, in)) return out;
+    if (!lb_dtype_is_float(out->dtype)) {
+        if (prim->flow != LB_FLOW_ALWAYS) return out;
+        lb_fail(cx, LB_E_DTYPE,
+                "%s: no gradient flows through %s%s: it wants a float dtype, "
+                "or lb_stop_gradient before it",
+                prim->name, lb_dtype_name(out->dtype), LB_SHOW(&out->shape));
+        lb_drop(cx, out);
+        return NULL;
+    }
+    /* A rule may hand out an array that is known already. */
+    lb_array *fresh = find(t, out) ? lb_reshape(cx, out, out->shape) : out;
+    if (fresh && note(t, prim, n, in, params, fresh)) return fresh;
+    if (fresh) lb_drop(cx, fresh);
+    return NULL;
+}
+
+lb_tape *lb_tape_open(lb_ctx *cx)
+{
+    size_t got;
+    if (!cx) return NULL;
+    lb_tape *t = lb_heap_alloc(cx->heap, sizeof *t, &got);
+    if (!t) {
+        lb_fail(cx, LB_E_NOMEM, "out of memory (a tape)");
+        return NULL;
+    }
+    *t = (lb_tape){.layer.bind = record, .cx = cx, .got = got};
+    lb_push_layer(cx, &t->layer);
+    return t;
+}
+
+void lb_tape_close(lb_tape *t)
+{
+    if (!t) return;
+    lb_ctx *cx = t->cx;
+    for (lb_layer **at = &cx->layer; *at; at = &(*at)->below) {
+        if (*at != &t->layer) continue;
+        *at = t->layer.below;
+        break;
+    }
+    clear(t);
+    lb_list_free(cx->heap, &t->values);
+    if (t->table) lb_heap_free(cx->heap, t->table, t->table_got);
+    lb_heap_free(cx->heap, t, t->got);
+}
+
+bool lb_tape_watch(lb_tape *t, lb_array *a)
+{
+    if (!t) return false;
+    if (!a) return lb_fail(t->cx, LB_E_NULL, "tape_watch: the array is NULL");
+    if (!lb_dtype_is_float(a->dtype))
+        return lb_fail(t->cx, LB_E_DTYPE,
+                       "tape_watch: %s%s has no gradient: only floats have",
+                       lb_dtype_name(a->dtype), LB_SHOW(&a->shape));
+    return find(t, a) || append(t, a, 0, 0);
+}
+
+/* ---- backward ------------------------------------------------------------ */
+
+/* Adds d, which belongs to the open scope, to what has come so far. */
+static bool add_to(lb_ctx *cx, value *v, lb_array *d)
+{
+    lb_array *sum = v->grad ? lb_add(cx, v->grad, d) : d;
+    if (!sum) return false;
+    lb_ref(sum);
+    lb_unref(v->grad);
+    v->grad = sum;
+    return true;
+}
+
+/* A vjp is anybody's code. */
+static bool is_right(lb_ctx *cx, const value *v, int i, const lb_array *d)
+{
+    const lb_array *a = v->in[i];
+    if (d->dtype == a->dtype && lb_shape_equal(&d->shape, &a->shape))
+        return true;
+    return lb_fail(cx, LB_E_ARG,
+                   "%s: the gradient of operand %d is %s%s, but the operand "
+                   "%s%s",
+                   v->prim->name, i, lb_dtype_name(d->dtype),
+                   LB_SHOW(&d->shape), lb_dtype_name(a->dtype),
+                   LB_SHOW(&a->shape));
+}
+
+static bool pass_on(lb_ctx *cx, value *v)
+{
+    const lb_call c = {
+        .prim = v->prim,
+        .cpu = &cx->cpu,
+        .threads = lb_pool_threads(cx->pool),
+        .precision = cx->precision,
+        .n_in = v->n_in,
+        .in = v->in,
+        .params = v->params,
+        .shape = v->a->shape,
+        .dtype = v->a->dtype,
+    };
+    if (!v->prim->vjp)
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "%s has no gradient (its result is %s%s)", v->prim->name,
+                       lb_dtype_name(c.dtype), LB_SHOW(&c.shape));
+    for (int i = 0; i < v->n_in; i++) {
+        if (!v->from[i]) continue;
+        lb_array *d = v->prim->vjp(cx, &c, i, v->a, v->grad);
+        if (cx->status) return false;
+        if (d && (!is_right(cx, v, i, d) || !add_to(cx, v->from[i], d)))
+            return false;
+    }
+    return true;
+}
+
+/* The last value first; watched ones stay, with what has come to them. */
+static bool walk(lb_tape *t)
+{
+    lb_ctx *cx = t->cx;
+    bool ok = true;
+    for (int64_t k = t->values.n - 1; k >= 0 && ok; k--) {
+        value *v = t->values.item[k];
+        if (!v->prim) continue;
+        lb_enter(cx);
+        ok = !v->grad || pass_on(cx, v);
+        lb_leave(cx);
+        for (int i = 0; i < v->n_in; i++)
+            lb_unref(v->in[i]);
+        v->n_in = 0;
+        lb_unref(v->grad);
+        lb_unref(v->a);
+        v->grad = v->a = NULL; /* its place in the table stays taken */
+    }
+    return ok;
+}
+
+static bool start(lb_ctx *cx, value *v, lb_array *dy)
+{
+    const lb_array *y = v->a;
+    if (!dy && lb_shape_size(&y->shape) != 1)
+        return lb_fail(cx, LB_E_SHAPE, "gradient: the value is %s%s, no scalar",
+                       lb_dtype_name(y->dtype), LB_SHOW(&y->shape));
+    if (dy && (dy->dtype != y->dtype || !lb_shape_equal(&dy->shape, &y->shape)))
+        return lb_fail(cx, LB_E_SHAPE,
+                       "gradient: that of the value is %s%s, the value %s%s",
+                       lb_dtype_name(dy->dtype), LB_SHOW(&dy->shape),
+                       lb_dtype_name(y->dtype), LB_SHOW(&y->shape));
+    lb_enter(cx);
+    lb_array *one = dy ? dy : lb_full(cx, y->dtype, y->shape, 1);
+    const bool ok = one && add_to(cx, v, one);
+    lb_leave(cx);
+    return ok;
+}
+
+/* Gradients as users see them: dense and row-major, in the open scope. */
+static lb_array *give(lb_ctx *cx, const value *v)
+{
+    lb_enter(cx);
+    lb_array *g = v->grad ? v->grad : lb_zeros(cx, v->a->dtype, v->a->shape);
+    g = g ? lb_materialize(cx, g) : NULL;
+    /* It may be the caller's array, or one that several have: a view is not. */
+    if (g && g == v->grad) g = lb_reshape(cx, g, g->shape);
+    return lb_leave_with(cx, g);
+}
+
+static bool check_ends(lb_tape *t, const lb_array *y, lb_array *const *of,
+                       int n)
+{
+    if (!y) return lb_fail(t->cx, LB_E_NULL, "gradient: the value is NULL");
+    if (!lb_dtype_is_float(y->dtype))
+        return lb_fail(t->cx, LB_E_DTYPE,
+                       "gradient: the value is %s%s: only floats have one",
+                       lb_dtype_name(y->dtype), LB_SHOW(&y->shape));
+    for (int i = 0; i < n; i++) {
+        const value *v = of[i] ? find(t, of[i]) : NULL;
+        if (!v || v->prim)
+            return lb_fail(t->cx, LB_E_ARG,
+                           "gradient: array %d of %d, %s%s, is not watched", i,
+                           n, of[i] ? lb_dtype_name(of[i]->dtype) : "NULL",
+                           of[i] ? LB_SHOW(&of[i]->shape) : "");
+    }
+    return true;
+}
+
+static bool differentiate(lb_tape *t, lb_array *y, lb_array *dy,
+                          lb_array *const *of, int n, lb_array **grad)
+{
+    lb_ctx *cx = t->cx;
+    bool ok = check_ends(t, y, of, n);
+    value *v = ok ? find(t, y) : NULL;
+    ok = ok && (!v || start(cx, v, dy)) && walk(t);
+    for (int i = 0; i < n && ok; i++) {
+        grad[i] = give(cx, find(t, of[i]));
+        ok = grad[i] != NULL;
+    }
+    for (int i = 0; i < n && !ok; i++) {
+        if (grad[i]) lb_drop(cx, grad[i]);
+        grad[i] = NULL;
+    }
+    return ok;
+}
+
+bool lb_tape_grad(lb_tape *t, lb_array *y, lb_array *dy, lb_array *const *of,
+                  int n, lb_array **grad)
+{
+    if (!t) return false;
+    lb_ctx *cx = t->cx;
+    lb_layer *top = cx->layer; /* what follows is for those below this one */
+    for (int i = 0; i < n; i++)
+        grad[i] = NULL;
+    /* Whether a vjp fails is told by the status: one from before is put back,
+     * as the first error. */
+    const lb_status before = cx->status;
+    char sentence[LB_ERROR_SIZE];
+    memcpy(sentence, cx->error, sizeof sentence);
+    lb_clear(cx);
+    cx->layer = t->layer.below;
+    const bool ok = differentiate(t, y, dy, of, n, grad);
+    cx->layer = top;
+    if (before) {
+        cx->status = before;
+        memcpy(cx->error, sentence, sizeof sentence);
+    }
+    clear(t);
+    return ok;
+}

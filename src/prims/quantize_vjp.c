@@ -1,0 +1,77 @@
+/* quantize_vjp.c - the straight-through estimator: the identity, whatever the
+ * format; or, clipped, the identity where the number was within the range that
+ * its scale leaves.
+ *
+ * That range is what the same array would hold if each of its codes were the
+ * largest: an array of the same scales, with the bytes of its codes all alike,
+ * which the format's own decoder reads.
+ */
+#include "prims/quantize_vjp.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/core.h"
+
+/* The stored bits of the code that decodes to the largest number. */
+static int largest_code(const lb_format *fmt, const lb_levels *numbers)
+{
+    const lb_code_kind *k = &fmt->codes;
+    int best = 0;
+    if (k->bits == 8) return k->most;
+    for (int i = 1; i <= (k->most - k->least) / k->step; i++)
+        if (fabsf(numbers->level[i]) > fabsf(numbers->level[best])) best = i;
+    return best;
+}
+
+static lb_array *range_of(lb_ctx *cx, lb_array *q)
+{
+    const lb_store *s = q->store;
+    lb_levels numbers = {.scale = 0};
+    if (!s->fmt->codes.bits || !s->fmt->levels ||
+        !s->fmt->levels(&cx->cpu, s, &numbers)) {
+        lb_fail(cx, LB_E_UNSUPPORTED,
+                "quantize: the gradient of %s cannot be clipped: its numbers "
+                "are not codes times scales",
+                s->fmt->name);
+        return NULL;
+    }
+    lb_part table[LB_MAX_PARTS];
+    memcpy(table, s->part, sizeof table);
+    lb_array *codes = lb_dense(cx, s->part[0].a->dtype, &s->part[0].a->shape);
+    if (!codes) return NULL;
+    int byte = largest_code(s->fmt, &numbers);
+    for (int bits = s->fmt->codes.bits; bits < 8; bits *= 2)
+        byte |= byte << bits;
+    memset(codes->store->data, byte, codes->store->data_size);
+    table[0].a = codes;
+    lb_array *all = lb_make(cx, s->fmt, q->dtype, s->meaning, &s->shape, table);
+    if (!all) return NULL;
+    lb_array view = *q;
+    view.store = all->store;
+    return lb_view(cx, &view);
+}
+
+/* A scale is rounded: what it was made of may lie a little outside. */
+static lb_array *inside(lb_ctx *cx, lb_array *x, lb_array *q)
+{
+    enum { STEPS = 256 }; /* bf16 has as many from 1 to 2 */
+    lb_array *range = range_of(cx, q);
+    if (!range) return NULL;
+    range = lb_abs(cx, lb_convert(cx, range, LB_F32));
+    range = lb_mul(cx, range, lb_scalar(cx, 1 + 1.0 / STEPS));
+    return lb_le(cx, lb_abs(cx, lb_convert(cx, x, LB_F32)), range);
+}
+
+lb_array *lb_quantize_vjp(lb_ctx *cx, const lb_call *c, int operand,
+                          lb_array *out, lb_array *dout)
+{
+    const lb_quant *q = c->params;
+    (void)operand;
+    if (!q->clip_gradient) return lb_as(cx, dout, c->in[0]->dtype);
+    lb_enter(cx);
+    lb_array *d = lb_as(cx, dout, c->in[0]->dtype);
+    lb_array *in = d ? inside(cx, c->in[0], out) : NULL;
+    return lb_leave_with(cx,
+                         in ? lb_select(cx, in, d, lb_scalar(cx, 0)) : NULL);
+}
