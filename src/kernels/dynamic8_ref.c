@@ -117,6 +117,8 @@ lb_dynamic8_encoder *lb_dynamic8_encoder_for(const lb_cpu *cpu)
 {
 #if defined(__x86_64__)
     if (cpu->level >= LB_LEVEL_AVX2) return lb_dynamic8_encode_avx2;
+#elif defined(__aarch64__)
+    if (cpu->level == LB_LEVEL_NEON) return lb_dynamic8_encode_neon;
 #endif
     (void)cpu;
     return lb_dynamic8_encode_ref;

@@ -16,6 +16,8 @@ lb_dynamic8_encoder *lb_dynamic8_encoder_for(const lb_cpu *cpu);
 extern lb_dynamic8_encoder lb_dynamic8_encode_ref;
 #if defined(__x86_64__)
 extern lb_dynamic8_encoder lb_dynamic8_encode_avx2;
+#elif defined(__aarch64__)
+extern lb_dynamic8_encoder lb_dynamic8_encode_neon;
 #endif
 
 #endif

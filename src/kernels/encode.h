@@ -54,6 +54,8 @@ const lb_encode_kernel *lb_encode_kernel_for(const lb_cpu *cpu);
 extern const lb_encode_kernel lb_encode_ref;
 #if defined(__x86_64__)
 extern const lb_encode_kernel lb_encode_avx2, lb_encode_avx512;
+#elif defined(__aarch64__)
+extern const lb_encode_kernel lb_encode_neon;
 #endif
 
 #endif

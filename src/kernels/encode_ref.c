@@ -159,6 +159,8 @@ const lb_encode_kernel *lb_encode_kernel_for(const lb_cpu *cpu)
 #if defined(__x86_64__)
     if (cpu->level >= LB_LEVEL_AVX512) return &lb_encode_avx512;
     if (cpu->level >= LB_LEVEL_AVX2) return &lb_encode_avx2;
+#elif defined(__aarch64__)
+    if (cpu->level == LB_LEVEL_NEON) return &lb_encode_neon;
 #endif
     (void)cpu;
     return &lb_encode_ref;

@@ -227,24 +227,26 @@ void lb_tq2_0_encode_ref(const float *x, int64_t blocks, uint8_t *to)
 /* ---- the choice of a level ---------------------------------------------- */
 
 #if defined(__x86_64__)
-#define X86(encoder) encoder
+#define VECTOR(avx2, neon) avx2
+#elif defined(__aarch64__)
+#define VECTOR(avx2, neon) neon
 #else
-#define X86(encoder) NULL
+#define VECTOR(avx2, neon) NULL
 #endif
 
-const lb_gguf_encoders lb_q8_0_encoders = {lb_q8_0_encode_ref,
-                                           X86(lb_q8_0_encode_avx2)};
-const lb_gguf_encoders lb_q4_0_encoders = {lb_q4_0_encode_ref,
-                                           X86(lb_q4_0_encode_avx2)};
-const lb_gguf_encoders lb_iq4_nl_encoders = {lb_iq4_nl_encode_ref,
-                                             X86(lb_iq4_nl_encode_avx2)};
-const lb_gguf_encoders lb_tq1_0_encoders = {lb_tq1_0_encode_ref,
-                                            X86(lb_tq1_0_encode_avx2)};
-const lb_gguf_encoders lb_tq2_0_encoders = {lb_tq2_0_encode_ref,
-                                            X86(lb_tq2_0_encode_avx2)};
+const lb_gguf_encoders lb_q8_0_encoders = {
+    lb_q8_0_encode_ref, VECTOR(lb_q8_0_encode_avx2, lb_q8_0_encode_neon)};
+const lb_gguf_encoders lb_q4_0_encoders = {
+    lb_q4_0_encode_ref, VECTOR(lb_q4_0_encode_avx2, lb_q4_0_encode_neon)};
+const lb_gguf_encoders lb_iq4_nl_encoders = {
+    lb_iq4_nl_encode_ref, VECTOR(lb_iq4_nl_encode_avx2, NULL)};
+const lb_gguf_encoders lb_tq1_0_encoders = {
+    lb_tq1_0_encode_ref, VECTOR(lb_tq1_0_encode_avx2, lb_tq1_0_encode_neon)};
+const lb_gguf_encoders lb_tq2_0_encoders = {
+    lb_tq2_0_encode_ref, VECTOR(lb_tq2_0_encode_avx2, lb_tq2_0_encode_neon)};
 
 lb_gguf_encoder *lb_gguf_encoder_for(const lb_cpu *cpu,
                                      const lb_gguf_encoders *of)
 {
-    return cpu->level >= LB_LEVEL_AVX2 && of->avx2 ? of->avx2 : of->ref;
+    return cpu->level != LB_LEVEL_REF && of->vector ? of->vector : of->ref;
 }

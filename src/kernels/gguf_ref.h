@@ -15,11 +15,11 @@ enum { LB_IQ4_NL_TRIES = 16 };
 void lb_iq4_nl_tries(float m, float *id);
 float lb_iq4_nl_best(const float *sum_wx, const float *sum_ww);
 
-/* Whole blocks of 32 or 256 numbers; those of each type, and the strongest of
- * a level. */
+/* Whole blocks of 32 or 256 numbers; those of each type, vector: AVX2's or
+ * NEON's, if there is one; and the strongest of a level. */
 typedef void lb_gguf_encoder(const float *x, int64_t blocks, uint8_t *to);
 typedef struct lb_gguf_encoders {
-    lb_gguf_encoder *ref, *avx2;
+    lb_gguf_encoder *ref, *vector;
 } lb_gguf_encoders;
 extern const lb_gguf_encoders lb_q8_0_encoders, lb_q4_0_encoders,
     lb_iq4_nl_encoders, lb_tq1_0_encoders, lb_tq2_0_encoders;
@@ -31,6 +31,9 @@ extern lb_gguf_encoder lb_q8_0_encode_ref, lb_q4_0_encode_ref,
 #if defined(__x86_64__)
 extern lb_gguf_encoder lb_q8_0_encode_avx2, lb_q4_0_encode_avx2,
     lb_iq4_nl_encode_avx2, lb_tq1_0_encode_avx2, lb_tq2_0_encode_avx2;
+#elif defined(__aarch64__)
+extern lb_gguf_encoder lb_q8_0_encode_neon, lb_q4_0_encode_neon,
+    lb_tq1_0_encode_neon, lb_tq2_0_encode_neon;
 #endif
 
 #endif

@@ -146,6 +146,8 @@ lb_nf4_encoder *lb_nf4_encoder_for(const lb_cpu *cpu)
 #if defined(__x86_64__)
     if (cpu->level >= LB_LEVEL_AVX512) return lb_nf4_encode_avx512;
     if (cpu->level >= LB_LEVEL_AVX2) return lb_nf4_encode_avx2;
+#elif defined(__aarch64__)
+    if (cpu->level == LB_LEVEL_NEON) return lb_nf4_encode_neon;
 #endif
     (void)cpu;
     return lb_nf4_encode_ref;

@@ -35,6 +35,8 @@ lb_nf4_encoder *lb_nf4_encoder_for(const lb_cpu *cpu);
 extern lb_nf4_encoder lb_nf4_encode_ref;
 #if defined(__x86_64__)
 extern lb_nf4_encoder lb_nf4_encode_avx2, lb_nf4_encode_avx512;
+#elif defined(__aarch64__)
+extern lb_nf4_encoder lb_nf4_encode_neon;
 #endif
 
 #endif
