@@ -99,21 +99,24 @@ static bool has_unicode(void)
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
+/* Characters of three bytes each, one after the other. */
+static void put_third(FILE *to, const char *all, int k)
+{
+    fwrite(all + 3 * k, 1, 3, to);
+}
+
 void put_bar(FILE *to, double v, double most, int width)
 {
-    static const char *const part[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     const int eighths = most > 0 ? (int)lround(8 * width * v / most) : 0;
     const bool unicode = has_unicode();
     const int whole = unicode ? eighths / 8 : (eighths + 4) / 8;
     for (int i = 0; i < whole; i++)
         fputs(unicode ? "█" : "#", to);
-    if (unicode) fputs(part[eighths % 8], to);
+    if (unicode && eighths % 8) put_third(to, "▏▎▍▌▋▊▉", eighths % 8 - 1);
 }
 
 void put_spark(FILE *to, const int64_t *count, int n)
 {
-    static const char *const high[] = {" ", "▁", "▂", "▃", "▄",
-                                       "▅", "▆", "▇", "█"};
     static const char ascii[] = " .:-=+*#@";
     int64_t most = 1;
     const bool unicode = has_unicode();
@@ -122,8 +125,8 @@ void put_spark(FILE *to, const int64_t *count, int n)
     for (int i = 0; i < n; i++) {
         const double v = 8 * (double)count[i] / (double)most;
         const int k = count[i] ? (int)fmax(1, ceil(v)) : 0;
-        if (unicode)
-            fputs(high[k], to);
+        if (unicode && k)
+            put_third(to, "▁▂▃▄▅▆▇█", k - 1);
         else
             fputc(ascii[k], to);
     }

@@ -45,7 +45,7 @@ static verdict run(int argc, char **argv)
     const verb *v = find_verb(argv[1]);
     if (!v)
         return complain(USAGE, "no verb '%.64s'; see lowbit --help", argv[1]);
-    if (!arguments_read(v, argc - 1, argv + 1, &a)) return USAGE;
+    if (!arguments_read(v, argc, argv, &a)) return USAGE;
     if (a.count[OPTION_HELP]) {
         verb_help(stdout, v);
         return DONE;

@@ -37,6 +37,8 @@ static const struct {
     [OPTION_QUIET] = {"quiet", 'q', NULL, "no talk but errors"},
     [OPTION_RAW] = {"raw", 0, NULL,
                     "tensors as they lie, not the arrays they make up"},
+    [OPTION_REPORT] = {"report", 0, "FILE",
+                       "what it cost, as .html, .md or .json"},
     [OPTION_SCALE] = {"scale", 0, "OF", "none, tensor, row or block"},
     [OPTION_SHAPE] = {"shape", 0, "MxKxN", "1x4096x4096 if not said"},
     [OPTION_THRESHOLD] = {"threshold", 0, "HOW", "ternary: std or absmean"},
@@ -98,11 +100,20 @@ static int id_of(int c)
     return c - LONG;
 }
 
-bool arguments_read(const verb *v, int argc, char **argv, arguments *a)
+/* getopt moves operands behind options, so it gets a list of its own. */
+static char **own_list(int argc, char **argv)
+{
+    char **list = calloc((size_t)argc + 1, sizeof *list);
+    if (!list) complain(FAILED, "out of memory");
+    for (int i = 0; list && i < argc; i++)
+        list[i] = argv[i];
+    return list;
+}
+
+static bool read_all(const verb *v, int argc, char **argv, arguments *a)
 {
     char letters[2 * N_OPTIONS + 2];
     struct option longs[N_OPTIONS + 1];
-    *a = (arguments){0};
     forms(v, letters, longs);
     opterr = 0;
     for (int c; (c = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
@@ -128,6 +139,15 @@ bool arguments_read(const verb *v, int argc, char **argv, arguments *a)
     for (; optind < argc; optind++)
         a->operand[a->n_operands++] = argv[optind];
     return true;
+}
+
+bool arguments_read(const verb *v, int argc, char **argv, arguments *a)
+{
+    *a = (arguments){.argc = argc, .argv = argv};
+    char **list = own_list(argc - 1, argv + 1);
+    const bool ok = list && read_all(v, argc - 1, list, a);
+    free(list);
+    return ok;
 }
 
 /* ---- values -------------------------------------------------------------- */

@@ -47,6 +47,7 @@ typedef enum option_id {
     OPTION_QUICK,
     OPTION_QUIET,
     OPTION_RAW,
+    OPTION_REPORT,
     OPTION_SCALE,
     OPTION_SHAPE,
     OPTION_THRESHOLD,
@@ -63,6 +64,8 @@ typedef struct arguments {
     int n_operands;
     int count[N_OPTIONS];         /* how often it was given */
     const char *value[N_OPTIONS]; /* the last one */
+    int argc;                     /* of the whole command, to say it again */
+    char **argv;
 } arguments;
 
 typedef struct verb verb;
@@ -89,7 +92,8 @@ bool argument_real(const arguments *a, option_id id, double lo, double hi,
 bool argument_word(const arguments *a, option_id id, const char *const *word,
                    int *out);
 
-/* False, and a sentence on stderr, if it makes no sense. */
+/* argv as main has it: the command, the verb, .. False, and a sentence on
+ * stderr, if it makes no sense. */
 bool arguments_read(const verb *v, int argc, char **argv, arguments *a);
 void verb_help(FILE *to, const verb *v);
 

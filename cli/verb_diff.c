@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verb.h"
+#include "report.h"
 
 /* One line of the result. */
 typedef struct line {
@@ -21,6 +21,7 @@ typedef struct lines {
     int64_t n, over;
     double tolerance;
     lb_difference all;
+    report *report; /* NULL: none is wanted */
 } lines;
 
 /* ---- comparing ----------------------------------------------------------- */
@@ -31,16 +32,13 @@ static bool same_shape(const lb_entry *a, const lb_entry *b)
            memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
 }
 
-static void gather(lb_difference *all, const lb_difference *d)
+static void report_pair(report *r, const line *l, const lb_difference *d)
 {
-    all->n += d->n;
-    all->apart += d->apart;
-    all->nonfinite += d->nonfinite;
-    all->aa += d->aa;
-    all->bb += d->bb;
-    all->ab += d->ab;
-    all->dd += d->dd;
-    if (d->max > all->max) all->max = d->max;
+    const bool dense = strcmp(l->b->format, "dense") == 0;
+    char kind[64];
+    entry_kind(l->b, kind, sizeof kind);
+    report_add(r, l->a, kind, dense ? NULL : l->b->format,
+               d->apart ? NULL : "the same", l->b->nbytes, d);
 }
 
 /* False and an error that ends it all. */
@@ -58,15 +56,18 @@ static bool compare(lb_ctx *cx, lb_file *fa, lb_file *fb, line *l, lines *all)
     }
     lb_enter(cx);
     lb_array *a = lb_file_load(cx, fa, l->a->name);
-    const bool ok = lb_compare(cx, a, lb_file_load(cx, fb, l->b->name), &d);
+    lb_array *b = lb_file_load(cx, fb, l->b->name);
+    const bool ok = lb_compare(cx, a, b, &d) &&
+                    (!all->report || report_count(all->report, cx, b));
     lb_leave(cx);
     if (!ok) return false;
+    if (all->report) report_pair(all->report, l, &d);
     l->nrmse = lb_difference_nrmse(&d);
     l->cosine = lb_difference_cosine(&d);
     l->max = d.max;
     l->apart = d.apart;
     l->over = !(l->nrmse <= all->tolerance);
-    gather(&all->all, &d);
+    difference_add(&all->all, &d);
     return true;
 }
 
@@ -215,31 +216,42 @@ static verdict diff(const arguments *a, lb_ctx *cx, lb_file *fa, lb_file *fb,
         print_json(all, top);
     else if (!a->count[OPTION_QUIET])
         print_text(all, top);
+    if (all->report) {
+        report_end(all->report);
+        const verdict v = report_save(all->report, a->value[OPTION_REPORT]);
+        if (v != DONE) return v;
+    }
     return all->over ? FAILED : DONE;
 }
 
 static verdict run(const arguments *a)
 {
-    lines all = {0};
+    report r = {0};
+    lines all = {.report = a->count[OPTION_REPORT] ? &r : NULL};
     int64_t jobs = 0;
-    if (!argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
+    if (!report_path_ok(a->value[OPTION_REPORT]) ||
+        !argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
         !argument_real(a, OPTION_TOLERANCE, 0, HUGE_VAL, &all.tolerance))
         return USAGE;
     lb_ctx *cx = context_open((int)jobs);
     if (!cx) return FAILED;
+    if (all.report) report_begin(&r, "diff", a->argc, a->argv);
+    r.source = a->operand[0];
+    r.result = a->operand[1];
     lb_file *fa = lb_file_open(cx, a->operand[0], NULL);
     lb_file *fb = fa ? lb_file_open(cx, a->operand[1], NULL) : NULL;
     const verdict v = fb ? diff(a, cx, fa, fb, &all) : complain_of(cx);
     free(all.at);
+    report_free(&r);
     lb_file_close(fa);
     lb_file_close(fb);
     lb_close(cx);
     return v;
 }
 
-static const option_id options_taken[] = {OPTION_JOBS,  OPTION_JSON,
-                                          OPTION_QUIET, OPTION_TOLERANCE,
-                                          OPTION_TOP,   N_OPTIONS};
+static const option_id options_taken[] = {
+    OPTION_JOBS,      OPTION_JSON, OPTION_QUIET, OPTION_REPORT,
+    OPTION_TOLERANCE, OPTION_TOP,  N_OPTIONS};
 
 const verb verb_diff = {
     .name = "diff",

@@ -1,0 +1,170 @@
+/* report_text.c - a report for the terminal, and as Markdown. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+enum { WORST = 10 };
+
+static report_group total(const report *r)
+{
+    report_group g[REPORT_GROUPS] = {{.key = "all"}};
+    report_groups(r, report_all, g);
+    return g[0];
+}
+
+/* ---- text ---------------------------------------------------------------- */
+
+static void text_types(const report *r, FILE *to)
+{
+    report_group g[REPORT_GROUPS];
+    const int n = report_groups(r, report_by_type, g);
+    const report_group all = total(r);
+    fprintf(to, "  %-14s %7s %12s %7s %10s %7s %9s %9s %9s\n", "type", "arrays",
+            "weights", "", "bytes", "bits", "nrmse", "max", "worst");
+    for (int i = 0; i < n; i++) {
+        fprintf(to, "  %-14s %7" PRId64 " %12.0f %5.1f %% %10s %7.3f", g[i].key,
+                g[i].count, g[i].elements,
+                all.elements > 0 ? 100 * g[i].elements / all.elements : 0,
+                show_bytes(g[i].after).s,
+                bits_per_weight(g[i].after, g[i].elements));
+        if (g[i].error.apart)
+            fprintf(to, " %9.4g %9.4g %9.4g", lb_difference_nrmse(&g[i].error),
+                    g[i].error.max, g[i].worst);
+        fputc('\n', to);
+    }
+}
+
+static void text_worst(const report *r, FILE *to)
+{
+    int64_t worst[WORST];
+    const int n = report_worst(r, worst, WORST);
+    if (!n) return;
+    fputs("worst\n", to);
+    for (int i = 0; i < n; i++) {
+        const report_row *row = &r->row[worst[i]];
+        fprintf(to, "  %9.4g  ", lb_difference_nrmse(&row->error));
+        put_text(to, row->name, strlen(row->name));
+        fprintf(to, "  %s\n", row->to);
+    }
+}
+
+static void text_kept(const report *r, FILE *to)
+{
+    report_group g[REPORT_GROUPS];
+    const int n = report_groups(r, report_by_reason, g);
+    if (!n) return;
+    fputs("as they were\n", to);
+    for (int i = 0; i < n; i++)
+        fprintf(to, "  %7" PRId64 "  %9s  %s\n", g[i].count,
+                show_bytes(g[i].after).s, g[i].key);
+}
+
+void report_text(const report *r, FILE *to)
+{
+    const report_group all = total(r);
+    const lb_difference d = report_error(r);
+    text_types(r, to);
+    text_worst(r, to);
+    text_kept(r, to);
+    fprintf(to, "%s -> %s, %.4g bits per weight", show_bytes(all.before).s,
+            show_bytes(all.after).s, bits_per_weight(all.after, all.elements));
+    if (d.n)
+        fprintf(to, "; of what changed: nrmse %.4g, cosine %.7g",
+                lb_difference_nrmse(&d), lb_difference_cosine(&d));
+    fprintf(to, "\n%.1f s, %.2f GB/s", r->seconds,
+            r->seconds > 0 ? (double)all.before / r->seconds * 1e-9 : 0);
+    if (r->peak) fprintf(to, ", at most %s of memory", show_bytes(r->peak).s);
+    fputs("\nagain: ", to);
+    if (r->command) put_text(to, r->command, strlen(r->command));
+    fputc('\n', to);
+}
+
+/* ---- Markdown ------------------------------------------------------------ */
+
+/* Inside a table and outside of code, some characters mean something. */
+static void put_md(FILE *to, const char *text)
+{
+    char *plain = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&plain, &size);
+    if (!f) return;
+    put_text(f, text, strlen(text));
+    fclose(f);
+    for (const char *p = plain; plain && *p; p++) {
+        if (strchr("\\`*_{}[]<>|#", *p)) fputc('\\', to);
+        fputc(*p, to);
+    }
+    free(plain);
+}
+
+static void md_error(FILE *to, const lb_difference *d)
+{
+    if (d->apart)
+        fprintf(to, "| %.4g | %.4g | %.7g |\n", lb_difference_nrmse(d), d->max,
+                lb_difference_cosine(d));
+    else
+        fputs("| | | |\n", to);
+}
+
+static void md_groups(const report *r, report_key *key, const char *title,
+                      FILE *to)
+{
+    report_group g[REPORT_GROUPS];
+    const int n = report_groups(r, key, g);
+    if (!n) return;
+    fprintf(to,
+            "\n| %s | arrays | weights | before | after | bits | nrmse | max | "
+            "cosine |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+            title);
+    for (int i = 0; i < n; i++) {
+        fputs("| ", to);
+        put_md(to, g[i].key);
+        fprintf(to, " | %" PRId64 " | %.0f | %s | %s | %.3f ", g[i].count,
+                g[i].elements, show_bytes(g[i].before).s,
+                show_bytes(g[i].after).s,
+                bits_per_weight(g[i].after, g[i].elements));
+        md_error(to, &g[i].error);
+    }
+}
+
+static void md_row(const report_row *row, FILE *to)
+{
+    fputs("| ", to);
+    put_md(to, row->name);
+    fprintf(to, " | %s | %s | %s | %s | %s ", row->shape, row->from, row->to,
+            show_bytes(row->before).s, show_bytes(row->after).s);
+    md_error(to, &row->error);
+}
+
+static const char md_head[] =
+    "| array | shape | was | is | before | after | nrmse | max | cosine |\n"
+    "|---|---|---|---|--:|--:|--:|--:|--:|\n";
+
+void report_markdown(const report *r, FILE *to)
+{
+    const report_group all = total(r);
+    const lb_difference d = report_error(r);
+    int64_t worst[WORST];
+    const int n = report_worst(r, worst, WORST);
+    fputs("# ", to);
+    put_md(to, r->result);
+    fprintf(to, "\n\nFrom `%s`: %s to %s, %.4g bits per weight", r->source,
+            show_bytes(all.before).s, show_bytes(all.after).s,
+            bits_per_weight(all.after, all.elements));
+    if (d.n)
+        fprintf(to, "; of what changed: nrmse %.4g", lb_difference_nrmse(&d));
+    fprintf(to, ".\n\n    %s\n", r->command ? r->command : "");
+    fputs("\n## Types\n", to);
+    md_groups(r, report_by_type, "type", to);
+    if (n) fprintf(to, "\n## Worst\n\n%s", md_head);
+    for (int i = 0; i < n; i++)
+        md_row(&r->row[worst[i]], to);
+    fputs("\n## As they were\n", to);
+    md_groups(r, report_by_reason, "why", to);
+    fprintf(to, "\n## Arrays\n\n%s", md_head);
+    for (int64_t i = 0; i < r->n; i++)
+        md_row(&r->row[i], to);
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# test_cli_report.sh PROGRAM - reports: the same figures as JSON, Markdown and
+# HTML, which is one page that needs nothing else. To be run in the project's
+# root.
+set -euo pipefail
+# shellcheck source=tests/cli.bash
+. tests/cli.bash
+
+# Two arrays: one is half of what it was, one stays. The name of the first wants
+# to be escaped everywhere.
+header='{"a.0.<b>|&\"_w.weight":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},'
+header+='"n":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}}'
+safetensors "$tmp/a" "$header" '\0\0\xc0\x40\0\0\0\x41\0\0\0\0'
+safetensors "$tmp/b" "$header" '\0\0\x40\x40\0\0\x80\x40\0\0\0\0'
+
+report() # FILE: of b, from a; times and memory are taken out
+{
+    run 1 diff -q "$tmp/a" "$tmp/b" --report "$tmp/$1"
+    [ ! -s "$tmp/err" ] || die "talks"
+    [ ! -e "$tmp/$1.partial" ] || die "a partial file is left"
+    sed -E "s|$tmp|DIR|g;s/\"seconds\": [^,]*/\"seconds\": S/
+        s/\"peak_bytes\": [^,]*/\"peak_bytes\": P/" "$tmp/$1" >"$tmp/out"
+}
+
+is() # <<TEXT: exactly that
+{
+    checks=$((checks + 1))
+    diff - "$tmp/out" >"$tmp/diff" || die "differs: $(cat "$tmp/diff")"
+}
+
+version=$("$program" --version | sed 's/lowbit //')
+report r.json
+is <<END
+{"verb": "diff", "version": "$version", "source": "DIR/a", "result": "DIR/b", "command": "lowbit diff -q DIR/a DIR/b --report DIR/r.json", "seconds": S, "peak_bytes": P, "arrays": 2, "weights": 3, "before": 12, "after": 12, "bits": 32, "nrmse": 0.5, "max": 4, "cosine": 1, "types": {"f32": {"arrays": 2, "weights": 3, "before": 12, "after": 12, "bits": 32, "nrmse": 0.5, "max": 4, "cosine": 1}}, "kept": {"the same": {"arrays": 1, "weights": 1, "before": 4, "after": 4, "bits": 32, "nrmse": 0, "max": 0, "cosine": 1}}, "codes": {}, "list": [
+{"name": "a.0.<b>|&\"_w.weight", "shape": "(2)", "was": "f32", "is": "f32", "kept": null, "before": 8, "after": 8, "nrmse": 0.5, "max": 4, "cosine": 1},
+{"name": "n", "shape": "(1)", "was": "f32", "is": "f32", "kept": "the same", "before": 4, "after": 4, "nrmse": 0, "max": 0, "cosine": 1}]}
+END
+
+report r.md
+is <<'END'
+# DIR/b
+
+From `DIR/a`: 12 B to 12 B, 32 bits per weight; of what changed: nrmse 0.5.
+
+    lowbit diff -q DIR/a DIR/b --report DIR/r.md
+
+## Types
+
+| type | arrays | weights | before | after | bits | nrmse | max | cosine |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|
+| f32 | 2 | 3 | 12 B | 12 B | 32.000 | 0.5 | 4 | 1 |
+
+## Worst
+
+| array | shape | was | is | before | after | nrmse | max | cosine |
+|---|---|---|---|--:|--:|--:|--:|--:|
+| a.0.\<b\>\|&"\_w.weight | (2) | f32 | f32 | 8 B | 8 B | 0.5 | 4 | 1 |
+
+## As they were
+
+| why | arrays | weights | before | after | bits | nrmse | max | cosine |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|
+| the same | 1 | 1 | 4 B | 4 B | 32.000 | | | |
+
+## Arrays
+
+| array | shape | was | is | before | after | nrmse | max | cosine |
+|---|---|---|---|--:|--:|--:|--:|--:|
+| a.0.\<b\>\|&"\_w.weight | (2) | f32 | f32 | 8 B | 8 B | 0.5 | 4 | 1 |
+| n | (1) | f32 | f32 | 4 B | 4 B | | | |
+END
+
+# ---- HTML --------------------------------------------------------------------
+
+page() # what every page has
+{
+    local tag
+    has '<!doctype html>'
+    has '</html>'
+    for tag in svg section table div p span li b title text rect; do
+        [ "$(grep -o "<${tag}[ >]" "$tmp/out" | wc -l)" = \
+            "$(grep -oE "</$tag>|<$tag [^>]*/>" "$tmp/out" | wc -l)" ] ||
+            die "a <$tag> is not closed"
+        checks=$((checks + 1))
+    done
+    if grep -qiE 'http|//|<script|<link|<img|@import|url\(|src=' "$tmp/out"; then
+        die "something from elsewhere"
+    fi
+}
+
+report r.html
+sed -i 's|DIR/|DIR|g' "$tmp/out"
+page
+has 'a.0.&lt;b&gt;|&amp;&quot;_w.weight'
+has '<b>0.5</b><span>nrmse of what changed</span>'
+has 'layer 0, &lt;b&gt;|&amp;&quot;_w: nrmse 0.5'
+has 'lowbit diff -q DIRa DIRb --report DIRr.html'
+
+src=tests/golden/layouts/bnb4.values
+for type in nf4 int8 ternary q4_0; do
+    "$program" quantize "$src" -o "$tmp/q" --type $type --force -q
+    run 1 diff -q "$src" "$tmp/q" --report "$tmp/q.html"
+    sed "s|$tmp/||g;s|tests/golden/layouts/||g" "$tmp/q.html" >"$tmp/out"
+    page
+    [ $type = q4_0 ] || has "aria-label=\"Codes of $type\""
+    has "$type bf16"
+done
+
+# ---- what is refused ---------------------------------------------------------
+
+for name in r.pdf r html .htm; do
+    refused 2 "--report takes a file .html, .md or .json, not '$tmp/$name'" \
+        diff "$src" "$src" --report "$tmp/$name"
+done
+run 1 diff -q "$src" "$src" --report "$tmp/no/r.md"
+grep -q "no/r.md: cannot be written" "$tmp/err" || die "not said"
+if [ "$(id -u)" = 0 ] || [ -w /dev/full ]; then
+    ln -s /dev/full "$tmp/full.md.partial"
+    run 1 diff -q "$src" "$src" --report "$tmp/full.md"
+    grep -q "full.md: cannot be written" "$tmp/err" || die "a full disk is fine"
+    [ ! -e "$tmp/full.md" ] || die "half a report is left"
+fi
+mkdir "$tmp/it's a dir"
+run 1 diff -q "$tmp/a" "$tmp/b" --report "$tmp/it's a dir/x.md"
+grep -qF -- "--report '$tmp/it'\\''s a dir/x.md'" "$tmp/it's a dir/x.md" ||
+    die "the command is not quoted"
+
+finish
