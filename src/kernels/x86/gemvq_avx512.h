@@ -38,6 +38,31 @@ AVX512_INLINE __m512i madd_i16(__m512i a, __m512i b)
 #endif
 }
 
+/* sum and the products of pairs of 16 bits, whose sums in lanes of 32 bits the
+ * caller knows to fit. Compilers copy the sum of the intrinsic before and
+ * after; through SIMDe both ways are the first, whose bits are the same. */
+AVX512_INLINE __m512i add_products(__m512i sum, __m512i a, __m512i b, bool vnni)
+{
+#if !defined(LB_SIMDE)
+    if (vnni) {
+        __asm__("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+        return sum;
+    }
+#endif
+    (void)vnni;
+    return _mm512_add_epi32(sum, madd_i16(a, b));
+}
+
+AVX512_INLINE __m128i load_16(const uint8_t *p)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+AVX512_INLINE __m256i load_32(const uint8_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
 /* Codes, and the line that will be wanted next from memory. */
 AVX512_INLINE __m512i load_codes(const uint8_t *p, int64_t ahead)
 {
