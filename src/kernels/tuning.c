@@ -3,8 +3,9 @@
  * zen3: reading four to eight places 16 KiB apart reached 25 GB/s a thread,
  * one place 18 to 21, rows 1 KiB apart less; with 64 KiB, kernels lose less at
  * the beginnings of all those; asking ahead only hurt.
- * icelake: 15 GB/s in any order, but kernels that compute much between loads
- * were twice as fast with each line asked for 8 KiB ahead.
+ * icelake, sapphire rapids: 15 GB/s in any order, but kernels that compute much
+ * between loads were twice as fast with each line asked for ahead, once it is
+ * 4 KiB or more.
  * Both: stores past the caches are three times as fast as plain ones once a
  * result does not fit in L3; of L2's 512 KiB and more, half is for x. The
  * generic rows of AVX2 and AVX-512 repeat these two; those of ref and neon ask
@@ -20,6 +21,7 @@
 enum {
     ZEN3,
     ICELAKE,
+    SAPPHIRE,
     GENERIC_REF,
     GENERIC_NEON,
     GENERIC_AVX2,
@@ -33,11 +35,13 @@ enum {
 
 static const lb_tuning rows[N_ROWS] = {
     [ZEN3] = {"zen3", IN_FOUR_PLACES, MOST_CACHES},
-    [ICELAKE] = {"icelake", IN_ONE_PLACE, .prefetch = KIB(8), MOST_CACHES},
+    [ICELAKE] = {"icelake", IN_ONE_PLACE, .prefetch = KIB(4), MOST_CACHES},
+    [SAPPHIRE] = {"sapphirerapids", IN_ONE_PLACE, .prefetch = KIB(4),
+                  MOST_CACHES},
     [GENERIC_REF] = {"generic-ref", IN_ONE_PLACE, MOST_CACHES},
     [GENERIC_NEON] = {"generic-neon", IN_ONE_PLACE, MOST_CACHES},
     [GENERIC_AVX2] = {"generic-avx2", IN_FOUR_PLACES, MOST_CACHES},
-    [GENERIC_AVX512] = {"generic-avx512", IN_ONE_PLACE, .prefetch = KIB(8),
+    [GENERIC_AVX512] = {"generic-avx512", IN_ONE_PLACE, .prefetch = KIB(4),
                         MOST_CACHES},
 };
 
@@ -49,8 +53,10 @@ static const struct {
 } cpus[] = {
     {"AuthenticAMD", 0x19, 0x00, 0x0f, ZEN3}, /* EPYC 7003, Threadripper 5000 */
     {"AuthenticAMD", 0x19, 0x20, 0x5f, ZEN3}, /* Ryzen 5000, 6000 */
-    {"GenuineIntel", 0x06, 0x6a, 0x6a, ICELAKE}, /* Xeon, third generation */
-    {"GenuineIntel", 0x06, 0x6c, 0x6c, ICELAKE}, /* Xeon D-1700, D-2700 */
+    {"GenuineIntel", 0x06, 0x6a, 0x6a, ICELAKE},  /* Xeon, third generation */
+    {"GenuineIntel", 0x06, 0x6c, 0x6c, ICELAKE},  /* Xeon D-1700, D-2700 */
+    {"GenuineIntel", 0x06, 0x8f, 0x8f, SAPPHIRE}, /* Xeon, fourth generation */
+    {"GenuineIntel", 0x06, 0xcf, 0xcf, SAPPHIRE}, /* and fifth */
 };
 enum { N_CPUS = (int)(sizeof cpus / sizeof *cpus) };
 

@@ -22,7 +22,8 @@ enum {
     NARROW = 512,       /* least, where several threads share them */
     UNIT_BYTES = 65536, /* of codes, that are worth a unit: 3 us */
     UNIT_LINES = 16,    /* its results are whole lines of a cache */
-    READ = 256          /* scales read together */
+    READ = 256,         /* scales read together */
+    FAR = 131072        /* bytes */
 };
 
 /* Where scales that are not the kernel's business go. */
@@ -387,6 +388,17 @@ static void prepare_x(const grid *g, const lb_weights *w, const lb_work *work,
 
 /* ---- lines and columns -------------------------------------------------- */
 
+/* Lines that are read together are asked for together, a round of them ahead:
+ * less would ask for what is being read. Rounds longer than FAR would be gone
+ * from the cache again. */
+static int64_t bytes_ahead(const lb_coded *c, const lb_cpu *cpu)
+{
+    const int64_t ahead = (int64_t)lb_tuning_for(cpu)->prefetch;
+    const int64_t round = LB_GEMVQ_ROWS * lines_apart(c, cpu) *
+                          lb_max_i64(lb_distance(c->byte_step), 1);
+    return c->along && round <= FAR ? lb_round_up(ahead, round) : ahead;
+}
+
 static lb_gemvq_lines lines_at(const grid *g, const lb_coded *c,
                                const lb_work *work, int64_t n)
 {
@@ -397,7 +409,7 @@ static lb_gemvq_lines lines_at(const grid *g, const lb_coded *c,
         .n = n,
         .high_first = c->high_first,
         .table = work->shared,
-        .ahead = (int64_t)lb_tuning_for(work->call->cpu)->prefetch,
+        .ahead = bytes_ahead(c, work->call->cpu),
     };
 }
 
