@@ -182,8 +182,7 @@ LB_API bool lb_can_save(lb_ctx *cx, const lb_planned *p, const char *kind,
 LB_API bool lb_save(lb_ctx *cx, const char *path, const lb_planned *list,
                     int64_t n, const lb_save_options *options);
 
-/* ---- how much was lost ----------------------------------------------------
- */
+/* ---- how much was lost --------------------------------------------------- */
 
 /* Of b, from a. Sums, so that an array can be compared in pieces. */
 typedef struct lb_difference {
@@ -247,7 +246,25 @@ typedef struct lb_written {
     const char *kept;              /* why it stays as it was; NULL: quantized */
     const lb_quant_config *config; /* of a quantized one */
     uint64_t nbytes;               /* in the new file */
+    lb_difference error;           /* if measure was asked for; n is 0 if not */
+    bool fell_back; /* it was to be quantized, or otherwise: shape or layout do
+                     * not allow it */
+    bool resumed;   /* it was written by an earlier run */
 } lb_written;
+
+/* How far a job has come: bytes of the source. */
+typedef struct lb_progress {
+    const lb_entry *entry; /* at work on this one */
+    uint64_t done, total;
+} lb_progress;
+
+/* What becomes of an array whose shape its format does not take. */
+typedef enum lb_shape_fallback {
+    LB_FALLBACK_KEEP = 0, /* it stays as it is, and is named */
+    LB_FALLBACK_ERROR = 1,
+    LB_FALLBACK_ADJUST = 2 /* the first of lb_quantize_options.other that takes
+                            * it; if none does it stays */
+} lb_shape_fallback;
 
 /* Zero means the default. */
 typedef struct lb_quantize_options {
@@ -258,14 +275,37 @@ typedef struct lb_quantize_options {
     void *choose_user;
     void (*done)(void *user, const lb_written *w); /* NULL: nobody */
     void *done_user;
-    uint64_t max_memory; /* bytes of arrays at a time; 0: 512 MiB. One array
-                          * that needs more is refused */
+    uint64_t max_memory; /* bytes of arrays at a time, whatever the size of the
+                          * file and its arrays; 0: 512 MiB */
     bool no_sync;
+    bool measure;   /* fill lb_written.error */
+    bool dry_run;   /* plan, tell done, and write nothing */
+    bool resume;    /* go on where a run with the same options, that was killed,
+                     * has left DST.partial: the bytes are those of one run. If
+                     * there is none, or it is of another job: from the start */
+    bool strict;    /* LB_E_DENIED, before anything is written, if an array that
+                     * is to be quantized cannot be, or only otherwise */
+    bool directory; /* to is a directory of a model, which is made; of a source
+                     * that is one, all but the weights goes over, too */
+    lb_shape_fallback fallback;
+    const lb_quant_config *other; /* see fallback, and target below */
+    int n_other;
+    /* Types by array, chosen among config and other by what each costs in error
+     * for what it saves in bytes, so that all arrays take about that much: bits
+     * for each element, or bytes; 0: no such goal. Each array is measured in
+     * each type. */
+    double target_bits;
+    uint64_t target_bytes;
+    void (*progress)(void *user, const lb_progress *p); /* NULL: nobody */
+    void *progress_user;
+    const char *linear_class; /* as in lb_file_options; of a directory in the
+                               * layout bitnet: what config.json is to say */
 } lb_quantize_options;
 
-/* Quantizes a file, array after array: what is not chosen, or what the layout
- * has no place for, goes over as it is. Values of the source that are texts go
- * over, too. to is written as lb_saver_open does it: whole or not at all. */
+/* Quantizes a file, or the directory of a model, piece by piece: what is not
+ * chosen, or what the layout has no place for, goes over as it is. Values of
+ * the source go over, too: texts, and from GGUF to GGUF all. to is written as
+ * lb_saver_open does it: whole or not at all. */
 LB_API bool lb_quantize_file(lb_ctx *cx, const char *from, const char *to,
                              const lb_quantize_options *options);
 

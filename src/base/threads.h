@@ -25,7 +25,7 @@ lb_pool *lb_pool_open(lb_heap *heap, int threads);
 void lb_pool_close(lb_pool *pool); /* NULL is fine */
 int lb_pool_threads(const lb_pool *pool);
 /* Runs all units, in chunks, and returns when the last is done: what they
- * wrote is visible to the caller. */
-void lb_pool_run(lb_pool *pool, int64_t units, lb_task *task, void *arg);
+ * wrote is visible to the caller. liblowbit-io sees it, too. */
+LB_API void lb_pool_run(lb_pool *pool, int64_t units, lb_task *task, void *arg);
 
 #endif

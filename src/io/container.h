@@ -112,7 +112,9 @@ bool lb_reader_read(lb_ctx *cx, lb_reader *r, const lb_tensor *t,
 typedef struct lb_write_options {
     lb_infile *const *input; /* files that may not be overwritten */
     int n_inputs;
-    bool no_sync; /* do not wait for the disk */
+    bool no_sync;        /* do not wait for the disk */
+    bool place;          /* lb_writer_place is used, if the kind can */
+    lb_journal *journal; /* then, too: see outfile.h; NULL: none */
 } lb_write_options;
 
 struct lb_writer {
@@ -129,6 +131,7 @@ struct lb_writer {
     uint64_t total;  /* bytes of the whole file */
     int64_t at;      /* of order: being written */
     uint64_t done;   /* bytes of that */
+    bool sized;      /* options.place, and the kind can */
     uint64_t placed; /* by lb_writer_place, of all tensors */
     bool failed;
     void *own; /* the kind's */
@@ -147,11 +150,13 @@ lb_writer *lb_writer_open(lb_ctx *cx, const lb_container *kind,
 int64_t lb_writer_next(const lb_writer *w);
 /* Its next n bytes: no more than are left of it. */
 bool lb_writer_put(lb_ctx *cx, lb_writer *w, const void *bytes, size_t n);
-/* n bytes of tensor i at first, in any order, each byte once: an alternative to
- * the two above, of kinds that can (lb_writer_places). */
+/* n bytes of tensor i at first, in any order, each byte once: instead of the
+ * two above, where options.place is set and the kind can (lb_writer_places). */
 bool lb_writer_places(const lb_writer *w);
 bool lb_writer_place(lb_ctx *cx, lb_writer *w, int64_t i, uint64_t first,
                      const void *bytes, size_t n);
+/* All bytes of tensor i are in the file, from an earlier run. */
+void lb_writer_has(lb_writer *w, int64_t i);
 /* Ends it; commit: true makes it the file at its path, which fails if bytes are
  * missing. NULL is fine. */
 bool lb_writer_close(lb_ctx *cx, lb_writer *w, bool commit);
@@ -177,7 +182,8 @@ struct lb_container {
     /* Must, to be written: composes w->header and sets order, begin and total;
      * names are unique, sizes set. */
     bool (*compose)(lb_ctx *cx, lb_writer *w);
-    /* May. What goes into the file before and after the bytes of tensor i, and
+    /* May. (Between tensors that lie apart zeros are written without it.) What
+     * goes into the file before and after the bytes of tensor i, and
      * after all of them; put sees the bytes as they pass. */
     bool (*before)(lb_ctx *cx, lb_writer *w, int64_t i);
     void (*put)(lb_writer *w, const void *bytes, size_t n);

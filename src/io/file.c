@@ -92,6 +92,8 @@ static bool open_regular(lb_ctx *cx, lb_infile *f)
     f->size = (uint64_t)st.st_size;
     f->dev = st.st_dev;
     f->ino = st.st_ino;
+    f->changed =
+        (int64_t)st.st_mtim.tv_sec * 1000000000 + (int64_t)st.st_mtim.tv_nsec;
     return true;
 }
 

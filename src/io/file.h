@@ -28,6 +28,7 @@ typedef struct lb_infile {
     uint64_t size;
     int fd; /* -1: all is in map */
     bool mapped;
+    int64_t changed; /* when, in ns; of memory: 0 */
     dev_t dev; /* which file it is, for lb_outfile_open; of memory: 0, 0 */
     ino_t ino;
     char path[];

@@ -431,10 +431,6 @@ static bool gguf_compose(lb_ctx *cx, lb_writer *w)
         return lb_fail(cx, LB_E_ARG,
                        "%s is not a power of two up to %d in a u32",
                        alignment_key, ALIGNMENT_MOST);
-    uint64_t *keep = lb_arena_alloc(cx, &w->arena, 1, sizeof *keep);
-    if (!keep) return false;
-    *keep = alignment;
-    w->own = keep;
     lb_bytes_put(b, "GGUF", 4);
     lb_bytes_u32(b, VERSION);
     lb_bytes_u64(b, (uint64_t)w->n_tensors);
@@ -457,20 +453,10 @@ static bool gguf_compose(lb_ctx *cx, lb_writer *w)
     return true;
 }
 
-static bool gguf_after(lb_ctx *cx, lb_writer *w, int64_t i)
-{
-    static const uint8_t zeros[4096];
-    uint64_t n = padding(w->tensor[i].size, *(const uint64_t *)w->own);
-    for (; n > sizeof zeros; n -= sizeof zeros)
-        if (!lb_outfile_write(cx, w->out, zeros, sizeof zeros)) return false;
-    return lb_outfile_write(cx, w->out, zeros, (size_t)n);
-}
-
 const lb_container lb_container_gguf = {
     .name = "gguf",
     .coding = types,
     .probe = gguf_probe,
     .open = gguf_open,
     .compose = gguf_compose,
-    .after = gguf_after,
 };

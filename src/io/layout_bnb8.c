@@ -100,6 +100,7 @@ static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
 
 const lb_file_layout lb_file_layout_bnb8 = {
     .name = "bnb",
+    .format = "int8",
     .find = find,
     .load = load,
     .plan = plan,

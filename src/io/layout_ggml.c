@@ -76,11 +76,15 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* Files that have a type of that name: "q8_0" is Q8_0. */
+/* Files that have a type of that name: "q8_0" is Q8_0; rows must be whole
+ * blocks. */
 static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
 {
+    const lb_shape *shape = &item->shape;
     for (const lb_coding *c = s->kind->coding; c->name; c++) {
         if (c->dtype || format_of(cx, c->name) != item->format) continue;
+        if (!shape->rank || shape->dim[shape->rank - 1] % c->len)
+            return LB_DECLINED;
         return lb_saver_tensor(cx, s, item, item->name, strlen(item->name), "",
                                c->name, LB_NO_DTYPE, &item->shape)
                    ? LB_DONE

@@ -185,9 +185,21 @@ static bool plan_parts(lb_ctx *cx, lb_saver *s, lb_saved *item, lb_bytes *name,
     return true;
 }
 
+/* Bytes, that is: GGUF has a place for blocks of its own only. */
+static bool takes_parts(const lb_saver *s, const lb_described *d)
+{
+    for (int i = 0; i < d->n_parts; i++) {
+        const lb_described_part *p = &d->part[i];
+        if (!(p->array ? takes_parts(s, p->array) : lb_saver_takes(s, p->elem)))
+            return false;
+    }
+    return true;
+}
+
 static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
 {
     lb_described d = *item->described;
+    if (!takes_parts(s, &d)) return LB_DECLINED;
     lb_bytes name = {.heap = cx->heap};
     memcpy(d.layout, "native", sizeof "native");
     lb_bytes_put(&name, item->name, strlen(item->name));

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -46,13 +47,16 @@ static bool may_replace(lb_ctx *cx, const char *path, lb_infile *const *input,
     return true;
 }
 
+/* What the partial file has already, of an earlier run, need not be free. */
 static bool has_room(lb_ctx *cx, lb_outfile *o, uint64_t size)
 {
     struct statvfs v;
+    struct stat st;
     uint64_t room;
-    if (!size || fstatvfs(o->fd, &v)) return true;
+    if (!size || fstatvfs(o->fd, &v) || fstat(o->fd, &st)) return true;
     if (__builtin_mul_overflow((uint64_t)v.f_bavail, (uint64_t)v.f_frsize,
                                &room) ||
+        __builtin_add_overflow(room, (uint64_t)st.st_blocks * 512, &room) ||
         room >= size)
         return true;
     o->failed = true;
@@ -62,18 +66,24 @@ static bool has_room(lb_ctx *cx, lb_outfile *o, uint64_t size)
                    (unsigned long long)room);
 }
 
+/* An old one stays as it is until it is known that nobody writes to it. */
 static bool open_partial(lb_ctx *cx, lb_outfile *o, lb_infile *const *input,
-                         int n, uint64_t size)
+                         int n)
 {
     if (!may_replace(cx, o->path, input, n)) return false;
     if (!may_replace(cx, o->partial, input, n)) return false;
-    o->fd = open(o->partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (o->fd < 0) return cannot(cx, o, "open", errno);
-    return has_room(cx, o, size);
+    const int fd = open(o->partial, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) return cannot(cx, o, "open", errno);
+    if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+        close(fd);
+        return lb_fail(cx, LB_E_FILE, "%s: another process is writing it",
+                       LB_PATH(o->partial));
+    }
+    o->fd = fd;
+    return true;
 }
 
-lb_outfile *lb_outfile_open(lb_ctx *cx, const char *path,
-                            lb_infile *const *input, int n, uint64_t size)
+static lb_outfile *make(lb_ctx *cx, const char *path)
 {
     const size_t len = strlen(path);
     size_t got;
@@ -90,9 +100,118 @@ lb_outfile *lb_outfile_open(lb_ctx *cx, const char *path,
                       .path = memcpy(to, path, len + 1),
                       .partial = to + len + 1};
     snprintf(o->partial, len + sizeof suffix, "%s%s", path, suffix);
-    if (open_partial(cx, o, input, n, size)) return o;
+    return o;
+}
+
+static bool resize(lb_ctx *cx, lb_outfile *o, uint64_t size)
+{
+    return !ftruncate(o->fd, (off_t)size) || cannot(cx, o, "resize", errno);
+}
+
+lb_outfile *lb_outfile_open(lb_ctx *cx, const char *path,
+                            lb_infile *const *input, int n, uint64_t size)
+{
+    lb_outfile *o = make(cx, path);
+    if (o && open_partial(cx, o, input, n) && resize(cx, o, 0) &&
+        has_room(cx, o, size))
+        return o;
     lb_outfile_close(cx, o, false, false);
     return NULL;
+}
+
+/* ---- journal ------------------------------------------------------------- */
+
+typedef struct journal_head {
+    char magic[16];
+    uint64_t job[2]; /* the machine's byte order: it is for this machine only */
+    int64_t n;
+    uint64_t size; /* of the file */
+} journal_head;
+
+static journal_head head_of(const lb_outfile *o, uint64_t job)
+{
+    return (journal_head){.magic = "lowbit partial 1",
+                          .job = {o->journal->job, job},
+                          .n = o->journal->n,
+                          .size = o->total};
+}
+
+static bool read_at(const lb_outfile *o, uint64_t at, void *to, size_t n)
+{
+    uint8_t *p = to;
+    while (n > 0) {
+        const ssize_t got = pread(o->fd, p, n, (off_t)at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        p += got;
+        n -= (size_t)got;
+        at += (uint64_t)got;
+    }
+    return true;
+}
+
+/* Whether what is there is of this job: then its records are known. */
+static bool take_up(lb_outfile *o, const journal_head *want)
+{
+    lb_journal *j = o->journal;
+    journal_head have;
+    const size_t n = (size_t)j->n * LB_RECORD;
+    if (!j->resume || !read_at(o, o->total, &have, sizeof have) ||
+        memcmp(&have, want, sizeof have) != 0)
+        return false;
+    if (read_at(o, o->total + sizeof have, j->record, n)) return true;
+    memset(j->record, 0, n);
+    return false;
+}
+
+static bool begin_sized(lb_ctx *cx, lb_outfile *o, uint64_t job)
+{
+    const lb_journal *j = o->journal;
+    if (!j)
+        return resize(cx, o, 0) && has_room(cx, o, o->total) &&
+               resize(cx, o, o->total);
+    const journal_head head = head_of(o, job);
+    const uint64_t all = o->total + sizeof head + (uint64_t)j->n * LB_RECORD;
+    if (take_up(o, &head)) return has_room(cx, o, all);
+    return resize(cx, o, 0) && has_room(cx, o, all) && resize(cx, o, all) &&
+           lb_outfile_patch(cx, o, o->total, &head, sizeof head);
+}
+
+lb_outfile *lb_outfile_open_sized(lb_ctx *cx, const char *path,
+                                  lb_infile *const *input, int n, uint64_t size,
+                                  lb_journal *journal, uint64_t job)
+{
+    lb_outfile *o = make(cx, path);
+    if (o) {
+        o->journal = journal;
+        o->total = size;
+    }
+    if (o && open_partial(cx, o, input, n) && begin_sized(cx, o, job)) return o;
+    lb_outfile_close(cx, o, false, false);
+    return NULL;
+}
+
+/* A record must not say more than the disk knows. Waiting for the disk now and
+ * then also spares a long wait at the end. */
+bool lb_outfile_note(lb_ctx *cx, lb_outfile *o, int64_t i, const void *record,
+                     bool sync)
+{
+    enum { OFTEN = 64 << 20 }; /* bytes */
+    lb_journal *j = o->journal;
+    if (!j) return true;
+    memcpy(j->record + i * LB_RECORD, record, LB_RECORD);
+    if (o->lo == o->hi) o->lo = o->hi = i;
+    if (i < o->lo) o->lo = i;
+    if (i >= o->hi) o->hi = i + 1;
+    if (sync && o->loose < OFTEN) return true;
+    if (sync && fdatasync(o->fd)) return cannot(cx, o, "sync", errno);
+    const uint64_t at = o->total + sizeof(journal_head);
+    const bool ok = lb_outfile_patch(cx, o, at + (uint64_t)o->lo * LB_RECORD,
+                                     j->record + o->lo * LB_RECORD,
+                                     (size_t)(o->hi - o->lo) * LB_RECORD);
+    o->lo = o->hi = 0;
+    o->loose = 0;
+    return ok;
 }
 
 /* ---- write --------------------------------------------------------------- */
@@ -124,6 +243,7 @@ bool lb_outfile_patch(lb_ctx *cx, lb_outfile *o, uint64_t offset,
         p += put;
         n -= (size_t)put;
         offset += (uint64_t)put;
+        o->loose += (uint64_t)put;
     }
     return true;
 }
@@ -146,6 +266,7 @@ static void sync_directory(lb_outfile *o)
 
 static bool commit_partial(lb_ctx *cx, lb_outfile *o, bool sync)
 {
+    if (o->journal && !resize(cx, o, o->total)) return false;
     if (sync && fsync(o->fd)) return cannot(cx, o, "sync", errno);
     const int fd = o->fd;
     o->fd = -1;

@@ -8,13 +8,30 @@
 
 #include "io/file.h"
 
+enum { LB_RECORD = 80 };
+
+/* What a partial file says about itself, behind its bytes, so that a run that
+ * was killed can be taken up: which job it is of, and a record for each piece
+ * of work, whose first byte is not 0 once its bytes are in the file. It is cut
+ * off when the file gets its name. */
+typedef struct lb_journal {
+    bool resume;     /* take up what is there, if it is of the same job */
+    uint64_t job;    /* all that the bytes depend on, but for the header */
+    int64_t n;       /* records */
+    uint8_t *record; /* n * LB_RECORD bytes; zeros, and then what is there */
+} lb_journal;
+
 typedef struct lb_outfile {
     lb_heap *heap;
     size_t got;  /* of this block */
     uint64_t at; /* bytes written so far */
     int fd;
-    bool failed;      /* a write went wrong: it cannot be committed */
-    const char *path; /* behind this struct, as is the next */
+    lb_journal *journal; /* the caller's; NULL: none */
+    uint64_t total;      /* bytes of the file, without the journal */
+    uint64_t loose;      /* bytes patched since it was last synced */
+    int64_t lo, hi;      /* records that are not in the file yet */
+    bool failed;         /* a write went wrong: it cannot be committed */
+    const char *path;    /* behind this struct, as is the next */
     char *partial;
 } lb_outfile;
 
@@ -23,6 +40,17 @@ typedef struct lb_outfile {
  * come, if known, which must be free on the disk; else 0. NULL and an error. */
 lb_outfile *lb_outfile_open(lb_ctx *cx, const char *path,
                             lb_infile *const *input, int n, uint64_t size);
+/* The same for a file of known size, whose bytes come in any order by
+ * lb_outfile_patch: it has that size at once. journal may be NULL, and else
+ * must stay; job tells its jobs apart, besides journal->job. Another process
+ * that is writing the same file is an error. */
+lb_outfile *lb_outfile_open_sized(lb_ctx *cx, const char *path,
+                                  lb_infile *const *input, int n, uint64_t size,
+                                  lb_journal *journal, uint64_t job);
+/* Record i, of LB_RECORD bytes: what it stands for is in the file, and, if
+ * sync, will be on the disk before it is. */
+bool lb_outfile_note(lb_ctx *cx, lb_outfile *o, int64_t i, const void *record,
+                     bool sync);
 /* n bytes at the end. */
 bool lb_outfile_write(lb_ctx *cx, lb_outfile *o, const void *from, size_t n);
 /* n bytes over others at offset, which were written before. */

@@ -14,6 +14,11 @@ static const char *type_of(const lb_container *kind, lb_dtype dtype)
     return NULL;
 }
 
+bool lb_saver_takes(const lb_saver *s, lb_dtype dtype)
+{
+    return type_of(s->kind, dtype) != NULL;
+}
+
 /* Lists grow by doubling; what they leave stays in the arena until the end. */
 static void *grown(lb_ctx *cx, lb_arena *arena, void *list, int64_t n,
                    size_t size)
@@ -202,27 +207,64 @@ static lb_infile **input_files(lb_ctx *cx, lb_saver *s,
     return all;
 }
 
-static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
-                  const lb_planned *list, const float *offset,
-                  const lb_save_options *o)
+static bool plan_all(lb_ctx *cx, lb_saver *s, const lb_planned *list,
+                     const char *layout, const float *offset)
 {
-    lb_write_options w = {.no_sync = o->no_sync};
-    const char *layout = o->layout ? o->layout : "native";
-    if (!find_kind(cx, s, o->kind)) return false;
-    s->item = lb_arena_alloc(cx, &s->arena, (uint64_t)s->n, sizeof *s->item);
-    if (!s->item || !take_meta(cx, s, o)) return false;
     for (int64_t i = 0; i < s->n; i++) {
         lb_saved *item = &s->item[i];
         if (offset) item->offset = &offset[i];
         const lb_verdict v = plan_item(cx, s, &list[i], layout, item);
         if (v == LB_DECLINED) return no_place(cx, s, item, layout);
         if (v != LB_DONE) return false;
+        if (item->n_tensors > LB_GROUP_MOST)
+            return lb_fail(cx, LB_E_UNSUPPORTED, "'%s' has %d parts, not %d",
+                           LB_NAME(item->name), item->n_tensors, LB_GROUP_MOST);
     }
+    return true;
+}
+
+/* Those that an earlier run has written are passed by. */
+static void skip_done(lb_saver *s)
+{
+    for (int64_t i = 0; i < s->n; i++) {
+        s->done[i] = s->journal.record[i * LB_RECORD] != 0;
+        for (int k = 0; s->done[i] && k < s->item[i].n_tensors; k++)
+            lb_writer_has(s->w, s->item[i].first + k);
+    }
+    while (s->at < s->n && s->done[s->at])
+        s->at++;
+}
+
+static bool keep_journal(lb_ctx *cx, lb_saver *s, const lb_saver_more *more)
+{
+    s->journal =
+        (lb_journal){.resume = more->resume, .job = more->job, .n = s->n};
+    s->journal.record =
+        lb_arena_alloc(cx, &s->arena, (uint64_t)s->n, LB_RECORD);
+    s->done = lb_arena_alloc(cx, &s->arena, (uint64_t)s->n, sizeof *s->done);
+    return s->journal.record && s->done;
+}
+
+static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
+                  const lb_planned *list, const lb_save_options *o,
+                  const lb_saver_more *more)
+{
+    lb_write_options w = {.no_sync = o->no_sync, .place = true};
+    const char *layout = o->layout ? o->layout : "native";
+    if (!find_kind(cx, s, o->kind)) return false;
+    s->item = lb_arena_alloc(cx, &s->arena, (uint64_t)s->n, sizeof *s->item);
+    if (!s->item || !take_meta(cx, s, o) ||
+        !plan_all(cx, s, list, layout, more->offset))
+        return false;
+    if (more->plan_only) return true;
+    if (more->journal && !keep_journal(cx, s, more)) return false;
     lb_infile **inputs = input_files(cx, s, o, &w.n_inputs);
     if (!inputs) return false;
     w.input = inputs;
+    w.journal = more->journal ? &s->journal : NULL;
     s->w = lb_writer_open(cx, s->kind, path, s->tensor, s->n_tensors, s->meta,
                           s->n_meta, &w);
+    if (s->w && s->w->sized && more->journal) skip_done(s);
     return s->w != NULL;
 }
 
@@ -241,8 +283,8 @@ static bool read_options(lb_ctx *cx, const lb_save_options *options,
 }
 
 lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,
-                         const float *offset, int64_t n,
-                         const lb_save_options *options)
+                         int64_t n, const lb_save_options *options,
+                         const lb_saver_more *more)
 {
     lb_save_options o;
     if (!cx) return NULL;
@@ -258,7 +300,7 @@ lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,
     *s = (lb_saver){.arena = arena, .n = n};
     const bool clear = !lb_error_status(cx);
     lb_enter(cx);
-    const bool ok = begin(cx, s, path, list, offset, &o);
+    const bool ok = begin(cx, s, path, list, &o, more);
     lb_leave(cx);
     /* An error on the way, of a part that could be done without, is one. */
     if (ok && !(clear && lb_error_status(cx))) return s;
@@ -269,58 +311,117 @@ lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,
 lb_saver *lb_saver_open(lb_ctx *cx, const char *path, const lb_planned *list,
                         int64_t n, const lb_save_options *options)
 {
-    return lb_saver_begin(cx, path, list, NULL, n, options);
+    const lb_saver_more nothing = {0};
+    return lb_saver_begin(cx, path, list, n, options, &nothing);
 }
 
 /* ---- putting ------------------------------------------------------------- */
 
-/* The item that a tensor, which the writer wants, is part of: those kinds have
- * one each. */
+/* The item that a tensor, which the writer wants, is part of: kinds that do not
+ * place have one each. */
 int64_t lb_saver_next(const lb_saver *s)
 {
     if (!s || s->failed || s->at >= s->n) return -1;
-    if (lb_writer_places(s->w)) return s->at;
+    if (s->w->sized) return s->at;
     const int64_t t = lb_writer_next(s->w);
     for (int64_t i = 0; t >= 0 && i < s->n; i++)
         if (s->item[i].first == t) return i;
     return -1;
 }
 
-static bool put_bytes(lb_ctx *cx, lb_saver *s, int64_t tensor, lb_array *part)
+static bool put_bytes(lb_ctx *cx, lb_saver *s, lb_saved *item, int k,
+                      lb_array *part)
 {
+    const int64_t tensor = item->first + k;
+    const lb_tensor *t = &s->w->tensor[tensor];
     lb_array *dense = lb_materialize(cx, part);
     if (!dense) return false;
     const size_t n = (size_t)lb_size(dense) * lb_dtype_size(lb_dtype_of(dense));
-    const lb_tensor *t = &s->w->tensor[tensor];
-    if (n != t->size)
+    if (n > t->size - item->put[k])
         return lb_fail(cx, LB_E_ARG,
-                       "'%s' was planned with %llu bytes, and has %zu",
-                       LB_NAME(t->name), (unsigned long long)t->size, n);
+                       "'%s' was planned with %llu bytes, and has %llu or more",
+                       LB_NAME(t->name), (unsigned long long)t->size,
+                       (unsigned long long)(item->put[k] + n));
     if (!n) return true;
-    if (lb_writer_places(s->w))
-        return lb_writer_place(cx, s->w, tensor, 0, lb_data(dense), n);
-    return lb_writer_put(cx, s->w, lb_data(dense), n);
+    const bool ok =
+        s->w->sized
+            ? lb_writer_place(cx, s->w, tensor, item->put[k], lb_data(dense), n)
+            : lb_writer_put(cx, s->w, lb_data(dense), n);
+    item->put[k] += n;
+    return ok;
 }
 
-static bool put_item(lb_ctx *cx, lb_saver *s, const lb_saved *item, lb_array *a)
+static bool put_parts(lb_ctx *cx, lb_saver *s, lb_saved *item, lb_array *a)
 {
-    const lb_shape shape = lb_shape_of(a);
-    const char *format = item->format ? item->format->name : "dense";
-    if (!lb_shape_equal(&shape, &item->shape) ||
-        lb_dtype_of(a) != item->dtype || strcmp(lb_format_of(a), format) != 0)
-        return lb_fail(cx, LB_E_ARG,
-                       "'%s' was planned as %s %s %s, and is %s %s %s",
-                       LB_NAME(item->name), format, lb_dtype_name(item->dtype),
-                       LB_SHOW(&item->shape), lb_format_of(a),
-                       lb_dtype_name(lb_dtype_of(a)), LB_SHOW(&shape));
     for (int k = 0; k < item->n_tensors; k++) {
+        const uint64_t size = s->w->tensor[item->first + k].size;
+        if (size && item->put[k] == size) continue;
         lb_enter(cx);
         lb_array *part = item->layout ? item->layout->part(cx, item, a, k) : a;
-        const bool ok = part && put_bytes(cx, s, item->first + k, part);
+        const bool ok = part && put_bytes(cx, s, item, k, part);
         lb_leave(cx);
         if (!ok) return false;
     }
     return true;
+}
+
+bool lb_saver_piece(lb_ctx *cx, lb_saver *s, lb_array *piece)
+{
+    const int64_t i = lb_saver_next(s);
+    if (s->failed || i < 0) return false;
+    lb_saved *item = &s->item[i];
+    const char *format = item->format ? item->format->name : "dense";
+    const bool clear = !lb_error_status(cx);
+    s->failed = true; /* unless all goes well */
+    if (lb_dtype_of(piece) != item->dtype ||
+        strcmp(lb_format_of(piece), format) != 0)
+        return lb_fail(cx, LB_E_ARG, "'%s' was planned as %s %s, and is %s %s",
+                       LB_NAME(item->name), format, lb_dtype_name(item->dtype),
+                       lb_format_of(piece), lb_dtype_name(lb_dtype_of(piece)));
+    if (!put_parts(cx, s, item, piece)) return false;
+    s->failed = clear && lb_error_status(cx); /* as in lb_saver_open */
+    return !s->failed;
+}
+
+bool lb_saver_end(lb_ctx *cx, lb_saver *s, const void *record)
+{
+    const int64_t i = s->at < s->n && s->w->sized ? s->at : -1;
+    if (s->failed) return false;
+    s->failed = true; /* unless all goes well */
+    for (int k = 0; i >= 0 && k < s->item[i].n_tensors; k++) {
+        const lb_tensor *t = &s->w->tensor[s->item[i].first + k];
+        if (s->item[i].put[k] != t->size)
+            return lb_fail(cx, LB_E_ARG,
+                           "'%s' was planned with %llu bytes, and has %llu",
+                           LB_NAME(t->name), (unsigned long long)t->size,
+                           (unsigned long long)s->item[i].put[k]);
+    }
+    if (record && i >= 0 && s->done &&
+        !lb_outfile_note(cx, s->w->out, i, record, !s->w->options.no_sync))
+        return false;
+    s->failed = false;
+    do
+        s->at++;
+    while (s->at < s->n && s->done && s->done[s->at]);
+    return true;
+}
+
+const void *lb_saver_record(const lb_saver *s, int64_t i)
+{
+    return s->done && s->done[i] ? s->journal.record + i * LB_RECORD : NULL;
+}
+
+uint64_t lb_saver_size(const lb_saver *s, int64_t i)
+{
+    const lb_saved *item = &s->item[i];
+    uint64_t n = 0;
+    for (int k = 0; k < item->n_tensors; k++) {
+        const lb_tensor *t = &s->tensor[item->first + k];
+        uint64_t size = 0;
+        const lb_coding *c = lb_coding_find(s->kind->coding, t->type);
+        if (c && lb_coding_size(c, t->dim, t->rank, &size)) n += size;
+    }
+    return n;
 }
 
 bool lb_saver_put(lb_ctx *cx, lb_saver *s, lb_array *a)
@@ -331,12 +432,18 @@ bool lb_saver_put(lb_ctx *cx, lb_saver *s, lb_array *a)
     if (!a) return lb_fail(cx, LB_E_NULL, "save: the array is NULL");
     if (i < 0 || !s->item)
         return lb_fail(cx, LB_E_ARG, "save: one array too many");
-    const bool clear = !lb_error_status(cx);
-    if (!put_item(cx, s, &s->item[i], a)) return false;
-    if (clear && lb_error_status(cx)) return false; /* as in lb_saver_open */
+    const lb_saved *item = &s->item[i];
+    const lb_shape shape = lb_shape_of(a);
+    const char *format = item->format ? item->format->name : "dense";
+    if (!lb_shape_equal(&shape, &item->shape) ||
+        lb_dtype_of(a) != item->dtype || strcmp(lb_format_of(a), format) != 0)
+        return lb_fail(cx, LB_E_ARG,
+                       "'%s' was planned as %s %s %s, and is %s %s %s",
+                       LB_NAME(item->name), format, lb_dtype_name(item->dtype),
+                       LB_SHOW(&item->shape), lb_format_of(a),
+                       lb_dtype_name(lb_dtype_of(a)), LB_SHOW(&shape));
     s->failed = false;
-    s->at++;
-    return true;
+    return lb_saver_piece(cx, s, a) && lb_saver_end(cx, s, NULL);
 }
 
 bool lb_saver_close(lb_ctx *cx, lb_saver *s, bool commit)

@@ -15,6 +15,7 @@ struct lb_saved {
     const lb_file_layout *layout; /* NULL: one tensor */
     int64_t first;                /* of the file's tensors */
     int n_tensors;
+    uint64_t put[LB_GROUP_MOST]; /* bytes of each that are written */
 };
 
 struct lb_saver {
@@ -23,6 +24,8 @@ struct lb_saver {
     lb_writer *w;
     lb_saved *item;
     int64_t n, at;
+    bool *done; /* items that an earlier run has written */
+    lb_journal journal;
     lb_tensor *tensor; /* while it is planned */
     int64_t n_tensors;
     lb_meta *meta;
@@ -30,11 +33,28 @@ struct lb_saver {
     bool failed;
 };
 
-/* lb_saver_open where offset[i], if offset is not NULL, is what the array i to
- * come will have as lb_saved.offset. */
+/* How a file is written, beyond what users may say. */
+typedef struct lb_saver_more {
+    const float *offset; /* of each array: what lb_saved.offset will be; NULL */
+    bool journal;        /* keep one, so that the run can be taken up, .. */
+    bool resume;         /* .. or take it up; .. */
+    uint64_t job;        /* .. of a job of this number */
+    bool plan_only;      /* write nothing: for sizes and descriptions */
+} lb_saver_more;
+
 lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,
-                         const float *offset, int64_t n,
-                         const lb_save_options *options);
+                         int64_t n, const lb_save_options *options,
+                         const lb_saver_more *more);
+/* The array that lb_saver_next names in pieces: each with what comes next of
+ * its rows, or of its elements if it is stored flat. Parts that do not follow
+ * them are taken from the first. Of one that is dense, its bytes. */
+bool lb_saver_piece(lb_ctx *cx, lb_saver *s, lb_array *piece);
+/* It is complete. record: LB_RECORD bytes for the journal, or NULL. */
+bool lb_saver_end(lb_ctx *cx, lb_saver *s, const void *record);
+/* Of an array that an earlier run has written its record, else NULL. */
+const void *lb_saver_record(const lb_saver *s, int64_t i);
+/* Bytes of all tensors of array i. */
+uint64_t lb_saver_size(const lb_saver *s, int64_t i);
 
 /* Whether a file of that kind and layout has a place for what is planned, which
  * it may not have: LB_DECLINED. Of kinds and layouts NULL is the default. */
@@ -46,6 +66,8 @@ lb_verdict lb_saver_suits(lb_ctx *cx, const lb_planned *p, const char *kind,
 bool lb_saver_tensor(lb_ctx *cx, lb_saver *s, lb_saved *item,
                      const char *prefix, size_t n, const char *suffix,
                      const char *type, lb_dtype dtype, const lb_shape *shape);
+/* Whether the kind has a type for dtype. */
+bool lb_saver_takes(const lb_saver *s, lb_dtype dtype);
 /* A text among the file's values: "lowbit.NAME". */
 bool lb_saver_describe(lb_ctx *cx, lb_saver *s, const char *name,
                        const lb_described *d);

@@ -5,6 +5,8 @@
  */
 #include <string.h>
 
+#include <xxhash.h>
+
 #include "core/core.h"
 #include "io/container.h"
 
@@ -78,6 +80,38 @@ static bool skip_empty(lb_ctx *cx, lb_writer *w)
     return true;
 }
 
+/* Zeros up to where the next tensor begins, or the file ends. */
+static bool fill_gap(lb_ctx *cx, lb_writer *w)
+{
+    static const uint8_t zeros[4096];
+    if (!lb_writer_places(w) || w->sized) return true;
+    const uint64_t to =
+        w->at < w->n_tensors ? w->tensor[w->order[w->at]].begin : w->total;
+    while (w->out->at < to) {
+        const uint64_t n = to - w->out->at;
+        if (!lb_outfile_write(cx, w->out, zeros,
+                              n < sizeof zeros ? (size_t)n : sizeof zeros))
+            return false;
+    }
+    return true;
+}
+
+/* A file whose tensors are placed has its size from the beginning, and what is
+ * not written in it is zeros. */
+static bool open_out(lb_ctx *cx, lb_writer *w, const char *path)
+{
+    const lb_write_options *o = &w->options;
+    w->sized = lb_writer_places(w) && o->place;
+    w->out = w->sized
+                 ? lb_outfile_open_sized(cx, path, o->input, o->n_inputs,
+                                         w->total, o->journal,
+                                         XXH3_64bits(w->header.at, w->header.n))
+                 : lb_outfile_open(cx, path, o->input, o->n_inputs, w->total);
+    if (!w->out) return false;
+    return w->sized ? lb_outfile_patch(cx, w->out, 0, w->header.at, w->header.n)
+                    : lb_outfile_write(cx, w->out, w->header.at, w->header.n);
+}
+
 static bool begin(lb_ctx *cx, lb_writer *w, const char *path,
                   const lb_tensor *tensor)
 {
@@ -86,11 +120,8 @@ static bool begin(lb_ctx *cx, lb_writer *w, const char *path,
                        w->kind->name);
     if (!take_all(cx, w, tensor) || !w->kind->compose(cx, w)) return false;
     if (w->header.failed) return lb_fail(cx, LB_E_NOMEM, "out of memory");
-    w->out = lb_outfile_open(cx, path, w->options.input, w->options.n_inputs,
-                             w->total);
-    if (!w->out) return false;
-    const bool ok = lb_outfile_write(cx, w->out, w->header.at, w->header.n) &&
-                    skip_empty(cx, w);
+    const bool ok =
+        open_out(cx, w, path) && skip_empty(cx, w) && fill_gap(cx, w);
     lb_bytes_free(&w->header);
     w->meta = NULL;
     w->options.input = NULL;
@@ -139,7 +170,7 @@ bool lb_writer_put(lb_ctx *cx, lb_writer *w, const void *bytes, size_t n)
         if (w->kind->after && !w->kind->after(cx, w, i)) return false;
         w->done = 0;
         w->at++;
-        if (!skip_empty(cx, w)) return false;
+        if (!skip_empty(cx, w) || !fill_gap(cx, w)) return false;
     }
     w->failed = false;
     return true;
@@ -158,7 +189,7 @@ bool lb_writer_place(lb_ctx *cx, lb_writer *w, int64_t i, uint64_t first,
     const lb_tensor *t = &w->tensor[i];
     if (w->failed) return false;
     w->failed = true; /* unless all goes well */
-    if (!lb_writer_places(w) || first > t->size || n > t->size - first)
+    if (!w->sized || first > t->size || n > t->size - first)
         return lb_fail(cx, LB_E_ARG,
                        "%zu bytes at %llu of tensor '%s', which has %llu", n,
                        (unsigned long long)first, LB_NAME(t->name),
@@ -167,6 +198,11 @@ bool lb_writer_place(lb_ctx *cx, lb_writer *w, int64_t i, uint64_t first,
     w->placed += n;
     w->failed = false;
     return true;
+}
+
+void lb_writer_has(lb_writer *w, int64_t i)
+{
+    w->placed += w->tensor[i].size;
 }
 
 /* All tensors placed, and the file as long as it should be. */
@@ -183,7 +219,7 @@ static bool finish_placed(lb_ctx *cx, lb_writer *w)
 static bool finish(lb_ctx *cx, lb_writer *w)
 {
     if (w->failed) return false;
-    if (w->placed) return finish_placed(cx, w);
+    if (w->sized) return finish_placed(cx, w);
     const int64_t i = lb_writer_next(w);
     if (i >= 0)
         return lb_fail(cx, LB_E_ARG, "tensor '%s' lacks %llu of %llu bytes",

@@ -1,0 +1,52 @@
+/* job.h - a file on its way into another: what is known of it while it is
+ * planned and done. */
+#ifndef LB_JOB_H
+#define LB_JOB_H
+
+#include "io/transfer.h"
+
+/* One array of the source. */
+typedef struct lb_job_item {
+    const lb_group *group;
+    const char *kept; /* why it stays; NULL: it is quantized */
+    lb_quant_config config;
+    const lb_file_layout *layout; /* that has config's format only, or NULL */
+    bool fell_back;
+    int shard; /* of the new directory: from 0 */
+} lb_job_item;
+
+typedef struct lb_job {
+    lb_ctx *cx;
+    const lb_quantize_options *o;
+    lb_arena arena;
+    lb_file *f;
+    lb_job_item *item;
+    lb_planned *list;
+    float *offset; /* of those that the layout must know it of */
+    lb_meta *meta;
+    int64_t n, n_meta;
+    lb_saver *plan;       /* of all arrays: sizes and descriptions */
+    uint64_t number;      /* all that the result depends on */
+    int shards;           /* files of the new directory */
+    uint64_t read, total; /* bytes of the source */
+    const lb_entry *at;   /* being read */
+} lb_job;
+
+/* choose_types.c: types by array for a goal; see lb_quantize_options.target_*.
+ * To be called when all is planned but for the types. */
+bool lb_job_allocate(lb_job *j);
+/* What the job makes of array i, but for the types that it might have. */
+lb_transfer lb_job_transfer(lb_job *j, const lb_job_item *it);
+/* Whether it can be quantized as it->config says: if not it->kept is set, or
+ * the config is another. False: an error. */
+bool lb_job_suits(lb_job *j, lb_job_item *it);
+
+/* Writes the arrays of one shard (-1: all) to a file of that name. */
+bool lb_job_write(lb_job *j, const char *path, int shard);
+/* Tells that those of a shard were written before. */
+void lb_job_skip(lb_job *j, int shard);
+
+/* model_dir.c: all of it as the directory of a model. */
+bool lb_job_write_directory(lb_job *j, const char *from, const char *to);
+
+#endif

@@ -1,0 +1,317 @@
+/* test_io_transfer.c - files quantized in pieces are those quantized whole.
+ *
+ * Arrays that are larger than the memory allowed, of shapes that leave a rest
+ * everywhere, in every format and layout that takes them: the new file has the
+ * bytes of one that is saved from arrays that were quantized as wholes. A run
+ * that was stopped is taken up, and ends in the same bytes.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "core/core.h"
+#include "io/save.h"
+#include "scratch.h"
+
+enum { MEMORY = 1000000 };
+
+static lb_ctx *cx;
+static char source[SCRATCH_MAX], whole[SCRATCH_MAX], pieces[SCRATCH_MAX];
+
+typedef struct sample {
+    const char *name;
+    lb_dtype dtype;
+    int rank;
+    int64_t dim[4];
+} sample;
+
+static const sample samples[] = {
+    {"line.weight", LB_F32, 2, {640, 1024}},     /* whole blocks in rows */
+    {"rest.weight", LB_F32, 2, {2048, 321}},     /* an odd rest in each */
+    {"half.weight", LB_BF16, 2, {1500, 1024}},   /* of two bytes */
+    {"f16.weight", LB_F16, 2, {516, 1500}},      /* .. */
+    {"experts.weight", LB_F32, 3, {5, 96, 704}}, /* more axes */
+    {"deep", LB_F32, 4, {3, 2, 120, 512}},
+    {"small.weight", LB_F32, 2, {4, 512}},
+    {"norm", LB_F32, 1, {700}},
+};
+enum { N = sizeof samples / sizeof *samples };
+
+static lb_array *numbers(int i)
+{
+    const sample *s = &samples[i];
+    return lb_random_normal(cx, (lb_key){11, (uint64_t)i}, s->dtype,
+                            lb_shape_make(s->rank, s->dim));
+}
+
+static void make_source(void)
+{
+    lb_planned list[N] = {0};
+    for (int i = 0; i < N; i++)
+        list[i] = (lb_planned){.name = samples[i].name, .array = numbers(i)};
+    CHECK(lb_save(cx, source, list, N, NULL));
+}
+
+static bool same_bytes(const char *a, const char *b)
+{
+    lb_infile *x = lb_infile_open(cx, a, false),
+              *y = lb_infile_open(cx, b, false);
+    const bool same = x && y && x->size == y->size &&
+                      memcmp(lb_infile_at(x, 0, x->size),
+                             lb_infile_at(y, 0, y->size), x->size) == 0;
+    lb_infile_unref(x);
+    lb_infile_unref(y);
+    return same;
+}
+
+/* ---- pieces and wholes --------------------------------------------------- */
+
+static const char *all_that_fits(void *user, const lb_entry *e,
+                                 lb_quant_config *config)
+{
+    (void)user;
+    (void)config;
+    return e->rank < 2 ? "a vector" : NULL;
+}
+
+typedef struct seen {
+    int quantized, kept, resumed;
+    lb_difference all;
+    uint64_t read, total;
+    int64_t stop_at; /* ends the process after so many */
+} seen;
+
+static void note(void *user, const lb_written *w)
+{
+    seen *s = user;
+    s->quantized += !w->kept;
+    s->kept += w->kept != NULL;
+    s->resumed += w->resumed;
+    s->all.n += w->error.n;
+    s->all.dd += w->error.dd;
+    s->all.aa += w->error.aa;
+    if (s->stop_at && w->i + 1 >= s->stop_at) _exit(7);
+}
+
+static void watch(void *user, const lb_progress *p)
+{
+    seen *s = user;
+    CHECK(p->done > s->read && p->done <= p->total);
+    s->read = p->done;
+    s->total = p->total;
+}
+
+static lb_quantize_options options_of(const lb_quant_config *config,
+                                      const char *kind, const char *layout,
+                                      seen *s)
+{
+    return (lb_quantize_options){.struct_size = sizeof(lb_quantize_options),
+                                 .kind = kind,
+                                 .layout = layout,
+                                 .config = *config,
+                                 .choose = all_that_fits,
+                                 .done = note,
+                                 .done_user = s,
+                                 .progress = watch,
+                                 .progress_user = s,
+                                 .max_memory = MEMORY,
+                                 .measure = true,
+                                 .no_sync = true};
+}
+
+static int sample_named(const char *name)
+{
+    int i = 0;
+    while (i < N - 1 && strcmp(samples[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+/* The same with lb_quantize and lb_save, array by array, as they lie there. */
+static bool save_whole(const lb_quant_config *config, const char *kind,
+                       const char *layout, lb_difference *d)
+{
+    lb_planned list[N] = {0};
+    const lb_save_options o = {.kind = kind, .layout = layout, .no_sync = true};
+    lb_file *f = lb_file_open(cx, source, NULL);
+    for (int k = 0; k < N; k++) {
+        const int i = sample_named(lb_file_entry(f, k)->name);
+        lb_array *a = numbers(i);
+        const lb_planned p = {.name = samples[i].name,
+                              .dtype = samples[i].dtype,
+                              .shape = lb_shape_of(a),
+                              .config = config};
+        list[k] = (lb_planned){.name = samples[i].name, .array = a};
+        if (samples[i].rank < 2 || !lb_can_save(cx, &p, kind, layout)) {
+            lb_clear(cx);
+            continue;
+        }
+        list[k].array = lb_quantize(cx, a, config);
+        const lb_file_layout *l =
+            lb_file_layout_for(layout ? layout : "native", config->format);
+        if (l && l->adapt) list[k].array = l->adapt(cx, list[k].array);
+        CHECK(lb_compare(cx, a, list[k].array, d));
+    }
+    lb_file_close(f);
+    return lb_save(cx, whole, list, N, &o);
+}
+
+static void compare(const lb_quant_config *config, const char *kind,
+                    const char *layout)
+{
+    seen s = {0};
+    lb_difference d = {0};
+    lb_quantize_options o = options_of(config, kind, layout, &s);
+    /* Seen as wholes: the result must fit twice, if not the source. */
+    if (config->double_quant || (config->axes.n && !config->axes.axis[0]))
+        o.max_memory = 4 * MEMORY;
+    lb_enter(cx);
+    CHECK(save_whole(config, kind, layout, &d));
+    lb_leave(cx);
+    lb_trim(cx);
+    CHECK(lb_quantize_file(cx, source, pieces, &o));
+    const bool same = same_bytes(whole, pieces);
+    if (check_fails(same))
+        fprintf(stderr, "%s, %s %s, double %d: other bytes than as a whole\n",
+                config->format, kind ? kind : "", layout ? layout : "",
+                config->double_quant);
+    CHECK_EQ_S(lb_error(cx), "");
+    CHECK(s.quantized + s.kept == N && s.read == s.total);
+    CHECK_EQ_I(s.all.n, d.n);
+    CHECK_NEAR(lb_difference_nrmse(&s.all), lb_difference_nrmse(&d), 1e-6);
+}
+
+static void test_pieces(void)
+{
+    static const lb_quant_config configs[] = {
+        {.format = "nf4"},
+        {.format = "nf4", .block_size = 32},
+        {.format = "nf4", .double_quant = true},
+        {.format = "int8"},
+        {.format = "int8", .axes = {1, {-1}}},
+        {.format = "int8", .axes = {1, {0}}},
+        {.format = "ternary"},
+        {.format = "ternary", .scale = LB_SCALE_ROW},
+        {.format = "ternary", .scale = LB_SCALE_BLOCK},
+        {.format = "ternary", .compat = LB_COMPAT_SEED, .dtype = LB_F32},
+        {.format = "binary"},
+        {.format = "binary", .scale = LB_SCALE_BLOCK},
+    };
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
+        compare(&configs[i], NULL, NULL);
+    static const lb_quant_config bnb4 = {.format = "nf4",
+                                         .compat = LB_COMPAT_BNB_CPU};
+    static const lb_quant_config bnb8 = {.format = "int8",
+                                         .compat = LB_COMPAT_BNB_CPU};
+    static const lb_quant_config signs = {.format = "ternary",
+                                          .threshold = LB_THRESHOLD_ABSMEAN};
+    compare(&bnb4, NULL, "bnb");
+    compare(&bnb8, NULL, "bnb");
+    compare(&signs, NULL, "bitnet");
+    compare(&configs[0], NULL, "seed");
+    compare(&configs[3], NULL, "seed");
+    compare(&configs[6], NULL, "seed");
+    static const char *const blocks[] = {"q8_0", "q4_0", "iq4_nl", "tq1_0",
+                                         "tq2_0"};
+    for (int i = 0; i < 5; i++) {
+        const lb_quant_config c = {.format = blocks[i]};
+        compare(&c, "gguf", NULL);
+    }
+}
+
+/* Memory is what was allowed, and some for what is kept of the file itself. */
+static void test_memory(void)
+{
+    static const lb_quant_config config = {.format = "nf4"};
+    seen s = {0};
+    const lb_options options = {.struct_size = sizeof options, .threads = 2};
+    lb_ctx *keep = cx;
+    cx = lb_open(&options);
+    const lb_quantize_options o = options_of(&config, NULL, NULL, &s);
+    CHECK(lb_quantize_file(cx, source, pieces, &o));
+    CHECK(lb_bytes_peak(cx) < 3 * MEMORY);
+    lb_close(cx);
+    cx = keep;
+}
+
+/* ---- taken up ------------------------------------------------------------ */
+
+/* A child that ends in the middle: what it has left is taken up. */
+static void stop_after(int64_t arrays, const lb_quant_config *config)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        seen s = {.stop_at = arrays};
+        lb_ctx *own = lb_open(&(lb_options){.threads = 1});
+        const lb_quantize_options o = options_of(config, NULL, NULL, &s);
+        lb_quantize_file(own, source, pieces, &o);
+        _exit(0);
+    }
+    int status = 0;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+static void test_resume(void)
+{
+    static const lb_quant_config config = {.format = "nf4"};
+    static const lb_quant_config other = {.format = "nf4", .block_size = 32};
+    struct stat st;
+    char partial[SCRATCH_MAX + 16];
+    snprintf(partial, sizeof partial, "%s.partial", pieces);
+    seen s = {0};
+    lb_quantize_options o = options_of(&config, NULL, NULL, &s);
+    CHECK(lb_quantize_file(cx, source, whole, &o));
+    for (int64_t k = 1; k <= N; k++) {
+        unlink(pieces);
+        stop_after(k, &config);
+        CHECK(stat(pieces, &st) != 0 && stat(partial, &st) == 0);
+        s = (seen){0};
+        o.resume = true;
+        CHECK(lb_quantize_file(cx, source, pieces, &o));
+        CHECK_EQ_I(s.resumed, k);
+        CHECK(s.quantized + s.kept == N && s.read == s.total);
+        CHECK(same_bytes(whole, pieces) && stat(partial, &st) != 0);
+    }
+    /* Of another job, or of none: from the start. */
+    stop_after(3, &other);
+    s = (seen){0};
+    CHECK(lb_quantize_file(cx, source, pieces, &o));
+    CHECK(s.resumed == 0 && same_bytes(whole, pieces));
+    stop_after(3, &config);
+    CHECK(truncate(partial, 1000) == 0);
+    s = (seen){0};
+    CHECK(lb_quantize_file(cx, source, pieces, &o));
+    CHECK(s.resumed == 0 && same_bytes(whole, pieces));
+    s = (seen){0};
+    CHECK(lb_quantize_file(cx, source, pieces, &o));
+    CHECK(s.resumed == 0 && same_bytes(whole, pieces));
+    /* A source that has changed meanwhile is another one. */
+    stop_after(3, &config);
+    const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    CHECK(utimensat(AT_FDCWD, source, times, 0) == 0);
+    s = (seen){0};
+    CHECK(lb_quantize_file(cx, source, pieces, &o));
+    CHECK(s.resumed == 0 && same_bytes(whole, pieces));
+}
+
+int main(void)
+{
+    cx = lb_open(&(lb_options){.threads = 2});
+    CHECK(scratch_file(source) && scratch_file(whole) && scratch_file(pieces));
+    lb_enter(cx);
+    make_source();
+    lb_leave(cx);
+    test_pieces();
+    test_memory();
+    test_resume();
+    CHECK_EQ_S(lb_error(cx), "");
+    unlink(source);
+    unlink(whole);
+    unlink(pieces);
+    lb_close(cx);
+    return check_report("files in pieces");
+}
