@@ -528,6 +528,8 @@ manifest()
         npy ternary.npy '|u1' '(1,)' '\x92'
         npy signs.npy '|i1' '(4,)' '\x01\xff\x00\x01'
         npy sum.npy '<f4' '(4,)' "$(words 40000000 c0000000 00000000 40000000)"
+        cp sum.npy cotangent.npy
+        npy six.npy '<f4' '(4,)' "$(words 40c00000 c0c00000 00000000 40c00000)"
     )
 }
 int8_case=$(seed_case g1/a 1 int8_quantize '"axis": null' \
@@ -552,13 +554,32 @@ call_case() # CALL
         "inputs": {"x": %s}, "calls": [%s]}' "$(ref x f32 '[4]')" "$1"
 }
 
+ste_case=$(printf '{"id": "g6/f", "group": 6, "op": "straight_through",
+    "params": {"format": "int8", "block_size": 4},
+    "inputs": {"w": %s, "cotangent": %s},
+    "outputs": {"value": %s, "gradient": %s}}' \
+    "$(ref x f32 '[4]')" "$(ref sum f32 '[4]')" "$(ref values f32 '[4]')" \
+    "$(ref cotangent f32 '[4]')")
+# A sum of c x^3 where the list has c x^2: the number is a parameter.
+gradient_case() # EXPRESSION
+{
+    printf '{"id": "g8/g", "group": 8, "op": "grad", "params": {"expression":
+        "%s", "differentiate": ["x"]}, "inputs": {"c": %s, "x": %s},
+        "outputs": {"value": {"number": 6, "tol": 1e-6}, "d_x": %s}}' "$1" \
+        "$(ref sum f32 '[4]')" "$(ref x f32 '[4]')" "$(ref six f32 '[4]')"
+}
+grad_case=$(gradient_case "sum(c * f32(bf16(x)^3)): the product is a bf16 \
+product, the gradient is rounded to bf16 on its way back")
+
 manifest "$int8_case" "$nf4_case" "$ternary_case" "$(add_case '"exact"')" \
     "$(call_case '{"call": "quantize(x)", "result": {"class": "ArrayNF4",
     "dtype": "f32", "shape": [64], "block_size": 64}}')" \
-    '{"id": "g6/f", "group": 6}' '{"id": "g8/g", "group": 8}'
+    "$ste_case" "$grad_case" \
+    '{"id": "g6/h", "group": 6, "op": "train_adam"}' \
+    "$(gradient_case 'sum(c * sin(x))')"
 printf '{"maps": [1, 2], "refused": [3]}' >"$tmp/cases/sharding.json"
 run seed "$tmp/cases"
-expect "right cases" 0 "6 passed, 0 failed, 5 skipped"
+expect "right cases" 0 "8 passed, 0 failed, 5 skipped"
 says "right cases" out "group 1: 1 passed, 0 failed, 0 skipped"
 says "right cases" out "group 7: 0 passed, 0 failed, 3 skipped"
 
@@ -577,6 +598,14 @@ one_of "$int8_case" codes scale values values16
 one_of "$nf4_case" nibbles absmax
 one_of "$ternary_case" ternary signs
 one_of "$(add_case '"exact"')" sum codes scale
+one_of "$ste_case" values cotangent
+one_of "$grad_case" six
+manifest "${grad_case/: 6,/: 6.0001,}"
+run seed "$tmp/cases"
+expect "seed: another value" 1 "0 passed, 1 failed, 0 skipped"
+manifest '{"id": "g8/g", "group": 8}'
+run seed "$tmp/cases"
+expect "seed: no expression" 1 "0 passed, 1 failed, 0 skipped"
 
 # How far a result may be away: 2, -2, 0, 2 are right.
 added() # WHAT TOLERANCE EXPECTED PASSED FAILED

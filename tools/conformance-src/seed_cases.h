@@ -51,6 +51,9 @@ bool seed_decoded(seed_case *s, const json_t *operand, given *out);
 lb_array *seed_run_op(op_call c, const json_t *params);
 /* Group 5. */
 bool seed_primitive(seed_case *s);
+/* Groups 6 and 8. */
+bool seed_training(seed_case *s);
+bool seed_gradients(seed_case *s);
 /* Group 4: opens and closes a case for each call. */
 void seed_calls(runner *r, const char *dir, const json_t *it, const char *id);
 
