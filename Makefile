@@ -88,7 +88,7 @@ lint: setup-build setup-lint build/release/build.ninja
 
 install: build/release/build.ninja
 	cmake --build build/release --target lowbit lowbit_static lowbit_io \
-	    lowbit_io_static lowbit_cli
+	    lowbit_io_static lowbit_cli lowbit_pages
 	@cmake -S . -B build/release -DCMAKE_INSTALL_PREFIX='$(abspath $(PREFIX))' \
 	    >/dev/null
 	DESTDIR='$(DESTDIR)' cmake --install build/release

@@ -107,12 +107,13 @@ static void put_third(FILE *to, const char *all, int k)
 
 void put_bar(FILE *to, double v, double most, int width)
 {
+    static const char part[] = "▏▎▍▌▋▊▉";
     const int eighths = most > 0 ? (int)lround(8 * width * v / most) : 0;
     const bool unicode = has_unicode();
     const int whole = unicode ? eighths / 8 : (eighths + 4) / 8;
     for (int i = 0; i < whole; i++)
         fputs(unicode ? "█" : "#", to);
-    if (unicode && eighths % 8) put_third(to, "▏▎▍▌▋▊▉", eighths % 8 - 1);
+    if (unicode && eighths % 8) put_third(to, part, eighths % 8 - 1);
 }
 
 void put_spark(FILE *to, const int64_t *count, int n)

@@ -4,16 +4,15 @@
 
 #include "verb.h"
 
-static const verb *const verbs[] = {
-    &verb_info,  &verb_quantize, &verb_check, &verb_diff,
-    &verb_stats, &verb_formats,  &verb_cpu,   &verb_bench,
+const verb *const verbs[] = {
+    &verb_info,    &verb_quantize, &verb_check, &verb_diff,       &verb_stats,
+    &verb_formats, &verb_cpu,      &verb_bench, &verb_completion, NULL,
 };
-enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
 static void usage(FILE *to)
 {
     fprintf(to, "usage: lowbit VERB ..\n\n");
-    for (int i = 0; i < N_VERBS; i++)
+    for (int i = 0; verbs[i]; i++)
         fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
     fprintf(to,
             "\n`lowbit VERB --help` says more. Exit codes: 0 done, 1 failed, "
@@ -22,7 +21,7 @@ static void usage(FILE *to)
 
 static const verb *find_verb(const char *name)
 {
-    for (int i = 0; i < N_VERBS; i++)
+    for (int i = 0; verbs[i]; i++)
         if (strcmp(verbs[i]->name, name) == 0) return verbs[i];
     return NULL;
 }
@@ -42,9 +41,14 @@ static verdict run(int argc, char **argv)
         printf("lowbit %s\n", lb_version());
         return DONE;
     }
-    const verb *v = find_verb(argv[1]);
-    if (!v)
-        return complain(USAGE, "no verb '%.64s'; see lowbit --help", argv[1]);
+    const bool manual = argc == 3 && strcmp(argv[1], "--manual") == 0;
+    const char *name = argv[manual ? 2 : 1];
+    const verb *v = find_verb(name);
+    if (!v) return complain(USAGE, "no verb '%.64s'; see lowbit --help", name);
+    if (manual) {
+        verb_manual(v);
+        return DONE;
+    }
     if (!arguments_read(v, argc, argv, &a)) return USAGE;
     if (a.count[OPTION_HELP]) {
         verb_help(stdout, v);

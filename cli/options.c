@@ -6,12 +6,7 @@
 
 #include "verb.h"
 
-static const struct {
-    const char *name;
-    char letter;         /* 0: none */
-    const char *operand; /* NULL: takes none */
-    const char *help;
-} table[N_OPTIONS] = {
+const option_row option_rows[N_OPTIONS] = {
     [OPTION_BINS] = {"bins", 0, "N", "bars of the histogram, 24 if not said"},
     [OPTION_BLOCK_SIZE] = {"block-size", 0, "N", "elements that share a scale"},
     [OPTION_COMPAT] = {"compat", 0, "WHOSE",
@@ -46,9 +41,10 @@ static const struct {
                           "the largest nrmse that is no difference; 0"},
     [OPTION_TOP] = {"top", 0, "N", "the N worst, the worst first"},
     [OPTION_TYPE] = {"type", 0, "FORMAT", "int8, nf4, ..: see lowbit formats"},
+    [OPTION_VERBOSE] = {"verbose", 'v', NULL, "a line for each array"},
 };
 
-static bool takes(const verb *v, option_id id)
+bool verb_takes(const verb *v, option_id id)
 {
     if (id == OPTION_HELP) return true;
     for (const option_id *o = v->options; *o != N_OPTIONS; o++)
@@ -61,17 +57,18 @@ void verb_help(FILE *to, const verb *v)
     fprintf(to, "usage: lowbit %s%s%s [OPTION]..\n\n%s.\n", v->name,
             *v->operands ? " " : "", v->operands, v->summary);
     if (v->help) fprintf(to, "\n%s\n", v->help);
+    if (v->examples) fprintf(to, "\n%s\n", v->examples);
     fputc('\n', to);
     for (int i = 0; i < N_OPTIONS; i++) {
         char left[40] = "";
-        if (!takes(v, (option_id)i)) continue;
+        if (!verb_takes(v, (option_id)i)) continue;
         snprintf(left, sizeof left, "%c%c%s--%s%s%s",
-                 table[i].letter ? '-' : ' ',
-                 table[i].letter ? table[i].letter : ' ',
-                 table[i].letter ? ", " : "  ", table[i].name,
-                 table[i].operand ? " " : "",
-                 table[i].operand ? table[i].operand : "");
-        fprintf(to, "  %-24s %s\n", left, table[i].help);
+                 option_rows[i].letter ? '-' : ' ',
+                 option_rows[i].letter ? option_rows[i].letter : ' ',
+                 option_rows[i].letter ? ", " : "  ", option_rows[i].name,
+                 option_rows[i].operand ? " " : "",
+                 option_rows[i].operand ? option_rows[i].operand : "");
+        fprintf(to, "  %-24s %s\n", left, option_rows[i].help);
     }
 }
 
@@ -81,13 +78,14 @@ static void forms(const verb *v, char *letters, struct option *longs)
 {
     *letters++ = ':'; /* tell a missing value from an unknown option */
     for (int i = 0; i < N_OPTIONS; i++) {
-        if (!takes(v, (option_id)i)) continue;
-        *longs++ = (struct option){
-            table[i].name, table[i].operand ? required_argument : no_argument,
-            NULL, LONG + i};
-        if (!table[i].letter) continue;
-        *letters++ = table[i].letter;
-        if (table[i].operand) *letters++ = ':';
+        if (!verb_takes(v, (option_id)i)) continue;
+        *longs++ = (struct option){option_rows[i].name,
+                                   option_rows[i].operand ? required_argument
+                                                          : no_argument,
+                                   NULL, LONG + i};
+        if (!option_rows[i].letter) continue;
+        *letters++ = option_rows[i].letter;
+        if (option_rows[i].operand) *letters++ = ':';
     }
     *letters = 0;
     *longs = (struct option){0};
@@ -96,7 +94,7 @@ static void forms(const verb *v, char *letters, struct option *longs)
 static int id_of(int c)
 {
     for (int i = 0; c < LONG && i < N_OPTIONS; i++)
-        if (table[i].letter == c) return i;
+        if (option_rows[i].letter == c) return i;
     return c - LONG;
 }
 
@@ -154,7 +152,7 @@ bool arguments_read(const verb *v, int argc, char **argv, arguments *a)
 
 static bool wrong_value(const arguments *a, option_id id, const char *wants)
 {
-    complain(USAGE, "--%s takes %s, not '%.64s'", table[id].name, wants,
+    complain(USAGE, "--%s takes %s, not '%.64s'", option_rows[id].name, wants,
              a->value[id]);
     return false;
 }

@@ -54,8 +54,17 @@ typedef enum option_id {
     OPTION_TOLERANCE,
     OPTION_TOP,
     OPTION_TYPE,
+    OPTION_VERBOSE,
     N_OPTIONS
 } option_id;
+
+typedef struct option_row {
+    const char *name;
+    char letter;         /* 0: none */
+    const char *operand; /* NULL: takes none */
+    const char *help;
+} option_row;
+extern const option_row option_rows[N_OPTIONS];
 
 enum { OPERANDS_MOST = 2 };
 
@@ -74,6 +83,7 @@ struct verb {
     const char *operands;     /* "FILE", for the usage line; "": none */
     const char *summary;      /* in half a line */
     const char *help;         /* further lines, or NULL */
+    const char *examples;     /* commands, a line each, or NULL */
     int n_operands;           /* so many must be given, .. */
     int n_optional;           /* .. and so many may be */
     const option_id *options; /* ends with N_OPTIONS; --help is taken by all */
@@ -96,6 +106,9 @@ bool argument_word(const arguments *a, option_id id, const char *const *word,
  * stderr, if it makes no sense. */
 bool arguments_read(const verb *v, int argc, char **argv, arguments *a);
 void verb_help(FILE *to, const verb *v);
+void verb_manual(const verb *v); /* as scdoc reads it, to stdout */
+bool verb_takes(const verb *v, option_id id);
+extern const verb *const verbs[]; /* ends with NULL */
 
 /* ---- talk ---------------------------------------------------------------- */
 
@@ -155,6 +168,7 @@ void json_put_open(json *j, const char *key, char bracket);
 
 extern const verb verb_bench;
 extern const verb verb_check;
+extern const verb verb_completion;
 extern const verb verb_cpu;
 extern const verb verb_diff;
 extern const verb verb_formats;

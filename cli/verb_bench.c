@@ -220,6 +220,8 @@ const verb verb_bench = {
             "in GB of f32 a second. The fastest of\nthe calls that fit into a "
             "quarter of a second counts. LOWBIT_PRECISION=fast and\n"
             "LOWBIT_ISA=avx2 are obeyed.",
+    .examples = "lowbit bench --shape 8x4096x4096 --type nf4\n"
+                "LOWBIT_PRECISION=fast lowbit bench -j 1",
     .options = options_taken,
     .run = run,
 };

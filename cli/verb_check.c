@@ -167,6 +167,8 @@ const verb verb_check = {
             "infinities, codes that the format does not\nhave, and scales that "
             "are negative or not finite are flaws. The exit status is 3 if\n"
             "there are any.",
+    .examples = "lowbit check model.safetensors\n"
+                "lowbit check --header model.gguf",
     .n_operands = 1,
     .options = options_taken,
     .run = run,

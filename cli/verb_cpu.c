@@ -70,6 +70,7 @@ const verb verb_cpu = {
             "can hold back; best:\nthe strongest that the CPU and its system "
             "allow; tuning: the family whose numbers\nare used; formats: those "
             "with code of their own for the level.",
+    .examples = "LOWBIT_ISA=avx2 lowbit cpu",
     .options = options_taken,
     .run = run,
 };

@@ -263,6 +263,9 @@ const verb verb_diff = {
             "them. The exit status is 1 if an array's nrmse is above the\n"
             "tolerance, if one cannot be compared, or if it is in one file "
             "only.",
+    .examples =
+        "lowbit diff model.safetensors model.nf4.safetensors --tolerance 0.1\n"
+        "lowbit diff a b --top 10 --report diff.html",
     .n_operands = 2,
     .options = options_taken,
     .run = run,

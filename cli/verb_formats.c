@@ -124,6 +124,7 @@ const verb verb_formats = {
         "instruction set that it is encoded and decoded with.\nfiles: the "
         "layouts of safetensors, or the kinds of files, that have a place "
         "for it.",
+    .examples = "lowbit formats",
     .options = options_taken,
     .run = run,
 };

@@ -217,6 +217,9 @@ const verb verb_info = {
     .help = "FILE is a safetensors file, its index or the directory of a model,"
             " or a GGUF,\nnpy or npz file. Only its header is read. A type in "
             "parentheses is one that\nthis program cannot load.",
+    .examples = "lowbit info model.safetensors\n"
+                "lowbit info --metadata model.gguf\n"
+                "lowbit info --json model-directory",
     .n_operands = 1,
     .options = options_taken,
     .run = run,

@@ -243,6 +243,8 @@ const verb verb_stats = {
             "and the largest number,\nmean, standard deviation, and a "
             "histogram, which ends four deviations from the mean;\nof codes, "
             "too, where there are not too many. NO_COLOR is obeyed.",
+    .examples = "lowbit stats model.safetensors\n"
+                "lowbit stats model.safetensors lm_head.weight --bins 40",
     .n_operands = 1,
     .n_optional = 1,
     .options = options_taken,

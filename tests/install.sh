@@ -31,6 +31,18 @@ version=$(sed -n 's/.*LB_VERSION_STRING "\(.*\)"/\1/p' "$include/lowbit.h")
 export PKG_CONFIG_PATH=$lib/pkgconfig
 ok "make install PREFIX=..., version $version"
 
+# ---- the command
+
+[ "$("$prefix/bin/lowbit" --version)" = "lowbit $version" ] ||
+    die "bin/lowbit --version"
+share=$prefix/share
+for f in bash-completion/completions/lowbit zsh/site-functions/_lowbit \
+    fish/vendor_completions.d/lowbit.fish man/man1/lowbit.1 \
+    man/man1/lowbit-quantize.1; do
+    [ -s "$share/$f" ] || die "share/$f is not installed"
+done
+ok "the command, its completion and manual pages"
+
 # ---- pkg-config
 
 cd "$tmp"
