@@ -2,11 +2,13 @@
  * share nothing with the library: a table made with exact fractions
  * (tools/gen_convert_golden.py), and rounding from long double written here,
  * for all 16-bit patterns, for everything halfway between two 16-bit floats,
- * and for random values. */
+ * and for random values; then every level against the portable one. */
 #include <stdlib.h>
 
+#include "base/cpu.h"
 #include "check.h"
 #include "golden/conversions.h"
+#include "kernels/convert.h"
 #include "lowbit_ext.h"
 #include "numbers.h"
 
@@ -249,6 +251,58 @@ static void at_random(lb_ctx *cx, lb_dtype from)
     free(l.bytes);
 }
 
+/* ---- levels ------------------------------------------------------------- */
+
+/* Load, store and round of every level have the bits of the portable ones:
+ * patterns are those of f32 whose low halves are few, with all of f16's and
+ * bf16's among their high halves. */
+static void same_bits(const lb_convert_kernel *k, lb_dtype d, int64_t n,
+                      const float *x)
+{
+    uint16_t few[70], want_few[70];
+    float many[70], want[70];
+    k->store(LB_C_F32, x, d, n, few);
+    lb_convert_ref.store(LB_C_F32, x, d, n, want_few);
+    CHECK(!memcmp(few, want_few, (size_t)n * sizeof *few));
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t u;
+        memcpy(&u, &x[i], sizeof u);
+        few[i] = (uint16_t)(i % 2 ? u >> 16 : u);
+    }
+    k->load(d, few, 1, n, many);
+    lb_convert_ref.load(d, few, 1, n, want);
+    CHECK(!memcmp(many, want, (size_t)n * sizeof *many));
+    memcpy(many, x, (size_t)n * sizeof *many);
+    memcpy(want, x, (size_t)n * sizeof *want);
+    k->round(d, n, many);
+    lb_convert_ref.round(d, n, want);
+    CHECK(!memcmp(many, want, (size_t)n * sizeof *many));
+}
+
+static void levels(void)
+{
+    static const uint32_t low[] = {0,      1,      0x1000, 0x1001, 0x0fff,
+                                   0x7fff, 0x8000, 0x8001, 0xffff};
+    enum { LOW = sizeof low / sizeof *low };
+    for (lb_level l = LB_LEVEL_REF; l <= LB_LEVEL_AVX512VNNI; l++) {
+        const lb_convert_kernel *k =
+            lb_convert_kernel_for(&(lb_cpu){.level = l});
+        if (!lb_level_available(l) || k == &lb_convert_ref) continue;
+        for (uint32_t high = 0; high < 65536;) {
+            const int64_t n = 1 + high % 67;
+            float x[70];
+            for (int64_t i = 0; i < n; i++) {
+                const uint32_t u =
+                    (high + (uint32_t)i) << 16 | low[(high + i) % LOW];
+                memcpy(&x[i], &u, sizeof u);
+            }
+            same_bits(k, LB_F16, n, x);
+            same_bits(k, LB_BF16, n, x);
+            high += 1 + high % 3;
+        }
+    }
+}
+
 int main(void)
 {
     static const lb_dtype wide[] = {LB_F32, LB_F64, LB_I64, LB_U64, LB_I32};
@@ -256,6 +310,7 @@ int main(void)
     CHECK(cx != NULL);
     if (!cx) return check_report("convert");
     golden(cx);
+    levels();
     if (!number_is_exact()) {
         puts("convert: long double is short here; the table only");
         lb_close(cx);

@@ -41,6 +41,8 @@ const lb_convert_kernel *lb_convert_kernel_for(const lb_cpu *cpu);
 extern const lb_convert_kernel lb_convert_ref;
 #if defined(__x86_64__)
 extern const lb_convert_kernel lb_convert_avx2;
+#elif defined(__aarch64__)
+extern const lb_convert_kernel lb_convert_neon;
 #endif
 
 /* The dtype whose elements are those of a tile. */

@@ -1,6 +1,6 @@
 /* lanes_f32.c - see lanes_f32.h: the choice, what is left of a tile, and the
  * reference, whose vectors of 16 bytes every machine has or its compiler
- * imitates.
+ * imitates: NEON has no wider ones, so this is its level, too.
  */
 #include "kernels/lanes_f32.h"
 
@@ -8,6 +8,8 @@
 #include <string.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 const lb_lanes_f32 *lb_lanes_f32_for(const lb_cpu *cpu)
@@ -51,6 +53,22 @@ typedef int32_t vi __attribute__((vector_size(16)));
 typedef uint32_t vu __attribute__((vector_size(16)));
 #include "kernels/mathf_lanes.h"
 
+#if defined(__aarch64__)
+LANE_FN vf root_of(vf x)
+{
+    return (vf)vsqrtq_f32((float32x4_t)x);
+}
+
+LANE_FN vf inverse_root_of(vf x)
+{
+    const float32x4_t v = (float32x4_t)x;
+    const float64x2_t one = vdupq_n_f64(1.0);
+    const float64x2_t lo = vsqrtq_f64(vcvt_f64_f32(vget_low_f32(v)));
+    const float64x2_t hi = vsqrtq_f64(vcvt_high_f64_f32(v));
+    return (vf)vcombine_f32(vcvt_f32_f64(vdivq_f64(one, lo)),
+                            vcvt_f32_f64(vdivq_f64(one, hi)));
+}
+#else
 LANE_FN vf root_of(vf x)
 {
     return (vf){sqrtf(x[0]), sqrtf(x[1]), sqrtf(x[2]), sqrtf(x[3])};
@@ -66,6 +84,7 @@ LANE_FN vf inverse_root_of(vf x)
     return (vf){inverse_root(x[0]), inverse_root(x[1]), inverse_root(x[2]),
                 inverse_root(x[3])};
 }
+#endif
 
 /* Four bytes in every lane, of which each looks at its own. */
 LANE_FN vi load_bools(const uint8_t *p)
@@ -87,6 +106,16 @@ LANE_FN void store_bools(uint8_t *to, vi a, vi b, vi c, vi d)
     const __m128i all = _mm_packs_epi16(ab, cd);
     _mm_storeu_si128((__m128i *)(void *)to,
                      _mm_and_si128(all, _mm_set1_epi8(1)));
+}
+#elif defined(__aarch64__)
+LANE_FN void store_bools(uint8_t *to, vi a, vi b, vi c, vi d)
+{
+    const int16x8_t ab =
+        vcombine_s16(vmovn_s32((int32x4_t)a), vmovn_s32((int32x4_t)b));
+    const int16x8_t cd =
+        vcombine_s16(vmovn_s32((int32x4_t)c), vmovn_s32((int32x4_t)d));
+    const int8x16_t all = vcombine_s8(vmovn_s16(ab), vmovn_s16(cd));
+    vst1q_u8(to, vandq_u8(vreinterpretq_u8_s8(all), vdupq_n_u8(1)));
 }
 #else
 LANE_FN void store_bools(uint8_t *to, vi a, vi b, vi c, vi d)
