@@ -18,8 +18,16 @@
 
 enum { MR = 6, NR = LB_DOTBYTE_NEON_NR, VECTORS = NR / 4 };
 
-/* The header of the intrinsics asks for no less. */
+#if defined(__clang__)
+#define DOTPROD __attribute__((target("dotprod")))
+#else
 #define DOTPROD __attribute__((target("arch=armv8.2-a+dotprod")))
+#endif
+
+/* A quad of w, times that of x in a lane. Not the intrinsic: clang has it only
+ * where a whole file is compiled for dotprod. */
+#define ADD_PRODUCTS(sum, w, x, lane)                                          \
+    __asm__("sdot %0.4s, %1.16b, %2.4b[" #lane "]" : "+w"(sum) : "w"(w), "w"(x))
 
 typedef int32x4_t sums[VECTORS];
 
@@ -28,10 +36,10 @@ DOTPROD LB_INLINE void add_four(sums *r, const int8x16_t *w, const int8_t *x)
     const int8x16_t q = vld1q_s8(x);
     LB_UNROLL
     for (int v = 0; v < VECTORS; v++) {
-        r[0][v] = vdotq_laneq_s32(r[0][v], w[v], q, 0);
-        r[1][v] = vdotq_laneq_s32(r[1][v], w[v], q, 1);
-        r[2][v] = vdotq_laneq_s32(r[2][v], w[v], q, 2);
-        r[3][v] = vdotq_laneq_s32(r[3][v], w[v], q, 3);
+        ADD_PRODUCTS(r[0][v], w[v], q, 0);
+        ADD_PRODUCTS(r[1][v], w[v], q, 1);
+        ADD_PRODUCTS(r[2][v], w[v], q, 2);
+        ADD_PRODUCTS(r[3][v], w[v], q, 3);
     }
 }
 
@@ -40,8 +48,8 @@ DOTPROD LB_INLINE void add_two(sums *r, const int8x16_t *w, const int8_t *x)
     const int8x8_t q = vld1_s8(x);
     LB_UNROLL
     for (int v = 0; v < VECTORS; v++) {
-        r[0][v] = vdotq_lane_s32(r[0][v], w[v], q, 0);
-        r[1][v] = vdotq_lane_s32(r[1][v], w[v], q, 1);
+        ADD_PRODUCTS(r[0][v], w[v], q, 0);
+        ADD_PRODUCTS(r[1][v], w[v], q, 1);
     }
 }
 
@@ -49,10 +57,10 @@ DOTPROD LB_INLINE void add_one(sums *r, const int8x16_t *w, const int8_t *x)
 {
     int32_t quad;
     memcpy(&quad, x, sizeof quad);
-    const int8x16_t q = vreinterpretq_s8_s32(vdupq_n_s32(quad));
+    const int32x2_t q = vdup_n_s32(quad);
     LB_UNROLL
     for (int v = 0; v < VECTORS; v++)
-        r[0][v] = vdotq_s32(r[0][v], w[v], q);
+        ADD_PRODUCTS(r[0][v], w[v], q, 0);
 }
 
 /* rows is a constant where this is inlined, here and below. */
