@@ -105,7 +105,7 @@ static void put_third(FILE *to, const char *all, int k)
     fwrite(all + 3 * k, 1, 3, to);
 }
 
-void put_bar(FILE *to, double v, double most, int width)
+int put_bar(FILE *to, double v, double most, int width)
 {
     static const char part[] = "▏▎▍▌▋▊▉";
     const int eighths = most > 0 ? (int)lround(8 * width * v / most) : 0;
@@ -114,6 +114,7 @@ void put_bar(FILE *to, double v, double most, int width)
     for (int i = 0; i < whole; i++)
         fputs(unicode ? "█" : "#", to);
     if (unicode && eighths % 8) put_third(to, part, eighths % 8 - 1);
+    return whole + (unicode && eighths % 8);
 }
 
 void put_spark(FILE *to, const int64_t *count, int n)

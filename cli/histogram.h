@@ -30,8 +30,8 @@ typedef struct code_counts {
 bool codes_add(code_counts *c, lb_ctx *cx, lb_array *a);
 
 /* A bar of width columns for v of most, in eighths where the terminal has
- * Unicode. */
-void put_bar(FILE *to, double v, double most, int width);
+ * Unicode. Returns the columns that it takes. */
+int put_bar(FILE *to, double v, double most, int width);
 /* Eight heights, one column for each bin: "▁▂▅█▅▂▁". */
 void put_spark(FILE *to, const int64_t *count, int n);
 

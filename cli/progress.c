@@ -53,10 +53,10 @@ void progress_at(progress *p, const char *name, uint64_t done, uint64_t total)
     p->last = at;
     p->drawn = true;
     fputs("\r\033[K", stderr);
-    put_bar(stderr, part, 1, BAR);
-    fprintf(stderr, " %3.0f %%  %.2f GB/s  %d:%02d left  ", 100 * part,
-            took > 0 ? (double)done / took * 1e-9 : 0, (int)left / 60,
-            (int)left % 60);
+    const int drawn = put_bar(stderr, part, 1, BAR);
+    fprintf(stderr, "%*s %3.0f %%  %.2f GB/s  %d:%02d left  ", BAR - drawn, "",
+            100 * part, took > 0 ? (double)done / took * 1e-9 : 0,
+            (int)left / 60, (int)left % 60);
     const int room = columns() - BAR - FIGURES;
     if (room > 8) put_tail(name, room);
     fflush(stderr);

@@ -51,6 +51,21 @@ static void text_worst(const report *r, FILE *to)
     }
 }
 
+/* With the first few names. */
+static void text_reason(const report *r, const report_group *g, FILE *to)
+{
+    enum { NAMES = 3 };
+    int said = 0;
+    fprintf(to, "  %7" PRId64 "  %9s  %s:", g->count, show_bytes(g->after).s,
+            g->key);
+    for (int64_t i = 0; i < r->n && said < NAMES; i++) {
+        if (!r->row[i].kept || strcmp(r->row[i].kept, g->key) != 0) continue;
+        fputs(said++ ? ", " : " ", to);
+        put_text(to, r->row[i].name, strlen(r->row[i].name));
+    }
+    fputs(g->count > NAMES ? ", ..\n" : "\n", to);
+}
+
 static void text_kept(const report *r, FILE *to)
 {
     report_group g[REPORT_GROUPS];
@@ -58,8 +73,7 @@ static void text_kept(const report *r, FILE *to)
     if (!n) return;
     fputs("as they were\n", to);
     for (int i = 0; i < n; i++)
-        fprintf(to, "  %7" PRId64 "  %9s  %s\n", g[i].count,
-                show_bytes(g[i].after).s, g[i].key);
+        text_reason(r, &g[i], to);
 }
 
 void report_text(const report *r, FILE *to)
@@ -69,8 +83,8 @@ void report_text(const report *r, FILE *to)
     text_types(r, to);
     text_worst(r, to);
     text_kept(r, to);
-    fprintf(to, "%s -> %s, %.4g bits per weight", show_bytes(all.before).s,
-            show_bytes(all.after).s, bits_per_weight(all.after, all.elements));
+    fprintf(to, "%.4g bits per weight",
+            bits_per_weight(all.after, all.elements));
     if (d.n)
         fprintf(to, "; of what changed: nrmse %.4g, cosine %.7g",
                 lb_difference_nrmse(&d), lb_difference_cosine(&d));

@@ -1,50 +1,8 @@
 /* verb_quantize.c - `lowbit quantize`: a file in fewer bits. */
-#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "verb.h"
-
-/* What is said while it goes on, and counted for the end. */
-typedef struct talk {
-    bool quiet;
-    uint64_t before, after, quantized_before;
-    int64_t quantized, kept;
-} talk;
-
-static void note(void *user, const lb_written *w)
-{
-    talk *t = user;
-    const lb_entry *e = w->entry;
-    t->before += e->nbytes;
-    t->after += w->nbytes;
-    t->quantized += !w->kept;
-    t->kept += w->kept != NULL;
-    if (!w->kept) t->quantized_before += e->nbytes;
-    if (t->quiet) return;
-    fprintf(stderr, "%" PRId64 "/%" PRId64 " ", w->i + 1, w->n);
-    put_text(stderr, e->name, strlen(e->name));
-    fputc(' ', stderr);
-    put_shape(stderr, e->dim, e->rank);
-    if (w->kept)
-        fprintf(stderr, " stays %s: %s\n", lb_dtype_name(e->dtype), w->kept);
-    else
-        fprintf(stderr, " %s, %s -> %s\n", w->config->format,
-                show_bytes(e->nbytes).s, show_bytes(w->nbytes).s);
-}
-
-static void sum_up(const talk *t, const char *to)
-{
-    const double share =
-        t->before ? 100 * (double)t->quantized_before / (double)t->before : 0;
-    fputs("lowbit: ", stderr);
-    put_text(stderr, to, strlen(to));
-    fprintf(stderr,
-            ": %" PRId64 " array%s quantized (%.1f %% of the bytes), %" PRId64
-            " as they were; %s -> %s\n",
-            t->quantized, t->quantized == 1 ? "" : "s", share, t->kept,
-            show_bytes(t->before).s, show_bytes(t->after).s);
-}
+#include "job_talk.h"
 
 /* ---- the command line ---------------------------------------------------- */
 
@@ -101,36 +59,44 @@ static verdict run(const arguments *a)
 {
     static const char *const layouts[] = {"native", "bnb", "bitnet", "seed",
                                           NULL};
-    lb_quantize_options o = {.struct_size = sizeof o, .done = note};
-    talk t = {.quiet = a->count[OPTION_QUIET] != 0};
+    lb_quantize_options o = {.struct_size = sizeof o,
+                             .done = job_talk_done,
+                             .progress = job_talk_progress};
+    job_talk t;
     int64_t jobs = 0, memory = 0;
     int layout = 0;
     if (!check_places(a) ||
         !argument_word(a, OPTION_LAYOUT, layouts, &layout) ||
         !argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
         !argument_number(a, OPTION_MAX_MEMORY, 1, INT64_MAX, &memory) ||
-        !read_config(a, &o.config))
+        !read_config(a, &o.config) ||
+        !job_talk_begin(&t, a, "quantize", a->operand[0],
+                        a->value[OPTION_OUTPUT]))
         return USAGE;
     o.layout = layouts[layout];
-    o.done_user = &t;
+    o.done_user = o.progress_user = &t;
+    o.measure = t.measure;
     o.max_memory = (uint64_t)memory;
     o.no_sync = a->count[OPTION_NO_SYNC] != 0;
     lb_ctx *cx = context_open((int)jobs);
-    if (!cx) return FAILED;
-    verdict v = DONE;
-    if (!lb_quantize_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o))
+    verdict v = cx ? DONE : FAILED;
+    if (cx &&
+        !lb_quantize_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o)) {
+        progress_clear(&t.progress);
         v = complain_of(cx);
-    else if (!t.quiet)
-        sum_up(&t, a->value[OPTION_OUTPUT]);
+    }
+    v = job_talk_end(&t, cx, v);
     lb_close(cx);
     return v;
 }
 
 static const option_id options_taken[] = {
-    OPTION_LINEAR_CLASS, OPTION_OUTPUT,     OPTION_TYPE,       OPTION_LAYOUT,
-    OPTION_COMPAT,       OPTION_BLOCK_SIZE, OPTION_SCALE,      OPTION_THRESHOLD,
-    OPTION_DOUBLE_QUANT, OPTION_JOBS,       OPTION_MAX_MEMORY, OPTION_NO_SYNC,
-    OPTION_FORCE,        OPTION_QUIET,      N_OPTIONS};
+    OPTION_LINEAR_CLASS, OPTION_OUTPUT,     OPTION_TYPE,
+    OPTION_LAYOUT,       OPTION_COMPAT,     OPTION_BLOCK_SIZE,
+    OPTION_SCALE,        OPTION_THRESHOLD,  OPTION_DOUBLE_QUANT,
+    OPTION_JOBS,         OPTION_MAX_MEMORY, OPTION_NO_SYNC,
+    OPTION_FORCE,        OPTION_QUIET,      OPTION_REPORT,
+    OPTION_VERBOSE,      N_OPTIONS};
 
 const verb verb_quantize = {
     .name = "quantize",
@@ -141,6 +107,8 @@ const verb verb_quantize = {
             "they are, and so does what the layout has no place\nfor; each is "
             "named with the reason. The new file is written whole or not at "
             "all.",
+    .examples = "lowbit quantize model.safetensors -o small.safetensors --type "
+                "nf4 --report lost.html",
     .n_operands = 1,
     .options = options_taken,
     .run = run,

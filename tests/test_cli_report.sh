@@ -106,6 +106,84 @@ for type in nf4 int8 ternary q4_0; do
     has "$type bf16"
 done
 
+# ---- a job: lines, a bar, the end --------------------------------------------
+
+talks() # ARGUMENT...: of quantize; $tmp/out is what it says, without times
+{
+    checks=$((checks + 1))
+    "$program" quantize "$src" -o "$tmp/q" --force --type nf4 "$@" \
+        >"$tmp/data" 2>"$tmp/err" || die "quantize $*: fails"
+    [ ! -s "$tmp/data" ] || die "quantize $*: prints"
+    sed -E "s|$tmp|DIR|g;s/^[0-9.]+ s, .*/TIME/" "$tmp/err" >"$tmp/out"
+}
+
+talks
+is <<'END'
+1/7 stack.weight (3,8,32) stays f32: tiny
+2/7 wide.weight (4,64) stays f32: tiny
+3/7 nested.weight (70,300) nf4, 42.0 kB -> 11.9 kB, nrmse 0.04912
+4/7 norm.weight (7) stays bf16: a vector
+5/7 plain.weight (6,100) stays bf16: tiny
+6/7 odd.weight (5,13) stays f16: tiny
+7/7 bytes.weight (5) stays u8: not floats
+lowbit: DIR/q: 1 array quantized (88.5 % of the bytes), 6 as they were; 47.4 kB -> 17.3 kB
+  type            arrays      weights              bytes    bits     nrmse       max     worst
+  f32                  2         1024   4.5 %    4.10 kB  32.000
+  nf4 bf16             1        21000  92.5 %    11.9 kB   4.533   0.04912    0.4359   0.04912
+  bf16                 2          607   2.7 %    1.21 kB  16.000
+  f16                  1           65   0.3 %      130 B  16.000
+  u8                   1            5   0.0 %        5 B   8.000
+worst
+    0.04912  nested.weight  nf4 bf16
+as they were
+        4    5.43 kB  tiny: stack.weight, wide.weight, plain.weight, ..
+        1       14 B  a vector: norm.weight
+        1        5 B  not floats: bytes.weight
+6.113 bits per weight; of what changed: nrmse 0.04912, cosine 0.9987943
+TIME
+again: lowbit quantize tests/golden/layouts/bnb4.values -o DIR/q --force --type nf4
+END
+talks -q
+[ ! -s "$tmp/out" ] || die "-q talks"
+talks -q --report "$tmp/q.json"
+[ ! -s "$tmp/out" ] || die "-q talks of a report"
+cp "$tmp/q.json" "$tmp/out"
+has '"verb": "quantize"'
+has '"codes": {"nf4": {"least": 0, "count": [371, 960, 1284, '
+has '"kept": {"tiny": {"arrays": 4, '
+has '"name": "nested.weight", "shape": "(70,300)", "was": "bf16", "is": "nf4 bf16", "kept": null, "before": 42000, "after": 11900, "nrmse": 0.0491'
+talks --report "$tmp/q.html"
+has "report: DIR/q.html"
+sed "s|$tmp/||g;s|tests/golden/layouts/||g" "$tmp/q.html" >"$tmp/out"
+page
+has "What stayed as it was"
+refused 2 "--report takes a file .html, .md or .json, not 'x'" \
+    quantize "$src" -o "$tmp/q" --force --type nf4 --report x
+
+# On a terminal: a bar that goes, and no lines unless they are wanted.
+if command -v script >/dev/null; then
+    on_terminal() # OPTION...
+    {
+        script -qec "'$program' quantize '$src' -o '$tmp/q' --force --type nf4 \
+            $*" /dev/null </dev/null | tr -d '\r' >"$tmp/out"
+    }
+    on_terminal
+    has ' GB/s  0:00 left  stack.weight'
+    has $'\033[K'"lowbit: $tmp/q: 1 array quantized"
+    if grep -q '^1/7' "$tmp/out"; then die "lines on a terminal"; fi
+    on_terminal -v
+    has '1/7 stack.weight (3,8,32) stays f32: tiny'
+    if grep -q 'left' "$tmp/out"; then die "a bar and lines"; fi
+    on_terminal -q
+    [ ! -s "$tmp/out" ] || die "-q talks on a terminal"
+    script -qec "'$program' stats '$src' norm.weight" /dev/null </dev/null \
+        >"$tmp/out"
+    has $'\033[36m'
+    NO_COLOR=1 script -qec "'$program' stats '$src' norm.weight" /dev/null \
+        </dev/null >"$tmp/out"
+    if grep -q $'\033' "$tmp/out"; then die "NO_COLOR is coloured"; fi
+fi
+
 # ---- what is refused ---------------------------------------------------------
 
 for name in r.pdf r html .htm; do

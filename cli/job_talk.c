@@ -1,0 +1,122 @@
+/* job_talk.c - the lines of a job, and its end. */
+#include "job_talk.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+bool job_talk_begin(job_talk *t, const arguments *a, const char *what,
+                    const char *source, const char *result)
+{
+    if (!report_path_ok(a->value[OPTION_REPORT])) return false;
+    *t = (job_talk){.report_path = a->value[OPTION_REPORT],
+                    .quiet = a->count[OPTION_QUIET] != 0};
+    t->measure = !t->quiet || t->report_path;
+    progress_begin(&t->progress, a);
+    report_begin(&t->report, what, a->argc, a->argv);
+    t->report.source = source;
+    t->report.result = result;
+    return true;
+}
+
+/* ---- while it runs ------------------------------------------------------- */
+
+static void line(const lb_written *w)
+{
+    const lb_entry *e = w->entry;
+    fprintf(stderr, "%" PRId64 "/%" PRId64 " ", w->i + 1, w->n);
+    put_text(stderr, e->name, strlen(e->name));
+    fputc(' ', stderr);
+    put_shape(stderr, e->dim, e->rank);
+    if (w->kept)
+        fprintf(stderr, " stays %s: %s", lb_dtype_name(e->dtype), w->kept);
+    else
+        fprintf(stderr, " %s, %s -> %s", w->config->format,
+                show_bytes(e->nbytes).s, show_bytes(w->nbytes).s);
+    if (!w->kept && w->error.n)
+        fprintf(stderr, ", nrmse %.4g", lb_difference_nrmse(&w->error));
+    if (w->fell_back && !w->kept) fputs(", not as it was asked for", stderr);
+    if (w->resumed) fputs(", done before", stderr);
+    fputc('\n', stderr);
+}
+
+void job_talk_done(void *user, const lb_written *w)
+{
+    job_talk *t = user;
+    const char *format = w->kept ? NULL : w->config->format;
+    const char *dtype = lb_dtype_name(w->entry->dtype);
+    char kind[64];
+    snprintf(kind, sizeof kind, "%s%s%s", format ? format : "",
+             format ? " " : "", dtype);
+    report_add(&t->report, w->entry, kind, format, w->kept, w->nbytes,
+               &w->error);
+    if (!t->progress.lines) return;
+    progress_clear(&t->progress);
+    line(w);
+}
+
+void job_talk_progress(void *user, const lb_progress *p)
+{
+    job_talk *t = user;
+    progress_at(&t->progress, p->entry ? p->entry->name : "", p->done,
+                p->total);
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+static const char *quantized(const report_row *row)
+{
+    return row->format ? "quantized" : NULL;
+}
+
+static void sum_up(const job_talk *t)
+{
+    report_group all[REPORT_GROUPS] = {{.key = ""}}, some[REPORT_GROUPS];
+    some[0] = all[0];
+    report_groups(&t->report, report_all, all);
+    report_groups(&t->report, quantized, some);
+    fputs("lowbit: ", stderr);
+    put_text(stderr, t->report.result, strlen(t->report.result));
+    fprintf(stderr,
+            ": %" PRId64 " array%s quantized (%.1f %% of the bytes), %" PRId64
+            " as they were; %s -> %s\n",
+            some[0].count, some[0].count == 1 ? "" : "s",
+            all[0].before ? 100 * (double)some[0].before / (double)all[0].before
+                          : 0,
+            all[0].count - some[0].count, show_bytes(all[0].before).s,
+            show_bytes(all[0].after).s);
+    report_text(&t->report, stderr);
+}
+
+/* The codes that were written: they are in the file. */
+static bool count_codes(job_talk *t, lb_ctx *cx)
+{
+    lb_file *f = lb_file_open(cx, t->report.result, NULL);
+    bool ok = f != NULL;
+    for (int64_t i = 0; ok && i < lb_file_count(f); i++) {
+        const lb_entry *e = lb_file_entry(f, i);
+        if (!e->format || strcmp(e->format, "dense") == 0) continue;
+        lb_enter(cx);
+        ok = report_count(&t->report, cx, lb_file_load(cx, f, e->name));
+        lb_leave(cx);
+    }
+    lb_file_close(f);
+    return ok;
+}
+
+verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
+{
+    progress_clear(&t->progress);
+    report_end(&t->report);
+    if (v == DONE && !t->quiet) sum_up(t);
+    if (v == DONE && t->report_path) {
+        v = count_codes(t, cx) ? report_save(&t->report, t->report_path)
+                               : complain_of(cx);
+        if (v == DONE && !t->quiet) {
+            fputs("report: ", stderr);
+            put_text(stderr, t->report_path, strlen(t->report_path));
+            fputc('\n', stderr);
+        }
+    }
+    report_free(&t->report);
+    return v;
+}

@@ -1,0 +1,28 @@
+/* job_talk.h - what is said of a job that writes a file: while it runs, and at
+ * the end, with a report of what it cost. */
+#ifndef JOB_TALK_H
+#define JOB_TALK_H
+
+#include "progress.h"
+#include "report.h"
+
+typedef struct job_talk {
+    progress progress;
+    report report;
+    const char *report_path; /* NULL: none is written */
+    bool quiet;
+    bool measure; /* somebody wants to know errors */
+} job_talk;
+
+/* As the options of a verb say, which are --quiet, --verbose and --report.
+ * False, and a sentence, if they make no sense. */
+bool job_talk_begin(job_talk *t, const arguments *a, const char *what,
+                    const char *source, const char *result);
+/* For lb_quantize_options.done and .progress, with the talk as user. */
+void job_talk_done(void *user, const lb_written *w);
+void job_talk_progress(void *user, const lb_progress *p);
+/* The end: v is how it went; what was done is said, and the report written, if
+ * it went well. Returns how all of it went. */
+verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v);
+
+#endif
