@@ -647,6 +647,8 @@ LB_API lb_array *lb_layer_norm(lb_ctx *cx, lb_array *x, lb_array *weight,
  * logits' leading shape; not averaged. A label outside gives NaN. */
 LB_API lb_array *lb_cross_entropy(lb_ctx *cx, lb_array *logits,
                                   lb_array *labels);
+/* The mean of (x - y)^2, a scalar. */
+LB_API lb_array *lb_squared_error(lb_ctx *cx, lb_array *x, lb_array *y);
 
 /* ---- gradients ---------------------------------------------------------- */
 
@@ -685,6 +687,56 @@ LB_API bool lb_tape_watch(lb_tape *tape, lb_array *a);
 LB_API bool lb_tape_grad(lb_tape *tape, lb_array *y, lb_array *dy,
                          lb_array *const *of, int n, lb_array **grad);
 LB_API void lb_tape_close(lb_tape *tape);
+
+/* ---- training ----------------------------------------------------------- */
+
+typedef enum lb_method { LB_SGD = 0, LB_ADAM = 1, LB_ADAMW = 2 } lb_method;
+typedef enum lb_schedule { LB_CONSTANT = 0, LB_COSINE = 1 } lb_schedule;
+
+typedef struct lb_optimizer_config {
+    size_t struct_size;
+    lb_method method;
+    double rate;     /* 0: 1e-2 for sgd, else 1e-3 */
+    double momentum; /* sgd */
+    bool nesterov;
+    double beta1, beta2, eps; /* adam; 0: 0.9, 0.999, 1e-8 */
+    double decay;             /* of weights; adamw: not through the gradient */
+    double
+        clip_norm; /* the norm that all gradients together may have; 0: any */
+    lb_schedule schedule; /* of the rate: cosine goes down to least * rate in
+                           * `steps` steps */
+    int64_t warmup; /* steps in which the rate goes up, from rate / warmup */
+    int64_t steps;
+    double least;
+    const lb_quant_config *state; /* how moments are kept between steps; copied,
+                                   * but for its strings; NULL: as f32. 8 bits:
+                                   * {.format = "dynamic8"} */
+} lb_optimizer_config;
+
+typedef struct lb_optimizer lb_optimizer;
+
+/* For n parameters, floats of which only shapes and dtypes matter here. */
+LB_API lb_optimizer *lb_optimizer_open(lb_ctx *cx,
+                                       const lb_optimizer_config *config,
+                                       lb_array *const *params, int n);
+/* NULL is fine. Before its context is closed. */
+LB_API void lb_optimizer_close(lb_optimizer *o);
+/* Replaces params by the next ones, which belong to the open scope and have
+ * the same dtypes; or nothing happens at all. */
+LB_API bool lb_optimizer_step(lb_optimizer *o, lb_array **params,
+                              lb_array *const *grads);
+LB_API int64_t lb_optimizer_steps(const lb_optimizer *o); /* done so far */
+/* The rate of a step, counted from 0, as config has it: nothing is a default
+ * here. */
+LB_API double lb_schedule_rate(const lb_optimizer_config *config, int64_t step);
+/* The arrays that a state consists of, and each, in the open scope, with a
+ * name for it in name (size bytes; may be NULL): what a file keeps. Given back
+ * in their order, training goes on with the same bits. */
+LB_API int lb_optimizer_count(const lb_optimizer *o);
+LB_API lb_array *lb_optimizer_state(lb_optimizer *o, int i, char *name,
+                                    size_t size);
+LB_API bool lb_optimizer_restore(lb_optimizer *o, lb_array *const *state,
+                                 int n);
 
 /* ---- random numbers ---------------------------------------------------- */
 

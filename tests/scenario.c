@@ -203,6 +203,23 @@ static lb_array *training_step(lb_ctx *cx)
     return lb_sub(cx, w, lb_mul(cx, g[0], lb_scalar(cx, 0.5)));
 }
 
+/* Two steps, its state given back in between. */
+static lb_array *optimizer(lb_ctx *cx)
+{
+    static const lb_quant_config bytes = {.format = "dynamic8"};
+    const lb_optimizer_config c = {
+        .method = LB_ADAMW, .decay = 0.1, .clip_norm = 1, .state = &bytes};
+    lb_array *w = f(cx), *g = w ? lb_neg(cx, w) : NULL, *state[3];
+    lb_optimizer *o = g ? lb_optimizer_open(cx, &c, &w, 1) : NULL;
+    bool ok = o && lb_optimizer_step(o, &w, &g);
+    for (int k = 0; k < 3 && ok; k++)
+        ok = (state[k] = lb_optimizer_state(o, k, NULL, 0)) != NULL;
+    ok =
+        ok && lb_optimizer_restore(o, state, 3) && lb_optimizer_step(o, &w, &g);
+    lb_optimizer_close(o);
+    return ok ? w : NULL;
+}
+
 static lb_array *tape(lb_ctx *cx)
 {
     lb_array *x = f(cx), *g = NULL;
@@ -344,6 +361,8 @@ static lb_array *tape(lb_ctx *cx)
     X(rms_norm, lb_rms_norm(cx, f(cx), v(cx), 1e-6))                           \
     X(layer_norm, lb_layer_norm(cx, f(cx), v(cx), v(cx), 1e-6))                \
     X(cross_entropy, lb_cross_entropy(cx, f(cx), labels(cx)))                  \
+    X(squared_error, lb_squared_error(cx, f(cx), v(cx)))                       \
+    X(optimizer, optimizer(cx))                                                \
     X(stop_gradient, lb_stop_gradient(cx, f(cx)))                              \
     X(ste, lb_ste(cx, floors, f(cx), NULL))                                    \
     X(value_and_grad, training_step(cx))                                       \

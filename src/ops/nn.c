@@ -289,3 +289,12 @@ lb_array *lb_cross_entropy(lb_ctx *cx, lb_array *logits, lb_array *labels)
     lb_array *p = lb_log_softmax(cx, x, lead.rank);
     return end(&w, p ? lb_neg(cx, pick(cx, p, labels)) : NULL);
 }
+
+lb_array *lb_squared_error(lb_ctx *cx, lb_array *x, lb_array *y)
+{
+    if (!cx) return NULL;
+    lb_enter(cx);
+    lb_array *d = lb_sub(cx, x, y);
+    return lb_leave_with(cx,
+                         d ? lb_mean(cx, lb_mul(cx, d, d), NULL, false) : NULL);
+}
