@@ -137,7 +137,8 @@ LB_INLINE void signs(const lb_gemvq_cols *given, const int bits, const bool two)
             }
             LB_UNROLL
             for (int i = 0; i < C; i++) {
-                const uint8x16_t v = vshlq_u8(vld1q_u8(c->codes[i] + at), down);
+                uint8x16_t v = vshlq_u8(vld1q_u8(c->codes[i] + at), down);
+                LB_KEEP(v);
                 const int8x16_t w = vreinterpretq_s8_u8(vandq_u8(v, mask));
                 const int8x16_t x0 = vdupq_n_s8(high[i]);
                 const int8x16_t x1 = vdupq_n_s8(low[i]);

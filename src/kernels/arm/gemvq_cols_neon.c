@@ -74,7 +74,8 @@ LB_INLINE void add_field(const lb_gemvq_cols *c, const lb_planes *l,
         t[q] = vdupq_n_f32(0);
     LB_UNROLL
     for (int i = 0; i < C; i++) {
-        const uint8x16_t v = vshlq_u8(vld1q_u8(c->codes[i] + 16 * h), down);
+        uint8x16_t v = vshlq_u8(vld1q_u8(c->codes[i] + 16 * h), down);
+        LB_KEEP(v);
         float32x4_t w[4];
         lb_look_up(l, vandq_u8(v, vdupq_n_u8(15)), is_short, w);
         LB_UNROLL
