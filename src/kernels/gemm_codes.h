@@ -36,6 +36,10 @@ typedef struct lb_gemm_rows {
 typedef struct lb_gemm_codes {
     const char *name; /* of a product that decodes so: "dot f32 avx2 6x16" */
     int nr;           /* that of the level's tiles */
+    /* Rows of x from which on this is faster than what decodes codes once more
+     * for every few of them (dotf32.h): of bytes, which are soon decoded, and
+     * of any other. */
+    int least_bytes, least;
     void (*decode)(const lb_gemm_rows *w, float *dst);
 } lb_gemm_codes;
 
@@ -43,7 +47,7 @@ typedef struct lb_gemm_codes {
 const lb_gemm_codes *lb_gemm_codes_for(const lb_cpu *cpu);
 
 #if defined(__x86_64__)
-extern const lb_gemm_codes lb_gemm_codes_avx2;
+extern const lb_gemm_codes lb_gemm_codes_avx2, lb_gemm_codes_avx512;
 #endif
 
 #endif

@@ -139,13 +139,14 @@ void lb_packed_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
 }
 
 /* Few enough to order sums in a way of its own, and too many for each to be
- * worth decoding a code once more: bytes are soon decoded. */
+ * worth decoding a code once more. */
 static bool codes_fit(const lb_product *p, const lb_weights *w,
                       const lb_cpu *cpu)
 {
-    const int64_t least = w->coded.bits == 8 ? 25 : 17;
-    return !w->swapped && p->m >= least && p->m <= LB_FEW && p->k > 0 &&
-           !runs_across(p->b) && panel_for(cpu, &w->coded);
+    const lb_gemm_codes *panel = panel_for(cpu, &w->coded);
+    return !w->swapped && panel && p->m <= LB_FEW && p->k > 0 &&
+           p->m >= (w->coded.bits == 8 ? panel->least_bytes : panel->least) &&
+           !runs_across(p->b);
 }
 
 static void plan_codes(const lb_product *p, const lb_call *c, lb_plan *plan)

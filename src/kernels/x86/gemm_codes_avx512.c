@@ -1,0 +1,243 @@
+/* gemm_codes_avx512.c - panels of 32 columns out of codes, with AVX-512.
+ *
+ * A line of each of 16 rows is turned as dwords, which leaves one dword of each
+ * row in a register, the rows in order. Its bytes are numbers of one column
+ * each: these are shifted to where they are wanted and become floats, or an
+ * index, of which vpermps looks at the lowest four bits only.
+ */
+#include "kernels/gemm_codes.h"
+
+#if defined(__x86_64__)
+#include <string.h>
+
+#include "kernels/x86/label_avx512.h"
+
+#define AVX512 LB_TARGET("avx512f,avx512bw")
+
+enum {
+    NR = 32,
+    ROWS = 16,    /* that are turned together */
+    LINE = 64,    /* bytes of a row that are */
+    PER_LINE = 16 /* dwords of these */
+};
+
+/* It may lie anywhere, so this is never a pointer that C looks at. */
+LB_INLINE void fetch(uintptr_t at)
+{
+    __builtin_prefetch((const void *)at, 0, 2);
+}
+
+/* ---- dwords -------------------------------------------------------------- */
+
+/* Four by four in each quarter: to[d] has dword d of the rows' quarters. */
+AVX512 LB_INLINE void turn_quarters(const __m512i *r, __m512i *to)
+{
+    const __m512i ab = _mm512_unpacklo_epi32(r[0], r[1]);
+    const __m512i AB = _mm512_unpackhi_epi32(r[0], r[1]);
+    const __m512i cd = _mm512_unpacklo_epi32(r[2], r[3]);
+    const __m512i CD = _mm512_unpackhi_epi32(r[2], r[3]);
+    to[0] = _mm512_unpacklo_epi64(ab, cd);
+    to[1] = _mm512_unpackhi_epi64(ab, cd);
+    to[2] = _mm512_unpacklo_epi64(AB, CD);
+    to[3] = _mm512_unpackhi_epi64(AB, CD);
+}
+
+/* r[d]: dword d of each of 16 rows. */
+AVX512 LB_INLINE void turn(__m512i *r)
+{
+    __m512i t[ROWS];
+    LB_UNROLL
+    for (int q = 0; q < 4; q++)
+        turn_quarters(r + 4 * q, t + 4 * q);
+    LB_UNROLL
+    for (int d = 0; d < 4; d++) { /* quarters 0 and 2, 1 and 3 */
+        const __m512i even = _mm512_shuffle_i32x4(t[d], t[4 + d], 0x88);
+        const __m512i odd = _mm512_shuffle_i32x4(t[d], t[4 + d], 0xdd);
+        const __m512i even2 = _mm512_shuffle_i32x4(t[8 + d], t[12 + d], 0x88);
+        const __m512i odd2 = _mm512_shuffle_i32x4(t[8 + d], t[12 + d], 0xdd);
+        r[d] = _mm512_shuffle_i32x4(even, even2, 0x88);
+        r[4 + d] = _mm512_shuffle_i32x4(odd, odd2, 0x88);
+        r[8 + d] = _mm512_shuffle_i32x4(even, even2, 0xdd);
+        r[12 + d] = _mm512_shuffle_i32x4(odd, odd2, 0xdd);
+    }
+}
+
+/* ---- numbers ------------------------------------------------------------- */
+
+/* Sixteen levels, the few there are again and again. */
+AVX512 LB_INLINE __m512 levels_of(const int bits, const float *level)
+{
+    float all[16] = {0};
+    for (int i = 0; i < 16 && bits < 8; i++)
+        all[i] = level[i & ((1 << bits) - 1)];
+    return _mm512_loadu_ps(all);
+}
+
+/* Code number i of each dword, as a level. */
+AVX512 LB_INLINE __m512 level_at(const int bits, __m512 level, __m512i v,
+                                 const int i)
+{
+    if (bits < 8)
+        return _mm512_permutexvar_ps(_mm512_srli_epi32(v, (unsigned)(i * bits)),
+                                     level);
+    return _mm512_cvtepi32_ps(_mm512_srai_epi32(
+        i < 3 ? _mm512_slli_epi32(v, (unsigned)(24 - 8 * i)) : v, 24));
+}
+
+/* Which number of its dword code number i is. */
+LB_INLINE int place_of(const int bits, bool high_first, const int i)
+{
+    const int fields = 8 / bits;
+    return high_first ? i / fields * fields + fields - 1 - i % fields : i;
+}
+
+/* ---- panels -------------------------------------------------------------- */
+
+/* Sixteen rows; past the end are the last one. */
+typedef struct {
+    const lb_gemm_rows *w;
+    const uint8_t *row[ROWS];
+    const float *scale[ROWS];
+    __m512 level;
+    __m512 factor; /* the scales of what comes next, .. */
+    int64_t until; /* .. up to this number */
+    float *dst;
+} columns;
+
+AVX512 LB_INLINE void next_scales(const lb_dtype to, columns *c)
+{
+    const int64_t g = c->w->g, block = c->until / (g ? g : 1);
+    float s[ROWS];
+    for (int j = 0; j < ROWS; j++)
+        s[j] = lb_label_scale(to, c->scale[j][block]);
+    c->factor = _mm512_loadu_ps(s);
+    c->until = g ? c->until + g : INT64_MAX;
+}
+
+AVX512 LB_INLINE void open_columns(const int bits, const lb_dtype to,
+                                   const lb_gemm_rows *w, int64_t j, columns *c)
+{
+    c->w = w;
+    for (int64_t r = 0; r < ROWS; r++) {
+        const int64_t i = j + r < w->n ? j + r : w->n - 1;
+        c->row[r] = w->codes + i * w->step;
+        c->scale[r] = w->scale + i * w->scale_step;
+    }
+    c->level = levels_of(bits, w->level);
+    c->until = 0;
+    next_scales(to, c);
+}
+
+/* The next 64 bytes of each row, or what is left of them and zeros. */
+AVX512 LB_INLINE void read_rows(columns *c, int64_t left, __m512i *r)
+{
+    const uintptr_t ahead = c->w->ahead;
+    const __mmask64 some =
+        left < LINE ? ((__mmask64)1 << left) - 1 : ~(__mmask64)0;
+    LB_UNROLL
+    for (int i = 0; i < ROWS; i++) {
+        r[i] = _mm512_maskz_loadu_epi8(some, (const void *)c->row[i]);
+        if (ahead) fetch((uintptr_t)c->row[i] + ahead);
+        c->row[i] += left < LINE ? 0 : LINE;
+    }
+}
+
+/* The numbers of a dword of each row, the first of which is number `at`, one
+ * below the other. A scale may end in the middle of the 32 of one bit. */
+AVX512 LB_INLINE void put_dwords(const int bits, const lb_dtype to, columns *c,
+                                 __m512i v, int64_t at, float *dst)
+{
+    const int n = 32 / bits, half = bits == 1 ? n / 2 : n;
+    const bool high_first = c->w->high_first;
+    LB_UNROLL
+    for (int i = 0; i < n; i++) {
+        if (i % half == 0 && at + i == c->until && at + i < c->w->depth)
+            next_scales(to, c);
+        _mm512_storeu_ps(
+            dst + (int64_t)place_of(bits, high_first, i) * NR,
+            lb_number_512(to, level_at(bits, c->level, v, i), c->factor));
+    }
+}
+
+/* Those of which fewer are left. */
+AVX512 LB_INLINE void put_last(const int bits, const lb_dtype to, columns *c,
+                               __m512i v, int64_t at, int64_t left, float *dst)
+{
+    float last[32 * NR];
+    put_dwords(bits, to, c, v, at, last);
+    for (int64_t i = 0; i < left; i++)
+        memcpy(dst + i * NR, last + i * NR, ROWS * sizeof *dst);
+}
+
+AVX512 LB_INLINE void decode_columns(const int bits, const lb_dtype to,
+                                     const lb_gemm_rows *w, int64_t j,
+                                     float *dst)
+{
+    const int each = 32 / bits;
+    const int64_t bytes = (w->depth * bits + 7) / 8;
+    columns c;
+    open_columns(bits, to, w, j, &c);
+    for (int64_t byte = 0, at = 0; byte < bytes; byte += LINE) {
+        __m512i v[PER_LINE];
+        read_rows(&c, bytes - byte, v);
+        turn(v);
+        for (int d = 0; d < PER_LINE && at < w->depth; d++, at += each) {
+            if (w->depth - at >= each)
+                put_dwords(bits, to, &c, v[d], at, dst + at * NR);
+            else
+                put_last(bits, to, &c, v[d], at, w->depth - at, dst + at * NR);
+        }
+    }
+}
+
+AVX512 LB_INLINE void decode_panel(const int bits, const lb_dtype to,
+                                   const lb_gemm_rows *w, float *dst)
+{
+    for (int64_t j = 0; j < NR; j += ROWS)
+        decode_columns(bits, to, w, j, dst + j);
+}
+
+AVX512 LB_INLINE void decode_to(const lb_dtype to, const lb_gemm_rows *w,
+                                float *dst)
+{
+    switch (w->bits) {
+    case 8:
+        decode_panel(8, to, w, dst);
+        break;
+    case 4:
+        decode_panel(4, to, w, dst);
+        break;
+    case 2:
+        decode_panel(2, to, w, dst);
+        break;
+    default:
+        decode_panel(1, to, w, dst);
+    }
+}
+
+AVX512 static void decode_f32(const lb_gemm_rows *w, float *dst)
+{
+    decode_to(LB_F32, w, dst);
+}
+AVX512 static void decode_bf16(const lb_gemm_rows *w, float *dst)
+{
+    decode_to(LB_BF16, w, dst);
+}
+AVX512 static void decode_f16(const lb_gemm_rows *w, float *dst)
+{
+    decode_to(LB_F16, w, dst);
+}
+
+static void decode(const lb_gemm_rows *w, float *dst)
+{
+    (w->rounds == LB_BF16  ? decode_bf16
+     : w->rounds == LB_F16 ? decode_f16
+                           : decode_f32)(w, dst);
+}
+
+const lb_gemm_codes lb_gemm_codes_avx512 = {.name = "dot f32 avx512 14x32",
+                                            .nr = NR,
+                                            .least_bytes = 17,
+                                            .least = 13,
+                                            .decode = decode};
+#endif
