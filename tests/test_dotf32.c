@@ -28,13 +28,13 @@ static float random_float(void) /* in [-1, 1) */
 /* ---- the order ------------------------------------------------------------
  */
 
-static void check_order(int bits)
+static void check_order(int lanes, int bits)
 {
     const int64_t n = lb_dotf32_group(bits);
     for (int high = 0; high < 2; high++) {
         uint8_t place[LB_DOTF32_MAX_GROUP];
         int met[LB_DOTF32_MAX_GROUP] = {0};
-        lb_dotf32_order(bits, high, place);
+        lb_dotf32_order(lanes, bits, high, place);
         for (int64_t i = 0; i < n; i++)
             met[place[i]]++;
         for (int64_t i = 0; i < n; i++)
@@ -105,7 +105,7 @@ static void pack(const lb_dotf32 *kernel, const subject *s, const float *x,
 {
     const int64_t group = lb_dotf32_group(s->w.bits), lanes = kernel->lanes;
     uint8_t place[LB_DOTF32_MAX_GROUP];
-    lb_dotf32_order(s->w.bits, s->high_first, place);
+    lb_dotf32_order(kernel->lanes, s->w.bits, s->high_first, place);
     for (int r = 0; r < rows; r++)
         for (int64_t k = 0; k < s->w.depth; k += group)
             for (int64_t i = 0; i < group; i++) {
@@ -158,15 +158,17 @@ static void check_kernel(const lb_dotf32 *kernel)
 {
     for (int bits = 1; bits <= 8; bits *= 2) {
         const int64_t unit = lb_dotf32_unit(bits);
-        check_order(bits);
+        check_order(kernel->lanes, bits);
         for (int64_t depth = 1; depth <= 600; depth += depth < 300 ? 1 : 37)
             for (int high = 0; high < 2; high++)
                 for (int64_t g = 0; g <= 4 * unit; g = g ? 2 * g : unit) {
                     subject s = make(bits, high, g, depth);
                     s.w.level = s.level;
-                    check_dots(kernel, &s, 1 + (int)(random_bits() % MR),
+                    check_dots(kernel, &s,
+                               1 + (int)(random_bits() % (uint32_t)kernel->mr),
                                depth & 1);
-                    if (depth % 64 < 2) check_dots(kernel, &s, MR, false);
+                    if (depth % 64 < 2)
+                        check_dots(kernel, &s, kernel->mr, false);
                 }
     }
 }

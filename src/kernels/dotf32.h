@@ -17,7 +17,7 @@
 
 enum {
     LB_DOTF32_KC = 512, /* depth of a panel, after which lanes are folded */
-    LB_DOTF32_MAX_MR = 8,
+    LB_DOTF32_MAX_MR = 12,
     LB_DOTF32_MAX_GROUP = 256
 };
 
@@ -55,11 +55,12 @@ const lb_dotf32 *lb_dotf32_for(const lb_cpu *cpu);
 /* Numbers of a group, and how many of them must share a scale. */
 int64_t lb_dotf32_group(int bits);
 int64_t lb_dotf32_unit(int bits);
-/* place[i]: which number of a group is i-th in its order. */
-void lb_dotf32_order(int bits, bool high_first, uint8_t *place);
+/* place[i]: which number of a group is i-th in its order, which is that of
+ * kernels of so many lanes. */
+void lb_dotf32_order(int lanes, int bits, bool high_first, uint8_t *place);
 
 #if defined(__x86_64__)
-extern const lb_dotf32 lb_dotf32_avx2;
+extern const lb_dotf32 lb_dotf32_avx2, lb_dotf32_avx512;
 #endif
 
 #endif

@@ -1,13 +1,13 @@
 /* product_coded_exact.c - f32 products of a few rows with codes, which are
  * decoded as they are multiplied (kernels/dotf32.h).
  *
- *   phase 0   x is packed, in groups of up to 8 rows; units are panels
+ *   phase 0   x is packed, in groups of a few rows; units are panels
  *   phase 1   units are rows of w:
  *
  *     for each chunk of the depth         as much of x as stays in L2
  *       for each strip of w               64 rows
  *         for each panel of the chunk
- *           for each group of rows of x   16 KiB, in L1
+ *           for each group of rows of x   16 to 24 KiB, in L1
  *
  * Panels are added to the result one after the other, which fixes the order of
  * a sum for any grid of units.
@@ -187,7 +187,7 @@ static void pack_panel(const lb_product *p, const lb_work *work, const grid *g,
     const int64_t filled = lb_round_up(n, group);
     const int lanes = g->kernel->lanes;
     uint8_t place[LB_DOTF32_MAX_GROUP];
-    lb_dotf32_order(c->bits, c->high_first, place);
+    lb_dotf32_order(lanes, c->bits, c->high_first, place);
     for (int64_t i = 0; i < g->groups; i++) {
         const int64_t row = group_at(g, i), rows = group_at(g, i + 1) - row;
         const lb_block from =
