@@ -34,6 +34,8 @@ const option_row option_rows[N_OPTIONS] = {
                     "tensors as they lie, not the arrays they make up"},
     [OPTION_REPORT] = {"report", 0, "FILE",
                        "what it cost, as .html, .md or .json"},
+    [OPTION_RESUME] = {"resume", 0, NULL,
+                       "go on where a run that was killed has ended"},
     [OPTION_SCALE] = {"scale", 0, "OF", "none, tensor, row or block"},
     [OPTION_SHAPE] = {"shape", 0, "MxKxN", "1x4096x4096 if not said"},
     [OPTION_THRESHOLD] = {"threshold", 0, "HOW", "ternary: std or absmean"},

@@ -48,6 +48,7 @@ typedef enum option_id {
     OPTION_QUIET,
     OPTION_RAW,
     OPTION_REPORT,
+    OPTION_RESUME,
     OPTION_SCALE,
     OPTION_SHAPE,
     OPTION_THRESHOLD,

@@ -1,4 +1,5 @@
 /* verb_quantize.c - `lowbit quantize`: a file in fewer bits. */
+#include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -34,6 +35,43 @@ static bool read_config(const arguments *a, lb_quant_config *c)
     return true;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), k = strlen(end);
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+/* What kind of file a name asks for; NULL: it does not say. */
+static const char *kind_of(const char *path)
+{
+    return ends_with(path, ".gguf")          ? "gguf"
+           : ends_with(path, ".npz")         ? "npz"
+           : ends_with(path, ".npy")         ? "npy"
+           : ends_with(path, ".safetensors") ? "safetensors"
+                                             : NULL;
+}
+
+/* A directory, if it is one, is called so, or would be one of a model that does
+ * not look like a file. */
+static bool is_directory(const char *from, const char *to)
+{
+    struct stat st;
+    if (stat(to, &st) == 0) return S_ISDIR(st.st_mode);
+    if (ends_with(to, "/")) return true;
+    return !kind_of(to) && stat(from, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool is_empty_directory(const char *path)
+{
+    DIR *d = opendir(path);
+    int n = 0;
+    if (!d) return false;
+    while (n < 3 && readdir(d))
+        n++;
+    closedir(d);
+    return n < 3; /* . and .. */
+}
+
 static bool check_places(const arguments *a)
 {
     struct stat st;
@@ -43,12 +81,12 @@ static bool check_places(const arguments *a)
                  to ? "type" : "output");
         return false;
     }
-    const size_t n = strlen(to);
-    if ((stat(to, &st) == 0 && S_ISDIR(st.st_mode)) || !n || to[n - 1] == '/') {
-        complain(USAGE, "%s: a file is written, and no directory", to);
+    if (!*to) {
+        complain(USAGE, "--output is empty");
         return false;
     }
-    if (stat(to, &st) == 0 && !a->count[OPTION_FORCE]) {
+    if (stat(to, &st) == 0 && !a->count[OPTION_FORCE] &&
+        !is_empty_directory(to)) {
         complain(USAGE, "%s: is there already; --force replaces it", to);
         return false;
     }
@@ -65,6 +103,7 @@ static verdict run(const arguments *a)
     job_talk t;
     int64_t jobs = 0, memory = 0;
     int layout = 0;
+    const char *to = a->value[OPTION_OUTPUT];
     if (!check_places(a) ||
         !argument_word(a, OPTION_LAYOUT, layouts, &layout) ||
         !argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
@@ -78,10 +117,12 @@ static verdict run(const arguments *a)
     o.measure = t.measure;
     o.max_memory = (uint64_t)memory;
     o.no_sync = a->count[OPTION_NO_SYNC] != 0;
+    o.resume = a->count[OPTION_RESUME] != 0;
+    o.directory = is_directory(a->operand[0], to);
+    o.kind = o.directory ? NULL : kind_of(to);
     lb_ctx *cx = context_open((int)jobs);
     verdict v = cx ? DONE : FAILED;
-    if (cx &&
-        !lb_quantize_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o)) {
+    if (cx && !lb_quantize_file(cx, a->operand[0], to, &o)) {
         progress_clear(&t.progress);
         v = complain_of(cx);
     }
@@ -91,22 +132,23 @@ static verdict run(const arguments *a)
 }
 
 static const option_id options_taken[] = {
-    OPTION_LINEAR_CLASS, OPTION_OUTPUT,     OPTION_TYPE,
-    OPTION_LAYOUT,       OPTION_COMPAT,     OPTION_BLOCK_SIZE,
-    OPTION_SCALE,        OPTION_THRESHOLD,  OPTION_DOUBLE_QUANT,
-    OPTION_JOBS,         OPTION_MAX_MEMORY, OPTION_NO_SYNC,
-    OPTION_FORCE,        OPTION_QUIET,      OPTION_REPORT,
-    OPTION_VERBOSE,      N_OPTIONS};
+    OPTION_LINEAR_CLASS, OPTION_OUTPUT,     OPTION_TYPE,       OPTION_LAYOUT,
+    OPTION_COMPAT,       OPTION_BLOCK_SIZE, OPTION_SCALE,      OPTION_THRESHOLD,
+    OPTION_DOUBLE_QUANT, OPTION_JOBS,       OPTION_MAX_MEMORY, OPTION_NO_SYNC,
+    OPTION_FORCE,        OPTION_QUIET,      OPTION_REPORT,     OPTION_VERBOSE,
+    OPTION_RESUME,       N_OPTIONS};
 
 const verb verb_quantize = {
     .name = "quantize",
     .operands = "SRC",
-    .summary = "Writes a file whose weights take fewer bits",
+    .summary = "Writes a file, or a model, whose weights take fewer bits",
     .help = "SRC is what lowbit info lists, with dense arrays. Norms, "
-            "embeddings, the output head,\nvectors and tiny arrays stay as "
-            "they are, and so does what the layout has no place\nfor; each is "
-            "named with the reason. The new file is written whole or not at "
-            "all.",
+            "embeddings, routers, the\noutput head, vectors and tiny arrays "
+            "stay as they are, and so does what the layout\nhas no place for; "
+            "each is named with the reason. Of a directory a directory is\n"
+            "made, with its other files, unless the output is called .gguf, "
+            ".safetensors or\n.npz. It is written whole or not at all: as "
+            "OUTPUT.partial, which a run with --resume\ntakes up.",
     .examples = "lowbit quantize model.safetensors -o small.safetensors --type "
                 "nf4 --report lost.html",
     .n_operands = 1,

@@ -81,10 +81,11 @@ run 0 quantize --help
 has "usage: lowbit quantize SRC [OPTION].."
 refused 2 "quantize needs --output" quantize "$src" --type nf4
 refused 2 "quantize needs --type" quantize "$src" -o "$dst"
-refused 2 "a file is written, and no directory" quantize "$src" -o "$tmp" \
+refused 2 "is there already; --force replaces it" quantize "$src" -o "$tmp" \
     --type nf4
-refused 2 "a file is written, and no directory" quantize "$src" -o "$tmp/no/" \
-    --type nf4
+refused 1 "which is no part of such a model, and would be lost" \
+    quantize "$src" -o "$tmp" --type nf4 --force
+refused 2 "--output is empty" quantize "$src" -o "" --type nf4
 refused 2 "--layout takes one of native bnb bitnet seed, not 'gguf'" \
     quantize "$src" -o "$dst" --type nf4 --layout gguf
 refused 2 "--jobs takes 1 to 256, not '0'" quantize "$src" -o "$dst" \

@@ -2,20 +2,51 @@
  * without reading them. */
 #include <string.h>
 
-#include "lowbit_io.h"
+#include "io/entries.h"
+
+static const char norm[] = "a norm", embedding[] = "an embedding";
+static const char head[] = "the output head", router[] = "a router";
 
 /* Parts of names that mark what should keep its precision: small, and much is
  * lost with it. */
 static const struct {
     const char *word, *why;
 } kept[] = {
-    {"norm", "a norm"},
-    {"embed", "an embedding"},
-    {"wte.", "an embedding"},
-    {"wpe.", "an embedding"},
-    {"lm_head", "the output head"},
-    {"output.weight", "the output head"},
+    {"embed_out", head},  {"lm_head", head},    {"norm", norm},
+    {"embed", embedding}, {"embd.", embedding}, {"wte.", embedding},
+    {"wpe.", embedding},  {"router", router},
 };
+
+/* Names as such, or after a dot. */
+static const struct {
+    const char *name, *why;
+} kept_whole[] = {
+    {"output.weight", head},
+    {"gate.weight", router},
+};
+
+const char *lb_name_role(const char *name)
+{
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (strstr(name, kept[i].word)) return kept[i].why;
+    for (size_t i = 0; i < sizeof kept_whole / sizeof *kept_whole; i++) {
+        const size_t n = strlen(name), k = strlen(kept_whole[i].name);
+        if (n >= k && strcmp(name + n - k, kept_whole[i].name) == 0 &&
+            (n == k || name[n - k - 1] == '.'))
+            return kept_whole[i].why;
+    }
+    return NULL;
+}
+
+bool lb_role_is_embedding(const char *role)
+{
+    return role == embedding;
+}
+
+bool lb_role_is_head(const char *role)
+{
+    return role == head;
+}
 
 static bool is_float(lb_dtype d)
 {
@@ -33,8 +64,8 @@ const char *lb_choose_weights(void *user, const lb_entry *e,
     if (strcmp(e->format, "dense") != 0) return "quantized already";
     if (!is_float(e->dtype)) return "not floats";
     if (e->rank < 2) return "a vector";
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-        if (strstr(e->name, kept[i].word)) return kept[i].why;
+    const char *role = lb_name_role(e->name);
+    if (role) return role;
     for (int k = 0; k < e->rank; k++)
         n *= (double)e->dim[k];
     return n < TINY ? "tiny" : NULL;

@@ -35,6 +35,7 @@ typedef struct lb_group {
 typedef struct lb_model_config {
     bool there;
     char quant_method[32], linear_class[32];
+    char dtype[16]; /* of the model: "bfloat16" */
 } lb_model_config;
 
 struct lb_file {
@@ -56,6 +57,19 @@ typedef struct lb_rows {
     int64_t lo, hi;
 } lb_rows;
 
+/* What a program must know to load a directory. */
+typedef struct lb_loading {
+    const char *dtype; /* of the model: "bfloat16" */
+    const char *linear_class;
+    bool double_quant;
+    /* Modules whose weights are floats; NULL: those that the program leaves so
+     * by itself. They are patterns, as Python has them. */
+    const char *const *skip;
+    int64_t n_skip;
+    const char *const *heads; /* output heads, of the same kind */
+    int64_t n_heads;
+} lb_loading;
+
 struct lb_file_layout {
     const char *name;
     const char *format; /* the only one that it takes; NULL: it takes several */
@@ -76,6 +90,11 @@ struct lb_file_layout {
     lb_array *(*adapt)(lb_ctx *, lb_array *a);
     /* plan must know lb_saved.offset of double quantization. */
     bool wants_offset;
+    /* May. Of layouts that a program loads whole directories of: why it takes
+     * an array as floats only, a static text; NULL: packed, too. */
+    const char *(*refuses)(const lb_entry *e);
+    /* Must, with it: what "quantization_config" in config.json is to be. */
+    void (*configure)(lb_bytes *to, const lb_loading *how);
 };
 
 /* The layout of that name and the format that it takes; NULL if it takes none:
@@ -109,6 +128,16 @@ bool lb_shape_count(const lb_shape *shape, int64_t *n);
 lb_dtype lb_dtype_of_torch(const char *name);
 /* Read once, when it is first asked for; NULL and an error. */
 const lb_model_config *lb_model_config_of(lb_ctx *cx, lb_file *f);
+/* choose.c: what a name says about an array that should keep its precision:
+ * "a norm", ..; NULL: nothing. */
+const char *lb_name_role(const char *name);
+/* Whether that is an embedding, or the output head. */
+bool lb_role_is_embedding(const char *role);
+bool lb_role_is_head(const char *role);
+/* loader.c: lb_file_layout.refuses of those that pack linear layers only. */
+const char *lb_linear_only(const lb_entry *e);
+/* A list of texts as JSON; NULL is null. */
+void lb_put_texts(lb_bytes *to, const char *const *text, int64_t n);
 /* Rows of an array that has all of them; the array itself if that is meant. */
 lb_array *lb_rows_of(lb_ctx *cx, lb_array *a, lb_rows rows);
 

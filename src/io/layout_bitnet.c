@@ -154,10 +154,27 @@ static lb_array *adapt(lb_ctx *cx, lb_array *a)
                          lb_convert(cx, scale, dtype));
 }
 
+static void configure(lb_bytes *to, const lb_loading *how)
+{
+    lb_bytes_text(to,
+                  "{\n    \"quant_method\": \"bitnet\",\n"
+                  "    \"linear_class\": \"%s\",\n"
+                  "    \"quantization_mode\": \"offline\",\n"
+                  "    \"modules_to_not_convert\": ",
+                  how->linear_class);
+    if (how->skip)
+        lb_put_texts(to, how->skip, how->n_skip);
+    else
+        lb_put_texts(to, how->heads, how->n_heads);
+    lb_bytes_text(to, "\n  }");
+}
+
 const lb_file_layout lb_file_layout_bitnet = {
     .name = "bitnet",
     .format = "ternary",
     .adapt = adapt,
+    .refuses = lb_linear_only,
+    .configure = configure,
     .find = find,
     .load = load,
     .plan = plan,

@@ -462,10 +462,35 @@ static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
     }
 }
 
+/* As BitsAndBytesConfig.to_dict has it. */
+static void configure(lb_bytes *to, const lb_loading *how)
+{
+    lb_bytes_text(to,
+                  "{\n    \"_load_in_4bit\": true,\n"
+                  "    \"_load_in_8bit\": false,\n"
+                  "    \"bnb_4bit_compute_dtype\": \"%s\",\n"
+                  "    \"bnb_4bit_quant_storage\": \"uint8\",\n",
+                  how->dtype);
+    lb_bytes_text(to,
+                  "    \"bnb_4bit_quant_type\": \"nf4\",\n"
+                  "    \"bnb_4bit_use_double_quant\": %s,\n",
+                  how->double_quant ? "true" : "false");
+    lb_bytes_text(to, "    \"llm_int8_enable_fp32_cpu_offload\": false,\n"
+                      "    \"llm_int8_has_fp16_weight\": false,\n"
+                      "    \"llm_int8_skip_modules\": ");
+    lb_put_texts(to, how->skip, how->n_skip);
+    lb_bytes_text(to, ",\n    \"llm_int8_threshold\": 6.0,\n"
+                      "    \"load_in_4bit\": true,\n"
+                      "    \"load_in_8bit\": false,\n"
+                      "    \"quant_method\": \"bitsandbytes\"\n  }");
+}
+
 const lb_file_layout lb_file_layout_bnb4 = {
     .name = "bnb",
     .format = "nf4",
     .wants_offset = true,
+    .refuses = lb_linear_only,
+    .configure = configure,
     .find = find,
     .load = load,
     .plan = plan,

@@ -98,9 +98,30 @@ static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
     return lb_export(cx, a, "bnb", k == CODES ? "weight" : "scb");
 }
 
+/* As BitsAndBytesConfig.to_dict has it, the rest being its defaults. */
+static void configure(lb_bytes *to, const lb_loading *how)
+{
+    lb_bytes_text(to, "{\n    \"_load_in_4bit\": false,\n"
+                      "    \"_load_in_8bit\": true,\n"
+                      "    \"bnb_4bit_compute_dtype\": \"float32\",\n"
+                      "    \"bnb_4bit_quant_storage\": \"uint8\",\n"
+                      "    \"bnb_4bit_quant_type\": \"fp4\",\n");
+    lb_bytes_text(to, "    \"bnb_4bit_use_double_quant\": false,\n"
+                      "    \"llm_int8_enable_fp32_cpu_offload\": false,\n"
+                      "    \"llm_int8_has_fp16_weight\": false,\n"
+                      "    \"llm_int8_skip_modules\": ");
+    lb_put_texts(to, how->skip, how->n_skip);
+    lb_bytes_text(to, ",\n    \"llm_int8_threshold\": 6.0,\n"
+                      "    \"load_in_4bit\": false,\n"
+                      "    \"load_in_8bit\": true,\n"
+                      "    \"quant_method\": \"bitsandbytes\"\n  }");
+}
+
 const lb_file_layout lb_file_layout_bnb8 = {
     .name = "bnb",
     .format = "int8",
+    .refuses = lb_linear_only,
+    .configure = configure,
     .find = find,
     .load = load,
     .plan = plan,

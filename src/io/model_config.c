@@ -40,7 +40,11 @@ static bool read_root(lb_json *j, lb_model_config *c)
     while (lb_json_more(j, '}')) {
         lb_json_key_word(j, key, sizeof key);
         const bool wanted = strcmp(key, "quantization_config") == 0;
-        if (!wanted || lb_json_peek(j) != '{')
+        const bool dtype =
+            strcmp(key, "dtype") == 0 || strcmp(key, "torch_dtype") == 0;
+        if (dtype && lb_json_peek(j) == '"')
+            lb_json_word(j, c->dtype, sizeof c->dtype);
+        else if (!wanted || lb_json_peek(j) != '{')
             lb_json_skip(j);
         else if (!read_quantization(j, c))
             return false;

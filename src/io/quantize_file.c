@@ -60,6 +60,10 @@ static lb_verdict try_config(lb_job *j, lb_job_item *it, const char **why)
     it->layout =
         lb_file_layout_for(o->layout ? o->layout : "native", it->config.format);
     *why = "the layout has no place for it";
+    if (v == LB_DONE && o->directory && it->layout && it->layout->refuses) {
+        *why = it->layout->refuses(&it->group->entry);
+        if (*why) return LB_DECLINED;
+    }
     if (v != LB_FAILED || !clear || lb_error_status(j->cx) != LB_E_SHAPE)
         return v;
     *why = "its shape does not suit the type";
@@ -356,8 +360,9 @@ void lb_job_skip(lb_job *j, int shard)
 static bool run(lb_job *j, const char *from, const char *to)
 {
     bool ok = true;
-    (void)from;
-    if (!j->o->dry_run) return lb_job_write(j, to, -1);
+    if (!j->o->dry_run)
+        return j->o->directory ? lb_job_write_directory(j, from, to)
+                               : lb_job_write(j, to, -1);
     for (int64_t i = 0; ok && i < j->n; i++)
         ok = do_item(j, NULL, i);
     return ok;

@@ -1,0 +1,327 @@
+/* model_dir.c - a job's result as the directory of a model.
+ *
+ * It grows as DIR.partial, weights first, file by file; a file that has its
+ * name there is complete. At the end it takes the name DIR: at once, also where
+ * a directory stands there, which must be empty or hold a model and nothing
+ * else. What the run depends on is noted in it, so that another can take it up.
+ */
+#include "io/model_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "core/core.h"
+#include "io/shards.h"
+
+static const char note_name[] = ".lowbit-job";
+static const char index_name[] = "model.safetensors.index.json";
+
+typedef struct place {
+    lb_job *j;
+    const char *from; /* the source, if it is a directory; or NULL */
+    const char *to;
+    char *partial;
+} place;
+
+static bool cannot(const place *p, const char *what, const char *path)
+{
+    return lb_fail(p->j->cx, LB_E_FILE, "%s: cannot %s: %s", LB_PATH(path),
+                   what, strerror(errno));
+}
+
+/* DIR/NAME, from the job's arena; NULL and an error. */
+static char *path_in(const place *p, const char *dir, const char *name)
+{
+    const size_t n = strlen(dir), k = strlen(name);
+    char *path = lb_arena_alloc(p->j->cx, &p->j->arena, n + k + 2, 1);
+    if (path) snprintf(path, n + k + 2, "%s/%s", dir, name);
+    return path;
+}
+
+/* ---- what is there ------------------------------------------------------- */
+
+static bool ends(const char *name, const char *with)
+{
+    const size_t n = strlen(name), k = strlen(with);
+    return n >= k && strcmp(name + n - k, with) == 0;
+}
+
+/* Files of weights, which are written anew or are those of another form. */
+static bool is_weights(const char *name)
+{
+    static const char *const end[] = {".safetensors",
+                                      ".safetensors.index.json",
+                                      ".bin.index.json",
+                                      ".gguf",
+                                      ".pth",
+                                      ".pt",
+                                      ".h5",
+                                      ".msgpack",
+                                      ".partial"};
+    for (size_t i = 0; i < sizeof end / sizeof *end; i++)
+        if (ends(name, end[i])) return true;
+    return strncmp(name, "pytorch_model", 13) == 0 && ends(name, ".bin");
+}
+
+typedef bool visit(place *p, const char *dir, const char *name);
+
+/* Each entry but . and ..; false as soon as one is. */
+static bool each_entry(place *p, const char *path, visit *what)
+{
+    bool ok = true;
+    DIR *d = opendir(path);
+    if (!d) return cannot(p, "open", path);
+    for (const struct dirent *e; ok && (e = readdir(d));)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            ok = what(p, path, e->d_name);
+    closedir(d);
+    return ok;
+}
+
+/* Whether it is a file that would be part of a model here. */
+static bool may_go(place *p, const char *dir, const char *name)
+{
+    struct stat st;
+    const char *path = path_in(p, dir, name);
+    if (!path) return false;
+    const char *source = p->from ? path_in(p, p->from, name) : NULL;
+    const bool known = is_weights(name) || strcmp(name, "config.json") == 0 ||
+                       (source && stat(source, &st) == 0);
+    if (known && lstat(path, &st) == 0 && !S_ISDIR(st.st_mode)) return true;
+    return lb_fail(
+        p->j->cx, LB_E_ARG,
+        "%s: holds '%s', which is no part of such a model, and would "
+        "be lost",
+        LB_PATH(dir), LB_NAME(name));
+}
+
+static bool check_target(place *p)
+{
+    struct stat to, from;
+    if (stat(p->to, &to)) return true;
+    if (!S_ISDIR(to.st_mode))
+        return lb_fail(p->j->cx, LB_E_FILE, "%s: is a file, not a directory",
+                       LB_PATH(p->to));
+    if (p->from && stat(p->from, &from) == 0 && from.st_ino == to.st_ino &&
+        from.st_dev == to.st_dev)
+        return lb_fail(p->j->cx, LB_E_ARG,
+                       "%s: is read from, and cannot be written as well",
+                       LB_PATH(p->to));
+    return each_entry(p, p->to, may_go);
+}
+
+/* ---- the partial directory ----------------------------------------------- */
+
+static bool remove_file(place *p, const char *dir, const char *name)
+{
+    const char *path = path_in(p, dir, name);
+    if (!path) return false;
+    return unlink(path) == 0 || cannot(p, "remove", path);
+}
+
+/* Whether an earlier run of the same job has left it. */
+static bool is_ours(const place *p, const char *note)
+{
+    uint64_t number = 0;
+    const int fd = open(note, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    const ssize_t n = read(fd, &number, sizeof number);
+    close(fd);
+    return n == (ssize_t)sizeof number && number == p->j->number;
+}
+
+static bool write_note(const place *p, const char *note)
+{
+    const int fd = open(note, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) return cannot(p, "open", note);
+    const ssize_t n = write(fd, &p->j->number, sizeof p->j->number);
+    if (close(fd) || n != (ssize_t)sizeof p->j->number)
+        return cannot(p, "write", note);
+    return true;
+}
+
+static bool has_room(const place *p)
+{
+    struct statvfs v;
+    uint64_t need = 0, room;
+    for (int64_t i = 0; i < p->j->n; i++)
+        need += lb_saver_size(p->j->plan, i);
+    if (statvfs(p->partial, &v) ||
+        __builtin_mul_overflow((uint64_t)v.f_bavail, (uint64_t)v.f_frsize,
+                               &room) ||
+        room >= need)
+        return true;
+    return lb_fail(p->j->cx, LB_E_FILE,
+                   "%s: needs %llu bytes, and the disk has %llu free",
+                   LB_PATH(p->partial), (unsigned long long)need,
+                   (unsigned long long)room);
+}
+
+static bool begin(place *p)
+{
+    const char *note = path_in(p, p->partial, note_name);
+    struct stat st, from;
+    if (!note) return false;
+    if (p->from && stat(p->partial, &st) == 0 && stat(p->from, &from) == 0 &&
+        st.st_ino == from.st_ino && st.st_dev == from.st_dev)
+        return lb_fail(p->j->cx, LB_E_ARG,
+                       "%s: is read from, and cannot be written as well",
+                       LB_PATH(p->partial));
+    if (mkdir(p->partial, 0777) && errno != EEXIST)
+        return cannot(p, "make", p->partial);
+    if (p->j->o->resume && is_ours(p, note)) return true;
+    return each_entry(p, p->partial, remove_file) && has_room(p) &&
+           write_note(p, note);
+}
+
+static void sync_path(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+/* Its name at last. What stood there has the other name then, and goes. */
+static bool publish(place *p)
+{
+    const char *note = path_in(p, p->partial, note_name);
+    if (!note || unlink(note)) return note && cannot(p, "remove", note);
+    if (!p->j->o->no_sync) sync_path(p->partial);
+    if (rename(p->partial, p->to) == 0) return true;
+    if (errno != EEXIST && errno != ENOTEMPTY)
+        return cannot(p, "rename", p->partial);
+    if (renameat2(AT_FDCWD, p->partial, AT_FDCWD, p->to, RENAME_EXCHANGE))
+        return cannot(p, "exchange", p->to);
+    if (!each_entry(p, p->partial, remove_file)) return false;
+    return rmdir(p->partial) == 0 || cannot(p, "remove", p->partial);
+}
+
+/* ---- files --------------------------------------------------------------- */
+
+static bool write_bytes(place *p, const char *name, const lb_bytes *b)
+{
+    const char *path = path_in(p, p->partial, name);
+    if (!path) return false;
+    lb_outfile *o = lb_outfile_open(p->j->cx, path, NULL, 0, b->n);
+    const bool ok = o && lb_outfile_write(p->j->cx, o, b->at, b->n);
+    return lb_outfile_close(p->j->cx, o, ok, !p->j->o->no_sync);
+}
+
+static bool copy_file(place *p, lb_infile *f, const char *path)
+{
+    enum { MUCH = 1 << 16 };
+    uint8_t some[MUCH];
+    lb_outfile *o = lb_outfile_open(p->j->cx, path, &f, 1, f->size);
+    bool ok = o != NULL;
+    for (uint64_t at = 0; ok && at < f->size; at += MUCH) {
+        const size_t n = f->size - at < MUCH ? (size_t)(f->size - at) : MUCH;
+        ok = lb_infile_read(p->j->cx, f, at, n, some) &&
+             lb_outfile_write(p->j->cx, o, some, n);
+    }
+    return lb_outfile_close(p->j->cx, o, ok, !p->j->o->no_sync);
+}
+
+/* config.json says how weights are packed. */
+static bool write_config(place *p, lb_infile *f)
+{
+    lb_bytes value = {.heap = p->j->cx->heap}, out = value;
+    const bool ok = lb_job_configure(p->j, &value) &&
+                    lb_model_json(p->j->cx, f, value.n ? &value : NULL, &out) &&
+                    write_bytes(p, "config.json", &out);
+    lb_bytes_free(&value);
+    lb_bytes_free(&out);
+    return ok;
+}
+
+/* All but weights, hidden files and directories. */
+static bool carry_over(place *p, const char *dir, const char *name)
+{
+    struct stat st;
+    const char *path = path_in(p, dir, name);
+    const char *to = path_in(p, p->partial, name);
+    if (!path || !to) return false;
+    if (name[0] == '.' || is_weights(name) || stat(path, &st) ||
+        !S_ISREG(st.st_mode))
+        return true;
+    lb_infile *f = lb_infile_open(p->j->cx, path, true);
+    const bool ok =
+        f && (strcmp(name, "config.json") == 0 ? write_config(p, f)
+                                               : copy_file(p, f, to));
+    lb_infile_unref(f);
+    return ok;
+}
+
+/* ---- weights ------------------------------------------------------------- */
+
+static bool write_index(place *p)
+{
+    lb_job *j = p->j;
+    const lb_saver *s = j->plan;
+    const char *path = path_in(p, p->partial, index_name);
+    const lb_write_options o = {.no_sync = j->o->no_sync};
+    uint64_t total = 0;
+    int64_t *shard =
+        lb_arena_alloc(j->cx, &j->arena, (uint64_t)s->n_tensors, sizeof *shard);
+    if (!path || !shard) return false;
+    for (int64_t i = 0; i < j->n; i++) {
+        total += lb_saver_size(s, i);
+        for (int k = 0; k < s->item[i].n_tensors; k++)
+            shard[s->item[i].first + k] = j->item[i].shard;
+    }
+    return lb_shards_write_index(j->cx, path, s->tensor, shard, s->n_tensors,
+                                 j->shards, total, &o);
+}
+
+static bool write_weights(place *p)
+{
+    lb_job *j = p->j;
+    bool ok = true;
+    struct stat st;
+    for (int k = 0; ok && k < j->shards; k++) {
+        const char *path = path_in(p, p->partial,
+                                   j->shards > 1 ? lb_shard_name(k, j->shards).s
+                                                 : "model.safetensors");
+        ok = path != NULL;
+        if (ok && j->o->resume && stat(path, &st) == 0)
+            lb_job_skip(j, k);
+        else if (ok)
+            ok = lb_job_write(j, path, j->shards > 1 ? k : -1);
+    }
+    return ok && (j->shards <= 1 || write_index(p));
+}
+
+bool lb_job_write_directory(lb_job *j, const char *from, const char *to)
+{
+    static const char suffix[] = ".partial";
+    struct stat st;
+    size_t n = strlen(to);
+    while (n > 1 && to[n - 1] == '/')
+        n--;
+    place p = {.j = j};
+    if (j->o->kind && strcmp(j->o->kind, "safetensors") != 0)
+        return lb_fail(j->cx, LB_E_ARG,
+                       "%s: a directory holds safetensors, not %s", LB_PATH(to),
+                       LB_NAME(j->o->kind));
+    if (stat(from, &st) == 0 && S_ISDIR(st.st_mode)) p.from = from;
+    char *name = lb_arena_text(j->cx, &j->arena, to, n);
+    p.partial = lb_arena_alloc(j->cx, &j->arena, n + sizeof suffix, 1);
+    if (!name || !p.partial) return false;
+    p.to = name;
+    snprintf(p.partial, n + sizeof suffix, "%s%s", name, suffix);
+    if (!j->shards) j->shards = 1; /* a model without arrays is one, too */
+    if (!check_target(&p) || !begin(&p)) return false;
+    const bool ok = write_weights(&p) &&
+                    (!p.from || each_entry(&p, p.from, carry_over)) &&
+                    publish(&p);
+    if (ok) return true;
+    /* As with a file: what went wrong leaves nothing. */
+    if (each_entry(&p, p.partial, remove_file)) (void)rmdir(p.partial);
+    return false;
+}

@@ -1,0 +1,331 @@
+/* test_io_model_dir.c - directories of models, quantized to directories.
+ *
+ * A model in two shards with what models have: norms, embeddings, a head, a
+ * router beside layers whose names begin like its own, experts in one tensor.
+ * What its loader takes as floats only stays so and is named in config.json;
+ * other files go over; the directory appears whole or not at all.
+ */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "core/core.h"
+#include "io/shards.h"
+#include "scratch.h"
+
+static lb_ctx *cx;
+static char root[SCRATCH_MAX];
+
+typedef struct path_text {
+    char s[SCRATCH_MAX + 80];
+} path_text;
+
+static path_text in(const char *dir, const char *name)
+{
+    path_text p;
+    snprintf(p.s, sizeof p.s, "%s/%s%s%s", root, dir, *name ? "/" : "", name);
+    return p;
+}
+
+static void put_file(const char *dir, const char *name, const char *text)
+{
+    FILE *f = fopen(in(dir, name).s, "w");
+    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+static void check_file(const char *dir, const char *name, const char *want)
+{
+    static char text[8192];
+    FILE *f = fopen(in(dir, name).s, "r");
+    const size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    text[n] = 0;
+    if (f) fclose(f);
+    CHECK_EQ_S(text, want);
+}
+
+static bool is_there(const char *dir, const char *name)
+{
+    struct stat st;
+    return stat(in(dir, name).s, &st) == 0;
+}
+
+/* ---- a model ------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    int shard, rank;
+    int64_t dim[3];
+} arrays[] = {
+    {"model.embed_tokens.weight", 0, 2, {64, 64}},
+    {"model.layers.0.mlp.experts.up", 0, 3, {2, 32, 64}},
+    {"model.layers.0.mlp.gate.weight", 0, 2, {16, 64}},
+    {"model.layers.0.mlp.gate_proj.weight", 0, 2, {96, 64}},
+    {"model.layers.0.norm.weight", 0, 1, {64}},
+    {"lm_head.weight", 1, 2, {64, 64}},
+    {"model.layers.1.mlp.down_proj.weight", 1, 2, {64, 96}},
+    {"model.layers.1.mlp.up_proj.weight", 1, 2, {96, 64}},
+};
+enum { N = sizeof arrays / sizeof *arrays };
+
+static const char config_text[] = "{\n  \"dtype\": \"bfloat16\",\n"
+                                  "  \"model_type\": \"test\"\n}\n";
+
+static lb_array *numbers(int i)
+{
+    return lb_random_normal(cx, (lb_key){5, (uint64_t)i}, LB_BF16,
+                            lb_shape_make(arrays[i].rank, arrays[i].dim));
+}
+
+static void make_model(void)
+{
+    lb_tensor tensor[N] = {0};
+    int64_t shard[N];
+    CHECK(mkdir(in("model", "").s, 0777) == 0);
+    for (int k = 0; k < 2; k++) {
+        lb_planned list[N] = {0};
+        int64_t n = 0;
+        for (int i = 0; i < N; i++) {
+            tensor[i].name = arrays[i].name;
+            shard[i] = arrays[i].shard;
+            if (arrays[i].shard == k)
+                list[n++] =
+                    (lb_planned){.name = arrays[i].name, .array = numbers(i)};
+        }
+        CHECK(lb_save(cx, in("model", lb_shard_name(k, 2).s).s, list, n, NULL));
+    }
+    CHECK(lb_shards_write_index(cx,
+                                in("model", "model.safetensors.index.json").s,
+                                tensor, shard, N, 2, 0, NULL));
+    put_file("model", "config.json", config_text);
+    put_file("model", "tokenizer.json", "{\"a\": 1}");
+    put_file("model", "pytorch_model.bin", "the same in another form");
+    put_file("model", ".hidden", "x");
+}
+
+/* ---- what it becomes ----------------------------------------------------- */
+
+typedef struct seen {
+    int quantized, kept, resumed;
+    char why[N][64];
+    int64_t stop_at;
+} seen;
+
+static void note(void *user, const lb_written *w)
+{
+    seen *s = user;
+    s->quantized += !w->kept;
+    s->kept += w->kept != NULL;
+    s->resumed += w->resumed;
+    for (int i = 0; i < N; i++)
+        if (strcmp(arrays[i].name, w->entry->name) == 0)
+            snprintf(s->why[i], sizeof s->why[i], "%s", w->kept ? w->kept : "");
+    if (s->stop_at && w->i + 1 >= s->stop_at) _exit(7);
+}
+
+static lb_quantize_options options(const char *layout, lb_quant_config config,
+                                   seen *s)
+{
+    return (lb_quantize_options){.struct_size = sizeof(lb_quantize_options),
+                                 .layout = layout,
+                                 .config = config,
+                                 .done = note,
+                                 .done_user = s,
+                                 .directory = true,
+                                 .no_sync = true};
+}
+
+static void remove_dir(const char *dir)
+{
+    char command[sizeof(path_text) + 16];
+    snprintf(command, sizeof command, "rm -rf '%s'", in(dir, "").s);
+    CHECK(system(command) == 0);
+}
+
+static void check_arrays(const char *dir, const lb_quant_config *config,
+                         const seen *s)
+{
+    lb_file *f = lb_file_open(cx, in(dir, "").s, NULL);
+    CHECK_EQ_I(lb_file_count(f), N);
+    for (int i = 0; i < N; i++) {
+        lb_enter(cx);
+        lb_array *want = numbers(i);
+        if (!s->why[i][0]) want = lb_quantize(cx, want, config);
+        lb_array *got = lb_file_load(cx, f, arrays[i].name);
+        lb_difference d = {0};
+        CHECK(got && lb_compare(cx, want, got, &d) && !d.apart);
+        if (got) CHECK_EQ_S(lb_format_of(got), lb_format_of(want));
+        lb_leave(cx);
+    }
+    lb_file_close(f);
+    CHECK_EQ_S(lb_error(cx), "");
+}
+
+static void test_native(void)
+{
+    seen s = {0};
+    const lb_quant_config nf4 = {.format = "nf4"};
+    const lb_quantize_options o = options(NULL, nf4, &s);
+    CHECK(lb_quantize_file(cx, in("model", "").s, in("native/", "").s, &o));
+    CHECK(s.quantized == 4 && s.kept == 4);
+    CHECK_EQ_S(s.why[0], "an embedding");
+    CHECK_EQ_S(s.why[1], "");
+    CHECK_EQ_S(s.why[2], "a router");
+    CHECK_EQ_S(s.why[5], "the output head");
+    check_arrays("native", &nf4, &s);
+    check_file("native", "config.json", config_text);
+    check_file("native", "tokenizer.json", "{\"a\": 1}");
+    CHECK(!is_there("native", "pytorch_model.bin"));
+    CHECK(!is_there("native", ".hidden") && !is_there("native.partial", ""));
+    CHECK(!is_there("native", ".lowbit-job"));
+    /* Over itself, over something else, over its like. */
+    CHECK(!lb_quantize_file(cx, in("native", "").s, in("native", "").s, &o));
+    CHECK(strstr(lb_error(cx), "only dense arrays"));
+    lb_clear(cx);
+    CHECK(!lb_quantize_file(cx, in("model", "").s, in("model", "").s, &o));
+    CHECK(strstr(lb_error(cx), "is read from"));
+    lb_clear(cx);
+    put_file("native", "thesis.txt", "x");
+    CHECK(!lb_quantize_file(cx, in("model", "").s, in("native", "").s, &o));
+    CHECK(strstr(lb_error(cx), "holds 'thesis.txt'"));
+    lb_clear(cx);
+    CHECK(unlink(in("native", "thesis.txt").s) == 0);
+    CHECK(lb_quantize_file(cx, in("model", "").s, in("native", "").s, &o));
+    CHECK(!is_there("native.partial", ""));
+    check_arrays("native", &nf4, &s);
+}
+
+static void test_loaded(void)
+{
+    seen s = {0};
+    const lb_quant_config nf4 = {.format = "nf4", .compat = LB_COMPAT_BNB_CPU};
+    const lb_quantize_options o = options("bnb", nf4, &s);
+    CHECK(lb_quantize_file(cx, in("model", "").s, in("bnb", "").s, &o));
+    CHECK_EQ_S(s.why[1], "not a matrix, not loaded packed");
+    check_arrays("bnb", &nf4, &s);
+    /* The router's name is the begin of a packed layer's. */
+    check_file(
+        "bnb", "config.json",
+        "{\n  \"dtype\": \"bfloat16\",\n  \"model_type\": \"test\",\n"
+        "  \"quantization_config\": {\n    \"_load_in_4bit\": true,\n"
+        "    \"_load_in_8bit\": false,\n"
+        "    \"bnb_4bit_compute_dtype\": \"bfloat16\",\n"
+        "    \"bnb_4bit_quant_storage\": \"uint8\",\n"
+        "    \"bnb_4bit_quant_type\": \"nf4\",\n"
+        "    \"bnb_4bit_use_double_quant\": false,\n"
+        "    \"llm_int8_enable_fp32_cpu_offload\": false,\n"
+        "    \"llm_int8_has_fp16_weight\": false,\n"
+        "    \"llm_int8_skip_modules\": [\n"
+        "      \"model.layers.0.mlp.gate$\",\n      \"lm_head\"\n    ],\n"
+        "    \"llm_int8_threshold\": 6.0,\n"
+        "    \"load_in_4bit\": true,\n    \"load_in_8bit\": false,\n"
+        "    \"quant_method\": \"bitsandbytes\"\n  }\n}\n");
+    /* Of a source that says something else, it is replaced or taken out. */
+    put_file("model", "config.json",
+             "{\"quantization_config\": {\"a\": [1]}, \"x\": 2}");
+    const lb_quant_config ternary = {.format = "ternary",
+                                     .threshold = LB_THRESHOLD_ABSMEAN,
+                                     .meaning = LB_MEANS_INVERSE};
+    const lb_quantize_options b = options("bitnet", ternary, &s);
+    CHECK(lb_quantize_file(cx, in("model", "").s, in("bitnet", "").s, &b));
+    check_file(
+        "bitnet", "config.json",
+        "{\"quantization_config\": {\n    \"quant_method\": \"bitnet\",\n"
+        "    \"linear_class\": \"bitlinear\",\n"
+        "    \"quantization_mode\": \"offline\",\n"
+        "    \"modules_to_not_convert\": [\n"
+        "      \"model.layers.0.mlp.gate$\",\n      \"lm_head\"\n    ]\n"
+        "  }, \"x\": 2}");
+    const lb_quantize_options plain = options("native", nf4, &s);
+    CHECK(lb_quantize_file(cx, in("model", "").s, in("plain", "").s, &plain));
+    check_file("plain", "config.json", "{ \"x\": 2}");
+    put_file("model", "config.json", config_text);
+    CHECK_EQ_S(lb_error(cx), "");
+}
+
+/* ---- taken up ------------------------------------------------------------ */
+
+static void stop_after(int64_t n, lb_quantize_options o)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        seen s = {.stop_at = n};
+        lb_ctx *own = lb_open(&(lb_options){.threads = 1});
+        o.done_user = &s;
+        lb_quantize_file(own, in("model", "").s, in("again", "").s, &o);
+        _exit(0);
+    }
+    int status = 0;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+static bool same_as(const char *dir, const char *name)
+{
+    char command[2 * sizeof(path_text) + 16];
+    snprintf(command, sizeof command, "cmp -s '%s' '%s'", in("native", name).s,
+             in(dir, name).s);
+    return system(command) == 0;
+}
+
+static void test_resume(void)
+{
+    seen s = {0};
+    const lb_quant_config nf4 = {.format = "nf4"};
+    lb_quantize_options o = options(NULL, nf4, &s);
+    for (int64_t k = 1; k <= N; k++) {
+        stop_after(k, o);
+        CHECK(!is_there("again", "") && is_there("again.partial", ""));
+        s = (seen){0};
+        o.resume = true;
+        CHECK(lb_quantize_file(cx, in("model", "").s, in("again", "").s, &o));
+        CHECK_EQ_I(s.resumed, k);
+        CHECK(s.quantized + s.kept == N);
+        CHECK(same_as("again", lb_shard_name(0, 2).s));
+        CHECK(same_as("again", lb_shard_name(1, 2).s));
+        CHECK(same_as("again", "model.safetensors.index.json"));
+        CHECK(same_as("again", "config.json"));
+        CHECK(!is_there("again.partial", ""));
+        remove_dir("again");
+    }
+    /* Of another job nothing is taken up. */
+    o.config.block_size = 32;
+    stop_after(6, o);
+    o.config.block_size = 0;
+    s = (seen){0};
+    CHECK(lb_quantize_file(cx, in("model", "").s, in("again", "").s, &o));
+    CHECK(s.resumed == 0 && same_as("again", lb_shard_name(0, 2).s));
+}
+
+/* An error in the middle leaves what was there, and nothing else. */
+static void test_error(void)
+{
+    seen s = {0};
+    const lb_quant_config nf4 = {.format = "nf4"};
+    const lb_quantize_options o = options(NULL, nf4, &s);
+    put_file("model", "config.json", "{\"no\": }");
+    CHECK(!lb_quantize_file(cx, in("model", "").s, in("native", "").s, &o));
+    CHECK(lb_error_status(cx) == LB_E_CONTENT);
+    lb_clear(cx);
+    check_file("native", "config.json", config_text);
+    CHECK(!is_there("native.partial", ""));
+    put_file("model", "config.json", config_text);
+}
+
+int main(void)
+{
+    cx = lb_open(&(lb_options){.threads = 2});
+    CHECK(scratch_dir(root));
+    lb_enter(cx);
+    make_model();
+    test_native();
+    test_loaded();
+    test_resume();
+    test_error();
+    lb_leave(cx);
+    CHECK_EQ_S(lb_error(cx), "");
+    lb_close(cx);
+    remove_dir("");
+    return check_report("directories of models");
+}
