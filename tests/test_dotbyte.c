@@ -17,6 +17,7 @@ static const struct subject {
 #if defined(__x86_64__)
     {&lb_dotbyte_avx2, LB_LEVEL_AVX2, NULL},
     {&lb_dotbyte_vnni, LB_LEVEL_AVX512VNNI, NULL},
+    {&lb_dotword_vnni, LB_LEVEL_AVX512VNNI, NULL},
 #elif defined(__aarch64__)
     {&lb_dotbyte_dotprod, LB_LEVEL_NEON, lb_cpu_has_dotprod},
 #endif
@@ -94,10 +95,30 @@ static void whose(const lb_dotbyte *k, const char *what, int64_t n)
 }
 
 /* Where number i of a row is, quads being `apart` bytes apart. */
-static int64_t at(int fields, int64_t i, int64_t apart)
+static int64_t at(const lb_dotbyte *k, int fields, int64_t i, int64_t apart)
 {
-    const int64_t byte = i / fields; /* of codes */
-    return (byte / 4 * fields + i % fields) * apart + byte % 4;
+    const int64_t place = i / fields, quad = 4 / k->size;
+    return (place / quad * fields + i % fields) * apart +
+           place % quad * k->size;
+}
+
+/* Fields that come in turn along the depth. */
+static int in_turn(const lb_dotbyte *k, int bits)
+{
+    return 8 * k->size / bits;
+}
+
+/* What is there: a byte of x, a byte of w, or a word of either. */
+static int number_x(const lb_dotbyte *k, const void *p)
+{
+    int16_t word;
+    if (k->size == 1) return *(const int8_t *)p;
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+static int number_w(const lb_dotbyte *k, const void *p)
+{
+    return k->size == 1 ? *(const uint8_t *)p : number_x(k, p);
 }
 
 /* ---- x ------------------------------------------------------------------- */
@@ -116,24 +137,23 @@ static void check_round(const lb_dotbyte *k, int64_t n, int planes, int fields,
                         int rows, bool end)
 {
     const int64_t apart = (int64_t)rows * 4, whole = up(n, STEP);
-    const int64_t plane = whole * rows;
+    const int64_t plane = whole * rows, quads = whole * k->size / 4;
     const size_t size =
-        whole ? (size_t)((planes - 1) * plane + (whole / 4 - 1) * apart + 4)
-              : 0;
+        whole ? (size_t)((planes - 1) * plane + (quads - 1) * apart + 4) : 0;
     float *x = place(&in, (size_t)n * sizeof *x, end);
     int8_t *to = place(&out, size, end);
-    fill_x(x, n, planes == 2 ? 32639 : 127);
+    fill_x(x, n, planes == 2 || k->size == 2 ? 32639 : 127);
     memset(to, 0x55, size);
     const int32_t sum = k->round(n, x, 1, planes, fields, to, apart, plane);
     int64_t want = 0;
     bool ok = true;
     for (int64_t i = 0; i < whole; i++) {
         const long v = i < n ? lrint((double)x[i]) : 0;
-        const int8_t *p = to + at(fields, i, apart);
-        ok = ok && v == (planes == 2 ? 256 * p[0] + p[plane] : p[0]);
+        const int8_t *p = to + at(k, fields, i, apart);
+        ok = ok && v == (planes == 2 ? 256 * p[0] + p[plane] : number_x(k, p));
         want += v;
     }
-    for (int64_t q = 0; q + 1 < whole / 4; q++) /* other rows are left */
+    for (int64_t q = 0; q + 1 < quads; q++) /* other rows are left */
         for (int64_t b = 4; b < apart; b++)
             ok = ok && to[q * apart + b] == 0x55;
     if (check_fails(ok && sum == want)) whose(k, "round", n);
@@ -149,21 +169,34 @@ static lb_dotbyte_codes random_codes(const lb_dotbyte *k, int bits, bool high)
             (uint8_t)(random_bits() % ((unsigned)k->most_w + 1)); /* any */
     for (int i = 1 << bits; i < 16 && bits < 8; i++)
         c.number[i] = c.number[i & ((1 << bits) - 1)];
+    for (int i = 0; i < 16; i++)
+        c.level[i] = (int16_t)random_within(1 << 14);
     return c;
 }
 
-static int byte_of(const lb_dotbyte_codes *c, const uint8_t *line, int64_t i)
+static int number_of(const lb_dotbyte *k, const lb_dotbyte_codes *c,
+                     const uint8_t *line, int64_t i)
 {
     if (c->bits == 8) return (int8_t)line[i] + 128;
     const int per = 8 / c->bits, p = (int)(i % per);
     const int field = c->high_first ? per - 1 - p : p;
-    return c->number[line[i / per] >> (field * c->bits) & ((1 << c->bits) - 1)];
+    const int code = line[i / per] >> (field * c->bits) & ((1 << c->bits) - 1);
+    return k->size == 2 ? c->level[code] : c->number[code];
+}
+
+/* The same, times the ratio of line `line` of those that are the depth. */
+static int times_ratio(const lb_dotbyte_codes *c, int number, int64_t line,
+                       int64_t i)
+{
+    if (!c->ratio) return number;
+    const int ratio = c->ratio[i / c->share * c->apart + line];
+    return (int)floor((number * (double)ratio + 16384) / 32768);
 }
 
 /* The same in a panel. */
-static uint8_t held(const lb_dotbyte *k, int byte)
+static int held(const lb_dotbyte *k, int number)
 {
-    return (uint8_t)(byte - k->bias);
+    return k->size == 2 ? number : (uint8_t)(number - k->bias);
 }
 
 static void check_along(const lb_dotbyte *k, int bits, bool high, int64_t n,
@@ -172,7 +205,8 @@ static void check_along(const lb_dotbyte *k, int bits, bool high, int64_t n,
     const lb_dotbyte_codes c = random_codes(k, bits, high);
     const int64_t bytes = (n * bits + 7) / 8, step = bytes + gap;
     const size_t size = (size_t)((LINES - 1) * step + bytes);
-    const int64_t quads = up(n, STEP) / 4, apart = (int64_t)k->nr * 4;
+    const int64_t quads = up(n, STEP) * k->size / 4;
+    const int64_t apart = (int64_t)k->nr * 4;
     const size_t room = quads ? (size_t)((quads - 1) * apart + LINES * 4) : 0;
     uint8_t *from = place(&in, size, end), *to = place(&out, room, end);
     fill_bytes(from, size);
@@ -181,8 +215,9 @@ static void check_along(const lb_dotbyte *k, int bits, bool high, int64_t n,
     bool ok = true;
     for (int l = 0; l < LINES; l++)
         for (int64_t i = 0; i < n; i++)
-            ok = ok && to[at(8 / bits, i, apart) + (int64_t)l * 4] ==
-                           held(k, byte_of(&c, from + l * step, i));
+            ok = ok && number_w(k, to + at(k, in_turn(k, bits), i, apart) +
+                                       (int64_t)l * 4) ==
+                           held(k, number_of(k, &c, from + l * step, i));
     for (int64_t q = 0; q + 1 < quads; q++) /* other rows are left */
         for (int64_t b = (int64_t)LINES * 4; b < apart; b++)
             ok = ok && to[q * apart + b] == 0x55;
@@ -192,10 +227,16 @@ static void check_along(const lb_dotbyte *k, int bits, bool high, int64_t n,
 static void check_across(const lb_dotbyte *k, int bits, bool high, int64_t n,
                          int64_t bytes, int64_t gap, bool end)
 {
-    const lb_dotbyte_codes c = random_codes(k, bits, high);
+    static int16_t ratio[4][KC];
+    lb_dotbyte_codes c = random_codes(k, bits, high);
     const int64_t step = bytes + gap, fields = 8 / bits;
     const size_t size = (size_t)((n - 1) * step + bytes);
-    const int64_t panel = up(n, STEP) * k->nr;
+    const int64_t panel = up(n, STEP) * k->size * k->nr, quad = 4 / k->size;
+    for (int i = 0; i < 4 * KC; i++)
+        ratio[i / KC][i % KC] = (int16_t)(random_bits() % (1 << 14));
+    c.share = (int64_t)32 << (n % 3);
+    c.apart = KC;
+    if (k->size == 2 && n % 2) c.ratio = ratio[0];
     const size_t room = (size_t)(BYTES * fields / k->nr * panel);
     uint8_t *from = place(&in, size, end), *to = place(&out, room, end);
     fill_bytes(from, size);
@@ -207,8 +248,11 @@ static void check_across(const lb_dotbyte *k, int bits, bool high, int64_t n,
             byte / 16 * 16 * fields + j % fields * 16 + byte % 16;
         const uint8_t *row = to + slot / k->nr * panel + slot % k->nr * 4;
         for (int64_t i = 0; i < n; i++)
-            ok = ok && row[i / 4 * k->nr * 4 + i % 4] ==
-                           held(k, byte_of(&c, from + i * step, j));
+            ok = ok &&
+                 number_w(k, row + i / quad * k->nr * 4 + i % quad * k->size) ==
+                     held(k,
+                          times_ratio(&c, number_of(k, &c, from + i * step, j),
+                                      i, j));
     }
     if (check_fails(ok)) whose(k, "across", n);
 }
@@ -224,6 +268,10 @@ static int extreme_x(extreme e, int most)
 
 static int extreme_w(const lb_dotbyte *k, extreme e)
 {
+    if (k->size == 2)
+        return e == ANY      ? random_within(LB_DOTWORD_MOST_W)
+               : e == LOWEST ? -LB_DOTWORD_MOST_W
+                             : LB_DOTWORD_MOST_W;
     return e == ANY       ? (int)(random_bits() % ((unsigned)k->most_w + 1))
            : e == HIGHEST ? k->most_w
                           : 0;
@@ -232,34 +280,50 @@ static int extreme_w(const lb_dotbyte *k, extreme e)
 /* Panels of the largest depth; numbers of x are kept as such as well. */
 typedef struct {
     int x[LB_DOTBYTE_MAX_MR][KC];
-    uint8_t w[LB_DOTBYTE_MAX_NR][KC];
+    int w[LB_DOTBYTE_MAX_NR][KC];
 } numbers;
+
+static void put_number(const lb_dotbyte *k, int number, void *to)
+{
+    const int16_t word = (int16_t)number;
+    if (k->size == 2)
+        memcpy(to, &word, sizeof word);
+    else
+        *(uint8_t *)to = (uint8_t)number;
+}
 
 static void lay(const lb_dotbyte *k, const numbers *v, int rows, int planes,
                 int64_t depth, int8_t *x, uint8_t *w)
 {
-    const int64_t plane = rows * depth;
+    const int64_t plane = rows * depth, quad = 4 / k->size;
     for (int i = 0; i < rows; i++)
         for (int64_t e = 0; e < depth; e++) {
-            int8_t *p = x + (e / 4 * rows + i) * 4 + e % 4;
+            int8_t *p = x + (e / quad * rows + i) * 4 + e % quad * k->size;
             const int high = (int)floor((v->x[i][e] + 128) / 256.0);
-            *p = (int8_t)(planes == 2 ? high : v->x[i][e]);
+            put_number(k, planes == 2 ? high : v->x[i][e], p);
             if (planes == 2) p[plane] = (int8_t)(v->x[i][e] - 256 * high);
         }
     for (int j = 0; j < k->nr; j++)
         for (int64_t e = 0; e < depth; e++)
-            w[(e / 4 * k->nr + j) * 4 + e % 4] = held(k, v->w[j][e]);
+            put_number(k, held(k, v->w[j][e]),
+                       w + (e / quad * k->nr + j) * 4 + e % quad * k->size);
 }
 
 static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
                        bool first, extreme how)
 {
     static numbers v;
-    const int nr = k->nr, most = planes == 2 ? 32639 : 127;
+    const int nr = k->nr;
+    /* Words may add up to so much. */
+    const int most = k->size == 2  ? (int)(LB_DOTWORD_SUM / (depth + 1) / 8 * 8)
+                     : planes == 2 ? 32639
+                                   : 127;
     /* What bytes stand for is at most 128. */
-    const int offset = k->most_w < 128 ? (int)(random_bits() % 2) : 128;
-    const size_t xb = (size_t)(rows * planes * depth);
-    const size_t wb = (size_t)(nr * depth);
+    const int offset = k->size == 2      ? 0
+                       : k->most_w < 128 ? (int)(random_bits() % 2)
+                                         : 128;
+    const size_t xb = (size_t)(rows * planes * depth * k->size);
+    const size_t wb = (size_t)(nr * depth * k->size);
     int8_t *x = place(&in, xb, false);
     uint8_t *w = place(&in, wb, true);
     int32_t start[LB_DOTBYTE_MAX_MR];
@@ -269,13 +333,13 @@ static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
     for (int i = 0; i < rows; i++) {
         int64_t sum = 0;
         for (int64_t e = 0; e < depth; e++)
-            sum += v.x[i][e] = extreme_x(how, most);
+            sum += v.x[i][e] = extreme_x(how, most < 32639 ? most : 32639);
         start[i] = (int32_t)((k->bias - offset) * sum);
         xs[i] = random_float();
     }
     for (int j = 0; j < nr; j++) {
         for (int64_t e = 0; e < depth; e++)
-            v.w[j][e] = (uint8_t)extreme_w(k, how);
+            v.w[j][e] = extreme_w(k, how);
         ws[j] = random_float();
     }
     for (int e = 0; e < rows * nr; e++)
@@ -316,6 +380,7 @@ static void check_lengths(const lb_dotbyte *k)
         for (int i = 0; i < 4; i++) {
             const bool end = i & 1;
             const int rows = 1 + (int)((n + i) % k->mr);
+            if (k->size == 2 && (i == 1 || i == 3)) continue;
             check_round(k, n, 1, 1 << i, rows, end);
             check_round(k, n, 1, 1 << i, 1, !end);
             if (k->most_w < 255) continue;
@@ -325,14 +390,19 @@ static void check_lengths(const lb_dotbyte *k)
     for (int64_t n = 1; n <= 300; n++)
         for (int bits = 1; bits <= 8; bits *= 2)
             for (int i = 0; i < 4; i++) {
-                if (bits > 2 && k->most_w < 255) continue;
+                if (bits > 2 && k->size == 1 && k->most_w < 255) continue;
+                if (bits != 4 && k->size == 2) continue;
                 check_along(k, bits, i & 1, n, n % 3 * 7, i & 2);
                 if (k->across && n % 3 == i % 3)
                     check_across(k, bits, i & 1, n, 1 + (n * 11 + i) % BYTES,
                                  n % 4 * 9, i & 2);
             }
     for (int64_t bytes = 1; bytes <= BYTES && k->across; bytes++)
-        check_across(k, k->most_w < 255 ? 2 : 8, false, 7, bytes, 3, true);
+        check_across(k,
+                     k->size == 2      ? 4
+                     : k->most_w < 255 ? 2
+                                       : 8,
+                     false, 7, bytes, 3, true);
 }
 
 static void check_kernel(const lb_dotbyte *k)

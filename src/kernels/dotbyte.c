@@ -28,3 +28,12 @@ const lb_dotbyte *lb_dotbyte_for(const lb_cpu *cpu, int most_w, bool along)
     }
     return NULL;
 }
+
+const lb_dotbyte *lb_dotword_for(const lb_cpu *cpu)
+{
+#if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX512VNNI) return &lb_dotword_vnni;
+#endif
+    (void)cpu;
+    return NULL;
+}

@@ -1,4 +1,4 @@
-/* dotbyte.h - products of matrices of bytes, in panels.
+/* dotbyte.h - products of matrices of bytes, or of words, in panels.
  *
  *   c[i][j] += xs[i] * ws[j] * sum over kk of x[i][kk] * (w[j][kk] - offset)
  *
@@ -16,7 +16,11 @@
  * fewer than 8 bits become a quad for each field of them, in turn. Where rows
  * run along memory, the depth is as it is, and rows of w are in another order:
  * of sixteen bytes first those of all first fields, then those of all second
- * ones, and so on: slots. Raw pointers only.
+ * ones, and so on: slots.
+ *
+ * Words: numbers of 16 bits, with signs and no offset, for levels that a byte
+ * cannot hold. A quad is a pair of them, four bytes as well; fields are those
+ * of two bytes of codes. Raw pointers only.
  */
 #ifndef LB_DOTBYTE_H
 #define LB_DOTBYTE_H
@@ -36,7 +40,13 @@ enum {
      * are those of dotint.h, bit by bit. */
     LB_DOTBYTE_KC = LB_DOTINT_KC,
     LB_DOTBYTE_MOST_X = 127,
-    LB_DOTBYTE_MOST_X2 = LB_DOTINT_MOST_X /* 256 * 127 + 127 */
+    LB_DOTBYTE_MOST_X2 = LB_DOTINT_MOST_X, /* 256 * 127 + 127 */
+    /* Words: the largest of w, and the most that magnitudes of x which share a
+     * scale may then add up to, for sums below 2^31. 544 leave room for the
+     * roundings of 512 of them, and of the sum. */
+    LB_DOTWORD_MOST_W = 1 << 13,
+    LB_DOTWORD_SPARE = 544,
+    LB_DOTWORD_SUM = (1 << (31 - 13)) - LB_DOTWORD_SPARE
 };
 
 /* What codes stand for: number[code], offset included; those of 8 bits the
@@ -45,6 +55,13 @@ typedef struct lb_dotbyte_codes {
     int bits; /* 8, 4, 2 or 1 */
     bool high_first;
     uint8_t number[16];
+    /* Words, of 4 bits only: level[code]; across, if there are ratios, (level *
+     * ratio + 2^14) >> 15, where line k has ratio[k] for the first `share`
+     * codes (a multiple of 32) of those that are taken at once, ratio[apart +
+     * k] for those after them, and so on. Up to a whole pair there are any. */
+    int16_t level[16];
+    const int16_t *ratio;
+    int64_t share, apart;
 } lb_dotbyte_codes;
 
 /* Rows of x as they meet a panel of w. */
@@ -69,6 +86,7 @@ typedef struct lb_dotbyte_ask {
 
 typedef struct lb_dotbyte {
     const char *name, *name_two; /* "dot i8 ref", with two planes */
+    int size;                    /* bytes of a number: 2 for words */
     int mr, nr;
     int most_w;  /* the largest byte of w; below 255: not of 8 bits */
     int bias;    /* what bytes of panels of w are less: 128 gives them signs */
@@ -100,13 +118,15 @@ typedef struct lb_dotbyte {
 /* The strongest kernel of a CPU that takes bytes up to most_w; NULL: it has
  * none, and numbers of 16 bits are better. */
 const lb_dotbyte *lb_dotbyte_for(const lb_cpu *cpu, int most_w, bool along);
+/* The same for words. */
+const lb_dotbyte *lb_dotword_for(const lb_cpu *cpu);
 
 extern const lb_dotbyte lb_dotbyte_ref;
 #if defined(__aarch64__)
 extern const lb_dotbyte lb_dotbyte_dotprod;
 #endif
 #if defined(__x86_64__)
-extern const lb_dotbyte lb_dotbyte_avx2, lb_dotbyte_vnni;
+extern const lb_dotbyte lb_dotbyte_avx2, lb_dotbyte_vnni, lb_dotword_vnni;
 
 void lb_dotbyte_along_avx2(const lb_dotbyte_codes *c, const uint8_t *from,
                            int64_t step, int64_t n, int64_t ahead, uint8_t *to);

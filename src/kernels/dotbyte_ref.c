@@ -124,6 +124,7 @@ static void tile(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
 const lb_dotbyte lb_dotbyte_ref = {
     .name = "dot i8 ref",
     .name_two = "dot i8x2 ref",
+    .size = 1,
     .mr = MR,
     .nr = NR,
     .most_w = 255,

@@ -9,8 +9,11 @@ enum {
     PANEL = 16 << 10, /* bytes of panels in L1, beside rows of x */
     MANY = 64,        /* rows of w that share scales which do not differ much */
     SPREAD = 128,     /* of the depth, if its scales are in x */
-    ROUNDED = 256     /* of longer blocks most weights are small next to the
+    ROUNDED = 256,    /* of longer blocks most weights are small next to the
                        * largest, and rounded levels err by more than x */
+    WORDS = 256,      /* depth of a panel of words, */
+    WORDS_SHARE = 128 /* and the most of what shares a scale of x: the more
+                       * there are, the smaller each has to be */
 };
 
 /* ---- levels -------------------------------------------------------------- */
@@ -129,25 +132,89 @@ static bool planes_fit(int64_t rows, const numbers *n, lb_byte_panels *p)
     return n->whole || p->share <= ROUNDED;
 }
 
+static bool bytes_of(const lb_coded *c, int64_t rows, lb_precision precision,
+                     const numbers *n, lb_byte_panels *p)
+{
+    if (!place_blocks(c, p)) return false;
+    p->kernel = lb_dotbyte_for(p->cpu, place_numbers(c, n, p), c->along);
+    if (!p->kernel) return false;
+    p->offset -= p->kernel->bias;
+    p->in_turn = c->along ? p->fields : 1;
+    for (p->planes = precision == LB_PRECISION_FASTEST ? 1 : 2; p->planes <= 2;
+         p->planes++)
+        if (planes_fit(rows, n, p)) return true;
+    return false;
+}
+
+/* ---- words --------------------------------------------------------------- */
+
+/* As place_blocks. Across, those of a strip are whole or one. */
+static bool place_word_blocks(const lb_coded *c, lb_byte_panels *p)
+{
+    const int64_t g = c->lines.g, wide = LB_DOTBYTE_BYTES * p->fields;
+    p->kc = WORDS;
+    p->share = WORDS_SHARE;
+    if (!p->scales.in_w) return true;
+    p->ratios = !c->along;
+    if (g % LB_DOTBYTE_STEP) return false;
+    if (p->ratios) return wide % g == 0 || g % wide == 0;
+    if (g > WORDS_SHARE && g % WORDS_SHARE) return false;
+    p->share = lb_min_i64(g, WORDS_SHARE);
+    p->kc = g % WORDS == 0 ? WORDS : p->share * (WORDS / p->share);
+    if (g > WORDS_SHARE && g % p->kc) p->kc = p->share;
+    return true;
+}
+
+/* Levels in as many steps as leave most to x; with ratios, as these want it.
+ * Where they are the quantiles of a normal distribution, 5456.85 brings them as
+ * near to whole numbers as the most that there may be. */
+static void place_levels(const lb_coded *c, float most, lb_byte_panels *p)
+{
+    static const float tops[] = {LB_DOTWORD_MOST_W, 5456.85f};
+    double least = INFINITY;
+    for (int t = 0; t < (p->ratios ? 1 : 2); t++) {
+        numbers n = {.whole = false};
+        const double error = round_levels(c, most, tops[t], &n);
+        if (error >= least) continue;
+        least = error;
+        p->unit = n.unit;
+        p->sum = 0x1p31f / ceilf(tops[t]) - LB_DOTWORD_SPARE;
+        for (int i = 0; i < 16; i++)
+            p->codes.level[i] = (int16_t)n.number[i];
+    }
+    for (int i = 0; i < 16 && p->ratios; i++)
+        p->codes.level[i] =
+            (int16_t)lrintf(c->numbers.level[i] / most * LB_DOTINT_LEVEL);
+}
+
+static bool words_of(const lb_coded *c, lb_byte_panels *p)
+{
+    const float most = c->bits == 4 ? largest_level(c) : 0;
+    p->kernel = lb_dotword_for(p->cpu);
+    if (!p->kernel || most < 0x1p-100f || !place_word_blocks(c, p))
+        return false;
+    p->codes = (lb_dotbyte_codes){.bits = c->bits, .high_first = c->high_first};
+    place_levels(c, most, p);
+    p->offset = 0;
+    p->up = 0x1p14f;
+    p->planes = 1;
+    p->in_turn = c->along ? 2 * p->fields : 1;
+    return true;
+}
+
 bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t rows,
                        lb_precision precision, lb_byte_panels *p)
 {
     numbers n;
-    *p = (lb_byte_panels){.fields = 8 / c->bits,
-                          .in_turn = c->along ? 8 / c->bits : 1,
+    *p = (lb_byte_panels){.cpu = cpu,
+                          .scales = lb_scales_way_of(c),
+                          .fields = 8 / c->bits,
                           .apart = c->along ? 1 : 8 / c->bits};
     if (!numbers_of(c, &n)) return false;
-    p->cpu = cpu;
-    p->scales = lb_scales_way_of(c);
-    if (!place_blocks(c, p)) return false;
-    p->kernel = lb_dotbyte_for(cpu, place_numbers(c, &n, p), c->along);
-    if (!p->kernel) return false;
-    p->offset -= p->kernel->bias;
+    if (!bytes_of(c, rows, precision, &n, p) && !words_of(c, p)) return false;
+    p->each = p->scales.in_w && c->along;
     p->strip = c->along ? lb_max_i64(PANEL / p->kc, p->kernel->nr)
                         : (int64_t)LB_DOTBYTE_BYTES * p->fields;
     p->strip = lb_round_up(p->strip, p->kernel->nr);
-    for (p->planes = precision == LB_PRECISION_FASTEST ? 1 : 2; p->planes <= 2;
-         p->planes++)
-        if (planes_fit(rows, &n, p)) return true;
-    return false;
+    return true;
 }

@@ -5,6 +5,10 @@
  * Where they depend on both, the depth comes in blocks that share one, each of
  * them with scales of its own for x, and is summed block by block. Levels that
  * are not whole are rounded: that is for one plane only.
+ *
+ * What bytes cannot hold become words, if codes have 4 bits: levels in 13 bits.
+ * Scales that depend on both, where rows run along memory, go into these as
+ * ratios to the largest of a panel, as in int_panels.h.
  */
 #ifndef LB_BYTE_PANELS_H
 #define LB_BYTE_PANELS_H
@@ -23,6 +27,7 @@ typedef struct lb_byte_panels {
     int in_turn; /* the depth comes in the order of so many; 1: as it is */
     int offset;  /* of bytes of w, as the kernel has them */
     float unit;  /* what 1 in w stands for, without scales */
+    float sum;   /* words: what those of x that share a scale may add up to */
     int apart;   /* rows from slot to slot of 16 */
     /* Scales of x are multiplied with this power of 2, those of w divided by
      * it, so that both and the product with a sum are normal numbers as long
@@ -32,6 +37,8 @@ typedef struct lb_byte_panels {
     int64_t share; /* and of what shares scales in it */
     int64_t strip; /* rows of w that become panels together; if they run along
                     * memory in slots, see dotbyte.h */
+    bool each;     /* what shares scales in a panel has those of w as well */
+    bool ratios;   /* those of w are in words */
 } lb_byte_panels;
 
 /* For so many rows of w. False: numbers of 16 bits are better, or needed. */
@@ -53,7 +60,7 @@ static inline int64_t lb_byte_steps(int64_t depth)
  * would fall together in the cache. */
 static inline int64_t lb_byte_apart(const lb_byte_panels *p, int64_t depth)
 {
-    return p->kernel->nr * lb_byte_steps(depth) + 64;
+    return p->kernel->nr * lb_byte_steps(depth) * p->kernel->size + 64;
 }
 
 /* ---- x: byte_rows.c ------------------------------------------------------ */
@@ -83,6 +90,11 @@ typedef struct lb_byte_weights {
     float *ws;      /* and scales of its slots, for each block */
     uint8_t *lines; /* copied, where there are fewer than kernels take */
     float *read;
+    /* Ratios: scales of all rows in a panel, block by block of them, as parts
+     * of the largest of each. */
+    float *scales, *largest;
+    int16_t *ratio;
+    int64_t ratio_k;    /* which panel; -1: none yet */
     int64_t ahead;      /* bytes, to codes that come next, */
     lb_dotbyte_ask ask; /* and their lines */
 } lb_byte_weights;

@@ -10,7 +10,7 @@ enum { HEAD = 2 * LB_DOTBYTE_MAX_MR * sizeof(float) };
 int64_t lb_byte_rows_bytes(const lb_byte_panels *p, int64_t rows, int64_t depth)
 {
     return lb_byte_blocks(p, depth) * HEAD +
-           rows * lb_byte_steps(depth) * p->planes;
+           rows * lb_byte_steps(depth) * p->planes * p->kernel->size;
 }
 
 int64_t lb_byte_rows_room(const lb_byte_panels *p)
@@ -34,7 +34,7 @@ static part part_at(const lb_byte_panels *p, char *at, int rows, int64_t n,
     return (part){
         .scale = head,
         .start = (int32_t *)(void *)(head + LB_DOTBYTE_MAX_MR),
-        .bytes = (int8_t *)bytes + b * p->share * rows,
+        .bytes = (int8_t *)bytes + b * p->share * rows * p->kernel->size,
         .apart = (int64_t)rows * 4,
         .plane = rows * lb_byte_steps(n),
     };
@@ -64,7 +64,21 @@ static float factor_of(const lb_byte_panels *p, int64_t n, const float *x)
     return most == 0 ? 0 : top / most;
 }
 
-/* One block of a row; x may be changed. */
+/* One block of a row, as words: sums of these are bounded, too. x may be
+ * changed, here and below. */
+static void round_words(const lb_byte_panels *p, float *x, const float *from,
+                        int64_t n, const part *to, int row)
+{
+    const lb_int_bound bound = {LB_DOTINT_MOST_X, p->sum / 8};
+    const lb_int_row r =
+        lb_int_row_of(lb_dotint_for(p->cpu), bound, n, from, x);
+    p->kernel->round(n, r.x, r.factor, 1, p->in_turn,
+                     to->bytes + (int64_t)row * 4, to->apart, to->plane);
+    to->scale[row] = r.scale;
+    to->start[row] = 0;
+}
+
+/* The same as bytes. */
 static void round_block(const lb_byte_panels *p, float *x, const float *from,
                         int64_t n, const part *to, int row)
 {
@@ -101,8 +115,11 @@ void lb_byte_rows_pack(const lb_byte_panels *p, lb_row_slab *x, int64_t i,
         for (int64_t s = 0; s * p->share < n; s++) {
             const part one = part_at(p, to, rows, n, s);
             const int64_t first = s * p->share;
-            round_block(p, row + first, at + first,
-                        lb_min_i64(p->share, n - first), &one, r);
+            const int64_t some = lb_min_i64(p->share, n - first);
+            if (p->kernel->size == 2)
+                round_words(p, row + first, at + first, some, &one, r);
+            else
+                round_block(p, row + first, at + first, some, &one, r);
         }
     }
 }

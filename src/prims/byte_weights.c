@@ -1,6 +1,8 @@
 /* byte_weights.c - codes as panels of bytes; see byte_panels.h. */
+#include <math.h>
 #include <string.h>
 
+#include "kernels/turn.h"
 #include "prims/byte_panels.h"
 #include "prims/product.h"
 
@@ -12,14 +14,18 @@ size_t lb_byte_weights_room(const lb_byte_panels *p, const lb_coded *c,
 {
     size_t used = 0;
     const int64_t f = sizeof(float), blocks = lb_byte_blocks(p, p->kc);
-    *w = (lb_byte_weights){.p = p};
+    const int64_t across = p->ratios ? most / c->lines.g + 2 : 0;
+    *w = (lb_byte_weights){.p = p, .ratio_k = -1};
     used = lb_scales_room(p->cpu, c, p->kc, most, depth, &w->s, room);
     w->panel = lb_carve(room, &used,
                         p->strip / p->kernel->nr * lb_byte_apart(p, p->kc));
     w->ws = lb_carve(room, &used, p->strip * blocks * f);
     w->lines =
         lb_carve(room, &used, LB_DOTBYTE_LINES * lb_coded_line_bytes(c, p->kc));
-    w->read = lb_carve(room, &used, blocks * f);
+    w->read = lb_carve(room, &used, lb_max_i64(blocks, across) * f);
+    w->scales = lb_carve(room, &used, across * p->kc * f);
+    w->largest = lb_carve(room, &used, across * f);
+    w->ratio = lb_carve(room, &used, across * p->kc * (int64_t)sizeof(int16_t));
     return used;
 }
 
@@ -27,6 +33,7 @@ void lb_byte_weights_rows(lb_byte_weights *w, int64_t j, int64_t n,
                           int64_t depth)
 {
     lb_scales_rows(&w->s, j, n, depth);
+    w->ratio_k = -1;
 }
 
 /* ---- slots --------------------------------------------------------------- */
@@ -55,23 +62,71 @@ static void scale_rows(lb_byte_weights *w, int64_t j, int64_t rows,
     }
 }
 
-/* One for each block of a row; the depth runs along memory. */
+/* One for each block of a row; the depth runs along memory. Where a block is
+ * larger than what shares scales of x, it comes with several of those. */
 static void scale_blocks(lb_byte_weights *w, int64_t j, int64_t rows,
                          int64_t slots, int64_t k, int64_t n)
 {
     const lb_coded *c = &w->s.c;
-    const int64_t blocks = lb_byte_blocks(w->p, n), first = k / c->lines.g;
-    const bool shared = c->lines.g > w->p->share; /* by several panels */
+    const int64_t f = sizeof(float), g = c->lines.g, first = k / g;
+    const int64_t blocks = lb_byte_blocks(w->p, n);
+    const int64_t there = (k + n - 1) / g - first + 1;
     const float by = w->p->unit / w->p->up;
-    const float *s = w->read;
-    for (int64_t r = 0; r < slots; r++) {
-        if (r < rows && c->scale && r > 0)
-            s += c->scale_step;
-        else if (r < rows)
-            s = lb_coded_scales(c, w->p->cpu, j + r, first, shared ? 1 : blocks,
-                                w->read);
-        for (int64_t b = 0; b < blocks; b++)
-            w->ws[b * slots + r] = r < rows ? s[b] * by : 0;
+    float *const ws = w->ws;
+    for (int64_t r = 0, some; r < rows; r += some) {
+        const float *s =
+            lb_coded_scales(c, w->p->cpu, j + r, first, there, w->read);
+        some = c->scale ? rows : 1;
+        lb_turn(sizeof(float), (const char *)s, c->scale_step * f,
+                (char *)(ws + r), slots * f, some, there);
+    }
+    for (int64_t b = 0; b < there; b++)
+        for (int64_t r = 0; r < slots; r++)
+            ws[b * slots + r] = r < rows ? ws[b * slots + r] * by : 0;
+    for (int64_t b = there; b < blocks; b++)
+        memcpy(ws + b * slots, ws, (size_t)(slots * f));
+}
+
+/* Ratios of all rows in the panel from k on; rows run along memory. */
+static void make_ratios(lb_byte_weights *w, int64_t k, int64_t n)
+{
+    const lb_byte_panels *p = w->p;
+    const lb_coded *c = &w->s.c;
+    const int64_t f = sizeof(float), first = w->s.first / c->lines.g;
+    const int64_t last = (w->s.first + w->s.n - 1) / c->lines.g;
+    const int64_t blocks = last - first + 1;
+    if (w->ratio_k == k) return;
+    w->ratio_k = k;
+    if (c->scale) {
+        const float *s = lb_coded_scales(c, p->cpu, k, first, blocks, w->read);
+        lb_turn(sizeof(float), (const char *)s, c->scale_step * f,
+                (char *)w->scales, p->kc * f, n, blocks);
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            const float *s =
+                lb_coded_scales(c, p->cpu, k + i, first, blocks, w->read);
+            for (int64_t b = 0; b < blocks; b++)
+                w->scales[b * p->kc + i] = s[b];
+        }
+    }
+    lb_dotint_for(p->cpu)->ratios(blocks, n, w->scales, p->kc, LB_DOTINT_RATIO,
+                                  w->ratio, p->kc, w->largest);
+    for (int64_t b = 0; b < blocks; b++)
+        if (!isfinite(w->largest[b])) w->largest[b] = (float)NAN;
+}
+
+/* The largest of each row's. */
+static void scale_ratios(lb_byte_weights *w, int64_t j, int64_t rows,
+                         int64_t slots)
+{
+    const int64_t g = w->s.c.lines.g, first = w->s.first / g;
+    const float by = w->p->unit / w->p->up;
+    for (int64_t s = 0; s < slots; s += 16) {
+        const int64_t row = lb_byte_slot_row(w->p, s);
+        for (int64_t e = 0; e < 16; e++) {
+            const int64_t r = row + e * w->p->apart;
+            w->ws[s + e] = r < rows ? w->largest[(j + r) / g - first] * by : 0;
+        }
     }
 }
 
@@ -107,6 +162,24 @@ static void pack_along(lb_byte_weights *w, int64_t j, int64_t rows,
     }
 }
 
+static void pack_across(lb_byte_weights *w, int64_t j, int64_t rows, int64_t k,
+                        int64_t n)
+{
+    const lb_byte_panels *p = w->p;
+    const lb_coded *c = &w->s.c;
+    lb_dotbyte_codes codes = p->codes;
+    if (p->ratios) {
+        const int64_t g = c->lines.g;
+        make_ratios(w, k, n);
+        codes.ratio = w->ratio + (j / g - w->s.first / g) * p->kc;
+        codes.share = g;
+        codes.apart = p->kc;
+    }
+    p->kernel->across(&codes, lb_coded_codes(c, k, j), c->byte_step, n,
+                      lb_coded_line_bytes(c, rows), w->ahead, w->panel,
+                      lb_byte_apart(p, n));
+}
+
 int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
                               int64_t n)
 {
@@ -118,18 +191,33 @@ int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
     if (c->along)
         pack_along(w, j, rows, slots, k, n);
     else
-        p->kernel->across(&p->codes, lb_coded_codes(c, k, j), c->byte_step, n,
-                          lb_coded_line_bytes(c, rows), w->ahead, w->panel,
-                          lb_byte_apart(p, n));
-    if (p->scales.in_w)
+        pack_across(w, j, rows, k, n);
+    if (p->each)
         scale_blocks(w, j, rows, slots, k, n);
+    else if (p->ratios)
+        scale_ratios(w, j, rows, slots);
     else
         scale_rows(w, j, rows, slots);
     return slots;
 }
 
-/* They may lie past the end, so this is never a pointer that C looks at. One
- * group of rows of x has just enough quads, if there are two for each. */
+/* What is asked for may lie past the end, so it is never a pointer that C looks
+ * at, here and below. */
+static void ask_scales(const lb_byte_weights *w, int64_t j, int64_t k)
+{
+    const lb_coded *c = &w->s.c;
+    if (!w->p->each || !c->scale) return;
+    uintptr_t at = (uintptr_t)c->scale +
+                   (uintptr_t)((c->first + j * c->scale_step + k / c->lines.g) *
+                               (int64_t)sizeof(float));
+    for (int64_t r = 0; r < w->p->strip; r++) {
+        __builtin_prefetch((const void *)at);
+        at += (uintptr_t)(c->scale_step * (int64_t)sizeof(float));
+    }
+}
+
+/* One group of rows of x has just enough quads, if there are two lines for
+ * each. */
 void lb_byte_weights_next(lb_byte_weights *w, int64_t j, int64_t k,
                           int64_t next_j, int64_t next_k, int64_t groups)
 {
@@ -152,4 +240,5 @@ void lb_byte_weights_next(lb_byte_weights *w, int64_t j, int64_t k,
         .columns = lb_ceil_div(lb_coded_line_bytes(c, places), LINE),
         .each = groups > 1 ? 1 : 2,
     };
+    ask_scales(w, next_j, next_k);
 }

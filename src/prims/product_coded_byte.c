@@ -173,8 +173,8 @@ static void run_tile(block *b, char *panel, int64_t n, int64_t j, int64_t s,
         const lb_dotbyte_x x =
             lb_byte_rows_at(q, panel + group * b->g->group, rows, n, e);
         q->kernel->tile(&x, lb_byte_steps(lb_min_i64(q->share, n - at)),
-                        w + at * nr,
-                        b->weights.ws + (q->scales.in_w ? e * slots : 0) + s,
+                        w + at * nr * q->kernel->size,
+                        b->weights.ws + (q->each ? e * slots : 0) + s,
                         first && !e, c, &b->weights.ask);
     }
 }

@@ -149,6 +149,7 @@ DOTPROD static void tile(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
 const lb_dotbyte lb_dotbyte_dotprod = {
     .name = "dot i8 neon dotprod",
     .name_two = "dot i8x2 neon dotprod",
+    .size = 1,
     .mr = MR,
     .nr = NR,
     .most_w = 255,

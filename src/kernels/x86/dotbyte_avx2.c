@@ -217,6 +217,7 @@ AVX2 static void tile(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
 
 const lb_dotbyte lb_dotbyte_avx2 = {
     .name = "dot i8 avx2",
+    .size = 1,
     .mr = MR,
     .nr = NR,
     .most_w = MOST_W,

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "kernels/x86/dotbyte_turn.h"
 #include "kernels/x86/intrin.h"
 
 enum { NR = 32, LINES = LB_DOTBYTE_LINES, BYTES = LB_DOTBYTE_BYTES };
@@ -78,39 +79,7 @@ LB_INLINE void put_fields(const int bits, const bool high_first, fields_of f,
 
 /* ---- depth along memory -------------------------------------------------- */
 
-AVX512
-LB_INLINE __m512i load_4x16(const uint8_t *p, int64_t step)
-{
-    const int64_t four = 4 * step;
-    __m512i v = _mm512_castsi128_si512(
-        _mm_loadu_si128((const __m128i *)(const void *)p));
-    v = _mm512_inserti32x4(
-        v, _mm_loadu_si128((const __m128i *)(const void *)(p + four)), 1);
-    v = _mm512_inserti32x4(
-        v, _mm_loadu_si128((const __m128i *)(const void *)(p + 2 * four)), 2);
-    return _mm512_inserti32x4(
-        v, _mm_loadu_si128((const __m128i *)(const void *)(p + 3 * four)), 3);
-}
-
-/* 16 bytes of 16 lines: quad q of all of them to v[q]. Lane l of register a
- * is line 4l + a. */
-AVX512
-LB_INLINE void turn(__m512i a, __m512i b, __m512i c, __m512i d, __m512i *v)
-{
-    const __m512i ab0 = _mm512_unpacklo_epi32(a, b);
-    const __m512i ab1 = _mm512_unpackhi_epi32(a, b);
-    const __m512i cd0 = _mm512_unpacklo_epi32(c, d);
-    const __m512i cd1 = _mm512_unpackhi_epi32(c, d);
-    v[0] = _mm512_unpacklo_epi64(ab0, cd0);
-    v[1] = _mm512_unpackhi_epi64(ab0, cd0);
-    v[2] = _mm512_unpacklo_epi64(ab1, cd1);
-    v[3] = _mm512_unpackhi_epi64(ab1, cd1);
-}
-
-/* Pieces of 16 bytes of each line. All that are wanted of a line are loaded
- * together: where lines are a power of 2 apart, a cache has no room for all
- * sixteen, and those that come again would have left it. pieces is a constant
- * where this is inlined. */
+/* pieces is a constant where this is inlined, too. */
 AVX512
 LB_INLINE uint8_t *along_pieces(const int pieces, const int bits,
                                 const bool high_first, fields_of f,
@@ -119,15 +88,10 @@ LB_INLINE uint8_t *along_pieces(const int pieces, const int bits,
     const int64_t apart = (int64_t)NR * 4;
     const gaps at = {apart, 2 * apart};
     __m512i r[4][4], v[4];
-    LB_UNROLL
-    for (int a = 0; a < 4; a++) {
-        LB_UNROLL
-        for (int p = 0; p < pieces; p++)
-            r[a][p] = load_4x16(from + a * step + (ptrdiff_t)16 * p, step);
-    }
+    lb_load_pieces(pieces, from, step, r);
     LB_UNROLL
     for (int p = 0; p < pieces; p++) {
-        turn(r[0][p], r[1][p], r[2][p], r[3][p], v);
+        lb_turn_quads(r[0][p], r[1][p], r[2][p], r[3][p], v);
         LB_UNROLL
         for (int q = 0; q < 4; q++) {
             put_fields(bits, high_first, f, v[q], to, at);
@@ -206,24 +170,14 @@ void lb_dotbyte_along_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
 
 /* ---- rows along memory --------------------------------------------------- */
 
-/* Dwords of a line in such an order that what unpacks of them is in order. */
-AVX512
-LB_INLINE __m512i line_of(const uint8_t *p, __mmask64 mask)
-{
-    const __m512i order =
-        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    return _mm512_permutexvar_epi32(
-        order, _mm512_maskz_loadu_epi8(mask, (const void *)p));
-}
-
 /* Four lines: quads of the depth, 16 to a vector. */
 AVX512
 LB_INLINE void quads_of(const uint8_t *p, int64_t step, const __mmask64 *mask,
                         __m512i *v)
 {
-    const __m512i a = line_of(p, mask[0]), b = line_of(p + step, mask[1]);
-    const __m512i c = line_of(p + 2 * step, mask[2]);
-    const __m512i d = line_of(p + 3 * step, mask[3]);
+    const __m512i a = lb_line_of(p, mask[0]), b = lb_line_of(p + step, mask[1]);
+    const __m512i c = lb_line_of(p + 2 * step, mask[2]);
+    const __m512i d = lb_line_of(p + 3 * step, mask[3]);
     const __m512i ab0 = _mm512_unpacklo_epi8(a, b);
     const __m512i ab1 = _mm512_unpackhi_epi8(a, b);
     const __m512i cd0 = _mm512_unpacklo_epi8(c, d);

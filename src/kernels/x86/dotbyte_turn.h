@@ -1,0 +1,67 @@
+/* dotbyte_turn.h - codes from lines to quads, with AVX-512. */
+#ifndef LB_DOTBYTE_TURN_H
+#define LB_DOTBYTE_TURN_H
+
+#include <stddef.h>
+
+#include "kernels/x86/intrin.h"
+
+#define LB_AVX512_PACK LB_TARGET("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq")
+
+LB_AVX512_PACK
+LB_INLINE __m512i lb_load_4x16(const uint8_t *p, int64_t step)
+{
+    const int64_t four = 4 * step;
+    __m512i v = _mm512_castsi128_si512(
+        _mm_loadu_si128((const __m128i *)(const void *)p));
+    v = _mm512_inserti32x4(
+        v, _mm_loadu_si128((const __m128i *)(const void *)(p + four)), 1);
+    v = _mm512_inserti32x4(
+        v, _mm_loadu_si128((const __m128i *)(const void *)(p + 2 * four)), 2);
+    return _mm512_inserti32x4(
+        v, _mm_loadu_si128((const __m128i *)(const void *)(p + 3 * four)), 3);
+}
+
+/* 16 bytes of 16 lines: quad q of all of them to v[q]. Lane l of register a
+ * is line 4l + a. */
+LB_AVX512_PACK
+LB_INLINE void lb_turn_quads(__m512i a, __m512i b, __m512i c, __m512i d,
+                             __m512i *v)
+{
+    const __m512i ab0 = _mm512_unpacklo_epi32(a, b);
+    const __m512i ab1 = _mm512_unpackhi_epi32(a, b);
+    const __m512i cd0 = _mm512_unpacklo_epi32(c, d);
+    const __m512i cd1 = _mm512_unpackhi_epi32(c, d);
+    v[0] = _mm512_unpacklo_epi64(ab0, cd0);
+    v[1] = _mm512_unpackhi_epi64(ab0, cd0);
+    v[2] = _mm512_unpacklo_epi64(ab1, cd1);
+    v[3] = _mm512_unpackhi_epi64(ab1, cd1);
+}
+
+/* Pieces of 16 bytes of each line, as lb_turn_quads takes them. All that are
+ * wanted of a line are loaded together: where lines are a power of 2 apart, a
+ * cache has no room for all sixteen, and those that come again would have left
+ * it. pieces is a constant where this is inlined. */
+LB_AVX512_PACK
+LB_INLINE void lb_load_pieces(const int pieces, const uint8_t *from,
+                              int64_t step, __m512i (*r)[4])
+{
+    LB_UNROLL
+    for (int a = 0; a < 4; a++) {
+        LB_UNROLL
+        for (int p = 0; p < pieces; p++)
+            r[a][p] = lb_load_4x16(from + a * step + (ptrdiff_t)16 * p, step);
+    }
+}
+
+/* Dwords of a line in such an order that what unpacks of them is in order. */
+LB_AVX512_PACK
+LB_INLINE __m512i lb_line_of(const uint8_t *p, __mmask64 mask)
+{
+    const __m512i order =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(
+        order, _mm512_maskz_loadu_epi8(mask, (const void *)p));
+}
+
+#endif
