@@ -145,14 +145,9 @@ const lb_format low_rank_format = {
 
 /* ---- making one ---------------------------------------------------------- */
 
-static bool check(lb_ctx *cx, const lb_array *base, const lb_array *a,
-                  const lb_array *b)
+static bool infer(lb_ctx *cx, lb_call *c)
 {
-    if (!base || !a || !b)
-        return lb_fail(cx, LB_E_NULL, "low_rank: %s is NULL",
-                       !base ? "base"
-                       : !a  ? "a"
-                             : "b");
+    const lb_array *base = c->in[BASE], *a = c->in[A], *b = c->in[B];
     if (lb_rank(base) != 2 || lb_rank(a) != 2 || lb_rank(b) != 2 ||
         lb_dim(a, 0) != lb_dim(base, 0) || lb_dim(b, 1) != lb_dim(base, 1) ||
         lb_dim(a, 1) != lb_dim(b, 0) || lb_dim(a, 1) < 1)
@@ -167,14 +162,14 @@ static bool check(lb_ctx *cx, const lb_array *base, const lb_array *a,
                        "low_rank: %s + %s %s, not f32, f16 or bf16",
                        lb_dtype_name(base->dtype), lb_dtype_name(a->dtype),
                        lb_dtype_name(b->dtype));
+    c->shape = base->shape;
+    c->dtype = base->dtype;
     return true;
 }
 
-lb_array *low_rank_make(lb_ctx *cx, lb_array *base, lb_array *a, lb_array *b)
+static lb_verdict make(lb_ctx *cx, const lb_call *c, lb_array **out)
 {
-    if (!cx || !check(cx, base, a, b)) return NULL;
-    const lb_shape shape = lb_shape_of(base);
-    lb_enter(cx);
+    lb_array *base = c->in[BASE], *a = c->in[A], *b = c->in[B];
     const lb_part table[LB_MAX_PARTS] = {
         [BASE] = {.g = {1, 1}, .a = base},
         [A] = {.g = {1, 0}, .own = lb_dim(a, 1), .a = lb_expand(cx, a, 1)},
@@ -182,10 +177,44 @@ lb_array *low_rank_make(lb_ctx *cx, lb_array *base, lb_array *a, lb_array *b)
                .own = lb_dim(b, 0),
                .a = lb_expand(cx, lb_transpose(cx, b, NULL), 0)},
     };
-    lb_array *w = NULL;
-    if (table[A].a && table[B].a)
-        w = lb_make(cx, &low_rank_format, base->dtype, 0, &shape, table);
-    lb_keep(cx, w);
+    if (!table[A].a || !table[B].a) return LB_FAILED;
+    *out = lb_make(cx, &low_rank_format, c->dtype, 0, &c->shape, table);
+    return *out ? LB_DONE : LB_FAILED;
+}
+
+/* Of base as it is; of A: dW B^T; of B: A^T dW. */
+static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
+                     lb_array *dout)
+{
+    lb_array *d = dout;
+    (void)out;
+    lb_enter(cx);
+    if (operand == A) d = lb_matmul(cx, dout, lb_transpose(cx, c->in[B], NULL));
+    if (operand == B) d = lb_matmul(cx, lb_transpose(cx, c->in[A], NULL), dout);
+    if (d && d->dtype != c->in[operand]->dtype)
+        d = lb_convert(cx, d, c->in[operand]->dtype);
+    lb_keep(cx, d);
     lb_leave(cx);
-    return w;
+    return d;
+}
+
+/* Making one is a primitive, so that a tape knows what it was made of. */
+static const lb_prim low_rank_prim = {
+    .struct_size = sizeof(lb_prim),
+    .name = "low_rank",
+    .n_in = 3,
+    .infer = infer,
+    .move = make,
+    .vjp = vjp,
+};
+
+lb_array *low_rank_make(lb_ctx *cx, lb_array *base, lb_array *a, lb_array *b)
+{
+    lb_array *in[] = {[BASE] = base, [A] = a, [B] = b};
+    if (cx && (!base || !a || !b))
+        lb_fail(cx, LB_E_NULL, "low_rank: %s is NULL",
+                !base ? "base"
+                : !a  ? "a"
+                      : "b");
+    return lb_bind(cx, &low_rank_prim, 3, in, NULL);
 }

@@ -9,7 +9,7 @@ extern const lb_format low_rank_format;
 
 /* base (M,N) + a (M,R) b (R,N), of base's dtype. All three are f32, f16 or
  * bf16, in any format and any view, and are kept as they are; R is 1 or more.
- * Belongs to the open scope. */
+ * Belongs to the open scope. Gradients flow to all three. */
 lb_array *low_rank_make(lb_ctx *cx, lb_array *base, lb_array *a, lb_array *b);
 
 #endif

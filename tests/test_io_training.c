@@ -1,0 +1,220 @@
+/* test_io_training.c - training that is cut off and taken up from a file ends
+ * in the bytes that it would have had; with states in f32 and in 8 bits, and
+ * weights that go straight through a quantizer. And whole steps in which each
+ * allocation fails in turn. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "lowbit_io.h"
+
+enum { IN = 48, HIDDEN = 33, OUT = 5, BATCH = 16, PARAMS = 3 };
+
+static lb_array *loss(lb_ctx *cx, lb_array *const *p, int n, void *user)
+{
+    (void)n;
+    const lb_quant_config *config = user;
+    lb_array *w[2];
+    for (int i = 0; i < 2; i++)
+        w[i] = config ? lb_straight_through(cx, p[i], config) : p[i];
+    lb_array *h = lb_relu(cx, lb_add(cx, lb_matmul(cx, p[3], w[0]), p[2]));
+    return lb_mean(cx, lb_cross_entropy(cx, lb_matmul(cx, h, w[1]), p[4]), NULL,
+                   false);
+}
+
+static bool start(lb_ctx *cx, lb_array **p)
+{
+    const lb_shape shape[] = {LB_SHAPE(IN, HIDDEN), LB_SHAPE(HIDDEN, OUT),
+                              LB_SHAPE(HIDDEN)};
+    for (int i = 0; i < PARAMS; i++) {
+        p[i] = lb_random_normal(cx, (lb_key){1, (uint64_t)i}, LB_F32, shape[i]);
+        p[i] = lb_mul(cx, p[i], lb_scalar(cx, 0.2));
+        if (!p[i]) return false;
+    }
+    return true;
+}
+
+static bool step(lb_ctx *cx, lb_optimizer *o, lb_array **p,
+                 const lb_quant_config *config)
+{
+    const lb_key key = {2, (uint64_t)lb_optimizer_steps(o)};
+    lb_array *g[PARAMS], *in[PARAMS + 2] = {p[0], p[1], p[2]};
+    in[3] = lb_random_normal(cx, key, LB_F32, LB_SHAPE(BATCH, IN));
+    lb_array *z = lb_random_bits(cx, key, LB_U8, LB_SHAPE(BATCH));
+    in[4] = lb_convert(cx, lb_rem(cx, z, lb_scalar_int(cx, OUT)), LB_I32);
+    lb_quant_config c = config ? *config : (lb_quant_config){0};
+    return lb_value_and_grad(cx, loss, in, PARAMS + 2, config ? &c : NULL, g,
+                             PARAMS) &&
+           lb_optimizer_step(o, p, g);
+}
+
+/* ---- files --------------------------------------------------------------- */
+
+enum { MAX_SAVED = PARAMS + 1 + 2 * PARAMS };
+
+static bool save(lb_ctx *cx, const char *path, lb_optimizer *o,
+                 lb_array *const *p)
+{
+    char name[MAX_SAVED][64];
+    lb_planned list[MAX_SAVED];
+    int n = 0;
+    for (; n < PARAMS; n++) {
+        snprintf(name[n], sizeof name[n], "p.%d", n);
+        list[n] = (lb_planned){.name = name[n], .array = p[n]};
+    }
+    for (int i = 0; i < lb_optimizer_count(o); i++, n++) {
+        lb_array *a = lb_optimizer_state(o, i, name[n], sizeof name[n]);
+        list[n] = (lb_planned){.name = name[n], .array = a};
+    }
+    return lb_save(cx, path, list, n, &(lb_save_options){.no_sync = true});
+}
+
+static bool load(lb_ctx *cx, const char *path, lb_optimizer *o, lb_array **p)
+{
+    char name[64];
+    lb_array *state[MAX_SAVED];
+    lb_file *f = lb_file_open(cx, path, NULL);
+    for (int i = 0; i < PARAMS; i++) {
+        snprintf(name, sizeof name, "p.%d", i);
+        p[i] = lb_file_load(cx, f, name);
+    }
+    const int n = lb_optimizer_count(o);
+    for (int i = 0; i < n; i++) {
+        lb_optimizer_state(o, i, name, sizeof name);
+        state[i] = lb_file_load(cx, f, name);
+    }
+    const bool ok = !lb_error_status(cx) && lb_optimizer_restore(o, state, n);
+    lb_file_close(f);
+    return ok;
+}
+
+/* All of it at once; or cut after `cut` steps, and taken up by another context
+ * with another number of threads. */
+static void run(const char *path, const lb_optimizer_config *c,
+                const lb_quant_config *config, int cut, float *out)
+{
+    enum { STEPS = 24 };
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 2});
+    lb_array *p[PARAMS];
+    CHECK(start(cx, p));
+    lb_optimizer *o = lb_optimizer_open(cx, c, p, PARAMS);
+    for (int i = 0; i < STEPS; i++) {
+        if (i == cut) {
+            CHECK(save(cx, path, o, p));
+            CHECK_EQ_S(lb_error(cx), "");
+            lb_optimizer_close(o);
+            lb_close(cx);
+            cx = lb_open(&(lb_options){.threads = 1});
+            CHECK(start(cx, p));
+            o = lb_optimizer_open(cx, c, p, PARAMS);
+            CHECK(load(cx, path, o, p));
+            CHECK_EQ_I(lb_optimizer_steps(o), cut);
+        }
+        CHECK(step(cx, o, p, config));
+    }
+    CHECK(lb_read(cx, p[0], out, sizeof(float) * IN * HIDDEN));
+    CHECK_EQ_S(lb_error(cx), "");
+    lb_optimizer_close(o);
+    lb_close(cx);
+}
+
+static void resumed(const char *path)
+{
+    static const lb_quant_config bytes = {.format = "dynamic8"};
+    static const lb_quant_config qat[] = {
+        {.format = "nf4"}, {.format = "ternary", .scale = LB_SCALE_ROW}};
+    static const lb_optimizer_config of[] = {
+        {.method = LB_SGD, .momentum = 0.9},
+        {.method = LB_ADAMW,
+         .decay = 0.01,
+         .clip_norm = 1,
+         .schedule = LB_COSINE,
+         .warmup = 5,
+         .steps = 24},
+        {.method = LB_ADAM, .state = &bytes}};
+    static float whole[IN * HIDDEN], parts[IN * HIDDEN];
+    for (int k = 0; k < 3; k++)
+        for (int q = -1; q < 2; q++) {
+            const lb_quant_config *config = q < 0 ? NULL : &qat[q];
+            run(path, &of[k], config, -1, whole);
+            run(path, &of[k], config, 9, parts);
+            CHECK(memcmp(whole, parts, sizeof whole) == 0);
+        }
+}
+
+/* ---- law 9 through a whole step ------------------------------------------ */
+
+typedef struct meter {
+    long count, fail_at;
+    size_t bytes;
+} meter;
+
+static void *meter_alloc(void *user, size_t size, size_t align)
+{
+    meter *m = user;
+    void *p = NULL;
+    if (++m->count == m->fail_at) return NULL;
+    if (posix_memalign(&p, align < sizeof p ? sizeof p : align, size))
+        return NULL;
+    m->bytes += size;
+    return p;
+}
+
+static void meter_free(void *user, void *p, size_t size)
+{
+    meter *m = user;
+    m->bytes -= size;
+    free(p);
+}
+
+static void failing(void)
+{
+    const lb_quant_config config = {.format = "nf4"};
+    const lb_optimizer_config c = {.method = LB_ADAM, .clip_norm = 1};
+    meter m = {0};
+    const lb_allocator a = {meter_alloc, meter_free, &m};
+    lb_ctx *cx =
+        lb_open(&(lb_options){.threads = 1, .allocator = &a, .keep_bytes = -1});
+    lb_array *p[PARAMS], *was[PARAMS];
+    CHECK(start(cx, p));
+    lb_optimizer *o = lb_optimizer_open(cx, &c, p, PARAMS);
+    lb_enter(cx); /* and the context's lists have grown */
+    memcpy(was, p, sizeof was);
+    CHECK(step(cx, o, p, &config));
+    memcpy(p, was, sizeof was);
+    lb_leave(cx);
+    const size_t before = m.bytes;
+    bool failed = true;
+    long k = 0;
+    while (failed && ++k < 100000) {
+        lb_enter(cx);
+        m.fail_at = m.count + k;
+        failed = !step(cx, o, p, &config);
+        m.fail_at = 0;
+        if (failed) {
+            CHECK_EQ_I(lb_error_status(cx), LB_E_NOMEM);
+            CHECK(memcmp(p, was, sizeof was) == 0);
+            CHECK_EQ_I(lb_optimizer_steps(o), 1);
+        }
+        memcpy(p, was, sizeof was);
+        lb_leave(cx);
+        CHECK_EQ_I(m.bytes, before);
+        lb_clear(cx);
+    }
+    CHECK(k > 100);
+    lb_optimizer_close(o);
+    lb_close(cx);
+    CHECK_EQ_I(m.bytes, 0);
+    printf("a step of %ld allocations, each failed once\n", k - 1);
+}
+
+int main(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/lowbit_training_%ld.safetensors",
+             (long)getpid());
+    resumed(path);
+    failing();
+    unlink(path);
+    return check_report("io training");
+}
