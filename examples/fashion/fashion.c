@@ -1,0 +1,254 @@
+/* fashion.c - what few bits cost, on Fashion-MNIST: a network as floats,
+ * quantized after training (PTQ) and trained quantized (QAT).
+ *
+ *     fashion                  the MLP, three seeds, ten epochs
+ *     fashion --net cnn        the convolutional net, one seed, five epochs
+ *     fashion --short          a few hundred steps, to see it work
+ *
+ * The same seed gives the same bits on any number of threads.
+ */
+#include <lowbit_io.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fashion.h"
+
+/* ---- what is compared ---------------------------------------------------- */
+
+static const lb_quant_config int8 = {.format = "int8"};
+static const lb_quant_config nf4 = {.format = "nf4"};
+static const lb_quant_config ternary = {.format = "ternary",
+                                        .scale = LB_SCALE_ROW};
+static const lb_quant_config binary = {.format = "binary",
+                                       .scale = LB_SCALE_ROW};
+
+static const struct row {
+    const char *name;
+    const lb_quant_config *config;
+    bool qat; /* else the floats, quantized */
+} rows[] = {
+    {"float", NULL, true},          {"int8 PTQ", &int8, false},
+    {"nf4 PTQ", &nf4, false},       {"ternary PTQ", &ternary, false},
+    {"binary PTQ", &binary, false}, {"int8 QAT", &int8, true},
+    {"nf4 QAT", &nf4, true},        {"ternary QAT", &ternary, true},
+    {"binary QAT", &binary, true},
+};
+enum { ROWS = sizeof rows / sizeof *rows, MAX_SEEDS = 16 };
+
+typedef struct settings {
+    const char *data, *chart, *save, *only, *checkpoint;
+    const net *net;
+    int epochs, seeds, first, threads; /* seeds from first on */
+    bool brief;
+} settings;
+
+typedef struct result {
+    double accuracy[MAX_SEEDS], curve[MAX_EPOCHS], ms;
+    size_t bytes;
+} result;
+
+static size_t bytes_of(const net *n, lb_array *const *params)
+{
+    size_t sum = 0;
+    for (int i = 0; i < n->n_params; i++)
+        sum += lb_nbytes(params[i]);
+    return sum;
+}
+
+/* ---- running ------------------------------------------------------------- */
+
+typedef struct bench {
+    lb_ctx *cx;
+    const settings *s;
+    dataset train, test;
+    outcome base; /* the floats of this seed */
+} bench;
+
+static bool wanted(const settings *s, int row)
+{
+    return !row || !s->only || strstr(s->only, rows[row].name);
+}
+
+static bool save_params(bench *b, const char *path)
+{
+    lb_planned list[MAX_PARAMS];
+    char name[MAX_PARAMS][32];
+    for (int i = 0; i < b->base.n_params; i++) {
+        snprintf(name[i], sizeof name[i], "%s.%d.%s", b->s->net->name, i / 2,
+                 i % 2 ? "bias" : "weight");
+        list[i] = (lb_planned){.name = name[i], .array = b->base.params[i]};
+    }
+    return lb_save(b->cx, path, list, b->base.n_params, NULL);
+}
+
+/* A row for one seed: trained, or the floats quantized. */
+static bool run_row(bench *b, int row, int seed, result *r)
+{
+    const settings *s = b->s;
+    const plan p = {.net = s->net,
+                    .qat = rows[row].config,
+                    .rate = 1e-3,
+                    .epochs = s->epochs,
+                    .batch = 128,
+                    .limit = s->brief ? 25600 : 0,
+                    .seed = (uint64_t)(s->first + seed),
+                    .label = rows[row].name,
+                    .checkpoint = row ? NULL : s->checkpoint};
+    outcome own = {.n_params = 0};
+    lb_array *w[MAX_PARAMS];
+    outcome *of = row ? &own : &b->base;
+    bool ok = true;
+    if (rows[row].qat) {
+        ok = train(b->cx, &p, &b->train, &b->test, of);
+        memcpy(r->curve, of->accuracy, sizeof r->curve);
+        r->ms = of->ms;
+    }
+    lb_enter(b->cx);
+    ok = ok && net_quantize(b->cx, s->net, rows[row].config,
+                            rows[row].qat ? of->params : b->base.params, w);
+    if (ok) {
+        r->accuracy[seed] = accuracy_of(b->cx, s->net, w, &b->test);
+        r->bytes = bytes_of(s->net, w);
+    }
+    lb_leave(b->cx);
+    if (row) outcome_free(&own);
+    if (ok)
+        fprintf(stderr, "seed %d  %-12s %6.2f %%\n", s->first + seed,
+                rows[row].name, r->accuracy[seed]);
+    return ok && !lb_error_status(b->cx);
+}
+
+static double mean(const double *x, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += x[i];
+    return sum / n;
+}
+
+static void print_table(const settings *s, const result *r)
+{
+    printf("\n%s, %d epochs, %d seed%s; every weight quantized, biases f32\n\n",
+           s->net->name, s->epochs, s->seeds, s->seeds > 1 ? "s" : "");
+    printf("| weights | test accuracy | from float | bytes | ms a step |\n");
+    printf("|---|---|---|---|---|\n");
+    for (int k = 0; k < ROWS; k++) {
+        if (!wanted(s, k)) continue;
+        const double a = mean(r[k].accuracy, s->seeds);
+        printf("| %s | %.2f %% | %+.2f | %zu |", rows[k].name, a,
+               a - mean(r[0].accuracy, s->seeds), r[k].bytes);
+        if (rows[k].qat)
+            printf(" %.1f |\n", r[k].ms);
+        else
+            printf(" |\n");
+    }
+}
+
+static bool draw(const settings *s, const result *r)
+{
+    curve c[ROWS];
+    int n = 0;
+    char title[128];
+    for (int k = 0; k < ROWS; k++)
+        if (rows[k].qat && wanted(s, k))
+            c[n++] = (curve){rows[k].name, r[k].curve, s->epochs};
+    snprintf(title, sizeof title, "Fashion-MNIST, %s: test accuracy, percent",
+             s->net->name);
+    return chart_write(s->chart, title, c, n);
+}
+
+static bool run(bench *b)
+{
+    static result r[ROWS];
+    const settings *s = b->s;
+    if (!dataset_read(b->cx, s->data, "train", &b->train) ||
+        !dataset_read(b->cx, s->data, "t10k", &b->test))
+        return false;
+    for (int seed = 0; seed < s->seeds; seed++) {
+        bool ok = true;
+        for (int k = 0; k < ROWS && ok; k++)
+            if (wanted(s, k)) ok = run_row(b, k, seed, &r[k]);
+        if (ok && s->save && !seed) ok = save_params(b, s->save);
+        outcome_free(&b->base);
+        if (!ok) return false;
+    }
+    print_table(s, r);
+    return !s->chart || draw(s, r);
+}
+
+/* ---- the command --------------------------------------------------------- */
+
+static int usage(void)
+{
+    fprintf(
+        stderr,
+        "usage: fashion [--net mlp|cnn] [--epochs N] [--seeds N] [--short]\n"
+        "    [--only 'nf4 PTQ, ternary QAT'] [--data DIR] [--chart F.svg]\n"
+        "    [--save F.safetensors] [--checkpoint F.safetensors]\n"
+        "    [--first-seed N] [--threads N]\n");
+    return 2;
+}
+
+static bool number(const char *text, int most, int *out)
+{
+    char *end;
+    const long v = strtol(text, &end, 10);
+    *out = (int)v;
+    return *text && !*end && v > 0 && v <= most;
+}
+
+static bool read_args(int argc, char **argv, settings *s)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *name = argv[i], *v = i + 1 < argc ? argv[i + 1] : "";
+        bool ok = true;
+        if (!strcmp(name, "--short")) {
+            s->brief = true;
+            s->epochs = s->seeds = 1;
+            continue;
+        }
+        if (!strcmp(name, "--net")) {
+            s->net = !strcmp(v, "cnn") ? &net_cnn : &net_mlp;
+            if (s->net == &net_cnn) s->epochs = 5, s->seeds = 1;
+            ok = !strcmp(v, "cnn") || !strcmp(v, "mlp");
+        } else if (!strcmp(name, "--epochs")) {
+            ok = number(v, MAX_EPOCHS, &s->epochs);
+        } else if (!strcmp(name, "--seeds")) {
+            ok = number(v, MAX_SEEDS, &s->seeds);
+        } else if (!strcmp(name, "--first-seed")) {
+            ok = number(v, 1000000, &s->first);
+        } else if (!strcmp(name, "--threads")) {
+            ok = number(v, 256, &s->threads);
+        } else {
+            const char **to = !strcmp(name, "--only")         ? &s->only
+                              : !strcmp(name, "--data")       ? &s->data
+                              : !strcmp(name, "--chart")      ? &s->chart
+                              : !strcmp(name, "--save")       ? &s->save
+                              : !strcmp(name, "--checkpoint") ? &s->checkpoint
+                                                              : NULL;
+            ok = to && *v;
+            if (to) *to = v;
+        }
+        if (!ok) return false;
+        i++;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    settings s = {.data = "/usr/share/datasets/fashion-mnist",
+                  .net = &net_mlp,
+                  .epochs = 10,
+                  .seeds = 3,
+                  .first = 1};
+    if (!read_args(argc, argv, &s)) return usage();
+    lb_ctx *cx = lb_open(&(lb_options){.threads = s.threads});
+    bench b = {.cx = cx, .s = &s};
+    const bool ok = cx && run(&b);
+    if (lb_error_status(cx)) fprintf(stderr, "fashion: %s\n", lb_error(cx));
+    lb_close(cx);
+    return !ok;
+}

@@ -1,0 +1,85 @@
+/* fashion.h - what the files of the example share: data, networks, training. */
+#ifndef FASHION_H
+#define FASHION_H
+
+#include <lowbit.h>
+
+enum { CLASSES = 10, SIDE = 28, PIXELS = SIDE * SIDE };
+
+/* ---- fashion_data.c ------------------------------------------------------ */
+
+typedef struct dataset {
+    lb_array *images; /* (n, 784) u8 */
+    lb_array *labels; /* (n) i32 */
+    int64_t n;
+} dataset;
+
+/* Reads DIR/<which>-images-idx3-ubyte.gz and labels; which is "train" or
+ * "t10k". False, and a sentence on stderr. The arrays belong to cx's scope. */
+bool dataset_read(lb_ctx *cx, const char *dir, const char *which, dataset *out);
+/* Rows of the images, with mean 0 and deviation 1. */
+lb_array *dataset_images(lb_ctx *cx, const dataset *d, lb_array *rows);
+
+/* ---- fashion_net.c ------------------------------------------------------- */
+
+enum { MAX_PARAMS = 12 };
+
+/* Parameters come in pairs: weights (outputs, inputs), bias (outputs). */
+typedef struct net {
+    const char *name;
+    int n_params;
+    lb_shape shape[MAX_PARAMS];
+    /* (batch, 784) -> logits (batch, 10); weights in any format */
+    lb_array *(*run)(lb_ctx *cx, lb_array *const *params, lb_array *x);
+} net;
+
+extern const net net_mlp, net_cnn;
+
+bool net_init(lb_ctx *cx, const net *n, lb_key key, lb_array **params);
+/* Weights in config's format, biases as they are. */
+bool net_quantize(lb_ctx *cx, const net *n, const lb_quant_config *config,
+                  lb_array *const *params, lb_array **out);
+
+/* ---- fashion_train.c ----------------------------------------------------- */
+
+typedef struct plan {
+    const net *net;
+    const lb_quant_config *qat; /* NULL: weights are floats */
+    double rate;
+    int epochs, batch;
+    int64_t limit; /* of images to an epoch; 0: all */
+    uint64_t seed;
+    const char *label;      /* for the progress bar; NULL: none */
+    const char *checkpoint; /* a file, written after each epoch and taken up
+                             * from; NULL: none */
+} plan;
+
+enum { MAX_EPOCHS = 64 };
+
+typedef struct outcome {
+    double accuracy[MAX_EPOCHS];  /* on the test images, after each epoch */
+    double loss[MAX_EPOCHS];      /* the mean of it */
+    double ms;                    /* of a step, the median of some */
+    lb_array *params[MAX_PARAMS]; /* references: outcome_free */
+    int n_params;
+} outcome;
+
+bool train(lb_ctx *cx, const plan *p, const dataset *of, const dataset *test,
+           outcome *out);
+void outcome_free(outcome *o);
+/* Percent of the images that params tell right. */
+double accuracy_of(lb_ctx *cx, const net *n, lb_array *const *params,
+                   const dataset *d);
+
+/* ---- fashion_chart.c ----------------------------------------------------- */
+
+typedef struct curve {
+    const char *name;
+    const double *y;
+    int n;
+} curve;
+
+/* Learning curves, as an SVG file. */
+bool chart_write(const char *path, const char *title, const curve *c, int n);
+
+#endif

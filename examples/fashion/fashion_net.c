@@ -1,0 +1,100 @@
+/* fashion_net.c - a multilayer perceptron and a small convolutional net.
+ *
+ * Weights are (outputs, inputs), so that blocks and scales of a row belong to
+ * one output; a kernel's inputs are its rows, columns and features in this
+ * order, which a reshape names, packed or not.
+ */
+#include <math.h>
+
+#include "fashion.h"
+
+static lb_array *dense(lb_ctx *cx, lb_array *const *p, lb_array *x)
+{
+    return lb_add(cx, lb_matmul(cx, x, lb_transpose(cx, p[0], NULL)), p[1]);
+}
+
+static lb_array *run_mlp(lb_ctx *cx, lb_array *const *p, lb_array *x)
+{
+    x = lb_relu(cx, dense(cx, p, x));
+    x = lb_relu(cx, dense(cx, p + 2, x));
+    return dense(cx, p + 4, x);
+}
+
+const net net_mlp = {
+    "mlp",
+    6,
+    {{2, {512, PIXELS}},
+     {1, {512}},
+     {2, {256, 512}},
+     {1, {256}},
+     {2, {CLASSES, 256}},
+     {1, {CLASSES}}},
+    run_mlp,
+};
+
+enum { ONE = 16, TWO = 32, THREE = 64, SMALL = SIDE / 4 };
+
+/* 3 by 3, padded by one; x (batch, rows, columns, features) */
+static lb_array *conv(lb_ctx *cx, lb_array *const *p, lb_array *x,
+                      int64_t stride)
+{
+    const lb_conv_dims d = {.lhs = "b01f",
+                            .rhs = "o01i",
+                            .out = "b01f",
+                            .stride = {stride, stride},
+                            .pad_lo = {1, 1},
+                            .pad_hi = {1, 1}};
+    lb_array *w =
+        lb_reshape(cx, p[0], LB_SHAPE(lb_dim(p[0], 0), 3, 3, lb_dim(x, 3)));
+    return lb_relu(cx, lb_add(cx, lb_conv_general_dilated(cx, x, w, &d), p[1]));
+}
+
+static lb_array *run_cnn(lb_ctx *cx, lb_array *const *p, lb_array *x)
+{
+    const int64_t n = lb_dim(x, 0);
+    x = lb_reshape(cx, x, LB_SHAPE(n, SIDE, SIDE, 1));
+    x = conv(cx, p, x, 1);
+    x = conv(cx, p + 2, x, 2);
+    x = conv(cx, p + 4, x, 2);
+    x = lb_reshape(cx, x, LB_SHAPE(n, SMALL * SMALL * THREE));
+    return dense(cx, p + 6, x);
+}
+
+const net net_cnn = {
+    "cnn",
+    8,
+    {{2, {ONE, 9}},
+     {1, {ONE}},
+     {2, {TWO, 9 * ONE}},
+     {1, {TWO}},
+     {2, {THREE, 9 * TWO}},
+     {1, {THREE}},
+     {2, {CLASSES, SMALL *SMALL *THREE}},
+     {1, {CLASSES}}},
+    run_cnn,
+};
+
+/* He's: deviation sqrt(2 / inputs), and biases of 0. */
+bool net_init(lb_ctx *cx, const net *n, lb_key key, lb_array **params)
+{
+    for (int i = 0; i < n->n_params; i++) {
+        const lb_shape s = n->shape[i];
+        const double deviation = s.rank > 1 ? sqrt(2.0 / (double)s.dim[1]) : 0;
+        lb_array *w =
+            lb_random_normal(cx, lb_key_fold(key, (uint64_t)i), LB_F32, s);
+        params[i] = lb_mul(cx, w, lb_scalar(cx, deviation));
+        if (!params[i]) return false;
+    }
+    return true;
+}
+
+bool net_quantize(lb_ctx *cx, const net *n, const lb_quant_config *config,
+                  lb_array *const *params, lb_array **out)
+{
+    for (int i = 0; i < n->n_params; i++) {
+        out[i] = config && !(i % 2) ? lb_straight_through(cx, params[i], config)
+                                    : params[i];
+        if (!out[i]) return false;
+    }
+    return true;
+}

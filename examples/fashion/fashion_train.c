@@ -1,0 +1,247 @@
+/* fashion_train.c - training: Adam, a cosine, minibatches in an order that the
+ * seed decides.
+ *
+ * With `qat` every weight goes straight through its quantizer in each step: the
+ * network sees what inference will see, and gradients reach the floats behind.
+ * A checkpoint holds these, the optimizer's state and how many epochs are done.
+ */
+#include <lowbit_io.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fashion.h"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* ---- a step -------------------------------------------------------------- */
+
+/* The mean cross entropy: args are the parameters, images, labels. */
+static lb_array *loss(lb_ctx *cx, lb_array *const *args, int n, void *user)
+{
+    const plan *p = user;
+    lb_array *w[MAX_PARAMS];
+    if (!net_quantize(cx, p->net, p->qat, args, w)) return NULL;
+    lb_array *z = p->net->run(cx, w, args[n - 2]);
+    return lb_mean(cx, lb_cross_entropy(cx, z, args[n - 1]), NULL, false);
+}
+
+typedef struct state {
+    lb_ctx *cx;
+    const plan *p;
+    const dataset *of;
+    lb_optimizer *optimizer;
+    lb_array *params[MAX_PARAMS]; /* references */
+    int64_t steps;                /* of an epoch */
+    int epoch;
+} state;
+
+/* One step on these rows; the loss, NaN on error. */
+static double step(state *s, lb_array *rows)
+{
+    lb_ctx *cx = s->cx;
+    const int n = s->p->net->n_params;
+    lb_array *args[MAX_PARAMS + 2], *grad[MAX_PARAMS];
+    double value = -1;
+    memcpy(args, s->params, sizeof s->params);
+    args[n] = dataset_images(cx, s->of, rows);
+    args[n + 1] = lb_take(cx, s->of->labels, rows, 0);
+    plan p = *s->p;
+    lb_array *l = lb_value_and_grad(cx, loss, args, n + 2, &p, grad, n);
+    if (l && lb_optimizer_step(s->optimizer, args, grad)) {
+        value = lb_item(cx, l);
+        for (int i = 0; i < n; i++) {
+            lb_unref(s->params[i]);
+            s->params[i] = lb_ref(args[i]);
+        }
+    }
+    return value;
+}
+
+/* ---- checkpoints --------------------------------------------------------- */
+
+enum { MAX_SAVED = 4 * MAX_PARAMS };
+
+static bool save(state *s)
+{
+    lb_planned list[MAX_SAVED];
+    char name[MAX_SAVED][64];
+    int n = 0;
+    lb_enter(s->cx);
+    for (int i = 0; i < s->p->net->n_params; i++, n++) {
+        snprintf(name[n], sizeof name[n], "%s.%d.%s", s->p->net->name, i / 2,
+                 i % 2 ? "bias" : "weight");
+        list[n] = (lb_planned){.name = name[n], .array = s->params[i]};
+    }
+    for (int i = 0; i < lb_optimizer_count(s->optimizer); i++, n++) {
+        lb_array *a =
+            lb_optimizer_state(s->optimizer, i, name[n], sizeof name[n]);
+        list[n] = (lb_planned){.name = name[n],
+                               .array = a ? lb_materialize(s->cx, a) : NULL};
+    }
+    const bool ok = !lb_error_status(s->cx) &&
+                    lb_save(s->cx, s->p->checkpoint, list, n, NULL);
+    lb_leave(s->cx);
+    return ok;
+}
+
+static bool load(state *s)
+{
+    lb_array *kept[MAX_SAVED];
+    char name[64];
+    lb_enter(s->cx);
+    lb_file *f = lb_file_open(s->cx, s->p->checkpoint,
+                              &(lb_file_options){.no_map = true});
+    for (int i = 0; i < s->p->net->n_params && f; i++) {
+        snprintf(name, sizeof name, "%s.%d.%s", s->p->net->name, i / 2,
+                 i % 2 ? "bias" : "weight");
+        lb_array *a = lb_file_load(s->cx, f, name);
+        if (!a) break;
+        lb_unref(s->params[i]);
+        s->params[i] = lb_ref(a);
+    }
+    const int n = lb_optimizer_count(s->optimizer);
+    for (int i = 0; i < n && !lb_error_status(s->cx); i++) {
+        lb_optimizer_state(s->optimizer, i, name, sizeof name);
+        kept[i] = lb_file_load(s->cx, f, name);
+    }
+    const bool ok =
+        !lb_error_status(s->cx) && lb_optimizer_restore(s->optimizer, kept, n);
+    lb_file_close(f);
+    lb_leave(s->cx);
+    if (ok) s->epoch = (int)(lb_optimizer_steps(s->optimizer) / s->steps);
+    return ok;
+}
+
+/* ---- epochs -------------------------------------------------------------- */
+
+static void show(const state *s, int64_t i, double value)
+{
+    enum { WIDTH = 24 };
+    char bar[WIDTH + 1];
+    if (!s->p->label || !isatty(STDERR_FILENO)) return;
+    const int done = (int)(WIDTH * (i + 1) / s->steps);
+    for (int k = 0; k < WIDTH; k++)
+        bar[k] = k < done ? '#' : '.';
+    bar[WIDTH] = 0;
+    fprintf(stderr, "\r%-14s epoch %2d of %d [%s] loss %.3f ", s->p->label,
+            s->epoch + 1, s->p->epochs, bar, value);
+    if (i + 1 == s->steps) fprintf(stderr, "\r%70s\r", "");
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static bool run_epoch(state *s, outcome *out)
+{
+    enum { TIMED = 101 };
+    lb_ctx *cx = s->cx;
+    const int64_t batch = s->p->batch;
+    const lb_key key = {s->p->seed, 1000 + (uint64_t)s->epoch};
+    double ms[TIMED], sum = 0;
+    int timed = 0;
+    bool ok = true;
+    lb_enter(cx);
+    lb_array *order = lb_random_permutation(cx, key, s->of->n);
+    for (int64_t i = 0; i < s->steps && ok; i++) {
+        const int64_t lo = i * batch, hi = lo + batch;
+        const double begun = now();
+        lb_enter(cx);
+        const double value = step(s, lb_slice(cx, order, &lo, &hi, NULL));
+        lb_leave(cx);
+        if (timed < TIMED) ms[timed++] = (now() - begun) * 1e3;
+        ok = value >= 0 && !lb_error_status(cx);
+        sum += value;
+        if (i % 16 == 15 || i + 1 == s->steps) show(s, i, value);
+    }
+    lb_leave(cx);
+    if (timed) qsort(ms, (size_t)timed, sizeof *ms, by_value);
+    out->ms = timed ? ms[timed / 2] : 0;
+    out->loss[s->epoch] = sum / (double)s->steps;
+    return ok;
+}
+
+double accuracy_of(lb_ctx *cx, const net *n, lb_array *const *params,
+                   const dataset *d)
+{
+    enum { BATCH = 500 };
+    int64_t right = 0;
+    for (int64_t lo = 0; lo < d->n; lo += BATCH) {
+        const int64_t count = d->n - lo < BATCH ? d->n - lo : BATCH;
+        lb_enter(cx);
+        lb_array *rows = lb_add(cx, lb_iota(cx, LB_I64, LB_SHAPE(count), 0),
+                                lb_scalar_int(cx, lo));
+        lb_array *z = n->run(cx, params, dataset_images(cx, d, rows));
+        lb_array *hit = lb_eq(cx, lb_argmax(cx, z, 1, LB_I32),
+                              lb_take(cx, d->labels, rows, 0));
+        right += lb_item_int(
+            cx, lb_reduce_sum(cx, lb_convert(cx, hit, LB_I64), NULL));
+        lb_leave(cx);
+    }
+    return 100.0 * (double)right / (double)d->n;
+}
+
+static bool test_now(state *s, const dataset *test, outcome *out)
+{
+    lb_array *w[MAX_PARAMS];
+    lb_enter(s->cx);
+    const bool ok = net_quantize(s->cx, s->p->net, s->p->qat, s->params, w);
+    if (ok) out->accuracy[s->epoch] = accuracy_of(s->cx, s->p->net, w, test);
+    lb_leave(s->cx);
+    return ok && !lb_error_status(s->cx);
+}
+
+static bool begin(state *s)
+{
+    const plan *p = s->p;
+    const bool some = p->limit && p->limit < s->of->n;
+    s->steps = (some ? p->limit : s->of->n) / p->batch;
+    const int64_t all = s->steps * p->epochs;
+    const lb_optimizer_config c = {.method = LB_ADAM,
+                                   .rate = p->rate,
+                                   .schedule = LB_COSINE,
+                                   .warmup = all < 1000 ? all / 10 : 100,
+                                   .steps = all};
+    lb_array *w[MAX_PARAMS];
+    lb_enter(s->cx);
+    bool ok = net_init(s->cx, p->net, (lb_key){p->seed, 1}, w);
+    for (int i = 0; i < p->net->n_params && ok; i++)
+        s->params[i] = lb_ref(w[i]);
+    if (ok) s->optimizer = lb_optimizer_open(s->cx, &c, w, p->net->n_params);
+    lb_leave(s->cx);
+    if (s->optimizer && p->checkpoint && access(p->checkpoint, R_OK) == 0)
+        return load(s);
+    return s->optimizer != NULL;
+}
+
+bool train(lb_ctx *cx, const plan *p, const dataset *of, const dataset *test,
+           outcome *out)
+{
+    state s = {.cx = cx, .p = p, .of = of};
+    *out = (outcome){.n_params = p->net->n_params};
+    bool ok = begin(&s);
+    for (; ok && s.epoch < p->epochs; s.epoch++) {
+        ok = run_epoch(&s, out) && test_now(&s, test, out);
+        if (ok && p->checkpoint) ok = save(&s);
+    }
+    lb_optimizer_close(s.optimizer);
+    memcpy(out->params, s.params, sizeof s.params);
+    return ok;
+}
+
+void outcome_free(outcome *o)
+{
+    for (int i = 0; i < o->n_params; i++)
+        lb_unref(o->params[i]);
+    o->n_params = 0;
+}

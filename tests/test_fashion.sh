@@ -1,0 +1,83 @@
+#!/bin/sh
+# test_fashion.sh PROGRAM - the example on images of our own: the same bytes for
+# every number of threads, and after training was killed and taken up again.
+program=$1
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+die()
+{
+    echo "test_fashion.sh: $*" >&2
+    exit 1
+}
+
+# idx NAME N SALT: N images of noise with a bright row where the label says.
+# Bytes go through printf's octal escapes: awk has no way to write a 0.
+idx()
+{
+    for what in images labels; do
+        rank=3
+        [ $what = images ] || rank=1
+        awk -v n="$2" -v x="$3" -v what=$what '
+        function byte(v) { printf "\\0%03o", v }
+        BEGIN {
+            byte(0); byte(0); byte(8); byte(what == "images" ? 3 : 1)
+            byte(0); byte(0); byte(int(n / 256)); byte(n % 256)
+            if (what == "images")
+                for (k = 0; k < 2; k++) { byte(0); byte(0); byte(0); byte(28) }
+            for (i = 0; i < n; i++) {
+                label = (i * 7 + int(i / 10)) % 10
+                if (what == "labels") { byte(label); continue }
+                for (p = 0; p < 784; p++) {
+                    x = (x * 16807) % 2147483647
+                    byte(int(p / 28) == 2 * label + 4 ? 150 + x % 100 : x % 90)
+                }
+            }
+        }' >"$tmp/text"
+        printf '%b' "$(cat "$tmp/text")" |
+            gzip >"$tmp/$1-$what-idx$rank-ubyte.gz"
+    done
+}
+idx train 384 1
+idx t10k 100 2
+
+run() # ARGUMENT...
+{
+    "$program" --data "$tmp" --seeds 1 "$@" 2>"$tmp/err" >"$tmp/out" ||
+        die "fashion $*: $(cat "$tmp/err")"
+}
+
+for net in mlp cnn; do
+    for threads in 1 2 7; do
+        run --net $net --epochs 4 --threads $threads --only 'ternary QAT' \
+            --save "$tmp/$net.$threads" --chart "$tmp/$net.svg"
+        grep -E '^seed' "$tmp/err" >"$tmp/$net.seen.$threads"
+        cmp -s "$tmp/$net.1" "$tmp/$net.$threads" ||
+            die "$net: other bytes with $threads threads"
+        cmp -s "$tmp/$net.seen.1" "$tmp/$net.seen.$threads" ||
+            die "$net: other accuracies with $threads threads"
+    done
+    grep -q '^| ternary QAT | 100.00 %' "$tmp/out" ||
+        die "$net did not learn: $(cat "$tmp/out")"
+    grep -q '</svg>' "$tmp/$net.svg" || die "no chart of $net"
+done
+
+# Killed as soon as there is a checkpoint, which may be too late: then nothing
+# is left to do.
+run --epochs 8 --only none --save "$tmp/whole"
+"$program" --data "$tmp" --seeds 1 --epochs 8 --only none \
+    --checkpoint "$tmp/kept" >/dev/null 2>&1 &
+job=$!
+while [ ! -e "$tmp/kept" ] && kill -0 $job 2>/dev/null; do
+    sleep 0.01
+done
+kill -9 $job 2>/dev/null
+wait $job 2>/dev/null
+[ -e "$tmp/kept" ] || die "no checkpoint"
+run --epochs 8 --only none --checkpoint "$tmp/kept" --save "$tmp/resumed"
+cmp -s "$tmp/whole" "$tmp/resumed" || die "other bytes after it was killed"
+
+"$program" --data "$tmp/none" >/dev/null 2>&1 && die "data that are not there"
+"$program" --net rnn >/dev/null 2>&1
+[ $? = 2 ] || die "a net that there is not"
+echo "test_fashion.sh: the same bytes with 1, 2 and 7 threads, and resumed"
