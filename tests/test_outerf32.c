@@ -9,11 +9,11 @@
 #include "label_model.h"
 
 enum {
-    MR = LB_OUTERF32_MR,
-    NR = LB_OUTERF32_NR,
+    MR = LB_OUTERF32_MAX_MR,
+    NR = LB_OUTERF32_MAX_NR,
     DEEP = 256,
     ROOM = 1 << 16,
-    STEP = 21 /* bytes from line to line */
+    STEP = 37 /* bytes from line to line */
 };
 
 static fenced codes_room, scale_room, x_room, c_room, keep_room;
@@ -33,6 +33,7 @@ static float random_float(void) /* in [-1, 1) */
 }
 
 typedef struct {
+    int nr;
     lb_outerf32_table table;
     lb_outerf32_lines w;
     int rows, n;
@@ -62,10 +63,11 @@ static void make_table(subject *s, int bits, bool high_first)
 
 static const lb_dtype labels[] = {LB_F32, LB_BF16, LB_F16};
 
-static void make_lines(subject *s, int64_t k, int64_t scale_step, bool each)
+static void make_lines(subject *s, int mr, int64_t k, int64_t scale_step,
+                       bool each)
 {
     /* Of the last line no more is there than is read. */
-    const int64_t bytes = s->table.bits == 1 ? 4 : NR * s->table.bits / 8;
+    const int64_t bytes = s->table.bits == 1 ? 4 : s->nr * s->table.bits / 8;
     const int64_t size = (k - 1) * STEP + bytes;
     uint8_t *const codes = fenced_end(&codes_room, (size_t)size);
     for (int64_t i = 0; i < size; i++)
@@ -75,14 +77,15 @@ static void make_lines(subject *s, int64_t k, int64_t scale_step, bool each)
         .codes = codes,
         .step = STEP,
         .scale =
-            random_floats(&scale_room, each ? NR : (k - 1) * scale_step + 1),
+            random_floats(&scale_room, each ? s->nr : (k - 1) * scale_step + 1),
         .scale_step = each ? 0 : scale_step,
         .each = each,
         .rounds = labels[random_bits() % 3],
         .k = k,
     };
-    s->rows = 1 + (int)(random_bits() % MR);
-    s->n = random_bits() % 2 ? NR : 1 + (int)(random_bits() % NR);
+    s->rows = 1 + (int)(random_bits() % (uint32_t)mr);
+    s->n =
+        random_bits() % 2 ? s->nr : 1 + (int)(random_bits() % (uint32_t)s->nr);
     s->first = random_bits() % 2;
     s->ldc = NR + 3;
     s->x = random_floats(&x_room, k * s->rows);
@@ -108,9 +111,9 @@ static float number(const subject *s, int64_t k, int64_t j)
 static bool kept_well(const subject *s, const float *keep)
 {
     for (int64_t k = 0; k < s->w.k; k++)
-        for (int64_t j = 0; j < NR; j++) {
+        for (int64_t j = 0; j < s->nr; j++) {
             const float want = number(s, k, j);
-            if (memcmp(keep + k * NR + j, &want, sizeof want) != 0)
+            if (memcmp(keep + k * s->nr + j, &want, sizeof want) != 0)
                 return false;
         }
     return true;
@@ -137,7 +140,7 @@ static void check_tile(const lb_outerf32 *kernel, const subject *s)
 {
     const int64_t size = (s->rows - 1) * s->ldc + s->n;
     float *const c = random_floats(&c_room, size);
-    const size_t keep_size = (size_t)(s->w.k * NR) * sizeof(float);
+    const size_t keep_size = (size_t)(s->w.k * s->nr) * sizeof(float);
     float *const keep = fenced_end(&keep_room, keep_size);
     float old[MR * (NR + 3)];
     memcpy(old, c, (size_t)size * sizeof *c);
@@ -160,9 +163,9 @@ static void check_kernel(const lb_outerf32 *kernel)
     for (int bits = 1; bits <= 8; bits *= 2)
         for (int64_t k = 1; k <= DEEP; k += k < 70 ? 1 : 31)
             for (int i = 0; i < 24; i++) {
-                subject s;
+                subject s = {.nr = kernel->nr};
                 make_table(&s, bits, i % 2);
-                make_lines(&s, k, i % 3, bits == 8 && i % 4 == 3);
+                make_lines(&s, kernel->mr, k, i % 3, bits == 8 && i % 4 == 3);
                 check_tile(kernel, &s);
             }
 }
@@ -175,9 +178,11 @@ int main(void)
     c_room = fenced_open(ROOM);
     keep_room = fenced_open(ROOM);
     check_kernel(&lb_outerf32_ref);
-#if defined(__x86_64__)
-    if (lb_level_available(LB_LEVEL_AVX2)) check_kernel(&lb_outerf32_avx2);
-#endif
+    for (int level = 0; level <= LB_LEVEL_AVX512VNNI; level++) {
+        const lb_cpu cpu = {.level = (lb_level)level};
+        const lb_outerf32 *kernel = lb_outerf32_for(&cpu);
+        if (kernel && lb_level_available(cpu.level)) check_kernel(kernel);
+    }
     fenced_close(&codes_room);
     fenced_close(&scale_room);
     fenced_close(&x_room);

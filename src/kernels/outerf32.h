@@ -1,4 +1,4 @@
-/* outerf32.h - a few rows of f32 times 16 columns of codes, whose depth runs
+/* outerf32.h - a few rows of f32 times some columns of codes, whose depth runs
  * from line to line.
  *
  *   number[k][j] = level(code[k][j]) * scale of k, j, rounded to a dtype
@@ -16,7 +16,7 @@
 
 #include "lowbit_ext.h"
 
-enum { LB_OUTERF32_MR = 4, LB_OUTERF32_NR = 16 };
+enum { LB_OUTERF32_MAX_MR = 8, LB_OUTERF32_MAX_NR = 32 };
 
 /* What codes stand for. */
 typedef struct lb_outerf32_table {
@@ -24,12 +24,13 @@ typedef struct lb_outerf32_table {
     bool high_first; /* the first code of a byte has its high bits */
     float level[16]; /* of 8 bits none: the code is one; repeated if there are
                       * fewer */
-    uint8_t plane[4][16];          /* byte b of each */
-    int32_t shift[LB_OUTERF32_NR]; /* 2 and 1 bits: where code j is in the
-                                    * bytes of NR, lowest first */
+    uint8_t plane[4][16];              /* byte b of each */
+    int32_t shift[LB_OUTERF32_MAX_NR]; /* but of 8 bits: where code j is in the
+                                        * four bytes that it is among, lowest
+                                        * first */
 } lb_outerf32_table;
 
-/* NR columns of k lines. */
+/* nr columns of k lines. */
 typedef struct lb_outerf32_lines {
     const lb_outerf32_table *table;
     const uint8_t *codes; /* of 1 bit four bytes of a line are read */
@@ -45,8 +46,9 @@ typedef struct lb_outerf32_lines {
 
 typedef struct lb_outerf32 {
     const char *name; /* "dot f32 avx2 4x16" */
-    /* rows <= MR of x, x[k*rows + i], and n <= NR columns of c; first: these
-     * are set, not added to. keep[k*NR + j], aligned to 32 bytes. */
+    int mr, nr;       /* nr is that of the level's tiles */
+    /* rows <= mr of x, x[k*rows + i], and n <= nr columns of c; first: these
+     * are set, not added to. keep[k*nr + j], aligned to 32 bytes. */
     void (*tile)(const lb_outerf32_lines *w, int rows, const float *x,
                  bool first, int n, float *c, int64_t ldc, float *keep);
 } lb_outerf32;
@@ -58,7 +60,7 @@ const lb_outerf32 *lb_outerf32_for(const lb_cpu *cpu);
 
 extern const lb_outerf32 lb_outerf32_ref;
 #if defined(__x86_64__)
-extern const lb_outerf32 lb_outerf32_avx2;
+extern const lb_outerf32 lb_outerf32_avx2, lb_outerf32_avx512;
 #endif
 
 #endif

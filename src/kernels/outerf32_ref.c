@@ -4,7 +4,7 @@
 #include "kernels/convert.h"
 #include "kernels/outerf32.h"
 
-enum { NR = LB_OUTERF32_NR };
+enum { MR = 4, NR = 16 };
 
 void lb_outerf32_table_of(lb_outerf32_table *t, int bits, bool high_first,
                           const float *level)
@@ -17,9 +17,9 @@ void lb_outerf32_table_of(lb_outerf32_table *t, int bits, bool high_first,
         for (int b = 0; b < 4; b++)
             t->plane[b][i] = (uint8_t)(u >> 8 * b);
     }
-    for (int j = 0; j < NR && bits < 4; j++) {
-        const int bit = j * bits % 8;
-        t->shift[j] = j * bits - bit + (high_first ? 8 - bits - bit : bit);
+    for (int j = 0; j < LB_OUTERF32_MAX_NR && bits < 8; j++) {
+        const int at = j * bits % 32, bit = at % 8;
+        t->shift[j] = at - bit + (high_first ? 8 - bits - bit : bit);
     }
 }
 
@@ -52,12 +52,14 @@ static void tile(const lb_outerf32_lines *w, int rows, const float *x,
         }
 }
 
-const lb_outerf32 lb_outerf32_ref = {.name = "dot f32 ref 4x16", .tile = tile};
+const lb_outerf32 lb_outerf32_ref = {
+    .name = "dot f32 ref 4x16", .mr = MR, .nr = NR, .tile = tile};
 
 const lb_outerf32 *lb_outerf32_for(const lb_cpu *cpu)
 {
 #if defined(__x86_64__)
-    if (cpu->level == LB_LEVEL_AVX2) return &lb_outerf32_avx2;
+    if (cpu->level >= LB_LEVEL_AVX512) return &lb_outerf32_avx512;
+    if (cpu->level >= LB_LEVEL_AVX2) return &lb_outerf32_avx2;
 #endif
     (void)cpu;
     return NULL;

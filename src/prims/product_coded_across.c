@@ -47,20 +47,19 @@ typedef struct {
         n; /* scratch in floats; the result is at 0 */
 } grid;
 
-static bool scales_fit(const lb_coded *c)
+static bool scales_fit(const lb_coded *c, int nr)
 {
     const int64_t g = c->lines.g;
-    return g % LB_OUTERF32_NR == 0 ||
-           (g == 1 && c->bits == 8 && !c->scale_step);
+    return g % nr == 0 || (g == 1 && c->bits == 8 && !c->scale_step);
 }
 
 static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
     const lb_coded *c = &w->coded;
-    return lb_outerf32_for(cpu) &&
-           lb_gemm_kernel_for(cpu)->nr == LB_OUTERF32_NR && w->m > 1 &&
+    const lb_outerf32 *panels = lb_outerf32_for(cpu);
+    return panels && lb_gemm_kernel_for(cpu)->nr == panels->nr && w->m > 1 &&
            w->m <= LB_FEW && p->k > 0 && p->k <= MOST_X / (w->m * p->batch) &&
-           !c->along && scales_fit(c);
+           !c->along && scales_fit(c, panels->nr);
 }
 
 /* ---- the grid ------------------------------------------------------------ */
@@ -93,9 +92,9 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     g->scales = blocks_of(codes, codes->lines.g - 1, g->b.nb);
     const int64_t lines = codes->scale_step ? g->kc : 1;
     g->w_at = lb_line_floats(g->w.m * g->ld * (g->w.swapped ? 2 : 1));
-    g->codes_at = g->w_at + lb_line_floats(LB_OUTERF32_NR * g->kc);
+    g->codes_at = g->w_at + lb_line_floats(g->panels->nr * g->kc);
     g->scale_at = g->codes_at + lb_line_floats(LINE * g->kc / F + 1);
-    g->n = g->scale_at + lb_line_floats(lines * g->scales);
+    g->n = g->scale_at + lb_round_up(lines * g->scales, LB_OUTERF32_MAX_NR);
     g->n = lb_max_i64(g->n, lb_line_floats(g->w.m * g->kc)); /* phase 0 */
     return true;
 }
@@ -127,7 +126,7 @@ static void pack_panel(const lb_product *p, const lb_work *work, const grid *g,
     const int64_t n = lb_min_i64(g->kc, p->k - k);
     const lb_block from =
         x->get(x, work->call->cpu, batch, 0, g->w.m, k, n, work->scratch);
-    lb_gemm_pack_rows(from.p, from.rs, from.ks, g->w.m, n, LB_OUTERF32_MR,
+    lb_gemm_pack_rows(from.p, from.rs, from.ks, g->w.m, n, g->panels->mr,
                       panel_at(p, g, work, batch, k));
 }
 
@@ -217,16 +216,18 @@ static void aim_scales(unit *b)
             lb_coded_scales(c, cpu, b->now.k + r, first, n, read + r * n);
         if (from != read + r * n) memcpy(read, from, (size_t)n * F);
     }
-    if (w->each) memset(read + n, 0, (size_t)(lb_line_floats(n) - n) * F);
+    if (w->each)
+        memset(read + n, 0, (size_t)(lb_round_up(n, b->g->panels->nr) - n) * F);
 }
 
-/* All rows with NR columns from j on, codes at byte `at` of the strip, with
+/* All rows with nr columns from j on, codes at byte `at` of the strip, with
  * so many lines of the next one asked for at a time. */
 static void run_columns(unit *b, const float *x, int64_t j, int64_t at,
                         int64_t lines)
 {
     const int64_t m = b->g->w.m, ld = b->g->ld, g = b->coded.lines.g;
-    const int n = (int)lb_min_i64(LB_OUTERF32_NR, b->n - j);
+    const lb_outerf32 *const panels = b->g->panels;
+    const int n = (int)lb_min_i64(panels->nr, b->n - j);
     const bool first = b->now.k == 0;
     lb_outerf32_lines w = b->lines;
     float *const keep = b->c + b->g->w_at;
@@ -234,20 +235,21 @@ static void run_columns(unit *b, const float *x, int64_t j, int64_t at,
     if (g) w.scale += (b->j0 % g + j) / g;
     for (int64_t i = 0, h; i < m; i += h) {
         float *const to = b->c + i * ld + j;
-        h = lb_gemm_height(m - i, LB_OUTERF32_MR);
+        h = lb_gemm_height(m - i, panels->mr);
         ask(b, &b->next, lines);
         if (i == 0)
-            b->g->panels->tile(&w, (int)h, x, first, n, to, ld, keep);
+            panels->tile(&w, (int)h, x, first, n, to, ld, keep);
         else
-            b->g->tiles->tile(w.k, x + i * w.k, keep, LB_OUTERF32_NR, to, ld,
+            b->g->tiles->tile(w.k, x + i * w.k, keep, panels->nr, to, ld,
                               (int)h, n, first);
     }
 }
 
 static void run_strip(unit *b)
 {
-    const int64_t bytes = LB_OUTERF32_NR * b->coded.bits / 8;
-    const int64_t groups = lb_ceil_div(b->g->w.m, LB_OUTERF32_MR);
+    const int nr = b->g->panels->nr;
+    const int64_t bytes = nr * b->coded.bits / 8;
+    const int64_t groups = lb_ceil_div(b->g->w.m, b->g->panels->mr);
     const int64_t lines = lb_ceil_div(b->now.depth * bytes, LINE * groups);
     const float *x = panel_at(b->p, b->g, b->work, b->batch, b->now.k);
     if (b->now.j == 0) aim_scales(b);
@@ -255,7 +257,7 @@ static void run_strip(unit *b)
     b->next = strip_after(b, &b->now);
     b->lines.k = b->now.depth;
     for (int64_t at = 0, j = b->now.j; at < LINE && j < b->n;
-         at += bytes, j += LB_OUTERF32_NR)
+         at += bytes, j += nr)
         run_columns(b, x, j, at, lines);
     ask(b, &b->next, b->next.depth);
 }

@@ -16,7 +16,7 @@
 
 #include "kernels/x86/label_avx2.h"
 
-enum { MR = LB_OUTERF32_MR, NR = LB_OUTERF32_NR };
+enum { MR = 4, NR = 16 };
 
 #define AVX2        LB_TARGET("avx2,fma,f16c")
 #define AVX2_INLINE AVX2 LB_INLINE
@@ -307,6 +307,6 @@ static void tile(const lb_outerf32_lines *w, int rows, const float *x,
     }
 }
 
-const lb_outerf32 lb_outerf32_avx2 = {.name = "dot f32 avx2 4x16",
-                                      .tile = tile};
+const lb_outerf32 lb_outerf32_avx2 = {
+    .name = "dot f32 avx2 4x16", .mr = MR, .nr = NR, .tile = tile};
 #endif
