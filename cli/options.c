@@ -7,15 +7,23 @@
 #include "verb.h"
 
 const option_row option_rows[N_OPTIONS] = {
+    [OPTION_AXIS] = {"axis", 0, "N",
+                     "int8: along which elements share a scale; -1"},
     [OPTION_BINS] = {"bins", 0, "N", "bars of the histogram, 24 if not said"},
     [OPTION_BLOCK_SIZE] = {"block-size", 0, "N", "elements that share a scale"},
     [OPTION_COMPAT] = {"compat", 0, "WHOSE",
                        "arithmetic: native, seed, bnb-cuda, bnb-cpu"},
     [OPTION_DOUBLE_QUANT] = {"double-quant", 0, NULL,
                              "scales in 8 bits as well"},
+    [OPTION_DRY_RUN] = {"dry-run", 0, NULL,
+                        "say what would be done, and write nothing"},
+    [OPTION_EXCLUDE] = {"exclude", 0, "RE",
+                        "arrays of such names stay as they are"},
     [OPTION_FORCE] = {"force", 0, NULL, "replace a file that is there"},
     [OPTION_HEADER] = {"header", 0, NULL, "only what the header claims"},
     [OPTION_HELP] = {"help", 'h', NULL, "this text"},
+    [OPTION_INCLUDE] = {"include", 0, "RE",
+                        "also those that would stay by default"},
     [OPTION_JOBS] = {"jobs", 'j', "N", "threads; all there are if not said"},
     [OPTION_JSON] = {"json", 0, NULL, "the same as JSON"},
     [OPTION_LAYOUT] = {"layout", 0, "NAME",
@@ -28,16 +36,28 @@ const option_row option_rows[N_OPTIONS] = {
     [OPTION_METADATA] = {"metadata", 0, NULL, "also the values in the file"},
     [OPTION_NO_SYNC] = {"no-sync", 0, NULL, "do not wait for the disk"},
     [OPTION_OUTPUT] = {"output", 'o', "FILE", "where to; must be said"},
+    [OPTION_OVERRIDE] = {"override", 0, "RULE",
+                         "RE=TYPE[:KEY=VALUE,..] or RE=keep, for some"},
     [OPTION_QUICK] = {"quick", 0, NULL, "two calls of each: to try it out"},
     [OPTION_QUIET] = {"quiet", 'q', NULL, "no talk but errors"},
     [OPTION_RAW] = {"raw", 0, NULL,
                     "tensors as they lie, not the arrays they make up"},
+    [OPTION_RECIPE] = {"recipe", 0, "FILE",
+                       "lines include RE, exclude RE, override RULE"},
     [OPTION_REPORT] = {"report", 0, "FILE",
                        "what it cost, as .html, .md or .json"},
     [OPTION_RESUME] = {"resume", 0, NULL,
                        "go on where a run that was killed has ended"},
     [OPTION_SCALE] = {"scale", 0, "OF", "none, tensor, row or block"},
     [OPTION_SHAPE] = {"shape", 0, "MxKxN", "1x4096x4096 if not said"},
+    [OPTION_SHAPE_FALLBACK] = {"shape-fallback", 0, "HOW",
+                               "where a type does not take a shape: keep, "
+                               "error, adjust"},
+    [OPTION_STRICT] = {"strict", 0, NULL,
+                       "fail where something cannot be as it is asked for"},
+    [OPTION_TARGET_BPW] = {"target-bpw", 0, "BITS",
+                           "for each weight: types by measured error"},
+    [OPTION_TARGET_SIZE] = {"target-size", 0, "BYTES", "the same, of all"},
     [OPTION_THRESHOLD] = {"threshold", 0, "HOW", "ternary: std or absmean"},
     [OPTION_TOLERANCE] = {"tolerance", 0, "X",
                           "the largest nrmse that is no difference; 0"},
@@ -127,6 +147,14 @@ static bool read_all(const verb *v, int argc, char **argv, arguments *a)
         const int id = id_of(c);
         a->count[id]++;
         a->value[id] = optarg;
+        if (!optarg) continue;
+        if (a->n_given == GIVEN_MOST) {
+            complain(USAGE, "%s: more than %d options with values", v->name,
+                     GIVEN_MOST);
+            return false;
+        }
+        a->given[a->n_given].id = (option_id)id;
+        a->given[a->n_given++].value = optarg;
     }
     if (a->count[OPTION_HELP]) return true;
     const int n = argc - optind;
@@ -199,6 +227,19 @@ bool argument_real(const arguments *a, option_id id, double lo, double hi,
     if (end == a->value[id] || *end || !(v >= lo && v <= hi))
         return wrong_value(a, id, wants);
     *out = v;
+    return true;
+}
+
+bool argument_bytes(const arguments *a, option_id id, uint64_t *out)
+{
+    char *end = NULL;
+    if (!a->count[id]) return true;
+    const double v = strtod(a->value[id], &end);
+    const int64_t factor = factor_of(end);
+    if (end == a->value[id] || !factor || !(v > 0) ||
+        !(v * (double)factor < 1e18))
+        return wrong_value(a, id, "bytes, as 4.2G, 500M or 3Gi");
+    *out = (uint64_t)(v * (double)factor);
     return true;
 }
 

@@ -18,8 +18,10 @@ verdict complain(verdict what, const char *fmt, ...)
 verdict complain_of(const lb_ctx *cx)
 {
     const lb_status status = lb_error_status(cx);
-    return complain(status == LB_E_CONTENT ? BAD_INPUT : FAILED, "%s",
-                    lb_error(cx));
+    return complain(status == LB_E_CONTENT  ? BAD_INPUT
+                    : status == LB_E_DENIED ? STRICT
+                                            : FAILED,
+                    "%s", lb_error(cx));
 }
 
 lb_ctx *context_open(int threads)

@@ -29,13 +29,17 @@ typedef enum verdict {
 /* One option: of every verb the same name means the same thing, so all stand in
  * one table (options.c), and a verb lists those it takes. */
 typedef enum option_id {
+    OPTION_AXIS,
     OPTION_BINS,
     OPTION_BLOCK_SIZE,
     OPTION_COMPAT,
     OPTION_DOUBLE_QUANT,
+    OPTION_DRY_RUN,
+    OPTION_EXCLUDE,
     OPTION_FORCE,
     OPTION_HEADER,
     OPTION_HELP,
+    OPTION_INCLUDE,
     OPTION_JOBS,
     OPTION_JSON,
     OPTION_LAYOUT,
@@ -44,13 +48,19 @@ typedef enum option_id {
     OPTION_METADATA,
     OPTION_NO_SYNC,
     OPTION_OUTPUT,
+    OPTION_OVERRIDE,
     OPTION_QUICK,
     OPTION_QUIET,
     OPTION_RAW,
+    OPTION_RECIPE,
     OPTION_REPORT,
     OPTION_RESUME,
     OPTION_SCALE,
     OPTION_SHAPE,
+    OPTION_SHAPE_FALLBACK,
+    OPTION_STRICT,
+    OPTION_TARGET_BPW,
+    OPTION_TARGET_SIZE,
     OPTION_THRESHOLD,
     OPTION_TOLERANCE,
     OPTION_TOP,
@@ -67,14 +77,19 @@ typedef struct option_row {
 } option_row;
 extern const option_row option_rows[N_OPTIONS];
 
-enum { OPERANDS_MOST = 2 };
+enum { OPERANDS_MOST = 2, GIVEN_MOST = 256 };
 
 typedef struct arguments {
     const char *operand[OPERANDS_MOST];
     int n_operands;
     int count[N_OPTIONS];         /* how often it was given */
     const char *value[N_OPTIONS]; /* the last one */
-    int argc;                     /* of the whole command, to say it again */
+    struct {
+        option_id id;
+        const char *value;
+    } given[GIVEN_MOST]; /* with values, in the order of the command */
+    int n_given;
+    int argc; /* of the whole command, to say it again */
     char **argv;
 } arguments;
 
@@ -100,6 +115,8 @@ bool argument_number(const arguments *a, option_id id, int64_t lo, int64_t hi,
                      int64_t *out);
 bool argument_real(const arguments *a, option_id id, double lo, double hi,
                    double *out);
+/* Bytes as people write them: 4.2G, 500M, 3Gi. */
+bool argument_bytes(const arguments *a, option_id id, uint64_t *out);
 bool argument_word(const arguments *a, option_id id, const char *const *word,
                    int *out);
 

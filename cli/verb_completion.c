@@ -11,6 +11,7 @@ static const char *const words[N_OPTIONS] = {
     [OPTION_LAYOUT] = "native bnb bitnet seed",
     [OPTION_LINEAR_CLASS] = "autobitlinear bitlinear",
     [OPTION_SCALE] = "none tensor row block",
+    [OPTION_SHAPE_FALLBACK] = "keep error adjust",
     [OPTION_THRESHOLD] = "std absmean",
 };
 

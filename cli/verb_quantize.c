@@ -26,6 +26,9 @@ static bool read_config(const arguments *a, lb_quant_config *c)
         !argument_word(a, OPTION_LINEAR_CLASS, class, &divides) ||
         !argument_number(a, OPTION_BLOCK_SIZE, 1, INT32_MAX, &c->block_size))
         return false;
+    double axis = 0;
+    if (!argument_real(a, OPTION_AXIS, -8, 7, &axis)) return false;
+    if (a->count[OPTION_AXIS]) c->axes = (lb_axes){1, {(int)axis}};
     c->format = a->value[OPTION_TYPE];
     c->compat = (lb_compat)how;
     c->scale = (lb_scale)of;
@@ -76,11 +79,19 @@ static bool check_places(const arguments *a)
 {
     struct stat st;
     const char *to = a->value[OPTION_OUTPUT];
-    if (!to || !a->value[OPTION_TYPE]) {
+    const bool dry = a->count[OPTION_DRY_RUN];
+    const bool aims =
+        a->count[OPTION_TARGET_BPW] + a->count[OPTION_TARGET_SIZE];
+    if ((!to && !dry) || (!a->value[OPTION_TYPE] && !aims)) {
         complain(USAGE, "quantize needs --%s; see lowbit quantize --help",
-                 to ? "type" : "output");
+                 to || dry ? "type" : "output");
         return false;
     }
+    if (dry && a->count[OPTION_REPORT]) {
+        complain(USAGE, "--dry-run writes no --report");
+        return false;
+    }
+    if (!to || dry) return true;
     if (!*to) {
         complain(USAGE, "--output is empty");
         return false;
@@ -93,6 +104,78 @@ static bool check_places(const arguments *a)
     return true;
 }
 
+/* ---- which, and into what ------------------------------------------------ */
+
+static bool select_arrays(const arguments *a, lb_ctx *cx, lb_selection *s)
+{
+    bool ok = s != NULL;
+    for (int i = 0; ok && i < a->n_given; i++) {
+        const char *text = a->given[i].value;
+        switch (a->given[i].id) {
+        case OPTION_INCLUDE:
+            ok = lb_selection_include(cx, s, text);
+            break;
+        case OPTION_EXCLUDE:
+            ok = lb_selection_exclude(cx, s, text);
+            break;
+        case OPTION_OVERRIDE:
+            ok = lb_selection_override(cx, s, text);
+            break;
+        case OPTION_RECIPE:
+            ok = lb_selection_recipe(cx, s, text);
+            break;
+        default:
+            break;
+        }
+    }
+    return ok;
+}
+
+/* Types to choose from: finer and coarser scales of 4 bits, 8 bits and 2; of
+ * GGUF those that it has. */
+enum { OTHERS = 6 };
+
+static bool read_target(const arguments *a, lb_quantize_options *o,
+                        lb_quant_config other[OTHERS])
+{
+    static const lb_quant_config plain[OTHERS] = {
+        {.format = "nf4", .block_size = 256},
+        {.format = "nf4", .block_size = 128},
+        {.format = "nf4", .block_size = 32},
+        {.format = "nf4", .block_size = 16},
+        {.format = "int8"},
+        {.format = "ternary",
+         .scale = LB_SCALE_BLOCK,
+         .threshold = LB_THRESHOLD_ABSMEAN}};
+    static const lb_quant_config blocks[] = {
+        {.format = "iq4_nl"}, {.format = "q8_0"}, {.format = "tq2_0"}};
+    static const char *const how[] = {"keep", "error", "adjust", NULL};
+    const bool gguf = o->kind && strcmp(o->kind, "gguf") == 0;
+    int fallback = 0;
+    if (!argument_real(a, OPTION_TARGET_BPW, 0.1, 64, &o->target_bits) ||
+        !argument_bytes(a, OPTION_TARGET_SIZE, &o->target_bytes) ||
+        !argument_word(a, OPTION_SHAPE_FALLBACK, how, &fallback))
+        return false;
+    if (a->count[OPTION_TARGET_BPW] && a->count[OPTION_TARGET_SIZE]) {
+        complain(USAGE, "--target-bpw or --target-size, not both");
+        return false;
+    }
+    const bool aims = o->target_bits > 0 || o->target_bytes;
+    if (aims && o->layout && strcmp(o->layout, "native") != 0) {
+        complain(USAGE, "--target-* mixes types, which only --layout native "
+                        "and GGUF can hold");
+        return false;
+    }
+    o->fallback = (lb_shape_fallback)fallback;
+    o->n_other = gguf ? 3 : OTHERS;
+    for (int i = 0; i < o->n_other; i++)
+        other[i] = gguf ? blocks[i] : plain[i];
+    if (!aims && !gguf) o->n_other = 0; /* ours take every shape */
+    o->other = other;
+    if (aims && !o->config.format) o->config.format = gguf ? "q4_0" : "nf4";
+    return true;
+}
+
 static verdict run(const arguments *a)
 {
     static const char *const layouts[] = {"native", "bnb", "bitnet", "seed",
@@ -100,6 +183,7 @@ static verdict run(const arguments *a)
     lb_quantize_options o = {.struct_size = sizeof o,
                              .done = job_talk_done,
                              .progress = job_talk_progress};
+    lb_quant_config other[OTHERS];
     job_talk t;
     int64_t jobs = 0, memory = 0;
     int layout = 0;
@@ -108,35 +192,54 @@ static verdict run(const arguments *a)
         !argument_word(a, OPTION_LAYOUT, layouts, &layout) ||
         !argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
         !argument_number(a, OPTION_MAX_MEMORY, 1, INT64_MAX, &memory) ||
-        !read_config(a, &o.config) ||
-        !job_talk_begin(&t, a, "quantize", a->operand[0],
-                        a->value[OPTION_OUTPUT]))
+        !read_config(a, &o.config))
         return USAGE;
     o.layout = layouts[layout];
+    o.directory = to && is_directory(a->operand[0], to);
+    o.kind = !to || o.directory ? NULL : kind_of(to);
+    if (!read_target(a, &o, other) ||
+        !job_talk_begin(&t, a, "quantize", a->operand[0],
+                        to ? to : "(nothing)"))
+        return USAGE;
     o.done_user = o.progress_user = &t;
     o.measure = t.measure;
     o.max_memory = (uint64_t)memory;
     o.no_sync = a->count[OPTION_NO_SYNC] != 0;
     o.resume = a->count[OPTION_RESUME] != 0;
-    o.directory = is_directory(a->operand[0], to);
-    o.kind = o.directory ? NULL : kind_of(to);
+    o.strict = a->count[OPTION_STRICT] != 0;
+    o.dry_run = a->count[OPTION_DRY_RUN] != 0;
     lb_ctx *cx = context_open((int)jobs);
     verdict v = cx ? DONE : FAILED;
-    if (cx && !lb_quantize_file(cx, a->operand[0], to, &o)) {
+    o.selection = cx ? lb_selection_open(cx) : NULL;
+    if (cx && !select_arrays(a, cx, o.selection)) {
+        complain_of(cx);
+        v = USAGE;
+    }
+    if (v == DONE && !lb_quantize_file(cx, a->operand[0], to, &o)) {
         progress_clear(&t.progress);
         v = complain_of(cx);
     }
     v = job_talk_end(&t, cx, v);
+    lb_selection_close(o.selection);
     lb_close(cx);
     return v;
 }
 
 static const option_id options_taken[] = {
-    OPTION_LINEAR_CLASS, OPTION_OUTPUT,     OPTION_TYPE,       OPTION_LAYOUT,
-    OPTION_COMPAT,       OPTION_BLOCK_SIZE, OPTION_SCALE,      OPTION_THRESHOLD,
-    OPTION_DOUBLE_QUANT, OPTION_JOBS,       OPTION_MAX_MEMORY, OPTION_NO_SYNC,
-    OPTION_FORCE,        OPTION_QUIET,      OPTION_REPORT,     OPTION_VERBOSE,
-    OPTION_RESUME,       N_OPTIONS};
+    OPTION_LINEAR_CLASS, OPTION_OUTPUT,
+    OPTION_TYPE,         OPTION_LAYOUT,
+    OPTION_COMPAT,       OPTION_BLOCK_SIZE,
+    OPTION_SCALE,        OPTION_THRESHOLD,
+    OPTION_DOUBLE_QUANT, OPTION_JOBS,
+    OPTION_MAX_MEMORY,   OPTION_NO_SYNC,
+    OPTION_FORCE,        OPTION_QUIET,
+    OPTION_REPORT,       OPTION_VERBOSE,
+    OPTION_RESUME,       OPTION_AXIS,
+    OPTION_DRY_RUN,      OPTION_INCLUDE,
+    OPTION_EXCLUDE,      OPTION_OVERRIDE,
+    OPTION_RECIPE,       OPTION_SHAPE_FALLBACK,
+    OPTION_STRICT,       OPTION_TARGET_BPW,
+    OPTION_TARGET_SIZE,  N_OPTIONS};
 
 const verb verb_quantize = {
     .name = "quantize",

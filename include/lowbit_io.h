@@ -240,6 +240,27 @@ typedef const char *(*lb_choose)(void *user, const lb_entry *e,
 LB_API const char *lb_choose_weights(void *user, const lb_entry *e,
                                      lb_quant_config *config);
 
+/* Arrays by patterns of their names: regular expressions as Perl has them,
+ * that match anywhere in a name. An exclusion keeps what it matches as it is;
+ * an inclusion takes in what the default above leaves; an override,
+ * "PATTERN=TYPE[:KEY=VALUE,..]" or "PATTERN=keep", says how, and the last one
+ * that matches counts. Keys are block_size, axis, double_quant (yes, no), scale
+ * (none, tensor, row, block), threshold (std, absmean), compat and nonfinite
+ * (error, clamp). A recipe is a file of lines include PATTERN, exclude PATTERN,
+ * override ..; empty ones and those that begin with # do not count. False and
+ * an error. NULL is fine for close. */
+typedef struct lb_selection lb_selection;
+LB_API lb_selection *lb_selection_open(lb_ctx *cx);
+LB_API void lb_selection_close(lb_selection *s);
+LB_API bool lb_selection_include(lb_ctx *cx, lb_selection *s, const char *text);
+LB_API bool lb_selection_exclude(lb_ctx *cx, lb_selection *s, const char *text);
+LB_API bool lb_selection_override(lb_ctx *cx, lb_selection *s,
+                                  const char *text);
+LB_API bool lb_selection_recipe(lb_ctx *cx, lb_selection *s, const char *path);
+/* A lb_choose, with the selection as its user. */
+LB_API const char *lb_selection_choose(void *selection, const lb_entry *e,
+                                       lb_quant_config *config);
+
 /* An array that has been written: what lb_quantize_options.done is told. */
 typedef struct lb_written {
     const lb_entry *entry;         /* of the source */
@@ -299,6 +320,8 @@ typedef struct lb_quantize_options {
     uint64_t target_bytes;
     void (*progress)(void *user, const lb_progress *p); /* NULL: nobody */
     void *progress_user;
+    lb_selection *selection;  /* instead of choose; a pattern that matches no
+                               * name is an error */
     const char *linear_class; /* as in lb_file_options; of a directory in the
                                * layout bitnet: what config.json is to say */
 } lb_quantize_options;

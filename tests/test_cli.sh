@@ -146,4 +146,55 @@ quantize --type ternary --layout seed --scale tensor --threshold absmean \
 run 0 info "$dst"
 has "seed, 2 tensors"
 
+# ---- quantize: which, and into what -------------------------------------------
+
+q=(quantize "$src" -o "$dst" --force --no-sync)
+refused 1 "exclude 'lyer' matches none of the names of 7 arrays" "${q[@]}" --type nf4 \
+    --exclude lyer
+refused 2 "missing closing parenthesis" "${q[@]}" --type nf4 --include 'a('
+refused 2 "no such type" "${q[@]}" --type nf4 --override 'a=nf5'
+refused 2 "cannot open" "${q[@]}" --type nf4 --recipe no/such
+quantize --type nf4 --force --include plain --override 'nested=int8:axis=-1' \
+    --exclude '^norm'
+cp "$tmp/err" "$tmp/out"
+has "nested.weight (70,300) int8"
+has "plain.weight (6,100) nf4"
+has "norm.weight (7) stays bf16: excluded"
+echo 'override nested=keep' >"$tmp/recipe"
+quantize --type nf4 --force --recipe "$tmp/recipe"
+cp "$tmp/err" "$tmp/out"
+has "nested.weight (70,300) stays bf16: kept by an override"
+run 0 "${q[@]}" --type nf4 --dry-run -q
+rm "$dst"
+"$program" quantize "$src" --type nf4 --dry-run 2>"$tmp/out" ||
+    die "--dry-run needs an output"
+has "nested.weight (70,300) nf4, 42.0 kB -> 11.9 kB"
+[ ! -e "$dst" ] || die "--dry-run writes"
+refused 2 "--dry-run writes no --report" "${q[@]}" --type nf4 --dry-run --report a.md
+refused 2 "--shape-fallback takes one of keep error adjust, not 'x'" "${q[@]}" \
+    --type nf4 --shape-fallback x
+gguf=(quantize "$golden/sharded" -o "$tmp/out.gguf" --force --type q8_0
+    --include w)
+run 0 "${gguf[@]}" -q # rows of 2 and 3 are no blocks of 32
+refused 4 "is to be quantized, and cannot be as it is asked for" "${gguf[@]}" --strict
+refused 1 "has no place for it" "${gguf[@]}" --shape-fallback error
+refused 2 "--target-bpw or --target-size, not both" "${q[@]}" --target-bpw 5 \
+    --target-size 4k
+refused 2 "--target-* mixes types" "${q[@]}" --target-bpw 5 --layout bnb
+refused 2 "--target-size takes bytes, as 4.2G, 500M or 3Gi, not '4x'" "${q[@]}" \
+    --target-size 4x
+refused 1 "no less can be reached" "${q[@]}" --target-size 1k
+refused 2 "--target-bpw takes a number from 0.1 to 64" "${q[@]}" --target-bpw 0
+quantize --target-bpw 7 --force -q
+run 0 info "$dst"
+grep -q ' [56]\.[0-9]* bits each\| 7 bits each' "$tmp/out" ||
+    die "not about 7 bits: $(head -1 "$tmp/out")"
+quantize --target-size 19.9k --force -q
+size=$(stat -c %s "$dst")
+[ "$size" -le 19900 ] || die "$size bytes, more than 19.9k"
+quantize --type nf4 --force -q --resume # none is there to go on with
+cp -r "$golden/sharded" "$tmp/model"
+run 0 quantize "$tmp/model" -o "$tmp/small" --type nf4 -q
+[ -e "$tmp/small/model.safetensors.index.json" ] || die "no directory"
+
 finish

@@ -12,7 +12,8 @@ typedef struct lb_job_item {
     lb_quant_config config;
     const lb_file_layout *layout; /* that has config's format only, or NULL */
     bool fell_back;
-    int shard; /* of the new directory: from 0 */
+    bool fixed; /* its config is not the one that holds for all */
+    int shard;  /* of the new directory: from 0 */
 } lb_job_item;
 
 typedef struct lb_job {
@@ -32,7 +33,7 @@ typedef struct lb_job {
     const lb_entry *at;   /* being read */
 } lb_job;
 
-/* choose_types.c: types by array for a goal; see lb_quantize_options.target_*.
+/* allocate.c: types by array for a goal; see lb_quantize_options.target_bits.
  * To be called when all is planned but for the types. */
 bool lb_job_allocate(lb_job *j);
 /* What the job makes of array i, but for the types that it might have. */
@@ -40,6 +41,9 @@ lb_transfer lb_job_transfer(lb_job *j, const lb_job_item *it);
 /* Whether it can be quantized as it->config says: if not it->kept is set, or
  * the config is another. False: an error. */
 bool lb_job_suits(lb_job *j, lb_job_item *it);
+
+/* The same without other configs: false and no error if it cannot. */
+bool lb_job_tries(lb_job *j, lb_job_item *it);
 
 /* Writes the arrays of one shard (-1: all) to a file of that name. */
 bool lb_job_write(lb_job *j, const char *path, int shard);

@@ -11,6 +11,7 @@
 
 #include "core/core.h"
 #include "io/job.h"
+#include "io/selection.h"
 
 static const uint64_t memory_default = (uint64_t)512 << 20;
 static const uint64_t memory_least = 1000000;
@@ -80,6 +81,12 @@ static bool deny(lb_job *j, const lb_job_item *it, const char *why)
                    LB_NAME(it->group->entry.name), why);
 }
 
+bool lb_job_tries(lb_job *j, lb_job_item *it)
+{
+    const char *why = NULL;
+    return try_config(j, it, &why) == LB_DONE;
+}
+
 bool lb_job_suits(lb_job *j, lb_job_item *it)
 {
     const lb_quantize_options *o = j->o;
@@ -110,7 +117,8 @@ static bool plan_item(lb_job *j, lb_job_item *it)
     const lb_entry *e = &it->group->entry;
     const lb_choose choose = o->choose ? o->choose : lb_choose_weights;
     it->config = o->config;
-    it->kept = choose(o->choose_user, e, &it->config);
+    it->kept = o->selection ? lb_selection_choose(o->selection, e, &it->config)
+                            : choose(o->choose_user, e, &it->config);
     if (!e->format || e->rank > LB_MAX_RANK ||
         (it->kept && strcmp(e->format, "dense") != 0))
         return lb_fail(j->cx, LB_E_UNSUPPORTED,
@@ -118,6 +126,7 @@ static bool plan_item(lb_job *j, lb_job_item *it)
                        "quantized or copied",
                        LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name),
                        e->format ? e->format : "unknown", LB_NAME(e->type));
+    it->fixed = memcmp(&it->config, &o->config, sizeof o->config) != 0;
     return it->kept || lb_job_suits(j, it);
 }
 
@@ -225,6 +234,10 @@ static bool plan(lb_job *j)
         if (it->shard >= j->shards) j->shards = it->shard + 1;
         if (!plan_item(j, it)) return false;
     }
+    if (j->o->selection && !lb_selection_check(j->cx, j->o->selection, j->n))
+        return false;
+    if ((j->o->target_bits > 0 || j->o->target_bytes) && !lb_job_allocate(j))
+        return false;
     for (int64_t i = 0; i < j->n; i++) {
         if (!find_offset(j, i)) return false;
         j->list[i] = planned(&j->item[i]);
