@@ -152,7 +152,10 @@ PICK_clang = -E 'test_law_(blocks|memory|threads|transparency)'
 PICK_simde = -E 'test_io_|fuzz_'
 
 # qemu 7.2 trips an assertion of its own where a program forks with threads.
-PICK_arm64 = -E test_pool
+# The others take the emulator minutes each and run every kernel through whole
+# calls: make run-arm64 PICK_arm64='-E test_pool' has them as well.
+PICK_arm64 = -E 'test_(pool|tuning|quantize_levels|$\
+    law_(memory|threads|transparency).*)$$'
 
 run-%: build-%
 	$(ENV_$*) $(CTEST) $(PICK_$*) --test-dir build/$*
