@@ -377,6 +377,35 @@ static void test_pack_rows(void)
         }
 }
 
+/* A level's own packing of a panel, between fences. */
+static void try_kernel_pack(const lb_gemm_kernel *kernel, int64_t k, int64_t rs,
+                            bool end)
+{
+    const int nr = kernel->nr;
+    const size_t span = (size_t)((nr - 1) * rs + k), len = (size_t)(nr * k);
+    fence fs = fence_open(span * sizeof(float));
+    fence fd = fence_open(len * sizeof(float));
+    float *const src = fence_at(&fs, span, end);
+    float *const dst = fence_at(&fd, len, end);
+    int wrong = 0;
+    fill(src, span);
+    kernel->pack(src, rs, k, dst);
+    for (int64_t kk = 0; kk < k; kk++)
+        for (int64_t i = 0; i < nr; i++)
+            wrong += bits(dst[kk * nr + i]) != bits(src[i * rs + kk]);
+    CHECK_EQ_I(wrong, 0);
+    fence_close(&fs);
+    fence_close(&fd);
+}
+
+static void test_kernel_pack(const lb_gemm_kernel *kernel)
+{
+    if (!kernel->pack) return;
+    for (int64_t k = 1; k <= 50; k++)
+        for (int64_t gap = 0; gap < 4; gap++)
+            try_kernel_pack(kernel, k, k + gap, (k + gap) % 2);
+}
+
 static void test_kernel_for(void)
 {
 #if defined(__aarch64__)
@@ -408,6 +437,7 @@ int main(void)
         }
         test_tiles(s);
         test_places(s);
+        test_kernel_pack(s->kernel);
         try_block(s, 100, 100, 80);
         try_block(s, 61, 77, 13);
         try_block(s, 1, 33, 1);

@@ -35,6 +35,9 @@ typedef struct lb_gemm_kernel {
      * i or j. */
     void (*tile)(int64_t k, const float *a, const float *b, int64_t ldb,
                  float *c, int64_t ldc, int m, int n, bool first);
+    /* Packs a whole panel of B as lb_gemm_pack does, of nr rows that run along
+     * the depth; NULL: nothing is faster than that. */
+    void (*pack)(const float *src, int64_t row_stride, int64_t k, float *dst);
 } lb_gemm_kernel;
 
 /* The strongest kernel of a level. */

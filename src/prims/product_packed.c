@@ -278,6 +278,7 @@ static strip read_strip(const block *u, int64_t j, int64_t n, int64_t k,
 static void pack_strip(const block *u, const strip *s, int64_t kk, int64_t kc,
                        float *to)
 {
+    const lb_gemm_kernel *const kernel = u->g->kernel;
     const float *w = s->w.p;
     if (u->g->panel) {
         lb_gemm_rows c = s->codes;
@@ -286,9 +287,11 @@ static void pack_strip(const block *u, const strip *s, int64_t kk, int64_t kc,
         if (c.g > kc) c.g = 0; /* all of it is in one block */
         c.depth = kc;
         u->g->panel->decode(&c, to);
+    } else if (kernel->pack && s->n == kernel->nr && s->w.ks == 1) {
+        kernel->pack(w + kk, s->w.rs, kc, to);
     } else {
-        lb_gemm_pack(w + kk * s->w.ks, s->w.rs, s->w.ks, s->n, kc,
-                     u->g->kernel->nr, to, u->g->step);
+        lb_gemm_pack(w + kk * s->w.ks, s->w.rs, s->w.ks, s->n, kc, kernel->nr,
+                     to, u->g->step);
     }
 }
 

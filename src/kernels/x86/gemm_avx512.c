@@ -10,7 +10,7 @@
 #include "kernels/gemm.h"
 
 #if defined(__x86_64__)
-#include "kernels/x86/intrin.h"
+#include "kernels/x86/turn_avx512.h"
 
 enum { MR = 14, NR = 32 };
 
@@ -93,6 +93,39 @@ static void tile(int64_t k, const float *a, const float *b, int64_t ldb,
     rows[m - 1](k, a, b, ldb, c, ldc, n, first);
 }
 
-const lb_gemm_kernel lb_gemm_avx512 = {
-    .name = "gemm avx512 14x32", .mr = MR, .nr = NR, .tile = tile};
+/* Sixteen rows of a panel, a line of each at a time, which is also asked for of
+ * the row that has its place in the next panel: rows are short runs on pages of
+ * their own. */
+LB_TARGET("avx512f")
+LB_INLINE void pack_16(const float *src, int64_t row_stride, int64_t k,
+                       float *dst)
+{
+    for (int64_t kk = 0; kk < k; kk += 16) {
+        const int n = k - kk < 16 ? (int)(k - kk) : 16;
+        const __mmask16 some = lanes(n);
+        __m512i r[16];
+        LB_UNROLL
+        for (int i = 0; i < 16; i++) {
+            const float *const p = src + i * row_stride + kk;
+            r[i] = _mm512_maskz_loadu_epi32(some, (const void *)p);
+            LB_FETCH_L2(p, NR * row_stride);
+        }
+        lb_turn_16(r);
+        for (int i = 0; i < n; i++)
+            _mm512_storeu_ps(dst + (kk + i) * NR, _mm512_castsi512_ps(r[i]));
+    }
+}
+
+LB_TARGET("avx512f")
+static void pack(const float *src, int64_t row_stride, int64_t k, float *dst)
+{
+    for (int j = 0; j < NR; j += 16)
+        pack_16(src + j * row_stride, row_stride, k, dst + j);
+}
+
+const lb_gemm_kernel lb_gemm_avx512 = {.name = "gemm avx512 14x32",
+                                       .mr = MR,
+                                       .nr = NR,
+                                       .tile = tile,
+                                       .pack = pack};
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kernels/x86/label_avx512.h"
+#include "kernels/x86/turn_avx512.h"
 
 #define AVX512 LB_TARGET("avx512f,avx512bw")
 
@@ -25,41 +26,6 @@ enum {
 LB_INLINE void fetch(uintptr_t at)
 {
     __builtin_prefetch((const void *)at, 0, 2);
-}
-
-/* ---- dwords -------------------------------------------------------------- */
-
-/* Four by four in each quarter: to[d] has dword d of the rows' quarters. */
-AVX512 LB_INLINE void turn_quarters(const __m512i *r, __m512i *to)
-{
-    const __m512i ab = _mm512_unpacklo_epi32(r[0], r[1]);
-    const __m512i AB = _mm512_unpackhi_epi32(r[0], r[1]);
-    const __m512i cd = _mm512_unpacklo_epi32(r[2], r[3]);
-    const __m512i CD = _mm512_unpackhi_epi32(r[2], r[3]);
-    to[0] = _mm512_unpacklo_epi64(ab, cd);
-    to[1] = _mm512_unpackhi_epi64(ab, cd);
-    to[2] = _mm512_unpacklo_epi64(AB, CD);
-    to[3] = _mm512_unpackhi_epi64(AB, CD);
-}
-
-/* r[d]: dword d of each of 16 rows. */
-AVX512 LB_INLINE void turn(__m512i *r)
-{
-    __m512i t[ROWS];
-    LB_UNROLL
-    for (int q = 0; q < 4; q++)
-        turn_quarters(r + 4 * q, t + 4 * q);
-    LB_UNROLL
-    for (int d = 0; d < 4; d++) { /* quarters 0 and 2, 1 and 3 */
-        const __m512i even = _mm512_shuffle_i32x4(t[d], t[4 + d], 0x88);
-        const __m512i odd = _mm512_shuffle_i32x4(t[d], t[4 + d], 0xdd);
-        const __m512i even2 = _mm512_shuffle_i32x4(t[8 + d], t[12 + d], 0x88);
-        const __m512i odd2 = _mm512_shuffle_i32x4(t[8 + d], t[12 + d], 0xdd);
-        r[d] = _mm512_shuffle_i32x4(even, even2, 0x88);
-        r[4 + d] = _mm512_shuffle_i32x4(odd, odd2, 0x88);
-        r[8 + d] = _mm512_shuffle_i32x4(even, even2, 0xdd);
-        r[12 + d] = _mm512_shuffle_i32x4(odd, odd2, 0xdd);
-    }
 }
 
 /* ---- numbers ------------------------------------------------------------- */
@@ -180,7 +146,7 @@ AVX512 LB_INLINE void decode_columns(const int bits, const lb_dtype to,
     for (int64_t byte = 0, at = 0; byte < bytes; byte += LINE) {
         __m512i v[PER_LINE];
         read_rows(&c, bytes - byte, v);
-        turn(v);
+        lb_turn_16(v);
         for (int d = 0; d < PER_LINE && at < w->depth; d++, at += each) {
             if (w->depth - at >= each)
                 put_dwords(bits, to, &c, v[d], at, dst + at * NR);

@@ -18,6 +18,11 @@
     __builtin_prefetch(                                                        \
         (const void *)((uintptr_t)(p) + (uintptr_t)(n) * sizeof *(p)), 0, 3)
 
+/* The same, to L2. */
+#define LB_FETCH_L2(p, n)                                                      \
+    __builtin_prefetch(                                                        \
+        (const void *)((uintptr_t)(p) + (uintptr_t)(n) * sizeof *(p)), 0, 2)
+
 /* Code for each number of rows takes minutes to compile with sanitizers or
  * emulated, and speed is nothing there: then the number is known when it runs,
  * which gives the same sums. */
