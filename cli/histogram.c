@@ -52,7 +52,7 @@ bool histogram_add(histogram *h, lb_ctx *cx, lb_array *a)
     for (int64_t at = 0, n = lb_size(a); ok && at < n;) {
         lb_enter(cx);
         lb_array *p = next_piece(cx, a, &at);
-        p = p ? lb_materialize(cx, lb_convert(cx, p, LB_F64)) : NULL;
+        p = lb_convert(cx, lb_materialize(cx, p), LB_F64);
         const double *x = p ? lb_data(p) : NULL;
         ok = x != NULL;
         for (int64_t i = 0; ok && i < lb_size(p); i++)

@@ -20,38 +20,51 @@ bool job_talk_begin(job_talk *t, const arguments *a, const char *what,
 
 /* ---- while it runs ------------------------------------------------------- */
 
-static void line(const lb_written *w)
+static void line(const job_array *a)
 {
-    const lb_entry *e = w->entry;
-    fprintf(stderr, "%" PRId64 "/%" PRId64 " ", w->i + 1, w->n);
+    const lb_entry *e = a->entry;
+    fprintf(stderr, "%" PRId64 "/%" PRId64 " ", a->i + 1, a->n);
     put_text(stderr, e->name, strlen(e->name));
     fputc(' ', stderr);
     put_shape(stderr, e->dim, e->rank);
-    if (w->kept)
-        fprintf(stderr, " stays %s: %s", lb_dtype_name(e->dtype), w->kept);
+    if (a->kept)
+        fprintf(stderr, " stays %s: %s", a->to, a->kept);
     else
-        fprintf(stderr, " %s, %s -> %s", w->config->format,
-                show_bytes(e->nbytes).s, show_bytes(w->nbytes).s);
-    if (!w->kept && w->error.n)
-        fprintf(stderr, ", nrmse %.4g", lb_difference_nrmse(&w->error));
-    if (w->fell_back && !w->kept) fputs(", not as it was asked for", stderr);
-    if (w->resumed) fputs(", done before", stderr);
+        fprintf(stderr, " %s, %s -> %s", a->format ? a->format : a->to,
+                show_bytes(e->nbytes).s, show_bytes(a->nbytes).s);
+    if (!a->kept && a->error.n)
+        fprintf(stderr, ", nrmse %.4g", lb_difference_nrmse(&a->error));
+    if (a->remark) fprintf(stderr, ", %s", a->remark);
     fputc('\n', stderr);
+}
+
+void job_talk_array(job_talk *t, const job_array *a)
+{
+    report_add(&t->report, a->entry, a->to, a->format, a->kept, a->nbytes,
+               &a->error);
+    if (!t->progress.lines) return;
+    progress_clear(&t->progress);
+    line(a);
 }
 
 void job_talk_done(void *user, const lb_written *w)
 {
-    job_talk *t = user;
     const char *format = w->kept ? NULL : w->config->format;
-    const char *dtype = lb_dtype_name(w->entry->dtype);
     char kind[64];
     snprintf(kind, sizeof kind, "%s%s%s", format ? format : "",
-             format ? " " : "", dtype);
-    report_add(&t->report, w->entry, kind, format, w->kept, w->nbytes,
-               &w->error);
-    if (!t->progress.lines) return;
-    progress_clear(&t->progress);
-    line(w);
+             format ? " " : "", lb_dtype_name(w->entry->dtype));
+    job_talk_array(user, &(job_array){.entry = w->entry,
+                                      .i = w->i,
+                                      .n = w->n,
+                                      .to = kind,
+                                      .format = format,
+                                      .kept = w->kept,
+                                      .nbytes = w->nbytes,
+                                      .error = w->error,
+                                      .remark = w->resumed ? "done before"
+                                                : w->fell_back && !w->kept
+                                                    ? "not as it was asked for"
+                                                    : NULL});
 }
 
 void job_talk_progress(void *user, const lb_progress *p)
@@ -63,23 +76,25 @@ void job_talk_progress(void *user, const lb_progress *p)
 
 /* ---- the end ------------------------------------------------------------- */
 
-static const char *quantized(const report_row *row)
+static const char *changed(const report_row *row)
 {
-    return row->format ? "quantized" : NULL;
+    return row->kept ? NULL : "changed";
 }
 
 static void sum_up(const job_talk *t)
 {
     report_group all[REPORT_GROUPS] = {{.key = ""}}, some[REPORT_GROUPS];
+    const char end = t->report.verb[strlen(t->report.verb) - 1];
     some[0] = all[0];
     report_groups(&t->report, report_all, all);
-    report_groups(&t->report, quantized, some);
+    report_groups(&t->report, changed, some);
     fputs("lowbit: ", stderr);
     put_text(stderr, t->report.result, strlen(t->report.result));
     fprintf(stderr,
-            ": %" PRId64 " array%s quantized (%.1f %% of the bytes), %" PRId64
+            ": %" PRId64 " array%s %s%s (%.1f %% of the bytes), %" PRId64
             " as they were; %s -> %s\n",
-            some[0].count, some[0].count == 1 ? "" : "s",
+            some[0].count, some[0].count == 1 ? "" : "s", t->report.verb,
+            end == 'e' ? "d" : "ed",
             all[0].before ? 100 * (double)some[0].before / (double)all[0].before
                           : 0,
             all[0].count - some[0].count, show_bytes(all[0].before).s,

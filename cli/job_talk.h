@@ -18,6 +18,18 @@ typedef struct job_talk {
  * False, and a sentence, if they make no sense. */
 bool job_talk_begin(job_talk *t, const arguments *a, const char *what,
                     const char *source, const char *result);
+/* An array that has been written. */
+typedef struct job_array {
+    const lb_entry *entry; /* of the source */
+    int64_t i, n;          /* it is the i-th of n */
+    const char *to;        /* its kind in the result */
+    const char *format;    /* it is quantized to; NULL: it is dense */
+    const char *kept;      /* why it stays as it was; NULL: it does not */
+    uint64_t nbytes;       /* in the result */
+    lb_difference error;   /* n is 0: it was not measured */
+    const char *remark;    /* or NULL */
+} job_array;
+void job_talk_array(job_talk *t, const job_array *a);
 /* For lb_quantize_options.done and .progress, with the talk as user. */
 void job_talk_done(void *user, const lb_written *w);
 void job_talk_progress(void *user, const lb_progress *p);

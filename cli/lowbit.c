@@ -5,8 +5,9 @@
 #include "verb.h"
 
 const verb *const verbs[] = {
-    &verb_info,    &verb_quantize, &verb_check, &verb_diff,       &verb_stats,
-    &verb_formats, &verb_cpu,      &verb_bench, &verb_completion, NULL,
+    &verb_info,  &verb_quantize, &verb_dequantize, &verb_convert,
+    &verb_check, &verb_diff,     &verb_stats,      &verb_formats,
+    &verb_cpu,   &verb_bench,    &verb_completion, NULL,
 };
 
 static void usage(FILE *to)

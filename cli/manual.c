@@ -4,11 +4,13 @@
 
 #include "verb.h"
 
-/* What scdoc would take for markup. */
+/* What scdoc would take for markup; a hyphen begins a list where a line does.
+ */
 static void put_scdoc(const char *text)
 {
     for (const char *p = text; *p; p++) {
-        if (strchr("_*\\#~<`|[", *p)) putchar('\\');
+        const bool begins = p == text || p[-1] == '\n';
+        if (strchr("_*\\#~<`|[", *p) || (begins && *p == '-')) putchar('\\');
         putchar(*p);
     }
 }

@@ -36,6 +36,7 @@ typedef enum option_id {
     OPTION_DOUBLE_QUANT,
     OPTION_DRY_RUN,
     OPTION_EXCLUDE,
+    OPTION_DTYPE,
     OPTION_FORCE,
     OPTION_HEADER,
     OPTION_HELP,
@@ -62,6 +63,7 @@ typedef enum option_id {
     OPTION_TARGET_BPW,
     OPTION_TARGET_SIZE,
     OPTION_THRESHOLD,
+    OPTION_TO,
     OPTION_TOLERANCE,
     OPTION_TOP,
     OPTION_TYPE,
@@ -187,7 +189,9 @@ void json_put_open(json *j, const char *key, char bracket);
 extern const verb verb_bench;
 extern const verb verb_check;
 extern const verb verb_completion;
+extern const verb verb_convert;
 extern const verb verb_cpu;
+extern const verb verb_dequantize;
 extern const verb verb_diff;
 extern const verb verb_formats;
 extern const verb verb_info;

@@ -8,11 +8,13 @@
 
 static const char *const words[N_OPTIONS] = {
     [OPTION_COMPAT] = "native seed bnb-cuda bnb-cpu",
+    [OPTION_DTYPE] = "f32 f16 bf16 f64",
     [OPTION_LAYOUT] = "native bnb bitnet seed",
     [OPTION_LINEAR_CLASS] = "autobitlinear bitlinear",
     [OPTION_SCALE] = "none tensor row block",
     [OPTION_SHAPE_FALLBACK] = "keep error adjust",
     [OPTION_THRESHOLD] = "std absmean",
+    [OPTION_TO] = "safetensors gguf npy npz",
 };
 
 static void put_formats(const lb_ctx *cx)
@@ -39,7 +41,7 @@ static void put_words(const lb_ctx *cx, option_id id)
 static bool is_path(option_id id)
 {
     const char *operand = option_rows[id].operand;
-    return strcmp(operand, "FILE") == 0 || strcmp(operand, "DST") == 0;
+    return strcmp(operand, "FILE") == 0 || strcmp(operand, "PATH") == 0;
 }
 
 /* ---- bash ---------------------------------------------------------------- */

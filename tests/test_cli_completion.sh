@@ -31,7 +31,7 @@ completes() # WANT WORD...: the last word is the one to complete
 
 touch "$tmp/out" "$tmp/err"
 completes "quantize" q
-completes "check cpu completion" c
+completes "convert check cpu completion" c
 completes "--help --version" --
 completes "" diff --jX
 completes "--jobs --json" diff --j

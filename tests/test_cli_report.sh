@@ -121,7 +121,7 @@ talks
 is <<'END'
 1/7 stack.weight (3,8,32) stays f32: tiny
 2/7 wide.weight (4,64) stays f32: tiny
-3/7 nested.weight (70,300) nf4, 42.0 kB -> 11.9 kB, nrmse 0.04912
+3/7 nested.weight (70,300) nf4, 42.0 kB -> 11.9 kB, nrmse 0.04916
 4/7 norm.weight (7) stays bf16: a vector
 5/7 plain.weight (6,100) stays bf16: tiny
 6/7 odd.weight (5,13) stays f16: tiny
@@ -129,17 +129,17 @@ is <<'END'
 lowbit: DIR/q: 1 array quantized (88.5 % of the bytes), 6 as they were; 47.4 kB -> 17.3 kB
   type            arrays      weights              bytes    bits     nrmse       max     worst
   f32                  2         1024   4.5 %    4.10 kB  32.000
-  nf4 bf16             1        21000  92.5 %    11.9 kB   4.533   0.04912    0.4359   0.04912
+  nf4 bf16             1        21000  92.5 %    11.9 kB   4.533   0.04916    0.4375   0.04916
   bf16                 2          607   2.7 %    1.21 kB  16.000
   f16                  1           65   0.3 %      130 B  16.000
   u8                   1            5   0.0 %        5 B   8.000
 worst
-    0.04912  nested.weight  nf4 bf16
+    0.04916  nested.weight  nf4 bf16
 as they were
         4    5.43 kB  tiny: stack.weight, wide.weight, plain.weight, ..
         1       14 B  a vector: norm.weight
         1        5 B  not floats: bytes.weight
-6.113 bits per weight; of what changed: nrmse 0.04912, cosine 0.9987943
+6.113 bits per weight; of what changed: nrmse 0.04916, cosine 0.9987926
 TIME
 again: lowbit quantize tests/golden/layouts/bnb4.values -o DIR/q --force --type nf4
 END

@@ -16,7 +16,7 @@ static void near(double got, double want)
 
 static void read_f64(lb_ctx *cx, lb_array *a, double *to)
 {
-    CHECK(lb_read(cx, lb_convert(cx, a, LB_F64), to,
+    CHECK(lb_read(cx, lb_convert(cx, lb_materialize(cx, a), LB_F64), to,
                   (size_t)lb_size(a) * sizeof *to));
 }
 

@@ -41,6 +41,15 @@ static bool in_range(float v)
     return v > 1e-20f && v < 1e30f;
 }
 
+/* Of what is padded or was never trained there may be much. */
+static bool all_zero(const float *x)
+{
+    bool zero = true;
+    for (int i = 0; i < BLOCK; i++)
+        zero &= x[i] == 0;
+    return zero;
+}
+
 static void add_block(lb_difference *d, const float *a, const float *b)
 {
     float aa[LANES] = {0}, bb[LANES] = {0}, ab[LANES] = {0}, dd[LANES] = {0};
@@ -64,6 +73,7 @@ static void add_block(lb_difference *d, const float *a, const float *b)
         all_dd += dd[k];
     }
     if (!in_range(all_aa) || !in_range(all_bb)) {
+        if (all_zero(a) && all_zero(b)) return;
         for (int i = 0; i < BLOCK; i++)
             add_one(d, (double)a[i], (double)b[i]);
         return;

@@ -18,8 +18,11 @@ lb_dtype lb_piece_dtype(lb_dtype d)
 const void *lb_piece(lb_ctx *cx, lb_array *a, lb_dtype as, int64_t lo,
                      int64_t hi)
 {
-    lb_array *p = lb_convert(cx, lb_slice(cx, a, &lo, &hi, NULL), as);
-    return p ? lb_data(lb_materialize(cx, p)) : NULL;
+    /* Dense first: to convert a quantized array changes its label, and then its
+     * numbers are no longer rounded to what they were labelled. */
+    lb_array *p = lb_materialize(cx, lb_slice(cx, a, &lo, &hi, NULL));
+    p = lb_materialize(cx, lb_convert(cx, p, as));
+    return p ? lb_data(p) : NULL;
 }
 
 static void note(lb_flaw *flaw, int64_t i)

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# test_cli_convert.sh PROGRAM - dequantize and convert: between formats, layouts
+# and kinds of files, and back. To be run in the project's root.
+set -euo pipefail
+# shellcheck source=tests/cli.bash
+. tests/cli.bash
+layouts=tests/golden/layouts
+
+does() # ARGUMENT...: talks, and prints nothing; $tmp/out is what it says
+{
+    checks=$((checks + 1))
+    "$program" "$@" >"$tmp/data" 2>"$tmp/out" || die "'$*': fails"
+    [ ! -s "$tmp/data" ] || die "'$*': prints something"
+}
+
+same() # A B: all arrays are the same numbers
+{
+    checks=$((checks + 1))
+    "$program" diff "$1" "$2" >"$tmp/out" 2>"$tmp/err" || die "$1 and $2 differ"
+}
+
+# ---- dequantize --------------------------------------------------------------
+
+out=$tmp/out.safetensors
+run 0 dequantize --help
+has "usage: lowbit dequantize SRC [OPTION].."
+src=$layouts/bnb4.safetensors
+refused 2 "dequantize takes SRC, and 0 are given" dequantize
+refused 2 "dequantize needs --output" dequantize "$src"
+refused 2 "a file is written, and no directory" dequantize "$src" -o "$tmp"
+refused 2 "a file is written, and no directory" dequantize "$src" -o "$tmp/x/"
+refused 2 "--dtype takes one of f32 f16 bf16 f64, not 'i8'" dequantize "$src" \
+    -o "$out" --dtype i8
+refused 2 "--to takes one of safetensors gguf npy npz, not 'zip'" \
+    dequantize "$src" -o "$out" --to zip
+refused 2 "--jobs takes" dequantize "$src" -o "$out" -j 0
+refused 2 "--report takes" dequantize "$src" -o "$out" --report x
+refused 1 "cannot open" dequantize no/such -o "$out"
+refused 3 "not recognized" dequantize Makefile -o "$out"
+refused 1 "cannot be loaded here" dequantize "$golden/fields.npy" -o "$out"
+refused 1 "has no type for bf16" dequantize "$src" -o "$tmp/x.npz" -q
+[ ! -e "$out" ] || die "something was written"
+
+does dequantize "$src" -o "$out" --no-sync
+has "3/7 nested.weight (70,300) bf16, 12.1 kB -> 42.0 kB"
+has "1/7 norm.weight (7) stays bf16: dense"
+has "5 arrays dequantized (99.9 % of the bytes), 2 as they were; 14.7 kB -> 47.4 kB"
+# Those are the numbers that bitsandbytes decodes them to.
+same "$layouts/bnb4.values" "$out"
+refused 2 "is there already; --force replaces it" dequantize "$src" -o "$out"
+does dequantize "$src" -o "$tmp/j1" -q -j 1
+[ ! -s "$tmp/out" ] || die "-q talks"
+cmp -s "$tmp/j1" "$out" || die "other bytes on one thread"
+for what in bnb8 seed native fp4; do
+    does dequantize $layouts/$what.safetensors -o "$out" --force -q
+    same $layouts/$what.values "$out"
+done
+does dequantize "$src" -o "$tmp/x.npz" -q --dtype f32
+run 0 info "$tmp/x.npz"
+has "npz, 7 arrays"
+has "norm.weight    f32"
+# .. which are not rounded to bf16 then.
+run 0 diff "$layouts/bnb4.values" "$tmp/x.npz" --tolerance 0.002
+does dequantize $layouts/fp4.safetensors -o "$tmp/x.dat" -q --to gguf --report "$tmp/r.json"
+run 0 info "$tmp/x.dat"
+has ": gguf, 1 array"
+cp "$tmp/r.json" "$tmp/out"
+has '"verb": "dequantize"'
+
+# ---- convert -----------------------------------------------------------------
+
+run 0 convert --help
+has "usage: lowbit convert SRC [OPTION].."
+refused 2 "convert needs --output" convert "$src"
+refused 2 "--layout takes one of native bnb bitnet seed, not 'x'" convert \
+    "$src" -o "$out" --layout x
+refused 2 "--dtype takes one of" convert "$src" -o "$out" --dtype x
+does convert "$src" -o "$tmp/native" -v
+has "3/7 nested.weight (70,300) nf4, 12.1 kB -> 11.9 kB"
+has "5 arrays converted (99.9 % of the bytes), 2 as they were"
+same "$src" "$tmp/native"
+run 0 info "$tmp/native"
+has "native, 6 tensors"
+does convert "$tmp/native" -o "$tmp/bnb" --layout bnb -q
+run 0 info "$tmp/bnb"
+has "nested.weight  nf4 bf16             12093  (70,300)  bnb, 6 tensors"
+same "$src" "$tmp/bnb"
+same "$tmp/bnb" "$layouts/bnb4.values"
+refused 1 "layout bitnet of a safetensors file has no place for it" convert \
+    "$src" -o "$tmp/x" --layout bitnet -q
+[ ! -e "$tmp/x" ] || die "something was written"
+
+# Every format, through every kind of file that has a place for it.
+values=$layouts/bnb4.values
+for type in int8 nf4 ternary binary dynamic8; do
+    does quantize "$values" -o "$tmp/q" --type $type --force -q --no-sync
+    does convert "$tmp/q" -o "$tmp/c" --force -q --no-sync
+    same "$tmp/q" "$tmp/c"
+    cmp -s "$tmp/q" "$tmp/c" || die "$type: other bytes"
+done
+for type in q8_0 q4_0 iq4_nl tq1_0 tq2_0; do
+    does quantize "$values" -o "$tmp/q" --type $type --force -q --no-sync
+    does dequantize "$tmp/q" -o "$tmp/c" --force -q --no-sync
+    same "$tmp/q" "$tmp/c"
+done
+# GGUF to safetensors and back, with its values.
+does convert "$golden/values.gguf" -o "$tmp/v.gguf" -q
+same "$golden/values.gguf" "$tmp/v.gguf"
+run 0 info --metadata "$tmp/v.gguf"
+has 'x.i16 = -30000'
+does convert "$golden/values.gguf" -o "$tmp/v.safetensors" -q --dtype bf16
+run 0 info --metadata "$tmp/v.safetensors"
+has 'x.text = "héllo"'
+# The same file cannot be both.
+cp "$values" "$tmp/self"
+run 1 convert "$tmp/self" -o "$tmp/self" --force -q
+cmp -s "$values" "$tmp/self" || die "the source is gone"
+
+finish
