@@ -70,7 +70,10 @@ static const struct {
 } sets[] = {
 #if defined(__x86_64__)
     {LB_LEVEL_AVX512VNNI, lb_gemvq_rows_vnni},
+    {LB_LEVEL_AVX512VNNI, lb_gemvq_cols_vnni},
     {LB_LEVEL_AVX512, lb_gemvq_rows_avx512},
+    {LB_LEVEL_AVX512, lb_gemvq_cols_avx512},
+    {LB_LEVEL_AVX512, lb_gemvq_cols_int_avx512},
     {LB_LEVEL_AVX2, lb_gemvq_rows_avx2},
     {LB_LEVEL_AVX2, lb_gemvq_rows_int_avx2},
     {LB_LEVEL_AVX2, lb_gemvq_cols_avx2},

@@ -137,6 +137,7 @@ typedef struct lb_gemvq_kernel {
     void (*cols)(const lb_gemvq_cols *c);
     void (*flush)(const lb_gemvq_flush *f); /* NULL: F32 */
     size_t sum_size;                        /* bytes of sum for an element */
+    bool together; /* cols: the eight lines follow each other in memory */
     /* cols, units of 1; NULL: there is nothing to say. Of each group whether
      * its scales can be rounded in a faster way. */
     void (*look)(const float *scale, int64_t groups, bool *up);

@@ -11,6 +11,8 @@ extern const lb_gemvq_kernel lb_gemvq_rows_ref[], lb_gemvq_cols_ref[];
 extern const lb_gemvq_kernel lb_gemvq_rows_avx2[], lb_gemvq_rows_int_avx2[];
 extern const lb_gemvq_kernel lb_gemvq_rows_avx512[], lb_gemvq_rows_vnni[];
 extern const lb_gemvq_kernel lb_gemvq_cols_avx2[], lb_gemvq_cols_int_avx2[];
+extern const lb_gemvq_kernel lb_gemvq_cols_avx512[], lb_gemvq_cols_int_avx512[];
+extern const lb_gemvq_kernel lb_gemvq_cols_vnni[];
 extern const lb_gemvq_kernel lb_gemvq_labels_avx2[];
 #elif defined(__aarch64__)
 extern const lb_gemvq_kernel lb_gemvq_rows_neon[], lb_gemvq_rows_int_neon[];

@@ -255,18 +255,20 @@ size_t lb_gemvq_cols_size(const lb_gemvq_kernel *q, int64_t n, int64_t g)
     return divide(q, NULL, n, g, NULL).size;
 }
 
-/* Lines of a panel in the order in which they are read: eight that lie apart,
- * then eight more. Not quite evenly apart: where lines are 2 KiB long, all
- * eight would compete for the same few places in L1. Lines past the last count
- * as zeros. */
+/* Lines of a panel in the order in which they are read: eight, then eight
+ * more. They lie apart, and not quite evenly: where lines are 2 KiB long, all
+ * eight would compete for the same few places in L1. Kernels that ask for lines
+ * ahead want them one after the other. Lines past the last count as zeros. */
 typedef struct {
-    int64_t first, n, apart;
+    int64_t first, n, rounds;
+    bool together;
     const float *x; /* of the first */
 } panel;
 
-static int64_t line_at(const panel *p, int64_t group, int i)
+static int64_t line_at(const panel *p, int64_t round, int i)
 {
-    const int64_t k = i * p->apart + (group + i) % p->apart;
+    const int64_t k = p->together ? round * LB_GEMVQ_COLS + i
+                                  : i * p->rounds + (round + i) % p->rounds;
     return k < p->n ? k : -1;
 }
 
@@ -325,7 +327,7 @@ static void scaled_line(const cols_job *j, const panel *p, int64_t k, float *to)
 
 static void panel_f32(const cols_job *j, const panel *p)
 {
-    for (int64_t q = 0; q < p->apart; q++) {
+    for (int64_t q = 0; q < p->rounds; q++) {
         float x[LB_GEMVQ_COLS];
         lb_gemvq_cols c = {.first = false};
         for (int i = 0; i < LB_GEMVQ_COLS; i++) {
@@ -354,7 +356,7 @@ static const float *line_scales(const cols_job *j, const panel *p, int64_t k,
 
 static void panel_rounded(const cols_job *j, const panel *p)
 {
-    for (int64_t q = 0; q < p->apart; q++) {
+    for (int64_t q = 0; q < p->rounds; q++) {
         float x[LB_GEMVQ_COLS];
         lb_gemvq_cols c = {.scale = {j->w->each.slots}, .up = j->w->each.up};
         for (int i = 0; i < LB_GEMVQ_COLS; i++) {
@@ -426,14 +428,14 @@ static void panel_i16(const cols_job *j, const panel *p)
                                   .table = j->w->table,
                                   .y = j->y};
     scale_panel(j, p);
-    for (int64_t q = 0; q < p->apart; q++) {
+    for (int64_t q = 0; q < p->rounds; q++) {
         lb_gemvq_cols c = {.first = q % HALF == 0};
         for (int i = 0; i < LB_GEMVQ_COLS / 2; i++) {
             c.x[i] = j->pairs + i * j->units;
             make_pairs(j, p, q, i, j->pairs + i * j->units);
         }
         run_eight(j, p, q, &c, sizeof(int32_t));
-        if ((q + 1) % HALF == 0 || q + 1 == p->apart) j->q->flush(&flush);
+        if ((q + 1) % HALF == 0 || q + 1 == p->rounds) j->q->flush(&flush);
     }
 }
 
@@ -445,7 +447,7 @@ static void panel_i16_plain(const cols_job *j, const panel *p)
     for (int64_t k = 0; k < p->n; k++)
         sum += whole[k];
     whole[LB_GEMVQ_LINES] = 0;
-    for (int64_t q = 0; q < p->apart; q++) {
+    for (int64_t q = 0; q < p->rounds; q++) {
         uint32_t pair[LB_GEMVQ_COLS / 2];
         lb_gemvq_cols c = {.first = q == 0};
         for (int i = 0; i < LB_GEMVQ_COLS / 2; i++) {
@@ -479,7 +481,7 @@ static void panel_i8(const cols_job *j, const panel *p)
     for (int64_t k = 0; k < p->n; k++)
         sum += whole[k];
     whole[LB_GEMVQ_LINES] = 0;
-    for (int64_t q = 0; q < p->apart; q++) {
+    for (int64_t q = 0; q < p->rounds; q++) {
         uint16_t pair[LB_GEMVQ_COLS];
         lb_gemvq_cols c = {.first = q == 0};
         for (int i = 0; i < LB_GEMVQ_COLS / 2; i++) {
@@ -513,7 +515,7 @@ void lb_gemvq_run_cols(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
     for (int64_t at = 0; at < lines; at += LB_GEMVQ_LINES) {
         const int64_t n = least(LB_GEMVQ_LINES, lines - at);
         const panel p = {at, n, (n + LB_GEMVQ_COLS - 1) / LB_GEMVQ_COLS,
-                         x + at};
+                         q->together, x + at};
         if (q->rounds)
             panel_rounded(&j, &p);
         else if (q->kind == LB_GEMVQ_F32)

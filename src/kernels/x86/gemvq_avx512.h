@@ -16,6 +16,36 @@
 
 #define AVX512_INLINE AVX512 LB_INLINE
 
+/* Slots of f32: fields of lanes, the first of all 16 lanes first. */
+#define ORDER8                                                                 \
+    {                                                                          \
+        {64},                                                                  \
+        {                                                                      \
+            1                                                                  \
+        }                                                                      \
+    }
+#define ORDER4                                                                 \
+    {                                                                          \
+        {16, 8},                                                               \
+        {                                                                      \
+            8, 1                                                               \
+        }                                                                      \
+    }
+#define ORDER2                                                                 \
+    {                                                                          \
+        {16, 16},                                                              \
+        {                                                                      \
+            16, 1                                                              \
+        }                                                                      \
+    }
+#define ORDER1                                                                 \
+    {                                                                          \
+        {16, 32},                                                              \
+        {                                                                      \
+            32, 1                                                              \
+        }                                                                      \
+    }
+
 AVX512_INLINE __m512 to_f32(__m512i v)
 {
 #if defined(LB_SIMDE) /* lacks it */
@@ -68,6 +98,19 @@ AVX512_INLINE __m512i load_codes(const uint8_t *p, int64_t ahead)
 {
     _mm_prefetch((const char *)p + ahead, _MM_HINT_T0);
     return _mm512_loadu_si512((const void *)p);
+}
+
+/* Levels of 14 bits, twice. */
+AVX512_INLINE __m512i load_halves(const lb_gemvq_table *t)
+{
+    const __m128i b0 =
+        _mm_loadu_si128((const __m128i *)(const void *)t->half[0]);
+    const __m128i b1 =
+        _mm_loadu_si128((const __m128i *)(const void *)t->half[1]);
+    const __m256i both = _mm256_inserti128_si256(
+        _mm256_castsi128_si256(_mm_unpacklo_epi8(b0, b1)),
+        _mm_unpackhi_epi8(b0, b1), 1);
+    return _mm512_broadcast_i64x4(both);
 }
 
 /* Lane i of n scales that serve 16/n lanes each. */

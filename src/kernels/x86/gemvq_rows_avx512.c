@@ -175,19 +175,6 @@ AVX512 static void rows8_i16_vnni(const lb_gemvq_rows *r, float *y)
 
 /* ---- 4 bits in whole numbers -------------------------------------------- */
 
-/* Levels of 14 bits, twice. */
-AVX512_INLINE __m512i load_halves(const lb_gemvq_table *t)
-{
-    const __m128i b0 =
-        _mm_loadu_si128((const __m128i *)(const void *)t->half[0]);
-    const __m128i b1 =
-        _mm_loadu_si128((const __m128i *)(const void *)t->half[1]);
-    const __m256i both = _mm256_inserti128_si256(
-        _mm256_castsi128_si256(_mm_unpacklo_epi8(b0, b1)),
-        _mm_unpackhi_epi8(b0, b1), 1);
-    return _mm512_broadcast_i64x4(both);
-}
-
 AVX512_INLINE void all_i16(const lb_gemvq_rows *r, float *y, int scales,
                            bool vnni)
 {
@@ -391,39 +378,11 @@ VNNI static void rows1_i8_vnni(const lb_gemvq_rows *r, float *y)
     all_i8_vnni(r, y, 1, false);
 }
 
-#define ORDER8                                                                 \
-    {                                                                          \
-        {64},                                                                  \
-        {                                                                      \
-            1                                                                  \
-        }                                                                      \
-    }
-#define ORDER4                                                                 \
-    {                                                                          \
-        {16, 8},                                                               \
-        {                                                                      \
-            8, 1                                                               \
-        }                                                                      \
-    }
 #define ORDER4_I16                                                             \
     {                                                                          \
         {32, 4},                                                               \
         {                                                                      \
             4, 1                                                               \
-        }                                                                      \
-    }
-#define ORDER2                                                                 \
-    {                                                                          \
-        {16, 16},                                                              \
-        {                                                                      \
-            16, 1                                                              \
-        }                                                                      \
-    }
-#define ORDER1                                                                 \
-    {                                                                          \
-        {16, 32},                                                              \
-        {                                                                      \
-            32, 1                                                              \
         }                                                                      \
     }
 #define ORDER2_I8                                                              \
