@@ -1,7 +1,7 @@
 /* test_io_training.c - training that is cut off and taken up from a file ends
  * in the bytes that it would have had; with states in f32 and in 8 bits, and
- * weights that go straight through a quantizer. And whole steps in which each
- * allocation fails in turn. */
+ * weights that go straight through a quantizer. Also whole steps in which each
+ * allocation fails in turn, and ten thousand of them in the same memory. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -208,6 +208,56 @@ static void failing(void)
     printf("a step of %ld allocations, each failed once\n", k - 1);
 }
 
+/* ---- memory -------------------------------------------------------------- */
+
+/* Pages of this process that are in memory. */
+static long resident(void)
+{
+    long all = 0, here = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f) return 0;
+    if (fscanf(f, "%ld %ld", &all, &here) != 2) here = 0;
+    fclose(f);
+    return here;
+}
+
+/* Ten thousand steps need no more memory than the first some. */
+static void flat(void)
+{
+    enum { STEPS = 10000, WARM = 1000, SLACK = 64 };
+    const lb_quant_config config = {.format = "nf4"};
+    const lb_optimizer_config c = {.method = LB_ADAM};
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
+    lb_array *p[PARAMS];
+    long pages = 0;
+    size_t bytes = 0;
+    CHECK(start(cx, p));
+    lb_optimizer *o = lb_optimizer_open(cx, &c, p, PARAMS);
+    for (int i = 0; i < PARAMS; i++)
+        lb_ref(p[i]);
+    for (int i = 0; i < STEPS; i++) {
+        lb_array *was[PARAMS];
+        memcpy(was, p, sizeof was);
+        lb_enter(cx);
+        CHECK(step(cx, o, p, &config));
+        for (int k = 0; k < PARAMS; k++) {
+            lb_ref(p[k]);
+            lb_unref(was[k]);
+        }
+        lb_leave(cx);
+        if (i == WARM) {
+            pages = resident();
+            bytes = lb_bytes_in_use(cx);
+        }
+        if (i > WARM) CHECK_EQ_I(lb_bytes_in_use(cx), bytes);
+    }
+    CHECK(resident() <= pages + SLACK);
+    for (int i = 0; i < PARAMS; i++)
+        lb_unref(p[i]);
+    lb_optimizer_close(o);
+    lb_close(cx);
+}
+
 int main(void)
 {
     char path[64];
@@ -215,6 +265,7 @@ int main(void)
              (long)getpid());
     resumed(path);
     failing();
+    flat();
     unlink(path);
     return check_report("io training");
 }

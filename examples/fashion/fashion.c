@@ -139,7 +139,7 @@ static void print_table(const settings *s, const result *r)
         const double a = mean(r[k].accuracy, s->seeds);
         printf("| %s | %.2f %% | %+.2f | %zu |", rows[k].name, a,
                a - mean(r[0].accuracy, s->seeds), r[k].bytes);
-        if (rows[k].qat)
+        if (rows[k].qat && r[k].ms > 0)
             printf(" %.1f |\n", r[k].ms);
         else
             printf(" |\n");
@@ -152,7 +152,8 @@ static bool draw(const settings *s, const result *r)
     int n = 0;
     char title[128];
     for (int k = 0; k < ROWS; k++)
-        if (rows[k].qat && wanted(s, k))
+        /* What a checkpoint had done already has no curve. */
+        if (rows[k].qat && wanted(s, k) && r[k].curve[0] > 0)
             c[n++] = (curve){rows[k].name, r[k].curve, s->epochs};
     snprintf(title, sizeof title, "Fashion-MNIST, %s: test accuracy, percent",
              s->net->name);

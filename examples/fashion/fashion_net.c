@@ -32,16 +32,24 @@ const net net_mlp = {
     run_mlp,
 };
 
-enum { ONE = 16, TWO = 32, THREE = 64, SMALL = SIDE / 4 };
+enum { ONE = 64, TWO = 128, HALF = SIDE / 2, SMALL = SIDE / 4 };
 
-/* 3 by 3, padded by one; x (batch, rows, columns, features) */
-static lb_array *conv(lb_ctx *cx, lb_array *const *p, lb_array *x,
-                      int64_t stride)
+/* Each two by two places become one, with four times the features: x (batch,
+ * side, side, features). */
+static lb_array *merge(lb_ctx *cx, lb_array *x, int64_t side, int64_t features)
+{
+    const int64_t n = lb_dim(x, 0), half = side / 2;
+    const int perm[] = {0, 1, 3, 2, 4, 5};
+    x = lb_reshape(cx, x, LB_SHAPE(n, half, 2, half, 2, features));
+    return lb_reshape_permuted(cx, x, perm, LB_SHAPE(n, half, half, -1));
+}
+
+/* 3 by 3, padded by one. */
+static lb_array *conv(lb_ctx *cx, lb_array *const *p, lb_array *x)
 {
     const lb_conv_dims d = {.lhs = "b01f",
                             .rhs = "o01i",
                             .out = "b01f",
-                            .stride = {stride, stride},
                             .pad_lo = {1, 1},
                             .pad_hi = {1, 1}};
     lb_array *w =
@@ -49,27 +57,24 @@ static lb_array *conv(lb_ctx *cx, lb_array *const *p, lb_array *x,
     return lb_relu(cx, lb_add(cx, lb_conv_general_dilated(cx, x, w, &d), p[1]));
 }
 
+/* 3 by 3, then 2 by 2 by steps of two, which is a product of places that were
+ * merged; then all together. */
 static lb_array *run_cnn(lb_ctx *cx, lb_array *const *p, lb_array *x)
 {
-    const int64_t n = lb_dim(x, 0);
-    x = lb_reshape(cx, x, LB_SHAPE(n, SIDE, SIDE, 1));
-    x = conv(cx, p, x, 1);
-    x = conv(cx, p + 2, x, 2);
-    x = conv(cx, p + 4, x, 2);
-    x = lb_reshape(cx, x, LB_SHAPE(n, SMALL * SMALL * THREE));
-    return dense(cx, p + 6, x);
+    x = conv(cx, p, merge(cx, x, SIDE, 1));
+    x = lb_relu(cx, dense(cx, p + 2, merge(cx, x, HALF, ONE)));
+    x = lb_reshape(cx, x, LB_SHAPE(lb_dim(x, 0), SMALL * SMALL * TWO));
+    return dense(cx, p + 4, x);
 }
 
 const net net_cnn = {
     "cnn",
-    8,
-    {{2, {ONE, 9}},
+    6,
+    {{2, {ONE, 9 * 4}},
      {1, {ONE}},
-     {2, {TWO, 9 * ONE}},
+     {2, {TWO, 4 * ONE}},
      {1, {TWO}},
-     {2, {THREE, 9 * TWO}},
-     {1, {THREE}},
-     {2, {CLASSES, SMALL *SMALL *THREE}},
+     {2, {CLASSES, SMALL *SMALL *TWO}},
      {1, {CLASSES}}},
     run_cnn,
 };
