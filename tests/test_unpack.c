@@ -242,14 +242,11 @@ static void check(bench *b, kind k, int64_t n, int64_t head, int64_t each)
     }
 }
 
-static void check_level(lb_level level)
+static void check_kernels(const lb_cpu *cpu)
 {
     static const int64_t groups[] = {1, 8, 16, 24, 32, 48, 64, 256, MOST};
-    bench b = {fenced_open(MOST + 256),
-               fenced_open(MOST * 4),
-               fenced_open(MOST * 8),
-               {.level = level},
-               0};
+    bench b = {fenced_open(MOST + 256), fenced_open(MOST * 4),
+               fenced_open(MOST * 8), *cpu, 0};
     for (kind k = 0; k < KINDS; k++) {
         b.done = 0;
         for (int64_t n = 0; n <= 320; n++) {
@@ -262,8 +259,9 @@ static void check_level(lb_level level)
             const int64_t head = i % 2 ? g : 1 + (int64_t)rough() % g;
             check(&b, k, MOST - 16 * (i % 4), head, g);
         }
-        const bool fast = level == LB_LEVEL_AVX2 || level == LB_LEVEL_AVX512 ||
-                          level == LB_LEVEL_AVX512VNNI;
+        const bool fast = cpu->level == LB_LEVEL_AVX2 ||
+                          cpu->level == LB_LEVEL_AVX512 ||
+                          cpu->level == LB_LEVEL_AVX512VNNI;
         CHECK(fast == (b.done > 50));
     }
     fenced_close(&b.codes);
@@ -352,6 +350,13 @@ static void check_arrays(lb_ctx *cx, const lb_cpu *cpu, lb_shape shape)
     fenced_close(&room);
 }
 
+static void check_cpu(lb_ctx *cx, lb_cpu cpu)
+{
+    check_kernels(&cpu);
+    check_arrays(cx, &cpu, LB_SHAPE(5, 2560));
+    check_arrays(cx, &cpu, LB_SHAPE(7, 331));
+}
+
 int main(void)
 {
     lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
@@ -359,11 +364,12 @@ int main(void)
 #if !defined(LB_SIMDE)
         if (!lb_level_available(l)) continue;
 #endif
-        const lb_cpu cpu = {.level = l};
-        check_level(l);
-        check_arrays(cx, &cpu, LB_SHAPE(5, 2560));
-        check_arrays(cx, &cpu, LB_SHAPE(7, 331));
+        check_cpu(cx, (lb_cpu){.level = l});
     }
+#if !defined(LB_SIMDE)
+    if (lb_cpu_has_vbmi())
+#endif
+        check_cpu(cx, (lb_cpu){.level = LB_LEVEL_AVX512VNNI, .vbmi = true});
     lb_close(cx);
     return check_report("unpack");
 }

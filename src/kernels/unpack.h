@@ -33,7 +33,8 @@ typedef struct lb_unpack_kernel {
 const lb_unpack_kernel *lb_unpack_kernel_for(const lb_cpu *cpu, lb_dtype dtype);
 
 #if defined(__x86_64__)
-extern const lb_unpack_kernel lb_unpack_kernel_avx2;
+extern const lb_unpack_kernel lb_unpack_kernel_avx2, lb_unpack_kernel_avx512;
+extern const lb_unpack_kernel lb_unpack_kernel_vbmi; /* of AVX-512, too */
 #endif
 
 #endif

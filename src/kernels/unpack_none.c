@@ -51,9 +51,10 @@ static const lb_unpack_kernel none = {
 const lb_unpack_kernel *lb_unpack_kernel_for(const lb_cpu *cpu, lb_dtype dtype)
 {
 #if defined(__x86_64__)
-    /* With AVX-512 tiles of f32 are copied with stores of whole lines. */
-    const bool wide = cpu->level >= LB_LEVEL_AVX512 && dtype == LB_F32;
-    if (cpu->level >= LB_LEVEL_AVX2 && !wide) return &lb_unpack_kernel_avx2;
+    if (cpu->level >= LB_LEVEL_AVX512VNNI && cpu->vbmi)
+        return &lb_unpack_kernel_vbmi;
+    if (cpu->level >= LB_LEVEL_AVX512) return &lb_unpack_kernel_avx512;
+    if (cpu->level >= LB_LEVEL_AVX2) return &lb_unpack_kernel_avx2;
 #endif
     (void)cpu;
     (void)dtype;
