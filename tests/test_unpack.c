@@ -113,12 +113,12 @@ static bool unpack(const lb_unpack_kernel *u, const source *from, lb_sink to)
     const int64_t n = from->n;
     switch (from->k) {
     case HALVES:
-        return u->halves(lb_nf4_levels, code, n, from->s, to);
+        return u->halves(lb_nf4_levels, code, n, &from->s, to);
     case ONES:
     case TWOS:
-        return u->fields(fields_of(from), code, n, from->s, to);
+        return u->fields(fields_of(from), code, n, &from->s, to);
     case LEVELS:
-        return u->levels(lb_dynamic8_map, code, n, from->s, to);
+        return u->levels(lb_dynamic8_map, code, n, &from->s, to);
     case BYTES32:
         return u->bytes32(code, n / 32, to);
     case HALVES32:
@@ -128,7 +128,7 @@ static bool unpack(const lb_unpack_kernel *u, const source *from, lb_sink to)
     case TRITS256:
         return u->trits256(code, n / 256, to);
     default:
-        return u->bytes(meaning_of(from->k), (const int8_t *)code, n, from->s,
+        return u->bytes(meaning_of(from->k), (const int8_t *)code, n, &from->s,
                         to);
     }
 }

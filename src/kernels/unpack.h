@@ -5,6 +5,10 @@
  * behind the stores, which it cannot where tiles are decoded and copied in
  * turns. Only for runs of whole vectors, and where it is faster than that:
  * each function says whether it has done it; if not, nothing is written.
+ *
+ * Spans come by pointer: a struct that was written word by word and is copied
+ * whole has to wait until it is in the cache, and before it in the queue are
+ * all the stores past the caches that are under way.
  */
 #ifndef LB_UNPACK_H
 #define LB_UNPACK_H
@@ -14,14 +18,14 @@
 typedef struct lb_unpack_kernel {
     const char *name; /* "unpack avx2" */
     /* As in decode.h; codes begin with a byte. */
-    bool (*bytes)(lb_meaning meaning, const int8_t *code, int64_t n, lb_spans s,
-                  lb_sink to);
+    bool (*bytes)(lb_meaning meaning, const int8_t *code, int64_t n,
+                  const lb_spans *s, lb_sink to);
     bool (*halves)(const float *level, const uint8_t *byte, int64_t n,
-                   lb_spans s, lb_sink to);
-    bool (*fields)(lb_fields f, const uint8_t *byte, int64_t n, lb_spans s,
-                   lb_sink to);
+                   const lb_spans *s, lb_sink to);
+    bool (*fields)(lb_fields f, const uint8_t *byte, int64_t n,
+                   const lb_spans *s, lb_sink to);
     bool (*levels)(const float *level, const uint8_t *code, int64_t n,
-                   lb_spans s, lb_sink to);
+                   const lb_spans *s, lb_sink to);
     bool (*bytes32)(const uint8_t *from, int64_t n, lb_sink to);
     bool (*halves32)(const int8_t *level, const uint8_t *from, int64_t n,
                      lb_sink to);

@@ -2,22 +2,22 @@
  * then runs are decoded and converted. */
 #include "kernels/unpack.h"
 
-static bool bytes(lb_meaning meaning, const int8_t *code, int64_t n, lb_spans s,
-                  lb_sink to)
+static bool bytes(lb_meaning meaning, const int8_t *code, int64_t n,
+                  const lb_spans *s, lb_sink to)
 {
     (void)meaning, (void)code, (void)n, (void)s, (void)to;
     return false;
 }
 
 static bool levels(const float *level, const uint8_t *code, int64_t n,
-                   lb_spans s, lb_sink to)
+                   const lb_spans *s, lb_sink to)
 {
     (void)level, (void)code, (void)n, (void)s, (void)to;
     return false;
 }
 
-static bool fields(lb_fields f, const uint8_t *byte, int64_t n, lb_spans s,
-                   lb_sink to)
+static bool fields(lb_fields f, const uint8_t *byte, int64_t n,
+                   const lb_spans *s, lb_sink to)
 {
     (void)f, (void)byte, (void)n, (void)s, (void)to;
     return false;

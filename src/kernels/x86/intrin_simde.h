@@ -261,6 +261,8 @@ LB_OF_2(_mm512_srav_epi32, __m512i, __m512i, __m512i, 16,
         r.i32[i] = a.i32[i] >> (b.u32[i] > 31 ? 31 : b.u32[i]))
 
 /* SIMDe has it, under a name with two operands too many. */
+LB_OF_2(_mm512_mulhi_epu16, __m512i, __m512i, __m512i, 32,
+        r.u16[i] = (uint16_t)((uint32_t)a.u16[i] * b.u16[i] >> 16))
 LB_OF_2(_mm512_madd_epi16, __m512i, __m512i, __m512i, 2,
         r.half_int[i] = _mm256_madd_epi16(a.half_int[i], b.half_int[i]))
 
@@ -397,6 +399,7 @@ LB_COMPARES(_mm512_testn_epi32_mask, __mmask16, __m512i, 16,
 #undef _mm512_maskz_loadu_epi64
 #undef _mm512_maskz_loadu_epi8
 #undef _mm512_maskz_loadu_pd
+#undef _mm512_mulhi_epu16
 #undef _mm512_permute_ps
 #undef _mm512_permutevar_ps
 #undef _mm512_reduce_add_epi32
@@ -492,6 +495,7 @@ LB_COMPARES(_mm512_testn_epi32_mask, __mmask16, __m512i, 16,
 #define _mm512_maskz_loadu_epi64         lb_mm512_maskz_loadu_epi64
 #define _mm512_maskz_loadu_epi8          lb_mm512_maskz_loadu_epi8
 #define _mm512_maskz_loadu_pd            lb_mm512_maskz_loadu_pd
+#define _mm512_mulhi_epu16               lb_mm512_mulhi_epu16
 #define _mm512_permute_ps                lb_mm512_permute_ps
 #define _mm512_permutevar_ps             lb_mm512_permutevar_ps
 #define _mm512_reduce_add_epi32          lb_mm512_reduce_add_epi32

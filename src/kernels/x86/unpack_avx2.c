@@ -160,8 +160,9 @@ AVX2 LB_INLINE void bytes_to(const lb_dtype d, lb_meaning meaning,
 }
 
 AVX2 static bool bytes_avx2(lb_meaning meaning, const int8_t *code, int64_t n,
-                            lb_spans s, lb_sink to)
+                            const lb_spans *spans, lb_sink to)
 {
+    lb_spans s = *spans;
     const bool each = s.each == 1 && s.head == 1;
     if (!takes(to, n) || !(each || spans_are(s, n, SOME))) return false;
     if (to.dtype == LB_F32)
@@ -192,8 +193,9 @@ AVX2 static void halves_f32(const float *level, const uint8_t *byte, int64_t n,
 }
 
 AVX2 static bool halves_avx2(const float *level, const uint8_t *byte, int64_t n,
-                             lb_spans s, lb_sink to)
+                             const lb_spans *spans, lb_sink to)
 {
+    lb_spans s = *spans;
     if (!takes(to, n) || !spans_are(s, n, 2 * SOME)) return false;
     if (to.dtype == LB_F32)
         halves_f32(level, byte, n, s, to);
@@ -235,8 +237,9 @@ AVX2 LB_INLINE void fields_f32(const int bits, lb_fields f, const uint8_t *byte,
 }
 
 AVX2 static bool fields_avx2(lb_fields f, const uint8_t *byte, int64_t n,
-                             lb_spans s, lb_sink to)
+                             const lb_spans *spans, lb_sink to)
 {
+    lb_spans s = *spans;
     static const float one = 1;
     if (!s.value) {
         s = (lb_spans){&one, n, n};
@@ -268,8 +271,9 @@ AVX2 LB_INLINE void levels_to(const lb_dtype d, const float *level,
 }
 
 AVX2 static bool levels_avx2(const float *level, const uint8_t *code, int64_t n,
-                             lb_spans s, lb_sink to)
+                             const lb_spans *spans, lb_sink to)
 {
+    lb_spans s = *spans;
     if (!takes(to, n) || !spans_are(s, n, SOME)) return false;
     if (to.dtype == LB_F32)
         levels_to(LB_F32, level, code, n, s, to);

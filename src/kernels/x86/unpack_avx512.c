@@ -33,13 +33,13 @@ AVX512 static void put_wild(lb_lines *l, const lb_dtype d, const float *x)
 
 AVX512 LB_INLINE void bytes_by(const lb_dtype d, const by how,
                                const lb_meaning meaning, const int8_t *code,
-                               int64_t n, lb_spans s, lb_sink to)
+                               int64_t n, const lb_spans *s, lb_sink to)
 {
     const int step = d == LB_F32 ? FLOATS : SOME;
-    lb_lines l = lb_lines_begin(to, (size_t)n * lb_dtype_size(d));
-    int64_t i = 0, end = lb_span_first(s, n);
-    for (int64_t k = 0; i < n; k++, end = lb_span_next(s, end, n)) {
-        const float v = s.value[k];
+    lb_lines l = lb_lines_begin(to);
+    int64_t i = 0, end = lb_span_first(*s, n);
+    for (int64_t k = 0; i < n; k++, end = lb_span_next(*s, end, n)) {
+        const float v = s->value[k];
         const factors f = factors_of(how, v);
         for (float x[SOME]; is_wild(how, v) && i < end; i += step) {
             lb_decode_ref.bytes(meaning, code + i, step,
@@ -58,7 +58,7 @@ AVX512 LB_INLINE void bytes_by(const lb_dtype d, const by how,
 }
 
 AVX512 LB_INLINE void bytes_to(const lb_dtype d, lb_meaning meaning,
-                               const int8_t *code, int64_t n, lb_spans s,
+                               const int8_t *code, int64_t n, const lb_spans *s,
                                lb_sink to)
 {
     switch (meaning) {
@@ -74,19 +74,19 @@ AVX512 LB_INLINE void bytes_to(const lb_dtype d, lb_meaning meaning,
 }
 
 AVX512 static void bytes_f32(lb_meaning meaning, const int8_t *code, int64_t n,
-                             lb_spans s, lb_sink to)
+                             const lb_spans *s, lb_sink to)
 {
     bytes_to(LB_F32, meaning, code, n, s, to);
 }
 
 AVX512 static void bytes_bf16(lb_meaning meaning, const int8_t *code, int64_t n,
-                              lb_spans s, lb_sink to)
+                              const lb_spans *s, lb_sink to)
 {
     bytes_to(LB_BF16, meaning, code, n, s, to);
 }
 
 AVX512 static void bytes_f16(lb_meaning meaning, const int8_t *code, int64_t n,
-                             lb_spans s, lb_sink to)
+                             const lb_spans *s, lb_sink to)
 {
     bytes_to(LB_F16, meaning, code, n, s, to);
 }
@@ -95,7 +95,7 @@ AVX512 static void bytes_f16(lb_meaning meaning, const int8_t *code, int64_t n,
 AVX512 static void bytes_each(lb_meaning meaning, const int8_t *code, int64_t n,
                               const float *s, lb_sink to)
 {
-    lb_lines l = lb_lines_begin(to, (size_t)n * sizeof(float));
+    lb_lines l = lb_lines_begin(to);
     for (int64_t i = 0; i < n; i += 4 * FLOATS) {
         _Alignas(64) float x[4 * FLOATS];
         const int64_t m = n - i < 4 * FLOATS ? n - i : 4 * FLOATS;
@@ -109,11 +109,12 @@ AVX512 static void bytes_each(lb_meaning meaning, const int8_t *code, int64_t n,
 }
 
 static bool bytes_avx512(lb_meaning meaning, const int8_t *code, int64_t n,
-                         lb_spans s, lb_sink to)
+                         const lb_spans *s, lb_sink to)
 {
-    const bool each = s.each == 1 && s.head == 1;
-    if (each && to.dtype == LB_F32 && lb_unpack_takes(to, n, all_one, FLOATS)) {
-        bytes_each(meaning, code, n, s.value, to);
+    const bool each = s->each == 1 && s->head == 1;
+    if (each && to.dtype == LB_F32 &&
+        lb_unpack_takes(to, n, &all_one, FLOATS)) {
+        bytes_each(meaning, code, n, s->value, to);
         return true;
     }
     if (!lb_unpack_takes(to, n, s, step_of(to)))
@@ -143,13 +144,13 @@ AVX512 LB_INLINE __m512 halves_of(__m512 table, const uint8_t *byte)
 }
 
 AVX512 static void halves_f32(const float *level, const uint8_t *byte,
-                              int64_t n, lb_spans s, lb_sink to)
+                              int64_t n, const lb_spans *s, lb_sink to)
 {
     const __m512 levels = _mm512_loadu_ps(level);
-    lb_lines l = lb_lines_begin(to, (size_t)n * sizeof(float));
-    int64_t i = 0, end = lb_span_first(s, n);
-    for (int64_t k = 0; i < n; k++, end = lb_span_next(s, end, n)) {
-        const __m512 t = _mm512_mul_ps(_mm512_set1_ps(s.value[k]), levels);
+    lb_lines l = lb_lines_begin(to);
+    int64_t i = 0, end = lb_span_first(*s, n);
+    for (int64_t k = 0; i < n; k++, end = lb_span_next(*s, end, n)) {
+        const __m512 t = _mm512_mul_ps(_mm512_set1_ps(s->value[k]), levels);
         for (; i + 64 <= end; i += 64) {
             LB_FETCH(byte + i / 2, AHEAD);
             for (int m = 0; m < 32; m += 8)
@@ -162,7 +163,7 @@ AVX512 static void halves_f32(const float *level, const uint8_t *byte,
 }
 
 static bool halves_avx512(const float *level, const uint8_t *byte, int64_t n,
-                          lb_spans s, lb_sink to)
+                          const lb_spans *s, lb_sink to)
 {
     if (!lb_unpack_takes(to, n, s, step_of(to)))
         return lb_unpack_kernel_avx2.halves(level, byte, n, s, to);
@@ -201,13 +202,13 @@ AVX512 LB_INLINE __m512 twos_of(__m512 four, const uint8_t *byte)
 }
 
 AVX512 LB_INLINE void fields_by(const int bits, lb_fields f,
-                                const uint8_t *byte, int64_t n, lb_spans s,
-                                lb_sink to)
+                                const uint8_t *byte, int64_t n,
+                                const lb_spans *s, lb_sink to)
 {
-    lb_lines l = lb_lines_begin(to, (size_t)n * sizeof(float));
-    int64_t i = 0, end = lb_span_first(s, n);
-    for (int64_t k = 0; i < n; k++, end = lb_span_next(s, end, n)) {
-        const __m512 four = numbers_of(f, s.value[k]);
+    lb_lines l = lb_lines_begin(to);
+    int64_t i = 0, end = lb_span_first(*s, n);
+    for (int64_t k = 0; i < n; k++, end = lb_span_next(*s, end, n)) {
+        const __m512 four = numbers_of(f, s->value[k]);
         const __m512 zero = _mm512_permute_ps(four, 0x00);
         const __m512 one = _mm512_permute_ps(four, 0x55);
         for (; i < end; i += FLOATS) {
@@ -221,7 +222,7 @@ AVX512 LB_INLINE void fields_by(const int bits, lb_fields f,
 }
 
 AVX512 static void fields_f32(lb_fields f, const uint8_t *byte, int64_t n,
-                              lb_spans s, lb_sink to)
+                              const lb_spans *s, lb_sink to)
 {
     if (f.bits == 1)
         fields_by(1, f, byte, n, s, to);
@@ -230,11 +231,12 @@ AVX512 static void fields_f32(lb_fields f, const uint8_t *byte, int64_t n,
 }
 
 static bool fields_avx512(lb_fields f, const uint8_t *byte, int64_t n,
-                          lb_spans s, lb_sink to)
+                          const lb_spans *s, lb_sink to)
 {
     static const float one = 1;
-    if (!s.value) {
-        s = (lb_spans){&one, n, n};
+    const lb_spans unscaled = {&one, n, n};
+    if (!s->value) {
+        s = &unscaled;
         f.divides = false;
     }
     if (!lb_unpack_takes(to, n, s, step_of(to)))
@@ -250,7 +252,7 @@ static bool fields_avx512(lb_fields f, const uint8_t *byte, int64_t n,
 
 /* Loads are all there is to it, and AVX2 has them. */
 static bool levels_avx512(const float *level, const uint8_t *code, int64_t n,
-                          lb_spans s, lb_sink to)
+                          const lb_spans *s, lb_sink to)
 {
     return lb_unpack_kernel_avx2.levels(level, code, n, s, to);
 }

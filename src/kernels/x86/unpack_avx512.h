@@ -4,8 +4,8 @@
  * Numbers come in the order of memory, a vector at a time, but memory need not
  * begin with a line: malloc's does not. So a line is put together from two
  * vectors, the one that came and the one before it, by a permutation. What is
- * left of lines at both ends goes through the caches: both lie in lines that
- * runs share, which are asked for ahead.
+ * left of lines at both ends goes past the caches in dwords: the end of a run
+ * and the beginning of the next meet in a buffer of the CPU.
  */
 #ifndef LB_UNPACK_AVX512_H
 #define LB_UNPACK_AVX512_H
@@ -18,9 +18,9 @@
 /* Codes that are few to elements of 16 bits, as in unpack.h, of runs that
  * unpack_avx512.c takes. */
 void lb_unpack_halves_16_avx512(const float *level, const uint8_t *byte,
-                                int64_t n, lb_spans s, lb_sink to);
+                                int64_t n, const lb_spans *s, lb_sink to);
 void lb_unpack_fields_16_avx512(lb_fields f, const uint8_t *byte, int64_t n,
-                                lb_spans s, lb_sink to);
+                                const lb_spans *s, lb_sink to);
 void lb_unpack_halves32_16_avx512(const int8_t *level, const uint8_t *from,
                                   int64_t n, lb_sink to);
 void lb_unpack_pairs256_16_avx512(const uint8_t *from, int64_t n, lb_sink to);
@@ -33,16 +33,17 @@ bool lb_unpack_halves32_avx512(const int8_t *level, const uint8_t *from,
 bool lb_unpack_pairs256_avx512(const uint8_t *from, int64_t n, lb_sink to);
 bool lb_unpack_trits256_avx512(const uint8_t *from, int64_t n, lb_sink to);
 bool lb_unpack_levels_vbmi(const float *level, const uint8_t *code, int64_t n,
-                           lb_spans s, lb_sink to);
+                           const lb_spans *s, lb_sink to);
 
 /* Whether n elements, and those of each scale, are whole steps, and go past the
  * caches to where dwords may be: what does not is as fast with AVX2. */
-LB_INLINE bool lb_unpack_takes(lb_sink to, int64_t n, lb_spans s, int64_t step)
+LB_INLINE bool lb_unpack_takes(lb_sink to, int64_t n, const lb_spans *s,
+                               int64_t step)
 {
     const bool dtype = to.dtype == LB_F32 || to.dtype == LB_BF16 ||
                        (to.dtype == LB_F16 && LB_EXACT);
     const bool whole =
-        s.head >= n || (s.head % step == 0 && s.each % step == 0);
+        s->head >= n || (s->head % step == 0 && s->each % step == 0);
     return dtype && to.past && (uintptr_t)to.out % 4 == 0 && n % step == 0 &&
            whole;
 }
@@ -63,15 +64,22 @@ typedef struct {
     bool begun;
 } lb_lines;
 
-/* bytes: of all that will be put. */
-AVX512 LB_INLINE lb_lines lb_lines_begin(lb_sink to, size_t bytes)
+AVX512 LB_INLINE lb_lines lb_lines_begin(lb_sink to)
 {
     const __m512i count =
         _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const int head = 16 - (int)((uintptr_t)to.out % 64 / 4);
-    LB_FETCH((const char *)to.out, bytes);
     return (lb_lines){to.out, _mm512_add_epi32(count, _mm512_set1_epi32(head)),
                       _mm512_setzero_si512(), head, false};
+}
+
+/* The first n dwords. */
+AVX512 LB_INLINE void lb_lines_part(char *at, int n, __m512i v)
+{
+    int32_t x[16];
+    _mm512_storeu_si512((void *)x, v);
+    for (int i = 0; i < n; i++)
+        _mm_stream_si32((int *)(void *)(at + 4 * i), x[i]);
 }
 
 AVX512 LB_INLINE void lb_lines_put(lb_lines *l, __m512i v)
@@ -85,8 +93,7 @@ AVX512 LB_INLINE void lb_lines_put(lb_lines *l, __m512i v)
         if (l->head == 16)
             _mm512_stream_si512((void *)l->at, v);
         else
-            _mm512_mask_storeu_epi32(l->at, (__mmask16)((1u << l->head) - 1),
-                                     v);
+            lb_lines_part(l->at, l->head, v);
         l->at += 4 * l->head;
         l->begun = true;
     }
@@ -102,9 +109,9 @@ AVX512 LB_INLINE void lb_lines_end(const lb_lines *l)
 {
     if (!l->begun || l->head == 16) return;
     const __m512 last = _mm512_castsi512_ps(l->last);
-    _mm512_mask_storeu_ps((float *)(void *)l->at,
-                          (__mmask16)((1u << (16 - l->head)) - 1),
-                          _mm512_permutex2var_ps(last, l->turn, last));
+    lb_lines_part(
+        l->at, 16 - l->head,
+        _mm512_castps_si512(_mm512_permutex2var_ps(last, l->turn, last)));
 }
 
 /* ---- 16 bits --------------------------------------------------------------

@@ -13,7 +13,7 @@ AVX512 LB_INLINE void bytes32_to(const lb_dtype d, const uint8_t *from,
                                  int64_t n, lb_sink to)
 {
     const int step = d == LB_F32 ? FLOATS : SOME;
-    lb_lines l = lb_lines_begin(to, (size_t)(32 * n) * lb_dtype_size(d));
+    lb_lines l = lb_lines_begin(to);
     for (int64_t i = 0; i < n; i++, from += 34) {
         const __m512 scale = lb_block_scale(from);
         const factors f = {scale, scale};
@@ -44,7 +44,7 @@ AVX512 static void bytes32_any(const uint8_t *from, int64_t n, lb_sink to)
 
 bool lb_unpack_bytes32_avx512(const uint8_t *from, int64_t n, lb_sink to)
 {
-    if (!lb_unpack_takes(to, 32 * n, no_scale, 32))
+    if (!lb_unpack_takes(to, 32 * n, &no_scale, 32))
         return lb_unpack_kernel_avx2.bytes32(from, n, to);
     bytes32_any(from, n, to);
     return true;
@@ -60,7 +60,7 @@ AVX512 static void halves32_f32(const int8_t *level, const uint8_t *from,
                                 int64_t n, lb_sink to)
 {
     const __m512 levels = _mm512_cvtepi32_ps(sixteen(level));
-    lb_lines l = lb_lines_begin(to, (size_t)(32 * n) * sizeof(float));
+    lb_lines l = lb_lines_begin(to);
     for (int64_t i = 0; i < n; i++, from += 18) {
         const __m512 t = _mm512_mul_ps(levels, lb_block_scale(from));
         const __m512i b = dwords(from + 2);
@@ -74,7 +74,7 @@ AVX512 static void halves32_f32(const int8_t *level, const uint8_t *from,
 bool lb_unpack_halves32_avx512(const int8_t *level, const uint8_t *from,
                                int64_t n, lb_sink to)
 {
-    if (!lb_unpack_takes(to, 32 * n, no_scale, 32))
+    if (!lb_unpack_takes(to, 32 * n, &no_scale, 32))
         return lb_unpack_kernel_avx2.halves32(level, from, n, to);
     if (to.dtype == LB_F32)
         halves32_f32(level, from, n, to);
@@ -91,7 +91,7 @@ AVX512 LB_INLINE __m512 four_signs(const uint8_t *d)
 
 AVX512 static void pairs256_f32(const uint8_t *from, int64_t n, lb_sink to)
 {
-    lb_lines l = lb_lines_begin(to, (size_t)(256 * n) * sizeof(float));
+    lb_lines l = lb_lines_begin(to);
     for (int64_t i = 0; i < n; i++, from += 66) {
         const __m512 four = four_signs(from + 64);
         LB_FETCH(from, AHEAD);
@@ -110,7 +110,7 @@ AVX512 static void pairs256_f32(const uint8_t *from, int64_t n, lb_sink to)
 
 bool lb_unpack_pairs256_avx512(const uint8_t *from, int64_t n, lb_sink to)
 {
-    if (!lb_unpack_takes(to, 256 * n, no_scale, 256))
+    if (!lb_unpack_takes(to, 256 * n, &no_scale, 256))
         return lb_unpack_kernel_avx2.pairs256(from, n, to);
     if (to.dtype == LB_F32)
         pairs256_f32(from, n, to);
@@ -137,7 +137,7 @@ AVX512 static void trits256_f32(const uint8_t *from, int64_t n, lb_sink to)
 {
     const __m512i power =
         _mm512_setr_epi32(1, 1, 1, 1, 3, 3, 3, 3, 9, 9, 9, 9, 27, 27, 27, 27);
-    lb_lines l = lb_lines_begin(to, (size_t)(256 * n) * sizeof(float));
+    lb_lines l = lb_lines_begin(to);
     for (int64_t i = 0; i < n; i++, from += 54) {
         const __m512 four = four_signs(from + 52);
         __m512i a = fractions(from), b = fractions(from + 16);
@@ -161,7 +161,7 @@ AVX512 static void trits256_f32(const uint8_t *from, int64_t n, lb_sink to)
 
 bool lb_unpack_trits256_avx512(const uint8_t *from, int64_t n, lb_sink to)
 {
-    if (!lb_unpack_takes(to, 256 * n, no_scale, 256))
+    if (!lb_unpack_takes(to, 256 * n, &no_scale, 256))
         return lb_unpack_kernel_avx2.trits256(from, n, to);
     if (to.dtype == LB_F32)
         trits256_f32(from, n, to);

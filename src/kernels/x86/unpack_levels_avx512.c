@@ -74,15 +74,15 @@ VBMI LB_INLINE void levels_vbmi(const planes *p, const uint8_t *code,
 }
 
 VBMI LB_INLINE void unpack_vbmi(const lb_dtype d, const float *level,
-                                const uint8_t *code, int64_t n, lb_spans s,
-                                lb_sink to)
+                                const uint8_t *code, int64_t n,
+                                const lb_spans *s, lb_sink to)
 {
     planes p;
     LB_UNROLL for (int q = 0; q < 4; q++) split_vbmi(level + 64 * q, &p, q);
-    lb_lines l = lb_lines_begin(to, (size_t)n * lb_dtype_size(d));
-    int64_t i = 0, end = lb_span_first(s, n);
-    for (int64_t k = 0; i < n; k++, end = lb_span_next(s, end, n)) {
-        const __m512 scale = _mm512_set1_ps(s.value[k]);
+    lb_lines l = lb_lines_begin(to);
+    int64_t i = 0, end = lb_span_first(*s, n);
+    for (int64_t k = 0; i < n; k++, end = lb_span_next(*s, end, n)) {
+        const __m512 scale = _mm512_set1_ps(s->value[k]);
         for (; i < end; i += CODES) {
             __m512 v[4];
             LB_FETCH(code + i, AHEAD);
@@ -99,25 +99,25 @@ VBMI LB_INLINE void unpack_vbmi(const lb_dtype d, const float *level,
 }
 
 VBMI static void f32_vbmi(const float *level, const uint8_t *code, int64_t n,
-                          lb_spans s, lb_sink to)
+                          const lb_spans *s, lb_sink to)
 {
     unpack_vbmi(LB_F32, level, code, n, s, to);
 }
 
 VBMI static void bf16_vbmi(const float *level, const uint8_t *code, int64_t n,
-                           lb_spans s, lb_sink to)
+                           const lb_spans *s, lb_sink to)
 {
     unpack_vbmi(LB_BF16, level, code, n, s, to);
 }
 
 VBMI static void f16_vbmi(const float *level, const uint8_t *code, int64_t n,
-                          lb_spans s, lb_sink to)
+                          const lb_spans *s, lb_sink to)
 {
     unpack_vbmi(LB_F16, level, code, n, s, to);
 }
 
 bool lb_unpack_levels_vbmi(const float *level, const uint8_t *code, int64_t n,
-                           lb_spans s, lb_sink to)
+                           const lb_spans *s, lb_sink to)
 {
     if (!lb_unpack_takes(to, n, s, CODES))
         return lb_unpack_kernel_avx2.levels(level, code, n, s, to);

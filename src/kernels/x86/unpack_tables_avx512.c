@@ -22,11 +22,6 @@ AVX512 LB_INLINE __m512i table_of(lb_dtype d, __m512 x)
                        : lb_halves_of(LB_BF16, x, x);
 }
 
-AVX512 LB_INLINE lb_lines begin(lb_sink to, int64_t n)
-{
-    return lb_lines_begin(to, (size_t)n * 2);
-}
-
 AVX512 LB_INLINE void look_up(lb_lines *l, __m512i table, __m512i words)
 {
     lb_lines_put(l, _mm512_permutexvar_epi16(words, table));
@@ -35,14 +30,14 @@ AVX512 LB_INLINE void look_up(lb_lines *l, __m512i table, __m512i words)
 /* ---- sixteen numbers ----------------------------------------------------- */
 
 AVX512 void lb_unpack_halves_16_avx512(const float *level, const uint8_t *byte,
-                                       int64_t n, lb_spans s, lb_sink to)
+                                       int64_t n, const lb_spans *s, lb_sink to)
 {
     const __m512 levels = _mm512_loadu_ps(level);
-    lb_lines l = begin(to, n);
-    int64_t i = 0, end = lb_span_first(s, n);
-    for (int64_t k = 0; i < n; k++, end = lb_span_next(s, end, n)) {
+    lb_lines l = lb_lines_begin(to);
+    int64_t i = 0, end = lb_span_first(*s, n);
+    for (int64_t k = 0; i < n; k++, end = lb_span_next(*s, end, n)) {
         const __m512i t = table_of(
-            to.dtype, _mm512_mul_ps(_mm512_set1_ps(s.value[k]), levels));
+            to.dtype, _mm512_mul_ps(_mm512_set1_ps(s->value[k]), levels));
         for (; i < end; i += SOME) {
             const __m512i b = _mm512_cvtepu8_epi32(
                 _mm_loadu_si128((const __m128i *)(const void *)(byte + i / 2)));
@@ -63,7 +58,7 @@ AVX512 void lb_unpack_halves32_16_avx512(const int8_t *level,
         _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(4), 1);
     const __m512 levels = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(
         _mm_loadu_si128((const __m128i *)(const void *)level)));
-    lb_lines l = begin(to, 32 * n);
+    lb_lines l = lb_lines_begin(to);
     for (int64_t i = 0; i < n; i++, from += 18) {
         const __m512i t =
             table_of(to.dtype, _mm512_mul_ps(levels, lb_block_scale(from)));
@@ -102,14 +97,14 @@ AVX512 LB_INLINE __m512i twos_of(__m512i t, const uint8_t *byte)
 }
 
 AVX512 LB_INLINE void fields_by(const int bits, lb_fields f,
-                                const uint8_t *byte, int64_t n, lb_spans s,
-                                lb_sink to)
+                                const uint8_t *byte, int64_t n,
+                                const lb_spans *s, lb_sink to)
 {
     const __m512 code = lb_four_numbers(f.least, f.step);
-    lb_lines l = begin(to, n);
-    int64_t i = 0, end = lb_span_first(s, n);
-    for (int64_t k = 0; i < n; k++, end = lb_span_next(s, end, n)) {
-        const __m512 v = _mm512_set1_ps(s.value[k]);
+    lb_lines l = lb_lines_begin(to);
+    int64_t i = 0, end = lb_span_first(*s, n);
+    for (int64_t k = 0; i < n; k++, end = lb_span_next(*s, end, n)) {
+        const __m512 v = _mm512_set1_ps(s->value[k]);
         const __m512i t =
             table_of(to.dtype, f.divides ? _mm512_div_ps(code, v)
                                          : _mm512_mul_ps(code, v));
@@ -123,7 +118,7 @@ AVX512 LB_INLINE void fields_by(const int bits, lb_fields f,
 }
 
 AVX512 void lb_unpack_fields_16_avx512(lb_fields f, const uint8_t *byte,
-                                       int64_t n, lb_spans s, lb_sink to)
+                                       int64_t n, const lb_spans *s, lb_sink to)
 {
     if (f.bits == 1)
         fields_by(1, f, byte, n, s, to);
@@ -147,7 +142,7 @@ AVX512 LB_INLINE __m512i words(const uint8_t *from)
 AVX512 void lb_unpack_pairs256_16_avx512(const uint8_t *from, int64_t n,
                                          lb_sink to)
 {
-    lb_lines l = begin(to, 256 * n);
+    lb_lines l = lb_lines_begin(to);
     for (int64_t i = 0; i < n; i++, from += 66) {
         const __m512i t = four_signs(to.dtype, from + 64);
         LB_FETCH(from, AHEAD);
@@ -178,7 +173,7 @@ AVX512 void lb_unpack_trits256_16_avx512(const uint8_t *from, int64_t n,
         _mm512_set1_epi16(81),
         _mm256_setr_epi16(1, 1, 1, 1, 3, 3, 3, 3, 9, 9, 9, 9, 27, 27, 27, 27),
         1);
-    lb_lines l = begin(to, 256 * n);
+    lb_lines l = lb_lines_begin(to);
     for (int64_t i = 0; i < n; i++, from += 54) {
         const __m512i t = four_signs(to.dtype, from + 52);
         __m512i a = _mm512_slli_epi16(words(from), 8);
