@@ -9,8 +9,12 @@ bool job_talk_begin(job_talk *t, const arguments *a, const char *what,
 {
     if (!report_path_ok(a->value[OPTION_REPORT])) return false;
     *t = (job_talk){.report_path = a->value[OPTION_REPORT],
-                    .quiet = a->count[OPTION_QUIET] != 0};
-    t->measure = !t->quiet || t->report_path;
+                    .linear_class = a->count[OPTION_LINEAR_CLASS]
+                                        ? a->value[OPTION_LINEAR_CLASS]
+                                        : "autobitlinear",
+                    .quiet = a->count[OPTION_QUIET] != 0,
+                    .verify = a->count[OPTION_VERIFY] != 0};
+    t->measure = !t->quiet || t->report_path || t->verify;
     progress_begin(&t->progress, a);
     report_begin(&t->report, what, a->argc, a->argv);
     t->report.source = source;
@@ -103,9 +107,9 @@ static void sum_up(const job_talk *t)
 }
 
 /* The codes that were written: they are in the file. */
-static bool count_codes(job_talk *t, lb_ctx *cx)
+static bool count_codes(job_talk *t, lb_ctx *cx, const lb_file_options *options)
 {
-    lb_file *f = lb_file_open(cx, t->report.result, NULL);
+    lb_file *f = lb_file_open(cx, t->report.result, options);
     bool ok = f != NULL;
     for (int64_t i = 0; ok && i < lb_file_count(f); i++) {
         const lb_entry *e = lb_file_entry(f, i);
@@ -120,12 +124,21 @@ static bool count_codes(job_talk *t, lb_ctx *cx)
 
 verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
 {
+    const lb_file_options options = {.struct_size = sizeof options,
+                                     .linear_class = t->linear_class};
     progress_clear(&t->progress);
     report_end(&t->report);
     if (v == DONE && !t->quiet) sum_up(t);
+    if (v == DONE && t->verify) {
+        v = verify_result(&t->report, cx, &options);
+        if (v == DONE && !t->quiet)
+            fprintf(stderr, "verified: %" PRId64 " array%s\n", t->report.n,
+                    t->report.n == 1 ? "" : "s");
+    }
     if (v == DONE && t->report_path) {
-        v = count_codes(t, cx) ? report_save(&t->report, t->report_path)
-                               : complain_of(cx);
+        v = count_codes(t, cx, &options)
+                ? report_save(&t->report, t->report_path)
+                : complain_of(cx);
         if (v == DONE && !t->quiet) {
             fputs("report: ", stderr);
             put_text(stderr, t->report_path, strlen(t->report_path));

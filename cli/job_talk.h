@@ -9,12 +9,15 @@
 typedef struct job_talk {
     progress progress;
     report report;
-    const char *report_path; /* NULL: none is written */
+    const char *report_path;  /* NULL: none is written */
+    const char *linear_class; /* of the result, if it is BitNet's */
     bool quiet;
+    bool verify;  /* the result is to be read again */
     bool measure; /* somebody wants to know errors */
 } job_talk;
 
-/* As the options of a verb say, which are --quiet, --verbose and --report.
+/* As the options of a verb say, which are --quiet, --verbose, --report
+ * and --verify.
  * False, and a sentence, if they make no sense. */
 bool job_talk_begin(job_talk *t, const arguments *a, const char *what,
                     const char *source, const char *result);
@@ -36,5 +39,9 @@ void job_talk_progress(void *user, const lb_progress *p);
 /* The end: v is how it went; what was done is said, and the report written, if
  * it went well. Returns how all of it went. */
 verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v);
+
+/* verify.c: the result against what the report says; or a sentence. */
+verdict verify_result(const report *r, lb_ctx *cx,
+                      const lb_file_options *options);
 
 #endif

@@ -66,6 +66,7 @@ const option_row option_rows[N_OPTIONS] = {
     [OPTION_TOP] = {"top", 0, "N", "the N worst, the worst first"},
     [OPTION_TYPE] = {"type", 0, "FORMAT", "int8, nf4, ..: see lowbit formats"},
     [OPTION_VERBOSE] = {"verbose", 'v', NULL, "a line for each array"},
+    [OPTION_VERIFY] = {"verify", 0, NULL, "read the result again, and compare"},
 };
 
 bool verb_takes(const verb *v, option_id id)

@@ -187,12 +187,13 @@ static bool write_item(job *j, lb_saver *s, int64_t i)
 
 static bool write_all(job *j, const arguments *a, const char *kind)
 {
+    lb_file *const input = j->f;
     const lb_save_options o = {.struct_size = sizeof o,
                                .kind = kind,
                                .layout = j->how->layout,
                                .meta = j->meta,
                                .n_meta = j->n_meta,
-                               .input = &j->f,
+                               .input = &input,
                                .n_inputs = 1,
                                .no_sync = a->count[OPTION_NO_SYNC] != 0};
     lb_saver *s =

@@ -68,6 +68,7 @@ typedef enum option_id {
     OPTION_TOP,
     OPTION_TYPE,
     OPTION_VERBOSE,
+    OPTION_VERIFY,
     N_OPTIONS
 } option_id;
 

@@ -9,6 +9,7 @@
 
 /* One line of the result. */
 typedef struct line {
+    const char *name;
     const lb_entry *a, *b; /* NULL: the other file has it alone */
     const char *why;       /* it cannot be compared; NULL: it was */
     double nrmse, cosine, max;
@@ -76,6 +77,7 @@ static bool compare_all(lb_ctx *cx, lb_file *fa, lb_file *fb, lines *all)
     for (int64_t i = 0; i < lb_file_count(fa); i++) {
         line *l = &all->at[all->n++];
         l->a = lb_file_entry(fa, i);
+        l->name = l->a->name;
         l->b = lb_file_find(fb, l->a->name);
         l->over = true;
         if (l->b && !compare(cx, fa, fb, l, all)) return false;
@@ -83,7 +85,7 @@ static bool compare_all(lb_ctx *cx, lb_file *fa, lb_file *fb, lines *all)
     for (int64_t i = 0; i < lb_file_count(fb); i++) {
         const lb_entry *b = lb_file_entry(fb, i);
         if (!lb_file_find(fa, b->name))
-            all->at[all->n++] = (line){.b = b, .over = true};
+            all->at[all->n++] = (line){.name = b->name, .b = b, .over = true};
     }
     for (int64_t i = 0; i < all->n; i++)
         all->over += all->at[i].over;
@@ -91,11 +93,6 @@ static bool compare_all(lb_ctx *cx, lb_file *fa, lb_file *fb, lines *all)
 }
 
 /* ---- what is printed ----------------------------------------------------- */
-
-static const char *name_of(const line *l)
-{
-    return l->a ? l->a->name : l->b->name;
-}
 
 static const char *verdict_of(const line *l)
 {
@@ -107,7 +104,7 @@ static const char *verdict_of(const line *l)
 static void print_line(const line *l, int width)
 {
     const char *why = verdict_of(l);
-    put_column(stdout, name_of(l), width);
+    put_column(stdout, l->name, width);
     if (l->a && l->b) {
         char a[64], b[64];
         entry_kind(l->a, a, sizeof a);
@@ -132,7 +129,7 @@ static void json_line(json *j, const line *l)
 {
     const char *why = verdict_of(l);
     json_open(j, '{');
-    json_put(j, "name", name_of(l));
+    json_put(j, "name", l->name);
     if (why) {
         json_put(j, "why", why);
     } else {
@@ -149,8 +146,7 @@ static void print_text(const lines *all, int64_t top)
 {
     int width = 4;
     for (int64_t i = 0; i < top; i++) {
-        const char *name = name_of(&all->at[i]);
-        const int n = name_width(&name, 1);
+        const int n = name_width(&all->at[i].name, 1);
         if (n > width) width = n;
     }
     for (int64_t i = 0; i < top; i++)
@@ -197,7 +193,7 @@ static int by_badness(const void *a, const void *b)
 {
     const double x = badness(a), y = badness(b);
     if (x != y) return x < y ? 1 : -1;
-    return strcmp(name_of(a), name_of(b));
+    return strcmp(((const line *)a)->name, ((const line *)b)->name);
 }
 
 static verdict diff(const arguments *a, lb_ctx *cx, lb_file *fa, lb_file *fb,

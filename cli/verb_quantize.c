@@ -87,8 +87,9 @@ static bool check_places(const arguments *a)
                  to || dry ? "type" : "output");
         return false;
     }
-    if (dry && a->count[OPTION_REPORT]) {
-        complain(USAGE, "--dry-run writes no --report");
+    if (dry && (a->count[OPTION_REPORT] || a->count[OPTION_VERIFY])) {
+        complain(USAGE,
+                 "--dry-run writes no --report, and nothing to --verify");
         return false;
     }
     if (!to || dry) return true;
@@ -226,20 +227,16 @@ static verdict run(const arguments *a)
 }
 
 static const option_id options_taken[] = {
-    OPTION_LINEAR_CLASS, OPTION_OUTPUT,
-    OPTION_TYPE,         OPTION_LAYOUT,
-    OPTION_COMPAT,       OPTION_BLOCK_SIZE,
-    OPTION_SCALE,        OPTION_THRESHOLD,
-    OPTION_DOUBLE_QUANT, OPTION_JOBS,
-    OPTION_MAX_MEMORY,   OPTION_NO_SYNC,
-    OPTION_FORCE,        OPTION_QUIET,
-    OPTION_REPORT,       OPTION_VERBOSE,
-    OPTION_RESUME,       OPTION_AXIS,
-    OPTION_DRY_RUN,      OPTION_INCLUDE,
-    OPTION_EXCLUDE,      OPTION_OVERRIDE,
-    OPTION_RECIPE,       OPTION_SHAPE_FALLBACK,
-    OPTION_STRICT,       OPTION_TARGET_BPW,
-    OPTION_TARGET_SIZE,  N_OPTIONS};
+    OPTION_LINEAR_CLASS, OPTION_OUTPUT,     OPTION_TYPE,
+    OPTION_LAYOUT,       OPTION_COMPAT,     OPTION_BLOCK_SIZE,
+    OPTION_SCALE,        OPTION_THRESHOLD,  OPTION_DOUBLE_QUANT,
+    OPTION_JOBS,         OPTION_MAX_MEMORY, OPTION_NO_SYNC,
+    OPTION_FORCE,        OPTION_QUIET,      OPTION_REPORT,
+    OPTION_VERBOSE,      OPTION_RESUME,     OPTION_AXIS,
+    OPTION_DRY_RUN,      OPTION_INCLUDE,    OPTION_EXCLUDE,
+    OPTION_OVERRIDE,     OPTION_RECIPE,     OPTION_SHAPE_FALLBACK,
+    OPTION_STRICT,       OPTION_TARGET_BPW, OPTION_TARGET_SIZE,
+    OPTION_VERIFY,       N_OPTIONS};
 
 const verb verb_quantize = {
     .name = "quantize",

@@ -157,6 +157,17 @@ has "report: DIR/q.html"
 sed "s|$tmp/||g;s|tests/golden/layouts/||g" "$tmp/q.html" >"$tmp/out"
 page
 has "What stayed as it was"
+# Read again: in every layout.
+for how in "nf4 native" "int8 native" "nf4 bnb" "int8 bnb" "ternary bitnet" \
+    "ternary seed" "nf4 seed"; do
+    # shellcheck disable=SC2086
+    set -- $how
+    "$program" quantize "$src" -o "$tmp/v" --force --type "$1" --layout "$2" \
+        --verify --report "$tmp/v.json" 2>"$tmp/out" || die "$how: --verify"
+    has "verified: 7 arrays"
+done
+refused 2 "--dry-run writes no --report, and nothing to --verify" quantize \
+    "$src" --dry-run --type nf4 --verify
 refused 2 "--report takes a file .html, .md or .json, not 'x'" \
     quantize "$src" -o "$tmp/q" --force --type nf4 --report x
 
