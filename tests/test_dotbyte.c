@@ -355,8 +355,7 @@ static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
                           .step = random_within(5000),
                           .column = 64,
                           .rows = 1 + random_bits() % 40,
-                          .columns = random_bits() % 4,
-                          .each = 1 + random_bits() % 2};
+                          .columns = random_bits() % 4};
     ask.left = ask.rows;
     k->tile(&rows_of, depth, w, ws, first, c, how == ANY ? &ask : NULL);
     bool ok = true;

@@ -73,20 +73,20 @@ typedef struct lb_dotbyte_x {
     const float *scale;
 } lb_dotbyte_x;
 
-/* What will be wanted next: lines of a cache, anywhere, that are asked for one
- * after the other while tiles run. Bursts would hold up what these read. */
+/* What will be wanted next: lines of a cache, anywhere, of which one is asked
+ * for with each quad of a tile. Bursts would hold up what tiles read. */
 typedef struct lb_dotbyte_ask {
     uintptr_t at;
     int64_t step, column; /* bytes to the next, `rows` times, then to the next
                            * column of as many */
     int64_t rows, left;   /* left: of this column */
     int64_t columns;      /* that are left, this one included; 0: none */
-    int each;             /* with each quad: 1 or 2 */
 } lb_dotbyte_ask;
 
 typedef struct lb_dotbyte {
     const char *name, *name_two; /* "dot i8 ref", with two planes */
     int size;                    /* bytes of a number: 2 for words */
+    bool asks;                   /* tiles do, for what comes next */
     int mr, nr;
     int most_w;  /* the largest byte of w; below 255: not of 8 bits */
     int bias;    /* what bytes of panels of w are less: 128 gives them signs */
@@ -100,7 +100,8 @@ typedef struct lb_dotbyte {
     /* n codes of LB_DOTBYTE_LINES lines, `step` bytes apart, as rows of a panel
      * of w. Past n, up to a whole step, come bytes of no meaning. What lies
      * `ahead` bytes from codes will be wanted next, and may lie anywhere: it is
-     * asked for, unless tiles do that. The same below. */
+     * asked for; if tiles ask as well, the second half of each line, and
+     * nothing if ahead is 0. The same below. */
     void (*along)(const lb_dotbyte_codes *c, const uint8_t *from, int64_t step,
                   int64_t n, int64_t ahead, uint8_t *to);
     /* n lines, which are the depth, of `bytes` <= LB_DOTBYTE_BYTES, as panels

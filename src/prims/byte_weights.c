@@ -216,20 +216,22 @@ static void ask_scales(const lb_byte_weights *w, int64_t j, int64_t k)
     }
 }
 
-/* One group of rows of x has just enough quads, if there are two lines for
- * each. */
+/* One group of rows of x has fewer quads than there are lines: along memory
+ * packing asks for half of them. Across, where each is in a page of its own,
+ * nobody is the faster for it. */
 void lb_byte_weights_next(lb_byte_weights *w, int64_t j, int64_t k,
                           int64_t next_j, int64_t next_k, int64_t groups)
 {
     enum { LINE = 64 };
     const lb_coded *c = &w->s.c;
     const lb_byte_panels *p = w->p;
+    const bool few = groups == 1;
     const int64_t line = c->along ? next_j : next_k;
     const int64_t place = c->along ? next_k : next_j;
     const int64_t lines = c->along ? p->strip : p->kc;
     const int64_t places = c->along ? p->kc : p->strip;
-    w->ahead = (c->along ? next_j - j : next_k - k) * c->byte_step +
-               (c->along ? next_k - k : next_j - j) * c->bits / 8;
+    const int64_t columns = lb_ceil_div(lb_coded_line_bytes(c, places), LINE);
+    const int64_t packed = !few ? 0 : c->along ? columns / 2 : columns;
     w->ask = (lb_dotbyte_ask){
         .at = (uintptr_t)c->bytes + (uintptr_t)(line * c->byte_step) +
               (uintptr_t)(place * c->bits / 8),
@@ -237,8 +239,10 @@ void lb_byte_weights_next(lb_byte_weights *w, int64_t j, int64_t k,
         .column = LINE,
         .rows = lines,
         .left = lines,
-        .columns = lb_ceil_div(lb_coded_line_bytes(c, places), LINE),
-        .each = groups > 1 ? 1 : 2,
+        .columns = columns - packed,
     };
+    w->ahead = (c->along ? next_j - j : next_k - k) * c->byte_step +
+               (c->along ? next_k - k : next_j - j) * c->bits / 8;
+    if (p->kernel->asks && !few) w->ahead = 0;
     ask_scales(w, next_j, next_k);
 }

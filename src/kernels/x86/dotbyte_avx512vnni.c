@@ -98,6 +98,7 @@ const lb_dotbyte lb_dotbyte_vnni = {
     .name = "dot i8 avx512vnni",
     .name_two = "dot i8x2 avx512vnni",
     .size = 1,
+    .asks = true,
     .mr = LB_TILE_MR,
     .nr = LB_TILE_NR,
     .most_w = 255,

@@ -105,33 +105,36 @@ LB_INLINE uint8_t *along_pieces(const int pieces, const int bits,
 AVX512
 LB_INLINE void along_bits(const int bits, const bool high_first, fields_of f,
                           const uint8_t *from, int64_t step, int64_t n,
-                          uint8_t *to)
+                          int64_t ahead, uint8_t *to)
 {
     int64_t b = 0;
-    for (; b + 64 <= n; b += 64)
+    for (; b + 64 <= n; b += 64) {
+        lb_ask_half(from, step, n, ahead, b);
         to = along_pieces(4, bits, high_first, f, from + b, step, to);
+    }
     for (; b < n; b += 16)
         to = along_pieces(1, bits, high_first, f, from + b, step, to);
 }
 
 AVX512
 static void along_any(const lb_dotbyte_codes *c, const fields_of *f,
-                      const uint8_t *from, int64_t step, int64_t n, uint8_t *to)
+                      const uint8_t *from, int64_t step, int64_t n,
+                      int64_t ahead, uint8_t *to)
 {
     if (c->bits == 8)
-        along_bits(8, false, *f, from, step, n, to);
+        along_bits(8, false, *f, from, step, n, ahead, to);
     else if (c->bits == 4 && c->high_first)
-        along_bits(4, true, *f, from, step, n, to);
+        along_bits(4, true, *f, from, step, n, ahead, to);
     else if (c->bits == 4)
-        along_bits(4, false, *f, from, step, n, to);
+        along_bits(4, false, *f, from, step, n, ahead, to);
     else if (c->bits == 2 && c->high_first)
-        along_bits(2, true, *f, from, step, n, to);
+        along_bits(2, true, *f, from, step, n, ahead, to);
     else if (c->bits == 2)
-        along_bits(2, false, *f, from, step, n, to);
+        along_bits(2, false, *f, from, step, n, ahead, to);
     else if (c->high_first)
-        along_bits(1, true, *f, from, step, n, to);
+        along_bits(1, true, *f, from, step, n, ahead, to);
     else
-        along_bits(1, false, *f, from, step, n, to);
+        along_bits(1, false, *f, from, step, n, ahead, to);
 }
 
 /* What is left of lines, fewer than 16 bytes each, and so many quads of what
@@ -146,7 +149,7 @@ static void along_rest(const lb_dotbyte_codes *c, const fields_of *f,
     const int64_t bytes = (n * c->bits + 7) / 8;
     for (int l = 0; l < LINES; l++)
         memcpy(rest + (size_t)l * 16, from + l * step, (size_t)bytes);
-    along_any(c, f, rest, 16, 16, out);
+    along_any(c, f, rest, 16, 16, 0, out);
     for (int64_t q = 0; q < quads; q++)
         memcpy(to + q * NR * 4, out + q * NR * 4, (size_t)LINES * 4);
 }
@@ -156,12 +159,11 @@ void lb_dotbyte_along_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
                              int64_t step, int64_t n, int64_t ahead,
                              uint8_t *to)
 {
-    (void)ahead; /* tiles ask, here and below */
     const fields_of f = make_fields(c);
     const int64_t whole = n * c->bits / 8 / 16 * 16;
     const int64_t done = whole * 8 / c->bits;
     const int64_t group = 4 * (8 / c->bits); /* numbers of four bytes */
-    along_any(c, &f, from, step, whole, to);
+    along_any(c, &f, from, step, whole, ahead, to);
     if (done < n)
         along_rest(c, &f, from + whole, step, n - done,
                    (n - done + group - 1) / group * (8 / c->bits),
@@ -215,7 +217,7 @@ void lb_dotbyte_across_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
                               int64_t step, int64_t n, int64_t bytes,
                               int64_t ahead, uint8_t *to, int64_t panel)
 {
-    (void)ahead;
+    (void)ahead; /* tiles ask */
     const fields_of f = make_fields(c);
     if (c->bits == 8)
         across_bits(8, false, f, from, step, n, bytes, to, panel);

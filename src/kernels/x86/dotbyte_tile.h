@@ -115,23 +115,20 @@ LB_INLINE void lb_tile_carry(const int rows, __m512i (*r)[2],
  * these it is w that is, where it is read. */
 typedef struct {
     uintptr_t at;
-    int64_t second, step; /* to another of the same quad, and to the next one */
+    int64_t step;
 } lb_tile_asking;
 
 LB_INLINE int64_t lb_tile_ask_next(lb_dotbyte_ask *ask, const uint8_t *w,
                                    int64_t quads, lb_tile_asking *a)
 {
-    *a = (lb_tile_asking){(uintptr_t)w, 0, 0};
+    *a = (lb_tile_asking){(uintptr_t)w, 0};
     if (!ask || !ask->columns) return quads;
-    const int64_t some = (ask->left + ask->each - 1) / ask->each;
-    if (some < quads) quads = some;
-    *a = (lb_tile_asking){ask->at, (ask->each - 1) * ask->step,
-                          ask->each * ask->step};
-    ask->at += (uintptr_t)(quads * a->step);
-    ask->left -= quads * ask->each;
+    if (ask->left < quads) quads = ask->left;
+    *a = (lb_tile_asking){ask->at, ask->step};
+    ask->at += (uintptr_t)(quads * ask->step);
+    ask->left -= quads;
     if (ask->left > 0) return quads;
-    ask->at += (uintptr_t)(ask->left * ask->step + ask->column -
-                           ask->rows * ask->step);
+    ask->at += (uintptr_t)(ask->column - ask->rows * ask->step);
     ask->left = ask->rows;
     ask->columns--;
     return quads;
@@ -164,8 +161,6 @@ LB_INLINE void lb_tile_rows(const bool words, const int rows,
             for (; at < some; at += LB_TILE_NR * 4, from += rows * 4) {
                 const __m512i w0 = lb_tile_load(at), w1 = lb_tile_load(at + 64);
                 __builtin_prefetch((const void *)a.at, 0, 2);
-                __builtin_prefetch((const void *)(a.at + (uintptr_t)a.second),
-                                   0, 2);
                 a.at += (uintptr_t)a.step;
                 LB_UNROLL
                 for (int i = 0; i < rows; i++) {

@@ -54,6 +54,18 @@ LB_INLINE void lb_load_pieces(const int pieces, const uint8_t *from,
     }
 }
 
+/* What packing asks for while it does the 64 bytes from b on of n: eight lines
+ * of the second half. */
+LB_INLINE void lb_ask_half(const uint8_t *from, int64_t step, int64_t n,
+                           int64_t ahead, int64_t b)
+{
+    const int64_t half = (n / 64 + 1) / 2 * 64;
+    const int64_t at = ahead + half + b / 128 * 64 + b / 64 % 2 * 8 * step;
+    for (int l = 0; l < 8 && ahead; l++)
+        __builtin_prefetch(
+            (const void *)((uintptr_t)from + (uintptr_t)(at + l * step)), 0, 2);
+}
+
 /* Dwords of a line in such an order that what unpacks of them is in order. */
 LB_AVX512_PACK
 LB_INLINE __m512i lb_line_of(const uint8_t *p, __mmask64 mask)

@@ -111,11 +111,13 @@ LB_INLINE uint8_t *along_pieces(const int pieces, const bool high_first,
 LB_AVX512
 LB_INLINE void along_order(const bool high_first, __m512i level,
                            const uint8_t *from, int64_t step, int64_t n,
-                           uint8_t *to)
+                           int64_t ahead, uint8_t *to)
 {
     int64_t b = 0;
-    for (; b + 64 <= n; b += 64)
+    for (; b + 64 <= n; b += 64) {
+        lb_ask_half(from, step, n, ahead, b);
         to = along_pieces(4, high_first, level, from + b, step, to);
+    }
     for (; b < n; b += 16)
         to = along_pieces(1, high_first, level, from + b, step, to);
 }
@@ -123,13 +125,13 @@ LB_INLINE void along_order(const bool high_first, __m512i level,
 /* n bytes of each line, 16 whole ones at the last. */
 LB_AVX512
 static void along_any(const lb_dotbyte_codes *c, const uint8_t *from,
-                      int64_t step, int64_t n, uint8_t *to)
+                      int64_t step, int64_t n, int64_t ahead, uint8_t *to)
 {
     const __m512i level = levels_of(c);
     if (c->high_first)
-        along_order(true, level, from, step, n, to);
+        along_order(true, level, from, step, n, ahead, to);
     else
-        along_order(false, level, from, step, n, to);
+        along_order(false, level, from, step, n, ahead, to);
 }
 
 /* Fewer than 16 bytes of each line, n numbers. */
@@ -142,7 +144,7 @@ static void along_rest(const lb_dotbyte_codes *c, const uint8_t *from,
     const int64_t bytes = (n + 1) / 2, pairs = (n + 7) / 8 * 4;
     for (int l = 0; l < LINES; l++)
         memcpy(rest + (size_t)l * 16, from + l * step, (size_t)bytes);
-    along_any(c, rest, 16, 16, out);
+    along_any(c, rest, 16, 16, 0, out);
     for (int64_t q = 0; q < pairs; q++)
         memcpy(to + q * NR * 4, out + q * NR * 4, (size_t)LINES * 4);
 }
@@ -152,8 +154,7 @@ static void along(const lb_dotbyte_codes *c, const uint8_t *from, int64_t step,
                   int64_t n, int64_t ahead, uint8_t *to)
 {
     const int64_t whole = n / 32 * 16, done = whole * 2;
-    (void)ahead; /* tiles ask, here and below */
-    along_any(c, from, step, whole, to);
+    along_any(c, from, step, whole, ahead, to);
     if (done < n)
         along_rest(c, from + whole, step, n - done, to + done * 2 * NR);
 }
@@ -196,7 +197,7 @@ static void across(const lb_dotbyte_codes *c, const uint8_t *from, int64_t step,
     const __m512i high = _mm512_set1_epi32(12 << 16 | 4);
     const __m512i shift[2] = {c->high_first ? high : low,
                               c->high_first ? low : high};
-    (void)ahead;
+    (void)ahead; /* tiles ask */
     for (int64_t k = 0; k < n; k += 2, from += 2 * step, to += NR * 4) {
         __m512i v[4];
         pairs_of(from, step, some, k + 1 < n ? some : 0, v);
@@ -230,6 +231,7 @@ static void tile(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
 const lb_dotbyte lb_dotword_vnni = {
     .name = "dot i16 rows avx512vnni",
     .size = 2,
+    .asks = true,
     .mr = LB_TILE_MR,
     .nr = LB_TILE_NR,
     .round = round_row,
