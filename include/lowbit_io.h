@@ -263,10 +263,12 @@ LB_API const char *lb_selection_choose(void *selection, const lb_entry *e,
 
 /* An array that has been written: what lb_quantize_options.done is told. */
 typedef struct lb_written {
-    const lb_entry *entry;         /* of the source */
-    int64_t i, n;                  /* it is the i-th of n */
-    const char *kept;              /* why it stays as it was; NULL: quantized */
-    const lb_quant_config *config; /* of a quantized one */
+    const lb_entry *entry; /* of the source */
+    int64_t i, n;          /* it is the i-th of n */
+    const char *kept;      /* why it stays as it was; NULL: it does not */
+    const lb_quant_config *config; /* of a quantized one; NULL: it is not */
+    const char *format;            /* of it in the new file: "dense", .. */
+    lb_dtype dtype;                /* .. and what it loads as */
     uint64_t nbytes;               /* in the new file */
     lb_difference error;           /* if measure was asked for; n is 0 if not */
     bool fell_back; /* it was to be quantized, or otherwise: shape or layout do
@@ -332,6 +334,32 @@ typedef struct lb_quantize_options {
  * lb_saver_open does it: whole or not at all. */
 LB_API bool lb_quantize_file(lb_ctx *cx, const char *from, const char *to,
                              const lb_quantize_options *options);
+
+/* ---- a file, converted -------------------------------------------------- */
+
+/* Zero means the default; what is not explained is as in lb_quantize_options.
+ */
+typedef struct lb_convert_options {
+    size_t struct_size;
+    const char *kind, *layout;
+    lb_dtype dtype; /* of floats that are, or become, dense; none: each its own
+                     */
+    bool keep;      /* packed arrays stay packed, with their codes and scales,
+                     * where kind and layout have a place for them; else they
+                     * are decoded */
+    void (*done)(void *user, const lb_written *w);
+    void *done_user;
+    uint64_t max_memory; /* what is packed must fit */
+    bool no_sync, measure, dry_run, resume, directory;
+    void (*progress)(void *user, const lb_progress *p);
+    void *progress_user;
+    const char *linear_class; /* as in lb_file_options */
+} lb_convert_options;
+
+/* Writes the arrays of a file, or of a model, into another: decoded, in another
+ * dtype, kind of file or layout. */
+LB_API bool lb_convert_file(lb_ctx *cx, const char *from, const char *to,
+                            const lb_convert_options *options);
 
 #ifdef __cplusplus
 }

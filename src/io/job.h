@@ -12,13 +12,17 @@ typedef struct lb_job_item {
     lb_quant_config config;
     const lb_file_layout *layout; /* that has config's format only, or NULL */
     bool fell_back;
-    bool fixed; /* its config is not the one that holds for all */
-    int shard;  /* of the new directory: from 0 */
+    bool decoded;   /* it was packed, or of another dtype, and is dense of .. */
+    lb_dtype dtype; /* .. this; none: its own */
+    lb_array *array; /* it goes over as it is stored; NULL: not so */
+    bool fixed;      /* its config is not the one that holds for all */
+    int shard;       /* of the new directory: from 0 */
 } lb_job_item;
 
 typedef struct lb_job {
     lb_ctx *cx;
     const lb_quantize_options *o;
+    const lb_convert_options *convert; /* then nothing is quantized; or NULL */
     lb_arena arena;
     lb_file *f;
     lb_job_item *item;

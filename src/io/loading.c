@@ -22,7 +22,7 @@ static bool is_float(lb_dtype d)
 static bool is_left(const lb_job_item *it)
 {
     const lb_entry *e = &it->group->entry;
-    return it->kept && is_float(e->dtype) && e->rank == 2 &&
+    return (it->kept || it->decoded) && is_float(e->dtype) && e->rank == 2 &&
            module_length(e->name) && !lb_linear_only(e) &&
            !(lb_name_role(e->name) &&
              strcmp(lb_name_role(e->name), "a norm") == 0);
@@ -31,8 +31,8 @@ static bool is_left(const lb_job_item *it)
 static bool is_head(const lb_job_item *it)
 {
     const lb_entry *e = &it->group->entry;
-    return it->kept && e->rank == 2 && module_length(e->name) &&
-           lb_role_is_head(lb_name_role(e->name));
+    return (it->kept || it->decoded) && e->rank == 2 &&
+           module_length(e->name) && lb_role_is_head(lb_name_role(e->name));
 }
 
 /* Whether a packed layer's name goes on where this one ends: names in the list
@@ -40,7 +40,7 @@ static bool is_head(const lb_job_item *it)
 static bool is_prefix(const lb_job *j, const char *name, size_t n)
 {
     for (int64_t i = 0; i < j->n; i++)
-        if (!j->item[i].kept &&
+        if (!j->item[i].kept && !j->item[i].decoded &&
             strncmp(j->item[i].group->entry.name, name, n) == 0)
             return true;
     return false;
@@ -69,7 +69,7 @@ static bool find_layout(lb_job *j, const lb_file_layout **layout,
     *layout = NULL;
     for (int64_t i = 0; i < j->n; i++) {
         const lb_job_item *it = &j->item[i];
-        if (it->kept) continue;
+        if (it->kept || it->decoded) continue;
         if (!*first) {
             *first = it;
             *layout = it->layout;

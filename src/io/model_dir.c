@@ -316,7 +316,11 @@ bool lb_job_write_directory(lb_job *j, const char *from, const char *to)
     p.to = name;
     snprintf(p.partial, n + sizeof suffix, "%s%s", name, suffix);
     if (!j->shards) j->shards = 1; /* a model without arrays is one, too */
-    if (!check_target(&p) || !begin(&p)) return false;
+    if (!check_target(&p)) return false;
+    if (!begin(&p)) {
+        (void)rmdir(p.partial); /* if it is empty */
+        return false;
+    }
     const bool ok = write_weights(&p) &&
                     (!p.from || each_entry(&p, p.from, carry_over)) &&
                     publish(&p);

@@ -18,13 +18,19 @@ static const uint64_t memory_least = 1000000;
 
 /* ---- planning ------------------------------------------------------------ */
 
+static bool is_quantized(const lb_job_item *it)
+{
+    return !it->kept && !it->decoded && !it->array;
+}
+
 static lb_planned planned(const lb_job_item *it)
 {
     const lb_entry *e = &it->group->entry;
+    if (it->array) return (lb_planned){.name = e->name, .array = it->array};
     return (lb_planned){.name = e->name,
-                        .dtype = e->dtype,
+                        .dtype = it->dtype ? it->dtype : e->dtype,
                         .shape = lb_shape_make(e->rank, e->dim),
-                        .config = it->kept ? NULL : &it->config};
+                        .config = is_quantized(it) ? &it->config : NULL};
 }
 
 lb_transfer lb_job_transfer(lb_job *j, const lb_job_item *it)
@@ -32,7 +38,8 @@ lb_transfer lb_job_transfer(lb_job *j, const lb_job_item *it)
     const uint64_t most = j->o->max_memory;
     return (lb_transfer){.f = j->f,
                          .group = it->group,
-                         .config = it->kept ? NULL : &it->config,
+                         .config = is_quantized(it) ? &it->config : NULL,
+                         .dtype = it->dtype,
                          .layout = it->layout,
                          .max_memory = most ? most : memory_default,
                          .measure = j->o->measure && !it->kept};
@@ -130,12 +137,44 @@ static bool plan_item(lb_job *j, lb_job_item *it)
     return it->kept || lb_job_suits(j, it);
 }
 
+/* Packed arrays as they are, where there is a place for them; else dense. */
+static bool plan_converted(lb_job *j, lb_job_item *it)
+{
+    const lb_entry *e = &it->group->entry;
+    const lb_convert_options *c = j->convert;
+    const lb_ctype kind = lb_ctype_of(e->dtype);
+    if (!e->format || e->rank > LB_MAX_RANK)
+        return lb_fail(j->cx, LB_E_UNSUPPORTED,
+                       "%s: '%s' is of type %s, which is not known here",
+                       LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name),
+                       LB_NAME(e->type));
+    const bool packed = strcmp(e->format, "dense") != 0;
+    if (packed && c->keep) {
+        it->array = lb_file_load(j->cx, j->f, e->name);
+        if (!it->array) return false;
+        const lb_planned p = planned(it);
+        const lb_verdict v = lb_saver_suits(j->cx, &p, c->kind, c->layout);
+        it->config.format = e->format;
+        it->layout =
+            lb_file_layout_for(c->layout ? c->layout : "native", e->format);
+        if (v != LB_DECLINED) return v == LB_DONE;
+        it->array = NULL;
+        it->layout = NULL;
+        it->fell_back = true;
+    }
+    if ((kind == LB_C_F32 || kind == LB_C_F64) && c->dtype != e->dtype)
+        it->dtype = c->dtype;
+    it->decoded = packed || it->dtype;
+    if (!it->decoded) it->kept = "dense";
+    return true;
+}
+
 /* bitsandbytes' header depends on the mean of the scales: where it is asked for
  * arrays are quantized twice. */
 static bool find_offset(lb_job *j, int64_t i)
 {
     const lb_job_item *it = &j->item[i];
-    if (it->kept || !it->config.double_quant || !it->layout ||
+    if (!is_quantized(it) || !it->config.double_quant || !it->layout ||
         !it->layout->wants_offset)
         return true;
     const lb_transfer t = lb_job_transfer(j, it);
@@ -199,7 +238,8 @@ static bool find_number(lb_job *j)
         const char *name = it->group->entry.name;
         lb_bytes_put(&b, name, strlen(name) + 1);
         lb_bytes_u64(&b, it->group->tensor[0]->begin);
-        if (!it->kept) put_config(&b, &it->config);
+        if (is_quantized(it)) put_config(&b, &it->config);
+        lb_bytes_u32(&b, (uint32_t)it->dtype);
     }
     if (!b.failed) j->number = XXH3_64bits(b.at, b.n);
     const bool ok = !b.failed || lb_fail(j->cx, LB_E_NOMEM, "out of memory");
@@ -232,7 +272,8 @@ static bool plan(lb_job *j)
         it->shard = shard_of(j, it->group);
         j->total += it->group->entry.nbytes;
         if (it->shard >= j->shards) j->shards = it->shard + 1;
-        if (!plan_item(j, it)) return false;
+        if (!(j->convert ? plan_converted(j, it) : plan_item(j, it)))
+            return false;
     }
     if (j->o->selection && !lb_selection_check(j->cx, j->o->selection, j->n))
         return false;
@@ -253,11 +294,16 @@ static bool plan(lb_job *j)
 static void tell(lb_job *j, int64_t i, const lb_difference *m, bool resumed)
 {
     const lb_job_item *it = &j->item[i];
-    const lb_written w = {.entry = &it->group->entry,
+    const lb_entry *e = &it->group->entry;
+    const lb_written w = {.entry = e,
                           .i = i,
                           .n = j->n,
                           .kept = it->kept,
-                          .config = it->kept ? NULL : &it->config,
+                          .config = is_quantized(it) ? &it->config : NULL,
+                          .format = is_quantized(it) ? it->config.format
+                                    : it->array      ? e->format
+                                                     : "dense",
+                          .dtype = it->dtype ? it->dtype : e->dtype,
                           .nbytes = lb_saver_size(j->plan, i),
                           .error = m ? *m : (lb_difference){0},
                           .fell_back = it->fell_back,
@@ -282,7 +328,13 @@ static bool do_item(lb_job *j, lb_saver *s, int64_t i)
     t.progress = advance;
     t.user = j;
     j->at = &it->group->entry;
-    if ((s || t.measure) && !lb_transfer_run(j->cx, &t, s, &m)) return false;
+    if (it->array) {
+        if (s && (!lb_saver_piece(j->cx, s, it->array) ||
+                  !lb_saver_end(j->cx, s, (const uint8_t[LB_RECORD]){1})))
+            return false;
+        advance(j, j->at->nbytes);
+    } else if ((s || t.measure) && !lb_transfer_run(j->cx, &t, s, &m))
+        return false;
     tell(j, i, &m, false);
     return true;
 }
@@ -404,6 +456,23 @@ static bool read_options(lb_ctx *cx, const lb_quantize_options *options,
     return true;
 }
 
+/* Packed arrays that go over as they are stay in the file's map until then. */
+static bool run_job(lb_ctx *cx, const char *from, const char *to,
+                    const lb_quantize_options *o, const lb_convert_options *c)
+{
+    const lb_file_options read = {.no_map = !c || !c->keep,
+                                  .linear_class = o->linear_class};
+    lb_job j = {.cx = cx, .o = o, .convert = c, .arena = {.heap = cx->heap}};
+    lb_enter(cx);
+    j.f = lb_file_open(cx, from, &read);
+    const bool ok = j.f && plan(&j) && run(&j, from, to);
+    lb_saver_close(cx, j.plan, false);
+    lb_leave(cx);
+    lb_file_close(j.f);
+    lb_arena_free(&j.arena);
+    return ok;
+}
+
 bool lb_quantize_file(lb_ctx *cx, const char *from, const char *to,
                       const lb_quantize_options *options)
 {
@@ -412,13 +481,41 @@ bool lb_quantize_file(lb_ctx *cx, const char *from, const char *to,
     if (!from || (!to && !(options && options->dry_run)))
         return lb_fail(cx, LB_E_NULL, "quantize_file: a path is NULL");
     if (!read_options(cx, options, &o)) return false;
-    const lb_file_options read = {.no_map = true,
-                                  .linear_class = o.linear_class};
-    lb_job j = {.cx = cx, .o = &o, .arena = {.heap = cx->heap}};
-    j.f = lb_file_open(cx, from, &read);
-    const bool ok = j.f && plan(&j) && run(&j, from, to);
-    lb_saver_close(cx, j.plan, false);
-    lb_file_close(j.f);
-    lb_arena_free(&j.arena);
-    return ok;
+    return run_job(cx, from, to, &o, NULL);
+}
+
+bool lb_convert_file(lb_ctx *cx, const char *from, const char *to,
+                     const lb_convert_options *options)
+{
+    lb_convert_options c = {0};
+    if (!cx) return false;
+    if (!from || (!to && !(options && options->dry_run)))
+        return lb_fail(cx, LB_E_NULL, "convert_file: a path is NULL");
+    const size_t size =
+        options && options->struct_size ? options->struct_size : sizeof c;
+    if (size < sizeof c.struct_size)
+        return lb_fail(cx, LB_E_ARG,
+                       "convert_file: options.struct_size is %zu, not sizeof "
+                       "or 0",
+                       size);
+    if (options) memcpy(&c, options, size < sizeof c ? size : sizeof c);
+    const lb_ctype kind = lb_ctype_of(c.dtype);
+    if (c.dtype && kind != LB_C_F32 && kind != LB_C_F64)
+        return lb_fail(cx, LB_E_DTYPE, "convert_file: %s is no float dtype",
+                       lb_dtype_name(c.dtype));
+    const lb_quantize_options as = {.kind = c.kind,
+                                    .layout = c.layout,
+                                    .done = c.done,
+                                    .done_user = c.done_user,
+                                    .max_memory = c.max_memory,
+                                    .no_sync = c.no_sync,
+                                    .measure = c.measure,
+                                    .dry_run = c.dry_run,
+                                    .resume = c.resume,
+                                    .directory = c.directory,
+                                    .progress = c.progress,
+                                    .progress_user = c.progress_user,
+                                    .linear_class = c.linear_class};
+    lb_quantize_options o;
+    return read_options(cx, &as, &o) && run_job(cx, from, to, &o, &c);
 }

@@ -294,6 +294,42 @@ static bool run_whole(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
     return ok;
 }
 
+/* ---- packed, to be decoded ------------------------------------------------
+ */
+
+/* It fits while it is packed; decoded it is seen as one long row. Dense first,
+ * then of another dtype: numbers are rounded to what they are labelled. */
+static bool run_decoded(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
+                        lb_difference *m)
+{
+    const lb_entry *e = &t->group->entry;
+    const lb_dtype dtype = t->dtype ? t->dtype : e->dtype;
+    if (e->nbytes > t->max_memory / 2)
+        return lb_fail(cx, LB_E_SIZE,
+                       "'%s' is packed into %llu bytes, and max_memory, %llu, "
+                       "is not twice that",
+                       LB_NAME(e->name), (unsigned long long)e->nbytes,
+                       (unsigned long long)t->max_memory);
+    lb_enter(cx);
+    lb_array *all = lb_file_load(cx, t->f, e->name);
+    const int64_t n = all ? lb_size(all) : 0;
+    const uint64_t most = t->max_memory / 16;
+    const int64_t each = most < PIECE / 4 ? (int64_t)(most / 8) : PIECE / 4;
+    lb_array *row = all ? lb_reshape(cx, all, LB_SHAPE(n)) : NULL;
+    bool ok = row != NULL;
+    for (int64_t lo = 0; ok && lo < n; lo += each) {
+        const int64_t hi = lb_min_i64(lo + each, n);
+        lb_enter(cx);
+        lb_array *x = lb_materialize(cx, lb_slice(cx, row, &lo, &hi, NULL));
+        lb_array *y = lb_convert(cx, x, dtype);
+        ok = x && y && put(cx, t, s, x, y, m);
+        lb_leave(cx);
+    }
+    lb_leave(cx);
+    if (ok && t->progress) t->progress(t->user, e->nbytes);
+    return ok;
+}
+
 /* ---- all of it ----------------------------------------------------------- */
 
 bool lb_transfer_run(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
@@ -307,7 +343,10 @@ bool lb_transfer_run(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
     const bool clear = !lb_error_status(cx);
     const bool pieces = cut_up(cx, t, &shape, &c);
     if (clear && lb_error_status(cx)) return false;
-    if (!(pieces ? run_pieces(cx, t, &c, s, m) : run_whole(cx, t, s, m)))
+    const bool decode = !t->config && t->group->layout;
+    if (!(pieces   ? run_pieces(cx, t, &c, s, m)
+          : decode ? run_decoded(cx, t, s, m)
+                   : run_whole(cx, t, s, m)))
         return false;
     uint8_t record[LB_RECORD] = {1};
     _Static_assert(sizeof *m <= LB_RECORD - 8, "a record has room for it");

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# test_cli_kill.sh PROGRAM - runs that are killed at some moment, and disks that
+# are full: what stood at the destination stays, and --resume ends in the bytes
+# of a run that was left alone. To be run in the project's root.
+set -euo pipefail
+# shellcheck source=tests/cli.bash
+. tests/cli.bash
+runs=${2:-20}
+arrays=24
+size=1048576 # bytes of each: (512,512) of f32
+
+# A model of letters and digits, which are finite numbers, in two shards.
+mkdir "$tmp/model"
+header()
+{
+    local i first=$1 last=$2 sep='' at=0
+    printf '{'
+    for ((i = first; i < last; i++)); do
+        printf '%s"layers.%02d.weight":{"dtype":"F32","shape":[512,512],' \
+            "$sep" "$i"
+        printf '"data_offsets":[%d,%d]}' "$at" $((at + size))
+        at=$((at + size))
+        sep=,
+    done
+    printf '}'
+}
+index='' sep=''
+for k in 0 1; do
+    name=model-0000$((k + 1))-of-00002.safetensors
+    text=$(header $((k * arrays / 2)) $(((k + 1) * arrays / 2)))
+    safetensors "$tmp/model/$name" "$text" ''
+    base64 -w0 /dev/urandom | head -c $((arrays * size / 2)) \
+        >>"$tmp/model/$name" || true
+    for ((i = k * arrays / 2; i < (k + 1) * arrays / 2; i++)); do
+        index+=$sep$(printf '"layers.%02d.weight":"%s"' "$i" "$name")
+        sep=,
+    done
+done
+echo "{\"weight_map\":{$index}}" >"$tmp/model/model.safetensors.index.json"
+echo '{"dtype":"float32"}' >"$tmp/model/config.json"
+
+job=(quantize "$tmp/model" --type nf4 -q -j 1 --no-sync)
+began=$(date +%s%N)
+run 0 "${job[@]}" -o "$tmp/whole"
+took=$((($(date +%s%N) - began) / 1000000)) # ms
+run 0 "${job[@]}" -o "$tmp/whole.safetensors"
+
+# kill_after MS ARGUMENT...: without a word of the shell's about it.
+kill_after()
+{
+    local ms=$1 child
+    shift
+    "$program" "$@" >"$tmp/out" 2>"$tmp/err" &
+    child=$!
+    sleep "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))"
+    kill -9 "$child" 2>/dev/null || true
+    wait "$child" 2>/dev/null || true
+}
+
+# ---- killed ------------------------------------------------------------------
+
+killed=0
+for ((k = 0; k < runs; k++)); do
+    at=$((RANDOM % (took + 1)))
+    for to in "$tmp/dir" "$tmp/file.safetensors"; do
+        whole=$tmp/whole.safetensors
+        [ "$to" != "$tmp/dir" ] || whole=$tmp/whole
+        rm -rf "$to" "$to.partial"
+        kill_after "$at" "${job[@]}" -o "$to"
+        if [ -e "$to" ]; then
+            [ ! -e "$to.partial" ] || die "killed after $at ms: both are there"
+        else
+            killed=$((killed + 1))
+        fi
+        run 0 "${job[@]}" -o "$to" --resume --force
+        diff -r "$whole" "$to" >"$tmp/diff" ||
+            die "killed after $at ms and resumed: $(cat "$tmp/diff")"
+        [ ! -e "$to.partial" ] || die "$to.partial stays"
+        # With something there already: it stays until the new one is whole.
+        kill_after "$at" "${job[@]}" -o "$to" --force --block-size 32
+        run 0 info "$to"
+        has "$arrays arrays"
+    done
+done
+[ "$runs" -lt 10 ] || [ "$killed" -gt 0 ] || die "none was killed in time"
+
+refused 2 "is there already; --force replaces it" "${job[@]}" -o "$tmp/whole" \
+    --resume
+
+# ---- full --------------------------------------------------------------------
+
+echo old >"$tmp/old.safetensors"
+checks=$((checks + 1))
+if (
+    trap '' XFSZ
+    ulimit -f 100 # kB
+    "$program" "${job[@]}" -o "$tmp/old.safetensors" --force 2>"$tmp/err"
+); then
+    die "a file that is too large is no error"
+fi
+grep -q 'File too large' "$tmp/err" || die "the system's word is lost"
+[ "$(cat "$tmp/old.safetensors")" = old ] || die "the old file is gone"
+[ ! -e "$tmp/old.safetensors.partial" ] || die "a partial file stays"
+
+disk=$tmp/disk
+mkdir "$disk"
+if mount -t tmpfs -o size=2m tmpfs "$disk" 2>/dev/null; then
+    trap 'umount "$disk"; rm -rf "$tmp"' EXIT
+    echo old >"$disk/old.safetensors"
+    refused 1 "and the disk has" "${job[@]}" -o "$disk/old.safetensors" --force
+    [ "$(cat "$disk/old.safetensors")" = old ] || die "the old file is gone"
+    refused 1 "and the disk has" "${job[@]}" -o "$disk/dir"
+    ls "$disk" >"$tmp/out"
+    [ "$(cat "$tmp/out")" = old.safetensors ] || die "something stays"
+else
+    echo "test_cli_kill.sh: no full disk: mounting one is not allowed here"
+fi
+
+finish
