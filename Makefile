@@ -139,7 +139,7 @@ ENV_tsan = TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
 
 # Laws that use one thread, but for moments, have nothing for it to see and take
 # it minutes; what the others do to threads law 5 does for every primitive.
-PICK_tsan = -E 'test_law_(blocks|codec|memory|transparency)|$\
+PICK_tsan = -E 'test_law_(blocks|codec|gradients|memory|transparency)|$\
     test_(coded|coded_block|coded_panel|coded_thin|decode_kernels|encode|$\
     dotint|dotbyte|dotf32|dottab|gemm_codes|outerf32|outerint|unpack|gemvq|few|$\
     lanes_f32|mathf|gemm|gemv|quantize_levels|golden.*|ternary|binary|int8|$\
@@ -147,7 +147,7 @@ PICK_tsan = -E 'test_law_(blocks|codec|memory|transparency)|$\
 # Threads are what the thread sanitizer looks at, and the second compiler need
 # not see every combination.
 PICK_asan = -E test_law_threads
-PICK_clang = -E 'test_law_(blocks|memory|threads|transparency)'
+PICK_clang = -E 'test_law_(blocks|gradients|memory|threads|transparency)'
 # Files have no instruction sets.
 PICK_simde = -E 'test_io_|fuzz_'
 
