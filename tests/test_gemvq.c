@@ -167,6 +167,35 @@ static void unmake(made *m)
     free(m->number);
 }
 
+/* x as a kernel wants it, in memory with a fence. */
+static fenced prepare(const sample *s, const made *m, const lb_gemvq_kernel *q,
+                      lb_level level, lb_gemvq_x *x)
+{
+    const lb_cpu cpu = {.level = level};
+    fenced memory = fence(lb_gemvq_x_size(q, s->k), s->front);
+    lb_gemvq_x_place(q, s->k, memory.at, x);
+    memcpy(x->number, m->number, (size_t)s->k * sizeof(float));
+    lb_gemvq_x_range(&cpu, x);
+    if (q->rows) lb_gemvq_x_order(&cpu, q, s->high_first, x);
+    return memory;
+}
+
+/* The reference makes the same of x. */
+static void check_x(const sample *s, const made *m, const lb_gemvq_kernel *q,
+                    const lb_gemvq_x *x)
+{
+    lb_gemvq_x other;
+    fenced memory = prepare(s, m, q, LB_LEVEL_REF, &other);
+    const size_t size = q->kind == LB_GEMVQ_F32  ? 4
+                        : q->kind == LB_GEMVQ_I8 ? 1
+                                                 : 2;
+    CHECK(x->unit == other.unit || (isnan(x->unit) && isnan(other.unit)));
+    CHECK(!memcmp(x->number, other.number, (size_t)s->k * sizeof(float)));
+    CHECK(!q->rows || !memcmp(x->slots, other.slots,
+                              (size_t)(x->groups * q->group) * size));
+    unfence(&memory);
+}
+
 /* Runs a kernel, perhaps another level's; returns what results are to be
  * multiplied by. */
 static double run(const sample *s, const made *m, const lb_gemvq_kernel *q,
@@ -183,12 +212,9 @@ static double run(const sample *s, const made *m, const lb_gemvq_kernel *q,
         .table = &m->table,
     };
     lb_gemvq_x x;
-    fenced memory = fence(lb_gemvq_x_size(q, s->k), s->front);
-    lb_gemvq_x_place(q, s->k, memory.at, &x);
-    memcpy(x.number, m->number, (size_t)s->k * sizeof(float));
-    lb_gemvq_x_range(&x);
+    fenced memory = prepare(s, m, q, lb_cpu_best(), &x);
+    check_x(s, m, q, &x);
     if (q->rows) {
-        lb_gemvq_x_order(q, s->high_first, &x);
         lb_gemvq_run_rows(q, &w, &x, s->n, s->apart, y);
     } else {
         const size_t size = lb_gemvq_cols_size(q, s->n, s->g);

@@ -177,9 +177,10 @@ void lb_gemvq_x_place(const lb_gemvq_kernel *q, int64_t k, void *memory,
                       lb_gemvq_x *x);
 /* Where numbers are so large or small that sums of their products with codes
  * may leave f32's range, brings them nearer to 1; unit says how far. */
-void lb_gemvq_x_range(lb_gemvq_x *x);
+void lb_gemvq_x_range(const lb_cpu *cpu, lb_gemvq_x *x);
 /* rows: the numbers in slots. */
-void lb_gemvq_x_order(const lb_gemvq_kernel *q, bool high_first, lb_gemvq_x *x);
+void lb_gemvq_x_order(const lb_cpu *cpu, const lb_gemvq_kernel *q,
+                      bool high_first, lb_gemvq_x *x);
 
 /* ---- lines -------------------------------------------------------------- */
 

@@ -19,6 +19,19 @@ extern const lb_gemvq_kernel lb_gemvq_rows_neon[], lb_gemvq_rows_int_neon[];
 extern const lb_gemvq_kernel lb_gemvq_cols_neon[], lb_gemvq_cols_int_neon[];
 #endif
 
+/* Loops over the numbers of a vector: see lb_gemvq_x_range, lb_gemvq_x_order,
+ * lb_gemvq_round. */
+typedef struct lb_gemvq_loops {
+    void (*range)(lb_gemvq_x *x);
+    void (*order)(const lb_gemvq_kernel *q, bool high_first, lb_gemvq_x *x);
+    float (*round)(const float *x, int64_t n, float most, int32_t *to);
+} lb_gemvq_loops;
+
+extern const lb_gemvq_loops lb_gemvq_loops_ref;
+#if defined(__x86_64__)
+extern const lb_gemvq_loops lb_gemvq_loops_avx2;
+#endif
+
 /* Where each slot of a group stands in it. */
 void lb_gemvq_places(const lb_gemvq_kernel *q, bool high_first, uint16_t *to);
 /* n numbers as whole ones, at most `most`, and what 1 of them stands for; NaN

@@ -180,6 +180,17 @@ static void run_four(const rows_job *j, const int64_t *line, lb_gemvq_rows *r,
     add_part(part, j->full == 0, y);
 }
 
+/* Asks for the scales of a line, which may lie past the last. */
+static void fetch_scales(const lb_gemvq_lines *w, int64_t line)
+{
+    enum { LINE = 64 };
+    const uintptr_t from = (uintptr_t)w->scale +
+                           (uintptr_t)(line * w->scale_step) * sizeof *w->scale;
+    const uintptr_t bytes = (uintptr_t)(w->n / w->g) * sizeof *w->scale;
+    for (uintptr_t b = 0; b < bytes; b += LINE)
+        __builtin_prefetch((const void *)(from + b), 0, 3);
+}
+
 void lb_gemvq_run_rows(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
                        const lb_gemvq_x *x, int64_t n, int64_t apart, float *y)
 {
@@ -191,8 +202,11 @@ void lb_gemvq_run_rows(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
             apart = n - at < LB_GEMVQ_ROWS ? 1 : (n - at) / LB_GEMVQ_ROWS;
         for (int64_t k = at; k < at + apart; k++) {
             int64_t line[LB_GEMVQ_ROWS];
-            for (int i = 0; i < LB_GEMVQ_ROWS; i++)
+            for (int i = 0; i < LB_GEMVQ_ROWS; i++) {
                 line[i] = least(k + i * apart, n - 1);
+                if (w->ahead && w->g)
+                    fetch_scales(w, line[i] + LB_GEMVQ_ROWS * apart);
+            }
             run_four(&j, line, &r, part);
             for (int i = 0; i < LB_GEMVQ_ROWS; i++)
                 y[line[i]] = part[i];

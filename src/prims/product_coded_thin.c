@@ -377,12 +377,12 @@ static void prepare_x(const grid *g, const lb_weights *w, const lb_work *work,
     lb_gemvq_x_place(g->kernel, g->k,
                      (char *)x + lines_of(1, sizeof(lb_gemvq_x)), x);
     read_x(w, cpu, batch, i, g->k, x->number);
-    lb_gemvq_x_range(x);
+    lb_gemvq_x_range(cpu, x);
     if (g->scales == TO_X) {
         apply_scales(&c, cpu, !c.along, 0, g->k, x->number);
-        lb_gemvq_x_range(x);
+        lb_gemvq_x_range(cpu, x);
     }
-    if (c.along) lb_gemvq_x_order(g->kernel, c.high_first, x);
+    if (c.along) lb_gemvq_x_order(cpu, g->kernel, c.high_first, x);
     if (g->each_at && i == 0) prepare_each(g, &c, work, batch);
 }
 
