@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 typedef struct item {
-    const lb_entry *entry;
     bool quantized;  /* in the source */
     lb_dtype dtype;  /* in the result */
     uint64_t nbytes; /* there */
@@ -82,9 +81,8 @@ static bool is_float(lb_dtype d)
     return d == LB_F32 || d == LB_F16 || d == LB_BF16 || d == LB_F64;
 }
 
-static bool plan_item(const job *j, item *it, lb_planned *p)
+static bool plan_item(const job *j, const lb_entry *e, item *it, lb_planned *p)
 {
-    const lb_entry *e = it->entry;
     if (!e->format || e->rank > LB_MAX_RANK) {
         complain(FAILED,
                  "'%.200s' is of type %.64s and rank %d, which cannot "
@@ -140,9 +138,9 @@ static bool plan(job *j, const char *kind)
     }
     take_meta(j, kind);
     for (int64_t i = 0; i < j->n; i++) {
-        j->item[i].entry = lb_file_entry(j->f, i);
-        j->total += j->item[i].entry->nbytes;
-        if (!plan_item(j, &j->item[i], &j->list[i])) return false;
+        const lb_entry *e = lb_file_entry(j->f, i);
+        j->total += e->nbytes;
+        if (!plan_item(j, e, &j->item[i], &j->list[i])) return false;
     }
     return true;
 }
@@ -151,15 +149,15 @@ static bool plan(job *j, const char *kind)
 
 static void tell(const job *j, int64_t i)
 {
+    const lb_entry *e = lb_file_entry(j->f, i);
     const item *it = &j->item[i];
     const char *dtype = lb_dtype_name(it->dtype);
-    const char *format =
-        it->quantized && !j->how->decode ? it->entry->format : NULL;
-    const bool same = !it->quantized && it->dtype == it->entry->dtype;
+    const char *format = it->quantized && !j->how->decode ? e->format : NULL;
+    const bool same = !it->quantized && it->dtype == e->dtype;
     char kind[64];
     snprintf(kind, sizeof kind, "%s%s%s", format ? format : "",
              format ? " " : "", dtype);
-    job_talk_array(j->talk, &(job_array){.entry = it->entry,
+    job_talk_array(j->talk, &(job_array){.entry = e,
                                          .i = i,
                                          .n = j->n,
                                          .to = kind,
@@ -170,17 +168,19 @@ static void tell(const job *j, int64_t i)
 
 static bool write_item(job *j, lb_saver *s, int64_t i)
 {
+    const lb_entry *e = lb_file_entry(j->f, i);
     const item *it = &j->item[i];
+    progress_at(&j->talk->progress, e->name, j->done, j->total);
     lb_enter(j->cx);
     lb_array *a = j->list[i].array;
-    if (!a) a = lb_file_load(j->cx, j->f, it->entry->name);
+    if (!a) a = lb_file_load(j->cx, j->f, e->name);
     if (!j->list[i].array && it->quantized)
         a = lb_materialize(j->cx, lb_convert(j->cx, a, it->dtype));
-    else if (!j->list[i].array && it->dtype != it->entry->dtype)
+    else if (!j->list[i].array && it->dtype != e->dtype)
         a = lb_convert(j->cx, a, it->dtype);
     const bool ok = lb_saver_put(j->cx, s, a);
     lb_leave(j->cx);
-    j->done += it->entry->nbytes;
+    j->done += e->nbytes;
     if (ok) tell(j, i);
     return ok;
 }
@@ -199,11 +199,8 @@ static bool write_all(job *j, const arguments *a, const char *kind)
     lb_saver *s =
         lb_saver_open(j->cx, a->value[OPTION_OUTPUT], j->list, j->n, &o);
     bool ok = s != NULL;
-    for (int64_t i; ok && (i = lb_saver_next(s)) >= 0;) {
-        progress_at(&j->talk->progress, j->item[i].entry->name, j->done,
-                    j->total);
+    for (int64_t i; ok && (i = lb_saver_next(s)) >= 0;)
         ok = write_item(j, s, i);
-    }
     return lb_saver_close(j->cx, s, ok) && ok;
 }
 
