@@ -53,10 +53,10 @@ void job_talk_array(job_talk *t, const job_array *a)
 
 void job_talk_done(void *user, const lb_written *w)
 {
-    const char *format = w->kept ? NULL : w->config->format;
+    const char *format = strcmp(w->format, "dense") == 0 ? NULL : w->format;
     char kind[64];
     snprintf(kind, sizeof kind, "%s%s%s", format ? format : "",
-             format ? " " : "", lb_dtype_name(w->entry->dtype));
+             format ? " " : "", lb_dtype_name(w->dtype));
     job_talk_array(user, &(job_array){.entry = w->entry,
                                       .i = w->i,
                                       .n = w->n,

@@ -1,30 +1,9 @@
-/* rewrite.c - plans from entries alone, then loads, changes and writes arrays
- * one after the other. Quantized arrays that stay quantized are described by
- * what they are made of, so those are loaded first: into the file's map, where
- * their bytes lie as they are wanted. */
+/* rewrite.c - the command line of verbs that write the arrays of a file into
+ * another, as lb_convert_file does it. */
 #include "rewrite.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-typedef struct item {
-    bool quantized;  /* in the source */
-    lb_dtype dtype;  /* in the result */
-    uint64_t nbytes; /* there */
-} item;
-
-typedef struct job {
-    const rewrite *how;
-    lb_ctx *cx;
-    lb_file *f;
-    job_talk *talk;
-    item *item;
-    lb_planned *list;
-    lb_meta *meta;
-    int64_t n, n_meta;
-    uint64_t done, total; /* bytes of the source */
-} job;
 
 /* ---- the command line ---------------------------------------------------- */
 
@@ -63,10 +42,6 @@ static bool check_places(const arguments *a, const char *what)
         return false;
     }
     const bool there = stat(to, &st) == 0;
-    if ((there && S_ISDIR(st.st_mode)) || to[n - 1] == '/') {
-        complain(USAGE, "%s: a file is written, and no directory", to);
-        return false;
-    }
     if (there && !a->count[OPTION_FORCE]) {
         complain(USAGE, "%s: is there already; --force replaces it", to);
         return false;
@@ -74,145 +49,18 @@ static bool check_places(const arguments *a, const char *what)
     return true;
 }
 
-/* ---- planning ------------------------------------------------------------ */
-
-static bool is_float(lb_dtype d)
+/* A directory, if it is one, is called so, or is made of one and not called as
+ * a file would be. */
+static bool is_directory(const arguments *a)
 {
-    return d == LB_F32 || d == LB_F16 || d == LB_BF16 || d == LB_F64;
-}
-
-static bool plan_item(const job *j, const lb_entry *e, item *it, lb_planned *p)
-{
-    if (!e->format || e->rank > LB_MAX_RANK) {
-        complain(FAILED,
-                 "'%.200s' is of type %.64s and rank %d, which cannot "
-                 "be loaded here",
-                 e->name, e->type, e->rank);
-        return false;
-    }
-    it->quantized = strcmp(e->format, "dense") != 0;
-    it->dtype = e->dtype;
-    if (j->how->dtype && is_float(e->dtype) &&
-        (j->how->decode || !it->quantized))
-        it->dtype = j->how->dtype;
-    p->name = e->name;
-    if (it->quantized && !j->how->decode) {
-        p->array = lb_file_load(j->cx, j->f, e->name);
-        it->nbytes = p->array ? lb_nbytes(p->array) : 0;
-        if (!p->array) complain_of(j->cx);
-        return p->array != NULL;
-    }
-    p->dtype = it->dtype;
-    p->shape = lb_shape_make(e->rank, e->dim);
-    it->nbytes =
-        (uint64_t)(entry_elements(e) * (double)lb_dtype_size(it->dtype));
-    return true;
-}
-
-/* What describes the layout of the source is of no use in the result;
- * safetensors has texts only, and files of numpy's have no values. */
-static void take_meta(job *j, const char *kind)
-{
-    static const char own[] = "lowbit.";
-    const bool texts = strcmp(kind, "safetensors") == 0;
-    const lb_meta *m;
-    if (!texts && strcmp(kind, "gguf") != 0) return;
-    for (int64_t i = 0; (m = lb_file_meta(j->f, i)); i++)
-        if (strncmp(m->key, own, strlen(own)) != 0 &&
-            (!texts || m->type == LB_META_STRING))
-            j->meta[j->n_meta++] = *m;
-}
-
-static bool plan(job *j, const char *kind)
-{
-    int64_t metas = 0;
-    while (lb_file_meta(j->f, metas))
-        metas++;
-    j->n = lb_file_count(j->f);
-    j->item = calloc((size_t)j->n + 1, sizeof *j->item);
-    j->list = calloc((size_t)j->n + 1, sizeof *j->list);
-    j->meta = calloc((size_t)metas + 1, sizeof *j->meta);
-    if (!j->item || !j->list || !j->meta) {
-        complain(FAILED, "out of memory");
-        return false;
-    }
-    take_meta(j, kind);
-    for (int64_t i = 0; i < j->n; i++) {
-        const lb_entry *e = lb_file_entry(j->f, i);
-        j->total += e->nbytes;
-        if (!plan_item(j, e, &j->item[i], &j->list[i])) return false;
-    }
-    return true;
-}
-
-/* ---- doing --------------------------------------------------------------- */
-
-static void tell(const job *j, int64_t i)
-{
-    const lb_entry *e = lb_file_entry(j->f, i);
-    const item *it = &j->item[i];
-    const char *dtype = lb_dtype_name(it->dtype);
-    const char *format = it->quantized && !j->how->decode ? e->format : NULL;
-    const bool same = !it->quantized && it->dtype == e->dtype;
-    char kind[64];
-    snprintf(kind, sizeof kind, "%s%s%s", format ? format : "",
-             format ? " " : "", dtype);
-    job_talk_array(j->talk, &(job_array){.entry = e,
-                                         .i = i,
-                                         .n = j->n,
-                                         .to = kind,
-                                         .format = format,
-                                         .kept = same ? "dense" : NULL,
-                                         .nbytes = it->nbytes});
-}
-
-static bool write_item(job *j, lb_saver *s, int64_t i)
-{
-    const lb_entry *e = lb_file_entry(j->f, i);
-    const item *it = &j->item[i];
-    progress_at(&j->talk->progress, e->name, j->done, j->total);
-    lb_enter(j->cx);
-    lb_array *a = j->list[i].array;
-    if (!a) a = lb_file_load(j->cx, j->f, e->name);
-    if (!j->list[i].array && it->quantized)
-        a = lb_materialize(j->cx, lb_convert(j->cx, a, it->dtype));
-    else if (!j->list[i].array && it->dtype != e->dtype)
-        a = lb_convert(j->cx, a, it->dtype);
-    const bool ok = lb_saver_put(j->cx, s, a);
-    lb_leave(j->cx);
-    j->done += e->nbytes;
-    if (ok) tell(j, i);
-    return ok;
-}
-
-static bool write_all(job *j, const arguments *a, const char *kind)
-{
-    lb_file *const input = j->f;
-    const lb_save_options o = {.struct_size = sizeof o,
-                               .kind = kind,
-                               .layout = j->how->layout,
-                               .meta = j->meta,
-                               .n_meta = j->n_meta,
-                               .input = &input,
-                               .n_inputs = 1,
-                               .no_sync = a->count[OPTION_NO_SYNC] != 0};
-    lb_saver *s =
-        lb_saver_open(j->cx, a->value[OPTION_OUTPUT], j->list, j->n, &o);
-    bool ok = s != NULL;
-    for (int64_t i; ok && (i = lb_saver_next(s)) >= 0;)
-        ok = write_item(j, s, i);
-    return lb_saver_close(j->cx, s, ok) && ok;
-}
-
-static verdict work(job *j, const arguments *a, const char *kind)
-{
-    j->f = lb_file_open(j->cx, a->operand[0], NULL);
-    if (!j->f) return complain_of(j->cx);
-    if (!plan(j, kind))
-        return lb_error_status(j->cx) == LB_E_CONTENT ? BAD_INPUT : FAILED;
-    if (write_all(j, a, kind)) return DONE;
-    progress_clear(&j->talk->progress);
-    return complain_of(j->cx);
+    struct stat st;
+    const char *to = a->value[OPTION_OUTPUT], *dot = strrchr(to, '.');
+    if (stat(to, &st) == 0) return S_ISDIR(st.st_mode);
+    if (to[strlen(to) - 1] == '/') return true;
+    for (int i = 0; dot && kinds[i]; i++)
+        if (strcmp(dot + 1, kinds[i]) == 0) return false;
+    return !a->count[OPTION_TO] && stat(a->operand[0], &st) == 0 &&
+           S_ISDIR(st.st_mode);
 }
 
 verdict rewrite_run(const rewrite *how, const arguments *a)
@@ -225,13 +73,26 @@ verdict rewrite_run(const rewrite *how, const arguments *a)
         !job_talk_begin(&talk, a, how->what, a->operand[0],
                         a->value[OPTION_OUTPUT]))
         return USAGE;
-    job j = {.how = how, .talk = &talk, .cx = context_open((int)jobs)};
-    verdict v = j.cx ? work(&j, a, kind) : FAILED;
-    v = job_talk_end(&talk, j.cx, v);
-    lb_file_close(j.f);
-    lb_close(j.cx);
-    free(j.item);
-    free(j.list);
-    free(j.meta);
+    const lb_convert_options o = {.struct_size = sizeof o,
+                                  .kind = kind,
+                                  .layout = how->layout,
+                                  .dtype = how->dtype,
+                                  .keep = !how->decode,
+                                  .strict = true,
+                                  .done = job_talk_done,
+                                  .done_user = &talk,
+                                  .progress = job_talk_progress,
+                                  .progress_user = &talk,
+                                  .no_sync = a->count[OPTION_NO_SYNC] != 0,
+                                  .directory = is_directory(a)};
+    lb_ctx *cx = context_open((int)jobs);
+    verdict v = cx ? DONE : FAILED;
+    if (cx &&
+        !lb_convert_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o)) {
+        progress_clear(&talk.progress);
+        v = complain_of(cx);
+    }
+    v = job_talk_end(&talk, cx, v);
+    lb_close(cx);
     return v;
 }

@@ -351,6 +351,7 @@ typedef struct lb_convert_options {
     void *done_user;
     uint64_t max_memory; /* what is packed must fit */
     bool no_sync, measure, dry_run, resume, directory;
+    bool strict; /* with keep: what there is no place for is an error */
     void (*progress)(void *user, const lb_progress *p);
     void *progress_user;
     const char *linear_class; /* as in lb_file_options */

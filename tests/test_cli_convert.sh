@@ -27,8 +27,9 @@ has "usage: lowbit dequantize SRC [OPTION].."
 src=$layouts/bnb4.safetensors
 refused 2 "dequantize takes SRC, and 0 are given" dequantize
 refused 2 "dequantize needs --output" dequantize "$src"
-refused 2 "a file is written, and no directory" dequantize "$src" -o "$tmp"
-refused 2 "a file is written, and no directory" dequantize "$src" -o "$tmp/x/"
+refused 2 "is there already; --force" dequantize "$src" -o "$tmp"
+run 0 dequantize "$src" -o "$tmp/decoded/" -q # a directory
+[ -e "$tmp/decoded/model.safetensors" ] || die "no directory"
 refused 2 "--dtype takes one of f32 f16 bf16 f64, not 'i8'" dequantize "$src" \
     -o "$out" --dtype i8
 refused 2 "--to takes one of safetensors gguf npy npz, not 'zip'" \

@@ -145,7 +145,7 @@ static bool plan_converted(lb_job *j, lb_job_item *it)
     const lb_ctype kind = lb_ctype_of(e->dtype);
     if (!e->format || e->rank > LB_MAX_RANK)
         return lb_fail(j->cx, LB_E_UNSUPPORTED,
-                       "%s: '%s' is of type %s, which is not known here",
+                       "%s: '%s' is of type %s, which cannot be loaded here",
                        LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name),
                        LB_NAME(e->type));
     const bool packed = strcmp(e->format, "dense") != 0;
@@ -158,6 +158,13 @@ static bool plan_converted(lb_job *j, lb_job_item *it)
         it->layout =
             lb_file_layout_for(c->layout ? c->layout : "native", e->format);
         if (v != LB_DECLINED) return v == LB_DONE;
+        if (c->strict)
+            return lb_fail(j->cx, LB_E_UNSUPPORTED,
+                           "'%s', %s: layout %s of a %s file has no place for "
+                           "it",
+                           LB_NAME(e->name), e->format,
+                           c->layout ? c->layout : "native",
+                           c->kind ? c->kind : "safetensors");
         it->array = NULL;
         it->layout = NULL;
         it->fell_back = true;
@@ -189,16 +196,19 @@ static bool find_offset(lb_job *j, int64_t i)
     return offset != NULL;
 }
 
-/* Values of the source that a file of the new kind can hold; descriptions of
- * its own layout are of no use. */
+/* Values of the source that a file of the new kind can hold: safetensors has
+ * texts only, and numpy's files have none. Descriptions of its own layout are
+ * of no use. */
 static bool take_meta(lb_job *j)
 {
     const lb_reader *r = j->f->r;
-    const bool all = j->o->kind && strcmp(j->o->kind, r->kind->name) == 0;
+    const char *kind = j->o->kind ? j->o->kind : "safetensors";
+    const bool texts = strcmp(kind, "safetensors") == 0;
+    const bool all = strcmp(kind, "gguf") == 0;
     j->meta =
         lb_arena_alloc(j->cx, &j->arena, (uint64_t)r->n_meta, sizeof *j->meta);
     for (int64_t i = 0; j->meta && i < r->n_meta; i++)
-        if ((all || r->meta[i].type == LB_META_STRING) &&
+        if ((all || (texts && r->meta[i].type == LB_META_STRING)) &&
             strncmp(r->meta[i].key, LB_DESCRIPTION, strlen(LB_DESCRIPTION)))
             j->meta[j->n_meta++] = r->meta[i];
     return j->meta != NULL;
