@@ -89,9 +89,9 @@ static bool run_row(bench *b, int row, int seed, result *r)
     const settings *s = b->s;
     const plan p = {.net = s->net,
                     .qat = rows[row].config,
-                    .rate = 1e-3,
+                    .rate = s->net->rate,
                     .epochs = s->epochs,
-                    .batch = 128,
+                    .batch = s->net->batch,
                     .limit = s->brief ? 25600 : 0,
                     .seed = (uint64_t)(s->first + seed),
                     .label = rows[row].name,

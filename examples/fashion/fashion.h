@@ -27,6 +27,8 @@ enum { MAX_PARAMS = 12 };
 /* Parameters come in pairs: weights (outputs, inputs), bias (outputs). */
 typedef struct net {
     const char *name;
+    double rate; /* of Adam, and the images to a step, that suit it */
+    int batch;
     int n_params;
     lb_shape shape[MAX_PARAMS];
     /* (batch, 784) -> logits (batch, 10); weights in any format */

@@ -22,6 +22,8 @@ static lb_array *run_mlp(lb_ctx *cx, lb_array *const *p, lb_array *x)
 
 const net net_mlp = {
     "mlp",
+    1e-3,
+    128,
     6,
     {{2, {512, PIXELS}},
      {1, {512}},
@@ -69,6 +71,8 @@ static lb_array *run_cnn(lb_ctx *cx, lb_array *const *p, lb_array *x)
 
 const net net_cnn = {
     "cnn",
+    1.5e-3,
+    64,
     6,
     {{2, {ONE, 9 * 4}},
      {1, {ONE}},
