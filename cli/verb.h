@@ -150,8 +150,8 @@ typedef struct size_text {
 size_text show_bytes(uint64_t n);
 /* "(2,3)" */
 void put_shape(FILE *to, const int64_t *dim, int rank);
-/* Bytes of the UTF-8 character that text begins with; 0 if it is none. */
-size_t utf8_length(const unsigned char *text, size_t n);
+/* Bytes of the UTF-8 character that p begins with; 0 if it is none. */
+size_t utf8_length(const unsigned char *p, size_t n);
 /* The columns that the widest of some names takes, as far as that is readable;
  * and text in a column of that width, with two spaces after it. */
 int name_width(const char *const *name, int64_t n);

@@ -116,6 +116,28 @@ bool lb_job_suits(lb_job *j, lb_job_item *it)
     return true;
 }
 
+static bool same_axes(const lb_axes *a, const lb_axes *b)
+{
+    for (int i = 0; i < a->n && a->n == b->n; i++)
+        if (a->axis[i] != b->axis[i]) return false;
+    return a->n == b->n;
+}
+
+/* Member by member: between them a struct has bytes that say nothing. */
+static bool same_config(const lb_quant_config *a, const lb_quant_config *b)
+{
+    const char *f = a->format ? a->format : "", *g = b->format ? b->format : "";
+    return strcmp(f, g) == 0 && a->block_size == b->block_size &&
+           same_axes(&a->axes, &b->axes) && a->dtype == b->dtype &&
+           a->simulate == b->simulate && a->use_kernel == b->use_kernel &&
+           a->compat == b->compat && a->decode == b->decode &&
+           a->scale == b->scale && a->meaning == b->meaning &&
+           a->threshold == b->threshold && a->blocks == b->blocks &&
+           a->on_nonfinite == b->on_nonfinite &&
+           a->double_quant == b->double_quant && a->center == b->center &&
+           a->clip_gradient == b->clip_gradient;
+}
+
 /* What another program quantized has a layout of its own: it is not taken
  * apart here. */
 static bool plan_item(lb_job *j, lb_job_item *it)
@@ -133,7 +155,7 @@ static bool plan_item(lb_job *j, lb_job_item *it)
                        "quantized or copied",
                        LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name),
                        e->format ? e->format : "unknown", LB_NAME(e->type));
-    it->fixed = memcmp(&it->config, &o->config, sizeof o->config) != 0;
+    it->fixed = !same_config(&it->config, &o->config);
     return it->kept || lb_job_suits(j, it);
 }
 
