@@ -92,6 +92,25 @@ static void check_nothing(const lb_quant_config *config)
         }
 }
 
+/* Columns that end within what is taken at once, with scales of both their own
+ * and the depth's: one block, or a part of one, of four. Contexts as above. */
+static void check_narrow(void)
+{
+    enum { K = 70 };
+    for (int n = 8; n <= 168; n += 32) {
+        lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
+        lb_array *w =
+            lb_quantize(cx, normals(cx, 6, LB_SHAPE(K, n)),
+                        &(lb_quant_config){.format = "nf4", .block_size = 32});
+        lb_array *x = normals(cx, 7, LB_SHAPE(3, K));
+        const lb_dot_dims d = {.lhs_contract = {1, {1}},
+                               .rhs_contract = {1, {0}},
+                               .precision = LB_PRECISION_FAST};
+        CHECK(error_of(cx, x, w, d) < 3e-4);
+        lb_close(cx);
+    }
+}
+
 /* Rows of x as whole numbers, small or large: scales are finite as long as all
  * of a row is below 2^125. */
 static void check_rows_of_x(lb_ctx *cx)
@@ -130,6 +149,7 @@ int main(void)
     check_many_scales();
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
         check_nothing(&configs[i]);
+    check_narrow();
     check_rows_of_x(cx);
     lb_close(cx);
     return check_report("product edges");

@@ -14,7 +14,9 @@ size_t lb_byte_weights_room(const lb_byte_panels *p, const lb_coded *c,
 {
     size_t used = 0;
     const int64_t f = sizeof(float), blocks = lb_byte_blocks(p, p->kc);
-    const int64_t across = p->ratios ? most / c->lines.g + 2 : 0;
+    /* Kernels read those of whole strips, the last one included. */
+    const int64_t whole = lb_round_up(most, p->strip);
+    const int64_t across = p->ratios ? whole / c->lines.g + 2 : 0;
     *w = (lb_byte_weights){.p = p, .ratio_k = -1};
     used = lb_scales_room(p->cpu, c, p->kc, most, depth, &w->s, room);
     w->panel = lb_carve(room, &used,
