@@ -177,7 +177,7 @@ CHECKS := check-lint check-install check-conformance check-ref \
 check: $(CHECKS)
 
 check-lint: setup-build setup-lint
-	@tools/stage lint $(MAKE) lint LINT='src/(base|core|formats|io|ops|prims)|cli'
+	@tools/stage lint $(MAKE) lint LINT='src/(base|core|formats|grad|io|ops|prims)|cli'
 
 check-install: setup-build setup-install all
 	@tools/stage install tests/install.sh

@@ -147,6 +147,7 @@ for name in lowbit lowbit-io; do
         case $name-$n in
         *-libc.so.* | *-libm.so.* | *-libpthread.so.* | *-ld-linux*) ;;
         lowbit-io-liblowbit.so.0 | lowbit-io-libz*.so.*) ;;
+        lowbit-io-libpcre2-8.so.* | lowbit-io-libxxhash.so.*) ;;
         *) die "lib$name.so needs $n" ;;
         esac
     done

@@ -162,7 +162,9 @@ static void test_patterns(void)
 static bool read_recipe(lb_selection *s, const char *text)
 {
     FILE *f = fopen(recipe, "w");
-    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+    const bool wrote = f && fputs(text, f) >= 0;
+    const bool whole = f && fclose(f) == 0;
+    CHECK(wrote && whole);
     return lb_selection_recipe(cx, s, recipe);
 }
 
