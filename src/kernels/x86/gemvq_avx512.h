@@ -124,8 +124,8 @@ AVX512_INLINE __m512 spread_scales(const float *from, int n)
     else if (n == 4)
         v = _mm512_castps128_ps512(_mm_loadu_ps(from));
     else
-        v = _mm512_castps128_ps512(
-            _mm_castpd_ps(_mm_load_sd((const double *)(const void *)from)));
+        v = _mm512_castps128_ps512(_mm_castsi128_ps(
+            _mm_loadl_epi64((const __m128i *)(const void *)from)));
     const __m512i lane =
         _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const int shift = n == 8 ? 1 : n == 4 ? 2 : 3;
