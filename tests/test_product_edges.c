@@ -111,6 +111,26 @@ static void check_narrow(void)
     }
 }
 
+/* Lines that are all the same one. */
+static void check_same_lines(lb_ctx *cx, const lb_quant_config *config)
+{
+    enum { N = 6, K = 256 };
+    for (int i = 0; i < 6; i++) {
+        lb_enter(cx);
+        const bool along = i % 2;
+        const lb_dot_dims d = {.lhs_contract = {1, {1}},
+                               .rhs_contract = {1, {along}},
+                               .precision = (lb_precision)(1 + i / 2)};
+        lb_array *w = normals(cx, 8, LB_SHAPE(1, K));
+        w = lb_broadcast_to(cx, lb_quantize(cx, w, config), LB_SHAPE(N, K));
+        for (int m = 1; m <= 16; m *= 4) {
+            lb_array *x = normals(cx, 9, LB_SHAPE(m, along ? K : N));
+            CHECK(error_of(cx, x, w, d) < 2e-2);
+        }
+        lb_leave(cx);
+    }
+}
+
 /* Rows of x as whole numbers, small or large: scales are finite as long as all
  * of a row is below 2^125. */
 static void check_rows_of_x(lb_ctx *cx)
@@ -149,6 +169,8 @@ int main(void)
     check_many_scales();
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
         check_nothing(&configs[i]);
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
+        check_same_lines(cx, &configs[i]);
     check_narrow();
     check_rows_of_x(cx);
     lb_close(cx);

@@ -395,9 +395,9 @@ static int64_t bytes_ahead(const lb_coded *c, const lb_cpu *cpu)
 {
     const int64_t ahead = (int64_t)lb_tuning_for(cpu)->prefetch;
     const int64_t line = lb_max_i64(lb_distance(c->byte_step), 1);
-    const int64_t round =
-        line * (c->along ? LB_GEMVQ_ROWS * lines_apart(c, cpu) : LB_GEMVQ_COLS);
-    return round <= FAR ? lb_round_up(ahead, round) : ahead;
+    const int64_t lines =
+        c->along ? LB_GEMVQ_ROWS * lines_apart(c, cpu) : LB_GEMVQ_COLS;
+    return line <= FAR / lines ? lb_round_up(ahead, line * lines) : ahead;
 }
 
 static lb_gemvq_lines lines_at(const grid *g, const lb_coded *c,
