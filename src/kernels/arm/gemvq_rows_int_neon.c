@@ -1,11 +1,13 @@
 /* gemvq_rows_int_neon.c - a vector of whole numbers times lines of codes, NEON.
  *
- *   8 bits      widened, times x of 16 bits: a lane sums a panel's 128
- * products, 128 * 128 * 32767 < 2^31 4 bits      levels of 14 bits, their bytes
- * looked up apart and zipped, times x of 16 bits: a lane sums at most eight
- * products, 8 * 8191 * 32767 < 2^31 2 or 1 bit  codes stay bytes and are
- * multiplied as such, into lanes of 16 bits: a panel of 1024 codes is 64
- * products in each, at most 64 * 3 * 128 = 24576
+ *   8 bits      widened, times x of 16 bits: a lane sums 128 products of a
+ *               panel, 128 * 128 * 32767 < 2^31
+ *   4 bits      levels of 14 bits, their bytes looked up apart and zipped,
+ *               times x of 16 bits: a lane sums at most eight products,
+ *               8 * 8191 * 32767 < 2^31
+ *   2 or 1 bit  codes stay bytes and are multiplied as such, into lanes of 16
+ *               bits: a panel of 1024 codes is 64 products in each, at most
+ *               64 * 3 * 128 = 24576
  */
 #include "kernels/gemvq.h"
 

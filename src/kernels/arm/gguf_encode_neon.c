@@ -37,7 +37,7 @@ static float signed_peak(const float *x)
 {
     const float most = largest(x, 32);
     int i = 0;
-    while (fabsf(x[i]) != most)
+    while (i < 31 && fabsf(x[i]) != most) /* none is equal to a NaN */
         i++;
     return most > 0 ? x[i] : 0;
 }
