@@ -124,7 +124,9 @@ static bool count_codes(job_talk *t, lb_ctx *cx, const lb_file_options *options)
 
 verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
 {
+    /* Not mapped: pages of the result would count as this process's memory. */
     const lb_file_options options = {.struct_size = sizeof options,
+                                     .no_map = true,
                                      .linear_class = t->linear_class};
     progress_clear(&t->progress);
     report_end(&t->report);
