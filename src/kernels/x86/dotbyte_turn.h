@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "kernels/x86/intrin.h"
+#include "kernels/x86/turn_avx512.h"
 
 #define LB_AVX512_PACK LB_TARGET("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq")
 
@@ -22,26 +22,12 @@ LB_INLINE __m512i lb_load_4x16(const uint8_t *p, int64_t step)
         v, _mm_loadu_si128((const __m128i *)(const void *)(p + 3 * four)), 3);
 }
 
-/* 16 bytes of 16 lines: quad q of all of them to v[q]. Lane l of register a
- * is line 4l + a. */
-LB_AVX512_PACK
-LB_INLINE void lb_turn_quads(__m512i a, __m512i b, __m512i c, __m512i d,
-                             __m512i *v)
-{
-    const __m512i ab0 = _mm512_unpacklo_epi32(a, b);
-    const __m512i ab1 = _mm512_unpackhi_epi32(a, b);
-    const __m512i cd0 = _mm512_unpacklo_epi32(c, d);
-    const __m512i cd1 = _mm512_unpackhi_epi32(c, d);
-    v[0] = _mm512_unpacklo_epi64(ab0, cd0);
-    v[1] = _mm512_unpackhi_epi64(ab0, cd0);
-    v[2] = _mm512_unpacklo_epi64(ab1, cd1);
-    v[3] = _mm512_unpackhi_epi64(ab1, cd1);
-}
-
-/* Pieces of 16 bytes of each line, as lb_turn_quads takes them. All that are
- * wanted of a line are loaded together: where lines are a power of 2 apart, a
- * cache has no room for all sixteen, and those that come again would have left
- * it. pieces is a constant where this is inlined. */
+/* Pieces of 16 bytes of each of 16 lines, as lb_turn_quarters takes them: lane
+ * l of r[p][a] is piece p of line 4l + a, and what comes of r[p] are its quads,
+ * each of all lines in order. All that are wanted of a line are loaded
+ * together: where lines are a power of 2 apart, a cache has no room for all
+ * sixteen, and those that come again would have left it. pieces is a constant
+ * where this is inlined. */
 LB_AVX512_PACK
 LB_INLINE void lb_load_pieces(const int pieces, const uint8_t *from,
                               int64_t step, __m512i (*r)[4])
@@ -50,7 +36,7 @@ LB_INLINE void lb_load_pieces(const int pieces, const uint8_t *from,
     for (int a = 0; a < 4; a++) {
         LB_UNROLL
         for (int p = 0; p < pieces; p++)
-            r[a][p] = lb_load_4x16(from + a * step + (ptrdiff_t)16 * p, step);
+            r[p][a] = lb_load_4x16(from + a * step + (ptrdiff_t)16 * p, step);
     }
 }
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "kernels/x86/label_avx512.h"
+#include "kernels/x86/lanes_avx512.h"
 
 #define AVX512 LB_TARGET("avx512f,avx512bw,avx512vl,avx512dq")
 
@@ -66,12 +67,6 @@ AVX512 LB_INLINE __m512 fold_16(const __m512 *r)
                          _mm512_shuffle_ps(s, t, 0xdd));
 }
 
-/* The first n of 16 lanes. */
-LB_INLINE __mmask16 lanes(int n)
-{
-    return (__mmask16)(n <= 0 ? 0 : n >= LANES ? 0xffff : (1 << n) - 1);
-}
-
 /* Numbers of some rows of w, each as often as there are rows of x: elements
  * [e, e + 16) of these. */
 AVX512 LB_INLINE __m512 spread(const int rows, const int lines, int e,
@@ -80,14 +75,14 @@ AVX512 LB_INLINE __m512 spread(const int rows, const int lines, int e,
     __m512 s = _mm512_set1_ps(factor[0]);
     LB_UNROLL
     for (int l = 1; l < lines; l++)
-        s = _mm512_mask_blend_ps((__mmask16)~lanes(l * rows - e), s,
+        s = _mm512_mask_blend_ps((__mmask16)~lb_first_lanes(l * rows - e), s,
                                  _mm512_set1_ps(factor[l]));
     return s;
 }
 
 AVX512 LB_INLINE void add_first(int n, __m512 sum, bool first, float *c)
 {
-    const __mmask16 some = lanes(n);
+    const __mmask16 some = lb_first_lanes(n);
     if (!first) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(some, c));
     _mm512_mask_storeu_ps(c, some, sum);
 }
@@ -125,15 +120,6 @@ typedef struct {
     __m512 level[MOST_LINES], level2[MOST_LINES]; /* of the second half */
     __m512 scale[MOST_LINES];                     /* of 8 bits */
 } groups;
-
-/* Sixteen levels, the few there are again and again. */
-AVX512 LB_INLINE __m512 levels_of(const int bits, const float *level)
-{
-    float all[LANES] = {0};
-    for (int i = 0; i < LANES && bits < 8; i++)
-        all[i] = level[i & ((1 << bits) - 1)];
-    return _mm512_loadu_ps(all);
-}
 
 AVX512 LB_INLINE __m512i load_words(const uint8_t *p)
 {
@@ -298,7 +284,7 @@ AVX512 LB_INLINE void dots_rows(const int bits, const way how, const int rows,
                                 const lb_dotf32_codes *w, const float *x,
                                 bool first, float *c, int64_t ldc)
 {
-    const __m512 level = levels_of(bits, w->level);
+    const __m512 level = lb_level_lanes(bits, w->level);
     const int lines = lines_of(rows);
     int64_t j = 0;
     for (; j + lines <= w->n; j += lines)

@@ -98,7 +98,7 @@ LB_INLINE uint8_t *along_pieces(const int pieces, const bool high_first,
     lb_load_pieces(pieces, from, step, r);
     LB_UNROLL
     for (int p = 0; p < pieces; p++) {
-        lb_turn_quads(r[0][p], r[1][p], r[2][p], r[3][p], v);
+        lb_turn_quarters(r[p], v);
         LB_UNROLL
         for (int q = 0; q < 4; q++) {
             put_fields(high_first, level, v[q], to);

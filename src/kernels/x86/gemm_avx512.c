@@ -10,15 +10,10 @@
 #include "kernels/gemm.h"
 
 #if defined(__x86_64__)
+#include "kernels/x86/lanes_avx512.h"
 #include "kernels/x86/turn_avx512.h"
 
 enum { MR = 14, NR = 32 };
-
-/* The first n of 16 lanes. */
-LB_INLINE __mmask16 lanes(int n)
-{
-    return (__mmask16)(n <= 0 ? 0 : n >= 16 ? 0xffff : (1 << n) - 1);
-}
 
 LB_TARGET("avx512f")
 LB_INLINE void put(float *c, __mmask16 mask, __m512 sum, bool first)
@@ -51,7 +46,7 @@ LB_INLINE void tile_rows(const int rows, int64_t k, const float *a,
         a += rows;
         b += ldb;
     }
-    const __mmask16 mask0 = lanes(n), mask1 = lanes(n - 16);
+    const __mmask16 mask0 = lb_first_lanes(n), mask1 = lb_first_lanes(n - 16);
     LB_UNROLL
     for (int i = 0; i < rows; i++) {
         put(c + i * ldc, mask0, r[i][0], first);
@@ -102,7 +97,7 @@ LB_INLINE void pack_16(const float *src, int64_t row_stride, int64_t k,
 {
     for (int64_t kk = 0; kk < k; kk += 16) {
         const int n = k - kk < 16 ? (int)(k - kk) : 16;
-        const __mmask16 some = lanes(n);
+        const __mmask16 some = lb_first_lanes(n);
         __m512i r[16];
         LB_UNROLL
         for (int i = 0; i < 16; i++) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kernels/x86/label_avx512.h"
+#include "kernels/x86/lanes_avx512.h"
 #include "kernels/x86/turn_avx512.h"
 
 #define AVX512 LB_TARGET("avx512f,avx512bw")
@@ -29,15 +30,6 @@ LB_INLINE void fetch(uintptr_t at)
 }
 
 /* ---- numbers ------------------------------------------------------------- */
-
-/* Sixteen levels, the few there are again and again. */
-AVX512 LB_INLINE __m512 levels_of(const int bits, const float *level)
-{
-    float all[16] = {0};
-    for (int i = 0; i < 16 && bits < 8; i++)
-        all[i] = level[i & ((1 << bits) - 1)];
-    return _mm512_loadu_ps(all);
-}
 
 /* Code number i of each dword, as a level. */
 AVX512 LB_INLINE __m512 level_at(const int bits, __m512 level, __m512i v,
@@ -89,7 +81,7 @@ AVX512 LB_INLINE void open_columns(const int bits, const lb_dtype to,
         c->row[r] = w->codes + i * w->step;
         c->scale[r] = w->scale + i * w->scale_step;
     }
-    c->level = levels_of(bits, w->level);
+    c->level = lb_level_lanes(bits, w->level);
     c->until = 0;
     next_scales(to, c);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kernels/x86/label_avx512.h"
+#include "kernels/x86/lanes_avx512.h"
 
 enum { MR = 8, NR = 32, LANES = 16 };
 
@@ -72,12 +73,6 @@ AVX512 LB_INLINE __m512 number_at(const int bits, const bool each,
 
 /* ---- tiles --------------------------------------------------------------- */
 
-/* The first n of 16 lanes. */
-LB_INLINE __mmask16 lanes(int n)
-{
-    return (__mmask16)(n <= 0 ? 0 : n >= LANES ? 0xffff : (1 << n) - 1);
-}
-
 AVX512 LB_INLINE void put(float *c, __mmask16 mask, __m512 sum, bool first)
 {
     if (!first) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, c), sum);
@@ -117,8 +112,8 @@ AVX512 LB_INLINE void tile_rows(const int bits, const bool each,
     }
     LB_UNROLL
     for (int i = 0; i < rows; i++) {
-        put(c + i * ldc, lanes(n), r[i][0], first);
-        put(c + i * ldc + LANES, lanes(n - LANES), r[i][1], first);
+        put(c + i * ldc, lb_first_lanes(n), r[i][0], first);
+        put(c + i * ldc + LANES, lb_first_lanes(n - LANES), r[i][1], first);
     }
 }
 
