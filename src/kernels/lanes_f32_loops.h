@@ -36,11 +36,12 @@ LANE_FN vf nearest_of(vf x)
     return pick(a < 0x1p23f, r, x);
 }
 
-/* The sign is put back, for the zeros. */
+/* The sign is put back, for the zeros. Zero is added, not taken off: a compiler
+ * may leave out the latter, and with it what makes a NaN a quiet one. */
 LANE_FN vf floor_of(vf x)
 {
     const vf r = nearest_of(x);
-    return with_sign_of(r - pick(r > x, splat(1.0f), splat(0.0f)), x);
+    return with_sign_of(r + pick(r > x, splat(-1.0f), splat(0.0f)), x);
 }
 
 LANE_FN vf ceil_of(vf x)
