@@ -226,7 +226,7 @@ static void check(bench *b, kind k, int64_t n, int64_t head, int64_t each)
         char *out = fenced_end(&b->out, bytes);
         const lb_sink to = {d, i % 2, out};
         lb_store_run(LB_C_F32, numbers, d, from.n, want);
-        if (!unpack(lb_unpack_kernel_for(&b->cpu, d), &from, to)) {
+        if (!unpack(lb_unpack_kernel_for(&b->cpu), &from, to)) {
             CHECK(fenced_kept(&b->out, out, 0));
             continue;
         }
@@ -236,9 +236,8 @@ static void check(bench *b, kind k, int64_t n, int64_t head, int64_t each)
         CHECK(same);
         if (!same)
             fprintf(stderr, "%s: kind %d, n %lld, head %lld, each %lld, %s\n",
-                    lb_unpack_kernel_for(&b->cpu, d)->name, (int)k,
-                    (long long)n, (long long)head, (long long)each,
-                    lb_dtype_name(d));
+                    lb_unpack_kernel_for(&b->cpu)->name, (int)k, (long long)n,
+                    (long long)head, (long long)each, lb_dtype_name(d));
     }
 }
 

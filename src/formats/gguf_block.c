@@ -111,8 +111,8 @@ bool lb_gguf_unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
     int lo;
     if (n <= 0 || n % type->len) return false;
     const uint8_t *from = block_of(s, first, &lo);
-    return lo == 0 && type->unpack(lb_unpack_kernel_for(cpu, to.dtype), from,
-                                   n / type->len, to);
+    return lo == 0 &&
+           type->unpack(lb_unpack_kernel_for(cpu), from, n / type->len, to);
 }
 
 double lb_gguf_bound(const lb_quant *q)

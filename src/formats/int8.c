@@ -115,8 +115,8 @@ static bool unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
     if (s->part[SCALE].a->dtype != LB_F32) return false;
     const lb_spans scale = lb_part_spans(cpu, s, SCALE, first, n, room, each);
     code += lb_part_entry(s, CODES, first);
-    return lb_unpack_kernel_for(cpu, to.dtype)
-        ->bytes((lb_meaning)s->meaning, code, n, &scale, to);
+    return lb_unpack_kernel_for(cpu)->bytes((lb_meaning)s->meaning, code, n,
+                                            &scale, to);
 }
 
 /* Nor there. */

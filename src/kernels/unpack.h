@@ -34,7 +34,7 @@ typedef struct lb_unpack_kernel {
 } lb_unpack_kernel;
 
 /* Never NULL: where nothing is faster, all decline. */
-const lb_unpack_kernel *lb_unpack_kernel_for(const lb_cpu *cpu, lb_dtype dtype);
+const lb_unpack_kernel *lb_unpack_kernel_for(const lb_cpu *cpu);
 
 #if defined(__x86_64__)
 extern const lb_unpack_kernel lb_unpack_kernel_avx2, lb_unpack_kernel_avx512;

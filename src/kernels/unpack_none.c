@@ -48,7 +48,7 @@ static const lb_unpack_kernel none = {
     .trits256 = blocks,
 };
 
-const lb_unpack_kernel *lb_unpack_kernel_for(const lb_cpu *cpu, lb_dtype dtype)
+const lb_unpack_kernel *lb_unpack_kernel_for(const lb_cpu *cpu)
 {
 #if defined(__x86_64__)
     if (cpu->level >= LB_LEVEL_AVX512VNNI && cpu->vbmi)
@@ -57,6 +57,5 @@ const lb_unpack_kernel *lb_unpack_kernel_for(const lb_cpu *cpu, lb_dtype dtype)
     if (cpu->level >= LB_LEVEL_AVX2) return &lb_unpack_kernel_avx2;
 #endif
     (void)cpu;
-    (void)dtype;
     return &none;
 }
