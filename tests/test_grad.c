@@ -232,8 +232,10 @@ static void errors(lb_ctx *cx)
     REFUSED(GRAD(cubes, NULL, NULL), LB_E_NULL, "list of arguments");
     REFUSED(GRAD(cubes, &i, NULL), LB_E_DTYPE, "argument 0 is i32()");
     REFUSED(GRAD(cubes, &(lb_array *){NULL}, NULL), LB_E_NULL, "argument 0");
-    REFUSED(lb_value_and_grad(cx, cubes, &x, 1, NULL, &g, 2), LB_E_ARG,
+    lb_array *two[2];
+    REFUSED(lb_value_and_grad(cx, cubes, &x, 1, NULL, two, 2), LB_E_ARG,
             "2 of 1");
+    CHECK(!two[0] && !two[1]);
     REFUSED(lb_value_and_grad(cx, cubes, &x, 1, NULL, NULL, 1), LB_E_NULL,
             "list of gradients");
     REFUSED(GRAD(nothing, &x, NULL), LB_E_NULL, "gave no array");
