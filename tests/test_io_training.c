@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "lowbit_io.h"
+#include "scratch.h"
 
 enum { IN = 48, HIDDEN = 33, OUT = 5, BATCH = 16, PARAMS = 3 };
 
@@ -260,9 +261,8 @@ static void flat(void)
 
 int main(void)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/lowbit_training_%ld.safetensors",
-             (long)getpid());
+    char path[SCRATCH_MAX];
+    CHECK(scratch_file(path));
     resumed(path);
     failing();
     flat();
