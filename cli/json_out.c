@@ -23,11 +23,12 @@ void json_close(json *j, char bracket)
     j->more = true;
 }
 
-void json_key(json *j, const char *key)
+json *json_key(json *j, const char *key)
 {
     json_string(j, key);
     fputs(": ", j->to);
     j->more = false;
+    return j;
 }
 
 void json_text(json *j, const char *text, size_t n)
@@ -91,42 +92,4 @@ void json_bool(json *j, bool v)
 {
     comma(j);
     fputs(v ? "true" : "false", j->to);
-}
-
-/* ---- members ------------------------------------------------------------- */
-
-void json_put(json *j, const char *key, const char *text)
-{
-    json_key(j, key);
-    json_string(j, text);
-}
-
-void json_put_int(json *j, const char *key, int64_t v)
-{
-    json_key(j, key);
-    json_int(j, v);
-}
-
-void json_put_uint(json *j, const char *key, uint64_t v)
-{
-    json_key(j, key);
-    json_uint(j, v);
-}
-
-void json_put_double(json *j, const char *key, double v)
-{
-    json_key(j, key);
-    json_double(j, v);
-}
-
-void json_put_bool(json *j, const char *key, bool v)
-{
-    json_key(j, key);
-    json_bool(j, v);
-}
-
-void json_put_open(json *j, const char *key, char bracket)
-{
-    json_key(j, key);
-    json_open(j, bracket);
 }

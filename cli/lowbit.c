@@ -15,9 +15,9 @@ static void usage(FILE *to)
     fprintf(to, "usage: lowbit VERB ..\n\n");
     for (int i = 0; verbs[i]; i++)
         fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
-    fprintf(to,
-            "\n`lowbit VERB --help` says more. Exit codes: 0 done, 1 failed, "
-            "2 usage,\n3 a file that is wrong, 4 what --strict forbids.\n");
+    fprintf(to, "\n`lowbit VERB --help` says more; --version which this is. "
+                "Exit codes: 0 done, 1 failed, "
+                "2 usage,\n3 a file that is wrong, 4 what --strict forbids.\n");
 }
 
 static const verb *find_verb(const char *name)
@@ -27,6 +27,19 @@ static const verb *find_verb(const char *name)
     return NULL;
 }
 
+static verdict no_verb(const char *name)
+{
+    enum { N_VERBS = sizeof verbs / sizeof *verbs - 1 };
+    const char *names[N_VERBS];
+    for (int i = 0; i < N_VERBS; i++)
+        names[i] = verbs[i]->name;
+    const char *meant = nearest(name, names, N_VERBS);
+    if (meant)
+        return complain(USAGE, "no verb '%.64s'; is it lowbit %s?", name,
+                        meant);
+    return complain(USAGE, "no verb '%.64s'; see lowbit --help", name);
+}
+
 static verdict run(int argc, char **argv)
 {
     arguments a;
@@ -34,20 +47,25 @@ static verdict run(int argc, char **argv)
         usage(stderr);
         return USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    const bool help = strcmp(argv[1], "help") == 0;
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        (help && argc == 2)) {
         usage(stdout);
         return DONE;
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         printf("lowbit %s\n", lb_version());
         return DONE;
     }
     const bool manual = argc == 3 && strcmp(argv[1], "--manual") == 0;
-    const char *name = argv[manual ? 2 : 1];
+    const char *name = argv[manual || help ? 2 : 1];
     const verb *v = find_verb(name);
-    if (!v) return complain(USAGE, "no verb '%.64s'; see lowbit --help", name);
-    if (manual) {
-        verb_manual(v);
+    if (!v) return no_verb(name);
+    if (manual || help) {
+        if (manual)
+            verb_manual(v);
+        else
+            verb_help(stdout, v);
         return DONE;
     }
     if (!arguments_read(v, argc, argv, &a)) return USAGE;

@@ -77,13 +77,23 @@ bool verb_takes(const verb *v, option_id id)
     return false;
 }
 
+static void put_examples(FILE *to, const char *line)
+{
+    if (line) fputs("\nExamples:\n", to);
+    while (line) {
+        const int n = (int)strcspn(line, "\n");
+        fprintf(to, "  %.*s\n", n, line);
+        line = line[n] ? line + n + 1 : NULL;
+    }
+}
+
 void verb_help(FILE *to, const verb *v)
 {
     fprintf(to, "usage: lowbit %s%s%s [OPTION]..\n\n%s.\n", v->name,
             *v->operands ? " " : "", v->operands, v->summary);
     if (v->help) fprintf(to, "\n%s\n", v->help);
-    if (v->examples) fprintf(to, "\n%s\n", v->examples);
-    fputc('\n', to);
+    put_examples(to, v->examples);
+    fputs("\nOptions:\n", to);
     for (int i = 0; i < N_OPTIONS; i++) {
         char left[40] = "";
         if (!verb_takes(v, (option_id)i)) continue;
@@ -133,6 +143,26 @@ static char **own_list(int argc, char **argv)
     return list;
 }
 
+/* c: as getopt has it. */
+static bool wrong_option(const verb *v, const char *given, int c)
+{
+    const char *names[N_OPTIONS], *meant = NULL;
+    char word[64];
+    int n = 0;
+    for (int i = 0; i < N_OPTIONS; i++)
+        if (verb_takes(v, (option_id)i)) names[n++] = option_rows[i].name;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(given, "="), given);
+    if (c == '?' && strncmp(word, "--", 2) == 0)
+        meant = nearest(word + 2, names, n);
+    if (meant)
+        complain(USAGE, "%s: '%.64s' is no option of it; is it --%s?", v->name,
+                 given, meant);
+    else
+        complain(USAGE, "%s: '%.64s' %s; see lowbit %s --help", v->name, given,
+                 c == ':' ? "lacks its value" : "is no option of it", v->name);
+    return false;
+}
+
 static bool read_all(const verb *v, int argc, char **argv, arguments *a)
 {
     char letters[2 * N_OPTIONS + 2];
@@ -140,13 +170,7 @@ static bool read_all(const verb *v, int argc, char **argv, arguments *a)
     forms(v, letters, longs);
     opterr = 0;
     for (int c; (c = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
-        if (c == ':' || c == '?') {
-            complain(USAGE, "%s: '%.64s' %s; see lowbit %s --help", v->name,
-                     argv[optind - 1],
-                     c == ':' ? "lacks its value" : "is no option of it",
-                     v->name);
-            return false;
-        }
+        if (c == ':' || c == '?') return wrong_option(v, argv[optind - 1], c);
         const int id = id_of(c);
         a->count[id]++;
         a->value[id] = optarg;

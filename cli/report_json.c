@@ -7,31 +7,31 @@
 static void json_error(json *j, const lb_difference *d)
 {
     if (!d->n) return;
-    json_put_double(j, "nrmse", lb_difference_nrmse(d));
-    json_put_double(j, "max", d->max);
-    json_put_double(j, "cosine", lb_difference_cosine(d));
+    json_double(json_key(j, "nrmse"), lb_difference_nrmse(d));
+    json_double(json_key(j, "max"), d->max);
+    json_double(json_key(j, "cosine"), lb_difference_cosine(d));
 }
 
 static void json_group(json *j, const report_group *g)
 {
-    json_put_int(j, "arrays", g->count);
-    json_put_double(j, "weights", g->elements);
-    json_put_uint(j, "before", g->before);
-    json_put_uint(j, "after", g->after);
-    json_put_double(j, "bits", bits_per_weight(g->after, g->elements));
+    json_int(json_key(j, "arrays"), g->count);
+    json_double(json_key(j, "weights"), g->elements);
+    json_uint(json_key(j, "before"), g->before);
+    json_uint(json_key(j, "after"), g->after);
+    json_double(json_key(j, "bits"), bits_per_weight(g->after, g->elements));
     json_error(j, &g->error);
 }
 
 static void json_row(json *j, const report_row *row)
 {
     json_open(j, '{');
-    json_put(j, "name", row->name);
-    json_put(j, "shape", row->shape);
-    json_put(j, "was", row->from);
-    json_put(j, "is", row->to);
-    json_put(j, "kept", row->kept);
-    json_put_uint(j, "before", row->before);
-    json_put_uint(j, "after", row->after);
+    json_string(json_key(j, "name"), row->name);
+    json_string(json_key(j, "shape"), row->shape);
+    json_string(json_key(j, "was"), row->from);
+    json_string(json_key(j, "is"), row->to);
+    json_string(json_key(j, "kept"), row->kept);
+    json_uint(json_key(j, "before"), row->before);
+    json_uint(json_key(j, "after"), row->after);
     json_error(j, &row->error);
     json_close(j, '}');
 }
@@ -41,9 +41,9 @@ static void json_groups(json *j, const char *name, const report *r,
 {
     report_group g[REPORT_GROUPS];
     const int n = report_groups(r, key, g);
-    json_put_open(j, name, '{');
+    json_open(json_key(j, name), '{');
     for (int i = 0; i < n; i++) {
-        json_put_open(j, g[i].key, '{');
+        json_open(json_key(j, g[i].key), '{');
         json_group(j, &g[i]);
         json_close(j, '}');
     }
@@ -52,9 +52,9 @@ static void json_groups(json *j, const char *name, const report *r,
 
 static void json_codes(json *j, const report_codes *c)
 {
-    json_put_open(j, c->format, '{');
-    json_put_int(j, "least", c->seen.least);
-    json_put_open(j, "count", '[');
+    json_open(json_key(j, c->format), '{');
+    json_int(json_key(j, "least"), c->seen.least);
+    json_open(json_key(j, "count"), '[');
     for (int k = c->seen.least; k <= c->seen.most; k++)
         json_int(j, c->seen.count[k & 255]);
     json_close(j, ']');
@@ -67,23 +67,23 @@ void report_json(const report *r, FILE *to)
     json j = {.to = to};
     report_groups(r, report_all, all);
     json_open(&j, '{');
-    json_put(&j, "verb", r->verb);
-    json_put(&j, "version", lb_version());
-    json_put(&j, "source", r->source);
-    json_put(&j, "result", r->result);
-    json_put(&j, "command", r->command);
-    json_put_double(&j, "seconds", r->seconds);
-    json_put_uint(&j, "peak_bytes", r->peak);
+    json_string(json_key(&j, "verb"), r->verb);
+    json_string(json_key(&j, "version"), lb_version());
+    json_string(json_key(&j, "source"), r->source);
+    json_string(json_key(&j, "result"), r->result);
+    json_string(json_key(&j, "command"), r->command);
+    json_double(json_key(&j, "seconds"), r->seconds);
+    json_uint(json_key(&j, "peak_bytes"), r->peak);
     const lb_difference d = report_error(r);
     all[0].error = d;
     json_group(&j, &all[0]);
     json_groups(&j, "types", r, report_by_type);
     json_groups(&j, "kept", r, report_by_reason);
-    json_put_open(&j, "codes", '{');
+    json_open(json_key(&j, "codes"), '{');
     for (int i = 0; i < r->n_codes; i++)
         json_codes(&j, &r->codes[i]);
     json_close(&j, '}');
-    json_put_open(&j, "list", '[');
+    json_open(json_key(&j, "list"), '[');
     for (int64_t i = 0; i < r->n; i++) {
         fputs(i ? ",\n" : "\n", to);
         j.more = false;

@@ -206,12 +206,26 @@ void plot_codes(const report_codes *c, FILE *to)
     fprintf(to,
             "</svg>\n<p class=\"legend\"><span><i class=\"b0\"></i>these "
             "weights</span> <span><i class=\"line\"></i>normal numbers</span> "
-            "<span>%.2f bits of information in a code; of normal numbers "
-            "%.2f</span></p>\n",
+            "%.2f bits of information in a code; of normal numbers %.2f</p>\n",
             entropy(&c->seen), entropy(&c->ideal));
 }
 
 /* ---- worst --------------------------------------------------------------- */
+
+/* A long name is broken after a dot, if it must be. */
+static void put_name(const char *name, FILE *to)
+{
+    char part[256];
+    while (*name) {
+        const size_t dot = strcspn(name, ".");
+        const size_t n = dot + (name[dot] != 0);
+        snprintf(part, sizeof part, "%.*s", (int)n, name);
+        put_html(to, n < sizeof part ? part : name);
+        if (n >= sizeof part) return;
+        name += n;
+        if (*name) fputs("<wbr>", to);
+    }
+}
 
 void plot_worst(const report *r, FILE *to)
 {
@@ -228,7 +242,7 @@ void plot_worst(const report *r, FILE *to)
         const report_row *row = &r->row[worst[i]];
         const double e = lb_difference_nrmse(&row->error);
         fprintf(to, "<li><b>%.4g</b><span class=\"name\">", e);
-        put_html(to, row->name);
+        put_name(row->name, to);
         fputs("</span> <span class=\"soft\">", to);
         put_html(to, row->to);
         fprintf(to,

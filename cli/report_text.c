@@ -86,7 +86,7 @@ void report_text(const report *r, FILE *to)
     fprintf(to, "%.4g bits per weight",
             bits_per_weight(all.after, all.elements));
     if (d.n)
-        fprintf(to, "; of what changed: nrmse %.4g, cosine %.7g",
+        fprintf(to, "; of what changed: nrmse %.4g, cosine %.5g",
                 lb_difference_nrmse(&d), lb_difference_cosine(&d));
     fprintf(to, "\n%.1f s, %.2f GB/s", r->seconds,
             r->seconds > 0 ? (double)all.before / r->seconds * 1e-9 : 0);

@@ -2,22 +2,17 @@
  * another, as lb_convert_file does it. */
 #include "rewrite.h"
 
-#include <string.h>
-#include <sys/stat.h>
-
-/* ---- the command line ---------------------------------------------------- */
-
-static const char *const kinds[] = {"safetensors", "gguf", "npy", "npz", NULL};
+#include "places.h"
 
 /* By --to, or by how the name ends. */
 static bool read_kind(const arguments *a, const char **kind)
 {
-    const char *dot = strrchr(a->value[OPTION_OUTPUT], '.');
+    static const char *const kinds[] = {"safetensors", "gguf", "npy", "npz",
+                                        NULL};
+    const char *said = place_kind(a->value[OPTION_OUTPUT]);
     int k = 0;
-    for (int i = 0; dot && kinds[i]; i++)
-        if (strcmp(dot + 1, kinds[i]) == 0) k = i;
     if (!argument_word(a, OPTION_TO, kinds, &k)) return false;
-    *kind = kinds[k];
+    *kind = said && !a->count[OPTION_TO] ? said : kinds[k];
     return true;
 }
 
@@ -32,44 +27,14 @@ bool rewrite_dtype(const arguments *a, lb_dtype *out)
     return true;
 }
 
-static bool check_places(const arguments *a, const char *what)
-{
-    struct stat st;
-    const char *to = a->value[OPTION_OUTPUT];
-    const size_t n = to ? strlen(to) : 0;
-    if (!n) {
-        complain(USAGE, "%s needs --output; see lowbit %s --help", what, what);
-        return false;
-    }
-    const bool there = stat(to, &st) == 0;
-    if (there && !a->count[OPTION_FORCE]) {
-        complain(USAGE, "%s: is there already; --force replaces it", to);
-        return false;
-    }
-    return true;
-}
-
-/* A directory, if it is one, is called so, or is made of one and not called as
- * a file would be. */
-static bool is_directory(const arguments *a)
-{
-    struct stat st;
-    const char *to = a->value[OPTION_OUTPUT], *dot = strrchr(to, '.');
-    if (stat(to, &st) == 0) return S_ISDIR(st.st_mode);
-    if (to[strlen(to) - 1] == '/') return true;
-    for (int i = 0; dot && kinds[i]; i++)
-        if (strcmp(dot + 1, kinds[i]) == 0) return false;
-    return !a->count[OPTION_TO] && stat(a->operand[0], &st) == 0 &&
-           S_ISDIR(st.st_mode);
-}
-
 verdict rewrite_run(const rewrite *how, const arguments *a)
 {
     const char *kind;
     job_talk talk;
-    int64_t jobs = 0;
-    if (!check_places(a, how->what) || !read_kind(a, &kind) ||
+    int64_t jobs = 0, memory = 0;
+    if (!place_is_free(a, how->what) || !read_kind(a, &kind) ||
         !argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
+        !argument_number(a, OPTION_MAX_MEMORY, 1, INT64_MAX, &memory) ||
         !job_talk_begin(&talk, a, how->what, a->operand[0],
                         a->value[OPTION_OUTPUT]))
         return USAGE;
@@ -83,8 +48,12 @@ verdict rewrite_run(const rewrite *how, const arguments *a)
                                   .done_user = &talk,
                                   .progress = job_talk_progress,
                                   .progress_user = &talk,
+                                  .max_memory = (uint64_t)memory,
+                                  .measure = talk.measure,
                                   .no_sync = a->count[OPTION_NO_SYNC] != 0,
-                                  .directory = is_directory(a)};
+                                  .resume = a->count[OPTION_RESUME] != 0,
+                                  .verify = a->count[OPTION_VERIFY] != 0,
+                                  .directory = place_is_directory(a)};
     lb_ctx *cx = context_open((int)jobs);
     verdict v = cx ? DONE : FAILED;
     if (cx &&

@@ -12,7 +12,8 @@ typedef struct rewrite {
     const char *layout; /* of quantized arrays that stay so */
 } rewrite;
 
-/* SRC, --output, --to, --force, --no-sync, --jobs and those of the talk. */
+/* SRC, --output, --to, --force, --resume, --verify, --max-memory, --no-sync,
+ * --jobs and those of the talk. */
 verdict rewrite_run(const rewrite *how, const arguments *a);
 /* --dtype, of floats. */
 bool rewrite_dtype(const arguments *a, lb_dtype *out);

@@ -1,6 +1,7 @@
 /* talk.c - sentences for people, and text from files made harmless. */
 #include <stdarg.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "verb.h"
 
@@ -54,6 +55,16 @@ static bool is_control(const unsigned char *p, size_t k)
            (k == 2 && p[0] == 0xc2 && p[1] < 0xa0);
 }
 
+/* Of a character that is right; where the locale does not know it, 1. */
+static int columns_of(const unsigned char *p, size_t k)
+{
+    wchar_t c = k == 1 ? p[0] : (wchar_t)(p[0] & (0x7f >> k));
+    for (size_t i = 1; i < k; i++)
+        c = (wchar_t)(c << 6 | (p[i] & 0x3f));
+    const int n = wcwidth(c);
+    return n < 0 ? 1 : n;
+}
+
 int put_text(FILE *to, const char *text, size_t n)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -63,7 +74,7 @@ int put_text(FILE *to, const char *text, size_t n)
         const size_t m = k ? k : 1;
         if (k && !is_control(p, k)) {
             if (to) fwrite(p, 1, k, to);
-            columns++;
+            columns += columns_of(p, k);
         } else
             for (size_t i = 0; i < m; i++, columns += 4)
                 if (to) fprintf(to, "\\x%02x", p[i]);
@@ -83,6 +94,17 @@ size_text show_bytes(uint64_t n)
         v /= 1000;
     snprintf(t.s, sizeof t.s, "%.*f %s",
              k && v < 99.95 ? (v < 9.995 ? 2 : 1) : 0, v, unit[k]);
+    return t;
+}
+
+name_text show_name(const char *name)
+{
+    name_text t = {""};
+    const size_t n = strlen(name);
+    FILE *f = fmemopen(t.s, sizeof t.s, "w");
+    if (!f) return t;
+    put_text(f, name, n < 200 ? n : 200); /* at most 4 for a byte */
+    fclose(f);
     return t;
 }
 

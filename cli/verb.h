@@ -138,6 +138,8 @@ verdict complain(verdict what, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* The library's error, as the verdict that it amounts to. */
 verdict complain_of(const lb_ctx *cx);
+/* The one of n words that is nearly that one; NULL if none is. */
+const char *nearest(const char *word, const char *const *list, int n);
 /* A context with so many threads (0: all there are), or NULL and a sentence. */
 lb_ctx *context_open(int threads);
 /* Text from a file: control characters, and what is no UTF-8, as \xNN. Returns
@@ -148,6 +150,11 @@ typedef struct size_text {
     char s[32];
 } size_text;
 size_text show_bytes(uint64_t n);
+/* Of a name from a file the first 200 bytes, as put_text has them. */
+typedef struct name_text {
+    char s[804];
+} name_text;
+name_text show_name(const char *name);
 /* "(2,3)" */
 void put_shape(FILE *to, const int64_t *dim, int rank);
 /* Bytes of the UTF-8 character that p begins with; 0 if it is none. */
@@ -170,7 +177,9 @@ typedef struct json {
 } json;
 void json_open(json *j, char bracket);
 void json_close(json *j, char bracket);
-void json_key(json *j, const char *key);
+/* Before a member of an object; returns j, for json_int(json_key(j, "n"), 1).
+ */
+json *json_key(json *j, const char *key);
 /* What is no UTF-8 becomes U+FFFD. NULL is null. */
 void json_string(json *j, const char *text);
 void json_text(json *j, const char *text, size_t n);
@@ -179,13 +188,6 @@ void json_uint(json *j, uint64_t v);
 void json_double(json *j, double v); /* infinities and NaN are null */
 void json_bool(json *j, bool v);
 void json_null(json *j);
-/* Members of an object: a key and what is there. */
-void json_put(json *j, const char *key, const char *text);
-void json_put_int(json *j, const char *key, int64_t v);
-void json_put_uint(json *j, const char *key, uint64_t v);
-void json_put_double(json *j, const char *key, double v);
-void json_put_bool(json *j, const char *key, bool v);
-void json_put_open(json *j, const char *key, char bracket);
 
 extern const verb verb_bench;
 extern const verb verb_check;

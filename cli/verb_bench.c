@@ -92,7 +92,7 @@ static void json_row(json *j, const figures *f, double flops, double numbers)
                {"quantize_gb_s", rate(4 * numbers, f->encode)},
                {"dequantize_gb_s", rate(4 * numbers, f->decode)}};
     json_open(j, '{');
-    json_put(j, "format", f->format);
+    json_string(json_key(j, "format"), f->format);
     for (int i = 0; i < (f->encode > 0 ? 4 : 2); i++) {
         json_key(j, row[i].key);
         json_double(j, row[i].value);

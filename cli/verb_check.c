@@ -24,8 +24,8 @@ static void say(check *c, const char *name, const char *what)
     if (c->quiet) return;
     if (c->j) {
         json_open(c->j, '{');
-        json_put(c->j, "name", name);
-        json_put(c->j, "flaw", what);
+        json_string(json_key(c->j, "name"), name);
+        json_string(json_key(c->j, "flaw"), what);
         json_close(c->j, '}');
         return;
     }
@@ -99,9 +99,9 @@ static void begin(const char *path, const lb_file *f, const check *c)
 {
     if (c->quiet || !c->j) return;
     json_open(c->j, '{');
-    json_put(c->j, "path", path);
-    json_put(c->j, "kind", lb_file_kind(f));
-    json_put_open(c->j, "flaws", '[');
+    json_string(json_key(c->j, "path"), path);
+    json_string(json_key(c->j, "kind"), lb_file_kind(f));
+    json_open(json_key(c->j, "flaws"), '[');
 }
 
 static void end(const char *path, const lb_file *f, const check *c)
@@ -110,10 +110,10 @@ static void end(const char *path, const lb_file *f, const check *c)
     if (c->quiet) return;
     if (c->j) {
         json_close(c->j, ']');
-        json_put_int(c->j, "arrays", n);
-        json_put_int(c->j, "flawed", c->flawed);
-        json_put_int(c->j, "unknown", c->unknown);
-        json_put_double(c->j, "elements", c->elements);
+        json_int(json_key(c->j, "arrays"), n);
+        json_int(json_key(c->j, "flawed"), c->flawed);
+        json_int(json_key(c->j, "unknown"), c->unknown);
+        json_double(json_key(c->j, "elements"), c->elements);
         json_close(c->j, '}');
         putchar('\n');
         return;

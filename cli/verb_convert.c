@@ -15,9 +15,10 @@ static verdict run(const arguments *a)
 }
 
 static const option_id options_taken[] = {
-    OPTION_DTYPE,   OPTION_FORCE,   OPTION_JOBS,  OPTION_LAYOUT,
-    OPTION_NO_SYNC, OPTION_OUTPUT,  OPTION_QUIET, OPTION_REPORT,
-    OPTION_TO,      OPTION_VERBOSE, N_OPTIONS};
+    OPTION_DTYPE,      OPTION_FORCE,   OPTION_JOBS,   OPTION_LAYOUT,
+    OPTION_MAX_MEMORY, OPTION_NO_SYNC, OPTION_OUTPUT, OPTION_QUIET,
+    OPTION_REPORT,     OPTION_RESUME,  OPTION_TO,     OPTION_VERBOSE,
+    OPTION_VERIFY,     N_OPTIONS};
 
 const verb verb_convert = {
     .name = "convert",
@@ -29,7 +30,9 @@ const verb verb_convert = {
             "floats may become those of --dtype. The\nkind of file is that of "
             "--to, or what the output's name ends with, or safetensors.\n"
             "--layout is for quantized arrays in safetensors. It is written "
-            "whole or not at all.",
+            "whole or not at all: as\nOUTPUT.partial, which a run with "
+            "--resume takes "
+            "up.",
     .examples = "lowbit convert model.gguf -o model.safetensors\n"
                 "lowbit convert bnb.safetensors -o ours.safetensors --layout "
                 "native",

@@ -20,7 +20,7 @@ static void list_formats(const lb_ctx *cx, json *j)
     const char *format;
     int n = 0;
     if (j) {
-        json_put_open(j, "formats", '[');
+        json_open(json_key(j, "formats"), '[');
     } else
         printf("%-8s", "formats");
     for (int k = 0; (format = lb_format_name(cx, k)); k++) {
@@ -48,7 +48,7 @@ static verdict run(const arguments *a)
     line(j, "best", lb_isa_best());
     line(j, "tuning", lb_cpu_family(cx));
     if (j) {
-        json_put_int(j, "threads", lb_threads(cx));
+        json_int(json_key(j, "threads"), lb_threads(cx));
     } else
         printf("%-8s %d\n", "threads", lb_threads(cx));
     list_formats(cx, j);

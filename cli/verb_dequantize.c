@@ -9,8 +9,10 @@ static verdict run(const arguments *a)
 }
 
 static const option_id options_taken[] = {
-    OPTION_DTYPE, OPTION_FORCE,  OPTION_JOBS, OPTION_NO_SYNC, OPTION_OUTPUT,
-    OPTION_QUIET, OPTION_REPORT, OPTION_TO,   OPTION_VERBOSE, N_OPTIONS};
+    OPTION_DTYPE,   OPTION_FORCE,  OPTION_JOBS,    OPTION_MAX_MEMORY,
+    OPTION_NO_SYNC, OPTION_OUTPUT, OPTION_QUIET,   OPTION_REPORT,
+    OPTION_RESUME,  OPTION_TO,     OPTION_VERBOSE, OPTION_VERIFY,
+    N_OPTIONS};
 
 const verb verb_dequantize = {
     .name = "dequantize",
@@ -20,7 +22,7 @@ const verb verb_dequantize = {
             "says; --dtype makes\nthat of all floats, also of those that were "
             "dense. The kind of file is that of --to, or\nwhat the output's "
             "name ends with, or safetensors. It is written whole or not at "
-            "all.",
+            "all: as\nOUTPUT.partial, which a run with --resume takes up.",
     .examples = "lowbit dequantize small.safetensors -o wide.safetensors "
                 "--dtype bf16\nlowbit dequantize model.gguf -o model.npz",
     .n_operands = 1,

@@ -129,16 +129,16 @@ static void json_line(json *j, const line *l)
 {
     const char *why = verdict_of(l);
     json_open(j, '{');
-    json_put(j, "name", l->name);
+    json_string(json_key(j, "name"), l->name);
     if (why) {
-        json_put(j, "why", why);
+        json_string(json_key(j, "why"), why);
     } else {
-        json_put_int(j, "apart", l->apart);
-        json_put_double(j, "nrmse", l->nrmse);
-        json_put_double(j, "max", l->max);
-        json_put_double(j, "cosine", l->cosine);
+        json_int(json_key(j, "apart"), l->apart);
+        json_double(json_key(j, "nrmse"), l->nrmse);
+        json_double(json_key(j, "max"), l->max);
+        json_double(json_key(j, "cosine"), l->cosine);
     }
-    json_put_bool(j, "differs", l->over);
+    json_bool(json_key(j, "differs"), l->over);
     json_close(j, '}');
 }
 
@@ -162,13 +162,13 @@ static void print_json(const lines *all, int64_t top)
 {
     json j = {.to = stdout};
     json_open(&j, '{');
-    json_put_int(&j, "arrays", all->n);
-    json_put_int(&j, "differ", all->over);
-    json_put_double(&j, "tolerance", all->tolerance);
-    json_put_double(&j, "nrmse", lb_difference_nrmse(&all->all));
-    json_put_double(&j, "max", all->all.max);
-    json_put_double(&j, "cosine", lb_difference_cosine(&all->all));
-    json_put_open(&j, "list", '[');
+    json_int(json_key(&j, "arrays"), all->n);
+    json_int(json_key(&j, "differ"), all->over);
+    json_double(json_key(&j, "tolerance"), all->tolerance);
+    json_double(json_key(&j, "nrmse"), lb_difference_nrmse(&all->all));
+    json_double(json_key(&j, "max"), all->all.max);
+    json_double(json_key(&j, "cosine"), lb_difference_cosine(&all->all));
+    json_open(json_key(&j, "list"), '[');
     for (int64_t i = 0; i < top; i++) {
         fputs(i ? ",\n" : "\n", stdout);
         j.more = false;

@@ -64,11 +64,11 @@ static void print_row(const lb_ctx *cx, const facts *f)
 static void json_row(const lb_ctx *cx, json *j, const facts *f)
 {
     json_open(j, '{');
-    json_put(j, "format", f->format);
-    json_put_double(j, "bits", f->bits);
-    json_put_double(j, "nrmse", f->nrmse);
-    json_put(j, "code", f->kernel ? lb_isa(cx) : "portable");
-    json_put_open(j, "layouts", '[');
+    json_string(json_key(j, "format"), f->format);
+    json_double(json_key(j, "bits"), f->bits);
+    json_double(json_key(j, "nrmse"), f->nrmse);
+    json_string(json_key(j, "code"), f->kernel ? lb_isa(cx) : "portable");
+    json_open(json_key(j, "layouts"), '[');
     for (int i = 0; i < N_PLACES; i++)
         if (f->fits[i]) json_string(j, place[i].name);
     json_close(j, ']');

@@ -72,7 +72,7 @@ static void json_value(json *j, const lb_meta *m)
         break;
     case LB_META_ARRAY:
         json_open(j, '{');
-        json_put_uint(j, "array", m->n);
+        json_uint(json_key(j, "array"), m->n);
         json_close(j, '}');
         break;
     case LB_META_BOOL:
@@ -95,17 +95,18 @@ static void json_value(json *j, const lb_meta *m)
 static void json_entry(json *j, const lb_entry *e)
 {
     json_open(j, '{');
-    json_put(j, "name", e->name);
-    json_put(j, "type", e->type);
-    json_put(j, "format", e->format);
-    json_put(j, "dtype", e->dtype ? lb_dtype_name(e->dtype) : NULL);
-    json_put(j, "layout", e->layout);
-    json_put_open(j, "shape", '[');
+    json_string(json_key(j, "name"), e->name);
+    json_string(json_key(j, "type"), e->type);
+    json_string(json_key(j, "format"), e->format);
+    json_string(json_key(j, "dtype"),
+                e->dtype ? lb_dtype_name(e->dtype) : NULL);
+    json_string(json_key(j, "layout"), e->layout);
+    json_open(json_key(j, "shape"), '[');
     for (int i = 0; i < e->rank; i++)
         json_int(j, e->dim[i]);
     json_close(j, ']');
-    json_put_int(j, "tensors", e->n_tensors);
-    json_put_uint(j, "bytes", e->nbytes);
+    json_int(json_key(j, "tensors"), e->n_tensors);
+    json_uint(json_key(j, "bytes"), e->nbytes);
     json_close(j, '}');
 }
 
@@ -115,17 +116,17 @@ static void print_json(const char *path, const lb_file *f)
     const lb_meta *m;
     json j = {.to = stdout};
     json_open(&j, '{');
-    json_put(&j, "path", path);
-    json_put(&j, "kind", lb_file_kind(f));
-    json_put_double(&j, "elements", t.elements);
-    json_put_uint(&j, "bytes", t.bytes);
-    json_put_open(&j, "metadata", '{');
+    json_string(json_key(&j, "path"), path);
+    json_string(json_key(&j, "kind"), lb_file_kind(f));
+    json_double(json_key(&j, "elements"), t.elements);
+    json_uint(json_key(&j, "bytes"), t.bytes);
+    json_open(json_key(&j, "metadata"), '{');
     for (int64_t i = 0; (m = lb_file_meta(f, i)); i++) {
         json_key(&j, m->key);
         json_value(&j, m);
     }
     json_close(&j, '}');
-    json_put_open(&j, "arrays", '[');
+    json_open(json_key(&j, "arrays"), '[');
     for (int64_t i = 0; i < lb_file_count(f); i++) {
         fputs(i ? ",\n" : "\n", stdout);
         j.more = false;

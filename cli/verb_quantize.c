@@ -1,9 +1,8 @@
 /* verb_quantize.c - `lowbit quantize`: a file in fewer bits. */
-#include <dirent.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "job_talk.h"
+#include "places.h"
 
 /* ---- the command line ---------------------------------------------------- */
 
@@ -38,68 +37,19 @@ static bool read_config(const arguments *a, lb_quant_config *c)
     return true;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t n = strlen(text), k = strlen(end);
-    return n >= k && strcmp(text + n - k, end) == 0;
-}
-
-/* What kind of file a name asks for; NULL: it does not say. */
-static const char *kind_of(const char *path)
-{
-    return ends_with(path, ".gguf")          ? "gguf"
-           : ends_with(path, ".npz")         ? "npz"
-           : ends_with(path, ".npy")         ? "npy"
-           : ends_with(path, ".safetensors") ? "safetensors"
-                                             : NULL;
-}
-
-/* A directory, if it is one, is called so, or would be one of a model that does
- * not look like a file. */
-static bool is_directory(const char *from, const char *to)
-{
-    struct stat st;
-    if (stat(to, &st) == 0) return S_ISDIR(st.st_mode);
-    if (ends_with(to, "/")) return true;
-    return !kind_of(to) && stat(from, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-static bool is_empty_directory(const char *path)
-{
-    DIR *d = opendir(path);
-    int n = 0;
-    if (!d) return false;
-    while (n < 3 && readdir(d))
-        n++;
-    closedir(d);
-    return n < 3; /* . and .. */
-}
-
 static bool check_places(const arguments *a)
 {
-    struct stat st;
-    const char *to = a->value[OPTION_OUTPUT];
     const bool dry = a->count[OPTION_DRY_RUN];
     const bool aims =
         a->count[OPTION_TARGET_BPW] + a->count[OPTION_TARGET_SIZE];
-    if ((!to && !dry) || (!a->value[OPTION_TYPE] && !aims)) {
-        complain(USAGE, "quantize needs --%s; see lowbit quantize --help",
-                 to || dry ? "type" : "output");
+    if (!dry && !place_is_free(a, "quantize")) return false;
+    if (!a->value[OPTION_TYPE] && !aims) {
+        complain(USAGE, "quantize needs --type; see lowbit quantize --help");
         return false;
     }
     if (dry && (a->count[OPTION_REPORT] || a->count[OPTION_VERIFY])) {
         complain(USAGE,
                  "--dry-run writes no --report, and nothing to --verify");
-        return false;
-    }
-    if (!to || dry) return true;
-    if (!*to) {
-        complain(USAGE, "--output is empty");
-        return false;
-    }
-    if (stat(to, &st) == 0 && !a->count[OPTION_FORCE] &&
-        !is_empty_directory(to)) {
-        complain(USAGE, "%s: is there already; --force replaces it", to);
         return false;
     }
     return true;
@@ -177,6 +127,39 @@ static bool read_target(const arguments *a, lb_quantize_options *o,
     return true;
 }
 
+/* Whether there is such a type; and whether a weight of the plainest shape
+ * could be saved so: a file where nothing is as it was asked for is not what
+ * anybody wants. */
+static bool has_place(lb_ctx *cx, const lb_quantize_options *o)
+{
+    lb_planned p = {.name = "--type",
+                    .dtype = LB_F32,
+                    .shape = LB_SHAPE(256, 256),
+                    .config = &o->config};
+    if (!lb_can_save(cx, &p, NULL, NULL) && lb_error_status(cx)) {
+        complain_of(cx);
+        return false;
+    }
+    p.name = "w.weight";
+    if (lb_can_save(cx, &p, o->kind, o->layout)) return true;
+    if (lb_error_status(cx)) {
+        complain_of(cx);
+        return false;
+    }
+    const char *kind = o->kind ? o->kind : "safetensors";
+    if (strcmp(kind, "safetensors") == 0)
+        complain(USAGE,
+                 "layout %s has no place for %s made so; lowbit formats lists "
+                 "what has",
+                 o->layout, o->config.format);
+    else
+        complain(USAGE,
+                 "a file of kind %s has no place for %s; lowbit formats lists "
+                 "what has",
+                 kind, o->config.format);
+    return false;
+}
+
 static verdict run(const arguments *a)
 {
     static const char *const layouts[] = {"native", "bnb", "bitnet", "seed",
@@ -196,8 +179,8 @@ static verdict run(const arguments *a)
         !read_config(a, &o.config))
         return USAGE;
     o.layout = layouts[layout];
-    o.directory = to && is_directory(a->operand[0], to);
-    o.kind = !to || o.directory ? NULL : kind_of(to);
+    o.directory = to && place_is_directory(a);
+    o.kind = !to || o.directory ? NULL : place_kind(to);
     if (!read_target(a, &o, other) ||
         !job_talk_begin(&t, a, "quantize", a->operand[0],
                         to ? to : "(nothing)"))
@@ -207,6 +190,7 @@ static verdict run(const arguments *a)
     o.max_memory = (uint64_t)memory;
     o.no_sync = a->count[OPTION_NO_SYNC] != 0;
     o.resume = a->count[OPTION_RESUME] != 0;
+    o.verify = a->count[OPTION_VERIFY] != 0;
     o.strict = a->count[OPTION_STRICT] != 0;
     o.dry_run = a->count[OPTION_DRY_RUN] != 0;
     lb_ctx *cx = context_open((int)jobs);
@@ -216,6 +200,7 @@ static verdict run(const arguments *a)
         complain_of(cx);
         v = USAGE;
     }
+    if (v == DONE && !has_place(cx, &o)) v = USAGE;
     if (v == DONE && !lb_quantize_file(cx, a->operand[0], to, &o)) {
         progress_clear(&t.progress);
         v = complain_of(cx);

@@ -46,30 +46,30 @@ static void json_look(json *j, const look *l)
 {
     const lb_findings *f = &l->f;
     json_open(j, '{');
-    json_put(j, "name", l->e->name);
-    json_put(j, "format", l->e->format);
-    json_put_int(j, "elements", f->n);
-    json_put_double(j, "min", f->least);
-    json_put_double(j, "max", f->most);
-    json_put_double(j, "mean", mean_of(f));
-    json_put_double(j, "std", deviation_of(f));
-    json_put_int(j, "zeros", f->zeros);
-    json_put_int(j, "nan", f->nan.n);
-    json_put_int(j, "inf", f->inf.n);
-    json_put_open(j, "histogram", '{');
-    json_put_double(j, "lo", l->h.lo);
-    json_put_double(j, "hi", l->h.hi);
-    json_put_int(j, "below", l->h.below);
-    json_put_int(j, "above", l->h.above);
-    json_put_open(j, "count", '[');
+    json_string(json_key(j, "name"), l->e->name);
+    json_string(json_key(j, "format"), l->e->format);
+    json_int(json_key(j, "elements"), f->n);
+    json_double(json_key(j, "min"), f->least);
+    json_double(json_key(j, "max"), f->most);
+    json_double(json_key(j, "mean"), mean_of(f));
+    json_double(json_key(j, "std"), deviation_of(f));
+    json_int(json_key(j, "zeros"), f->zeros);
+    json_int(json_key(j, "nan"), f->nan.n);
+    json_int(json_key(j, "inf"), f->inf.n);
+    json_open(json_key(j, "histogram"), '{');
+    json_double(json_key(j, "lo"), l->h.lo);
+    json_double(json_key(j, "hi"), l->h.hi);
+    json_int(json_key(j, "below"), l->h.below);
+    json_int(json_key(j, "above"), l->h.above);
+    json_open(json_key(j, "count"), '[');
     for (int i = 0; i < l->h.bins; i++)
         json_int(j, l->h.count[i]);
     json_close(j, ']');
     json_close(j, '}');
     if (l->c.least <= l->c.most) {
-        json_put_open(j, "codes", '{');
-        json_put_int(j, "least", l->c.least);
-        json_put_open(j, "count", '[');
+        json_open(json_key(j, "codes"), '{');
+        json_int(json_key(j, "least"), l->c.least);
+        json_open(json_key(j, "count"), '[');
         for (int c = l->c.least; c <= l->c.most; c++)
             json_int(j, l->c.count[c & 255]);
         json_close(j, ']');
@@ -193,12 +193,24 @@ static verdict all(lb_ctx *cx, lb_file *f, int bins, json *j)
     return DONE;
 }
 
+static verdict no_array(const lb_file *f, const char *name)
+{
+    const int64_t n = lb_file_count(f);
+    const char **names = calloc((size_t)n + 1, sizeof *names);
+    for (int64_t i = 0; names && i < n; i++)
+        names[i] = lb_file_entry(f, i)->name;
+    const char *meant = names ? nearest(name, names, (int)n) : NULL;
+    free(names);
+    if (meant)
+        return complain(FAILED, "no array '%.200s'; is it %s?", name,
+                        show_name(meant).s);
+    return complain(FAILED, "no array '%.200s'; lowbit info lists them", name);
+}
+
 static verdict one(lb_ctx *cx, lb_file *f, const char *name, int bins, json *j)
 {
     look l = {.e = lb_file_find(f, name)};
-    if (!l.e)
-        return complain(FAILED, "no array '%.200s'; lowbit info lists them",
-                        name);
+    if (!l.e) return no_array(f, name);
     if (!look_at(cx, f, bins, &l)) return complain_of(cx);
     if (j) {
         json_look(j, &l);

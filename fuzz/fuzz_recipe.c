@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
                                 .dim = dim};
             (void)lb_selection_choose(s, &e, &config);
         }
-    if (s) (void)lb_selection_check(cx, s, 4);
+    if (s) (void)lb_selection_check(cx, s, 4, "a");
     lb_clear(cx);
     lb_selection_close(s);
     lb_infile_unref(f);

@@ -55,6 +55,7 @@ typedef enum lb_status {
     LB_E_UNSUPPORTED = 9, /* known, and not available */
     LB_E_FILE = 10,       /* the system cannot open, read or write a file */
     LB_E_CONTENT = 11,    /* a file does not hold what it should */
+    LB_E_MESH = 12,       /* ranks cannot go on together (lowbit_mesh.h) */
 } lb_status;
 
 /* The first error since lb_open or lb_clear; LB_OK if there was none,
@@ -521,7 +522,7 @@ LB_API lb_array *lb_squeeze(lb_ctx *cx, lb_array *a, const lb_axes *axes);
 LB_API lb_array *lb_expand(lb_ctx *cx, lb_array *a, int axis);
 LB_API lb_array *lb_concatenate(lb_ctx *cx, lb_array *const *in, int n,
                                 int axis);
-/* Negative lo and hi cut; interior goes between elements. NULL: zeros. A weak
+/* Negative lo and hi cut; interior goes between; NULL for these: zeros. A weak
  * value takes a's dtype, if it is not a float among integers. */
 LB_API lb_array *lb_pad(lb_ctx *cx, lb_array *a, lb_array *value,
                         const int64_t *lo, const int64_t *hi,

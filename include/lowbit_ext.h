@@ -91,8 +91,9 @@ struct lb_store {
     lb_dtype elem;            /* leaf (dense) only */
     void *data;               /* leaf only: the bytes; not NULL <=> leaf */
     size_t data_size;         /* leaf only: bytes */
-    void (*done)(void *user); /* leaf only: for bytes that are the user's */
+    void (*done)(void *user); /* for bytes that are the user's */
     void *user;
+    const struct lb_sharding *sharding; /* NULL: all of it is here */
 };
 
 /* A plain value: eval copies it to its stack, permutes it there and reads
@@ -198,8 +199,8 @@ struct lb_format {
      * decoded whole and picked from. step may be 0 or negative. */
     void (*decode_strided)(const lb_cpu *, const lb_store *, int64_t first,
                            int64_t step, int64_t n, void *out);
-    /* May. As decode, to where the sink says; false: nothing was done, and
-     * they are to be decoded and converted. */
+    /* May. As decode, to where the sink says, of any n, also across the ends of
+     * rows of a multiple of 256; false: nothing was done, decode is to. */
     bool (*unpack)(const lb_cpu *, const lb_store *, int64_t first, int64_t n,
                    lb_sink to);
     /* To quantize: what an array of that shape from elements of dtype `from`
@@ -222,6 +223,9 @@ struct lb_format {
      * with lb_source_read. */
     void (*encode_plan)(const lb_call *, lb_plan *);
     void (*encode)(const lb_work *);
+    /* May, with encode: as lb_prim.meet, so that slices of an array can be
+     * encoded apart where they share a scale. */
+    bool (*encode_meet)(const lb_work *);
     /* May. The largest |decoded - x| as a fraction of the largest |x| of the
      * elements that share a scale; 0: nothing is promised. q->dtype is set: it
      * may round, too. */
@@ -259,9 +263,9 @@ typedef struct lb_spans {
     const float *value; /* in the part, in room or in spread */
     int64_t head, each;
 } lb_spans;
-/* room: for LB_SPANS values. spread: for n, where groups are so small that each
- * element gets its own (head and each are 1 then); may be where the decoder's
- * results go, which takes value i before it writes result i. */
+/* room: for LB_SPANS values. spread: for n, if each has its own (head and each
+ * are 1); may be where results go that are written one by one. n > LB_RUN: all
+ * is as it lies in the part, across rows, or value is NULL. */
 LB_API lb_spans lb_part_spans(const lb_cpu *, const lb_store *, int part,
                               int64_t first, int64_t n, float *room,
                               float *spread);
@@ -303,7 +307,21 @@ struct lb_call {
     const void *params;  /* prim->params_size bytes */
     lb_shape shape;      /* of the result; set by infer */
     lb_dtype dtype;
+    const struct lb_whole *whole; /* NULL: in[0] is all there is */
 };
+
+/* What in[0] is a slice of. */
+typedef struct lb_whole {
+    lb_shape shape;          /* of the whole */
+    int64_t lo[LB_MAX_RANK]; /* where the slice begins in it */
+    /* NULL: the result depends on the slice alone. Else called between phases
+     * (lb_prim.meet), by all who have slices that it depends on, in the same
+     * order: data becomes the largest (max), or else the sum, of everybody's.
+     * Sums of integers wrap. False: somebody failed. */
+    bool (*reduce)(const struct lb_whole *, bool max, lb_dtype dtype,
+                   int64_t count, void *data);
+    void *user;
+} lb_whole;
 
 /* A format's own way with a primitive; operand is the one in that format. */
 typedef struct lb_rule {
@@ -346,6 +364,50 @@ typedef enum lb_flow {
     LB_FLOW_ALWAYS = 2  /* others than floats are an error: it was not meant */
 } lb_flow;
 
+/* ---- how calls are cut among ranks -------------------------------------- */
+
+enum { LB_MAX_LABELS = 32 };
+
+/* How results of ranks become one, where they cut what the result does not
+ * have: a sum; a sum of bits, all of which but one rank's are 0; or what join
+ * makes of them. */
+typedef enum lb_combine {
+    LB_COMBINE_SUM = 0,
+    LB_COMBINE_BITS = 1,
+    LB_COMBINE_JOIN = 2
+} lb_combine;
+
+/* A rank's share of a call. */
+typedef struct lb_share {
+    const lb_call *whole;       /* the call as it was made */
+    lb_array *const *in;        /* slices of its operands .. */
+    int64_t (*lo)[LB_MAX_RANK]; /* .. and where each begins */
+    lb_shape shape;             /* of this rank's result */
+    int64_t at[LB_MAX_RANK];    /* where that begins in the whole result */
+    bool partial;               /* it will be combined with others' */
+    const lb_whole *slice_of;   /* what in[0] is a slice of */
+} lb_share;
+
+/* Axes of operands and of the result have labels, from 1 on. Axes with the
+ * same label are cut alike, in equal pieces; label 0: not at all. A label that
+ * the result lacks leaves partial results, to be combined. All comes as 0. */
+typedef struct lb_cuts {
+    int (*in)[LB_MAX_RANK]; /* of each operand's axes */
+    int out[LB_MAX_RANK];
+    int64_t grain[LB_MAX_LABELS]; /* pieces are multiples of it; 0: of 1 */
+    bool spans[LB_MAX_LABELS];    /* a share depends on all pieces: lb_whole */
+    bool firm;  /* a grain that does not fit is an error; else gathered */
+    bool keeps; /* the result is cut as operand 0 was, even if that had to be
+                 * gathered for it */
+    lb_combine combine;
+    /* May. The share of a rank; NULL: the same primitive with the same params.
+     * 16-bit floats that are to be added up may come as f32. */
+    lb_array *(*run)(lb_ctx *, const lb_share *);
+    /* For LB_COMBINE_JOIN: of everybody's results, stacked along a new first
+     * axis. */
+    lb_array *(*join)(lb_ctx *, const lb_call *whole, lb_array *all);
+} lb_cuts;
+
 struct lb_prim {
     size_t struct_size; /* sizeof(lb_prim) */
     const char *name;
@@ -376,6 +438,13 @@ struct lb_prim {
     lb_array *(*vjp)(lb_ctx *, const lb_call *, int operand, lb_array *out,
                      lb_array *dout);
     lb_flow flow;
+    /* May. How the call may be cut among ranks; false: not at all, and its
+     * operands are gathered first. The call is of whole arrays, of which only
+     * shapes and dtypes may be looked at. */
+    bool (*shard)(const lb_call *, lb_cuts *);
+    /* May. Where lb_call.whole has reduce, called after each phase, also after
+     * one that met trouble: ranks exchange what the next one needs. */
+    bool (*meet)(const lb_work *);
 };
 
 /* Calls a primitive. Operands are borrowed; the result belongs to the open
@@ -404,6 +473,10 @@ struct lb_layer {
     lb_array *(*bind)(lb_ctx *, lb_layer *self, const lb_prim *, int n,
                       lb_array *const *in, const void *params);
     lb_layer *below; /* set by lb_push_layer */
+    /* May. What it would do with a call, in words, for lb_explain; false: it
+     * only hands it down. */
+    bool (*explain)(lb_ctx *, lb_layer *self, const lb_call *, char *to,
+                    size_t room);
 };
 LB_API void lb_push_layer(lb_ctx *cx, lb_layer *layer);
 LB_API void lb_pop_layer(lb_ctx *cx);

@@ -214,7 +214,8 @@ typedef struct lb_findings {
     int64_t n;        /* elements */
     lb_flaw nan, inf; /* by the element's index, row-major */
     lb_flaw code;     /* codes that the format does not have */
-    lb_flaw scale;    /* scales that are below zero or not finite, by their
+    lb_flaw scale;    /* scales that are below zero or not finite (of those
+                       * that divide: not above zero), by their
                        * index among .. */
     int64_t scales;   /* .. all of them */
     int64_t finite;   /* elements that are, which the rest is about */
@@ -326,6 +327,10 @@ typedef struct lb_quantize_options {
                                * name is an error */
     const char *linear_class; /* as in lb_file_options; of a directory in the
                                * layout bitnet: what config.json is to say */
+    bool
+        verify; /* read all arrays back before the file gets its name: LB_E_FILE
+                 * if one is not as it was written, and what stood there stays.
+                 * (Of npz its own sums do that, for whoever reads it.) */
 } lb_quantize_options;
 
 /* Quantizes a file, or the directory of a model, piece by piece: what is not
@@ -355,6 +360,7 @@ typedef struct lb_convert_options {
     void (*progress)(void *user, const lb_progress *p);
     void *progress_user;
     const char *linear_class; /* as in lb_file_options */
+    bool verify;
 } lb_convert_options;
 
 /* Writes the arrays of a file, or of a model, into another: decoded, in another

@@ -1,6 +1,7 @@
 #!/bin/sh
-# doc_fragments.sh - every piece of C in docs/add-a-*.md stands, line for line,
-# in a file that is built or in a public header: what is shown is what compiles.
+# doc_fragments.sh - every piece of C in docs/add-a-*.md and docs/training.md
+# stands, line for line, in a file that is built or in a public header: what is
+# shown is what compiles.
 # How many blanks stand in a row does not matter.
 cd "$(dirname "$0")/.." || exit 1
 
@@ -26,4 +27,4 @@ END {
     print "doc_fragments: " pieces " pieces of C, " bad + 0 " of nobody"
     exit bad > 0 || pieces == 0
 }' $(find include src examples tests -name '*.[ch]' -o -name '*.def') \
-    docs/add-a-*.md
+    docs/add-a-*.md docs/training.md

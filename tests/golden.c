@@ -299,6 +299,7 @@ static const struct {
     {"blocks", {"default", "rows", "flat"}},
     {"double", {"no", "yes"}},
     {"center", {"no", "yes"}},
+    {"clip", {"no", "yes"}},
 };
 enum { N_CHOICES = sizeof choices / sizeof *choices };
 
@@ -331,6 +332,7 @@ bool golden_config(const golden_file *f, int first, lb_quant_config *to)
         .blocks = (lb_blocks)found[5],
         .double_quant = found[6],
         .center = found[7],
+        .clip_gradient = found[8],
     };
     return known == f->n - first || wrong(f, "a key that is not known");
 }

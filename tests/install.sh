@@ -119,7 +119,7 @@ ok "find_package, C and C++, shared and static"
 # ---- headers alone
 
 strict="-Wall -Wextra -Wpedantic -Werror -fsyntax-only"
-for header in lowbit.h lowbit_ext.h lowbit_io.h; do
+for header in lowbit.h lowbit_ext.h lowbit_io.h lowbit_mesh.h; do
     for std in c++11 c++20; do
         # shellcheck disable=SC2086
         echo "#include <$header>" | c++ -std=$std $strict -I"$include" -x c++ -
@@ -154,7 +154,7 @@ for name in lowbit lowbit-io; do
 done
 
 # Names of the functions that the headers mark LB_API.
-cat "$include/lowbit.h" "$include/lowbit_ext.h" "$include/lowbit_io.h" | tr '\n' ' ' |
+cat "$include"/lowbit{,_ext,_io,_mesh}.h | tr '\n' ' ' |
     sed 's/LB_API/\n&/g' |
     sed -n 's/^LB_API [^(;]*[ *]\(lb_[a-z0-9_]*\)(.*/\1/p' | sort -u >declared
 # What the libraries share among themselves is nobody else's.
@@ -171,6 +171,46 @@ nm -g --defined-only "$lib/liblowbit.a" "$lib/liblowbit-io.a" 2>/dev/null |
     awk 'NF == 3 && $3 !~ /^lb_/ { print $3 }' >foreign
 [ ! -s foreign ] || die "without lb_ in a static library: $(cat foreign)"
 ok "$(wc -l <declared) functions, all and only those, as LOWBIT_*"
+
+# ---- MPI, where there is one; it is nobody's but liblowbit-mpi's
+
+! readelf -d "$lib/liblowbit.so" "$lib/liblowbit-io.so" | grep -q libmpi ||
+    die "MPI is needed by more than liblowbit-mpi"
+! nm -D "$lib/liblowbit.so" "$lib/liblowbit-io.so" | grep -q MPI_ ||
+    die "MPI shows in more than liblowbit-mpi"
+if [ -e "$lib/liblowbit-mpi.so" ]; then
+    cat >mesh.c <<'EOF'
+#include <lowbit_mpi.h>
+static int main_of_rank(lb_comm *comm, void *user)
+{
+    (void)user;
+    return comm->size == 1 ? 0 : 1;
+}
+int main(int argc, char **argv)
+{
+    return lb_mpi_run(&argc, &argv, main_of_rank, NULL);
+}
+EOF
+    # shellcheck disable=SC2046
+    mpicc mesh.c $(pkg-config --cflags --libs lowbit-mpi) -o mesh
+    LD_LIBRARY_PATH=$lib ./mesh || die "a program of MPI, alone"
+    mkdir mpi
+    cat >mpi/CMakeLists.txt <<'EOF'
+cmake_minimum_required(VERSION 3.13)
+project(user C)
+find_package(lowbit REQUIRED COMPONENTS mpi)
+add_executable(mesh ../mesh.c)
+target_link_libraries(mesh lowbit::lowbit_mpi)
+EOF
+    cmake -S mpi -B mpi/build -DCMAKE_PREFIX_PATH="$prefix" >log 2>&1 ||
+        die "COMPONENTS mpi: $(cat log)"
+    cmake --build mpi/build >log 2>&1 || die "COMPONENTS mpi: $(cat log)"
+    LD_LIBRARY_PATH=$lib mpi/build/mesh || die "a program of MPI, by find_package"
+    nm -D --defined-only "$lib/liblowbit-mpi.so" |
+        awk 'NF == 3 && $2 != "A" && $3 !~ /^lb_mpi_.*@@LOWBIT_MPI_/' >foreign
+    [ ! -s foreign ] || die "liblowbit-mpi.so exports $(cat foreign)"
+    ok "liblowbit-mpi, with pkg-config and find_package"
+fi
 
 # ---- staged, as packagers do
 

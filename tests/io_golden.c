@@ -27,6 +27,16 @@ uint8_t *io_slurp(const char *path, size_t *n)
     return to;
 }
 
+bool io_same_bytes(const char *a, const char *b)
+{
+    size_t n = 0, k = 0;
+    uint8_t *x = io_slurp(a, &n), *y = io_slurp(b, &k);
+    const bool same = x && y && n == k && memcmp(x, y, n) == 0;
+    free(x);
+    free(y);
+    return same;
+}
+
 /* ---- listing.txt --------------------------------------------------------- */
 
 bool io_file_at(int k, io_file *g)

@@ -25,6 +25,8 @@ bool io_line(const char *word, int k, char *line, size_t size);
 
 /* All bytes of a file, to be freed; NULL if it cannot be read. */
 uint8_t *io_slurp(const char *path, size_t *n);
+/* Whether two files can be read, and have the same ones. */
+bool io_same_bytes(const char *a, const char *b);
 /* Writes what r holds, tensors in r's order, in pieces of `piece` bytes. */
 bool io_copy(lb_ctx *cx, lb_reader *r, const lb_container *kind,
              const char *path, size_t piece, const lb_write_options *options);

@@ -283,6 +283,18 @@ static void convs(sample_list *list, const char *prim, bool large)
           .out = "f0b",
           .feature_groups = 8,
           .pad_lo = {2}}},
+        {LB_SHAPE(2, 2, 9, 8), /* steps that divide dilations, and do not */
+         LB_SHAPE(3, 2, 3, 2),
+         {.stride = {4, 2},
+          .rhs_dilation = {2, 4},
+          .pad_lo = {1, 2},
+          .reversal = {true, false}}},
+        {LB_SHAPE(4, 2, 7, 6), /* .. and that leave out some of the input */
+         LB_SHAPE(4, 2, 1, 3),
+         {.stride = {3, 2}, .batch_groups = 2, .reversal = {false, true}}},
+        {LB_SHAPE(1, 2, 7), /* one element is any distance from the next */
+         LB_SHAPE(3, 2, 1),
+         {.stride = {2}, .rhs_dilation = {INT64_MAX}}},
     };
     if (large) {
         add_conv(list, &big[0], LB_F32);

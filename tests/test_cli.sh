@@ -16,8 +16,17 @@ run 0 --help
 has "usage: lowbit VERB"
 has "  info "
 run 0 --version
+cp "$tmp/out" "$tmp/version"
+run 0 -V
+cmp -s "$tmp/version" "$tmp/out" || die "-V is another version"
 has "lowbit $(sed -n 's/.*LB_VERSION_STRING "\(.*\)"/\1/p' include/lowbit.h)"
-refused 2 "no verb 'inof'" inof
+run 0 help
+has "usage: lowbit VERB"
+run 0 help quantize
+has "usage: lowbit quantize SRC"
+refused 2 "no verb 'inof'" help inof
+refused 2 "no verb 'inof'; is it lowbit info?" inof
+refused 2 "no verb 'frobnicate'; see lowbit --help" frobnicate
 "$program" info "$golden/types.gguf" >/dev/full 2>"$tmp/err" &&
     die "a full disk is a success"
 grep -q 'cannot write to stdout' "$tmp/err" || die "a full disk is not named"
@@ -29,7 +38,10 @@ has "usage: lowbit info FILE [OPTION].."
 has "  -h, --help"
 refused 2 "info takes FILE, and 0 are given" info
 refused 2 "info takes FILE, and 2 are given" info a b
-refused 2 "'--no-such' is no option of it" info --no-such
+refused 2 "'--no-such' is no option of it; see lowbit info --help" info --no-such
+refused 2 "'--jsno' is no option of it; is it --json?" info --jsno a
+refused 2 "'--ouput=x' is no option of it; is it --output?" quantize --ouput=x
+refused 2 "'-Z' is no option of it" info -Z a
 refused 2 "'--quiet' is no option of it" info --quiet a
 refused 1 "no/such: cannot open: No such file" info no/such
 refused 1 "a directory without model.safetensors" info "$tmp"
@@ -93,7 +105,7 @@ refused 2 "--jobs takes 1 to 256, not '0'" quantize "$src" -o "$dst" \
 refused 2 "--block-size takes 1 to 2147483647, not '64x'" \
     quantize "$src" -o "$dst" --type nf4 --block-size 64x
 refused 2 "'--type' lacks its value" quantize "$src" -o "$dst" --type
-refused 1 'no format "nf5" (there are: ' quantize "$src" -o "$dst" --type nf5
+refused 2 '--type: no format "nf5" (there are: ' quantize "$src" -o "$dst" --type nf5
 refused 1 "max_memory is 2048, and at least 1000000" quantize "$src" -o "$dst" --type nf4 \
     --max-memory 2Ki
 refused 3 "not recognized" quantize Makefile -o "$dst" --type nf4
@@ -149,7 +161,7 @@ has "seed, 2 tensors"
 # ---- quantize: which, and into what -------------------------------------------
 
 q=(quantize "$src" -o "$dst" --force --no-sync)
-refused 1 "exclude 'lyer' matches none of the names of 7 arrays" "${q[@]}" --type nf4 \
+refused 1 "exclude 'lyer' matches none of the names of 7 arrays, of which the first is 'stack.weight'" "${q[@]}" --type nf4 \
     --exclude lyer
 refused 2 "missing closing parenthesis" "${q[@]}" --type nf4 --include 'a('
 refused 2 "no such type" "${q[@]}" --type nf4 --override 'a=nf5'
@@ -173,6 +185,10 @@ has "nested.weight (70,300) nf4, 42.0 kB -> 11.9 kB"
 refused 2 "--dry-run writes no --report" "${q[@]}" --type nf4 --dry-run --report a.md
 refused 2 "--shape-fallback takes one of keep error adjust, not 'x'" "${q[@]}" \
     --type nf4 --shape-fallback x
+refused 2 "a file of kind gguf has no place for int8" quantize "$src" \
+    -o "$tmp/out.gguf" --type int8
+refused 2 "layout bitnet has no place for nf4 made so" quantize "$src" \
+    -o "$dst" --force --type nf4 --layout bitnet
 gguf=(quantize "$golden/sharded" -o "$tmp/out.gguf" --force --type q8_0
     --include w)
 run 0 "${gguf[@]}" -q # rows of 2 and 3 are no blocks of 32

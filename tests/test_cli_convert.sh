@@ -112,6 +112,27 @@ has 'x.i16 = -30000'
 does convert "$golden/values.gguf" -o "$tmp/v.safetensors" -q --dtype bf16
 run 0 info --metadata "$tmp/v.safetensors"
 has 'x.text = "héllo"'
+# Each flag that the verbs which write share.
+for verb in dequantize convert; do
+    does $verb "$src" -o "$tmp/plain" --force -q
+    does $verb "$src" -o "$tmp/flags" --force --resume --verify --verbose \
+        --max-memory 1M --jobs 1 --report "$tmp/flags.json"
+    has "verified: 7 arrays"
+    has "3/7 nested.weight"
+    has "report: $tmp/flags.json"
+    cmp -s "$tmp/plain" "$tmp/flags" || die "$verb: other bytes with flags"
+    does $verb "$src" -o "$tmp/flags" --force --verify --quiet
+    [ ! -s "$tmp/out" ] || die "$verb: --quiet talks"
+    does $verb "$golden/values.gguf" -o "$tmp/kind" --force --to gguf --no-sync
+    run 0 info "$tmp/kind"
+    has ": gguf, "
+    cp "$tmp/flags.json" "$tmp/out"
+    has "\"verb\": \"$verb\""
+done
+# Empty, the directory is there to be filled.
+mkdir "$tmp/void"
+does dequantize "$src" -o "$tmp/void" -q
+[ -e "$tmp/void/model.safetensors" ] || die "no model in the directory"
 # The same file cannot be both.
 cp "$values" "$tmp/self"
 run 1 convert "$tmp/self" -o "$tmp/self" --force -q

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# test_cli_kill.sh PROGRAM - runs that are killed at some moment, and disks that
+# test_cli_kill.sh PROGRAM [FAULTY [RUNS]] - runs that are killed at some moment, and disks that
 # are full: what stood at the destination stays, and --resume ends in the bytes
 # of a run that was left alone. To be run in the project's root.
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
-runs=${2:-20}
+runs=${3:-20}
 arrays=24
 size=1048576 # bytes of each: (512,512) of f32
 
@@ -43,6 +43,7 @@ job=(quantize "$tmp/model" --type nf4 -q -j 1 --no-sync)
 began=$(date +%s%N)
 run 0 "${job[@]}" -o "$tmp/whole"
 took=$((($(date +%s%N) - began) / 1000000)) # ms
+[ "$took" -lt 1000 ] || took=1000 # the machine was busy with something else
 run 0 "${job[@]}" -o "$tmp/whole.safetensors"
 
 # kill_after MS ARGUMENT...: without a word of the shell's about it.
@@ -72,7 +73,7 @@ for ((k = 0; k < runs; k++)); do
         else
             killed=$((killed + 1))
         fi
-        run 0 "${job[@]}" -o "$to" --resume --force
+        run 0 "${job[@]}" -o "$to" --resume --force --verify
         diff -r "$whole" "$to" >"$tmp/diff" ||
             die "killed after $at ms and resumed: $(cat "$tmp/diff")"
         [ ! -e "$to.partial" ] || die "$to.partial stays"
@@ -86,6 +87,30 @@ done
 
 refused 2 "is there already; --force replaces it" "${job[@]}" -o "$tmp/whole" \
     --resume
+
+# The same for the other verbs that write.
+for how in "convert $tmp/whole.safetensors" "dequantize $tmp/whole.safetensors" \
+    "dequantize $tmp/whole"; do
+    # shellcheck disable=SC2206
+    again=($how -q -j 1 --no-sync --max-memory 2M)
+    to=$tmp/again
+    [ "${again[1]}" = "$tmp/whole" ] || to=$tmp/again.safetensors
+    rm -rf "$tmp/right" "$to"
+    began=$(date +%s%N)
+    run 0 "${again[@]}" -o "$to"
+    took=$((($(date +%s%N) - began) / 1000000))
+    [ "$took" -lt 1000 ] || took=1000
+    mv "$to" "$tmp/right"
+    for ((k = 0; k < (runs + 3) / 4; k++)); do
+        at=$((RANDOM % (took + 1)))
+        kill_after "$at" "${again[@]}" -o "$to"
+        run 0 "${again[@]}" -o "$to" --resume --force
+        diff -r "$tmp/right" "$to" >"$tmp/diff" ||
+            die "$how killed after $at ms and resumed: $(cat "$tmp/diff")"
+        [ ! -e "$to.partial" ] || die "$to.partial stays"
+        rm -rf "$to"
+    done
+done
 
 # ---- full --------------------------------------------------------------------
 
@@ -112,6 +137,32 @@ if mount -t tmpfs -o size=2m tmpfs "$disk" 2>/dev/null; then
     refused 1 "and the disk has" "${job[@]}" -o "$disk/dir"
     ls "$disk" >"$tmp/out"
     [ "$(cat "$tmp/out")" = old.safetensors ] || die "something stays"
+    # Enough at first, and then another takes it.
+    mount -o remount,size=16m "$disk"
+    full=0
+    for ((k = 0; k < 20 && !full; k++)); do
+        "$program" "${job[@]}" -o "$disk/old.safetensors" --force \
+            >"$tmp/out" 2>"$tmp/err" &
+        child=$!
+        until [ -e "$disk/old.safetensors.partial" ] ||
+            ! kill -0 $child 2>/dev/null; do :; done
+        kill -STOP $child 2>/dev/null || true
+        [ ! -e "$disk/old.safetensors.partial" ] || full=1
+        head -c 32000000 /dev/zero >"$disk/other" 2>/dev/null || true
+        kill -CONT $child 2>/dev/null || true
+        status=0
+        wait $child || status=$?
+        rm "$disk/other"
+        # It was done by then, or had not yet looked for room.
+        if [ $status = 0 ] || grep -q 'and the disk has' "$tmp/err"; then full=0; fi
+        [ $full = 1 ] || echo old >"$disk/old.safetensors"
+    done
+    checks=$((checks + 1))
+    [ "$full $status" = "1 1" ] || die "no disk became full in time: $status"
+    grep -q 'cannot write [0-9]* bytes at [0-9]* of [0-9]*: No space left' \
+        "$tmp/err" || die "not said that the disk is full"
+    [ "$(cat "$disk/old.safetensors")" = old ] || die "the old file is gone"
+    [ ! -e "$disk/old.safetensors.partial" ] || die "a partial file stays"
 else
     echo "test_cli_kill.sh: no full disk: mounting one is not allowed here"
 fi

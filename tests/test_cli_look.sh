@@ -135,7 +135,7 @@ run 1 diff "$src" "$tmp/q" --top 1
 [ "$(wc -l <"$tmp/out")" = 2 ] || die "--top 1 prints more"
 has "nested.weight  bf16      nf4 bf16  nrmse 0.0"
 run 0 diff "$src" "$tmp/q" --top 3 --tolerance 0.1
-"$program" quantize "$src" -o "$tmp/r" --type nf4 --layout bnb --compat native -q
+"$program" quantize "$src" -o "$tmp/r" --type nf4 --layout bnb -q
 run 0 diff "$tmp/q" "$tmp/r" --tolerance 0.05
 
 # ---- stats -------------------------------------------------------------------
@@ -147,6 +147,7 @@ refused 2 "--bins takes 2 to 200, not '1'" stats a --bins 1
 refused 1 "cannot open" stats no/such
 refused 3 "not recognized" stats Makefile
 refused 1 "no array 'x'; lowbit info lists them" stats "$src" x
+refused 1 "no array 'norm.wieght'; is it norm.weight?" stats "$src" norm.wieght
 shows 0 stats "$tmp/a" <<END
 name  type                min        max       mean        std
 w     f32                   6          8          7          1  @                      @

@@ -14,7 +14,7 @@ has "usage: lowbit formats [OPTION].."
 # normal numbers (int8's is larger because rows are longer).
 LOWBIT_ISA=ref prints formats <<END
 format        bits     nrmse  code        files
-int8         8.031    0.0079  portable    native bnb seed gguf
+int8         8.031    0.0079  portable    native bnb seed
 nf4            4.5    0.0921  portable    native bnb seed
 ternary          2    0.4440  portable    native bitnet seed
 binary           1    0.6031  portable    native seed

@@ -139,7 +139,7 @@ as they were
         4    5.43 kB  tiny: stack.weight, wide.weight, plain.weight, ..
         1       14 B  a vector: norm.weight
         1        5 B  not floats: bytes.weight
-6.113 bits per weight; of what changed: nrmse 0.04916, cosine 0.9987926
+6.113 bits per weight; of what changed: nrmse 0.04916, cosine 0.99879
 TIME
 again: lowbit quantize tests/golden/layouts/bnb4.values -o DIR/q --force --type nf4
 END

@@ -25,6 +25,7 @@ static const struct config {
 } configs[] = {
     {"int8", {.format = "int8"}},
     {"int8 block 32", {.format = "int8", .block_size = 32}},
+    {"int8 block 1024", {.format = "int8", .block_size = 1024}},
     {"int8 block 6", {.format = "int8", .block_size = 6}},
     {"int8 axis 0", {.format = "int8", .axes = {1, {0}}}},
     {"int8 tensor", {.format = "int8", .axes = {2, {0, 1}}}},
@@ -474,9 +475,9 @@ static void check_threads(const char *isa)
 {
     static const int threads[] = {1, 2, 7};
     for (int i = 0; i < N_CONFIGS; i++) {
-        for (int q = 0; q < 4; q++) {
+        for (int q = 0; q < 8; q++) {
             const product p = {.config = &configs[i],
-                               .m = 201,
+                               .m = q & 4 ? 13 : 201,
                                .n = 517,
                                .k = 530,
                                .along = q & 1,
@@ -523,7 +524,7 @@ static void check_bytes(lb_ctx *cx, lb_ctx *ref, const struct config *config)
         operands o = make_operands(cx, &p, NULL);
         lb_array *in[2] = {o.x, o.w};
         const char *way = lb_explain(cx, "dot_general", in, 2, &d);
-        if (way && strstr(way, "dot i8")) {
+        if (way && (strstr(way, "dot i8") || strstr(way, "lines"))) {
             float *a = run(cx, &p, &o), *b = run(ref, &p, &o);
             if (check_fails(a && b && !memcmp(a, b, size)))
                 fprintf(stderr, "%s, %s: not the reference's bits\n",

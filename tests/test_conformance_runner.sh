@@ -577,11 +577,34 @@ manifest "$int8_case" "$nf4_case" "$ternary_case" "$(add_case '"exact"')" \
     "$ste_case" "$grad_case" \
     '{"id": "g6/h", "group": 6, "op": "train_adam"}' \
     "$(gradient_case 'sum(c * sin(x))')"
-printf '{"maps": [1, 2], "refused": [3]}' >"$tmp/cases/sharding.json"
+# Two maps and a refusal: where the second slice begins, whether the other map is
+# of whole arrays, and the axis that is not there.
+sharding() # START WHOLE NAME
+{
+    local no='{"exception": "ValueError", "message": "no such axis"}'
+    local on='"mesh": [2], "names": ["x"], "shape": [4]'
+    printf '{"maps": [{%s, "spec": ["x"], "shard_shape": [2],
+        "fully_replicated": false, "replica_id": [0, 0],
+        "shards": [[[0, 2]], [[%s, 4]]]},
+        {%s, "spec": [], "shard_shape": [4], "fully_replicated": %s,
+        "replica_id": [0, 1], "shards": [[[0, 4]], [[0, 4]]]}],
+        "refused": [{%s, "spec": ["%s"], "why": "unknown axis",
+        "named_sharding": %s, "device_put": %s}]}' \
+        "$on" "$1" "$on" "$2" "$on" "$3" "$no" "$no" \
+        >"$tmp/cases/sharding.json"
+}
+sharding 2 true nope
 run seed "$tmp/cases"
-expect "right cases" 0 "8 passed, 0 failed, 5 skipped"
+expect "right cases" 0 "11 passed, 0 failed, 2 skipped"
 says "right cases" out "group 1: 1 passed, 0 failed, 0 skipped"
-says "right cases" out "group 7: 0 passed, 0 failed, 3 skipped"
+says "right cases" out "group 7: 3 passed, 0 failed, 0 skipped"
+for wrong in "1 true nope" "2 false nope" "2 true x"; do
+    # shellcheck disable=SC2086
+    sharding $wrong
+    run seed "$tmp/cases"
+    expect "seed: sharding $wrong" 1 "10 passed, 1 failed, 2 skipped"
+done
+sharding 2 true nope
 
 one_of() # CASE FILE...: every byte of these files
 {

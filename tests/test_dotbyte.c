@@ -5,6 +5,7 @@
 
 #include "base/cpu.h"
 #include "check.h"
+#include "draws.h"
 #include "fenced.h"
 #include "kernels/dotbyte.h"
 
@@ -39,6 +40,7 @@ enum {
     LINES = LB_DOTBYTE_LINES,
     BYTES = LB_DOTBYTE_BYTES,
     KC = LB_DOTBYTE_KC,
+    BLOCKS = KC / STEP,
     ROOM = 1 << 19
 };
 
@@ -59,34 +61,10 @@ static fenced in, out;
 
 /* ---- numbers ------------------------------------------------------------- */
 
-static uint32_t random_bits(void)
-{
-    static uint64_t x = 88172645463325252u;
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return (uint32_t)(x >> 32);
-}
-
-static float random_float(void) /* in [-1, 1) */
-{
-    return (float)((int32_t)random_bits() >> 8) / 8388608.0f;
-}
-
-static int random_within(int most)
-{
-    return (int)(random_bits() % (uint32_t)(2 * most + 1)) - most;
-}
-
 static void fill_bytes(void *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         ((uint8_t *)p)[i] = (uint8_t)random_bits();
-}
-
-static int64_t up(int64_t n, int64_t unit)
-{
-    return (n + unit - 1) / unit * unit;
 }
 
 static void whose(const lb_dotbyte *k, const char *what, int64_t n)
@@ -224,23 +202,12 @@ static void check_along(const lb_dotbyte *k, int bits, bool high, int64_t n,
     if (check_fails(ok)) whose(k, "along", n);
 }
 
-static void check_across(const lb_dotbyte *k, int bits, bool high, int64_t n,
-                         int64_t bytes, int64_t gap, bool end)
+/* Panels that are `panel` bytes apart hold what n lines of codes stand for. */
+static bool holds(const lb_dotbyte *k, const lb_dotbyte_codes *c,
+                  const uint8_t *from, int64_t step, int64_t n, int64_t bytes,
+                  const uint8_t *to, int64_t panel)
 {
-    static int16_t ratio[4][KC];
-    lb_dotbyte_codes c = random_codes(k, bits, high);
-    const int64_t step = bytes + gap, fields = 8 / bits;
-    const size_t size = (size_t)((n - 1) * step + bytes);
-    const int64_t panel = up(n, STEP) * k->size * k->nr, quad = 4 / k->size;
-    for (int i = 0; i < 4 * KC; i++)
-        ratio[i / KC][i % KC] = (int16_t)(random_bits() % (1 << 14));
-    c.share = (int64_t)32 << (n % 3);
-    c.apart = KC;
-    if (k->size == 2 && n % 2) c.ratio = ratio[0];
-    const size_t room = (size_t)(BYTES * fields / k->nr * panel);
-    uint8_t *from = place(&in, size, end), *to = place(&out, room, end);
-    fill_bytes(from, size);
-    k->across(&c, from, step, n, bytes, 1 << 30, to, panel);
+    const int64_t fields = 8 / c->bits, quad = 4 / k->size;
     bool ok = true;
     for (int64_t j = 0; j < bytes * fields; j++) {
         const int64_t byte = j / fields;
@@ -250,11 +217,56 @@ static void check_across(const lb_dotbyte *k, int bits, bool high, int64_t n,
         for (int64_t i = 0; i < n; i++)
             ok = ok &&
                  number_w(k, row + i / quad * k->nr * 4 + i % quad * k->size) ==
-                     held(k,
-                          times_ratio(&c, number_of(k, &c, from + i * step, j),
-                                      i, j));
+                     held(k, times_ratio(c, number_of(k, c, from + i * step, j),
+                                         i, j));
     }
-    if (check_fails(ok)) whose(k, "across", n);
+    return ok;
+}
+
+/* In two steps: quads where panels were, with no byte to spare, then panels one
+ * by one, which are read before the next. */
+static void check_staged(const lb_dotbyte *k, const lb_dotbyte_codes *c,
+                         const uint8_t *from, int64_t step, int64_t n,
+                         int64_t bytes, bool end)
+{
+    static uint8_t all[BYTES * 8 * KC];
+    const int64_t quads = up(n, 4) / 4, apart = quads * 64 + (end ? 0 : 64);
+    const int64_t fields = 8 / c->bits, panel = quads * k->nr * 4;
+    const size_t size = (size_t)(3 * apart + quads * 64);
+    uint8_t *const to = place(&out, size, end);
+    memset(to, 0x55, size);
+    k->quads(from, step, n, bytes, to, apart);
+    for (int64_t p = 0; p < BYTES * fields / k->nr; p++) {
+        const int64_t vector = p * k->nr / 16;
+        k->panel(c, to + vector / fields * apart, n, (int)(vector % fields),
+                 all + p * panel);
+    }
+    bool ok = holds(k, c, from, step, n, bytes, all, panel);
+    for (int64_t i = quads * 64; i < apart; i++)
+        ok = ok && to[i] == 0x55 && to[apart + i] == 0x55;
+    if (check_fails(ok)) whose(k, "quads", n);
+}
+
+static void check_across(const lb_dotbyte *k, int bits, bool high, int64_t n,
+                         int64_t bytes, int64_t gap, bool end)
+{
+    static int16_t ratio[4][KC];
+    lb_dotbyte_codes c = random_codes(k, bits, high);
+    const int64_t step = bytes + gap, fields = 8 / bits;
+    const size_t size = (size_t)((n - 1) * step + bytes);
+    const int64_t panel = up(n, STEP) * k->size * k->nr;
+    for (int i = 0; i < 4 * KC; i++)
+        ratio[i / KC][i % KC] = (int16_t)(random_bits() % (1 << 14));
+    c.share = (int64_t)32 << (n % 3);
+    c.apart = KC;
+    if (k->size == 2 && n % 2) c.ratio = ratio[0];
+    const size_t room = (size_t)(BYTES * fields / k->nr * panel);
+    uint8_t *from = place(&in, size, end), *to = place(&out, room, end);
+    fill_bytes(from, size);
+    k->across(&c, from, step, n, bytes, 1 << 30, to, panel);
+    if (check_fails(holds(k, &c, from, step, n, bytes, to, panel)))
+        whose(k, "across", n);
+    if (k->quads && bits < 8) check_staged(k, &c, from, step, n, bytes, end);
 }
 
 /* ---- tiles --------------------------------------------------------------- */
@@ -309,10 +321,54 @@ static void lay(const lb_dotbyte *k, const numbers *v, int rows, int planes,
                        w + (e / quad * k->nr + j) * 4 + e % quad * k->size);
 }
 
+/* What a row has in a panel: all of its numbers, and starts and scales of each
+ * of its blocks. */
+typedef struct {
+    int64_t share, apart;
+    int32_t start[BLOCKS * (LB_DOTBYTE_MAX_MR + 3)];
+    float xs[BLOCKS * (LB_DOTBYTE_MAX_MR + 3)];
+    float ws[BLOCKS * (LB_DOTBYTE_MAX_NR + 5)];
+} blocks;
+
+static void fill_tile(const lb_dotbyte *k, int rows, int64_t depth, int most,
+                      int offset, extreme how, numbers *v, blocks *b)
+{
+    memset(b->start, 0, sizeof b->start);
+    for (int i = 0; i < rows; i++)
+        for (int64_t e = 0; e < depth; e++) {
+            v->x[i][e] = extreme_x(how, most < 32639 ? most : 32639);
+            b->start[e / b->share * b->apart + i] +=
+                (k->bias - offset) * v->x[i][e];
+        }
+    for (int j = 0; j < k->nr; j++)
+        for (int64_t e = 0; e < depth; e++)
+            v->w[j][e] = extreme_w(k, how);
+    for (size_t i = 0; i < sizeof b->xs / sizeof *b->xs; i++)
+        b->xs[i] = random_float();
+    for (size_t j = 0; j < sizeof b->ws / sizeof *b->ws; j++)
+        b->ws[j] = random_float();
+}
+
+/* One number of a tile, block by block. */
+static float want_tile(const numbers *v, const blocks *b, int64_t w_apart,
+                       int64_t depth, int offset, int i, int j, float c)
+{
+    int64_t at = 0;
+    for (int64_t n = 0; n == 0 || at < depth; n++) {
+        int64_t sum = 0;
+        for (; at < depth && at < (n + 1) * b->share; at++)
+            sum += (int64_t)v->x[i][at] * (v->w[j][at] - offset);
+        c = fmaf((float)sum * b->ws[n * w_apart + j], b->xs[n * b->apart + i],
+                 c);
+    }
+    return c;
+}
+
 static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
-                       bool first, extreme how)
+                       int64_t share, bool first, extreme how)
 {
     static numbers v;
+    static blocks b;
     const int nr = k->nr;
     /* Words may add up to so much. */
     const int most = k->size == 2  ? (int)(LB_DOTWORD_SUM / (depth + 1) / 8 * 8)
@@ -324,49 +380,39 @@ static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
                                          : 128;
     const size_t xb = (size_t)(rows * planes * depth * k->size);
     const size_t wb = (size_t)(nr * depth * k->size);
+    const int64_t w_apart = depth % 3 ? nr + 5 : 0;
     int8_t *x = place(&in, xb, false);
-    uint8_t *w = place(&in, wb, true);
-    int32_t start[LB_DOTBYTE_MAX_MR];
-    float xs[LB_DOTBYTE_MAX_MR], ws[LB_DOTBYTE_MAX_NR];
     float *c = place(&out, (size_t)(rows * nr) * sizeof *c, true);
     float old[LB_DOTBYTE_MAX_MR * LB_DOTBYTE_MAX_NR];
-    for (int i = 0; i < rows; i++) {
-        int64_t sum = 0;
-        for (int64_t e = 0; e < depth; e++)
-            sum += v.x[i][e] = extreme_x(how, most < 32639 ? most : 32639);
-        start[i] = (int32_t)((k->bias - offset) * sum);
-        xs[i] = random_float();
-    }
-    for (int j = 0; j < nr; j++) {
-        for (int64_t e = 0; e < depth; e++)
-            v.w[j][e] = extreme_w(k, how);
-        ws[j] = random_float();
-    }
+    uint8_t *const bytes = place(&in, wb, true);
+    const lb_dotbyte_w w = {bytes, b.ws, w_apart};
+    b.share = share;
+    b.apart = rows + 3;
+    fill_tile(k, rows, depth, most, offset, how, &v, &b);
     for (int e = 0; e < rows * nr; e++)
         c[e] = old[e] = random_float() * 1e6f;
-    lay(k, &v, rows, planes, depth, x, w);
+    lay(k, &v, rows, planes, depth, x, bytes);
     const lb_dotbyte_x rows_of = {.rows = rows,
                                   .planes = planes,
                                   .bytes = x,
                                   .plane = rows * depth,
-                                  .start = start,
-                                  .scale = xs};
+                                  .start = b.start,
+                                  .scale = b.xs,
+                                  .share = share,
+                                  .apart = b.apart};
     lb_dotbyte_ask ask = {.at = random_bits(), /* anywhere */
                           .step = random_within(5000),
                           .column = 64,
                           .rows = 1 + random_bits() % 40,
                           .columns = random_bits() % 4};
     ask.left = ask.rows;
-    k->tile(&rows_of, depth, w, ws, first, c, how == ANY ? &ask : NULL);
+    k->tile(&rows_of, depth, &w, first, c, how == ANY ? &ask : NULL);
     bool ok = true;
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < nr; j++) {
-            int64_t sum = 0;
-            for (int64_t e = 0; e < depth; e++)
-                sum += (int64_t)v.x[i][e] * (v.w[j][e] - offset);
-            const float t = (float)sum * ws[j];
             const int e = i * nr + j;
-            ok = ok && c[e] == fmaf(t, xs[i], first ? 0 : old[e]);
+            ok = ok && c[e] == want_tile(&v, &b, w_apart, depth, offset, i, j,
+                                         first ? 0 : old[e]);
         }
     if (check_fails(ok)) whose(k, planes == 2 ? "two planes" : "tile", depth);
 }
@@ -406,15 +452,17 @@ static void check_lengths(const lb_dotbyte *k)
 
 static void check_kernel(const lb_dotbyte *k)
 {
+    static const int64_t shares[] = {32, 64, 96, 256};
     CHECK(k->mr <= LB_DOTBYTE_MAX_MR && k->nr <= LB_DOTBYTE_MAX_NR);
     CHECK(k->nr % LINES == 0);
     check_lengths(k);
     for (int rows = 1; rows <= k->mr; rows++)
         for (int64_t depth = 0; depth <= KC; depth += depth < 64 ? 4 : 64)
             for (int how = 0; how < 4; how++) {
-                check_tile(k, rows, 1, depth, how & 1, (extreme)how);
+                const int64_t share = how & 2 ? KC : shares[depth / 4 % 4];
+                check_tile(k, rows, 1, depth, share, how & 1, (extreme)how);
                 if (k->most_w == 255)
-                    check_tile(k, rows, 2, depth, how & 1, (extreme)how);
+                    check_tile(k, rows, 2, depth, share, how & 1, (extreme)how);
             }
 }
 

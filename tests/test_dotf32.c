@@ -3,6 +3,7 @@
  * against pages that may not be touched. */
 #include "base/cpu.h"
 #include "check.h"
+#include "draws.h"
 #include "fenced.h"
 #include "kernels/dotf32.h"
 #include "label_model.h"
@@ -10,20 +11,6 @@
 enum { ROWS = 7, ROOM = 1 << 15, DEEP = 1024, MR = LB_DOTF32_MAX_MR };
 
 static fenced codes_room, scale_room, c_room;
-
-static uint32_t random_bits(void)
-{
-    static uint64_t x = 88172645463325252u;
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return (uint32_t)(x >> 32);
-}
-
-static float random_float(void) /* in [-1, 1) */
-{
-    return (float)((int32_t)random_bits() >> 8) / 8388608.0f;
-}
 
 /* ---- the order ------------------------------------------------------------
  */

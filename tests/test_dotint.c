@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "check.h"
+#include "draws.h"
 #include "fenced.h"
 #include "kernels/dotint.h"
 
@@ -56,34 +57,10 @@ static fenced in, out;
 /* ---- numbers --------------------------------------------------------------
  */
 
-static uint32_t random_bits(void)
-{
-    static uint64_t x = 88172645463325252u;
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return (uint32_t)(x >> 32);
-}
-
-static float random_float(void) /* in [-1, 1) */
-{
-    return (float)((int32_t)random_bits() >> 8) / 8388608.0f;
-}
-
-static int random_within(int most)
-{
-    return (int)(random_bits() % (uint32_t)(2 * most + 1)) - most;
-}
-
 static void fill_bytes(void *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         ((uint8_t *)p)[i] = (uint8_t)random_bits();
-}
-
-static int64_t up(int64_t n, int64_t unit)
-{
-    return (n + unit - 1) / unit * unit;
 }
 
 static void whose(const lb_dotint *k, const char *what, int64_t n)

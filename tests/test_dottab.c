@@ -5,6 +5,7 @@
 
 #include "base/cpu.h"
 #include "check.h"
+#include "draws.h"
 #include "fenced.h"
 #include "kernels/dottab.h"
 
@@ -17,20 +18,6 @@ static void *place(const fenced *f, size_t bytes, bool end)
 {
     char *const room = f->map + f->page;
     return end ? room + ROOM - bytes : room;
-}
-
-static uint32_t random_bits(void)
-{
-    static uint64_t x = 88172645463325252u;
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return (uint32_t)(x >> 32);
-}
-
-static float random_float(void)
-{
-    return (float)(int32_t)random_bits() * 0x1p-31f;
 }
 
 /* ---- tables ---------------------------------------------------------------

@@ -15,6 +15,7 @@
 #include "kernels/encode.h"
 #include "kernels/gguf_ref.h"
 #include "kernels/nf4_ref.h"
+#include "numbers.h"
 
 /* SIMDe has all levels of x86, and a machine that has none may not run them. */
 static bool runs_here(lb_level level)
@@ -139,6 +140,12 @@ static void try_int8(const trial *t)
         each[i] = most > 0x1p-100f ? 127.0f / most : 0;
     SAME("int8 each", LB_PRODUCT, (size_t)t->n,
          k->whole_each(LB_PRODUCT, t->x, t->n, each, to));
+}
+
+static void try_whole(const trial *t, float by)
+{
+    SAME("int8", LB_QUOTIENT, (size_t)t->n,
+         k->whole(LB_QUOTIENT, t->x, t->n, by, to));
 }
 
 static void try_nf4(const trial *t, int64_t block)
@@ -312,6 +319,32 @@ static void ties(const lb_cpu *cpu)
             }
 }
 
+/* Quotients by any number whose size a divisor may have that encoders make a
+ * product of, and sizes just beyond, as near as can be to where codes end. */
+static void divisors(const lb_cpu *cpu)
+{
+    enum { N = 192, ROUNDS = 4000 };
+    uint64_t seed = 11;
+    for (int r = 0; r < ROUNDS; r++) {
+        const float by =
+            ldexpf(1 + (float)(number_draw(&seed) >> 41) * 0x1p-23f,
+                   (int)(number_draw(&seed) % 124) - 62);
+        const float *edge = lb_nf4_edges((lb_compat)(r % 3));
+        float halves[N], edges[N];
+        for (int i = 0; i < N; i++) {
+            const int beside = (int)(number_draw(&seed) % 5) - 2;
+            halves[i] = next(((float)(i % 127) + 0.5f) * by, beside);
+            edges[i] = next(edge[i % 15] * by, beside);
+        }
+        edges[r % N] = by; /* so that this is the divisor */
+        trial t = {cpu, NULL, N, true, 1};
+        t.x = lay(&t, halves);
+        try_whole(&t, by);
+        t.x = lay(&t, edges);
+        try_nf4(&t, MOST);
+    }
+}
+
 /* Both signs have the largest magnitude of a block: the first one counts. */
 static void peaks(const lb_cpu *cpu)
 {
@@ -357,6 +390,7 @@ int main(void)
         not_numbers(&cpu);
         nf4_edges(&cpu);
         ties(&cpu);
+        divisors(&cpu);
         peaks(&cpu);
         places(&cpu);
     }

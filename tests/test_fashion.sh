@@ -62,6 +62,19 @@ for net in mlp cnn; do
     grep -q '</svg>' "$tmp/$net.svg" || die "no chart of $net"
 done
 
+# Settings are chosen by images that training has not seen, and the test images
+# by nothing: they need not even be there.
+mkdir "$tmp/train"
+cp "$tmp"/train-* "$tmp/train"
+run --data "$tmp/train" --validate 100 --epochs 2 --only none --rate 2e-3 \
+    --batch 32
+grep -q '| validation accuracy' "$tmp/out" || die "no word of validation"
+for wrong in '--validate 384' '--batch 400' '--rate 0' '--rate x' '--epochs'; do
+    # shellcheck disable=SC2086
+    "$program" --data "$tmp" --seeds 1 --only none $wrong >/dev/null 2>&1 &&
+        die "took $wrong"
+done
+
 # Killed as soon as there is a checkpoint, which may be too late: then nothing
 # is left to do.
 run --epochs 8 --only none --save "$tmp/whole"

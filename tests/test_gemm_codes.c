@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "check.h"
+#include "draws.h"
 #include "fenced.h"
 #include "kernels/gemm_codes.h"
 #include "label_model.h"
@@ -14,16 +15,7 @@ enum { ROOM = 1 << 17 };
 
 static fenced from_room, scale_room, to_room;
 
-static uint32_t random_bits(void)
-{
-    static uint64_t x = 88172645463325252u;
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return (uint32_t)(x >> 32);
-}
-
-static float random_float(void) /* of any size, 0, infinite or NaN */
+static float any_float(void) /* of any size, 0, infinite or NaN */
 {
     static const float odd[] = {0,        -0.0f,    0x1p-149f, -0x1.8p-130f,
                                 0x1p127f, INFINITY, NAN};
@@ -54,7 +46,7 @@ static lb_gemm_rows make(int bits, bool high_first, const float *level,
     for (size_t i = 0; i < size; i++)
         codes[i] = (uint8_t)random_bits();
     for (int64_t i = 0; i < n * scales; i++)
-        scale[i] = random_float();
+        scale[i] = any_float();
     return (lb_gemm_rows){
         .bits = bits,
         .high_first = high_first,
@@ -111,7 +103,7 @@ static void test_decode(const lb_gemm_codes *kernel)
     static const int64_t groups[] = {0, 16, 32, 48, 64, 256};
     float level[16];
     for (int i = 0; i < 16; i++)
-        level[i] = random_float();
+        level[i] = any_float();
     for (int bits = 1; bits <= 8; bits *= 2)
         for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
             for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)

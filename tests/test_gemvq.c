@@ -222,7 +222,12 @@ static double run(const sample *s, const made *m, const lb_gemvq_kernel *q,
         fenced each = fence(lb_gemvq_each_size(q, s->n), s->front);
         if (q->unit == 1)
             w.each = lb_gemvq_each_of(q, s->high_first, w.scale, s->n, each.at);
-        lb_gemvq_run_cols(q, &w, x.number, s->k, y, scratch.at);
+        w.cpu = &(lb_cpu){.level = lb_cpu_best()};
+        const int64_t slots = (s->n + q->group - 1) / q->group * q->group;
+        fenced sums = fence((size_t)slots * sizeof(float), s->front);
+        lb_gemvq_run_cols(q, &w, x.number, s->k, sums.at, scratch.at);
+        lb_gemvq_cols_order(q, s->high_first, sums.at, s->n, y);
+        unfence(&sums);
         unfence(&each);
         unfence(&scratch);
     }

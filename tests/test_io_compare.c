@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "lowbit_io.h"
+#include "lowbit_mesh.h"
 
 static void near(double got, double want)
 {
@@ -118,18 +119,54 @@ static void test_special(lb_ctx *cx)
     CHECK(!lb_compare(cx, NULL, a, &d));
 }
 
-/* The same bits for one thread and for three. */
+/* The same bits for every number of threads and every level. */
 static void test_threads(void)
 {
-    lb_difference d[2] = {{0}, {0}};
-    for (int t = 0; t < 2; t++) {
-        lb_ctx *cx = lb_open(&(lb_options){.threads = t ? 3 : 1});
-        lb_array *a =
-            lb_random_normal(cx, (lb_key){4, 4}, LB_BF16, LB_SHAPE(777, 700));
-        CHECK(lb_compare(cx, a, lb_quantize(cx, a, NULL), &d[t]));
-        lb_close(cx);
+    static const char *const isa[] = {"ref", "avx2", NULL};
+    static const char *const format[] = {"nf4", "int8", "binary"};
+    for (int f = 0; f < 3; f++) {
+        lb_difference want = {0};
+        for (int t = 0; t < 9; t++) {
+            lb_difference d = {0};
+            lb_ctx *cx =
+                lb_open(&(lb_options){.threads = 1 + t % 3, .isa = isa[t / 3]});
+            if (!cx) continue; /* a level that this machine has not */
+            lb_array *a = lb_random_normal(cx, (lb_key){4, 4}, LB_BF16,
+                                           LB_SHAPE(2300, 2111));
+            CHECK(lb_compare(
+                cx, a,
+                lb_quantize(cx, a, &(lb_quant_config){.format = format[f]}),
+                &d));
+            lb_close(cx);
+            if (!want.n) want = d;
+            CHECK(memcmp(&d, &want, sizeof d) == 0);
+        }
     }
-    CHECK(memcmp(&d[0], &d[1], sizeof d[0]) == 0);
+}
+
+/* Two ranks that hold a half of each array, next to both in one place. */
+static int rank_of_two(lb_comm *comm, void *user)
+{
+    lb_difference whole = {0}, *d = user;
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
+    lb_mesh *mesh = lb_mesh_open(cx, comm, "x=2", NULL);
+    lb_array *a =
+        lb_random_normal(cx, (lb_key){5, 5}, LB_F32, LB_SHAPE(64, 128));
+    lb_array *b = lb_quantize(cx, a, NULL);
+    lb_array *c = lb_shard(cx, mesh, a, "P(x)");
+    d += lb_mesh_rank(mesh);
+    const bool ok = lb_compare(cx, a, b, &whole) && whole.dd > 0 &&
+                    lb_compare(cx, c, lb_shard(cx, mesh, b, "P(None, x)"), d) &&
+                    memcmp(d, &whole, sizeof whole) == 0;
+    const bool closed = lb_mesh_close(mesh);
+    lb_close(cx);
+    return ok && closed ? 0 : 1;
+}
+
+static void test_ranks(void)
+{
+    lb_difference d[2] = {{0}, {0}};
+    CHECK_EQ_I(lb_mesh_run(2, rank_of_two, d), 0);
 }
 
 int main(void)
@@ -141,5 +178,6 @@ int main(void)
     CHECK(lb_error_status(cx) == LB_OK);
     lb_close(cx);
     test_threads();
+    test_ranks();
     return check_report("differences of arrays");
 }

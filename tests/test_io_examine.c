@@ -75,6 +75,24 @@ static void test_scales(lb_ctx *cx)
     CHECK(f.inf.n == 32 && f.inf.first == 64 && f.nan.n == 32);
 }
 
+/* Those that divide: of zeros it is infinite, and 0 is none. */
+static void test_divisors(lb_ctx *cx)
+{
+    const float scale[4] = {2, INFINITY, 0, -1};
+    const lb_quant_config c = {.format = "ternary",
+                               .scale = LB_SCALE_ROW,
+                               .meaning = LB_MEANS_INVERSE};
+    lb_array *codes = lb_zeros(cx, LB_I8, LB_SHAPE(4, 8));
+    lb_array *q = lb_from_codes(cx, &c, codes,
+                                lb_from(cx, LB_F32, LB_SHAPE(4, 1), scale));
+    lb_findings f = {0};
+    CHECK(lb_examine(cx, q, &f));
+    CHECK(f.scales == 4 && f.scale.n == 2 && f.scale.first == 2);
+    f = (lb_findings){0};
+    q = lb_quantize(cx, lb_zeros(cx, LB_F32, LB_SHAPE(4, 8)), &c);
+    CHECK(lb_examine(cx, q, &f) && lb_findings_sound(&f) && f.zeros == 32);
+}
+
 static void test_can_save(lb_ctx *cx)
 {
     const lb_quant_config nf4 = {.format = "nf4", .compat = LB_COMPAT_BNB_CPU};
@@ -89,6 +107,27 @@ static void test_can_save(lb_ctx *cx)
     CHECK(lb_can_save(cx, &p, "safetensors", "bnb"));
     CHECK(!lb_can_save(cx, &t, NULL, "bnb"));
     CHECK_EQ_I(lb_error_status(cx), LB_OK);
+    /* Only safetensors have layouts of several tensors. */
+    static const struct {
+        const char *format;
+        bool native, gguf;
+    } row[] = {{"int8", true, false},    {"nf4", true, false},
+               {"ternary", true, false}, {"binary", true, false},
+               {"q8_0", true, true},     {"q4_0", true, true},
+               {"iq4_nl", true, true},   {"tq1_0", true, true},
+               {"tq2_0", true, true},    {"dynamic8", true, false}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        const lb_quant_config c = {.format = row[i].format};
+        const lb_planned w = {.name = "w.weight",
+                              .dtype = LB_F32,
+                              .shape = LB_SHAPE(8, 256),
+                              .config = &c};
+        CHECK(lb_can_save(cx, &w, NULL, NULL) == row[i].native);
+        CHECK(lb_can_save(cx, &w, "gguf", NULL) == row[i].gguf);
+        CHECK(!lb_can_save(cx, &w, "npz", NULL));
+        CHECK(!lb_can_save(cx, &w, "npy", NULL));
+        CHECK_EQ_I(lb_error_status(cx), LB_OK);
+    }
     CHECK(!lb_can_save(cx, &p, "zip", NULL));
     CHECK_EQ_I(lb_error_status(cx), LB_E_ARG);
     lb_clear(cx);
@@ -100,6 +139,7 @@ int main(void)
     test_numbers(cx);
     test_codes(cx);
     test_scales(cx);
+    test_divisors(cx);
     CHECK_EQ_S(lb_error(cx), "");
     test_can_save(cx);
     lb_close(cx);

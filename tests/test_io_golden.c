@@ -20,16 +20,6 @@ static void say(bool ok, const char *what, const io_file *g, const char *why)
         fprintf(stderr, "golden: %s: %s: %s\n", what, g->path, why);
 }
 
-static bool same_bytes(const char *a, const char *b)
-{
-    size_t n = 0, m = 0;
-    uint8_t *x = io_slurp(a, &n), *y = io_slurp(b, &m);
-    const bool same = x && y && n == m && memcmp(x, y, n) == 0;
-    free(x);
-    free(y);
-    return same;
-}
-
 static void read_one(lb_ctx *cx, const io_file *g, bool no_map)
 {
     char why[8300];
@@ -58,7 +48,7 @@ static void copy_one(lb_ctx *cx, const io_file *g, size_t piece)
     if (!r) return;
     say(io_copy(cx, r, r->kind, scratch, piece, &options), "copy", g,
         lb_error(cx));
-    say(same_bytes(scratch, g->twin), "copy", g, "other bytes");
+    say(io_same_bytes(scratch, g->twin), "copy", g, "other bytes");
     lb_reader_close(r);
 }
 
@@ -112,7 +102,7 @@ static void test_index(lb_ctx *cx)
     const lb_write_options options = {.no_sync = true};
     CHECK(lb_shards_write_index(cx, scratch, r->tensor, shard, r->n_tensors, 2,
                                 total, &options));
-    CHECK(same_bytes(scratch, path));
+    CHECK(io_same_bytes(scratch, path));
     lb_reader_close(r);
 }
 

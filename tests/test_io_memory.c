@@ -8,40 +8,10 @@
 #include "check.h"
 #include "io/shards.h"
 #include "io_golden.h"
+#include "meter.h"
 #include "scratch.h"
 
-typedef struct meter {
-    long count, fail_at, failed; /* of allocations: so far, the one that fails,
-                                  * and how many have */
-    long blocks;
-} meter;
-
 static meter m;
-
-static bool fails(void)
-{
-    const bool now = ++m.count == m.fail_at;
-    m.failed += now;
-    return now;
-}
-
-static void *meter_alloc(void *user, size_t size, size_t align)
-{
-    void *p = NULL;
-    (void)user;
-    if (fails() || posix_memalign(&p, align, size)) return NULL;
-    m.blocks++;
-    return p;
-}
-
-static void meter_free(void *user, void *p, size_t size)
-{
-    (void)user;
-    (void)size;
-    m.blocks--;
-    free(p);
-}
-
 static char scratch[SCRATCH_MAX];
 static char partial[SCRATCH_MAX + 16];
 
@@ -160,7 +130,7 @@ static long failing(lb_ctx *cx, const io_file *g)
 
 int main(void)
 {
-    const lb_allocator a = {meter_alloc, meter_free, NULL};
+    const lb_allocator a = {meter_alloc, meter_free, &m};
     CHECK(scratch_file(scratch));
     snprintf(partial, sizeof partial, "%s.partial", scratch);
     lb_ctx *cx =

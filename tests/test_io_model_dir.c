@@ -110,6 +110,7 @@ typedef struct seen {
     int quantized, kept, resumed;
     char why[N][64];
     int64_t stop_at;
+    double dd;
 } seen;
 
 static void note(void *user, const lb_written *w)
@@ -118,6 +119,7 @@ static void note(void *user, const lb_written *w)
     s->quantized += !w->kept;
     s->kept += w->kept != NULL;
     s->resumed += w->resumed;
+    s->dd += w->error.dd;
     for (int i = 0; i < N; i++)
         if (strcmp(arrays[i].name, w->entry->name) == 0)
             snprintf(s->why[i], sizeof s->why[i], "%s", w->kept ? w->kept : "");
@@ -296,6 +298,27 @@ static void test_resume(void)
     s = (seen){0};
     CHECK(lb_quantize_file(cx, in("model", "").s, in("again", "").s, &o));
     CHECK(s.resumed == 0 && same_as("again", lb_shard_name(0, 2).s));
+    remove_dir("again");
+    o.layout = "seed";
+    stop_after(6, o);
+    o.layout = NULL;
+    s = (seen){0};
+    CHECK(lb_quantize_file(cx, in("model", "").s, in("again", "").s, &o));
+    CHECK(s.resumed == 0 && same_as("again", lb_shard_name(0, 2).s));
+    remove_dir("again");
+    /* What an earlier run did not measure is measured, if it is asked for. */
+    seen all = {0};
+    o.measure = true;
+    o.done_user = &all;
+    CHECK(lb_quantize_file(cx, in("model", "").s, in("again", "").s, &o));
+    remove_dir("again");
+    o.measure = false;
+    stop_after(6, o);
+    s = (seen){0};
+    o.measure = true;
+    o.done_user = &s;
+    CHECK(lb_quantize_file(cx, in("model", "").s, in("again", "").s, &o));
+    CHECK(s.resumed == 6 && all.dd > 0 && s.dd == all.dd);
 }
 
 /* An error in the middle leaves what was there, and nothing else. */

@@ -93,16 +93,6 @@ static bool same_meta(const char *a, const char *b)
     return ok;
 }
 
-static bool same_file(const char *a, const char *b)
-{
-    size_t n = 0, m = 0;
-    uint8_t *x = io_slurp(a, &n), *y = io_slurp(b, &m);
-    const bool ok = x && y && n == m && memcmp(x, y, n) == 0;
-    free(x);
-    free(y);
-    return ok;
-}
-
 static void test_golden(void)
 {
     static const struct {
@@ -127,7 +117,7 @@ static void test_golden(void)
         lb_file_close(f);
         lb_leave(cx);
         CHECK(same_tensors(file, out));
-        if (row[i].bytes) CHECK(same_file(file, out));
+        if (row[i].bytes) CHECK(io_same_bytes(file, out));
         if (row[i].meta) CHECK(same_meta(file, out));
         lb_clear(cx);
     }
@@ -216,7 +206,7 @@ static void round_trip(lb_array *q, lb_dtype dtype, lb_shape shape,
         CHECK(lb_saver_put(cx, s, q));
         CHECK_EQ_I(lb_saver_next(s), -1);
         CHECK(lb_saver_close(cx, s, true));
-        CHECK(same_file(out, other));
+        CHECK(io_same_bytes(out, other));
         unlink(other);
     }
     lb_file *f = lb_file_open(

@@ -1,7 +1,8 @@
 /* test_io_training.c - training that is cut off and taken up from a file ends
  * in the bytes that it would have had; with states in f32 and in 8 bits, and
- * weights that go straight through a quantizer. Also whole steps in which each
- * allocation fails in turn, and ten thousand of them in the same memory. */
+ * weights that go straight through a quantizer. Also whole steps, written to a
+ * file and read again, in which each allocation fails in turn; memory that
+ * grows with the batch as a line does; and ten thousand steps in the same. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -35,18 +36,24 @@ static bool start(lb_ctx *cx, lb_array **p)
     return true;
 }
 
-static bool step(lb_ctx *cx, lb_optimizer *o, lb_array **p,
-                 const lb_quant_config *config)
+static bool step_of(lb_ctx *cx, lb_optimizer *o, lb_array **p,
+                    const lb_quant_config *config, int64_t batch)
 {
     const lb_key key = {2, (uint64_t)lb_optimizer_steps(o)};
     lb_array *g[PARAMS], *in[PARAMS + 2] = {p[0], p[1], p[2]};
-    in[3] = lb_random_normal(cx, key, LB_F32, LB_SHAPE(BATCH, IN));
-    lb_array *z = lb_random_bits(cx, key, LB_U8, LB_SHAPE(BATCH));
+    in[3] = lb_random_normal(cx, key, LB_F32, LB_SHAPE(batch, IN));
+    lb_array *z = lb_random_bits(cx, key, LB_U8, LB_SHAPE(batch));
     in[4] = lb_convert(cx, lb_rem(cx, z, lb_scalar_int(cx, OUT)), LB_I32);
     lb_quant_config c = config ? *config : (lb_quant_config){0};
     return lb_value_and_grad(cx, loss, in, PARAMS + 2, config ? &c : NULL, g,
                              PARAMS) &&
            lb_optimizer_step(o, p, g);
+}
+
+static bool step(lb_ctx *cx, lb_optimizer *o, lb_array **p,
+                 const lb_quant_config *config)
+{
+    return step_of(cx, o, p, config, BATCH);
 }
 
 /* ---- files --------------------------------------------------------------- */
@@ -75,6 +82,7 @@ static bool load(lb_ctx *cx, const char *path, lb_optimizer *o, lb_array **p)
     char name[64];
     lb_array *state[MAX_SAVED];
     lb_file *f = lb_file_open(cx, path, NULL);
+    if (!f) return false;
     for (int i = 0; i < PARAMS; i++) {
         snprintf(name, sizeof name, "p.%d", i);
         p[i] = lb_file_load(cx, f, name);
@@ -168,45 +176,94 @@ static void meter_free(void *user, void *p, size_t size)
     free(p);
 }
 
-static void failing(void)
+typedef struct trial {
+    lb_quant_config qat;
+    lb_optimizer_config optimizer;
+} trial;
+
+typedef struct failing {
+    const char *path;
+    const trial *of;
+    lb_ctx *cx;
+    lb_array *first[PARAMS];
+    meter m;
+    float want[IN * HIDDEN];
+} failing;
+
+/* A step, its state to a file, and that into another optimizer: what p[0] is
+ * then, in `got`. */
+static bool round_trip(failing *f, float *got)
 {
-    const lb_quant_config config = {.format = "nf4"};
-    const lb_optimizer_config c = {.method = LB_ADAM, .clip_norm = 1};
-    meter m = {0};
-    const lb_allocator a = {meter_alloc, meter_free, &m};
-    lb_ctx *cx =
-        lb_open(&(lb_options){.threads = 1, .allocator = &a, .keep_bytes = -1});
-    lb_array *p[PARAMS], *was[PARAMS];
-    CHECK(start(cx, p));
-    lb_optimizer *o = lb_optimizer_open(cx, &c, p, PARAMS);
-    lb_enter(cx); /* and the context's lists have grown */
-    memcpy(was, p, sizeof was);
-    CHECK(step(cx, o, p, &config));
-    memcpy(p, was, sizeof was);
-    lb_leave(cx);
-    const size_t before = m.bytes;
-    bool failed = true;
-    long k = 0;
-    while (failed && ++k < 100000) {
-        lb_enter(cx);
-        m.fail_at = m.count + k;
-        failed = !step(cx, o, p, &config);
-        m.fail_at = 0;
-        if (failed) {
-            CHECK_EQ_I(lb_error_status(cx), LB_E_NOMEM);
-            CHECK(memcmp(p, was, sizeof was) == 0);
-            CHECK_EQ_I(lb_optimizer_steps(o), 1);
-        }
-        memcpy(p, was, sizeof was);
-        lb_leave(cx);
-        CHECK_EQ_I(m.bytes, before);
-        lb_clear(cx);
+    lb_ctx *cx = f->cx;
+    lb_array *p[PARAMS];
+    memcpy(p, f->first, sizeof p);
+    lb_optimizer *o = lb_optimizer_open(cx, &f->of->optimizer, p, PARAMS);
+    bool ok = o && step(cx, o, p, &f->of->qat);
+    if (o && !ok) { /* then nothing has happened at all */
+        CHECK(memcmp(p, f->first, sizeof p) == 0);
+        CHECK_EQ_I(lb_optimizer_steps(o), 0);
     }
-    CHECK(k > 100);
+    ok = ok && save(cx, f->path, o, p);
     lb_optimizer_close(o);
-    lb_close(cx);
-    CHECK_EQ_I(m.bytes, 0);
-    printf("a step of %ld allocations, each failed once\n", k - 1);
+    if (!ok) return false;
+    o = lb_optimizer_open(cx, &f->of->optimizer, p, PARAMS);
+    ok = o && load(cx, f->path, o, p) && step(cx, o, p, &f->of->qat) &&
+         lb_read(cx, p[0], got, sizeof f->want);
+    lb_optimizer_close(o);
+    return ok;
+}
+
+static long fail_each(failing *f)
+{
+    static float got[IN * HIDDEN];
+    const size_t before = f->m.bytes;
+    long k = 0;
+    for (bool failed = true; failed && k < 100000;) {
+        lb_enter(f->cx);
+        f->m.fail_at = f->m.count + ++k;
+        failed = !round_trip(f, got);
+        f->m.fail_at = 0;
+        if (failed) CHECK_EQ_I(lb_error_status(f->cx), LB_E_NOMEM);
+        lb_leave(f->cx);
+        CHECK_EQ_I(f->m.bytes, before);
+        lb_clear(f->cx);
+        /* and the next one is as if nothing had been */
+        if (k % 16 == 0 || !failed) {
+            lb_enter(f->cx);
+            CHECK(round_trip(f, got));
+            CHECK(memcmp(got, f->want, sizeof got) == 0);
+            lb_leave(f->cx);
+        }
+    }
+    return k - 1;
+}
+
+static void fail_all(const char *path)
+{
+    static const lb_quant_config bytes = {.format = "dynamic8"};
+    static const trial of[] = {
+        {{.format = "nf4"}, {.method = LB_ADAM, .clip_norm = 1}},
+        {{.format = "ternary", .scale = LB_SCALE_ROW, .clip_gradient = true},
+         {.method = LB_ADAMW, .decay = 0.01, .state = &bytes}},
+        {{.format = "int8"}, {.method = LB_SGD, .momentum = 0.9}}};
+    long all = 0;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        failing f = {.path = path, .of = &of[i]};
+        const lb_allocator a = {meter_alloc, meter_free, &f.m};
+        f.cx = lb_open(
+            &(lb_options){.threads = 1, .allocator = &a, .keep_bytes = -1});
+        CHECK(f.cx && start(f.cx, f.first));
+        lb_enter(f.cx); /* and the context's lists have grown */
+        CHECK(round_trip(&f, f.want));
+        lb_leave(f.cx);
+        const long k = fail_each(&f);
+        CHECK(k > 200);
+        all += k;
+        lb_close(f.cx);
+        CHECK_EQ_I(f.m.bytes, 0);
+    }
+    printf("training, saved and taken up: %ld allocations, each failed once\n",
+           all);
 }
 
 /* ---- memory -------------------------------------------------------------- */
@@ -220,6 +277,31 @@ static long resident(void)
     if (fscanf(f, "%ld %ld", &all, &here) != 2) here = 0;
     fclose(f);
     return here;
+}
+
+/* The most that a step of so many examples holds at once. */
+static size_t peak_of(int64_t batch)
+{
+    const lb_quant_config config = {.format = "nf4"};
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
+    lb_array *p[PARAMS];
+    CHECK(start(cx, p));
+    lb_optimizer *o = lb_optimizer_open(cx, NULL, p, PARAMS);
+    CHECK(step_of(cx, o, p, &config, batch));
+    const size_t bytes = lb_bytes_peak(cx);
+    lb_optimizer_close(o);
+    lb_close(cx);
+    return bytes;
+}
+
+/* Twice the examples more are twice the memory more. */
+static void grows_as_a_line(void)
+{
+    const double a = (double)peak_of(1024), b = (double)peak_of(2048),
+                 c = (double)peak_of(4096);
+    CHECK(b > a);
+    CHECK_NEAR((c - b) / (b - a), 2, 0.05);
+    printf("an example more in a batch: %.0f bytes more\n", (c - b) / 2048);
 }
 
 /* Ten thousand steps need no more memory than the first some. */
@@ -264,7 +346,8 @@ int main(void)
     char path[SCRATCH_MAX];
     CHECK(scratch_file(path));
     resumed(path);
-    failing();
+    fail_all(path);
+    grows_as_a_line();
     flat();
     unlink(path);
     return check_report("io training");

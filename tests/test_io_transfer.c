@@ -14,6 +14,7 @@
 #include "check.h"
 #include "core/core.h"
 #include "io/save.h"
+#include "io_golden.h"
 #include "scratch.h"
 
 enum { MEMORY = 1000000 };
@@ -53,18 +54,6 @@ static void make_source(void)
     for (int i = 0; i < N; i++)
         list[i] = (lb_planned){.name = samples[i].name, .array = numbers(i)};
     CHECK(lb_save(cx, source, list, N, NULL));
-}
-
-static bool same_bytes(const char *a, const char *b)
-{
-    lb_infile *x = lb_infile_open(cx, a, false),
-              *y = lb_infile_open(cx, b, false);
-    const bool same = x && y && x->size == y->size &&
-                      memcmp(lb_infile_at(x, 0, x->size),
-                             lb_infile_at(y, 0, y->size), x->size) == 0;
-    lb_infile_unref(x);
-    lb_infile_unref(y);
-    return same;
 }
 
 /* ---- pieces and wholes --------------------------------------------------- */
@@ -173,7 +162,7 @@ static void compare(const lb_quant_config *config, const char *kind,
     lb_leave(cx);
     lb_trim(cx);
     CHECK(lb_quantize_file(cx, source, pieces, &o));
-    const bool same = same_bytes(whole, pieces);
+    const bool same = io_same_bytes(whole, pieces);
     if (check_fails(same))
         fprintf(stderr, "%s, %s %s, double %d: other bytes than as a whole\n",
                 config->format, kind ? kind : "", layout ? layout : "",
@@ -274,28 +263,28 @@ static void test_resume(void)
         CHECK(lb_quantize_file(cx, source, pieces, &o));
         CHECK_EQ_I(s.resumed, k);
         CHECK(s.quantized + s.kept == N && s.read == s.total);
-        CHECK(same_bytes(whole, pieces) && stat(partial, &st) != 0);
+        CHECK(io_same_bytes(whole, pieces) && stat(partial, &st) != 0);
     }
     /* Of another job, or of none: from the start. */
     stop_after(3, &other);
     s = (seen){0};
     CHECK(lb_quantize_file(cx, source, pieces, &o));
-    CHECK(s.resumed == 0 && same_bytes(whole, pieces));
+    CHECK(s.resumed == 0 && io_same_bytes(whole, pieces));
     stop_after(3, &config);
     CHECK(truncate(partial, 1000) == 0);
     s = (seen){0};
     CHECK(lb_quantize_file(cx, source, pieces, &o));
-    CHECK(s.resumed == 0 && same_bytes(whole, pieces));
+    CHECK(s.resumed == 0 && io_same_bytes(whole, pieces));
     s = (seen){0};
     CHECK(lb_quantize_file(cx, source, pieces, &o));
-    CHECK(s.resumed == 0 && same_bytes(whole, pieces));
+    CHECK(s.resumed == 0 && io_same_bytes(whole, pieces));
     /* A source that has changed meanwhile is another one. */
     stop_after(3, &config);
     const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     CHECK(utimensat(AT_FDCWD, source, times, 0) == 0);
     s = (seen){0};
     CHECK(lb_quantize_file(cx, source, pieces, &o));
-    CHECK(s.resumed == 0 && same_bytes(whole, pieces));
+    CHECK(s.resumed == 0 && io_same_bytes(whole, pieces));
 }
 
 int main(void)

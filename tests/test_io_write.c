@@ -2,65 +2,19 @@
  * refuses, what stood there stays and no partial file does; no input is ever
  * written to; and what cannot be written is refused before anything is touched.
  *
- * write, pwrite, fsync and rename of the C library are replaced by ones that
- * fail when they are told to.
+ * Calls of the C library fail when they are told to (faults.h).
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "faults.h"
 #include "io_golden.h"
 #include "scratch.h"
-
-/* ---- calls that fail ----------------------------------------------------- */
-
-typedef enum call { NONE, WRITE, PWRITE, FSYNC, RENAME, SHORT } call;
-static struct {
-    call which;
-    int error;
-    long after; /* so many that work */
-    bool failed;
-} fault;
-
-static bool fails(call which)
-{
-    if (fault.which != which || fault.after-- > 0) return false;
-    fault.failed = true;
-    errno = fault.error;
-    if (errno == EINTR) fault.which = NONE; /* the next try works */
-    return true;
-}
-
-/* SHORT: writes half, as signals and full disks do. */
-ssize_t write(int fd, const void *buf, size_t n)
-{
-    if (fails(WRITE)) return -1;
-    if (fault.which == SHORT && n > 1) n /= 2;
-    return (ssize_t)syscall(SYS_write, fd, buf, n);
-}
-
-ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset)
-{
-    if (fails(PWRITE)) return -1;
-    if (fault.which == SHORT && n > 1) n /= 2;
-    return (ssize_t)syscall(SYS_pwrite64, fd, buf, n, offset);
-}
-
-int fsync(int fd)
-{
-    return fails(FSYNC) ? -1 : (int)syscall(SYS_fsync, fd);
-}
-
-int rename(const char *old, const char *new)
-{
-    if (fails(RENAME)) return -1;
-    return (int)syscall(SYS_renameat2, AT_FDCWD, old, AT_FDCWD, new, 0);
-}
 
 /* ---- a place to write ---------------------------------------------------- */
 
@@ -123,22 +77,21 @@ static bool copy(const char *from, const char *to, bool sync)
 }
 
 /* Each call in turn fails, until there is none left to. */
-static long faults(const char *from, call which, int error, const char *say)
+static long faults(const char *from, const char *call, int error,
+                   const char *say)
 {
     const path to = in_dir("out"), partial = in_dir("out.partial");
     long k = 0;
     for (bool failed = true; failed && k < 1000; k++) {
         put_text(to.s, "old");
-        fault.which = which;
-        fault.error = error;
-        fault.after = k;
-        fault.failed = false;
+        fault = (fault_plan){.call = call, .at = k + 1, .error = error};
         const bool ok = copy(from, to.s, true);
-        failed = fault.failed;
-        fault.which = NONE;
+        failed = fault.done != 0;
+        fault.at = 0;
         /* an interrupted call is repeated, and only the file's own sync, which
          * comes first, must work: the folder's may fail */
-        const bool goes_on = error == EINTR || (which == FSYNC && k > 0);
+        const bool goes_on =
+            error == EINTR || (strcmp(call, "fsync") == 0 && k > 0);
         if (!failed || goes_on) {
             CHECK(ok);
             CHECK(!has_text(to.s, "old"));
@@ -159,21 +112,21 @@ static void test_faults(void)
         IO_GOLDEN "float32.npy", IO_GOLDEN "stored.npz"};
     const int n = sizeof file / sizeof *file;
     for (int i = 0; i < n; i++) {
-        CHECK(faults(file[i], WRITE, ENOSPC, "No space left on device") > 2);
-        CHECK(faults(file[i], WRITE, EIO, "out.partial: cannot write: In") > 2);
-        CHECK(faults(file[i], FSYNC, EIO, "cannot sync: Input/output") > 1);
-        CHECK(faults(file[i], RENAME, EACCES, "cannot rename: Perm") > 1);
+        CHECK(faults(file[i], "write", ENOSPC, "No space left on device") > 2);
+        CHECK(faults(file[i], "write", EIO, "out.partial: cannot write ") > 2);
+        CHECK(faults(file[i], "fsync", EIO, "cannot sync: Input/output") > 1);
+        CHECK(faults(file[i], "rename", EACCES, "cannot rename: Perm") > 1);
     }
-    CHECK(faults(file[3], PWRITE, EIO, "cannot write: Input/output") > 2);
-    CHECK(faults(file[3], WRITE, EINTR, "") > 2);
-    CHECK(faults(file[3], PWRITE, EINTR, "") > 2);
+    CHECK(faults(file[3], "pwrite", EIO, ": Input/output") > 2);
+    CHECK(faults(file[3], "write", EINTR, "") > 2);
+    CHECK(faults(file[3], "pwrite", EINTR, "") > 2);
     /* short writes go on */
     const path to = in_dir("out");
     for (int i = 0; i < n; i++) {
         size_t a = 0, b = 0;
-        fault.which = SHORT;
+        fault = (fault_plan){.at = FAULT_ALWAYS, .how = FAULT_SHORT};
         CHECK(copy(file[i], to.s, false));
-        fault.which = NONE;
+        fault.at = 0;
         uint8_t *x = io_slurp(file[i], &a), *y = io_slurp(to.s, &b);
         CHECK(x && y && a == b && memcmp(x, y, a) == 0);
         free(x);
@@ -198,6 +151,13 @@ static void test_inputs(void)
     for (int i = 0; i < 3; i++)
         REFUSED(lb_outfile_open(cx, same[i], &f, 1, 0), LB_E_ARG,
                 "is read from, and cannot be written as well");
+    const path pipe = in_dir("pipe");
+    CHECK_EQ_I(mkfifo(pipe.s, 0666), 0);
+    REFUSED(lb_outfile_open(cx, pipe.s, &f, 1, 0), LB_E_FILE,
+            "is no regular file, and stays");
+    REFUSED(lb_outfile_open(cx, "/dev/null", NULL, 0, 0), LB_E_FILE,
+            "is no regular file, and stays");
+    CHECK_EQ_I(unlink(pipe.s), 0);
     REFUSED(lb_outfile_open(cx, in_dir("x").s, &f, 1, 0), LB_E_ARG,
             "x.partial: is read from");
     CHECK(has_text(in.s, "input"));

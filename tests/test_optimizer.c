@@ -84,8 +84,11 @@ static double off_by(lb_ctx *cx, lb_array *const *w, const model *x)
     for (int p = 0; p < 2; p++) {
         float v[N];
         CHECK(lb_read(cx, lb_convert(cx, w[p], LB_F32), v, sizeof v));
-        for (int i = 0; i < N; i++)
-            off = fmax(off, fabs((double)v[i] - x->w[p][i]));
+        for (int i = 0; i < N; i++) {
+            const double d = fabs((double)v[i] - x->w[p][i]);
+            if (isnan(d)) return d;
+            if (d > off) off = d;
+        }
     }
     return off;
 }

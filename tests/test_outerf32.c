@@ -4,6 +4,7 @@
  * touched. */
 #include "base/cpu.h"
 #include "check.h"
+#include "draws.h"
 #include "fenced.h"
 #include "kernels/outerf32.h"
 #include "label_model.h"
@@ -17,20 +18,6 @@ enum {
 };
 
 static fenced codes_room, scale_room, x_room, c_room, keep_room;
-
-static uint32_t random_bits(void)
-{
-    static uint64_t x = 88172645463325252u;
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return (uint32_t)(x >> 32);
-}
-
-static float random_float(void) /* in [-1, 1) */
-{
-    return (float)((int32_t)random_bits() >> 8) / 8388608.0f;
-}
 
 typedef struct {
     int nr;
@@ -82,6 +69,9 @@ static void make_lines(subject *s, int mr, int64_t k, int64_t scale_step,
         .each = each,
         .rounds = labels[random_bits() % 3],
         .k = k,
+        .ask = random_bits(), /* anywhere */
+        .ask_step = (int64_t)(random_bits() % 10000) - 5000,
+        .ask_shift = (int)(random_bits() % 5),
     };
     s->rows = 1 + (int)(random_bits() % (uint32_t)mr);
     s->n =

@@ -5,6 +5,7 @@
 
 #include "base/cpu.h"
 #include "check.h"
+#include "draws.h"
 #include "fenced.h"
 #include "kernels/outerint.h"
 
@@ -17,20 +18,6 @@ enum {
 };
 
 static fenced codes_room, ratio_room, x_room, c_room, panel_room;
-
-static uint32_t random_bits(void)
-{
-    static uint64_t x = 88172645463325252u;
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return (uint32_t)(x >> 32);
-}
-
-static float random_float(void) /* in [-1, 1) */
-{
-    return (float)((int32_t)random_bits() >> 8) / 8388608.0f;
-}
 
 /* ---- x ------------------------------------------------------------------- */
 

@@ -299,8 +299,8 @@ static void check_run(const lb_cpu *cpu, const lb_array *q, fenced *room,
                       int64_t first, int64_t n, size_t gap)
 {
     static const lb_cpu ref = {.level = LB_LEVEL_REF};
-    static float numbers[1 << 14];
-    static char want[8 << 14];
+    static float numbers[1 << 16];
+    static char want[8 << 16];
     lb_array plain = *q;
     plain.dtype = LB_F32;
     lb_tile_read_flat(&ref, &plain, first, n, LB_C_F32, numbers);
@@ -343,6 +343,9 @@ static void check_arrays(lb_ctx *cx, const lb_cpu *cpu, lb_shape shape)
             const int64_t n = (int64_t)rough() % (size - first + 1);
             check_run(cpu, q, &room, first, n, rough() % 40);
             check_run(cpu, q, &room, first, n < 20 ? n : 20, rough() % 40);
+            /* from the beginning of a block, or a vector, on */
+            const int64_t begin = first - first % (i % 2 ? 256 : 32);
+            check_run(cpu, q, &room, begin, n, rough() % 40);
         }
     }
     lb_leave(cx);
@@ -353,6 +356,7 @@ static void check_cpu(lb_ctx *cx, lb_cpu cpu)
 {
     check_kernels(&cpu);
     check_arrays(cx, &cpu, LB_SHAPE(5, 2560));
+    check_arrays(cx, &cpu, LB_SHAPE(3, 47, 256));
     check_arrays(cx, &cpu, LB_SHAPE(7, 331));
 }
 

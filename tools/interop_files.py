@@ -16,18 +16,10 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-import native_numpy
+from interop_common import check, done, native_values
 
 PROGRAM = sys.argv[1]
 WRITER = sys.argv[2]
-CHECKS = 0
-
-
-def check(ok, what):
-    global CHECKS
-    CHECKS += 1
-    if not ok:
-        sys.exit(f"interop: {what}")
 
 
 def copy(kind, src, dst):
@@ -194,16 +186,6 @@ def test_npz(rng, d):
 
 # ---- our own layout ---------------------------------------------------------
 
-def block_type(path, name, fmt):
-    """One of GGUF's, whose bytes its package decodes."""
-    with safetensors.safe_open(path, "numpy") as f:
-        blocks = f.get_tensor(f"{name}.blocks")
-        d = json.loads(f.metadata()[f"lowbit.{name}"])
-    flat = blocks.reshape(*blocks.shape[:-2], -1)
-    w = gguf.quants.dequantize(flat, gguf.GGMLQuantizationType[fmt.upper()])
-    return native_numpy.rounded(w[..., :d["shape"][-1]], d["dtype"])
-
-
 def test_native(_rng, d):
     path, values = f"{d}/native.safetensors", f"{d}/values.safetensors"
     r = subprocess.run([WRITER, "--write", path, values], capture_output=True,
@@ -215,8 +197,7 @@ def test_native(_rng, d):
     check(set(meta) == set(want), "native: names")
     for name, about in meta.items():
         fmt = about["format"]
-        got = (block_type(path, name, fmt) if "blocks" in about["parts"]
-               else native_numpy.load(path, name)[name])
+        got = native_values(path, name)
         check(got.shape == want[name].shape and
               np.float32(got).tobytes() == want[name].tobytes(),
               f"native: {name}, {fmt}: {about}")
@@ -225,5 +206,4 @@ def test_native(_rng, d):
 with tempfile.TemporaryDirectory() as where:
     for test in (test_safetensors, test_gguf, test_npy, test_npz, test_native):
         test(np.random.default_rng(7), where)
-        print(f"interop: {test.__name__[5:]}: {CHECKS} checks so far",
-              flush=True)
+        done(test.__name__[5:])

@@ -4,6 +4,8 @@
  *     fashion                  the MLP, three seeds, ten epochs
  *     fashion --net cnn        the convolutional net, one seed, five epochs
  *     fashion --short          a few hundred steps, to see it work
+ *     fashion --validate 5000  to choose settings: the last 5000 training
+ *                              images stand in for the test images
  *
  * The same seed gives the same bits on any number of threads.
  */
@@ -41,6 +43,8 @@ typedef struct settings {
     const char *data, *chart, *save, *only, *checkpoint;
     const net *net;
     int epochs, seeds, first, threads; /* seeds from first on */
+    int batch, validate;               /* 0: the net's own; the test images */
+    double rate;                       /* 0: the net's own */
     bool brief;
 } settings;
 
@@ -89,9 +93,9 @@ static bool run_row(bench *b, int row, int seed, result *r)
     const settings *s = b->s;
     const plan p = {.net = s->net,
                     .qat = rows[row].config,
-                    .rate = s->net->rate,
+                    .rate = s->rate > 0 ? s->rate : s->net->rate,
                     .epochs = s->epochs,
-                    .batch = s->net->batch,
+                    .batch = s->batch ? s->batch : s->net->batch,
                     .limit = s->brief ? 25600 : 0,
                     .seed = (uint64_t)(s->first + seed),
                     .label = rows[row].name,
@@ -132,7 +136,8 @@ static void print_table(const settings *s, const result *r)
 {
     printf("\n%s, %d epochs, %d seed%s; every weight quantized, biases f32\n\n",
            s->net->name, s->epochs, s->seeds, s->seeds > 1 ? "s" : "");
-    printf("| weights | test accuracy | from float | bytes | ms a step |\n");
+    printf("| weights | %s accuracy | from float | bytes | ms a step |\n",
+           s->validate ? "validation" : "test");
     printf("|---|---|---|---|---|\n");
     for (int k = 0; k < ROWS; k++) {
         if (!wanted(s, k)) continue;
@@ -165,7 +170,9 @@ static bool run(bench *b)
     static result r[ROWS];
     const settings *s = b->s;
     if (!dataset_read(b->cx, s->data, "train", &b->train) ||
-        !dataset_read(b->cx, s->data, "t10k", &b->test))
+        !(s->validate
+              ? dataset_hold_out(b->cx, &b->train, s->validate, &b->test)
+              : dataset_read(b->cx, s->data, "t10k", &b->test)))
         return false;
     for (int seed = 0; seed < s->seeds; seed++) {
         bool ok = true;
@@ -188,7 +195,8 @@ static int usage(void)
         "usage: fashion [--net mlp|cnn] [--epochs N] [--seeds N] [--short]\n"
         "    [--only 'nf4 PTQ, ternary QAT'] [--data DIR] [--chart F.svg]\n"
         "    [--save F.safetensors] [--checkpoint F.safetensors]\n"
-        "    [--first-seed N] [--threads N]\n");
+        "    [--first-seed N] [--threads N] [--rate X] [--batch N]\n"
+        "    [--validate N]\n");
     return 2;
 }
 
@@ -200,40 +208,64 @@ static bool number(const char *text, int most, int *out)
     return *text && !*end && v > 0 && v <= most;
 }
 
+static bool read_rate(const char *text, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return *text && !*end && *out > 0 && *out < 1;
+}
+
+static bool read_net(const char *name, settings *s)
+{
+    if (!strcmp(name, "cnn")) {
+        s->net = &net_cnn;
+        s->epochs = 5, s->seeds = 1;
+        return true;
+    }
+    s->net = &net_mlp;
+    return !strcmp(name, "mlp");
+}
+
+static bool read_option(const char *name, const char *v, settings *s)
+{
+    const struct {
+        const char *name;
+        int most, *to;
+    } numbers[] = {
+        {"--epochs", MAX_EPOCHS, &s->epochs},
+        {"--seeds", MAX_SEEDS, &s->seeds},
+        {"--first-seed", 1000000, &s->first},
+        {"--threads", 256, &s->threads},
+        {"--batch", 10000, &s->batch},
+        {"--validate", 1000000, &s->validate},
+    };
+    const struct {
+        const char *name, **to;
+    } words[] = {{"--only", &s->only},
+                 {"--data", &s->data},
+                 {"--chart", &s->chart},
+                 {"--save", &s->save},
+                 {"--checkpoint", &s->checkpoint}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!strcmp(name, numbers[i].name))
+            return number(v, numbers[i].most, numbers[i].to);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(name, words[i].name)) return *(*words[i].to = v) != 0;
+    if (!strcmp(name, "--rate")) return read_rate(v, &s->rate);
+    return !strcmp(name, "--net") && read_net(v, s);
+}
+
 static bool read_args(int argc, char **argv, settings *s)
 {
     for (int i = 1; i < argc; i++) {
-        const char *name = argv[i], *v = i + 1 < argc ? argv[i + 1] : "";
-        bool ok = true;
-        if (!strcmp(name, "--short")) {
+        if (!strcmp(argv[i], "--short")) {
             s->brief = true;
             s->epochs = s->seeds = 1;
-            continue;
-        }
-        if (!strcmp(name, "--net")) {
-            s->net = !strcmp(v, "cnn") ? &net_cnn : &net_mlp;
-            if (s->net == &net_cnn) s->epochs = 5, s->seeds = 1;
-            ok = !strcmp(v, "cnn") || !strcmp(v, "mlp");
-        } else if (!strcmp(name, "--epochs")) {
-            ok = number(v, MAX_EPOCHS, &s->epochs);
-        } else if (!strcmp(name, "--seeds")) {
-            ok = number(v, MAX_SEEDS, &s->seeds);
-        } else if (!strcmp(name, "--first-seed")) {
-            ok = number(v, 1000000, &s->first);
-        } else if (!strcmp(name, "--threads")) {
-            ok = number(v, 256, &s->threads);
+        } else if (i + 1 == argc || !read_option(argv[i], argv[i + 1], s)) {
+            return false;
         } else {
-            const char **to = !strcmp(name, "--only")         ? &s->only
-                              : !strcmp(name, "--data")       ? &s->data
-                              : !strcmp(name, "--chart")      ? &s->chart
-                              : !strcmp(name, "--save")       ? &s->save
-                              : !strcmp(name, "--checkpoint") ? &s->checkpoint
-                                                              : NULL;
-            ok = to && *v;
-            if (to) *to = v;
+            i++;
         }
-        if (!ok) return false;
-        i++;
     }
     return true;
 }

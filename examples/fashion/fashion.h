@@ -17,6 +17,9 @@ typedef struct dataset {
 /* Reads DIR/<which>-images-idx3-ubyte.gz and labels; which is "train" or
  * "t10k". False, and a sentence on stderr. The arrays belong to cx's scope. */
 bool dataset_read(lb_ctx *cx, const char *dir, const char *which, dataset *out);
+/* Takes the last `n` images out of `from`, into `out`: to choose settings by
+ * what training has not seen, and the test images by nothing. */
+bool dataset_hold_out(lb_ctx *cx, dataset *from, int64_t n, dataset *out);
 /* Rows of the images, with mean 0 and deviation 1. */
 lb_array *dataset_images(lb_ctx *cx, const dataset *d, lb_array *rows);
 
@@ -27,8 +30,8 @@ enum { MAX_PARAMS = 12 };
 /* Parameters come in pairs: weights (outputs, inputs), bias (outputs). */
 typedef struct net {
     const char *name;
-    double rate; /* of Adam, and the images to a step, that suit it */
-    int batch;
+    double rate; /* of Adam, and the images to a step: README.md says how */
+    int batch;   /* they were chosen */
     int n_params;
     lb_shape shape[MAX_PARAMS];
     /* (batch, 784) -> logits (batch, 10); weights in any format */

@@ -74,6 +74,24 @@ bool dataset_read(lb_ctx *cx, const char *dir, const char *which, dataset *out)
     return out->labels || bad(path, "not a label for each image");
 }
 
+static void cut(lb_ctx *cx, const dataset *d, int64_t lo, int64_t hi,
+                dataset *out)
+{
+    const int64_t from[] = {lo, 0}, to[] = {hi, PIXELS};
+    *out = (dataset){.images = lb_slice(cx, d->images, from, to, NULL),
+                     .labels = lb_slice(cx, d->labels, from, to, NULL),
+                     .n = hi - lo};
+}
+
+bool dataset_hold_out(lb_ctx *cx, dataset *from, int64_t n, dataset *out)
+{
+    const dataset all = *from;
+    if (n >= all.n) return bad("--validate", "leaves no images to train on");
+    cut(cx, &all, all.n - n, all.n, out);
+    cut(cx, &all, 0, all.n - n, from);
+    return !lb_error_status(cx);
+}
+
 lb_array *dataset_images(lb_ctx *cx, const dataset *d, lb_array *rows)
 {
     const double mean = 0.286, deviation = 0.353; /* of the training images */

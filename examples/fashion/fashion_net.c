@@ -71,7 +71,7 @@ static lb_array *run_cnn(lb_ctx *cx, lb_array *const *p, lb_array *x)
 
 const net net_cnn = {
     "cnn",
-    1.5e-3,
+    3e-3,
     64,
     6,
     {{2, {ONE, 9 * 4}},

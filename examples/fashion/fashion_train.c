@@ -83,8 +83,7 @@ static bool save(state *s)
     for (int i = 0; i < lb_optimizer_count(s->optimizer); i++, n++) {
         lb_array *a =
             lb_optimizer_state(s->optimizer, i, name[n], sizeof name[n]);
-        list[n] = (lb_planned){.name = name[n],
-                               .array = a ? lb_materialize(s->cx, a) : NULL};
+        list[n] = (lb_planned){.name = name[n], .array = a};
     }
     const bool ok = !lb_error_status(s->cx) &&
                     lb_save(s->cx, s->p->checkpoint, list, n, NULL);
@@ -207,6 +206,11 @@ static bool begin(state *s)
     const bool some = p->limit && p->limit < s->of->n;
     s->steps = (some ? p->limit : s->of->n) / p->batch;
     const int64_t all = s->steps * p->epochs;
+    if (!all) {
+        fprintf(stderr, "fashion: %lld images make no batch of %d\n",
+                (long long)s->of->n, p->batch);
+        return false;
+    }
     const lb_optimizer_config c = {.method = LB_ADAM,
                                    .rate = p->rate,
                                    .schedule = LB_COSINE,

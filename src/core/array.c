@@ -236,9 +236,17 @@ lb_dtype lb_dtype_of(const lb_array *a)
     return a ? a->dtype : LB_NO_DTYPE;
 }
 
+/* What a's slice is stored as, if it is sharded. */
 const char *lb_format_of(const lb_array *a)
 {
+    if (a && a->store->sharding) a = a->store->part[0].a;
     return a ? a->store->fmt->name : "";
+}
+
+lb_array *lb_here(lb_ctx *cx, lb_array *a)
+{
+    const struct lb_sharding *s = a ? a->store->sharding : NULL;
+    return s ? s->gather(cx, a) : a;
 }
 
 size_t lb_nbytes(const lb_array *a)
@@ -315,6 +323,12 @@ bool lb_read(lb_ctx *cx, lb_array *a, void *dst, size_t size)
                        lb_dtype_name(a->dtype), LB_SHOW(&a->shape), want, size);
     if (!want) return true;
     if (!dst) return lb_fail(cx, LB_E_NULL, "read: dst is NULL");
+    if (a->store->sharding) {
+        lb_enter(cx);
+        const bool ok = (a = lb_here(cx, a)) && lb_read(cx, a, dst, size);
+        lb_leave(cx);
+        return ok;
+    }
     const void *data = lb_data(a);
     if (data) {
         memcpy(dst, data, want);
@@ -332,7 +346,8 @@ bool lb_read_rows(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi, void *dst,
         return lb_fail(cx, LB_E_ARG, "read: rows %lld..%lld of shape %s",
                        (long long)lo, (long long)hi, LB_SHOW(&a->shape));
     lb_enter(cx);
-    lb_array *rows = rows_of(cx, a, lo, hi);
+    a = lb_here(cx, a);
+    lb_array *rows = a ? rows_of(cx, a, lo, hi) : NULL;
     const bool ok = rows && lb_read(cx, rows, dst, size);
     lb_leave(cx);
     return ok;
@@ -351,7 +366,7 @@ double lb_item(lb_ctx *cx, lb_array *a)
     double d = NAN;
     if (!one_element(cx, a)) return d;
     lb_enter(cx);
-    lb_array *f = lb_as(cx, a, LB_F64);
+    lb_array *f = (a = lb_here(cx, a)) ? lb_as(cx, a, LB_F64) : NULL;
     if (f) lb_tile_read_flat(&cx->cpu, f, 0, 1, LB_C_F64, &d);
     lb_leave(cx);
     return d;
@@ -362,7 +377,7 @@ int64_t lb_item_int(lb_ctx *cx, lb_array *a)
     int64_t i = 0;
     if (!one_element(cx, a)) return i;
     lb_enter(cx);
-    lb_array *n = lb_as(cx, a, LB_I64);
+    lb_array *n = (a = lb_here(cx, a)) ? lb_as(cx, a, LB_I64) : NULL;
     if (n) lb_tile_read_flat(&cx->cpu, n, 0, 1, LB_C_I64, &i);
     lb_leave(cx);
     return i;

@@ -118,6 +118,13 @@ static void run_units(void *arg, int64_t lo, int64_t hi, int thread)
     lb_stream_end(); /* before others read what was written past the caches */
 }
 
+static bool in_trouble(lb_ctx *cx, const lb_call *c, int64_t where)
+{
+    if (c->prim->trouble) c->prim->trouble(cx, c, where);
+    return lb_fail(cx, LB_E_ARG, "%s: cannot take element %lld", c->prim->name,
+                   (long long)where);
+}
+
 static bool run_phases(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
                        lb_array *out)
 {
@@ -140,15 +147,17 @@ static bool run_phases(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
                        c->prim->name);
     j.work.shared = block;
     j.scratch = block ? block + shared : NULL;
-    for (int p = 0; p < plan->phases && trouble == INT64_MAX; p++) {
+    bool ok = true;
+    for (int p = 0; p < plan->phases && ok; p++) {
         j.work.phase = p;
         lb_pool_run(cx->pool, plan->units[p], run_units, &j);
+        ok = trouble == INT64_MAX || in_trouble(cx, c, trouble);
+        /* Others wait for this slice, also if it cannot go on. */
+        if (c->whole && c->whole->reduce && c->prim->meet)
+            ok = c->prim->meet(&j.work) && ok;
     }
     if (block) lb_heap_free(cx->heap, block, got);
-    if (trouble == INT64_MAX) return true;
-    if (c->prim->trouble) c->prim->trouble(cx, c, trouble);
-    return lb_fail(cx, LB_E_ARG, "%s: cannot take element %lld", c->prim->name,
-                   (long long)trouble);
+    return ok;
 }
 
 void lb_work_trouble(const lb_work *w, int64_t where)
@@ -254,6 +263,20 @@ static lb_call make_call(lb_ctx *cx, const lb_prim *prim, int n,
     };
 }
 
+/* A mesh's layer lets no sharded array through. */
+static bool all_here(lb_ctx *cx, const lb_prim *prim, int n,
+                     lb_array *const *in)
+{
+    for (int i = 0; i < n; i++)
+        if (in[i]->store->sharding)
+            return lb_fail(cx, LB_E_MESH,
+                           "%s: operand %d, %s%s, is sharded over a mesh that "
+                           "is not, or no longer, of this context",
+                           prim->name, i, lb_dtype_name(in[i]->dtype),
+                           LB_SHOW(&in[i]->shape));
+    return true;
+}
+
 lb_array *lb_bind(lb_ctx *cx, const lb_prim *prim, int n, lb_array *const *in,
                   const void *params)
 {
@@ -265,13 +288,26 @@ lb_array *lb_bind(lb_ctx *cx, const lb_prim *prim, int n, lb_array *const *in,
         cx->layer = layer;
         return out;
     }
+    if (!all_here(cx, prim, n, in)) return NULL;
     lb_call c = make_call(cx, prim, n, in, params);
+    c.whole = cx->whole;
+    cx->whole = NULL;
     report r = {0};
     if (!prim->infer(cx, &c)) {
         lb_fail(cx, LB_E_ARG, "%s: refused", prim->name);
         return NULL;
     }
     return run(cx, &c, &r);
+}
+
+lb_array *lb_bind_slice(lb_ctx *cx, const lb_prim *prim, int n,
+                        lb_array *const *in, const void *params,
+                        const lb_whole *whole)
+{
+    cx->whole = whole;
+    lb_array *out = lb_bind(cx, prim, n, in, params);
+    cx->whole = NULL;
+    return out;
 }
 
 static bool has_rules(const lb_call *c)
@@ -336,6 +372,19 @@ static void say_call(lb_ctx *cx, const lb_call *c, const report *r)
                  c->threads == 1 ? "" : "s", r->shared, r->per_thread);
 }
 
+/* A layer that does something of its own with the call says what. */
+static bool by_layer(lb_ctx *cx, const lb_call *c, report *r)
+{
+    for (lb_layer *l = cx->layer; l; l = l->below) {
+        if (!l->explain ||
+            !l->explain(cx, l, c, cx->explain, sizeof cx->explain))
+            continue;
+        r->tier = "layer";
+        return true;
+    }
+    return !all_here(cx, c->prim, c->n_in, c->in);
+}
+
 const char *lb_explain(lb_ctx *cx, const char *primitive, lb_array *const *in,
                        int n, const void *params)
 {
@@ -356,7 +405,7 @@ const char *lb_explain(lb_ctx *cx, const char *primitive, lb_array *const *in,
     lb_clear(cx);
     cx->dry = true;
     lb_enter(cx);
-    if (prim->infer(cx, &c)) run(cx, &c, &r);
+    if (prim->infer(cx, &c) && !by_layer(cx, &c, &r)) run(cx, &c, &r);
     lb_leave(cx);
     cx->dry = false;
     const bool ok = !cx->status && r.tier;
@@ -365,6 +414,6 @@ const char *lb_explain(lb_ctx *cx, const char *primitive, lb_array *const *in,
         memcpy(cx->error, sentence, sizeof sentence);
     }
     if (!ok) return NULL;
-    say_call(cx, &c, &r);
+    if (strcmp(r.tier, "layer") != 0) say_call(cx, &c, &r);
     return cx->explain;
 }

@@ -60,16 +60,16 @@ static lb_verdict give_row(lb_verdict v, const lb_shape *shape, lb_array **row)
 
 /* ---- pack --------------------------------------------------------------- */
 
-static bool can_pack(const lb_array *a)
+bool lb_can_pack(const lb_array *a)
 {
     lb_box b;
     lb_array cut, row;
     if (is_leaf(a)) return false;
-    if (!lb_as_box(a, &b)) return as_row(a, &row) && can_pack(&row);
+    if (!lb_as_box(a, &b)) return as_row(a, &row) && lb_can_pack(&row);
     for (int p = 0; p < LB_MAX_PARTS; p++) {
         if (!b.part[p].a) continue;
         if (!lb_box_cut(&b, p, &cut)) return false;
-        if (!is_soft(a->store, p, &cut) && !can_pack(&cut)) return false;
+        if (!is_soft(a->store, p, &cut) && !lb_can_pack(&cut)) return false;
     }
     return true;
 }
@@ -94,7 +94,7 @@ lb_verdict lb_pack(lb_ctx *cx, lb_array *a, lb_array **out)
 {
     lb_box b;
     lb_array row, cut;
-    if (!can_pack(a)) return LB_DECLINED;
+    if (!lb_can_pack(a)) return LB_DECLINED;
     if (!lb_as_box(a, &b)) {
         as_row(a, &row);
         lb_array *flat = lb_view(cx, &row);
@@ -208,7 +208,8 @@ static lb_verdict can_join(lb_ctx *cx, lb_array *const *in, int n, int axis,
         if (!b0->part[p].a || all_soft(in, n, p)) continue;
         if (!b0->part[p].g[at]) {
             lb_array cut;
-            if (!lb_box_cut(b0, p, &cut) || !can_pack(&cut)) return LB_DECLINED;
+            if (!lb_box_cut(b0, p, &cut) || !lb_can_pack(&cut))
+                return LB_DECLINED;
             continue;
         }
         if (!pieces(cx, in, n, p, piece)) return LB_FAILED;
@@ -290,7 +291,7 @@ static bool can_pick(const lb_array *a, int axis, lb_box *b)
         const int64_t g = b->part[p].g[at];
         if (g > 1 || !lb_box_cut(b, p, &cut)) return false;
         if (is_soft(a->store, p, &cut)) continue;
-        if (g ? !can_pick(&cut, at, &inner) : !can_pack(&cut)) return false;
+        if (g ? !can_pick(&cut, at, &inner) : !lb_can_pack(&cut)) return false;
     }
     return true;
 }

@@ -28,6 +28,7 @@ struct lb_ctx {
     void (*log)(void *user, const char *sentence);
     void *log_user;
     lb_status status; /* of the first error */
+    int64_t errors;   /* first errors so far, also those that were cleared */
     char error[LB_ERROR_SIZE];
     lb_list owned;  /* arrays of the open scopes, outermost first */
     int64_t *scope; /* where each open scope begins in owned */
@@ -39,6 +40,7 @@ struct lb_ctx {
     lb_list dense_formats;  /* those with a policy of their own, and .. */
     lb_list dense_policies; /* .. which */
     bool dry;               /* explaining: stop before eval */
+    const lb_whole *whole;  /* of the next call that reaches the tiers */
     char explain[LB_EXPLAIN_SIZE];
 };
 
@@ -54,6 +56,22 @@ lb_dense_policy lb_dense_of(const lb_ctx *cx, const lb_format *fmt);
  * it; else declined. */
 lb_verdict lb_bind_into(lb_ctx *cx, const lb_prim *prim, int n,
                         lb_array *const *in, const void *params, lb_array *out);
+
+/* bind.c: a call of a slice, with the rest of which results have to do. */
+lb_array *lb_bind_slice(lb_ctx *cx, const lb_prim *prim, int n,
+                        lb_array *const *in, const void *params,
+                        const lb_whole *whole);
+
+/* array.c: a store of which this process holds a slice, its only part. The mesh
+ * knows more about it. */
+struct lb_sharding {
+    /* All of it, as an array like any other, in the open scope. */
+    lb_array *(*gather)(lb_ctx *cx, lb_array *a);
+    /* lb_component of it, itself sharded. */
+    lb_array *(*component)(lb_ctx *cx, lb_array *a, const char *name);
+};
+/* For those who read arrays past lb_bind: a, or all of it. NULL on error. */
+lb_array *lb_here(lb_ctx *cx, lb_array *a);
 
 /* parts.c: whether a line of the table makes sense for part p. */
 bool lb_part_check(lb_ctx *cx, const lb_format *fmt, int p,
@@ -132,6 +150,7 @@ bool lb_box_cut(const lb_box *box, int part, lb_array *cut);
 /* blocks.c: whole blocks moved, the format kept. They decline where the table
  * cannot express the result; for leaves always. */
 lb_verdict lb_pack(lb_ctx *cx, lb_array *a, lb_array **out);
+bool lb_can_pack(const lb_array *a);
 lb_verdict lb_join(lb_ctx *cx, lb_array *const *in, int n, int axis,
                    lb_array **out);
 /* Entries of axis by index, an integer vector, clamped. */

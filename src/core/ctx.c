@@ -25,6 +25,7 @@ bool lb_fail(lb_ctx *cx, lb_status status, const char *fmt, ...)
     vsnprintf(cx->error, sizeof cx->error, fmt, ap);
     va_end(ap);
     cx->status = status;
+    cx->errors++;
     return false;
 }
 
@@ -48,9 +49,9 @@ void lb_clear(lb_ctx *cx)
 const char *lb_status_name(lb_status status)
 {
     static const char *const name[] = {
-        "ok",     "out of memory", "null",     "shape",
-        "dtype",  "axis",          "argument", "size",
-        "denied", "unsupported",   "file",     "content",
+        "ok",   "out of memory", "null", "shape",  "dtype",
+        "axis", "argument",      "size", "denied", "unsupported",
+        "file", "content",       "mesh",
     };
     const size_t n = sizeof name / sizeof *name;
     return (size_t)status < n ? name[status] : "unknown status";

@@ -78,13 +78,30 @@ void lb_part_scales(const lb_cpu *cpu, const lb_store *s, int part,
     }
 }
 
+enum { LEAST = (LB_RUN + LB_SPANS - 3) / (LB_SPANS - 2) }; /* elements */
+
+/* Of any n, across the ends of rows: where those lie, if groups end there. */
+static lb_spans spans_far(const lb_store *s, int part, int64_t first, int64_t n)
+{
+    const lb_spans none = {NULL, n, n};
+    const lb_part *p = &s->part[part];
+    const int last = s->shape.rank - 1;
+    const float *there = p->a->dtype == LB_F32 ? lb_data(p->a) : NULL;
+    if (!there || p->own || last < 0) return none;
+    if (lb_size(p->a) == 1) return (lb_spans){there, n, n};
+    const int64_t row = s->shape.dim[last];
+    const int64_t g = p->g[last] ? p->g[last] : row;
+    if (!in_rows(p, last) || g < LEAST || row % g) return none;
+    return (lb_spans){there + lb_part_entry(s, part, first), g - first % g, g};
+}
+
 lb_spans lb_part_spans(const lb_cpu *cpu, const lb_store *s, int part,
                        int64_t first, int64_t n, float *room, float *spread)
 {
-    enum { LEAST = (LB_RUN + LB_SPANS - 3) / (LB_SPANS - 2) }; /* elements */
     const lb_part *p = &s->part[part];
     const int last = s->shape.rank - 1;
     const int64_t g = last < 0 ? 0 : p->g[last];
+    if (n > LB_RUN) return spans_far(s, part, first, n);
     if (g > 1 && g < LEAST) {
         lb_part_scales(cpu, s, part, first, n, spread);
         return (lb_spans){spread, 1, 1};

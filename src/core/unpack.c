@@ -12,7 +12,7 @@
 #include "kernels/convert.h"
 #include "kernels/stream.h"
 
-enum { LINE = 64, PIECE = 512 };
+enum { LINE = 64, PIECE = 512, FAR = 16 * LB_RUN, ROWS = 256 };
 
 typedef struct {
     const lb_cpu *cpu;
@@ -87,6 +87,20 @@ static void put_run(job *j, int64_t first, int64_t n)
     }
 }
 
+/* Many runs at once, of which unpack sees as many ends and beginnings less:
+ * stores past the caches rest there, and lines that two runs share go to memory
+ * in two parts. How many it was; 0: none. */
+static int64_t put_far(job *j, int64_t first, int64_t n)
+{
+    const lb_sink sink = {j->dtype, j->past, j->to};
+    const int64_t m = lb_min_i64(n, FAR) / ROWS * ROWS;
+    if (j->left || m <= LB_RUN ||
+        !j->store->fmt->unpack(j->cpu, j->store, first, m, sink))
+        return 0;
+    j->to += (size_t)m * lb_dtype_size(j->dtype);
+    return m;
+}
+
 void lb_unpack(const lb_cpu *cpu, const lb_store *s, int64_t first, int64_t n,
                lb_sink to)
 {
@@ -99,10 +113,13 @@ void lb_unpack(const lb_cpu *cpu, const lb_store *s, int64_t first, int64_t n,
              .dtype = to.dtype,
              .past = to.past,
              .to = to.out};
-    for (int64_t m; n > 0; first += m, n -= m) {
+    bool far = s->fmt->unpack && row % ROWS == 0;
+    for (int64_t m; n > 0; first += m, n -= m, at = (at + m) % row) {
+        m = far ? put_far(&j, first, n) : 0;
+        if (m) continue;
+        far = false;
         m = lb_min_i64(n, lb_min_i64(row - at, LB_RUN));
         put_run(&j, first, m);
-        at = at + m == row ? 0 : at + m;
     }
     if (j.left) stream(&j, j.line, 0, true);
     if (to.past) lb_stream_end();

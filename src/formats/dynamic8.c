@@ -69,8 +69,9 @@ static bool unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
     if (s->part[OFFSET].a) return false;
     const float *level = levels_of(cpu, s, own);
     const lb_spans absmax = lb_part_spans(cpu, s, ABSMAX, first, n, room, each);
-    return lb_unpack_kernel_for(cpu)->levels(
-        level, code + lb_part_entry(s, CODES, first), n, &absmax, to);
+    return absmax.value &&
+           lb_unpack_kernel_for(cpu)->levels(
+               level, code + lb_part_entry(s, CODES, first), n, &absmax, to);
 }
 
 /* ---- layout -------------------------------------------------------------- */

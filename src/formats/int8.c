@@ -115,8 +115,8 @@ static bool unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
     if (s->part[SCALE].a->dtype != LB_F32) return false;
     const lb_spans scale = lb_part_spans(cpu, s, SCALE, first, n, room, each);
     code += lb_part_entry(s, CODES, first);
-    return lb_unpack_kernel_for(cpu)->bytes((lb_meaning)s->meaning, code, n,
-                                            &scale, to);
+    return scale.value && lb_unpack_kernel_for(cpu)->bytes(
+                              (lb_meaning)s->meaning, code, n, &scale, to);
 }
 
 /* Nor there. */
@@ -233,6 +233,7 @@ const lb_format lb_format_int8 = {
     .prepare = prepare,
     .encode_plan = lb_whole_plan,
     .encode = lb_whole_encode,
+    .encode_meet = lb_whole_meet,
     .bound = bound,
     .kernels = LB_DECODE_LEVELS,
     .foreign = foreign,

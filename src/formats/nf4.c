@@ -72,7 +72,8 @@ static bool unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
     const run r = run_at(cpu, s, first, own);
     if (r.skip) return false;
     const lb_spans absmax = lb_part_spans(cpu, s, ABSMAX, first, n, room, each);
-    return lb_unpack_kernel_for(cpu)->halves(r.level, r.byte, n, &absmax, to);
+    return absmax.value &&
+           lb_unpack_kernel_for(cpu)->halves(r.level, r.byte, n, &absmax, to);
 }
 
 /* ---- layout -------------------------------------------------------------- */

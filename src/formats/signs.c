@@ -140,6 +140,7 @@ bool lb_signs_unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
     const int bits = r.fields.bits;
     if (r.at * bits % 8) return false;
     const lb_spans scale = scales_of(cpu, s, first, n, room, each);
+    if (s->part[LB_SIGNS_SCALE].a && !scale.value) return false;
     return lb_unpack_kernel_for(cpu)->fields(r.fields, r.row + r.at * bits / 8,
                                              n, &scale, to);
 }

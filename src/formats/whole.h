@@ -10,5 +10,6 @@ enum { LB_WHOLE_CODES, LB_WHOLE_SCALE }; /* parts */
 /* The slots encode_plan and encode of a format with these parts. */
 void lb_whole_plan(const lb_call *c, lb_plan *to);
 void lb_whole_encode(const lb_work *w);
+bool lb_whole_meet(const lb_work *w);
 
 #endif

@@ -136,14 +136,15 @@ static void cut_strips(cuts *c)
     c->units = ceil_div(c->rows, c->unit) * c->pieces;
 }
 
-static cuts cuts_of(const lb_array *in, const lb_part *part)
+/* apart: groups are shared with other slices, so that there must be phases. */
+static cuts cuts_of(const lb_array *in, const lb_part *part, bool apart)
 {
     cuts c = {.way = STRIPS, .piece = 1, .pieces = 1};
     if (!lb_shape_size(&in->shape)) return c; /* but there may be scales */
     join_axes(&in->shape, part, &c);
     if (!lies_in_rows(in))
         c.way = TILES;
-    else if (c.g <= LONG && in_order(&c))
+    else if (!apart && c.g <= LONG && in_order(&c))
         c.way = GROUPS;
     if (c.way == GROUPS)
         cut_groups(&c);
@@ -157,6 +158,11 @@ static cuts cuts_of(const lb_array *in, const lb_part *part)
     return c;
 }
 
+static bool is_apart(const lb_call *c)
+{
+    return c->whole && c->whole->reduce;
+}
+
 void lb_whole_plan(const lb_call *call, lb_plan *to)
 {
     const lb_array *in = call->in[0];
@@ -165,7 +171,7 @@ void lb_whole_plan(const lb_call *call, lb_plan *to)
     q->format->layout(NULL, q, in->dtype, &in->shape, &l);
     const lb_shape scale = lb_part_shape(&in->shape, &l.part[SCALE]);
     const int64_t some = ceil_div(lb_shape_size(&scale), SOME);
-    const cuts c = cuts_of(in, &l.part[SCALE]);
+    const cuts c = cuts_of(in, &l.part[SCALE], is_apart(call));
     /* A piece; factors of its groups, and one for each element. */
     to->per_thread =
         (size_t)(most_of(c.piece, PIECE) + 2 * PIECE) * sizeof(float);
@@ -210,7 +216,7 @@ static job job_of(const lb_work *w)
         .kernel = lb_encode_kernel_for(w->call->cpu),
         .q = w->call->params,
         .meaning = s->meaning,
-        .c = cuts_of(w->call->in[0], part),
+        .c = cuts_of(w->call->in[0], part, is_apart(w->call)),
         .codes = lb_part_place(s, CODES),
         .scale = lb_part_place(s, SCALE),
         .d = part->a->dtype,
@@ -518,4 +524,16 @@ void lb_whole_encode(const lb_work *w)
             do_tiles(&j);
         if (w->phase == FIND) let_go(&j);
     }
+}
+
+/* The largest |x| of a group is that of all its slices. Numbers that are not
+ * negative have the order of their bits. */
+bool lb_whole_meet(const lb_work *w)
+{
+    const lb_array *scale = w->out->store->part[SCALE].a;
+    const bool wide = scale->dtype == LB_F32;
+    if (w->phase != FIND) return true;
+    return w->call->whole->reduce(w->call->whole, true, wide ? LB_U32 : LB_U16,
+                                  lb_shape_size(&scale->shape),
+                                  lb_part_place(w->out->store, SCALE));
 }

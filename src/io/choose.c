@@ -14,7 +14,7 @@ static const struct {
 } kept[] = {
     {"embed_out", head},  {"lm_head", head},    {"norm", norm},
     {"embed", embedding}, {"embd.", embedding}, {"wte.", embedding},
-    {"wpe.", embedding},  {"router", router},
+    {"wpe.", embedding},  {"router", router},   {"attention_bias.", embedding},
 };
 
 /* Names as such, or after a dot. */
@@ -23,6 +23,9 @@ static const struct {
 } kept_whole[] = {
     {"output.weight", head},
     {"gate.weight", router},
+    {"score.weight", head},
+    {"shared.weight", embedding}, /* T5's and BART's */
+    {"pos_emb.weight", embedding},
 };
 
 const char *lb_name_role(const char *name)

@@ -128,11 +128,12 @@ struct lb_writer {
     int64_t n_meta;
     int64_t *order;  /* in which tensors are written */
     lb_bytes header; /* composed by the kind, written by lb_writer_open */
-    uint64_t total;  /* bytes of the whole file */
-    int64_t at;      /* of order: being written */
-    uint64_t done;   /* bytes of that */
-    bool sized;      /* options.place, and the kind can */
-    uint64_t placed; /* by lb_writer_place, of all tensors */
+    uint64_t header_size, header_sum; /* of it, XXH3, when it is gone */
+    uint64_t total;                   /* bytes of the whole file */
+    int64_t at;                       /* of order: being written */
+    uint64_t done;                    /* bytes of that */
+    bool sized;                       /* options.place, and the kind can */
+    uint64_t placed;                  /* by lb_writer_place, of all tensors */
     bool failed;
     void *own; /* the kind's */
 };
@@ -169,6 +170,8 @@ struct lb_container {
     const char *name;
     const lb_coding *coding; /* ends with name NULL */
     bool fortran;            /* can say that the first axis is the fastest */
+    bool groups;             /* layouts of several tensors for an array, and
+                              * texts that describe them, are written to it */
     /* Must. n < LB_PROBE: the file has no more. */
     bool (*probe)(const uint8_t *head, size_t n);
     /* Must. Fills r from r->file[0]; all memory from r->arena. Names need not

@@ -30,12 +30,17 @@ typedef struct lb_group {
     void *own; /* the layout's, from the arena */
 } lb_group;
 
+enum { LB_MODEL_TYPES = 6 };
+
 /* What config.json beside a file says about its weights; "" where it does not,
  * or there is none. */
 typedef struct lb_model_config {
     bool there;
     char quant_method[32], linear_class[32];
     char dtype[16]; /* of the model: "bfloat16" */
+    /* model_type, of it and of the models that it is made of */
+    char type[LB_MODEL_TYPES][32];
+    int n_types;
 } lb_model_config;
 
 struct lb_file {
@@ -62,12 +67,11 @@ typedef struct lb_loading {
     const char *dtype; /* of the model: "bfloat16" */
     const char *linear_class;
     bool double_quant;
-    /* Modules whose weights are floats; NULL: those that the program leaves so
-     * by itself. They are patterns, as Python has them. */
+    /* Modules whose weights are floats, as patterns of Python's. plain: they
+     * are what the program leaves so by itself, if it is given no list. */
     const char *const *skip;
     int64_t n_skip;
-    const char *const *heads; /* output heads, of the same kind */
-    int64_t n_heads;
+    bool plain;
 } lb_loading;
 
 struct lb_file_layout {
@@ -85,6 +89,11 @@ struct lb_file_layout {
      * to the k-th of them, dense. */
     lb_verdict (*plan)(lb_ctx *, lb_saver *s, lb_saved *item);
     lb_array *(*part)(lb_ctx *, const lb_saved *item, lb_array *a, int k);
+    /* May. Whether rows are loaded without the rest of the array; NULL: not. */
+    bool (*cuts)(const lb_group *g);
+    /* Parts of pieces of rows, one after the other, are those of the array;
+     * and those that rows share are the same in each. */
+    bool rows;
     /* May. An array that was quantized for this layout as its readers want it,
      * and as plan expects one that is to come: scales of another dtype. */
     lb_array *(*adapt)(lb_ctx *, lb_array *a);
@@ -92,7 +101,7 @@ struct lb_file_layout {
     bool wants_offset;
     /* May. Of layouts that a program loads whole directories of: why it takes
      * an array as floats only, a static text; NULL: packed, too. */
-    const char *(*refuses)(const lb_entry *e);
+    const char *(*refuses)(const lb_model_config *c, const lb_entry *e);
     /* Must, with it: what "quantization_config" in config.json is to be. */
     void (*configure)(lb_bytes *to, const lb_loading *how);
 };
@@ -135,7 +144,9 @@ const char *lb_name_role(const char *name);
 bool lb_role_is_embedding(const char *role);
 bool lb_role_is_head(const char *role);
 /* loader.c: lb_file_layout.refuses of those that pack linear layers only. */
-const char *lb_linear_only(const lb_entry *e);
+const char *lb_linear_only(const lb_model_config *c, const lb_entry *e);
+/* Whether it is an expert's by itself, P.experts.7.Q. */
+bool lb_name_is_expert(const char *name);
 /* A list of texts as JSON; NULL is null. */
 void lb_put_texts(lb_bytes *to, const char *const *text, int64_t n);
 /* Rows of an array that has all of them; the array itself if that is meant. */

@@ -2,7 +2,7 @@
  *
  * What no sound array holds: NaN and infinities; codes that its format does
  * not have; scales that are not finite, or below zero, which no encoder
- * writes.
+ * writes. (Of scales that divide: 0. That of zeros is infinite there.)
  */
 #include <math.h>
 #include <string.h>
@@ -76,7 +76,13 @@ static bool see_codes(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi,
     return true;
 }
 
-static bool see_scales(lb_ctx *cx, lb_array *scale, lb_findings *f)
+static bool is_flawed(float s, bool divides)
+{
+    return divides ? !(s > 0) : !(s >= 0) || isinf(s);
+}
+
+static bool see_scales(lb_ctx *cx, lb_array *scale, bool divides,
+                       lb_findings *f)
 {
     const int64_t n = lb_size(scale);
     lb_array *flat = lb_reshape(cx, scale, LB_SHAPE(n));
@@ -87,7 +93,7 @@ static bool see_scales(lb_ctx *cx, lb_array *scale, lb_findings *f)
         const float *s = lb_piece(cx, flat, LB_F32, lo, hi);
         ok = s != NULL;
         for (int64_t i = 0; ok && i < hi - lo; i++)
-            if (!(s[i] >= 0) || isinf(s[i])) note(&f->scale, f->scales + i);
+            if (is_flawed(s[i], divides)) note(&f->scale, f->scales + i);
         lb_leave(cx);
         f->scales += hi - lo;
     }
@@ -113,7 +119,8 @@ bool lb_examine(lb_ctx *cx, lb_array *a, lb_findings *f)
     const lb_store *s = a->store;
     for (int p = 0; ok && p < LB_MAX_PARTS && s->fmt->part[p].name; p++)
         if (s->fmt->part[p].scale && s->part[p].a)
-            ok = see_scales(cx, s->part[p].a, f);
+            ok =
+                see_scales(cx, s->part[p].a, s->meaning == LB_MEANS_INVERSE, f);
     lb_leave(cx);
     return ok;
 }

@@ -160,6 +160,13 @@ const void *lb_infile_at(lb_infile *f, uint64_t offset, uint64_t n)
     return f->map + offset;
 }
 
+void lb_infile_forget(const lb_infile *f)
+{
+    if (f->mapped)
+        (void)madvise((void *)(uintptr_t)f->map, (size_t)f->size,
+                      MADV_DONTNEED);
+}
+
 int lb_infile_pread(lb_infile *f, uint64_t offset, size_t n, void *dst)
 {
     if (!lb_infile_has(f, offset, n)) return ENODATA;

@@ -54,6 +54,9 @@ static inline bool lb_infile_has(const lb_infile *f, uint64_t offset,
 /* Where they lie, valid while the file is open; NULL if it is not mapped or
  * they are not inside. Any thread. */
 const void *lb_infile_at(lb_infile *f, uint64_t offset, uint64_t n);
+/* Pages of the map that were looked at no longer count as this process's; they
+ * are there when they are looked at again. Any thread. */
+void lb_infile_forget(const lb_infile *f);
 /* Copies them. 0, or an errno; ENODATA if they are not (any longer) inside.
  * Any thread. */
 int lb_infile_pread(lb_infile *f, uint64_t offset, size_t n, void *dst);

@@ -14,9 +14,9 @@ typedef struct lb_job_item {
     bool fell_back;
     bool decoded;   /* it was packed, or of another dtype, and is dense of .. */
     lb_dtype dtype; /* .. this; none: its own */
-    lb_array *array; /* it goes over as it is stored; NULL: not so */
-    bool fixed;      /* its config is not the one that holds for all */
-    int shard;       /* of the new directory: from 0 */
+    bool stored;    /* it is packed, and goes over so */
+    bool fixed;     /* its config is not the one that holds for all */
+    int shard;      /* of the new directory: from 0 */
 } lb_job_item;
 
 typedef struct lb_job {
@@ -37,6 +37,20 @@ typedef struct lb_job {
     const lb_entry *at;   /* being read */
 } lb_job;
 
+/* Whether it is, and what the new file is to have for it. */
+bool lb_job_quantizes(const lb_job_item *it);
+lb_planned lb_job_planned(const lb_job_item *it);
+/* What becomes of an array whose group is set. False: an error. */
+bool lb_job_plan_quantized(lb_job *j, lb_job_item *it); /* quantize_file.c */
+bool lb_job_plan_converted(lb_job *j, lb_job_item *it); /* convert_file.c */
+
+/* What a user says, checked; options may be NULL. */
+bool lb_job_options(lb_ctx *cx, const lb_quantize_options *options,
+                    lb_quantize_options *o);
+/* All of it; c NULL: it is quantized. */
+bool lb_job_run(lb_ctx *cx, const char *from, const char *to,
+                const lb_quantize_options *o, const lb_convert_options *c);
+
 /* allocate.c: types by array for a goal; see lb_quantize_options.target_bits.
  * To be called when all is planned but for the types. */
 bool lb_job_allocate(lb_job *j);
@@ -51,8 +65,9 @@ bool lb_job_tries(lb_job *j, lb_job_item *it);
 
 /* Writes the arrays of one shard (-1: all) to a file of that name. */
 bool lb_job_write(lb_job *j, const char *path, int shard);
-/* Tells that those of a shard were written before. */
-void lb_job_skip(lb_job *j, int shard);
+/* Tells that those of a shard were written before. What they have lost was not
+ * noted with them, and is measured again if it is asked for. */
+bool lb_job_skip(lb_job *j, int shard);
 
 /* model_dir.c: all of it as the directory of a model. */
 bool lb_job_write_directory(lb_job *j, const char *from, const char *to);

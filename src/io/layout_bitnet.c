@@ -162,10 +162,7 @@ static void configure(lb_bytes *to, const lb_loading *how)
                   "    \"quantization_mode\": \"offline\",\n"
                   "    \"modules_to_not_convert\": ",
                   how->linear_class);
-    if (how->skip)
-        lb_put_texts(to, how->skip, how->n_skip);
-    else
-        lb_put_texts(to, how->heads, how->n_heads);
+    lb_put_texts(to, how->skip, how->n_skip);
     lb_bytes_text(to, "\n  }");
 }
 

@@ -478,7 +478,7 @@ static void configure(lb_bytes *to, const lb_loading *how)
     lb_bytes_text(to, "    \"llm_int8_enable_fp32_cpu_offload\": false,\n"
                       "    \"llm_int8_has_fp16_weight\": false,\n"
                       "    \"llm_int8_skip_modules\": ");
-    lb_put_texts(to, how->skip, how->n_skip);
+    lb_put_texts(to, how->plain ? NULL : how->skip, how->n_skip);
     lb_bytes_text(to, ",\n    \"llm_int8_threshold\": 6.0,\n"
                       "    \"load_in_4bit\": true,\n"
                       "    \"load_in_8bit\": false,\n"

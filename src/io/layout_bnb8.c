@@ -67,6 +67,12 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
                          2);
 }
 
+static bool cuts(const lb_group *g)
+{
+    (void)g;
+    return true;
+}
+
 /* ---- writing ------------------------------------------------------------- */
 
 /* A matrix called P.weight whose rows have a largest |w| each. */
@@ -110,7 +116,7 @@ static void configure(lb_bytes *to, const lb_loading *how)
                       "    \"llm_int8_enable_fp32_cpu_offload\": false,\n"
                       "    \"llm_int8_has_fp16_weight\": false,\n"
                       "    \"llm_int8_skip_modules\": ");
-    lb_put_texts(to, how->skip, how->n_skip);
+    lb_put_texts(to, how->plain ? NULL : how->skip, how->n_skip);
     lb_bytes_text(to, ",\n    \"llm_int8_threshold\": 6.0,\n"
                       "    \"load_in_4bit\": false,\n"
                       "    \"load_in_8bit\": true,\n"
@@ -124,6 +130,8 @@ const lb_file_layout lb_file_layout_bnb8 = {
     .configure = configure,
     .find = find,
     .load = load,
+    .cuts = cuts,
+    .rows = true,
     .plan = plan,
     .part = part,
 };

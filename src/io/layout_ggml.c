@@ -51,6 +51,12 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
     return LB_DONE;
 }
 
+/* Of a vector a row is one element, which blocks do not have. */
+static bool cuts(const lb_group *g)
+{
+    return g->tensor[0]->rank > 1;
+}
+
 static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
 {
     static const char *const name[] = {"blocks"};
@@ -58,8 +64,7 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
     const lb_format *fmt = lb_find_format(cx, g->entry.format);
     lb_shape shape = {0}, blocks;
     if (!lb_tensor_shape(cx, f, t, &shape)) return NULL;
-    /* Of a vector a row is one element, which blocks do not have. */
-    const bool cut = rows.hi >= 0 && shape.rank > 1;
+    const bool cut = rows.hi >= 0 && cuts(g);
     uint64_t first = 0;
     if (cut) {
         if (shape.dim[0])
@@ -104,6 +109,8 @@ const lb_file_layout lb_file_layout_ggml = {
     .name = "ggml",
     .find = find,
     .load = load,
+    .cuts = cuts,
+    .rows = true,
     .plan = plan,
     .part = part,
 };

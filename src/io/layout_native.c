@@ -117,6 +117,11 @@ static bool can_cut(const lb_described *d)
     return true;
 }
 
+static bool cuts(const lb_group *g)
+{
+    return can_cut(g->own);
+}
+
 static lb_array *load_part(lb_ctx *cx, lb_file *f, const lb_described_part *p,
                            lb_rows rows)
 {
@@ -185,7 +190,7 @@ static bool plan_parts(lb_ctx *cx, lb_saver *s, lb_saved *item, lb_bytes *name,
     return true;
 }
 
-/* Bytes, that is: GGUF has a place for blocks of its own only. */
+/* Types of its own may have dtypes that a kind of file has not. */
 static bool takes_parts(const lb_saver *s, const lb_described *d)
 {
     for (int i = 0; i < d->n_parts; i++) {
@@ -235,6 +240,8 @@ const lb_file_layout lb_file_layout_native = {
     .name = "native",
     .find = find,
     .load = load,
+    .cuts = cuts,
+    .rows = true,
     .plan = plan,
     .part = part,
 };

@@ -1,5 +1,6 @@
 /* model_config.c - config.json, which transformers keeps beside the weights:
- * of it only how they are quantized. */
+ * of it only how they are quantized,
+ * and of what kind the model is. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -17,7 +18,7 @@ static bool put_path(const lb_file *f, lb_bytes *path)
     return !path->failed;
 }
 
-static bool read_quantization(lb_json *j, lb_model_config *c)
+static void read_quantization(lb_json *j, lb_model_config *c)
 {
     char key[24];
     lb_json_enter(j, '{');
@@ -30,24 +31,45 @@ static bool read_quantization(lb_json *j, lb_model_config *c)
         else
             lb_json_skip(j);
     }
-    return !j->failed;
 }
 
-static bool read_root(lb_json *j, lb_model_config *c)
+static bool read_type(lb_json *j, lb_model_config *c)
+{
+    if (c->n_types == LB_MODEL_TYPES || lb_json_peek(j) != '"') return false;
+    char *to = c->type[c->n_types++];
+    lb_json_word(j, to, sizeof *c->type);
+    return true;
+}
+
+/* text_config, vision_config, ..: of a model inside, what kind it is. */
+static void read_inner(lb_json *j, lb_model_config *c)
 {
     char key[24];
     lb_json_enter(j, '{');
     while (lb_json_more(j, '}')) {
         lb_json_key_word(j, key, sizeof key);
-        const bool wanted = strcmp(key, "quantization_config") == 0;
+        if (strcmp(key, "model_type") != 0 || !read_type(j, c)) lb_json_skip(j);
+    }
+}
+
+static bool read_root(lb_json *j, lb_model_config *c)
+{
+    char key[24];
+    size_t n;
+    lb_json_enter(j, '{');
+    while (lb_json_more(j, '}')) {
+        lb_json_key_word(j, key, sizeof key);
         const bool dtype =
             strcmp(key, "dtype") == 0 || strcmp(key, "torch_dtype") == 0;
-        if (dtype && lb_json_peek(j) == '"')
+        const int next = lb_json_peek(j);
+        if (dtype && next == '"')
             lb_json_word(j, c->dtype, sizeof c->dtype);
-        else if (!wanted || lb_json_peek(j) != '{')
+        else if (strcmp(key, "quantization_config") == 0 && next == '{')
+            read_quantization(j, c);
+        else if (next == '{' && lb_name_ends(key, "_config", &n))
+            read_inner(j, c);
+        else if (strcmp(key, "model_type") != 0 || !read_type(j, c))
             lb_json_skip(j);
-        else if (!read_quantization(j, c))
-            return false;
     }
     return !j->failed;
 }

@@ -136,14 +136,23 @@ static bool is_ours(const place *p, const char *note)
     return n == (ssize_t)sizeof number && number == p->j->number;
 }
 
-static bool write_note(const place *p, const char *note)
+static bool write_bytes(place *p, const char *name, const lb_bytes *b)
 {
-    const int fd = open(note, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) return cannot(p, "open", note);
-    const ssize_t n = write(fd, &p->j->number, sizeof p->j->number);
-    if (close(fd) || n != (ssize_t)sizeof p->j->number)
-        return cannot(p, "write", note);
-    return true;
+    const char *path = path_in(p, p->partial, name);
+    if (!path) return false;
+    lb_outfile *o = lb_outfile_open(p->j->cx, path, NULL, 0, b->n);
+    const bool ok = o && lb_outfile_write(p->j->cx, o, b->at, b->n);
+    return lb_outfile_close(p->j->cx, o, ok, !p->j->o->no_sync);
+}
+
+static bool write_note(place *p)
+{
+    lb_bytes b = {.heap = p->j->cx->heap};
+    lb_bytes_put(&b, &p->j->number, sizeof p->j->number);
+    const bool ok = b.failed ? lb_fail(p->j->cx, LB_E_NOMEM, "out of memory")
+                             : write_bytes(p, note_name, &b);
+    lb_bytes_free(&b);
+    return ok;
 }
 
 static bool has_room(const place *p)
@@ -177,7 +186,7 @@ static bool begin(place *p)
         return cannot(p, "make", p->partial);
     if (p->j->o->resume && is_ours(p, note)) return true;
     return each_entry(p, p->partial, remove_file) && has_room(p) &&
-           write_note(p, note);
+           write_note(p);
 }
 
 static void sync_path(const char *path)
@@ -204,15 +213,6 @@ static bool publish(place *p)
 }
 
 /* ---- files --------------------------------------------------------------- */
-
-static bool write_bytes(place *p, const char *name, const lb_bytes *b)
-{
-    const char *path = path_in(p, p->partial, name);
-    if (!path) return false;
-    lb_outfile *o = lb_outfile_open(p->j->cx, path, NULL, 0, b->n);
-    const bool ok = o && lb_outfile_write(p->j->cx, o, b->at, b->n);
-    return lb_outfile_close(p->j->cx, o, ok, !p->j->o->no_sync);
-}
 
 static bool copy_file(place *p, lb_infile *f, const char *path)
 {
@@ -290,7 +290,7 @@ static bool write_weights(place *p)
                                                  : "model.safetensors");
         ok = path != NULL;
         if (ok && j->o->resume && stat(path, &st) == 0)
-            lb_job_skip(j, k);
+            ok = lb_job_skip(j, k);
         else if (ok)
             ok = lb_job_write(j, path, j->shards > 1 ? k : -1);
     }

@@ -21,6 +21,20 @@ static bool cannot(lb_ctx *cx, lb_outfile *o, const char *what, int error)
                    what, strerror(error));
 }
 
+/* Which bytes, of how many that are due, as far as that is known. */
+static bool cannot_write(lb_ctx *cx, lb_outfile *o, size_t n, uint64_t at,
+                         int error)
+{
+    char what[96];
+    snprintf(what, sizeof what, "write %zu bytes at %llu", n,
+             (unsigned long long)at);
+    const size_t k = strlen(what);
+    if (o->total)
+        snprintf(what + k, sizeof what - k, " of %llu",
+                 (unsigned long long)o->total);
+    return cannot(cx, o, what, error);
+}
+
 /* ---- open ---------------------------------------------------------------- */
 
 static bool is_input(const struct stat *st, lb_infile *const *input, int n)
@@ -39,6 +53,9 @@ static bool may_replace(lb_ctx *cx, const char *path, lb_infile *const *input,
     if (stat(path, &st)) return true;
     if (S_ISDIR(st.st_mode))
         return lb_fail(cx, LB_E_FILE, "%s: is a directory, not a file to write",
+                       LB_PATH(path));
+    if (!S_ISREG(st.st_mode)) /* the new file would take a device's place */
+        return lb_fail(cx, LB_E_FILE, "%s: is no regular file, and stays",
                        LB_PATH(path));
     if (is_input(&st, input, n))
         return lb_fail(cx, LB_E_ARG,
@@ -112,6 +129,7 @@ lb_outfile *lb_outfile_open(lb_ctx *cx, const char *path,
                             lb_infile *const *input, int n, uint64_t size)
 {
     lb_outfile *o = make(cx, path);
+    if (o) o->total = size;
     if (o && open_partial(cx, o, input, n) && resize(cx, o, 0) &&
         has_room(cx, o, size))
         return o;
@@ -130,7 +148,7 @@ typedef struct journal_head {
 
 static journal_head head_of(const lb_outfile *o, uint64_t job)
 {
-    return (journal_head){.magic = "lowbit partial 1",
+    return (journal_head){.magic = "lowbit partial 2",
                           .job = {o->journal->job, job},
                           .n = o->journal->n,
                           .size = o->total};
@@ -223,7 +241,7 @@ bool lb_outfile_write(lb_ctx *cx, lb_outfile *o, const void *from, size_t n)
     while (n > 0) {
         const ssize_t put = write(o->fd, p, n);
         if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return cannot(cx, o, "write", put ? errno : EIO);
+        if (put <= 0) return cannot_write(cx, o, n, o->at, put ? errno : EIO);
         p += put;
         n -= (size_t)put;
         o->at += (uint64_t)put;
@@ -239,13 +257,29 @@ bool lb_outfile_patch(lb_ctx *cx, lb_outfile *o, uint64_t offset,
     while (n > 0) {
         const ssize_t put = pwrite(o->fd, p, n, (off_t)offset);
         if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return cannot(cx, o, "write", put ? errno : EIO);
+        if (put <= 0) return cannot_write(cx, o, n, offset, put ? errno : EIO);
         p += put;
         n -= (size_t)put;
         offset += (uint64_t)put;
         o->loose += (uint64_t)put;
     }
     return true;
+}
+
+/* ---- read back ----------------------------------------------------------- */
+
+bool lb_outfile_settle(lb_ctx *cx, lb_outfile *o, bool sync)
+{
+    if (sync && fdatasync(o->fd)) return cannot(cx, o, "sync", errno);
+    (void)posix_fadvise(o->fd, 0, 0, POSIX_FADV_DONTNEED);
+    return true;
+}
+
+bool lb_outfile_read(lb_ctx *cx, lb_outfile *o, uint64_t offset, void *to,
+                     size_t n)
+{
+    errno = ENODATA; /* where there are fewer */
+    return read_at(o, offset, to, n) || cannot(cx, o, "read back", errno);
 }
 
 /* ---- close --------------------------------------------------------------- */

@@ -27,7 +27,8 @@ typedef struct lb_outfile {
     uint64_t at; /* bytes written so far */
     int fd;
     lb_journal *journal; /* the caller's; NULL: none */
-    uint64_t total;      /* bytes of the file, without the journal */
+    uint64_t total;      /* bytes of the file, without the journal; 0: not
+                          * known */
     uint64_t loose;      /* bytes patched since it was last synced */
     int64_t lo, hi;      /* records that are not in the file yet */
     bool failed;         /* a write went wrong: it cannot be committed */
@@ -56,6 +57,11 @@ bool lb_outfile_write(lb_ctx *cx, lb_outfile *o, const void *from, size_t n);
 /* n bytes over others at offset, which were written before. */
 bool lb_outfile_patch(lb_ctx *cx, lb_outfile *o, uint64_t offset,
                       const void *from, size_t n);
+/* What was written, again: settle first, which has it come from the disk, as
+ * far as the system can be told; after waiting for that, if sync. */
+bool lb_outfile_settle(lb_ctx *cx, lb_outfile *o, bool sync);
+bool lb_outfile_read(lb_ctx *cx, lb_outfile *o, uint64_t offset, void *to,
+                     size_t n);
 /* Ends it: commit gives it its name, after it is on the disk if sync; else, or
  * if something went wrong before, the partial file is removed. True if there
  * now is a new file at its path, as was asked. NULL is fine. */

@@ -408,6 +408,7 @@ static bool safetensors_compose(lb_ctx *cx, lb_writer *w)
 const lb_container lb_container_safetensors = {
     .name = "safetensors",
     .coding = types,
+    .groups = true,
     .probe = safetensors_probe,
     .open = safetensors_open,
     .compose = safetensors_compose,

@@ -1,140 +1,10 @@
 /* save.c - arrays to files: the header first, then each array as it comes. */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/core.h"
 #include "io/save.h"
 
-/* ---- planning ------------------------------------------------------------ */
-
-static const char *type_of(const lb_container *kind, lb_dtype dtype)
-{
-    for (const lb_coding *c = kind->coding; c->name; c++)
-        if (c->dtype == dtype && c->len == 1) return c->name;
-    return NULL;
-}
-
-bool lb_saver_takes(const lb_saver *s, lb_dtype dtype)
-{
-    return type_of(s->kind, dtype) != NULL;
-}
-
-/* Lists grow by doubling; what they leave stays in the arena until the end. */
-static void *grown(lb_ctx *cx, lb_arena *arena, void *list, int64_t n,
-                   size_t size)
-{
-    if (n & (n - 1)) return list; /* has room up to the next power of two */
-    void *more = lb_arena_alloc(cx, arena, n ? 2 * (uint64_t)n : 1, size);
-    if (more && n) memcpy(more, list, (size_t)n * size);
-    return more;
-}
-
-bool lb_saver_tensor(lb_ctx *cx, lb_saver *s, lb_saved *item,
-                     const char *prefix, size_t n, const char *suffix,
-                     const char *type, lb_dtype dtype, const lb_shape *shape)
-{
-    if (!type) type = type_of(s->kind, dtype);
-    if (!type)
-        return lb_fail(
-            cx, LB_E_UNSUPPORTED, "'%s': a %s file has no type for %s",
-            LB_NAME(item->name), s->kind->name, lb_dtype_name(dtype));
-    s->tensor =
-        grown(cx, &s->arena, s->tensor, s->n_tensors, sizeof *s->tensor);
-    const size_t rest = strlen(suffix);
-    char *name = lb_arena_alloc(cx, &s->arena, n + rest + 1, 1);
-    int64_t *dim =
-        lb_arena_alloc(cx, &s->arena, (uint64_t)shape->rank, sizeof *dim);
-    if (!s->tensor || !name || !dim) return false;
-    memcpy(name, prefix, n);
-    memcpy(name + n, suffix, rest + 1);
-    for (int k = 0; k < shape->rank; k++)
-        dim[k] = shape->dim[k];
-    s->tensor[s->n_tensors++] = (lb_tensor){
-        .name = name, .type = type, .rank = shape->rank, .dim = dim};
-    item->n_tensors++;
-    return true;
-}
-
-bool lb_saver_describe(lb_ctx *cx, lb_saver *s, const char *name,
-                       const lb_described *d)
-{
-    lb_bytes text = {.heap = cx->heap};
-    lb_description_put(&text, d);
-    s->meta = grown(cx, &s->arena, s->meta, s->n_meta, sizeof *s->meta);
-    const size_t size = sizeof LB_DESCRIPTION + strlen(name);
-    char *key = lb_arena_alloc(cx, &s->arena, size, 1);
-    const char *copy = NULL;
-    if (!text.failed) copy = lb_arena_text(cx, &s->arena, text.at, text.n);
-    const bool ok = s->meta && key && copy;
-    if (ok) {
-        snprintf(key, size, "%s%s", LB_DESCRIPTION, name);
-        s->meta[s->n_meta++] = (lb_meta){.key = key,
-                                         .type = LB_META_STRING,
-                                         .n = 1,
-                                         .bytes = (const uint8_t *)copy,
-                                         .size = text.n};
-    }
-    lb_bytes_free(&text);
-    return ok || lb_fail(cx, LB_E_NOMEM, "out of memory");
-}
-
-/* The first layout of that name that has a place for it. Block types of files
- * that have them need no name. */
-static lb_verdict plan_group(lb_ctx *cx, lb_saver *s, lb_saved *item,
-                             const char *layout)
-{
-    for (int k = 0; lb_file_layouts[k]; k++) {
-        const lb_file_layout *l = lb_file_layouts[k];
-        if (!l->plan ||
-            (strcmp(l->name, layout) != 0 && strcmp(l->name, "ggml") != 0))
-            continue;
-        item->layout = l;
-        const lb_verdict v = l->plan(cx, s, item);
-        if (v != LB_DECLINED) return v;
-    }
-    return LB_DECLINED;
-}
-
-static lb_verdict verdict(bool done)
-{
-    return done ? LB_DONE : LB_FAILED;
-}
-
-static lb_verdict plan_item(lb_ctx *cx, lb_saver *s, const lb_planned *p,
-                            const char *layout, lb_saved *item)
-{
-    const lb_array *a = p->array;
-    const bool quantized =
-        a ? !a->store->data : p->config && !p->config->simulate;
-    if (!p->name || (a && (p->dtype || p->config)))
-        return verdict(lb_fail(cx, p->name ? LB_E_ARG : LB_E_NULL, "save: %s",
-                               p->name ? "an array, and how to make it, too"
-                                       : "an array without a name"));
-    item->name = lb_arena_text(cx, &s->arena, p->name, strlen(p->name));
-    if (!item->name) return LB_FAILED;
-    item->first = s->n_tensors;
-    item->dtype = a ? a->dtype : p->dtype;
-    item->shape = a ? a->shape : p->shape;
-    if (!lb_shape_check(cx, LB_NAME(p->name), &item->shape)) return LB_FAILED;
-    if (!quantized)
-        return verdict(lb_saver_tensor(cx, s, item, p->name, strlen(p->name),
-                                       "", NULL, item->dtype, &item->shape));
-    const lb_described *d = a ? lb_describe_array(cx, &s->arena, p->name, a)
-                              : lb_describe_config(cx, &s->arena, p);
-    if (!d) return LB_FAILED;
-    item->described = d;
-    item->array = p->array;
-    item->format = lb_find_format(cx, d->format);
-    item->dtype = d->dtype;
-    if (!item->format)
-        return verdict(lb_fail(cx, LB_E_ARG,
-                               "'%s': no format '%s' in this context",
-                               LB_NAME(p->name), d->format));
-    const lb_verdict v = plan_group(cx, s, item, layout);
-    item->array = NULL;
-    item->offset = NULL;
-    return v;
-}
+/* ---- open ---------------------------------------------------------------- */
 
 static bool no_place(lb_ctx *cx, const lb_saver *s, const lb_saved *item,
                      const char *layout)
@@ -145,48 +15,10 @@ static bool no_place(lb_ctx *cx, const lb_saver *s, const lb_saved *item,
                    LB_SHOW(&item->shape), layout, s->kind->name);
 }
 
-static bool find_kind(lb_ctx *cx, lb_saver *s, const char *kind)
-{
-    if (!kind) kind = "safetensors";
-    s->kind = lb_container_named(kind);
-    return s->kind ||
-           lb_fail(cx, LB_E_ARG, "save: no kind of file '%s'", LB_NAME(kind));
-}
-
-const lb_file_layout *lb_file_layout_for(const char *name, const char *format)
-{
-    for (int k = 0; lb_file_layouts[k]; k++) {
-        const lb_file_layout *l = lb_file_layouts[k];
-        if (l->format && strcmp(l->name, name) == 0 &&
-            strcmp(l->format, format) == 0)
-            return l;
-    }
-    return NULL;
-}
-
-lb_verdict lb_saver_suits(lb_ctx *cx, const lb_planned *p, const char *kind,
-                          const char *layout)
-{
-    const float any = 0; /* whatever it will be */
-    lb_saver s = {.arena = {.heap = cx->heap}};
-    lb_saved item = {.offset = &any};
-    lb_verdict v = LB_FAILED;
-    lb_enter(cx);
-    if (find_kind(cx, &s, kind))
-        v = plan_item(cx, &s, p, layout ? layout : "native", &item);
-    lb_leave(cx);
-    lb_arena_free(&s.arena);
-    return v;
-}
-
-/* ---- open ---------------------------------------------------------------- */
-
 static bool take_meta(lb_ctx *cx, lb_saver *s, const lb_save_options *o)
 {
     for (int64_t i = 0; i < o->n_meta; i++) {
-        s->meta = grown(cx, &s->arena, s->meta, s->n_meta, sizeof *s->meta);
-        if (!s->meta) return false;
-        s->meta[s->n_meta++] = o->meta[i];
+        if (!lb_saver_value(cx, s, &o->meta[i])) return false;
     }
     return true;
 }
@@ -208,12 +40,17 @@ static lb_infile **input_files(lb_ctx *cx, lb_saver *s,
 }
 
 static bool plan_all(lb_ctx *cx, lb_saver *s, const lb_planned *list,
-                     const char *layout, const float *offset)
+                     const char *layout, const lb_saver_more *more)
 {
     for (int64_t i = 0; i < s->n; i++) {
         lb_saved *item = &s->item[i];
-        if (offset) item->offset = &offset[i];
-        const lb_verdict v = plan_item(cx, s, &list[i], layout, item);
+        lb_planned p = list[i];
+        if (more->offset) item->offset = &more->offset[i];
+        if (more->load) lb_enter(cx);
+        const bool there = !more->load || more->load(more->user, i, &p.array);
+        const lb_verdict v =
+            there ? lb_saver_plan(cx, s, &p, layout, item) : LB_FAILED;
+        if (more->load) lb_leave(cx);
         if (v == LB_DECLINED) return no_place(cx, s, item, layout);
         if (v != LB_DONE) return false;
         if (item->n_tensors > LB_GROUP_MOST)
@@ -251,10 +88,10 @@ static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
 {
     lb_write_options w = {.no_sync = o->no_sync, .place = true};
     const char *layout = o->layout ? o->layout : "native";
-    if (!find_kind(cx, s, o->kind)) return false;
+    if (!lb_saver_kind(cx, s, o->kind)) return false;
     s->item = lb_arena_alloc(cx, &s->arena, (uint64_t)s->n, sizeof *s->item);
     if (!s->item || !take_meta(cx, s, o) ||
-        !plan_all(cx, s, list, layout, more->offset))
+        !plan_all(cx, s, list, layout, more))
         return false;
     if (more->plan_only) return true;
     if (more->journal && !keep_journal(cx, s, more)) return false;
@@ -265,6 +102,8 @@ static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
     s->w = lb_writer_open(cx, s->kind, path, s->tensor, s->n_tensors, s->meta,
                           s->n_meta, &w);
     if (s->w && s->w->sized && more->journal) skip_done(s);
+    s->verify = more->verify;
+    lb_readback_begin(&s->sums);
     return s->w != NULL;
 }
 
@@ -347,6 +186,7 @@ static bool put_bytes(lb_ctx *cx, lb_saver *s, lb_saved *item, int k,
         s->w->sized
             ? lb_writer_place(cx, s->w, tensor, item->put[k], lb_data(dense), n)
             : lb_writer_put(cx, s->w, lb_data(dense), n);
+    if (s->done) lb_readback_add(&s->sums, k, lb_data(dense), n);
     item->put[k] += n;
     return ok;
 }
@@ -383,6 +223,33 @@ bool lb_saver_piece(lb_ctx *cx, lb_saver *s, lb_array *piece)
     return !s->failed;
 }
 
+enum { SUM_AT = LB_RECORD - (int)sizeof(uint64_t) };
+
+static bool note(lb_ctx *cx, lb_saver *s, int64_t i, const void *record)
+{
+    uint8_t all[LB_RECORD];
+    const uint64_t sum = lb_readback_sum(&s->sums, s->item[i].n_tensors);
+    memcpy(all, record, sizeof all);
+    memcpy(all + SUM_AT, &sum, sizeof sum);
+    lb_readback_begin(&s->sums);
+    return lb_outfile_note(cx, s->w->out, i, all, !s->w->options.no_sync);
+}
+
+/* Kinds that are not sized have sums of their own. */
+static bool verify_all(lb_ctx *cx, lb_saver *s)
+{
+    bool ok = lb_outfile_settle(cx, s->w->out, !s->w->options.no_sync) &&
+              lb_readback_header(cx, s->w);
+    for (int64_t i = 0; ok && i < s->n; i++) {
+        const lb_saved *item = &s->item[i];
+        uint64_t sum;
+        memcpy(&sum, s->journal.record + i * LB_RECORD + SUM_AT, sizeof sum);
+        ok = lb_readback_same(cx, s->w->out, item->name,
+                              s->w->tensor + item->first, item->n_tensors, sum);
+    }
+    return ok;
+}
+
 bool lb_saver_end(lb_ctx *cx, lb_saver *s, const void *record)
 {
     const int64_t i = s->at < s->n && s->w->sized ? s->at : -1;
@@ -396,14 +263,19 @@ bool lb_saver_end(lb_ctx *cx, lb_saver *s, const void *record)
                            LB_NAME(t->name), (unsigned long long)t->size,
                            (unsigned long long)s->item[i].put[k]);
     }
-    if (record && i >= 0 && s->done &&
-        !lb_outfile_note(cx, s->w->out, i, record, !s->w->options.no_sync))
-        return false;
+    if (record && i >= 0 && s->done && !note(cx, s, i, record)) return false;
     s->failed = false;
     do
         s->at++;
     while (s->at < s->n && s->done && s->done[s->at]);
     return true;
+}
+
+bool lb_saver_takes_rows(const lb_saver *s)
+{
+    const int64_t i = lb_saver_next(s);
+    return i >= 0 && s->w->sized && s->item[i].layout &&
+           s->item[i].layout->rows;
 }
 
 const void *lb_saver_record(const lb_saver *s, int64_t i)
@@ -453,6 +325,7 @@ bool lb_saver_close(lb_ctx *cx, lb_saver *s, bool commit)
     if (ok && lb_saver_next(s) >= 0)
         ok = lb_fail(cx, LB_E_ARG, "save: '%s' is missing",
                      LB_NAME(s->item[lb_saver_next(s)].name));
+    if (ok && s->verify && s->done && s->w->sized) ok = verify_all(cx, s);
     const bool done = lb_writer_close(cx, s->w, ok);
     lb_arena arena = s->arena; /* which s is in */
     lb_arena_free(&arena);

@@ -3,6 +3,7 @@
 #define LB_SAVE_H
 
 #include "io/description.h"
+#include "io/readback.h"
 
 struct lb_saved {
     const char *name;
@@ -26,6 +27,8 @@ struct lb_saver {
     int64_t n, at;
     bool *done; /* items that an earlier run has written */
     lb_journal journal;
+    lb_readback sums; /* of the item being written, if there is a journal */
+    bool verify;
     lb_tensor *tensor; /* while it is planned */
     int64_t n_tensors;
     lb_meta *meta;
@@ -36,10 +39,15 @@ struct lb_saver {
 /* How a file is written, beyond what users may say. */
 typedef struct lb_saver_more {
     const float *offset; /* of each array: what lb_saved.offset will be; NULL */
-    bool journal;        /* keep one, so that the run can be taken up, .. */
-    bool resume;         /* .. or take it up; .. */
-    uint64_t job;        /* .. of a job of this number */
-    bool plan_only;      /* write nothing: for sizes and descriptions */
+    /* Sets *a to the i-th array, which the list only names, for as long as it
+     * is planned; or leaves it. NULL: the list has all. */
+    bool (*load)(void *user, int64_t i, lb_array **a);
+    void *user;
+    bool journal;   /* keep one, so that the run can be taken up, .. */
+    bool resume;    /* .. or take it up; .. */
+    uint64_t job;   /* .. of a job of this number */
+    bool verify;    /* read it back before it gets its name */
+    bool plan_only; /* write nothing: for sizes and descriptions */
 } lb_saver_more;
 
 lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,
@@ -49,8 +57,12 @@ lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,
  * its rows, or of its elements if it is stored flat. Parts that do not follow
  * them are taken from the first. Of one that is dense, its bytes. */
 bool lb_saver_piece(lb_ctx *cx, lb_saver *s, lb_array *piece);
-/* It is complete. record: LB_RECORD bytes for the journal, or NULL. */
+/* It is complete. record: LB_RECORD bytes for the journal, of which the last 8
+ * are the saver's, or NULL. */
 bool lb_saver_end(lb_ctx *cx, lb_saver *s, const void *record);
+/* Whether the array that is wanted next may come in pieces of rows, if it is
+ * one that was there when it was planned. */
+bool lb_saver_takes_rows(const lb_saver *s);
 /* Of an array that an earlier run has written its record, else NULL. */
 const void *lb_saver_record(const lb_saver *s, int64_t i);
 /* Bytes of all tensors of array i. */
@@ -61,6 +73,11 @@ uint64_t lb_saver_size(const lb_saver *s, int64_t i);
 lb_verdict lb_saver_suits(lb_ctx *cx, const lb_planned *p, const char *kind,
                           const char *layout);
 
+/* save_plan.c: the kind of that name, or the default, or an error; and what is
+ * planned as an item of the file, whose tensors it adds. */
+bool lb_saver_kind(lb_ctx *cx, lb_saver *s, const char *kind);
+lb_verdict lb_saver_plan(lb_ctx *cx, lb_saver *s, const lb_planned *p,
+                         const char *layout, lb_saved *item);
 /* Another tensor of the array, called PREFIX SUFFIX, of which prefix has n
  * characters. type: as the kind has it; NULL: the kind's own for dtype. */
 bool lb_saver_tensor(lb_ctx *cx, lb_saver *s, lb_saved *item,
@@ -68,6 +85,8 @@ bool lb_saver_tensor(lb_ctx *cx, lb_saver *s, lb_saved *item,
                      const char *type, lb_dtype dtype, const lb_shape *shape);
 /* Whether the kind has a type for dtype. */
 bool lb_saver_takes(const lb_saver *s, lb_dtype dtype);
+/* Another value of the file; what it points to must stay. */
+bool lb_saver_value(lb_ctx *cx, lb_saver *s, const lb_meta *m);
 /* A text among the file's values: "lowbit.NAME". */
 bool lb_saver_describe(lb_ctx *cx, lb_saver *s, const char *name,
                        const lb_described *d);

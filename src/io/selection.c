@@ -110,6 +110,8 @@ static bool add(lb_ctx *cx, lb_selection *s, what kind, const char *text,
     p->code =
         pcre2_compile((PCRE2_SPTR)copy, n, PCRE2_NEVER_UTF, &error, &at, c);
     pcre2_compile_context_free(c);
+    if (!p->code && error == PCRE2_ERROR_HEAP_FAILED)
+        return lb_fail(cx, LB_E_NOMEM, "out of memory");
     if (!p->code) {
         pcre2_get_error_message(error, why, sizeof why);
         return lb_fail(cx, LB_E_ARG, "%s '%s': %s, at character %zu",
@@ -270,10 +272,13 @@ const char *lb_selection_choose(void *selection, const lb_entry *e,
     return lb_choose_weights(NULL, e, config);
 }
 
-bool lb_selection_check(lb_ctx *cx, const lb_selection *s, int64_t arrays)
+bool lb_selection_check(lb_ctx *cx, const lb_selection *s, int64_t arrays,
+                        const char *first)
 {
     for (const pattern *p = s->first; p; p = p->next) {
         PCRE2_UCHAR why[128] = "";
+        if (p->trouble == PCRE2_ERROR_NOMEMORY)
+            return lb_fail(cx, LB_E_NOMEM, "out of memory");
         if (p->trouble) {
             pcre2_get_error_message(p->trouble, why, sizeof why);
             return lb_fail(cx, LB_E_ARG, "%s '%s': %s", kind_name[p->kind],
@@ -281,9 +286,10 @@ bool lb_selection_check(lb_ctx *cx, const lb_selection *s, int64_t arrays)
         }
         if (!p->matched)
             return lb_fail(cx, LB_E_ARG,
-                           "%s '%s' matches none of the names of %lld arrays",
+                           "%s '%s' matches none of the names of %lld arrays, "
+                           "of which the first is '%s'",
                            kind_name[p->kind], LB_NAME(p->text),
-                           (long long)arrays);
+                           (long long)arrays, LB_NAME(first));
     }
     return true;
 }

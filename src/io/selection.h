@@ -8,8 +8,9 @@
 /* A recipe's text, as lb_selection_recipe takes it from a file. */
 bool lb_selection_read(lb_ctx *cx, lb_selection *s, lb_infile *f);
 /* An error if a pattern has matched no name that was asked about, or could not
- * be matched; how: as sentences count them. */
-bool lb_selection_check(lb_ctx *cx, const lb_selection *s, int64_t arrays);
+ * be matched; arrays, first: as sentences count and name them. */
+bool lb_selection_check(lb_ctx *cx, const lb_selection *s, int64_t arrays,
+                        const char *first);
 
 /* rule_text.c: "type[:key=value,..]" at text, n characters, as changes to a
  * config; false: it is none, and *why says what is wrong with it, if it looks

@@ -197,8 +197,8 @@ static lb_array *made_of(lb_ctx *cx, const lb_transfer *t,
     return y && t->layout && t->layout->adapt ? t->layout->adapt(cx, y) : y;
 }
 
-static bool put(lb_ctx *cx, const lb_transfer *t, lb_saver *s, lb_array *x,
-                lb_array *y, lb_difference *m)
+bool lb_transfer_put(lb_ctx *cx, const lb_transfer *t, lb_saver *s, lb_array *x,
+                     lb_array *y, lb_difference *m)
 {
     if (t->measure && y != x && !lb_compare(cx, x, y, m)) return false;
     return !s || lb_saver_piece(cx, s, y);
@@ -217,7 +217,7 @@ static bool run_pieces(lb_ctx *cx, const lb_transfer *t, const cut *c,
         lb_enter(cx);
         lb_array *x = read_piece(cx, t, lo * c->row, &shape);
         lb_array *y = made_of(cx, t, t->config ? &c->config : NULL, x);
-        ok = x && y && put(cx, t, s, x, y, m);
+        ok = x && y && lb_transfer_put(cx, t, s, x, y, m);
         lb_leave(cx);
         if (!ok) blame(cx, t, c, lo);
         if (ok && t->progress) t->progress(t->user, (uint64_t)n * size);
@@ -285,48 +285,12 @@ static bool run_whole(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
     lb_enter(cx);
     lb_array *x = source(cx, t, &paged);
     lb_array *y = x ? made_of(cx, t, t->config, x) : NULL;
-    bool ok = x && y && lb_paged_check(cx, paged) && put(cx, t, s, x, y, m) &&
-              lb_paged_check(cx, paged);
+    bool ok = x && y && lb_paged_check(cx, paged) &&
+              lb_transfer_put(cx, t, s, x, y, m) && lb_paged_check(cx, paged);
     lb_leave(cx);
     if (!ok) blame(cx, t, NULL, 0);
     if (t->group->entry.nbytes > MUCH) lb_trim(cx);
     if (ok && t->progress) t->progress(t->user, t->group->entry.nbytes);
-    return ok;
-}
-
-/* ---- packed, to be decoded ------------------------------------------------
- */
-
-/* It fits while it is packed; decoded it is seen as one long row. Dense first,
- * then of another dtype: numbers are rounded to what they are labelled. */
-static bool run_decoded(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
-                        lb_difference *m)
-{
-    const lb_entry *e = &t->group->entry;
-    const lb_dtype dtype = t->dtype ? t->dtype : e->dtype;
-    if (e->nbytes > t->max_memory / 2)
-        return lb_fail(cx, LB_E_SIZE,
-                       "'%s' is packed into %llu bytes, and max_memory, %llu, "
-                       "is not twice that",
-                       LB_NAME(e->name), (unsigned long long)e->nbytes,
-                       (unsigned long long)t->max_memory);
-    lb_enter(cx);
-    lb_array *all = lb_file_load(cx, t->f, e->name);
-    const int64_t n = all ? lb_size(all) : 0;
-    const uint64_t most = t->max_memory / 16;
-    const int64_t each = most < PIECE / 4 ? (int64_t)(most / 8) : PIECE / 4;
-    lb_array *row = all ? lb_reshape(cx, all, LB_SHAPE(n)) : NULL;
-    bool ok = row != NULL;
-    for (int64_t lo = 0; ok && lo < n; lo += each) {
-        const int64_t hi = lb_min_i64(lo + each, n);
-        lb_enter(cx);
-        lb_array *x = lb_materialize(cx, lb_slice(cx, row, &lo, &hi, NULL));
-        lb_array *y = lb_convert(cx, x, dtype);
-        ok = x && y && put(cx, t, s, x, y, m);
-        lb_leave(cx);
-    }
-    lb_leave(cx);
-    if (ok && t->progress) t->progress(t->user, e->nbytes);
     return ok;
 }
 
@@ -345,11 +309,11 @@ bool lb_transfer_run(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
     if (clear && lb_error_status(cx)) return false;
     const bool decode = !t->config && t->group->layout;
     if (!(pieces   ? run_pieces(cx, t, &c, s, m)
-          : decode ? run_decoded(cx, t, s, m)
+          : decode ? lb_transfer_decoded(cx, t, s, m)
                    : run_whole(cx, t, s, m)))
         return false;
     uint8_t record[LB_RECORD] = {1};
-    _Static_assert(sizeof *m <= LB_RECORD - 8, "a record has room for it");
+    _Static_assert(sizeof *m <= LB_RECORD - 16, "a record has room for it");
     memcpy(record + 8, m, sizeof *m);
     return !s || lb_saver_end(cx, s, record);
 }

@@ -24,6 +24,17 @@ typedef struct lb_transfer {
 bool lb_transfer_run(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
                      lb_difference *m);
 
+/* transfer_packed.c: of an array that is packed and becomes dense, all but its
+ * end. */
+bool lb_transfer_decoded(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
+                         lb_difference *m);
+/* The same of one that goes over as it is stored, with its end. s may be NULL.
+ */
+bool lb_transfer_stored(lb_ctx *cx, const lb_transfer *t, lb_saver *s);
+/* A piece y of what x has become: measured, and written. */
+bool lb_transfer_put(lb_ctx *cx, const lb_transfer *t, lb_saver *s, lb_array *x,
+                     lb_array *y, lb_difference *m);
+
 /* The array as a whole, quantized: belongs to the open scope. */
 lb_array *lb_transfer_whole(lb_ctx *cx, const lb_transfer *t);
 

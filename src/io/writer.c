@@ -102,10 +102,11 @@ static bool open_out(lb_ctx *cx, lb_writer *w, const char *path)
 {
     const lb_write_options *o = &w->options;
     w->sized = lb_writer_places(w) && o->place;
+    w->header_size = w->header.n;
+    w->header_sum = XXH3_64bits(w->header.at, w->header.n);
     w->out = w->sized
                  ? lb_outfile_open_sized(cx, path, o->input, o->n_inputs,
-                                         w->total, o->journal,
-                                         XXH3_64bits(w->header.at, w->header.n))
+                                         w->total, o->journal, w->header_sum)
                  : lb_outfile_open(cx, path, o->input, o->n_inputs, w->total);
     if (!w->out) return false;
     return w->sized ? lb_outfile_patch(cx, w->out, 0, w->header.at, w->header.n)

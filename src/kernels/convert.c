@@ -383,6 +383,7 @@ const lb_convert_kernel lb_convert_ref = {"convert ref", lb_load_run,
 const lb_convert_kernel *lb_convert_kernel_for(const lb_cpu *cpu)
 {
 #if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX512) return &lb_convert_avx512;
     if (cpu->level >= LB_LEVEL_AVX2) return &lb_convert_avx2;
 #elif defined(__aarch64__)
     if (cpu->level == LB_LEVEL_NEON) return &lb_convert_neon;

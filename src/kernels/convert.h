@@ -40,7 +40,7 @@ const lb_convert_kernel *lb_convert_kernel_for(const lb_cpu *cpu);
 
 extern const lb_convert_kernel lb_convert_ref;
 #if defined(__x86_64__)
-extern const lb_convert_kernel lb_convert_avx2;
+extern const lb_convert_kernel lb_convert_avx2, lb_convert_avx512;
 #elif defined(__aarch64__)
 extern const lb_convert_kernel lb_convert_neon;
 #endif

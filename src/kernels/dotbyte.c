@@ -37,3 +37,14 @@ const lb_dotbyte *lb_dotword_for(const lb_cpu *cpu)
     (void)cpu;
     return NULL;
 }
+
+const lb_dotbyte *lb_dotlines_for(const lb_cpu *cpu, int planes)
+{
+#if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX512VNNI)
+        return planes == 2 ? &lb_dotlines_words_vnni : &lb_dotlines_vnni;
+#endif
+    (void)cpu;
+    (void)planes;
+    return NULL;
+}

@@ -12,6 +12,9 @@
  *
  * The sums of a tile stand in lanes, a row of w to each: nothing is folded.
  *
+ * Lines: codes of 8 bits whose depth runs along memory, for a few rows of x.
+ * They are multiplied as they lie, and x lies the same way, in longer pieces.
+ *
  * The order of the depth. Where it runs along memory, four bytes of codes of
  * fewer than 8 bits become a quad for each field of them, in turn. Where rows
  * run along memory, the depth is as it is, and rows of w are in another order:
@@ -41,6 +44,9 @@ enum {
     LB_DOTBYTE_KC = LB_DOTINT_KC,
     LB_DOTBYTE_MOST_X = 127,
     LB_DOTBYTE_MOST_X2 = LB_DOTINT_MOST_X, /* 256 * 127 + 127 */
+    /* The same of one plane: 255 * 127 * 1024 < 2^31. */
+    LB_DOTBYTE_DEEP = 1024,
+    LB_DOTBYTE_TOGETHER = 4, /* lines that dots take at once, at most */
     /* Words: the largest of w, and the most that magnitudes of x which share a
      * scale may then add up to, for sums below 2^31. 544 leave room for the
      * roundings of 512 of them, and of the sum. */
@@ -64,14 +70,24 @@ typedef struct lb_dotbyte_codes {
     int64_t share, apart;
 } lb_dotbyte_codes;
 
-/* Rows of x as they meet a panel of w. */
+/* Rows of x as they meet a panel of w: block by block of the depth. */
 typedef struct lb_dotbyte_x {
     int rows, planes;
     const int8_t *bytes; /* the first plane; they are `plane` bytes apart */
     int64_t plane;
     const int32_t *start; /* of each row: (bias - offset) * its sum */
     const float *scale;
+    int64_t share; /* depth of a block, the last of which may be less deep, */
+    int64_t apart; /* and how far starts and scales are from those of the next
+                    * one */
 } lb_dotbyte_x;
+
+/* Rows of w: a panel, aligned to 64 bytes. */
+typedef struct lb_dotbyte_w {
+    const uint8_t *bytes;
+    const float *scale; /* those of the next block of x are `apart` after */
+    int64_t apart;
+} lb_dotbyte_w;
 
 /* What will be wanted next: lines of a cache, anywhere, of which one is asked
  * for with each quad of a tile. Bursts would hold up what tiles read. */
@@ -83,10 +99,20 @@ typedef struct lb_dotbyte_ask {
     int64_t columns;      /* that are left, this one included; 0: none */
 } lb_dotbyte_ask;
 
+/* Codes of 8 bits as they lie, the depth along memory. */
+typedef struct lb_dotbyte_lines {
+    const uint8_t *codes;
+    int64_t step, n, depth; /* bytes from line to line; how many; of each */
+    const float *ws;        /* up to a whole LB_DOTBYTE_TOGETHER */
+    uintptr_t next;         /* the lines that come after these, and are asked
+                             * for; anywhere, 0: none are */
+} lb_dotbyte_lines;
+
 typedef struct lb_dotbyte {
     const char *name, *name_two; /* "dot i8 ref", with two planes */
     int size;                    /* bytes of a number: 2 for words */
-    bool asks;                   /* tiles do, for what comes next */
+    int piece; /* bytes of a row of x side by side: a quad, but for dots */
+    bool asks; /* tiles do, for what comes next */
     int mr, nr;
     int most_w;  /* the largest byte of w; below 255: not of 8 bits */
     int bias;    /* what bytes of panels of w are less: 128 gives them signs */
@@ -94,7 +120,8 @@ typedef struct lb_dotbyte {
                   * avx512 there is but one */
     /* One row of a panel of x: each number times factor, rounded to nearest
      * even; returns their sum. fields: of codes whose depth runs along memory,
-     * else 1. Quads are `apart` bytes apart. Zeros up to a whole step. */
+     * else 1. Pieces are `apart` bytes apart. Zeros up to a whole step, or
+     * piece, if that is more. */
     int32_t (*round)(int64_t n, const float *x, float factor, int planes,
                      int fields, int8_t *to, int64_t apart, int64_t plane);
     /* n codes of LB_DOTBYTE_LINES lines, `step` bytes apart, as rows of a panel
@@ -110,17 +137,51 @@ typedef struct lb_dotbyte {
     void (*across)(const lb_dotbyte_codes *c, const uint8_t *from, int64_t step,
                    int64_t n, int64_t bytes, int64_t ahead, uint8_t *to,
                    int64_t panel);
-    /* c[i*nr + j] = fma(sum * ws[j], scale[i], c[i*nr + j], or 0 if first),
-     * sum as f32. k is a multiple of 4, panels of w are aligned to 64 bytes. */
-    void (*tile)(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
-                 const float *ws, bool first, float *c, lb_dotbyte_ask *ask);
+    /* The same in two steps, for codes of fewer than 8 bits, whose panels are
+     * more than L1 holds; NULL: there are none. First the quads of bytes, 16
+     * of them to 64 bytes of `to`: [byte / 16][quad], the first `apart` bytes
+     * apart. Then from those of 16 bytes nr slots, those of two fields. */
+    void (*quads)(const uint8_t *from, int64_t step, int64_t n, int64_t bytes,
+                  uint8_t *to, int64_t apart);
+    void (*panel)(const lb_dotbyte_codes *c, const uint8_t *quads, int64_t n,
+                  int field, uint8_t *to);
+    /* Of each block in turn: c[i*nr + j] = fma(sum * w->scale[j], x->scale[i],
+     * c[i*nr + j], or 0 if it is the first), sum as f32. k and share are
+     * multiples of 4. */
+    void (*tile)(const lb_dotbyte_x *x, int64_t k, const lb_dotbyte_w *w,
+                 bool first, float *c, lb_dotbyte_ask *ask);
+    /* In place of along, across and tile, where there is one; nr is 1.
+     * c[j * lb_dotbyte_apart(rows) + i] as above, with j up to a whole
+     * LB_DOTBYTE_TOGETHER and i up to a whole `apart`, where there is anything
+     * for those that are not. So are scales and starts of rows. */
+    void (*dots)(const lb_dotbyte_x *x, const lb_dotbyte_lines *w, bool first,
+                 float *c);
 } lb_dotbyte;
+
+/* From a block to the next: x->share numbers of `size` bytes, nr rows of w. */
+static inline void lb_dotbyte_next(lb_dotbyte_x *x, lb_dotbyte_w *w, int size,
+                                   int nr)
+{
+    x->bytes += x->share * x->rows * size;
+    x->start += x->apart;
+    x->scale += x->apart;
+    w->bytes += x->share * nr * size;
+    w->scale += w->apart;
+}
+
+static inline int lb_dotbyte_apart(int rows)
+{
+    return rows > 4 ? 8 : 4;
+}
 
 /* The strongest kernel of a CPU that takes bytes up to most_w; NULL: it has
  * none, and numbers of 16 bits are better. */
 const lb_dotbyte *lb_dotbyte_for(const lb_cpu *cpu, int most_w, bool along);
 /* The same for words. */
 const lb_dotbyte *lb_dotword_for(const lb_cpu *cpu);
+/* That for codes of 8 bits as they lie, and x in bytes of so many planes, two
+ * of which are words; NULL: there is none. */
+const lb_dotbyte *lb_dotlines_for(const lb_cpu *cpu, int planes);
 
 extern const lb_dotbyte lb_dotbyte_ref;
 #if defined(__aarch64__)
@@ -128,6 +189,7 @@ extern const lb_dotbyte lb_dotbyte_dotprod;
 #endif
 #if defined(__x86_64__)
 extern const lb_dotbyte lb_dotbyte_avx2, lb_dotbyte_vnni, lb_dotword_vnni;
+extern const lb_dotbyte lb_dotlines_vnni, lb_dotlines_words_vnni;
 
 void lb_dotbyte_along_avx2(const lb_dotbyte_codes *c, const uint8_t *from,
                            int64_t step, int64_t n, int64_t ahead, uint8_t *to);
@@ -140,6 +202,10 @@ void lb_dotbyte_along_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
 void lb_dotbyte_across_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
                               int64_t step, int64_t n, int64_t bytes,
                               int64_t ahead, uint8_t *to, int64_t panel);
+void lb_dotbyte_quads_avx512(const uint8_t *from, int64_t step, int64_t n,
+                             int64_t bytes, uint8_t *to, int64_t apart);
+void lb_dotbyte_panel_avx512(const lb_dotbyte_codes *c, const uint8_t *quads,
+                             int64_t n, int field, uint8_t *to);
 #endif
 
 #endif

@@ -104,27 +104,43 @@ static void add_plane(int rows, int64_t k, const int8_t *x, const uint8_t *w,
     }
 }
 
-static void tile(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
-                 const float *ws, bool first, float *c, lb_dotbyte_ask *ask)
+static void tile_block(const lb_dotbyte_x *x, int64_t k, const lb_dotbyte_w *w,
+                       bool first, float *c)
 {
-    (void)ask;
     uint32_t sum[MR][NR] = {{0}};
     for (int p = 0; p < x->planes; p++)
-        add_plane(x->rows, k, x->bytes + p * x->plane, w, sum);
+        add_plane(x->rows, k, x->bytes + p * x->plane, w->bytes, sum);
     for (int i = 0; i < x->rows; i++)
         for (int j = 0; j < NR; j++) {
             float *const at = c + i * NR + j;
             int32_t whole;
             sum[i][j] += (uint32_t)x->start[i];
             memcpy(&whole, &sum[i][j], sizeof whole);
-            *at = fmaf((float)whole * ws[j], x->scale[i], first ? 0 : *at);
+            *at =
+                fmaf((float)whole * w->scale[j], x->scale[i], first ? 0 : *at);
         }
+}
+
+static void tile(const lb_dotbyte_x *x, int64_t k, const lb_dotbyte_w *w,
+                 bool first, float *c, lb_dotbyte_ask *ask)
+{
+    (void)ask;
+    lb_dotbyte_x x1 = *x;
+    lb_dotbyte_w w1 = *w;
+    do {
+        const int64_t some = k < x1.share ? k : x1.share;
+        tile_block(&x1, some, &w1, first, c);
+        lb_dotbyte_next(&x1, &w1, 1, NR);
+        first = false;
+        k -= some;
+    } while (k > 0);
 }
 
 const lb_dotbyte lb_dotbyte_ref = {
     .name = "dot i8 ref",
     .name_two = "dot i8x2 ref",
     .size = 1,
+    .piece = 4,
     .mr = MR,
     .nr = NR,
     .most_w = 255,

@@ -71,6 +71,7 @@ static const struct {
 #if defined(__x86_64__)
     {LB_LEVEL_AVX512VNNI, lb_gemvq_rows_vnni},
     {LB_LEVEL_AVX512VNNI, lb_gemvq_cols_vnni},
+    {LB_LEVEL_AVX512VNNI, lb_gemvq_cols_bits_vnni},
     {LB_LEVEL_AVX512, lb_gemvq_rows_avx512},
     {LB_LEVEL_AVX512, lb_gemvq_cols_avx512},
     {LB_LEVEL_AVX512, lb_gemvq_cols_int_avx512},

@@ -91,7 +91,8 @@ typedef struct lb_gemvq_cols {
      * or 2^shift groups.
      * I16: pairs of int16, lines 2i and 2i+1, for each of those or, without
      * scales, one.
-     * I8: pairs of bytes for lines 2i and 2i+1, x[i]: high, x[i + 4]: low. */
+     * I8: pairs of bytes for lines 2i and 2i+1, x[i]: high, x[i + 4]: low;
+     * those of each four lines follow each other. */
     const void *x[LB_GEMVQ_COLS];
     /* Rounded: one for each unit elements, or 2^shift groups, and x has one to
      * a line; units of 1: scale[0] has one for each slot, of all lines. */
@@ -212,6 +213,7 @@ typedef struct lb_gemvq_lines {
     const lb_gemvq_table *table;
     int64_t ahead;
     lb_gemvq_each each; /* kernels whose unit is 1: instead of scale */
+    const lb_cpu *cpu;  /* cols: whose loops prepare x */
 } lb_gemvq_lines;
 
 /* y[i] = the product with line i, for i < n; four lines at a time that are
@@ -221,8 +223,13 @@ void lb_gemvq_run_rows(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
 
 /* Bytes of scratch, aligned to 64, for n columns, g of which share a scale. */
 size_t lb_gemvq_cols_size(const lb_gemvq_kernel *q, int64_t n, int64_t g);
-/* y[j] = the sum over lines of x[line] * W[line][j]; x in natural order. */
+/* The sum over lines of x[line] * W[line][j], for all columns j of whole
+ * groups, in slots, aligned to 64; x in natural order. */
 void lb_gemvq_run_cols(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
-                       const float *x, int64_t lines, float *y, void *scratch);
+                       const float *x, int64_t lines, float *slots,
+                       void *scratch);
+/* n such sums in the order of columns. */
+void lb_gemvq_cols_order(const lb_gemvq_kernel *q, bool high_first,
+                         const float *slots, int64_t n, float *y);
 
 #endif

@@ -12,7 +12,7 @@ extern const lb_gemvq_kernel lb_gemvq_rows_avx2[], lb_gemvq_rows_int_avx2[];
 extern const lb_gemvq_kernel lb_gemvq_rows_avx512[], lb_gemvq_rows_vnni[];
 extern const lb_gemvq_kernel lb_gemvq_cols_avx2[], lb_gemvq_cols_int_avx2[];
 extern const lb_gemvq_kernel lb_gemvq_cols_avx512[], lb_gemvq_cols_int_avx512[];
-extern const lb_gemvq_kernel lb_gemvq_cols_vnni[];
+extern const lb_gemvq_kernel lb_gemvq_cols_vnni[], lb_gemvq_cols_bits_vnni[];
 extern const lb_gemvq_kernel lb_gemvq_labels_avx2[];
 #elif defined(__aarch64__)
 extern const lb_gemvq_kernel lb_gemvq_rows_neon[], lb_gemvq_rows_int_neon[];
@@ -20,17 +20,29 @@ extern const lb_gemvq_kernel lb_gemvq_cols_neon[], lb_gemvq_cols_int_neon[];
 #endif
 
 /* Loops over the numbers of a vector: see lb_gemvq_x_range, lb_gemvq_x_order,
- * lb_gemvq_round. */
+ * lb_gemvq_round; and over those of a line's scales:
+ *
+ *   times   to[i] = x * scale[i], which may be the same array; top[i] becomes
+ *           the bits of its magnitude, if those are larger
+ *   pairs   a[i] * by[i] in the low half of to[i], b[i] * by[i] in the high
+ *           one, as the nearest whole numbers, which are below 2^15; b NULL: 0
+ */
 typedef struct lb_gemvq_loops {
     void (*range)(lb_gemvq_x *x);
     void (*order)(const lb_gemvq_kernel *q, bool high_first, lb_gemvq_x *x);
     float (*round)(const float *x, int64_t n, float most, int32_t *to);
+    void (*times)(float x, const float *scale, int64_t n, float *to,
+                  int32_t *top);
+    void (*pairs)(const float *a, const float *b, const float *by, int64_t n,
+                  int32_t *to);
 } lb_gemvq_loops;
 
 extern const lb_gemvq_loops lb_gemvq_loops_ref;
 #if defined(__x86_64__)
 extern const lb_gemvq_loops lb_gemvq_loops_avx2;
 #endif
+
+const lb_gemvq_loops *lb_gemvq_loops_for(const lb_cpu *cpu);
 
 /* Where each slot of a group stands in it. */
 void lb_gemvq_places(const lb_gemvq_kernel *q, bool high_first, uint16_t *to);

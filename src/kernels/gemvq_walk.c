@@ -224,8 +224,9 @@ typedef struct {
     int64_t groups, units; /* numbers of x to a line, 0: one */
     int64_t unit;          /* elements that each serves */
     int shift;
-    float *y;            /* in slots */
-    char *sum;           /* whole numbers; F32: y */
+    float *y;  /* in slots */
+    char *sum; /* whole numbers; F32: y */
+    const lb_gemvq_loops *loops;
     float *xs;           /* units of x times scales, of all lines of a panel; or
                           * of scales */
     int32_t *pairs;      /* I16: the same of eight lines, in whole numbers */
@@ -251,8 +252,7 @@ static cols_job divide(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
     j.unit = (int64_t)q->unit << j.shift;
     const int64_t units = q->unit ? (slots + j.unit - 1) / j.unit : 0;
     j.units = units;
-    j.y = take(&j, scratch, slots, sizeof(float));
-    j.sum = is_f32 ? (char *)j.y : take(&j, scratch, slots, q->sum_size);
+    j.sum = take(&j, scratch, is_f32 ? 0 : slots, q->sum_size);
     const int64_t lines = q->unit == 1 ? 0
                           : is_f32     ? LB_GEMVQ_COLS
                                        : LB_GEMVQ_LINES;
@@ -320,23 +320,29 @@ static void run_eight(const cols_job *j, const panel *p, int64_t group,
     q->cols(c);
 }
 
+/* The scales of a line, for each unit; fewer than there are units where the
+ * last group is not whole, n of them. */
+static const float *scales_at(const cols_job *j, const panel *p, int64_t k,
+                              int64_t *n, float *tmp)
+{
+    const int64_t g = j->w->g, unit = j->unit;
+    const float *scale = j->w->scale + (p->first + k) * j->w->scale_step;
+    *n = (j->w->n + unit - 1) / unit;
+    if (g == unit) return scale;
+    spread(scale, g, 0, unit, *n, tmp);
+    return tmp;
+}
+
 /* x times the scales of a line, for each unit; a line of zeros if k < 0. */
 static void scaled_line(const cols_job *j, const panel *p, int64_t k, float *to)
 {
-    const int64_t g = j->w->g, unit = j->unit;
-    const int64_t used = (j->w->n + unit - 1) / unit;
-    const float *scale =
-        j->w->scale + (p->first + (k < 0 ? 0 : k)) * j->w->scale_step;
-    const float x = k < 0 ? 0 : p->x[k];
-    memset(to + (k < 0 ? 0 : used), 0,
-           (size_t)(k < 0 ? j->units : j->units - used) * sizeof *to);
-    if (k < 0) return;
-    if (g != unit) {
-        spread(scale, g, 0, unit, used, to);
-        scale = to;
+    int64_t used = 0;
+    if (k >= 0) {
+        const float *scale = scales_at(j, p, k, &used, to);
+        for (int64_t u = 0; u < used; u++)
+            to[u] = p->x[k] * scale[u];
     }
-    for (int64_t u = 0; u < used; u++)
-        to[u] = x * scale[u];
+    memset(to + used, 0, (size_t)(j->units - used) * sizeof *to);
 }
 
 static void panel_f32(const cols_job *j, const panel *p)
@@ -392,13 +398,10 @@ static void scale_panel(const cols_job *j, const panel *p)
     memset(top, 0, (size_t)j->units * sizeof *top);
     for (int64_t k = 0; k < p->n; k++) {
         float *to = j->xs + k * j->units;
-        scaled_line(j, p, k, to);
-        for (int64_t u = 0; u < j->units; u++) {
-            int32_t bits;
-            memcpy(&bits, &to[u], sizeof bits);
-            bits &= INT32_MAX;
-            top[u] = bits > top[u] ? bits : top[u];
-        }
+        int64_t used;
+        const float *scale = scales_at(j, p, k, &used, to);
+        j->loops->times(p->x[k], scale, used, to, top);
+        memset(to + used, 0, (size_t)(j->units - used) * sizeof *to);
     }
     for (int64_t u = 0; u < j->units; u++) {
         float most;
@@ -411,25 +414,16 @@ static void scale_panel(const cols_job *j, const panel *p)
     }
 }
 
-/* The nearest whole number in the low bits, for magnitudes below 2^15. */
-static uint32_t nearest(float x)
-{
-    uint32_t u;
-    x += 0x1.8p23f;
-    memcpy(&u, &x, sizeof u);
-    return u & 0xffff;
-}
-
 static void make_pairs(const cols_job *j, const panel *p, int64_t q, int i,
                        int32_t *to)
 {
     const int64_t a = line_at(p, q, 2 * i), b = line_at(p, q, 2 * i + 1);
-    const float *x = j->xs + a * j->units, *x2 = j->xs + b * j->units;
-    const float *by = j->by;
-    for (int64_t u = 0; u < j->units && b >= 0; u++)
-        to[u] = (int32_t)(nearest(x[u] * by[u]) | nearest(x2[u] * by[u]) << 16);
-    for (int64_t u = 0; u < j->units && b < 0; u++)
-        to[u] = a < 0 ? 0 : (int32_t)nearest(x[u] * by[u]);
+    if (a < 0)
+        memset(to, 0, (size_t)j->units * sizeof *to);
+    else
+        j->loops->pairs(j->xs + a * j->units,
+                        b < 0 ? NULL : j->xs + b * j->units, j->by, j->units,
+                        to);
 }
 
 static void panel_i16(const cols_job *j, const panel *p)
@@ -520,11 +514,13 @@ static void panel_i8(const cols_job *j, const panel *p)
 }
 
 void lb_gemvq_run_cols(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
-                       const float *x, int64_t lines, float *y, void *scratch)
+                       const float *x, int64_t lines, float *slots,
+                       void *scratch)
 {
-    const cols_job j = divide(q, w, w->n, w->g, scratch);
-    uint16_t place[LB_GEMVQ_GROUP] = {0};
-    if (!j.y) return;
+    cols_job j = divide(q, w, w->n, w->g, scratch);
+    j.loops = lb_gemvq_loops_for(w->cpu);
+    j.y = slots;
+    if (q->kind == LB_GEMVQ_F32) j.sum = (char *)slots;
     memset(j.y, 0, (size_t)(j.groups * q->group) * sizeof *j.y);
     for (int64_t at = 0; at < lines; at += LB_GEMVQ_LINES) {
         const int64_t n = least(LB_GEMVQ_LINES, lines - at);
@@ -541,8 +537,14 @@ void lb_gemvq_run_cols(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
         else
             panel_i8(&j, &p);
     }
-    lb_gemvq_places(q, w->high_first, place);
-    for (int64_t g = 0; g < w->n; g += q->group)
+}
+
+void lb_gemvq_cols_order(const lb_gemvq_kernel *q, bool high_first,
+                         const float *slots, int64_t n, float *y)
+{
+    uint16_t place[LB_GEMVQ_GROUP] = {0};
+    lb_gemvq_places(q, high_first, place);
+    for (int64_t g = 0; g < n; g += q->group)
         for (int s = 0; s < q->group; s++)
-            if (g + place[s] < w->n) y[g + place[s]] = j.y[g + s];
+            if (g + place[s] < n) y[g + place[s]] = slots[g + s];
 }

@@ -71,7 +71,7 @@ void lb_gemvq_places(const lb_gemvq_kernel *q, bool high_first, uint16_t *to)
 
 /* ---- loops -------------------------------------------------------------- */
 
-static const lb_gemvq_loops *loops_for(const lb_cpu *cpu)
+const lb_gemvq_loops *lb_gemvq_loops_for(const lb_cpu *cpu)
 {
 #if defined(__x86_64__)
     if (cpu->level >= LB_LEVEL_AVX2) return &lb_gemvq_loops_avx2;
@@ -83,13 +83,13 @@ static const lb_gemvq_loops *loops_for(const lb_cpu *cpu)
 
 void lb_gemvq_x_range(const lb_cpu *cpu, lb_gemvq_x *x)
 {
-    loops_for(cpu)->range(x);
+    lb_gemvq_loops_for(cpu)->range(x);
 }
 
 void lb_gemvq_x_order(const lb_cpu *cpu, const lb_gemvq_kernel *q,
                       bool high_first, lb_gemvq_x *x)
 {
-    loops_for(cpu)->order(q, high_first, x);
+    lb_gemvq_loops_for(cpu)->order(q, high_first, x);
 }
 
 float lb_gemvq_round(const float *x, int64_t n, float most, int32_t *to)

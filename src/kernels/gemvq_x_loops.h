@@ -162,4 +162,36 @@ X_TARGET static float round_numbers(const float *x, int64_t n, float most,
     return round_all(x, n, most, to);
 }
 
-const lb_gemvq_loops X_TABLE = {range, order, round_numbers};
+X_TARGET static void times(float x, const float *scale, int64_t n, float *to,
+                           int32_t *top)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float t = x * scale[i];
+        int32_t bits;
+        memcpy(&bits, &t, sizeof bits);
+        bits &= INT32_MAX;
+        top[i] = bits > top[i] ? bits : top[i];
+        to[i] = t;
+    }
+}
+
+/* The nearest whole number in the low bits, for magnitudes below 2^15. */
+X_FN uint32_t nearest(float x)
+{
+    uint32_t u;
+    x += 0x1.8p23f;
+    memcpy(&u, &x, sizeof u);
+    return u & 0xffff;
+}
+
+X_TARGET static void pairs(const float *restrict a, const float *restrict b,
+                           const float *restrict by, int64_t n,
+                           int32_t *restrict to)
+{
+    for (int64_t i = 0; i < n && b; i++)
+        to[i] = (int32_t)(nearest(a[i] * by[i]) | nearest(b[i] * by[i]) << 16);
+    for (int64_t i = 0; i < n && !b; i++)
+        to[i] = (int32_t)nearest(a[i] * by[i]);
+}
+
+const lb_gemvq_loops X_TABLE = {range, order, round_numbers, times, pairs};

@@ -42,11 +42,17 @@ typedef struct lb_outerf32_lines {
     bool each;
     lb_dtype rounds; /* f16 or bf16: numbers are rounded to it */
     int64_t k;
+    /* What will be wanted next, and may lie anywhere: with line i, what is at
+     * ask + (i >> ask_shift) * ask_step. Bursts would hold up what is read. */
+    uintptr_t ask;
+    int64_t ask_step;
+    int ask_shift;
 } lb_outerf32_lines;
 
 typedef struct lb_outerf32 {
     const char *name; /* "dot f32 avx2 4x16" */
     int mr, nr;       /* nr is that of the level's tiles */
+    bool asks;        /* tile does */
     /* rows <= mr of x, x[k*rows + i], and n <= nr columns of c; first: these
      * are set, not added to. keep[k*nr + j], aligned to 32 bytes. */
     void (*tile)(const lb_outerf32_lines *w, int rows, const float *x,

@@ -76,6 +76,7 @@ lb_array *lb_component(lb_ctx *cx, lb_array *a, const char *name)
         return NULL;
     }
     const lb_store *s = a->store;
+    if (s->sharding) return s->sharding->component(cx, a, name);
     const int p = lb_part_named(cx, "component", s->fmt, name);
     if (p < 0 || !s->part[p].a) return NULL;
     const bool as_stored =
@@ -138,6 +139,7 @@ static void codes_flat(const lb_array *a, int64_t first, int64_t n, int *code)
 lb_array *lb_codes(lb_ctx *cx, lb_array *a)
 {
     if (!cx) return NULL;
+    if (a && !(a = lb_here(cx, a))) return NULL;
     if (!a || !a->store->fmt->codes.bits) {
         lb_fail(cx, a ? LB_E_UNSUPPORTED : LB_E_NULL, "codes: %s%s",
                 a ? lb_format_of(a) : "the array is NULL",
@@ -195,6 +197,7 @@ lb_array *lb_export(lb_ctx *cx, lb_array *a, const char *layout,
         lb_fail(cx, LB_E_NULL, "export: the array is NULL");
         return NULL;
     }
+    if (!(a = lb_here(cx, a))) return NULL;
     const lb_format *fmt = a->store->fmt;
     const lb_foreign *f = lb_foreign_named(cx, "export", fmt, layout);
     const int p = f ? lb_foreign_part(cx, "export", f, name) : -1;

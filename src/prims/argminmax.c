@@ -12,6 +12,7 @@
 #include "core/core.h"
 #include "kernels/convert.h"
 #include "lowbit_params.h"
+#include "prims/cuts.h"
 #include "prims/dims.h"
 #include "prims/reduce_ops.h"
 
@@ -283,6 +284,14 @@ static bool infer(lb_ctx *cx, lb_call *c)
     return true;
 }
 
+static bool shard(const lb_call *c, lb_cuts *to)
+{
+    const lb_argminmax_params *p = c->params;
+    for (int k = 0, at = 0; k < c->in[0]->shape.rank; k++)
+        if (k != p->axis) lb_cuts_pair(to, k + 1, 0, k, at++);
+    return true;
+}
+
 const lb_prim lb_prim_argmax = {
     .struct_size = sizeof(lb_prim),
     .name = "argmax",
@@ -291,6 +300,7 @@ const lb_prim lb_prim_argmax = {
     .infer = infer,
     .plan = plan,
     .eval = eval,
+    .shard = shard,
 };
 
 const lb_prim lb_prim_argmin = {
@@ -301,6 +311,7 @@ const lb_prim lb_prim_argmin = {
     .infer = infer,
     .plan = plan,
     .eval = eval,
+    .shard = shard,
 };
 
 static lb_array *arg(lb_ctx *cx, const lb_prim *prim, lb_array *a, int axis,

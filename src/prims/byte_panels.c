@@ -11,6 +11,10 @@ enum {
     SPREAD = 128,     /* of the depth, if its scales are in x */
     ROUNDED = 256,    /* of longer blocks most weights are small next to the
                        * largest, and rounded levels err by more than x */
+    FEW = 24,         /* rows of x in one byte for which weights are better not
+                       * packed, */
+    FEW_WORDS = 16,   /* and in words, */
+    LINES = 32,       /* and rows of these weights that meet a group */
     WORDS = 256,      /* depth of a panel of words, */
     WORDS_SHARE = 128 /* and the most of what shares a scale of x: the more
                        * there are, the smaller each has to be */
@@ -146,6 +150,20 @@ static bool bytes_of(const lb_coded *c, int64_t rows, lb_precision precision,
     return false;
 }
 
+/* Few rows of x meet bytes as they lie, where panels hold no more than one
+ * scale. How deep these are is the same on every level, and so is rounded x. */
+static void take_lines(const lb_coded *c, int64_t m, lb_byte_panels *p)
+{
+    const int64_t few = p->planes == 1 ? FEW : FEW_WORDS;
+    if (c->bits != 8 || !c->along || m > few || p->share < p->kc) return;
+    const bool deep = !p->scales.in_w || c->lines.g % LB_DOTBYTE_DEEP == 0;
+    if (p->planes == 1 && deep) p->kc = p->share = LB_DOTBYTE_DEEP;
+    const lb_dotbyte *lines = lb_dotlines_for(p->cpu, p->planes);
+    if (!lines) return;
+    p->kernel = lines;
+    p->planes = 1;
+}
+
 /* ---- words --------------------------------------------------------------- */
 
 /* As place_blocks. Across, those of a strip are whole or one. */
@@ -202,19 +220,30 @@ static bool words_of(const lb_coded *c, lb_byte_panels *p)
     return true;
 }
 
-bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t rows,
-                       lb_precision precision, lb_byte_panels *p)
+/* Rows of w that become panels together. */
+static int64_t strip_of(const lb_coded *c, const lb_byte_panels *p)
 {
-    numbers n;
+    if (p->kernel->dots) return LINES;
+    const int64_t strip = c->along ? lb_max_i64(PANEL / p->kc, p->kernel->nr)
+                                   : (int64_t)LB_DOTBYTE_BYTES * p->fields;
+    return lb_round_up(strip, p->kernel->nr);
+}
+
+bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m,
+                       int64_t n, lb_precision precision, lb_byte_panels *p)
+{
+    numbers levels;
     *p = (lb_byte_panels){.cpu = cpu,
                           .scales = lb_scales_way_of(c),
                           .fields = 8 / c->bits,
                           .apart = c->along ? 1 : 8 / c->bits};
-    if (!numbers_of(c, &n)) return false;
-    if (!bytes_of(c, rows, precision, &n, p) && !words_of(c, p)) return false;
+    if (!numbers_of(c, &levels)) return false;
+    if (bytes_of(c, n, precision, &levels, p))
+        take_lines(c, m, p);
+    else if (!words_of(c, p))
+        return false;
     p->each = p->scales.in_w && c->along;
-    p->strip = c->along ? lb_max_i64(PANEL / p->kc, p->kernel->nr)
-                        : (int64_t)LB_DOTBYTE_BYTES * p->fields;
-    p->strip = lb_round_up(p->strip, p->kernel->nr);
+    p->strip = strip_of(c, p);
+    p->staged = !c->along && c->bits < 8 && p->kernel->quads;
     return true;
 }

@@ -9,6 +9,10 @@
  * What bytes cannot hold become words, if codes have 4 bits: levels in 13 bits.
  * Scales that depend on both, where rows run along memory, go into these as
  * ratios to the largest of a panel, as in int_panels.h.
+ *
+ * Codes of 8 bits along the depth are numbers already: where x has few rows,
+ * and scales are not those of short blocks, they are multiplied as they lie, if
+ * the level has dots.
  */
 #ifndef LB_BYTE_PANELS_H
 #define LB_BYTE_PANELS_H
@@ -39,11 +43,13 @@ typedef struct lb_byte_panels {
                     * memory in slots, see dotbyte.h */
     bool each;     /* what shares scales in a panel has those of w as well */
     bool ratios;   /* those of w are in words */
+    bool staged;   /* a strip becomes quads, and these one panel at a time */
 } lb_byte_panels;
 
-/* For so many rows of w. False: numbers of 16 bits are better, or needed. */
-bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t rows,
-                       lb_precision precision, lb_byte_panels *p);
+/* For m rows of x and n of w. False: numbers of 16 bits are better, or needed.
+ */
+bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m,
+                       int64_t n, lb_precision precision, lb_byte_panels *p);
 
 /* How many of a depth share scales, in a panel. */
 static inline int64_t lb_byte_blocks(const lb_byte_panels *p, int64_t depth)
@@ -51,16 +57,19 @@ static inline int64_t lb_byte_blocks(const lb_byte_panels *p, int64_t depth)
     return lb_ceil_div(depth, p->share);
 }
 
-static inline int64_t lb_byte_steps(int64_t depth)
+/* A depth as it is filled up. */
+static inline int64_t lb_byte_steps(const lb_byte_panels *p, int64_t depth)
 {
-    return lb_ceil_div(depth, LB_DOTBYTE_STEP) * LB_DOTBYTE_STEP;
+    const int64_t piece = p->kernel->piece / p->kernel->size;
+    const int64_t step = lb_max_i64(piece, LB_DOTBYTE_STEP);
+    return lb_ceil_div(depth, step) * step;
 }
 
 /* Bytes from a panel of w of so much of the depth to the next. Powers of 2
  * would fall together in the cache. */
 static inline int64_t lb_byte_apart(const lb_byte_panels *p, int64_t depth)
 {
-    return p->kernel->nr * lb_byte_steps(depth) * p->kernel->size + 64;
+    return p->kernel->nr * lb_byte_steps(p, depth) * p->kernel->size + 64;
 }
 
 /* ---- x: byte_rows.c ------------------------------------------------------ */
@@ -77,17 +86,21 @@ int64_t lb_byte_rows_room(const lb_byte_panels *p);
 void lb_byte_rows_pack(const lb_byte_panels *p, lb_row_slab *x, int64_t i,
                        int rows, int64_t k, int64_t n, const float *factor,
                        char *to, float *tmp);
-/* Block number b of them. */
+/* All blocks of them. */
 lb_dotbyte_x lb_byte_rows_at(const lb_byte_panels *p, char *at, int rows,
-                             int64_t n, int64_t b);
+                             int64_t n);
 
 /* ---- w: byte_weights.c --------------------------------------------------- */
 
 typedef struct lb_byte_weights {
     const lb_byte_panels *p;
     lb_scales s;
-    uint8_t *panel; /* a strip: panels of nr rows, */
+    uint8_t *panel; /* a strip: panels of nr rows, or one of them, */
     float *ws;      /* and scales of its slots, for each block */
+    int64_t scaled; /* the row that they begin with; -1: none, or they are not
+                     * those of rows */
+    uint8_t *quads; /* staged: a strip, */
+    int64_t apart;  /* and bytes from 16 bytes of its lines to the next */
     uint8_t *lines; /* copied, where there are fewer than kernels take */
     float *read;
     /* Ratios: scales of all rows in a panel, block by block of them, as parts
@@ -115,11 +128,17 @@ static inline int64_t lb_byte_slot_row(const lb_byte_panels *p, int64_t slot)
     return vector / p->apart * p->apart * 16 + vector % p->apart;
 }
 
-/* Slots of the strip that begins with row j, as panels, from k on n of the
- * depth. Returns how many there are: with some that are no rows, whose scales
- * are 0, a multiple of nr. */
+/* Slots of the strip that begins with row j, from k on n of the depth. Returns
+ * how many there are: with some that are no rows, whose scales are 0, a
+ * multiple of nr. */
 int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
                               int64_t n);
+/* The panel of nr of them, of which s is the first; until the next is asked
+ * for. */
+const uint8_t *lb_byte_weights_panel(lb_byte_weights *w, int64_t s, int64_t n);
+/* The same strip as it lies, if kernels take it so. */
+lb_dotbyte_lines lb_byte_weights_lines(lb_byte_weights *w, int64_t j, int64_t k,
+                                       int64_t n);
 /* Which strip comes after that of row j and depth k: its codes are asked for,
  * while so many groups of rows of x meet this one. */
 void lb_byte_weights_next(lb_byte_weights *w, int64_t j, int64_t k,

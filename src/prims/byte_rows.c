@@ -10,7 +10,7 @@ enum { HEAD = 2 * LB_DOTBYTE_MAX_MR * sizeof(float) };
 int64_t lb_byte_rows_bytes(const lb_byte_panels *p, int64_t rows, int64_t depth)
 {
     return lb_byte_blocks(p, depth) * HEAD +
-           rows * lb_byte_steps(depth) * p->planes * p->kernel->size;
+           rows * lb_byte_steps(p, depth) * p->planes * p->kernel->size;
 }
 
 int64_t lb_byte_rows_room(const lb_byte_panels *p)
@@ -35,21 +35,23 @@ static part part_at(const lb_byte_panels *p, char *at, int rows, int64_t n,
         .scale = head,
         .start = (int32_t *)(void *)(head + LB_DOTBYTE_MAX_MR),
         .bytes = (int8_t *)bytes + b * p->share * rows * p->kernel->size,
-        .apart = (int64_t)rows * 4,
-        .plane = rows * lb_byte_steps(n),
+        .apart = (int64_t)rows * p->kernel->piece,
+        .plane = rows * lb_byte_steps(p, n),
     };
 }
 
 lb_dotbyte_x lb_byte_rows_at(const lb_byte_panels *p, char *at, int rows,
-                             int64_t n, int64_t b)
+                             int64_t n)
 {
-    const part t = part_at(p, at, rows, n, b);
+    const part t = part_at(p, at, rows, n, 0);
     return (lb_dotbyte_x){.rows = rows,
                           .planes = p->planes,
                           .bytes = t.bytes,
                           .plane = t.plane,
                           .start = t.start,
-                          .scale = t.scale};
+                          .scale = t.scale,
+                          .share = p->share,
+                          .apart = HEAD / (int64_t)sizeof(float)};
 }
 
 /* What numbers are multiplied with; 0 for zeros, NaN if one is not finite, inf
@@ -73,7 +75,8 @@ static void round_words(const lb_byte_panels *p, float *x, const float *from,
     const lb_int_row r =
         lb_int_row_of(lb_dotint_for(p->cpu), bound, n, from, x);
     p->kernel->round(n, r.x, r.factor, 1, p->in_turn,
-                     to->bytes + (int64_t)row * 4, to->apart, to->plane);
+                     to->bytes + (int64_t)row * p->kernel->piece, to->apart,
+                     to->plane);
     to->scale[row] = r.scale;
     to->start[row] = 0;
 }
@@ -96,11 +99,22 @@ static void round_block(const lb_byte_panels *p, float *x, const float *from,
         from = x;
         factor = 0;
     }
-    const int32_t sum =
-        p->kernel->round(n, from, factor, p->planes, p->in_turn,
-                         to->bytes + (int64_t)row * 4, to->apart, to->plane);
+    const int32_t sum = p->kernel->round(
+        n, from, factor, p->planes, p->in_turn,
+        to->bytes + (int64_t)row * p->kernel->piece, to->apart, to->plane);
     to->scale[row] = scale;
     to->start[row] = (int32_t)((int64_t)sum * -p->offset);
+}
+
+/* Dots read scales of rows that are not. */
+static void clear_head(const lb_byte_panels *p, char *to, int rows, int64_t n,
+                       int64_t b)
+{
+    const part one = part_at(p, to, rows, n, b);
+    for (int r = rows; r < p->kernel->mr; r++) {
+        one.scale[r] = 0;
+        one.start[r] = 0;
+    }
 }
 
 void lb_byte_rows_pack(const lb_byte_panels *p, lb_row_slab *x, int64_t i,
@@ -109,6 +123,8 @@ void lb_byte_rows_pack(const lb_byte_panels *p, lb_row_slab *x, int64_t i,
 {
     float *const row = tmp, *const block = tmp + p->kc;
     const lb_block b = lb_row_slab_get(x, i, rows, k, n, block);
+    for (int64_t s = 0; s * p->share < n; s++)
+        clear_head(p, to, rows, n, s);
     for (int r = 0; r < rows; r++) {
         const float *at = (const float *)b.p + r * b.rs;
         at = lb_line_up(at, b.ks, n, factor, row);

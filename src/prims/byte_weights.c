@@ -17,13 +17,20 @@ size_t lb_byte_weights_room(const lb_byte_panels *p, const lb_coded *c,
     /* Kernels read those of whole strips, the last one included. */
     const int64_t whole = lb_round_up(most, p->strip);
     const int64_t across = p->ratios ? whole / c->lines.g + 2 : 0;
-    *w = (lb_byte_weights){.p = p, .ratio_k = -1};
+    *w = (lb_byte_weights){.p = p, .scaled = -1, .ratio_k = -1};
     used = lb_scales_room(p->cpu, c, p->kc, most, depth, &w->s, room);
-    w->panel = lb_carve(room, &used,
-                        p->strip / p->kernel->nr * lb_byte_apart(p, p->kc));
+    const bool packs = !p->kernel->dots;
+    const int64_t panels = !packs      ? 0
+                           : p->staged ? 1
+                                       : p->strip / p->kernel->nr;
+    w->panel = lb_carve(room, &used, panels * lb_byte_apart(p, p->kc));
+    w->quads =
+        lb_carve(room, &used,
+                 p->staged ? LB_DOTBYTE_BYTES * lb_byte_steps(p, p->kc) : 0);
     w->ws = lb_carve(room, &used, p->strip * blocks * f);
     w->lines =
-        lb_carve(room, &used, LB_DOTBYTE_LINES * lb_coded_line_bytes(c, p->kc));
+        lb_carve(room, &used,
+                 packs ? LB_DOTBYTE_LINES * lb_coded_line_bytes(c, p->kc) : 0);
     w->read = lb_carve(room, &used, lb_max_i64(blocks, across) * f);
     w->scales = lb_carve(room, &used, across * p->kc * f);
     w->largest = lb_carve(room, &used, across * f);
@@ -35,7 +42,7 @@ void lb_byte_weights_rows(lb_byte_weights *w, int64_t j, int64_t n,
                           int64_t depth)
 {
     lb_scales_rows(&w->s, j, n, depth);
-    w->ratio_k = -1;
+    w->scaled = w->ratio_k = -1;
 }
 
 /* ---- slots --------------------------------------------------------------- */
@@ -50,11 +57,13 @@ static int64_t slots_for(const lb_byte_panels *p, const lb_coded *c,
     return lb_round_up(used, p->kernel->nr);
 }
 
-/* One scale to a row. */
+/* One scale to a row, the same in all panels. */
 static void scale_rows(lb_byte_weights *w, int64_t j, int64_t rows,
                        int64_t slots)
 {
     const float *row = w->s.row + (j - w->s.first);
+    if (w->scaled == j) return;
+    w->scaled = j;
     for (int64_t s = 0; s < slots; s += 16) {
         const int64_t first = lb_byte_slot_row(w->p, s);
         for (int64_t e = 0; e < 16; e++) {
@@ -117,7 +126,7 @@ static void make_ratios(lb_byte_weights *w, int64_t k, int64_t n)
         if (!isfinite(w->largest[b])) w->largest[b] = (float)NAN;
 }
 
-/* The largest of each row's. */
+/* The largest of each row's, which are those of 16 slots. */
 static void scale_ratios(lb_byte_weights *w, int64_t j, int64_t rows,
                          int64_t slots)
 {
@@ -125,10 +134,9 @@ static void scale_ratios(lb_byte_weights *w, int64_t j, int64_t rows,
     const float by = w->p->unit / w->p->up;
     for (int64_t s = 0; s < slots; s += 16) {
         const int64_t row = lb_byte_slot_row(w->p, s);
-        for (int64_t e = 0; e < 16; e++) {
-            const int64_t r = row + e * w->p->apart;
-            w->ws[s + e] = r < rows ? w->largest[(j + r) / g - first] * by : 0;
-        }
+        const float most = row < rows ? w->largest[(j + row) / g - first] : 0;
+        for (int64_t e = 0; e < 16; e++)
+            w->ws[s + e] = row + e * w->p->apart < rows ? most * by : 0;
     }
 }
 
@@ -177,30 +185,71 @@ static void pack_across(lb_byte_weights *w, int64_t j, int64_t rows, int64_t k,
         codes.share = g;
         codes.apart = p->kc;
     }
+    if (p->staged) {
+        w->apart = LB_DOTBYTE_BYTES / 4 * lb_byte_steps(p, n);
+        p->kernel->quads(lb_coded_codes(c, k, j), c->byte_step, n,
+                         lb_coded_line_bytes(c, rows), w->quads, w->apart);
+        return;
+    }
     p->kernel->across(&codes, lb_coded_codes(c, k, j), c->byte_step, n,
                       lb_coded_line_bytes(c, rows), w->ahead, w->panel,
                       lb_byte_apart(p, n));
 }
 
+static int64_t strip_rows(const lb_byte_weights *w, int64_t j)
+{
+    return lb_min_i64(w->p->strip, w->s.first + w->s.n - j);
+}
+
+static void scale_strip(lb_byte_weights *w, int64_t j, int64_t rows,
+                        int64_t slots, int64_t k, int64_t n)
+{
+    if (w->p->each)
+        scale_blocks(w, j, rows, slots, k, n);
+    else if (w->p->ratios)
+        scale_ratios(w, j, rows, slots);
+    else
+        scale_rows(w, j, rows, slots);
+}
+
 int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
                               int64_t n)
 {
-    const lb_byte_panels *p = w->p;
     const lb_coded *c = &w->s.c;
-    const int64_t end = w->s.first + w->s.n;
-    const int64_t rows = lb_min_i64(p->strip, end - j);
-    const int64_t slots = slots_for(p, c, rows);
+    const int64_t rows = strip_rows(w, j);
+    const int64_t slots = slots_for(w->p, c, rows);
     if (c->along)
         pack_along(w, j, rows, slots, k, n);
     else
         pack_across(w, j, rows, k, n);
-    if (p->each)
-        scale_blocks(w, j, rows, slots, k, n);
-    else if (p->ratios)
-        scale_ratios(w, j, rows, slots);
-    else
-        scale_rows(w, j, rows, slots);
+    scale_strip(w, j, rows, slots, k, n);
     return slots;
+}
+
+const uint8_t *lb_byte_weights_panel(lb_byte_weights *w, int64_t s, int64_t n)
+{
+    const lb_byte_panels *p = w->p;
+    if (!p->staged) return w->panel + s / p->kernel->nr * lb_byte_apart(p, n);
+    const int64_t vector = s / 16;
+    p->kernel->panel(&p->codes, w->quads + vector / p->fields * w->apart, n,
+                     (int)(vector % p->fields), w->panel);
+    return w->panel;
+}
+
+lb_dotbyte_lines lb_byte_weights_lines(lb_byte_weights *w, int64_t j, int64_t k,
+                                       int64_t n)
+{
+    const lb_coded *c = &w->s.c;
+    const int64_t rows = strip_rows(w, j);
+    scale_strip(w, j, rows, lb_round_up(rows, LB_DOTBYTE_TOGETHER), k, n);
+    return (lb_dotbyte_lines){
+        .codes = lb_coded_codes(c, j, k),
+        .step = c->byte_step,
+        .n = rows,
+        .depth = n,
+        .ws = w->ws,
+        .next = w->ask.at,
+    };
 }
 
 /* What is asked for may lie past the end, so it is never a pointer that C looks
@@ -218,16 +267,17 @@ static void ask_scales(const lb_byte_weights *w, int64_t j, int64_t k)
     }
 }
 
-/* One group of rows of x has fewer quads than there are lines: along memory
- * packing asks for half of them. Across, where each is in a page of its own,
- * nobody is the faster for it. */
+/* One group of rows of x may have fewer quads than there are lines: along
+ * memory packing asks for half of them, and across for all of bytes. */
 void lb_byte_weights_next(lb_byte_weights *w, int64_t j, int64_t k,
                           int64_t next_j, int64_t next_k, int64_t groups)
 {
     enum { LINE = 64 };
     const lb_coded *c = &w->s.c;
     const lb_byte_panels *p = w->p;
-    const bool few = groups == 1;
+    const int64_t quads =
+        p->strip / p->kernel->nr * p->kc * p->kernel->size / 4;
+    const bool few = c->along ? groups == 1 : groups * quads < p->kc;
     const int64_t line = c->along ? next_j : next_k;
     const int64_t place = c->along ? next_k : next_j;
     const int64_t lines = c->along ? p->strip : p->kc;

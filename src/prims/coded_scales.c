@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "kernels/dotint.h"
 
 enum { TOGETHER = 16 }; /* scales of places that are read at a time */
 
@@ -73,12 +74,11 @@ const float *lb_scales_factor(const lb_scales *s, int64_t k, int64_t n)
 static float shrink_of(const lb_scales *s, int64_t depth)
 {
     int e = 0;
-    float most = 0;
+    float most = 0, lane;
     for (int64_t k = 0, n; k < depth; k += n) {
         n = lb_min_i64(s->kc, depth - k);
         read_factor(s, k, n);
-        for (int64_t i = 0; i < n; i++)
-            most = fmaxf(most, fabsf(s->factor[i]));
+        most = fmaxf(most, lb_dotint_for(s->cpu)->largest(n, s->factor, &lane));
     }
     if (most >= 0x1p-100f && isfinite(most)) frexpf(most, &e);
     return ldexpf(1, -e);

@@ -1,5 +1,6 @@
 /* concatenate.c - operands side by side along one axis. */
 #include "lowbit_params.h"
+#include "prims/cuts.h"
 #include "prims/place.h"
 
 static bool fits(lb_ctx *cx, const lb_call *c, int i, int axis)
@@ -130,6 +131,16 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
     return lb_slice(cx, dout, lo, hi, NULL);
 }
 
+static bool shard(const lb_call *c, lb_cuts *to)
+{
+    const lb_concatenate_params *p = c->params;
+    lb_cuts_same(c, to);
+    to->out[p->axis] = 0;
+    for (int i = 0; i < c->n_in; i++)
+        to->in[i][p->axis] = 0;
+    return true;
+}
+
 const lb_prim lb_prim_concatenate = {
     .struct_size = sizeof(lb_prim),
     .name = "concatenate",
@@ -140,6 +151,7 @@ const lb_prim lb_prim_concatenate = {
     .plan = plan,
     .eval = eval,
     .vjp = vjp,
+    .shard = shard,
 };
 
 lb_array *lb_concatenate(lb_ctx *cx, lb_array *const *in, int n, int axis)

@@ -9,27 +9,36 @@
 #include "core/core.h"
 #include "prims/conv_dims.h"
 #include "prims/conv_windows.h"
+#include "prims/cuts.h"
 #include "prims/product.h"
 
 typedef struct {
     lb_conv v;
     lb_conv_windows windows;
-    lb_matrix elements; /* the windows, where each is one element */
+    lb_matrix elements; /* the windows, where they are a view of the input */
     lb_matrix weights;
     lb_product product;
     bool features_first; /* A is the weights */
 } conv;
 
-/* Every window is one element of the input, whatever the stride. */
-static bool is_pointwise(const lb_conv *v)
+/* The windows are a view of the input: each is one element, whatever the
+ * stride, or there is one for each image, whatever the dilation (so it is in
+ * the gradient of a kernel of one element); and none reaches beyond. */
+static bool is_view(const lb_conv *v)
 {
     for (int k = 0; k < v->spaces; k++) {
         const lb_conv_space *s = &v->space[k];
-        if (s->kernel != 1 || s->pad_lo != 0 || s->pad_hi > 0 ||
-            s->lhs_dilation != 1)
+        if (s->pad_lo != 0 || s->pad_hi > 0 || s->lhs_dilation != 1 ||
+            (s->reversed && s->kernel > 1))
             return false;
     }
-    return true;
+    return v->volume == 1 || v->positions == 1;
+}
+
+/* Of less than two the distance does not count, and may be too large. */
+static void add_axis(lb_dims *d, int64_t n, int64_t stride, int64_t times)
+{
+    lb_dims_add(d, n, n > 1 ? stride * times : 0);
 }
 
 static void make_elements(lb_matrix *m, const lb_array *a, const lb_conv *v)
@@ -40,9 +49,12 @@ static void make_elements(lb_matrix *m, const lb_array *a, const lb_conv *v)
                 v->by_batch ? sb * v->batch : sf * v->in_features);
     lb_dims_add(&m->row, v->batch, sb);
     for (int k = 0; k < v->spaces; k++)
-        lb_dims_add(&m->row, v->space[k].size,
-                    a->stride[v->space[k].lhs] * v->space[k].stride);
+        add_axis(&m->row, v->space[k].size, a->stride[v->space[k].lhs],
+                 v->space[k].stride);
     lb_dims_add(&m->depth, v->in_features, sf);
+    for (int k = 0; k < v->spaces; k++)
+        add_axis(&m->depth, v->space[k].kernel, a->stride[v->space[k].lhs],
+                 v->space[k].rhs_dilation);
 }
 
 static void make_weights(lb_matrix *m, const lb_array *a, const lb_conv *v)
@@ -143,7 +155,7 @@ static void prepare(const lb_call *c, conv *d)
     const lb_source *x = &d->windows.source, *y = &d->weights.source;
     make_weights(&d->weights, c->in[1], v);
     end(&d->weights, type);
-    if (is_pointwise(v)) {
+    if (is_view(v)) {
         make_elements(&d->elements, c->in[0], v);
         end(&d->elements, type);
         x = &d->elements.source;
@@ -194,6 +206,33 @@ static bool infer(lb_ctx *cx, lb_call *c)
     return true;
 }
 
+/* Partial sums of 16-bit floats stay f32 until all are added up. */
+static lb_array *share(lb_ctx *cx, const lb_share *p)
+{
+    const lb_call *c = p->whole;
+    lb_conv_dims d = *(const lb_conv_dims *)c->params;
+    if (p->partial && lb_is_16_bits(c->dtype)) d.preferred = LB_F32;
+    return lb_bind(cx, c->prim, 2, p->in, &d);
+}
+
+/* Neither space nor groups are cut. */
+static bool shard(const lb_call *c, lb_cuts *to)
+{
+    enum { BATCH = 1, OUT, IN };
+    lb_conv v;
+    if (!lb_conv_read(NULL, &c->in[0]->shape, &c->in[1]->shape, c->params, &v))
+        return false;
+    if (!v.by_batch || v.groups == 1)
+        lb_cuts_pair(to, BATCH, 0, v.lhs_b, v.out_b);
+    if (v.groups == 1) {
+        lb_cuts_pair(to, OUT, 1, v.rhs_o, v.out_f);
+        lb_cuts_pair(to, IN, 0, v.lhs_f, -1);
+        lb_cuts_pair(to, IN, 1, v.rhs_i, -1);
+    }
+    to->run = share;
+    return true;
+}
+
 const lb_prim lb_prim_conv_general_dilated = {
     .struct_size = sizeof(lb_prim),
     .name = "conv_general_dilated",
@@ -203,6 +242,7 @@ const lb_prim lb_prim_conv_general_dilated = {
     .plan = plan,
     .eval = eval,
     .vjp = lb_conv_vjp,
+    .shard = shard,
 };
 
 lb_array *lb_conv_general_dilated(lb_ctx *cx, lb_array *lhs, lb_array *rhs,

@@ -1,7 +1,7 @@
 /* conv_vjp.c - gradients of convolutions, which are convolutions again.
  *
  *   of lhs: dout, dilated by the stride, with the kernel run the other way and
- *           its input and output features exchanged
+ *           its input and output features exchanged (conv_phases.h)
  *   of rhs: lhs with dout as the kernel, dilated by the stride; batch and
  *           features change places
  *
@@ -12,6 +12,7 @@
 
 #include "core/core.h"
 #include "prims/conv_dims.h"
+#include "prims/conv_phases.h"
 
 static int64_t dilated(int64_t n, int64_t by)
 {
@@ -84,7 +85,7 @@ static lb_array *of_lhs(lb_ctx *cx, const lb_call *c, const axes *x,
     lb_array *w = c->in[1];
     if (v->groups > 1) w = move_groups(cx, w, v->rhs_o, v->rhs_i, v->groups);
     lb_array *r =
-        w ? lb_bind(cx, c->prim, 2, (lb_array *[]){dout, w}, &d) : NULL;
+        w ? lb_conv_by_phases(cx, c->prim, (lb_array *[]){dout, w}, &d) : NULL;
     return r && v->by_batch ? move_groups(cx, r, v->lhs_f, v->lhs_b, v->groups)
                             : r;
 }

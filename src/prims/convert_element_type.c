@@ -6,6 +6,7 @@
  */
 #include "core/core.h"
 #include "lowbit_params.h"
+#include "prims/cuts.h"
 
 enum { UNIT = 16 }; /* tiles */
 
@@ -74,6 +75,7 @@ const lb_prim lb_prim_convert_element_type = {
     .plan = plan,
     .eval = eval,
     .vjp = vjp,
+    .shard = lb_cuts_same,
 };
 
 lb_array *lb_convert(lb_ctx *cx, lb_array *a, lb_dtype dtype)

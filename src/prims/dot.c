@@ -10,6 +10,7 @@
  * the lists that name them.
  */
 #include "core/core.h"
+#include "prims/cuts.h"
 #include "prims/product.h"
 
 /* ---- what is computed --------------------------------------------------- */
@@ -230,7 +231,7 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
     for (int i = 0; i < over.n; i++)
         over.axis[i] = batch.n + (left ? my_free.n : 0) + i;
     /* Which of my axes each axis of the result is. */
-    int first[LB_MAX_RANK], last[LB_MAX_RANK], n = 0, m = 0;
+    int first[LB_MAX_RANK] = {0}, last[LB_MAX_RANK] = {0}, n = 0, m = 0;
     list_axes(first, &n, my_batch);
     list_axes(first, &n, &my_free);
     list_axes(first, &n, &sum);
@@ -259,6 +260,42 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
     return lb_leave_with(cx, r);
 }
 
+/* ---- among ranks ----------------------------------------------------------
+ */
+
+/* Partial sums of 16-bit floats stay f32 until all are added up. */
+static lb_array *share(lb_ctx *cx, const lb_share *p)
+{
+    const lb_call *c = p->whole;
+    lb_dot_dims d = *(const lb_dot_dims *)c->params;
+    if (p->partial && lb_is_16_bits(c->dtype)) d.preferred = LB_F32;
+    return lb_bind(cx, c->prim, 2, p->in, &d);
+}
+
+/* By columns or rows of the result and along the batch nothing is exchanged;
+ * what is cut along the sum is added up. */
+static bool shard(const lb_call *c, lb_cuts *to)
+{
+    const lb_dot_dims *p = c->params;
+    const lb_axes xf = free_axes(c->in[0], &p->lhs_batch, &p->lhs_contract);
+    const lb_axes yf = free_axes(c->in[1], &p->rhs_batch, &p->rhs_contract);
+    int label = 1, at = 0;
+    for (int i = 0; i < p->lhs_batch.n; i++, label++, at++) {
+        lb_cuts_pair(to, label, 0, p->lhs_batch.axis[i], at);
+        lb_cuts_pair(to, label, 1, p->rhs_batch.axis[i], at);
+    }
+    for (int i = 0; i < xf.n; i++)
+        lb_cuts_pair(to, label++, 0, xf.axis[i], at++);
+    for (int i = 0; i < yf.n; i++)
+        lb_cuts_pair(to, label++, 1, yf.axis[i], at++);
+    for (int i = 0; i < p->lhs_contract.n; i++, label++) {
+        lb_cuts_pair(to, label, 0, p->lhs_contract.axis[i], -1);
+        lb_cuts_pair(to, label, 1, p->rhs_contract.axis[i], -1);
+    }
+    to->run = share;
+    return true;
+}
+
 const lb_prim lb_prim_dot_general = {
     .struct_size = sizeof(lb_prim),
     .name = "dot_general",
@@ -268,6 +305,7 @@ const lb_prim lb_prim_dot_general = {
     .plan = plan,
     .eval = eval,
     .vjp = vjp,
+    .shard = shard,
 };
 
 /* ---- the function ------------------------------------------------------- */

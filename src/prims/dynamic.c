@@ -5,6 +5,7 @@
  * writes the update and, around it, what stays of the operand.
  */
 #include "lowbit_params.h"
+#include "prims/cuts.h"
 #include "prims/place.h"
 
 /* Starts are operands first, first + 1, ..: one for each axis of operand 0. */
@@ -90,6 +91,24 @@ static lb_array *slice_vjp(lb_ctx *cx, const lb_call *c, int operand,
                          lb_dynamic_update_slice(cx, zeros, dout, c->in + 1));
 }
 
+static lb_array *slice_share(lb_ctx *cx, const lb_share *p)
+{
+    const lb_call *c = p->whole;
+    lb_dynamic_slice_params own = *(const lb_dynamic_slice_params *)c->params;
+    for (int k = 0; k < p->shape.rank; k++)
+        own.sizes[k] = p->shape.dim[k];
+    return lb_bind(cx, c->prim, c->n_in, p->in, &own);
+}
+
+static bool slice_shard(const lb_call *c, lb_cuts *to)
+{
+    for (int k = 0; k < c->shape.rank; k++)
+        if (c->shape.dim[k] == c->in[0]->shape.dim[k])
+            lb_cuts_pair(to, k + 1, 0, k, k);
+    to->run = slice_share;
+    return true;
+}
+
 const lb_prim lb_prim_dynamic_slice = {
     .struct_size = sizeof(lb_prim),
     .name = "dynamic_slice",
@@ -98,6 +117,7 @@ const lb_prim lb_prim_dynamic_slice = {
     .infer = slice_infer,
     .move = slice_move,
     .vjp = slice_vjp,
+    .shard = slice_shard,
 };
 
 lb_array *lb_dynamic_slice(lb_ctx *cx, lb_array *a, lb_array *const *starts,
@@ -198,6 +218,16 @@ static lb_array *update_vjp(lb_ctx *cx, const lb_call *c, int operand,
                          lb_dynamic_update_slice(cx, dout, zeros, c->in + 2));
 }
 
+static bool update_shard(const lb_call *c, lb_cuts *to)
+{
+    for (int k = 0; k < c->shape.rank; k++) {
+        if (c->in[1]->shape.dim[k] != c->shape.dim[k]) continue;
+        lb_cuts_pair(to, k + 1, 0, k, k);
+        lb_cuts_pair(to, k + 1, 1, k, k);
+    }
+    return true;
+}
+
 const lb_prim lb_prim_dynamic_update_slice = {
     .struct_size = sizeof(lb_prim),
     .name = "dynamic_update_slice",
@@ -206,6 +236,7 @@ const lb_prim lb_prim_dynamic_update_slice = {
     .plan = update_plan,
     .eval = update_eval,
     .vjp = update_vjp,
+    .shard = update_shard,
 };
 
 lb_array *lb_dynamic_update_slice(lb_ctx *cx, lb_array *a, lb_array *update,

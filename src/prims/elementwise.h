@@ -4,6 +4,7 @@
 
 #include "kernels/lanes_f32.h"
 #include "lowbit_ext.h"
+#include "prims/cuts.h"
 
 enum { LB_KIND_F = 1, LB_KIND_I = 2, LB_KIND_U = 4, LB_KIND_B = 8 };
 

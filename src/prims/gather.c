@@ -11,6 +11,7 @@
 #include "kernels/convert.h"
 #include "kernels/move_bytes.h"
 #include "kernels/stream.h"
+#include "prims/cuts.h"
 #include "prims/gather_across.h"
 
 static bool infer(lb_ctx *cx, lb_call *c)
@@ -308,6 +309,77 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
                          lb_scatter_add(cx, zeros, c->in[1], dout, c->params));
 }
 
+/* ---- among ranks ----------------------------------------------------------
+ */
+
+/* The one axis whose entries are picked, if they are: a table's rows. */
+static int picked_axis(const lb_call *c)
+{
+    const lb_gather_dims *d = c->params;
+    if (d->start_index_map.n != 1 || d->bounds != LB_BOUNDS_CLAMP) return -1;
+    const int axis = d->start_index_map.axis[0];
+    return d->slice_sizes[axis] == 1 &&
+                   lb_axes_has(&d->collapsed_slice_dims, axis)
+               ? axis
+               : -1;
+}
+
+/* Indices as they count in this rank's entries, which begin at lo: those of
+ * other ranks are out of bounds. */
+static lb_array *own_index(lb_ctx *cx, lb_array *index, int64_t lo,
+                           int64_t entries)
+{
+    lb_array *i = lb_as(cx, index, LB_I64);
+    lb_array *zero = lb_full_int(cx, LB_I64, (lb_shape){0}, 0);
+    lb_array *last = lb_full_int(cx, LB_I64, (lb_shape){0}, entries - 1);
+    lb_array *first = lb_full_int(cx, LB_I64, (lb_shape){0}, lo);
+    return lb_sub(cx, lb_clamp(cx, zero, i, last), first);
+}
+
+static lb_array *share(lb_ctx *cx, const lb_share *p)
+{
+    const lb_call *c = p->whole;
+    const lb_array *a = p->in[0];
+    lb_gather_dims d = *(const lb_gather_dims *)c->params;
+    lb_array *in[2] = {p->in[0], p->in[1]};
+    for (int k = 0; k < a->shape.rank; k++)
+        if (d.slice_sizes[k] == c->in[0]->shape.dim[k])
+            d.slice_sizes[k] = a->shape.dim[k];
+    if (p->partial) {
+        const int axis = picked_axis(c);
+        in[1] = own_index(cx, in[1], p->lo[0][axis], c->in[0]->shape.dim[axis]);
+        d.bounds = LB_BOUNDS_FILL; /* others have them */
+        d.has_fill = true;
+        d.fill = 0;
+    }
+    return in[1] ? lb_bind(cx, c->prim, 2, in, &d) : NULL;
+}
+
+/* Axes that windows take whole, those of the indices, and the one of which
+ * entries are picked: each is on one rank, and all others add zeros. */
+static bool shard(const lb_call *c, lb_cuts *to)
+{
+    const lb_gather_dims *d = c->params;
+    const lb_windows ws = lb_windows_make(c->in[0], c->in[1], d);
+    int label = 1;
+    for (int j = 0; j < ws.window.rank; j++) {
+        const int k = ws.offset_in[j];
+        if (d->slice_sizes[k] == c->in[0]->shape.dim[k] &&
+            !lb_axes_has(&d->start_index_map, k))
+            lb_cuts_pair(to, label++, 0, k, ws.offset_out[j]);
+    }
+    for (int k = 0, b = 0; k < c->in[1]->shape.rank; k++) {
+        if (k == d->index_vector_dim) continue;
+        if (!d->operand_batching_dims.n)
+            lb_cuts_pair(to, label++, 1, k, ws.batch_out[b]);
+        b++;
+    }
+    if (picked_axis(c) >= 0) lb_cuts_pair(to, label, 0, picked_axis(c), -1);
+    to->combine = LB_COMBINE_BITS;
+    to->run = share;
+    return true;
+}
+
 const lb_prim lb_prim_gather = {
     .struct_size = sizeof(lb_prim),
     .name = "gather",
@@ -318,6 +390,7 @@ const lb_prim lb_prim_gather = {
     .plan = plan,
     .eval = eval,
     .vjp = vjp,
+    .shard = shard,
 };
 
 lb_array *lb_gather(lb_ctx *cx, lb_array *a, lb_array *starts,

@@ -147,7 +147,7 @@ static double min_f64(double x, double y)
     {                                                                          \
         .struct_size = sizeof(lb_prim), .name = #NAME, .params_size = (SIZE),  \
         .n_in = (N), .infer = lb_row_infer, .plan = lb_row_plan,               \
-        .eval = lb_row_eval, .vjp = (VJP)                                      \
+        .eval = lb_row_eval, .vjp = (VJP), .shard = lb_cuts_same               \
     }
 
 #define ROW(NAME, N, KINDS)                                                    \

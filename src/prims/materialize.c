@@ -1,5 +1,6 @@
 /* materialize.c - "copy": any view of any format, dense and row-major. */
 #include "lowbit_params.h"
+#include "prims/cuts.h"
 #include "prims/place.h"
 
 static bool infer(lb_ctx *cx, lb_call *c)
@@ -44,6 +45,7 @@ const lb_prim lb_prim_copy = {
     .plan = plan,
     .eval = eval,
     .vjp = vjp,
+    .shard = lb_cuts_same,
 };
 
 lb_array *lb_materialize(lb_ctx *cx, lb_array *a)

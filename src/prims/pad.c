@@ -5,6 +5,7 @@
  * result is filled first and the elements are spread over it after.
  */
 #include "lowbit_params.h"
+#include "prims/cuts.h"
 #include "prims/place.h"
 
 /* lo + hi + n + (n - 1)*interior, or false if it cannot be counted. */
@@ -183,6 +184,15 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
     return lb_leave_with(cx, lb_reduce_sum(cx, lb_mul(cx, dout, mask), NULL));
 }
 
+static bool shard(const lb_call *c, lb_cuts *to)
+{
+    const lb_pad_params *p = c->params;
+    for (int k = 0; k < c->shape.rank; k++)
+        if (!p->lo[k] && !p->hi[k] && !p->interior[k])
+            lb_cuts_pair(to, k + 1, 0, k, k);
+    return true;
+}
+
 const lb_prim lb_prim_pad = {
     .struct_size = sizeof(lb_prim),
     .name = "pad",
@@ -192,6 +202,7 @@ const lb_prim lb_prim_pad = {
     .plan = plan,
     .eval = eval,
     .vjp = vjp,
+    .shard = shard,
 };
 
 /* A weak value takes the array's dtype, if its kind is not above that. */

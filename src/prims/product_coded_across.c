@@ -170,6 +170,14 @@ static const uint8_t *strip_line(const unit *b, const strip *s, int64_t line)
     return lb_coded_codes(c, s->k + line, b->j0 + s->j);
 }
 
+/* The same of a line that may not be there, to be asked for. */
+static uintptr_t strip_address(const unit *b, const strip *s, int64_t line)
+{
+    const lb_coded *c = &b->coded;
+    return (uintptr_t)c->bytes + (uintptr_t)((s->k + line) * c->byte_step) +
+           (uintptr_t)((b->j0 + s->j) * c->bits / 8);
+}
+
 static void ask(const unit *b, strip *s, int64_t lines)
 {
     const int64_t end = lb_min_i64(s->asked + lines, s->depth);
@@ -181,15 +189,17 @@ static void copy_strip(unit *b)
 {
     const strip *s = &b->now;
     const int64_t left = lb_ceil_div((b->n - s->j) * b->coded.bits, 8);
+    const int64_t depth = s->depth, step = b->coded.byte_step;
+    const uint8_t *from = strip_line(b, s, 0);
     uint8_t *to = b->codes;
-    for (int64_t k = 0; k < s->depth; k++, to += LINE) {
-        const uint8_t *from = strip_line(b, s, k);
-        if (left >= LINE) {
-            memcpy(to, from, LINE);
-            continue;
-        }
+    if (left >= LINE) {
+        for (int64_t k = 0; k < depth; k++)
+            memcpy(to + LINE * k, from + step * k, LINE);
+        return;
+    }
+    for (int64_t k = 0; k < depth; k++, to += LINE) {
         memset(to, 0, LINE);
-        memcpy(to, from, (size_t)left);
+        memcpy(to, from + step * k, (size_t)left);
     }
 }
 
@@ -233,10 +243,16 @@ static void run_columns(unit *b, const float *x, int64_t j, int64_t at,
     float *const keep = b->c + b->g->w_at;
     w.codes += at;
     if (g) w.scale += (b->j0 % g + j) / g;
+    if (panels->asks) {
+        w.ask = strip_address(b, &b->next, at * b->now.depth / LINE);
+        w.ask_step = b->next.depth > 0 ? b->coded.byte_step : 0;
+        while (lines << w.ask_shift < b->now.depth)
+            w.ask_shift++;
+    }
     for (int64_t i = 0, h; i < m; i += h) {
         float *const to = b->c + i * ld + j;
         h = lb_gemm_height(m - i, panels->mr);
-        ask(b, &b->next, lines);
+        if (!panels->asks) ask(b, &b->next, lines);
         if (i == 0)
             panels->tile(&w, (int)h, x, first, n, to, ld, keep);
         else
@@ -250,7 +266,8 @@ static void run_strip(unit *b)
     const int nr = b->g->panels->nr;
     const int64_t bytes = nr * b->coded.bits / 8;
     const int64_t groups = lb_ceil_div(b->g->w.m, b->g->panels->mr);
-    const int64_t lines = lb_ceil_div(b->now.depth * bytes, LINE * groups);
+    const int64_t lines = lb_ceil_div(b->now.depth * bytes,
+                                      LINE * (b->g->panels->asks ? 1 : groups));
     const float *x = panel_at(b->p, b->g, b->work, b->batch, b->now.k);
     if (b->now.j == 0) aim_scales(b);
     copy_strip(b);
@@ -259,7 +276,7 @@ static void run_strip(unit *b)
     for (int64_t at = 0, j = b->now.j; at < LINE && j < b->n;
          at += bytes, j += nr)
         run_columns(b, x, j, at, lines);
-    ask(b, &b->next, b->next.depth);
+    if (!b->g->panels->asks) ask(b, &b->next, b->next.depth);
 }
 
 static void run_unit(const lb_product *p, const lb_work *work, const grid *g,

@@ -11,12 +11,15 @@
  *           for each nr rows of it         which stay in L1
  *             tiles with all groups of rows of x, block by block
  *
+ * Weights that are not packed meet each group as a whole strip.
+ *
  * Where x is too large to be kept twice there is no phase 0, and each unit
  * rounds what it needs.
  */
 #include <string.h>
 
 #include "kernels/tuning.h"
+#include "kernels/turn.h"
 #include "prims/byte_panels.h"
 #include "prims/coded_units.h"
 
@@ -66,7 +69,8 @@ static void make_room(const lb_product *p, grid *g)
     g->panels = lb_ceil_div(p->k, q->kc);
     g->before = g->panel * g->panels <= MOST_X / (p->batch * g->b.bm);
     g->c_at = add(0, g->before ? 0 : panels * g->panel);
-    g->rows_at = add(g->c_at, g->b.mb * lb_round_up(g->b.nb, q->strip) * f);
+    const int64_t rows = q->kernel->dots ? groups * q->kernel->mr : g->b.mb;
+    g->rows_at = add(g->c_at, rows * lb_round_up(g->b.nb, q->strip) * f);
     g->slab_at = add(g->rows_at, lb_byte_rows_room(q) * f);
     const int64_t slab = lb_row_slab_floats(g->w.x, q->kc) * f;
     g->put_at = add(g->slab_at, slab);
@@ -78,7 +82,8 @@ static void make_room(const lb_product *p, grid *g)
 static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
 {
     if (!lb_weights_of(p, c->cpu, &g->w) ||
-        !lb_byte_panels_of(c->cpu, &g->w.coded, g->w.n, p->precision, &g->p))
+        !lb_byte_panels_of(c->cpu, &g->w.coded, g->w.m, g->w.n, p->precision,
+                           &g->p))
         return false;
     const lb_cut cut = {
         .most_m = MOST_M,
@@ -98,7 +103,7 @@ static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
     lb_byte_panels panels;
     return p->precision >= LB_PRECISION_FAST && w->m > 1 && p->k > 0 &&
-           lb_byte_panels_of(cpu, &w->coded, w->n, p->precision, &panels);
+           lb_byte_panels_of(cpu, &w->coded, w->m, w->n, p->precision, &panels);
 }
 
 static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
@@ -157,34 +162,60 @@ static char *x_at(const block *b, int64_t first, int64_t k)
            (rows * g->panels + k / g->p.kc) * g->panel;
 }
 
-/* Tiles of a group of rows of x with nr rows of w, slots [s, s + nr) of a
- * strip of so many, whose first is slot j. */
-static void run_tile(block *b, char *panel, int64_t n, int64_t j, int64_t s,
-                     int64_t slots, int64_t group, bool first)
+/* A tile of a group of rows of x with nr rows of w, the panel of slots [s, s +
+ * nr) of a strip of so many, whose first is slot j. */
+static void run_tile(block *b, char *panel, const uint8_t *w, int64_t n,
+                     int64_t j, int64_t s, int64_t slots, int64_t group,
+                     bool first)
 {
     const lb_byte_panels *q = &b->g->p;
     const int nr = q->kernel->nr;
     const int64_t row = group_at(b, group);
     const int rows = (int)(group_at(b, group + 1) - row);
-    const uint8_t *w = b->weights.panel + s / nr * lb_byte_apart(q, n);
-    float *const c = b->c + (j + s) * b->m + row * nr;
-    for (int64_t e = 0; e * q->share < n; e++) {
-        const int64_t at = e * q->share;
+    const lb_dotbyte_x x =
+        lb_byte_rows_at(q, panel + group * b->g->group, rows, n);
+    const lb_dotbyte_w of = {
+        .bytes = w,
+        .scale = b->weights.ws + s,
+        .apart = q->each ? slots : 0,
+    };
+    q->kernel->tile(&x, lb_byte_steps(q, n), &of, first,
+                    b->c + (j + s) * b->m + row * nr, &b->weights.ask);
+}
+
+/* What dots make of a group, line by line. */
+static float *group_sums(const block *b, int64_t group)
+{
+    const lb_byte_panels *q = &b->g->p;
+    return b->c + group * q->kernel->mr * lb_round_up(b->n, q->strip);
+}
+
+static void run_dots(block *b, int64_t k, int64_t n, char *panel, int64_t j)
+{
+    const lb_byte_panels *q = &b->g->p;
+    lb_dotbyte_lines w = lb_byte_weights_lines(&b->weights, b->j0 + j, k, n);
+    for (int64_t i = 0; i < b->groups; i++) {
+        const int rows = (int)(group_at(b, i + 1) - group_at(b, i));
         const lb_dotbyte_x x =
-            lb_byte_rows_at(q, panel + group * b->g->group, rows, n, e);
-        q->kernel->tile(&x, lb_byte_steps(lb_min_i64(q->share, n - at)),
-                        w + at * nr * q->kernel->size,
-                        b->weights.ws + (q->each ? e * slots : 0) + s,
-                        first && !e, c, &b->weights.ask);
+            lb_byte_rows_at(q, panel + i * b->g->group, rows, n);
+        q->kernel->dots(&x, &w, k == 0,
+                        group_sums(b, i) + j * lb_dotbyte_apart(rows));
+        w.next = 0; /* has been asked for */
     }
 }
 
 static void run_strip(block *b, int64_t k, int64_t n, char *panel, int64_t j)
 {
+    if (b->g->p.kernel->dots) {
+        run_dots(b, k, n, panel, j);
+        return;
+    }
     const int64_t slots = lb_byte_weights_strip(&b->weights, b->j0 + j, k, n);
-    for (int64_t s = 0; s < slots; s += b->g->p.kernel->nr)
+    for (int64_t s = 0; s < slots; s += b->g->p.kernel->nr) {
+        const uint8_t *w = lb_byte_weights_panel(&b->weights, s, n);
         for (int64_t i = 0; i < b->groups; i++)
-            run_tile(b, panel, n, j, s, slots, i, k == 0);
+            run_tile(b, panel, w, n, j, s, slots, i, k == 0);
+    }
 }
 
 static void run_chunk(block *b, int64_t k, int64_t n)
@@ -207,30 +238,54 @@ static void sort_row(const block *b, int64_t i, float *to)
 {
     const lb_byte_panels *q = &b->g->p;
     const int64_t nr = q->kernel->nr, apart = q->apart;
+    if (apart == 1) {
+        for (int64_t s = 0; s < b->n; s += nr)
+            memcpy(to + s, b->c + s * b->m + i * nr,
+                   (size_t)lb_min_i64(nr, b->n - s) * sizeof *to);
+        return;
+    }
     for (int64_t s = 0; s < lb_round_up(b->n, 16 * apart); s += 16) {
         const float *c = b->c + (s / nr * b->m + i) * nr + s % nr;
         const int64_t j = lb_byte_slot_row(q, s);
         const int64_t n = lb_min_i64(16, lb_ceil_div(b->n - j, apart));
-        if (apart == 1 && n == 16)
-            memcpy(to + j, c, 16 * sizeof *to);
-        else
-            for (int64_t e = 0; e < n; e++)
-                to[j + e * apart] = c[e];
+        for (int64_t e = 0; e < n; e++)
+            to[j + e * apart] = c[e];
     }
 }
 
-static void put_rows(block *b)
+/* Rows [i, i + rows), which are in the tile. */
+static void put_tile(block *b, int64_t i, int64_t rows)
 {
     const grid *g = b->g;
     const int64_t ld = lb_put_apart(b->n);
     float *const tile = (float *)(void *)(b->room + g->put_at);
-    float *const turned = tile + PUT * ld;
+    lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0 + i, rows, b->j0, b->n,
+                   tile, ld, tile + PUT * ld);
+}
+
+static void put_rows(block *b)
+{
+    const int64_t ld = lb_put_apart(b->n);
+    float *const tile = (float *)(void *)(b->room + b->g->put_at);
     for (int64_t i = 0; i < b->m; i += PUT) {
         const int64_t rows = lb_min_i64(PUT, b->m - i);
         for (int64_t r = 0; r < rows; r++)
             sort_row(b, i + r, tile + r * ld);
-        lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0 + i, rows, b->j0,
-                       b->n, tile, ld, turned);
+        put_tile(b, i, rows);
+    }
+}
+
+/* The same of dots. */
+static void put_groups(block *b)
+{
+    const int64_t ld = lb_put_apart(b->n), f = sizeof(float);
+    float *const tile = (float *)(void *)(b->room + b->g->put_at);
+    for (int64_t i = 0; i < b->groups; i++) {
+        const int64_t row = group_at(b, i), rows = group_at(b, i + 1) - row;
+        lb_turn(sizeof(float), (const char *)group_sums(b, i),
+                lb_dotbyte_apart((int)rows) * f, (char *)tile, ld * f, b->n,
+                rows);
+        put_tile(b, row, rows);
     }
 }
 
@@ -265,7 +320,10 @@ static void run_block(const lb_product *p, const lb_work *work, const grid *g,
     lb_byte_weights_rows(&b.weights, b.j0, b.n, p->k);
     for (int64_t k = 0; k < p->k; k += g->chunk)
         run_chunk(&b, k, lb_min_i64(g->chunk, p->k - k));
-    put_rows(&b);
+    if (g->p.kernel->dots)
+        put_groups(&b);
+    else
+        put_rows(&b);
 }
 
 /* Some rows of x: a panel of all their groups. */

@@ -4,7 +4,8 @@
  *             the order in which the kernel (kernels/gemvq.h) decodes
  *   phase 1   along: units are lines. Else units are strips of columns, and
  *             where these are few, sums over LINES lines each, kept
- *   phase 2   the latter only: sums are added up
+ *   phase 2   the latter only: sums are added up, and only then brought to the
+ *             order of columns
  *
  * Sums are formed over the same lines in the same order, whoever forms them.
  * All rows of x meet a unit's codes while these are in a cache.
@@ -40,6 +41,8 @@ typedef struct {
     int64_t piece;       /* columns of a unit of phase 2 */
     int64_t sums, kept;  /* of LINES lines; kept between phases or 1 */
     bool keeps;
+    int64_t slots;        /* numbers of a sum of all columns: whole groups */
+    int64_t wide;         /* floats of results of a unit, in whole groups */
     int64_t x_at, sum_at; /* shared, in bytes; the table is at 0 */
     int64_t x_step;       /* from row to row, of all batches */
     int64_t each_at;      /* in such a step: scales of columns; 0: none */
@@ -116,22 +119,31 @@ static const lb_gemvq_kernel *kernel_of(const lb_product *p,
     return lb_gemvq_kernel_for(cpu, &need);
 }
 
-/* The most rows of x that are faster one by one than in any other way, of
- * weights of 1, 2, 4 and 8 bits at HIGHEST, FAST and FASTEST, as measured with
- * AVX2. It goes by level, not by CPU: it decides how a sum is formed. */
+/* The most rows of x that are faster one by one than in any other way, along
+ * memory and across it, at HIGHEST, FAST and FASTEST, of weights of 1, 2, 4 and
+ * 8 bits; as measured. It goes by level, not by CPU: it decides how a sum is
+ * formed. */
+static const signed char most_avx2[2][3][4] = {
+    {{1, 1, 1, 1}, {1, 2, 2, 2}, {1, 3, 2, 2}},
+    {{3, 2, 2, 3}, {2, 3, 2, 3}, {2, 2, 2, 3}},
+};
+static const signed char most_vnni[2][3][4] = {
+    {{1, 1, 1, 1}, {3, 3, 2, 1}, {3, 3, 1, 1}},
+    {{1, 1, 2, 3}, {4, 3, 3, 2}, {4, 4, 3, 2}},
+};
+
 static int64_t most_rows(const lb_product *p, const lb_weights *w,
                          const lb_cpu *cpu)
 {
     if (w->coded.rounds != LB_F32) return 1; /* decoding is dear */
-    static const signed char along[3][4] = {
-        {1, 1, 1, 1}, {1, 2, 2, 2}, {1, 3, 2, 2}};
-    static const signed char across[3][4] = {
-        {3, 2, 2, 3}, {2, 3, 2, 3}, {2, 2, 2, 3}};
     const int bits = w->coded.bits;
     const int size = bits == 8 ? 3 : bits == 4 ? 2 : bits == 2 ? 1 : 0;
     const int precision = (int)p->precision - (int)LB_PRECISION_HIGHEST;
-    if (cpu->level != LB_LEVEL_AVX2) return 1;
-    return (w->coded.along ? along : across)[precision][size];
+    const int across = w->coded.along ? 0 : 1;
+    if (cpu->level == LB_LEVEL_AVX2) return most_avx2[across][precision][size];
+    if (cpu->level == LB_LEVEL_AVX512VNNI)
+        return most_vnni[across][precision][size];
+    return 1;
 }
 
 static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
@@ -184,6 +196,7 @@ static void make_strips(grid *g, int threads)
     g->kept = !alone && g->count < 4 * (int64_t)threads ? g->sums : 1;
     if (g->m > 1) g->kept = g->sums;
     g->keeps = g->m > 1 || g->kept > 1;
+    g->slots = lb_round_up(g->n, g->kernel->group);
     g->piece = lb_min_i64(g->each, NARROW);
 }
 
@@ -231,11 +244,12 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
     g.sum_at = g.x_at + g.batch * g.m * g.x_step;
     g.shared = (size_t)g.sum_at;
     if (g.keeps)
-        g.shared += lines_of(g.batch * g.m * g.kept * g.n, sizeof(float));
+        g.shared += lines_of(g.batch * g.m * g.kept * g.slots, sizeof(float));
     if (!c->along)
         g.y_at = (int64_t)lines_of(
             (int64_t)lb_gemvq_cols_size(g.kernel, g.each, g.g), 1);
-    g.scale_at = g.y_at + 2 * (int64_t)lines_of(g.most * g.each, sizeof(float));
+    g.wide = lb_line_floats(lb_round_up(g.most * g.each, g.kernel->group));
+    g.scale_at = g.y_at + (c->along ? 2 : 3) * g.wide * (int64_t)sizeof(float);
     g.scratch = (size_t)g.scale_at;
     const int64_t lines = c->along ? g.most * g.each : lb_min_i64(g.k, LINES);
     if (g.g && !g.each_at && !c->scale)
@@ -411,6 +425,7 @@ static lb_gemvq_lines lines_at(const grid *g, const lb_coded *c,
         .high_first = c->high_first,
         .table = work->shared,
         .ahead = bytes_ahead(c, work->call->cpu),
+        .cpu = work->call->cpu,
     };
 }
 
@@ -422,7 +437,7 @@ static void finish(const lb_product *p, const grid *g, const lb_weights *w,
     const lb_coded c = lb_coded_at(&w->coded, w->w, batch);
     const double unit =
         x_of(g, work, batch, i)->unit * (double)g->kernel->factor;
-    float *scale = y + lb_line_floats(g->most * g->each);
+    float *scale = y + g->wide;
     if (g->scales == TO_Y) {
         for (int64_t e = 0; e < n; e++)
             scale[e] = 1;
@@ -459,11 +474,11 @@ static float *kept_sum(const grid *g, const lb_work *work, int64_t batch,
                        int64_t i, int64_t sum)
 {
     float *first = (float *)(void *)((char *)work->shared + g->sum_at);
-    return first + ((batch * g->m + i) * g->kept + sum) * g->n;
+    return first + ((batch * g->m + i) * g->kept + sum) * g->slots;
 }
 
-/* One sum of columns j, j + 1, ...: to y, or of all rows to where it is kept.
- */
+/* One sum of columns j, j + 1, ..., in slots: to y, or of all rows to where it
+ * is kept. */
 static void run_sum(const grid *g, const lb_weights *w, const lb_work *work,
                     int64_t batch, int64_t sum, int64_t j, float *y)
 {
@@ -494,17 +509,18 @@ static void run_strip(const lb_product *p, const grid *g, const lb_weights *w,
 {
     const int64_t n = lb_min_i64(g->each, g->n - j);
     float *y = (float *)(void *)((char *)work->scratch + g->y_at);
-    float *part = y + lb_line_floats(g->each);
+    float *part = y + g->wide, *all = part + g->wide;
     if (g->keeps) {
         run_sum(g, w, work, batch, sum, j, NULL);
         return;
     }
-    run_sum(g, w, work, batch, 0, j, y);
+    run_sum(g, w, work, batch, 0, j, all);
     for (int64_t s = 1; s < g->sums; s++) {
         run_sum(g, w, work, batch, s, j, part);
-        for (int64_t i = 0; i < n; i++)
-            y[i] += part[i];
+        for (int64_t i = 0; i < lb_round_up(n, g->kernel->group); i++)
+            all[i] += part[i];
     }
+    lb_gemvq_cols_order(g->kernel, w->coded.high_first, all, n, y);
     finish(p, g, w, work, batch, 0, j, n, y);
 }
 
@@ -525,13 +541,17 @@ static void add_sums(const lb_product *p, const grid *g, const lb_weights *w,
                      const lb_work *work, int64_t batch, int64_t i, int64_t j)
 {
     const int64_t n = lb_min_i64(g->piece, g->n - j);
+    const int64_t slots = lb_round_up(n, g->kernel->group);
     float *y = (float *)(void *)((char *)work->scratch + g->y_at);
-    memcpy(y, kept_sum(g, work, batch, i, 0) + j, (size_t)n * sizeof *y);
+    float *const all = y + 2 * g->wide;
+    memcpy(all, kept_sum(g, work, batch, i, 0) + j,
+           (size_t)slots * sizeof *all);
     for (int64_t s = 1; s < g->kept; s++) {
         const float *part = kept_sum(g, work, batch, i, s) + j;
-        for (int64_t e = 0; e < n; e++)
-            y[e] += part[e];
+        for (int64_t e = 0; e < slots; e++)
+            all[e] += part[e];
     }
+    lb_gemvq_cols_order(g->kernel, w->coded.high_first, all, n, y);
     finish(p, g, w, work, batch, i, j, n, y);
 }
 

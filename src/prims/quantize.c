@@ -13,6 +13,7 @@
 #include "core/core.h"
 #include "kernels/encode.h"
 #include "lowbit_params.h"
+#include "prims/cuts.h"
 #include "prims/dims.h"
 #include "prims/quantize_vjp.h"
 
@@ -304,14 +305,61 @@ static void trouble(lb_ctx *cx, const lb_call *c, int64_t where)
     lb_shape at = {.rank = a->shape.rank};
     lb_tile_read_flat(c->cpu, a, where, 1, LB_C_F64, &v);
     for (int k = at.rank - 1; k >= 0; k--) {
-        at.dim[k] = where % a->shape.dim[k];
+        at.dim[k] = where % a->shape.dim[k] + (c->whole ? c->whole->lo[k] : 0);
         where /= a->shape.dim[k];
     }
+    const lb_shape *all = c->whole ? &c->whole->shape : &a->shape;
     lb_fail(cx, LB_E_ARG,
             "quantize: element %s of %s%s is %g, which %s cannot hold "
             "(config.on_nonfinite may be set to clamp)",
-            LB_SHOW(&at), lb_dtype_name(a->dtype), LB_SHOW(&a->shape), v,
+            LB_SHOW(&at), lb_dtype_name(a->dtype), LB_SHOW(all), v,
             q->format->name);
+}
+
+/* ---- among ranks ----------------------------------------------------------
+ */
+
+static lb_array *share(lb_ctx *cx, const lb_share *p)
+{
+    const lb_call *c = p->whole;
+    return lb_bind_slice(cx, c->prim, 1, p->in, c->params, p->slice_of);
+}
+
+static bool meet(const lb_work *w)
+{
+    const lb_quant *q = w->call->params;
+    return q->format->encode_meet(w);
+}
+
+/* Whether an axis of the stored shape is the array's, which is what a table
+ * says something about. */
+static bool lies_as_it_is(const lb_call *c, const lb_layout *l)
+{
+    return lb_shape_equal(&l->stored, &c->in[0]->shape);
+}
+
+/* Blocks stay whole. What a whole axis shares, its ranks work out together, if
+ * the format can; else the array is gathered, and the result cut again. */
+static bool shard(const lb_call *c, lb_cuts *to)
+{
+    const lb_quant *q = c->params;
+    const lb_layout l = layout_of(c);
+    to->firm = to->keeps = true;
+    if (!lies_as_it_is(c, &l)) return false;
+    lb_cuts_same(c, to);
+    for (int k = 0; k < c->shape.rank; k++)
+        for (int p = 0; p < LB_MAX_PARTS; p++) {
+            const int64_t g = l.part[p].g[k], was = to->grain[k + 1];
+            if (!l.elem[p]) continue;
+            if (!g) to->spans[k + 1] = true;
+            if (g > was) to->grain[k + 1] = g;
+        }
+    /* An encoder of its own may look at all there is. */
+    const bool alone = q->format->encode && !q->format->encode_meet;
+    for (int k = 0; k < c->shape.rank && !q->format->encode_meet; k++)
+        if (alone || to->spans[k + 1]) to->in[0][k] = to->out[k] = 0;
+    to->run = share;
+    return true;
 }
 
 const lb_prim lb_prim_quantize = {
@@ -325,6 +373,8 @@ const lb_prim lb_prim_quantize = {
     .result = result,
     .trouble = trouble,
     .vjp = lb_quantize_vjp,
+    .shard = shard,
+    .meet = meet,
     .flow = LB_FLOW_ALWAYS,
 };
 

@@ -20,22 +20,25 @@ static bool infer(lb_ctx *cx, lb_call *c)
 {
     const lb_quantize_scales_params *params = c->params;
     const lb_array *a = c->in[0];
+    /* All ranks have the same parts, of their slices. */
+    const lb_store *s =
+        a->store->sharding ? a->store->part[0].a->store : a->store;
     int found = 0;
     if ((unsigned)params->compat > LB_COMPAT_BNB_CPU)
         return lb_fail(cx, LB_E_ARG, "quantize_scales: compat is %d",
                        (int)params->compat);
     for (int p = 0; p < LB_MAX_PARTS; p++) {
-        if (!is_scale(a->store, p)) continue;
-        if (!a->store->part[p].a->store->data)
-            return lb_fail(
-                cx, LB_E_ARG, "quantize_scales: %s%s has its %s in %s already",
-                a->store->fmt->name, LB_SHOW(&a->shape),
-                a->store->fmt->part[p].name, lb_format_of(a->store->part[p].a));
+        if (!is_scale(s, p)) continue;
+        if (!s->part[p].a->store->data)
+            return lb_fail(cx, LB_E_ARG,
+                           "quantize_scales: %s%s has its %s in %s already",
+                           s->fmt->name, LB_SHOW(&a->shape),
+                           s->fmt->part[p].name, lb_format_of(s->part[p].a));
         found++;
     }
     if (!found)
         return lb_fail(cx, LB_E_ARG, "quantize_scales: %s%s has no scales",
-                       a->store->fmt->name, LB_SHOW(&a->shape));
+                       s->fmt->name, LB_SHOW(&a->shape));
     c->shape = a->shape;
     c->dtype = a->dtype;
     return true;
@@ -82,6 +85,14 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
     return dout;
 }
 
+/* Blocks of scales run on from row to row. */
+static bool shard(const lb_call *c, lb_cuts *to)
+{
+    (void)c;
+    to->keeps = true;
+    return false;
+}
+
 const lb_prim lb_prim_quantize_scales = {
     .struct_size = sizeof(lb_prim),
     .name = "quantize_scales",
@@ -90,6 +101,7 @@ const lb_prim lb_prim_quantize_scales = {
     .infer = infer,
     .move = move,
     .vjp = vjp,
+    .shard = shard,
 };
 
 lb_array *lb_quantize_scales(lb_ctx *cx, lb_array *a)

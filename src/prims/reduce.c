@@ -14,6 +14,7 @@
 
 #include "core/core.h"
 #include "lowbit_params.h"
+#include "prims/cuts.h"
 #include "prims/dims.h"
 #include "prims/reduce_ops.h"
 #include "prims/reduce_vjp.h"
@@ -416,6 +417,45 @@ static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
     return LB_DONE;
 }
 
+extern const lb_prim lb_prim_reduce_sum;
+
+/* Partial results of 16-bit floats stay f32 until all are added up. */
+static lb_array *share(lb_ctx *cx, const lb_share *p)
+{
+    const lb_call *c = p->whole;
+    lb_array *a = p->in[0];
+    if (p->partial && c->prim == &lb_prim_reduce_sum &&
+        lb_is_16_bits(a->dtype)) {
+        a = lb_materialize(cx, a); /* a label would not round to 16 bits */
+        a = a ? lb_as(cx, a, LB_F32) : NULL;
+    }
+    return a ? lb_bind(cx, c->prim, 1, &a, c->params) : NULL;
+}
+
+/* Each rank's result, along the first axis. */
+static lb_array *join(lb_ctx *cx, const lb_call *c, lb_array *all)
+{
+    const lb_reduce_params p = {{1, {0}}};
+    return lb_bind(cx, c->prim, 1, &all, &p);
+}
+
+/* Products of floats depend on their order: that of one process is kept. */
+static bool shard(const lb_call *c, lb_cuts *to)
+{
+    const lb_reduce_params *p = c->params;
+    const lb_reduce_op op = op_of(c->prim);
+    const bool any = op != LB_REDUCE_PROD || !lb_dtype_is_float(c->dtype);
+    for (int k = 0, at = 0; k < c->in[0]->shape.rank; k++) {
+        const bool goes = lb_axes_has(&p->axes, k);
+        if (!goes || any) lb_cuts_pair(to, k + 1, 0, k, goes ? -1 : at);
+        at += !goes;
+    }
+    to->combine = op == LB_REDUCE_SUM ? LB_COMBINE_SUM : LB_COMBINE_JOIN;
+    to->run = share;
+    to->join = join;
+    return true;
+}
+
 #define PRIM(NAME, VJP)                                                        \
     const lb_prim lb_prim_##NAME = {                                           \
         .struct_size = sizeof(lb_prim),                                        \
@@ -427,6 +467,7 @@ static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
         .plan = plan,                                                          \
         .eval = eval,                                                          \
         .vjp = VJP,                                                            \
+        .shard = shard,                                                        \
     };
 #define EACH(X)                                                                \
     X(reduce_sum)                                                              \

@@ -6,6 +6,7 @@
  * old shape is their order in the new one.
  */
 #include "lowbit_params.h"
+#include "prims/cuts.h"
 #include "prims/place.h"
 
 static bool infer(lb_ctx *cx, lb_call *c)
@@ -92,6 +93,41 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
     return lb_leave_with(cx, d ? lb_transpose(cx, d, back) : NULL);
 }
 
+static lb_array *share(lb_ctx *cx, const lb_share *p)
+{
+    lb_reshape_params own = *(const lb_reshape_params *)p->whole->params;
+    own.shape = p->shape;
+    return lb_bind(cx, p->whole->prim, 1, p->in, &own);
+}
+
+/* Of old and new axes that multiply to the same, the first ones are cut alike:
+ * a piece of the one is a piece of the other. */
+static bool shard(const lb_call *c, lb_cuts *to)
+{
+    const lb_reshape_params *p = c->params;
+    const lb_array v = permuted(c);
+    const lb_shape *a = &v.shape, *b = &c->shape;
+    int i = 0, j = 0;
+    if (!lb_shape_size(b)) return false;
+    for (int label = 1; i < a->rank && j < b->rank; label++) {
+        while (i < a->rank && a->dim[i] == 1)
+            i++;
+        while (j < b->rank && b->dim[j] == 1)
+            j++;
+        if (i == a->rank || j == b->rank) break;
+        lb_cuts_pair(to, label, 0, p->permute ? p->perm[i] : i, j);
+        int64_t x = a->dim[i++], y = b->dim[j++];
+        while (x != y) {
+            if (x < y)
+                x *= a->dim[i++];
+            else
+                y *= b->dim[j++];
+        }
+    }
+    to->run = share;
+    return true;
+}
+
 const lb_prim lb_prim_reshape = {
     .struct_size = sizeof(lb_prim),
     .name = "reshape",
@@ -102,6 +138,7 @@ const lb_prim lb_prim_reshape = {
     .plan = plan,
     .eval = eval,
     .vjp = vjp,
+    .shard = shard,
 };
 
 /* Replaces the one -1 of a shape by what is left of n elements. */

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "prims/cuts.h"
 #include "prims/dims.h"
 #include "prims/place.h"
 #include "prims/windows.h"
@@ -381,6 +382,34 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
     return operand ? lb_gather(cx, dout, c->in[1], &d) : dout;
 }
 
+static lb_array *share(lb_ctx *cx, const lb_share *p)
+{
+    const lb_call *c = p->whole;
+    const lb_array *a = p->in[0];
+    lb_gather_dims d = *(const lb_gather_dims *)c->params;
+    for (int k = 0; k < a->shape.rank; k++)
+        if (d.slice_sizes[k] == c->in[0]->shape.dim[k])
+            d.slice_sizes[k] = a->shape.dim[k];
+    return lb_bind(cx, c->prim, 3, p->in, &d);
+}
+
+/* Axes that windows take whole. */
+static bool shard(const lb_call *c, lb_cuts *to)
+{
+    const lb_gather_dims *d = c->params;
+    const lb_windows ws = lb_windows_make(c->in[0], c->in[1], d);
+    for (int j = 0; j < ws.window.rank; j++) {
+        const int k = ws.offset_in[j];
+        if (d->slice_sizes[k] != c->in[0]->shape.dim[k] ||
+            lb_axes_has(&d->start_index_map, k))
+            continue;
+        lb_cuts_pair(to, j + 1, 0, k, k);
+        lb_cuts_pair(to, j + 1, 2, ws.offset_out[j], k);
+    }
+    to->run = share;
+    return true;
+}
+
 const lb_prim lb_prim_scatter_add = {
     .struct_size = sizeof(lb_prim),
     .name = "scatter_add",
@@ -390,6 +419,7 @@ const lb_prim lb_prim_scatter_add = {
     .plan = plan,
     .eval = eval,
     .vjp = vjp,
+    .shard = shard,
 };
 
 lb_array *lb_scatter_add(lb_ctx *cx, lb_array *a, lb_array *starts,

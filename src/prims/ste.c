@@ -5,6 +5,7 @@
  *                       of whatever made y of x
  */
 #include "core/core.h"
+#include "prims/cuts.h"
 
 static lb_verdict give(lb_ctx *cx, const lb_array *a, lb_array **out)
 {
@@ -34,6 +35,7 @@ const lb_prim lb_prim_stop_gradient = {
     .infer = stop_infer,
     .move = stop_move,
     .flow = LB_FLOW_NONE,
+    .shard = lb_cuts_same,
 };
 
 lb_array *lb_stop_gradient(lb_ctx *cx, lb_array *a)
@@ -80,6 +82,7 @@ const lb_prim lb_prim_ste = {
     .infer = ste_infer,
     .move = ste_move,
     .vjp = ste_vjp,
+    .shard = lb_cuts_same,
 };
 
 lb_array *lb_ste(lb_ctx *cx, lb_fn fn, lb_array *x, void *user)

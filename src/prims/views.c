@@ -5,6 +5,7 @@
  * have no eval.
  */
 #include "lowbit_params.h"
+#include "prims/cuts.h"
 #include "prims/place.h"
 
 /* A new view of like's store with v's shape, strides and offset. */
@@ -54,6 +55,14 @@ static lb_array *transpose_vjp(lb_ctx *cx, const lb_call *c, int operand,
     return lb_transpose(cx, dout, back);
 }
 
+static bool transpose_shard(const lb_call *c, lb_cuts *to)
+{
+    const lb_transpose_params *p = c->params;
+    for (int k = 0; k < c->shape.rank; k++)
+        lb_cuts_pair(to, k + 1, 0, p->perm[k], k);
+    return true;
+}
+
 const lb_prim lb_prim_transpose = {
     .struct_size = sizeof(lb_prim),
     .name = "transpose",
@@ -62,6 +71,7 @@ const lb_prim lb_prim_transpose = {
     .infer = transpose_infer,
     .move = transpose_move,
     .vjp = transpose_vjp,
+    .shard = transpose_shard,
 };
 
 lb_array *lb_transpose(lb_ctx *cx, lb_array *a, const int *perm)
@@ -142,6 +152,24 @@ static lb_array *broadcast_vjp(lb_ctx *cx, const lb_call *c, int operand,
     return lb_leave_with(cx, d ? lb_reshape(cx, d, *shape) : NULL);
 }
 
+static lb_array *broadcast_share(lb_ctx *cx, const lb_share *p)
+{
+    lb_broadcast_params own = *(const lb_broadcast_params *)p->whole->params;
+    own.shape = p->shape;
+    return lb_bind(cx, p->whole->prim, 1, p->in, &own);
+}
+
+/* What is repeated is not cut: every rank has it. */
+static bool broadcast_shard(const lb_call *c, lb_cuts *to)
+{
+    const lb_broadcast_params *p = c->params;
+    for (int k = 0; k < c->in[0]->shape.rank; k++)
+        if (c->in[0]->shape.dim[k] == c->shape.dim[p->dims[k]])
+            lb_cuts_pair(to, k + 1, 0, k, p->dims[k]);
+    to->run = broadcast_share;
+    return true;
+}
+
 const lb_prim lb_prim_broadcast_in_dim = {
     .struct_size = sizeof(lb_prim),
     .name = "broadcast_in_dim",
@@ -150,6 +178,7 @@ const lb_prim lb_prim_broadcast_in_dim = {
     .infer = broadcast_infer,
     .move = broadcast_move,
     .vjp = broadcast_vjp,
+    .shard = broadcast_shard,
 };
 
 lb_array *lb_broadcast_in_dim(lb_ctx *cx, lb_array *a, lb_shape shape,
@@ -232,6 +261,29 @@ static lb_array *slice_vjp(lb_ctx *cx, const lb_call *c, int operand,
         cx, lb_pad(cx, dout, lb_scalar(cx, 0), p->start, hi, between));
 }
 
+static bool takes_all(const lb_call *c, int k)
+{
+    const lb_slice_params *p = c->params;
+    return p->start[k] == 0 && p->limit[k] == c->in[0]->shape.dim[k] &&
+           p->stride[k] == 1;
+}
+
+static lb_array *slice_share(lb_ctx *cx, const lb_share *p)
+{
+    lb_slice_params own = *(const lb_slice_params *)p->whole->params;
+    for (int k = 0; k < p->shape.rank; k++)
+        if (takes_all(p->whole, k)) own.limit[k] = p->in[0]->shape.dim[k];
+    return lb_bind(cx, p->whole->prim, 1, p->in, &own);
+}
+
+static bool slice_shard(const lb_call *c, lb_cuts *to)
+{
+    for (int k = 0; k < c->shape.rank; k++)
+        if (takes_all(c, k)) lb_cuts_pair(to, k + 1, 0, k, k);
+    to->run = slice_share;
+    return true;
+}
+
 const lb_prim lb_prim_slice = {
     .struct_size = sizeof(lb_prim),
     .name = "slice",
@@ -240,6 +292,7 @@ const lb_prim lb_prim_slice = {
     .infer = slice_infer,
     .move = slice_move,
     .vjp = slice_vjp,
+    .shard = slice_shard,
 };
 
 lb_array *lb_slice(lb_ctx *cx, lb_array *a, const int64_t *start,
@@ -292,6 +345,14 @@ static lb_array *reverse_vjp(lb_ctx *cx, const lb_call *c, int operand,
     return lb_reverse(cx, dout, &p->axes);
 }
 
+static bool reverse_shard(const lb_call *c, lb_cuts *to)
+{
+    const lb_reverse_params *p = c->params;
+    for (int k = 0; k < c->shape.rank; k++)
+        if (!lb_axes_has(&p->axes, k)) lb_cuts_pair(to, k + 1, 0, k, k);
+    return true;
+}
+
 const lb_prim lb_prim_reverse = {
     .struct_size = sizeof(lb_prim),
     .name = "reverse",
@@ -300,6 +361,7 @@ const lb_prim lb_prim_reverse = {
     .infer = reverse_infer,
     .move = reverse_move,
     .vjp = reverse_vjp,
+    .shard = reverse_shard,
 };
 
 lb_array *lb_reverse(lb_ctx *cx, lb_array *a, const lb_axes *axes)

@@ -3,8 +3,8 @@
  * DIR holds index.json, whose `cases` have a `group` each: 1, 2, 3, 9 codecs
  * (seed_codecs.c), 4 calls (seed_calls.c), 5 primitives on quantized operands
  * (seed_prims.c), 6 training (seed_training.c), 8 gradients of composed
- * functions (seed_gradients.c). 7, sharding.json, wants meshes: it counts as
- * skipped. The counts of each group stand before the last line.
+ * functions (seed_gradients.c). 7 is sharding.json (seed_sharding.c). The
+ * counts of each group stand before the last line.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -178,23 +178,18 @@ static void run_cases(runner *r, const char *dir, const json_t *manifest,
     }
 }
 
-static bool skip_sharding(runner *r, const char *dir, tally *t, note *n)
+static bool run_sharding(runner *r, const char *dir, tally *t, note *n)
 {
-    static const char *const lists[] = {"maps", "refused", "components"};
     if (!file_exists(dir, ".", "sharding.json")) return true;
     json_t *root = NULL;
     char *const path = path_in(dir, "sharding.json", n);
     const bool read = path && json_read(path, &root, n);
     free(path);
     if (!read) return false;
-    int64_t count = 0;
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        count += (int64_t)json_array_size(json_object_get(root, lists[i]));
-    }
-    json_decref(root);
     const runner before = *r;
-    cases_skip(r, "sharding.json", count, "there is no sharding yet");
+    seed_sharding(r, root);
     tally_add(t, 7, r, &before);
+    json_decref(root);
     return true;
 }
 
@@ -210,7 +205,7 @@ static bool run_seed(runner *r, const char *dir, note *n)
     bool ok =
         json_is_array(cases) || note_fail(n, "index.json has no list of cases");
     if (ok) run_cases(r, dir, manifest, cases, &t);
-    ok = ok && skip_sharding(r, dir, &t, n);
+    ok = ok && run_sharding(r, dir, &t, n);
     if (ok) tally_print(&t);
     json_decref(manifest);
     return ok;

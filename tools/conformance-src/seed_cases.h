@@ -57,6 +57,9 @@ bool seed_gradients(seed_case *s);
 /* Group 4: opens and closes a case for each call. */
 void seed_calls(runner *r, const char *dir, const json_t *it, const char *id);
 
+/* Group 7: opens and closes a case for each entry of sharding.json. */
+void seed_sharding(runner *r, const json_t *root);
+
 /* ---- the text of a call -------------------------------------------------- */
 
 typedef enum seed_function {

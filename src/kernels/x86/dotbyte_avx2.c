@@ -189,11 +189,10 @@ AVX2 LB_INLINE void tile_rows(const int rows, const lb_dotbyte_x *x, int64_t k,
     }
 }
 
-AVX2 static void tile(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
-                      const float *ws, bool first, float *c,
-                      lb_dotbyte_ask *ask)
+AVX2 LB_INLINE void tile_block(const lb_dotbyte_x *x, int64_t k,
+                               const uint8_t *w, const float *ws, bool first,
+                               float *c)
 {
-    (void)ask; /* packing asks */
     switch (x->rows) {
     case 6:
         tile_rows(6, x, k, w, ws, first, c);
@@ -215,9 +214,25 @@ AVX2 static void tile(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
     }
 }
 
+AVX2 static void tile(const lb_dotbyte_x *x, int64_t k, const lb_dotbyte_w *w,
+                      bool first, float *c, lb_dotbyte_ask *ask)
+{
+    (void)ask; /* packing asks */
+    lb_dotbyte_x x1 = *x;
+    lb_dotbyte_w w1 = *w;
+    do {
+        const int64_t some = k < x1.share ? k : x1.share;
+        tile_block(&x1, some, w1.bytes, w1.scale, first, c);
+        lb_dotbyte_next(&x1, &w1, 1, NR);
+        first = false;
+        k -= some;
+    } while (k > 0);
+}
+
 const lb_dotbyte lb_dotbyte_avx2 = {
     .name = "dot i8 avx2",
     .size = 1,
+    .piece = 4,
     .mr = MR,
     .nr = NR,
     .most_w = MOST_W,

@@ -88,16 +88,17 @@ static int32_t round_row(int64_t n, const float *x, float factor, int planes,
 /* ---- tiles --------------------------------------------------------------- */
 
 LB_AVX512
-static void tile(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
-                 const float *ws, bool first, float *c, lb_dotbyte_ask *ask)
+static void tile(const lb_dotbyte_x *x, int64_t k, const lb_dotbyte_w *w,
+                 bool first, float *c, lb_dotbyte_ask *ask)
 {
-    lb_tile_any(false, x, k, w, ws, first, c, ask);
+    lb_tile_any(false, x, k, w, first, c, ask);
 }
 
 const lb_dotbyte lb_dotbyte_vnni = {
     .name = "dot i8 avx512vnni",
     .name_two = "dot i8x2 avx512vnni",
     .size = 1,
+    .piece = 4,
     .asks = true,
     .mr = LB_TILE_MR,
     .nr = LB_TILE_NR,
@@ -106,6 +107,8 @@ const lb_dotbyte lb_dotbyte_vnni = {
     .round = round_row,
     .along = lb_dotbyte_along_avx512,
     .across = lb_dotbyte_across_avx512,
+    .quads = lb_dotbyte_quads_avx512,
+    .panel = lb_dotbyte_panel_avx512,
     .tile = tile,
 };
 #endif

@@ -194,7 +194,8 @@ LB_INLINE void quads_of(const uint8_t *p, int64_t step, const __mmask64 *mask,
 AVX512
 LB_INLINE void across_bits(const int bits, const bool high_first, fields_of f,
                            const uint8_t *from, int64_t step, int64_t n,
-                           int64_t bytes, uint8_t *to, int64_t panel)
+                           int64_t bytes, int64_t ahead, uint8_t *to,
+                           int64_t panel)
 {
     const __mmask64 some = ~(__mmask64)0 >> (BYTES - bytes);
     const gaps at = {NR * 2, panel};
@@ -202,6 +203,8 @@ LB_INLINE void across_bits(const int bits, const bool high_first, fields_of f,
         __m512i v[4];
         const __mmask64 mask[4] = {some, k + 1 < n ? some : 0,
                                    k + 2 < n ? some : 0, k + 3 < n ? some : 0};
+        for (int l = 0; l < 4 && ahead; l++)
+            LB_FETCH_L2(from, l * step + ahead);
         quads_of(from, step, mask, v);
         LB_UNROLL
         for (int i = 0; i < 4; i++) {
@@ -217,21 +220,73 @@ void lb_dotbyte_across_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
                               int64_t step, int64_t n, int64_t bytes,
                               int64_t ahead, uint8_t *to, int64_t panel)
 {
-    (void)ahead; /* tiles ask */
     const fields_of f = make_fields(c);
-    if (c->bits == 8)
-        across_bits(8, false, f, from, step, n, bytes, to, panel);
+    if (c->bits == 8) /* else tiles ask */
+        across_bits(8, false, f, from, step, n, bytes, ahead, to, panel);
     else if (c->bits == 4 && c->high_first)
-        across_bits(4, true, f, from, step, n, bytes, to, panel);
+        across_bits(4, true, f, from, step, n, bytes, 0, to, panel);
     else if (c->bits == 4)
-        across_bits(4, false, f, from, step, n, bytes, to, panel);
+        across_bits(4, false, f, from, step, n, bytes, 0, to, panel);
     else if (c->bits == 2 && c->high_first)
-        across_bits(2, true, f, from, step, n, bytes, to, panel);
+        across_bits(2, true, f, from, step, n, bytes, 0, to, panel);
     else if (c->bits == 2)
-        across_bits(2, false, f, from, step, n, bytes, to, panel);
+        across_bits(2, false, f, from, step, n, bytes, 0, to, panel);
     else if (c->high_first)
-        across_bits(1, true, f, from, step, n, bytes, to, panel);
+        across_bits(1, true, f, from, step, n, bytes, 0, to, panel);
     else
-        across_bits(1, false, f, from, step, n, bytes, to, panel);
+        across_bits(1, false, f, from, step, n, bytes, 0, to, panel);
+}
+
+AVX512
+void lb_dotbyte_quads_avx512(const uint8_t *from, int64_t step, int64_t n,
+                             int64_t bytes, uint8_t *to, int64_t apart)
+{
+    const __mmask64 some = ~(__mmask64)0 >> (BYTES - bytes);
+    for (int64_t k = 0; k < n; k += 4, from += 4 * step, to += 64) {
+        __m512i v[4];
+        const __mmask64 mask[4] = {some, k + 1 < n ? some : 0,
+                                   k + 2 < n ? some : 0, k + 3 < n ? some : 0};
+        quads_of(from, step, mask, v);
+        LB_UNROLL
+        for (int i = 0; i < 4; i++)
+            store(to + i * apart, v[i]);
+    }
+}
+
+/* Two fields, found in nibbles that begin at bits a and b, constants where this
+ * is inlined. */
+AVX512
+LB_INLINE void panel_fields(const int a, const int b, const __m512i *table,
+                            const uint8_t *quads, int64_t n, uint8_t *to)
+{
+    const __m512i nibble = _mm512_set1_epi8(15);
+    for (int64_t k = 0; k < n; k += 4, quads += 64, to += NR * 4) {
+        const __m512i v = _mm512_loadu_si512((const void *)quads);
+        const __m512i high = a || b ? _mm512_srli_epi16(v, 4) : v;
+        store(to, _mm512_shuffle_epi8(table[0],
+                                      _mm512_and_si512(a ? high : v, nibble)));
+        store(to + 64, _mm512_shuffle_epi8(
+                           table[1], _mm512_and_si512(b ? high : v, nibble)));
+    }
+}
+
+AVX512
+void lb_dotbyte_panel_avx512(const lb_dotbyte_codes *c, const uint8_t *quads,
+                             int64_t n, int field, uint8_t *to)
+{
+    const fields_of f = make_fields(c);
+    const int fields = 8 / c->bits, tables = 4 / c->bits;
+    const __m512i table[2] = {f.table[field % tables],
+                              f.table[(field + 1) % tables]};
+    const bool a = (field < fields / 2) == c->high_first;
+    const bool b = (field + 1 < fields / 2) == c->high_first;
+    if (a && b)
+        panel_fields(4, 4, table, quads, n, to);
+    else if (a)
+        panel_fields(4, 0, table, quads, n, to);
+    else if (b)
+        panel_fields(0, 4, table, quads, n, to);
+    else
+        panel_fields(0, 0, table, quads, n, to);
 }
 #endif

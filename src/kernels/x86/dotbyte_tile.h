@@ -135,11 +135,12 @@ LB_INLINE int64_t lb_tile_ask_next(lb_dotbyte_ask *ask, const uint8_t *w,
 }
 
 LB_AVX512
-LB_INLINE void lb_tile_rows(const bool words, const int rows,
-                            const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
-                            const float *ws, bool first, float *c,
-                            lb_dotbyte_ask *ask)
+LB_INLINE void lb_tile_block(const bool words, const int rows,
+                             const lb_dotbyte_x *x, int64_t k,
+                             const lb_dotbyte_w *panel, bool first, float *c,
+                             lb_dotbyte_ask *ask)
 {
+    const uint8_t *const w = panel->bytes;
     __m512i r[LB_TILE_MR][2];
     LB_UNROLL
     for (int i = 0; i < rows; i++) {
@@ -171,50 +172,67 @@ LB_INLINE void lb_tile_rows(const bool words, const int rows,
             }
         }
     }
-    lb_tile_put(rows, r, x, ws, first, c);
+    lb_tile_put(rows, r, x, panel->scale, first, c);
+}
+
+LB_AVX512
+LB_INLINE void lb_tile_rows(const bool words, const int rows,
+                            const lb_dotbyte_x *x, int64_t k,
+                            const lb_dotbyte_w *w, bool first, float *c,
+                            lb_dotbyte_ask *ask)
+{
+    lb_dotbyte_x x1 = *x;
+    lb_dotbyte_w w1 = *w;
+    do {
+        const int64_t some = k < x1.share ? k : x1.share;
+        lb_tile_block(words, rows, &x1, some, &w1, first, c, ask);
+        lb_dotbyte_next(&x1, &w1, words ? 2 : 1, LB_TILE_NR);
+        first = false;
+        k -= some;
+    } while (k > 0);
 }
 
 LB_AVX512
 LB_INLINE void lb_tile_any(const bool words, const lb_dotbyte_x *x, int64_t k,
-                           const uint8_t *w, const float *ws, bool first,
-                           float *c, lb_dotbyte_ask *ask)
+                           const lb_dotbyte_w *w, bool first, float *c,
+                           lb_dotbyte_ask *ask)
 {
     switch (x->rows) {
     case 12:
-        lb_tile_rows(words, 12, x, k, w, ws, first, c, ask);
+        lb_tile_rows(words, 12, x, k, w, first, c, ask);
         break;
     case 11:
-        lb_tile_rows(words, 11, x, k, w, ws, first, c, ask);
+        lb_tile_rows(words, 11, x, k, w, first, c, ask);
         break;
     case 10:
-        lb_tile_rows(words, 10, x, k, w, ws, first, c, ask);
+        lb_tile_rows(words, 10, x, k, w, first, c, ask);
         break;
     case 9:
-        lb_tile_rows(words, 9, x, k, w, ws, first, c, ask);
+        lb_tile_rows(words, 9, x, k, w, first, c, ask);
         break;
     case 8:
-        lb_tile_rows(words, 8, x, k, w, ws, first, c, ask);
+        lb_tile_rows(words, 8, x, k, w, first, c, ask);
         break;
     case 7:
-        lb_tile_rows(words, 7, x, k, w, ws, first, c, ask);
+        lb_tile_rows(words, 7, x, k, w, first, c, ask);
         break;
     case 6:
-        lb_tile_rows(words, 6, x, k, w, ws, first, c, ask);
+        lb_tile_rows(words, 6, x, k, w, first, c, ask);
         break;
     case 5:
-        lb_tile_rows(words, 5, x, k, w, ws, first, c, ask);
+        lb_tile_rows(words, 5, x, k, w, first, c, ask);
         break;
     case 4:
-        lb_tile_rows(words, 4, x, k, w, ws, first, c, ask);
+        lb_tile_rows(words, 4, x, k, w, first, c, ask);
         break;
     case 3:
-        lb_tile_rows(words, 3, x, k, w, ws, first, c, ask);
+        lb_tile_rows(words, 3, x, k, w, first, c, ask);
         break;
     case 2:
-        lb_tile_rows(words, 2, x, k, w, ws, first, c, ask);
+        lb_tile_rows(words, 2, x, k, w, first, c, ask);
         break;
     default:
-        lb_tile_rows(words, 1, x, k, w, ws, first, c, ask);
+        lb_tile_rows(words, 1, x, k, w, first, c, ask);
     }
 }
 

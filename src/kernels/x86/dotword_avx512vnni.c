@@ -222,15 +222,16 @@ static void across(const lb_dotbyte_codes *c, const uint8_t *from, int64_t step,
 /* ---- tiles --------------------------------------------------------------- */
 
 LB_AVX512
-static void tile(const lb_dotbyte_x *x, int64_t k, const uint8_t *w,
-                 const float *ws, bool first, float *c, lb_dotbyte_ask *ask)
+static void tile(const lb_dotbyte_x *x, int64_t k, const lb_dotbyte_w *w,
+                 bool first, float *c, lb_dotbyte_ask *ask)
 {
-    lb_tile_any(true, x, k, w, ws, first, c, ask);
+    lb_tile_any(true, x, k, w, first, c, ask);
 }
 
 const lb_dotbyte lb_dotword_vnni = {
     .name = "dot i16 rows avx512vnni",
     .size = 2,
+    .piece = 4,
     .asks = true,
     .mr = LB_TILE_MR,
     .nr = LB_TILE_NR,

@@ -76,12 +76,13 @@ AVX512 LB_INLINE __m512i whole_64(const __m512i *v)
     return _mm512_max_epi8(b, _mm512_set1_epi8(-127));
 }
 
-/* One `by` for all, or one for each. How and each are constants where this is
- * inlined. */
-AVX512 LB_INLINE void whole_run(lb_quotient how, bool each, const float *x,
-                                int64_t n, const float *by, int8_t *code)
+/* One `by` for all, or one for each. How, each and inverts are constants where
+ * this is inlined. */
+AVX512 LB_INLINE void whole_run(lb_quotient how, bool each, bool inverts,
+                                const float *x, int64_t n, const float *by,
+                                int8_t *code)
 {
-    const __m512 all = _mm512_set1_ps(each ? 1 : *by);
+    const lb_divisor all = lb_divisor_of(each ? 1 : *by);
     int64_t i = 0;
     for (; i + 64 <= n; i += 64) {
         __m512i v[4];
@@ -89,9 +90,10 @@ AVX512 LB_INLINE void whole_run(lb_quotient how, bool each, const float *x,
         LB_UNROLL
         for (int j = 0; j < 4; j++) {
             const int64_t at = i + (int64_t)16 * j;
-            const __m512 b = each ? _mm512_loadu_ps(by + at) : all;
+            lb_divisor d = all;
+            if (each) d.by = _mm512_loadu_ps(by + at);
             v[j] = _mm512_cvtps_epi32(
-                lb_quotient16(how, _mm512_loadu_ps(x + at), b));
+                lb_quotient16(how, inverts, _mm512_loadu_ps(x + at), d));
         }
         _mm512_storeu_si512((void *)(code + i), whole_64(v));
     }
@@ -99,29 +101,31 @@ AVX512 LB_INLINE void whole_run(lb_quotient how, bool each, const float *x,
     __m512i v[4];
     for (int j = 0; j < 4; j++) {
         const int64_t at = i + (int64_t)16 * j, left = n - at;
-        const __m512 b = each ? lb_load_some_or(all, by + at, left) : all;
+        lb_divisor d = all;
+        if (each) d.by = lb_load_some_or(all.by, by + at, left);
         v[j] = _mm512_cvtps_epi32(
-            lb_quotient16(how, lb_load_some(x + at, left), b));
+            lb_quotient16(how, inverts, lb_load_some(x + at, left), d));
     }
     _mm512_mask_storeu_epi8((void *)(code + i), ~(__mmask64)0 >> (64 - (n - i)),
                             whole_64(v));
 }
 
-AVX512 LB_INLINE void whole_any(lb_quotient how, bool each, const float *x,
-                                int64_t n, const float *by, int8_t *code)
+AVX512 LB_INLINE void whole_by(bool each, bool inverts, lb_quotient how,
+                               const float *x, int64_t n, const float *by,
+                               int8_t *code)
 {
     switch (how) {
     case LB_QUOTIENT:
-        whole_run(LB_QUOTIENT, each, x, n, by, code);
+        whole_run(LB_QUOTIENT, each, inverts, x, n, by, code);
         return;
     case LB_PRODUCT:
-        whole_run(LB_PRODUCT, each, x, n, by, code);
+        whole_run(LB_PRODUCT, each, false, x, n, by, code);
         return;
     case LB_QUOTIENT_F16:
-        whole_run(LB_QUOTIENT_F16, each, x, n, by, code);
+        whole_run(LB_QUOTIENT_F16, each, inverts, x, n, by, code);
         return;
     case LB_QUOTIENT_BF16:
-        whole_run(LB_QUOTIENT_BF16, each, x, n, by, code);
+        whole_run(LB_QUOTIENT_BF16, each, inverts, x, n, by, code);
         return;
     }
 }
@@ -129,13 +133,16 @@ AVX512 LB_INLINE void whole_any(lb_quotient how, bool each, const float *x,
 AVX512 static void whole(lb_quotient how, const float *x, int64_t n, float by,
                          int8_t *code)
 {
-    whole_any(how, false, x, n, &by, code);
+    if (lb_has_inverse(how, by))
+        whole_by(false, true, how, x, n, &by, code);
+    else
+        whole_by(false, false, how, x, n, &by, code);
 }
 
 AVX512 static void whole_each(lb_quotient how, const float *x, int64_t n,
                               const float *by, int8_t *code)
 {
-    whole_any(how, true, x, n, by, code);
+    whole_by(true, false, how, x, n, by, code);
 }
 
 /* ---- ternary ------------------------------------------------------------- */

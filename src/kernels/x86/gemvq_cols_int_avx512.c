@@ -2,8 +2,8 @@
  *
  * As gemvq_cols_int_avx2.c, with vectors twice as long: codes of two lines
  * stand beside each other as the products of pairs want them, and x is a pair
- * of numbers in every lane. Levels of 4 bits are looked up first (vpermw) and
- * interleaved then.
+ * of numbers in every lane. Of 4 bits, words of both do, each of which is
+ * shifted and looked up then (vpermw).
  */
 #include "kernels/gemvq.h"
 
@@ -121,17 +121,16 @@ AVX512_INLINE void all4(const lb_gemvq_cols *given, bool vnni)
             const __m512i b =
                 load_codes(c->codes[2 * i + 1] + 64 * g, c->ahead);
             const __m512i x = spread_two((const int32_t *)c->x[i] + 2 * g);
+            const __m512i v[2] = {interleave_words(a, b, false),
+                                  interleave_words(a, b, true)};
             LB_UNROLL
-            for (int f = 0; f < 4; f++) {
-                const __m512i wa = _mm512_permutexvar_epi16(
-                    _mm512_srli_epi16(a, (uint8_t)(4 * f)), level);
-                const __m512i wb = _mm512_permutexvar_epi16(
-                    _mm512_srli_epi16(b, (uint8_t)(4 * f)), level);
-                LB_UNROLL
-                for (int h = 0; h < 2; h++)
-                    t[2 * f + h] = add_products(
-                        t[2 * f + h], interleave_words(wa, wb, h), x, vnni);
-            }
+            for (int f = 0; f < 8; f++)
+                t[f] = add_products(
+                    t[f],
+                    _mm512_permutexvar_epi16(
+                        _mm512_srli_epi16(v[f % 2], (uint8_t)(f / 2 * 4)),
+                        level),
+                    x, vnni);
         }
         LB_UNROLL
         for (int v = 0; v < 8; v++)

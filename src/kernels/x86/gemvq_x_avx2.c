@@ -1,4 +1,6 @@
 /* gemvq_x_avx2.c - the loops over a vector's numbers, compiled for AVX2. */
+#include "kernels/gemvq.h"
+
 #if defined(__x86_64__)
 #include "kernels/x86/intrin.h"
 

@@ -35,12 +35,12 @@ AVX512 LB_INLINE __m256i pairs_64(const __m512i *code)
         _mm512_maddubs_epi16(b, _mm512_set1_epi16(1 << 8 | 16)));
 }
 
-/* next: how far the next run is. */
-AVX512 LB_INLINE void encode_block(__m512 edges, lb_quotient how,
+/* next: how far the next run is. How and inverts are constants. */
+AVX512 LB_INLINE void encode_block(__m512 edges, lb_quotient how, bool inverts,
                                    const float *x, int64_t n, int64_t next,
                                    float by, uint8_t *byte)
 {
-    const __m512 all = _mm512_set1_ps(by);
+    const lb_divisor all = lb_divisor_of(by);
     __m512i v[4];
     int64_t i = 0;
     for (; i + 64 <= n; i += 64) {
@@ -48,7 +48,8 @@ AVX512 LB_INLINE void encode_block(__m512 edges, lb_quotient how,
         LB_UNROLL
         for (int j = 0; j < 4; j++) {
             const __m512 some = _mm512_loadu_ps(x + i + (ptrdiff_t)16 * j);
-            v[j] = codes_16(edges, within(how, lb_quotient16(how, some, all)));
+            v[j] = codes_16(
+                edges, within(how, lb_quotient16(how, inverts, some, all)));
         }
         _mm256_storeu_si256((__m256i *)(void *)(byte + i / 2), pairs_64(v));
     }
@@ -56,7 +57,8 @@ AVX512 LB_INLINE void encode_block(__m512 edges, lb_quotient how,
     for (int j = 0; j < 4; j++) { /* zeros follow, the odd place gets theirs */
         const int64_t at = i + (int64_t)16 * j;
         const __m512 some = lb_load_some(x + at, n - at);
-        v[j] = codes_16(edges, within(how, lb_quotient16(how, some, all)));
+        v[j] = codes_16(edges,
+                        within(how, lb_quotient16(how, inverts, some, all)));
     }
     const int64_t bytes = (n - i + 1) / 2;
     _mm256_mask_storeu_epi8((void *)(byte + i / 2),
@@ -68,9 +70,13 @@ AVX512 LB_INLINE void encode_blocks(const float *edge, lb_quotient how,
                                     const float *by, uint8_t *byte)
 {
     const __m512 edges = lb_load_some(edge, 15);
-    for (int64_t i = 0; i < n; i += block)
-        encode_block(edges, how, x + i, n - i < block ? n - i : block, n, *by++,
-                     byte + i / 2);
+    for (int64_t i = 0; i < n; i += block, by++) {
+        const int64_t m = n - i < block ? n - i : block;
+        if (lb_has_inverse(how, *by))
+            encode_block(edges, how, true, x + i, m, n, *by, byte + i / 2);
+        else
+            encode_block(edges, how, false, x + i, m, n, *by, byte + i / 2);
+    }
 }
 
 AVX512 void lb_nf4_encode_avx512(const float *edge, lb_quotient how,

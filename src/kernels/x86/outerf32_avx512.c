@@ -81,10 +81,12 @@ AVX512 LB_INLINE void put(float *c, __mmask16 mask, __m512 sum, bool first)
 
 AVX512 LB_INLINE void tile_rows(const int bits, const bool each,
                                 const lb_dtype to, const int rows,
-                                const lb_outerf32_lines *w, const float *x,
+                                const lb_outerf32_lines *given, const float *x,
                                 bool first, int n, float *c, int64_t ldc,
                                 float *keep)
 {
+    const lb_outerf32_lines own = *given,
+                            *w = &own; /* which no store changes */
     const tables t = tables_of(bits, each, to, w);
     const uint8_t *codes = w->codes;
     const float *scale = w->scale;
@@ -93,6 +95,10 @@ AVX512 LB_INLINE void tile_rows(const int bits, const bool each,
     for (int i = 0; i < rows; i++)
         r[i][0] = r[i][1] = _mm512_setzero_ps();
     for (int64_t k = 0; k < w->k; k++) {
+        __builtin_prefetch(
+            (const void *)(w->ask +
+                           (uintptr_t)((k >> w->ask_shift) * w->ask_step)),
+            0, 2);
         const __m512 s = _mm512_set1_ps(lb_label_scale(to, *scale));
         const __m512 level = bits < 8 ? lb_number_512(to, t.level, s) : s;
         const __m512 w0 = number_at(bits, each, to, &t, level, s, codes, 0);
@@ -184,6 +190,9 @@ static void tile(const lb_outerf32_lines *w, int rows, const float *x,
     function_of(w)(w, rows, x, first, n, c, ldc, keep);
 }
 
-const lb_outerf32 lb_outerf32_avx512 = {
-    .name = "dot f32 avx512 8x32", .mr = MR, .nr = NR, .tile = tile};
+const lb_outerf32 lb_outerf32_avx512 = {.name = "dot f32 avx512 8x32",
+                                        .mr = MR,
+                                        .nr = NR,
+                                        .asks = true,
+                                        .tile = tile};
 #endif

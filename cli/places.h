@@ -1,0 +1,16 @@
+/* places.h - where a job's result goes, as the command line says it. */
+#ifndef PLACES_H
+#define PLACES_H
+
+#include "verb.h"
+
+/* The kind of file that a name asks for; NULL: it does not say. */
+const char *place_kind(const char *path);
+/* Whether --output is a directory: if it is one, is called so, or is made of
+ * one, SRC, and not called as a file would be. */
+bool place_is_directory(const arguments *a);
+/* Whether --output is said, and is not there already or may be replaced. what:
+ * the verb. False, and a sentence. */
+bool place_is_free(const arguments *a, const char *what);
+
+#endif

@@ -1,0 +1,232 @@
+/* comm_mpi.c - ranks that are processes of an MPI program.
+ *
+ * MPI counts in int, so what is long goes in pieces. Memory is MPI's own.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "lowbit_mpi.h"
+
+#ifndef LB_MPI_PIECE
+#define LB_MPI_PIECE (1 << 30) /* bytes of a call, at most */
+#endif
+
+typedef struct mpi_comm {
+    lb_comm comm; /* first */
+    MPI_Comm mpi;
+} mpi_comm;
+
+static MPI_Comm mpi_of(lb_comm *c)
+{
+    return ((mpi_comm *)(void *)c)->mpi;
+}
+
+/* Whether MPI is content; in words if not. */
+static bool well(lb_comm *c, int code)
+{
+    char words[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    if (code == MPI_SUCCESS) return true;
+    MPI_Error_string(code, words, &length);
+    snprintf(c->why, sizeof c->why, "MPI: %.200s", words);
+    return false;
+}
+
+/* ---- what ranks do together ---------------------------------------------- */
+
+static MPI_Datatype type_of(lb_dtype dtype)
+{
+    switch (dtype) {
+    case LB_F32:
+        return MPI_FLOAT;
+    case LB_F64:
+        return MPI_DOUBLE;
+    case LB_I8:
+        return MPI_INT8_T;
+    case LB_I16:
+        return MPI_INT16_T;
+    case LB_I32:
+        return MPI_INT32_T;
+    case LB_I64:
+        return MPI_INT64_T;
+    case LB_U8:
+        return MPI_UINT8_T;
+    case LB_U16:
+        return MPI_UINT16_T;
+    case LB_U32:
+        return MPI_UINT32_T;
+    case LB_U64:
+        return MPI_UINT64_T;
+    default: /* no other is asked for */
+        return MPI_DATATYPE_NULL;
+    }
+}
+
+/* Sums that wrap, of either sign: Open MPI 4.1 has some that stop at the
+ * largest number, where it uses AVX. */
+#define WRAPPING(NAME, TYPE)                                                   \
+    static void NAME(void *from, void *to, int *n, MPI_Datatype *type)         \
+    {                                                                          \
+        const TYPE *a = from;                                                  \
+        TYPE *b = to;                                                          \
+        (void)type;                                                            \
+        for (int i = 0; i < *n; i++)                                           \
+            b[i] = (TYPE)(a[i] + b[i]);                                        \
+    }
+/* The parameters are those of an MPI_User_function. */
+/* NOLINTBEGIN(readability-non-const-parameter) */
+WRAPPING(sum_8, uint8_t)
+WRAPPING(sum_16, uint16_t)
+/* NOLINTEND(readability-non-const-parameter) */
+
+static bool reduce_pieces(lb_comm *c, MPI_Op how, lb_dtype dtype, int64_t count,
+                          char *at)
+{
+    const int64_t size = (int64_t)lb_dtype_size(dtype);
+    const int64_t most = LB_MPI_PIECE / size;
+    for (; count > 0; count -= most, at += most * size) {
+        const int n = (int)(count < most ? count : most);
+        if (!well(c, MPI_Allreduce(MPI_IN_PLACE, at, n, type_of(dtype), how,
+                                   mpi_of(c))))
+            return false;
+    }
+    return true;
+}
+
+static bool all_reduce(lb_comm *c, lb_comm_op op, lb_dtype dtype, int64_t count,
+                       void *data)
+{
+    const size_t size = lb_dtype_size(dtype);
+    MPI_Op own;
+    if (op != LB_COMM_SUM)
+        return reduce_pieces(c, op == LB_COMM_MAX ? MPI_MAX : MPI_MIN, dtype,
+                             count, data);
+    if (size > 2) return reduce_pieces(c, MPI_SUM, dtype, count, data);
+    if (!well(c, MPI_Op_create(size == 1 ? sum_8 : sum_16, 1, &own)))
+        return false;
+    const bool ok = reduce_pieces(c, own, dtype, count, data);
+    MPI_Op_free(&own);
+    return ok;
+}
+
+/* A piece of each rank's bytes goes to its place among all of them: what is
+ * received counts as `apart` bytes long, however short it is. */
+static bool gather_piece(lb_comm *c, int bytes, size_t apart, const void *mine,
+                         void *all)
+{
+    MPI_Datatype run, place;
+    if (!well(c, MPI_Type_contiguous(bytes, MPI_BYTE, &run))) return false;
+    int code = MPI_Type_create_resized(run, 0, (MPI_Aint)apart, &place);
+    MPI_Type_free(&run);
+    if (!well(c, code)) return false;
+    code = MPI_Type_commit(&place);
+    if (code == MPI_SUCCESS)
+        code = MPI_Allgather(mine, bytes, MPI_BYTE, all, 1, place, mpi_of(c));
+    MPI_Type_free(&place);
+    return well(c, code);
+}
+
+static bool all_gather(lb_comm *c, size_t bytes, const void *mine, void *all)
+{
+    for (size_t at = 0; at < bytes; at += LB_MPI_PIECE) {
+        const size_t n =
+            bytes - at < LB_MPI_PIECE ? bytes - at : (size_t)LB_MPI_PIECE;
+        if (!gather_piece(c, (int)n, bytes, (const char *)mine + at,
+                          (char *)all + at))
+            return false;
+    }
+    return true;
+}
+
+/* ---- groups -------------------------------------------------------------- */
+
+static lb_comm *split(lb_comm *c, int color);
+
+static void close_comm(lb_comm *c)
+{
+    if (!c) return;
+    MPI_Comm_free(&((mpi_comm *)(void *)c)->mpi);
+    MPI_Free_mem(c);
+}
+
+/* Over mpi, which becomes its own; NULL, and mpi freed, without memory. */
+static lb_comm *comm_open(MPI_Comm mpi)
+{
+    mpi_comm *m;
+    MPI_Comm_set_errhandler(mpi, MPI_ERRORS_RETURN);
+    if (MPI_Alloc_mem(sizeof *m, MPI_INFO_NULL, &m) != MPI_SUCCESS) {
+        MPI_Comm_free(&mpi);
+        return NULL;
+    }
+    *m = (mpi_comm){
+        .comm = {.struct_size = sizeof(lb_comm),
+                 .engine = "mpi",
+                 .all_reduce = all_reduce,
+                 .all_gather = all_gather,
+                 .split = split,
+                 .close = close_comm},
+        .mpi = mpi,
+    };
+    MPI_Comm_rank(mpi, &m->comm.rank);
+    MPI_Comm_size(mpi, &m->comm.size);
+    return &m->comm;
+}
+
+static lb_comm *split(lb_comm *c, int color)
+{
+    MPI_Comm part;
+    if (!well(c, MPI_Comm_split(mpi_of(c), color, c->rank, &part))) return NULL;
+    lb_comm *sub = comm_open(part);
+    int32_t have = sub != NULL;
+    if (all_reduce(c, LB_COMM_MIN, LB_I32, 1, &have) && have) return sub;
+    if (!c->why[0]) snprintf(c->why, sizeof c->why, "out of memory");
+    close_comm(sub);
+    return NULL;
+}
+
+lb_comm *lb_mpi_comm(MPI_Comm comm)
+{
+    MPI_Comm own;
+    if (MPI_Comm_dup(comm, &own) != MPI_SUCCESS) return NULL;
+    return comm_open(own);
+}
+
+/* ---- running ------------------------------------------------------------- */
+
+enum { PATIENCE_MS = 5000, NAP_MS = 10 };
+
+/* All ranks meet at the end. Who has failed does not wait for ever: the others
+ * may be waiting for it elsewhere. */
+static void end_together(lb_comm *c, int result)
+{
+    const struct timespec nap = {0, NAP_MS * 1000000L};
+    MPI_Request met;
+    int done = 0;
+    if (MPI_Ibarrier(mpi_of(c), &met) != MPI_SUCCESS) return;
+    for (int ms = 0; result && !done && ms < PATIENCE_MS; ms += NAP_MS) {
+        MPI_Test(&met, &done, MPI_STATUS_IGNORE);
+        if (!done) nanosleep(&nap, NULL);
+    }
+    if (result && !done) MPI_Abort(mpi_of(c), result);
+    /* The checker takes tests that found nothing for waits. */
+    /* NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker) */
+    if (!done) MPI_Wait(&met, MPI_STATUS_IGNORE);
+}
+
+int lb_mpi_run(int *argc, char ***argv, int (*fn)(lb_comm *comm, void *user),
+               void *user)
+{
+    int started = 0, level, result = -1;
+    MPI_Initialized(&started);
+    if (!started &&
+        MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
+        return -1;
+    lb_comm *c = lb_mpi_comm(MPI_COMM_WORLD);
+    if (c) {
+        result = fn(c, user);
+        end_together(c, result);
+        close_comm(c);
+    }
+    if (!started) MPI_Finalize();
+    return result;
+}

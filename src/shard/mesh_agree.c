@@ -1,0 +1,108 @@
+/* mesh_agree.c - one rank's error is everybody's, before anything is sent.
+ *
+ * All ranks tell each other a status, and a mark of where they are. If one has
+ * an error, all take over the sentence of the first that has. From then on
+ * nothing is exchanged until the error is cleared: all ranks know that, so
+ * none waits for another. A rank that fails while the others go on meets them
+ * where it next comes to a meeting, at the latest in lb_mesh_close.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "shard/mesh.h"
+
+typedef struct {
+    int32_t status;
+    uint32_t mark; /* of the place, and of the error's sentence */
+} state;
+
+/* FNV-1a. */
+static uint32_t mark_of(const char *s)
+{
+    uint32_t h = 2166136261u;
+    for (; *s; s++)
+        h = (h ^ (uint8_t)*s) * 16777619u;
+    return h;
+}
+
+bool lb_mesh_broken(lb_mesh *mesh, lb_comm *comm)
+{
+    lb_ctx *cx = mesh->cx;
+    lb_clear(cx); /* what was wrong with this rank alone nobody else has */
+    mesh->failed = cx->errors + 1;
+    return lb_fail(cx, LB_E_MESH, "rank %d of %d: %.*s", mesh->comm->rank,
+                   mesh->comm->size, LB_COMM_WHY - 1, comm->why);
+}
+
+/* The first rank that has an error; all: whether all have the same. -1: none */
+static int first_failed(const state *s, int n, bool *all)
+{
+    int first = -1;
+    *all = true;
+    for (int r = 0; r < n; r++) {
+        if (s[r].status && first < 0) first = r;
+        *all = *all && s[r].status == s[0].status && s[r].mark == s[0].mark;
+    }
+    return first;
+}
+
+/* Every rank sends its sentence; one is taken over. */
+static bool take_over(lb_mesh *mesh, const state *s, int from, bool all)
+{
+    lb_ctx *cx = mesh->cx;
+    lb_comm *comm = mesh->comm;
+    if (!comm->all_gather(comm, LB_ERROR_SIZE, cx->error, mesh->room))
+        return lb_mesh_broken(mesh, comm);
+    lb_clear(cx);
+    mesh->failed = cx->errors + 1;
+    const char *words = mesh->room + (size_t)from * LB_ERROR_SIZE;
+    if (all) return lb_fail(cx, (lb_status)s[from].status, "%s", words);
+    return lb_fail(cx, (lb_status)s[from].status, "rank %d of %d: %.400s", from,
+                   comm->size, words);
+}
+
+static bool differ(lb_mesh *mesh, const state *s, const char *at)
+{
+    int r = 1;
+    while (s[r].mark == s[0].mark)
+        r++;
+    mesh->failed = mesh->cx->errors + 1;
+    return lb_fail(mesh->cx, LB_E_MESH,
+                   "rank %d of %d is not where rank 0 is in its program (this "
+                   "rank is at %.100s): all must make the same calls",
+                   r, mesh->comm->size, at);
+}
+
+static bool settle(lb_mesh *mesh, const char *at, state *s)
+{
+    lb_ctx *cx = mesh->cx;
+    lb_comm *comm = mesh->comm;
+    bool all;
+    const state own = {(int32_t)cx->status,
+                       mark_of(cx->status ? cx->error : at)};
+    if (!comm->all_gather(comm, sizeof own, &own, s))
+        return lb_mesh_broken(mesh, comm);
+    const int from = first_failed(s, comm->size, &all);
+    if (from >= 0) return take_over(mesh, s, from, all);
+    return all || differ(mesh, s, at);
+}
+
+size_t lb_mesh_agree_room(int ranks)
+{
+    return (size_t)ranks * (sizeof(state) + LB_ERROR_SIZE);
+}
+
+bool lb_mesh_meet(lb_mesh *mesh, const char *at)
+{
+    lb_ctx *cx = mesh->cx;
+    if (cx->status && mesh->failed == cx->errors) return false;
+    if (mesh->comm->size == 1) return !cx->status;
+    state *s = (state *)(void *)(mesh->room +
+                                 (size_t)mesh->comm->size * LB_ERROR_SIZE);
+    return settle(mesh, at, s);
+}
+
+bool lb_mesh_agree(lb_mesh *mesh)
+{
+    return mesh && mesh->cx && lb_mesh_meet(mesh, "lb_mesh_agree");
+}

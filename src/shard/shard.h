@@ -1,0 +1,18 @@
+/* shard.h - the primitive that moves slices, for the layer that runs it. */
+#ifndef LB_SHARD_H
+#define LB_SHARD_H
+
+#include "shard/mesh.h"
+
+typedef struct lb_reshard_params {
+    lb_mesh *mesh;
+    lb_spec spec;
+    bool plain; /* to an array that is not sharded; spec is P() */
+} lb_reshard_params;
+
+extern const lb_prim lb_prim_reshard;
+/* What it does; in the scope that is open. */
+lb_array *lb_reshard_run(lb_mesh *mesh, lb_array *a,
+                         const lb_reshard_params *p);
+
+#endif

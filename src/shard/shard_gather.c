@@ -1,0 +1,254 @@
+/* shard_gather.c - slices of other ranks, joined to larger ones.
+ *
+ * A slice is made of leaves: its elements, or those of its parts. Each leaf is
+ * gathered as bytes. Every rank's slice is then put together again as this
+ * rank's is, and they are concatenated, which keeps the format where blocks
+ * can be joined.
+ */
+#include <string.h>
+
+#include "shard/shard_move.h"
+
+enum { MOST_LEAVES = 32 };
+
+typedef struct {
+    lb_mesh *mesh;
+    unsigned mask;
+    int ranks;
+    int n;                       /* leaves */
+    lb_array *leaf[MOST_LEAVES]; /* of this rank; borrowed */
+    lb_array *all[MOST_LEAVES];  /* of all, along a new first axis */
+} gathering;
+
+/* ---- leaves ----------------------------------------------------------------
+ */
+
+/* What can be sent as it lies. */
+static bool is_compact(const lb_array *a)
+{
+    const lb_store *s = a->store;
+    if (s->data) return lb_data(a) != NULL;
+    if (lb_size(a) != lb_shape_size(&s->shape)) return false;
+    for (int p = 0; p < LB_MAX_PARTS; p++)
+        if (s->part[p].a && !is_compact(s->part[p].a)) return false;
+    return true;
+}
+
+static lb_array *compact(lb_ctx *cx, lb_array *a)
+{
+    lb_array *out = NULL;
+    if (is_compact(a)) return a;
+    if (lb_pack(cx, a, &out) == LB_DONE && is_compact(out)) return out;
+    return cx->status ? NULL : lb_materialize(cx, a);
+}
+
+static bool find_leaves(gathering *g, lb_array *a)
+{
+    lb_ctx *cx = g->mesh->cx;
+    if (!a->store->data) {
+        for (int p = 0; p < LB_MAX_PARTS; p++)
+            if (a->store->part[p].a && !find_leaves(g, a->store->part[p].a))
+                return false;
+        return true;
+    }
+    if (g->n == MOST_LEAVES)
+        return lb_fail(cx, LB_E_SIZE, "gather: %s has more than %d parts",
+                       lb_format_of(a), MOST_LEAVES);
+    lb_shape shape = {1, {lb_size(a)}};
+    if (!lb_mul_i64(shape.dim[0], g->ranks, &shape.dim[0]) ||
+        !lb_shape_check(cx, "gather", &shape))
+        return false;
+    g->leaf[g->n] = a;
+    return (g->all[g->n++] = lb_dense(cx, a->dtype, &shape)) != NULL;
+}
+
+/* ---- putting together ------------------------------------------------------
+ */
+
+/* a as rank m of the group has it; *next counts leaves. */
+static lb_array *member(gathering *g, const lb_array *a, int m, int *next)
+{
+    lb_ctx *cx = g->mesh->cx;
+    const lb_store *s = a->store;
+    lb_array *out;
+    if (s->data) {
+        if (!(out = lb_view(cx, g->all[*next]))) return NULL;
+        out->offset = lb_size(g->leaf[(*next)++]) * m;
+        out->shape = a->shape;
+        lb_row_major(&out->shape, out->stride);
+        return out;
+    }
+    lb_part table[LB_MAX_PARTS];
+    memcpy(table, s->part, sizeof table);
+    for (int p = 0; p < LB_MAX_PARTS; p++)
+        if (table[p].a && !(table[p].a = member(g, table[p].a, m, next)))
+            return NULL;
+    out = lb_make(cx, s->fmt, a->dtype, s->meaning, &s->shape, table);
+    if (!out) return NULL;
+    out->shape = a->shape;
+    memcpy(out->stride, a->stride, sizeof out->stride);
+    out->offset = a->offset;
+    return out;
+}
+
+/* Where member m comes, if pieces are counted along all gathered axes, the
+ * last fastest. */
+static int order(const gathering *g, const lb_spec *spec, int m)
+{
+    const lb_grid *grid = &g->mesh->grid;
+    int coord[LB_MAX_MESH_AXES], at = 0;
+    lb_grid_coord(grid, lb_mesh_member(g->mesh, g->mask, m), coord);
+    for (int k = 0; k < spec->n; k++) {
+        if (!(lb_spec_mask(spec, k) & g->mask)) continue;
+        for (int i = 0; i < spec->entry[k].n; i++) {
+            const int axis = spec->entry[k].axis[i];
+            at = at * grid->axis[axis].size + coord[axis];
+        }
+    }
+    return at;
+}
+
+/* Concatenates along the last gathered axis, then the one before, .. */
+static lb_array *join(gathering *g, const lb_spec *spec, lb_array **item)
+{
+    int n = g->ranks;
+    for (int k = spec->n - 1; k >= 0; k--) {
+        const unsigned mask = lb_spec_mask(spec, k) & g->mask;
+        const int each = lb_grid_ranks(&g->mesh->grid, mask);
+        for (int i = 0; i < n / each && each > 1; i++) {
+            item[i] = lb_concatenate(g->mesh->cx, item + i * each, each, k);
+            if (!item[i]) return NULL;
+        }
+        n /= each;
+    }
+    return item[0];
+}
+
+/* Elements that are cut along the first axis alone lie as they should. */
+static lb_array *in_place(const gathering *g, const lb_spec *spec,
+                          const lb_array *a)
+{
+    int k = 0;
+    while (k < a->shape.rank && a->shape.dim[k] == 1 &&
+           !(lb_spec_mask(spec, k) & g->mask))
+        k++;
+    if (!a->store->data || (lb_spec_mask(spec, k) & g->mask) != g->mask)
+        return NULL;
+    for (int m = 0; m < g->ranks; m++)
+        if (order(g, spec, m) != m) return NULL;
+    lb_array *out = lb_view(g->mesh->cx, g->all[0]);
+    if (!out) return NULL;
+    out->shape = a->shape;
+    out->shape.dim[k] *= g->ranks;
+    lb_row_major(&out->shape, out->stride);
+    return out;
+}
+
+static lb_array *assemble(gathering *g, const lb_spec *spec, lb_array *a)
+{
+    lb_ctx *cx = g->mesh->cx;
+    size_t got;
+    lb_array *out = in_place(g, spec, a);
+    if (out) return out;
+    lb_array **item =
+        lb_heap_alloc(cx->heap, (size_t)g->ranks * sizeof *item, &got);
+    if (!item) {
+        lb_fail(cx, LB_E_NOMEM, "out of memory");
+        return NULL;
+    }
+    bool ok = true;
+    for (int m = 0; m < g->ranks && ok; m++) {
+        int next = 0;
+        lb_array *one = member(g, a, m, &next);
+        item[order(g, spec, m)] = one;
+        ok = one != NULL;
+    }
+    out = ok ? join(g, spec, item) : NULL;
+    lb_heap_free(cx->heap, item, got);
+    return out;
+}
+
+/* ---- gathering -------------------------------------------------------------
+ */
+
+static size_t bytes_of(const lb_array *leaf)
+{
+    return (size_t)lb_size(leaf) * lb_dtype_size(leaf->dtype);
+}
+
+static lb_array *gather(lb_mesh *mesh, const char *at, lb_array *slice,
+                        unsigned mask, const lb_spec *spec)
+{
+    gathering g = {.mesh = mesh, .mask = mask};
+    g.ranks = lb_grid_ranks(&mesh->grid, mask);
+    lb_array *a = compact(mesh->cx, slice);
+    if (!a || !find_leaves(&g, a)) g.n = 0;
+    for (int i = 0; i < g.n; i++)
+        if (!lb_mesh_gather(mesh, at, mask, bytes_of(g.leaf[i]),
+                            lb_data(g.leaf[i]), g.all[i]->store->data))
+            return NULL;
+    return g.n ? assemble(&g, spec, a) : NULL;
+}
+
+lb_array *lb_gather_axes(lb_mesh *mesh, const char *at, lb_array *slice,
+                         unsigned mask, lb_spec *spec)
+{
+    lb_ctx *cx = mesh->cx;
+    lb_array *out = slice;
+    if (lb_grid_ranks(&mesh->grid, mask) > 1) {
+        lb_enter(cx);
+        out = lb_leave_with(cx, gather(mesh, at, slice, mask, spec));
+    }
+    for (int k = 0; k < spec->n; k++)
+        if (lb_spec_mask(spec, k) & mask) spec->entry[k].n = 0;
+    return out;
+}
+
+/* The names that entry k of b has beyond those of a, if a's are the major ones
+ * of it; -1 if they are not. */
+static int refines(const lb_spec *a, const lb_spec *b, int k)
+{
+    const int n = k < a->n ? a->entry[k].n : 0;
+    const int m = k < b->n ? b->entry[k].n : 0;
+    for (int i = 0; i < n; i++)
+        if (i >= m || a->entry[k].axis[i] != b->entry[k].axis[i]) return -1;
+    return m - n;
+}
+
+lb_array *lb_recut(lb_mesh *mesh, const char *at, lb_array *a,
+                   const lb_spec *to)
+{
+    lb_spec from = lb_spread_of(a)->spec;
+    int64_t start[LB_MAX_RANK], count[LB_MAX_RANK];
+    int64_t lo[LB_MAX_RANK], n[LB_MAX_RANK];
+    const int rank = a->shape.rank;
+    unsigned mask = 0;
+    for (int k = 0; k < rank; k++)
+        if (refines(&from, to, k) < 0) mask |= lb_spec_mask(&from, k);
+    lb_array *slice = lb_slice_here(a);
+    if (mask) slice = lb_gather_axes(mesh, at, slice, mask, &from);
+    if (!slice) return NULL;
+    lb_spec_slice(&mesh->grid, &from, &a->shape, mesh->comm->rank, lo, n);
+    lb_spec_slice(&mesh->grid, to, &a->shape, mesh->comm->rank, start, count);
+    bool same = true;
+    for (int k = 0; k < rank; k++) {
+        same = same && count[k] == n[k];
+        start[k] -= lo[k];
+    }
+    return same ? slice : lb_cut_view(mesh->cx, slice, start, count);
+}
+
+lb_array *lb_gather_all(lb_ctx *cx, lb_array *a)
+{
+    const lb_spec whole = {0};
+    const lb_spread *s = lb_spread_of(a);
+    if (s->mesh->cx != cx) {
+        lb_fail(cx, LB_E_MESH,
+                "%s%s is sharded over a mesh that is not, or no "
+                "longer, of this context",
+                lb_dtype_name(a->dtype), LB_SHOW(&a->shape));
+        return NULL;
+    }
+    lb_array *all = lb_recut(s->mesh, "unshard", a, &whole);
+    return all ? lb_view(cx, all) : NULL;
+}

@@ -1,0 +1,251 @@
+/* spec_parse.c - the text of a spec, held against a grid and a shape.
+ *
+ *     spec   ->  NULL | None | name | list | P list
+ *     list   ->  ( entry, .. ) | [ entry, .. ]
+ *     entry  ->  None | name | list of names, major to minor
+ *
+ * Strict: what JAX refuses is an error. With a report it is read as eformer
+ * reads one: what does not fit becomes None, and is reported; an axis that is
+ * used twice after that is an error there, too.
+ */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shard/mesh.h"
+
+typedef struct {
+    lb_ctx *cx;
+    const lb_grid *grid;
+    const lb_shape *shape;
+    const char *text, *at;
+    lb_spec_report *report; /* NULL: strict */
+    lb_spec *spec;
+} parser;
+
+/* One entry as it is read. */
+typedef struct {
+    int n;
+    int axis[LB_MAX_MESH_AXES];
+    char unknown[LB_AXIS_NAME]; /* the first name that no mesh axis has */
+    int names;                  /* also those that are unknown */
+} entry;
+
+static bool fail(const parser *p, lb_status status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static bool fail(const parser *p, lb_status status, const char *fmt, ...)
+{
+    char why[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof why, fmt, ap);
+    va_end(ap);
+    return lb_fail(p->cx, status, "spec %.120s %s", p->text, why);
+}
+
+/* In relaxed reading an entry becomes None, and is reported. */
+static void drop(const parser *p, int k, entry *e, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static void drop(const parser *p, int k, entry *e, const char *fmt, ...)
+{
+    lb_spec_report *r = p->report;
+    if (e) *e = (entry){0};
+    if (r->n < LB_MAX_CHANGES) {
+        lb_spec_change *c = &r->change[r->n];
+        va_list ap;
+        c->entry = k;
+        va_start(ap, fmt);
+        vsnprintf(c->why, sizeof c->why, fmt, ap);
+        va_end(ap);
+    }
+    r->n++;
+}
+
+/* ---- words --------------------------------------------------------------- */
+
+static char next(parser *p)
+{
+    while (isspace((unsigned char)*p->at))
+        p->at++;
+    return *p->at;
+}
+
+static bool garbled(const parser *p)
+{
+    return fail(p, LB_E_ARG,
+                "is not understood from \"%.20s\" on: it is written "
+                "P(tp, None) or P((dp, tp), None)",
+                p->at);
+}
+
+static bool read_name(parser *p, char *name)
+{
+    size_t n = 0;
+    const char quote = next(p) == '"' || *p->at == '\'' ? *p->at++ : 0;
+    for (; isalnum((unsigned char)*p->at) || *p->at == '_'; p->at++) {
+        if (n + 1 == LB_AXIS_NAME) return garbled(p);
+        name[n++] = *p->at;
+    }
+    name[n] = 0;
+    if (!n || (quote && *p->at != quote)) return garbled(p);
+    if (quote) p->at++;
+    return quote || strcmp(name, "None") != 0 || (name[0] = 0, true);
+}
+
+static bool add_name(const parser *p, const char *name, entry *e)
+{
+    e->names++;
+    for (int k = 0; k < p->grid->n; k++) {
+        if (strcmp(p->grid->axis[k].name, name) != 0) continue;
+        if (e->n == LB_MAX_MESH_AXES)
+            return fail(p, LB_E_AXIS, "names an axis twice in one entry");
+        e->axis[e->n++] = k;
+        return true;
+    }
+    if (!e->unknown[0]) memcpy(e->unknown, name, LB_AXIS_NAME);
+    return true;
+}
+
+static bool read_entry(parser *p, entry *e)
+{
+    char name[LB_AXIS_NAME] = "";
+    *e = (entry){0};
+    const char open = next(p), close = open == '(' ? ')' : ']';
+    if (open != '(' && open != '[')
+        return read_name(p, name) && (!name[0] || add_name(p, name, e));
+    p->at++;
+    while (next(p) != close) {
+        if (!read_name(p, name)) return false;
+        if (!name[0]) return fail(p, LB_E_ARG, "has None among names");
+        if (!add_name(p, name, e)) return false;
+        if (next(p) == ',')
+            p->at++;
+        else if (*p->at != close)
+            return garbled(p);
+    }
+    p->at++;
+    return true;
+}
+
+/* ---- rules --------------------------------------------------------------- */
+
+static int64_t product(const lb_grid *grid, const entry *e)
+{
+    int64_t n = 1;
+    for (int i = 0; i < e->n; i++)
+        n *= grid->axis[e->axis[i]].size;
+    return n;
+}
+
+static bool check_entry(const parser *p, int k, entry *e)
+{
+    const int rank = p->shape->rank;
+    if (k >= rank) {
+        if (p->report) { /* whatever it says */
+            drop(p, k, e, "entry %d is past the array's %d axes", k, rank);
+            return true;
+        }
+        return fail(p, LB_E_SHAPE, "has an entry %d, but %s has %d axes", k,
+                    LB_SHOW(p->shape), rank);
+    }
+    if (e->unknown[0]) {
+        char mesh[128];
+        const entry was = *e;
+        drop(p, k, e, "the mesh %.80s has no axis %s",
+             lb_grid_text(p->grid, mesh, sizeof mesh), was.unknown);
+        return true;
+    }
+    const int64_t n = product(p->grid, e), size = p->shape->dim[k];
+    if (size % n == 0) return true;
+    if (!p->report)
+        return fail(p, LB_E_SHAPE,
+                    "cuts axis %d of %s in %lld pieces, which do not divide "
+                    "its %lld",
+                    k, LB_SHOW(p->shape), (long long)n, (long long)size);
+    drop(p, k, e, "%lld pieces do not divide the %lld of axis %d", (long long)n,
+         (long long)size, k);
+    return true;
+}
+
+/* A mesh axis cuts one axis of the array, once. */
+static bool check_once(const parser *p, const entry *all, int n)
+{
+    unsigned used = 0;
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < all[k].n; i++) {
+            const int axis = all[k].axis[i];
+            if (used >> axis & 1)
+                return fail(p, LB_E_AXIS, "uses mesh axis %s twice",
+                            p->grid->axis[axis].name);
+            used |= 1u << axis;
+        }
+    return true;
+}
+
+static bool check_names(const parser *p, const entry *e, int n)
+{
+    char mesh[128];
+    for (int k = 0; k < n; k++)
+        if (e[k].unknown[0])
+            return fail(p, LB_E_AXIS, "names %s, which the mesh %s lacks",
+                        e[k].unknown, lb_grid_text(p->grid, mesh, sizeof mesh));
+    return true;
+}
+
+/* JAX looks at names first, then at who appears twice, then at the shape; a
+ * bare spec in eformer loses what does not fit, and the rest is looked at. */
+static bool settle(const parser *p, entry *e, int n)
+{
+    const int rank = p->shape->rank;
+    const bool strict = !p->report || p->report->strict_names;
+    if (strict && (!check_names(p, e, n) || !check_once(p, e, n))) return false;
+    for (int k = 0; k < n; k++)
+        if (!check_entry(p, k, &e[k])) return false;
+    if (!check_once(p, e, n)) return false;
+    *p->spec = (lb_spec){.n = n < rank ? n : rank};
+    for (int k = 0; k < p->spec->n; k++) {
+        p->spec->entry[k].n = e[k].n;
+        memcpy(p->spec->entry[k].axis, e[k].axis, sizeof e[k].axis);
+    }
+    return true;
+}
+
+static bool read_list(parser *p, entry *e, int room, int *n)
+{
+    const char close = *p->at++ == '(' ? ')' : ']';
+    for (*n = 0; next(p) != close; ++*n) {
+        if (*n == room)
+            return fail(p, LB_E_SHAPE, "has more than %d entries", room);
+        if (!read_entry(p, &e[*n])) return false;
+        if (next(p) == ',')
+            p->at++;
+        else if (*p->at != close)
+            return garbled(p);
+    }
+    p->at++;
+    return true;
+}
+
+bool lb_spec_parse(lb_ctx *cx, const lb_grid *grid, lb_shape shape,
+                   const char *text, lb_spec_report *report, lb_spec *spec)
+{
+    enum { ROOM = 2 * LB_MAX_RANK };
+    entry e[ROOM];
+    int n = 1;
+    if (report) report->n = 0;
+    *spec = (lb_spec){0};
+    if (!grid)
+        return lb_fail(cx, LB_E_NULL, "spec %.120s: there is no mesh",
+                       text ? text : "None");
+    if (!text) return true;
+    parser p = {cx, grid, &shape, text, text, report, spec};
+    const bool named = next(&p) == 'P' && p.at[1] == '(';
+    if (named) p.at++;
+    const bool list = *p.at == '(' || *p.at == '[';
+    if (!(list ? read_list(&p, e, ROOM, &n) : read_entry(&p, &e[0])))
+        return false;
+    if (next(&p)) return garbled(&p);
+    if (!list && !e[0].names) n = 0;
+    return settle(&p, e, n);
+}

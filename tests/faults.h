@@ -1,0 +1,27 @@
+/* faults.h - a file system that fails: calls of the C library that tests are
+ * linked with instead of its own (--wrap), one of which goes wrong. */
+#ifndef LB_FAULTS_H
+#define LB_FAULTS_H
+
+typedef enum fault_how {
+    FAULT_FAILS, /* -1 and errno */
+    FAULT_SHORT, /* of the bytes to be read or written, half */
+    FAULT_FLIP   /* one bit of them is another; nobody is told */
+} fault_how;
+
+enum { FAULT_ALWAYS = -1 };
+
+typedef struct fault_plan {
+    const char *call; /* "pwrite", ..; NULL: any of them */
+    long at;          /* the at-th such call, from 1; 0: none; FAULT_ALWAYS */
+    fault_how how;
+    int error;
+    long calls; /* so far: begins as 0 */
+    long done;  /* of them, how many went wrong */
+} fault_plan;
+
+/* The environment sets it, too: LOWBIT_FAULT="CALL AT HOW", HOW being a number
+ * for errno, short or flip. */
+extern fault_plan fault;
+
+#endif

@@ -1,0 +1,19 @@
+/* golden_functions.h - the functions whose gradients golden/gradients.txt has,
+ * as tools/golden_functions.py has them for jax. */
+#ifndef LB_GOLDEN_FUNCTIONS_H
+#define LB_GOLDEN_FUNCTIONS_H
+
+#include "lowbit.h"
+
+typedef struct golden_function {
+    const char *name;
+    int n; /* of arguments */
+    /* A scalar; config is how those that quantize do it. */
+    lb_array *(*run)(lb_ctx *cx, lb_array *const *a,
+                     const lb_quant_config *config);
+} golden_function;
+
+extern const golden_function golden_functions[];
+extern const int golden_functions_n;
+
+#endif

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# mpi.sh BUILD - tests of meshes as processes, with every MPI that is installed.
+#
+# Compiles each test that includes ranks.h with that MPI's compiler against
+# BUILD's static library, and runs it on 1, 2, 4 and 8 processes.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=$(cd "$1" && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cd "$root"
+flags="-std=c11 -O2 -D_GNU_SOURCE -DLB_TEST_MPI -Iinclude -Isrc -Itests -Iexamples"
+runs=0
+kinds=0
+
+die()
+{
+    echo "mpi.sh: $*" >&2
+    exit 1
+}
+
+# As root Open MPI wants to be asked twice, and both may lack cores.
+start()
+{
+    local kind=$1 n=$2
+    shift 2
+    case $kind in
+    openmpi)
+        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+            timeout 600 mpirun.openmpi --oversubscribe -np "$n" "$@" ;;
+    mpich) timeout 600 mpirun.mpich -np "$n" "$@" ;;
+    esac
+}
+
+# What is expected of the others when a rank ends: not to wait for it.
+ends()
+{
+    local kind=$1 how=$2 begin=$SECONDS named='rank 1 '
+    # MPICH tells the process, not the rank, of one that was killed.
+    [ "$kind $how" != 'mpich dies' ] || named='EXIT CODE: 9'
+    ! start "$kind" 4 "$tmp/$kind/mpi_ends" "$how" >"$tmp/said" 2>&1 ||
+        die "$kind: a rank that $how is no failure"
+    [ $((SECONDS - begin)) -le 10 ] ||
+        die "$kind: a rank that $how is noticed after $((SECONDS - begin)) s"
+    grep -q "$named" "$tmp/said" ||
+        die "$kind: a rank that $how is not named: $(cat "$tmp/said")"
+    runs=$((runs + 1))
+}
+
+for kind in openmpi mpich; do
+    command -v mpicc.$kind >/dev/null || continue
+    kinds=$((kinds + 1))
+    mkdir "$tmp/$kind"
+    sizes='1 2 4 8'
+    [ $kind = openmpi ] || sizes=4
+    # shellcheck disable=SC2086 # the words are to be split
+    mpicc.$kind $flags src/mpi/comm_mpi.c tests/mpi/mpi_ends.c \
+        "$build/liblowbit.a" -lm -lpthread -o "$tmp/$kind/mpi_ends"
+    while read -r source; do
+        name=$(basename "$source" .c)
+        # Pieces so short that every test sends some.
+        # shellcheck disable=SC2086
+        mpicc.$kind $flags -DLB_MPI_PIECE=30000 src/mpi/comm_mpi.c "$source" \
+            "$build/liblb_test_shared.a" "$build/liblowbit.a" -lm -lpthread \
+            -o "$tmp/$kind/$name"
+        for n in $sizes; do
+            start $kind "$n" "$tmp/$kind/$name" >"$tmp/said" 2>&1 ||
+                die "$kind, $n ranks: $name: $(cat "$tmp/said")"
+            echo "$kind, $n ranks: $(head -n 1 "$tmp/said")"
+            runs=$((runs + 1))
+        done
+    done < <(grep -lE '^#include "ranks.h"' tests/test_*.c)
+    ends $kind fails
+    ends $kind dies
+done
+[ $kinds -gt 0 ] || die "no MPI here (tools/setup mpi)"
+echo "mpi.sh: $runs runs, $kinds kinds of MPI"

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# test_cli_faults.sh PROGRAM FAULTY - the command with a file system that fails:
+# what it says, what it leaves, and what --verify finds. FAULTY is the command
+# with the calls of tests/faults.h. To be run in the project's root.
+set -euo pipefail
+# shellcheck source=tests/cli.bash
+. tests/cli.bash
+program=${faulty:?usage: $0 PROGRAM FAULTY}
+dense=tests/golden/layouts/bnb4.values
+packed=tests/golden/layouts/bnb4.safetensors
+to=$tmp/to.safetensors
+
+# fails FAULT TEXT VERB..: with a sentence, and what stood there stays.
+fails()
+{
+    export LOWBIT_FAULT=$1
+    local text=$2
+    shift 2
+    echo old >"$to"
+    refused 1 "$text" "$@" -q -o "$to" --force
+    unset LOWBIT_FAULT
+    [ "$(cat "$to")" = old ] || die "'$*': the old file is gone"
+    [ ! -e "$to.partial" ] || die "'$*': a partial file stays"
+}
+
+jobs=("quantize $dense --type nf4" "convert $packed" "dequantize $packed")
+for job in "${jobs[@]}"; do
+    # shellcheck disable=SC2206
+    verb=($job)
+    fails "pwrite 3 28" "No space left on device" "${verb[@]}"
+    grep -qE 'to.safetensors.partial: cannot write [0-9]+ bytes at [0-9]+ of [0-9]+: ' \
+        "$tmp/err" || die "'$job': not which bytes"
+    fails "pwrite 4 5" "Input/output error" "${verb[@]}"
+    fails "ftruncate 2 28" "cannot resize: No space left on device" "${verb[@]}"
+    fails "fsync 1 5" "cannot sync: Input/output error" "${verb[@]}"
+    fails "rename 1 13" "cannot rename: Permission denied" "${verb[@]}"
+    # What goes half-way is gone on with.
+    rm -f "$to"
+    run 0 "${verb[@]}" -q -o "$to"
+    cp "$to" "$tmp/right"
+    export LOWBIT_FAULT="pwrite 3 short"
+    run 0 "${verb[@]}" -q -o "$to" --force
+    cmp -s "$to" "$tmp/right" || die "'$job': other bytes after a short write"
+    # A bit that was written wrongly: nobody knows, unless it is read again.
+    export LOWBIT_FAULT="pwrite 4 flip"
+    run 0 "${verb[@]}" -q -o "$to" --force
+    if cmp -s "$to" "$tmp/right"; then die "'$job': no bit was turned over"; fi
+    fails "pwrite 4 flip" "is read back other than it was written" \
+        "${verb[@]}" --verify
+    run 0 "${verb[@]}" -q -o "$to" --force --verify
+    cmp -s "$to" "$tmp/right" || die "'$job': other bytes with --verify"
+done
+
+# What was read wrongly, and so written rightly, is found by reading the source
+# again: one of the reads is of an array that stays as it is.
+found=0
+for ((k = 1; k <= 60; k++)); do
+    status=0
+    LOWBIT_FAULT="pread $k flip" "$program" quantize $dense --type nf4 -q \
+        --force -o "$to" --verify >"$tmp/out" 2>"$tmp/err" || status=$?
+    case $status in
+    0) ;;
+    1 | 3) grep -q 'is read back with an error of' "$tmp/err" && found=$((found + 1)) ;;
+    *) die "read $k: exit status $status" ;;
+    esac
+done
+checks=$((checks + 60))
+[ "$found" -gt 0 ] || die "no wrong read was found"
+
+finish

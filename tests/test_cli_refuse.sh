@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# test_cli_refuse.sh PROGRAM - what goes wrong once the command line is right:
+# places that cannot be written, sources that cannot be used, files beside them.
+# Each ends with a sentence, and leaves what was there. To be run in the
+# project's root.
+set -euo pipefail
+# shellcheck source=tests/cli.bash
+. tests/cli.bash
+values=tests/golden/layouts/bnb4.values
+packed=tests/golden/layouts/bnb4.safetensors
+out=$tmp/out.safetensors
+
+# A model of two layers, in one file, with its config.json.
+mkdir "$tmp/model"
+size=$((64 * 64 * 4))
+header="{\"layers.0.up.weight\":{\"dtype\":\"F32\",\"shape\":[64,64],\"data_offsets\":[0,$size]},"
+header+="\"layers.1.up.weight\":{\"dtype\":\"F32\",\"shape\":[64,64],\"data_offsets\":[$size,$((2 * size))]}}"
+safetensors "$tmp/model/model.safetensors" "$header" ''
+head -c $((2 * size)) /dev/zero >>"$tmp/model/model.safetensors"
+echo '{"dtype":"float32"}' >"$tmp/model/config.json"
+
+# ---- places ------------------------------------------------------------------
+
+many=()
+for ((i = 0; i < 257; i++)); do many+=(--exclude x); done
+refused 2 "quantize: more than 256 options with values" quantize a "${many[@]}"
+echo old >"$tmp/file"
+refused 1 "file: is a file, not a directory" quantize "$tmp/model" \
+    -o "$tmp/file/" --type nf4 --force -q
+[ "$(cat "$tmp/file")" = old ] || die "the file is gone"
+cp -r "$tmp/model" "$tmp/it.partial"
+refused 1 "it.partial: is read from, and cannot be written as well" \
+    quantize "$tmp/it.partial" -o "$tmp/it" --type nf4 -q
+[ -e "$tmp/it.partial/model.safetensors" ] || die "the source is gone"
+refused 1 "a directory holds safetensors, not gguf" dequantize "$tmp/model" \
+    -o "$tmp/dir/" --to gguf -q
+refused 1 "is no regular file, and stays" quantize "$values" -o /dev/full \
+    --type nf4 --force -q
+[ -c /dev/full ] || die "the device is gone"
+refused 1 "no/dir/x.partial: cannot open: No such file" quantize "$values" \
+    -o "$tmp/no/dir/x" --type nf4 -q
+cp "$values" "$tmp/self"
+for same in "$tmp/self" "$tmp/./self"; do
+    refused 1 "is read from, and cannot be written as well" \
+        quantize "$tmp/self" -o "$same" --type nf4 --force -q
+done
+ln -s self "$tmp/link"
+ln "$tmp/self" "$tmp/hard"
+for same in link hard; do
+    refused 1 "is read from, and cannot be written as well" \
+        quantize "$tmp/self" -o "$tmp/$same" --type nf4 --force -q
+done
+cmp -s "$values" "$tmp/self" || die "the source is gone"
+if command -v flock >/dev/null; then
+    # Somebody else is writing it.
+    (
+        flock 9
+        refused 1 "another process is writing it" quantize "$values" -o "$out" \
+            --type nf4 -q
+    ) 9>"$out.partial"
+    rm "$out.partial"
+fi
+if [ "$(id -u)" != 0 ]; then
+    mkdir -m 555 "$tmp/closed"
+    refused 1 "cannot open: Permission denied" quantize "$values" \
+        -o "$tmp/closed/x" --type nf4 -q
+fi
+
+# ---- sources -----------------------------------------------------------------
+
+refused 1 "not a regular file" info /dev/null
+: >"$tmp/empty"
+refused 3 "not recognized: an empty file" info "$tmp/empty"
+refused 3 "not recognized: an empty file" quantize "$tmp/empty" -o "$out" \
+    --type nf4
+refused 1 "only dense arrays are quantized or copied" quantize "$packed" \
+    -o "$out" --type nf4 --exclude nested -q
+# A number that cannot be quantized, in the middle of a large array.
+safetensors "$tmp/nan" \
+    '{"w":{"dtype":"F32","shape":[1024,4096],"data_offsets":[0,16777216]}}' ''
+head -c 16777216 /dev/zero >>"$tmp/nan"
+put_bytes "$tmp/nan" $(($(stat -c %s "$tmp/nan") - 4)) '\0\0\xc0\x7f'
+refused 1 "'w', from element" quantize "$tmp/nan" -o "$out" --type nf4 -q
+grep -q nan "$tmp/err" || die "not which number"
+refused 1 "'w', from row" quantize "$tmp/nan" -o "$out" --type int8 -q \
+    --max-memory 1M
+quiet=(quantize "$tmp/nan" -o "$out" -q --override)
+run 0 "${quiet[@]}" 'w=nf4:nonfinite=clamp' --type nf4
+rm "$out"
+refused 1 "max_memory" quantize "$tmp/nan" -o "$out" --type ternary \
+    --scale tensor -q --max-memory 1M
+refused 1 "max_memory is 20000, and at least 1000000" dequantize "$packed" \
+    -o "$out" --max-memory 20k -q
+refused 2 "--max-memory takes 1 to " convert "$packed" -o "$out" --max-memory x
+[ ! -e "$out" ] || die "something was written"
+
+# ---- beside them -------------------------------------------------------------
+
+model=(quantize "$tmp/model" -o "$tmp/small" --type nf4 --layout bnb -q)
+refused 1 "takes one type for all" "${model[@]}" --compat bnb-cpu \
+    --override 'layers.1=int8'
+head -c 17000000 /dev/zero | tr '\0' ' ' >"$tmp/model/config.json"
+refused 3 "config.json: has 17000000 bytes, more than 16777216" "${model[@]}"
+echo '{"dtype": ' >"$tmp/model/config.json"
+refused 3 "config.json" "${model[@]}"
+head -c 1100000 /dev/zero | tr '\0' '\n' >"$tmp/recipe"
+refused 2 "has 1100000 bytes, more than 1048576" "${model[@]}" \
+    --recipe "$tmp/recipe"
+printf 'include a\nfrobnicate b\n' >"$tmp/recipe"
+refused 2 "recipe, line 2: " "${model[@]}" --recipe "$tmp/recipe"
+for stays in "$tmp/small" "$tmp/small.partial"; do
+    [ ! -e "$stays" ] || die "$stays stays"
+done
+
+finish

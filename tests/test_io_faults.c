@@ -1,0 +1,248 @@
+/* test_io_faults.c - a file system that fails at every call in turn.
+ *
+ * Law 9 for files that are written: whichever call fails, there is an error
+ * with the system's word, what stood at the destination stays, no partial file
+ * is left, and the next try works; or, where it did not matter, the file is the
+ * right one. Calls that do half of what they should are gone on with. What was
+ * written otherwise than it was meant is found when it is read back.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "faults.h"
+#include "io_golden.h"
+#include "lowbit_io.h"
+#include "scratch.h"
+
+static lb_ctx *cx;
+static char root[SCRATCH_MAX];
+
+typedef struct path_text {
+    char s[SCRATCH_MAX + 80];
+} path_text;
+
+static path_text in(const char *name, const char *rest)
+{
+    path_text p;
+    snprintf(p.s, sizeof p.s, "%s/%s%s", root, name, rest);
+    return p;
+}
+
+/* ---- jobs ---------------------------------------------------------------- */
+
+static const char values[] = "tests/golden/layouts/bnb4.values";
+
+static bool to_file(const char *path, bool verify)
+{
+    const lb_quantize_options o = {.config = {.format = "nf4"},
+                                   .verify = verify};
+    return lb_quantize_file(cx, values, path, &o);
+}
+
+static bool to_gguf(const char *path, bool verify)
+{
+    const lb_quantize_options o = {
+        .kind = "gguf", .config = {.format = "q8_0"}, .verify = verify};
+    return lb_quantize_file(cx, "tests/golden/io/sharded", path, &o);
+}
+
+static bool to_npz(const char *path, bool verify)
+{
+    const lb_convert_options o = {
+        .kind = "npz", .dtype = LB_F32, .verify = verify};
+    return lb_convert_file(cx, values, path, &o);
+}
+
+static bool to_layout(const char *path, bool verify)
+{
+    const lb_convert_options o = {.keep = true, .verify = verify};
+    return lb_convert_file(cx, "tests/golden/layouts/bnb4.safetensors", path,
+                           &o);
+}
+
+static bool to_directory(const char *path, bool verify)
+{
+    const lb_quantize_options o = {
+        .config = {.format = "int8"}, .directory = true, .verify = verify};
+    return lb_quantize_file(cx, in("model", "").s, path, &o);
+}
+
+static const struct job {
+    const char *name;
+    bool (*run)(const char *path, bool verify);
+    bool directory;
+    bool sums; /* it is read back */
+} jobs[] = {
+    {"file", to_file, false, true},          {"gguf", to_gguf, false, true},
+    {"npz", to_npz, false, false},           {"layout", to_layout, false, true},
+    {"directory", to_directory, true, true},
+};
+enum { JOBS = sizeof jobs / sizeof *jobs };
+
+/* ---- what is there ------------------------------------------------------- */
+
+static void put_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+/* Files of directory a, all of which b has, too; -1: one differs. */
+static int files_of(const char *a, const char *b)
+{
+    int n = 0;
+    DIR *d = opendir(a);
+    for (const struct dirent *e; d && n >= 0 && (e = readdir(d));) {
+        char x[1024], y[1024];
+        if (e->d_name[0] == '.') continue;
+        snprintf(x, sizeof x, "%s/%s", a, e->d_name);
+        snprintf(y, sizeof y, "%s/%s", b, e->d_name);
+        n = io_same_bytes(x, y) ? n + 1 : -1;
+    }
+    if (d) closedir(d);
+    return d ? n : -1;
+}
+
+static bool same(const struct job *j, const char *a, const char *b)
+{
+    if (!j->directory) return io_same_bytes(a, b);
+    const int n = files_of(a, b);
+    return n > 0 && files_of(b, a) == n;
+}
+
+static void remove_all(const char *path)
+{
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        char x[1024];
+        snprintf(x, sizeof x, "%s/%s", path, e->d_name);
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            unlink(x);
+    }
+    if (d) closedir(d);
+    if (rmdir(path)) unlink(path);
+}
+
+/* At old and at out: what is to be replaced. */
+static void put_old(const struct job *j, const char *path)
+{
+    char inside[1024];
+    remove_all(path);
+    if (!j->directory) {
+        put_file(path, "old");
+        return;
+    }
+    CHECK(mkdir(path, 0777) == 0);
+    snprintf(inside, sizeof inside, "%s/config.json", path);
+    put_file(inside, "old");
+}
+
+/* ---- the law ------------------------------------------------------------- */
+
+static void say(bool ok, const struct job *j, const fault_plan *was,
+                const char *what)
+{
+    if (check_fails(ok))
+        fprintf(stderr, "faults: %s, %s %ld, how %d, errno %d: %s: %s\n",
+                j->name, was->call ? was->call : "call", was->at, (int)was->how,
+                was->error, what, lb_error(cx));
+}
+
+static void law_of_failure(const struct job *j, const fault_plan *was)
+{
+    say(lb_error_status(cx) == LB_E_FILE, j, was, "status");
+    if (was->how == FAULT_FAILS)
+        say(strstr(lb_error(cx), strerror(was->error)) != NULL, j, was,
+            "the system's word");
+    say(same(j, in("out", "").s, in("old", "").s), j, was, "the old one");
+    say(access(in("out", ".partial").s, F_OK) != 0, j, was, "a partial one");
+    lb_clear(cx);
+    say(j->run(in("out", "").s, false), j, was, "next try");
+    say(same(j, in("out", "").s, in("right", "").s), j, was, "next bytes");
+}
+
+/* One bad call after the other until there are no more. How many of them led
+ * to an error, if not NULL. */
+static long each_call(const struct job *j, fault_plan plan, long *errors)
+{
+    bool done = true;
+    const bool verify = plan.how == FAULT_FLIP;
+    for (plan.at = 1; done && plan.at < 10000; plan.at++) {
+        put_old(j, in("out", "").s);
+        fault = plan;
+        const bool ok = j->run(in("out", "").s, verify);
+        const fault_plan was = fault;
+        fault.at = 0;
+        done = was.done != 0;
+        if (!done) break;
+        if (errors) *errors += !ok;
+        if (ok)
+            say(same(j, in("out", "").s, in("right", "").s), j, &was,
+                "another file, and no error");
+        else
+            law_of_failure(j, &was);
+        lb_clear(cx);
+    }
+    return plan.at - 1;
+}
+
+static long test_job(const struct job *j)
+{
+    static const int error[] = {ENOSPC, EIO, EDQUOT};
+    static const char *const moves[] = {"pwrite", "write", "pread"};
+    long n = 0, errors = 0;
+    put_old(j, in("old", "").s);
+    remove_all(in("right", "").s);
+    CHECK(j->run(in("right", "").s, true));
+    for (int i = 0; i < 3; i++)
+        n += each_call(j, (fault_plan){.error = error[i]}, &errors);
+    CHECK(errors > n / 2);
+    for (int i = 0; i < 3; i++) {
+        errors = 0;
+        n += each_call(j, (fault_plan){.call = moves[i], .how = FAULT_SHORT},
+                       &errors);
+        n += each_call(j, (fault_plan){.call = moves[i], .error = EINTR},
+                       &errors);
+        CHECK_EQ_I(errors, 0);
+    }
+    errors = 0;
+    if (j->sums)
+        n += each_call(j, (fault_plan){.call = "pwrite", .how = FAULT_FLIP},
+                       &errors);
+    CHECK(!j->sums || errors > 0);
+    return n;
+}
+
+/* A model of one file and two more. */
+static void make_model(void)
+{
+    lb_array *w =
+        lb_random_normal(cx, (lb_key){1, 2}, LB_F32, LB_SHAPE(32, 64));
+    const lb_planned list[] = {{.name = "layers.0.up.weight", .array = w}};
+    CHECK(mkdir(in("model", "").s, 0777) == 0);
+    CHECK(lb_save(cx, in("model", "/model.safetensors").s, list, 1, NULL));
+    put_file(in("model", "/config.json").s, "{\"dtype\": \"float32\"}");
+    put_file(in("model", "/tokenizer.json").s, "{}");
+}
+
+int main(void)
+{
+    long n = 0;
+    cx = lb_open(&(lb_options){.threads = 1});
+    CHECK(cx && scratch_dir(root));
+    make_model();
+    for (int i = 0; i < JOBS; i++)
+        n += test_job(&jobs[i]);
+    CHECK(n > 300);
+    static const char *const made[] = {"model", "old", "out", "right"};
+    for (int i = 0; i < 4; i++)
+        remove_all(in(made[i], "").s);
+    CHECK(rmdir(root) == 0);
+    lb_close(cx);
+    printf("%ld calls, each of which went wrong once\n", n);
+    return check_report("law 9, failing file systems");
+}

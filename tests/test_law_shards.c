@@ -1,0 +1,247 @@
+/* test_law_shards.c - law 7: unshard(p(shard(x))) == p(x), for every primitive,
+ * its samples, every format, a table of specs, and meshes of 1 to 8 threads.
+ * Bit by bit, but for products and sums of floats over ranks, which stay within
+ * their bound.
+ *
+ * Every rank runs all of it; rank 0 compares. Specs are read relaxed, so that
+ * each sample is cut where it can be.
+ */
+#include <pthread.h>
+
+#include "even_samples.h"
+#include "laws.h"
+#include "ranks.h"
+
+static const char *const specs[] = {
+    "P(x)",
+    "P(None, x)",
+    "P(x, y)",
+    "P(y, x)",
+    "P((x,y))",
+    "P(None, (y,x))",
+    "P(None, None, x)",
+    "P()",
+    "P(y, None, x)",
+    "P((y,x), None)",
+    "P(None, y, x)",
+    "P(x, None, None, y)",
+};
+enum { SPECS = sizeof specs / sizeof *specs };
+
+typedef struct {
+    const char *mesh;
+    sample_format_list formats; /* of the library */
+    long combinations, cut;     /* rank 0 counts */
+    long cut_of[256];           /* of each primitive */
+} plan;
+
+/* ---- comparing ------------------------------------------------------------
+ */
+
+static bool adds_floats(const lb_prim *prim, const lb_array *want)
+{
+    return sample_kind_of(want->dtype) == KIND_F &&
+           (!strcmp(prim->name, "dot_general") ||
+            !strcmp(prim->name, "conv_general_dilated") ||
+            !strcmp(prim->name, "reduce_sum"));
+}
+
+/* 64 roundings of f32, relative to the sum of what is added, taken as large as
+ * it may be; and one of the result. */
+static bool close_by(lb_ctx *cx, const lb_prim *prim, const sample *s,
+                     lb_array *const *in, lb_array *got, lb_array *want,
+                     lb_text *why)
+{
+    sample_params p = s->params;
+    lb_array *size[2] = {law_size_of(cx, in[0]), NULL};
+    if (s->n_in > 1) size[1] = law_size_of(cx, in[1]);
+    const bool dot = !strcmp(prim->name, "dot_general");
+    if (dot) p.dot.preferred = LB_F32, p.dot.precision = LB_PRECISION_HIGHEST;
+    if (!strcmp(prim->name, "conv_general_dilated")) p.conv.preferred = LB_F32;
+    lb_array *sum = lb_bind(cx, prim, s->n_in, size, &p);
+    lb_array *x = lb_convert(cx, got, LB_F64),
+             *y = lb_convert(cx, want, LB_F64);
+    x = lb_materialize(cx, x);
+    y = lb_materialize(cx, y);
+    sum = sum ? lb_materialize(cx, lb_convert(cx, sum, LB_F64)) : NULL;
+    if (!sum || !x || !y || got->dtype != want->dtype) return false;
+    const double *g = lb_data(x), *w = lb_data(y), *most = lb_data(sum);
+    const double unit = got->dtype == LB_BF16  ? 0x1p-8
+                        : got->dtype == LB_F16 ? 0x1p-11
+                                               : 0x1p-24;
+    const double part = law_off(s, dot);
+    for (int64_t i = 0; i < lb_size(x); i++) {
+        if (g[i] == w[i] || (isnan(g[i]) && isnan(w[i]))) continue;
+        if (fabs(g[i] - w[i]) <= part * most[i] + unit * fabs(w[i])) continue;
+        snprintf(why->s, sizeof why->s, "element %lld is %.9g, not %.9g",
+                 (long long)i, g[i], w[i]);
+        return false;
+    }
+    return true;
+}
+
+static bool same_values(lb_ctx *cx, lb_array *got, lb_array *want, lb_text *why)
+{
+    if (!got || !want) return false;
+    return sample_same(sample_plain(cx, got), sample_plain(cx, want), why);
+}
+
+/* ---- one call --------------------------------------------------------------
+ */
+
+/* Operands of a sample, in f where they can be. */
+static bool dressed(lb_ctx *cx, const sample *s, const sample_format *f,
+                    lb_array **in, bool *any)
+{
+    *any = !f->fmt;
+    if (!law_operands(cx, s, in)) return false;
+    for (int i = 0; i < s->n_in; i++) {
+        if (!f->fmt || !sample_takes(f, &s->in[i])) continue;
+        lb_array *a = sample_views[0].make(cx, f, &s->in[i], (uint64_t)i + 7);
+        if (!a) return false;
+        if (!law_suits(s, i, a)) continue;
+        in[i] = a;
+        *any = true;
+    }
+    return true;
+}
+
+static bool is_cut(const lb_array *a)
+{
+    const lb_spec spec = lb_sharding_of(a);
+    const lb_grid *grid = lb_mesh_grid(lb_mesh_of(a));
+    return !lb_spec_equal(grid, &spec, &(lb_spec){0});
+}
+
+static void one_call(lb_ctx *cx, lb_mesh *mesh, const lb_prim *prim,
+                     const sample *s, const sample_format *f, int row, plan *p,
+                     int number)
+{
+    lb_array *in[SAMPLE_MAX_IN], *cut[SAMPLE_MAX_IN];
+    lb_text why = {""};
+    bool any, cuts = false;
+    lb_enter(cx);
+    bool ok = dressed(cx, s, f, in, &any);
+    /* What is packed and has no elements becomes dense when it is joined. */
+    if (ok && s->n_in && s->in[0].scaled && !lb_size(in[0])) any = false;
+    for (int i = 0; i < s->n_in && ok && any; i++) {
+        lb_spec_report r = {0};
+        /* Operands by different rows: some agree, some do not. */
+        const char *spec = specs[(row + i * (row % 3)) % SPECS];
+        cut[i] = lb_shard_relaxed(cx, mesh, in[i], spec, &r);
+        ok = cut[i] != NULL;
+        cuts = cuts || (ok && is_cut(cut[i]));
+    }
+    if (ok && any && s->n_in) {
+        lb_array *got = lb_unshard(cx, law_bind(cx, prim, s, cut));
+        if (lb_mesh_rank(mesh) == 0) {
+            lb_array *want = law_bind(cx, prim, s, in);
+            ok = same_values(cx, got, want, &why) ||
+                 (got && want && adds_floats(prim, want) &&
+                  close_by(cx, prim, s, in, got, want, &why));
+            p->combinations++;
+            p->cut += cuts;
+            p->cut_of[number % 256] += cuts;
+        }
+    }
+    /* Blocks are never cut: it is refused, as test_shard has it. */
+    lb_mesh_agree(mesh);
+    if (!strcmp(prim->name, "quantize") && lb_error_status(cx) == LB_E_SHAPE &&
+        strstr(lb_error(cx), "block")) {
+        lb_clear(cx);
+        ok = true;
+    }
+    if (lb_mesh_rank(mesh) == 0) {
+        char more[256];
+        snprintf(more, sizeof more, "%s, %s, row %d", p->mesh, f->name, row);
+        law_check(ok && !lb_error_status(cx), s, "shards", more,
+                  lb_error_status(cx) ? lb_error(cx) : why.s);
+    }
+    lb_leave(cx);
+    lb_mesh_agree(mesh);
+    lb_clear(cx);
+}
+
+/* ---- all of them ------------------------------------------------------------
+ */
+
+/* The library's own samples are many: each sees a few rows of the table, the
+ * next one the next few. */
+static void one_list(lb_ctx *cx, lb_mesh *mesh, const lb_prim *prim,
+                     const sample_list *list, bool all, plan *p, int number)
+{
+    const int formats = p->formats.n;
+    for (int i = 0; i < list->n; i++)
+        for (int f = -1; f < formats; f++) {
+            const sample_format *fmt =
+                f < 0 ? &sample_dense : &p->formats.item[f];
+            const int turn = i + (f + 1) * 5;
+            for (int row = 0; row < SPECS; row++) {
+                const bool now =
+                    all ? row % (f < 0 ? 1 : 6) == turn % (f < 0 ? 1 : 6)
+                        : row == turn % SPECS && (f < 0 || turn % 12 == 0);
+                if (now || law_run.all)
+                    one_call(cx, mesh, prim, &list->item[i], fmt, row, p,
+                             number);
+            }
+        }
+}
+
+static int ranks(lb_comm *comm, void *user)
+{
+    plan *p = user;
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
+    lb_mesh *mesh = lb_mesh_open(cx, comm, p->mesh, NULL);
+    const lb_prim *prim;
+    for (int k = 0; (prim = lb_primitive_at(cx, k)); k++) {
+        if (k % law_run.shares != law_run.share) continue;
+        sample_list list = samples_of(prim->name, SAMPLES_SMALL);
+        one_list(cx, mesh, prim, &list, false, p, k);
+        samples_free(&list);
+        sample_list even = even_samples_of(prim->name);
+        one_list(cx, mesh, prim, &even, true, p, k);
+        samples_free(&even);
+    }
+    lb_mesh_close(mesh);
+    lb_close(cx);
+    return 0;
+}
+
+/* Whoever has operands has been cut. */
+static void check_cut(const plan *p)
+{
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
+    const lb_prim *prim;
+    for (int k = 0; (prim = lb_primitive_at(cx, k)); k++) {
+        if (k % law_run.shares != law_run.share || !prim->n_in) continue;
+        if (check_fails(p->cut_of[k % 256] > 0))
+            fprintf(stderr, "%s: nothing was cut on %s\n", prim->name, p->mesh);
+    }
+    lb_close(cx);
+}
+
+static int tests(int argc, char **argv)
+{
+    static const char *const meshes[] = {"x=1", "x=2", "x=2,y=2", "x=4",
+                                         "x=2,y=4"};
+    static const int size[] = {1, 2, 4, 4, 8};
+    law_args(argc, argv);
+    law_scaled(); /* before there are threads */
+    for (int m = 0; m < 5; m++) {
+        if (!ranks_are(size[m])) continue;
+        plan p = {.mesh = meshes[m], .formats = sample_formats_of(NULL)};
+        if (law_run.few && m != 2) continue;
+        CHECK_EQ_I(ranks_on(size[m], ranks, &p), 0);
+        if (ranks_first())
+            printf("%s: %ld combinations, %ld of them cut\n", p.mesh,
+                   p.combinations, p.cut);
+        if (size[m] > 1 && ranks_first()) check_cut(&p);
+        sample_formats_free(&p.formats);
+    }
+    return check_report("law 7, shards");
+}
+
+int main(int argc, char **argv)
+{
+    return ranks_main(argc, argv, tests);
+}

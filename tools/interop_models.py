@@ -1,0 +1,263 @@
+"""interop_models.py [CASES] - whole models, quantized here, in transformers.
+
+Small models of random weights are saved by transformers, quantized by lowbit to
+directories and loaded by transformers, next to what it makes of them itself:
+the same layers are packed, and the logits are the same bits. So are those of
+the models in CASES, which others have quantized, and ours of the same.
+"""
+import itertools
+import json
+import logging
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+os.environ["TORCHDYNAMO_DISABLE"] = "1"  # BitNet's would be compiled first
+
+import numpy as np
+import safetensors.torch
+import torch
+import transformers as hf
+from transformers.integrations import bitnet
+
+from interop_common import check, done, lowbit
+
+hf.logging.set_verbosity_error()
+hf.utils.logging.disable_progress_bar()
+logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # of its casts
+
+BITNET = ["--type", "ternary", "--layout", "bitnet", "--threshold", "absmean"]
+KINDS = {
+    "nf4": ["--type", "nf4", "--layout", "bnb"],
+    "nf4_double": ["--type", "nf4", "--layout", "bnb", "--double-quant"],
+    "int8": ["--type", "int8", "--layout", "bnb"],
+    "bitnet_bitlinear": [*BITNET, "--linear-class", "bitlinear"],
+    "bitnet_autobitlinear": [*BITNET, "--linear-class", "autobitlinear"],
+}
+PACKED = ("Linear4bit", "Linear8bitLt", "BitLinear", "AutoBitLinear")
+MARK = {"nf4": ".weight.absmax", "nf4_double": ".weight.absmax", "int8": ".SCB",
+        "bitnet_bitlinear": ".weight_scale",
+        "bitnet_autobitlinear": ".weight_scale"}
+
+
+# ---- models -----------------------------------------------------------------
+
+LAYERS = dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+              num_attention_heads=4, num_key_value_heads=2, vocab_size=96,
+              max_position_embeddings=64, bos_token_id=1, eos_token_id=2,
+              pad_token_id=0)
+BERT = dict(hidden_size=64, intermediate_size=128, num_hidden_layers=1,
+            num_attention_heads=4, vocab_size=96, max_position_embeddings=64)
+PAIR = dict(d_model=64, encoder_layers=1, decoder_layers=1, vocab_size=96,
+            encoder_attention_heads=4, decoder_attention_heads=4,
+            encoder_ffn_dim=128, decoder_ffn_dim=128, bos_token_id=1,
+            eos_token_id=2, pad_token_id=0, decoder_start_token_id=1)
+
+# name: class, config, and how many layers are packed
+MODELS = {
+    "llama": ("LlamaForCausalLM", "LlamaConfig",
+              dict(LAYERS, tie_word_embeddings=False), 14),
+    "llama, tied": ("LlamaForCausalLM", "LlamaConfig",
+                    dict(LAYERS, tie_word_embeddings=True), 14),
+    "llama, labels": ("LlamaForSequenceClassification", "LlamaConfig",
+                      dict(LAYERS, num_labels=32), 14),
+    "mixtral": ("MixtralForCausalLM", "MixtralConfig",
+                dict(LAYERS, num_local_experts=4), 8),
+    "gpt-oss": ("GptOssForCausalLM", "GptOssConfig",
+                dict(LAYERS, num_local_experts=4, head_dim=16), 8),
+    "gemma": ("Gemma3ForCausalLM", "Gemma3TextConfig",
+              dict(LAYERS, head_dim=16), 14),
+    "phi": ("Phi3ForCausalLM", "Phi3Config", LAYERS, 8),
+    "neox": ("GPTNeoXForCausalLM", "GPTNeoXConfig",
+             dict(BERT, bos_token_id=1, eos_token_id=2), 4),
+    "opt": ("OPTForCausalLM", "OPTConfig",
+            dict(hidden_size=64, ffn_dim=128, num_hidden_layers=1,
+                 num_attention_heads=4, vocab_size=96, word_embed_proj_dim=32,
+                 max_position_embeddings=64), 8),
+    "gpt2": ("GPT2LMHeadModel", "GPT2Config",
+             dict(n_embd=64, n_layer=1, n_head=4, vocab_size=96, n_positions=64,
+                  bos_token_id=1, eos_token_id=2), 0),
+    "falcon": ("FalconForCausalLM", "FalconConfig",
+               dict(hidden_size=64, num_hidden_layers=1, num_attention_heads=4,
+                    vocab_size=96, bos_token_id=1, eos_token_id=2), 0),
+    "albert": ("AlbertForMaskedLM", "AlbertConfig",
+               dict(BERT, embedding_size=32), 7),
+    "bert": ("BertForMaskedLM", "BertConfig", BERT, 7),
+    "t5": ("T5ForConditionalGeneration", "T5Config",
+           dict(d_model=64, d_kv=16, d_ff=128, num_layers=1, num_heads=4,
+                vocab_size=96), 14),
+    "bart": ("BartForConditionalGeneration", "BartConfig", PAIR, 16),
+    "whisper": ("WhisperForConditionalGeneration", "WhisperConfig", PAIR, 16),
+}
+
+
+def save(name, path, dtype=torch.bfloat16, **how):
+    cls, config, options, _ = MODELS[name]
+    torch.manual_seed(11)
+    model = getattr(hf, cls)(getattr(hf, config)(**options))
+    model.to(dtype).save_pretrained(path, **how)
+
+
+def logits(model):
+    ids = torch.arange(16)[None]
+    words = {"input_ids": ids}
+    if model.config.is_encoder_decoder:
+        words["decoder_input_ids"] = ids
+    if model.config.model_type == "whisper":
+        g = torch.Generator().manual_seed(1)
+        del words["input_ids"]
+        words["input_features"] = torch.randn(1, 80, 3000, generator=g).to(
+            model.dtype)
+    with torch.no_grad():
+        return model(**words).logits.float()
+
+
+def quantize(src, out, *options):
+    shutil.rmtree(out, ignore_errors=True)
+    lowbit("quantize", src, "-o", out, *options)
+
+
+def load(cls, path, what, **how):
+    model, info = cls.from_pretrained(path, output_loading_info=True, **how)
+    check(not any(info.values()), f"{what}: {info}")
+    n = sum(type(m).__name__ in PACKED for m in model.modules())
+    return logits(model.eval()), n
+
+
+def class_of(path):
+    with open(path / "config.json", encoding="utf-8") as f:
+        return getattr(hf, json.load(f)["architectures"][0])
+
+
+def tensors_of(path):
+    out = {}
+    for file in path.glob("*.safetensors"):
+        out |= safetensors.torch.load_file(file)
+    return out
+
+
+# ---- the same by transformers -----------------------------------------------
+
+def their_config(path, kind):
+    """BitsAndBytesConfig that asks for what a directory of ours says it is."""
+    with open(path / "config.json", encoding="utf-8") as f:
+        said = json.load(f).get("quantization_config")
+    if said is None:
+        return None
+    four = kind != "int8"
+    return hf.BitsAndBytesConfig(
+        load_in_4bit=four, load_in_8bit=not four, bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=kind == "nf4_double",
+        bnb_4bit_compute_dtype=said["bnb_4bit_compute_dtype"],
+        llm_int8_skip_modules=said["llm_int8_skip_modules"])
+
+
+def check_logits(ours, theirs, what, exact=True):
+    check(bool(ours.isfinite().all()), f"{what}: not finite")
+    far = float((ours - theirs).abs().max() / theirs.abs().max())
+    check(torch.equal(ours, theirs) or (not exact and far < 1e-3),
+          f"{what}: logits are off by {far:g} of the largest")
+
+
+def check_bitnet(d, out, kind, what):
+    """Codes are packed as transformers packs them, and mean what it says."""
+    wide = d / "wide.safetensors"
+    lowbit("dequantize", out, "-o", wide)
+    packed, values = tensors_of(out), safetensors.torch.load_file(wide)
+    for name in [k for k in packed if k.endswith(".weight_scale")]:
+        at = name.removesuffix("_scale")
+        scale, w = packed[name], values[at]
+        codes = bitnet.unpack_weights(packed[at], dtype=torch.float32)
+        inverse = kind == "bitnet_bitlinear"
+        w_there = codes / scale if inverse else codes * scale
+        check(torch.equal(w_there.to(w.dtype), w), f"{what}: {at}")
+        check(torch.equal(bitnet.pack_weights(codes), packed[at]),
+              f"{what}: the codes of {at}")
+
+
+def check_model(d, src, kind, what, packed, *options):
+    out, report = d / "out", d / "report.json"
+    quantize(src, out, *KINDS[kind], "--report", report, *options)
+    cls = class_of(src)
+    ours, n = load(cls, out, what)
+    there = sum(k.endswith(MARK[kind]) for k in tensors_of(out))
+    check(n == there == packed, f"{what}: {n} of {there} packed, not {packed}")
+    if kind.startswith("bitnet"):
+        check(bool(ours.isfinite().all()), f"{what}: not finite")
+        check_bitnet(d, out, kind, what)
+        return
+    config = their_config(out, kind)
+    theirs, n = load(cls, src, what, quantization_config=config)
+    check(n == packed, f"{what}: transformers packs {n}, not {packed}")
+    check_logits(ours, theirs, what, kind != "nf4_double")
+
+
+def test_made(d):
+    for i, name in enumerate(MODELS):
+        src = d / f"model{i}"
+        save(name, src)
+        for kind in KINDS:
+            check_model(d, src, kind, f"{name}, {kind}", MODELS[name][3])
+        done(name)
+
+
+def test_variants(d):
+    """Other dtypes, shards, and layers that stay because it is asked for."""
+    for dtype, kind in itertools.product((torch.float32, torch.float16),
+                                         ("nf4", "int8")):
+        src = d / f"{dtype}"
+        save("llama, tied", src, dtype)
+        check_model(d, src, kind, f"{dtype}, {kind}", 14)
+    save("llama", d / "shards", max_shard_size="100KB")
+    check((d / "shards/model.safetensors.index.json").exists(), "no shards")
+    for kind in KINDS:
+        check_model(d, d / "shards", kind, f"shards, {kind}", 14)
+    for name, kind in itertools.product(("llama", "llama, tied", "neox"), KINDS):
+        src = d / f"exclude {name}"
+        save(name, src)
+        layer = "q_proj" if "llama" in name else "dense_h_to_4h"
+        stay = 2 if "llama" in name else 1
+        check_model(d, src, kind, f"{name}, less, {kind}",
+                    MODELS[name][3] - stay, "--exclude", layer)
+
+
+def test_reasons(d):
+    """What stays float is said."""
+    save("mixtral", d / "mixtral")
+    quantize(d / "mixtral", d / "out", *KINDS["nf4"], "--report",
+             d / "report.json")
+    text = (d / "report.json").read_text()
+    for why in ("an expert, merged when loaded", "the output head", "a router"):
+        check(why in text, f"the report does not say {why}")
+
+
+# ---- of others --------------------------------------------------------------
+
+def test_cases(d, cases):
+    base = cases / "base"
+    cls = class_of(base)
+    for kind, options in KINDS.items():
+        if not (cases / kind).is_dir():
+            continue
+        quantize(base, d / "out", *options)
+        ours, n = load(cls, d / "out", f"our {kind}")
+        theirs, m = load(cls, cases / kind, f"their {kind}")
+        check(n == m and n > 0, f"{kind}: {n} packed here, {m} there")
+        check_logits(ours, theirs, f"{kind} of {base}", kind != "nf4_double")
+        noted = cases / f"logits_{kind}.npy"
+        if noted.exists():
+            check(np.load(noted).size == theirs.numel(), f"{noted}: a shape")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    for test in (test_made, test_variants, test_reasons):
+        test(folder)
+        done(test.__name__[5:])
+    if len(sys.argv) > 1 and pathlib.Path(sys.argv[1]).is_dir():
+        test_cases(folder, pathlib.Path(sys.argv[1]))
+        done("models of others")
+    else:
+        print("interop: no models of others")
