@@ -680,7 +680,7 @@ LB_API lb_array *lb_ste(lb_ctx *cx, lb_fn fn, lb_array *x, void *user);
 typedef struct lb_tape lb_tape;
 LB_API lb_tape *lb_tape_open(lb_ctx *cx);
 /* a, this very array and no other view of it, is one that gradients are taken
- * of from now on. */
+ * of from now on. It may be one on the way, which a recorded call has made. */
 LB_API bool lb_tape_watch(lb_tape *tape, lb_array *a);
 /* Gradients of `of`, n arrays that are watched, if that of y is dy (NULL: 1, if
  * y is a scalar); they belong to the open scope. What was recorded, and what

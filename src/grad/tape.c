@@ -21,7 +21,8 @@ typedef struct value {
     size_t got;
     lb_array *a;         /* a reference */
     lb_array *grad;      /* a reference, or NULL: nothing has come yet */
-    const lb_prim *prim; /* the call that made it; NULL: watched */
+    bool watched;        /* its gradient is kept for whoever asks */
+    const lb_prim *prim; /* the call that made it; NULL: none that was seen */
     int n_in;
     lb_array **in;       /* references */
     struct value **from; /* NULL: a constant */
@@ -221,7 +222,10 @@ bool lb_tape_watch(lb_tape *t, lb_array *a)
         return lb_fail(t->cx, LB_E_DTYPE,
                        "tape_watch: %s%s has no gradient: only floats have",
                        lb_dtype_name(a->dtype), LB_SHOW(&a->shape));
-    return find(t, a) || append(t, a, 0, 0);
+    value *v = find(t, a);
+    if (!v) v = append(t, a, 0, 0);
+    if (v) v->watched = true;
+    return v != NULL;
 }
 
 /* ---- backward ------------------------------------------------------------ */
@@ -292,6 +296,7 @@ static bool walk(lb_tape *t)
         for (int i = 0; i < v->n_in; i++)
             lb_unref(v->in[i]);
         v->n_in = 0;
+        if (v->watched) continue;
         lb_unref(v->grad);
         lb_unref(v->a);
         v->grad = v->a = NULL; /* its place in the table stays taken */
@@ -302,14 +307,6 @@ static bool walk(lb_tape *t)
 static bool start(lb_ctx *cx, value *v, lb_array *dy)
 {
     const lb_array *y = v->a;
-    if (!dy && lb_shape_size(&y->shape) != 1)
-        return lb_fail(cx, LB_E_SHAPE, "gradient: the value is %s%s, no scalar",
-                       lb_dtype_name(y->dtype), LB_SHOW(&y->shape));
-    if (dy && (dy->dtype != y->dtype || !lb_shape_equal(&dy->shape, &y->shape)))
-        return lb_fail(cx, LB_E_SHAPE,
-                       "gradient: that of the value is %s%s, the value %s%s",
-                       lb_dtype_name(dy->dtype), LB_SHOW(&dy->shape),
-                       lb_dtype_name(y->dtype), LB_SHOW(&y->shape));
     lb_enter(cx);
     lb_array *one = dy ? dy : lb_full(cx, y->dtype, y->shape, 1);
     const bool ok = one && add_to(cx, v, one);
@@ -328,17 +325,29 @@ static lb_array *give(lb_ctx *cx, const value *v)
     return lb_leave_with(cx, g);
 }
 
-static bool check_ends(lb_tape *t, const lb_array *y, lb_array *const *of,
-                       int n)
+static bool check_value(lb_ctx *cx, const lb_array *y, const lb_array *dy)
 {
-    if (!y) return lb_fail(t->cx, LB_E_NULL, "gradient: the value is NULL");
+    if (!y) return lb_fail(cx, LB_E_NULL, "gradient: the value is NULL");
     if (!lb_dtype_is_float(y->dtype))
-        return lb_fail(t->cx, LB_E_DTYPE,
+        return lb_fail(cx, LB_E_DTYPE,
                        "gradient: the value is %s%s: only floats have one",
                        lb_dtype_name(y->dtype), LB_SHOW(&y->shape));
+    if (!dy && lb_shape_size(&y->shape) != 1)
+        return lb_fail(cx, LB_E_SHAPE, "gradient: the value is %s%s, no scalar",
+                       lb_dtype_name(y->dtype), LB_SHOW(&y->shape));
+    if (dy && (dy->dtype != y->dtype || !lb_shape_equal(&dy->shape, &y->shape)))
+        return lb_fail(cx, LB_E_SHAPE,
+                       "gradient: that of the value is %s%s, the value %s%s",
+                       lb_dtype_name(dy->dtype), LB_SHOW(&dy->shape),
+                       lb_dtype_name(y->dtype), LB_SHOW(&y->shape));
+    return true;
+}
+
+static bool check_watched(lb_tape *t, lb_array *const *of, int n)
+{
     for (int i = 0; i < n; i++) {
         const value *v = of[i] ? find(t, of[i]) : NULL;
-        if (!v || v->prim)
+        if (!v || !v->watched)
             return lb_fail(t->cx, LB_E_ARG,
                            "gradient: array %d of %d, %s%s, is not watched", i,
                            n, of[i] ? lb_dtype_name(of[i]->dtype) : "NULL",
@@ -351,7 +360,7 @@ static bool differentiate(lb_tape *t, lb_array *y, lb_array *dy,
                           lb_array *const *of, int n, lb_array **grad)
 {
     lb_ctx *cx = t->cx;
-    bool ok = check_ends(t, y, of, n);
+    bool ok = check_value(cx, y, dy) && check_watched(t, of, n);
     value *v = ok ? find(t, y) : NULL;
     ok = ok && (!v || start(cx, v, dy)) && walk(t);
     for (int i = 0; i < n && ok; i++) {
@@ -371,6 +380,13 @@ bool lb_tape_grad(lb_tape *t, lb_array *y, lb_array *dy, lb_array *const *of,
     if (!t) return false;
     lb_ctx *cx = t->cx;
     lb_layer *top = cx->layer; /* what follows is for those below this one */
+    if (n < 0 || (n && (!of || !grad))) {
+        clear(t);
+        return n < 0
+                   ? lb_fail(cx, LB_E_ARG, "gradient: of %d arrays", n)
+                   : lb_fail(cx, LB_E_NULL, "gradient: the list of %s is NULL",
+                             of ? "gradients" : "arrays");
+    }
     for (int i = 0; i < n; i++)
         grad[i] = NULL;
     /* Whether a vjp fails is told by the status: one from before is put back,
