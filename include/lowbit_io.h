@@ -14,7 +14,7 @@
 #ifndef LOWBIT_IO_H
 #define LOWBIT_IO_H
 
-#include "lowbit.h"
+#include "lowbit_mesh.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -81,8 +81,57 @@ LB_API lb_array *lb_file_load(lb_ctx *cx, lb_file *f, const char *name);
 /* Rows lo <= i < hi of its first axis; reads no more than it must. */
 LB_API lb_array *lb_file_load_rows(lb_ctx *cx, lb_file *f, const char *name,
                                    int64_t lo, int64_t hi);
+/* The box of count[k] elements from start[k] on along each axis, in the format
+ * that it is stored in. Reads no other bytes of codes and scales, but for what
+ * a box shares with others: rows that lie in the same bytes, scales that are
+ * quantized in blocks of their own, deflated tensors. LB_E_SHAPE if it begins
+ * or ends inside a block. */
+LB_API lb_array *lb_file_load_slice(lb_ctx *cx, lb_file *f, const char *name,
+                                    const int64_t *start, const int64_t *count);
+/* Bytes of its files that were read so far, headers included; of a map those
+ * that arrays were made of. 0 for NULL. */
+LB_API uint64_t lb_file_bytes_read(const lb_file *f);
 /* Opens, loads one, closes. */
 LB_API lb_array *lb_load(lb_ctx *cx, const char *path, const char *name);
+
+/* ---- files and meshes ---------------------------------------------------- */
+
+/* A sharded array of which each rank reads its slice, as lb_file_load_slice
+ * does: every rank has opened the file. Called by all ranks, which agree on
+ * how it went. report: NULL, or the spec is read as lb_spec_parse does with
+ * one; entries that would cut inside a block become None, too. */
+LB_API lb_array *lb_file_load_sharded(lb_ctx *cx, lb_mesh *mesh, lb_file *f,
+                                      const char *name, const char *spec,
+                                      lb_spec_report *report);
+
+/* Specs by patterns of names: "PATTERN=P(None, tp)", of which the first that
+ * matches counts. Patterns are regular expressions as Perl has them, that match
+ * anywhere in a name. A file has a rule in each line, but for those that are
+ * empty or begin with #. False and an error. NULL is fine for close. */
+typedef struct lb_rules lb_rules;
+LB_API lb_rules *lb_rules_open(lb_ctx *cx);
+LB_API void lb_rules_close(lb_rules *r);
+LB_API bool lb_rules_add(lb_ctx *cx, lb_rules *r, const char *text);
+LB_API bool lb_rules_read(lb_ctx *cx, lb_rules *r, const char *path);
+
+/* What an array gets, and why. */
+typedef struct lb_placement {
+    const lb_entry *entry;
+    lb_spec spec;
+    const char *pattern;    /* of its rule; NULL: none matches */
+    const char *whole;      /* why every rank has all of it, a static text;
+                             * NULL: it is cut */
+    lb_spec_report dropped; /* of its rule, if it was read relaxed */
+} lb_placement;
+
+/* Of an array of f: an error if its rule does not fit and relaxed is false.
+ * What is valid is so while f and r are. */
+LB_API bool lb_rules_place(lb_ctx *cx, lb_rules *r, const lb_grid *grid,
+                           lb_file *f, const char *name, bool relaxed,
+                           lb_placement *to);
+/* After all arrays were placed: an error if a pattern has matched none of the
+ * names. */
+LB_API bool lb_rules_check(lb_ctx *cx, const lb_rules *r, const lb_file *f);
 
 /* ---- values in files ----------------------------------------------------- */
 

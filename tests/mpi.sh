@@ -58,11 +58,17 @@ for kind in openmpi mpich; do
         "$build/liblowbit.a" -lm -lpthread -o "$tmp/$kind/mpi_ends"
     while read -r source; do
         name=$(basename "$source" .c)
+        io=
+        case $name in
+        test_io_*)
+            [ -e "$build/liblowbit-io.a" ] || continue
+            io="$build/liblowbit-io.a -lzip -lz -lpcre2-8 -lxxhash" ;;
+        esac
         # Pieces so short that every test sends some.
         # shellcheck disable=SC2086
         mpicc.$kind $flags -DLB_MPI_PIECE=30000 src/mpi/comm_mpi.c "$source" \
-            "$build/liblb_test_shared.a" "$build/liblowbit.a" -lm -lpthread \
-            -o "$tmp/$kind/$name"
+            "$build/liblb_test_shared.a" ${io%% *} "$build/liblowbit.a" \
+            ${io#* } -lm -lpthread -o "$tmp/$kind/$name"
         for n in $sizes; do
             start $kind "$n" "$tmp/$kind/$name" >"$tmp/said" 2>&1 ||
                 die "$kind, $n ranks: $name: $(cat "$tmp/said")"

@@ -83,6 +83,9 @@ static lb_array *pack_part(lb_ctx *cx, const lb_array *cut)
     case LB_DONE:
         return out;
     case LB_DECLINED:
+        /* A run of something larger would keep all of it. */
+        if (lb_size(view) < lb_shape_size(&view->store->shape))
+            return lb_bind(cx, lb_find_primitive(cx, "copy"), 1, &view, NULL);
         return lb_materialize(cx, view);
     case LB_FAILED:
         break;

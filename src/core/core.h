@@ -149,7 +149,7 @@ bool lb_box_cut(const lb_box *box, int part, lb_array *cut);
 
 /* blocks.c: whole blocks moved, the format kept. They decline where the table
  * cannot express the result; for leaves always. */
-lb_verdict lb_pack(lb_ctx *cx, lb_array *a, lb_array **out);
+LB_API lb_verdict lb_pack(lb_ctx *cx, lb_array *a, lb_array **out);
 bool lb_can_pack(const lb_array *a);
 lb_verdict lb_join(lb_ctx *cx, lb_array *const *in, int n, int axis,
                    lb_array **out);

@@ -14,8 +14,6 @@
 
 #include "io/entries.h"
 
-typedef struct lb_described lb_described;
-
 typedef struct lb_described_part {
     char name[24];
     lb_part table;           /* g and own; a is not used */

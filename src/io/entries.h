@@ -19,7 +19,9 @@
 enum { LB_GROUP_MOST = 16 }; /* tensors of a group */
 
 typedef struct lb_file_layout lb_file_layout;
-typedef struct lb_saved lb_saved; /* save.h */
+typedef struct lb_saved lb_saved;         /* save.h */
+typedef struct lb_described lb_described; /* description.h */
+typedef struct lb_cut lb_cut;             /* cut.h */
 
 typedef struct lb_group {
     lb_entry entry;
@@ -27,7 +29,8 @@ typedef struct lb_group {
     /* As the layout numbers them, NULL where there is none; the first stands
      * for the entry's place in the file. */
     const lb_tensor *tensor[LB_GROUP_MOST];
-    void *own; /* the layout's, from the arena */
+    void *own;                     /* the layout's, from the arena */
+    const lb_described *described; /* by lb_group_described */
 } lb_group;
 
 enum { LB_MODEL_TYPES = 6 };
@@ -91,6 +94,16 @@ struct lb_file_layout {
     lb_array *(*part)(lb_ctx *, const lb_saved *item, lb_array *a, int k);
     /* May. Whether rows are loaded without the rest of the array; NULL: not. */
     bool (*cuts)(const lb_group *g);
+    /* May. What an array that it has found is made of, when it is loaded; from
+     * f's arena; NULL and an error. Without it boxes are cut from what is
+     * loaded whole. */
+    const lb_described *(*describe)(lb_ctx *, lb_file *f, const lb_group *g);
+    /* Must, with it: a box of the array, which cuts through no block. */
+    lb_array *(*load_cut)(lb_ctx *, lb_file *f, const lb_group *g,
+                          const lb_cut *box);
+    /* May. Where that box is in the k-th tensor, as plan lists them, of an
+     * array so described; false: nowhere that is not shared with others. */
+    bool (*place)(const lb_described *d, int k, const lb_cut *box, lb_cut *to);
     /* Parts of pieces of rows, one after the other, are those of the array;
      * and those that rows share are the same in each. */
     bool rows;

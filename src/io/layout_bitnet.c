@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "io/cut.h"
 #include "io/save.h"
 
 enum { CODES, SCALE };
@@ -82,31 +83,73 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
     return LB_DONE;
 }
 
-/* Rows of bytes hold rows that lie far apart: all are unpacked. */
-static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
+static bool find_config(lb_ctx *cx, const lb_file *f, const lb_group *g,
+                        lb_quant_config *config)
 {
-    static const char *const name[] = {"packed", "scale"};
     const unpacked *u = g->own;
-    const lb_rows all = {0, -1};
-    if (!u->linear_class) {
-        lb_fail(cx, LB_E_UNSUPPORTED,
-                "%s: '%s' may be multiplied with its weight_scale or divided "
-                "by it: there is no config.json that says, and no "
-                "options.linear_class",
-                LB_PATH(f->r->file[0]->path), LB_NAME(g->entry.name));
-        return NULL;
-    }
-    const lb_quant_config config = {
+    if (!u->linear_class)
+        return lb_fail(
+            cx, LB_E_UNSUPPORTED,
+            "%s: '%s' may be multiplied with its weight_scale or divided "
+            "by it: there is no config.json that says, and no "
+            "options.linear_class",
+            LB_PATH(f->r->file[0]->path), LB_NAME(g->entry.name));
+    *config = (lb_quant_config){
         .format = "ternary",
         .scale = LB_SCALE_TENSOR,
         .dtype = g->entry.dtype,
         .meaning = strcmp(u->linear_class, "bitlinear") == 0 ? LB_MEANS_INVERSE
                                                              : LB_MEANS_SCALE};
-    lb_array *part[] = {lb_tensor_load(cx, f, g->tensor[CODES], all),
-                        lb_tensor_load(cx, f, g->tensor[SCALE], all)};
+    return true;
+}
+
+/* Rows of these bytes, of an array of that shape. */
+static lb_array *unpack(lb_ctx *cx, lb_file *f, const lb_group *g,
+                        const lb_cut *bytes, lb_shape shape)
+{
+    static const char *const name[] = {"packed", "scale"};
+    lb_quant_config config;
+    if (!find_config(cx, f, g, &config)) return NULL;
+    lb_array *part[] = {
+        lb_tensor_cut(cx, f, g->tensor[CODES], LB_U8, bytes),
+        lb_tensor_load(cx, f, g->tensor[SCALE], (lb_rows){0, -1})};
     if (!part[0] || !part[1]) return NULL;
-    lb_array *a = lb_from_parts(cx, &config, u->shape, "bitnet", name, part, 2);
-    return lb_rows_of(cx, a, rows);
+    return lb_from_parts(cx, &config, shape, "bitnet", name, part, 2);
+}
+
+/* Rows of bytes hold rows that lie far apart: all are unpacked. */
+static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
+{
+    const unpacked *u = g->own;
+    const lb_tensor *t = g->tensor[CODES];
+    const lb_shape packed = lb_shape_make(t->rank, t->dim);
+    const lb_cut all = lb_cut_all(&packed);
+    return lb_rows_of(cx, unpack(cx, f, g, &all, u->shape), rows);
+}
+
+/* ---- boxes --------------------------------------------------------------- */
+
+static const lb_described *describe(lb_ctx *cx, lb_file *f, const lb_group *g)
+{
+    lb_quant_config config;
+    if (!find_config(cx, f, g, &config)) return NULL;
+    return lb_cut_describe(cx, f, g, &config);
+}
+
+static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
+                          const lb_cut *box)
+{
+    lb_cut bytes, rows;
+    lb_cut_quarters(box, &bytes, &rows);
+    return lb_array_cut(cx, unpack(cx, f, g, &bytes, rows.of), &rows);
+}
+
+static bool place(const lb_described *d, int k, const lb_cut *box, lb_cut *to)
+{
+    (void)d;
+    if (k == CODES) return lb_cut_place_quarters(box, to);
+    *to = lb_cut_one();
+    return true;
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -174,6 +217,9 @@ const lb_file_layout lb_file_layout_bitnet = {
     .configure = configure,
     .find = find,
     .load = load,
+    .describe = describe,
+    .load_cut = load_cut,
+    .place = place,
     .plan = plan,
     .part = part,
 };

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "io/cut.h"
 #include "io/jsontext.h"
 #include "io/save.h"
 
@@ -219,8 +220,9 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
 
 /* ---- loading ------------------------------------------------------------- */
 
-/* All of the scales, in 8 bits: a hundredth of the array. */
-static lb_array *load_nested(lb_ctx *cx, lb_file *f, const lb_group *g)
+/* Scales [lo, hi), in 8 bits: lo begins a block of them, hi ends one. */
+static lb_array *load_nested(lb_ctx *cx, lb_file *f, const lb_group *g,
+                             int64_t lo, int64_t hi)
 {
     static const char *const name[] = {"codes", "absmax", "table", "offset"};
     const state *s = g->own;
@@ -229,14 +231,16 @@ static lb_array *load_nested(lb_ctx *cx, lb_file *f, const lb_group *g)
                                     .center = true,
                                     .dtype = LB_F32};
     const lb_shape levels = LB_SHAPE(1, NESTED_LEVELS);
-    const lb_rows all = {0, -1};
+    const lb_rows codes = {lo, hi};
+    const lb_rows scales = {lo / s->nested_block,
+                            ceil_div(hi, s->nested_block)};
     lb_array *part[] = {
-        lb_tensor_load(cx, f, g->tensor[ABSMAX], all),
-        lb_tensor_load(cx, f, g->tensor[NESTED_ABSMAX], all),
+        lb_tensor_load(cx, f, g->tensor[ABSMAX], codes),
+        lb_tensor_load(cx, f, g->tensor[NESTED_ABSMAX], scales),
         lb_tensor_part(cx, f, g->tensor[NESTED_MAP], 0, LB_F32, &levels),
         lb_from(cx, LB_F32, LB_SHAPE(1), &s->offset)};
     if (!part[0] || !part[1] || !part[2] || !part[3]) return NULL;
-    return lb_from_parts(cx, &config, LB_SHAPE(s->blocks), NULL, name, part, 4);
+    return lb_from_parts(cx, &config, LB_SHAPE(hi - lo), NULL, name, part, 4);
 }
 
 /* Blocks [lo, hi) of the scales. */
@@ -244,9 +248,12 @@ static lb_array *load_absmax(lb_ctx *cx, lb_file *f, const lb_group *g,
                              int64_t lo, int64_t hi)
 {
     const state *s = g->own;
-    const lb_rows rows = {lo, hi};
-    if (!s->nested_block) return lb_tensor_load(cx, f, g->tensor[ABSMAX], rows);
-    return lb_rows_of(cx, load_nested(cx, f, g), rows);
+    const int64_t by = s->nested_block;
+    if (!by) return lb_tensor_load(cx, f, g->tensor[ABSMAX], (lb_rows){lo, hi});
+    const int64_t from = lo / by * by;
+    const int64_t to = lb_min_i64(ceil_div(hi, by) * by, s->blocks);
+    return lb_rows_of(cx, load_nested(cx, f, g, from, to),
+                      (lb_rows){lo - from, hi - from});
 }
 
 /* Elements [lo, hi) in the array's order, as shape; lo begins a block, hi ends
@@ -287,6 +294,100 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
     lb_array *a = load_run(cx, f, g, lo, hi, &flat);
     a = lb_rows_of(cx, a, (lb_rows){first - lo, last - lo});
     return lb_reshape(cx, a, shape);
+}
+
+/* ---- boxes --------------------------------------------------------------- */
+
+static const lb_described *describe(lb_ctx *cx, lb_file *f, const lb_group *g)
+{
+    const state *s = g->own;
+    const lb_quant_config config = {.format = "nf4",
+                                    .block_size = s->block,
+                                    .blocks = LB_BLOCKS_FLAT,
+                                    .double_quant = s->nested_block != 0,
+                                    .dtype = s->dtype};
+    return lb_cut_describe(cx, f, g, &config);
+}
+
+/* Where the box is in the codes, and in what there is for each block. */
+static bool cut_both(const lb_described *d, const lb_cut *box, lb_cut *codes,
+                     lb_cut *blocks)
+{
+    int64_t block;
+    return lb_cut_part(d, lb_described_part_of(d, "codes"), box, codes,
+                       &block) &&
+           lb_cut_part(d, lb_described_part_of(d, "absmax"), box, blocks,
+                       &block);
+}
+
+/* Nested scales of what is no run are read whole, and cut as floats where
+ * their blocks are cut through. */
+static lb_array *cut_absmax(lb_ctx *cx, lb_file *f, const lb_group *g,
+                            const lb_cut *c)
+{
+    const state *s = g->own;
+    if (!s->nested_block)
+        return lb_tensor_cut(cx, f, g->tensor[ABSMAX], LB_F32, c);
+    if (c->of.rank > 1) {
+        lb_array *a = load_nested(cx, f, g, 0, s->blocks);
+        return lb_array_cut(cx, lb_reshape(cx, a, c->of), c);
+    }
+    const int64_t lo = c->start[0], n = c->count[0], by = s->nested_block;
+    const int64_t from = lo / by * by;
+    const int64_t to = lb_min_i64(ceil_div(lo + n, by) * by, s->blocks);
+    const lb_cut run = {
+        .of = LB_SHAPE(to - from), .start = {lo - from}, .count = {n}};
+    return lb_array_cut(cx, load_nested(cx, f, g, from, to), &run);
+}
+
+static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
+                          const lb_cut *box)
+{
+    static const char *const name[] = {"codes", "absmax", "table"};
+    const state *s = g->own;
+    lb_cut codes, blocks;
+    if (!cut_both(g->described, box, &codes, &blocks)) return NULL; /* fits */
+    const bool flat = codes.of.rank == 1;
+    const lb_quant_config config = {.format = "nf4",
+                                    .block_size = s->block,
+                                    .blocks = flat ? LB_BLOCKS_FLAT
+                                                   : LB_BLOCKS_IN_ROWS,
+                                    .dtype = s->dtype};
+    lb_shape levels = LB_SHAPE(1, LEVELS);
+    if (!flat) {
+        levels = lb_cut_shape(box);
+        for (int k = 0; k < levels.rank; k++)
+            levels.dim[k] = 1;
+        levels.dim[levels.rank++] = LEVELS;
+    }
+    lb_array *part[] = {
+        lb_tensor_cut(cx, f, g->tensor[CODES], LB_U8, &codes),
+        cut_absmax(cx, f, g, &blocks),
+        lb_tensor_part(cx, f, g->tensor[MAP], 0, LB_F32, &levels)};
+    if (!part[0] || !part[1] || !part[2]) return NULL;
+    return lb_from_parts(cx, &config, lb_cut_shape(box), NULL, name, part, 3);
+}
+
+/* As they are numbered here, or planned: without those of nested scales. */
+static bool place(const lb_described *d, int k, const lb_cut *box, lb_cut *to)
+{
+    int64_t block;
+    lb_cut blocks;
+    const lb_described *nested = lb_described_part_of(d, "absmax")->array;
+    *to = lb_cut_one();
+    if (k == MAP || k == NESTED_MAP || k == STATE || (!nested && k > MAP))
+        return true;
+    if (!cut_both(d, box, to, &blocks)) return false;
+    if (k == CODES) return true;
+    *to = blocks;
+    if (!nested) return true;
+    lb_described seen = *nested;
+    seen.shape = blocks.of;
+    lb_cut absmax;
+    const bool fits = lb_cut_part(&seen, lb_described_part_of(nested, "absmax"),
+                                  &blocks, &absmax, &block);
+    if (k == NESTED_ABSMAX) *to = absmax;
+    return fits;
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -493,6 +594,9 @@ const lb_file_layout lb_file_layout_bnb4 = {
     .configure = configure,
     .find = find,
     .load = load,
+    .describe = describe,
+    .load_cut = load_cut,
+    .place = place,
     .plan = plan,
     .part = part,
 };

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "io/cut.h"
 #include "io/save.h"
 
 enum { CODES, SCB, FORMAT };
@@ -73,6 +74,41 @@ static bool cuts(const lb_group *g)
     return true;
 }
 
+/* ---- boxes --------------------------------------------------------------- */
+
+static const lb_described *describe(lb_ctx *cx, lb_file *f, const lb_group *g)
+{
+    const lb_quant_config config = {.format = "int8", .dtype = LB_F32};
+    return lb_cut_describe(cx, f, g, &config);
+}
+
+/* The scales of its rows. */
+static lb_cut cut_scb(const lb_cut *box)
+{
+    return (lb_cut){.of = LB_SHAPE(box->of.dim[0]),
+                    .start = {box->start[0]},
+                    .count = {box->count[0]}};
+}
+
+static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
+                          const lb_cut *box)
+{
+    static const char *const name[] = {"weight", "scb"};
+    const lb_quant_config config = {.format = "int8", .dtype = LB_F32};
+    const lb_cut rows = cut_scb(box);
+    lb_array *part[] = {lb_tensor_cut(cx, f, g->tensor[CODES], LB_I8, box),
+                        lb_tensor_cut(cx, f, g->tensor[SCB], LB_F32, &rows)};
+    if (!part[0] || !part[1]) return NULL;
+    return lb_from_parts(cx, &config, lb_cut_shape(box), "bnb", name, part, 2);
+}
+
+static bool place(const lb_described *d, int k, const lb_cut *box, lb_cut *to)
+{
+    (void)d;
+    *to = k == CODES ? *box : k == SCB ? cut_scb(box) : lb_cut_one();
+    return true;
+}
+
 /* ---- writing ------------------------------------------------------------- */
 
 /* A matrix called P.weight whose rows have a largest |w| each. */
@@ -131,6 +167,9 @@ const lb_file_layout lb_file_layout_bnb8 = {
     .find = find,
     .load = load,
     .cuts = cuts,
+    .describe = describe,
+    .load_cut = load_cut,
+    .place = place,
     .rows = true,
     .plan = plan,
     .part = part,

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "io/cut.h"
 #include "io/save.h"
 
 static const lb_format *format_of(const lb_ctx *cx, const char *type)
@@ -79,6 +80,26 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
     return cut ? a : lb_rows_of(cx, a, rows);
 }
 
+/* ---- boxes --------------------------------------------------------------- */
+
+static const lb_described *describe(lb_ctx *cx, lb_file *f, const lb_group *g)
+{
+    const lb_quant_config config = {.format = g->entry.format, .dtype = LB_F32};
+    return lb_cut_describe(cx, f, g, &config);
+}
+
+static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
+                          const lb_cut *box)
+{
+    static const char *const name[] = {"blocks"};
+    const lb_quant_config config = {.format = g->entry.format, .dtype = LB_F32};
+    lb_cut to;
+    if (!lb_cut_leaf(g->described, 0, box, &to)) return NULL; /* it fits */
+    lb_array *part = lb_tensor_cut(cx, f, g->tensor[0], LB_U8, &to);
+    if (!part) return NULL;
+    return lb_from_parts(cx, &config, lb_cut_shape(box), NULL, name, &part, 1);
+}
+
 /* ---- writing ------------------------------------------------------------- */
 
 /* Files that have a type of that name: "q8_0" is Q8_0; rows must be whole
@@ -110,6 +131,9 @@ const lb_file_layout lb_file_layout_ggml = {
     .find = find,
     .load = load,
     .cuts = cuts,
+    .describe = describe,
+    .load_cut = load_cut,
+    .place = lb_cut_leaf,
     .rows = true,
     .plan = plan,
     .part = part,

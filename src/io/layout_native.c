@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "io/cut.h"
 #include "io/save.h"
 
 /* ---- finding ------------------------------------------------------------- */
@@ -169,6 +170,77 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
     return load_array(cx, f, g->own, rows);
 }
 
+/* ---- boxes --------------------------------------------------------------- */
+
+static const lb_described *describe(lb_ctx *cx, lb_file *f, const lb_group *g)
+{
+    (void)cx, (void)f;
+    return g->own;
+}
+
+static lb_array *cut_array(lb_ctx *cx, lb_file *f, const lb_described *d,
+                           const lb_cut *box);
+
+/* Scales that are quantized themselves, if the box cuts through their blocks:
+ * read whole, and cut as floats. */
+static lb_array *cut_scales(lb_ctx *cx, lb_file *f, const lb_described *d,
+                            const lb_cut *box)
+{
+    int64_t block;
+    lb_described seen = *d;
+    seen.shape = box->of; /* or the rows that they are of */
+    if (lb_cut_fits(&seen, box, &block)) return cut_array(cx, f, &seen, box);
+    lb_array *all = load_array(cx, f, d, (lb_rows){0, -1});
+    return lb_array_cut(cx, lb_reshape(cx, all, box->of), box);
+}
+
+static lb_array *cut_parts(lb_ctx *cx, lb_file *f, const lb_format *fmt,
+                           const lb_described *d, const lb_described *local,
+                           const lb_cut *box)
+{
+    const char *name[LB_MAX_PARTS];
+    lb_array *part[LB_MAX_PARTS];
+    lb_quant_config config;
+    int64_t block;
+    lb_cut to;
+    if (!lb_description_config(fmt, local, &config)) {
+        lb_refuse(cx, f->r->file[0],
+                  "a slice %s of %s %s that is no array of this format",
+                  LB_SHOW(&local->shape), fmt->name, LB_SHOW(&d->shape));
+        return NULL;
+    }
+    for (int i = 0; i < d->n_parts; i++) {
+        const lb_described_part *p = &d->part[i];
+        name[i] = p->name;
+        if (!lb_cut_part(d, p, box, &to, &block)) return NULL; /* it fits */
+        part[i] = p->array
+                      ? cut_scales(cx, f, p->array, &to)
+                      : lb_tensor_cut(cx, f, p->tensor, p->tensor->dtype, &to);
+        if (!part[i]) return NULL;
+    }
+    return lb_from_parts(cx, &config, local->shape, NULL, name, part,
+                         d->n_parts);
+}
+
+static lb_array *cut_array(lb_ctx *cx, lb_file *f, const lb_described *d,
+                           const lb_cut *box)
+{
+    const lb_format *fmt = lb_find_format(cx, d->format);
+    if (!fmt || !fmt->layout)
+        return load_array(cx, f, d, (lb_rows){0, -1}); /* which says why not */
+    lb_arena arena = {.heap = cx->heap};
+    const lb_described *local = lb_cut_described(cx, &arena, d, box, false);
+    lb_array *a = local ? cut_parts(cx, f, fmt, d, local, box) : NULL;
+    lb_arena_free(&arena);
+    return a;
+}
+
+static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
+                          const lb_cut *box)
+{
+    return cut_array(cx, f, g->own, box);
+}
+
 /* ---- writing ------------------------------------------------------------- */
 
 static bool plan_parts(lb_ctx *cx, lb_saver *s, lb_saved *item, lb_bytes *name,
@@ -241,6 +313,9 @@ const lb_file_layout lb_file_layout_native = {
     .find = find,
     .load = load,
     .cuts = cuts,
+    .describe = describe,
+    .load_cut = load_cut,
+    .place = lb_cut_leaf,
     .rows = true,
     .plan = plan,
     .part = part,

@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "io/cut.h"
 #include "io/save.h"
 
 enum { CODES, SCALE };
@@ -109,26 +110,103 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
     return LB_DONE;
 }
 
+static bool find_config(lb_ctx *cx, const lb_file *f, const lb_group *g,
+                        lb_quant_config *config)
+{
+    const seed_array *s = g->own;
+    *config = (lb_quant_config){.format = g->entry.format,
+                                .dtype = g->entry.dtype,
+                                .axes = s->axes,
+                                .compat = LB_COMPAT_SEED};
+    return g->entry.format ||
+           lb_fail(cx, LB_E_UNSUPPORTED, "%s: no format here for '%s'",
+                   LB_PATH(f->r->file[0]->path), LB_NAME(g->entry.name));
+}
+
+/* Boxes of its tensors as an array of that shape; NULL: all of them. */
+static lb_array *assemble(lb_ctx *cx, lb_file *f, const lb_group *g,
+                          const lb_cut *codes, const lb_cut *scale,
+                          lb_shape shape)
+{
+    const seed_array *s = g->own;
+    const lb_cut *const cut[] = {codes, scale};
+    lb_quant_config config;
+    lb_array *part[2];
+    const int n = g->tensor[SCALE] ? 2 : 1;
+    if (!find_config(cx, f, g, &config)) return NULL;
+    for (int i = 0; i < n; i++) {
+        const lb_tensor *t = g->tensor[i];
+        part[i] = cut[i] ? lb_tensor_cut(cx, f, t, t->dtype, cut[i])
+                         : lb_tensor_load(cx, f, t, (lb_rows){0, -1});
+        if (!part[i]) return NULL;
+    }
+    return lb_from_parts(cx, &config, shape, "seed", s->part, part, n);
+}
+
 static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
 {
     const seed_array *s = g->own;
-    const lb_rows all = {0, -1};
-    lb_array *part[2];
-    const int n = g->tensor[SCALE] ? 2 : 1;
-    for (int i = 0; i < n; i++)
-        if (!(part[i] = lb_tensor_load(cx, f, g->tensor[i], all))) return NULL;
-    lb_quant_config config = {.format = g->entry.format,
-                              .dtype = g->entry.dtype,
-                              .axes = s->axes,
-                              .compat = LB_COMPAT_SEED};
-    if (!g->entry.format) {
-        lb_fail(cx, LB_E_UNSUPPORTED, "%s: no format here for '%s'",
-                LB_PATH(f->r->file[0]->path), LB_NAME(g->entry.name));
-        return NULL;
+    return lb_rows_of(cx, assemble(cx, f, g, NULL, NULL, s->shape), rows);
+}
+
+/* ---- boxes --------------------------------------------------------------- */
+
+static const lb_described *describe(lb_ctx *cx, lb_file *f, const lb_group *g)
+{
+    lb_quant_config config;
+    if (!find_config(cx, f, g, &config)) return NULL;
+    return lb_cut_describe(cx, f, g, &config);
+}
+
+/* Of all but signs, whose codes are four rows in one. */
+static bool place_codes(const lb_described *d, const lb_cut *box, lb_cut *to)
+{
+    int64_t block;
+    const lb_described_part *absmax = lb_described_part_of(d, "absmax");
+    *to = *box;
+    if (!absmax) return true;
+    if (!lb_cut_part(d, absmax, box, to, &block)) return false;
+    const int last = to->of.rank++;
+    to->of.dim[last] = to->count[last] = absmax->table.g[last - 1] / 2;
+    to->start[last] = 0;
+    return true;
+}
+
+static bool has_signs(const lb_described *d)
+{
+    return strcmp(d->format, "ternary") == 0 ||
+           strcmp(d->format, "binary") == 0;
+}
+
+static bool place_scale(const lb_described *d, const lb_cut *box, lb_cut *to)
+{
+    int64_t block;
+    const lb_described_part *p = lb_described_part_of(d, "absmax");
+    if (!p) p = lb_described_part_of(d, "scale");
+    *to = lb_cut_one();
+    return has_signs(d) || (p && lb_cut_part(d, p, box, to, &block));
+}
+
+static bool place(const lb_described *d, int k, const lb_cut *box, lb_cut *to)
+{
+    if (k == SCALE) return place_scale(d, box, to);
+    return has_signs(d) ? lb_cut_place_quarters(box, to)
+                        : place_codes(d, box, to);
+}
+
+static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
+                          const lb_cut *box)
+{
+    const lb_described *d = g->described;
+    lb_cut codes, scale, rows;
+    if (has_signs(d)) {
+        lb_cut_quarters(box, &codes, &rows);
+        return lb_array_cut(cx, assemble(cx, f, g, &codes, NULL, rows.of),
+                            &rows);
     }
-    lb_array *a =
-        lb_from_parts(cx, &config, s->shape, "seed", s->part, part, n);
-    return lb_rows_of(cx, a, rows);
+    if (!place_codes(d, box, &codes) || !place_scale(d, box, &scale))
+        return NULL; /* it fits */
+    return assemble(cx, f, g, &codes, &scale, lb_cut_shape(box));
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -213,6 +291,9 @@ const lb_file_layout lb_file_layout_seed = {
     .name = "seed",
     .find = find,
     .load = load,
+    .describe = describe,
+    .load_cut = load_cut,
+    .place = place,
     .plan = plan,
     .part = part,
 };

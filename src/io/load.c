@@ -1,9 +1,10 @@
 /* load.c - a file as a list of arrays, and arrays from it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/core.h"
-#include "io/entries.h"
+#include "io/cut.h"
 
 /* ---- listing ------------------------------------------------------------- */
 
@@ -174,7 +175,7 @@ const lb_entry *lb_file_entry(const lb_file *f, int64_t i)
     return f && i >= 0 && i < f->n ? &f->group[i]->entry : NULL;
 }
 
-static const lb_group *group_named(const lb_file *f, const char *name)
+static lb_group *group_named(const lb_file *f, const char *name)
 {
     int64_t lo = 0, hi = f->n;
     while (lo < hi) {
@@ -207,10 +208,10 @@ const lb_meta *lb_file_find_meta(const lb_file *f, const char *key)
 
 /* ---- loading ------------------------------------------------------------- */
 
-static const lb_group *wanted(lb_ctx *cx, const lb_file *f, const char *name)
+lb_group *lb_group_wanted(lb_ctx *cx, const lb_file *f, const char *name)
 {
     if (!cx || !f) return NULL;
-    const lb_group *g = name ? group_named(f, name) : NULL;
+    lb_group *g = name ? group_named(f, name) : NULL;
     if (!g)
         lb_fail(cx, name ? LB_E_ARG : LB_E_NULL,
                 "%s: has no array called '%s' (of %lld)",
@@ -232,12 +233,10 @@ static void blame_file(lb_ctx *cx, const lb_file *f, const lb_group *g)
               LB_NAME(g->entry.name), why);
 }
 
-static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
+/* What came of it; clear: there was no error before. */
+static lb_array *loaded(lb_ctx *cx, const lb_file *f, const lb_group *g,
+                        bool clear, lb_array *a)
 {
-    const bool clear = !lb_error_status(cx);
-    lb_enter(cx);
-    lb_array *a = g->layout ? g->layout->load(cx, f, g, rows)
-                            : lb_tensor_load(cx, f, g->tensor[0], rows);
     lb_keep(cx, a);
     lb_leave(cx);
     if (!a && clear) blame_file(cx, f, g);
@@ -245,16 +244,25 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
     return clear && lb_error_status(cx) ? NULL : a;
 }
 
+static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
+{
+    const bool clear = !lb_error_status(cx);
+    lb_enter(cx);
+    lb_array *a = g->layout ? g->layout->load(cx, f, g, rows)
+                            : lb_tensor_load(cx, f, g->tensor[0], rows);
+    return loaded(cx, f, g, clear, a);
+}
+
 lb_array *lb_file_load(lb_ctx *cx, lb_file *f, const char *name)
 {
-    const lb_group *g = wanted(cx, f, name);
+    const lb_group *g = lb_group_wanted(cx, f, name);
     return g ? load(cx, f, g, (lb_rows){0, -1}) : NULL;
 }
 
 lb_array *lb_file_load_rows(lb_ctx *cx, lb_file *f, const char *name,
                             int64_t lo, int64_t hi)
 {
-    const lb_group *g = wanted(cx, f, name);
+    const lb_group *g = lb_group_wanted(cx, f, name);
     if (!g) return NULL;
     const int64_t n = g->entry.rank ? g->entry.dim[0] : 0;
     if (g->entry.rank && lo >= 0 && lo <= hi && hi <= n)
@@ -263,6 +271,113 @@ lb_array *lb_file_load_rows(lb_ctx *cx, lb_file *f, const char *name,
             LB_PATH(f->r->file[0]->path), (long long)lo, (long long)hi,
             LB_NAME(name), g->entry.rank ? "" : "no axes: ", (long long)n);
     return NULL;
+}
+
+/* ---- boxes --------------------------------------------------------------- */
+
+const lb_described *lb_group_described(lb_ctx *cx, lb_file *f, lb_group *g)
+{
+    if (!g->described && g->layout && g->layout->describe)
+        g->described = g->layout->describe(cx, f, g);
+    return g->described;
+}
+
+/* The first axis is the fastest: stored is the transpose. */
+static lb_array *cut_turned(lb_ctx *cx, lb_file *f, const lb_tensor *t,
+                            const lb_cut *box)
+{
+    const int rank = box->of.rank;
+    lb_cut c = {.of = {.rank = rank}};
+    for (int k = 0; k < rank; k++) {
+        const int from = rank - 1 - k;
+        c.of.dim[k] = box->of.dim[from];
+        c.start[k] = box->start[from];
+        c.count[k] = box->count[from];
+    }
+    lb_array *a = lb_transpose(cx, lb_tensor_cut(cx, f, t, t->dtype, &c), NULL);
+    return a ? lb_bind(cx, lb_find_primitive(cx, "copy"), 1, &a, NULL) : NULL;
+}
+
+static lb_array *cut_tensor(lb_ctx *cx, lb_file *f, const lb_tensor *t,
+                            const lb_cut *box)
+{
+    if (!t->dtype) return lb_tensor_load(cx, f, t, (lb_rows){0, -1}); /* no */
+    if (t->fortran) return cut_turned(cx, f, t, box);
+    return lb_tensor_cut(cx, f, t, t->dtype, box);
+}
+
+lb_array *lb_group_load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
+                            const lb_cut *box)
+{
+    const bool clear = !lb_error_status(cx);
+    if (lb_cut_is_all(box)) return load(cx, f, g, (lb_rows){0, -1});
+    lb_enter(cx);
+    lb_array *a;
+    if (!g->layout)
+        a = cut_tensor(cx, f, g->tensor[0], box);
+    else if (g->layout->load_cut)
+        a = g->layout->load_cut(cx, f, g, box);
+    else
+        a = lb_array_cut(cx, g->layout->load(cx, f, g, (lb_rows){0, -1}), box);
+    return loaded(cx, f, g, clear, a);
+}
+
+static bool inside(const lb_entry *e, const int64_t *start,
+                   const int64_t *count)
+{
+    for (int k = 0; k < e->rank; k++)
+        if (start[k] < 0 || count[k] < 0 || count[k] > e->dim[k] ||
+            start[k] > e->dim[k] - count[k])
+            return false;
+    return true;
+}
+
+static bool check_box(lb_ctx *cx, lb_file *f, lb_group *g, const lb_cut *box)
+{
+    int64_t block = 0;
+    const lb_described *d = lb_group_described(cx, f, g);
+    if (!d) return !lb_error_status(cx);
+    if (lb_cut_fits(d, box, &block)) return true;
+    const lb_shape count = lb_cut_shape(box),
+                   start = lb_shape_make(box->of.rank, box->start);
+    char of[32] = "";
+    if (block) snprintf(of, sizeof of, " of %lld", (long long)block);
+    return lb_fail(cx, LB_E_SHAPE,
+                   "%s: the slice %s at %s of '%s', %s %s%s, begins or ends "
+                   "inside a block%s",
+                   LB_PATH(f->r->file[0]->path), LB_SHOW(&count),
+                   LB_SHOW(&start), LB_NAME(g->entry.name), g->entry.format,
+                   lb_dtype_name(g->entry.dtype), LB_SHOW(&box->of), of);
+}
+
+lb_array *lb_file_load_slice(lb_ctx *cx, lb_file *f, const char *name,
+                             const int64_t *start, const int64_t *count)
+{
+    lb_group *g = lb_group_wanted(cx, f, name);
+    if (!g) return NULL;
+    const lb_entry *e = &g->entry;
+    if (e->rank > LB_MAX_RANK || !e->format)
+        return load(cx, f, g, (lb_rows){0, -1}); /* which says why not */
+    if (e->rank && (!start || !count || !inside(e, start, count))) {
+        lb_fail(cx, start && count ? LB_E_ARG : LB_E_NULL,
+                "%s: a slice that is not inside '%s'",
+                LB_PATH(f->r->file[0]->path), LB_NAME(name));
+        return NULL;
+    }
+    lb_cut box = {.of = lb_shape_make(e->rank, e->dim)};
+    for (int k = 0; k < e->rank; k++) {
+        box.start[k] = start[k];
+        box.count[k] = count[k];
+    }
+    return check_box(cx, f, g, &box) ? lb_group_load_cut(cx, f, g, &box) : NULL;
+}
+
+uint64_t lb_file_bytes_read(const lb_file *f)
+{
+    uint64_t n = 0;
+    for (int i = 0; f && i < f->r->n_files; i++)
+        n += f->r->file[i]->bytes_read;
+    return n;
 }
 
 lb_array *lb_load(lb_ctx *cx, const char *path, const char *name)

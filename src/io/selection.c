@@ -4,14 +4,12 @@
  * that matches says how; an inclusion takes in what the defaults would leave
  * (lb_choose_weights); and the defaults decide the rest.
  */
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "io/selection.h"
 
-#include <pcre2.h>
 #include <string.h>
 
 #include "core/core.h"
-#include "io/arena.h"
+#include "io/pattern.h"
 
 typedef enum what { INCLUDE, EXCLUDE, OVERRIDE } what;
 static const char *const kind_name[] = {"include", "exclude", "override"};
@@ -19,44 +17,15 @@ static const char *const kind_name[] = {"include", "exclude", "override"};
 typedef struct pattern {
     struct pattern *next;
     what kind;
-    const char *text;
-    pcre2_code *code;
+    lb_pattern name;
     lb_rule_text rule; /* of an override */
-    bool matched;
-    int trouble; /* PCRE2's, of a match that was given up */
 } pattern;
 
 struct lb_selection {
-    lb_heap *heap;
     lb_arena arena; /* holds this */
-    pcre2_general_context *memory;
-    pcre2_match_context *limits;
-    pcre2_match_data *match;
+    lb_patterns all;
     pattern *first, **last;
 };
-
-/* ---- PCRE2's memory ------------------------------------------------------ */
-
-/* The heap wants to know the size of what it gets back. */
-enum { HEAD = 64 };
-
-static void *take(size_t size, void *heap)
-{
-    size_t got;
-    uint8_t *p =
-        size > SIZE_MAX - HEAD ? NULL : lb_heap_alloc(heap, size + HEAD, &got);
-    if (!p) return NULL;
-    memcpy(p, &got, sizeof got);
-    return p + HEAD;
-}
-
-static void give(void *at, void *heap)
-{
-    size_t got;
-    if (!at) return;
-    memcpy(&got, (uint8_t *)at - HEAD, sizeof got);
-    lb_heap_free(heap, (uint8_t *)at - HEAD, got);
-}
 
 lb_selection *lb_selection_open(lb_ctx *cx)
 {
@@ -64,18 +33,9 @@ lb_selection *lb_selection_open(lb_ctx *cx)
     lb_arena arena = {.heap = cx->heap};
     lb_selection *s = lb_arena_alloc(cx, &arena, 1, sizeof *s);
     if (!s) return NULL;
-    *s = (lb_selection){.heap = cx->heap, .arena = arena};
+    *s = (lb_selection){.arena = arena};
     s->last = &s->first;
-    s->memory = pcre2_general_context_create(take, give, cx->heap);
-    if (s->memory) s->limits = pcre2_match_context_create(s->memory);
-    if (s->memory) s->match = pcre2_match_data_create(1, s->memory);
-    if (s->limits && s->match) {
-        /* A name is short: what needs more steps than this is a trap. */
-        pcre2_set_match_limit(s->limits, 1000000);
-        pcre2_set_heap_limit(s->limits, 10000); /* KiB */
-        return s;
-    }
-    lb_fail(cx, LB_E_NOMEM, "out of memory");
+    if (lb_patterns_open(cx, &s->all)) return s;
     lb_selection_close(s);
     return NULL;
 }
@@ -84,10 +44,8 @@ void lb_selection_close(lb_selection *s)
 {
     if (!s) return;
     for (pattern *p = s->first; p; p = p->next)
-        pcre2_code_free(p->code);
-    pcre2_match_data_free(s->match);
-    pcre2_match_context_free(s->limits);
-    pcre2_general_context_free(s->memory);
+        lb_pattern_close(&p->name);
+    lb_patterns_close(&s->all);
     lb_arena arena = s->arena; /* which s is in */
     lb_arena_free(&arena);
 }
@@ -97,28 +55,11 @@ void lb_selection_close(lb_selection *s)
 static bool add(lb_ctx *cx, lb_selection *s, what kind, const char *text,
                 size_t n, const lb_rule_text *rule)
 {
-    int error = 0;
-    PCRE2_SIZE at = 0;
-    PCRE2_UCHAR why[128] = "";
     pattern *p = lb_arena_alloc(cx, &s->arena, 1, sizeof *p);
-    char *copy = lb_arena_text(cx, &s->arena, text, n);
-    pcre2_compile_context *c = pcre2_compile_context_create(s->memory);
-    if (!p || !copy || !c) {
-        pcre2_compile_context_free(c);
-        return lb_fail(cx, LB_E_NOMEM, "out of memory");
-    }
-    p->code =
-        pcre2_compile((PCRE2_SPTR)copy, n, PCRE2_NEVER_UTF, &error, &at, c);
-    pcre2_compile_context_free(c);
-    if (!p->code && error == PCRE2_ERROR_HEAP_FAILED)
-        return lb_fail(cx, LB_E_NOMEM, "out of memory");
-    if (!p->code) {
-        pcre2_get_error_message(error, why, sizeof why);
-        return lb_fail(cx, LB_E_ARG, "%s '%s': %s, at character %zu",
-                       kind_name[kind], LB_NAME(copy), (const char *)why, at);
-    }
+    if (!p || !lb_pattern_open(cx, &s->all, &s->arena, kind_name[kind], text, n,
+                               &p->name))
+        return false;
     p->kind = kind;
-    p->text = copy;
     if (rule) p->rule = *rule;
     *s->last = p;
     s->last = &p->next;
@@ -238,15 +179,6 @@ bool lb_selection_recipe(lb_ctx *cx, lb_selection *s, const char *path)
 
 /* ---- choosing ------------------------------------------------------------ */
 
-static bool matches(lb_selection *s, pattern *p, const char *name)
-{
-    const int n = pcre2_match(p->code, (PCRE2_SPTR)name, strlen(name), 0, 0,
-                              s->match, s->limits);
-    if (n >= 0) p->matched = true;
-    if (n < 0 && n != PCRE2_ERROR_NOMATCH) p->trouble = n;
-    return n >= 0;
-}
-
 static bool is_float(lb_dtype d)
 {
     return d == LB_F32 || d == LB_F16 || d == LB_BF16 || d == LB_F64;
@@ -259,7 +191,7 @@ const char *lb_selection_choose(void *selection, const lb_entry *e,
     const pattern *how = NULL;
     bool in = false, out = false;
     for (pattern *p = s->first; p; p = p->next) {
-        if (!matches(s, p, e->name)) continue;
+        if (!lb_pattern_matches(&s->all, &p->name, e->name)) continue;
         in |= p->kind == INCLUDE;
         out |= p->kind == EXCLUDE;
         if (p->kind == OVERRIDE) how = p;
@@ -275,21 +207,8 @@ const char *lb_selection_choose(void *selection, const lb_entry *e,
 bool lb_selection_check(lb_ctx *cx, const lb_selection *s, int64_t arrays,
                         const char *first)
 {
-    for (const pattern *p = s->first; p; p = p->next) {
-        PCRE2_UCHAR why[128] = "";
-        if (p->trouble == PCRE2_ERROR_NOMEMORY)
-            return lb_fail(cx, LB_E_NOMEM, "out of memory");
-        if (p->trouble) {
-            pcre2_get_error_message(p->trouble, why, sizeof why);
-            return lb_fail(cx, LB_E_ARG, "%s '%s': %s", kind_name[p->kind],
-                           LB_NAME(p->text), (const char *)why);
-        }
-        if (!p->matched)
-            return lb_fail(cx, LB_E_ARG,
-                           "%s '%s' matches none of the names of %lld arrays, "
-                           "of which the first is '%s'",
-                           kind_name[p->kind], LB_NAME(p->text),
-                           (long long)arrays, LB_NAME(first));
-    }
-    return true;
+    bool ok = true;
+    for (const pattern *p = s->first; ok && p; p = p->next)
+        ok = lb_pattern_check(cx, &p->name, kind_name[p->kind], arrays, first);
+    return ok;
 }

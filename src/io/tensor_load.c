@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/core.h"
-#include "io/entries.h"
+#include "io/cut.h"
 
 /* Numbers in files are little-endian. */
 static bool is_little_endian(void)
@@ -50,12 +50,15 @@ static void release(void *file)
 /* Where they lie, if they lie as an array wants them. A map of bools may change
  * after it was looked at: those are copied. */
 static const void *place_of(const lb_file *f, const lb_tensor *t,
-                            uint64_t first, lb_dtype dtype)
+                            uint64_t first, size_t n, lb_dtype dtype)
 {
-    const uint8_t *at = lb_reader_at(f->r, t);
-    if (!at || !is_little_endian() || dtype == LB_BOOL) return NULL;
-    at += first;
-    return (uintptr_t)at % lb_dtype_size(dtype) ? NULL : at;
+    lb_infile *file = f->r->file[t->file];
+    if (t->packed || t->swap || !is_little_endian() || dtype == LB_BOOL)
+        return NULL;
+    if (!file->map ||
+        (uintptr_t)(file->map + t->begin + first) % lb_dtype_size(dtype))
+        return NULL;
+    return lb_infile_at(file, t->begin + first, n);
 }
 
 static lb_array *in_place(lb_ctx *cx, lb_infile *file, lb_dtype dtype,
@@ -78,12 +81,78 @@ lb_array *lb_tensor_part(lb_ctx *cx, lb_file *f, const lb_tensor *t,
                   (unsigned long long)first);
         return NULL;
     }
-    const void *at = n ? place_of(f, t, first, dtype) : NULL;
+    const void *at = n ? place_of(f, t, first, n, dtype) : NULL;
     if (at) return in_place(cx, f->r->file[t->file], dtype, shape, at);
     lb_array *a = lb_dense(cx, dtype, shape);
     if (!a || !lb_reader_read(cx, f->r, t, first, n, a->store->data))
         return NULL;
     if (dtype == LB_BOOL && !check_bools(cx, f, t, a->store->data, n))
+        return NULL;
+    return a;
+}
+
+/* ---- boxes --------------------------------------------------------------- */
+
+typedef struct reading {
+    lb_ctx *cx;
+    lb_file *f;
+    const lb_tensor *t;
+    size_t size; /* of an element */
+    uint8_t *to;
+} reading;
+
+static bool read_run(void *user, int64_t first, int64_t at, int64_t n)
+{
+    const reading *r = user;
+    return lb_reader_read(r->cx, r->f->r, r->t, (uint64_t)first * r->size,
+                          (size_t)n * r->size, r->to + (size_t)at * r->size);
+}
+
+static bool note_run(void *user, int64_t first, int64_t at, int64_t n)
+{
+    int64_t *run = user;
+    if (at) return false; /* another one */
+    run[0] = first;
+    run[1] = n;
+    return true;
+}
+
+lb_array *lb_array_cut(lb_ctx *cx, lb_array *a, const lb_cut *box)
+{
+    lb_array *out = NULL;
+    int64_t hi[LB_MAX_RANK];
+    if (!a || lb_cut_is_all(box)) return a;
+    for (int k = 0; k < box->of.rank; k++)
+        hi[k] = box->start[k] + box->count[k];
+    lb_array *view = lb_slice(cx, a, box->start, hi, NULL);
+    if (!view) return NULL;
+    switch (lb_pack(cx, view, &out)) {
+    case LB_DONE:
+        return out;
+    case LB_FAILED:
+        return NULL;
+    case LB_DECLINED:
+        break;
+    }
+    return lb_bind(cx, lb_find_primitive(cx, "copy"), 1, &view, NULL);
+}
+
+lb_array *lb_tensor_cut(lb_ctx *cx, lb_file *f, const lb_tensor *t,
+                        lb_dtype dtype, const lb_cut *c)
+{
+    const lb_shape shape = lb_cut_shape(c);
+    const size_t size = lb_dtype_size(dtype);
+    int64_t run[2] = {0, 0};
+    if (t->packed)
+        return lb_array_cut(cx, lb_tensor_part(cx, f, t, 0, dtype, &c->of), c);
+    if (lb_cut_runs(c, note_run, run)) /* one, or none */
+        return lb_tensor_part(cx, f, t, (uint64_t)run[0] * size, dtype, &shape);
+    lb_array *a = lb_dense(cx, dtype, &shape);
+    if (!a) return NULL;
+    reading r = {cx, f, t, size, a->store->data};
+    if (!lb_cut_runs(c, read_run, &r)) return NULL;
+    if (dtype == LB_BOOL &&
+        !check_bools(cx, f, t, a->store->data, (size_t)lb_size(a)))
         return NULL;
     return a;
 }

@@ -1,0 +1,166 @@
+/* test_io_specs.c - rules by pattern: which spec an array of a file gets, and
+ * why; strict and relaxed; what no rule fits, and rules that are none.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "lowbit_io.h"
+#include "scratch.h"
+
+static lb_ctx *cx;
+static char path[SCRATCH_MAX];
+
+static void refused(bool ok, lb_status status, const char *say, int line)
+{
+    const bool right =
+        !ok && lb_error_status(cx) == status && strstr(lb_error(cx), say);
+    if (check_fails(right))
+        fprintf(stderr, "%s:%d: want \"%s\", got %s \"%s\"\n", __FILE__, line,
+                say, ok ? "no error" : lb_status_name(lb_error_status(cx)),
+                lb_error(cx));
+    lb_clear(cx);
+}
+#define REFUSED(ok, status, say) refused(ok, status, say, __LINE__)
+
+static void save_model(void)
+{
+    lb_planned list[] = {{.name = "embed.weight"},   {.name = "l0.up.weight"},
+                         {.name = "l0.down.weight"}, {.name = "l0.norm.weight"},
+                         {.name = "step"},           {.name = "l0.odd.weight"}};
+    lb_enter(cx);
+    list[0].array = lb_zeros(cx, LB_BF16, LB_SHAPE(96, 64));
+    list[1].array =
+        lb_quantize(cx, lb_zeros(cx, LB_F32, LB_SHAPE(256, 64)), NULL);
+    list[2].array =
+        lb_quantize(cx, lb_zeros(cx, LB_F32, LB_SHAPE(64, 256)), NULL);
+    list[3].array = lb_zeros(cx, LB_F32, LB_SHAPE(64));
+    list[4].array = lb_zeros(cx, LB_F32, lb_shape_make(0, NULL));
+    list[5].array = lb_zeros(cx, LB_F32, LB_SHAPE(6, 10));
+    CHECK(lb_save(cx, path, list, 6, &(lb_save_options){.no_sync = true}));
+    CHECK_EQ_S(lb_error(cx), "");
+    lb_leave(cx);
+}
+
+typedef struct row {
+    const char *name, *spec, *pattern, *whole;
+    int dropped;
+} row;
+
+static void check_rows(lb_rules *r, lb_file *f, bool relaxed, const row *want,
+                       int n)
+{
+    lb_grid grid;
+    char text[256];
+    CHECK(lb_grid_parse(cx, "dp=2,tp=4", &grid));
+    for (int i = 0; i < n; i++) {
+        lb_placement p;
+        CHECK(lb_rules_place(cx, r, &grid, f, want[i].name, relaxed, &p));
+        CHECK_EQ_S(lb_error(cx), "");
+        CHECK_EQ_S(lb_spec_text(&grid, &p.spec, text, sizeof text),
+                   want[i].spec);
+        CHECK_EQ_S(p.pattern, want[i].pattern);
+        CHECK_EQ_S(p.whole, want[i].whole);
+        CHECK_EQ_I(p.dropped.n, want[i].dropped);
+        CHECK_EQ_S(p.entry ? p.entry->name : NULL, want[i].name);
+        lb_clear(cx);
+    }
+}
+
+static void test_first(lb_file *f)
+{
+    static const row want[] = {
+        {"embed.weight", "P((dp,tp))", "embed", NULL, 0},
+        {"l0.up.weight", "P(tp, None)", "\\.up\\.", NULL, 0},
+        {"l0.down.weight", "P(None, tp)", "(?<=l0)\\.down", NULL, 0},
+        {"l0.norm.weight", "P()", "norm", "its rule cuts nothing", 0},
+        {"step", "P()", "step", "a scalar", 0},
+        {"l0.odd.weight", "P()", NULL, "no rule matches", 0},
+    };
+    lb_rules *r = lb_rules_open(cx);
+    CHECK(lb_rules_add(cx, r, "embed=P((dp, tp))"));
+    CHECK(lb_rules_add(cx, r, "\\.up\\.=P(tp, None)"));
+    CHECK(lb_rules_add(cx, r, "(?<=l0)\\.down=P(None, tp)"));
+    CHECK(lb_rules_add(cx, r, "norm=P()"));
+    CHECK(lb_rules_add(cx, r, "step=P(tp)"));
+    CHECK(lb_rules_add(cx, r, "up|down=P(dp)")); /* the first counts */
+    check_rows(r, f, false, want, 6);
+    REFUSED(lb_rules_check(cx, r, f), LB_E_ARG,
+            "rule 'up|down' matches none of the names of 6 arrays");
+    lb_rules_close(r);
+}
+
+static void test_fit(lb_file *f)
+{
+    static const row want[] = {
+        {"embed.weight", "P(None, tp)", ".", NULL, 1},
+        {"l0.up.weight", "P(None, None)", ".", "nothing of its rule is left",
+         2},
+        {"l0.norm.weight", "P(None)", ".", "nothing of its rule is left", 2},
+        {"l0.odd.weight", "P(None, None)", ".", "nothing of its rule is left",
+         2},
+    };
+    lb_grid grid;
+    lb_placement p;
+    lb_rules *r = lb_rules_open(cx);
+    CHECK(lb_grid_parse(cx, "dp=2,tp=4", &grid));
+    CHECK(lb_rules_add(cx, r, ".=P(pp, tp)"));
+    check_rows(r, f, true, want, 4);
+    CHECK(lb_rules_check(cx, r, f));
+    REFUSED(lb_rules_place(cx, r, &grid, f, "embed.weight", false, &p),
+            LB_E_AXIS, "names pp, which the mesh dp=2,tp=4 lacks");
+    lb_rules_close(r);
+    r = lb_rules_open(cx);
+    CHECK(lb_rules_add(cx, r, ".=P(None, tp)"));
+    REFUSED(lb_rules_place(cx, r, &grid, f, "l0.up.weight", false, &p),
+            LB_E_SHAPE,
+            "spec P(None, tp) cuts axis 1 of 'l0.up.weight', nf4 f32(256,64), "
+            "in pieces of 16, inside blocks of 64");
+    REFUSED(lb_rules_place(cx, r, &grid, f, "l0.odd.weight", false, &p),
+            LB_E_SHAPE, "4 pieces, which do not divide its 10");
+    REFUSED(lb_rules_place(cx, r, &grid, f, "none", false, &p), LB_E_ARG,
+            "has no array called 'none'");
+    lb_rules_close(r);
+}
+
+static void test_text(void)
+{
+    lb_rules *r = lb_rules_open(cx);
+    REFUSED(lb_rules_add(cx, r, "no spec"), LB_E_ARG,
+            "rule 'no spec': it is written PATTERN=P(None, tp)");
+    REFUSED(lb_rules_add(cx, r, "=P(tp)"), LB_E_ARG, "it is written");
+    REFUSED(lb_rules_add(cx, r, "a=Q(tp)"), LB_E_ARG, "is not understood");
+    REFUSED(lb_rules_add(cx, r, "a=P(tp"), LB_E_ARG, "is not understood");
+    REFUSED(lb_rules_add(cx, r, "(a=P(tp)"), LB_E_ARG, "rule '(a'");
+    CHECK(!lb_rules_add(cx, NULL, "a=P(tp)"));
+    char file[SCRATCH_MAX];
+    CHECK(scratch_file(file));
+    FILE *to = fopen(file, "w");
+    fputs("# a comment\n\n  up=P(tp, None)  \r\nbad line\n", to);
+    fclose(to);
+    REFUSED(lb_rules_read(cx, r, file), LB_E_CONTENT, ", line 4: rule 'bad");
+    to = fopen(file, "w");
+    fputs("# a comment\n\n  up=P(tp, None)  \r\ndown=P(None,tp)", to);
+    fclose(to);
+    CHECK(lb_rules_read(cx, r, file));
+    CHECK_EQ_S(lb_error(cx), "");
+    unlink(file);
+    REFUSED(lb_rules_read(cx, r, file), LB_E_FILE, "cannot open");
+    lb_rules_close(r);
+    lb_rules_close(NULL);
+}
+
+int main(void)
+{
+    cx = lb_open(NULL);
+    CHECK(scratch_file(path));
+    save_model();
+    lb_file *f = lb_file_open(cx, path, NULL);
+    test_first(f);
+    test_fit(f);
+    test_text();
+    lb_file_close(f);
+    unlink(path);
+    lb_close(cx);
+    return check_report("io_specs");
+}
