@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -45,7 +46,9 @@ static bool is_now(const char *call)
 
 static bool fails(const char *call)
 {
-    if (!is_now(call) || fault.how != FAULT_FAILS) return false;
+    if (!is_now(call)) return false;
+    if (fault.how == FAULT_KILLS) raise(SIGKILL);
+    if (fault.how != FAULT_FAILS) return false;
     errno = fault.error;
     return true;
 }
@@ -78,6 +81,11 @@ ssize_t __wrap_pwrite(int fd, const void *from, size_t n, off_t at)
 {
     if (!is_now("pwrite")) return __real_pwrite(fd, from, n, at);
     if (fault.how == FAULT_SHORT) return __real_pwrite(fd, from, half(n), at);
+    if (fault.how == FAULT_KILLS) {
+        const ssize_t put = __real_pwrite(fd, from, half(n), at);
+        raise(SIGKILL);
+        return put;
+    }
     if (fault.how == FAULT_FLIP && n) {
         void *other = flipped(from, n);
         const ssize_t put = __real_pwrite(fd, other, n, at);
@@ -92,6 +100,11 @@ ssize_t __wrap_write(int fd, const void *from, size_t n)
 {
     if (!is_now("write")) return __real_write(fd, from, n);
     if (fault.how == FAULT_SHORT) return __real_write(fd, from, half(n));
+    if (fault.how == FAULT_KILLS) {
+        const ssize_t put = __real_write(fd, from, half(n));
+        raise(SIGKILL);
+        return put;
+    }
     if (fault.how == FAULT_FLIP && n) {
         void *other = flipped(from, n);
         const ssize_t put = __real_write(fd, other, n);
@@ -105,6 +118,7 @@ ssize_t __wrap_write(int fd, const void *from, size_t n)
 ssize_t __wrap_pread(int fd, void *to, size_t n, off_t at)
 {
     if (!is_now("pread")) return __real_pread(fd, to, n, at);
+    if (fault.how == FAULT_KILLS) raise(SIGKILL);
     if (fault.how == FAULT_SHORT) return __real_pread(fd, to, half(n), at);
     if (fault.how == FAULT_FLIP) {
         const ssize_t got = __real_pread(fd, to, n, at);

@@ -6,7 +6,8 @@
 typedef enum fault_how {
     FAULT_FAILS, /* -1 and errno */
     FAULT_SHORT, /* of the bytes to be read or written, half */
-    FAULT_FLIP   /* one bit of them is another; nobody is told */
+    FAULT_FLIP,  /* one bit of them is another; nobody is told */
+    FAULT_KILLS  /* the process, before the call, or half-way through bytes */
 } fault_how;
 
 enum { FAULT_ALWAYS = -1 };

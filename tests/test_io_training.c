@@ -7,94 +7,13 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "lowbit_io.h"
 #include "scratch.h"
-
-enum { IN = 48, HIDDEN = 33, OUT = 5, BATCH = 16, PARAMS = 3 };
-
-static lb_array *loss(lb_ctx *cx, lb_array *const *p, int n, void *user)
-{
-    (void)n;
-    const lb_quant_config *config = user;
-    lb_array *w[2];
-    for (int i = 0; i < 2; i++)
-        w[i] = config ? lb_straight_through(cx, p[i], config) : p[i];
-    lb_array *h = lb_relu(cx, lb_add(cx, lb_matmul(cx, p[3], w[0]), p[2]));
-    return lb_mean(cx, lb_cross_entropy(cx, lb_matmul(cx, h, w[1]), p[4]), NULL,
-                   false);
-}
-
-static bool start(lb_ctx *cx, lb_array **p)
-{
-    const lb_shape shape[] = {LB_SHAPE(IN, HIDDEN), LB_SHAPE(HIDDEN, OUT),
-                              LB_SHAPE(HIDDEN)};
-    for (int i = 0; i < PARAMS; i++) {
-        p[i] = lb_random_normal(cx, (lb_key){1, (uint64_t)i}, LB_F32, shape[i]);
-        p[i] = lb_mul(cx, p[i], lb_scalar(cx, 0.2));
-        if (!p[i]) return false;
-    }
-    return true;
-}
-
-static bool step_of(lb_ctx *cx, lb_optimizer *o, lb_array **p,
-                    const lb_quant_config *config, int64_t batch)
-{
-    const lb_key key = {2, (uint64_t)lb_optimizer_steps(o)};
-    lb_array *g[PARAMS], *in[PARAMS + 2] = {p[0], p[1], p[2]};
-    in[3] = lb_random_normal(cx, key, LB_F32, LB_SHAPE(batch, IN));
-    lb_array *z = lb_random_bits(cx, key, LB_U8, LB_SHAPE(batch));
-    in[4] = lb_convert(cx, lb_rem(cx, z, lb_scalar_int(cx, OUT)), LB_I32);
-    lb_quant_config c = config ? *config : (lb_quant_config){0};
-    return lb_value_and_grad(cx, loss, in, PARAMS + 2, config ? &c : NULL, g,
-                             PARAMS) &&
-           lb_optimizer_step(o, p, g);
-}
+#include "training.h"
 
 static bool step(lb_ctx *cx, lb_optimizer *o, lb_array **p,
                  const lb_quant_config *config)
 {
-    return step_of(cx, o, p, config, BATCH);
-}
-
-/* ---- files --------------------------------------------------------------- */
-
-enum { MAX_SAVED = PARAMS + 1 + 2 * PARAMS };
-
-static bool save(lb_ctx *cx, const char *path, lb_optimizer *o,
-                 lb_array *const *p)
-{
-    char name[MAX_SAVED][64];
-    lb_planned list[MAX_SAVED];
-    int n = 0;
-    for (; n < PARAMS; n++) {
-        snprintf(name[n], sizeof name[n], "p.%d", n);
-        list[n] = (lb_planned){.name = name[n], .array = p[n]};
-    }
-    for (int i = 0; i < lb_optimizer_count(o); i++, n++) {
-        lb_array *a = lb_optimizer_state(o, i, name[n], sizeof name[n]);
-        list[n] = (lb_planned){.name = name[n], .array = a};
-    }
-    return lb_save(cx, path, list, n, &(lb_save_options){.no_sync = true});
-}
-
-static bool load(lb_ctx *cx, const char *path, lb_optimizer *o, lb_array **p)
-{
-    char name[64];
-    lb_array *state[MAX_SAVED];
-    lb_file *f = lb_file_open(cx, path, NULL);
-    if (!f) return false;
-    for (int i = 0; i < PARAMS; i++) {
-        snprintf(name, sizeof name, "p.%d", i);
-        p[i] = lb_file_load(cx, f, name);
-    }
-    const int n = lb_optimizer_count(o);
-    for (int i = 0; i < n; i++) {
-        lb_optimizer_state(o, i, name, sizeof name);
-        state[i] = lb_file_load(cx, f, name);
-    }
-    const bool ok = !lb_error_status(cx) && lb_optimizer_restore(o, state, n);
-    lb_file_close(f);
-    return ok;
+    return training_step(cx, o, p, config, TRAIN_BATCH);
 }
 
 /* All of it at once; or cut after `cut` steps, and taken up by another context
@@ -104,24 +23,24 @@ static void run(const char *path, const lb_optimizer_config *c,
 {
     enum { STEPS = 24 };
     lb_ctx *cx = lb_open(&(lb_options){.threads = 2});
-    lb_array *p[PARAMS];
-    CHECK(start(cx, p));
-    lb_optimizer *o = lb_optimizer_open(cx, c, p, PARAMS);
+    lb_array *p[TRAIN_PARAMS];
+    CHECK(training_start(cx, p));
+    lb_optimizer *o = lb_optimizer_open(cx, c, p, TRAIN_PARAMS);
     for (int i = 0; i < STEPS; i++) {
         if (i == cut) {
-            CHECK(save(cx, path, o, p));
+            CHECK(training_save(cx, path, o, p));
             CHECK_EQ_S(lb_error(cx), "");
             lb_optimizer_close(o);
             lb_close(cx);
             cx = lb_open(&(lb_options){.threads = 1});
-            CHECK(start(cx, p));
-            o = lb_optimizer_open(cx, c, p, PARAMS);
-            CHECK(load(cx, path, o, p));
+            CHECK(training_start(cx, p));
+            o = lb_optimizer_open(cx, c, p, TRAIN_PARAMS);
+            CHECK(training_load(cx, path, o, p));
             CHECK_EQ_I(lb_optimizer_steps(o), cut);
         }
         CHECK(step(cx, o, p, config));
     }
-    CHECK(lb_read(cx, p[0], out, sizeof(float) * IN * HIDDEN));
+    CHECK(lb_read(cx, p[0], out, sizeof(float) * TRAIN_FIRST));
     CHECK_EQ_S(lb_error(cx), "");
     lb_optimizer_close(o);
     lb_close(cx);
@@ -141,7 +60,7 @@ static void resumed(const char *path)
          .warmup = 5,
          .steps = 24},
         {.method = LB_ADAM, .state = &bytes}};
-    static float whole[IN * HIDDEN], parts[IN * HIDDEN];
+    static float whole[TRAIN_FIRST], parts[TRAIN_FIRST];
     for (int k = 0; k < 3; k++)
         for (int q = -1; q < 2; q++) {
             const lb_quant_config *config = q < 0 ? NULL : &qat[q];
@@ -185,9 +104,9 @@ typedef struct failing {
     const char *path;
     const trial *of;
     lb_ctx *cx;
-    lb_array *first[PARAMS];
+    lb_array *first[TRAIN_PARAMS];
     meter m;
-    float want[IN * HIDDEN];
+    float want[TRAIN_FIRST];
 } failing;
 
 /* A step, its state to a file, and that into another optimizer: what p[0] is
@@ -195,19 +114,19 @@ typedef struct failing {
 static bool round_trip(failing *f, float *got)
 {
     lb_ctx *cx = f->cx;
-    lb_array *p[PARAMS];
+    lb_array *p[TRAIN_PARAMS];
     memcpy(p, f->first, sizeof p);
-    lb_optimizer *o = lb_optimizer_open(cx, &f->of->optimizer, p, PARAMS);
+    lb_optimizer *o = lb_optimizer_open(cx, &f->of->optimizer, p, TRAIN_PARAMS);
     bool ok = o && step(cx, o, p, &f->of->qat);
     if (o && !ok) { /* then nothing has happened at all */
         CHECK(memcmp(p, f->first, sizeof p) == 0);
         CHECK_EQ_I(lb_optimizer_steps(o), 0);
     }
-    ok = ok && save(cx, f->path, o, p);
+    ok = ok && training_save(cx, f->path, o, p);
     lb_optimizer_close(o);
     if (!ok) return false;
-    o = lb_optimizer_open(cx, &f->of->optimizer, p, PARAMS);
-    ok = o && load(cx, f->path, o, p) && step(cx, o, p, &f->of->qat) &&
+    o = lb_optimizer_open(cx, &f->of->optimizer, p, TRAIN_PARAMS);
+    ok = o && training_load(cx, f->path, o, p) && step(cx, o, p, &f->of->qat) &&
          lb_read(cx, p[0], got, sizeof f->want);
     lb_optimizer_close(o);
     return ok;
@@ -215,7 +134,7 @@ static bool round_trip(failing *f, float *got)
 
 static long fail_each(failing *f)
 {
-    static float got[IN * HIDDEN];
+    static float got[TRAIN_FIRST];
     const size_t before = f->m.bytes;
     long k = 0;
     for (bool failed = true; failed && k < 100000;) {
@@ -252,7 +171,7 @@ static void fail_all(const char *path)
         const lb_allocator a = {meter_alloc, meter_free, &f.m};
         f.cx = lb_open(
             &(lb_options){.threads = 1, .allocator = &a, .keep_bytes = -1});
-        CHECK(f.cx && start(f.cx, f.first));
+        CHECK(f.cx && training_start(f.cx, f.first));
         lb_enter(f.cx); /* and the context's lists have grown */
         CHECK(round_trip(&f, f.want));
         lb_leave(f.cx);
@@ -284,10 +203,10 @@ static size_t peak_of(int64_t batch)
 {
     const lb_quant_config config = {.format = "nf4"};
     lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
-    lb_array *p[PARAMS];
-    CHECK(start(cx, p));
-    lb_optimizer *o = lb_optimizer_open(cx, NULL, p, PARAMS);
-    CHECK(step_of(cx, o, p, &config, batch));
+    lb_array *p[TRAIN_PARAMS];
+    CHECK(training_start(cx, p));
+    lb_optimizer *o = lb_optimizer_open(cx, NULL, p, TRAIN_PARAMS);
+    CHECK(training_step(cx, o, p, &config, batch));
     const size_t bytes = lb_bytes_peak(cx);
     lb_optimizer_close(o);
     lb_close(cx);
@@ -311,19 +230,19 @@ static void flat(void)
     const lb_quant_config config = {.format = "nf4"};
     const lb_optimizer_config c = {.method = LB_ADAM};
     lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
-    lb_array *p[PARAMS];
+    lb_array *p[TRAIN_PARAMS];
     long pages = 0;
     size_t bytes = 0;
-    CHECK(start(cx, p));
-    lb_optimizer *o = lb_optimizer_open(cx, &c, p, PARAMS);
-    for (int i = 0; i < PARAMS; i++)
+    CHECK(training_start(cx, p));
+    lb_optimizer *o = lb_optimizer_open(cx, &c, p, TRAIN_PARAMS);
+    for (int i = 0; i < TRAIN_PARAMS; i++)
         lb_ref(p[i]);
     for (int i = 0; i < STEPS; i++) {
-        lb_array *was[PARAMS];
+        lb_array *was[TRAIN_PARAMS];
         memcpy(was, p, sizeof was);
         lb_enter(cx);
         CHECK(step(cx, o, p, &config));
-        for (int k = 0; k < PARAMS; k++) {
+        for (int k = 0; k < TRAIN_PARAMS; k++) {
             lb_ref(p[k]);
             lb_unref(was[k]);
         }
@@ -335,7 +254,7 @@ static void flat(void)
         if (i > WARM) CHECK_EQ_I(lb_bytes_in_use(cx), bytes);
     }
     CHECK(resident() <= pages + SLACK);
-    for (int i = 0; i < PARAMS; i++)
+    for (int i = 0; i < TRAIN_PARAMS; i++)
         lb_unref(p[i]);
     lb_optimizer_close(o);
     lb_close(cx);
