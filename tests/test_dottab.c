@@ -132,7 +132,8 @@ static void check_dots(const lb_dottab *k, int rows, int64_t bytes, bool first,
         head.scale[i] = random_float();
         head.base[i] = random_float() * 1e7f;
     }
-    k->dots(rows, bytes, tables, codes, -2, &head, ws, first, c, ldc);
+    k->dots(rows, bytes, tables, codes, -2, &head, ws, first,
+            (lb_dottab_ahead){(uintptr_t)codes, bytes}, c, ldc);
     bool ok = true;
     for (int i = 0; i < rows; i++) {
         for (int64_t j = 0; j < ldc && i * ldc + j < (int64_t)size; j++) {

@@ -33,6 +33,12 @@ typedef struct lb_dottab_head {
     float scale[LB_DOTTAB_MR], base[LB_DOTTAB_MR];
 } lb_dottab_head;
 
+/* Memory that is wanted soon, in lines of a cache; it may lie anywhere. */
+typedef struct lb_dottab_ahead {
+    uintptr_t at;
+    int64_t lines;
+} lb_dottab_ahead;
+
 typedef struct lb_dottab {
     const char *name; /* "dot tables avx2" */
     /* Tables of n numbers times factor, rounded to nearest even; zeros up to a
@@ -48,10 +54,12 @@ typedef struct lb_dottab {
                  uintptr_t ahead, uint8_t *to);
     /* c[i*ldc + j] = fma((base[i] + slope * t) * ws[j], scale[i], c or, if
      * first, 0), where t is the sum of what tables say, for rows <= MR and all
-     * columns. Tables and codes are aligned to 32 bytes. */
+     * columns. Tables and codes are aligned to 32 bytes. ahead: this is asked
+     * for meanwhile. */
     void (*dots)(int rows, int64_t bytes, const uint8_t *tables,
                  const uint8_t *codes, float slope, const lb_dottab_head *head,
-                 const float *ws, bool first, float *c, int64_t ldc);
+                 const float *ws, bool first, lb_dottab_ahead ahead, float *c,
+                 int64_t ldc);
 } lb_dottab;
 
 /* NULL: this level has none. */

@@ -25,6 +25,7 @@ enum {
     MIN_UNIT = 1 << 22, /* if so many multiplications remain to each */
     LEAST = 64,         /* rows of w, and depth, that are worth tables */
     CHUNK = 16,         /* panels */
+    LINE = 64,          /* bytes of a cache */
     MR = LB_DOTTAB_MR,
     KC = LB_DOTTAB_KC,
     STRIP = LB_DOTTAB_COLUMNS,
@@ -127,6 +128,15 @@ static uint8_t *tables_at(const block *b, int64_t panel)
     return (uint8_t *)b->scratch + panel * MR * TABLES;
 }
 
+/* Whether a strip is one piece of memory that is read once, so that the next
+ * one can be asked for in the order of memory, which suits DRAM best. */
+static bool in_one_piece(const block *b)
+{
+    const int64_t row = lb_ceil_div(b->p->k, 8), step = b->coded.byte_step;
+    return b->g->w.m <= MR && b->p->k <= b->g->chunk * KC && step >= row &&
+           step < row + LINE;
+}
+
 /* What is not whole is copied. Rows of w that are not have codes of no
  * meaning. */
 static void turn_strip(const block *b, int64_t j, int64_t k, uint8_t *to)
@@ -138,7 +148,8 @@ static void turn_strip(const block *b, int64_t j, int64_t k, uint8_t *to)
         const int64_t in_chunk = k % (b->g->chunk * KC);
         const bool last =
             in_chunk + KC == b->g->chunk * KC || k + KC >= b->p->k;
-        const int64_t ahead = last ? STRIP * step - in_chunk / 8 : bytes;
+        int64_t ahead = last ? STRIP * step - in_chunk / 8 : bytes;
+        if (in_one_piece(b)) ahead = 0;
         b->g->kernel->turn(from, step, bytes, (uintptr_t)ahead, to);
         return;
     }
@@ -176,6 +187,19 @@ static void make_tables(block *b, int64_t i, int rows, int64_t k, uint8_t *to,
     }
 }
 
+/* What panel `at` of strip j asks for: its share of the strip after it. */
+static lb_dottab_ahead ahead_of(const block *b, int64_t j, int64_t at,
+                                int64_t panels)
+{
+    const int64_t step = b->coded.byte_step;
+    const int64_t lines = lb_ceil_div(STRIP * step, LINE);
+    const int64_t from = lines * at / panels, to = lines * (at + 1) / panels;
+    const int64_t next = (b->j0 + j + STRIP) * step + from * LINE;
+    if (!in_one_piece(b)) return (lb_dottab_ahead){0, 0};
+    return (lb_dottab_ahead){(uintptr_t)b->coded.bytes + (uintptr_t)next,
+                             to - from};
+}
+
 /* A pair of rows of x with strip j of w, in a chunk. */
 static void run_strip(block *b, int64_t i, int rows, int64_t j, int64_t k,
                       int64_t panels)
@@ -186,10 +210,10 @@ static void run_strip(block *b, int64_t i, int rows, int64_t j, int64_t k,
         const int64_t here = k + at * KC;
         uint8_t *const turned = b->g->w.m > MR ? codes + j * BYTES : codes;
         if (g->w.m <= MR) turn_strip(b, j, here, turned);
-        g->kernel->dots(rows, lb_ceil_div(depth_at(b, here), 8),
-                        tables_at(b, at), turned, (float)g->p.slope,
-                        &b->head[at], b->ws + j, here == 0,
-                        b->c + i * g->wide + j, g->wide);
+        g->kernel->dots(
+            rows, lb_ceil_div(depth_at(b, here), 8), tables_at(b, at), turned,
+            (float)g->p.slope, &b->head[at], b->ws + j, here == 0,
+            ahead_of(b, j, at, panels), b->c + i * g->wide + j, g->wide);
     }
 }
 

@@ -15,7 +15,7 @@
 #if defined(__x86_64__)
 #include "kernels/x86/intrin.h"
 
-enum { MR = LB_DOTTAB_MR, COLUMNS = LB_DOTTAB_COLUMNS, EACH = 8 };
+enum { MR = LB_DOTTAB_MR, COLUMNS = LB_DOTTAB_COLUMNS, EACH = 8, LINE = 64 };
 
 /* ---- tables -------------------------------------------------------------- */
 
@@ -186,12 +186,19 @@ LB_INLINE void look_up(__m256i code, const uint8_t *table, sums *s)
     }
 }
 
+/* A line of what is asked for with every other byte: all of them at once would
+ * wait for each other. */
 LB_TARGET("avx2")
 LB_INLINE void add_bytes(const int rows, int64_t bytes, const uint8_t *table,
-                         const uint8_t *codes, sums *s)
+                         const uint8_t *codes, lb_dottab_ahead ahead, sums *s)
 {
     const __m256i mask = _mm256_set1_epi8(15);
     for (; bytes > 0; bytes--, codes += COLUMNS) {
+        if (ahead.lines > 0 && bytes % 2 == 0) {
+            __builtin_prefetch((const void *)ahead.at);
+            ahead.at += LINE;
+            ahead.lines--;
+        }
         const __m256i v =
             _mm256_load_si256((const __m256i *)(const void *)codes);
         LB_UNROLL
@@ -259,7 +266,8 @@ LB_TARGET("avx2,fma")
 LB_INLINE void dots_rows(const int rows, int64_t bytes, const uint8_t *table,
                          const uint8_t *codes, float slope,
                          const lb_dottab_head *head, const float *ws,
-                         bool first, float *c, int64_t ldc)
+                         bool first, lb_dottab_ahead ahead, float *c,
+                         int64_t ldc)
 {
     sums s[MR];
     LB_UNROLL
@@ -267,7 +275,7 @@ LB_INLINE void dots_rows(const int rows, int64_t bytes, const uint8_t *table,
         LB_UNROLL
     for (int h = 0; h < 2; h++)
         s[i].all[h] = s[i].odd[h] = _mm256_setzero_si256();
-    add_bytes(rows, bytes, table, codes, s);
+    add_bytes(rows, bytes, table, codes, ahead, s);
     LB_UNROLL
     for (int i = 0; i < rows; i++)
         put_columns(&s[i], slope, head->base[i], head->scale[i], ws, first,
@@ -277,12 +285,15 @@ LB_INLINE void dots_rows(const int rows, int64_t bytes, const uint8_t *table,
 LB_TARGET("avx2,fma")
 static void dots(int rows, int64_t bytes, const uint8_t *table,
                  const uint8_t *codes, float slope, const lb_dottab_head *head,
-                 const float *ws, bool first, float *c, int64_t ldc)
+                 const float *ws, bool first, lb_dottab_ahead ahead, float *c,
+                 int64_t ldc)
 {
     if (rows == 1)
-        dots_rows(1, bytes, table, codes, slope, head, ws, first, c, ldc);
+        dots_rows(1, bytes, table, codes, slope, head, ws, first, ahead, c,
+                  ldc);
     else
-        dots_rows(2, bytes, table, codes, slope, head, ws, first, c, ldc);
+        dots_rows(2, bytes, table, codes, slope, head, ws, first, ahead, c,
+                  ldc);
 }
 
 const lb_dottab lb_dottab_avx2 = {
