@@ -16,6 +16,11 @@ bool job_talk_begin(job_talk *t, const arguments *a, const char *what,
                     .verify = a->count[OPTION_VERIFY] != 0};
     t->measure = !t->quiet || t->report_path || t->verify;
     progress_begin(&t->progress, a);
+    if (a->comm && a->comm->rank > 0) { /* the first one talks */
+        t->report_path = NULL;
+        t->quiet = true;
+        t->verify = t->progress.bar = t->progress.lines = false;
+    }
     report_begin(&t->report, what, a->argc, a->argv);
     t->report.source = source;
     t->report.result = result;

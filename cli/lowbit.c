@@ -2,7 +2,8 @@
 #include <locale.h>
 #include <string.h>
 
-#include "verb.h"
+#include "launch.h"
+#include "start/command.h"
 
 const verb *const verbs[] = {
     &verb_info,  &verb_quantize, &verb_dequantize, &verb_convert,
@@ -40,7 +41,25 @@ static verdict no_verb(const char *name)
     return complain(USAGE, "no verb '%.64s'; see lowbit --help", name);
 }
 
-static verdict run(int argc, char **argv)
+/* As one of several processes: it becomes what knows the others; and if that
+ * does not see them, they would all write the same file. */
+static verdict run_among(const verb *v, arguments *a, lb_comm *comm)
+{
+    const int n = launch_size();
+    if (v->shares && !comm && n > 1) return launch_ranks(a->argv);
+    if (comm && comm->size == 1 && n > 1)
+        return complain(FAILED,
+                        "started as one of %d processes, of which this "
+                        "program's MPI sees 1: it was built with another MPI",
+                        n);
+    if (comm && comm->size > 1) {
+        a->comm = comm;
+        if (!v->shares && comm->rank > 0) return DONE;
+    }
+    return v->run(a);
+}
+
+static verdict run(int argc, char **argv, lb_comm *comm)
 {
     arguments a;
     if (argc < 2) {
@@ -73,13 +92,13 @@ static verdict run(int argc, char **argv)
         verb_help(stdout, v);
         return DONE;
     }
-    return v->run(&a);
+    return run_among(v, &a, comm);
 }
 
-int main(int argc, char **argv)
+int lowbit_command(int argc, char **argv, lb_comm *comm)
 {
     setlocale(LC_CTYPE, ""); /* whether the terminal has Unicode */
-    const verdict v = run(argc, argv);
+    const verdict v = run(argc, argv, comm);
     /* Data that could not be written whole are no success. */
     if (fflush(stdout) || ferror(stdout))
         return (int)complain(FAILED, "cannot write to stdout");

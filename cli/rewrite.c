@@ -2,6 +2,7 @@
  * another, as lb_convert_file does it. */
 #include "rewrite.h"
 
+#include "launch.h"
 #include "places.h"
 
 /* By --to, or by how the name ends. */
@@ -53,7 +54,9 @@ verdict rewrite_run(const rewrite *how, const arguments *a)
                                   .no_sync = a->count[OPTION_NO_SYNC] != 0,
                                   .resume = a->count[OPTION_RESUME] != 0,
                                   .verify = a->count[OPTION_VERIFY] != 0,
-                                  .directory = place_is_directory(a)};
+                                  .directory = place_is_directory(a),
+                                  .comm = a->comm};
+    if (a->comm && !jobs) jobs = launch_threads();
     lb_ctx *cx = context_open((int)jobs);
     verdict v = cx ? DONE : FAILED;
     if (cx &&

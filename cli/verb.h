@@ -1,8 +1,8 @@
 /* verb.h - what the verbs of the command `lowbit` share.
  *
  * A verb is one file that ends in one struct, and one line in lowbit.c. Data go
- * to stdout, talk to stderr. It may include lowbit.h and lowbit_io.h only: all
- * that the command can do, a program can.
+ * to stdout, talk to stderr. It may include lowbit.h, lowbit_io.h and
+ * lowbit_mesh.h only: all that the command can do, a program can.
  */
 #ifndef VERB_H
 #define VERB_H
@@ -94,6 +94,7 @@ typedef struct arguments {
     int n_given;
     int argc; /* of the whole command, to say it again */
     char **argv;
+    lb_comm *comm; /* ranks that share the work; NULL: this process alone */
 } arguments;
 
 typedef struct verb verb;
@@ -107,6 +108,8 @@ struct verb {
     int n_optional;           /* .. and so many may be */
     const option_id *options; /* ends with N_OPTIONS; --help is taken by all */
     verdict (*run)(const arguments *a);
+    bool shares; /* the ranks of an MPI program share its work; of others the
+                  * first one does it */
 };
 
 /* The value of an option as a number from lo on, which suffixes k, M and G

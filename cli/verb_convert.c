@@ -39,4 +39,5 @@ const verb verb_convert = {
     .n_operands = 1,
     .options = options_taken,
     .run = run,
+    .shares = true,
 };

@@ -28,4 +28,5 @@ const verb verb_dequantize = {
     .n_operands = 1,
     .options = options_taken,
     .run = run,
+    .shares = true,
 };

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "job_talk.h"
+#include "launch.h"
 #include "places.h"
 
 /* ---- the command line ---------------------------------------------------- */
@@ -193,6 +194,8 @@ static verdict run(const arguments *a)
     o.verify = a->count[OPTION_VERIFY] != 0;
     o.strict = a->count[OPTION_STRICT] != 0;
     o.dry_run = a->count[OPTION_DRY_RUN] != 0;
+    o.comm = a->comm;
+    if (a->comm && !jobs) jobs = launch_threads();
     lb_ctx *cx = context_open((int)jobs);
     verdict v = cx ? DONE : FAILED;
     o.selection = cx ? lb_selection_open(cx) : NULL;
@@ -233,10 +236,13 @@ const verb verb_quantize = {
             "each is named with the reason. Of a directory a directory is\n"
             "made, with its other files, unless the output is called .gguf, "
             ".safetensors or\n.npz. It is written whole or not at all: as "
-            "OUTPUT.partial, which a run with --resume\ntakes up.",
+            "OUTPUT.partial, which a run with --resume\ntakes up. Under mpirun "
+            "the processes share the arrays, and the file is the same.",
     .examples = "lowbit quantize model.safetensors -o small.safetensors --type "
-                "nf4 --report lost.html",
+                "nf4 --report lost.html\n"
+                "mpirun -np 4 lowbit quantize model/ -o small/ --type nf4",
     .n_operands = 1,
     .options = options_taken,
     .run = run,
+    .shares = true,
 };

@@ -380,6 +380,10 @@ typedef struct lb_quantize_options {
         verify; /* read all arrays back before the file gets its name: LB_E_FILE
                  * if one is not as it was written, and what stood there stays.
                  * (Of npz its own sums do that, for whoever reads it.) */
+    /* Ranks that share the work: all call it with the same arguments, and the
+     * file is that of one. Each reads and writes what is its; done is told of
+     * all arrays, when they are done. Not for npz. NULL: this one alone. */
+    lb_comm *comm;
 } lb_quantize_options;
 
 /* Quantizes a file, or the directory of a model, piece by piece: what is not
@@ -410,6 +414,7 @@ typedef struct lb_convert_options {
     void *progress_user;
     const char *linear_class; /* as in lb_file_options */
     bool verify;
+    lb_comm *comm;
 } lb_convert_options;
 
 /* Writes the arrays of a file, or of a model, into another: decoded, in another

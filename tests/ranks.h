@@ -12,6 +12,9 @@
 #include "lowbit_mesh.h"
 
 #ifdef LB_TEST_MPI
+#include <stdlib.h>
+#include <string.h>
+
 #include "lowbit_mpi.h"
 
 static struct {
@@ -31,6 +34,17 @@ static inline bool ranks_are(int n)
 static inline bool ranks_first(void)
 {
     return ranks_mpi.world->rank == 0;
+}
+
+/* What the first one has at data, to all; they meet there. */
+static inline bool ranks_share(void *data, size_t n)
+{
+    lb_comm *world = ranks_mpi.world;
+    char *all = malloc(n * (size_t)world->size);
+    const bool ok = all && world->all_gather(world, n, data, all);
+    if (ok) memcpy(data, all, n);
+    free(all);
+    return ok;
 }
 
 /* fn on n ranks, as lb_mesh_run; 0 if there are fewer. */
@@ -71,6 +85,11 @@ static inline bool ranks_are(int n)
 static inline bool ranks_first(void)
 {
     return true;
+}
+
+static inline bool ranks_share(void *data, size_t n)
+{
+    return data && n;
 }
 
 static inline int ranks_on(int n, int (*fn)(lb_comm *, void *), void *user)

@@ -114,6 +114,8 @@ typedef struct lb_write_options {
     int n_inputs;
     bool no_sync;        /* do not wait for the disk */
     bool place;          /* lb_writer_place is used, if the kind can */
+    bool shared, join;   /* then: others write, too; one of them has opened it,
+                          * and gives it its name */
     lb_journal *journal; /* then, too: see outfile.h; NULL: none */
 } lb_write_options;
 

@@ -88,7 +88,8 @@ bool lb_convert_file(lb_ctx *cx, const char *from, const char *to,
                                     .progress = c.progress,
                                     .progress_user = c.progress_user,
                                     .linear_class = c.linear_class,
-                                    .verify = c.verify};
+                                    .verify = c.verify,
+                                    .comm = c.comm};
     lb_quantize_options o;
     return lb_job_options(cx, &as, &o) && lb_job_run(cx, from, to, &o, &c);
 }

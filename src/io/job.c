@@ -8,6 +8,7 @@
  */
 #include "io/job.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -16,6 +17,67 @@
 
 static const uint64_t memory_default = (uint64_t)512 << 20;
 static const uint64_t memory_least = 1000000;
+
+/* ---- ranks --------------------------------------------------------------- */
+
+bool lb_job_meet(const lb_job *j, bool ok)
+{
+    if (!j->mesh) return ok;
+    if (!ok) lb_fail(j->cx, LB_E_FILE, "it could not be done");
+    return lb_mesh_agree(j->mesh);
+}
+
+bool lb_job_leads(const lb_job *j)
+{
+    return !j->mesh || lb_mesh_rank(j->mesh) == 0;
+}
+
+/* Bytes of each rank to all of them, in their order. */
+static bool tell_all(lb_job *j, size_t n, const void *mine, void *all)
+{
+    lb_comm *c = j->o->comm;
+    if (!lb_job_meet(j, true)) return false;
+    return c->all_gather(c, n, mine, all) ||
+           lb_fail(j->cx, LB_E_MESH, "%.200s", c->why);
+}
+
+bool lb_job_decides(lb_job *j, bool yes)
+{
+    if (!j->mesh) return yes;
+    const uint8_t mine = yes;
+    uint8_t *all =
+        lb_arena_alloc(j->cx, &j->arena, (uint64_t)lb_mesh_size(j->mesh), 1);
+    return lb_job_meet(j, all != NULL) && all && tell_all(j, 1, &mine, all) &&
+           all[0];
+}
+
+/* Who does which of n arrays: the largest first, each to who has least. */
+static int *share_out(lb_job *j, const int64_t *which, int64_t n)
+{
+    const int ranks = j->mesh ? lb_mesh_size(j->mesh) : 1;
+    int *owner = lb_arena_alloc(j->cx, &j->arena, (uint64_t)n, sizeof *owner);
+    uint64_t *load =
+        lb_arena_alloc(j->cx, &j->arena, (uint64_t)ranks, sizeof *load);
+    if (!owner || !load) return NULL;
+    for (int64_t i = 0; i < n; i++)
+        owner[i] = ranks > 1 ? -1 : 0;
+    for (int64_t left = ranks > 1 ? n : 0; left > 0; left--) {
+        int64_t most = -1;
+        int least = 0;
+        uint64_t size = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const uint64_t its = j->item[which[i]].group->entry.nbytes;
+            if (owner[i] >= 0 || (most >= 0 && its <= size)) continue;
+            most = i;
+            size = its;
+        }
+        for (int r = 1; r < ranks; r++)
+            if (load[r] < load[least]) least = r;
+        owner[most] = least;
+        load[least] += size + 1;
+    }
+    return owner;
+}
 
 /* ---- planning ------------------------------------------------------------ */
 
@@ -228,44 +290,86 @@ static void advance(void *user, uint64_t nbytes)
     if (j->o->progress) j->o->progress(j->o->progress_user, &p);
 }
 
-/* Array i, as the one that s wants next; s NULL: only measured. */
-static bool do_item(lb_job *j, lb_saver *s, int64_t i)
+/* What has become of an array. */
+typedef struct outcome {
+    lb_difference m;
+    bool resumed;
+} outcome;
+
+/* Array i, as the one that s wants next; s NULL: only measured. With others it
+ * is told when all have done theirs. */
+static bool do_item(lb_job *j, lb_saver *s, int64_t i, outcome *out)
 {
     const lb_job_item *it = &j->item[i];
-    lb_difference m = {0};
     lb_transfer t = lb_job_transfer(j, it);
     t.progress = advance;
     t.user = j;
     j->at = &it->group->entry;
+    *out = (outcome){0};
     if (it->stored) {
         if (!lb_transfer_stored(j->cx, &t, s)) return false;
-    } else if ((s || t.measure) && !lb_transfer_run(j->cx, &t, s, &m))
+    } else if ((s || t.measure) && !lb_transfer_run(j->cx, &t, s, &out->m))
         return false;
-    tell(j, i, &m, false);
+    if (!j->mesh) tell(j, i, &out->m, false);
     return true;
 }
 
 /* Of an array that an earlier run has written. m: what it noted, if it did;
  * what is asked for and was not, is measured now. */
-static bool tell_resumed(lb_job *j, int64_t i, lb_difference m)
+static bool tell_resumed(lb_job *j, int64_t i, lb_difference m, outcome *out)
 {
     const lb_job_item *it = &j->item[i];
     const lb_transfer t = lb_job_transfer(j, it);
     if (t.measure && !it->stored && !m.n &&
         !lb_transfer_run(j->cx, &t, NULL, &m))
         return false;
-    tell(j, i, &m, true);
+    *out = (outcome){m, true};
+    if (!j->mesh) tell(j, i, &m, true);
     j->at = &it->group->entry;
     advance(j, j->at->nbytes);
     return true;
 }
 
-/* Which array of the job is the k-th of a shard; -1 after the last. */
-static int64_t of_shard(const lb_job *j, int shard, int64_t k)
+/* Arrays of a file to be, who does which, and what came of them. */
+typedef struct shares {
+    int64_t *which, n;
+    int *owner;
+    outcome *out;
+} shares;
+
+static bool shares_of(lb_job *j, int shard, shares *s)
 {
+    const uint64_t n = (uint64_t)j->n;
+    *s = (shares){0};
+    s->which = lb_arena_alloc(j->cx, &j->arena, n, sizeof *s->which);
+    s->out = lb_arena_alloc(j->cx, &j->arena, n, sizeof *s->out);
+    if (!s->which || !s->out) return false;
     for (int64_t i = 0; i < j->n; i++)
-        if ((shard < 0 || j->item[i].shard == shard) && k-- == 0) return i;
-    return -1;
+        if (shard < 0 || j->item[i].shard == shard) s->which[s->n++] = i;
+    s->owner = share_out(j, s->which, s->n);
+    return s->owner != NULL;
+}
+
+static bool is_mine(const lb_job *j, const shares *s, int64_t k)
+{
+    return s->owner[k] == (j->mesh ? lb_mesh_rank(j->mesh) : 0);
+}
+
+/* With others: what came of all arrays is told to every rank's caller. */
+static bool tell_shares(lb_job *j, const shares *s, bool ok)
+{
+    if (!j->mesh) return ok;
+    const size_t size = (size_t)s->n * sizeof *s->out;
+    outcome *all = lb_arena_alloc(
+        j->cx, &j->arena, (uint64_t)s->n * (uint64_t)lb_mesh_size(j->mesh),
+        sizeof *all);
+    if (!lb_job_meet(j, ok && all) || !tell_all(j, size, s->out, all))
+        return false;
+    for (int64_t k = 0; k < s->n; k++) {
+        const outcome *o = &all[s->owner[k] * s->n + k];
+        tell(j, s->which[k], &o->m, o->resumed);
+    }
+    return true;
 }
 
 /* A shard has the descriptions of all arrays: those of its own, which the
@@ -294,61 +398,74 @@ static bool shard_meta(lb_job *j, int shard, lb_save_options *save)
 bool lb_job_write(lb_job *j, const char *path, int shard)
 {
     lb_save_options save = save_options(j);
-    int64_t n = 0;
+    shares sh;
     lb_planned *list =
         lb_arena_alloc(j->cx, &j->arena, (uint64_t)j->n, sizeof *list);
     float *offset =
         lb_arena_alloc(j->cx, &j->arena, (uint64_t)j->n, sizeof *offset);
-    int64_t *which =
-        lb_arena_alloc(j->cx, &j->arena, (uint64_t)j->n, sizeof *which);
-    if (!list || !offset || !which) return false;
-    if (shard >= 0 && !shard_meta(j, shard, &save)) return false;
-    for (int64_t i = 0; i < j->n; i++) {
-        if (shard >= 0 && j->item[i].shard != shard) continue;
-        list[n] = j->list[i];
-        offset[n] = j->offset[i];
-        which[n++] = i;
+    const bool made = shares_of(j, shard, &sh) && list && offset &&
+                      (shard < 0 || shard_meta(j, shard, &save));
+    if (!lb_job_meet(j, made) || !made) return false;
+    for (int64_t k = 0; k < sh.n; k++) {
+        list[k] = j->list[sh.which[k]];
+        offset[k] = j->offset[sh.which[k]];
     }
-    some_items some = {.j = j, .which = which};
+    some_items some = {.j = j, .which = sh.which};
     const lb_saver_more more = {.offset = offset,
                                 .load = load_stored,
                                 .user = &some,
                                 .journal = true,
                                 .resume = j->o->resume,
                                 .verify = j->o->verify,
-                                .job = j->number};
-    lb_saver *s = lb_saver_begin(j->cx, path, list, n, &save, &more);
+                                .job = j->number,
+                                .mesh = j->mesh,
+                                .owner = j->mesh ? sh.owner : NULL};
+    lb_saver *s = lb_saver_begin(j->cx, path, list, sh.n, &save, &more);
     bool ok = s != NULL;
-    for (int64_t k = 0; ok && k < n; k++) {
+    for (int64_t k = 0; ok && k < sh.n; k++) {
         const uint8_t *record = lb_saver_record(s, k);
         lb_difference m = {0};
-        if (!record) continue;
+        if (!record || !is_mine(j, &sh, k)) continue;
         memcpy(&m, record + 8, sizeof m);
-        ok = tell_resumed(j, which[k], m);
+        ok = tell_resumed(j, sh.which[k], m, &sh.out[k]);
     }
     for (int64_t k; ok && (k = lb_saver_next(s)) >= 0;)
-        ok = do_item(j, s, which[k]);
-    return lb_saver_close(j->cx, s, ok);
+        ok = do_item(j, s, sh.which[k], &sh.out[k]);
+    ok = tell_shares(j, &sh, ok);
+    return lb_job_meet(j, lb_saver_close(j->cx, s, ok));
 }
 
 bool lb_job_skip(lb_job *j, int shard)
 {
-    int64_t i;
-    bool ok = true;
-    for (int64_t k = 0; ok && (i = of_shard(j, shard, k)) >= 0; k++)
-        ok = tell_resumed(j, i, (lb_difference){0});
-    return ok;
+    shares sh;
+    bool ok = shares_of(j, shard, &sh);
+    for (int64_t k = 0; ok && k < sh.n; k++)
+        if (is_mine(j, &sh, k))
+            ok = tell_resumed(j, sh.which[k], (lb_difference){0}, &sh.out[k]);
+    return tell_shares(j, &sh, ok);
 }
 
 static bool run(lb_job *j, const char *from, const char *to)
 {
-    bool ok = true;
+    shares sh;
     if (!j->o->dry_run)
         return j->o->directory ? lb_job_write_directory(j, from, to)
                                : lb_job_write(j, to, -1);
-    for (int64_t i = 0; ok && i < j->n; i++)
-        ok = do_item(j, NULL, i);
-    return ok;
+    bool ok = shares_of(j, -1, &sh);
+    for (int64_t k = 0; ok && k < sh.n; k++)
+        if (is_mine(j, &sh, k)) ok = do_item(j, NULL, k, &sh.out[k]);
+    return tell_shares(j, &sh, ok);
+}
+
+/* All ranks of a communicator. */
+static bool open_mesh(lb_job *j)
+{
+    char axes[32];
+    lb_comm *c = j->o->comm;
+    if (!c || c->size == 1) return true;
+    snprintf(axes, sizeof axes, "rank=%d", c->size);
+    j->mesh = lb_mesh_open(j->cx, c, axes, NULL);
+    return j->mesh != NULL;
 }
 
 /* ---- all of it ----------------------------------------------------------- */
@@ -381,11 +498,16 @@ bool lb_job_run(lb_ctx *cx, const char *from, const char *to,
                                   .linear_class = o->linear_class};
     lb_job j = {.cx = cx, .o = o, .convert = c, .arena = {.heap = cx->heap}};
     lb_enter(cx);
-    j.f = lb_file_open(cx, from, &read);
-    const bool ok = j.f && plan(&j) && run(&j, from, to);
+    bool ok = open_mesh(&j);
+    if (ok) {
+        j.f = lb_file_open(cx, from, &read);
+        const bool planned = j.f && plan(&j);
+        ok = lb_job_meet(&j, planned) && planned && run(&j, from, to);
+    }
     lb_saver_close(cx, j.plan, false);
     lb_leave(cx);
     lb_file_close(j.f);
     lb_arena_free(&j.arena);
+    if (j.mesh) ok = lb_mesh_close(j.mesh) && ok;
     return ok;
 }

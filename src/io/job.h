@@ -35,7 +35,15 @@ typedef struct lb_job {
     int shards;           /* files of the new directory */
     uint64_t read, total; /* bytes of the source */
     const lb_entry *at;   /* being read */
+    lb_mesh *mesh;        /* ranks that share the work; NULL: this one alone */
 } lb_job;
+
+/* Whether all ranks are well. With others, all say and hear so. */
+bool lb_job_meet(const lb_job *j, bool ok);
+/* Whether this is the one that does what is to be done once. */
+bool lb_job_leads(const lb_job *j);
+/* What the first rank says; called by all. */
+bool lb_job_decides(lb_job *j, bool yes);
 
 /* Whether it is, and what the new file is to have for it. */
 bool lb_job_quantizes(const lb_job_item *it);

@@ -288,13 +288,22 @@ static bool write_weights(place *p)
         const char *path = path_in(p, p->partial,
                                    j->shards > 1 ? lb_shard_name(k, j->shards).s
                                                  : "model.safetensors");
-        ok = path != NULL;
-        if (ok && j->o->resume && stat(path, &st) == 0)
+        ok = lb_job_meet(j, path != NULL) && path;
+        if (!ok) break;
+        if (j->o->resume && lb_job_decides(j, stat(path, &st) == 0))
             ok = lb_job_skip(j, k);
-        else if (ok)
+        else
             ok = lb_job_write(j, path, j->shards > 1 ? k : -1);
     }
-    return ok && (j->shards <= 1 || write_index(p));
+    return ok;
+}
+
+/* What is there once: by the first rank. */
+static bool write_rest(place *p)
+{
+    if (!lb_job_leads(p->j)) return true;
+    return (p->j->shards <= 1 || write_index(p)) &&
+           (!p->from || each_entry(p, p->from, carry_over)) && publish(p);
 }
 
 bool lb_job_write_directory(lb_job *j, const char *from, const char *to)
@@ -316,16 +325,15 @@ bool lb_job_write_directory(lb_job *j, const char *from, const char *to)
     p.to = name;
     snprintf(p.partial, n + sizeof suffix, "%s%s", name, suffix);
     if (!j->shards) j->shards = 1; /* a model without arrays is one, too */
-    if (!check_target(&p)) return false;
-    if (!begin(&p)) {
-        (void)rmdir(p.partial); /* if it is empty */
-        return false;
-    }
-    const bool ok = write_weights(&p) &&
-                    (!p.from || each_entry(&p, p.from, carry_over)) &&
-                    publish(&p);
-    if (ok) return true;
+    if (!lb_job_meet(j, !lb_job_leads(j) || check_target(&p))) return false;
+    bool ok = !lb_job_leads(j) || begin(&p);
+    if (!ok) (void)rmdir(p.partial); /* if it is empty */
+    if (!lb_job_meet(j, ok)) return false;
+    ok = write_weights(&p);
+    if (lb_job_meet(j, ok) && ok) ok = lb_job_meet(j, write_rest(&p));
+    if (ok && lb_job_meet(j, true)) return true;
     /* As with a file: what went wrong leaves nothing. */
-    if (each_entry(&p, p.partial, remove_file)) (void)rmdir(p.partial);
+    if (lb_job_leads(j) && each_entry(&p, p.partial, remove_file))
+        (void)rmdir(p.partial);
     return false;
 }

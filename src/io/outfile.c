@@ -209,6 +209,55 @@ lb_outfile *lb_outfile_open_sized(lb_ctx *cx, const char *path,
     return NULL;
 }
 
+/* What the first one has made, and others need. */
+static bool see(lb_ctx *cx, lb_outfile *o, uint64_t job)
+{
+    lb_journal *j = o->journal;
+    journal_head have = {.magic = ""};
+    o->fd = open(o->partial, O_RDWR | O_CLOEXEC);
+    if (o->fd < 0) return cannot(cx, o, "open", errno);
+    if (!j) return true;
+    const journal_head want = head_of(o, job);
+    if (read_at(o, o->total, &have, sizeof have) &&
+        memcmp(&have, &want, sizeof have) == 0 &&
+        read_at(o, o->total + sizeof have, j->record, (size_t)j->n * LB_RECORD))
+        return true;
+    return lb_fail(cx, LB_E_FILE, "%s: another rank is writing another file",
+                   LB_PATH(o->partial));
+}
+
+lb_outfile *lb_outfile_join(lb_ctx *cx, const char *path, uint64_t size,
+                            lb_journal *journal, uint64_t job)
+{
+    lb_outfile *o = make(cx, path);
+    if (o) {
+        o->journal = journal;
+        o->total = size;
+        o->shared = o->joined = true;
+    }
+    if (o && see(cx, o, job)) return o;
+    lb_outfile_close(cx, o, false, false);
+    return NULL;
+}
+
+/* Records [lo, hi) to the file; of one that others write, those that are set,
+ * one by one: what is between them may be theirs. */
+static bool put_records(lb_ctx *cx, lb_outfile *o, int64_t lo, int64_t hi)
+{
+    const lb_journal *j = o->journal;
+    const uint64_t at = o->total + sizeof(journal_head);
+    bool ok = true;
+    if (!o->shared)
+        return lb_outfile_patch(cx, o, at + (uint64_t)lo * LB_RECORD,
+                                j->record + lo * LB_RECORD,
+                                (size_t)(hi - lo) * LB_RECORD);
+    for (int64_t i = lo; ok && i < hi; i++)
+        if (j->record[i * LB_RECORD])
+            ok = lb_outfile_patch(cx, o, at + (uint64_t)i * LB_RECORD,
+                                  j->record + i * LB_RECORD, LB_RECORD);
+    return ok;
+}
+
 /* A record must not say more than the disk knows. Waiting for the disk now and
  * then also spares a long wait at the end. */
 bool lb_outfile_note(lb_ctx *cx, lb_outfile *o, int64_t i, const void *record,
@@ -223,10 +272,7 @@ bool lb_outfile_note(lb_ctx *cx, lb_outfile *o, int64_t i, const void *record,
     if (i >= o->hi) o->hi = i + 1;
     if (sync && o->loose < OFTEN) return true;
     if (sync && fdatasync(o->fd)) return cannot(cx, o, "sync", errno);
-    const uint64_t at = o->total + sizeof(journal_head);
-    const bool ok = lb_outfile_patch(cx, o, at + (uint64_t)o->lo * LB_RECORD,
-                                     j->record + o->lo * LB_RECORD,
-                                     (size_t)(o->hi - o->lo) * LB_RECORD);
+    const bool ok = put_records(cx, o, o->lo, o->hi);
     o->lo = o->hi = 0;
     o->loose = 0;
     return ok;
@@ -310,9 +356,21 @@ static bool commit_partial(lb_ctx *cx, lb_outfile *o, bool sync)
     return true;
 }
 
+/* Its bytes are there for the one that gives the file its name. */
+static bool leave(lb_ctx *cx, lb_outfile *o, bool commit, bool sync)
+{
+    bool ok = commit && !o->failed;
+    const int fd = o->fd;
+    if (ok && sync && fsync(fd)) ok = cannot(cx, o, "sync", errno);
+    if (fd >= 0 && close(fd) && ok) ok = cannot(cx, o, "close", errno);
+    lb_heap_free(o->heap, o, o->got);
+    return ok;
+}
+
 bool lb_outfile_close(lb_ctx *cx, lb_outfile *o, bool commit, bool sync)
 {
     if (!o) return false;
+    if (o->joined) return leave(cx, o, commit, sync);
     const bool opened = o->fd >= 0;
     const bool done = commit && !o->failed && commit_partial(cx, o, sync);
     if (o->fd >= 0) close(o->fd);

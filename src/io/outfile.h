@@ -32,6 +32,8 @@ typedef struct lb_outfile {
     uint64_t loose;      /* bytes patched since it was last synced */
     int64_t lo, hi;      /* records that are not in the file yet */
     bool failed;         /* a write went wrong: it cannot be committed */
+    bool shared;         /* others write to it, too */
+    bool joined;         /* .. and one of them gives it its name */
     const char *path;    /* behind this struct, as is the next */
     char *partial;
 } lb_outfile;
@@ -48,6 +50,10 @@ lb_outfile *lb_outfile_open(lb_ctx *cx, const char *path,
 lb_outfile *lb_outfile_open_sized(lb_ctx *cx, const char *path,
                                   lb_infile *const *input, int n, uint64_t size,
                                   lb_journal *journal, uint64_t job);
+/* One that another rank has opened so, to write some of its bytes; that is the
+ * one to close it with commit, after all others have. */
+lb_outfile *lb_outfile_join(lb_ctx *cx, const char *path, uint64_t size,
+                            lb_journal *journal, uint64_t job);
 /* Record i, of LB_RECORD bytes: what it stands for is in the file, and, if
  * sync, will be on the disk before it is. */
 bool lb_outfile_note(lb_ctx *cx, lb_outfile *o, int64_t i, const void *record,

@@ -60,16 +60,27 @@ static bool plan_all(lb_ctx *cx, lb_saver *s, const lb_planned *list,
     return true;
 }
 
-/* Those that an earlier run has written are passed by. */
+/* Whether somebody else writes item i, or an earlier run has. */
+static bool is_passed(const lb_saver *s, int64_t i)
+{
+    return (s->done && s->done[i]) ||
+           (s->owner && s->owner[i] != lb_mesh_rank(s->mesh));
+}
+
+static void pass_by(lb_saver *s)
+{
+    while (s->at < s->n && is_passed(s, s->at))
+        s->at++;
+}
+
 static void skip_done(lb_saver *s)
 {
     for (int64_t i = 0; i < s->n; i++) {
-        s->done[i] = s->journal.record[i * LB_RECORD] != 0;
-        for (int k = 0; s->done[i] && k < s->item[i].n_tensors; k++)
+        if (s->done) s->done[i] = s->journal.record[i * LB_RECORD] != 0;
+        for (int k = 0; is_passed(s, i) && k < s->item[i].n_tensors; k++)
             lb_writer_has(s->w, s->item[i].first + k);
     }
-    while (s->at < s->n && s->done[s->at])
-        s->at++;
+    pass_by(s);
 }
 
 static bool keep_journal(lb_ctx *cx, lb_saver *s, const lb_saver_more *more)
@@ -82,26 +93,44 @@ static bool keep_journal(lb_ctx *cx, lb_saver *s, const lb_saver_more *more)
     return s->journal.record && s->done;
 }
 
+/* All ranks of a mesh open it, the first one before the others. */
+static bool open_writer(lb_ctx *cx, lb_saver *s, const char *path,
+                        lb_write_options *w)
+{
+    const int rank = s->mesh ? lb_mesh_rank(s->mesh) : 0;
+    w->shared = s->mesh != NULL;
+    w->join = rank > 0;
+    for (int turn = 0; turn < (s->mesh ? 2 : 1); turn++) {
+        if (turn == (rank > 0))
+            s->w = lb_writer_open(cx, s->kind, path, s->tensor, s->n_tensors,
+                                  s->meta, s->n_meta, w);
+        if (s->mesh && !lb_mesh_agree(s->mesh)) return false;
+    }
+    return s->w != NULL;
+}
+
 static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
                   const lb_planned *list, const lb_save_options *o,
                   const lb_saver_more *more)
 {
     lb_write_options w = {.no_sync = o->no_sync, .place = true};
     const char *layout = o->layout ? o->layout : "native";
-    if (!lb_saver_kind(cx, s, o->kind)) return false;
-    s->item = lb_arena_alloc(cx, &s->arena, (uint64_t)s->n, sizeof *s->item);
-    if (!s->item || !take_meta(cx, s, o) ||
-        !plan_all(cx, s, list, layout, more))
-        return false;
-    if (more->plan_only) return true;
-    if (more->journal && !keep_journal(cx, s, more)) return false;
-    lb_infile **inputs = input_files(cx, s, o, &w.n_inputs);
-    if (!inputs) return false;
+    s->mesh = more->mesh;
+    s->owner = more->owner;
+    if (lb_saver_kind(cx, s, o->kind))
+        s->item =
+            lb_arena_alloc(cx, &s->arena, (uint64_t)s->n, sizeof *s->item);
+    bool ok =
+        s->item && take_meta(cx, s, o) && plan_all(cx, s, list, layout, more);
+    if (more->plan_only) return ok;
+    ok = ok && (!more->journal || keep_journal(cx, s, more));
+    lb_infile **inputs = ok ? input_files(cx, s, o, &w.n_inputs) : NULL;
+    if (s->mesh) ok = lb_mesh_agree(s->mesh);
+    if (!ok || !inputs) return false;
     w.input = inputs;
     w.journal = more->journal ? &s->journal : NULL;
-    s->w = lb_writer_open(cx, s->kind, path, s->tensor, s->n_tensors, s->meta,
-                          s->n_meta, &w);
-    if (s->w && s->w->sized && more->journal) skip_done(s);
+    if (!open_writer(cx, s, path, &w)) return false;
+    if (s->w && s->w->sized) skip_done(s);
     s->verify = more->verify;
     lb_readback_begin(&s->sums);
     return s->w != NULL;
@@ -239,9 +268,10 @@ static bool note(lb_ctx *cx, lb_saver *s, int64_t i, const void *record)
 static bool verify_all(lb_ctx *cx, lb_saver *s)
 {
     bool ok = lb_outfile_settle(cx, s->w->out, !s->w->options.no_sync) &&
-              lb_readback_header(cx, s->w);
+              (s->w->options.join || lb_readback_header(cx, s->w));
     for (int64_t i = 0; ok && i < s->n; i++) {
         const lb_saved *item = &s->item[i];
+        if (s->owner && s->owner[i] != lb_mesh_rank(s->mesh)) continue;
         uint64_t sum;
         memcpy(&sum, s->journal.record + i * LB_RECORD + SUM_AT, sizeof sum);
         ok = lb_readback_same(cx, s->w->out, item->name,
@@ -265,9 +295,8 @@ bool lb_saver_end(lb_ctx *cx, lb_saver *s, const void *record)
     }
     if (record && i >= 0 && s->done && !note(cx, s, i, record)) return false;
     s->failed = false;
-    do
-        s->at++;
-    while (s->at < s->n && s->done && s->done[s->at]);
+    s->at++;
+    pass_by(s);
     return true;
 }
 
@@ -318,6 +347,17 @@ bool lb_saver_put(lb_ctx *cx, lb_saver *s, lb_array *a)
     return lb_saver_piece(cx, s, a) && lb_saver_end(cx, s, NULL);
 }
 
+/* The first rank closes it when all others have, and are well. */
+static bool close_together(lb_ctx *cx, lb_saver *s, bool ok)
+{
+    const bool first = lb_mesh_rank(s->mesh) == 0;
+    if (!ok) lb_fail(cx, LB_E_FILE, "a file was not written to its end");
+    const bool left = !first && lb_writer_close(cx, s->w, ok);
+    ok = lb_mesh_agree(s->mesh) && ok && (first || left);
+    if (first) ok = lb_writer_close(cx, s->w, ok);
+    return lb_mesh_agree(s->mesh) && ok;
+}
+
 bool lb_saver_close(lb_ctx *cx, lb_saver *s, bool commit)
 {
     if (!s) return false;
@@ -326,7 +366,8 @@ bool lb_saver_close(lb_ctx *cx, lb_saver *s, bool commit)
         ok = lb_fail(cx, LB_E_ARG, "save: '%s' is missing",
                      LB_NAME(s->item[lb_saver_next(s)].name));
     if (ok && s->verify && s->done && s->w->sized) ok = verify_all(cx, s);
-    const bool done = lb_writer_close(cx, s->w, ok);
+    const bool done = s->mesh && s->w ? close_together(cx, s, ok)
+                                      : lb_writer_close(cx, s->w, ok);
     lb_arena arena = s->arena; /* which s is in */
     lb_arena_free(&arena);
     return done;

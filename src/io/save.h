@@ -4,6 +4,7 @@
 
 #include "io/description.h"
 #include "io/readback.h"
+#include "lowbit_mesh.h"
 
 struct lb_saved {
     const char *name;
@@ -34,6 +35,8 @@ struct lb_saver {
     lb_meta *meta;
     int64_t n_meta;
     bool failed;
+    lb_mesh *mesh;    /* whose ranks write it together; NULL: alone */
+    const int *owner; /* of each item: the rank that writes it; then */
 };
 
 /* How a file is written, beyond what users may say. */
@@ -43,10 +46,14 @@ typedef struct lb_saver_more {
      * is planned; or leaves it. NULL: the list has all. */
     bool (*load)(void *user, int64_t i, lb_array **a);
     void *user;
-    bool journal;   /* keep one, so that the run can be taken up, .. */
-    bool resume;    /* .. or take it up; .. */
-    uint64_t job;   /* .. of a job of this number */
-    bool verify;    /* read it back before it gets its name */
+    bool journal; /* keep one, so that the run can be taken up, .. */
+    bool resume;  /* .. or take it up; .. */
+    uint64_t job; /* .. of a job of this number */
+    bool verify;  /* read it back before it gets its name */
+    /* Ranks that write it together, each the arrays that owner, of n, says are
+     * its. All begin and close it. */
+    lb_mesh *mesh;
+    const int *owner;
     bool plan_only; /* write nothing: for sizes and descriptions */
 } lb_saver_more;
 

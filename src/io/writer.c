@@ -104,11 +104,21 @@ static bool open_out(lb_ctx *cx, lb_writer *w, const char *path)
     w->sized = lb_writer_places(w) && o->place;
     w->header_size = w->header.n;
     w->header_sum = XXH3_64bits(w->header.at, w->header.n);
+    if (o->shared && !w->sized)
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "%s: a %s file is written from its begin to its end, "
+                       "not by several ranks",
+                       LB_PATH(path), w->kind->name);
+    if (o->join) {
+        w->out = lb_outfile_join(cx, path, w->total, o->journal, w->header_sum);
+        return w->out != NULL;
+    }
     w->out = w->sized
                  ? lb_outfile_open_sized(cx, path, o->input, o->n_inputs,
                                          w->total, o->journal, w->header_sum)
                  : lb_outfile_open(cx, path, o->input, o->n_inputs, w->total);
     if (!w->out) return false;
+    w->out->shared = o->shared;
     return w->sized ? lb_outfile_patch(cx, w->out, 0, w->header.at, w->header.n)
                     : lb_outfile_write(cx, w->out, w->header.at, w->header.n);
 }
@@ -220,6 +230,7 @@ static bool finish_placed(lb_ctx *cx, lb_writer *w)
 static bool finish(lb_ctx *cx, lb_writer *w)
 {
     if (w->failed) return false;
+    if (w->options.join) return true;
     if (w->sized) return finish_placed(cx, w);
     const int64_t i = lb_writer_next(w);
     if (i >= 0)

@@ -1,0 +1,186 @@
+#!/usr/bin/env bash
+# test_cli_ranks.sh PROGRAM - verbs whose work the processes of mpirun share:
+# the same bytes as one process writes; an error of one rank is the sentence of
+# all; a rank that is killed ends all of them, is named, and damages nothing.
+# Without an MPI only that it is said so. To be run in the project's root.
+set -euo pipefail
+# shellcheck source=tests/cli.bash
+. tests/cli.bash
+arrays=16
+size=1048576 # bytes of each: (512,512) of f32
+
+# A model of letters and digits, which are finite numbers, in two shards.
+mkdir "$tmp/model"
+header()
+{
+    local i first=$1 last=$2 sep='' at=0
+    printf '{'
+    for ((i = first; i < last; i++)); do
+        printf '%s"layers.%02d.weight":{"dtype":"F32","shape":[512,512],' \
+            "$sep" "$i"
+        printf '"data_offsets":[%d,%d]}' "$at" $((at + size))
+        at=$((at + size))
+        sep=,
+    done
+    printf '}'
+}
+index='' sep=''
+for k in 0 1; do
+    name=model-0000$((k + 1))-of-00002.safetensors
+    text=$(header $((k * arrays / 2)) $(((k + 1) * arrays / 2)))
+    safetensors "$tmp/model/$name" "$text" ''
+    base64 -w0 /dev/urandom | head -c $((arrays * size / 2)) \
+        >>"$tmp/model/$name" || true
+    for ((i = k * arrays / 2; i < (k + 1) * arrays / 2; i++)); do
+        index+=$sep$(printf '"layers.%02d.weight":"%s"' "$i" "$name")
+        sep=,
+    done
+done
+echo "{\"weight_map\":{$index}}" >"$tmp/model/model.safetensors.index.json"
+echo '{"dtype":"float32"}' >"$tmp/model/config.json"
+
+# ---- without -----------------------------------------------------------------
+
+# As one of two processes, and with nothing beside it.
+mkdir "$tmp/bin"
+cp "$program" "$tmp/bin/lowbit"
+alone=$program
+program=$tmp/bin/lowbit
+export OMPI_COMM_WORLD_SIZE=2
+refused 1 "started as one of 2 processes, and lowbit-mpi" quantize \
+    "$tmp/model" --type nf4 -o "$tmp/none"
+run 0 info "$tmp/model" # has nothing to share
+unset OMPI_COMM_WORLD_SIZE
+program=$alone
+
+ranks=$(dirname "$program")/lowbit-mpi
+if ! [ -x "$ranks" ] || ! command -v mpirun >/dev/null; then
+    echo "test_cli_ranks.sh: no lowbit-mpi, or no mpirun"
+    finish
+    exit 0
+fi
+
+# ---- with --------------------------------------------------------------------
+
+# As root Open MPI wants to be asked twice, and there may be few cores.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+over=
+! mpirun --version 2>&1 | grep -q 'Open MPI\|OpenRTE' || over=--oversubscribe
+
+# shared RANKS STATUS ARGUMENT...
+shared()
+{
+    local n=$1 want=$2 status=0
+    shift 2
+    checks=$((checks + 1))
+    # shellcheck disable=SC2086
+    timeout 120 mpirun $over -np "$n" "$program" "$@" >"$tmp/out" \
+        2>"$tmp/err" || status=$?
+    [ "$status" = "$want" ] || die "$n ranks, '$*': status $status, not $want"
+}
+
+same()
+{
+    checks=$((checks + 1))
+    diff -r "$1" "$2" >"$tmp/diff" || die "$(cat "$tmp/diff")"
+    [ ! -e "$2.partial" ] || die "$2.partial stays"
+}
+
+job=(quantize "$tmp/model" --type nf4 --no-sync)
+run 0 "${job[@]}" -q -o "$tmp/whole"
+run 0 "${job[@]}" -q -o "$tmp/whole.safetensors"
+for n in 2 4; do
+    shared $n 0 "${job[@]}" -o "$tmp/dir" --verify
+    same "$tmp/whole" "$tmp/dir"
+    # The first rank talks, once, and of all arrays.
+    [ "$(grep -c "^[0-9]*/$arrays layers" "$tmp/err")" = $arrays ] ||
+        die "not a line for each array"
+    [ "$(grep -c "lowbit: .*: $arrays arrays quantized" "$tmp/err")" = 1 ] ||
+        die "it is not summed up once"
+    grep -q '^1/.*nrmse 0\.' "$tmp/err" || die "no errors are told"
+    shared $n 0 "${job[@]}" -q -o "$tmp/file.safetensors" --report "$tmp/r.json"
+    same "$tmp/whole.safetensors" "$tmp/file.safetensors"
+    [ ! -s "$tmp/err" ] || die "it talks"
+    [ -s "$tmp/r.json" ] || die "there is no report"
+    rm -rf "$tmp/dir" "$tmp/file.safetensors" "$tmp/r.json"
+done
+run 0 dequantize "$tmp/whole" -o "$tmp/floats.safetensors" -q --no-sync
+shared 3 0 dequantize "$tmp/whole" -o "$tmp/file.safetensors" -q --no-sync
+same "$tmp/floats.safetensors" "$tmp/file.safetensors"
+program=$ranks
+shared 2 0 info "$tmp/whole" # by the first alone
+program=$alone
+[ "$(grep -c "$arrays arrays" "$tmp/out")" = 1 ] || die "not printed once"
+
+# ---- wrong -------------------------------------------------------------------
+
+# sentences N TEXT: every rank's, and the same.
+sentences()
+{
+    checks=$((checks + 1))
+    [ "$(grep '^lowbit: ' "$tmp/err" | sort -u | wc -l)" = 1 ] ||
+        die "they say different things"
+    [ "$(grep -cF -- "$2" "$tmp/err")" = "$1" ] || die "not all say '$2'"
+}
+
+cp -r "$tmp/model" "$tmp/bad"
+# A number that is none, in the middle of an array that some rank has.
+put_bytes "$tmp/bad/model-00001-of-00002.safetensors" 6000000 \
+    '\xff\xff\xff\x7f\xff\xff\xff\x7f'
+echo old >"$tmp/old.safetensors"
+shared 4 1 quantize "$tmp/bad" --type nf4 -q -o "$tmp/old.safetensors" --force
+sentences 4 " of 4: 'layers."
+[ "$(cat "$tmp/old.safetensors")" = old ] || die "the old file is gone"
+[ ! -e "$tmp/old.safetensors.partial" ] || die "a partial file stays"
+truncate -s -1 "$tmp/bad/model-00002-of-00002.safetensors"
+shared 4 3 quantize "$tmp/bad" --type nf4 -q -o "$tmp/none"
+sentences 4 "model-00002-of-00002.safetensors"
+[ ! -e "$tmp/none" ] && [ ! -e "$tmp/none.partial" ] || die "something is there"
+shared 2 2 quantize "$tmp/model" --type nf4 -o "$tmp/old.safetensors"
+
+# ---- killed ------------------------------------------------------------------
+
+# One of the ranks, as soon as there is something to damage; then taken up.
+killed=0
+for ((k = 0; k < 5; k++)); do
+    rm -f "$tmp/old.safetensors.partial"
+    # shellcheck disable=SC2086
+    timeout 120 mpirun $over -np 4 "$program" "${job[@]}" -q -j 1 \
+        -o "$tmp/old.safetensors" --force >"$tmp/out" 2>"$tmp/err" &
+    child=$!
+    until [ -e "$tmp/old.safetensors.partial" ] ||
+        ! kill -0 $child 2>/dev/null; do :; done
+    victim=$(pgrep -f "lowbit.* -o $tmp/old.safetensors" | tail -n 1) || true
+    name=$(cat "/proc/$victim/comm" 2>/dev/null) || name=
+    case $name in lowbit*) kill -9 "$victim" 2>/dev/null || true ;; esac
+    begin=$SECONDS
+    status=0
+    wait $child || status=$?
+    [ $status = 0 ] && echo old >"$tmp/old.safetensors" && continue # too late
+    killed=$((killed + 1))
+    checks=$((checks + 1))
+    [ $((SECONDS - begin)) -le 10 ] || die "it took $((SECONDS - begin)) s"
+    grep -qi 'rank [0-3]\|EXIT CODE: 9' "$tmp/err" || die "no rank is named"
+    # The old one, or all of the new one.
+    cmp -s "$tmp/old.safetensors" "$tmp/whole.safetensors" ||
+        [ "$(cat "$tmp/old.safetensors")" = old ] || die "the file is damaged"
+    n=$((1 + k % 3))
+    shared $n 0 "${job[@]}" -q -o "$tmp/old.safetensors" --force --resume \
+        --verify
+    same "$tmp/whole.safetensors" "$tmp/old.safetensors"
+    echo old >"$tmp/old.safetensors"
+done
+[ $killed -gt 0 ] || die "none was killed in time"
+
+# Another kind of MPI sees nothing of the others: nobody writes anything.
+for other in mpirun.openmpi mpirun.mpich; do
+    command -v $other >/dev/null || continue
+    [ "$(readlink -f "$(command -v $other)")" != \
+        "$(readlink -f "$(command -v mpirun)")" ] || continue
+    checks=$((checks + 1))
+    ! timeout 60 $other -np 2 "$program" "${job[@]}" -o "$tmp/none" \
+        >"$tmp/out" 2>"$tmp/err" || die "$other: no error"
+    grep -q 'built with another MPI' "$tmp/err" || die "$other: it is not said"
+    [ ! -e "$tmp/none" ] || die "something was written"
+done
+finish
