@@ -242,6 +242,11 @@ static void errors(lb_ctx *cx)
     CHECK(!lb_optimizer_open(NULL, NULL, &w, 1));
     lb_optimizer *o = OPEN(.method = LB_ADAM);
     REFUSED(lb_optimizer_step(o, &w, &row), "its gradient f32(1)");
+    lb_array *other = lb_zeros(cx, LB_F64, LB_SHAPE(3));
+    REFUSED(lb_optimizer_step(o, &other, &other),
+            "parameter 0 is f64(3), its gradient f64(3), what is kept of it "
+            "f32(3)");
+    REFUSED(lb_optimizer_step(o, &row, &row), "what is kept of it f32(3)");
     REFUSED(lb_optimizer_step(o, &w, &(lb_array *){NULL}),
             "gradient 0 is NULL");
     REFUSED(lb_optimizer_step(o, NULL, &w), "parameters is NULL");
@@ -259,6 +264,63 @@ static void errors(lb_ctx *cx)
     lb_optimizer_close(o);
 }
 
+/* A gradient so long that its square is no f32 is clipped like any other; one
+ * that is infinite, or no number, is not hidden. */
+static void long_gradients(lb_ctx *cx)
+{
+    const float size[] = {1e-30f, 1, 1e19f, 1e25f, 1e38f};
+    for (size_t k = 0; k < sizeof size / sizeof *size; k++)
+        for (int two = 0; two < 2; two++) {
+            lb_array *w[] = {lb_zeros(cx, LB_F32, LB_SHAPE(4)),
+                             lb_zeros(cx, LB_BF16, LB_SHAPE(12))};
+            lb_array *g[] = {
+                lb_full(cx, LB_F32, LB_SHAPE(4), (double)size[k]),
+                lb_full(cx, LB_BF16, LB_SHAPE(12), (double)size[k])};
+            const lb_optimizer_config c = {.rate = 1, .clip_norm = 2};
+            lb_optimizer *o = lb_optimizer_open(cx, &c, w, 1 + two);
+            CHECK(lb_optimizer_step(o, w, g));
+            const double norm = (two ? 4 : 2) * (double)size[k];
+            const double want = -(double)size[k] * fmin(1, 2 / norm);
+            const double got = lb_item(cx, lb_mean(cx, w[0], NULL, false));
+            CHECK_NEAR(got, want, (two ? 4e-3 : 1e-6) * fabs(want));
+            lb_optimizer_close(o);
+        }
+    const double bad[] = {(double)INFINITY, (double)NAN};
+    for (int k = 0; k < 2; k++) {
+        lb_array *w = lb_zeros(cx, LB_F32, LB_SHAPE(4));
+        lb_array *g = lb_full(cx, LB_F32, LB_SHAPE(4), bad[k]);
+        lb_optimizer *o = OPEN(.clip_norm = 1);
+        CHECK(lb_optimizer_step(o, &w, &g));
+        CHECK(isnan(lb_item(cx, lb_reduce_sum(cx, w, NULL))));
+        lb_optimizer_close(o);
+    }
+    CHECK_EQ_S(lb_error(cx), "");
+}
+
+/* Parameters of no or one element, whole or in 8 bits: two steps of Adam along
+ * a gradient that stays are two times the rate. */
+static void few_elements(lb_ctx *cx)
+{
+    static const lb_quant_config in8 = {.format = "dynamic8"};
+    const lb_shape shape[] = {
+        {0}, {1, {1}}, {1, {0}}, {2, {0, 5}}, {2, {3, 0}}};
+    for (size_t k = 0; k < sizeof shape / sizeof *shape; k++)
+        for (int how = 0; how < 4; how++) {
+            const lb_dtype d = how & 1 ? LB_BF16 : LB_F32;
+            lb_array *w = lb_full(cx, d, shape[k], 2);
+            lb_array *g = lb_full(cx, d, shape[k], 1);
+            lb_optimizer *o =
+                OPEN(.method = LB_ADAM, .rate = 0.1, .clip_norm = 3,
+                     .state = how & 2 ? &in8 : NULL);
+            CHECK(lb_optimizer_step(o, &w, &g) && lb_optimizer_step(o, &w, &g));
+            CHECK(lb_dtype_of(w) == d && lb_rank(w) == shape[k].rank);
+            if (lb_size(w) == 1)
+                CHECK_NEAR(lb_item(cx, w), 1.8, how & 1 ? 2e-2 : 1e-5);
+            lb_optimizer_close(o);
+        }
+    CHECK_EQ_S(lb_error(cx), "");
+}
+
 int main(void)
 {
     lb_ctx *cx = lb_open(NULL);
@@ -267,6 +329,8 @@ int main(void)
     schedules();
     resumed(cx);
     errors(cx);
+    long_gradients(cx);
+    few_elements(cx);
     lb_close(cx);
     return check_report("optimizer");
 }

@@ -180,20 +180,44 @@ void lb_optimizer_close(lb_optimizer *o)
 
 /* ---- a step -------------------------------------------------------------- */
 
+/* The sum of all their squares, in f64 if `wide`. */
+static lb_array *squares(lb_optimizer *o, lb_array *const *grads, bool wide)
+{
+    lb_ctx *cx = o->cx;
+    lb_array *sum = NULL;
+    for (int i = 0; i < o->n; i++) {
+        lb_enter(cx);
+        lb_array *g = lb_as(cx, grads[i], wide ? LB_F64 : dtype_of(grads[i]));
+        lb_array *s = g ? lb_reduce_sum(cx, lb_mul(cx, g, g), NULL) : NULL;
+        sum = lb_leave_with(cx, s && i ? lb_add(cx, sum, s) : s);
+        if (!sum) return NULL;
+    }
+    return sum;
+}
+
+static bool read_scalar(lb_ctx *cx, lb_array *a, double *v)
+{
+    float f = 0;
+    if (a->dtype == LB_F64) return lb_read(cx, a, v, sizeof *v);
+    if (!lb_read(cx, a, &f, sizeof f)) return false;
+    *v = (double)f;
+    return true;
+}
+
 /* What all of the gradients are multiplied with: clip_norm over their norm, if
  * that is above; NULL: nothing. */
 static bool clip_factor(lb_optimizer *o, lb_array *const *grads, lb_array **out)
 {
     lb_ctx *cx = o->cx;
-    lb_array *sum = NULL;
+    double v;
     *out = NULL;
-    for (int i = 0; i < o->n && o->c.clip_norm > 0; i++) {
-        lb_array *g = lb_as(cx, grads[i], dtype_of(grads[i]));
-        lb_array *s = g ? lb_reduce_sum(cx, lb_mul(cx, g, g), NULL) : NULL;
-        sum = s && i ? lb_add(cx, sum, s) : s;
-        if (!sum) return false;
-    }
-    if (!sum) return true;
+    if (o->c.clip_norm <= 0) return true;
+    lb_array *sum = squares(o, grads, false);
+    if (!sum || !read_scalar(cx, sum, &v)) return false;
+    /* The square of 1e20 is no f32: a norm of nothing but infinity would make
+     * gradients nothing at all. */
+    if (!isfinite(v)) sum = squares(o, grads, true);
+    if (!sum) return false;
     lb_array *most = lb_scalar(cx, o->c.clip_norm);
     *out = lb_min(cx, lb_div(cx, most, lb_sqrt(cx, sum)), lb_scalar(cx, 1));
     return *out != NULL;
@@ -264,6 +288,20 @@ static lb_array *advance(lb_optimizer *o, int i, lb_array *w, lb_array *g,
     return to ? lb_as(cx, to, was) : NULL;
 }
 
+/* What is kept of parameter i; NULL: nothing. */
+static const lb_array *kept_of(const lb_optimizer *o, int i)
+{
+    return o->moments ? o->moment[i * o->moments] : NULL;
+}
+
+static bool was_opened_for(const lb_optimizer *o, int i, const lb_array *w)
+{
+    const lb_array *m = kept_of(o, i);
+    /* A config of the state may have a dtype of its own. */
+    return !m || (lb_shape_equal(&w->shape, &m->shape) &&
+                  (o->c.state || m->dtype == dtype_of(w)));
+}
+
 static bool check_step(lb_optimizer *o, lb_array *const *params,
                        lb_array *const *grads)
 {
@@ -271,18 +309,20 @@ static bool check_step(lb_optimizer *o, lb_array *const *params,
         return lb_fail(o->cx, LB_E_NULL, "optimizer: the list of %s is NULL",
                        params ? "gradients" : "parameters");
     for (int i = 0; i < o->n; i++) {
-        const lb_array *w = params[i], *g = grads[i];
+        const lb_array *w = params[i], *g = grads[i], *m = kept_of(o, i);
         if (!w || !g)
             return lb_fail(o->cx, LB_E_NULL, "optimizer: %s %d is NULL",
                            w ? "gradient" : "parameter", i);
         if (!lb_dtype_is_float(w->dtype) || !lb_dtype_is_float(g->dtype) ||
-            !lb_shape_equal(&w->shape, &g->shape) ||
-            (o->moments &&
-             !lb_shape_equal(&w->shape, &o->moment[i * o->moments]->shape)))
+            !lb_shape_equal(&w->shape, &g->shape) || !was_opened_for(o, i, w))
             return lb_fail(o->cx, LB_E_SHAPE,
-                           "optimizer: parameter %d is %s%s, its gradient %s%s",
+                           "optimizer: parameter %d is %s%s, its gradient "
+                           "%s%s%s%s%s",
                            i, lb_dtype_name(w->dtype), LB_SHOW(&w->shape),
-                           lb_dtype_name(g->dtype), LB_SHOW(&g->shape));
+                           lb_dtype_name(g->dtype), LB_SHOW(&g->shape),
+                           m ? ", what is kept of it " : "",
+                           m ? lb_dtype_name(m->dtype) : "",
+                           m ? LB_SHOW(&m->shape) : "");
     }
     return true;
 }
