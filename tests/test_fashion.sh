@@ -75,21 +75,46 @@ for wrong in '--validate 384' '--batch 400' '--rate 0' '--rate x' '--epochs'; do
         die "took $wrong"
 done
 
-# Killed as soon as there is a checkpoint, which may be too late: then nothing
-# is left to do.
-run --epochs 8 --only none --save "$tmp/whole"
-"$program" --data "$tmp" --seeds 1 --epochs 8 --only none \
-    --checkpoint "$tmp/kept" >/dev/null 2>&1 &
-job=$!
-while [ ! -e "$tmp/kept" ] && kill -0 $job 2>/dev/null; do
-    sleep 0.01
+# Killed as soon as there is a checkpoint, and again later, which may be too late:
+# then nothing is left to do. The table and the weights come out the same.
+rows='ternary QAT, nf4 PTQ'
+table() # FILE: without what depends on time
+{
+    sed -n 's/^\(| .* |\)[^|]*|$/\1/p' "$1"
+}
+run --seeds 2 --epochs 8 --only "$rows" --save "$tmp/whole" \
+    --chart "$tmp/whole.svg"
+table "$tmp/out" >"$tmp/whole.table"
+for first in mlp-1-float mlp-2-ternary-QAT; do
+    "$program" --data "$tmp" --seeds 2 --epochs 8 --only "$rows" \
+        --checkpoint "$tmp/kept" >/dev/null 2>&1 &
+    job=$!
+    while [ ! -e "$tmp/kept/$first.safetensors" ] &&
+        kill -0 $job 2>/dev/null; do
+        sleep 0.01
+    done
+    kill -9 $job 2>/dev/null
+    wait $job 2>/dev/null
+    [ -e "$tmp/kept/$first.safetensors" ] || die "no checkpoint $first"
 done
-kill -9 $job 2>/dev/null
-wait $job 2>/dev/null
-[ -e "$tmp/kept" ] || die "no checkpoint"
-run --epochs 8 --only none --checkpoint "$tmp/kept" --save "$tmp/resumed"
+run --seeds 2 --epochs 8 --only "$rows" --checkpoint "$tmp/kept" \
+    --save "$tmp/resumed" --chart "$tmp/resumed.svg"
 cmp -s "$tmp/whole" "$tmp/resumed" || die "other bytes after it was killed"
+cmp -s "$tmp/whole.svg" "$tmp/resumed.svg" || die "another chart"
+table "$tmp/out" | cmp -s - "$tmp/whole.table" || die "another table"
+[ "$(wc -l <"$tmp/whole.table")" = 4 ] || die "$(cat "$tmp/whole.table")"
+for wrong in '--epochs 7' '--batch 32' '--rate 1e-4'; do
+    # shellcheck disable=SC2086
+    "$program" --data "$tmp" --seeds 1 --epochs 8 --only none \
+        --checkpoint "$tmp/kept" $wrong >/dev/null 2>"$tmp/err" &&
+        die "went on with $wrong"
+    grep -q 'mlp-1-float.safetensors is of seed 1, 8 epochs' "$tmp/err" ||
+        die "$wrong: $(cat "$tmp/err")"
+done
 
+"$program" --only 'nf4 QTA' 2>&1 | grep -q "there is no 'nf4 QTA'; there is" ||
+    die "took a row that there is not"
+"$program" --help | grep -q -e --checkpoint || die "no help"
 "$program" --data "$tmp/none" >/dev/null 2>&1 && die "data that are not there"
 "$program" --net rnn >/dev/null 2>&1
 [ $? = 2 ] || die "a net that there is not"

@@ -9,11 +9,13 @@
  *
  * The same seed gives the same bits on any number of threads.
  */
+#include <errno.h>
 #include <lowbit_io.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "fashion.h"
 
@@ -49,7 +51,8 @@ typedef struct settings {
 } settings;
 
 typedef struct result {
-    double accuracy[MAX_SEEDS], curve[MAX_EPOCHS], ms;
+    double accuracy[MAX_SEEDS];
+    double curve[MAX_EPOCHS], ms; /* means of seeds */
     size_t bytes;
 } result;
 
@@ -70,9 +73,45 @@ typedef struct bench {
     outcome base; /* the floats of this seed */
 } bench;
 
+/* The next of "one, two": its length, 0 at the end. */
+static size_t next_name(const char **list)
+{
+    *list += strspn(*list, ", ");
+    size_t n = strcspn(*list, ",");
+    while (n && (*list)[n - 1] == ' ')
+        n--;
+    return n;
+}
+
+static bool is_named(const char *text, size_t n, const char *name)
+{
+    return strlen(name) == n && !memcmp(text, name, n);
+}
+
 static bool wanted(const settings *s, int row)
 {
-    return !row || !s->only || strstr(s->only, rows[row].name);
+    if (!row || !s->only) return true;
+    const char *at = s->only;
+    for (size_t n; (n = next_name(&at)); at += n)
+        if (is_named(at, n, rows[row].name)) return true;
+    return false;
+}
+
+/* Every name is that of a row, or none. */
+static bool check_only(const char *only)
+{
+    for (size_t n; (n = next_name(&only)); only += n) {
+        bool known = is_named(only, n, "none");
+        for (int k = 0; k < ROWS && !known; k++)
+            known = is_named(only, n, rows[k].name);
+        if (known) continue;
+        fprintf(stderr, "fashion: there is no '%.*s'; there is", (int)n, only);
+        for (int k = 0; k < ROWS; k++)
+            fprintf(stderr, "%s %s", k ? "," : "", rows[k].name);
+        fprintf(stderr, "\n");
+        return false;
+    }
+    return true;
 }
 
 static bool save_params(bench *b, const char *path)
@@ -87,10 +126,24 @@ static bool save_params(bench *b, const char *path)
     return lb_save(b->cx, path, list, b->base.n_params, NULL);
 }
 
+/* DIR/mlp-1-nf4-QAT.safetensors */
+static const char *checkpoint_of(const settings *s, int row, int seed,
+                                 char *path, size_t size)
+{
+    if (!s->checkpoint) return NULL;
+    const size_t n = strlen(s->checkpoint);
+    snprintf(path, size, "%s/%s-%d-%s.safetensors", s->checkpoint, s->net->name,
+             s->first + seed, rows[row].name);
+    for (char *p = path + (n < size ? n : 0); *p; p++)
+        if (*p == ' ') *p = '-';
+    return path;
+}
+
 /* A row for one seed: trained, or the floats quantized. */
 static bool run_row(bench *b, int row, int seed, result *r)
 {
     const settings *s = b->s;
+    char path[4096];
     const plan p = {.net = s->net,
                     .qat = rows[row].config,
                     .rate = s->rate > 0 ? s->rate : s->net->rate,
@@ -99,15 +152,17 @@ static bool run_row(bench *b, int row, int seed, result *r)
                     .limit = s->brief ? 25600 : 0,
                     .seed = (uint64_t)(s->first + seed),
                     .label = rows[row].name,
-                    .checkpoint = row ? NULL : s->checkpoint};
+                    .checkpoint =
+                        checkpoint_of(s, row, seed, path, sizeof path)};
     outcome own = {.n_params = 0};
     lb_array *w[MAX_PARAMS];
     outcome *of = row ? &own : &b->base;
     bool ok = true;
     if (rows[row].qat) {
         ok = train(b->cx, &p, &b->train, &b->test, of);
-        memcpy(r->curve, of->accuracy, sizeof r->curve);
-        r->ms = of->ms;
+        for (int i = 0; i < s->epochs; i++)
+            r->curve[i] += of->accuracy[i] / s->seeds;
+        r->ms += of->ms / s->seeds;
     }
     lb_enter(b->cx);
     ok = ok && net_quantize(b->cx, s->net, rows[row].config,
@@ -134,8 +189,10 @@ static double mean(const double *x, int n)
 
 static void print_table(const settings *s, const result *r)
 {
-    printf("\n%s, %d epochs, %d seed%s; every weight quantized, biases f32\n\n",
-           s->net->name, s->epochs, s->seeds, s->seeds > 1 ? "s" : "");
+    printf(
+        "\n%s, %d epoch%s, %d seed%s; every weight quantized, biases f32\n\n",
+        s->net->name, s->epochs, s->epochs > 1 ? "s" : "", s->seeds,
+        s->seeds > 1 ? "s" : "");
     printf("| weights | %s accuracy | from float | bytes | ms a step |\n",
            s->validate ? "validation" : "test");
     printf("|---|---|---|---|---|\n");
@@ -157,12 +214,14 @@ static bool draw(const settings *s, const result *r)
     int n = 0;
     char title[128];
     for (int k = 0; k < ROWS; k++)
-        /* What a checkpoint had done already has no curve. */
-        if (rows[k].qat && wanted(s, k) && r[k].curve[0] > 0)
+        if (rows[k].qat && wanted(s, k))
             c[n++] = (curve){rows[k].name, r[k].curve, s->epochs};
-    snprintf(title, sizeof title, "Fashion-MNIST, %s: test accuracy, percent",
-             s->net->name);
-    return chart_write(s->chart, title, c, n);
+    snprintf(title, sizeof title, "Fashion-MNIST, %s: %s accuracy, percent",
+             s->net->name, s->validate ? "validation" : "test");
+    if (chart_write(s->chart, title, c, n)) return true;
+    fprintf(stderr, "fashion: cannot write %s: %s\n", s->chart,
+            strerror(errno));
+    return false;
 }
 
 static bool run(bench *b)
@@ -188,16 +247,27 @@ static bool run(bench *b)
 
 /* ---- the command --------------------------------------------------------- */
 
-static int usage(void)
+static int usage(FILE *to)
 {
     fprintf(
-        stderr,
-        "usage: fashion [--net mlp|cnn] [--epochs N] [--seeds N] [--short]\n"
-        "    [--only 'nf4 PTQ, ternary QAT'] [--data DIR] [--chart F.svg]\n"
-        "    [--save F.safetensors] [--checkpoint F.safetensors]\n"
-        "    [--first-seed N] [--threads N] [--rate X] [--batch N]\n"
-        "    [--validate N]\n");
-    return 2;
+        to,
+        "usage: fashion [OPTION VALUE]...\n"
+        "  --net mlp|cnn       784-512-256-10, or a convolutional net\n"
+        "  --epochs N          10; cnn: 5\n"
+        "  --seeds N           of which the table has means: 3; cnn: 1\n"
+        "  --first-seed N      1\n"
+        "  --short             one epoch of 25600 images, one seed\n"
+        "  --only NAMES        rows beside the floats: 'nf4 PTQ, int8 QAT';\n"
+        "                      none\n"
+        "  --threads N         all cores\n"
+        "  --rate X, --batch N of Adam, instead of the net's own\n"
+        "  --validate N        the last N training images are the test\n"
+        "  --data DIR          where Fashion-MNIST is\n"
+        "  --chart F.svg       learning curves, means of seeds\n"
+        "  --save F            the first seed's floats, as safetensors\n"
+        "  --checkpoint DIR    a file for each training, after each epoch:\n"
+        "                      the same command again goes on from there\n");
+    return to == stdout ? 0 : 2;
 }
 
 static bool number(const char *text, int most, int *out)
@@ -277,7 +347,14 @@ int main(int argc, char **argv)
                   .epochs = 10,
                   .seeds = 3,
                   .first = 1};
-    if (!read_args(argc, argv, &s)) return usage();
+    if (argc == 2 && !strcmp(argv[1], "--help")) return usage(stdout);
+    if (!read_args(argc, argv, &s)) return usage(stderr);
+    if (s.only && !check_only(s.only)) return 2;
+    if (s.checkpoint && mkdir(s.checkpoint, 0777) && errno != EEXIST) {
+        fprintf(stderr, "fashion: cannot make %s: %s\n", s.checkpoint,
+                strerror(errno));
+        return 1;
+    }
     lb_ctx *cx = lb_open(&(lb_options){.threads = s.threads});
     bench b = {.cx = cx, .s = &s};
     const bool ok = cx && run(&b);

@@ -63,7 +63,7 @@ enum { MAX_EPOCHS = 64 };
 
 typedef struct outcome {
     double accuracy[MAX_EPOCHS];  /* on the test images, after each epoch */
-    double loss[MAX_EPOCHS];      /* the mean of it */
+    double loss[MAX_EPOCHS];      /* the mean of it; 0: before a checkpoint */
     double ms;                    /* of a step, the median of some */
     lb_array *params[MAX_PARAMS]; /* references: outcome_free */
     int n_params;

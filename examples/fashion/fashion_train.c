@@ -3,7 +3,8 @@
  *
  * With `qat` every weight goes straight through its quantizer in each step: the
  * network sees what inference will see, and gradients reach the floats behind.
- * A checkpoint holds these, the optimizer's state and how many epochs are done.
+ * A checkpoint holds these, the optimizer's state, what was seen so far and
+ * what it is a checkpoint of.
  */
 #include <lowbit_io.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@ typedef struct state {
     lb_ctx *cx;
     const plan *p;
     const dataset *of;
+    outcome *out;
     lb_optimizer *optimizer;
     lb_array *params[MAX_PARAMS]; /* references */
     int64_t steps;                /* of an epoch */
@@ -67,17 +69,38 @@ static double step(state *s, lb_array *rows)
 
 /* ---- checkpoints --------------------------------------------------------- */
 
-enum { MAX_SAVED = 4 * MAX_PARAMS };
+enum { MAX_SAVED = 4 * MAX_PARAMS, TRAITS = 5 };
+
+static const char plan_name[] = "fashion.plan", seen_name[] = "fashion.seen";
+
+/* What makes one training another than the next. */
+static void traits_of(const plan *p, double to[TRAITS])
+{
+    const double is[TRAITS] = {(double)p->seed, p->epochs, p->batch,
+                               (double)p->limit, p->rate};
+    memcpy(to, is, sizeof is);
+}
+
+static void param_name(const state *s, int i, char *to, size_t size)
+{
+    snprintf(to, size, "%s.%d.%s", s->p->net->name, i / 2,
+             i % 2 ? "bias" : "weight");
+}
+
+static lb_array *numbers(lb_ctx *cx, const double *x, int64_t n)
+{
+    return lb_from(cx, LB_F64, LB_SHAPE(n), x);
+}
 
 static bool save(state *s)
 {
     lb_planned list[MAX_SAVED];
     char name[MAX_SAVED][64];
+    double traits[TRAITS], seen[1 + MAX_EPOCHS] = {s->out->ms};
     int n = 0;
     lb_enter(s->cx);
     for (int i = 0; i < s->p->net->n_params; i++, n++) {
-        snprintf(name[n], sizeof name[n], "%s.%d.%s", s->p->net->name, i / 2,
-                 i % 2 ? "bias" : "weight");
+        param_name(s, i, name[n], sizeof name[n]);
         list[n] = (lb_planned){.name = name[n], .array = s->params[i]};
     }
     for (int i = 0; i < lb_optimizer_count(s->optimizer); i++, n++) {
@@ -85,10 +108,48 @@ static bool save(state *s)
             lb_optimizer_state(s->optimizer, i, name[n], sizeof name[n]);
         list[n] = (lb_planned){.name = name[n], .array = a};
     }
+    traits_of(s->p, traits);
+    list[n++] = (lb_planned){.name = plan_name,
+                             .array = numbers(s->cx, traits, TRAITS)};
+    memcpy(seen + 1, s->out->accuracy, sizeof s->out->accuracy);
+    list[n++] = (lb_planned){.name = seen_name,
+                             .array = numbers(s->cx, seen, 1 + s->p->epochs)};
     const bool ok = !lb_error_status(s->cx) &&
                     lb_save(s->cx, s->p->checkpoint, list, n, NULL);
     lb_leave(s->cx);
     return ok;
+}
+
+static bool read_numbers(state *s, lb_file *f, const char *name, double *to,
+                         int64_t n)
+{
+    lb_array *a = lb_file_load(s->cx, f, name);
+    if (a && (lb_dtype_of(a) != LB_F64 || lb_size(a) != n)) {
+        fprintf(stderr, "fashion: %s: %s is not %lld numbers\n",
+                s->p->checkpoint, name, (long long)n);
+        return false;
+    }
+    return a && lb_read(s->cx, a, to, sizeof *to * (size_t)n);
+}
+
+/* The checkpoint is one of this very training. */
+static bool is_ours(state *s, lb_file *f)
+{
+    double is[TRAITS], was[TRAITS], seen[1 + MAX_EPOCHS];
+    traits_of(s->p, is);
+    if (!f || !read_numbers(s, f, plan_name, was, TRAITS)) return false;
+    if (memcmp(is, was, sizeof is) != 0) {
+        fprintf(stderr,
+                "fashion: %s is of seed %g, %g epochs, batches of %g, %g "
+                "images (0: all), rate %g, and not of %g, %g, %g, %g, %g\n",
+                s->p->checkpoint, was[0], was[1], was[2], was[3], was[4], is[0],
+                is[1], is[2], is[3], is[4]);
+        return false;
+    }
+    if (!read_numbers(s, f, seen_name, seen, 1 + s->p->epochs)) return false;
+    s->out->ms = seen[0];
+    memcpy(s->out->accuracy, seen + 1, sizeof *seen * (size_t)s->p->epochs);
+    return true;
 }
 
 static bool load(state *s)
@@ -98,21 +159,22 @@ static bool load(state *s)
     lb_enter(s->cx);
     lb_file *f = lb_file_open(s->cx, s->p->checkpoint,
                               &(lb_file_options){.no_map = true});
-    for (int i = 0; i < s->p->net->n_params && f; i++) {
-        snprintf(name, sizeof name, "%s.%d.%s", s->p->net->name, i / 2,
-                 i % 2 ? "bias" : "weight");
+    bool ok = is_ours(s, f);
+    for (int i = 0; i < s->p->net->n_params && ok; i++) {
+        param_name(s, i, name, sizeof name);
         lb_array *a = lb_file_load(s->cx, f, name);
-        if (!a) break;
+        ok = a != NULL;
+        if (!ok) break;
         lb_unref(s->params[i]);
         s->params[i] = lb_ref(a);
     }
     const int n = lb_optimizer_count(s->optimizer);
-    for (int i = 0; i < n && !lb_error_status(s->cx); i++) {
+    for (int i = 0; i < n && ok; i++) {
         lb_optimizer_state(s->optimizer, i, name, sizeof name);
         kept[i] = lb_file_load(s->cx, f, name);
+        ok = kept[i] != NULL;
     }
-    const bool ok =
-        !lb_error_status(s->cx) && lb_optimizer_restore(s->optimizer, kept, n);
+    ok = ok && lb_optimizer_restore(s->optimizer, kept, n);
     lb_file_close(f);
     lb_leave(s->cx);
     if (ok) s->epoch = (int)(lb_optimizer_steps(s->optimizer) / s->steps);
@@ -141,7 +203,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static bool run_epoch(state *s, outcome *out)
+static bool run_epoch(state *s)
 {
     enum { TIMED = 101 };
     lb_ctx *cx = s->cx;
@@ -165,8 +227,8 @@ static bool run_epoch(state *s, outcome *out)
     }
     lb_leave(cx);
     if (timed) qsort(ms, (size_t)timed, sizeof *ms, by_value);
-    out->ms = timed ? ms[timed / 2] : 0;
-    out->loss[s->epoch] = sum / (double)s->steps;
+    s->out->ms = timed ? ms[timed / 2] : 0;
+    s->out->loss[s->epoch] = sum / (double)s->steps;
     return ok;
 }
 
@@ -190,12 +252,12 @@ double accuracy_of(lb_ctx *cx, const net *n, lb_array *const *params,
     return 100.0 * (double)right / (double)d->n;
 }
 
-static bool test_now(state *s, const dataset *test, outcome *out)
+static bool test_now(state *s, const dataset *test)
 {
     lb_array *w[MAX_PARAMS];
     lb_enter(s->cx);
     const bool ok = net_quantize(s->cx, s->p->net, s->p->qat, s->params, w);
-    if (ok) out->accuracy[s->epoch] = accuracy_of(s->cx, s->p->net, w, test);
+    if (ok) s->out->accuracy[s->epoch] = accuracy_of(s->cx, s->p->net, w, test);
     lb_leave(s->cx);
     return ok && !lb_error_status(s->cx);
 }
@@ -231,11 +293,11 @@ static bool begin(state *s)
 bool train(lb_ctx *cx, const plan *p, const dataset *of, const dataset *test,
            outcome *out)
 {
-    state s = {.cx = cx, .p = p, .of = of};
+    state s = {.cx = cx, .p = p, .of = of, .out = out};
     *out = (outcome){.n_params = p->net->n_params};
     bool ok = begin(&s);
     for (; ok && s.epoch < p->epochs; s.epoch++) {
-        ok = run_epoch(&s, out) && test_now(&s, test, out);
+        ok = run_epoch(&s) && test_now(&s, test);
         if (ok && p->checkpoint) ok = save(&s);
     }
     lb_optimizer_close(s.optimizer);
