@@ -249,6 +249,14 @@ lb_array *lb_here(lb_ctx *cx, lb_array *a)
     return s ? s->gather(cx, a) : a;
 }
 
+lb_array *lb_cut_like(lb_ctx *cx, lb_array *a, const lb_array *like, bool cheap)
+{
+    if (!a) return NULL;
+    const struct lb_sharding *s =
+        like->store->sharding ? like->store->sharding : a->store->sharding;
+    return s ? s->like(cx, a, like, cheap) : a;
+}
+
 size_t lb_nbytes(const lb_array *a)
 {
     if (!a) return 0;

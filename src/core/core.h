@@ -69,9 +69,17 @@ struct lb_sharding {
     lb_array *(*gather)(lb_ctx *cx, lb_array *a);
     /* lb_component of it, itself sharded. */
     lb_array *(*component)(lb_ctx *cx, lb_array *a, const char *name);
+    /* lb_cut_like, where one of the two is sharded. */
+    lb_array *(*like)(lb_ctx *cx, lb_array *a, const lb_array *like,
+                      bool cheap);
 };
 /* For those who read arrays past lb_bind: a, or all of it. NULL on error. */
 lb_array *lb_here(lb_ctx *cx, lb_array *a);
+/* a, cut among ranks as `like` is, which has its shape: a itself if it is, a
+ * call that tapes see if not. NULL gives NULL. cheap: only if nothing has to be
+ * exchanged for it, else a itself. */
+lb_array *lb_cut_like(lb_ctx *cx, lb_array *a, const lb_array *like,
+                      bool cheap);
 
 /* parts.c: whether a line of the table makes sense for part p. */
 bool lb_part_check(lb_ctx *cx, const lb_format *fmt, int p,

@@ -121,6 +121,7 @@ static bool begin(lb_optimizer *o, lb_array *const *params)
                            w ? LB_SHOW(&w->shape) : "");
         for (int k = 0; k < o->moments; k++) {
             lb_array *zero = lb_zeros(cx, dtype_of(w), w->shape);
+            zero = lb_cut_like(cx, zero, w, false);
             zero = zero ? lb_materialize(cx, zero) : NULL;
             zero = stored(o, zero);
             if (!zero) return false;
@@ -220,6 +221,7 @@ static bool clip_factor(lb_optimizer *o, lb_array *const *grads, lb_array **out)
     if (!sum) return false;
     lb_array *most = lb_scalar(cx, o->c.clip_norm);
     *out = lb_min(cx, lb_div(cx, most, lb_sqrt(cx, sum)), lb_scalar(cx, 1));
+    *out = lb_here(cx, *out); /* all ranks have it */
     return *out != NULL;
 }
 
@@ -272,7 +274,8 @@ static lb_array *advance(lb_optimizer *o, int i, lb_array *w, lb_array *g,
     lb_array *const *moment = o->moment + (size_t)i * (size_t)o->moments;
     lb_array **next = o->next + (size_t)i * (size_t)o->moments;
     const bool own = o->c.method == LB_ADAMW;
-    w = lb_as(cx, w, d);
+    g = lb_cut_like(cx, g, w, false);
+    w = g ? lb_as(cx, w, d) : NULL;
     g = w ? lb_as(cx, g, d) : NULL;
     if (g && clip) g = lb_mul(cx, g, lb_convert(cx, clip, d));
     if (g && o->c.decay > 0 && !own)
@@ -398,6 +401,31 @@ lb_array *lb_optimizer_state(lb_optimizer *o, int i, char *name, size_t size)
     return lb_reshape(o->cx, o->moment[i - 1], o->moment[i - 1]->shape);
 }
 
+/* How it is stored, here or on each rank. */
+static const lb_format *format_of(const lb_array *a)
+{
+    if (a->store->sharding) a = a->store->part[0].a;
+    return a->store->fmt;
+}
+
+/* The moments of a state, each cut among ranks as the parameter is. */
+static bool take_moments(lb_optimizer *o, lb_array *const *moment)
+{
+    bool ok = true;
+    lb_enter(o->cx);
+    for (int i = 0; i < o->n * o->moments && ok; i++) {
+        o->next[i] = lb_cut_like(o->cx, moment[i], o->moment[i], false);
+        ok = o->next[i] != NULL;
+    }
+    for (int i = 0; i < o->n * o->moments && ok; i++) {
+        lb_ref(o->next[i]);
+        lb_unref(o->moment[i]);
+        o->moment[i] = o->next[i];
+    }
+    lb_leave(o->cx);
+    return ok;
+}
+
 bool lb_optimizer_restore(lb_optimizer *o, lb_array *const *state, int n)
 {
     if (!o) return false;
@@ -409,7 +437,7 @@ bool lb_optimizer_restore(lb_optimizer *o, lb_array *const *state, int n)
         const lb_array *a = state[i], *was = i ? o->moment[i - 1] : NULL;
         const bool fits =
             a &&
-            (was ? a->dtype == was->dtype && a->store->fmt == was->store->fmt &&
+            (was ? a->dtype == was->dtype && format_of(a) == format_of(was) &&
                        lb_shape_equal(&a->shape, &was->shape)
                  : a->dtype == LB_I64 && lb_shape_size(&a->shape) == 1);
         if (!fits)
@@ -426,11 +454,7 @@ bool lb_optimizer_restore(lb_optimizer *o, lb_array *const *state, int n)
     const int64_t step = lb_item_int(cx, state[0]);
     if (step < 0)
         return lb_fail(cx, LB_E_ARG, "optimizer: step %lld", (long long)step);
-    for (int i = 1; i < n; i++) {
-        lb_ref(state[i]);
-        lb_unref(o->moment[i - 1]);
-        o->moment[i - 1] = state[i];
-    }
+    if (!take_moments(o, state + 1)) return false;
     o->step = step;
     return true;
 }

@@ -272,9 +272,13 @@ static bool pass_on(lb_ctx *cx, value *v)
         return lb_fail(cx, LB_E_UNSUPPORTED,
                        "%s has no gradient (its result is %s%s)", v->prim->name,
                        lb_dtype_name(c.dtype), LB_SHOW(&c.shape));
+    /* What is whole where its array is cut would make everybody's share of
+     * the work whole. */
+    lb_array *dout = lb_cut_like(cx, v->grad, v->a, true);
+    if (!dout) return false;
     for (int i = 0; i < v->n_in; i++) {
         if (!v->from[i]) continue;
-        lb_array *d = v->prim->vjp(cx, &c, i, v->a, v->grad);
+        lb_array *d = v->prim->vjp(cx, &c, i, v->a, dout);
         if (cx->status) return false;
         if (d && (!is_right(cx, v, i, d) || !add_to(cx, v->from[i], d)))
             return false;
@@ -314,11 +318,13 @@ static bool start(lb_ctx *cx, value *v, lb_array *dy)
     return ok;
 }
 
-/* Gradients as users see them: dense and row-major, in the open scope. */
+/* Gradients as users see them: dense and row-major, cut among ranks as what
+ * they are of is, in the open scope. */
 static lb_array *give(lb_ctx *cx, const value *v)
 {
     lb_enter(cx);
     lb_array *g = v->grad ? v->grad : lb_zeros(cx, v->a->dtype, v->a->shape);
+    g = lb_cut_like(cx, g, v->a, false);
     g = g ? lb_materialize(cx, g) : NULL;
     /* It may be the caller's array, or one that several have: a view is not. */
     if (g && g == v->grad) g = lb_reshape(cx, g, g->shape);

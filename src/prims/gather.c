@@ -305,6 +305,7 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
     (void)operand, (void)out;
     lb_enter(cx);
     lb_array *zeros = lb_zeros(cx, c->dtype, c->in[0]->shape);
+    zeros = lb_cut_like(cx, zeros, c->in[0], false);
     return lb_leave_with(cx,
                          lb_scatter_add(cx, zeros, c->in[1], dout, c->params));
 }
@@ -312,28 +313,12 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
 /* ---- among ranks ----------------------------------------------------------
  */
 
-/* The one axis whose entries are picked, if they are: a table's rows. */
+/* The axis of picked entries, if ranks may add up what each of them has: what
+ * is filled in everybody would add. */
 static int picked_axis(const lb_call *c)
 {
     const lb_gather_dims *d = c->params;
-    if (d->start_index_map.n != 1 || d->bounds != LB_BOUNDS_CLAMP) return -1;
-    const int axis = d->start_index_map.axis[0];
-    return d->slice_sizes[axis] == 1 &&
-                   lb_axes_has(&d->collapsed_slice_dims, axis)
-               ? axis
-               : -1;
-}
-
-/* Indices as they count in this rank's entries, which begin at lo: those of
- * other ranks are out of bounds. */
-static lb_array *own_index(lb_ctx *cx, lb_array *index, int64_t lo,
-                           int64_t entries)
-{
-    lb_array *i = lb_as(cx, index, LB_I64);
-    lb_array *zero = lb_full_int(cx, LB_I64, (lb_shape){0}, 0);
-    lb_array *last = lb_full_int(cx, LB_I64, (lb_shape){0}, entries - 1);
-    lb_array *first = lb_full_int(cx, LB_I64, (lb_shape){0}, lo);
-    return lb_sub(cx, lb_clamp(cx, zero, i, last), first);
+    return d->bounds == LB_BOUNDS_CLAMP ? lb_picked_axis(d) : -1;
 }
 
 static lb_array *share(lb_ctx *cx, const lb_share *p)
@@ -347,7 +332,8 @@ static lb_array *share(lb_ctx *cx, const lb_share *p)
             d.slice_sizes[k] = a->shape.dim[k];
     if (p->partial) {
         const int axis = picked_axis(c);
-        in[1] = own_index(cx, in[1], p->lo[0][axis], c->in[0]->shape.dim[axis]);
+        in[1] = lb_picked_here(cx, &d, in[1], p->lo[0][axis],
+                               c->in[0]->shape.dim[axis]);
         d.bounds = LB_BOUNDS_FILL; /* others have them */
         d.has_fill = true;
         d.fill = 0;
@@ -370,8 +356,10 @@ static bool shard(const lb_call *c, lb_cuts *to)
     }
     for (int k = 0, b = 0; k < c->in[1]->shape.rank; k++) {
         if (k == d->index_vector_dim) continue;
-        if (!d->operand_batching_dims.n)
-            lb_cuts_pair(to, label++, 1, k, ws.batch_out[b]);
+        lb_cuts_pair(to, label, 1, k, ws.batch_out[b]);
+        for (int i = 0; i < ws.rank; i++)
+            if (ws.follows[i] == b) to->in[0][i] = label;
+        label++;
         b++;
     }
     if (picked_axis(c) >= 0) lb_cuts_pair(to, label, 0, picked_axis(c), -1);

@@ -50,5 +50,7 @@ const lb_prim lb_prim_copy = {
 
 lb_array *lb_materialize(lb_ctx *cx, lb_array *a)
 {
-    return lb_data(a) ? a : lb_bind(cx, &lb_prim_copy, 1, &a, NULL);
+    const bool cut = a && a->store->sharding;
+    const lb_array *here = cut ? a->store->part[0].a : a;
+    return lb_data(here) ? a : lb_bind(cx, &lb_prim_copy, 1, &a, NULL);
 }

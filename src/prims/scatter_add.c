@@ -385,19 +385,28 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
 static lb_array *share(lb_ctx *cx, const lb_share *p)
 {
     const lb_call *c = p->whole;
-    const lb_array *a = p->in[0];
+    const lb_shape *all = &c->in[0]->shape, *here = &p->in[0]->shape;
     lb_gather_dims d = *(const lb_gather_dims *)c->params;
-    for (int k = 0; k < a->shape.rank; k++)
-        if (d.slice_sizes[k] == c->in[0]->shape.dim[k])
-            d.slice_sizes[k] = a->shape.dim[k];
-    return lb_bind(cx, c->prim, 3, p->in, &d);
+    lb_array *in[3] = {p->in[0], p->in[1], p->in[2]};
+    const int axis = lb_picked_axis(&d);
+    for (int k = 0; k < here->rank; k++)
+        if (k != axis && d.slice_sizes[k] == all->dim[k])
+            d.slice_sizes[k] = here->dim[k];
+    if (axis >= 0 && here->dim[axis] < all->dim[axis]) {
+        in[1] = lb_picked_here(cx, &d, in[1], p->lo[0][axis], all->dim[axis]);
+        d.bounds = LB_BOUNDS_FILL; /* others have them */
+    }
+    return in[1] ? lb_bind(cx, c->prim, 3, in, &d) : NULL;
 }
 
-/* Axes that windows take whole. */
+/* Axes that windows take whole, those that indices have in common with the
+ * operand, and the one of which entries are picked: a rank adds to those that
+ * it has. */
 static bool shard(const lb_call *c, lb_cuts *to)
 {
     const lb_gather_dims *d = c->params;
     const lb_windows ws = lb_windows_make(c->in[0], c->in[1], d);
+    const int axis = lb_picked_axis(d);
     for (int j = 0; j < ws.window.rank; j++) {
         const int k = ws.offset_in[j];
         if (d->slice_sizes[k] != c->in[0]->shape.dim[k] ||
@@ -406,6 +415,18 @@ static bool shard(const lb_call *c, lb_cuts *to)
         lb_cuts_pair(to, j + 1, 0, k, k);
         lb_cuts_pair(to, j + 1, 2, ws.offset_out[j], k);
     }
+    int label = ws.window.rank + 1;
+    for (int k = 0, b = 0; k < c->in[1]->shape.rank; k++) {
+        if (k == d->index_vector_dim) continue;
+        for (int i = 0; i < ws.rank; i++) {
+            if (ws.follows[i] != b) continue;
+            lb_cuts_pair(to, label, 0, i, i);
+            lb_cuts_pair(to, label, 1, k, i);
+            lb_cuts_pair(to, label++, 2, ws.batch_out[b], i);
+        }
+        b++;
+    }
+    if (axis >= 0) lb_cuts_pair(to, label, 0, axis, axis);
     to->run = share;
     return true;
 }

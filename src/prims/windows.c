@@ -281,3 +281,27 @@ void lb_windows_look(const lb_windows *ws, const lb_call *c,
         }
     }
 }
+
+/* ---- among ranks ------------------------------------------------------------
+ */
+
+int lb_picked_axis(const lb_gather_dims *dims)
+{
+    if (dims->start_index_map.n != 1) return -1;
+    const int axis = dims->start_index_map.axis[0];
+    return dims->slice_sizes[axis] == 1 &&
+                   lb_axes_has(&dims->collapsed_slice_dims, axis)
+               ? axis
+               : -1;
+}
+
+lb_array *lb_picked_here(lb_ctx *cx, const lb_gather_dims *dims,
+                         lb_array *index, int64_t lo, int64_t entries)
+{
+    const lb_shape scalar = {0};
+    lb_array *i = lb_as(cx, index, LB_I64);
+    if (i && dims->bounds == LB_BOUNDS_CLAMP)
+        i = lb_clamp(cx, lb_full_int(cx, LB_I64, scalar, 0), i,
+                     lb_full_int(cx, LB_I64, scalar, entries - 1));
+    return lb_sub(cx, i, lb_full_int(cx, LB_I64, scalar, lo));
+}

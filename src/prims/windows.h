@@ -56,4 +56,14 @@ void lb_windows_look(const lb_windows *ws, const lb_call *c,
                      const int64_t *stride, int64_t lo, int64_t n,
                      lb_window *out);
 
+/* ---- among ranks, which hold some of the entries each ---------------------
+ */
+
+/* The one axis whose entries are picked, if they are: a table's rows; or -1. */
+int lb_picked_axis(const lb_gather_dims *dims);
+/* Indices as they count in the entries from lo on, `entries` of which are there
+ * in all: those of other ranks are out of bounds. */
+lb_array *lb_picked_here(lb_ctx *cx, const lb_gather_dims *dims,
+                         lb_array *index, int64_t lo, int64_t entries);
+
 #endif

@@ -215,6 +215,23 @@ lb_array *lb_unshard(lb_ctx *cx, lb_array *a)
     return lb_bind(cx, &lb_prim_reshard, 1, &a, &p);
 }
 
+lb_array *lb_reshard_like(lb_ctx *cx, lb_array *a, const lb_array *like,
+                          bool cheap)
+{
+    const lb_spread *from = lb_spread_of(a), *to = lb_spread_of(like);
+    const lb_spec whole = {0};
+    if (cheap && from &&
+        !lb_recut_is_local(&from->spec, to ? &to->spec : &whole))
+        return a;
+    if (!to) return lb_unshard(cx, a);
+    if (from && from->mesh == to->mesh &&
+        lb_spec_equal(&to->mesh->grid, &from->spec, &to->spec))
+        return a;
+    if (!check(cx, "reshard", to->mesh, a)) return NULL;
+    const lb_reshard_params p = {.mesh = to->mesh, .spec = to->spec};
+    return lb_bind(cx, &lb_prim_reshard, 1, &a, &p);
+}
+
 lb_array *lb_from_slice(lb_ctx *cx, lb_mesh *mesh, lb_shape shape,
                         const char *text, lb_array *slice)
 {

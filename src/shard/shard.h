@@ -15,4 +15,8 @@ extern const lb_prim lb_prim_reshard;
 lb_array *lb_reshard_run(lb_mesh *mesh, lb_array *a,
                          const lb_reshard_params *p);
 
+/* As another array of its shape is: lb_cut_like. */
+lb_array *lb_reshard_like(lb_ctx *cx, lb_array *a, const lb_array *like,
+                          bool cheap);
+
 #endif

@@ -215,6 +215,13 @@ static int refines(const lb_spec *a, const lb_spec *b, int k)
     return m - n;
 }
 
+bool lb_recut_is_local(const lb_spec *from, const lb_spec *to)
+{
+    for (int k = 0; k < from->n; k++)
+        if (refines(from, to, k) < 0) return false;
+    return true;
+}
+
 lb_array *lb_recut(lb_mesh *mesh, const char *at, lb_array *a,
                    const lb_spec *to)
 {

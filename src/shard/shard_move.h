@@ -27,6 +27,8 @@ lb_array *lb_gather_axes(lb_mesh *mesh, const char *at, lb_array *slice,
 /* A slice by another spec: gathered where it must be, then cut. */
 lb_array *lb_recut(lb_mesh *mesh, const char *at, lb_array *a,
                    const lb_spec *to);
+/* Whether that gathers nothing. */
+bool lb_recut_is_local(const lb_spec *from, const lb_spec *to);
 /* All of a sharded array. */
 lb_array *lb_gather_all(lb_ctx *cx, lb_array *a);
 

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "shard/shard.h"
 #include "shard/shard_move.h"
 
 /* Nobody decodes one: calls of it do not get past the layer. */
@@ -80,7 +81,8 @@ lb_array *lb_spread_make(lb_mesh *mesh, const lb_spec *spec, lb_dtype dtype,
         lb_fail(cx, LB_E_NOMEM, "out of memory");
         return NULL;
     }
-    b->spread = (lb_spread){{lb_gather_all, component}, mesh, *spec};
+    b->spread =
+        (lb_spread){{lb_gather_all, component, lb_reshard_like}, mesh, *spec};
     b->store = (lb_store){
         .refs = 1,
         .heap = cx->heap,
