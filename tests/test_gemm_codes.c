@@ -25,6 +25,12 @@ static float any_float(void) /* of any size, 0, infinite or NaN */
                   (int)(random_bits() % 60) - 50);
 }
 
+static float tame_float(void) /* neither tiny nor huge */
+{
+    return ldexpf((float)(random_bits() % 4096) - 2047.5f,
+                  (int)(random_bits() % 60) - 50);
+}
+
 /* The same bits, or two NaNs. */
 static bool same(float a, float b)
 {
@@ -45,8 +51,9 @@ static lb_gemm_rows make(int bits, bool high_first, const float *level,
         fenced_end(&scale_room, (size_t)(n * scales) * sizeof *scale);
     for (size_t i = 0; i < size; i++)
         codes[i] = (uint8_t)random_bits();
+    const bool tame = random_bits() % 2;
     for (int64_t i = 0; i < n * scales; i++)
-        scale[i] = any_float();
+        scale[i] = tame ? tame_float() : any_float();
     return (lb_gemm_rows){
         .bits = bits,
         .high_first = high_first,

@@ -2,10 +2,13 @@
  *
  * zen3: reading four to eight places 16 KiB apart reached 25 GB/s a thread,
  * one place 18 to 21, rows 1 KiB apart less; with 64 KiB, kernels lose less at
- * the beginnings of all those; asking ahead only hurt.
+ * the beginnings of all those; asking ahead only hurt. With 288 KiB for gemm's
+ * rows those of a product of 128 go twice as deep, which is 6 % faster.
+ *
  * icelake, sapphire rapids: 15 GB/s in any order, but kernels that compute much
  * between loads were twice as fast with each line asked for ahead, once it is
  * 4 KiB or more.
+ *
  * Both: stores past the caches are three times as fast as plain ones once a
  * result does not fit in L3; of L2's 512 KiB and more, half is for x. The
  * generic rows of AVX2 and AVX-512 repeat these two; those of ref and neon ask
@@ -34,7 +37,8 @@ enum {
 #define MOST_CACHES    .bypass = MIB(16), .l2_gemm = KIB(192), .l2_x = KIB(256)
 
 static const lb_tuning rows[N_ROWS] = {
-    [ZEN3] = {"zen3", IN_FOUR_PLACES, MOST_CACHES},
+    [ZEN3] = {"zen3", IN_FOUR_PLACES, .bypass = MIB(16), .l2_gemm = KIB(288),
+              .l2_x = KIB(256)},
     [ICELAKE] = {"icelake", IN_ONE_PLACE, .prefetch = KIB(4), MOST_CACHES},
     [SAPPHIRE] = {"sapphirerapids", IN_ONE_PLACE, .prefetch = KIB(4),
                   MOST_CACHES},

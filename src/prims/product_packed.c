@@ -20,7 +20,7 @@ enum {
     TILE_BLOCK = 512,   /* where it is kept in scratch */
     PART = 8,           /* depth that is read together, of wide runs */
     MIN_UNIT = 1 << 21, /* multiplications worth another thread: 40 us */
-    SHARES = 4,         /* units for each thread */
+    SHARES = 8,         /* units for each thread: cores are not equally fast */
     WHOLE = 1 << 22     /* floats of A that are packed once for all */
 };
 

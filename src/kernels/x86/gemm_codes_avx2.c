@@ -126,15 +126,18 @@ AVX2 LB_INLINE __m256i lowest(__m256i v, int q)
 /* Eight columns of a scale each. */
 typedef struct {
     __m256 low, high;
+    bool small; /* of bytes: they are 2^-24 of the scales, which is exact */
 } factors;
 
-AVX2 LB_INLINE void put_bytes(const lb_dtype to, __m256i v, factors s,
-                              float *dst)
+/* Codes on top of dwords are 2^24 of themselves. */
+AVX2 LB_INLINE void put_bytes(const lb_dtype to, const bool small, __m256i v,
+                              factors s, float *dst)
 {
     LB_UNROLL
     for (int q = 0; q < 4; q++) {
+        const __m256i top = on_top(v, q);
         const __m256 w =
-            _mm256_cvtepi32_ps(_mm256_srai_epi32(on_top(v, q), 24));
+            _mm256_cvtepi32_ps(small ? top : _mm256_srai_epi32(top, 24));
         _mm256_storeu_ps(dst + 8 * q, lb_number(to, w, q % 2 ? s.high : s.low));
     }
 }
@@ -185,7 +188,10 @@ AVX2 LB_INLINE void put_pair(const int bits, const lb_dtype to, bool high_first,
                              const tables *t, __m256i v, factors s, float *dst)
 {
     if (bits == 8) {
-        put_bytes(to, v, s, dst);
+        if (s.small)
+            put_bytes(to, true, v, s, dst);
+        else
+            put_bytes(to, false, v, s, dst);
     } else if (bits == 4) {
         const __m256i mask = _mm256_set1_epi8(15);
         const __m256i low = _mm256_and_si256(v, mask);
@@ -216,13 +222,22 @@ LB_INLINE void find_places(const lb_gemm_rows *w, places *p)
     }
 }
 
-AVX2 LB_INLINE factors factors_at(const lb_dtype to, const places *p,
-                                  int64_t block)
+AVX2 LB_INLINE factors factors_at(const int bits, const lb_dtype to,
+                                  const places *p, int64_t block)
 {
     float s[NR];
     for (int j = 0; j < NR; j++)
         s[j] = lb_label_scale(to, p->scale[j][block]);
-    return (factors){_mm256_loadu_ps(s), _mm256_loadu_ps(s + 8)};
+    factors f = {_mm256_loadu_ps(s), _mm256_loadu_ps(s + 8), false};
+    if (bits < 8) return f;
+    const __m256 down = _mm256_set1_ps(0x1p-24f), up = _mm256_set1_ps(0x1p24f);
+    const __m256 low = _mm256_mul_ps(f.low, down);
+    const __m256 high = _mm256_mul_ps(f.high, down);
+    const __m256 exact = _mm256_and_ps(
+        _mm256_cmp_ps(_mm256_mul_ps(low, up), f.low, _CMP_EQ_OQ),
+        _mm256_cmp_ps(_mm256_mul_ps(high, up), f.high, _CMP_EQ_OQ));
+    if (_mm256_movemask_ps(exact) == 0xff) f = (factors){low, high, true};
+    return f;
 }
 
 /* A line of each row. Rows often lie such that they fall on the same places of
@@ -254,10 +269,19 @@ AVX2 LB_INLINE void read_some(const places *p, int64_t at, int64_t left,
         memcpy(line[j], p->row[j] + at, (size_t)left);
 }
 
+/* The scales from `at` on, where those change. */
+AVX2 LB_INLINE void renew(const int bits, const lb_dtype to, const places *p,
+                          int64_t at, factors *s, int64_t *until)
+{
+    if (at != *until) return;
+    *s = factors_at(bits, to, p, at / p->w->g);
+    *until += p->w->g;
+}
+
 /* Numbers [at, at + most) out of 16 bytes of each row. *s: the scales of what
  * comes next, up to *until. */
 AVX2 LB_INLINE void decode_some(const int bits, const lb_dtype to,
-                                const places *p, tables t,
+                                const places *p, const tables *t,
                                 const uint8_t (*line)[LINE], int byte,
                                 int64_t at, int64_t most, factors *s,
                                 int64_t *until, float *dst)
@@ -267,11 +291,8 @@ AVX2 LB_INLINE void decode_some(const int bits, const lb_dtype to,
     __m256i v[PAIRS];
     turn_bytes(line, byte, v);
     for (int i = 0; i < PAIRS && i * each < most; i++) {
-        if (at + i * each == *until) {
-            *s = factors_at(to, p, *until / p->w->g);
-            *until += p->w->g;
-        }
-        put_pair(bits, to, high_first, &t, v[i], *s, dst + i * each * NR);
+        renew(bits, to, p, at + i * each, s, until);
+        put_pair(bits, to, high_first, t, v[i], *s, dst + i * each * NR);
     }
 }
 
@@ -282,7 +303,7 @@ AVX2 LB_INLINE void decode_panel(const int bits, const lb_dtype to,
     const tables t = tables_of(bits, w->level);
     places p;
     find_places(w, &p);
-    factors s = factors_at(to, &p, 0);
+    factors s = factors_at(bits, to, &p, 0);
     int64_t until = w->g ? w->g : INT64_MAX;
     uint8_t room[NR][LINE];
     const uint8_t(*const line)[LINE] = (const uint8_t(*)[LINE])room;
@@ -290,12 +311,12 @@ AVX2 LB_INLINE void decode_panel(const int bits, const lb_dtype to,
         const int64_t byte = at * bits / 8, left = w->depth - at;
         if (byte % LINE == 0) read_some(&p, byte, bytes - byte, room);
         if (left >= some) {
-            decode_some(bits, to, &p, t, line, (int)(byte % LINE), at, some, &s,
-                        &until, dst + at * NR);
+            decode_some(bits, to, &p, &t, line, (int)(byte % LINE), at, some,
+                        &s, &until, dst + at * NR);
         } else {
             float last[MOST * NR];
-            decode_some(bits, to, &p, t, line, (int)(byte % LINE), at, left, &s,
-                        &until, last);
+            decode_some(bits, to, &p, &t, line, (int)(byte % LINE), at, left,
+                        &s, &until, last);
             memcpy(dst + at * NR, last, (size_t)(left * NR) * sizeof *dst);
         }
     }
