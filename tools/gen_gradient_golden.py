@@ -38,7 +38,7 @@ import numpy as np  # noqa: E402
 import golden_functions as functions  # noqa: E402
 import golden_rules as rules  # noqa: E402
 from golden_text import BF16, Golden, array_words, keys_text  # noqa: E402
-from native_numpy import dynamic_map  # noqa: E402
+from native_numpy import TABLE  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 
@@ -78,7 +78,7 @@ def decoded(w, keys):
     if fmt == "nf4":
         return rules.nf4_values(*rules.nf4(w, block, "native"), block)
     if fmt == "dynamic8":
-        levels = dynamic_map()
+        levels = TABLE["dynamic8"]
         codes, most = rules.dynamic8(w, block, levels, "native")
         return levels[codes] * rules.spread(most, block, w.shape[-1])
     if fmt in ("ternary", "binary"):

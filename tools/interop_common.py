@@ -32,13 +32,17 @@ def done(what):
     print(f"interop: {what}: {CHECKS} checks so far", flush=True)
 
 
-def native_values(path, name):
-    """An array of our own layout, by numpy, and of GGUF's types by gguf."""
+def native_values(path):
+    """Arrays of our own layout by numpy; GGUF's types by gguf as well."""
+    made = native_numpy.load(path)
     with safetensors.safe_open(path, "numpy") as f:
-        d = json.loads(f.metadata()[f"lowbit.{name}"])
-        if "blocks" not in d["parts"]:
-            return native_numpy.load(path, name)[name]
-        blocks = f.get_tensor(f"{name}.blocks")
-    kind = gguf.GGMLQuantizationType[d["format"].upper()]
-    w = gguf.quants.dequantize(blocks.reshape(*blocks.shape[:-2], -1), kind)
-    return native_numpy.rounded(w[..., :d["shape"][-1]], d["dtype"])
+        meta = {k[7:]: json.loads(v) for k, v in f.metadata().items()
+                if k.startswith("lowbit.")}
+        blocks = {k: f.get_tensor(f"{k}.blocks") for k in meta
+                  if "blocks" in meta[k]["parts"]}
+    for k, b in blocks.items():
+        kind = gguf.GGMLQuantizationType[meta[k]["format"].upper()]
+        w = gguf.quants.dequantize(b.reshape(*b.shape[:-2], -1), kind)
+        w = native_numpy.rounded(w[..., :made[k].shape[-1]], meta[k]["dtype"])
+        check(w.tobytes() == made[k].tobytes(), f"{path}: {k} is not gguf's")
+    return {k: made[k] for k in meta}

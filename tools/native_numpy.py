@@ -1,64 +1,40 @@
-"""native_numpy.py - arrays of lowbit's `native` files, with numpy alone.
-
-load(path) is {name: values}: docs/formats.md, "Files", as a program. With a
-name, of that array only. GGUF's block types are left to the package gguf.
-"""
+"""native_numpy.py - load(path): {name: numbers} of a `native` file, docs/formats.md as a program of numpy."""
 import json
 import numpy as np
-f = np.float32
-TYPE = dict(F64="<f8", F32="<f4", F16="<f2", BF16="<u2", I8="<i1", U8="<u1")
-NF4 = f([-1, -.6961928009986877, -.5250730514526367, -.39491748809814453, -.28444138169288635, -.18477343022823334,
-         -.09105003625154495, 0, .07958029955625534, .16093020141124725, .24611230194568634, .33791524171829224,
-         .44070982933044434, .5626170039176941, .7229568362236023, 1])
-
-def dynamic_map():  # ends of 2^e parts of [.1, 1], one rounding each; midpoints
-    out = [f(0), f(1)]
-    for n in 2 ** np.arange(7):
-        i, step = np.arange(n + 1), float(f(f(1) - f(.1)) / f(n))
-        x = f(np.where(i < (n + 1) // 2, float(f(.1)) + step * i, 1 - step * (n - i)))
-        mid = f(10. ** (np.log2(n) - 6)) * ((x[1:] + x[:-1]) / f(2))
-        out += [*mid, *-mid]
-    return np.sort(f(out))
-
+from ggml_numpy import flat, numbers
+f, byte = np.float32, np.arange(256)[:, None]
+NF4 = f([-1, -.696192801, -.525073051, -.394917488, -.284441382, -.18477343, -.0910500363, 0, .0795802996,
+         .160930201, .246112302, .337915242, .440709829, .562617004, .722956836, 1])
+i, tenth, rest = [np.arange(2 ** e + 1) / 2 ** e for e in range(7)], float(f(.1)), float(f(1) - f(.1))
+x = [f(np.where(i < .5, tenth + rest * i, 1 - rest * (1 - i))) for i in i]  # .1 to 1, from the nearer end
+half = np.concatenate([f(10. ** (e - 6)) * ((x[1:] + x[:-1]) / f(2)) for e, x in enumerate(x)])
+TABLE = {"nf4": NF4, "dynamic8": np.sort(f([*half, *-half, 0, 1]))}
+CODES = {"int8": byte.astype("i1"), "ternary": (byte >> [0, 2, 4, 6] & 3) - 1,  # in each byte
+         "binary": (byte >> np.arange(8) & 1) * 2 - 1, "nf4": byte >> [4, 0] & 15, "dynamic8": byte}
 def rounded(x, dtype):  # f32 to f16 or bf16, to nearest even, and back
-    u = f(x).view("<u4")
-    u = (u + 0x7fff + (u >> 16 & 1) >> 16 << 16).astype("<u4")
-    return f(x.astype("<f2")) if dtype.lower() == "f16" else u.view("<f4") if dtype.lower() == "bf16" else x
-
-def spread(part, groups, stored):  # an entry for each element
+    bf16 = ((u := f(x).view("u4")) + 0x7fff + (u >> 16 & 1) & 0xffff0000).view(f)
+    return f(np.float16(x)) if dtype == "f16" else bf16 if dtype == "bf16" else x
+def spread(a, groups, stored):  # an entry for each element
     for axis, (g, n) in enumerate(zip(groups, stored)):
-        part = np.repeat(part, g or n, axis).take(range(n), axis)
-    return f(part)
-
-def codes(part, bits, n, high_first=False):  # the first n fields of each row of bytes
-    at = np.arange(0, 8, bits)[::-1 if high_first else 1]
-    return (part[..., None] >> at & (1 << bits) - 1).reshape(*part.shape[:-1], -1)[..., :n]
-
+        a = np.repeat(a, g or n, axis).take(range(n), axis)
+    return f(a)
 def decode(tensor, name, d):
-    part, dtype, stored, fmt = {}, {}, d["stored"], d["format"]
+    fmt, part, dtype, n = d["format"], {}, {}, (d["stored"] or [1])[-1]
     for k, p in d["parts"].items():
-        whole, dtype[k] = (decode(tensor, f"{name}.{k}", p["array"]), "F32") if "array" in p else tensor[f"{name}.{k}"]
-        part[k] = whole if k in ("codes", "table") else spread(whole, p["groups"], stored)
-    n, c = (stored or [1])[-1], part["codes"]
-    if fmt == "nf4":
-        w = part.get("table", NF4).ravel()[codes(c, 4, n, True)] * part["absmax"]
-    elif fmt == "dynamic8":
-        w = part.get("table", dynamic_map()).ravel()[c] * part["absmax"] + part.get("offset", f(0))
-    else:
-        w = f({"int8": lambda: c, "ternary": lambda: codes(c, 2, n) - 1, "binary": lambda: codes(c, 1, n) * 2 - 1}[fmt]())
-        s, meaning = part.get("scale", f(1)), d["meaning"]
-        w = w / s if meaning == 2 else w * s * f(1 / 127) if meaning == 1 else rounded(w * s, dtype.get("scale", "F32"))
-    return rounded(w, d["dtype"]).reshape(d["shape"])
-
-def load(path, only=None):
-    raw = open(path, "rb").read()
-    begin = 8 + int.from_bytes(raw[:8], "little")
-    head, tensor = json.loads(raw[8:begin]), {}
-    meta = head.pop("__metadata__", {})
+        a, dtype[k] = (decode(tensor, f"{name}.{k}", p["array"]), "f32") if "array" in p else tensor.pop(f"{name}.{k}")
+        part[k] = np.atleast_1d(a) if k in ("codes", "blocks", "table") else spread(a, p["groups"], d["stored"])
+    w = numbers(fmt, part["blocks"]) if "blocks" in part else flat(CODES[fmt][part["codes"].view("u1")])
+    w = f(part.get("table", TABLE[fmt])).ravel()[w[..., :n]] if fmt in TABLE else f(w[..., :n])
+    s, meaning = part.get("scale", part.get("absmax", f(1))), d["meaning"]
+    w = w / s if meaning == 2 else w * s * f(1 / 127) if meaning == 1 else rounded(w * s, dtype.get("scale"))
+    return rounded(w + part.get("offset", f(-0.)), d["dtype"]).reshape(d["shape"])
+def load(path):
+    raw, tensor = np.fromfile(path, "u1"), {}
+    head = json.loads(raw[8:(begin := 8 + int(raw[:8].view("<u8")[0]))].tobytes())
+    about = {k[7:]: json.loads(v) for k, v in head.pop("__metadata__", {}).items() if k.startswith("lowbit.")}
     for k, t in head.items():
-        a = np.frombuffer(raw, TYPE[t["dtype"]], int(np.prod(t["shape"])), begin + t["data_offsets"][0])
-        a = (a.astype("<u4") << 16).view("<f4") if t["dtype"] == "BF16" else a
-        tensor[k] = a.reshape(t["shape"]), t["dtype"]
-    plain = {k: v for k, v in tensor.items() if not any(k.startswith(m[7:] + ".") for m in meta if m.startswith("lowbit."))}
-    made = {k[7:]: decode(tensor, k[7:], json.loads(v)) for k, v in meta.items() if k.startswith("lowbit.") and only in (None, k[7:])}
-    return {**{k: a for k, (a, _) in plain.items()}, **made}
+        kind = {"BF16": "<u2", "BOOL": "?"}.get(t["dtype"]) or f"<{t['dtype'][0].lower()}{int(t['dtype'][1:]) // 8}"
+        a = raw[begin:][slice(*t["data_offsets"])].view(kind).reshape(t["shape"])
+        tensor[k] = (a.astype("u4") << 16).view(f) if t["dtype"] == "BF16" else a, t["dtype"].lower()
+    made = {k: decode(tensor, k, d) for k, d in about.items() if any(t.startswith(k + ".") for t in tensor)}
+    return {k: a for k, (a, _) in tensor.items()} | made
