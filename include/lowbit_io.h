@@ -389,7 +389,8 @@ typedef struct lb_quantize_options {
 /* Quantizes a file, or the directory of a model, piece by piece: what is not
  * chosen, or what the layout has no place for, goes over as it is. Values of
  * the source go over, too: texts, and from GGUF to GGUF all. to is written as
- * lb_saver_open does it: whole or not at all. */
+ * lb_saver_open does it: whole or not at all. NaN and infinities in what is
+ * quantized are LB_E_CONTENT, unless config.on_nonfinite clamps them. */
 LB_API bool lb_quantize_file(lb_ctx *cx, const char *from, const char *to,
                              const lb_quantize_options *options);
 

@@ -80,10 +80,23 @@ safetensors "$tmp/nan" \
     '{"w":{"dtype":"F32","shape":[1024,4096],"data_offsets":[0,16777216]}}' ''
 head -c 16777216 /dev/zero >>"$tmp/nan"
 put_bytes "$tmp/nan" $(($(stat -c %s "$tmp/nan") - 4)) '\0\0\xc0\x7f'
-refused 1 "'w', from element" quantize "$tmp/nan" -o "$out" --type nf4 -q
-grep -q nan "$tmp/err" || die "not which number"
-refused 1 "'w', from row" quantize "$tmp/nan" -o "$out" --type int8 -q \
-    --max-memory 1M
+for how in nf4 int8 ternary "int8 --max-memory 1M" "nf4 --double-quant" \
+    "nf4 --target-bpw 5" "binary --block-size 64"; do
+    # shellcheck disable=SC2086 # words, meant to split
+    refused 3 "nan: 'w' has 1 NaN and 0 infinite, the first at (1023,4095), and" \
+        quantize "$tmp/nan" -o "$out" -q --type $how
+    grep -q "exclude it, or override it with nonfinite=clamp" "$tmp/err" ||
+        die "not what to do"
+done
+put_bytes "$tmp/nan" $(($(stat -c %s "$tmp/nan") - 4200000)) '\0\0\x80\xff'
+refused 3 "nan: 'w' has 1 NaN and 1 infinite, the first at (767,2672), and nf4" \
+    quantize "$tmp/nan" -o "$out" -q --type nf4 --dry-run --json
+# One that is finite, and larger than the type takes, is no flaw of the file.
+safetensors "$tmp/much" \
+    '{"w":{"dtype":"F32","shape":[64,64],"data_offsets":[0,16384]}}' ''
+head -c 16384 /dev/zero >>"$tmp/much"
+put_bytes "$tmp/much" $(($(stat -c %s "$tmp/much") - 4)) '\xff\xff\x7f\x7f'
+refused 1 "which q8_0 cannot hold" quantize "$tmp/much" -o "$out" -q --type q8_0
 quiet=(quantize "$tmp/nan" -o "$out" -q --override)
 run 0 "${quiet[@]}" 'w=nf4:nonfinite=clamp' --type nf4
 rm "$out"

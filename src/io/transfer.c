@@ -172,13 +172,65 @@ static void announce(const lb_transfer *t, uint64_t begin, uint64_t n)
 
 /* ---- pieces -------------------------------------------------------------- */
 
-/* A sentence about a piece, told of the array. */
-static void blame(lb_ctx *cx, const lb_transfer *t, const cut *c, int64_t lo)
+static lb_shape piece_shape(const cut *c, int64_t n)
+{
+    return c->line ? LB_SHAPE(n) : LB_SHAPE(n, c->row);
+}
+
+static bool examine_pieces(lb_ctx *cx, const lb_transfer *t, const cut *c,
+                           lb_findings *found)
+{
+    bool ok = true;
+    for (int64_t lo = 0; ok && lo < c->n; lo += c->each) {
+        const lb_shape shape = piece_shape(c, lb_min_i64(c->each, c->n - lo));
+        lb_enter(cx);
+        ok = lb_examine(cx, read_piece(cx, t, lo * c->row, &shape), found);
+        lb_leave(cx);
+    }
+    return ok;
+}
+
+/* NaN and infinities are the file's fault, and not the config's: how many there
+ * are in all. False: it was something else. */
+static bool blame_numbers(lb_ctx *cx, const lb_transfer *t,
+                          const lb_findings *f)
+{
+    const lb_entry *e = &t->group->entry;
+    const bool nan_first =
+        f->nan.n && (!f->inf.n || f->nan.first < f->inf.first);
+    int64_t where = nan_first ? f->nan.first : f->inf.first;
+    lb_shape at = {.rank = e->rank};
+    if (!f->nan.n && !f->inf.n) return false;
+    for (int k = e->rank - 1; k >= 0; k--) {
+        at.dim[k] = where % e->dim[k];
+        where /= e->dim[k];
+    }
+    lb_clear(cx);
+    lb_fail(cx, LB_E_CONTENT,
+            "%s: '%s' has %lld NaN and %lld infinite, the first at %s, and %s "
+            "can hold neither (exclude it, or override it with "
+            "nonfinite=clamp)",
+            LB_PATH(t->f->r->file[t->group->tensor[0]->file]->path),
+            LB_NAME(e->name), (long long)f->nan.n, (long long)f->inf.n,
+            LB_SHOW(&at), t->config->format);
+    return true;
+}
+
+/* A sentence about a piece, told of the array. x: all of it, or NULL. */
+static void blame(lb_ctx *cx, const lb_transfer *t, const cut *c, int64_t lo,
+                  lb_array *x)
 {
     char why[LB_ERROR_SIZE];
+    lb_findings found = {0};
     const lb_status s = lb_error_status(cx);
     if (s != LB_E_ARG && s != LB_E_SHAPE) return;
     memcpy(why, lb_error(cx), strlen(lb_error(cx)) + 1);
+    lb_clear(cx);
+    if (s == LB_E_ARG && t->config &&
+        t->config->on_nonfinite != LB_NONFINITE_CLAMP &&
+        (c ? examine_pieces(cx, t, c, &found) : lb_examine(cx, x, &found)) &&
+        blame_numbers(cx, t, &found))
+        return;
     lb_clear(cx);
     if (c && lo)
         lb_fail(cx, s, "'%s', from %s %lld on: %s",
@@ -212,14 +264,14 @@ static bool run_pieces(lb_ctx *cx, const lb_transfer *t, const cut *c,
     bool ok = true;
     for (int64_t lo = 0; ok && lo < c->n; lo += c->each) {
         const int64_t n = lb_min_i64(c->each, c->n - lo);
-        const lb_shape shape = c->line ? LB_SHAPE(n) : LB_SHAPE(n, c->row);
+        const lb_shape shape = piece_shape(c, n);
         announce(t, (uint64_t)(lo + n) * size, (uint64_t)n * size);
         lb_enter(cx);
         lb_array *x = read_piece(cx, t, lo * c->row, &shape);
         lb_array *y = made_of(cx, t, t->config ? &c->config : NULL, x);
         ok = x && y && lb_transfer_put(cx, t, s, x, y, m);
         lb_leave(cx);
-        if (!ok) blame(cx, t, c, lo);
+        if (!ok) blame(cx, t, c, lo, NULL);
         if (ok && t->progress) t->progress(t->user, (uint64_t)n * size);
     }
     return ok;
@@ -273,7 +325,7 @@ lb_array *lb_transfer_whole(lb_ctx *cx, const lb_transfer *t)
     lb_paged *paged = NULL;
     lb_array *x = source(cx, t, &paged);
     lb_array *y = x ? made_of(cx, t, t->config, x) : NULL;
-    if (!y) blame(cx, t, NULL, 0);
+    if (!y) blame(cx, t, NULL, 0, x);
     return lb_paged_check(cx, paged) ? y : NULL;
 }
 
@@ -287,8 +339,8 @@ static bool run_whole(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
     lb_array *y = x ? made_of(cx, t, t->config, x) : NULL;
     bool ok = x && y && lb_paged_check(cx, paged) &&
               lb_transfer_put(cx, t, s, x, y, m) && lb_paged_check(cx, paged);
+    if (!ok) blame(cx, t, NULL, 0, x);
     lb_leave(cx);
-    if (!ok) blame(cx, t, NULL, 0);
     if (t->group->entry.nbytes > MUCH) lb_trim(cx);
     if (ok && t->progress) t->progress(t->user, t->group->entry.nbytes);
     return ok;
