@@ -13,8 +13,10 @@ bool job_talk_begin(job_talk *t, const arguments *a, const char *what,
                                         ? a->value[OPTION_LINEAR_CLASS]
                                         : "autobitlinear",
                     .quiet = a->count[OPTION_QUIET] != 0,
+                    .json = a->count[OPTION_JSON] != 0,
+                    .dry_run = a->count[OPTION_DRY_RUN] != 0,
                     .verify = a->count[OPTION_VERIFY] != 0};
-    t->measure = !t->quiet || t->report_path || t->verify;
+    t->measure = !t->quiet || t->report_path || t->json || t->verify;
     progress_begin(&t->progress, a);
     if (a->comm && a->comm->rank > 0) { /* the first one talks */
         t->report_path = NULL;
@@ -142,10 +144,12 @@ verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
             fprintf(stderr, "verified: %" PRId64 " array%s\n", t->report.n,
                     t->report.n == 1 ? "" : "s");
     }
+    if (v == DONE && (t->report_path || t->json) && !t->dry_run &&
+        !count_codes(t, cx, &options))
+        v = complain_of(cx);
+    if (v == DONE && t->json) report_json(&t->report, stdout);
     if (v == DONE && t->report_path) {
-        v = count_codes(t, cx, &options)
-                ? report_save(&t->report, t->report_path)
-                : complain_of(cx);
+        v = report_save(&t->report, t->report_path);
         if (v == DONE && !t->quiet) {
             fputs("report: ", stderr);
             put_text(stderr, t->report_path, strlen(t->report_path));

@@ -12,13 +12,14 @@ typedef struct job_talk {
     const char *report_path;  /* NULL: none is written */
     const char *linear_class; /* of the result, if it is BitNet's */
     bool quiet;
+    bool json;    /* the report on stdout, too */
+    bool dry_run; /* there is no result */
     bool verify;  /* the result is to be read again */
     bool measure; /* somebody wants to know errors */
 } job_talk;
 
-/* As the options of a verb say, which are --quiet, --verbose, --report
- * and --verify.
- * False, and a sentence, if they make no sense. */
+/* As the options of a verb say, which are --quiet, --verbose, --report, --json
+ * and --verify. False, and a sentence, if they make no sense. */
 bool job_talk_begin(job_talk *t, const arguments *a, const char *what,
                     const char *source, const char *result);
 /* An array that has been written. */

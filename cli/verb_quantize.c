@@ -128,15 +128,37 @@ static bool read_target(const arguments *a, lb_quantize_options *o,
     return true;
 }
 
-/* Whether there is such a type; and whether a weight of the plainest shape
- * could be saved so: a file where nothing is as it was asked for is not what
- * anybody wants. */
+/* A weight of the plainest shape, made so. */
+static lb_planned plain_weight(const lb_quant_config *c)
+{
+    return (lb_planned){.name = "--type",
+                        .dtype = LB_F32,
+                        .shape = LB_SHAPE(256, 256),
+                        .config = c};
+}
+
+static bool can_be(lb_ctx *cx, const lb_quant_config *c)
+{
+    const lb_planned p = plain_weight(c);
+    const bool ok = lb_can_save(cx, &p, NULL, NULL);
+    lb_clear(cx);
+    return ok;
+}
+
+/* Of a type with a scale for the tensor, or for each block, --block-size says
+ * which. */
+static void imply_blocks(lb_ctx *cx, lb_quant_config *c)
+{
+    if (!c->block_size || c->scale || can_be(cx, c)) return;
+    c->scale = LB_SCALE_BLOCK;
+    if (!can_be(cx, c)) c->scale = LB_SCALE_DEFAULT;
+}
+
+/* Whether there is such a type; and whether a plain weight could be saved so: a
+ * file where nothing is as it was asked for is not what anybody wants. */
 static bool has_place(lb_ctx *cx, const lb_quantize_options *o)
 {
-    lb_planned p = {.name = "--type",
-                    .dtype = LB_F32,
-                    .shape = LB_SHAPE(256, 256),
-                    .config = &o->config};
+    lb_planned p = plain_weight(&o->config);
     if (!lb_can_save(cx, &p, NULL, NULL) && lb_error_status(cx)) {
         complain_of(cx);
         return false;
@@ -203,6 +225,7 @@ static verdict run(const arguments *a)
         complain_of(cx);
         v = USAGE;
     }
+    if (v == DONE) imply_blocks(cx, &o.config);
     if (v == DONE && !has_place(cx, &o)) v = USAGE;
     if (v == DONE && !lb_quantize_file(cx, a->operand[0], to, &o)) {
         progress_clear(&t.progress);
@@ -215,29 +238,32 @@ static verdict run(const arguments *a)
 }
 
 static const option_id options_taken[] = {
-    OPTION_LINEAR_CLASS, OPTION_OUTPUT,     OPTION_TYPE,
-    OPTION_LAYOUT,       OPTION_COMPAT,     OPTION_BLOCK_SIZE,
-    OPTION_SCALE,        OPTION_THRESHOLD,  OPTION_DOUBLE_QUANT,
-    OPTION_JOBS,         OPTION_MAX_MEMORY, OPTION_NO_SYNC,
-    OPTION_FORCE,        OPTION_QUIET,      OPTION_REPORT,
-    OPTION_VERBOSE,      OPTION_RESUME,     OPTION_AXIS,
-    OPTION_DRY_RUN,      OPTION_INCLUDE,    OPTION_EXCLUDE,
-    OPTION_OVERRIDE,     OPTION_RECIPE,     OPTION_SHAPE_FALLBACK,
-    OPTION_STRICT,       OPTION_TARGET_BPW, OPTION_TARGET_SIZE,
-    OPTION_VERIFY,       N_OPTIONS};
+    OPTION_LINEAR_CLASS,   OPTION_OUTPUT,    OPTION_TYPE,
+    OPTION_LAYOUT,         OPTION_COMPAT,    OPTION_BLOCK_SIZE,
+    OPTION_SCALE,          OPTION_THRESHOLD, OPTION_DOUBLE_QUANT,
+    OPTION_JOBS,           OPTION_JSON,      OPTION_MAX_MEMORY,
+    OPTION_NO_SYNC,        OPTION_FORCE,     OPTION_QUIET,
+    OPTION_REPORT,         OPTION_VERBOSE,   OPTION_RESUME,
+    OPTION_AXIS,           OPTION_DRY_RUN,   OPTION_INCLUDE,
+    OPTION_EXCLUDE,        OPTION_OVERRIDE,  OPTION_RECIPE,
+    OPTION_SHAPE_FALLBACK, OPTION_STRICT,    OPTION_TARGET_BPW,
+    OPTION_TARGET_SIZE,    OPTION_VERIFY,    N_OPTIONS};
 
 const verb verb_quantize = {
     .name = "quantize",
     .operands = "SRC",
     .summary = "Writes a file, or a model, whose weights take fewer bits",
-    .help = "SRC is what lowbit info lists, with dense arrays. Norms, "
-            "embeddings, routers, the\noutput head, vectors and tiny arrays "
-            "stay as they are, and so does what the layout\nhas no place for; "
-            "each is named with the reason. Of a directory a directory is\n"
-            "made, with its other files, unless the output is called .gguf, "
-            ".safetensors or\n.npz. It is written whole or not at all: as "
-            "OUTPUT.partial, which a run with --resume\ntakes up. Under mpirun "
-            "the processes share the arrays, and the file is the same.",
+    .help =
+        "SRC is what lowbit info lists, with dense arrays. Norms, "
+        "embeddings, routers, the\noutput head, vectors and tiny arrays "
+        "stay as they are, and so does what the layout\nhas no place for; "
+        "each is named with the reason. One with NaN or infinities ends "
+        "it,\nwith exit status 3, unless an --override says "
+        "nonfinite=clamp. Of a directory a\ndirectory is made, with its "
+        "other files, unless the output is called .gguf,\n.safetensors or "
+        ".npz. It is written whole or not at all: as OUTPUT.partial, which "
+        "a\nrun with --resume takes up. Under mpirun the processes share the "
+        "arrays, and the\nfile is the same.",
     .examples = "lowbit quantize model.safetensors -o small.safetensors --type "
                 "nf4 --report lost.html\n"
                 "mpirun -np 4 lowbit quantize model/ -o small/ --type nf4",

@@ -166,6 +166,17 @@ for how in "nf4 native" "int8 native" "nf4 bnb" "int8 bnb" "ternary bitnet" \
         --verify --report "$tmp/v.json" 2>"$tmp/out" || die "$how: --verify"
     has "verified: 7 arrays"
 done
+# On stdout, for programs: what --report writes.
+for verb in "quantize $src --type nf4" "dequantize $tmp/q" "convert $tmp/q"; do
+    # shellcheck disable=SC2086
+    run 0 $verb -o "$tmp/j" --force -q --json --report "$tmp/j.json"
+    cmp -s "$tmp/out" "$tmp/j.json" || die "$verb --json is not its report"
+    has "{\"verb\": \"${verb%% *}\", \"version\": \"$version\", "
+done
+run 0 quantize "$src" --type nf4 --dry-run --json -q
+has '"result": "(nothing)"'
+has '"after": 17345, "bits": 6.1125'
+has '"codes": {}'
 refused 2 "--dry-run writes no --report, and nothing to --verify" quantize \
     "$src" --dry-run --type nf4 --verify
 refused 2 "--report takes a file .html, .md or .json, not 'x'" \

@@ -86,6 +86,11 @@ trip 1.1 q.safetensors --type ternary --layout seed
 trip 0.8 q.safetensors --type ternary --scale row --threshold absmean
 trip 0.8 q.safetensors --type ternary --scale block
 type=binary
+trip 0.9 q.safetensors --type binary --block-size 32
+mv "$tmp/q.safetensors" "$tmp/blocks.safetensors"
+trip 0.9 q.safetensors --type binary --block-size 32 --scale block
+cmp -s "$tmp/q.safetensors" "$tmp/blocks.safetensors" ||
+    die "--block-size does not imply --scale block"
 trip 1.1 q.safetensors --type binary --layout seed
 # Which way the scale goes is not in the file alone.
 type=ternary
