@@ -3,8 +3,8 @@
 #: make           the libraries, tests, examples and benchmarks, in build/release;
 #:                build/lowbit, the command, and build/lowbit-bench, which
 #:                measures (--help)
-#: make demo      small programs, end to end: weights in four bits, and a network
-#:                that is trained, quantized and written to a file
+#: make demo      the main job, end to end: trains a small network, quantizes its
+#:                file in each type, and says what that cost
 #: make test      all tests
 #: make check     what is slower: lint, install, both compilers, sanitizers,
 #:                instruction sets this machine lacks, conformance
@@ -42,15 +42,7 @@ help:
 
 demo: setup-build setup-fashion build/release/build.ninja
 	@cmake --build build/release --target hello fashion lowbit_cli
-	@echo "hello.c: weights in four bits, and what that costs:"
-	@build/release/examples/hello
-	@echo; echo "fashion: a network of floats, quantized, and trained quantized:"
-	@build/release/examples/fashion --short --save build/fashion.safetensors \
-	    --only 'int8 PTQ, nf4 PTQ, ternary QAT'
-	@echo; echo "lowbit quantize: the floats' file in four bits:"
-	@build/release/lowbit quantize build/fashion.safetensors --type nf4 --force \
-	    -o build/fashion-nf4.safetensors
-	@build/release/lowbit info build/fashion-nf4.safetensors
+	@tools/demo build/release
 
 test: setup-build all
 	$(CTEST) --test-dir build/release
