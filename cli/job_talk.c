@@ -21,7 +21,8 @@ bool job_talk_begin(job_talk *t, const arguments *a, const char *what,
     if (a->comm && a->comm->rank > 0) { /* the first one talks */
         t->report_path = NULL;
         t->quiet = true;
-        t->verify = t->progress.bar = t->progress.lines = false;
+        t->json = t->verify = false;
+        t->progress.bar = t->progress.lines = false;
     }
     report_begin(&t->report, what, a->argc, a->argv);
     t->report.source = source;
