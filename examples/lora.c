@@ -40,12 +40,19 @@ static double train(lb_ctx *cx, lb_array *base, lb_array *task)
     lb_optimizer *o = lb_optimizer_open(cx, &how, p, 2);
     double first = 0, last = 0;
     for (int i = 0; i < STEPS && o; i++) {
+        lb_enter(cx); /* what a step makes goes with it, but for A and B */
         lb_array *g[2], *x = normal(cx, 100 + (uint64_t)i, LB_SHAPE(BATCH, M));
         lb_array *in[] = {p[0], p[1], base, x, lb_matmul(cx, x, task)};
         lb_array *l = lb_value_and_grad(cx, loss, in, 5, NULL, g, 2);
-        if (!l || !lb_optimizer_step(o, p, g)) break;
-        last = lb_item(cx, l);
+        const bool ok = l && lb_optimizer_step(o, in, g);
+        last = ok ? lb_item(cx, l) : last;
         if (!i) first = last;
+        for (int k = 0; k < 2 && ok; k++) {
+            lb_drop(cx, p[k]);
+            p[k] = lb_keep(cx, in[k]);
+        }
+        lb_leave(cx);
+        if (!ok) break;
     }
     lb_optimizer_close(o);
     return last / first;
