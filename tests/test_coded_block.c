@@ -275,7 +275,8 @@ static void check_shapes(lb_ctx *cx, const struct config *config)
  * weights and what is left of them. */
 static void check_rows(lb_ctx *cx, const struct config *config)
 {
-    static const int64_t m[] = {2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 25, 33};
+    static const int64_t m[] = {2, 3,  4,  5,  6,  7,  8,
+                                9, 11, 12, 13, 25, 33, 141};
     static const int64_t n[] = {1, 2, 15, 16, 17, 33, 255, 257};
     for (size_t i = 0; i < sizeof m / sizeof *m; i++)
         for (int along = 0; along < 2; along++) {

@@ -1,8 +1,8 @@
 /* product_coded_outer.c - whole numbers times codes whose depth runs from line
- * to line, for a few rows: x @ W, W (in, out).
+ * to line: x @ W, W (in, out).
  *
  *   phase 0   x becomes whole numbers; units are parts of the depth
- *   phase 1   units are columns:
+ *   phase 1   units are columns, and of many rows of x some:
  *
  *     for each panel of the depth
  *       its codes are copied together
@@ -21,8 +21,10 @@
 #include "prims/int_panels.h"
 
 enum {
-    MOST_M = 24,        /* rows of x: for more, others are faster */
-    MOST_N = 512,       /* columns of a unit, which begin */
+    MANY = 512,         /* rows of x: for more, others are as fast */
+    MOST_M = 128,       /* rows of a unit, */
+    LEAST_M = 24,       /* to have more units no fewer, */
+    MOST_N = 512,       /* and columns, which begin */
     GRAIN = 128,        /* at multiples of this */
     SHARES = 4,         /* units for each thread, */
     MIN_UNIT = 1 << 20, /* if so many multiplications remain to each */
@@ -41,7 +43,7 @@ typedef struct {
     lb_weights w;
     const lb_outerint *kernel;
     lb_int_panels p;
-    int64_t groups; /* of rows of x */
+    int64_t groups; /* of rows of x in a unit, at most */
     lb_units b;
     int64_t ld;              /* floats from row to row of a unit's result */
     int64_t depths, x_bytes; /* panels of a matrix, and bytes of x in one */
@@ -67,7 +69,7 @@ static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
     lb_int_panels q;
     return p->precision >= LB_PRECISION_FAST && lb_outerint_for(cpu) &&
-           !w->coded.along && w->m > 1 && w->m <= MOST_M && p->k > 0 &&
+           !w->coded.along && w->m > 1 && w->m <= MANY && p->k > 0 &&
            p->k <= MOST_X / (w->m * p->batch) &&
            lb_int_panels_of(cpu, &w->coded, w->m, &q) &&
            codes_fit(&w->coded, &q);
@@ -78,14 +80,15 @@ static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 static void make_units(const lb_product *p, const lb_call *c, grid *g)
 {
     const lb_cut cut = {
-        .most_m = g->w.m,
+        .most_m = MOST_M,
         .most_n = MOST_N,
-        .least_m = g->w.m,
+        .least_m = LEAST_M,
         .grain = GRAIN,
         .shares = SHARES,
         .work = MIN_UNIT,
     };
     g->b = lb_units_of(p, c, &g->w, &cut);
+    g->groups = lb_ceil_div(g->b.mb, MR);
     g->line = lb_round_up(lb_ceil_div(g->b.nb * g->w.coded.bits, 8), LINE);
     g->p.strip = g->line * 8 / g->w.coded.bits;
 }
@@ -110,10 +113,10 @@ static size_t add(size_t at, int64_t bytes)
 static void make_room(const lb_product *p, grid *g)
 {
     const int64_t wide = lb_round_up(g->b.nb, COLUMNS);
-    const int64_t put = g->w.m * lb_put_apart(wide) * F;
+    const int64_t put = g->b.mb * lb_put_apart(wide) * F;
     lb_int_weights w;
     g->ld = lb_put_apart(wide);
-    g->panel_at = add(0, g->w.m * g->ld * F);
+    g->panel_at = add(0, g->b.mb * g->ld * F);
     g->codes_at = add(g->panel_at, (int64_t)COLUMNS * KC * 2);
     g->ws_at = add(g->codes_at, 2 * g->line * KC);
     g->put_at = add(g->ws_at, wide * F);
@@ -133,12 +136,12 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
         return false;
     g->kernel = lb_outerint_for(c->cpu);
     g->p.kc = g->p.ratio_apart = KC;
-    g->groups = lb_ceil_div(g->w.m, MR);
     g->depths = lb_ceil_div(p->k, KC);
-    g->x_bytes =
-        lb_round_up(g->groups * (int64_t)sizeof(lb_outerint_head), 64) +
-        g->w.m * KC * (int64_t)sizeof(int16_t);
     make_units(p, c, g);
+    g->x_bytes =
+        lb_round_up(g->b.bm * g->groups * (int64_t)sizeof(lb_outerint_head),
+                    64) +
+        g->w.m * KC * (int64_t)sizeof(int16_t);
     make_order(g);
     make_room(p, g);
     return true;
@@ -158,7 +161,7 @@ static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
 
 /* ---- x ------------------------------------------------------------------- */
 
-/* A panel of x: the heads of all groups, then all rows. */
+/* A panel of x: the heads of the groups of each unit, then all rows. */
 static lb_outerint_head *heads_at(const grid *g, const lb_work *work,
                                   int64_t batch, int64_t depth)
 {
@@ -203,14 +206,18 @@ static void pack_panel(const lb_work *work, const grid *g, const lb_scales *s,
     const lb_block from =
         x->get(x, work->call->cpu, batch, 0, g->w.m, k, n, block);
     const float *factor = lb_scales_factor(s, k, n);
-    lb_outerint_head *const heads = heads_at(g, work, batch, k / KC);
+    lb_outerint_head *heads = heads_at(g, work, batch, k / KC);
     int16_t *const rows = rows_of(g, heads);
-    for (int64_t at = 0; at < g->groups; at++) {
-        const int64_t first = lb_group_row(g->w.m, g->groups, at);
-        const int64_t end = lb_group_row(g->w.m, g->groups, at + 1);
-        for (int64_t i = first; i < end; i++)
-            pack_row(g, (const float *)from.p + i * from.rs, from.ks, n, factor,
-                     tmp, rows + i * KC, &heads[at], i - first);
+    for (int64_t i0 = 0; i0 < g->w.m; i0 += g->b.mb, heads += g->groups) {
+        const int64_t m = lb_min_i64(g->b.mb, g->w.m - i0);
+        const int64_t groups = lb_ceil_div(m, MR);
+        for (int64_t at = 0; at < groups; at++) {
+            const int64_t first = i0 + lb_group_row(m, groups, at);
+            const int64_t end = i0 + lb_group_row(m, groups, at + 1);
+            for (int64_t i = first; i < end; i++)
+                pack_row(g, (const float *)from.p + i * from.rs, from.ks, n,
+                         factor, tmp, rows + i * KC, &heads[at], i - first);
+        }
     }
 }
 
@@ -245,7 +252,8 @@ typedef struct {
     const lb_work *work;
     lb_coded coded;
     lb_int_weights weights;
-    int64_t batch, j0, n; /* columns */
+    int64_t batch, i0, m, groups; /* rows of x, */
+    int64_t j0, n;                /* and columns */
     float *c, *ws;
     int16_t *panel; /* numbers of some of the strip */
     strip now, next, asked;
@@ -352,13 +360,13 @@ static void make_panel(unit *b, int64_t j)
 static void run_panel(unit *b, int64_t j, int64_t lines)
 {
     const grid *g = b->g;
-    const int64_t pairs = lb_ceil_div(b->now.depth, 2), m = g->w.m;
-    lb_outerint_head *const heads =
-        heads_at(g, b->work, b->batch, b->now.k / KC);
-    const int16_t *x = rows_of(g, heads);
-    for (int64_t at = 0; at < g->groups; at++) {
-        const int64_t i = lb_group_row(m, g->groups, at);
-        const int rows = (int)(lb_group_row(m, g->groups, at + 1) - i);
+    const int64_t pairs = lb_ceil_div(b->now.depth, 2);
+    lb_outerint_head *const all = heads_at(g, b->work, b->batch, b->now.k / KC);
+    const lb_outerint_head *const heads = all + b->i0 / g->b.mb * g->groups;
+    const int16_t *x = rows_of(g, all) + b->i0 * KC;
+    for (int64_t at = 0; at < b->groups; at++) {
+        const int64_t i = lb_group_row(b->m, b->groups, at);
+        const int rows = (int)(lb_group_row(b->m, b->groups, at + 1) - i);
         for (int t = 0; t < LB_OUTERINT_TILES; t++) {
             const int64_t to = j + (int64_t)t * TILE;
             bring(b, lines);
@@ -373,7 +381,7 @@ static void run_panel(unit *b, int64_t j, int64_t lines)
 static void run_strip(unit *b)
 {
     const int64_t tiles =
-        lb_ceil_div(b->n, COLUMNS) * LB_OUTERINT_TILES * b->g->groups;
+        lb_ceil_div(b->n, COLUMNS) * LB_OUTERINT_TILES * b->groups;
     const int64_t lines = lb_ceil_div(KC, tiles);
     aim_ratios(b);
     b->next = strip_after(b, &b->now);
@@ -409,12 +417,12 @@ static void put_rows(unit *b)
 {
     const grid *g = b->g;
     float *const to = (float *)(void *)((char *)(void *)b->c + g->put_at);
-    for (int64_t i = 0; i < g->w.m; i++)
+    for (int64_t i = 0; i < b->m; i++)
         for (int64_t j = 0; j < b->n; j += COLUMNS)
             for (int p = 0; p < COLUMNS; p++)
                 to[i * g->ld + j + g->order[p]] = b->c[i * g->ld + j + p];
-    lb_weights_put(b->p, &g->w, b->work, b->batch, 0, g->w.m, b->j0, b->n, to,
-                   g->ld, to + g->w.m * g->ld);
+    lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0, b->m, b->j0, b->n, to,
+                   g->ld, to + b->m * g->ld);
 }
 
 static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
@@ -427,6 +435,9 @@ static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
         .work = work,
         .coded = lb_coded_at(&g->w.coded, g->w.w, at.batch),
         .batch = at.batch,
+        .i0 = at.i0,
+        .m = at.m,
+        .groups = lb_ceil_div(at.m, MR),
         .j0 = at.j0,
         .n = at.n,
         .c = work->scratch,

@@ -12,7 +12,7 @@
  * runs across: codes become f32 in L1 coded block   FAST and FASTEST: x becomes
  * whole numbers and a scale for each panel of a row, codes become whole numbers
  * too, and their products are summed as such coded table   the same for codes
- * of one bit: sums of four are looked up coded outer   the same for a few rows,
+ * of one bit: sums of four are looked up coded outer   the same for some rows,
  * where the depth runs across coded byte    the same in bytes: FASTEST where a
  * level multiplies them faster, and FAST where two bytes are faster than 16
  * bits
