@@ -20,7 +20,8 @@ enum {
     TILE_BLOCK = 512,   /* where it is kept in scratch */
     PART = 8,           /* depth that is read together, of wide runs */
     MIN_UNIT = 1 << 21, /* multiplications worth another thread: 40 us */
-    SHARES = 8,         /* units for each thread: cores are not equally fast */
+    SHARES = 8,         /* units for each thread: cores are not equally fast, */
+    ROW_SHARES = 4,     /* but each of some rows packs B once more */
     WHOLE = 1 << 22     /* floats of A that are packed once for all */
 };
 
@@ -57,14 +58,18 @@ static bool runs_across(const lb_source *s)
 static void size_blocks(const lb_product *p, const lb_call *c, grid *g)
 {
     const int64_t most = p->in_place ? BLOCK : TILE_BLOCK;
-    const int64_t units = c->threads > 1 ? SHARES * (int64_t)c->threads : 1;
     g->bm = lb_ceil_div(p->m, most);
     g->bn = lb_ceil_div(p->n, most);
-    while (worth_splitting(p, g, units))
-        if (p->m / g->bm >= p->n / g->bn)
+    for (;;) {
+        const bool rows = p->m / g->bm >= p->n / g->bn;
+        const int64_t shares = rows ? ROW_SHARES : SHARES;
+        const int64_t units = c->threads > 1 ? shares * c->threads : 1;
+        if (!worth_splitting(p, g, units)) break;
+        if (rows)
             g->bm++;
         else
             g->bn++;
+    }
     g->mb = lb_round_up(lb_ceil_div(p->m, g->bm), g->kernel->mr);
     g->nb = lb_round_up(lb_ceil_div(p->n, g->bn), g->kernel->nr);
     g->bm = lb_ceil_div(p->m, g->mb);
