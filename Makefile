@@ -238,6 +238,7 @@ nightly-long: setup-build all
 	@tools/stage long sh -ec 'for t in mathf lanes_f32 law_transparency law_threads \
 	    law_memory law_codec io_damage; do \
 	    build/release/tests/test_$$t --all; done'
+	@tools/stage long-slices build/release/tests/test_io_slices --big
 
 nightly-msan: setup-build setup-clang
 	@tools/stage msan $(MAKE) run-msan

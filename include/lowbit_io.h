@@ -133,6 +133,31 @@ LB_API bool lb_rules_place(lb_ctx *cx, lb_rules *r, const lb_grid *grid,
  * names. */
 LB_API bool lb_rules_check(lb_ctx *cx, const lb_rules *r, const lb_file *f);
 
+/* Zero means the default; mesh and rules must be given. */
+typedef struct lb_shard_options {
+    size_t struct_size;
+    const char *mesh; /* "dp=2,tp=4" */
+    lb_rules *rules;  /* a pattern that matches no name is an error */
+    bool relaxed;     /* what does not fit of a rule is dropped, and told */
+    bool dry_run;     /* tell placed, and write nothing */
+    bool no_sync;
+    /* Told of each array, the i-th of n; NULL: nobody. */
+    void (*placed)(void *user, const lb_placement *p, int64_t i, int64_t n);
+    void *user;
+} lb_shard_options;
+
+/* Cuts a checkpoint (safetensors, also with an index) into a file for each rank
+ * of a mesh: a directory to, with rank-00000-of-00008.safetensors and so on,
+ * that is made, or replaced if it holds nothing but weights. Slices are in the
+ * layout that they come from, each file can be loaded by itself, and arrays
+ * whose slices would share bytes are whole in all of them. */
+LB_API bool lb_shard_file(lb_ctx *cx, const char *from, const char *to,
+                          const lb_shard_options *options);
+/* The way back: the checkpoint that lb_shard_file has cut, with the bytes that
+ * it had; to is a file, or a directory if it had an index. */
+LB_API bool lb_merge_file(lb_ctx *cx, const char *from, const char *to,
+                          bool no_sync);
+
 /* ---- values in files ----------------------------------------------------- */
 
 /* GGUF's numbers; safetensors has strings only. */
@@ -197,7 +222,11 @@ typedef struct lb_save_options {
     int64_t n_meta;
     lb_file *const *input; /* files that may not be overwritten */
     int n_inputs;
-    bool no_sync; /* do not wait for the disk */
+    bool no_sync;       /* do not wait for the disk */
+    uint64_t max_shard; /* lb_save_sharded: bytes of a shard, at most, but for
+                         * an array that is larger; path is then a directory,
+                         * which is made, or replaced if it holds nothing but
+                         * weights. 0: one file */
 } lb_save_options;
 
 /* Writes the header of a file with these arrays, whose sizes follow from what
@@ -230,6 +259,18 @@ LB_API bool lb_can_save(lb_ctx *cx, const lb_planned *p, const char *kind,
 /* All in one, of arrays that are there. */
 LB_API bool lb_save(lb_ctx *cx, const char *path, const lb_planned *list,
                     int64_t n, const lb_save_options *options);
+
+/* The same for arrays that are sharded over mesh, or the same on all ranks:
+ * each rank writes the bytes of its slices, and nobody has all of them. The
+ * file is the one that lb_save writes of the gathered arrays (of blocks that
+ * crossed rows, and are cut otherwise than by rows: with blocks in rows).
+ * LB_E_UNSUPPORTED where slices share bytes in a layout: BitNet's and the
+ * seed's four rows in one, cut by rows; scales that are quantized in blocks
+ * that are cut. Called by all ranks, which agree on how it went: what stood at
+ * path stays if one has an error. */
+LB_API bool lb_save_sharded(lb_ctx *cx, lb_mesh *mesh, const char *path,
+                            const lb_planned *list, int64_t n,
+                            const lb_save_options *options);
 
 /* ---- how much was lost --------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  * cuts, loaded by itself, is that box of the array loaded whole, in its format
  * and in bits; it is refused exactly where the core would not cut such an array
  * either; and no more is read than a share. Sharded over a mesh it is the array
- * that lb_shard makes.
+ * that lb_shard makes. With --big: a file of 2 GB on 8 ranks.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -421,11 +421,102 @@ static void test_meshes(lb_ctx *cx)
     unlink(path);
 }
 
+/* ---- a file of two gigabytes, with --big -------------------------------- */
+
+enum { DENSE = 29, PACKED = 12 };
+
+static void save_big(lb_ctx *cx, const char *path)
+{
+    static const char *const format[] = {"nf4", "int8", "ternary"};
+    lb_planned list[DENSE + PACKED + 1] = {0};
+    char name[DENSE + PACKED][32];
+    lb_enter(cx);
+    lb_array *dense = lb_zeros(cx, LB_BF16, LB_SHAPE(8192, 4096)), *packed[3];
+    lb_array *x =
+        lb_random_normal(cx, (lb_key){1, 2}, LB_BF16, LB_SHAPE(4096, 4096));
+    for (int i = 0; i < 3; i++)
+        packed[i] = lb_quantize(cx, x, &(lb_quant_config){.format = format[i]});
+    for (int i = 0; i < DENSE + PACKED; i++) {
+        snprintf(name[i], sizeof name[i], "layers.%d.%s", i,
+                 i % 2 ? "up" : "down");
+        list[i] = (lb_planned){.name = name[i],
+                               .array = i < DENSE ? dense : packed[i % 3]};
+    }
+    list[DENSE + PACKED] = (lb_planned){
+        .name = "norm", .array = lb_zeros(cx, LB_BF16, LB_SHAPE(4096))};
+    CHECK(lb_save(cx, path, list, DENSE + PACKED + 1,
+                  &(lb_save_options){.no_sync = true}));
+    CHECK_EQ_S(lb_error(cx), "");
+    lb_leave(cx);
+}
+
+/* A model's columns and rows; of each rank what it has read. */
+static int load_big(lb_comm *comm, void *user)
+{
+    const char *path = user;
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
+    lb_mesh *mesh = lb_mesh_open(cx, comm, "tp=8", NULL);
+    lb_file *f = lb_file_open(cx, path, &(lb_file_options){.no_map = true});
+    lb_rules *rules = lb_rules_open(cx);
+    lb_rules_add(cx, rules, "up$=P(tp, None)");
+    lb_rules_add(cx, rules, "down$=P(None, tp)");
+    const uint64_t header = lb_file_bytes_read(f);
+    uint64_t all = 0;
+    for (int64_t i = 0; i < lb_file_count(f); i++) {
+        const lb_entry *e = lb_file_entry(f, i);
+        lb_placement p;
+        char text[256];
+        lb_enter(cx);
+        say(lb_rules_place(cx, rules, lb_mesh_grid(mesh), f, e->name, false,
+                           &p) &&
+                lb_file_load_sharded(cx, mesh, f, e->name,
+                                     lb_spec_text(lb_mesh_grid(mesh), &p.spec,
+                                                  text, sizeof text),
+                                     NULL),
+            "big", e->name, lb_error(cx));
+        lb_leave(cx);
+        all += e->nbytes;
+    }
+    const uint64_t took = lb_file_bytes_read(f) - header;
+    char why[160];
+    snprintf(why, sizeof why,
+             "rank %d: %llu bytes of %llu, %.5f of an eighth, and a header of "
+             "%llu",
+             comm->rank, (unsigned long long)took, (unsigned long long)all,
+             (double)took * 8 / (double)all, (unsigned long long)header);
+    say(all > 2000000000 && (double)took <= 1.05 / 8 * (double)all, "big", path,
+        why);
+    if (comm->rank == 0) puts(why);
+    lb_rules_close(rules);
+    lb_file_close(f);
+    say(lb_mesh_close(mesh), "close", path, lb_error(cx));
+    lb_close(cx);
+    return 0;
+}
+
+static void test_big(lb_ctx *cx)
+{
+    char path[SCRATCH_MAX];
+    if (!ranks_are(8)) return;
+    if (ranks_first()) {
+        CHECK(scratch_file(path));
+        save_big(cx, path);
+    }
+    CHECK(ranks_share(path, sizeof path));
+    CHECK_EQ_I(ranks_on(8, load_big, path), 0);
+    CHECK(ranks_share(path, sizeof path));
+    if (ranks_first()) unlink(path);
+}
+
 static int tests(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
+    const bool big = argc > 1 && strcmp(argv[1], "--big") == 0;
     lb_ctx *cx = lb_open(NULL);
+    if (big) {
+        test_big(cx);
+        lb_close(cx);
+        return check_report("io_slices");
+    }
     if (ranks_first()) {
         test_golden(cx);
         test_formats(cx);

@@ -107,6 +107,10 @@ struct lb_file_layout {
     /* Parts of pieces of rows, one after the other, are those of the array;
      * and those that rows share are the same in each. */
     bool rows;
+    /* May. *bytes: what the k-th tensor is for a slice, u8, if it says the
+     * array's shape; else it is left alone. False and an error. */
+    bool (*restate)(lb_ctx *, lb_file *f, const lb_group *g, int k,
+                    const lb_cut *box, const lb_array **bytes);
     /* May. An array that was quantized for this layout as its readers want it,
      * and as plan expects one that is to come: scales of another dtype. */
     lb_array *(*adapt)(lb_ctx *, lb_array *a);

@@ -381,6 +381,7 @@ static bool place(const lb_described *d, int k, const lb_cut *box, lb_cut *to)
     if (k == CODES) return true;
     *to = blocks;
     if (!nested) return true;
+    if (blocks.of.rank > 1) return false; /* in runs only */
     lb_described seen = *nested;
     seen.shape = blocks.of;
     lb_cut absmax;
@@ -388,6 +389,35 @@ static bool place(const lb_described *d, int k, const lb_cut *box, lb_cut *to)
                                   &blocks, &absmax, &block);
     if (k == NESTED_ABSMAX) *to = absmax;
     return fits;
+}
+
+/* The blob with another shape in it. */
+static bool restate(lb_ctx *cx, lb_file *f, const lb_group *g, int k,
+                    const lb_cut *box, const lb_array **bytes)
+{
+    static const char key[] = "\"shape\"";
+    const lb_tensor *t = g->tensor[k];
+    char text[STATE_MOST + 1] = "";
+    if (k != STATE) return true;
+    if (!lb_reader_read(cx, f->r, t, 0, (size_t)t->size, text)) return false;
+    text[t->size] = 0;
+    const char *begin = strstr(text, key);
+    begin = begin ? strchr(begin, '[') : NULL;
+    const char *end = begin ? strchr(begin, ']') : NULL;
+    if (!end)
+        return lb_refuse(cx, f->r->file[t->file], "'%s' has no shape",
+                         LB_NAME(t->name));
+    lb_bytes b = {.heap = cx->heap};
+    lb_bytes_put(&b, text, (size_t)(begin + 1 - text));
+    for (int i = 0; i < box->of.rank; i++)
+        lb_bytes_text(&b, "%s%lld", i ? ", " : "", (long long)box->count[i]);
+    lb_bytes_put(&b, end, strlen(end));
+    if (b.failed)
+        lb_fail(cx, LB_E_NOMEM, "out of memory");
+    else
+        *bytes = lb_from(cx, LB_U8, LB_SHAPE((int64_t)b.n), b.at);
+    lb_bytes_free(&b);
+    return *bytes != NULL;
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -445,7 +475,8 @@ static lb_array *state_of(lb_ctx *cx, const lb_described *d, float offset)
         lb_fail(cx, LB_E_ARG, "the mean of nested scales is no finite number");
         return NULL;
     }
-    put_state(&b, d, absmax->table.g[0], absmax->array, offset);
+    put_state(&b, d, absmax->table.g[d->stored.rank - 1], absmax->array,
+              offset);
     if (b.failed)
         lb_fail(cx, LB_E_NOMEM, "out of memory");
     else
@@ -454,12 +485,23 @@ static lb_array *state_of(lb_ctx *cx, const lb_described *d, float offset)
     return out;
 }
 
-/* One row of blocks, of a matrix or more; scales as they are, or nested as
- * lb_quantize_scales does it. */
-static bool suits(const lb_described *d)
+/* Blocks that end where rows do are one row of blocks as well. */
+static bool ends_rows(const lb_described *d)
 {
     const lb_described_part *absmax = lb_described_part_of(d, "absmax");
-    if (strcmp(d->format, "nf4") != 0 || d->stored.rank != 1) return false;
+    const int last = d->stored.rank - 1;
+    return last >= 0 && lb_shape_equal(&d->shape, &d->stored) &&
+           absmax->table.g[last] > 0 &&
+           d->stored.dim[last] % absmax->table.g[last] == 0;
+}
+
+/* One row of blocks, of a matrix or more; scales as they are, or nested as
+ * lb_quantize_scales does it. */
+static bool suits(const lb_described *d, bool spread)
+{
+    const lb_described_part *absmax = lb_described_part_of(d, "absmax");
+    if (strcmp(d->format, "nf4") != 0) return false;
+    if (d->stored.rank != 1 && (!spread || !ends_rows(d))) return false;
     if (!absmax->array) return absmax->elem == LB_F32;
     const lb_described *n = absmax->array;
     const lb_described_part *own = lb_described_part_of(n, "absmax");
@@ -513,10 +555,12 @@ static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
 {
     const lb_described *d = item->described;
     const size_t n = strlen(item->name);
-    if (!suits(d) || !has_levels(cx, d, item->array)) return LB_DECLINED;
+    if (!suits(d, item->spread) || !has_levels(cx, d, item->array))
+        return LB_DECLINED;
     const lb_described_part *absmax = lb_described_part_of(d, "absmax");
-    const lb_shape blocks = lb_part_shape(&d->stored, &absmax->table);
-    const lb_shape bytes = LB_SHAPE(ceil_div(d->stored.dim[0], 2), 1);
+    const lb_shape each = lb_part_shape(&d->stored, &absmax->table);
+    const lb_shape blocks = LB_SHAPE(lb_shape_size(&each));
+    const lb_shape bytes = LB_SHAPE(ceil_div(lb_shape_size(&d->stored), 2), 1);
     const lb_shape levels = LB_SHAPE(LEVELS);
     float offset = item->offset ? *item->offset : 0;
     if (absmax->array && item->array) offset = offset_of(cx, item->array);
@@ -597,6 +641,7 @@ const lb_file_layout lb_file_layout_bnb4 = {
     .describe = describe,
     .load_cut = load_cut,
     .place = place,
+    .restate = restate,
     .plan = plan,
     .part = part,
 };

@@ -159,7 +159,7 @@ static bool has_room(const place *p)
 {
     struct statvfs v;
     uint64_t need = 0, room;
-    for (int64_t i = 0; i < p->j->n; i++)
+    for (int64_t i = 0; p->j->plan && i < p->j->n; i++)
         need += lb_saver_size(p->j->plan, i);
     if (statvfs(p->partial, &v) ||
         __builtin_mul_overflow((uint64_t)v.f_bavail, (uint64_t)v.f_frsize,
@@ -306,34 +306,77 @@ static bool write_rest(place *p)
            (!p->from || each_entry(p, p->from, carry_over)) && publish(p);
 }
 
-bool lb_job_write_directory(lb_job *j, const char *from, const char *to)
+/* Its name without slashes at the end, and that of the partial one. */
+static bool name_both(place *p, const char *to)
 {
     static const char suffix[] = ".partial";
-    struct stat st;
+    lb_job *j = p->j;
     size_t n = strlen(to);
     while (n > 1 && to[n - 1] == '/')
         n--;
+    char *name = lb_arena_text(j->cx, &j->arena, to, n);
+    p->partial = lb_arena_alloc(j->cx, &j->arena, n + sizeof suffix, 1);
+    if (!name || !p->partial) return false;
+    p->to = name;
+    snprintf(p->partial, n + sizeof suffix, "%s%s", name, suffix);
+    return true;
+}
+
+/* Made by the first rank, for all. */
+static bool begin_all(place *p)
+{
+    lb_job *j = p->j;
+    if (!lb_job_meet(j, !lb_job_leads(j) || check_target(p))) return false;
+    const bool ok = !lb_job_leads(j) || begin(p);
+    if (!ok) (void)rmdir(p->partial); /* if it is empty */
+    return lb_job_meet(j, ok);
+}
+
+/* As with a file: what went wrong leaves nothing. */
+static bool abandon(place *p)
+{
+    if (lb_job_leads(p->j) && each_entry(p, p->partial, remove_file))
+        (void)rmdir(p->partial);
+    return false;
+}
+
+bool lb_job_begin_directory(lb_job *j, const char *to, char **partial)
+{
+    place p = {.j = j};
+    const bool ok = name_both(&p, to);
+    *partial = p.partial;
+    return lb_job_meet(j, ok) && ok && begin_all(&p);
+}
+
+bool lb_job_end_directory(lb_job *j, const char *to, char *partial, bool ok)
+{
+    place p = {.j = j};
+    if (!name_both(&p, to)) ok = false;
+    p.partial = partial;
+    ok = lb_job_meet(j, ok) && ok;
+    if (ok) ok = lb_job_meet(j, !lb_job_leads(j) || publish(&p));
+    return ok || abandon(&p);
+}
+
+char *lb_job_path(lb_job *j, const char *dir, const char *name)
+{
+    const place p = {.j = j};
+    return path_in(&p, dir, name);
+}
+
+bool lb_job_write_directory(lb_job *j, const char *from, const char *to)
+{
+    struct stat st;
     place p = {.j = j};
     if (j->o->kind && strcmp(j->o->kind, "safetensors") != 0)
         return lb_fail(j->cx, LB_E_ARG,
                        "%s: a directory holds safetensors, not %s", LB_PATH(to),
                        LB_NAME(j->o->kind));
     if (stat(from, &st) == 0 && S_ISDIR(st.st_mode)) p.from = from;
-    char *name = lb_arena_text(j->cx, &j->arena, to, n);
-    p.partial = lb_arena_alloc(j->cx, &j->arena, n + sizeof suffix, 1);
-    if (!name || !p.partial) return false;
-    p.to = name;
-    snprintf(p.partial, n + sizeof suffix, "%s%s", name, suffix);
     if (!j->shards) j->shards = 1; /* a model without arrays is one, too */
-    if (!lb_job_meet(j, !lb_job_leads(j) || check_target(&p))) return false;
-    bool ok = !lb_job_leads(j) || begin(&p);
-    if (!ok) (void)rmdir(p.partial); /* if it is empty */
-    if (!lb_job_meet(j, ok)) return false;
+    bool ok = name_both(&p, to);
+    if (!lb_job_meet(j, ok) || !ok || !begin_all(&p)) return false;
     ok = write_weights(&p);
-    if (lb_job_meet(j, ok) && ok) ok = lb_job_meet(j, write_rest(&p));
-    if (ok && lb_job_meet(j, true)) return true;
-    /* As with a file: what went wrong leaves nothing. */
-    if (lb_job_leads(j) && each_entry(&p, p.partial, remove_file))
-        (void)rmdir(p.partial);
-    return false;
+    ok = lb_job_meet(j, ok) && ok && lb_job_meet(j, write_rest(&p));
+    return ok || abandon(&p);
 }

@@ -356,6 +356,13 @@ static bool commit_partial(lb_ctx *cx, lb_outfile *o, bool sync)
     return true;
 }
 
+bool lb_outfile_publish(lb_ctx *cx, lb_outfile *o)
+{
+    if (rename(o->partial, o->path)) return cannot(cx, o, "rename", errno);
+    o->joined = true; /* somebody else removes it */
+    return true;
+}
+
 /* Its bytes are there for the one that gives the file its name. */
 static bool leave(lb_ctx *cx, lb_outfile *o, bool commit, bool sync)
 {

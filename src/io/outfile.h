@@ -63,6 +63,9 @@ bool lb_outfile_write(lb_ctx *cx, lb_outfile *o, const void *from, size_t n);
 /* n bytes over others at offset, which were written before. */
 bool lb_outfile_patch(lb_ctx *cx, lb_outfile *o, uint64_t offset,
                       const void *from, size_t n);
+/* Gives it its name at once, to be written to under that: for files of a
+ * directory that has not got its own yet. */
+bool lb_outfile_publish(lb_ctx *cx, lb_outfile *o);
 /* What was written, again: settle first, which has it come from the disk, as
  * far as the system can be told; after waiting for that, if sync. */
 bool lb_outfile_settle(lb_ctx *cx, lb_outfile *o, bool sync);

@@ -136,8 +136,8 @@ static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
     return s->w != NULL;
 }
 
-static bool read_options(lb_ctx *cx, const lb_save_options *options,
-                         lb_save_options *o)
+bool lb_save_options_read(lb_ctx *cx, const lb_save_options *options,
+                          lb_save_options *o)
 {
     *o = (lb_save_options){0};
     if (!options) return true;
@@ -162,7 +162,7 @@ lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,
         return NULL;
     }
     lb_arena arena = {.heap = cx->heap};
-    if (!read_options(cx, options, &o)) return NULL;
+    if (!lb_save_options_read(cx, options, &o)) return NULL;
     lb_saver *s = lb_arena_alloc(cx, &arena, 1, sizeof *s);
     if (!s) return NULL;
     *s = (lb_saver){.arena = arena, .n = n};

@@ -12,7 +12,9 @@ struct lb_saved {
     lb_dtype dtype;
     lb_shape shape;
     const lb_described *described; /* of a quantized one */
-    lb_array *array;     /* if it is there already, while it is planned */
+    lb_array *array;     /* if it is there already, while it is planned; of a
+                          * sharded one this rank's slice */
+    bool spread;         /* it is sharded */
     const float *offset; /* the mean of its scales, if it is known; likewise */
     const lb_file_layout *layout; /* NULL: one tensor */
     int64_t first;                /* of the file's tensors */
@@ -97,6 +99,14 @@ bool lb_saver_value(lb_ctx *cx, lb_saver *s, const lb_meta *m);
 /* A text among the file's values: "lowbit.NAME". */
 bool lb_saver_describe(lb_ctx *cx, lb_saver *s, const char *name,
                        const lb_described *d);
+
+/* What a user says, checked; options may be NULL. */
+bool lb_save_options_read(lb_ctx *cx, const lb_save_options *options,
+                          lb_save_options *o);
+/* save_sharded.c: what all of an array is made of, of which this rank has a
+ * slice. */
+lb_described *lb_describe_spread(lb_ctx *cx, lb_arena *arena, const char *name,
+                                 const lb_array *a);
 
 /* describe.c: what an array is made of, that is there or to come. From the
  * arena; NULL and an error. */

@@ -113,8 +113,16 @@ lb_verdict lb_saver_plan(lb_ctx *cx, lb_saver *s, const lb_planned *p,
                          const char *layout, lb_saved *item)
 {
     const lb_array *a = p->array;
+    const bool spread = lb_is_sharded(a);
+    lb_array *here = spread ? lb_local(cx, p->array) : p->array;
+    if (spread && !here) return LB_FAILED;
     const bool quantized =
-        a ? !a->store->data : p->config && !p->config->simulate;
+        a ? !here->store->data : p->config && !p->config->simulate;
+    if (spread && !s->mesh)
+        return verdict(lb_fail(
+            cx, LB_E_ARG,
+            "save: '%s' is sharded: lb_save_sharded saves it, on all ranks",
+            LB_NAME(p->name ? p->name : "")));
     if (!p->name || (a && (p->dtype || p->config)))
         return verdict(lb_fail(cx, p->name ? LB_E_ARG : LB_E_NULL, "save: %s",
                                p->name ? "an array, and how to make it, too"
@@ -128,11 +136,14 @@ lb_verdict lb_saver_plan(lb_ctx *cx, lb_saver *s, const lb_planned *p,
     if (!quantized)
         return verdict(lb_saver_tensor(cx, s, item, p->name, strlen(p->name),
                                        "", NULL, item->dtype, &item->shape));
-    const lb_described *d = a ? lb_describe_array(cx, &s->arena, p->name, a)
-                              : lb_describe_config(cx, &s->arena, p);
+    const lb_described *d = spread
+                                ? lb_describe_spread(cx, &s->arena, p->name, a)
+                            : a ? lb_describe_array(cx, &s->arena, p->name, a)
+                                : lb_describe_config(cx, &s->arena, p);
     if (!d) return LB_FAILED;
     item->described = d;
-    item->array = p->array;
+    item->array = here;
+    item->spread = spread;
     item->format = lb_find_format(cx, d->format);
     item->dtype = d->dtype;
     if (!item->format)

@@ -96,6 +96,18 @@ static bool fill_gap(lb_ctx *cx, lb_writer *w)
     return true;
 }
 
+/* Whether the first rank has written the header that this one would. */
+static bool same_plan(lb_ctx *cx, lb_writer *w, const char *path)
+{
+    const size_t n = w->header.n;
+    uint8_t *there = lb_arena_alloc(cx, &w->arena, n, 1);
+    if (!there || !lb_outfile_read(cx, w->out, 0, there, n)) return false;
+    return memcmp(there, w->header.at, n) == 0 ||
+           lb_fail(cx, LB_E_MESH,
+                   "%s: this rank plans another file than the first one",
+                   LB_PATH(path));
+}
+
 /* A file whose tensors are placed has its size from the beginning, and what is
  * not written in it is zeros. */
 static bool open_out(lb_ctx *cx, lb_writer *w, const char *path)
@@ -111,7 +123,7 @@ static bool open_out(lb_ctx *cx, lb_writer *w, const char *path)
                        LB_PATH(path), w->kind->name);
     if (o->join) {
         w->out = lb_outfile_join(cx, path, w->total, o->journal, w->header_sum);
-        return w->out != NULL;
+        return w->out && same_plan(cx, w, path);
     }
     w->out = w->sized
                  ? lb_outfile_open_sized(cx, path, o->input, o->n_inputs,
@@ -230,7 +242,7 @@ static bool finish_placed(lb_ctx *cx, lb_writer *w)
 static bool finish(lb_ctx *cx, lb_writer *w)
 {
     if (w->failed) return false;
-    if (w->options.join) return true;
+    if (w->options.shared) return true; /* all agree that they are done */
     if (w->sized) return finish_placed(cx, w);
     const int64_t i = lb_writer_next(w);
     if (i >= 0)
