@@ -104,4 +104,21 @@ for row in q8_0:0.02 q4_0:0.2 iq4_nl:0.2 tq1_0:1.1 tq2_0:1.1; do
     trip "${row#*:}" q.gguf --type "$type"
 done
 [ "$packed" -gt 100 ] || die "only $packed arrays were quantized in $trips trips"
+# A name may go on where another ends; parts of the two are told apart.
+src=$tmp/names.safetensors
+header='{"a":{"dtype":"BF16","shape":[2,64],"data_offsets":[0,256]},'
+header+='"a.b":{"dtype":"BF16","shape":[2,64],"data_offsets":[256,512]},'
+header+='"a.codes":{"dtype":"BF16","shape":[2,64],"data_offsets":[512,768]}}'
+safetensors "$src" "$header" "$(numbers 384)"
+type=nf4
+for how in "" --double-quant "--layout seed"; do
+    # shellcheck disable=SC2086
+    trip 0.2 q.safetensors --type nf4 $how
+done
+safetensors "$tmp/deep" '{"w":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}}' '\0\0\0\0'
+refused 1 "'w' has rank 9, and arrays here at most 8" quantize "$tmp/deep" \
+    -o "$tmp/x" --type nf4
+refused 1 "'w' has rank 9, and arrays here at most 8" convert "$tmp/deep" \
+    -o "$tmp/x"
+
 finish

@@ -25,7 +25,8 @@ bool lb_job_plan_converted(lb_job *j, lb_job_item *it)
     const lb_entry *e = &it->group->entry;
     const lb_convert_options *c = j->convert;
     const lb_ctype kind = lb_ctype_of(e->dtype);
-    if (!e->format || e->rank > LB_MAX_RANK)
+    if (!lb_job_rank_ok(j, e)) return false;
+    if (!e->format)
         return lb_fail(j->cx, LB_E_UNSUPPORTED,
                        "%s: '%s' is of type %s, which cannot be loaded here",
                        LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name),

@@ -49,6 +49,8 @@ bool lb_job_decides(lb_job *j, bool yes);
 bool lb_job_quantizes(const lb_job_item *it);
 lb_planned lb_job_planned(const lb_job_item *it);
 /* What becomes of an array whose group is set. False: an error. */
+/* Whether it can be an array here; else a sentence. */
+bool lb_job_rank_ok(lb_job *j, const lb_entry *e);
 bool lb_job_plan_quantized(lb_job *j, lb_job_item *it); /* quantize_file.c */
 bool lb_job_plan_converted(lb_job *j, lb_job_item *it); /* convert_file.c */
 

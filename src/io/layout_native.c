@@ -12,18 +12,6 @@
 
 /* ---- finding ------------------------------------------------------------- */
 
-/* The outermost array that a tensor may be part of: NAME of NAME.PART.PART. */
-static const lb_meta *owner_of(const lb_file *f, const char *name, size_t *n)
-{
-    for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
-        const lb_meta *m =
-            lb_reader_meta_in(f->r, LB_DESCRIPTION, name, (size_t)(dot - name));
-        *n = (size_t)(dot - name);
-        if (m) return m;
-    }
-    return NULL;
-}
-
 /* Where its tensors are looked for: name, and parts on the way. */
 typedef struct place {
     lb_ctx *cx;
@@ -77,26 +65,53 @@ static bool find_parts(place *at, lb_bytes *name, lb_described *d)
     return true;
 }
 
-static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
+static bool has_tensor(const lb_group *g, int n, const lb_tensor *t)
 {
-    size_t n = 0;
-    const lb_meta *m = owner_of(f, t->name, &n);
-    if (!m) return LB_DECLINED;
+    for (int i = 0; i < n; i++)
+        if (g->tensor[i] == t) return true;
+    return false;
+}
+
+/* Whether t is a part of what m describes, of a name of n bytes. LB_DECLINED:
+ * it is not; then g->own is NULL. */
+static lb_verdict find_as(lb_ctx *cx, lb_file *f, const lb_tensor *t,
+                          const lb_meta *m, size_t n, lb_group *g)
+{
     lb_described *d = lb_description_read(cx, f, m);
     if (!d) return LB_FAILED;
     if (strcmp(d->layout, "native") != 0) return LB_DECLINED;
-    const char *name = m->key + strlen(LB_DESCRIPTION);
-    const lb_quoted quoted = lb_quote_name(name);
+    const lb_quoted quoted = lb_quote_name(m->key + strlen(LB_DESCRIPTION));
     place at = {.cx = cx, .f = f, .g = g, .array = quoted.s};
     lb_bytes path = {.heap = cx->heap};
-    lb_bytes_put(&path, name, n);
+    lb_bytes_put(&path, t->name, n);
     const bool ok = find_parts(&at, &path, d);
     lb_bytes_free(&path);
     if (!ok) return LB_FAILED;
+    if (has_tensor(g, at.n_tensors, t)) {
+        g->own = d;
+        return LB_DONE;
+    }
+    memset(g->tensor, 0, sizeof g->tensor);
+    return LB_DECLINED;
+}
+
+/* The array that a tensor is part of: NAME of NAME.PART, or of NAME.PART.PART;
+ * what is called NAME.X may be an array beside NAME. */
+static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
+{
+    const lb_meta *m = NULL;
+    lb_verdict v = LB_DECLINED;
+    for (const char *dot = strchr(t->name, '.'); dot && v == LB_DECLINED;
+         dot = strchr(dot + 1, '.')) {
+        const size_t n = (size_t)(dot - t->name);
+        m = lb_reader_meta_in(f->r, LB_DESCRIPTION, t->name, n);
+        if (m) v = find_as(cx, f, t, m, n, g);
+    }
+    if (v != LB_DONE) return v;
     if (g->tensor[0] != t) return LB_DECLINED; /* its first one speaks for it */
+    const lb_described *d = g->own;
     const lb_format *fmt = lb_find_format(cx, d->format);
-    g->own = d;
-    g->entry.name = name;
+    g->entry.name = m->key + strlen(LB_DESCRIPTION);
     g->entry.format = fmt ? fmt->name : NULL;
     g->entry.dtype = fmt ? d->dtype : LB_NO_DTYPE;
     g->entry.rank = d->shape.rank;

@@ -105,6 +105,15 @@ static bool same_config(const lb_quant_config *a, const lb_quant_config *b)
            a->clip_gradient == b->clip_gradient;
 }
 
+bool lb_job_rank_ok(lb_job *j, const lb_entry *e)
+{
+    return e->rank <= LB_MAX_RANK ||
+           lb_fail(j->cx, LB_E_UNSUPPORTED,
+                   "%s: '%s' has rank %d, and arrays here at most %d",
+                   LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name), e->rank,
+                   LB_MAX_RANK);
+}
+
 /* What another program quantized has a layout of its own: it is not taken
  * apart here. */
 bool lb_job_plan_quantized(lb_job *j, lb_job_item *it)
@@ -115,8 +124,8 @@ bool lb_job_plan_quantized(lb_job *j, lb_job_item *it)
     it->config = o->config;
     it->kept = o->selection ? lb_selection_choose(o->selection, e, &it->config)
                             : choose(o->choose_user, e, &it->config);
-    if (!e->format || e->rank > LB_MAX_RANK ||
-        (it->kept && strcmp(e->format, "dense") != 0))
+    if (!lb_job_rank_ok(j, e)) return false;
+    if (!e->format || (it->kept && strcmp(e->format, "dense") != 0))
         return lb_fail(j->cx, LB_E_UNSUPPORTED,
                        "%s: '%s' is %s of type %s, and only dense arrays are "
                        "quantized or copied",
