@@ -6,8 +6,8 @@
 #include "start/command.h"
 
 const verb *const verbs[] = {
-    &verb_info,  &verb_quantize, &verb_dequantize, &verb_convert,
-    &verb_check, &verb_diff,     &verb_stats,      &verb_formats,
+    &verb_info,  &verb_quantize, &verb_dequantize, &verb_convert, &verb_shard,
+    &verb_merge, &verb_check,    &verb_diff,       &verb_stats,   &verb_formats,
     &verb_cpu,   &verb_bench,    &verb_completion, NULL,
 };
 

@@ -46,6 +46,7 @@ typedef enum option_id {
     OPTION_LAYOUT,
     OPTION_LINEAR_CLASS,
     OPTION_MAX_MEMORY,
+    OPTION_MESH,
     OPTION_METADATA,
     OPTION_NO_SYNC,
     OPTION_OUTPUT,
@@ -54,11 +55,14 @@ typedef enum option_id {
     OPTION_QUIET,
     OPTION_RAW,
     OPTION_RECIPE,
+    OPTION_RELAXED,
     OPTION_REPORT,
     OPTION_RESUME,
+    OPTION_RULES,
     OPTION_SCALE,
     OPTION_SHAPE,
     OPTION_SHAPE_FALLBACK,
+    OPTION_SPEC,
     OPTION_STRICT,
     OPTION_TARGET_BPW,
     OPTION_TARGET_SIZE,
@@ -201,7 +205,9 @@ extern const verb verb_dequantize;
 extern const verb verb_diff;
 extern const verb verb_formats;
 extern const verb verb_info;
+extern const verb verb_merge;
 extern const verb verb_quantize;
+extern const verb verb_shard;
 extern const verb verb_stats;
 
 #endif

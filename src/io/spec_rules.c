@@ -156,9 +156,11 @@ bool lb_rules_place(lb_ctx *cx, lb_rules *r, const lb_grid *grid, lb_file *f,
         p = p->next;
     to->entry = &g->entry;
     to->pattern = p ? p->name.text : NULL;
-    if (!p || !g->entry.rank || !g->entry.format) {
+    const bool deep = g->entry.rank > LB_MAX_RANK;
+    if (!p || !g->entry.rank || !g->entry.format || deep) {
         to->whole = !p               ? "no rule matches"
                     : !g->entry.rank ? "a scalar"
+                    : deep           ? "of more axes than arrays have here"
                                      : "of a type that is not known here";
         return true;
     }

@@ -1,0 +1,38 @@
+/* verb_merge.c - `lowbit merge`: a checkpoint from the files of its ranks. */
+#include <string.h>
+
+#include "places.h"
+
+static verdict run(const arguments *a)
+{
+    const char *to = a->value[OPTION_OUTPUT];
+    if (!place_is_free(a, "merge")) return USAGE;
+    lb_ctx *cx = context_open(1);
+    if (!cx) return FAILED;
+    verdict v = DONE;
+    if (!lb_merge_file(cx, a->operand[0], to, a->count[OPTION_NO_SYNC] != 0))
+        v = complain_of(cx);
+    else if (!a->count[OPTION_QUIET]) {
+        fputs("lowbit: ", stderr);
+        put_text(stderr, to, strlen(to));
+        fputs(": merged\n", stderr);
+    }
+    lb_close(cx);
+    return v;
+}
+
+static const option_id options_taken[] = {
+    OPTION_OUTPUT, OPTION_FORCE, OPTION_NO_SYNC, OPTION_QUIET, N_OPTIONS};
+
+const verb verb_merge = {
+    .name = "merge",
+    .operands = "DIR",
+    .summary = "Makes the checkpoint again that shard has cut",
+    .help = "DIR holds the files of all ranks. The result has the bytes that "
+            "the checkpoint had: it\nis a file, or a directory with an index, "
+            "as that was, and is written whole or not at all.",
+    .examples = "lowbit merge ranks/ -o model.safetensors",
+    .n_operands = 1,
+    .options = options_taken,
+    .run = run,
+};

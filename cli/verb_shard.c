@@ -1,0 +1,164 @@
+/* verb_shard.c - `lowbit shard`: a checkpoint as a file for each rank. */
+#include <string.h>
+
+#include "places.h"
+
+typedef struct talk {
+    const arguments *a;
+    lb_grid grid;
+    json j;
+    bool json;
+    FILE *to; /* lines; NULL: none */
+    int64_t n, cut;
+} talk;
+
+static void put_dropped(const talk *t, const lb_placement *p)
+{
+    const int n = p->dropped.n < LB_MAX_CHANGES ? p->dropped.n : LB_MAX_CHANGES;
+    for (int i = 0; i < n; i++)
+        fprintf(t->to, "; entry %d dropped: %s", p->dropped.change[i].entry,
+                p->dropped.change[i].why);
+}
+
+static void put_json(talk *t, const lb_placement *p, const char *spec)
+{
+    json *j = &t->j;
+    json_open(j, '{');
+    json_string(json_key(j, "name"), p->entry->name);
+    json_key(j, "shape");
+    json_open(j, '[');
+    for (int k = 0; k < p->entry->rank; k++)
+        json_int(j, p->entry->dim[k]);
+    json_close(j, ']');
+    json_string(json_key(j, "spec"), spec);
+    json_string(json_key(j, "rule"), p->pattern);
+    json_string(json_key(j, "whole"), p->whole);
+    json_key(j, "dropped");
+    json_open(j, '[');
+    for (int i = 0; i < p->dropped.n && i < LB_MAX_CHANGES; i++)
+        json_string(j, p->dropped.change[i].why);
+    json_close(j, ']');
+    json_close(j, '}');
+}
+
+/* What an array got, and why. */
+static void placed(void *user, const lb_placement *p, int64_t i, int64_t n)
+{
+    talk *t = user;
+    char spec[256];
+    (void)i;
+    lb_spec_text(&t->grid, &p->spec, spec, sizeof spec);
+    t->n = n;
+    t->cut += !p->whole;
+    if (t->json) put_json(t, p, spec);
+    if (!t->to) return;
+    put_text(t->to, p->entry->name, strlen(p->entry->name));
+    fputc(' ', t->to);
+    put_shape(t->to, p->entry->dim, p->entry->rank);
+    if (p->whole)
+        fprintf(t->to, " whole: %s", p->whole);
+    else
+        fprintf(t->to, " %s", spec);
+    if (p->pattern) {
+        fputs(", by ", t->to);
+        put_text(t->to, p->pattern, strlen(p->pattern));
+    }
+    put_dropped(t, p);
+    fputc('\n', t->to);
+}
+
+static bool read_rules(const arguments *a, lb_ctx *cx, lb_rules *r)
+{
+    bool ok = r != NULL;
+    for (int i = 0; ok && i < a->n_given; i++) {
+        if (a->given[i].id == OPTION_SPEC)
+            ok = lb_rules_add(cx, r, a->given[i].value);
+        else if (a->given[i].id == OPTION_RULES)
+            ok = lb_rules_read(cx, r, a->given[i].value);
+    }
+    return ok;
+}
+
+static bool check_options(const arguments *a)
+{
+    if (!a->count[OPTION_DRY_RUN] && !place_is_free(a, "shard")) return false;
+    if (a->value[OPTION_MESH] && a->count[OPTION_SPEC] + a->count[OPTION_RULES])
+        return true;
+    complain(USAGE, "shard needs --mesh, and --spec or --rules; see lowbit "
+                    "shard --help");
+    return false;
+}
+
+static void sum_up(const talk *t)
+{
+    fputs("lowbit: ", stderr);
+    put_text(stderr, t->a->value[OPTION_OUTPUT],
+             strlen(t->a->value[OPTION_OUTPUT]));
+    fprintf(stderr, ": %d ranks, %lld of %lld arrays cut\n",
+            lb_grid_size(&t->grid), (long long)t->cut, (long long)t->n);
+}
+
+static verdict run(const arguments *a)
+{
+    const bool dry = a->count[OPTION_DRY_RUN] != 0;
+    const bool quiet = a->count[OPTION_QUIET] != 0;
+    talk t = {.a = a, .json = a->count[OPTION_JSON] != 0, .j = {.to = stdout}};
+    if (!check_options(a)) return USAGE;
+    if (!t.json && !quiet) t.to = dry ? stdout : stderr;
+    lb_ctx *cx = context_open(1);
+    if (!cx) return FAILED;
+    lb_rules *rules = lb_rules_open(cx);
+    verdict v = DONE;
+    if (!lb_grid_parse(cx, a->value[OPTION_MESH], &t.grid) ||
+        !read_rules(a, cx, rules)) {
+        complain_of(cx);
+        v = USAGE;
+    }
+    const lb_shard_options o = {.struct_size = sizeof o,
+                                .mesh = a->value[OPTION_MESH],
+                                .rules = rules,
+                                .relaxed = a->count[OPTION_RELAXED] != 0,
+                                .dry_run = dry,
+                                .no_sync = a->count[OPTION_NO_SYNC] != 0,
+                                .placed = placed,
+                                .user = &t};
+    if (v == DONE && t.json) json_open(&t.j, '[');
+    if (v == DONE &&
+        !lb_shard_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o))
+        v = complain_of(cx);
+    else if (v == DONE && t.json) {
+        json_close(&t.j, ']');
+        fputc('\n', stdout);
+    }
+    if (v == DONE && !dry && !quiet && !t.json) sum_up(&t);
+    lb_rules_close(rules);
+    lb_close(cx);
+    return v;
+}
+
+static const option_id options_taken[] = {
+    OPTION_OUTPUT,  OPTION_MESH,    OPTION_SPEC, OPTION_RULES,
+    OPTION_RELAXED, OPTION_DRY_RUN, OPTION_JSON, OPTION_FORCE,
+    OPTION_NO_SYNC, OPTION_QUIET,   N_OPTIONS};
+
+const verb verb_shard = {
+    .name = "shard",
+    .operands = "SRC",
+    .summary = "Cuts a checkpoint into a file for each rank of a mesh",
+    .help = "SRC is a safetensors file, its index or its directory. Each rule "
+            "says how arrays are\ncut whose names a pattern matches, in JAX's "
+            "words: P(None, tp) cuts columns in as many\npieces as the mesh "
+            "has along tp. The first rule that matches counts; what none "
+            "matches,\nevery rank has whole. Quantized arrays are cut between "
+            "blocks, codes and scales\ntogether. What each array got, and "
+            "why, is said. A file of a rank can be loaded by\nitself, and "
+            "lowbit merge makes the checkpoint of them, byte by byte. OUTPUT "
+            "is a\ndirectory, written whole or not at all.",
+    .examples = "lowbit shard model/ -o ranks/ --mesh dp=2,tp=4 --spec "
+                "'up_proj=P(tp, None)' --spec 'down_proj=P(None, tp)'\n"
+                "lowbit shard model.safetensors --mesh tp=8 --rules rules.txt "
+                "--dry-run",
+    .n_operands = 1,
+    .options = options_taken,
+    .run = run,
+};

@@ -1,0 +1,34 @@
+/* shard_file.h - a checkpoint as a file for each rank of a mesh, and back.
+ *
+ * DIR/rank-00003-of-00008.safetensors holds the slices of rank 3, in the
+ * layouts that they came in, so that it can be loaded by itself. Its values say
+ * how it was cut, and those of the first one all else that the checkpoint was:
+ *
+ *     lowbit_shard.mesh          dp=2,tp=4
+ *     lowbit_shard.rank          3
+ *     lowbit_shard.spec.NAME     P(None, tp), of each array that is cut
+ *     lowbit_shard.files         of the checkpoint, how many; of each
+ *     lowbit_shard.name.0        its name, ..
+ *     lowbit_shard.size.0        its bytes ..
+ *     lowbit_shard.header.0      and its header, as it was
+ *     lowbit_shard.index         the text of its index, if it has one
+ *     lowbit_shard.tensor.NAME   in hex: one that says the shape of its array
+ */
+#ifndef LB_SHARD_FILE_H
+#define LB_SHARD_FILE_H
+
+#include "io/mesh_load.h"
+
+#define LB_SHARD_KEY "lowbit_shard."
+
+/* "rank-00003-of-00008.safetensors" */
+typedef struct lb_rank_text {
+    char s[64];
+} lb_rank_text;
+lb_rank_text lb_rank_name(int rank, int ranks);
+
+/* Where the box of an array is in its k-th tensor; whole: all of it. False:
+ * in no bytes of its own. */
+bool lb_group_place(const lb_group *g, int k, const lb_cut *box, lb_cut *to);
+
+#endif

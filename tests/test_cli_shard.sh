@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# test_cli_shard.sh PROGRAM - checkpoints cut into files of ranks and merged
+# again: the bytes are the same, whatever the layout; what each array got is
+# said; what is wrong is refused, and leaves what stood there. To be run in the
+# project's root.
+set -euo pipefail
+# shellcheck source=tests/cli.bash
+. tests/cli.bash
+layouts=tests/golden/layouts
+
+# there_and_back SRC MESH RULE...: SRC is a file or a directory of weights.
+there_and_back()
+{
+    local from=$1 mesh=$2 rule=() to=$tmp/back.safetensors name
+    shift 2
+    for r in "$@"; do rule+=(--spec "$r"); done
+    rm -rf "$tmp/ranks" "$tmp/back" "$to"
+    run 0 shard "$from" -o "$tmp/ranks" --mesh "$mesh" "${rule[@]}" --relaxed \
+        -q --no-sync
+    for name in "$tmp"/ranks/*; do run 0 check "$name" --header; done
+    if [ -d "$from" ] && [ -e "$from/model.safetensors.index.json" ]; then
+        run 0 merge "$tmp/ranks" -o "$tmp/back" -q --no-sync
+        for name in "$from"/*.safetensors "$from"/*.index.json; do
+            cmp "$name" "$tmp/back/$(basename "$name")" 2>"$tmp/err" ||
+                die "$from by $mesh, $*"
+        done
+    else
+        [ ! -d "$from" ] || from=$from/model.safetensors
+        run 0 merge "$tmp/ranks" -o "$to" -q --no-sync
+        cmp "$from" "$to" 2>"$tmp/err" || die "$from by $mesh, $*"
+    fi
+    checks=$((checks + 1))
+    [ ! -e "$to.partial" ] && [ ! -e "$tmp/back.partial" ] &&
+        [ ! -e "$tmp/ranks.partial" ] || die "something partial stays"
+}
+
+for from in $layouts/*.safetensors $layouts/bitlinear $golden/types.safetensors \
+    $golden/shapes.safetensors $golden/names.safetensors $golden/sharded; do
+    there_and_back "$from" x=2 '.=P(x)'
+    there_and_back "$from" x=2,y=2 '.=P(y, x)'
+    there_and_back "$from" x=4 '.=P(None, x)'
+    there_and_back "$from" x=1 '.=P(x)'
+done
+
+# ---- what is larger, and strict ----------------------------------------------
+
+header='{"up.weight":{"dtype":"F32","shape":[64,256],"data_offsets":[0,65536]},'
+header+='"down.weight":{"dtype":"F32","shape":[256,64],"data_offsets":[65536,131072]},'
+header+='"norm.weight":{"dtype":"F32","shape":[8],"data_offsets":[131072,131104]} }'
+safetensors "$tmp/model.safetensors" "$header" ''
+digits=0123456789 # numbers that f16 can hold, too
+digits=$digits$digits$digits$digits$digits$digits$digits
+base64 -w0 /dev/urandom | tr 'A-Za-z+/' "${digits:0:54}" |
+    head -c 131104 >>"$tmp/model.safetensors" || true
+for how in '--type nf4 --block-size 32' '--type int8' '--type ternary' \
+    '--type nf4 --layout bnb' '--type nf4 --layout bnb --double-quant' \
+    '--type int8 --layout bnb' '--type nf4 --block-size 32 --layout seed' \
+    '--type ternary --layout bitnet' '--type nf4 --double-quant'; do
+    rm -f "$tmp/small.safetensors"
+    # shellcheck disable=SC2086
+    run 0 quantize "$tmp/model.safetensors" -o "$tmp/small.safetensors" $how -q
+    there_and_back "$tmp/small.safetensors" dp=2,tp=2 'up=P(tp, None)' \
+        'down=P(tp, dp)' '.=P()'
+    there_and_back "$tmp/small.safetensors" tp=2 'up=P(None, tp)' 'down=P(tp)'
+done
+
+# The numbers of a rank's file are those of its slice.
+there_and_back "$tmp/model.safetensors" tp=4 'up=P(None, tp)' 'down=P(tp)' '.=P()'
+prints info "$tmp/ranks/rank-00002-of-00004.safetensors" <<TEXT
+$tmp/ranks/rank-00002-of-00004.safetensors: safetensors, 3 arrays, 8200 elements, 32.8 kB, 32 bits each
+down.weight  f32                  16384  (64,64)
+norm.weight  f32                     32  (8)
+up.weight    f32                  16384  (64,64)
+TEXT
+prints shard "$tmp/model.safetensors" --mesh tp=4 --spec 'up=P(None, tp)' \
+    --spec 'down=P((tp, pp))' --spec 'norm=P()' --relaxed --dry-run <<TEXT
+up.weight (64,256) P(None, tp), by up
+down.weight (256,64) whole: nothing of its rule is left, by down; entry 0 dropped: the mesh tp=4 has no axis pp
+norm.weight (8) whole: its rule cuts nothing, by norm
+TEXT
+run 0 shard "$tmp/model.safetensors" --mesh tp=4 --spec 'up=P(None, tp)' \
+    --dry-run --json
+has '{"name": "up.weight", "shape": [64, 256], "spec": "P(None, tp)", "rule": "up", "whole": null, "dropped": []}'
+has '"whole": "no rule matches"'
+echo '# rows
+up=P(tp)' >"$tmp/rules"
+run 0 shard "$tmp/model.safetensors" --mesh tp=2 --rules "$tmp/rules" --dry-run
+has 'up.weight (64,256) P(tp), by up'
+
+# ---- refused -----------------------------------------------------------------
+
+shard=(shard "$tmp/model.safetensors" -o "$tmp/none" --mesh tp=4)
+refused 2 'shard needs --mesh' "${shard[@]}"
+refused 2 'shard needs --output' shard "$tmp/model.safetensors" --mesh tp=4 \
+    --spec '.=P(tp)'
+refused 2 'it is written PATTERN=P(None, tp)' "${shard[@]}" --spec nothing
+refused 2 'it is written dp=2,tp=4' shard "$tmp/model.safetensors" -o \
+    "$tmp/none" --mesh tp --spec '.=P(tp)'
+refused 1 'names pp, which the mesh tp=4 lacks' "${shard[@]}" --spec '.=P(pp)' -q
+refused 1 "rule 'none' matches none of the names" "${shard[@]}" -q \
+    --spec 'none=P(tp)'
+refused 1 'do not divide' shard "$tmp/model.safetensors" -o "$tmp/none" \
+    --mesh tp=3 --spec 'up=P(tp)' -q
+refused 1 'is gguf, and only safetensors' shard $golden/types.gguf -o \
+    "$tmp/none" --mesh tp=2 --spec '.=P()' -q
+refused 1 "is a rank's file already" shard \
+    "$tmp/ranks/rank-00000-of-00004.safetensors" -o "$tmp/none" --mesh tp=2 \
+    --spec '.=P()' -q
+refused 2 'is there already; --force replaces it' shard \
+    "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=4 --spec 'up=P(tp)'
+run 0 shard "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=2 \
+    --spec 'up=P(tp)' --force -q
+[ "$(ls "$tmp/ranks" | wc -l)" = 2 ] || die "old files of ranks stay"
+[ ! -e "$tmp/none" ] && [ ! -e "$tmp/none.partial" ] || die "something is there"
+
+echo old >"$tmp/old.safetensors"
+refused 2 'is there already' merge "$tmp/ranks" -o "$tmp/old.safetensors"
+refused 1 'has no rank-00000-of-' merge "$golden" -o "$tmp/none"
+mv "$tmp/ranks/rank-00001-of-00002.safetensors" "$tmp/away"
+refused 1 'cannot open' merge "$tmp/ranks" -o "$tmp/old.safetensors" --force -q
+head -c 3000 "$tmp/away" >"$tmp/ranks/rank-00001-of-00002.safetensors"
+run 3 merge "$tmp/ranks" -o "$tmp/old.safetensors" --force -q
+cp "$tmp/ranks/rank-00000-of-00002.safetensors" \
+    "$tmp/ranks/rank-00001-of-00002.safetensors"
+[ "$(cat "$tmp/old.safetensors")" = old ] || die "the old file is gone"
+[ ! -e "$tmp/old.safetensors.partial" ] || die "a partial file stays"
+refused 1 'is read from, and cannot be written' merge "$tmp/ranks" -o \
+    "$tmp/ranks/rank-00000-of-00002.safetensors" --force -q
+finish
