@@ -348,9 +348,9 @@ static bool fill_directory(work *w, const char *dir, const char *index)
     bool ok = true;
     for (int i = 0; ok && i < w->n_out; i++) {
         const char *name = value(w, "name.", i, true);
-        if (!name) return false;
-        if (!is_name(name)) return wrong(w, "a name that is none of a file");
-        const char *path = lb_job_path(&w->job, dir, name);
+        ok = name &&
+             (is_name(name) || wrong(w, "a name that is none of a file"));
+        const char *path = ok ? lb_job_path(&w->job, dir, name) : NULL;
         ok = path && begin_file(w, path, i) &&
              lb_outfile_publish(w->cx, w->out[i]);
     }
