@@ -247,18 +247,19 @@ lb_comm *lb_mpi_comm(MPI_Comm comm)
 
 enum { PATIENCE_MS = 5000, NAP_MS = 10 };
 
-/* All ranks meet at the end. Who has failed does not wait for ever: the others
- * may be waiting for it elsewhere. */
-static void end_together(lb_comm *c, int result)
+/* All ranks meet at the end, where nothing else is exchanged: among what others
+ * still wait for, this would be taken for it. Who has failed does not wait for
+ * ever: the others may be waiting for it elsewhere. */
+static void end_together(MPI_Comm end, int result)
 {
     MPI_Request met;
     int done = 0;
-    if (MPI_Ibarrier(mpi_of(c), &met) != MPI_SUCCESS) return;
+    if (MPI_Ibarrier(end, &met) != MPI_SUCCESS) return;
     for (int ms = 0; result && !done && ms < PATIENCE_MS; ms += NAP_MS) {
         MPI_Test(&met, &done, MPI_STATUS_IGNORE);
         if (!done) nap(NAP_MS * 1000);
     }
-    if (result && !done) MPI_Abort(mpi_of(c), result);
+    if (result && !done) MPI_Abort(end, result);
     if (!done) wait_for(&met);
 }
 
@@ -270,12 +271,14 @@ int lb_mpi_run(int *argc, char ***argv, int (*fn)(lb_comm *comm, void *user),
     if (!started &&
         MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
         return -1;
+    MPI_Comm end = MPI_COMM_NULL;
     lb_comm *c = lb_mpi_comm(MPI_COMM_WORLD);
-    if (c) {
+    if (c && MPI_Comm_dup(MPI_COMM_WORLD, &end) == MPI_SUCCESS) {
         result = fn(c, user);
-        end_together(c, result);
-        close_comm(c);
+        end_together(end, result);
+        MPI_Comm_free(&end);
     }
+    close_comm(c);
     if (!started) MPI_Finalize();
     return result;
 }
