@@ -176,8 +176,8 @@ conformance-%: build-%
 
 # ---- stages -------------------------------------------------------------------
 
-CHECKS := check-lint check-install check-conformance check-interop check-ref \
-    check-nehalem check-clang check-asan check-tsan check-simde
+CHECKS := check-lint check-install check-conformance check-interop check-mpi \
+    check-ref check-nehalem check-clang check-asan check-tsan check-simde
 .PHONY: $(CHECKS)
 check: $(CHECKS)
 
@@ -195,6 +195,9 @@ check-conformance: setup-build setup-conformance all
 check-interop: setup-build setup-interop all
 	@tools/stage interop sh -c 'PATIENCE=420 tools/interop build/release $(CONFORMANCE); \
 	    r=$$?; [ $$r != 77 ] || exec tools/stage "interop SKIPPED" true; exit $$r'
+
+check-mpi: setup-build setup-mpi all
+	@tools/stage mpi tests/mpi.sh build/release --short
 
 check-ref: setup-build all
 	@LOWBIT_ISA=ref tools/stage ref $(CTEST) $(PICK_ref) --test-dir build/release
@@ -254,7 +257,6 @@ nightly-arm64: setup-build setup-arm64
 	@tools/stage arm64-a53 sh -ec 'for t in cpu levels dotbyte "smoke 1"; do \
 	    $(A53) build/arm64/tests/test_$$t; done'
 
-# Meshes as processes, with two kinds of MPI: ranks that spin while they wait
-# take their time where there are fewer cores.
+# Meshes as processes, with two kinds of MPI and all numbers of ranks.
 nightly-mpi: setup-build setup-mpi all
 	@tools/stage mpi tests/mpi.sh build/release
