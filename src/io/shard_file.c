@@ -298,8 +298,8 @@ static bool copy_piece(work *w, lb_writer *out, int64_t i, const piece *p,
                  .out = out,
                  .tensor = i,
                  .p = p,
-                 .unit = unit_of(p->from, &p->to),
-                 .buffer = buffer};
+                 .unit = unit_of(p->from, &p->to)};
+    c.buffer = buffer;
     return lb_cut_runs(&p->to, copy_run, &c) && flush(&c);
 }
 
