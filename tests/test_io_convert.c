@@ -137,7 +137,16 @@ static void test_round_trips(void)
     CHECK(!lb_convert_file(cx, out, back, &o));
     CHECK(strstr(lb_error(cx), "no kind of file 'zip'"));
     lb_clear(cx);
-    CHECK(!lb_convert_file(cx, NULL, back, NULL));
+    for (int i = 0; i < 2; i++) {
+        CHECK(!lb_convert_file(cx, i ? out : NULL, i ? NULL : back, NULL));
+        CHECK_EQ_I(lb_error_status(cx), LB_E_NULL);
+        CHECK(strstr(lb_error(cx), "convert_file: a path is NULL"));
+        lb_clear(cx);
+    }
+    o = (lb_convert_options){.struct_size = 7};
+    CHECK(!lb_convert_file(cx, out, back, &o));
+    CHECK_EQ_I(lb_error_status(cx), LB_E_ARG);
+    CHECK(strstr(lb_error(cx), "convert_file: options.struct_size is 7"));
     lb_clear(cx);
     unlink(source);
 }

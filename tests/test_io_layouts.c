@@ -385,6 +385,15 @@ static void test_native(void)
         {ARRAY("int8", "[4611686018427387904,4]", GOOD_PARTS),
          "shapes that cannot be"},
         {ARRAY("int8", "[1,1,1,1,1,1,1,1,1]", GOOD_PARTS), "too high a rank"},
+        {META("{\\\"layout\\\":\\\"native\\\",\\\"dtype\\\":\\\"f31\\\"}"),
+         "a dtype that is none"},
+        {ARRAY("int8", "[3,4]",
+               GOOD_PARTS "," PART("a", "[1,0]") "," PART(
+                   "b", "[1,0]") "," PART("c", "[1,0]")),
+         "too many parts"},
+        {ARRAY("int8", "[1099511627776,4]",
+               OWN("codes", "[1,1]", "2147483647")),
+         "groups that cannot be counted"},
     };
     for (size_t i = 0; i < sizeof rule / sizeof *rule; i++)
         EXPECT(good, rule[i].meta, rule[i].say,

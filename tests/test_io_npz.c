@@ -180,6 +180,38 @@ static void test_far(void)
     unlink(path);
 }
 
+/* A name has 16 bits for its length, of which .npy takes four bytes. */
+static void test_long_names(void)
+{
+    enum { LONGEST = 65531 };
+    static char name[LONGEST + 2];
+    static const uint8_t one = 7;
+    const lb_container *npz = lb_container_named("npz");
+    const lb_write_options o = {.no_sync = true};
+    const lb_tensor t = {.name = name, .type = "|u1"};
+    char path[SCRATCH_MAX];
+    CHECK(scratch_file(path));
+    memset(name, 'n', LONGEST);
+    lb_writer *w = lb_writer_open(cx, npz, path, &t, 1, NULL, 0, &o);
+    CHECK(lb_writer_put(cx, w, &one, 1));
+    CHECK(lb_writer_close(cx, w, true));
+    lb_reader *r = lb_reader_open(cx, path, NULL);
+    CHECK(r && r->n_tensors == 1 && strcmp(r->tensor[0].name, name) == 0);
+    lb_reader_close(r);
+    unlink(path);
+    name[LONGEST] = 'n';
+    CHECK(!lb_writer_open(cx, npz, path, &t, 1, NULL, 0, &o));
+    CHECK_EQ_I(lb_error_status(cx), LB_E_UNSUPPORTED);
+    CHECK(strstr(lb_error(cx), "a name of 65532 bytes, where npz wants UTF-8 "
+                               "of at most 65531"));
+    lb_clear(cx);
+    memcpy(name, "\xff\xfe", 3);
+    CHECK(!lb_writer_open(cx, npz, path, &t, 1, NULL, 0, &o));
+    CHECK(strstr(lb_error(cx), "a name of 2 bytes, where npz wants UTF-8"));
+    lb_clear(cx);
+    CHECK(access(path, F_OK) != 0);
+}
+
 int main(void)
 {
     cx = lb_open(&(lb_options){.threads = 1});
@@ -188,6 +220,7 @@ int main(void)
     test_bombs();
     test_sums();
     test_far();
+    test_long_names();
     CHECK_EQ_I(lb_bytes_in_use(cx), before);
     lb_close(cx);
     return check_report("archives");

@@ -481,6 +481,12 @@ static void test_file(void)
     REFUSED(
         lb_quantize_file(cx, out, to, &(lb_quantize_options){.struct_size = 1}),
         LB_E_ARG, "options.struct_size is 1");
+    o.config.format = "nf4";
+    REFUSED(lb_quantize_file(cx, NULL, to, &o), LB_E_NULL,
+            "quantize_file: a path is NULL");
+    REFUSED(lb_quantize_file(cx, out, NULL, &o), LB_E_NULL,
+            "quantize_file: a path is NULL");
+    CHECK(!lb_quantize_file(NULL, out, to, &o));
     f = lb_file_open(cx, to, NULL);
     CHECK_EQ_I(lb_file_count(f), N);
     lb_file_close(f);

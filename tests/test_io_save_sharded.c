@@ -217,6 +217,10 @@ static void check_wrong(lb_ctx *cx, lb_mesh *mesh)
             strstr(lb_error(cx), "cannot open"),
         "wrong", "no such place", lb_error(cx));
     lb_clear(cx);
+    say(!lb_save_sharded(cx, mesh, NULL, &list, 1, &o) &&
+            strstr(lb_error(cx), "save: no path"),
+        "wrong", "no path", lb_error(cx));
+    lb_clear(cx);
     say(!lb_save(cx, path, &list, 1, &o) &&
             strstr(lb_error(cx), "'a' is sharded: lb_save_sharded"),
         "wrong", "lb_save", lb_error(cx));

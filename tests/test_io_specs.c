@@ -1,6 +1,8 @@
 /* test_io_specs.c - rules by pattern: which spec an array of a file gets, and
- * why; strict and relaxed; what no rule fits, and rules that are none.
+ * why; strict and relaxed; what no rule fits, and rules that are none; options
+ * that cannot be.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -150,6 +152,41 @@ static void test_text(void)
     lb_rules_close(NULL);
 }
 
+/* Options of a program that was compiled when there were fewer are zero from
+ * where they end. */
+static void test_options(void)
+{
+    char out[SCRATCH_MAX];
+    CHECK(scratch_file(out));
+    unlink(out);
+    lb_rules *r = lb_rules_open(cx);
+    CHECK(lb_rules_add(cx, r, "up=P(tp)"));
+    lb_shard_options o = {.mesh = "tp=2", .rules = r, .dry_run = true};
+    CHECK(lb_shard_file(cx, path, NULL, &o));
+    o.struct_size = sizeof o;
+    CHECK(lb_shard_file(cx, path, NULL, &o));
+    o.struct_size = 5;
+    REFUSED(lb_shard_file(cx, path, out, &o), LB_E_ARG,
+            "shard_file: options.struct_size is 5");
+    o.struct_size = offsetof(lb_shard_options, dry_run);
+    REFUSED(lb_shard_file(cx, path, NULL, &o), LB_E_NULL, "no path");
+    o.struct_size = offsetof(lb_shard_options, rules);
+    REFUSED(lb_shard_file(cx, path, out, &o), LB_E_NULL, "no rules");
+    o.struct_size = 0;
+    REFUSED(lb_shard_file(cx, NULL, out, &o), LB_E_NULL, "no path");
+    REFUSED(lb_shard_file(cx, path, out, NULL), LB_E_NULL, "no mesh");
+    o.mesh = NULL;
+    REFUSED(lb_shard_file(cx, path, out, &o), LB_E_NULL, "no mesh");
+    CHECK(!lb_shard_file(NULL, path, out, &o));
+    REFUSED(lb_merge_file(cx, NULL, out, true), LB_E_NULL,
+            "merge_file: a path is NULL");
+    REFUSED(lb_merge_file(cx, path, NULL, true), LB_E_NULL,
+            "merge_file: a path is NULL");
+    CHECK(!lb_merge_file(NULL, path, out, true));
+    CHECK(access(out, F_OK) != 0);
+    lb_rules_close(r);
+}
+
 int main(void)
 {
     cx = lb_open(NULL);
@@ -159,6 +196,7 @@ int main(void)
     test_first(f);
     test_fit(f);
     test_text();
+    test_options();
     lb_file_close(f);
     unlink(path);
     lb_close(cx);

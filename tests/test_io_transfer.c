@@ -287,6 +287,60 @@ static void test_resume(void)
     CHECK(s.resumed == 0 && io_same_bytes(whole, pieces));
 }
 
+/* ---- a number that a type cannot hold ------------------------------------ */
+
+static const char *all_of_them(void *user, const lb_entry *e,
+                               lb_quant_config *config)
+{
+    (void)user;
+    (void)e;
+    (void)config;
+    return NULL;
+}
+
+/* Finite, but too large for a scale: the sentence counts from where its piece
+ * begins, of a vector in elements and of other arrays in rows. */
+static void test_too_large(void)
+{
+    enum { COLUMNS = 50, ROWS = 8000, LENGTH = COLUMNS * ROWS, AT = 300007 };
+    static const lb_quant_config config = {.format = "nf4"};
+    static double v[LENGTH];
+    struct stat st;
+    v[AT] = 1e300;
+    for (int rank = 1; rank <= 2; rank++) {
+        const lb_shape shape =
+            rank == 1 ? LB_SHAPE(LENGTH) : LB_SHAPE(ROWS, COLUMNS);
+        seen s = {0};
+        lb_quantize_options o = options_of(&config, NULL, NULL, &s);
+        o.choose = all_of_them;
+        lb_enter(cx);
+        const lb_planned p = {.name = "v",
+                              .array = lb_from(cx, LB_F64, shape, v)};
+        CHECK(lb_save(cx, whole, &p, 1, NULL));
+        lb_leave(cx);
+        unlink(pieces);
+        CHECK(!lb_quantize_file(cx, whole, pieces, &o));
+        CHECK_EQ_I(lb_error_status(cx), LB_E_ARG);
+        long long begin = 0, row = 0, column = 0, where = -1;
+        const char *say = lb_error(cx);
+        if (rank == 1 && sscanf(say,
+                                "'v', from element %lld on: quantize: element "
+                                "(%lld) of f64(",
+                                &begin, &column) == 2)
+            where = begin + column;
+        if (rank == 2 && sscanf(say,
+                                "'v', from row %lld on: quantize: element "
+                                "(%lld,%lld) of f64(",
+                                &begin, &row, &column) == 3)
+            where = (begin + row) * COLUMNS + column;
+        if (check_fails(where == AT && begin > 0 &&
+                        strstr(say, "is 1e+300, which nf4 cannot hold")))
+            fprintf(stderr, "too large: %s\n", say);
+        lb_clear(cx);
+        CHECK(stat(pieces, &st) != 0);
+    }
+}
+
 int main(void)
 {
     cx = lb_open(&(lb_options){.threads = 2});
@@ -297,6 +351,7 @@ int main(void)
     test_pieces();
     test_memory();
     test_resume();
+    test_too_large();
     CHECK_EQ_S(lb_error(cx), "");
     unlink(source);
     unlink(whole);

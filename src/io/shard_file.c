@@ -402,20 +402,28 @@ static bool check_source(const work *w)
 bool lb_shard_file(lb_ctx *cx, const char *from, const char *to,
                    const lb_shard_options *options)
 {
+    lb_shard_options o = {0};
     if (!cx) return false;
-    if (!from || !options || !options->mesh || !options->rules ||
-        (!to && !options->dry_run))
+    const size_t size =
+        options && options->struct_size ? options->struct_size : sizeof o;
+    if (size < sizeof o.struct_size)
+        return lb_fail(cx, LB_E_ARG,
+                       "shard_file: options.struct_size is %zu, not sizeof "
+                       "or 0",
+                       size);
+    if (options) memcpy(&o, options, size < sizeof o ? size : sizeof o);
+    if (!from || !o.mesh || !o.rules || (!to && !o.dry_run))
         return lb_fail(cx, LB_E_NULL,
                        "shard_file: no path, no mesh or no rules");
-    const lb_quantize_options how = {.no_sync = options->no_sync};
+    const lb_quantize_options how = {.no_sync = o.no_sync};
     /* Only bytes count here, not what a scale means. */
     const lb_file_options read = {.no_map = true, .linear_class = "bitlinear"};
-    work w = {.cx = cx, .o = options};
+    work w = {.cx = cx, .o = &o};
     w.job = (lb_job){.cx = cx, .o = &how, .arena = {.heap = cx->heap}};
-    if (!lb_grid_parse(cx, options->mesh, &w.grid)) return false;
+    if (!lb_grid_parse(cx, o.mesh, &w.grid)) return false;
     w.f = lb_file_open(cx, from, &read);
-    const bool ok = w.f && check_source(&w) && plan(&w) &&
-                    (options->dry_run || write_all(&w, to));
+    const bool ok =
+        w.f && check_source(&w) && plan(&w) && (o.dry_run || write_all(&w, to));
     lb_file_close(w.f);
     lb_arena_free(&w.job.arena);
     return ok;
