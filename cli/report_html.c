@@ -35,16 +35,18 @@ void put_html(FILE *to, const char *text)
     free(plain);
 }
 
-/* Colours are told apart by lightness, too: f0 and c4 are the darkest. */
+/* Colours are told apart by lightness, too: f0 and c4 are the darkest. What is
+ * scrolled has a shade at the side where there is more of it: the cover of the
+ * shade moves with the text, and the shade does not. */
 static const char style[] =
     ":root{color-scheme:light dark;--bg:#f6f7f8;--card:#fff;--ink:#1b2126;"
     "--soft:#5a6570;--line:#dfe3e6;--c0:#2a5d9c;--c1:#e08a1e;--c2:#3a9a6b;"
     "--c3:#9d6bb5;--c4:#7a3b2e;--c5:#69b3d6;--c6:#b8a33a;--c7:#8b95a0;"
-    "--mark:#c2410c}\n"
+    "--mark:#c2410c;--shade:#1b212638}\n"
     "@media(prefers-color-scheme:dark){:root{--bg:#14181b;--card:#1d2327;"
     "--ink:#e6eaed;--soft:#98a4ae;--line:#313a40;--c0:#6aa5e8;--c1:#f0a94a;"
     "--c2:#5fc493;--c3:#c396da;--c4:#d98672;--c5:#8fd0ee;--c6:#d8c766;"
-    "--c7:#7d8893;--mark:#ff9a62}}\n"
+    "--c7:#7d8893;--mark:#ff9a62;--shade:#000b}}\n"
     "*{box-sizing:border-box}"
     "body{margin:0;background:var(--bg);color:var(--ink);"
     "font:15px/1.5 system-ui,sans-serif;font-variant-numeric:tabular-nums}\n"
@@ -70,6 +72,7 @@ static const char style[] =
     ".f6{fill:var(--c6)}.f7{fill:var(--c7)}\n"
     ".legend{color:var(--soft);font-size:13px;margin-top:10px}"
     ".legend span{margin-right:14px;white-space:nowrap}"
+    ".legend .say{display:inline-block;margin:0;white-space:normal}"
     ".legend i{display:inline-block;width:11px;height:11px;border-radius:2px;"
     "margin-right:5px;vertical-align:-1px}"
     ".legend .line{height:2px;width:16px;background:var(--mark);"
@@ -80,7 +83,12 @@ static const char style[] =
     ".b2{background:var(--c2)}.b3{background:var(--c3)}"
     ".b4{background:var(--c4)}.b5{background:var(--c5)}"
     ".b6{background:var(--c6)}.b7{background:var(--c7)}\n"
-    ".grid{display:flex;gap:8px}.scroll{overflow-x:auto;min-width:0}"
+    ".grid{display:flex;gap:8px}.scroll{overflow-x:auto;min-width:0;"
+    "background:linear-gradient(90deg,var(--card) 50%,transparent) 0 0/28px "
+    "100% no-repeat local,linear-gradient(270deg,var(--card) 50%,transparent) "
+    "100% 0/28px 100% no-repeat local,linear-gradient(90deg,var(--shade),"
+    "transparent) 0 0/14px 100% no-repeat scroll,linear-gradient(270deg,"
+    "var(--shade),transparent) 100% 0/14px 100% no-repeat scroll}"
     ".wide{flex:1}"
     ".names{flex:0 0 auto;max-width:40%;font-size:12px;color:var(--soft)}"
     ".names div{height:20px;line-height:20px;overflow:hidden;"
@@ -172,11 +180,11 @@ static void groups_table(const report *r, report_key *key, const char *title,
 static void arrays_table(const report *r, FILE *to)
 {
     fprintf(to,
-            "<section><details><summary>All %" PRId64 " arrays</summary>\n"
+            "<section><details><summary>%s%" PRId64 " array%s</summary>\n"
             "<div class=\"scroll\"><table><tr><th>array</th><th>shape</th>"
             "<th>was</th><th>is</th><th>before</th><th>after</th><th>nrmse</th>"
             "<th>max</th><th>cosine</th><th></th></tr>\n",
-            r->n);
+            r->n == 1 ? "" : "All ", r->n, r->n == 1 ? "" : "s");
     for (int64_t i = 0; i < r->n; i++) {
         const report_row *row = &r->row[i];
         fputs("<tr><td>", to);
@@ -225,7 +233,8 @@ void report_html(const report *r, FILE *to)
     fputs(r->verb, to);
     fputs(" of ", to);
     put_html(to, r->source);
-    fprintf(to, ", %" PRId64 " arrays, lowbit %s</p>\n", r->n, lb_version());
+    fprintf(to, ", %" PRId64 " array%s, lowbit %s</p>\n", r->n,
+            r->n == 1 ? "" : "s", lb_version());
     tiles(r, &all[0], to);
     fputs("<section><h2>Size</h2>\n", to);
     plot_sizes(r, to);

@@ -42,8 +42,8 @@ static void size_bar(FILE *to, palette *p, const report_group *g, int n,
                 "class=\"f%d seg\"><title>",
                 x, y, w, colour_of(p, g[i].key));
         put_html(to, g[i].key);
-        fprintf(to, ", %" PRId64 " arrays, %s</title></rect>\n", g[i].count,
-                show_bytes(bytes).s);
+        fprintf(to, ", %" PRId64 " array%s, %s</title></rect>\n", g[i].count,
+                g[i].count == 1 ? "" : "s", show_bytes(bytes).s);
         x += w;
     }
 }
@@ -136,8 +136,8 @@ void plot_layers(const report *r, FILE *to)
     fputs("</div>", to);
     layer_cells(&g, lo, hi, to);
     fprintf(to,
-            "</div>\n<p class=\"legend\">nrmse %.4g <i class=\"ramp\"></i> "
-            "%.4g; across: layers</p></section>\n",
+            "</div>\n<p class=\"legend\"><span>nrmse %.4g <i class=\"ramp\">"
+            "</i> %.4g</span> <span>across: layers</span></p></section>\n",
             isfinite(lo) ? lo : 0, hi);
     free(g.cell);
 }
@@ -199,14 +199,15 @@ void plot_codes(const report_codes *c, FILE *to)
                 "<line x1=\"%.3f%%\" x2=\"%.3f%%\" y1=\"%.1f\" y2=\"%.1f\" "
                 "class=\"ideal\"/>\n",
                 x, x + w, HIGH - HIGH * i / top, HIGH - HIGH * i / top);
-        if (n <= 16 || (k - least) % 32 == 0)
+        if (n <= 16 || k % 32 == 0)
             fprintf(to, "<text x=\"%.3f%%\" y=\"%d\" class=\"mid\">%d</text>\n",
                     x + w / 2, HIGH + 15, k);
     }
     fprintf(to,
             "</svg>\n<p class=\"legend\"><span><i class=\"b0\"></i>these "
             "weights</span> <span><i class=\"line\"></i>normal numbers</span> "
-            "%.2f bits of information in a code; of normal numbers %.2f</p>\n",
+            "<span class=\"say\">%.2f bits of information in a code; of normal "
+            "numbers %.2f</span></p>\n",
             entropy(&c->seen), entropy(&c->ideal));
 }
 

@@ -176,9 +176,10 @@ static void print_table(const char *path, const lb_file *f, bool values)
     const totals t = total(f);
     const lb_meta *m;
     put_text(stdout, path, strlen(path));
-    printf(": %s, %" PRId64 " array%s, %.0f elements, %s, %.3g bits each\n",
+    printf(": %s, %" PRId64 " array%s, %.0f element%s, %s, %.3g bits each\n",
            lb_file_kind(f), lb_file_count(f), lb_file_count(f) == 1 ? "" : "s",
-           t.elements, show_bytes(t.bytes).s, bits_each(t));
+           t.elements, t.elements == 1 ? "" : "s", show_bytes(t.bytes).s,
+           bits_each(t));
     for (int64_t i = 0; values && (m = lb_file_meta(f, i)); i++)
         print_meta(m);
     const int width = width_of(f);

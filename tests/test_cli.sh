@@ -70,6 +70,10 @@ layer.0.wé  f16                      8  (2,2)
 layer.1.b   f32                     12  (3)
 layer.1.wé  f16                     12  (2,3)
 END
+prints info "$golden/scalar.npy" <<END
+$golden/scalar.npy: npy, 1 array, 1 element, 4 B, 32 bits each
+scalar  f32                      4  ()
+END
 prints info --json "$golden/scalar.npy" <<END
 {"path": "$golden/scalar.npy", "kind": "npy", "elements": 1, "bytes": 4, "metadata": {}, "arrays": [
 {"name": "scalar", "type": "<f4", "format": "dense", "dtype": "f32", "layout": null, "shape": [], "tensors": 1, "bytes": 4}]}
@@ -126,6 +130,9 @@ has "plain.weight (6,100) stays bf16: tiny"
 has "1 array quantized (88.5 % of the bytes), 6 as they were; 47.4 kB -> 17.3 kB"
 refused 2 "is there already; --force replaces it" quantize "$src" -o "$dst" \
     --type nf4
+"$program" quantize "$golden/scalar.npy" -o "$tmp/scalar" --type nf4 \
+    2>"$tmp/out" || die "a single number fails"
+has "scalar () stays f32: a single number"
 cp "$dst" "$tmp/first"
 quantize --type nf4 --force -q -j 1
 [ ! -s "$tmp/err" ] || die "-q talks"

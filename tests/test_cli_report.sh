@@ -104,7 +104,16 @@ for type in nf4 int8 ternary q4_0; do
     page
     [ $type = q4_0 ] || has "aria-label=\"Codes of $type\""
     has "$type bf16"
+    # of many codes some are named, by round numbers
+    [ $type != int8 ] || for code in -96 -32 0 64; do has ">$code</text>"; done
 done
+safetensors "$tmp/one" \
+    '{"w":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}' '\0\0\xc0\x40'
+run 0 diff -q "$tmp/one" "$tmp/one" --report "$tmp/one.html"
+cp "$tmp/one.html" "$tmp/out"
+has ', 1 array, lowbit '
+has '<summary>1 array</summary>'
+has '<title>f32, 1 array, 4 B</title>'
 
 # ---- a job: lines, a bar, the end --------------------------------------------
 

@@ -66,7 +66,8 @@ const char *lb_choose_weights(void *user, const lb_entry *e,
     if (!e->format) return "of a type that is not known here";
     if (strcmp(e->format, "dense") != 0) return "quantized already";
     if (!is_float(e->dtype)) return "not floats";
-    if (e->rank < 2) return "a vector";
+    if (e->rank == 0) return "a single number";
+    if (e->rank == 1) return "a vector";
     const char *role = lb_name_role(e->name);
     if (role) return role;
     for (int k = 0; k < e->rank; k++)
