@@ -182,7 +182,7 @@ CHECKS := check-lint check-install check-conformance check-interop check-mpi \
 check: $(CHECKS)
 
 check-lint: setup-build setup-lint
-	@tools/stage lint $(MAKE) lint LINT=none
+	@tools/stage lint $(MAKE) lint LINT=quick
 
 check-install: setup-build setup-install all
 	@tools/stage install tests/install.sh

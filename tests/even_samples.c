@@ -187,8 +187,7 @@ static void windows(sample_list *list, const char *prim)
             d->slice_sizes[0] = 4;
         }
         if (add)
-            sample_in(s, LB_F32, rows ? LB_SHAPE(8, 4, 64) : LB_SHAPE(8, 4, 64),
-                      VALUES_TAME);
+            sample_in(s, LB_F32, LB_SHAPE(8, 4, 64), VALUES_TAME);
     }
 }
 

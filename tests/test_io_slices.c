@@ -230,7 +230,6 @@ static void check_share(lb_ctx *cx, const char *path, const variant *v,
         &(lb_file_options){.no_map = true, .linear_class = "autobitlinear"});
     const lb_entry *e = lb_file_entry(f, 0);
     const char *name = v->config.format ? v->config.format : "dense";
-    uint64_t sum = 0;
     for (int64_t i = 0; e && i < 8; i++) {
         int64_t start[2] = {0, 0}, count[2] = {e->dim[0], e->dim[1]};
         count[axis] /= 8;
@@ -240,7 +239,6 @@ static void check_share(lb_ctx *cx, const char *path, const variant *v,
         lb_array *a = lb_file_load_slice(cx, f, e->name, start, count);
         lb_leave(cx);
         const uint64_t took = lb_file_bytes_read(f) - before;
-        sum += took;
         char why[96];
         snprintf(why, sizeof why, "%s axis %d: %llu of %llu", v->layout, axis,
                  (unsigned long long)took, (unsigned long long)e->nbytes);

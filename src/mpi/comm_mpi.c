@@ -115,7 +115,7 @@ static int reduce_piece(MPI_Comm mpi, MPI_Op how, lb_dtype dtype, int n,
                         void *at)
 {
     MPI_Request met;
-    const MPI_Datatype type = type_of(dtype);
+    MPI_Datatype type = type_of(dtype);
     if ((size_t)n * lb_dtype_size(dtype) > SHORT)
         return MPI_Allreduce(MPI_IN_PLACE, at, n, type, how, mpi);
     const int code = MPI_Iallreduce(MPI_IN_PLACE, at, n, type, how, mpi, &met);
