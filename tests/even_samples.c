@@ -186,8 +186,7 @@ static void windows(sample_list *list, const char *prim)
             d->index_vector_dim = 1;
             d->slice_sizes[0] = 4;
         }
-        if (add)
-            sample_in(s, LB_F32, LB_SHAPE(8, 4, 64), VALUES_TAME);
+        if (add) sample_in(s, LB_F32, LB_SHAPE(8, 4, 64), VALUES_TAME);
     }
 }
 
