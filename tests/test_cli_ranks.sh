@@ -135,7 +135,8 @@ sentences 4 "'layers."
 truncate -s -1 "$tmp/bad/model-00002-of-00002.safetensors"
 shared 4 3 quantize "$tmp/bad" --type nf4 -q -o "$tmp/none"
 sentences 4 "model-00002-of-00002.safetensors"
-[ ! -e "$tmp/none" ] && [ ! -e "$tmp/none.partial" ] || die "something is there"
+[ ! -e "$tmp/none" ] || die "something is there"
+[ ! -e "$tmp/none.partial" ] || die "something partial is there"
 shared 2 2 quantize "$tmp/model" --type nf4 -o "$tmp/old.safetensors"
 
 # ---- killed ------------------------------------------------------------------

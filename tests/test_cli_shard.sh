@@ -30,12 +30,14 @@ there_and_back()
         cmp "$from" "$to" 2>"$tmp/err" || die "$from by $mesh, $*"
     fi
     checks=$((checks + 1))
-    [ ! -e "$to.partial" ] && [ ! -e "$tmp/back.partial" ] &&
-        [ ! -e "$tmp/ranks.partial" ] || die "something partial stays"
+    for part in "$to" "$tmp/back" "$tmp/ranks"; do
+        [ ! -e "$part.partial" ] || die "$part.partial stays"
+    done
 }
 
-for from in $layouts/*.safetensors $layouts/bitlinear $golden/types.safetensors \
-    $golden/shapes.safetensors $golden/names.safetensors $golden/sharded; do
+for from in "$layouts"/*.safetensors "$layouts/bitlinear" \
+    "$golden/types.safetensors" "$golden/shapes.safetensors" \
+    "$golden/names.safetensors" "$golden/sharded"; do
     there_and_back "$from" x=2 '.=P(x)'
     there_and_back "$from" x=2,y=2 '.=P(y, x)'
     there_and_back "$from" x=4 '.=P(None, x)'
@@ -110,8 +112,9 @@ refused 2 'is there already; --force replaces it' shard \
     "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=4 --spec 'up=P(tp)'
 run 0 shard "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=2 \
     --spec 'up=P(tp)' --force -q
-[ "$(ls "$tmp/ranks" | wc -l)" = 2 ] || die "old files of ranks stay"
-[ ! -e "$tmp/none" ] && [ ! -e "$tmp/none.partial" ] || die "something is there"
+[ "$(find "$tmp/ranks" -type f | wc -l)" = 2 ] || die "old files of ranks stay"
+[ ! -e "$tmp/none" ] || die "something is there"
+[ ! -e "$tmp/none.partial" ] || die "something partial is there"
 
 echo old >"$tmp/old.safetensors"
 refused 2 'is there already' merge "$tmp/ranks" -o "$tmp/old.safetensors"
