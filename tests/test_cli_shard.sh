@@ -129,4 +129,54 @@ cp "$tmp/ranks/rank-00000-of-00002.safetensors" \
 [ ! -e "$tmp/old.safetensors.partial" ] || die "a partial file stays"
 refused 1 'is read from, and cannot be written' merge "$tmp/ranks" -o \
     "$tmp/ranks/rank-00000-of-00002.safetensors" --force -q
+
+# ---- what would be lost ------------------------------------------------------
+
+# stays DIR: all of what $tmp/kept has, and nothing partial.
+stays()
+{
+    checks=$((checks + 1))
+    diff -r "$tmp/kept" "$1" >"$tmp/diff" || die "$1: $(cat "$tmp/diff")"
+    [ ! -e "$1.partial" ] || die "$1.partial stays"
+}
+
+cp -r $golden/sharded "$tmp/src"
+cp -r "$tmp/src" "$tmp/kept"
+by=(--mesh x=2 --spec '.=P(x)' --relaxed -q --no-sync --force)
+read_from='is read from, and cannot be written as well'
+index=model.safetensors.index.json
+refused 1 "$read_from" shard "$tmp/src" -o "$tmp/src" "${by[@]}"
+refused 1 "$read_from" shard "$tmp/src/" -o "$tmp/./src/" "${by[@]}"
+refused 1 "$read_from" shard "$tmp/src/$index" -o "$tmp/src" "${by[@]}"
+stays "$tmp/src"
+cp "$tmp/model.safetensors" "$tmp/src/one.safetensors"
+cp "$tmp/model.safetensors" "$tmp/kept/one.safetensors"
+ln -s "$tmp/src/one.safetensors" "$tmp/link.safetensors"
+refused 1 "$read_from" shard "$tmp/link.safetensors" -o "$tmp/src" "${by[@]}"
+refused 1 "$read_from" quantize "$tmp/src/one.safetensors" --type int8 \
+    -o "$tmp/src/" -q --force
+stays "$tmp/src"
+rm "$tmp/src/one.safetensors" "$tmp/kept/one.safetensors"
+run 0 shard "$tmp/src" -o "$tmp/cut" "${by[@]}"
+mv "$tmp/src" "$tmp/src.partial"
+refused 1 "$read_from" shard "$tmp/src.partial" -o "$tmp/src" "${by[@]}"
+refused 1 "$read_from" shard "$tmp/src.partial/$index" -o "$tmp/src" "${by[@]}"
+[ ! -e "$tmp/src" ] || die "something is there"
+mv "$tmp/src.partial" "$tmp/src"
+stays "$tmp/src"
+refused 1 "$read_from" merge "$tmp/cut" -o "$tmp/cut" --force -q
+mv "$tmp/cut" "$tmp/cut.partial"
+refused 1 "$read_from" merge "$tmp/cut.partial" -o "$tmp/cut" -q
+mv "$tmp/cut.partial" "$tmp/cut"
+
+# A model's other files, of which a merge writes none.
+echo '{}' >"$tmp/src/config.json"
+cp "$tmp/src/config.json" "$tmp/kept"
+refused 1 "holds 'config.json'" merge "$tmp/cut" -o "$tmp/src" --force -q
+refused 1 "holds 'config.json'" shard "$tmp/model.safetensors" -o "$tmp/src" \
+    "${by[@]}"
+stays "$tmp/src"
+rm "$tmp/src/config.json" "$tmp/kept/config.json"
+run 0 merge "$tmp/cut" -o "$tmp/src" --force -q
+stays "$tmp/src"
 finish

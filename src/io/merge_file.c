@@ -363,10 +363,11 @@ static bool fill_directory(work *w, const char *dir, const char *index)
     return ok;
 }
 
-static bool merge_many(work *w, const char *to, const char *index)
+static bool merge_many(work *w, const char *from, const char *to,
+                       const char *index)
 {
     char *partial = NULL;
-    if (!lb_job_begin_directory(&w->job, to, &partial)) return false;
+    if (!lb_job_begin_directory(&w->job, from, to, &partial)) return false;
     const bool ok = fill_directory(w, partial, index);
     return lb_job_end_directory(&w->job, to, partial, ok);
 }
@@ -382,7 +383,7 @@ static bool merge(work *w, const char *from, const char *to)
     w->buffer = lb_arena_alloc(w->cx, &w->job.arena, BUFFER, 1);
     if (!w->out || !w->buffer) return false;
     if (!index && files != 1) return wrong(w, "several files without an index");
-    return index ? merge_many(w, to, index) : merge_one(w, to);
+    return index ? merge_many(w, from, to, index) : merge_one(w, to);
 }
 
 bool lb_merge_file(lb_ctx *cx, const char *from, const char *to, bool no_sync)

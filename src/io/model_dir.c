@@ -24,7 +24,8 @@ static const char index_name[] = "model.safetensors.index.json";
 
 typedef struct place {
     lb_job *j;
-    const char *from; /* the source, if it is a directory; or NULL */
+    const char *source; /* what is read, a file or a directory; or NULL */
+    const char *from;   /* .. whose other files go over; or NULL */
     const char *to;
     char *partial;
 } place;
@@ -84,6 +85,44 @@ static bool each_entry(place *p, const char *path, visit *what)
     return ok;
 }
 
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_ino == y.st_ino &&
+           x.st_dev == y.st_dev;
+}
+
+static bool is_read(const place *p, const char *path)
+{
+    return lb_fail(p->j->cx, LB_E_ARG,
+                   "%s: is read from, and cannot be written as well",
+                   LB_PATH(path));
+}
+
+static bool is_not_source(place *p, const char *dir, const char *name)
+{
+    const char *path = path_in(p, dir, name);
+    if (!path) return false;
+    return !same_file(path, p->source) || is_read(p, path);
+}
+
+/* Whether nothing in a directory, whose files are to go, is read: its shards
+ * are beside an index. */
+static bool is_free(place *p, const char *dir)
+{
+    struct stat st;
+    if (!p->source || stat(dir, &st) || !S_ISDIR(st.st_mode)) return true;
+    const char *slash = strrchr(p->source, '/');
+    const char *beside = slash
+                             ? lb_arena_text(p->j->cx, &p->j->arena, p->source,
+                                             (size_t)(slash - p->source) + 1)
+                             : ".";
+    if (!beside) return false;
+    const bool file = stat(p->source, &st) == 0 && !S_ISDIR(st.st_mode);
+    if (same_file(dir, file ? beside : p->source)) return is_read(p, dir);
+    return !file || each_entry(p, dir, is_not_source);
+}
+
 /* Whether it is a file that would be part of a model here. */
 static bool may_go(place *p, const char *dir, const char *name)
 {
@@ -91,8 +130,7 @@ static bool may_go(place *p, const char *dir, const char *name)
     const char *path = path_in(p, dir, name);
     if (!path) return false;
     const char *source = p->from ? path_in(p, p->from, name) : NULL;
-    const bool known = is_weights(name) || strcmp(name, "config.json") == 0 ||
-                       (source && stat(source, &st) == 0);
+    const bool known = is_weights(name) || (source && stat(source, &st) == 0);
     if (known && lstat(path, &st) == 0 && !S_ISDIR(st.st_mode)) return true;
     return lb_fail(
         p->j->cx, LB_E_ARG,
@@ -103,17 +141,12 @@ static bool may_go(place *p, const char *dir, const char *name)
 
 static bool check_target(place *p)
 {
-    struct stat to, from;
+    struct stat to;
     if (stat(p->to, &to)) return true;
     if (!S_ISDIR(to.st_mode))
         return lb_fail(p->j->cx, LB_E_FILE, "%s: is a file, not a directory",
                        LB_PATH(p->to));
-    if (p->from && stat(p->from, &from) == 0 && from.st_ino == to.st_ino &&
-        from.st_dev == to.st_dev)
-        return lb_fail(p->j->cx, LB_E_ARG,
-                       "%s: is read from, and cannot be written as well",
-                       LB_PATH(p->to));
-    return each_entry(p, p->to, may_go);
+    return is_free(p, p->to) && each_entry(p, p->to, may_go);
 }
 
 /* ---- the partial directory ----------------------------------------------- */
@@ -175,13 +208,7 @@ static bool has_room(const place *p)
 static bool begin(place *p)
 {
     const char *note = path_in(p, p->partial, note_name);
-    struct stat st, from;
-    if (!note) return false;
-    if (p->from && stat(p->partial, &st) == 0 && stat(p->from, &from) == 0 &&
-        st.st_ino == from.st_ino && st.st_dev == from.st_dev)
-        return lb_fail(p->j->cx, LB_E_ARG,
-                       "%s: is read from, and cannot be written as well",
-                       LB_PATH(p->partial));
+    if (!note || !is_free(p, p->partial)) return false;
     if (mkdir(p->partial, 0777) && errno != EEXIST)
         return cannot(p, "make", p->partial);
     if (p->j->o->resume && is_ours(p, note)) return true;
@@ -340,9 +367,10 @@ static bool abandon(place *p)
     return false;
 }
 
-bool lb_job_begin_directory(lb_job *j, const char *to, char **partial)
+bool lb_job_begin_directory(lb_job *j, const char *from, const char *to,
+                            char **partial)
 {
-    place p = {.j = j};
+    place p = {.j = j, .source = from};
     const bool ok = name_both(&p, to);
     *partial = p.partial;
     return lb_job_meet(j, ok) && ok && begin_all(&p);
@@ -367,7 +395,7 @@ char *lb_job_path(lb_job *j, const char *dir, const char *name)
 bool lb_job_write_directory(lb_job *j, const char *from, const char *to)
 {
     struct stat st;
-    place p = {.j = j};
+    place p = {.j = j, .source = from};
     if (j->o->kind && strcmp(j->o->kind, "safetensors") != 0)
         return lb_fail(j->cx, LB_E_ARG,
                        "%s: a directory holds safetensors, not %s", LB_PATH(to),

@@ -13,8 +13,11 @@ bool lb_job_configure(lb_job *j, lb_bytes *to);
 
 /* A directory that is written by a job: begin makes *partial, from the job's
  * arena, for its files; end gives it its name, if ok, or removes it. By the
- * first rank, and all agree. False and an error. lb_job_path: DIR/NAME. */
-bool lb_job_begin_directory(lb_job *j, const char *to, char **partial);
+ * first rank, and all agree. from: what is read meanwhile, a file or a
+ * directory, and so cannot be replaced; or NULL. False and an error.
+ * lb_job_path: DIR/NAME. */
+bool lb_job_begin_directory(lb_job *j, const char *from, const char *to,
+                            char **partial);
 bool lb_job_end_directory(lb_job *j, const char *to, char *partial, bool ok);
 char *lb_job_path(lb_job *j, const char *dir, const char *name);
 

@@ -289,7 +289,7 @@ static bool save_many(lb_ctx *cx, lb_mesh *mesh, const char *to,
     split sp = {0};
     char *partial = NULL;
     bool ok = lb_job_meet(&j, split_up(&j, mesh, list, n, o, &sp)) &&
-              lb_job_begin_directory(&j, to, &partial);
+              lb_job_begin_directory(&j, NULL, to, &partial);
     if (ok) {
         ok = save_split(&j, mesh, list, n, o, partial, &sp);
         ok = lb_job_end_directory(&j, to, partial, ok);

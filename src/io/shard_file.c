@@ -372,11 +372,12 @@ static bool write_rank(work *w, int rank, const char *dir, uint8_t *buffer)
     return lb_writer_close(w->cx, out, ok);
 }
 
-static bool write_all(work *w, const char *to)
+static bool write_all(work *w, const char *from, const char *to)
 {
     char *partial = NULL;
     uint8_t *buffer = lb_arena_alloc(w->cx, &w->job.arena, BUFFER, 1);
-    if (!buffer || !lb_job_begin_directory(&w->job, to, &partial)) return false;
+    if (!buffer || !lb_job_begin_directory(&w->job, from, to, &partial))
+        return false;
     bool ok = true;
     for (int r = 0; ok && r < lb_grid_size(&w->grid); r++) {
         lb_enter(w->cx);
@@ -422,8 +423,8 @@ bool lb_shard_file(lb_ctx *cx, const char *from, const char *to,
     w.job = (lb_job){.cx = cx, .o = &how, .arena = {.heap = cx->heap}};
     if (!lb_grid_parse(cx, o.mesh, &w.grid)) return false;
     w.f = lb_file_open(cx, from, &read);
-    const bool ok =
-        w.f && check_source(&w) && plan(&w) && (o.dry_run || write_all(&w, to));
+    const bool ok = w.f && check_source(&w) && plan(&w) &&
+                    (o.dry_run || write_all(&w, from, to));
     lb_file_close(w.f);
     lb_arena_free(&w.job.arena);
     return ok;
