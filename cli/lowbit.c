@@ -41,12 +41,15 @@ static verdict no_verb(const char *name)
     return complain(USAGE, "no verb '%.64s'; see lowbit --help", name);
 }
 
-/* As one of several processes: it becomes what knows the others; and if that
- * does not see them, they would all write the same file. */
+/* As one of several processes: it becomes what knows the others, to share work
+ * with them, or for one of them alone to write; and if that does not see them,
+ * they would all write the same file. */
 static verdict run_among(const verb *v, arguments *a, lb_comm *comm)
 {
     const int n = launch_size();
-    if (v->shares && !comm && n > 1) return launch_ranks(a->argv);
+    const bool writes =
+        a->value[OPTION_OUTPUT] != NULL || a->value[OPTION_REPORT] != NULL;
+    if ((v->shares || writes) && !comm && n > 1) return launch_ranks(a->argv);
     if (comm && comm->size == 1 && n > 1)
         return complain(FAILED,
                         "started as one of %d processes, of which this "

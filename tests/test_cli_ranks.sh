@@ -49,7 +49,14 @@ program=$tmp/bin/lowbit
 export OMPI_COMM_WORLD_SIZE=2
 refused 1 "started as one of 2 processes, and lowbit-mpi" quantize \
     "$tmp/model" --type nf4 -o "$tmp/none"
-run 0 info "$tmp/model" # has nothing to share
+refused 1 "started as one of 2 processes, and lowbit-mpi" shard "$tmp/model" \
+    --mesh x=2 --spec '.=P(x)' -o "$tmp/none"
+refused 1 "started as one of 2 processes, and lowbit-mpi" merge "$tmp/model" \
+    -o "$tmp/none"
+refused 1 "started as one of 2 processes, and lowbit-mpi" diff "$tmp/model" \
+    "$tmp/model" --report "$tmp/none"
+[ ! -e "$tmp/none" ] && [ ! -e "$tmp/none.partial" ] || die "something is there"
+run 0 info "$tmp/model" # has nothing to share, and writes nothing
 unset OMPI_COMM_WORLD_SIZE
 program=$alone
 
@@ -111,6 +118,17 @@ program=$ranks
 shared 2 0 info "$tmp/whole" # by the first alone
 program=$alone
 [ "$(grep -c "$arrays arrays" "$tmp/out")" = 1 ] || die "not printed once"
+
+# Verbs that write, and share nothing: by the first alone.
+cut=(shard "$tmp/model" --mesh x=2 --spec '.=P(x)' --no-sync)
+run 0 "${cut[@]}" -q -o "$tmp/cut"
+shared 4 0 "${cut[@]}" -o "$tmp/cut4"
+same "$tmp/cut" "$tmp/cut4"
+[ "$(grep -c 'arrays cut' "$tmp/err")" = 1 ] || die "it is not summed up once"
+shared 4 0 merge "$tmp/cut4" -o "$tmp/merged" -q --no-sync
+rm "$tmp/model/config.json" # which merge does not know of
+same "$tmp/model" "$tmp/merged"
+echo '{"dtype":"float32"}' >"$tmp/model/config.json"
 
 # ---- wrong -------------------------------------------------------------------
 

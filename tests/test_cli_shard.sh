@@ -179,4 +179,32 @@ stays "$tmp/src"
 rm "$tmp/src/config.json" "$tmp/kept/config.json"
 run 0 merge "$tmp/cut" -o "$tmp/src" --force -q
 stays "$tmp/src"
+
+# ---- one writer --------------------------------------------------------------
+
+# While somebody else holds its lock, what grows there stays.
+mkdir "$tmp/busy.partial"
+echo growing >"$tmp/busy.partial/model.safetensors"
+exec 9<"$tmp/busy.partial"
+flock -n 9
+busy='busy.partial: another process is writing it'
+refused 1 "$busy" shard "$tmp/src" -o "$tmp/busy" "${by[@]}"
+refused 1 "$busy" merge "$tmp/cut" -o "$tmp/busy" -q
+refused 1 "$busy" quantize "$tmp/src" --type int8 -o "$tmp/busy" -q
+[ "$(cat "$tmp/busy.partial/model.safetensors")" = growing ] ||
+    die "what another process writes is gone"
+rm "$tmp/busy.partial/model.safetensors"
+refused 1 "$busy" shard "$tmp/src" -o "$tmp/busy" "${by[@]}"
+[ -d "$tmp/busy.partial" ] || die "another process's directory is gone"
+flock -u 9
+run 0 merge "$tmp/cut" -o "$tmp/busy" -q
+exec 9<&-
+stays "$tmp/busy"
+# A directory that is another's by a link is not written to.
+mkdir "$tmp/other"
+echo other >"$tmp/other/model.safetensors"
+ln -s other "$tmp/link.partial"
+refused 1 'link.partial: cannot open' merge "$tmp/cut" -o "$tmp/link" -q
+[ -L "$tmp/link.partial" ] && [ -e "$tmp/other/model.safetensors" ] ||
+    die "what a link leads to is gone"
 finish

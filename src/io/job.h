@@ -36,6 +36,7 @@ typedef struct lb_job {
     uint64_t read, total; /* bytes of the source */
     const lb_entry *at;   /* being read */
     lb_mesh *mesh;        /* ranks that share the work; NULL: this one alone */
+    int lock; /* of the directory that it writes: a descriptor + 1; 0: none */
 } lb_job;
 
 /* Whether all ranks are well. With others, all say and hear so. */

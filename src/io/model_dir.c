@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -205,12 +206,51 @@ static bool has_room(const place *p)
                    (unsigned long long)room);
 }
 
+/* ---- one writer ---------------------------------------------------------- */
+
+/* A directory of that name, which is nobody else's as long as the descriptor
+ * is open; -1 and an error. It may have got another name meanwhile, by the one
+ * that has written it. */
+static int lock(place *p, const char *path)
+{
+    struct stat named, opened;
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        cannot(p, "open", path);
+        return -1;
+    }
+    const bool taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    if (!taken && fstat(fd, &opened) == 0 && lstat(path, &named) == 0 &&
+        opened.st_ino == named.st_ino && opened.st_dev == named.st_dev)
+        return fd;
+    close(fd);
+    lb_fail(p->j->cx, LB_E_FILE, "%s: another process is writing it",
+            LB_PATH(path));
+    return -1;
+}
+
+static void unlock(place *p)
+{
+    if (p->j->lock) close(p->j->lock - 1);
+    p->j->lock = 0;
+}
+
+/* p->partial, which is there then, and whose lock is the job's. */
+static bool make_partial(place *p)
+{
+    const bool made = mkdir(p->partial, 0777) == 0;
+    if (!made && errno != EEXIST) return cannot(p, "make", p->partial);
+    const int fd = lock(p, p->partial);
+    p->j->lock = fd + 1;
+    if (fd < 0 && made) (void)rmdir(p->partial);
+    return fd >= 0;
+}
+
 static bool begin(place *p)
 {
     const char *note = path_in(p, p->partial, note_name);
     if (!note || !is_free(p, p->partial)) return false;
-    if (mkdir(p->partial, 0777) && errno != EEXIST)
-        return cannot(p, "make", p->partial);
+    if (!make_partial(p)) return false;
     if (p->j->o->resume && is_ours(p, note)) return true;
     return each_entry(p, p->partial, remove_file) && has_room(p) &&
            write_note(p);
@@ -224,7 +264,21 @@ static void sync_path(const char *path)
     close(fd);
 }
 
-/* Its name at last. What stood there has the other name then, and goes. */
+/* What stood there has the partial one's name then, and goes; until it has,
+ * nobody may begin to write there. */
+static bool exchange(place *p)
+{
+    const int fd = lock(p, p->to);
+    bool ok = fd >= 0;
+    if (ok && renameat2(AT_FDCWD, p->partial, AT_FDCWD, p->to, RENAME_EXCHANGE))
+        ok = cannot(p, "exchange", p->to);
+    ok = ok && each_entry(p, p->partial, remove_file) &&
+         (rmdir(p->partial) == 0 || cannot(p, "remove", p->partial));
+    if (fd >= 0) close(fd);
+    return ok;
+}
+
+/* Its name at last. */
 static bool publish(place *p)
 {
     const char *note = path_in(p, p->partial, note_name);
@@ -233,10 +287,7 @@ static bool publish(place *p)
     if (rename(p->partial, p->to) == 0) return true;
     if (errno != EEXIST && errno != ENOTEMPTY)
         return cannot(p, "rename", p->partial);
-    if (renameat2(AT_FDCWD, p->partial, AT_FDCWD, p->to, RENAME_EXCHANGE))
-        return cannot(p, "exchange", p->to);
-    if (!each_entry(p, p->partial, remove_file)) return false;
-    return rmdir(p->partial) == 0 || cannot(p, "remove", p->partial);
+    return exchange(p);
 }
 
 /* ---- files --------------------------------------------------------------- */
@@ -355,16 +406,19 @@ static bool begin_all(place *p)
     lb_job *j = p->j;
     if (!lb_job_meet(j, !lb_job_leads(j) || check_target(p))) return false;
     const bool ok = !lb_job_leads(j) || begin(p);
-    if (!ok) (void)rmdir(p->partial); /* if it is empty */
-    return lb_job_meet(j, ok);
+    if (!ok && j->lock) (void)rmdir(p->partial); /* if it is empty */
+    const bool all = lb_job_meet(j, ok);
+    if (!all) unlock(p);
+    return all;
 }
 
 /* As with a file: what went wrong leaves nothing. */
-static bool abandon(place *p)
+static bool end(place *p, bool ok)
 {
-    if (lb_job_leads(p->j) && each_entry(p, p->partial, remove_file))
+    if (!ok && lb_job_leads(p->j) && each_entry(p, p->partial, remove_file))
         (void)rmdir(p->partial);
-    return false;
+    unlock(p);
+    return ok;
 }
 
 bool lb_job_begin_directory(lb_job *j, const char *from, const char *to,
@@ -383,7 +437,7 @@ bool lb_job_end_directory(lb_job *j, const char *to, char *partial, bool ok)
     p.partial = partial;
     ok = lb_job_meet(j, ok) && ok;
     if (ok) ok = lb_job_meet(j, !lb_job_leads(j) || publish(&p));
-    return ok || abandon(&p);
+    return end(&p, ok);
 }
 
 char *lb_job_path(lb_job *j, const char *dir, const char *name)
@@ -406,5 +460,5 @@ bool lb_job_write_directory(lb_job *j, const char *from, const char *to)
     if (!lb_job_meet(j, ok) || !ok || !begin_all(&p)) return false;
     ok = write_weights(&p);
     ok = lb_job_meet(j, ok) && ok && lb_job_meet(j, write_rest(&p));
-    return ok || abandon(&p);
+    return end(&p, ok);
 }
