@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "core/core.h"
+#include "io/save.h"
 #include "io_golden.h"
 #include "lowbit_io.h"
 #include "ranks.h"
@@ -184,6 +185,26 @@ static void check_shards(lb_ctx *cx, lb_mesh *mesh)
 
 /* ---- wrong --------------------------------------------------------------- */
 
+/* A rank that cannot plan, and does not say why. */
+static bool no_load(void *user, int64_t i, lb_array **a)
+{
+    (void)i;
+    (void)a;
+    return !*(const bool *)user;
+}
+
+static void check_unplanned(lb_ctx *cx, lb_mesh *mesh, const char *path,
+                            const lb_planned *list)
+{
+    bool fails = lb_mesh_rank(mesh) == lb_mesh_size(mesh) - 1;
+    const lb_saver_more more = {.load = no_load, .user = &fails, .mesh = mesh};
+    lb_saver *s = lb_saver_begin(cx, path, list, 1, NULL, &more);
+    say(!s && strstr(lb_error(cx), "a file could not be planned"), "wrong",
+        "a silent rank", lb_error(cx));
+    lb_saver_close(cx, s, false);
+    lb_clear(cx);
+}
+
 static void check_wrong(lb_ctx *cx, lb_mesh *mesh)
 {
     char path[PATH], partial[PATH + 8];
@@ -221,6 +242,21 @@ static void check_wrong(lb_ctx *cx, lb_mesh *mesh)
             strstr(lb_error(cx), "save: no path"),
         "wrong", "no path", lb_error(cx));
     lb_clear(cx);
+    say(!lb_save_sharded(cx, mesh, path, last ? NULL : &list, 1, &o) &&
+            strstr(lb_error(cx), "save_sharded: no list of 1 arrays") &&
+            (!last || lb_error_status(cx) == LB_E_NULL),
+        "wrong", "no list", lb_error(cx));
+    lb_clear(cx);
+    const lb_save_options gguf = {
+        .no_sync = true, .kind = "gguf", .max_shard = 5000};
+    say(!lb_save_sharded(cx, mesh, path, &list, 1, &gguf) &&
+            lb_error_status(cx) == LB_E_ARG &&
+            strstr(lb_error(cx), "shards of 5000 bytes (max_shard) are "
+                                 "safetensors, not gguf"),
+        "wrong", "shards of gguf", lb_error(cx));
+    lb_clear(cx);
+    const lb_planned dense = {.name = "a", .array = make(cx, &variants[0], 1)};
+    check_unplanned(cx, mesh, path, &dense);
     say(!lb_save(cx, path, &list, 1, &o) &&
             strstr(lb_error(cx), "'a' is sharded: lb_save_sharded"),
         "wrong", "lb_save", lb_error(cx));

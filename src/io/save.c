@@ -125,7 +125,11 @@ static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
     if (more->plan_only) return ok;
     ok = ok && (!more->journal || keep_journal(cx, s, more));
     lb_infile **inputs = ok ? input_files(cx, s, o, &w.n_inputs) : NULL;
-    if (s->mesh) ok = lb_mesh_agree(s->mesh);
+    if (s->mesh) {
+        if (!inputs)
+            lb_fail(cx, LB_E_FILE, "a file could not be planned on this rank");
+        ok = lb_mesh_agree(s->mesh) && ok;
+    }
     if (!ok || !inputs) return false;
     w.input = inputs;
     w.journal = more->journal ? &s->journal : NULL;

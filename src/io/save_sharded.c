@@ -164,6 +164,9 @@ static bool write_item(const task *t)
 static bool check_list(lb_ctx *cx, const lb_mesh *mesh, const lb_planned *list,
                        int64_t n)
 {
+    if (n < 0 || (n && !list))
+        return lb_fail(cx, LB_E_NULL, "save_sharded: no list of %lld arrays",
+                       (long long)n);
     for (int64_t i = 0; i < n; i++) {
         const lb_array *a = list[i].array;
         const char *name = list[i].name ? list[i].name : "";
@@ -176,6 +179,16 @@ static bool check_list(lb_ctx *cx, const lb_mesh *mesh, const lb_planned *list,
                            LB_NAME(name));
     }
     return true;
+}
+
+static bool check_kind(lb_ctx *cx, const lb_save_options *o)
+{
+    if (!o->max_shard || !o->kind || strcmp(o->kind, "safetensors") == 0)
+        return true;
+    return lb_fail(cx, LB_E_ARG,
+                   "save_sharded: shards of %llu bytes (max_shard) are "
+                   "safetensors, not %s",
+                   (unsigned long long)o->max_shard, LB_NAME(o->kind));
 }
 
 /* One file. */
@@ -308,7 +321,7 @@ bool lb_save_sharded(lb_ctx *cx, lb_mesh *mesh, const char *path,
     if (!mesh) return lb_fail(cx, LB_E_NULL, "save_sharded: the mesh is NULL");
     const bool ok = lb_save_options_read(cx, options, &o) &&
                     (path || lb_fail(cx, LB_E_NULL, "save: no path")) &&
-                    check_list(cx, mesh, list, n);
+                    check_kind(cx, &o) && check_list(cx, mesh, list, n);
     if (!lb_mesh_agree(mesh) || !ok) return false;
     return (o.max_shard ? save_many : save_one)(cx, mesh, path, list, n, &o);
 }

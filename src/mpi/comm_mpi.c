@@ -273,11 +273,12 @@ int lb_mpi_run(int *argc, char ***argv, int (*fn)(lb_comm *comm, void *user),
         return -1;
     MPI_Comm end = MPI_COMM_NULL;
     lb_comm *c = lb_mpi_comm(MPI_COMM_WORLD);
-    if (c && MPI_Comm_dup(MPI_COMM_WORLD, &end) == MPI_SUCCESS) {
-        result = fn(c, user);
-        end_together(end, result);
-        MPI_Comm_free(&end);
-    }
+    /* The others may have theirs, and would wait for this one. */
+    if (!c || MPI_Comm_dup(MPI_COMM_WORLD, &end) != MPI_SUCCESS)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    result = fn(c, user);
+    end_together(end, result);
+    MPI_Comm_free(&end);
     close_comm(c);
     if (!started) MPI_Finalize();
     return result;
