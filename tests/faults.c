@@ -139,7 +139,10 @@ int __wrap_open(const char *path, int flags, ...)
     va_start(ap, flags);
     const mode_t mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
     va_end(ap);
-    return fails("open") ? -1 : __real_open(path, flags, mode);
+    if (fails("open")) return -1;
+    const int fd = __real_open(path, flags, mode);
+    if (fault.opened) fault.opened(path);
+    return fd;
 }
 
 /* It is closed in any case, as Linux has it. */
@@ -176,6 +179,7 @@ int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to)
 {
+    if (fault.renames) fault.renames(from);
     return fails("rename") ? -1 : __real_rename(from, to);
 }
 

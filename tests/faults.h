@@ -19,6 +19,10 @@ typedef struct fault_plan {
     int error;
     long calls; /* so far: begins as 0 */
     long done;  /* of them, how many went wrong */
+    /* Told of each file, whatever is planned: before it is renamed, and after
+     * it is opened. NULL: nobody is. */
+    void (*renames)(const char *from);
+    void (*opened)(const char *path);
 } fault_plan;
 
 /* The environment sets it, too: LOWBIT_FAULT="CALL AT HOW", HOW being a number

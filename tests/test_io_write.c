@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -189,6 +190,61 @@ static void test_places(void)
     unlink(pipe.s);
 }
 
+/* ---- one writer ---------------------------------------------------------- */
+
+static int tried, taken;
+
+static void try_lock(const char *at)
+{
+    const int fd = open(at, O_RDWR | O_CLOEXEC);
+    tried++;
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) taken++;
+    if (fd >= 0) close(fd);
+}
+
+/* Another run, which is done between our opening the file and locking it. */
+static void gets_its_name(const char *at)
+{
+    fault.opened = NULL;
+    CHECK_EQ_S(at, in_dir("out.partial").s);
+    CHECK_EQ_I(rename(at, in_dir("out").s), 0);
+}
+
+static void test_one_writer(void)
+{
+    const path to = in_dir("out"), partial = in_dir("out.partial");
+    const path other = in_dir("other");
+    /* It is ours until it has its name, also if it does not get that. */
+    for (int fails = 0; fails < 2; fails++) {
+        lb_outfile *o = lb_outfile_open(cx, to.s, NULL, 0, 0);
+        CHECK(o && lb_outfile_write(cx, o, "new", 3));
+        REFUSED(lb_outfile_open(cx, to.s, NULL, 0, 0), LB_E_FILE,
+                "out.partial: another process is writing it");
+        tried = taken = 0;
+        fault = (fault_plan){
+            .call = "rename", .at = fails, .error = EIO, .renames = try_lock};
+        CHECK_EQ_I(lb_outfile_close(cx, o, true, false), !fails);
+        fault = (fault_plan){0};
+        lb_clear(cx);
+        CHECK(tried == 1 && taken == 0);
+        CHECK(has_text(to.s, "new") && !exists(partial.s));
+    }
+    /* What another has finished meanwhile is not written to. */
+    put_text(partial.s, "finished");
+    fault.opened = gets_its_name;
+    REFUSED(lb_outfile_open(cx, to.s, NULL, 0, 0), LB_E_FILE,
+            "out.partial: another process is writing it");
+    fault = (fault_plan){0};
+    CHECK(has_text(to.s, "finished") && !exists(partial.s));
+    /* Nor what a link leads to. */
+    put_text(other.s, "other");
+    CHECK_EQ_I(symlink(other.s, partial.s), 0);
+    REFUSED(lb_outfile_open(cx, to.s, NULL, 0, 0), LB_E_FILE,
+            "out.partial: cannot open: ");
+    CHECK(has_text(other.s, "other") && exists(partial.s));
+    unlink(partial.s), unlink(other.s), unlink(to.s);
+}
+
 /* ---- ranges of files ----------------------------------------------------- */
 
 static void test_ranges(void)
@@ -363,6 +419,7 @@ int main(void)
     test_faults();
     test_inputs();
     test_places();
+    test_one_writer();
     test_ranges();
     test_too_large_to_map();
     test_quotes();

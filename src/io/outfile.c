@@ -83,15 +83,26 @@ static bool has_room(lb_ctx *cx, lb_outfile *o, uint64_t size)
                    (unsigned long long)room);
 }
 
+/* Whether a file, once it is locked, is still the one of that name: who has
+ * written it may have given it its own meanwhile. */
+static bool is_named(int fd, const char *path)
+{
+    struct stat opened, named;
+    return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 &&
+           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
 /* An old one stays as it is until it is known that nobody writes to it. */
 static bool open_partial(lb_ctx *cx, lb_outfile *o, lb_infile *const *input,
                          int n)
 {
     if (!may_replace(cx, o->path, input, n)) return false;
     if (!may_replace(cx, o->partial, input, n)) return false;
-    const int fd = open(o->partial, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    const int fd =
+        open(o->partial, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0) return cannot(cx, o, "open", errno);
-    if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+    const bool taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    if (taken || !is_named(fd, o->partial)) {
         close(fd);
         return lb_fail(cx, LB_E_FILE, "%s: another process is writing it",
                        LB_PATH(o->partial));
@@ -214,7 +225,7 @@ static bool see(lb_ctx *cx, lb_outfile *o, uint64_t job)
 {
     lb_journal *j = o->journal;
     journal_head have = {.magic = ""};
-    o->fd = open(o->partial, O_RDWR | O_CLOEXEC);
+    o->fd = open(o->partial, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (o->fd < 0) return cannot(cx, o, "open", errno);
     if (!j) return true;
     const journal_head want = head_of(o, job);
@@ -344,12 +355,15 @@ static void sync_directory(lb_outfile *o)
     close(fd);
 }
 
+/* Closing may tell of bytes that were not written, and comes before the name;
+ * but the lock must last until that: a second descriptor has it. */
 static bool commit_partial(lb_ctx *cx, lb_outfile *o, bool sync)
 {
     if (o->journal && !resize(cx, o, o->total)) return false;
     if (sync && fsync(o->fd)) return cannot(cx, o, "sync", errno);
-    const int fd = o->fd;
-    o->fd = -1;
+    const int fd = o->fd, locked = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (locked < 0) return cannot(cx, o, "keep", errno);
+    o->fd = locked;
     if (close(fd)) return cannot(cx, o, "close", errno);
     if (rename(o->partial, o->path)) return cannot(cx, o, "rename", errno);
     if (sync) sync_directory(o);
@@ -380,8 +394,8 @@ bool lb_outfile_close(lb_ctx *cx, lb_outfile *o, bool commit, bool sync)
     if (o->joined) return leave(cx, o, commit, sync);
     const bool opened = o->fd >= 0;
     const bool done = commit && !o->failed && commit_partial(cx, o, sync);
-    if (o->fd >= 0) close(o->fd);
-    if (opened && !done) unlink(o->partial);
+    if (opened && !done) unlink(o->partial); /* while it is locked */
+    if (opened) close(o->fd);
     lb_heap_free(o->heap, o, o->got);
     return done;
 }
