@@ -180,6 +180,8 @@ static const variant variants[] = {
     {{.format = "int8"}, "seed", 1, 1.04},
     {{.format = "nf4"}, "native", 1, 1},
     {{.format = "nf4"}, "seed", 1, 1},
+    {{.format = "nf4", .block_size = 32}, "seed", 1, 1},
+    {{.format = "nf4", .block_size = 128}, "seed", 1, 1},
     {{.format = "nf4", .double_quant = true}, "native", 1.05, 1.3},
     {{.format = "nf4", .compat = LB_COMPAT_BNB_CPU}, "bnb", 1, 1},
     {{.format = "nf4",
@@ -308,6 +310,69 @@ static void test_refused(lb_ctx *cx)
     CHECK_EQ_S(lb_error(cx), "");
     CHECK_EQ_I(lb_file_bytes_read(NULL), 0);
     lb_file_close(f);
+    unlink(path);
+}
+
+/* A file with an nf4 array 'w' of layout seed: (2,64), but for its description.
+ */
+static bool put_seed(const char *path, const char *shape)
+{
+    char text[512];
+    const uint8_t zero[64 + 8] = {0};
+    const int n = snprintf(
+        text, sizeof text,
+        "{\"__metadata__\":{\"lowbit.w\":\"{\\\"layout\\\":\\\"seed\\\","
+        "\\\"format\\\":\\\"nf4\\\",\\\"dtype\\\":\\\"f32\\\",\\\"shape\\\":%s}"
+        "\"},\"w.packed\":{\"dtype\":\"U8\",\"shape\":[2,1,32],"
+        "\"data_offsets\":[0,64]},\"w.absmax\":{\"dtype\":\"F32\","
+        "\"shape\":[2,1],\"data_offsets\":[64,72]}}",
+        shape);
+    const uint8_t head[8] = {(uint8_t)(n & 255), (uint8_t)(n >> 8)};
+    FILE *f = fopen(path, "wb");
+    const bool ok = f && fwrite(head, 8, 1, f) == 1 &&
+                    fwrite(text, (size_t)n, 1, f) == 1 &&
+                    fwrite(zero, sizeof zero, 1, f) == 1;
+    return f && fclose(f) == 0 && ok;
+}
+
+/* What a description says is data: also that there are more axes, or numbers,
+ * than the tensors can have. */
+static void test_described_wrong(lb_ctx *cx)
+{
+    static const struct {
+        const char *shape;
+        int64_t count[LB_MAX_RANK];
+        const char *words; /* NULL: none */
+    } c[] = {
+        {"[2,64]", {1, 64}, NULL},
+        {"[1,1,1,1,1,1,2,64]",
+         {1, 1, 1, 1, 1, 1, 1, 64},
+         "'w', nf4 (1,1,1,1,1,1,2,64), has no place in layout seed"},
+        {"[4,64]",
+         {2, 64},
+         "tensor 'w.packed' has 64 bytes, and as (4,1,32) it would have 128"},
+        {"[2,128]",
+         {1, 128},
+         "tensor 'w.packed' has 64 bytes, and as (2,2,32) it would have 128"},
+        {"[1,64]",
+         {0, 64},
+         "tensor 'w.packed' has 64 bytes, and as (1,1,32) it would have 32"},
+    };
+    const int64_t zero[LB_MAX_RANK] = {0};
+    char path[SCRATCH_MAX];
+    CHECK(scratch_file(path));
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        say(put_seed(path, c[i].shape), "write", path, c[i].shape);
+        lb_file *f = lb_file_open(cx, path, NULL);
+        lb_enter(cx);
+        lb_array *a = lb_file_load_slice(cx, f, "w", zero, c[i].count);
+        if (c[i].words)
+            refused(cx, a, LB_E_CONTENT, c[i].words);
+        else
+            say(a != NULL, "load", c[i].shape, lb_error(cx));
+        lb_leave(cx);
+        lb_file_close(f);
+    }
     unlink(path);
 }
 
@@ -519,6 +584,7 @@ static int tests(int argc, char **argv)
         test_golden(cx);
         test_formats(cx);
         test_refused(cx);
+        test_described_wrong(cx);
     }
     test_meshes(cx);
     lb_close(cx);

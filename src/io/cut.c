@@ -163,7 +163,7 @@ static bool find_leaf(const lb_described *d, int *k, const lb_cut *box,
     int64_t block;
     for (int p = 0; p < d->n_parts; p++) {
         const lb_described_part *part = &d->part[p];
-        lb_cut mine;
+        lb_cut mine = lb_cut_one();
         const bool fits = lb_cut_part(d, part, box, &mine, &block);
         if (!part->array) {
             if ((*k)--) continue;

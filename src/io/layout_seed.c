@@ -110,12 +110,22 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
     return LB_DONE;
 }
 
+/* A block is what was packed: a row of bytes. 0: none that can be. */
+static int64_t packed_block(const lb_group *g)
+{
+    const lb_tensor *codes = g->tensor[CODES];
+    if (!g->entry.format || strcmp(g->entry.format, "nf4") != 0) return 0;
+    const int64_t half = codes->rank ? codes->dim[codes->rank - 1] : 0;
+    return half <= INT64_MAX / 2 ? 2 * half : 0;
+}
+
 static bool find_config(lb_ctx *cx, const lb_file *f, const lb_group *g,
                         lb_quant_config *config)
 {
     const seed_array *s = g->own;
     *config = (lb_quant_config){.format = g->entry.format,
                                 .dtype = g->entry.dtype,
+                                .block_size = packed_block(g),
                                 .axes = s->axes,
                                 .compat = LB_COMPAT_SEED};
     return g->entry.format ||
@@ -158,18 +168,21 @@ static const lb_described *describe(lb_ctx *cx, lb_file *f, const lb_group *g)
     return lb_cut_describe(cx, f, g, &config);
 }
 
-/* Of all but signs, whose codes are four rows in one. */
+/* Of all but signs, whose codes are four rows in one. Blocks take an axis more,
+ * which an array may not leave room for. */
 static bool place_codes(const lb_described *d, const lb_cut *box, lb_cut *to)
 {
-    int64_t block;
+    int64_t block, n;
     const lb_described_part *absmax = lb_described_part_of(d, "absmax");
     *to = *box;
     if (!absmax) return true;
-    if (!lb_cut_part(d, absmax, box, to, &block)) return false;
+    if (!lb_cut_part(d, absmax, box, to, &block) || to->of.rank < 1 ||
+        to->of.rank >= LB_MAX_RANK)
+        return false;
     const int last = to->of.rank++;
     to->of.dim[last] = to->count[last] = absmax->table.g[last - 1] / 2;
     to->start[last] = 0;
-    return true;
+    return lb_shape_count(&to->of, &n);
 }
 
 static bool has_signs(const lb_described *d)
@@ -204,8 +217,12 @@ static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
         return lb_array_cut(cx, assemble(cx, f, g, &codes, NULL, rows.of),
                             &rows);
     }
-    if (!place_codes(d, box, &codes) || !place_scale(d, box, &scale))
-        return NULL; /* it fits */
+    if (!place_codes(d, box, &codes) || !place_scale(d, box, &scale)) {
+        lb_refuse(cx, f->r->file[g->tensor[CODES]->file],
+                  "'%s', %s %s, has no place in layout seed",
+                  LB_NAME(g->entry.name), d->format, LB_SHOW(&box->of));
+        return NULL;
+    }
     return assemble(cx, f, g, &codes, &scale, lb_cut_shape(box));
 }
 

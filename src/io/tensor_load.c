@@ -137,12 +137,26 @@ lb_array *lb_array_cut(lb_ctx *cx, lb_array *a, const lb_cut *box)
     return lb_bind(cx, lb_find_primitive(cx, "copy"), 1, &view, NULL);
 }
 
+/* What a description says that the tensor is, and what it has. */
+static bool check_size(lb_ctx *cx, const lb_file *f, const lb_tensor *t,
+                       size_t size, const lb_shape *of)
+{
+    if (!lb_shape_check(cx, LB_NAME(t->name), of)) return false;
+    const uint64_t want = (uint64_t)lb_shape_size(of) * size;
+    return want == t->size ||
+           lb_refuse(cx, f->r->file[t->file],
+                     "tensor '%s' has %llu bytes, and as %s it would have %llu",
+                     LB_NAME(t->name), (unsigned long long)t->size, LB_SHOW(of),
+                     (unsigned long long)want);
+}
+
 lb_array *lb_tensor_cut(lb_ctx *cx, lb_file *f, const lb_tensor *t,
                         lb_dtype dtype, const lb_cut *c)
 {
     const lb_shape shape = lb_cut_shape(c);
     const size_t size = lb_dtype_size(dtype);
     int64_t run[2] = {0, 0};
+    if (!check_size(cx, f, t, size, &c->of)) return NULL;
     if (t->packed)
         return lb_array_cut(cx, lb_tensor_part(cx, f, t, 0, dtype, &c->of), c);
     if (lb_cut_runs(c, note_run, run)) /* one, or none */
