@@ -8,6 +8,17 @@ set -euo pipefail
 . tests/cli.bash
 layouts=tests/golden/layouts
 
+# check_ranks SRC: each is as good as SRC, from which some have what is no number.
+check_ranks()
+{
+    local name status=0
+    "$program" check "$1" >"$tmp/out" 2>"$tmp/err" || status=$?
+    for name in "$tmp"/ranks/*; do
+        run 0 check "$name" --header
+        if [ "$status" = 0 ]; then run 0 check "$name"; fi
+    done
+}
+
 # there_and_back SRC MESH RULE...: SRC is a file or a directory of weights.
 there_and_back()
 {
@@ -17,7 +28,7 @@ there_and_back()
     rm -rf "$tmp/ranks" "$tmp/back" "$to"
     run 0 shard "$from" -o "$tmp/ranks" --mesh "$mesh" "${rule[@]}" --relaxed \
         -q --no-sync
-    for name in "$tmp"/ranks/*; do run 0 check "$name" --header; done
+    check_ranks "$from"
     if [ -d "$from" ] && [ -e "$from/model.safetensors.index.json" ]; then
         run 0 merge "$tmp/ranks" -o "$tmp/back" -q --no-sync
         for name in "$from"/*.safetensors "$from"/*.index.json; do
@@ -65,6 +76,18 @@ for how in '--type nf4 --block-size 32' '--type int8' '--type ternary' \
         'down=P(tp, dp)' '.=P()'
     there_and_back "$tmp/small.safetensors" tp=2 'up=P(None, tp)' 'down=P(tp)'
 done
+
+# A spec as long as axes can be called.
+axes=()
+for k in 0 1 2 3 4 5 6 7; do axes+=("an_axis_whose_name_is_longest_$k"); done
+mesh=$(printf ',%s=1' "${axes[@]}") spec=$(printf ', %s' "${axes[@]}")
+there_and_back "$tmp/model.safetensors" "${mesh:1: -1}2" "down=P((${spec:2}))"
+prints info "$tmp/ranks/rank-00001-of-00002.safetensors" <<TEXT
+$tmp/ranks/rank-00001-of-00002.safetensors: safetensors, 3 arrays, 24584 elements, 98.3 kB, 32 bits each
+down.weight  f32                  32768  (128,64)
+norm.weight  f32                     32  (8)
+up.weight    f32                  65536  (64,256)
+TEXT
 
 # The numbers of a rank's file are those of its slice.
 there_and_back "$tmp/model.safetensors" tp=4 'up=P(None, tp)' 'down=P(tp)' '.=P()'
@@ -123,10 +146,9 @@ mv "$tmp/ranks/rank-00001-of-00002.safetensors" "$tmp/away"
 refused 1 'cannot open' merge "$tmp/ranks" -o "$tmp/old.safetensors" --force -q
 head -c 3000 "$tmp/away" >"$tmp/ranks/rank-00001-of-00002.safetensors"
 run 3 merge "$tmp/ranks" -o "$tmp/old.safetensors" --force -q
-cp "$tmp/ranks/rank-00000-of-00002.safetensors" \
-    "$tmp/ranks/rank-00001-of-00002.safetensors"
 [ "$(cat "$tmp/old.safetensors")" = old ] || die "the old file is gone"
 [ ! -e "$tmp/old.safetensors.partial" ] || die "a partial file stays"
+mv "$tmp/away" "$tmp/ranks/rank-00001-of-00002.safetensors"
 refused 1 'is read from, and cannot be written' merge "$tmp/ranks" -o \
     "$tmp/ranks/rank-00000-of-00002.safetensors" --force -q
 
@@ -207,4 +229,70 @@ ln -s other "$tmp/link.partial"
 refused 1 'link.partial: cannot open' merge "$tmp/cut" -o "$tmp/link" -q
 [ -L "$tmp/link.partial" ] && [ -e "$tmp/other/model.safetensors" ] ||
     die "what a link leads to is gone"
+
+# ---- files of ranks that do not belong together ------------------------------
+
+# cut_model TO MESH RULE: that above
+cut_model()
+{
+    run 0 shard "$tmp/model.safetensors" -o "$1" --mesh "$2" --spec "$3" -q \
+        --no-sync
+}
+
+# no_merge TEXT: of $tmp/odd
+no_merge()
+{
+    refused 3 "$1" merge "$tmp/odd" -o "$tmp/none" -q
+    [ ! -e "$tmp/none" ] && [ ! -e "$tmp/none.partial" ] ||
+        die "something is there"
+    rm -rf "$tmp/odd"
+}
+
+# edit RANK SCRIPT: of sed, over a header that stays as long
+edit()
+{
+    local f=$tmp/odd/$1 n
+    n=$(stat -c %s "$f")
+    LC_ALL=C sed -i "$2" "$f"
+    [ "$(stat -c %s "$f")" = "$n" ] || die "$2: another length"
+    checks=$((checks + 1))
+}
+
+a=rank-00000-of-00002.safetensors b=rank-00001-of-00002.safetensors
+cut_model "$tmp/by_rows" x=2 'up=P(x)'
+cut_model "$tmp/by_columns" x=2 'up=P(None, x)'
+cut_model "$tmp/by_y" y=2 'up=P(y)'
+mkdir "$tmp/odd"
+cp "$tmp/by_rows/$a" "$tmp/odd/$b"
+cp "$tmp/by_rows/$b" "$tmp/odd/$a"
+no_merge "$a: is the file of rank 1, not of rank 0"
+cp -r "$tmp/by_rows" "$tmp/odd"
+cp "$tmp/by_rows/$a" "$tmp/odd/$b"
+no_merge "$b: is the file of rank 0, not of rank 1"
+cp -r "$tmp/by_rows" "$tmp/odd"
+cp "$tmp/by_y/$b" "$tmp/odd/$b"
+no_merge "$b: is of a mesh y=2, and rank 0 of x=2"
+cp -r "$tmp/by_rows" "$tmp/odd"
+cp "$tmp/by_columns/$b" "$tmp/odd/$b"
+no_merge "$b: has another spec of 'up.weight' than rank 0"
+
+# What the first one says of the checkpoint.
+run 0 shard $golden/sharded -o "$tmp/odd" --mesh x=2 --spec '.=P(x)' --relaxed -q
+cp -r "$tmp/odd" "$tmp/even"
+key='\(lowbit_shard\.\(name\|size\|header\)\)\.'
+edit $a "s/${key}0/\1.2/g;s/${key}1/\1.0/g;s/${key}2/\1.1/g"
+no_merge "$a: calls its file 0 'model-00002-of-00002.safetensors', and its index"
+cp -r "$tmp/even" "$tmp/odd"
+edit $a 's/lowbit_shard\.name\.1/lowbit_shard.name.7/'
+no_merge "$a: has no value lowbit_shard.name.1: it is no rank's file"
+run 0 shard $layouts/bnb4.safetensors -o "$tmp/odd" --mesh x=2 \
+    --spec '.=P(x)' --relaxed -q
+edit $a 's/\(lowbit_shard\.tensor\.[^"]*" *: *"\)./\1g/'
+no_merge "$a: a tensor in hex that is none"
+rm "$tmp/small.safetensors"
+run 0 quantize "$tmp/model.safetensors" -o "$tmp/small.safetensors" --type nf4 \
+    --block-size 32 --layout seed -q
+run 0 shard "$tmp/small.safetensors" -o "$tmp/odd" --mesh x=2 --spec 'up=P(x)' -q
+edit $a 's/\[64, 256\]/[64,  96]/'
+no_merge "$a: 'up.weight.packed' has 8192 bytes, which are no 3072 entries"
 finish

@@ -20,14 +20,15 @@ typedef struct work {
     lb_job job; /* for a directory, and its arena */
     lb_grid grid;
     int ranks;
-    lb_reader **rank; /* their files */
-    lb_outfile **out; /* files of the checkpoint */
+    lb_reader **rank;  /* their files */
+    lb_outfile **out;  /* files of the checkpoint */
+    const char **name; /* of each, in a directory */
     int n_out;
     bool no_sync;
     uint8_t *buffer;
 } work;
 
-/* ---- what the first rank's file says ------------------------------------- */
+/* ---- what files of ranks say --------------------------------------------- */
 
 static bool wrong(const work *w, const char *what)
 {
@@ -35,18 +36,25 @@ static bool wrong(const work *w, const char *what)
 }
 
 /* A value as a text with a 0 after it; NULL and an error, if must. */
-static const char *value(work *w, const char *key, int i, bool must)
+static const char *value_of(work *w, int rank, const char *key, int i,
+                            bool must)
 {
     char full[64];
     snprintf(full, sizeof full, i < 0 ? "%s%s" : "%s%s%d", LB_SHARD_KEY, key,
              i);
-    const lb_meta *m = lb_reader_meta(w->rank[0], full);
+    const lb_meta *m = lb_reader_meta(w->rank[rank], full);
     if (m && m->type == LB_META_STRING)
         return lb_arena_text(w->cx, &w->job.arena, m->bytes, (size_t)m->size);
     if (must)
-        lb_refuse(w->cx, w->rank[0]->file[0],
+        lb_refuse(w->cx, w->rank[rank]->file[0],
                   "has no value %s: it is no rank's file", full);
     return NULL;
+}
+
+/* Of the first one, which has all that the checkpoint was. */
+static const char *value(work *w, const char *key, int i, bool must)
+{
+    return value_of(w, 0, key, i, must);
 }
 
 static bool number(work *w, const char *key, int i, uint64_t most, uint64_t *v)
@@ -91,9 +99,25 @@ static int count_ranks(work *w, const char *dir)
     return 0;
 }
 
+/* Whether it is what its name says, of the mesh of the first. */
+static bool check_rank(work *w, int r, const char *mesh)
+{
+    char want[16];
+    const lb_infile *f = w->rank[r]->file[0];
+    const char *its = value_of(w, r, "mesh", -1, true);
+    const char *rank = its ? value_of(w, r, "rank", -1, true) : NULL;
+    if (!rank) return false;
+    if (strcmp(its, mesh) != 0)
+        return lb_refuse(w->cx, f, "is of a mesh %s, and rank 0 of %s",
+                         LB_NAME(its), LB_NAME(mesh));
+    snprintf(want, sizeof want, "%d", r);
+    return strcmp(rank, want) == 0 ||
+           lb_refuse(w->cx, f, "is the file of rank %s, not of rank %d",
+                     LB_NAME(rank), r);
+}
+
 static bool open_ranks(work *w, const char *dir)
 {
-    uint64_t rank;
     w->ranks = count_ranks(w, dir);
     w->rank = lb_arena_alloc(w->cx, &w->job.arena, (uint64_t)w->ranks + 1,
                              sizeof(lb_reader *));
@@ -101,13 +125,15 @@ static bool open_ranks(work *w, const char *dir)
     for (int r = 0; r < w->ranks; r++)
         if (!(w->rank[r] = open_rank(w, dir, r, w->ranks))) return false;
     const char *mesh = value(w, "mesh", -1, true);
-    if (!mesh || !number(w, "rank", -1, 0, &rank) ||
-        !lb_grid_parse(w->cx, mesh, &w->grid))
-        return false;
-    if (lb_grid_size(&w->grid) == w->ranks) return true;
-    return lb_refuse(w->cx, w->rank[0]->file[0],
-                     "is of a mesh %s, and there are %d ranks", LB_NAME(mesh),
-                     w->ranks);
+    if (!mesh || !lb_grid_parse(w->cx, mesh, &w->grid)) return false;
+    if (lb_grid_size(&w->grid) != w->ranks)
+        return lb_refuse(w->cx, w->rank[0]->file[0],
+                         "is of a mesh %s, and there are %d ranks",
+                         LB_NAME(mesh), w->ranks);
+    bool ok = true;
+    for (int r = 0; ok && r < w->ranks; r++)
+        ok = check_rank(w, r, mesh);
+    return ok;
 }
 
 /* ---- files --------------------------------------------------------------- */
@@ -147,14 +173,16 @@ static bool put_kept(work *w, lb_outfile *out, const lb_tensor *t, bool *found)
                                          t->name, strlen(t->name));
     *found = m != NULL;
     if (!m) return true;
-    uint8_t *bytes = lb_arena_alloc(w->cx, &w->job.arena, t->size, 1);
-    if (!bytes) return false;
-    bool ok = m->size / 2 == t->size && m->size % 2 == 0;
+    bool ok =
+        m->type == LB_META_STRING && m->size % 2 == 0 && m->size / 2 == t->size;
+    uint8_t *bytes =
+        ok ? lb_arena_alloc(w->cx, &w->job.arena, t->size, 1) : NULL;
+    if (ok && !bytes) return false;
     for (uint64_t i = 0; ok && i < t->size; i++) {
         const int hi = digit_of((char)m->bytes[2 * i]);
         const int lo = digit_of((char)m->bytes[2 * i + 1]);
         ok = hi >= 0 && lo >= 0;
-        bytes[i] = (uint8_t)(hi << 4 | (lo & 15));
+        if (ok) bytes[i] = (uint8_t)(hi << 4 | lo);
     }
     if (!ok) return wrong(w, "a tensor in hex that is none");
     return lb_outfile_patch(w->cx, out, t->begin, bytes, (size_t)t->size);
@@ -253,6 +281,11 @@ static bool put_slices(work *w, const lb_group *g, const lb_spec *spec, int k,
         if (!lb_group_place(g, k, &box, &to))
             return wrong(w, "a spec that has no place in its layout");
         all = lb_shape_size(&to.of);
+        if (t->size && (!all || t->size % (uint64_t)all))
+            return lb_refuse(w->cx, w->rank[0]->file[0],
+                             "'%s' has %llu bytes, which are no %lld entries",
+                             LB_NAME(t->name), (unsigned long long)t->size,
+                             (long long)all);
         if (is_again(w, g, spec, k, r, &to)) continue;
         const lb_tensor *slice = lb_reader_find(w->rank[r], t->name);
         const uint64_t unit = all ? t->size / (uint64_t)all : 0;
@@ -267,6 +300,21 @@ static bool put_slices(work *w, const lb_group *g, const lb_spec *spec, int k,
     return covered == all || wrong(w, "slices that do not make their array");
 }
 
+/* Ranks that cut an array otherwise have other slices of it. */
+static bool same_specs(work *w, const char *name, const lb_meta *m)
+{
+    for (int r = 1; r < w->ranks; r++) {
+        const lb_meta *its = lb_reader_meta_in(w->rank[r], LB_SHARD_KEY "spec.",
+                                               name, strlen(name));
+        if (!its || its->type != m->type || its->size != m->size ||
+            (m->size && memcmp(its->bytes, m->bytes, (size_t)m->size) != 0))
+            return lb_refuse(w->cx, w->rank[r]->file[0],
+                             "has another spec of '%s' than rank 0",
+                             LB_NAME(name));
+    }
+    return true;
+}
+
 static bool put_array(work *w, lb_file *f, lb_group *g, int first, bool *done)
 {
     char text[512];
@@ -275,8 +323,10 @@ static bool put_array(work *w, lb_file *f, lb_group *g, int first, bool *done)
     const lb_meta *m = lb_reader_meta_in(w->rank[0], LB_SHARD_KEY "spec.",
                                          e->name, strlen(e->name));
     if (!m) return true;
-    if (e->rank > LB_MAX_RANK || m->size >= sizeof text)
+    if (e->rank > LB_MAX_RANK || m->type != LB_META_STRING ||
+        m->size >= sizeof text)
         return wrong(w, "a spec of what cannot be cut");
+    if (!same_specs(w, e->name, m)) return false;
     memcpy(text, m->bytes, (size_t)m->size);
     text[m->size] = 0;
     if (!lb_spec_parse(w->cx, &w->grid, lb_shape_make(e->rank, e->dim), text,
@@ -292,31 +342,54 @@ static bool put_array(work *w, lb_file *f, lb_group *g, int first, bool *done)
     return true;
 }
 
-/* The checkpoint at path has its headers: the rest of it. */
+/* Whether what was opened is what is written: w->out in this order. */
+static bool check_files(work *w, const lb_reader *r, int first)
+{
+    if (r->n_files - first != w->n_out)
+        return wrong(w, "an index of other files than its own");
+    for (int i = 0; w->name && i < w->n_out; i++) {
+        const char *path = r->file[first + i]->path;
+        const char *slash = strrchr(path, '/');
+        const char *name = slash ? slash + 1 : path;
+        if (strcmp(name, w->name[i]) != 0)
+            return lb_refuse(w->cx, w->rank[0]->file[0],
+                             "calls its file %d '%s', and its index '%s'", i,
+                             LB_NAME(w->name[i]), LB_NAME(name));
+    }
+    return true;
+}
+
+static bool put_arrays(work *w, lb_file *f, int first, bool *done)
+{
+    bool ok = true;
+    for (int64_t i = 0; ok && i < lb_file_count(f); i++)
+        ok = put_array(w, f, f->group[i], first, done);
+    for (int64_t i = 0; ok && i < f->r->n_tensors; i++)
+        if (!done[i] && f->r->tensor[i].size)
+            ok = lb_refuse(w->cx, w->rank[0]->file[0],
+                           "has no '%s', and no spec of its array",
+                           LB_NAME(f->r->tensor[i].name));
+    return ok;
+}
+
+/* The checkpoint at path has its headers: the rest of it. What tensors mean may
+ * be in those that every rank has whole: they come first. */
 static bool fill(work *w, const char *path)
 {
     const lb_read_options ro = {.no_map = true};
     const lb_file_options fo = {.no_map = true, .linear_class = "bitlinear"};
+    const int first = w->name ? 1 : 0; /* after the index */
     lb_reader *r = lb_reader_open(w->cx, path, &ro);
-    const int first = r && r->n_files > 1 ? 1 : 0;
     bool *done = r ? lb_arena_alloc(w->cx, &w->job.arena,
                                     (uint64_t)r->n_tensors, sizeof *done)
                    : NULL;
-    bool ok =
-        done && r->n_files - first == w->n_out && put_whole(w, r, first, done);
-    if (ok) {
-        lb_file *f = lb_file_open(w->cx, path, &fo);
-        ok = f != NULL;
-        for (int64_t i = 0; ok && i < lb_file_count(f); i++)
-            ok = put_array(w, f, f->group[i], first, done);
-        lb_file_close(f);
+    if (!done || !check_files(w, r, first) || !put_whole(w, r, first, done)) {
+        lb_reader_close(r);
+        return false;
     }
-    for (int64_t i = 0; ok && i < r->n_tensors; i++)
-        if (!done[i] && r->tensor[i].size)
-            ok = lb_refuse(w->cx, w->rank[0]->file[0],
-                           "has no '%s', and no spec of its array",
-                           LB_NAME(r->tensor[i].name));
-    lb_reader_close(r);
+    lb_file *f = lb_file_of(w->cx, r, &fo); /* r is its own now */
+    const bool ok = f && put_arrays(w, f, first, done);
+    lb_file_close(f);
     if (!ok && !lb_error_status(w->cx)) wrong(w, "files that are not its own");
     return ok;
 }
@@ -345,9 +418,11 @@ static bool write_index(work *w, const char *dir, const char *text)
  * directory that gets its name at the end. */
 static bool fill_directory(work *w, const char *dir, const char *index)
 {
-    bool ok = true;
+    w->name = lb_arena_alloc(w->cx, &w->job.arena, (uint64_t)w->n_out,
+                             sizeof *w->name);
+    bool ok = w->name != NULL;
     for (int i = 0; ok && i < w->n_out; i++) {
-        const char *name = value(w, "name.", i, true);
+        const char *name = w->name[i] = value(w, "name.", i, true);
         ok = name &&
              (is_name(name) || wrong(w, "a name that is none of a file"));
         const char *path = ok ? lb_job_path(&w->job, dir, name) : NULL;
@@ -374,7 +449,7 @@ static bool merge_many(work *w, const char *from, const char *to,
 
 static bool merge(work *w, const char *from, const char *to)
 {
-    uint64_t files;
+    uint64_t files = 0;
     if (!open_ranks(w, from) || !number(w, "files", -1, FILES_MOST, &files))
         return false;
     const char *index = value(w, "index", -1, false);

@@ -215,7 +215,7 @@ static bool add_description(work *w, int64_t i, const lb_cut *box)
 static bool add_values(work *w, int rank)
 {
     const lb_reader *r = w->f->r;
-    char text[256];
+    char text[512];
     bool ok = true;
     w->n_meta = 0;
     for (int64_t i = 0; ok && i < r->n_meta; i++) {
