@@ -226,7 +226,7 @@ typedef struct lb_save_options {
     uint64_t max_shard; /* lb_save_sharded: bytes of a shard, at most, but for
                          * an array that is larger; path is then a directory,
                          * which is made, or replaced if it holds nothing but
-                         * weights. 0: one file */
+                         * weights, and kind is safetensors. 0: one file */
 } lb_save_options;
 
 /* Writes the header of a file with these arrays, whose sizes follow from what

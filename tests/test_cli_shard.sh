@@ -227,8 +227,8 @@ mkdir "$tmp/other"
 echo other >"$tmp/other/model.safetensors"
 ln -s other "$tmp/link.partial"
 refused 1 'link.partial: cannot open' merge "$tmp/cut" -o "$tmp/link" -q
-[ -L "$tmp/link.partial" ] && [ -e "$tmp/other/model.safetensors" ] ||
-    die "what a link leads to is gone"
+[ -L "$tmp/link.partial" ] || die "the link is gone"
+[ -e "$tmp/other/model.safetensors" ] || die "what a link leads to is gone"
 
 # ---- files of ranks that do not belong together ------------------------------
 
