@@ -243,8 +243,8 @@ cut_model()
 no_merge()
 {
     refused 3 "$1" merge "$tmp/odd" -o "$tmp/none" -q
-    [ ! -e "$tmp/none" ] && [ ! -e "$tmp/none.partial" ] ||
-        die "something is there"
+    [ ! -e "$tmp/none" ] || die "something is there"
+    [ ! -e "$tmp/none.partial" ] || die "something partial is there"
     rm -rf "$tmp/odd"
 }
 
