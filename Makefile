@@ -135,7 +135,7 @@ PICK_tsan = -E 'test_law_(blocks|codec|gradients|memory|transparency)|$\
     test_(coded|coded_block|coded_panel|coded_thin|decode_kernels|encode|$\
     dotint|dotbyte|dotf32|dottab|gemm_codes|outerf32|outerint|unpack|gemvq|few|$\
     lanes_f32|mathf|gemm|gemv|quantize_levels|golden.*|ternary|binary|int8|$\
-    reduce|structure|gather|coded_labels)$$|test_io_|test_cli_|fuzz_|$\
+    reduce|structure|gather|coded_labels|shard_grad)$$|test_io_|test_cli_|fuzz_|$\
     example_(fashion|transformer)'
 # Threads are what the thread sanitizer looks at, and the second compiler need
 # not see every combination.
