@@ -560,8 +560,7 @@ ste_case=$(printf '{"id": "g6/f", "group": 6, "op": "straight_through",
     "outputs": {"value": %s, "gradient": %s}}' \
     "$(ref x f32 '[4]')" "$(ref sum f32 '[4]')" "$(ref values f32 '[4]')" \
     "$(ref cotangent f32 '[4]')")
-# A sum of c x^3 where the list has c x^2: the number is a parameter.
-gradient_case() # EXPRESSION
+gradient_case() # EXPRESSION: some way to say sum(c * x^3)
 {
     printf '{"id": "g8/g", "group": 8, "op": "grad", "params": {"expression":
         "%s", "differentiate": ["x"]}, "inputs": {"c": %s, "x": %s},
@@ -576,7 +575,7 @@ manifest "$int8_case" "$nf4_case" "$ternary_case" "$(add_case '"exact"')" \
     "dtype": "f32", "shape": [64], "block_size": 64}}')" \
     "$ste_case" "$grad_case" \
     '{"id": "g6/h", "group": 6, "op": "train_adam"}' \
-    "$(gradient_case 'sum(c * sin(x))')"
+    "$(gradient_case 'sum(c * sinh(x))')"
 # Two maps and a refusal: where the second slice begins, whether the other map is
 # of whole arrays, and the axis that is not there.
 sharding() # START WHOLE NAME
@@ -623,6 +622,28 @@ one_of "$ternary_case" ternary signs
 one_of "$(add_case '"exact"')" sum codes scale
 one_of "$ste_case" values cotangent
 one_of "$grad_case" six
+said=() # the same function, in the words that formulas have
+for formula in "sum(c * x * x * x)" "u = x * c; sum(u * x^2), any x" "c @ x^3" \
+    "-2 sum(x^3 * c) + sum(3 c * x^3); a remark" "sum(mean(c * x^3, 0)) * 4" \
+    "mean(c * x^3) * 4" "sum(c[:,None] * x[:,None]^3)" "sum(max(c * x^3, -9))" \
+    "sum(reshape(concat(c, c; axis -1), (2, -1)) * x^3) / 2" \
+    "sum(c[None,:] @ reshape(x^3, (-1, 1)))" \
+    "sum(c * int8(x)^3)" "sum(c * nf4(x, block 2)^3), exact table" \
+    "sum(c * ste_ternary(x) * x^2)  (a remark)"; do
+    said+=("$(gradient_case "$formula")")
+done
+manifest "${said[@]}"
+run seed "$tmp/cases"
+expect "seed: formulas" 0 "${#said[@]} passed, 0 failed, 0 skipped"
+said=()
+for formula in "sum(c * x^3" "sum(c * x^3) x" "sum(q * x)" "sum()" \
+    "sum(c * x^3, first)" "sum(c * nf4(x, rows 2))" "c[1,2]" "u = x" "" \
+    "$(printf '(%.0s' {1..99})x"; do
+    said+=("$(gradient_case "$formula")")
+done
+manifest "${said[@]}"
+run seed "$tmp/cases"
+expect "seed: no formulas" 1 "0 passed, 0 failed, ${#said[@]} skipped"
 manifest "${grad_case/: 6,/: 6.0001,}"
 run seed "$tmp/cases"
 expect "seed: another value" 1 "0 passed, 1 failed, 0 skipped"

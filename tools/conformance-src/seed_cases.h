@@ -51,6 +51,18 @@ bool seed_decoded(seed_case *s, const json_t *operand, given *out);
 lb_array *seed_run_op(op_call c, const json_t *params);
 /* Group 5. */
 bool seed_primitive(seed_case *s);
+/* A function of arrays in words: mean((x@w + b - y)^2). */
+typedef struct seed_formula {
+    const char *words;
+    const char *const *name; /* of the arguments */
+    int n;
+    const lb_quant_config *ste; /* what ste(w) is; NULL: nothing */
+    note *note;
+} seed_formula;
+/* Its value, an lb_fn: formula is a seed_formula. NULL, and a skip if the words
+ * are not known. */
+lb_array *seed_evaluate(lb_ctx *cx, lb_array *const *args, int n,
+                        void *formula);
 /* Groups 6 and 8. */
 bool seed_training(seed_case *s);
 bool seed_gradients(seed_case *s);

@@ -1,5 +1,6 @@
 /* seed_training.c - group 6: straight-through values and gradients, and a
- * training loop of stochastic gradient descent.
+ * training loop of stochastic gradient descent on a loss in words
+ * (seed_formula.c).
  *
  * A loop is run with sums in f64, and each of its steps also in f32, as users
  * have it, from the weights that the loop has reached: both must give the
@@ -105,28 +106,19 @@ static bool check_estimator(seed_case *s)
 
 /* ---- train_sgd ----------------------------------------------------------- */
 
-/* mean((x @ ste(w) - y)^2) of w, x, y */
-static lb_array *loss(lb_ctx *cx, lb_array *const *args, int n, void *user)
-{
-    (void)n;
-    lb_array *const w = lb_straight_through(cx, args[0], user);
-    lb_array *const d = lb_sub(cx, lb_matmul(cx, args[1], w), args[2]);
-    return lb_mean(cx, lb_mul(cx, d, d), NULL, false);
-}
-
 typedef struct {
     const char *how;
     lb_array *args[3]; /* w, x, y */
     float *losses;
 } loop;
 
-static bool check_step(seed_case *s, lb_quant_config *config, loop *l,
-                       int64_t i, lb_array **gradient)
+static bool check_step(seed_case *s, seed_formula *f, loop *l, int64_t i,
+                       lb_array **gradient)
 {
     lb_ctx *const cx = s->check.cx;
     char name[32];
     lb_array *const found =
-        lb_value_and_grad(cx, loss, l->args, 3, config, gradient, 1);
+        lb_value_and_grad(cx, seed_evaluate, l->args, 3, f, gradient, 1);
     if (!found) return library_failed(cx, s->check.note, "a step");
     l->losses[i] = (float)lb_item(cx, found);
     snprintf(name, sizeof(name), "grad_%lld", (long long)i);
@@ -134,15 +126,14 @@ static bool check_step(seed_case *s, lb_quant_config *config, loop *l,
 }
 
 /* A step of both; the first's gradient leads to the next weights of both. */
-static bool step(seed_case *s, lb_quant_config *config, loop *l, int64_t i,
-                 double rate)
+static bool step(seed_case *s, seed_formula *f, loop *l, int64_t i, double rate)
 {
     lb_ctx *const cx = s->check.cx;
     lb_array *gradient = NULL;
     lb_array *other = NULL;
     lb_enter(cx);
-    bool ok = check_step(s, config, &l[0], i, &gradient) &&
-              check_step(s, config, &l[1], i, &other);
+    bool ok = check_step(s, f, &l[0], i, &gradient) &&
+              check_step(s, f, &l[1], i, &other);
     if (ok) {
         lb_array *const w =
             lb_sub(cx, l->args[0], lb_mul(cx, gradient, lb_scalar(cx, rate)));
@@ -160,8 +151,8 @@ static bool check_losses(seed_case *s, const loop *l, int64_t steps)
         lb_from(s->check.cx, LB_F32, lb_shape_make(1, &steps), l->losses));
 }
 
-static bool run_loops(seed_case *s, lb_quant_config *config, loop *l,
-                      int64_t steps, double rate)
+static bool run_loops(seed_case *s, seed_formula *f, loop *l, int64_t steps,
+                      double rate)
 {
     lb_ctx *const cx = s->check.cx;
     for (int k = 1; k < 3; k++) {
@@ -172,30 +163,45 @@ static bool run_loops(seed_case *s, lb_quant_config *config, loop *l,
     }
     l[0].args[0] = l[1].args[0];
     for (int64_t i = 0; i < steps; i++) {
-        if (!step(s, config, l, i, rate)) return false;
+        if (!step(s, f, l, i, rate)) return false;
     }
     return check_losses(s, &l[0], steps) && check_losses(s, &l[1], steps) &&
            check_output(s, "w_final", l->args[0]);
 }
 
+/* The flag that says where the package is wrong; NULL: there is none. */
+static const char *flag_wrong(const seed_case *s)
+{
+    const json_t *const flags = json_object_get(s->it, "flags");
+    for (size_t i = 0; i < json_array_size(flags); i++) {
+        const char *const word = json_string_value(json_array_get(flags, i));
+        if (word && !strncmp(word, "package wrong", 13)) return word;
+    }
+    return NULL;
+}
+
 static bool train(seed_case *s)
 {
+    static const char *const name[] = {"w", "x", "y"};
     const char *const by = json_string_value(param(s, "computed_by"));
-    const char *const what = json_string_value(param(s, "loss"));
-    const json_t *const flag =
-        json_array_get(json_object_get(s->it, "flags"), 0);
-    const char *const word = json_string_value(flag);
+    const char *const update = json_string_value(param(s, "update"));
+    const char *const wrong = flag_wrong(s);
     const double rate = json_number_value(param(s, "lr"));
     int64_t steps = 0;
-    if (by && !strncmp(by, "the package", 11) && word &&
-        !strncmp(word, "package wrong", 13)) {
-        return note_skip(s->check.note, "the package's own: %s", word);
+    if (by && !strncmp(by, "the package", 11) && wrong) {
+        return note_skip(s->check.note, "the package's own: %s", wrong);
     }
-    if (!what || strcmp(what, "mean((x @ ste(w) - y)^2)") != 0) {
-        return note_skip(s->check.note, "a loss that is not known here");
+    if (update && strcmp(update, "w = w - lr * grad") != 0) {
+        return note_skip(s->check.note, "'%s' is not known here", update);
     }
     loop l[2] = {{.how = ", sums in f64"}, {.how = ", a step in f32"}};
     lb_quant_config config;
+    seed_formula f = {.words = json_string_value(param(s, "loss")),
+                      .name = name,
+                      .n = 3,
+                      .ste = &config,
+                      .note = s->check.note};
+    if (!f.words) return note_fail(s->check.note, "the case has no loss");
     if (!json_int(json_object_get(s->it, "params"), "steps", 1, MAX_STEPS,
                   &steps, s->check.note) ||
         !read_input(s, "w", &l[1].args[0]) ||
@@ -208,7 +214,7 @@ static bool train(seed_case *s)
     if (!losses) return note_fail(s->check.note, "out of memory");
     l[0].losses = losses;
     l[1].losses = losses + steps;
-    const bool ok = run_loops(s, &config, l, steps, rate);
+    const bool ok = run_loops(s, &f, l, steps, rate);
     free(losses);
     return ok;
 }
