@@ -2,6 +2,7 @@
  * function leaves its arguments alone, of arrays on the way, through a format
  * from outside the library, in bf16, by several threads, and lists that are
  * not there. */
+#include <limits.h>
 #include <pthread.h>
 
 #include "check.h"
@@ -89,6 +90,29 @@ static void empty(lb_ctx *cx)
     CHECK_EQ_S(lb_error(cx), "");
 }
 
+/* The mean cross entropy of logits and labels. */
+static lb_array *entropy(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n, (void)user;
+    return lb_mean(cx, lb_cross_entropy(cx, a[0], a[1]), NULL, false);
+}
+
+/* The last batch of an epoch may have nothing in it: its mean is NaN, its
+ * gradient has no elements. */
+static void empty_batch(lb_ctx *cx)
+{
+    static const int64_t dim[][3] = {{0, 5}, {2, 0, 5}, {0, 0}};
+    for (int k = 0; k < 3; k++) {
+        const int lead = k == 1 ? 2 : 1;
+        const lb_shape s = lb_shape_make(lead + 1, dim[k]);
+        lb_array *g, *a[] = {lb_zeros(cx, LB_F32, s),
+                             lb_zeros(cx, LB_I32, lb_shape_make(lead, dim[k]))};
+        lb_array *y = lb_value_and_grad(cx, entropy, a, 2, NULL, &g, 1);
+        CHECK(y && isnan(lb_item(cx, y)) && is(g, LB_F32, s));
+    }
+    CHECK_EQ_S(lb_error(cx), "");
+}
+
 /* A single number, with as many axes as one likes. */
 static void single(lb_ctx *cx)
 {
@@ -107,6 +131,25 @@ static void single(lb_ctx *cx)
         CHECK_NEAR(lb_item(cx, g), 6, 1e-5);
     }
     CHECK_EQ_S(lb_error(cx), "");
+}
+
+/* x^user */
+static lb_array *power(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n;
+    return lb_integer_pow(cx, a[0], *(const int *)user);
+}
+
+/* An exponent that has none below it, of a number so near to 1 that the sign of
+ * an exponent shows. */
+static void lowest_power(lb_ctx *cx)
+{
+    int least = INT_MIN;
+    lb_array *x = lb_full(cx, LB_F64, lb_shape_make(0, NULL), 1 + 0x1p-33), *g;
+    lb_array *y = lb_value_and_grad(cx, power, &x, 1, &least, &g, 1);
+    CHECK(y && g);
+    CHECK_NEAR(lb_item(cx, y), exp(-0.25), 1e-6);
+    CHECK_NEAR(lb_item(cx, g) * 0x1p-31, -exp(-0.25), 1e-6);
 }
 
 /* The first alone is used. */
@@ -307,7 +350,9 @@ int main(void)
     lb_ctx *cx = lb_open(NULL);
     CHECK(cx != NULL);
     empty(cx);
+    empty_batch(cx);
     single(cx);
+    lowest_power(cx);
     ignored(cx);
     on_the_way(cx);
     crossed(cx);

@@ -261,10 +261,10 @@ static lb_array *pick(lb_ctx *cx, lb_array *x, lb_array *labels)
     for (int k = 0; k < lead; k++) {
         d.operand_batching_dims.axis[k] = k;
         d.start_indices_batching_dims.axis[k] = k;
-        d.slice_sizes[k] = 1;
     }
     d.operand_batching_dims.n = d.start_indices_batching_dims.n = lead;
-    d.slice_sizes[lead] = 1;
+    for (int k = 0; k <= lead; k++) /* of nothing, nothing is taken */
+        d.slice_sizes[k] = lb_min_i64(x->shape.dim[k], 1);
     return lb_gather(cx, x, lb_expand(cx, labels, lead), &d);
 }
 

@@ -32,6 +32,10 @@ typedef struct lb_row {
 extern const lb_row lb_row_is_finite, lb_row_integer_pow, lb_row_select;
 extern const lb_row lb_row_clamp;
 lb_vjp_fn lb_vjp_integer_pow, lb_vjp_select, lb_vjp_clamp;
+/* a for a formula: 16-bit floats as f32. Packed numbers that the call saw
+ * rounded to 16 bits are so here, too: a conversion of what is packed would
+ * decode them anew. */
+lb_array *lb_vjp_wide(lb_ctx *cx, lb_array *a);
 
 /* elementwise.c: the rules that all rows share. */
 bool lb_row_infer(lb_ctx *, lb_call *);

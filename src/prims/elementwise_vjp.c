@@ -5,6 +5,7 @@
  * other, and has gradients of gradients. 16-bit floats compute in f32 and are
  * rounded once. Where a maximum is met twice, both sides get half.
  */
+#include <limits.h>
 #include <math.h>
 
 #include "core/core.h"
@@ -63,9 +64,7 @@ typedef struct {
 
 typedef lb_array *formula(lb_ctx *cx, int operand, const terms *t);
 
-/* Packed numbers that the call saw rounded to 16 bits are those here, too: a
- * conversion of what is packed would decode them anew. */
-static lb_array *wide(lb_ctx *cx, lb_array *a)
+lb_array *lb_vjp_wide(lb_ctx *cx, lb_array *a)
 {
     if (a->dtype != LB_F16 && a->dtype != LB_BF16) return a;
     if (!a->store->data) a = lb_materialize(cx, a);
@@ -85,11 +84,11 @@ static lb_array *differentiate(lb_ctx *cx, const lb_call *c, int operand,
 {
     terms t = {.params = c->params};
     lb_enter(cx);
-    t.r = wide(cx, out);
-    t.g = wide(cx, dout);
+    t.r = lb_vjp_wide(cx, out);
+    t.g = lb_vjp_wide(cx, dout);
     bool ok = t.r && t.g;
     for (int i = 0; i < c->n_in && ok; i++) {
-        t.in[i] = wide(cx, c->in[i]);
+        t.in[i] = lb_vjp_wide(cx, c->in[i]);
         ok = t.in[i] != NULL;
     }
     lb_array *d = ok ? of(cx, operand, &t) : NULL;
@@ -127,7 +126,9 @@ static lb_array *d_integer_pow(lb_ctx *cx, int operand, const terms *t)
     (void)operand;
     if (!p->exponent) return NULL;
     if (p->exponent == 1) return t->g;
-    lb_array *power = lb_integer_pow(cx, t->in[0], p->exponent - 1);
+    lb_array *power = p->exponent == INT_MIN /* no int is less by one */
+                          ? DIV(t->r, t->in[0])
+                          : lb_integer_pow(cx, t->in[0], p->exponent - 1);
     return MUL(t->g, MUL(power, NUM(p->exponent)));
 }
 FUNCTION(integer_pow)

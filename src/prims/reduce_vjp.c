@@ -7,6 +7,7 @@
 
 #include "core/core.h"
 #include "lowbit_params.h"
+#include "prims/elementwise.h"
 
 /* a, which has the result's shape, repeated along the axes that are gone. */
 static lb_array *spread(lb_ctx *cx, const lb_call *c, lb_array *a)
@@ -26,14 +27,6 @@ lb_array *lb_vjp_reduce_sum(lb_ctx *cx, const lb_call *c, int operand,
     return spread(cx, c, dout);
 }
 
-/* As the call saw it, packed or not. */
-static lb_array *wide(lb_ctx *cx, lb_array *a)
-{
-    if (a->dtype != LB_F16 && a->dtype != LB_BF16) return a;
-    if (!a->store->data) a = lb_materialize(cx, a);
-    return a ? lb_as(cx, a, LB_F32) : NULL;
-}
-
 static lb_array *end(lb_ctx *cx, const lb_call *c, lb_array *d)
 {
     return lb_leave_with(cx, d ? lb_as(cx, d, c->dtype) : NULL);
@@ -51,7 +44,7 @@ lb_array *lb_vjp_reduce_extreme(lb_ctx *cx, const lb_call *c, int operand,
 {
     (void)operand;
     lb_enter(cx);
-    lb_array *g = wide(cx, dout);
+    lb_array *g = lb_vjp_wide(cx, dout);
     lb_array *is = lb_eq(cx, c->in[0], spread(cx, c, out));
     lb_array *count = is && g ? sum(cx, c, lb_convert(cx, is, g->dtype)) : NULL;
     lb_array *each = count ? spread(cx, c, lb_div(cx, g, count)) : NULL;
@@ -66,7 +59,7 @@ lb_array *lb_vjp_reduce_prod(lb_ctx *cx, const lb_call *c, int operand,
     const lb_reduce_params *p = c->params;
     (void)operand, (void)out;
     lb_enter(cx);
-    lb_array *g = wide(cx, dout), *x = wide(cx, c->in[0]);
+    lb_array *g = lb_vjp_wide(cx, dout), *x = lb_vjp_wide(cx, c->in[0]);
     lb_array *zero = x ? lb_eq(cx, x, lb_scalar(cx, 0)) : NULL;
     if (!g || !zero) return end(cx, c, NULL);
     lb_array *some = lb_select(cx, zero, lb_scalar(cx, 1), x);
