@@ -15,9 +15,10 @@
  *   numbers made by lb_scalar are weak: they take the other operand's dtype.
  *   (The strict primitives below them are reached through lowbit_ext.h.)
  * - Axes may be negative: -1 is the last.
- * - lb_options and lb_quant_config begin with struct_size: sizeof the struct,
- *   or 0 for "this version". It is how a later version of the library knows
- *   what was compiled. In every struct a zero member means the default.
+ * - lb_options, lb_quant_config and lb_optimizer_config begin with struct_size:
+ *   sizeof the struct, or 0 for "this version". It is how a later version of
+ *   the library knows what was compiled. In every struct a zero member means
+ *   the default.
  */
 #ifndef LOWBIT_H
 #define LOWBIT_H

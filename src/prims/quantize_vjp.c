@@ -31,8 +31,8 @@ static lb_array *range_of(lb_ctx *cx, lb_array *q)
     if (!s->fmt->codes.bits || !s->fmt->levels ||
         !s->fmt->levels(&cx->cpu, s, &numbers)) {
         lb_fail(cx, LB_E_UNSUPPORTED,
-                "quantize: the gradient of %s cannot be clipped: its numbers "
-                "are not codes times scales",
+                "quantize: the gradient of %s cannot be clipped: the format "
+                "does not give its numbers as levels times scales",
                 s->fmt->name);
         return NULL;
     }
