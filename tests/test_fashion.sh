@@ -103,7 +103,7 @@ cmp -s "$tmp/whole" "$tmp/resumed" || die "other bytes after it was killed"
 cmp -s "$tmp/whole.svg" "$tmp/resumed.svg" || die "another chart"
 table "$tmp/out" | cmp -s - "$tmp/whole.table" || die "another table"
 [ "$(wc -l <"$tmp/whole.table")" = 4 ] || die "$(cat "$tmp/whole.table")"
-for wrong in '--epochs 7' '--batch 32' '--rate 1e-4'; do
+for wrong in '--epochs 7' '--batch 32' '--rate 1e-4' '--validate 100'; do
     # shellcheck disable=SC2086
     "$program" --data "$tmp" --seeds 1 --epochs 8 --only none \
         --checkpoint "$tmp/kept" $wrong >/dev/null 2>"$tmp/err" &&

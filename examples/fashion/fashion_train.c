@@ -7,6 +7,7 @@
  * what it is a checkpoint of.
  */
 #include <lowbit_io.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ typedef struct state {
     int epoch;
 } state;
 
-/* One step on these rows; the loss, NaN on error. */
+/* One step on these rows; the loss, -1 on error. */
 static double step(state *s, lb_array *rows)
 {
     lb_ctx *cx = s->cx;
@@ -69,15 +70,17 @@ static double step(state *s, lb_array *rows)
 
 /* ---- checkpoints --------------------------------------------------------- */
 
-enum { MAX_SAVED = 4 * MAX_PARAMS, TRAITS = 5 };
+enum { MAX_SAVED = 4 * MAX_PARAMS, TRAITS = 6 };
 
 static const char plan_name[] = "fashion.plan", seen_name[] = "fashion.seen";
 
 /* What makes one training another than the next. */
-static void traits_of(const plan *p, double to[TRAITS])
+static void traits_of(const state *s, double to[TRAITS])
 {
-    const double is[TRAITS] = {(double)p->seed, p->epochs, p->batch,
-                               (double)p->limit, p->rate};
+    const plan *p = s->p;
+    const double is[TRAITS] = {(double)p->seed,  p->epochs,
+                               p->batch,         p->rate,
+                               (double)s->of->n, (double)p->limit};
     memcpy(to, is, sizeof is);
 }
 
@@ -108,7 +111,7 @@ static bool save(state *s)
             lb_optimizer_state(s->optimizer, i, name[n], sizeof name[n]);
         list[n] = (lb_planned){.name = name[n], .array = a};
     }
-    traits_of(s->p, traits);
+    traits_of(s, traits);
     list[n++] = (lb_planned){.name = plan_name,
                              .array = numbers(s->cx, traits, TRAITS)};
     memcpy(seen + 1, s->out->accuracy, sizeof s->out->accuracy);
@@ -136,14 +139,15 @@ static bool read_numbers(state *s, lb_file *f, const char *name, double *to,
 static bool is_ours(state *s, lb_file *f)
 {
     double is[TRAITS], was[TRAITS], seen[1 + MAX_EPOCHS];
-    traits_of(s->p, is);
+    traits_of(s, is);
     if (!f || !read_numbers(s, f, plan_name, was, TRAITS)) return false;
     if (memcmp(is, was, sizeof is) != 0) {
         fprintf(stderr,
-                "fashion: %s is of seed %g, %g epochs, batches of %g, %g "
-                "images (0: all), rate %g, and not of %g, %g, %g, %g, %g\n",
-                s->p->checkpoint, was[0], was[1], was[2], was[3], was[4], is[0],
-                is[1], is[2], is[3], is[4]);
+                "fashion: %s is of seed %g, %g epochs, batches of %g, rate %g, "
+                "%g images, of which %g (0: all), and not of %g, %g, %g, %g, "
+                "%g, %g\n",
+                s->p->checkpoint, was[0], was[1], was[2], was[3], was[4],
+                was[5], is[0], is[1], is[2], is[3], is[4], is[5]);
         return false;
     }
     if (!read_numbers(s, f, seen_name, seen, 1 + s->p->epochs)) return false;
@@ -222,6 +226,10 @@ static bool run_epoch(state *s)
         lb_leave(cx);
         if (timed < TIMED) ms[timed++] = (now() - begun) * 1e3;
         ok = value >= 0 && !lb_error_status(cx);
+        if (isnan(value))
+            fprintf(stderr,
+                    "fashion: the loss of step %lld of epoch %d is NaN\n",
+                    (long long)i + 1, s->epoch + 1);
         sum += value;
         if (i % 16 == 15 || i + 1 == s->steps) show(s, i, value);
     }
