@@ -144,11 +144,18 @@ static bool step(seed_case *s, seed_formula *f, loop *l, int64_t i, double rate)
     return ok;
 }
 
+/* Losses are kept as f32, whatever they are expected in. */
 static bool check_losses(seed_case *s, const loop *l, int64_t steps)
 {
-    return check_as(
-        s, "losses", l->how,
-        lb_from(s->check.cx, LB_F32, lb_shape_make(1, &steps), l->losses));
+    lb_ctx *const cx = s->check.cx;
+    const json_t *const ref =
+        json_object_get(json_object_get(s->it, "outputs"), "losses");
+    const char *const name = json_string_value(json_object_get(ref, "dtype"));
+    const lb_dtype dtype = name ? dtype_named(name) : LB_NO_DTYPE;
+    lb_array *const all =
+        lb_from(cx, LB_F32, lb_shape_make(1, &steps), l->losses);
+    return check_as(s, "losses", l->how,
+                    dtype ? lb_convert(cx, all, dtype) : all);
 }
 
 static bool run_loops(seed_case *s, seed_formula *f, loop *l, int64_t steps,
