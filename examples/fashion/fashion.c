@@ -119,8 +119,7 @@ static bool save_params(bench *b, const char *path)
     lb_planned list[MAX_PARAMS];
     char name[MAX_PARAMS][32];
     for (int i = 0; i < b->base.n_params; i++) {
-        snprintf(name[i], sizeof name[i], "%s.%d.%s", b->s->net->name, i / 2,
-                 i % 2 ? "bias" : "weight");
+        net_param_name(b->s->net, i, name[i], sizeof name[i]);
         list[i] = (lb_planned){.name = name[i], .array = b->base.params[i]};
     }
     return lb_save(b->cx, path, list, b->base.n_params, NULL);

@@ -41,6 +41,8 @@ typedef struct net {
 extern const net net_mlp, net_cnn;
 
 bool net_init(lb_ctx *cx, const net *n, lb_key key, lb_array **params);
+/* Of parameter i in a file: mlp.0.weight */
+void net_param_name(const net *n, int i, char *to, size_t size);
 /* Weights in config's format, biases as they are. */
 bool net_quantize(lb_ctx *cx, const net *n, const lb_quant_config *config,
                   lb_array *const *params, lb_array **out);

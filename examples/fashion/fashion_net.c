@@ -5,6 +5,7 @@
  * order, which a reshape names, packed or not.
  */
 #include <math.h>
+#include <stdio.h>
 
 #include "fashion.h"
 
@@ -95,6 +96,11 @@ bool net_init(lb_ctx *cx, const net *n, lb_key key, lb_array **params)
         if (!params[i]) return false;
     }
     return true;
+}
+
+void net_param_name(const net *n, int i, char *to, size_t size)
+{
+    snprintf(to, size, "%s.%d.%s", n->name, i / 2, i % 2 ? "bias" : "weight");
 }
 
 bool net_quantize(lb_ctx *cx, const net *n, const lb_quant_config *config,

@@ -84,12 +84,6 @@ static void traits_of(const state *s, double to[TRAITS])
     memcpy(to, is, sizeof is);
 }
 
-static void param_name(const state *s, int i, char *to, size_t size)
-{
-    snprintf(to, size, "%s.%d.%s", s->p->net->name, i / 2,
-             i % 2 ? "bias" : "weight");
-}
-
 static lb_array *numbers(lb_ctx *cx, const double *x, int64_t n)
 {
     return lb_from(cx, LB_F64, LB_SHAPE(n), x);
@@ -103,7 +97,7 @@ static bool save(state *s)
     int n = 0;
     lb_enter(s->cx);
     for (int i = 0; i < s->p->net->n_params; i++, n++) {
-        param_name(s, i, name[n], sizeof name[n]);
+        net_param_name(s->p->net, i, name[n], sizeof name[n]);
         list[n] = (lb_planned){.name = name[n], .array = s->params[i]};
     }
     for (int i = 0; i < lb_optimizer_count(s->optimizer); i++, n++) {
@@ -165,7 +159,7 @@ static bool load(state *s)
                               &(lb_file_options){.no_map = true});
     bool ok = is_ours(s, f);
     for (int i = 0; i < s->p->net->n_params && ok; i++) {
-        param_name(s, i, name, sizeof name);
+        net_param_name(s->p->net, i, name, sizeof name);
         lb_array *a = lb_file_load(s->cx, f, name);
         ok = a != NULL;
         if (!ok) break;
