@@ -628,7 +628,7 @@ for formula in "sum(c * x * x * x)" "u = x * c; sum(u * x^2), any x" "c @ x^3" \
     "mean(c * x^3) * 4" "sum(c[:,None] * x[:,None]^3)" "sum(max(c * x^3, -9))" \
     "sum(reshape(concat(c, c; axis -1), (2, -1)) * x^3) / 2" \
     "sum(c[None,:] @ reshape(x^3, (-1, 1)))" \
-    "sum(c * int8(x)^3)" "sum(c * nf4(x, block 2)^3), exact table" \
+    "sum(c * int8(x, axis -1)^3)" "sum(c * nf4(x, block 2)^3), exact table" \
     "sum(c * ste_ternary(x) * x^2)  (a remark)"; do
     said+=("$(gradient_case "$formula")")
 done

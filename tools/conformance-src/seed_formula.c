@@ -8,10 +8,10 @@
  *     atom     name | (sum) | function(sum, ..)
  *
  * Functions are those of the tables below, a dtype's name, which converts, and
- * a format's, which quantizes, also with ste_ before it: int8(w), ste_nf4(w,
- * block 16). ste alone is the case's own. A mean along an axis keeps it, other
- * reductions do not. Two ways to write a logarithm of a sum of exponentials are
- * no formulas, and known as they are.
+ * a format's, which quantizes, also with ste_ before it: int8(w, axis 0),
+ * ste_nf4(w, block 16). ste alone is the case's own. A mean along an axis keeps
+ * it, other reductions do not. Two ways to write a logarithm of a sum of
+ * exponentials are no formulas, and known as they are.
  *
  * A remark follows a comma, a semicolon, a colon or stands in parentheses. It
  * may say the stride and padding of convolutions (NHWC x HWIO; if not, both are
@@ -278,9 +278,12 @@ static lb_array *quantize(reader *r, const char *format)
                               .format = format,
                               .compat = LB_COMPAT_SEED};
     lb_array *const x = read_sum(r);
-    if (x && take(r, ',') &&
-        (!take_named(r, "block") || !take_int(r, &config.block_size))) {
-        return unknown(r);
+    while (x && take(r, ',')) {
+        const bool ok = take_named(r, "block")
+                            ? take_int(r, &config.block_size)
+                            : take_named(r, "axis") && !config.axes.n++ &&
+                                  take_axis(r, &config.axes.axis[0]);
+        if (!ok) return unknown(r);
     }
     if (!strcmp(format, "nf4") && strstr(r->f->words, "poly")) {
         config.decode = LB_DECODE_POLY;
