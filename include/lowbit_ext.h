@@ -396,9 +396,12 @@ typedef struct lb_cuts {
     int out[LB_MAX_RANK];
     int64_t grain[LB_MAX_LABELS]; /* pieces are multiples of it; 0: of 1 */
     bool spans[LB_MAX_LABELS];    /* a share depends on all pieces: lb_whole */
-    bool firm;  /* a grain that does not fit is an error; else gathered */
-    bool keeps; /* the result is cut as operand 0 was, even if that had to be
-                 * gathered for it */
+    bool firm;   /* a grain that does not fit is an error; else gathered */
+    bool keeps;  /* the result is cut as operand 0 was, even if that had to be
+                  * gathered for it */
+    bool varies; /* of packed operands the share may be packed on one rank and
+                  * dense on another, by what numbers they have: then it is
+                  * made dense on all */
     lb_combine combine;
     /* May. The share of a rank; NULL: the same primitive with the same params.
      * 16-bit floats that are to be added up may come as f32. */

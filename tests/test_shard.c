@@ -187,6 +187,86 @@ static void refusals(lb_ctx *cx, lb_mesh *mesh)
     lb_clear(cx);
 }
 
+/* What ranks hold of an array has one format, and joins to what one process
+ * has, also where some slices could stay packed and others not. */
+static void check_alike(lb_ctx *cx, lb_mesh *mesh, const char *what,
+                        lb_array *got, lb_array *want)
+{
+    lb_text why = {""};
+    int32_t packed = got && strcmp(lb_format_of(lb_local(cx, got)), "dense");
+    lb_array *one = lb_from(cx, LB_I32, LB_SHAPE(1), &packed);
+    const int n = lb_mesh_size(mesh);
+    one = lb_from_slice(cx, mesh, LB_SHAPE(n), "P(x)", one);
+    const int64_t all = lb_item_int(cx, lb_reduce_sum(cx, one, NULL));
+    got = lb_unshard(cx, got);
+    const bool ok =
+        got && sample_same(sample_plain(cx, got), sample_plain(cx, want), &why);
+    lb_mesh_agree(mesh);
+    say(ok && !lb_error_status(cx), what, why.s, lb_error(cx));
+    say(all == 0 || all == n, what, "formats differ", "");
+    lb_clear(cx);
+}
+
+/* Scales along rows that are equal where rank 0 has them, and not elsewhere. */
+static void joined(lb_ctx *cx, lb_mesh *mesh)
+{
+    const lb_quant_config columns = {.format = "int8", .axes = {1, {0}}};
+    const int n = lb_mesh_size(mesh);
+    float twice[96];
+    for (int i = 0; i < 96; i++)
+        twice[i] = i < 96 / n ? 1 : 2;
+    lb_array *w = numbers(cx, LB_SHAPE(16, 96));
+    lb_array *v = lb_mul(cx, w, lb_from(cx, LB_F32, LB_SHAPE(96), twice));
+    lb_array *both[] = {lb_quantize(cx, w, &columns),
+                        lb_quantize(cx, v, &columns)};
+    lb_array *want = lb_concatenate(cx, both, 2, 0);
+    for (int i = 0; i < 2; i++)
+        both[i] = lb_shard(cx, mesh, both[i], "P(None, x)");
+    check_alike(cx, mesh, "join", lb_concatenate(cx, both, 2, 0), want);
+}
+
+/* Rows of one and a half blocks each: those of the last rank begin and end
+ * where blocks do, if there are three. */
+static void flat(lb_ctx *cx, lb_mesh *mesh)
+{
+    const lb_quant_config blocks = {.block_size = 64, .blocks = LB_BLOCKS_FLAT};
+    const int n = lb_mesh_size(mesh);
+    lb_array *q = lb_quantize(cx, numbers(cx, LB_SHAPE(n, 96)), &blocks);
+    lb_array *all = lb_shard(cx, mesh, q, "P()");
+    check_alike(cx, mesh, "flat", lb_reshard(cx, all, "P(x)"), q);
+}
+
+/* Slices are anybody's. */
+static void given(lb_ctx *cx, lb_mesh *mesh)
+{
+    const int n = lb_mesh_size(mesh);
+    const int64_t lo[] = {0, 64 * lb_mesh_rank(mesh)};
+    const int64_t hi[] = {16, lo[1] + 64};
+    const lb_shape shape = LB_SHAPE(16, 64 * n);
+    lb_array *w = lb_quantize(cx, numbers(cx, shape), NULL), *got;
+    lb_array *mine = lb_slice(cx, w, lo, hi, NULL);
+    if (lb_mesh_rank(mesh) % 2) mine = lb_materialize(cx, mine);
+    got = lb_unshard(cx, lb_from_slice(cx, mesh, shape, "P(None, x)", mine));
+    lb_text why = {""};
+    const bool ok =
+        got && sample_same(sample_plain(cx, got), sample_plain(cx, w), &why);
+    lb_mesh_agree(mesh);
+    say(ok && !lb_error_status(cx), "given", why.s, lb_error(cx));
+    lb_clear(cx);
+}
+
+static int ranks_alike(lb_comm *comm, void *user)
+{
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
+    lb_mesh *mesh = lb_mesh_open(cx, comm, user, NULL);
+    joined(cx, mesh);
+    flat(cx, mesh);
+    given(cx, mesh);
+    say(lb_mesh_close(mesh), "close", user, lb_error(cx));
+    lb_close(cx);
+    return 0;
+}
+
 static int ranks(lb_comm *comm, void *user)
 {
     const plan *p = user;
@@ -232,6 +312,9 @@ static int tests(int argc, char **argv)
         CHECK_EQ_I(ranks_on(size[m], ranks, &p), 0);
         sample_formats_free(&p.formats);
     }
+    CHECK_EQ_I(ranks_on(2, ranks_alike, "x=2"), 0);
+    CHECK_EQ_I(ranks_on(3, ranks_alike, "x=3"), 0);
+    CHECK_EQ_I(ranks_on(4, ranks_alike, "x=4"), 0);
     return check_report("shard");
 }
 

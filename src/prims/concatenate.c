@@ -136,6 +136,7 @@ static bool shard(const lb_call *c, lb_cuts *to)
     const lb_concatenate_params *p = c->params;
     lb_cuts_same(c, to);
     to->out[p->axis] = 0;
+    to->varies = true; /* what is shared along the axis may be equal or not */
     for (int i = 0; i < c->n_in; i++)
         to->in[i][p->axis] = 0;
     return true;

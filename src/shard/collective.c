@@ -109,9 +109,15 @@ bool lb_mesh_reduce(lb_mesh *mesh, const char *at, unsigned mask, lb_comm_op op,
 bool lb_mesh_gather(lb_mesh *mesh, const char *at, unsigned mask, size_t bytes,
                     const void *mine, void *all)
 {
+    return lb_mesh_meet(mesh, at) &&
+           lb_mesh_gather_met(mesh, mask, bytes, mine, all);
+}
+
+bool lb_mesh_gather_met(lb_mesh *mesh, unsigned mask, size_t bytes,
+                        const void *mine, void *all)
+{
     lb_comm *comm;
-    if (!lb_mesh_meet(mesh, at) || !lb_mesh_group(mesh, mask, &comm))
-        return false;
+    if (!lb_mesh_group(mesh, mask, &comm)) return false;
     if (!bytes) return true;
     if (!comm) {
         memcpy(all, mine, bytes);

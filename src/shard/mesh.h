@@ -49,6 +49,10 @@ void lb_mesh_unref(lb_mesh *mesh);
 /* mesh_agree.c: whether all ranks are well, and at the same place in their
  * programs; `at` names it, for the sentence if they are not. */
 bool lb_mesh_meet(lb_mesh *mesh, const char *at);
+/* The same, and whether all give the same form: of what they will exchange, or
+ * have made. */
+bool lb_mesh_meet_with(lb_mesh *mesh, const char *at, uint32_t form,
+                       bool *alike);
 size_t lb_mesh_agree_room(int ranks); /* bytes of lb_mesh.room */
 /* A communicator failed: its own sentence becomes the context's error. */
 bool lb_mesh_broken(lb_mesh *mesh, lb_comm *comm);
@@ -76,5 +80,8 @@ bool lb_mesh_reduce(lb_mesh *mesh, const char *at, unsigned mask, lb_comm_op op,
                     lb_dtype dtype, int64_t count, void *data);
 bool lb_mesh_gather(lb_mesh *mesh, const char *at, unsigned mask, size_t bytes,
                     const void *mine, void *all);
+/* The same for ranks that have just met. */
+bool lb_mesh_gather_met(lb_mesh *mesh, unsigned mask, size_t bytes,
+                        const void *mine, void *all);
 
 #endif

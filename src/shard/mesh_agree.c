@@ -13,7 +13,8 @@
 
 typedef struct {
     int32_t status;
-    uint32_t mark; /* of the place, and of the error's sentence */
+    uint32_t mark; /* of the place, or of the error's sentence */
+    uint32_t form;
 } state;
 
 /* FNV-1a. */
@@ -73,15 +74,19 @@ static bool differ(lb_mesh *mesh, const state *s, const char *at)
                    r, mesh->comm->size, at);
 }
 
-static bool settle(lb_mesh *mesh, const char *at, state *s)
+static bool settle(lb_mesh *mesh, const char *at, uint32_t form, bool *alike,
+                   state *s)
 {
     lb_ctx *cx = mesh->cx;
     lb_comm *comm = mesh->comm;
     bool all;
     const state own = {(int32_t)cx->status,
-                       mark_of(cx->status ? cx->error : at)};
+                       mark_of(cx->status ? cx->error : at), form};
     if (!comm->all_gather(comm, sizeof own, &own, s))
         return lb_mesh_broken(mesh, comm);
+    *alike = true;
+    for (int r = 0; r < comm->size; r++)
+        *alike = *alike && s[r].form == form;
     const int from = first_failed(s, comm->size, &all);
     if (from >= 0) return take_over(mesh, s, from, all);
     return all || differ(mesh, s, at);
@@ -92,14 +97,22 @@ size_t lb_mesh_agree_room(int ranks)
     return (size_t)ranks * (sizeof(state) + LB_ERROR_SIZE);
 }
 
-bool lb_mesh_meet(lb_mesh *mesh, const char *at)
+bool lb_mesh_meet_with(lb_mesh *mesh, const char *at, uint32_t form,
+                       bool *alike)
 {
     lb_ctx *cx = mesh->cx;
+    *alike = true;
     if (cx->status && mesh->failed == cx->errors) return false;
     if (mesh->comm->size == 1) return !cx->status;
     state *s = (state *)(void *)(mesh->room +
                                  (size_t)mesh->comm->size * LB_ERROR_SIZE);
-    return settle(mesh, at, s);
+    return settle(mesh, at, form, alike, s);
+}
+
+bool lb_mesh_meet(lb_mesh *mesh, const char *at)
+{
+    bool alike;
+    return lb_mesh_meet_with(mesh, at, 0, &alike);
 }
 
 bool lb_mesh_agree(lb_mesh *mesh)

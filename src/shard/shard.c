@@ -46,6 +46,22 @@ const lb_prim lb_prim_reshard = {
     .vjp = vjp,
 };
 
+/* A slice with no more than its own bytes: packed, if those of all ranks can
+ * be. Where blocks cross rows, or the last one is short, some may be, and
+ * others not. */
+static lb_array *pack_alike(lb_mesh *mesh, lb_array *slice)
+{
+    lb_ctx *cx = mesh->cx;
+    lb_array *out = NULL;
+    bool alike = true;
+    const lb_verdict v = lb_pack(cx, slice, &out);
+    if (!slice->store->data &&
+        !lb_mesh_meet_with(mesh, "reshard", lb_form_of(out), &alike))
+        return NULL;
+    if (v == LB_FAILED) return NULL;
+    return v == LB_DONE && alike ? out : lb_materialize(cx, slice);
+}
+
 lb_array *lb_reshard_run(lb_mesh *mesh, lb_array *a, const lb_reshard_params *p)
 {
     lb_ctx *cx = mesh->cx;
@@ -55,13 +71,8 @@ lb_array *lb_reshard_run(lb_mesh *mesh, lb_array *a, const lb_reshard_params *p)
         out = lb_cut_here(mesh, a, &p->spec, true);
     } else {
         out = lb_recut(mesh, "reshard", a, &p->spec);
-        if (out && out != lb_slice_here(a) && !p->plain) {
-            lb_array *packed = NULL; /* no more than its own bytes */
-            const lb_verdict v = lb_pack(cx, out, &packed);
-            out = v == LB_DONE       ? packed
-                  : v == LB_DECLINED ? lb_materialize(cx, out)
-                                     : NULL;
-        }
+        if (out && out != lb_slice_here(a) && !p->plain)
+            out = pack_alike(mesh, out);
     }
     if (out && p->plain)
         out = lb_view(cx, out);

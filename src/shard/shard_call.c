@@ -108,6 +108,18 @@ static lb_array *share(const lb_shard_plan *p, const slices *s)
     return out && is_promised(p, &piece, out) ? out : NULL;
 }
 
+/* Where shares may differ in their form: in one that all have. */
+static lb_array *even_out(const lb_shard_plan *p, const slices *s, lb_array *a)
+{
+    bool alike, packed = false;
+    for (int i = 0; i < p->call->n_in; i++)
+        packed = packed || !s->in[i]->store->data;
+    if (!p->cuts.varies || !packed) return a;
+    if (!lb_mesh_meet_with(p->mesh, p->call->prim->name, lb_form_of(a), &alike))
+        return NULL;
+    return alike ? a : lb_materialize(p->mesh->cx, a);
+}
+
 /* ---- combining --------------------------------------------------------------
  */
 
@@ -210,7 +222,7 @@ static lb_array *run_whole(const lb_shard_plan *p, const slices *s)
 
 static lb_array *run_cut(const lb_shard_plan *p, const slices *s)
 {
-    return cut_again(p, combine(p, share(p, s)), &p->out);
+    return cut_again(p, combine(p, even_out(p, s, share(p, s))), &p->out);
 }
 
 static lb_array *run(lb_mesh *mesh, const lb_call *c)

@@ -168,6 +168,51 @@ static lb_array *assemble(gathering *g, const lb_spec *spec, lb_array *a)
     return out;
 }
 
+/* ---- forms -----------------------------------------------------------------
+ */
+
+/* FNV-1a. */
+static uint32_t mix(uint32_t h, const void *data, size_t n)
+{
+    const uint8_t *byte = data;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ byte[i]) * 16777619u;
+    return h;
+}
+
+static uint32_t mix_number(uint32_t h, int64_t v)
+{
+    return mix(h, &v, sizeof v);
+}
+
+/* All that member() takes over from this rank's own. */
+static uint32_t mix_array(uint32_t h, const lb_array *a)
+{
+    const lb_store *s = a->store;
+    h = mix(h, s->fmt->name, strlen(s->fmt->name));
+    h = mix_number(h, a->dtype);
+    h = mix_number(h, a->shape.rank);
+    h = mix(h, a->shape.dim, (size_t)a->shape.rank * sizeof *a->shape.dim);
+    if (s->data) return h; /* elements are sent in their order */
+    h = mix(h, a->stride, (size_t)a->shape.rank * sizeof *a->stride);
+    h = mix_number(h, a->offset);
+    h = mix_number(h, s->meaning);
+    h = mix(h, s->shape.dim, (size_t)s->shape.rank * sizeof *s->shape.dim);
+    for (int p = 0; p < LB_MAX_PARTS; p++) {
+        const lb_part *part = &s->part[p];
+        h = mix_number(h, part->a ? part->own + 1 : 0);
+        if (!part->a) continue;
+        h = mix(h, part->g, (size_t)s->shape.rank * sizeof *part->g);
+        h = mix_array(h, part->a);
+    }
+    return h;
+}
+
+uint32_t lb_form_of(const lb_array *a)
+{
+    return a ? mix_array(2166136261u, a) : 0;
+}
+
 /* ---- gathering -------------------------------------------------------------
  */
 
@@ -180,14 +225,21 @@ static lb_array *gather(lb_mesh *mesh, const char *at, lb_array *slice,
                         unsigned mask, const lb_spec *spec)
 {
     gathering g = {.mesh = mesh, .mask = mask};
+    bool alike, ok;
     g.ranks = lb_grid_ranks(&mesh->grid, mask);
     lb_array *a = compact(mesh->cx, slice);
-    if (!a || !find_leaves(&g, a)) g.n = 0;
-    for (int i = 0; i < g.n; i++)
-        if (!lb_mesh_gather(mesh, at, mask, bytes_of(g.leaf[i]),
-                            lb_data(g.leaf[i]), g.all[i]->store->data))
-            return NULL;
-    return g.n ? assemble(&g, spec, a) : NULL;
+    if (a) find_leaves(&g, a);
+    ok = lb_mesh_meet_with(mesh, at, lb_form_of(a), &alike);
+    if (ok && !alike) { /* somebody's are in another format */
+        g.n = 0;
+        a = lb_materialize(mesh->cx, a);
+        if (a) find_leaves(&g, a);
+        ok = lb_mesh_meet(mesh, at);
+    }
+    for (int i = 0; ok && i < g.n; i++)
+        ok = lb_mesh_gather_met(mesh, mask, bytes_of(g.leaf[i]),
+                                lb_data(g.leaf[i]), g.all[i]->store->data);
+    return ok ? assemble(&g, spec, a) : NULL;
 }
 
 lb_array *lb_gather_axes(lb_mesh *mesh, const char *at, lb_array *slice,

@@ -29,6 +29,10 @@ lb_array *lb_recut(lb_mesh *mesh, const char *at, lb_array *a,
                    const lb_spec *to);
 /* Whether that gathers nothing. */
 bool lb_recut_is_local(const lb_spec *from, const lb_spec *to);
+/* A number that differs where slices, or what they are made of, cannot be put
+ * together as one another: what ranks hold of an array is of one form. 0 for
+ * NULL. */
+uint32_t lb_form_of(const lb_array *a);
 /* All of a sharded array. */
 lb_array *lb_gather_all(lb_ctx *cx, lb_array *a);
 
