@@ -179,7 +179,8 @@ LB_API void lb_spec_slice(const lb_grid *grid, const lb_spec *spec,
                           int64_t *count);
 /* The how many-th a rank is of those that hold the same slice; 0 is the one to
  * write it, if one is to. */
-LB_API int lb_spec_replica(const lb_grid *grid, const lb_spec *spec, int rank);
+LB_API int lb_spec_replica(const lb_grid *grid, const lb_spec *spec,
+                           const lb_shape *shape, int rank);
 /* The same slices on the same ranks. */
 LB_API bool lb_spec_equal(const lb_grid *grid, const lb_spec *a,
                           const lb_spec *b);

@@ -115,11 +115,14 @@ static void slices(const lb_grid *g)
         CHECK_EQ_I(lo[0], 2 * (tp * 2 + dp));
         CHECK_EQ_I(n[0], 2);
         CHECK(lo[1] == 0 && n[1] == 4);
-        CHECK_EQ_I(lb_spec_replica(g, &a, r), 0);
+        CHECK_EQ_I(lb_spec_replica(g, &a, &s, r), 0);
     }
     CHECK(lb_spec_parse(cx, g, s, "P(dp)", NULL, &a));
     for (int r = 0; r < 8; r++)
-        CHECK_EQ_I(lb_spec_replica(g, &a, r), r % 4);
+        CHECK_EQ_I(lb_spec_replica(g, &a, &s, r), r % 4);
+    const lb_shape none = LB_SHAPE(0, 4); /* all ranks have the same of it */
+    for (int r = 0; r < 8; r++)
+        CHECK_EQ_I(lb_spec_replica(g, &a, &none, r), r);
     CHECK(lb_spec_parse(cx, g, s, "P(dp, None)", NULL, &b));
     CHECK(lb_spec_equal(g, &a, &b));
     CHECK(lb_spec_parse(cx, g, s, "P(None, dp)", NULL, &b));

@@ -38,10 +38,13 @@ void lb_spec_slice(const lb_grid *grid, const lb_spec *spec,
     }
 }
 
-int lb_spec_replica(const lb_grid *grid, const lb_spec *spec, int rank)
+int lb_spec_replica(const lb_grid *grid, const lb_spec *spec,
+                    const lb_shape *shape, int rank)
 {
     int coord[LB_MAX_MESH_AXES], replica = 0;
-    const unsigned used = lb_spec_masks(spec);
+    unsigned used = 0;
+    for (int k = 0; k < shape->rank; k++) /* slices of nothing are the same */
+        if (shape->dim[k]) used |= lb_spec_mask(spec, k);
     lb_grid_coord(grid, rank, coord);
     for (int k = 0; k < grid->n; k++)
         if (!(used >> k & 1)) replica = replica * grid->axis[k].size + coord[k];

@@ -183,9 +183,10 @@ static bool check_map(checker *c, const json_t *it)
                                  (long long)start[k], (long long)count[k]);
         const json_t *const ids = json_object_get(it, "replica_id");
         const int64_t id = json_integer_value(json_array_get(ids, (size_t)r));
-        if (lb_spec_replica(&grid, &spec, r) != id)
+        if (lb_spec_replica(&grid, &spec, &j.shape, r) != id)
             return note_fail(n, "device %d is replica %d, not %lld", r,
-                             lb_spec_replica(&grid, &spec, r), (long long)id);
+                             lb_spec_replica(&grid, &spec, &j.shape, r),
+                             (long long)id);
     }
     const bool whole = lb_spec_equal(&grid, &spec, &none);
     if (whole != json_is_true(json_object_get(it, "fully_replicated")))
