@@ -1,5 +1,6 @@
 /* mpi_ends.c - what happens to the others when rank 1 of MPI's ends: `fails`,
- * it returns 3, or `dies`, it is killed. For mpi.sh, which looks at it. */
+ * it returns 3, `dies`, it is killed, or `lacks`, it gets no communicator. For
+ * mpi.sh, which looks at it. */
 #include <signal.h>
 #include <string.h>
 
@@ -13,8 +14,19 @@ static int ends(lb_comm *c, void *user)
     return c->all_reduce(c, LB_COMM_SUM, LB_I32, 1, &one) ? 0 : 4;
 }
 
+/* In front of MPI's own. */
+static bool lacks;
+
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *to)
+{
+    int rank;
+    PMPI_Comm_rank(comm, &rank);
+    return lacks && rank == 1 ? MPI_ERR_NO_MEM : PMPI_Comm_dup(comm, to);
+}
+
 int main(int argc, char **argv)
 {
     char *how = argc > 1 ? argv[1] : "fails";
+    lacks = !strcmp(how, "lacks");
     return lb_mpi_run(&argc, &argv, ends, how);
 }
