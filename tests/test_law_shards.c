@@ -3,8 +3,10 @@
  * Bit by bit, but for products and sums of floats over ranks, which stay within
  * their bound.
  *
- * Every rank runs all of it; rank 0 compares. Specs are read relaxed, so that
- * each sample is cut where it can be.
+ * Every rank runs all of it; of each combination another rank compares. Specs
+ * are read relaxed, so that each sample is cut where it can be. Ranks agree
+ * once for all samples of a primitive, not after each: on a busy machine each
+ * time is one more to wait for the slowest.
  */
 #include <pthread.h>
 
@@ -28,12 +30,45 @@ static const char *const specs[] = {
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
+enum { PRIMS = 256 };
+
+/* What ranks have compared: each counts its own, and they add it up. */
+typedef struct {
+    int64_t combinations, cut;
+    int64_t cut_of[PRIMS]; /* of each primitive */
+} tally;
+
 typedef struct {
     const char *mesh;
     sample_format_list formats; /* of the library */
-    long combinations, cut;     /* rank 0 counts */
-    long cut_of[256];           /* of each primitive */
+    tally all;                  /* rank 0 writes it */
 } plan;
+
+/* One rank's way through them. */
+typedef struct {
+    const plan *plan;
+    lb_ctx *cx;
+    lb_mesh *mesh;
+    const lb_prim *prim;
+    int number;    /* of the primitive */
+    bool refuses;  /* errors are part of it: ranks agree after each call */
+    int64_t calls; /* so far: whose turn it is to compare */
+    bool lost;     /* an error has been told of */
+    tally tally;
+} walk;
+
+static pthread_mutex_t checking = PTHREAD_MUTEX_INITIALIZER;
+
+static void tell(const walk *w, bool ok, const sample *s,
+                 const sample_format *f, int row, const char *why)
+{
+    char more[256];
+    snprintf(more, sizeof more, "%s, %s, row %d, rank %d", w->plan->mesh,
+             f->name, row, lb_mesh_rank(w->mesh));
+    pthread_mutex_lock(&checking);
+    law_check(ok, s, "shards", more, why);
+    pthread_mutex_unlock(&checking);
+}
 
 /* ---- comparing ------------------------------------------------------------
  */
@@ -113,12 +148,33 @@ static bool is_cut(const lb_array *a)
     return !lb_spec_equal(grid, &spec, &(lb_spec){0});
 }
 
-static void one_call(lb_ctx *cx, lb_mesh *mesh, const lb_prim *prim,
-                     const sample *s, const sample_format *f, int row, plan *p,
-                     int number)
+/* Blocks are never cut: it is refused, as test_shard has it. */
+static void forgive(walk *w)
+{
+    lb_mesh_agree(w->mesh);
+    if (lb_error_status(w->cx) == LB_E_SHAPE &&
+        strstr(lb_error(w->cx), "block"))
+        lb_clear(w->cx);
+}
+
+static void compare(walk *w, const sample *s, const sample_format *f, int row,
+                    lb_array *const *in, lb_array *got, bool cuts)
+{
+    lb_text why = {""};
+    lb_array *want = got ? law_bind(w->cx, w->prim, s, in) : NULL;
+    const bool ok = same_values(w->cx, got, want, &why) ||
+                    (got && want && adds_floats(w->prim, want) &&
+                     close_by(w->cx, w->prim, s, in, got, want, &why));
+    w->tally.combinations++;
+    w->tally.cut += cuts;
+    w->tally.cut_of[w->number % PRIMS] += cuts;
+    if (!lb_error_status(w->cx)) tell(w, ok, s, f, row, why.s);
+}
+
+static void one_call(walk *w, const sample *s, const sample_format *f, int row)
 {
     lb_array *in[SAMPLE_MAX_IN], *cut[SAMPLE_MAX_IN];
-    lb_text why = {""};
+    lb_ctx *cx = w->cx;
     bool any, cuts = false;
     lb_enter(cx);
     bool ok = dressed(cx, s, f, in, &any);
@@ -128,38 +184,21 @@ static void one_call(lb_ctx *cx, lb_mesh *mesh, const lb_prim *prim,
         lb_spec_report r = {0};
         /* Operands by different rows: some agree, some do not. */
         const char *spec = specs[(row + i * (row % 3)) % SPECS];
-        cut[i] = lb_shard_relaxed(cx, mesh, in[i], spec, &r);
+        cut[i] = lb_shard_relaxed(cx, w->mesh, in[i], spec, &r);
         ok = cut[i] != NULL;
         cuts = cuts || (ok && is_cut(cut[i]));
     }
     if (ok && any && s->n_in) {
-        lb_array *got = lb_unshard(cx, law_bind(cx, prim, s, cut));
-        if (lb_mesh_rank(mesh) == 0) {
-            lb_array *want = law_bind(cx, prim, s, in);
-            ok = same_values(cx, got, want, &why) ||
-                 (got && want && adds_floats(prim, want) &&
-                  close_by(cx, prim, s, in, got, want, &why));
-            p->combinations++;
-            p->cut += cuts;
-            p->cut_of[number % 256] += cuts;
-        }
+        lb_array *got = lb_unshard(cx, law_bind(cx, w->prim, s, cut));
+        if (w->calls++ % lb_mesh_size(w->mesh) == lb_mesh_rank(w->mesh))
+            compare(w, s, f, row, in, got, cuts);
     }
-    /* Blocks are never cut: it is refused, as test_shard has it. */
-    lb_mesh_agree(mesh);
-    if (!strcmp(prim->name, "quantize") && lb_error_status(cx) == LB_E_SHAPE &&
-        strstr(lb_error(cx), "block")) {
-        lb_clear(cx);
-        ok = true;
-    }
-    if (lb_mesh_rank(mesh) == 0) {
-        char more[256];
-        snprintf(more, sizeof more, "%s, %s, row %d", p->mesh, f->name, row);
-        law_check(ok && !lb_error_status(cx), s, "shards", more,
-                  lb_error_status(cx) ? lb_error(cx) : why.s);
+    if (w->refuses) forgive(w);
+    if (lb_error_status(cx) && !w->lost) {
+        tell(w, false, s, f, row, lb_error(cx));
+        w->lost = true; /* and the rest of the samples with it */
     }
     lb_leave(cx);
-    lb_mesh_agree(mesh);
-    lb_clear(cx);
 }
 
 /* ---- all of them ------------------------------------------------------------
@@ -167,24 +206,26 @@ static void one_call(lb_ctx *cx, lb_mesh *mesh, const lb_prim *prim,
 
 /* The library's own samples are many: each sees a few rows of the table, the
  * next one the next few. */
-static void one_list(lb_ctx *cx, lb_mesh *mesh, const lb_prim *prim,
-                     const sample_list *list, bool all, plan *p, int number)
+static void one_list(walk *w, const sample_list *list, bool all)
 {
-    const int formats = p->formats.n;
+    const int formats = w->plan->formats.n;
     for (int i = 0; i < list->n; i++)
         for (int f = -1; f < formats; f++) {
             const sample_format *fmt =
-                f < 0 ? &sample_dense : &p->formats.item[f];
+                f < 0 ? &sample_dense : &w->plan->formats.item[f];
             const int turn = i + (f + 1) * 5;
             for (int row = 0; row < SPECS; row++) {
                 const bool now =
                     all ? row % (f < 0 ? 1 : 6) == turn % (f < 0 ? 1 : 6)
                         : row == turn % SPECS && (f < 0 || turn % 12 == 0);
-                if (now || law_run.all)
-                    one_call(cx, mesh, prim, &list->item[i], fmt, row, p,
-                             number);
+                if (now || law_run.all) one_call(w, &list->item[i], fmt, row);
             }
         }
+    /* Whose error it is has told its sample. */
+    if (!lb_mesh_agree(w->mesh) && !w->lost && list->n)
+        tell(w, false, &list->item[0], &sample_dense, -1, lb_error(w->cx));
+    lb_clear(w->cx);
+    w->lost = false;
 }
 
 static int ranks(lb_comm *comm, void *user)
@@ -192,19 +233,24 @@ static int ranks(lb_comm *comm, void *user)
     plan *p = user;
     lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
     lb_mesh *mesh = lb_mesh_open(cx, comm, p->mesh, NULL);
-    const lb_prim *prim;
-    for (int k = 0; (prim = lb_primitive_at(cx, k)); k++) {
+    walk w = {.plan = p, .cx = cx, .mesh = mesh};
+    for (int k = 0; (w.prim = lb_primitive_at(cx, k)); k++) {
         if (k % law_run.shares != law_run.share) continue;
-        sample_list list = samples_of(prim->name, SAMPLES_SMALL);
-        one_list(cx, mesh, prim, &list, false, p, k);
+        w.number = k;
+        w.refuses = !strcmp(w.prim->name, "quantize");
+        sample_list list = samples_of(w.prim->name, SAMPLES_SMALL);
+        one_list(&w, &list, false);
         samples_free(&list);
-        sample_list even = even_samples_of(prim->name);
-        one_list(cx, mesh, prim, &even, true, p, k);
+        sample_list even = even_samples_of(w.prim->name);
+        one_list(&w, &even, true);
         samples_free(&even);
     }
+    const bool ok = comm->all_reduce(
+        comm, LB_COMM_SUM, LB_I64, sizeof w.tally / sizeof(int64_t), &w.tally);
+    if (comm->rank == 0) p->all = w.tally;
     lb_mesh_close(mesh);
     lb_close(cx);
-    return 0;
+    return ok ? 0 : 1;
 }
 
 /* Whoever has operands has been cut. */
@@ -214,7 +260,7 @@ static void check_cut(const plan *p)
     const lb_prim *prim;
     for (int k = 0; (prim = lb_primitive_at(cx, k)); k++) {
         if (k % law_run.shares != law_run.share || !prim->n_in) continue;
-        if (check_fails(p->cut_of[k % 256] > 0))
+        if (check_fails(p->all.cut_of[k % PRIMS] > 0))
             fprintf(stderr, "%s: nothing was cut on %s\n", prim->name, p->mesh);
     }
     lb_close(cx);
@@ -232,8 +278,8 @@ static int tests(int argc, char **argv)
         plan p = {.mesh = meshes[m], .formats = sample_formats_of(NULL)};
         CHECK_EQ_I(ranks_on(size[m], ranks, &p), 0);
         if (ranks_first())
-            printf("%s: %ld combinations, %ld of them cut\n", p.mesh,
-                   p.combinations, p.cut);
+            printf("%s: %lld combinations, %lld of them cut\n", p.mesh,
+                   (long long)p.all.combinations, (long long)p.all.cut);
         if (size[m] > 1 && ranks_first()) check_cut(&p);
         sample_formats_free(&p.formats);
     }
