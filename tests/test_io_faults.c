@@ -71,15 +71,48 @@ static bool to_directory(const char *path, bool verify)
     return lb_quantize_file(cx, in("model", "").s, path, &o);
 }
 
+static bool cut(const char *from, const char *path)
+{
+    lb_rules *rules = lb_rules_open(cx);
+    const lb_shard_options o = {.mesh = "x=2", .rules = rules, .relaxed = true};
+    const bool ok =
+        lb_rules_add(cx, rules, ".*=P(x)") && lb_shard_file(cx, from, path, &o);
+    lb_rules_close(rules);
+    return ok;
+}
+
+static bool to_ranks(const char *path, bool verify)
+{
+    (void)verify;
+    return cut("tests/golden/layouts/bnb4.safetensors", path);
+}
+
+static bool from_ranks(const char *path, bool verify)
+{
+    (void)verify;
+    return lb_merge_file(cx, in("ranks", "").s, path, false);
+}
+
+static bool from_many(const char *path, bool verify)
+{
+    (void)verify;
+    return lb_merge_file(cx, in("ranks of shards", "").s, path, false);
+}
+
 static const struct job {
     const char *name;
     bool (*run)(const char *path, bool verify);
-    bool directory;
-    bool sums; /* it is read back */
+    const char *inside; /* a directory, that had this */
+    bool sums;          /* it is read back */
 } jobs[] = {
-    {"file", to_file, false, true},          {"gguf", to_gguf, false, true},
-    {"npz", to_npz, false, false},           {"layout", to_layout, false, true},
-    {"directory", to_directory, true, true},
+    {"file", to_file, NULL, true},
+    {"gguf", to_gguf, NULL, true},
+    {"npz", to_npz, NULL, false},
+    {"layout", to_layout, NULL, true},
+    {"directory", to_directory, "config.json", true},
+    {"shard", to_ranks, "model.safetensors", false},
+    {"merge", from_ranks, NULL, false},
+    {"merge shards", from_many, "model.safetensors", false},
 };
 enum { JOBS = sizeof jobs / sizeof *jobs };
 
@@ -109,7 +142,7 @@ static int files_of(const char *a, const char *b)
 
 static bool same(const struct job *j, const char *a, const char *b)
 {
-    if (!j->directory) return io_same_bytes(a, b);
+    if (!j->inside) return io_same_bytes(a, b);
     const int n = files_of(a, b);
     return n > 0 && files_of(b, a) == n;
 }
@@ -132,12 +165,12 @@ static void put_old(const struct job *j, const char *path)
 {
     char inside[1024];
     remove_all(path);
-    if (!j->directory) {
+    if (!j->inside) {
         put_file(path, "old");
         return;
     }
     CHECK(mkdir(path, 0777) == 0);
-    snprintf(inside, sizeof inside, "%s/config.json", path);
+    snprintf(inside, sizeof inside, "%s/%s", path, j->inside);
     put_file(inside, "old");
 }
 
@@ -235,11 +268,14 @@ int main(void)
     cx = lb_open(&(lb_options){.threads = 1});
     CHECK(cx && scratch_dir(root));
     make_model();
+    CHECK(to_ranks(in("ranks", "").s, false) &&
+          cut("tests/golden/io/sharded", in("ranks of shards", "").s));
     for (int i = 0; i < JOBS; i++)
         n += test_job(&jobs[i]);
     CHECK(n > 300);
-    static const char *const made[] = {"model", "old", "out", "right"};
-    for (int i = 0; i < 4; i++)
+    static const char *const made[] = {"model", "old",   "out",
+                                       "right", "ranks", "ranks of shards"};
+    for (int i = 0; i < 6; i++)
         remove_all(in(made[i], "").s);
     CHECK(rmdir(root) == 0);
     lb_close(cx);

@@ -129,6 +129,32 @@ static bool directory(lb_ctx *cx)
     return lb_quantize_file(cx, in("model").s, in("dir").s, &o);
 }
 
+static bool cut(lb_ctx *cx, const char *from, const char *to)
+{
+    lb_rules *rules = lb_rules_open(cx);
+    const lb_shard_options o = {
+        .mesh = "x=2", .rules = rules, .relaxed = true, .no_sync = true};
+    const bool ok = rules && lb_rules_add(cx, rules, ".*=P(x)") &&
+                    lb_shard_file(cx, from, to, &o);
+    lb_rules_close(rules);
+    return ok;
+}
+
+static bool shard(lb_ctx *cx)
+{
+    return cut(cx, LAYOUTS "bnb4.safetensors", in("cut").s);
+}
+
+static bool merge(lb_ctx *cx)
+{
+    return lb_merge_file(cx, in("ranks").s, in("out").s, true);
+}
+
+static bool merge_many(lb_ctx *cx)
+{
+    return lb_merge_file(cx, in("ranks of shards").s, in("cut").s, true);
+}
+
 static bool look(lb_ctx *cx)
 {
     lb_file *f = lb_file_open(cx, LAYOUTS "bnb4.safetensors", NULL);
@@ -162,6 +188,9 @@ static const struct job {
     {"as it is stored", keep, "out"},
     {"npz", to_npz, "out"},
     {"directory", directory, "dir"},
+    {"shard", shard, "cut"},
+    {"merge", merge, "out"},
+    {"merge shards", merge_many, "cut"},
     {"look", look, NULL},
 };
 
@@ -186,19 +215,24 @@ static void remove_all(const char *path)
     if (rmdir(path)) unlink(path);
 }
 
-/* A file with a word in it, or a directory with such a file. */
+/* A file with a word in it, or a directory with such a file: which. */
+static path_text old_of(const char *to)
+{
+    if (strcmp(to, "dir") == 0) return in("dir/config.json");
+    return in(strcmp(to, "cut") == 0 ? "cut/model.safetensors" : to);
+}
+
 static void put_old(const char *to)
 {
     remove_all(in(to).s);
-    if (strcmp(to, "dir") == 0) CHECK(mkdir(in(to).s, 0777) == 0);
-    put_file(in(strcmp(to, "dir") == 0 ? "dir/config.json" : to).s, "old");
+    if (strcmp(to, "out") != 0) CHECK(mkdir(in(to).s, 0777) == 0);
+    put_file(old_of(to).s, "old");
 }
 
 static bool is_old(const char *to)
 {
     size_t n = 0;
-    uint8_t *p =
-        io_slurp(in(strcmp(to, "dir") == 0 ? "dir/config.json" : to).s, &n);
+    uint8_t *p = io_slurp(old_of(to).s, &n);
     const bool old = p && n == 3 && memcmp(p, "old", 3) == 0;
     free(p);
     return old;
@@ -256,6 +290,8 @@ static void make_sources(lb_ctx *cx)
     CHECK(lb_save(cx, in("model/model.safetensors").s, list, 3, NULL));
     put_file(in("model/config.json").s, "{\"dtype\": \"float32\"}");
     put_file(in("recipe").s, "# a recipe\noverride norm=keep\n");
+    CHECK(cut(cx, LAYOUTS "bnb4.safetensors", in("ranks").s) &&
+          cut(cx, "tests/golden/io/sharded", in("ranks of shards").s));
     lb_leave(cx);
 }
 
@@ -276,9 +312,10 @@ int main(void)
     CHECK(n > 1000);
     lb_close(cx);
     CHECK_EQ_I(m.blocks, 0);
-    static const char *const made[] = {"source", "model", "recipe", "out",
-                                       "dir"};
-    for (int i = 0; i < 5; i++)
+    static const char *const made[] = {
+        "source", "model", "recipe", "out",
+        "dir",    "cut",   "ranks",  "ranks of shards"};
+    for (int i = 0; i < 8; i++)
         remove_all(in(made[i]).s);
     CHECK(rmdir(root) == 0);
     printf("%ld allocations of jobs, each failed once\n", n);
