@@ -57,6 +57,7 @@ has() # TEXT: a line of what the last run printed
 # safetensors FILE HEADER BYTES: BYTES as for printf.
 safetensors()
 {
+    local LC_ALL=C # lengths are those in bytes
     # shellcheck disable=SC2059
     {
         printf "$(printf '\\x%02x\\x%02x' $((${#2} % 256)) $((${#2} / 256)))"
@@ -70,6 +71,30 @@ put_bytes()
 {
     # shellcheck disable=SC2059
     printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# letters_model ARRAYS: $tmp/model, of letters and digits, which are finite
+# numbers, in two shards; each array has 1 MiB, (512,512) of f32.
+letters_model()
+{
+    local each=$(($1 / 2)) size=1048576 index='' name header i k
+    mkdir "$tmp/model"
+    for k in 0 1; do
+        name=model-0000$((k + 1))-of-00002.safetensors header=''
+        for ((i = 0; i < each; i++)); do
+            header+=$(printf ',"layers.%02d.weight":{"dtype":"F32",' \
+                $((k * each + i)))
+            header+=$(printf '"shape":[512,512],"data_offsets":[%d,%d]}' \
+                $((i * size)) $(((i + 1) * size)))
+            index+=$(printf ',"layers.%02d.weight":"%s"' $((k * each + i)) \
+                "$name")
+        done
+        safetensors "$tmp/model/$name" "{${header:1}}" ''
+        base64 -w0 /dev/urandom | head -c $((each * size)) \
+            >>"$tmp/model/$name" || true
+    done
+    echo "{\"weight_map\":{${index:1}}}" >"$tmp/model/model.safetensors.index.json"
+    echo '{"dtype":"float32"}' >"$tmp/model/config.json"
 }
 
 finish()

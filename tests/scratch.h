@@ -2,9 +2,11 @@
 #ifndef LB_SCRATCH_H
 #define LB_SCRATCH_H
 
+#include <ftw.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SCRATCH_MAX = 512 };
@@ -27,6 +29,48 @@ static inline bool scratch_dir(char path[SCRATCH_MAX])
 {
     scratch_name(path);
     return mkdtemp(path) != NULL;
+}
+
+typedef struct scratch_path {
+    char s[SCRATCH_MAX + 80];
+} scratch_path;
+
+/* DIR/NAME, and what follows, such as ".partial". */
+static inline scratch_path scratch_in(const char *dir, const char *name,
+                                      const char *more)
+{
+    scratch_path p;
+    const int n = snprintf(p.s, sizeof p.s, "%s/%s%s", dir, name, more);
+    if (n < 0 || (size_t)n >= sizeof p.s) abort();
+    return p;
+}
+
+static inline bool scratch_put(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "wb");
+    return f && fputs(text, f) >= 0 && fclose(f) == 0;
+}
+
+static inline bool scratch_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+static inline int scratch_unlink(const char *path, const struct stat *st,
+                                 int kind, struct FTW *where)
+{
+    (void)st;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+/* A file, or a directory and all that is in it; it need not be there. */
+static inline void scratch_remove(const char *path)
+{
+    enum { FILES_OPEN = 16 };
+    (void)nftw(path, scratch_unlink, FILES_OPEN, FTW_DEPTH | FTW_PHYS);
 }
 
 #endif

@@ -7,37 +7,7 @@ set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
 arrays=16
-size=1048576 # bytes of each: (512,512) of f32
-
-# A model of letters and digits, which are finite numbers, in two shards.
-mkdir "$tmp/model"
-header()
-{
-    local i first=$1 last=$2 sep='' at=0
-    printf '{'
-    for ((i = first; i < last; i++)); do
-        printf '%s"layers.%02d.weight":{"dtype":"F32","shape":[512,512],' \
-            "$sep" "$i"
-        printf '"data_offsets":[%d,%d]}' "$at" $((at + size))
-        at=$((at + size))
-        sep=,
-    done
-    printf '}'
-}
-index='' sep=''
-for k in 0 1; do
-    name=model-0000$((k + 1))-of-00002.safetensors
-    text=$(header $((k * arrays / 2)) $(((k + 1) * arrays / 2)))
-    safetensors "$tmp/model/$name" "$text" ''
-    base64 -w0 /dev/urandom | head -c $((arrays * size / 2)) \
-        >>"$tmp/model/$name" || true
-    for ((i = k * arrays / 2; i < (k + 1) * arrays / 2; i++)); do
-        index+=$sep$(printf '"layers.%02d.weight":"%s"' "$i" "$name")
-        sep=,
-    done
-done
-echo "{\"weight_map\":{$index}}" >"$tmp/model/model.safetensors.index.json"
-echo '{"dtype":"float32"}' >"$tmp/model/config.json"
+letters_model $arrays
 
 # ---- without -----------------------------------------------------------------
 
