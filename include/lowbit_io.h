@@ -150,7 +150,9 @@ typedef struct lb_shard_options {
  * of a mesh: a directory to, with rank-00000-of-00008.safetensors and so on,
  * that is made, or replaced if it holds nothing but weights. Slices are in the
  * layout that they come from, each file can be loaded by itself, and arrays
- * whose slices would share bytes are whole in all of them. */
+ * whose slices would share bytes are whole in all of them. At most 4096 ranks
+ * and 100,000 files; and what the first rank's header holds of the checkpoint,
+ * its headers among it, must be 100,000,000 bytes at most. */
 LB_API bool lb_shard_file(lb_ctx *cx, const char *from, const char *to,
                           const lb_shard_options *options);
 /* The way back: the checkpoint that lb_shard_file has cut, with the bytes that
@@ -326,7 +328,8 @@ LB_API bool lb_findings_sound(const lb_findings *f);
 typedef const char *(*lb_choose)(void *user, const lb_entry *e,
                                  lb_quant_config *config);
 /* The default: floats of two or more axes and 1024 or more elements, but for
- * norms, embeddings, routers and the output head, by their names. user is not
+ * norms, embeddings, routers and the output head, by their names; smaller ones,
+ * too, in a directory for a program that packs them (bnb, bitnet). user is not
  * used. */
 LB_API const char *lb_choose_weights(void *user, const lb_entry *e,
                                      lb_quant_config *config);

@@ -12,27 +12,24 @@
 
 #include "check.h"
 #include "core/core.h"
+#include "io/entries.h"
+#include "io/model_dir.h"
 #include "io/shards.h"
+#include "refused.h"
 #include "scratch.h"
 
 static lb_ctx *cx;
 static char root[SCRATCH_MAX];
 
-typedef struct path_text {
-    char s[SCRATCH_MAX + 80];
-} path_text;
-
-static path_text in(const char *dir, const char *name)
+static scratch_path in(const char *dir, const char *name)
 {
-    path_text p;
-    snprintf(p.s, sizeof p.s, "%s/%s%s%s", root, dir, *name ? "/" : "", name);
-    return p;
+    const scratch_path p = scratch_in(root, dir, "");
+    return *name ? scratch_in(p.s, name, "") : p;
 }
 
 static void put_file(const char *dir, const char *name, const char *text)
 {
-    FILE *f = fopen(in(dir, name).s, "w");
-    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+    CHECK(scratch_put(in(dir, name).s, text));
 }
 
 static void check_file(const char *dir, const char *name, const char *want)
@@ -47,8 +44,7 @@ static void check_file(const char *dir, const char *name, const char *want)
 
 static bool is_there(const char *dir, const char *name)
 {
-    struct stat st;
-    return stat(in(dir, name).s, &st) == 0;
+    return scratch_exists(in(dir, name).s);
 }
 
 /* ---- a model ------------------------------------------------------------- */
@@ -140,9 +136,8 @@ static lb_quantize_options options(const char *layout, lb_quant_config config,
 
 static void remove_dir(const char *dir)
 {
-    char command[sizeof(path_text) + 16];
-    snprintf(command, sizeof command, "rm -rf '%s'", in(dir, "").s);
-    CHECK(system(command) == 0);
+    scratch_remove(in(dir, "").s);
+    CHECK(!is_there(dir, ""));
 }
 
 static void check_arrays(const char *dir, const lb_quant_config *config,
@@ -265,7 +260,7 @@ static void stop_after(int64_t n, lb_quantize_options o)
 
 static bool same_as(const char *dir, const char *name)
 {
-    char command[2 * sizeof(path_text) + 16];
+    char command[2 * sizeof(scratch_path) + 16];
     snprintf(command, sizeof command, "cmp -s '%s' '%s'", in("native", name).s,
              in(dir, name).s);
     return system(command) == 0;
@@ -336,6 +331,35 @@ static void test_error(void)
     put_file("model", "config.json", config_text);
 }
 
+/* config.json is what Python's json writes; and not endless. */
+static void test_config(void)
+{
+    static const char odd[] = "{\"time_step_limit\": [0.0, Infinity], \"a\": "
+                              "-Infinity, \"b\": NaN, \"c\": 1e999}";
+    enum { LARGE = (1 << 24) + 1 };
+    seen s = {0};
+    lb_model_config c = {0};
+    lb_bytes out = {.heap = cx->heap};
+    const lb_quant_config nf4 = {.format = "nf4"};
+    const lb_quantize_options o = options(NULL, nf4, &s);
+    put_file("model", "config.json", odd);
+    CHECK(lb_quantize_file(cx, in("model", "").s, in("odd", "").s, &o));
+    CHECK_EQ_S(lb_error(cx), "");
+    check_file("odd", "config.json", odd);
+    put_file("model", "config.json", config_text);
+    uint8_t *large = malloc(LARGE);
+    CHECK(large != NULL);
+    memset(large, ' ', LARGE);
+    lb_infile *f = lb_infile_wrap(cx, "config.json", large, LARGE);
+    REFUSED(lb_model_json(cx, f, NULL, &out), LB_E_CONTENT,
+            "config.json: has 16777217 bytes, more than 16777216");
+    REFUSED(lb_model_config_read(cx, f, &c), LB_E_CONTENT,
+            "config.json: has 16777217 bytes, more than 16777216");
+    lb_infile_unref(f);
+    free(large);
+    lb_bytes_free(&out);
+}
+
 int main(void)
 {
     cx = lb_open(&(lb_options){.threads = 2});
@@ -346,6 +370,7 @@ int main(void)
     test_loaded();
     test_resume();
     test_error();
+    test_config();
     lb_leave(cx);
     CHECK_EQ_S(lb_error(cx), "");
     lb_close(cx);

@@ -15,6 +15,7 @@
 #include "check.h"
 #include "faults.h"
 #include "io_golden.h"
+#include "refused.h"
 #include "scratch.h"
 
 /* ---- a place to write ---------------------------------------------------- */
@@ -22,22 +23,9 @@
 static lb_ctx *cx;
 static char dir[SCRATCH_MAX];
 
-typedef struct path {
-    char s[SCRATCH_MAX + 64];
-} path;
-
-static path in_dir(const char *name)
+static scratch_path in_dir(const char *name)
 {
-    path p;
-    snprintf(p.s, sizeof p.s, "%s/%s", dir, name);
-    return p;
-}
-
-static void put_text(const char *at, const char *text)
-{
-    FILE *f = fopen(at, "wb");
-    fputs(text, f);
-    fclose(f);
+    return scratch_in(dir, name, "");
 }
 
 static bool has_text(const char *at, const char *text)
@@ -48,23 +36,6 @@ static bool has_text(const char *at, const char *text)
     free(p);
     return same;
 }
-
-static bool exists(const char *at)
-{
-    return access(at, F_OK) == 0;
-}
-
-static void refused(bool ok, lb_status status, const char *say, int line)
-{
-    const bool right =
-        !ok && lb_error_status(cx) == status && strstr(lb_error(cx), say);
-    if (check_fails(right))
-        fprintf(stderr, "%s:%d: want \"%s\", got %s \"%s\"\n", __FILE__, line,
-                say, ok ? "no error" : lb_status_name(lb_error_status(cx)),
-                lb_error(cx));
-    lb_clear(cx);
-}
-#define REFUSED(ok, status, say) refused(ok, status, say, __LINE__)
 
 /* ---- faults -------------------------------------------------------------- */
 
@@ -81,10 +52,10 @@ static bool copy(const char *from, const char *to, bool sync)
 static long faults(const char *from, const char *call, int error,
                    const char *say)
 {
-    const path to = in_dir("out"), partial = in_dir("out.partial");
+    const scratch_path to = in_dir("out"), partial = in_dir("out.partial");
     long k = 0;
     for (bool failed = true; failed && k < 1000; k++) {
-        put_text(to.s, "old");
+        CHECK(scratch_put(to.s, "old"));
         fault = (fault_plan){.call = call, .at = k + 1, .error = error};
         const bool ok = copy(from, to.s, true);
         failed = fault.done != 0;
@@ -100,7 +71,7 @@ static long faults(const char *from, const char *call, int error,
             REFUSED(ok, LB_E_FILE, say);
             CHECK(has_text(to.s, "old"));
         }
-        CHECK(!exists(partial.s));
+        CHECK(!scratch_exists(partial.s));
         CHECK_EQ_S(lb_error(cx), "");
     }
     return k;
@@ -122,7 +93,7 @@ static void test_faults(void)
     CHECK(faults(file[3], "write", EINTR, "") > 2);
     CHECK(faults(file[3], "pwrite", EINTR, "") > 2);
     /* short writes go on */
-    const path to = in_dir("out");
+    const scratch_path to = in_dir("out");
     for (int i = 0; i < n; i++) {
         size_t a = 0, b = 0;
         fault = (fault_plan){.at = FAULT_ALWAYS, .how = FAULT_SHORT};
@@ -140,9 +111,10 @@ static void test_faults(void)
 
 static void test_inputs(void)
 {
-    const path in = in_dir("in"), hard = in_dir("hard"), soft = in_dir("soft");
-    const path other = in_dir("other"), shadow = in_dir("x.partial");
-    put_text(in.s, "input");
+    const scratch_path in = in_dir("in"), hard = in_dir("hard"),
+                       soft = in_dir("soft");
+    const scratch_path other = in_dir("other"), shadow = in_dir("x.partial");
+    CHECK(scratch_put(in.s, "input"));
     CHECK_EQ_I(link(in.s, hard.s), 0);
     CHECK_EQ_I(symlink(in.s, soft.s), 0);
     CHECK_EQ_I(link(in.s, shadow.s), 0);
@@ -152,7 +124,7 @@ static void test_inputs(void)
     for (int i = 0; i < 3; i++)
         REFUSED(lb_outfile_open(cx, same[i], &f, 1, 0), LB_E_ARG,
                 "is read from, and cannot be written as well");
-    const path pipe = in_dir("pipe");
+    const scratch_path pipe = in_dir("pipe");
     CHECK_EQ_I(mkfifo(pipe.s, 0666), 0);
     REFUSED(lb_outfile_open(cx, pipe.s, &f, 1, 0), LB_E_FILE,
             "is no regular file, and stays");
@@ -165,7 +137,8 @@ static void test_inputs(void)
     lb_outfile *o = lb_outfile_open(cx, other.s, &f, 1, 0);
     CHECK(o != NULL);
     CHECK(!lb_outfile_close(cx, o, false, false));
-    CHECK(!exists(other.s) && !exists(in_dir("other.partial").s));
+    CHECK(!scratch_exists(other.s) &&
+          !scratch_exists(in_dir("other.partial").s));
     lb_infile_unref(f);
     unlink(in.s), unlink(hard.s), unlink(soft.s), unlink(shadow.s);
 }
@@ -177,13 +150,14 @@ static void test_places(void)
             "cannot open: No such file");
     REFUSED(lb_outfile_open(cx, in_dir("big").s, NULL, 0, (uint64_t)1 << 60),
             LB_E_FILE, "needs 1152921504606846976 bytes, and the disk has");
-    CHECK(!exists(in_dir("big").s) && !exists(in_dir("big.partial").s));
+    CHECK(!scratch_exists(in_dir("big").s) &&
+          !scratch_exists(in_dir("big.partial").s));
     REFUSED(lb_infile_open(cx, in_dir("none").s, false), LB_E_FILE,
             "none: cannot open: No such file or directory");
     REFUSED(lb_infile_open(cx, dir, false), LB_E_FILE, "Is a directory");
     REFUSED(lb_infile_open(cx, "/dev/null", false), LB_E_FILE,
             "/dev/null: not a regular file");
-    const path pipe = in_dir("pipe");
+    const scratch_path pipe = in_dir("pipe");
     CHECK_EQ_I(mkfifo(pipe.s, 0600), 0);
     REFUSED(lb_reader_open(cx, pipe.s, NULL), LB_E_FILE, "not a regular file");
     REFUSED(lb_reader_open(cx, dir, NULL), LB_E_FILE, "a directory without");
@@ -212,8 +186,8 @@ static void gets_its_name(const char *at)
 
 static void test_one_writer(void)
 {
-    const path to = in_dir("out"), partial = in_dir("out.partial");
-    const path other = in_dir("other");
+    const scratch_path to = in_dir("out"), partial = in_dir("out.partial");
+    const scratch_path other = in_dir("other");
     /* It is ours until it has its name, also if it does not get that. */
     for (int fails = 0; fails < 2; fails++) {
         lb_outfile *o = lb_outfile_open(cx, to.s, NULL, 0, 0);
@@ -227,21 +201,21 @@ static void test_one_writer(void)
         fault = (fault_plan){0};
         lb_clear(cx);
         CHECK(tried == 1 && taken == 0);
-        CHECK(has_text(to.s, "new") && !exists(partial.s));
+        CHECK(has_text(to.s, "new") && !scratch_exists(partial.s));
     }
     /* What another has finished meanwhile is not written to. */
-    put_text(partial.s, "finished");
+    CHECK(scratch_put(partial.s, "finished"));
     fault.opened = gets_its_name;
     REFUSED(lb_outfile_open(cx, to.s, NULL, 0, 0), LB_E_FILE,
             "out.partial: another process is writing it");
     fault = (fault_plan){0};
-    CHECK(has_text(to.s, "finished") && !exists(partial.s));
+    CHECK(has_text(to.s, "finished") && !scratch_exists(partial.s));
     /* Nor what a link leads to. */
-    put_text(other.s, "other");
+    CHECK(scratch_put(other.s, "other"));
     CHECK_EQ_I(symlink(other.s, partial.s), 0);
     REFUSED(lb_outfile_open(cx, to.s, NULL, 0, 0), LB_E_FILE,
             "out.partial: cannot open: ");
-    CHECK(has_text(other.s, "other") && exists(partial.s));
+    CHECK(has_text(other.s, "other") && scratch_exists(partial.s));
     unlink(partial.s), unlink(other.s), unlink(to.s);
 }
 
@@ -249,9 +223,9 @@ static void test_one_writer(void)
 
 static void test_ranges(void)
 {
-    const path p = in_dir("ten");
+    const scratch_path p = in_dir("ten");
     char room[16] = "";
-    put_text(p.s, "0123456789");
+    CHECK(scratch_put(p.s, "0123456789"));
     for (int no_map = 0; no_map < 2; no_map++) {
         lb_infile *f = lb_infile_open(cx, p.s, no_map);
         CHECK(f != NULL && f->size == 10);
@@ -310,11 +284,11 @@ static void test_quotes(void)
 static bool open_writer(const char *kind, const lb_tensor *t, int64_t n,
                         const lb_meta *m, int64_t n_meta)
 {
-    const path to = in_dir("kind");
+    const scratch_path to = in_dir("kind");
     lb_writer *w = lb_writer_open(cx, lb_container_named(kind), to.s, t, n, m,
                                   n_meta, NULL);
     lb_writer_close(cx, w, false);
-    CHECK(!exists(to.s) && !exists(in_dir("kind.partial").s));
+    CHECK(!scratch_exists(to.s) && !scratch_exists(in_dir("kind.partial").s));
     return w != NULL;
 }
 
@@ -382,10 +356,80 @@ static void test_kinds(void)
     CHECK(open_writer("npz", xy, 2, NULL, 0));
 }
 
+/* What no file has, or no reader takes. */
+static void test_sizes(void)
+{
+    enum { HUGE_TEXT = 100000000 };
+    const int64_t half = (int64_t)1 << 62;
+    static const char *const kind[] = {"safetensors", "gguf", "npz"};
+    static const char *const type[] = {"U8", "I8", "|u1"};
+    for (int i = 0; i < 3; i++) {
+        const lb_tensor two[] = {T("a", type[i], 1, half),
+                                 T("b", type[i], 1, half)};
+        REFUSED(open_writer(kind[i], two, 2, NULL, 0), LB_E_SIZE,
+                "more than 9223372036854775807 bytes for one file");
+    }
+    REFUSED(open_writer("npy", &T("a", "|u1", 1, INT64_MAX), 1, NULL, 0),
+            LB_E_SIZE, "more than 9223372036854775807 bytes for one file");
+    int64_t ones[65];
+    for (int i = 0; i < 65; i++)
+        ones[i] = 1;
+    const lb_tensor deep = {
+        .name = "a", .type = "|u1", .rank = 65, .dim = ones};
+    REFUSED(open_writer("npy", &deep, 1, NULL, 0), LB_E_UNSUPPORTED,
+            "tensor 'a' has rank 65: numpy has at most 64");
+    char *text = malloc(HUGE_TEXT);
+    CHECK(text != NULL);
+    memset(text, 'x', HUGE_TEXT);
+    lb_meta m = {"k", LB_META_STRING, 0, 1, (const uint8_t *)text, HUGE_TEXT};
+    REFUSED(open_writer("safetensors", NULL, 0, &m, 1), LB_E_UNSUPPORTED,
+            "would have 100000032 bytes, more than the 100000000 that are");
+    m.size -= 32;
+    CHECK(open_writer("safetensors", NULL, 0, &m, 1));
+    free(text);
+}
+
+/* Bytes at their places: outside of them, and too few. */
+static void test_placed(void)
+{
+    const scratch_path to = in_dir("placed");
+    const lb_tensor x = T("x", "U8", 1, 3);
+    const lb_container *kind = lb_container_named("safetensors");
+    const lb_write_options o = {.place = true, .no_sync = true};
+    lb_writer *w = lb_writer_open(cx, kind, to.s, &x, 1, NULL, 0, &o);
+    CHECK(w && lb_writer_place(cx, w, 0, 1, "ab", 2));
+    REFUSED(lb_writer_place(cx, w, 0, 2, "cd", 2), LB_E_ARG,
+            "2 bytes at 2 of tensor 'x', which has 3");
+    CHECK(!lb_writer_close(cx, w, true));
+    w = lb_writer_open(cx, kind, to.s, &x, 1, NULL, 0, &o);
+    CHECK(w && lb_writer_place(cx, w, 0, 0, "ab", 2));
+    REFUSED(lb_writer_close(cx, w, true), LB_E_ARG,
+            "2 bytes of tensors, where 3 are due");
+    CHECK(!scratch_exists(to.s));
+}
+
+/* A rank that finds another job's file where its own should be. */
+static void test_join(void)
+{
+    const scratch_path to = in_dir("join");
+    uint8_t record[LB_RECORD] = {0};
+    lb_journal a = {.job = 1, .n = 1, .record = record}, b = a;
+    b.job = 2;
+    lb_outfile *o = lb_outfile_open_sized(cx, to.s, NULL, 0, 8, &a, 7);
+    CHECK(o != NULL);
+    REFUSED(lb_outfile_join(cx, to.s, 8, &b, 7), LB_E_FILE,
+            "join.partial: another rank is writing another file");
+    lb_outfile *too = lb_outfile_join(cx, to.s, 8, &a, 7);
+    CHECK(too != NULL);
+    lb_outfile_close(cx, too, false, false);
+    lb_outfile_close(cx, o, false, false);
+    CHECK(!scratch_exists(to.s) && !scratch_exists(in_dir("join.partial").s));
+}
+
 /* Too many bytes, too few, and after an error nothing more. */
 static void test_counts(void)
 {
-    const path to = in_dir("counts");
+    const scratch_path to = in_dir("counts");
     const lb_tensor xy[] = {T("x", "U8", 1, 3), T("none", "U8", 1, 0),
                             T("y", "U8", 1, 1)};
     const lb_container *kind = lb_container_named("safetensors");
@@ -397,18 +441,18 @@ static void test_counts(void)
     CHECK_EQ_I(lb_writer_next(w), -1);
     CHECK(!lb_writer_put(cx, w, "c", 1));
     CHECK(!lb_writer_close(cx, w, true));
-    CHECK(!exists(to.s));
+    CHECK(!scratch_exists(to.s));
     w = lb_writer_open(cx, kind, to.s, xy, 3, NULL, 0, NULL);
     CHECK(lb_writer_put(cx, w, "abc", 3));
     CHECK_EQ_I(lb_writer_next(w), 2);
     REFUSED(lb_writer_close(cx, w, true), LB_E_ARG, "'y' lacks 1 of 1 bytes");
-    CHECK(!exists(to.s));
+    CHECK(!scratch_exists(to.s));
     w = lb_writer_open(cx, kind, to.s, xy, 3, NULL, 0, NULL);
     CHECK(lb_writer_put(cx, w, "abc", 3) && lb_writer_put(cx, w, "d", 1));
     CHECK_EQ_I(lb_writer_next(w), -1);
     REFUSED(lb_writer_put(cx, w, "e", 1), LB_E_ARG, "1 bytes for tensor");
     CHECK(!lb_writer_close(cx, w, true));
-    CHECK(!exists(to.s));
+    CHECK(!scratch_exists(to.s));
 }
 
 int main(void)
@@ -424,7 +468,10 @@ int main(void)
     test_too_large_to_map();
     test_quotes();
     test_kinds();
+    test_sizes();
     test_counts();
+    test_placed();
+    test_join();
     CHECK_EQ_I(lb_bytes_in_use(cx), before);
     lb_close(cx);
     CHECK_EQ_I(rmdir(dir), 0); /* and nothing is left in it */

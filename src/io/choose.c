@@ -6,6 +6,7 @@
 
 static const char norm[] = "a norm", embedding[] = "an embedding";
 static const char head[] = "the output head", router[] = "a router";
+static const char tiny[] = "tiny";
 
 /* Parts of names that mark what should keep its precision: small, and much is
  * lost with it. */
@@ -51,6 +52,11 @@ bool lb_role_is_head(const char *role)
     return role == head;
 }
 
+bool lb_role_is_tiny(const char *role)
+{
+    return role == tiny;
+}
+
 static bool is_float(lb_dtype d)
 {
     return d == LB_F32 || d == LB_F16 || d == LB_BF16 || d == LB_F64;
@@ -72,5 +78,5 @@ const char *lb_choose_weights(void *user, const lb_entry *e,
     if (role) return role;
     for (int k = 0; k < e->rank; k++)
         n *= (double)e->dim[k];
-    return n < TINY ? "tiny" : NULL;
+    return n < TINY ? tiny : NULL;
 }

@@ -55,10 +55,13 @@ typedef struct lb_tensor {
 
 /* ---- reading ------------------------------------------------------------- */
 
+/* Bytes of a header of safetensors that other programs read. */
+enum { LB_HEADER_MOST = 100000000 };
+
 /* Zero means the default. */
 typedef struct lb_read_options {
     bool no_map;         /* read by pread; see file.h */
-    uint64_t max_header; /* of safetensors and its index; 0: 100,000,000 */
+    uint64_t max_header; /* of safetensors and its index; 0: LB_HEADER_MOST */
 } lb_read_options;
 
 struct lb_reader {

@@ -154,12 +154,16 @@ bool lb_shape_count(const lb_shape *shape, int64_t *n);
 lb_dtype lb_dtype_of_torch(const char *name);
 /* Read once, when it is first asked for; NULL and an error. */
 const lb_model_config *lb_model_config_of(lb_ctx *cx, lb_file *f);
+/* What a config.json says; NULL is false. */
+bool lb_model_config_read(lb_ctx *cx, lb_infile *file, lb_model_config *c);
 /* choose.c: what a name says about an array that should keep its precision:
  * "a norm", ..; NULL: nothing. */
 const char *lb_name_role(const char *name);
 /* Whether that is an embedding, or the output head. */
 bool lb_role_is_embedding(const char *role);
 bool lb_role_is_head(const char *role);
+/* Whether that is why lb_choose_weights leaves an array. */
+bool lb_role_is_tiny(const char *role);
 /* loader.c: lb_file_layout.refuses of those that pack linear layers only. */
 const char *lb_linear_only(const lb_model_config *c, const lb_entry *e);
 /* Whether it is an expert's by itself, P.experts.7.Q. */

@@ -9,7 +9,7 @@
 
 #include "core/core.h"
 
-enum { DEPTH_MOST = 128 }; /* as serde_json */
+enum { DEPTH_MOST = 127 }; /* as serde_json */
 
 /* ---- begin and end ------------------------------------------------------- */
 
@@ -229,6 +229,7 @@ void lb_json_word(lb_json *j, char *to, size_t size)
     if (j->failed || len >= size) return;
     j->at = begin;
     to[pass_string(j, to)] = 0;
+    if (strlen(to) != len) *to = 0; /* no word has a 0 in it */
 }
 
 static void pass_colon(lb_json *j)
@@ -342,10 +343,40 @@ static void pass_word(lb_json *j, const char *word)
         j->at += n;
 }
 
+/* A number that is not wanted, but which the reference reads as a double. */
+static void skip_number(lb_json *j)
+{
+    enum { DIGITS = 308 }; /* as many make no number that is too large */
+    const uint8_t *begin = j->at;
+    pass_number(j);
+    const size_t n = (size_t)(j->at - begin);
+    if (j->failed || j->python || j->at == j->end ||
+        (n <= DIGITS && !memchr(begin, 'e', n) && !memchr(begin, 'E', n)) ||
+        isfinite(number_from((const char *)begin)))
+        return;
+    j->at = begin;
+    lb_json_wrong(j, "too large a number");
+}
+
+/* What Python writes of numbers that JSON lacks. */
+static bool skip_python(lb_json *j)
+{
+    static const char *const word[] = {"NaN", "Infinity", "-Infinity"};
+    for (size_t i = 0; j->python && i < sizeof word / sizeof *word; i++) {
+        const size_t n = strlen(word[i]);
+        if ((size_t)(j->end - j->at) < n || memcmp(j->at, word[i], n) != 0)
+            continue;
+        j->at += n;
+        return true;
+    }
+    return false;
+}
+
 void lb_json_skip(lb_json *j)
 {
     if (j->failed) return;
     const int next = lb_json_peek(j);
+    if (skip_python(j)) return;
     switch (next) {
     case '{':
     case '[':
@@ -359,7 +390,7 @@ void lb_json_skip(lb_json *j)
         lb_json_word(j, NULL, 0);
         return;
     case 0:
-        pass_number(j);
+        skip_number(j);
         return;
     default:
         pass_word(j, next == 't' ? "true" : next == 'f' ? "false" : "null");

@@ -28,6 +28,7 @@ typedef struct lb_json {
     int depth;
     bool first; /* after an opening bracket */
     bool failed;
+    bool python; /* NaN and Infinity are values that can be skipped */
 } lb_json;
 
 /* n bytes of a file, which must be UTF-8; false and an error. To be ended in
@@ -46,9 +47,8 @@ bool lb_json_more(lb_json *j, char close);
 const char *lb_json_key(lb_json *j, lb_arena *arena);
 /* A string, with a 0 behind it; "" on failure. */
 const char *lb_json_string(lb_json *j, lb_arena *arena, size_t *n);
-/* The same for words that are known: of size or more bytes, or on failure, it
- * is
- * "". size may be 0. */
+/* The same for words that are known: of size or more bytes, with a 0 in it, or
+ * on failure, it is "". size may be 0. */
 void lb_json_word(lb_json *j, char *to, size_t size);
 void lb_json_key_word(lb_json *j, char *to, size_t size);
 /* An integer from 0 on; 0 on failure. */

@@ -74,7 +74,7 @@ static bool read_root(lb_json *j, lb_model_config *c)
     return !j->failed;
 }
 
-static bool read_config(lb_ctx *cx, lb_infile *file, lb_model_config *c)
+bool lb_model_config_read(lb_ctx *cx, lb_infile *file, lb_model_config *c)
 {
     enum { MOST = 1 << 24 };
     lb_json j;
@@ -82,8 +82,9 @@ static bool read_config(lb_ctx *cx, lb_infile *file, lb_model_config *c)
     if (file->size > MOST)
         return lb_refuse(cx, file, "has %llu bytes, more than %d",
                          (unsigned long long)file->size, MOST);
-    const bool ok =
-        lb_json_begin(cx, &j, file, 0, file->size, "it") && read_root(&j, c);
+    bool ok = lb_json_begin(cx, &j, file, 0, file->size, "it");
+    j.python = true;
+    ok = ok && read_root(&j, c);
     if (!ok) j.failed = true;
     return lb_json_end(&j);
 }
@@ -102,7 +103,7 @@ const lb_model_config *lb_model_config_of(lb_ctx *cx, lb_file *f)
     if (c && stat(at, &st) == 0) {
         lb_infile *file = lb_infile_open(cx, at, true);
         c->there = true;
-        ok = read_config(cx, file, c);
+        ok = lb_model_config_read(cx, file, c);
         lb_infile_unref(file);
     }
     lb_bytes_free(&path);

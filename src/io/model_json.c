@@ -77,8 +77,9 @@ bool lb_model_json(lb_ctx *cx, lb_infile *f, const lb_bytes *value,
     if (f->size > MOST)
         return lb_refuse(cx, f, "has %llu bytes, more than %d",
                          (unsigned long long)f->size, MOST);
-    const bool ok =
-        lb_json_begin(cx, &j, f, 0, f->size, "it") && find_spots(&j, &s);
+    bool ok = lb_json_begin(cx, &j, f, 0, f->size, "it");
+    j.python = true;
+    ok = ok && find_spots(&j, &s);
     if (ok) splice(&j, &s, value, out);
     if (!ok) j.failed = true;
     return lb_json_end(&j) &&

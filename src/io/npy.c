@@ -52,8 +52,10 @@ static bool npy_compose(lb_ctx *cx, lb_writer *w)
     if (!lb_npy_suits(cx, &w->tensor[0])) return false;
     lb_npy_compose(&w->header, &w->tensor[0]);
     w->tensor[0].begin = w->header.n;
-    if (__builtin_add_overflow(w->tensor[0].size, w->header.n, &w->total))
-        return lb_fail(cx, LB_E_SIZE, "more bytes than can be counted");
+    w->total = w->tensor[0].size + w->header.n;
+    if (w->total > INT64_MAX)
+        return lb_fail(cx, LB_E_SIZE, "more than %lld bytes for one file",
+                       (long long)INT64_MAX);
     return true;
 }
 

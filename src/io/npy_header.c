@@ -100,6 +100,7 @@ static bool pass_word(parser *p, const char *word)
 static bool parse_string(parser *p, const char **text, size_t *n)
 {
     pass_space(p);
+    if (p->at < p->end && *p->at == 'u') p->at++; /* Python 2's */
     if (p->at == p->end || (*p->at != '\'' && *p->at != '"'))
         return wrong(p, "no string");
     const uint8_t quote = *p->at++, *begin = p->at;
@@ -111,7 +112,7 @@ static bool parse_string(parser *p, const char **text, size_t *n)
     return true;
 }
 
-/* From 0 on. Python 2 wrote an L after long ones. */
+/* From 0 on, and not octal. Python 2 wrote an L after long ones. */
 static bool parse_number(parser *p, int64_t *n)
 {
     pass_space(p);
@@ -120,7 +121,8 @@ static bool parse_number(parser *p, int64_t *n)
     for (; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++)
         if (!lb_mul_i64(*n, 10, n) || !lb_add_i64(*n, *p->at - '0', n))
             return wrong(p, "a number that is too large");
-    if (p->at == begin) return wrong(p, "no number from 0 on");
+    if (p->at == begin || (*begin == '0' && *n))
+        return wrong(p, "no number from 0 on");
     if (p->major < 3 && p->at < p->end && *p->at == 'L') p->at++;
     return true;
 }
@@ -177,20 +179,84 @@ static bool number_item(char kind, int64_t n, item *it)
     return false;
 }
 
-/* "<f4", "|S5", ..; canonical gets its order mark as numpy would write it. */
-static bool parse_simple(parser *p, const char *s, size_t n, item *it,
+static bool is(const char *s, size_t n, const char *word)
+{
+    return strlen(word) == n && memcmp(s, word, n) == 0;
+}
+
+/* The number type of that kind and size; NULL if there is none. */
+static const char *sized(char kind, int64_t bytes)
+{
+    static const char *const all[] = {"b1", "i1", "i2", "i4", "i8",
+                                      "u1", "u2", "u4", "u8", "f2",
+                                      "f4", "f8", "c8", "c16"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i][0] == kind &&
+            digits(all[i] + 1, strlen(all[i]) - 1) == bytes)
+            return all[i];
+    return NULL;
+}
+
+/* What numpy calls types, too: a letter, or a word, after which their bits may
+ * stand, and before which no order. NULL: nothing of the kind. */
+static const char *other_name(const char *s, size_t n, bool ordered)
+{
+    static const char letter[] = "?bBhHiIlqpnLQPNefdFD";
+    static const char *const meant[] = {
+        "b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "i8", "i8",
+        "i8", "u8", "u8", "u8", "u8", "f2", "f4", "f8", "c8", "c16"};
+    static const struct {
+        const char *word;
+        int bytes; /* if no bits are said */
+    } word[] = {
+        {"bool", 1}, {"int", 8}, {"uint", 8}, {"float", 8}, {"complex", 16}};
+    const char *at = n == 1 ? strchr(letter, *s) : NULL;
+    if (at && *at) return meant[at - letter];
+    for (size_t i = 0; !ordered && i < sizeof word / sizeof *word; i++) {
+        const size_t k = strlen(word[i].word);
+        if (n < k || memcmp(s, word[i].word, k) != 0) continue;
+        const int64_t bits = n > k ? digits(s + k, n - k) : 8 * word[i].bytes;
+        if (bits % 8 == 0 && (*s != 'b' || n == k)) return sized(*s, bits / 8);
+    }
+    return NULL;
+}
+
+/* Of times: "[s]", "[25us]". */
+static bool is_unit(const char *s, size_t n)
+{
+    static const char *const unit[] = {"Y",  "M",  "W",  "D",      "h",
+                                       "m",  "s",  "ms", "us",     "ns",
+                                       "ps", "fs", "as", "generic"};
+    if (n < 2 || s[n - 1] != ']') return false;
+    s++, n -= 2;
+    while (n && *s >= '0' && *s <= '9')
+        s++, n--;
+    for (size_t i = 0; i < sizeof unit / sizeof *unit; i++)
+        if (is(s, n, unit[i])) return true;
+    return false;
+}
+
+/* "<f4", "|S5", ..; order gets its mark as numpy would write it, *s and *n what
+ * follows that. */
+static bool parse_simple(parser *p, const char **s_, size_t *n_, item *it,
                          char *order)
 {
-    const char *all = s;
+    const char *s = *s_, *all = s;
+    size_t n = *n_;
     const size_t all_n = n;
     *order = '<';
     if (n && strchr("<>=|", *s) && *s) {
         if (*s == '>') *order = '>';
         s++, n--;
     }
+    const char *other = n ? other_name(s, n, s != all) : NULL;
+    if (other) s = other, n = strlen(other);
+    *s_ = s;
+    *n_ = n;
     const char kind = n ? *s : 0;
     const char *unit = n ? memchr(s, '[', n) : NULL;
-    if (kind && strchr("Mm", kind) && unit && s[n - 1] == ']')
+    if (kind && strchr("Mm", kind) && unit &&
+        is_unit(unit, n - (size_t)(unit - s)))
         n = (size_t)(unit - s);
     const int64_t count = n ? digits(s + 1, n - 1) : -1;
     bool ok = count >= 0;
@@ -254,7 +320,7 @@ static bool parse_item(parser *p, int depth, item *it)
     size_t n;
     pass_space(p);
     if (p->at < p->end && *p->at != '[')
-        return parse_string(p, &s, &n) && parse_simple(p, s, n, it, &order);
+        return parse_string(p, &s, &n) && parse_simple(p, &s, &n, it, &order);
     if (depth > NESTING_MOST) return wrong(p, "fields that nest too deep");
     *it = (item){0, 0, LB_NO_DTYPE};
     bool comma = true;
@@ -293,13 +359,12 @@ static bool parse_descr(parser *p, lb_tensor *t, item *it)
         t->type = literal_text(p, begin, p->at);
         return t->type != NULL;
     }
-    if (!parse_string(p, &s, &n) || !parse_simple(p, s, n, it, &order))
+    if (!parse_string(p, &s, &n) || !parse_simple(p, &s, &n, it, &order))
         return false;
-    const size_t mark = strchr("<>=|", *s) ? 1 : 0;
-    char *type = lb_arena_alloc(p->cx, p->arena, n + 2 - mark, 1);
+    char *type = lb_arena_alloc(p->cx, p->arena, n + 2, 1);
     if (!type) return false;
     type[0] = order;
-    memcpy(type + 1, s + mark, n - mark);
+    memcpy(type + 1, s, n);
     t->type = type;
     t->dtype = it->dtype;
     t->swap = it->swap;
@@ -336,6 +401,15 @@ static bool parse_entry(parser *p, lb_tensor *t, item *it, unsigned *seen)
     return true;
 }
 
+/* Also of an array without elements the others are counted. */
+static bool is_counted(const lb_tensor *t, const item *it)
+{
+    int64_t n = it->size ? it->size : 1;
+    for (int i = 0; i < t->rank; i++)
+        if (t->dim[i] && !lb_mul_i64(n, t->dim[i], &n)) return false;
+    return true;
+}
+
 bool lb_npy_parse(lb_ctx *cx, const lb_infile *f, const char *who,
                   lb_arena *arena, const uint8_t *literal, size_t n, int major,
                   lb_tensor *t)
@@ -356,7 +430,7 @@ bool lb_npy_parse(lb_ctx *cx, const lb_infile *f, const char *who,
     if (p.at != p.end) return wrong(&p, "more than a dict");
     if (seen != ALL) return wrong(&p, "not descr, fortran_order and shape");
     const lb_coding c = {t->type, t->dtype, 1, (int)it.size, 0};
-    if (!lb_coding_size(&c, t->dim, t->rank, &t->size))
+    if (!lb_coding_size(&c, t->dim, t->rank, &t->size) || !is_counted(t, &it))
         return lb_refuse(cx, f, "%s: more bytes than can be counted", who);
     return true;
 }

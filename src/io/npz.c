@@ -165,7 +165,8 @@ static bool open_member(lb_ctx *cx, lb_reader *r, archive *a, const char *name,
     return refuse_zip(cx, r->file[0], LB_NAME(name), zip_get_error(a->zip));
 }
 
-/* Whether it can be what it says; *packed sums up what they take. */
+/* Whether it can be what it says; *packed sums up what they take. The first two
+ * libzip's own check should have found: other versions of it may not. */
 static bool check_member(lb_ctx *cx, const lb_infile *f, const zip_stat_t *st,
                          uint64_t *packed)
 {

@@ -114,6 +114,20 @@ bool lb_job_rank_ok(lb_job *j, const lb_entry *e)
                    LB_MAX_RANK);
 }
 
+/* Of a program that packs every linear layer, whatever its size, a directory
+ * is as that would have made it. True also where there will be an error. */
+static bool loader_packs(lb_job *j, const lb_job_item *it)
+{
+    lb_job_item named = *it;
+    if (!j->o->directory || !j->o->layout) return false;
+    if (!name_format(j, &named)) return true;
+    const lb_file_layout *l =
+        lb_file_layout_for(j->o->layout, named.config.format);
+    if (!l || !l->refuses) return false;
+    const lb_model_config *c = lb_model_config_of(j->cx, j->f);
+    return !c || !l->refuses(c, &it->group->entry);
+}
+
 /* What another program quantized has a layout of its own: it is not taken
  * apart here. */
 bool lb_job_plan_quantized(lb_job *j, lb_job_item *it)
@@ -125,6 +139,7 @@ bool lb_job_plan_quantized(lb_job *j, lb_job_item *it)
     it->kept = o->selection ? lb_selection_choose(o->selection, e, &it->config)
                             : choose(o->choose_user, e, &it->config);
     if (!lb_job_rank_ok(j, e)) return false;
+    if (lb_role_is_tiny(it->kept) && loader_packs(j, it)) it->kept = NULL;
     if (!e->format || (it->kept && strcmp(e->format, "dense") != 0))
         return lb_fail(j->cx, LB_E_UNSUPPORTED,
                        "%s: '%s' is %s of type %s, and only dense arrays are "

@@ -44,7 +44,7 @@ lb_reader *lb_reader_open_file(lb_ctx *cx, lb_infile *file,
     r->arena = arena;
     r->file[r->n_files++] = file;
     if (options) r->options = *options;
-    if (!r->options.max_header) r->options.max_header = 100000000;
+    if (!r->options.max_header) r->options.max_header = LB_HEADER_MOST;
     if (kind->open(cx, r) && lb_reader_index(cx, r)) return r;
     lb_reader_close(r);
     return NULL;

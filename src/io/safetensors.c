@@ -55,6 +55,7 @@ typedef struct task {
     int file;
     uint64_t data, size; /* of the data: where it begins and its bytes */
     lb_safetensors_list *list;
+    bool seen; /* of metadata */
     lb_json j;
 } task;
 
@@ -194,7 +195,8 @@ static bool read_metadata(task *k)
 {
     lb_json *j = &k->j;
     lb_safetensors_list *l = k->list;
-    if (l->meta) return lb_refuse(k->cx, k->f, "has two of %s", metadata_key);
+    if (k->seen) return lb_refuse(k->cx, k->f, "has two of %s", metadata_key);
+    k->seen = true;
     if (lb_json_peek(j) == 'n') {
         lb_json_skip(j);
         return !j->failed;
@@ -397,6 +399,12 @@ static bool safetensors_compose(lb_ctx *cx, lb_writer *w)
     lb_bytes_put(b, "}", 1);
     lb_bytes_fill(b, ' ', -b->n % 8);
     if (b->failed) return true; /* which is noted */
+    if (b->n - 8 > LB_HEADER_MOST)
+        return lb_fail(
+            cx, LB_E_UNSUPPORTED,
+            "a header of safetensors would have %zu bytes, more than "
+            "the %d that are read",
+            b->n - 8, (int)LB_HEADER_MOST);
     for (int i = 0; i < 8; i++)
         b->at[i] = (uint8_t)((uint64_t)(b->n - 8) >> 8 * i);
     for (int64_t i = 0; i < w->n_tensors; i++)
