@@ -10,4 +10,7 @@
 bool lb_group_spec(lb_ctx *cx, const lb_grid *grid, lb_file *f, lb_group *g,
                    const char *text, lb_spec_report *report, lb_spec *spec);
 
+/* The rules of a file of text; NULL is false. */
+bool lb_rules_take(lb_ctx *cx, lb_rules *r, lb_infile *f);
+
 #endif

@@ -113,18 +113,23 @@ static bool read_lines(lb_ctx *cx, lb_rules *r, const lb_infile *f,
     return true;
 }
 
-bool lb_rules_read(lb_ctx *cx, lb_rules *r, const char *path)
+bool lb_rules_take(lb_ctx *cx, lb_rules *r, lb_infile *f)
 {
     enum { MOST = 1 << 20 };
+    if (!f) return false;
+    if (f->size > MOST)
+        return lb_refuse(cx, f, "has %llu bytes, more than %d",
+                         (unsigned long long)f->size, MOST);
+    char *text = lb_arena_alloc(cx, &r->arena, f->size, 1);
+    return text && lb_infile_read(cx, f, 0, (size_t)f->size, text) &&
+           read_lines(cx, r, f, text);
+}
+
+bool lb_rules_read(lb_ctx *cx, lb_rules *r, const char *path)
+{
     if (!cx || !r || !path || lb_error_status(cx)) return false;
     lb_infile *f = lb_infile_open(cx, path, true);
-    bool ok = f != NULL;
-    if (ok && f->size > MOST)
-        ok = lb_fail(cx, LB_E_CONTENT, "%s: has %llu bytes, more than %d",
-                     LB_PATH(f->path), (unsigned long long)f->size, MOST);
-    char *text = ok ? lb_arena_alloc(cx, &r->arena, f->size, 1) : NULL;
-    ok = text && lb_infile_read(cx, f, 0, (size_t)f->size, text) &&
-         read_lines(cx, r, f, text);
+    const bool ok = lb_rules_take(cx, r, f);
     lb_infile_unref(f);
     return ok;
 }
