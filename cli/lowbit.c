@@ -1,6 +1,7 @@
 /* lowbit.c - the command: `lowbit VERB ..` */
 #include <locale.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "launch.h"
 #include "start/command.h"
@@ -98,9 +99,20 @@ static verdict run(int argc, char **argv, lb_comm *comm)
     return run_among(v, &a, comm);
 }
 
+/* Files of ranks and shards are open together, and may be more than a shell's
+ * usual 1024. */
+static void allow_files(void)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur >= r.rlim_max) return;
+    r.rlim_cur = r.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &r);
+}
+
 int lowbit_command(int argc, char **argv, lb_comm *comm)
 {
     setlocale(LC_CTYPE, ""); /* whether the terminal has Unicode */
+    allow_files();
     const verdict v = run(argc, argv, comm);
     /* Data that could not be written whole are no success. */
     if (fflush(stdout) || ferror(stdout))

@@ -258,6 +258,17 @@ edit()
     checks=$((checks + 1))
 }
 
+# rehead RANK SCRIPT: of sed -E, over a header of any length
+rehead()
+{
+    local f=$tmp/odd/$1 n header
+    n=$(($(od -An -t u8 -N 8 "$f")))
+    header=$(head -c $((8 + n)) "$f" | tail -c +9 | sed -E "$2")
+    tail -c +$((9 + n)) "$f" >"$tmp/data"
+    safetensors "$f" "$header" ''
+    cat "$tmp/data" >>"$f"
+}
+
 a=rank-00000-of-00002.safetensors b=rank-00001-of-00002.safetensors
 cut_model "$tmp/by_rows" x=2 'up=P(x)'
 cut_model "$tmp/by_columns" x=2 'up=P(None, x)'
@@ -289,10 +300,115 @@ run 0 shard $layouts/bnb4.safetensors -o "$tmp/odd" --mesh x=2 \
     --spec '.=P(x)' --relaxed -q
 edit $a 's/\(lowbit_shard\.tensor\.[^"]*" *: *"\)./\1g/'
 no_merge "$a: a tensor in hex that is none"
+cp -r "$tmp/even" "$tmp/odd"
+edit $a 's/\(lowbit_shard\.files" *: *"\)2/\13/'
+no_merge "$a: has no value lowbit_shard.name.2: it is no rank's file"
+cp -r "$tmp/even" "$tmp/odd"
+rehead $a 's/("lowbit_shard\.index":")([^"\\]|\\.)*"/\1{\\"weight_map\\":{}}"/'
+no_merge "$a: an index of other files than its own"
+cp -r "$tmp/even" "$tmp/odd"
+edit $a 's/\(lowbit_shard\.files" *: *"\)2/\1-/'
+no_merge "$a: a value that is no such number"
+cp -r "$tmp/even" "$tmp/odd"
+edit $a 's/\(lowbit_shard\.name\.0" *: *"\)m/\1./'
+no_merge "$a: a name that is none of a file"
+cp -r "$tmp/even" "$tmp/odd"
+edit $a 's/\(lowbit_shard\.size\.0" *: *"\)[1-9]/\10/'
+no_merge "$a: a size less than a header"
+cp -r "$tmp/even" "$tmp/odd"
+edit $a 's/lowbit_shard\.index/lowbit_shard.order/'
+no_merge "$a: several files without an index"
+cp -r "$tmp/by_rows" "$tmp/odd"
+edit $a 's/"x=2"/"x=3"/'
+no_merge "$a: is of a mesh x=3, and there are 2 ranks"
+cp -r "$tmp/by_rows" "$tmp/odd"
+edit $b 's/"up\.weight"/"up.weighs"/'
+no_merge "$b: has no 'up.weight' of 32768 bytes"
+cp -r "$tmp/by_rows" "$tmp/odd"
+edit $a 's/spec\.up\.weight/spec.up.weighs/'
+no_merge "$a: has no 'up.weight', and no spec of its array"
+cp -r "$tmp/by_rows" "$tmp/odd"
+cp "$tmp/by_rows/$a" "$tmp/odd/rank-00000-of-00003.safetensors"
+refused 1 "has both $a and rank-00000-of-00003" merge "$tmp/odd" -o "$tmp/none"
+rm -r "$tmp/odd"
+
+# A spec that is longer than any that was written.
+cp -r "$tmp/by_rows" "$tmp/odd"
+for name in $a $b; do rehead $name "s/P\(x\)/$(printf '%0600d' 0)/"; done
+no_merge "$a: a spec of what cannot be cut"
+
+# A blob whose shape is there, but not where it can be written anew.
+cp $layouts/bnb4.safetensors "$tmp/blob.safetensors"
+LC_ALL=C sed -i 's/"quant_type": "nf4", "blocksize": \([0-9]*\), "dtype": \("[a-z0-9]*"\), "shape"/"quant_type": "nf4","blocksize":\1,"dtype": \2, "\\u0073hape"/' \
+    "$tmp/blob.safetensors"
+run 0 info "$tmp/blob.safetensors"
+refused 3 "' has no shape" shard "$tmp/blob.safetensors" -o "$tmp/none" \
+    --mesh x=2 --spec '.=P(x)' --relaxed -q
+[ ! -e "$tmp/none" ] || die "something is there"
+
 rm "$tmp/small.safetensors"
 run 0 quantize "$tmp/model.safetensors" -o "$tmp/small.safetensors" --type nf4 \
     --block-size 32 --layout seed -q
 run 0 shard "$tmp/small.safetensors" -o "$tmp/odd" --mesh x=2 --spec 'up=P(x)' -q
 edit $a 's/\[64, 256\]/[64,  96]/'
 no_merge "$a: 'up.weight.packed' has 8192 bytes, which are no 3072 entries"
+
+# ---- as many as there may be -------------------------------------------------
+
+refused 1 'a mesh of 4098 ranks, where files are of 4096 at most' shard \
+    "$tmp/model.safetensors" --mesh x=2049,y=2 --spec '.=P()' --dry-run
+# More files than may be open at once, if nobody asks for more.
+header='{"a":{"dtype":"U8","shape":[80],"data_offsets":[0,80]}}'
+safetensors "$tmp/a.safetensors" "$header" "$(printf '%080d' 7)"
+run 0 shard "$tmp/a.safetensors" -o "$tmp/many" --mesh x=80 --spec 'a=P(x)' \
+    --no-sync -q
+(
+    ulimit -Sn 64
+    run 0 merge "$tmp/many" -o "$tmp/b.safetensors" --no-sync -q
+)
+cmp "$tmp/a.safetensors" "$tmp/b.safetensors" || die "80 ranks"
+
+# What the first rank's header has no room for: quotes take four bytes there.
+{
+    printf '{"__metadata__":{"k":"'
+    yes '\"' | tr -d '\n' | head -c 40000000
+    printf '"}}'
+} >"$tmp/header" || true
+n=$(stat -c %s "$tmp/header")
+{
+    for k in 0 8 16 24 32 40 48 56; do
+        # shellcheck disable=SC2059
+        printf "\\x$(printf %x $(((n >> k) & 255)))"
+    done
+    cat "$tmp/header"
+} >"$tmp/quotes.safetensors"
+run 0 info "$tmp/quotes.safetensors"
+refused 1 'bytes, more than the 100000000 that are read' shard \
+    "$tmp/quotes.safetensors" -o "$tmp/none" --mesh x=1 --spec '.=P(x)' -q
+[ ! -e "$tmp/none" ] || die "something is there"
+[ ! -e "$tmp/none.partial" ] || die "something partial is there"
+
+# Names of files that are kept for others, and values that are a rank's.
+mkdir "$tmp/named"
+cp $golden/sharded/model-00001-of-00002.safetensors "$tmp/named/.hidden"
+echo '{"weight_map":{"layer.0.b":".hidden"}}' >"$tmp/named/$index"
+refused 1 "has a file '.hidden', which merge would not write" shard \
+    "$tmp/named" -o "$tmp/none" "${by[@]}"
+header='{"__metadata__":{"lowbit_shard.size.0":"1"}}'
+safetensors "$tmp/named/b.safetensors" "$header" ''
+refused 1 "a rank's file already: it has a value lowbit_shard.size.0" shard \
+    "$tmp/named/b.safetensors" -o "$tmp/none" "${by[@]}"
+# An index without files, and a file whose name is no text.
+rm -rf "$tmp/none" "$tmp/named"
+mkdir "$tmp/named"
+echo '{"weight_map":{}}' >"$tmp/named/$index"
+echo '# none' >"$tmp/rules"
+run 0 shard "$tmp/named" -o "$tmp/empty" --mesh x=2 --rules "$tmp/rules" -q
+run 0 merge "$tmp/empty" -o "$tmp/none" -q
+cmp "$tmp/named/$index" "$tmp/none/$index" || die "an empty index"
+cp "$tmp/a.safetensors" "$tmp/"$'\xff'.safetensors
+run 0 shard "$tmp/"$'\xff'.safetensors -o "$tmp/many" --mesh x=2 \
+    --spec 'a=P(x)' --force -q
+run 0 merge "$tmp/many" -o "$tmp/b.safetensors" --force -q
+cmp "$tmp/a.safetensors" "$tmp/b.safetensors" || die "a name that is no text"
 finish

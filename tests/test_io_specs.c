@@ -8,22 +8,11 @@
 
 #include "check.h"
 #include "lowbit_io.h"
+#include "refused.h"
 #include "scratch.h"
 
 static lb_ctx *cx;
 static char path[SCRATCH_MAX];
-
-static void refused(bool ok, lb_status status, const char *say, int line)
-{
-    const bool right =
-        !ok && lb_error_status(cx) == status && strstr(lb_error(cx), say);
-    if (check_fails(right))
-        fprintf(stderr, "%s:%d: want \"%s\", got %s \"%s\"\n", __FILE__, line,
-                say, ok ? "no error" : lb_status_name(lb_error_status(cx)),
-                lb_error(cx));
-    lb_clear(cx);
-}
-#define REFUSED(ok, status, say) refused(ok, status, say, __LINE__)
 
 static void save_model(void)
 {
@@ -146,6 +135,9 @@ static void test_text(void)
     fclose(to);
     CHECK(lb_rules_read(cx, r, file));
     CHECK_EQ_S(lb_error(cx), "");
+    CHECK_EQ_I(truncate(file, (1 << 20) + 1), 0);
+    REFUSED(lb_rules_read(cx, r, file), LB_E_CONTENT,
+            "has 1048577 bytes, more than 1048576");
     unlink(file);
     REFUSED(lb_rules_read(cx, r, file), LB_E_FILE, "cannot open");
     lb_rules_close(r);
@@ -165,6 +157,12 @@ static void test_options(void)
     CHECK(lb_shard_file(cx, path, NULL, &o));
     o.struct_size = sizeof o;
     CHECK(lb_shard_file(cx, path, NULL, &o));
+    o.mesh = "tp=2,dp=2048";
+    CHECK(lb_shard_file(cx, path, NULL, &o));
+    o.mesh = "tp=2,dp=2049";
+    REFUSED(lb_shard_file(cx, path, NULL, &o), LB_E_ARG,
+            "a mesh of 4098 ranks, where files are of 4096 at most");
+    o.mesh = "tp=2";
     o.struct_size = 5;
     REFUSED(lb_shard_file(cx, path, out, &o), LB_E_ARG,
             "shard_file: options.struct_size is 5");

@@ -4,16 +4,17 @@
  * rank has whole. That much is a checkpoint that can be opened, and says where
  * the slices belong.
  */
+#include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/core.h"
 #include "io/model_dir.h"
 #include "io/shard_file.h"
 
-enum { FILES_MOST = 100000, BUFFER = 1 << 18 };
+enum { BUFFER = 1 << 18 };
 
 typedef struct work {
     lb_ctx *cx;
@@ -69,12 +70,6 @@ static bool number(work *w, const char *key, int i, uint64_t most, uint64_t *v)
     return true;
 }
 
-/* Names of files are data. */
-static bool is_name(const char *s)
-{
-    return *s && *s != '.' && !strchr(s, '/');
-}
-
 /* ---- ranks --------------------------------------------------------------- */
 
 static lb_reader *open_rank(work *w, const char *dir, int r, int n)
@@ -84,19 +79,35 @@ static lb_reader *open_rank(work *w, const char *dir, int r, int n)
     return path ? lb_reader_open(w->cx, path, &o) : NULL;
 }
 
-/* How many there are: that of the only first one. */
+/* How many ranks the file of that name, if it is a first one's, is of; else 0.
+ */
+static int ranks_of(const char *name)
+{
+    int n = 0;
+    const bool first = sscanf(name, "rank-00000-of-%9d", &n) == 1 && n > 0 &&
+                       n <= LB_SHARD_RANKS;
+    return first && strcmp(name, lb_rank_name(0, n).s) == 0 ? n : 0;
+}
+
+/* How many there are: that of the only first one; 0 and an error. */
 static int count_ranks(work *w, const char *dir)
 {
-    struct stat st;
-    enum { MOST = 4096 };
-    for (int n = 1; n <= MOST; n++) {
-        const char *path = lb_job_path(&w->job, dir, lb_rank_name(0, n).s);
-        if (!path) return 0;
-        if (stat(path, &st) == 0) return n;
+    int few = INT_MAX, many = 0;
+    DIR *d = opendir(dir);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        const int n = ranks_of(e->d_name);
+        if (n && n < few) few = n;
+        if (n > many) many = n;
     }
-    lb_fail(w->cx, LB_E_FILE, "%s: has no %s, nor of another number of ranks",
-            LB_PATH(dir), lb_rank_name(0, 8).s);
-    return 0;
+    if (d) closedir(d);
+    if (!many)
+        lb_fail(w->cx, LB_E_FILE,
+                "%s: has no %s, nor of another number of ranks up to %d",
+                LB_PATH(dir), lb_rank_name(0, 8).s, (int)LB_SHARD_RANKS);
+    else if (few < many)
+        lb_fail(w->cx, LB_E_FILE, "%s: has both %s and %s", LB_PATH(dir),
+                lb_rank_name(0, few).s, lb_rank_name(0, many).s);
+    return few == many ? many : 0;
 }
 
 /* Whether it is what its name says, of the mesh of the first. */
@@ -423,8 +434,8 @@ static bool fill_directory(work *w, const char *dir, const char *index)
     bool ok = w->name != NULL;
     for (int i = 0; ok && i < w->n_out; i++) {
         const char *name = w->name[i] = value(w, "name.", i, true);
-        ok = name &&
-             (is_name(name) || wrong(w, "a name that is none of a file"));
+        ok = name && (lb_shard_may_name(name) ||
+                      wrong(w, "a name that is none of a file"));
         const char *path = ok ? lb_job_path(&w->job, dir, name) : NULL;
         ok = path && begin_file(w, path, i) &&
              lb_outfile_publish(w->cx, w->out[i]);
@@ -450,7 +461,7 @@ static bool merge_many(work *w, const char *from, const char *to,
 static bool merge(work *w, const char *from, const char *to)
 {
     uint64_t files = 0;
-    if (!open_ranks(w, from) || !number(w, "files", -1, FILES_MOST, &files))
+    if (!open_ranks(w, from) || !number(w, "files", -1, LB_SHARD_FILES, &files))
         return false;
     const char *index = value(w, "index", -1, false);
     w->n_out = (int)files;

@@ -14,6 +14,21 @@ lb_rank_text lb_rank_name(int rank, int ranks)
     return t;
 }
 
+bool lb_shard_ranks_fit(lb_ctx *cx, const lb_grid *grid)
+{
+    const int n = lb_grid_size(grid);
+    return n <= LB_SHARD_RANKS ||
+           lb_fail(cx, LB_E_ARG,
+                   "a mesh of %d ranks, where files are of %d at most", n,
+                   (int)LB_SHARD_RANKS);
+}
+
+bool lb_shard_may_name(const char *name)
+{
+    return *name && *name != '.' && !strchr(name, '/') &&
+           strcmp(name, "model.safetensors.index.json") != 0;
+}
+
 bool lb_group_place(const lb_group *g, int k, const lb_cut *box, lb_cut *to)
 {
     *to = *box;
@@ -162,11 +177,23 @@ static bool add_bytes(work *w, const char *key, int i, lb_infile *f,
            add_meta(w, key, more, text, (size_t)n);
 }
 
+/* How many files of a reader are not of tensors. */
+static int indexes(const lb_reader *r)
+{
+    return r->kind == lb_container_named("safetensors") ? 0 : 1;
+}
+
+static const char *name_of(const lb_infile *f)
+{
+    const char *slash = strrchr(f->path, '/');
+    return slash ? slash + 1 : f->path;
+}
+
 /* All that the checkpoint was, besides its tensors. */
 static bool add_source(work *w)
 {
     const lb_reader *r = w->f->r;
-    const int index = r->n_files > 1 ? 1 : 0;
+    const int index = indexes(r);
     bool ok =
         add_number(w, LB_SHARD_KEY "files", -1, (uint64_t)(r->n_files - index));
     if (ok && index)
@@ -174,13 +201,13 @@ static bool add_source(work *w)
                        r->file[0]->size);
     for (int i = index; ok && i < r->n_files; i++) {
         lb_infile *f = r->file[i];
-        const char *slash = strrchr(f->path, '/');
-        const char *name = slash ? slash + 1 : f->path;
+        const char *name = name_of(f);
         char more[16];
         uint8_t head[8];
         snprintf(more, sizeof more, "%d", i - index);
         ok = lb_infile_read(w->cx, f, 0, sizeof head, head) &&
-             add_meta(w, LB_SHARD_KEY "name.", more, name, strlen(name)) &&
+             (!index ||
+              add_meta(w, LB_SHARD_KEY "name.", more, name, strlen(name))) &&
              add_number(w, LB_SHARD_KEY "size.", i - index, f->size) &&
              add_bytes(w, LB_SHARD_KEY "header.", i - index, f, sizeof head,
                        lb_get_u64(head));
@@ -387,6 +414,24 @@ static bool write_all(work *w, const char *from, const char *to)
     return lb_job_end_directory(&w->job, to, partial, ok);
 }
 
+/* What cannot be merged again is not cut. */
+static bool check_files(const work *w)
+{
+    const lb_reader *r = w->f->r;
+    const int n = r->n_files - indexes(r);
+    if (n > LB_SHARD_FILES)
+        return lb_fail(w->cx, LB_E_ARG,
+                       "%s: is of %d files, where %d at most are cut",
+                       LB_PATH(r->file[0]->path), n, (int)LB_SHARD_FILES);
+    for (int i = 1; i < r->n_files; i++)
+        if (!lb_shard_may_name(name_of(r->file[i])))
+            return lb_fail(w->cx, LB_E_ARG,
+                           "%s: has a file '%s', which merge would not write",
+                           LB_PATH(r->file[0]->path),
+                           LB_NAME(name_of(r->file[i])));
+    return true;
+}
+
 static bool check_source(const work *w)
 {
     const char *kind = lb_file_kind(w->f);
@@ -394,10 +439,14 @@ static bool check_source(const work *w)
         return lb_fail(w->cx, LB_E_UNSUPPORTED,
                        "%s: is %s, and only safetensors are cut into files",
                        LB_PATH(w->f->r->file[0]->path), kind);
-    if (lb_reader_meta(w->f->r, LB_SHARD_KEY "mesh"))
-        return lb_fail(w->cx, LB_E_ARG, "%s: is a rank's file already",
-                       LB_PATH(w->f->r->file[0]->path));
-    return true;
+    for (int64_t i = 0; i < w->f->r->n_meta; i++)
+        if (strncmp(w->f->r->meta[i].key, LB_SHARD_KEY, strlen(LB_SHARD_KEY)) ==
+            0)
+            return lb_fail(w->cx, LB_E_ARG,
+                           "%s: is a rank's file already: it has a value %s",
+                           LB_PATH(w->f->r->file[0]->path),
+                           LB_NAME(w->f->r->meta[i].key));
+    return check_files(w);
 }
 
 bool lb_shard_file(lb_ctx *cx, const char *from, const char *to,
@@ -421,7 +470,8 @@ bool lb_shard_file(lb_ctx *cx, const char *from, const char *to,
     const lb_file_options read = {.no_map = true, .linear_class = "bitlinear"};
     work w = {.cx = cx, .o = &o};
     w.job = (lb_job){.cx = cx, .o = &how, .arena = {.heap = cx->heap}};
-    if (!lb_grid_parse(cx, o.mesh, &w.grid)) return false;
+    if (!lb_grid_parse(cx, o.mesh, &w.grid) || !lb_shard_ranks_fit(cx, &w.grid))
+        return false;
     w.f = lb_file_open(cx, from, &read);
     const bool ok = w.f && check_source(&w) && plan(&w) &&
                     (o.dry_run || write_all(&w, from, to));

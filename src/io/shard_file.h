@@ -8,7 +8,7 @@
  *     lowbit_shard.rank          3
  *     lowbit_shard.spec.NAME     P(None, tp), of each array that is cut
  *     lowbit_shard.files         of the checkpoint, how many; of each
- *     lowbit_shard.name.0        its name, ..
+ *     lowbit_shard.name.0        its name, if there is an index
  *     lowbit_shard.size.0        its bytes ..
  *     lowbit_shard.header.0      and its header, as it was
  *     lowbit_shard.index         the text of its index, if it has one
@@ -20,6 +20,15 @@
 #include "io/mesh_load.h"
 
 #define LB_SHARD_KEY "lowbit_shard."
+
+/* Of a mesh and of a checkpoint: what both ways hold to. The values above must
+ * fit into the header of the first rank's file, too (LB_HEADER_MOST). */
+enum { LB_SHARD_RANKS = 4096, LB_SHARD_FILES = 100000 };
+
+bool lb_shard_ranks_fit(lb_ctx *cx, const lb_grid *grid);
+/* Whether a file of a checkpoint may have that name in its directory, beside
+ * the index: names are data. Hidden ones are those of jobs. */
+bool lb_shard_may_name(const char *name);
 
 /* "rank-00003-of-00008.safetensors" */
 typedef struct lb_rank_text {
