@@ -159,12 +159,9 @@ static void imply_blocks(lb_ctx *cx, lb_quant_config *c)
 static bool has_place(lb_ctx *cx, const lb_quantize_options *o)
 {
     lb_planned p = plain_weight(&o->config);
-    if (!lb_can_save(cx, &p, NULL, NULL) && lb_error_status(cx)) {
-        complain_of(cx);
-        return false;
-    }
+    const bool there = lb_can_save(cx, &p, NULL, NULL);
     p.name = "w.weight";
-    if (lb_can_save(cx, &p, o->kind, o->layout)) return true;
+    if (there && lb_can_save(cx, &p, o->kind, o->layout)) return true;
     if (lb_error_status(cx)) {
         complain_of(cx);
         return false;

@@ -67,4 +67,18 @@ done
 checks=$((checks + 60))
 [ "$found" -gt 0 ] || die "no wrong read was found"
 
+# The result is there, and cannot be read for the report.
+for ((k = 400; k > 0; k--)); do
+    rm -f "$to" "$tmp/r.json"
+    status=0
+    LOWBIT_FAULT="pread $k 5" "$program" quantize $dense --type nf4 -q \
+        -o "$to" --report "$tmp/r.json" >"$tmp/out" 2>"$tmp/err" || status=$?
+    [ "$status" = 0 ] || break
+done
+checks=$((checks + 1))
+[ "$status" = 1 ] || die "exit status $status, not 1"
+grep -q 'to.safetensors: cannot read' "$tmp/err" || die "not what was not read"
+[ -e "$to" ] || die "the result is gone"
+[ ! -e "$tmp/r.json" ] || die "there is a report"
+
 finish

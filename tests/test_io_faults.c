@@ -21,15 +21,9 @@
 static lb_ctx *cx;
 static char root[SCRATCH_MAX];
 
-typedef struct path_text {
-    char s[SCRATCH_MAX + 80];
-} path_text;
-
-static path_text in(const char *name, const char *rest)
+static scratch_path in(const char *name, const char *rest)
 {
-    path_text p;
-    snprintf(p.s, sizeof p.s, "%s/%s%s", root, name, rest);
-    return p;
+    return scratch_in(root, name, rest);
 }
 
 /* ---- jobs ---------------------------------------------------------------- */
@@ -118,12 +112,6 @@ enum { JOBS = sizeof jobs / sizeof *jobs };
 
 /* ---- what is there ------------------------------------------------------- */
 
-static void put_file(const char *path, const char *text)
-{
-    FILE *f = fopen(path, "w");
-    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
-}
-
 /* Files of directory a, all of which b has, too; -1: one differs. */
 static int files_of(const char *a, const char *b)
 {
@@ -147,31 +135,18 @@ static bool same(const struct job *j, const char *a, const char *b)
     return n > 0 && files_of(b, a) == n;
 }
 
-static void remove_all(const char *path)
-{
-    DIR *d = opendir(path);
-    for (const struct dirent *e; d && (e = readdir(d));) {
-        char x[1024];
-        snprintf(x, sizeof x, "%s/%s", path, e->d_name);
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            unlink(x);
-    }
-    if (d) closedir(d);
-    if (rmdir(path)) unlink(path);
-}
-
 /* At old and at out: what is to be replaced. */
 static void put_old(const struct job *j, const char *path)
 {
     char inside[1024];
-    remove_all(path);
+    scratch_remove(path);
     if (!j->inside) {
-        put_file(path, "old");
+        CHECK(scratch_put(path, "old"));
         return;
     }
     CHECK(mkdir(path, 0777) == 0);
     snprintf(inside, sizeof inside, "%s/%s", path, j->inside);
-    put_file(inside, "old");
+    CHECK(scratch_put(inside, "old"));
 }
 
 /* ---- the law ------------------------------------------------------------- */
@@ -229,7 +204,7 @@ static long test_job(const struct job *j)
     static const char *const moves[] = {"pwrite", "write", "pread"};
     long n = 0, errors = 0;
     put_old(j, in("old", "").s);
-    remove_all(in("right", "").s);
+    scratch_remove(in("right", "").s);
     CHECK(j->run(in("right", "").s, true));
     for (int i = 0; i < 3; i++)
         n += each_call(j, (fault_plan){.error = error[i]}, &errors);
@@ -258,8 +233,40 @@ static void make_model(void)
     const lb_planned list[] = {{.name = "layers.0.up.weight", .array = w}};
     CHECK(mkdir(in("model", "").s, 0777) == 0);
     CHECK(lb_save(cx, in("model", "/model.safetensors").s, list, 1, NULL));
-    put_file(in("model", "/config.json").s, "{\"dtype\": \"float32\"}");
-    put_file(in("model", "/tokenizer.json").s, "{}");
+    CHECK(
+        scratch_put(in("model", "/config.json").s, "{\"dtype\": \"float32\"}"));
+    CHECK(scratch_put(in("model", "/tokenizer.json").s, "{}"));
+}
+
+/* An array that is looked at where it lies, several times: an error of any of
+ * those reads is one of the job. */
+static void test_paged(void)
+{
+    enum { STEP = 41 }; /* some of them */
+    const lb_quantize_options o = {
+        .config = {.format = "ternary", .scale = LB_SCALE_TENSOR},
+        .max_memory = 1000000,
+        .no_sync = true};
+    lb_array *w =
+        lb_random_normal(cx, (lb_key){1, 3}, LB_F32, LB_SHAPE(600, 640));
+    const lb_planned list[] = {{.name = "up.weight", .array = w}};
+    CHECK(lb_save(cx, in("old", "").s, list, 1, NULL));
+    long failed = 0;
+    for (long at = 1; at < 10000; at += STEP) {
+        fault = (fault_plan){.call = "pread", .at = at, .error = EIO};
+        const bool ok =
+            lb_quantize_file(cx, in("old", "").s, in("out", "").s, &o);
+        const bool done = fault.done != 0;
+        fault.at = 0;
+        if (!done) break;
+        failed++;
+        CHECK(!ok && lb_error_status(cx) == LB_E_FILE);
+        CHECK(strstr(lb_error(cx), strerror(EIO)) != NULL);
+        CHECK(access(in("out", "").s, F_OK) != 0);
+        CHECK(access(in("out", ".partial").s, F_OK) != 0);
+        lb_clear(cx);
+    }
+    CHECK(failed > 3);
 }
 
 int main(void)
@@ -273,10 +280,13 @@ int main(void)
     for (int i = 0; i < JOBS; i++)
         n += test_job(&jobs[i]);
     CHECK(n > 300);
+    scratch_remove(in("old", "").s);
+    scratch_remove(in("out", "").s);
+    test_paged();
     static const char *const made[] = {"model", "old",   "out",
                                        "right", "ranks", "ranks of shards"};
     for (int i = 0; i < 6; i++)
-        remove_all(in(made[i], "").s);
+        scratch_remove(in(made[i], "").s);
     CHECK(rmdir(root) == 0);
     lb_close(cx);
     printf("%ld calls, each of which went wrong once\n", n);

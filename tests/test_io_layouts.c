@@ -4,11 +4,14 @@
  * and groups that lack something, or do not fit, are refused with a sentence.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "core/core.h"
 #include "io/entries.h"
 #include "io_golden.h"
+#include "refused.h"
+#include "scratch.h"
 
 #define GOLDEN "tests/golden/layouts/"
 
@@ -107,7 +110,7 @@ typedef struct piece {
     const char *text;
 } piece;
 
-enum { PIECES = 8, ROOM = 1 << 16 };
+enum { PIECES = 24, ROOM = 1 << 16 };
 
 static size_t compose(const piece *p, const char *meta, char *to)
 {
@@ -400,6 +403,64 @@ static void test_native(void)
                strstr(rule[i].meta, "layout") ? "w" : "w.codes");
 }
 
+/* Parts of parts, of which there are more than a group has place for. */
+static void test_many_parts(void)
+{
+    enum { LEAVES = 19 };
+    static char name[LEAVES][16], meta[ROOM / 4];
+    piece p[PIECES] = {0};
+    size_t n = 0;
+    int leaf = 0;
+#define SAY(...) n += (size_t)snprintf(meta + n, sizeof meta - n, __VA_ARGS__)
+#define BEGIN                                                                  \
+    "{\\\"layout\\\":\\\"native\\\",\\\"format\\\":\\\"nf4\\\","               \
+    "\\\"dtype\\\":\\\"f32\\\",\\\"shape\\\":[1],\\\"parts\\\":{"
+    SAY("\"__metadata__\":{\"lowbit.w\":\"" BEGIN);
+    for (int i = 0; i < 4; i++) {
+        SAY("%s\\\"%c\\\":{\\\"groups\\\":[1],\\\"array\\\":" BEGIN,
+            i ? "," : "", 'a' + i);
+        for (int k = 0; k < 4; k++) {
+            SAY("%s\\\"%c\\\":{\\\"groups\\\":[1]", k ? "," : "", 'a' + k);
+            const int below = i || k ? 0 : 4; /* the first is one more array */
+            if (below) SAY(",\\\"array\\\":" BEGIN);
+            for (int m = 0; m < (below ? below : 1); m++) {
+                snprintf(name[leaf], sizeof name[leaf], "w.%c.%c%s%c", 'a' + i,
+                         'a' + k, below ? "." : "", below ? 'a' + m : 0);
+                if (below)
+                    SAY("%s\\\"%c\\\":{\\\"groups\\\":[1]}", m ? "," : "",
+                        'a' + m);
+                p[leaf] = (piece){name[leaf], "U8", "1", 1, NULL};
+                leaf++;
+            }
+            SAY(below ? "}}}" : "}");
+        }
+        SAY("}}}");
+    }
+    SAY("}}\"}");
+    CHECK_EQ_I(leaf, LEAVES);
+    EXPECT(p, meta, "'w' has more than 16 parts", NULL);
+#undef SAY
+#undef BEGIN
+}
+
+/* A description is text; GGUF has values of other kinds. */
+static void test_no_text(void)
+{
+    static const int64_t dim[] = {4};
+    static const uint8_t number[4] = {1};
+    char path[SCRATCH_MAX];
+    const lb_tensor t = {
+        .name = "w.codes", .type = "I8", .rank = 1, .dim = dim};
+    const lb_meta m = {"lowbit.w", LB_META_U32, 0, 1, number, 4};
+    CHECK(scratch_file(path));
+    lb_writer *w = lb_writer_open(cx, lb_container_named("gguf"), path, &t, 1,
+                                  &m, 1, NULL);
+    CHECK(w && lb_writer_put(cx, w, number, 4) && lb_writer_close(cx, w, true));
+    REFUSED(lb_file_open(cx, path, NULL), LB_E_CONTENT,
+            "'lowbit.w' is no text");
+    unlink(path);
+}
+
 /* An array and a tensor may not be called the same. */
 static void test_names(void)
 {
@@ -424,6 +485,8 @@ int main(void)
     test_bnb8();
     test_bitnet();
     test_native();
+    test_many_parts();
+    test_no_text();
     test_names();
     lb_leave(cx);
     CHECK_EQ_I(lb_bytes_in_use(cx), before);

@@ -10,22 +10,10 @@
 #include "core/core.h"
 #include "io/entries.h"
 #include "io_golden.h"
+#include "refused.h"
 #include "scratch.h"
 
 static lb_ctx *cx;
-
-static void refused(const void *got, lb_status status, const char *say,
-                    int line)
-{
-    const bool right =
-        !got && lb_error_status(cx) == status && strstr(lb_error(cx), say);
-    if (check_fails(right))
-        fprintf(stderr, "%s:%d: want \"%s\", got %s \"%s\"\n", __FILE__, line,
-                say, got ? "no error" : lb_status_name(lb_error_status(cx)),
-                lb_error(cx));
-    lb_clear(cx);
-}
-#define REFUSED(got, status, say) refused(got, status, say, __LINE__)
 
 /* ---- the bytes of every array -------------------------------------------- */
 
@@ -247,6 +235,24 @@ static void test_unaligned(void)
     unlink(path);
 }
 
+/* Bytes that are asked for wrongly, by layouts and by others. */
+static void test_ranges(void)
+{
+    uint8_t room[32];
+    const lb_file_options o = {0};
+    lb_reader *r = lb_reader_open(cx, IO_GOLDEN "big.npy", NULL);
+    CHECK(r && r->n_tensors == 1 && r->tensor[0].swap == 4);
+    REFUSED(lb_reader_read(cx, r, r->tensor, 2, 4, room), LB_E_ARG,
+            "tensor 'big' is big-endian: bytes 2 to 6 are not units of 4");
+    REFUSED(lb_reader_read(cx, r, r->tensor, 24, 4, room), LB_E_ARG,
+            "tensor 'big' has 24 bytes: no 4 from 24 on");
+    lb_file *f = lb_file_of(cx, r, &o);
+    const lb_shape two = LB_SHAPE(2);
+    REFUSED(lb_tensor_part(cx, f, f->r->tensor, 20, LB_F32, &two), LB_E_CONTENT,
+            "tensor 'big' has 24 bytes: no 8 from 20 on");
+    lb_file_close(f);
+}
+
 int main(void)
 {
     cx = lb_open(&(lb_options){.threads = 1});
@@ -257,6 +263,7 @@ int main(void)
     test_in_place();
     test_refused();
     test_unaligned();
+    test_ranges();
     lb_leave(cx);
     CHECK_EQ_I(lb_bytes_in_use(cx), before);
     lb_close(cx);

@@ -3,7 +3,6 @@
  * there is an error that says so, nothing is leaked, what stood at the
  * destination stays, and the next try works.
  */
-#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,15 +15,9 @@
 static meter m;
 static char root[SCRATCH_MAX];
 
-typedef struct path_text {
-    char s[SCRATCH_MAX + 80];
-} path_text;
-
-static path_text in(const char *name)
+static scratch_path in(const char *name)
 {
-    path_text p;
-    snprintf(p.s, sizeof p.s, "%s/%s", root, name);
-    return p;
+    return scratch_in(root, name, "");
 }
 
 /* ---- jobs ---------------------------------------------------------------- */
@@ -129,20 +122,26 @@ static bool directory(lb_ctx *cx)
     return lb_quantize_file(cx, in("model").s, in("dir").s, &o);
 }
 
+/* Files of two ranks; the mesh's axis cuts what it can. */
 static bool cut(lb_ctx *cx, const char *from, const char *to)
 {
-    lb_rules *rules = lb_rules_open(cx);
+    lb_rules *r = lb_rules_open(cx);
     const lb_shard_options o = {
-        .mesh = "x=2", .rules = rules, .relaxed = true, .no_sync = true};
-    const bool ok = rules && lb_rules_add(cx, rules, ".*=P(x)") &&
-                    lb_shard_file(cx, from, to, &o);
-    lb_rules_close(rules);
+        .mesh = "x=2", .rules = r, .relaxed = true, .no_sync = true};
+    const bool ok =
+        r && lb_rules_add(cx, r, ".=P(x)") && lb_shard_file(cx, from, to, &o);
+    lb_rules_close(r);
     return ok;
 }
 
 static bool shard(lb_ctx *cx)
 {
-    return cut(cx, LAYOUTS "bnb4.safetensors", in("cut").s);
+    return cut(cx, LAYOUTS "bnb4.safetensors", in("dir").s);
+}
+
+static bool shard_described(lb_ctx *cx)
+{
+    return cut(cx, LAYOUTS "native.safetensors", in("dir").s);
 }
 
 static bool merge(lb_ctx *cx)
@@ -150,9 +149,9 @@ static bool merge(lb_ctx *cx)
     return lb_merge_file(cx, in("ranks").s, in("out").s, true);
 }
 
-static bool merge_many(lb_ctx *cx)
+static bool merge_directory(lb_ctx *cx)
 {
-    return lb_merge_file(cx, in("ranks of shards").s, in("cut").s, true);
+    return lb_merge_file(cx, in("ranks_of_many").s, in("dir").s, true);
 }
 
 static bool look(lb_ctx *cx)
@@ -188,51 +187,33 @@ static const struct job {
     {"as it is stored", keep, "out"},
     {"npz", to_npz, "out"},
     {"directory", directory, "dir"},
-    {"shard", shard, "cut"},
+    {"shard", shard, "dir"},
+    {"shard with descriptions", shard_described, "dir"},
     {"merge", merge, "out"},
-    {"merge shards", merge_many, "cut"},
+    {"merge to a directory", merge_directory, "dir"},
     {"look", look, NULL},
 };
 
 /* ---- the law ------------------------------------------------------------- */
 
-static void put_file(const char *path, const char *text)
+/* A file with a word in it, or a directory with such a file, which any job may
+ * replace. */
+static scratch_path old_file(const char *to)
 {
-    FILE *f = fopen(path, "w");
-    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
-}
-
-static void remove_all(const char *path)
-{
-    DIR *d = opendir(path);
-    for (const struct dirent *e; d && (e = readdir(d));) {
-        char x[1024];
-        snprintf(x, sizeof x, "%s/%s", path, e->d_name);
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            unlink(x);
-    }
-    if (d) closedir(d);
-    if (rmdir(path)) unlink(path);
-}
-
-/* A file with a word in it, or a directory with such a file: which. */
-static path_text old_of(const char *to)
-{
-    if (strcmp(to, "dir") == 0) return in("dir/config.json");
-    return in(strcmp(to, "cut") == 0 ? "cut/model.safetensors" : to);
+    return in(strcmp(to, "dir") == 0 ? "dir/model.safetensors" : to);
 }
 
 static void put_old(const char *to)
 {
-    remove_all(in(to).s);
-    if (strcmp(to, "out") != 0) CHECK(mkdir(in(to).s, 0777) == 0);
-    put_file(old_of(to).s, "old");
+    scratch_remove(in(to).s);
+    if (strcmp(to, "dir") == 0) CHECK(mkdir(in(to).s, 0777) == 0);
+    CHECK(scratch_put(old_file(to).s, "old"));
 }
 
 static bool is_old(const char *to)
 {
     size_t n = 0;
-    uint8_t *p = io_slurp(old_of(to).s, &n);
+    uint8_t *p = io_slurp(old_file(to).s, &n);
     const bool old = p && n == 3 && memcmp(p, "old", 3) == 0;
     free(p);
     return old;
@@ -248,8 +229,8 @@ static void say(bool ok, const struct job *j, long k, const char *what,
 
 static long failing(lb_ctx *cx, const struct job *j)
 {
-    path_text partial = in(j->to ? j->to : "none");
-    strcat(partial.s, ".partial");
+    const scratch_path partial =
+        scratch_in(root, j->to ? j->to : "none", ".partial");
     long k = 0;
     for (bool failed = true; failed && ++k < 20000;) {
         if (j->to) put_old(j->to);
@@ -288,10 +269,10 @@ static void make_sources(lb_ctx *cx)
     CHECK(lb_save(cx, in("source").s, list, 3, NULL));
     CHECK(mkdir(in("model").s, 0777) == 0);
     CHECK(lb_save(cx, in("model/model.safetensors").s, list, 3, NULL));
-    put_file(in("model/config.json").s, "{\"dtype\": \"float32\"}");
-    put_file(in("recipe").s, "# a recipe\noverride norm=keep\n");
-    CHECK(cut(cx, LAYOUTS "bnb4.safetensors", in("ranks").s) &&
-          cut(cx, "tests/golden/io/sharded", in("ranks of shards").s));
+    CHECK(scratch_put(in("model/config.json").s, "{\"dtype\": \"float32\"}"));
+    CHECK(scratch_put(in("recipe").s, "# a recipe\noverride norm=keep\n"));
+    CHECK(cut(cx, LAYOUTS "bnb4.safetensors", in("ranks").s));
+    CHECK(cut(cx, "tests/golden/io/sharded", in("ranks_of_many").s));
     lb_leave(cx);
 }
 
@@ -312,11 +293,10 @@ int main(void)
     CHECK(n > 1000);
     lb_close(cx);
     CHECK_EQ_I(m.blocks, 0);
-    static const char *const made[] = {
-        "source", "model", "recipe", "out",
-        "dir",    "cut",   "ranks",  "ranks of shards"};
-    for (int i = 0; i < 8; i++)
-        remove_all(in(made[i]).s);
+    static const char *const made[] = {"source", "model", "recipe",       "out",
+                                       "dir",    "ranks", "ranks_of_many"};
+    for (int i = 0; i < 7; i++)
+        scratch_remove(in(made[i]).s);
     CHECK(rmdir(root) == 0);
     printf("%ld allocations of jobs, each failed once\n", n);
     return check_report("law 9, jobs");

@@ -34,19 +34,6 @@ static const char *in(char to[PATH], const char *name)
     return to;
 }
 
-static void put_text(const char *path, const char *text)
-{
-    FILE *f = fopen(path, "w");
-    fputs(text, f);
-    fclose(f);
-}
-
-static bool exists(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0;
-}
-
 /* ---- what is quantized --------------------------------------------------- */
 
 /* Weights of several sizes, vectors and an embedding; a NaN in the bad one. */
@@ -93,9 +80,9 @@ static void save_dir(const char *path)
     }
     strcat(index, "}}");
     snprintf(name, sizeof name, "%s/model.safetensors.index.json", path);
-    put_text(name, index);
+    CHECK(scratch_put(name, index));
     snprintf(name, sizeof name, "%s/config.json", path);
-    put_text(name, "{\"model_type\": \"llama\"}");
+    CHECK(scratch_put(name, "{\"model_type\": \"llama\"}"));
 }
 
 /* ---- jobs ---------------------------------------------------------------- */
@@ -190,7 +177,7 @@ static void test_same(int n)
         on(n, &j);
         if (!ranks_first()) continue;
         CHECK(io_same_bytes(want, to));
-        CHECK(!exists(partial));
+        CHECK(!scratch_exists(partial));
         unlink(to);
     }
     job dry = {
@@ -217,7 +204,7 @@ static void test_bad(int n)
     snprintf(partial, sizeof partial, "%s.partial", to);
     if (ranks_first()) {
         save_model(from, 0, ARRAYS, true);
-        put_text(to, "old");
+        CHECK(scratch_put(to, "old"));
     }
     job j = {.from = from,
              .to = to,
@@ -225,7 +212,7 @@ static void test_bad(int n)
              .words = "'layers.7.weight'",
              .o = {.config = {.format = "int8"}}};
     on(n, &j);
-    CHECK(!exists(partial));
+    CHECK(!scratch_exists(partial));
     FILE *f = fopen(to, "r");
     char text[8] = "";
     CHECK(f && fgets(text, sizeof text, f) && strcmp(text, "old") == 0);
@@ -260,9 +247,80 @@ static void test_dir(int n)
     CHECK(system(cmd) == 0);
 }
 
+/* ---- a wire that is cut -------------------------------------------------- */
+
+typedef struct cut {
+    char from[PATH], to[PATH], partial[PATH];
+    long at; /* from this meeting on */
+    bool done;
+} cut;
+
+enum { ENDS = 2 };
+static struct wire {
+    bool (*gather)(lb_comm *, size_t, const void *, void *);
+    long calls, cut_at;
+} wire[ENDS]; /* of each rank */
+
+static bool gather(lb_comm *c, size_t n, const void *mine, void *all)
+{
+    struct wire *w = &wire[c->rank];
+    if (++w->calls < w->cut_at) return w->gather(c, n, mine, all);
+    snprintf(c->why, sizeof c->why, "the wire is cut");
+    return false;
+}
+
+/* For both ranks at once: they say why they end. What they leave is whole, or
+ * a partial one for another run. */
+static int run_cut(lb_comm *comm, void *user)
+{
+    cut *c = user;
+    lb_ctx *mine = lb_open(&(lb_options){.threads = 1});
+    const lb_quantize_options o = {.config = {.format = "nf4"},
+                                   .comm = comm,
+                                   .directory = true,
+                                   .resume = true,
+                                   .no_sync = true};
+    struct wire *w = &wire[comm->rank];
+    *w = (struct wire){.gather = comm->all_gather, .cut_at = c->at};
+    comm->all_gather = gather;
+    const bool ok = lb_quantize_file(mine, c->from, c->to, &o);
+    const bool done = w->calls < c->at;
+    say(ok == done, "cut", lb_error(mine));
+    say(ok || strstr(lb_error(mine), "the wire is cut"), "cut", lb_error(mine));
+    if (comm->rank == 0) c->done = done;
+    comm->all_gather = w->gather;
+    lb_close(mine);
+    return 0;
+}
+
+static void test_cut(void)
+{
+    cut c = {0};
+    in(c.from, "model");
+    in(c.to, "cut");
+    in(c.partial, "cut.partial");
+    if (ranks_first()) save_dir(c.from);
+    for (c.at = 1; !c.done && c.at < 1000; c.at++) {
+        CHECK_EQ_I(ranks_on(ENDS, run_cut, &c), 0);
+        CHECK(ranks_share(&c.done, sizeof c.done));
+        if (!ranks_first()) continue;
+        if (scratch_exists(c.to)) {
+            lb_file *f = lb_file_open(cx, c.to, NULL);
+            say(lb_file_count(f) == ARRAYS, "cut", "what is there");
+            lb_file_close(f);
+        } else
+            say(!c.done, "cut", "nothing is there");
+        scratch_remove(c.to);
+        scratch_remove(c.partial);
+    }
+    say(c.at > 3, "cut", "nothing was");
+    if (ranks_first()) scratch_remove(c.from);
+}
+
 static void test_ranks(int n)
 {
     if (!ranks_are(n)) return;
+    if (n == ENDS) test_cut();
     test_same(n);
     test_bad(n);
     test_dir(n);

@@ -9,26 +9,16 @@
 
 #include "check.h"
 #include "core/core.h"
-#include "io/entries.h"
+#include "io/save.h"
 #include "io_golden.h"
+#include "refused.h"
 #include "scratch.h"
+#include "toy_formats.h"
 
 #define GOLDEN "tests/golden/layouts/"
 
 static lb_ctx *cx;
 static char out[SCRATCH_MAX];
-
-static void refused(bool ok, lb_status status, const char *say, int line)
-{
-    const bool right =
-        !ok && lb_error_status(cx) == status && strstr(lb_error(cx), say);
-    if (check_fails(right))
-        fprintf(stderr, "%s:%d: want \"%s\", got %s \"%s\"\n", __FILE__, line,
-                say, ok ? "no error" : lb_status_name(lb_error_status(cx)),
-                lb_error(cx));
-    lb_clear(cx);
-}
-#define REFUSED(ok, status, say) refused(ok, status, say, __LINE__)
 
 /* ---- there and back ------------------------------------------------------ */
 
@@ -493,6 +483,70 @@ static void test_file(void)
     unlink(to);
 }
 
+/* ---- other than planned ---------------------------------------------------
+ */
+
+/* Puts an array, of which all is as planned but what it is made of. */
+static bool put_other(const lb_planned *plan, lb_array *a)
+{
+    lb_saver *s = lb_saver_open(cx, out, plan, 1, NULL);
+    CHECK(s != NULL);
+    const bool ok = lb_saver_put(cx, s, a);
+    return lb_saver_close(cx, s, ok) && ok;
+}
+
+static void test_other_parts(void)
+{
+    const lb_quant_config rows = {.format = "int8"};
+    const lb_quant_config columns = {.format = "int8",
+                                     .axes = {.n = 1, .axis = {0}}};
+    const lb_quant_config scaled = {.format = "ternary",
+                                    .scale = LB_SCALE_TENSOR};
+    const lb_quant_config plain = {.format = "ternary", .scale = LB_SCALE_NONE};
+    lb_array *x = lb_random_normal(cx, (lb_key){3, 4}, LB_F32, LB_SHAPE(8, 4));
+    lb_planned p = {
+        .name = "a", .dtype = LB_F32, .shape = LB_SHAPE(8, 4), .config = &rows};
+    REFUSED(put_other(&p, lb_quantize(cx, x, &columns)), LB_E_ARG,
+            "'a.scale' was planned with 32 bytes, and has 16");
+    p.config = &columns;
+    REFUSED(put_other(&p, lb_quantize(cx, x, &rows)), LB_E_ARG,
+            "'a.scale' was planned with 16 bytes, and has 32 or more");
+    p.config = &scaled;
+    REFUSED(put_other(&p, lb_quantize(cx, x, &plain)), LB_E_ARG,
+            "'a' has other parts than were planned");
+    lb_saver *s = lb_saver_open(cx, out, &p, 1, NULL);
+    REFUSED(lb_saver_piece(cx, s, x), LB_E_ARG,
+            "'a' was planned as ternary f32, and is dense f32");
+    CHECK(!lb_saver_close(cx, s, true));
+}
+
+/* Formats from outside: unknown to the context, of too long a name, and of
+ * arrays inside arrays that have too many parts. */
+static void test_outside(void)
+{
+    static const lb_shape shape = {.rank = 2, .dim = {4, 6}};
+    lb_array *a = toy_block_make(cx, &shape, 2, 1);
+    lb_planned p = {.name = "a", .array = a};
+    REFUSED(lb_save(cx, out, &p, 1, NULL), LB_E_ARG,
+            "'a': no format 'toy_block' in this context");
+    static lb_format named;
+    named = toy_block;
+    named.name = "a_format_that_is_called_by_too_many_words";
+    p.array = lb_make(cx, &named, LB_F32, 0, &shape, a->store->part);
+    REFUSED(lb_save(cx, out, &p, 1, NULL), LB_E_UNSUPPORTED,
+            "by_too_many_words': a name too long for a file");
+    const lb_quant_config many = {
+        .format = "nf4", .double_quant = true, .decode = LB_DECODE_POLY};
+    lb_array *sum = lb_quantize(
+        cx, lb_random_normal(cx, (lb_key){5, 6}, LB_F32, shape), &many);
+    for (uint32_t i = 0; i < 6; i++)
+        sum = toy_sum_make(cx, sum, 1, i);
+    CHECK(lb_add_format(cx, &toy_sum));
+    p.array = sum;
+    REFUSED(lb_save(cx, out, &p, 1, NULL), LB_E_UNSUPPORTED,
+            "'a' has 17 parts, not 16");
+}
+
 /* ---- samples for others -------------------------------------------------- */
 
 /* Every format of ours in native files, and what they decode to: for programs
@@ -536,6 +590,8 @@ int main(int argc, char **argv)
     test_file();
     lb_leave(cx);
     CHECK_EQ_I(lb_bytes_in_use(cx), before);
+    test_other_parts();
+    test_outside(); /* the last: it adds to the context */
     lb_close(cx);
     unlink(out);
     return check_report("arrays to files");

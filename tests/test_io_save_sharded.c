@@ -28,12 +28,6 @@ static void say(bool ok, const char *what, const char *more, const char *why)
     pthread_mutex_unlock(&checking);
 }
 
-static bool exists(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0;
-}
-
 /* ---- arrays -------------------------------------------------------------- */
 
 typedef struct variant {
@@ -165,7 +159,7 @@ static void check_shards(lb_ctx *cx, lb_mesh *mesh)
     for (int turn = 0; turn < 2; turn++)
         say(lb_save_sharded(cx, mesh, path, list, 6, &o), "shards", path,
             lb_error(cx));
-    say(exists(index), "shards", "index", "");
+    say(scratch_exists(index), "shards", "index", "");
     lb_file *f = lb_file_open(cx, path, NULL);
     for (int i = 0; i < 6; i++) {
         lb_array *back =
@@ -205,7 +199,28 @@ static void check_unplanned(lb_ctx *cx, lb_mesh *mesh, const char *path,
     lb_clear(cx);
 }
 
-static void check_wrong(lb_ctx *cx, lb_mesh *mesh)
+/* Arrays of another mesh of the same ranks. */
+static void check_other_mesh(lb_ctx *cx, lb_mesh *mesh, lb_comm *comm,
+                             const char *path)
+{
+    char axes[16];
+    snprintf(axes, sizeof axes, "z=%d", comm->size);
+    lb_mesh *other = lb_mesh_open(cx, comm, axes, NULL);
+    say(other != NULL, "wrong", "two meshes", lb_error(cx));
+    lb_enter(cx);
+    const lb_planned list = {
+        .name = "a",
+        .array = lb_shard(cx, other, make(cx, &variants[0], 1), "P(z)")};
+    say(!lb_save_sharded(cx, mesh, path, &list, 1, NULL) &&
+            lb_error_status(cx) == LB_E_MESH &&
+            strstr(lb_error(cx), "'a' is sharded over another mesh"),
+        "wrong", "another mesh", lb_error(cx));
+    lb_clear(cx);
+    lb_leave(cx);
+    lb_mesh_close(other);
+}
+
+static void check_wrong(lb_ctx *cx, lb_mesh *mesh, lb_comm *comm)
 {
     char path[PATH], partial[PATH + 8];
     const bool first = lb_mesh_rank(mesh) == 0;
@@ -257,6 +272,7 @@ static void check_wrong(lb_ctx *cx, lb_mesh *mesh)
     lb_clear(cx);
     const lb_planned dense = {.name = "a", .array = make(cx, &variants[0], 1)};
     check_unplanned(cx, mesh, path, &dense);
+    check_other_mesh(cx, mesh, comm, path);
     say(!lb_save(cx, path, &list, 1, &o) &&
             strstr(lb_error(cx), "'a' is sharded: lb_save_sharded"),
         "wrong", "lb_save", lb_error(cx));
@@ -271,7 +287,7 @@ static void check_wrong(lb_ctx *cx, lb_mesh *mesh)
     say(f && fgets(text, sizeof text, f) && strcmp(text, "old") == 0, "wrong",
         "the old file", text);
     if (f) fclose(f);
-    say(!exists(partial), "wrong", "partial", "");
+    say(!scratch_exists(partial), "wrong", "partial", "");
     unlink(path);
 }
 
@@ -285,7 +301,7 @@ static int ranks(lb_comm *comm, void *user)
             if (strchr(axes, 'y') || !strchr(specs[k], 'y'))
                 check_one(cx, mesh, &variants[v], specs[k]);
     check_shards(cx, mesh);
-    check_wrong(cx, mesh);
+    check_wrong(cx, mesh, comm);
     say(lb_mesh_close(mesh), "close", axes, lb_error(cx));
     lb_close(cx);
     return 0;

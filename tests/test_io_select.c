@@ -6,6 +6,7 @@
 #include "check.h"
 #include "core/core.h"
 #include "io/selection.h"
+#include "refused.h"
 #include "scratch.h"
 
 static lb_ctx *cx;
@@ -102,17 +103,6 @@ static bool quantize(const lb_quantize_options *o)
 {
     return lb_quantize_file(cx, source, out, o);
 }
-
-static void refused(bool ok, lb_status status, const char *say, int line)
-{
-    const bool right =
-        !ok && lb_error_status(cx) == status && strstr(lb_error(cx), say);
-    if (check_fails(right))
-        fprintf(stderr, "%s:%d: want \"%s\", got \"%s\"\n", __FILE__, line, say,
-                lb_error(cx));
-    lb_clear(cx);
-}
-#define REFUSED(ok, status, say) refused(ok, status, say, __LINE__)
 
 /* ---- patterns ------------------------------------------------------------ */
 

@@ -308,6 +308,8 @@ static void test_refused(lb_ctx *cx)
             "or ends inside a block of 64");
     CHECK(lb_file_load_slice(cx, f, "x.weight", zero, none) != NULL);
     CHECK_EQ_S(lb_error(cx), "");
+    refused(cx, lb_file_load_sharded(cx, NULL, f, "x.weight", "P()", NULL),
+            LB_E_NULL, "load_sharded: the mesh is NULL");
     CHECK_EQ_I(lb_file_bytes_read(NULL), 0);
     lb_file_close(f);
     unlink(path);

@@ -15,6 +15,7 @@
 #include "core/core.h"
 #include "io/save.h"
 #include "io_golden.h"
+#include "refused.h"
 #include "scratch.h"
 
 enum { MEMORY = 1000000 };
@@ -341,6 +342,30 @@ static void test_too_large(void)
     }
 }
 
+/* What all of an array decides is looked at where it lies; which cannot be if
+ * its bytes are turned around. */
+static void test_turned(void)
+{
+    enum { NUMBERS = 500000 };
+    static const char head[] = "\x93NUMPY\x01\x00v\x00{'descr': '>f4', "
+                               "'fortran_order': False, 'shape': (500, 1000), ";
+    static const lb_quant_config config = {.format = "ternary",
+                                           .scale = LB_SCALE_TENSOR};
+    static uint8_t bytes[128 + 4 * NUMBERS];
+    seen s = {0};
+    lb_quantize_options o = options_of(&config, NULL, NULL, &s);
+    o.choose = all_of_them;
+    memset(bytes, ' ', 128);
+    memcpy(bytes, head, sizeof head - 1);
+    bytes[126] = '}';
+    bytes[127] = '\n';
+    FILE *f = fopen(whole, "wb");
+    CHECK(f && fwrite(bytes, sizeof bytes, 1, f) == 1 && fclose(f) == 0);
+    REFUSED(lb_quantize_file(cx, whole, pieces, &o), LB_E_UNSUPPORTED,
+            "is packed, or in another order of bytes or axes, and too large to "
+            "be read whole");
+}
+
 int main(void)
 {
     cx = lb_open(&(lb_options){.threads = 2});
@@ -352,6 +377,7 @@ int main(void)
     test_memory();
     test_resume();
     test_too_large();
+    test_turned();
     CHECK_EQ_S(lb_error(cx), "");
     unlink(source);
     unlink(whole);
