@@ -328,9 +328,9 @@ LB_API bool lb_findings_sound(const lb_findings *f);
 typedef const char *(*lb_choose)(void *user, const lb_entry *e,
                                  lb_quant_config *config);
 /* The default: floats of two or more axes and 1024 or more elements, but for
- * norms, embeddings, routers and the output head, by their names; smaller ones,
- * too, in a directory for a program that packs them (bnb, bitnet). user is not
- * used. */
+ * norms, embeddings, routers and the output head, by their names. (Layouts of
+ * programs that pack smaller ones, too, bnb and bitnet, have those packed.)
+ * user is not used. */
 LB_API const char *lb_choose_weights(void *user, const lb_entry *e,
                                      lb_quant_config *config);
 

@@ -68,7 +68,7 @@ checks=$((checks + 60))
 [ "$found" -gt 0 ] || die "no wrong read was found"
 
 # The result is there, and cannot be read for the report.
-for ((k = 400; k > 0; k--)); do
+for ((k = 30; k > 0; k--)); do
     rm -f "$to" "$tmp/r.json"
     status=0
     LOWBIT_FAULT="pread $k 5" "$program" quantize $dense --type nf4 -q \

@@ -801,10 +801,11 @@ parsers "a path" ../npy/cut.npy reject "" 0
 fresh
 lowbit=$(dirname "$program")/../lowbit
 [ -x "$lowbit" ] || lowbit=$root/build/lowbit
-mkdir "$tmp/cases/base" "$tmp/cases/nf4"
+mkdir "$tmp/cases/base"
 cp "$root/tests/golden/layouts/bnb4.values" "$tmp/cases/base/model.safetensors"
 model=$tmp/cases/nf4/model.safetensors
-"$lowbit" quantize "$tmp/cases/base" -o "$model" --type nf4 --layout bnb -q
+"$lowbit" quantize "$tmp/cases/base" -o "$tmp/cases/nf4" --type nf4 \
+    --layout bnb -q
 run transformers "$tmp/cases"
 expect "the same model" 0 "1 passed, 0 failed, 4 skipped"
 size=$(stat -c %s "$model")

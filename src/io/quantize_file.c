@@ -114,17 +114,19 @@ bool lb_job_rank_ok(lb_job *j, const lb_entry *e)
                    LB_MAX_RANK);
 }
 
-/* Of a program that packs every linear layer, whatever its size, a directory
- * is as that would have made it. True also where there will be an error. */
+/* For a program that packs every linear layer, whatever its size, they are
+ * packed here, too. True also where there will be an error. */
 static bool loader_packs(lb_job *j, const lb_job_item *it)
 {
+    static const lb_model_config any = {0};
     lb_job_item named = *it;
-    if (!j->o->directory || !j->o->layout) return false;
+    if (!j->o->layout) return false;
     if (!name_format(j, &named)) return true;
     const lb_file_layout *l =
         lb_file_layout_for(j->o->layout, named.config.format);
     if (!l || !l->refuses) return false;
-    const lb_model_config *c = lb_model_config_of(j->cx, j->f);
+    const lb_model_config *c =
+        j->o->directory ? lb_model_config_of(j->cx, j->f) : &any;
     return !c || !l->refuses(c, &it->group->entry);
 }
 
