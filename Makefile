@@ -133,8 +133,8 @@ ENV_tsan = TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
 # it minutes; what the others do to threads law 5 does for every primitive.
 PICK_tsan = -E 'test_law_(blocks|codec|gradients|memory|transparency)|$\
     test_(coded|coded_block|coded_panel|coded_thin|decode_kernels|encode|$\
-    dotint|dotbyte|dotf32|dottab|gemm_codes|outerf32|outerint|unpack|gemvq|few|$\
-    lanes_f32|mathf|gemm|gemv|quantize_levels|golden.*|ternary|binary|int8|$\
+    dotint|dotbyte|dotf32|dottab|dotpair|gemm_codes|outerf32|outerint|unpack|gemvq|$\
+    few|lanes_f32|mathf|gemm|gemv|quantize_levels|golden.*|ternary|binary|int8|$\
     reduce|structure|gather|coded_labels|shard_grad)$$|test_io_|test_cli_|fuzz_|$\
     example_(fashion|transformer)'
 # Threads are what the thread sanitizer looks at, and the second compiler need
@@ -148,9 +148,9 @@ PICK_ref = -E 'test_(io_|cli|mesh|shard|spec|pool|law_shards|apart|convert$$|dot
     no_stray|fuzz_|doc_fragments|example_(fashion|transformer)'
 # What has kernels of its own for an emulated level: only that is built.
 ONLY_simde = apart binary coded coded_block coded_labels coded_panel coded_thin \
-    convert cpu decode_kernels dot dotbyte dotf32 dotint dotlines dottab dynamic8 \
-    elementwise encode few gemm gemm_codes gemv gemvq gguf_types golden int8 intrin \
-    lanes_f32 law_codec law_threads law_transparency levels nf4 outerf32 outerint \
+    convert cpu decode_kernels dot dotbyte dotf32 dotint dotlines dotpair dottab \
+    dynamic8 elementwise encode few gemm gemm_codes gemv gemvq gguf_types golden \
+    int8 intrin lanes_f32 law_codec law_threads law_transparency levels nf4 outerf32 outerint \
     product_edges quantize_levels reduce rows_across smoke ternary tuning unpack
 empty :=
 space := $(empty) $(empty)
