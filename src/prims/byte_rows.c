@@ -73,7 +73,7 @@ static void round_words(const lb_byte_panels *p, float *x, const float *from,
 {
     const lb_int_bound bound = {LB_DOTINT_MOST_X, p->sum / 8};
     const lb_int_row r =
-        lb_int_row_of(lb_dotint_for(p->cpu), bound, n, from, x);
+        lb_int_row_of(lb_dotint_for(p->cpu)->largest, bound, n, from, x);
     p->kernel->round(n, r.x, r.factor, 1, p->in_turn,
                      to->bytes + (int64_t)row * p->kernel->piece, to->apart,
                      to->plane);

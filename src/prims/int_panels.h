@@ -65,8 +65,11 @@ typedef struct lb_int_row {
     float factor, scale;
 } lb_int_row;
 
+/* As lb_dotint.largest, which says what a lane is. */
+typedef float lb_int_largest(int64_t n, const float *x, float *lane);
+
 /* n numbers; tmp has room for as many. */
-lb_int_row lb_int_row_of(const lb_dotint *kernel, lb_int_bound bound, int64_t n,
+lb_int_row lb_int_row_of(lb_int_largest *largest, lb_int_bound bound, int64_t n,
                          const float *x, float *tmp);
 
 /* n numbers that are step apart, side by side and times their factors, if

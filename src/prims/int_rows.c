@@ -46,11 +46,11 @@ static inline void sort_fields(const int fields, const bool high_first,
  * within bounds; 0 for zeros, NaN if one is not finite. If x is so small that
  * this is too large for a float, it is inf, and if x is so large that a lane's
  * sum is, negative. */
-static float factor_of(const lb_dotint *kernel, lb_int_bound bound, int64_t n,
+static float factor_of(lb_int_largest *largest, lb_int_bound bound, int64_t n,
                        const float *x)
 {
     float lane;
-    const float most = kernel->largest(n, x, &lane);
+    const float most = largest(n, x, &lane);
     if (!isfinite(most)) return (float)NAN;
     if (most == 0) return 0;
     const float factor = bound.one / most;
@@ -58,15 +58,15 @@ static float factor_of(const lb_dotint *kernel, lb_int_bound bound, int64_t n,
     return isinf(lane) ? -1 : fminf(factor, bound.lane / lane);
 }
 
-lb_int_row lb_int_row_of(const lb_dotint *kernel, lb_int_bound bound, int64_t n,
+lb_int_row lb_int_row_of(lb_int_largest *largest, lb_int_bound bound, int64_t n,
                          const float *x, float *tmp)
 {
-    const float factor = factor_of(kernel, bound, n, x);
+    const float factor = factor_of(largest, bound, n, x);
     if (isinf(factor) || factor < 0) { /* once more, on another scale */
         const float lift = factor < 0 ? 0x1p-20f : 0x1p100f;
         for (int64_t k = 0; k < n; k++)
             tmp[k] = x[k] * lift;
-        const float other = factor_of(kernel, bound, n, tmp);
+        const float other = factor_of(largest, bound, n, tmp);
         return (lb_int_row){tmp, other, UP / other / lift};
     }
     if (isnan(factor)) {
@@ -82,7 +82,7 @@ static float round_row(const lb_int_panels *p, const float *x, int64_t n,
 {
     const lb_int_bound bound = {LB_DOTINT_MOST_X,
                                 p->fine ? LB_DOTINT_FINE_X : 0};
-    const lb_int_row row = lb_int_row_of(p->kernel, bound, n, x, tmp);
+    const lb_int_row row = lb_int_row_of(p->kernel->largest, bound, n, x, tmp);
     *sum = p->kernel->round(n, row.x, row.factor, to, apart);
     return row.scale;
 }

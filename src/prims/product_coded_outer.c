@@ -191,7 +191,8 @@ static void pack_row(const grid *g, const float *x, int64_t step, int64_t n,
             tmp[k] = factor ? x[k * step] * factor[k] : x[k * step];
         x = tmp;
     }
-    const lb_int_row row = lb_int_row_of(g->p.kernel, bound, n, x, tmp);
+    const lb_int_row row =
+        lb_int_row_of(g->p.kernel->largest, bound, n, x, tmp);
     const int32_t sum = g->kernel->round(n, row.x, row.factor, to);
     const bool as_they_lie = g->w.coded.bits < 8 && !g->p.fine;
     head->scale[i] = row.scale;

@@ -1,12 +1,12 @@
-/* product_coded_table.c - whole numbers times packed bits, by tables.
+/* product_coded_table.c - a row or two of whole numbers times packed bits, by
+ * tables. (product_coded_pairs.c is for more rows.)
  *
- * A unit is one block of the result, up to 64 rows of x by 2048 of w:
+ * A unit is one block of the result, up to 2048 rows of w:
  *
- *   for each chunk of the depth        one panel, or of a row or two many
- *     turn the codes of the block      of a row or two strip by strip, below
- *     for each pair of rows of x       its tables, in L1
- *       for each strip of w            32 rows
- *         for each panel of the chunk
+ *   for each chunk of the depth        many panels
+ *     tables of x                      in L1, or L2
+ *     for each strip of w              32 rows
+ *       for each panel of the chunk    its codes are turned, and looked up
  *
  * Panels are added to the result one after the other, which fixes the order
  * for any grid of blocks.
@@ -18,8 +18,7 @@
 #include "prims/int_panels.h"
 
 enum {
-    MOST_M = 64,        /* rows of x in a block */
-    MOST_N = 2048,      /* rows of w, which share the tables of x */
+    MOST_N = 2048,      /* rows of w in a block, which share the tables of x */
     GRAIN = 128,        /* blocks of w begin at multiples of this */
     SHARES = 2,         /* blocks for each thread, */
     MIN_UNIT = 1 << 22, /* if so many multiplications remain to each */
@@ -50,9 +49,10 @@ static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
     lb_int_panels q;
     return p->precision >= LB_PRECISION_FAST && lb_dottab_for(cpu) &&
-           w->coded.bits == 1 && w->coded.along && w->n >= LEAST &&
-           p->k >= LEAST && lb_int_panels_of(cpu, &w->coded, w->m, &q) &&
-           q.line && !q.fine && !q.scales.in_x && !q.scales.in_w;
+           w->m <= MR && w->coded.bits == 1 && w->coded.along &&
+           w->n >= LEAST && p->k >= LEAST &&
+           lb_int_panels_of(cpu, &w->coded, w->m, &q) && q.line && !q.fine &&
+           !q.scales.in_x && !q.scales.in_w;
 }
 
 /* ---- the grid ------------------------------------------------------------ */
@@ -69,21 +69,20 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
         return false;
     g->kernel = lb_dottab_for(c->cpu);
     const lb_cut cut = {
-        .most_m = MOST_M,
+        .most_m = MR,
         .most_n = MOST_N,
-        .least_m = MOST_M,
+        .least_m = MR,
         .grain = GRAIN,
         .shares = SHARES,
         .work = MIN_UNIT,
     };
     g->b = lb_units_of(p, c, &g->w, &cut);
     g->wide = lb_round_up(g->b.nb, STRIP);
-    g->chunk = g->w.m > MR ? 1 : lb_min_i64(CHUNK, lb_ceil_div(p->k, KC));
+    g->chunk = lb_min_i64(CHUNK, lb_ceil_div(p->k, KC));
     const int64_t f = sizeof(float);
-    const int64_t strips = g->w.m > MR ? g->wide / STRIP : 1;
     lb_scales s;
     g->codes_at = add(0, g->chunk * MR * TABLES);
-    g->lines_at = add(g->codes_at, strips * TURNED);
+    g->lines_at = add(g->codes_at, TURNED);
     g->c_at = add(g->lines_at, STRIP * BYTES);
     g->ws_at = add(g->c_at, g->b.mb * g->wide * f);
     g->rows_at = add(g->ws_at, g->wide * f);
@@ -115,7 +114,7 @@ typedef struct {
     lb_row_slab rows;
     char *scratch;
     float *c, *ws;
-    lb_dottab_head head[CHUNK]; /* of the pair, in each panel */
+    lb_dottab_head head[CHUNK]; /* of each panel */
 } block;
 
 static int64_t depth_at(const block *b, int64_t k)
@@ -133,14 +132,14 @@ static uint8_t *tables_at(const block *b, int64_t panel)
 static bool in_one_piece(const block *b)
 {
     const int64_t row = lb_ceil_div(b->p->k, 8), step = b->coded.byte_step;
-    return b->g->w.m <= MR && b->p->k <= b->g->chunk * KC && step >= row &&
-           step < row + LINE;
+    return b->p->k <= b->g->chunk * KC && step >= row && step < row + LINE;
 }
 
 /* What is not whole is copied. Rows of w that are not have codes of no
  * meaning. */
-static void turn_strip(const block *b, int64_t j, int64_t k, uint8_t *to)
+static const uint8_t *turn_strip(const block *b, int64_t j, int64_t k)
 {
+    uint8_t *const to = (uint8_t *)b->scratch + b->g->codes_at;
     const int64_t bytes = lb_ceil_div(depth_at(b, k), 8);
     const int64_t step = b->coded.byte_step, rows = b->n - j;
     const uint8_t *from = b->coded.bytes + (b->j0 + j) * step + k / 8;
@@ -151,32 +150,33 @@ static void turn_strip(const block *b, int64_t j, int64_t k, uint8_t *to)
         int64_t ahead = last ? STRIP * step - in_chunk / 8 : bytes;
         if (in_one_piece(b)) ahead = 0;
         b->g->kernel->turn(from, step, bytes, (uintptr_t)ahead, to);
-        return;
+        return to;
     }
     uint8_t *const own = (uint8_t *)b->scratch + b->g->lines_at;
     memset(own, 0, (size_t)STRIP * BYTES);
     for (int64_t r = 0; r < lb_min_i64(rows, STRIP); r++)
         memcpy(own + r * BYTES, from + r * step, (size_t)bytes);
     b->g->kernel->turn(own, BYTES, lb_round_up(bytes, LB_DOTTAB_BYTES), 0, to);
+    return to;
 }
 
-/* Rows [i, i + rows) of x from k on. */
-static void make_tables(block *b, int64_t i, int rows, int64_t k, uint8_t *to,
-                        lb_dottab_head *head)
+/* The rows of x from k on. */
+static void make_tables(block *b, int64_t k, uint8_t *to, lb_dottab_head *head)
 {
     const grid *g = b->g;
+    const int rows = (int)b->m;
     const int64_t n = depth_at(b, k);
     float *const tmp = (float *)(void *)(b->scratch + g->rows_at);
     float *const row = tmp + KC;
     const lb_block from =
-        lb_row_slab_get(&b->rows, b->i0 + i, rows, k, n, row + KC);
+        lb_row_slab_get(&b->rows, b->i0, rows, k, n, row + KC);
     for (int r = 0; r < rows; r++) {
         const float *x = (const float *)from.p + r * from.rs;
         for (int64_t e = 0; e < n && from.ks != 1; e++)
             row[e] = x[e * from.ks];
-        const lb_int_row whole =
-            lb_int_row_of(g->p.kernel, (lb_int_bound){LB_DOTTAB_MOST_X, 0}, n,
-                          from.ks == 1 ? x : row, tmp);
+        const lb_int_row whole = lb_int_row_of(
+            g->p.kernel->largest, (lb_int_bound){LB_DOTTAB_MOST_X, 0}, n,
+            from.ks == 1 ? x : row, tmp);
         int32_t sum, low;
         g->kernel->tables(n, whole.x, whole.factor, b->coded.high_first,
                           to + (ptrdiff_t)r * LB_DOTTAB_TABLE,
@@ -200,38 +200,24 @@ static lb_dottab_ahead ahead_of(const block *b, int64_t j, int64_t at,
                              to - from};
 }
 
-/* A pair of rows of x with strip j of w, in a chunk. */
-static void run_strip(block *b, int64_t i, int rows, int64_t j, int64_t k,
-                      int64_t panels)
+static void run_strip(block *b, int64_t j, int64_t k, int64_t panels)
 {
     const grid *g = b->g;
-    uint8_t *const codes = (uint8_t *)b->scratch + g->codes_at;
     for (int64_t at = 0; at < panels; at++) {
         const int64_t here = k + at * KC;
-        uint8_t *const turned = b->g->w.m > MR ? codes + j * BYTES : codes;
-        if (g->w.m <= MR) turn_strip(b, j, here, turned);
-        g->kernel->dots(
-            rows, lb_ceil_div(depth_at(b, here), 8), tables_at(b, at), turned,
-            (float)g->p.slope, &b->head[at], b->ws + j, here == 0,
-            ahead_of(b, j, at, panels), b->c + i * g->wide + j, g->wide);
+        g->kernel->dots((int)b->m, lb_ceil_div(depth_at(b, here), 8),
+                        tables_at(b, at), turn_strip(b, j, here),
+                        (float)g->p.slope, &b->head[at], b->ws + j, here == 0,
+                        ahead_of(b, j, at, panels), b->c + j, g->wide);
     }
 }
 
 static void run_chunk(block *b, int64_t k, int64_t panels)
 {
-    uint8_t *const codes = (uint8_t *)b->scratch + b->g->codes_at;
-    const int64_t pairs = lb_ceil_div(b->m, MR);
-    for (int64_t j = 0; j < b->n && b->g->w.m > MR; j += STRIP)
-        turn_strip(b, j, k, codes + j * BYTES);
-    for (int64_t pair = 0; pair < pairs; pair++) {
-        const int64_t i = lb_group_row(b->m, pairs, pair);
-        const int rows = (int)(lb_group_row(b->m, pairs, pair + 1) - i);
-        for (int64_t at = 0; at < panels; at++)
-            make_tables(b, i, rows, k + at * KC, tables_at(b, at),
-                        &b->head[at]);
-        for (int64_t j = 0; j < b->n; j += STRIP)
-            run_strip(b, i, rows, j, k, panels);
-    }
+    for (int64_t at = 0; at < panels; at++)
+        make_tables(b, k + at * KC, tables_at(b, at), &b->head[at]);
+    for (int64_t j = 0; j < b->n; j += STRIP)
+        run_strip(b, j, k, panels);
 }
 
 /* The scales of rows of w; zeros for those that are not. */

@@ -1,21 +1,26 @@
 /* weights.h - products with weights that stay packed (coded.h).
  *
  * One operand, the weights, has n rows of codes; the other, x, has m rows of
- * numbers and is read as f32 from whatever it is stored in. Eight ways:
+ * numbers and is read as f32 from whatever it is stored in. Nine ways:
  *
- *   coded thin    m is 1, or as small as kernels/tuning.c says, and not coded
- *                 table: codes are decoded in registers and used once, so
- * memory decides coded exact   HIGHEST, where the depth runs along memory:
- * codes become f32 in registers, next to a few rows of x at a time coded panel
- * the same for more rows, up to LB_FEW: codes become panels of f32 first
- * (product_packed.c), which are used more often coded across  HIGHEST, where it
- * runs across: codes become f32 in L1 coded block   FAST and FASTEST: x becomes
- * whole numbers and a scale for each panel of a row, codes become whole numbers
- * too, and their products are summed as such coded table   the same for codes
- * of one bit: sums of four are looked up coded outer   the same for some rows,
- * where the depth runs across coded byte    the same in bytes: FASTEST where a
- * level multiplies them faster, and FAST where two bytes are faster than 16
- * bits
+ *   coded thin     m is 1, or as small as kernels/tuning.c says, and not coded
+ *                  table: codes are decoded in registers and used once, so
+ *                  memory decides
+ *   coded exact    HIGHEST, where the depth runs along memory: codes become f32
+ *                  in registers, next to a few rows of x at a time
+ *   coded panel    the same for more rows, up to LB_FEW: codes become panels of
+ *                  f32 first (product_packed.c), which are used more often
+ *   coded across   HIGHEST, where it runs across: codes become f32 in L1
+ *   coded block    FAST and FASTEST: x becomes whole numbers and a scale for
+ *                  each panel of a row, codes become whole numbers too, and
+ *                  their products are summed as such
+ *   coded table    the same for codes of one bit and a row or two: sums of four
+ *                  are looked up
+ *   coded pairs    the same for more rows, and for trits: two such sums, or of
+ *                  two numbers, are looked up next to each other
+ *   coded outer    the same for some rows, where the depth runs across
+ *   coded byte     the same in bytes: FASTEST where a level multiplies them
+ *                  faster, and FAST where two bytes are faster than 16 bits
  *
  * What fits none is decoded, and multiplied as any other f32 matrix.
  */
@@ -63,8 +68,8 @@ typedef struct lb_weights_way {
     void (*run)(const lb_product *p, const lb_work *w);
 } lb_weights_way;
 
-extern const lb_weights_way lb_coded_table, lb_coded_thin, lb_coded_byte,
-    lb_coded_outer, lb_coded_block, lb_coded_panel, lb_coded_exact,
-    lb_coded_across;
+extern const lb_weights_way lb_coded_table, lb_coded_pairs, lb_coded_thin,
+    lb_coded_byte, lb_coded_outer, lb_coded_block, lb_coded_panel,
+    lb_coded_exact, lb_coded_across;
 
 #endif

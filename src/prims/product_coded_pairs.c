@@ -1,0 +1,380 @@
+/* product_coded_pairs.c - whole numbers times packed signs and trits, by tables
+ * of which half is left out (kernels/dotpair.h).
+ *
+ * A unit is one block of the result, up to 128 rows of x by 2048 of w:
+ *
+ *   for each chunk of the depth        as many panels as stay in L2
+ *     tables of x
+ *     for each strip of w              64 rows
+ *       for each panel of the chunk
+ *         codes become indices         in L1
+ *         for each pair of rows of x
+ *           for each half of the strip
+ *
+ * Panels are added to the result one after the other, which fixes the order
+ * for any grid of blocks.
+ */
+#include <string.h>
+
+#include "kernels/dotpair.h"
+#include "kernels/dottab.h"
+#include "kernels/tuning.h"
+#include "prims/coded_units.h"
+#include "prims/int_panels.h"
+
+enum {
+    MOST_M = 128,       /* rows of x in a block */
+    LEAST_M = 32,       /* no fewer, to have more blocks */
+    MOST_N = 2048,      /* rows of w */
+    GRAIN = 128,        /* blocks of w begin at multiples of this */
+    SHARES = 4,         /* blocks for each thread, */
+    MIN_UNIT = 1 << 22, /* if so many multiplications remain to each */
+    MOST_X = 1 << 25,   /* bytes of tables that are made before */
+    LEAST = 64,         /* of the depth, and of rows of w, .. */
+    LEAST_TRITS = 128,  /* .. or so many, .. */
+    FEW_SIGNS = 3,      /* .. and of x, are worth tables */
+    FEW_TRITS = 5,
+    MR = LB_DOTPAIR_MR,
+    HALF = LB_DOTPAIR_COLUMNS,
+    STRIP = 2 * HALF,
+    BYTES = LB_DOTPAIR_BYTES, /* of codes in a panel, */
+    INDICES = LB_DOTPAIR_HEAD + BYTES * LB_DOTPAIR_BYTE
+};
+
+typedef struct {
+    lb_weights w;
+    const lb_dotpair *kernel;
+    const lb_dottab *turns;
+    lb_dotpair_kind kind;
+    lb_int_panels p;
+    lb_units b;
+    float middle, slope;   /* level = middle + slope * sign */
+    int64_t kc;            /* depth of a panel, */
+    int64_t pair, panel;   /* bytes of its tables: of a pair of rows, of all */
+    int64_t panels, chunk; /* of all of the depth, and of what stays in L2 */
+    bool before;           /* tables are made in phase 0 */
+    int64_t ld;            /* floats from row to row of the result */
+    /* Scratch, in bytes; tables are at 0, if not. */
+    size_t codes_at, turned_at, c_at, ws_at, rows_at, slab_at, put_at,
+        weights_at, bytes;
+} grid;
+
+/* Two bits that have no more than three values. */
+static bool are_trits(const lb_coded *c)
+{
+    const lb_code_kind *k = &c->store->fmt->codes;
+    return c->bits == 2 && (k->most - k->least) / k->step < 3;
+}
+
+static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
+{
+    lb_int_panels q;
+    const lb_coded *c = &w->coded;
+    const bool signs = c->bits == 1 && p->precision >= LB_PRECISION_FAST;
+    const bool trits = are_trits(c) && p->precision == LB_PRECISION_FAST;
+    return (signs || trits) && lb_dotpair_for(cpu) && c->along &&
+           w->m >= (signs ? FEW_SIGNS : FEW_TRITS) &&
+           w->n >= (signs ? LEAST : LEAST_TRITS) && p->k >= LEAST &&
+           lb_int_panels_of(cpu, c, w->m, &q) && q.line && !q.fine &&
+           !q.scales.in_x && !q.scales.in_w;
+}
+
+/* ---- the grid ------------------------------------------------------------ */
+
+static size_t add(size_t at, int64_t bytes)
+{
+    return at + (size_t)lb_round_up(bytes, 64);
+}
+
+/* What codes mean, and how much of the depth is a panel. */
+static void make_numbers(grid *g)
+{
+    const bool signs = g->w.coded.bits == 1;
+    g->kind = signs ? LB_DOTPAIR_SIGNS : LB_DOTPAIR_TRITS;
+    g->slope = signs ? 0.5f * (float)g->p.slope : (float)g->p.slope;
+    g->middle = (float)g->p.least + g->slope;
+    g->kc = (int64_t)BYTES * 8 / g->w.coded.bits;
+}
+
+static void make_room(const lb_product *p, const lb_call *c, grid *g)
+{
+    const int64_t f = sizeof(float), head = sizeof(lb_dotpair_head);
+    const int64_t in_l2 = (int64_t)lb_tuning_for(c->cpu)->l2_x;
+    const int64_t pairs = lb_ceil_div(g->b.mb, MR);
+    lb_scales s;
+    g->pair = MR * g->kc / LB_DOTPAIR_EACH * LB_DOTPAIR_TABLE;
+    g->panel = pairs * g->pair + lb_round_up(pairs * head, 64);
+    g->panels = lb_ceil_div(p->k, g->kc);
+    g->chunk = lb_min_i64(lb_max_i64(1, in_l2 / g->panel), g->panels);
+    g->before = g->panel * g->panels <= MOST_X / (p->batch * g->b.bm);
+    g->ld = lb_put_apart(lb_round_up(g->b.nb, HALF));
+    g->codes_at = add(0, g->before ? 0 : g->chunk * g->panel);
+    g->turned_at = add(g->codes_at, 2 * INDICES);
+    g->c_at = add(g->turned_at, 2 * HALF * BYTES);
+    g->ws_at = add(g->c_at, g->b.mb * g->ld * f);
+    g->rows_at = add(g->ws_at, g->ld * f);
+    g->slab_at = add(g->rows_at, (MR + 2) * g->kc * f);
+    g->put_at = add(g->slab_at, lb_row_slab_floats(g->w.x, g->kc) * f);
+    g->weights_at = add(g->put_at, g->w.swapped ? g->b.mb * g->b.nb * f : 0);
+    g->bytes = g->weights_at + lb_scales_room(c->cpu, &g->w.coded, g->kc,
+                                              g->b.nb, p->k, &s, NULL);
+}
+
+static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
+{
+    if (!lb_weights_of(p, c->cpu, &g->w) ||
+        !lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p))
+        return false;
+    g->kernel = lb_dotpair_for(c->cpu);
+    g->turns = lb_dottab_for(c->cpu);
+    make_numbers(g);
+    const lb_cut cut = {
+        .most_m = MOST_M,
+        .most_n = MOST_N,
+        .least_m = LEAST_M,
+        .grain = GRAIN,
+        .shares = SHARES,
+        .work = MIN_UNIT,
+    };
+    g->b = lb_units_of(p, c, &g->w, &cut);
+    make_room(p, c, g);
+    return true;
+}
+
+static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+{
+    grid g;
+    if (!make_grid(p, c, &g)) return;
+    plan->per_thread = g.bytes;
+    plan->phases = g.before ? 2 : 1;
+    plan->units[plan->phases - 1] = g.b.n;
+    if (g.before) {
+        plan->units[0] = p->batch * g.b.bm * g.panels;
+        plan->shared = (size_t)(plan->units[0] * g.panel);
+    }
+    plan->kernel = g.kernel->name;
+}
+
+/* ---- a block ------------------------------------------------------------- */
+
+typedef struct {
+    const lb_product *p;
+    const grid *g;
+    const lb_work *work;
+    lb_coded coded;
+    int64_t batch, i0, m, pairs, j0, n;
+    lb_row_slab rows;
+    char *scratch;
+    float *c, *ws;
+} block;
+
+static int64_t depth_at(const block *b, int64_t k)
+{
+    return lb_min_i64(b->g->kc, b->p->k - k);
+}
+
+/* Of codes that tables are made for. */
+static int64_t bytes_at(const block *b, int64_t k)
+{
+    return lb_ceil_div(depth_at(b, k), LB_DOTPAIR_EACH) * b->coded.bits;
+}
+
+/* Rows of x in a pair: the last may have one. */
+static int rows_of(const block *b, int64_t pair)
+{
+    return (int)lb_min_i64(MR, b->m - pair * MR);
+}
+
+/* Where a panel of x is, in a chunk that begins with panel `first`. */
+static char *panel_at(const block *b, int64_t first, int64_t panel)
+{
+    const grid *g = b->g;
+    if (!g->before) return b->scratch + (panel - first) * g->panel;
+    const int64_t rows = b->batch * g->b.bm + b->i0 / g->b.mb;
+    return (char *)b->work->shared + (rows * g->panels + panel) * g->panel;
+}
+
+/* Tables of all pairs come first, then what else they bring. */
+static lb_dotpair_head *head_at(const block *b, char *panel, int64_t pair)
+{
+    return (lb_dotpair_head *)(void *)(panel + b->pairs * b->g->pair) + pair;
+}
+
+static uint8_t *codes_at(const block *b, int64_t half)
+{
+    return (uint8_t *)b->scratch + b->g->codes_at + half * INDICES;
+}
+
+/* ---- x ------------------------------------------------------------------- */
+
+static void make_tables(block *b, int64_t pair, int64_t k, char *panel)
+{
+    const grid *g = b->g;
+    const int64_t n = depth_at(b, k), i = pair * MR;
+    const int rows = rows_of(b, pair);
+    const lb_int_bound bound = {LB_DOTPAIR_MOST, LB_DOTPAIR_MOST};
+    float *const tmp = (float *)(void *)(b->scratch + g->rows_at);
+    float *const row = tmp + g->kc;
+    uint8_t *const to = (uint8_t *)panel + pair * g->pair;
+    lb_dotpair_head *const head = head_at(b, panel, pair);
+    const lb_block from =
+        lb_row_slab_get(&b->rows, b->i0 + i, rows, k, n, row + g->kc);
+    for (int r = 0; r < rows; r++) {
+        const float *x = lb_line_up((const float *)from.p + r * from.rs,
+                                    from.ks, n, NULL, row);
+        const lb_int_row whole =
+            lb_int_row_of(g->kernel->largest[g->kind], bound, n, x, tmp);
+        const int32_t sum = g->kernel->tables(
+            g->kind, n, whole.x, whole.factor, b->coded.high_first,
+            to + (ptrdiff_t)r * LB_DOTPAIR_TABLE, rows * LB_DOTPAIR_TABLE);
+        head->scale[r] = whole.scale;
+        head->base[r] = g->middle * (float)sum;
+    }
+}
+
+static void make_panel(block *b, int64_t k, char *panel)
+{
+    for (int64_t pair = 0; pair < b->pairs; pair++)
+        make_tables(b, pair, k, panel);
+}
+
+/* ---- w ------------------------------------------------------------------- */
+
+/* Rows [j, j + HALF). What is not whole is copied; rows that are not have codes
+ * of no meaning. ahead: bytes from here to what is wanted next. */
+static const uint8_t *turn_half(const block *b, int64_t j, int64_t k,
+                                int64_t ahead)
+{
+    const int64_t bytes = lb_coded_line_bytes(&b->coded, depth_at(b, k));
+    const int64_t step = b->coded.byte_step, rows = b->n - j;
+    const uint8_t *from = lb_coded_codes(&b->coded, b->j0 + j, k);
+    uint8_t *const to = (uint8_t *)b->scratch + b->g->turned_at;
+    uint8_t *const own = to + HALF * BYTES;
+    if (bytes % LB_DOTTAB_BYTES == 0 && rows >= HALF) {
+        b->g->turns->turn(from, step, bytes, (uintptr_t)ahead, to);
+        return to;
+    }
+    memset(own, 0, (size_t)HALF * BYTES);
+    for (int64_t r = 0; r < lb_min_i64(rows, HALF); r++)
+        memcpy(own + r * BYTES, from + r * step, (size_t)bytes);
+    b->g->turns->turn(own, BYTES, lb_round_up(bytes, LB_DOTTAB_BYTES), 0, to);
+    return to;
+}
+
+/* Of a strip of n rows. */
+static void make_indices(const block *b, int64_t j, int64_t n, int64_t k,
+                         int64_t ahead)
+{
+    for (int64_t at = 0; at < n; at += HALF) {
+        const uint8_t *turned = turn_half(b, j + at, k, ahead);
+        b->g->kernel->index(b->g->kind, bytes_at(b, k), turned,
+                            codes_at(b, at / HALF));
+    }
+}
+
+/* ---- both ---------------------------------------------------------------- */
+
+static void run_pairs(const block *b, char *panel, int64_t j, int64_t n,
+                      int64_t k)
+{
+    const grid *g = b->g;
+    const int64_t bytes = bytes_at(b, k);
+    for (int64_t pair = 0; pair < b->pairs; pair++) {
+        float *const c = b->c + pair * MR * g->ld;
+        for (int64_t at = j; at < j + n; at += HALF)
+            g->kernel->dots(g->kind, rows_of(b, pair), bytes,
+                            (uint8_t *)panel + pair * g->pair,
+                            codes_at(b, (at - j) / HALF), g->slope,
+                            head_at(b, panel, pair), b->ws + at, k == 0, c + at,
+                            g->ld);
+    }
+}
+
+static void run_strip(const block *b, int64_t j, int64_t first, int64_t panels)
+{
+    const int64_t n = lb_min_i64(STRIP, b->n - j);
+    for (int64_t at = 0; at < panels; at++) {
+        const int64_t k = (first + at) * b->g->kc;
+        const int64_t next =
+            at + 1 < panels ? BYTES : STRIP * b->coded.byte_step - at * BYTES;
+        make_indices(b, j, n, k, next);
+        run_pairs(b, panel_at(b, first, first + at), j, n, k);
+    }
+}
+
+static void run_chunk(block *b, int64_t first, int64_t panels)
+{
+    for (int64_t at = 0; at < panels && !b->g->before; at++)
+        make_panel(b, (first + at) * b->g->kc, panel_at(b, first, first + at));
+    for (int64_t j = 0; j < b->n; j += STRIP)
+        run_strip(b, j, first, panels);
+}
+
+/* The scales of rows of w; zeros for those that are not. */
+static void read_scales(block *b)
+{
+    const grid *g = b->g;
+    lb_scales s;
+    lb_scales_room(g->p.cpu, &b->coded, g->kc, g->b.nb, b->p->k, &s,
+                   b->scratch + g->weights_at);
+    lb_scales_rows(&s, b->j0, b->n, b->p->k);
+    for (int64_t j = 0; j < g->ld; j++)
+        b->ws[j] = j < b->n ? s.row[j] * g->p.unit * LB_INT_DOWN : 0;
+}
+
+static block block_of(const lb_product *p, const lb_work *work, const grid *g,
+                      lb_unit at)
+{
+    block b = {
+        .p = p,
+        .g = g,
+        .work = work,
+        .coded = lb_coded_at(&g->w.coded, g->w.w, at.batch),
+        .batch = at.batch,
+        .i0 = at.i0,
+        .m = at.m,
+        .pairs = lb_ceil_div(at.m, MR),
+        .j0 = at.j0,
+        .n = at.n,
+        .scratch = work->scratch,
+    };
+    b.rows = lb_row_slab_of(g->w.x, work->call->cpu, at.batch, at.i0 + at.m,
+                            b.scratch + g->slab_at);
+    b.c = (float *)(void *)(b.scratch + g->c_at);
+    b.ws = (float *)(void *)(b.scratch + g->ws_at);
+    return b;
+}
+
+static void run_block(const lb_product *p, const lb_work *work, const grid *g,
+                      lb_unit at)
+{
+    block b = block_of(p, work, g, at);
+    read_scales(&b);
+    for (int64_t k = 0; k < g->panels; k += g->chunk)
+        run_chunk(&b, k, lb_min_i64(g->chunk, g->panels - k));
+    lb_weights_put(p, &g->w, work, b.batch, b.i0, b.m, b.j0, b.n, b.c, g->ld,
+                   (float *)(void *)(b.scratch + g->put_at));
+}
+
+/* Some rows of x: a panel of all their pairs. */
+static void run_before(const lb_product *p, const lb_work *work, const grid *g,
+                       int64_t unit)
+{
+    const int64_t panel = unit % g->panels;
+    block b = block_of(p, work, g,
+                       lb_units_at(&g->b, &g->w, unit / g->panels * g->b.bn));
+    make_panel(&b, panel * g->kc, panel_at(&b, panel, panel));
+}
+
+static void run(const lb_product *p, const lb_work *w)
+{
+    grid g;
+    if (!make_grid(p, w->call, &g)) return;
+    for (int64_t u = w->lo; u < w->hi; u++)
+        if (g.before && w->phase == 0)
+            run_before(p, w, &g, u);
+        else
+            run_block(p, w, &g, lb_units_at(&g.b, &g.w, u));
+}
+
+const lb_weights_way lb_coded_pairs = {fits, make_plan, run};
