@@ -178,6 +178,14 @@ static void refusals(lb_ctx *cx, lb_mesh *mesh)
         lb_array *a = lb_shard_relaxed(cx, mesh, q, "P(None, x)", &r);
         say(a && r.n == 1 && r.change[0].entry == 1, "relax", "blocks",
             lb_error(cx));
+        /* What is dropped does not count as a second use of its axis. */
+        a = lb_shard_relaxed(cx, mesh, q, "P(x, x)", &r);
+        say(a && r.n == 1 && r.change[0].entry == 1, "relax", "twice",
+            lb_error(cx));
+        r.strict_names = true;
+        say(!lb_shard_relaxed(cx, mesh, q, "P(x, x)", &r), "refuse", "twice",
+            "");
+        lb_clear(cx);
     }
     say(!lb_shard(cx, NULL, w, "P()"), "refuse", "no mesh", "");
     lb_clear(cx);

@@ -62,6 +62,12 @@ bool lb_mesh_broken(lb_mesh *mesh, lb_comm *comm);
 unsigned lb_spec_mask(const lb_spec *spec, int entry);
 unsigned lb_spec_masks(const lb_spec *spec);
 int lb_grid_ranks(const lb_grid *grid, unsigned mask);
+/* spec_parse.c: lb_spec_parse for an array whose pieces along axis k must be
+ * multiples of grain[k], LB_MAX_RANK of them; NULL: 1. Only a relaxed reading
+ * looks at it. */
+bool lb_spec_parse_grain(lb_ctx *cx, const lb_grid *grid, lb_shape shape,
+                         const int64_t *grain, const char *text,
+                         lb_spec_report *report, lb_spec *spec);
 /* spec.c: "dp=2,tp=4" in buf; returns buf. */
 const char *lb_grid_text(const lb_grid *grid, char *buf, size_t size);
 /* The coordinates of a rank. */

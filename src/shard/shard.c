@@ -99,20 +99,13 @@ static bool check(lb_ctx *cx, const char *who, const lb_mesh *mesh,
     return true;
 }
 
-static void drop_entry(lb_spec *spec, int k, lb_spec_report *r, int64_t piece,
-                       int64_t grain)
+static void drop_entry(lb_spec *spec, int k, lb_spec_report *r)
 {
     spec->entry[k].n = 0;
     if (r->n < LB_MAX_CHANGES) {
         r->change[r->n].entry = k;
-        if (grain)
-            snprintf(r->change[r->n].why, sizeof r->change[r->n].why,
-                     "pieces of %lld of axis %d are no multiple of its blocks "
-                     "of %lld",
-                     (long long)piece, k, (long long)grain);
-        else
-            snprintf(r->change[r->n].why, sizeof r->change[r->n].why,
-                     "pieces of axis %d would begin or end inside a block", k);
+        snprintf(r->change[r->n].why, sizeof r->change[r->n].why,
+                 "pieces of axis %d would begin or end inside a block", k);
     }
     r->n++;
 }
@@ -149,35 +142,42 @@ static bool check_slices(lb_ctx *cx, const lb_mesh *mesh, lb_array *a,
                            lb_spec_text(&mesh->grid, spec, text, sizeof text),
                            lb_format_of(a), lb_dtype_name(a->dtype),
                            LB_SHOW(&a->shape), r);
-        if (spec->entry[k].n) drop_entry(spec, k, report, 0, 0);
+        if (spec->entry[k].n) drop_entry(spec, k, report);
+    }
+    return true;
+}
+
+static bool check_blocks(lb_ctx *cx, const lb_mesh *mesh, const lb_array *a,
+                         const int64_t *grain, const lb_spec *spec)
+{
+    char text[256];
+    for (int k = 0; k < spec->n; k++) {
+        const int n = lb_grid_ranks(&mesh->grid, lb_spec_mask(spec, k));
+        const int64_t piece = a->shape.dim[k] / n;
+        if (n == 1 || piece % grain[k] == 0) continue;
+        return lb_fail(
+            cx, LB_E_SHAPE,
+            "spec %s cuts axis %d of %s %s%s in pieces of %lld, inside "
+            "blocks of %lld: a block size that divides %lld would do",
+            lb_spec_text(&mesh->grid, spec, text, sizeof text), k,
+            lb_format_of(a), lb_dtype_name(a->dtype), LB_SHOW(&a->shape),
+            (long long)piece, (long long)grain[k], (long long)piece);
     }
     return true;
 }
 
 /* Never inside a block. */
-static bool check_blocks(lb_ctx *cx, const lb_mesh *mesh, lb_array *a,
-                         lb_spec_report *report, lb_spec *spec)
+static bool read_spec(lb_ctx *cx, const lb_mesh *mesh, lb_array *a,
+                      const char *text, lb_spec_report *report, lb_spec *spec)
 {
     int64_t grain[LB_MAX_RANK];
-    char text[256];
-    const lb_array *stored = lb_is_sharded(a) ? lb_slice_here(a) : a;
-    if (!lb_cut_grain(stored, grain))
-        return check_slices(cx, mesh, a, report, spec);
-    for (int k = 0; k < spec->n; k++) {
-        const int n = lb_grid_ranks(&mesh->grid, lb_spec_mask(spec, k));
-        const int64_t piece = a->shape.dim[k] / n;
-        if (n == 1 || piece % grain[k] == 0) continue;
-        if (!report)
-            return lb_fail(
-                cx, LB_E_SHAPE,
-                "spec %s cuts axis %d of %s %s%s in pieces of %lld, inside "
-                "blocks of %lld: a block size that divides %lld would do",
-                lb_spec_text(&mesh->grid, spec, text, sizeof text), k,
-                lb_format_of(a), lb_dtype_name(a->dtype), LB_SHOW(&a->shape),
-                (long long)piece, (long long)grain[k], (long long)piece);
-        drop_entry(spec, k, report, piece, grain[k]);
-    }
-    return true;
+    const bool even =
+        lb_cut_grain(lb_is_sharded(a) ? lb_slice_here(a) : a, grain);
+    if (!lb_spec_parse_grain(cx, &mesh->grid, a->shape, even ? grain : NULL,
+                             text, report, spec))
+        return false;
+    return even ? check_blocks(cx, mesh, a, grain, spec)
+                : check_slices(cx, mesh, a, report, spec);
 }
 
 static lb_array *place(lb_ctx *cx, const char *who, lb_mesh *mesh, lb_array *a,
@@ -185,8 +185,7 @@ static lb_array *place(lb_ctx *cx, const char *who, lb_mesh *mesh, lb_array *a,
 {
     lb_reshard_params p = {.mesh = mesh};
     if (!cx || !check(cx, who, mesh, a) || !a || !mesh ||
-        !lb_spec_parse(cx, &mesh->grid, a->shape, text, report, &p.spec) ||
-        !check_blocks(cx, mesh, a, report, &p.spec))
+        !read_spec(cx, mesh, a, text, report, &p.spec))
         return NULL;
     return lb_bind(cx, &lb_prim_reshard, 1, &a, &p);
 }

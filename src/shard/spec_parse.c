@@ -19,6 +19,7 @@ typedef struct {
     lb_ctx *cx;
     const lb_grid *grid;
     const lb_shape *shape;
+    const int64_t *grain; /* NULL: 1 along each axis */
     const char *text, *at;
     lb_spec_report *report; /* NULL: strict */
     lb_spec *spec;
@@ -157,7 +158,14 @@ static bool check_entry(const parser *p, int k, entry *e)
         return true;
     }
     const int64_t n = product(p->grid, e), size = p->shape->dim[k];
-    if (size % n == 0) return true;
+    const int64_t grain = p->grain && p->report && n > 1 ? p->grain[k] : 1;
+    if (size % n == 0 && size / n % grain == 0) return true;
+    if (size % n == 0) {
+        drop(p, k, e,
+             "pieces of %lld of axis %d are no multiple of its blocks of %lld",
+             (long long)(size / n), k, (long long)grain);
+        return true;
+    }
     if (!p->report)
         return fail(p, LB_E_SHAPE,
                     "cuts axis %d of %s in %lld pieces, which do not divide "
@@ -230,6 +238,13 @@ static bool read_list(parser *p, entry *e, int room, int *n)
 bool lb_spec_parse(lb_ctx *cx, const lb_grid *grid, lb_shape shape,
                    const char *text, lb_spec_report *report, lb_spec *spec)
 {
+    return lb_spec_parse_grain(cx, grid, shape, NULL, text, report, spec);
+}
+
+bool lb_spec_parse_grain(lb_ctx *cx, const lb_grid *grid, lb_shape shape,
+                         const int64_t *grain, const char *text,
+                         lb_spec_report *report, lb_spec *spec)
+{
     enum { ROOM = 2 * LB_MAX_RANK };
     entry e[ROOM];
     int n = 1;
@@ -239,7 +254,7 @@ bool lb_spec_parse(lb_ctx *cx, const lb_grid *grid, lb_shape shape,
         return lb_fail(cx, LB_E_NULL, "spec %.120s: there is no mesh",
                        text ? text : "None");
     if (!text) return true;
-    parser p = {cx, grid, &shape, text, text, report, spec};
+    parser p = {cx, grid, &shape, grain, text, text, report, spec};
     const bool named = next(&p) == 'P' && p.at[1] == '(';
     if (named) p.at++;
     const bool list = *p.at == '(' || *p.at == '[';
