@@ -28,9 +28,10 @@ enum {
     LB_OUTERINT_TILE = 16,    /* of a tile, */
     LB_OUTERINT_TILES = LB_OUTERINT_COLUMNS / LB_OUTERINT_TILE,
     LB_OUTERINT_VECTOR = 8, /* and those that share a part */
-    /* The most of a depth: panels are 16 KiB, and stay in L1. Sums of numbers
-     * of at most 240 stay in 32 bits: 240 * 32639 * 128 < 2^31. */
-    LB_OUTERINT_KC = 128
+    /* The most of a depth: panels are 12 KiB, and stay in L1, and so many lines
+     * that are 4 KiB apart are found in L2. Sums of numbers of at most 240 stay
+     * in 32 bits: 240 * 32639 * 96 < 2^31. */
+    LB_OUTERINT_KC = 96
 };
 
 /* Some lines, 8 * bits bytes of each. */

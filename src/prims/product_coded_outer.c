@@ -5,14 +5,13 @@
  *   phase 1   units are columns, and of many rows of x some:
  *
  *     for each panel of the depth
- *       its codes are copied together
  *       for each 64 columns           as numbers of 16 bits, in L1
  *         for each group of rows of x
  *
- * Lines lie far apart, and at distances that are bad for caches: so no more of
- * them are read at a time than a panel has, much of each, and what comes next
- * is asked for. Panels are added to the result one after the other, which fixes
- * the order of a sum for any grid of units.
+ * Lines lie far apart, and at distances that are bad for caches. So little is
+ * read of each at a time, and more of each is asked for, early and evenly,
+ * while tiles run. Panels are added to the result one after the other, which
+ * fixes the order of a sum for any grid of units.
  */
 #include <string.h>
 
@@ -23,9 +22,10 @@
 enum {
     MANY = 512,         /* rows of x: for more, others are as fast */
     MOST_M = 128,       /* rows of a unit, */
-    LEAST_M = 24,       /* to have more units no fewer, */
-    MOST_N = 512,       /* and columns, which begin */
-    GRAIN = 128,        /* at multiples of this */
+    LEAST_M = 24,       /* to have more units no fewer; */
+    MOST_N = 1024,      /* columns, which begin */
+    GRAIN = 128,        /* at multiples of this, */
+    MOST = 1 << 16,     /* and results, which stay in L2 */
     SHARES = 4,         /* units for each thread, */
     MIN_UNIT = 1 << 20, /* if so many multiplications remain to each */
     MOST_X = 1 << 22,   /* numbers of x that are packed */
@@ -34,8 +34,8 @@ enum {
     MR = LB_OUTERINT_MR,
     COLUMNS = LB_OUTERINT_COLUMNS,
     TILE = LB_OUTERINT_TILE,
-    LINE = 64,  /* bytes of a line of a cache */
-    AHEAD = 16, /* lines that are asked for before they are copied */
+    LINE = 64,  /* bytes of a line of a cache, */
+    BAND = 256, /* and what is asked for of each of w */
     F = sizeof(float)
 };
 
@@ -47,7 +47,6 @@ typedef struct {
     lb_units b;
     int64_t ld;              /* floats from row to row of a unit's result */
     int64_t depths, x_bytes; /* panels of a matrix, and bytes of x in one */
-    int64_t line;            /* bytes of a line in a strip */
     int order[COLUMNS];      /* the column of each position, */
     float part[COLUMNS / LB_OUTERINT_VECTOR]; /* and what numbers stand for */
     /* Scratch, in bytes; the result is at 0. */
@@ -81,7 +80,7 @@ static void make_units(const lb_product *p, const lb_call *c, grid *g)
 {
     const lb_cut cut = {
         .most_m = MOST_M,
-        .most_n = MOST_N,
+        .most_n = lb_min_i64(MOST_N, MOST / lb_min_i64(g->w.m, MOST_M)),
         .least_m = LEAST_M,
         .grain = GRAIN,
         .shares = SHARES,
@@ -89,8 +88,7 @@ static void make_units(const lb_product *p, const lb_call *c, grid *g)
     };
     g->b = lb_units_of(p, c, &g->w, &cut);
     g->groups = lb_ceil_div(g->b.mb, MR);
-    g->line = lb_round_up(lb_ceil_div(g->b.nb * g->w.coded.bits, 8), LINE);
-    g->p.strip = g->line * 8 / g->w.coded.bits;
+    g->p.strip = g->b.nb;
 }
 
 static void make_order(grid *g)
@@ -118,7 +116,7 @@ static void make_room(const lb_product *p, grid *g)
     g->ld = lb_put_apart(wide);
     g->panel_at = add(0, g->b.mb * g->ld * F);
     g->codes_at = add(g->panel_at, (int64_t)COLUMNS * KC * 2);
-    g->ws_at = add(g->codes_at, 2 * g->line * KC);
+    g->ws_at = add(g->codes_at, (int64_t)COLUMNS * KC);
     g->put_at = add(g->ws_at, wide * F);
     g->weights_at = add(g->put_at, g->w.swapped ? 2 * put : put);
     g->bytes = g->weights_at +
@@ -237,15 +235,12 @@ static void pack_part(const lb_product *p, const lb_work *work, const grid *g,
 
 /* ---- a unit -------------------------------------------------------------- */
 
-/* The codes of a panel are copied together, lines filled up with zeros. They
- * come a few at a time, while tiles of the panel before run: asked for some
- * time before they are copied, but no longer, for caches have no room for many
- * lines at such distances. */
+/* What is asked for while tiles run: BAND bytes of each line of a panel, for
+ * memory is slow to give less at a time. */
 typedef struct {
-    int64_t k, depth;
-    int64_t lines; /* that were copied, or asked for */
-    uint8_t *codes;
-} strip;
+    int64_t k, depth, j, n;
+    int64_t lines; /* that were asked for */
+} band;
 
 typedef struct {
     const lb_product *p;
@@ -256,34 +251,26 @@ typedef struct {
     int64_t batch, i0, m, groups; /* rows of x, */
     int64_t j0, n;                /* and columns */
     float *c, *ws;
-    int16_t *panel; /* numbers of some of the strip */
-    strip now, next, asked;
+    int16_t *panel;
+    band now, next;
 } unit;
 
-/* The strip that follows; of depth 0 if there is none. */
-static strip strip_after(const unit *b, const strip *s)
+static band band_at(const unit *b, int64_t k, int64_t j)
 {
-    const grid *g = b->g;
-    uint8_t *const codes = (uint8_t *)(void *)b->c + g->codes_at;
-    return (strip){
-        .k = s->k + s->depth,
-        .depth = lb_min_i64(KC, b->p->k - s->k - s->depth),
-        .codes = s->codes == codes ? codes + g->line * KC : codes,
+    const int64_t n = (int64_t)BAND * 8 / b->coded.bits;
+    return (band){
+        .k = k,
+        .depth = lb_min_i64(KC, b->p->k - k),
+        .j = j,
+        .n = lb_min_i64(n, b->n - j),
     };
 }
 
-static const uint8_t *strip_line(const unit *b, const strip *s, int64_t line)
+/* The band that follows; of depth 0 if there is none. */
+static band band_after(const unit *b, const band *s)
 {
-    const lb_coded *c = &b->coded;
-    return lb_coded_codes(c, s->k + line, b->j0);
-}
-
-static void copy_line(const unit *b, const strip *s, int64_t line)
-{
-    const int64_t bytes = lb_ceil_div(b->n * b->coded.bits, 8);
-    uint8_t *const to = s->codes + line * b->g->line;
-    memcpy(to, strip_line(b, s, line), (size_t)bytes);
-    memset(to + bytes, 0, (size_t)(b->g->line - bytes));
+    const int64_t j = s->j + s->n;
+    return j < b->n ? band_at(b, s->k, j) : band_at(b, s->k + s->depth, 0);
 }
 
 /* The scales of a line, if they lie there. */
@@ -295,30 +282,25 @@ static void ask_scales(const unit *b, int64_t line)
     __builtin_prefetch(c->scale + at, 0, 2);
 }
 
-/* They may lie past the end, so this is never a pointer that C looks at. */
+/* So many lines of the next band, or what is left of them. These are no
+ * pointers that C looks at: a line of the cache begins before it. */
 static void ask(unit *b, int64_t lines)
 {
-    strip *const s = &b->asked;
-    for (; lines > 0 && s->depth > 0; lines--) {
-        const uintptr_t at = (uintptr_t)strip_line(b, s, s->lines);
-        for (int64_t i = 0; i < b->g->line; i += LINE)
-            __builtin_prefetch((const void *)(at + (uintptr_t)i), 0, 2);
-        ask_scales(b, s->k + s->lines);
-        if (++s->lines == s->depth) *s = strip_after(b, s);
+    band *const s = &b->next;
+    const int64_t end = lb_min_i64(s->lines + lines, s->depth);
+    for (; s->lines < end; s->lines++) {
+        const int64_t k = s->k + s->lines;
+        const uintptr_t from =
+            (uintptr_t)lb_coded_codes(&b->coded, k, b->j0 + s->j);
+        const uintptr_t to =
+            from + (uintptr_t)lb_coded_line_bytes(&b->coded, s->n);
+        for (uintptr_t at = from / LINE * LINE; at < to; at += LINE)
+            __builtin_prefetch((const void *)at, 0, 2);
+        if (s->j == 0) ask_scales(b, k);
     }
 }
 
-/* So many lines of the next strip, or what is left of them. */
-static void bring(unit *b, int64_t lines)
-{
-    strip *const s = &b->next;
-    const int64_t end = lb_min_i64(s->lines + lines, s->depth);
-    ask(b, end - s->lines);
-    for (; s->lines < end; s->lines++)
-        copy_line(b, s, s->lines);
-}
-
-/* The ratios of a strip, if it has some. */
+/* The ratios of all panels of a depth, if there are some. */
 static void aim_ratios(unit *b)
 {
     lb_int_weights *const w = &b->weights;
@@ -328,26 +310,41 @@ static void aim_ratios(unit *b)
     if (b->g->p.scales.in_w) lb_int_ratios(w, b->n);
 }
 
-/* Which of the strip's ratios columns from j on have. */
+/* Which of these columns from j on have. */
 static int64_t ratio_of(const unit *b, int64_t j)
 {
     const int64_t g = b->coded.lines.g;
     return b->g->p.scales.in_w ? (b->j0 + j) / g - b->j0 / g : 0;
 }
 
+/* The last columns may be too few: their lines are copied, and filled up with
+ * zeros. */
+static void copy_lines(const unit *b, int64_t bytes, lb_outerint_lines *to)
+{
+    uint8_t *const own = (uint8_t *)(void *)b->c + b->g->codes_at;
+    const int64_t width = (int64_t)to->bits * COLUMNS / 8;
+    memset(own, 0, (size_t)(width * to->n));
+    for (int64_t i = 0; i < to->n; i++)
+        memcpy(own + i * width, to->codes + i * to->step, (size_t)bytes);
+    to->codes = own;
+    to->step = width;
+}
+
 static void make_panel(unit *b, int64_t j)
 {
     const grid *g = b->g;
     const int bits = b->coded.bits;
-    const lb_outerint_lines lines = {
+    lb_outerint_lines lines = {
         .bits = bits,
         .fine = g->p.fine,
         .level = g->p.level,
         .ratio = b->weights.ratio + ratio_of(b, j) * KC,
-        .codes = b->now.codes + j * bits / 8,
-        .step = g->line,
+        .codes = lb_coded_codes(&b->coded, b->now.k, b->j0 + j),
+        .step = b->coded.byte_step,
         .n = b->now.depth,
     };
+    if (b->n - j < COLUMNS)
+        copy_lines(b, lb_ceil_div((b->n - j) * bits, 8), &lines);
     g->kernel->pack(&lines, b->panel);
     if (!g->p.scales.in_w) return;
     const float ws =
@@ -357,7 +354,7 @@ static void make_panel(unit *b, int64_t j)
 }
 
 /* All rows with the panel of columns from j on, with so many lines of the next
- * strip asked for at a time. */
+ * band asked for at a time. */
 static void run_panel(unit *b, int64_t j, int64_t lines)
 {
     const grid *g = b->g;
@@ -370,7 +367,7 @@ static void run_panel(unit *b, int64_t j, int64_t lines)
         const int rows = (int)(lb_group_row(b->m, b->groups, at + 1) - i);
         for (int t = 0; t < LB_OUTERINT_TILES; t++) {
             const int64_t to = j + (int64_t)t * TILE;
-            bring(b, lines);
+            ask(b, lines);
             g->kernel->tile(rows, pairs, x + i * KC,
                             b->panel + t * pairs * 2 * TILE, &heads[at],
                             g->part + t * TILE / LB_OUTERINT_VECTOR, b->ws + to,
@@ -379,18 +376,19 @@ static void run_panel(unit *b, int64_t j, int64_t lines)
     }
 }
 
-static void run_strip(unit *b)
+static void run_band(unit *b)
 {
+    const int64_t end = b->now.j + b->now.n;
     const int64_t tiles =
-        lb_ceil_div(b->n, COLUMNS) * LB_OUTERINT_TILES * b->groups;
+        lb_ceil_div(b->now.n, COLUMNS) * LB_OUTERINT_TILES * b->groups;
     const int64_t lines = lb_ceil_div(KC, tiles);
-    aim_ratios(b);
-    b->next = strip_after(b, &b->now);
-    for (int64_t j = 0; j < b->n; j += COLUMNS) {
+    if (b->now.j == 0) aim_ratios(b);
+    b->next = band_after(b, &b->now);
+    for (int64_t j = b->now.j; j < end; j += COLUMNS) {
         make_panel(b, j);
         run_panel(b, j, lines);
     }
-    bring(b, KC);
+    ask(b, KC);
 }
 
 /* The scales of columns, in the order of positions, unless they differ from
@@ -444,16 +442,12 @@ static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
         .c = work->scratch,
         .ws = (float *)(void *)(room + g->ws_at),
         .panel = (int16_t *)(void *)(room + g->panel_at),
-        .now = {.depth = lb_min_i64(KC, p->k),
-                .codes = (uint8_t *)room + g->codes_at},
     };
-    b.next = b.asked = b.now;
+    b.next = band_at(&b, 0, 0);
     aim_scales(&b);
-    ask(&b, AHEAD);
-    bring(&b, KC);
-    b.now = b.next;
-    for (; b.now.depth > 0; b.now = b.next)
-        run_strip(&b);
+    ask(&b, KC);
+    for (b.now = b.next; b.now.depth > 0; b.now = b.next)
+        run_band(&b);
     put_rows(&b);
 }
 

@@ -9,7 +9,7 @@
  * Bytes of two lines are interleaved first, so all that follows, up to numbers
  * of 16 bits, makes pairs:
  *
- *   8 bits         a byte becomes the higher half of a number, and comes down
+ *   8 bits         a byte becomes the lower half of a number, its sign the rest
  *   4 bits         a byte becomes a number, of which each field is a part
  *   4 bits, fine   the bytes of levels are looked up and interleaved
  */
@@ -80,10 +80,13 @@ AVX2_INLINE __m256i load(const uint8_t *p)
 }
 
 /* Bytes of both lines, in turn: of 32 bytes of each, the halves of both vectors
- * are 8 bytes after the other. */
+ * are 8 bytes after the other. What was loaded is kept: lines that lie 4 KiB
+ * apart share so little of the cache that they may be gone a moment later. */
 AVX2_INLINE void interleave_32(const uint8_t *a, const uint8_t *b, __m256i *to)
 {
-    const __m256i va = load(a), vb = load(b);
+    __m256i va = load(a), vb = load(b);
+    LB_KEEP(va);
+    LB_KEEP(vb);
     to[0] = _mm256_unpacklo_epi8(va, vb);
     to[1] = _mm256_unpackhi_epi8(va, vb);
 }
@@ -97,23 +100,38 @@ AVX2_INLINE void put(int16_t *to, int64_t apart, const int v, __m256i x)
 
 /* ---- bytes --------------------------------------------------------------- */
 
+/* Two vectors of numbers. */
+AVX2_INLINE void widen(__m256i v, __m256i *to)
+{
+    const __m256i sign = _mm256_cmpgt_epi8(_mm256_setzero_si256(), v);
+    to[0] = _mm256_unpacklo_epi8(v, sign);
+    to[1] = _mm256_unpackhi_epi8(v, sign);
+}
+
+/* The same, as levels of 8 bits times ratio. */
+AVX2_INLINE void widen_fine(__m256i v, __m256i ratio, __m256i *to)
+{
+    const __m256i zero = _mm256_setzero_si256();
+    to[0] = _mm256_srai_epi16(_mm256_unpacklo_epi8(zero, v), 2);
+    to[1] = _mm256_srai_epi16(_mm256_unpackhi_epi8(zero, v), 2);
+    to[0] = _mm256_mulhrs_epi16(to[0], ratio);
+    to[1] = _mm256_mulhrs_epi16(to[1], ratio);
+}
+
 AVX2_INLINE void pack_bytes(const bool fine, const uint8_t *a, const uint8_t *b,
                             __m256i ratio, int16_t *to, int64_t apart)
 {
-    const __m256i zero = _mm256_setzero_si256();
+    __m256i v[4], number[2];
+    interleave_32(a, b, v);
+    interleave_32(a + 32, b + 32, v + 2);
     LB_UNROLL
-    for (int h = 0; h < 2; h++) {
-        __m256i v[2];
-        interleave_32(a + 32 * h, b + 32 * h, v);
-        LB_UNROLL
-        for (int q = 0; q < 4; q++) {
-            const __m256i u = v[q / 2];
-            __m256i up = q % 2 ? _mm256_unpackhi_epi8(zero, u)
-                               : _mm256_unpacklo_epi8(zero, u);
-            up = _mm256_srai_epi16(up, fine ? 2 : 8);
-            if (fine) up = _mm256_mulhrs_epi16(up, ratio);
-            put(to, apart, 4 * h + q, up);
-        }
+    for (int q = 0; q < 4; q++) {
+        if (fine)
+            widen_fine(v[q], ratio, number);
+        else
+            widen(v[q], number);
+        put(to, apart, 2 * q, number[0]);
+        put(to, apart, 2 * q + 1, number[1]);
     }
 }
 
