@@ -334,6 +334,12 @@ static void check_wide(lb_ctx *cx, const struct config *config)
         check_error(cx, &p, HIGHEST, NULL);
         p.precision = LB_PRECISION_FAST;
         check_error(cx, &p, FAST, NULL);
+        for (p.m = 1; p.m < 4; p.m++) {
+            p.n = 161 + 100 * p.m;
+            p.k = 1100 + p.m;
+            p.swapped = p.m == 3;
+            check_error(cx, &p, FAST, NULL);
+        }
     }
 }
 

@@ -15,7 +15,7 @@
 #if defined(__x86_64__)
 #include "kernels/x86/intrin.h"
 
-enum { MR = LB_DOTTAB_MR, COLUMNS = LB_DOTTAB_COLUMNS, EACH = 8, LINE = 64 };
+enum { MR = LB_DOTTAB_MR, COLUMNS = LB_DOTTAB_COLUMNS, EACH = 8 };
 
 /* ---- tables -------------------------------------------------------------- */
 
@@ -159,6 +159,59 @@ static void turn(const uint8_t *from, int64_t step, int64_t bytes,
     }
 }
 
+/* Swaps the places of a that are `shift` above the mask's with those of b. */
+LB_TARGET("avx2")
+LB_INLINE void swap_bits(__m256i *a, __m256i *b, __m256i mask, const int shift)
+{
+    const __m256i t = _mm256_and_si256(
+        _mm256_xor_si256(_mm256_srli_epi16(*a, shift), *b), mask);
+    *b = _mm256_xor_si256(*b, t);
+    *a = _mm256_xor_si256(*a, _mm256_slli_epi16(t, shift));
+}
+
+/* A transpose of 8x8 bits in each byte. */
+LB_TARGET("avx2")
+LB_INLINE void turn_bits(__m256i *x)
+{
+    LB_UNROLL
+    for (int l = 0; l < 4; l++)
+        swap_bits(&x[l], &x[l + 4], _mm256_set1_epi8(0x0f), 4);
+    LB_UNROLL
+    for (int l = 0; l < 8; l++)
+        if (!(l & 2)) swap_bits(&x[l], &x[l + 2], _mm256_set1_epi8(0x33), 2);
+    LB_UNROLL
+    for (int l = 0; l < 8; l += 2)
+        swap_bits(&x[l], &x[l + 1], _mm256_set1_epi8(0x55), 1);
+}
+
+LB_TARGET("avx2")
+static void across(const uint8_t *from, int64_t step, int64_t bytes,
+                   int64_t wide, uint8_t *to, int64_t apart)
+{
+    enum { LINES = LB_DOTTAB_LINES, EACH_LINE = LB_DOTTAB_ACROSS, AHEAD = 4 };
+    for (int64_t b = 0; b < bytes; b++, from += LINES * step, to += COLUMNS) {
+        const uint8_t *line = from;
+        uint8_t *at = to;
+        for (int64_t w = 0; w < wide; w++, at += LINES * apart) {
+            __m256i x[LINES];
+            LB_UNROLL
+            for (int l = 0; l < LINES; l++) {
+                const uint8_t *const one = line + l * step;
+                x[l] = _mm256_loadu_si256((const __m256i *)(const void *)one);
+                if (w % 2 == 0)
+                    __builtin_prefetch(
+                        (const void *)((uintptr_t)one +
+                                       (uintptr_t)(AHEAD * LINES * step)));
+            }
+            line += EACH_LINE;
+            turn_bits(x);
+            LB_UNROLL
+            for (int l = 0; l < LINES; l++)
+                _mm256_store_si256((__m256i *)(void *)(at + l * apart), x[l]);
+        }
+    }
+}
+
 /* ---- dots ---------------------------------------------------------------- */
 
 /* Sums of bytes: of the lower bytes of tables and of the higher ones. */
@@ -196,7 +249,7 @@ LB_INLINE void add_bytes(const int rows, int64_t bytes, const uint8_t *table,
     for (; bytes > 0; bytes--, codes += COLUMNS) {
         if (ahead.lines > 0 && bytes % 2 == 0) {
             __builtin_prefetch((const void *)ahead.at);
-            ahead.at += LINE;
+            ahead.at += (uintptr_t)ahead.step;
             ahead.lines--;
         }
         const __m256i v =
@@ -300,6 +353,7 @@ const lb_dottab lb_dottab_avx2 = {
     .name = "dot tables avx2",
     .tables = tables,
     .turn = turn,
+    .across = across,
     .dots = dots,
 };
 #endif
