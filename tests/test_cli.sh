@@ -31,11 +31,16 @@ refused 2 "no verb 'frobnicate'; see lowbit --help" frobnicate
     die "a full disk is a success"
 grep -q 'cannot write to stdout' "$tmp/err" || die "a full disk is not named"
 
+for verb in $("$program" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
+    run 0 "$verb" --help
+    has "usage: lowbit $verb "
+    has "  -h, --help"
+done
+
 # ---- info --------------------------------------------------------------------
 
 run 0 info --help
 has "usage: lowbit info FILE [OPTION].."
-has "  -h, --help"
 refused 2 "info takes FILE, and 0 are given" info
 refused 2 "info takes FILE, and 2 are given" info a b
 refused 2 "'--no-such' is no option of it; see lowbit info --help" info --no-such
@@ -61,6 +66,23 @@ END
 prints info -- "$golden/fields.npy" <<END
 $golden/fields.npy: npy, 1 array, 2 elements, 42 B, 168 bits each
 fields  ([('a', '<i4'), ('b', '>f8', (2,)..)            42  (2)
+END
+bnb=tests/golden/layouts/bnb8.safetensors
+prints info "$bnb" <<END
+$bnb: safetensors, 3 arrays, 248 elements, 293 B, 9.45 bits each
+a.bias      f16                     14  (7)
+a.weight    int8 f32               260  (7,33)  bnb, 3 tensors
+b.c.weight  int8 f32                19  (2,5)  bnb, 3 tensors
+END
+prints info --raw "$bnb" <<END
+$bnb: safetensors, 7 arrays, 259 elements, 293 B, 9.05 bits each
+a.SCB              f32                     28  (7)
+b.c.SCB            f32                      8  (2)
+a.bias             f16                     14  (7)
+a.weight           i8                     231  (7,33)
+b.c.weight         i8                      10  (2,5)
+a.weight_format    u8                       1  ()
+b.c.weight_format  u8                       1  ()
 END
 prints info --metadata "$golden/sharded" <<END
 $golden/sharded: safetensors_index, 4 arrays, 16 elements, 44 B, 22 bits each
