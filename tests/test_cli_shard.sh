@@ -334,7 +334,7 @@ rm -r "$tmp/odd"
 
 # A spec that is longer than any that was written.
 cp -r "$tmp/by_rows" "$tmp/odd"
-for name in $a $b; do rehead $name "s/P\(x\)/$(printf '%0600d' 0)/"; done
+for name in $a $b; do rehead "$name" "s/P\(x\)/$(printf '%0600d' 0)/"; done
 no_merge "$a: a spec of what cannot be cut"
 
 # A blob whose shape is there, but not where it can be written anew.
