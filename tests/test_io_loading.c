@@ -12,15 +12,15 @@
 
 enum { MOST = 12 };
 
-/* All are of 32 x 64, or of rows x 64. why: "" if it is packed. */
+/* why: "" if it is packed. */
 typedef struct weight {
     const char *name, *why;
-    int rows;
 } weight;
 
 typedef struct model {
     const char *config;
     weight weight[MOST];
+    int rows[MOST];         /* of 64 numbers each; 0: 32 */
     const char *skip[MOST]; /* in this order; none: null, or for BitNet .. */
     const char *bitnet;     /* .. this alone */
 } model;
@@ -87,11 +87,12 @@ static const model models[] = {
      .skip = {"text.wo", "lm_head", MORE}},
     /* Small layers are packed as large ones; what is none is not. */
     {.config = "{\"model_type\": \"qwen2_moe\"}",
-     .weight = {{"lm_head.weight", "the output head", 0},
-                {"model.layers.0.mixer.table", "tiny", 4},
-                {"model.layers.0.mlp.gate.weight", "a router", 4},
-                {"model.layers.0.mlp.shared_expert_gate.weight", "", 4},
-                {"model.layers.0.self_attn.k_proj.weight", "", 8}},
+     .weight = {{"lm_head.weight", "the output head"},
+                {"model.layers.0.mixer.table", "tiny"},
+                {"model.layers.0.mlp.gate.weight", "a router"},
+                {"model.layers.0.mlp.shared_expert_gate.weight", ""},
+                {"model.layers.0.self_attn.k_proj.weight", ""}},
+     .rows = {0, 4, 4, 4, 8},
      .skip = {"model.layers.0.mlp.gate", "lm_head"}},
     {.config = "{\"model_type\": \"falcon_h1\"}",
      .weight = {{"lm_head.weight", "the output head"},
@@ -132,15 +133,16 @@ static const char *read_text(const char *name)
     return text;
 }
 
-static void make(const char *config, const weight *w)
+static void make(const char *config, const weight *w, const int *rows)
 {
     lb_planned list[MOST] = {0};
     int64_t n = 0;
     for (; n < MOST && w[n].name; n++)
-        list[n] = (lb_planned){.name = w[n].name,
-                               .array = lb_random_normal(
-                                   cx, (lb_key){3, 0}, LB_BF16,
-                                   LB_SHAPE(w[n].rows ? w[n].rows : 32, 64))};
+        list[n] =
+            (lb_planned){.name = w[n].name,
+                         .array = lb_random_normal(
+                             cx, (lb_key){3, 0}, LB_BF16,
+                             LB_SHAPE(rows && rows[n] ? rows[n] : 32, 64))};
     CHECK(lb_save(cx, in("model/model.safetensors"), list, n, NULL));
     CHECK(scratch_put(in("model/config.json"), config));
 }
@@ -196,7 +198,7 @@ int main(void)
         const model *m = &models[i];
         const char *const head[] = {m->bitnet, NULL};
         lb_enter(cx);
-        make(m->config, m->weight);
+        make(m->config, m->weight, m->rows);
         quantize("bnb", m->weight);
         if (m->skip[0])
             check_list("llm_int8_skip_modules", m->skip);
@@ -208,12 +210,12 @@ int main(void)
         lb_leave(cx);
     }
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
-        const weight one[MOST] = {{whole[i].name, whole[i].why, 0}};
+        const weight one[MOST] = {{whole[i].name, whole[i].why}};
         char config[80];
         snprintf(config, sizeof config, "{\"model_type\": \"%s\"}",
                  whole[i].type);
         lb_enter(cx);
-        make(config, one);
+        make(config, one, NULL);
         quantize("bnb", one);
         CHECK_EQ_S(read_text("out/config.json"), config);
         lb_leave(cx);
