@@ -25,7 +25,7 @@ extern "C" {
  * MPI again; returns what fn returned on this rank, -1 if MPI could not be
  * started. argc and argv are MPI's to change, and may be NULL. A rank whose fn
  * does not return 0 gives the others five seconds to return as well; then it
- * ends all of them (MPI_Abort, which names it on stderr), because they wait
+ * names itself on stderr and ends all of them (MPI_Abort), because they wait
  * for it in vain; one that gets no communicator does so at once. */
 LB_API int lb_mpi_run(int *argc, char ***argv,
                       int (*fn)(lb_comm *comm, void *user), void *user);

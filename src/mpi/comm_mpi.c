@@ -247,6 +247,18 @@ lb_comm *lb_mpi_comm(MPI_Comm comm)
 
 enum { PATIENCE_MS = 5000, NAP_MS = 10 };
 
+/* Says which rank it is: MPI's own words are lost on the way now and then (Open
+ * MPI 4.1 fails to unpack them), and of some there are none. */
+static void end_all(MPI_Comm comm, int result)
+{
+    int rank = 0, ranks = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    fprintf(stderr, "lowbit: rank %d of %d ends all, with status %d\n", rank,
+            ranks, result);
+    MPI_Abort(comm, result);
+}
+
 /* All ranks meet at the end, where nothing else is exchanged: among what others
  * still wait for, this would be taken for it. Who has failed does not wait for
  * ever: the others may be waiting for it elsewhere. */
@@ -259,7 +271,7 @@ static void end_together(MPI_Comm end, int result)
         MPI_Test(&met, &done, MPI_STATUS_IGNORE);
         if (!done) nap(NAP_MS * 1000);
     }
-    if (result && !done) MPI_Abort(end, result);
+    if (result && !done) end_all(end, result);
     if (!done) wait_for(&met);
 }
 
@@ -275,7 +287,7 @@ int lb_mpi_run(int *argc, char ***argv, int (*fn)(lb_comm *comm, void *user),
     lb_comm *c = lb_mpi_comm(MPI_COMM_WORLD);
     /* The others may have theirs, and would wait for this one. */
     if (!c || MPI_Comm_dup(MPI_COMM_WORLD, &end) != MPI_SUCCESS)
-        MPI_Abort(MPI_COMM_WORLD, 1);
+        end_all(MPI_COMM_WORLD, 1);
     result = fn(c, user);
     end_together(end, result);
     MPI_Comm_free(&end);
