@@ -3,7 +3,8 @@
  * A unit is one block of the result, up to 128 or 192 rows of x by 1024 of w:
  *
  *   for each chunk of the depth            as much of x as stays in L2
- *     round x to panels
+ *     round x to panels                    or that was done before, once for
+ *     |                                    all blocks of the same rows
  *     for each strip of w                  codes in L1, as bytes if need be
  *       for each panel of the chunk
  *         for each group of rows of x      up to 8, in L1 as well
@@ -24,6 +25,7 @@ enum {
     GRAIN = 128,       /* blocks of w begin at multiples of this */
     PUT = 1 << 14,     /* elements of a result that lies turned, put together:
                         * then its runs are longer than a group of rows */
+    WHOLE = 1 << 24,   /* bytes of x that are rounded once for all blocks */
     SHARES = 4,        /* blocks for each thread, */
     MIN_UNIT = 1 << 21 /* if so many multiplications remain to each */
 };
@@ -36,7 +38,10 @@ typedef struct {
     int64_t in_l2;  /* bytes of x */
     int64_t chunk;  /* depth */
     int64_t put;    /* rows put together */
-    /* Scratch, in bytes; x is at 0. */
+    int64_t panels; /* of all the depth */
+    int64_t slice;  /* bytes of these, of the rows of a block */
+    bool whole;     /* they are made in phase 0 */
+    /* Scratch, in bytes; x, if it is not whole, is at 0. */
     size_t c_at, w_at, ws_at, rows_at, slab_at, put_at, weights_at, bytes;
 } grid;
 
@@ -69,7 +74,10 @@ static void make_room(const lb_product *p, grid *g)
     const int64_t put = g->put * lb_put_apart(g->b.nb) * f;
     lb_int_weights w;
     g->chunk = panels * q->kc;
-    g->c_at = add(0, panels * panel);
+    g->panels = lb_ceil_div(p->k, q->kc);
+    g->slice = g->panels * panel;
+    g->whole = g->b.bn > 1 && g->slice <= WHOLE / (p->batch * g->b.bm);
+    g->c_at = add(0, g->whole ? 0 : panels * panel);
     g->w_at = add(g->c_at, g->b.mb * columns * f);
     const int64_t tiles = q->packs ? q->sub * q->kc : 0;
     g->ws_at = add(g->w_at, tiles * (int64_t)sizeof(int16_t));
@@ -115,8 +123,13 @@ static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
     grid g;
     if (!make_grid(p, c, &g)) return;
     plan->per_thread = g.bytes;
-    plan->units[0] = g.b.n;
     plan->kernel = g.p.kernel->name;
+    if (g.whole) {
+        plan->phases = 2;
+        plan->shared = (size_t)(p->batch * g.b.bm * g.slice);
+        plan->units[0] = p->batch * g.b.bm * g.panels;
+    }
+    plan->units[plan->phases - 1] = g.b.n;
 }
 
 /* ---- a block ------------------------------------------------------------- */
@@ -129,7 +142,8 @@ typedef struct {
     lb_int_weights weights;
     int64_t batch, i0, m, groups, j0, n;
     lb_row_slab rows;
-    char *x;
+    char *room; /* scratch */
+    char *x;    /* panels: there, or all of them */
     float *c;
 } block;
 
@@ -156,7 +170,7 @@ static void pack_x(block *b, int64_t k, int64_t n, char *panel)
     const grid *g = b->g;
     const int64_t depth = lb_round_up(n, b->g->p.step);
     const float *factor = lb_scales_factor(&b->weights.s, k, n);
-    float *const tmp = (float *)(void *)(b->x + g->rows_at);
+    float *const tmp = (float *)(void *)(b->room + g->rows_at);
     for (int64_t i = 0; i < b->groups; i++) {
         const int64_t row = group_at(b, i);
         lb_dotint_head *const head = group_head(b, panel, i, depth);
@@ -172,8 +186,8 @@ static void run_tiles(block *b, char *panel, int64_t depth, int64_t j,
 {
     const lb_dotint *kernel = b->g->p.kernel;
     const int nr = kernel->nr;
-    const int16_t *w = (const int16_t *)(const void *)(b->x + b->g->w_at);
-    const float *ws = (const float *)(const void *)(b->x + b->g->ws_at);
+    const int16_t *w = (const int16_t *)(const void *)(b->room + b->g->w_at);
+    const float *ws = (const float *)(const void *)(b->room + b->g->ws_at);
     for (int64_t i = 0; i < b->groups; i++) {
         const int64_t row = group_at(b, i);
         const int rows = (int)(group_at(b, i + 1) - row);
@@ -192,9 +206,9 @@ static void run_words(block *b, char *panel, int64_t depth, int64_t j,
     const lb_dotint_codes w = {
         .kind = LB_DOTINT_WORDS,
         .fine = b->g->p.fine,
-        .codes = (const uint8_t *)b->x + b->g->w_at,
+        .codes = (const uint8_t *)b->room + b->g->w_at,
         .step = depth * (int64_t)sizeof(int16_t),
-        .ws = (const float *)(const void *)(b->x + b->g->ws_at),
+        .ws = (const float *)(const void *)(b->room + b->g->ws_at),
         .ws_step = 1,
         .n = n,
         .depth = depth,
@@ -211,7 +225,7 @@ static void run_words(block *b, char *panel, int64_t depth, int64_t j,
 static void run_dots(block *b, char *panel, int64_t depth, int64_t j,
                      bool first)
 {
-    float *const ws = (float *)(void *)(b->x + b->g->ws_at);
+    float *const ws = (float *)(void *)(b->room + b->g->ws_at);
     lb_int_weights_scales(&b->weights, ws);
     for (int64_t i = 0; i < b->groups; i++) {
         const int64_t row = group_at(b, i), rows = group_at(b, i + 1) - row;
@@ -227,8 +241,8 @@ static void run_strip(block *b, int64_t k, int64_t n, char *panel, int64_t j)
     const lb_int_panels *q = &b->g->p;
     const int64_t end = lb_min_i64(j + q->strip, b->n);
     const int64_t depth = lb_round_up(n, b->g->p.step);
-    int16_t *const to = (int16_t *)(void *)(b->x + b->g->w_at);
-    float *const ws = (float *)(void *)(b->x + b->g->ws_at);
+    int16_t *const to = (int16_t *)(void *)(b->room + b->g->w_at);
+    float *const ws = (float *)(void *)(b->room + b->g->ws_at);
     lb_int_weights_strip(&b->weights, b->j0 + j, k, n);
     if (!q->packs) {
         run_dots(b, panel, depth, j, k == 0);
@@ -248,14 +262,15 @@ static void run_chunk(block *b, int64_t k, int64_t n)
 {
     const int64_t kc = b->g->p.kc, strip = b->g->p.strip;
     const int64_t panel = panel_bytes(b->m, b->groups, kc);
-    for (int64_t at = 0; at < n; at += kc)
-        pack_x(b, k + at, lb_min_i64(kc, n - at), b->x + at / kc * panel);
+    char *const x = b->x + (b->g->whole ? k / kc * panel : 0);
+    for (int64_t at = 0; at < n && !b->g->whole; at += kc)
+        pack_x(b, k + at, lb_min_i64(kc, n - at), x + at / kc * panel);
     for (int64_t j = 0; j < b->n; j += strip) {
         for (int64_t at = 0; at < n; at += kc) {
             const bool last = at + kc >= n;
             lb_int_weights_next(&b->weights, b->j0 + (last ? j + strip : j),
                                 last ? k : k + at + kc);
-            run_strip(b, k + at, lb_min_i64(kc, n - at), b->x + at / kc * panel,
+            run_strip(b, k + at, lb_min_i64(kc, n - at), x + at / kc * panel,
                       j);
         }
     }
@@ -287,7 +302,7 @@ static void put_rows(block *b)
 {
     const grid *g = b->g;
     const int64_t ld = lb_put_apart(b->n);
-    float *const tile = (float *)(void *)(b->x + g->put_at);
+    float *const tile = (float *)(void *)(b->room + g->put_at);
     float *const turned = tile + g->put * ld;
     for (int64_t i = 0, first = 0; i < b->groups; i++) {
         const int64_t row = group_at(b, i), end = group_at(b, i + 1);
@@ -299,9 +314,12 @@ static void put_rows(block *b)
     }
 }
 
-static void run_block(const lb_product *p, const lb_work *work, const grid *g,
+/* ---- units --------------------------------------------------------------- */
+
+static block block_of(const lb_product *p, const lb_work *work, const grid *g,
                       lb_unit at)
 {
+    const int64_t rows = at.batch * g->b.bm + at.i0 / g->b.mb;
     block b = {
         .p = p,
         .g = g,
@@ -312,14 +330,34 @@ static void run_block(const lb_product *p, const lb_work *work, const grid *g,
         .m = at.m,
         .j0 = at.j0,
         .n = at.n,
-        .x = work->scratch,
+        .room = work->scratch,
+        .x = g->whole ? (char *)work->shared + rows * g->slice : work->scratch,
     };
     b.rows = lb_row_slab_of(g->w.x, work->call->cpu, at.batch, at.i0 + at.m,
-                            b.x + g->slab_at);
+                            b.room + g->slab_at);
     b.groups = lb_ceil_div(b.m, g->p.kernel->mr);
-    b.c = (float *)(void *)(b.x + g->c_at);
+    b.c = (float *)(void *)(b.room + g->c_at);
     lb_int_weights_room(&g->p, &b.coded, g->b.nb, p->k, &b.weights,
-                        b.x + g->weights_at);
+                        b.room + g->weights_at);
+    return b;
+}
+
+/* One panel of the rows of some blocks. */
+static void run_panel(const lb_product *p, const lb_work *work, const grid *g,
+                      int64_t unit)
+{
+    const int64_t kc = g->p.kc, k = unit % g->panels * kc;
+    const int64_t first = unit / g->panels * g->b.bn; /* of these blocks */
+    block b = block_of(p, work, g, lb_units_at(&g->b, &g->w, first));
+    if (g->p.scales.in_x) lb_scales_rows(&b.weights.s, b.j0, b.n, p->k);
+    pack_x(&b, k, lb_min_i64(kc, p->k - k),
+           b.x + k / kc * panel_bytes(b.m, b.groups, kc));
+}
+
+static void run_block(const lb_product *p, const lb_work *work, const grid *g,
+                      int64_t unit)
+{
+    block b = block_of(p, work, g, lb_units_at(&g->b, &g->w, unit));
     lb_scales_rows(&b.weights.s, b.j0, b.n, p->k);
     for (int64_t k = 0; k < p->k; k += g->chunk)
         run_chunk(&b, k, lb_min_i64(g->chunk, p->k - k));
@@ -331,7 +369,10 @@ static void run(const lb_product *p, const lb_work *w)
     grid g;
     if (!make_grid(p, w->call, &g)) return;
     for (int64_t u = w->lo; u < w->hi; u++)
-        run_block(p, w, &g, lb_units_at(&g.b, &g.w, u));
+        if (g.whole && w->phase == 0)
+            run_panel(p, w, &g, u);
+        else
+            run_block(p, w, &g, u);
 }
 
 const lb_weights_way lb_coded_block = {fits, make_plan, run};
