@@ -72,7 +72,7 @@ static void run_unit(const product *p, int64_t unit, float *scratch)
             const int64_t rows = min_i64(piece, i0 + m - i);
             lb_gemm_pack_rows(p->a + i * s + k0, s, 1, rows, k, kernel->mr, a);
             lb_gemm_block(kernel, rows, n, k, a, b, kernel->nr, k,
-                          p->c + i * s + j0, s, k0 == 0);
+                          p->c + i * s + j0, s, k0 == 0, NULL);
         }
     }
 }

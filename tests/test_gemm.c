@@ -319,7 +319,7 @@ static void try_block(const subject *s, int64_t m, int64_t n, int64_t k)
         lb_gemm_pack_rows(a + k0, k, 1, m, depth, kernel->mr, pa);
         lb_gemm_pack(b + k0 * n, 1, n, n, depth, kernel->nr, pb, depth);
         lb_gemm_block(kernel, m, n, depth, pa, pb, kernel->nr, depth, c, LDC,
-                      k0 == 0);
+                      k0 == 0, NULL);
     }
     for (int64_t i = 0; i <= SIDE; i++) {
         for (int64_t j = 0; j < LDC; j++) {

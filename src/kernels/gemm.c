@@ -215,24 +215,56 @@ void lb_gemm_pack_rows(const float *src, int64_t row_stride, int64_t col_stride,
 
 /* ---- tiles -------------------------------------------------------------- */
 
+/* Lines that are asked for a share at a time, before each tile. */
+typedef struct {
+    uintptr_t at;
+    int64_t step, rows, lines, share;
+    int64_t row, line; /* the next one */
+} asking;
+
+static asking asking_of(uintptr_t at, int64_t step, int64_t rows, int64_t lines,
+                        int64_t tiles)
+{
+    enum { MOST = 16 }; /* more in a row hold up the tile */
+    const int64_t share = rows * lines / tiles + 1;
+    return (asking){at, step, rows, lines, share < MOST ? share : MOST, 0, 0};
+}
+
+static void ask(asking *s)
+{
+    for (int64_t n = s->share; n > 0 && s->row < s->rows; n--) {
+        const uintptr_t row = s->at + (uintptr_t)(s->row * s->step);
+        __builtin_prefetch((const void *)(row + (uintptr_t)s->line * 64), 0, 2);
+        if (++s->line < s->lines) continue;
+        s->line = 0;
+        s->row++;
+    }
+}
+
 /* A panel of b stays in L1 while all of a, which should fit in L2, passes by;
- * meanwhile the next one comes in from further away, a few lines per tile. */
+ * meanwhile what is next comes in from further away. */
 void lb_gemm_block(const lb_gemm_kernel *kernel, int64_t m, int64_t n,
                    int64_t k, const float *a, const float *b, int64_t ldb,
-                   int64_t step, float *c, int64_t ldc, bool first)
+                   int64_t step, float *c, int64_t ldc, bool first,
+                   const lb_gemm_soon *soon)
 {
-    enum { MAX_LINES = 16 }; /* more in a row hold up the tile */
+    const lb_gemm_soon none = {.panel = true};
     const int mr = kernel->mr, nr = kernel->nr;
-    const int64_t share = k * nr / LINE / (m / mr + 1) + 1;
-    const int64_t lines = share < MAX_LINES ? share : MAX_LINES;
-    const bool panels = ldb == nr;
+    const int64_t tiles = m > mr ? (m + mr - 1) / mr : 1;
+    const int64_t lines = k * nr / LINE;
+    if (!soon) soon = &none;
     for (int64_t j = 0; j < n; j += nr) {
         const int tn = n - j < nr ? (int)(n - j) : nr;
-        int64_t next = (j + nr) * step;
+        const bool last = j + nr >= n, more = !last || soon->panel;
+        asking panel =
+            asking_of((uintptr_t)b, 0, more && ldb == nr, lines, tiles);
+        asking rows = asking_of(soon->at, soon->step, last ? soon->rows : 0,
+                                soon->lines, tiles);
+        panel.at += (uintptr_t)((j + nr) * step) * sizeof *b;
         for (int64_t i = 0, h; i < m; i += h) {
             h = lb_gemm_height(m - i, mr);
-            for (int64_t l = 0; l < lines && panels; l++, next += LINE)
-                fetch(b, next);
+            ask(&panel);
+            ask(&rows);
             kernel->tile(k, a + i * k, b + j * step, ldb, c + i * ldc + j, ldc,
                          (int)h, tn, first);
         }

@@ -69,12 +69,24 @@ void lb_gemm_pack(const float *src, int64_t row_stride, int64_t col_stride,
 void lb_gemm_pack_rows(const float *src, int64_t row_stride, int64_t col_stride,
                        int64_t m, int64_t k, int mr, float *dst);
 
+/* What will be read, or written, when all tiles are done: the panel of b behind
+ * the last, and `lines` lines of memory of each of some rows. They may lie past
+ * the end of what there is. */
+typedef struct lb_gemm_soon {
+    bool panel;
+    uintptr_t at;
+    int64_t step; /* bytes from row to row */
+    int64_t rows, lines;
+} lb_gemm_soon;
+
 /* All tiles of packed A (m rows) and B (n columns), depth k, into c. Column j,
  * a multiple of nr, of B begins at b + j*step: packed panels have ldb = nr and
  * step = k; of a block that lies row by row, ldb floats to a row, step is 1,
- * and up to nr floats past its end are read. */
+ * and up to nr floats past its end are read. soon is asked for meanwhile, a few
+ * lines before each tile, where that holds up nothing; NULL: the panel. */
 void lb_gemm_block(const lb_gemm_kernel *kernel, int64_t m, int64_t n,
                    int64_t k, const float *a, const float *b, int64_t ldb,
-                   int64_t step, float *c, int64_t ldc, bool first);
+                   int64_t step, float *c, int64_t ldc, bool first,
+                   const lb_gemm_soon *soon);
 
 #endif

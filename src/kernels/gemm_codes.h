@@ -29,8 +29,8 @@ typedef struct lb_gemm_rows {
     int64_t scale_step;
     int64_t g; /* how many numbers share one; 0: all of a row */
     int64_t n, depth;
-    uintptr_t ahead; /* what is asked for as rows are read: this is added to
-                      * their addresses; 0: nothing */
+    uintptr_t ahead; /* if the kernel asks, as it reads rows, for what is next:
+                      * this is added to their addresses; 0: nothing */
 } lb_gemm_rows;
 
 typedef struct lb_gemm_codes {
@@ -40,6 +40,8 @@ typedef struct lb_gemm_codes {
      * for every few of them (dotf32.h): of bytes, which are soon decoded, and
      * of any other. */
     int least_bytes, least;
+    bool asks; /* for codes that are next, while it decodes; of others they are
+                * asked for between tiles (lb_gemm_soon) */
     void (*decode)(const lb_gemm_rows *w, float *dst);
 } lb_gemm_codes;
 

@@ -221,13 +221,14 @@ static void run_across(const block *u, const float *a, int64_t i, int64_t m,
     const grid *g = u->g;
     if (i == 0) pack_across(u, k, kc);
     lb_gemm_block(g->kernel, m, u->n, kc, a, u->b, g->kernel->nr, g->step,
-                  u->c + i * u->ldc, u->ldc, k == 0);
+                  u->c + i * u->ldc, u->ldc, k == 0, NULL);
 }
 
 /* Columns [j, j + n) of the block, where B runs along the depth: numbers, or
  * codes. */
 typedef struct {
     int64_t j, n, k;
+    bool made; /* its panel is there already */
     lb_block w;
     lb_gemm_rows codes;
 } strip;
@@ -273,7 +274,7 @@ static strip read_strip(const block *u, int64_t j, int64_t n, int64_t k,
         .rounds = c->rounds,
         .step = c->byte_step,
         .n = n,
-        .ahead = after ? (uintptr_t)(n * c->byte_step) : 0,
+        .ahead = after && u->g->panel->asks ? (uintptr_t)(n * c->byte_step) : 0,
     };
     aim_scales(u, k, depth, &s);
     return s;
@@ -300,6 +301,25 @@ static void pack_strip(const block *u, const strip *s, int64_t kk, int64_t kc,
     }
 }
 
+/* What the strip after this one will need of the same depth: its panel, where
+ * that is kept, and the codes that become one. Decoding would wait for these,
+ * and asking for them while it decodes holds up its own. */
+static lb_gemm_soon soon_after(const block *u, const strip *s, int64_t kk,
+                               int64_t kc)
+{
+    enum { LINE = 64 };
+    const lb_gemm_codes *const panel = u->g->panel;
+    const lb_coded *c = &u->codes;
+    lb_gemm_soon soon = {.panel = u->g->kept};
+    if (s->made || !panel || panel->asks) return soon;
+    soon.at = (uintptr_t)s->codes.codes + (uintptr_t)(kk * c->bits / 8) +
+              (uintptr_t)(s->n * c->byte_step);
+    soon.step = c->byte_step;
+    soon.rows = lb_min_i64(u->g->strip, u->n - s->j - s->n);
+    soon.lines = lb_ceil_div(kc * c->bits, 8 * LINE) + (soon.step % LINE > 0);
+    return soon;
+}
+
 /* The packed rows by one strip. */
 static void run_strip(const block *u, const float *a, int64_t i, int64_t m,
                       int64_t j, int64_t k, int64_t depth)
@@ -307,14 +327,16 @@ static void run_strip(const block *u, const float *a, int64_t i, int64_t m,
     const grid *g = u->g;
     const int64_t n = lb_min_i64(g->strip, u->n - j);
     float *const b = u->b + (g->kept ? j * g->step : 0);
-    strip s = {.n = n};
+    strip s = {.j = j, .n = n, .made = true};
     if (i == 0) s = read_strip(u, j, n, k, depth);
     int64_t kk = 0;
     do { /* once, where there is no depth */
         const int64_t kc = lb_min_i64(LB_GEMM_KC, depth - kk);
-        if (i == 0) pack_strip(u, &s, kk, kc, b);
+        if (!s.made) pack_strip(u, &s, kk, kc, b);
+        const lb_gemm_soon soon = soon_after(u, &s, kk, kc);
         lb_gemm_block(g->kernel, m, n, kc, a + kk * m, b, g->kernel->nr,
-                      g->step, u->c + i * u->ldc + j, u->ldc, k + kk == 0);
+                      g->step, u->c + i * u->ldc + j, u->ldc, k + kk == 0,
+                      &soon);
         kk += kc;
     } while (kk < depth);
 }

@@ -31,12 +31,6 @@ enum {
     UNIT = LB_GEMM_CODES_UNIT
 };
 
-/* It may lie anywhere, so this is never a pointer that C looks at. */
-LB_INLINE void fetch(uintptr_t at)
-{
-    __builtin_prefetch((const void *)at, 0, 2);
-}
-
 /* ---- turning ------------------------------------------------------------- */
 
 AVX2 LB_INLINE __m256i two_rows(const uint8_t *a, const uint8_t *b)
@@ -300,8 +294,6 @@ AVX2 LB_INLINE void decode_panel(const int bits, const lb_dtype to,
     for (int64_t line = 0; line < whole; line += LINE) {
         const int64_t end = line + LINE < whole ? line + LINE : whole;
         for (int i = 0; i < 2; i++) {
-            for (int j = 0; j < HALF && w->ahead; j++)
-                fetch((uintptr_t)(h[i].row[j] + line) + w->ahead);
             for (int64_t byte = line; byte < end; byte += PIECE) {
                 const int64_t at = byte * 8 / bits;
                 put_piece(bits, to, w, &t, h[i].row, byte, at, h + i,

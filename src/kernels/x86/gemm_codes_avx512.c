@@ -197,5 +197,6 @@ const lb_gemm_codes lb_gemm_codes_avx512 = {.name = "dot f32 avx512 14x32",
                                             .nr = NR,
                                             .least_bytes = 17,
                                             .least = 13,
+                                            .asks = true,
                                             .decode = decode};
 #endif
