@@ -309,14 +309,16 @@ static lb_gemm_soon soon_after(const block *u, const strip *s, int64_t kk,
 {
     enum { LINE = 64 };
     const lb_gemm_codes *const panel = u->g->panel;
-    const lb_coded *c = &u->codes;
+    const int64_t f = sizeof(float), after = u->n - s->j - s->n;
+    const bool dense = !panel && u->p->b->in_place && s->w.ks == 1;
     lb_gemm_soon soon = {.panel = u->g->kept};
-    if (s->made || !panel || panel->asks) return soon;
-    soon.at = (uintptr_t)s->codes.codes + (uintptr_t)(kk * c->bits / 8) +
-              (uintptr_t)(s->n * c->byte_step);
-    soon.step = c->byte_step;
-    soon.rows = lb_min_i64(u->g->strip, u->n - s->j - s->n);
-    soon.lines = lb_ceil_div(kc * c->bits, 8 * LINE) + (soon.step % LINE > 0);
+    if (s->made || (panel ? panel->asks : !dense)) return soon;
+    const int64_t bits = dense ? 8 * f : u->codes.bits;
+    soon.step = dense ? s->w.rs * f : u->codes.byte_step;
+    soon.at = (dense ? (uintptr_t)s->w.p : (uintptr_t)s->codes.codes) +
+              (uintptr_t)(kk * bits / 8) + (uintptr_t)(s->n * soon.step);
+    soon.rows = lb_min_i64(u->g->strip, after);
+    soon.lines = lb_ceil_div(kc * bits, 8 * LINE) + (soon.step % LINE > 0);
     return soon;
 }
 
