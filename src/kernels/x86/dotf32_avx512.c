@@ -293,39 +293,20 @@ AVX512 LB_INLINE void dots_rows(const int bits, const way how, const int rows,
         dots_lines(bits, how, rows, 1, level, w, j, x, first, c, ldc);
 }
 
-/* A function for each size of codes, with code of its own for each number of
- * rows. */
-#if LB_OF_EACH
-#define ROWS(n, bits, how)                                                     \
-    case n:                                                                    \
-        dots_rows(bits, how, n, w, x, first, c, ldc);                          \
-        break;
-#define ALL_ROWS(bits, how)                                                    \
-    ROWS(1, bits, how)                                                         \
-    ROWS(2, bits, how)                                                         \
-    ROWS(3, bits, how)                                                         \
-    ROWS(4, bits, how)                                                         \
-    ROWS(5, bits, how)                                                         \
-    ROWS(6, bits, how)                                                         \
-    ROWS(7, bits, how)                                                         \
-    ROWS(8, bits, how)                                                         \
-    ROWS(9, bits, how)                                                         \
-    ROWS(10, bits, how)                                                        \
-    ROWS(11, bits, how)                                                        \
-    ROWS(12, bits, how)
-#else
-#define ALL_ROWS(bits, how)                                                    \
-    default:                                                                   \
-        dots_rows(bits, how, rows, w, x, first, c, ldc);
-#endif
-#define DOTS(name, bits, how)                                                  \
-    AVX512 static void name(const lb_dotf32_codes *w, int rows,                \
-                            const float *x, bool first, float *c, int64_t ldc) \
+/* For each size of codes a table of functions, one for each number of rows. */
+typedef void function(const lb_dotf32_codes *w, int rows, const float *x,
+                      bool first, float *c, int64_t ldc);
+#define ROWS(n, name, bits, how)                                               \
+    AVX512                                                                     \
+    static void name##_##n(const lb_dotf32_codes *w, int rows, const float *x, \
+                           bool first, float *c, int64_t ldc)                  \
     {                                                                          \
-        switch (rows) {                                                        \
-            ALL_ROWS(bits, how)                                                \
-        }                                                                      \
+        (void)rows;                                                            \
+        dots_rows(bits, how, n, w, x, first, c, ldc);                          \
     }
+#define DOTS(name, bits, how)                                                  \
+    LB_UP_TO_12(ROWS, name, bits, how)                                         \
+    static function *const name[] = LB_TABLE(LB_UP_TO_12, name);
 
 #define SOON   ((way){.to = LB_F32})
 #define LATE   ((way){.late = true, .to = LB_F32})
@@ -345,10 +326,7 @@ DOTS(dots_2_late, 2, LATE)
 DOTS(dots_1, 1, SOON)
 DOTS(dots_1_late, 1, LATE)
 
-typedef void (*function)(const lb_dotf32_codes *w, int rows, const float *x,
-                         bool first, float *c, int64_t ldc);
-
-static function function_of(const lb_dotf32_codes *w)
+static function *const *functions_of(const lb_dotf32_codes *w)
 {
     const bool late = w->tame && !w->g;
     switch (w->bits) {
@@ -368,7 +346,7 @@ static function function_of(const lb_dotf32_codes *w)
 static void dots(const lb_dotf32_codes *w, int rows, const float *x, bool first,
                  float *c, int64_t ldc)
 {
-    function_of(w)(w, rows, x, first, c, ldc);
+    functions_of(w)[LB_NTH(rows)](w, rows, x, first, c, ldc);
 }
 
 const lb_dotf32 lb_dotf32_avx512 = {

@@ -232,39 +232,22 @@ LB_INLINE void dots_rows(const form f, const int rows, const lb_dotint_codes *w,
     }
 }
 
-/* A function for each form, with code of its own for each number of rows. */
-#define DOTS(name, f)                                                          \
+/* For each form a table of functions, one for each number of rows. */
+typedef void function(const lb_dotint_codes *w, int rows, const int16_t *x,
+                      const lb_dotint_head *head, bool first, float *c,
+                      int64_t ldc);
+#define ROWS(n, name, f)                                                       \
     LB_TARGET("avx2,fma")                                                      \
-    static void name(const lb_dotint_codes *w, int rows, const int16_t *x,     \
-                     const lb_dotint_head *head, bool first, float *c,         \
-                     int64_t ldc)                                              \
+    static void name##_##n(const lb_dotint_codes *w, int rows,                 \
+                           const int16_t *x, const lb_dotint_head *head,       \
+                           bool first, float *c, int64_t ldc)                  \
     {                                                                          \
-        switch (rows) {                                                        \
-        case 1:                                                                \
-            dots_rows(f, 1, w, x, head, first, c, ldc);                        \
-            break;                                                             \
-        case 2:                                                                \
-            dots_rows(f, 2, w, x, head, first, c, ldc);                        \
-            break;                                                             \
-        case 3:                                                                \
-            dots_rows(f, 3, w, x, head, first, c, ldc);                        \
-            break;                                                             \
-        case 4:                                                                \
-            dots_rows(f, 4, w, x, head, first, c, ldc);                        \
-            break;                                                             \
-        case 5:                                                                \
-            dots_rows(f, 5, w, x, head, first, c, ldc);                        \
-            break;                                                             \
-        case 6:                                                                \
-            dots_rows(f, 6, w, x, head, first, c, ldc);                        \
-            break;                                                             \
-        case 7:                                                                \
-            dots_rows(f, 7, w, x, head, first, c, ldc);                        \
-            break;                                                             \
-        default:                                                               \
-            dots_rows(f, 8, w, x, head, first, c, ldc);                        \
-        }                                                                      \
+        (void)rows;                                                            \
+        dots_rows(f, n, w, x, head, first, c, ldc);                            \
     }
+#define DOTS(name, f)                                                          \
+    LB_UP_TO_8(ROWS, name, f)                                                  \
+    static function *const name[] = LB_TABLE(LB_UP_TO_8, name);
 
 DOTS(dots_bytes, FORM_BYTES)
 DOTS(dots_field, FORM_FIELD)
@@ -277,14 +260,10 @@ DOTS(dots_fine_field, FORM_FINE_FIELD)
 DOTS(dots_fine_fields, FORM_FINE_FIELDS)
 DOTS(dots_fine_words, FORM_FINE_WORDS)
 
-typedef void dots_fn(const lb_dotint_codes *w, int rows, const int16_t *x,
-                     const lb_dotint_head *head, bool first, float *c,
-                     int64_t ldc);
-
 static void dots(const lb_dotint_codes *w, int rows, const int16_t *x,
                  const lb_dotint_head *head, bool first, float *c, int64_t ldc)
 {
-    static dots_fn *const by_form[] = {
+    static function *const *const by_form[] = {
         [FORM_BYTES] = dots_bytes,
         [FORM_FIELD] = dots_field,
         [FORM_FIELDS_4] = dots_fields_4,
@@ -296,7 +275,7 @@ static void dots(const lb_dotint_codes *w, int rows, const int16_t *x,
         [FORM_FINE_FIELDS] = dots_fine_fields,
         [FORM_FINE_WORDS] = dots_fine_words,
     };
-    by_form[form_of(w)](w, rows, x, head, first, c, ldc);
+    by_form[form_of(w)][LB_NTH(rows)](w, rows, x, head, first, c, ldc);
 }
 
 const lb_dotint lb_dotint_avx2 = {

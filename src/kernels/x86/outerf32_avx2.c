@@ -245,40 +245,33 @@ AVX2_INLINE void tile_rows(const int bits, const bool flag, const lb_dtype to,
     put(r, rows, n, first, c, ldc);
 }
 
-/* flag: of 4 bits whether the high ones are first, of 8 whether each column
- * has a scale. */
-#define TILE(name, bits, flag, to)                                             \
-    AVX2 static void name(const lb_outerf32_lines *w, int rows,                \
-                          const float *x, bool first, int n, float *c,         \
-                          int64_t ldc, float *keep)                            \
+/* For each kind of codes a table of functions, one for each number of rows.
+ * flag: of 4 bits whether the high ones are first, of 8 whether each column has
+ * a scale. */
+typedef void function(const lb_outerf32_lines *w, int rows, const float *x,
+                      bool first, int n, float *c, int64_t ldc, float *keep);
+#define ROWS(h, name, bits, flag, to)                                          \
+    AVX2 static void name##_##h(const lb_outerf32_lines *w, int rows,          \
+                                const float *x, bool first, int n, float *c,   \
+                                int64_t ldc, float *keep)                      \
     {                                                                          \
-        switch (rows) {                                                        \
-        case 1:                                                                \
-            tile_rows(bits, flag, to, 1, w, x, first, n, c, ldc, keep);        \
-            break;                                                             \
-        case 2:                                                                \
-            tile_rows(bits, flag, to, 2, w, x, first, n, c, ldc, keep);        \
-            break;                                                             \
-        case 3:                                                                \
-            tile_rows(bits, flag, to, 3, w, x, first, n, c, ldc, keep);        \
-            break;                                                             \
-        default:                                                               \
-            tile_rows(bits, flag, to, 4, w, x, first, n, c, ldc, keep);        \
-        }                                                                      \
+        (void)rows;                                                            \
+        tile_rows(bits, flag, to, h, w, x, first, n, c, ldc, keep);            \
     }
+#define TILE(name, bits, flag, to)                                             \
+    LB_UP_TO_4(ROWS, name, bits, flag, to)                                     \
+    static function *const name[] = LB_TABLE(LB_UP_TO_4, name);
 
 /* The same for numbers that are rounded to no dtype, bf16 and f16. */
 #define TILES(name, bits, flag)                                                \
     TILE(name##_f32, bits, flag, LB_F32)                                       \
     TILE(name##_bf16, bits, flag, LB_BF16)                                     \
     TILE(name##_f16, bits, flag, LB_F16)                                       \
-    static void name(const lb_outerf32_lines *w, int rows, const float *x,     \
-                     bool first, int n, float *c, int64_t ldc, float *keep)    \
+    static function *const *name(lb_dtype rounds)                              \
     {                                                                          \
-        (w->rounds == LB_BF16 ? name##_bf16                                    \
-         : w->rounds == LB_F16                                                 \
-             ? name##_f16                                                      \
-             : name##_f32)(w, rows, x, first, n, c, ldc, keep);                \
+        return rounds == LB_BF16  ? name##_bf16                                \
+               : rounds == LB_F16 ? name##_f16                                 \
+                                  : name##_f32;                                \
     }
 
 TILES(bytes, 8, false)
@@ -288,23 +281,25 @@ TILES(nibbles_high, 4, true)
 TILES(pairs, 2, false)
 TILES(single, 1, false)
 
-static void tile(const lb_outerf32_lines *w, int rows, const float *x,
-                 bool first, int n, float *c, int64_t ldc, float *keep)
+static function *const *functions_of(const lb_outerf32_lines *w)
 {
     switch (w->table->bits) {
     case 8:
-        (w->each ? bytes_each : bytes)(w, rows, x, first, n, c, ldc, keep);
-        break;
+        return w->each ? bytes_each(w->rounds) : bytes(w->rounds);
     case 4:
-        (w->table->high_first ? nibbles_high : nibbles)(w, rows, x, first, n, c,
-                                                        ldc, keep);
-        break;
+        return w->table->high_first ? nibbles_high(w->rounds)
+                                    : nibbles(w->rounds);
     case 2:
-        pairs(w, rows, x, first, n, c, ldc, keep);
-        break;
+        return pairs(w->rounds);
     default:
-        single(w, rows, x, first, n, c, ldc, keep);
+        return single(w->rounds);
     }
+}
+
+static void tile(const lb_outerf32_lines *w, int rows, const float *x,
+                 bool first, int n, float *c, int64_t ldc, float *keep)
+{
+    functions_of(w)[LB_NTH(rows)](w, rows, x, first, n, c, ldc, keep);
 }
 
 const lb_outerf32 lb_outerf32_avx2 = {

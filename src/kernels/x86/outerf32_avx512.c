@@ -123,36 +123,21 @@ AVX512 LB_INLINE void tile_rows(const int bits, const bool each,
     }
 }
 
-/* A function for each kind of codes, with code of its own for each number of
- * rows. */
-#if LB_OF_EACH
-#define ROWS(h, bits, each, to)                                                \
-    case h:                                                                    \
-        tile_rows(bits, each, to, h, w, x, first, n, c, ldc, keep);            \
-        break;
-#define ALL_ROWS(bits, each, to)                                               \
-    ROWS(1, bits, each, to)                                                    \
-    ROWS(2, bits, each, to)                                                    \
-    ROWS(3, bits, each, to)                                                    \
-    ROWS(4, bits, each, to)                                                    \
-    ROWS(5, bits, each, to)                                                    \
-    ROWS(6, bits, each, to)                                                    \
-    ROWS(7, bits, each, to)                                                    \
-    ROWS(8, bits, each, to)
-#else
-#define ALL_ROWS(bits, each, to)                                               \
-    default:                                                                   \
-        tile_rows(bits, each, to, rows, w, x, first, n, c, ldc, keep);
-#endif
-#define TILE(name, bits, each, to)                                             \
-    AVX512 static void name(const lb_outerf32_lines *w, int rows,              \
-                            const float *x, bool first, int n, float *c,       \
-                            int64_t ldc, float *keep)                          \
+/* For each kind of codes a table of functions, one for each number of rows. */
+typedef void function(const lb_outerf32_lines *w, int rows, const float *x,
+                      bool first, int n, float *c, int64_t ldc, float *keep);
+#define ROWS(h, name, bits, each, to)                                          \
+    AVX512                                                                     \
+    static void name##_##h(const lb_outerf32_lines *w, int rows,               \
+                           const float *x, bool first, int n, float *c,        \
+                           int64_t ldc, float *keep)                           \
     {                                                                          \
-        switch (rows) {                                                        \
-            ALL_ROWS(bits, each, to)                                           \
-        }                                                                      \
+        (void)rows;                                                            \
+        tile_rows(bits, each, to, h, w, x, first, n, c, ldc, keep);            \
     }
+#define TILE(name, bits, each, to)                                             \
+    LB_UP_TO_8(ROWS, name, bits, each, to)                                     \
+    static function *const name[] = LB_TABLE(LB_UP_TO_8, name);
 
 /* Bytes are rounded one by one; else it is levels that are. */
 TILE(bytes_f32, 8, false, LB_F32)
@@ -165,10 +150,7 @@ TILE(nibbles, 4, false, w->rounds)
 TILE(pairs, 2, false, w->rounds)
 TILE(single, 1, false, w->rounds)
 
-typedef void (*function)(const lb_outerf32_lines *w, int rows, const float *x,
-                         bool first, int n, float *c, int64_t ldc, float *keep);
-
-static function function_of(const lb_outerf32_lines *w)
+static function *const *functions_of(const lb_outerf32_lines *w)
 {
     switch (w->table->bits) {
     case 8:
@@ -187,7 +169,7 @@ static function function_of(const lb_outerf32_lines *w)
 static void tile(const lb_outerf32_lines *w, int rows, const float *x,
                  bool first, int n, float *c, int64_t ldc, float *keep)
 {
-    function_of(w)(w, rows, x, first, n, c, ldc, keep);
+    functions_of(w)[LB_NTH(rows)](w, rows, x, first, n, c, ldc, keep);
 }
 
 const lb_outerf32 lb_outerf32_avx512 = {.name = "dot f32 avx512 8x32",
