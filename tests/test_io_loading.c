@@ -29,6 +29,8 @@ typedef struct model {
 #define EXPERT    "an expert, merged when loaded"
 #define MORE      "predictions.decoder", "proj_out", "output_projection"
 
+#define BIAS "encoder.block.0.layer.0.SelfAttention.relative_attention_bias"
+
 static const model models[] = {
     {.config = "{\"model_type\": \"llama\"}",
      .weight = {{"model.embed_tokens.weight", EMBEDDING},
@@ -67,17 +69,13 @@ static const model models[] = {
      .skip = {"model.layers.0.moe.gate", "(.*\\\\.)?experts\\\\.\\\\d+\\\\..*",
               "lm_head"}},
     {.config = "{\"model_type\": \"t5\"}",
-     .weight = {{"encoder.block.0.layer.0.SelfAttention."
-                 "relative_attention_bias.weight",
-                 EMBEDDING},
+     .weight = {{BIAS ".weight", EMBEDDING},
                 {"encoder.block.0.layer.1.DenseReluDense.wi.weight", ""},
                 {"encoder.block.0.layer.1.DenseReluDense.wo.weight",
                  "kept in f32 by its loader, not loaded packed"},
                 {"shared.weight", EMBEDDING}},
-     .skip = {"encoder.block.0.layer.0.SelfAttention."
-              "relative_attention_bias",
-              "encoder.block.0.layer.1.DenseReluDense.wo", "shared", "lm_head",
-              MORE}},
+     .skip = {BIAS, "encoder.block.0.layer.1.DenseReluDense.wo", "shared",
+              "lm_head", MORE}},
     /* A model in a model is of a kind, too. */
     {.config = "{\"model_type\": \"blip-2\", \"text_config\": "
                "{\"x\": [{}], \"model_type\": \"t5\"}, \"model_type_\": 1}",

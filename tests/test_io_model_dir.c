@@ -21,9 +21,9 @@
 static lb_ctx *cx;
 static char root[SCRATCH_MAX];
 
-static scratch_path in(const char *dir, const char *name)
+static scratch_path in(const char *model, const char *name)
 {
-    const scratch_path p = scratch_in(root, dir, "");
+    const scratch_path p = scratch_in(root, model, "");
     return *name ? scratch_in(p.s, name, "") : p;
 }
 

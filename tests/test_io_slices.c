@@ -392,21 +392,21 @@ typedef struct plan {
 /* As lb_shard of the whole: what it refuses is refused, what it makes is the
  * same on every rank. */
 static void check_sharded(lb_ctx *cx, lb_mesh *mesh, lb_file *f,
-                          const char *name, const char *spec)
+                          const char *tensor, const char *spec)
 {
     lb_enter(cx);
-    lb_array *whole = lb_file_load(cx, f, name);
+    lb_array *whole = lb_file_load(cx, f, tensor);
     lb_array *want = lb_shard(cx, mesh, whole, spec);
     const lb_status status = lb_error_status(cx);
     lb_clear(cx);
-    lb_array *got = lb_file_load_sharded(cx, mesh, f, name, spec, NULL);
-    say(lb_error_status(cx) == status, name, spec, lb_error(cx));
+    lb_array *got = lb_file_load_sharded(cx, mesh, f, tensor, spec, NULL);
+    say(lb_error_status(cx) == status, tensor, spec, lb_error(cx));
     if (want && got) {
         const lb_spec a = lb_sharding_of(want), b = lb_sharding_of(got);
-        say(lb_spec_equal(lb_mesh_grid(mesh), &a, &b), name, spec, "spec");
-        say(same_bits(cx, lb_local(cx, got), lb_local(cx, want)), name, spec,
+        say(lb_spec_equal(lb_mesh_grid(mesh), &a, &b), tensor, spec, "spec");
+        say(same_bits(cx, lb_local(cx, got), lb_local(cx, want)), tensor, spec,
             "slice");
-        say(same_bits(cx, got, whole), name, spec, "gathered");
+        say(same_bits(cx, got, whole), tensor, spec, "gathered");
     }
     lb_clear(cx);
     lb_leave(cx);
