@@ -19,6 +19,23 @@ extern const lb_gemvq_kernel lb_gemvq_rows_neon[], lb_gemvq_rows_int_neon[];
 extern const lb_gemvq_kernel lb_gemvq_cols_neon[], lb_gemvq_cols_int_neon[];
 #endif
 
+/* A level's functions for lines of 2 bits or 1 and x of two bytes or one, from
+ * `all` and `flush`, which are inlined into them. */
+#define LB_GEMVQ_COLS_OF(target, suffix, all, bits, two)                       \
+    target static void cols##suffix(const lb_gemvq_cols *c)                    \
+    {                                                                          \
+        all(c, bits, two);                                                     \
+    }                                                                          \
+    target static void flush##suffix(const lb_gemvq_flush *f)                  \
+    {                                                                          \
+        flush(f, bits, two);                                                   \
+    }
+#define LB_GEMVQ_COLS_OF_BITS(target, all)                                     \
+    LB_GEMVQ_COLS_OF(target, 2_i8x2, all, 2, true)                             \
+    LB_GEMVQ_COLS_OF(target, 2_i8, all, 2, false)                              \
+    LB_GEMVQ_COLS_OF(target, 1_i8x2, all, 1, true)                             \
+    LB_GEMVQ_COLS_OF(target, 1_i8, all, 1, false)
+
 /* Loops over the numbers of a vector: see lb_gemvq_x_range, lb_gemvq_x_order,
  * lb_gemvq_round; and over those of a line's scales:
  *

@@ -181,38 +181,7 @@ LB_INLINE void flush(const lb_gemvq_flush *f, const int bits, const bool two)
     }
 }
 
-static void cols2_i8x2(const lb_gemvq_cols *c)
-{
-    signs(c, 2, true);
-}
-static void cols2_i8(const lb_gemvq_cols *c)
-{
-    signs(c, 2, false);
-}
-static void cols1_i8x2(const lb_gemvq_cols *c)
-{
-    signs(c, 1, true);
-}
-static void cols1_i8(const lb_gemvq_cols *c)
-{
-    signs(c, 1, false);
-}
-static void flush2_i8x2(const lb_gemvq_flush *f)
-{
-    flush(f, 2, true);
-}
-static void flush2_i8(const lb_gemvq_flush *f)
-{
-    flush(f, 2, false);
-}
-static void flush1_i8x2(const lb_gemvq_flush *f)
-{
-    flush(f, 1, true);
-}
-static void flush1_i8(const lb_gemvq_flush *f)
-{
-    flush(f, 1, false);
-}
+LB_GEMVQ_COLS_OF_BITS(, signs)
 
 const lb_gemvq_kernel lb_gemvq_cols_int_neon[] = {
     {"gemv q8 i16 neon cols", 8, LB_GEMVQ_I16, 32, 0, 1, LB_FIELDS_NEON(1),

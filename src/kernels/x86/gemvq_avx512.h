@@ -100,6 +100,18 @@ AVX512_INLINE __m512i load_codes(const uint8_t *p, int64_t ahead)
     return _mm512_loadu_si512((const void *)p);
 }
 
+/* Sixteen columns of 2 bits or 1, of which t are the sums of codes times x; two
+ * roundings, as the reference has them. */
+AVX512_INLINE void put_16(const lb_gemvq_flush *f, __m512i t, float *y)
+{
+    const __m512i least = _mm512_set1_epi32(f->table->least * f->x_sum);
+    const __m512i step = _mm512_set1_epi32(f->table->step);
+    const __m512 unit = _mm512_set1_ps(*f->x_scale);
+    t = _mm512_add_epi32(_mm512_mullo_epi32(t, step), least);
+    _mm512_store_ps(
+        y, _mm512_add_ps(_mm512_load_ps(y), _mm512_mul_ps(to_f32(t), unit)));
+}
+
 /* Levels of 14 bits, twice. */
 AVX512_INLINE __m512i load_halves(const lb_gemvq_table *t)
 {

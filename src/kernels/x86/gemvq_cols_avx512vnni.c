@@ -95,9 +95,6 @@ VNNI LB_INLINE void bits_of(const lb_gemvq_cols *given, int bits, bool two)
 AVX512_INLINE void flush(const lb_gemvq_flush *f, int bits, bool two)
 {
     const char *sum = f->sum;
-    const __m512i step = _mm512_set1_epi32(f->table->step);
-    const __m512i least = _mm512_set1_epi32(f->table->least * f->x_sum);
-    const __m512 unit = _mm512_set1_ps(*f->x_scale);
     float *y = f->y;
     for (int64_t v = 0; v < 4 * f->groups; v++) {
         LB_UNROLL
@@ -106,46 +103,12 @@ AVX512_INLINE void flush(const lb_gemvq_flush *f, int bits, bool two)
             if (two)
                 t = _mm512_add_epi32(_mm512_slli_epi32(t, 8),
                                      _mm512_load_si512(sum + 64));
-            t = _mm512_srai_epi32(t, (unsigned)(bits * i));
-            t = _mm512_add_epi32(_mm512_mullo_epi32(t, step), least);
-            _mm512_store_ps(y, _mm512_add_ps(_mm512_load_ps(y),
-                                             _mm512_mul_ps(to_f32(t), unit)));
+            put_16(f, _mm512_srai_epi32(t, (unsigned)(bits * i)), y);
         }
     }
 }
 
-VNNI static void cols2_i8x2(const lb_gemvq_cols *c)
-{
-    bits_of(c, 2, true);
-}
-VNNI static void cols2_i8(const lb_gemvq_cols *c)
-{
-    bits_of(c, 2, false);
-}
-VNNI static void cols1_i8x2(const lb_gemvq_cols *c)
-{
-    bits_of(c, 1, true);
-}
-VNNI static void cols1_i8(const lb_gemvq_cols *c)
-{
-    bits_of(c, 1, false);
-}
-AVX512 static void flush2_i8x2(const lb_gemvq_flush *f)
-{
-    flush(f, 2, true);
-}
-AVX512 static void flush2_i8(const lb_gemvq_flush *f)
-{
-    flush(f, 2, false);
-}
-AVX512 static void flush1_i8x2(const lb_gemvq_flush *f)
-{
-    flush(f, 1, true);
-}
-AVX512 static void flush1_i8(const lb_gemvq_flush *f)
-{
-    flush(f, 1, false);
-}
+LB_GEMVQ_COLS_OF_BITS(VNNI, bits_of)
 
 /* Where slots of four lines stand: lanes of four bytes first. */
 #define FOURS2                                                                 \

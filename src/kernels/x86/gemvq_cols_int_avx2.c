@@ -206,38 +206,7 @@ AVX2_INLINE void flush(const lb_gemvq_flush *f, int bits, bool two)
     }
 }
 
-AVX2 static void cols2_i8x2(const lb_gemvq_cols *c)
-{
-    signs(c, 2, true);
-}
-AVX2 static void cols2_i8(const lb_gemvq_cols *c)
-{
-    signs(c, 2, false);
-}
-AVX2 static void cols1_i8x2(const lb_gemvq_cols *c)
-{
-    signs(c, 1, true);
-}
-AVX2 static void cols1_i8(const lb_gemvq_cols *c)
-{
-    signs(c, 1, false);
-}
-AVX2 static void flush2_i8x2(const lb_gemvq_flush *f)
-{
-    flush(f, 2, true);
-}
-AVX2 static void flush2_i8(const lb_gemvq_flush *f)
-{
-    flush(f, 2, false);
-}
-AVX2 static void flush1_i8x2(const lb_gemvq_flush *f)
-{
-    flush(f, 1, true);
-}
-AVX2 static void flush1_i8(const lb_gemvq_flush *f)
-{
-    flush(f, 1, false);
-}
+LB_GEMVQ_COLS_OF_BITS(AVX2, signs)
 
 const lb_gemvq_kernel lb_gemvq_cols_int_avx2[] = {
     {"gemv q8 i16 avx2 cols",

@@ -217,55 +217,17 @@ AVX512_INLINE void flush(const lb_gemvq_flush *f, int bits, bool two)
     const char *sum = f->sum;
     const __m512i both = _mm512_set1_epi32(two ? 1 << 16 | 256 : 1);
     const __m512i zero = _mm512_setzero_si512();
-    const __m512i step = _mm512_set1_epi32(f->table->step);
-    const __m512i least = _mm512_set1_epi32(f->table->least * f->x_sum);
-    const __m512 unit = _mm512_set1_ps(*f->x_scale);
     float *y = f->y;
     for (int64_t v = 0; v < f->groups * (16 / bits); v++) {
         const __m512i h = load_sum(sum, 0);
         const __m512i l = two ? load_sum(sum, 1) : zero;
         sum += two ? 128 : 64;
-        for (int half = 0; half < 2; half++, y += 16) {
-            __m512i t = madd_i16(interleave_words(h, l, half), both);
-            t = _mm512_add_epi32(_mm512_mullo_epi32(t, step), least);
-            _mm512_store_ps(y, _mm512_add_ps(_mm512_load_ps(y),
-                                             _mm512_mul_ps(to_f32(t), unit)));
-        }
+        for (int half = 0; half < 2; half++, y += 16)
+            put_16(f, madd_i16(interleave_words(h, l, half), both), y);
     }
 }
 
-AVX512 static void cols2_i8x2(const lb_gemvq_cols *c)
-{
-    signs(c, 2, true);
-}
-AVX512 static void cols2_i8(const lb_gemvq_cols *c)
-{
-    signs(c, 2, false);
-}
-AVX512 static void cols1_i8x2(const lb_gemvq_cols *c)
-{
-    signs(c, 1, true);
-}
-AVX512 static void cols1_i8(const lb_gemvq_cols *c)
-{
-    signs(c, 1, false);
-}
-AVX512 static void flush2_i8x2(const lb_gemvq_flush *f)
-{
-    flush(f, 2, true);
-}
-AVX512 static void flush2_i8(const lb_gemvq_flush *f)
-{
-    flush(f, 2, false);
-}
-AVX512 static void flush1_i8x2(const lb_gemvq_flush *f)
-{
-    flush(f, 1, true);
-}
-AVX512 static void flush1_i8(const lb_gemvq_flush *f)
-{
-    flush(f, 1, false);
-}
+LB_GEMVQ_COLS_OF_BITS(AVX512, signs)
 
 /* Where slots of two lines stand: lanes of four columns first. */
 #define PAIRS8                                                                 \
