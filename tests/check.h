@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static long check_count, check_failed;
@@ -69,6 +70,21 @@ static inline void check_eq_s(const char *a, const char *b, const char *file,
 #define CHECK_NEAR(a, b, tol)                                                  \
     check_near(a, b, tol, __FILE__, __LINE__, #a " ~ " #b)
 #define CHECK_EQ_S(a, b) check_eq_s(a, b, __FILE__, __LINE__, #a " == " #b)
+
+/* Whether to leave a case out, of very many: with LB_TEST_EVERY=N in the
+ * environment one of N is done, the same ones each time. For sanitizers, under
+ * which a case takes many times as long as where all of them are done. */
+static inline bool check_thins(void)
+{
+    static uint64_t state = 1;
+    static int every;
+    if (!every) {
+        const char *n = getenv("LB_TEST_EVERY");
+        every = n && atoi(n) > 0 ? atoi(n) : 1;
+    }
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % (uint64_t)every != 0;
+}
 
 /* What main returns where the machine has nothing to check, and has said so:
  * ctest counts it apart. */

@@ -240,7 +240,7 @@ static inline void law_transparent(lb_ctx *cx, const lb_prim *prim,
     bool wanted = !s->n_in;
     for (int i = 0; i < s->n_in; i++)
         wanted = wanted || (dress[i].f && sample_takes(dress[i].f, &s->in[i]));
-    if (!wanted) return;
+    if (!wanted || check_thins()) return;
     lb_enter(cx);
     bool ok = law_operands(cx, s, in);
     for (int i = 0; i < s->n_in && ok; i++) {
@@ -278,7 +278,7 @@ static inline void law_of_scales(lb_ctx *cx, const lb_prim *prim,
                                  const sample *s, const law_dress *dress)
 {
     lb_text why = {""};
-    if (!sample_takes(dress->f, &s->in[0])) return;
+    if (!sample_takes(dress->f, &s->in[0]) || check_thins()) return;
     lb_enter(cx);
     lb_array *a = dress->v->make(cx, dress->f, &s->in[0], 7);
     bool ok = a || !lb_error_status(cx);

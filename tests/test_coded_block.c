@@ -214,6 +214,7 @@ static double error_of(const float *y, const double *sum, const double *square,
 static void check_error(lb_ctx *cx, const product *p, double bound,
                         void (*change)(const product *, float *))
 {
+    if (check_thins()) return;
     lb_enter(cx);
     operands o = make_operands(cx, p, change);
     const int64_t b = p->batch ? p->batch : 1, size = b * p->m * p->n;
@@ -447,6 +448,7 @@ static void check_specials(lb_ctx *cx, const struct config *config)
     for (int i = 0; i < 6; i++) {
         p.along = i & 1;
         p.precision = (lb_precision)(LB_PRECISION_HIGHEST + i / 2);
+        if (check_thins()) continue;
         lb_enter(cx);
         operands o = make_operands(cx, &p, with_specials);
         double *sum = malloc((size_t)(p.m * p.n) * 2 * sizeof *sum);
@@ -492,6 +494,7 @@ static void check_threads(const char *isa)
                                .precision = q & 2 ? LB_PRECISION_FASTEST
                                                   : LB_PRECISION_FAST};
             float *y[3] = {0};
+            if (check_thins()) continue;
             for (int t = 0; t < 3; t++) {
                 lb_ctx *cx = lb_open(&(lb_options){
                     .threads = threads[t], .isa = isa, .dense = LB_DENSE_DENY});
@@ -526,6 +529,7 @@ static void check_bytes(lb_ctx *cx, lb_ctx *ref, const struct config *config)
                                               : LB_PRECISION_FAST};
         const lb_dot_dims d = dims_of(&p);
         const size_t size = (size_t)(p.m * p.n) * sizeof(float);
+        if (check_thins()) continue;
         lb_enter(cx);
         lb_enter(ref);
         operands o = make_operands(cx, &p, NULL);

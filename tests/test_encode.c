@@ -223,6 +223,7 @@ static void try_all(const lb_cpu *cpu, const float *x, int64_t n)
 {
     static const int64_t blocks[] = {2, 32, 64, 66, MOST};
     for (int end = 0; end < 2; end++) {
+        if (check_thins()) continue;
         trial t = {cpu, NULL, n, end, 1};
         t.x = lay(&t, x);
         try_peak(&t);

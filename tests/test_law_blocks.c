@@ -385,7 +385,7 @@ static void every_law(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
         for (int axis = 0; axis < shape.rank; axis++)
             for (int64_t at = 0; at <= shape.dim[axis];
                  at += shape.dim[axis] > 20 ? 4 : 1)
-                split_and_join(&s, axis, at);
+                if (!check_thins()) split_and_join(&s, axis, at);
         lb_array *w = source(&s);
         cut_all(&s, w);
         reads(&s, w);

@@ -291,6 +291,7 @@ static void law_gradients(lb_ctx *cx, const lb_prim *prim, const sample *s,
     lb_array *in[SAMPLE_MAX_IN], *grad[SAMPLE_MAX_IN];
     bool wanted = !dress->f, says = false;
     verdict v = {.ok = true};
+    if (check_thins()) return;
     point p = {cx, prim, s, doubled(s), {NULL}, NULL, 0, 0};
     lb_enter(cx);
     bool ok = law_operands(cx, s, in);

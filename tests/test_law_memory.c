@@ -181,6 +181,7 @@ static void law_memory_packed(lb_ctx *cx, const lb_prim *prim, const sample *s,
         for (const sample_view *v = sample_views; v <= transposed; v++) {
             lb_array *in[SAMPLE_MAX_IN];
             bool packed = false;
+            if (check_thins()) continue;
             lb_enter(cx);
             deed d = {.prim = prim, .s = s, .in = in};
             bool ok = law_operands(cx, s, in);
