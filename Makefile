@@ -98,8 +98,11 @@ clean:
 
 # ---- builds: each variant in build/<variant> ----------------------------------
 
+# Built at -O1 with lines and no variables, which takes half the time of -O2 -g;
+# the tests take hardly more then.
 SANITIZE = -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLB_SHARED=OFF -DLB_BENCH=OFF \
-    -DLB_MPI=OFF -DLB_WERROR=OFF -DLB_SANITIZE
+    -DLB_MPI=OFF -DLB_WERROR=OFF $(FLAGS_quick) -DLB_SANITIZE
+FLAGS_quick = "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
 # gcc's sanitizers say file and line without further packages. They confuse
 # some of its warnings, so those are left to the other builds.
 FLAGS_asan = $(SANITIZE)=address,undefined
@@ -117,17 +120,24 @@ FLAGS_arm64 = -DLB_BENCH=OFF -DLB_IO=OFF -DLB_MPI=OFF \
 build/%/build.ninja:
 	@cmake -G Ninja -S . -B build/$* -DLB_WERROR=ON -DLB_BENCH=ON $(FLAGS_$*)
 
+# Of these only what runs is built; the others also show that all of it builds.
+PARTS = tsan simde
 build-%: build/%/build.ninja
-	cmake --build build/$* $(addprefix --target test_,$(ONLY_$*))
+	cmake --build build/$* $(if $(filter $*,$(PARTS)),--target \
+	    $$(tools/picked build/$* $(PICK_$*)))
 
 setup-%:
 	@tools/setup $*
 
-# Memory that is asked for and not there is part of the tests.
-ENV_asan = ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:$\
+# Memory that is asked for and not there is part of the tests. Where a test has
+# very many cases, one in five is tried (tests/check.h): all of them are without a
+# sanitizer in make test, and with it in make nightly-asan.
+FEW = LB_TEST_EVERY=5
+ENV_asan = $(FEW) $(OPTIONS_asan)
+OPTIONS_asan = ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:$\
     strict_string_checks=1:allocator_may_return_null=1 \
     UBSAN_OPTIONS=print_stacktrace=1
-ENV_tsan = TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
+ENV_tsan = $(FEW) TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
 
 # Laws that use one thread, but for moments, have nothing for it to see and take
 # it minutes; what the others do to threads law 5 does for every primitive.
@@ -137,23 +147,29 @@ PICK_tsan = -E 'test_law_(blocks|codec|gradients|memory|transparency)|$\
     few|lanes_f32|mathf|gemm|gemv|quantize_levels|golden.*|ternary|binary|int8|$\
     reduce|structure|gather|coded_labels|shard_grad)$$|test_io_|test_cli_|fuzz_|$\
     example_(fashion|transformer)'
-# Threads are what the thread sanitizer looks at, and the second compiler need
-# not see every combination.
-PICK_asan = -E test_law_threads
+# Threads are what the thread sanitizer looks at, and the longest examples do with
+# real numbers what test_io_training and test_grad_nets do with few.
+PICK_asan = -E 'test_law_threads|example_(fashion|transformer)'
+# The second compiler builds everything, and runs what computes: it need not see
+# every combination of the laws, nor files, whose every byte the others check.
+# make nightly-clang runs all.
 PICK_clang = -E 'test_law_(blocks|gradients|memory|shards|threads|transparency)|$\
-    example_fashion'
-# At ref: kernels' tests run every level as it is, and files and meshes have none.
-PICK_ref = -E 'test_(io_|cli|mesh|shard|spec|pool|law_shards|apart|convert$$|dot[a-z]|$\
-    gemm|gemv|few|outer|encode|unpack|decode_kernels|lanes_f32|mathf|tuning|random)|$\
-    no_stray|fuzz_|doc_fragments|example_(fashion|transformer)'
-# What has kernels of its own for an emulated level: only that is built.
-ONLY_simde = apart binary coded coded_block coded_labels coded_panel coded_thin \
+    test_(io|cli)_|test_lowbit_bench|fuzz_|example_fashion'
+# At ref: tests of kernels and of coded products run every level as it is, and
+# files, meshes and memory that lacks have none. make nightly-ref runs all.
+PICK_ref = -E 'test_(io_|cli|mesh|shard|spec|pool|law_(shards|memory|blocks)|apart|$\
+    convert$$|coded_|dot[a-z]|gemm|gemv|few|outer|encode|unpack|decode_kernels|$\
+    lanes_f32|mathf|quantize_levels|reduce|rows_across|tuning|random)|$\
+    no_stray|fuzz_|doc_fragments|test_lowbit_bench|example_(fashion|transformer)'
+# What has kernels of its own for an emulated level.
+HAVE_simde = apart binary coded coded_block coded_labels coded_panel coded_thin \
     convert cpu decode_kernels dot dotbyte dotf32 dotint dotlines dotpair dottab \
     dynamic8 elementwise encode few gemm gemm_codes gemv gemvq gguf_types golden \
     int8 intrin lanes_f32 law_codec law_threads law_transparency levels nf4 outerf32 outerint \
     product_edges quantize_levels reduce rows_across smoke ternary tuning unpack
 empty :=
 space := $(empty) $(empty)
+PICK_simde = -R '^test_($(subst $(space),|,$(HAVE_simde)))(_.)?$$'
 
 # qemu 7.2 trips an assertion of its own where a program forks with threads.
 # The others take the emulator minutes each and run every kernel through whole
@@ -162,8 +178,7 @@ PICK_arm64 = -E 'test_(pool|tuning|quantize_levels|$\
     law_(memory|threads|transparency).*)$$'
 
 run-%: build-%
-	$(ENV_$*) $(CTEST) $(PICK_$*) --test-dir build/$* \
-	    $(if $(ONLY_$*),-R '^test_($(subst $(space),|,$(ONLY_$*)))(_.)?$$')
+	$(ENV_$*) $(CTEST) $(PICK_$*) --test-dir build/$*
 
 # First whether the runner can fail, then the cases. The former has nothing for
 # threads or instruction sets to do.
@@ -226,8 +241,8 @@ check-simde: setup-build setup-simde setup-conformance all
 	    tools/stage simde $(MAKE) run-simde conformance-simde; \
 	fi
 
-NIGHTLY := nightly-lint nightly-ref nightly-long nightly-msan nightly-valgrind nightly-arm64 \
-    nightly-mpi
+NIGHTLY := nightly-lint nightly-ref nightly-clang nightly-long nightly-asan \
+    nightly-msan nightly-valgrind nightly-arm64 nightly-mpi
 .PHONY: $(NIGHTLY)
 nightly: $(NIGHTLY)
 
@@ -236,6 +251,13 @@ nightly-lint: setup-build setup-lint
 
 nightly-ref: setup-build all
 	@LOWBIT_ISA=ref tools/stage ref $(MAKE) run-release
+
+nightly-clang: setup-build setup-clang
+	@tools/stage clang $(MAKE) run-clang PICK_clang=
+
+# With all cases of every test.
+nightly-asan: setup-build
+	@tools/stage asan $(MAKE) run-asan FEW= PICK_asan='-E test_law_threads'
 
 nightly-long: setup-build all
 	@tools/stage long sh -ec 'for t in mathf lanes_f32 law_transparency law_threads \
