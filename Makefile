@@ -131,8 +131,9 @@ setup-%:
 
 # Memory that is asked for and not there is part of the tests. Where a test has
 # very many cases, one in five is tried (tests/check.h): all of them are without a
-# sanitizer in make test, and with it in make nightly-asan.
+# sanitizer in make test, and with it, or emulated, in make nightly.
 FEW = LB_TEST_EVERY=5
+ENV_simde = $(FEW)
 ENV_asan = $(FEW) $(OPTIONS_asan)
 OPTIONS_asan = ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:$\
     strict_string_checks=1:allocator_may_return_null=1 \
@@ -147,9 +148,10 @@ PICK_tsan = -E 'test_law_(blocks|codec|gradients|memory|transparency)|$\
     few|lanes_f32|mathf|gemm|gemv|quantize_levels|golden.*|ternary|binary|int8|$\
     reduce|structure|gather|coded_labels|shard_grad)$$|test_io_|test_cli_|fuzz_|$\
     example_(fashion|transformer)'
-# Threads are what the thread sanitizer looks at, and the longest examples do with
-# real numbers what test_io_training and test_grad_nets do with few.
-PICK_asan = -E 'test_law_threads|example_(fashion|transformer)'
+# Threads are what the thread sanitizer looks at; programs that are killed say
+# nothing of memory; and the longest examples do with real numbers what
+# test_io_training and test_grad_nets do with few.
+PICK_asan = -E 'test_law_threads|test_cli_kill|example_(fashion|transformer)'
 # The second compiler builds everything, and runs what computes: it need not see
 # every combination of the laws, nor files, whose every byte the others check.
 # make nightly-clang runs all.
@@ -180,14 +182,19 @@ PICK_arm64 = -E 'test_(pool|tuning|quantize_levels|$\
 run-%: build-%
 	$(ENV_$*) $(CTEST) $(PICK_$*) --test-dir build/$*
 
-# First whether the runner can fail, then the cases. The former has nothing for
-# threads or instruction sets to do.
+# First whether the runner can fail, then the cases, on 1, 2 and 7 threads. Other
+# builds than users' have nothing new to see in the former, nor in bits that do
+# not depend on the number of threads.
+THREADS_asan = 2
+THREADS_tsan = 7
+THREADS_simde = 2
 conformance-%: build-%
 	@cmake -S . -B build/$* >/dev/null # to see what setup installed
 	@cmake --build build/$* --target conformance
-	$(if $(filter tsan simde,$*),,$(ENV_$*) tests/test_conformance_runner.sh \
+	$(if $(THREADS_$*),,$(ENV_$*) tests/test_conformance_runner.sh \
 	    build/$*/tools/conformance)
-	$(ENV_$*) tests/conformance.sh build/$*/tools/conformance $(CONFORMANCE)
+	$(ENV_$*) tests/conformance.sh build/$*/tools/conformance $(CONFORMANCE) \
+	    $(THREADS_$*)
 
 # ---- stages -------------------------------------------------------------------
 
@@ -242,7 +249,7 @@ check-simde: setup-build setup-simde setup-conformance all
 	fi
 
 NIGHTLY := nightly-lint nightly-ref nightly-clang nightly-long nightly-asan \
-    nightly-msan nightly-valgrind nightly-arm64 nightly-mpi
+    nightly-simde nightly-msan nightly-valgrind nightly-arm64 nightly-mpi
 .PHONY: $(NIGHTLY)
 nightly: $(NIGHTLY)
 
@@ -256,8 +263,13 @@ nightly-clang: setup-build setup-clang
 	@tools/stage clang $(MAKE) run-clang PICK_clang=
 
 # With all cases of every test.
-nightly-asan: setup-build
-	@tools/stage asan $(MAKE) run-asan FEW= PICK_asan='-E test_law_threads'
+nightly-asan: setup-build setup-conformance
+	@tools/stage asan $(MAKE) run-asan conformance-asan FEW= THREADS_asan= \
+	    PICK_asan='-E test_law_threads'
+
+# As check-simde does, with all cases of every test.
+nightly-simde:
+	@$(MAKE) check-simde FEW= THREADS_simde=
 
 nightly-long: setup-build all
 	@tools/stage long sh -ec 'for t in mathf lanes_f32 law_transparency law_threads \
