@@ -467,15 +467,17 @@ static const text_rule npy_rules[] = {
     {NPY("'<m8[ns]'", "False", "(1,)"), 8, NULL},
     {NPY("'<f4'", "False", "(2,)"), 7,
      "an array of 8 bytes at 67 in a file of 74"},
-    {NPY("'<f4'", "False", "(2)"), 8, "a number that is no tuple"},
+    {NPY("'<f4'", "False", "(2)"), 8, "its shape is no tuple"},
     {NPY("'<f4'", "False", "[2]"), 8, "no tuple"},
-    {NPY("'<f4'", "False", "(2"), 8, "no number from 0 on"},
-    {NPY("'<f4'", "False", "(-2,)"), 8, "no number from 0 on"},
+    {NPY("'<f4'", "False", "(2"), 8, "no value at byte 54"},
+    {NPY("'<f4'", "False", "(-2,)"), 8,
+     "axis 0 of its shape is no number from"},
     {NPY("'<f4'", "False", "(2 2)"), 8, "no comma"},
-    {NPY("'<f4'", "False", "(99999999999999999999,)"), 8, "too large"},
+    {NPY("'<f4'", "False", "(2, 99999999999999999999)"), 8,
+     "axis 1 of its shape is no number from 0 to 9223372036854775807"},
     {NPY("'<f8'", "False", "(4294967296,4294967296)"), 8, "can be counted"},
     {NPY("'<f4'", "0", "(2,)"), 8, "no bool"},
-    {NPY("'<f4'", "Falsey", "(2,)"), 8, "no comma"},
+    {NPY("'<f4'", "Falsey", "(2,)"), 8, "no value at byte 34"},
     {NPY("'|O'", "False", "(2,)"), 8, "objects of Python"},
     {NPY("'|O8'", "False", "(2,)"), 8, "objects of Python"},
     {NPY("[('a', '|O')]", "False", "(2,)"), 8, "objects of Python"},
@@ -486,10 +488,10 @@ static const text_rule npy_rules[] = {
     {NPY("4", "False", "(2,)"), 8, "no string"},
     {NPY("[('a', '<i4'), ('b', '>f8', (2, 3))]", "False", "(1,)"), 52, NULL},
     {NPY("[('a', [('b', '<i2')])]", "False", "(2,)"), 4, NULL},
-    {NPY("[('a', '<i4'", "False", "(1,)"), 4, "no tuple"},
-    {NPY("[[[[[[[[[[[[", "False", "(1,)"), 4, "no tuple"},
+    {NPY("[('a', '<i4'", "False", "(1,)"), 4, "no comma"},
+    {NPY("[[[[[[[[[[[[", "False", "(1,)"), 4, "no value"},
     {NPY("[('a', '|V999999999', (9999, 9999, 9999))]", "False", "(1,)"), 4,
-     "a field that is too large"},
+     "no shape of a field"},
     {NPY("[('a', '|V999999999', (3,))]", "False", "(1,)"), 4,
      "a field that is too large"},
     {NPY("u'<f4'", "False", "(2,)"), 8, NULL}, /* Python 2 */
@@ -501,16 +503,115 @@ static const text_rule npy_rules[] = {
     {NPY("'<M8[25us]'", "False", "(1,)"), 8, NULL},
     {NPY("'<M8[xx]'", "False", "(1,)"), 8, "is no descr of numpy"},
     {NPY("'<M8['", "False", "(1,)"), 8, "is no descr of numpy"},
-    {NPY("'<f4'", "False", "(02,)"), 8, "no number from 0 on"},
+    {NPY("'<f4'", "False", "(02,)"), 8, "no number at byte 53"},
     {NPY("'<f4'", "False", "(00,)"), 0, NULL},
     {NPY("'<f4'", "False", "(0, 9223372036854775807)"), 0, "can be counted"},
-    {"{'descr': '<f4', 'shape': (2,), }", 8, "not descr, fortran_order and"},
+    {"{'descr': '<f4', 'shape': (2,), }", 8, "its header has no fortran_order"},
     {"{'descr': '<f4', 'descr': '<f4', }", 8, "unknown or twice"},
     {"{'descr': '<f4', 'more': 1, }", 8, "unknown or twice"},
-    {NPY("'<f4'", "False", "(2,)") " x", 8, "more than a dict"},
+    {NPY("'<f4'", "False", "(2,)") " x", 8, "more than one value at byte 58"},
     {"['descr']", 8, "no dict"},
     {"{'descr", 8, "a string without an end"},
-    {"", 8, "no dict"},
+    {"", 8, "no value at byte 0"},
+};
+
+/* As Python and numpy spell things, or do not. */
+static const text_rule npy_spellings[] = {
+    {NPY("'<' 'f4'", "False", "(2,)"), 8, NULL},
+    {NPY("'\\x3cf\\64'", "False", "(2,)"), 8, NULL},
+    {NPY("r'<f4'", "(True)", "((2),)"), 8, NULL},
+    {NPY("\"\"\"<f4\"\"\"", "False", "(0x2,)"), 8, NULL},
+    {NPY("'<\\\nf4'", "\\\n False", "(0b1_0, +1)"), 8, NULL},
+    {NPY("'<f4'", "False", "(2, # and so on\r\n)") "\n\n# end", 8, NULL},
+    {"\n" NPY("'<f4'", "False", "(-0, 3)"), 0, NULL},
+    {"\f" NPY("'<f4'", "False", "(2 L L,)") "\n  ", 8, NULL},
+    {" \t" NPY("'<f4'", "False", "(2,)"), 8, NULL},
+    {"\n " NPY("'<f4'", "False", "(2,)"), 8, "a line that is indented"},
+    {NPY("'<f4'", "False", "(2,)") "\\\n", 8, "a last line that goes on"},
+    {NPY("'<f4'", "False", "(2,)") ",", 8, "its header is no dict"},
+    {NPY("'<f4'", "False", "(2, 3\vL)"), 8, "no comma"},
+    {NPY("'<f4'", "False", "(2LL,)"), 8, "no number"},
+    {NPY("'<f4'", "False", "(2_,)"), 8, "no number"},
+    {NPY("'<f4'", "False", "(True,)"), 8, "axis 0 of its shape"},
+    {NPY("'<f4'", "False", "(2.0,)"), 8, "axis 0 of its shape"},
+    {NPY("'<f4'", "False", "(2e0j,)"), 8, "axis 0 of its shape"},
+    {NPY("'<f4'", "False", "(--2,)"), 8, "no value"},
+    {NPY("'<f4'", "False", "(-(-2),)"), 8, "a sign before no number"},
+    {NPY("'<f4'", "False", "(1+1,)"), 8, "no comma"},
+    {NPY("'<f4'", "not True", "(2,)"), 8, "no value"},
+    {NPY("'<f4'", "None", "(2,)"), 8, "no bool"},
+    {NPY("f'<f4'", "False", "(2,)"), 8, "no value"},
+    {NPY("b'<f4'", "False", "(2,)"), 8, "no string, tuple or list"},
+    {NPY("'<f4' b''", "False", "(2,)"), 8, "bytes beside a string"},
+    {NPY("'\\N{LESS-THAN SIGN}f4'", "False", "(2,)"), 8, "by its name"},
+    {NPY("'\\x3'", "False", "(2,)"), 8, "no escape"},
+    {NPY("'<f4\n'", "False", "(2,)"), 8, "a string without an end"},
+    {NPY("'<f4'", "False", "(2,)") ", **{}", 8, "no value"},
+    {"{'descr', '<f4'}", 8, "is no dict"},
+    {"{'descr': '<f4', 'shape'}", 8, "neither a dict nor a set"},
+    {NPY("set()", "False", "(2,)"), 8, "no string, tuple or list"},
+    {NPY("[('a', 'f4'), ('b', 'f4'), ('a', 'f4')]", "False", "()"), 12,
+     "two fields called 'a'"},
+    {NPY("[('\\xe9', 'f4'), ('\xe9', 'f4')]", "False", "()"), 8,
+     "two fields called"},
+    {NPY("[(('t', 'a'), 'f4'), ('t', 'f4')]", "False", "()"), 8,
+     "two fields called 't'"},
+    {NPY("[((1, 'a'), 'f4'), ((1, 'b'), 'f4')]", "False", "()"), 8, NULL},
+    {NPY("[('', '|V4'), ('', 'f4', (2,)), ('', 'f4')]", "False", "()"), 16,
+     NULL},
+    {NPY("[('', 'f4'), ('', 'f4')]", "False", "()"), 8, "two fields called"},
+    {NPY("[(1, 'f4')]", "False", "()"), 4, "a field without a name"},
+    {NPY("['ab']", "False", "()"), 4, "that is no name and descr"},
+    {NPY("[('a', 'f4', 2), ('b', 'f4', [3])]", "False", "()"), 20, NULL},
+    {NPY("[('a', 'f4', True)]", "False", "()"), 4, "no shape of a field"},
+    {NPY("[('a', 'f4', (-1,))]", "False", "()"), 4, "no shape of a field"},
+    {NPY("[('a', 'S', 5), ('b', 'f4', 'i4')]", "False", "()"), 9, NULL},
+    {NPY("[('a', 'S', (5,))]", "False", "()"), 9, "no size of a string"},
+    {NPY("[('a', 'f4', 'i8')]", "False", "()"), 8, "types of two sizes"},
+    {NPY("[('a', 'i4, 2f8,(2,2)u1')]", "False", "()"), 24, NULL},
+    {NPY("[('a', 'f4 i4,f4')]", "False", "()"), 8, "no descr of numpy"},
+    {NPY("[('a', '<2>f4')]", "False", "()"), 8, "no descr of numpy"},
+    {NPY("'2f4'", "False", "(0, 3)"), 0, NULL},
+    {NPY("'2f4'", "False", "(3,)"), 24, "elements are arrays of 2"},
+    {NPY("('f4', (1, 1))", "False", "(3,)"), 12, NULL},
+    {NPY("'float32,O'", "False", "(2,)"), 24, "objects of Python"},
+};
+
+/* What numpy calls what it reads. */
+static const struct {
+    const char *descr, *type;
+    int size, swap;
+} npy_types[] = {
+    {"'f 4'", "<f4", 4, 0},
+    {"'>f04'", ">f4", 4, 4},
+    {"'=half'", NULL, 0, 0},
+    {"'half'", "<f2", 2, 0},
+    {"'>?'", "|b1", 1, 0},
+    {"'>g'", ">f16", 16, 16},
+    {"'>F'", ">c8", 8, 4},
+    {"'c'", "|S1", 1, 0},
+    {"'a5'", "|S5", 5, 0},
+    {"'>U3'", ">U3", 12, 4},
+    {"'str'", "<U0", 0, 0},
+    {"'V'", "|V0", 0, 0},
+    {"'M'", "<M8", 8, 0},
+    {"'m8[generic]'", "<m8", 8, 0},
+    {"'>datetime64[25us]'", ">M8[25us]", 8, 8},
+    {"'M8[D/24]'", "<M8[h]", 8, 0},
+    {"'M8[W/14]'", "<M8[12h]", 8, 0},
+    {"'M8[us/500]'", "<M8[2ns]", 8, 0},
+    {"'M8[as/2]'", NULL, 0, 0},
+    {"'M8[s/0]'", NULL, 0, 0},
+    {"'M8[2147483648s]'", NULL, 0, 0},
+    {"'M8[-1s]'", NULL, 0, 0},
+    {"'S2147483648'", NULL, 0, 0},
+    {"'U536870912'", NULL, 0, 0},
+    {"'f-4'", NULL, 0, 0},
+    {"'b8'", NULL, 0, 0},
+    {"'<a'", NULL, 0, 0},
+    {"('>i2', ())", ">i2", 2, 2},
+    {"('U', 2)", "<U2", 8, 0},
+    {"([('a', 'f4')], 1)", "([('a', 'f4')], 1)", 4, 0},
 };
 
 static void put_npy(lb_bytes *b, int major, const char *text, size_t n)
@@ -524,19 +625,56 @@ static void put_npy(lb_bytes *b, int major, const char *text, size_t n)
     lb_bytes_put(b, text, n);
 }
 
-static void test_npy(void)
+static void test_npy_texts(const text_rule *t, size_t n)
 {
     lb_bytes b = {.heap = cx->heap};
-    for (size_t i = 0; i < sizeof npy_rules / sizeof *npy_rules; i++) {
-        const text_rule *t = &npy_rules[i];
+    for (; n--; t++) {
         b.n = 0;
         put_npy(&b, 1, t->text, strlen(t->text));
         lb_bytes_fill(&b, 3, (size_t)t->data);
         expect(t->text, b.at, b.n, t->say);
     }
+    lb_bytes_free(&b);
+}
+
+static void test_npy_types(void)
+{
+    for (size_t i = 0; i < sizeof npy_types / sizeof *npy_types; i++) {
+        lb_bytes b = {.heap = cx->heap}, text = {.heap = cx->heap};
+        lb_bytes_text(&text, NPY("%s", "False", "()"), npy_types[i].descr);
+        put_npy(&b, 3, (const char *)text.at, text.n);
+        lb_bytes_fill(&b, 1, 16);
+        lb_reader *r = lb_reader_open_file(
+            cx, lb_infile_wrap(cx, "test", b.at, b.n), NULL);
+        const lb_tensor *t = r ? r->tensor : NULL;
+        const char *type = npy_types[i].type;
+        if (check_fails(!t == !type && (!t || strcmp(t->type, type) == 0)))
+            fprintf(stderr, "rules: %s: want %s, got %s\n", npy_types[i].descr,
+                    type ? type : "none", t ? t->type : "none");
+        if (t) CHECK_EQ_I(t->size, npy_types[i].size);
+        if (t) CHECK_EQ_I(t->swap, npy_types[i].swap);
+        lb_reader_close(r);
+        lb_clear(cx);
+        lb_bytes_free(&text);
+        lb_bytes_free(&b);
+    }
+}
+
+static void test_npy(void)
+{
+    lb_bytes b = {.heap = cx->heap};
+    test_npy_texts(npy_rules, sizeof npy_rules / sizeof *npy_rules);
     b.n = 0;
     put_npy(&b, 3, "{'\xff'", 4);
     expect("Latin-1 in version 3", b.at, b.n, "is not UTF-8");
+    b.n = 0;
+    const char *python2 = NPY("'<f4'", "False", "(2L,)");
+    put_npy(&b, 3, python2, strlen(python2));
+    lb_bytes_fill(&b, 0, 8);
+    expect("an L in version 3", b.at, b.n, "no number");
+    b.n = 0;
+    put_npy(&b, 1, "{'a\0b'", 7);
+    expect("a 0 in the header", b.at, b.n, "its header has a 0 in it");
     b.n = 0;
     put_npy(&b, 2, "", 0);
     b.at[8] = 0x11, b.at[9] = 0x27; /* 10001 */
@@ -548,34 +686,53 @@ static void test_npy(void)
     expect("no kind", "no known file", 13, "not recognized");
 }
 
-/* Ranks up to numpy's 64, and fields in fields in fields. */
+/* Ranks up to numpy's 64; brackets up to Python's 200, of which 198 make 99
+ * fields in each other; and up to 10000 characters, whatever bytes they take.
+ */
 static void test_npy_many(void)
 {
-    for (int n = 64; n <= 65; n++) {
+    for (int more = 0; more <= 1; more++) {
         lb_bytes b = {.heap = cx->heap}, text = {.heap = cx->heap};
         lb_bytes_text(&text, "{'descr': '|u1', 'fortran_order': False, "
                              "'shape': (");
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < 64 + more; i++)
             lb_bytes_text(&text, "1,");
         lb_bytes_text(&text, ")}");
         put_npy(&b, 2, (const char *)text.at, text.n);
         lb_bytes_fill(&b, 1, 1);
-        expect("rank", b.at, b.n, n == 64 ? NULL : "of too many axes");
+        expect("rank", b.at, b.n,
+               more ? "a shape of 65 axes, more than 64" : NULL);
         lb_bytes_free(&b);
         text.n = 0;
         lb_bytes_text(&text, "{'descr': ");
-        for (int i = 0; i < (n == 64 ? 9 : 10); i++)
+        for (int i = 0; i < 99 + more; i++)
             lb_bytes_text(&text, "[('a', ");
         lb_bytes_text(&text, "'|u1'");
-        for (int i = 0; i < (n == 64 ? 9 : 10); i++)
+        for (int i = 0; i < 99 + more; i++)
             lb_bytes_text(&text, ")]");
         lb_bytes_text(&text, ", 'fortran_order': False, 'shape': ()}");
         put_npy(&b, 1, (const char *)text.at, text.n);
         lb_bytes_fill(&b, 1, 1);
-        expect("fields", b.at, b.n, n == 64 ? NULL : "nest too deep");
+        expect("fields", b.at, b.n, more ? "nest too deep" : NULL);
+        lb_bytes_free(&b);
+        text.n = 0;
+        lb_bytes_text(&text, NPY("'|u1'", "False", "(1,)") "#");
+        for (int i = (int)text.n; i < 10000 + more; i++)
+            lb_bytes_text(&text, "\xc3\xa9");
+        put_npy(&b, 3, (const char *)text.at, text.n);
+        lb_bytes_fill(&b, 1, 1);
+        if (!dump)
+            expect("characters", b.at, b.n, more ? "more than 10000" : NULL);
         lb_bytes_free(&b);
         lb_bytes_free(&text);
     }
+}
+
+/* What else numpy takes for the same. */
+static void test_spellings(void)
+{
+    test_npy_texts(npy_spellings, sizeof npy_spellings / sizeof *npy_spellings);
+    test_npy_types();
 }
 
 int main(int argc, char **argv)
@@ -596,6 +753,7 @@ int main(int argc, char **argv)
     lb_bytes_free(&gguf);
     test_npy();
     test_npy_many();
+    test_spellings();
     CHECK_EQ_I(lb_bytes_in_use(cx), before);
     lb_close(cx);
     return check_report("rules of files");

@@ -17,7 +17,7 @@ static char *name_of(lb_ctx *cx, lb_reader *r)
 static bool npy_open(lb_ctx *cx, lb_reader *r)
 {
     lb_infile *f = r->file[0];
-    uint8_t head[LB_NPY_PREFIX], literal[LB_NPY_LITERAL];
+    uint8_t head[LB_NPY_PREFIX], literal[LB_NPY_LITERAL_BYTES];
     const size_t n = f->size < sizeof head ? (size_t)f->size : sizeof head;
     size_t begin = 0, length = 0;
     int major = 0;

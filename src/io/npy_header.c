@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-enum { RANK_MOST = 64, NESTING_MOST = 8 }; /* numpy has 64 */
+#include "core/core.h"
+#include "io/npy_dtype.h"
 
 const lb_coding lb_npy_types[] = {
     {"|b1", LB_BOOL, 1, 1, 0},     {"|i1", LB_I8, 1, 1, 0},
@@ -40,373 +41,151 @@ bool lb_npy_prefix(lb_ctx *cx, const lb_infile *f, const char *who,
     const uint8_t *at = head + MAGIC + 2;
     *length = version == 1 ? lb_get_u16(at) : lb_get_u32(at);
     *major = version;
-    if (*length > LB_NPY_LITERAL)
-        return lb_refuse(cx, f, "%s: a header of %zu bytes, more than %d", who,
-                         *length, LB_NPY_LITERAL);
+    const size_t most =
+        version == 3 ? LB_NPY_LITERAL_BYTES : (size_t)LB_NPY_LITERAL;
+    if (*length > most)
+        return lb_refuse(cx, f, "%s: a header of %zu bytes, more than %zu", who,
+                         *length, most);
     return true;
 }
 
 /* ---- parsing ------------------------------------------------------------- */
 
-typedef struct parser {
-    lb_ctx *cx;
-    const lb_infile *f;
-    const char *who;
-    lb_arena *arena;
-    const uint8_t *text, *at, *end;
-    int major;
-} parser;
-
-/* What one element is. */
-typedef struct item {
-    int64_t size;
-    int swap;
-    lb_dtype dtype;
-} item;
-
-static bool wrong(parser *p, const char *what)
+/* The literal as Python sees it: in UTF-8, where versions 1 and 2 are in
+ * Latin-1, and each line ends with one character. */
+static char *source_of(const lb_npy_task *k, const uint8_t *from, size_t n,
+                       int major, size_t *size)
 {
-    return lb_refuse(p->cx, p->f, "%s: its header has %s at byte %td", p->who,
-                     what, p->at - p->text);
-}
-
-static void pass_space(parser *p)
-{
-    while (p->at < p->end && *p->at && strchr(" \t\r\n\f", *p->at))
-        p->at++;
-}
-
-/* Passes c, if it comes next. */
-static bool pass(parser *p, char c)
-{
-    pass_space(p);
-    if (p->at == p->end || *p->at != (uint8_t)c) return false;
-    p->at++;
-    return true;
-}
-
-static bool pass_word(parser *p, const char *word)
-{
-    const size_t n = strlen(word);
-    pass_space(p);
-    if ((size_t)(p->end - p->at) < n || memcmp(p->at, word, n) != 0)
-        return false;
-    p->at += n;
-    return true;
-}
-
-/* A string, as it stands between its quotes. Names of fields may have escapes,
- * which nobody here wants to know. */
-static bool parse_string(parser *p, const char **text, size_t *n)
-{
-    pass_space(p);
-    if (p->at < p->end && *p->at == 'u') p->at++; /* Python 2's */
-    if (p->at == p->end || (*p->at != '\'' && *p->at != '"'))
-        return wrong(p, "no string");
-    const uint8_t quote = *p->at++, *begin = p->at;
-    for (; p->at < p->end && *p->at != quote; p->at++)
-        if (*p->at == '\\' && p->end - p->at > 1) p->at++;
-    if (p->at == p->end) return wrong(p, "a string without an end");
-    *text = (const char *)begin;
-    *n = (size_t)(p->at++ - begin);
-    return true;
-}
-
-/* From 0 on, and not octal. Python 2 wrote an L after long ones. */
-static bool parse_number(parser *p, int64_t *n)
-{
-    pass_space(p);
-    const uint8_t *begin = p->at;
-    *n = 0;
-    for (; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++)
-        if (!lb_mul_i64(*n, 10, n) || !lb_add_i64(*n, *p->at - '0', n))
-            return wrong(p, "a number that is too large");
-    if (p->at == begin || (*begin == '0' && *n))
-        return wrong(p, "no number from 0 on");
-    if (p->major < 3 && p->at < p->end && *p->at == 'L') p->at++;
-    return true;
-}
-
-/* A tuple of numbers; dim has room for RANK_MOST. */
-static bool parse_shape(parser *p, int64_t *dim, int *rank)
-{
-    *rank = 0;
-    bool comma = true;
-    if (!pass(p, '(')) return wrong(p, "no tuple");
-    while (!pass(p, ')')) {
-        if (!comma) return wrong(p, "no comma");
-        if (*rank == RANK_MOST) return wrong(p, "a shape of too many axes");
-        if (!parse_number(p, &dim[(*rank)++])) return false;
-        comma = pass(p, ',');
+    char *text = lb_arena_alloc(k->cx, k->arena, 2 * (uint64_t)n + 1, 1);
+    char *to = text;
+    for (size_t i = 0; text && i < n; i++) {
+        const uint8_t c = from[i];
+        if (c == '\r') {
+            *to++ = '\n';
+            if (i + 1 < n && from[i + 1] == '\n') i++;
+        } else if (c < 0x80 || major == 3) {
+            *to++ = (char)c;
+        } else {
+            *to++ = (char)(0xc0 | c >> 6);
+            *to++ = (char)(0x80 | (c & 0x3f));
+        }
     }
-    if (*rank == 1 && !comma) return wrong(p, "a number that is no tuple");
-    return true;
-}
-
-/* Digits that are left of a descr; -1 if there are others. */
-static int64_t digits(const char *s, size_t n)
-{
-    int64_t v = 0;
-    if (n == 0 || n > 9) return -1;
-    for (size_t i = 0; i < n; i++) {
-        if (s[i] < '0' || s[i] > '9') return -1;
-        v = v * 10 + (s[i] - '0');
-    }
-    return v;
-}
-
-/* Numbers: which sizes there are, and ours among them. */
-static bool number_item(char kind, int64_t n, item *it)
-{
-    static const struct {
-        char kind;
-        int8_t size;
-        lb_dtype dtype;
-    } known[] = {
-        {'b', 1, LB_BOOL},      {'i', 1, LB_I8},       {'i', 2, LB_I16},
-        {'i', 4, LB_I32},       {'i', 8, LB_I64},      {'u', 1, LB_U8},
-        {'u', 2, LB_U16},       {'u', 4, LB_U32},      {'u', 8, LB_U64},
-        {'f', 2, LB_F16},       {'f', 4, LB_F32},      {'f', 8, LB_F64},
-        {'f', 16, LB_NO_DTYPE}, {'c', 8, LB_NO_DTYPE}, {'c', 16, LB_NO_DTYPE},
-        {'c', 32, LB_NO_DTYPE}, {'M', 8, LB_NO_DTYPE}, {'m', 8, LB_NO_DTYPE},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (known[i].kind != kind || known[i].size != n) continue;
-        const int unit = (int)(kind == 'c' ? n / 2 : n);
-        *it = (item){n, unit, known[i].dtype};
-        return true;
-    }
-    return false;
-}
-
-static bool is(const char *s, size_t n, const char *word)
-{
-    return strlen(word) == n && memcmp(s, word, n) == 0;
-}
-
-/* The number type of that kind and size; NULL if there is none. */
-static const char *sized(char kind, int64_t bytes)
-{
-    static const char *const all[] = {"b1", "i1", "i2", "i4", "i8",
-                                      "u1", "u2", "u4", "u8", "f2",
-                                      "f4", "f8", "c8", "c16"};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i][0] == kind &&
-            digits(all[i] + 1, strlen(all[i]) - 1) == bytes)
-            return all[i];
-    return NULL;
-}
-
-/* What numpy calls types, too: a letter, or a word, after which their bits may
- * stand, and before which no order. NULL: nothing of the kind. */
-static const char *other_name(const char *s, size_t n, bool ordered)
-{
-    static const char letter[] = "?bBhHiIlqpnLQPNefdFD";
-    static const char *const meant[] = {
-        "b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "i8", "i8",
-        "i8", "u8", "u8", "u8", "u8", "f2", "f4", "f8", "c8", "c16"};
-    static const struct {
-        const char *word;
-        int bytes; /* if no bits are said */
-    } word[] = {
-        {"bool", 1}, {"int", 8}, {"uint", 8}, {"float", 8}, {"complex", 16}};
-    const char *at = n == 1 ? strchr(letter, *s) : NULL;
-    if (at && *at) return meant[at - letter];
-    for (size_t i = 0; !ordered && i < sizeof word / sizeof *word; i++) {
-        const size_t k = strlen(word[i].word);
-        if (n < k || memcmp(s, word[i].word, k) != 0) continue;
-        const int64_t bits = n > k ? digits(s + k, n - k) : 8 * word[i].bytes;
-        if (bits % 8 == 0 && (*s != 'b' || n == k)) return sized(*s, bits / 8);
-    }
-    return NULL;
-}
-
-/* Of times: "[s]", "[25us]". */
-static bool is_unit(const char *s, size_t n)
-{
-    static const char *const unit[] = {"Y",  "M",  "W",  "D",      "h",
-                                       "m",  "s",  "ms", "us",     "ns",
-                                       "ps", "fs", "as", "generic"};
-    if (n < 2 || s[n - 1] != ']') return false;
-    s++, n -= 2;
-    while (n && *s >= '0' && *s <= '9')
-        s++, n--;
-    for (size_t i = 0; i < sizeof unit / sizeof *unit; i++)
-        if (is(s, n, unit[i])) return true;
-    return false;
-}
-
-/* "<f4", "|S5", ..; order gets its mark as numpy would write it, *s and *n what
- * follows that. */
-static bool parse_simple(parser *p, const char **s_, size_t *n_, item *it,
-                         char *order)
-{
-    const char *s = *s_, *all = s;
-    size_t n = *n_;
-    const size_t all_n = n;
-    *order = '<';
-    if (n && strchr("<>=|", *s) && *s) {
-        if (*s == '>') *order = '>';
-        s++, n--;
-    }
-    const char *other = n ? other_name(s, n, s != all) : NULL;
-    if (other) s = other, n = strlen(other);
-    *s_ = s;
-    *n_ = n;
-    const char kind = n ? *s : 0;
-    const char *unit = n ? memchr(s, '[', n) : NULL;
-    if (kind && strchr("Mm", kind) && unit &&
-        is_unit(unit, n - (size_t)(unit - s)))
-        n = (size_t)(unit - s);
-    const int64_t count = n ? digits(s + 1, n - 1) : -1;
-    bool ok = count >= 0;
-    if (kind == 'O')
-        return lb_refuse(p->cx, p->f,
-                         "%s: holds objects of Python, which are programs",
-                         p->who);
-    if (ok && (kind == 'S' || kind == 'a' || kind == 'V'))
-        *it = (item){count, 1, LB_NO_DTYPE};
-    else if (ok && kind == 'U')
-        *it = (item){count * 4, 4, LB_NO_DTYPE};
-    else
-        ok = ok && number_item(kind, count, it);
-    if (!ok)
-        return lb_refuse(p->cx, p->f, "%s: '%s' is no descr of numpy", p->who,
-                         lb_quote(all, all_n, false).s);
-    if (it->swap == 1) *order = '|';
-    if (*order != '>') it->swap = 0;
-    return true;
-}
-
-static bool parse_item(parser *p, int depth, item *it);
-
-/* (name, item) or (name, item, shape), where name may be (title, name). */
-static bool parse_field(parser *p, int depth, int64_t *size)
-{
-    const char *name;
-    size_t n;
-    int64_t dim[RANK_MOST];
-    int rank = 0;
-    item it = {0, 0, LB_NO_DTYPE};
-    if (!pass(p, '(')) return wrong(p, "no tuple");
-    if (pass(p, '(')) {
-        if (!parse_string(p, &name, &n) || !pass(p, ',') ||
-            !parse_string(p, &name, &n) || !pass(p, ')'))
-            return wrong(p, "no title and name");
-    } else if (!parse_string(p, &name, &n))
-        return false;
-    if (!pass(p, ',')) return wrong(p, "no comma");
-    if (!parse_item(p, depth + 1, &it)) return false;
-    bool closed = false;
-    if (pass(p, ',')) {
-        closed = pass(p, ')');
-        if (!closed && !parse_shape(p, dim, &rank)) return false;
-        if (!closed) pass(p, ',');
-    }
-    if (!closed && !pass(p, ')')) return wrong(p, "no end of a tuple");
-    for (int i = 0; i < rank; i++)
-        if (!lb_mul_i64(it.size, dim[i], &it.size))
-            return wrong(p, "a field that is too large");
-    if (!lb_add_i64(*size, it.size, size) || *size > INT32_MAX)
-        return wrong(p, "a field that is too large");
-    return true;
-}
-
-/* A descr, or a list of fields. Its bytes have no one order then. */
-static bool parse_item(parser *p, int depth, item *it)
-{
-    char order;
-    const char *s;
-    size_t n;
-    pass_space(p);
-    if (p->at < p->end && *p->at != '[')
-        return parse_string(p, &s, &n) && parse_simple(p, &s, &n, it, &order);
-    if (depth > NESTING_MOST) return wrong(p, "fields that nest too deep");
-    *it = (item){0, 0, LB_NO_DTYPE};
-    bool comma = true;
-    if (!pass(p, '[')) return wrong(p, "no descr");
-    while (!pass(p, ']')) {
-        if (!comma) return wrong(p, "no comma");
-        if (!parse_field(p, depth, &it->size)) return false;
-        comma = pass(p, ',');
-    }
-    return true;
-}
-
-/* A piece of the literal in UTF-8; versions 1 and 2 are in Latin-1. */
-static char *literal_text(parser *p, const uint8_t *from, const uint8_t *end)
-{
-    const size_t n = (size_t)(end - from);
-    if (p->major == 3) return lb_arena_text(p->cx, p->arena, from, n);
-    char *text = lb_arena_alloc(p->cx, p->arena, 2 * n + 1, 1), *to = text;
-    for (; text && from < end; from++) {
-        if (*from >= 0x80) *to++ = (char)(0xc0 | *from >> 6);
-        *to++ = (char)(*from < 0x80 ? *from : 0x80 | (*from & 0x3f));
-    }
+    *size = (size_t)(to - text);
     return text;
 }
 
-/* t->type is what numpy calls it: with its order for a simple one. */
-static bool parse_descr(parser *p, lb_tensor *t, item *it)
+/* numpy counts characters. */
+static bool is_long(const uint8_t *literal, size_t n, int major)
 {
-    const char *s;
-    size_t n;
-    char order;
-    pass_space(p);
-    const uint8_t *begin = p->at;
-    if (p->at < p->end && *p->at == '[') {
-        if (!parse_item(p, 0, it)) return false;
-        t->type = literal_text(p, begin, p->at);
-        return t->type != NULL;
+    size_t count = n;
+    for (size_t i = 0; major == 3 && i < n; i++)
+        count -= (literal[i] & 0xc0) == 0x80;
+    return count > LB_NPY_LITERAL;
+}
+
+/* The values of the three keys, in any order. That a key is there twice Python
+ * does not mind: here it is refused, as it may be read in two ways. */
+enum { DESCR, FORTRAN, SHAPE, N_KEYS };
+
+static bool find_entries(const lb_npy_task *k, const lb_py *dict,
+                         const lb_py *entry[N_KEYS])
+{
+    static const char *const name[] = {"descr", "fortran_order", "shape"};
+    if (dict->kind != LB_PY_DICT)
+        return lb_refuse(k->cx, k->f, "%s: its header is no dict", k->who);
+    for (const lb_py *key = dict->item; key; key = key->next->next) {
+        int i = 0;
+        while (i < N_KEYS && !lb_py_is(key, name[i]))
+            i++;
+        if (i == N_KEYS || entry[i])
+            return lb_refuse(
+                k->cx, k->f,
+                "%s: its header has a key that is unknown or "
+                "twice: %s",
+                k->who,
+                lb_quote(key->begin, (size_t)(key->end - key->begin), false).s);
+        entry[i] = key->next;
     }
-    if (!parse_string(p, &s, &n) || !parse_simple(p, &s, &n, it, &order))
-        return false;
-    char *type = lb_arena_alloc(p->cx, p->arena, n + 2, 1);
-    if (!type) return false;
-    type[0] = order;
-    memcpy(type + 1, s, n);
-    t->type = type;
-    t->dtype = it->dtype;
-    t->swap = it->swap;
+    for (int i = 0; i < N_KEYS; i++)
+        if (!entry[i])
+            return lb_refuse(k->cx, k->f, "%s: its header has no %s", k->who,
+                             name[i]);
     return true;
 }
 
-enum { DESCR = 1, FORTRAN = 2, SHAPE = 4, ALL = 7 };
-
-static bool parse_entry(parser *p, lb_tensor *t, item *it, unsigned *seen)
+static bool read_shape(const lb_npy_task *k, const lb_py *v, lb_arena *arena,
+                       lb_tensor *t)
 {
-    static const char *const key[] = {"descr", "fortran_order", "shape"};
-    const char *s;
-    size_t n;
-    unsigned which = 0;
-    if (!parse_string(p, &s, &n)) return false;
-    for (unsigned i = 0; i < 3; i++)
-        if (strlen(key[i]) == n && memcmp(key[i], s, n) == 0) which = 1u << i;
-    if (!which || *seen & which)
-        return wrong(p, "a key that is unknown or twice");
-    *seen |= which;
-    if (!pass(p, ':')) return wrong(p, "no colon");
-    if (which == DESCR) return parse_descr(p, t, it);
-    if (which == FORTRAN) {
-        t->fortran = pass_word(p, "True");
-        return t->fortran || pass_word(p, "False") || wrong(p, "no bool");
-    }
-    int64_t room[RANK_MOST];
-    if (!parse_shape(p, room, &t->rank)) return false;
-    const size_t size = (size_t)t->rank * sizeof *room;
-    int64_t *dim = lb_arena_alloc(p->cx, p->arena, size, 1);
+    if (v->kind != LB_PY_TUPLE)
+        return lb_refuse(k->cx, k->f, "%s: its shape is no tuple", k->who);
+    if (v->n > LB_NPY_RANK)
+        return lb_refuse(k->cx, k->f, "%s: a shape of %zu axes, more than %d",
+                         k->who, v->n, LB_NPY_RANK);
+    int64_t *dim = lb_arena_alloc(k->cx, arena, v->n, sizeof *dim);
     if (!dim) return false;
-    memcpy(dim, room, size);
     t->dim = dim;
+    for (const lb_py *size = v->item; size; size = size->next) {
+        if (size->kind != LB_PY_INT || size->wide || size->number < 0)
+            return lb_refuse(k->cx, k->f,
+                             "%s: axis %d of its shape is no number from 0 to "
+                             "%lld",
+                             k->who, t->rank, (long long)INT64_MAX);
+        dim[t->rank++] = size->number;
+    }
     return true;
+}
+
+/* t->type is what numpy calls it, or the literal where it has fields. */
+static bool read_type(const lb_npy_task *k, const lb_py *descr,
+                      const lb_npy_dtype *d, lb_arena *arena, lb_tensor *t)
+{
+    if (d->name[0])
+        t->type = lb_arena_text(k->cx, arena, d->name, strlen(d->name));
+    else
+        t->type = lb_arena_text(k->cx, arena, descr->begin,
+                                (size_t)(descr->end - descr->begin));
+    t->dtype = d->dtype;
+    t->swap = d->swap;
+    return t->type != NULL;
 }
 
 /* Also of an array without elements the others are counted. */
-static bool is_counted(const lb_tensor *t, const item *it)
+static bool is_counted(const lb_tensor *t, int64_t size)
 {
-    int64_t n = it->size ? it->size : 1;
+    int64_t n = size ? size : 1;
     for (int i = 0; i < t->rank; i++)
         if (t->dim[i] && !lb_mul_i64(n, t->dim[i], &n)) return false;
+    return true;
+}
+
+static bool read_entries(const lb_npy_task *k, const lb_py *dict,
+                         lb_arena *arena, lb_tensor *t)
+{
+    const lb_py *entry[N_KEYS] = {0};
+    lb_npy_dtype d;
+    if (!find_entries(k, dict, entry)) return false;
+    if (entry[FORTRAN]->kind != LB_PY_BOOL)
+        return lb_refuse(k->cx, k->f, "%s: its fortran_order is no bool",
+                         k->who);
+    t->fortran = entry[FORTRAN]->number != 0;
+    if (!read_shape(k, entry[SHAPE], arena, t) ||
+        !lb_npy_dtype_of(k, entry[DESCR], &d) ||
+        !read_type(k, entry[DESCR], &d, arena, t))
+        return false;
+    const lb_coding c = {t->type, t->dtype, 1, (int)d.size, 0};
+    if (!lb_coding_size(&c, t->dim, t->rank, &t->size) ||
+        !is_counted(t, d.size))
+        return lb_refuse(k->cx, k->f, "%s: more bytes than can be counted",
+                         k->who);
+    /* numpy counts the elements of sub-arrays against the shape */
+    bool none = false;
+    for (int i = 0; i < t->rank; i++)
+        none = none || t->dim[i] == 0;
+    if (d.array && d.items != 1 && !none)
+        return lb_refuse(k->cx, k->f,
+                         "%s: its elements are arrays of %lld, which its shape "
+                         "does not count",
+                         k->who, (long long)d.items);
     return true;
 }
 
@@ -414,25 +193,27 @@ bool lb_npy_parse(lb_ctx *cx, const lb_infile *f, const char *who,
                   lb_arena *arena, const uint8_t *literal, size_t n, int major,
                   lb_tensor *t)
 {
-    parser p = {cx, f, who, arena, literal, literal, literal + n, major};
-    item it = {0, 0, LB_NO_DTYPE};
-    unsigned seen = 0;
-    bool comma = true;
     if (major == 3 && !lb_utf8_valid((const char *)literal, n))
         return lb_refuse(cx, f, "%s: its header is not UTF-8", who);
-    if (!pass(&p, '{')) return wrong(&p, "no dict");
-    while (!pass(&p, '}')) {
-        if (!comma) return wrong(&p, "no comma");
-        if (!parse_entry(&p, t, &it, &seen)) return false;
-        comma = pass(&p, ',');
-    }
-    pass_space(&p);
-    if (p.at != p.end) return wrong(&p, "more than a dict");
-    if (seen != ALL) return wrong(&p, "not descr, fortran_order and shape");
-    const lb_coding c = {t->type, t->dtype, 1, (int)it.size, 0};
-    if (!lb_coding_size(&c, t->dim, t->rank, &t->size) || !is_counted(t, &it))
-        return lb_refuse(cx, f, "%s: more bytes than can be counted", who);
-    return true;
+    if (memchr(literal, 0, n))
+        return lb_refuse(cx, f, "%s: its header has a 0 in it", who);
+    if (is_long(literal, n, major))
+        return lb_refuse(cx, f, "%s: a header of %zu bytes, more than %d", who,
+                         n, LB_NPY_LITERAL);
+    lb_arena meanwhile = {.heap = cx->heap};
+    const lb_npy_task k = {cx, f, who, &meanwhile};
+    const char *why = NULL;
+    size_t size = 0, at = 0;
+    const char *text = source_of(&k, literal, n, major, &size);
+    const lb_py *dict = NULL;
+    if (text)
+        dict = lb_py_parse(cx, &meanwhile, text, size, major < 3, &why, &at);
+    bool ok = dict && read_entries(&k, dict, arena, t);
+    if (why)
+        ok =
+            lb_refuse(cx, f, "%s: its header has %s at byte %zu", who, why, at);
+    lb_arena_free(&meanwhile);
+    return ok;
 }
 
 /* ---- composing ----------------------------------------------------------- */
@@ -447,10 +228,10 @@ static void put_shape(lb_bytes *b, const lb_tensor *t)
 
 bool lb_npy_suits(lb_ctx *cx, const lb_tensor *t)
 {
-    if (t->rank <= RANK_MOST) return true;
+    if (t->rank <= LB_NPY_RANK) return true;
     return lb_fail(cx, LB_E_UNSUPPORTED,
                    "tensor '%s' has rank %d: numpy has at most %d",
-                   LB_NAME(t->name), t->rank, RANK_MOST);
+                   LB_NAME(t->name), t->rank, LB_NPY_RANK);
 }
 
 /* numpy leaves room for the slowest axis to grow to 21 digits, and pads so that

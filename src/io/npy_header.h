@@ -3,9 +3,8 @@
  *     "\x93NUMPY" | u8 major | u8 minor | u16 length (1.0) or u32 (2.0, 3.0) |
  *     {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }   \n
  *
- * A literal of Python, which is parsed for what numpy writes: strings, numbers,
- * True and False, tuples and lists. Objects of Python ('|O') are pickled, which
- * is a program and not data: refused.
+ * A literal of Python (pyliteral.h), in Latin-1, or in UTF-8 since 3.0; descr
+ * is what npy_dtype.h reads.
  *
  * numpy has no bf16: what ml_dtypes saves is '<V2', two bytes without meaning,
  * and is listed as '|V2'. Whoever knows better may say so.
@@ -16,8 +15,9 @@
 #include "io/container.h"
 
 enum {
-    LB_NPY_PREFIX = 12,    /* the longest before the literal */
-    LB_NPY_LITERAL = 10000 /* numpy's own limit for one */
+    LB_NPY_PREFIX = 12,     /* the longest before the literal */
+    LB_NPY_LITERAL = 10000, /* numpy's own limit for one, in characters */
+    LB_NPY_LITERAL_BYTES = 4 * LB_NPY_LITERAL /* in UTF-8 */
 };
 extern const lb_coding lb_npy_types[]; /* that are written */
 

@@ -199,7 +199,7 @@ static bool check_member(lb_ctx *cx, const lb_infile *f, const zip_stat_t *st,
 static bool read_header(lb_ctx *cx, lb_reader *r, archive *a, int64_t id,
                         const zip_stat_t *st, lb_tensor *t)
 {
-    uint8_t head[LB_NPY_PREFIX], literal[LB_NPY_LITERAL];
+    uint8_t head[LB_NPY_PREFIX], literal[LB_NPY_LITERAL_BYTES];
     const size_t n = st->size < sizeof head ? (size_t)st->size : sizeof head;
     size_t begin = 0, length = 0;
     int major = 0;
