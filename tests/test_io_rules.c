@@ -81,7 +81,7 @@ static const text_rule safetensors_rules[] = {
     {"{}\\", 0, "more than one value"},
     {"{\"a\"}", 0, "no colon at byte 4"},
     {"{\"a\":}", 0, "no value at byte 5"},
-    {"{\"a\":[]}", 0, "no object at byte 5"},
+    {"{\"a\":1}", 0, "no object at byte 5"},
     {"{\"a\":{}}", 0, "tensor 'a' has no dtype"},
     {"{\"a\":{\"dtype\":\"U8\"}}", 0, "tensor 'a' has no shape"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[]}}", 0, "no data_offsets"},
@@ -728,9 +728,28 @@ static void test_npy_many(void)
     }
 }
 
-/* What else numpy takes for the same. */
+/* What else the references take for the same. */
 static void test_spellings(void)
 {
+    static const text_rule rules[] = {
+        {"{\"a\":[\"U8\",[2],[0,2]]}", 2, NULL},
+        {"{\"a\":[\"U8\",[2]]}", 2, "tensor 'a' has no data_offsets"},
+        {"{\"a\":[\"U8\",[2],[0,2],1]}", 2, "a fourth field"},
+        {"{\"a\":[{\"U8\":null},[2],[0,2]]}", 2, NULL},
+        {"{\"a\":[{\"U8\":1},[2],[0,2]]}", 2, "no null"},
+        {"{\"a\":[{},[2],[0,2]]}", 2, "no null"},
+        {"{\"a\":[{\"U8\":null,\"x\":1},[2],[0,2]]}", 2, "two dtypes"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        lb_bytes b = {.heap = cx->heap};
+        put_safetensors(&b, rules[i].text, strlen(rules[i].text),
+                        rules[i].data);
+        expect(rules[i].text, b.at, b.n, rules[i].say);
+        lb_bytes_free(&b);
+    }
+    one("none of many", 3, (const int64_t[]){0, INT64_MAX, INT64_MAX}, 0, 0, 0,
+        NULL);
+    lb_bytes_free(&gguf);
     test_npy_texts(npy_spellings, sizeof npy_spellings / sizeof *npy_spellings);
     test_npy_types();
 }

@@ -252,6 +252,14 @@ static bool read_shape(lb_cursor *c, lb_tensor *t)
     return true;
 }
 
+/* Then the other dimensions do not count, whatever they are. */
+static bool is_empty(const lb_tensor *t)
+{
+    for (int i = 0; i < t->rank; i++)
+        if (t->dim[i] == 0) return true;
+    return false;
+}
+
 static bool read_tensor(lb_cursor *c, lb_tensor *t)
 {
     uint32_t type = 0;
@@ -277,7 +285,7 @@ static bool read_tensor(lb_cursor *c, lb_tensor *t)
             c->cx, c->r->file[0],
             "tensor '%s' has rows of %lld, and %s has blocks of %d",
             LB_NAME(t->name), (long long)row, coding->name, coding->len);
-    if (!lb_coding_size(coding, t->dim, t->rank, &t->size))
+    if (!is_empty(t) && !lb_coding_size(coding, t->dim, t->rank, &t->size))
         return lb_refuse(c->cx, c->r->file[0],
                          "tensor '%s' has more bytes than can be counted",
                          LB_NAME(t->name));

@@ -73,10 +73,25 @@ static bool safetensors_probe(const uint8_t *head, size_t n)
     return !head[5] && !head[6] && !head[7] && (n == 8 || is_space(head[8]));
 }
 
+/* "F32", or {"F32":null}, which is the same to the reference. */
+static void read_dtype(lb_json *j, char *dtype, size_t size)
+{
+    if (lb_json_peek(j) != '{') {
+        lb_json_word(j, dtype, size);
+        return;
+    }
+    *dtype = 0;
+    lb_json_enter(j, '{');
+    if (lb_json_more(j, '}')) lb_json_key_word(j, dtype, size);
+    if (lb_json_peek(j) != 'n') lb_json_wrong(j, "no null");
+    lb_json_skip(j);
+    if (lb_json_more(j, '}')) lb_json_wrong(j, "two dtypes");
+}
+
 static bool read_type(task *k, lb_tensor *t, const lb_coding **coding)
 {
     char dtype[64];
-    lb_json_word(&k->j, dtype, sizeof dtype);
+    read_dtype(&k->j, dtype, sizeof dtype);
     if (k->j.failed) return false;
     *coding = lb_coding_find(types, dtype);
     if (!*coding)
@@ -129,41 +144,48 @@ static bool read_range(task *k, lb_tensor *t)
     return true;
 }
 
-/* Fields that are not known are skipped, as the reference does. */
+enum { DTYPE, SHAPE, RANGE, N_FIELDS };
+
+static bool read_field(task *k, lb_tensor *t, unsigned which,
+                       const lb_coding **coding)
+{
+    switch (which) {
+    case DTYPE:
+        return read_type(k, t, coding);
+    case SHAPE:
+        return read_shape(k, t);
+    case RANGE:
+        return read_range(k, t);
+    default: /* skipped, as the reference does */
+        lb_json_skip(&k->j);
+        return true;
+    }
+}
+
+/* By name, or, which is the same to the reference, one after another. */
 static bool read_fields(task *k, lb_tensor *t, const lb_coding **coding)
 {
     static const char *const name[] = {"dtype", "shape", "data_offsets"};
     lb_json *j = &k->j;
+    const bool named = lb_json_peek(j) != '[';
+    const char close = named ? '}' : ']';
     unsigned seen = 0;
-    lb_json_enter(j, '{');
-    while (lb_json_more(j, '}')) {
+    lb_json_enter(j, named ? '{' : '[');
+    for (unsigned next = 0; lb_json_more(j, close); next++) {
         char key[16];
-        unsigned i = 0;
-        lb_json_key_word(j, key, sizeof key);
-        while (i < 3 && strcmp(key, name[i]) != 0)
+        unsigned i = named ? 0 : next;
+        if (named) lb_json_key_word(j, key, sizeof key);
+        while (named && i < N_FIELDS && strcmp(key, name[i]) != 0)
             i++;
-        if (i < 3 && seen & 1u << i)
+        if (!named && i >= N_FIELDS) return lb_json_wrong(j, "a fourth field");
+        if (i < N_FIELDS && seen & 1u << i)
             return lb_refuse(k->cx, k->f, "tensor '%s' has two of %s",
                              LB_NAME(t->name), name[i]);
-        seen |= 1u << i;
-        bool ok = true;
-        switch (i) {
-        case 0:
-            ok = read_type(k, t, coding);
-            break;
-        case 1:
-            ok = read_shape(k, t);
-            break;
-        case 2:
-            ok = read_range(k, t);
-            break;
-        default:
-            lb_json_skip(j);
-        }
-        if (!ok) return false;
+        if (i < N_FIELDS) seen |= 1u << i;
+        if (!read_field(k, t, i, coding)) return false;
     }
     if (j->failed) return false;
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < N_FIELDS; i++)
         if (!(seen & 1u << i))
             return lb_refuse(k->cx, k->f, "tensor '%s' has no %s",
                              LB_NAME(t->name), name[i]);
