@@ -75,14 +75,21 @@ static void test_members(void)
     refused(&c, "'w.npy' is encrypted");
     c = changed(deflated, 0, METHOD, 0, 2);
     refused(&c, ""); /* libzip or we: its sizes differ */
-    /* a name that is no array's is not listed */
+    /* what is no array is not listed; what is one is, whatever its name */
     c = load(stored);
     memcpy(mark(&c, "PK\x03\x04", 0) + 30, "w.txt", 5);
     memcpy(mark(&c, "PK\x01\x02", 0) + 46, "w.txt", 5);
     lb_reader *r = reopen(&c);
-    CHECK(r && r->n_tensors == 4 && !lb_reader_find(r, "w"));
+    CHECK(r && r->n_tensors == 5 && lb_reader_find(r, "w.txt"));
+    lb_reader_close(r);
+    mark(&c, "NUMP", 0)[0] ^= 1;
+    r = reopen(&c);
+    CHECK(r && r->n_tensors == 4 && !lb_reader_find(r, "w.txt"));
     lb_reader_close(r);
     free(c.at);
+    c = load(stored);
+    mark(&c, "NUMP", 0)[0] ^= 1;
+    refused(&c, "w: does not begin as npy does");
     /* two of a name */
     c = load(stored);
     memcpy(mark(&c, "PK\x03\x04", 0) + 30, "b.npy", 5);
@@ -125,6 +132,18 @@ static void test_sums(void)
     CHECK_EQ_I(lb_error_status(cx), LB_E_CONTENT);
     lb_clear(cx);
     CHECK(lb_reader_read(cx, r, t, 0, 4, room)); /* and it can go on */
+    lb_reader_close(r);
+    free(c.at);
+    /* also where the array ends before the member does */
+    c = load(path[0]);
+    mark(&c, "(3, ", 0)[1] = '2';
+    r = reopen(&c);
+    CHECK(r != NULL);
+    t = lb_reader_find(r, "w");
+    CHECK(t && t->size == 32 && lb_reader_read(cx, r, t, 0, 31, room));
+    CHECK(!lb_reader_read(cx, r, t, 0, 32, room));
+    CHECK(strstr(lb_error(cx), "CRC error") != NULL);
+    lb_clear(cx);
     lb_reader_close(r);
     free(c.at);
     /* back and forth, between members and inside of them */

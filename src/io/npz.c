@@ -1,10 +1,10 @@
 /* npz.c - numpy's file of several arrays: a ZIP archive of npy files.
  *
  * Read with libzip, through callbacks, so that it sees the file that was opened
- * and nothing else. Members are stored or deflated; those not called .npy are
- * no arrays and not listed. A member cannot be larger than deflate could have
- * made it, nor can all of them together be larger packed than the file: what a
- * small file unpacks to is bounded.
+ * and nothing else. Members are stored or deflated; those neither called .npy
+ * nor beginning as npy does are no arrays and not listed. A member cannot be
+ * larger than deflate could have made it, nor can all of them together be
+ * larger packed than the file: what a small file unpacks to is bounded.
  *
  * npz_write.c writes them.
  */
@@ -226,6 +226,23 @@ static bool read_header(lb_ctx *cx, lb_reader *r, archive *a, int64_t id,
     return true;
 }
 
+/* *len: of its name in front of ".npy", or all of it. Numpy asks what is in a
+ * member, not what it is called. One that is called so and is none is damaged,
+ * which is found when its header is read. */
+static bool is_array(lb_ctx *cx, lb_reader *r, archive *a, int64_t id,
+                     const zip_stat_t *st, size_t *len, bool *yes)
+{
+    uint8_t head[LB_NPY_PREFIX];
+    *len = strlen(st->name);
+    *yes = *len >= 4 && strcmp(st->name + *len - 4, ".npy") == 0;
+    if (*yes) *len -= 4;
+    if (*yes || st->size < sizeof head) return true;
+    if (!open_member(cx, r, a, st->name, id)) return false;
+    const zip_int64_t got = zip_fread(a->open, head, sizeof head);
+    *yes = got > 0 && lb_npy_probe(head, (size_t)got);
+    return true;
+}
+
 static bool list_members(lb_ctx *cx, lb_reader *r, archive *a)
 {
     const zip_int64_t n = zip_get_num_entries(a->zip, ZIP_FL_UNCHANGED);
@@ -240,9 +257,11 @@ static bool list_members(lb_ctx *cx, lb_reader *r, archive *a)
         if (zip_stat_index(a->zip, (zip_uint64_t)i, ZIP_FL_ENC_STRICT, &st))
             return refuse_zip(cx, r->file[0], "archive", zip_get_error(a->zip));
         if (!check_member(cx, r->file[0], &st, &packed)) return false;
-        const size_t len = strlen(st.name);
-        if (len < 4 || strcmp(st.name + len - 4, ".npy") != 0) continue;
-        t->name = lb_arena_text(cx, &r->arena, st.name, len - 4);
+        size_t len = 0;
+        bool yes = false;
+        if (!is_array(cx, r, a, i, &st, &len, &yes)) return false;
+        if (!yes) continue;
+        t->name = lb_arena_text(cx, &r->arena, st.name, len);
         if (!t->name || !read_header(cx, r, a, i, &st, t)) return false;
         r->n_tensors++;
     }
@@ -285,12 +304,19 @@ static bool go_to(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t,
     return true;
 }
 
-/* libzip checks the sum when it sees the end, which is one read further. */
+/* Once the array is read: what may follow it in the member is, too. libzip
+ * checks the sum when it sees the end, which is one read further. */
 static bool check_end(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t)
 {
     uint8_t more;
-    if (a->at != a->member[t->id].size || zip_fread(a->open, &more, 1) == 0)
-        return true;
+    const uint64_t size = a->member[t->id].size;
+    if (a->at != a->member[t->id].data + t->size) return true;
+    if (!go_to(cx, r, a, t, size)) return false;
+    const zip_int64_t got = zip_fread(a->open, &more, 1);
+    if (got == 0) return true;
+    if (got > 0)
+        return lb_refuse(cx, r->file[0], "'%s' has more than its %llu bytes",
+                         LB_NAME(t->name), (unsigned long long)size);
     return refuse_zip(cx, r->file[0], LB_NAME(t->name),
                       zip_file_get_error(a->open));
 }
