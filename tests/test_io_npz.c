@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "core/core.h"
 #include "io_golden.h"
 #include "scratch.h"
 
@@ -112,6 +113,47 @@ static void test_bombs(void)
     memcpy(e + SIZE + 2, &large, 4);
     memcpy(h + 30 + 5 + 4, &large, 8); /* behind its name */
     refused(&c, "'w.npy' cannot have 1073741824 bytes packed in ");
+}
+
+/* A member of deflate, of one block that is stored, and of which said is less
+ * than it has. */
+static void test_long_member(void)
+{
+    static const char text[] =
+        "\x93NUMPY\x01\x00\x3a\x00"
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }\n"
+        "\x01\x02\x03";
+    enum { HAS = sizeof text - 1, SAID = HAS - 1, PACKED = HAS + 5 };
+    uint8_t room[2];
+    lb_bytes b = {.heap = cx->heap};
+    for (int entry = 0; entry < 2; entry++) {
+        lb_bytes_put(&b, entry ? "PK\x01\x02\x14\0" : "PK\x03\x04",
+                     entry ? 6 : 4);
+        lb_bytes_put(&b, "\x14\0\0\0\x08\0\0\0\x21\0\0\0\0\0", 14);
+        lb_bytes_u32(&b, PACKED);
+        lb_bytes_u32(&b, SAID);
+        lb_bytes_u32(&b, 5); /* of its name; nothing else */
+        lb_bytes_fill(&b, 0, entry ? 14 : 0);
+        lb_bytes_put(&b, "a.npy", 5);
+        if (entry) continue;
+        lb_bytes_put(&b, "\x01", 1); /* the last block */
+        lb_bytes_u16(&b, HAS);
+        lb_bytes_u16(&b, (uint16_t)~HAS);
+        lb_bytes_put(&b, text, HAS);
+    }
+    lb_bytes_put(&b, "PK\x05\x06\0\0\0\0\x01\0\x01\0", 12);
+    lb_bytes_u32(&b, 46 + 5);
+    lb_bytes_u32(&b, 30 + 5 + PACKED);
+    lb_bytes_fill(&b, 0, 2);
+    const copy c = {b.at, b.n};
+    lb_reader *r = reopen(&c);
+    CHECK(r && r->n_tensors == 1 && r->tensor->size == 2);
+    CHECK(r && lb_reader_read(cx, r, r->tensor, 0, 1, room));
+    CHECK(r && !lb_reader_read(cx, r, r->tensor, 0, 2, room));
+    CHECK(strstr(lb_error(cx), "'a' has more than its 70 bytes"));
+    lb_clear(cx);
+    lb_reader_close(r);
+    lb_bytes_free(&b);
 }
 
 /* A changed byte of the numbers shows when the last one is read. */
@@ -237,6 +279,7 @@ int main(void)
     const size_t before = lb_bytes_in_use(cx);
     test_members();
     test_bombs();
+    test_long_member();
     test_sums();
     test_far();
     test_long_names();

@@ -543,6 +543,8 @@ static const text_rule npy_spellings[] = {
     {NPY("f'<f4'", "False", "(2,)"), 8, "no value"},
     {NPY("b'<f4'", "False", "(2,)"), 8, "no string, tuple or list"},
     {NPY("'<f4' b''", "False", "(2,)"), 8, "bytes beside a string"},
+    {NPY("b'\xe9'", "False", "(2,)"), 8, "bytes that are not ASCII"},
+    {NPY("'2 3f4'", "False", "(0,)"), 0, "its descr has more than one value"},
     {NPY("'\\N{LESS-THAN SIGN}f4'", "False", "(2,)"), 8, "by its name"},
     {NPY("'\\x3'", "False", "(2,)"), 8, "no escape"},
     {NPY("'<f4\n'", "False", "(2,)"), 8, "a string without an end"},
