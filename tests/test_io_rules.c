@@ -535,6 +535,7 @@ static const text_rule npy_spellings[] = {
     {NPY("'<f4'", "False", "(True,)"), 8, "axis 0 of its shape"},
     {NPY("'<f4'", "False", "(2.0,)"), 8, "axis 0 of its shape"},
     {NPY("'<f4'", "False", "(2e0j,)"), 8, "axis 0 of its shape"},
+    {NPY("'<f4'", "False", "(-9223372036854775808,)"), 8, "axis 0 of its"},
     {NPY("'<f4'", "False", "(--2,)"), 8, "no value"},
     {NPY("'<f4'", "False", "(-(-2),)"), 8, "a sign before no number"},
     {NPY("'<f4'", "False", "(1+1,)"), 8, "no comma"},

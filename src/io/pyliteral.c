@@ -302,8 +302,11 @@ static bool pass_digits(parser *p, int base, bool under, int64_t *v, bool *wide)
         if (under && next_is(p, '_')) at++;
         const int digit = at < p->end ? hex_digit(*at) : -1;
         if (digit < 0 || digit >= base) return some;
-        if (v && (!lb_mul_i64(*v, base, v) || !lb_add_i64(*v, digit, v)))
+        if (v &&
+            (*wide || !lb_mul_i64(*v, base, v) || !lb_add_i64(*v, digit, v))) {
             *wide = true;
+            *v = 0;
+        }
         p->at = at + 1;
         some = under = true;
     }
