@@ -286,8 +286,7 @@ static bool shape_of(const lb_py *v, int64_t *items)
 /* "S0" and its like, of which the number behind it is the size. */
 static bool is_unsized(const lb_npy_dtype *d)
 {
-    return d->size == 0 && !d->array && d->name[0] &&
-           memchr("SUV", d->name[1], 3);
+    return d->size == 0 && !d->array && d->name[0] && strchr("SUV", d->name[1]);
 }
 
 /* d, of that shape; or, behind a type, a type of the same size, which changes
@@ -296,7 +295,7 @@ static bool add_shape(const lb_npy_task *k, const lb_py *v, int depth,
                       lb_npy_dtype *d)
 {
     int64_t items = 1;
-    lb_npy_dtype other;
+    lb_npy_dtype other = {.items = 1};
     const char kind = d->name[1];
     const bool swap = d->name[0] == '>';
     if (v->kind == LB_PY_STRING) {
@@ -488,7 +487,7 @@ static bool take_name(const lb_npy_task *k, taken *t, const lb_py *name)
 static bool add_field(const lb_npy_task *k, const lb_py *field, taken *t,
                       int64_t *size)
 {
-    lb_npy_dtype d;
+    lb_npy_dtype d = {.items = 1};
     const bool pair = field->kind == LB_PY_TUPLE || field->kind == LB_PY_LIST;
     if (!pair || field->n < 2 || field->n > 3)
         return wrong(k, "a field that is no name and descr");

@@ -91,25 +91,28 @@ static bool find_entries(const lb_npy_task *k, const lb_py *dict,
                          const lb_py *entry[N_KEYS])
 {
     static const char *const name[] = {"descr", "fortran_order", "shape"};
-    if (dict->kind != LB_PY_DICT)
-        return lb_refuse(k->cx, k->f, "%s: its header is no dict", k->who);
+    if (dict->kind != LB_PY_DICT) {
+        lb_refuse(k->cx, k->f, "%s: its header is no dict", k->who);
+        return false;
+    }
     for (const lb_py *key = dict->item; key; key = key->next->next) {
         int i = 0;
         while (i < N_KEYS && !lb_py_is(key, name[i]))
             i++;
-        if (i == N_KEYS || entry[i])
-            return lb_refuse(
+        if (i == N_KEYS || entry[i]) {
+            lb_refuse(
                 k->cx, k->f,
-                "%s: its header has a key that is unknown or "
-                "twice: %s",
-                k->who,
+                "%s: its header has a key that is unknown or twice: %s", k->who,
                 lb_quote(key->begin, (size_t)(key->end - key->begin), false).s);
+            return false;
+        }
         entry[i] = key->next;
     }
-    for (int i = 0; i < N_KEYS; i++)
-        if (!entry[i])
-            return lb_refuse(k->cx, k->f, "%s: its header has no %s", k->who,
-                             name[i]);
+    for (int i = 0; i < N_KEYS; i++) {
+        if (entry[i]) continue;
+        lb_refuse(k->cx, k->f, "%s: its header has no %s", k->who, name[i]);
+        return false;
+    }
     return true;
 }
 
@@ -162,7 +165,7 @@ static bool read_entries(const lb_npy_task *k, const lb_py *dict,
                          lb_arena *arena, lb_tensor *t)
 {
     const lb_py *entry[N_KEYS] = {0};
-    lb_npy_dtype d;
+    lb_npy_dtype d = {.items = 1};
     if (!find_entries(k, dict, entry)) return false;
     if (entry[FORTRAN]->kind != LB_PY_BOOL)
         return lb_refuse(k->cx, k->f, "%s: its fortran_order is no bool",

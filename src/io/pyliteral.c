@@ -360,8 +360,8 @@ static lb_py *parse_number(parser *p)
     if (!v) return NULL;
     const char *begin = p->at;
     bool ok = true;
-    if (p->end - begin > 1 && *begin == '0' &&
-        memchr("xXoObB", begin[1], 6) != NULL) {
+    if (p->end - begin > 1 && *begin == '0' && begin[1] &&
+        strchr("xXoObB", begin[1])) {
         ok = pass_based(p, v);
     } else {
         pass_digits(p, 10, false, &v->number, &v->wide);

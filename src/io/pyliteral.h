@@ -39,10 +39,10 @@ typedef struct lb_py {
 
 /* The only value of n bytes of UTF-8 without 0 in it; all memory from arena.
  * long_ints: an L after a number is passed over, as Python 2 wrote it. NULL: it
- * is none, and *wrong, which begins as NULL, says why and *at where; or
- * memory is short, and *wrong stays. */
+ * is none, and *why, which begins as NULL, says why and *at where; or memory is
+ * short, and *why stays. */
 const lb_py *lb_py_parse(lb_ctx *cx, lb_arena *arena, const char *text,
-                         size_t n, bool long_ints, const char **wrong,
+                         size_t n, bool long_ints, const char **why,
                          size_t *at);
 bool lb_py_is(const lb_py *v, const char *string);
 
