@@ -329,8 +329,9 @@ typedef const char *(*lb_choose)(void *user, const lb_entry *e,
                                  lb_quant_config *config);
 /* The default: floats of two or more axes and 1024 or more elements, but for
  * norms, embeddings, routers and the output head, by their names. (Layouts of
- * programs that pack smaller ones, too, bnb and bitnet, have those packed.)
- * user is not used. */
+ * programs that pack smaller ones, too, bnb and bitnet, have those packed. And
+ * what no pattern of a selection includes or overrides stays if it would not be
+ * smaller.) user is not used. */
 LB_API const char *lb_choose_weights(void *user, const lb_entry *e,
                                      lb_quant_config *config);
 
@@ -338,11 +339,12 @@ LB_API const char *lb_choose_weights(void *user, const lb_entry *e,
  * that match anywhere in a name. An exclusion keeps what it matches as it is;
  * an inclusion takes in what the default above leaves; an override,
  * "PATTERN=TYPE[:KEY=VALUE,..]" or "PATTERN=keep", says how, and the last one
- * that matches counts. Keys are block_size, axis, double_quant (yes, no), scale
- * (none, tensor, row, block), threshold (std, absmean), compat and nonfinite
- * (error, clamp). A recipe is a file of lines include PATTERN, exclude PATTERN,
- * override ..; empty ones and those that begin with # do not count. False and
- * an error. NULL is fine for close. */
+ * that matches counts. It takes in what it matches, too, but for vectors: norms
+ * and biases of the layers that it is meant for. Keys are block_size, axis,
+ * double_quant (yes, no), scale (none, tensor, row, block), threshold (std,
+ * absmean), compat and nonfinite (error, clamp). A recipe is a file of lines
+ * include PATTERN, exclude PATTERN, override ..; empty ones and those that
+ * begin with # do not count. False and an error. NULL is fine for close. */
 typedef struct lb_selection lb_selection;
 LB_API lb_selection *lb_selection_open(lb_ctx *cx);
 LB_API void lb_selection_close(lb_selection *s);

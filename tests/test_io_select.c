@@ -117,6 +117,7 @@ static void test_patterns(void)
     CHECK(lb_selection_override(cx, o.selection,
                                 "\\.(?:1|2)\\.mlp(?=\\.up)=nf4:block_size=32"));
     CHECK(lb_selection_override(cx, o.selection, "layers.3.attn.q=keep"));
+    CHECK(lb_selection_override(cx, o.selection, "^embed|^norm=int8"));
     CHECK(quantize(&o));
     CHECK_EQ_S(lb_error(cx), "");
     for (int i = 0; i < 4; i++)
@@ -125,7 +126,7 @@ static void test_patterns(void)
     CHECK_EQ_S(s.format[6], "nf4");
     CHECK(s.block[6] == 32 && s.block[7] == 0 && s.block[14] == 0);
     CHECK_EQ_S(s.kept[12], "kept by an override");
-    CHECK_EQ_S(s.format[24], "nf4");
+    CHECK_EQ_S(s.format[24], "int8");
     CHECK_EQ_S(s.kept[26], "a vector");
     /* Each pattern must have its use. */
     CHECK(lb_selection_exclude(cx, o.selection, "lyers"));

@@ -41,12 +41,12 @@ typedef struct goal {
     step *step;
     int64_t n_steps;
     uint64_t nbytes, budget;
+    uint64_t kept; /* of nbytes, those of arrays without a choice */
 } goal;
 
 /* ---- measuring ----------------------------------------------------------- */
 
-/* Bytes of an array in the new file. */
-static bool count_bytes(lb_job *j, const lb_job_item *it, uint64_t *nbytes)
+bool lb_job_bytes(lb_job *j, const lb_job_item *it, uint64_t *nbytes)
 {
     const lb_entry *e = &it->group->entry;
     const lb_planned p = {.name = e->name,
@@ -82,7 +82,7 @@ static bool try_option(goal *g, choice *c, const lb_quant_config *config)
     t.measure = true;
     option *o = &c->option[c->n];
     *o = (option){.config = it.config};
-    if (!count_bytes(j, &it, &o->nbytes) ||
+    if (!lb_job_bytes(j, &it, &o->nbytes) ||
         !lb_transfer_run(j->cx, &t, NULL, &d))
         return false;
     o->error = d.dd;
@@ -183,28 +183,47 @@ static void fill_up(goal *g)
 
 /* ---- the goal ------------------------------------------------------------ */
 
-/* Of target_bytes the header is to be taken off, about. */
+static double elements_of(const lb_entry *e)
+{
+    double n = 1;
+    for (int k = 0; k < e->rank; k++)
+        n *= (double)e->dim[k];
+    return n;
+}
+
+/* What headers take, about and rather too much: of an array codes and scales by
+ * name, with shapes and places, and a description of both, which all shards
+ * have. */
+static double header_of(const lb_job *j)
+{
+    enum { TENSOR = 100, DESCRIPTION = 260 };
+    const int shards = j->o->directory && j->shards > 1 ? j->shards : 1;
+    double bytes = 0;
+    for (int64_t i = 0; i < j->n; i++) {
+        const double name = (double)strlen(j->item[i].group->entry.name);
+        bytes += 2 * (name + TENSOR) + shards * (name + DESCRIPTION);
+    }
+    return bytes;
+}
+
 static bool find_budget(goal *g)
 {
     const lb_quantize_options *o = g->j->o;
+    const double header = o->target_bytes ? header_of(g->j) : 0;
     double elements = 0;
-    for (int64_t i = 0; i < g->j->n; i++) {
-        const lb_entry *e = &g->j->item[i].group->entry;
-        double n = 1;
-        for (int k = 0; k < e->rank; k++)
-            n *= (double)e->dim[k];
-        elements += n;
-    }
-    const double header = 400 * (double)g->j->n;
-    const double most = o->target_bytes ? (double)o->target_bytes - header
+    for (int64_t i = 0; i < g->j->n; i++)
+        elements += elements_of(&g->j->item[i].group->entry);
+    const double most = o->target_bytes ? (double)o->target_bytes
                                         : o->target_bits * elements / 8;
-    g->budget = most > 0 ? (uint64_t)most : 0;
+    g->budget = most > header ? (uint64_t)(most - header) : 0;
     if (g->nbytes <= g->budget) return true;
+    const double least = (double)g->nbytes + header;
     return lb_fail(g->j->cx, LB_E_ARG,
-                   "all arrays in their smallest types take %llu bytes, %.4g "
-                   "bits for each element: no less can be reached",
-                   (unsigned long long)g->nbytes,
-                   elements > 0 ? 8 * (double)g->nbytes / elements : 0);
+                   "the target is %.0f bytes, %.4g bits for each element, and "
+                   "no less can be reached than %.0f, %.4g bits; %llu of them "
+                   "are arrays that stay as they are, unless they are included",
+                   most, 8 * most / fmax(elements, 1), least,
+                   8 * least / fmax(elements, 1), (unsigned long long)g->kept);
 }
 
 static bool begin(goal *g)
@@ -222,9 +241,10 @@ static bool begin(goal *g)
         if (free && !measure(g, it)) return false;
         if (g->n > before)
             nbytes = g->choice[before].option[0].nbytes;
-        else if (!count_bytes(j, it, &nbytes))
+        else if (!lb_job_bytes(j, it, &nbytes))
             return false;
         g->nbytes += nbytes;
+        if (!free) g->kept += nbytes;
     }
     return true;
 }

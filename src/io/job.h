@@ -67,6 +67,8 @@ bool lb_job_run(lb_ctx *cx, const char *from, const char *to,
 bool lb_job_allocate(lb_job *j);
 /* What the job makes of array i, but for the types that it might have. */
 lb_transfer lb_job_transfer(lb_job *j, const lb_job_item *it);
+/* Bytes of it in the new file. False: an error. */
+bool lb_job_bytes(lb_job *j, const lb_job_item *it, uint64_t *nbytes);
 /* Whether it can be quantized as it->config says: if not it->kept is set, or
  * the config is another. False: an error. */
 bool lb_job_suits(lb_job *j, lb_job_item *it);

@@ -105,8 +105,10 @@ bool lb_pattern_check(lb_ctx *cx, const lb_pattern *p, const char *what,
                        (const char *)why);
     }
     return p->matched ||
-           lb_fail(cx, LB_E_ARG,
-                   "%s '%s' matches none of the names of %lld arrays, of which "
-                   "the first is '%s'",
-                   what, LB_NAME(p->text), (long long)arrays, LB_NAME(first));
+           lb_fail(
+               cx, LB_E_ARG,
+               "%s '%s' matches none of the names of %lld array%s, of which "
+               "the first is '%s'",
+               what, LB_NAME(p->text), (long long)arrays,
+               arrays == 1 ? "" : "s", LB_NAME(first));
 }

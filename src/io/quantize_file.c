@@ -130,6 +130,23 @@ static bool loader_packs(lb_job *j, const lb_job_item *it)
     return !c || !l->refuses(c, &it->group->entry);
 }
 
+/* Nobody has asked for this one by name: then it stays if it would take as much
+ * as it does, as arrays with rows of one element do. */
+static bool should_shrink(lb_job *j, lb_job_item *it)
+{
+    const lb_entry *e = &it->group->entry;
+    uint64_t nbytes = 0;
+    if (it->kept || j->o->choose ||
+        (j->o->selection && lb_selection_asks(j->o->selection, e->name)) ||
+        (it->layout && it->layout->refuses))
+        return true;
+    if (!lb_job_bytes(j, it, &nbytes)) return false;
+    if (nbytes < e->nbytes) return true;
+    it->kept = "it would not be smaller";
+    it->layout = NULL;
+    return true;
+}
+
 /* What another program quantized has a layout of its own: it is not taken
  * apart here. */
 bool lb_job_plan_quantized(lb_job *j, lb_job_item *it)
@@ -145,11 +162,12 @@ bool lb_job_plan_quantized(lb_job *j, lb_job_item *it)
     if (!e->format || (it->kept && strcmp(e->format, "dense") != 0))
         return lb_fail(j->cx, LB_E_UNSUPPORTED,
                        "%s: '%s' is %s of type %s, and only dense arrays are "
-                       "quantized or copied",
+                       "quantized or copied%s",
                        LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name),
-                       e->format ? e->format : "unknown", LB_NAME(e->type));
+                       e->format ? e->format : "unknown", LB_NAME(e->type),
+                       e->format ? ": dequantize the file first" : "");
     it->fixed = !same_config(&it->config, &o->config);
-    return it->kept || lb_job_suits(j, it);
+    return it->kept || (lb_job_suits(j, it) && should_shrink(j, it));
 }
 
 /* ---- for users ----------------------------------------------------------- */

@@ -199,9 +199,19 @@ const char *lb_selection_choose(void *selection, const lb_entry *e,
     if (out) return "excluded";
     if (how && !how->rule.format) return "kept by an override";
     if (how) lb_rule_apply(&how->rule, config);
-    if ((in || how) && e->format && e->rank >= 1 && is_float(e->dtype))
+    /* Whoever says how a layer is stored does not mean its norms and biases. */
+    if (((in && e->rank >= 1) || (how && e->rank >= 2)) && e->format &&
+        is_float(e->dtype))
         return NULL;
     return lb_choose_weights(NULL, e, config);
+}
+
+bool lb_selection_asks(lb_selection *s, const char *name)
+{
+    for (pattern *p = s->first; p; p = p->next)
+        if (p->kind != EXCLUDE && lb_pattern_matches(&s->all, &p->name, name))
+            return true;
+    return false;
 }
 
 bool lb_selection_check(lb_ctx *cx, const lb_selection *s, int64_t arrays,

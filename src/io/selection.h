@@ -11,6 +11,8 @@ bool lb_selection_read(lb_ctx *cx, lb_selection *s, lb_infile *f);
  * be matched; arrays, first: as sentences count and name them. */
 bool lb_selection_check(lb_ctx *cx, const lb_selection *s, int64_t arrays,
                         const char *first);
+/* Whether an inclusion or an override matches a name. */
+bool lb_selection_asks(lb_selection *s, const char *name);
 
 /* rule_text.c: "type[:key=value,..]" at text, n characters, as changes to a
  * config; false: it is none, and *why says what is wrong with it, if it looks
