@@ -18,8 +18,9 @@ void histogram_span(histogram *h, const lb_findings *f, int bins)
                      .hi = fmin(f->most, mean + far),
                      .bins = bins};
     if (!(h->hi > h->lo)) { /* one number, or nearly */
-        h->lo = f->least - (f->least == f->most ? 0.5 : 0);
-        h->hi = f->most + (f->least == f->most ? 0.5 : 0);
+        const double aside = fmax(0.5, fabs(f->most) * 1e-3);
+        h->lo = f->least - (f->least == f->most ? aside : 0);
+        h->hi = f->most + (f->least == f->most ? aside : 0);
     }
 }
 
@@ -31,7 +32,10 @@ static void count_one(histogram *h, double v)
     else if (v > h->hi)
         h->above++;
     else {
-        const int i = (int)((v - h->lo) / (h->hi - h->lo) * h->bins);
+        /* Of halves: the whole may be infinite. And there may be nothing
+         * between the ends but them. */
+        const double part = (v / 2 - h->lo / 2) / (h->hi / 2 - h->lo / 2);
+        const int i = part > 0 ? (int)(part * h->bins) : 0;
         h->count[i < h->bins ? i : h->bins - 1]++;
     }
 }

@@ -4,10 +4,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-bool job_talk_begin(job_talk *t, const arguments *a, const char *what,
-                    const char *source, const char *result)
+verdict job_talk_begin(job_talk *t, const arguments *a, const char *what,
+                       const char *source, const char *result)
 {
-    if (!report_path_ok(a->value[OPTION_REPORT])) return false;
+    const verdict v = report_path_check(a->value[OPTION_REPORT]);
+    if (v != DONE) return v;
     *t = (job_talk){.report_path = a->value[OPTION_REPORT],
                     .linear_class = a->count[OPTION_LINEAR_CLASS]
                                         ? a->value[OPTION_LINEAR_CLASS]
@@ -27,7 +28,7 @@ bool job_talk_begin(job_talk *t, const arguments *a, const char *what,
     report_begin(&t->report, what, a->argc, a->argv);
     t->report.source = source;
     t->report.result = result;
-    return true;
+    return DONE;
 }
 
 /* ---- while it runs ------------------------------------------------------- */
@@ -104,13 +105,14 @@ static void sum_up(const job_talk *t)
     put_text(stderr, t->report.result, strlen(t->report.result));
     fprintf(stderr,
             ": %" PRId64 " array%s %s%s (%.1f %% of the bytes), %" PRId64
-            " as they were; %s -> %s\n",
+            " as %s; %s -> %s\n",
             some[0].count, some[0].count == 1 ? "" : "s", t->report.verb,
             end == 'e' ? "d" : "ed",
             all[0].before ? 100 * (double)some[0].before / (double)all[0].before
                           : 0,
-            all[0].count - some[0].count, show_bytes(all[0].before).s,
-            show_bytes(all[0].after).s);
+            all[0].count - some[0].count,
+            all[0].count - some[0].count == 1 ? "it was" : "they were",
+            show_bytes(all[0].before).s, show_bytes(all[0].after).s);
     report_text(&t->report, stderr);
 }
 

@@ -19,9 +19,9 @@ typedef struct job_talk {
 } job_talk;
 
 /* As the options of a verb say, which are --quiet, --verbose, --report, --json
- * and --verify. False, and a sentence, if they make no sense. */
-bool job_talk_begin(job_talk *t, const arguments *a, const char *what,
-                    const char *source, const char *result);
+ * and --verify; or a sentence, and nothing to end, if they make no sense. */
+verdict job_talk_begin(job_talk *t, const arguments *a, const char *what,
+                       const char *source, const char *result);
 /* An array that has been written. */
 typedef struct job_array {
     const lb_entry *entry; /* of the source */

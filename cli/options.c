@@ -1,4 +1,5 @@
 /* options.c - the one table of options, and the one parser. */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -220,18 +221,20 @@ static bool wrong_value(const arguments *a, option_id id, const char *wants)
     return false;
 }
 
-/* What a suffix multiplies by; 0 if it is none. */
-static int64_t factor_of(const char *suffix)
+/* What a suffix multiplies by: k, M, G and T, in either case, by powers of
+ * 1000, with an i by those of 1024; a B may follow. 0 if it is none. */
+static double factor_of(const char *suffix)
 {
-    static const char letter[] = "kMG";
-    int64_t v = 1;
-    if (!*suffix) return 1;
-    const char *at = strchr(letter, *suffix == 'K' ? 'k' : *suffix);
-    const bool two = suffix[1] == 'i';
-    if (!at || suffix[two ? 2 : 1]) return 0;
-    for (const char *p = letter; p <= at; p++)
+    static const char letter[] = "kmgt";
+    const char *at =
+        *suffix ? strchr(letter, tolower((unsigned char)*suffix)) : NULL;
+    const bool two = at && suffix[1] == 'i';
+    double v = 1;
+    for (const char *p = letter; at && p <= at; p++)
         v *= two ? 1024 : 1000;
-    return v;
+    suffix += (at != NULL) + two;
+    suffix += *suffix == 'B';
+    return *suffix ? 0 : v;
 }
 
 bool argument_number(const arguments *a, option_id id, int64_t lo, int64_t hi,
@@ -242,11 +245,9 @@ bool argument_number(const arguments *a, option_id id, int64_t lo, int64_t hi,
     snprintf(wants, sizeof wants, "%lld to %lld", (long long)lo, (long long)hi);
     errno = 0;
     const long long v = strtoll(a->value[id], &end, 10);
-    const int64_t factor = factor_of(end);
-    if (errno || end == a->value[id] || !factor || v < 0 || v > hi / factor ||
-        v * factor < lo)
+    if (errno || end == a->value[id] || *end || v < lo || v > hi)
         return wrong_value(a, id, wants);
-    *out = v * factor;
+    *out = v;
     return true;
 }
 
@@ -268,11 +269,10 @@ bool argument_bytes(const arguments *a, option_id id, uint64_t *out)
     char *end = NULL;
     if (!a->count[id]) return true;
     const double v = strtod(a->value[id], &end);
-    const int64_t factor = factor_of(end);
-    if (end == a->value[id] || !factor || !(v > 0) ||
-        !(v * (double)factor < 1e18))
-        return wrong_value(a, id, "bytes, as 4.2G, 500M or 3Gi");
-    *out = (uint64_t)(v * (double)factor);
+    const double bytes = v * factor_of(end);
+    if (end == a->value[id] || !(bytes >= 1) || !(bytes < 1e18))
+        return wrong_value(a, id, "bytes, as 4.2G, 500MB or 3Gi");
+    *out = (uint64_t)bytes;
     return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 const char *place_kind(const char *path)
@@ -10,7 +11,7 @@ const char *place_kind(const char *path)
     static const char *const kinds[] = {"safetensors", "gguf", "npy", "npz"};
     const char *dot = strrchr(path, '.');
     for (size_t i = 0; dot && i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(dot + 1, kinds[i]) == 0) return kinds[i];
+        if (strcasecmp(dot + 1, kinds[i]) == 0) return kinds[i];
     return NULL;
 }
 

@@ -28,7 +28,7 @@ void progress_begin(progress *p, const arguments *a)
 static int columns(void)
 {
     struct winsize size;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 20)
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 1)
         return 80;
     return size.ws_col;
 }
@@ -45,20 +45,30 @@ static void put_tail(const char *name, int room)
 
 void progress_at(progress *p, const char *name, uint64_t done, uint64_t total)
 {
-    enum { BAR = 24, FIGURES = 34 };
+    enum { BAR = 24, NAME = 8 };
     const double at = now(), took = at - p->began;
+    char figures[96];
     if (!p->bar || (p->drawn && at - p->last < 0.1)) return;
     const double part = total ? (double)done / (double)total : 1;
     const double left = part > 0 ? took / part - took : 0;
     p->last = at;
     p->drawn = true;
+    const int n = snprintf(
+        figures, sizeof figures, " %3.0f %%  %9s  %d:%02d left", 100 * part,
+        show_rate(done, took).s, (int)left / 60, (int)left % 60);
+    /* A line that is full would go on in the next, and stay there. */
+    const int room = columns() - 1 - n;
+    const int bar = room < BAR ? room : BAR;
     fputs("\r\033[K", stderr);
-    const int drawn = put_bar(stderr, part, 1, BAR);
-    fprintf(stderr, "%*s %3.0f %%  %.2f GB/s  %d:%02d left  ", BAR - drawn, "",
-            100 * part, took > 0 ? (double)done / took * 1e-9 : 0,
-            (int)left / 60, (int)left % 60);
-    const int room = columns() - BAR - FIGURES;
-    if (room > 8) put_tail(name, room);
+    if (bar > 0) {
+        const int drawn = put_bar(stderr, part, 1, bar);
+        fprintf(stderr, "%*s", bar - drawn, "");
+    }
+    fprintf(stderr, "%.*s", room < 0 ? n + room : n, figures);
+    if (room - BAR - 2 > NAME) {
+        fputs("  ", stderr);
+        put_tail(name, room - BAR - 2);
+    }
     fflush(stderr);
 }
 

@@ -26,10 +26,37 @@ static bool is_plain(const char *word)
     return *word;
 }
 
+static bool is_text(const char *word)
+{
+    const size_t n = strlen(word);
+    const unsigned char *p = (const unsigned char *)word;
+    for (size_t i = 0, k; i < n; i += k)
+        if (!(k = utf8_length(p + i, n - i)) || is_control(p + i, k))
+            return false;
+    return true;
+}
+
+/* What is no text stands as bash's $'..' has it, so that the command is one
+ * line whatever is in it. */
+static void put_bytes(FILE *to, const char *word)
+{
+    fputs("$'", to);
+    for (const unsigned char *p = (const unsigned char *)word; *p; p++)
+        if (*p < 0x20 || *p >= 0x7f)
+            fprintf(to, "\\%03o", *p);
+        else
+            fprintf(to, *p == '\'' || *p == '\\' ? "\\%c" : "%c", *p);
+    fputc('\'', to);
+}
+
 static void put_word(FILE *to, const char *word)
 {
     if (is_plain(word)) {
         fputs(word, to);
+        return;
+    }
+    if (!is_text(word)) {
+        put_bytes(to, word);
         return;
     }
     fputc('\'', to);

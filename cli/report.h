@@ -111,8 +111,9 @@ void plot_worst(const report *r, FILE *to);
 /* Text in HTML. */
 void put_html(FILE *to, const char *text);
 
-/* Whether the name says how; else a sentence on stderr. */
-bool report_path_ok(const char *path);
+/* Before the work: whether the name says how, and there is a place for it; else
+ * a sentence on stderr. NULL is fine. */
+verdict report_path_check(const char *path);
 /* To a file: whole or not at all. */
 verdict report_save(const report *r, const char *path);
 

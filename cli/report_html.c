@@ -1,9 +1,13 @@
 /* report_html.c - a report as one page that needs nothing else: no scripts, no
  * fonts, no pictures from elsewhere. */
+#include <errno.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "report.h"
 
@@ -131,13 +135,10 @@ static void tiles(const report *r, const report_group *all, FILE *to)
         snprintf(text, sizeof text, "%.6f", lb_difference_cosine(&d));
         tile(to, "cosine", text);
     }
-    snprintf(text, sizeof text, r->seconds < 10 ? "%.2f s" : "%.0f s",
-             r->seconds);
-    snprintf(rate, sizeof rate, "%.2f GB/s%s%s",
-             r->seconds > 0 ? (double)all->before / r->seconds * 1e-9 : 0,
+    snprintf(rate, sizeof rate, "%s%s%s", show_rate(all->before, r->seconds).s,
              r->peak ? ", peak memory " : "",
              r->peak ? show_bytes(r->peak).s : "");
-    tile(to, rate, text);
+    tile(to, rate, show_seconds(r->seconds).s);
     fputs("</div>\n", to);
 }
 
@@ -269,12 +270,28 @@ static renderer *renderer_of(const char *path)
     return NULL;
 }
 
-bool report_path_ok(const char *path)
+static verdict cannot_write(const char *path)
 {
-    if (!path || renderer_of(path)) return true;
-    complain(USAGE, "--report takes a file .html, .md or .json, not '%.200s'",
-             path);
-    return false;
+    return complain(FAILED, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+verdict report_path_check(const char *path)
+{
+    struct stat st;
+    if (!path) return DONE;
+    if (!renderer_of(path))
+        return complain(USAGE,
+                        "--report takes a file .html, .md or .json, not "
+                        "'%.200s'",
+                        path);
+    char *beside = strdup(path);
+    if (!beside) return complain(FAILED, "out of memory");
+    const bool ok = access(dirname(beside), W_OK) == 0;
+    free(beside);
+    if (!ok) return cannot_write(path);
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return complain(FAILED, "%s: is no regular file, and stays", path);
+    return DONE;
 }
 
 verdict report_save(const report *r, const char *path)
@@ -288,8 +305,10 @@ verdict report_save(const report *r, const char *path)
         renderer_of(path)(r, to);
         ok = !ferror(to);
         ok = fclose(to) == 0 && ok && rename(partial, path) == 0;
+        const int why = errno;
         if (!ok) remove(partial);
+        errno = why;
     }
     free(partial);
-    return ok ? DONE : complain(FAILED, "%s: cannot be written", path);
+    return ok ? DONE : cannot_write(path);
 }

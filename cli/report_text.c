@@ -88,8 +88,8 @@ void report_text(const report *r, FILE *to)
     if (d.n)
         fprintf(to, "; of what changed: nrmse %.4g, cosine %.5g",
                 lb_difference_nrmse(&d), lb_difference_cosine(&d));
-    fprintf(to, "\n%.1f s, %.2f GB/s", r->seconds,
-            r->seconds > 0 ? (double)all.before / r->seconds * 1e-9 : 0);
+    fprintf(to, "\n%s, %s", show_seconds(r->seconds).s,
+            show_rate(all.before, r->seconds).s);
     if (r->peak) fprintf(to, ", at most %s of memory", show_bytes(r->peak).s);
     fputs("\nagain: ", to);
     if (r->command) put_text(to, r->command, strlen(r->command));
@@ -165,9 +165,10 @@ void report_markdown(const report *r, FILE *to)
     const int n = report_worst(r, worst, WORST);
     fputs("# ", to);
     put_md(to, r->result);
-    fprintf(to, "\n\nFrom `%s`: %s to %s, %.4g bits per weight", r->source,
-            show_bytes(all.before).s, show_bytes(all.after).s,
-            bits_per_weight(all.after, all.elements));
+    fputs("\n\nFrom `", to);
+    put_text(to, r->source, strlen(r->source));
+    fprintf(to, "`: %s to %s, %.4g bits per weight", show_bytes(all.before).s,
+            show_bytes(all.after).s, bits_per_weight(all.after, all.elements));
     if (d.n)
         fprintf(to, "; of what changed: nrmse %.4g", lb_difference_nrmse(&d));
     fprintf(to, ".\n\n    %s\n", r->command ? r->command : "");

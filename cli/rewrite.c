@@ -32,13 +32,15 @@ verdict rewrite_run(const rewrite *how, const arguments *a)
 {
     const char *kind;
     job_talk talk;
-    int64_t jobs = 0, memory = 0;
+    int64_t jobs = 0;
+    uint64_t memory = 0;
     if (!place_is_free(a, how->what) || !read_kind(a, &kind) ||
         !argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
-        !argument_number(a, OPTION_MAX_MEMORY, 1, INT64_MAX, &memory) ||
-        !job_talk_begin(&talk, a, how->what, a->operand[0],
-                        a->value[OPTION_OUTPUT]))
+        !argument_bytes(a, OPTION_MAX_MEMORY, &memory))
         return USAGE;
+    verdict v = job_talk_begin(&talk, a, how->what, a->operand[0],
+                               a->value[OPTION_OUTPUT]);
+    if (v != DONE) return v;
     const lb_convert_options o = {.struct_size = sizeof o,
                                   .kind = kind,
                                   .layout = how->layout,
@@ -49,7 +51,7 @@ verdict rewrite_run(const rewrite *how, const arguments *a)
                                   .done_user = &talk,
                                   .progress = job_talk_progress,
                                   .progress_user = &talk,
-                                  .max_memory = (uint64_t)memory,
+                                  .max_memory = memory,
                                   .measure = talk.measure,
                                   .no_sync = a->count[OPTION_NO_SYNC] != 0,
                                   .resume = a->count[OPTION_RESUME] != 0,
@@ -58,7 +60,7 @@ verdict rewrite_run(const rewrite *how, const arguments *a)
                                   .comm = a->comm};
     if (a->comm && !jobs) jobs = launch_threads();
     lb_ctx *cx = context_open((int)jobs);
-    verdict v = cx ? DONE : FAILED;
+    if (!cx) v = FAILED;
     if (cx &&
         !lb_convert_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o)) {
         progress_clear(&talk.progress);

@@ -1,20 +1,26 @@
 /* talk.c - sentences for people, and text from files made harmless. */
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <wchar.h>
 
 #include "verb.h"
 
-/* At once, so that it stays a line among those of other ranks. */
+/* At once, so that it stays a line among those of other ranks: also if paths or
+ * words of the command have lines of their own. */
 verdict complain(verdict what, const char *fmt, ...)
 {
-    char line[8192] = "lowbit: ";
-    const size_t n = strlen(line);
+    char said[8192], line[4 * sizeof said + 16] = "";
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(line + n, sizeof line - n - 1, fmt, ap);
+    vsnprintf(said, sizeof said, fmt, ap);
     va_end(ap);
-    memcpy(line + strlen(line), "\n", 2);
+    FILE *to = fmemopen(line, sizeof line, "w");
+    if (!to) return what;
+    fputs("lowbit: ", to);
+    put_text(to, said, strlen(said));
+    fputc('\n', to);
+    fclose(to);
     fputs(line, stderr);
     return what;
 }
@@ -52,10 +58,16 @@ size_t utf8_length(const unsigned char *p, size_t n)
     return k;
 }
 
-static bool is_control(const unsigned char *p, size_t k)
+/* Also what ends a line, and what changes the direction of the text around it:
+ * U+200E, U+200F, U+2028 to U+202E and U+2066 to U+2069. */
+bool is_control(const unsigned char *p, size_t k)
 {
-    return (k == 1 && (p[0] < 0x20 || p[0] == 0x7f)) ||
-           (k == 2 && p[0] == 0xc2 && p[1] < 0xa0);
+    if (k == 1) return p[0] < 0x20 || p[0] == 0x7f;
+    if (k == 2) return p[0] == 0xc2 && p[1] < 0xa0;
+    if (k != 3 || p[0] != 0xe2) return false;
+    return (p[1] == 0x80 &&
+            (p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xa8 && p[2] <= 0xae))) ||
+           (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9);
 }
 
 /* Of a character that is right; where the locale does not know it, 1. */
@@ -100,6 +112,30 @@ size_text show_bytes(uint64_t n)
     return t;
 }
 
+size_text show_rate(uint64_t bytes, double seconds)
+{
+    size_text t = show_bytes(
+        seconds > 0 ? (uint64_t)fmin((double)bytes / seconds, 1e18) : 0);
+    memcpy(t.s + strlen(t.s), "/s", 3);
+    return t;
+}
+
+size_text show_seconds(double seconds)
+{
+    size_text t;
+    const long long whole = (long long)(seconds + 0.5);
+    if (seconds < 0.9995)
+        snprintf(t.s, sizeof t.s, "%.0f ms", 1000 * seconds);
+    else if (seconds < 99.95)
+        snprintf(t.s, sizeof t.s, "%.1f s", seconds);
+    else if (whole < 3600)
+        snprintf(t.s, sizeof t.s, "%lld min %02lld s", whole / 60, whole % 60);
+    else
+        snprintf(t.s, sizeof t.s, "%lld h %02lld min", whole / 3600,
+                 whole / 60 % 60);
+    return t;
+}
+
 name_text show_name(const char *name)
 {
     name_text t = {""};
@@ -139,18 +175,40 @@ double entry_elements(const lb_entry *e)
     return n;
 }
 
-int name_width(const char *const *name, int64_t n)
+int wider(int a, int b)
 {
-    int most = 4;
-    for (int64_t i = 0; i < n; i++) {
-        const int k = put_text(NULL, name[i], strlen(name[i]));
-        if (k > most && k <= 60) most = k;
-    }
-    return most;
+    return a > b ? a : b;
+}
+
+int name_width(const char *name)
+{
+    const int n = put_text(NULL, name, strlen(name));
+    return n <= 60 ? n : 0;
+}
+
+int kind_width(const lb_entry *e)
+{
+    char kind[64];
+    entry_kind(e, kind, sizeof kind);
+    return name_width(kind);
 }
 
 void put_column(FILE *to, const char *text, int width)
 {
     const int n = put_text(to, text, strlen(text));
     fprintf(to, "%*s", n < width ? width - n + 2 : 2, "");
+}
+
+void put_kind(FILE *to, const lb_entry *e, int width)
+{
+    char kind[64];
+    entry_kind(e, kind, sizeof kind);
+    put_column(to, kind, width);
+}
+
+bool is_beyond(const lb_ctx *cx)
+{
+    const lb_status status = lb_error_status(cx);
+    return status == LB_E_UNSUPPORTED || status == LB_E_SHAPE ||
+           status == LB_E_SIZE;
 }

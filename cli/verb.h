@@ -116,16 +116,15 @@ struct verb {
                   * first one does it */
 };
 
-/* The value of an option as a number from lo on, which suffixes k, M and G
- * multiply by powers of 1000 and Ki, Mi, Gi by those of 1024; as a real number,
- * lo and hi included; as one of some
- * words, by its index, the list ends with NULL. An option that is not given
- * leaves *out alone. False, and a sentence on stderr. */
+/* The value of an option as a whole number or as a real one, lo and hi
+ * included; as one of some words, by its index, the list ends with NULL. An
+ * option that is not given leaves *out alone. False, and a sentence on stderr.
+ */
 bool argument_number(const arguments *a, option_id id, int64_t lo, int64_t hi,
                      int64_t *out);
 bool argument_real(const arguments *a, option_id id, double lo, double hi,
                    double *out);
-/* Bytes as people write them: 4.2G, 500M, 3Gi. */
+/* Bytes as people write them: 4.2G, 500MB, 3Gi. */
 bool argument_bytes(const arguments *a, option_id id, uint64_t *out);
 bool argument_word(const arguments *a, option_id id, const char *const *word,
                    int *out);
@@ -140,16 +139,21 @@ extern const verb *const verbs[]; /* ends with NULL */
 
 /* ---- talk ---------------------------------------------------------------- */
 
-/* "lowbit: .." on stderr. Returns what, for `return complain(..)`. */
+/* "lowbit: .." on stderr, a line, as put_text has it. Returns what, for `return
+ * complain(..)`. */
 verdict complain(verdict what, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* The library's error, as the verdict that it amounts to. */
 verdict complain_of(const lb_ctx *cx);
+/* Whether that error says of an array only that it is more than can be loaded
+ * here: too many axes, or elements. */
+bool is_beyond(const lb_ctx *cx);
 /* The one of n words that is nearly that one; NULL if none is. */
 const char *nearest(const char *word, const char *const *list, int n);
 /* A context with so many threads (0: all there are), or NULL and a sentence. */
 lb_ctx *context_open(int threads);
-/* Text from a file: control characters, and what is no UTF-8, as \xNN. Returns
+/* Text from a file: control characters, those that turn the direction of text
+ * around among them, and what is no UTF-8, as \xNN. Returns
  * the columns it takes. to NULL: only that. */
 int put_text(FILE *to, const char *text, size_t n);
 /* 1536 is "1.5 kB": powers of 1000, three digits. */
@@ -157,6 +161,8 @@ typedef struct size_text {
     char s[32];
 } size_text;
 size_text show_bytes(uint64_t n);
+size_text show_rate(uint64_t bytes, double seconds); /* "1.5 kB/s" */
+size_text show_seconds(double seconds); /* "12 ms", "3.4 s", "2 min 05 s" */
 /* Of a name from a file the first 200 bytes, as put_text has them. */
 typedef struct name_text {
     char s[804];
@@ -166,10 +172,15 @@ name_text show_name(const char *name);
 void put_shape(FILE *to, const int64_t *dim, int rank);
 /* Bytes of the UTF-8 character that p begins with; 0 if it is none. */
 size_t utf8_length(const unsigned char *p, size_t n);
-/* The columns that the widest of some names takes, as far as that is readable;
- * and text in a column of that width, with two spaces after it. */
-int name_width(const char *const *name, int64_t n);
+bool is_control(const unsigned char *p, size_t length); /* is that one */
+/* Tables: the columns that a name or an entry's kind takes, 0 for one so long
+ * that the others should not have to follow; the wider one; and text in a
+ * column of some width, with two spaces after it. */
+int name_width(const char *name);
+int kind_width(const lb_entry *e);
+int wider(int a, int b);
 void put_column(FILE *to, const char *text, int width);
+void put_kind(FILE *to, const lb_entry *e, int width);
 /* "nf4 bf16", "bf16", or the file's own word where there is none of ours. */
 void entry_kind(const lb_entry *e, char *to, size_t size);
 /* As a double, which no shape overflows. */

@@ -49,20 +49,14 @@ static void say_flaw(check *c, const char *name, const char *what, lb_flaw f)
 /* What could not be loaded: false if that says nothing about the file. */
 static bool check_failure(lb_ctx *cx, const lb_entry *e, check *c)
 {
-    switch (lb_error_status(cx)) {
-    case LB_E_UNSUPPORTED: /* too many axes, or elements */
-    case LB_E_SHAPE:
-    case LB_E_SIZE:
+    const lb_status status = lb_error_status(cx);
+    if (is_beyond(cx))
         c->unknown++;
-        break;
-    case LB_E_CONTENT:
-    case LB_E_ARG:
+    else if (status == LB_E_CONTENT || status == LB_E_ARG) {
         c->flawed++;
         say(c, e->name, lb_error(cx));
-        break;
-    default:
+    } else
         return false;
-    }
     lb_clear(cx);
     return true;
 }
@@ -97,27 +91,29 @@ static bool check_arrays(lb_ctx *cx, lb_file *f, bool values, check *c)
 
 static void begin(const char *path, const lb_file *f, const check *c)
 {
-    if (c->quiet || !c->j) return;
+    if (!c->j) return;
     json_open(c->j, '{');
     json_string(json_key(c->j, "path"), path);
     json_string(json_key(c->j, "kind"), lb_file_kind(f));
     json_open(json_key(c->j, "flaws"), '[');
 }
 
-static void end(const char *path, const lb_file *f, const check *c)
+/* why: it could not be looked at to the end; NULL: it was. */
+static void end(const char *path, const lb_file *f, const check *c,
+                const char *why)
 {
     const int64_t n = lb_file_count(f);
-    if (c->quiet) return;
     if (c->j) {
         json_close(c->j, ']');
+        json_string(json_key(c->j, "error"), why);
         json_int(json_key(c->j, "arrays"), n);
         json_int(json_key(c->j, "flawed"), c->flawed);
         json_int(json_key(c->j, "unknown"), c->unknown);
         json_double(json_key(c->j, "elements"), c->elements);
         json_close(c->j, '}');
         putchar('\n');
-        return;
     }
+    if (c->quiet || c->j || why) return;
     put_text(stdout, path, strlen(path));
     printf(": %s, %" PRId64 " array%s, %.0f element%s looked at: ",
            lb_file_kind(f), n, n == 1 ? "" : "s", c->elements,
@@ -136,20 +132,18 @@ static verdict run(const arguments *a)
 {
     json text = {.to = stdout};
     check c = {.j = a->count[OPTION_JSON] ? &text : NULL,
-               .quiet = a->count[OPTION_QUIET] != 0};
+               .quiet = a->count[OPTION_QUIET] && !a->count[OPTION_JSON]};
     const char *path = a->operand[0];
     int64_t jobs = 0;
     if (!argument_number(a, OPTION_JOBS, 1, 256, &jobs)) return USAGE;
     lb_ctx *cx = context_open((int)jobs);
     if (!cx) return FAILED;
     lb_file *f = lb_file_open(cx, path, NULL);
-    verdict v = DONE;
-    if (f) begin(path, f, &c);
-    if (!f || !check_arrays(cx, f, !a->count[OPTION_HEADER], &c))
-        v = complain_of(cx);
-    else
-        v = c.flawed ? BAD_INPUT : DONE;
-    if (f) end(path, f, &c);
+    begin(path, f, &c);
+    const bool seen = f && check_arrays(cx, f, !a->count[OPTION_HEADER], &c);
+    verdict v = c.flawed ? BAD_INPUT : DONE;
+    if (!seen) v = complain_of(cx);
+    end(path, f, &c, seen ? NULL : lb_error(cx));
     lb_file_close(f);
     lb_close(cx);
     return v;

@@ -20,6 +20,7 @@ typedef struct line {
 typedef struct lines {
     line *at;
     int64_t n, over;
+    int64_t top; /* lines to print; 0: all, in the order of the files */
     double tolerance;
     lb_difference all;
     report *report; /* NULL: none is wanted */
@@ -47,20 +48,22 @@ static bool compare(lb_ctx *cx, lb_file *fa, lb_file *fb, line *l, lines *all)
 {
     lb_difference d = {0};
     l->over = true;
-    if (!l->a->format || !l->b->format) {
+    if (!l->a->format || !l->b->format)
         l->why = "a type that is not known here";
-        return true;
-    }
-    if (!same_shape(l->a, l->b)) {
+    else if (!same_shape(l->a, l->b))
         l->why = "another shape";
-        return true;
-    }
+    if (l->why) return true;
     lb_enter(cx);
     lb_array *a = lb_file_load(cx, fa, l->a->name);
     lb_array *b = lb_file_load(cx, fb, l->b->name);
     const bool ok = lb_compare(cx, a, b, &d) &&
                     (!all->report || report_count(all->report, cx, b));
     lb_leave(cx);
+    if (!ok && is_beyond(cx)) {
+        l->why = "cannot be loaded here";
+        lb_clear(cx);
+        return true;
+    }
     if (!ok) return false;
     if (all->report) report_pair(all->report, l, &d);
     l->nrmse = lb_difference_nrmse(&d);
@@ -101,17 +104,32 @@ static const char *verdict_of(const line *l)
     return l->why;
 }
 
-static void print_line(const line *l, int width)
+/* Columns of a table: names, and kinds in either file. */
+typedef struct widths {
+    int name, a, b;
+} widths;
+
+static widths widths_of(const line *l, int64_t n)
+{
+    widths w = {4, 8, 8};
+    for (int64_t i = 0; i < n; i++) {
+        w.name = wider(w.name, name_width(l[i].name));
+        if (!l[i].a || !l[i].b) continue;
+        w.a = wider(w.a, kind_width(l[i].a));
+        w.b = wider(w.b, kind_width(l[i].b));
+    }
+    return w;
+}
+
+static void print_line(const line *l, widths w)
 {
     const char *why = verdict_of(l);
-    put_column(stdout, l->name, width);
+    put_column(stdout, l->name, w.name);
     if (l->a && l->b) {
-        char a[64], b[64];
-        entry_kind(l->a, a, sizeof a);
-        entry_kind(l->b, b, sizeof b);
-        printf("%-9s %-9s ", a, b);
+        put_kind(stdout, l->a, w.a);
+        put_kind(stdout, l->b, w.b);
     }
-    if (why && l->a && l->b && l->a->format && l->b->format) {
+    if (why && l->a && l->b && !same_shape(l->a, l->b)) {
         put_shape(stdout, l->a->dim, l->a->rank);
         fputs(" and ", stdout);
         put_shape(stdout, l->b->dim, l->b->rank);
@@ -144,13 +162,9 @@ static void json_line(json *j, const line *l)
 
 static void print_text(const lines *all, int64_t top)
 {
-    int width = 4;
-    for (int64_t i = 0; i < top; i++) {
-        const int n = name_width(&all->at[i].name, 1);
-        if (n > width) width = n;
-    }
+    const widths w = widths_of(all->at, top);
     for (int64_t i = 0; i < top; i++)
-        print_line(&all->at[i], width);
+        print_line(&all->at[i], w);
     printf("%" PRId64 " array%s, %" PRId64 " differ%s by more than %g; of all "
            "numbers: nrmse %.4g, max %.4g, cosine %.7g\n",
            all->n, all->n == 1 ? "" : "s", all->over, all->over == 1 ? "s" : "",
@@ -200,14 +214,11 @@ static verdict diff(const arguments *a, lb_ctx *cx, lb_file *fa, lb_file *fb,
                     lines *all)
 {
     const int64_t room = lb_file_count(fa) + lb_file_count(fb);
-    int64_t top = INT64_MAX;
-    if (!argument_number(a, OPTION_TOP, 1, INT32_MAX, &top)) return USAGE;
     all->at = calloc((size_t)room + 1, sizeof *all->at);
     if (!all->at) return complain(FAILED, "out of memory");
     if (!compare_all(cx, fa, fb, all)) return complain_of(cx);
-    if (a->count[OPTION_TOP])
-        qsort(all->at, (size_t)all->n, sizeof *all->at, by_badness);
-    if (top > all->n) top = all->n;
+    if (all->top) qsort(all->at, (size_t)all->n, sizeof *all->at, by_badness);
+    const int64_t top = all->top && all->top < all->n ? all->top : all->n;
     if (a->count[OPTION_JSON])
         print_json(all, top);
     else if (!a->count[OPTION_QUIET])
@@ -225,10 +236,12 @@ static verdict run(const arguments *a)
     report r = {0};
     lines all = {.report = a->count[OPTION_REPORT] ? &r : NULL};
     int64_t jobs = 0;
-    if (!report_path_ok(a->value[OPTION_REPORT]) ||
-        !argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
+    if (!argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
+        !argument_number(a, OPTION_TOP, 1, INT32_MAX, &all.top) ||
         !argument_real(a, OPTION_TOLERANCE, 0, HUGE_VAL, &all.tolerance))
         return USAGE;
+    verdict v = report_path_check(a->value[OPTION_REPORT]);
+    if (v != DONE) return v;
     lb_ctx *cx = context_open((int)jobs);
     if (!cx) return FAILED;
     if (all.report) report_begin(&r, "diff", a->argc, a->argv);
@@ -236,7 +249,7 @@ static verdict run(const arguments *a)
     r.result = a->operand[1];
     lb_file *fa = lb_file_open(cx, a->operand[0], NULL);
     lb_file *fb = fa ? lb_file_open(cx, a->operand[1], NULL) : NULL;
-    const verdict v = fb ? diff(a, cx, fa, fb, &all) : complain_of(cx);
+    v = fb ? diff(a, cx, fa, fb, &all) : complain_of(cx);
     free(all.at);
     report_free(&r);
     lb_file_close(fa);

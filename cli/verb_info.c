@@ -139,22 +139,10 @@ static void print_json(const char *path, const lb_file *f)
 
 /* ---- as a table ---------------------------------------------------------- */
 
-static int width_of(const lb_file *f)
+static void print_entry(const lb_entry *e, int name, int kind)
 {
-    int most = 4;
-    for (int64_t i = 0; i < lb_file_count(f); i++) {
-        const int n = name_width(&lb_file_entry(f, i)->name, 1);
-        if (n > most) most = n;
-    }
-    return most;
-}
-
-static void print_entry(const lb_entry *e, int width)
-{
-    char kind[64];
-    entry_kind(e, kind, sizeof kind);
-    put_column(stdout, e->name, width);
-    put_column(stdout, kind, 12);
+    put_column(stdout, e->name, name);
+    put_kind(stdout, e, kind);
     printf("%12" PRIu64 "  ", e->nbytes);
     put_shape(stdout, e->dim, e->rank);
     if (e->layout) printf("  %s", e->layout);
@@ -182,9 +170,13 @@ static void print_table(const char *path, const lb_file *f, bool values)
            bits_each(t));
     for (int64_t i = 0; values && (m = lb_file_meta(f, i)); i++)
         print_meta(m);
-    const int width = width_of(f);
+    int name = 4, kind = 12;
+    for (int64_t i = 0; i < lb_file_count(f); i++) {
+        name = wider(name, name_width(lb_file_entry(f, i)->name));
+        kind = wider(kind, kind_width(lb_file_entry(f, i)));
+    }
     for (int64_t i = 0; i < lb_file_count(f); i++)
-        print_entry(lb_file_entry(f, i), width);
+        print_entry(lb_file_entry(f, i), name, kind);
 }
 
 /* ---- the verb ------------------------------------------------------------ */

@@ -26,8 +26,9 @@ static bool read_config(const arguments *a, lb_quant_config *c)
         !argument_word(a, OPTION_LINEAR_CLASS, class, &divides) ||
         !argument_number(a, OPTION_BLOCK_SIZE, 1, INT32_MAX, &c->block_size))
         return false;
-    double axis = 0;
-    if (!argument_real(a, OPTION_AXIS, -8, 7, &axis)) return false;
+    int64_t axis = 0;
+    if (!argument_number(a, OPTION_AXIS, -LB_MAX_RANK, LB_MAX_RANK - 1, &axis))
+        return false;
     if (a->count[OPTION_AXIS]) c->axes = (lb_axes){1, {(int)axis}};
     c->format = a->value[OPTION_TYPE];
     c->compat = (lb_compat)how;
@@ -189,25 +190,24 @@ static verdict run(const arguments *a)
                              .progress = job_talk_progress};
     lb_quant_config other[OTHERS];
     job_talk t;
-    int64_t jobs = 0, memory = 0;
+    int64_t jobs = 0;
     int layout = 0;
     const char *to = a->value[OPTION_OUTPUT];
     if (!check_places(a) ||
         !argument_word(a, OPTION_LAYOUT, layouts, &layout) ||
         !argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
-        !argument_number(a, OPTION_MAX_MEMORY, 1, INT64_MAX, &memory) ||
+        !argument_bytes(a, OPTION_MAX_MEMORY, &o.max_memory) ||
         !read_config(a, &o.config))
         return USAGE;
     o.layout = layouts[layout];
     o.directory = to && place_is_directory(a);
     o.kind = !to || o.directory ? NULL : place_kind(to);
-    if (!read_target(a, &o, other) ||
-        !job_talk_begin(&t, a, "quantize", a->operand[0],
-                        to ? to : "(nothing)"))
-        return USAGE;
+    if (!read_target(a, &o, other)) return USAGE;
+    verdict v =
+        job_talk_begin(&t, a, "quantize", a->operand[0], to ? to : "(nothing)");
+    if (v != DONE) return v;
     o.done_user = o.progress_user = &t;
     o.measure = t.measure;
-    o.max_memory = (uint64_t)memory;
     o.no_sync = a->count[OPTION_NO_SYNC] != 0;
     o.resume = a->count[OPTION_RESUME] != 0;
     o.verify = a->count[OPTION_VERIFY] != 0;
@@ -216,7 +216,7 @@ static verdict run(const arguments *a)
     o.comm = a->comm;
     if (a->comm && !jobs) jobs = launch_threads();
     lb_ctx *cx = context_open((int)jobs);
-    verdict v = cx ? DONE : FAILED;
+    if (!cx) v = FAILED;
     o.selection = cx ? lb_selection_open(cx) : NULL;
     if (cx && !select_arrays(a, cx, o.selection)) {
         complain_of(cx);

@@ -126,7 +126,7 @@ static verdict run(const arguments *a)
     if (v == DONE &&
         !lb_shard_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o))
         v = complain_of(cx);
-    else if (v == DONE && t.json) {
+    if (v != USAGE && t.json) {
         json_close(&t.j, ']');
         fputc('\n', stdout);
     }

@@ -12,6 +12,7 @@ typedef struct look {
     lb_findings f;
     histogram h;
     code_counts c;
+    const char *why; /* it was not looked at; NULL: it was */
 } look;
 
 static double mean_of(const lb_findings *f)
@@ -22,6 +23,7 @@ static double mean_of(const lb_findings *f)
 static double deviation_of(const lb_findings *f)
 {
     const double mean = mean_of(f);
+    if (!isfinite(f->squares)) return HUGE_VAL; /* more than a double holds */
     const double var =
         f->finite ? f->squares / (double)f->finite - mean * mean : 0;
     return var > 0 ? sqrt(var) : 0;
@@ -48,6 +50,11 @@ static void json_look(json *j, const look *l)
     json_open(j, '{');
     json_string(json_key(j, "name"), l->e->name);
     json_string(json_key(j, "format"), l->e->format);
+    if (l->why) {
+        json_string(json_key(j, "why"), l->why);
+        json_close(j, '}');
+        return;
+    }
     json_int(json_key(j, "elements"), f->n);
     json_double(json_key(j, "min"), f->least);
     json_double(json_key(j, "max"), f->most);
@@ -98,14 +105,15 @@ static void print_bar(const char *label, int64_t n, int64_t most)
 
 static void print_histogram(const histogram *h)
 {
-    const double step = (h->hi - h->lo) / h->bins;
     int64_t most = 1;
     char label[32];
     for (int i = 0; i < h->bins; i++)
         if (h->count[i] > most) most = h->count[i];
     if (h->below) printf("%12s  %" PRId64 "\n", "below", h->below);
     for (int i = 0; i < h->bins; i++) {
-        snprintf(label, sizeof label, "%.4g", h->lo + i * step);
+        const double part = (double)i / h->bins;
+        snprintf(label, sizeof label, "%.4g",
+                 h->lo * (1 - part) + h->hi * part);
         print_bar(label, h->count[i], most);
     }
     snprintf(label, sizeof label, "%.4g", h->hi);
@@ -147,50 +155,68 @@ static void print_one(const look *l)
 
 /* ---- all of them --------------------------------------------------------- */
 
-static void print_row(const look *l, int width)
+static void print_row(const look *l, int name, int kind)
 {
     const lb_findings *f = &l->f;
-    char kind[64];
-    entry_kind(l->e, kind, sizeof kind);
-    put_column(stdout, l->e->name, width);
-    printf("%-12s %10.3g %10.3g %10.3g %10.3g  ", kind, f->least, f->most,
-           mean_of(f), deviation_of(f));
+    put_column(stdout, l->e->name, name);
+    put_kind(stdout, l->e, kind);
+    if (l->why) {
+        puts(l->why);
+        return;
+    }
+    printf("%9.3g %10.3g %10.3g %10.3g  ", f->least, f->most, mean_of(f),
+           deviation_of(f));
     put_spark(stdout, l->h.count, f->finite ? l->h.bins : 0);
     if (f->nan.n) printf("  %" PRId64 " NaN", f->nan.n);
     if (f->inf.n) printf("  %" PRId64 " infinite", f->inf.n);
     putchar('\n');
 }
 
+/* What cannot be loaded is named with the reason. False and an error. */
+static bool look_if_possible(lb_ctx *cx, lb_file *f, int bins, look *l)
+{
+    if (!l->e->format)
+        l->why = "a type that is not known here";
+    else if (look_at(cx, f, bins, l))
+        return true;
+    else if (is_beyond(cx)) {
+        l->why = "cannot be loaded here";
+        lb_clear(cx);
+    }
+    return l->why != NULL;
+}
+
 static verdict all(lb_ctx *cx, lb_file *f, int bins, json *j)
 {
-    int width = 4;
+    int name = 4, kind = 12;
     for (int64_t i = 0; i < lb_file_count(f); i++) {
-        const int n = name_width(&lb_file_entry(f, i)->name, 1);
-        if (n > width) width = n;
+        name = wider(name, name_width(lb_file_entry(f, i)->name));
+        kind = wider(kind, kind_width(lb_file_entry(f, i)));
     }
     if (j)
         json_open(j, '[');
     else {
-        put_column(stdout, "name", width);
-        printf("%-12s %10s %10s %10s %10s\n", "type", "min", "max", "mean",
-               "std");
+        put_column(stdout, "name", name);
+        put_column(stdout, "type", kind);
+        printf("%9s %10s %10s %10s\n", "min", "max", "mean", "std");
     }
-    for (int64_t i = 0; i < lb_file_count(f); i++) {
+    verdict v = DONE;
+    for (int64_t i = 0; v == DONE && i < lb_file_count(f); i++) {
         look l = {.e = lb_file_entry(f, i)};
-        if (!l.e->format) continue;
-        if (!look_at(cx, f, bins, &l)) return complain_of(cx);
-        if (j) {
+        if (!look_if_possible(cx, f, bins, &l)) {
+            v = complain_of(cx);
+        } else if (j) {
             fputs(j->more ? ",\n" : "\n", stdout);
             j->more = false;
             json_look(j, &l);
         } else
-            print_row(&l, width);
+            print_row(&l, name, kind);
     }
     if (j) {
         json_close(j, ']');
         putchar('\n');
     }
-    return DONE;
+    return v;
 }
 
 static verdict no_array(const lb_file *f, const char *name)

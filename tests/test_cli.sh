@@ -226,9 +226,12 @@ refused 1 "has no place for it" "${gguf[@]}" --shape-fallback error
 refused 2 "--target-bpw or --target-size, not both" "${q[@]}" --target-bpw 5 \
     --target-size 4k
 refused 2 "--target-* mixes types" "${q[@]}" --target-bpw 5 --layout bnb
-refused 2 "--target-size takes bytes, as 4.2G, 500M or 3Gi, not '4x'" "${q[@]}" \
+refused 2 "--target-size takes bytes, as 4.2G, 500MB or 3Gi, not '4x'" "${q[@]}" \
     --target-size 4x
-refused 1 "no less can be reached" "${q[@]}" --target-size 1k
+refused 1 "the target is 1000 bytes, 0.3524 bits for each element, and no less can be reached than " \
+    "${q[@]}" --target-size 1k
+grep -q "; 5445 of them are arrays that stay as they are, unless" "$tmp/err" ||
+    die "not what stays"
 refused 2 "--target-bpw takes a number from 0.1 to 64" "${q[@]}" --target-bpw 0
 quantize --target-bpw 7 --force -q
 run 0 info "$dst"
@@ -237,6 +240,41 @@ grep -q ' [56]\.[0-9]* bits each\| 7 bits each' "$tmp/out" ||
 quantize --target-size 19.9k --force -q
 size=$(stat -c %s "$dst")
 [ "$size" -le 19900 ] || die "$size bytes, more than 19.9k"
+# Also where names make most of the file, and are in each of its shards.
+for prefix in w "$(printf 'w%.0s' {1..200})"; do
+    header=''
+    for ((i = 0; i < 20; i++)); do
+        header+=",\"$prefix$i\":{\"dtype\":\"F32\",\"shape\":[32,32],"
+        header+="\"data_offsets\":[$((i * 4096)),$((i * 4096 + 4096))]}"
+    done
+    rm -rf "$tmp/long"
+    mkdir "$tmp/long"
+    safetensors "$tmp/long/model.safetensors" "{${header:1}}" ''
+    base64 -w0 /dev/urandom | head -c 81920 >>"$tmp/long/model.safetensors" || true
+    echo '{}' >"$tmp/long/config.json"
+    run 1 quantize "$tmp/long" -o "$tmp/x" --target-size 1k --force
+    least=$(sed -n 's/.* than \([0-9]*\), .*/\1/p' "$tmp/err")
+    run 0 quantize "$tmp/long" -o "$tmp/x" --force -q --target-size \
+        $((least + 4000))
+    size=$(stat -c %s "$tmp/x/model.safetensors")
+    [ "$size" -le $((least + 4000)) ] || die "$size bytes, more than $least + 4000"
+    [ "$size" -ge $((least - 4000)) ] || die "$size bytes, far from $least + 4000"
+done
+# A scale for each number is no gain, unless it is asked for.
+safetensors "$tmp/thin" \
+    '{"w":{"dtype":"F32","shape":[1024,1],"data_offsets":[0,4096]}}' ''
+head -c 4096 /dev/zero >>"$tmp/thin"
+for type in nf4 int8; do
+    thin=(quantize "$tmp/thin" -o "$tmp/x.safetensors" --type "$type" --force)
+    "$program" "${thin[@]}" 2>"$tmp/out" || die "thin: $type"
+    has "1/1 w (1024,1) stays f32: it would not be smaller"
+    for asks in "--include w" "--override w=$type"; do
+        # shellcheck disable=SC2086
+        run 0 "${thin[@]}" -q $asks
+        run 0 info "$tmp/x.safetensors"
+        has "w     $type f32"
+    done
+done
 quantize --type nf4 --force -q --resume # none is there to go on with
 cp -r "$golden/sharded" "$tmp/model"
 run 0 quantize "$tmp/model" -o "$tmp/small" --type nf4 -q

@@ -7,13 +7,12 @@ set -euo pipefail
 export LC_ALL=C
 src=tests/golden/layouts/bnb4.values # dense: it is what others decode
 
-shows() # STATUS ARGUMENT... <<TEXT: exactly that, and nothing else
+shows() # STATUS ARGUMENT... <<TEXT: exactly that on stdout
 {
     local want=$1
     shift
     cat >"$tmp/want"
     run "$want" "$@"
-    [ ! -s "$tmp/err" ] || die "'$*': talks"
     diff "$tmp/want" "$tmp/out" >"$tmp/diff" ||
         die "'$*': $(cat "$tmp/diff")"
 }
@@ -59,9 +58,15 @@ shows 0 check --header "$tmp/nan" <<END
 $tmp/nan: safetensors, 1 array, 0 elements looked at: sound
 END
 shows 3 check --json "$tmp/nan" <<END
-{"path": "$tmp/nan", "kind": "safetensors", "flaws": [{"name": "w", "flaw": "2 NaN, the first at 1"}, {"name": "w", "flaw": "1 infinite, the first at 3"}], "arrays": 1, "flawed": 1, "unknown": 0, "elements": 4}
+{"path": "$tmp/nan", "kind": "safetensors", "flaws": [{"name": "w", "flaw": "2 NaN, the first at 1"}, {"name": "w", "flaw": "1 infinite, the first at 3"}], "error": null, "arrays": 1, "flawed": 1, "unknown": 0, "elements": 4}
 END
 shows 3 check -q "$tmp/nan" </dev/null
+
+run 3 check -q --json "$tmp/nan" # what is asked for is no talk
+has '"flaw": "2 NaN, the first at 1"'
+shows 1 check --json no/such <<END
+{"path": "no/such", "kind": null, "flaws": [], "error": "no/such: cannot open: No such file or directory", "arrays": 0, "flawed": 0, "unknown": 0, "elements": 0}
+END
 
 # Scales lie first, and codes last.
 "$program" quantize "$src" -o "$tmp/t" --type ternary -q
@@ -129,6 +134,20 @@ run 1 diff "$tmp/a" "$tmp/e" --json
 has '{"name": "w", "why": "a type that is not known here", "differs": true}'
 run 0 diff "$tmp/nan" "$tmp/nan"
 has "the same"
+# Columns are as wide as what stands in them; what cannot be loaded is named.
+many="[1,1,1,1,1,1,1,1,2]"
+header=$(f32 "$many" 8)
+safetensors "$tmp/many" "${header%\}},\"longer.name\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}" \
+    '\0\0\x80\x3f\0\0\x80\x3f\0\0\x80\x3f'
+shows 1 diff "$tmp/many" "$tmp/many" <<END
+w            f32       f32       cannot be loaded here
+longer.name  f32       f32       the same
+2 arrays, 1 differs by more than 0; of all numbers: nrmse 0, max 0, cosine 1
+END
+"$program" quantize "$src" -o "$tmp/dyn" --type dynamic8 -q
+run 1 diff "$src" "$tmp/dyn"
+has "nested.weight  bf16      dynamic8 bf16  nrmse 0.0"
+has "norm.weight    bf16      bf16           the same"
 # Against a quantized file: the worst first
 "$program" quantize "$src" -o "$tmp/q" --type nf4 -q
 run 1 diff "$src" "$tmp/q" --top 1
@@ -171,6 +190,37 @@ w     f32                   1          1          1          0              @   
 END
 shows 0 stats --json --bins 2 "$tmp/a" w <<END
 {"name": "w", "format": "dense", "elements": 2, "min": 6, "max": 8, "mean": 7, "std": 1, "zeros": 0, "nan": 0, "inf": 0, "histogram": {"lo": 6, "hi": 8, "below": 0, "above": 0, "count": [1, 1]}}
+END
+# Named, if they cannot be looked at.
+shows 0 stats "$tmp/many" --bins 2 <<END
+name         type                min        max       mean        std
+w            f32           cannot be loaded here
+longer.name  f32                   1          1          1          0   @
+END
+shows 0 stats "$tmp/e" <<END
+name  type                min        max       mean        std
+w     (F8_E4M3)     a type that is not known here
+END
+shows 0 stats "$tmp/e" --json <<END
+[
+{"name": "w", "format": null, "why": "a type that is not known here"}]
+END
+refused 1 "F8_E4M3" stats "$tmp/e" w
+# Numbers so large that nothing lies half beside them, or that a double cannot
+# hold how far they are apart; and so small that there is nothing between them.
+safetensors "$tmp/far" \
+    '{"far":{"dtype":"F64","shape":[2],"data_offsets":[0,16]},"same":{"dtype":"F64","shape":[1],"data_offsets":[16,24]},"near":{"dtype":"F64","shape":[2],"data_offsets":[24,40]}}' \
+    '\xff\xff\xff\xff\xff\xff\xef\x7f\xff\xff\xff\xff\xff\xff\xef\xff\x7d\xc3\x94\x25\xad\x49\xb2\x54\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
+run 0 stats "$tmp/far" --bins 4
+has "far   f64           -1.8e+308   1.8e+308          0        inf  @  @"
+has "same  f64              1e+100     1e+100     1e+100          0    @"
+has "near  f64                   0  4.94e-324          0          0  @"
+shows 0 stats "$tmp/far" far --bins 2 <<END
+far  f64  (2)
+min -1.79769e+308, max 1.79769e+308, mean 0, std inf, zeros 0, NaN 0, infinite 0
+ -1.798e+308  ################################################ 1
+           0  ################################################ 1
+  1.798e+308
 END
 run 0 stats --json "$src"
 has '{"name": "bytes.weight", "format": "dense", "elements": 5, '

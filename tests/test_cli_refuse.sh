@@ -66,6 +66,21 @@ if [ "$(id -u)" != 0 ]; then
         -o "$tmp/closed/x" --type nf4 -q
 fi
 
+# A report that has no place is known of before the work is done.
+for where in "$tmp/no/r.md: cannot be written: No such file" \
+    "$tmp/d.md: is no regular file, and stays"; do
+    mkdir -p "$tmp/d.md"
+    refused 1 "$where" quantize "$values" -o "$out" --type nf4 --report \
+        "${where%%: *}"
+    refused 1 "$where" convert "$values" -o "$out" --report "${where%%: *}"
+    refused 1 "$where" diff "$values" "$values" --report "${where%%: *}"
+    [ ! -e "$out" ] || die "the work was done"
+done
+# What is said is a line, whatever stands in it.
+refused 1 'a\x0ab\x1b[31m\xff\xe2\x80\xae: cannot open' info \
+    $'a\nb\e[31m\xff\u202e'
+refused 2 "no verb 'a\\x0ab'" $'a\nb'
+
 # ---- sources -----------------------------------------------------------------
 
 refused 1 "not a regular file" info /dev/null
@@ -73,7 +88,7 @@ refused 1 "not a regular file" info /dev/null
 refused 3 "not recognized: an empty file" info "$tmp/empty"
 refused 3 "not recognized: an empty file" quantize "$tmp/empty" -o "$out" \
     --type nf4
-refused 1 "only dense arrays are quantized or copied" quantize "$packed" \
+refused 1 "only dense arrays are quantized or copied: dequantize the file first" quantize "$packed" \
     -o "$out" --type nf4 --exclude nested -q
 # A number that cannot be quantized, in the middle of a large array.
 safetensors "$tmp/nan" \
@@ -102,9 +117,20 @@ run 0 "${quiet[@]}" 'w=nf4:nonfinite=clamp' --type nf4
 rm "$out"
 refused 1 "max_memory" quantize "$tmp/nan" -o "$out" --type ternary \
     --scale tensor -q --max-memory 1M
-refused 1 "max_memory is 20000, and at least 1000000" dequantize "$packed" \
-    -o "$out" --max-memory 20k -q
-refused 2 "--max-memory takes 1 to " convert "$packed" -o "$out" --max-memory x
+for bytes in x 0 -1 1X 1Gx 1iB nan 1e30; do
+    refused 2 "--max-memory takes bytes, as 4.2G, 500MB or 3Gi, not '$bytes'" \
+        convert "$packed" -o "$out" --max-memory "$bytes"
+done
+for bytes in 20k 20K 20kB 0.02M 0.02mB 20000 20e3B; do
+    refused 1 "max_memory is 20000, and at least 1000000" dequantize "$packed" \
+        -o "$out" -q --max-memory "$bytes"
+done
+refused 1 "max_memory is 20480, and at least 1000000" dequantize "$packed" \
+    -o "$out" --max-memory 20KiB -q
+for axis in 1.5 8 -9 x; do
+    refused 2 "--axis takes -8 to 7, not '$axis'" quantize "$values" -o "$out" \
+        --type int8 --axis "$axis"
+done
 [ ! -e "$out" ] || die "something was written"
 
 # ---- beside them -------------------------------------------------------------
