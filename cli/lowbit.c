@@ -1,7 +1,10 @@
 /* lowbit.c - the command: `lowbit VERB ..` */
+#include <fcntl.h>
 #include <locale.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "launch.h"
 #include "start/command.h"
@@ -18,8 +21,8 @@ static void usage(FILE *to)
     for (int i = 0; verbs[i]; i++)
         fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
     fprintf(to, "\n`lowbit VERB --help` says more; --version which this is. "
-                "Exit codes: 0 done, 1 failed, "
-                "2 usage,\n3 a file that is wrong, 4 what --strict forbids.\n");
+                "Exit codes: 0 done,\n1 failed, 2 usage, 3 a file that is "
+                "wrong, 4 what --strict forbids.\n");
 }
 
 static const verb *find_verb(const char *name)
@@ -96,6 +99,8 @@ static verdict run(int argc, char **argv, lb_comm *comm)
         verb_help(stdout, v);
         return DONE;
     }
+    /* A job goes on if nobody listens any more. */
+    if (verb_takes(v, OPTION_OUTPUT)) signal(SIGPIPE, SIG_IGN);
     return run_among(v, &a, comm);
 }
 
@@ -109,8 +114,21 @@ static void allow_files(void)
     (void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
+/* A file that is written must not be stdout or stderr, because those were
+ * closed: what is said would go into it. Nothing can be written to what takes
+ * their place, so that data that are lost stay an error. */
+static void hold_streams(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) close(fd);
+}
+
 int lowbit_command(int argc, char **argv, lb_comm *comm)
 {
+    hold_streams();
     setlocale(LC_CTYPE, ""); /* whether the terminal has Unicode */
     allow_files();
     const verdict v = run(argc, argv, comm);

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# test_cli_streams.sh PROGRAM - who listens, and how: terminals of any width,
+# pipes that are closed, streams that are not there. To be run in the project's
+# root.
+set -euo pipefail
+# shellcheck source=tests/cli.bash
+. tests/cli.bash
+src=tests/golden/layouts/bnb4.values
+job=(quantize "$src" --type nf4 --force)
+run 0 "${job[@]}" -q -o "$tmp/right"
+
+same() # what is at $tmp/q is what it should be
+{
+    cmp -s "$tmp/q" "$tmp/right" || die "$1: other bytes"
+    rm "$tmp/q"
+    checks=$((checks + 1))
+}
+
+# ---- pipes -------------------------------------------------------------------
+
+# A job goes on without listeners; data that nobody takes are no success.
+exec 9> >(true)
+wait $!
+"$program" "${job[@]}" -o "$tmp/q" 2>&9 || die "nobody hears: status $?"
+same "nobody hears"
+for to in "&9" /dev/full; do
+    status=0
+    eval '"$program" "${job[@]}" -q --json -o "$tmp/q"' ">$to" \
+        2>"$tmp/err" || status=$?
+    [ "$status" = 1 ] || die "--json >$to: exit status $status"
+    grep -q "cannot write to stdout" "$tmp/err" || die "--json >$to: not said"
+    same "--json >$to"
+done
+exec 9>&-
+
+# ---- closed ------------------------------------------------------------------
+
+# The file is not taken for a stream that is not there.
+"$program" "${job[@]}" -o "$tmp/q" 2>&- || die "without stderr"
+same "without stderr"
+"$program" "${job[@]}" -o "$tmp/q" >&- 2>&- || die "without stdout and stderr"
+same "without stdout and stderr"
+if "$program" "${job[@]}" --json -o "$tmp/q" <&- >&- 2>&-; then
+    die "--json without stdout is fine"
+fi
+same "--json without streams"
+status=0
+"$program" info "$src" >&- 2>"$tmp/err" || status=$?
+[ "$status" = 1 ] || die "info without stdout: exit status $status"
+grep -q "cannot write to stdout" "$tmp/err" || die "info without stdout: not said"
+
+# ---- terminals ---------------------------------------------------------------
+
+# A bar that goes, and no lines unless they are wanted.
+if ! command -v script >/dev/null; then
+    finish
+    exit 0
+fi
+
+on_terminal() # COLUMNS OPTION...
+{
+    local columns=$1
+    shift
+    script -qec "stty cols $columns; '$program' quantize '$src' -o '$tmp/q' \
+        --force --type nf4 $*" /dev/null </dev/null | tr -d '\r' >"$tmp/out"
+}
+
+on_terminal 80
+has 'B/s  0:00 left  stack.weight'
+has $'\033[K'"lowbit: $tmp/q: 1 array quantized"
+if grep -q '^1/7' "$tmp/out"; then die "lines on a terminal"; fi
+on_terminal 80 -v
+has '1/7 stack.weight (3,8,32) stays f32: tiny'
+if grep -q 'left' "$tmp/out"; then die "a bar and lines"; fi
+on_terminal 80 -q
+[ ! -s "$tmp/out" ] || die "-q talks on a terminal"
+# It never fills a line, which the next one could not be put over.
+export LC_ALL=C
+for columns in 10 25 40 60 200; do
+    on_terminal $columns
+    sed 's/\x1b\[K/\n/g' "$tmp/out" | grep '^[# ]* *[0-9]* %' >"$tmp/bars" ||
+        die "$columns columns: no bar"
+    longest=$(wc -L <"$tmp/bars")
+    [ "$longest" -lt $columns ] || die "$columns columns: a bar of $longest"
+    checks=$((checks + 1))
+done
+
+script -qec "'$program' stats '$src' norm.weight" /dev/null </dev/null \
+    >"$tmp/out"
+has $'\033[36m'
+NO_COLOR=1 script -qec "'$program' stats '$src' norm.weight" /dev/null \
+    </dev/null >"$tmp/out"
+if grep -q $'\033' "$tmp/out"; then die "NO_COLOR is coloured"; fi
+
+finish
