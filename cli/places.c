@@ -48,7 +48,7 @@ bool place_is_free(const arguments *a, const char *what)
         complain(USAGE, "--output is empty");
         return false;
     }
-    if (stat(to, &st) == 0 && !a->count[OPTION_FORCE] &&
+    if (lstat(to, &st) == 0 && !a->count[OPTION_FORCE] &&
         !is_empty_directory(to)) {
         complain(USAGE, "%s: is there already; --force replaces it", to);
         return false;

@@ -51,6 +51,28 @@ for same in link hard; do
         quantize "$tmp/self" -o "$tmp/$same" --type nf4 --force -q
 done
 cmp -s "$values" "$tmp/self" || die "the source is gone"
+# A link stays, and what it leads to is replaced; one that leads nowhere is in
+# the way.
+run 0 quantize "$values" -o "$tmp/right" --type nf4 -q
+mkdir "$tmp/there" "$tmp/there/dir"
+echo old >"$tmp/there/file"
+ln -s there/file "$tmp/to_file"
+ln -s there/dir "$tmp/to_dir"
+ln -s nowhere "$tmp/lost"
+for link in to_file lost; do
+    refused 2 "$link: is there already; --force replaces it" quantize "$values" \
+        -o "$tmp/$link" --type nf4
+    run 0 quantize "$values" -o "$tmp/$link" --type nf4 -q --force
+    cmp -s "$tmp/$link" "$tmp/right" || die "$link: other bytes"
+done
+[ -L "$tmp/to_file" ] || die "the link to a file is gone"
+cmp -s "$tmp/there/file" "$tmp/right" || die "not where the link leads to"
+for slash in '' /; do
+    run 0 quantize "$tmp/model" -o "$tmp/to_dir$slash" --type nf4 -q --force
+    [ -e "$tmp/there/dir/config.json" ] || die "not where the link leads to"
+    [ -L "$tmp/to_dir" ] || die "the link to a directory is gone"
+    run 0 check "$tmp/to_dir"
+done
 if command -v flock >/dev/null; then
     # Somebody else is writing it.
     (

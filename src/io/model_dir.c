@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -384,20 +385,25 @@ static bool write_rest(place *p)
            (!p->from || each_entry(p, p->from, carry_over)) && publish(p);
 }
 
-/* Its name without slashes at the end, and that of the partial one. */
+/* Its name without slashes at the end, or what it leads to if it is a link; and
+ * that of the partial one. */
 static bool name_both(place *p, const char *to)
 {
     static const char suffix[] = ".partial";
+    char real[PATH_MAX];
     lb_job *j = p->j;
     size_t n = strlen(to);
     while (n > 1 && to[n - 1] == '/')
         n--;
-    char *name = lb_arena_text(j->cx, &j->arena, to, n);
-    p->partial = lb_arena_alloc(j->cx, &j->arena, n + sizeof suffix, 1);
-    if (!name || !p->partial) return false;
-    p->to = name;
-    snprintf(p->partial, n + sizeof suffix, "%s%s", name, suffix);
-    return true;
+    p->to = lb_arena_text(j->cx, &j->arena, to, n);
+    if (!p->to) return false;
+    const char *at = lb_outfile_place(p->to, real);
+    if (at == real) p->to = lb_arena_text(j->cx, &j->arena, at, strlen(at));
+    if (!p->to) return false;
+    n = strlen(p->to) + sizeof suffix;
+    p->partial = lb_arena_alloc(j->cx, &j->arena, n, 1);
+    if (p->partial) snprintf(p->partial, n, "%s%s", p->to, suffix);
+    return p->partial != NULL;
 }
 
 /* Made by the first rank, for all. */

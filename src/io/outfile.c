@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -111,8 +113,18 @@ static bool open_partial(lb_ctx *cx, lb_outfile *o, lb_infile *const *input,
     return true;
 }
 
+const char *lb_outfile_place(const char *path, char *real)
+{
+    struct stat st;
+    if (lstat(path, &st) || !S_ISLNK(st.st_mode)) return path;
+    const char *to = realpath(path, real);
+    return to ? to : path;
+}
+
 static lb_outfile *make(lb_ctx *cx, const char *path)
 {
+    char real[PATH_MAX];
+    path = lb_outfile_place(path, real);
     const size_t len = strlen(path);
     size_t got;
     lb_outfile *o =

@@ -1,7 +1,8 @@
 /* outfile.h - a file to be written, whole or not at all.
  *
  * Bytes go to PATH.partial, which takes PATH's name when all are there and on
- * the disk. Until then, and whatever goes wrong, what stood at PATH stays.
+ * the disk. Until then, and whatever goes wrong, what stood at PATH stays. If
+ * PATH is a link, it stays one, and all this holds for what it leads to.
  */
 #ifndef LB_OUTFILE_H
 #define LB_OUTFILE_H
@@ -38,6 +39,9 @@ typedef struct lb_outfile {
     char *partial;
 } lb_outfile;
 
+/* What a link leads to, in real, which has PATH_MAX bytes; or path, if it is
+ * none or leads nowhere. */
+const char *lb_outfile_place(const char *path, char *real);
 /* Refuses a path that is one of n inputs, by whatever name: they are read
  * while it is written. An old PATH.partial is overwritten. size: bytes to
  * come, if known, which must be free on the disk; else 0. NULL and an error. */
