@@ -1,7 +1,22 @@
 /* verb_merge.c - `lowbit merge`: a checkpoint from the files of its ranks. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "places.h"
+
+static void sum_up(lb_ctx *cx, const char *to)
+{
+    lb_file *f = lb_file_open(cx, to, NULL);
+    uint64_t nbytes = 0;
+    const int64_t n = lb_file_count(f);
+    for (int64_t i = 0; i < n; i++)
+        nbytes += lb_file_entry(f, i)->nbytes;
+    fputs("lowbit: ", stderr);
+    put_text(stderr, to, strlen(to));
+    fprintf(stderr, ": %" PRId64 " array%s of %s merged\n", n,
+            n == 1 ? "" : "s", show_bytes(nbytes).s);
+    lb_file_close(f);
+}
 
 static verdict run(const arguments *a)
 {
@@ -12,11 +27,8 @@ static verdict run(const arguments *a)
     verdict v = DONE;
     if (!lb_merge_file(cx, a->operand[0], to, a->count[OPTION_NO_SYNC] != 0))
         v = complain_of(cx);
-    else if (!a->count[OPTION_QUIET]) {
-        fputs("lowbit: ", stderr);
-        put_text(stderr, to, strlen(to));
-        fputs(": merged\n", stderr);
-    }
+    else if (!a->count[OPTION_QUIET])
+        sum_up(cx, to);
     lb_close(cx);
     return v;
 }

@@ -121,7 +121,8 @@ refused 2 'shard needs --output' shard "$tmp/model.safetensors" --mesh tp=4 \
 refused 2 'it is written PATTERN=P(None, tp)' "${shard[@]}" --spec nothing
 refused 2 'it is written dp=2,tp=4' shard "$tmp/model.safetensors" -o \
     "$tmp/none" --mesh tp --spec '.=P(tp)'
-refused 1 'names pp, which the mesh tp=4 lacks' "${shard[@]}" --spec '.=P(pp)' -q
+refused 1 "'up.weight': spec P(pp) names pp, which the mesh tp=4 lacks" \
+    "${shard[@]}" --spec '.=P(pp)' -q
 refused 1 "rule 'none' matches none of the names" "${shard[@]}" -q \
     --spec 'none=P(tp)'
 refused 1 'do not divide' shard "$tmp/model.safetensors" -o "$tmp/none" \
@@ -139,6 +140,9 @@ run 0 shard "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=2 \
 [ ! -e "$tmp/none" ] || die "something is there"
 [ ! -e "$tmp/none.partial" ] || die "something partial is there"
 
+"$program" merge "$tmp/ranks" -o "$tmp/said.safetensors" 2>"$tmp/out" ||
+    die "merge fails"
+has "lowbit: $tmp/said.safetensors: 3 arrays of 131 kB merged" # 32776 f32
 echo old >"$tmp/old.safetensors"
 refused 2 'is there already' merge "$tmp/ranks" -o "$tmp/old.safetensors"
 refused 1 'has no rank-00000-of-' merge "$golden" -o "$tmp/none"

@@ -3,6 +3,7 @@
  * The first rule that matches counts, as in JAX's programs, whose lists end in
  * one for all the rest.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/core.h"
@@ -150,6 +151,16 @@ static const char *why_whole(const lb_grid *grid, const lb_placement *p)
                         : "its rule cuts nothing";
 }
 
+/* Of which array the error is. */
+static bool name_it(lb_ctx *cx, const char *name)
+{
+    const lb_status status = lb_error_status(cx);
+    char why[512];
+    snprintf(why, sizeof why, "%s", lb_error(cx));
+    lb_clear(cx);
+    return lb_fail(cx, status, "'%s': %s", LB_NAME(name), why);
+}
+
 bool lb_rules_place(lb_ctx *cx, lb_rules *r, const lb_grid *grid, lb_file *f,
                     const char *name, bool relaxed, lb_placement *to)
 {
@@ -169,9 +180,10 @@ bool lb_rules_place(lb_ctx *cx, lb_rules *r, const lb_grid *grid, lb_file *f,
                                      : "of a type that is not known here";
         return true;
     }
+    const bool clear = !lb_error_status(cx);
     if (!lb_group_spec(cx, grid, f, g, p->spec, relaxed ? &to->dropped : NULL,
                        &to->spec))
-        return false;
+        return clear ? name_it(cx, name) : false;
     to->whole = why_whole(grid, to);
     return true;
 }
