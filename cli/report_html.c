@@ -244,8 +244,7 @@ void report_html(const report *r, FILE *to)
     plot_layers(r, to);
     plot_worst(r, to);
     codes_section(r, to);
-    groups_table(r, report_by_reason, "What stayed as it was", "why", false,
-                 to);
+    groups_table(r, report_by_reason, r->kept, "why", false, to);
     arrays_table(r, to);
     fputs("<section><h2>The same again</h2>\n<pre>", to);
     put_html(to, r->command);

@@ -177,7 +177,7 @@ void report_markdown(const report *r, FILE *to)
     if (n) fprintf(to, "\n## Worst\n\n%s", md_head);
     for (int i = 0; i < n; i++)
         md_row(&r->row[worst[i]], to);
-    fputs("\n## As they were\n", to);
+    fprintf(to, "\n## %s\n", r->kept);
     md_groups(r, report_by_reason, "why", to);
     fprintf(to, "\n## Arrays\n\n%s", md_head);
     for (int64_t i = 0; i < r->n; i++)

@@ -43,6 +43,23 @@ static void report_pair(report *r, const line *l, const lb_difference *d)
                d->apart ? NULL : "the same", l->b->nbytes, d);
 }
 
+static const char *verdict_of(const line *l)
+{
+    if (!l->b) return "only in the first";
+    if (!l->a) return "only in the second";
+    return l->why;
+}
+
+/* One that cannot be compared: all that there is to say is its size. */
+static void report_odd(report *r, const line *l)
+{
+    lb_entry e = l->a ? *l->a : *l->b;
+    char kind[64] = "(none)";
+    if (!l->a) e.nbytes = 0;
+    if (l->b) entry_kind(l->b, kind, sizeof kind);
+    report_add(r, &e, kind, NULL, verdict_of(l), l->b ? l->b->nbytes : 0, NULL);
+}
+
 /* False and an error that ends it all. */
 static bool compare(lb_ctx *cx, lb_file *fa, lb_file *fb, line *l, lines *all)
 {
@@ -84,11 +101,14 @@ static bool compare_all(lb_ctx *cx, lb_file *fa, lb_file *fb, lines *all)
         l->b = lb_file_find(fb, l->a->name);
         l->over = true;
         if (l->b && !compare(cx, fa, fb, l, all)) return false;
+        if (all->report && verdict_of(l)) report_odd(all->report, l);
     }
     for (int64_t i = 0; i < lb_file_count(fb); i++) {
         const lb_entry *b = lb_file_entry(fb, i);
-        if (!lb_file_find(fa, b->name))
-            all->at[all->n++] = (line){.name = b->name, .b = b, .over = true};
+        if (lb_file_find(fa, b->name)) continue;
+        line *l = &all->at[all->n++];
+        *l = (line){.name = b->name, .b = b, .over = true};
+        if (all->report) report_odd(all->report, l);
     }
     for (int64_t i = 0; i < all->n; i++)
         all->over += all->at[i].over;
@@ -96,13 +116,6 @@ static bool compare_all(lb_ctx *cx, lb_file *fa, lb_file *fb, lines *all)
 }
 
 /* ---- what is printed ----------------------------------------------------- */
-
-static const char *verdict_of(const line *l)
-{
-    if (!l->b) return "only in the first";
-    if (!l->a) return "only in the second";
-    return l->why;
-}
 
 /* Columns of a table: names, and kinds in either file. */
 typedef struct widths {
@@ -247,6 +260,7 @@ static verdict run(const arguments *a)
     if (all.report) report_begin(&r, "diff", a->argc, a->argv);
     r.source = a->operand[0];
     r.result = a->operand[1];
+    r.kept = "The same, or not compared";
     lb_file *fa = lb_file_open(cx, a->operand[0], NULL);
     lb_file *fb = fa ? lb_file_open(cx, a->operand[1], NULL) : NULL;
     v = fb ? diff(a, cx, fa, fb, &all) : complain_of(cx);

@@ -56,7 +56,7 @@ From `DIR/a`: 12 B to 12 B, 32 bits per weight; of what changed: nrmse 0.5.
 |---|---|---|---|--:|--:|--:|--:|--:|
 | a.0.\<b\>\|&"\_w.weight | (2) | f32 | f32 | 8 B | 8 B | 0.5 | 4 | 1 |
 
-## As they were
+## The same, or not compared
 
 | why | arrays | weights | before | after | bits | nrmse | max | cosine |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|
@@ -69,6 +69,18 @@ From `DIR/a`: 12 B to 12 B, 32 bits per weight; of what changed: nrmse 0.5.
 | a.0.\<b\>\|&"\_w.weight | (2) | f32 | f32 | 8 B | 8 B | 0.5 | 4 | 1 |
 | n | (1) | f32 | f32 | 4 B | 4 B | | | |
 END
+
+# What one of them lacks, or what cannot be compared, is in the figures.
+safetensors "$tmp/c" \
+    '{"n":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]},"z":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}' \
+    '\0\0\0\0\0\0\0\0\0\0\0\0'
+run 1 diff -q "$tmp/a" "$tmp/c" --report "$tmp/odd.json"
+cp "$tmp/odd.json" "$tmp/out"
+has '"arrays": 3, "weights": 5, "before": 12, "after": 12, '
+has '"kept": {"only in the first": {"arrays": 1, "weights": 2, "before": 8, "after": 0, '
+has '"another shape": {"arrays": 1, "weights": 1, "before": 4, "after": 4, '
+has '"only in the second": {"arrays": 1, "weights": 2, "before": 0, "after": 8, '
+has '"shape": "(2)", "was": "f32", "is": "(none)", "kept": "only in the first", '
 
 # ---- HTML --------------------------------------------------------------------
 
@@ -165,7 +177,7 @@ talks --report "$tmp/q.html"
 has "report: DIR/q.html"
 sed "s|$tmp/||g;s|tests/golden/layouts/||g" "$tmp/q.html" >"$tmp/out"
 page
-has "What stayed as it was"
+has "<h2>As they were</h2>"
 # Read again: in every layout.
 for how in "nf4 native" "int8 native" "nf4 bnb" "int8 bnb" "ternary bitnet" \
     "ternary seed" "nf4 seed"; do
