@@ -30,7 +30,7 @@ enum { REPORT_CODES = 8, REPORT_GROUPS = 32 };
 typedef struct report {
     const char *verb, *source, *result;
     const char *kept; /* what rows with a reason have in common */
-    char *command; /* the same again */
+    char *command;    /* the same again */
     double seconds;
     uint64_t peak; /* bytes of memory; 0: not known */
     report_row *row;

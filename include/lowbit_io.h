@@ -4,12 +4,23 @@
  *     for (int64_t i = 0; i < lb_file_count(f); i++)
  *         puts(lb_file_entry(f, i)->name);
  *     lb_array *w = lb_file_load(cx, f, "mlp.up.weight");
- *     lb_file_close(f);                         // w stays
+ *     lb_array *few = lb_file_load_rows(cx, f, "mlp.down.weight", 0, 16);
+ *     lb_file_close(f);                         // w and few stay
  *
- * Conventions are those of lowbit.h. What kind of file it is its bytes say,
- * never its name. Everything that a file claims is held against its size before
- * it is believed: LB_E_CONTENT is a file that is wrong, LB_E_FILE the system
- * that refuses, LB_E_UNSUPPORTED what is right and not available here.
+ *     const lb_planned list[] = {{.name = "w", .array = w},
+ *                                {.name = "few", .array = few}};
+ *     lb_save(cx, "two.safetensors", list, 2, NULL);
+ *
+ *     const lb_quantize_options o = {.config = {.format = "nf4"}};
+ *     lb_quantize_file(cx, "model.safetensors", "small.safetensors", &o);
+ *
+ * Conventions are those of lowbit.h. All that is zero in options is the
+ * default, and where nothing must be given they may be NULL; struct_size is the
+ * sizeof of the struct, for programs that run with a later library, or 0. What
+ * kind of file it is its bytes say, never its name. Everything that a file
+ * claims is held against its size before it is believed: LB_E_CONTENT is a file
+ * that is wrong, LB_E_FILE the system that refuses, LB_E_UNSUPPORTED what is
+ * right and not available here.
  */
 #ifndef LOWBIT_IO_H
 #define LOWBIT_IO_H

@@ -39,7 +39,7 @@ refused 2 "--report takes" dequantize "$src" -o "$out" --report x
 refused 1 "cannot open" dequantize no/such -o "$out"
 refused 3 "not recognized" dequantize Makefile -o "$out"
 refused 1 "cannot be loaded here" dequantize "$golden/fields.npy" -o "$out"
-refused 1 "has no type for bf16" dequantize "$src" -o "$tmp/x.npz" -q
+refused 1 "a file of kind npz has no type for bf16: make it f32 or f16" dequantize "$src" -o "$tmp/x.npz" -q
 [ ! -e "$out" ] || die "something was written"
 
 does dequantize "$src" -o "$out" --no-sync

@@ -35,9 +35,10 @@ bool lb_saver_tensor(lb_ctx *cx, lb_saver *s, lb_saved *item,
 {
     if (!type) type = type_of(s->kind, dtype);
     if (!type)
-        return lb_fail(
-            cx, LB_E_UNSUPPORTED, "'%s': a %s file has no type for %s",
-            LB_NAME(item->name), s->kind->name, lb_dtype_name(dtype));
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "'%s': a file of kind %s has no type for %s%s",
+                       LB_NAME(item->name), s->kind->name, lb_dtype_name(dtype),
+                       dtype == LB_BF16 ? ": make it f32 or f16" : "");
     s->tensor =
         grown(cx, &s->arena, s->tensor, s->n_tensors, sizeof *s->tensor);
     const size_t rest = strlen(suffix);

@@ -3,7 +3,6 @@
  * The first rule that matches counts, as in JAX's programs, whose lists end in
  * one for all the rest.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/core.h"
@@ -155,8 +154,8 @@ static const char *why_whole(const lb_grid *grid, const lb_placement *p)
 static bool name_it(lb_ctx *cx, const char *name)
 {
     const lb_status status = lb_error_status(cx);
-    char why[512];
-    snprintf(why, sizeof why, "%s", lb_error(cx));
+    char why[LB_ERROR_SIZE];
+    memcpy(why, lb_error(cx), strlen(lb_error(cx)) + 1);
     lb_clear(cx);
     return lb_fail(cx, status, "'%s': %s", LB_NAME(name), why);
 }
