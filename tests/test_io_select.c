@@ -193,7 +193,8 @@ static void test_shapes(void)
     o.config.format = "tq2_0";
     CHECK(quantize(&o));
     CHECK_EQ_S(s.format[0], "tq2_0");
-    CHECK_EQ_S(s.kept[3], "the layout has no place for it"); /* 288 of 256 */
+    CHECK_EQ_S(s.kept[3],
+               "the layout has no place for its shape"); /* 288 of 256 */
     CHECK_EQ_I(s.fell_back, LAYERS + 1);
     o = options(&s);
     o.kind = "gguf";
@@ -203,7 +204,8 @@ static void test_shapes(void)
     o.n_other = 2;
     CHECK(quantize(&o));
     CHECK_EQ_S(s.format[3], "q8_0");
-    CHECK_EQ_S(s.kept[25], "the layout has no place for it"); /* 100 of 32 */
+    CHECK_EQ_S(s.kept[25],
+               "the layout has no place for its shape"); /* 100 of 32 */
     o.strict = true;
     REFUSED(quantize(&o), LB_E_DENIED, "is to be quantized, and cannot be");
     o.strict = false;

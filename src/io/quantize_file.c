@@ -19,6 +19,13 @@ static bool name_format(lb_job *j, lb_job_item *it)
     return true;
 }
 
+/* Of what was declined: a plain shape would have a place. */
+static bool shape_declines(lb_job *j, lb_planned p)
+{
+    p.shape = LB_SHAPE(256, 256);
+    return lb_saver_suits(j->cx, &p, j->o->kind, j->o->layout) == LB_DONE;
+}
+
 /* LB_DECLINED: the layout has no place for it; or, and the error is cleared,
  * the format does not take its shape. */
 static lb_verdict try_config(lb_job *j, lb_job_item *it, const char **why)
@@ -30,7 +37,9 @@ static lb_verdict try_config(lb_job *j, lb_job_item *it, const char **why)
     const lb_verdict v = lb_saver_suits(j->cx, &p, o->kind, o->layout);
     it->layout =
         lb_file_layout_for(o->layout ? o->layout : "native", it->config.format);
-    *why = "the layout has no place for it";
+    *why = v == LB_DECLINED && shape_declines(j, p)
+               ? "the layout has no place for its shape"
+               : "the layout has no place for it";
     if (v == LB_DONE && o->directory && it->layout && it->layout->refuses) {
         const lb_model_config *c = lb_model_config_of(j->cx, j->f);
         if (!c) return LB_FAILED;
@@ -47,10 +56,11 @@ static lb_verdict try_config(lb_job *j, lb_job_item *it, const char **why)
 
 static bool deny(lb_job *j, const lb_job_item *it, const char *why)
 {
+    const lb_planned p = lb_job_planned(it);
     return lb_fail(j->cx, LB_E_DENIED,
                    "'%s' is to be quantized, and cannot be as it is asked for: "
-                   "%s",
-                   LB_NAME(it->group->entry.name), why);
+                   "%s, %s",
+                   LB_NAME(it->group->entry.name), why, LB_SHOW(&p.shape));
 }
 
 bool lb_job_tries(lb_job *j, lb_job_item *it)
@@ -63,12 +73,14 @@ bool lb_job_suits(lb_job *j, lb_job_item *it)
 {
     const lb_quantize_options *o = j->o;
     const char *why = NULL;
+    const lb_planned p = lb_job_planned(it);
     lb_verdict v = try_config(j, it, &why);
     if (v != LB_DECLINED) return v == LB_DONE;
     if (o->strict) return deny(j, it, why);
     if (o->fallback == LB_FALLBACK_ERROR)
-        return lb_fail(j->cx, LB_E_UNSUPPORTED, "'%s', %s: %s",
-                       LB_NAME(it->group->entry.name), it->config.format, why);
+        return lb_fail(j->cx, LB_E_UNSUPPORTED, "'%s', %s: %s, %s",
+                       LB_NAME(it->group->entry.name), it->config.format, why,
+                       LB_SHOW(&p.shape));
     it->fell_back = true;
     const char *first = why;
     for (int i = 0; o->fallback == LB_FALLBACK_ADJUST && i < o->n_other; i++) {
