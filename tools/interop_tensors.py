@@ -236,7 +236,8 @@ def test_published(d):
         write(matrix, {"lstm.weight": f.get_tensor("lstm_cell.weight_ih")})
     for fmt in TYPES:
         q = f"{d}/q.safetensors"
-        lowbit("quantize", src, "-o", q, "--type", fmt)
+        lowbit("quantize", src, "-o", q, "--type", fmt, "--include",
+               r"conv\d\.weight")  # rows of 3 gain nothing in some
         here, packed = dense(q), native_values(q)
         check(len(packed) >= 6, f"{fmt}: only {list(packed)} are packed")
         for k, w in packed.items():
