@@ -25,7 +25,7 @@ const option_row option_rows[N_OPTIONS] = {
     [OPTION_HEADER] = {"header", 0, NULL, "only what the header claims"},
     [OPTION_HELP] = {"help", 'h', NULL, "this text"},
     [OPTION_INCLUDE] = {"include", 0, "RE",
-                        "also those that would stay by default"},
+                        "also those of such names, which would stay"},
     [OPTION_JOBS] = {"jobs", 'j', "N", "threads; all there are if not said"},
     [OPTION_JSON] = {"json", 0, NULL, "the same as JSON"},
     [OPTION_LAYOUT] = {"layout", 0, "NAME",
@@ -34,7 +34,7 @@ const option_row option_rows[N_OPTIONS] = {
                              "of BitNet's: autobitlinear, whose scales "
                              "multiply, or bitlinear"},
     [OPTION_MAX_MEMORY] = {"max-memory", 0, "BYTES",
-                           "of arrays at a time; 512Mi if not said"},
+                           "of arrays at a time; 512MiB if not said"},
     [OPTION_MESH] = {"mesh", 0, "AXES", "ranks by named axes: dp=2,tp=4"},
     [OPTION_METADATA] = {"metadata", 0, NULL, "also the values in the file"},
     [OPTION_NO_SYNC] = {"no-sync", 0, NULL, "do not wait for the disk"},
@@ -64,8 +64,10 @@ const option_row option_rows[N_OPTIONS] = {
     [OPTION_STRICT] = {"strict", 0, NULL,
                        "fail where something cannot be as it is asked for"},
     [OPTION_TARGET_BPW] = {"target-bpw", 0, "BITS",
-                           "for each weight: types by measured error"},
-    [OPTION_TARGET_SIZE] = {"target-size", 0, "BYTES", "the same, of all"},
+                           "of a weight, on average: types are chosen by "
+                           "measured error"},
+    [OPTION_TARGET_SIZE] = {"target-size", 0, "BYTES",
+                            "of the result, as 4.2G: types are chosen so, too"},
     [OPTION_THRESHOLD] = {"threshold", 0, "HOW", "ternary: std or absmean"},
     [OPTION_TO] = {"to", 0, "KIND", "safetensors, gguf, npy or npz"},
     [OPTION_TOLERANCE] = {"tolerance", 0, "X",
@@ -94,11 +96,31 @@ static void put_examples(FILE *to, const char *line)
     }
 }
 
+/* Words in lines of 79 columns at most, of which the next is column `at` and
+ * later ones begin in column `margin`. */
+static void put_folded(FILE *to, const char *text, int at, int margin)
+{
+    static const char space[] = " \n";
+    for (bool first = true; *(text += strspn(text, space)); first = false) {
+        const int n = (int)strcspn(text, space);
+        const bool fits = at + !first + n <= 79;
+        if (!fits) fprintf(to, "\n%*s", margin, "");
+        fprintf(to, "%s%.*s", fits && !first ? " " : "", n, text);
+        at = fits ? at + !first + n : margin + n;
+        text += n;
+    }
+    fputc('\n', to);
+}
+
 void verb_help(FILE *to, const verb *v)
 {
+    enum { LEFT = 27 };
     fprintf(to, "usage: lowbit %s%s%s [OPTION]..\n\n%s.\n", v->name,
             *v->operands ? " " : "", v->operands, v->summary);
-    if (v->help) fprintf(to, "\n%s\n", v->help);
+    if (v->help) {
+        fputc('\n', to);
+        put_folded(to, v->help, 0, 0);
+    }
     put_examples(to, v->examples);
     fputs("\nOptions:\n", to);
     for (int i = 0; i < N_OPTIONS; i++) {
@@ -110,7 +132,8 @@ void verb_help(FILE *to, const verb *v)
                  option_rows[i].letter ? ", " : "  ", option_rows[i].name,
                  option_rows[i].operand ? " " : "",
                  option_rows[i].operand ? option_rows[i].operand : "");
-        fprintf(to, "  %-24s %s\n", left, option_rows[i].help);
+        fprintf(to, "  %-*s", LEFT - 2, left);
+        put_folded(to, option_rows[i].help, LEFT, LEFT);
     }
 }
 

@@ -251,19 +251,25 @@ const verb verb_quantize = {
     .operands = "SRC",
     .summary = "Writes a file, or a model, whose weights take fewer bits",
     .help =
-        "SRC is what lowbit info lists, with dense arrays. Norms, "
-        "embeddings, routers, the\noutput head, vectors and tiny arrays "
-        "stay as they are, and so does what the layout\nhas no place for; "
-        "each is named with the reason. One with NaN or infinities ends "
-        "it,\nwith exit status 3, unless an --override says "
-        "nonfinite=clamp. Of a directory a\ndirectory is made, with its "
-        "other files, unless the output is called .gguf,\n.safetensors or "
-        ".npz. It is written whole or not at all: as OUTPUT.partial, which "
-        "a\nrun with --resume takes up. Under mpirun the processes share the "
-        "arrays, and the\nfile is the same.",
-    .examples = "lowbit quantize model.safetensors -o small.safetensors --type "
-                "nf4 --report lost.html\n"
-                "mpirun -np 4 lowbit quantize model/ -o small/ --type nf4",
+        "SRC is what lowbit info lists, with dense arrays. Norms, embeddings, "
+        "routers, the\noutput head, vectors and tiny arrays stay as they are, "
+        "and so does what the layout\nhas no place for, or what would not be "
+        "smaller; each is named with the reason.\nPatterns are regular "
+        "expressions as Perl has them, that match anywhere in a name;\none "
+        "that matches none is an error. Keys of an --override are block_size, "
+        "axis,\ndouble_quant (yes, no), scale, threshold, compat and nonfinite "
+        "(error, clamp):\nNaN and infinities end it, with exit status 3, "
+        "unless one says clamp. Of a\ndirectory a directory is made, with its "
+        "other files, unless the output is called\n.gguf, .safetensors or "
+        ".npz. It is written whole or not at all: as OUTPUT.partial,\nwhich a "
+        "run with --resume takes up. Under mpirun the processes share the "
+        "arrays,\nand the file is the same.",
+    .examples =
+        "lowbit quantize model.safetensors -o small.safetensors --type nf4\n"
+        "lowbit quantize model/ -o small/ --type nf4 --layout bnb\n"
+        "lowbit quantize model/ -o small.gguf --target-size 4.2G\n"
+        "lowbit quantize model/ -o small/ --type nf4 --override 'down=int8'\n"
+        "mpirun -np 4 lowbit quantize model/ -o small/ --type nf4",
     .n_operands = 1,
     .options = options_taken,
     .run = run,

@@ -155,7 +155,7 @@ const verb verb_shard = {
             "lowbit merge makes the checkpoint of them, byte by byte. OUTPUT "
             "is a\ndirectory, written whole or not at all.",
     .examples = "lowbit shard model/ -o ranks/ --mesh dp=2,tp=4 --spec "
-                "'up_proj=P(tp, None)' --spec 'down_proj=P(None, tp)'\n"
+                "'up=P(tp, None)'\n"
                 "lowbit shard model.safetensors --mesh tp=8 --rules rules.txt "
                 "--dry-run",
     .n_operands = 1,

@@ -35,6 +35,7 @@ for verb in $("$program" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
     run 0 "$verb" --help
     has "usage: lowbit $verb "
     has "  -h, --help"
+    [ "$(wc -L <"$tmp/out")" -lt 80 ] || die "$verb --help: wider than 79 columns"
 done
 
 # ---- info --------------------------------------------------------------------
