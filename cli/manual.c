@@ -4,14 +4,13 @@
 
 #include "verb.h"
 
-/* What scdoc would take for markup; a hyphen begins a list where a line does.
- */
+/* As one line: where one begins, a hyphen is a list, and roff takes a dot for
+ * a command. What scdoc would take for markup is told to be none. */
 static void put_scdoc(const char *text)
 {
     for (const char *p = text; *p; p++) {
-        const bool begins = p == text || p[-1] == '\n';
-        if (strchr("_*\\#~<`|[", *p) || (begins && *p == '-')) putchar('\\');
-        putchar(*p);
+        if (strchr("_*\\#~<`|[", *p) || (p == text && *p == '-')) putchar('\\');
+        putchar(*p == '\n' ? ' ' : *p);
     }
 }
 

@@ -78,6 +78,8 @@ for v in $verbs; do
     if command -v scdoc >/dev/null; then
         scdoc <"$tmp/out" >"$tmp/page" || die "$v: scdoc refuses its page"
         grep -q '^\.SH OPTIONS' "$tmp/page" || die "$v: no options"
+        ! grep '^\.[a-z]' "$tmp/page" | grep -v '^\.\(ie\|el\|ad\|nh\|nf\|fi\|ft\)' ||
+            die "$v: text that roff takes for a command"
         checks=$((checks + 1))
     fi
     grep -q "^\*$v\*$" docs/lowbit.1.scd || die "lowbit.1.scd: no $v"
