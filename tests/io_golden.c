@@ -200,3 +200,16 @@ bool io_copy(lb_ctx *cx, lb_reader *r, const lb_container *kind,
     free(buffer);
     return lb_writer_close(cx, w, ok);
 }
+
+bool io_same_bits(lb_ctx *cx, lb_array *a, lb_array *b)
+{
+    if (!a || !b || lb_dtype_of(a) != lb_dtype_of(b)) return false;
+    const lb_shape s = lb_shape_of(a), t = lb_shape_of(b);
+    const size_t n = (size_t)lb_size(a) * lb_dtype_size(lb_dtype_of(a));
+    uint8_t *x = malloc(n + 1), *y = malloc(n + 1);
+    const bool same = lb_shape_equal(&s, &t) && lb_read(cx, a, x, n) &&
+                      lb_read(cx, b, y, n) && memcmp(x, y, n) == 0;
+    free(x);
+    free(y);
+    return same;
+}

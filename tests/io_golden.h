@@ -27,6 +27,8 @@ bool io_line(const char *word, int k, char *line, size_t size);
 uint8_t *io_slurp(const char *path, size_t *n);
 /* Whether two files can be read, and have the same ones. */
 bool io_same_bytes(const char *a, const char *b);
+/* Whether two arrays are of the same shape and dtype, and of the same bits. */
+bool io_same_bits(lb_ctx *cx, lb_array *a, lb_array *b);
 /* Writes what r holds, tensors in r's order, in pieces of `piece` bytes. */
 bool io_copy(lb_ctx *cx, lb_reader *r, const lb_container *kind,
              const char *path, size_t piece, const lb_write_options *options);

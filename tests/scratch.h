@@ -51,6 +51,18 @@ static inline bool scratch_put(const char *path, const char *text)
     return f && fputs(text, f) >= 0 && fclose(f) == 0;
 }
 
+/* Whether that is all that is in it. */
+static inline bool scratch_has(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "rb");
+    bool same = f != NULL;
+    for (const char *p = text; same && *p; p++)
+        same = fgetc(f) == (unsigned char)*p;
+    same = same && fgetc(f) == EOF;
+    if (f) fclose(f);
+    return same;
+}
+
 static inline bool scratch_exists(const char *path)
 {
     struct stat st;

@@ -78,22 +78,6 @@ static bool perform(lb_ctx *cx, const io_file *g)
     return ok;
 }
 
-static void put_old(void)
-{
-    FILE *f = fopen(scratch, "wb");
-    fputs("old", f);
-    fclose(f);
-}
-
-static bool is_old(void)
-{
-    size_t n = 0;
-    uint8_t *p = io_slurp(scratch, &n);
-    const bool old = p && n == 3 && memcmp(p, "old", 3) == 0;
-    free(p);
-    return old;
-}
-
 static void say(bool ok, const io_file *g, long k, const char *what,
                 const char *why)
 {
@@ -106,7 +90,7 @@ static long failing(lb_ctx *cx, const io_file *g)
 {
     long k = 0;
     for (bool failed = true; failed && ++k < 10000;) {
-        put_old();
+        CHECK(scratch_put(scratch, "old"));
         const long before = m.blocks;
         m.failed = 0;
         m.fail_at = m.count + k;
@@ -118,7 +102,8 @@ static long failing(lb_ctx *cx, const io_file *g)
         if (failed) {
             say(lb_error_status(cx) == LB_E_NOMEM, g, k, "status",
                 lb_error(cx));
-            say(is_old(), g, k, "destination", "has changed");
+            say(scratch_has(scratch, "old"), g, k, "destination",
+                "has changed");
         }
         say(access(partial, F_OK) != 0, g, k, "partial file", "is left");
         lb_clear(cx);

@@ -210,15 +210,6 @@ static void put_old(const char *to)
     CHECK(scratch_put(old_file(to).s, "old"));
 }
 
-static bool is_old(const char *to)
-{
-    size_t n = 0;
-    uint8_t *p = io_slurp(old_file(to).s, &n);
-    const bool old = p && n == 3 && memcmp(p, "old", 3) == 0;
-    free(p);
-    return old;
-}
-
 static void say(bool ok, const struct job *j, long k, const char *what,
                 const char *why)
 {
@@ -245,7 +236,9 @@ static long failing(lb_ctx *cx, const struct job *j)
         if (failed) {
             say(lb_error_status(cx) == LB_E_NOMEM, j, k, "status",
                 lb_error(cx));
-            if (j->to) say(is_old(j->to), j, k, "destination", "has changed");
+            if (j->to)
+                say(scratch_has(old_file(j->to).s, "old"), j, k, "destination",
+                    "has changed");
         }
         say(access(partial.s, F_OK) != 0, j, k, "partial file", "is left");
         lb_clear(cx);

@@ -124,19 +124,6 @@ static void check_one(lb_ctx *cx, lb_mesh *mesh, const variant *v,
 
 /* ---- quantized where it is, saved, loaded elsewhere ---------------------- */
 
-static bool same_bits(lb_ctx *cx, lb_array *a, lb_array *b)
-{
-    const size_t n = (size_t)lb_size(a) * lb_dtype_size(lb_dtype_of(a));
-    uint8_t *x = malloc(n + 1), *y = malloc(n + 1);
-    const bool same = a && b && lb_size(a) == lb_size(b) &&
-                      lb_dtype_of(a) == lb_dtype_of(b) &&
-                      lb_read(cx, a, x, n) && lb_read(cx, b, y, n) &&
-                      memcmp(x, y, n) == 0;
-    free(x);
-    free(y);
-    return same;
-}
-
 /* To a directory of shards, twice, so that one is replaced. */
 static void check_shards(lb_ctx *cx, lb_mesh *mesh)
 {
@@ -164,7 +151,7 @@ static void check_shards(lb_ctx *cx, lb_mesh *mesh)
     for (int i = 0; i < 6; i++) {
         lb_array *back =
             lb_file_load_sharded(cx, mesh, f, name[i], "P(None, x)", NULL);
-        say(same_bits(cx, back, list[i].array), "shards", name[i],
+        say(io_same_bits(cx, back, list[i].array), "shards", name[i],
             lb_error(cx));
     }
     lb_file_close(f);

@@ -12,6 +12,7 @@
 #include "check.h"
 #include "core/core.h"
 #include "io/entries.h"
+#include "io_golden.h"
 #include "ranks.h"
 #include "scratch.h"
 
@@ -22,19 +23,6 @@ static void say(bool ok, const char *what, const char *name, const char *why)
     pthread_mutex_lock(&checking);
     if (check_fails(ok)) fprintf(stderr, "%s: %s: %s\n", what, name, why);
     pthread_mutex_unlock(&checking);
-}
-
-static bool same_bits(lb_ctx *cx, lb_array *a, lb_array *b)
-{
-    if (!a || !b || lb_dtype_of(a) != lb_dtype_of(b)) return false;
-    const lb_shape s = lb_shape_of(a), t = lb_shape_of(b);
-    const size_t n = (size_t)lb_size(a) * lb_dtype_size(lb_dtype_of(a));
-    uint8_t *x = malloc(n + 1), *y = malloc(n + 1);
-    const bool same = lb_shape_equal(&s, &t) && lb_read(cx, a, x, n) &&
-                      lb_read(cx, b, y, n) && memcmp(x, y, n) == 0;
-    free(x);
-    free(y);
-    return same;
 }
 
 /* ---- boxes --------------------------------------------------------------- */
@@ -68,7 +56,7 @@ static void check_one(lb_ctx *cx, lb_file *f, const char *name, lb_array *whole,
              lb_rank(whole) > 1 ? (long long)b->n[1] : 0LL);
     if (fits) {
         say(got && strcmp(lb_format_of(got), lb_format_of(whole)) == 0 &&
-                same_bits(cx, got, want),
+                io_same_bits(cx, got, want),
             "slice", where, lb_error(cx));
         say(!got || dense || lb_nbytes(got) <= lb_nbytes(whole),
             "no larger than the whole", where, "");
@@ -404,9 +392,9 @@ static void check_sharded(lb_ctx *cx, lb_mesh *mesh, lb_file *f,
     if (want && got) {
         const lb_spec a = lb_sharding_of(want), b = lb_sharding_of(got);
         say(lb_spec_equal(lb_mesh_grid(mesh), &a, &b), tensor, spec, "spec");
-        say(same_bits(cx, lb_local(cx, got), lb_local(cx, want)), tensor, spec,
-            "slice");
-        say(same_bits(cx, got, whole), tensor, spec, "gathered");
+        say(io_same_bits(cx, lb_local(cx, got), lb_local(cx, want)), tensor,
+            spec, "slice");
+        say(io_same_bits(cx, got, whole), tensor, spec, "gathered");
     }
     lb_clear(cx);
     lb_leave(cx);

@@ -28,15 +28,6 @@ static scratch_path in_dir(const char *name)
     return scratch_in(dir, name, "");
 }
 
-static bool has_text(const char *at, const char *text)
-{
-    size_t n = 0;
-    uint8_t *p = io_slurp(at, &n);
-    const bool same = p && n == strlen(text) && memcmp(p, text, n) == 0;
-    free(p);
-    return same;
-}
-
 /* ---- faults -------------------------------------------------------------- */
 
 static bool copy(const char *from, const char *to, bool sync)
@@ -66,10 +57,10 @@ static long faults(const char *from, const char *call, int error,
             error == EINTR || (strcmp(call, "fsync") == 0 && k > 0);
         if (!failed || goes_on) {
             CHECK(ok);
-            CHECK(!has_text(to.s, "old"));
+            CHECK(!scratch_has(to.s, "old"));
         } else {
             REFUSED(ok, LB_E_FILE, say);
-            CHECK(has_text(to.s, "old"));
+            CHECK(scratch_has(to.s, "old"));
         }
         CHECK(!scratch_exists(partial.s));
         CHECK_EQ_S(lb_error(cx), "");
@@ -133,7 +124,7 @@ static void test_inputs(void)
     CHECK_EQ_I(unlink(pipe.s), 0);
     REFUSED(lb_outfile_open(cx, in_dir("x").s, &f, 1, 0), LB_E_ARG,
             "x.partial: is read from");
-    CHECK(has_text(in.s, "input"));
+    CHECK(scratch_has(in.s, "input"));
     lb_outfile *o = lb_outfile_open(cx, other.s, &f, 1, 0);
     CHECK(o != NULL);
     CHECK(!lb_outfile_close(cx, o, false, false));
@@ -201,7 +192,7 @@ static void test_one_writer(void)
         fault = (fault_plan){0};
         lb_clear(cx);
         CHECK(tried == 1 && taken == 0);
-        CHECK(has_text(to.s, "new") && !scratch_exists(partial.s));
+        CHECK(scratch_has(to.s, "new") && !scratch_exists(partial.s));
     }
     /* What another has finished meanwhile is not written to. */
     CHECK(scratch_put(partial.s, "finished"));
@@ -209,13 +200,13 @@ static void test_one_writer(void)
     REFUSED(lb_outfile_open(cx, to.s, NULL, 0, 0), LB_E_FILE,
             "out.partial: another process is writing it");
     fault = (fault_plan){0};
-    CHECK(has_text(to.s, "finished") && !scratch_exists(partial.s));
+    CHECK(scratch_has(to.s, "finished") && !scratch_exists(partial.s));
     /* Nor what a link leads to. */
     CHECK(scratch_put(other.s, "other"));
     CHECK_EQ_I(symlink(other.s, partial.s), 0);
     REFUSED(lb_outfile_open(cx, to.s, NULL, 0, 0), LB_E_FILE,
             "out.partial: cannot open: ");
-    CHECK(has_text(other.s, "other") && scratch_exists(partial.s));
+    CHECK(scratch_has(other.s, "other") && scratch_exists(partial.s));
     unlink(partial.s), unlink(other.s), unlink(to.s);
 }
 
