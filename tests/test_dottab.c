@@ -73,57 +73,6 @@ static void check_tables(const lb_dottab *k, int64_t n, int rows,
     CHECK(ok && sum == sum_want && low == low_want);
 }
 
-/* ---- codes ----------------------------------------------------------------
- */
-
-static void check_turn(const lb_dottab *k, int64_t bytes, int64_t step,
-                       bool end)
-{
-    const size_t size = (size_t)((COLUMNS - 1) * step + bytes);
-    uint8_t *from = place(&in, size, end);
-    for (size_t i = 0; i < size; i++)
-        from[i] = (uint8_t)random_bits();
-    uint8_t *to = place(&out, (size_t)(bytes * COLUMNS), end);
-    k->turn(from, step, bytes, end ? 4096 : 0, to);
-    bool ok = true;
-    for (int64_t b = 0; b < bytes; b++)
-        for (int r = 0; r < COLUMNS; r++)
-            ok = ok && to[b * COLUMNS + r] == from[r * step + b];
-    CHECK(ok);
-}
-
-/* Byte b of row r of a strip has bits of eight lines. */
-static void check_across(const lb_dottab *k, int64_t bytes, int64_t wide,
-                         int64_t step, bool end)
-{
-    const int64_t lines = bytes * LB_DOTTAB_LINES;
-    const int64_t apart = bytes * COLUMNS + 32 * (bytes % 3);
-    const int64_t strips = wide * 8;
-    const size_t size =
-        lines && wide ? (size_t)((lines - 1) * step + wide * LB_DOTTAB_ACROSS)
-                      : 0;
-    uint8_t *from = place(&in, size, end);
-    for (size_t i = 0; i < size; i++)
-        from[i] = (uint8_t)random_bits();
-    const size_t room =
-        strips ? (size_t)((strips - 1) * apart + bytes * COLUMNS) : 0;
-    uint8_t *to = place(&out, room, true);
-    memset(to, 0x5a, room);
-    k->across(from, step, bytes, wide, to, apart);
-    bool ok = true;
-    for (size_t i = 0; i < room; i++) {
-        const int64_t strip = (int64_t)i / apart, at = (int64_t)i % apart;
-        int want = 0;
-        for (int64_t l = 0; l < 8 && at < bytes * COLUMNS; l++) {
-            const int64_t place_in = strip / 8 * COLUMNS + at % COLUMNS;
-            const int byte = from[(at / COLUMNS * 8 + l) * step + place_in];
-            want |= (byte >> strip % 8 & 1) << l;
-        }
-        ok = ok && to[i] == (at < bytes * COLUMNS ? want : 0x5a);
-    }
-    CHECK(ok);
-}
-
 /* ---- dots -----------------------------------------------------------------
  */
 
@@ -195,14 +144,6 @@ static void check_kernel(const lb_dottab *k)
     for (int64_t n = 0; n <= 300; n++)
         for (int i = 0; i < 4; i++)
             check_tables(k, n, 1 + i / 2, i % 2);
-    for (int64_t bytes = 0; bytes <= 128; bytes += LB_DOTTAB_BYTES)
-        for (int64_t step = bytes; step < bytes + 70; step += 23)
-            for (int end = 0; end < 2; end++)
-                check_turn(k, bytes, step, end);
-    for (int64_t bytes = 0; bytes <= 20; bytes++)
-        for (int64_t wide = 0; wide <= 3; wide++)
-            for (int end = 0; end < 2; end++)
-                check_across(k, bytes, wide, wide * 32 + bytes % 7, end);
     for (int rows = 1; rows <= LB_DOTTAB_MR; rows++)
         for (int64_t bytes = 0; bytes <= LB_DOTTAB_KC / 8; bytes++)
             for (int i = 0; i < 4; i++)

@@ -3,8 +3,11 @@
  * Formats that take the way of the one before are not repeated there.
  *
  * The level is ref and there is one thread, so that the table is the same on
- * every machine. `test_explain --update` rewrites it.
+ * every machine. Behind it are the kernels of products with packed weights at
+ * AVX2, which has ways that others lack; machines without it leave them out.
+ * `test_explain --update` rewrites both.
  */
+#include "base/cpu.h"
 #include "laws.h"
 
 static const char path[] = "tests/golden/explain.txt";
@@ -141,6 +144,57 @@ static void every_primitive(lb_ctx *cx, text *to)
     }
 }
 
+/* ---- products at AVX2 ---------------------------------------------------- */
+
+static const char mark[] = "avx2: ";
+
+/* The kernel that a product of so many rows takes. */
+static void append_kernel(lb_ctx *cx, lb_array *w, bool turned, int64_t rows,
+                          lb_precision precision, lb_text *line)
+{
+    enum { SIZE = 512 };
+    lb_array *x = lb_zeros(cx, LB_F32, LB_SHAPE(rows, SIZE));
+    const lb_dot_dims d = {.lhs_contract = {1, {1}},
+                           .rhs_contract = {1, {turned ? 1 : 0}},
+                           .precision = precision};
+    lb_array *in[2] = {x, w};
+    const char *way = x ? lb_explain(cx, "dot_general", in, 2, &d) : NULL;
+    const char *name = way ? strstr(way, ": tiles, ") : NULL;
+    if (check_fails(name != NULL)) return;
+    name += strlen(": tiles, ");
+    const size_t n = strlen(line->s);
+    snprintf(line->s + n, sizeof line->s - n, " %d rows %.*s;", (int)rows,
+             (int)strcspn(name, ","), name);
+}
+
+/* Rows that every kind of CPU takes the same way. */
+static void every_product(lb_ctx *cx, text *to)
+{
+    static const char *const formats[] = {"int8", "nf4", "ternary", "binary"};
+    static const int64_t rows[] = {5, 16, 64};
+    for (int f = 0; f < 4; f++) {
+        lb_enter(cx);
+        lb_array *w = lb_quantize(
+            cx,
+            lb_random_normal(cx, (lb_key){1, 0}, LB_F32, LB_SHAPE(512, 512)),
+            &(lb_quant_config){.format = formats[f]});
+        CHECK(w != NULL);
+        for (int i = 0; w && i < 4; i++) {
+            const bool fastest = i / 2, turned = i % 2;
+            lb_text line;
+            snprintf(line.s, sizeof line.s, "%s%s, x @ W%s, %s:", mark,
+                     formats[f], turned ? "^T" : "",
+                     fastest ? "fastest" : "fast");
+            for (int r = 0; r < 3; r++)
+                append_kernel(
+                    cx, w, turned, rows[r],
+                    fastest ? LB_PRECISION_FASTEST : LB_PRECISION_FAST, &line);
+            append(to, line.s);
+        }
+        lb_leave(cx);
+    }
+}
+
 /* ---- the table as it was ------------------------------------------------ */
 
 static char *read_file(const char *name)
@@ -174,12 +228,12 @@ static bool has_line(const char *s, const char *line, int n)
 }
 
 /* Lines of one that the other lacks. */
-static void missing(const char *from, const char *in, const char *mark)
+static void missing(const char *from, const char *in, const char *sign)
 {
     for (; *from; from = next_line(from)) {
         const int n = line_length(from);
         if (check_fails(has_line(in, from, n)))
-            fprintf(stderr, "%s%.*s\n", mark, n, from);
+            fprintf(stderr, "%s%.*s\n", sign, n, from);
     }
 }
 
@@ -192,7 +246,14 @@ int main(int argc, char **argv)
     text now = {0};
     every_primitive(cx, &now);
     lb_close(cx);
-    if (update) {
+    const bool avx2 = lb_level_available(LB_LEVEL_AVX2);
+    cx = avx2 ? lb_open(&(lb_options){.threads = 1, .isa = "avx2"}) : NULL;
+    CHECK(cx || !avx2);
+    if (cx) every_product(cx, &now);
+    lb_close(cx);
+    if (update && check_fails(avx2))
+        fprintf(stderr, "a machine without AVX2 cannot make the table\n");
+    if (update && avx2) {
         FILE *f = fopen(path, "wb");
         CHECK(f && fwrite(now.s, 1, now.n, f) == now.n && fclose(f) == 0);
     }
@@ -200,6 +261,8 @@ int main(int argc, char **argv)
     if (check_fails(was != NULL))
         fprintf(stderr, "no %s: run from the root, or --update\n", path);
     if (was) {
+        char *const products = strstr(was, mark);
+        if (products && !avx2) *products = 0;
         missing(was, now.s, "- ");
         missing(now.s, was, "+ ");
         CHECK(strcmp(was, now.s) == 0);

@@ -9,10 +9,7 @@
  * then the higher ones.
  *
  *   x       tables [table][row of x][32 bytes], two for each byte of codes
- *   codes   turned: [byte][32 rows of w]
- *
- * Bits whose depth runs across memory have eight lines in such a byte, and a
- * strip of 32 rows of w those that have the same place in 32 bytes of a line.
+ *   codes   turned (dotturn.h): [byte][32 rows of w]
  */
 #ifndef LB_DOTTAB_H
 #define LB_DOTTAB_H
@@ -25,9 +22,6 @@ enum {
     LB_DOTTAB_COLUMNS = 32, /* rows of w at once */
     LB_DOTTAB_MR = 2,       /* rows of x */
     LB_DOTTAB_TABLE = 32,   /* bytes */
-    LB_DOTTAB_BYTES = 16,   /* that turn takes a multiple of */
-    LB_DOTTAB_LINES = 8,    /* of a byte, across, */
-    LB_DOTTAB_ACROSS = 32,  /* and bytes of each, which become 8 strips */
     LB_DOTTAB_KC = 1024,    /* the most of a depth: 256 bytes of at most 255 are
                              * a sum of 16 bits */
     LB_DOTTAB_MOST_X = 16383 /* so are four numbers */
@@ -53,16 +47,6 @@ typedef struct lb_dottab {
      * low: of the negative ones. */
     void (*tables)(int64_t n, const float *x, float factor, bool high_first,
                    uint8_t *to, int64_t apart, int32_t *sum, int32_t *low);
-    /* to[b*32 + r] = byte b of row r, for 32 rows that are `step` bytes apart.
-     * ahead: this is added to the addresses of what is asked for meanwhile;
-     * 0: nothing. */
-    void (*turn)(const uint8_t *from, int64_t step, int64_t bytes,
-                 uintptr_t ahead, uint8_t *to);
-    /* to[s*apart + b*32 + r] = bit s % 8 of byte s / 8 * 32 + r of eight lines,
-     * 8*b the first and the lowest, for `wide` times 8 strips; lines are `step`
-     * bytes apart, apart is a multiple of 32. */
-    void (*across)(const uint8_t *from, int64_t step, int64_t bytes,
-                   int64_t wide, uint8_t *to, int64_t apart);
     /* c[i*ldc + j] = fma((base[i] + slope * t) * ws[j], scale[i], c or, if
      * first, 0), where t is the sum of what tables say, for rows <= MR and all
      * columns. Tables and codes are aligned to 32 bytes. ahead: this is asked

@@ -5,20 +5,21 @@
  *
  *   for each chunk of the depth        as many panels as stay in L2
  *     tables of x
- *     for each strip of w              64 rows
- *       for each panel of the chunk
- *         codes become indices         in L1
- *         for each pair of rows of x
- *           for each half of the strip
+ *     for each band of w               64 rows; if the depth runs across
+ *       for each panel of the chunk    memory, those of some bytes of a line
+ *         codes are turned
+ *         for each 64 rows
+ *           codes become indices       in L1
+ *           for each pair of rows of x
+ *             for each 32 rows
  *
  * Panels are added to the result one after the other, which fixes the order
- * for any grid of blocks.
+ * for any grid of blocks. Where the depth runs across memory, results lie in
+ * the order of strips (coded_turn.h) up to the end.
  */
-#include <string.h>
-
 #include "kernels/dotpair.h"
-#include "kernels/dottab.h"
 #include "kernels/tuning.h"
+#include "prims/coded_turn.h"
 #include "prims/coded_units.h"
 #include "prims/int_panels.h"
 
@@ -32,19 +33,23 @@ enum {
     MOST_X = 1 << 25,   /* bytes of tables that are made before */
     LEAST = 64,         /* of the depth, and of rows of w, .. */
     LEAST_TRITS = 128,  /* .. or so many, .. */
-    FEW_SIGNS = 3,      /* .. and of x, are worth tables */
+    FEW_SIGNS = 3,      /* .. and of x, are worth tables; of trits so many */
     FEW_TRITS = 5,
+    FEW_ACROSS = 3, /* where the depth is across, and others are slower */
     MR = LB_DOTPAIR_MR,
     HALF = LB_DOTPAIR_COLUMNS,
     STRIP = 2 * HALF,
+    BANDS = 2,                /* that are turned at once across: a line of
+                               * a cache of each line of codes */
     BYTES = LB_DOTPAIR_BYTES, /* of codes in a panel, */
+    TURNED = HALF * BYTES,    /* and of a half strip, turned */
     INDICES = LB_DOTPAIR_HEAD + BYTES * LB_DOTPAIR_BYTE
 };
 
 typedef struct {
     lb_weights w;
     const lb_dotpair *kernel;
-    const lb_dottab *turns;
+    const lb_dotturn *turns;
     lb_dotpair_kind kind;
     lb_int_panels p;
     lb_units b;
@@ -53,10 +58,11 @@ typedef struct {
     int64_t pair, panel;   /* bytes of its tables: of a pair of rows, of all */
     int64_t panels, chunk; /* of all of the depth, and of what stays in L2 */
     bool before;           /* tables are made in phase 0 */
+    int64_t band;          /* rows of w that are turned at once */
     int64_t ld;            /* floats from row to row of the result */
     /* Scratch, in bytes; tables are at 0, if not. */
-    size_t codes_at, turned_at, c_at, ws_at, rows_at, slab_at, put_at,
-        weights_at, bytes;
+    size_t codes_at, turned_at, own_at, c_at, ws_at, rows_at, slab_at, put_at,
+        sorted_at, weights_at, bytes;
 } grid;
 
 /* Two bits that have no more than three values. */
@@ -72,11 +78,13 @@ static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
     const lb_coded *c = &w->coded;
     const bool signs = c->bits == 1 && p->precision >= LB_PRECISION_FAST;
     const bool trits = are_trits(c) && p->precision == LB_PRECISION_FAST;
-    return (signs || trits) && lb_dotpair_for(cpu) && c->along &&
-           w->m >= (signs ? FEW_SIGNS : FEW_TRITS) &&
-           w->n >= (signs ? LEAST : LEAST_TRITS) && p->k >= LEAST &&
+    const int64_t few = signs ? FEW_SIGNS : c->along ? FEW_TRITS : FEW_ACROSS;
+    const int64_t least =
+        lb_max_i64(signs ? LEAST : LEAST_TRITS, lb_turn_band(c) / 2);
+    return (signs || trits) && lb_dotpair_for(cpu) && w->m >= few &&
+           w->n >= least && p->k >= LEAST &&
            lb_int_panels_of(cpu, c, w->m, &q) && q.line && !q.fine &&
-           !q.scales.in_x && !q.scales.in_w;
+           !q.scales.in_w;
 }
 
 /* ---- the grid ------------------------------------------------------------ */
@@ -101,21 +109,25 @@ static void make_room(const lb_product *p, const lb_call *c, grid *g)
     const int64_t f = sizeof(float), head = sizeof(lb_dotpair_head);
     const int64_t in_l2 = (int64_t)lb_tuning_for(c->cpu)->l2_x;
     const int64_t pairs = lb_ceil_div(g->b.mb, MR);
+    const bool along = g->w.coded.along;
     lb_scales s;
     g->pair = MR * g->kc / LB_DOTPAIR_EACH * LB_DOTPAIR_TABLE;
     g->panel = pairs * g->pair + lb_round_up(pairs * head, 64);
     g->panels = lb_ceil_div(p->k, g->kc);
     g->chunk = lb_min_i64(lb_max_i64(1, in_l2 / g->panel), g->panels);
     g->before = g->panel * g->panels <= MOST_X / (p->batch * g->b.bm);
-    g->ld = lb_put_apart(lb_round_up(g->b.nb, HALF));
+    g->band = along ? STRIP : BANDS * lb_turn_band(&g->w.coded);
+    g->ld = lb_put_apart(lb_round_up(g->b.nb, lb_turn_band(&g->w.coded)));
     g->codes_at = add(0, g->before ? 0 : g->chunk * g->panel);
     g->turned_at = add(g->codes_at, 2 * INDICES);
-    g->c_at = add(g->turned_at, 2 * HALF * BYTES);
+    g->own_at = add(g->turned_at, g->band / HALF * TURNED);
+    g->c_at = add(g->own_at, lb_turn_room(&g->w.coded, g->kc));
     g->ws_at = add(g->c_at, g->b.mb * g->ld * f);
     g->rows_at = add(g->ws_at, g->ld * f);
     g->slab_at = add(g->rows_at, (MR + 2) * g->kc * f);
     g->put_at = add(g->slab_at, lb_row_slab_floats(g->w.x, g->kc) * f);
-    g->weights_at = add(g->put_at, g->w.swapped ? g->b.mb * g->b.nb * f : 0);
+    g->sorted_at = add(g->put_at, g->w.swapped ? g->b.mb * g->b.nb * f : 0);
+    g->weights_at = add(g->sorted_at, along ? 0 : g->b.mb * g->ld * f);
     g->bytes = g->weights_at + lb_scales_room(c->cpu, &g->w.coded, g->kc,
                                               g->b.nb, p->k, &s, NULL);
 }
@@ -126,13 +138,13 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
         !lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p))
         return false;
     g->kernel = lb_dotpair_for(c->cpu);
-    g->turns = lb_dottab_for(c->cpu);
+    g->turns = lb_dotturn_for(c->cpu);
     make_numbers(g);
     const lb_cut cut = {
         .most_m = MOST_M,
         .most_n = MOST_N,
         .least_m = LEAST_M,
-        .grain = GRAIN,
+        .grain = lb_max_i64(GRAIN, lb_turn_band(&g->w.coded)),
         .shares = SHARES,
         .work = MIN_UNIT,
     };
@@ -164,6 +176,8 @@ typedef struct {
     lb_coded coded;
     int64_t batch, i0, m, pairs, j0, n;
     lb_row_slab rows;
+    lb_turning turning;
+    lb_scales scales;
     char *scratch;
     float *c, *ws;
 } block;
@@ -219,13 +233,15 @@ static void make_tables(block *b, int64_t pair, int64_t k, char *panel)
     lb_dotpair_head *const head = head_at(b, panel, pair);
     const lb_block from =
         lb_row_slab_get(&b->rows, b->i0 + i, rows, k, n, row + g->kc);
+    const float *factor = lb_scales_factor(&b->scales, k, n);
     for (int r = 0; r < rows; r++) {
         const float *x = lb_line_up((const float *)from.p + r * from.rs,
-                                    from.ks, n, NULL, row);
+                                    from.ks, n, factor, row);
         const lb_int_row whole =
             lb_int_row_of(g->kernel->largest[g->kind], bound, n, x, tmp);
         const int32_t sum = g->kernel->tables(
-            g->kind, n, whole.x, whole.factor, b->coded.high_first,
+            g->kind, n, whole.x, whole.factor,
+            b->coded.along && b->coded.high_first,
             to + (ptrdiff_t)r * LB_DOTPAIR_TABLE, rows * LB_DOTPAIR_TABLE);
         head->scale[r] = whole.scale;
         head->base[r] = g->middle * (float)sum;
@@ -240,36 +256,27 @@ static void make_panel(block *b, int64_t k, char *panel)
 
 /* ---- w ------------------------------------------------------------------- */
 
-/* Rows [j, j + HALF). What is not whole is copied; rows that are not have codes
- * of no meaning. ahead: bytes from here to what is wanted next. */
-static const uint8_t *turn_half(const block *b, int64_t j, int64_t k,
-                                int64_t ahead)
+/* A band of n rows, all strips of it. ahead: bytes from here to what is wanted
+ * next. */
+static void turn_band(const block *b, int64_t j, int64_t n, int64_t k,
+                      int64_t ahead)
 {
-    const int64_t bytes = lb_coded_line_bytes(&b->coded, depth_at(b, k));
-    const int64_t step = b->coded.byte_step, rows = b->n - j;
-    const uint8_t *from = lb_coded_codes(&b->coded, b->j0 + j, k);
     uint8_t *const to = (uint8_t *)b->scratch + b->g->turned_at;
-    uint8_t *const own = to + HALF * BYTES;
-    if (bytes % LB_DOTTAB_BYTES == 0 && rows >= HALF) {
-        b->g->turns->turn(from, step, bytes, (uintptr_t)ahead, to);
-        return to;
-    }
-    memset(own, 0, (size_t)HALF * BYTES);
-    for (int64_t r = 0; r < lb_min_i64(rows, HALF); r++)
-        memcpy(own + r * BYTES, from + r * step, (size_t)bytes);
-    b->g->turns->turn(own, BYTES, lb_round_up(bytes, LB_DOTTAB_BYTES), 0, to);
-    return to;
+    const int64_t depth = depth_at(b, k);
+    if (!b->coded.along)
+        lb_turn_across(&b->turning, j, n, k, depth, to, TURNED);
+    for (int64_t at = 0; at < n && b->coded.along; at += HALF)
+        lb_turn_along(&b->turning, j + at, k, depth, ahead,
+                      to + at / HALF * TURNED);
 }
 
-/* Of a strip of n rows. */
-static void make_indices(const block *b, int64_t j, int64_t n, int64_t k,
-                         int64_t ahead)
+/* Of n rows from `at` on in the band. */
+static void make_indices(const block *b, int64_t at, int64_t n, int64_t k)
 {
-    for (int64_t at = 0; at < n; at += HALF) {
-        const uint8_t *turned = turn_half(b, j + at, k, ahead);
-        b->g->kernel->index(b->g->kind, bytes_at(b, k), turned,
-                            codes_at(b, at / HALF));
-    }
+    const uint8_t *const turned = (uint8_t *)b->scratch + b->g->turned_at;
+    for (int64_t h = 0; h < n / HALF; h++)
+        b->g->kernel->index(b->g->kind, bytes_at(b, k),
+                            turned + (at / HALF + h) * TURNED, codes_at(b, h));
 }
 
 /* ---- both ---------------------------------------------------------------- */
@@ -290,15 +297,21 @@ static void run_pairs(const block *b, char *panel, int64_t j, int64_t n,
     }
 }
 
-static void run_strip(const block *b, int64_t j, int64_t first, int64_t panels)
+static void run_band(const block *b, int64_t j, int64_t first, int64_t panels)
 {
-    const int64_t n = lb_min_i64(STRIP, b->n - j);
+    const int64_t whole = b->coded.along ? HALF : lb_turn_band(&b->coded);
+    const int64_t rows = lb_min_i64(b->g->band, b->n - j);
+    const int64_t n = lb_round_up(rows, whole);
     for (int64_t at = 0; at < panels; at++) {
         const int64_t k = (first + at) * b->g->kc;
         const int64_t next =
             at + 1 < panels ? BYTES : STRIP * b->coded.byte_step - at * BYTES;
-        make_indices(b, j, n, k, next);
-        run_pairs(b, panel_at(b, first, first + at), j, n, k);
+        turn_band(b, j, rows, k, next);
+        for (int64_t s = 0; s < n; s += STRIP) {
+            const int64_t some = lb_min_i64(STRIP, n - s);
+            make_indices(b, s, some, k);
+            run_pairs(b, panel_at(b, first, first + at), j + s, some, k);
+        }
     }
 }
 
@@ -306,20 +319,30 @@ static void run_chunk(block *b, int64_t first, int64_t panels)
 {
     for (int64_t at = 0; at < panels && !b->g->before; at++)
         make_panel(b, (first + at) * b->g->kc, panel_at(b, first, first + at));
-    for (int64_t j = 0; j < b->n; j += STRIP)
-        run_strip(b, j, first, panels);
+    for (int64_t j = 0; j < b->n; j += b->g->band)
+        run_band(b, j, first, panels);
 }
 
 /* The scales of rows of w; zeros for those that are not. */
 static void read_scales(block *b)
 {
     const grid *g = b->g;
-    lb_scales s;
-    lb_scales_room(g->p.cpu, &b->coded, g->kc, g->b.nb, b->p->k, &s,
-                   b->scratch + g->weights_at);
-    lb_scales_rows(&s, b->j0, b->n, b->p->k);
-    for (int64_t j = 0; j < g->ld; j++)
-        b->ws[j] = j < b->n ? s.row[j] * g->p.unit * LB_INT_DOWN : 0;
+    float *const row = b->scales.row;
+    lb_scales_rows(&b->scales, b->j0, b->n, b->p->k);
+    for (int64_t j = 0; j < b->n; j++)
+        row[j] = row[j] * g->p.unit * LB_INT_DOWN;
+    lb_turn_strips(&b->coded, b->n, row, g->ld - lb_put_apart(0), b->ws);
+}
+
+static void put_block(const block *b)
+{
+    const grid *g = b->g;
+    float *const sorted = (float *)(void *)(b->scratch + g->sorted_at);
+    for (int64_t i = 0; i < b->m && !b->coded.along; i++)
+        lb_turn_sort(&b->coded, b->n, b->c + i * g->ld, sorted + i * g->ld);
+    lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0, b->m, b->j0, b->n,
+                   b->coded.along ? b->c : sorted, g->ld,
+                   (float *)(void *)(b->scratch + g->put_at));
 }
 
 static block block_of(const lb_product *p, const lb_work *work, const grid *g,
@@ -340,8 +363,12 @@ static block block_of(const lb_product *p, const lb_work *work, const grid *g,
     };
     b.rows = lb_row_slab_of(g->w.x, work->call->cpu, at.batch, at.i0 + at.m,
                             b.scratch + g->slab_at);
+    b.turning = (lb_turning){g->turns, b.coded, b.j0, b.n,
+                             (uint8_t *)b.scratch + g->own_at};
     b.c = (float *)(void *)(b.scratch + g->c_at);
     b.ws = (float *)(void *)(b.scratch + g->ws_at);
+    lb_scales_room(g->p.cpu, &b.coded, g->kc, g->b.nb, p->k, &b.scales,
+                   b.scratch + g->weights_at);
     return b;
 }
 
@@ -352,8 +379,7 @@ static void run_block(const lb_product *p, const lb_work *work, const grid *g,
     read_scales(&b);
     for (int64_t k = 0; k < g->panels; k += g->chunk)
         run_chunk(&b, k, lb_min_i64(g->chunk, g->panels - k));
-    lb_weights_put(p, &g->w, work, b.batch, b.i0, b.m, b.j0, b.n, b.c, g->ld,
-                   (float *)(void *)(b.scratch + g->put_at));
+    put_block(&b);
 }
 
 /* Some rows of x: a panel of all their pairs. */
@@ -363,6 +389,7 @@ static void run_before(const lb_product *p, const lb_work *work, const grid *g,
     const int64_t panel = unit % g->panels;
     block b = block_of(p, work, g,
                        lb_units_at(&g->b, &g->w, unit / g->panels * g->b.bn));
+    if (g->p.scales.in_x) lb_scales_rows(&b.scales, 0, 0, p->k);
     make_panel(&b, panel * g->kc, panel_at(&b, panel, panel));
 }
 

@@ -10,7 +10,7 @@
 #include "kernels/dotpair.h"
 
 #if defined(__x86_64__)
-#include "kernels/x86/intrin.h"
+#include "kernels/x86/dottab_avx2.h"
 
 enum {
     MR = LB_DOTPAIR_MR,
@@ -19,15 +19,6 @@ enum {
 };
 
 /* ---- tables -------------------------------------------------------------- */
-
-/* Zeros where there are no more. */
-LB_TARGET("avx2")
-LB_INLINE __m256 load_some(int64_t n, const float *x)
-{
-    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    const __m256i some = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
-    return n >= EACH ? _mm256_loadu_ps(x) : _mm256_maskload_ps(x, some);
-}
 
 /* Magnitudes as bits, which order as they do, NaN on top. */
 LB_TARGET("avx2")
@@ -46,7 +37,7 @@ LB_INLINE float largest(const int group, int64_t n, const float *x, float *lane)
     __m256i most = _mm256_setzero_si256(), sums = most;
     for (; n > 0; n -= EACH, x += EACH) {
         const __m256 v =
-            _mm256_andnot_ps(_mm256_set1_ps(-0.0f), load_some(n, x));
+            _mm256_andnot_ps(_mm256_set1_ps(-0.0f), lb_dottab_load(n, x));
         __m256 s = _mm256_add_ps(v, _mm256_permute_ps(v, 0xb1));
         if (group == 4) s = _mm256_add_ps(s, _mm256_permute_ps(s, 0x4e));
         most = _mm256_max_epi32(most, _mm256_castps_si256(v));
@@ -121,27 +112,6 @@ LB_INLINE __m256i order_of(lb_dotpair_kind kind, bool high_first)
 }
 
 LB_TARGET("avx2")
-LB_INLINE void put_table(__m256i v, const factors *f, uint8_t *to)
-{
-    const __m256i few = _mm256_packs_epi32(v, v);
-    const __m256i a = _mm256_shuffle_epi32(few, 0x00);
-    const __m256i b = _mm256_shuffle_epi32(few, 0x55);
-    __m256i t[2];
-    LB_UNROLL
-    for (int h = 0; h < 2; h++)
-        t[h] =
-            _mm256_add_epi32(_mm256_add_epi32(_mm256_madd_epi16(a, f->first[h]),
-                                              _mm256_madd_epi16(b, f->last[h])),
-                             _mm256_set1_epi32(LB_DOTPAIR_OFFSET));
-    const __m256i all = _mm256_packus_epi32(t[0], t[1]);
-    const __m256i bytes =
-        _mm256_packus_epi16(_mm256_and_si256(all, _mm256_set1_epi16(255)),
-                            _mm256_srli_epi16(all, 8));
-    _mm256_store_si256((__m256i *)(void *)to,
-                       _mm256_permute4x64_epi64(bytes, 0xd8));
-}
-
-LB_TARGET("avx2")
 static int32_t tables(lb_dotpair_kind kind, int64_t n, const float *x,
                       float factor, bool high_first, uint8_t *to, int64_t apart)
 {
@@ -151,8 +121,10 @@ static int32_t tables(lb_dotpair_kind kind, int64_t n, const float *x,
     __m256i sums = _mm256_setzero_si256();
     for (; n > 0; n -= EACH, x += EACH, to += apart) {
         const __m256i v =
-            _mm256_cvtps_epi32(_mm256_mul_ps(load_some(n, x), by));
-        put_table(_mm256_permutevar8x32_epi32(v, order), &f, to);
+            _mm256_cvtps_epi32(_mm256_mul_ps(lb_dottab_load(n, x), by));
+        const __m256i sorted = _mm256_permutevar8x32_epi32(v, order);
+        lb_dottab_put_table(_mm256_packs_epi32(sorted, sorted), f.first, f.last,
+                            _mm256_set1_epi32(LB_DOTPAIR_OFFSET), to);
         sums = _mm256_add_epi32(sums, v);
     }
     return sum_of(sums);
@@ -236,13 +208,6 @@ LB_INLINE __m256i load(const uint8_t *at)
     return _mm256_load_si256((const __m256i *)(const void *)at);
 }
 
-LB_TARGET("avx2")
-LB_INLINE __m256i half_table(const uint8_t *at)
-{
-    return _mm256_broadcastsi128_si256(
-        _mm_load_si128((const __m128i *)(const void *)at));
-}
-
 /* The addition by hand: compilers copy the sum otherwise. */
 LB_TARGET("avx2")
 LB_INLINE __m256i look_up(__m256i sum, __m256i table, __m256i index,
@@ -275,9 +240,10 @@ LB_INLINE void add_byte(const int rows, const uint8_t *table,
         for (int i = 0; i < rows; i++)
             LB_UNROLL
         for (int p = 0; p < 2; p++) {
-            s[i].part[h][p] = look_up(
-                s[i].part[h][p],
-                half_table(table + i * LB_DOTPAIR_TABLE + 16 * p), index, sign);
+            s[i].part[h][p] =
+                look_up(s[i].part[h][p],
+                        lb_dottab_half(table + i * LB_DOTPAIR_TABLE + 16 * p),
+                        index, sign);
         }
     }
 }
@@ -311,24 +277,6 @@ LB_INLINE void sort_columns(const sums *s, __m256 *to)
 }
 
 LB_TARGET("avx2,fma")
-LB_INLINE void put_columns(const sums *s, float slope, float base, float scale,
-                           const float *ws, bool first, float *c)
-{
-    __m256 t[4];
-    sort_columns(s, t);
-    LB_UNROLL
-    for (int q = 0; q < 4; q++) {
-        const __m256 sum =
-            _mm256_fmadd_ps(t[q], _mm256_set1_ps(slope), _mm256_set1_ps(base));
-        const __m256 old =
-            first ? _mm256_setzero_ps() : _mm256_loadu_ps(c + 8 * q);
-        const __m256 w = _mm256_mul_ps(sum, _mm256_loadu_ps(ws + 8 * q));
-        _mm256_storeu_ps(c + 8 * q,
-                         _mm256_fmadd_ps(w, _mm256_set1_ps(scale), old));
-    }
-}
-
-LB_TARGET("avx2,fma")
 LB_INLINE void dots_rows(const int rows, const int each, int64_t bytes,
                          const uint8_t *table, const uint8_t *codes,
                          float slope, const lb_dotpair_head *head,
@@ -345,9 +293,12 @@ LB_INLINE void dots_rows(const int rows, const int each, int64_t bytes,
     }
     add_bytes(rows, each, bytes, table, codes + LB_DOTPAIR_HEAD, s);
     LB_UNROLL
-    for (int i = 0; i < rows; i++)
-        put_columns(&s[i], slope, head->base[i], head->scale[i], ws, first,
-                    c + i * ldc);
+    for (int i = 0; i < rows; i++) {
+        __m256 t[4];
+        sort_columns(&s[i], t);
+        lb_dottab_put_columns(t, slope, head->base[i], head->scale[i], ws,
+                              first, c + i * ldc);
+    }
 }
 
 LB_TARGET("avx2,fma")
