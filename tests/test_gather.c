@@ -288,7 +288,7 @@ static void test_gather(lb_ctx *cx)
     static const lb_dtype index[] = {LB_I32, LB_I64, LB_U8, LB_I8,
                                      LB_U64, LB_I16, LB_U32};
     for (int i = 0; i < N_CASES * 2 * MODEL_VIEWS; i++) {
-        if (skipped(i)) continue;
+        if (skipped(i) || check_thins()) continue;
         gather_case c = cases[i % N_CASES];
         const lb_dtype d = dtypes[i % 13], t = index[i % 7];
         const int kind = i / N_CASES;
@@ -319,7 +319,7 @@ static void test_scatter(lb_ctx *cx)
     static const lb_dtype dtypes[] = {LB_F32, LB_I8,  LB_BF16, LB_F64,
                                       LB_F16, LB_U16, LB_BOOL, LB_I32};
     for (int i = 0; i < N_CASES * 2 * MODEL_VIEWS; i++) {
-        if (skipped(i)) continue;
+        if (skipped(i) || check_thins()) continue;
         gather_case c = cases[i % N_CASES];
         const lb_dtype d = dtypes[(i + i / N_CASES) % 8];
         const lb_dtype t = i % 2 ? LB_I32 : LB_I64;
