@@ -163,15 +163,16 @@ static void append_kernel(lb_ctx *cx, lb_array *w, bool turned, int64_t rows,
     if (check_fails(name != NULL)) return;
     name += strlen(": tiles, ");
     const size_t n = strlen(line->s);
-    snprintf(line->s + n, sizeof line->s - n, " %d rows %.*s;", (int)rows,
+    snprintf(line->s + n, sizeof line->s - n, "%s %d %.*s",
+             line->s[n - 1] == ':' ? "" : ",", (int)rows,
              (int)strcspn(name, ","), name);
 }
 
-/* Rows that every kind of CPU takes the same way. */
 static void every_product(lb_ctx *cx, text *to)
 {
     static const char *const formats[] = {"int8", "nf4", "ternary", "binary"};
-    static const int64_t rows[] = {5, 16, 64};
+    static const char *const names[] = {"highest", "fast", "fastest"};
+    static const int64_t rows[] = {1, 2, 4, 8, 32, 128};
     for (int f = 0; f < 4; f++) {
         lb_enter(cx);
         lb_array *w = lb_quantize(
@@ -179,16 +180,15 @@ static void every_product(lb_ctx *cx, text *to)
             lb_random_normal(cx, (lb_key){1, 0}, LB_F32, LB_SHAPE(512, 512)),
             &(lb_quant_config){.format = formats[f]});
         CHECK(w != NULL);
-        for (int i = 0; w && i < 4; i++) {
-            const bool fastest = i / 2, turned = i % 2;
+        for (int i = 0; w && i < 6; i++) {
+            const bool turned = i % 2;
             lb_text line;
             snprintf(line.s, sizeof line.s, "%s%s, x @ W%s, %s:", mark,
-                     formats[f], turned ? "^T" : "",
-                     fastest ? "fastest" : "fast");
-            for (int r = 0; r < 3; r++)
-                append_kernel(
-                    cx, w, turned, rows[r],
-                    fastest ? LB_PRECISION_FASTEST : LB_PRECISION_FAST, &line);
+                     formats[f], turned ? "^T" : "", names[i / 2]);
+            for (int r = 0; r < 6; r++)
+                append_kernel(cx, w, turned, rows[r],
+                              (lb_precision)(LB_PRECISION_HIGHEST + i / 2),
+                              &line);
             append(to, line.s);
         }
         lb_leave(cx);

@@ -196,6 +196,33 @@ static void check_x(const sample *s, const made *m, const lb_gemvq_kernel *q,
     unfence(&memory);
 }
 
+/* Some rows at once, each twice as large as the one before: so are results. y
+ * becomes those of the first. */
+static void run_few(const sample *s, const lb_gemvq_kernel *q,
+                    const lb_gemvq_lines *w, const float *x, int rows,
+                    void *scratch, float *y)
+{
+    const int64_t slots = (s->n + q->group - 1) / q->group * q->group;
+    const size_t size = (size_t)s->k * sizeof(float);
+    fenced sums = fence((size_t)(rows * slots) * sizeof(float), s->front);
+    fenced all = fence((size_t)rows * size, s->front);
+    float *const many = all.at, *const sum = sums.at;
+    for (int r = 0; r < rows; r++)
+        for (int64_t k = 0; k < s->k; k++)
+            many[r * s->k + k] = x[k] * (float)(1 << r);
+    lb_gemvq_run_cols(q, w, rows, many, s->k, s->k, sum, slots, scratch);
+    bool ok = true;
+    for (int64_t i = 0; i < rows * slots; i++) {
+        const float one = sum[i % slots], more = sum[i];
+        const float want = one * (float)(1 << i / slots);
+        ok = ok && (more == want || (isnan(more) && isnan(want)));
+    }
+    CHECK(ok);
+    lb_gemvq_cols_order(q, s->high_first, sum, s->n, y);
+    unfence(&all);
+    unfence(&sums);
+}
+
 /* Runs a kernel, perhaps another level's; returns what results are to be
  * multiplied by. */
 static double run(const sample *s, const made *m, const lb_gemvq_kernel *q,
@@ -225,8 +252,10 @@ static double run(const sample *s, const made *m, const lb_gemvq_kernel *q,
         w.cpu = &(lb_cpu){.level = lb_cpu_best()};
         const int64_t slots = (s->n + q->group - 1) / q->group * q->group;
         fenced sums = fence((size_t)slots * sizeof(float), s->front);
-        lb_gemvq_run_cols(q, &w, x.number, s->k, sums.at, scratch.at);
+        lb_gemvq_run_cols(q, &w, 1, x.number, 0, s->k, sums.at, 0, scratch.at);
         lb_gemvq_cols_order(q, s->high_first, sums.at, s->n, y);
+        for (int rows = 2; rows <= lb_gemvq_cols_rows(q); rows++)
+            run_few(s, q, &w, x.number, rows, scratch.at, y);
         unfence(&sums);
         unfence(&each);
         unfence(&scratch);

@@ -35,6 +35,7 @@
 enum {
     LB_GEMVQ_ROWS = 4,
     LB_GEMVQ_COLS = 8,
+    LB_GEMVQ_FEW = 4,      /* most rows of x at once, in cols */
     LB_GEMVQ_PANEL = 4096, /* elements of a line between two folds of lanes */
     LB_GEMVQ_BYTES = 64,   /* most bytes of a group */
     LB_GEMVQ_GROUP = 512,  /* most elements of a group */
@@ -99,7 +100,9 @@ typedef struct lb_gemvq_cols {
     const float *scale[LB_GEMVQ_COLS];
     const bool *up; /* units of 1: see lb_gemvq_each */
     int shift;
-    void *sum;  /* F32: y; else whole numbers; in slots, aligned */
+    void *sum; /* F32: y; else whole numbers; in slots, aligned */
+    /* few: from row to row of x, and of sums, in numbers of either. */
+    int64_t x_apart, sum_apart;
     bool first; /* whole numbers are set, not added to */
     const lb_gemvq_table *table;
     int64_t ahead;
@@ -136,6 +139,8 @@ typedef struct lb_gemvq_kernel {
     void (*rows)(const lb_gemvq_rows *r, float *y);
     /* Adds LB_GEMVQ_COLS lines to sum. */
     void (*cols)(const lb_gemvq_cols *c);
+    /* The same, for 2 to LB_GEMVQ_FEW rows of x; NULL: only one by one. */
+    void (*few)(const lb_gemvq_cols *c, int rows);
     void (*flush)(const lb_gemvq_flush *f); /* NULL: F32 */
     size_t sum_size;                        /* bytes of sum for an element */
     bool together; /* cols: the eight lines follow each other in memory */
@@ -221,13 +226,16 @@ typedef struct lb_gemvq_lines {
 void lb_gemvq_run_rows(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
                        const lb_gemvq_x *x, int64_t n, int64_t apart, float *y);
 
+/* Rows of x that a kernel takes at once, at most. */
+int lb_gemvq_cols_rows(const lb_gemvq_kernel *q);
 /* Bytes of scratch, aligned to 64, for n columns, g of which share a scale. */
 size_t lb_gemvq_cols_size(const lb_gemvq_kernel *q, int64_t n, int64_t g);
 /* The sum over lines of x[line] * W[line][j], for all columns j of whole
- * groups, in slots, aligned to 64; x in natural order. */
+ * groups, in slots, aligned to 64; x in natural order. And so for each of some
+ * rows, x and slots of which are so many numbers apart. */
 void lb_gemvq_run_cols(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
-                       const float *x, int64_t lines, float *slots,
-                       void *scratch);
+                       int rows, const float *x, int64_t x_apart, int64_t lines,
+                       float *slots, int64_t slots_apart, void *scratch);
 /* n such sums in the order of columns. */
 void lb_gemvq_cols_order(const lb_gemvq_kernel *q, bool high_first,
                          const float *slots, int64_t n, float *y);

@@ -7,7 +7,8 @@
 
 enum {
     UNITS = LB_GEMVQ_PANEL / 16 + 1, /* most scales of a panel */
-    LAST = LB_GEMVQ_I8_PANEL / 4     /* most bytes that are filled up */
+    LAST = LB_GEMVQ_I8_PANEL / 4,    /* most bytes that are filled up */
+    APART = 16 /* sums of rows that would else fall together in a cache */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -221,8 +222,10 @@ void lb_gemvq_run_rows(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
 typedef struct {
     const lb_gemvq_kernel *q;
     const lb_gemvq_lines *w;
-    int64_t groups, units; /* numbers of x to a line, 0: one */
-    int64_t unit;          /* elements that each serves */
+    int rows;                   /* of x, at once, */
+    int64_t y_apart, sum_apart; /* and numbers from one's to the next's */
+    int64_t groups, units;      /* numbers of x to a line, 0: one */
+    int64_t unit;               /* elements that each serves */
     int shift;
     float *y;  /* in slots */
     char *sum; /* whole numbers; F32: y */
@@ -252,9 +255,11 @@ static cols_job divide(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
     j.unit = (int64_t)q->unit << j.shift;
     const int64_t units = q->unit ? (slots + j.unit - 1) / j.unit : 0;
     j.units = units;
-    j.sum = take(&j, scratch, is_f32 ? 0 : slots, q->sum_size);
+    const int most = lb_gemvq_cols_rows(q);
+    j.sum_apart = slots + APART;
+    j.sum = take(&j, scratch, is_f32 ? 0 : most * j.sum_apart, q->sum_size);
     const int64_t lines = q->unit == 1 ? 0
-                          : is_f32     ? LB_GEMVQ_COLS
+                          : is_f32     ? most * LB_GEMVQ_COLS
                                        : LB_GEMVQ_LINES;
     j.xs = take(&j, scratch, lines * units, sizeof(float));
     const int64_t whole = q->kind == LB_GEMVQ_I16 ? units : 0;
@@ -262,6 +267,11 @@ static cols_job divide(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
     j.x_scale = take(&j, scratch, whole, sizeof(float));
     j.by = take(&j, scratch, whole, sizeof(float));
     return j;
+}
+
+int lb_gemvq_cols_rows(const lb_gemvq_kernel *q)
+{
+    return q->few ? LB_GEMVQ_FEW : 1;
 }
 
 size_t lb_gemvq_cols_size(const lb_gemvq_kernel *q, int64_t n, int64_t g)
@@ -276,7 +286,8 @@ size_t lb_gemvq_cols_size(const lb_gemvq_kernel *q, int64_t n, int64_t g)
 typedef struct {
     int64_t first, n, rounds;
     bool together;
-    const float *x; /* of the first */
+    const float *x;  /* of the first, */
+    int64_t x_apart; /* and from row to row */
 } panel;
 
 static int64_t line_at(const panel *p, int64_t round, int i)
@@ -284,6 +295,14 @@ static int64_t line_at(const panel *p, int64_t round, int i)
     const int64_t k = p->together ? round * LB_GEMVQ_COLS + i
                                   : i * p->rounds + (round + i) % p->rounds;
     return k < p->n ? k : -1;
+}
+
+static void run_groups(const cols_job *j, const lb_gemvq_cols *c)
+{
+    if (j->rows > 1)
+        j->q->few(c, j->rows);
+    else
+        j->q->cols(c);
 }
 
 /* Runs eight lines over all groups. */
@@ -301,8 +320,9 @@ static void run_eight(const cols_job *j, const panel *p, int64_t group,
         c->codes[i] = j->w->codes + (p->first + (k < 0 ? 0 : k)) * j->w->step;
     }
     c->sum = j->sum;
+    c->sum_apart = j->sum_apart;
     c->groups = full;
-    if (full) q->cols(c);
+    if (full) run_groups(j, c);
     if (!rest) return;
     const int64_t at = full * q->group;
     c->groups = 1;
@@ -317,7 +337,7 @@ static void run_eight(const cols_job *j, const panel *p, int64_t group,
         else if (j->units && c->x[i])
             c->x[i] = (const char *)c->x[i] + x_step * (size_t)(at / j->unit);
     }
-    q->cols(c);
+    run_groups(j, c);
 }
 
 /* The scales of a line, for each unit; fewer than there are units where the
@@ -333,29 +353,35 @@ static const float *scales_at(const cols_job *j, const panel *p, int64_t k,
     return tmp;
 }
 
-/* x times the scales of a line, for each unit; a line of zeros if k < 0. */
-static void scaled_line(const cols_job *j, const panel *p, int64_t k, float *to)
+/* x, of each row, times the scales of a line, for each unit; zeros if k < 0.
+ */
+static void scaled_line(const cols_job *j, const panel *p, int64_t k,
+                        int64_t apart, float *to)
 {
     int64_t used = 0;
-    if (k >= 0) {
-        const float *scale = scales_at(j, p, k, &used, to);
+    /* Scales may lie where the first row's go, which so comes last. */
+    const float *scale = k < 0 ? NULL : scales_at(j, p, k, &used, to);
+    for (int r = j->rows - 1; r >= 0; r--) {
+        float *const row = to + r * apart;
         for (int64_t u = 0; u < used; u++)
-            to[u] = p->x[k] * scale[u];
+            row[u] = p->x[r * p->x_apart + k] * scale[u];
+        memset(row + used, 0, (size_t)(j->units - used) * sizeof *row);
     }
-    memset(to + used, 0, (size_t)(j->units - used) * sizeof *to);
 }
 
 static void panel_f32(const cols_job *j, const panel *p)
 {
+    const int64_t units = j->units;
     for (int64_t q = 0; q < p->rounds; q++) {
-        float x[LB_GEMVQ_COLS];
-        lb_gemvq_cols c = {.first = false};
+        float x[LB_GEMVQ_FEW][LB_GEMVQ_COLS];
+        lb_gemvq_cols c = {.x_apart = LB_GEMVQ_COLS * (units ? units : 1)};
         for (int i = 0; i < LB_GEMVQ_COLS; i++) {
             const int64_t k = line_at(p, q, i);
-            float *to = j->xs + i * j->units;
-            x[i] = k < 0 ? 0 : p->x[k];
-            c.x[i] = j->units ? to : &x[i];
-            if (j->units) scaled_line(j, p, k, to);
+            float *to = j->xs + i * units;
+            for (int r = 0; r < j->rows; r++)
+                x[r][i] = k < 0 ? 0 : p->x[r * p->x_apart + k];
+            c.x[i] = units ? to : &x[0][i];
+            if (units) scaled_line(j, p, k, c.x_apart, to);
         }
         run_eight(j, p, q, &c, sizeof(float));
     }
@@ -447,32 +473,60 @@ static void panel_i16(const cols_job *j, const panel *p)
     }
 }
 
+/* A row of x of a panel. */
+typedef struct {
+    int32_t number[LB_GEMVQ_LINES + 1]; /* a zero behind them */
+    int32_t sum;
+    float scale;
+} whole_row;
+
+static void round_row(const panel *p, int r, float most, whole_row *to)
+{
+    to->scale = lb_gemvq_round(p->x + r * p->x_apart, p->n, most, to->number);
+    to->sum = 0;
+    for (int64_t k = 0; k < p->n; k++)
+        to->sum += to->number[k];
+    to->number[LB_GEMVQ_LINES] = 0;
+}
+
+static int32_t number_at(const whole_row *row, int64_t k)
+{
+    return row->number[k < 0 ? LB_GEMVQ_LINES : k];
+}
+
+static void flush_rows(const cols_job *j, const whole_row *row)
+{
+    for (int r = 0; r < j->rows; r++)
+        j->q->flush(&(lb_gemvq_flush){
+            .groups = j->groups,
+            .sum = j->sum + (size_t)(r * j->sum_apart) * j->q->sum_size,
+            .x_scale = &row[r].scale,
+            .x_sum = row[r].sum,
+            .table = j->w->table,
+            .y = j->y + r * j->y_apart});
+}
+
 /* The same where codes have no scales. */
 static void panel_i16_plain(const cols_job *j, const panel *p)
 {
-    int32_t whole[LB_GEMVQ_LINES + 1], sum = 0;
-    const float scale = lb_gemvq_round(p->x, p->n, LB_GEMVQ_X16, whole);
-    for (int64_t k = 0; k < p->n; k++)
-        sum += whole[k];
-    whole[LB_GEMVQ_LINES] = 0;
+    enum { PAIRS = LB_GEMVQ_COLS / 2 };
+    whole_row row[LB_GEMVQ_FEW];
+    for (int r = 0; r < j->rows; r++)
+        round_row(p, r, LB_GEMVQ_X16, &row[r]);
     for (int64_t q = 0; q < p->rounds; q++) {
-        uint32_t pair[LB_GEMVQ_COLS / 2];
-        lb_gemvq_cols c = {.first = q == 0};
-        for (int i = 0; i < LB_GEMVQ_COLS / 2; i++) {
+        uint32_t pair[LB_GEMVQ_FEW][PAIRS];
+        lb_gemvq_cols c = {.first = q == 0, .x_apart = PAIRS};
+        for (int i = 0; i < PAIRS; i++) {
             const int64_t k = line_at(p, q, 2 * i);
             const int64_t k2 = line_at(p, q, 2 * i + 1);
-            const int32_t a = whole[k < 0 ? LB_GEMVQ_LINES : k];
-            const int32_t b = whole[k2 < 0 ? LB_GEMVQ_LINES : k2];
-            pair[i] = ((uint32_t)a & 0xffff) | (uint32_t)b << 16;
-            c.x[i] = &pair[i];
+            for (int r = 0; r < j->rows; r++)
+                pair[r][i] = ((uint32_t)number_at(&row[r], k) & 0xffff) |
+                             (uint32_t)number_at(&row[r], k2) << 16;
+            c.x[i] = &pair[0][i];
         }
         run_eight(j, p, q, &c, 0);
     }
-    j->q->flush(&(lb_gemvq_flush){.groups = j->groups,
-                                  .sum = j->sum,
-                                  .x_scale = &scale,
-                                  .x_sum = sum,
-                                  .y = j->y});
+    flush_rows(j, row);
 }
 
 static uint16_t pair_i8(int32_t a, int32_t b)
@@ -483,20 +537,15 @@ static uint16_t pair_i8(int32_t a, int32_t b)
 static void panel_i8(const cols_job *j, const panel *p)
 {
     const bool two = j->q->kind == LB_GEMVQ_I8X2;
-    int32_t whole[LB_GEMVQ_LINES + 1], sum = 0;
-    const float scale =
-        lb_gemvq_round(p->x, p->n, two ? LB_GEMVQ_X8X2 : LB_GEMVQ_X8, whole);
-    for (int64_t k = 0; k < p->n; k++)
-        sum += whole[k];
-    whole[LB_GEMVQ_LINES] = 0;
+    whole_row row;
+    round_row(p, 0, two ? LB_GEMVQ_X8X2 : LB_GEMVQ_X8, &row);
     for (int64_t q = 0; q < p->rounds; q++) {
         uint16_t pair[LB_GEMVQ_COLS];
         lb_gemvq_cols c = {.first = q == 0};
         for (int i = 0; i < LB_GEMVQ_COLS / 2; i++) {
             const int64_t k = line_at(p, q, 2 * i);
             const int64_t k2 = line_at(p, q, 2 * i + 1);
-            const int32_t a = whole[k < 0 ? LB_GEMVQ_LINES : k];
-            const int32_t b = whole[k2 < 0 ? LB_GEMVQ_LINES : k2];
+            const int32_t a = number_at(&row, k), b = number_at(&row, k2);
             const int32_t ah = (a + 128) >> 8, bh = (b + 128) >> 8;
             pair[i] = two ? pair_i8(ah, bh) : pair_i8(a, b);
             pair[i + 4] = pair_i8(a - 256 * ah, b - 256 * bh);
@@ -505,27 +554,33 @@ static void panel_i8(const cols_job *j, const panel *p)
         }
         run_eight(j, p, q, &c, 0);
     }
-    j->q->flush(&(lb_gemvq_flush){.groups = j->groups,
-                                  .sum = j->sum,
-                                  .x_scale = &scale,
-                                  .x_sum = sum,
-                                  .table = j->w->table,
-                                  .y = j->y});
+    flush_rows(j, &row);
 }
 
 void lb_gemvq_run_cols(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
-                       const float *x, int64_t lines, float *slots,
-                       void *scratch)
+                       int rows, const float *x, int64_t x_apart, int64_t lines,
+                       float *slots, int64_t slots_apart, void *scratch)
 {
     cols_job j = divide(q, w, w->n, w->g, scratch);
     j.loops = lb_gemvq_loops_for(w->cpu);
     j.y = slots;
-    if (q->kind == LB_GEMVQ_F32) j.sum = (char *)slots;
-    memset(j.y, 0, (size_t)(j.groups * q->group) * sizeof *j.y);
+    j.rows = rows;
+    j.y_apart = slots_apart;
+    if (q->kind == LB_GEMVQ_F32) {
+        j.sum = (char *)slots;
+        j.sum_apart = slots_apart;
+    }
+    for (int r = 0; r < rows; r++)
+        memset(j.y + r * slots_apart, 0,
+               (size_t)(j.groups * q->group) * sizeof *j.y);
     for (int64_t at = 0; at < lines; at += LB_GEMVQ_LINES) {
         const int64_t n = least(LB_GEMVQ_LINES, lines - at);
-        const panel p = {at, n, (n + LB_GEMVQ_COLS - 1) / LB_GEMVQ_COLS,
-                         q->together, x + at};
+        const panel p = {.first = at,
+                         .n = n,
+                         .rounds = (n + LB_GEMVQ_COLS - 1) / LB_GEMVQ_COLS,
+                         .together = q->together,
+                         .x = x + at,
+                         .x_apart = x_apart};
         if (q->rounds)
             panel_rounded(&j, &p);
         else if (q->kind == LB_GEMVQ_F32)

@@ -1,4 +1,5 @@
-/* product_coded_thin.c - a vector times packed weights, or a few, one by one.
+/* product_coded_thin.c - a vector times packed weights, or a few: one by one,
+ * or some at once.
  *
  *   phase 0   x is read, takes the scales that all lines share, and is put in
  *             the order in which the kernel (kernels/gemvq.h) decodes
@@ -8,7 +9,8 @@
  *             order of columns
  *
  * Sums are formed over the same lines in the same order, whoever forms them.
- * All rows of x meet a unit's codes while these are in a cache.
+ * All rows of x meet a unit's codes while these are in a cache, and those that
+ * a kernel takes at once while they are in registers.
  */
 #include <math.h>
 #include <string.h>
@@ -146,10 +148,13 @@ static int64_t most_rows(const lb_product *p, const lb_weights *w,
     return 1;
 }
 
+/* Or some at once: those that one pass takes, or of bytes as f32 two. */
 static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
-    return p->k > 0 && w->m <= lb_max_i64(most_rows(p, w, cpu), 1) &&
-           kernel_of(p, w, cpu);
+    const lb_gemvq_kernel *q = p->k > 0 ? kernel_of(p, w, cpu) : NULL;
+    if (!q || !q->few) return q && w->m <= most_rows(p, w, cpu);
+    const int passes = q->bits == 8 && q->kind == LB_GEMVQ_F32 ? 2 : 1;
+    return w->m <= (int64_t)passes * LB_GEMVQ_FEW;
 }
 
 /* ---- how it is divided -------------------------------------------------- */
@@ -196,7 +201,8 @@ static void make_strips(grid *g, int threads)
     g->kept = !alone && g->count < 4 * (int64_t)threads ? g->sums : 1;
     if (g->m > 1) g->kept = g->sums;
     g->keeps = g->m > 1 || g->kept > 1;
-    g->slots = lb_round_up(g->n, g->kernel->group);
+    /* Rows of sums must not fall together in a cache. */
+    g->slots = lb_put_apart(lb_round_up(g->n, g->kernel->group));
     g->piece = lb_min_i64(g->each, NARROW);
 }
 
@@ -496,10 +502,16 @@ static void run_sum(const grid *g, const lb_weights *w, const lb_work *work,
         aim_scales(&c, cpu, line, count, j / g->g, lb_ceil_div(n, g->g),
                    (float *)(void *)((char *)work->scratch + g->scale_at),
                    &lines);
-    for (int64_t i = 0; i < g->m; i++)
-        lb_gemvq_run_cols(
-            g->kernel, &lines, x_of(g, work, batch, i)->number + line, count,
-            y ? y : kept_sum(g, work, batch, i, sum) + j, work->scratch);
+    const int64_t groups = lb_ceil_div(g->m, lb_gemvq_cols_rows(g->kernel));
+    for (int64_t at = 0; at < groups; at++) {
+        const int64_t i = lb_group_row(g->m, groups, at);
+        lb_gemvq_run_cols(g->kernel, &lines,
+                          (int)(lb_group_row(g->m, groups, at + 1) - i),
+                          x_of(g, work, batch, i)->number + line,
+                          g->x_step / (int64_t)sizeof(float), count,
+                          y ? y : kept_sum(g, work, batch, i, sum) + j,
+                          g->kept * g->slots, work->scratch);
+    }
 }
 
 /* All sums of a strip, or the one that is this unit's. */

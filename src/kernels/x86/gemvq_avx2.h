@@ -9,6 +9,12 @@
 #define AVX2        LB_TARGET("avx2,fma")
 #define AVX2_INLINE AVX2 LB_INLINE
 
+/* Of few rows: gemvq_few_avx2.c. */
+void lb_gemvq_few8_avx2(const lb_gemvq_cols *c, int rows);
+void lb_gemvq_few4_avx2(const lb_gemvq_cols *c, int rows);
+void lb_gemvq_few2_avx2(const lb_gemvq_cols *c, int rows);
+void lb_gemvq_few1_avx2(const lb_gemvq_cols *c, int rows);
+
 AVX2_INLINE __m256i load_codes(const uint8_t *p)
 {
     return _mm256_loadu_si256((const __m256i *)(const void *)p);

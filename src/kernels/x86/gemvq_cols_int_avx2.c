@@ -14,7 +14,7 @@
 #if defined(__x86_64__)
 #include "kernels/x86/gemvq_avx2.h"
 
-enum { PAIRS = LB_GEMVQ_COLS / 2 };
+enum { PAIRS = LB_GEMVQ_COLS / 2, FEW = LB_GEMVQ_FEW };
 
 AVX2_INLINE __m256i interleave(__m256i a, __m256i b, bool second)
 {
@@ -59,6 +59,73 @@ AVX2 static void cols8(const lb_gemvq_cols *given)
         for (int v = 0; v < 4; v++)
             _mm256_store_si256(sum + v, t[v]);
     }
+}
+
+/* Half of a group, of all pairs of lines and rows of x: x[FEW*i + r]. */
+AVX2_INLINE void add_half8(const int rows, const uint8_t *const *codes,
+                           const int32_t *x, int64_t at, bool second,
+                           bool first, __m256i *sum, int64_t apart)
+{
+    const __m256i zero = _mm256_setzero_si256();
+    __m256i t[FEW][2];
+    LB_KEEP_POINTER(x); /* one, not one for each number */
+    LB_UNROLL
+    for (int r = 0; r < rows; r++)
+        LB_UNROLL
+    for (int v = 0; v < 2; v++)
+        t[r][v] = first ? zero : _mm256_load_si256(sum + r * apart + v);
+    LB_UNROLL
+    for (int i = 0; i < PAIRS; i++) {
+        const __m256i two = _mm256_xor_si256(
+            interleave(load_codes(codes[2 * i] + at),
+                       load_codes(codes[2 * i + 1] + at), second),
+            _mm256_set1_epi8(-128));
+        const __m256i w[2] = {interleave(two, zero, false),
+                              interleave(two, zero, true)};
+        LB_UNROLL
+        for (int r = 0; r < rows; r++) {
+            const __m256i xi = _mm256_set1_epi32(x[FEW * i + r]);
+            LB_UNROLL
+            for (int v = 0; v < 2; v++) {
+                t[r][v] =
+                    _mm256_add_epi32(t[r][v], _mm256_madd_epi16(w[v], xi));
+                LB_KEEP(t[r][v]);
+            }
+        }
+    }
+    LB_UNROLL
+    for (int r = 0; r < rows; r++)
+        LB_UNROLL
+    for (int v = 0; v < 2; v++)
+        _mm256_store_si256(sum + r * apart + v, t[r][v]);
+}
+
+AVX2_INLINE void few8_rows(const int rows, const lb_gemvq_cols *c)
+{
+    const uint8_t *codes[LB_GEMVQ_COLS];
+    int32_t x[PAIRS * FEW];
+    const int64_t groups = c->groups, apart = c->sum_apart / 8;
+    const bool first = c->first;
+    __m256i *sum = c->sum;
+    for (int i = 0; i < LB_GEMVQ_COLS; i++)
+        codes[i] = c->codes[i];
+    for (int i = 0; i < PAIRS; i++)
+        for (int r = 0; r < rows; r++)
+            x[FEW * i + r] = ((const int32_t *)c->x[i])[r * c->x_apart];
+    for (int64_t g = 0; g < groups; g++, sum += 4) {
+        add_half8(rows, codes, x, 32 * g, false, first, sum, apart);
+        add_half8(rows, codes, x, 32 * g, true, first, sum + 2, apart);
+    }
+}
+
+AVX2 static void few8(const lb_gemvq_cols *c, int rows)
+{
+    if (rows == 2)
+        few8_rows(2, c);
+    else if (rows == 3)
+        few8_rows(3, c);
+    else
+        few8_rows(4, c);
 }
 
 AVX2 static void flush8(const lb_gemvq_flush *f)
@@ -217,6 +284,7 @@ const lb_gemvq_kernel lb_gemvq_cols_int_avx2[] = {
      1,
      {{4, 2, 4}, {1, 16, 4}},
      .cols = cols8,
+     .few = few8,
      .flush = flush8,
      .sum_size = 4},
     {"gemv q4 i16 avx2 cols",

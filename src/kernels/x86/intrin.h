@@ -89,8 +89,9 @@ enum { LB_EXACT = 1 };
 #include <immintrin.h>
 #define LB_TARGET(isa) __attribute__((target(isa)))
 /* Nothing, but the value is in a register and was not loaded again. */
-#define LB_KEEP(v)     __asm__("" : "+x"(v))
-#define LB_KEEP_512(v) __asm__("" : "+v"(v))
+#define LB_KEEP(v)         __asm__("" : "+x"(v))
+#define LB_KEEP_512(v)     __asm__("" : "+v"(v))
+#define LB_KEEP_POINTER(p) __asm__("" : "+r"(p))
 
 #else
 
@@ -99,11 +100,12 @@ enum { LB_EXACT = 1 };
 #include <simde/x86/f16c.h>
 #include <simde/x86/fma.h>
 #define LB_TARGET(isa)
-#define LB_KEEP(v)     ((void)0)
-#define LB_KEEP_512(v) ((void)0)
+#define LB_KEEP(v)         ((void)0)
+#define LB_KEEP_512(v)     ((void)0)
+#define LB_KEEP_POINTER(p) ((void)0)
 
 /* What SIMDe 0.7.4 lacks, or does by reading also what the mask leaves out. */
-#define __mmask16      simde__mmask16
+#define __mmask16          simde__mmask16
 
 LB_INLINE __m256 lb_maskload_ps(const float *p, __m256i mask)
 {
