@@ -145,7 +145,7 @@ typedef struct {
     const grid *g;
     const lb_work *work;
     lb_coded coded;
-    int64_t batch, j0, n; /* columns */
+    lb_unit at; /* all rows of x, some columns */
     float *c;
     uint8_t *codes; /* of the strip, */
     strip now, next;
@@ -156,7 +156,7 @@ typedef struct {
 static strip strip_after(const unit *b, const strip *s)
 {
     strip next = {.k = s->k, .j = s->j + LINE * 8 / b->coded.bits};
-    if (next.j >= b->n) {
+    if (next.j >= b->at.n) {
         next.k += s->depth;
         next.j = 0;
     }
@@ -167,7 +167,7 @@ static strip strip_after(const unit *b, const strip *s)
 static const uint8_t *strip_line(const unit *b, const strip *s, int64_t line)
 {
     const lb_coded *c = &b->coded;
-    return lb_coded_codes(c, s->k + line, b->j0 + s->j);
+    return lb_coded_codes(c, s->k + line, b->at.j0 + s->j);
 }
 
 /* The same of a line that may not be there, to be asked for. */
@@ -175,7 +175,7 @@ static uintptr_t strip_address(const unit *b, const strip *s, int64_t line)
 {
     const lb_coded *c = &b->coded;
     return (uintptr_t)c->bytes + (uintptr_t)((s->k + line) * c->byte_step) +
-           (uintptr_t)((b->j0 + s->j) * c->bits / 8);
+           (uintptr_t)((b->at.j0 + s->j) * c->bits / 8);
 }
 
 static void ask(const unit *b, strip *s, int64_t lines)
@@ -188,7 +188,7 @@ static void ask(const unit *b, strip *s, int64_t lines)
 static void copy_strip(unit *b)
 {
     const strip *s = &b->now;
-    const int64_t left = lb_ceil_div((b->n - s->j) * b->coded.bits, 8);
+    const int64_t left = lb_ceil_div((b->at.n - s->j) * b->coded.bits, 8);
     const int64_t depth = s->depth, step = b->coded.byte_step;
     const uint8_t *from = strip_line(b, s, 0);
     uint8_t *to = b->codes;
@@ -209,8 +209,8 @@ static void aim_scales(unit *b)
 {
     const lb_coded *c = &b->coded;
     const lb_cpu *cpu = b->work->call->cpu;
-    const int64_t g = c->lines.g, first = g ? b->j0 / g : 0;
-    const int64_t n = blocks_of(c, b->j0, b->n);
+    const int64_t g = c->lines.g, first = g ? b->at.j0 / g : 0;
+    const int64_t n = blocks_of(c, b->at.j0, b->at.n);
     const int64_t lines = c->scale_step ? b->now.depth : 1;
     float *const read = b->c + b->g->scale_at;
     lb_outerf32_lines *const w = &b->lines;
@@ -237,12 +237,12 @@ static void run_columns(unit *b, const float *x, int64_t j, int64_t at,
 {
     const int64_t m = b->g->w.m, ld = b->g->ld, g = b->coded.lines.g;
     const lb_outerf32 *const panels = b->g->panels;
-    const int n = (int)lb_min_i64(panels->nr, b->n - j);
+    const int n = (int)lb_min_i64(panels->nr, b->at.n - j);
     const bool first = b->now.k == 0;
     lb_outerf32_lines w = b->lines;
     float *const keep = b->c + b->g->w_at;
     w.codes += at;
-    if (g) w.scale += (b->j0 % g + j) / g;
+    if (g) w.scale += (b->at.j0 % g + j) / g;
     if (panels->asks) {
         w.ask = strip_address(b, &b->next, at * b->now.depth / LINE);
         w.ask_step = b->next.depth > 0 ? b->coded.byte_step : 0;
@@ -268,12 +268,12 @@ static void run_strip(unit *b)
     const int64_t groups = lb_ceil_div(b->g->w.m, b->g->panels->mr);
     const int64_t lines = lb_ceil_div(b->now.depth * bytes,
                                       LINE * (b->g->panels->asks ? 1 : groups));
-    const float *x = panel_at(b->p, b->g, b->work, b->batch, b->now.k);
+    const float *x = panel_at(b->p, b->g, b->work, b->at.batch, b->now.k);
     if (b->now.j == 0) aim_scales(b);
     copy_strip(b);
     b->next = strip_after(b, &b->now);
     b->lines.k = b->now.depth;
-    for (int64_t at = 0, j = b->now.j; at < LINE && j < b->n;
+    for (int64_t at = 0, j = b->now.j; at < LINE && j < b->at.n;
          at += bytes, j += nr)
         run_columns(b, x, j, at, lines);
     if (!b->g->panels->asks) ask(b, &b->next, b->next.depth);
@@ -287,9 +287,7 @@ static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
         .g = g,
         .work = work,
         .coded = lb_coded_at(&g->w.coded, g->w.w, at.batch),
-        .batch = at.batch,
-        .j0 = at.j0,
-        .n = at.n,
+        .at = at,
         .c = work->scratch,
     };
     b.codes = (uint8_t *)(void *)(b.c + g->codes_at);
@@ -306,8 +304,8 @@ static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
     b.now = (strip){.depth = lb_min_i64(g->kc, p->k)};
     for (; b.now.depth > 0; b.now = b.next)
         run_strip(&b);
-    lb_weights_put(p, &g->w, work, b.batch, 0, g->w.m, b.j0, b.n, b.c, g->ld,
-                   b.c + g->w.m * g->ld);
+    lb_weights_put(p, &g->w, work, b.at.batch, 0, g->w.m, b.at.j0, b.at.n, b.c,
+                   g->ld, b.c + g->w.m * g->ld);
 }
 
 static void run(const lb_product *p, const lb_work *w)

@@ -248,8 +248,8 @@ typedef struct {
     const lb_work *work;
     lb_coded coded;
     lb_int_weights weights;
-    int64_t batch, i0, m, groups; /* rows of x, */
-    int64_t j0, n;                /* and columns */
+    lb_unit at;     /* rows of x, and columns */
+    int64_t groups; /* of those rows */
     float *c, *ws;
     int16_t *panel;
     band now, next;
@@ -262,7 +262,7 @@ static band band_at(const unit *b, int64_t k, int64_t j)
         .k = k,
         .depth = lb_min_i64(KC, b->p->k - k),
         .j = j,
-        .n = lb_min_i64(n, b->n - j),
+        .n = lb_min_i64(n, b->at.n - j),
     };
 }
 
@@ -270,7 +270,7 @@ static band band_at(const unit *b, int64_t k, int64_t j)
 static band band_after(const unit *b, const band *s)
 {
     const int64_t j = s->j + s->n;
-    return j < b->n ? band_at(b, s->k, j) : band_at(b, s->k + s->depth, 0);
+    return j < b->at.n ? band_at(b, s->k, j) : band_at(b, s->k + s->depth, 0);
 }
 
 /* The scales of a line, if they lie there. */
@@ -278,7 +278,7 @@ static void ask_scales(const unit *b, int64_t line)
 {
     const lb_coded *c = &b->weights.s.c;
     if (!b->g->p.scales.in_w || !c->scale) return;
-    const int64_t at = c->first + line * c->scale_step + b->j0 / c->lines.g;
+    const int64_t at = c->first + line * c->scale_step + b->at.j0 / c->lines.g;
     __builtin_prefetch(c->scale + at, 0, 2);
 }
 
@@ -291,7 +291,7 @@ static void ask(unit *b, int64_t lines)
     for (; s->lines < end; s->lines++) {
         const int64_t k = s->k + s->lines;
         const uintptr_t from =
-            (uintptr_t)lb_coded_codes(&b->coded, k, b->j0 + s->j);
+            (uintptr_t)lb_coded_codes(&b->coded, k, b->at.j0 + s->j);
         const uintptr_t to =
             from + (uintptr_t)lb_coded_line_bytes(&b->coded, s->n);
         for (uintptr_t at = from / LINE * LINE; at < to; at += LINE)
@@ -304,17 +304,17 @@ static void ask(unit *b, int64_t lines)
 static void aim_ratios(unit *b)
 {
     lb_int_weights *const w = &b->weights;
-    w->at = b->j0;
+    w->at = b->at.j0;
     w->k = b->now.k;
     w->depth = b->now.depth;
-    if (b->g->p.scales.in_w) lb_int_ratios(w, b->n);
+    if (b->g->p.scales.in_w) lb_int_ratios(w, b->at.n);
 }
 
 /* Which of these columns from j on have. */
 static int64_t ratio_of(const unit *b, int64_t j)
 {
     const int64_t g = b->coded.lines.g;
-    return b->g->p.scales.in_w ? (b->j0 + j) / g - b->j0 / g : 0;
+    return b->g->p.scales.in_w ? (b->at.j0 + j) / g - b->at.j0 / g : 0;
 }
 
 /* The last columns may be too few: their lines are copied, and filled up with
@@ -339,12 +339,12 @@ static void make_panel(unit *b, int64_t j)
         .fine = g->p.fine,
         .level = g->p.level,
         .ratio = b->weights.ratio + ratio_of(b, j) * KC,
-        .codes = lb_coded_codes(&b->coded, b->now.k, b->j0 + j),
+        .codes = lb_coded_codes(&b->coded, b->now.k, b->at.j0 + j),
         .step = b->coded.byte_step,
         .n = b->now.depth,
     };
-    if (b->n - j < COLUMNS)
-        copy_lines(b, lb_ceil_div((b->n - j) * bits, 8), &lines);
+    if (b->at.n - j < COLUMNS)
+        copy_lines(b, lb_ceil_div((b->at.n - j) * bits, 8), &lines);
     g->kernel->pack(&lines, b->panel);
     if (!g->p.scales.in_w) return;
     const float ws =
@@ -359,12 +359,13 @@ static void run_panel(unit *b, int64_t j, int64_t lines)
 {
     const grid *g = b->g;
     const int64_t pairs = lb_ceil_div(b->now.depth, 2);
-    lb_outerint_head *const all = heads_at(g, b->work, b->batch, b->now.k / KC);
-    const lb_outerint_head *const heads = all + b->i0 / g->b.mb * g->groups;
-    const int16_t *x = rows_of(g, all) + b->i0 * KC;
+    lb_outerint_head *const all =
+        heads_at(g, b->work, b->at.batch, b->now.k / KC);
+    const lb_outerint_head *const heads = all + b->at.i0 / g->b.mb * g->groups;
+    const int16_t *x = rows_of(g, all) + b->at.i0 * KC;
     for (int64_t at = 0; at < b->groups; at++) {
-        const int64_t i = lb_group_row(b->m, b->groups, at);
-        const int rows = (int)(lb_group_row(b->m, b->groups, at + 1) - i);
+        const int64_t i = lb_group_row(b->at.m, b->groups, at);
+        const int rows = (int)(lb_group_row(b->at.m, b->groups, at + 1) - i);
         for (int t = 0; t < LB_OUTERINT_TILES; t++) {
             const int64_t to = j + (int64_t)t * TILE;
             ask(b, lines);
@@ -399,13 +400,13 @@ static void aim_scales(unit *b)
     lb_int_weights *const w = &b->weights;
     lb_int_weights_room(&g->p, &b->coded, g->b.nb, b->p->k, w,
                         (char *)(void *)b->c + g->weights_at);
-    lb_scales_rows(&w->s, b->j0, b->n, b->p->k);
+    lb_scales_rows(&w->s, b->at.j0, b->at.n, b->p->k);
     if (g->p.scales.in_w) return;
-    for (int64_t j = 0; j < b->n; j += COLUMNS)
+    for (int64_t j = 0; j < b->at.n; j += COLUMNS)
         for (int p = 0; p < COLUMNS; p++) {
             const int64_t at = j + g->order[p];
             b->ws[j + p] =
-                at < b->n ? w->s.row[at] * g->p.unit * LB_INT_DOWN : 0;
+                at < b->at.n ? w->s.row[at] * g->p.unit * LB_INT_DOWN : 0;
         }
     for (int64_t k = 0; k < KC && g->p.fine; k++)
         w->ratio[k] = LB_DOTINT_RATIO;
@@ -416,12 +417,12 @@ static void put_rows(unit *b)
 {
     const grid *g = b->g;
     float *const to = (float *)(void *)((char *)(void *)b->c + g->put_at);
-    for (int64_t i = 0; i < b->m; i++)
-        for (int64_t j = 0; j < b->n; j += COLUMNS)
+    for (int64_t i = 0; i < b->at.m; i++)
+        for (int64_t j = 0; j < b->at.n; j += COLUMNS)
             for (int p = 0; p < COLUMNS; p++)
                 to[i * g->ld + j + g->order[p]] = b->c[i * g->ld + j + p];
-    lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0, b->m, b->j0, b->n, to,
-                   g->ld, to + b->m * g->ld);
+    lb_weights_put(b->p, &g->w, b->work, b->at.batch, b->at.i0, b->at.m,
+                   b->at.j0, b->at.n, to, g->ld, to + b->at.m * g->ld);
 }
 
 static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
@@ -433,12 +434,8 @@ static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
         .g = g,
         .work = work,
         .coded = lb_coded_at(&g->w.coded, g->w.w, at.batch),
-        .batch = at.batch,
-        .i0 = at.i0,
-        .m = at.m,
+        .at = at,
         .groups = lb_ceil_div(at.m, MR),
-        .j0 = at.j0,
-        .n = at.n,
         .c = work->scratch,
         .ws = (float *)(void *)(room + g->ws_at),
         .panel = (int16_t *)(void *)(room + g->panel_at),

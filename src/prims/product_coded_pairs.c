@@ -174,7 +174,8 @@ typedef struct {
     const grid *g;
     const lb_work *work;
     lb_coded coded;
-    int64_t batch, i0, m, pairs, j0, n;
+    lb_unit at;
+    int64_t pairs; /* of rows of x */
     lb_row_slab rows;
     lb_turning turning;
     lb_scales scales;
@@ -196,7 +197,7 @@ static int64_t bytes_at(const block *b, int64_t k)
 /* Rows of x in a pair: the last may have one. */
 static int rows_of(const block *b, int64_t pair)
 {
-    return (int)lb_min_i64(MR, b->m - pair * MR);
+    return (int)lb_min_i64(MR, b->at.m - pair * MR);
 }
 
 /* Where a panel of x is, in a chunk that begins with panel `first`. */
@@ -204,7 +205,7 @@ static char *panel_at(const block *b, int64_t first, int64_t panel)
 {
     const grid *g = b->g;
     if (!g->before) return b->scratch + (panel - first) * g->panel;
-    const int64_t rows = b->batch * g->b.bm + b->i0 / g->b.mb;
+    const int64_t rows = b->at.batch * g->b.bm + b->at.i0 / g->b.mb;
     return (char *)b->work->shared + (rows * g->panels + panel) * g->panel;
 }
 
@@ -232,7 +233,7 @@ static void make_tables(block *b, int64_t pair, int64_t k, char *panel)
     uint8_t *const to = (uint8_t *)panel + pair * g->pair;
     lb_dotpair_head *const head = head_at(b, panel, pair);
     const lb_block from =
-        lb_row_slab_get(&b->rows, b->i0 + i, rows, k, n, row + g->kc);
+        lb_row_slab_get(&b->rows, b->at.i0 + i, rows, k, n, row + g->kc);
     const float *factor = lb_scales_factor(&b->scales, k, n);
     for (int r = 0; r < rows; r++) {
         const float *x = lb_line_up((const float *)from.p + r * from.rs,
@@ -300,7 +301,7 @@ static void run_pairs(const block *b, char *panel, int64_t j, int64_t n,
 static void run_band(const block *b, int64_t j, int64_t first, int64_t panels)
 {
     const int64_t whole = b->coded.along ? HALF : lb_turn_band(&b->coded);
-    const int64_t rows = lb_min_i64(b->g->band, b->n - j);
+    const int64_t rows = lb_min_i64(b->g->band, b->at.n - j);
     const int64_t n = lb_round_up(rows, whole);
     for (int64_t at = 0; at < panels; at++) {
         const int64_t k = (first + at) * b->g->kc;
@@ -319,7 +320,7 @@ static void run_chunk(block *b, int64_t first, int64_t panels)
 {
     for (int64_t at = 0; at < panels && !b->g->before; at++)
         make_panel(b, (first + at) * b->g->kc, panel_at(b, first, first + at));
-    for (int64_t j = 0; j < b->n; j += b->g->band)
+    for (int64_t j = 0; j < b->at.n; j += b->g->band)
         run_band(b, j, first, panels);
 }
 
@@ -328,20 +329,20 @@ static void read_scales(block *b)
 {
     const grid *g = b->g;
     float *const row = b->scales.row;
-    lb_scales_rows(&b->scales, b->j0, b->n, b->p->k);
-    for (int64_t j = 0; j < b->n; j++)
+    lb_scales_rows(&b->scales, b->at.j0, b->at.n, b->p->k);
+    for (int64_t j = 0; j < b->at.n; j++)
         row[j] = row[j] * g->p.unit * LB_INT_DOWN;
-    lb_turn_strips(&b->coded, b->n, row, g->ld - lb_put_apart(0), b->ws);
+    lb_turn_strips(&b->coded, b->at.n, row, g->ld - lb_put_apart(0), b->ws);
 }
 
 static void put_block(const block *b)
 {
     const grid *g = b->g;
     float *const sorted = (float *)(void *)(b->scratch + g->sorted_at);
-    for (int64_t i = 0; i < b->m && !b->coded.along; i++)
-        lb_turn_sort(&b->coded, b->n, b->c + i * g->ld, sorted + i * g->ld);
-    lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0, b->m, b->j0, b->n,
-                   b->coded.along ? b->c : sorted, g->ld,
+    for (int64_t i = 0; i < b->at.m && !b->coded.along; i++)
+        lb_turn_sort(&b->coded, b->at.n, b->c + i * g->ld, sorted + i * g->ld);
+    lb_weights_put(b->p, &g->w, b->work, b->at.batch, b->at.i0, b->at.m,
+                   b->at.j0, b->at.n, b->coded.along ? b->c : sorted, g->ld,
                    (float *)(void *)(b->scratch + g->put_at));
 }
 
@@ -353,17 +354,13 @@ static block block_of(const lb_product *p, const lb_work *work, const grid *g,
         .g = g,
         .work = work,
         .coded = lb_coded_at(&g->w.coded, g->w.w, at.batch),
-        .batch = at.batch,
-        .i0 = at.i0,
-        .m = at.m,
+        .at = at,
         .pairs = lb_ceil_div(at.m, MR),
-        .j0 = at.j0,
-        .n = at.n,
         .scratch = work->scratch,
     };
     b.rows = lb_row_slab_of(g->w.x, work->call->cpu, at.batch, at.i0 + at.m,
                             b.scratch + g->slab_at);
-    b.turning = (lb_turning){g->turns, b.coded, b.j0, b.n,
+    b.turning = (lb_turning){g->turns, b.coded, b.at.j0, b.at.n,
                              (uint8_t *)b.scratch + g->own_at};
     b.c = (float *)(void *)(b.scratch + g->c_at);
     b.ws = (float *)(void *)(b.scratch + g->ws_at);

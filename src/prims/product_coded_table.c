@@ -119,7 +119,7 @@ typedef struct {
     const grid *g;
     const lb_work *work;
     lb_coded coded;
-    int64_t batch, i0, m, j0, n;
+    lb_unit at;
     lb_row_slab rows;
     lb_scales scales;
     lb_turning turning;
@@ -162,12 +162,12 @@ static void turn_strip(const block *b, int64_t j, int64_t k, uint8_t *to)
 static void make_tables(block *b, int64_t k, uint8_t *to, lb_dottab_head *head)
 {
     const grid *g = b->g;
-    const int rows = (int)b->m;
+    const int rows = (int)b->at.m;
     const int64_t n = depth_at(b, k);
     float *const tmp = (float *)(void *)(b->scratch + g->rows_at);
     float *const row = tmp + KC;
     const lb_block from =
-        lb_row_slab_get(&b->rows, b->i0, rows, k, n, row + KC);
+        lb_row_slab_get(&b->rows, b->at.i0, rows, k, n, row + KC);
     const float *factor = lb_scales_factor(&b->scales, k, n);
     for (int r = 0; r < rows; r++) {
         const float *x = lb_line_up((const float *)from.p + r * from.rs,
@@ -192,15 +192,16 @@ static lb_dottab_ahead ahead_across(const block *b, int64_t j, int64_t k)
 {
     const int64_t lines = b->p->k - k - KC < KC ? b->p->k - k - KC : KC;
     const int64_t places =
-        lb_ceil_div(lb_coded_line_bytes(&b->coded, b->n), LINE);
-    const int64_t strips = lb_round_up(b->n, lb_turn_band(&b->coded)) / STRIP;
+        lb_ceil_div(lb_coded_line_bytes(&b->coded, b->at.n), LINE);
+    const int64_t strips =
+        lb_round_up(b->at.n, lb_turn_band(&b->coded)) / STRIP;
     const int64_t each = lb_ceil_div(KC * places, strips);
     const int64_t first = j / STRIP * each, line = first % KC;
     if (lines <= line || first / KC >= places)
         return (lb_dottab_ahead){0, 0, 0};
     const uintptr_t from = (uintptr_t)b->coded.bytes +
                            (uintptr_t)((k + KC + line) * b->coded.byte_step) +
-                           (uintptr_t)(b->j0 / 8 + first / KC * LINE);
+                           (uintptr_t)(b->at.j0 / 8 + first / KC * LINE);
     return (lb_dottab_ahead){from, lb_min_i64(each, lines - line),
                              b->coded.byte_step};
 }
@@ -212,7 +213,7 @@ static lb_dottab_ahead ahead_of(const block *b, int64_t j, int64_t at,
     const int64_t step = b->coded.byte_step;
     const int64_t lines = lb_ceil_div(STRIP * step, LINE);
     const int64_t from = lines * at / panels, to = lines * (at + 1) / panels;
-    const int64_t next = (b->j0 + j + STRIP) * step + from * LINE;
+    const int64_t next = (b->at.j0 + j + STRIP) * step + from * LINE;
     if (!in_one_piece(b)) return (lb_dottab_ahead){0, 0, 0};
     return (lb_dottab_ahead){(uintptr_t)b->coded.bytes + (uintptr_t)next,
                              to - from, LINE};
@@ -228,7 +229,7 @@ static void run_strip(block *b, int64_t j, int64_t k, int64_t panels)
         uint8_t *const turned = g->along ? codes : codes + j / STRIP * TURNED;
         if (g->along) turn_strip(b, j, here, turned);
         g->kernel->dots(
-            (int)b->m, lb_ceil_div(depth_at(b, here), 8), tables_at(b, at),
+            (int)b->at.m, lb_ceil_div(depth_at(b, here), 8), tables_at(b, at),
             turned, (float)g->p.slope, &b->head[at], b->ws + j, here == 0,
             g->along ? ahead_of(b, j, at, panels) : ahead_across(b, j, here),
             b->c + j, g->wide);
@@ -237,11 +238,11 @@ static void run_strip(block *b, int64_t j, int64_t k, int64_t panels)
 
 static void run_chunk(block *b, int64_t k, int64_t panels)
 {
-    const int64_t wide = lb_round_up(b->n, lb_turn_band(&b->coded));
+    const int64_t wide = lb_round_up(b->at.n, lb_turn_band(&b->coded));
     for (int64_t at = 0; at < panels; at++)
         make_tables(b, k + at * KC, tables_at(b, at), &b->head[at]);
     if (!b->g->along)
-        lb_turn_across(&b->turning, 0, b->n, k, depth_at(b, k),
+        lb_turn_across(&b->turning, 0, b->at.n, k, depth_at(b, k),
                        (uint8_t *)b->scratch + b->g->codes_at, TURNED);
     for (int64_t j = 0; j < wide; j += STRIP)
         run_strip(b, j, k, panels);
@@ -254,20 +255,21 @@ static void read_scales(block *b)
     lb_scales *const s = &b->scales;
     lb_scales_room(g->p.cpu, &b->coded, KC, g->b.nb, b->p->k, s,
                    b->scratch + g->weights_at);
-    lb_scales_rows(s, b->j0, b->n, b->p->k);
-    for (int64_t j = 0; j < b->n; j++)
+    lb_scales_rows(s, b->at.j0, b->at.n, b->p->k);
+    for (int64_t j = 0; j < b->at.n; j++)
         s->row[j] = s->row[j] * g->p.unit * LB_INT_DOWN;
-    lb_turn_strips(&b->coded, b->n, s->row, g->wide, b->ws);
+    lb_turn_strips(&b->coded, b->at.n, s->row, g->wide, b->ws);
 }
 
 static void put_block(const block *b)
 {
     const grid *g = b->g;
     float *const sorted = (float *)(void *)(b->scratch + g->sorted_at);
-    for (int64_t i = 0; i < b->m && !g->along; i++)
-        lb_turn_sort(&b->coded, b->n, b->c + i * g->wide, sorted + i * g->wide);
-    lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0, b->m, b->j0, b->n,
-                   g->along ? b->c : sorted, g->wide,
+    for (int64_t i = 0; i < b->at.m && !g->along; i++)
+        lb_turn_sort(&b->coded, b->at.n, b->c + i * g->wide,
+                     sorted + i * g->wide);
+    lb_weights_put(b->p, &g->w, b->work, b->at.batch, b->at.i0, b->at.m,
+                   b->at.j0, b->at.n, g->along ? b->c : sorted, g->wide,
                    (float *)(void *)(b->scratch + g->put_at));
 }
 
@@ -279,16 +281,12 @@ static void run_block(const lb_product *p, const lb_work *work, const grid *g,
         .g = g,
         .work = work,
         .coded = lb_coded_at(&g->w.coded, g->w.w, at.batch),
-        .batch = at.batch,
-        .i0 = at.i0,
-        .m = at.m,
-        .j0 = at.j0,
-        .n = at.n,
+        .at = at,
         .scratch = work->scratch,
     };
     b.rows = lb_row_slab_of(g->w.x, work->call->cpu, at.batch, at.i0 + at.m,
                             b.scratch + g->slab_at);
-    b.turning = (lb_turning){g->turns, b.coded, b.j0, b.n,
+    b.turning = (lb_turning){g->turns, b.coded, b.at.j0, b.at.n,
                              (uint8_t *)b.scratch + g->lines_at};
     b.c = (float *)(void *)(b.scratch + g->c_at);
     b.ws = (float *)(void *)(b.scratch + g->ws_at);
