@@ -10,7 +10,8 @@ enum {
     STRIP = LB_DOTTURN_ROWS,
     WIDE = LB_DOTTURN_WIDE,
     EACH = LB_DOTTURN_BYTES,
-    LINES = 8 /* of codes that share a table, however many a byte has */
+    LINES = 8, /* of codes that share a table, however many a byte has */
+    MOST_BAND = WIDE * 8
 };
 
 int64_t lb_turn_room(const lb_coded *c, int64_t depth)
@@ -103,11 +104,20 @@ void lb_turn_sort(const lb_coded *c, int64_t n, const float *from, float *to)
 void lb_turn_strips(const lb_coded *c, int64_t n, const float *from,
                     int64_t room, float *to)
 {
-    const int64_t fields = c->along ? 1 : 8 / c->bits, band = lb_turn_band(c);
-    for (int64_t j = 0; j < room; j++) {
-        const int64_t strip = j % band / STRIP, at = j % STRIP;
-        const int64_t field = c->high_first ? fields - 1 - strip : strip;
-        const int64_t row = j / band * band + at * fields + field;
-        to[j] = row < n ? from[row] : 0;
+    const int fields = 8 / c->bits;
+    const int64_t band = lb_turn_band(c), f = sizeof(float);
+    memset(to, 0, (size_t)room * sizeof *to);
+    if (c->along) {
+        memcpy(to, from, (size_t)n * sizeof *to);
+        return;
+    }
+    for (int64_t j = 0; j < n; j += band) {
+        float last[MOST_BAND] = {0};
+        const float *rows = from + j;
+        if (n - j < band)
+            rows = memcpy(last, rows, (size_t)(n - j) * sizeof *last);
+        lb_turn(sizeof(float), (const char *)rows, fields * f,
+                (char *)(to + j + first_strip(c) * STRIP), next_strip(c), STRIP,
+                fields);
     }
 }
