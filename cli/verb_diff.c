@@ -53,11 +53,17 @@ static const char *verdict_of(const line *l)
 /* One that cannot be compared: all that there is to say is its size. */
 static void report_odd(report *r, const line *l)
 {
-    lb_entry e = l->a ? *l->a : *l->b;
     char kind[64] = "(none)";
-    if (!l->a) e.nbytes = 0;
-    if (l->b) entry_kind(l->b, kind, sizeof kind);
-    report_add(r, &e, kind, NULL, verdict_of(l), l->b ? l->b->nbytes : 0, NULL);
+    lb_entry e = {0};
+    uint64_t nbytes = 0;
+    if (l->b) {
+        e = *l->b;
+        e.nbytes = 0;
+        nbytes = l->b->nbytes;
+        entry_kind(l->b, kind, sizeof kind);
+    }
+    if (l->a) e = *l->a;
+    report_add(r, &e, kind, NULL, verdict_of(l), nbytes, NULL);
 }
 
 /* False and an error that ends it all. */
