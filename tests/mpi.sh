@@ -35,7 +35,8 @@ start()
     esac
 }
 
-# What is expected of the others when a rank ends: not to wait for it.
+# What is expected of the others when a rank ends: not to wait for it. It takes a
+# second or two; many more are allowed, for the machine may have more to do.
 ends()
 {
     local kind=$1 how=$2 begin=$SECONDS named='rank 1 '
@@ -43,7 +44,7 @@ ends()
     [ "$kind $how" != 'mpich dies' ] || named='EXIT CODE: 9'
     ! start "$kind" 4 "$tmp/$kind/mpi_ends" "$how" >"$tmp/said" 2>&1 ||
         die "$kind: a rank that $how is no failure"
-    [ $((SECONDS - begin)) -le 10 ] ||
+    [ $((SECONDS - begin)) -le 60 ] ||
         die "$kind: a rank that $how is noticed after $((SECONDS - begin)) s"
     grep -q "$named" "$tmp/said" ||
         die "$kind: a rank that $how is not named: $(cat "$tmp/said")"
