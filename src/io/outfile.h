@@ -2,7 +2,8 @@
  *
  * Bytes go to PATH.partial, which takes PATH's name when all are there and on
  * the disk. Until then, and whatever goes wrong, what stood at PATH stays. If
- * PATH is a link, it stays one, and all this holds for what it leads to.
+ * PATH is a link, it stays one, and all this holds for what it leads to; one
+ * that leads nowhere is replaced itself.
  */
 #ifndef LB_OUTFILE_H
 #define LB_OUTFILE_H

@@ -3,9 +3,9 @@
  * One operand, the weights, has n rows of codes; the other, x, has m rows of
  * numbers and is read as f32 from whatever it is stored in. Nine ways:
  *
- *   coded thin     m is 1, or so small that rows are faster one by one or, at
- *                  HIGHEST across, a few at once, and not coded table: codes
- *                  are decoded in registers, and memory decides
+ *   coded thin     m is 1, or so small that rows are faster one by one or,
+ *                  across at HIGHEST or of bytes, a few at once, and not coded
+ *                  table: codes are decoded in registers, and memory decides
  *   coded exact    HIGHEST, where the depth runs along memory: codes become f32
  *                  in registers, next to a few rows of x at a time
  *   coded panel    the same for more rows, up to LB_FEW: codes become panels of
