@@ -144,8 +144,8 @@ ENV_tsan = $(FEW) TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
 # it minutes; what the others do to threads law 5 does for every primitive.
 PICK_tsan = -E 'test_law_(blocks|codec|gradients|memory|transparency)|$\
     test_(coded|coded_block|coded_panel|coded_thin|decode_kernels|encode|$\
-    dotint|dotbyte|dotf32|dottab|dotpair|gemm_codes|outerf32|outerint|unpack|gemvq|$\
-    few|lanes_f32|mathf|gemm|gemv|quantize_levels|golden.*|ternary|binary|int8|$\
+    dotint|dotbyte|dotf32|dottab|dotpair|dotturn|gemm_codes|outerf32|outerint|unpack|$\
+    gemvq|few|lanes_f32|mathf|gemm|gemv|quantize_levels|golden.*|ternary|binary|int8|$\
     reduce|structure|gather|coded_labels|shard_grad)$$|test_io_|test_cli_|fuzz_|$\
     example_(fashion|transformer)'
 # Threads are what the thread sanitizer looks at; programs that are killed say
@@ -165,7 +165,7 @@ PICK_ref = -E 'test_(io_|cli|mesh|shard|spec|pool|law_(shards|memory|blocks)|apa
     no_stray|fuzz_|doc_fragments|test_lowbit_bench|example_(fashion|transformer)'
 # What has kernels of its own for an emulated level.
 HAVE_simde = apart binary coded coded_block coded_labels coded_panel coded_thin \
-    convert cpu decode_kernels dot dotbyte dotf32 dotint dotlines dotpair dottab \
+    convert cpu decode_kernels dot dotbyte dotf32 dotint dotlines dotpair dottab dotturn \
     dynamic8 elementwise encode few gemm gemm_codes gemv gemvq gguf_types golden \
     int8 intrin lanes_f32 law_codec law_threads law_transparency levels nf4 outerf32 outerint \
     product_edges quantize_levels reduce rows_across smoke ternary tuning unpack
