@@ -1,6 +1,7 @@
 /* histogram.c - counts, and how a terminal shows them. */
 #include "histogram.h"
 
+#include <float.h>
 #include <langinfo.h>
 #include <math.h>
 #include <string.h>
@@ -21,6 +22,8 @@ void histogram_span(histogram *h, const lb_findings *f, int bins)
         const double aside = fmax(0.5, fabs(f->most) * 1e-3);
         h->lo = f->least - (f->least == f->most ? aside : 0);
         h->hi = f->most + (f->least == f->most ? aside : 0);
+        h->lo = fmax(h->lo, -DBL_MAX);
+        h->hi = fmin(h->hi, DBL_MAX);
     }
 }
 

@@ -222,6 +222,16 @@ min -1.79769e+308, max 1.79769e+308, mean 0, std inf, zeros 0, NaN 0, infinite 0
            0  ################################################ 1
   1.798e+308
 END
+safetensors "$tmp/most" \
+    '{"most":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}' \
+    '\xff\xff\xff\xff\xff\xff\xef\x7f'
+shows 0 stats "$tmp/most" most --bins 2 <<END
+most  f64  (1)
+min 1.79769e+308, max 1.79769e+308, mean 1.79769e+308, std inf, zeros 0, NaN 0, infinite 0
+  1.796e+308  0
+  1.797e+308  ################################################ 1
+  1.798e+308
+END
 run 0 stats --json "$src"
 has '{"name": "bytes.weight", "format": "dense", "elements": 5, '
 run 0 stats "$tmp/q" nested.weight
