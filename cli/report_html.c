@@ -296,18 +296,24 @@ verdict report_path_check(const char *path)
 verdict report_save(const report *r, const char *path)
 {
     char *partial = NULL;
-    if (r->lacks_memory || asprintf(&partial, "%s.partial", path) < 0)
+    char *real = realpath(path, NULL); /* a link stays one, as of results */
+    const char *at = real ? real : path;
+    if (r->lacks_memory || asprintf(&partial, "%s.partial", at) < 0) {
+        free(real);
         return complain(FAILED, "%s: out of memory", path);
+    }
     FILE *to = fopen(partial, "we");
     bool ok = to != NULL;
     if (ok) {
         renderer_of(path)(r, to);
         ok = !ferror(to);
-        ok = fclose(to) == 0 && ok && rename(partial, path) == 0;
+        ok = fclose(to) == 0 && ok && rename(partial, at) == 0;
         const int why = errno;
         if (!ok) remove(partial);
         errno = why;
     }
+    const verdict v = ok ? DONE : cannot_write(path);
     free(partial);
-    return ok ? DONE : cannot_write(path);
+    free(real);
+    return v;
 }

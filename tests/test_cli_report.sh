@@ -216,6 +216,12 @@ if [ "$(id -u)" = 0 ] || [ -w /dev/full ]; then
         die "a full disk is fine"
     [ ! -e "$tmp/full.md" ] || die "half a report is left"
 fi
+# A link stays one, and what it leads to is replaced.
+echo old >"$tmp/real.md"
+ln -s real.md "$tmp/link.md"
+run 1 diff -q "$tmp/a" "$tmp/b" --report "$tmp/link.md"
+[ -L "$tmp/link.md" ] || die "the link is no more"
+grep -q '12 B to 12 B' "$tmp/real.md" || die "what the link leads to is old"
 # What is no text is quoted as bash does it, and stays one line.
 cp "$tmp/a" "$tmp/x"$'\n\'\xff'
 run 1 diff -q "$tmp/x"$'\n\'\xff' "$tmp/b" --report "$tmp/x.md"
