@@ -15,12 +15,12 @@ verdict complain(verdict what, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(said, sizeof said, fmt, ap);
     va_end(ap);
-    FILE *to = fmemopen(line, sizeof line, "w");
-    if (!to) return what;
+    FILE *whole = fmemopen(line, sizeof line, "w");
+    FILE *to = whole ? whole : stderr; /* without memory, in pieces */
     fputs("lowbit: ", to);
     put_text(to, said, strlen(said));
     fputc('\n', to);
-    fclose(to);
+    if (whole) fclose(whole);
     fputs(line, stderr);
     return what;
 }
