@@ -14,7 +14,8 @@
 #: make interop   our files in other programs, and theirs here: safetensors, numpy,
 #:                gguf, bitsandbytes, transformers (the first time installs 6 GB
 #:                of Python packages in the user's cache)
-#: make bench     measures, next to what the machine can do, in some minutes;
+#: make bench     measures, next to what the machine can do, in some minutes, and
+#:                draws build/roofline.svg;
 #:                bench-parts: parts of the library, next to others' of the kind
 #: make lint      style, layers, clang-tidy, cppcheck
 #: make install   PREFIX=/usr/local DESTDIR=
@@ -55,7 +56,7 @@ bench: setup-build setup-bench all
 	    printf '\n-- lowbit-bench %s\n' "$$*"; \
 	    $(FIFO) build/lowbit-bench "$$@"; \
 	}; \
-	bench --m 1,8,32,128,512 --seconds 0.4; \
+	bench --m 1,8,32,128,512 --seconds 0.4 --svg build/roofline.svg; \
 	bench --m 1 --weights dram --seconds 0.4; \
 	bench --openblas --m 1024,2048 --shape 1024x1024,2048x2048; \
 	bench --codec --act f32,bf16 --seconds 0.4; \
@@ -142,12 +143,13 @@ ENV_tsan = $(FEW) TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
 
 # Laws that use one thread, but for moments, have nothing for it to see and take
 # it minutes; what the others do to threads law 5 does for every primitive.
-PICK_tsan = -E 'test_law_(blocks|codec|gradients|memory|transparency)|$\
+# Half of law 7 is enough to see how ranks share; make nightly-tsan runs all.
+PICK_tsan = -E 'test_law_(blocks|codec|gradients|memory|transparency|shards_b)|$\
     test_(coded|coded_block|coded_panel|coded_thin|decode_kernels|encode|$\
     dotint|dotbyte|dotf32|dottab|dotpair|dotturn|gemm_codes|outerf32|outerint|unpack|$\
     gemvq|few|lanes_f32|mathf|gemm|gemv|quantize_levels|golden.*|ternary|binary|int8|$\
-    reduce|structure|gather|coded_labels|shard_grad)$$|test_io_|test_cli_|fuzz_|$\
-    example_(fashion|transformer)'
+    reduce|structure|gather|coded_labels|shard_grad|far_reads|rows_across|convert|$\
+    smoke)$$|test_io_|test_cli_|fuzz_|example_(fashion|transformer)'
 # Threads are what the thread sanitizer looks at; programs that are killed say
 # nothing of memory; and the longest examples do with real numbers what
 # test_io_training and test_grad_nets do with few.
@@ -249,7 +251,7 @@ check-simde: setup-build setup-simde setup-conformance all
 	fi
 
 NIGHTLY := nightly-lint nightly-ref nightly-clang nightly-long nightly-asan \
-    nightly-simde nightly-msan nightly-valgrind nightly-arm64 nightly-mpi
+    nightly-tsan nightly-simde nightly-msan nightly-valgrind nightly-arm64 nightly-mpi
 .PHONY: $(NIGHTLY)
 nightly: $(NIGHTLY)
 
@@ -266,6 +268,10 @@ nightly-clang: setup-build setup-clang
 nightly-asan: setup-build setup-conformance
 	@tools/stage asan $(MAKE) run-asan conformance-asan FEW= THREADS_asan= \
 	    PICK_asan='-E test_law_threads'
+
+nightly-tsan: setup-build setup-conformance
+	@tools/stage tsan $(MAKE) run-tsan conformance-tsan FEW= THREADS_tsan= \
+	    PICK_tsan='-E "test_io_|test_cli_|fuzz_"'
 
 # As check-simde does, with all cases of every test.
 nightly-simde:
