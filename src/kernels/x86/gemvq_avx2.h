@@ -20,6 +20,13 @@ AVX2_INLINE __m256i load_codes(const uint8_t *p)
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
 
+/* Group g, of 32 bytes, of line i, where reading is all that takes time. */
+AVX2_INLINE __m256i load_group(const lb_gemvq_rows *r, int i, int64_t g)
+{
+    LB_FETCH(r->codes[i] + 32 * g, r->ahead);
+    return load_codes(r->codes[i] + 32 * g);
+}
+
 /* The same 16 bytes in both halves. */
 AVX2_INLINE __m256i load_twice(const void *p)
 {

@@ -27,7 +27,7 @@ AVX2 static void rows8(const lb_gemvq_rows *r, float *y)
             const float *x = (const float *)r->x + 32 * g;
             LB_UNROLL
             for (int i = 0; i < R; i++) {
-                const __m256i v = load_codes(r->codes[i] + 32 * g);
+                const __m256i v = load_group(r, i, g);
                 LB_UNROLL
                 for (int b = 0; b < 4; b++) {
                     const __m256 w = _mm256_cvtepi32_ps(top_byte(v, b));

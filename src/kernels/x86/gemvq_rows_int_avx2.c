@@ -51,7 +51,7 @@ AVX2 static void rows8(const lb_gemvq_rows *r, float *y)
             const __m256i x0 = load_x(x, 0), x1 = load_x(x, 1);
             LB_UNROLL
             for (int i = 0; i < R; i++) {
-                const __m256i v = load_codes(r->codes[i] + 32 * g);
+                const __m256i v = load_group(r, i, g);
                 const __m256i even = _mm256_slli_epi16(v, 8);
                 t[i] = add_products(t[i], _mm256_srai_epi16(even, 8), x0);
                 t[i] = add_products(t[i], _mm256_srai_epi16(v, 8), x1);
