@@ -40,6 +40,19 @@ static void put_shard(const char *name, int k, size_t cut)
     free(bytes);
 }
 
+/* One of a tensor of a byte, with values. */
+static void put_valued(const char *name, const char *tensor, const char *values)
+{
+    char text[256] = "";
+    const int n = snprintf(text + 8, sizeof text - 8,
+                           "{\"__metadata__\":{%s},\"%s\":{\"dtype\":\"U8\","
+                           "\"shape\":[1],\"data_offsets\":[0,1]}}",
+                           values, tensor);
+    CHECK(n > 0 && n < 247);
+    text[0] = (char)n;
+    put(name, text, 8 + (size_t)n + 1);
+}
+
 static void put_index(const char *map)
 {
     char text[1024];
@@ -60,6 +73,34 @@ static void refused(lb_status status, const char *say)
     if (check_fails(right))
         fprintf(stderr, "shards: want \"%s\", got \"%s\"\n", say, lb_error(cx));
     lb_clear(cx);
+    lb_reader_close(r);
+}
+
+static void check_value(const lb_reader *r, const char *key, const char *want)
+{
+    const lb_meta *m = r ? lb_reader_meta(r, key) : NULL;
+    CHECK(m && m->size == strlen(want) &&
+          memcmp(m->bytes, want, (size_t)m->size) == 0);
+}
+
+/* Values are those of all shards, in their order; of one that several have the
+ * first counts. */
+static void test_values(void)
+{
+    put_valued("v1", "t1", "\"format\":\"pt\",\"z\":\"1\"");
+    put_valued("v2", "t2", "\"a\":\"2\",\"format\":\"np\"");
+    put_valued("v3", "t3", "");
+    put_valued("v4", "t4", "\"z\":\"1\",\"b\":\"4\"");
+    put_index("\"t1\":\"v1\",\"t2\":\"v2\",\"t3\":\"v3\",\"t4\":\"v4\"");
+    lb_reader *r = reopen();
+    CHECK(r && r->n_meta == 4);
+    check_value(r, "format", "pt");
+    check_value(r, "z", "1");
+    check_value(r, "a", "2");
+    check_value(r, "b", "4");
+    static const char *const order[] = {"format", "z", "a", "b"};
+    for (int i = 0; r && i < 4 && i < r->n_meta; i++)
+        CHECK_EQ_S(r->meta[i].key, order[i]);
     lb_reader_close(r);
 }
 
@@ -110,6 +151,8 @@ int main(void)
     CHECK_EQ_I(mkdir(in_dir("folder").s, 0700), 0);
     put_index("\"layer.0.b\":\"a\",\"x\":\"folder\"");
     refused(LB_E_FILE, "/folder: cannot read: Is a directory");
+
+    test_values();
 
     CHECK_EQ_I(lb_bytes_in_use(cx), before);
     lb_close(cx);

@@ -36,5 +36,5 @@ def load(path):
         kind = {"BF16": "<u2", "BOOL": "?"}.get(t["dtype"]) or f"<{t['dtype'][0].lower()}{int(t['dtype'][1:]) // 8}"
         a = raw[begin:][slice(*t["data_offsets"])].view(kind).reshape(t["shape"])
         tensor[k] = (a.astype("u4") << 16).view(f) if t["dtype"] == "BF16" else a, t["dtype"].lower()
-    made = {k: decode(tensor, k, d) for k, d in about.items() if any(t.startswith(k + ".") for t in tensor)}
+    made = {k: decode(tensor, k, d) for k, d in about.items()}
     return {k: a for k, (a, _) in tensor.items()} | made

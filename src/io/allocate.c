@@ -192,16 +192,14 @@ static double elements_of(const lb_entry *e)
 }
 
 /* What headers take, about and rather too much: of an array codes and scales by
- * name, with shapes and places, and a description of both, which all shards
- * have. */
+ * name, with shapes and places, and a description of both. */
 static double header_of(const lb_job *j)
 {
     enum { TENSOR = 100, DESCRIPTION = 260 };
-    const int shards = j->o->directory && j->shards > 1 ? j->shards : 1;
     double bytes = 0;
     for (int64_t i = 0; i < j->n; i++) {
         const double name = (double)strlen(j->item[i].group->entry.name);
-        bytes += 2 * (name + TENSOR) + shards * (name + DESCRIPTION);
+        bytes += 2 * (name + TENSOR) + name + DESCRIPTION;
     }
     return bytes;
 }

@@ -372,39 +372,15 @@ static bool tell_shares(lb_job *j, const shares *s, bool ok)
     return true;
 }
 
-/* A shard has the descriptions of all arrays: those of its own, which the
- * saver adds, are left out here. */
-static bool shard_meta(lb_job *j, int shard, lb_save_options *save)
-{
-    const size_t prefix = strlen(LB_DESCRIPTION);
-    const lb_saver *all = j->plan;
-    lb_meta *meta =
-        lb_arena_alloc(j->cx, &j->arena, (uint64_t)all->n_meta, sizeof *meta);
-    if (!meta) return false;
-    save->meta = meta;
-    save->n_meta = 0;
-    for (int64_t i = 0; i < all->n_meta; i++) {
-        const char *key = all->meta[i].key;
-        bool own = false;
-        if (strncmp(key, LB_DESCRIPTION, prefix) == 0)
-            for (int64_t k = 0; !own && k < j->n; k++)
-                own = j->item[k].shard == shard &&
-                      strcmp(j->list[k].name, key + prefix) == 0;
-        if (!own) meta[save->n_meta++] = all->meta[i];
-    }
-    return true;
-}
-
 bool lb_job_write(lb_job *j, const char *path, int shard)
 {
-    lb_save_options save = save_options(j);
+    const lb_save_options save = save_options(j);
     shares sh;
     lb_planned *list =
         lb_arena_alloc(j->cx, &j->arena, (uint64_t)j->n, sizeof *list);
     float *offset =
         lb_arena_alloc(j->cx, &j->arena, (uint64_t)j->n, sizeof *offset);
-    const bool made = shares_of(j, shard, &sh) && list && offset &&
-                      (shard < 0 || shard_meta(j, shard, &save));
+    const bool made = shares_of(j, shard, &sh) && list && offset;
     if (!lb_job_meet(j, made) || !made) return false;
     for (int64_t k = 0; k < sh.n; k++) {
         list[k] = j->list[sh.which[k]];

@@ -4,7 +4,8 @@
  *
  * The names of files are what a stranger wrote: they must be names in the
  * index's own directory. What is listed are the tensors of all shards; each
- * entry of the map must be true, and no name may be in two shards.
+ * entry of the map must be true, and no name may be in two shards. Values are
+ * those of all shards, too; where they differ the first shard's counts.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,7 +141,32 @@ static bool open_shards(task *k)
     return true;
 }
 
-/* Metadata are those of the first shard: they are the same in all. */
+/* What a shard says that one before it has said is left out. */
+static bool join_meta(task *k, const lb_safetensors_list *l, uint64_t shards)
+{
+    lb_reader *r = k->r;
+    uint64_t n = 0;
+    for (uint64_t s = 0; s < shards; s++)
+        n += (uint64_t)l[s].n_meta;
+    lb_meta *all = lb_arena_alloc(k->cx, &r->arena, n, sizeof *all);
+    bool *again = lb_arena_alloc(k->cx, &r->arena, n, sizeof *again);
+    if (!all || !again) return false;
+    n = 0;
+    for (uint64_t s = 0; s < shards; s++) {
+        const uint64_t its = (uint64_t)l[s].n_meta;
+        if (its) memcpy(all + n, l[s].meta, (size_t)its * sizeof *all);
+        n += its;
+    }
+    lb_meta **by = lb_sort_meta(k->cx, &r->arena, all, (int64_t)n);
+    if (!by) return false;
+    for (uint64_t i = 1; i < n; i++)
+        again[by[i] - all] = strcmp(by[i - 1]->key, by[i]->key) == 0;
+    r->meta = all;
+    for (uint64_t i = 0; i < n; i++)
+        if (!again[i]) all[r->n_meta++] = all[i];
+    return true;
+}
+
 static bool list_shards(task *k)
 {
     lb_reader *r = k->r;
@@ -161,11 +187,7 @@ static bool list_shards(task *k)
                    (size_t)l[s].n_tensors * sizeof *r->tensor);
         r->n_tensors += l[s].n_tensors;
     }
-    if (shards) {
-        r->meta = l[0].meta;
-        r->n_meta = l[0].n_meta;
-    }
-    return true;
+    return join_meta(k, l, shards);
 }
 
 static bool check_map(task *k)

@@ -241,29 +241,6 @@ static bool split_up(lb_job *j, lb_mesh *mesh, const lb_planned *list,
     return true;
 }
 
-/* A shard's file has the descriptions of all arrays, as in jobs. */
-static bool shard_meta(lb_job *j, const split *sp, const lb_planned *list,
-                       int64_t n, int64_t shard, lb_save_options *o)
-{
-    const size_t prefix = strlen(LB_DESCRIPTION);
-    const lb_saver *all = sp->plan;
-    lb_meta *meta =
-        lb_arena_alloc(j->cx, &j->arena, (uint64_t)all->n_meta, sizeof *meta);
-    if (!meta) return false;
-    o->meta = meta;
-    o->n_meta = 0;
-    for (int64_t i = 0; i < all->n_meta; i++) {
-        const char *key = all->meta[i].key;
-        bool own = false;
-        if (strncmp(key, LB_DESCRIPTION, prefix) == 0)
-            for (int64_t k = 0; !own && k < n; k++)
-                own = sp->item[k] == shard &&
-                      strcmp(list[k].name, key + prefix) == 0;
-        if (!own) meta[o->n_meta++] = all->meta[i];
-    }
-    return true;
-}
-
 static bool save_split(lb_job *j, lb_mesh *mesh, const lb_planned *list,
                        int64_t n, const lb_save_options *o, const char *dir,
                        const split *sp)
@@ -277,7 +254,7 @@ static bool save_split(lb_job *j, lb_mesh *mesh, const lb_planned *list,
         its.max_shard = 0;
         const char *path =
             lb_job_path(j, dir, lb_shard_name(shard, sp->shards).s);
-        ok = ok && path && shard_meta(j, sp, list, n, shard, &its);
+        ok = ok && path;
         if (!lb_job_meet(j, ok)) return false;
         for (int64_t i = 0; i < n; i++)
             if (sp->item[i] == shard) some[count++] = list[i];
