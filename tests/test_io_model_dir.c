@@ -12,7 +12,7 @@
 
 #include "check.h"
 #include "core/core.h"
-#include "io/entries.h"
+#include "io/description.h"
 #include "io/model_dir.h"
 #include "io/shards.h"
 #include "refused.h"
@@ -107,6 +107,7 @@ typedef struct seen {
     char why[N][64];
     int64_t stop_at;
     double dd;
+    const char *intrudes; /* where a file turns up meanwhile */
 } seen;
 
 static void note(void *user, const lb_written *w)
@@ -120,6 +121,7 @@ static void note(void *user, const lb_written *w)
         if (strcmp(arrays[i].name, w->entry->name) == 0)
             snprintf(s->why[i], sizeof s->why[i], "%s", w->kept ? w->kept : "");
     if (s->stop_at && w->i + 1 >= s->stop_at) _exit(7);
+    if (s->intrudes) put_file(s->intrudes, "thesis.txt", "x");
 }
 
 static lb_quantize_options options(const char *layout, lb_quant_config config,
@@ -159,6 +161,53 @@ static void check_arrays(const char *dir, const lb_quant_config *config,
     CHECK_EQ_S(lb_error(cx), "");
 }
 
+/* A shard can be read by itself: it describes its own arrays, and no others. */
+static void check_shards(const char *dir, const seen *s)
+{
+    const size_t prefix = strlen(LB_DESCRIPTION);
+    const lb_meta *m;
+    for (int k = 0; k < 2; k++) {
+        int64_t mine = 0, packed = 0, described = 0;
+        lb_file *f = lb_file_open(cx, in(dir, lb_shard_name(k, 2).s).s, NULL);
+        for (int i = 0; i < N; i++) {
+            mine += arrays[i].shard == k;
+            packed += arrays[i].shard == k && !s->why[i][0];
+        }
+        for (int64_t i = 0; (m = lb_file_meta(f, i)); i++)
+            described += strncmp(m->key, LB_DESCRIPTION, prefix) == 0;
+        CHECK_EQ_I(lb_file_count(f), mine);
+        CHECK_EQ_I(described, packed);
+        lb_file_close(f);
+    }
+}
+
+/* What is somebody's is not lost: in a directory that has the partial one's
+ * name, and in the old one, if it comes to it while a job runs. */
+static void test_strangers(void)
+{
+    seen s = {0};
+    const lb_quant_config nf4 = {.format = "nf4"};
+    const lb_quantize_options o = options(NULL, nf4, &s);
+    const scratch_path from = in("model", ""), to = in("native", "");
+    CHECK(mkdir(in("native.partial", "").s, 0777) == 0);
+    put_file("native.partial", "model.safetensors", "x");
+    put_file("native.partial", "thesis.txt", "x");
+    REFUSED(lb_quantize_file(cx, from.s, to.s, &o), LB_E_ARG,
+            "native.partial: holds 'thesis.txt', which is no part");
+    check_file("native.partial", "model.safetensors", "x");
+    check_file("native.partial", "thesis.txt", "x");
+    CHECK(unlink(in("native.partial", "thesis.txt").s) == 0);
+    CHECK(lb_quantize_file(cx, from.s, to.s, &o));
+    CHECK(!is_there("native.partial", ""));
+    s.intrudes = "native";
+    REFUSED(lb_quantize_file(cx, from.s, to.s, &o), LB_E_ARG,
+            "native: holds 'thesis.txt', which is no part");
+    check_file("native", "thesis.txt", "x");
+    CHECK(!is_there("native.partial", ""));
+    CHECK(unlink(in("native", "thesis.txt").s) == 0);
+    check_arrays("native", &nf4, &s);
+}
+
 static void test_native(void)
 {
     seen s = {0};
@@ -191,6 +240,7 @@ static void test_native(void)
     CHECK(lb_quantize_file(cx, in("model", "").s, in("native", "").s, &o));
     CHECK(!is_there("native.partial", ""));
     check_arrays("native", &nf4, &s);
+    check_shards("native", &s);
 }
 
 static void test_loaded(void)
@@ -367,6 +417,7 @@ int main(void)
     lb_enter(cx);
     make_model();
     test_native();
+    test_strangers();
     test_loaded();
     test_resume();
     test_error();

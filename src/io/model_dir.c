@@ -3,7 +3,9 @@
  * It grows as DIR.partial, weights first, file by file; a file that has its
  * name there is complete. At the end it takes the name DIR: at once, also where
  * a directory stands there, which must be empty or hold a model and nothing
- * else. What the run depends on is noted in it, so that another can take it up.
+ * else. What the run depends on is noted in it, so that another can take it up;
+ * and a directory of that name without the note is replaced only if it, too,
+ * holds nothing else.
  */
 #include "io/model_dir.h"
 
@@ -160,15 +162,17 @@ static bool remove_file(place *p, const char *dir, const char *name)
     return unlink(path) == 0 || cannot(p, "remove", path);
 }
 
-/* Whether an earlier run of the same job has left it. */
-static bool is_ours(const place *p, const char *note)
+/* Whether an earlier run has left it; *same: of the same job. */
+static bool is_ours(const place *p, const char *note, bool *same)
 {
     uint64_t number = 0;
     const int fd = open(note, O_RDONLY | O_CLOEXEC);
+    *same = false;
     if (fd < 0) return false;
     const ssize_t n = read(fd, &number, sizeof number);
     close(fd);
-    return n == (ssize_t)sizeof number && number == p->j->number;
+    *same = n == (ssize_t)sizeof number && number == p->j->number;
+    return true;
 }
 
 static bool write_bytes(place *p, const char *name, const lb_bytes *b)
@@ -250,10 +254,14 @@ static bool make_partial(place *p)
 static bool begin(place *p)
 {
     const char *note = path_in(p, p->partial, note_name);
+    bool same;
     if (!note || !is_free(p, p->partial)) return false;
     if (!make_partial(p)) return false;
-    if (p->j->o->resume && is_ours(p, note)) return true;
-    return each_entry(p, p->partial, remove_file) && has_room(p) &&
+    const bool ours = is_ours(p, note, &same);
+    if (p->j->o->resume && same) return true;
+    /* The note goes before the directory gets its name. */
+    return (ours || each_entry(p, p->partial, may_go)) &&
+           each_entry(p, p->partial, remove_file) && has_room(p) &&
            write_note(p);
 }
 
@@ -266,11 +274,12 @@ static void sync_path(const char *path)
 }
 
 /* What stood there has the partial one's name then, and goes; until it has,
- * nobody may begin to write there. */
+ * nobody may begin to write there. Something may have come to it since the job
+ * began, which must not go. */
 static bool exchange(place *p)
 {
     const int fd = lock(p, p->to);
-    bool ok = fd >= 0;
+    bool ok = fd >= 0 && each_entry(p, p->to, may_go);
     if (ok && renameat2(AT_FDCWD, p->partial, AT_FDCWD, p->to, RENAME_EXCHANGE))
         ok = cannot(p, "exchange", p->to);
     ok = ok && each_entry(p, p->partial, remove_file) &&
