@@ -287,14 +287,18 @@ bool argument_real(const arguments *a, option_id id, double lo, double hi,
     return true;
 }
 
-bool argument_bytes(const arguments *a, option_id id, uint64_t *out)
+bool argument_bytes(const arguments *a, option_id id, uint64_t least,
+                    uint64_t *out)
 {
-    char *end = NULL;
+    char *end = NULL, wants[64];
     if (!a->count[id]) return true;
     const double v = strtod(a->value[id], &end);
     const double bytes = v * factor_of(end);
     if (end == a->value[id] || !(bytes >= 1) || !(bytes < 1e18))
         return wrong_value(a, id, "bytes, as 4.2G, 500MB or 3Gi");
+    snprintf(wants, sizeof wants, "at least %llu bytes",
+             (unsigned long long)least);
+    if ((uint64_t)bytes < least) return wrong_value(a, id, wants);
     *out = (uint64_t)bytes;
     return true;
 }

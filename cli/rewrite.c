@@ -36,7 +36,7 @@ verdict rewrite_run(const rewrite *how, const arguments *a)
     uint64_t memory = 0;
     if (!place_is_free(a, how->what) || !read_kind(a, &kind) ||
         !argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
-        !argument_bytes(a, OPTION_MAX_MEMORY, &memory))
+        !argument_bytes(a, OPTION_MAX_MEMORY, MEMORY_LEAST, &memory))
         return USAGE;
     verdict v = job_talk_begin(&talk, a, how->what, a->operand[0],
                                a->value[OPTION_OUTPUT]);

@@ -124,8 +124,10 @@ bool argument_number(const arguments *a, option_id id, int64_t lo, int64_t hi,
                      int64_t *out);
 bool argument_real(const arguments *a, option_id id, double lo, double hi,
                    double *out);
-/* Bytes as people write them: 4.2G, 500MB, 3Gi. */
-bool argument_bytes(const arguments *a, option_id id, uint64_t *out);
+/* Bytes as people write them: 4.2G, 500MB, 3Gi; no fewer than least. */
+bool argument_bytes(const arguments *a, option_id id, uint64_t least,
+                    uint64_t *out);
+enum { MEMORY_LEAST = 1000000 }; /* of --max-memory */
 bool argument_word(const arguments *a, option_id id, const char *const *word,
                    int *out);
 

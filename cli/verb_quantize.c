@@ -106,7 +106,7 @@ static bool read_target(const arguments *a, lb_quantize_options *o,
     const bool gguf = o->kind && strcmp(o->kind, "gguf") == 0;
     int fallback = 0;
     if (!argument_real(a, OPTION_TARGET_BPW, 0.1, 64, &o->target_bits) ||
-        !argument_bytes(a, OPTION_TARGET_SIZE, &o->target_bytes) ||
+        !argument_bytes(a, OPTION_TARGET_SIZE, 1, &o->target_bytes) ||
         !argument_word(a, OPTION_SHAPE_FALLBACK, how, &fallback))
         return false;
     if (a->count[OPTION_TARGET_BPW] && a->count[OPTION_TARGET_SIZE]) {
@@ -129,13 +129,17 @@ static bool read_target(const arguments *a, lb_quantize_options *o,
     return true;
 }
 
-/* A weight of the plainest shape, made so. */
+/* A weight of the plainest shape, made so: a matrix, unless an axis is named
+ * that only others have. */
 static lb_planned plain_weight(const lb_quant_config *c)
 {
-    return (lb_planned){.name = "--type",
-                        .dtype = LB_F32,
-                        .shape = LB_SHAPE(256, 256),
-                        .config = c};
+    const int axis = c->axes.n ? c->axes.axis[0] : 0;
+    const int rank = axis < 0 ? -axis : axis + 1;
+    lb_shape shape = {.rank = rank < 2 ? 2 : rank};
+    for (int k = 0; k < shape.rank; k++)
+        shape.dim[k] = k < shape.rank - 2 ? 1 : 256;
+    return (lb_planned){
+        .name = "--type", .dtype = LB_F32, .shape = shape, .config = c};
 }
 
 static bool can_be(lb_ctx *cx, const lb_quant_config *c)
@@ -155,11 +159,24 @@ static void imply_blocks(lb_ctx *cx, lb_quant_config *c)
     if (!can_be(cx, c)) c->scale = LB_SCALE_DEFAULT;
 }
 
+/* The library's word for what --linear-class says is another. */
+static bool class_is_wrong(lb_ctx *cx, const lb_quant_config *c)
+{
+    lb_quant_config other = *c;
+    other.meaning = LB_MEANS_SCALE;
+    if (c->meaning != LB_MEANS_INVERSE || can_be(cx, c) || !can_be(cx, &other))
+        return false;
+    complain(USAGE, "--linear-class bitlinear is no way to store %s",
+             c->format);
+    return true;
+}
+
 /* Whether there is such a type; and whether a plain weight could be saved so: a
  * file where nothing is as it was asked for is not what anybody wants. */
 static bool has_place(lb_ctx *cx, const lb_quantize_options *o)
 {
     lb_planned p = plain_weight(&o->config);
+    if (class_is_wrong(cx, &o->config)) return false;
     const bool there = lb_can_save(cx, &p, NULL, NULL);
     p.name = "w.weight";
     if (there && lb_can_save(cx, &p, o->kind, o->layout)) return true;
@@ -196,7 +213,7 @@ static verdict run(const arguments *a)
     if (!check_places(a) ||
         !argument_word(a, OPTION_LAYOUT, layouts, &layout) ||
         !argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
-        !argument_bytes(a, OPTION_MAX_MEMORY, &o.max_memory) ||
+        !argument_bytes(a, OPTION_MAX_MEMORY, MEMORY_LEAST, &o.max_memory) ||
         !read_config(a, &o.config))
         return USAGE;
     o.layout = layouts[layout];

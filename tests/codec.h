@@ -246,11 +246,13 @@ static inline lb_array *codec_backward(lb_ctx *cx, lb_array *a,
     return out;
 }
 
-/* The call failed with this status, and its sentence has a number in it. */
+/* The call failed with this status, and its sentence has a number in it, or
+ * says what it was given. */
 static inline bool codec_refused(lb_ctx *cx, const lb_array *a, lb_status want)
 {
-    const bool ok = !a && lb_error_status(cx) == want &&
-                    strpbrk(lb_error(cx), "0123456789");
+    const bool ok =
+        !a && lb_error_status(cx) == want &&
+        (strpbrk(lb_error(cx), "0123456789") || strstr(lb_error(cx), " is "));
     if (!ok)
         fprintf(stderr, "%s, not %s: \"%s\"\n",
                 lb_status_name(lb_error_status(cx)), lb_status_name(want),

@@ -133,8 +133,8 @@ refused 2 "--block-size takes 1 to 2147483647, not '64x'" \
     quantize "$src" -o "$dst" --type nf4 --block-size 64x
 refused 2 "'--type' lacks its value" quantize "$src" -o "$dst" --type
 refused 2 '--type: no format "nf5" (there are: ' quantize "$src" -o "$dst" --type nf5
-refused 1 "max_memory is 2048, and at least 1000000" quantize "$src" -o "$dst" --type nf4 \
-    --max-memory 2Ki
+refused 2 "--max-memory takes at least 1000000 bytes, not '2Ki'" \
+    quantize "$src" -o "$dst" --type nf4 --max-memory 2Ki
 refused 3 "not recognized" quantize Makefile -o "$dst" --type nf4
 [ ! -e "$dst" ] || die "something was written"
 

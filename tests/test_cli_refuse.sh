@@ -18,6 +18,8 @@ header+="\"layers.1.up.weight\":{\"dtype\":\"F32\",\"shape\":[64,64],\"data_offs
 safetensors "$tmp/model/model.safetensors" "$header" ''
 head -c $((2 * size)) /dev/zero >>"$tmp/model/model.safetensors"
 echo '{"dtype":"float32"}' >"$tmp/model/config.json"
+safetensors "$tmp/experts" "{\"experts\":{\"dtype\":\"F32\",\"shape\":[2,32,64],\"data_offsets\":[0,$size]}}" ''
+head -c $size /dev/zero >>"$tmp/experts"
 
 # ---- places ------------------------------------------------------------------
 
@@ -144,11 +146,34 @@ for bytes in x 0 -1 1X 1Gx 1iB nan 1e30; do
         convert "$packed" -o "$out" --max-memory "$bytes"
 done
 for bytes in 20k 20K 20kB 0.02M 0.02mB 20000 20e3B; do
-    refused 1 "max_memory is 20000, and at least 1000000" dequantize "$packed" \
-        -o "$out" -q --max-memory "$bytes"
+    refused 2 "--max-memory takes at least 1000000 bytes, not '$bytes'" \
+        dequantize "$packed" -o "$out" -q --max-memory "$bytes"
 done
-refused 1 "max_memory is 20480, and at least 1000000" dequantize "$packed" \
-    -o "$out" --max-memory 20KiB -q
+for bytes in 999999 0.999M 976KiB; do
+    refused 2 "--max-memory takes at least 1000000 bytes, not '$bytes'" \
+        convert "$packed" -o "$out" -q --max-memory "$bytes"
+done
+# What a type does not take is said in the words of the command.
+for how in "int8 --scale row|int8: scale is row: axis and block_size say who" \
+    "nf4 --scale tensor|nf4: scale is tensor: there is one for each block" \
+    "dynamic8 --scale none|dynamic8: scale is none: there is one" \
+    "ternary --scale row --compat seed|ternary: scale is row: compat seed has no" \
+    "ternary --threshold absmean --compat seed|threshold is absmean: compat seed" \
+    "ternary --scale row --block-size 64|block_size is 64, but scale is row" \
+    "ternary --compat bnb-cpu|compat is bnb-cpu: no version of that has" \
+    "int8 --threshold absmean|int8: threshold is absmean, and it has no use" \
+    "q8_0 --axis 0|q8_0: axis is given, and it has no use for it" \
+    "q8_0 --linear-class bitlinear|--linear-class bitlinear is no way to store q8_0" \
+    "nf4 --axis 0|nf4: axis 0 is to share a scale, but blocks run along" \
+    "dynamic8 --axis -1|axis 1 is to share a scale, but blocks run along"; do
+    # shellcheck disable=SC2086 # words, meant to split
+    refused 2 "${how#*|}" quantize "$values" -o "$out" --type ${how%%|*}
+done
+# An axis that a matrix lacks is one of other arrays.
+run 0 quantize "$tmp/experts" -o "$out" --type int8 --axis 2 -q
+rm "$out"
+refused 1 "layers.0.up.weight: axis 2 of an array of rank 2" \
+    quantize "$tmp/model" -o "$out" --type int8 --axis 2 -q
 for axis in 1.5 8 -9 x; do
     refused 2 "--axis takes -8 to 7, not '$axis'" quantize "$values" -o "$out" \
         --type int8 --axis "$axis"

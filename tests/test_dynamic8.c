@@ -573,11 +573,11 @@ static void test_refusals(lb_ctx *cx)
         {{.block_size = -2}, LB_E_ARG, "-2"},
         {{.axes = {1, {1}}}, LB_E_AXIS, "axis 1"},
         {{.compat = LB_COMPAT_SEED}, LB_E_ARG, "seed"},
-        {{.scale = LB_SCALE_NONE}, LB_E_ARG, "scale is 1"},
-        {{.scale = LB_SCALE_ROW}, LB_E_ARG, "scale is 3"},
-        {{.meaning = LB_MEANS_INVERSE}, LB_E_ARG, "meaning is 2"},
-        {{.threshold = LB_THRESHOLD_ABSMEAN}, LB_E_ARG, "threshold is 1"},
-        {{.decode = LB_DECODE_POLY}, LB_E_ARG, "decode is 1"},
+        {{.scale = LB_SCALE_NONE}, LB_E_ARG, "scale is none"},
+        {{.scale = LB_SCALE_ROW}, LB_E_ARG, "scale is row"},
+        {{.meaning = LB_MEANS_INVERSE}, LB_E_ARG, "meaning is inverse"},
+        {{.threshold = LB_THRESHOLD_ABSMEAN}, LB_E_ARG, "threshold is absmean"},
+        {{.decode = LB_DECODE_POLY}, LB_E_ARG, "decode is poly"},
         {{.dtype = LB_U8}, LB_E_DTYPE, "u8"},
     };
     lb_enter(cx);

@@ -387,7 +387,7 @@ static void quantizing(lb_ctx *cx)
     REFUSED(TO("nf4", .block_size = 3), LB_E_ARG, "nf4|3|even");
     REFUSED(TO("nf4", .block_size = 1), LB_E_ARG, "nf4|1|even");
     REFUSED(TO("nf4", .block_size = -2), LB_E_ARG, "block_size|-2");
-    REFUSED(TO("nf4", .axes = {1, {0}}), LB_E_AXIS, "nf4|axis 0|(2,3)");
+    REFUSED(TO("nf4", .axes = {1, {0}}), LB_E_AXIS, "nf4|axis 0|the last");
     REFUSED(TO("nf4", .dtype = LB_I8), LB_E_DTYPE, "nf4|i8");
     REFUSED(TO("nf4", .dtype = (lb_dtype)77), LB_E_DTYPE, "77");
     REFUSED(TO("nf4", .compat = (lb_compat)9), LB_E_ARG, "compat|9|0..3");
@@ -399,25 +399,27 @@ static void quantizing(lb_ctx *cx)
     REFUSED(TO("nf4", .blocks = (lb_blocks)9), LB_E_ARG, "blocks|9");
     REFUSED(TO("nf4", .on_nonfinite = (lb_nonfinite)9), LB_E_ARG,
             "on_nonfinite|9");
-    REFUSED(TO("nf4", .scale = LB_SCALE_ROW), LB_E_ARG, "nf4|scale|3");
-    REFUSED(TO("nf4", .meaning = LB_MEANS_INVERSE), LB_E_ARG, "nf4|meaning|2");
-    REFUSED(TO("nf4", .center = true), LB_E_ARG, "nf4|center|1");
+    REFUSED(TO("nf4", .scale = LB_SCALE_ROW), LB_E_ARG, "nf4|scale is row");
+    REFUSED(TO("nf4", .meaning = LB_MEANS_INVERSE), LB_E_ARG,
+            "nf4|meaning is inverse");
+    REFUSED(TO("nf4", .center = true), LB_E_ARG, "nf4|center is given");
     REFUSED(TO("int8", .axes = {1, {2}}), LB_E_AXIS, "axis 2|rank 2");
     REFUSED(TO("int8", .axes = {1, {-3}}), LB_E_AXIS, "axis -3|rank 2");
     REFUSED(TO("int8", .axes = {2, {1, -1}}), LB_E_AXIS, "axis 1|twice");
     REFUSED(TO("int8", .axes = {.n = 9}), LB_E_AXIS, "9 axes|rank 2");
     REFUSED(TO("int8", .axes = {.n = -1}), LB_E_AXIS, "-1 axes|rank 2");
     REFUSED(TO("int8", .dtype = LB_I8), LB_E_DTYPE, "int8|i8");
-    REFUSED(TO("int8", .decode = LB_DECODE_POLY), LB_E_ARG, "int8|decode|1");
+    REFUSED(TO("int8", .decode = LB_DECODE_POLY), LB_E_ARG,
+            "int8|decode is poly");
     REFUSED(TO("ternary", .dtype = LB_I8, .scale = LB_SCALE_ROW), LB_E_DTYPE,
-            "ternary|i8|scale|3");
+            "ternary|i8|scale|row");
     REFUSED(TO("binary", .dtype = LB_I8, .scale = LB_SCALE_TENSOR), LB_E_DTYPE,
-            "binary|i8|scale|2");
+            "binary|i8|scale|tensor");
     REFUSED(TO("ternary", .dtype = LB_I32), LB_E_DTYPE, "ternary|i32");
     REFUSED(TO("ternary", .block_size = 8), LB_E_ARG, "ternary|block_size|8");
-    REFUSED(TO("ternary", .axes = {1, {0}}), LB_E_ARG, "ternary|axes|1");
+    REFUSED(TO("ternary", .axes = {1, {0}}), LB_E_ARG, "ternary|axis is given");
     REFUSED(TO("binary", .threshold = LB_THRESHOLD_ABSMEAN), LB_E_ARG,
-            "binary|threshold|1");
+            "binary|threshold is absmean");
     REFUSED(TO("dynamic8", .compat = LB_COMPAT_SEED), LB_E_ARG,
             "dynamic8|seed");
     REFUSED(TO("q8_0", .block_size = 64), LB_E_ARG, "q8_0|64|32");

@@ -7,7 +7,8 @@
 static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                    const lb_shape *shape, lb_layout *to)
 {
-    return lb_config_unused(cx, q, "threshold", q->threshold) &&
+    return lb_config_unused(cx, q, "threshold",
+                            lb_config_threshold(q->threshold)) &&
            lb_signs_layout(cx, q, from, shape, to);
 }
 

@@ -4,13 +4,43 @@
 
 #include "lowbit_ext.h"
 
-/* A member that the format has no use for must be left at its default. */
-static inline bool lb_config_unused(lb_ctx *cx, const lb_quant *q,
-                                    const char *member, int64_t value)
+/* What sentences call a choice: the word that commands and rules have for it,
+ * not its number. NULL: the default. */
+static inline const char *lb_config_scale(lb_scale scale)
 {
-    return !value || lb_fail(cx, LB_E_ARG,
-                             "%s: config.%s is %lld, and it has no use for it",
-                             q->format->name, member, (long long)value);
+    static const char *const name[] = {NULL, "none", "tensor", "row", "block"};
+    return name[scale];
+}
+
+static inline const char *lb_config_meaning(lb_meaning meaning)
+{
+    static const char *const name[] = {NULL, "absmax", "inverse"};
+    return name[meaning];
+}
+
+static inline const char *lb_config_threshold(lb_threshold threshold)
+{
+    return threshold == LB_THRESHOLD_ABSMEAN ? "absmean" : NULL;
+}
+
+static inline const char *lb_config_decode(lb_decode decode)
+{
+    return decode == LB_DECODE_POLY ? "poly" : NULL;
+}
+
+static inline const char *lb_config_flag(bool yes)
+{
+    return yes ? "given" : NULL;
+}
+
+/* A member that the format has no use for must be left at its default, of which
+ * the value is NULL. */
+static inline bool lb_config_unused(lb_ctx *cx, const lb_quant *q,
+                                    const char *member, const char *value)
+{
+    return !value ||
+           lb_fail(cx, LB_E_ARG, "%s: %s is %s, and it has no use for it",
+                   q->format->name, member, value);
 }
 
 /* Decoded numbers are floats. */

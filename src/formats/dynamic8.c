@@ -86,17 +86,17 @@ static bool check(lb_ctx *cx, const lb_quant *q, lb_dtype label)
                        lb_compat_name(q->compat));
     if (q->axes.n)
         return lb_fail(cx, LB_E_AXIS,
-                       "dynamic8: %d axes are given, axis %d first, and blocks "
-                       "run along the last",
-                       q->axes.n, q->axes.axis[0]);
+                       "dynamic8: axis %d is to share a scale, but blocks run "
+                       "along the last",
+                       q->axes.axis[0]);
     if (q->scale != LB_SCALE_DEFAULT && q->scale != LB_SCALE_BLOCK)
-        return lb_fail(
-            cx, LB_E_ARG,
-            "dynamic8: config.scale is %d: there is one for each block",
-            (int)q->scale);
-    return lb_config_unused(cx, q, "meaning", q->meaning) &&
-           lb_config_unused(cx, q, "threshold", q->threshold) &&
-           lb_config_unused(cx, q, "decode", q->decode) &&
+        return lb_fail(cx, LB_E_ARG,
+                       "dynamic8: scale is %s: there is one for each block",
+                       lb_config_scale(q->scale));
+    return lb_config_unused(cx, q, "meaning", lb_config_meaning(q->meaning)) &&
+           lb_config_unused(cx, q, "threshold",
+                            lb_config_threshold(q->threshold)) &&
+           lb_config_unused(cx, q, "decode", lb_config_decode(q->decode)) &&
            lb_config_float(cx, q, label);
 }
 

@@ -26,12 +26,13 @@ static bool check(lb_ctx *cx, const lb_gguf_block *type, const lb_quant *q)
         return lb_fail(cx, LB_E_ARG,
                        "%s: block_size is %lld; a block has %d elements",
                        q->format->name, (long long)q->block_size, type->len);
-    return lb_config_unused(cx, q, "axes", q->axes.n) &&
-           lb_config_unused(cx, q, "scale", (int64_t)q->scale) &&
-           lb_config_unused(cx, q, "threshold", (int64_t)q->threshold) &&
-           lb_config_unused(cx, q, "meaning", (int64_t)q->meaning) &&
-           lb_config_unused(cx, q, "decode", (int64_t)q->decode) &&
-           lb_config_unused(cx, q, "center", q->center);
+    return lb_config_unused(cx, q, "axis", lb_config_flag(q->axes.n)) &&
+           lb_config_unused(cx, q, "scale", lb_config_scale(q->scale)) &&
+           lb_config_unused(cx, q, "threshold",
+                            lb_config_threshold(q->threshold)) &&
+           lb_config_unused(cx, q, "meaning", lb_config_meaning(q->meaning)) &&
+           lb_config_unused(cx, q, "decode", lb_config_decode(q->decode)) &&
+           lb_config_unused(cx, q, "center", lb_config_flag(q->center));
 }
 
 bool lb_gguf_layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,

@@ -32,26 +32,24 @@ static bool only_last(const lb_quant *q, int rank)
 
 static bool check(lb_ctx *cx, const lb_quant *q, int rank)
 {
-    if (!lb_config_unused(cx, q, "decode", q->decode) ||
-        !lb_config_unused(cx, q, "threshold", q->threshold) ||
-        !lb_config_unused(cx, q, "center", q->center))
+    if (!lb_config_unused(cx, q, "decode", lb_config_decode(q->decode)) ||
+        !lb_config_unused(cx, q, "threshold",
+                          lb_config_threshold(q->threshold)) ||
+        !lb_config_unused(cx, q, "center", lb_config_flag(q->center)))
         return false;
     if (q->blocks == LB_BLOCKS_FLAT)
         return lb_fail(cx, LB_E_ARG,
-                       "int8: config.blocks is %d (flat): its "
-                       "groups lie in rows",
-                       (int)q->blocks);
+                       "int8: blocks is flat: its groups lie in rows");
     if (q->scale)
-        return lb_fail(cx, LB_E_ARG,
-                       "int8: config.scale is %d: axes and block_size say who "
-                       "shares one",
-                       (int)q->scale);
+        return lb_fail(
+            cx, LB_E_ARG,
+            "int8: scale is %s: axis and block_size say who shares one",
+            lb_config_scale(q->scale));
     const bool one = q->compat == LB_COMPAT_SEED || lb_config_is_bnb(q);
     if (one && q->meaning &&
         !(lb_config_is_bnb(q) && q->meaning == LB_MEANS_ABSMAX))
-        return lb_fail(cx, LB_E_ARG,
-                       "int8: config.meaning is %d: compat %s stores %s",
-                       (int)q->meaning, lb_compat_name(q->compat),
+        return lb_fail(cx, LB_E_ARG, "int8: meaning is %s: compat %s stores %s",
+                       lb_config_meaning(q->meaning), lb_compat_name(q->compat),
                        lb_config_is_bnb(q) ? "max |x|" : "max |x| / 127");
     const bool blocks = q->block_size && q->compat != LB_COMPAT_SEED;
     if ((blocks || lb_config_is_bnb(q)) && !only_last(q, rank))

@@ -78,8 +78,7 @@ static bool unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
 
 /* ---- layout -------------------------------------------------------------- */
 
-static bool check(lb_ctx *cx, const lb_quant *q, const lb_shape *shape,
-                  lb_dtype label)
+static bool check(lb_ctx *cx, const lb_quant *q, lb_dtype label)
 {
     if (q->block_size < 0 || q->block_size % 2)
         return lb_fail(cx, LB_E_ARG,
@@ -87,16 +86,17 @@ static bool check(lb_ctx *cx, const lb_quant *q, const lb_shape *shape,
                        (long long)q->block_size);
     if (q->axes.n && q->compat != LB_COMPAT_SEED)
         return lb_fail(cx, LB_E_AXIS,
-                       "nf4: %d axes are given, axis %d first, and blocks run "
-                       "along the last of %s",
-                       q->axes.n, q->axes.axis[0], LB_SHOW(shape));
+                       "nf4: axis %d is to share a scale, but blocks run along "
+                       "the last",
+                       q->axes.axis[0]);
     if (q->scale != LB_SCALE_DEFAULT && q->scale != LB_SCALE_BLOCK)
         return lb_fail(cx, LB_E_ARG,
-                       "nf4: config.scale is %d: there is one for each block",
-                       (int)q->scale);
-    return lb_config_unused(cx, q, "meaning", q->meaning) &&
-           lb_config_unused(cx, q, "threshold", q->threshold) &&
-           lb_config_unused(cx, q, "center", q->center) &&
+                       "nf4: scale is %s: there is one for each block",
+                       lb_config_scale(q->scale));
+    return lb_config_unused(cx, q, "meaning", lb_config_meaning(q->meaning)) &&
+           lb_config_unused(cx, q, "threshold",
+                            lb_config_threshold(q->threshold)) &&
+           lb_config_unused(cx, q, "center", lb_config_flag(q->center)) &&
            lb_config_float(cx, q, label);
 }
 
@@ -111,7 +111,7 @@ static void fill_table(const lb_shape *stored, int64_t block, lb_part *part)
 static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                    const lb_shape *shape, lb_layout *to)
 {
-    if (!check(cx, q, shape, to->dtype)) return false;
+    if (!check(cx, q, to->dtype)) return false;
     if (lb_config_is_flat(q) || shape->rank == 0)
         to->stored = LB_SHAPE(lb_shape_size(shape));
     if (q->decode == LB_DECODE_POLY) lb_config_fold(&to->stored);
@@ -272,9 +272,9 @@ static lb_array *load_seed(lb_ctx *cx, const lb_quant *q, const lb_shape *shape,
         packed->shape.rank ? packed->shape.dim[packed->shape.rank - 1] : 0;
     if (!named.block_size) named.block_size = 2 * half;
     l.dtype = q->dtype ? q->dtype : absmax->dtype;
-    if (!check(cx, &named, shape, l.dtype) ||
+    if (!check(cx, &named, l.dtype) ||
         !lb_config_unused(cx, q, "blocks",
-                          q->blocks == LB_BLOCKS_FLAT ? q->blocks : 0))
+                          q->blocks == LB_BLOCKS_FLAT ? "flat" : NULL))
         return NULL;
     const int64_t block = named.block_size, n = l.stored.dim[last];
     if (block == 0 || last + 1 == LB_MAX_RANK) {

@@ -22,34 +22,31 @@ static bool check(lb_ctx *cx, const lb_quant *q)
     const bool seed = q->compat == LB_COMPAT_SEED;
     if (!seed && q->compat != LB_COMPAT_NATIVE)
         return lb_fail(cx, LB_E_ARG,
-                       "%s: compat %s: no version of that has such arrays "
-                       "(0 native and 1 seed have)",
+                       "%s: compat is %s: no version of that has such arrays "
+                       "(native and seed have)",
                        name, lb_compat_name(q->compat));
-    if (!lb_config_unused(cx, q, "decode", q->decode) ||
-        !lb_config_unused(cx, q, "center", q->center) ||
-        !(seed || lb_config_unused(cx, q, "axes.n", q->axes.n)))
+    if (!lb_config_unused(cx, q, "decode", lb_config_decode(q->decode)) ||
+        !lb_config_unused(cx, q, "center", lb_config_flag(q->center)) ||
+        !(seed || lb_config_unused(cx, q, "axis", lb_config_flag(q->axes.n))))
         return false;
     if (q->blocks == LB_BLOCKS_FLAT)
-        return lb_fail(cx, LB_E_ARG,
-                       "%s: config.blocks is %d (flat): its blocks lie in rows",
-                       name, (int)q->blocks);
+        return lb_fail(cx, LB_E_ARG, "%s: blocks is flat: they lie in rows",
+                       name);
     if (q->meaning == LB_MEANS_ABSMAX)
-        return lb_fail(cx, LB_E_ARG,
-                       "%s: config.meaning is %d (absmax): a scale is a mean",
-                       name, (int)q->meaning);
+        return lb_fail(cx, LB_E_ARG, "%s: meaning is absmax: a scale is a mean",
+                       name);
     if (q->meaning && lb_signs_scale(q) == LB_SCALE_NONE)
         return lb_fail(cx, LB_E_ARG,
-                       "%s: config.meaning is %d: there is no scale to mean it",
-                       name, (int)q->meaning);
+                       "%s: meaning is %s: there is no scale to mean it", name,
+                       lb_config_meaning(q->meaning));
     if (seed && q->scale && q->scale != LB_SCALE_NONE)
         return lb_fail(cx, LB_E_ARG,
-                       "%s: config.scale is %d: compat seed has no scale", name,
-                       (int)q->scale);
+                       "%s: scale is %s: compat seed has no scale", name,
+                       lb_config_scale(q->scale));
     if (q->block_size && !seed && q->scale != LB_SCALE_BLOCK)
-        return lb_fail(cx, LB_E_ARG,
-                       "%s: config.block_size is %lld, but config.scale is %d, "
-                       "not LB_SCALE_BLOCK",
-                       name, (long long)q->block_size, (int)q->scale);
+        return lb_fail(
+            cx, LB_E_ARG, "%s: block_size is %lld, but scale is %s, not block",
+            name, (long long)q->block_size, lb_config_scale(lb_signs_scale(q)));
     return true;
 }
 
@@ -58,10 +55,11 @@ static bool check_dtype(lb_ctx *cx, const lb_quant *q, lb_dtype dtype)
     if (dtype >= LB_F32 && dtype <= LB_F64) return true;
     if (dtype == LB_I8 && lb_signs_scale(q) == LB_SCALE_NONE) return true;
     if (dtype == LB_I8)
-        return lb_fail(cx, LB_E_DTYPE,
-                       "%s: dtype i8 with a scale (config.scale is %d): its "
-                       "numbers would not be integers",
-                       q->format->name, (int)q->scale);
+        return lb_fail(
+            cx, LB_E_DTYPE,
+            "%s: dtype i8 with a scale (that is %s): its numbers would not "
+            "be integers",
+            q->format->name, lb_config_scale(lb_signs_scale(q)));
     return lb_fail(cx, LB_E_DTYPE,
                    "%s: dtype %s: it materializes to f32, f16, bf16, f64 or, "
                    "without a scale, i8",

@@ -17,10 +17,9 @@ static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                    const lb_shape *shape, lb_layout *to)
 {
     if (q->compat == LB_COMPAT_SEED && q->threshold)
-        return lb_fail(cx, LB_E_ARG,
-                       "ternary: config.threshold is %d: compat seed knows "
-                       "only %d (std)",
-                       (int)q->threshold, LB_THRESHOLD_STD);
+        return lb_fail(
+            cx, LB_E_ARG,
+            "ternary: threshold is absmean: compat seed knows only std");
     return lb_signs_layout(cx, q, from, shape, to);
 }
 
