@@ -4,10 +4,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "places.h"
+
 verdict job_talk_begin(job_talk *t, const arguments *a, const char *what,
                        const char *source, const char *result)
 {
-    const verdict v = report_path_check(a->value[OPTION_REPORT]);
+    const verdict v =
+        place_of_report(a) ? report_path_check(a->value[OPTION_REPORT]) : USAGE;
     if (v != DONE) return v;
     *t = (job_talk){.report_path = a->value[OPTION_REPORT],
                     .linear_class = a->count[OPTION_LINEAR_CLASS]

@@ -2,6 +2,7 @@
 #include "places.h"
 
 #include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -54,4 +55,52 @@ bool place_is_free(const arguments *a, const char *what)
         return false;
     }
     return true;
+}
+
+/* ---- reports ------------------------------------------------------------- */
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/* The directory that a name is in; *name: the rest of it. */
+static bool look_around(const char *path, struct stat *dir, const char **name)
+{
+    const char *slash = strrchr(path, '/');
+    *name = slash ? slash + 1 : path;
+    char *beside =
+        slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    const bool ok = beside && stat(beside, dir) == 0;
+    free(beside);
+    return ok;
+}
+
+/* Whether a report there would be what stands at place, or will, or one of its
+ * files; of a directory that is written any, for all of it is. */
+static bool is_of(const char *report, const char *place, bool written)
+{
+    struct stat r, p, around, beside;
+    const char *name, *its;
+    const bool there = stat(report, &r) == 0, known = stat(place, &p) == 0;
+    if (!look_around(report, &around, &name)) return false;
+    if (known && there && same_file(&r, &p)) return true;
+    if (known) return (there || written) && same_file(&around, &p);
+    return look_around(place, &beside, &its) && same_file(&around, &beside) &&
+           strcmp(name, its) == 0;
+}
+
+bool place_of_report(const arguments *a)
+{
+    const char *report = a->value[OPTION_REPORT];
+    const char *place = a->value[OPTION_OUTPUT];
+    if (!report) return true;
+    bool of = place && is_of(report, place, true);
+    for (int i = 0; !of && i < a->n_operands; i++) {
+        place = a->operand[i];
+        of = is_of(report, place, false);
+    }
+    if (of)
+        complain(USAGE, "--report %s would be in the way of %s", report, place);
+    return !of;
 }

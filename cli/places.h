@@ -12,5 +12,9 @@ bool place_is_directory(const arguments *a);
 /* Whether --output is said, and is not there already or may be replaced. what:
  * the verb. False, and a sentence. */
 bool place_is_free(const arguments *a, const char *what);
+/* Whether --report, if it is said, is neither read nor written by the job
+ * itself: no operand, not the output, nor a file of a directory that is one.
+ * False, and a sentence. */
+bool place_of_report(const arguments *a);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "places.h"
 #include "report.h"
 
 /* One line of the result. */
@@ -259,7 +260,8 @@ static verdict run(const arguments *a)
         !argument_number(a, OPTION_TOP, 1, INT32_MAX, &all.top) ||
         !argument_real(a, OPTION_TOLERANCE, 0, HUGE_VAL, &all.tolerance))
         return USAGE;
-    verdict v = report_path_check(a->value[OPTION_REPORT]);
+    verdict v =
+        place_of_report(a) ? report_path_check(a->value[OPTION_REPORT]) : USAGE;
     if (v != DONE) return v;
     lb_ctx *cx = context_open((int)jobs);
     if (!cx) return FAILED;

@@ -23,6 +23,28 @@ head -c $size /dev/zero >>"$tmp/experts"
 
 # ---- places ------------------------------------------------------------------
 
+# A report is nothing that is read or written.
+cp -r "$tmp/model" "$tmp/of"
+cp "$values" "$tmp/of.json"
+ln -s of/config.json "$tmp/of.link.json"
+in_the_way()
+{
+    refused 2 "--report $1 would be in the way of $2" "${@:3}" --report "$1"
+}
+to=("$tmp/to.json" "$tmp/./to.json")
+in_the_way "${to[1]}" "${to[0]}" quantize "$values" -o "${to[0]}" --type nf4
+in_the_way "$tmp/of.json" "$tmp/of.json" quantize "$tmp/of.json" -o "$out" --type nf4
+in_the_way "$tmp/of/config.json" "$tmp/of" quantize "$tmp/of" -o "$tmp/to" --type nf4
+in_the_way "$tmp/of.link.json" "$tmp/of/config.json" diff "$tmp/of/config.json" "$values"
+in_the_way "$tmp/of.json" "$tmp/of.json" diff "$values" "$tmp/of.json"
+mkdir "$tmp/to"
+in_the_way "$tmp/to/new.html" "$tmp/to/" convert "$tmp/of" -o "$tmp/to/"
+[ -z "$(ls "$tmp/to")" ] || die "something was written"
+rmdir "$tmp/to"
+cmp -s "$values" "$tmp/of.json" || die "the source is gone"
+run 0 quantize "$tmp/of" -o "$tmp/to" --type nf4 -q --report "$tmp/of/new.html"
+rm -r "$tmp/of" "$tmp/to"
+
 many=()
 for ((i = 0; i < 257; i++)); do many+=(--exclude x); done
 refused 2 "quantize: more than 256 options with values" quantize a "${many[@]}"
