@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "check.h"
 #include "core/core.h"
@@ -156,6 +157,57 @@ static void test_long_member(void)
     lb_bytes_free(&b);
 }
 
+/* A stored member in which much follows the array, whose sum is over all. */
+static void put_tailed(lb_bytes *b, size_t tail, uint32_t wrong)
+{
+    static const char text[] =
+        "\x93NUMPY\x01\x00\x3a\x00"
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }\n"
+        "\x01\x02";
+    enum { HAS = sizeof text - 1 };
+    lb_bytes data = {.heap = cx->heap};
+    lb_bytes_put(&data, text, HAS);
+    lb_bytes_fill(&data, 7, tail);
+    const uint32_t sum = (uint32_t)crc32_z(0, data.at, data.n) ^ wrong;
+    for (int entry = 0; entry < 2; entry++) {
+        lb_bytes_put(b, entry ? "PK\x01\x02\x14\0" : "PK\x03\x04",
+                     entry ? 6 : 4);
+        lb_bytes_put(b, "\x14\0\0\0\0\0\0\0\x21\0", 10);
+        lb_bytes_u32(b, sum);
+        lb_bytes_u32(b, (uint32_t)data.n);
+        lb_bytes_u32(b, (uint32_t)data.n);
+        lb_bytes_u32(b, 5); /* of its name; nothing else */
+        lb_bytes_fill(b, 0, entry ? 14 : 0);
+        lb_bytes_put(b, "a.npy", 5);
+        if (!entry) lb_bytes_put(b, data.at, data.n);
+    }
+    lb_bytes_put(b, "PK\x05\x06\0\0\0\0\x01\0\x01\0", 12);
+    lb_bytes_u32(b, 46 + 5);
+    lb_bytes_u32(b, (uint32_t)(30 + 5 + data.n));
+    lb_bytes_fill(b, 0, 2);
+    lb_bytes_free(&data);
+}
+
+static void test_tails(void)
+{
+    static const size_t tail[] = {1, 16384, 16385, 100000};
+    uint8_t room[2];
+    for (int k = 0; k < 8; k++) {
+        const bool wrong = k >= 4;
+        lb_bytes b = {.heap = cx->heap};
+        put_tailed(&b, tail[k % 4], wrong);
+        const copy c = {b.at, b.n};
+        lb_reader *r = reopen(&c);
+        CHECK(r && r->n_tensors == 1 && r->tensor->size == 2);
+        CHECK(r && lb_reader_read(cx, r, r->tensor, 0, 1, room));
+        CHECK(r && lb_reader_read(cx, r, r->tensor, 1, 1, room) == !wrong);
+        CHECK(!wrong || strstr(lb_error(cx), "CRC error"));
+        lb_clear(cx);
+        lb_reader_close(r);
+        lb_bytes_free(&b);
+    }
+}
+
 /* A changed byte of the numbers shows when the last one is read. */
 static void test_sums(void)
 {
@@ -280,6 +332,7 @@ int main(void)
     test_members();
     test_bombs();
     test_long_member();
+    test_tails();
     test_sums();
     test_far();
     test_long_names();

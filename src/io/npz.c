@@ -37,6 +37,7 @@ typedef struct archive {
     zip_file_t *open; /* the member that is being read, or NULL */
     int64_t id;       /* its index */
     uint64_t at;      /* where in it */
+    bool jumped;      /* over some of it, whose sum is not known then */
     member *member;   /* of each that is an array */
 } archive;
 
@@ -161,6 +162,7 @@ static bool open_member(lb_ctx *cx, lb_reader *r, archive *a, const char *name,
     a->open = zip_fopen_index(a->zip, (zip_uint64_t)id, 0);
     a->id = id;
     a->at = 0;
+    a->jumped = false;
     if (a->open) return true;
     return refuse_zip(cx, r->file[0], LB_NAME(name), zip_get_error(a->zip));
 }
@@ -288,14 +290,17 @@ static void npz_close(lb_reader *r)
 /* ---- reading ------------------------------------------------------------- */
 
 /* To a place of the open member that lies ahead. Its sum is only known if all
- * of it was read: what is near is read and thrown away. */
+ * of it was read: what is near, or not to be jumped over, is read and thrown
+ * away. */
 static bool go_to(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t,
-                  uint64_t at)
+                  uint64_t at, bool may_jump)
 {
     uint8_t nowhere[16384];
-    if (at - a->at > sizeof nowhere && a->member[t->id].stored &&
-        at <= INT64_MAX && !zip_fseek(a->open, (zip_int64_t)at, SEEK_SET))
+    if (may_jump && at - a->at > sizeof nowhere && a->member[t->id].stored &&
+        at <= INT64_MAX && !zip_fseek(a->open, (zip_int64_t)at, SEEK_SET)) {
         a->at = at;
+        a->jumped = true;
+    }
     while (a->at < at) {
         const uint64_t left = at - a->at;
         const size_t n = left < sizeof nowhere ? (size_t)left : sizeof nowhere;
@@ -311,7 +316,7 @@ static bool check_end(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t)
     uint8_t more;
     const uint64_t size = a->member[t->id].size;
     if (a->at != a->member[t->id].data + t->size) return true;
-    if (!go_to(cx, r, a, t, size)) return false;
+    if (!go_to(cx, r, a, t, size, a->jumped)) return false;
     const zip_int64_t got = zip_fread(a->open, &more, 1);
     if (got == 0) return true;
     if (got > 0)
@@ -328,7 +333,7 @@ static bool npz_unpack(lb_ctx *cx, lb_reader *r, const lb_tensor *t,
     const uint64_t at = a->member[t->id].data + first;
     const bool goes_on = a->open && a->id == t->id && a->at <= at;
     if (!goes_on && !open_member(cx, r, a, t->name, t->id)) return false;
-    const bool ok = go_to(cx, r, a, t, at) &&
+    const bool ok = go_to(cx, r, a, t, at, true) &&
                     read_member(cx, r, a, t->name, dst, n) &&
                     check_end(cx, r, a, t);
     if (!ok) close_member(a);
