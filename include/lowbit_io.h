@@ -383,7 +383,8 @@ typedef struct lb_written {
     bool resumed;   /* it was written by an earlier run */
 } lb_written;
 
-/* How far a job has come: bytes of the source. */
+/* How far a job has come: bytes of the source, as often as they are read (with
+ * a target, or scales of scales, more than once). */
 typedef struct lb_progress {
     const lb_entry *entry; /* at work on this one */
     uint64_t done, total;

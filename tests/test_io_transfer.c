@@ -149,6 +149,24 @@ static bool save_whole(const lb_quant_config *config, const char *kind,
     return lb_save(cx, whole, list, N, &o);
 }
 
+/* Measuring types to choose from is the longest part of a job, and seen to go
+ * on. */
+static void test_choice(void)
+{
+    seen plain = {0}, s = {0};
+    const lb_quant_config nf4 = {.format = "nf4"}, int8 = {.format = "int8"};
+    lb_quantize_options o = options_of(&nf4, NULL, NULL, &plain);
+    CHECK(lb_quantize_file(cx, source, pieces, &o));
+    CHECK(plain.read == plain.total && plain.quantized);
+    o = options_of(&nf4, NULL, NULL, &s);
+    o.other = &int8;
+    o.n_other = 1;
+    o.target_bits = 31;
+    CHECK(lb_quantize_file(cx, source, pieces, &o));
+    CHECK_EQ_S(lb_error(cx), "");
+    CHECK(s.read == s.total && s.total > 2 * plain.total);
+}
+
 static void compare(const lb_quant_config *config, const char *kind,
                     const char *layout)
 {
@@ -374,6 +392,7 @@ int main(void)
     make_source();
     lb_leave(cx);
     test_pieces();
+    test_choice();
     test_memory();
     test_resume();
     test_too_large();

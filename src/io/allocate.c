@@ -77,9 +77,15 @@ static bool try_option(goal *g, choice *c, const lb_quant_config *config)
     lb_difference d = {0};
     it.config = *config;
     it.fell_back = false;
-    if (!lb_job_tries(j, &it)) return !lb_error_status(j->cx);
+    j->at = &it.group->entry;
+    if (!lb_job_tries(j, &it)) {
+        lb_job_advance(j, j->at->nbytes);
+        return !lb_error_status(j->cx);
+    }
     lb_transfer t = lb_job_transfer(j, &it);
     t.measure = true;
+    t.progress = lb_job_advance;
+    t.user = j;
     option *o = &c->option[c->n];
     *o = (option){.config = it.config};
     if (!lb_job_bytes(j, &it, &o->nbytes) ||
@@ -224,6 +230,11 @@ static bool find_budget(goal *g)
                    8 * least / fmax(elements, 1), (unsigned long long)g->kept);
 }
 
+static bool has_choice(const lb_job_item *it)
+{
+    return !it->kept && !it->fixed && !it->fell_back;
+}
+
 static bool begin(goal *g)
 {
     lb_job *j = g->j;
@@ -231,9 +242,12 @@ static bool begin(goal *g)
     g->choice = lb_arena_alloc(j->cx, &j->arena, n, sizeof *g->choice);
     g->step = lb_arena_alloc(j->cx, &j->arena, n * types, sizeof *g->step);
     if (!g->choice || !g->step) return false;
+    for (int64_t i = 0; i < j->n; i++)
+        if (has_choice(&j->item[i]))
+            j->total += types * j->item[i].group->entry.nbytes;
     for (int64_t i = 0; i < j->n; i++) {
         lb_job_item *it = &j->item[i];
-        const bool free = !it->kept && !it->fixed && !it->fell_back;
+        const bool free = has_choice(it);
         const int64_t before = g->n;
         uint64_t nbytes = 0;
         if (free && !measure(g, it)) return false;

@@ -108,14 +108,28 @@ lb_transfer lb_job_transfer(lb_job *j, const lb_job_item *it)
                          .measure = j->o->measure && !it->kept};
 }
 
+void lb_job_advance(void *user, uint64_t nbytes)
+{
+    lb_job *j = user;
+    for (int i = 0; i < j->f->r->n_files; i++)
+        lb_infile_forget(j->f->r->file[i]);
+    j->read += nbytes;
+    const lb_progress p = {.entry = j->at, .done = j->read, .total = j->total};
+    if (nbytes && j->o->progress) j->o->progress(j->o->progress_user, &p);
+}
+
 /* bitsandbytes' header depends on the mean of the scales: where it is asked for
  * arrays are quantized twice. */
+static bool wants_offset(const lb_job_item *it)
+{
+    return lb_job_quantizes(it) && it->config.double_quant && it->layout &&
+           it->layout->wants_offset;
+}
+
 static bool find_offset(lb_job *j, int64_t i)
 {
     const lb_job_item *it = &j->item[i];
-    if (!lb_job_quantizes(it) || !it->config.double_quant || !it->layout ||
-        !it->layout->wants_offset)
-        return true;
+    if (!wants_offset(it)) return true;
     const lb_transfer t = lb_job_transfer(j, it);
     lb_enter(j->cx);
     const lb_array *q = lb_transfer_whole(j->cx, &t);
@@ -125,6 +139,8 @@ static bool find_offset(lb_job *j, int64_t i)
             offset = lb_component(j->cx, q->store->part[p].a, "offset");
     if (offset) j->offset[i] = (float)lb_item(j->cx, offset);
     lb_leave(j->cx);
+    j->at = &it->group->entry;
+    lb_job_advance(j, j->at->nbytes);
     return offset != NULL;
 }
 
@@ -244,6 +260,9 @@ static bool plan(lb_job *j)
         return false;
     if ((j->o->target_bits > 0 || j->o->target_bytes) && !lb_job_allocate(j))
         return false;
+    for (int64_t i = 0; i < j->n; i++)
+        if (wants_offset(&j->item[i]))
+            j->total += j->item[i].group->entry.nbytes;
     for (int64_t i = 0; i < j->n; i++) {
         if (!find_offset(j, i)) return false;
         j->list[i] = lb_job_planned(&j->item[i]);
@@ -280,16 +299,6 @@ static void tell(lb_job *j, int64_t i, const lb_difference *m, bool resumed)
     if (j->o->done) j->o->done(j->o->done_user, &w);
 }
 
-static void advance(void *user, uint64_t nbytes)
-{
-    lb_job *j = user;
-    for (int i = 0; i < j->f->r->n_files; i++)
-        lb_infile_forget(j->f->r->file[i]);
-    j->read += nbytes;
-    const lb_progress p = {.entry = j->at, .done = j->read, .total = j->total};
-    if (j->o->progress) j->o->progress(j->o->progress_user, &p);
-}
-
 /* What has become of an array. */
 typedef struct outcome {
     lb_difference m;
@@ -302,7 +311,7 @@ static bool do_item(lb_job *j, lb_saver *s, int64_t i, outcome *out)
 {
     const lb_job_item *it = &j->item[i];
     lb_transfer t = lb_job_transfer(j, it);
-    t.progress = advance;
+    t.progress = lb_job_advance;
     t.user = j;
     j->at = &it->group->entry;
     *out = (outcome){0};
@@ -326,7 +335,7 @@ static bool tell_resumed(lb_job *j, int64_t i, lb_difference m, outcome *out)
     *out = (outcome){m, true};
     if (!j->mesh) tell(j, i, &m, true);
     j->at = &it->group->entry;
-    advance(j, j->at->nbytes);
+    lb_job_advance(j, j->at->nbytes);
     return true;
 }
 

@@ -33,7 +33,7 @@ typedef struct lb_job {
     lb_saver *plan;       /* of all arrays: sizes and descriptions */
     uint64_t number;      /* all that the result depends on */
     int shards;           /* files of the new directory */
-    uint64_t read, total; /* bytes of the source */
+    uint64_t read, total; /* bytes of the source, as often as they are read */
     const lb_entry *at;   /* being read */
     lb_mesh *mesh;        /* ranks that share the work; NULL: this one alone */
     int lock; /* of the directory that it writes: a descriptor + 1; 0: none */
@@ -45,6 +45,10 @@ bool lb_job_meet(const lb_job *j, bool ok);
 bool lb_job_leads(const lb_job *j);
 /* What the first rank says; called by all. */
 bool lb_job_decides(lb_job *j, bool yes);
+
+/* So many bytes of j->at, an array of the source, were read: as progress of a
+ * transfer, whose user is the job. */
+void lb_job_advance(void *user, uint64_t nbytes);
 
 /* Whether it is, and what the new file is to have for it. */
 bool lb_job_quantizes(const lb_job_item *it);
