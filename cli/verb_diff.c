@@ -185,10 +185,15 @@ static void print_text(const lines *all, int64_t top)
     const widths w = widths_of(all->at, top);
     for (int64_t i = 0; i < top; i++)
         print_line(&all->at[i], w);
-    printf("%" PRId64 " array%s, %" PRId64 " differ%s by more than %g; of all "
-           "numbers: nrmse %.4g, max %.4g, cosine %.7g\n",
+    printf("%" PRId64 " array%s, %" PRId64 " differ%s by more than %g; ",
            all->n, all->n == 1 ? "" : "s", all->over, all->over == 1 ? "s" : "",
-           all->tolerance, lb_difference_nrmse(&all->all), all->all.max,
+           all->tolerance);
+    if (all->over && !all->all.n) {
+        puts("no numbers were compared");
+        return;
+    }
+    printf("of all numbers: nrmse %.4g, max %.4g, cosine %.7g\n",
+           lb_difference_nrmse(&all->all), all->all.max,
            lb_difference_cosine(&all->all));
 }
 
