@@ -9,9 +9,11 @@
 
 const option_row option_rows[N_OPTIONS] = {
     [OPTION_AXIS] = {"axis", 0, "N",
-                     "int8: along which elements share a scale; -1"},
+                     "int8: the axis along which elements share a scale; -1, "
+                     "the last, if not said"},
     [OPTION_BINS] = {"bins", 0, "N", "bars of the histogram, 24 if not said"},
-    [OPTION_BLOCK_SIZE] = {"block-size", 0, "N", "elements that share a scale"},
+    [OPTION_BLOCK_SIZE] = {"block-size", 0, "N",
+                           "elements that share a scale; nf4: 64 if not said"},
     [OPTION_COMPAT] = {"compat", 0, "WHOSE",
                        "arithmetic: native, seed, bnb-cuda, bnb-cpu"},
     [OPTION_DOUBLE_QUANT] = {"double-quant", 0, NULL,
