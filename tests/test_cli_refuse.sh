@@ -63,6 +63,16 @@ refused 1 "is no regular file, and stays" quantize "$values" -o /dev/full \
 [ -c /dev/full ] || die "the device is gone"
 refused 1 "no/dir/x.partial: cannot open: No such file" quantize "$values" \
     -o "$tmp/no/dir/x" --type nf4 -q
+# What takes long to plan has its place looked at first.
+aims=(quantize "$tmp/model" --target-bpw 20 -q -o)
+refused 1 "no/dir/x: cannot be written: No such file" "${aims[@]}" "$tmp/no/dir/x"
+refused 1 "no/dir/x.gguf: cannot be written: No such file" "${aims[@]}" \
+    "$tmp/no/dir/x.gguf"
+mkdir "$tmp/full"
+echo mine >"$tmp/full/notes.txt"
+refused 1 "full: holds 'notes.txt', which is no part" "${aims[@]}" "$tmp/full" \
+    --force
+run 0 "${aims[@]}" "$tmp/aimed"
 cp "$values" "$tmp/self"
 for same in "$tmp/self" "$tmp/./self"; do
     refused 1 "is read from, and cannot be written as well" \

@@ -236,7 +236,8 @@ static lb_save_options save_options(const lb_job *j)
                              .no_sync = j->o->no_sync};
 }
 
-static bool plan(lb_job *j)
+/* With a target it takes long: who has no place for it hears so first. */
+static bool plan(lb_job *j, const char *from, const char *to)
 {
     const uint64_t n = (uint64_t)lb_file_count(j->f);
     j->n = (int64_t)n;
@@ -258,7 +259,9 @@ static bool plan(lb_job *j)
     if (j->o->selection &&
         !lb_selection_check(j->cx, j->o->selection, j->n, first))
         return false;
-    if ((j->o->target_bits > 0 || j->o->target_bytes) && !lb_job_allocate(j))
+    if ((j->o->target_bits > 0 || j->o->target_bytes) &&
+        ((to && !j->o->dry_run && !lb_job_may_write(j, from, to)) ||
+         !lb_job_allocate(j)))
         return false;
     for (int64_t i = 0; i < j->n; i++)
         if (wants_offset(&j->item[i]))
@@ -486,7 +489,7 @@ bool lb_job_run(lb_ctx *cx, const char *from, const char *to,
     bool ok = open_mesh(&j);
     if (ok) {
         j.f = lb_file_open(cx, from, &read);
-        const bool planned = j.f && plan(&j);
+        const bool planned = j.f && plan(&j, from, to);
         ok = lb_job_meet(&j, planned) && planned && run(&j, from, to);
     }
     lb_saver_close(cx, j.plan, false);

@@ -86,7 +86,9 @@ bool lb_job_write(lb_job *j, const char *path, int shard);
  * noted with them, and is measured again if it is asked for. */
 bool lb_job_skip(lb_job *j, int shard);
 
-/* model_dir.c: all of it as the directory of a model. */
+/* model_dir.c: all of it as the directory of a model; and, before that, whether
+ * there is a place for the result, be it a directory or a file. */
 bool lb_job_write_directory(lb_job *j, const char *from, const char *to);
+bool lb_job_may_write(lb_job *j, const char *from, const char *to);
 
 #endif

@@ -415,6 +415,16 @@ static bool name_both(place *p, const char *to)
     return p->partial != NULL;
 }
 
+bool lb_job_may_write(lb_job *j, const char *from, const char *to)
+{
+    struct stat st;
+    place p = {.j = j, .source = from};
+    if (!j->o->directory) return lb_outfile_may_make(j->cx, to);
+    if (stat(from, &st) == 0 && S_ISDIR(st.st_mode)) p.from = from;
+    return name_both(&p, to) && lb_outfile_may_make(j->cx, p.to) &&
+           check_target(&p);
+}
+
 /* Made by the first rank, for all. */
 static bool begin_all(place *p)
 {

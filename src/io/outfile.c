@@ -121,6 +121,19 @@ const char *lb_outfile_place(const char *path, char *real)
     return to ? to : path;
 }
 
+bool lb_outfile_may_make(lb_ctx *cx, const char *path)
+{
+    char real[PATH_MAX], dir[PATH_MAX] = ".";
+    const char *at = lb_outfile_place(path, real), *slash = strrchr(at, '/');
+    const size_t n = slash ? (size_t)(slash - at) + 1 : 0;
+    if (n >= sizeof dir) return true; /* whoever opens it says so */
+    if (n) memcpy(dir, at, n);
+    if (n) dir[n] = 0;
+    return access(dir, W_OK | X_OK) == 0 ||
+           lb_fail(cx, LB_E_FILE, "%s: cannot be written: %s", LB_PATH(at),
+                   strerror(errno));
+}
+
 static lb_outfile *make(lb_ctx *cx, const char *path)
 {
     char real[PATH_MAX];

@@ -43,6 +43,9 @@ typedef struct lb_outfile {
 /* What a link leads to, in real, which has PATH_MAX bytes; or path, if it is
  * none or leads nowhere. */
 const char *lb_outfile_place(const char *path, char *real);
+/* Whether something may be made at path, or there is a sentence why not: for
+ * who thinks for long before it does. */
+bool lb_outfile_may_make(lb_ctx *cx, const char *path);
 /* Refuses a path that is one of n inputs, by whatever name: they are read
  * while it is written. An old PATH.partial is overwritten. size: bytes to
  * come, if known, which must be free on the disk; else 0. NULL and an error. */
