@@ -130,9 +130,10 @@ shared 2 2 quantize "$tmp/model" --type nf4 -o "$tmp/old.safetensors"
 
 # ---- killed ------------------------------------------------------------------
 
-# One of the ranks, as soon as there is something to damage; then taken up.
+# One of the ranks, as soon as there is something to damage; then taken up. On a
+# busy machine most are done before they can be found: until one was not.
 killed=0
-for ((k = 0; k < 5; k++)); do
+for ((k = 0; k < 5 || (killed == 0 && k < 40); k++)); do
     rm -f "$tmp/old.safetensors.partial"
     # shellcheck disable=SC2086
     timeout 120 mpirun $over -np 4 "$program" "${job[@]}" -q -j 1 \
