@@ -105,6 +105,12 @@ static void test_bytes(lb_ctx *cx)
     CHECK_EQ_I(lb_get_u16(b.at), 0x0201);
     CHECK_EQ_I(lb_get_u32(b.at + 2), 0x06050403);
     CHECK(lb_get_u64(b.at + 6) == 0x0e0d0c0b0a090807);
+    lb_bytes text = {.heap = b.heap};
+    lb_bytes_text(&text, "%255s", "x");
+    CHECK(!text.failed && text.n == 255);
+    lb_bytes_text(&text, "%256s", "x"); /* too long, and no half of it */
+    CHECK(text.failed && text.n == 255);
+    lb_bytes_free(&text);
     lb_bytes_fill(&b, 0, SIZE_MAX - 5);
     CHECK(b.failed);
     lb_bytes_put(&b, "x", 1); /* stays so */

@@ -119,7 +119,10 @@ void lb_bytes_text(lb_bytes *b, const char *fmt, ...)
     va_start(ap, fmt);
     const int n = vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    if (n > 0) lb_bytes_put(b, text, (size_t)n);
+    if (n < 0 || (size_t)n >= sizeof text)
+        b->failed = true; /* an error of ours, and no half of a text */
+    else
+        lb_bytes_put(b, text, (size_t)n);
 }
 
 static void put_number(lb_bytes *b, uint64_t v, size_t size)
