@@ -41,10 +41,11 @@ enum {
     LB_GEMVQ_GROUP = 512,  /* most elements of a group */
     LB_GEMVQ_I16_PANEL = 512 /* elements that share a scale of x in rows */,
     LB_GEMVQ_I8_PANEL = 1024,
-    LB_GEMVQ_LINES = 64, /* lines that share a scale of x in cols */
+    LB_GEMVQ_LINES = 64,       /* lines that share a scale of x in cols, */
+    LB_GEMVQ_MOST_LINES = 256, /* and at most, where a kernel says how many */
     LB_GEMVQ_LEVEL = 8191,
     LB_GEMVQ_X16 = 32767,     /* rows: 8 * 32767 * 8191 < 2^31; cols of 8 bits:
-                               * 64 * 32767 * 128 */
+                               * 256 * 32767 * 128 */
     LB_GEMVQ_X16_COLS = 8191, /* 32 * 8191 * 8191 < 2^31 */
     LB_GEMVQ_X8X2 = 32639,    /* 127 * 256 + 127 */
     LB_GEMVQ_X8 = 127
@@ -108,8 +109,8 @@ typedef struct lb_gemvq_cols {
     int64_t ahead;
 } lb_gemvq_cols;
 
-/* How whole numbers of up to LB_GEMVQ_LINES lines (I16: of half as many) go to
- * y. */
+/* How whole numbers of the lines that share a scale of x (I16 with scales: of
+ * half as many) go to y. */
 typedef struct lb_gemvq_flush {
     int64_t groups;
     const void *sum;
@@ -139,10 +140,13 @@ typedef struct lb_gemvq_kernel {
     void (*rows)(const lb_gemvq_rows *r, float *y);
     /* Adds LB_GEMVQ_COLS lines to sum. */
     void (*cols)(const lb_gemvq_cols *c);
-    /* The same, for 2 to LB_GEMVQ_FEW rows of x; NULL: only one by one. */
+    /* The same, for 2 to LB_GEMVQ_FEW rows of x, or only 2; NULL: only one by
+     * one. */
     void (*few)(const lb_gemvq_cols *c, int rows);
     void (*flush)(const lb_gemvq_flush *f); /* NULL: F32 */
     size_t sum_size;                        /* bytes of sum for an element */
+    int lines; /* cols that are not F32: that share a scale of x; 0: LINES */
+    bool only_two; /* rows, for few */
     bool together; /* cols: the eight lines follow each other in memory */
     /* cols, units of 1; NULL: there is nothing to say. Of each group whether
      * its scales can be rounded in a faster way. */

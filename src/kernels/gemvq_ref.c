@@ -276,6 +276,7 @@ static void flush_i16(const lb_gemvq_flush *f)
                    f->x_scale[i / UNIT >> f->shift];
 }
 
+/* At most 256 * 128 * 32767 < 2^31. */
 static void cols8_i16(const lb_gemvq_cols *c)
 {
     int32_t *to = c->sum;
@@ -425,7 +426,8 @@ const lb_gemvq_kernel lb_gemvq_cols_ref[] = {
      {{32}, {1}},
      .cols = cols8_i16,
      .flush = flush8_i16,
-     .sum_size = 4},
+     .sum_size = 4,
+     .lines = LB_GEMVQ_MOST_LINES},
     {"gemv q4 i16 ref cols",
      4,
      LB_GEMVQ_I16,

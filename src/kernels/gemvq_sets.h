@@ -41,6 +41,9 @@ extern const lb_gemvq_kernel lb_gemvq_cols_neon[], lb_gemvq_cols_int_neon[];
  *
  *   times   to[i] = x * scale[i], which may be the same array; top[i] becomes
  *           the bits of its magnitude, if those are larger
+ *   units   of n units whose largest magnitudes have the bits `top`: by[i]
+ * makes them `most`, and scale[i] is unit for 1 of that; if they are not
+ *           finite, 0 and NaN
  *   pairs   a[i] * by[i] in the low half of to[i], b[i] * by[i] in the high
  *           one, as the nearest whole numbers, which are below 2^15; b NULL: 0
  */
@@ -50,6 +53,8 @@ typedef struct lb_gemvq_loops {
     float (*round)(const float *x, int64_t n, float most, int32_t *to);
     void (*times)(float x, const float *scale, int64_t n, float *to,
                   int32_t *top);
+    void (*units)(const int32_t *top, int64_t n, float most, float unit,
+                  float *scale, float *by);
     void (*pairs)(const float *a, const float *b, const float *by, int64_t n,
                   int32_t *to);
 } lb_gemvq_loops;

@@ -261,10 +261,10 @@ static cols_job divide(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
     j.sum_apart = slots + APART;
     j.sum = take(&j, scratch, is_f32 ? 0 : most * j.sum_apart, q->sum_size);
     const int64_t lines = q->unit == 1 ? 0
-                          : is_f32     ? most * LB_GEMVQ_COLS
+                          : is_f32     ? LB_GEMVQ_COLS
                                        : LB_GEMVQ_LINES;
-    j.xs = take(&j, scratch, lines * units, sizeof(float));
-    const int64_t whole = q->kind == LB_GEMVQ_I16 ? units : 0;
+    j.xs = take(&j, scratch, most * lines * units, sizeof(float));
+    const int64_t whole = q->kind == LB_GEMVQ_I16 ? most * units : 0;
     j.pairs = take(&j, scratch, LB_GEMVQ_COLS / 2 * whole, sizeof(int32_t));
     j.x_scale = take(&j, scratch, whole, sizeof(float));
     j.by = take(&j, scratch, whole, sizeof(float));
@@ -273,7 +273,7 @@ static cols_job divide(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
 
 int lb_gemvq_cols_rows(const lb_gemvq_kernel *q)
 {
-    return q->few ? LB_GEMVQ_FEW : 1;
+    return !q->few ? 1 : q->only_two ? 2 : LB_GEMVQ_FEW;
 }
 
 size_t lb_gemvq_cols_size(const lb_gemvq_kernel *q, int64_t n, int64_t g)
@@ -294,8 +294,10 @@ typedef struct {
 
 static int64_t line_at(const panel *p, int64_t round, int i)
 {
-    const int64_t k = p->together ? round * LB_GEMVQ_COLS + i
-                                  : i * p->rounds + (round + i) % p->rounds;
+    int64_t k = round + i;
+    while (k >= p->rounds && !p->together)
+        k -= p->rounds; /* which takes less than dividing, as a rule */
+    k = p->together ? round * LB_GEMVQ_COLS + i : i * p->rounds + k;
     return k < p->n ? k : -1;
 }
 
@@ -418,82 +420,92 @@ static void panel_rounded(const cols_job *j, const panel *p)
     }
 }
 
-/* All lines of a panel times their scales, and for each unit what makes them
- * whole numbers, and what 1 of those stands for. */
-static void scale_panel(const cols_job *j, const panel *p)
+/* Units of x times scales, of a row and a line of a panel. */
+static float *scaled_at(const cols_job *j, int r, int64_t k)
 {
-    int32_t *top = j->pairs;
-    memset(top, 0, (size_t)j->units * sizeof *top);
-    for (int64_t k = 0; k < p->n; k++) {
-        float *to = j->xs + k * j->units;
-        int64_t used;
-        const float *scale = scales_at(j, p, k, &used, to);
-        j->loops->times(p->x[k], scale, used, to, top);
-        memset(to + used, 0, (size_t)(j->units - used) * sizeof *to);
-    }
-    for (int64_t u = 0; u < j->units; u++) {
-        float most;
-        memcpy(&most, &top[u], sizeof most);
-        const bool finite = isfinite(most);
-        most = most < 0x1p-100f ? 0x1p-100f : most;
-        j->x_scale[u] =
-            finite ? most / LB_GEMVQ_X16_COLS * j->w->table->half_unit : NAN;
-        j->by[u] = finite ? LB_GEMVQ_X16_COLS / most : 0;
-    }
+    return j->xs + (r * LB_GEMVQ_LINES + k) * j->units;
 }
 
+/* All lines of a panel times their scales, of all rows. */
+static void scale_panel(const cols_job *j, const panel *p)
+{
+    int32_t *const top = j->pairs; /* which are made later */
+    memset(top, 0, (size_t)(j->rows * j->units) * sizeof *top);
+    for (int64_t k = 0; k < p->n; k++) {
+        int64_t used;
+        /* They may lie where the first row's go, which so comes last. */
+        const float *scale = scales_at(j, p, k, &used, scaled_at(j, 0, k));
+        for (int r = j->rows - 1; r >= 0; r--) {
+            float *const to = scaled_at(j, r, k);
+            j->loops->times(p->x[r * p->x_apart + k], scale, used, to,
+                            top + r * j->units);
+            memset(to + used, 0, (size_t)(j->units - used) * sizeof *to);
+        }
+    }
+    j->loops->units(top, j->rows * j->units, LB_GEMVQ_X16_COLS,
+                    j->w->table->half_unit, j->x_scale, j->by);
+}
+
+/* Lines 2i and 2i + 1 of eight, of a row. */
 static void make_pairs(const cols_job *j, const panel *p, int64_t q, int i,
-                       int32_t *to)
+                       int r, int32_t *to)
 {
     const int64_t a = line_at(p, q, 2 * i), b = line_at(p, q, 2 * i + 1);
     if (a < 0)
         memset(to, 0, (size_t)j->units * sizeof *to);
     else
-        j->loops->pairs(j->xs + a * j->units,
-                        b < 0 ? NULL : j->xs + b * j->units, j->by, j->units,
-                        to);
+        j->loops->pairs(scaled_at(j, r, a), b < 0 ? NULL : scaled_at(j, r, b),
+                        j->by + r * j->units, j->units, to);
 }
 
 static void panel_i16(const cols_job *j, const panel *p)
 {
-    enum { HALF = LB_GEMVQ_LINES / LB_GEMVQ_COLS / 2 };
-    const lb_gemvq_flush flush = {.groups = j->groups,
-                                  .sum = j->sum,
-                                  .x_scale = j->x_scale,
-                                  .shift = j->shift,
-                                  .table = j->w->table,
-                                  .y = j->y};
+    enum {
+        PAIRS = LB_GEMVQ_COLS / 2,
+        HALF = LB_GEMVQ_LINES / LB_GEMVQ_COLS / 2
+    };
     scale_panel(j, p);
     for (int64_t q = 0; q < p->rounds; q++) {
-        lb_gemvq_cols c = {.first = q % HALF == 0};
-        for (int i = 0; i < LB_GEMVQ_COLS / 2; i++) {
-            c.x[i] = j->pairs + i * j->units;
-            make_pairs(j, p, q, i, j->pairs + i * j->units);
+        lb_gemvq_cols c = {.first = q % HALF == 0, .x_apart = PAIRS * j->units};
+        for (int i = 0; i < PAIRS; i++) {
+            int32_t *const to = j->pairs + i * j->units;
+            c.x[i] = to;
+            for (int r = 0; r < j->rows; r++)
+                make_pairs(j, p, q, i, r, to + r * c.x_apart);
         }
         run_eight(j, p, q, &c, sizeof(int32_t));
-        if ((q + 1) % HALF == 0 || q + 1 == p->rounds) j->q->flush(&flush);
+        if ((q + 1) % HALF && q + 1 < p->rounds) continue;
+        for (int r = 0; r < j->rows; r++)
+            j->q->flush(&(lb_gemvq_flush){
+                .groups = j->groups,
+                .sum = j->sum + (size_t)(r * j->sum_apart) * j->q->sum_size,
+                .x_scale = j->x_scale + r * j->units,
+                .shift = j->shift,
+                .table = j->w->table,
+                .y = j->y + r * j->y_apart});
     }
 }
 
 /* A row of x of a panel. */
 typedef struct {
-    int32_t number[LB_GEMVQ_LINES + 1]; /* a zero behind them */
+    int32_t number[LB_GEMVQ_MOST_LINES + 1]; /* a zero behind them */
     int32_t sum;
     float scale;
 } whole_row;
 
-static void round_row(const panel *p, int r, float most, whole_row *to)
+static void round_row(const cols_job *j, const panel *p, int r, float most,
+                      whole_row *to)
 {
-    to->scale = lb_gemvq_round(p->x + r * p->x_apart, p->n, most, to->number);
+    to->scale = j->loops->round(p->x + r * p->x_apart, p->n, most, to->number);
     to->sum = 0;
     for (int64_t k = 0; k < p->n; k++)
         to->sum += to->number[k];
-    to->number[LB_GEMVQ_LINES] = 0;
+    to->number[LB_GEMVQ_MOST_LINES] = 0;
 }
 
 static int32_t number_at(const whole_row *row, int64_t k)
 {
-    return row->number[k < 0 ? LB_GEMVQ_LINES : k];
+    return row->number[k < 0 ? LB_GEMVQ_MOST_LINES : k];
 }
 
 static void flush_rows(const cols_job *j, const whole_row *row)
@@ -514,7 +526,7 @@ static void panel_i16_plain(const cols_job *j, const panel *p)
     enum { PAIRS = LB_GEMVQ_COLS / 2 };
     whole_row row[LB_GEMVQ_FEW];
     for (int r = 0; r < j->rows; r++)
-        round_row(p, r, LB_GEMVQ_X16, &row[r]);
+        round_row(j, p, r, LB_GEMVQ_X16, &row[r]);
     for (int64_t q = 0; q < p->rounds; q++) {
         uint32_t pair[LB_GEMVQ_FEW][PAIRS];
         lb_gemvq_cols c = {.first = q == 0, .x_apart = PAIRS};
@@ -540,7 +552,7 @@ static void panel_i8(const cols_job *j, const panel *p)
 {
     const bool two = j->q->kind == LB_GEMVQ_I8X2;
     whole_row row;
-    round_row(p, 0, two ? LB_GEMVQ_X8X2 : LB_GEMVQ_X8, &row);
+    round_row(j, p, 0, two ? LB_GEMVQ_X8X2 : LB_GEMVQ_X8, &row);
     for (int64_t q = 0; q < p->rounds; q++) {
         uint16_t pair[LB_GEMVQ_COLS];
         lb_gemvq_cols c = {.first = q == 0};
@@ -575,8 +587,9 @@ void lb_gemvq_run_cols(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
     for (int r = 0; r < rows; r++)
         memset(j.y + r * slots_apart, 0,
                (size_t)(j.groups * q->group) * sizeof *j.y);
-    for (int64_t at = 0; at < lines; at += LB_GEMVQ_LINES) {
-        const int64_t n = least(LB_GEMVQ_LINES, lines - at);
+    const int64_t most = q->lines ? q->lines : LB_GEMVQ_LINES;
+    for (int64_t at = 0; at < lines; at += most) {
+        const int64_t n = least(most, lines - at);
         const panel p = {.first = at,
                          .n = n,
                          .rounds = (n + LB_GEMVQ_COLS - 1) / LB_GEMVQ_COLS,

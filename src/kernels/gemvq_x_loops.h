@@ -175,6 +175,24 @@ X_TARGET static void times(float x, const float *scale, int64_t n, float *to,
     }
 }
 
+X_TARGET static void units(const int32_t *restrict top, int64_t n, float most,
+                           float unit, float *restrict scale,
+                           float *restrict by)
+{
+    /* Bits of magnitudes are in the order of these. */
+    const int32_t small = 0x0d800000, beyond = 0x7f800000; /* 2^-100, inf */
+    for (int64_t i = 0; i < n; i++) {
+        const float size = as_float(top[i] < small ? small : top[i]);
+        scale[i] = size / most * unit;
+        by[i] = most / size;
+    }
+    for (int64_t i = 0; i < n; i++)
+        if (top[i] >= beyond) {
+            scale[i] = NAN;
+            by[i] = 0;
+        }
+}
+
 /* The nearest whole number in the low bits, for magnitudes below 2^15. */
 X_FN uint32_t nearest(float x)
 {
@@ -194,4 +212,5 @@ X_TARGET static void pairs(const float *restrict a, const float *restrict b,
         to[i] = (int32_t)nearest(a[i] * by[i]);
 }
 
-const lb_gemvq_loops X_TABLE = {range, order, round_numbers, times, pairs};
+const lb_gemvq_loops X_TABLE = {range, order, round_numbers,
+                                times, units, pairs};

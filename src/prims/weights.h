@@ -4,7 +4,7 @@
  * numbers and is read as f32 from whatever it is stored in. Nine ways:
  *
  *   coded thin     m is 1, or so small that rows are faster one by one or,
- *                  across at HIGHEST or of bytes, a few at once, and not coded
+ *                  across, two or at HIGHEST a few at once, and not coded
  *                  table: codes are decoded in registers, and memory decides
  *   coded exact    HIGHEST, where the depth runs along memory: codes become f32
  *                  in registers, next to a few rows of x at a time
