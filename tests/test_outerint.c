@@ -18,6 +18,7 @@ enum {
 };
 
 static fenced codes_room, ratio_room, x_room, c_room, panel_room;
+static fenced next_codes_room, next_ratio_room, next_panel_room;
 
 /* ---- x ------------------------------------------------------------------- */
 
@@ -46,10 +47,11 @@ static void check_round(const lb_outerint *kernel, int64_t n)
 static void check_order(void)
 {
     for (int bits = 4; bits <= 8; bits *= 2)
-        for (int high = 0; high < 2; high++) {
+        for (int high = 0; high < 3; high++) {
             bool there[COLUMNS] = {false};
             for (int p = 0; p < COLUMNS; p++) {
-                const int column = lb_outerint_column(bits, high, p);
+                const int column = high < 2 ? lb_outerint_column(bits, high, p)
+                                            : lb_outerint_twos_column(p);
                 if (!check_fails(column >= 0 && column < COLUMNS))
                     there[column] = true;
             }
@@ -176,6 +178,156 @@ static void check_tile(const lb_outerint *kernel, const subject *s)
                 kernel->name, s->rows, (long long)s->pairs, s->first, s->most);
 }
 
+/* ---- panels that are fed ------------------------------------------------- */
+
+/* Lines that become a panel: twos, or fine numbers of 4 bits. */
+typedef struct {
+    lb_outerint_lines w;
+    bool twos;
+    int64_t pairs;
+    uint8_t *panel; /* against its fence */
+    size_t size;
+} fed;
+
+static fed make_lines(bool twos, int64_t n, int fill, const int16_t *level,
+                      const fenced *codes_at, const fenced *ratio_at,
+                      const fenced *panel_at)
+{
+    const int64_t width = twos ? 64 : 32;
+    const int64_t step = width + (int)(random_bits() % 40);
+    fed f = {.twos = twos, .pairs = (n + 1) / 2};
+    const size_t bytes = (size_t)((n - 1) * step + width);
+    uint8_t *const codes = fenced_end(codes_at, bytes);
+    int16_t *const ratio =
+        fenced_end(ratio_at, (size_t)(2 * f.pairs) * sizeof *ratio);
+    for (size_t i = 0; i < bytes; i++)
+        codes[i] = (uint8_t)(fill < 0 ? random_bits() : (uint32_t)fill);
+    for (int64_t k = 0; k < 2 * f.pairs; k++)
+        ratio[k] = (int16_t)(random_bits() % 16385);
+    f.w =
+        (lb_outerint_lines){twos ? 8 : 4, !twos, level, ratio, codes, step, n};
+    f.size = (size_t)(f.pairs * COLUMNS * (twos ? 2 : 4));
+    f.panel = fenced_end(panel_at, f.size);
+    return f;
+}
+
+static lb_outerint_feed feed_of(const fed *f)
+{
+    const int64_t asks = 1 + (int)(random_bits() % KC);
+    return (lb_outerint_feed){
+        .codes = f->w.codes,
+        .level = f->w.level,
+        .ratio = f->w.ratio,
+        .step = f->w.step,
+        .n = f->w.n,
+        .to = f->panel,
+        .apart = (int64_t)f->size / LB_OUTERINT_TILES,
+        .ask = (uintptr_t)f->w.codes / 64 * 64,
+        .asks = asks,
+        .ask_step = f->w.step,
+        .ask_bytes = LB_OUTERINT_ASK * (1 + (int)(random_bits() % 4)),
+    };
+}
+
+static int column_of(const fed *f, int p)
+{
+    return f->twos ? lb_outerint_twos_column(p)
+                   : lb_outerint_column(4, false, p);
+}
+
+/* Line k at position p, as it is stored. */
+static int stored(const fed *f, int64_t k, int p)
+{
+    const int64_t tile = p / TILE, at = p % TILE;
+    const uint8_t *from = f->panel + tile * (int64_t)f->size / 4;
+    if (f->twos) return from[k / 2 * 32 + at % 8 * 4 + k % 2 * 2 + at / 8];
+    int16_t one;
+    memcpy(&one, from + (k / 2 * TILE + at) * 4 + k % 2 * 2, sizeof one);
+    return one;
+}
+
+static bool panel_is(const fed *f, const fenced *room)
+{
+    bool ok = fenced_kept(room, f->panel, f->size);
+    for (int64_t k = 0; k < 2 * f->pairs; k++)
+        for (int p = 0; p < COLUMNS; p++) {
+            const int column = column_of(f, p);
+            const int want = k < f->w.n ? number(&f->w, false, k, column) : 0;
+            const int as =
+                f->twos ? (want & 255) ^ (column % 2 ? 0 : 128) : want;
+            ok = ok && stored(f, k, p) == as;
+        }
+    return ok;
+}
+
+/* All rows with a panel, while another one is fed. */
+static void check_fed(const lb_outerint *kernel, bool twos, int rows, int64_t n,
+                      int64_t next_n, int fill)
+{
+    enum { LD = COLUMNS + 5 };
+    int16_t level[16];
+    for (int i = 0; i < 16; i++)
+        level[i] = (int16_t)(16384 - (int)(random_bits() % 32769));
+    fed now =
+        make_lines(twos, n, fill, level, &codes_room, &ratio_room, &panel_room);
+    lb_outerint_feed f = feed_of(&now);
+    (twos ? kernel->feed_twos : kernel->feed_fine)(&f);
+    bool ok = f.n == 0 && panel_is(&now, &panel_room);
+    fed next = make_lines(twos, next_n, -1, level, &next_codes_room,
+                          &next_ratio_room, &next_panel_room);
+    f = feed_of(&next);
+    const int most_x = twos ? 32639 : 2000;
+    const int16_t *x = numbers(&x_room, (rows - 1) * KC + 2 * now.pairs, most_x,
+                               fill < 0 ? 0 : -most_x);
+    const bool first = random_bits() % 2;
+    const int64_t size = (rows - 1) * LD + COLUMNS;
+    float *const c = fenced_end(&c_room, (size_t)size * sizeof *c);
+    float old[MR * LD], ws[COLUMNS], part[2] = {1, 1};
+    lb_outerint_head head = {.scale = {0}};
+    for (int64_t e = 0; e < size; e++)
+        c[e] = old[e] = random_float() * 1e6f;
+    for (int p = 0; p < COLUMNS; p++)
+        ws[p] = random_float();
+    for (int i = 0; i < rows; i++) {
+        head.scale[i] = random_float();
+        for (int64_t k = 0; k < 2 * now.pairs; k++)
+            head.sum[i] += x[i * KC + k];
+    }
+    for (int t = 0; t < LB_OUTERINT_TILES; t++) {
+        const uint8_t *w = now.panel + (size_t)t * now.size / 4;
+        if (twos)
+            kernel->tile_twos(rows, now.pairs, x, w, &head, ws + t * TILE,
+                              first, c + t * TILE, LD, &f);
+        else
+            kernel->tile_fine(rows, now.pairs, x,
+                              (const int16_t *)(const void *)w, &head, part,
+                              ws + t * TILE, first, c + t * TILE, LD, &f);
+    }
+    (twos ? kernel->feed_twos : kernel->feed_fine)(&f);
+    ok = ok && f.n == 0 && panel_is(&next, &next_panel_room) &&
+         panel_is(&now, &panel_room) &&
+         fenced_kept(&c_room, c, (size_t)size * sizeof *c);
+    for (int64_t e = 0; e < size; e++) {
+        const int64_t i = e / LD, p = e % LD;
+        if (p >= COLUMNS) {
+            ok = ok && memcmp(c + e, old + e, sizeof *c) == 0;
+            continue;
+        }
+        int64_t sum = 0;
+        for (int64_t k = 0; k < n; k++)
+            sum += x[i * KC + k] *
+                   number(&now.w, false, k, column_of(&now, (int)p));
+        /* What comes of it has one value. */
+        const float want =
+            fmaf((float)sum * ws[p], head.scale[i], first ? 0 : old[e]);
+        ok = ok && c[e] == want;
+    }
+    if (check_fails(ok))
+        fprintf(stderr, "%s: %s, %d rows, %lld lines, then %lld, fill %d\n",
+                kernel->name, twos ? "twos" : "fine", rows, (long long)n,
+                (long long)next_n, fill);
+}
+
 /* ---- all of them --------------------------------------------------------- */
 
 static void check_kernel(const lb_outerint *kernel)
@@ -197,6 +349,14 @@ static void check_kernel(const lb_outerint *kernel)
                     const subject s = {rows, pairs, first, most[i]};
                     check_tile(kernel, &s);
                 }
+    for (int rows = 1; rows <= MR; rows++)
+        for (int64_t n = 1; n <= KC; n++)
+            for (int i = 0; i < 4; i++) {
+                static const int fill[] = {-1, 0x80, 0x7f, 0xff};
+                const int64_t next = 1 + (int)(random_bits() % KC);
+                check_fed(kernel, true, rows, n, i ? next : KC, fill[i]);
+                check_fed(kernel, false, rows, n, i ? next : KC, -1);
+            }
 }
 
 int main(void)
@@ -206,6 +366,9 @@ int main(void)
     x_room = fenced_open(ROOM);
     c_room = fenced_open(ROOM);
     panel_room = fenced_open(ROOM);
+    next_codes_room = fenced_open(ROOM);
+    next_ratio_room = fenced_open(ROOM);
+    next_panel_room = fenced_open(ROOM);
     check_order();
     check_kernel(&lb_outerint_ref);
 #if defined(__x86_64__)
@@ -219,5 +382,8 @@ int main(void)
     fenced_close(&x_room);
     fenced_close(&c_room);
     fenced_close(&panel_room);
+    fenced_close(&next_codes_room);
+    fenced_close(&next_ratio_room);
+    fenced_close(&next_panel_room);
     return check_report("outerint");
 }

@@ -13,6 +13,16 @@
  * Nothing is turned or folded for that: a vector is multiplied with two numbers
  * of x and added to sums of its columns. Which column a position is for
  * (lb_outerint_column) follows from how codes unpack.
+ *
+ * Bytes that are numbers may stay bytes, two and two, in panels of half the
+ * size:
+ *
+ *   twos   [tile][pair][TILE / 2][2 lines][2 columns], those that stand at even
+ *          places 128 more than they are
+ *
+ * A number of 16 bits is then 256 * odd + even, of which a shift leaves odd.
+ * What a tile adds up modulo 2^32 are x * (256 * odd + even) and x * odd, and
+ * the sum of x * even is the first without 256 times the second.
  */
 #ifndef LB_OUTERINT_H
 #define LB_OUTERINT_H
@@ -30,8 +40,11 @@ enum {
     LB_OUTERINT_VECTOR = 8, /* and those that share a part */
     /* The most of a depth: panels are 12 KiB, and stay in L1, and so many lines
      * that are 4 KiB apart are found in L2. Sums of numbers of at most 240 stay
-     * in 32 bits: 240 * 32639 * 96 < 2^31. */
-    LB_OUTERINT_KC = 96
+     * in 32 bits: 240 * 32639 * 96 < 2^31, and so do those of twos, whose even
+     * bytes are at most 255. */
+    LB_OUTERINT_KC = 96,
+    LB_OUTERINT_PAIR = 32, /* bytes of two lines in a tile of twos */
+    LB_OUTERINT_ASK = 128  /* bytes of two lines of a cache */
 };
 
 /* Some lines, 8 * bits bytes of each. */
@@ -50,7 +63,24 @@ typedef struct lb_outerint_lines {
 /* What rows of x bring. */
 typedef struct lb_outerint_head {
     float scale[LB_OUTERINT_MR], base[LB_OUTERINT_MR];
+    int32_t sum[LB_OUTERINT_MR]; /* of a row's numbers */
 } lb_outerint_head;
+
+/* Lines that become a panel while tiles of another one run, and what is asked
+ * for meanwhile. Lines lie so far apart that each is waited for, which costs
+ * little if there is something else to do. */
+typedef struct lb_outerint_feed {
+    const uint8_t *codes;
+    const int16_t *level, *ratio; /* fine: see lb_outerint_lines */
+    int64_t step, n; /* bytes from line to line, and lines that are left */
+    uint8_t *to;     /* where the next two go, aligned to 32 bytes; */
+    int64_t apart;   /* tiles are so many bytes apart */
+    uintptr_t ask;   /* an address, no pointer to C: */
+    int64_t asks, ask_step;   /* so many lines, so far apart, are to be asked
+                               * for, */
+    int64_t asked, ask_bytes; /* of the first of which these were already, of
+                               * so many; multiples of LB_OUTERINT_ASK */
+} lb_outerint_feed;
 
 typedef struct lb_outerint {
     const char *name; /* "dot i16 outer avx2" */
@@ -66,6 +96,20 @@ typedef struct lb_outerint {
     void (*tile)(int rows, int64_t pairs, const int16_t *x, const int16_t *w,
                  const lb_outerint_head *head, const float *part,
                  const float *ws, bool first, float *c, int64_t ldc);
+    /* Twos: all lines that are left; of an odd number the last meets zeros. */
+    void (*feed_twos)(lb_outerint_feed *f);
+    /* The same as tile with a panel of twos, part 1 and base 0; some lines of
+     * `next` may go where they belong meanwhile. */
+    void (*tile_twos)(int rows, int64_t pairs, const int16_t *x,
+                      const uint8_t *w, const lb_outerint_head *head,
+                      const float *ws, bool first, float *c, int64_t ldc,
+                      lb_outerint_feed *next);
+    /* Fine numbers of 4 bits: the same two, of panels as pack makes them. */
+    void (*feed_fine)(lb_outerint_feed *f);
+    void (*tile_fine)(int rows, int64_t pairs, const int16_t *x,
+                      const int16_t *w, const lb_outerint_head *head,
+                      const float *part, const float *ws, bool first, float *c,
+                      int64_t ldc, lb_outerint_feed *next);
 } lb_outerint;
 
 /* Where the code of a position is: which byte of a line, and which field of it,
@@ -88,6 +132,15 @@ static inline int lb_outerint_column(int bits, bool high_first, int position)
     const int fields = 8 / bits, field = lb_outerint_field(bits, position);
     return lb_outerint_byte(bits, position) * fields +
            (high_first ? fields - 1 - field : field);
+}
+
+/* The column of a position in a panel of twos. */
+static inline int lb_outerint_twos_column(int position)
+{
+    const int tile = position / LB_OUTERINT_TILE;
+    const int odd = position / LB_OUTERINT_VECTOR % 2;
+    const int lane = position % LB_OUTERINT_VECTOR;
+    return tile / 2 * 32 + lane / 4 * 16 + tile % 2 * 8 + lane % 4 * 2 + odd;
 }
 
 /* What a level has, or NULL. */

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 enum { TILE = LB_OUTERINT_TILE };
 
@@ -54,11 +55,77 @@ static void tile(int rows, int64_t pairs, const int16_t *x, const int16_t *w,
         }
 }
 
+/* Two lines of a tile are TILE / 2 times two bytes of each. */
+static void feed_twos(lb_outerint_feed *f)
+{
+    for (; f->n > 0;
+         f->n -= 2, f->codes += 2 * f->step, f->to += LB_OUTERINT_PAIR)
+        for (int p = 0; p < LB_OUTERINT_COLUMNS; p++) {
+            const int column = lb_outerint_twos_column(p), lane = p % 8;
+            uint8_t *const to = f->to + p / TILE * f->apart + lane * 4;
+            const int odd = column % 2, raise = odd ? 0 : 128;
+            to[odd] = (uint8_t)(f->codes[column] ^ raise);
+            to[2 + odd] =
+                (uint8_t)((f->n > 1 ? f->codes[f->step + column] : 0) ^ raise);
+        }
+    f->n = 0;
+}
+
+static void tile_twos(int rows, int64_t pairs, const int16_t *x,
+                      const uint8_t *w, const lb_outerint_head *head,
+                      const float *ws, bool first, float *c, int64_t ldc,
+                      lb_outerint_feed *next)
+{
+    (void)next;
+    for (int i = 0; i < rows; i++, x += LB_OUTERINT_KC, c += ldc)
+        for (int p = 0; p < TILE; p++) {
+            const int odd = p / LB_OUTERINT_VECTOR, lane = p % 8;
+            int32_t sum = 0;
+            for (int64_t k = 0; k < 2 * pairs; k++) {
+                const uint8_t *at = w + k / 2 * LB_OUTERINT_PAIR + lane * 4;
+                sum += x[k] * (int8_t)(at[k % 2 * 2 + odd] ^ (odd ? 0 : 128));
+            }
+            c[p] = fmaf((float)sum * ws[p], head->scale[i], first ? 0 : c[p]);
+        }
+}
+
+static void feed_fine(lb_outerint_feed *f)
+{
+    const lb_outerint_lines w = {.bits = 4,
+                                 .fine = true,
+                                 .level = f->level,
+                                 .ratio = f->ratio,
+                                 .codes = f->codes,
+                                 .step = f->step,
+                                 .n = f->n};
+    for (int64_t k = 0; k < w.n; k += 2)
+        for (int p = 0; p < LB_OUTERINT_COLUMNS; p++) {
+            const int16_t two[2] = {(int16_t)number(&w, k, p),
+                                    (int16_t)number(&w, k + 1, p)};
+            memcpy(f->to + p / TILE * f->apart + (k / 2 * TILE + p % TILE) * 4,
+                   two, sizeof two);
+        }
+    f->n = 0;
+}
+
+static void tile_fine(int rows, int64_t pairs, const int16_t *x,
+                      const int16_t *w, const lb_outerint_head *head,
+                      const float *part, const float *ws, bool first, float *c,
+                      int64_t ldc, lb_outerint_feed *next)
+{
+    (void)next;
+    tile(rows, pairs, x, w, head, part, ws, first, c, ldc);
+}
+
 const lb_outerint lb_outerint_ref = {
     .name = "dot i16 outer ref",
     .round = round_row,
     .pack = pack,
     .tile = tile,
+    .feed_twos = feed_twos,
+    .tile_twos = tile_twos,
+    .feed_fine = feed_fine,
+    .tile_fine = tile_fine,
 };
 
 const lb_outerint *lb_outerint_for(const lb_cpu *cpu)

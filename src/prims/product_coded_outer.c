@@ -27,6 +27,8 @@ enum {
     GRAIN = 128,        /* at multiples of this, */
     MOST = 1 << 16,     /* and results, which stay in L2 */
     SHARES = 4,         /* units for each thread, */
+    WIDE = 2,           /* where panels are fed: longer pieces of lines are
+                         * faster to read, */
     MIN_UNIT = 1 << 20, /* if so many multiplications remain to each */
     MOST_X = 1 << 22,   /* numbers of x that are packed */
     PART = 8,           /* panels of x that are packed together */
@@ -34,16 +36,25 @@ enum {
     MR = LB_OUTERINT_MR,
     COLUMNS = LB_OUTERINT_COLUMNS,
     TILE = LB_OUTERINT_TILE,
+    FED = 16,   /* rows of x: with more, panels take little of the time */
     LINE = 64,  /* bytes of a line of a cache, */
     BAND = 256, /* and what is asked for of each of w */
     F = sizeof(float)
 };
+
+/* Which panels are made while tiles of the one before run: */
+typedef enum {
+    NONE,
+    TWOS, /* bytes, two and two, */
+    FINE  /* or levels of 4 bits */
+} feeding;
 
 typedef struct {
     lb_weights w;
     const lb_outerint *kernel;
     lb_int_panels p;
     int64_t groups; /* of rows of x in a unit, at most */
+    feeding feeds;
     lb_units b;
     int64_t ld;              /* floats from row to row of a unit's result */
     int64_t depths, x_bytes; /* panels of a matrix, and bytes of x in one */
@@ -83,7 +94,7 @@ static void make_units(const lb_product *p, const lb_call *c, grid *g)
         .most_n = lb_min_i64(MOST_N, MOST / lb_min_i64(g->w.m, MOST_M)),
         .least_m = LEAST_M,
         .grain = GRAIN,
-        .shares = SHARES,
+        .shares = g->feeds ? WIDE : SHARES,
         .work = MIN_UNIT,
     };
     g->b = lb_units_of(p, c, &g->w, &cut);
@@ -97,7 +108,9 @@ static void make_order(grid *g)
     for (int p = 0; p < COLUMNS; p++) {
         const int shift = c->bits * lb_outerint_field(c->bits, p);
         const bool as_they_lie = c->bits < 8 && !g->p.fine;
-        g->order[p] = lb_outerint_column(c->bits, c->high_first, p);
+        g->order[p] = g->feeds == TWOS
+                          ? lb_outerint_twos_column(p)
+                          : lb_outerint_column(c->bits, c->high_first, p);
         g->part[p / LB_OUTERINT_VECTOR] =
             as_they_lie ? (float)g->p.slope / (float)(1 << shift) : 1;
     }
@@ -108,6 +121,13 @@ static size_t add(size_t at, int64_t bytes)
     return at + (size_t)lb_round_up(bytes, 64);
 }
 
+/* Of two lines, in a tile. */
+static int64_t pair_bytes(const grid *g)
+{
+    return g->feeds == TWOS ? LB_OUTERINT_PAIR
+                            : 2 * TILE * (int64_t)sizeof(int16_t);
+}
+
 static void make_room(const lb_product *p, grid *g)
 {
     const int64_t wide = lb_round_up(g->b.nb, COLUMNS);
@@ -115,7 +135,8 @@ static void make_room(const lb_product *p, grid *g)
     lb_int_weights w;
     g->ld = lb_put_apart(wide);
     g->panel_at = add(0, g->b.mb * g->ld * F);
-    g->codes_at = add(g->panel_at, (int64_t)COLUMNS * KC * 2);
+    g->codes_at = add(g->panel_at, (g->feeds ? 2 : 1) * COLUMNS / TILE * KC /
+                                       2 * pair_bytes(g));
     g->ws_at = add(g->codes_at, (int64_t)COLUMNS * KC);
     g->put_at = add(g->ws_at, wide * F);
     g->weights_at = add(g->put_at, g->w.swapped ? 2 * put : put);
@@ -134,6 +155,9 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
         return false;
     g->kernel = lb_outerint_for(c->cpu);
     g->p.kc = g->p.ratio_apart = KC;
+    g->feeds = g->w.m > FED || (g->w.coded.bits == 8) == g->p.fine ? NONE
+               : g->p.fine                                         ? FINE
+                                                                   : TWOS;
     g->depths = lb_ceil_div(p->k, KC);
     make_units(p, c, g);
     g->x_bytes =
@@ -194,6 +218,7 @@ static void pack_row(const grid *g, const float *x, int64_t step, int64_t n,
     const int32_t sum = g->kernel->round(n, row.x, row.factor, to);
     const bool as_they_lie = g->w.coded.bits < 8 && !g->p.fine;
     head->scale[i] = row.scale;
+    head->sum[i] = sum;
     head->base[i] = as_they_lie ? (float)(g->p.least * (int64_t)sum) : 0;
 }
 
@@ -253,6 +278,9 @@ typedef struct {
     float *c, *ws;
     int16_t *panel;
     band now, next;
+    /* This panel and the next, where that is fed, and what is left of it. */
+    uint8_t *fed[2];
+    lb_outerint_feed feed;
 } unit;
 
 static band band_at(const unit *b, int64_t k, int64_t j)
@@ -278,8 +306,12 @@ static void ask_scales(const unit *b, int64_t line)
 {
     const lb_coded *c = &b->weights.s.c;
     if (!b->g->p.scales.in_w || !c->scale) return;
-    const int64_t at = c->first + line * c->scale_step + b->at.j0 / c->lines.g;
-    __builtin_prefetch(c->scale + at, 0, 2);
+    const float *const at = c->scale + c->first + line * c->scale_step;
+    const uintptr_t from = (uintptr_t)(at + b->at.j0 / c->lines.g);
+    const uintptr_t last =
+        (uintptr_t)(at + (b->at.j0 + b->at.n - 1) / c->lines.g);
+    for (uintptr_t p = from / LINE * LINE; p <= last; p += LINE)
+        __builtin_prefetch((const void *)p, 0, 2);
 }
 
 /* So many lines of the next band, or what is left of them. These are no
@@ -330,6 +362,17 @@ static void copy_lines(const unit *b, int64_t bytes, lb_outerint_lines *to)
     to->step = width;
 }
 
+/* The scale of a panel's columns, if it is of this panel only. */
+static void aim_ws(unit *b, int64_t j)
+{
+    const grid *g = b->g;
+    if (!g->p.scales.in_w) return;
+    const float ws =
+        b->weights.largest[ratio_of(b, j)] * g->p.unit * LB_INT_DOWN;
+    for (int p = 0; p < COLUMNS; p++)
+        b->ws[j + p] = ws;
+}
+
 static void make_panel(unit *b, int64_t j)
 {
     const grid *g = b->g;
@@ -346,11 +389,7 @@ static void make_panel(unit *b, int64_t j)
     if (b->at.n - j < COLUMNS)
         copy_lines(b, lb_ceil_div((b->at.n - j) * bits, 8), &lines);
     g->kernel->pack(&lines, b->panel);
-    if (!g->p.scales.in_w) return;
-    const float ws =
-        b->weights.largest[ratio_of(b, j)] * g->p.unit * LB_INT_DOWN;
-    for (int p = 0; p < COLUMNS; p++)
-        b->ws[j + p] = ws;
+    aim_ws(b, j);
 }
 
 /* All rows with the panel of columns from j on, with so many lines of the next
@@ -391,6 +430,118 @@ static void run_band(unit *b)
     }
     ask(b, KC);
 }
+
+/* ---- a unit of fed panels ------------------------------------------------ */
+
+/* The panel of columns from j on is what is fed. */
+static void aim_feed(unit *b, int64_t k, int64_t j, uint8_t *to)
+{
+    const grid *g = b->g;
+    lb_outerint_feed *const f = &b->feed;
+    f->n = lb_min_i64(KC, b->p->k - k);
+    f->to = to;
+    f->apart = lb_ceil_div(f->n, 2) * pair_bytes(g);
+    if (f->n <= 0) return;
+    lb_outerint_lines lines = {
+        .bits = b->coded.bits,
+        .codes = lb_coded_codes(&b->coded, k, b->at.j0 + j),
+        .step = b->coded.byte_step,
+        .n = f->n,
+    };
+    if (b->at.n - j < COLUMNS)
+        copy_lines(b, lb_ceil_div((b->at.n - j) * lines.bits, 8), &lines);
+    f->codes = lines.codes;
+    f->step = lines.step;
+    f->level = g->p.level;
+    f->ratio = b->weights.ratio + ratio_of(b, j) * KC;
+}
+
+/* The next band is what is asked for. */
+static void aim_asks(unit *b)
+{
+    const band *s = &b->next;
+    lb_outerint_feed *const f = &b->feed;
+    f->asks = s->depth;
+    f->asked = 0;
+    if (s->depth <= 0) return;
+    const uintptr_t from =
+        (uintptr_t)lb_coded_codes(&b->coded, s->k, b->at.j0 + s->j);
+    f->ask = from / LINE * LINE;
+    f->ask_step = b->coded.byte_step;
+    f->ask_bytes = lb_round_up((int64_t)(from - f->ask) +
+                                   lb_coded_line_bytes(&b->coded, s->n),
+                               LB_OUTERINT_ASK);
+    for (int64_t k = 0; k < s->depth && s->j == 0; k++)
+        ask_scales(b, s->k + k);
+}
+
+static void feed_rest(unit *b)
+{
+    if (b->feed.n <= 0) return;
+    if (b->g->feeds == TWOS)
+        b->g->kernel->feed_twos(&b->feed);
+    else
+        b->g->kernel->feed_fine(&b->feed);
+}
+
+/* All rows with the panel of columns from j on, which is at fed[0]. */
+static void run_fed(unit *b, int64_t j)
+{
+    const grid *g = b->g;
+    const int64_t pairs = lb_ceil_div(b->now.depth, 2);
+    lb_outerint_head *const all =
+        heads_at(g, b->work, b->at.batch, b->now.k / KC);
+    const lb_outerint_head *const heads = all + b->at.i0 / g->b.mb * g->groups;
+    for (int64_t at = 0; at < b->groups; at++) {
+        const int64_t i = lb_group_row(b->at.m, b->groups, at);
+        const int rows = (int)(lb_group_row(b->at.m, b->groups, at + 1) - i);
+        const int16_t *x = rows_of(g, all) + (b->at.i0 + i) * KC;
+        for (int t = 0; t < LB_OUTERINT_TILES; t++) {
+            const int64_t to = j + (int64_t)t * TILE;
+            const uint8_t *w = b->fed[0] + t * pairs * pair_bytes(g);
+            float *const c = b->c + i * g->ld + to;
+            if (g->feeds == TWOS)
+                g->kernel->tile_twos(rows, pairs, x, w, &heads[at], b->ws + to,
+                                     b->now.k == 0, c, g->ld, &b->feed);
+            else
+                g->kernel->tile_fine(rows, pairs, x,
+                                     (const int16_t *)(const void *)w,
+                                     &heads[at], g->part, b->ws + to,
+                                     b->now.k == 0, c, g->ld, &b->feed);
+        }
+    }
+    feed_rest(b);
+}
+
+/* The ratios of a depth are not known before it begins: then its first panel
+ * is not fed by the one before. */
+static void run_fed_band(unit *b)
+{
+    const int64_t end = b->now.j + b->now.n;
+    const bool known = !b->g->p.scales.in_w;
+    if (b->now.j == 0) {
+        aim_ratios(b);
+        if (b->now.k == 0 || !known) aim_feed(b, b->now.k, 0, b->fed[0]);
+        feed_rest(b);
+    }
+    b->next = band_after(b, &b->now);
+    aim_asks(b);
+    for (int64_t j = b->now.j; j < end; j += COLUMNS) {
+        uint8_t *const next = b->fed[1];
+        if (j + COLUMNS < b->at.n)
+            aim_feed(b, b->now.k, j + COLUMNS, next);
+        else if (known)
+            aim_feed(b, b->now.k + b->now.depth, 0, next);
+        aim_ws(b, j);
+        run_fed(b, j);
+        b->fed[1] = b->fed[0];
+        b->fed[0] = next;
+    }
+    b->next.lines = b->next.depth - b->feed.asks;
+    ask(b, KC);
+}
+
+/* ---- all of it ----------------------------------------------------------- */
 
 /* The scales of columns, in the order of positions, unless they differ from
  * panel to panel; and ratios, if these are all alike. */
@@ -440,11 +591,13 @@ static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
         .ws = (float *)(void *)(room + g->ws_at),
         .panel = (int16_t *)(void *)(room + g->panel_at),
     };
+    b.fed[0] = (uint8_t *)(void *)b.panel;
+    b.fed[1] = b.fed[0] + (int64_t)COLUMNS / TILE * KC / 2 * pair_bytes(g);
     b.next = band_at(&b, 0, 0);
     aim_scales(&b);
     ask(&b, KC);
     for (b.now = b.next; b.now.depth > 0; b.now = b.next)
-        run_band(&b);
+        (g->feeds ? run_fed_band : run_band)(&b);
     put_rows(&b);
 }
 

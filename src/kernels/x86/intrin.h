@@ -33,22 +33,24 @@
 #define LB_OF_EACH 1
 #endif
 
-/* m(n, ...) for each number of rows n up to 4, 8 or 12, which gives each a
+/* m(n, ...) for each number of rows n up to 4, 6, 8 or 12, which gives each a
  * function of its own, name_n: all of them in one take a compiler twice as
  * long. Or once, for `rows` as it comes. LB_TABLE of them has the one for so
  * many rows at LB_NTH. */
 #if LB_OF_EACH
 #define LB_UP_TO_4(m, ...)                                                     \
     m(1, __VA_ARGS__) m(2, __VA_ARGS__) m(3, __VA_ARGS__) m(4, __VA_ARGS__)
+#define LB_UP_TO_6(m, ...)                                                     \
+    LB_UP_TO_4(m, __VA_ARGS__) m(5, __VA_ARGS__) m(6, __VA_ARGS__)
 #define LB_UP_TO_8(m, ...)                                                     \
-    LB_UP_TO_4(m, __VA_ARGS__)                                                 \
-    m(5, __VA_ARGS__) m(6, __VA_ARGS__) m(7, __VA_ARGS__) m(8, __VA_ARGS__)
+    LB_UP_TO_6(m, __VA_ARGS__) m(7, __VA_ARGS__) m(8, __VA_ARGS__)
 #define LB_UP_TO_12(m, ...)                                                    \
     LB_UP_TO_8(m, __VA_ARGS__)                                                 \
     m(9, __VA_ARGS__) m(10, __VA_ARGS__) m(11, __VA_ARGS__) m(12, __VA_ARGS__)
 #define LB_NTH(rows) ((rows)-1)
 #else
 #define LB_UP_TO_4(m, ...)  m(rows, __VA_ARGS__)
+#define LB_UP_TO_6(m, ...)  m(rows, __VA_ARGS__)
 #define LB_UP_TO_8(m, ...)  m(rows, __VA_ARGS__)
 #define LB_UP_TO_12(m, ...) m(rows, __VA_ARGS__)
 #define LB_NTH(rows)        0

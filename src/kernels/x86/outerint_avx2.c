@@ -16,19 +16,15 @@
 #include "kernels/outerint.h"
 
 #if defined(__x86_64__)
-#include <string.h>
-
-#include "kernels/x86/intrin.h"
+#include "kernels/x86/outerint_avx2.h"
 
 enum {
     MR = LB_OUTERINT_MR,
     KC = LB_OUTERINT_KC,
+    PER = LB_OUTERINT_PER,
     EACH = 16,      /* numbers of a vector, */
     PAIR = 2 * EACH /* and of a pair of lines in a tile */
 };
-
-#define AVX2        LB_TARGET("avx2,fma")
-#define AVX2_INLINE AVX2 LB_INLINE
 
 /* ---- x ------------------------------------------------------------------- */
 
@@ -73,11 +69,6 @@ AVX2 static int32_t round_row(int64_t n, const float *x, float factor,
 }
 
 /* ---- two lines ----------------------------------------------------------- */
-
-AVX2_INLINE __m256i load(const uint8_t *p)
-{
-    return _mm256_loadu_si256((const __m256i *)(const void *)p);
-}
 
 /* Bytes of both lines, in turn: of 32 bytes of each, the halves of both vectors
  * are 8 bytes after the other. What was loaded is kept: lines that lie 4 KiB
@@ -196,18 +187,11 @@ AVX2_INLINE void pack_levels(const planes *p, const uint8_t *a,
 
 /* ---- panels -------------------------------------------------------------- */
 
-AVX2_INLINE __m256i ratios_at(const int16_t *ratio)
-{
-    int32_t two;
-    memcpy(&two, ratio, sizeof two);
-    return _mm256_set1_epi32(two);
-}
-
 AVX2_INLINE void pack_pair(const int bits, const bool fine, const planes *p,
                            const uint8_t *a, const uint8_t *b,
                            const int16_t *ratio, int16_t *to, int64_t apart)
 {
-    const __m256i r = fine ? ratios_at(ratio) : _mm256_setzero_si256();
+    const __m256i r = fine ? spread(ratio) : _mm256_setzero_si256();
     if (bits == 8)
         pack_bytes(fine, a, b, r, to, apart);
     else if (fine)
@@ -219,10 +203,9 @@ AVX2_INLINE void pack_pair(const int bits, const bool fine, const planes *p,
 /* The last line of an odd number meets zeros: bytes that are, or codes with the
  * ratio 0. */
 AVX2_INLINE void pack_as(const int bits, const bool fine,
-                         const lb_outerint_lines *w, int16_t *to)
+                         const lb_outerint_lines *w, int16_t *to, int64_t apart)
 {
     static const uint8_t none[64];
-    const int64_t apart = (w->n + 1) / 2 * PAIR;
     const uint8_t *a = w->codes;
     planes p = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     if (fine && bits == 4) p = planes_of(w->level);
@@ -237,7 +220,7 @@ AVX2_INLINE void pack_as(const int bits, const bool fine,
 #define PACK(name, bits, fine)                                                 \
     AVX2 static void name(const lb_outerint_lines *w, int16_t *to)             \
     {                                                                          \
-        pack_as(bits, fine, w, to);                                            \
+        pack_as(bits, fine, w, to, (w->n + 1) / 2 * PAIR);                     \
     }
 
 PACK(pack_8, 8, false)
@@ -253,14 +236,28 @@ static void pack(const lb_outerint_lines *w, int16_t *to)
         (w->fine ? pack_fine_4 : pack_4)(w, to);
 }
 
-/* ---- tiles --------------------------------------------------------------- */
-
-AVX2_INLINE __m256i spread(const int16_t *x)
+AVX2 static void feed_fine(lb_outerint_feed *f)
 {
-    int32_t two;
-    memcpy(&two, x, sizeof two);
-    return _mm256_set1_epi32(two);
+    const lb_outerint_lines w = {.level = f->level,
+                                 .ratio = f->ratio,
+                                 .codes = f->codes,
+                                 .step = f->step,
+                                 .n = f->n};
+    pack_as(4, true, &w, (int16_t *)(void *)f->to, f->apart / 2);
+    f->n = 0;
 }
+
+AVX2_INLINE void feed_pair(const planes *p, lb_outerint_feed *f)
+{
+    pack_levels(p, f->codes, f->codes + f->step, spread(f->ratio),
+                (int16_t *)(void *)f->to, f->apart / 2);
+    f->codes += 2 * f->step;
+    f->ratio += 2;
+    f->to += PAIR * sizeof(int16_t);
+    f->n -= 2;
+}
+
+/* ---- tiles --------------------------------------------------------------- */
 
 AVX2_INLINE void put_sums(const int rows, __m256i (*r)[2],
                           const lb_outerint_head *head, const float *part,
@@ -285,57 +282,93 @@ AVX2_INLINE void put_sums(const int rows, __m256i (*r)[2],
     }
 }
 
+AVX2_INLINE void add_pair(const int rows, const int16_t *x, const int16_t *w,
+                          __m256i (*r)[2])
+{
+    __m256i w0 = _mm256_load_si256((const __m256i *)(const void *)w);
+    __m256i w1 = _mm256_load_si256((const __m256i *)(const void *)(w + EACH));
+    LB_KEEP(w0);
+    LB_KEEP(w1);
+    LB_UNROLL
+    for (int i = 0; i < rows; i++) {
+        const __m256i xi = spread(x + (ptrdiff_t)i * KC);
+        r[i][0] = _mm256_add_epi32(r[i][0], _mm256_madd_epi16(xi, w0));
+        LB_KEEP(r[i][0]);
+        r[i][1] = _mm256_add_epi32(r[i][1], _mm256_madd_epi16(xi, w1));
+        LB_KEEP(r[i][1]);
+    }
+}
+
+/* next: lines that are fed meanwhile, or NULL. */
 AVX2_INLINE void tile_rows(const int rows, int64_t pairs, const int16_t *x,
                            const int16_t *w, const lb_outerint_head *head,
                            const float *part, const float *ws, bool first,
-                           float *c, int64_t ldc)
+                           float *c, int64_t ldc, lb_outerint_feed *next)
 {
     __m256i r[MR][2];
     LB_UNROLL
     for (int i = 0; i < rows; i++)
         r[i][0] = r[i][1] = _mm256_setzero_si256();
-    for (; pairs > 0; pairs--, x += 2, w += PAIR) {
-        __m256i w0 = _mm256_load_si256((const __m256i *)(const void *)w);
-        __m256i w1 =
-            _mm256_load_si256((const __m256i *)(const void *)(w + EACH));
-        LB_KEEP(w0);
-        LB_KEEP(w1);
-        LB_UNROLL
-        for (int i = 0; i < rows; i++) {
-            const __m256i xi = spread(x + (ptrdiff_t)i * KC);
-            r[i][0] = _mm256_add_epi32(r[i][0], _mm256_madd_epi16(xi, w0));
-            LB_KEEP(r[i][0]);
-            r[i][1] = _mm256_add_epi32(r[i][1], _mm256_madd_epi16(xi, w1));
-            LB_KEEP(r[i][1]);
+    if (next && next->n >= 2) {
+        lb_outerint_feed f = *next; /* which no store changes */
+        const planes p = planes_of(f.level);
+        int64_t fed = pairs / PER < f.n / 2 ? pairs / PER : f.n / 2;
+        pairs -= PER * fed;
+        for (; fed > 0; fed--) {
+            LB_UNROLL
+            for (int q = 0; q < PER; q++, x += 2, w += PAIR)
+                add_pair(rows, x, w, r);
+            feed_pair(&p, &f);
+            ask_two(&f);
         }
+        *next = f;
     }
+    for (; pairs > 0; pairs--, x += 2, w += PAIR)
+        add_pair(rows, x, w, r);
     put_sums(rows, r, head, part, ws, first, c, ldc);
 }
 
-AVX2 static void tile(int rows, int64_t pairs, const int16_t *x,
+#define ROWS(n, of_x)                                                          \
+    AVX2 static void plain_##n(int of_x, int64_t pairs, const int16_t *x,      \
+                               const int16_t *w, const lb_outerint_head *head, \
+                               const float *part, const float *ws, bool first, \
+                               float *c, int64_t ldc)                          \
+    {                                                                          \
+        (void)of_x;                                                            \
+        tile_rows(n, pairs, x, w, head, part, ws, first, c, ldc, NULL);        \
+    }                                                                          \
+    AVX2 static void fine_##n(int of_x, int64_t pairs, const int16_t *x,       \
+                              const int16_t *w, const lb_outerint_head *head,  \
+                              const float *part, const float *ws, bool first,  \
+                              float *c, int64_t ldc, lb_outerint_feed *next)   \
+    {                                                                          \
+        (void)of_x;                                                            \
+        tile_rows(n, pairs, x, w, head, part, ws, first, c, ldc, next);        \
+    }
+
+LB_UP_TO_6(ROWS, rows)
+
+static void tile(int rows, int64_t pairs, const int16_t *x, const int16_t *w,
+                 const lb_outerint_head *head, const float *part,
+                 const float *ws, bool first, float *c, int64_t ldc)
+{
+    static void (*const of[])(int, int64_t, const int16_t *, const int16_t *,
+                              const lb_outerint_head *, const float *,
+                              const float *, bool, float *, int64_t) =
+        LB_TABLE(LB_UP_TO_6, plain);
+    of[LB_NTH(rows)](rows, pairs, x, w, head, part, ws, first, c, ldc);
+}
+
+static void tile_fine(int rows, int64_t pairs, const int16_t *x,
                       const int16_t *w, const lb_outerint_head *head,
                       const float *part, const float *ws, bool first, float *c,
-                      int64_t ldc)
+                      int64_t ldc, lb_outerint_feed *next)
 {
-    switch (rows) {
-    case 1:
-        tile_rows(1, pairs, x, w, head, part, ws, first, c, ldc);
-        break;
-    case 2:
-        tile_rows(2, pairs, x, w, head, part, ws, first, c, ldc);
-        break;
-    case 3:
-        tile_rows(3, pairs, x, w, head, part, ws, first, c, ldc);
-        break;
-    case 4:
-        tile_rows(4, pairs, x, w, head, part, ws, first, c, ldc);
-        break;
-    case 5:
-        tile_rows(5, pairs, x, w, head, part, ws, first, c, ldc);
-        break;
-    default:
-        tile_rows(6, pairs, x, w, head, part, ws, first, c, ldc);
-    }
+    static void (*const of[])(int, int64_t, const int16_t *, const int16_t *,
+                              const lb_outerint_head *, const float *,
+                              const float *, bool, float *, int64_t,
+                              lb_outerint_feed *) = LB_TABLE(LB_UP_TO_6, fine);
+    of[LB_NTH(rows)](rows, pairs, x, w, head, part, ws, first, c, ldc, next);
 }
 
 const lb_outerint lb_outerint_avx2 = {
@@ -343,5 +376,9 @@ const lb_outerint lb_outerint_avx2 = {
     .round = round_row,
     .pack = pack,
     .tile = tile,
+    .feed_twos = lb_outerint_feed_twos_avx2,
+    .tile_twos = lb_outerint_tile_twos_avx2,
+    .feed_fine = feed_fine,
+    .tile_fine = tile_fine,
 };
 #endif
