@@ -101,6 +101,52 @@ static void tile(int64_t k, const float *a, const float *b, int64_t ldb,
     }
 }
 
+/* ---- packing ------------------------------------------------------------ */
+
+/* Four numbers of two rows. */
+LB_TARGET("avx2,fma")
+LB_INLINE __m256 two_rows(const float *a, const float *b)
+{
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(a)),
+                                _mm_loadu_ps(b), 1);
+}
+
+/* Eight rows, all of the depth: rows often lie such that they fall on the same
+ * places of L1, which has room for eight. Four steps at a time are turned, rows
+ * 0 to 3 in the lower halves and 4 to 7 in the upper ones. */
+LB_TARGET("avx2,fma")
+LB_INLINE void pack_8(const float *src, int64_t row_stride, int64_t k,
+                      float *dst)
+{
+    int64_t kk = 0;
+    for (; kk + 4 <= k; kk += 4) {
+        __m256 r[4];
+        LB_UNROLL
+        for (int i = 0; i < 4; i++)
+            r[i] = two_rows(src + i * row_stride + kk,
+                            src + (i + 4) * row_stride + kk);
+        const __m256 a = _mm256_unpacklo_ps(r[0], r[1]);
+        const __m256 b = _mm256_unpackhi_ps(r[0], r[1]);
+        const __m256 c = _mm256_unpacklo_ps(r[2], r[3]);
+        const __m256 d = _mm256_unpackhi_ps(r[2], r[3]);
+        float *const to = dst + kk * NR;
+        _mm256_storeu_ps(to, _mm256_shuffle_ps(a, c, 0x44));
+        _mm256_storeu_ps(to + NR, _mm256_shuffle_ps(a, c, 0xee));
+        _mm256_storeu_ps(to + 2 * NR, _mm256_shuffle_ps(b, d, 0x44));
+        _mm256_storeu_ps(to + 3 * NR, _mm256_shuffle_ps(b, d, 0xee));
+    }
+    for (; kk < k; kk++)
+        for (int i = 0; i < 8; i++)
+            dst[kk * NR + i] = src[i * row_stride + kk];
+}
+
+LB_TARGET("avx2,fma")
+static void pack(const float *src, int64_t row_stride, int64_t k, float *dst)
+{
+    pack_8(src, row_stride, k, dst);
+    pack_8(src + 8 * row_stride, row_stride, k, dst + 8);
+}
+
 const lb_gemm_kernel lb_gemm_avx2 = {
-    .name = "gemm avx2 6x16", .mr = MR, .nr = NR, .tile = tile};
+    .name = "gemm avx2 6x16", .mr = MR, .nr = NR, .tile = tile, .pack = pack};
 #endif
