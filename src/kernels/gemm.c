@@ -265,8 +265,14 @@ void lb_gemm_block(const lb_gemm_kernel *kernel, int64_t m, int64_t n,
             h = lb_gemm_height(m - i, mr);
             ask(&panel);
             ask(&rows);
-            kernel->tile(k, a + i * k, b + j * step, ldb, c + i * ldc + j, ldc,
-                         (int)h, tn, first);
+            int64_t kk = 0;
+            do { /* once, where there is no depth */
+                const int64_t kc = k - kk < LB_GEMM_KC ? k - kk : LB_GEMM_KC;
+                kernel->tile(kc, a + i * k + kk * h, b + j * step + kk * ldb,
+                             ldb, c + i * ldc + j, ldc, (int)h, tn,
+                             first && kk == 0);
+                kk += kc;
+            } while (kk < k);
         }
     }
 }

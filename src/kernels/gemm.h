@@ -20,8 +20,10 @@
 enum {
     LB_GEMM_MAX_MR = 16,
     LB_GEMM_MAX_NR = 64,
-    LB_GEMM_KC = 256 /* depth of a panel: sums are formed panel by panel, in
-                      * the same order on every level and thread count */
+    LB_GEMM_KC = 256, /* depth of a panel: sums are formed panel by panel, in
+                       * the same order on every level and thread count */
+    LB_GEMM_REST = 64 /* of depth, that is packed with the panel before it: a
+                       * tile is added to c once more while it is in L1 */
 };
 
 typedef struct lb_gemm_kernel {
@@ -79,7 +81,21 @@ typedef struct lb_gemm_soon {
     int64_t rows, lines;
 } lb_gemm_soon;
 
-/* All tiles of packed A (m rows) and B (n columns), depth k, into c. Column j,
+/* The depth that is packed together where `left` is left of it: a panel, or
+ * two, the last of which is short. */
+static inline int64_t lb_gemm_depth(int64_t left)
+{
+    return left <= LB_GEMM_KC + LB_GEMM_REST ? left : LB_GEMM_KC;
+}
+/* How many times that is, for all of a depth. */
+static inline int64_t lb_gemm_depths(int64_t k)
+{
+    const int64_t most = k - LB_GEMM_REST;
+    return most > LB_GEMM_KC ? (most + LB_GEMM_KC - 1) / LB_GEMM_KC : 1;
+}
+
+/* All tiles of packed A (m rows) and B (n columns), depth k, into c, each panel
+ * by panel where k is more than one. Column j,
  * a multiple of nr, of B begins at b + j*step: packed panels have ldb = nr and
  * step = k; of a block that lies row by row, ldb floats to a row, step is 1,
  * and up to nr floats past its end are read. soon is asked for meanwhile, a few
