@@ -2,6 +2,7 @@
  * into, or the numbers themselves, come to an end: against the product with
  * the decoded weights. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 #include "kernels/dotint.h"
@@ -153,8 +154,53 @@ static void check_rows_of_x(lb_ctx *cx)
     }
 }
 
+/* The largest |a - b|. */
+static double apart(lb_ctx *cx, lb_array *a, lb_array *b)
+{
+    return lb_item(cx, lb_reduce_max(cx, lb_abs(cx, lb_sub(cx, a, b)), NULL));
+}
+
+/* Depths that end a little after a panel does, where that little is packed with
+ * the panel: the same bits as decoded weights give, whoever multiplies, and as
+ * good as sums of 256 are, next to double precision. */
+static void check_rests(lb_ctx *cx, const lb_quant_config *config)
+{
+    enum { N = 300 };
+    static const int64_t depths[] = {256, 257, 320, 321, 519, 576, 577, 832};
+    lb_ctx *one = lb_open(&(lb_options){.threads = 1});
+    for (size_t i = 0; i < 2 * sizeof depths / sizeof *depths; i++) {
+        const int64_t k = depths[i / 2], m = i % 2 ? 300 : 40;
+        const lb_dot_dims d = {.lhs_contract = {1, {1}},
+                               .rhs_contract = {1, {1}},
+                               .precision = LB_PRECISION_HIGHEST};
+        lb_ctx *const by[] = {one, cx};
+        lb_array *y[2];
+        lb_enter(one);
+        lb_enter(cx);
+        for (int t = 0; t < 2; t++) {
+            lb_ctx *c = by[t];
+            lb_array *x = normals(c, 8, LB_SHAPE(m, k));
+            lb_array *w = lb_quantize(c, normals(c, 9, LB_SHAPE(N, k)), config);
+            lb_array *plain = lb_materialize(c, w);
+            y[t] = lb_dot_general(c, x, w, &d);
+            CHECK(apart(c, y[t], lb_dot_general(c, x, plain, &d)) == 0);
+            if (t > 0) continue;
+            lb_array *z = lb_dot_general(c, lb_convert(c, x, LB_F64),
+                                         lb_convert(c, plain, LB_F64), &d);
+            CHECK(apart(c, y[t], z) < 1e-6 * (double)k);
+        }
+        CHECK(memcmp(lb_data(y[0]), lb_data(y[1]),
+                     (size_t)(m * N) * sizeof(float)) == 0);
+        CHECK(lb_error_status(cx) == LB_OK && lb_error_status(one) == LB_OK);
+        lb_leave(cx);
+        lb_leave(one);
+    }
+    lb_close(one);
+}
+
 int main(void)
 {
+    static const lb_quant_config coarse = {.format = "nf4", .block_size = 512};
     static const lb_quant_config configs[] = {
         {.format = "int8"},
         {.format = "nf4"},
@@ -171,6 +217,9 @@ int main(void)
         check_nothing(&configs[i]);
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
         check_same_lines(cx, &configs[i]);
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
+        check_rests(cx, &configs[i]);
+    check_rests(cx, &coarse);
     check_narrow();
     check_rows_of_x(cx);
     lb_close(cx);

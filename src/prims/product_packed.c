@@ -4,11 +4,15 @@
  * of B passes by. B is packed strip by strip just before the first piece needs
  * it: a strip of nr columns is read, or decoded, while it is in L2, and a panel
  * of it is packed and used in L1; some codes become a panel at once. What runs
- * across the depth comes in wide runs, so all columns are one strip then. Each
- * unit packs its part of A, piece by piece; large blocks do so less often: an
- * element packed for n columns is used n times. For codes A is packed once for
- * all, in a phase before: floats would push it out of the caches before it is
- * used again.
+ * across the depth comes in wide runs, so all columns are one strip then.
+ *
+ * A is packed once for all, in a phase before. Then units are all rows by few
+ * columns: B is packed once, and a unit that is late keeps nobody waiting for
+ * long. Those that a thread has in a row are one block, as wide as is good for
+ * it, for each block brings A in again. Where A is too large for that or much
+ * the larger one, or a single thread has numbers to multiply, each unit packs
+ * its part of A, piece by piece; large blocks do so less often: an element
+ * packed for n columns is used n times.
  */
 #include "kernels/gemm.h"
 #include "kernels/gemm_codes.h"
@@ -22,8 +26,15 @@ enum {
     MIN_UNIT = 1 << 21, /* multiplications worth another thread: 40 us */
     SHARES = 8,         /* units for each thread: cores are not equally fast, */
     ROW_SHARES = 4,     /* but each of some rows packs B once more */
-    WHOLE = 1 << 22     /* floats of A that are packed once for all */
+    EVEN = 16,          /* with fewer, all threads get as many as each other */
+    WHOLE = 1 << 24,    /* floats of A that are packed once for all, */
+    FEW_COLUMNS = 256,  /* unless B has no more than these, */
+    TALL = 2            /* or A has more than so many rows for each of them */
 };
+
+/* Where A is whole: columns of a block at most, and of a unit. Numbers that run
+ * across the depth come in longer runs. */
+enum { WIDE = 512, WIDE_ACROSS = 1024, NARROW = 64, NARROW_ACROSS = 128 };
 
 typedef struct {
     const lb_gemm_kernel *kernel;
@@ -32,8 +43,9 @@ typedef struct {
     lb_coded codes;
     const lb_gemm_codes *panel; /* makes panels of codes at once; or NULL */
     bool whole;                 /* A is packed in phase 0 */
-    int64_t mb, nb;             /* sizes of a block */
-    int64_t bm, bn;             /* blocks along each axis */
+    int64_t mb, nb;             /* sizes of a unit */
+    int64_t bm, bn;             /* units along each axis */
+    int64_t widest;             /* columns of a block: of some units in a row */
     int64_t piece;              /* rows of A .. */
     int64_t deep;               /* .. and depth that go together: panels */
     int64_t strip;              /* columns of B that are read together */
@@ -55,39 +67,63 @@ static bool runs_across(const lb_source *s)
     return s->in_place ? s->rs == 1 && s->ks != 1 : s->across;
 }
 
+/* Where A is whole, columns are cut as finely as is worth a unit, and rows only
+ * if these are not enough for all threads. */
+static void size_units(const lb_product *p, const lb_call *c, grid *g)
+{
+    const int64_t worth = lb_ceil_div(2 * MIN_UNIT, p->m * p->k);
+    const int64_t wide = g->across ? WIDE_ACROSS : WIDE;
+    const int64_t least = g->across && !p->b->in_place ? NARROW_ACROSS : NARROW;
+    g->nb =
+        lb_round_up(lb_min_i64(lb_max_i64(worth, least), wide), g->kernel->nr);
+    g->bn = lb_ceil_div(p->n, g->nb);
+    g->widest = lb_min_i64(lb_max_i64(wide / g->nb, 1), g->bn) * g->nb;
+    g->bm = p->in_place ? 1 : lb_ceil_div(p->m, TILE_BLOCK);
+    while (c->threads > 1 && worth_splitting(p, g, ROW_SHARES * c->threads))
+        g->bm++;
+    g->mb = lb_round_up(lb_ceil_div(p->m, g->bm), g->kernel->mr);
+    g->bm = lb_ceil_div(p->m, g->mb);
+}
+
+/* Else units are as square as can be. */
 static void size_blocks(const lb_product *p, const lb_call *c, grid *g)
 {
     const int64_t most = p->in_place ? BLOCK : TILE_BLOCK;
+    const int64_t threads = c->threads;
     g->bm = lb_ceil_div(p->m, most);
     g->bn = lb_ceil_div(p->n, most);
-    for (;;) {
+    while (threads > 1) {
         const bool rows = p->m / g->bm >= p->n / g->bn;
         const int64_t shares = rows ? ROW_SHARES : SHARES;
-        const int64_t units = c->threads > 1 ? shares * c->threads : 1;
-        if (!worth_splitting(p, g, units)) break;
+        if (!worth_splitting(p, g, shares * threads)) break;
         if (rows)
             g->bm++;
         else
             g->bn++;
     }
+    const int64_t units = p->batch * g->bm * g->bn;
+    if (units > 1 && units < EVEN * threads)
+        while (p->batch * g->bm * g->bn % threads)
+            g->bn++;
     g->mb = lb_round_up(lb_ceil_div(p->m, g->bm), g->kernel->mr);
     g->nb = lb_round_up(lb_ceil_div(p->n, g->bn), g->kernel->nr);
     g->bm = lb_ceil_div(p->m, g->mb);
     g->bn = lb_ceil_div(p->n, g->nb);
+    g->widest = g->nb;
 }
 
 static void place_scratch(const lb_product *p, grid *g)
 {
-    const int64_t kc = lb_min_i64(p->k, LB_GEMM_KC);
-    const int64_t deep = lb_min_i64(p->k, g->deep);
-    const int64_t columns = g->kept ? g->nb : g->strip;
+    const int64_t kc = lb_min_i64(p->k, LB_GEMM_KC + LB_GEMM_REST);
+    const int64_t deep = lb_min_i64(p->k, g->deep + LB_GEMM_REST);
+    const int64_t columns = g->kept ? g->widest : g->strip;
     int64_t tmp = 0;
     if (!p->a->in_place) tmp = g->piece * kc;
     if (!p->b->in_place)
         tmp = lb_max_i64(tmp, g->strip * (g->across ? PART : deep));
     g->b_at = g->whole ? 0 : lb_line_floats(g->piece * deep);
     g->c_at = g->b_at + lb_line_floats(columns * g->step);
-    g->tmp_at = g->c_at + (p->in_place ? 0 : lb_line_floats(g->mb * g->nb));
+    g->tmp_at = g->c_at + (p->in_place ? 0 : lb_line_floats(g->mb * g->widest));
     g->n = g->tmp_at + lb_line_floats(tmp);
 }
 
@@ -107,27 +143,45 @@ static const lb_gemm_codes *panel_for(const lb_cpu *cpu, const lb_coded *c)
                : NULL;
 }
 
+/* What is packed together, at most: the last. */
+static int64_t deepest(int64_t k)
+{
+    return lb_max_i64(lb_min_i64(k, LB_GEMM_KC),
+                      k - (lb_gemm_depths(k) - 1) * LB_GEMM_KC);
+}
+
 static grid make_grid(const lb_product *p, const lb_call *c)
 {
     grid g = {.kernel = lb_gemm_kernel_for(c->cpu),
               .across = runs_across(p->b)};
-    size_blocks(p, c, &g);
     g.coded = lb_coded_of(c->cpu, p->b, p->precision, &g.codes);
     if (!g.across && g.coded && p->k > 0) g.panel = panel_for(c->cpu, &g.codes);
-    g.whole = g.panel && p->k > 0 && p->k <= WHOLE / (p->m * p->batch);
+    g.whole = (g.panel || c->threads > 1) && p->n > FEW_COLUMNS &&
+              p->m <= TALL * p->n && p->k > 0 &&
+              p->k <= WHOLE / (p->m * p->batch);
+    if (g.whole)
+        size_units(p, c, &g);
+    else
+        size_blocks(p, c, &g);
     const int64_t in_l2 = (int64_t)(lb_tuning_for(c->cpu)->l2_gemm / 4);
     g.piece = in_l2 / LB_GEMM_KC / g.kernel->mr * g.kernel->mr;
     g.piece = lb_min_i64(lb_max_i64(g.piece, g.kernel->mr), g.mb);
     g.deep = LB_GEMM_KC;
     if (!g.across && g.piece == g.mb)
-        g.deep *=
-            lb_max_i64(1, lb_min_i64(LB_RUN, in_l2 / g.piece) / LB_GEMM_KC);
-    g.strip = g.across ? g.nb : g.kernel->nr;
+        g.deep *= lb_max_i64(
+            1, lb_min_i64(LB_RUN - LB_GEMM_REST, in_l2 / g.piece) / LB_GEMM_KC);
+    g.strip = g.across ? g.widest : g.kernel->nr;
     g.kept = g.across || g.mb > g.piece;
-    g.step = lb_min_i64(p->k, LB_GEMM_KC) + 1; /* or all would fall on the same
-                                                * places of the caches */
+    g.step = deepest(p->k) + 1; /* or all would fall on the same places of the
+                                 * caches */
     place_scratch(p, &g);
     return g;
+}
+
+/* Of a block's rows. */
+static int64_t pieces(const grid *g)
+{
+    return lb_ceil_div(g->mb, g->piece);
 }
 
 void lb_packed_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
@@ -138,7 +192,7 @@ void lb_packed_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
     if (g.whole) {
         plan->phases = 2;
         plan->shared = (size_t)(p->batch * p->m * p->k) * sizeof(float);
-        plan->units[0] = p->batch * g.bm * lb_ceil_div(p->k, LB_GEMM_KC);
+        plan->units[0] = p->batch * g.bm * pieces(&g) * lb_gemm_depths(p->k);
     }
     plan->units[plan->phases - 1] = p->batch * g.bm * g.bn;
 }
@@ -200,7 +254,7 @@ static void pack_a(const block *u, int64_t i, int64_t m, int64_t k,
 {
     const lb_source *s = u->p->a;
     for (int64_t kk = 0, kc; kk < depth; kk += kc) {
-        kc = lb_min_i64(LB_GEMM_KC, depth - kk);
+        kc = lb_gemm_depth(depth - kk);
         const lb_block x =
             s->get(s, u->cpu, u->batch, u->i + i, m, k + kk, kc, u->tmp);
         lb_gemm_pack_rows(x.p, x.rs, x.ks, m, kc, u->g->kernel->mr,
@@ -280,19 +334,30 @@ static strip read_strip(const block *u, int64_t j, int64_t n, int64_t k,
     return s;
 }
 
-/* Its panel of depth [kk, kk + kc). */
+/* A panel of its codes, of depth [kk, kk + kc): blocks of scales may end where
+ * panels do. */
+static void decode_strip(const block *u, const strip *s, int64_t kk, int64_t kc,
+                         float *to)
+{
+    lb_gemm_rows c = s->codes;
+    c.codes += kk * c.bits / 8;
+    c.scale += c.g ? (s->k + kk) / c.g - s->k / c.g : 0;
+    if (c.g > kc) c.g = 0; /* all of it is in one block */
+    c.depth = kc;
+    u->g->panel->decode(&c, to);
+}
+
+/* What is packed together of it, of depth [kk, kk + kc). */
 static void pack_strip(const block *u, const strip *s, int64_t kk, int64_t kc,
                        float *to)
 {
     const lb_gemm_kernel *const kernel = u->g->kernel;
     const float *w = s->w.p;
     if (u->g->panel) {
-        lb_gemm_rows c = s->codes;
-        c.codes += kk * c.bits / 8;
-        c.scale += c.g ? (s->k + kk) / c.g - s->k / c.g : 0;
-        if (c.g > kc) c.g = 0; /* all of it is in one block */
-        c.depth = kc;
-        u->g->panel->decode(&c, to);
+        decode_strip(u, s, kk, lb_min_i64(kc, LB_GEMM_KC), to);
+        if (kc > LB_GEMM_KC)
+            decode_strip(u, s, kk + LB_GEMM_KC, kc - LB_GEMM_KC,
+                         to + LB_GEMM_KC * kernel->nr);
     } else if (kernel->pack && s->n == kernel->nr && s->w.ks == 1) {
         kernel->pack(w + kk, s->w.rs, kc, to);
     } else {
@@ -333,7 +398,7 @@ static void run_strip(const block *u, const float *a, int64_t i, int64_t m,
     if (i == 0) s = read_strip(u, j, n, k, depth);
     int64_t kk = 0;
     do { /* once, where there is no depth */
-        const int64_t kc = lb_min_i64(LB_GEMM_KC, depth - kk);
+        const int64_t kc = lb_gemm_depth(depth - kk);
         if (!s.made) pack_strip(u, &s, kk, kc, b);
         const lb_gemm_soon soon = soon_after(u, &s, kk, kc);
         lb_gemm_block(g->kernel, m, n, kc, a + kk * m, b, g->kernel->nr,
@@ -343,33 +408,37 @@ static void run_strip(const block *u, const float *a, int64_t i, int64_t m,
     } while (kk < depth);
 }
 
+/* The packed A of some rows by all of B. */
+static void run_piece(const block *u, const float *a, int64_t i, int64_t rows,
+                      int64_t k, int64_t deep)
+{
+    const grid *g = u->g;
+    if (g->across) {
+        run_across(u, a, i, rows, k, deep);
+        return;
+    }
+    for (int64_t j = 0; j < u->n; j += g->strip)
+        run_strip(u, a, i, rows, j, k, deep);
+}
+
 static void run_block(const block *u)
 {
     const grid *g = u->g;
-    const int64_t depth = u->p->k;
-    for (int64_t k = 0; k < depth || k == 0; k += g->deep) {
-        const int64_t deep = lb_min_i64(g->deep, depth - k);
+    int64_t k = 0;
+    do { /* once, where there is no depth */
+        const int64_t left = u->p->k - k;
+        const int64_t deep = left <= g->deep + LB_GEMM_REST ? left : g->deep;
         for (int64_t i = 0; i < u->m; i += g->piece) {
             const int64_t rows = lb_min_i64(g->piece, u->m - i);
             const float *a = g->whole ? whole_a(u, k) + i * deep : u->a;
             if (!g->whole) pack_a(u, i, rows, k, deep, u->a);
-            if (g->across) run_across(u, a, i, rows, k, deep);
-            for (int64_t j = 0; j < u->n && !g->across; j += g->strip)
-                run_strip(u, a, i, rows, j, k, deep);
+            run_piece(u, a, i, rows, k, deep);
         }
-    }
+        k += deep;
+    } while (k < u->p->k);
 }
 
 /* ---- units --------------------------------------------------------------- */
-
-/* A panel of all rows of a block, in pieces. */
-static void pack_whole(const block *u, int64_t k)
-{
-    const int64_t kc = lb_min_i64(LB_GEMM_KC, u->p->k - k);
-    for (int64_t i = 0; i < u->m; i += u->g->piece)
-        pack_a(u, i, lb_min_i64(u->g->piece, u->m - i), k, kc,
-               whole_a(u, k) + i * kc);
-}
 
 static block rows_of(const lb_product *p, const grid *g, const lb_work *w,
                      int64_t batch, int64_t i)
@@ -388,22 +457,29 @@ static block rows_of(const lb_product *p, const grid *g, const lb_work *w,
     };
 }
 
+/* Packs a panel of a piece of A. */
 static void pack_unit(const lb_product *p, const grid *g, const lb_work *w,
                       int64_t at)
 {
-    const int64_t panels = lb_ceil_div(p->k, LB_GEMM_KC);
-    const int64_t rows = at / panels;
+    const int64_t panels = lb_gemm_depths(p->k);
+    const int64_t i = at / panels % pieces(g) * g->piece;
+    const int64_t rows = at / panels / pieces(g);
+    const int64_t k = at % panels * LB_GEMM_KC;
+    const int64_t kc = lb_gemm_depth(p->k - k);
     const block u = rows_of(p, g, w, rows / g->bm, rows % g->bm * g->mb);
-    pack_whole(&u, at % panels * LB_GEMM_KC);
+    if (i < u.m)
+        pack_a(&u, i, lb_min_i64(g->piece, u.m - i), k, kc,
+               whole_a(&u, k) + i * kc);
 }
 
-static void run_unit(const lb_product *p, const grid *g, const lb_work *w,
-                     int64_t at)
+/* Units that lie beside each other. */
+static void run_units(const lb_product *p, const grid *g, const lb_work *w,
+                      int64_t at, int64_t units)
 {
     block u =
         rows_of(p, g, w, at / (g->bm * g->bn), at / g->bn % g->bm * g->mb);
     u.j = at % g->bn * g->nb;
-    u.n = lb_min_i64(g->nb, p->n - u.j);
+    u.n = lb_min_i64(units * g->nb, p->n - u.j);
     if (g->coded) u.codes = lb_coded_at(&g->codes, p->b, u.batch);
     u.ldc = p->in_place ? p->n : u.n;
     u.c = p->in_place ? (float *)p->at + (u.batch * p->m + u.i) * p->n + u.j
@@ -415,11 +491,16 @@ static void run_unit(const lb_product *p, const grid *g, const lb_work *w,
 void lb_packed_run(const lb_product *p, const lb_work *w)
 {
     const grid g = make_grid(p, w->call);
-    for (int64_t at = w->lo; at < w->hi; at++)
-        if (g.whole && w->phase == 0)
+    if (g.whole && w->phase == 0) {
+        for (int64_t at = w->lo; at < w->hi; at++)
             pack_unit(p, &g, w, at);
-        else
-            run_unit(p, &g, w, at);
+        return;
+    }
+    for (int64_t at = w->lo, units; at < w->hi; at += units) {
+        units = lb_min_i64(w->hi - at, g.bn - at % g.bn);
+        units = lb_min_i64(units, g.widest / g.nb);
+        run_units(p, &g, w, at, units);
+    }
 }
 
 const lb_weights_way lb_coded_panel = {codes_fit, plan_codes, lb_packed_run};
