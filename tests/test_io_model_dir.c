@@ -187,7 +187,7 @@ static void test_strangers(void)
 {
     seen s = {0};
     const lb_quant_config nf4 = {.format = "nf4"};
-    const lb_quantize_options o = options(NULL, nf4, &s);
+    lb_quantize_options o = options(NULL, nf4, &s);
     const scratch_path from = in("model", ""), to = in("native", "");
     CHECK(mkdir(in("native.partial", "").s, 0777) == 0);
     put_file("native.partial", "model.safetensors", "x");
@@ -203,8 +203,14 @@ static void test_strangers(void)
     REFUSED(lb_quantize_file(cx, from.s, to.s, &o), LB_E_ARG,
             "native: holds 'thesis.txt', which is no part");
     check_file("native", "thesis.txt", "x");
-    CHECK(!is_there("native.partial", ""));
     CHECK(unlink(in("native", "thesis.txt").s) == 0);
+    check_arrays("native", &nf4, &s);
+    /* All that was made is still there, and need not be made again. */
+    s = (seen){0};
+    o.resume = true;
+    CHECK(lb_quantize_file(cx, from.s, to.s, &o));
+    CHECK(s.resumed == s.quantized + s.kept && s.resumed > 0);
+    CHECK(!is_there("native.partial", ""));
     check_arrays("native", &nf4, &s);
 }
 

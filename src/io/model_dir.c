@@ -32,6 +32,7 @@ typedef struct place {
     const char *from;   /* .. whose other files go over; or NULL */
     const char *to;
     char *partial;
+    bool stays; /* what is there at the end */
 } place;
 
 static bool cannot(const place *p, const char *what, const char *path)
@@ -273,26 +274,34 @@ static void sync_path(const char *path)
     close(fd);
 }
 
-/* What stood there has the partial one's name then, and goes; until it has,
- * nobody may begin to write there. Something may have come to it since the job
- * began, which must not go. */
+/* What stood there has the partial one's name then, and goes, unless something
+ * has come to it in that moment; until it has, nobody may begin to write there.
+ */
 static bool exchange(place *p)
 {
     const int fd = lock(p, p->to);
-    bool ok = fd >= 0 && each_entry(p, p->to, may_go);
+    bool ok = fd >= 0;
     if (ok && renameat2(AT_FDCWD, p->partial, AT_FDCWD, p->to, RENAME_EXCHANGE))
         ok = cannot(p, "exchange", p->to);
-    ok = ok && each_entry(p, p->partial, remove_file) &&
+    p->stays = ok;
+    ok = ok && each_entry(p, p->partial, may_go) &&
+         each_entry(p, p->partial, remove_file) &&
          (rmdir(p->partial) == 0 || cannot(p, "remove", p->partial));
     if (fd >= 0) close(fd);
     return ok;
 }
 
-/* Its name at last. */
+/* Its name at last. Something may have come to the place since the job began,
+ * which must not go: then all that was made stays, to be taken up. */
 static bool publish(place *p)
 {
+    struct stat st;
     const char *note = path_in(p, p->partial, note_name);
-    if (!note || unlink(note)) return note && cannot(p, "remove", note);
+    if (!note) return false;
+    p->stays = stat(p->to, &st) == 0 && S_ISDIR(st.st_mode) &&
+               !each_entry(p, p->to, may_go);
+    if (p->stays) return false;
+    if (unlink(note)) return cannot(p, "remove", note);
     if (!p->j->o->no_sync) sync_path(p->partial);
     if (rename(p->partial, p->to) == 0) return true;
     if (errno != EEXIST && errno != ENOTEMPTY)
@@ -437,10 +446,11 @@ static bool begin_all(place *p)
     return all;
 }
 
-/* As with a file: what went wrong leaves nothing. */
+/* As with a file: what went wrong leaves nothing, unless it is whole. */
 static bool end(place *p, bool ok)
 {
-    if (!ok && lb_job_leads(p->j) && each_entry(p, p->partial, remove_file))
+    if (!ok && !p->stays && lb_job_leads(p->j) &&
+        each_entry(p, p->partial, remove_file))
         (void)rmdir(p->partial);
     unlock(p);
     return ok;
