@@ -382,6 +382,35 @@ static void test_broadcast(void)
     lb_close(cx);
 }
 
+/* One matrix meets many: it is packed once, if at all, by two threads too. */
+static void check_shared(lb_shape shape, lb_shape other, size_t most)
+{
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 2});
+    lb_ctx *one = lb_open(&(lb_options){.threads = 1});
+    lb_array *y[2];
+    size_t before = 0;
+    for (int i = 0; i < 2; i++) {
+        lb_ctx *in = i ? cx : one;
+        lb_array *a = lb_random_normal(in, (lb_key){1, 0}, LB_F32, shape);
+        lb_array *b = lb_random_normal(in, (lb_key){2, 0}, LB_F32, other);
+        before = lb_bytes_peak(in);
+        y[i] = lb_matmul(in, a, b);
+    }
+    CHECK(y[0] && y[1]);
+    CHECK(lb_bytes_peak(cx) - before < lb_nbytes(y[1]) + most);
+    const size_t bytes = lb_nbytes(y[1]);
+    CHECK(memcmp(lb_data(y[0]), lb_data(y[1]), bytes) == 0);
+    lb_close(cx);
+    lb_close(one);
+}
+
+static void test_shared(void)
+{
+    check_shared(LB_SHAPE(1, 64, 256), LB_SHAPE(64, 256, 300), (size_t)3 << 20);
+    check_shared(LB_SHAPE(2, 1, 64, 256), LB_SHAPE(2, 32, 256, 300),
+                 (size_t)3 << 20);
+}
+
 static void test_matmul(lb_ctx *cx)
 {
     check_matmul(cx, LB_SHAPE(3, 4), LB_SHAPE(4, 5), LB_SHAPE(3, 5));
@@ -461,6 +490,7 @@ int main(void)
     test_batches(cx, 3);
     test_matmul(cx[1]);
     test_broadcast();
+    test_shared();
     test_errors(cx[0]);
     for (int i = 0; i < 3; i++)
         lb_close(cx[i]);

@@ -587,7 +587,8 @@ void lb_gemvq_run_cols(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
     for (int r = 0; r < rows; r++)
         memset(j.y + r * slots_apart, 0,
                (size_t)(j.groups * q->group) * sizeof *j.y);
-    const int64_t most = q->lines ? q->lines : LB_GEMVQ_LINES;
+    /* There is room for x times the scales of so many. */
+    const int64_t most = q->lines && !q->unit ? q->lines : LB_GEMVQ_LINES;
     for (int64_t at = 0; at < lines; at += most) {
         const int64_t n = least(most, lines - at);
         const panel p = {.first = at,

@@ -42,7 +42,8 @@ typedef struct {
     bool coded;  /* it is known where its codes are */
     lb_coded codes;
     const lb_gemm_codes *panel; /* makes panels of codes at once; or NULL */
-    bool whole;                 /* A is packed in phase 0 */
+    bool whole;                 /* A is packed in phase 0, */
+    int64_t matrices;           /* so many of them */
     int64_t mb, nb;             /* sizes of a unit */
     int64_t bm, bn;             /* units along each axis */
     int64_t widest;             /* columns of a block: of some units in a row */
@@ -150,15 +151,27 @@ static int64_t deepest(int64_t k)
                       k - (lb_gemm_depths(k) - 1) * LB_GEMM_KC);
 }
 
+/* Matrices of A, of which one may serve all batches; 0: each serves some. */
+static int64_t matrices_of(const lb_product *p)
+{
+    const lb_matrix *a = p->a->matrix;
+    int shared = 0;
+    for (int k = 0; a && k < a->batch.n; k++)
+        shared += a->batch.stride[k] == 0;
+    if (!shared) return p->batch;
+    return shared == a->batch.n ? 1 : 0;
+}
+
 static grid make_grid(const lb_product *p, const lb_call *c)
 {
     grid g = {.kernel = lb_gemm_kernel_for(c->cpu),
               .across = runs_across(p->b)};
     g.coded = lb_coded_of(c->cpu, p->b, p->precision, &g.codes);
     if (!g.across && g.coded && p->k > 0) g.panel = panel_for(c->cpu, &g.codes);
+    g.matrices = matrices_of(p);
     g.whole = (g.panel || c->threads > 1) && p->n > FEW_COLUMNS &&
-              p->m <= TALL * p->n && p->k > 0 &&
-              p->k <= WHOLE / (p->m * p->batch);
+              p->m <= TALL * p->n && p->k > 0 && g.matrices > 0 &&
+              p->k <= WHOLE / (p->m * g.matrices);
     if (g.whole)
         size_units(p, c, &g);
     else
@@ -191,8 +204,8 @@ void lb_packed_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
     plan->kernel = g.kernel->name;
     if (g.whole) {
         plan->phases = 2;
-        plan->shared = (size_t)(p->batch * p->m * p->k) * sizeof(float);
-        plan->units[0] = p->batch * g.bm * pieces(&g) * lb_gemm_depths(p->k);
+        plan->shared = (size_t)(g.matrices * p->m * p->k) * sizeof(float);
+        plan->units[0] = g.matrices * g.bm * pieces(&g) * lb_gemm_depths(p->k);
     }
     plan->units[plan->phases - 1] = p->batch * g.bm * g.bn;
 }
@@ -265,7 +278,8 @@ static void pack_a(const block *u, int64_t i, int64_t m, int64_t k,
 /* Where a panel of all rows of the block is, if A is whole. */
 static float *whole_a(const block *u, int64_t k)
 {
-    return u->a + (u->batch * u->p->m + u->i) * u->p->k + u->m * k;
+    const int64_t matrix = u->g->matrices > 1 ? u->batch : 0;
+    return u->a + (matrix * u->p->m + u->i) * u->p->k + u->m * k;
 }
 
 /* The packed rows [i, i + m) of A by all of B, which is read if i is 0. */
