@@ -23,6 +23,7 @@
 enum {
     MOST_N = 512,       /* columns of a unit, which begin */
     GRAIN = 64,         /* at multiples of this */
+    MOST = 1 << 14,     /* and results, which stay in L2 */
     SHARES = 4,         /* units for each thread, */
     MIN_UNIT = 1 << 20, /* if so many multiplications remain to each */
     MOST_X = 1 << 22,   /* floats of x that are packed */
@@ -58,8 +59,9 @@ static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
     const lb_coded *c = &w->coded;
     const lb_outerf32 *panels = lb_outerf32_for(cpu);
     return panels && lb_gemm_kernel_for(cpu)->nr == panels->nr && w->m > 1 &&
-           w->m <= LB_FEW && p->k > 0 && p->k <= MOST_X / (w->m * p->batch) &&
-           !c->along && scales_fit(c, panels->nr);
+           w->m <= panels->most && p->k > 0 &&
+           p->k <= MOST_X / (w->m * p->batch) && !c->along &&
+           scales_fit(c, panels->nr);
 }
 
 /* ---- the grid ------------------------------------------------------------ */
@@ -81,7 +83,7 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     g->depths = lb_ceil_div(p->k, g->kc);
     const lb_cut cut = {
         .most_m = g->w.m,
-        .most_n = MOST_N,
+        .most_n = lb_min_i64(MOST_N, MOST / g->w.m / GRAIN * GRAIN),
         .least_m = g->w.m,
         .grain = GRAIN,
         .shares = SHARES,

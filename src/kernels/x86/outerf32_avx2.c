@@ -303,5 +303,5 @@ static void tile(const lb_outerf32_lines *w, int rows, const float *x,
 }
 
 const lb_outerf32 lb_outerf32_avx2 = {
-    .name = "dot f32 avx2 4x16", .mr = MR, .nr = NR, .tile = tile};
+    .name = "dot f32 avx2 4x16", .mr = MR, .nr = NR, .most = 128, .tile = tile};
 #endif
