@@ -90,14 +90,30 @@ static bool is_of(const char *report, const char *place, bool written)
            strcmp(name, its) == 0;
 }
 
+/* A link to a place where nothing is: what will be there nobody can tell. */
+static bool leads_nowhere(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && stat(path, &st);
+}
+
 bool place_of_report(const arguments *a)
 {
     const char *report = a->value[OPTION_REPORT];
     const char *place = a->value[OPTION_OUTPUT];
     if (!report) return true;
+    if (leads_nowhere(report)) {
+        complain(USAGE, "--report %s is a link to nothing", report);
+        return false;
+    }
     bool of = place && is_of(report, place, true);
     for (int i = 0; !of && i < a->n_operands; i++) {
         place = a->operand[i];
+        of = is_of(report, place, false);
+    }
+    for (int i = 0; !of && i < a->n_given; i++) {
+        if (a->given[i].id != OPTION_RECIPE) continue;
+        place = a->given[i].value;
         of = is_of(report, place, false);
     }
     if (of)

@@ -13,7 +13,8 @@ bool place_is_directory(const arguments *a);
  * the verb. False, and a sentence. */
 bool place_is_free(const arguments *a, const char *what);
 /* Whether --report, if it is said, is neither read nor written by the job
- * itself: no operand, not the output, nor a file of a directory that is one.
+ * itself: no operand, no recipe, not the output, nor a file of a directory that
+ * is one; and no link to what is not there yet.
  * False, and a sentence. */
 bool place_of_report(const arguments *a);
 

@@ -33,6 +33,11 @@ in_the_way()
 }
 to=("$tmp/to.json" "$tmp/./to.json")
 in_the_way "${to[1]}" "${to[0]}" quantize "$values" -o "${to[0]}" --type nf4
+in_the_way "$tmp/of.json" "$tmp/of.json" quantize "$values" -o "${to[0]}" \
+    --type nf4 --recipe "$tmp/of.json"
+ln -s to.json "$tmp/nowhere.json"
+refused 2 "--report $tmp/nowhere.json is a link to nothing" quantize "$values" \
+    -o "${to[0]}" --type nf4 --report "$tmp/nowhere.json"
 in_the_way "$tmp/of.json" "$tmp/of.json" quantize "$tmp/of.json" -o "$out" --type nf4
 in_the_way "$tmp/of/config.json" "$tmp/of" quantize "$tmp/of" -o "$tmp/to" --type nf4
 in_the_way "$tmp/of.link.json" "$tmp/of/config.json" diff "$tmp/of/config.json" "$values"
