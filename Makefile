@@ -148,8 +148,8 @@ PICK_tsan = -E 'test_law_(blocks|codec|gradients|memory|transparency|shards_b)|$
     test_(coded|coded_block|coded_panel|coded_thin|decode_kernels|encode|$\
     dotint|dotbyte|dotf32|dottab|dotpair|dotturn|gemm_codes|outerf32|outerint|unpack|$\
     gemvq|few|lanes_f32|mathf|gemm|gemv|quantize_levels|golden.*|ternary|binary|int8|$\
-    reduce|structure|gather|coded_labels|shard_grad|far_reads|rows_across|convert|$\
-    smoke)$$|test_io_|test_cli_|fuzz_|example_(fashion|transformer)'
+    reduce|structure|gather|coded_labels|shard|shard_grad|far_reads|rows_across|$\
+    product_edges|convert|smoke)$$|test_io_|test_cli_|fuzz_|example_(fashion|transformer)'
 # Threads are what the thread sanitizer looks at; programs that are killed say
 # nothing of memory; and the longest examples do with real numbers what
 # test_io_training and test_grad_nets do with few.
