@@ -21,7 +21,7 @@
 
 enum {
     LINES = 256,        /* that one sum is formed over, where !along */
-    STRIP = 4096,       /* columns whose sums are kept in L1 and L2 */
+    STRIP = 16384,      /* columns whose sums are kept in L1 and L2 */
     NARROW = 512,       /* least, where several threads share them */
     UNIT_BYTES = 65536, /* of codes, that are worth a unit: 3 us */
     UNIT_LINES = 16,    /* its results are whole lines of a cache */
