@@ -278,6 +278,7 @@ static double level_of(const made *m, int bits, bool high_first,
 
 static int64_t panel_of(const lb_gemvq_kernel *q)
 {
+    if (!q->rows && q->kind != LB_GEMVQ_I16) return LB_GEMVQ_MOST_LINES;
     if (!q->rows) return q->lines ? q->lines : LB_GEMVQ_LINES;
     return q->kind == LB_GEMVQ_I16 ? LB_GEMVQ_I16_PANEL : LB_GEMVQ_I8_PANEL;
 }

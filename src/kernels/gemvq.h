@@ -41,8 +41,8 @@ enum {
     LB_GEMVQ_GROUP = 512,  /* most elements of a group */
     LB_GEMVQ_I16_PANEL = 512 /* elements that share a scale of x in rows */,
     LB_GEMVQ_I8_PANEL = 1024,
-    LB_GEMVQ_LINES = 64,       /* lines that share a scale of x in cols, */
-    LB_GEMVQ_MOST_LINES = 256, /* and at most, where a kernel says how many */
+    LB_GEMVQ_LINES = 64,       /* I16: lines that share a scale of x in cols, */
+    LB_GEMVQ_MOST_LINES = 256, /* and at most, as always in I8 */
     LB_GEMVQ_LEVEL = 8191,
     LB_GEMVQ_X16 = 32767,     /* rows: 8 * 32767 * 8191 < 2^31; cols of 8 bits:
                                * 256 * 32767 * 128 */
@@ -110,7 +110,7 @@ typedef struct lb_gemvq_cols {
 } lb_gemvq_cols;
 
 /* How whole numbers of the lines that share a scale of x (I16 with scales: of
- * half as many) go to y. */
+ * 32, I8: of a kernel's) go to y. */
 typedef struct lb_gemvq_flush {
     int64_t groups;
     const void *sum;
@@ -118,6 +118,10 @@ typedef struct lb_gemvq_flush {
     int shift;
     int32_t x_sum; /* of all lines; not of I16 with scales */
     const lb_gemvq_table *table;
+    /* I8, of kernels that have fewer lines than share a scale: whole numbers
+     * of lines before, in slots; there are none, or the last have come. */
+    int32_t *whole;
+    bool begins, ends;
     float *y;
 } lb_gemvq_flush;
 
@@ -145,7 +149,8 @@ typedef struct lb_gemvq_kernel {
     void (*few)(const lb_gemvq_cols *c, int rows);
     void (*flush)(const lb_gemvq_flush *f); /* NULL: F32 */
     size_t sum_size;                        /* bytes of sum for an element */
-    int lines; /* cols that are not F32: that share a scale of x; 0: LINES */
+    int lines; /* cols. I16: that share a scale of x; I8: that sums have room
+                * for; 0: LINES */
     bool only_two; /* rows, for few */
     bool together; /* cols: the eight lines follow each other in memory */
     /* cols, units of 1; NULL: there is nothing to say. Of each group whether

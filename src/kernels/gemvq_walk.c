@@ -229,8 +229,11 @@ typedef struct {
     int64_t groups, units;      /* numbers of x to a line, 0: one */
     int64_t unit;               /* elements that each serves */
     int shift;
-    float *y;  /* in slots */
-    char *sum; /* whole numbers; F32: y */
+    int64_t lines;  /* of a panel, */
+    int64_t often;  /* and rounds of it that sums have room for */
+    float *y;       /* in slots */
+    char *sum;      /* whole numbers; F32: y */
+    int32_t *whole; /* I8: of a panel, where sums have room for less */
     const lb_gemvq_loops *loops;
     float *xs;           /* units of x times scales, of all lines of a panel; or
                           * of scales */
@@ -247,6 +250,19 @@ static void *take(cols_job *j, char *scratch, int64_t n, size_t each)
     return at;
 }
 
+/* Lines of a panel: all of whole numbers share a scale of x. */
+static int64_t panel_lines(const lb_gemvq_kernel *q)
+{
+    if (q->kind != LB_GEMVQ_I16) return LB_GEMVQ_MOST_LINES;
+    return q->lines ? q->lines : LB_GEMVQ_LINES;
+}
+
+/* Rounds until sums of I8 are full. */
+static int64_t full_after(const lb_gemvq_kernel *q)
+{
+    return (q->lines ? q->lines : LB_GEMVQ_LINES) / LB_GEMVQ_COLS;
+}
+
 static cols_job divide(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
                        int64_t n, int64_t g, char *scratch)
 {
@@ -260,9 +276,12 @@ static cols_job divide(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
     const int most = lb_gemvq_cols_rows(q);
     j.sum_apart = slots + APART;
     j.sum = take(&j, scratch, is_f32 ? 0 : most * j.sum_apart, q->sum_size);
-    const int64_t lines = q->unit == 1 ? 0
-                          : is_f32     ? LB_GEMVQ_COLS
-                                       : LB_GEMVQ_LINES;
+    j.lines = panel_lines(q);
+    j.often = full_after(q);
+    const bool in_parts =
+        !is_f32 && q->kind != LB_GEMVQ_I16 && j.often * LB_GEMVQ_COLS < j.lines;
+    j.whole = take(&j, scratch, in_parts ? slots : 0, sizeof(int32_t));
+    const int64_t lines = q->unit == 1 ? 0 : is_f32 ? LB_GEMVQ_COLS : j.lines;
     j.xs = take(&j, scratch, most * lines * units, sizeof(float));
     const int64_t whole = q->kind == LB_GEMVQ_I16 ? most * units : 0;
     j.pairs = take(&j, scratch, LB_GEMVQ_COLS / 2 * whole, sizeof(int32_t));
@@ -423,7 +442,7 @@ static void panel_rounded(const cols_job *j, const panel *p)
 /* Units of x times scales, of a row and a line of a panel. */
 static float *scaled_at(const cols_job *j, int r, int64_t k)
 {
-    return j->xs + (r * LB_GEMVQ_LINES + k) * j->units;
+    return j->xs + (r * j->lines + k) * j->units;
 }
 
 /* All lines of a panel times their scales, of all rows. */
@@ -460,13 +479,10 @@ static void make_pairs(const cols_job *j, const panel *p, int64_t q, int i,
 
 static void panel_i16(const cols_job *j, const panel *p)
 {
-    enum {
-        PAIRS = LB_GEMVQ_COLS / 2,
-        HALF = LB_GEMVQ_LINES / LB_GEMVQ_COLS / 2
-    };
+    enum { PAIRS = LB_GEMVQ_COLS / 2, FULL = 32 / LB_GEMVQ_COLS };
     scale_panel(j, p);
     for (int64_t q = 0; q < p->rounds; q++) {
-        lb_gemvq_cols c = {.first = q % HALF == 0, .x_apart = PAIRS * j->units};
+        lb_gemvq_cols c = {.first = q % FULL == 0, .x_apart = PAIRS * j->units};
         for (int i = 0; i < PAIRS; i++) {
             int32_t *const to = j->pairs + i * j->units;
             c.x[i] = to;
@@ -474,7 +490,7 @@ static void panel_i16(const cols_job *j, const panel *p)
                 make_pairs(j, p, q, i, r, to + r * c.x_apart);
         }
         run_eight(j, p, q, &c, sizeof(int32_t));
-        if ((q + 1) % HALF && q + 1 < p->rounds) continue;
+        if ((q + 1) % FULL && q + 1 < p->rounds) continue;
         for (int r = 0; r < j->rows; r++)
             j->q->flush(&(lb_gemvq_flush){
                 .groups = j->groups,
@@ -548,6 +564,23 @@ static uint16_t pair_i8(int32_t a, int32_t b)
     return (uint16_t)((a & 0xff) | (b & 0xff) << 8);
 }
 
+/* Sums are added up as whole numbers, so that bits do not depend on the order
+ * of lines, nor on how many of them a kernel's sums have room for. */
+static void flush_i8(const cols_job *j, const panel *p, int64_t q,
+                     const whole_row *row)
+{
+    if ((q + 1) % j->often && q + 1 < p->rounds) return;
+    j->q->flush(&(lb_gemvq_flush){.groups = j->groups,
+                                  .sum = j->sum,
+                                  .x_scale = &row->scale,
+                                  .x_sum = row->sum,
+                                  .table = j->w->table,
+                                  .whole = j->whole,
+                                  .begins = q < j->often,
+                                  .ends = q + 1 == p->rounds,
+                                  .y = j->y});
+}
+
 static void panel_i8(const cols_job *j, const panel *p)
 {
     const bool two = j->q->kind == LB_GEMVQ_I8X2;
@@ -555,7 +588,7 @@ static void panel_i8(const cols_job *j, const panel *p)
     round_row(j, p, 0, two ? LB_GEMVQ_X8X2 : LB_GEMVQ_X8, &row);
     for (int64_t q = 0; q < p->rounds; q++) {
         uint16_t pair[LB_GEMVQ_COLS];
-        lb_gemvq_cols c = {.first = q == 0};
+        lb_gemvq_cols c = {.first = q % j->often == 0};
         for (int i = 0; i < LB_GEMVQ_COLS / 2; i++) {
             const int64_t k = line_at(p, q, 2 * i);
             const int64_t k2 = line_at(p, q, 2 * i + 1);
@@ -567,8 +600,8 @@ static void panel_i8(const cols_job *j, const panel *p)
             c.x[i + 4] = &pair[i + 4];
         }
         run_eight(j, p, q, &c, 0);
+        flush_i8(j, p, q, &row);
     }
-    flush_rows(j, &row);
 }
 
 void lb_gemvq_run_cols(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
@@ -587,10 +620,8 @@ void lb_gemvq_run_cols(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
     for (int r = 0; r < rows; r++)
         memset(j.y + r * slots_apart, 0,
                (size_t)(j.groups * q->group) * sizeof *j.y);
-    /* There is room for x times the scales of so many. */
-    const int64_t most = q->lines && !q->unit ? q->lines : LB_GEMVQ_LINES;
-    for (int64_t at = 0; at < lines; at += most) {
-        const int64_t n = least(most, lines - at);
+    for (int64_t at = 0; at < lines; at += j.lines) {
+        const int64_t n = least(j.lines, lines - at);
         const panel p = {.first = at,
                          .n = n,
                          .rounds = (n + LB_GEMVQ_COLS - 1) / LB_GEMVQ_COLS,

@@ -155,9 +155,16 @@ LB_INLINE void signs(const lb_gemvq_cols *given, const int bits, const bool two)
         }
 }
 
-/* Four columns; two roundings, as the reference has them. */
-LB_INLINE void put_4(const lb_gemvq_flush *f, int32x4_t t, float *y)
+/* Four columns from one on; two roundings, as the reference has them. */
+LB_INLINE void put_4(const lb_gemvq_flush *f, int32x4_t t, int64_t at)
 {
+    int32_t *const before = f->whole + at;
+    float *const y = f->y + at;
+    if (!f->begins) t = vaddq_s32(t, vld1q_s32(before));
+    if (!f->ends) {
+        vst1q_s32(before, t);
+        return;
+    }
     const int32x4_t least = vdupq_n_s32(f->table->least * f->x_sum);
     const int32x4_t whole = vmlaq_n_s32(least, t, f->table->step);
     vst1q_f32(y, vaddq_f32(vld1q_f32(y),
@@ -167,15 +174,14 @@ LB_INLINE void put_4(const lb_gemvq_flush *f, int32x4_t t, float *y)
 LB_INLINE void flush(const lb_gemvq_flush *f, const int bits, const bool two)
 {
     const int16_t *sum = f->sum;
-    float *y = f->y;
     for (int64_t i = 0; i < f->groups * (BYTES * 8 / bits); i += 16) {
         LB_UNROLL
-        for (int q = 0; q < 4; q++, sum += 4, y += 4) {
+        for (int q = 0; q < 4; q++, sum += 4) {
             const int16x4_t v = vld1_s16(sum);
             put_4(f,
                   two ? vaddw_s16(vshll_n_s16(v, 8), vld1_s16(sum + 16))
                       : vmovl_s16(v),
-                  y);
+                  i + 4 * q);
         }
         if (two) sum += 16;
     }

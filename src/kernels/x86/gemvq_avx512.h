@@ -100,10 +100,17 @@ AVX512_INLINE __m512i load_codes(const uint8_t *p, int64_t ahead)
     return _mm512_loadu_si512((const void *)p);
 }
 
-/* Sixteen columns of 2 bits or 1, of which t are the sums of codes times x; two
- * roundings, as the reference has them. */
-AVX512_INLINE void put_16(const lb_gemvq_flush *f, __m512i t, float *y)
+/* Sixteen columns from one on, of 2 bits or 1, of which t are the sums of codes
+ * times x; two roundings, as the reference has them. */
+AVX512_INLINE void put_16(const lb_gemvq_flush *f, __m512i t, int64_t at)
 {
+    int32_t *const whole = f->whole + at;
+    float *const y = f->y + at;
+    if (!f->begins) t = _mm512_add_epi32(t, _mm512_load_si512(whole));
+    if (!f->ends) {
+        _mm512_store_si512(whole, t);
+        return;
+    }
     const __m512i least = _mm512_set1_epi32(f->table->least * f->x_sum);
     const __m512i step = _mm512_set1_epi32(f->table->step);
     const __m512 unit = _mm512_set1_ps(*f->x_scale);

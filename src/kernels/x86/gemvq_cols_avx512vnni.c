@@ -4,7 +4,7 @@
  * Bytes of four lines stand beside each other, as vpdpbusd wants them, and x is
  * four bytes in every lane. Codes are not shifted, only masked: sums of field f
  * are 2^(bits*f) times what they should be, which is put right once for all
- * lines. 64 * 192 * 128 * 256 < 2^31.
+ * lines. 256 * 192 * 128 * 256 < 2^31.
  */
 #include "kernels/gemvq.h"
 
@@ -95,15 +95,15 @@ VNNI LB_INLINE void bits_of(const lb_gemvq_cols *given, int bits, bool two)
 AVX512_INLINE void flush(const lb_gemvq_flush *f, int bits, bool two)
 {
     const char *sum = f->sum;
-    float *y = f->y;
+    int64_t at = 0;
     for (int64_t v = 0; v < 4 * f->groups; v++) {
         LB_UNROLL
-        for (int i = 0; i < 8 / bits; i++, y += 16, sum += two ? 128 : 64) {
+        for (int i = 0; i < 8 / bits; i++, at += 16, sum += two ? 128 : 64) {
             __m512i t = _mm512_load_si512(sum);
             if (two)
                 t = _mm512_add_epi32(_mm512_slli_epi32(t, 8),
                                      _mm512_load_si512(sum + 64));
-            put_16(f, _mm512_srai_epi32(t, (unsigned)(bits * i)), y);
+            put_16(f, _mm512_srai_epi32(t, (unsigned)(bits * i)), at);
         }
     }
 }
@@ -128,13 +128,17 @@ LB_GEMVQ_COLS_OF_BITS(VNNI, bits_of)
 
 const lb_gemvq_kernel lb_gemvq_cols_bits_vnni[] = {
     {"gemv q2 i8x2 avx512vnni cols", 2, LB_GEMVQ_I8X2, 256, 0, 1, FOURS2,
-     .together = true, .cols = cols2_i8x2, .flush = flush2_i8x2, .sum_size = 8},
+     .together = true, .cols = cols2_i8x2, .flush = flush2_i8x2, .sum_size = 8,
+     .lines = LB_GEMVQ_MOST_LINES},
     {"gemv q1 i8x2 avx512vnni cols", 1, LB_GEMVQ_I8X2, 512, 0, 1, FOURS1,
-     .together = true, .cols = cols1_i8x2, .flush = flush1_i8x2, .sum_size = 8},
+     .together = true, .cols = cols1_i8x2, .flush = flush1_i8x2, .sum_size = 8,
+     .lines = LB_GEMVQ_MOST_LINES},
     {"gemv q2 i8 avx512vnni cols", 2, LB_GEMVQ_I8, 256, 0, 1, FOURS2,
-     .together = true, .cols = cols2_i8, .flush = flush2_i8, .sum_size = 4},
+     .together = true, .cols = cols2_i8, .flush = flush2_i8, .sum_size = 4,
+     .lines = LB_GEMVQ_MOST_LINES},
     {"gemv q1 i8 avx512vnni cols", 1, LB_GEMVQ_I8, 512, 0, 1, FOURS1,
-     .together = true, .cols = cols1_i8, .flush = flush1_i8, .sum_size = 4},
+     .together = true, .cols = cols1_i8, .flush = flush1_i8, .sum_size = 4,
+     .lines = LB_GEMVQ_MOST_LINES},
     {0},
 };
 #endif

@@ -184,8 +184,10 @@ AVX2_INLINE void half_group4(const lb_gemvq_cols *c, __m256i half0,
             const __m256i w0 = _mm256_unpacklo_epi8(b0, b1);
             const __m256i w1 = _mm256_unpackhi_epi8(b0, b1);
             t[2 * h] = _mm256_add_epi32(t[2 * h], _mm256_madd_epi16(w0, x));
+            LB_KEEP(t[2 * h]); /* added one after the other, none is spilled */
             t[2 * h + 1] =
                 _mm256_add_epi32(t[2 * h + 1], _mm256_madd_epi16(w1, x));
+            LB_KEEP(t[2 * h + 1]);
         }
     }
 }
@@ -326,27 +328,38 @@ AVX2_INLINE void signs(const lb_gemvq_cols *given, int bits, bool two)
         }
 }
 
-/* Vectors of 16 columns, the low four of each half first. */
-AVX2_INLINE void flush(const lb_gemvq_flush *f, int bits, bool two)
+/* Eight columns from one on; two roundings, as the reference has them. */
+AVX2_INLINE void put_8(const lb_gemvq_flush *f, __m256i t, int64_t at)
 {
+    __m256i *const whole = (__m256i *)(void *)(f->whole + at);
+    float *const y = f->y + at;
+    if (!f->begins) t = _mm256_add_epi32(t, _mm256_load_si256(whole));
+    if (!f->ends) {
+        _mm256_store_si256(whole, t);
+        return;
+    }
+    const __m256i step = _mm256_set1_epi32(f->table->step);
+    const __m256i least = _mm256_set1_epi32(f->table->least * f->x_sum);
+    t = _mm256_add_epi32(_mm256_mullo_epi32(t, step), least);
+    _mm256_store_ps(y,
+                    _mm256_add_ps(_mm256_load_ps(y),
+                                  _mm256_mul_ps(_mm256_cvtepi32_ps(t),
+                                                _mm256_set1_ps(*f->x_scale))));
+}
+
+/* Vectors of 16 columns, the low four of each half first. */
+AVX2_INLINE void flush(const lb_gemvq_flush *given, int bits, bool two)
+{
+    const lb_gemvq_flush own = *given, *f = &own; /* which no store changes */
     const __m256i *sum = f->sum;
     const __m256i both = _mm256_set1_epi32(two ? 1 << 16 | 256 : 1);
     const __m256i zero = _mm256_setzero_si256();
-    const __m256i step = _mm256_set1_epi32(f->table->step);
-    const __m256i least = _mm256_set1_epi32(f->table->least * f->x_sum);
-    const __m256 unit = _mm256_broadcast_ss(f->x_scale);
-    float *y = f->y;
-    for (int64_t v = 0; v < f->groups * (16 / bits); v++, y += 16) {
+    for (int64_t v = 0; v < f->groups * (16 / bits); v++) {
         const __m256i h = _mm256_load_si256(sum++);
         const __m256i l = two ? _mm256_load_si256(sum++) : zero;
-        __m256i t0 = _mm256_madd_epi16(_mm256_unpacklo_epi16(h, l), both);
-        __m256i t1 = _mm256_madd_epi16(_mm256_unpackhi_epi16(h, l), both);
-        t0 = _mm256_add_epi32(_mm256_mullo_epi32(t0, step), least);
-        t1 = _mm256_add_epi32(_mm256_mullo_epi32(t1, step), least);
-        const __m256 f0 = _mm256_mul_ps(_mm256_cvtepi32_ps(t0), unit);
-        const __m256 f1 = _mm256_mul_ps(_mm256_cvtepi32_ps(t1), unit);
-        _mm256_store_ps(y, _mm256_add_ps(_mm256_load_ps(y), f0));
-        _mm256_store_ps(y + 8, _mm256_add_ps(_mm256_load_ps(y + 8), f1));
+        put_8(f, _mm256_madd_epi16(_mm256_unpacklo_epi16(h, l), both), 16 * v);
+        put_8(f, _mm256_madd_epi16(_mm256_unpackhi_epi16(h, l), both),
+              16 * v + 8);
     }
 }
 
@@ -377,7 +390,8 @@ const lb_gemvq_kernel lb_gemvq_cols_int_avx2[] = {
      .few = two4,
      .only_two = true,
      .flush = flush4,
-     .sum_size = 4},
+     .sum_size = 4,
+     .lines = LB_GEMVQ_MOST_LINES},
     {"gemv q2 i8x2 avx2 cols",
      2,
      LB_GEMVQ_I8X2,

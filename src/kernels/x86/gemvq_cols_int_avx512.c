@@ -217,13 +217,13 @@ AVX512_INLINE void flush(const lb_gemvq_flush *f, int bits, bool two)
     const char *sum = f->sum;
     const __m512i both = _mm512_set1_epi32(two ? 1 << 16 | 256 : 1);
     const __m512i zero = _mm512_setzero_si512();
-    float *y = f->y;
+    int64_t at = 0;
     for (int64_t v = 0; v < f->groups * (16 / bits); v++) {
         const __m512i h = load_sum(sum, 0);
         const __m512i l = two ? load_sum(sum, 1) : zero;
         sum += two ? 128 : 64;
-        for (int half = 0; half < 2; half++, y += 16)
-            put_16(f, madd_i16(interleave_words(h, l, half), both), y);
+        for (int half = 0; half < 2; half++, at += 16)
+            put_16(f, madd_i16(interleave_words(h, l, half), both), at);
     }
 }
 
