@@ -28,6 +28,8 @@ enum {
     LINE = 64,          /* bytes of a cache */
     MR = LB_DOTTAB_MR,
     KC = LB_DOTTAB_KC,
+    ACROSS = 512, /* depth of a panel that runs so: the first one of a block is
+                   * not asked for before */
     STRIP = LB_DOTTAB_COLUMNS,
     BYTES = KC / 8,                      /* of codes in a panel, */
     TURNED = STRIP * BYTES + LINE,       /* of a strip, and some more: else
@@ -43,6 +45,7 @@ typedef struct {
     lb_units b;
     bool along;    /* the depth runs so: codes are turned when wanted */
     int64_t wide;  /* g.b.nb in whole strips */
+    int64_t depth; /* of a panel */
     int64_t chunk; /* panels */
     /* Scratch, in bytes; tables are at 0. */
     size_t codes_at, lines_at, c_at, ws_at, rows_at, slab_at, put_at, sorted_at,
@@ -85,6 +88,7 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     };
     g->b = lb_units_of(p, c, &g->w, &cut);
     g->wide = lb_round_up(g->b.nb, band);
+    g->depth = g->along ? KC : ACROSS;
     g->chunk = g->along ? lb_min_i64(CHUNK, lb_ceil_div(p->k, KC)) : 1;
     const int64_t f = sizeof(float);
     const int64_t strips = g->along ? 1 : g->wide / STRIP;
@@ -130,7 +134,7 @@ typedef struct {
 
 static int64_t depth_at(const block *b, int64_t k)
 {
-    return lb_min_i64(KC, b->p->k - k);
+    return lb_min_i64(b->g->depth, b->p->k - k);
 }
 
 static uint8_t *tables_at(const block *b, int64_t panel)
@@ -190,18 +194,20 @@ static void make_tables(block *b, int64_t k, uint8_t *to, lb_dottab_head *head)
  * the cache from each place, one place after the other. */
 static lb_dottab_ahead ahead_across(const block *b, int64_t j, int64_t k)
 {
-    const int64_t lines = b->p->k - k - KC < KC ? b->p->k - k - KC : KC;
+    const int64_t depth = b->g->depth;
+    const int64_t lines = lb_min_i64(b->p->k - k - depth, depth);
     const int64_t places =
         lb_ceil_div(lb_coded_line_bytes(&b->coded, b->at.n), LINE);
     const int64_t strips =
         lb_round_up(b->at.n, lb_turn_band(&b->coded)) / STRIP;
-    const int64_t each = lb_ceil_div(KC * places, strips);
-    const int64_t first = j / STRIP * each, line = first % KC;
-    if (lines <= line || first / KC >= places)
+    const int64_t each = lb_ceil_div(depth * places, strips);
+    const int64_t first = j / STRIP * each, line = first % depth;
+    if (lines <= line || first / depth >= places)
         return (lb_dottab_ahead){0, 0, 0};
-    const uintptr_t from = (uintptr_t)b->coded.bytes +
-                           (uintptr_t)((k + KC + line) * b->coded.byte_step) +
-                           (uintptr_t)(b->at.j0 / 8 + first / KC * LINE);
+    const uintptr_t from =
+        (uintptr_t)b->coded.bytes +
+        (uintptr_t)((k + depth + line) * b->coded.byte_step) +
+        (uintptr_t)(b->at.j0 / 8 + first / depth * LINE);
     return (lb_dottab_ahead){from, lb_min_i64(each, lines - line),
                              b->coded.byte_step};
 }
@@ -225,7 +231,7 @@ static void run_strip(block *b, int64_t j, int64_t k, int64_t panels)
     const grid *g = b->g;
     uint8_t *const codes = (uint8_t *)b->scratch + g->codes_at;
     for (int64_t at = 0; at < panels; at++) {
-        const int64_t here = k + at * KC;
+        const int64_t here = k + at * g->depth;
         uint8_t *const turned = g->along ? codes : codes + j / STRIP * TURNED;
         if (g->along) turn_strip(b, j, here, turned);
         g->kernel->dots(
@@ -240,7 +246,7 @@ static void run_chunk(block *b, int64_t k, int64_t panels)
 {
     const int64_t wide = lb_round_up(b->at.n, lb_turn_band(&b->coded));
     for (int64_t at = 0; at < panels; at++)
-        make_tables(b, k + at * KC, tables_at(b, at), &b->head[at]);
+        make_tables(b, k + at * b->g->depth, tables_at(b, at), &b->head[at]);
     if (!b->g->along)
         lb_turn_across(&b->turning, 0, b->at.n, k, depth_at(b, k),
                        (uint8_t *)b->scratch + b->g->codes_at, TURNED);
@@ -291,9 +297,9 @@ static void run_block(const lb_product *p, const lb_work *work, const grid *g,
     b.c = (float *)(void *)(b.scratch + g->c_at);
     b.ws = (float *)(void *)(b.scratch + g->ws_at);
     read_scales(&b);
-    const int64_t panels = lb_ceil_div(p->k, KC);
+    const int64_t panels = lb_ceil_div(p->k, g->depth);
     for (int64_t k = 0; k < panels; k += g->chunk)
-        run_chunk(&b, k * KC, lb_min_i64(g->chunk, panels - k));
+        run_chunk(&b, k * g->depth, lb_min_i64(g->chunk, panels - k));
     put_block(&b);
 }
 
