@@ -148,12 +148,12 @@ static int64_t most_rows(const lb_product *p, const lb_weights *w,
     return 1;
 }
 
-/* Or some at once: those that one pass takes, or of bytes as f32 two. */
+/* Or some at once: those that one pass takes, or of bytes two. */
 static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
     const lb_gemvq_kernel *q = p->k > 0 ? kernel_of(p, w, cpu) : NULL;
     if (!q || !q->few) return q && w->m <= most_rows(p, w, cpu);
-    const int passes = q->bits == 8 && q->kind == LB_GEMVQ_F32 ? 2 : 1;
+    const int passes = q->bits == 8 ? 2 : 1;
     return w->m <= (int64_t)passes * lb_gemvq_cols_rows(q);
 }
 
