@@ -15,37 +15,50 @@ typedef struct {
     const char *name;
     lb_quant_config config;
     bool decoded; /* nobody multiplies these as they lie */
+    bool wide;    /* these with very many columns, too */
 } storage;
 
 static const storage storages[] = {
-    {"int8 rows", {.format = "int8"}, false},
-    {"int8 columns", {.format = "int8", .axes = {1, {0}}}, false},
-    {"int8 all", {.format = "int8", .axes = {2, {0, 1}}}, false},
-    {"int8 inverse", {.format = "int8", .meaning = LB_MEANS_INVERSE}, false},
-    {"int8 absmax", {.format = "int8", .meaning = LB_MEANS_ABSMAX}, false},
-    {"nf4", {.format = "nf4"}, false},
-    {"nf4 16", {.format = "nf4", .block_size = 16}, false},
-    {"nf4 32", {.format = "nf4", .block_size = 32}, false},
-    {"nf4 48", {.format = "nf4", .block_size = 48}, false},
-    {"nf4 128", {.format = "nf4", .block_size = 128}, false},
-    {"nf4 192", {.format = "nf4", .block_size = 192}, false},
-    {"nf4 4096", {.format = "nf4", .block_size = 4096}, false},
-    {"nf4 10", {.format = "nf4", .block_size = 10}, true},
-    {"nf4 double", {.format = "nf4", .double_quant = true}, false},
-    {"nf4 poly", {.format = "nf4", .decode = LB_DECODE_POLY}, false},
-    {"ternary", {.format = "ternary"}, false},
-    {"ternary rows", {.format = "ternary", .scale = LB_SCALE_ROW}, false},
-    {"ternary none", {.format = "ternary", .scale = LB_SCALE_NONE}, false},
+    {"int8 rows", {.format = "int8"}, false, true},
+    {"int8 columns", {.format = "int8", .axes = {1, {0}}}, false, false},
+    {"int8 all", {.format = "int8", .axes = {2, {0, 1}}}, false, false},
+    {"int8 inverse",
+     {.format = "int8", .meaning = LB_MEANS_INVERSE},
+     false,
+     false},
+    {"int8 absmax",
+     {.format = "int8", .meaning = LB_MEANS_ABSMAX},
+     false,
+     false},
+    {"nf4", {.format = "nf4"}, false, true},
+    {"nf4 16", {.format = "nf4", .block_size = 16}, false, false},
+    {"nf4 32", {.format = "nf4", .block_size = 32}, false, false},
+    {"nf4 48", {.format = "nf4", .block_size = 48}, false, false},
+    {"nf4 128", {.format = "nf4", .block_size = 128}, false, false},
+    {"nf4 192", {.format = "nf4", .block_size = 192}, false, false},
+    {"nf4 4096", {.format = "nf4", .block_size = 4096}, false, false},
+    {"nf4 10", {.format = "nf4", .block_size = 10}, true, false},
+    {"nf4 double", {.format = "nf4", .double_quant = true}, false, true},
+    {"nf4 poly", {.format = "nf4", .decode = LB_DECODE_POLY}, false, false},
+    {"ternary", {.format = "ternary"}, false, false},
+    {"ternary rows", {.format = "ternary", .scale = LB_SCALE_ROW}, false, true},
+    {"ternary none",
+     {.format = "ternary", .scale = LB_SCALE_NONE},
+     false,
+     false},
     {"ternary blocks",
      {.format = "ternary", .scale = LB_SCALE_BLOCK, .block_size = 64},
+     false,
      false},
     {"ternary inverse",
      {.format = "ternary", .scale = LB_SCALE_ROW, .meaning = LB_MEANS_INVERSE},
+     false,
      false},
-    {"binary", {.format = "binary"}, false},
-    {"binary rows", {.format = "binary", .scale = LB_SCALE_ROW}, false},
+    {"binary", {.format = "binary"}, false, false},
+    {"binary rows", {.format = "binary", .scale = LB_SCALE_ROW}, false, true},
     {"binary blocks",
      {.format = "binary", .scale = LB_SCALE_BLOCK, .block_size = 96},
+     false,
      false},
 };
 enum { STORAGES = sizeof storages / sizeof *storages };
@@ -243,6 +256,36 @@ static void check_shapes(const storage *s)
             }
 }
 
+/* x @ W with more columns than sums are kept for at once, one row of x and
+ * some. */
+static void check_wide(const storage *s)
+{
+    static const int64_t shapes[][2] = {{257, 16900}, {65, 33000}};
+    lb_ctx *cx = contexts[0];
+    for (int i = 0; i < 2; i++)
+        for (int64_t m = 1; m <= 4; m += 3)
+            for (int p = 0; p < 3; p++) {
+                const int64_t k = shapes[i][0], n = shapes[i][1];
+                if (check_thins()) continue;
+                lb_enter(cx);
+                lb_array *w = weights(cx, s, k, n, false);
+                lb_array *x = lb_materialize(cx, normal(cx, 3, LB_SHAPE(m, k)));
+                CHECK(w && x);
+                float *px = read_f32(cx, x), *pw = read_f32(cx, w);
+                float *y = run_all(x, w, precisions[p], s->name);
+                for (int64_t r = 0; r < m && y; r++) {
+                    const verdict v =
+                        judge(px + r * k, pw, y + r * n, 1, k, n, 1);
+                    static const double whole[] = {1e-6, 3e-4, 1e-2};
+                    CHECK(sqrt(v.error) <= whole[p] * sqrt(v.size));
+                }
+                free(px);
+                free(pw);
+                free(y);
+                lb_leave(cx);
+            }
+}
+
 /* Errors as they are stated, on lengths that count. */
 static void check_errors(const storage *s, int64_t k, int64_t n)
 {
@@ -365,6 +408,7 @@ static void check_level(const char *level, bool vast)
         check_views(s);
         check_batch(s);
         check_extremes(s);
+        if (s->wide) check_wide(s);
         check_errors(s, 4096, 24);
         if (vast) check_errors(s, 16384, 40);
     }

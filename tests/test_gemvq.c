@@ -246,6 +246,7 @@ static double run(const sample *s, const made *m, const lb_gemvq_kernel *q,
     } else {
         const size_t size = lb_gemvq_cols_size(q, s->n, s->g);
         fenced scratch = fence(size, s->front);
+        memset(scratch.at, 0xff, size); /* of which nothing may be read */
         fenced each = fence(lb_gemvq_each_size(q, s->n), s->front);
         if (q->unit == 1)
             w.each = lb_gemvq_each_of(q, s->high_first, w.scale, s->n, each.at);
@@ -391,6 +392,32 @@ static void check_nonfinite(const lb_gemvq_kernel *q)
         }
 }
 
+/* cols: so many lines that sums are full, several times, and that share one
+ * scale of x or more, at the ends of either. */
+static void check_lines(const lb_gemvq_kernel *q)
+{
+    static const int64_t lines[] = {63,  64,  65,  127, 128, 129, 193,
+                                    255, 256, 257, 321, 513, 1000};
+    static const int64_t wide[] = {1, 5, 64, 130, 300, 515};
+    int turn = 0;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        for (int x = 0; x < X_KINDS; x++, turn++) {
+            if (check_thins()) continue;
+            sample s = {.q = q,
+                        .g = q->unit,
+                        .k = lines[i],
+                        .n = wide[turn % 6],
+                        .x = (x_kind)x,
+                        .fill = fills[turn % FILLS],
+                        .high_first = turn % 3 == 1,
+                        .front = turn % 2,
+                        .gap = turn % 4,
+                        .apart = 1};
+            if (x == LARGEST) s.fill = turn % 2 ? 0xff : 0x7f;
+            check_sample(&s);
+        }
+}
+
 static void check_kernel(const lb_gemvq_kernel *q)
 {
     static const int64_t few[] = {1, 2, 3, 4, 5, 7, 9};
@@ -429,6 +456,7 @@ static void check_kernel(const lb_gemvq_kernel *q)
             s.n = q->rows ? 6 : more[i];
             check_sample(&s);
         }
+    if (!q->rows) check_lines(q);
     check_nonfinite(q);
 }
 

@@ -22,8 +22,8 @@ enum { ROWS = 33, N_ROWS = sizeof rows_of_x / sizeof *rows_of_x };
 typedef enum inputs { NORMAL, WITH_OUTLIERS, WITH_SUBNORMALS, N_INPUTS } inputs;
 static const char *const inputs_name[] = {"normal", "outliers", "subnormal"};
 
-/* NaN: nothing is promised. (One scale for 64 numbers in 8 bits cannot hold
- * both the outlier and its neighbours.) */
+/* NaN: nothing is promised. (One scale for 256 or 1024 numbers in 8 bits
+ * cannot hold both the outlier and its neighbours.) */
 static double bound(lb_precision precision, inputs kind)
 {
     const bool outliers = kind == WITH_OUTLIERS;

@@ -42,11 +42,13 @@ enum {
     LB_GEMVQ_I16_PANEL = 512 /* elements that share a scale of x in rows */,
     LB_GEMVQ_I8_PANEL = 1024,
     LB_GEMVQ_LINES = 64,       /* I16: lines that share a scale of x in cols, */
-    LB_GEMVQ_MOST_LINES = 256, /* and at most, as always in I8 */
+    LB_GEMVQ_MOST_LINES = 256, /* and at most, as always in I8; F32: that are
+                                * read as one panel */
     LB_GEMVQ_LEVEL = 8191,
     LB_GEMVQ_X16 = 32767,     /* rows: 8 * 32767 * 8191 < 2^31; cols of 8 bits:
                                * 256 * 32767 * 128 */
-    LB_GEMVQ_X16_COLS = 8191, /* 32 * 8191 * 8191 < 2^31 */
+    LB_GEMVQ_X16_COLS = 8191, /* 32 * 8191 * 8191 < 2^31, */
+    LB_GEMVQ_X16_LINES = 32,  /* which is why sums are flushed after so many */
     LB_GEMVQ_X8X2 = 32639,    /* 127 * 256 + 127 */
     LB_GEMVQ_X8 = 127
 };

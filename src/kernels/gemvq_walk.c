@@ -250,7 +250,7 @@ static void *take(cols_job *j, char *scratch, int64_t n, size_t each)
     return at;
 }
 
-/* Lines of a panel: all of whole numbers share a scale of x. */
+/* Lines of a panel, which share a scale of x where this is rounded. */
 static int64_t panel_lines(const lb_gemvq_kernel *q)
 {
     if (q->kind != LB_GEMVQ_I16) return LB_GEMVQ_MOST_LINES;
@@ -479,7 +479,10 @@ static void make_pairs(const cols_job *j, const panel *p, int64_t q, int i,
 
 static void panel_i16(const cols_job *j, const panel *p)
 {
-    enum { PAIRS = LB_GEMVQ_COLS / 2, FULL = 32 / LB_GEMVQ_COLS };
+    enum {
+        PAIRS = LB_GEMVQ_COLS / 2,
+        FULL = LB_GEMVQ_X16_LINES / LB_GEMVQ_COLS
+    };
     scale_panel(j, p);
     for (int64_t q = 0; q < p->rounds; q++) {
         lb_gemvq_cols c = {.first = q % FULL == 0, .x_apart = PAIRS * j->units};

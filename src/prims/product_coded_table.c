@@ -28,8 +28,8 @@ enum {
     LINE = 64,          /* bytes of a cache */
     MR = LB_DOTTAB_MR,
     KC = LB_DOTTAB_KC,
-    ACROSS = 512, /* depth of a panel that runs so: the first one of a block is
-                   * not asked for before */
+    ACROSS = 512, /* of a panel's depth, where this runs across memory: the
+                   * first panel of a block is not asked for before */
     STRIP = LB_DOTTAB_COLUMNS,
     BYTES = KC / 8,                      /* of codes in a panel, */
     TURNED = STRIP * BYTES + LINE,       /* of a strip, and some more: else

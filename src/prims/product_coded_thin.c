@@ -21,7 +21,8 @@
 
 enum {
     LINES = 256,        /* that one sum is formed over, where !along */
-    STRIP = 16384,      /* columns whose sums are kept in L1 and L2 */
+    STRIP = 16384,      /* columns whose sums are kept in L2: lines that are not
+                         * cut come from memory a third faster */
     NARROW = 512,       /* least, where several threads share them */
     UNIT_BYTES = 65536, /* of codes, that are worth a unit: 3 us */
     UNIT_LINES = 16,    /* its results are whole lines of a cache */
