@@ -43,6 +43,7 @@ help:
 
 demo: setup-build setup-fashion build/release/build.ninja
 	@cmake --build build/release --target hello fashion lowbit_cli
+	@ln -sf release/lowbit build/
 	@tools/demo build/release
 
 test: setup-build all

@@ -65,7 +65,7 @@ static void make_weights(lb_ctx *cx, const char *format, bool across,
         lb_random_normal(cx, (lb_key){1, 0}, LB_F32, LB_SHAPE(size, size));
     for (to->n = 0; to->n < MOST_COPIES && (sum < bytes || !to->n); to->n++) {
         lb_array *q = lb_quantize(cx, w, &config);
-        if (!q) return;
+        if (!q) break;
         to->w[to->n] = q;
         sum += lb_nbytes(q);
     }
@@ -120,6 +120,10 @@ static void measure_format(lb_ctx *cx, const char *name, int64_t size)
         lb_enter(cx);
         for (int across = 0; across < 2; across++)
             make_weights(cx, name, across, size, bytes, &of[across]);
+        if (!of[0].n || !of[1].n) { /* which the context's error says why */
+            lb_leave(cx);
+            return;
+        }
         for (int p = LB_PRECISION_HIGHEST; p <= LB_PRECISION_FASTEST; p++)
             for (size_t i = 0; i < (dram ? 1 : sizeof rows / sizeof *rows); i++)
                 measure(cx, name, of, (lb_precision)p, rows[i], size,
@@ -128,26 +132,51 @@ static void measure_format(lb_ctx *cx, const char *name, int64_t size)
     }
 }
 
+static const char *const formats[] = {"int8", "nf4", "ternary", "binary"};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static bool is_format(const char *name)
+{
+    bool found = !strcmp(name, "all");
+    for (int i = 0; i < FORMATS; i++)
+        found = found || !strcmp(name, formats[i]);
+    return found;
+}
+
+/* A whole number up to the most; 0: it is none. */
+static int64_t number_of(const char *text, int64_t most)
+{
+    char *end;
+    const long long n = strtoll(text, &end, 10);
+    return *end || n < 1 || n > most ? 0 : n;
+}
+
 int main(int argc, char **argv)
 {
-    static const char *const formats[] = {"int8", "nf4", "ternary", "binary"};
+    const int64_t threads = argc > 1 ? number_of(argv[1], 256) : 0;
+    const int64_t size = argc > 3 ? number_of(argv[3], 1 << 15) : 4096;
     const lb_options options = {.struct_size = sizeof options,
-                                .threads = argc > 1 ? atoi(argv[1]) : 0};
-    const int64_t size = argc > 3 ? atoll(argv[3]) : 4096;
-    lb_ctx *cx = lb_open(&options);
-    if (!cx || size < 1) {
-        fprintf(stderr, "usage: bench_ways [threads [format [size]]]\n");
+                                .threads = (int)threads};
+    const bool bad = argc > 4 || (argc > 1 && !threads) || !size ||
+                     (argc > 2 && !is_format(argv[2]));
+    lb_ctx *cx = bad ? NULL : lb_open(&options);
+    if (!cx) {
+        fprintf(stderr, "usage: bench_ways [threads [format|all [size]]]\n");
         return 2;
     }
     printf("level %s, %d threads, W %lld x %lld\n\n"
            "format   x rounded   M from   x @ W^T    x @ W     bf16  x @ W of"
            "  bf16 of\n",
            lb_isa(cx), lb_threads(cx), (long long)size, (long long)size);
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    for (int i = 0; i < FORMATS; i++)
         if (argc < 3 || !strcmp(argv[2], "all") || !strcmp(argv[2], formats[i]))
             measure_format(cx, formats[i], size);
-    const bool failed = lb_error_status(cx) != 0;
+    bool failed = lb_error_status(cx) != 0;
     if (failed) fprintf(stderr, "bench_ways: %s\n", lb_error(cx));
+    if (ferror(stdout) || fflush(stdout)) {
+        fprintf(stderr, "bench_ways: cannot write to stdout\n");
+        failed = true;
+    }
     lb_close(cx);
     return failed;
 }

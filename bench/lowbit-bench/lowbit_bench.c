@@ -9,6 +9,7 @@
 #include "arguments.h"
 #include "calls.h"
 #include "codec_speed.h"
+#include "complain.h"
 #include "error_table.h"
 #include "limits.h"
 #include "openblas.h"
@@ -46,5 +47,8 @@ int main(int argc, char **argv)
 {
     static bench_options options;
     if (!arguments_parse(argc, argv, &options)) return 2;
-    return run(&options) ? 0 : 1;
+    bool done = run(&options);
+    const bool lost = ferror(stdout) || fflush(stdout);
+    if (lost) done = complain("cannot write to stdout");
+    return done ? 0 : 1;
 }
