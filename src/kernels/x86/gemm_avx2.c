@@ -6,6 +6,11 @@
  *   rows   +--------+--------+      step keep both FMA units busy.
  *
  * Fewer rows run in the same order over kk, so their bits are the same.
+ *
+ * Four steps at a time are written in assembler: compilers copy sums and spill
+ * them when they unroll this, and a loop of single steps counts, which is an
+ * eighth of what it starts. A core has room for that, but half a core has not,
+ * where somebody else uses the other half.
  */
 #include "kernels/gemm.h"
 
@@ -35,6 +40,82 @@ LB_INLINE void put_some(float *c, __m256i mask, __m256 sum, bool first)
     _mm256_maskstore_ps(c, mask, sum);
 }
 
+/* ---- four steps --------------------------------------------------------- */
+
+#if !defined(LB_SIMDE)
+#define LB_ROW(rows, step, i)                                                  \
+    "vbroadcastss 4*(" #rows "*" #step "+" #i ")(%[a]), %[x]\n\t"              \
+    "vfmadd231ps %[b0], %[x], %[s" #i "0]\n\t"                                 \
+    "vfmadd231ps %[b1], %[x], %[s" #i "1]\n\t"
+#define LB_ROWS_4(rows, step)                                                  \
+    LB_ROW(rows, step, 0)                                                      \
+    LB_ROW(rows, step, 1) LB_ROW(rows, step, 2) LB_ROW(rows, step, 3)
+#define LB_ROWS_5(rows, step) LB_ROWS_4(rows, step) LB_ROW(rows, step, 4)
+#define LB_ROWS_6(rows, step) LB_ROWS_5(rows, step) LB_ROW(rows, step, 5)
+#define LB_STEP(rows, step)                                                    \
+    "vmovups 64*" #step "(%[b]), %[b0]\n\t"                                    \
+    "vmovups 64*" #step "+32(%[b]), %[b1]\n\t" LB_ROWS_##rows(rows, step)
+
+#define LB_ZERO(i)                                                             \
+    "vxorps %[s" #i "0], %[s" #i "0], %[s" #i "0]\n\t"                         \
+    "vxorps %[s" #i "1], %[s" #i "1], %[s" #i "1]\n\t"
+#define LB_ZEROS_4 LB_ZERO(0) LB_ZERO(1) LB_ZERO(2) LB_ZERO(3)
+#define LB_ZEROS_5 LB_ZEROS_4 LB_ZERO(4)
+#define LB_ZEROS_6 LB_ZEROS_5 LB_ZERO(5)
+
+#define LB_SUM(i) [s##i##0] "=&x"(r[i][0]), [s##i##1] "=&x"(r[i][1])
+#define LB_SUMS_4 LB_SUM(0), LB_SUM(1), LB_SUM(2), LB_SUM(3)
+#define LB_SUMS_5 LB_SUMS_4, LB_SUM(4)
+#define LB_SUMS_6 LB_SUMS_5, LB_SUM(5)
+
+/* r of 4 * times steps, from zero; times > 0. */
+#define LB_FOUR_STEPS(rows)                                                    \
+    LB_TARGET("avx2,fma")                                                      \
+    LB_INLINE void four_steps_##rows(int64_t times, const float *a,            \
+                                     const float *b, __m256(*r)[2])            \
+    {                                                                          \
+        __m256 b0, b1, x;                                                      \
+        __asm__(LB_ZEROS_##rows                                                \
+                ".p2align 5\n"                                                 \
+                "1:\n\t" LB_STEP(rows, 0) LB_STEP(rows, 1) LB_STEP(rows, 2)    \
+                    LB_STEP(rows, 3) "add $16*" #rows ", %[a]\n\t"             \
+                                     "add $256, %[b]\n\t"                      \
+                                     "dec %[times]\n\t"                        \
+                                     "jnz 1b"                                  \
+                : LB_SUMS_##rows, [b0] "=&x"(b0), [b1] "=&x"(b1),              \
+                  [x] "=&x"(x), [a] "+r"(a), [b] "+r"(b), [times] "+r"(times)  \
+                :                                                              \
+                : "memory", "cc");                                             \
+    }
+
+LB_FOUR_STEPS(4)
+LB_FOUR_STEPS(5)
+LB_FOUR_STEPS(6)
+#endif
+
+/* How many steps it has added up; r is zero. */
+LB_TARGET("avx2,fma")
+LB_INLINE int64_t most_steps(const int rows, int64_t k, const float *a,
+                             const float *b, int64_t ldb, __m256 (*r)[2])
+{
+#if !defined(LB_SIMDE)
+    const int64_t times = k / 4;
+    if (ldb != NR || times == 0 || rows < 4) return 0;
+    if (rows == 6)
+        four_steps_6(times, a, b, r);
+    else if (rows == 5)
+        four_steps_5(times, a, b, r);
+    else
+        four_steps_4(times, a, b, r);
+    return 4 * times;
+#else
+    (void)rows, (void)k, (void)a, (void)b, (void)ldb, (void)r;
+    return 0;
+#endif
+}
+
+/* ---- a tile ------------------------------------------------------------- */
+
 /* rows is a constant where this is inlined. */
 LB_TARGET("avx2,fma")
 LB_INLINE void tile_rows(const int rows, int64_t k, const float *a,
@@ -48,7 +129,10 @@ LB_INLINE void tile_rows(const int rows, int64_t k, const float *a,
         r[i][0] = _mm256_setzero_ps();
         r[i][1] = _mm256_setzero_ps();
     }
-    for (int64_t kk = 0; kk < k; kk++) {
+    const int64_t done = most_steps(rows, k, a, b, ldb, r);
+    a += done * rows;
+    b += done * ldb;
+    for (int64_t kk = done; kk < k; kk++) {
         const __m256 b0 = _mm256_loadu_ps(b);
         const __m256 b1 = _mm256_loadu_ps(b + 8);
         LB_UNROLL
