@@ -74,7 +74,7 @@ refused "'-1' is not a number from 1" --m=-1
 refused "'' is not a number from 1" --m 1,,2
 refused "'' is not a number from 1" --m ""
 refused "'8x' is not a number from 1" --m 8x
-refused "'257' is not a number from 1 to 256" --threads 257
+refused "'257' is neither a number from 1 to 256 nor all" --threads 257
 refused "'99999999999999999999' is not" --m 99999999999999999999
 refused "more than 32 items" --m "$(seq -s, 33)"
 refused "'best' is none of highest, fast, fastest" --precisions fast,best
@@ -90,9 +90,12 @@ refused "an empty or too long name" --formats int8,
 refused "--codec and --error: one at a time" --codec --error
 refused "--m means nothing to --codec" --codec --m 8
 refused "--k means nothing to the sweep" --k 8
-run 1 --json --formats int9 --shape 8x8
-grep -qF "'int9' is none of f32" "$tmp/err" || die "formats are not listed"
-run 1 --json --isa odd --shape 8x8
+refused "'0' is neither a number from 1 to 256 nor all" --threads 1,0
+refused "each from 1 to 16777216" --shape 99999999x8
+refused "'int9' is none of f32" --formats int9
+refused "'int9' is none of f32" --codec --formats nf4,int9
+refused '--isa is "odd": not one of ref' --isa odd
+refused '--isa is "odd": not one of ref' --limits --isa odd
 
 # ---- products ----------------------------------------------------------------
 
@@ -101,6 +104,7 @@ run 0 "${tiny[@]}" --formats int8,nf4,ternary,binary --m 1,8 --weights warm \
     --precisions highest,fast,fastest --shape 16x64
 lines 24
 has '{"format": "int8", "precision": "highest", "m": 1, "threads": 1, "weights": "warm", "gflops": '
+has '"isa": "'
 has '{"format": "binary", "precision": "fastest", "m": 8, "threads": 1, "weights": "warm", "gflops": '
 if grep -q null "$tmp/out"; then die "a figure is not finite"; fi
 
@@ -140,6 +144,9 @@ run 0 "${tiny[@]}" --calls --formats f32,nf4
 lines 4
 run 0 "${tiny[@]}" --limits
 lines 1
+has '"lookup_gops": '
+run 0 --json --seconds 0 --threads all --calls --formats f32
+lines 2
 run 0 --json --error --k 1,33,300 --formats f32,nf4 --threads 2
 lines 108
 has '"x": "outliers"'
@@ -152,6 +159,7 @@ grep -q '^</svg>$' "$tmp/plot.svg" || die "no plot"
 [ "$(grep -c '<title>' "$tmp/plot.svg")" = 8 ] || die "not 8 points"
 run 1 --formats f32 --m 1 --shape 8x8 --seconds 0 --threads 1 \
     --precisions highest --svg "$tmp/nowhere/plot.svg"
+[ ! -s "$tmp/out" ] || die "measures before it looks where to draw"
 
 # Where it is installed.
 status=0

@@ -120,7 +120,12 @@ static bool set_choices(const char *flag, const char *text, const choice *table,
 
 /* ---- flags -------------------------------------------------------------- */
 
-enum { M_MOST = 1 << 20, THREADS_MOST = 256, DIM_MOST = 1 << 24 };
+enum {
+    M_MOST = 1 << 20,
+    THREADS_MOST = 256,
+    DIM_MOST = 1 << 24,
+    MIB_MOST = 1 << 16
+};
 
 typedef bool set_flag(bench_options *o, const char *flag, const char *value);
 
@@ -147,9 +152,29 @@ static bool set_m(bench_options *o, const char *flag, const char *value)
     return set_numbers(flag, value, M_MOST, &o->m);
 }
 
+/* As many as the library would take by itself. */
+static int all_threads(void)
+{
+    lb_ctx *const cx = lb_open(NULL);
+    const int all = cx ? lb_threads(cx) : 1;
+    lb_close(cx);
+    return all;
+}
+
 static bool set_threads(bench_options *o, const char *flag, const char *value)
 {
-    return set_numbers(flag, value, THREADS_MOST, &o->threads);
+    number_list *const list = &o->threads;
+    char item[NAME_SIZE], *end;
+    for (list->n = 0; next_item(&value, item); list->n++) {
+        if (list->n == LIST_MAX) return full(flag);
+        int64_t *const n = &list->at[list->n];
+        if (!strcmp(item, "all"))
+            *n = all_threads();
+        else if (!to_number(item, &end, THREADS_MOST, n) || *end)
+            return complain("%s: '%s' is neither a number from 1 to %d nor all",
+                            flag, item, THREADS_MOST);
+    }
+    return true;
 }
 
 static bool set_orients(bench_options *o, const char *flag, const char *value)
@@ -182,8 +207,8 @@ static bool set_shapes(bench_options *o, const char *flag, const char *value)
         if (!to_number(item, &end, DIM_MOST, &n) || *end != 'x' ||
             !to_number(end + 1, &end, DIM_MOST, &k) || *end)
             return complain("%s: '%s' is not a shape such as 4096x4096 "
-                            "(outputs x inputs)",
-                            flag, item);
+                            "(outputs x inputs, each from 1 to %d)",
+                            flag, item, DIM_MOST);
         list->at[list->n].n = n;
         list->at[list->n].k = k;
     }
@@ -193,8 +218,9 @@ static bool set_shapes(bench_options *o, const char *flag, const char *value)
 static bool set_size(bench_options *o, const char *flag, const char *value)
 {
     char *end;
-    if (!to_number(value, &end, 1 << 16, &o->mib) || *end)
-        return complain("%s: '%s' is not a number of MiB", flag, value);
+    if (!to_number(value, &end, MIB_MOST, &o->mib) || *end)
+        return complain("%s: '%s' is not a number of MiB from 1 to %d", flag,
+                        value, MIB_MOST);
     return true;
 }
 
@@ -318,9 +344,7 @@ static void fill_defaults(bench_options *o)
         (codec || o->mode == MODE_CALLS || o->mode == MODE_OPS))
         set_threads(o, "", "1");
     if (!o->threads.n) {
-        lb_ctx *const cx = lb_open(NULL);
-        const int all = cx ? lb_threads(cx) : 1;
-        lb_close(cx);
+        const int all = all_threads();
         o->threads = (number_list){all > 1 && !error ? 2 : 1, {1, all}};
         if (o->threads.n == 1) o->threads.at[0] = all;
     }
@@ -386,7 +410,7 @@ void arguments_help(void)
         "  --precisions highest,fast,fastest       (dense weights: highest)\n"
         "  --m 1,2,8,32,128,512     rows of x\n"
         "  --shape 4096x4096        outputs x inputs, a list\n"
-        "  --threads 1,ALL          (--codec, --calls, --ops: 1; --error: "
+        "  --threads 1,all          (--codec, --calls, --ops: 1; --error: "
         "all)\n"
         "  --orient wt      wt: x @ W^T, W (out, in); w: x @ W, W (in, out)\n"
         "                   (--error: both)\n"
@@ -408,9 +432,9 @@ void arguments_help(void)
         "decoded\n"
         "weights. \"of limit\" compares with the smaller of what the cores "
         "can\n"
-        "multiply in the way of the kernel that ran (--json names it) and "
-        "what\n"
-        "the weights can be read at.\n"
+        "multiply, or look up, in the way of the kernel that ran (--json "
+        "names\n"
+        "it) and what the weights can be read at.\n"
         "On a machine that is shared, run it as `chrt -f 10 lowbit-bench ...`\n"
         "and compare only figures of one run.\n",
         stdout);

@@ -49,7 +49,8 @@ typedef struct shape_list {
 } shape_list;
 
 /* Lists of enum values are lists of numbers. All are filled when
- * arguments_parse has returned. */
+ * arguments_parse has returned; formats are as the user said them, and
+ * weights_check has still to look at them. */
 typedef struct bench_options {
     bench_mode mode;
     name_list formats;
@@ -67,8 +68,7 @@ typedef struct bench_options {
     bool json;
 } bench_options;
 
-/* False after saying what is wrong. Names of formats are not looked at: that
- * is the library's business. */
+/* False after saying what is wrong. */
 bool arguments_parse(int argc, char **argv, bench_options *options);
 void arguments_help(void);
 

@@ -10,6 +10,7 @@
 
 #include "bench_weights.h"
 #include "complain.h"
+#include "context.h"
 #include "json.h"
 #include "sampling.h"
 
@@ -61,12 +62,10 @@ static bool measure(const bench_options *o, lb_ctx *cx, const char *format,
 static bool measure_formats(const bench_options *o, lb_ctx *cx)
 {
     static const int64_t sizes[] = {1, 64};
-    name_list formats = o->formats;
-    if (!weights_check(cx, &formats)) return false;
     bool ok = true;
-    for (int f = 0; f < formats.n; f++)
+    for (int f = 0; f < o->formats.n; f++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-            ok = measure(o, cx, formats.at[f], sizes[i]) && ok;
+            ok = measure(o, cx, o->formats.at[f], sizes[i]) && ok;
     return ok;
 }
 
@@ -74,11 +73,8 @@ bool calls_run(const bench_options *o)
 {
     bool ok = true;
     for (int t = 0; t < o->threads.n; t++) {
-        const lb_options options = {.threads = (int)o->threads.at[t],
-                                    .isa = o->isa};
-        char why[256];
-        lb_ctx *const cx = lb_open(&options);
-        if (!cx) return complain("%s", lb_open_why(&options, why, sizeof why));
+        lb_ctx *const cx = context_open(o, (int)o->threads.at[t]);
+        if (!cx) return false;
         if (t == 0 && !o->json)
             printf("level %s\n\n%-8s %-8s %3s %9s %9s\n", lb_isa(cx), "format",
                    "MxNxK", "thr", "ns", "best");

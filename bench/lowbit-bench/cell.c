@@ -58,6 +58,7 @@ void cell_print_json(const cell *c)
     json_integer("samples", c->samples);
     json_bool("clean", c->clean);
     json_text("kernel", c->kernel);
+    json_text("isa", c->isa);
     if (c->limit > 0) {
         json_number("limit_gflops", c->limit);
         json_text("limit", c->limit_name);

@@ -20,6 +20,7 @@ typedef struct cell {
     double limit; /* GFLOP/s; 0: not measured */
     const char *limit_name;
     char kernel[40]; /* as lb_explain calls it */
+    const char *isa; /* level of the context, not owned */
 } cell;
 
 double cell_flops(const cell *c);

@@ -15,6 +15,7 @@
 
 #include "bench_weights.h"
 #include "complain.h"
+#include "context.h"
 #include "json.h"
 #include "limits.h"
 #include "sampling.h"
@@ -155,8 +156,9 @@ static bool measure(codec *c, const char *format, bool reading)
     return ok;
 }
 
-static bool measure_formats(codec *c, const name_list *formats)
+static bool measure_formats(codec *c)
 {
+    const name_list *const formats = &c->o->formats;
     bool ok = true;
     for (int f = 0; f < formats->n; f++) {
         const char *const name = formats->at[f];
@@ -191,20 +193,16 @@ static bool prepare(codec *c)
 
 static bool run_threads(const bench_options *o, int threads, bool head)
 {
-    const lb_options options = {.threads = threads, .isa = o->isa};
-    char why[256];
-    codec c = {.o = o, .cx = lb_open(&options)};
-    name_list formats = o->formats;
-    if (!c.cx) return complain("%s", lb_open_why(&options, why, sizeof why));
-    bool ok = weights_check(c.cx, &formats) &&
-              limits_open(&c.limit, threads, lb_isa(c.cx), o->seconds);
+    codec c = {.o = o, .cx = context_open(o, threads)};
+    if (!c.cx) return false;
+    bool ok = limits_open(&c.limit, threads, lb_isa(c.cx), o->seconds);
     if (ok && !o->json) limits_print(&c.limit);
     if (ok && head && !o->json)
         printf("level %s; GB/s of the dense side, of the median and of the "
                "best sample\n\n%-8s %-5s %-10s %3s %7s %8s %8s  %s\n",
                lb_isa(c.cx), "format", "dtype", "what", "thr", "MiB f32",
                "GB/s", "best", "of limit");
-    ok = ok && prepare(&c) && measure_formats(&c, &formats);
+    ok = ok && prepare(&c) && measure_formats(&c);
     limits_close(&c.limit);
     free(c.memory);
     lb_close(c.cx);

@@ -11,6 +11,7 @@
 
 #include "bench_weights.h"
 #include "complain.h"
+#include "context.h"
 #include "exact.h"
 #include "json.h"
 
@@ -35,7 +36,6 @@ static double bound(lb_precision precision, inputs kind)
 typedef struct table {
     const bench_options *o;
     lb_ctx *cx;
-    name_list formats;
     const char *format; /* one of them */
     bench_orient orient;
     /* by number of the precision and of K; NaN: cannot be stored so */
@@ -191,13 +191,12 @@ static bool run_format(table *t, lb_dtype act)
 static bool run_table(table *t)
 {
     const bench_options *o = t->o;
-    if (!weights_check(t->cx, &t->formats)) return false;
     if (!o->json) show_head(t);
     bool ok = true;
-    for (int f = 0; f < t->formats.n; f++) {
+    for (int f = 0; f < o->formats.n; f++) {
         for (int r = 0; r < o->orients.n; r++) {
             for (int a = 0; a < o->acts.n; a++) {
-                t->format = t->formats.at[f];
+                t->format = o->formats.at[f];
                 t->orient = (bench_orient)o->orients.at[r];
                 ok = run_format(t, (lb_dtype)o->acts.at[a]) && ok;
             }
@@ -211,12 +210,8 @@ bool error_table_run(const bench_options *o)
 {
     bool ok = true;
     for (int i = 0; i < o->threads.n; i++) {
-        const lb_options options = {.threads = (int)o->threads.at[i],
-                                    .isa = o->isa};
-        char why[256];
-        table t = {.o = o, .cx = lb_open(&options), .formats = o->formats};
-        if (!t.cx)
-            return complain("%s", lb_open_why(&options, why, sizeof why));
+        table t = {.o = o, .cx = context_open(o, (int)o->threads.at[i])};
+        if (!t.cx) return false;
         ok = run_table(&t) && ok;
         lb_close(t.cx);
     }

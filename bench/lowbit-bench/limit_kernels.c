@@ -46,6 +46,20 @@ static void dot8_plain(int64_t rounds)
     __asm__ volatile("" : : "r"(sum));
 }
 
+static void lookup_plain(int64_t rounds)
+{
+    static const uint8_t table[16], index[LENGTH];
+    const uint8_t *p = table, *q = index;
+    uint32_t sum = 0;
+    for (int64_t r = 0; r < rounds; r++) {
+        OPAQUE(p);
+        OPAQUE(q);
+        for (int i = 0; i < LENGTH; i++)
+            sum += p[q[i]];
+    }
+    __asm__ volatile("" : : "r"(sum));
+}
+
 static void read_plain(const void *from, size_t bytes, limit_walk walk)
 {
     const uint64_t *p = from;
@@ -68,6 +82,7 @@ limit_kernels limit_kernels_for(const char *isa)
         .fma = {fma_plain, 2.0 * CHAINS},
         .dot16 = {dot16_plain, 2.0 * LENGTH},
         .dot8 = {dot8_plain, 2.0 * LENGTH},
+        .lookup = {lookup_plain, LENGTH},
         .read = read_plain,
         .fill = fill_plain,
     };

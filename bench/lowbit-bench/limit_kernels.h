@@ -24,9 +24,12 @@ typedef struct limit_walk {
 } limit_walk;
 
 typedef struct limit_kernels {
-    limit_loop fma;   /* f32 */
-    limit_loop dot16; /* int16 products, int32 sums */
-    limit_loop dot8;  /* int8 products, int32 sums */
+    limit_loop fma;    /* f32 */
+    limit_loop dot16;  /* int16 products, int32 sums */
+    limit_loop dot8;   /* int8 products; sums in 16 bits where that is faster,
+                        * which codes of two bits and less allow for a while */
+    limit_loop lookup; /* bytes of tables of 16, each by an index, with a sign,
+                        * added up in 16 bits; an operation is a byte */
     /* Both: aligned to 64, bytes a multiple of streams * apart, or of 64. */
     void (*read)(const void *from, size_t bytes, limit_walk walk);
     void (*fill)(void *to, size_t bytes); /* past the caches, if it can */

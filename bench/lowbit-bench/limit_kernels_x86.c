@@ -58,14 +58,29 @@ TARGET("avx2") static void dot16_avx2(int64_t rounds)
 TARGET("avx2") static void dot8_avx2(int64_t rounds)
 {
     __m256i x = _mm256_set1_epi8(3), y = _mm256_set1_epi8(5), c[SUMS_DOT];
-    const __m256i one = _mm256_set1_epi16(1);
     UNROLL for (int i = 0; i < SUMS_DOT; i++) c[i] = x;
     for (int64_t r = 0; r < rounds; r++) {
         UNROLL for (int i = 0; i < SUMS_DOT; i++)
         {
             KEEP(x);
-            const __m256i pairs = _mm256_maddubs_epi16(x, y);
-            c[i] = _mm256_add_epi32(c[i], _mm256_madd_epi16(pairs, one));
+            c[i] = _mm256_add_epi16(c[i], _mm256_maddubs_epi16(x, y));
+            KEEP(c[i]);
+        }
+    }
+}
+
+TARGET("avx2") static void lookup_avx2(int64_t rounds)
+{
+    __m256i table = _mm256_set1_epi8(3), index = _mm256_set1_epi8(5);
+    const __m256i sign = _mm256_set1_epi8(1);
+    __m256i c[SUMS_DOT];
+    UNROLL for (int i = 0; i < SUMS_DOT; i++) c[i] = table;
+    for (int64_t r = 0; r < rounds; r++) {
+        UNROLL for (int i = 0; i < SUMS_DOT; i++)
+        {
+            KEEP(index);
+            const __m256i found = _mm256_shuffle_epi8(table, index);
+            c[i] = _mm256_add_epi16(c[i], _mm256_maddubs_epi16(found, sign));
             KEEP(c[i]);
         }
     }
@@ -139,14 +154,12 @@ TARGET(AVX512) static void dot16_avx512(int64_t rounds)
 TARGET(AVX512) static void dot8_avx512(int64_t rounds)
 {
     __m512i x = _mm512_set1_epi8(3), y = _mm512_set1_epi8(5), c[SUMS_DOT];
-    const __m512i one = _mm512_set1_epi16(1);
     UNROLL for (int i = 0; i < SUMS_DOT; i++) c[i] = x;
     for (int64_t r = 0; r < rounds; r++) {
         UNROLL for (int i = 0; i < SUMS_DOT; i++)
         {
             KEEP_512(x);
-            const __m512i pairs = _mm512_maddubs_epi16(x, y);
-            c[i] = _mm512_add_epi32(c[i], _mm512_madd_epi16(pairs, one));
+            c[i] = _mm512_add_epi16(c[i], _mm512_maddubs_epi16(x, y));
             KEEP_512(c[i]);
         }
     }
@@ -202,6 +215,7 @@ void limit_kernels_x86(const char *isa, limit_kernels *k)
         k->fma = (limit_loop){fma_avx2, SUMS_FMA * 8 * 2.0};
         k->dot16 = (limit_loop){dot16_avx2, SUMS_DOT * 16 * 2.0};
         k->dot8 = (limit_loop){dot8_avx2, SUMS_DOT * 32 * 2.0};
+        k->lookup = (limit_loop){lookup_avx2, SUMS_DOT * 32.0};
         k->read = read_avx2;
     }
     if (avx512) {

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 
 #include "complain.h"
+#include "context.h"
 #include "json.h"
 #include "sampling.h"
 
@@ -154,6 +155,7 @@ bool limits_open(limits *l, int threads, const char *level, double seconds)
     l->fma = loop_rate(l, l->kernels.fma);
     l->dot16 = loop_rate(l, l->kernels.dot16);
     l->dot8 = loop_rate(l, l->kernels.dot8);
+    l->lookup = loop_rate(l, l->kernels.lookup);
     l->dram = read_rate(l, MEMORY);
     task fill = {.l = l, .store = true, .bytes = MEMORY};
     l->stream = best_rate(&fill, MEMORY, 0);
@@ -177,35 +179,47 @@ double limits_read(limits *l, double bytes)
     return l->read[i];
 }
 
-limit limits_product(limits *l, const char *kernel, bench_place place,
-                     double bytes, double flops)
+/* An index has four bits: four signs or two trits. What is found there is half
+ * of their product with x, whose 16 bits have two tables. */
+static double lookup_flops(const cell *c)
 {
+    const double bits = 8 * c->weight_bytes / (double)(c->n * c->k);
+    return bits < 2 ? 4 : 2;
+}
+
+limit limits_product(limits *l, const cell *c)
+{
+    const char *const kernel = c->kernel;
     limit cores = {l->fma, "fma"};
-    if (strstr(kernel, " i16"))
+    if (strstr(kernel, " pairs") || strstr(kernel, " tables"))
+        cores = (limit){l->lookup * lookup_flops(c), "lookup"};
+    else if (strstr(kernel, " i16"))
         cores = (limit){l->dot16, "dot16"};
     else if (strstr(kernel, " i8x2"))
         cores = (limit){l->dot8 / 2, "dot8 / 2"};
-    else if (strstr(kernel, " i8") || strstr(kernel, " tables"))
+    else if (strstr(kernel, " i8"))
         cores = (limit){l->dot8, "dot8"};
     limit memory = {l->dram, "dram"};
-    if (place == PLACE_WARM) memory = (limit){limits_read(l, bytes), "read"};
-    memory.gflops *= flops / bytes;
+    if (c->place == PLACE_WARM)
+        memory = (limit){limits_read(l, c->weight_bytes), "read"};
+    memory.gflops *= cell_flops(c) / c->weight_bytes;
     return memory.gflops < cores.gflops ? memory : cores;
 }
 
 void limits_print(const limits *l)
 {
     printf("limits, %d thread%s: fma %.0f GFLOP/s, dot16 %.0f, dot8 %.0f "
-           "GOP/s, DRAM read %.1f, stores past the caches %.1f GB/s\n",
+           "GOP/s, lookup %.0f G/s, DRAM read %.1f, stores past the caches "
+           "%.1f GB/s\n",
            l->threads, l->threads > 1 ? "s" : "", l->fma, l->dot16, l->dot8,
-           l->dram, l->stream);
+           l->lookup, l->dram, l->stream);
     fflush(stdout);
 }
 
 bool limits_run(const bench_options *o)
 {
-    lb_ctx *const cx = lb_open(&(lb_options){.isa = o->isa});
-    if (!cx) return complain("no level '%s' here", o->isa ? o->isa : "");
+    lb_ctx *const cx = context_open(o, 0);
+    if (!cx) return false;
     bool ok = true;
     for (int i = 0; ok && i < o->threads.n; i++) {
         limits l;
@@ -218,6 +232,7 @@ bool limits_run(const bench_options *o)
             json_number("fma_gflops", l.fma);
             json_number("dot16_gops", l.dot16);
             json_number("dot8_gops", l.dot8);
+            json_number("lookup_gops", l.lookup);
             json_number("dram_gbps", l.dram);
             json_number("stream_gbps", l.stream);
             json_end();

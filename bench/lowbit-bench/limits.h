@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "arguments.h"
+#include "cell.h"
 #include "limit_kernels.h"
 
 enum { LIMIT_SIZES = 48 }; /* powers of two */
@@ -16,6 +17,7 @@ typedef struct limits {
     double seconds; /* most to spend on one figure */
     limit_kernels kernels;
     double fma, dot16, dot8; /* Gop/s */
+    double lookup;           /* G bytes of tables a second */
     double dram;             /* GB/s read, in the best of some patterns */
     double stream;           /* GB/s stored past the caches */
     char *memory;
@@ -31,15 +33,13 @@ void limits_close(limits *l);
  * to lie. Measured when first asked for. */
 double limits_read(limits *l, double bytes);
 
-/* The most that a product can reach, in GFLOP/s, whose weights are so many
- * bytes: what the cores can multiply in the way of the kernel, or what the
- * weights can be read at. Tables, which multiply nothing, count as bytes. */
+/* The most that a product can reach: what the cores can multiply, or look up,
+ * in the way of the kernel, or what the weights can be read at. */
 typedef struct limit {
     double gflops;
-    const char *name; /* "fma", "dot16", "dot8", "dram", "read" */
+    const char *name; /* "fma", "dot16", "dot8", "lookup", "dram", "read" */
 } limit;
-limit limits_product(limits *l, const char *kernel, bench_place place,
-                     double bytes, double flops);
+limit limits_product(limits *l, const cell *c);
 
 /* --limits */
 bool limits_run(const bench_options *o);

@@ -7,9 +7,11 @@
 #include <stdio.h>
 
 #include "arguments.h"
+#include "bench_weights.h"
 #include "calls.h"
 #include "codec_speed.h"
 #include "complain.h"
+#include "context.h"
 #include "error_table.h"
 #include "limits.h"
 #include "openblas.h"
@@ -43,10 +45,21 @@ static bool run(const bench_options *o)
     return false;
 }
 
+/* Names of levels and formats, which only the library knows. */
+static bool check_names(bench_options *o)
+{
+    if (o->mode == MODE_HELP || o->mode == MODE_VERSION) return true;
+    lb_ctx *const cx = context_open(o, 0);
+    const bool ok = cx && weights_check(cx, &o->formats);
+    lb_close(cx);
+    return ok;
+}
+
 int main(int argc, char **argv)
 {
     static bench_options options;
-    if (!arguments_parse(argc, argv, &options)) return 2;
+    if (!arguments_parse(argc, argv, &options) || !check_names(&options))
+        return 2;
     bool done = run(&options);
     const bool lost = ferror(stdout) || fflush(stdout);
     if (lost) done = complain("cannot write to stdout");

@@ -15,6 +15,7 @@
 
 #include "bench_weights.h"
 #include "complain.h"
+#include "context.h"
 #include "json.h"
 #include "sampling.h"
 
@@ -159,11 +160,8 @@ bool openblas_run(const bench_options *o)
     openblas blas = {0};
     bool ok = true;
     for (int t = 0; t < o->threads.n; t++) {
-        const lb_options options = {.threads = (int)o->threads.at[t],
-                                    .isa = o->isa};
-        char why[256];
-        lb_ctx *const cx = lb_open(&options);
-        if (!cx) return complain("%s", lb_open_why(&options, why, sizeof why));
+        lb_ctx *const cx = context_open(o, (int)o->threads.at[t]);
+        if (!cx) return false;
         if (!blas.library && !load(&blas, lb_isa(cx))) {
             lb_close(cx);
             return false;

@@ -12,6 +12,7 @@
 
 #include "bench_weights.h"
 #include "complain.h"
+#include "context.h"
 #include "json.h"
 #include "sampling.h"
 
@@ -179,18 +180,15 @@ static bool run_format(const bench_options *o, lb_ctx *cx, const char *format)
 
 static bool run_threads(const bench_options *o, int threads, bool head)
 {
-    const lb_options options = {.threads = threads, .isa = o->isa};
-    char why[256];
-    lb_ctx *const cx = lb_open(&options);
-    name_list formats = o->formats;
-    if (!cx) return complain("%s", lb_open_why(&options, why, sizeof why));
-    bool ok = weights_check(cx, &formats);
-    if (ok && head && !o->json)
+    lb_ctx *const cx = context_open(o, threads);
+    if (!cx) return false;
+    bool ok = true;
+    if (head && !o->json)
         printf("level %s; milliseconds of the median and of the best sample\n\n"
                "%-8s %-15s %3s %8s %8s %8s\n",
                lb_isa(cx), "format", "op", "thr", "ms", "best", "rate");
-    for (int f = 0; ok && f < formats.n; f++)
-        ok = run_format(o, cx, formats.at[f]);
+    for (int f = 0; ok && f < o->formats.n; f++)
+        ok = run_format(o, cx, o->formats.at[f]);
     lb_close(cx);
     return ok;
 }

@@ -104,9 +104,20 @@ static void draw_level(const plot *p, double rate, double dram,
             across(p, right) + 6, down(p, rate) + 4, name, rate);
 }
 
+/* Of signs, four for a lookup, in GFLOP/s. */
+static double lookup_signs(const limits *l)
+{
+    return 4 * l->lookup;
+}
+
+static double highest(const limits *l)
+{
+    return fmax(fmax(l->fma, l->dot16), fmax(l->dot8, lookup_signs(l)));
+}
+
 static void draw_limits(const plot *p, const limits *l)
 {
-    const double most = fmax(l->fma, fmax(l->dot16, l->dot8));
+    const double most = highest(l);
     double x0 = pow(10, p->x0);
     if (x0 * l->dram < pow(10, p->y0)) x0 = pow(10, p->y0) / l->dram;
     const double x1 = fmin(most / l->dram, pow(10, p->x1));
@@ -118,6 +129,7 @@ static void draw_limits(const plot *p, const limits *l)
     draw_level(p, l->fma, l->dram, "f32 FMA");
     draw_level(p, l->dot16, l->dram, "int16 dot");
     draw_level(p, l->dot8, l->dram, "int8 dot");
+    draw_level(p, lookup_signs(l), l->dram, "signs looked up");
 }
 
 /* ---- points ------------------------------------------------------------- */
@@ -188,7 +200,7 @@ static void draw_cells(const plot *p, const cell *cells, int n, int threads)
 static void choose_range(plot *p, const cell *cells, int n, const limits *l)
 {
     double low = l->fma, left = 1, right = l->dot8 / l->dram * 10;
-    double high = fmax(l->fma, fmax(l->dot16, l->dot8));
+    double high = highest(l);
     for (int i = 0; i < n; i++) {
         low = fmin(low, cells[i].gflops);
         high = fmax(high, cells[i].gflops);
@@ -199,6 +211,17 @@ static void choose_range(plot *p, const cell *cells, int n, const limits *l)
     p->x1 = ceil(log10(right));
     p->y0 = floor(log10(fmax(low, 1e-3)));
     p->y1 = ceil(log10(high));
+}
+
+bool roofline_check(const char *file)
+{
+    FILE *f = fopen(file, "r+");
+    const bool fresh = !f && errno == ENOENT;
+    if (fresh) f = fopen(file, "w");
+    if (!f) return complain("%s: %s", file, strerror(errno));
+    fclose(f);
+    if (fresh) remove(file);
+    return true;
 }
 
 bool roofline_draw(const char *file, const cell *cells, int n, const limits *l)

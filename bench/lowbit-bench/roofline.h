@@ -5,6 +5,10 @@
 #include "cell.h"
 #include "limits.h"
 
+/* Whether such a file can be written; says why if not, and leaves what is there
+ * as it is. */
+bool roofline_check(const char *file);
+
 /* Cells of l->threads threads; false after saying why the file could not be
  * written. */
 bool roofline_draw(const char *file, const cell *cells, int n, const limits *l);

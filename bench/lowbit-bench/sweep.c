@@ -12,6 +12,7 @@
 #include "bench_weights.h"
 #include "cell.h"
 #include "complain.h"
+#include "context.h"
 #include "exact.h"
 #include "limits.h"
 #include "roofline.h"
@@ -24,8 +25,7 @@ typedef struct sweep {
     lb_ctx *maker;
     lb_ctx *cx[LIST_MAX];   /* for each number of threads */
     limits limit[LIST_MAX]; /* likewise, with_limits */
-    name_list formats;
-    cell *cells; /* for the plot */
+    cell *cells;            /* for the plot */
     int n_cells;
 } sweep;
 
@@ -75,6 +75,7 @@ static bool measure(lb_ctx *cx, const subject *s, double seconds, cell *c)
     r.n_w = c->place == PLACE_DRAM ? s->n_w : 1;
     lb_array *const y =
         weights_product(cx, r.x, s->w[0], c->orient, c->precision);
+    c->isa = lb_isa(cx);
     c->error = y ? exact_error(&s->reference, cx, y) : NAN;
     weights_explain(cx, r.x, s->w[0], c->orient, c->precision, c->kernel,
                     sizeof c->kernel);
@@ -131,9 +132,7 @@ static bool measure_all(sweep *s, const subject *u)
                         continue;
                     }
                     if (with_limits(o)) {
-                        const limit most =
-                            limits_product(&s->limit[t], c.kernel, c.place,
-                                           c.weight_bytes, cell_flops(&c));
+                        const limit most = limits_product(&s->limit[t], &c);
                         c.limit = most.gflops;
                         c.limit_name = most.name;
                     }
@@ -210,10 +209,10 @@ static bool run_shape(sweep *s, cell plain)
     bool ok = true;
     for (int r = 0; r < o->orients.n; r++) {
         for (int a = 0; a < o->acts.n; a++) {
-            for (int f = 0; f < s->formats.n; f++) {
+            for (int f = 0; f < o->formats.n; f++) {
                 plain.orient = (bench_orient)o->orients.at[r];
                 plain.act = (lb_dtype)o->acts.at[a];
-                plain.format = s->formats.at[f];
+                plain.format = o->formats.at[f];
                 ok = run_subject(s, &plain) && ok;
             }
         }
@@ -236,21 +235,15 @@ static void close_sweep(sweep *s)
 static bool open_sweep(sweep *s)
 {
     const bench_options *o = s->o;
-    char why[256];
-    lb_options options = {.isa = o->isa};
-    s->maker = lb_open(&options);
-    if (!s->maker)
-        return complain("%s", lb_open_why(&options, why, sizeof why));
-    s->formats = o->formats;
-    if (!weights_check(s->maker, &s->formats)) return false;
+    if (o->svg && !roofline_check(o->svg)) return false;
+    s->maker = context_open(o, 0);
+    if (!s->maker) return false;
     for (int t = 0; t < o->threads.n; t++) {
-        options.threads = (int)o->threads.at[t];
-        s->cx[t] = lb_open(&options);
-        if (!s->cx[t])
-            return complain("%s", lb_open_why(&options, why, sizeof why));
+        const int threads = (int)o->threads.at[t];
+        s->cx[t] = context_open(o, threads);
+        if (!s->cx[t]) return false;
         if (!with_limits(o)) continue;
-        if (!limits_open(&s->limit[t], options.threads, lb_isa(s->cx[t]),
-                         o->seconds))
+        if (!limits_open(&s->limit[t], threads, lb_isa(s->cx[t]), o->seconds))
             return false;
         if (!o->json) limits_print(&s->limit[t]);
     }
