@@ -72,8 +72,9 @@ static inline void check_eq_s(const char *a, const char *b, const char *file,
 #define CHECK_EQ_S(a, b) check_eq_s(a, b, __FILE__, __LINE__, #a " == " #b)
 
 /* Whether to leave a case out, of very many: with LB_TEST_EVERY=N in the
- * environment one of N is done, the same ones each time. For sanitizers, under
- * which a case takes many times as long as where all of them are done. */
+ * environment one of N is done, the same ones each time. For sanitizers and
+ * emulators, under which a case takes many times as long as where all of them
+ * are done. */
 static inline bool check_thins(void)
 {
     static uint64_t state = 1;

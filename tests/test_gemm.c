@@ -114,7 +114,7 @@ static uint32_t bits(float x)
 
 /* ---- tiles -------------------------------------------------------------- */
 
-static const int64_t depths[] = {0, 1, 2, 3, 7, 255, 256, 257};
+static const int64_t depths[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 255, 256, 257};
 enum { N_DEPTHS = sizeof depths / sizeof *depths, MAX_DEPTH = 257 };
 enum { MAX_TILE = LB_GEMM_MAX_MR * LB_GEMM_MAX_NR, GAP = 3 };
 static const float canary = 1234.5f;

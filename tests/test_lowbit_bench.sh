@@ -145,8 +145,10 @@ lines 4
 run 0 "${tiny[@]}" --limits
 lines 1
 has '"lookup_gops": '
-run 0 --json --seconds 0 --threads all --calls --formats f32
-lines 2
+run 0 --json --seconds 0 --threads all,1,2 --calls --formats f32
+lines 6
+threads=$(sed -n '1s/.*"threads": \([0-9]*\).*/\1/p' "$tmp/out")
+[ "$threads" = "$(nproc)" ] || die "--threads all is $threads, not $(nproc)"
 run 0 --json --error --k 1,33,300 --formats f32,nf4 --threads 2
 lines 108
 has '"x": "outliers"'
@@ -155,6 +157,9 @@ has "1e-06"
 run 0 --formats f32,int8 --m 1,2 --shape 64x64 --seconds 0 --threads 1 \
     --svg "$tmp/plot.svg"
 has "of limit"
+run 0 --formats binary --precisions fast --m 8 --shape 256x256 --seconds 0 \
+    --threads 1
+if grep -q "^level avx2" "$tmp/out"; then has "of lookup"; fi
 grep -q '^</svg>$' "$tmp/plot.svg" || die "no plot"
 [ "$(grep -c '<title>' "$tmp/plot.svg")" = 8 ] || die "not 8 points"
 run 1 --formats f32 --m 1 --shape 8x8 --seconds 0 --threads 1 \

@@ -152,10 +152,10 @@ static bool set_m(bench_options *o, const char *flag, const char *value)
     return set_numbers(flag, value, M_MOST, &o->m);
 }
 
-/* As many as the library would take by itself. */
+/* As many as the library would take by itself, at any level. */
 static int all_threads(void)
 {
-    lb_ctx *const cx = lb_open(NULL);
+    lb_ctx *const cx = lb_open(&(lb_options){.isa = "ref"});
     const int all = cx ? lb_threads(cx) : 1;
     lb_close(cx);
     return all;

@@ -17,7 +17,7 @@ double cell_weight_rate(const cell *c)
 
 void cell_print_head(void)
 {
-    printf("%-8s %-9s %5s %-11s %-4s %-3s %-4s %3s %8s %8s %7s %-14s %8s\n",
+    printf("%-8s %-9s %5s %-11s %-4s %-3s %-4s %3s %8s %8s %7s %-17s %8s\n",
            "format", "precision", "M", "NxK", "x", "W", "from", "thr",
            "GFLOP/s", "best", "W GB/s", "of limit", "error");
 }
@@ -30,7 +30,7 @@ void cell_print(const cell *c)
     if (c->limit > 0)
         snprintf(limit, sizeof limit, "%3.0f %% of %s",
                  100 * c->gflops / c->limit, c->limit_name);
-    printf("%-8s %-9s %5lld %-11s %-4s %-3s %-4s %3d %8.2f %8.2f %7.2f %-14s "
+    printf("%-8s %-9s %5lld %-11s %-4s %-3s %-4s %3d %8.2f %8.2f %7.2f %-17s "
            "%8.1e%s\n",
            c->format, precision_name(c->precision), (long long)c->m, shape,
            lb_dtype_name(c->act), orient_name(c->orient), place_name(c->place),

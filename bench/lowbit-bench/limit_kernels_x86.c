@@ -2,7 +2,8 @@
  *
  * Sums are kept in as many registers as latency times throughput asks for.
  * KEEP makes a value unknown to the compiler without an instruction, so that
- * products of equal operands are not computed once for all.
+ * products of equal operands are not computed once for all. Where compilers
+ * would copy a sum before they add to it, ADD does not.
  */
 #include "limit_kernels.h"
 
@@ -15,6 +16,8 @@
 #define TARGET(isa) __attribute__((target(isa)))
 #define KEEP(v)     __asm__ volatile("" : "+x"(v))
 #define KEEP_512(v) __asm__ volatile("" : "+v"(v))
+#define ADD(how, sum, v)                                                       \
+    __asm__ volatile(how " %1, %0, %0" : "+x"(sum) : "x"(v))
 
 /* Loops over accumulators must vanish, or these do not stay in registers. */
 #if defined(__clang__)
@@ -49,8 +52,8 @@ TARGET("avx2") static void dot16_avx2(int64_t rounds)
         UNROLL for (int i = 0; i < SUMS_DOT; i++)
         {
             KEEP(x);
-            c[i] = _mm256_add_epi32(c[i], _mm256_madd_epi16(x, y));
-            KEEP(c[i]);
+            const __m256i products = _mm256_madd_epi16(x, y);
+            ADD("vpaddd", c[i], products);
         }
     }
 }
@@ -63,8 +66,8 @@ TARGET("avx2") static void dot8_avx2(int64_t rounds)
         UNROLL for (int i = 0; i < SUMS_DOT; i++)
         {
             KEEP(x);
-            c[i] = _mm256_add_epi16(c[i], _mm256_maddubs_epi16(x, y));
-            KEEP(c[i]);
+            const __m256i products = _mm256_maddubs_epi16(x, y);
+            ADD("vpaddw", c[i], products);
         }
     }
 }
@@ -80,8 +83,8 @@ TARGET("avx2") static void lookup_avx2(int64_t rounds)
         {
             KEEP(index);
             const __m256i found = _mm256_shuffle_epi8(table, index);
-            c[i] = _mm256_add_epi16(c[i], _mm256_maddubs_epi16(found, sign));
-            KEEP(c[i]);
+            const __m256i signed_ones = _mm256_maddubs_epi16(found, sign);
+            ADD("vpaddw", c[i], signed_ones);
         }
     }
 }

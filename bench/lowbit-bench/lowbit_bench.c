@@ -2,7 +2,7 @@
  * to what the machine can do. `lowbit-bench --help` says the rest.
  *
  * Exit status: 0, 1 if something could not be measured or is not as promised,
- * 2 for arguments that make no sense.
+ * 2 for arguments, or variables LOWBIT_*, that make no sense.
  */
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
 /* roofline.c - see roofline.h.
  *
  * Both axes are logarithmic: FLOP for each byte of weights to the right,
- * GFLOP/s upward. DRAM is the slanted line, what the cores can multiply the
- * level ones. Colours are formats, forms are precisions; a point that is not
- * filled had its weights warm, and may lie above the slanted line.
+ * GFLOP/s upward. DRAM is the slanted line, what the cores can multiply, or
+ * look up, the level ones. Colours are formats, forms are precisions; a point
+ * that is not filled had its weights warm, and may lie above the slanted line.
  */
 #include "roofline.h"
 
@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "complain.h"
 
@@ -104,18 +105,24 @@ static void draw_level(const plot *p, double rate, double dram,
             across(p, right) + 6, down(p, rate) + 4, name, rate);
 }
 
-/* Of signs, four for a lookup, in GFLOP/s. */
-static double lookup_signs(const limits *l)
-{
-    return 4 * l->lookup;
-}
-
 static double highest(const limits *l)
 {
-    return fmax(fmax(l->fma, l->dot16), fmax(l->dot8, lookup_signs(l)));
+    return fmax(l->fma, fmax(l->dot16, l->dot8));
 }
 
-static void draw_limits(const plot *p, const limits *l)
+/* What products of this format were looked up at most, if they were. */
+static double looked_up(const cell *cells, int n, const char *format,
+                        int threads)
+{
+    for (int i = 0; i < n; i++)
+        if (cells[i].threads == threads && !strcmp(cells[i].format, format) &&
+            !strcmp(cells[i].limit_name, "lookup"))
+            return cells[i].limit;
+    return 0;
+}
+
+static void draw_limits(const plot *p, const cell *cells, int n,
+                        const limits *l)
 {
     const double most = highest(l);
     double x0 = pow(10, p->x0);
@@ -129,7 +136,10 @@ static void draw_limits(const plot *p, const limits *l)
     draw_level(p, l->fma, l->dram, "f32 FMA");
     draw_level(p, l->dot16, l->dram, "int16 dot");
     draw_level(p, l->dot8, l->dram, "int8 dot");
-    draw_level(p, lookup_signs(l), l->dram, "signs looked up");
+    const double trits = looked_up(cells, n, "ternary", l->threads);
+    const double signs = looked_up(cells, n, "binary", l->threads);
+    if (trits > 0) draw_level(p, trits, l->dram, "trits looked up");
+    if (signs > 0) draw_level(p, signs, l->dram, "signs looked up");
 }
 
 /* ---- points ------------------------------------------------------------- */
@@ -215,12 +225,14 @@ static void choose_range(plot *p, const cell *cells, int n, const limits *l)
 
 bool roofline_check(const char *file)
 {
-    FILE *f = fopen(file, "r+");
-    const bool fresh = !f && errno == ENOENT;
-    if (fresh) f = fopen(file, "w");
+    struct stat st;
+    const bool there = !lstat(file, &st);
+    if (there && !S_ISREG(st.st_mode))
+        return true; /* a pipe: not to be tried */
+    FILE *const f = fopen(file, "a");
     if (!f) return complain("%s: %s", file, strerror(errno));
     fclose(f);
-    if (fresh) remove(file);
+    if (!there) remove(file);
     return true;
 }
 
@@ -235,7 +247,7 @@ bool roofline_draw(const char *file, const cell *cells, int n, const limits *l)
             "<rect width='%d' height='%d' fill='white'/>\n",
             WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT);
     draw_axes(&p, l);
-    draw_limits(&p, l);
+    draw_limits(&p, cells, n, l);
     draw_cells(&p, cells, n, l->threads);
     fputs("</svg>\n", p.file);
     const bool bad = ferror(p.file);

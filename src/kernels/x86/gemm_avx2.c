@@ -10,7 +10,7 @@
  * Four steps at a time are written in assembler: compilers copy sums and spill
  * them when they unroll this, and a loop of single steps counts, which is an
  * eighth of what it starts. A core has room for that, but half a core has not,
- * where somebody else uses the other half.
+ * where somebody else uses the other half. Sanitizers would not see its reads.
  */
 #include "kernels/gemm.h"
 
@@ -42,7 +42,7 @@ LB_INLINE void put_some(float *c, __m256i mask, __m256 sum, bool first)
 
 /* ---- four steps --------------------------------------------------------- */
 
-#if !defined(LB_SIMDE)
+#if LB_OF_EACH
 #define LB_ROW(rows, step, i)                                                  \
     "vbroadcastss 4*(" #rows "*" #step "+" #i ")(%[a]), %[x]\n\t"              \
     "vfmadd231ps %[b0], %[x], %[s" #i "0]\n\t"                                 \
@@ -98,7 +98,7 @@ LB_TARGET("avx2,fma")
 LB_INLINE int64_t most_steps(const int rows, int64_t k, const float *a,
                              const float *b, int64_t ldb, __m256 (*r)[2])
 {
-#if !defined(LB_SIMDE)
+#if LB_OF_EACH
     const int64_t times = k / 4;
     if (ldb != NR || times == 0 || rows < 4) return 0;
     if (rows == 6)
