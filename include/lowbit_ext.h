@@ -329,6 +329,8 @@ typedef struct lb_rule {
     lb_verdict (*run)(lb_ctx *, const lb_call *, int operand, lb_array **out);
 } lb_rule;
 
+enum { LB_PLAN_NOTE = 4096 };
+
 /* What an eval needs, allocated before it begins, so that it cannot fail. */
 struct lb_plan {
     size_t shared;     /* scratch that all threads see, kept between phases */
@@ -338,6 +340,10 @@ struct lb_plan {
     int phases;
     int64_t units[LB_MAX_PHASES];
     const char *kernel; /* what lb_explain calls it; static */
+    /* LB_PLAN_NOTE bytes, aligned to 64, for what eval would have to find out
+     * once more. It finds them as plan left them, in the same place, and leaves
+     * them so: all threads do. */
+    void *note;
 };
 
 /* One thread's share of an eval: units lo <= u < hi of a phase. */

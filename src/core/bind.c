@@ -171,7 +171,8 @@ void lb_work_trouble(const lb_work *w, int64_t where)
 
 static lb_array *by_eval(lb_ctx *cx, lb_call *c, report *r)
 {
-    lb_plan plan = {.kernel = ""};
+    _Alignas(64) char note[LB_PLAN_NOTE];
+    lb_plan plan = {.kernel = "", .note = note};
     c->prim->plan(c, &plan);
     r->kernel = plan.kernel ? plan.kernel : "";
     r->shared = plan.shared;
@@ -321,7 +322,8 @@ lb_verdict lb_bind_into(lb_ctx *cx, const lb_prim *prim, int n,
                         lb_array *const *in, const void *params, lb_array *out)
 {
     lb_call c = make_call(cx, prim, n, in, params);
-    lb_plan plan = {.kernel = ""};
+    _Alignas(64) char note[LB_PLAN_NOTE];
+    lb_plan plan = {.kernel = "", .note = note};
     if (cx->layer || has_rules(&c) || prim->move || prim->dense || prim->result)
         return LB_DECLINED;
     if (!prim->infer(cx, &c)) return LB_FAILED;

@@ -6,6 +6,8 @@
  * kernel space..), row-major: that is the order of each sum. Which of the two
  * is A follows the result's layout, so that tiles are written along memory.
  */
+#include <stddef.h>
+
 #include "core/core.h"
 #include "prims/conv_dims.h"
 #include "prims/conv_windows.h"
@@ -20,6 +22,13 @@ typedef struct {
     lb_product product;
     bool features_first; /* A is the weights */
 } conv;
+
+/* What a plan keeps. */
+typedef struct {
+    conv d;
+    _Alignas(max_align_t) char grid[LB_GRID];
+} kept;
+_Static_assert(sizeof(kept) <= LB_PLAN_NOTE, "a plan has room for it");
 
 /* The windows are a view of the input: each is one element, whatever the
  * stride, or there is one for each image, whatever the dilation (so it is in
@@ -180,17 +189,15 @@ static void prepare(const lb_call *c, conv *d)
 
 static void plan(const lb_call *c, lb_plan *plan)
 {
-    conv d;
-    prepare(c, &d);
-    lb_product_plan(&d.product, c, plan);
+    kept *const k = plan->note;
+    prepare(c, &k->d);
+    k->d.product.grid = k->grid;
+    lb_product_plan(&k->d.product, c, plan);
 }
 
 static void eval(const lb_work *w)
 {
-    conv d;
-    prepare(w->call, &d);
-    d.product.at = w->out->store->data;
-    lb_product_run(&d.product, w);
+    lb_product_run(&((const kept *)w->plan->note)->d.product, w);
 }
 
 static bool infer(lb_ctx *cx, lb_call *c)

@@ -9,6 +9,8 @@
  * transposed first. Sums run over the contracted axes in row-major order of
  * the lists that name them.
  */
+#include <stddef.h>
+
 #include "core/core.h"
 #include "prims/cuts.h"
 #include "prims/product.h"
@@ -18,7 +20,9 @@
 typedef struct {
     lb_matrix a, b;
     lb_product product;
+    _Alignas(max_align_t) char grid[LB_GRID];
 } dot;
+_Static_assert(sizeof(dot) <= LB_PLAN_NOTE, "a plan keeps it");
 
 static int64_t add_axes(lb_dims *d, const lb_array *a, const lb_axes *list)
 {
@@ -95,22 +99,20 @@ static void prepare(const lb_call *c, dot *d)
         .in_place = lb_product_direct(c),
         .put = put,
         .precision = lb_product_precision(c, p->precision),
+        .grid = d->grid,
     };
 }
 
 static void plan(const lb_call *c, lb_plan *plan)
 {
-    dot d;
-    prepare(c, &d);
-    lb_product_plan(&d.product, c, plan);
+    dot *const d = plan->note;
+    prepare(c, d);
+    lb_product_plan(&d->product, c, plan);
 }
 
 static void eval(const lb_work *w)
 {
-    dot d;
-    prepare(w->call, &d);
-    d.product.at = w->out->store->data;
-    lb_product_run(&d.product, w);
+    lb_product_run(&((const dot *)w->plan->note)->product, w);
 }
 
 /* ---- checks ------------------------------------------------------------- */

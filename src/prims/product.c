@@ -11,32 +11,29 @@ static const lb_weights_way *const coded_ways[] = {
 };
 enum { CODED_WAYS = sizeof coded_ways / sizeof *coded_ways };
 
-/* Those for whatever else comes. */
-static const lb_weights_way packed = {NULL, lb_packed_plan, lb_packed_run};
-static const lb_weights_way few = {NULL, lb_few_plan, lb_few_run};
-static const lb_weights_way thin = {NULL, lb_thin_plan, lb_thin_run};
-static const lb_weights_way plain = {NULL, lb_plain_plan, lb_plain_run};
-
-static const lb_weights_way *way_of(const lb_product *p, const lb_cpu *cpu)
+static const lb_weights_way *way_of(const lb_product *p, const lb_cpu *cpu,
+                                    lb_weights *w)
 {
-    lb_weights w;
-    if (p->a->type != LB_C_F32) return &plain;
-    if (lb_weights_of(p, cpu, &w))
+    if (p->a->type != LB_C_F32) return &lb_plain;
+    if (lb_weights_of(p, cpu, w))
         for (int i = 0; i < CODED_WAYS; i++)
-            if (coded_ways[i]->fits(p, &w, cpu)) return coded_ways[i];
+            if (coded_ways[i]->fits(p, w, cpu)) return coded_ways[i];
     const int64_t rows = lb_min_i64(p->m, p->n);
-    return rows <= LB_THIN ? &thin : rows <= LB_FEW ? &few : &packed;
+    return rows <= LB_THIN ? &lb_thin : rows <= LB_FEW ? &lb_few : &lb_packed;
 }
 
-void lb_product_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+void lb_product_plan(lb_product *p, const lb_call *c, lb_plan *plan)
 {
+    lb_weights w;
     plan->phases = 1;
-    if (p->batch && p->m && p->n) way_of(p, c->cpu)->plan(p, c, plan);
+    if (!p->batch || !p->m || !p->n) return;
+    p->way = way_of(p, c->cpu, &w);
+    p->way->plan(p, &w, c, plan);
 }
 
 void lb_product_run(const lb_product *p, const lb_work *w)
 {
-    way_of(p, w->call->cpu)->run(p, w);
+    p->way->run(p, w);
 }
 
 bool lb_product_dtype(lb_ctx *cx, const char *who, lb_dtype x, lb_dtype y,

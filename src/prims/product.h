@@ -25,24 +25,26 @@
 #include "core/core.h"
 #include "prims/matrix.h"
 
-enum { LB_THIN = 1, LB_FEW = 32 };
+enum { LB_THIN = 1, LB_FEW = 32, LB_GRID = 1536 };
 
 typedef struct lb_product lb_product;
 struct lb_product {
     const lb_source *a, *b; /* (m,k) and (n,k), of the same type */
     int64_t batch, m, n, k;
-    /* The result is (batch, m, n) as it lies, in the type; then at is where,
-     * except while planning. */
-    bool in_place;
-    void *at;
+    bool in_place; /* the result is (batch, m, n) as it lies, in the type */
     /* Else this writes block (m,n) at (i,j), n elements to a row. */
     void (*put)(const lb_product *, const lb_work *, int64_t batch, int64_t i,
                 int64_t m, int64_t j, int64_t n, const void *tile);
     const void *user;       /* for put */
     lb_precision precision; /* asked for; not DEFAULT */
+    /* What planning finds out: the way, and in LB_GRID bytes, aligned as for
+     * any type, how it divides the product. */
+    const struct lb_weights_way *way;
+    void *grid;
 };
 
-void lb_product_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
+/* p stays where it is, with what it points to, until it has run. */
+void lb_product_plan(lb_product *p, const lb_call *c, lb_plan *plan);
 void lb_product_run(const lb_product *p, const lb_work *w);
 
 /* The dtype of a result, or the sentence. Floats of any dtypes may meet;
@@ -61,16 +63,6 @@ lb_ctype lb_product_type(const lb_call *c);
 lb_ctype lb_product_tile(const lb_call *c);
 /* The result's elements are of the type themselves. */
 bool lb_product_direct(const lb_call *c);
-
-/* The ways. */
-void lb_packed_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
-void lb_packed_run(const lb_product *p, const lb_work *w);
-void lb_few_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
-void lb_few_run(const lb_product *p, const lb_work *w);
-void lb_thin_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
-void lb_thin_run(const lb_product *p, const lb_work *w);
-void lb_plain_plan(const lb_product *p, const lb_call *c, lb_plan *plan);
-void lb_plain_run(const lb_product *p, const lb_work *w);
 
 static inline int64_t lb_round_up(int64_t n, int64_t unit)
 {

@@ -47,6 +47,7 @@ typedef struct {
     int64_t w_at, codes_at, scale_at,
         n; /* scratch in floats; the result is at 0 */
 } grid;
+_Static_assert(sizeof(grid) <= LB_GRID, "it is kept in p->grid");
 
 static bool scales_fit(const lb_coded *c, int nr)
 {
@@ -73,9 +74,10 @@ static int64_t blocks_of(const lb_coded *c, int64_t j, int64_t n)
     return g ? (j + n - 1) / g - j / g + 1 : 1;
 }
 
-static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
+static void make_grid(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, grid *g)
 {
-    if (!lb_weights_of(p, c->cpu, &g->w)) return false;
+    g->w = *w;
     const lb_coded *codes = &g->w.coded;
     g->panels = lb_outerf32_for(c->cpu);
     g->tiles = lb_gemm_kernel_for(c->cpu);
@@ -98,19 +100,19 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     g->scale_at = g->codes_at + lb_line_floats(LINE * g->kc / F + 1);
     g->n = g->scale_at + lb_round_up(lines * g->scales, LB_OUTERF32_MAX_NR);
     g->n = lb_max_i64(g->n, lb_line_floats(g->w.m * g->kc)); /* phase 0 */
-    return true;
 }
 
-static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, lb_plan *plan)
 {
-    grid g;
-    if (!make_grid(p, c, &g)) return;
+    grid *const g = p->grid;
+    make_grid(p, w, c, g);
     plan->phases = 2;
-    plan->shared = (size_t)(p->batch * g.w.m * p->k) * sizeof(float);
-    plan->per_thread = (size_t)g.n * sizeof(float);
-    plan->units[0] = p->batch * g.depths;
-    plan->units[1] = g.b.n;
-    plan->kernel = g.panels->name;
+    plan->shared = (size_t)(p->batch * g->w.m * p->k) * sizeof(float);
+    plan->per_thread = (size_t)g->n * sizeof(float);
+    plan->units[0] = p->batch * g->depths;
+    plan->units[1] = g->b.n;
+    plan->kernel = g->panels->name;
 }
 
 /* ---- x ------------------------------------------------------------------- */
@@ -312,13 +314,12 @@ static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
 
 static void run(const lb_product *p, const lb_work *w)
 {
-    grid g;
-    if (!make_grid(p, w->call, &g)) return;
+    const grid *const g = p->grid;
     for (int64_t u = w->lo; u < w->hi; u++) {
         if (w->phase == 0)
-            pack_panel(p, w, &g, u / g.depths, u % g.depths * g.kc);
+            pack_panel(p, w, g, u / g->depths, u % g->depths * g->kc);
         else
-            run_unit(p, w, &g, lb_units_at(&g.b, &g.w, u));
+            run_unit(p, w, g, lb_units_at(&g->b, &g->w, u));
     }
 }
 

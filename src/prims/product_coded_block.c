@@ -44,6 +44,7 @@ typedef struct {
     /* Scratch, in bytes; x, if it is not whole, is at 0. */
     size_t c_at, w_at, ws_at, rows_at, slab_at, put_at, weights_at, bytes;
 } grid;
+_Static_assert(sizeof(grid) <= LB_GRID, "it is kept in p->grid");
 
 /* ---- the grid ------------------------------------------------------------ */
 
@@ -90,11 +91,11 @@ static void make_room(const lb_product *p, grid *g)
                lb_int_weights_room(q, &g->w.coded, g->b.nb, p->k, &w, NULL);
 }
 
-static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
+static bool make_grid(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, grid *g)
 {
-    if (!lb_weights_of(p, c->cpu, &g->w) ||
-        !lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p))
-        return false;
+    g->w = *w;
+    if (!lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p)) return false;
     g->in_l2 = (int64_t)lb_tuning_for(c->cpu)->l2_x;
     const int64_t most = g->in_l2 / (int64_t)sizeof(int16_t) / g->p.kc;
     const lb_cut cut = {
@@ -118,18 +119,19 @@ static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
            lb_int_panels_of(cpu, &w->coded, w->m, &panels);
 }
 
-static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, lb_plan *plan)
 {
-    grid g;
-    if (!make_grid(p, c, &g)) return;
-    plan->per_thread = g.bytes;
-    plan->kernel = g.p.kernel->name;
-    if (g.whole) {
+    grid *const g = p->grid;
+    if (!make_grid(p, w, c, g)) return;
+    plan->per_thread = g->bytes;
+    plan->kernel = g->p.kernel->name;
+    if (g->whole) {
         plan->phases = 2;
-        plan->shared = (size_t)(p->batch * g.b.bm * g.slice);
-        plan->units[0] = p->batch * g.b.bm * g.panels;
+        plan->shared = (size_t)(p->batch * g->b.bm * g->slice);
+        plan->units[0] = p->batch * g->b.bm * g->panels;
     }
-    plan->units[plan->phases - 1] = g.b.n;
+    plan->units[plan->phases - 1] = g->b.n;
 }
 
 /* ---- a block ------------------------------------------------------------- */
@@ -366,13 +368,12 @@ static void run_block(const lb_product *p, const lb_work *work, const grid *g,
 
 static void run(const lb_product *p, const lb_work *w)
 {
-    grid g;
-    if (!make_grid(p, w->call, &g)) return;
+    const grid *const g = p->grid;
     for (int64_t u = w->lo; u < w->hi; u++)
-        if (g.whole && w->phase == 0)
-            run_panel(p, w, &g, u);
+        if (g->whole && w->phase == 0)
+            run_panel(p, w, g, u);
         else
-            run_block(p, w, &g, u);
+            run_block(p, w, g, u);
 }
 
 const lb_weights_way lb_coded_block = {fits, make_plan, run};

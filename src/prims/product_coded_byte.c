@@ -45,6 +45,7 @@ typedef struct {
     /* Scratch, in bytes; x is at 0, if not. */
     size_t c_at, rows_at, slab_at, put_at, weights_at, bytes;
 } grid;
+_Static_assert(sizeof(grid) <= LB_GRID, "it is kept in p->grid");
 
 /* ---- the grid ------------------------------------------------------------ */
 
@@ -79,10 +80,11 @@ static void make_room(const lb_product *p, grid *g)
                lb_byte_weights_room(q, &g->w.coded, g->b.nb, p->k, &w, NULL);
 }
 
-static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
+static bool make_grid(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, grid *g)
 {
-    if (!lb_weights_of(p, c->cpu, &g->w) ||
-        !lb_byte_panels_of(c->cpu, &g->w.coded, g->w.m, g->w.n, p->precision,
+    g->w = *w;
+    if (!lb_byte_panels_of(c->cpu, &g->w.coded, g->w.m, g->w.n, p->precision,
                            &g->p))
         return false;
     const lb_cut cut = {
@@ -106,18 +108,19 @@ static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
            lb_byte_panels_of(cpu, &w->coded, w->m, w->n, p->precision, &panels);
 }
 
-static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, lb_plan *plan)
 {
-    grid g;
-    if (!make_grid(p, c, &g)) return;
-    plan->per_thread = g.bytes;
-    plan->phases = g.before ? 2 : 1;
-    plan->units[plan->phases - 1] = g.b.n;
-    if (g.before) {
-        plan->units[0] = p->batch * g.b.bm * g.panels;
-        plan->shared = (size_t)(plan->units[0] * g.panel);
+    grid *const g = p->grid;
+    if (!make_grid(p, w, c, g)) return;
+    plan->per_thread = g->bytes;
+    plan->phases = g->before ? 2 : 1;
+    plan->units[plan->phases - 1] = g->b.n;
+    if (g->before) {
+        plan->units[0] = p->batch * g->b.bm * g->panels;
+        plan->shared = (size_t)(plan->units[0] * g->panel);
     }
-    plan->kernel = g.p.planes == 2 ? g.p.kernel->name_two : g.p.kernel->name;
+    plan->kernel = g->p.planes == 2 ? g->p.kernel->name_two : g->p.kernel->name;
 }
 
 /* ---- a block ------------------------------------------------------------- */
@@ -339,13 +342,12 @@ static void run_before(const lb_product *p, const lb_work *work, const grid *g,
 
 static void run(const lb_product *p, const lb_work *w)
 {
-    grid g;
-    if (!make_grid(p, w->call, &g)) return;
+    const grid *const g = p->grid;
     for (int64_t u = w->lo; u < w->hi; u++)
-        if (g.before && w->phase == 0)
-            run_before(p, w, &g, u);
+        if (g->before && w->phase == 0)
+            run_before(p, w, g, u);
         else
-            run_block(p, w, &g, lb_units_at(&g.b, &g.w, u));
+            run_block(p, w, g, lb_units_at(&g->b, &g->w, u));
 }
 
 const lb_weights_way lb_coded_byte = {fits, make_plan, run};

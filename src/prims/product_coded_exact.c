@@ -41,6 +41,7 @@ typedef struct {
     /* Scratch in floats; the result is at 0. */
     int64_t scale_at, put_at, n;
 } grid;
+_Static_assert(sizeof(grid) <= LB_GRID, "it is kept in p->grid");
 
 /* Blocks of scales must not begin within a panel's groups. */
 static bool scales_fit(const lb_coded *c)
@@ -85,9 +86,10 @@ static bool levels_are_tame(const lb_coded *c)
 
 /* ---- the grid ------------------------------------------------------------ */
 
-static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
+static void make_grid(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, grid *g)
 {
-    if (!lb_weights_of(p, c->cpu, &g->w)) return false;
+    g->w = *w;
     g->kernel = lb_dotf32_for(c->cpu);
     g->groups = lb_ceil_div(g->w.m, g->kernel->mr);
     g->panels = lb_ceil_div(p->k, KC);
@@ -112,20 +114,20 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     g->put_at = g->scale_at + lb_line_floats((int64_t)STRIP * MOST_BLOCKS);
     g->n = g->put_at + lb_line_floats(g->w.swapped ? 2 * put : put);
     g->n = lb_max_i64(g->n, rows); /* phase 0 reads these */
-    return true;
 }
 
-static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, lb_plan *plan)
 {
-    grid g;
-    if (!make_grid(p, c, &g)) return;
+    grid *const g = p->grid;
+    make_grid(p, w, c, g);
     plan->phases = 2;
-    plan->shared = (size_t)(p->batch * g.w.m * g.filled) * sizeof(float) +
-                   (size_t)(p->batch * g.panels);
-    plan->per_thread = (size_t)g.n * sizeof(float);
-    plan->units[0] = p->batch * g.panels;
-    plan->units[1] = g.b.n;
-    plan->kernel = g.kernel->name;
+    plan->shared = (size_t)(p->batch * g->w.m * g->filled) * sizeof(float) +
+                   (size_t)(p->batch * g->panels);
+    plan->per_thread = (size_t)g->n * sizeof(float);
+    plan->units[0] = p->batch * g->panels;
+    plan->units[1] = g->b.n;
+    plan->kernel = g->kernel->name;
 }
 
 /* ---- x ------------------------------------------------------------------- */
@@ -317,13 +319,12 @@ static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
 
 static void run(const lb_product *p, const lb_work *w)
 {
-    grid g;
-    if (!make_grid(p, w->call, &g)) return;
+    const grid *const g = p->grid;
     for (int64_t u = w->lo; u < w->hi; u++) {
         if (w->phase == 0)
-            pack_panel(p, w, &g, u / g.panels, u % g.panels * KC);
+            pack_panel(p, w, g, u / g->panels, u % g->panels * KC);
         else
-            run_unit(p, w, &g, lb_units_at(&g.b, &g.w, u));
+            run_unit(p, w, g, lb_units_at(&g->b, &g->w, u));
     }
 }
 

@@ -64,6 +64,7 @@ typedef struct {
     size_t panel_at, codes_at, ws_at, put_at, weights_at, bytes;
     size_t rows_bytes; /* of phase 0 */
 } grid;
+_Static_assert(sizeof(grid) <= LB_GRID, "it is kept in p->grid");
 
 /* Blocks of scales do not end within a panel, and codes are numbers, on a line,
  * or levels. Of 2 bits or 1 there is so little to turn that others are as fast.
@@ -148,11 +149,11 @@ static void make_room(const lb_product *p, grid *g)
     if (g->bytes < g->rows_bytes) g->bytes = g->rows_bytes;
 }
 
-static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
+static bool make_grid(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, grid *g)
 {
-    if (!lb_weights_of(p, c->cpu, &g->w) ||
-        !lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p))
-        return false;
+    g->w = *w;
+    if (!lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p)) return false;
     g->kernel = lb_outerint_for(c->cpu);
     g->p.kc = g->p.ratio_apart = KC;
     g->feeds = g->w.m > FED || (g->w.coded.bits == 8) == g->p.fine ? NONE
@@ -169,16 +170,17 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     return true;
 }
 
-static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, lb_plan *plan)
 {
-    grid g;
-    if (!make_grid(p, c, &g)) return;
+    grid *const g = p->grid;
+    if (!make_grid(p, w, c, g)) return;
     plan->phases = 2;
-    plan->shared = (size_t)(p->batch * g.depths * g.x_bytes);
-    plan->per_thread = g.bytes;
-    plan->units[0] = p->batch * lb_ceil_div(g.depths, PART);
-    plan->units[1] = g.b.n;
-    plan->kernel = g.kernel->name;
+    plan->shared = (size_t)(p->batch * g->depths * g->x_bytes);
+    plan->per_thread = g->bytes;
+    plan->units[0] = p->batch * lb_ceil_div(g->depths, PART);
+    plan->units[1] = g->b.n;
+    plan->kernel = g->kernel->name;
 }
 
 /* ---- x ------------------------------------------------------------------- */
@@ -603,14 +605,13 @@ static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
 
 static void run(const lb_product *p, const lb_work *w)
 {
-    grid g;
-    if (!make_grid(p, w->call, &g)) return;
-    const int64_t parts = lb_ceil_div(g.depths, PART);
+    const grid *const g = p->grid;
+    const int64_t parts = lb_ceil_div(g->depths, PART);
     for (int64_t u = w->lo; u < w->hi; u++) {
         if (w->phase == 0)
-            pack_part(p, w, &g, u / parts, u % parts * PART * KC);
+            pack_part(p, w, g, u / parts, u % parts * PART * KC);
         else
-            run_unit(p, w, &g, lb_units_at(&g.b, &g.w, u));
+            run_unit(p, w, g, lb_units_at(&g->b, &g->w, u));
     }
 }
 

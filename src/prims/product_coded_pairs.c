@@ -64,6 +64,7 @@ typedef struct {
     size_t codes_at, turned_at, own_at, c_at, ws_at, rows_at, slab_at, put_at,
         sorted_at, weights_at, bytes;
 } grid;
+_Static_assert(sizeof(grid) <= LB_GRID, "it is kept in p->grid");
 
 /* Two bits that have no more than three values. */
 static bool are_trits(const lb_coded *c)
@@ -132,11 +133,11 @@ static void make_room(const lb_product *p, const lb_call *c, grid *g)
                                               g->b.nb, p->k, &s, NULL);
 }
 
-static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
+static bool make_grid(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, grid *g)
 {
-    if (!lb_weights_of(p, c->cpu, &g->w) ||
-        !lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p))
-        return false;
+    g->w = *w;
+    if (!lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p)) return false;
     g->kernel = lb_dotpair_for(c->cpu);
     g->turns = lb_dotturn_for(c->cpu);
     make_numbers(g);
@@ -153,18 +154,19 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     return true;
 }
 
-static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, lb_plan *plan)
 {
-    grid g;
-    if (!make_grid(p, c, &g)) return;
-    plan->per_thread = g.bytes;
-    plan->phases = g.before ? 2 : 1;
-    plan->units[plan->phases - 1] = g.b.n;
-    if (g.before) {
-        plan->units[0] = p->batch * g.b.bm * g.panels;
-        plan->shared = (size_t)(plan->units[0] * g.panel);
+    grid *const g = p->grid;
+    if (!make_grid(p, w, c, g)) return;
+    plan->per_thread = g->bytes;
+    plan->phases = g->before ? 2 : 1;
+    plan->units[plan->phases - 1] = g->b.n;
+    if (g->before) {
+        plan->units[0] = p->batch * g->b.bm * g->panels;
+        plan->shared = (size_t)(plan->units[0] * g->panel);
     }
-    plan->kernel = g.kernel->name;
+    plan->kernel = g->kernel->name;
 }
 
 /* ---- a block ------------------------------------------------------------- */
@@ -392,13 +394,12 @@ static void run_before(const lb_product *p, const lb_work *work, const grid *g,
 
 static void run(const lb_product *p, const lb_work *w)
 {
-    grid g;
-    if (!make_grid(p, w->call, &g)) return;
+    const grid *const g = p->grid;
     for (int64_t u = w->lo; u < w->hi; u++)
-        if (g.before && w->phase == 0)
-            run_before(p, w, &g, u);
+        if (g->before && w->phase == 0)
+            run_before(p, w, g, u);
         else
-            run_block(p, w, &g, lb_units_at(&g.b, &g.w, u));
+            run_block(p, w, g, lb_units_at(&g->b, &g->w, u));
 }
 
 const lb_weights_way lb_coded_pairs = {fits, make_plan, run};

@@ -51,6 +51,7 @@ typedef struct {
     size_t codes_at, lines_at, c_at, ws_at, rows_at, slab_at, put_at, sorted_at,
         weights_at, bytes;
 } grid;
+_Static_assert(sizeof(grid) <= LB_GRID, "it is kept in p->grid");
 
 static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
@@ -68,11 +69,11 @@ static size_t add(size_t at, int64_t bytes)
     return at + (size_t)lb_round_up(bytes, 64);
 }
 
-static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
+static bool make_grid(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, grid *g)
 {
-    if (!lb_weights_of(p, c->cpu, &g->w) ||
-        !lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p))
-        return false;
+    g->w = *w;
+    if (!lb_int_panels_of(c->cpu, &g->w.coded, g->w.m, &g->p)) return false;
     g->kernel = lb_dottab_for(c->cpu);
     g->turns = lb_dotturn_for(c->cpu);
     g->along = g->w.coded.along;
@@ -107,13 +108,14 @@ static bool make_grid(const lb_product *p, const lb_call *c, grid *g)
     return true;
 }
 
-static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, lb_plan *plan)
 {
-    grid g;
-    if (!make_grid(p, c, &g)) return;
-    plan->per_thread = g.bytes;
-    plan->units[0] = g.b.n;
-    plan->kernel = g.kernel->name;
+    grid *const g = p->grid;
+    if (!make_grid(p, w, c, g)) return;
+    plan->per_thread = g->bytes;
+    plan->units[0] = g->b.n;
+    plan->kernel = g->kernel->name;
 }
 
 /* ---- a block ------------------------------------------------------------- */
@@ -305,10 +307,9 @@ static void run_block(const lb_product *p, const lb_work *work, const grid *g,
 
 static void run(const lb_product *p, const lb_work *w)
 {
-    grid g;
-    if (!make_grid(p, w->call, &g)) return;
+    const grid *const g = p->grid;
     for (int64_t u = w->lo; u < w->hi; u++)
-        run_block(p, w, &g, lb_units_at(&g.b, &g.w, u));
+        run_block(p, w, g, lb_units_at(&g->b, &g->w, u));
 }
 
 const lb_weights_way lb_coded_table = {fits, make_plan, run};

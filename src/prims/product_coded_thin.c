@@ -34,6 +34,7 @@ enum {
 typedef enum { NOWHERE, TO_X, TO_Y } target;
 
 typedef struct {
+    lb_weights w;
     const lb_gemvq_kernel *kernel;
     int64_t k, n, batch, m;
     target scales;
@@ -53,6 +54,7 @@ typedef struct {
     int64_t y_at, scale_at; /* scratch, in bytes; the kernel's at 0 */
     size_t scratch;
 } grid;
+_Static_assert(sizeof(grid) <= LB_GRID, "it is kept in p->grid");
 
 /* ---- what runs ---------------------------------------------------------- */
 
@@ -225,7 +227,8 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
                       const lb_call *call, grid *to)
 {
     const lb_coded *c = &w->coded;
-    grid g = {.kernel = kernel_of(p, w, call->cpu),
+    grid g = {.w = *w,
+              .kernel = kernel_of(p, w, call->cpu),
               .k = p->k,
               .n = w->n,
               .batch = p->batch,
@@ -267,19 +270,18 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
     return true;
 }
 
-static void make_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, lb_plan *plan)
 {
-    lb_weights w;
-    lb_weights_of(p, c->cpu, &w);
-    grid g;
-    if (!make_grid(p, &w, c, &g)) return;
-    plan->shared = g.shared;
-    plan->per_thread = g.scratch;
-    plan->phases = g.keeps ? 3 : 2;
-    plan->units[0] = p->batch * g.m;
-    plan->units[1] = p->batch * g.count * g.kept;
-    plan->units[2] = p->batch * g.m * lb_ceil_div(g.n, g.piece);
-    plan->kernel = g.kernel->name;
+    grid *const g = p->grid;
+    if (!make_grid(p, w, c, g)) return;
+    plan->shared = g->shared;
+    plan->per_thread = g->scratch;
+    plan->phases = g->keeps ? 3 : 2;
+    plan->units[0] = p->batch * g->m;
+    plan->units[1] = p->batch * g->count * g->kept;
+    plan->units[2] = p->batch * g->m * lb_ceil_div(g->n, g->piece);
+    plan->kernel = g->kernel->name;
 }
 
 /* ---- scales ------------------------------------------------------------- */
@@ -570,28 +572,26 @@ static void add_sums(const lb_product *p, const grid *g, const lb_weights *w,
 
 static void run(const lb_product *p, const lb_work *work)
 {
-    lb_weights w;
-    lb_weights_of(p, work->call->cpu, &w);
-    grid g;
-    if (!make_grid(p, &w, work->call, &g)) return;
+    const grid *const g = p->grid;
+    const lb_weights *const w = &g->w;
     for (int64_t u = work->lo, next; u < work->hi; u = next) {
         next = u + 1;
         if (work->phase == 0) {
             if (u == 0)
-                lb_gemvq_table_init(work->shared, w.coded.numbers.level,
-                                    w.coded.bits);
-            prepare_x(&g, &w, work, u / g.m, u % g.m);
+                lb_gemvq_table_init(work->shared, w->coded.numbers.level,
+                                    w->coded.bits);
+            prepare_x(g, w, work, u / g->m, u % g->m);
         } else if (work->phase == 2) {
-            const int64_t pieces = lb_ceil_div(g.n, g.piece);
+            const int64_t pieces = lb_ceil_div(g->n, g->piece);
             const int64_t row = u / pieces;
-            add_sums(p, &g, &w, work, row / g.m, row % g.m,
-                     u % pieces * g.piece);
-        } else if (w.coded.along) {
-            next = run_units(p, &g, &w, work, u);
+            add_sums(p, g, w, work, row / g->m, row % g->m,
+                     u % pieces * g->piece);
+        } else if (w->coded.along) {
+            next = run_units(p, g, w, work, u);
         } else {
-            const int64_t strip = u % g.count, sum = u / g.count % g.kept;
-            run_strip(p, &g, &w, work, u / g.count / g.kept, sum,
-                      strip * g.each);
+            const int64_t strip = u % g->count, sum = u / g->count % g->kept;
+            run_strip(p, g, w, work, u / g->count / g->kept, sum,
+                      strip * g->each);
         }
     }
 }

@@ -10,7 +10,7 @@
 #include "kernels/few.h"
 #include "kernels/tuning.h"
 #include "prims/coded.h"
-#include "prims/product.h"
+#include "prims/weights.h"
 
 enum {
     UNIT = 1024,        /* most of the many rows in a unit */
@@ -39,6 +39,7 @@ typedef struct {
     int64_t w_size;
     int64_t t_at, s_at, w_at, tmp_at, n; /* scratch in floats; x is at 0 */
 } grid;
+_Static_assert(sizeof(grid) <= LB_GRID, "it is kept in p->grid");
 
 /* Whether blocks of rows come along the depth. */
 static bool comes_along(const lb_source *s, int64_t k)
@@ -115,12 +116,15 @@ static grid make_grid(const lb_product *p, const lb_call *c)
     return g;
 }
 
-void lb_few_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, lb_plan *plan)
 {
-    const grid g = make_grid(p, c);
-    plan->per_thread = (size_t)g.n * sizeof(float);
-    plan->units[0] = p->batch * lb_ceil_div(g.rows, g.nb);
-    plan->kernel = g.kernel->name;
+    grid *const g = p->grid;
+    *g = make_grid(p, c);
+    (void)w;
+    plan->per_thread = (size_t)g->n * sizeof(float);
+    plan->units[0] = p->batch * lb_ceil_div(g->rows, g->nb);
+    plan->kernel = g->kernel->name;
 }
 
 /* ---- one unit ------------------------------------------------------------ */
@@ -322,7 +326,7 @@ static void spread(const unit *u, float *to, int64_t row, int64_t step)
 static void finish(const lb_product *p, const lb_work *work, const unit *u)
 {
     const grid *g = u->g;
-    float *s = u->scratch + g->s_at, *at = p->at;
+    float *s = u->scratch + g->s_at, *at = work->out->store->data;
     if (p->k == 0)
         memset(u->scratch + g->t_at, 0,
                (size_t)(g->s_at - g->t_at) * sizeof *s);
@@ -341,24 +345,26 @@ static void finish(const lb_product *p, const lb_work *work, const unit *u)
     }
 }
 
-void lb_few_run(const lb_product *p, const lb_work *work)
+static void run(const lb_product *p, const lb_work *work)
 {
-    const grid g = make_grid(p, work->call);
-    const int64_t units = lb_ceil_div(g.rows, g.nb);
+    const grid *const g = p->grid;
+    const int64_t units = lb_ceil_div(g->rows, g->nb);
     int64_t packed = -1; /* the batch whose x is there */
     for (int64_t i = work->lo; i < work->hi; i++) {
-        const int64_t j = i % units * g.nb;
-        const unit u = {.g = &g,
+        const int64_t j = i % units * g->nb;
+        const unit u = {.g = g,
                         .cpu = work->call->cpu,
                         .scratch = work->scratch,
                         .batch = i / units,
                         .j = j,
-                        .n = lb_min_i64(g.nb, g.rows - j)};
-        if (g.whole && packed != u.batch)
-            for (int64_t k = 0; k < g.k; k += LB_FEW_KC)
+                        .n = lb_min_i64(g->nb, g->rows - j)};
+        if (g->whole && packed != u.batch)
+            for (int64_t k = 0; k < g->k; k += LB_FEW_KC)
                 pack_x(&u, k);
         packed = u.batch;
         run_unit(&u);
         finish(p, work, &u);
     }
 }
+
+const lb_weights_way lb_few = {NULL, make_plan, run};

@@ -55,6 +55,7 @@ typedef struct {
     int64_t b_at, c_at, tmp_at, n; /* scratch, in floats; A, if it is not
                                     * whole, is at 0 */
 } grid;
+_Static_assert(sizeof(grid) <= LB_GRID, "it is kept in p->grid");
 
 static bool worth_splitting(const lb_product *p, const grid *g, int64_t units)
 {
@@ -197,17 +198,20 @@ static int64_t pieces(const grid *g)
     return lb_ceil_div(g->mb, g->piece);
 }
 
-void lb_packed_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, lb_plan *plan)
 {
-    const grid g = make_grid(p, c);
-    plan->per_thread = (size_t)g.n * sizeof(float);
-    plan->kernel = g.kernel->name;
-    if (g.whole) {
+    grid *const g = p->grid;
+    *g = make_grid(p, c);
+    (void)w;
+    plan->per_thread = (size_t)g->n * sizeof(float);
+    plan->kernel = g->kernel->name;
+    if (g->whole) {
         plan->phases = 2;
-        plan->shared = (size_t)(g.matrices * p->m * p->k) * sizeof(float);
-        plan->units[0] = g.matrices * g.bm * pieces(&g) * lb_gemm_depths(p->k);
+        plan->shared = (size_t)(g->matrices * p->m * p->k) * sizeof(float);
+        plan->units[0] = g->matrices * g->bm * pieces(g) * lb_gemm_depths(p->k);
     }
-    plan->units[plan->phases - 1] = p->batch * g.bm * g.bn;
+    plan->units[plan->phases - 1] = p->batch * g->bm * g->bn;
 }
 
 /* Few enough to order sums in a way of its own, and too many for each to be
@@ -221,9 +225,10 @@ static bool codes_fit(const lb_product *p, const lb_weights *w,
            !runs_across(p->b);
 }
 
-static void plan_codes(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void plan_codes(const lb_product *p, const lb_weights *w,
+                       const lb_call *c, lb_plan *plan)
 {
-    lb_packed_plan(p, c, plan);
+    make_plan(p, w, c, plan);
     plan->kernel = lb_gemm_codes_for(c->cpu)->name;
 }
 
@@ -496,25 +501,27 @@ static void run_units(const lb_product *p, const grid *g, const lb_work *w,
     u.n = lb_min_i64(units * g->nb, p->n - u.j);
     if (g->coded) u.codes = lb_coded_at(&g->codes, p->b, u.batch);
     u.ldc = p->in_place ? p->n : u.n;
-    u.c = p->in_place ? (float *)p->at + (u.batch * p->m + u.i) * p->n + u.j
+    u.c = p->in_place ? (float *)w->out->store->data +
+                            (u.batch * p->m + u.i) * p->n + u.j
                       : (float *)w->scratch + g->c_at;
     run_block(&u);
     if (!p->in_place) p->put(p, w, u.batch, u.i, u.m, u.j, u.n, u.c);
 }
 
-void lb_packed_run(const lb_product *p, const lb_work *w)
+static void run(const lb_product *p, const lb_work *w)
 {
-    const grid g = make_grid(p, w->call);
-    if (g.whole && w->phase == 0) {
+    const grid *const g = p->grid;
+    if (g->whole && w->phase == 0) {
         for (int64_t at = w->lo; at < w->hi; at++)
-            pack_unit(p, &g, w, at);
+            pack_unit(p, g, w, at);
         return;
     }
     for (int64_t at = w->lo, units; at < w->hi; at += units) {
-        units = lb_min_i64(w->hi - at, g.bn - at % g.bn);
-        units = lb_min_i64(units, g.widest / g.nb);
-        run_units(p, &g, w, at, units);
+        units = lb_min_i64(w->hi - at, g->bn - at % g->bn);
+        units = lb_min_i64(units, g->widest / g->nb);
+        run_units(p, g, w, at, units);
     }
 }
 
-const lb_weights_way lb_coded_panel = {codes_fit, plan_codes, lb_packed_run};
+const lb_weights_way lb_packed = {NULL, make_plan, run};
+const lb_weights_way lb_coded_panel = {codes_fit, plan_codes, run};

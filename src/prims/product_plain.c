@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "kernels/gemm.h"
-#include "prims/product.h"
+#include "prims/weights.h"
 
 #define T       double
 #define NAME(x) x##_f64
@@ -22,8 +22,10 @@ static size_t words(int64_t n)
     return (size_t)lb_round_up(n, 8) * WORD;
 }
 
-void lb_plain_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, lb_plan *plan)
 {
+    (void)w;
     (void)c;
     const int64_t kc = lb_min_i64(p->k, LB_GEMM_KC);
     plan->per_thread = 3 * words(BLOCK * kc) + words(BLOCK * BLOCK);
@@ -54,7 +56,8 @@ static void run_block(const lb_product *p, const lb_work *w, int64_t batch,
     char *tmp = b + words(BLOCK * most), *c = tmp + words(BLOCK * most);
     int64_t ldc = n;
     if (p->in_place) {
-        c = (char *)p->at + (size_t)((batch * p->m + i) * p->n + j) * WORD;
+        c = (char *)w->out->store->data +
+            (size_t)((batch * p->m + i) * p->n + j) * WORD;
         ldc = p->n;
     }
     for (int64_t k = 0; k < p->k || k == 0; k += LB_GEMM_KC) {
@@ -69,10 +72,12 @@ static void run_block(const lb_product *p, const lb_work *w, int64_t batch,
     if (!p->in_place) p->put(p, w, batch, i, m, j, n, c);
 }
 
-void lb_plain_run(const lb_product *p, const lb_work *w)
+static void run(const lb_product *p, const lb_work *w)
 {
     const int64_t bm = lb_ceil_div(p->m, BLOCK);
     const int64_t bn = lb_ceil_div(p->n, BLOCK);
     for (int64_t u = w->lo; u < w->hi; u++)
         run_block(p, w, u / (bm * bn), u / bn % bm * BLOCK, u % bn * BLOCK);
 }
+
+const lb_weights_way lb_plain = {NULL, make_plan, run};

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kernels/gemv.h"
-#include "prims/product.h"
+#include "prims/weights.h"
 
 enum {
     STAGED = 64,       /* rows of the matrix, where panels go to scratch */
@@ -22,6 +22,7 @@ typedef struct {
     bool staged;
     int64_t y_at, t_at, x_at, tmp_at, n; /* scratch in floats; lanes at 0 */
 } grid;
+_Static_assert(sizeof(grid) <= LB_GRID, "it is kept in p->grid");
 
 static grid make_grid(const lb_product *p, const lb_call *c)
 {
@@ -50,12 +51,15 @@ static grid make_grid(const lb_product *p, const lb_call *c)
     return g;
 }
 
-void lb_thin_plan(const lb_product *p, const lb_call *c, lb_plan *plan)
+static void make_plan(const lb_product *p, const lb_weights *w,
+                      const lb_call *c, lb_plan *plan)
 {
-    const grid g = make_grid(p, c);
-    plan->per_thread = (size_t)g.n * sizeof(float);
-    plan->units[0] = p->batch * lb_ceil_div(g.rows, g.nb);
-    plan->kernel = g.kernel->name;
+    grid *const g = p->grid;
+    *g = make_grid(p, c);
+    (void)w;
+    plan->per_thread = (size_t)g->n * sizeof(float);
+    plan->units[0] = p->batch * lb_ceil_div(g->rows, g->nb);
+    plan->kernel = g->kernel->name;
 }
 
 /* The same block with unit stride along the depth, copied if need be. */
@@ -105,19 +109,21 @@ static void put(const lb_product *p, const grid *g, const lb_work *work,
     p->put(p, work, batch, j, w, 0, g->v, g->v > 1 ? t : y);
 }
 
-void lb_thin_run(const lb_product *p, const lb_work *work)
+static void run(const lb_product *p, const lb_work *work)
 {
-    const grid g = make_grid(p, work->call);
-    const int64_t blocks = lb_ceil_div(g.rows, g.nb);
-    const bool there = p->in_place && g.v == 1;
+    const grid *const g = p->grid;
+    const int64_t blocks = lb_ceil_div(g->rows, g->nb);
+    const bool there = p->in_place && g->v == 1;
     for (int64_t u = work->lo; u < work->hi; u++) {
-        const int64_t batch = u / blocks, j = u % blocks * g.nb;
-        const int64_t w = lb_min_i64(g.nb, g.rows - j);
-        float *y = there ? (float *)p->at + batch * g.rows + j
-                         : (float *)work->scratch + g.y_at;
-        if (p->k == 0) memset(y, 0, (size_t)(g.v * w) * sizeof *y);
-        for (int64_t k = 0; k < p->k; k += g.step)
-            run_panel(p, &g, work, batch, j, w, k, y);
-        if (!there) put(p, &g, work, batch, j, w, y);
+        const int64_t batch = u / blocks, j = u % blocks * g->nb;
+        const int64_t w = lb_min_i64(g->nb, g->rows - j);
+        float *y = there ? (float *)work->out->store->data + batch * g->rows + j
+                         : (float *)work->scratch + g->y_at;
+        if (p->k == 0) memset(y, 0, (size_t)(g->v * w) * sizeof *y);
+        for (int64_t k = 0; k < p->k; k += g->step)
+            run_panel(p, g, work, batch, j, w, k, y);
+        if (!there) put(p, g, work, batch, j, w, y);
     }
 }
+
+const lb_weights_way lb_thin = {NULL, make_plan, run};

@@ -26,7 +26,8 @@ static void put_rows(const lb_product *p, const lb_work *to, int64_t batch,
                      const float *tile, int64_t ld)
 {
     if (p->in_place) {
-        float *at = (float *)p->at + (batch * p->m + i) * p->n + j;
+        float *at =
+            (float *)to->out->store->data + (batch * p->m + i) * p->n + j;
         for (int64_t r = 0; r < m; r++)
             memcpy(at + r * p->n, tile + r * ld, (size_t)n * sizeof *at);
     } else if (ld == n) {

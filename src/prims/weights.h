@@ -64,12 +64,16 @@ static inline int64_t lb_group_row(int64_t m, int64_t groups, int64_t at)
 typedef struct lb_weights_way {
     /* Whether it is one for this product, and has a kernel at the level. */
     bool (*fits)(const lb_product *p, const lb_weights *w, const lb_cpu *cpu);
-    void (*plan)(const lb_product *p, const lb_call *c, lb_plan *plan);
+    /* Fills p->grid, too, which run finds. */
+    void (*plan)(const lb_product *p, const lb_weights *w, const lb_call *c,
+                 lb_plan *plan);
     void (*run)(const lb_product *p, const lb_work *w);
 } lb_weights_way;
 
 extern const lb_weights_way lb_coded_table, lb_coded_pairs, lb_coded_thin,
     lb_coded_byte, lb_coded_outer, lb_coded_block, lb_coded_panel,
     lb_coded_exact, lb_coded_across;
+/* Those for whatever else comes (product.h); they look at no weights. */
+extern const lb_weights_way lb_packed, lb_few, lb_thin, lb_plain;
 
 #endif
