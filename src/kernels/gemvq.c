@@ -79,6 +79,7 @@ static const struct {
     {LB_LEVEL_AVX2, lb_gemvq_rows_int_avx2},
     {LB_LEVEL_AVX2, lb_gemvq_cols_avx2},
     {LB_LEVEL_AVX2, lb_gemvq_cols_int_avx2},
+    {LB_LEVEL_AVX2, lb_gemvq_cols_bits_avx2},
     {LB_LEVEL_AVX2, lb_gemvq_labels_avx2},
 #elif defined(__aarch64__)
     {LB_LEVEL_NEON, lb_gemvq_rows_neon},

@@ -1,13 +1,13 @@
 /* gemvq_cols_int_avx2.c - lines of codes times a whole number each, AVX2.
  *
  * Two lines are interleaved before they are decoded, so that a column's codes
- * of both stand beside each other, as vpmaddwd and vpmaddubsw want them; x is a
- * pair of numbers in every lane. Bytes of codes of 8 bits stay two and two.
+ * of both stand beside each other, as vpmaddwd wants them; x is a pair of
+ * numbers in every lane. Bytes of codes of 8 bits stay two and two.
  *
- *   8 bits      256 lines: at most 256 * 32767 * 255 < 2^31
- *   4 bits      32 lines: at most 32 * 8191 * 8191 < 2^31
- *   2 or 1 bit  sums of 16 bits: a pair is at most 2 * 3 * 128, and 32 pairs
- *               are 24576
+ *   8 bits   256 lines: at most 256 * 32767 * 255 < 2^31
+ *   4 bits   32 lines: at most 32 * 8191 * 8191 < 2^31
+ *
+ * Of 2 bits and 1: gemvq_cols_bits_avx2.c.
  */
 #include "kernels/gemvq.h"
 
@@ -283,88 +283,6 @@ AVX2 static void flush4(const lb_gemvq_flush *f)
     }
 }
 
-/* ---- 2 bits or 1 ------------------------------------------------------- */
-
-/* Sums of high and of low stand in turns, 16 columns each: eight bytes of each
- * 16, one field of each. */
-AVX2_INLINE void signs(const lb_gemvq_cols *given, int bits, bool two)
-{
-    const lb_gemvq_cols own = *given, *c = &own; /* which no store changes */
-    const int fields = 8 / bits;
-    const __m256i mask = _mm256_set1_epi8((char)((1 << bits) - 1));
-    __m256i *sum = c->sum;
-    __m256i high[PAIRS], low[PAIRS];
-    LB_UNROLL
-    for (int i = 0; i < PAIRS; i++) {
-        high[i] = _mm256_set1_epi16(*(const int16_t *)c->x[i]);
-        low[i] = _mm256_set1_epi16(*(const int16_t *)c->x[i + PAIRS]);
-    }
-    for (int64_t g = 0; g < c->groups; g++)
-        for (int second = 0; second < 2; second++) {
-            __m256i v[PAIRS];
-            LB_UNROLL
-            for (int i = 0; i < PAIRS; i++)
-                v[i] = interleave(load_codes(c->codes[2 * i] + 32 * g),
-                                  load_codes(c->codes[2 * i + 1] + 32 * g),
-                                  second);
-            LB_UNROLL
-            for (int f = 0; f < fields; f++, sum += two ? 2 : 1) {
-                __m256i h, l = _mm256_setzero_si256();
-                h = c->first ? l : _mm256_load_si256(sum);
-                if (two && !c->first) l = _mm256_load_si256(sum + 1);
-                LB_UNROLL
-                for (int i = 0; i < PAIRS; i++) {
-                    const __m256i code = _mm256_and_si256(
-                        _mm256_srli_epi16(v[i], bits * f), mask);
-                    h = _mm256_add_epi16(h,
-                                         _mm256_maddubs_epi16(code, high[i]));
-                    if (two)
-                        l = _mm256_add_epi16(
-                            l, _mm256_maddubs_epi16(code, low[i]));
-                }
-                _mm256_store_si256(sum, h);
-                if (two) _mm256_store_si256(sum + 1, l);
-            }
-        }
-}
-
-/* Eight columns from one on; two roundings, as the reference has them. */
-AVX2_INLINE void put_8(const lb_gemvq_flush *f, __m256i t, int64_t at)
-{
-    __m256i *const whole = (__m256i *)(void *)(f->whole + at);
-    float *const y = f->y + at;
-    if (!f->begins) t = _mm256_add_epi32(t, _mm256_load_si256(whole));
-    if (!f->ends) {
-        _mm256_store_si256(whole, t);
-        return;
-    }
-    const __m256i step = _mm256_set1_epi32(f->table->step);
-    const __m256i least = _mm256_set1_epi32(f->table->least * f->x_sum);
-    t = _mm256_add_epi32(_mm256_mullo_epi32(t, step), least);
-    _mm256_store_ps(y,
-                    _mm256_add_ps(_mm256_load_ps(y),
-                                  _mm256_mul_ps(_mm256_cvtepi32_ps(t),
-                                                _mm256_set1_ps(*f->x_scale))));
-}
-
-/* Vectors of 16 columns, the low four of each half first. */
-AVX2_INLINE void flush(const lb_gemvq_flush *given, int bits, bool two)
-{
-    const lb_gemvq_flush own = *given, *f = &own; /* which no store changes */
-    const __m256i *sum = f->sum;
-    const __m256i both = _mm256_set1_epi32(two ? 1 << 16 | 256 : 1);
-    const __m256i zero = _mm256_setzero_si256();
-    for (int64_t v = 0; v < f->groups * (16 / bits); v++) {
-        const __m256i h = _mm256_load_si256(sum++);
-        const __m256i l = two ? _mm256_load_si256(sum++) : zero;
-        put_8(f, _mm256_madd_epi16(_mm256_unpacklo_epi16(h, l), both), 16 * v);
-        put_8(f, _mm256_madd_epi16(_mm256_unpackhi_epi16(h, l), both),
-              16 * v + 8);
-    }
-}
-
-LB_GEMVQ_COLS_OF_BITS(AVX2, signs)
-
 const lb_gemvq_kernel lb_gemvq_cols_int_avx2[] = {
     {"gemv q8 i16 avx2 cols",
      8,
@@ -392,46 +310,6 @@ const lb_gemvq_kernel lb_gemvq_cols_int_avx2[] = {
      .flush = flush4,
      .sum_size = 4,
      .lines = LB_GEMVQ_MOST_LINES},
-    {"gemv q2 i8x2 avx2 cols",
-     2,
-     LB_GEMVQ_I8X2,
-     128,
-     0,
-     1,
-     {{4, 2, 2, 4, 2}, {4, 64, 16, 1, 32}},
-     .cols = cols2_i8x2,
-     .flush = flush2_i8x2,
-     .sum_size = 4},
-    {"gemv q1 i8x2 avx2 cols",
-     1,
-     LB_GEMVQ_I8X2,
-     256,
-     0,
-     1,
-     {{4, 2, 2, 8, 2}, {8, 128, 32, 1, 64}},
-     .cols = cols1_i8x2,
-     .flush = flush1_i8x2,
-     .sum_size = 4},
-    {"gemv q2 i8 avx2 cols",
-     2,
-     LB_GEMVQ_I8,
-     128,
-     0,
-     1,
-     {{4, 2, 2, 4, 2}, {4, 64, 16, 1, 32}},
-     .cols = cols2_i8,
-     .flush = flush2_i8,
-     .sum_size = 2},
-    {"gemv q1 i8 avx2 cols",
-     1,
-     LB_GEMVQ_I8,
-     256,
-     0,
-     1,
-     {{4, 2, 2, 8, 2}, {8, 128, 32, 1, 64}},
-     .cols = cols1_i8,
-     .flush = flush1_i8,
-     .sum_size = 2},
     {0},
 };
 #endif
