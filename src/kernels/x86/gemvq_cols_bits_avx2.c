@@ -17,47 +17,97 @@ AVX2_INLINE __m256i interleave(__m256i a, __m256i b, bool second)
     return second ? _mm256_unpackhi_epi8(a, b) : _mm256_unpacklo_epi8(a, b);
 }
 
-/* Sums of high and of low stand in turns, 16 columns each: eight bytes of each
- * 16, one field of each. */
-AVX2_INLINE void signs(const lb_gemvq_cols *given, int bits, bool two)
+/* x of eight lines, and of each what bytes are masked with for a field. */
+typedef struct {
+    __m256i high[PAIRS], low[PAIRS], mask[4];
+} factors;
+
+AVX2_INLINE factors load_factors(const lb_gemvq_cols *c, int bits, bool two)
 {
-    const lb_gemvq_cols own = *given, *c = &own; /* which no store changes */
-    const int fields = 8 / bits;
-    const __m256i mask = _mm256_set1_epi8((char)((1 << bits) - 1));
-    __m256i *sum = c->sum;
-    __m256i high[PAIRS], low[PAIRS];
+    factors x;
     LB_UNROLL
     for (int i = 0; i < PAIRS; i++) {
-        high[i] = _mm256_set1_epi16(*(const int16_t *)c->x[i]);
-        low[i] = _mm256_set1_epi16(*(const int16_t *)c->x[i + PAIRS]);
+        x.high[i] = _mm256_set1_epi16(*(const int16_t *)c->x[i]);
+        x.low[i] = two ? _mm256_set1_epi16(*(const int16_t *)c->x[i + PAIRS])
+                       : _mm256_setzero_si256();
     }
-    for (int64_t g = 0; g < c->groups; g++)
-        for (int second = 0; second < 2; second++) {
-            __m256i v[PAIRS];
-            LB_UNROLL
-            for (int i = 0; i < PAIRS; i++)
-                v[i] = interleave(load_codes(c->codes[2 * i] + 32 * g),
-                                  load_codes(c->codes[2 * i + 1] + 32 * g),
-                                  second);
-            LB_UNROLL
-            for (int f = 0; f < fields; f++, sum += two ? 2 : 1) {
-                __m256i h, l = _mm256_setzero_si256();
-                h = c->first ? l : _mm256_load_si256(sum);
-                if (two && !c->first) l = _mm256_load_si256(sum + 1);
-                LB_UNROLL
-                for (int i = 0; i < PAIRS; i++) {
-                    const __m256i code = _mm256_and_si256(
-                        _mm256_srli_epi16(v[i], bits * f), mask);
-                    h = _mm256_add_epi16(h,
-                                         _mm256_maddubs_epi16(code, high[i]));
-                    if (two)
-                        l = _mm256_add_epi16(
-                            l, _mm256_maddubs_epi16(code, low[i]));
-                }
-                _mm256_store_si256(sum, h);
-                if (two) _mm256_store_si256(sum + 1, l);
-            }
+    LB_UNROLL
+    for (int f = 0; f < 4 / bits; f++)
+        x.mask[f] = _mm256_set1_epi8((char)(((1 << bits) - 1) << bits * f));
+    return x;
+}
+
+/* Adds t * 2^-by. */
+AVX2_INLINE void add_to(__m256i *sum, __m256i t, int by, bool first)
+{
+    if (by) t = _mm256_srai_epi16(t, by);
+    if (!first) t = _mm256_add_epi16(t, _mm256_load_si256(sum));
+    _mm256_store_si256(sum, t);
+}
+
+/* One field of 16 columns: bits `by` and above of the bytes of eight lines. */
+AVX2_INLINE void add_field(const __m256i *v, const factors *x, int bits, int by,
+                           bool two, bool first, __m256i *sum)
+{
+    __m256i h, l = _mm256_setzero_si256();
+    LB_UNROLL
+    for (int i = 0; i < PAIRS; i++) {
+        const __m256i code = _mm256_and_si256(v[i], x->mask[by / bits]);
+        const __m256i high = _mm256_maddubs_epi16(code, x->high[i]);
+        h = i ? _mm256_add_epi16(h, high) : high;
+        LB_KEEP(h); /* added one after the other, none is spilled */
+        if (!two) continue;
+        const __m256i low = _mm256_maddubs_epi16(code, x->low[i]);
+        l = i ? _mm256_add_epi16(l, low) : low;
+        LB_KEEP(l);
+    }
+    add_to(sum, h, by, first);
+    if (two) add_to(sum + 1, l, by, first);
+}
+
+AVX2_INLINE void to_upper_half(__m256i *v)
+{
+    LB_UNROLL
+    for (int i = 0; i < PAIRS; i++)
+        v[i] = _mm256_srli_epi16(v[i], 4);
+}
+
+/* Sums of high and of low stand in turns, 16 columns each: eight bytes of each
+ * 16, one field of each. */
+AVX2_INLINE void add_lines(const lb_gemvq_cols *c, int bits, bool two,
+                           bool first)
+{
+    const factors x = load_factors(c, bits, two);
+    const int64_t bytes = 32 * c->groups;
+    const uint8_t *codes[LB_GEMVQ_COLS];
+    __m256i *sum = c->sum;
+    LB_UNROLL
+    for (int i = 0; i < LB_GEMVQ_COLS; i++)
+        codes[i] = c->codes[i];
+    for (int64_t at = 0; at < bytes; at += 32)
+        LB_UNROLL
+    for (int second = 0; second < 2; second++) {
+        __m256i v[PAIRS];
+        LB_UNROLL
+        for (int i = 0; i < PAIRS; i++) {
+            v[i] = interleave(load_codes(codes[2 * i] + at),
+                              load_codes(codes[2 * i + 1] + at), second);
+            LB_KEEP(v[i]);
         }
+        LB_UNROLL
+        for (int f = 0; f < 8 / bits; f++, sum += two ? 2 : 1) {
+            if (f * bits == 4) to_upper_half(v);
+            add_field(v, &x, bits, f * bits % 4, two, first, sum);
+        }
+    }
+}
+
+AVX2_INLINE void signs(const lb_gemvq_cols *c, int bits, bool two)
+{
+    if (c->first)
+        add_lines(c, bits, two, true);
+    else
+        add_lines(c, bits, two, false);
 }
 
 /* Eight columns from one on; two roundings, as the reference has them. */
