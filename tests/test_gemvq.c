@@ -86,6 +86,7 @@ typedef struct {
     bool high_first, front;
     int64_t gap;   /* bytes between lines */
     int64_t apart; /* rows */
+    bool opposed;  /* cols: see oppose */
 } sample;
 
 typedef struct {
@@ -130,6 +131,20 @@ static float short_scale(void)
     return draw() % 2 ? odd : -odd;
 }
 
+/* x of one size and either sign; half the codes of a line are as large as can
+ * be, the other half 0, and the other way round where x is negative: sums as
+ * far from each other as can be. */
+static void oppose(const sample *s, made *m)
+{
+    const int64_t bytes = (m->length * s->q->bits + 7) / 8;
+    for (int64_t k = 0; k < s->k; k++) {
+        const bool minus = draw() % 3 == 0;
+        m->number[k] = minus ? -3 : 3;
+        memset((char *)m->codes.at + k * m->step, minus ? 0xf0 : 0x0f,
+               (size_t)bytes);
+    }
+}
+
 static made make(const sample *s)
 {
     const lb_gemvq_kernel *q = s->q;
@@ -153,6 +168,7 @@ static made make(const sample *s)
     m.number = malloc((size_t)s->k * sizeof(float));
     if (!m.number) exit(1);
     make_x(s, m.number);
+    if (s->opposed) oppose(s, &m);
     make_levels(q, m.level);
     lb_gemvq_table_init(&m.table, m.level, q->bits);
     return m;
@@ -418,6 +434,20 @@ static void check_lines(const lb_gemvq_kernel *q)
         }
 }
 
+static void check_opposed(const lb_gemvq_kernel *q)
+{
+    for (int64_t lines = 64; lines <= 320; lines += 8) {
+        sample s = {.q = q,
+                    .g = q->unit,
+                    .k = lines - lines % 3,
+                    .n = 130,
+                    .high_first = lines % 16 == 0,
+                    .apart = 1,
+                    .opposed = true};
+        check_sample(&s);
+    }
+}
+
 static void check_kernel(const lb_gemvq_kernel *q)
 {
     static const int64_t few[] = {1, 2, 3, 4, 5, 7, 9};
@@ -457,6 +487,7 @@ static void check_kernel(const lb_gemvq_kernel *q)
             check_sample(&s);
         }
     if (!q->rows) check_lines(q);
+    if (!q->rows) check_opposed(q);
     check_nonfinite(q);
 }
 

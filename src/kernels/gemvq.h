@@ -120,6 +120,8 @@ typedef struct lb_gemvq_flush {
     int shift;
     int32_t x_sum; /* of all lines; not of I16 with scales */
     const lb_gemvq_table *table;
+    /* I8, sums modulo 2^16: what those of high and of low are near to. */
+    int32_t middle[2];
     /* I8, of kernels that have fewer lines than share a scale: whole numbers
      * of lines before, in slots; there are none, or the last have come. */
     int32_t *whole;
@@ -154,6 +156,8 @@ typedef struct lb_gemvq_kernel {
     int lines; /* cols. I16: that share a scale of x; I8: that sums have room
                 * for; 0: LINES */
     bool only_two; /* rows, for few */
+    bool modulo;   /* cols, I8: sums are modulo 2^16, and have room for more
+                    * lines where they are known to be near to a number */
     bool together; /* cols: the eight lines follow each other in memory */
     /* cols, units of 1; NULL: there is nothing to say. Of each group whether
      * its scales can be rounded in a faster way. */

@@ -562,48 +562,91 @@ static void panel_i16_plain(const cols_job *j, const panel *p)
     flush_rows(j, row);
 }
 
-static uint16_t pair_i8(int32_t a, int32_t b)
+/* A row of x of a panel in bytes, and a zero behind them. */
+typedef struct {
+    int8_t byte[2][LB_GEMVQ_MOST_LINES + 1]; /* high, low */
+    /* No sum of products with codes is farther than 2^15 - 1 from these; else
+     * zeros. */
+    int32_t middle[2];
+    bool near;
+} bytes_row;
+
+/* Sums lie between those of negative products and those of positive ones. */
+static void find_middle(const int32_t *below, const int32_t *size, int bits,
+                        bytes_row *to)
 {
-    return (uint16_t)((a & 0xff) | (b & 0xff) << 8);
+    const int32_t most_code = (1 << bits) - 1, most = 65534 / most_code;
+    to->near = size[0] <= most && size[1] <= most;
+    for (int b = 0; b < 2; b++)
+        to->middle[b] =
+            to->near ? below[b] * most_code + size[b] * most_code / 2 : 0;
+}
+
+static void split_row(const whole_row *row, int64_t n, bool two, int bits,
+                      bytes_row *to)
+{
+    int32_t below[2] = {0}, size[2] = {0};
+    for (int64_t k = 0; k < n; k++) {
+        const int32_t x = row->number[k], high = two ? (x + 128) >> 8 : x;
+        const int32_t low = two ? x - 256 * high : 0;
+        to->byte[0][k] = (int8_t)high;
+        to->byte[1][k] = (int8_t)low;
+        below[0] += high < 0 ? high : 0;
+        below[1] += low < 0 ? low : 0;
+        size[0] += high < 0 ? -high : high;
+        size[1] += low < 0 ? -low : low;
+    }
+    to->byte[0][LB_GEMVQ_MOST_LINES] = to->byte[1][LB_GEMVQ_MOST_LINES] = 0;
+    find_middle(below, size, bits, to);
+}
+
+static uint16_t pair_i8(const int8_t *x, int64_t a, int64_t b)
+{
+    const int zero = LB_GEMVQ_MOST_LINES;
+    return (uint16_t)((uint8_t)x[a < 0 ? zero : a] |
+                      (uint8_t)x[b < 0 ? zero : b] << 8);
 }
 
 /* Sums are added up as whole numbers, so that bits do not depend on the order
  * of lines, nor on how many of them a kernel's sums have room for. */
 static void flush_i8(const cols_job *j, const panel *p, int64_t q,
-                     const whole_row *row)
+                     int64_t often, const whole_row *row, const bytes_row *x)
 {
-    if ((q + 1) % j->often && q + 1 < p->rounds) return;
+    if ((q + 1) % often && q + 1 < p->rounds) return;
     j->q->flush(&(lb_gemvq_flush){.groups = j->groups,
                                   .sum = j->sum,
                                   .x_scale = &row->scale,
                                   .x_sum = row->sum,
                                   .table = j->w->table,
+                                  .middle = {x->middle[0], x->middle[1]},
                                   .whole = j->whole,
-                                  .begins = q < j->often,
+                                  .begins = q < often,
                                   .ends = q + 1 == p->rounds,
                                   .y = j->y});
 }
 
 static void panel_i8(const cols_job *j, const panel *p)
 {
+    enum { PAIRS = LB_GEMVQ_COLS / 2 };
     const bool two = j->q->kind == LB_GEMVQ_I8X2;
     whole_row row;
+    bytes_row x;
     round_row(j, p, 0, two ? LB_GEMVQ_X8X2 : LB_GEMVQ_X8, &row);
+    split_row(&row, p->n, two, j->q->bits, &x);
+    const int64_t often = j->q->modulo && x.near ? p->rounds : j->often;
     for (int64_t q = 0; q < p->rounds; q++) {
-        uint16_t pair[LB_GEMVQ_COLS];
-        lb_gemvq_cols c = {.first = q % j->often == 0};
-        for (int i = 0; i < LB_GEMVQ_COLS / 2; i++) {
+        uint16_t pair[2 * PAIRS];
+        lb_gemvq_cols c = {.first = q % often == 0};
+        for (int i = 0; i < PAIRS; i++) {
             const int64_t k = line_at(p, q, 2 * i);
             const int64_t k2 = line_at(p, q, 2 * i + 1);
-            const int32_t a = number_at(&row, k), b = number_at(&row, k2);
-            const int32_t ah = (a + 128) >> 8, bh = (b + 128) >> 8;
-            pair[i] = two ? pair_i8(ah, bh) : pair_i8(a, b);
-            pair[i + 4] = pair_i8(a - 256 * ah, b - 256 * bh);
+            pair[i] = pair_i8(x.byte[0], k, k2);
+            pair[i + PAIRS] = pair_i8(x.byte[1], k, k2);
             c.x[i] = &pair[i];
-            c.x[i + 4] = &pair[i + 4];
+            c.x[i + PAIRS] = &pair[i + PAIRS];
         }
         run_eight(j, p, q, &c, 0);
-        flush_i8(j, p, q, &row);
+        flush_i8(j, p, q, often, &row, &x);
     }
 }
 

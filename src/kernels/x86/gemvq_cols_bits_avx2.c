@@ -2,8 +2,15 @@
  * each, AVX2.
  *
  * Two lines are interleaved, so that a column's codes of both stand beside each
- * other, as vpmaddubsw wants them; x is a pair of bytes in every lane. Sums
- * have 16 bits: a pair is at most 2 * 3 * 128, and 32 pairs are 24576.
+ * other, as vpmaddubsw wants them; x is a pair of bytes in every lane.
+ *
+ * Codes are masked where they stand in half a byte, and not shifted: the sum of
+ * eight lines, which is at most 4 * 2 * 12 * 128 = 12288, is shifted instead.
+ * So a shift serves eight lines of a field and not two.
+ *
+ * Sums have 16 bits: a pair is at most 2 * 3 * 128, and 32 pairs are 24576. But
+ * they are modulo 2^16 as well, and as a rule, of one bit always, so near to
+ * each other that 256 lines have room: then they go to y at once.
  */
 #include "kernels/gemvq.h"
 
@@ -110,37 +117,55 @@ AVX2_INLINE void signs(const lb_gemvq_cols *c, int bits, bool two)
         add_lines(c, bits, two, false);
 }
 
+/* What becomes of sums, less what they are near to. */
+typedef struct {
+    __m256i middle, step, least;
+    __m256 unit;
+} ending;
+
+AVX2_INLINE ending ending_of(const lb_gemvq_flush *f, bool two)
+{
+    const int32_t *m = f->middle;
+    return (ending){_mm256_set1_epi32(two ? 256 * m[0] + m[1] : m[0]),
+                    _mm256_set1_epi32(f->table->step),
+                    _mm256_set1_epi32(f->table->least * f->x_sum),
+                    _mm256_set1_ps(*f->x_scale)};
+}
+
 /* Eight columns from one on; two roundings, as the reference has them. */
-AVX2_INLINE void put_8(const lb_gemvq_flush *f, __m256i t, int64_t at)
+AVX2_INLINE void put_8(const lb_gemvq_flush *f, const ending *e, __m256i t,
+                       int64_t at)
 {
     __m256i *const whole = (__m256i *)(void *)(f->whole + at);
     float *const y = f->y + at;
+    t = _mm256_add_epi32(t, e->middle);
     if (!f->begins) t = _mm256_add_epi32(t, _mm256_load_si256(whole));
     if (!f->ends) {
         _mm256_store_si256(whole, t);
         return;
     }
-    const __m256i step = _mm256_set1_epi32(f->table->step);
-    const __m256i least = _mm256_set1_epi32(f->table->least * f->x_sum);
-    t = _mm256_add_epi32(_mm256_mullo_epi32(t, step), least);
-    _mm256_store_ps(y,
-                    _mm256_add_ps(_mm256_load_ps(y),
-                                  _mm256_mul_ps(_mm256_cvtepi32_ps(t),
-                                                _mm256_set1_ps(*f->x_scale))));
+    t = _mm256_add_epi32(_mm256_mullo_epi32(t, e->step), e->least);
+    const __m256 scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(t), e->unit);
+    _mm256_store_ps(y, _mm256_add_ps(_mm256_load_ps(y), scaled));
 }
 
 /* Vectors of 16 columns, the low four of each half first. */
 AVX2_INLINE void flush(const lb_gemvq_flush *given, int bits, bool two)
 {
     const lb_gemvq_flush own = *given, *f = &own; /* which no store changes */
+    const ending e = ending_of(f, two);
     const __m256i *sum = f->sum;
     const __m256i both = _mm256_set1_epi32(two ? 1 << 16 | 256 : 1);
     const __m256i zero = _mm256_setzero_si256();
+    const __m256i high = _mm256_set1_epi16((int16_t)-f->middle[0]);
+    const __m256i low = _mm256_set1_epi16((int16_t)-f->middle[1]);
     for (int64_t v = 0; v < f->groups * (16 / bits); v++) {
-        const __m256i h = _mm256_load_si256(sum++);
-        const __m256i l = two ? _mm256_load_si256(sum++) : zero;
-        put_8(f, _mm256_madd_epi16(_mm256_unpacklo_epi16(h, l), both), 16 * v);
-        put_8(f, _mm256_madd_epi16(_mm256_unpackhi_epi16(h, l), both),
+        const __m256i h = _mm256_add_epi16(_mm256_load_si256(sum++), high);
+        const __m256i l =
+            two ? _mm256_add_epi16(_mm256_load_si256(sum++), low) : zero;
+        put_8(f, &e, _mm256_madd_epi16(_mm256_unpacklo_epi16(h, l), both),
+              16 * v);
+        put_8(f, &e, _mm256_madd_epi16(_mm256_unpackhi_epi16(h, l), both),
               16 * v + 8);
     }
 }
@@ -157,6 +182,7 @@ const lb_gemvq_kernel lb_gemvq_cols_bits_avx2[] = {
      {{4, 2, 2, 4, 2}, {4, 64, 16, 1, 32}},
      .cols = cols2_i8x2,
      .flush = flush2_i8x2,
+     .modulo = true,
      .sum_size = 4},
     {"gemv q1 i8x2 avx2 cols",
      1,
@@ -167,6 +193,7 @@ const lb_gemvq_kernel lb_gemvq_cols_bits_avx2[] = {
      {{4, 2, 2, 8, 2}, {8, 128, 32, 1, 64}},
      .cols = cols1_i8x2,
      .flush = flush1_i8x2,
+     .modulo = true,
      .sum_size = 4},
     {"gemv q2 i8 avx2 cols",
      2,
@@ -177,6 +204,7 @@ const lb_gemvq_kernel lb_gemvq_cols_bits_avx2[] = {
      {{4, 2, 2, 4, 2}, {4, 64, 16, 1, 32}},
      .cols = cols2_i8,
      .flush = flush2_i8,
+     .modulo = true,
      .sum_size = 2},
     {"gemv q1 i8 avx2 cols",
      1,
@@ -187,6 +215,7 @@ const lb_gemvq_kernel lb_gemvq_cols_bits_avx2[] = {
      {{4, 2, 2, 8, 2}, {8, 128, 32, 1, 64}},
      .cols = cols1_i8,
      .flush = flush1_i8,
+     .modulo = true,
      .sum_size = 2},
     {0},
 };
