@@ -634,17 +634,18 @@ static void panel_i8(const cols_job *j, const panel *p)
     round_row(j, p, 0, two ? LB_GEMVQ_X8X2 : LB_GEMVQ_X8, &row);
     split_row(&row, p->n, two, j->q->bits, &x);
     const int64_t often = j->q->modulo && x.near ? p->rounds : j->often;
+    uint16_t pair[2 * PAIRS];
+    lb_gemvq_cols c = {.x = {0}};
+    for (int i = 0; i < 2 * PAIRS; i++)
+        c.x[i] = &pair[i];
     for (int64_t q = 0; q < p->rounds; q++) {
-        uint16_t pair[2 * PAIRS];
-        lb_gemvq_cols c = {.first = q % often == 0};
         for (int i = 0; i < PAIRS; i++) {
             const int64_t k = line_at(p, q, 2 * i);
             const int64_t k2 = line_at(p, q, 2 * i + 1);
             pair[i] = pair_i8(x.byte[0], k, k2);
             pair[i + PAIRS] = pair_i8(x.byte[1], k, k2);
-            c.x[i] = &pair[i];
-            c.x[i + PAIRS] = &pair[i + PAIRS];
         }
+        c.first = q % often == 0;
         run_eight(j, p, q, &c, 0);
         flush_i8(j, p, q, often, &row, &x);
     }
