@@ -74,8 +74,8 @@ static inline void check_eq_s(const char *a, const char *b, const char *file,
 /* Whether to leave a case out, of very many: with LB_TEST_EVERY=N in the
  * environment one of N is done, the same ones each time. For sanitizers and
  * emulators, under which a case takes many times as long as where all of them
- * are done. */
-static inline bool check_thins(void)
+ * are done. Of `share` as many where a test is that much shorter than those. */
+static inline bool check_thins_by(int share)
 {
     static uint64_t state = 1;
     static int every;
@@ -83,8 +83,21 @@ static inline bool check_thins(void)
         const char *n = getenv("LB_TEST_EVERY");
         every = n && atoi(n) > 0 ? atoi(n) : 1;
     }
+    const int of = every > share ? every / share : 1;
     state = state * 6364136223846793005u + 1442695040888963407u;
-    return (state >> 33) % (uint64_t)every != 0;
+    return (state >> 33) % (uint64_t)of != 0;
+}
+
+static inline bool check_thins(void)
+{
+    return check_thins_by(1);
+}
+
+/* In tests of seconds, which only an emulator of a whole machine need thin: up
+ * to LB_TEST_EVERY=10, as most have it, all cases are done. */
+static inline bool check_thins_short(void)
+{
+    return check_thins_by(10);
 }
 
 /* What main returns where the machine has nothing to check, and has said so:

@@ -114,6 +114,7 @@ static void fill_x(float *x, int64_t n, int most)
 static void check_round(const lb_dotbyte *k, int64_t n, int planes, int fields,
                         int rows, bool end)
 {
+    if (check_thins_short()) return;
     const int64_t apart = (int64_t)rows * 4, whole = up(n, STEP);
     const int64_t plane = whole * rows, quads = whole * k->size / 4;
     const size_t size =
@@ -180,6 +181,7 @@ static int held(const lb_dotbyte *k, int number)
 static void check_along(const lb_dotbyte *k, int bits, bool high, int64_t n,
                         int64_t gap, bool end)
 {
+    if (check_thins_short()) return;
     const lb_dotbyte_codes c = random_codes(k, bits, high);
     const int64_t bytes = (n * bits + 7) / 8, step = bytes + gap;
     const size_t size = (size_t)((LINES - 1) * step + bytes);
@@ -250,6 +252,7 @@ static void check_staged(const lb_dotbyte *k, const lb_dotbyte_codes *c,
 static void check_across(const lb_dotbyte *k, int bits, bool high, int64_t n,
                          int64_t bytes, int64_t gap, bool end)
 {
+    if (check_thins_short()) return;
     static int16_t ratio[4][KC];
     lb_dotbyte_codes c = random_codes(k, bits, high);
     const int64_t step = bytes + gap, fields = 8 / bits;
@@ -367,6 +370,7 @@ static float want_tile(const numbers *v, const blocks *b, int64_t w_apart,
 static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
                        int64_t share, bool first, extreme how)
 {
+    if (check_thins_short()) return;
     static numbers v;
     static blocks b;
     const int nr = k->nr;

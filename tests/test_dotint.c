@@ -172,6 +172,7 @@ static void check_lanes(const lb_dotint *k, const order *o)
 static void check_round(const lb_dotint *k, const order *o, int64_t n,
                         int64_t rows, bool end)
 {
+    if (check_thins_short()) return;
     const int64_t apart = rows * k->lanes;
     float *x = place(&in, (size_t)n * sizeof *x, end);
     int16_t *to = row_room(k, n, apart);
@@ -203,6 +204,7 @@ static int code_of(const uint8_t *codes, int bits, bool high_first, int64_t i)
 static void check_unpack(const lb_dotint *k, int bits, bool high_first,
                          int64_t n, bool end)
 {
+    if (check_thins_short()) return;
     const size_t bytes = (size_t)((n * bits + 7) / 8);
     uint8_t *codes = place(&in, bytes, end);
     int8_t *to = place(&out, (size_t)up(n, STEP), true), number[16];
@@ -513,6 +515,7 @@ static void check_deepest(const lb_dotint *k, const order *o, bool words)
 /* Every kind of codes. */
 static void check_kinds(const lb_dotint *k, const order *o, int64_t n, bool end)
 {
+    if (check_thins_short()) return;
     lb_dotint_codes w = {.kind = LB_DOTINT_BYTES};
     check_rows(k, o, w, n, end);
     for (int high = 0; high < 2; high++) {
@@ -579,6 +582,7 @@ static int64_t sum_of(const lb_dotint *k, const panels *p, int rows, int i,
 static void check_tile(const lb_dotint *k, int rows, int64_t depth, bool fine,
                        bool first, bool worst)
 {
+    if (check_thins_short()) return;
     const int nr = k->nr, size = rows * nr;
     const size_t xb = (size_t)(rows * depth) * sizeof(int16_t);
     const size_t wb = (size_t)(nr * depth) * sizeof(int16_t);

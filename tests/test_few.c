@@ -136,6 +136,7 @@ static void say(const subject *s, const char *what, int64_t m, int64_t n,
 static void check_along(const subject *s, int64_t m, int64_t n, int64_t k,
                         bool first)
 {
+    if (check_thins_short()) return;
     const int64_t ldw = k + 3, ldx = k + 1, ldt = (n + 1) * LB_FEW_ROWS;
     const int64_t groups = (m + LB_FEW_ROWS - 1) / LB_FEW_ROWS;
     fenced x = fence((m - 1) * ldx + k), w = fence((n - 1) * ldw + k);
@@ -216,6 +217,7 @@ static void copy_all(const subject *s, const float *w, lb_few_copy *c)
 static void check_across(const subject *s, int64_t m, int64_t n, int64_t k,
                          bool first)
 {
+    if (check_thins_short()) return;
     const int nr = s->tiles->nr;
     const int64_t ldw = n + 5, size = k ? (k - 1) * ldw + n : 0;
     const int64_t room = lb_few_copy_floats(s->kernel, s->tiles, k, n);

@@ -298,6 +298,7 @@ static const lb_quant_config configs[] = {
 static void check_run(const lb_cpu *cpu, const lb_array *q, fenced *room,
                       int64_t first, int64_t n, size_t gap)
 {
+    if (check_thins_short()) return;
     static const lb_cpu ref = {.level = LB_LEVEL_REF};
     static float numbers[1 << 16];
     static char want[8 << 16];
