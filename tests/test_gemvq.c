@@ -506,12 +506,14 @@ static void check_table(void)
     CHECK(!t.finite && !t.linear);
 }
 
-int main(void)
+/* gemvq [WORD]: only kernels that have it in their names. */
+int main(int argc, char **argv)
 {
     const lb_gemvq_kernel *q;
     lb_level level;
     check_table();
     for (int k = 0; (q = lb_gemvq_kernel_at(k, &level)); k++)
-        if (lb_level_available(level)) check_kernel(q);
+        if (lb_level_available(level) && (argc < 2 || strstr(q->name, argv[1])))
+            check_kernel(q);
     return check_report("gemvq");
 }
