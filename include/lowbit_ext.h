@@ -329,6 +329,7 @@ typedef struct lb_rule {
     lb_verdict (*run)(lb_ctx *, const lb_call *, int operand, lb_array **out);
 } lb_rule;
 
+/* Largest of the library's own: a convolution's, 2976 bytes; asserted there. */
 enum { LB_PLAN_NOTE = 4096 };
 
 /* What an eval needs, allocated before it begins, so that it cannot fail. */
@@ -342,7 +343,8 @@ struct lb_plan {
     const char *kernel; /* what lb_explain calls it; static */
     /* LB_PLAN_NOTE bytes, aligned to 64, for what eval would have to find out
      * once more. It finds them as plan left them, in the same place, and leaves
-     * them so: all threads do. */
+     * them so: all threads do. It owns nothing, for eval may not come. (A plan
+     * that uses it sets fields, and does not assign the whole.) */
     void *note;
 };
 

@@ -93,8 +93,8 @@ static inline bool check_thins(void)
     return check_thins_by(1);
 }
 
-/* In tests of seconds, which only an emulator of a whole machine need thin: up
- * to LB_TEST_EVERY=10, as most have it, all cases are done. */
+/* In tests of seconds, which only emulators need thin: up to LB_TEST_EVERY=10,
+ * as sanitizers have it, all cases are done. */
 static inline bool check_thins_short(void)
 {
     return check_thins_by(10);

@@ -175,7 +175,7 @@ static void check_rests(lb_ctx *cx, const lb_quant_config *config)
                                .precision = LB_PRECISION_HIGHEST};
         lb_ctx *const by[] = {one, cx};
         lb_array *y[2];
-        if (check_thins()) continue;
+        if (check_thins_by(3)) continue;
         lb_enter(one);
         lb_enter(cx);
         for (int t = 0; t < 2; t++) {

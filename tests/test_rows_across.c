@@ -72,7 +72,7 @@ static const conv_case convs[] = {
 
 static void check_conv(lb_ctx *cx, const conv_case *c, const char *format)
 {
-    if (check_thins()) return;
+    if (check_thins_by(3)) return;
     lb_enter(cx);
     const bool last = c->dims.lhs[0] != 0;
     const int64_t depth = c->in[last ? 3 : 1];
@@ -98,7 +98,7 @@ static void check_conv(lb_ctx *cx, const conv_case *c, const char *format)
 static void check_turned(lb_ctx *cx, int64_t rows, int64_t depth,
                          const char *format, lb_dtype dtype)
 {
-    if (check_thins()) return;
+    if (check_thins_by(3)) return;
     lb_enter(cx);
     const weights w = make(cx, format, 70, depth);
     lb_array *x = lb_convert(cx, normals(cx, 3, LB_SHAPE(depth, rows)), dtype);

@@ -25,7 +25,8 @@
 #include "core/core.h"
 #include "prims/matrix.h"
 
-enum { LB_THIN = 1, LB_FEW = 32, LB_GRID = 1536 };
+enum { LB_THIN = 1, LB_FEW = 32 };
+enum { LB_GRID = 1536 }; /* bytes; the ways assert that theirs fit */
 
 typedef struct lb_product lb_product;
 struct lb_product {

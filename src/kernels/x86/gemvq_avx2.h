@@ -20,6 +20,12 @@ AVX2_INLINE __m256i load_codes(const uint8_t *p)
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
 
+/* Bytes of a and b in turns: eight of each 16, or the other eight. */
+AVX2_INLINE __m256i interleave(__m256i a, __m256i b, bool second)
+{
+    return second ? _mm256_unpackhi_epi8(a, b) : _mm256_unpacklo_epi8(a, b);
+}
+
 /* Group g, of 32 bytes, of line i, where reading is all that takes time. */
 AVX2_INLINE __m256i load_group(const lb_gemvq_rows *r, int i, int64_t g)
 {

@@ -19,12 +19,8 @@
 
 enum { PAIRS = LB_GEMVQ_COLS / 2 };
 
-AVX2_INLINE __m256i interleave(__m256i a, __m256i b, bool second)
-{
-    return second ? _mm256_unpackhi_epi8(a, b) : _mm256_unpacklo_epi8(a, b);
-}
-
-/* x of eight lines, and of each what bytes are masked with for a field. */
+/* x of eight lines; and what bytes are masked with for each field of half a
+ * byte. */
 typedef struct {
     __m256i high[PAIRS], low[PAIRS], mask[4];
 } factors;
@@ -91,20 +87,21 @@ AVX2_INLINE void add_lines(const lb_gemvq_cols *c, int bits, bool two,
     LB_UNROLL
     for (int i = 0; i < LB_GEMVQ_COLS; i++)
         codes[i] = c->codes[i];
-    for (int64_t at = 0; at < bytes; at += 32)
+    for (int64_t at = 0; at < bytes; at += 32) {
         LB_UNROLL
-    for (int second = 0; second < 2; second++) {
-        __m256i v[PAIRS];
-        LB_UNROLL
-        for (int i = 0; i < PAIRS; i++) {
-            v[i] = interleave(load_codes(codes[2 * i] + at),
-                              load_codes(codes[2 * i + 1] + at), second);
-            LB_KEEP(v[i]);
-        }
-        LB_UNROLL
-        for (int f = 0; f < 8 / bits; f++, sum += two ? 2 : 1) {
-            if (f * bits == 4) to_upper_half(v);
-            add_field(v, &x, bits, f * bits % 4, two, first, sum);
+        for (int second = 0; second < 2; second++) {
+            __m256i v[PAIRS];
+            LB_UNROLL
+            for (int i = 0; i < PAIRS; i++) {
+                v[i] = interleave(load_codes(codes[2 * i] + at),
+                                  load_codes(codes[2 * i + 1] + at), second);
+                LB_KEEP(v[i]);
+            }
+            LB_UNROLL
+            for (int f = 0; f < 8 / bits; f++, sum += two ? 2 : 1) {
+                if (f * bits == 4) to_upper_half(v);
+                add_field(v, &x, bits, f * bits % 4, two, first, sum);
+            }
         }
     }
 }

@@ -16,11 +16,6 @@
 
 enum { PAIRS = LB_GEMVQ_COLS / 2 };
 
-AVX2_INLINE __m256i interleave(__m256i a, __m256i b, bool second)
-{
-    return second ? _mm256_unpackhi_epi8(a, b) : _mm256_unpacklo_epi8(a, b);
-}
-
 /* ---- 8 bits ------------------------------------------------------------- */
 
 /* Two lines are interleaved by words, so a number of 16 bits is two columns of
