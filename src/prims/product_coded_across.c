@@ -39,7 +39,8 @@ typedef struct {
     lb_weights w;
     const lb_outerf32 *panels;
     const lb_gemm_kernel *tiles;
-    int64_t kc; /* depth of a panel */
+    int64_t kc;   /* depth of a panel */
+    int64_t head; /* rows of x that meet codes as these are decoded */
     lb_units b;
     int64_t depths;     /* panels of a matrix */
     int64_t ld, scales; /* floats from row to row of a unit's result, and
@@ -74,6 +75,14 @@ static int64_t blocks_of(const lb_coded *c, int64_t j, int64_t n)
     return g ? (j + n - 1) / g - j / g + 1 : 1;
 }
 
+/* The first of as few groups as there can be, as even as there can be, the
+ * others being as high as a tile. */
+static int64_t head_of(int64_t m, int64_t most, int64_t tile)
+{
+    const int64_t groups = 1 + lb_ceil_div(lb_max_i64(m - most, 0), tile);
+    return lb_min_i64(most, lb_ceil_div(m, groups));
+}
+
 static void make_grid(const lb_product *p, const lb_weights *w,
                       const lb_call *c, grid *g)
 {
@@ -81,6 +90,7 @@ static void make_grid(const lb_product *p, const lb_weights *w,
     const lb_coded *codes = &g->w.coded;
     g->panels = lb_outerf32_for(c->cpu);
     g->tiles = lb_gemm_kernel_for(c->cpu);
+    g->head = head_of(g->w.m, g->panels->mr, g->tiles->mr);
     g->kc = p->k <= MOST_SHALLOW ? SHALLOW : LB_GEMM_KC;
     g->depths = lb_ceil_div(p->k, g->kc);
     const lb_cut cut = {
@@ -127,11 +137,14 @@ static void pack_panel(const lb_product *p, const lb_work *work, const grid *g,
                        int64_t batch, int64_t k)
 {
     const lb_source *x = g->w.x;
-    const int64_t n = lb_min_i64(g->kc, p->k - k);
+    const int64_t n = lb_min_i64(g->kc, p->k - k), head = g->head;
     const lb_block from =
         x->get(x, work->call->cpu, batch, 0, g->w.m, k, n, work->scratch);
-    lb_gemm_pack_rows(from.p, from.rs, from.ks, g->w.m, n, g->panels->mr,
-                      panel_at(p, g, work, batch, k));
+    const float *const rows = from.p;
+    float *const to = panel_at(p, g, work, batch, k);
+    lb_gemm_pack_rows(rows, from.rs, from.ks, head, n, (int)head, to);
+    lb_gemm_pack_rows(rows + head * from.rs, from.rs, from.ks, g->w.m - head, n,
+                      g->tiles->mr, to + head * n);
 }
 
 /* ---- a unit -------------------------------------------------------------- */
@@ -255,7 +268,7 @@ static void run_columns(unit *b, const float *x, int64_t j, int64_t at,
     }
     for (int64_t i = 0, h; i < m; i += h) {
         float *const to = b->c + i * ld + j;
-        h = lb_gemm_height(m - i, panels->mr);
+        h = i == 0 ? b->g->head : lb_gemm_height(m - i, b->g->tiles->mr);
         if (!panels->asks) ask(b, &b->next, lines);
         if (i == 0)
             panels->tile(&w, (int)h, x, first, n, to, ld, keep);
@@ -269,7 +282,8 @@ static void run_strip(unit *b)
 {
     const int nr = b->g->panels->nr;
     const int64_t bytes = nr * b->coded.bits / 8;
-    const int64_t groups = lb_ceil_div(b->g->w.m, b->g->panels->mr);
+    const int64_t others = b->g->w.m - b->g->head;
+    const int64_t groups = 1 + lb_ceil_div(others, b->g->tiles->mr);
     const int64_t lines = lb_ceil_div(b->now.depth * bytes,
                                       LINE * (b->g->panels->asks ? 1 : groups));
     const float *x = panel_at(b->p, b->g, b->work, b->at.batch, b->now.k);
