@@ -5,9 +5,9 @@
 
 /* Ways to multiply packed weights, each where it is the fastest. */
 static const lb_weights_way *const coded_ways[] = {
-    &lb_coded_pairs, &lb_coded_table, &lb_coded_thin,
-    &lb_coded_byte,  &lb_coded_outer, &lb_coded_block,
-    &lb_coded_panel, &lb_coded_exact, &lb_coded_across,
+    &lb_coded_pairs, &lb_coded_table,  &lb_coded_table_across, &lb_coded_thin,
+    &lb_coded_byte,  &lb_coded_outer,  &lb_coded_block,        &lb_coded_panel,
+    &lb_coded_exact, &lb_coded_across,
 };
 enum { CODED_WAYS = sizeof coded_ways / sizeof *coded_ways };
 

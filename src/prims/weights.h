@@ -1,7 +1,7 @@
 /* weights.h - products with weights that stay packed (coded.h).
  *
  * One operand, the weights, has n rows of codes; the other, x, has m rows of
- * numbers and is read as f32 from whatever it is stored in. Nine ways:
+ * numbers and is read as f32 from whatever it is stored in. Ten ways:
  *
  *   coded thin     m is 1, or so small that rows are faster one by one or,
  *                  across, two or at HIGHEST a few at once, and not coded
@@ -15,7 +15,7 @@
  *                  each panel of a row, codes become whole numbers too, and
  *                  their products are summed as such
  *   coded table    the same for codes of one bit and a row or two: sums of four
- *                  are looked up
+ *                  are looked up; another where the depth runs across
  *   coded pairs    the same for more rows, and for trits: two such sums, or of
  *                  two numbers, are looked up next to each other
  *   coded outer    the same for some rows, where the depth runs across
@@ -70,9 +70,9 @@ typedef struct lb_weights_way {
     void (*run)(const lb_product *p, const lb_work *w);
 } lb_weights_way;
 
-extern const lb_weights_way lb_coded_table, lb_coded_pairs, lb_coded_thin,
-    lb_coded_byte, lb_coded_outer, lb_coded_block, lb_coded_panel,
-    lb_coded_exact, lb_coded_across;
+extern const lb_weights_way lb_coded_table, lb_coded_table_across,
+    lb_coded_pairs, lb_coded_thin, lb_coded_byte, lb_coded_outer,
+    lb_coded_block, lb_coded_panel, lb_coded_exact, lb_coded_across;
 /* Those for whatever else comes (product.h); they look at no weights. */
 extern const lb_weights_way lb_packed, lb_few, lb_thin, lb_plain;
 
