@@ -52,6 +52,7 @@ typedef struct lb_outerf32_lines {
 typedef struct lb_outerf32 {
     const char *name; /* "dot f32 avx2 4x16" */
     int mr, nr;       /* nr is that of the level's tiles */
+    int kc;           /* lines of a panel that suit it; at most LB_GEMM_KC */
     int most;         /* rows of x: with more, panels of all of w are faster */
     bool asks;        /* tile does */
     /* rows <= mr of x, x[k*rows + i], and n <= nr columns of c; first: these

@@ -52,8 +52,12 @@ static void tile(const lb_outerf32_lines *w, int rows, const float *x,
         }
 }
 
-const lb_outerf32 lb_outerf32_ref = {
-    .name = "dot f32 ref 4x16", .mr = MR, .nr = NR, .most = 128, .tile = tile};
+const lb_outerf32 lb_outerf32_ref = {.name = "dot f32 ref 4x16",
+                                     .mr = MR,
+                                     .nr = NR,
+                                     .kc = 256,
+                                     .most = 128,
+                                     .tile = tile};
 
 const lb_outerf32 *lb_outerf32_for(const lb_cpu *cpu)
 {

@@ -6,7 +6,7 @@
  *   phase 1   units are columns:
  *
  *     for each panel of the depth
- *       for each 64 columns            decoded to L1, which tiles read
+ *       for each 16 or 32 columns      decoded to L1, which tiles read
  *         for each group of rows of x
  *
  * Lines lie far apart, and at distances that are bad for caches: so no more of
@@ -27,11 +27,7 @@ enum {
     SHARES = 4,         /* units for each thread, */
     MIN_UNIT = 1 << 20, /* if so many multiplications remain to each */
     MOST_X = 1 << 22,   /* floats of x that are packed */
-    /* The depth of a panel: 16 KiB of 64 columns. Sums of so many are no less
-     * exact than those of LB_GEMM_KC, unless there are too many of them. */
-    SHALLOW = 64,
-    MOST_SHALLOW = SHALLOW * LB_GEMM_KC,
-    LINE = 64, /* bytes of a line of a cache */
+    LINE = 64,          /* bytes of a line of a cache */
     F = sizeof(float)
 };
 
@@ -91,7 +87,9 @@ static void make_grid(const lb_product *p, const lb_weights *w,
     g->panels = lb_outerf32_for(c->cpu);
     g->tiles = lb_gemm_kernel_for(c->cpu);
     g->head = head_of(g->w.m, g->panels->mr, g->tiles->mr);
-    g->kc = p->k <= MOST_SHALLOW ? SHALLOW : LB_GEMM_KC;
+    /* Sums of fewer are no less exact than those of LB_GEMM_KC, unless there
+     * are too many of them. */
+    g->kc = p->k / LB_GEMM_KC <= g->panels->kc ? g->panels->kc : LB_GEMM_KC;
     g->depths = lb_ceil_div(p->k, g->kc);
     const lb_cut cut = {
         .most_m = g->w.m,

@@ -302,6 +302,10 @@ static void tile(const lb_outerf32_lines *w, int rows, const float *x,
     functions_of(w)[LB_NTH(rows)](w, rows, x, first, n, c, ldc, keep);
 }
 
-const lb_outerf32 lb_outerf32_avx2 = {
-    .name = "dot f32 avx2 4x16", .mr = MR, .nr = NR, .most = 128, .tile = tile};
+const lb_outerf32 lb_outerf32_avx2 = {.name = "dot f32 avx2 4x16",
+                                      .mr = MR,
+                                      .nr = NR,
+                                      .kc = 256,
+                                      .most = 128,
+                                      .tile = tile};
 #endif

@@ -175,6 +175,7 @@ static void tile(const lb_outerf32_lines *w, int rows, const float *x,
 const lb_outerf32 lb_outerf32_avx512 = {.name = "dot f32 avx512 8x32",
                                         .mr = MR,
                                         .nr = NR,
+                                        .kc = 64,
                                         .most = 32,
                                         .asks = true,
                                         .tile = tile};
