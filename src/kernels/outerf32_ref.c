@@ -56,7 +56,7 @@ const lb_outerf32 lb_outerf32_ref = {.name = "dot f32 ref 4x16",
                                      .mr = MR,
                                      .nr = NR,
                                      .kc = 256,
-                                     .most = 128,
+                                     .most = 256,
                                      .tile = tile};
 
 const lb_outerf32 *lb_outerf32_for(const lb_cpu *cpu)

@@ -93,7 +93,8 @@ static void make_grid(const lb_product *p, const lb_weights *w,
     g->depths = lb_ceil_div(p->k, g->kc);
     const lb_cut cut = {
         .most_m = g->w.m,
-        .most_n = lb_min_i64(MOST_N, MOST / g->w.m / GRAIN * GRAIN),
+        .most_n = lb_max_i64(lb_min_i64(MOST_N, MOST / g->w.m / GRAIN * GRAIN),
+                             GRAIN),
         .least_m = g->w.m,
         .grain = GRAIN,
         .shares = SHARES,

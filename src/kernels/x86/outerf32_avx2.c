@@ -306,6 +306,6 @@ const lb_outerf32 lb_outerf32_avx2 = {.name = "dot f32 avx2 4x16",
                                       .mr = MR,
                                       .nr = NR,
                                       .kc = 256,
-                                      .most = 128,
+                                      .most = 256,
                                       .tile = tile};
 #endif
