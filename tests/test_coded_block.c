@@ -112,7 +112,7 @@ static float *numbers(lb_ctx *cx, lb_array *a, int64_t batch, int64_t rows,
  * drawing them anew was most of the time. */
 static const float *normal_numbers(lb_ctx *cx, int64_t n, int key)
 {
-    enum { MANY = 1 << 19 };
+    enum { MANY = 1 << 20 };
     static float *all;
     if (!all) {
         all = malloc(MANY * sizeof *all);
@@ -276,8 +276,8 @@ static void check_shapes(lb_ctx *cx, const struct config *config)
  * weights and what is left of them. */
 static void check_rows(lb_ctx *cx, const struct config *config)
 {
-    static const int64_t m[] = {2, 3,  4,  5,  6,  7,  8,
-                                9, 11, 12, 13, 25, 33, 141};
+    static const int64_t m[] = {2,  3,  4,  5,  6,  7,   8,   9,
+                                11, 12, 13, 25, 33, 141, 256, 257};
     static const int64_t n[] = {1, 2, 15, 16, 17, 33, 255, 257};
     for (size_t i = 0; i < sizeof m / sizeof *m; i++)
         for (int along = 0; along < 2; along++) {
@@ -336,7 +336,7 @@ static void check_wide(lb_ctx *cx, const struct config *config)
         p.precision = LB_PRECISION_FAST;
         check_error(cx, &p, FAST, NULL);
         for (p.m = 1; p.m < 4; p.m++) {
-            p.n = 161 + 100 * p.m;
+            p.n = 561 + 100 * p.m;
             p.k = 1100 + p.m;
             p.swapped = p.m == 3;
             check_error(cx, &p, FAST, NULL);
