@@ -93,7 +93,7 @@ static inline bool check_thins(void)
     return check_thins_by(1);
 }
 
-/* In tests of seconds, which only emulators need thin: up to LB_TEST_EVERY=10,
+/* In tests of seconds, which only emulators need thin: below LB_TEST_EVERY=20,
  * as sanitizers have it, all cases are done. */
 static inline bool check_thins_short(void)
 {
