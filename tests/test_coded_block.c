@@ -112,7 +112,7 @@ static float *numbers(lb_ctx *cx, lb_array *a, int64_t batch, int64_t rows,
  * drawing them anew was most of the time. */
 static const float *normal_numbers(lb_ctx *cx, int64_t n, int key)
 {
-    enum { MANY = 1 << 20 };
+    enum { MANY = 1 << 21 };
     static float *all;
     if (!all) {
         all = malloc(MANY * sizeof *all);
@@ -480,9 +480,29 @@ static void check_specials(lb_ctx *cx, const struct config *config)
 /* ---- threads, explanations ----------------------------------------------- */
 
 /* The same bits, whoever computes which part. */
-static void check_threads(const char *isa)
+static void check_same(const char *isa, const product *p)
 {
     static const int threads[] = {1, 2, 7};
+    const int64_t size = (p->batch ? p->batch : 1) * p->m * p->n;
+    float *y[3] = {0};
+    for (int t = 0; t < 3; t++) {
+        lb_ctx *cx = lb_open(&(lb_options){
+            .threads = threads[t], .isa = isa, .dense = LB_DENSE_DENY});
+        operands o = make_operands(cx, p, NULL);
+        y[t] = run(cx, p, &o);
+        free_operands(&o);
+        lb_close(cx);
+    }
+    for (int t = 1; t < 3; t++)
+        if (check_fails(y[0] && y[t] &&
+                        !memcmp(y[0], y[t], (size_t)size * sizeof(float))))
+            fprintf(stderr, "%s: %d threads differ\n", describe(p), threads[t]);
+    for (int t = 0; t < 3; t++)
+        free(y[t]);
+}
+
+static void check_threads(const char *isa)
+{
     for (int i = 0; i < N_CONFIGS; i++) {
         for (int q = 0; q < 8; q++) {
             const product p = {.config = &configs[i],
@@ -493,26 +513,37 @@ static void check_threads(const char *isa)
                                .dtype = LB_F32,
                                .precision = q & 2 ? LB_PRECISION_FASTEST
                                                   : LB_PRECISION_FAST};
-            float *y[3] = {0};
-            if (check_thins()) continue;
-            for (int t = 0; t < 3; t++) {
-                lb_ctx *cx = lb_open(&(lb_options){
-                    .threads = threads[t], .isa = isa, .dense = LB_DENSE_DENY});
-                operands o = make_operands(cx, &p, NULL);
-                y[t] = run(cx, &p, &o);
-                free_operands(&o);
-                lb_close(cx);
-            }
-            for (int t = 1; t < 3; t++)
-                if (check_fails(y[0] && y[t] &&
-                                !memcmp(y[0], y[t],
-                                        (size_t)(p.m * p.n) * sizeof(float))))
-                    fprintf(stderr, "%s: %d threads differ\n", describe(&p),
-                            threads[t]);
-            for (int t = 0; t < 3; t++)
-                free(y[t]);
+            if (!check_thins()) check_same(isa, &p);
         }
     }
+}
+
+/* A row or two, several blocks of w and several panels: also more of these than
+ * a chunk, of a batch, and of x that lies otherwise. */
+static void check_few(lb_ctx *cx, const char *isa, const struct config *config)
+{
+    static const struct {
+        int64_t batch, n, k;
+        bool swapped, turned;
+    } shapes[] = {{0, 700, 2100, false, false}, {0, 2400, 500, true, false},
+                  {3, 530, 1030, false, true},  {2, 300, 1100, true, true},
+                  {0, 70, 17500, false, false}, {40, 65, 64, false, false}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int q = 0; q < 4; q++) {
+            const product p = {.config = config,
+                               .batch = shapes[i].batch,
+                               .m = q & 2 ? 2 : 1,
+                               .n = shapes[i].n,
+                               .k = shapes[i].k,
+                               .along = q & 1,
+                               .swapped = shapes[i].swapped,
+                               .turned = shapes[i].turned,
+                               .dtype = LB_F32,
+                               .precision = LB_PRECISION_FAST};
+            if (check_thins_by(3)) continue;
+            check_error(cx, &p, FAST, NULL);
+            check_same(isa, &p);
+        }
 }
 
 /* What a level does in bytes has the bits of the reference. */
@@ -597,6 +628,8 @@ static void check_level(const char *isa)
         check_batches(cx, &configs[i]);
         check_numbers(cx, &configs[i]);
         check_specials(cx, &configs[i]);
+        if (!strcmp(configs[i].c.format, "binary"))
+            check_few(cx, isa, &configs[i]);
     }
     check_explained(cx);
     lb_close(ref);

@@ -226,6 +226,8 @@ static lb_array *mlp(lb_ctx *cx, lb_array *const *a, int n, void *user)
     lb_array *h = lb_gelu(cx, lb_add(cx, lb_matmul(cx, a[4], up), a[1]));
     lb_array *y = lb_add(cx, lb_matmul(cx, h, down), a[3]);
     lb_array *labels = lb_from(cx, LB_I32, LB_SHAPE(16), label);
+    /* About 1, or the exponential makes much of a rounding of y. */
+    y = lb_mul(cx, y, lb_scalar(cx, 0x1p-6));
     return lb_mean(cx, lb_cross_entropy(cx, y, labels), NULL, false);
 }
 

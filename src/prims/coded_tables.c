@@ -4,40 +4,42 @@
 #include "prims/coded_turn.h"
 
 enum {
-    LEAST = 64,       /* rows of w, and depth, that are worth tables */
-    MOST_X = 1 << 20, /* numbers of x, whose tables take eight times as much */
+    LEAST = 64,        /* rows of w, and depth, that are worth tables */
+    MOST = 64 << 20,   /* bytes that are shared */
+    KC = LB_DOTTAB_KC, /* depth of a panel, */
+    EACH = 8,          /* which is filled up to a multiple of this */
     F = sizeof(float)
 };
 
-bool lb_tables_fit(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
+bool lb_tables_few(const lb_product *p, size_t bytes)
 {
-    lb_int_panels q;
-    return p->precision >= LB_PRECISION_FAST && lb_dottab_for(cpu) &&
-           w->coded.bits == 1 && w->m <= LB_DOTTAB_MR && w->n >= LEAST &&
-           p->k >= LEAST && p->k <= MOST_X / (w->m * p->batch) &&
-           lb_int_panels_of(cpu, &w->coded, w->m, &q) && q.line && !q.fine &&
-           !q.scales.in_w;
+    return bytes <= (size_t)MOST / (size_t)p->batch;
 }
 
 bool lb_tables_of(const lb_product *p, const lb_weights *w, const lb_cpu *cpu,
-                  int64_t depth, lb_tables *t)
+                  lb_tables *t)
 {
-    lb_scales s;
-    *t = (lb_tables){.k = p->k, .depth = depth, .rows = w->m};
-    if (!lb_int_panels_of(cpu, &w->coded, w->m, &t->p)) return false;
-    t->panels = lb_ceil_div(p->k, depth);
-    t->panel = (size_t)(t->rows * depth / 4 * LB_DOTTAB_TABLE);
-    size_t used = 0;
-    lb_carve(NULL, &used, t->panels * (int64_t)t->panel);
+    const lb_coded *const c = &w->coded;
+    if (p->precision < LB_PRECISION_FAST || !lb_dottab_for(cpu) ||
+        c->bits != 1 || w->m > LB_DOTTAB_MR || w->n < LEAST || p->k < LEAST)
+        return false;
+    *t = (lb_tables){.k = p->k, .rows = w->m};
+    if (!lb_int_panels_of(cpu, c, w->m, &t->p)) return false;
+    if (!t->p.line || t->p.fine || t->p.scales.in_w) return false;
+    t->depth = lb_min_i64(KC, lb_round_up(p->k, EACH));
+    t->panels = lb_ceil_div(p->k, t->depth);
+    t->panel = (size_t)(t->rows * t->depth / 4 * LB_DOTTAB_TABLE);
+    size_t used = (size_t)t->panels * t->panel;
     t->heads_at = used;
     lb_carve(NULL, &used, t->panels * (int64_t)sizeof(lb_dottab_head));
     t->all = used;
     used = 0;
-    lb_carve(NULL, &used, (t->rows + 2) * depth * F);
+    lb_carve(NULL, &used, (t->rows + 2) * t->depth * F);
     t->slab_at = used;
-    lb_carve(NULL, &used, lb_row_slab_floats(w->x, depth) * F);
+    lb_carve(NULL, &used, lb_row_slab_floats(w->x, t->depth) * F);
     t->scales_at = used;
-    t->room = used + lb_scales_room(cpu, &w->coded, depth, 0, p->k, &s, NULL);
+    lb_scales s;
+    t->room = used + lb_scales_room(cpu, c, t->depth, 0, p->k, &s, NULL);
     return true;
 }
 
@@ -62,23 +64,26 @@ void lb_tables_make(const lb_tables *t, const lb_weights *w, int64_t batch,
 {
     const lb_cpu *const cpu = t->p.cpu;
     const lb_coded c = lb_coded_at(&w->coded, w->w, batch);
-    float *const rows = (float *)(void *)room;
+    float *const tmp = (float *)(void *)room;
     lb_row_slab x =
         lb_row_slab_of(w->x, cpu, batch, t->rows, room + t->slab_at);
     lb_scales s;
     lb_scales_room(cpu, &c, t->depth, 0, t->k, &s, room + t->scales_at);
-    lb_scales_rows(&s, 0, 0, t->k);
+    lb_scales_rows(&s, 0, 0, t->k); /* for those of the depth alone */
+    /* Across, lines come from the lowest bit on however codes lie in a byte,
+     * which strips take care of. */
+    const bool high_first = c.along && c.high_first;
     for (int64_t at = first; at < end; at++) {
         const int64_t k = at * t->depth, n = lb_tables_depth(t, at);
         const lb_block from =
-            lb_row_slab_get(&x, 0, t->rows, k, n, rows + 2 * t->depth);
+            lb_row_slab_get(&x, 0, t->rows, k, n, tmp + 2 * t->depth);
         const float *const factor = lb_scales_factor(&s, k, n);
         lb_dottab_head *const head = lb_tables_head(t, to, at);
         for (int64_t r = 0; r < t->rows; r++)
-            make_row(t, c.along && c.high_first, n,
-                     (const float *)from.p + r * from.rs, from.ks, factor,
+            make_row(t, high_first, n, (const float *)from.p + r * from.rs,
+                     from.ks, factor,
                      lb_tables_at(t, to, at) + r * LB_DOTTAB_TABLE,
-                     &head->scale[r], &head->base[r], rows);
+                     &head->scale[r], &head->base[r], tmp);
     }
 }
 

@@ -1,4 +1,4 @@
-/* product_coded_across.c - f32 products of a few rows with codes whose depth
+/* product_coded_across.c - f32 products of some rows with codes whose depth
  * runs from line to line: x @ W, W (in, out).
  *
  *   phase 0   x is packed for the tiles of kernels/gemm.h; units are panels of
@@ -71,8 +71,8 @@ static int64_t blocks_of(const lb_coded *c, int64_t j, int64_t n)
     return g ? (j + n - 1) / g - j / g + 1 : 1;
 }
 
-/* The first of as few groups as there can be, as even as there can be, the
- * others being as high as a tile. */
+/* The height of the first of as few groups as there can be, as even as there
+ * can be, where the others may be as high as a tile. */
 static int64_t head_of(int64_t m, int64_t most, int64_t tile)
 {
     const int64_t groups = 1 + lb_ceil_div(lb_max_i64(m - most, 0), tile);
@@ -89,7 +89,8 @@ static void make_grid(const lb_product *p, const lb_weights *w,
     g->head = head_of(g->w.m, g->panels->mr, g->tiles->mr);
     /* Sums of fewer are no less exact than those of LB_GEMM_KC, unless there
      * are too many of them. */
-    g->kc = p->k / LB_GEMM_KC <= g->panels->kc ? g->panels->kc : LB_GEMM_KC;
+    const int64_t most = (int64_t)LB_GEMM_KC * g->panels->kc;
+    g->kc = p->k <= most ? g->panels->kc : LB_GEMM_KC;
     g->depths = lb_ceil_div(p->k, g->kc);
     const lb_cut cut = {
         .most_m = g->w.m,

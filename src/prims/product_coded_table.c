@@ -42,7 +42,9 @@ _Static_assert(sizeof(grid) <= LB_GRID, "it is kept in p->grid");
 
 static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
-    return w->coded.along && lb_tables_fit(p, w, cpu);
+    lb_tables t;
+    return w->coded.along && lb_tables_of(p, w, cpu, &t) &&
+           lb_tables_few(p, t.all);
 }
 
 /* ---- the grid ------------------------------------------------------------ */
@@ -60,7 +62,7 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
     };
     const int64_t f = sizeof(float);
     g->w = *w;
-    if (!lb_tables_of(p, w, c->cpu, KC, &g->x)) return false;
+    if (!lb_tables_of(p, w, c->cpu, &g->x)) return false;
     g->kernel = lb_dottab_for(c->cpu);
     g->turns = lb_dotturn_for(c->cpu);
     g->b = lb_units_of(p, c, &g->w, &cut);
@@ -188,12 +190,13 @@ static void run(const lb_product *p, const lb_work *w)
 {
     const grid *const g = p->grid;
     for (int64_t u = w->lo; u < w->hi; u++) {
-        const int64_t batch = u / g->x.panels, panel = u % g->x.panels;
-        if (w->phase == 0)
+        if (w->phase == 0) {
+            const int64_t batch = u / g->x.panels, panel = u % g->x.panels;
             lb_tables_make(&g->x, &g->w, batch, panel, panel + 1,
                            tables_of(g, w, batch), w->scratch);
-        else
+        } else {
             run_unit(p, w, g, lb_units_at(&g->b, &g->w, u));
+        }
     }
 }
 

@@ -8,9 +8,8 @@
  *             which fixes the order for any number of threads
  *
  * Units follow each other along the lines of a panel, and each asks for what
- * the next one reads: tall blocks instead would leave two threads one each.
- * What the units of a panel find lies in the order of strips (coded_turn.h) up
- * to the end.
+ * the next one reads. They are many, for threads that are not equally fast.
+ * What they find lies in the order of strips (coded_turn.h) up to the end.
  */
 #include <string.h>
 
@@ -19,9 +18,11 @@
 
 enum {
     DEPTH = LB_DOTTAB_KC, /* of a panel */
-    MOST_N = 512,         /* rows of w in a unit: a line of a cache */
-    PIECE = 1024,         /* of them, that are added up at a time */
-    LINE = 64,            /* bytes of a cache */
+    LINE = 64,            /* bytes of a cache, */
+    MOST_N = 8 * LINE,    /* rows of w in a unit, */
+    PIECE = 1024,         /* that are added up at a time, */
+    SCALED = 4096,        /* and whose scales are read */
+    BAND = 256,           /* that are turned at once, and sorted */
     STRIP = LB_DOTTAB_COLUMNS,
     TURNED = STRIP * DEPTH / 8 + LINE, /* bytes of a strip, and some more: else
                                         * strips would fall together */
@@ -33,60 +34,79 @@ typedef struct {
     const lb_dottab *kernel;
     const lb_dotturn *turns;
     lb_tables x;
-    int64_t wide; /* rows of w, in whole bands, */
-    int64_t bn;   /* and units of a panel */
-    int64_t ld;   /* floats from row to row of sums */
+    int64_t wide;   /* rows of w, in whole bands, */
+    int64_t bn;     /* units of a panel, */
+    int64_t scaled; /* and of scales */
+    int64_t ld;     /* floats from row to row of sums */
     /* In bytes. Shared, of a batch: tables at 0. */
     size_t ws_at, sums_at, shared;
     /* Scratch: turned codes at 0. */
     size_t lines_at, bytes;
 } grid;
 _Static_assert(sizeof(grid) <= LB_GRID, "it is kept in p->grid");
-
-static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
-{
-    return !w->coded.along && lb_tables_fit(p, w, cpu);
-}
+_Static_assert(BAND == LB_DOTTURN_WIDE * 8, "these are bits");
+_Static_assert(MOST_N % BAND == 0 && PIECE % BAND == 0 && SCALED % BAND == 0,
+               "bands are whole");
 
 /* ---- the grid ------------------------------------------------------------ */
+
+static void place_shared(grid *g)
+{
+    g->ws_at = g->shared = g->x.all;
+    lb_carve(NULL, &g->shared, g->wide * F);
+    g->sums_at = g->shared;
+    lb_carve(NULL, &g->shared, g->x.panels * g->w.m * g->ld * F);
+}
 
 static size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
 
-static bool make_grid(const lb_product *p, const lb_weights *w,
-                      const lb_call *c, grid *g)
+/* Each phase has its own. */
+static void place_scratch(grid *g)
 {
-    g->w = *w;
-    if (!lb_tables_of(p, w, c->cpu, DEPTH, &g->x)) return false;
-    g->kernel = lb_dottab_for(c->cpu);
-    g->turns = lb_dotturn_for(c->cpu);
-    g->wide = lb_round_up(w->n, lb_turn_band(&w->coded));
-    g->bn = lb_ceil_div(w->n, MOST_N);
-    g->ld = lb_put_apart(g->wide);
-    g->ws_at = g->shared = g->x.all;
-    lb_carve(NULL, &g->shared, g->wide * F);
-    g->sums_at = g->shared;
-    lb_carve(NULL, &g->shared, g->x.panels * w->m * g->ld * F);
+    const lb_coded *const c = &g->w.coded;
     size_t used = 0;
     lb_carve(NULL, &used, MOST_N / STRIP * TURNED);
     g->lines_at = used;
-    lb_carve(NULL, &used, lb_turn_room(&w->coded, DEPTH));
-    g->bytes = larger(used, larger((size_t)(3 * w->m * PIECE * F), g->x.room));
-    g->bytes = larger(g->bytes, lb_tables_scales_room(&g->x, &w->coded, w->n));
+    lb_carve(NULL, &used, lb_turn_room(c, DEPTH));
+    g->bytes = larger(used, g->x.room);
+    g->bytes = larger(g->bytes, lb_tables_scales_room(&g->x, c, SCALED));
+    g->bytes = larger(g->bytes, (size_t)(3 * g->w.m * PIECE * F));
+}
+
+static bool make_grid(const lb_product *p, const lb_weights *w,
+                      const lb_cpu *cpu, grid *g)
+{
+    g->w = *w;
+    if (w->coded.along || !lb_tables_of(p, w, cpu, &g->x)) return false;
+    g->kernel = lb_dottab_for(cpu);
+    g->turns = lb_dotturn_for(cpu);
+    g->wide = lb_round_up(w->n, BAND);
+    g->bn = lb_ceil_div(w->n, MOST_N);
+    g->scaled = lb_ceil_div(w->n, SCALED);
+    g->ld = lb_put_apart(g->wide);
+    place_shared(g);
+    place_scratch(g);
     return true;
+}
+
+static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
+{
+    grid g;
+    return make_grid(p, w, cpu, &g) && lb_tables_few(p, g.shared);
 }
 
 static void make_plan(const lb_product *p, const lb_weights *w,
                       const lb_call *c, lb_plan *plan)
 {
     grid *const g = p->grid;
-    if (!make_grid(p, w, c, g)) return;
+    if (!make_grid(p, w, c->cpu, g)) return;
     plan->phases = 3;
     plan->shared = (size_t)p->batch * g->shared;
     plan->per_thread = g->bytes;
-    plan->units[0] = 2 * p->batch;
+    plan->units[0] = p->batch * (1 + g->scaled);
     plan->units[1] = p->batch * g->x.panels * g->bn;
     plan->units[2] = p->batch * lb_ceil_div(w->n, PIECE);
     plan->kernel = g->kernel->name;
@@ -125,19 +145,16 @@ static block block_of(const grid *g, int64_t unit)
 }
 
 /* What strip number `at` of so many asks for: its share of the next block's
- * lines, some from each place in these, one place after the other. */
+ * lines. */
 static lb_dottab_ahead ahead_of(const lb_coded *c, const grid *g,
                                 const block *next, int64_t at, int64_t strips)
 {
     const int64_t lines = lb_tables_depth(&g->x, next->panel);
-    const int64_t places = lb_ceil_div(lb_coded_line_bytes(c, next->n), LINE);
-    const int64_t each = lb_ceil_div(lines * places, strips);
-    const int64_t first = at * each, line = first % lines;
-    if (first / lines >= places) return (lb_dottab_ahead){0, 0, 0};
-    const int64_t from = (next->panel * DEPTH + line) * c->byte_step +
-                         next->j / 8 + first / lines * LINE;
+    const int64_t first = lines * at / strips;
+    const int64_t from =
+        (next->panel * DEPTH + first) * c->byte_step + next->j / 8;
     return (lb_dottab_ahead){(uintptr_t)c->bytes + (uintptr_t)from,
-                             lb_min_i64(each, lines - line), c->byte_step};
+                             lines * (at + 1) / strips - first, c->byte_step};
 }
 
 /* next: what this thread will read then, or NULL. */
@@ -146,7 +163,7 @@ static void run_block(const lb_work *work, const grid *g, const block *b,
 {
     const lb_coded c = lb_coded_at(&g->w.coded, g->w.w, b->batch);
     const int64_t depth = lb_tables_depth(&g->x, b->panel);
-    const int64_t strips = lb_round_up(b->n, lb_turn_band(&c)) / STRIP;
+    const int64_t strips = lb_round_up(b->n, BAND) / STRIP;
     char *const tables = shared_of(g, work, b->batch);
     const float *const ws = scales_of(g, work, b->batch) + b->j;
     float *const to = sums_of(g, work, b->batch, b->panel) + b->j;
@@ -189,24 +206,33 @@ static void add_panels(const lb_product *p, const lb_work *work, const grid *g,
                    sorted + m * PIECE);
 }
 
+/* Tables are made by one: so are the scales of the depth that x takes. */
+static void prepare(const lb_work *w, const grid *g, int64_t batch, int64_t at)
+{
+    const lb_coded c = lb_coded_at(&g->w.coded, g->w.w, batch);
+    const int64_t j = (at - 1) * SCALED;
+    if (at == 0)
+        lb_tables_make(&g->x, &g->w, batch, 0, g->x.panels,
+                       shared_of(g, w, batch), w->scratch);
+    else
+        lb_tables_scales(&g->x, &c, j, lb_min_i64(SCALED, g->w.n - j),
+                         lb_min_i64(SCALED, g->wide - j),
+                         scales_of(g, w, batch) + j, w->scratch);
+}
+
 static void run(const lb_product *p, const lb_work *w)
 {
     const grid *const g = p->grid;
     const int64_t pieces = lb_ceil_div(g->w.n, PIECE);
     for (int64_t u = w->lo; u < w->hi; u++) {
-        if (w->phase == 1) {
+        if (w->phase == 0) {
+            prepare(w, g, u / (1 + g->scaled), u % (1 + g->scaled));
+        } else if (w->phase == 1) {
             const block b = block_of(g, u), next = block_of(g, u + 1);
             const bool more = u + 1 < w->hi && next.batch == b.batch;
             run_block(w, g, &b, more ? &next : NULL);
-        } else if (w->phase == 2) {
-            add_panels(p, w, g, u / pieces, u % pieces * PIECE);
-        } else if (u % 2 == 0) {
-            lb_tables_make(&g->x, &g->w, u / 2, 0, g->x.panels,
-                           shared_of(g, w, u / 2), w->scratch);
         } else {
-            const lb_coded c = lb_coded_at(&g->w.coded, g->w.w, u / 2);
-            lb_tables_scales(&g->x, &c, 0, g->w.n, g->wide,
-                             scales_of(g, w, u / 2), w->scratch);
+            add_panels(p, w, g, u / pieces, u % pieces * PIECE);
         }
     }
 }
