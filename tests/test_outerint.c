@@ -282,7 +282,7 @@ static void check_fed(const lb_outerint *kernel, bool twos, int rows, int64_t n,
     const bool first = random_bits() % 2;
     const int64_t size = (rows - 1) * LD + COLUMNS;
     float *const c = fenced_end(&c_room, (size_t)size * sizeof *c);
-    float old[MR * LD], ws[COLUMNS], part[2] = {1, 1};
+    float old[MR * LD], ws[COLUMNS];
     lb_outerint_head head = {.scale = {0}};
     for (int64_t e = 0; e < size; e++)
         c[e] = old[e] = random_float() * 1e6f;
@@ -291,18 +291,15 @@ static void check_fed(const lb_outerint *kernel, bool twos, int rows, int64_t n,
     for (int i = 0; i < rows; i++) {
         head.scale[i] = random_float();
         for (int64_t k = 0; k < 2 * now.pairs; k++)
-            head.sum[i] += x[i * KC + k];
+            head.raised[i] -= 128 * x[i * KC + k];
     }
-    for (int t = 0; t < LB_OUTERINT_TILES; t++) {
-        const uint8_t *w = now.panel + (size_t)t * now.size / 4;
-        if (twos)
-            kernel->tile_twos(rows, now.pairs, x, w, &head, ws + t * TILE,
-                              first, c + t * TILE, LD, &f);
-        else
-            kernel->tile_fine(rows, now.pairs, x,
-                              (const int16_t *)(const void *)w, &head, part,
-                              ws + t * TILE, first, c + t * TILE, LD, &f);
-    }
+    if (twos)
+        kernel->panel_twos(rows, now.pairs, x, now.panel, &head, ws, first, c,
+                           LD, &f);
+    else
+        kernel->panel_fine(rows, now.pairs, x,
+                           (const int16_t *)(const void *)now.panel, &head, ws,
+                           first, c, LD, &f);
     (twos ? kernel->feed_twos : kernel->feed_fine)(&f);
     ok = ok && f.n == 0 && panel_is(&next, &next_panel_room) &&
          panel_is(&now, &panel_room) &&

@@ -38,11 +38,11 @@ enum {
     LB_OUTERINT_TILE = 16,    /* of a tile, */
     LB_OUTERINT_TILES = LB_OUTERINT_COLUMNS / LB_OUTERINT_TILE,
     LB_OUTERINT_VECTOR = 8, /* and those that share a part */
-    /* The most of a depth: panels are 12 KiB, and stay in L1, and so many lines
-     * that are 4 KiB apart are found in L2. Sums of numbers of at most 240 stay
-     * in 32 bits: 240 * 32639 * 96 < 2^31, and so do those of twos, whose even
+    /* The most of a depth: panels are 20 KiB, and stay in L1, and what begins
+     * and ends a tile is little next to it. Sums of numbers of at most 240 stay
+     * in 32 bits: 240 * 32639 * 160 < 2^31, and so do those of twos, whose even
      * bytes are at most 255. */
-    LB_OUTERINT_KC = 96,
+    LB_OUTERINT_KC = 160,
     LB_OUTERINT_PAIR = 32, /* bytes of two lines in a tile of twos */
     LB_OUTERINT_ASK = 128  /* bytes of two lines of a cache */
 };
@@ -63,7 +63,8 @@ typedef struct lb_outerint_lines {
 /* What rows of x bring. */
 typedef struct lb_outerint_head {
     float scale[LB_OUTERINT_MR], base[LB_OUTERINT_MR];
-    int32_t sum[LB_OUTERINT_MR]; /* of a row's numbers */
+    int32_t raised[LB_OUTERINT_MR]; /* what sums of twos begin with: -128 times
+                                     * the sum of a row's numbers */
 } lb_outerint_head;
 
 /* Lines that become a panel while tiles of another one run, and what is asked
@@ -98,18 +99,18 @@ typedef struct lb_outerint {
                  const float *ws, bool first, float *c, int64_t ldc);
     /* Twos: all lines that are left; of an odd number the last meets zeros. */
     void (*feed_twos)(lb_outerint_feed *f);
-    /* The same as tile with a panel of twos, part 1 and base 0; some lines of
-     * `next` may go where they belong meanwhile. */
-    void (*tile_twos)(int rows, int64_t pairs, const int16_t *x,
-                      const uint8_t *w, const lb_outerint_head *head,
-                      const float *ws, bool first, float *c, int64_t ldc,
-                      lb_outerint_feed *next);
+    /* The same as tile with all of a panel of twos, part 1 and base 0; some
+     * lines of `next` may go where they belong meanwhile. */
+    void (*panel_twos)(int rows, int64_t pairs, const int16_t *x,
+                       const uint8_t *w, const lb_outerint_head *head,
+                       const float *ws, bool first, float *c, int64_t ldc,
+                       lb_outerint_feed *next);
     /* Fine numbers of 4 bits: the same two, of panels as pack makes them. */
     void (*feed_fine)(lb_outerint_feed *f);
-    void (*tile_fine)(int rows, int64_t pairs, const int16_t *x,
-                      const int16_t *w, const lb_outerint_head *head,
-                      const float *part, const float *ws, bool first, float *c,
-                      int64_t ldc, lb_outerint_feed *next);
+    void (*panel_fine)(int rows, int64_t pairs, const int16_t *x,
+                       const int16_t *w, const lb_outerint_head *head,
+                       const float *ws, bool first, float *c, int64_t ldc,
+                       lb_outerint_feed *next);
 } lb_outerint;
 
 /* Where the code of a position is: which byte of a line, and which field of it,

@@ -71,20 +71,28 @@ static void feed_twos(lb_outerint_feed *f)
     f->n = 0;
 }
 
-static void tile_twos(int rows, int64_t pairs, const int16_t *x,
-                      const uint8_t *w, const lb_outerint_head *head,
-                      const float *ws, bool first, float *c, int64_t ldc,
-                      lb_outerint_feed *next)
+static int32_t sum_of_twos(int64_t pairs, const int16_t *x, const uint8_t *w,
+                           int p)
+{
+    const int odd = p / LB_OUTERINT_VECTOR, lane = p % LB_OUTERINT_VECTOR;
+    int32_t sum = 0;
+    for (int64_t k = 0; k < 2 * pairs; k++) {
+        const uint8_t *at = w + k / 2 * LB_OUTERINT_PAIR + lane * 4;
+        sum += x[k] * (int8_t)(at[k % 2 * 2 + odd] ^ (odd ? 0 : 128));
+    }
+    return sum;
+}
+
+static void panel_twos(int rows, int64_t pairs, const int16_t *x,
+                       const uint8_t *w, const lb_outerint_head *head,
+                       const float *ws, bool first, float *c, int64_t ldc,
+                       lb_outerint_feed *next)
 {
     (void)next;
     for (int i = 0; i < rows; i++, x += LB_OUTERINT_KC, c += ldc)
-        for (int p = 0; p < TILE; p++) {
-            const int odd = p / LB_OUTERINT_VECTOR, lane = p % 8;
-            int32_t sum = 0;
-            for (int64_t k = 0; k < 2 * pairs; k++) {
-                const uint8_t *at = w + k / 2 * LB_OUTERINT_PAIR + lane * 4;
-                sum += x[k] * (int8_t)(at[k % 2 * 2 + odd] ^ (odd ? 0 : 128));
-            }
+        for (int p = 0; p < LB_OUTERINT_COLUMNS; p++) {
+            const uint8_t *of_tile = w + p / TILE * pairs * LB_OUTERINT_PAIR;
+            const int32_t sum = sum_of_twos(pairs, x, of_tile, p % TILE);
             c[p] = fmaf((float)sum * ws[p], head->scale[i], first ? 0 : c[p]);
         }
 }
@@ -108,13 +116,16 @@ static void feed_fine(lb_outerint_feed *f)
     f->n = 0;
 }
 
-static void tile_fine(int rows, int64_t pairs, const int16_t *x,
-                      const int16_t *w, const lb_outerint_head *head,
-                      const float *part, const float *ws, bool first, float *c,
-                      int64_t ldc, lb_outerint_feed *next)
+static void panel_fine(int rows, int64_t pairs, const int16_t *x,
+                       const int16_t *w, const lb_outerint_head *head,
+                       const float *ws, bool first, float *c, int64_t ldc,
+                       lb_outerint_feed *next)
 {
+    static const float part[] = {1, 1};
     (void)next;
-    tile(rows, pairs, x, w, head, part, ws, first, c, ldc);
+    for (int p = 0; p < LB_OUTERINT_COLUMNS; p += TILE)
+        tile(rows, pairs, x, w + p * pairs * 2, head, part, ws + p, first,
+             c + p, ldc);
 }
 
 const lb_outerint lb_outerint_ref = {
@@ -123,9 +134,9 @@ const lb_outerint lb_outerint_ref = {
     .pack = pack,
     .tile = tile,
     .feed_twos = feed_twos,
-    .tile_twos = tile_twos,
+    .panel_twos = panel_twos,
     .feed_fine = feed_fine,
-    .tile_fine = tile_fine,
+    .panel_fine = panel_fine,
 };
 
 const lb_outerint *lb_outerint_for(const lb_cpu *cpu)

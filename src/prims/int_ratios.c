@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "core/core.h"
+#include "kernels/turn.h"
 #include "prims/int_panels.h"
 
 /* Scales of rows as parts of the largest of each. */
@@ -16,24 +17,30 @@ static void ratios_of(const lb_int_panels *p, int64_t rows, int64_t n,
         if (!isfinite(largest[r])) largest[r] = (float)NAN;
 }
 
+/* Scales of some blocks of each line of the depth, those of a block together.
+ */
+static void turn_scales(lb_int_weights *w, int64_t first, int64_t blocks)
+{
+    const lb_coded *c = &w->s.c;
+    const int64_t f = sizeof(float), apart = w->p->kc;
+    float tmp[LB_INT_BLOCKS + 1];
+    const int64_t lines = c->scale ? w->depth : 1; /* that are read as one */
+    for (int64_t k = 0; k < w->depth; k += lines) {
+        const float *s =
+            lb_coded_scales(c, w->p->cpu, w->k + k, first, blocks, tmp);
+        lb_turn(sizeof *s, (const char *)s, c->scale_step * f,
+                (char *)(w->scales + k), apart * f, lines, blocks);
+    }
+}
+
 /* Those of a strip whose rows run along memory: for each block of rows one for
  * each of the depth. */
 static void ratios_across(lb_int_weights *w, int64_t rows)
 {
     const lb_int_panels *p = w->p;
-    const lb_coded *c = &w->s.c;
-    const int64_t first = w->at / c->lines.g;
-    const int64_t blocks = (w->at + rows - 1) / c->lines.g - first + 1;
-    float tmp[LB_INT_BLOCKS + 1];
-    const float *s = tmp;
-    for (int64_t k = 0; k < w->depth; k++) {
-        if (c->scale && k > 0)
-            s += c->scale_step;
-        else
-            s = lb_coded_scales(c, p->cpu, w->k + k, first, blocks, tmp);
-        for (int64_t b = 0; b < blocks; b++)
-            w->scales[b * p->kc + k] = s[b];
-    }
+    const int64_t g = w->s.c.lines.g, first = w->at / g;
+    const int64_t blocks = (w->at + rows - 1) / g - first + 1;
+    turn_scales(w, first, blocks);
     ratios_of(p, blocks, w->depth, w->scales, p->kc, w->ratio, w->largest);
 }
 

@@ -220,7 +220,7 @@ static void pack_row(const grid *g, const float *x, int64_t step, int64_t n,
     const int32_t sum = g->kernel->round(n, row.x, row.factor, to);
     const bool as_they_lie = g->w.coded.bits < 8 && !g->p.fine;
     head->scale[i] = row.scale;
-    head->sum[i] = sum;
+    head->raised[i] = -128 * sum;
     head->base[i] = as_they_lie ? (float)(g->p.least * (int64_t)sum) : 0;
 }
 
@@ -498,19 +498,14 @@ static void run_fed(unit *b, int64_t j)
         const int64_t i = lb_group_row(b->at.m, b->groups, at);
         const int rows = (int)(lb_group_row(b->at.m, b->groups, at + 1) - i);
         const int16_t *x = rows_of(g, all) + (b->at.i0 + i) * KC;
-        for (int t = 0; t < LB_OUTERINT_TILES; t++) {
-            const int64_t to = j + (int64_t)t * TILE;
-            const uint8_t *w = b->fed[0] + t * pairs * pair_bytes(g);
-            float *const c = b->c + i * g->ld + to;
-            if (g->feeds == TWOS)
-                g->kernel->tile_twos(rows, pairs, x, w, &heads[at], b->ws + to,
-                                     b->now.k == 0, c, g->ld, &b->feed);
-            else
-                g->kernel->tile_fine(rows, pairs, x,
-                                     (const int16_t *)(const void *)w,
-                                     &heads[at], g->part, b->ws + to,
-                                     b->now.k == 0, c, g->ld, &b->feed);
-        }
+        float *const c = b->c + i * g->ld + j;
+        if (g->feeds == TWOS)
+            g->kernel->panel_twos(rows, pairs, x, b->fed[0], &heads[at],
+                                  b->ws + j, b->now.k == 0, c, g->ld, &b->feed);
+        else
+            g->kernel->panel_fine(
+                rows, pairs, x, (const int16_t *)(const void *)b->fed[0],
+                &heads[at], b->ws + j, b->now.k == 0, c, g->ld, &b->feed);
     }
     feed_rest(b);
 }

@@ -292,40 +292,50 @@ AVX2_INLINE void add_pair(const int rows, const int16_t *x, const int16_t *w,
     LB_UNROLL
     for (int i = 0; i < rows; i++) {
         const __m256i xi = spread(x + (ptrdiff_t)i * KC);
-        r[i][0] = _mm256_add_epi32(r[i][0], _mm256_madd_epi16(xi, w0));
-        LB_KEEP(r[i][0]);
-        r[i][1] = _mm256_add_epi32(r[i][1], _mm256_madd_epi16(xi, w1));
-        LB_KEEP(r[i][1]);
+        add_products(&r[i][0], xi, w0);
+        add_products(&r[i][1], xi, w1);
     }
 }
 
-/* next: lines that are fed meanwhile, or NULL. */
 AVX2_INLINE void tile_rows(const int rows, int64_t pairs, const int16_t *x,
                            const int16_t *w, const lb_outerint_head *head,
                            const float *part, const float *ws, bool first,
-                           float *c, int64_t ldc, lb_outerint_feed *next)
+                           float *c, int64_t ldc, const planes *p,
+                           lb_outerint_feed *f)
 {
     __m256i r[MR][2];
     LB_UNROLL
     for (int i = 0; i < rows; i++)
         r[i][0] = r[i][1] = _mm256_setzero_si256();
-    if (next && next->n >= 2) {
-        lb_outerint_feed f = *next; /* which no store changes */
-        const planes p = planes_of(f.level);
-        int64_t fed = pairs / PER < f.n / 2 ? pairs / PER : f.n / 2;
-        pairs -= PER * fed;
-        for (; fed > 0; fed--) {
-            LB_UNROLL
-            for (int q = 0; q < PER; q++, x += 2, w += PAIR)
-                add_pair(rows, x, w, r);
-            feed_pair(&p, &f);
-            ask_two(&f);
-        }
-        *next = f;
+    for (; f && pairs >= PER && f->n >= 2; pairs -= PER) {
+        LB_UNROLL
+        for (int q = 0; q < PER; q++, x += 2, w += PAIR)
+            add_pair(rows, x, w, r);
+        feed_pair(p, f);
+        ask_two(f);
     }
+    for (; pairs >= PER; pairs -= PER)
+        LB_UNROLL
+    for (int q = 0; q < PER; q++, x += 2, w += PAIR)
+        add_pair(rows, x, w, r);
     for (; pairs > 0; pairs--, x += 2, w += PAIR)
         add_pair(rows, x, w, r);
     put_sums(rows, r, head, part, ws, first, c, ldc);
+}
+
+AVX2_INLINE void panel_rows(const int rows, int64_t pairs, const int16_t *x,
+                            const int16_t *w, const lb_outerint_head *head,
+                            const float *ws, bool first, float *c, int64_t ldc,
+                            lb_outerint_feed *next)
+{
+    static const float part[] = {1, 1};
+    lb_outerint_feed f = *next; /* which no store changes */
+    const planes p = planes_of(f.level);
+    for (int t = 0; t < LB_OUTERINT_TILES; t++)
+        tile_rows(rows, pairs, x, w + t * pairs * PAIR, head, part,
+                  ws + t * LB_OUTERINT_TILE, first, c + t * LB_OUTERINT_TILE,
+                  ldc, &p, &f);
+    *next = f;
 }
 
 #define ROWS(n, of_x)                                                          \
@@ -335,15 +345,15 @@ AVX2_INLINE void tile_rows(const int rows, int64_t pairs, const int16_t *x,
                                float *c, int64_t ldc)                          \
     {                                                                          \
         (void)of_x;                                                            \
-        tile_rows(n, pairs, x, w, head, part, ws, first, c, ldc, NULL);        \
+        tile_rows(n, pairs, x, w, head, part, ws, first, c, ldc, NULL, NULL);  \
     }                                                                          \
     AVX2 static void fine_##n(int of_x, int64_t pairs, const int16_t *x,       \
                               const int16_t *w, const lb_outerint_head *head,  \
-                              const float *part, const float *ws, bool first,  \
-                              float *c, int64_t ldc, lb_outerint_feed *next)   \
+                              const float *ws, bool first, float *c,           \
+                              int64_t ldc, lb_outerint_feed *next)             \
     {                                                                          \
         (void)of_x;                                                            \
-        tile_rows(n, pairs, x, w, head, part, ws, first, c, ldc, next);        \
+        panel_rows(n, pairs, x, w, head, ws, first, c, ldc, next);             \
     }
 
 LB_UP_TO_6(ROWS, rows)
@@ -359,16 +369,16 @@ static void tile(int rows, int64_t pairs, const int16_t *x, const int16_t *w,
     of[LB_NTH(rows)](rows, pairs, x, w, head, part, ws, first, c, ldc);
 }
 
-static void tile_fine(int rows, int64_t pairs, const int16_t *x,
-                      const int16_t *w, const lb_outerint_head *head,
-                      const float *part, const float *ws, bool first, float *c,
-                      int64_t ldc, lb_outerint_feed *next)
+static void panel_fine(int rows, int64_t pairs, const int16_t *x,
+                       const int16_t *w, const lb_outerint_head *head,
+                       const float *ws, bool first, float *c, int64_t ldc,
+                       lb_outerint_feed *next)
 {
     static void (*const of[])(int, int64_t, const int16_t *, const int16_t *,
-                              const lb_outerint_head *, const float *,
-                              const float *, bool, float *, int64_t,
-                              lb_outerint_feed *) = LB_TABLE(LB_UP_TO_6, fine);
-    of[LB_NTH(rows)](rows, pairs, x, w, head, part, ws, first, c, ldc, next);
+                              const lb_outerint_head *, const float *, bool,
+                              float *, int64_t, lb_outerint_feed *) =
+        LB_TABLE(LB_UP_TO_6, fine);
+    of[LB_NTH(rows)](rows, pairs, x, w, head, ws, first, c, ldc, next);
 }
 
 const lb_outerint lb_outerint_avx2 = {
@@ -377,8 +387,8 @@ const lb_outerint lb_outerint_avx2 = {
     .pack = pack,
     .tile = tile,
     .feed_twos = lb_outerint_feed_twos_avx2,
-    .tile_twos = lb_outerint_tile_twos_avx2,
+    .panel_twos = lb_outerint_panel_twos_avx2,
     .feed_fine = feed_fine,
-    .tile_fine = tile_fine,
+    .panel_fine = panel_fine,
 };
 #endif

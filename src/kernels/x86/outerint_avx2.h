@@ -15,10 +15,10 @@ enum { LB_OUTERINT_PER = 4 };
 
 /* outertwos_avx2.c */
 void lb_outerint_feed_twos_avx2(lb_outerint_feed *f);
-void lb_outerint_tile_twos_avx2(int rows, int64_t pairs, const int16_t *x,
-                                const uint8_t *w, const lb_outerint_head *head,
-                                const float *ws, bool first, float *c,
-                                int64_t ldc, lb_outerint_feed *next);
+void lb_outerint_panel_twos_avx2(int rows, int64_t pairs, const int16_t *x,
+                                 const uint8_t *w, const lb_outerint_head *head,
+                                 const float *ws, bool first, float *c,
+                                 int64_t ldc, lb_outerint_feed *next);
 
 AVX2_INLINE __m256i load(const uint8_t *p)
 {
@@ -31,6 +31,17 @@ AVX2_INLINE __m256i spread(const int16_t *x)
     int32_t two;
     memcpy(&two, x, sizeof two);
     return _mm256_set1_epi32(two);
+}
+
+/* Compilers copy the sum before they add to it. */
+AVX2_INLINE void add_products(__m256i *sum, __m256i x, __m256i w)
+{
+    const __m256i t = _mm256_madd_epi16(x, w);
+#if defined(LB_SIMDE)
+    *sum = _mm256_add_epi32(*sum, t);
+#else
+    __asm__("vpaddd %1, %0, %0" : "+x"(*sum) : "x"(t));
+#endif
 }
 
 /* Asks for two lines of a cache. */

@@ -18,6 +18,7 @@
 enum {
     MR = LB_OUTERINT_MR,
     KC = LB_OUTERINT_KC,
+    TILE = LB_OUTERINT_TILE,
     PAIR = LB_OUTERINT_PAIR,
     PER = LB_OUTERINT_PER
 };
@@ -68,10 +69,8 @@ AVX2_INLINE void add_pair(const int rows, const int16_t *x, const uint8_t *w,
     LB_UNROLL
     for (int i = 0; i < rows; i++) {
         const __m256i xi = spread(x + (ptrdiff_t)i * KC);
-        r[i][0] = _mm256_add_epi32(r[i][0], _mm256_madd_epi16(xi, both));
-        LB_KEEP(r[i][0]);
-        r[i][1] = _mm256_add_epi32(r[i][1], _mm256_madd_epi16(xi, odd));
-        LB_KEEP(r[i][1]);
+        add_products(&r[i][0], xi, both);
+        add_products(&r[i][1], xi, odd);
     }
 }
 
@@ -83,40 +82,53 @@ AVX2_INLINE void put_sum(__m256i sum, __m256 ws, __m256 scale, bool first,
     _mm256_storeu_ps(c, _mm256_fmadd_ps(all, scale, old));
 }
 
-AVX2_INLINE void tile_rows(const int rows, int64_t pairs, const int16_t *x,
-                           const uint8_t *w, const lb_outerint_head *head,
-                           const float *ws, bool first, float *c, int64_t ldc,
-                           lb_outerint_feed *next)
+AVX2_INLINE void put_sums(const int rows, __m256i (*r)[2],
+                          const lb_outerint_head *head, const float *ws,
+                          bool first, float *c, int64_t ldc)
 {
-    __m256i r[MR][2];
-    lb_outerint_feed f = *next; /* which no store changes */
-    int64_t fed = pairs / PER < f.n / 2 ? pairs / PER : f.n / 2;
-    LB_UNROLL
-    for (int i = 0; i < rows; i++)
-        r[i][0] = r[i][1] = _mm256_setzero_si256();
-    pairs -= PER * fed;
-    for (; fed > 0; fed--) {
-        LB_UNROLL
-        for (int q = 0; q < PER; q++, x += 2, w += PAIR) {
-            add_pair(rows, x, w, r);
-            if (q == PER / 2 - 1) feed_pair(&f);
-        }
-        ask_two(&f);
-    }
-    for (; pairs > 0; pairs--, x += 2, w += PAIR)
-        add_pair(rows, x, w, r);
-    *next = f;
     const __m256 w0 = _mm256_loadu_ps(ws), w1 = _mm256_loadu_ps(ws + 8);
     LB_UNROLL
     for (int i = 0; i < rows; i++, c += ldc) {
         const __m256 scale = _mm256_broadcast_ss(head->scale + i);
-        const __m256i raised =
-            _mm256_slli_epi32(_mm256_set1_epi32(head->sum[i]), 7);
         const __m256i even =
             _mm256_sub_epi32(r[i][0], _mm256_slli_epi32(r[i][1], 8));
-        put_sum(_mm256_sub_epi32(even, raised), w0, scale, first, c);
+        put_sum(even, w0, scale, first, c);
         put_sum(r[i][1], w1, scale, first, c + 8);
     }
+}
+
+AVX2_INLINE void panel_rows(const int rows, int64_t pairs, const int16_t *x,
+                            const uint8_t *w, const lb_outerint_head *head,
+                            const float *ws, bool first, float *c, int64_t ldc,
+                            lb_outerint_feed *next)
+{
+    lb_outerint_feed f = *next; /* which no store changes */
+    for (int t = 0; t < LB_OUTERINT_TILES; t++) {
+        const int16_t *at = x;
+        int64_t left = pairs;
+        __m256i r[MR][2];
+        LB_UNROLL
+        for (int i = 0; i < rows; i++) {
+            r[i][0] = _mm256_set1_epi32(head->raised[i]);
+            r[i][1] = _mm256_setzero_si256();
+        }
+        for (; left >= PER && f.n >= 2; left -= PER) {
+            LB_UNROLL
+            for (int q = 0; q < PER; q++, at += 2, w += PAIR) {
+                add_pair(rows, at, w, r);
+                if (q == PER / 2 - 1) feed_pair(&f);
+            }
+            ask_two(&f);
+        }
+        for (; left >= PER; left -= PER)
+            LB_UNROLL
+        for (int q = 0; q < PER; q++, at += 2, w += PAIR)
+            add_pair(rows, at, w, r);
+        for (; left > 0; left--, at += 2, w += PAIR)
+            add_pair(rows, at, w, r);
+        put_sums(rows, r, head, ws + t * TILE, first, c + t * TILE, ldc);
+    }
+    *next = f;
 }
 
 #define ROWS(n, of_x)                                                          \
@@ -126,15 +138,15 @@ AVX2_INLINE void tile_rows(const int rows, int64_t pairs, const int16_t *x,
                               int64_t ldc, lb_outerint_feed *next)             \
     {                                                                          \
         (void)of_x;                                                            \
-        tile_rows(n, pairs, x, w, head, ws, first, c, ldc, next);              \
+        panel_rows(n, pairs, x, w, head, ws, first, c, ldc, next);             \
     }
 
 LB_UP_TO_6(ROWS, rows)
 
-void lb_outerint_tile_twos_avx2(int rows, int64_t pairs, const int16_t *x,
-                                const uint8_t *w, const lb_outerint_head *head,
-                                const float *ws, bool first, float *c,
-                                int64_t ldc, lb_outerint_feed *next)
+void lb_outerint_panel_twos_avx2(int rows, int64_t pairs, const int16_t *x,
+                                 const uint8_t *w, const lb_outerint_head *head,
+                                 const float *ws, bool first, float *c,
+                                 int64_t ldc, lb_outerint_feed *next)
 {
     static void (*const of[])(int, int64_t, const int16_t *, const uint8_t *,
                               const lb_outerint_head *, const float *, bool,
