@@ -151,13 +151,14 @@ static int64_t most_rows(const lb_product *p, const lb_weights *w,
     return 1;
 }
 
-/* Or some at once: those that one pass takes, or of bytes two. */
+/* Or some at once: those that one pass takes, or of bytes two, if these are not
+ * full. */
 static bool fits(const lb_product *p, const lb_weights *w, const lb_cpu *cpu)
 {
     const lb_gemvq_kernel *q = p->k > 0 ? kernel_of(p, w, cpu) : NULL;
     if (!q || !q->few) return q && w->m <= most_rows(p, w, cpu);
-    const int passes = q->bits == 8 ? 2 : 1;
-    return w->m <= (int64_t)passes * lb_gemvq_cols_rows(q);
+    const int64_t once = lb_gemvq_cols_rows(q);
+    return q->bits == 8 ? w->m < 2 * once : w->m <= once;
 }
 
 /* ---- how it is divided -------------------------------------------------- */

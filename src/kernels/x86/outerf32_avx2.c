@@ -3,7 +3,7 @@
  * The tile of gemm_avx2.c whose two vectors of B are decoded on the spot, by
  * units that FMAs leave alone. Columns come out in order:
  *
- *   8 bits   each code to the top of its lane, and down again with its sign
+ *   8 bits   as they are loaded
  *   4 bits   two lines at a time, 8 bytes of each in both halves; a half takes
  *            every other two of them, and each twice. The bytes of levels,
  *            looked up one by one, then unpack in order
@@ -61,20 +61,10 @@ AVX2_INLINE tables tables_of(const int bits, const bool each, const lb_dtype to,
 
 /* ---- 16 codes ------------------------------------------------------------ */
 
-AVX2_INLINE void decode_bytes(const uint8_t *codes, __m256 *to)
+AVX2_INLINE __m256 decode_8(const uint8_t *codes)
 {
-    const char o = -1;
-    const __m256i v = load_twice(codes);
-    const __m256i first =
-        _mm256_setr_epi8(o, o, o, 0, o, o, o, 1, o, o, o, 2, o, o, o, 3, o, o,
-                         o, 4, o, o, o, 5, o, o, o, 6, o, o, o, 7);
-    const __m256i second =
-        _mm256_setr_epi8(o, o, o, 8, o, o, o, 9, o, o, o, 10, o, o, o, 11, o, o,
-                         o, 12, o, o, o, 13, o, o, o, 14, o, o, o, 15);
-    to[0] = _mm256_cvtepi32_ps(
-        _mm256_srai_epi32(_mm256_shuffle_epi8(v, first), 24));
-    to[1] = _mm256_cvtepi32_ps(
-        _mm256_srai_epi32(_mm256_shuffle_epi8(v, second), 24));
+    const __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)codes);
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v));
 }
 
 /* Of two lines, which may be the same. */
@@ -127,6 +117,16 @@ AVX2_INLINE void decode_fields(const tables *t, const uint8_t *codes,
 
 /* ---- tiles --------------------------------------------------------------- */
 
+/* Compilers copy the sum before they add to it. */
+AVX2_INLINE void add_product(__m256 *sum, __m256 x, __m256 w)
+{
+#if defined(LB_SIMDE)
+    *sum = _mm256_fmadd_ps(x, w, *sum);
+#else
+    __asm__("vfmadd231ps %1, %2, %0" : "+x"(*sum) : "x"(x), "x"(w));
+#endif
+}
+
 /* Keeps two vectors of a line, and adds their products. */
 AVX2_INLINE void add_line(const int rows, const __m256 *w, const float *x,
                           float *keep, __m256 (*r)[2])
@@ -136,8 +136,8 @@ AVX2_INLINE void add_line(const int rows, const __m256 *w, const float *x,
     LB_UNROLL
     for (int i = 0; i < rows; i++) {
         const __m256 xi = _mm256_broadcast_ss(x + i);
-        r[i][0] = _mm256_fmadd_ps(xi, w[0], r[i][0]);
-        r[i][1] = _mm256_fmadd_ps(xi, w[1], r[i][1]);
+        add_product(&r[i][0], xi, w[0]);
+        add_product(&r[i][1], xi, w[1]);
     }
 }
 
@@ -157,27 +157,46 @@ AVX2_INLINE void add_nibbles(const bool high_first, const lb_dtype to,
                              const float *x, float *keep, __m256 (*r)[2])
 {
     const tables t = tables_of(4, false, to, w);
+    const int64_t step = w->step, scale_step = w->scale_step;
     const uint8_t *codes = w->codes;
     const float *scale = w->scale;
+    int64_t left = w->k;
     __m256 v[4];
-    int64_t k = 0;
-    for (; k + 2 <= w->k; k += 2) {
-        decode_nibbles(&t, high_first, codes, codes + w->step, v);
+    for (; left >= 2; left -= 2) {
+        decode_nibbles(&t, high_first, codes, codes + step, v);
         const __m256 s = scale_at(to, scale);
-        const __m256 s2 = scale_at(to, scale + w->scale_step);
+        const __m256 s2 = scale_at(to, scale + scale_step);
         scale_two(to, s, s, v);
         scale_two(to, s2, s2, v + 2);
         add_line(rows, v, x, keep, r);
         add_line(rows, v + 2, x + rows, keep + NR, r);
-        codes += 2 * w->step;
-        scale += 2 * w->scale_step;
+        codes += 2 * step;
+        scale += 2 * scale_step;
         x += 2 * rows;
         keep += 2 * NR;
     }
-    if (k == w->k) return;
+    if (!left) return;
     const __m256 s = scale_at(to, scale);
     decode_nibbles(&t, high_first, codes, codes, v);
     scale_two(to, s, s, v);
+    add_line(rows, v, x, keep, r);
+}
+
+/* One line of other codes. */
+AVX2_INLINE void add_other(const int bits, const bool each, const lb_dtype to,
+                           const int rows, const tables *t,
+                           const uint8_t *codes, const float *scale,
+                           const float *x, float *keep, __m256 (*r)[2])
+{
+    __m256 v[2];
+    const __m256 s = each ? t->scale[0] : scale_at(to, scale);
+    if (bits == 8) {
+        v[0] = decode_8(codes);
+        v[1] = decode_8(codes + 8);
+        scale_two(to, s, each ? t->scale[1] : s, v);
+    } else {
+        decode_fields(t, codes, lb_number(to, t->level, s), v);
+    }
     add_line(rows, v, x, keep, r);
 }
 
@@ -186,23 +205,20 @@ AVX2_INLINE void add_others(const int bits, const bool each, const lb_dtype to,
                             const float *x, float *keep, __m256 (*r)[2])
 {
     const tables t = tables_of(bits, each, to, w);
+    const int64_t step = w->step, scale_step = w->scale_step;
     const uint8_t *codes = w->codes;
     const float *scale = w->scale;
-    for (int64_t k = 0; k < w->k; k++) {
-        __m256 v[2];
-        const __m256 s = scale_at(to, scale);
-        if (bits == 8) {
-            decode_bytes(codes, v);
-            scale_two(to, each ? t.scale[0] : s, each ? t.scale[1] : s, v);
-        } else {
-            decode_fields(&t, codes, lb_number(to, t.level, s), v);
-        }
-        add_line(rows, v, x, keep, r);
-        codes += w->step;
-        scale += w->scale_step;
-        x += rows;
-        keep += NR;
+    int64_t left = w->k;
+    for (; left >= 2; left -= 2) {
+        add_other(bits, each, to, rows, &t, codes, scale, x, keep, r);
+        add_other(bits, each, to, rows, &t, codes + step, scale + scale_step,
+                  x + rows, keep + NR, r);
+        codes += 2 * step;
+        scale += 2 * scale_step;
+        x += 2 * rows;
+        keep += 2 * NR;
     }
+    if (left) add_other(bits, each, to, rows, &t, codes, scale, x, keep, r);
 }
 
 AVX2_INLINE void put(__m256 (*r)[2], const int rows, int n, bool first,
