@@ -39,24 +39,24 @@ extern const lb_gemvq_kernel lb_gemvq_cols_neon[], lb_gemvq_cols_int_neon[];
 /* Loops over the numbers of a vector: see lb_gemvq_x_range, lb_gemvq_x_order,
  * lb_gemvq_round; and over those of a line's scales:
  *
- *   times   to[i] = x * scale[i], which may be the same array; top[i] becomes
- *           the bits of its magnitude, if those are larger
+ *   tops    top[i] becomes the bits of the largest magnitude of x times
+ *           scale[i] of some lines, if those are larger
  *   units   of n units whose largest magnitudes have the bits `top`: by[i]
  * makes them `most`, and scale[i] is unit for 1 of that; if they are not
  *           finite, 0 and NaN
- *   pairs   a[i] * by[i] in the low half of to[i], b[i] * by[i] in the high
- *           one, as the nearest whole numbers, which are below 2^15; b NULL: 0
+ *   pairs   of two lines x * scale[i] * by[i], in the low half of to[i] and
+ *           in the high one, as the nearest whole numbers, which are below 2^15
  */
 typedef struct lb_gemvq_loops {
     void (*range)(lb_gemvq_x *x);
     void (*order)(const lb_gemvq_kernel *q, bool high_first, lb_gemvq_x *x);
     float (*round)(const float *x, int64_t n, float most, int32_t *to);
-    void (*times)(float x, const float *scale, int64_t n, float *to,
-                  int32_t *top);
+    void (*tops)(const float *x, int64_t lines, const float *scale,
+                 int64_t step, int64_t n, int32_t *top);
     void (*units)(const int32_t *top, int64_t n, float most, float unit,
                   float *scale, float *by);
-    void (*pairs)(const float *a, const float *b, const float *by, int64_t n,
-                  int32_t *to);
+    void (*pairs)(const float *x, const float *const *scale, const float *by,
+                  int64_t n, int32_t *to);
 } lb_gemvq_loops;
 
 extern const lb_gemvq_loops lb_gemvq_loops_ref;

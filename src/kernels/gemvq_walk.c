@@ -228,6 +228,8 @@ typedef struct {
     int64_t y_apart, sum_apart; /* and numbers from one's to the next's */
     int64_t groups, units;      /* numbers of x to a line, 0: one */
     int64_t unit;               /* elements that each serves */
+    int64_t used;               /* units that are not past the last column */
+    bool direct;                /* there is a scale for each */
     int shift;
     int64_t lines;  /* of a panel, */
     int64_t often;  /* and rounds of it that sums have room for */
@@ -235,8 +237,8 @@ typedef struct {
     char *sum;      /* whole numbers; F32: y */
     int32_t *whole; /* I8: of a panel, where sums have room for less */
     const lb_gemvq_loops *loops;
-    float *xs;           /* units of x times scales, of all lines of a panel; or
-                          * of scales */
+    float *xs;           /* units of x times scales, of eight lines; I16, not
+                          * direct: of scales, of all lines of a panel */
     int32_t *pairs;      /* I16: the same of eight lines, in whole numbers */
     float *x_scale, *by; /* I16: of each unit, what 1 of those is, and 1 over */
     size_t size;
@@ -273,6 +275,8 @@ static cols_job divide(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
     j.unit = (int64_t)q->unit << j.shift;
     const int64_t units = q->unit ? (slots + j.unit - 1) / j.unit : 0;
     j.units = units;
+    j.used = q->unit ? (n + j.unit - 1) / j.unit : 0;
+    j.direct = g == j.unit;
     const int most = lb_gemvq_cols_rows(q);
     j.sum_apart = slots + APART;
     j.sum = take(&j, scratch, is_f32 ? 0 : most * j.sum_apart, q->sum_size);
@@ -281,8 +285,11 @@ static cols_job divide(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
     const bool in_parts =
         !is_f32 && q->kind != LB_GEMVQ_I16 && j.often * LB_GEMVQ_COLS < j.lines;
     j.whole = take(&j, scratch, in_parts ? slots : 0, sizeof(int32_t));
-    const int64_t lines = q->unit == 1 ? 0 : is_f32 ? LB_GEMVQ_COLS : j.lines;
-    j.xs = take(&j, scratch, most * lines * units, sizeof(float));
+    const int64_t lines = q->unit == 1 ? 0
+                          : is_f32     ? most * LB_GEMVQ_COLS
+                          : j.direct   ? 0
+                                       : j.lines;
+    j.xs = take(&j, scratch, lines * units, sizeof(float));
     const int64_t whole = q->kind == LB_GEMVQ_I16 ? most * units : 0;
     j.pairs = take(&j, scratch, LB_GEMVQ_COLS / 2 * whole, sizeof(int32_t));
     j.x_scale = take(&j, scratch, whole, sizeof(float));
@@ -311,13 +318,14 @@ typedef struct {
     int64_t x_apart; /* and from row to row */
 } panel;
 
-static int64_t line_at(const panel *p, int64_t round, int i)
+static void lines_of(const panel *p, int64_t round, int64_t *line)
 {
-    int64_t k = round + i;
-    while (k >= p->rounds && !p->together)
-        k -= p->rounds; /* which takes less than dividing, as a rule */
-    k = p->together ? round * LB_GEMVQ_COLS + i : i * p->rounds + k;
-    return k < p->n ? k : -1;
+    int64_t k = round, first = 0;
+    for (int i = 0; i < LB_GEMVQ_COLS; i++, k++, first += p->rounds) {
+        if (k >= p->rounds) k = 0;
+        line[i] = p->together ? round * LB_GEMVQ_COLS + i : first + k;
+        if (line[i] >= p->n) line[i] = -1;
+    }
 }
 
 static void run_groups(const cols_job *j, const lb_gemvq_cols *c)
@@ -329,7 +337,7 @@ static void run_groups(const cols_job *j, const lb_gemvq_cols *c)
 }
 
 /* Runs eight lines over all groups. */
-static void run_eight(const cols_job *j, const panel *p, int64_t group,
+static void run_eight(const cols_job *j, const panel *p, const int64_t *line,
                       lb_gemvq_cols *c, size_t x_step)
 {
     uint8_t codes[LB_GEMVQ_COLS][LB_GEMVQ_BYTES];
@@ -339,8 +347,8 @@ static void run_eight(const cols_job *j, const panel *p, int64_t group,
     c->table = j->w->table;
     c->ahead = j->w->ahead;
     for (int i = 0; i < LB_GEMVQ_COLS; i++) {
-        const int64_t k = line_at(p, group, i);
-        c->codes[i] = j->w->codes + (p->first + (k < 0 ? 0 : k)) * j->w->step;
+        const int64_t k = line[i] < 0 ? 0 : line[i];
+        c->codes[i] = j->w->codes + (p->first + k) * j->w->step;
     }
     c->sum = j->sum;
     c->sum_apart = j->sum_apart;
@@ -363,17 +371,22 @@ static void run_eight(const cols_job *j, const panel *p, int64_t group,
     run_groups(j, c);
 }
 
-/* The scales of a line, for each unit; fewer than there are units where the
- * last group is not whole, n of them. */
+/* The scales of a line, for each unit that is used: fewer than there are where
+ * the last group is not whole. */
 static const float *scales_at(const cols_job *j, const panel *p, int64_t k,
-                              int64_t *n, float *tmp)
+                              float *tmp)
 {
-    const int64_t g = j->w->g, unit = j->unit;
     const float *scale = j->w->scale + (p->first + k) * j->w->scale_step;
-    *n = (j->w->n + unit - 1) / unit;
-    if (g == unit) return scale;
-    spread(scale, g, 0, unit, *n, tmp);
+    if (j->direct) return scale;
+    spread(scale, j->w->g, 0, j->unit, j->used, tmp);
     return tmp;
+}
+
+/* Zeros for units that are not used, of 4 bytes each. */
+static void fill_up(const cols_job *j, void *row, int64_t used)
+{
+    if (used < j->units)
+        memset((char *)row + 4 * used, 0, (size_t)(j->units - used) * 4);
 }
 
 /* x, of each row, times the scales of a line, for each unit; zeros if k < 0.
@@ -381,14 +394,14 @@ static const float *scales_at(const cols_job *j, const panel *p, int64_t k,
 static void scaled_line(const cols_job *j, const panel *p, int64_t k,
                         int64_t apart, float *to)
 {
-    int64_t used = 0;
+    const int64_t used = k < 0 ? 0 : j->used;
     /* Scales may lie where the first row's go, which so comes last. */
-    const float *scale = k < 0 ? NULL : scales_at(j, p, k, &used, to);
+    const float *scale = k < 0 ? NULL : scales_at(j, p, k, to);
     for (int r = j->rows - 1; r >= 0; r--) {
         float *const row = to + r * apart;
         for (int64_t u = 0; u < used; u++)
             row[u] = p->x[r * p->x_apart + k] * scale[u];
-        memset(row + used, 0, (size_t)(j->units - used) * sizeof *row);
+        fill_up(j, row, used);
     }
 }
 
@@ -397,16 +410,18 @@ static void panel_f32(const cols_job *j, const panel *p)
     const int64_t units = j->units;
     for (int64_t q = 0; q < p->rounds; q++) {
         float x[LB_GEMVQ_FEW][LB_GEMVQ_COLS];
+        int64_t line[LB_GEMVQ_COLS];
         lb_gemvq_cols c = {.x_apart = LB_GEMVQ_COLS * (units ? units : 1)};
+        lines_of(p, q, line);
         for (int i = 0; i < LB_GEMVQ_COLS; i++) {
-            const int64_t k = line_at(p, q, i);
+            const int64_t k = line[i];
             float *to = j->xs + i * units;
             for (int r = 0; r < j->rows; r++)
                 x[r][i] = k < 0 ? 0 : p->x[r * p->x_apart + k];
             c.x[i] = units ? to : &x[0][i];
             if (units) scaled_line(j, p, k, c.x_apart, to);
         }
-        run_eight(j, p, q, &c, sizeof(float));
+        run_eight(j, p, line, &c, sizeof(float));
     }
 }
 
@@ -414,12 +429,11 @@ static void panel_f32(const cols_job *j, const panel *p)
 static const float *line_scales(const cols_job *j, const panel *p, int64_t k,
                                 float *to)
 {
-    const int64_t used = (j->w->n + j->unit - 1) / j->unit;
     const float *scale =
         j->w->scale + (p->first + (k < 0 ? 0 : k)) * j->w->scale_step;
-    if (k >= 0 && j->w->g == j->unit && j->unit >= j->q->group) return scale;
+    if (k >= 0 && j->direct && j->unit >= j->q->group) return scale;
     memset(to, 0, (size_t)j->units * sizeof *to);
-    if (k >= 0) spread(scale, j->w->g, 0, j->unit, used, to);
+    if (k >= 0) spread(scale, j->w->g, 0, j->unit, j->used, to);
     return to;
 }
 
@@ -427,54 +441,56 @@ static void panel_rounded(const cols_job *j, const panel *p)
 {
     for (int64_t q = 0; q < p->rounds; q++) {
         float x[LB_GEMVQ_COLS];
+        int64_t line[LB_GEMVQ_COLS];
         lb_gemvq_cols c = {.scale = {j->w->each.slots}, .up = j->w->each.up};
+        lines_of(p, q, line);
         for (int i = 0; i < LB_GEMVQ_COLS; i++) {
-            const int64_t k = line_at(p, q, i);
+            const int64_t k = line[i];
             x[i] = k < 0 ? 0 : p->x[k];
             c.x[i] = &x[i];
             if (j->q->unit > 1)
                 c.scale[i] = line_scales(j, p, k, j->xs + i * j->units);
         }
-        run_eight(j, p, q, &c, 0);
+        run_eight(j, p, line, &c, 0);
     }
 }
 
-/* Units of x times scales, of a row and a line of a panel. */
-static float *scaled_at(const cols_job *j, int r, int64_t k)
+/* The scales of line k of a panel, for each unit that is used. */
+static const float *scales_of(const cols_job *j, const panel *p, int64_t k)
 {
-    return j->xs + (r * j->lines + k) * j->units;
+    return j->direct ? j->w->scale + (p->first + k) * j->w->scale_step
+                     : j->xs + k * j->units;
 }
 
-/* All lines of a panel times their scales, of all rows. */
-static void scale_panel(const cols_job *j, const panel *p)
+/* What x times scales is rounded by, for each row and unit. */
+static void find_units(const cols_job *j, const panel *p)
 {
     int32_t *const top = j->pairs; /* which are made later */
     memset(top, 0, (size_t)(j->rows * j->units) * sizeof *top);
-    for (int64_t k = 0; k < p->n; k++) {
-        int64_t used;
-        /* They may lie where the first row's go, which so comes last. */
-        const float *scale = scales_at(j, p, k, &used, scaled_at(j, 0, k));
-        for (int r = j->rows - 1; r >= 0; r--) {
-            float *const to = scaled_at(j, r, k);
-            j->loops->times(p->x[r * p->x_apart + k], scale, used, to,
-                            top + r * j->units);
-            memset(to + used, 0, (size_t)(j->units - used) * sizeof *to);
-        }
-    }
+    for (int64_t k = 0; k < p->n && !j->direct; k++)
+        spread(j->w->scale + (p->first + k) * j->w->scale_step, j->w->g, 0,
+               j->unit, j->used, j->xs + k * j->units);
+    for (int r = 0; r < j->rows; r++)
+        j->loops->tops(p->x + r * p->x_apart, p->n, scales_of(j, p, 0),
+                       j->direct ? j->w->scale_step : j->units, j->used,
+                       top + r * j->units);
     j->loops->units(top, j->rows * j->units, LB_GEMVQ_X16_COLS,
                     j->w->table->half_unit, j->x_scale, j->by);
 }
 
-/* Lines 2i and 2i + 1 of eight, of a row. */
-static void make_pairs(const cols_job *j, const panel *p, int64_t q, int i,
+/* Two lines of eight, of a row; the second may not be there. */
+static void make_pairs(const cols_job *j, const panel *p, int64_t a, int64_t b,
                        int r, int32_t *to)
 {
-    const int64_t a = line_at(p, q, 2 * i), b = line_at(p, q, 2 * i + 1);
-    if (a < 0)
-        memset(to, 0, (size_t)j->units * sizeof *to);
-    else
-        j->loops->pairs(scaled_at(j, r, a), b < 0 ? NULL : scaled_at(j, r, b),
-                        j->by + r * j->units, j->units, to);
+    const int64_t used = a < 0 ? 0 : j->used;
+    if (used) {
+        const float *of = p->x + r * p->x_apart;
+        const float x[] = {of[a], b < 0 ? 0 : of[b]};
+        const float *const scale[] = {scales_of(j, p, a),
+                                      scales_of(j, p, b < 0 ? a : b)};
+        j->loops->pairs(x, scale, j->by + r * j->units, used, to);
+    }
+    fill_up(j, to, used);
 }
 
 static void panel_i16(const cols_job *j, const panel *p)
@@ -483,16 +499,19 @@ static void panel_i16(const cols_job *j, const panel *p)
         PAIRS = LB_GEMVQ_COLS / 2,
         FULL = LB_GEMVQ_X16_LINES / LB_GEMVQ_COLS
     };
-    scale_panel(j, p);
+    find_units(j, p);
     for (int64_t q = 0; q < p->rounds; q++) {
         lb_gemvq_cols c = {.first = q % FULL == 0, .x_apart = PAIRS * j->units};
+        int64_t line[LB_GEMVQ_COLS];
+        lines_of(p, q, line);
         for (int i = 0; i < PAIRS; i++) {
             int32_t *const to = j->pairs + i * j->units;
             c.x[i] = to;
             for (int r = 0; r < j->rows; r++)
-                make_pairs(j, p, q, i, r, to + r * c.x_apart);
+                make_pairs(j, p, line[2 * i], line[2 * i + 1], r,
+                           to + r * c.x_apart);
         }
-        run_eight(j, p, q, &c, sizeof(int32_t));
+        run_eight(j, p, line, &c, sizeof(int32_t));
         if ((q + 1) % FULL && q + 1 < p->rounds) continue;
         for (int r = 0; r < j->rows; r++)
             j->q->flush(&(lb_gemvq_flush){
@@ -549,15 +568,16 @@ static void panel_i16_plain(const cols_job *j, const panel *p)
     for (int64_t q = 0; q < p->rounds; q++) {
         uint32_t pair[LB_GEMVQ_FEW][PAIRS];
         lb_gemvq_cols c = {.first = q == 0, .x_apart = PAIRS};
+        int64_t line[LB_GEMVQ_COLS];
+        lines_of(p, q, line);
         for (int i = 0; i < PAIRS; i++) {
-            const int64_t k = line_at(p, q, 2 * i);
-            const int64_t k2 = line_at(p, q, 2 * i + 1);
+            const int64_t *two = line + 2 * i;
             for (int r = 0; r < j->rows; r++)
-                pair[r][i] = ((uint32_t)number_at(&row[r], k) & 0xffff) |
-                             (uint32_t)number_at(&row[r], k2) << 16;
+                pair[r][i] = ((uint32_t)number_at(&row[r], two[0]) & 0xffff) |
+                             (uint32_t)number_at(&row[r], two[1]) << 16;
             c.x[i] = &pair[0][i];
         }
-        run_eight(j, p, q, &c, 0);
+        run_eight(j, p, line, &c, 0);
     }
     flush_rows(j, row);
 }
@@ -639,14 +659,15 @@ static void panel_i8(const cols_job *j, const panel *p)
     for (int i = 0; i < 2 * PAIRS; i++)
         c.x[i] = &pair[i];
     for (int64_t q = 0; q < p->rounds; q++) {
+        int64_t line[LB_GEMVQ_COLS];
+        lines_of(p, q, line);
         for (int i = 0; i < PAIRS; i++) {
-            const int64_t k = line_at(p, q, 2 * i);
-            const int64_t k2 = line_at(p, q, 2 * i + 1);
-            pair[i] = pair_i8(x.byte[0], k, k2);
-            pair[i + PAIRS] = pair_i8(x.byte[1], k, k2);
+            const int64_t a = line[2 * i], b = line[2 * i + 1];
+            pair[i] = pair_i8(x.byte[0], a, b);
+            pair[i + PAIRS] = pair_i8(x.byte[1], a, b);
         }
         c.first = q % often == 0;
-        run_eight(j, p, q, &c, 0);
+        run_eight(j, p, line, &c, 0);
         flush_i8(j, p, q, often, &row, &x);
     }
 }

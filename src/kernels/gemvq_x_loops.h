@@ -162,17 +162,17 @@ X_TARGET static float round_numbers(const float *x, int64_t n, float most,
     return round_all(x, n, most, to);
 }
 
-X_TARGET static void times(float x, const float *scale, int64_t n, float *to,
-                           int32_t *top)
+X_TARGET static void tops(const float *x, int64_t lines, const float *scale,
+                          int64_t step, int64_t n, int32_t *restrict top)
 {
-    for (int64_t i = 0; i < n; i++) {
-        const float t = x * scale[i];
-        int32_t bits;
-        memcpy(&bits, &t, sizeof bits);
-        bits &= INT32_MAX;
-        top[i] = bits > top[i] ? bits : top[i];
-        to[i] = t;
-    }
+    for (int64_t k = 0; k < lines; k++, scale += step)
+        for (int64_t i = 0; i < n; i++) {
+            const float t = x[k] * scale[i];
+            int32_t bits;
+            memcpy(&bits, &t, sizeof bits);
+            bits &= INT32_MAX;
+            top[i] = bits > top[i] ? bits : top[i];
+        }
 }
 
 X_TARGET static void units(const int32_t *restrict top, int64_t n, float most,
@@ -202,15 +202,16 @@ X_FN uint32_t nearest(float x)
     return u & 0xffff;
 }
 
-X_TARGET static void pairs(const float *restrict a, const float *restrict b,
+X_TARGET static void pairs(const float *x, const float *const *scale,
                            const float *restrict by, int64_t n,
                            int32_t *restrict to)
 {
-    for (int64_t i = 0; i < n && b; i++)
-        to[i] = (int32_t)(nearest(a[i] * by[i]) | nearest(b[i] * by[i]) << 16);
-    for (int64_t i = 0; i < n && !b; i++)
-        to[i] = (int32_t)nearest(a[i] * by[i]);
+    const float *restrict a = scale[0], *restrict b = scale[1];
+    const float xa = x[0], xb = x[1];
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (int32_t)(nearest(xa * a[i] * by[i]) |
+                          nearest(xb * b[i] * by[i]) << 16);
 }
 
 const lb_gemvq_loops X_TABLE = {range, order, round_numbers,
-                                times, units, pairs};
+                                tops,  units, pairs};

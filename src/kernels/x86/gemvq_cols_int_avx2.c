@@ -159,32 +159,25 @@ AVX2 static void flush8(const lb_gemvq_flush *f)
 
 /* ---- 4 bits ------------------------------------------------------------- */
 
-/* Eight bytes of each 16: 32 columns, in sums t. */
-AVX2_INLINE void half_group4(const lb_gemvq_cols *c, __m256i half0,
-                             __m256i half1, __m256i low, int64_t g, bool second,
-                             __m256i *t)
+/* Compilers copy the sum before they add to it. */
+AVX2_INLINE void add_products(__m256i *sum, __m256i w, __m256i x)
 {
-    LB_UNROLL
-    for (int i = 0; i < PAIRS; i++) {
-        const __m256i v =
-            interleave(load_codes(c->codes[2 * i] + 32 * g),
-                       load_codes(c->codes[2 * i + 1] + 32 * g), second);
-        const __m256i x =
-            _mm256_set1_epi32(((const int32_t *)c->x[i])[g >> c->shift]);
-        LB_UNROLL
-        for (int h = 0; h < 2; h++) {
-            const __m256i code = h ? high_half(v, low) : low_half(v, low);
-            const __m256i b0 = _mm256_shuffle_epi8(half0, code);
-            const __m256i b1 = _mm256_shuffle_epi8(half1, code);
-            const __m256i w0 = _mm256_unpacklo_epi8(b0, b1);
-            const __m256i w1 = _mm256_unpackhi_epi8(b0, b1);
-            t[2 * h] = _mm256_add_epi32(t[2 * h], _mm256_madd_epi16(w0, x));
-            LB_KEEP(t[2 * h]); /* added one after the other, none is spilled */
-            t[2 * h + 1] =
-                _mm256_add_epi32(t[2 * h + 1], _mm256_madd_epi16(w1, x));
-            LB_KEEP(t[2 * h + 1]);
-        }
-    }
+    const __m256i t = _mm256_madd_epi16(w, x);
+#if defined(LB_SIMDE)
+    *sum = _mm256_add_epi32(*sum, t);
+#else
+    __asm__("vpaddd %1, %0, %0" : "+x"(*sum) : "x"(t));
+#endif
+}
+
+/* 32 codes of two lines, in sums t. */
+AVX2_INLINE void add_codes4(__m256i code, __m256i half0, __m256i half1,
+                            __m256i x, __m256i *t)
+{
+    const __m256i b0 = _mm256_shuffle_epi8(half0, code);
+    const __m256i b1 = _mm256_shuffle_epi8(half1, code);
+    add_products(&t[0], _mm256_unpacklo_epi8(b0, b1), x);
+    add_products(&t[1], _mm256_unpackhi_epi8(b0, b1), x);
 }
 
 AVX2 static void cols4(const lb_gemvq_cols *given)
@@ -193,18 +186,29 @@ AVX2 static void cols4(const lb_gemvq_cols *given)
     const __m256i half0 = load_twice(c->table->half[0]);
     const __m256i half1 = load_twice(c->table->half[1]);
     const __m256i low = _mm256_set1_epi8(15);
+    const int shift = c->shift;
     __m256i *sum = c->sum;
-    for (int64_t g = 0; g < c->groups; g++)
+    for (int64_t g = 0; g < c->groups; g++, sum += 8) {
+        __m256i t[8];
         LB_UNROLL
-    for (int second = 0; second < 2; second++, sum += 4) {
-        __m256i t[4];
-        LB_UNROLL
-        for (int v = 0; v < 4; v++)
+        for (int v = 0; v < 8; v++)
             t[v] =
                 c->first ? _mm256_setzero_si256() : _mm256_load_si256(sum + v);
-        half_group4(c, half0, half1, low, g, second, t);
         LB_UNROLL
-        for (int v = 0; v < 4; v++)
+        for (int i = 0; i < PAIRS; i++) {
+            const __m256i a = load_codes(c->codes[2 * i] + 32 * g);
+            const __m256i b = load_codes(c->codes[2 * i + 1] + 32 * g);
+            const __m256i x =
+                _mm256_set1_epi32(((const int32_t *)c->x[i])[g >> shift]);
+            LB_UNROLL
+            for (int h = 0; h < 2; h++) {
+                const __m256i v = interleave(a, b, h);
+                add_codes4(low_half(v, low), half0, half1, x, t + 4 * h);
+                add_codes4(high_half(v, low), half0, half1, x, t + 4 * h + 2);
+            }
+        }
+        LB_UNROLL
+        for (int v = 0; v < 8; v++)
             _mm256_store_si256(sum + v, t[v]);
     }
 }
