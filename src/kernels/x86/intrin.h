@@ -26,8 +26,14 @@
 /* Code for each number of rows takes minutes to compile with sanitizers or
  * emulated, and speed is nothing there: then the number is known when it runs,
  * which gives the same sums. */
+#if defined(__has_feature)
+#define LB_FEATURE(x) __has_feature(x)
+#else
+#define LB_FEATURE(x) 0
+#endif
 #if defined(LB_SIMDE) || defined(__SANITIZE_ADDRESS__) ||                      \
-    defined(__SANITIZE_THREAD__)
+    defined(__SANITIZE_THREAD__) || LB_FEATURE(address_sanitizer) ||           \
+    LB_FEATURE(thread_sanitizer)
 #define LB_OF_EACH 0
 #else
 #define LB_OF_EACH 1
