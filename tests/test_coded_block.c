@@ -244,10 +244,10 @@ static double bound_of(lb_precision precision)
 static void check_shapes(lb_ctx *cx, const struct config *config)
 {
     static const int64_t rows[] = {2, 3, 5, 6, 7, 8, 12, 13, 33};
-    static const int64_t depths[] = {1,   2,   3,    7,    16,   31,   32,
-                                     33,  63,  64,   65,   70,   127,  129,
-                                     255, 256, 257,  258,  511,  512,  513,
-                                     514, 640, 1000, 1023, 1024, 1025, 2100};
+    static const int64_t depths[] = {
+        1,   2,   3,   7,   16,  31,  32,   33,   63,   64,   65,
+        70,  127, 129, 159, 160, 161, 320,  321,  255,  256,  257,
+        258, 511, 512, 513, 514, 640, 1000, 1023, 1024, 1025, 2100};
     enum { ROWS = sizeof rows / sizeof *rows };
     enum { DEPTHS = sizeof depths / sizeof *depths };
     for (int i = 0; i < DEPTHS; i++) {

@@ -276,7 +276,7 @@ static void check_fed(const lb_outerint *kernel, bool twos, int rows, int64_t n,
     fed next = make_lines(twos, next_n, -1, level, &next_codes_room,
                           &next_ratio_room, &next_panel_room);
     f = feed_of(&next);
-    const int most_x = twos ? 32639 : 2000;
+    const int most_x = twos ? 32639 : 1600;
     const int16_t *x = numbers(&x_room, (rows - 1) * KC + 2 * now.pairs, most_x,
                                fill < 0 ? 0 : -most_x);
     const bool first = random_bits() % 2;

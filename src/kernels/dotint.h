@@ -39,7 +39,7 @@ enum {
     /* Fine weights, which are products of a level and a ratio: the sum of a
      * panel may need more than 32 bits, but not that of a lane, an eighth of
      * the panel, if the magnitudes of x in it add up to less than 2^31 / 2^13.
-     * 262000 leaves room for the roundings of 128 numbers and of the sum. Of
+     * 262000 leaves room for the roundings of 160 numbers and of the sum. Of
      * normal numbers that is about 2200 for one of 1 in deep panels. */
     LB_DOTINT_FINE_W = 1 << 13,
     LB_DOTINT_FINE_X = 262000,

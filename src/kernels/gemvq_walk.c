@@ -237,8 +237,9 @@ typedef struct {
     char *sum;      /* whole numbers; F32: y */
     int32_t *whole; /* I8: of a panel, where sums have room for less */
     const lb_gemvq_loops *loops;
-    float *xs;           /* units of x times scales, of eight lines; I16, not
-                          * direct: of scales, of all lines of a panel */
+    float *xs;           /* units of x times scales, or of scales, of eight
+                          * lines; I16, not direct: of scales, of all lines of
+                          * a panel */
     int32_t *pairs;      /* I16: the same of eight lines, in whole numbers */
     float *x_scale, *by; /* I16: of each unit, what 1 of those is, and 1 over */
     size_t size;
@@ -468,8 +469,7 @@ static void find_units(const cols_job *j, const panel *p)
     int32_t *const top = j->pairs; /* which are made later */
     memset(top, 0, (size_t)(j->rows * j->units) * sizeof *top);
     for (int64_t k = 0; k < p->n && !j->direct; k++)
-        spread(j->w->scale + (p->first + k) * j->w->scale_step, j->w->g, 0,
-               j->unit, j->used, j->xs + k * j->units);
+        scales_at(j, p, k, j->xs + k * j->units);
     for (int r = 0; r < j->rows; r++)
         j->loops->tops(p->x + r * p->x_apart, p->n, scales_of(j, p, 0),
                        j->direct ? j->w->scale_step : j->units, j->used,

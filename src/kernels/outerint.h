@@ -38,8 +38,10 @@ enum {
     LB_OUTERINT_TILE = 16,    /* of a tile, */
     LB_OUTERINT_TILES = LB_OUTERINT_COLUMNS / LB_OUTERINT_TILE,
     LB_OUTERINT_VECTOR = 8, /* and those that share a part */
-    /* The most of a depth: panels are 20 KiB, and stay in L1, and what begins
-     * and ends a tile is little next to it. Sums of numbers of at most 240 stay
+    /* The most of a depth: panels are 20 KiB, of twos 10, and what begins and
+     * ends a tile is little next to it. With fewer lines what is 4 KiB apart
+     * would find room in L2, and with more a panel none in L1: both are slower,
+     * as measured. Sums of numbers of at most 240 stay
      * in 32 bits: 240 * 32639 * 160 < 2^31, and so do those of twos, whose even
      * bytes are at most 255. */
     LB_OUTERINT_KC = 160,

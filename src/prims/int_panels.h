@@ -67,6 +67,8 @@ typedef struct lb_int_row {
 
 /* As lb_dotint.largest, which says what a lane is. */
 typedef float lb_int_largest(int64_t n, const float *x, float *lane);
+/* The same where one lane has all numbers. */
+lb_int_largest lb_int_largest_and_sum;
 
 /* n numbers; tmp has room for as many. */
 lb_int_row lb_int_row_of(lb_int_largest *largest, lb_int_bound bound, int64_t n,

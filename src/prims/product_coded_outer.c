@@ -206,17 +206,16 @@ static void pack_row(const grid *g, const float *x, int64_t step, int64_t n,
                      const float *factor, float *tmp, int16_t *to,
                      lb_outerint_head *head, int64_t i)
 {
-    /* A lane has all of a column's sum. What is known is the largest of eight
-     * parts of it. */
     const lb_int_bound bound = {LB_DOTINT_MOST_X,
-                                g->p.fine ? LB_DOTINT_FINE_X / 8.0f : 0};
+                                g->p.fine ? LB_DOTINT_FINE_X : 0};
     if (step != 1 || factor) {
         for (int64_t k = 0; k < n; k++)
             tmp[k] = factor ? x[k * step] * factor[k] : x[k * step];
         x = tmp;
     }
     const lb_int_row row =
-        lb_int_row_of(g->p.kernel->largest, bound, n, x, tmp);
+        lb_int_row_of(g->p.fine ? lb_int_largest_and_sum : g->p.kernel->largest,
+                      bound, n, x, tmp);
     const int32_t sum = g->kernel->round(n, row.x, row.factor, to);
     const bool as_they_lie = g->w.coded.bits < 8 && !g->p.fine;
     head->scale[i] = row.scale;

@@ -117,16 +117,11 @@ AVX2 LB_INLINE __m256i load(const uint8_t *p)
     return v;
 }
 
-/* Compilers copy the sum before they add to it. */
 AVX2 LB_INLINE __m256i add_products(__m256i sum, __m256i w, __m256i x)
 {
     const __m256i t = _mm256_maddubs_epi16(w, x);
-#if defined(LB_SIMDE)
-    return _mm256_add_epi16(sum, t);
-#else
-    __asm__("vpaddw %1, %0, %0" : "+x"(sum) : "x"(t));
+    LB_ADD_16(sum, t);
     return sum;
-#endif
 }
 
 /* At most RUN quads, added to sums of 32 bits. rows is a constant where this

@@ -16,6 +16,12 @@
 
 enum { PAIRS = LB_GEMVQ_COLS / 2 };
 
+AVX2_INLINE void add_products(__m256i *sum, __m256i w, __m256i x)
+{
+    const __m256i t = _mm256_madd_epi16(w, x);
+    LB_ADD_32(*sum, t);
+}
+
 /* ---- 8 bits ------------------------------------------------------------- */
 
 /* Two lines are interleaved by words, so a number of 16 bits is two columns of
@@ -49,11 +55,8 @@ AVX2_INLINE __m256i two_columns(lines v, bool second)
 
 AVX2_INLINE void add_two(__m256i two, __m256i x, __m256i *both, __m256i *odd)
 {
-    *both = _mm256_add_epi32(*both, _mm256_madd_epi16(two, x));
-    LB_KEEP(*both);
-    *odd =
-        _mm256_add_epi32(*odd, _mm256_madd_epi16(_mm256_srai_epi16(two, 8), x));
-    LB_KEEP(*odd);
+    add_products(both, two, x);
+    add_products(odd, _mm256_srai_epi16(two, 8), x);
 }
 
 /* 64 bytes of a line at a time: eight lines that lie a power of 2 apart are all
@@ -159,17 +162,6 @@ AVX2 static void flush8(const lb_gemvq_flush *f)
 
 /* ---- 4 bits ------------------------------------------------------------- */
 
-/* Compilers copy the sum before they add to it. */
-AVX2_INLINE void add_products(__m256i *sum, __m256i w, __m256i x)
-{
-    const __m256i t = _mm256_madd_epi16(w, x);
-#if defined(LB_SIMDE)
-    *sum = _mm256_add_epi32(*sum, t);
-#else
-    __asm__("vpaddd %1, %0, %0" : "+x"(*sum) : "x"(t));
-#endif
-}
-
 /* 32 codes of two lines, in sums t. */
 AVX2_INLINE void add_codes4(__m256i code, __m256i half0, __m256i half1,
                             __m256i x, __m256i *t)
@@ -246,10 +238,8 @@ AVX2_INLINE void add_two4(const lb_gemvq_cols *c, int64_t g, bool second,
                 const int32_t *from = (const int32_t *)c->x[i] + r * c->x_apart;
                 const __m256i x = _mm256_set1_epi32(from[g >> c->shift]);
                 __m256i *const s = &t[r][2 * h];
-                s[0] = _mm256_add_epi32(s[0], _mm256_madd_epi16(w0, x));
-                LB_KEEP(s[0]);
-                s[1] = _mm256_add_epi32(s[1], _mm256_madd_epi16(w1, x));
-                LB_KEEP(s[1]);
+                add_products(&s[0], w0, x);
+                add_products(&s[1], w1, x);
             }
         }
     }

@@ -100,6 +100,12 @@ enum { LB_EXACT = 1 };
 #define LB_KEEP(v)         __asm__("" : "+x"(v))
 #define LB_KEEP_512(v)     __asm__("" : "+v"(v))
 #define LB_KEEP_POINTER(p) __asm__("" : "+r"(p))
+/* sum += t, of 16 or 32 bits, and sum += x * w, of f32: compilers copy the sum
+ * before they add to it. */
+#define LB_ADD_16(sum, t) __asm__("vpaddw %1, %0, %0" : "+x"(sum) : "x"(t))
+#define LB_ADD_32(sum, t) __asm__("vpaddd %1, %0, %0" : "+x"(sum) : "x"(t))
+#define LB_ADD_PRODUCT(sum, x, w)                                              \
+    __asm__("vfmadd231ps %1, %2, %0" : "+x"(sum) : "x"(x), "x"(w))
 
 #else
 
@@ -108,12 +114,15 @@ enum { LB_EXACT = 1 };
 #include <simde/x86/f16c.h>
 #include <simde/x86/fma.h>
 #define LB_TARGET(isa)
-#define LB_KEEP(v)         ((void)0)
-#define LB_KEEP_512(v)     ((void)0)
-#define LB_KEEP_POINTER(p) ((void)0)
+#define LB_KEEP(v)                ((void)0)
+#define LB_KEEP_512(v)            ((void)0)
+#define LB_KEEP_POINTER(p)        ((void)0)
+#define LB_ADD_16(sum, t)         ((sum) = _mm256_add_epi16(sum, t))
+#define LB_ADD_32(sum, t)         ((sum) = _mm256_add_epi32(sum, t))
+#define LB_ADD_PRODUCT(sum, x, w) ((sum) = _mm256_fmadd_ps(x, w, sum))
 
 /* What SIMDe 0.7.4 lacks, or does by reading also what the mask leaves out. */
-#define __mmask16          simde__mmask16
+#define __mmask16                 simde__mmask16
 
 LB_INLINE __m256 lb_maskload_ps(const float *p, __m256i mask)
 {

@@ -117,16 +117,6 @@ AVX2_INLINE void decode_fields(const tables *t, const uint8_t *codes,
 
 /* ---- tiles --------------------------------------------------------------- */
 
-/* Compilers copy the sum before they add to it. */
-AVX2_INLINE void add_product(__m256 *sum, __m256 x, __m256 w)
-{
-#if defined(LB_SIMDE)
-    *sum = _mm256_fmadd_ps(x, w, *sum);
-#else
-    __asm__("vfmadd231ps %1, %2, %0" : "+x"(*sum) : "x"(x), "x"(w));
-#endif
-}
-
 /* Keeps two vectors of a line, and adds their products. */
 AVX2_INLINE void add_line(const int rows, const __m256 *w, const float *x,
                           float *keep, __m256 (*r)[2])
@@ -136,8 +126,8 @@ AVX2_INLINE void add_line(const int rows, const __m256 *w, const float *x,
     LB_UNROLL
     for (int i = 0; i < rows; i++) {
         const __m256 xi = _mm256_broadcast_ss(x + i);
-        add_product(&r[i][0], xi, w[0]);
-        add_product(&r[i][1], xi, w[1]);
+        LB_ADD_PRODUCT(r[i][0], xi, w[0]);
+        LB_ADD_PRODUCT(r[i][1], xi, w[1]);
     }
 }
 

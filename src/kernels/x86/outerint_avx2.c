@@ -297,6 +297,7 @@ AVX2_INLINE void add_pair(const int rows, const int16_t *x, const int16_t *w,
     }
 }
 
+/* f: lines that are fed meanwhile, by planes p; or NULL. */
 AVX2_INLINE void tile_rows(const int rows, int64_t pairs, const int16_t *x,
                            const int16_t *w, const lb_outerint_head *head,
                            const float *part, const float *ws, bool first,

@@ -33,15 +33,10 @@ AVX2_INLINE __m256i spread(const int16_t *x)
     return _mm256_set1_epi32(two);
 }
 
-/* Compilers copy the sum before they add to it. */
 AVX2_INLINE void add_products(__m256i *sum, __m256i x, __m256i w)
 {
     const __m256i t = _mm256_madd_epi16(x, w);
-#if defined(LB_SIMDE)
-    *sum = _mm256_add_epi32(*sum, t);
-#else
-    __asm__("vpaddd %1, %0, %0" : "+x"(*sum) : "x"(t));
-#endif
+    LB_ADD_32(*sum, t);
 }
 
 /* Asks for two lines of a cache. */
