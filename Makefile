@@ -214,9 +214,10 @@ conformance-%: build-%
 # for one file. What two cannot do at once is done before: installing packages, and
 # configuring build/release.
 LIGHT := check-interop check-mpi check-nehalem
-ALONE := check-install check-conformance check-ref check-asan check-tsan check-simde
-.PHONY: check check-beside check-lint $(LIGHT) $(ALONE)
-check: check-install check-conformance check-beside $(ALONE)
+CHECKS := check-install check-conformance check-beside check-ref check-asan check-tsan \
+    check-simde
+.PHONY: check check-lint $(LIGHT) $(CHECKS)
+check: $(CHECKS)
 
 check-beside: setup-build all
 	@for part in lint interop mpi nehalem; do tools/setup $$part || true; done
