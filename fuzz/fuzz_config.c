@@ -8,8 +8,8 @@
 
 #include "core/core.h"
 #include "fuzz_container.h"
-#include "io/entries.h"
-#include "io/model_dir.h"
+#include "io/layouts/entries.h"
+#include "io/models/model_dir.h"
 
 static void broken(const lb_ctx *cx, const char *law)
 {

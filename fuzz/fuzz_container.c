@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/entries.h"
+#include "io/layouts/entries.h"
 
 static void broken(const lb_ctx *cx, const char *law)
 {

@@ -3,7 +3,7 @@
  */
 #include "core/core.h"
 #include "fuzz_container.h"
-#include "io/jsontext.h"
+#include "io/util/json_text.h"
 
 static const char tensors[] =
     "\"w.scale\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[0,16]},"

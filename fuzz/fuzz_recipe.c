@@ -2,7 +2,7 @@
  * some names. */
 #include "core/core.h"
 #include "fuzz_container.h"
-#include "io/selection.h"
+#include "io/jobs/selection.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {

@@ -7,7 +7,7 @@
 
 #include "core/core.h"
 #include "fuzz_container.h"
-#include "io/mesh_load.h"
+#include "io/arrays/mesh_arrays.h"
 
 /* No bytes but those of the header: every array has an axis of none. */
 static const char header[] =

@@ -3,7 +3,7 @@
 #ifndef LB_IO_GOLDEN_H
 #define LB_IO_GOLDEN_H
 
-#include "io/container.h"
+#include "io/containers/container.h"
 
 #define IO_GOLDEN "tests/golden/io/"
 

@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "core/core.h"
-#include "io/arena.h"
+#include "io/util/arena.h"
 
 /* ---- an allocator that looks behind its blocks --------------------------- */
 

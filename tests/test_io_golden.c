@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "io/shards.h"
+#include "io/containers/multi_file.h"
 #include "io_golden.h"
 #include "scratch.h"
 

@@ -12,9 +12,9 @@
 
 #include "check.h"
 #include "core/core.h"
-#include "io/description.h"
-#include "io/model_dir.h"
-#include "io/shards.h"
+#include "io/containers/multi_file.h"
+#include "io/layouts/descriptor.h"
+#include "io/models/model_dir.h"
 #include "refused.h"
 #include "scratch.h"
 

@@ -11,7 +11,7 @@
 
 #include "check.h"
 #include "core/core.h"
-#include "io/container.h"
+#include "io/containers/container.h"
 
 static lb_ctx *cx;
 static const char *dump; /* where to, or NULL */

@@ -10,7 +10,7 @@
 
 #include "check.h"
 #include "core/core.h"
-#include "io/save.h"
+#include "io/arrays/saver.h"
 #include "io_golden.h"
 #include "lowbit_io.h"
 #include "ranks.h"

@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "core/core.h"
-#include "io/selection.h"
+#include "io/jobs/selection.h"
 #include "refused.h"
 #include "scratch.h"
 

@@ -11,7 +11,7 @@
 
 #include "check.h"
 #include "core/core.h"
-#include "io/entries.h"
+#include "io/layouts/entries.h"
 #include "io_golden.h"
 #include "ranks.h"
 #include "scratch.h"

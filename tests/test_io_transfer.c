@@ -13,7 +13,7 @@
 
 #include "check.h"
 #include "core/core.h"
-#include "io/save.h"
+#include "io/arrays/saver.h"
 #include "io_golden.h"
 #include "refused.h"
 #include "scratch.h"

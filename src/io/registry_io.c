@@ -3,8 +3,8 @@
  * They stand apart from registry.c because the core must not need the libraries
  * that containers need. Probes are asked in this order.
  */
-#include "io/container.h"
-#include "io/entries.h"
+#include "io/containers/container.h"
+#include "io/layouts/entries.h"
 
 /* clang-format off */
 #define CONTAINERS(X)                                                         \

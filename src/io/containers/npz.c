@@ -1,0 +1,356 @@
+/* npz.c - numpy's file of several arrays: a ZIP archive of npy files.
+ *
+ * Read with libzip, through callbacks, so that it sees the file that was opened
+ * and nothing else. Members are stored or deflated; those neither called .npy
+ * nor beginning as npy does are no arrays and not listed. A member cannot be
+ * larger than deflate could have made it, nor can all of them together be
+ * larger packed than the file: what a small file unpacks to is bounded.
+ *
+ * npz_write.c writes them.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <zip.h>
+
+#include "io/containers/npy_header.h"
+#include "io/containers/npz_write.h"
+
+/* The best that deflate can do: 258 bytes in two bits. */
+enum { DEFLATE_MOST = 1032 };
+
+/* What libzip reads from. */
+typedef struct source {
+    lb_infile *f;
+    uint64_t at;
+    zip_error_t error;
+} source;
+
+typedef struct member {
+    uint64_t size; /* unpacked */
+    uint64_t data; /* where its numbers begin */
+    bool stored;   /* so that one can go to any place */
+} member;
+
+typedef struct archive {
+    source from;
+    zip_t *zip;
+    zip_file_t *open; /* the member that is being read, or NULL */
+    int64_t id;       /* its index */
+    uint64_t at;      /* where in it */
+    bool jumped;      /* over some of it, whose sum is not known then */
+    member *member;   /* of each that is an array */
+} archive;
+
+/* ---- the file, as libzip sees it ----------------------------------------- */
+
+static zip_int64_t source_read(source *s, void *to, zip_uint64_t n)
+{
+    const uint64_t left = s->f->size - s->at;
+    if (n > left) n = left;
+    if (n > SIZE_MAX / 2) n = SIZE_MAX / 2;
+    const int error = lb_infile_pread(s->f, s->at, (size_t)n, to);
+    if (error) {
+        zip_error_set(&s->error, ZIP_ER_READ, error);
+        return -1;
+    }
+    s->at += n;
+    return (zip_int64_t)n;
+}
+
+static zip_int64_t source_stat(const source *s, void *to, zip_uint64_t n)
+{
+    zip_stat_t *st = to;
+    if (n < sizeof *st) return -1;
+    zip_stat_init(st);
+    st->size = s->f->size;
+    st->valid = ZIP_STAT_SIZE;
+    return sizeof *st;
+}
+
+static zip_int64_t source_call(void *user, void *data, zip_uint64_t n,
+                               zip_source_cmd_t what)
+{
+    source *s = user;
+    zip_int64_t to;
+    switch (what) {
+    case ZIP_SOURCE_OPEN:
+        s->at = 0;
+        return 0;
+    case ZIP_SOURCE_READ:
+        return source_read(s, data, n);
+    case ZIP_SOURCE_SEEK:
+        to = zip_source_seek_compute_offset(s->at, s->f->size, data, n,
+                                            &s->error);
+        if (to < 0) return -1;
+        s->at = (uint64_t)to;
+        return 0;
+    case ZIP_SOURCE_TELL:
+        return (zip_int64_t)s->at;
+    case ZIP_SOURCE_STAT:
+        return source_stat(s, data, n);
+    case ZIP_SOURCE_ERROR:
+        return zip_error_to_data(&s->error, data, n);
+    case ZIP_SOURCE_CLOSE:
+    case ZIP_SOURCE_FREE:
+        return 0;
+    case ZIP_SOURCE_SUPPORTS:
+        return zip_source_make_command_bitmap(
+            ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT,
+            ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL,
+            ZIP_SOURCE_SUPPORTS, -1);
+    default:
+        zip_error_set(&s->error, ZIP_ER_OPNOTSUPP, 0);
+        return -1;
+    }
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+/* A local file, or the end of an empty archive. */
+static bool npz_probe(const uint8_t *head, size_t n)
+{
+    return n >= 4 && (memcmp(head, "PK\x03\x04", 4) == 0 ||
+                      memcmp(head, "PK\x05\x06", 4) == 0);
+}
+
+static bool refuse_zip(lb_ctx *cx, const lb_infile *f, const char *who,
+                       zip_error_t *e)
+{
+    if (zip_error_code_zip(e) == ZIP_ER_MEMORY)
+        return lb_fail(cx, LB_E_NOMEM, "out of memory");
+    return lb_refuse(cx, f, "%s: %s", who, LB_NAME(zip_error_strerror(e)));
+}
+
+static bool open_archive(lb_ctx *cx, lb_reader *r, archive *a)
+{
+    zip_error_t e;
+    zip_error_init(&e);
+    zip_error_init(&a->from.error);
+    a->from.f = r->file[0];
+    zip_source_t *s = zip_source_function_create(source_call, &a->from, &e);
+    if (s) a->zip = zip_open_from_source(s, ZIP_RDONLY | ZIP_CHECKCONS, &e);
+    if (s && !a->zip) zip_source_free(s);
+    const bool ok = a->zip || refuse_zip(cx, r->file[0], "archive", &e);
+    zip_error_fini(&e);
+    return ok;
+}
+
+static void close_member(archive *a)
+{
+    if (a->open) zip_fclose(a->open);
+    a->open = NULL;
+}
+
+/* The next n bytes of the open member. */
+static bool read_member(lb_ctx *cx, lb_reader *r, archive *a, const char *name,
+                        void *to, size_t n)
+{
+    const zip_int64_t got = zip_fread(a->open, to, n);
+    if (got < 0)
+        return refuse_zip(cx, r->file[0], LB_NAME(name),
+                          zip_file_get_error(a->open));
+    a->at += (uint64_t)got;
+    if ((uint64_t)got == n) return true;
+    return lb_refuse(cx, r->file[0], "'%s' ends after %llu bytes",
+                     LB_NAME(name), (unsigned long long)a->at);
+}
+
+static bool open_member(lb_ctx *cx, lb_reader *r, archive *a, const char *name,
+                        int64_t id)
+{
+    close_member(a);
+    a->open = zip_fopen_index(a->zip, (zip_uint64_t)id, 0);
+    a->id = id;
+    a->at = 0;
+    a->jumped = false;
+    if (a->open) return true;
+    return refuse_zip(cx, r->file[0], LB_NAME(name), zip_get_error(a->zip));
+}
+
+/* Whether it can be what it says; *packed sums up what they take. The first two
+ * libzip's own check should have found: other versions of it may not. */
+static bool check_member(lb_ctx *cx, const lb_infile *f, const zip_stat_t *st,
+                         uint64_t *packed)
+{
+    const zip_uint64_t need = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE |
+                              ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
+    if ((st->valid & need) != need)
+        return lb_refuse(cx, f, "'%s' does not say its size",
+                         LB_NAME(st->name));
+    if (st->comp_size > f->size - *packed)
+        return lb_refuse(cx, f,
+                         "'%s' takes %llu bytes, and with those before it more "
+                         "than the file, which has %llu",
+                         LB_NAME(st->name), (unsigned long long)st->comp_size,
+                         (unsigned long long)f->size);
+    *packed += st->comp_size;
+    if (st->encryption_method != ZIP_EM_NONE)
+        return lb_refuse(cx, f, "'%s' is encrypted", LB_NAME(st->name));
+    if (st->comp_method != ZIP_CM_STORE && st->comp_method != ZIP_CM_DEFLATE)
+        return lb_refuse(cx, f,
+                         "'%s' is packed by method %d, not stored or deflated",
+                         LB_NAME(st->name), st->comp_method);
+    const uint64_t times = st->comp_method == ZIP_CM_STORE ? 1 : DEFLATE_MOST;
+    if (st->size / times > st->comp_size)
+        return lb_refuse(cx, f, "'%s' cannot have %llu bytes packed in %llu",
+                         LB_NAME(st->name), (unsigned long long)st->size,
+                         (unsigned long long)st->comp_size);
+    return true;
+}
+
+static bool read_header(lb_ctx *cx, lb_reader *r, archive *a, int64_t id,
+                        const zip_stat_t *st, lb_tensor *t)
+{
+    uint8_t head[LB_NPY_PREFIX], literal[LB_NPY_LITERAL_BYTES];
+    const size_t n = st->size < sizeof head ? (size_t)st->size : sizeof head;
+    size_t begin = 0, length = 0;
+    int major = 0;
+    lb_infile *f = r->file[0];
+    const lb_quoted who = lb_quote(t->name, strlen(t->name), false);
+    if (!open_member(cx, r, a, t->name, id) ||
+        !read_member(cx, r, a, t->name, head, n) ||
+        !lb_npy_prefix(cx, f, who.s, head, n, &begin, &length, &major))
+        return false;
+    /* of a short prefix more was read than it has */
+    const size_t have = n - begin < length ? n - begin : length;
+    memcpy(literal, head + begin, have);
+    if (!read_member(cx, r, a, t->name, literal + have, length - have) ||
+        !lb_npy_parse(cx, f, who.s, &r->arena, literal, length, major, t))
+        return false;
+    const uint64_t data = begin + length;
+    if (data > st->size || t->size > st->size - data)
+        return lb_refuse(cx, f, "'%s' has %llu bytes at %llu of %llu", who.s,
+                         (unsigned long long)t->size, (unsigned long long)data,
+                         (unsigned long long)st->size);
+    a->member[id] = (member){st->size, data, st->comp_method == ZIP_CM_STORE};
+    t->packed = true;
+    t->id = id;
+    return true;
+}
+
+/* *len: of its name in front of ".npy", or all of it. Numpy asks what is in a
+ * member, not what it is called. One that is called so and is none is damaged,
+ * which is found when its header is read. */
+static bool is_array(lb_ctx *cx, lb_reader *r, archive *a, int64_t id,
+                     const zip_stat_t *st, size_t *len, bool *yes)
+{
+    uint8_t head[LB_NPY_PREFIX];
+    *len = strlen(st->name);
+    *yes = *len >= 4 && strcmp(st->name + *len - 4, ".npy") == 0;
+    if (*yes) *len -= 4;
+    if (*yes || st->size < sizeof head) return true;
+    if (!open_member(cx, r, a, st->name, id)) return false;
+    const zip_int64_t got = zip_fread(a->open, head, sizeof head);
+    *yes = got > 0 && lb_npy_probe(head, (size_t)got);
+    return true;
+}
+
+static bool list_members(lb_ctx *cx, lb_reader *r, archive *a)
+{
+    const zip_int64_t n = zip_get_num_entries(a->zip, ZIP_FL_UNCHANGED);
+    uint64_t packed = 0;
+    const uint64_t room = n < 0 ? 0 : (uint64_t)n;
+    r->tensor = lb_arena_alloc(cx, &r->arena, room, sizeof *r->tensor);
+    a->member = lb_arena_alloc(cx, &r->arena, room, sizeof *a->member);
+    if (!r->tensor || !a->member) return false;
+    for (int64_t i = 0; i < n; i++) {
+        zip_stat_t st;
+        lb_tensor *t = &r->tensor[r->n_tensors];
+        if (zip_stat_index(a->zip, (zip_uint64_t)i, ZIP_FL_ENC_STRICT, &st))
+            return refuse_zip(cx, r->file[0], "archive", zip_get_error(a->zip));
+        if (!check_member(cx, r->file[0], &st, &packed)) return false;
+        size_t len = 0;
+        bool yes = false;
+        if (!is_array(cx, r, a, i, &st, &len, &yes)) return false;
+        if (!yes) continue;
+        t->name = lb_arena_text(cx, &r->arena, st.name, len);
+        if (!t->name || !read_header(cx, r, a, i, &st, t)) return false;
+        r->n_tensors++;
+    }
+    close_member(a);
+    return true;
+}
+
+static bool npz_open(lb_ctx *cx, lb_reader *r)
+{
+    archive *a = lb_arena_alloc(cx, &r->arena, 1, sizeof *a);
+    r->own = a;
+    return a && open_archive(cx, r, a) && list_members(cx, r, a);
+}
+
+static void npz_close(lb_reader *r)
+{
+    archive *a = r->own;
+    if (!a) return;
+    close_member(a);
+    if (a->zip) zip_discard(a->zip);
+    zip_error_fini(&a->from.error);
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* To a place of the open member that lies ahead. Its sum is only known if all
+ * of it was read: what is near, or not to be jumped over, is read and thrown
+ * away. */
+static bool go_to(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t,
+                  uint64_t at, bool may_jump)
+{
+    uint8_t nowhere[16384];
+    if (may_jump && at - a->at > sizeof nowhere && a->member[t->id].stored &&
+        at <= INT64_MAX && !zip_fseek(a->open, (zip_int64_t)at, SEEK_SET)) {
+        a->at = at;
+        a->jumped = true;
+    }
+    while (a->at < at) {
+        const uint64_t left = at - a->at;
+        const size_t n = left < sizeof nowhere ? (size_t)left : sizeof nowhere;
+        if (!read_member(cx, r, a, t->name, nowhere, n)) return false;
+    }
+    return true;
+}
+
+/* Once the array is read: what may follow it in the member is, too. libzip
+ * checks the sum when it sees the end, which is one read further. */
+static bool check_end(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t)
+{
+    uint8_t more;
+    const uint64_t size = a->member[t->id].size;
+    if (a->at != a->member[t->id].data + t->size) return true;
+    if (!go_to(cx, r, a, t, size, a->jumped)) return false;
+    const zip_int64_t got = zip_fread(a->open, &more, 1);
+    if (got == 0) return true;
+    if (got > 0)
+        return lb_refuse(cx, r->file[0], "'%s' has more than its %llu bytes",
+                         LB_NAME(t->name), (unsigned long long)size);
+    return refuse_zip(cx, r->file[0], LB_NAME(t->name),
+                      zip_file_get_error(a->open));
+}
+
+static bool npz_unpack(lb_ctx *cx, lb_reader *r, const lb_tensor *t,
+                       uint64_t first, size_t n, void *dst)
+{
+    archive *a = r->own;
+    const uint64_t at = a->member[t->id].data + first;
+    const bool goes_on = a->open && a->id == t->id && a->at <= at;
+    if (!goes_on && !open_member(cx, r, a, t->name, t->id)) return false;
+    const bool ok = go_to(cx, r, a, t, at, true) &&
+                    read_member(cx, r, a, t->name, dst, n) &&
+                    check_end(cx, r, a, t);
+    if (!ok) close_member(a);
+    return ok;
+}
+
+const lb_container lb_container_npz = {
+    .name = "npz",
+    .coding = lb_npy_types,
+    .fortran = true,
+    .probe = npz_probe,
+    .open = npz_open,
+    .close = npz_close,
+    .unpack = npz_unpack,
+    .compose = lb_npz_compose,
+    .before = lb_npz_before,
+    .put = lb_npz_put,
+    .after = lb_npz_after,
+    .finish = lb_npz_finish,
+};

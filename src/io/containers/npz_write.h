@@ -1,0 +1,13 @@
+/* npz_write.h - npz files written as numpy.savez does: lb_container's slots. */
+#ifndef LB_NPZ_WRITE_H
+#define LB_NPZ_WRITE_H
+
+#include "io/containers/container.h"
+
+bool lb_npz_compose(lb_ctx *cx, lb_writer *w);
+bool lb_npz_before(lb_ctx *cx, lb_writer *w, int64_t i);
+void lb_npz_put(lb_writer *w, const void *bytes, size_t n);
+bool lb_npz_after(lb_ctx *cx, lb_writer *w, int64_t i);
+bool lb_npz_finish(lb_ctx *cx, lb_writer *w);
+
+#endif

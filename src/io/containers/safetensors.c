@@ -1,0 +1,445 @@
+/* safetensors.c - safetensors, as the reference (Rust) reads and writes it:
+ *
+ *     u64 N, little-endian | N bytes of JSON | data, to the end of the file
+ *     {"__metadata__":{key:text},name:{"dtype":"F16","shape":[2,3],
+ *      "data_offsets":[begin,end]}}
+ *
+ * Tensors are little-endian and row-major, and their bytes tile the data: no
+ * holes, no overlaps, nothing after the last. Written sorted by dtype, widest
+ * first, then by name, the JSON without spaces and padded with them to a
+ * multiple of 8. Only that much is aligned.
+ */
+#include "io/containers/safetensors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/util/json_text.h"
+
+/* In the order in which they are written. */
+static const lb_coding types[] = {
+    {"U64", LB_U64, 1, 8, 0},
+    {"I64", LB_I64, 1, 8, 1},
+    {"F64", LB_F64, 1, 8, 2},
+    {"C64", LB_NO_DTYPE, 1, 8, 3},
+    {"F32", LB_F32, 1, 4, 4},
+    {"U32", LB_U32, 1, 4, 5},
+    {"I32", LB_I32, 1, 4, 6},
+    {"BF16", LB_BF16, 1, 2, 7},
+    {"F16", LB_F16, 1, 2, 8},
+    {"U16", LB_U16, 1, 2, 9},
+    {"I16", LB_I16, 1, 2, 10},
+    {"F8_E5M2FNUZ", LB_NO_DTYPE, 1, 1, 11},
+    {"F8_E4M3FNUZ", LB_NO_DTYPE, 1, 1, 12},
+    {"F8_E8M0", LB_NO_DTYPE, 1, 1, 13},
+    {"F8_E4M3", LB_NO_DTYPE, 1, 1, 14},
+    {"F8_E5M2", LB_NO_DTYPE, 1, 1, 15},
+    {"I8", LB_I8, 1, 1, 16},
+    {"U8", LB_U8, 1, 1, 17},
+    {"F6_E3M2", LB_NO_DTYPE, 4, 3, 18},
+    {"F6_E2M3", LB_NO_DTYPE, 4, 3, 19},
+    {"F4", LB_NO_DTYPE, 2, 1, 20},
+    {"BOOL", LB_BOOL, 1, 1, 21},
+    {NULL, LB_NO_DTYPE, 0, 0, 0},
+};
+
+static const char metadata_key[] = "__metadata__";
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* Where a header is read from and what it is listed in. */
+typedef struct task {
+    lb_ctx *cx;
+    lb_reader *r;
+    lb_infile *f;
+    int file;
+    uint64_t data, size; /* of the data: where it begins and its bytes */
+    lb_safetensors_list *list;
+    bool seen; /* of metadata */
+    lb_json j;
+} task;
+
+static bool is_space(uint8_t c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* Weak, and asked last. Where the object does not begin at once a length that
+ * might be one, below 2^40, must do. */
+static bool safetensors_probe(const uint8_t *head, size_t n)
+{
+    if (n < 8) return false;
+    if (n > 8 && head[8] == '{') return true;
+    return !head[5] && !head[6] && !head[7] && (n == 8 || is_space(head[8]));
+}
+
+/* "F32", or {"F32":null}, which is the same to the reference. */
+static void read_dtype(lb_json *j, char *dtype, size_t size)
+{
+    if (lb_json_peek(j) != '{') {
+        lb_json_word(j, dtype, size);
+        return;
+    }
+    *dtype = 0;
+    lb_json_enter(j, '{');
+    if (lb_json_more(j, '}')) lb_json_key_word(j, dtype, size);
+    if (lb_json_peek(j) != 'n') lb_json_wrong(j, "no null");
+    lb_json_skip(j);
+    if (lb_json_more(j, '}')) lb_json_wrong(j, "two dtypes");
+}
+
+static bool read_type(task *k, lb_tensor *t, const lb_coding **coding)
+{
+    char dtype[64];
+    read_dtype(&k->j, dtype, sizeof dtype);
+    if (k->j.failed) return false;
+    *coding = lb_coding_find(types, dtype);
+    if (!*coding)
+        return lb_refuse(k->cx, k->f,
+                         "tensor '%s' has dtype '%s', which safetensors does "
+                         "not have",
+                         LB_NAME(t->name), LB_NAME(dtype));
+    t->type = (*coding)->name;
+    t->dtype = (*coding)->dtype;
+    t->id = (*coding)->code;
+    return true;
+}
+
+static bool read_shape(task *k, lb_tensor *t)
+{
+    lb_json *j = &k->j;
+    const uint64_t rank = lb_json_entries(j);
+    if (j->failed) return false;
+    if (rank > INT32_MAX)
+        return lb_refuse(k->cx, k->f, "tensor '%s' has rank %llu",
+                         LB_NAME(t->name), (unsigned long long)rank);
+    int64_t *dim = lb_arena_alloc(k->cx, &k->r->arena, rank, sizeof *dim);
+    if (!dim) return false;
+    t->rank = (int)rank;
+    t->dim = dim;
+    lb_json_enter(j, '[');
+    while (lb_json_more(j, ']'))
+        *dim++ = lb_json_count_of(j);
+    return !j->failed;
+}
+
+static bool read_range(task *k, lb_tensor *t)
+{
+    lb_json *j = &k->j;
+    int64_t at[2] = {0, -1};
+    uint64_t n = 0;
+    lb_json_enter(j, '[');
+    for (; lb_json_more(j, ']'); n++) {
+        const int64_t v = lb_json_count_of(j);
+        if (n < 2) at[n] = v;
+    }
+    if (j->failed) return false;
+    if (n != 2 || at[1] < at[0])
+        return lb_refuse(k->cx, k->f,
+                         "tensor '%s' has data_offsets that are no begin and "
+                         "end, but %lld and %lld",
+                         LB_NAME(t->name), (long long)at[0], (long long)at[1]);
+    t->begin = (uint64_t)at[0];
+    t->size = (uint64_t)(at[1] - at[0]);
+    return true;
+}
+
+enum { DTYPE, SHAPE, RANGE, N_FIELDS };
+
+static bool read_field(task *k, lb_tensor *t, unsigned which,
+                       const lb_coding **coding)
+{
+    switch (which) {
+    case DTYPE:
+        return read_type(k, t, coding);
+    case SHAPE:
+        return read_shape(k, t);
+    case RANGE:
+        return read_range(k, t);
+    default: /* skipped, as the reference does */
+        lb_json_skip(&k->j);
+        return true;
+    }
+}
+
+/* By name, or, which is the same to the reference, one after another. */
+static bool read_fields(task *k, lb_tensor *t, const lb_coding **coding)
+{
+    static const char *const name[] = {"dtype", "shape", "data_offsets"};
+    lb_json *j = &k->j;
+    const bool named = lb_json_peek(j) != '[';
+    const char close = named ? '}' : ']';
+    unsigned seen = 0;
+    lb_json_enter(j, named ? '{' : '[');
+    for (unsigned next = 0; lb_json_more(j, close); next++) {
+        char key[16];
+        unsigned i = named ? 0 : next;
+        if (named) lb_json_key_word(j, key, sizeof key);
+        while (named && i < N_FIELDS && strcmp(key, name[i]) != 0)
+            i++;
+        if (!named && i >= N_FIELDS) return lb_json_wrong(j, "a fourth field");
+        if (i < N_FIELDS && seen & 1u << i)
+            return lb_refuse(k->cx, k->f, "tensor '%s' has two of %s",
+                             LB_NAME(t->name), name[i]);
+        if (i < N_FIELDS) seen |= 1u << i;
+        if (!read_field(k, t, i, coding)) return false;
+    }
+    if (j->failed) return false;
+    for (unsigned i = 0; i < N_FIELDS; i++)
+        if (!(seen & 1u << i))
+            return lb_refuse(k->cx, k->f, "tensor '%s' has no %s",
+                             LB_NAME(t->name), name[i]);
+    return true;
+}
+
+static bool read_tensor(task *k, lb_tensor *t)
+{
+    const lb_coding *coding = NULL;
+    uint64_t size = 0;
+    t->file = k->file;
+    if (!read_fields(k, t, &coding)) return false;
+    if (!lb_coding_size(coding, t->dim, t->rank, &size))
+        return lb_refuse(k->cx, k->f,
+                         "tensor '%s': its shape gives no number of bytes of "
+                         "dtype %s that can be counted",
+                         LB_NAME(t->name), t->type);
+    if (size != t->size)
+        return lb_refuse(k->cx, k->f,
+                         "tensor '%s' has %llu bytes of the data, where its "
+                         "shape and dtype %s need %llu",
+                         LB_NAME(t->name), (unsigned long long)t->size, t->type,
+                         (unsigned long long)size);
+    return true;
+}
+
+/* Texts by name; null is none. */
+static bool read_metadata(task *k)
+{
+    lb_json *j = &k->j;
+    lb_safetensors_list *l = k->list;
+    if (k->seen) return lb_refuse(k->cx, k->f, "has two of %s", metadata_key);
+    k->seen = true;
+    if (lb_json_peek(j) == 'n') {
+        lb_json_skip(j);
+        return !j->failed;
+    }
+    const uint64_t n = lb_json_entries(j);
+    if (!j->failed)
+        l->meta = lb_arena_alloc(k->cx, &k->r->arena, n, sizeof *l->meta);
+    if (!l->meta) return false;
+    lb_json_enter(j, '{');
+    while (lb_json_more(j, '}')) {
+        size_t size;
+        lb_meta *m = &l->meta[l->n_meta++];
+        *m = (lb_meta){.type = LB_META_STRING, .n = 1};
+        m->key = lb_json_key(j, &k->r->arena);
+        m->bytes = (const uint8_t *)lb_json_string(j, &k->r->arena, &size);
+        m->size = size;
+    }
+    return !j->failed;
+}
+
+static int range_order(const void *a, const void *b)
+{
+    const lb_tensor *x = a, *y = b;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    if (x->size != y->size) return x->size < y->size ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* Each begins where the one before ends, and the last ends with the file. */
+static bool check_tiling(task *k)
+{
+    lb_safetensors_list *l = k->list;
+    uint64_t at = 0;
+    if (l->n_tensors > 1)
+        qsort(l->tensor, (size_t)l->n_tensors, sizeof *l->tensor, range_order);
+    for (int64_t i = 0; i < l->n_tensors; i++) {
+        lb_tensor *t = &l->tensor[i];
+        if (t->begin != at)
+            return lb_refuse(k->cx, k->f,
+                             "tensor '%s' begins at %llu of the data, where "
+                             "the ones before it end at %llu",
+                             LB_NAME(t->name), (unsigned long long)t->begin,
+                             (unsigned long long)at);
+        if (t->size > k->size - at)
+            return lb_refuse(k->cx, k->f,
+                             "tensor '%s' has %llu bytes at %llu of the data, "
+                             "which has %llu",
+                             LB_NAME(t->name), (unsigned long long)t->size,
+                             (unsigned long long)at,
+                             (unsigned long long)k->size);
+        at += t->size;
+        t->begin += k->data;
+    }
+    if (at == k->size) return true;
+    return lb_refuse(
+        k->cx, k->f,
+        "the tensors end at %llu of the data, which has %llu bytes",
+        (unsigned long long)at, (unsigned long long)k->size);
+}
+
+static bool read_header(task *k)
+{
+    lb_json *j = &k->j;
+    lb_safetensors_list *l = k->list;
+    if (lb_json_peek(j) != '{') return lb_json_wrong(j, "no object");
+    const uint64_t n = lb_json_entries(j);
+    if (!j->failed)
+        l->tensor = lb_arena_alloc(k->cx, &k->r->arena, n, sizeof *l->tensor);
+    if (!l->tensor) return false;
+    lb_json_enter(j, '{');
+    while (lb_json_more(j, '}')) {
+        lb_tensor *t = &l->tensor[l->n_tensors];
+        t->name = lb_json_key(j, &k->r->arena);
+        const bool meta = strcmp(t->name, metadata_key) == 0;
+        if (!(meta ? read_metadata(k) : read_tensor(k, t))) return false;
+        l->n_tensors += !meta;
+    }
+    return !j->failed;
+}
+
+bool lb_safetensors_read(lb_ctx *cx, lb_reader *r, int file,
+                         lb_safetensors_list *list)
+{
+    lb_infile *f = r->file[file];
+    uint8_t head[8];
+    *list = (lb_safetensors_list){0};
+    if (!lb_infile_has(f, 0, sizeof head))
+        return lb_refuse(cx, f, "has %llu bytes, not even the 8 of a length",
+                         (unsigned long long)f->size);
+    if (!lb_infile_read(cx, f, 0, sizeof head, head)) return false;
+    const uint64_t n = lb_get_u64(head);
+    if (n > r->options.max_header)
+        return lb_refuse(cx, f, "a header of %llu bytes, more than %llu",
+                         (unsigned long long)n,
+                         (unsigned long long)r->options.max_header);
+    if (!lb_infile_has(f, sizeof head, n))
+        return lb_refuse(cx, f, "a header of %llu bytes in a file of %llu",
+                         (unsigned long long)n, (unsigned long long)f->size);
+    task k = {.cx = cx, .r = r, .f = f, .file = file, .list = list};
+    k.data = sizeof head + n;
+    k.size = f->size - k.data;
+    const bool ok = lb_json_begin(cx, &k.j, f, sizeof head, n, "the header") &&
+                    read_header(&k);
+    if (!ok) k.j.failed = true;
+    return lb_json_end(&k.j) && check_tiling(&k);
+}
+
+static bool safetensors_open(lb_ctx *cx, lb_reader *r)
+{
+    lb_safetensors_list list;
+    if (!lb_safetensors_read(cx, r, 0, &list)) return false;
+    r->tensor = list.tensor;
+    r->n_tensors = list.n_tensors;
+    r->meta = list.meta;
+    r->n_meta = list.n_meta;
+    return true;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+static int write_order(const void *a, const void *b)
+{
+    const lb_tensor *x = *(lb_tensor *const *)a, *y = *(lb_tensor *const *)b;
+    if (x->id != y->id) return x->id < y->id ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* By type, then by name. */
+static bool choose_order(lb_ctx *cx, lb_writer *w)
+{
+    lb_tensor **by = lb_sort_tensors(cx, &w->arena, w->tensor, w->n_tensors);
+    if (!by) return false;
+    if (w->n_tensors > 1)
+        qsort(by, (size_t)w->n_tensors, sizeof *by, write_order);
+    for (int64_t i = 0; i < w->n_tensors; i++)
+        w->order[i] = by[i] - w->tensor;
+    return true;
+}
+
+static bool put_metadata(lb_ctx *cx, lb_writer *w)
+{
+    lb_bytes *b = &w->header;
+    lb_meta **by = lb_sort_meta(cx, &w->arena, w->meta, w->n_meta);
+    if (!by) return false;
+    if (w->n_meta) lb_bytes_text(b, "\"%s\":{", metadata_key);
+    for (int64_t i = 0; i < w->n_meta; i++) {
+        const lb_meta *m = by[i];
+        const char *text = (const char *)m->bytes;
+        if (m->type != LB_META_STRING || m->size > SIZE_MAX ||
+            !lb_utf8_valid(text, (size_t)m->size) ||
+            !lb_utf8_valid(m->key, strlen(m->key)))
+            return lb_fail(cx, LB_E_UNSUPPORTED,
+                           "key '%s': safetensors has no values but UTF-8 text",
+                           LB_NAME(m->key));
+        if (i) lb_bytes_put(b, ",", 1);
+        lb_json_put(b, m->key, strlen(m->key), false);
+        lb_bytes_put(b, ":", 1);
+        lb_json_put(b, text, (size_t)m->size, false);
+    }
+    if (w->n_meta) lb_bytes_text(b, "}%s", w->n_tensors ? "," : "");
+    return true;
+}
+
+static bool put_tensor(lb_ctx *cx, lb_bytes *b, const lb_tensor *t)
+{
+    const size_t n = strlen(t->name);
+    if (!lb_utf8_valid(t->name, n) || strcmp(t->name, metadata_key) == 0)
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "tensor '%s': no name for safetensors, which wants "
+                       "UTF-8 and keeps %s for itself",
+                       LB_NAME(t->name), metadata_key);
+    lb_json_put(b, t->name, n, false);
+    lb_bytes_text(b, ":{\"dtype\":\"%s\",\"shape\":[", t->type);
+    for (int i = 0; i < t->rank; i++)
+        lb_bytes_text(b, "%s%lld", i ? "," : "", (long long)t->dim[i]);
+    lb_bytes_text(b, "],\"data_offsets\":[%llu,%llu]}",
+                  (unsigned long long)t->begin,
+                  (unsigned long long)(t->begin + t->size));
+    return true;
+}
+
+static bool safetensors_compose(lb_ctx *cx, lb_writer *w)
+{
+    lb_bytes *b = &w->header;
+    uint64_t at = 0;
+    if (!choose_order(cx, w)) return false;
+    lb_bytes_u64(b, 0);
+    lb_bytes_put(b, "{", 1);
+    if (!put_metadata(cx, w)) return false;
+    for (int64_t i = 0; i < w->n_tensors; i++) {
+        lb_tensor *t = &w->tensor[w->order[i]];
+        t->begin = at;
+        at += t->size;
+        if (at > INT64_MAX)
+            return lb_fail(cx, LB_E_SIZE, "more than %lld bytes for one file",
+                           (long long)INT64_MAX);
+        if (i) lb_bytes_put(b, ",", 1);
+        if (!put_tensor(cx, b, t)) return false;
+    }
+    lb_bytes_put(b, "}", 1);
+    lb_bytes_fill(b, ' ', -b->n % 8);
+    if (b->failed) return true; /* which is noted */
+    if (b->n - 8 > LB_HEADER_MOST)
+        return lb_fail(
+            cx, LB_E_UNSUPPORTED,
+            "a header of safetensors would have %zu bytes, more than "
+            "the %d that are read",
+            b->n - 8, (int)LB_HEADER_MOST);
+    for (int i = 0; i < 8; i++)
+        b->at[i] = (uint8_t)((uint64_t)(b->n - 8) >> 8 * i);
+    for (int64_t i = 0; i < w->n_tensors; i++)
+        w->tensor[i].begin += b->n;
+    w->total = b->n + at;
+    return true;
+}
+
+const lb_container lb_container_safetensors = {
+    .name = "safetensors",
+    .coding = types,
+    .groups = true,
+    .probe = safetensors_probe,
+    .open = safetensors_open,
+    .compose = safetensors_compose,
+};

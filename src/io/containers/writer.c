@@ -1,0 +1,270 @@
+/* writer.c - writing a container of any kind, tensor after tensor.
+ *
+ * Sizes follow from shapes, so that the header is written first and the bytes
+ * are appended as they come, in pieces of any length.
+ */
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "core/core.h"
+#include "io/containers/container.h"
+
+/* A copy of what the caller says, with sizes; the kind has not seen it yet. */
+static bool take_tensor(lb_ctx *cx, lb_writer *w, const lb_tensor *from,
+                        lb_tensor *to)
+{
+    const lb_coding *c = lb_coding_find(w->kind->coding, from->type);
+    if (!c || c->len == 0)
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "tensor '%s': a %s file has no type '%s'",
+                       LB_NAME(from->name), w->kind->name, LB_NAME(from->type));
+    if (from->fortran && !w->kind->fortran)
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "tensor '%s': its first axis is the fastest, which a %s "
+                       "file cannot say",
+                       LB_NAME(from->name), w->kind->name);
+    int64_t *dim =
+        lb_arena_alloc(cx, &w->arena, (uint64_t)from->rank, sizeof *dim);
+    *to = (lb_tensor){.type = c->name,
+                      .dtype = c->dtype,
+                      .rank = from->rank,
+                      .fortran = from->fortran};
+    to->name = lb_arena_text(cx, &w->arena, from->name, strlen(from->name));
+    if (!dim || !to->name) return false;
+    if (from->rank) memcpy(dim, from->dim, (size_t)from->rank * sizeof *dim);
+    to->dim = dim;
+    to->id = c->code;
+    if (!lb_coding_size(c, dim, from->rank, &to->size))
+        return lb_fail(cx, LB_E_SHAPE,
+                       "tensor '%s': its shape gives no whole number of bytes "
+                       "of type %s that can be counted",
+                       LB_NAME(from->name), c->name);
+    return true;
+}
+
+static bool take_all(lb_ctx *cx, lb_writer *w, const lb_tensor *tensor)
+{
+    const uint64_t n = (uint64_t)w->n_tensors;
+    w->tensor = lb_arena_alloc(cx, &w->arena, n, sizeof *w->tensor);
+    w->order = lb_arena_alloc(cx, &w->arena, n, sizeof *w->order);
+    if (!w->tensor || !w->order) return false;
+    for (int64_t i = 0; i < w->n_tensors; i++) {
+        if (!take_tensor(cx, w, &tensor[i], &w->tensor[i])) return false;
+        w->order[i] = i;
+    }
+    lb_tensor **by = lb_sort_tensors(cx, &w->arena, w->tensor, w->n_tensors);
+    lb_meta **keys = lb_sort_meta(cx, &w->arena, w->meta, w->n_meta);
+    if (!by || !keys) return false;
+    const lb_tensor *twin = lb_tensor_twin(by, w->n_tensors);
+    if (twin)
+        return lb_fail(cx, LB_E_ARG, "two tensors are called '%s'",
+                       LB_NAME(twin->name));
+    const lb_meta *same = lb_meta_twin(keys, w->n_meta);
+    if (same)
+        return lb_fail(cx, LB_E_ARG, "two values have the key '%s'",
+                       LB_NAME(same->key));
+    return true;
+}
+
+/* Tensors without bytes have nothing to wait for, but may have something that
+ * stands before and after them. */
+static bool skip_empty(lb_ctx *cx, lb_writer *w)
+{
+    for (; w->at < w->n_tensors; w->at++) {
+        const int64_t i = w->order[w->at];
+        if (w->kind->before && !w->kind->before(cx, w, i)) return false;
+        if (w->tensor[i].size) break;
+        if (w->kind->after && !w->kind->after(cx, w, i)) return false;
+    }
+    return true;
+}
+
+/* Zeros up to where the next tensor begins, or the file ends. */
+static bool fill_gap(lb_ctx *cx, lb_writer *w)
+{
+    static const uint8_t zeros[4096];
+    if (!lb_writer_places(w) || w->sized) return true;
+    const uint64_t to =
+        w->at < w->n_tensors ? w->tensor[w->order[w->at]].begin : w->total;
+    while (w->out->at < to) {
+        const uint64_t n = to - w->out->at;
+        if (!lb_outfile_write(cx, w->out, zeros,
+                              n < sizeof zeros ? (size_t)n : sizeof zeros))
+            return false;
+    }
+    return true;
+}
+
+/* Whether the first rank has written the header that this one would. */
+static bool same_plan(lb_ctx *cx, lb_writer *w, const char *path)
+{
+    const size_t n = w->header.n;
+    uint8_t *there = lb_arena_alloc(cx, &w->arena, n, 1);
+    if (!there || !lb_outfile_read(cx, w->out, 0, there, n)) return false;
+    return memcmp(there, w->header.at, n) == 0 ||
+           lb_fail(cx, LB_E_MESH,
+                   "%s: this rank plans another file than the first one",
+                   LB_PATH(path));
+}
+
+/* A file whose tensors are placed has its size from the beginning, and what is
+ * not written in it is zeros. */
+static bool open_out(lb_ctx *cx, lb_writer *w, const char *path)
+{
+    const lb_write_options *o = &w->options;
+    w->sized = lb_writer_places(w) && o->place;
+    w->header_size = w->header.n;
+    w->header_sum = XXH3_64bits(w->header.at, w->header.n);
+    if (o->shared && !w->sized)
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "%s: a %s file is written from its begin to its end, "
+                       "not by several ranks",
+                       LB_PATH(path), w->kind->name);
+    if (o->join) {
+        w->out = lb_outfile_join(cx, path, w->total, o->journal, w->header_sum);
+        return w->out && same_plan(cx, w, path);
+    }
+    w->out = w->sized
+                 ? lb_outfile_open_sized(cx, path, o->input, o->n_inputs,
+                                         w->total, o->journal, w->header_sum)
+                 : lb_outfile_open(cx, path, o->input, o->n_inputs, w->total);
+    if (!w->out) return false;
+    w->out->shared = o->shared;
+    return w->sized ? lb_outfile_patch(cx, w->out, 0, w->header.at, w->header.n)
+                    : lb_outfile_write(cx, w->out, w->header.at, w->header.n);
+}
+
+static bool begin(lb_ctx *cx, lb_writer *w, const char *path,
+                  const lb_tensor *tensor)
+{
+    if (!w->kind->compose)
+        return lb_fail(cx, LB_E_UNSUPPORTED, "%s files are not written",
+                       w->kind->name);
+    if (!take_all(cx, w, tensor) || !w->kind->compose(cx, w)) return false;
+    if (w->header.failed) return lb_fail(cx, LB_E_NOMEM, "out of memory");
+    const bool ok =
+        open_out(cx, w, path) && skip_empty(cx, w) && fill_gap(cx, w);
+    lb_bytes_free(&w->header);
+    w->meta = NULL;
+    w->options.input = NULL;
+    return ok;
+}
+
+lb_writer *lb_writer_open(lb_ctx *cx, const lb_container *kind,
+                          const char *path, const lb_tensor *tensor, int64_t n,
+                          const lb_meta *meta, int64_t n_meta,
+                          const lb_write_options *options)
+{
+    lb_arena arena = {.heap = cx->heap};
+    lb_writer *w = lb_arena_alloc(cx, &arena, 1, sizeof *w);
+    if (!w) return NULL;
+    *w = (lb_writer){.kind = kind,
+                     .arena = arena,
+                     .n_tensors = n,
+                     .meta = meta,
+                     .n_meta = n_meta,
+                     .header = {.heap = cx->heap}};
+    if (options) w->options = *options;
+    if (begin(cx, w, path, tensor)) return w;
+    lb_writer_close(cx, w, false);
+    return NULL;
+}
+
+int64_t lb_writer_next(const lb_writer *w)
+{
+    return w->failed || w->at >= w->n_tensors ? -1 : w->order[w->at];
+}
+
+bool lb_writer_put(lb_ctx *cx, lb_writer *w, const void *bytes, size_t n)
+{
+    const int64_t i = lb_writer_next(w);
+    if (w->failed) return false;
+    w->failed = true; /* unless all goes well */
+    if (i < 0 || n > w->tensor[i].size - w->done)
+        return lb_fail(
+            cx, LB_E_ARG, "%zu bytes for tensor '%s', which lacks %llu", n,
+            i < 0 ? "(none)" : LB_NAME(w->tensor[i].name),
+            i < 0 ? 0ULL : (unsigned long long)(w->tensor[i].size - w->done));
+    if (!lb_outfile_write(cx, w->out, bytes, n)) return false;
+    if (w->kind->put) w->kind->put(w, bytes, n);
+    w->done += n;
+    if (w->done == w->tensor[i].size) {
+        if (w->kind->after && !w->kind->after(cx, w, i)) return false;
+        w->done = 0;
+        w->at++;
+        if (!skip_empty(cx, w) || !fill_gap(cx, w)) return false;
+    }
+    w->failed = false;
+    return true;
+}
+
+/* Where nothing stands between tensors that has to be made as they come. */
+bool lb_writer_places(const lb_writer *w)
+{
+    const lb_container *k = w->kind;
+    return !k->before && !k->put && !k->after && !k->finish;
+}
+
+bool lb_writer_place(lb_ctx *cx, lb_writer *w, int64_t i, uint64_t first,
+                     const void *bytes, size_t n)
+{
+    const lb_tensor *t = &w->tensor[i];
+    if (w->failed) return false;
+    w->failed = true; /* unless all goes well */
+    if (!w->sized || first > t->size || n > t->size - first)
+        return lb_fail(cx, LB_E_ARG,
+                       "%zu bytes at %llu of tensor '%s', which has %llu", n,
+                       (unsigned long long)first, LB_NAME(t->name),
+                       (unsigned long long)t->size);
+    if (!lb_outfile_patch(cx, w->out, t->begin + first, bytes, n)) return false;
+    w->placed += n;
+    w->failed = false;
+    return true;
+}
+
+void lb_writer_has(lb_writer *w, int64_t i)
+{
+    w->placed += w->tensor[i].size;
+}
+
+/* All tensors placed, and the file as long as it should be. */
+static bool finish_placed(lb_ctx *cx, lb_writer *w)
+{
+    uint64_t due = 0;
+    for (int64_t i = 0; i < w->n_tensors; i++)
+        due += w->tensor[i].size;
+    return w->placed == due ||
+           lb_fail(cx, LB_E_ARG, "%llu bytes of tensors, where %llu are due",
+                   (unsigned long long)w->placed, (unsigned long long)due);
+}
+
+static bool finish(lb_ctx *cx, lb_writer *w)
+{
+    if (w->failed) return false;
+    if (w->options.shared) return true; /* all agree that they are done */
+    if (w->sized) return finish_placed(cx, w);
+    const int64_t i = lb_writer_next(w);
+    if (i >= 0)
+        return lb_fail(cx, LB_E_ARG, "tensor '%s' lacks %llu of %llu bytes",
+                       LB_NAME(w->tensor[i].name),
+                       (unsigned long long)(w->tensor[i].size - w->done),
+                       (unsigned long long)w->tensor[i].size);
+    if (w->kind->finish && !w->kind->finish(cx, w)) return false;
+    if (w->out->at != w->total) /* an error of ours, and no file for anybody */
+        return lb_fail(cx, LB_E_SIZE, "%llu bytes written, where %llu were due",
+                       (unsigned long long)w->out->at,
+                       (unsigned long long)w->total);
+    return true;
+}
+
+bool lb_writer_close(lb_ctx *cx, lb_writer *w, bool commit)
+{
+    if (!w) return false;
+    const bool good = commit && finish(cx, w);
+    const bool done = lb_outfile_close(cx, w->out, good, !w->options.no_sync);
+    lb_bytes_free(&w->header);
+    lb_arena arena = w->arena; /* which w is in */
+    lb_arena_free(&arena);
+    return done;
+}

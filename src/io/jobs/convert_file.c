@@ -1,0 +1,96 @@
+/* convert_file.c - a file converted into another: arrays decoded, in another
+ * dtype, or packed as they are stored.
+ */
+#include <string.h>
+
+#include "core/core.h"
+#include "io/jobs/job.h"
+
+/* A map is looked at only where that says how it lies. */
+static lb_verdict suits_stored(lb_job *j, const lb_entry *e)
+{
+    const lb_convert_options *c = j->convert;
+    lb_enter(j->cx);
+    const lb_planned p = {.name = e->name,
+                          .array = lb_file_load(j->cx, j->f, e->name)};
+    const lb_verdict v =
+        p.array ? lb_saver_suits(j->cx, &p, c->kind, c->layout) : LB_FAILED;
+    lb_leave(j->cx);
+    return v;
+}
+
+/* Packed arrays as they are, where there is a place for them; else dense. */
+bool lb_job_plan_converted(lb_job *j, lb_job_item *it)
+{
+    const lb_entry *e = &it->group->entry;
+    const lb_convert_options *c = j->convert;
+    const lb_ctype kind = lb_ctype_of(e->dtype);
+    if (!lb_job_rank_ok(j, e)) return false;
+    if (!e->format)
+        return lb_fail(j->cx, LB_E_UNSUPPORTED,
+                       "%s: '%s' is of type %s, which cannot be loaded here",
+                       LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name),
+                       LB_NAME(e->type));
+    const bool packed = strcmp(e->format, "dense") != 0;
+    if (packed && c->keep) {
+        const lb_verdict v = suits_stored(j, e);
+        it->stored = true;
+        it->config.format = e->format;
+        it->layout =
+            lb_file_layout_for(c->layout ? c->layout : "native", e->format);
+        if (v != LB_DECLINED) return v == LB_DONE;
+        if (c->strict)
+            return lb_fail(j->cx, LB_E_UNSUPPORTED,
+                           "'%s', %s: layout %s of a %s file has no place for "
+                           "it",
+                           LB_NAME(e->name), e->format,
+                           c->layout ? c->layout : "native",
+                           c->kind ? c->kind : "safetensors");
+        it->stored = false;
+        it->layout = NULL;
+        it->fell_back = true;
+    }
+    if ((kind == LB_C_F32 || kind == LB_C_F64) && c->dtype != e->dtype)
+        it->dtype = c->dtype;
+    it->decoded = packed || it->dtype;
+    if (!it->decoded) it->kept = "dense";
+    return true;
+}
+
+bool lb_convert_file(lb_ctx *cx, const char *from, const char *to,
+                     const lb_convert_options *options)
+{
+    lb_convert_options c = {0};
+    if (!cx) return false;
+    if (!from || (!to && !(options && options->dry_run)))
+        return lb_fail(cx, LB_E_NULL, "convert_file: a path is NULL");
+    const size_t size =
+        options && options->struct_size ? options->struct_size : sizeof c;
+    if (size < sizeof c.struct_size)
+        return lb_fail(cx, LB_E_ARG,
+                       "convert_file: options.struct_size is %zu, not sizeof "
+                       "or 0",
+                       size);
+    if (options) memcpy(&c, options, size < sizeof c ? size : sizeof c);
+    const lb_ctype kind = lb_ctype_of(c.dtype);
+    if (c.dtype && kind != LB_C_F32 && kind != LB_C_F64)
+        return lb_fail(cx, LB_E_DTYPE, "convert_file: %s is no float dtype",
+                       lb_dtype_name(c.dtype));
+    const lb_quantize_options as = {.kind = c.kind,
+                                    .layout = c.layout,
+                                    .done = c.done,
+                                    .done_user = c.done_user,
+                                    .max_memory = c.max_memory,
+                                    .no_sync = c.no_sync,
+                                    .measure = c.measure,
+                                    .dry_run = c.dry_run,
+                                    .resume = c.resume,
+                                    .directory = c.directory,
+                                    .progress = c.progress,
+                                    .progress_user = c.progress_user,
+                                    .linear_class = c.linear_class,
+                                    .verify = c.verify,
+                                    .comm = c.comm};
+    lb_quantize_options o;
+    return lb_job_options(cx, &as, &o) && lb_job_run(cx, from, to, &o, &c);
+}

@@ -1,0 +1,99 @@
+/* copy_packed.c - a packed array from a file to another: decoded, or as it
+ * is stored.
+ *
+ * As a whole if half of max_memory holds it; else some rows at a time, where
+ * the layout that it comes in, and the one that it goes to, can be cut so.
+ */
+#include "core/core.h"
+#include "io/jobs/copy_array.h"
+
+enum { PIECE = 2 << 20 }; /* elements that are decoded at a time */
+
+/* How many rows at a time: all that there are, if they fit or there is no other
+ * way. 0 and an error: they do not. */
+static int64_t rows_at_once(lb_ctx *cx, const lb_transfer *t, bool may_cut)
+{
+    const lb_group *g = t->group;
+    const lb_entry *e = &g->entry;
+    const int64_t n = e->rank && e->dim[0] > 0 ? e->dim[0] : 1;
+    if (e->nbytes <= t->max_memory / 2) return n;
+    const uint64_t row = e->nbytes / (uint64_t)n + 1;
+    if (may_cut && e->rank > 1 && g->layout->cuts && g->layout->cuts(g) &&
+        row <= t->max_memory / 4)
+        return (int64_t)(t->max_memory / 4 / row);
+    lb_fail(cx, LB_E_SIZE,
+            "'%s' is packed into %llu bytes that must be seen as a whole, and "
+            "max_memory, %llu, is not twice that",
+            LB_NAME(e->name), (unsigned long long)e->nbytes,
+            (unsigned long long)t->max_memory);
+    return 0;
+}
+
+typedef bool use(lb_ctx *cx, const lb_transfer *t, lb_saver *s, lb_array *rows,
+                 lb_difference *m);
+
+static bool each_rows(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
+                      int64_t each, use *what, lb_difference *m)
+{
+    const lb_entry *e = &t->group->entry;
+    const int64_t n = e->rank && e->dim[0] > 0 ? e->dim[0] : 1;
+    const bool whole = each >= n;
+    uint64_t told = 0;
+    bool ok = each > 0;
+    for (int64_t lo = 0; ok && lo < n; lo += each) {
+        const int64_t hi = lb_min_i64(lo + each, n);
+        lb_enter(cx);
+        lb_array *some = whole ? lb_file_load(cx, t->f, e->name)
+                               : lb_file_load_rows(cx, t->f, e->name, lo, hi);
+        ok = some && what(cx, t, s, some, m);
+        lb_leave(cx);
+        const uint64_t now =
+            hi == n ? e->nbytes : e->nbytes / (uint64_t)n * (uint64_t)hi;
+        if (ok && t->progress) t->progress(t->user, now - told);
+        told = now;
+    }
+    return ok;
+}
+
+/* Seen as one long row. Dense first, then of another dtype: numbers are rounded
+ * to what they are labelled. */
+static bool decode(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
+                   lb_array *rows, lb_difference *m)
+{
+    const lb_dtype dtype = t->dtype ? t->dtype : t->group->entry.dtype;
+    const int64_t n = lb_size(rows);
+    const uint64_t most = t->max_memory / 16;
+    const int64_t each = most < PIECE ? (int64_t)(most / 8) : PIECE;
+    lb_array *row = lb_reshape(cx, rows, LB_SHAPE(n));
+    bool ok = row != NULL;
+    for (int64_t lo = 0; ok && lo < n; lo += each) {
+        const int64_t hi = lb_min_i64(lo + each, n);
+        lb_enter(cx);
+        lb_array *x = lb_materialize(cx, lb_slice(cx, row, &lo, &hi, NULL));
+        lb_array *y = lb_convert(cx, x, dtype);
+        ok = x && y && lb_transfer_put(cx, t, s, x, y, m);
+        lb_leave(cx);
+    }
+    return ok;
+}
+
+bool lb_transfer_decoded(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
+                         lb_difference *m)
+{
+    return each_rows(cx, t, s, rows_at_once(cx, t, true), decode, m);
+}
+
+static bool store(lb_ctx *cx, const lb_transfer *t, lb_saver *s, lb_array *rows,
+                  lb_difference *m)
+{
+    (void)t;
+    (void)m;
+    return !s || lb_saver_piece(cx, s, rows);
+}
+
+bool lb_transfer_stored(lb_ctx *cx, const lb_transfer *t, lb_saver *s)
+{
+    const bool may_cut = !s || lb_saver_takes_rows(s);
+    return each_rows(cx, t, s, rows_at_once(cx, t, may_cut), store, NULL) &&
+           (!s || lb_saver_end(cx, s, (const uint8_t[LB_RECORD]){1}));
+}

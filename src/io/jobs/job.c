@@ -1,0 +1,501 @@
+/* job.c - a file on its way into another: planned whole, then done array by
+ * array.
+ *
+ * What is to be is planned first, from shapes alone, and the header written;
+ * then each array is read, made and written in pieces (copy_array.h). So memory
+ * does not depend on the file's size. What is quantized is read, not mapped:
+ * pages of a map would count as ours until the system takes them back.
+ */
+#include "io/jobs/job.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "core/core.h"
+#include "io/jobs/selection.h"
+
+static const uint64_t memory_default = (uint64_t)512 << 20;
+static const uint64_t memory_least = 1000000;
+
+/* ---- ranks --------------------------------------------------------------- */
+
+bool lb_job_meet(const lb_job *j, bool ok)
+{
+    if (!j->mesh) return ok;
+    if (!ok) lb_fail(j->cx, LB_E_FILE, "it could not be done");
+    return lb_mesh_agree(j->mesh);
+}
+
+bool lb_job_leads(const lb_job *j)
+{
+    return !j->mesh || lb_mesh_rank(j->mesh) == 0;
+}
+
+/* Bytes of each rank to all of them, in their order. */
+static bool tell_all(lb_job *j, size_t n, const void *mine, void *all)
+{
+    lb_comm *c = j->o->comm;
+    if (!lb_job_meet(j, true)) return false;
+    return c->all_gather(c, n, mine, all) ||
+           lb_fail(j->cx, LB_E_MESH, "%.200s", c->why);
+}
+
+bool lb_job_decides(lb_job *j, bool yes)
+{
+    if (!j->mesh) return yes;
+    const uint8_t mine = yes;
+    uint8_t *all =
+        lb_arena_alloc(j->cx, &j->arena, (uint64_t)lb_mesh_size(j->mesh), 1);
+    return lb_job_meet(j, all != NULL) && all && tell_all(j, 1, &mine, all) &&
+           all[0];
+}
+
+/* Who does which of n arrays: the largest first, each to who has least. */
+static int *share_out(lb_job *j, const int64_t *which, int64_t n)
+{
+    const int ranks = j->mesh ? lb_mesh_size(j->mesh) : 1;
+    int *owner = lb_arena_alloc(j->cx, &j->arena, (uint64_t)n, sizeof *owner);
+    uint64_t *load =
+        lb_arena_alloc(j->cx, &j->arena, (uint64_t)ranks, sizeof *load);
+    if (!owner || !load) return NULL;
+    for (int64_t i = 0; i < n; i++)
+        owner[i] = ranks > 1 ? -1 : 0;
+    for (int64_t left = ranks > 1 ? n : 0; left > 0; left--) {
+        int64_t most = -1;
+        int least = 0;
+        uint64_t size = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const uint64_t its = j->item[which[i]].group->entry.nbytes;
+            if (owner[i] >= 0 || (most >= 0 && its <= size)) continue;
+            most = i;
+            size = its;
+        }
+        for (int r = 1; r < ranks; r++)
+            if (load[r] < load[least]) least = r;
+        owner[most] = least;
+        load[least] += size + 1;
+    }
+    return owner;
+}
+
+/* ---- planning ------------------------------------------------------------ */
+
+bool lb_job_quantizes(const lb_job_item *it)
+{
+    return !it->kept && !it->decoded && !it->stored;
+}
+
+lb_planned lb_job_planned(const lb_job_item *it)
+{
+    const lb_entry *e = &it->group->entry;
+    if (it->stored) return (lb_planned){.name = e->name};
+    return (lb_planned){.name = e->name,
+                        .dtype = it->dtype ? it->dtype : e->dtype,
+                        .shape = lb_shape_make(e->rank, e->dim),
+                        .config = lb_job_quantizes(it) ? &it->config : NULL};
+}
+
+lb_transfer lb_job_transfer(lb_job *j, const lb_job_item *it)
+{
+    const uint64_t most = j->o->max_memory;
+    return (lb_transfer){.f = j->f,
+                         .group = it->group,
+                         .config = lb_job_quantizes(it) ? &it->config : NULL,
+                         .dtype = it->dtype,
+                         .layout = it->layout,
+                         .max_memory = most ? most : memory_default,
+                         .measure = j->o->measure && !it->kept};
+}
+
+void lb_job_advance(void *user, uint64_t nbytes)
+{
+    lb_job *j = user;
+    for (int i = 0; i < j->f->r->n_files; i++)
+        lb_infile_forget(j->f->r->file[i]);
+    j->read += nbytes;
+    const lb_progress p = {.entry = j->at, .done = j->read, .total = j->total};
+    if (nbytes && j->o->progress) j->o->progress(j->o->progress_user, &p);
+}
+
+/* bitsandbytes' header depends on the mean of the scales: where it is asked for
+ * arrays are quantized twice. */
+static bool wants_offset(const lb_job_item *it)
+{
+    return lb_job_quantizes(it) && it->config.double_quant && it->layout &&
+           it->layout->wants_offset;
+}
+
+static bool find_offset(lb_job *j, int64_t i)
+{
+    const lb_job_item *it = &j->item[i];
+    if (!wants_offset(it)) return true;
+    const lb_transfer t = lb_job_transfer(j, it);
+    lb_enter(j->cx);
+    const lb_array *q = lb_transfer_whole(j->cx, &t);
+    lb_array *offset = NULL;
+    for (int p = 0; q && p < LB_MAX_PARTS; p++)
+        if (q->store->fmt->part[p].scale && q->store->part[p].a)
+            offset = lb_component(j->cx, q->store->part[p].a, "offset");
+    if (offset) j->offset[i] = (float)lb_item(j->cx, offset);
+    lb_leave(j->cx);
+    j->at = &it->group->entry;
+    lb_job_advance(j, j->at->nbytes);
+    return offset != NULL;
+}
+
+/* Values of the source that a file of the new kind can hold: safetensors has
+ * texts only, and numpy's files have none. Descriptions of its own layout are
+ * of no use. */
+static bool take_meta(lb_job *j)
+{
+    const lb_reader *r = j->f->r;
+    const char *kind = j->o->kind ? j->o->kind : "safetensors";
+    const bool texts = strcmp(kind, "safetensors") == 0;
+    const bool all = strcmp(kind, "gguf") == 0;
+    j->meta =
+        lb_arena_alloc(j->cx, &j->arena, (uint64_t)r->n_meta, sizeof *j->meta);
+    for (int64_t i = 0; j->meta && i < r->n_meta; i++)
+        if ((all || (texts && r->meta[i].type == LB_META_STRING)) &&
+            strncmp(r->meta[i].key, LB_DESCRIPTION, strlen(LB_DESCRIPTION)))
+            j->meta[j->n_meta++] = r->meta[i];
+    return j->meta != NULL;
+}
+
+/* Shards of a source that has an index, whose first file is the index. */
+static int shard_of(const lb_job *j, const lb_group *g)
+{
+    const int file = g->tensor[0]->file;
+    return j->f->r->n_files > 1 ? file - 1 : 0;
+}
+
+static void put_config(lb_bytes *b, const lb_quant_config *c)
+{
+    const int64_t all[] = {
+        c->block_size,   c->axes.n,       c->dtype,   c->simulate,  c->compat,
+        c->decode,       c->scale,        c->meaning, c->threshold, c->blocks,
+        c->on_nonfinite, c->double_quant, c->center};
+    lb_bytes_put(b, c->format, strlen(c->format) + 1);
+    lb_bytes_put(b, all, sizeof all);
+    lb_bytes_put(b, c->axes.axis, (size_t)c->axes.n * sizeof(int));
+}
+
+/* What a run that is taken up must have had in common with this one. */
+static bool find_number(lb_job *j)
+{
+    static const char version[] = LB_VERSION_STRING;
+    const lb_reader *r = j->f->r;
+    lb_bytes b = {.heap = j->cx->heap};
+    lb_bytes_put(&b, version, sizeof version);
+    const char *const how[] = {j->o->kind, j->o->layout, j->o->linear_class};
+    for (int i = 0; i < 3; i++)
+        lb_bytes_put(&b, how[i] ? how[i] : "", how[i] ? strlen(how[i]) + 1 : 1);
+    for (int i = 0; i < r->n_files; i++) {
+        lb_bytes_u64(&b, r->file[i]->size);
+        lb_bytes_u64(&b, (uint64_t)r->file[i]->changed);
+    }
+    for (int64_t i = 0; i < j->n; i++) {
+        const lb_job_item *it = &j->item[i];
+        const char *name = it->group->entry.name;
+        lb_bytes_put(&b, name, strlen(name) + 1);
+        lb_bytes_u64(&b, it->group->tensor[0]->begin);
+        if (lb_job_quantizes(it)) put_config(&b, &it->config);
+        lb_bytes_u32(&b, (uint32_t)it->dtype);
+        lb_bytes_u32(&b, it->stored);
+    }
+    if (!b.failed) j->number = XXH3_64bits(b.at, b.n);
+    const bool ok = !b.failed || lb_fail(j->cx, LB_E_NOMEM, "out of memory");
+    lb_bytes_free(&b);
+    return ok;
+}
+
+/* Arrays of a file to be, by their numbers in the job. */
+typedef struct some_items {
+    lb_job *j;
+    const int64_t *which; /* NULL: all */
+} some_items;
+
+/* As lb_saver_more has it. */
+static bool load_stored(void *user, int64_t i, lb_array **a)
+{
+    const some_items *s = user;
+    const lb_job_item *it = &s->j->item[s->which ? s->which[i] : i];
+    if (!it->stored) return true;
+    *a = lb_file_load(s->j->cx, s->j->f, it->group->entry.name);
+    return *a != NULL;
+}
+
+static lb_save_options save_options(const lb_job *j)
+{
+    return (lb_save_options){.kind = j->o->kind,
+                             .layout = j->o->layout,
+                             .meta = j->meta,
+                             .n_meta = j->n_meta,
+                             .input = &j->f,
+                             .n_inputs = 1,
+                             .no_sync = j->o->no_sync};
+}
+
+/* With a target it takes long: who has no place for it hears so first. */
+static bool plan(lb_job *j, const char *from, const char *to)
+{
+    const uint64_t n = (uint64_t)lb_file_count(j->f);
+    j->n = (int64_t)n;
+    j->item = lb_arena_alloc(j->cx, &j->arena, n, sizeof *j->item);
+    j->list = lb_arena_alloc(j->cx, &j->arena, n, sizeof *j->list);
+    j->offset = lb_arena_alloc(j->cx, &j->arena, n, sizeof *j->offset);
+    if (!j->item || !j->list || !j->offset || !take_meta(j)) return false;
+    for (int64_t i = 0; i < j->n; i++) {
+        lb_job_item *it = &j->item[i];
+        it->group = j->f->group[i];
+        it->shard = shard_of(j, it->group);
+        j->total += it->group->entry.nbytes;
+        if (it->shard >= j->shards) j->shards = it->shard + 1;
+        if (!(j->convert ? lb_job_plan_converted(j, it)
+                         : lb_job_plan_quantized(j, it)))
+            return false;
+    }
+    const char *first = j->n ? j->item[0].group->entry.name : "";
+    if (j->o->selection &&
+        !lb_selection_check(j->cx, j->o->selection, j->n, first))
+        return false;
+    if ((j->o->target_bits > 0 || j->o->target_bytes) &&
+        ((to && !j->o->dry_run && !lb_job_may_write(j, from, to)) ||
+         !lb_job_allocate(j)))
+        return false;
+    for (int64_t i = 0; i < j->n; i++)
+        if (wants_offset(&j->item[i]))
+            j->total += j->item[i].group->entry.nbytes;
+    for (int64_t i = 0; i < j->n; i++) {
+        if (!find_offset(j, i)) return false;
+        j->list[i] = lb_job_planned(&j->item[i]);
+    }
+    const lb_save_options save = save_options(j);
+    some_items all = {.j = j};
+    const lb_saver_more more = {.offset = j->offset,
+                                .load = load_stored,
+                                .user = &all,
+                                .plan_only = true};
+    j->plan = lb_saver_begin(j->cx, "", j->list, j->n, &save, &more);
+    return j->plan && find_number(j);
+}
+
+/* ---- doing --------------------------------------------------------------- */
+
+static void tell(lb_job *j, int64_t i, const lb_difference *m, bool resumed)
+{
+    const lb_job_item *it = &j->item[i];
+    const lb_entry *e = &it->group->entry;
+    const lb_written w = {.entry = e,
+                          .i = i,
+                          .n = j->n,
+                          .kept = it->kept,
+                          .config = lb_job_quantizes(it) ? &it->config : NULL,
+                          .format = lb_job_quantizes(it) ? it->config.format
+                                    : it->stored         ? e->format
+                                                         : "dense",
+                          .dtype = it->dtype ? it->dtype : e->dtype,
+                          .nbytes = lb_saver_size(j->plan, i),
+                          .error = m ? *m : (lb_difference){0},
+                          .fell_back = it->fell_back,
+                          .resumed = resumed};
+    if (j->o->done) j->o->done(j->o->done_user, &w);
+}
+
+/* What has become of an array. */
+typedef struct outcome {
+    lb_difference m;
+    bool resumed;
+} outcome;
+
+/* Array i, as the one that s wants next; s NULL: only measured. With others it
+ * is told when all have done theirs. */
+static bool do_item(lb_job *j, lb_saver *s, int64_t i, outcome *out)
+{
+    const lb_job_item *it = &j->item[i];
+    lb_transfer t = lb_job_transfer(j, it);
+    t.progress = lb_job_advance;
+    t.user = j;
+    j->at = &it->group->entry;
+    *out = (outcome){0};
+    if (it->stored) {
+        if (!lb_transfer_stored(j->cx, &t, s)) return false;
+    } else if ((s || t.measure) && !lb_transfer_run(j->cx, &t, s, &out->m))
+        return false;
+    if (!j->mesh) tell(j, i, &out->m, false);
+    return true;
+}
+
+/* Of an array that an earlier run has written. m: what it noted, if it did;
+ * what is asked for and was not, is measured now. */
+static bool tell_resumed(lb_job *j, int64_t i, lb_difference m, outcome *out)
+{
+    const lb_job_item *it = &j->item[i];
+    const lb_transfer t = lb_job_transfer(j, it);
+    if (t.measure && !it->stored && !m.n &&
+        !lb_transfer_run(j->cx, &t, NULL, &m))
+        return false;
+    *out = (outcome){m, true};
+    if (!j->mesh) tell(j, i, &m, true);
+    j->at = &it->group->entry;
+    lb_job_advance(j, j->at->nbytes);
+    return true;
+}
+
+/* Arrays of a file to be, who does which, and what came of them. */
+typedef struct shares {
+    int64_t *which, n;
+    int *owner;
+    outcome *out;
+} shares;
+
+static bool shares_of(lb_job *j, int shard, shares *s)
+{
+    const uint64_t n = (uint64_t)j->n;
+    *s = (shares){0};
+    s->which = lb_arena_alloc(j->cx, &j->arena, n, sizeof *s->which);
+    s->out = lb_arena_alloc(j->cx, &j->arena, n, sizeof *s->out);
+    if (!s->which || !s->out) return false;
+    for (int64_t i = 0; i < j->n; i++)
+        if (shard < 0 || j->item[i].shard == shard) s->which[s->n++] = i;
+    s->owner = share_out(j, s->which, s->n);
+    return s->owner != NULL;
+}
+
+static bool is_mine(const lb_job *j, const shares *s, int64_t k)
+{
+    return s->owner[k] == (j->mesh ? lb_mesh_rank(j->mesh) : 0);
+}
+
+/* With others: what came of all arrays is told to every rank's caller. */
+static bool tell_shares(lb_job *j, const shares *s, bool ok)
+{
+    if (!j->mesh) return ok;
+    const size_t size = (size_t)s->n * sizeof *s->out;
+    outcome *all = lb_arena_alloc(
+        j->cx, &j->arena, (uint64_t)s->n * (uint64_t)lb_mesh_size(j->mesh),
+        sizeof *all);
+    if (!lb_job_meet(j, ok && all) || !tell_all(j, size, s->out, all))
+        return false;
+    for (int64_t k = 0; k < s->n; k++) {
+        const outcome *o = &all[s->owner[k] * s->n + k];
+        tell(j, s->which[k], &o->m, o->resumed);
+    }
+    return true;
+}
+
+bool lb_job_write(lb_job *j, const char *path, int shard)
+{
+    const lb_save_options save = save_options(j);
+    shares sh;
+    lb_planned *list =
+        lb_arena_alloc(j->cx, &j->arena, (uint64_t)j->n, sizeof *list);
+    float *offset =
+        lb_arena_alloc(j->cx, &j->arena, (uint64_t)j->n, sizeof *offset);
+    const bool made = shares_of(j, shard, &sh) && list && offset;
+    if (!lb_job_meet(j, made) || !made) return false;
+    for (int64_t k = 0; k < sh.n; k++) {
+        list[k] = j->list[sh.which[k]];
+        offset[k] = j->offset[sh.which[k]];
+    }
+    some_items some = {.j = j, .which = sh.which};
+    const lb_saver_more more = {.offset = offset,
+                                .load = load_stored,
+                                .user = &some,
+                                .journal = true,
+                                .resume = j->o->resume,
+                                .verify = j->o->verify,
+                                .job = j->number,
+                                .mesh = j->mesh,
+                                .owner = j->mesh ? sh.owner : NULL};
+    lb_saver *s = lb_saver_begin(j->cx, path, list, sh.n, &save, &more);
+    bool ok = s != NULL;
+    for (int64_t k = 0; ok && k < sh.n; k++) {
+        const uint8_t *record = lb_saver_record(s, k);
+        lb_difference m = {0};
+        if (!record || !is_mine(j, &sh, k)) continue;
+        memcpy(&m, record + 8, sizeof m);
+        ok = tell_resumed(j, sh.which[k], m, &sh.out[k]);
+    }
+    for (int64_t k; ok && (k = lb_saver_next(s)) >= 0;)
+        ok = do_item(j, s, sh.which[k], &sh.out[k]);
+    ok = tell_shares(j, &sh, ok);
+    return lb_job_meet(j, lb_saver_close(j->cx, s, ok));
+}
+
+bool lb_job_skip(lb_job *j, int shard)
+{
+    shares sh;
+    bool ok = shares_of(j, shard, &sh);
+    for (int64_t k = 0; ok && k < sh.n; k++)
+        if (is_mine(j, &sh, k))
+            ok = tell_resumed(j, sh.which[k], (lb_difference){0}, &sh.out[k]);
+    return tell_shares(j, &sh, ok);
+}
+
+static bool run(lb_job *j, const char *from, const char *to)
+{
+    shares sh;
+    if (!j->o->dry_run)
+        return j->o->directory ? lb_job_write_directory(j, from, to)
+                               : lb_job_write(j, to, -1);
+    bool ok = shares_of(j, -1, &sh);
+    for (int64_t k = 0; ok && k < sh.n; k++)
+        if (is_mine(j, &sh, k)) ok = do_item(j, NULL, k, &sh.out[k]);
+    return tell_shares(j, &sh, ok);
+}
+
+/* All ranks of a communicator. */
+static bool open_mesh(lb_job *j)
+{
+    char axes[32];
+    lb_comm *c = j->o->comm;
+    if (!c || c->size == 1) return true;
+    snprintf(axes, sizeof axes, "rank=%d", c->size);
+    j->mesh = lb_mesh_open(j->cx, c, axes, NULL);
+    return j->mesh != NULL;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+bool lb_job_options(lb_ctx *cx, const lb_quantize_options *options,
+                    lb_quantize_options *o)
+{
+    *o = (lb_quantize_options){0};
+    if (!options) return true;
+    const size_t size = options->struct_size ? options->struct_size : sizeof *o;
+    if (size < sizeof o->struct_size)
+        return lb_fail(cx, LB_E_ARG,
+                       "quantize_file: options.struct_size is %zu, not sizeof "
+                       "or 0",
+                       size);
+    memcpy(o, options, size < sizeof *o ? size : sizeof *o);
+    if (o->max_memory && o->max_memory < memory_least)
+        return lb_fail(cx, LB_E_ARG,
+                       "max_memory is %llu, and at least %llu are needed",
+                       (unsigned long long)o->max_memory,
+                       (unsigned long long)memory_least);
+    return true;
+}
+
+/* Packed arrays that go over as they are, are planned over the file's map. */
+bool lb_job_run(lb_ctx *cx, const char *from, const char *to,
+                const lb_quantize_options *o, const lb_convert_options *c)
+{
+    const lb_file_options read = {.no_map = !c || !c->keep,
+                                  .linear_class = o->linear_class};
+    lb_job j = {.cx = cx, .o = o, .convert = c, .arena = {.heap = cx->heap}};
+    lb_enter(cx);
+    bool ok = open_mesh(&j);
+    if (ok) {
+        j.f = lb_file_open(cx, from, &read);
+        const bool planned = j.f && plan(&j, from, to);
+        ok = lb_job_meet(&j, planned) && planned && run(&j, from, to);
+    }
+    lb_saver_close(cx, j.plan, false);
+    lb_leave(cx);
+    lb_file_close(j.f);
+    lb_arena_free(&j.arena);
+    if (j.mesh) ok = lb_mesh_close(j.mesh) && ok;
+    return ok;
+}

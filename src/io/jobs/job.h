@@ -1,0 +1,94 @@
+/* job.h - a file on its way into another: what is known of it while it is
+ * planned and done. */
+#ifndef LB_JOB_H
+#define LB_JOB_H
+
+#include "io/jobs/copy_array.h"
+
+/* One array of the source. */
+typedef struct lb_job_item {
+    const lb_group *group;
+    const char *kept; /* why it stays; NULL: it is quantized */
+    lb_quant_config config;
+    const lb_file_layout *layout; /* that has config's format only, or NULL */
+    bool fell_back;
+    bool decoded;   /* it was packed, or of another dtype, and is dense of .. */
+    lb_dtype dtype; /* .. this; none: its own */
+    bool stored;    /* it is packed, and goes over so */
+    bool fixed;     /* its config is not the one that holds for all */
+    int shard;      /* of the new directory: from 0 */
+} lb_job_item;
+
+typedef struct lb_job {
+    lb_ctx *cx;
+    const lb_quantize_options *o;
+    const lb_convert_options *convert; /* then nothing is quantized; or NULL */
+    lb_arena arena;
+    lb_file *f;
+    lb_job_item *item;
+    lb_planned *list;
+    float *offset; /* of those that the layout must know it of */
+    lb_meta *meta;
+    int64_t n, n_meta;
+    lb_saver *plan;       /* of all arrays: sizes and descriptions */
+    uint64_t number;      /* all that the result depends on */
+    int shards;           /* files of the new directory */
+    uint64_t read, total; /* bytes of the source, as often as they are read */
+    const lb_entry *at;   /* being read */
+    lb_mesh *mesh;        /* ranks that share the work; NULL: this one alone */
+    int lock; /* of the directory that it writes: a descriptor + 1; 0: none */
+} lb_job;
+
+/* Whether all ranks are well. With others, all say and hear so. */
+bool lb_job_meet(const lb_job *j, bool ok);
+/* Whether this is the one that does what is to be done once. */
+bool lb_job_leads(const lb_job *j);
+/* What the first rank says; called by all. */
+bool lb_job_decides(lb_job *j, bool yes);
+
+/* So many bytes of j->at, an array of the source, were read: as progress of a
+ * transfer, whose user is the job. */
+void lb_job_advance(void *user, uint64_t nbytes);
+
+/* Whether it is, and what the new file is to have for it. */
+bool lb_job_quantizes(const lb_job_item *it);
+lb_planned lb_job_planned(const lb_job_item *it);
+/* What becomes of an array whose group is set. False: an error. */
+/* Whether it can be an array here; else a sentence. */
+bool lb_job_rank_ok(lb_job *j, const lb_entry *e);
+bool lb_job_plan_quantized(lb_job *j, lb_job_item *it); /* quantize_file.c */
+bool lb_job_plan_converted(lb_job *j, lb_job_item *it); /* convert_file.c */
+
+/* What a user says, checked; options may be NULL. */
+bool lb_job_options(lb_ctx *cx, const lb_quantize_options *options,
+                    lb_quantize_options *o);
+/* All of it; c NULL: it is quantized. */
+bool lb_job_run(lb_ctx *cx, const char *from, const char *to,
+                const lb_quantize_options *o, const lb_convert_options *c);
+
+/* bit_budget.c: types by array for a goal; see lb_quantize_options.target_bits.
+ * To be called when all is planned but for the types. */
+bool lb_job_allocate(lb_job *j);
+/* What the job makes of array i, but for the types that it might have. */
+lb_transfer lb_job_transfer(lb_job *j, const lb_job_item *it);
+/* Bytes of it in the new file. False: an error. */
+bool lb_job_bytes(lb_job *j, const lb_job_item *it, uint64_t *nbytes);
+/* Whether it can be quantized as it->config says: if not it->kept is set, or
+ * the config is another. False: an error. */
+bool lb_job_suits(lb_job *j, lb_job_item *it);
+
+/* The same without other configs: false and no error if it cannot. */
+bool lb_job_tries(lb_job *j, lb_job_item *it);
+
+/* Writes the arrays of one shard (-1: all) to a file of that name. */
+bool lb_job_write(lb_job *j, const char *path, int shard);
+/* Tells that those of a shard were written before. What they have lost was not
+ * noted with them, and is measured again if it is asked for. */
+bool lb_job_skip(lb_job *j, int shard);
+
+/* model_dir.c: all of it as the directory of a model; and, before that, whether
+ * there is a place for the result, be it a directory or a file. */
+bool lb_job_write_directory(lb_job *j, const char *from, const char *to);
+bool lb_job_may_write(lb_job *j, const char *from, const char *to);
+
+#endif

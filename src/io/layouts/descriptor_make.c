@@ -1,0 +1,134 @@
+/* descriptor_make.c - what an array is made of: of one that is there from its
+ * store, of one to come from the layout that its format would give it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "core/registry.h"
+#include "io/arrays/saver.h"
+
+const lb_described_part *lb_described_part_of(const lb_described *d,
+                                              const char *name)
+{
+    for (int p = 0; p < d->n_parts; p++)
+        if (strcmp(d->part[p].name, name) == 0) return &d->part[p];
+    return NULL;
+}
+
+static bool too_long(lb_ctx *cx, const char *name)
+{
+    return lb_fail(cx, LB_E_UNSUPPORTED, "'%s': a name too long for a file",
+                   LB_NAME(name));
+}
+
+static bool set_word(lb_ctx *cx, char *to, size_t size, const char *word)
+{
+    const int n = snprintf(to, size, "%s", word);
+    return (n >= 0 && (size_t)n < size) || too_long(cx, word);
+}
+
+/* ---- an array that is there ---------------------------------------------- */
+
+static bool is_whole(const lb_array *a)
+{
+    return lb_is_row_major(a) && a->offset == 0 &&
+           lb_shape_size(&a->shape) == lb_shape_size(&a->store->shape);
+}
+
+static bool describe_part(lb_ctx *cx, lb_arena *arena, const char *name,
+                          const lb_store *s, int p, lb_described_part *to)
+{
+    lb_array *a = s->part[p].a;
+    to->table = s->part[p];
+    to->table.a = NULL;
+    to->n_groups = s->shape.rank;
+    if (!set_word(cx, to->name, sizeof to->name, s->fmt->part[p].name))
+        return false;
+    if (a->store->data) {
+        to->elem = a->dtype;
+        return true;
+    }
+    to->array = lb_describe_array(cx, arena, name, a);
+    return to->array != NULL;
+}
+
+lb_described *lb_describe_array(lb_ctx *cx, lb_arena *arena, const char *name,
+                                const lb_array *a)
+{
+    const lb_store *s = a->store;
+    lb_described *d = lb_arena_alloc(cx, arena, 1, sizeof *d);
+    if (!d || !set_word(cx, d->format, sizeof d->format, s->fmt->name))
+        return NULL;
+    if (!is_whole(a)) {
+        lb_fail(cx, LB_E_UNSUPPORTED,
+                "'%s' is a view of some of a %s array: only a whole one is "
+                "saved as it is stored",
+                LB_NAME(name), s->fmt->name);
+        return NULL;
+    }
+    d->dtype = a->dtype;
+    d->meaning = s->meaning;
+    d->shape = a->shape;
+    d->stored = s->shape;
+    for (int p = 0; p < LB_MAX_PARTS && s->fmt->part[p].name; p++) {
+        if (!s->part[p].a) continue;
+        if (!describe_part(cx, arena, name, s, p, &d->part[d->n_parts++]))
+            return NULL;
+    }
+    return d;
+}
+
+/* ---- one to come --------------------------------------------------------- */
+
+/* Scales of double quantization: as lb_quantize_scales makes them. */
+static lb_described *describe_scales(lb_ctx *cx, lb_arena *arena,
+                                     const lb_described *of,
+                                     const lb_described_part *p)
+{
+    const lb_quant_config config = {.format = lb_scale_format->name,
+                                    .blocks = LB_BLOCKS_FLAT,
+                                    .center = true};
+    const lb_planned scales = {.name = p->name,
+                               .dtype = LB_F32,
+                               .shape = lb_part_shape(&of->stored, &p->table),
+                               .config = &config};
+    return lb_describe_config(cx, arena, &scales);
+}
+
+static bool describe_layout(lb_ctx *cx, lb_arena *arena, const lb_format *fmt,
+                            const lb_layout *l, bool nested, lb_described *d)
+{
+    d->dtype = l->dtype;
+    d->meaning = l->meaning;
+    d->stored = l->stored;
+    for (int p = 0; p < LB_MAX_PARTS && fmt->part[p].name; p++) {
+        if (!l->elem[p]) continue;
+        lb_described_part *to = &d->part[d->n_parts++];
+        to->table = l->part[p];
+        to->n_groups = l->stored.rank;
+        to->elem = l->elem[p];
+        if (!set_word(cx, to->name, sizeof to->name, fmt->part[p].name))
+            return false;
+        if (!nested || !fmt->part[p].scale) continue;
+        to->array = describe_scales(cx, arena, d, to);
+        if (!to->array) return false;
+    }
+    return true;
+}
+
+lb_described *lb_describe_config(lb_ctx *cx, lb_arena *arena,
+                                 const lb_planned *p)
+{
+    lb_quant q;
+    lb_layout l;
+    lb_described *d = lb_arena_alloc(cx, arena, 1, sizeof *d);
+    if (!d ||
+        !lb_quant_of(cx, LB_NAME(p->name), p->config, p->shape.rank, &q) ||
+        !lb_layout_of(cx, &q, p->dtype, &p->shape, &l))
+        return NULL;
+    d->shape = p->shape;
+    const bool ok =
+        set_word(cx, d->format, sizeof d->format, q.format->name) &&
+        describe_layout(cx, arena, q.format, &l, p->config->double_quant, d);
+    return ok ? d : NULL;
+}

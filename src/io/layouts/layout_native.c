@@ -1,0 +1,337 @@
+/* layout_native.c - our own layout: an array in any format as its parts, each
+ * a tensor NAME.PART, and a description of how they lie (descriptor.h).
+ *
+ * It follows from the parts table alone, so that formats which users add are
+ * read and written like ours.
+ */
+#include <string.h>
+
+#include "core/core.h"
+#include "io/arrays/saver.h"
+#include "io/arrays/slices.h"
+
+/* ---- finding ------------------------------------------------------------- */
+
+/* Where its tensors are looked for: name, and parts on the way. */
+typedef struct place {
+    lb_ctx *cx;
+    lb_file *f;
+    lb_group *g;
+    int n_tensors;
+    const char *array; /* for sentences */
+} place;
+
+static bool find_tensor(place *at, lb_bytes *name, const lb_described *d,
+                        lb_described_part *p)
+{
+    const lb_shape want = lb_part_shape(&d->stored, &p->table);
+    lb_bytes_put(name, "", 1);
+    if (name->failed) return lb_fail(at->cx, LB_E_NOMEM, "out of memory");
+    const char *full = (const char *)name->at;
+    p->tensor = lb_reader_find(at->f->r, full);
+    if (!p->tensor)
+        return lb_refuse(at->cx, at->f->r->file[0],
+                         "'%s' has no tensor '%s' beside it", at->array,
+                         LB_NAME(full));
+    if (!lb_tensor_want(at->cx, at->f, at->array, p->name, p->tensor,
+                        LB_NO_DTYPE, &want))
+        return false;
+    if (at->n_tensors == LB_GROUP_MOST)
+        return lb_refuse(at->cx, at->f->r->file[0],
+                         "'%s' has more than %d parts", at->array,
+                         LB_GROUP_MOST);
+    at->g->tensor[at->n_tensors++] = p->tensor;
+    return true;
+}
+
+static bool find_parts(place *at, lb_bytes *name, lb_described *d)
+{
+    const size_t n = name->n;
+    for (int i = 0; i < d->n_parts; i++) {
+        lb_described_part *p = &d->part[i];
+        const lb_shape want = lb_part_shape(&d->stored, &p->table);
+        name->n = n;
+        lb_bytes_put(name, ".", 1);
+        lb_bytes_put(name, p->name, strlen(p->name));
+        if (p->array && !lb_shape_equal(&p->array->shape, &want))
+            return lb_refuse(at->cx, at->f->r->file[0],
+                             "'%s' has %s of %s, where its groups make it %s",
+                             at->array, p->name, LB_SHOW(&p->array->shape),
+                             LB_SHOW(&want));
+        if (!(p->array ? find_parts(at, name, p->array)
+                       : find_tensor(at, name, d, p)))
+            return false;
+    }
+    return true;
+}
+
+static bool has_tensor(const lb_group *g, int n, const lb_tensor *t)
+{
+    for (int i = 0; i < n; i++)
+        if (g->tensor[i] == t) return true;
+    return false;
+}
+
+/* Whether t is a part of what m describes, of a name of n bytes. LB_DECLINED:
+ * it is not; then g->own is NULL. */
+static lb_verdict find_as(lb_ctx *cx, lb_file *f, const lb_tensor *t,
+                          const lb_meta *m, size_t n, lb_group *g)
+{
+    lb_described *d = lb_description_read(cx, f, m);
+    if (!d) return LB_FAILED;
+    if (strcmp(d->layout, "native") != 0) return LB_DECLINED;
+    const lb_quoted quoted = lb_quote_name(m->key + strlen(LB_DESCRIPTION));
+    place at = {.cx = cx, .f = f, .g = g, .array = quoted.s};
+    lb_bytes path = {.heap = cx->heap};
+    lb_bytes_put(&path, t->name, n);
+    const bool ok = find_parts(&at, &path, d);
+    lb_bytes_free(&path);
+    if (!ok) return LB_FAILED;
+    if (has_tensor(g, at.n_tensors, t)) {
+        g->own = d;
+        return LB_DONE;
+    }
+    memset(g->tensor, 0, sizeof g->tensor);
+    return LB_DECLINED;
+}
+
+/* The array that a tensor is part of: NAME of NAME.PART, or of NAME.PART.PART;
+ * what is called NAME.X may be an array beside NAME. */
+static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
+{
+    const lb_meta *m = NULL;
+    lb_verdict v = LB_DECLINED;
+    for (const char *dot = strchr(t->name, '.'); dot && v == LB_DECLINED;
+         dot = strchr(dot + 1, '.')) {
+        const size_t n = (size_t)(dot - t->name);
+        m = lb_reader_meta_in(f->r, LB_DESCRIPTION, t->name, n);
+        if (m) v = find_as(cx, f, t, m, n, g);
+    }
+    if (v != LB_DONE) return v;
+    if (g->tensor[0] != t) return LB_DECLINED; /* its first one speaks for it */
+    const lb_described *d = g->own;
+    const lb_format *fmt = lb_find_format(cx, d->format);
+    g->entry.name = m->key + strlen(LB_DESCRIPTION);
+    g->entry.format = fmt ? fmt->name : NULL;
+    g->entry.dtype = fmt ? d->dtype : LB_NO_DTYPE;
+    g->entry.rank = d->shape.rank;
+    g->entry.dim = d->shape.dim;
+    return LB_DONE;
+}
+
+/* ---- loading ------------------------------------------------------------- */
+
+static lb_array *load_array(lb_ctx *cx, lb_file *f, const lb_described *d,
+                            lb_rows rows);
+
+/* Parts that follow the first axis row by row, or do not at all. */
+static bool can_cut(const lb_described *d)
+{
+    if (!d->shape.rank || !lb_shape_equal(&d->shape, &d->stored)) return false;
+    for (int i = 0; i < d->n_parts; i++)
+        if (d->part[i].table.g[0] > 1) return false;
+    return true;
+}
+
+static bool cuts(const lb_group *g)
+{
+    return can_cut(g->own);
+}
+
+static lb_array *load_part(lb_ctx *cx, lb_file *f, const lb_described_part *p,
+                           lb_rows rows)
+{
+    const lb_rows all = {0, -1};
+    if (rows.hi >= 0 && !p->table.g[0]) rows = all;
+    if (p->array) return lb_rows_of(cx, load_array(cx, f, p->array, all), rows);
+    return lb_tensor_load(cx, f, p->tensor, rows);
+}
+
+static lb_array *load_array(lb_ctx *cx, lb_file *f, const lb_described *d,
+                            lb_rows rows)
+{
+    const char *name[LB_MAX_PARTS];
+    lb_array *part[LB_MAX_PARTS];
+    lb_quant_config config;
+    lb_shape shape = d->shape;
+    const lb_format *fmt = lb_find_format(cx, d->format);
+    if (!fmt || !fmt->layout) {
+        lb_fail(cx, LB_E_UNSUPPORTED, "%s: no format '%s' here%s",
+                LB_PATH(f->r->file[0]->path), LB_NAME(d->format),
+                fmt ? " whose layout can be checked" : "");
+        return NULL;
+    }
+    if (!lb_description_config(fmt, d, &config)) {
+        lb_refuse(cx, f->r->file[0],
+                  "parts of %s %s, stored as %s, that lie as no array of this "
+                  "format has them",
+                  fmt->name, LB_SHOW(&d->shape), LB_SHOW(&d->stored));
+        return NULL;
+    }
+    const bool cut = rows.hi >= 0 && can_cut(d);
+    if (cut) shape.dim[0] = rows.hi - rows.lo;
+    for (int i = 0; i < d->n_parts; i++) {
+        name[i] = d->part[i].name;
+        part[i] = load_part(cx, f, &d->part[i], cut ? rows : (lb_rows){0, -1});
+        if (!part[i]) return NULL;
+    }
+    lb_array *a =
+        lb_from_parts(cx, &config, shape, NULL, name, part, d->n_parts);
+    return cut ? a : lb_rows_of(cx, a, rows);
+}
+
+static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
+{
+    return load_array(cx, f, g->own, rows);
+}
+
+/* ---- boxes --------------------------------------------------------------- */
+
+static const lb_described *describe(lb_ctx *cx, lb_file *f, const lb_group *g)
+{
+    (void)cx, (void)f;
+    return g->own;
+}
+
+static lb_array *cut_array(lb_ctx *cx, lb_file *f, const lb_described *d,
+                           const lb_cut *box);
+
+/* Scales that are quantized themselves, if the box cuts through their blocks:
+ * read whole, and cut as floats. */
+static lb_array *cut_scales(lb_ctx *cx, lb_file *f, const lb_described *d,
+                            const lb_cut *box)
+{
+    int64_t block;
+    lb_described seen = *d;
+    seen.shape = box->of; /* or the rows that they are of */
+    if (lb_cut_fits(&seen, box, &block)) return cut_array(cx, f, &seen, box);
+    lb_array *all = load_array(cx, f, d, (lb_rows){0, -1});
+    return lb_array_cut(cx, lb_reshape(cx, all, box->of), box);
+}
+
+static lb_array *cut_parts(lb_ctx *cx, lb_file *f, const lb_format *fmt,
+                           const lb_described *d, const lb_described *local,
+                           const lb_cut *box)
+{
+    const char *name[LB_MAX_PARTS];
+    lb_array *part[LB_MAX_PARTS];
+    lb_quant_config config;
+    int64_t block;
+    lb_cut to;
+    if (!lb_description_config(fmt, local, &config)) {
+        lb_refuse(cx, f->r->file[0],
+                  "a slice %s of %s %s that is no array of this format",
+                  LB_SHOW(&local->shape), fmt->name, LB_SHOW(&d->shape));
+        return NULL;
+    }
+    for (int i = 0; i < d->n_parts; i++) {
+        const lb_described_part *p = &d->part[i];
+        name[i] = p->name;
+        if (!lb_cut_part(d, p, box, &to, &block)) return NULL; /* it fits */
+        part[i] = p->array
+                      ? cut_scales(cx, f, p->array, &to)
+                      : lb_tensor_cut(cx, f, p->tensor, p->tensor->dtype, &to);
+        if (!part[i]) return NULL;
+    }
+    return lb_from_parts(cx, &config, local->shape, NULL, name, part,
+                         d->n_parts);
+}
+
+static lb_array *cut_array(lb_ctx *cx, lb_file *f, const lb_described *d,
+                           const lb_cut *box)
+{
+    const lb_format *fmt = lb_find_format(cx, d->format);
+    if (!fmt || !fmt->layout)
+        return load_array(cx, f, d, (lb_rows){0, -1}); /* which says why not */
+    lb_arena arena = {.heap = cx->heap};
+    const lb_described *local = lb_cut_described(cx, &arena, d, box, false);
+    lb_array *a = local ? cut_parts(cx, f, fmt, d, local, box) : NULL;
+    lb_arena_free(&arena);
+    return a;
+}
+
+static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
+                          const lb_cut *box)
+{
+    return cut_array(cx, f, g->own, box);
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+static bool plan_parts(lb_ctx *cx, lb_saver *s, lb_saved *item, lb_bytes *name,
+                       const lb_described *d)
+{
+    const size_t n = name->n;
+    for (int i = 0; i < d->n_parts; i++) {
+        const lb_described_part *p = &d->part[i];
+        const lb_shape shape = lb_part_shape(&d->stored, &p->table);
+        name->n = n;
+        lb_bytes_put(name, ".", 1);
+        lb_bytes_put(name, p->name, strlen(p->name));
+        if (name->failed) return lb_fail(cx, LB_E_NOMEM, "out of memory");
+        if (!(p->array ? plan_parts(cx, s, item, name, p->array)
+                       : lb_saver_tensor(cx, s, item, (const char *)name->at,
+                                         name->n, "", NULL, p->elem, &shape)))
+            return false;
+    }
+    return true;
+}
+
+/* Types of its own may have dtypes that a kind of file has not. */
+static bool takes_parts(const lb_saver *s, const lb_described *d)
+{
+    for (int i = 0; i < d->n_parts; i++) {
+        const lb_described_part *p = &d->part[i];
+        if (!(p->array ? takes_parts(s, p->array) : lb_saver_takes(s, p->elem)))
+            return false;
+    }
+    return true;
+}
+
+static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
+{
+    lb_described d = *item->described;
+    if (!takes_parts(s, &d)) return LB_DECLINED;
+    lb_bytes name = {.heap = cx->heap};
+    memcpy(d.layout, "native", sizeof "native");
+    lb_bytes_put(&name, item->name, strlen(item->name));
+    const bool ok = plan_parts(cx, s, item, &name, &d);
+    lb_bytes_free(&name);
+    return ok && lb_saver_describe(cx, s, item->name, &d) ? LB_DONE : LB_FAILED;
+}
+
+/* The k-th leaf of a's parts, in the order in which they were planned. */
+static lb_array *leaf(const lb_array *a, int *k)
+{
+    const lb_store *s = a->store;
+    for (int p = 0; p < LB_MAX_PARTS && s->fmt->part[p].name; p++) {
+        lb_array *part = s->part[p].a;
+        if (!part) continue;
+        if (part->store->data && (*k)-- == 0) return part;
+        lb_array *below = part->store->data ? NULL : leaf(part, k);
+        if (below) return below;
+    }
+    return NULL;
+}
+
+static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
+{
+    lb_array *found = leaf(a, &k);
+    if (!found)
+        lb_fail(cx, LB_E_ARG, "'%s' has other parts than were planned",
+                LB_NAME(item->name));
+    return found ? lb_view(cx, found) : NULL;
+}
+
+const lb_file_layout lb_file_layout_native = {
+    .name = "native",
+    .find = find,
+    .load = load,
+    .cuts = cuts,
+    .describe = describe,
+    .load_cut = load_cut,
+    .place = lb_cut_leaf,
+    .rows = true,
+    .plan = plan,
+    .part = part,
+};

@@ -1,0 +1,499 @@
+/* model_dir.c - a job's result as the directory of a model.
+ *
+ * It grows as DIR.partial, weights first, file by file; a file that has its
+ * name there is complete. At the end it takes the name DIR: at once, also where
+ * a directory stands there, which must be empty or hold a model and nothing
+ * else. What the run depends on is noted in it, so that another can take it up;
+ * and a directory of that name without the note is replaced only if it, too,
+ * holds nothing else.
+ */
+#include "io/models/model_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "core/core.h"
+#include "io/containers/multi_file.h"
+
+static const char note_name[] = ".lowbit-job";
+static const char index_name[] = "model.safetensors.index.json";
+
+typedef struct place {
+    lb_job *j;
+    const char *source; /* what is read, a file or a directory; or NULL */
+    const char *from;   /* .. whose other files go over; or NULL */
+    const char *to;
+    char *partial;
+    bool stays; /* what is there at the end */
+} place;
+
+static bool cannot(const place *p, const char *what, const char *path)
+{
+    return lb_fail(p->j->cx, LB_E_FILE, "%s: cannot %s: %s", LB_PATH(path),
+                   what, strerror(errno));
+}
+
+/* DIR/NAME, from the job's arena; NULL and an error. */
+static char *path_in(const place *p, const char *dir, const char *name)
+{
+    const size_t n = strlen(dir), k = strlen(name);
+    char *path = lb_arena_alloc(p->j->cx, &p->j->arena, n + k + 2, 1);
+    if (path) snprintf(path, n + k + 2, "%s/%s", dir, name);
+    return path;
+}
+
+/* ---- what is there ------------------------------------------------------- */
+
+static bool ends(const char *name, const char *with)
+{
+    const size_t n = strlen(name), k = strlen(with);
+    return n >= k && strcmp(name + n - k, with) == 0;
+}
+
+/* Files of weights, which are written anew or are those of another form. */
+static bool is_weights(const char *name)
+{
+    static const char *const end[] = {".safetensors",
+                                      ".safetensors.index.json",
+                                      ".bin.index.json",
+                                      ".gguf",
+                                      ".pth",
+                                      ".pt",
+                                      ".h5",
+                                      ".msgpack",
+                                      ".partial"};
+    for (size_t i = 0; i < sizeof end / sizeof *end; i++)
+        if (ends(name, end[i])) return true;
+    return strncmp(name, "pytorch_model", 13) == 0 && ends(name, ".bin");
+}
+
+typedef bool visit(place *p, const char *dir, const char *name);
+
+/* Each entry but . and ..; false as soon as one is. */
+static bool each_entry(place *p, const char *path, visit *what)
+{
+    bool ok = true;
+    DIR *d = opendir(path);
+    if (!d) return cannot(p, "open", path);
+    for (const struct dirent *e; ok && (e = readdir(d));)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            ok = what(p, path, e->d_name);
+    closedir(d);
+    return ok;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_ino == y.st_ino &&
+           x.st_dev == y.st_dev;
+}
+
+static bool is_read(const place *p, const char *path)
+{
+    return lb_fail(p->j->cx, LB_E_ARG,
+                   "%s: is read from, and cannot be written as well",
+                   LB_PATH(path));
+}
+
+static bool is_not_source(place *p, const char *dir, const char *name)
+{
+    const char *path = path_in(p, dir, name);
+    if (!path) return false;
+    return !same_file(path, p->source) || is_read(p, path);
+}
+
+/* Whether nothing in a directory, whose files are to go, is read: its shards
+ * are beside an index. */
+static bool is_free(place *p, const char *dir)
+{
+    struct stat st;
+    if (!p->source || stat(dir, &st) || !S_ISDIR(st.st_mode)) return true;
+    const char *slash = strrchr(p->source, '/');
+    const char *beside = slash
+                             ? lb_arena_text(p->j->cx, &p->j->arena, p->source,
+                                             (size_t)(slash - p->source) + 1)
+                             : ".";
+    if (!beside) return false;
+    const bool file = stat(p->source, &st) == 0 && !S_ISDIR(st.st_mode);
+    if (same_file(dir, file ? beside : p->source)) return is_read(p, dir);
+    return !file || each_entry(p, dir, is_not_source);
+}
+
+/* Whether it is a file that would be part of a model here. */
+static bool may_go(place *p, const char *dir, const char *name)
+{
+    struct stat st;
+    const char *path = path_in(p, dir, name);
+    if (!path) return false;
+    const char *source = p->from ? path_in(p, p->from, name) : NULL;
+    const bool known = is_weights(name) || (source && stat(source, &st) == 0);
+    if (known && lstat(path, &st) == 0 && !S_ISDIR(st.st_mode)) return true;
+    return lb_fail(
+        p->j->cx, LB_E_ARG,
+        "%s: holds '%s', which is no part of such a model, and would "
+        "be lost",
+        LB_PATH(dir), LB_NAME(name));
+}
+
+static bool check_target(place *p)
+{
+    struct stat to;
+    if (stat(p->to, &to)) return true;
+    if (!S_ISDIR(to.st_mode))
+        return lb_fail(p->j->cx, LB_E_FILE, "%s: is a file, not a directory",
+                       LB_PATH(p->to));
+    return is_free(p, p->to) && each_entry(p, p->to, may_go);
+}
+
+/* ---- the partial directory ----------------------------------------------- */
+
+static bool remove_file(place *p, const char *dir, const char *name)
+{
+    const char *path = path_in(p, dir, name);
+    if (!path) return false;
+    return unlink(path) == 0 || cannot(p, "remove", path);
+}
+
+/* Whether an earlier run has left it; *same: of the same job. */
+static bool is_ours(const place *p, const char *note, bool *same)
+{
+    uint64_t number = 0;
+    const int fd = open(note, O_RDONLY | O_CLOEXEC);
+    *same = false;
+    if (fd < 0) return false;
+    const ssize_t n = read(fd, &number, sizeof number);
+    close(fd);
+    *same = n == (ssize_t)sizeof number && number == p->j->number;
+    return true;
+}
+
+static bool write_bytes(place *p, const char *name, const lb_bytes *b)
+{
+    const char *path = path_in(p, p->partial, name);
+    if (!path) return false;
+    lb_outfile *o = lb_outfile_open(p->j->cx, path, NULL, 0, b->n);
+    const bool ok = o && lb_outfile_write(p->j->cx, o, b->at, b->n);
+    return lb_outfile_close(p->j->cx, o, ok, !p->j->o->no_sync);
+}
+
+static bool write_note(place *p)
+{
+    lb_bytes b = {.heap = p->j->cx->heap};
+    lb_bytes_put(&b, &p->j->number, sizeof p->j->number);
+    const bool ok = b.failed ? lb_fail(p->j->cx, LB_E_NOMEM, "out of memory")
+                             : write_bytes(p, note_name, &b);
+    lb_bytes_free(&b);
+    return ok;
+}
+
+static bool has_room(const place *p)
+{
+    struct statvfs v;
+    uint64_t need = 0, room;
+    for (int64_t i = 0; p->j->plan && i < p->j->n; i++)
+        need += lb_saver_size(p->j->plan, i);
+    if (statvfs(p->partial, &v) ||
+        __builtin_mul_overflow((uint64_t)v.f_bavail, (uint64_t)v.f_frsize,
+                               &room) ||
+        room >= need)
+        return true;
+    return lb_fail(p->j->cx, LB_E_FILE,
+                   "%s: needs %llu bytes, and the disk has %llu free",
+                   LB_PATH(p->partial), (unsigned long long)need,
+                   (unsigned long long)room);
+}
+
+/* ---- one writer ---------------------------------------------------------- */
+
+/* A directory of that name, which is nobody else's as long as the descriptor
+ * is open; -1 and an error. It may have got another name meanwhile, by the one
+ * that has written it. */
+static int lock(place *p, const char *path)
+{
+    struct stat named, opened;
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        cannot(p, "open", path);
+        return -1;
+    }
+    const bool taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    if (!taken && fstat(fd, &opened) == 0 && lstat(path, &named) == 0 &&
+        opened.st_ino == named.st_ino && opened.st_dev == named.st_dev)
+        return fd;
+    close(fd);
+    lb_fail(p->j->cx, LB_E_FILE, "%s: another process is writing it",
+            LB_PATH(path));
+    return -1;
+}
+
+static void unlock(place *p)
+{
+    if (p->j->lock) close(p->j->lock - 1);
+    p->j->lock = 0;
+}
+
+/* p->partial, which is there then, and whose lock is the job's. */
+static bool make_partial(place *p)
+{
+    const bool made = mkdir(p->partial, 0777) == 0;
+    if (!made && errno != EEXIST) return cannot(p, "make", p->partial);
+    const int fd = lock(p, p->partial);
+    p->j->lock = fd + 1;
+    if (fd < 0 && made) (void)rmdir(p->partial);
+    return fd >= 0;
+}
+
+static bool begin(place *p)
+{
+    const char *note = path_in(p, p->partial, note_name);
+    bool same;
+    if (!note || !is_free(p, p->partial)) return false;
+    if (!make_partial(p)) return false;
+    const bool ours = is_ours(p, note, &same);
+    if (p->j->o->resume && same) return true;
+    /* The note goes before the directory gets its name. */
+    return (ours || each_entry(p, p->partial, may_go)) &&
+           each_entry(p, p->partial, remove_file) && has_room(p) &&
+           write_note(p);
+}
+
+static void sync_path(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+/* What stood there has the partial one's name then, and goes, unless something
+ * has come to it in that moment; until it has, nobody may begin to write there.
+ */
+static bool exchange(place *p)
+{
+    const int fd = lock(p, p->to);
+    bool ok = fd >= 0;
+    if (ok && renameat2(AT_FDCWD, p->partial, AT_FDCWD, p->to, RENAME_EXCHANGE))
+        ok = cannot(p, "exchange", p->to);
+    p->stays = ok;
+    ok = ok && each_entry(p, p->partial, may_go) &&
+         each_entry(p, p->partial, remove_file) &&
+         (rmdir(p->partial) == 0 || cannot(p, "remove", p->partial));
+    if (fd >= 0) close(fd);
+    return ok;
+}
+
+/* Its name at last. Something may have come to the place since the job began,
+ * which must not go: then all that was made stays, to be taken up. */
+static bool publish(place *p)
+{
+    struct stat st;
+    const char *note = path_in(p, p->partial, note_name);
+    if (!note) return false;
+    p->stays = stat(p->to, &st) == 0 && S_ISDIR(st.st_mode) &&
+               !each_entry(p, p->to, may_go);
+    if (p->stays) return false;
+    if (unlink(note)) return cannot(p, "remove", note);
+    if (!p->j->o->no_sync) sync_path(p->partial);
+    if (rename(p->partial, p->to) == 0) return true;
+    if (errno != EEXIST && errno != ENOTEMPTY)
+        return cannot(p, "rename", p->partial);
+    return exchange(p);
+}
+
+/* ---- files --------------------------------------------------------------- */
+
+static bool copy_file(place *p, lb_infile *f, const char *path)
+{
+    enum { MUCH = 1 << 16 };
+    uint8_t some[MUCH];
+    lb_outfile *o = lb_outfile_open(p->j->cx, path, &f, 1, f->size);
+    bool ok = o != NULL;
+    for (uint64_t at = 0; ok && at < f->size; at += MUCH) {
+        const size_t n = f->size - at < MUCH ? (size_t)(f->size - at) : MUCH;
+        ok = lb_infile_read(p->j->cx, f, at, n, some) &&
+             lb_outfile_write(p->j->cx, o, some, n);
+    }
+    return lb_outfile_close(p->j->cx, o, ok, !p->j->o->no_sync);
+}
+
+/* config.json says how weights are packed. */
+static bool write_config(place *p, lb_infile *f)
+{
+    lb_bytes value = {.heap = p->j->cx->heap}, out = value;
+    const bool ok = lb_job_configure(p->j, &value) &&
+                    lb_model_json(p->j->cx, f, value.n ? &value : NULL, &out) &&
+                    write_bytes(p, "config.json", &out);
+    lb_bytes_free(&value);
+    lb_bytes_free(&out);
+    return ok;
+}
+
+/* All but weights, hidden files and directories. */
+static bool carry_over(place *p, const char *dir, const char *name)
+{
+    struct stat st;
+    const char *path = path_in(p, dir, name);
+    const char *to = path_in(p, p->partial, name);
+    if (!path || !to) return false;
+    if (name[0] == '.' || is_weights(name) || stat(path, &st) ||
+        !S_ISREG(st.st_mode))
+        return true;
+    lb_infile *f = lb_infile_open(p->j->cx, path, true);
+    const bool ok =
+        f && (strcmp(name, "config.json") == 0 ? write_config(p, f)
+                                               : copy_file(p, f, to));
+    lb_infile_unref(f);
+    return ok;
+}
+
+/* ---- weights ------------------------------------------------------------- */
+
+static bool write_index(place *p)
+{
+    lb_job *j = p->j;
+    const lb_saver *s = j->plan;
+    const char *path = path_in(p, p->partial, index_name);
+    const lb_write_options o = {.no_sync = j->o->no_sync};
+    uint64_t total = 0;
+    int64_t *shard =
+        lb_arena_alloc(j->cx, &j->arena, (uint64_t)s->n_tensors, sizeof *shard);
+    if (!path || !shard) return false;
+    for (int64_t i = 0; i < j->n; i++) {
+        total += lb_saver_size(s, i);
+        for (int k = 0; k < s->item[i].n_tensors; k++)
+            shard[s->item[i].first + k] = j->item[i].shard;
+    }
+    return lb_shards_write_index(j->cx, path, s->tensor, shard, s->n_tensors,
+                                 j->shards, total, &o);
+}
+
+static bool write_weights(place *p)
+{
+    lb_job *j = p->j;
+    bool ok = true;
+    struct stat st;
+    for (int k = 0; ok && k < j->shards; k++) {
+        const char *path = path_in(p, p->partial,
+                                   j->shards > 1 ? lb_shard_name(k, j->shards).s
+                                                 : "model.safetensors");
+        ok = lb_job_meet(j, path != NULL) && path;
+        if (!ok) break;
+        if (j->o->resume && lb_job_decides(j, stat(path, &st) == 0))
+            ok = lb_job_skip(j, k);
+        else
+            ok = lb_job_write(j, path, j->shards > 1 ? k : -1);
+    }
+    return ok;
+}
+
+/* What is there once: by the first rank. */
+static bool write_rest(place *p)
+{
+    if (!lb_job_leads(p->j)) return true;
+    return (p->j->shards <= 1 || write_index(p)) &&
+           (!p->from || each_entry(p, p->from, carry_over)) && publish(p);
+}
+
+/* Its name without slashes at the end, or what it leads to if it is a link; and
+ * that of the partial one. */
+static bool name_both(place *p, const char *to)
+{
+    static const char suffix[] = ".partial";
+    char real[PATH_MAX];
+    lb_job *j = p->j;
+    size_t n = strlen(to);
+    while (n > 1 && to[n - 1] == '/')
+        n--;
+    p->to = lb_arena_text(j->cx, &j->arena, to, n);
+    if (!p->to) return false;
+    const char *at = lb_outfile_place(p->to, real);
+    if (at == real) p->to = lb_arena_text(j->cx, &j->arena, at, strlen(at));
+    if (!p->to) return false;
+    n = strlen(p->to) + sizeof suffix;
+    p->partial = lb_arena_alloc(j->cx, &j->arena, n, 1);
+    if (p->partial) snprintf(p->partial, n, "%s%s", p->to, suffix);
+    return p->partial != NULL;
+}
+
+bool lb_job_may_write(lb_job *j, const char *from, const char *to)
+{
+    struct stat st;
+    place p = {.j = j, .source = from};
+    if (!j->o->directory) return lb_outfile_may_make(j->cx, to);
+    if (stat(from, &st) == 0 && S_ISDIR(st.st_mode)) p.from = from;
+    return name_both(&p, to) && lb_outfile_may_make(j->cx, p.to) &&
+           check_target(&p);
+}
+
+/* Made by the first rank, for all. */
+static bool begin_all(place *p)
+{
+    lb_job *j = p->j;
+    if (!lb_job_meet(j, !lb_job_leads(j) || check_target(p))) return false;
+    const bool ok = !lb_job_leads(j) || begin(p);
+    if (!ok && j->lock) (void)rmdir(p->partial); /* if it is empty */
+    const bool all = lb_job_meet(j, ok);
+    if (!all) unlock(p);
+    return all;
+}
+
+/* As with a file: what went wrong leaves nothing, unless it is whole. */
+static bool end(place *p, bool ok)
+{
+    if (!ok && !p->stays && lb_job_leads(p->j) &&
+        each_entry(p, p->partial, remove_file))
+        (void)rmdir(p->partial);
+    unlock(p);
+    return ok;
+}
+
+bool lb_job_begin_directory(lb_job *j, const char *from, const char *to,
+                            char **partial)
+{
+    place p = {.j = j, .source = from};
+    const bool ok = name_both(&p, to);
+    *partial = p.partial;
+    return lb_job_meet(j, ok) && ok && begin_all(&p);
+}
+
+bool lb_job_end_directory(lb_job *j, const char *to, char *partial, bool ok)
+{
+    place p = {.j = j};
+    if (!name_both(&p, to)) ok = false;
+    p.partial = partial;
+    ok = lb_job_meet(j, ok) && ok;
+    if (ok) ok = lb_job_meet(j, !lb_job_leads(j) || publish(&p));
+    return end(&p, ok);
+}
+
+char *lb_job_path(lb_job *j, const char *dir, const char *name)
+{
+    const place p = {.j = j};
+    return path_in(&p, dir, name);
+}
+
+bool lb_job_write_directory(lb_job *j, const char *from, const char *to)
+{
+    struct stat st;
+    place p = {.j = j, .source = from};
+    if (j->o->kind && strcmp(j->o->kind, "safetensors") != 0)
+        return lb_fail(j->cx, LB_E_ARG,
+                       "%s: a directory holds safetensors, not %s", LB_PATH(to),
+                       LB_NAME(j->o->kind));
+    if (stat(from, &st) == 0 && S_ISDIR(st.st_mode)) p.from = from;
+    if (!j->shards) j->shards = 1; /* a model without arrays is one, too */
+    bool ok = name_both(&p, to);
+    if (!lb_job_meet(j, ok) || !ok || !begin_all(&p)) return false;
+    ok = write_weights(&p);
+    ok = lb_job_meet(j, ok) && ok && lb_job_meet(j, write_rest(&p));
+    return end(&p, ok);
+}

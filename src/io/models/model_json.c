@@ -1,0 +1,87 @@
+/* model_json.c - config.json with another quantization_config, the rest of its
+ * text as it was. */
+#include <string.h>
+
+#include "core/core.h"
+#include "io/models/model_dir.h"
+#include "io/util/json_text.h"
+
+/* Places in the text. */
+typedef struct spots {
+    size_t before;     /* the end of what stands before the entry */
+    size_t begin, end; /* of its value */
+    size_t after;      /* where the entry after it begins; 0: it is the last */
+    size_t last;       /* the end of the last entry, or of the bracket */
+    bool found, first;
+    int64_t n;
+} spots;
+
+static size_t place(const lb_json *j)
+{
+    return (size_t)(j->at - j->text);
+}
+
+static bool find_spots(lb_json *j, spots *s)
+{
+    char key[24];
+    lb_json_enter(j, '{');
+    s->last = place(j);
+    for (; lb_json_more(j, '}'); s->n++) {
+        if (s->found && !s->after) s->after = place(j);
+        lb_json_key_word(j, key, sizeof key);
+        const bool wanted = strcmp(key, "quantization_config") == 0;
+        if (wanted && s->found) return lb_json_wrong(j, "a key twice");
+        (void)lb_json_peek(j);
+        if (wanted) {
+            s->found = true;
+            s->first = s->n == 0;
+            s->before = s->last;
+            s->begin = place(j);
+        }
+        lb_json_skip(j);
+        s->last = place(j);
+        if (wanted) s->end = s->last;
+    }
+    return !j->failed;
+}
+
+static void splice(const lb_json *j, const spots *s, const lb_bytes *value,
+                   lb_bytes *out)
+{
+    const size_t size = (size_t)(j->end - j->text);
+    if (value && s->found) {
+        lb_bytes_put(out, j->text, s->begin);
+        lb_bytes_put(out, value->at, value->n);
+        lb_bytes_put(out, j->text + s->end, size - s->end);
+    } else if (value) {
+        lb_bytes_put(out, j->text, s->last);
+        lb_bytes_text(out, "%s\n  \"quantization_config\": ", s->n ? "," : "");
+        lb_bytes_put(out, value->at, value->n);
+        if (s->last < size && j->text[s->last] != '\n')
+            lb_bytes_text(out, "\n");
+        lb_bytes_put(out, j->text + s->last, size - s->last);
+    } else if (s->found) {
+        const size_t from = s->first && s->after ? s->after : s->end;
+        lb_bytes_put(out, j->text, s->before);
+        lb_bytes_put(out, j->text + from, size - from);
+    } else
+        lb_bytes_put(out, j->text, size);
+}
+
+bool lb_model_json(lb_ctx *cx, lb_infile *f, const lb_bytes *value,
+                   lb_bytes *out)
+{
+    enum { MOST = 1 << 24 };
+    spots s = {0};
+    lb_json j;
+    if (f->size > MOST)
+        return lb_refuse(cx, f, "has %llu bytes, more than %d",
+                         (unsigned long long)f->size, MOST);
+    bool ok = lb_json_begin(cx, &j, f, 0, f->size, "it");
+    j.python = true;
+    ok = ok && find_spots(&j, &s);
+    if (ok) splice(&j, &s, value, out);
+    if (!ok) j.failed = true;
+    return lb_json_end(&j) &&
+           (!out->failed || lb_fail(cx, LB_E_NOMEM, "out of memory"));
+}

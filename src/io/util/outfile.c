@@ -1,0 +1,426 @@
+/* outfile.c - files to be written whole or not at all. */
+#include "io/util/outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "core/core.h"
+
+static const char suffix[] = ".partial";
+
+static bool cannot(lb_ctx *cx, lb_outfile *o, const char *what, int error)
+{
+    o->failed = true;
+    return lb_fail(cx, LB_E_FILE, "%s: cannot %s: %s", LB_PATH(o->partial),
+                   what, strerror(error));
+}
+
+/* Which bytes, of how many that are due, as far as that is known. */
+static bool cannot_write(lb_ctx *cx, lb_outfile *o, size_t n, uint64_t at,
+                         int error)
+{
+    char what[96];
+    snprintf(what, sizeof what, "write %zu bytes at %llu", n,
+             (unsigned long long)at);
+    const size_t k = strlen(what);
+    if (o->total)
+        snprintf(what + k, sizeof what - k, " of %llu",
+                 (unsigned long long)o->total);
+    return cannot(cx, o, what, error);
+}
+
+/* ---- open ---------------------------------------------------------------- */
+
+static bool is_input(const struct stat *st, lb_infile *const *input, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (input[i]->ino == st->st_ino && input[i]->dev == st->st_dev &&
+            st->st_ino)
+            return true;
+    return false;
+}
+
+static bool may_replace(lb_ctx *cx, const char *path, lb_infile *const *input,
+                        int n)
+{
+    struct stat st;
+    if (stat(path, &st)) return true;
+    if (S_ISDIR(st.st_mode))
+        return lb_fail(cx, LB_E_FILE, "%s: is a directory, not a file to write",
+                       LB_PATH(path));
+    if (!S_ISREG(st.st_mode)) /* the new file would take a device's place */
+        return lb_fail(cx, LB_E_FILE, "%s: is no regular file, and stays",
+                       LB_PATH(path));
+    if (is_input(&st, input, n))
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: is read from, and cannot be written as well",
+                       LB_PATH(path));
+    return true;
+}
+
+/* What the partial file has already, of an earlier run, need not be free. */
+static bool has_room(lb_ctx *cx, lb_outfile *o, uint64_t size)
+{
+    struct statvfs v;
+    struct stat st;
+    uint64_t room;
+    if (!size || fstatvfs(o->fd, &v) || fstat(o->fd, &st)) return true;
+    if (__builtin_mul_overflow((uint64_t)v.f_bavail, (uint64_t)v.f_frsize,
+                               &room) ||
+        __builtin_add_overflow(room, (uint64_t)st.st_blocks * 512, &room) ||
+        room >= size)
+        return true;
+    o->failed = true;
+    return lb_fail(cx, LB_E_FILE,
+                   "%s: needs %llu bytes, and the disk has %llu free",
+                   LB_PATH(o->partial), (unsigned long long)size,
+                   (unsigned long long)room);
+}
+
+/* Whether a file, once it is locked, is still the one of that name: who has
+ * written it may have given it its own meanwhile. */
+static bool is_named(int fd, const char *path)
+{
+    struct stat opened, named;
+    return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 &&
+           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+/* An old one stays as it is until it is known that nobody writes to it. */
+static bool open_partial(lb_ctx *cx, lb_outfile *o, lb_infile *const *input,
+                         int n)
+{
+    if (!may_replace(cx, o->path, input, n)) return false;
+    if (!may_replace(cx, o->partial, input, n)) return false;
+    const int fd =
+        open(o->partial, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0) return cannot(cx, o, "open", errno);
+    const bool taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    if (taken || !is_named(fd, o->partial)) {
+        close(fd);
+        return lb_fail(cx, LB_E_FILE, "%s: another process is writing it",
+                       LB_PATH(o->partial));
+    }
+    o->fd = fd;
+    return true;
+}
+
+const char *lb_outfile_place(const char *path, char *real)
+{
+    struct stat st;
+    if (lstat(path, &st) || !S_ISLNK(st.st_mode)) return path;
+    const char *to = realpath(path, real);
+    return to ? to : path;
+}
+
+bool lb_outfile_may_make(lb_ctx *cx, const char *path)
+{
+    char real[PATH_MAX], dir[PATH_MAX] = ".";
+    const char *at = lb_outfile_place(path, real), *slash = strrchr(at, '/');
+    const size_t n = slash ? (size_t)(slash - at) + 1 : 0;
+    if (n >= sizeof dir) return true; /* whoever opens it says so */
+    if (n) memcpy(dir, at, n);
+    if (n) dir[n] = 0;
+    return access(dir, W_OK | X_OK) == 0 ||
+           lb_fail(cx, LB_E_FILE, "%s: cannot be written: %s", LB_PATH(at),
+                   strerror(errno));
+}
+
+static lb_outfile *make(lb_ctx *cx, const char *path)
+{
+    char real[PATH_MAX];
+    path = lb_outfile_place(path, real);
+    const size_t len = strlen(path);
+    size_t got;
+    lb_outfile *o =
+        lb_heap_alloc(cx->heap, sizeof *o + 2 * len + 1 + sizeof suffix, &got);
+    if (!o) {
+        lb_fail(cx, LB_E_NOMEM, "out of memory");
+        return NULL;
+    }
+    char *to = (char *)(o + 1);
+    *o = (lb_outfile){.heap = cx->heap,
+                      .got = got,
+                      .fd = -1,
+                      .path = memcpy(to, path, len + 1),
+                      .partial = to + len + 1};
+    snprintf(o->partial, len + sizeof suffix, "%s%s", path, suffix);
+    return o;
+}
+
+static bool resize(lb_ctx *cx, lb_outfile *o, uint64_t size)
+{
+    return !ftruncate(o->fd, (off_t)size) || cannot(cx, o, "resize", errno);
+}
+
+lb_outfile *lb_outfile_open(lb_ctx *cx, const char *path,
+                            lb_infile *const *input, int n, uint64_t size)
+{
+    lb_outfile *o = make(cx, path);
+    if (o) o->total = size;
+    if (o && open_partial(cx, o, input, n) && resize(cx, o, 0) &&
+        has_room(cx, o, size))
+        return o;
+    lb_outfile_close(cx, o, false, false);
+    return NULL;
+}
+
+/* ---- journal ------------------------------------------------------------- */
+
+typedef struct journal_head {
+    char magic[16];
+    uint64_t job[2]; /* the machine's byte order: it is for this machine only */
+    int64_t n;
+    uint64_t size; /* of the file */
+} journal_head;
+
+static journal_head head_of(const lb_outfile *o, uint64_t job)
+{
+    return (journal_head){.magic = "lowbit partial 2",
+                          .job = {o->journal->job, job},
+                          .n = o->journal->n,
+                          .size = o->total};
+}
+
+static bool read_at(const lb_outfile *o, uint64_t at, void *to, size_t n)
+{
+    uint8_t *p = to;
+    while (n > 0) {
+        const ssize_t got = pread(o->fd, p, n, (off_t)at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        p += got;
+        n -= (size_t)got;
+        at += (uint64_t)got;
+    }
+    return true;
+}
+
+/* Whether what is there is of this job: then its records are known. */
+static bool take_up(lb_outfile *o, const journal_head *want)
+{
+    lb_journal *j = o->journal;
+    journal_head have;
+    const size_t n = (size_t)j->n * LB_RECORD;
+    if (!j->resume || !read_at(o, o->total, &have, sizeof have) ||
+        memcmp(&have, want, sizeof have) != 0)
+        return false;
+    if (read_at(o, o->total + sizeof have, j->record, n)) return true;
+    memset(j->record, 0, n);
+    return false;
+}
+
+static bool begin_sized(lb_ctx *cx, lb_outfile *o, uint64_t job)
+{
+    const lb_journal *j = o->journal;
+    if (!j)
+        return resize(cx, o, 0) && has_room(cx, o, o->total) &&
+               resize(cx, o, o->total);
+    const journal_head head = head_of(o, job);
+    const uint64_t all = o->total + sizeof head + (uint64_t)j->n * LB_RECORD;
+    if (take_up(o, &head)) return has_room(cx, o, all);
+    return resize(cx, o, 0) && has_room(cx, o, all) && resize(cx, o, all) &&
+           lb_outfile_patch(cx, o, o->total, &head, sizeof head);
+}
+
+lb_outfile *lb_outfile_open_sized(lb_ctx *cx, const char *path,
+                                  lb_infile *const *input, int n, uint64_t size,
+                                  lb_journal *journal, uint64_t job)
+{
+    lb_outfile *o = make(cx, path);
+    if (o) {
+        o->journal = journal;
+        o->total = size;
+    }
+    if (o && open_partial(cx, o, input, n) && begin_sized(cx, o, job)) return o;
+    lb_outfile_close(cx, o, false, false);
+    return NULL;
+}
+
+/* What the first one has made, and others need. */
+static bool see(lb_ctx *cx, lb_outfile *o, uint64_t job)
+{
+    lb_journal *j = o->journal;
+    journal_head have = {.magic = ""};
+    o->fd = open(o->partial, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (o->fd < 0) return cannot(cx, o, "open", errno);
+    if (!j) return true;
+    const journal_head want = head_of(o, job);
+    if (read_at(o, o->total, &have, sizeof have) &&
+        memcmp(&have, &want, sizeof have) == 0 &&
+        read_at(o, o->total + sizeof have, j->record, (size_t)j->n * LB_RECORD))
+        return true;
+    return lb_fail(cx, LB_E_FILE, "%s: another rank is writing another file",
+                   LB_PATH(o->partial));
+}
+
+lb_outfile *lb_outfile_join(lb_ctx *cx, const char *path, uint64_t size,
+                            lb_journal *journal, uint64_t job)
+{
+    lb_outfile *o = make(cx, path);
+    if (o) {
+        o->journal = journal;
+        o->total = size;
+        o->shared = o->joined = true;
+    }
+    if (o && see(cx, o, job)) return o;
+    lb_outfile_close(cx, o, false, false);
+    return NULL;
+}
+
+/* Records [lo, hi) to the file; of one that others write, those that are set,
+ * one by one: what is between them may be theirs. */
+static bool put_records(lb_ctx *cx, lb_outfile *o, int64_t lo, int64_t hi)
+{
+    const lb_journal *j = o->journal;
+    const uint64_t at = o->total + sizeof(journal_head);
+    bool ok = true;
+    if (!o->shared)
+        return lb_outfile_patch(cx, o, at + (uint64_t)lo * LB_RECORD,
+                                j->record + lo * LB_RECORD,
+                                (size_t)(hi - lo) * LB_RECORD);
+    for (int64_t i = lo; ok && i < hi; i++)
+        if (j->record[i * LB_RECORD])
+            ok = lb_outfile_patch(cx, o, at + (uint64_t)i * LB_RECORD,
+                                  j->record + i * LB_RECORD, LB_RECORD);
+    return ok;
+}
+
+/* A record must not say more than the disk knows. Waiting for the disk now and
+ * then also spares a long wait at the end. */
+bool lb_outfile_note(lb_ctx *cx, lb_outfile *o, int64_t i, const void *record,
+                     bool sync)
+{
+    enum { OFTEN = 64 << 20 }; /* bytes */
+    lb_journal *j = o->journal;
+    if (!j) return true;
+    memcpy(j->record + i * LB_RECORD, record, LB_RECORD);
+    if (o->lo == o->hi) o->lo = o->hi = i;
+    if (i < o->lo) o->lo = i;
+    if (i >= o->hi) o->hi = i + 1;
+    if (sync && o->loose < OFTEN) return true;
+    if (sync && fdatasync(o->fd)) return cannot(cx, o, "sync", errno);
+    const bool ok = put_records(cx, o, o->lo, o->hi);
+    o->lo = o->hi = 0;
+    o->loose = 0;
+    return ok;
+}
+
+/* ---- write --------------------------------------------------------------- */
+
+bool lb_outfile_write(lb_ctx *cx, lb_outfile *o, const void *from, size_t n)
+{
+    const uint8_t *p = from;
+    if (o->failed) return false;
+    while (n > 0) {
+        const ssize_t put = write(o->fd, p, n);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return cannot_write(cx, o, n, o->at, put ? errno : EIO);
+        p += put;
+        n -= (size_t)put;
+        o->at += (uint64_t)put;
+    }
+    return true;
+}
+
+bool lb_outfile_patch(lb_ctx *cx, lb_outfile *o, uint64_t offset,
+                      const void *from, size_t n)
+{
+    const uint8_t *p = from;
+    if (o->failed) return false;
+    while (n > 0) {
+        const ssize_t put = pwrite(o->fd, p, n, (off_t)offset);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return cannot_write(cx, o, n, offset, put ? errno : EIO);
+        p += put;
+        n -= (size_t)put;
+        offset += (uint64_t)put;
+        o->loose += (uint64_t)put;
+    }
+    return true;
+}
+
+/* ---- read back ----------------------------------------------------------- */
+
+bool lb_outfile_settle(lb_ctx *cx, lb_outfile *o, bool sync)
+{
+    if (sync && fdatasync(o->fd)) return cannot(cx, o, "sync", errno);
+    (void)posix_fadvise(o->fd, 0, 0, POSIX_FADV_DONTNEED);
+    return true;
+}
+
+bool lb_outfile_read(lb_ctx *cx, lb_outfile *o, uint64_t offset, void *to,
+                     size_t n)
+{
+    errno = ENODATA; /* where there are fewer */
+    return read_at(o, offset, to, n) || cannot(cx, o, "read back", errno);
+}
+
+/* ---- close --------------------------------------------------------------- */
+
+/* The name is in the directory, which goes to the disk by itself. Not every
+ * file system can be told, and the file is good in any case: no error. */
+static void sync_directory(lb_outfile *o)
+{
+    char *slash = strrchr(o->partial, '/');
+    const char *dir = slash ? (slash == o->partial ? "/" : o->partial) : ".";
+    if (slash) *slash = 0;
+    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (slash) *slash = '/';
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+/* Closing may tell of bytes that were not written, and comes before the name;
+ * but the lock must last until that: a second descriptor has it. */
+static bool commit_partial(lb_ctx *cx, lb_outfile *o, bool sync)
+{
+    if (o->journal && !resize(cx, o, o->total)) return false;
+    if (sync && fsync(o->fd)) return cannot(cx, o, "sync", errno);
+    const int fd = o->fd, locked = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (locked < 0) return cannot(cx, o, "keep", errno);
+    o->fd = locked;
+    if (close(fd)) return cannot(cx, o, "close", errno);
+    if (rename(o->partial, o->path)) return cannot(cx, o, "rename", errno);
+    if (sync) sync_directory(o);
+    return true;
+}
+
+bool lb_outfile_publish(lb_ctx *cx, lb_outfile *o)
+{
+    if (rename(o->partial, o->path)) return cannot(cx, o, "rename", errno);
+    o->joined = true; /* somebody else removes it */
+    return true;
+}
+
+/* Its bytes are there for the one that gives the file its name. */
+static bool leave(lb_ctx *cx, lb_outfile *o, bool commit, bool sync)
+{
+    bool ok = commit && !o->failed;
+    const int fd = o->fd;
+    if (ok && sync && fsync(fd)) ok = cannot(cx, o, "sync", errno);
+    if (fd >= 0 && close(fd) && ok) ok = cannot(cx, o, "close", errno);
+    lb_heap_free(o->heap, o, o->got);
+    return ok;
+}
+
+bool lb_outfile_close(lb_ctx *cx, lb_outfile *o, bool commit, bool sync)
+{
+    if (!o) return false;
+    if (o->joined) return leave(cx, o, commit, sync);
+    const bool opened = o->fd >= 0;
+    const bool done = commit && !o->failed && commit_partial(cx, o, sync);
+    if (opened && !done) unlink(o->partial); /* while it is locked */
+    if (opened) close(o->fd);
+    lb_heap_free(o->heap, o, o->got);
+    return done;
+}
