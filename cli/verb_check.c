@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "verb.h"
+#include "input.h"
 
 typedef struct check {
     json *j; /* NULL: lines of text */
@@ -136,9 +136,11 @@ static verdict run(const arguments *a)
     const char *path = a->operand[0];
     int64_t jobs = 0;
     if (!argument_number(a, OPTION_JOBS, 1, 256, &jobs)) return USAGE;
+    const char *input = input_path(path);
+    if (!input) return FAILED;
     lb_ctx *cx = context_open((int)jobs);
     if (!cx) return FAILED;
-    lb_file *f = lb_file_open(cx, path, NULL);
+    lb_file *f = lb_file_open(cx, input, NULL);
     begin(path, f, &c);
     const bool seen = f && check_arrays(cx, f, !a->count[OPTION_HEADER], &c);
     verdict v = c.flawed ? BAD_INPUT : DONE;

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "verb.h"
+#include "input.h"
 
 /* ---- what is counted ----------------------------------------------------- */
 
@@ -185,9 +185,10 @@ static verdict run(const arguments *a)
 {
     const lb_file_options options = {.struct_size = sizeof options,
                                      .raw = a->count[OPTION_RAW] != 0};
-    lb_ctx *cx = context_open(1);
+    const char *input = input_path(a->operand[0]);
+    lb_ctx *cx = input ? context_open(1) : NULL;
     if (!cx) return FAILED;
-    lb_file *f = lb_file_open(cx, a->operand[0], &options);
+    lb_file *f = lb_file_open(cx, input, &options);
     verdict v = DONE;
     if (!f)
         v = complain_of(cx);

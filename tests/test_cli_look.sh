@@ -43,6 +43,24 @@ shows 0 check "$golden/shapes.safetensors" <<END
 $golden/shapes.safetensors: safetensors, 6 arrays, 14 elements looked at: sound
 1 of them cannot be loaded here: only where they lie was looked at
 END
+# Standard input: a file, or a pipe, which is copied.
+shows_input() # COMMAND FILE: as `$program COMMAND FILE` does
+{
+    checks=$((checks + 1))
+    "$program" "$1" "$2" | sed "s|^$2: |-: |" >"$tmp/want"
+    "$program" "$1" - <"$2" >"$tmp/out"
+    cmp "$tmp/want" "$tmp/out" || die "$1 - <FILE"
+    # shellcheck disable=SC2002
+    cat "$2" | TMPDIR=$tmp "$program" "$1" - >"$tmp/out"
+    cmp "$tmp/want" "$tmp/out" || die "cat FILE | $1 -"
+}
+shows_input check "$src"
+shows_input info "$src"
+[ -z "$(find "$tmp" -name 'lowbit-*')" ] || die "a temporary file stays"
+: | TMPDIR=$tmp/none run 1 check -
+grep -q "cannot copy standard input to a file in $tmp/none: No such" \
+    "$tmp/err" || die "does not name the directory"
+: | run 3 check -
 run 0 check -q "$src"
 [ ! -s "$tmp/out" ] || die "check -q prints"
 
