@@ -1,5 +1,7 @@
-/* json_out.c - JSON, written as it comes. */
+/* json_out.c - JSON output: a sequential writer, and the frame of the results
+ * (see docs/json.md). */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "verb.h"
@@ -92,4 +94,120 @@ void json_bool(json *j, bool v)
 {
     comma(j);
     fputs(v ? "true" : "false", j->to);
+}
+
+void json_next(json *j)
+{
+    fputs(j->more ? ",\n" : "\n", j->to);
+    j->more = false;
+}
+
+void json_shape(json *j, const int64_t *dim, int rank)
+{
+    json_open(j, '[');
+    for (int i = 0; i < rank; i++)
+        json_int(j, dim[i]);
+    json_close(j, ']');
+}
+
+void json_array_head(json *j, const lb_entry *e)
+{
+    json_string(json_key(j, "name"), e->name);
+    json_string(json_key(j, "type"), e->type);
+    json_string(json_key(j, "format"), e->format);
+    json_string(json_key(j, "dtype"),
+                e->dtype ? lb_dtype_name(e->dtype) : NULL);
+    json_shape(json_key(j, "shape"), e->dim, e->rank);
+    json_uint(json_key(j, "bytes"), e->nbytes);
+}
+
+/* ---- the frame ----------------------------------------------------------- */
+
+/* The members of the result, held back until the verb has ended; the warnings,
+ * a list without brackets. */
+static struct {
+    json j, warnings;
+    char *text, *warned;
+    size_t size, warned_size;
+    bool complete;
+} result;
+
+void json_head(json *j, const char *name)
+{
+    json_open(j, '{');
+    json_string(json_key(j, "lowbit"), lb_version());
+    json_int(json_key(j, "schema"), JSON_SCHEMA);
+    json_string(json_key(j, "verb"), name);
+}
+
+json *json_begin(const char *name)
+{
+    FILE *to = open_memstream(&result.text, &result.size);
+    result.j = (json){.to = to ? to : stdout};
+    json_head(&result.j, name);
+    return &result.j;
+}
+
+void json_end(json *j)
+{
+    result.complete = j == &result.j;
+}
+
+void json_warning(const char *text)
+{
+    json *w = &result.warnings;
+    if (!w->to) w->to = open_memstream(&result.warned, &result.warned_size);
+    if (w->to) json_string(w, text);
+}
+
+/* Closes a stream of open_memstream. */
+static void close_text(FILE *to, char **text)
+{
+    if (!to || to == stdout) return;
+    if (fclose(to) == 0) return;
+    free(*text);
+    *text = NULL;
+}
+
+static void put_error(json *j, verdict v)
+{
+    static const struct {
+        verdict v;
+        const char *kind;
+    } kinds[] = {{FAILED, "failed"},           {USAGE, "usage"},
+                 {BAD_INPUT, "invalid_file"},  {STRICT, "strict"},
+                 {INTERRUPTED, "interrupted"}, {DIFFERS, "differs"}};
+    const char *kind = "failed";
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].v == v) kind = kinds[i].kind;
+    json_open(json_key(j, "error"), '{');
+    json_int(json_key(j, "exit"), v & 0xff);
+    json_string(json_key(j, "kind"), kind);
+    json_string(json_key(j, "message"), complaint());
+    json_close(j, '}');
+}
+
+void json_finish(const char *name, verdict v)
+{
+    json j = {.to = stdout};
+    if (!result.j.to && !complaint()) return;
+    const bool held = result.j.to && result.j.to != stdout;
+    close_text(result.j.to, &result.text);
+    close_text(result.warnings.to, &result.warned);
+    if (held && result.complete && result.text) {
+        fwrite(result.text, 1, result.size, stdout);
+        j.more = true;
+    } else if (result.j.to == stdout)
+        j = result.j;
+    else
+        json_head(&j, name);
+    json_open(json_key(&j, "warnings"), '[');
+    if (result.warned) fwrite(result.warned, 1, result.warned_size, stdout);
+    json_close(&j, ']');
+    if (v != DONE) put_error(&j, v);
+    json_close(&j, '}');
+    fputc('\n', stdout);
+    free(result.text);
+    free(result.warned);
+    memset(&result, 0, sizeof result);
 }

@@ -1,4 +1,4 @@
-/* lowbit.c - the command: `lowbit VERB ..` */
+/* lowbit.c - the command: `lowbit VERB ...` */
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
@@ -66,9 +66,30 @@ static verdict run_among(const verb *v, arguments *a, lb_comm *comm)
     return v->run(a);
 }
 
-static verdict run(int argc, char **argv, lb_comm *comm)
+/* The frame of one call: which verb, and whether its result is JSON. */
+typedef struct call {
+    const verb *v; /* NULL: none was found */
+    bool json;
+} call;
+
+static verdict run_verb(call *c, int argc, char **argv, lb_comm *comm)
 {
     arguments a;
+    if (!arguments_read(c->v, argc, argv, &a)) return USAGE;
+    c->json = a.count[OPTION_JSON] != 0;
+    if (a.count[OPTION_HELP]) {
+        c->json = false;
+        verb_help(stdout, c->v);
+        return DONE;
+    }
+    talk_begin(a.count[OPTION_QUIET] != 0);
+    /* A job continues if its output pipe is closed. */
+    if (verb_takes(c->v, OPTION_OUTPUT)) signal(SIGPIPE, SIG_IGN);
+    return run_among(c->v, &a, comm);
+}
+
+static verdict run(call *c, int argc, char **argv, lb_comm *comm)
+{
     if (argc < 2) {
         usage(stderr);
         return USAGE;
@@ -85,23 +106,18 @@ static verdict run(int argc, char **argv, lb_comm *comm)
     }
     const bool manual = argc == 3 && strcmp(argv[1], "--manual") == 0;
     const char *name = argv[manual || help ? 2 : 1];
-    const verb *v = find_verb(name);
-    if (!v) return no_verb(name);
-    if (manual || help) {
-        if (manual)
-            verb_manual(v);
-        else
-            verb_help(stdout, v);
-        return DONE;
-    }
-    if (!arguments_read(v, argc, argv, &a)) return USAGE;
-    if (a.count[OPTION_HELP]) {
-        verb_help(stdout, v);
-        return DONE;
-    }
-    /* A job goes on if nobody listens any more. */
-    if (verb_takes(v, OPTION_OUTPUT)) signal(SIGPIPE, SIG_IGN);
-    return run_among(v, &a, comm);
+    /* A usage error is JSON as well, so that callers parse one thing only. */
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        c->json |= strcmp(argv[i], "--json") == 0;
+    c->v = find_verb(name);
+    if (!c->v) return no_verb(name);
+    if (!manual && !help) return run_verb(c, argc, argv, comm);
+    c->json = false;
+    if (manual)
+        verb_manual(c->v);
+    else
+        verb_help(stdout, c->v);
+    return DONE;
 }
 
 /* Files of ranks and shards are open together, and may be more than a shell's
@@ -128,12 +144,15 @@ static void hold_streams(void)
 
 int lowbit_command(int argc, char **argv, lb_comm *comm)
 {
+    call c = {0};
     hold_streams();
-    setlocale(LC_CTYPE, ""); /* whether the terminal has Unicode */
+    setlocale(LC_CTYPE, ""); /* whether the terminal displays Unicode */
     allow_files();
-    const verdict v = run(argc, argv, comm);
-    /* Data that could not be written whole are no success. */
+    const verdict v = run(&c, argc, argv, comm);
+    if (c.json && !(comm && comm->rank > 0))
+        json_finish(c.v ? c.v->name : NULL, v);
+    /* Incomplete output is not success. */
     if (fflush(stdout) || ferror(stdout))
         return (int)complain(FAILED, "cannot write to stdout");
-    return (int)v;
+    return (int)v & 0xff;
 }

@@ -1,28 +1,76 @@
-/* talk.c - sentences for people, and text from files made harmless. */
+/* talk.c - messages, tables, and text from files with control characters
+ * escaped. */
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <wchar.h>
 
 #include "verb.h"
 
-/* At once, so that it stays a line among those of other ranks: also if paths or
- * words of the command have lines of their own. */
+static struct {
+    bool quiet, complained;
+    char first[8192];
+} state;
+
+void talk_begin(bool quiet)
+{
+    state.quiet = quiet;
+}
+
+const char *complaint(void)
+{
+    return state.complained ? state.first : NULL;
+}
+
+bool may_colour(FILE *to)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return !(no && *no) && !(term && strcmp(term, "dumb") == 0) &&
+           isatty(fileno(to));
+}
+
+/* In one write, so that the lines of several ranks do not mix. Control
+ * characters in paths and arguments are escaped. */
+static void put_message(const char *colour, const char *prefix,
+                        const char *text)
+{
+    char line[4 * sizeof state.first + 64] = "";
+    const bool coloured = may_colour(stderr);
+    FILE *buffer = fmemopen(line, sizeof line, "w");
+    FILE *to = buffer ? buffer : stderr; /* out of memory: unbuffered */
+    if (coloured) fputs(colour, to);
+    fputs(prefix, to);
+    if (coloured) fputs("\033[0m", to);
+    put_text(to, text, strlen(text));
+    fputc('\n', to);
+    if (buffer) fclose(buffer);
+    fputs(line, stderr);
+}
+
 verdict complain(verdict what, const char *fmt, ...)
 {
-    char said[8192], line[4 * sizeof said + 16] = "";
+    char text[sizeof state.first];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(said, sizeof said, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    FILE *whole = fmemopen(line, sizeof line, "w");
-    FILE *to = whole ? whole : stderr; /* without memory, in pieces */
-    fputs("lowbit: ", to);
-    put_text(to, said, strlen(said));
-    fputc('\n', to);
-    if (whole) fclose(whole);
-    fputs(line, stderr);
+    if (!state.complained) memcpy(state.first, text, sizeof text);
+    state.complained = true;
+    put_message("\033[1;31m", "lowbit: ", text);
     return what;
+}
+
+void caution(const char *fmt, ...)
+{
+    char text[sizeof state.first];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    json_warning(text);
+    if (!state.quiet) put_message("\033[1;33m", "lowbit: warning: ", text);
 }
 
 verdict complain_of(const lb_ctx *cx)

@@ -1,8 +1,9 @@
-/* verb.h - what the verbs of the command `lowbit` share.
+/* verb.h - declarations shared by the verbs of the command `lowbit`.
  *
- * A verb is one file that ends in one struct, and one line in lowbit.c. Data go
- * to stdout, talk to stderr. It may include lowbit.h, lowbit_io.h and
- * lowbit_mesh.h only: all that the command can do, a program can.
+ * A verb is one file that ends in one struct, and one line in lowbit.c. Results
+ * go to stdout, diagnostics to stderr. Only the public headers lowbit.h,
+ * lowbit_io.h and lowbit_mesh.h may be included: whatever the command does, any
+ * program can do.
  */
 #ifndef VERB_H
 #define VERB_H
@@ -15,13 +16,16 @@
 #include "lowbit.h"
 #include "lowbit_io.h"
 
-/* What the command exits with. */
+/* Exit codes, the same for all verbs (see docs/json.md). The exit code is the
+ * low byte: DIFFERS exits with 1. */
 typedef enum verdict {
     DONE = 0,
-    FAILED = 1,    /* the system or the library could not */
-    USAGE = 2,     /* the command line */
-    BAD_INPUT = 3, /* a file that is wrong */
-    STRICT = 4     /* what --strict forbids */
+    FAILED = 1,        /* failure of the system or of the library */
+    USAGE = 2,         /* usage error */
+    BAD_INPUT = 3,     /* invalid or unsupported input */
+    STRICT = 4,        /* --strict violation */
+    INTERRUPTED = 130, /* by SIGINT */
+    DIFFERS = 0x101    /* diff: a difference above the tolerance */
 } verdict;
 
 /* ---- the command line ---------------------------------------------------- */
@@ -139,13 +143,24 @@ void verb_manual(const verb *v); /* as scdoc reads it, to stdout */
 bool verb_takes(const verb *v, option_id id);
 extern const verb *const verbs[]; /* ends with NULL */
 
-/* ---- talk ---------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------ */
 
-/* "lowbit: .." on stderr, a line, as put_text has it. Returns what, for `return
- * complain(..)`. */
+/* Print "lowbit: ..." to stderr, one line, escaped as by put_text. Returns
+ * what, for `return complain(...)`. The first message becomes the "message" of
+ * the error object under --json. */
 verdict complain(verdict what, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The library's error, as the verdict that it amounts to. */
+/* Print "lowbit: warning: ..." to stderr, unless --quiet is given. Under --json
+ * it is also listed in "warnings". */
+void caution(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The message of the first complaint; NULL if there was none. */
+const char *complaint(void);
+/* quiet: caution prints nothing. */
+void talk_begin(bool quiet);
+/* Whether output to this stream may be coloured: it is a terminal, and neither
+ * NO_COLOR nor TERM=dumb forbids it. */
+bool may_colour(FILE *to);
+/* Print the library's error; returns the exit code for it. */
 verdict complain_of(const lb_ctx *cx);
 /* Whether that error says of an array only that it is more than can be loaded
  * here: too many axes, or elements. */
@@ -190,22 +205,42 @@ double entry_elements(const lb_entry *e);
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-/* Written as it comes: the caller opens and closes, this puts commas. */
+/* Written sequentially: the caller opens and closes, commas are automatic. The
+ * schema is documented in docs/json.md. */
 typedef struct json {
     FILE *to;
-    bool more; /* something stands before, on this level */
+    bool more; /* something precedes on this level */
 } json;
+enum { JSON_SCHEMA = 1 };
+/* The result object of a verb on stdout: `{`, "lowbit", "schema" and "verb".
+ * The verb adds its members and calls json_end. The command prints it at the
+ * very end, after adding "warnings" and, if it failed, "error"; without
+ * json_end the members are dropped and only the error is printed. */
+json *json_begin(const char *name);
+void json_end(json *j);
+/* For lowbit.c: prints the result, or the error; name may be NULL. */
+void json_finish(const char *name, verdict v);
+/* The same first members, for a JSON file of its own; closed by json_close. */
+void json_head(json *j, const char *name);
+/* "name", "type", "format", "dtype", "shape" and "bytes" of an array, into an
+ * object that is open. */
+void json_array_head(json *j, const lb_entry *e);
+/* A list of integers. */
+void json_shape(json *j, const int64_t *dim, int rank);
+/* One more of "warnings"; called by caution. */
+void json_warning(const char *text);
+/* The next element of a list, on a line of its own. */
+void json_next(json *j);
 void json_open(json *j, char bracket);
 void json_close(json *j, char bracket);
-/* Before a member of an object; returns j, for json_int(json_key(j, "n"), 1).
- */
+/* The key of a member; returns j, for json_int(json_key(j, "n"), 1). */
 json *json_key(json *j, const char *key);
-/* What is no UTF-8 becomes U+FFFD. NULL is null. */
+/* Invalid UTF-8 becomes U+FFFD; NULL becomes null. */
 void json_string(json *j, const char *text);
 void json_text(json *j, const char *text, size_t n);
 void json_int(json *j, int64_t v);
 void json_uint(json *j, uint64_t v);
-void json_double(json *j, double v); /* infinities and NaN are null */
+void json_double(json *j, double v); /* null unless finite */
 void json_bool(json *j, bool v);
 void json_null(json *j);
 

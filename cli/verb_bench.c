@@ -93,9 +93,12 @@ static void json_row(json *j, const figures *f, double flops, double numbers)
                {"dequantize_gb_s", rate(4 * numbers, f->decode)}};
     json_open(j, '{');
     json_string(json_key(j, "format"), f->format);
-    for (int i = 0; i < (f->encode > 0 ? 4 : 2); i++) {
+    for (int i = 0; i < 4; i++) {
         json_key(j, row[i].key);
-        json_double(j, row[i].value);
+        if (i < 2 || f->encode > 0)
+            json_double(j, row[i].value);
+        else
+            json_null(j);
     }
     json_close(j, '}');
 }
@@ -157,11 +160,14 @@ static verdict sweep(const arguments *a, task *t, sizes s)
     const double numbers = (double)s.k * (double)s.n;
     const double seconds = a->count[OPTION_QUICK] ? 0 : 0.25;
     const char *only = a->value[OPTION_TYPE], *format;
-    json text = {.to = stdout}, *j = a->count[OPTION_JSON] ? &text : NULL;
+    json *j = a->count[OPTION_JSON] ? json_begin("bench") : NULL;
     figures first = {0}, f;
-    if (j)
-        json_open(j, '[');
-    else
+    if (j) {
+        json_shape(json_key(j, "shape"), (int64_t[]){s.m, s.k, s.n}, 3);
+        json_int(json_key(j, "threads"), lb_threads(t->cx));
+        json_string(json_key(j, "level"), lb_isa(t->cx));
+        json_open(json_key(j, "formats"), '[');
+    } else
         printf("%lldx%lldx%lld on %d thread%s, %s\n%-10s %10s %10s %8s %12s "
                "%12s\n",
                (long long)s.m, (long long)s.k, (long long)s.n,
@@ -180,7 +186,7 @@ static verdict sweep(const arguments *a, task *t, sizes s)
     }
     if (j) {
         json_close(j, ']');
-        putchar('\n');
+        json_end(j);
     }
     return ok ? DONE : complain_of(t->cx);
 }

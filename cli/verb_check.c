@@ -91,7 +91,7 @@ static bool check_arrays(lb_ctx *cx, lb_file *f, bool values, check *c)
 
 static void begin(const char *path, const lb_file *f, const check *c)
 {
-    if (!c->j) return;
+    if (!c->j || !f) return;
     json_open(c->j, '{');
     json_string(json_key(c->j, "path"), path);
     json_string(json_key(c->j, "kind"), lb_file_kind(f));
@@ -103,7 +103,7 @@ static void end(const char *path, const lb_file *f, const check *c,
                 const char *why)
 {
     const int64_t n = lb_file_count(f);
-    if (c->j) {
+    if (c->j && f) {
         json_close(c->j, ']');
         json_string(json_key(c->j, "error"), why);
         json_int(json_key(c->j, "arrays"), n);

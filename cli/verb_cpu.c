@@ -39,10 +39,9 @@ static void list_formats(const lb_ctx *cx, json *j)
 
 static verdict run(const arguments *a)
 {
-    json text = {.to = stdout}, *j = a->count[OPTION_JSON] ? &text : NULL;
     lb_ctx *cx = context_open(0);
     if (!cx) return FAILED;
-    if (j) json_open(j, '{');
+    json *j = a->count[OPTION_JSON] ? json_begin("cpu") : NULL;
     line(j, "cpu", lb_cpu_name(cx));
     line(j, "level", lb_isa(cx));
     line(j, "best", lb_isa_best());
@@ -52,10 +51,7 @@ static verdict run(const arguments *a)
     } else
         printf("%-8s %d\n", "threads", lb_threads(cx));
     list_formats(cx, j);
-    if (j) {
-        json_close(j, '}');
-        putchar('\n');
-    }
+    if (j) json_end(j);
     lb_close(cx);
     return DONE;
 }

@@ -65,9 +65,9 @@ static void json_row(const lb_ctx *cx, json *j, const facts *f)
 {
     json_open(j, '{');
     json_string(json_key(j, "format"), f->format);
-    json_double(json_key(j, "bits"), f->bits);
+    json_double(json_key(j, "bits_per_weight"), f->bits);
     json_double(json_key(j, "nrmse"), f->nrmse);
-    json_string(json_key(j, "code"), f->kernel ? lb_isa(cx) : "portable");
+    json_string(json_key(j, "kernels"), f->kernel ? lb_isa(cx) : "portable");
     json_open(json_key(j, "layouts"), '[');
     for (int i = 0; i < N_PLACES; i++)
         if (f->fits[i]) json_string(j, place[i].name);
@@ -78,14 +78,14 @@ static void json_row(const lb_ctx *cx, json *j, const facts *f)
 static verdict run(const arguments *a)
 {
     const bool as_json = a->count[OPTION_JSON] != 0;
-    json j = {.to = stdout};
+    json *j = as_json ? json_begin("formats") : NULL;
     const char *format;
     lb_ctx *cx = context_open(0);
     if (!cx) return FAILED;
     lb_array *x =
         lb_random_normal(cx, (lb_key){0}, LB_F32, LB_SHAPE(256, 1024));
     if (as_json)
-        json_open(&j, '[');
+        json_open(json_key(j, "formats"), '[');
     else
         printf("%-10s %7s %9s  %-11s %s\n", "format", "bits", "nrmse", "code",
                "files");
@@ -96,15 +96,16 @@ static verdict run(const arguments *a)
             lb_leave(cx);
             continue;
         }
-        if (as_json)
-            json_row(cx, &j, &f);
-        else
+        if (as_json) {
+            json_next(j);
+            json_row(cx, j, &f);
+        } else
             print_row(cx, &f);
         lb_leave(cx);
     }
     if (as_json) {
-        json_close(&j, ']');
-        putchar('\n');
+        json_close(j, ']');
+        json_end(j);
     }
     const verdict v = x ? DONE : complain_of(cx);
     lb_close(cx);

@@ -95,18 +95,9 @@ static void json_value(json *j, const lb_meta *m)
 static void json_entry(json *j, const lb_entry *e)
 {
     json_open(j, '{');
-    json_string(json_key(j, "name"), e->name);
-    json_string(json_key(j, "type"), e->type);
-    json_string(json_key(j, "format"), e->format);
-    json_string(json_key(j, "dtype"),
-                e->dtype ? lb_dtype_name(e->dtype) : NULL);
+    json_array_head(j, e);
     json_string(json_key(j, "layout"), e->layout);
-    json_open(json_key(j, "shape"), '[');
-    for (int i = 0; i < e->rank; i++)
-        json_int(j, e->dim[i]);
-    json_close(j, ']');
     json_int(json_key(j, "tensors"), e->n_tensors);
-    json_uint(json_key(j, "bytes"), e->nbytes);
     json_close(j, '}');
 }
 
@@ -114,27 +105,24 @@ static void print_json(const char *path, const lb_file *f)
 {
     const totals t = total(f);
     const lb_meta *m;
-    json j = {.to = stdout};
-    json_open(&j, '{');
-    json_string(json_key(&j, "path"), path);
-    json_string(json_key(&j, "kind"), lb_file_kind(f));
-    json_double(json_key(&j, "elements"), t.elements);
-    json_uint(json_key(&j, "bytes"), t.bytes);
-    json_open(json_key(&j, "metadata"), '{');
+    json *j = json_begin("info");
+    json_string(json_key(j, "path"), path);
+    json_string(json_key(j, "kind"), lb_file_kind(f));
+    json_double(json_key(j, "parameters"), t.elements);
+    json_uint(json_key(j, "bytes"), t.bytes);
+    json_open(json_key(j, "metadata"), '{');
     for (int64_t i = 0; (m = lb_file_meta(f, i)); i++) {
-        json_key(&j, m->key);
-        json_value(&j, m);
+        json_key(j, m->key);
+        json_value(j, m);
     }
-    json_close(&j, '}');
-    json_open(json_key(&j, "arrays"), '[');
+    json_close(j, '}');
+    json_open(json_key(j, "arrays"), '[');
     for (int64_t i = 0; i < lb_file_count(f); i++) {
-        fputs(i ? ",\n" : "\n", stdout);
-        j.more = false;
-        json_entry(&j, lb_file_entry(f, i));
+        json_next(j);
+        json_entry(j, lb_file_entry(f, i));
     }
-    json_close(&j, ']');
-    json_close(&j, '}');
-    fputc('\n', stdout);
+    json_close(j, ']');
+    json_end(j);
 }
 
 /* ---- as a table ---------------------------------------------------------- */

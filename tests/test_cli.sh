@@ -19,7 +19,8 @@ run 0 --version
 cp "$tmp/out" "$tmp/version"
 run 0 -V
 cmp -s "$tmp/version" "$tmp/out" || die "-V is another version"
-has "lowbit $(sed -n 's/.*LB_VERSION_STRING "\(.*\)"/\1/p' include/lowbit.h)"
+version=$(sed -n 's/.*LB_VERSION_STRING "\(.*\)"/\1/p' include/lowbit.h)
+has "lowbit $version"
 run 0 help
 has "usage: lowbit VERB"
 run 0 help quantize
@@ -98,8 +99,8 @@ $golden/scalar.npy: npy, 1 array, 1 element, 4 B, 32 bits each
 scalar  f32                      4  ()
 END
 prints info --json "$golden/scalar.npy" <<END
-{"path": "$golden/scalar.npy", "kind": "npy", "elements": 1, "bytes": 4, "metadata": {}, "arrays": [
-{"name": "scalar", "type": "<f4", "format": "dense", "dtype": "f32", "layout": null, "shape": [], "tensors": 1, "bytes": 4}]}
+{"lowbit": "$version", "schema": 1, "verb": "info", "path": "$golden/scalar.npy", "kind": "npy", "parameters": 1, "bytes": 4, "metadata": {}, "arrays": [
+{"name": "scalar", "type": "<f4", "format": "dense", "dtype": "f32", "shape": [], "bytes": 4, "layout": null, "tensors": 1}], "warnings": []}
 END
 run 0 info "$golden/names.safetensors"
 has 'tab\x09new\x0abell\x07\x1f'

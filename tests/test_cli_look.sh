@@ -82,9 +82,6 @@ shows 3 check -q "$tmp/nan" </dev/null
 
 run 3 check -q --json "$tmp/nan" # what is asked for is no talk
 has '"flaw": "2 NaN, the first at 1"'
-shows 1 check --json no/such <<END
-{"path": "no/such", "kind": null, "flaws": [], "error": "no/such: cannot open: No such file or directory", "arrays": 0, "flawed": 0, "unknown": 0, "elements": 0}
-END
 
 # Scales lie first, and codes last.
 "$program" quantize "$src" -o "$tmp/t" --type ternary -q

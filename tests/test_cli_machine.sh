@@ -26,8 +26,8 @@ tq1_0        1.688    0.8081  portable    native gguf
 tq2_0        2.062    0.8081  portable    native gguf
 END
 LOWBIT_ISA=ref run 0 formats --json
-has '{"format": "nf4", "bits": 4.5, "nrmse": 0.092'
-has '"code": "portable", "layouts": ["native", "bnb", "seed"]}'
+has '{"format": "nf4", "bits_per_weight": 4.5, "nrmse": 0.092'
+has '"kernels": "portable", "layouts": ["native", "bnb", "seed"]}'
 
 # ---- cpu ---------------------------------------------------------------------
 
@@ -43,7 +43,7 @@ LOWBIT_ISA=$best run 0 cpu
 has "level    $best"
 LOWBIT_ISA=ref run 0 cpu --json
 has "\"level\": \"ref\", \"best\": \"$best\", \"tuning\": \""
-has '"formats": []}'
+has '"formats": [], "warnings": []}'
 LOWBIT_ISA=odd refused 1 'odd' cpu
 
 # ---- bench -------------------------------------------------------------------
@@ -64,7 +64,7 @@ for format in f32 int8 nf4 ternary binary dynamic8 q8_0 q4_0 iq4_nl tq1_0 \
     has "$format "
 done
 run 0 bench --quick --shape 2x32x64 --type nf4 --json
-has '[{"format": "f32", "bytes": 8192, "gflops": '
+has '"formats": [{"format": "f32", "bytes": 8192, "gflops": '
 has '{"format": "nf4", "bytes": 1152, "gflops": '
 has '"dequantize_gb_s": '
 

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# test_cli_json.sh PROGRAM - JSON output of every verb: one object, its first
+# members, shapes, errors (docs/json.md). To be run in the project's root.
+set -euo pipefail
+# shellcheck source=tests/cli.bash
+. tests/cli.bash
+version=$("$program" --version | cut -d ' ' -f 2)
+src=tests/golden/layouts/bnb4.values
+
+# json STATUS VERB ARGUMENT...: one object, with the first members of all.
+json()
+{
+    local status=0 want=$1 verb=$2
+    shift
+    checks=$((checks + 1))
+    "$program" "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
+    [ "$status" = "$want" ] || die "'$*': exit status $status, not $want"
+    awk -f tests/json.awk "$tmp/out" >"$tmp/flat" 2>>"$tmp/err" ||
+        die "'$*': not one JSON value"
+    printf '.lowbit %s\n.schema 1\n.verb %s\n' "$version" "$verb" >"$tmp/want"
+    head -n 3 "$tmp/flat" | cmp -s "$tmp/want" - || die "'$*': other first members"
+    is '.warnings [] 0'
+}
+
+is() # LINE: of the flat form of the last object
+{
+    checks=$((checks + 1))
+    grep -qxF -- "$1" "$tmp/flat" || die "no '$1' in $(cat "$tmp/flat")"
+}
+
+# fails STATUS KIND TEXT VERB ARGUMENT...: an error object, and the sentence.
+fails()
+{
+    local status=$1 kind=$2 text=$3
+    shift 3
+    json "$status" "$@" --json
+    is ".error.exit $status"
+    is ".error.kind $kind"
+    grep '^\.error\.message ' "$tmp/flat" | grep -qF -- "$text" ||
+        die "'$*': the message is not '$text'"
+    grep -qF -- "$text" "$tmp/err" || die "'$*': stderr is not '$text'"
+}
+
+# ---- results -----------------------------------------------------------------
+
+bnb=tests/golden/layouts/bnb8.safetensors
+json 0 info "$bnb" --json
+is ".path $bnb"
+is ".parameters 248"
+is ".bytes 293"
+is ".arrays [] 3"
+is ".arrays[1].name a.weight"
+is ".arrays[1].format int8"
+is ".arrays[1].dtype f32"
+is ".arrays[1].shape [] 2"
+is ".arrays[1].shape[1] 33"
+is ".arrays[1].bytes 260"
+json 0 info "$golden/shapes.safetensors" --json
+is ".arrays[0].shape [] 0"
+json 0 formats --json
+is ".formats[1].format nf4"
+is ".formats[1].bits_per_weight 4.5"
+json 0 cpu --json
+grep -q '^\.threads [0-9]*$' "$tmp/flat" || die "no threads"
+json 0 bench --quick --type nf4 --shape 2x32x64 --json
+is ".shape[2] 64"
+is ".formats[0].quantize_gb_s null"
+is ".formats[1].bytes 1152"
+run 0 info --json --help # help is not JSON
+has "usage: lowbit info"
+
+# ---- errors ------------------------------------------------------------------
+
+for verb in $("$program" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
+    fails 2 usage "--no-such" "$verb" --no-such
+    fails 2 usage "$verb" "$verb" 1 2 3 4
+done
+out=(-o "$tmp/o.safetensors")
+for verb in info check stats "diff $src" "convert ${out[*]}" \
+    "dequantize ${out[*]}" "quantize ${out[*]} --type nf4"; do
+    # shellcheck disable=SC2086 # words, meant to split
+    fails 1 failed "no/such: cannot open: No such file" $verb no/such
+    # shellcheck disable=SC2086
+    fails 3 invalid_file "not recognized" $verb Makefile
+done
+fails 4 strict "cannot be as it is asked for" quantize "$golden/sharded" \
+    -o "$tmp/o.gguf" --type q8_0 --include w --strict
+
+status=0
+"$program" frobnicate --json >"$tmp/out" 2>"$tmp/err" || status=$?
+[ "$status" = 2 ] || die "frobnicate: exit status $status"
+awk -f tests/json.awk "$tmp/out" >"$tmp/flat" || die "frobnicate: not JSON"
+is ".verb null"
+is ".error.kind usage"
+refused 2 "2 are given" info -- --json a # the name of a file
+
+finish
