@@ -50,9 +50,9 @@ static row rows[] = {
     {"int8 from f16", LB_F16, {.format = "int8"}, {0}},
     {"nf4 from bf16", LB_BF16, {.format = "nf4"}, {0}},
     {"nf4 from f16", LB_F16, {.format = "nf4"}, {0}},
-    {"nf4, seed, from bf16",
+    {"nf4, eformer, from bf16",
      LB_BF16,
-     {.format = "nf4", .compat = LB_COMPAT_SEED},
+     {.format = "nf4", .compat = LB_COMPAT_EFORMER},
      {0}},
 };
 enum { ROWS = sizeof rows / sizeof *rows };

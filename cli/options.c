@@ -15,7 +15,7 @@ const option_row option_rows[N_OPTIONS] = {
     [OPTION_BLOCK_SIZE] = {"block-size", 0, "N",
                            "elements that share a scale; nf4: 64 if not said"},
     [OPTION_COMPAT] = {"compat", 0, "WHOSE",
-                       "arithmetic: native, seed, bnb-cuda, bnb-cpu"},
+                       "arithmetic: native, eformer, bnb-cuda, bnb-cpu"},
     [OPTION_DOUBLE_QUANT] = {"double-quant", 0, NULL,
                              "scales in 8 bits as well"},
     [OPTION_DRY_RUN] = {"dry-run", 0, NULL,
@@ -31,7 +31,7 @@ const option_row option_rows[N_OPTIONS] = {
     [OPTION_JOBS] = {"jobs", 'j', "N", "threads; all there are if not said"},
     [OPTION_JSON] = {"json", 0, NULL, "the same as JSON"},
     [OPTION_LAYOUT] = {"layout", 0, "NAME",
-                       "native (the default), bnb, bitnet or seed"},
+                       "native (the default), bnb, bitnet or eformer"},
     [OPTION_LINEAR_CLASS] = {"linear-class", 0, "NAME",
                              "of BitNet's: autobitlinear, whose scales "
                              "multiply, or bitlinear"},
@@ -305,13 +305,21 @@ bool argument_bytes(const arguments *a, option_id id, uint64_t least,
     return true;
 }
 
+/* Layout and compat "eformer" were called "seed"; that name is still accepted.
+ */
+static bool is_word(const char *given, const char *word)
+{
+    return strcmp(given, word) == 0 ||
+           (strcmp(given, "seed") == 0 && strcmp(word, "eformer") == 0);
+}
+
 bool argument_word(const arguments *a, option_id id, const char *const *word,
                    int *out)
 {
     char wants[128] = "one of";
     if (!a->count[id]) return true;
     for (int i = 0; word[i]; i++) {
-        if (strcmp(word[i], a->value[id]) == 0) {
+        if (is_word(a->value[id], word[i])) {
             *out = i;
             return true;
         }

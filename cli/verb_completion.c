@@ -7,9 +7,9 @@
 /* ---- what may stand after an option -------------------------------------- */
 
 static const char *const words[N_OPTIONS] = {
-    [OPTION_COMPAT] = "native seed bnb-cuda bnb-cpu",
+    [OPTION_COMPAT] = "native eformer bnb-cuda bnb-cpu",
     [OPTION_DTYPE] = "f32 f16 bf16 f64",
-    [OPTION_LAYOUT] = "native bnb bitnet seed",
+    [OPTION_LAYOUT] = "native bnb bitnet eformer",
     [OPTION_LINEAR_CLASS] = "autobitlinear bitlinear",
     [OPTION_SCALE] = "none tensor row block",
     [OPTION_SHAPE_FALLBACK] = "keep error adjust",

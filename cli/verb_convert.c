@@ -3,7 +3,7 @@
 
 static verdict run(const arguments *a)
 {
-    static const char *const layouts[] = {"native", "bnb", "bitnet", "seed",
+    static const char *const layouts[] = {"native", "bnb", "bitnet", "eformer",
                                           NULL};
     rewrite how = {.what = "convert"};
     int layout = 0;

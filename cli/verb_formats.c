@@ -14,7 +14,7 @@ static const struct {
     {"native", "safetensors", "native", LB_COMPAT_NATIVE},
     {"bnb", "safetensors", "bnb", LB_COMPAT_BNB_CPU},
     {"bitnet", "safetensors", "bitnet", LB_COMPAT_NATIVE},
-    {"seed", "safetensors", "seed", LB_COMPAT_NATIVE},
+    {"eformer", "safetensors", "eformer", LB_COMPAT_NATIVE},
     {"gguf", "gguf", NULL, LB_COMPAT_NATIVE},
 };
 enum { N_PLACES = sizeof place / sizeof *place };

@@ -10,7 +10,7 @@
 /* bitsandbytes' files hold what its own arithmetic gives. */
 static bool read_config(const arguments *a, lb_quant_config *c)
 {
-    static const char *const compat[] = {"native", "seed", "bnb-cuda",
+    static const char *const compat[] = {"native", "eformer", "bnb-cuda",
                                          "bnb-cpu", NULL};
     static const char *const scale[] = {"",    "none",  "tensor",
                                         "row", "block", NULL};
@@ -200,7 +200,7 @@ static bool has_place(lb_ctx *cx, const lb_quantize_options *o)
 
 static verdict run(const arguments *a)
 {
-    static const char *const layouts[] = {"native", "bnb", "bitnet", "seed",
+    static const char *const layouts[] = {"native", "bnb", "bitnet", "eformer",
                                           NULL};
     lb_quantize_options o = {.struct_size = sizeof o,
                              .done = job_talk_done,

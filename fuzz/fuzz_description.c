@@ -1,5 +1,5 @@
 /* fuzz_description.c - any bytes as the description of an array of the native
- * or the seed's layout, beside which there are tensors that may be its parts.
+ * or eformer layout, beside which there are tensors that may be its parts.
  */
 #include "core/core.h"
 #include "fuzz_container.h"

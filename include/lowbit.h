@@ -299,16 +299,17 @@ LB_API lb_array *lb_materialize(lb_ctx *cx, lb_array *a);
 
 /* Whose arithmetic is repeated, bit for bit. */
 typedef enum lb_compat {
-    LB_COMPAT_NATIVE = 0, /* f32 from the input's values, true divisions */
-    LB_COMPAT_SEED = 1,   /* eformer: each step rounded to the input's dtype */
-    LB_COMPAT_BNB_CUDA = 2, /* bitsandbytes on a GPU */
-    LB_COMPAT_BNB_CPU = 3   /* bitsandbytes on a CPU */
+    LB_COMPAT_NATIVE = 0,  /* f32 from the input's values, true divisions */
+    LB_COMPAT_EFORMER = 1, /* eformer: each step rounded to the input's dtype */
+    LB_COMPAT_BNB_CUDA = 2,            /* bitsandbytes on a GPU */
+    LB_COMPAT_BNB_CPU = 3,             /* bitsandbytes on a CPU */
+    LB_COMPAT_SEED = LB_COMPAT_EFORMER /* former name */
 } lb_compat;
 
 /* How many elements share a scale. */
 typedef enum lb_scale {
     LB_SCALE_DEFAULT = 0, /* the format's: ternary and binary have one for the
-                           * tensor, none if dtype is i8 or compat the seed's */
+                           * tensor, none if dtype is i8 or compat eformer */
     LB_SCALE_NONE = 1,    /* there is none: values are the codes */
     LB_SCALE_TENSOR = 2,
     LB_SCALE_ROW = 3,  /* of the last axis */
@@ -337,7 +338,7 @@ typedef enum lb_blocks {
 
 typedef enum lb_decode {
     LB_DECODE_TABLE = 0,
-    LB_DECODE_POLY = 1 /* nf4: the seed's polynomial, off by up to 1.5 % */
+    LB_DECODE_POLY = 1 /* nf4: eformer's polynomial, off by up to 1.5 % */
 } lb_decode;
 
 typedef enum lb_nonfinite {
@@ -354,7 +355,7 @@ typedef enum lb_choice {
 } lb_choice;
 
 /* How to quantize; zero means the default. What a format has no use for is
- * refused, not ignored, except block_size and axes under LB_COMPAT_SEED. */
+ * refused, not ignored, except block_size and axes under LB_COMPAT_EFORMER. */
 typedef struct lb_quant_config {
     size_t struct_size;
     const char *format;   /* NULL: "nf4" */
@@ -362,7 +363,7 @@ typedef struct lb_quant_config {
     lb_axes axes;         /* int8: those that share a scale; n 0: the last. (For
                            * x @ w, w (in, out), axis 0: a scale per output) */
     lb_dtype dtype;       /* what it materializes to; default: the input's (of
-                           * ternary and binary in compat seed: i8) */
+                           * ternary and binary in compat eformer: i8) */
     bool simulate;        /* the result is dense, of the quantized values */
     lb_choice use_kernel; /* LB_NO: the reference code, whatever the CPU */
     lb_compat compat;
@@ -409,12 +410,12 @@ LB_API lb_array *lb_codes(lb_ctx *cx, lb_array *a);
 /* Arrays from what is given, nothing computed. codes: as lb_codes gives them;
  * scale: as lb_component does, or NULL where config says none. A code that
  * does not exist is refused with its index. config.dtype: default the
- * scale's, else f32 (in compat seed what that has). */
+ * scale's, else f32 (in compat eformer what that has). */
 LB_API lb_array *lb_from_codes(lb_ctx *cx, const lb_quant_config *config,
                                lb_array *codes, lb_array *scale);
 /* From n parts by name. layout NULL: the format's own, as lb_component gives
  * them; bits that belong to no element are not looked at. Others are bytes of
- * other programs: "seed" (nf4: "packed" (.., blocks, block/2) and "absmax";
+ * other programs: "eformer" (nf4: "packed" (.., blocks, block/2) and "absmax";
  * int8: "weight" and "scale"; ternary and binary: "packed", four rows in a byte
  * row). */
 LB_API lb_array *lb_from_parts(lb_ctx *cx, const lb_quant_config *config,

@@ -162,7 +162,7 @@ typedef struct lb_layout {
 
 /* Bytes of another program; see lb_from_parts. */
 typedef struct lb_foreign {
-    const char *layout;             /* "seed"; NULL ends the list */
+    const char *layout;             /* "eformer"; NULL ends the list */
     const char *part[LB_MAX_PARTS]; /* names of the parts, NULL after the last;
                                      * part[0] must be given, others may be
                                      * NULL in load */
@@ -274,7 +274,7 @@ LB_API const void *lb_part_bytes(const lb_store *, int part);
 /* For layouts. Fills a line of the table: entries follow every axis but the
  * last, and there g (0: shared). */
 LB_API void lb_part_rows(lb_part *part, const lb_shape *stored, int64_t g);
-/* A name, as sentences want it: "native", "seed", "bnb-cuda", "bnb-cpu". */
+/* A name, as sentences want it: "native", "eformer", "bnb-cuda", "bnb-cpu". */
 LB_API const char *lb_compat_name(lb_compat compat);
 
 /* For encoders: where the bytes of a part are to be written; the source's

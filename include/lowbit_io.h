@@ -230,7 +230,7 @@ typedef struct lb_save_options {
     size_t struct_size;
     const char *kind;    /* "safetensors" (the default), "gguf", "npy", "npz" */
     const char *layout;  /* of quantized arrays in safetensors: "native" (the
-                          * default), "bnb", "bitnet", "seed" */
+                          * default), "bnb", "bitnet", "eformer" */
     const lb_meta *meta; /* values of the file; safetensors has texts only */
     int64_t n_meta;
     lb_file *const *input; /* files that may not be overwritten */
@@ -278,7 +278,7 @@ LB_API bool lb_save(lb_ctx *cx, const char *path, const lb_planned *list,
  * file is the one that lb_save writes of the gathered arrays (of blocks that
  * crossed rows, and are cut otherwise than by rows: with blocks in rows).
  * LB_E_UNSUPPORTED where slices share bytes in a layout: BitNet's and the
- * seed's four rows in one, cut by rows; scales that are quantized in blocks
+ * eformer's four rows in one, cut by rows; scales that are quantized in blocks
  * that are cut. Called by all ranks, which agree on how it went: what stood at
  * path stays if one has an error. */
 LB_API bool lb_save_sharded(lb_ctx *cx, lb_mesh *mesh, const char *path,

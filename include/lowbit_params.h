@@ -108,7 +108,7 @@ typedef struct lb_argminmax_params {
 
 /* "quantize" (a) takes lb_quant (lowbit_ext.h). */
 
-/* "quantize_scales" (a): whose arithmetic; the seed's is native. */
+/* "quantize_scales" (a): whose arithmetic; eformer's is native. */
 typedef struct lb_quantize_scales_params {
     lb_compat compat;
 } lb_quantize_scales_params;

@@ -291,7 +291,7 @@ static const struct {
     const char *key;
     const char *value[6];
 } choices[] = {
-    {"compat", {"native", "seed", "bnb-cuda", "bnb-cpu"}},
+    {"compat", {"native", "eformer", "bnb-cuda", "bnb-cpu"}},
     {"decode", {"table", "poly"}},
     {"scale", {"default", "none", "tensor", "row", "block"}},
     {"meaning", {"scale", "absmax", "inverse"}},

@@ -265,7 +265,7 @@ static lb_array *tape(lb_ctx *cx)
     X(codes, lb_codes(cx, q(cx)))                                              \
     X(from_codes, from_codes(cx))                                              \
     X(from_parts, from_parts(cx, NULL, "codes"))                               \
-    X(export and from_parts, from_parts(cx, "seed", "packed"))                 \
+    X(export and from_parts, from_parts(cx, "eformer", "packed"))              \
     X(set_dense, set_dense(cx))                                                \
     X(convert, lb_convert(cx, f(cx), LB_BF16))                                 \
     X(neg, lb_neg(cx, f(cx)))                                                  \

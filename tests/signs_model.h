@@ -9,13 +9,13 @@
 /* What the defaults come to. */
 static inline lb_scale signs_scale(const lb_quant_config *c)
 {
-    const bool none = c->compat == LB_COMPAT_SEED || c->dtype == LB_I8;
+    const bool none = c->compat == LB_COMPAT_EFORMER || c->dtype == LB_I8;
     return c->scale ? c->scale : none ? LB_SCALE_NONE : LB_SCALE_TENSOR;
 }
 
 static inline lb_dtype signs_label(const lb_quant_config *c, lb_dtype from)
 {
-    return c->dtype ? c->dtype : c->compat == LB_COMPAT_SEED ? LB_I8 : from;
+    return c->dtype ? c->dtype : c->compat == LB_COMPAT_EFORMER ? LB_I8 : from;
 }
 
 /* Elements lo <= i < hi of a row share a scale. */
@@ -64,7 +64,7 @@ static inline double signs_encode(const lb_quant_config *c, bool binary,
         n ? codec_round(LB_F32, (double)(abs / (long double)n)) : 0;
     const lb_dtype d = from == LB_F64 ? LB_F32 : from;
     double t = codec_round(LB_F32, sqrt(variance) / 2);
-    if (c->compat == LB_COMPAT_SEED)
+    if (c->compat == LB_COMPAT_EFORMER)
         t = codec_round(d, codec_round(d, sqrt(codec_round(d, variance))) / 2);
     for (int64_t i = 0; i < n; i++) {
         if (binary)
@@ -354,28 +354,29 @@ static inline void signs_bad_bits(lb_ctx *cx, const char *format, int bits,
     byte[1] = (uint8_t)(bits << 4);
     lb_array *part[] = {lb_from(cx, LB_U8, LB_SHAPE(2, 3), byte)};
     const lb_quant_config c = {.format = format};
-    CHECK(!lb_from_parts(cx, &c, LB_SHAPE(5, 3), "seed", name, part, 1));
+    CHECK(!lb_from_parts(cx, &c, LB_SHAPE(5, 3), "eformer", name, part, 1));
     CHECK_EQ_I(lb_error_status(cx), LB_E_ARG);
     CHECK(strstr(lb_error(cx), "element 13") && strstr(lb_error(cx), code));
     lb_clear(cx);
     byte[1] = 0;
     part[0] = lb_from(cx, LB_U8, LB_SHAPE(2, 3), byte);
-    lb_array *a = lb_from_parts(cx, &c, LB_SHAPE(5, 3), "seed", name, part, 1);
+    lb_array *a =
+        lb_from_parts(cx, &c, LB_SHAPE(5, 3), "eformer", name, part, 1);
     CHECK(a && a->dtype == LB_F32);
-    const lb_quant_config old = {.format = format, .compat = LB_COMPAT_SEED};
-    a = lb_from_parts(cx, &old, LB_SHAPE(5, 3), "seed", name, part, 1);
+    const lb_quant_config old = {.format = format, .compat = LB_COMPAT_EFORMER};
+    a = lb_from_parts(cx, &old, LB_SHAPE(5, 3), "eformer", name, part, 1);
     CHECK(a && a->dtype == LB_I8);
     static const char *const two[] = {"packed", "scale"};
     lb_array *both[] = {part[0], lb_full(cx, LB_BF16, LB_SHAPE(1), 2)};
-    a = lb_from_parts(cx, &old, LB_SHAPE(5, 3), "seed", two, both, 2);
+    a = lb_from_parts(cx, &old, LB_SHAPE(5, 3), "eformer", two, both, 2);
     CHECK(a && a->dtype == LB_BF16 && lb_component(cx, a, "scale"));
     /* Other bytes than the shape needs. */
     CHECK(codec_refused(
-        cx, lb_from_parts(cx, &c, LB_SHAPE(9, 3), "seed", name, part, 1),
+        cx, lb_from_parts(cx, &c, LB_SHAPE(9, 3), "eformer", name, part, 1),
         LB_E_SHAPE));
     part[0] = lb_convert(cx, part[0], LB_I8);
     CHECK(codec_refused(
-        cx, lb_from_parts(cx, &c, LB_SHAPE(5, 3), "seed", name, part, 1),
+        cx, lb_from_parts(cx, &c, LB_SHAPE(5, 3), "eformer", name, part, 1),
         LB_E_DTYPE));
 }
 
@@ -397,10 +398,10 @@ static inline void signs_refusals(lb_ctx *cx, const char *format)
         {{.dtype = LB_I8, .scale = LB_SCALE_BLOCK}, LB_E_DTYPE},
         {{.dtype = LB_I16}, LB_E_DTYPE},
         {{.dtype = LB_U8, .scale = LB_SCALE_NONE}, LB_E_DTYPE},
-        {{.dtype = LB_BOOL, .compat = LB_COMPAT_SEED}, LB_E_DTYPE},
+        {{.dtype = LB_BOOL, .compat = LB_COMPAT_EFORMER}, LB_E_DTYPE},
         {{.compat = LB_COMPAT_BNB_CPU}, LB_E_ARG},
         {{.compat = LB_COMPAT_BNB_CUDA}, LB_E_ARG},
-        {{.compat = LB_COMPAT_SEED, .scale = LB_SCALE_ROW}, LB_E_ARG},
+        {{.compat = LB_COMPAT_EFORMER, .scale = LB_SCALE_ROW}, LB_E_ARG},
         {{.decode = LB_DECODE_POLY}, LB_E_ARG},
         {{.meaning = LB_MEANS_ABSMAX}, LB_E_ARG},
         {{.meaning = LB_MEANS_INVERSE, .scale = LB_SCALE_NONE}, LB_E_ARG},
@@ -413,10 +414,10 @@ static inline void signs_refusals(lb_ctx *cx, const char *format)
     lb_array *a = lb_full(cx, LB_F32, LB_SHAPE(3, 5), 1);
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         signs_refused(cx, a, format, row[i].c, row[i].status);
-    /* The seed gives blocks and axes to everything. */
+    /* eformer gives blocks and axes to everything. */
     CHECK(lb_quantize(cx, a,
                       &(lb_quant_config){.format = format,
-                                         .compat = LB_COMPAT_SEED,
+                                         .compat = LB_COMPAT_EFORMER,
                                          .block_size = 64,
                                          .axes = {1, {0}}}));
     CHECK_EQ_S(lb_error(cx), "");

@@ -9,11 +9,11 @@ static const lb_quant_config configs[] = {
     {.format = "binary", .scale = LB_SCALE_ROW},
     {.format = "binary", .scale = LB_SCALE_BLOCK, .block_size = 5},
     {.format = "binary", .scale = LB_SCALE_BLOCK, .meaning = LB_MEANS_INVERSE},
-    {.format = "binary", .compat = LB_COMPAT_SEED},
+    {.format = "binary", .compat = LB_COMPAT_EFORMER},
 };
 enum { CONFIGS = sizeof configs / sizeof *configs };
 
-static void seed(lb_ctx *cx)
+static void eformer(lb_ctx *cx)
 {
     static const lb_dtype from[] = {LB_F32, LB_F16, LB_BF16, LB_F64};
     static const lb_dtype label[] = {LB_NO_DTYPE, LB_I8, LB_BF16, LB_F32};
@@ -24,7 +24,7 @@ static void seed(lb_ctx *cx)
             for (int kind = 0; kind < CODEC_KINDS; kind++) {
                 const lb_quant_config c = {
                     .format = "binary",
-                    .compat = LB_COMPAT_SEED,
+                    .compat = LB_COMPAT_EFORMER,
                     .dtype = label[kind % 4],
                 };
                 signs_check(cx, &c, true, from[d], shape[s], kind);
@@ -67,7 +67,7 @@ int main(void)
             (lb_quant_config){.format = "binary",
                               .meaning = m ? LB_MEANS_INVERSE : LB_MEANS_SCALE},
             true);
-    seed(cx);
+    eformer(cx);
     by_hand(cx);
     signs_large(cx, configs, CONFIGS);
     signs_backward(cx, configs, CONFIGS);
@@ -77,7 +77,7 @@ int main(void)
                               LB_SHAPE(0), LB_SHAPE(8, 5), LB_SHAPE(6, 7)};
     for (size_t s = 0; s < sizeof shape / sizeof *shape; s++)
         for (int c = 0; c < CONFIGS; c++)
-            signs_interleaved(cx, &configs[c], "seed", shape[s]);
+            signs_interleaved(cx, &configs[c], "eformer", shape[s]);
     model_end();
     signs_bad_bits(cx, "binary", 1, "code 0");
     signs_bad_bits(cx, "binary", 3, "code 2");

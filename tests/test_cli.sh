@@ -126,7 +126,7 @@ refused 2 "is there already; --force replaces it" quantize "$src" -o "$tmp" \
 refused 1 "which is no part of such a model, and would be lost" \
     quantize "$src" -o "$tmp" --type nf4 --force
 refused 2 "--output is empty" quantize "$src" -o "" --type nf4
-refused 2 "--layout takes one of native bnb bitnet seed, not 'gguf'" \
+refused 2 "--layout takes one of native bnb bitnet eformer, not 'gguf'" \
     quantize "$src" -o "$dst" --type nf4 --layout gguf
 refused 2 "--jobs takes 1 to 256, not '0'" quantize "$src" -o "$dst" \
     --type nf4 -j 0
@@ -184,10 +184,10 @@ refused 2 "--linear-class takes one of autobitlinear bitlinear, not 'x'" \
 quantize --type ternary --linear-class bitlinear --force -q --no-sync
 run 0 info --metadata "$dst"
 has '\"meaning\": 2'
-quantize --type ternary --layout seed --scale tensor --threshold absmean \
+quantize --type ternary --layout eformer --scale tensor --threshold absmean \
     --force -q --no-sync
 run 0 info "$dst"
-has "seed, 2 tensors"
+has "eformer, 2 tensors"
 
 # ---- quantize: which, and into what -------------------------------------------
 

@@ -36,7 +36,7 @@ completes "--help --version" --
 completes "" diff --jX
 completes "--jobs --json" diff --j
 completes "--block-size" quantize --bl
-completes "native bnb bitnet seed" quantize --layout ""
+completes "native bnb bitnet eformer" quantize --layout ""
 completes "bnb" quantize x --layout bn
 completes "int8 iq4_nl" bench --type i
 completes "" bench -j ""

@@ -52,7 +52,7 @@ refused 2 "is there already; --force replaces it" dequantize "$src" -o "$out"
 does dequantize "$src" -o "$tmp/j1" -q -j 1
 [ ! -s "$tmp/out" ] || die "-q talks"
 cmp -s "$tmp/j1" "$out" || die "other bytes on one thread"
-for what in bnb8 seed native fp4; do
+for what in bnb8 eformer native fp4; do
     does dequantize $layouts/$what.safetensors -o "$out" --force -q
     same $layouts/$what.values "$out"
 done
@@ -73,7 +73,7 @@ has '"verb": "dequantize"'
 run 0 convert --help
 has "usage: lowbit convert SRC [OPTION].."
 refused 2 "convert needs --output" convert "$src"
-refused 2 "--layout takes one of native bnb bitnet seed, not 'x'" convert \
+refused 2 "--layout takes one of native bnb bitnet eformer, not 'x'" convert \
     "$src" -o "$out" --layout x
 refused 2 "--dtype takes one of" convert "$src" -o "$out" --dtype x
 does convert "$src" -o "$tmp/native" -v

@@ -14,10 +14,10 @@ has "usage: lowbit formats [OPTION].."
 # normal numbers (int8's is larger because rows are longer).
 LOWBIT_ISA=ref prints formats <<END
 format        bits     nrmse  code        files
-int8         8.031    0.0079  portable    native bnb seed
-nf4            4.5    0.0921  portable    native bnb seed
-ternary          2    0.4440  portable    native bitnet seed
-binary           1    0.6031  portable    native seed
+int8         8.031    0.0079  portable    native bnb eformer
+nf4            4.5    0.0921  portable    native bnb eformer
+ternary          2    0.4440  portable    native bitnet eformer
+binary           1    0.6031  portable    native eformer
 dynamic8     8.125    0.0109  portable    native
 q8_0           8.5    0.0054  portable    native gguf
 q4_0           4.5    0.0860  portable    native gguf
@@ -27,7 +27,7 @@ tq2_0        2.062    0.8081  portable    native gguf
 END
 LOWBIT_ISA=ref run 0 formats --json
 has '{"format": "nf4", "bits_per_weight": 4.5, "nrmse": 0.092'
-has '"kernels": "portable", "layouts": ["native", "bnb", "seed"]}'
+has '"kernels": "portable", "layouts": ["native", "bnb", "eformer"]}'
 
 # ---- cpu ---------------------------------------------------------------------
 

@@ -194,8 +194,8 @@ done
 for how in "int8 --scale row|int8: scale is row: axis and block_size say who" \
     "nf4 --scale tensor|nf4: scale is tensor: there is one for each block" \
     "dynamic8 --scale none|dynamic8: scale is none: there is one" \
-    "ternary --scale row --compat seed|ternary: scale is row: compat seed has no" \
-    "ternary --threshold absmean --compat seed|threshold is absmean: compat seed" \
+    "ternary --scale row --compat eformer|ternary: scale is row: compat eformer has no" \
+    "ternary --threshold absmean --compat eformer|threshold is absmean: compat eformer" \
     "ternary --scale row --block-size 64|block_size is 64, but scale is row" \
     "ternary --compat bnb-cpu|compat is bnb-cpu: no version of that has" \
     "int8 --threshold absmean|int8: threshold is absmean, and it has no use" \

@@ -180,7 +180,7 @@ page
 has "<h2>As they were</h2>"
 # Read again: in every layout.
 for how in "nf4 native" "int8 native" "nf4 bnb" "int8 bnb" "ternary bitnet" \
-    "ternary seed" "nf4 seed"; do
+    "ternary eformer" "nf4 eformer"; do
     # shellcheck disable=SC2086
     set -- $how
     "$program" quantize "$src" -o "$tmp/v" --force --type "$1" --layout "$2" \

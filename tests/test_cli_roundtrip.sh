@@ -74,15 +74,18 @@ done
 type=nf4
 trip 0.2 q.safetensors --type nf4 --block-size 16
 trip 0.2 q.safetensors --type nf4 --double-quant
-trip 0.2 q.safetensors --type nf4 --compat seed --layout seed
+trip 0.2 q.safetensors --type nf4 --compat eformer --layout eformer
 trip 0.2 q.safetensors --type nf4 --layout bnb
 trip 0.2 q.safetensors --type nf4 --layout bnb --double-quant
 type=int8
 trip 0.02 q.safetensors --type int8 --axis 0
 trip 0.02 q.safetensors --type int8 --layout bnb
-trip 0.02 q.safetensors --type int8 --layout seed
+trip 0.02 q.safetensors --type int8 --layout eformer
+# The former name of eformer.
+trip 0.2 q.safetensors --type nf4 --compat seed --layout seed
+trip 0.2 q.safetensors --type int8 --layout seed --override 's0=nf4:compat=seed'
 type=ternary
-trip 1.1 q.safetensors --type ternary --layout seed
+trip 1.1 q.safetensors --type ternary --layout eformer
 trip 0.8 q.safetensors --type ternary --scale row --threshold absmean
 trip 0.8 q.safetensors --type ternary --scale block
 type=binary
@@ -91,7 +94,7 @@ mv "$tmp/q.safetensors" "$tmp/blocks.safetensors"
 trip 0.9 q.safetensors --type binary --block-size 32 --scale block
 cmp -s "$tmp/q.safetensors" "$tmp/blocks.safetensors" ||
     die "--block-size does not imply --scale block"
-trip 1.1 q.safetensors --type binary --layout seed
+trip 1.1 q.safetensors --type binary --layout eformer
 # Which way the scale goes is not in the file alone.
 type=ternary
 for class in bitlinear autobitlinear; do
@@ -111,7 +114,7 @@ header+='"a.b":{"dtype":"BF16","shape":[2,64],"data_offsets":[256,512]},'
 header+='"a.codes":{"dtype":"BF16","shape":[2,64],"data_offsets":[512,768]}}'
 safetensors "$src" "$header" "$(numbers 384)"
 type=nf4
-for how in "" --double-quant "--layout seed"; do
+for how in "" --double-quant "--layout eformer"; do
     # shellcheck disable=SC2086
     trip 0.2 q.safetensors --type nf4 $how
 done

@@ -67,7 +67,7 @@ base64 -w0 /dev/urandom | tr 'A-Za-z+/' "${digits:0:54}" |
     head -c 131104 >>"$tmp/model.safetensors" || true
 for how in '--type nf4 --block-size 32' '--type int8' '--type ternary' \
     '--type nf4 --layout bnb' '--type nf4 --layout bnb --double-quant' \
-    '--type int8 --layout bnb' '--type nf4 --block-size 32 --layout seed' \
+    '--type int8 --layout bnb' '--type nf4 --block-size 32 --layout eformer' \
     '--type ternary --layout bitnet' '--type nf4 --double-quant'; do
     rm -f "$tmp/small.safetensors"
     # shellcheck disable=SC2086
@@ -352,7 +352,7 @@ refused 3 "' has no shape" shard "$tmp/blob.safetensors" -o "$tmp/none" \
 
 rm "$tmp/small.safetensors"
 run 0 quantize "$tmp/model.safetensors" -o "$tmp/small.safetensors" --type nf4 \
-    --block-size 32 --layout seed -q
+    --block-size 32 --layout eformer -q
 run 0 shard "$tmp/small.safetensors" -o "$tmp/odd" --mesh x=2 --spec 'up=P(x)' -q
 edit $a 's/\[64, 256\]/[64,  96]/'
 no_merge "$a: 'up.weight.packed' has 8192 bytes, which are no 3072 entries"

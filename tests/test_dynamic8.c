@@ -572,7 +572,7 @@ static void test_refusals(lb_ctx *cx)
     } row[] = {
         {{.block_size = -2}, LB_E_ARG, "-2"},
         {{.axes = {1, {1}}}, LB_E_AXIS, "axis 1"},
-        {{.compat = LB_COMPAT_SEED}, LB_E_ARG, "seed"},
+        {{.compat = LB_COMPAT_EFORMER}, LB_E_ARG, "eformer"},
         {{.scale = LB_SCALE_NONE}, LB_E_ARG, "scale is none"},
         {{.scale = LB_SCALE_ROW}, LB_E_ARG, "scale is row"},
         {{.meaning = LB_MEANS_INVERSE}, LB_E_ARG, "meaning is inverse"},

@@ -156,7 +156,7 @@ static void try_nf4(const trial *t, int64_t block)
     for (int compat = 0; compat <= LB_COMPAT_BNB_CPU; compat++)
         for (int d = 0; d < 3; d++)
             for (int whole = 0; whole < 2; whole++) {
-                if (d && compat != LB_COMPAT_SEED) continue;
+                if (d && compat != LB_COMPAT_EFORMER) continue;
                 lb_encode_ref.largest(t->x, t->n, block, most);
                 const lb_quotient how = lb_nf4_norms((lb_compat)compat, from[d],
                                                      whole, blocks, most, by);

@@ -420,8 +420,8 @@ static void quantizing(lb_ctx *cx)
     REFUSED(TO("ternary", .axes = {1, {0}}), LB_E_ARG, "ternary|axis is given");
     REFUSED(TO("binary", .threshold = LB_THRESHOLD_ABSMEAN), LB_E_ARG,
             "binary|threshold is absmean");
-    REFUSED(TO("dynamic8", .compat = LB_COMPAT_SEED), LB_E_ARG,
-            "dynamic8|seed");
+    REFUSED(TO("dynamic8", .compat = LB_COMPAT_EFORMER), LB_E_ARG,
+            "dynamic8|eformer");
     REFUSED(TO("q8_0", .block_size = 64), LB_E_ARG, "q8_0|64|32");
     REFUSED(TO("tq1_0", .dtype = LB_I8), LB_E_DTYPE, "tq1_0|i8");
     REFUSED(TO("q4_0", .double_quant = true), LB_E_ARG, "q4_0|no scales");
@@ -460,13 +460,15 @@ static void taking_apart(lb_ctx *cx)
     REFUSED(lb_codes(cx, NULL), LB_E_NULL, "NULL");
     REFUSED(lb_codes(cx, x), LB_E_UNSUPPORTED, "dense");
     REFUSED(lb_codes(cx, b), LB_E_UNSUPPORTED, "q8_0");
-    REFUSED(lb_export(cx, NULL, "seed", "packed"), LB_E_NULL, "NULL");
+    REFUSED(lb_export(cx, NULL, "eformer", "packed"), LB_E_NULL, "NULL");
     REFUSED(lb_export(cx, q, "no_such", "packed"), LB_E_ARG, "nf4|no_such");
-    REFUSED(lb_export(cx, q, "seed", "no_such"), LB_E_ARG, "seed|no_such");
-    REFUSED(lb_export(cx, q, "seed", NULL), LB_E_ARG, "seed");
+    REFUSED(lb_export(cx, q, "eformer", "no_such"), LB_E_ARG,
+            "eformer|no_such");
+    REFUSED(lb_export(cx, q, "eformer", NULL), LB_E_ARG, "eformer");
     REFUSED(lb_export(cx, q, NULL, "no_such"), LB_E_ARG, "nf4|no_such|codes");
-    REFUSED(lb_export(cx, x, "seed", "packed"), LB_E_ARG, "dense|seed");
-    REFUSED(lb_export(cx, cut, "seed", "packed"), LB_E_UNSUPPORTED, "nf4(2,2)");
+    REFUSED(lb_export(cx, x, "eformer", "packed"), LB_E_ARG, "dense|eformer");
+    REFUSED(lb_export(cx, cut, "eformer", "packed"), LB_E_UNSUPPORTED,
+            "nf4(2,2)");
 }
 
 static void from_codes(lb_ctx *cx)
@@ -511,7 +513,7 @@ static void from_parts(lb_ctx *cx)
     lb_array *codes = lb_zeros(cx, LB_U8, LB_SHAPE(2, 2));
     lb_array *absmax = lb_zeros(cx, LB_F32, LB_SHAPE(2, 1));
     const char *name[] = {"codes", "absmax"}, *wrong[] = {"codes", "no_such"};
-    const char *twice[] = {"codes", "codes"}, *seed[] = {"packed", "absmax"};
+    const char *twice[] = {"codes", "codes"}, *eformer[] = {"packed", "absmax"};
     lb_array *good[] = {codes, absmax}, *half[] = {codes, NULL};
     lb_array *long_rows[] = {lb_zeros(cx, LB_U8, shape), absmax};
     lb_array *ints[] = {lb_zeros(cx, LB_I32, LB_SHAPE(2, 2)), absmax};
@@ -535,10 +537,11 @@ static void from_parts(lb_ctx *cx)
     REFUSED(FROM(shape, NULL, name, NULL, 2), LB_E_NULL, "2 parts");
     REFUSED(FROM(shape, NULL, name, good, -1), LB_E_NULL, "-1 parts");
     REFUSED(FROM(shape, "no_such", name, good, 2), LB_E_ARG, "nf4|no_such");
-    REFUSED(FROM(shape, "seed", name, good, 2), LB_E_ARG, "seed|codes");
-    REFUSED(FROM(shape, "seed", seed, good, 2), LB_E_SHAPE,
+    REFUSED(FROM(shape, "eformer", name, good, 2), LB_E_ARG, "eformer|codes");
+    REFUSED(FROM(shape, "eformer", eformer, good, 2), LB_E_SHAPE,
             "nf4|packed|(2,2)|(2,1,2)");
-    REFUSED(FROM(shape, "seed", seed, good, 0), LB_E_NULL, "seed|packed");
+    REFUSED(FROM(shape, "eformer", eformer, good, 0), LB_E_NULL,
+            "eformer|packed");
     REFUSED(FROM(LB_SHAPE(-2, 3), NULL, name, good, 2), LB_E_SHAPE, "-2");
     REFUSED(FROM(nine, NULL, name, good, 2), LB_E_SHAPE, "rank 9");
 #undef FROM

@@ -534,7 +534,7 @@ static void test_refusals(lb_ctx *cx)
         lb_array *a = lb_zeros(cx, LB_F32, LB_SHAPE(2, 40));
 #define REFUSES(STATUS, SAYS, ...)                                             \
     refuses(cx, a, (lb_quant_config){.format = f, __VA_ARGS__}, STATUS, SAYS)
-        REFUSES(LB_E_UNSUPPORTED, "seed", .compat = LB_COMPAT_SEED);
+        REFUSES(LB_E_UNSUPPORTED, "eformer", .compat = LB_COMPAT_EFORMER);
         REFUSES(LB_E_UNSUPPORTED, "bnb-cuda", .compat = LB_COMPAT_BNB_CUDA);
         REFUSES(LB_E_UNSUPPORTED, "bnb-cpu", .compat = LB_COMPAT_BNB_CPU);
         REFUSES(LB_E_UNSUPPORTED, "across rows", .blocks = LB_BLOCKS_FLAT);

@@ -239,22 +239,23 @@ static void check_from_parts(lb_ctx *cx, const golden_case *c,
                 *layout ? layout : "from_parts");
 }
 
-/* The seed's int8 has the parts that ours has. */
-static void check_seed_int8(lb_ctx *cx, const golden_case *c, lb_array *q)
+/* eformer's int8 has the parts that ours has. */
+static void check_eformer_int8(lb_ctx *cx, const golden_case *c, lb_array *q)
 {
     static const char *const name[] = {"weight", "scale"};
     const given_part *scale = part_named(c, "", "scale");
     lb_array *part[] = {golden_dense(cx, &c->codes),
                         scale ? golden_dense(cx, &scale->a) : NULL};
-    if (strcmp(c->format, "int8") || c->config.compat != LB_COMPAT_SEED ||
+    if (strcmp(c->format, "int8") || c->config.compat != LB_COMPAT_EFORMER ||
         !c->shape.rank || !part[0] || !part[1] || !q)
         return;
     const lb_quant_config config = reading(c);
-    check_same(cx, c, lb_export(cx, q, "seed", name[0]), &c->codes, "weight");
-    check_same(cx, c, lb_export(cx, q, "seed", name[1]), &scale->a, "scale");
+    check_same(cx, c, lb_export(cx, q, "eformer", name[0]), &c->codes,
+               "weight");
+    check_same(cx, c, lb_export(cx, q, "eformer", name[1]), &scale->a, "scale");
     check_array(cx, c,
-                lb_from_parts(cx, &config, c->shape, "seed", name, part, 2),
-                "seed");
+                lb_from_parts(cx, &config, c->shape, "eformer", name, part, 2),
+                "eformer");
 }
 
 /* ---- all files ----------------------------------------------------------- */
@@ -266,8 +267,8 @@ static void check_case(lb_ctx *cx, const golden_case *c, lb_array *map)
     if (c->input) check_quantize(cx, c, q);
     check_from_codes(cx, c);
     check_from_parts(cx, c, "", NULL);
-    check_from_parts(cx, c, "seed", NULL);
-    check_seed_int8(cx, c, q);
+    check_from_parts(cx, c, "eformer", NULL);
+    check_eformer_int8(cx, c, q);
     if (c->config.double_quant)
         check_from_parts(cx, c, "",
                          lb_reshape(cx, map, LB_SHAPE(1, lb_size(map))));
@@ -307,7 +308,7 @@ int main(void)
     static golden_names inputs;
     static const char *const path[] = {
         "tests/golden/golden_inputs.txt", "tests/golden/codec_native.txt",
-        "tests/golden/codec_seed.txt", "tests/golden/codec_bnb_cpu.txt",
+        "tests/golden/codec_eformer.txt", "tests/golden/codec_bnb_cpu.txt",
         "tests/golden/codec_bnb_cuda.txt"};
     lb_ctx *cx = lb_open(NULL);
     for (size_t i = 0; i < sizeof path / sizeof *path; i++)

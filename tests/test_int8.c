@@ -52,7 +52,7 @@ static bool is_bnb(lb_compat c)
 /* The step between numbers, from the largest of a group. */
 static double step_of(lb_compat compat, lb_dtype d, double most)
 {
-    if (compat == LB_COMPAT_SEED) {
+    if (compat == LB_COMPAT_EFORMER) {
         const double tiny = d == LB_F16 ? 0x1p-14 : 0x1p-126;
         return codec_round(d, codec_round(d, most / MOST) + tiny);
     }
@@ -88,10 +88,11 @@ static void check_array(lb_ctx *cx, const lb_quant_config *c, lb_dtype from,
                         lb_shape shape, int kind)
 {
     if (check_thins()) return;
-    const bool seed = c->compat == LB_COMPAT_SEED, bnb = is_bnb(c->compat);
-    const lb_dtype d = seed && from != LB_F64 ? from : LB_F32;
+    const bool eformer = c->compat == LB_COMPAT_EFORMER,
+               bnb = is_bnb(c->compat);
+    const lb_dtype d = eformer && from != LB_F64 ? from : LB_F32;
     const int meaning = bnb ? LB_MEANS_ABSMAX : (int)c->meaning;
-    const grouping g = group_by(shape, &c->axes, seed ? 0 : c->block_size);
+    const grouping g = group_by(shape, &c->axes, eformer ? 0 : c->block_size);
     model x = model_new(shape), most = model_new(g.scales);
     model code = model_new(shape), scale = model_new(g.scales);
     model value = model_new(shape);
@@ -136,7 +137,7 @@ static void check_array(lb_ctx *cx, const lb_quant_config *c, lb_dtype from,
 /* ---- tables -------------------------------------------------------------- */
 
 static const lb_dtype dtypes[] = {LB_F32, LB_F16, LB_BF16, LB_F64};
-static const lb_compat compats[] = {LB_COMPAT_NATIVE, LB_COMPAT_SEED,
+static const lb_compat compats[] = {LB_COMPAT_NATIVE, LB_COMPAT_EFORMER,
                                     LB_COMPAT_BNB_CUDA, LB_COMPAT_BNB_CPU};
 
 /* What bitsandbytes casts to f16 must fit there. */
@@ -185,7 +186,7 @@ static void axes_and_compat(lb_ctx *cx)
                         .format = "int8",
                         .axes = *a,
                         .compat = compats[c],
-                        .block_size = compats[c] == LB_COMPAT_SEED ? 4 : 0,
+                        .block_size = compats[c] == LB_COMPAT_EFORMER ? 4 : 0,
                     };
                     lb_enter(cx);
                     check_array(cx, &q, dtypes[d], row[r].shape, kind);
@@ -254,7 +255,7 @@ static void by_hand(lb_ctx *cx)
     const uint16_t b[] = {0xbfaa, 0x3faa};
     q = lb_quantize(
         cx, lb_from(cx, LB_BF16, LB_SHAPE(2), b),
-        &(lb_quant_config){.format = "int8", .compat = LB_COMPAT_SEED});
+        &(lb_quant_config){.format = "int8", .compat = LB_COMPAT_EFORMER});
     CHECK(lb_read(cx, lb_codes(cx, q), code, 2));
     CHECK(code[0] == -127 && code[1] == 127);
 
@@ -263,7 +264,7 @@ static void by_hand(lb_ctx *cx)
     const uint16_t h[] = {0x2d1f, 0xad1f};
     q = lb_quantize(
         cx, lb_from(cx, LB_F16, LB_SHAPE(2), h),
-        &(lb_quant_config){.format = "int8", .compat = LB_COMPAT_SEED});
+        &(lb_quant_config){.format = "int8", .compat = LB_COMPAT_EFORMER});
     CHECK(lb_read(cx, lb_codes(cx, q), code, 2));
     CHECK(code[0] == 116 && code[1] == -116);
 
@@ -286,7 +287,7 @@ static const lb_quant_config configs[] = {
     {.format = "int8"},
     {.format = "int8", .axes = {1, {0}}},
     {.format = "int8", .axes = {2, {0, 1}}, .meaning = LB_MEANS_INVERSE},
-    {.format = "int8", .axes = {2, {0, 2}}, .compat = LB_COMPAT_SEED},
+    {.format = "int8", .axes = {2, {0, 2}}, .compat = LB_COMPAT_EFORMER},
     {.format = "int8", .block_size = 24, .meaning = LB_MEANS_ABSMAX},
     {.format = "int8", .compat = LB_COMPAT_BNB_CPU},
     {.format = "int8", .compat = LB_COMPAT_BNB_CUDA, .dtype = LB_BF16},
@@ -379,19 +380,26 @@ static void views(lb_ctx *cx)
 
 static void round_trips(lb_ctx *cx)
 {
-    static const char *const seed[] = {"weight", "scale"};
+    static const char *const eformer[] = {"weight", "scale"};
     static const char *const bnb[] = {"weight", "scb"};
     double x[12 * 20];
     codec_fill(CODEC_NORMAL, LB_BF16, 12 * 20, 3, x);
     lb_array *a = codec_array(cx, LB_BF16, LB_SHAPE(12, 20), x);
     lb_quant_config c = {
-        .format = "int8", .axes = {1, {0}}, .compat = LB_COMPAT_SEED};
+        .format = "int8", .axes = {1, {0}}, .compat = LB_COMPAT_EFORMER};
     lb_array *q = lb_quantize(cx, a, &c);
-    lb_array *part[2] = {lb_export(cx, q, "seed", "weight"),
-                         lb_export(cx, q, "seed", "scale")};
+    lb_array *part[2] = {lb_export(cx, q, "eformer", "weight"),
+                         lb_export(cx, q, "eformer", "scale")};
     CHECK(codec_same(
-        cx, q, lb_from_parts(cx, &c, LB_SHAPE(12, 20), "seed", seed, part, 2)));
+        cx, q,
+        lb_from_parts(cx, &c, LB_SHAPE(12, 20), "eformer", eformer, part, 2)));
     CHECK(codec_same(cx, q, lb_from_codes(cx, &c, part[0], part[1])));
+    /* The former names. */
+    CHECK_EQ_I(LB_COMPAT_SEED, LB_COMPAT_EFORMER);
+    CHECK(lb_export(cx, q, "seed", "weight"));
+    CHECK(codec_same(
+        cx, q,
+        lb_from_parts(cx, &c, LB_SHAPE(12, 20), "seed", eformer, part, 2)));
 
     c = (lb_quant_config){.format = "int8", .compat = LB_COMPAT_BNB_CPU};
     q = lb_quantize(cx, a, &c);
@@ -404,12 +412,12 @@ static void round_trips(lb_ctx *cx)
     CHECK_EQ_S(lb_error(cx), "");
 
     /* A layout that cannot say what the array holds. */
-    CHECK(
-        codec_refused(cx, lb_export(cx, q, "seed", "scale"), LB_E_UNSUPPORTED));
+    CHECK(codec_refused(cx, lb_export(cx, q, "eformer", "scale"),
+                        LB_E_UNSUPPORTED));
     q = lb_quantize(cx, a,
                     &(lb_quant_config){.format = "int8", .block_size = 8});
-    CHECK(
-        codec_refused(cx, lb_export(cx, q, "seed", "scale"), LB_E_UNSUPPORTED));
+    CHECK(codec_refused(cx, lb_export(cx, q, "eformer", "scale"),
+                        LB_E_UNSUPPORTED));
     CHECK(codec_refused(cx, lb_export(cx, q, "bnb", "scb"), LB_E_UNSUPPORTED));
     q = lb_quantize(cx, a,
                     &(lb_quant_config){.format = "int8",
@@ -417,7 +425,8 @@ static void round_trips(lb_ctx *cx)
                                        .meaning = LB_MEANS_ABSMAX});
     CHECK(codec_refused(cx, lb_export(cx, q, "bnb", "scb"), LB_E_UNSUPPORTED));
     CHECK(codec_refused(
-        cx, lb_from_parts(cx, &c, LB_SHAPE(12, 20), "seed", seed, part, 1),
+        cx,
+        lb_from_parts(cx, &c, LB_SHAPE(12, 20), "eformer", eformer, part, 1),
         LB_E_NULL));
 
     /* A code that there is not. */
@@ -468,15 +477,15 @@ static void refusals(lb_ctx *cx)
         lb_status status;
     } row[] = {
         {{.dtype = LB_I8}, LB_E_DTYPE},
-        {{.dtype = LB_I32, .compat = LB_COMPAT_SEED}, LB_E_DTYPE},
+        {{.dtype = LB_I32, .compat = LB_COMPAT_EFORMER}, LB_E_DTYPE},
         {{.decode = LB_DECODE_POLY}, LB_E_ARG},
         {{.scale = LB_SCALE_NONE}, LB_E_ARG},
         {{.scale = LB_SCALE_TENSOR}, LB_E_ARG},
         {{.threshold = LB_THRESHOLD_ABSMEAN}, LB_E_ARG},
         {{.blocks = LB_BLOCKS_FLAT}, LB_E_ARG},
         {{.center = true}, LB_E_ARG},
-        {{.meaning = LB_MEANS_INVERSE, .compat = LB_COMPAT_SEED}, LB_E_ARG},
-        {{.meaning = LB_MEANS_ABSMAX, .compat = LB_COMPAT_SEED}, LB_E_ARG},
+        {{.meaning = LB_MEANS_INVERSE, .compat = LB_COMPAT_EFORMER}, LB_E_ARG},
+        {{.meaning = LB_MEANS_ABSMAX, .compat = LB_COMPAT_EFORMER}, LB_E_ARG},
         {{.meaning = LB_MEANS_INVERSE, .compat = LB_COMPAT_BNB_CPU}, LB_E_ARG},
         {{.axes = {1, {0}}, .compat = LB_COMPAT_BNB_CUDA}, LB_E_AXIS},
         {{.axes = {2, {0, 1}}, .compat = LB_COMPAT_BNB_CPU}, LB_E_AXIS},

@@ -46,7 +46,7 @@ static void test_others(void)
 {
     static const char *const file[] = {
         GOLDEN "bnb4.safetensors", GOLDEN "bnb8.safetensors",
-        GOLDEN "seed.safetensors", GOLDEN "bitnet.safetensors"};
+        GOLDEN "eformer.safetensors", GOLDEN "bitnet.safetensors"};
     for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
         if (access(file[i], R_OK)) continue;
         lb_convert_options o = {.no_sync = true, .linear_class = "bitlinear"};
@@ -86,7 +86,7 @@ static void test_round_trips(void)
         {{.format = "nf4", .compat = LB_COMPAT_BNB_CPU}, NULL, "bnb"},
         {{.format = "int8", .compat = LB_COMPAT_BNB_CPU}, NULL, "bnb"},
         {{.format = "ternary", .meaning = LB_MEANS_INVERSE}, NULL, "bitnet"},
-        {{.format = "nf4"}, NULL, "seed"},
+        {{.format = "nf4"}, NULL, "eformer"},
         {{.format = "q8_0"}, "gguf", NULL},
         {{.format = "q4_0"}, "gguf", NULL},
         {{.format = "iq4_nl"}, "gguf", NULL},

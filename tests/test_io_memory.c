@@ -126,10 +126,12 @@ int main(void)
     for (int i = 0; io_file_at(i, &g); i++)
         n += failing(cx, &g);
     CHECK(n > 600);
-    static const char *const groups[][2] = {
-        {"bnb4.safetensors", "bnb"},  {"bnb8.safetensors", "bnb"},
-        {"seed.safetensors", "seed"}, {"native.safetensors", "native"},
-        {"bitlinear", "bitnet"},      {"bnb4.values", ""}};
+    static const char *const groups[][2] = {{"bnb4.safetensors", "bnb"},
+                                            {"bnb8.safetensors", "bnb"},
+                                            {"eformer.safetensors", "eformer"},
+                                            {"native.safetensors", "native"},
+                                            {"bitlinear", "bitnet"},
+                                            {"bnb4.values", ""}};
     for (int i = 0; i < 6; i++) {
         g = (io_file){0};
         snprintf(g.path, sizeof g.path, "tests/golden/layouts/%s",

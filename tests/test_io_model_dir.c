@@ -350,7 +350,7 @@ static void test_resume(void)
     CHECK(lb_quantize_file(cx, in("model", "").s, in("again", "").s, &o));
     CHECK(s.resumed == 0 && same_as("again", lb_shard_name(0, 2).s));
     remove_dir("again");
-    o.layout = "seed";
+    o.layout = "eformer";
     stop_after(6, o);
     o.layout = NULL;
     s = (seen){0};

@@ -95,7 +95,7 @@ static void test_golden(void)
          true, true},
         {GOLDEN "autobitlinear", "bitnet",
          GOLDEN "autobitlinear/model.safetensors", true, true},
-        {GOLDEN "seed.safetensors", "seed", NULL, false, false},
+        {GOLDEN "eformer.safetensors", "eformer", NULL, false, false},
         {GOLDEN "native.safetensors", "native", NULL, false, true},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -127,20 +127,20 @@ typedef struct variant {
 } variant;
 
 static const variant variants[] = {
-    {{.format = "int8"}, " seed"},
-    {{.format = "int8", .axes = {1, {0}}}, " seed"},
+    {{.format = "int8"}, " eformer"},
+    {{.format = "int8", .axes = {1, {0}}}, " eformer"},
     {{.format = "int8", .block_size = 8}, ""},
     {{.format = "int8", .compat = LB_COMPAT_BNB_CPU}, " bnb"},
-    {{.format = "nf4"}, " seed"},
+    {{.format = "nf4"}, " eformer"},
     {{.format = "nf4", .double_quant = true}, ""},
     {{.format = "nf4", .compat = LB_COMPAT_BNB_CPU}, " bnb"},
     {{.format = "nf4", .compat = LB_COMPAT_BNB_CPU, .block_size = 128}, " bnb"},
-    {{.format = "nf4", .compat = LB_COMPAT_SEED}, " seed"},
-    {{.format = "ternary"}, " bitnet seed"},
-    {{.format = "ternary", .scale = LB_SCALE_NONE}, " seed"},
+    {{.format = "nf4", .compat = LB_COMPAT_EFORMER}, " eformer"},
+    {{.format = "ternary"}, " bitnet eformer"},
+    {{.format = "ternary", .scale = LB_SCALE_NONE}, " eformer"},
     {{.format = "ternary", .scale = LB_SCALE_ROW}, ""},
     {{.format = "ternary", .meaning = LB_MEANS_INVERSE}, " bitnet"},
-    {{.format = "binary"}, " seed"},
+    {{.format = "binary"}, " eformer"},
     {{.format = "binary", .scale = LB_SCALE_BLOCK, .block_size = 32}, ""},
     {{.format = "dynamic8"}, ""},
     {{.format = "q8_0"}, ""},
@@ -214,7 +214,7 @@ static void round_trip(lb_array *q, lb_dtype dtype, lb_shape shape,
 
 static void test_formats(void)
 {
-    static const char *const layouts[] = {"native", "bnb", "bitnet", "seed"};
+    static const char *const layouts[] = {"native", "bnb", "bitnet", "eformer"};
     static const int64_t dims[][3] = {{2, 8, 256}, {2, 12, 70}, {1, 256, 0}};
     for (size_t v = 0; v < sizeof variants / sizeof *variants; v++)
         for (int d = 0; d < 3; d++)

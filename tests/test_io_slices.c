@@ -131,7 +131,7 @@ static void test_golden(lb_ctx *cx)
         "tests/golden/layouts/fp4.safetensors",
         "tests/golden/layouts/bnb8.safetensors",
         "tests/golden/layouts/native.safetensors",
-        "tests/golden/layouts/seed.safetensors",
+        "tests/golden/layouts/eformer.safetensors",
         "tests/golden/layouts/bitlinear",
         "tests/golden/layouts/autobitlinear",
         "tests/golden/io/shapes.safetensors",
@@ -165,11 +165,11 @@ static const variant variants[] = {
     {{.format = "int8", .axes = {1, {0}}}, "native", 1.04, 1},
     {{.format = "int8", .block_size = 8}, "native", 1, 1},
     {{.format = "int8", .compat = LB_COMPAT_BNB_CPU}, "bnb", 1, 1.04},
-    {{.format = "int8"}, "seed", 1, 1.04},
+    {{.format = "int8"}, "eformer", 1, 1.04},
     {{.format = "nf4"}, "native", 1, 1},
-    {{.format = "nf4"}, "seed", 1, 1},
-    {{.format = "nf4", .block_size = 32}, "seed", 1, 1},
-    {{.format = "nf4", .block_size = 128}, "seed", 1, 1},
+    {{.format = "nf4"}, "eformer", 1, 1},
+    {{.format = "nf4", .block_size = 32}, "eformer", 1, 1},
+    {{.format = "nf4", .block_size = 128}, "eformer", 1, 1},
     {{.format = "nf4", .double_quant = true}, "native", 1.05, 1.3},
     {{.format = "nf4", .compat = LB_COMPAT_BNB_CPU}, "bnb", 1, 1},
     {{.format = "nf4",
@@ -180,7 +180,7 @@ static const variant variants[] = {
      1.05,
      1.3},
     {{.format = "ternary"}, "native", 1, 1},
-    {{.format = "ternary"}, "seed", 4, 1},
+    {{.format = "ternary"}, "eformer", 4, 1},
     {{.format = "ternary"}, "bitnet", 4, 1},
     {{.format = "ternary", .scale = LB_SCALE_ROW}, "native", 1, 1.2},
     {{.format = "binary"}, "native", 1, 1},
@@ -303,15 +303,16 @@ static void test_refused(lb_ctx *cx)
     unlink(path);
 }
 
-/* A file with an nf4 array 'w' of layout seed: (2,64), but for its description.
+/* A file with an nf4 array 'w' of layout eformer: (2,64) except for its
+ * descriptor.
  */
-static bool put_seed(const char *path, const char *shape)
+static bool put_eformer(const char *path, const char *shape)
 {
     char text[512];
     const uint8_t zero[64 + 8] = {0};
     const int n = snprintf(
         text, sizeof text,
-        "{\"__metadata__\":{\"lowbit.w\":\"{\\\"layout\\\":\\\"seed\\\","
+        "{\"__metadata__\":{\"lowbit.w\":\"{\\\"layout\\\":\\\"eformer\\\","
         "\\\"format\\\":\\\"nf4\\\",\\\"dtype\\\":\\\"f32\\\",\\\"shape\\\":%s}"
         "\"},\"w.packed\":{\"dtype\":\"U8\",\"shape\":[2,1,32],"
         "\"data_offsets\":[0,64]},\"w.absmax\":{\"dtype\":\"F32\","
@@ -337,7 +338,7 @@ static void test_described_wrong(lb_ctx *cx)
         {"[2,64]", {1, 64}, NULL},
         {"[1,1,1,1,1,1,2,64]",
          {1, 1, 1, 1, 1, 1, 1, 64},
-         "'w', nf4 (1,1,1,1,1,1,2,64), has no place in layout seed"},
+         "'w', nf4 (1,1,1,1,1,1,2,64), has no place in layout eformer"},
         {"[4,64]",
          {2, 64},
          "tensor 'w.packed' has 64 bytes, and as (4,1,32) it would have 128"},
@@ -352,7 +353,7 @@ static void test_described_wrong(lb_ctx *cx)
     char path[SCRATCH_MAX];
     CHECK(scratch_file(path));
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
-        say(put_seed(path, c[i].shape), "write", path, c[i].shape);
+        say(put_eformer(path, c[i].shape), "write", path, c[i].shape);
         lb_file *f = lb_file_open(cx, path, NULL);
         lb_enter(cx);
         lb_array *a = lb_file_load_slice(cx, f, "w", zero, c[i].count);

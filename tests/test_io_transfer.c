@@ -204,7 +204,7 @@ static void test_pieces(void)
         {.format = "ternary"},
         {.format = "ternary", .scale = LB_SCALE_ROW},
         {.format = "ternary", .scale = LB_SCALE_BLOCK},
-        {.format = "ternary", .compat = LB_COMPAT_SEED, .dtype = LB_F32},
+        {.format = "ternary", .compat = LB_COMPAT_EFORMER, .dtype = LB_F32},
         {.format = "binary"},
         {.format = "binary", .scale = LB_SCALE_BLOCK},
     };
@@ -219,9 +219,9 @@ static void test_pieces(void)
     compare(&bnb4, NULL, "bnb");
     compare(&bnb8, NULL, "bnb");
     compare(&signs, NULL, "bitnet");
-    compare(&configs[0], NULL, "seed");
-    compare(&configs[3], NULL, "seed");
-    compare(&configs[6], NULL, "seed");
+    compare(&configs[0], NULL, "eformer");
+    compare(&configs[3], NULL, "eformer");
+    compare(&configs[6], NULL, "eformer");
     static const char *const blocks[] = {"q8_0", "q4_0", "iq4_nl", "tq1_0",
                                          "tq2_0"};
     for (int i = 0; i < 5; i++) {

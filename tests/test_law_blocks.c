@@ -15,7 +15,7 @@
 /* Whose codes depend on numbers all over the array, unseen in the table: a cut
  * has other statistics. */
 static const char *const whole[] = {"ternary, no scale", "ternary, i8",
-                                    "ternary, seed", "dynamic8, centered"};
+                                    "ternary, eformer", "dynamic8, centered"};
 
 static long same, kept, kept_joins, joins, cuts;
 

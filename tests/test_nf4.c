@@ -85,9 +85,9 @@ typedef struct {
 } made;
 
 /* Numbers that lie between two codes, or an ulp or two from there, so that the
- * rules part. native, seed, bnb-cuda: numpy 2.4 with ml_dtypes 0.6, each step
- * in f32, or for seed in the dtype. bnb-cpu: bitsandbytes 0.50.2 with torch
- * 2.15, quantize_4bit(x, blocksize=32, quant_type="nf4"). */
+ * rules part. native, eformer, bnb-cuda: numpy 2.4 with ml_dtypes 0.6, each
+ * step in f32, or for eformer in the dtype. bnb-cpu: bitsandbytes 0.50.2 with
+ * torch 2.15, quantize_4bit(x, blocksize=32, quant_type="nf4"). */
 /* clang-format off */
 static const made table[] = {
     {LB_F32,
@@ -148,7 +148,7 @@ static void check_made(lb_ctx *cx, const made *m, lb_compat compat)
     }
     lb_array *scale = q ? lb_component(cx, q, "absmax") : NULL;
     CHECK_EQ_I(lb_dtype_of(scale),
-               compat == LB_COMPAT_SEED ? m->dtype : LB_F32);
+               compat == LB_COMPAT_EFORMER ? m->dtype : LB_F32);
     CHECK(lb_read(cx, lb_convert(cx, scale, LB_F32), absmax, sizeof absmax));
     CHECK(same_f32(absmax[0], x[0]) && same_f32(absmax[1], x[32]));
     float y[MADE];
@@ -236,7 +236,7 @@ static void test_rows(lb_ctx *cx)
         }
 }
 
-/* f64 is rounded to f32 first, also for the seed. */
+/* f64 is rounded to f32 first, also for eformer. */
 static void test_f64(lb_ctx *cx)
 {
     enum { N = 70 };
@@ -295,7 +295,7 @@ static void test_extremes(lb_ctx *cx)
     } row[] = {
         {{0, -0.0f, 0, 0, 0, 0, -0.0f},
          {"77777777", "77777777", "00000000", "77777777"}},
-        /* Of subnormals native divides, the seed adds 2^-126 first, a GPU
+        /* Of subnormals native divides, eformer adds 2^-126 first, a GPU
          * multiplies by infinity and a CPU by 1e38. */
         {{0x1p-149f, -0x1p-149f, 0, 0x1p-148f, 0x1p-130f, 0, -0x1p-130f},
          {"c27ff707", "77778767", "f00ff000", "77778767"}},
@@ -390,7 +390,7 @@ static void test_bound(lb_ctx *cx)
             CHECK(worst <= bound);
             /* Half of -1 to -.696, which is the widest step. */
             if (!decode) CHECK(worst > 0.15);
-            if (compat != LB_COMPAT_SEED) CHECK(bound < 0.17);
+            if (compat != LB_COMPAT_EFORMER) CHECK(bound < 0.17);
             lb_leave(cx);
         }
 }
@@ -425,9 +425,9 @@ static void test_refusals(lb_ctx *cx)
         how.format = "nf4";
         refused(cx, lb_quantize(cx, a, &how), row[i].status, row[i].word);
     }
-    /* The seed takes any axes, and says nothing. */
+    /* eformer takes any axes, and says nothing. */
     const lb_quant_config seed = {
-        .format = "nf4", .axes = {1, {0}}, .compat = LB_COMPAT_SEED};
+        .format = "nf4", .axes = {1, {0}}, .compat = LB_COMPAT_EFORMER};
     CHECK(lb_quantize(cx, a, &seed));
     const lb_quant_config block = {.format = "nf4", .scale = LB_SCALE_BLOCK};
     CHECK(lb_quantize(cx, a, &block));

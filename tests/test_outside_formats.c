@@ -245,7 +245,7 @@ static void refusals(lb_ctx *cx)
         cx,                                                                    \
         lb_quantize(cx, x, &(lb_quant_config){.format = "e4m3", __VA_ARGS__}), \
         STATUS, SAY)
-    REFUSED(LB_E_ARG, "e4m3: of a config only", .compat = LB_COMPAT_SEED);
+    REFUSED(LB_E_ARG, "e4m3: of a config only", .compat = LB_COMPAT_EFORMER);
     REFUSED(LB_E_ARG, "e4m3: of a config only", .scale = LB_SCALE_ROW);
     REFUSED(LB_E_ARG, "e4m3: of a config only", .blocks = LB_BLOCKS_FLAT);
     REFUSED(LB_E_ARG, "e4m3: of a config only", .axes = {1, {0}});

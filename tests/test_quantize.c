@@ -391,7 +391,7 @@ static void unknown(lb_ctx *cx)
         if (fmt->layout) CHECK(strstr(lb_error(cx), fmt->name) != NULL);
     lb_clear(cx);
     lb_array *q = lb_quantize(cx, a, NULL);
-    CHECK_EQ_S(lb_format_of(q), "nf4"); /* the seed's default */
+    CHECK_EQ_S(lb_format_of(q), "nf4"); /* eformer's default */
     CHECK_EQ_S(lb_error(cx), "");
 }
 

@@ -14,11 +14,11 @@ static const lb_quant_config configs[] = {
      .scale = LB_SCALE_BLOCK,
      .block_size = 300,
      .threshold = LB_THRESHOLD_ABSMEAN},
-    {.format = "ternary", .compat = LB_COMPAT_SEED},
+    {.format = "ternary", .compat = LB_COMPAT_EFORMER},
 };
 enum { CONFIGS = sizeof configs / sizeof *configs };
 
-static void seed(lb_ctx *cx)
+static void eformer(lb_ctx *cx)
 {
     static const lb_dtype from[] = {LB_F32, LB_F16, LB_BF16, LB_F64};
     static const lb_dtype label[] = {LB_NO_DTYPE, LB_I8, LB_BF16, LB_F32};
@@ -29,7 +29,7 @@ static void seed(lb_ctx *cx)
             for (int kind = 0; kind < CODEC_KINDS; kind++) {
                 const lb_quant_config c = {
                     .format = "ternary",
-                    .compat = LB_COMPAT_SEED,
+                    .compat = LB_COMPAT_EFORMER,
                     .dtype = label[kind % 4],
                     .block_size = 64,
                 };
@@ -117,7 +117,7 @@ int main(void)
                                            .meaning = m ? LB_MEANS_INVERSE
                                                         : LB_MEANS_SCALE},
                          false);
-    seed(cx);
+    eformer(cx);
     by_hand(cx);
     moments();
     signs_large(cx, configs, CONFIGS);
@@ -135,13 +135,13 @@ int main(void)
                               LB_SHAPE(0, 2)};
     for (size_t s = 0; s < sizeof shape / sizeof *shape; s++)
         for (int c = 0; c < CONFIGS; c++)
-            signs_interleaved(cx, &configs[c], c % 2 ? "bitnet" : "seed",
+            signs_interleaved(cx, &configs[c], c % 2 ? "bitnet" : "eformer",
                               shape[s]);
     model_end();
     signs_bad_bits(cx, "ternary", 3, "code 2");
     signs_refusals(cx, "ternary");
     signs_refused(cx, lb_full(cx, LB_F32, LB_SHAPE(3, 5), 1), "ternary",
-                  (lb_quant_config){.compat = LB_COMPAT_SEED,
+                  (lb_quant_config){.compat = LB_COMPAT_EFORMER,
                                     .threshold = LB_THRESHOLD_ABSMEAN},
                   LB_E_ARG);
     lb_close(cx);

@@ -276,7 +276,7 @@ static const lb_quant_config configs[] = {
     {.format = "int8", .axes = {2, {0, 1}}, .meaning = LB_MEANS_ABSMAX},
     {.format = "int8", .block_size = 24, .meaning = LB_MEANS_INVERSE},
     {.format = "int8", .block_size = 64, .double_quant = true},
-    {.format = "int8", .compat = LB_COMPAT_SEED, .dtype = LB_BF16},
+    {.format = "int8", .compat = LB_COMPAT_EFORMER, .dtype = LB_BF16},
     {.format = "nf4"},
     {.format = "nf4", .block_size = 34},
     {.format = "nf4", .double_quant = true},

@@ -14,7 +14,7 @@ environment that may be thrown away:
     v/bin/pip install --no-deps eformer==0.0.101
     v/bin/python tools/gen_golden.py
 
-torch for CPUs is enough. The CPU must have fused multiply-add: the seed's
+torch for CPUs is enough. The CPU must have fused multiply-add: eformer's
 polynomial has other bits without.
 """
 import os
@@ -35,7 +35,7 @@ from golden_text import Golden  # noqa: E402
 MADE = "made by tools/gen_golden.py; tools/golden_text.py says how to read it"
 INPUTS = "golden_inputs.txt - the arrays that the golden cases quantize,"
 NATIVE = "codec_native.txt - numpy in f32 by the definitions of the formats,"
-SEED = """codec_seed.txt - eformer with XLA's algebraic simplifier off, except
+EFORMER = """codec_eformer.txt - eformer with XLA's algebraic simplifier off, except
 that subnormals are kept and int8 codes clamped to -127,"""
 BNB_CPU = "codec_bnb_cpu.txt - bitsandbytes on a CPU,"
 BNB_CUDA = """codec_bnb_cuda.txt - numpy in f32 with the formulas and thresholds
@@ -53,12 +53,12 @@ def main():
 
     inputs, large = make_inputs(), make_large()
     files = {k: begin(h) for k, h in (
-        ("inputs", INPUTS), ("native", NATIVE), ("seed", SEED),
+        ("inputs", INPUTS), ("native", NATIVE), ("eformer", EFORMER),
         ("bnb-cpu", BNB_CPU), ("bnb-cuda", BNB_CUDA))}
     for name, (_, x) in (inputs | large).items():
         files["inputs"].input(name, x)
     files["inputs"].input("dynamic_map", codecs.MAP)
-    for compat in ("native", "seed"):
+    for compat in ("native", "eformer"):
         codecs.int8_cases(files[compat], inputs, compat)
         codecs.nf4_cases(files[compat], inputs, compat)
         for fmt in ("ternary", "binary"):

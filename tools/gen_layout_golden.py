@@ -1,6 +1,6 @@
 """gen_layout_golden.py - tests/golden/layouts: files whose tensors make arrays.
 
-bitsandbytes quantizes and decodes what is in `bnb`; `bitnet`, `seed` and
+bitsandbytes quantizes and decodes what is in `bnb`; `bitnet`, `eformer` and
 `native` are laid out and decoded here with numpy. Beside X.safetensors stands
 X.values: the same names, decoded, in the dtype they load as. Seeds are fixed;
 run it in an environment with bitsandbytes, torch, safetensors and ml_dtypes.
@@ -101,13 +101,14 @@ def bitnet(rng):
             out.write(json.dumps(config, indent=2) + "\n")
 
 
-# ---- the seed ---------------------------------------------------------------
+# ---- eformer ----------------------------------------------------------------
 
 def describe(meta, name, **d):
     meta[f"lowbit.{name}"] = json.dumps(d)
 
 
-def seed(rng):
+def eformer(rng, layout):
+    """layout: "eformer", or "seed", its former name in descriptors"""
     t, v, meta = {}, {}, {}
     for name, n, dtype in (("whole", 128, f32), ("cut", 100, BF16)):
         c = rng.integers(0, 16, (4, 128)).astype(np.uint8)
@@ -117,7 +118,7 @@ def seed(rng):
         t[f"{name}.absmax"] = absmax
         w = native_numpy.NF4[c] * np.repeat(f32(absmax), 64, 1)
         v[name] = w[:, :n].astype(dtype)
-    describe(meta, "cut", layout="seed", format="nf4", dtype="bf16",
+    describe(meta, "cut", layout=layout, format="nf4", dtype="bf16",
              shape=[4, 100])
     for name, shape, dtype in (("row", (5, 1), f32), ("column", (1, 9), BF16),
                                ("all", (1, 1), f32)):
@@ -130,12 +131,12 @@ def seed(rng):
         if name == "binary":
             c[c == 0] = 1
         t[f"{name}.packed"] = pack_rows(c)
-        describe(meta, name, layout="seed", format=name, dtype="i8",
+        describe(meta, name, layout=layout, format=name, dtype="i8",
                  shape=[6, 7])
         v[name] = c.astype(np.int8)
     t["lone.packed"] = v["lone.packed"] = np.arange(6, dtype=np.uint8)
-    save_file(t, path("seed.safetensors"), meta)
-    save_file(v, path("seed.values"))
+    save_file(t, path(f"{layout}.safetensors"), meta)
+    save_file(v, path("eformer.values"))
 
 
 # ---- native -----------------------------------------------------------------
@@ -233,5 +234,6 @@ def native(rng):
 if __name__ == "__main__":
     bnb()
     bitnet(np.random.default_rng(5))
-    seed(np.random.default_rng(6))
+    for layout in ("seed", "eformer"):
+        eformer(np.random.default_rng(6), layout)
     native(np.random.default_rng(7))

@@ -1,6 +1,6 @@
 """golden_codecs.py - the cases of each codec: codes, scales, decoded values.
 
-native and bnb-cuda are golden_rules.py; seed is the same rules, and must be
+native and bnb-cuda are golden_rules.py; eformer is the same rules, and must be
 what eformer gives but for two things, the flushing of subnormals and a clamp
 that it lacks; bnb-cpu is bitsandbytes itself.
 """
@@ -56,8 +56,8 @@ def int8_case(x, keys):
     out = [("codes", codes)]
     if x.size or not scale.size:
         out.append(("part scale" if x.ndim else "part scale*", scale))
-    if keys["compat"] == "seed":
-        check_seed_int8(x, keys, codes, scale, v)
+    if keys["compat"] == "eformer":
+        check_eformer_int8(x, keys, codes, scale, v)
     if keys["compat"] == "bnb-cpu":
         got = packages.bnb_int8(x)
         insist(same(got[0], codes) and same(got[1], scale.reshape(-1))
@@ -65,12 +65,12 @@ def int8_case(x, keys):
     return out, v
 
 
-def check_seed_int8(x, keys, codes, scale, v):
+def check_eformer_int8(x, keys, codes, scale, v):
     if not x.size or not x.ndim or x.dtype == np.float64:
         return
     with np.errstate(all="ignore"):
-        pc, ps, pv = packages.seed_int8(x, axes_of(keys, x))
-        fc, fs = rules.int8(x, axes_of(keys, x), "seed", True, 128)
+        pc, ps, pv = packages.eformer_int8(x, axes_of(keys, x))
+        fc, fs = rules.int8(x, axes_of(keys, x), "eformer", True, 128)
         fv = rules.int8_values(fc, fs, flush=True).astype(x.dtype)
     insist(same(pc, fc) and same(ps, fs) and same(pv, fv),
            f"int8 of eformer differs by more than flushing: {keys}")
@@ -92,23 +92,23 @@ def nf4_case(x, keys):
     out = [("codes", codes.reshape(x.shape)),
            ("part codes" + star, rules.nibbles(codes)),
            ("part absmax" + star, most)]
-    if compat == "seed":
-        packed = rules.seed_packed(codes, block)
-        check_seed_nf4(x, block, packed, most)
+    if compat == "eformer":
+        packed = rules.eformer_packed(codes, block)
+        check_eformer_nf4(x, block, packed, most)
         if x.ndim and x.size:
-            out += [("export seed packed", packed),
-                    ("export seed absmax", most)]
+            out += [("export eformer packed", packed),
+                    ("export eformer absmax", most)]
     return out, v.reshape(x.shape)
 
 
-def check_seed_nf4(x, block, packed, most):
+def check_eformer_nf4(x, block, packed, most):
     if not x.size or not x.ndim or x.dtype == np.float64:
         return
     with np.errstate(all="ignore"):
-        pp, pm, pv = packages.seed_nf4(x, block)
-        fc, fm = rules.nf4(x, block, "seed", True)
+        pp, pm, pv = packages.eformer_nf4(x, block)
+        fc, fm = rules.nf4(x, block, "eformer", True)
         fv = rules.nf4_values(fc, fm, block, POLY, True).astype(x.dtype)
-    insist(same(pp, rules.seed_packed(fc, block)) and same(pm, fm)
+    insist(same(pp, rules.eformer_packed(fc, block)) and same(pm, fm)
            and same(pv, fv),
            f"nf4 of eformer differs by more than flushing: {x.dtype} {x.shape}")
     COUNTS.more("eformer nf4 bytes", packed.size)
@@ -147,7 +147,7 @@ def nf4_bnb_case(x, keys, block):
 
 def signs_case(x, keys):
     compat, fmt = keys["compat"], keys["format"]
-    plain = compat == "seed" or keys.get("dtype") == "i8"
+    plain = compat == "eformer" or keys.get("dtype") == "i8"
     scale_kind = keys.get("scale") or ("none" if plain else "tensor")
     block = keys.get("block", 64)
     codes, scale = rules.signs(x, scale_kind, block, fmt,
@@ -157,10 +157,10 @@ def signs_case(x, keys):
     if scale is not None and (x.size or not scale.size):
         out.append(("part scale" if x.ndim else "part scale*", scale))
     if x.ndim and x.size and x.shape[0] % 4 == 0 and scale is None:
-        packed = rules.seed_two_bits(codes)
-        out.append(("export seed packed", packed))
-        if compat == "seed" and x.dtype != np.float64:
-            pp, pv = packages.seed_signs(x, fmt)
+        packed = rules.eformer_two_bits(codes)
+        out.append(("export eformer packed", packed))
+        if compat == "eformer" and x.dtype != np.float64:
+            pp, pv = packages.eformer_signs(x, fmt)
             COUNTS.more(f"eformer {fmt} codes", codes.size)
             # A subnormal's sign is lost where it is flushed.
             differ = np.sum(pv != codes)
@@ -210,7 +210,7 @@ def add_case(golden, name, x, keys, converts=()):
         return False
     d = label(keys, x)
     if keys["format"] in ("ternary", "binary") and (
-            keys["compat"] == "seed" and not keys.get("dtype")):
+            keys["compat"] == "eformer" and not keys.get("dtype")):
         d = np.int8
     with np.errstate(all="ignore"):
         out.append(("values", v.astype(d)))
@@ -237,7 +237,7 @@ def int8_cases(golden, inputs, compat):
         many = AXES.get(x.ndim, [None])
         if kind != "normal" or not x.size:
             many = [many[0], many[i % len(many)]] if i % 2 else many[:1]
-        elif x.dtype != F32 or compat == "seed":
+        elif x.dtype != F32 or compat == "eformer":
             many = [many[0], many[i % len(many)]]
         for j, axes in enumerate(dict.fromkeys(many)):
             keys = {"format": "int8", "compat": compat, "axes": axes}
@@ -286,7 +286,7 @@ def nf4_cases(golden, inputs, compat):
                 keys["dtype"] = OTHER[NAMES[x.dtype]]
             elif (i + j) % 5 == 4:
                 converts = ["f32", "f16"]
-            if compat == "seed" and (i + j) % 3 == 0:
+            if compat == "eformer" and (i + j) % 3 == 0:
                 keys["decode"] = "poly"
             add_case(golden, name, x, keys, converts)
 
@@ -315,7 +315,7 @@ def sign_cases(golden, inputs, fmt, compat):
             if keys.get("scale") == "block":
                 keys["block"] = [16, 64, 7][at % 3]
             keys = {k: v for k, v in keys.items() if v is not None}
-            if compat == "seed" and at % 4 == 3:
+            if compat == "eformer" and at % 4 == 3:
                 keys["dtype"] = "f32"
             add_case(golden, name, x, keys,
                      ["f32"] if at % 4 == 1 and "dtype" not in keys else ())
@@ -381,5 +381,5 @@ def read_cases(golden):
                 COUNTS.more("cases of reading")
 
 
-POLY = packages.seed_poly()
+POLY = packages.eformer_poly()
 MAP = packages.bnb_map()

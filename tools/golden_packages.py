@@ -16,19 +16,19 @@ from golden_text import BF16
 # ---- eformer ----------------------------------------------------------------
 
 
-def seed_int8(x, axes):
+def eformer_int8(x, axes):
     q = Array8B.quantize(jnp.asarray(x), axis=tuple(axes))
     return tuple(np.asarray(a) for a in (q.weight, q.scale, q.materialize()))
 
 
-def seed_nf4(x, block):
+def eformer_nf4(x, block):
     """(packed, absmax, values by the polynomial, cut to x's shape)."""
     q = ArrayNF4.quantize(jnp.asarray(x), block_size=block)
     v = np.asarray(q.materialize())[..., :x.shape[-1]]
     return np.asarray(q.packed), np.asarray(q.absmax), v
 
 
-def seed_poly():
+def eformer_poly():
     """What each code becomes where absmax is 1."""
     packed = jnp.asarray([[[2 * i << 4 | 2 * i + 1 for i in range(8)]]],
                          jnp.uint8)
@@ -37,7 +37,7 @@ def seed_poly():
     return np.asarray(q.materialize()).reshape(-1)
 
 
-def seed_signs(x, fmt):
+def eformer_signs(x, fmt):
     """(packed, values); x has a multiple of four rows."""
     q = quantize(jnp.asarray(x), dtype=fmt)
     return np.asarray(q.weight), np.asarray(q.materialize())

@@ -33,10 +33,10 @@ FORMATS = {
 }
 OTHERS = {
     "int8c": {"format": "int8", "compat": "native", "axes": (0,)},
-    "int8s": {"format": "int8", "compat": "seed"},
+    "int8s": {"format": "int8", "compat": "eformer"},
     "nf4flat": {"format": "nf4", "compat": "bnb-cpu", "block": 32},
-    "ternarys": {"format": "ternary", "compat": "seed"},
-    "binarys": {"format": "binary", "compat": "seed"},
+    "ternarys": {"format": "ternary", "compat": "eformer"},
+    "binarys": {"format": "binary", "compat": "eformer"},
     "ternaryt": {"format": "ternary", "compat": "native"},
 }
 NEXT = dict(zip(FORMATS, [*list(FORMATS)[1:], "int8"]))
@@ -76,8 +76,8 @@ class Calls:
         keys = {**FORMATS, **OTHERS}[kind]
         with jax.enable_x64(False):  # for eformer
             _, v = codecs.MAKERS[keys["format"]](source.values, keys)
-        integers = keys["compat"] == "seed" and keys["format"] in ("ternary",
-                                                                   "binary")
+        integers = (keys["compat"] == "eformer" and
+                    keys["format"] in ("ternary", "binary"))
         d = np.int8 if integers else source.values.dtype
         self.golden.add(f"quantized {name} {source.name}{keys_text(keys)}")
         self.made[name] = Operand(name, v.astype(d), v)
@@ -140,7 +140,7 @@ def binary_calls(c, x, y, p, kinds, prims=BINARY):
 
 
 def integer_calls(c):
-    """ternary and binary of the seed are integers."""
+    """ternary and binary of eformer are integers."""
     x, y = c.normal("mx", (5, 9)), c.normal("my", (5, 9))
     t, b = c.quantized(x, "ternarys"), c.quantized(y, "binarys")
     d = c.dense("mi", c.rng.integers(-9, 10, (5, 9)).astype(np.int8))

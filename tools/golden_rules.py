@@ -48,7 +48,7 @@ def int8(x, axes, compat, flush=False, clamp=127):
             times = (F32(127) / scale if compat == "bnb-cuda" else
                      F32(1) / scale * F32(127))
             q = np.where(scale == 0, F32(0), np.rint(x * times))
-        elif compat == "seed":
+        elif compat == "eformer":
             x = flushed(x.astype(F32) if x.dtype == np.float64 else x, flush)
             d = x.dtype.type
             scale = flushed(absmax(x, axes) / d(127), flush) + d(TINY[x.dtype])
@@ -92,7 +92,7 @@ def nf4(x, block, compat, flush=False):
     """(codes, absmax) with blocks along the last axis. bitsandbytes: of the
     array as one row."""
     with np.errstate(all="ignore"):
-        if compat == "seed" and x.dtype != np.float64:
+        if compat == "eformer" and x.dtype != np.float64:
             b = blocks_of(flushed(x, flush), block)
             most = absmax(b, -1)
             v = b / (most + b.dtype.type(TINY[b.dtype]))
@@ -154,7 +154,7 @@ def nibbles(codes, filler=7):
     return (codes[..., 0::2] << 4 | codes[..., 1::2]).astype(np.uint8)
 
 
-def seed_packed(codes, block):
+def eformer_packed(codes, block):
     """(..., blocks, block/2), the last block filled with code 7."""
     short = -codes.shape[-1] % block
     more = np.full((*codes.shape[:-1], short), 7, np.uint8)
@@ -225,7 +225,8 @@ def ternary_group(x, threshold, dtype):
 
 def signs(x, scale, block, fmt, threshold="std", compat="native"):
     """(codes, scale) of ternary and binary."""
-    dtype = x.dtype.type if compat == "seed" and x.dtype != np.float64 else F32
+    own = compat == "eformer" and x.dtype != np.float64
+    dtype = x.dtype.type if own else F32
     if compat == "native" and dtype is F32:
         dtype = np.float64  # rounded once, at the end
     f = x.astype(F32).astype(np.float64).reshape(-1)
@@ -256,7 +257,7 @@ def sign_values(codes, scale, block=None):
     return codes.astype(F32) * scale
 
 
-def seed_two_bits(codes):
+def eformer_two_bits(codes):
     """Byte row i holds rows i, i+R, i+2R, i+3R of code+1 from the low bits."""
     rows = -(-codes.shape[0] // 4)
     more = np.full((4 * rows - codes.shape[0], *codes.shape[1:]), 0, np.int8)

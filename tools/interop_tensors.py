@@ -256,8 +256,9 @@ def test_published(d):
         there, here = gguf_values(out), dense(out, "--dtype", "f32")
         for k in there:
             same(here[k].numpy(), there[k], f"gguf {fmt}: published {k}")
-    for layout, fmt in (("seed", "int8"), ("seed", "nf4"), ("seed", "ternary"),
-                        ("seed", "binary"), ("bitnet", "ternary")):
+    for layout, fmt in (("eformer", "int8"), ("eformer", "nf4"),
+                        ("eformer", "ternary"), ("eformer", "binary"),
+                        ("bitnet", "ternary")):
         extra = ["--linear-class", "bitlinear"] if layout == "bitnet" else []
         extra += ["--threshold", "absmean"] if layout == "bitnet" else []
         lowbit("quantize", matrix, "-o", q, "--layout", layout, "--type", fmt,

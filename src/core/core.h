@@ -132,7 +132,10 @@ bool lb_quant_check(lb_ctx *cx, const char *who, const lb_quant *q, int rank);
 LB_API bool lb_quant_of(lb_ctx *cx, const char *who,
                         const lb_quant_config *config, int rank, lb_quant *q);
 
-/* layout.c: the format's layout, checked. cx may be NULL: then a refusal says
+/* layout.c: whether a user's or a file's `given` names the layout `name`.
+ * "seed" is the former name of "eformer", found in older files. */
+LB_API bool lb_layout_is(const char *given, const char *name);
+/* The format's layout, checked. cx may be NULL: then a refusal says
  * nothing. from: the dtype of what is quantized. */
 LB_API bool lb_layout_of(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                          const lb_shape *shape, lb_layout *to);

@@ -1,5 +1,7 @@
 /* layout.c - what an array of a format is made of before it has any numbers:
  * the format's layout, checked, and the array with room for its parts. */
+#include <string.h>
+
 #include "core/core.h"
 
 void lb_part_rows(lb_part *part, const lb_shape *stored, int64_t g)
@@ -10,9 +12,16 @@ void lb_part_rows(lb_part *part, const lb_shape *stored, int64_t g)
 
 const char *lb_compat_name(lb_compat compat)
 {
-    static const char *const name[] = {"native", "seed", "bnb-cuda", "bnb-cpu"};
+    static const char *const name[] = {"native", "eformer", "bnb-cuda",
+                                       "bnb-cpu"};
     const size_t n = sizeof name / sizeof *name;
     return (size_t)compat < n ? name[compat] : "unknown";
+}
+
+bool lb_layout_is(const char *given, const char *name)
+{
+    return strcmp(given, name) == 0 ||
+           (strcmp(given, "seed") == 0 && strcmp(name, "eformer") == 0);
 }
 
 bool lb_layout_of(lb_ctx *cx, const lb_quant *q, lb_dtype from,

@@ -28,7 +28,7 @@ static void codes(const lb_encode_kernel *k, float cut, const float *x,
 static const lb_signs_rule rule = {.need = need, .codes = codes};
 
 static const lb_foreign foreign[] = {
-    {"seed", {"packed", "scale"}, lb_interleave_load, lb_interleave_save},
+    {"eformer", {"packed", "scale"}, lb_interleave_load, lb_interleave_save},
     {0},
 };
 

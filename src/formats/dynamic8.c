@@ -81,7 +81,7 @@ static bool check(lb_ctx *cx, const lb_quant *q, lb_dtype label)
     if (q->block_size < 0)
         return lb_fail(cx, LB_E_ARG, "dynamic8: block_size is %lld",
                        (long long)q->block_size);
-    if (q->compat == LB_COMPAT_SEED)
+    if (q->compat == LB_COMPAT_EFORMER)
         return lb_fail(cx, LB_E_ARG, "dynamic8: compat %s has no such format",
                        lb_compat_name(q->compat));
     if (q->axes.n)

@@ -45,13 +45,13 @@ static bool check(lb_ctx *cx, const lb_quant *q, int rank)
             cx, LB_E_ARG,
             "int8: scale is %s: axis and block_size say who shares one",
             lb_config_scale(q->scale));
-    const bool one = q->compat == LB_COMPAT_SEED || lb_config_is_bnb(q);
+    const bool one = q->compat == LB_COMPAT_EFORMER || lb_config_is_bnb(q);
     if (one && q->meaning &&
         !(lb_config_is_bnb(q) && q->meaning == LB_MEANS_ABSMAX))
         return lb_fail(cx, LB_E_ARG, "int8: meaning is %s: compat %s stores %s",
                        lb_config_meaning(q->meaning), lb_compat_name(q->compat),
                        lb_config_is_bnb(q) ? "max |x|" : "max |x| / 127");
-    const bool blocks = q->block_size && q->compat != LB_COMPAT_SEED;
+    const bool blocks = q->block_size && q->compat != LB_COMPAT_EFORMER;
     if ((blocks || lb_config_is_bnb(q)) && !only_last(q, rank))
         return lb_fail(cx, LB_E_AXIS,
                        "int8: axis %d of %d is to share a scale, but %s of "
@@ -73,11 +73,11 @@ static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
     for (int i = 0; i < q->axes.n; i++)
         g[q->axes.axis[i]] = 0;
     if (!q->axes.n && last >= 0) g[last] = 0;
-    const bool seed = q->compat == LB_COMPAT_SEED;
-    if (q->block_size && !seed && last >= 0) g[last] = q->block_size;
+    const bool eformer = q->compat == LB_COMPAT_EFORMER;
+    if (q->block_size && !eformer && last >= 0) g[last] = q->block_size;
     if (lb_config_is_bnb(q)) to->meaning = LB_MEANS_ABSMAX;
     to->elem[CODES] = LB_I8;
-    to->elem[SCALE] = seed && from != LB_F64 ? from : LB_F32;
+    to->elem[SCALE] = eformer && from != LB_F64 ? from : LB_F32;
     return true;
 }
 
@@ -140,8 +140,8 @@ static double bound(const lb_quant *q)
 /* ---- the bytes of others ------------------------------------------------ */
 
 /* eformer: "weight" and "scale", which are the parts under other names. */
-static lb_array *load_seed(lb_ctx *cx, const lb_quant *q, const lb_shape *shape,
-                           lb_array *const *part)
+static lb_array *load_eformer(lb_ctx *cx, const lb_quant *q,
+                              const lb_shape *shape, lb_array *const *part)
 {
     static const char *const name[] = {"codes", "scale"};
     const lb_quant_config config = lb_config_of(q);
@@ -174,7 +174,7 @@ static lb_array *plain_scale(lb_ctx *cx, lb_array *a, int meaning)
     return lb_materialize(cx, s->part[SCALE].a);
 }
 
-static lb_array *save_seed(lb_ctx *cx, lb_array *a, int part)
+static lb_array *save_eformer(lb_ctx *cx, lb_array *a, int part)
 {
     return part ? plain_scale(cx, a, LB_MEANS_SCALE) : lb_codes(cx, a);
 }
@@ -212,7 +212,7 @@ static lb_array *save_bnb(lb_ctx *cx, lb_array *a, int part)
 }
 
 static const lb_foreign foreign[] = {
-    {"seed", {"weight", "scale"}, load_seed, save_seed},
+    {"eformer", {"weight", "scale"}, load_eformer, save_eformer},
     {"bnb", {"weight", "scb"}, load_bnb, save_bnb},
     {0},
 };

@@ -67,8 +67,8 @@ lb_array *lb_interleave_load(lb_ctx *cx, const lb_quant *q,
     lb_array *codes = unpack(cx, config.format, shape, part[LB_SIGNS_CODES]);
     lb_array *scale = part[LB_SIGNS_SCALE];
     if (!codes) return NULL;
-    /* The seed has no scales, but nothing is computed by its rules here. */
-    if (config.compat == LB_COMPAT_SEED && scale)
+    /* eformer has no scales, but nothing is computed by its rules here. */
+    if (config.compat == LB_COMPAT_EFORMER && scale)
         config.compat = LB_COMPAT_NATIVE;
     if (!config.scale) config.scale = scale ? LB_SCALE_TENSOR : LB_SCALE_NONE;
     if (scale && !(scale = given_scale(cx, scale, shape->rank))) return NULL;

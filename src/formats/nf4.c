@@ -84,7 +84,7 @@ static bool check(lb_ctx *cx, const lb_quant *q, lb_dtype label)
         return lb_fail(cx, LB_E_ARG,
                        "nf4: block_size is %lld, not a positive even number",
                        (long long)q->block_size);
-    if (q->axes.n && q->compat != LB_COMPAT_SEED)
+    if (q->axes.n && q->compat != LB_COMPAT_EFORMER)
         return lb_fail(cx, LB_E_AXIS,
                        "nf4: axis %d is to share a scale, but blocks run along "
                        "the last",
@@ -118,9 +118,9 @@ static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
     to->run = q->block_size ? q->block_size : BLOCK;
     fill_table(&to->stored, to->run, to->part);
     to->elem[CODES] = LB_U8;
-    /* The seed's absmax stays in the input's dtype, in which it is exact. */
+    /* eformer's absmax stays in the input's dtype, in which it is exact. */
     to->elem[ABSMAX] =
-        q->compat == LB_COMPAT_SEED && from != LB_F64 ? from : LB_F32;
+        q->compat == LB_COMPAT_EFORMER && from != LB_F64 ? from : LB_F32;
     if (q->decode == LB_DECODE_POLY) to->elem[TABLE] = LB_F32;
     return true;
 }
@@ -185,14 +185,14 @@ static double bound(const lb_quant *q)
     /* Roundings of the quotient and of the product, and to the label. */
     most += 0x1p-20 + lb_config_unit(q);
     /* An absmax of f16's smallest normal number is doubled by adding that. */
-    return q->compat == LB_COMPAT_SEED ? most + 0.5 + 0x1p-7 : most;
+    return q->compat == LB_COMPAT_EFORMER ? most + 0.5 + 0x1p-7 : most;
 }
 
-/* ---- the seed's layout --------------------------------------------------- */
+/* ---- eformer's layout --------------------------------------------------- */
 
 /* packed (.., blocks, block/2) and absmax (.., blocks): the last block of a
  * row is filled up with zeros, whose code is 7. */
-enum { SEED_PACKED, SEED_ABSMAX };
+enum { EFORMER_PACKED, EFORMER_ABSMAX };
 
 /* shape with another last axis; with two of them. */
 static lb_shape with_last(const lb_shape *shape, int64_t n)
@@ -238,32 +238,33 @@ static lb_array *own_codes(lb_ctx *cx, lb_array *packed, const lb_shape *stored)
     return lb_materialize(cx, a);
 }
 
-static bool check_seed(lb_ctx *cx, const char *name, const lb_array *a,
-                       const lb_shape *want, bool ok, const char *dtypes)
+static bool check_eformer(lb_ctx *cx, const char *name, const lb_array *a,
+                          const lb_shape *want, bool ok, const char *dtypes)
 {
     if (!ok)
-        return lb_fail(cx, LB_E_DTYPE, "nf4: %s of layout seed is %s, not %s",
-                       name, lb_dtype_name(a->dtype), dtypes);
+        return lb_fail(cx, LB_E_DTYPE,
+                       "nf4: %s of layout eformer is %s, not %s", name,
+                       lb_dtype_name(a->dtype), dtypes);
     return lb_shape_equal(&a->shape, want) ||
            lb_fail(cx, LB_E_SHAPE,
-                   "nf4: %s of layout seed has shape %s, not %s", name,
+                   "nf4: %s of layout eformer has shape %s, not %s", name,
                    LB_SHOW(&a->shape), LB_SHOW(want));
 }
 
-static lb_array *seed_table(lb_ctx *cx, const lb_shape *stored,
-                            const lb_part *part)
+static lb_array *eformer_table(lb_ctx *cx, const lb_shape *stored,
+                               const lb_part *part)
 {
     return lb_from(cx, LB_F32, lb_part_shape(stored, part), lb_nf4_poly);
 }
 
-static lb_array *load_seed(lb_ctx *cx, const lb_quant *q, const lb_shape *shape,
-                           lb_array *const *part)
+static lb_array *load_eformer(lb_ctx *cx, const lb_quant *q,
+                              const lb_shape *shape, lb_array *const *part)
 {
-    lb_array *packed = part[SEED_PACKED], *absmax = part[SEED_ABSMAX];
+    lb_array *packed = part[EFORMER_PACKED], *absmax = part[EFORMER_ABSMAX];
     lb_quant named = *q;
     lb_layout l = {.stored = shape->rank ? *shape : LB_SHAPE(1)};
     if (!absmax) {
-        lb_fail(cx, LB_E_NULL, "nf4: layout seed needs its absmax");
+        lb_fail(cx, LB_E_NULL, "nf4: layout eformer needs its absmax");
         return NULL;
     }
     const int last = l.stored.rank - 1;
@@ -278,25 +279,26 @@ static lb_array *load_seed(lb_ctx *cx, const lb_quant *q, const lb_shape *shape,
         return NULL;
     const int64_t block = named.block_size, n = l.stored.dim[last];
     if (block == 0 || last + 1 == LB_MAX_RANK) {
-        lb_fail(cx, LB_E_SHAPE, "nf4: packed of layout seed is %s for shape %s",
+        lb_fail(cx, LB_E_SHAPE,
+                "nf4: packed of layout eformer is %s for shape %s",
                 LB_SHOW(&packed->shape), LB_SHOW(shape));
         return NULL;
     }
     const int64_t blocks = n / block + (n % block != 0);
     const lb_shape want_packed = with_two(&l.stored, blocks, block / 2);
     const lb_shape want_absmax = with_last(&l.stored, blocks);
-    if (!check_seed(cx, "packed", packed, &want_packed, packed->dtype == LB_U8,
-                    "u8") ||
-        !check_seed(cx, "absmax", absmax, &want_absmax,
-                    absmax->dtype >= LB_F32 && absmax->dtype <= LB_F64,
-                    "floats"))
+    if (!check_eformer(cx, "packed", packed, &want_packed,
+                       packed->dtype == LB_U8, "u8") ||
+        !check_eformer(cx, "absmax", absmax, &want_absmax,
+                       absmax->dtype >= LB_F32 && absmax->dtype <= LB_F64,
+                       "floats"))
         return NULL;
     fill_table(&l.stored, block, l.part);
     packed = lb_reshape(cx, packed, with_last(&l.stored, blocks * (block / 2)));
     l.part[CODES].a = own_codes(cx, packed, &l.stored);
     l.part[ABSMAX].a = absmax;
     const bool poly = q->decode == LB_DECODE_POLY;
-    if (poly) l.part[TABLE].a = seed_table(cx, &l.stored, &l.part[TABLE]);
+    if (poly) l.part[TABLE].a = eformer_table(cx, &l.stored, &l.part[TABLE]);
     if (!l.part[CODES].a || (poly && !l.part[TABLE].a)) return NULL;
     lb_array *a = lb_make(cx, q->format, l.dtype, 0, &l.stored, l.part);
     return lb_reshape(cx, a, *shape);
@@ -314,7 +316,7 @@ static bool has_poly(const lb_store *s)
 }
 
 /* a sees the whole of its store in order. */
-static lb_array *save_seed(lb_ctx *cx, lb_array *a, int part)
+static lb_array *save_eformer(lb_ctx *cx, lb_array *a, int part)
 {
     const lb_store *s = a->store;
     const int last = s->shape.rank - 1;
@@ -327,20 +329,21 @@ static lb_array *save_seed(lb_ctx *cx, lb_array *a, int part)
     if (!in_rows || shape.rank == LB_MAX_RANK) {
         lb_fail(
             cx, LB_E_UNSUPPORTED,
-            "nf4: layout seed has blocks in rows and an axis for them; this "
+            "nf4: layout eformer has blocks in rows and an axis for them; this "
             "is %s, stored as %s with absmax %s",
             LB_SHOW(&a->shape), LB_SHOW(&s->shape),
             LB_SHOW(&s->part[ABSMAX].a->shape));
         return NULL;
     }
     if (s->part[TABLE].a && !has_poly(s)) {
-        lb_fail(cx, LB_E_UNSUPPORTED,
-                "nf4: this array has levels of its own, and layout seed has no "
-                "place for them");
+        lb_fail(
+            cx, LB_E_UNSUPPORTED,
+            "nf4: this array has levels of its own, and layout eformer has no "
+            "place for them");
         return NULL;
     }
     const int64_t blocks = n / block + (n % block != 0);
-    if (part == SEED_ABSMAX)
+    if (part == EFORMER_ABSMAX)
         return lb_materialize(
             cx, lb_reshape(cx, s->part[ABSMAX].a, with_last(&shape, blocks)));
     const int64_t bytes = n / 2 + n % 2;
@@ -354,7 +357,7 @@ static lb_array *save_seed(lb_ctx *cx, lb_array *a, int part)
 }
 
 static const lb_foreign foreign[] = {
-    {"seed", {"packed", "absmax"}, load_seed, save_seed},
+    {"eformer", {"packed", "absmax"}, load_eformer, save_eformer},
     {0},
 };
 

@@ -12,22 +12,23 @@ enum { BLOCK = 64 }; /* if block_size does not say */
 lb_scale lb_signs_scale(const lb_quant *q)
 {
     if (q->scale) return q->scale;
-    const bool none = q->compat == LB_COMPAT_SEED || q->dtype == LB_I8;
+    const bool none = q->compat == LB_COMPAT_EFORMER || q->dtype == LB_I8;
     return none ? LB_SCALE_NONE : LB_SCALE_TENSOR;
 }
 
 static bool check(lb_ctx *cx, const lb_quant *q)
 {
     const char *name = q->format->name;
-    const bool seed = q->compat == LB_COMPAT_SEED;
-    if (!seed && q->compat != LB_COMPAT_NATIVE)
+    const bool eformer = q->compat == LB_COMPAT_EFORMER;
+    if (!eformer && q->compat != LB_COMPAT_NATIVE)
         return lb_fail(cx, LB_E_ARG,
                        "%s: compat is %s: no version of that has such arrays "
-                       "(native and seed have)",
+                       "(native and eformer have)",
                        name, lb_compat_name(q->compat));
     if (!lb_config_unused(cx, q, "decode", lb_config_decode(q->decode)) ||
         !lb_config_unused(cx, q, "center", lb_config_flag(q->center)) ||
-        !(seed || lb_config_unused(cx, q, "axis", lb_config_flag(q->axes.n))))
+        !(eformer ||
+          lb_config_unused(cx, q, "axis", lb_config_flag(q->axes.n))))
         return false;
     if (q->blocks == LB_BLOCKS_FLAT)
         return lb_fail(cx, LB_E_ARG, "%s: blocks is flat: they lie in rows",
@@ -39,11 +40,11 @@ static bool check(lb_ctx *cx, const lb_quant *q)
         return lb_fail(cx, LB_E_ARG,
                        "%s: meaning is %s: there is no scale to mean it", name,
                        lb_config_meaning(q->meaning));
-    if (seed && q->scale && q->scale != LB_SCALE_NONE)
+    if (eformer && q->scale && q->scale != LB_SCALE_NONE)
         return lb_fail(cx, LB_E_ARG,
-                       "%s: scale is %s: compat seed has no scale", name,
+                       "%s: scale is %s: compat eformer has no scale", name,
                        lb_config_scale(q->scale));
-    if (q->block_size && !seed && q->scale != LB_SCALE_BLOCK)
+    if (q->block_size && !eformer && q->scale != LB_SCALE_BLOCK)
         return lb_fail(
             cx, LB_E_ARG, "%s: block_size is %lld, but scale is %s, not block",
             name, (long long)q->block_size, lb_config_scale(lb_signs_scale(q)));
@@ -71,7 +72,7 @@ bool lb_signs_layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
 {
     (void)from;
     const lb_scale scale = lb_signs_scale(q);
-    if (q->compat == LB_COMPAT_SEED && !q->dtype) to->dtype = LB_I8;
+    if (q->compat == LB_COMPAT_EFORMER && !q->dtype) to->dtype = LB_I8;
     if (!check(cx, q) || !check_dtype(cx, q, to->dtype)) return false;
     lb_part_rows(&to->part[LB_SIGNS_CODES], shape, 8 / q->format->codes.bits);
     to->elem[LB_SIGNS_CODES] = LB_U8;

@@ -16,10 +16,10 @@
 static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                    const lb_shape *shape, lb_layout *to)
 {
-    if (q->compat == LB_COMPAT_SEED && q->threshold)
+    if (q->compat == LB_COMPAT_EFORMER && q->threshold)
         return lb_fail(
             cx, LB_E_ARG,
-            "ternary: threshold is absmean: compat seed knows only std");
+            "ternary: threshold is absmean: compat eformer knows only std");
     return lb_signs_layout(cx, q, from, shape, to);
 }
 
@@ -39,12 +39,12 @@ static float rounded(lb_dtype d, double x)
     return y;
 }
 
-/* The seed rounds variance, root and half, each to the input's dtype. (Half of
+/* eformer rounds variance, root and half, each to the input's dtype. (Half of
  * a root is exact.) */
 static float cut(const lb_quant *q, lb_dtype from, lb_moments m)
 {
     const double variance = m.m2 / m.n;
-    if (q->compat != LB_COMPAT_SEED) return (float)(0.5 * sqrt(variance));
+    if (q->compat != LB_COMPAT_EFORMER) return (float)(0.5 * sqrt(variance));
     const lb_dtype d = from == LB_F64 ? LB_F32 : from;
     const double root = sqrt((double)rounded(d, variance));
     return rounded(d, 0.5 * (double)rounded(d, root));
@@ -71,7 +71,7 @@ static void codes(const lb_encode_kernel *k, float cut_at, const float *x,
 static const lb_signs_rule rule = {need, cut, cut_of_mean, codes};
 
 static const lb_foreign foreign[] = {
-    {"seed", {"packed", "scale"}, lb_interleave_load, lb_interleave_save},
+    {"eformer", {"packed", "scale"}, lb_interleave_load, lb_interleave_save},
     {"bitnet", {"packed", "scale"}, lb_interleave_load, lb_interleave_save},
     {0},
 };

@@ -202,7 +202,7 @@ typedef struct {
 static lb_quotient how_of(const lb_quant *q, lb_dtype d)
 {
     if (lb_config_is_bnb(q)) return LB_PRODUCT;
-    return d == LB_F16    ? LB_QUOTIENT_F16 /* only with compat seed */
+    return d == LB_F16    ? LB_QUOTIENT_F16 /* only with compat eformer */
            : d == LB_BF16 ? LB_QUOTIENT_BF16
                           : LB_QUOTIENT;
 }
@@ -267,7 +267,7 @@ static float scale_of(float most)
 
 static void make_scales(const job *j, int64_t n, float *s)
 {
-    if (j->q->compat == LB_COMPAT_SEED) {
+    if (j->q->compat == LB_COMPAT_EFORMER) {
         const float tiny = j->d == LB_F16 ? 0x1p-14f : FLT_MIN;
         for (int64_t i = 0; i < n; i++)
             s[i] /= (float)MOST;

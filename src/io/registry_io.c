@@ -19,7 +19,7 @@ const lb_container *const lb_containers[] = {CONTAINERS(LIST) NULL};
 
 /* Layouts claim tensors in this order. */
 /* clang-format off */
-#define LAYOUTS(X) X(ggml) X(bnb4) X(bnb8) X(bitnet) X(native) X(seed)
+#define LAYOUTS(X) X(ggml) X(bnb4) X(bnb8) X(bitnet) X(native) X(eformer)
 /* clang-format on */
 
 #define DECLARE_LAYOUT(NAME) extern const lb_file_layout lb_file_layout_##NAME;

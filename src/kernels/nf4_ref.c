@@ -76,7 +76,7 @@ lb_quotient lb_nf4_norms(lb_compat compat, lb_dtype d, bool whole, int64_t n,
     /* bitsandbytes' least divisor; subnormal, and 1 over it is finite. */
     const float least = 1e-38f, tiny = smallest_normal(d);
     switch (compat) {
-    case LB_COMPAT_SEED:
+    case LB_COMPAT_EFORMER:
         for (int64_t i = 0; i < n; i++)
             by[i] = absmax[i] + tiny;
         lb_round_run(d, n, by);

@@ -168,7 +168,7 @@ const lb_foreign *lb_foreign_named(lb_ctx *cx, const char *who,
 {
     const lb_foreign *f = fmt->foreign;
     for (; f && f->layout; f++)
-        if (strcmp(f->layout, layout) == 0) return f;
+        if (lb_layout_is(layout, f->layout)) return f;
     lb_text known = {""};
     for (f = fmt->foreign; f && f->layout; f++)
         snprintf(known.s + strlen(known.s), sizeof known.s - strlen(known.s),

@@ -50,7 +50,7 @@ static lb_array *quantized(lb_ctx *cx, lb_array *scale, lb_compat compat)
         .format = lb_scale_format,
         .center = true,
         .blocks = LB_BLOCKS_FLAT,
-        .compat = compat == LB_COMPAT_SEED ? LB_COMPAT_NATIVE : compat,
+        .compat = compat == LB_COMPAT_EFORMER ? LB_COMPAT_NATIVE : compat,
     };
     return lb_bind(cx, &lb_prim_quantize, 1, &scale, &q);
 }

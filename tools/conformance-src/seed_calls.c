@@ -140,10 +140,10 @@ static bool check_shape(calling *k, lb_array *got, int64_t block)
                      shape_text(want).s);
 }
 
-/* As the seed's layout shows it: packed is (.., blocks, block / 2). */
+/* As layout eformer shows it: packed is (.., blocks, block / 2). */
 static bool block_of(calling *k, lb_array *a, int64_t *out)
 {
-    lb_array *const packed = lb_export(k->check.cx, a, "seed", "packed");
+    lb_array *const packed = lb_export(k->check.cx, a, "eformer", "packed");
     if (!packed) return library_failed(k->check.cx, k->check.note, "packed");
     *out = 2 * lb_dim(packed, lb_rank(packed) - 1);
     return true;
@@ -245,7 +245,7 @@ static bool run_call(calling *k, lb_array *x)
                                   .block_size = k->call.block_size,
                                   .simulate = k->call.simulate,
                                   .use_kernel = k->call.use_kernel,
-                                  .compat = LB_COMPAT_SEED};
+                                  .compat = LB_COMPAT_EFORMER};
     const bool raises = json_object_get(k->it, "exception") != NULL;
     if (!raises && !json_is_object(json_object_get(k->it, "result"))) {
         return note_fail(c->note, "neither result nor exception");
@@ -283,7 +283,7 @@ static bool check_defaults(checker *c, const json_t *params, lb_array *x)
         const char *const s = json_string_value(json_array_get(types, i));
         const lb_quant_config config = {.struct_size = sizeof(config),
                                         .format = s,
-                                        .compat = LB_COMPAT_SEED};
+                                        .compat = LB_COMPAT_EFORMER};
         lb_array *const a = lb_quantize(c->cx, x, &config);
         if (!s || !a) return library_failed(c->cx, c->note, "quantize");
         if (strcmp(lb_format_of(a), s) != 0) {

@@ -1,7 +1,7 @@
 /* seed_codecs.c - groups 1, 2, 3 and 9: codes, scales and values of a codec.
  *
  * An array is made in every way there is: quantized, converted afterwards,
- * from the expected bytes in the seed's layout, from its own codes and scales.
+ * from the expected bytes in layout eformer, from its own codes and scales.
  * All must have the expected values, and the first the expected bytes.
  */
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static const codec codecs[] = {
     {"pack2", "ternary", "scale", true},
 };
 
-/* What the manifest calls a part, and what the layout "seed" does. */
+/* What the manifest calls a part, and what the layout "eformer" does. */
 static const struct {
     const char *output, *part;
 } parts[] = {
@@ -61,7 +61,7 @@ bool seed_check_parts(checker *c, const json_t *refs, lb_array *a,
         if (!ref || !strcmp(parts[i].output, except)) continue;
         ok = seed_array(c, ref, &want) &&
              check_array(c, parts[i].output,
-                         lb_export(c->cx, a, "seed", parts[i].part), &want);
+                         lb_export(c->cx, a, "eformer", parts[i].part), &want);
         if (ok && !strcmp(parts[i].output, "codes")) {
             ok = check_array(c, "lb_codes", lb_codes(c->cx, a), &want);
         }
@@ -88,7 +88,8 @@ static lb_array *from_parts(checker *c, const json_t *refs, lb_shape shape,
         n++;
     }
     lb_array *const a =
-        ok ? lb_from_parts(c->cx, config, shape, "seed", name, part, n) : NULL;
+        ok ? lb_from_parts(c->cx, config, shape, "eformer", name, part, n)
+           : NULL;
     for (int i = 0; i < n; i++) {
         given_free(&g[i]);
     }
@@ -145,7 +146,7 @@ static bool check_ways(seed_case *s, const making *m, const given *want)
     lb_array *const other = seed_make(cx, &plain, m->x);
     if (!check_array(c, "quantized and converted",
                      lb_convert(cx, other, want->dtype), want) ||
-        !check_array(c, "from the seed's parts",
+        !check_array(c, "from eformer's parts",
                      from_parts(c, refs, shape, m->config), want)) {
         return false;
     }
@@ -189,7 +190,7 @@ bool seed_codec(seed_case *s)
     const json_t *const outputs = json_object_get(s->it, "outputs");
     lb_quant_config config = {.struct_size = sizeof(config),
                               .format = k->format,
-                              .compat = LB_COMPAT_SEED};
+                              .compat = LB_COMPAT_EFORMER};
     given x = {0};
     if (json_object_size(outputs) == 0) {
         return note_fail(c->note, "nothing is expected");

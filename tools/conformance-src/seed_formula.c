@@ -276,7 +276,7 @@ static lb_array *quantize(reader *r, const char *format)
 {
     lb_quant_config config = {.struct_size = sizeof(config),
                               .format = format,
-                              .compat = LB_COMPAT_SEED};
+                              .compat = LB_COMPAT_EFORMER};
     lb_array *const x = read_sum(r);
     while (x && take(r, ',')) {
         const bool ok = take_named(r, "block")

@@ -95,7 +95,7 @@ bool seed_operand(seed_case *s, const json_t *operand, lb_decode decode,
     lb_quant_config config = {.struct_size = sizeof(config),
                               .format = format,
                               .dtype = dtype ? dtype_named(dtype) : LB_NO_DTYPE,
-                              .compat = LB_COMPAT_SEED};
+                              .compat = LB_COMPAT_EFORMER};
     given x = {0};
     bool clamped = false;
     *out = (seed_quantized){.entry = operand};

@@ -232,7 +232,7 @@ static bool read_format(const char *words, lb_quant_config *q, note *n)
 {
     int a, b;
     char end;
-    *q = (lb_quant_config){.compat = LB_COMPAT_SEED};
+    *q = (lb_quant_config){.compat = LB_COMPAT_EFORMER};
     if (sscanf(words, "int8 axis (%d,%d%c", &a, &b, &end) == 3 && end == ')') {
         q->format = "int8";
         q->axes = (lb_axes){2, {a, b}};

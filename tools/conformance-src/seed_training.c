@@ -35,7 +35,7 @@ static bool read_config(seed_case *s, lb_dtype dtype, lb_quant_config *config)
     *config = (lb_quant_config){.struct_size = sizeof(*config),
                                 .format = format,
                                 .dtype = dtype,
-                                .compat = LB_COMPAT_SEED};
+                                .compat = LB_COMPAT_EFORMER};
     if (decode && !strcmp(decode, "polynomial")) {
         config->decode = LB_DECODE_POLY;
     }

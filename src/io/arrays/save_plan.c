@@ -96,7 +96,7 @@ static lb_verdict plan_group(lb_ctx *cx, lb_saver *s, lb_saved *item,
         const lb_file_layout *l = lb_file_layouts[k];
         const bool block = strcmp(l->name, "ggml") == 0;
         if (!l->plan ||
-            !(block || (s->kind->groups && strcmp(l->name, layout) == 0)))
+            !(block || (s->kind->groups && lb_layout_is(layout, l->name))))
             continue;
         item->layout = l;
         const lb_verdict v = l->plan(cx, s, item);
@@ -169,7 +169,7 @@ const lb_file_layout *lb_file_layout_for(const char *name, const char *format)
 {
     for (int k = 0; lb_file_layouts[k]; k++) {
         const lb_file_layout *l = lb_file_layouts[k];
-        if (l->format && strcmp(l->name, name) == 0 &&
+        if (l->format && lb_layout_is(name, l->name) &&
             strcmp(l->format, format) == 0)
             return l;
     }

@@ -17,7 +17,7 @@ static const struct {
     {"double_quant", {"no", "yes"}},
     {"scale", {"", "none", "tensor", "row", "block"}},
     {"threshold", {"std", "absmean"}},
-    {"compat", {"native", "seed", "bnb-cuda", "bnb-cpu"}},
+    {"compat", {"native", "eformer", "bnb-cuda", "bnb-cpu"}},
     {"nonfinite", {"error", "clamp"}},
 };
 enum { N = sizeof keys / sizeof *keys };
@@ -78,6 +78,7 @@ static bool parse_pair(const char *text, size_t n, lb_rule_text *rule)
         if (!keys[i].word[0] && !number(equal + 1, m, &v)) return false;
         for (int w = 0; w < WORDS && keys[i].word[w]; w++)
             if (m && is(equal + 1, m, keys[i].word[w])) v = w;
+        if (i == 5 && is(equal + 1, m, "seed")) v = LB_COMPAT_EFORMER;
         if (v < 0 && i != 1) return false; /* an axis may count from the end */
         set(&rule->config, i, v);
         rule->said |= 1u << i;

@@ -1,5 +1,5 @@
-/* descriptor.h - what `native` and `seed` files say about an array: the value
- * "lowbit.NAME" of the file, JSON (docs/formats.md, "Files").
+/* descriptor.h - what `native` and `eformer` files say about an array: the
+ * value "lowbit.NAME" of the file, JSON (docs/formats.md, "Files").
  *
  *     {"layout": "native", "format": "..", "dtype": "bf16", "shape": [4, 100],
  *      "stored": [4, 100], "meaning": 0,

@@ -1,26 +1,31 @@
-/* layout_eformer.c - eformer's arrays, by the names of their members:
+/* layout_eformer.c - eformer's arrays, recognized by their tensor names:
  *
- *     N.packed, N.absmax    nf4: U8 (.., blocks, block / 2), floats (..,
- * blocks) N.weight, N.scale     int8: I8, floats of 1 or as many along each
- * axis N.packed, (N.scale)   ternary, binary: U8, four rows in one of bytes
+ *     nf4              N.packed   U8 (..., blocks, block / 2)
+ *                      N.absmax   float (..., blocks)
+ *     int8             N.weight   I8
+ *                      N.scale    float; each axis has size 1 or that of weight
+ *     ternary, binary  N.packed   U8, four rows per byte row
+ *                      N.scale    optional
  *
- * The shape before it was filled up to whole blocks, or to four rows, is not in
- * such files, nor is which of the last two it is. Ours say so in a description
- * (descriptor.h, without parts). Without one, nf4 and int8 are what they look
- * like, and packed bytes alone stay bytes.
+ * Such files hold neither the shape before padding to whole blocks (or to four
+ * rows) nor the format of packed signs. Files written by lowbit add both in a
+ * descriptor (descriptor.h, without parts; its layout was called "seed" before
+ * it became "eformer"). Without one, nf4 and int8 are recognized by their
+ * shapes, and packed bytes alone stay bytes.
  */
 #include <string.h>
 
+#include "core/core.h"
 #include "io/arrays/saver.h"
 #include "io/arrays/slices.h"
 
 enum { CODES, SCALE };
 
-typedef struct seed_array {
+typedef struct eformer_array {
     lb_shape shape;
     lb_axes axes; /* int8: those that share a scale */
     const char *part[2];
-} seed_array;
+} eformer_array;
 
 static bool is_float(const lb_tensor *t)
 {
@@ -46,7 +51,7 @@ static bool looks_like_nf4(const lb_tensor *codes, const lb_tensor *absmax,
 }
 
 static bool looks_like_int8(const lb_tensor *codes, const lb_tensor *scale,
-                            seed_array *s)
+                            eformer_array *s)
 {
     int64_t n;
     if (!is_float(scale) || codes->dtype != LB_I8 ||
@@ -64,13 +69,13 @@ static bool looks_like_int8(const lb_tensor *codes, const lb_tensor *scale,
 
 /* What the file's own description adds: the shape, the dtype, which format. */
 static lb_verdict take_description(lb_ctx *cx, lb_file *f, const char *name,
-                                   size_t n, lb_group *g, seed_array *s)
+                                   size_t n, lb_group *g, eformer_array *s)
 {
     const lb_meta *m = lb_reader_meta_in(f->r, LB_DESCRIPTION, name, n);
     if (!m) return LB_DECLINED;
     const lb_described *d = lb_description_read(cx, f, m);
     if (!d) return LB_FAILED;
-    if (strcmp(d->layout, "seed") != 0) return LB_DECLINED;
+    if (!lb_layout_is(d->layout, "eformer")) return LB_DECLINED;
     const lb_format *fmt = lb_find_format(cx, d->format);
     g->entry.format = fmt ? fmt->name : NULL;
     g->entry.dtype = fmt ? d->dtype : LB_NO_DTYPE;
@@ -87,8 +92,8 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
     if (t->dtype != (packed ? LB_U8 : LB_I8)) return LB_DECLINED;
     const lb_tensor *absmax = lb_reader_find_in(f->r, t->name, n, ".absmax");
     const lb_tensor *scale = lb_reader_find_in(f->r, t->name, n, ".scale");
-    seed_array s = {.part = {packed ? "packed" : "weight",
-                             packed && absmax ? "absmax" : "scale"}};
+    eformer_array s = {.part = {packed ? "packed" : "weight",
+                                packed && absmax ? "absmax" : "scale"}};
     g->tensor[CODES] = t;
     g->tensor[SCALE] = packed && absmax ? absmax : scale;
     const bool nf4 = packed && looks_like_nf4(t, absmax, &s.shape);
@@ -99,7 +104,7 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
     }
     const lb_verdict v = take_description(cx, f, t->name, n, g, &s);
     if (v == LB_FAILED || (v == LB_DECLINED && !nf4 && !int8)) return v;
-    seed_array *own = lb_arena_alloc(cx, &f->arena, 1, sizeof *own);
+    eformer_array *own = lb_arena_alloc(cx, &f->arena, 1, sizeof *own);
     char *name = lb_arena_text(cx, &f->arena, t->name, n);
     if (!own || !name) return LB_FAILED;
     *own = s;
@@ -122,12 +127,12 @@ static int64_t packed_block(const lb_group *g)
 static bool find_config(lb_ctx *cx, const lb_file *f, const lb_group *g,
                         lb_quant_config *config)
 {
-    const seed_array *s = g->own;
+    const eformer_array *s = g->own;
     *config = (lb_quant_config){.format = g->entry.format,
                                 .dtype = g->entry.dtype,
                                 .block_size = packed_block(g),
                                 .axes = s->axes,
-                                .compat = LB_COMPAT_SEED};
+                                .compat = LB_COMPAT_EFORMER};
     return g->entry.format ||
            lb_fail(cx, LB_E_UNSUPPORTED, "%s: no format here for '%s'",
                    LB_PATH(f->r->file[0]->path), LB_NAME(g->entry.name));
@@ -138,7 +143,7 @@ static lb_array *assemble(lb_ctx *cx, lb_file *f, const lb_group *g,
                           const lb_cut *codes, const lb_cut *scale,
                           lb_shape shape)
 {
-    const seed_array *s = g->own;
+    const eformer_array *s = g->own;
     const lb_cut *const cut[] = {codes, scale};
     lb_quant_config config;
     lb_array *part[2];
@@ -150,12 +155,12 @@ static lb_array *assemble(lb_ctx *cx, lb_file *f, const lb_group *g,
                          : lb_tensor_load(cx, f, t, (lb_rows){0, -1});
         if (!part[i]) return NULL;
     }
-    return lb_from_parts(cx, &config, shape, "seed", s->part, part, n);
+    return lb_from_parts(cx, &config, shape, "eformer", s->part, part, n);
 }
 
 static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
 {
-    const seed_array *s = g->own;
+    const eformer_array *s = g->own;
     return lb_rows_of(cx, assemble(cx, f, g, NULL, NULL, s->shape), rows);
 }
 
@@ -219,7 +224,7 @@ static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
     }
     if (!place_codes(d, box, &codes) || !place_scale(d, box, &scale)) {
         lb_refuse(cx, f->r->file[g->tensor[CODES]->file],
-                  "'%s', %s %s, has no place in layout seed",
+                  "'%s', %s %s, has no place in layout eformer",
                   LB_NAME(g->entry.name), d->format, LB_SHOW(&box->of));
         return NULL;
     }
@@ -286,7 +291,7 @@ static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
         (nf4 && d->shape.rank == LB_MAX_RANK) || !suits(d, scale, signs))
         return LB_DECLINED;
     lb_described brief = {.dtype = d->dtype, .shape = d->shape};
-    memcpy(brief.layout, "seed", sizeof "seed");
+    memcpy(brief.layout, "eformer", sizeof "eformer");
     memcpy(brief.format, d->format, sizeof brief.format);
     const bool ok = (nf4 ? plan_nf4(cx, s, item, absmax)
                          : plan_scaled(cx, s, item, signs, scale)) &&
@@ -298,14 +303,14 @@ static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
 {
     const bool nf4 = strcmp(item->format->name, "nf4") == 0;
     const bool int8 = strcmp(item->format->name, "int8") == 0;
-    return lb_export(cx, a, "seed",
+    return lb_export(cx, a, "eformer",
                      k == CODES ? (int8 ? "weight" : "packed")
                      : nf4      ? "absmax"
                                 : "scale");
 }
 
-const lb_file_layout lb_file_layout_seed = {
-    .name = "seed",
+const lb_file_layout lb_file_layout_eformer = {
+    .name = "eformer",
     .find = find,
     .load = load,
     .describe = describe,

@@ -1,9 +1,9 @@
-/* test_nf4_seed.c - nf4 as the seed has it: quotients in 16 bits, the levels of
- * its polynomial, its layout of the bytes, out and in again, and what is
- * refused of that. */
+/* test_nf4_eformer.c - nf4 with compat eformer: quotients in 16 bits, the
+ * levels of its polynomial, its layout of the bytes, out and in again, and what
+ * is refused of that. */
 #include "nf4_model.h"
 
-/* Quotients of the seed in 16 bits: from the exact sum and the exact quotient,
+/* Quotients of eformer in 16 bits: from the exact sum and the exact quotient,
  * each rounded once, though the library rounds to f32 on the way. */
 static float rounded(lb_ctx *cx, lb_dtype d, long double v)
 {
@@ -21,7 +21,7 @@ static float rounded(lb_ctx *cx, lb_dtype d, long double v)
     return y;
 }
 
-static void test_seed_16_bits(lb_ctx *cx)
+static void test_eformer_16_bits(lb_ctx *cx)
 {
     enum { N = 64, TRIES = 40 };
     uint64_t state = 3;
@@ -43,9 +43,10 @@ static void test_seed_16_bits(lb_ctx *cx)
                 most = fmaxf(most, fabsf(x[i]));
             }
             lb_enter(cx);
-            lb_array *q = lb_quantize(
-                cx, array_of(cx, d, LB_SHAPE(N), x),
-                &(lb_quant_config){.format = "nf4", .compat = LB_COMPAT_SEED});
+            lb_array *q =
+                lb_quantize(cx, array_of(cx, d, LB_SHAPE(N), x),
+                            &(lb_quant_config){.format = "nf4",
+                                               .compat = LB_COMPAT_EFORMER});
             const uint8_t *byte = q ? bytes_of(cx, q, "codes") : NULL;
             const long double by = rounded(cx, d, most + tiny);
             for (int i = 0; byte && i < N; i++)
@@ -86,9 +87,9 @@ static void test_poly(lb_ctx *cx)
     lb_leave(cx);
 }
 
-/* ---- the seed's layout --------------------------------------------------- */
+/* ---- eformer's layout --------------------------------------------------- */
 
-static void check_seed_layout(lb_ctx *cx, lb_shape shape, int64_t block)
+static void check_eformer_layout(lb_ctx *cx, lb_shape shape, int64_t block)
 {
     static float x[1024];
     static const char *const name[] = {"packed", "absmax"};
@@ -96,11 +97,11 @@ static void check_seed_layout(lb_ctx *cx, lb_shape shape, int64_t block)
     fill(5, size, x);
     lb_enter(cx);
     const lb_quant_config how = {
-        .format = "nf4", .block_size = block, .compat = LB_COMPAT_SEED};
+        .format = "nf4", .block_size = block, .compat = LB_COMPAT_EFORMER};
     lb_array *a = lb_quantize(cx, lb_from(cx, LB_F32, shape, x), &how);
     lb_array *part[2];
     for (int p = 0; p < 2; p++)
-        part[p] = lb_export(cx, a, "seed", name[p]);
+        part[p] = lb_export(cx, a, "eformer", name[p]);
     const int64_t n = shape.rank ? shape.dim[shape.rank - 1] : 1;
     const int64_t blocks = (n + block - 1) / block;
     CHECK_EQ_I(lb_dim(part[0], -1), block / 2);
@@ -117,7 +118,7 @@ static void check_seed_layout(lb_ctx *cx, lb_shape shape, int64_t block)
     for (int k = 0; k < 2; k++) {
         lb_quant_config back = how;
         if (k) back.block_size = 0;
-        lb_array *b = lb_from_parts(cx, &back, shape, "seed", name, part, 2);
+        lb_array *b = lb_from_parts(cx, &back, shape, "eformer", name, part, 2);
         static float y[1024], z[1024];
         CHECK(b && lb_read(cx, b, y, (size_t)size * sizeof *y) &&
               lb_read(cx, a, z, (size_t)size * sizeof *z));
@@ -131,21 +132,21 @@ static void check_seed_layout(lb_ctx *cx, lb_shape shape, int64_t block)
     lb_leave(cx);
 }
 
-static void test_seed_layout(lb_ctx *cx)
+static void test_eformer_layout(lb_ctx *cx)
 {
-    check_seed_layout(cx, LB_SHAPE(64), 64);
-    check_seed_layout(cx, LB_SHAPE(33), 64);
-    check_seed_layout(cx, LB_SHAPE(3, 5), 4);
-    check_seed_layout(cx, LB_SHAPE(3, 4), 4);
-    check_seed_layout(cx, LB_SHAPE(2, 3, 70), 32);
-    check_seed_layout(cx, LB_SHAPE(2, 0), 2);
-    check_seed_layout(cx, LB_SHAPE(0, 5), 2);
-    check_seed_layout(cx, lb_shape_make(0, NULL), 64);
-    check_seed_layout(cx, LB_SHAPE(1, 1, 1, 1, 1, 2, 6), 4);
+    check_eformer_layout(cx, LB_SHAPE(64), 64);
+    check_eformer_layout(cx, LB_SHAPE(33), 64);
+    check_eformer_layout(cx, LB_SHAPE(3, 5), 4);
+    check_eformer_layout(cx, LB_SHAPE(3, 4), 4);
+    check_eformer_layout(cx, LB_SHAPE(2, 3, 70), 32);
+    check_eformer_layout(cx, LB_SHAPE(2, 0), 2);
+    check_eformer_layout(cx, LB_SHAPE(0, 5), 2);
+    check_eformer_layout(cx, lb_shape_make(0, NULL), 64);
+    check_eformer_layout(cx, LB_SHAPE(1, 1, 1, 1, 1, 2, 6), 4);
 }
 
 /* What is in the odd place of given bytes does not matter. */
-static void test_seed_filler(lb_ctx *cx)
+static void test_eformer_filler(lb_ctx *cx)
 {
     static const char *const name[] = {"packed", "absmax"};
     static const uint8_t packed[] = {0xf0, 0x7a, 0x93, 0x11};
@@ -155,11 +156,11 @@ static void test_seed_filler(lb_ctx *cx)
                         lb_from(cx, LB_F32, LB_SHAPE(2, 1), absmax)};
     lb_array *a = lb_from_parts(
         cx, &(lb_quant_config){.format = "nf4", .decode = LB_DECODE_POLY},
-        LB_SHAPE(2, 3), "seed", name, part, 2);
+        LB_SHAPE(2, 3), "eformer", name, part, 2);
     CHECK(a && !memcmp(bytes_of(cx, a, "codes"), "\xf0\x77\x93\x17", 4));
     CHECK(a && lb_component(cx, a, "table"));
     a = lb_from_parts(cx, &(lb_quant_config){.format = "nf4", .block_size = 4},
-                      LB_SHAPE(2, 3), "seed", name, part, 2);
+                      LB_SHAPE(2, 3), "eformer", name, part, 2);
     float y[6];
     const float want[] = {2, -2, 0, level[9] * 4, level[3] * 4, level[1] * 4};
     CHECK(lb_read(cx, a, y, sizeof y) && !memcmp(y, want, sizeof y));
@@ -167,7 +168,7 @@ static void test_seed_filler(lb_ctx *cx)
     lb_leave(cx);
 }
 
-static void test_seed_refusals(lb_ctx *cx)
+static void test_eformer_refusals(lb_ctx *cx)
 {
     static const char *const name[] = {"packed", "absmax"};
     static const uint8_t packed[16];
@@ -182,38 +183,47 @@ static void test_seed_refusals(lb_ctx *cx)
     lb_array *swap[] = {part[1], part[1]};
     lb_array *flat[] = {lb_from(cx, LB_U8, lb_shape_make(0, NULL), packed),
                         part[1]};
-    CHECK(lb_from_parts(cx, &how, LB_SHAPE(2, 7), "seed", name, part, 2));
-    refused(cx, lb_from_parts(cx, &how, LB_SHAPE(2, 9), "seed", name, part, 2),
+    CHECK(lb_from_parts(cx, &how, LB_SHAPE(2, 7), "eformer", name, part, 2));
+    refused(cx,
+            lb_from_parts(cx, &how, LB_SHAPE(2, 9), "eformer", name, part, 2),
             LB_E_SHAPE, "(2,3,2)");
-    refused(cx, lb_from_parts(cx, &six, LB_SHAPE(2, 7), "seed", name, part, 2),
+    refused(cx,
+            lb_from_parts(cx, &six, LB_SHAPE(2, 7), "eformer", name, part, 2),
             LB_E_SHAPE, "(2,2,3)");
-    refused(cx, lb_from_parts(cx, &how, LB_SHAPE(2, 7), "seed", name, bad, 2),
+    refused(cx,
+            lb_from_parts(cx, &how, LB_SHAPE(2, 7), "eformer", name, bad, 2),
             LB_E_SHAPE, "(2,1)");
-    refused(cx, lb_from_parts(cx, &how, LB_SHAPE(2, 7), "seed", name, ints, 2),
+    refused(cx,
+            lb_from_parts(cx, &how, LB_SHAPE(2, 7), "eformer", name, ints, 2),
             LB_E_DTYPE, "u8");
-    refused(cx, lb_from_parts(cx, &how, LB_SHAPE(2, 7), "seed", name, swap, 2),
+    refused(cx,
+            lb_from_parts(cx, &how, LB_SHAPE(2, 7), "eformer", name, swap, 2),
             LB_E_DTYPE, "f32");
-    refused(cx, lb_from_parts(cx, &how, LB_SHAPE(2, 7), "seed", name, flat, 2),
+    refused(cx,
+            lb_from_parts(cx, &how, LB_SHAPE(2, 7), "eformer", name, flat, 2),
             LB_E_SHAPE, "()");
-    refused(cx, lb_from_parts(cx, &how, LB_SHAPE(2, 7), "seed", name, part, 1),
+    refused(cx,
+            lb_from_parts(cx, &how, LB_SHAPE(2, 7), "eformer", name, part, 1),
             LB_E_NULL, "absmax");
     const lb_quant_config rows = {.format = "nf4", .blocks = LB_BLOCKS_FLAT};
-    refused(cx, lb_from_parts(cx, &rows, LB_SHAPE(2, 7), "seed", name, part, 2),
+    refused(cx,
+            lb_from_parts(cx, &rows, LB_SHAPE(2, 7), "eformer", name, part, 2),
             LB_E_ARG, "blocks");
     /* Blocks that cross rows, and such that only seem to. */
     static float x[192];
     lb_array *a = lb_from(cx, LB_F32, LB_SHAPE(3, 64), x);
     lb_quant_config across = {
         .format = "nf4", .block_size = 128, .blocks = LB_BLOCKS_FLAT};
-    refused(cx, lb_export(cx, lb_quantize(cx, a, &across), "seed", "packed"),
+    refused(cx, lb_export(cx, lb_quantize(cx, a, &across), "eformer", "packed"),
             LB_E_UNSUPPORTED, "(2,1)");
     across.block_size = 32;
-    lb_array *b = lb_export(cx, lb_quantize(cx, a, &across), "seed", "packed");
+    lb_array *b =
+        lb_export(cx, lb_quantize(cx, a, &across), "eformer", "packed");
     lb_shape shape = lb_shape_of(b), want = LB_SHAPE(3, 2, 16);
     CHECK(lb_shape_equal(&shape, &want));
     /* A block that no memory can be filled up to. */
     const lb_quant_config vast = {.format = "nf4", .block_size = INT64_MAX - 1};
-    CHECK(!lb_export(cx, lb_quantize(cx, a, &vast), "seed", "packed"));
+    CHECK(!lb_export(cx, lb_quantize(cx, a, &vast), "eformer", "packed"));
     CHECK(lb_error_status(cx) != LB_OK);
     lb_clear(cx);
     lb_leave(cx);
@@ -223,11 +233,11 @@ int main(void)
 {
     lb_ctx *cx = lb_open(&(lb_options){.threads = 2});
     if (!cx) return 1;
-    test_seed_16_bits(cx);
+    test_eformer_16_bits(cx);
     test_poly(cx);
-    test_seed_layout(cx);
-    test_seed_filler(cx);
-    test_seed_refusals(cx);
+    test_eformer_layout(cx);
+    test_eformer_filler(cx);
+    test_eformer_refusals(cx);
     lb_close(cx);
-    return check_report("nf4, seed");
+    return check_report("nf4, eformer");
 }
