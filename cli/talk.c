@@ -76,7 +76,8 @@ void caution(const char *fmt, ...)
 verdict complain_of(const lb_ctx *cx)
 {
     const lb_status status = lb_error_status(cx);
-    return complain(status == LB_E_CONTENT  ? BAD_INPUT
+    const bool input = status == LB_E_CONTENT || status == LB_E_UNSUPPORTED;
+    return complain(input                   ? BAD_INPUT
                     : status == LB_E_DENIED ? STRICT
                                             : FAILED,
                     "%s", lb_error(cx));

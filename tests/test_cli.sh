@@ -224,7 +224,7 @@ gguf=(quantize "$golden/sharded" -o "$tmp/out.gguf" --force --type q8_0
     --include w)
 run 0 "${gguf[@]}" -q # rows of 2 and 3 are no blocks of 32
 refused 4 "is to be quantized, and cannot be as it is asked for" "${gguf[@]}" --strict
-refused 1 "q8_0: the layout has no place for its shape, (2,2)" "${gguf[@]}" \
+refused 3 "q8_0: the layout has no place for its shape, (2,2)" "${gguf[@]}" \
     --shape-fallback error
 refused 2 "--target-bpw or --target-size, not both" "${q[@]}" --target-bpw 5 \
     --target-size 4k

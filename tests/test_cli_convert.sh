@@ -38,8 +38,8 @@ refused 2 "--jobs takes" dequantize "$src" -o "$out" -j 0
 refused 2 "--report takes" dequantize "$src" -o "$out" --report x
 refused 1 "cannot open" dequantize no/such -o "$out"
 refused 3 "not recognized" dequantize Makefile -o "$out"
-refused 1 "cannot be loaded here" dequantize "$golden/fields.npy" -o "$out"
-refused 1 "a file of kind npz has no type for bf16: make it f32 or f16" dequantize "$src" -o "$tmp/x.npz" -q
+refused 3 "cannot be loaded here" dequantize "$golden/fields.npy" -o "$out"
+refused 3 "a file of kind npz has no type for bf16: make it f32 or f16" dequantize "$src" -o "$tmp/x.npz" -q
 [ ! -e "$out" ] || die "something was written"
 
 does dequantize "$src" -o "$out" --no-sync
@@ -87,7 +87,7 @@ run 0 info "$tmp/bnb"
 has "nested.weight  nf4 bf16             12093  (70,300)  bnb, 6 tensors"
 same "$src" "$tmp/bnb"
 same "$tmp/bnb" "$layouts/bnb4.values"
-refused 1 "layout bitnet of a safetensors file has no place for it" convert \
+refused 3 "layout bitnet of a safetensors file has no place for it" convert \
     "$src" -o "$tmp/x" --layout bitnet -q
 [ ! -e "$tmp/x" ] || die "something was written"
 

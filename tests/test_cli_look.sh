@@ -220,7 +220,7 @@ shows 0 stats "$tmp/e" --json <<END
 [
 {"name": "w", "format": null, "why": "a type that is not known here"}]
 END
-refused 1 "F8_E4M3" stats "$tmp/e" w
+refused 3 "F8_E4M3" stats "$tmp/e" w
 # Numbers so large that nothing lies half beside them, or that a double cannot
 # hold how far they are apart; and so small that there is nothing between them.
 safetensors "$tmp/far" \

@@ -149,7 +149,7 @@ refused 1 "not a regular file" info /dev/null
 refused 3 "not recognized: an empty file" info "$tmp/empty"
 refused 3 "not recognized: an empty file" quantize "$tmp/empty" -o "$out" \
     --type nf4
-refused 1 "only dense arrays are quantized or copied: dequantize the file first" quantize "$packed" \
+refused 3 "only dense arrays are quantized or copied: dequantize the file first" quantize "$packed" \
     -o "$out" --type nf4 --exclude nested -q
 # A number that cannot be quantized, in the middle of a large array.
 safetensors "$tmp/nan" \

@@ -127,7 +127,7 @@ refused 1 "rule 'none' matches none of the names" "${shard[@]}" -q \
     --spec 'none=P(tp)'
 refused 1 'do not divide' shard "$tmp/model.safetensors" -o "$tmp/none" \
     --mesh tp=3 --spec 'up=P(tp)' -q
-refused 1 'is gguf, and only safetensors' shard $golden/types.gguf -o \
+refused 3 'is gguf, and only safetensors' shard $golden/types.gguf -o \
     "$tmp/none" --mesh tp=2 --spec '.=P()' -q
 refused 1 "is a rank's file already" shard \
     "$tmp/ranks/rank-00000-of-00004.safetensors" -o "$tmp/none" --mesh tp=2 \
@@ -387,7 +387,7 @@ n=$(stat -c %s "$tmp/header")
     cat "$tmp/header"
 } >"$tmp/quotes.safetensors"
 run 0 info "$tmp/quotes.safetensors"
-refused 1 'bytes, more than the 100000000 that are read' shard \
+refused 3 'bytes, more than the 100000000 that are read' shard \
     "$tmp/quotes.safetensors" -o "$tmp/none" --mesh x=1 --spec '.=P(x)' -q
 [ ! -e "$tmp/none" ] || die "something is there"
 [ ! -e "$tmp/none.partial" ] || die "something partial is there"

@@ -20,6 +20,14 @@ bool lb_refuse(lb_ctx *cx, const lb_infile *f, const char *fmt, ...)
     return lb_fail(cx, LB_E_CONTENT, "%s: %s", LB_PATH(f->path), why);
 }
 
+bool lb_refuse_pickle(lb_ctx *cx, const lb_infile *f)
+{
+    return lb_fail(cx, LB_E_UNSUPPORTED,
+                   "%s: a PyTorch pickle, which is not supported; convert it "
+                   "to safetensors first",
+                   LB_PATH(f->path));
+}
+
 const lb_container *lb_container_named(const char *name)
 {
     for (int i = 0; lb_containers[i]; i++)

@@ -205,6 +205,9 @@ const lb_container *lb_container_named(const char *name); /* or NULL */
 /* For kinds. lb_refuse: LB_E_CONTENT with "PATH: " before the sentence. */
 bool lb_refuse(lb_ctx *cx, const lb_infile *f, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* LB_E_UNSUPPORTED: the file is a pickle of Python's, which only running it
+ * could read. False. */
+bool lb_refuse_pickle(lb_ctx *cx, const lb_infile *f);
 const lb_coding *lb_coding_find(const lb_coding *list, const char *name);
 /* Bytes of a tensor, and false if they cannot be counted or are no whole number
  * of blocks. */

@@ -245,6 +245,15 @@ static bool is_array(lb_ctx *cx, lb_reader *r, archive *a, int64_t id,
     return true;
 }
 
+/* PyTorch's archives, saved by torch.save or torch.jit.save, are ZIP files with
+ * a pickle called ARCHIVE/data.pkl. */
+static bool is_pickle(const char *name)
+{
+    static const char pickle[] = "data.pkl";
+    const char *slash = strrchr(name, '/');
+    return strcmp(slash ? slash + 1 : name, pickle) == 0;
+}
+
 static bool list_members(lb_ctx *cx, lb_reader *r, archive *a)
 {
     const zip_int64_t n = zip_get_num_entries(a->zip, ZIP_FL_UNCHANGED);
@@ -258,6 +267,7 @@ static bool list_members(lb_ctx *cx, lb_reader *r, archive *a)
         lb_tensor *t = &r->tensor[r->n_tensors];
         if (zip_stat_index(a->zip, (zip_uint64_t)i, ZIP_FL_ENC_STRICT, &st))
             return refuse_zip(cx, r->file[0], "archive", zip_get_error(a->zip));
+        if (is_pickle(st.name)) return lb_refuse_pickle(cx, r->file[0]);
         if (!check_member(cx, r->file[0], &st, &packed)) return false;
         size_t len = 0;
         bool yes = false;
@@ -268,6 +278,11 @@ static bool list_members(lb_ctx *cx, lb_reader *r, archive *a)
         r->n_tensors++;
     }
     close_member(a);
+    if (n > 0 && !r->n_tensors)
+        return lb_refuse(cx, r->file[0],
+                         "a ZIP archive of %lld files without a single npy "
+                         "array, not an npz file",
+                         (long long)n);
     return true;
 }
 

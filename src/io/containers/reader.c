@@ -1,4 +1,5 @@
 /* reader.c - opening a container of any kind, and reading its tensors. */
+#include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -6,6 +7,12 @@
 #include "io/containers/container.h"
 
 /* ---- opening ------------------------------------------------------------- */
+
+/* A pickle of protocol 2 to 5, as torch.save wrote them before version 1.6. */
+static bool is_pickle(const uint8_t *head, size_t n)
+{
+    return n > 2 && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
+}
 
 static const lb_container *kind_of(lb_ctx *cx, lb_infile *f)
 {
@@ -16,6 +23,10 @@ static const lb_container *kind_of(lb_ctx *cx, lb_infile *f)
         if (lb_containers[i]->probe(head, n)) return lb_containers[i];
     if (n == 0) {
         lb_refuse(cx, f, "not recognized: an empty file");
+        return NULL;
+    }
+    if (is_pickle(head, n)) {
+        lb_refuse_pickle(cx, f);
         return NULL;
     }
     lb_fail(cx, LB_E_CONTENT,
@@ -50,6 +61,42 @@ lb_reader *lb_reader_open_file(lb_ctx *cx, lb_infile *file,
     return NULL;
 }
 
+/* Files of PyTorch pickles in a directory; name: the first of them, in the
+ * order of the alphabet. */
+static bool has_pickles(const char *dir, char *name, size_t size)
+{
+    static const char *const end[] = {".bin", ".bin.index.json", ".pt", ".pth",
+                                      ".ckpt"};
+    DIR *d = opendir(dir);
+    *name = 0;
+    if (!d) return false;
+    for (const struct dirent *e; (e = readdir(d));) {
+        const size_t n = strlen(e->d_name);
+        for (size_t i = 0; i < sizeof end / sizeof *end; i++) {
+            const size_t k = strlen(end[i]);
+            if (n > k && n < size && strcmp(e->d_name + n - k, end[i]) == 0 &&
+                (!*name || strcmp(e->d_name, name) < 0))
+                memcpy(name, e->d_name, n + 1);
+        }
+    }
+    closedir(d);
+    return *name != 0;
+}
+
+static void refuse_directory(lb_ctx *cx, const char *dir,
+                             const char *const name[2])
+{
+    char pickle[256];
+    if (has_pickles(dir, pickle, sizeof pickle))
+        lb_fail(cx, LB_E_UNSUPPORTED,
+                "%s: has PyTorch pickles (%s) and no %s; pickles are not "
+                "supported, convert them to safetensors first",
+                LB_PATH(dir), LB_NAME(pickle), name[1]);
+    else
+        lb_fail(cx, LB_E_FILE, "%s: a directory without %s and %s",
+                LB_PATH(dir), name[0], name[1]);
+}
+
 /* A model's directory, as Hugging Face's tools write it. */
 static lb_infile *open_in(lb_ctx *cx, const char *dir,
                           const lb_read_options *options)
@@ -73,8 +120,7 @@ static lb_infile *open_in(lb_ctx *cx, const char *dir,
     else if (path.failed)
         lb_fail(cx, LB_E_NOMEM, "out of memory");
     else
-        lb_fail(cx, LB_E_FILE, "%s: a directory without %s and %s",
-                LB_PATH(dir), name[0], name[1]);
+        refuse_directory(cx, dir, name);
     lb_bytes_free(&path);
     return f;
 }
