@@ -123,7 +123,7 @@ refused 2 "quantize needs --output" quantize "$src" --type nf4
 refused 2 "quantize needs --type" quantize "$src" -o "$dst"
 refused 2 "is there already; --force replaces it" quantize "$src" -o "$tmp" \
     --type nf4
-refused 1 "which is no part of such a model, and would be lost" \
+refused 1 "which is not part of the model and would be lost" \
     quantize "$src" -o "$tmp" --type nf4 --force
 refused 2 "--output is empty" quantize "$src" -o "" --type nf4
 refused 2 "--layout takes one of native bnb bitnet eformer, not 'gguf'" \

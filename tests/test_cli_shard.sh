@@ -13,7 +13,7 @@ check_ranks()
 {
     local name status=0
     "$program" check "$1" >"$tmp/out" 2>"$tmp/err" || status=$?
-    for name in "$tmp"/ranks/*; do
+    for name in "$tmp"/ranks/*.safetensors; do
         run 0 check "$name" --header
         if [ "$status" = 0 ]; then run 0 check "$name"; fi
     done
@@ -195,7 +195,7 @@ mv "$tmp/cut" "$tmp/cut.partial"
 refused 1 "$read_from" merge "$tmp/cut.partial" -o "$tmp/cut" -q
 mv "$tmp/cut.partial" "$tmp/cut"
 
-# A model's other files, of which a merge writes none.
+# Other files, which are not those of the ranks.
 echo '{}' >"$tmp/src/config.json"
 cp "$tmp/src/config.json" "$tmp/kept"
 refused 1 "holds 'config.json'" merge "$tmp/cut" -o "$tmp/src" --force -q
@@ -205,6 +205,50 @@ stays "$tmp/src"
 rm "$tmp/src/config.json" "$tmp/kept/config.json"
 run 0 merge "$tmp/cut" -o "$tmp/src" --force -q
 stays "$tmp/src"
+
+# ---- other files -------------------------------------------------------------
+
+# Both directions carry the configuration, the tokenizer and subdirectories;
+# links to files become files; the records of git and of downloads stay behind.
+cp -r "$tmp/src" "$tmp/whole"
+mkdir -p "$tmp/whole/1_Pooling/deep" "$tmp/whole/empty" "$tmp/whole/.git" \
+    "$tmp/whole/.cache/huggingface"
+echo '{"model_type":"t"}' >"$tmp/whole/config.json"
+echo tokens >"$tmp/whole/1_Pooling/deep/vocab.txt"
+echo inner >"$tmp/whole/1_Pooling/model.safetensors"
+echo attributes >"$tmp/whole/.gitattributes"
+cp -r "$tmp/whole" "$tmp/kept.whole"
+rm -r "$tmp/kept.whole/.git" "$tmp/kept.whole/.cache"
+echo x | tee "$tmp/whole/.git/x" "$tmp/whole/.cache/huggingface/x" \
+    >"$tmp/whole/pytorch_model.bin"
+echo vocabulary >"$tmp/blob"
+ln -s "$tmp/blob" "$tmp/whole/tokenizer.json"
+ln -s . "$tmp/whole/loop"
+cp "$tmp/blob" "$tmp/kept.whole/tokenizer.json"
+run 0 shard "$tmp/whole" -o "$tmp/whole.cut" "${by[@]}"
+cmp "$tmp/whole/config.json" "$tmp/whole.cut/config.json" || die "no config"
+[ ! -e "$tmp/whole.cut/$index" ] || die "ranks have an index"
+for again in 1 2; do # the second over the first
+    run 0 merge "$tmp/whole.cut" -o "$tmp/whole.back" -q --force
+    diff -r "$tmp/kept.whole" "$tmp/whole.back" >"$tmp/diff" ||
+        die "merged, $again: $(cat "$tmp/diff")"
+    [ ! -L "$tmp/whole.back/tokenizer.json" ] || die "a link was copied"
+    run 0 shard "$tmp/whole" -o "$tmp/whole.cut" "${by[@]}"
+done
+# In a subdirectory, too, nothing may be lost.
+echo mine >"$tmp/whole.back/1_Pooling/deep/thesis.txt"
+refused 1 "deep holds 'thesis.txt', which is not part of the model" merge \
+    "$tmp/whole.cut" -o "$tmp/whole.back" -q --force
+rm "$tmp/whole.back/1_Pooling/deep/thesis.txt"
+mkdir "$tmp/whole.back/2_Dense"
+refused 1 "holds '2_Dense'" merge "$tmp/whole.cut" -o "$tmp/whole.back" -q --force
+[ -d "$tmp/whole.back/2_Dense" ] || die "a directory is gone"
+# An output inside of the model is not copied into itself.
+for again in 1 2; do
+    run 0 convert "$tmp/whole" -o "$tmp/whole/inside" -q --force
+    [ ! -e "$tmp/whole/inside/inside" ] || die "copied into itself, $again"
+    [ -e "$tmp/whole/inside/1_Pooling/model.safetensors" ] || die "dropped"
+done
 
 # ---- one writer --------------------------------------------------------------
 

@@ -98,6 +98,11 @@ static void make_model(void)
     put_file("model", "tokenizer.json", "{\"a\": 1}");
     put_file("model", "pytorch_model.bin", "the same in another form");
     put_file("model", ".hidden", "x");
+    CHECK(mkdir(in("model", ".cache").s, 0777) == 0);
+    put_file("model", ".cache/download", "x");
+    CHECK(mkdir(in("model", "2_Dense").s, 0777) == 0);
+    put_file("model", "2_Dense/config.json", "{\"quantization_config\": 1}");
+    put_file("model", "2_Dense/model.safetensors", "weights of its own");
 }
 
 /* ---- what it becomes ----------------------------------------------------- */
@@ -193,7 +198,7 @@ static void test_strangers(void)
     put_file("native.partial", "model.safetensors", "x");
     put_file("native.partial", "thesis.txt", "x");
     REFUSED(lb_quantize_file(cx, from.s, to.s, &o), LB_E_ARG,
-            "native.partial: holds 'thesis.txt', which is no part");
+            "native.partial holds 'thesis.txt', which is not part");
     check_file("native.partial", "model.safetensors", "x");
     check_file("native.partial", "thesis.txt", "x");
     CHECK(unlink(in("native.partial", "thesis.txt").s) == 0);
@@ -201,7 +206,7 @@ static void test_strangers(void)
     CHECK(!is_there("native.partial", ""));
     s.intrudes = "native";
     REFUSED(lb_quantize_file(cx, from.s, to.s, &o), LB_E_ARG,
-            "native: holds 'thesis.txt', which is no part");
+            "native holds 'thesis.txt', which is not part");
     check_file("native", "thesis.txt", "x");
     CHECK(unlink(in("native", "thesis.txt").s) == 0);
     check_arrays("native", &nf4, &s);
@@ -229,7 +234,10 @@ static void test_native(void)
     check_file("native", "config.json", config_text);
     check_file("native", "tokenizer.json", "{\"a\": 1}");
     CHECK(!is_there("native", "pytorch_model.bin"));
-    CHECK(!is_there("native", ".hidden") && !is_there("native.partial", ""));
+    check_file("native", ".hidden", "x");
+    check_file("native", "2_Dense/config.json", "{\"quantization_config\": 1}");
+    check_file("native", "2_Dense/model.safetensors", "weights of its own");
+    CHECK(!is_there("native", ".cache") && !is_there("native.partial", ""));
     CHECK(!is_there("native", ".lowbit-job"));
     /* Over itself, over something else, over its like. */
     CHECK(!lb_quantize_file(cx, in("native", "").s, in("native", "").s, &o));

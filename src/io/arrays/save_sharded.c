@@ -282,7 +282,7 @@ static bool save_many(lb_ctx *cx, lb_mesh *mesh, const char *to,
               lb_job_begin_directory(&j, NULL, to, &partial);
     if (ok) {
         ok = save_split(&j, mesh, list, n, o, partial, &sp);
-        ok = lb_job_end_directory(&j, to, partial, ok);
+        ok = lb_job_end_directory(&j, NULL, to, partial, ok);
     }
     lb_saver_close(cx, sp.plan, false);
     lb_arena_free(&j.arena);

@@ -455,7 +455,7 @@ static bool merge_many(work *w, const char *from, const char *to,
     char *partial = NULL;
     if (!lb_job_begin_directory(&w->job, from, to, &partial)) return false;
     const bool ok = fill_directory(w, partial, index);
-    return lb_job_end_directory(&w->job, to, partial, ok);
+    return lb_job_end_directory(&w->job, from, to, partial, ok);
 }
 
 static bool merge(work *w, const char *from, const char *to)

@@ -411,7 +411,7 @@ static bool write_all(work *w, const char *from, const char *to)
         ok = write_rank(w, r, partial, buffer);
         lb_leave(w->cx);
     }
-    return lb_job_end_directory(&w->job, to, partial, ok);
+    return lb_job_end_directory(&w->job, from, to, partial, ok);
 }
 
 /* What cannot be merged again is not cut. */

@@ -22,8 +22,8 @@
 
 #include "core/core.h"
 #include "io/containers/multi_file.h"
+#include "io/models/other_files.h"
 
-static const char note_name[] = ".lowbit-job";
 static const char index_name[] = "model.safetensors.index.json";
 
 typedef struct place {
@@ -44,36 +44,10 @@ static bool cannot(const place *p, const char *what, const char *path)
 /* DIR/NAME, from the job's arena; NULL and an error. */
 static char *path_in(const place *p, const char *dir, const char *name)
 {
-    const size_t n = strlen(dir), k = strlen(name);
-    char *path = lb_arena_alloc(p->j->cx, &p->j->arena, n + k + 2, 1);
-    if (path) snprintf(path, n + k + 2, "%s/%s", dir, name);
-    return path;
+    return lb_path_in(p->j->cx, &p->j->arena, dir, name);
 }
 
 /* ---- what is there ------------------------------------------------------- */
-
-static bool ends(const char *name, const char *with)
-{
-    const size_t n = strlen(name), k = strlen(with);
-    return n >= k && strcmp(name + n - k, with) == 0;
-}
-
-/* Files of weights, which are written anew or are those of another form. */
-static bool is_weights(const char *name)
-{
-    static const char *const end[] = {".safetensors",
-                                      ".safetensors.index.json",
-                                      ".bin.index.json",
-                                      ".gguf",
-                                      ".pth",
-                                      ".pt",
-                                      ".h5",
-                                      ".msgpack",
-                                      ".partial"};
-    for (size_t i = 0; i < sizeof end / sizeof *end; i++)
-        if (ends(name, end[i])) return true;
-    return strncmp(name, "pytorch_model", 13) == 0 && ends(name, ".bin");
-}
 
 typedef bool visit(place *p, const char *dir, const char *name);
 
@@ -128,20 +102,26 @@ static bool is_free(place *p, const char *dir)
     return !file || each_entry(p, dir, is_not_source);
 }
 
-/* Whether it is a file that would be part of a model here. */
-static bool may_go(place *p, const char *dir, const char *name)
+static lb_other_files others(const place *p)
 {
-    struct stat st;
-    const char *path = path_in(p, dir, name);
-    if (!path) return false;
-    const char *source = p->from ? path_in(p, p->from, name) : NULL;
-    const bool known = is_weights(name) || (source && stat(source, &st) == 0);
-    if (known && lstat(path, &st) == 0 && !S_ISDIR(st.st_mode)) return true;
-    return lb_fail(
-        p->j->cx, LB_E_ARG,
-        "%s: holds '%s', which is no part of such a model, and would "
-        "be lost",
-        LB_PATH(dir), LB_NAME(name));
+    return (lb_other_files){.cx = p->j->cx,
+                            .arena = &p->j->arena,
+                            .from = p->from,
+                            .skip = p->to,
+                            .no_sync = p->j->o->no_sync};
+}
+
+/* Whether a directory holds nothing but parts of the model. */
+static bool may_go(const place *p, const char *dir)
+{
+    const lb_other_files o = others(p);
+    return lb_other_files_only(&o, dir);
+}
+
+static bool remove_all(const place *p, const char *dir)
+{
+    const lb_other_files o = others(p);
+    return lb_other_files_remove(&o, dir);
 }
 
 static bool check_target(place *p)
@@ -151,17 +131,10 @@ static bool check_target(place *p)
     if (!S_ISDIR(to.st_mode))
         return lb_fail(p->j->cx, LB_E_FILE, "%s: is a file, not a directory",
                        LB_PATH(p->to));
-    return is_free(p, p->to) && each_entry(p, p->to, may_go);
+    return is_free(p, p->to) && may_go(p, p->to);
 }
 
 /* ---- the partial directory ----------------------------------------------- */
-
-static bool remove_file(place *p, const char *dir, const char *name)
-{
-    const char *path = path_in(p, dir, name);
-    if (!path) return false;
-    return unlink(path) == 0 || cannot(p, "remove", path);
-}
 
 /* Whether an earlier run has left it; *same: of the same job. */
 static bool is_ours(const place *p, const char *note, bool *same)
@@ -190,7 +163,7 @@ static bool write_note(place *p)
     lb_bytes b = {.heap = p->j->cx->heap};
     lb_bytes_put(&b, &p->j->number, sizeof p->j->number);
     const bool ok = b.failed ? lb_fail(p->j->cx, LB_E_NOMEM, "out of memory")
-                             : write_bytes(p, note_name, &b);
+                             : write_bytes(p, LB_JOB_NOTE, &b);
     lb_bytes_free(&b);
     return ok;
 }
@@ -198,7 +171,9 @@ static bool write_note(place *p)
 static bool has_room(const place *p)
 {
     struct statvfs v;
+    const lb_other_files o = others(p);
     uint64_t need = 0, room;
+    if (!lb_other_files_size(&o, &need)) return false;
     for (int64_t i = 0; p->j->plan && i < p->j->n; i++)
         need += lb_saver_size(p->j->plan, i);
     if (statvfs(p->partial, &v) ||
@@ -254,16 +229,15 @@ static bool make_partial(place *p)
 
 static bool begin(place *p)
 {
-    const char *note = path_in(p, p->partial, note_name);
+    const char *note = path_in(p, p->partial, LB_JOB_NOTE);
     bool same;
     if (!note || !is_free(p, p->partial)) return false;
     if (!make_partial(p)) return false;
     const bool ours = is_ours(p, note, &same);
     if (p->j->o->resume && same) return true;
     /* The note goes before the directory gets its name. */
-    return (ours || each_entry(p, p->partial, may_go)) &&
-           each_entry(p, p->partial, remove_file) && has_room(p) &&
-           write_note(p);
+    return (ours || may_go(p, p->partial)) && remove_all(p, p->partial) &&
+           has_room(p) && write_note(p);
 }
 
 static void sync_path(const char *path)
@@ -284,8 +258,7 @@ static bool exchange(place *p)
     if (ok && renameat2(AT_FDCWD, p->partial, AT_FDCWD, p->to, RENAME_EXCHANGE))
         ok = cannot(p, "exchange", p->to);
     p->stays = ok;
-    ok = ok && each_entry(p, p->partial, may_go) &&
-         each_entry(p, p->partial, remove_file) &&
+    ok = ok && may_go(p, p->partial) && remove_all(p, p->partial) &&
          (rmdir(p->partial) == 0 || cannot(p, "remove", p->partial));
     if (fd >= 0) close(fd);
     return ok;
@@ -296,10 +269,10 @@ static bool exchange(place *p)
 static bool publish(place *p)
 {
     struct stat st;
-    const char *note = path_in(p, p->partial, note_name);
+    const char *note = path_in(p, p->partial, LB_JOB_NOTE);
     if (!note) return false;
-    p->stays = stat(p->to, &st) == 0 && S_ISDIR(st.st_mode) &&
-               !each_entry(p, p->to, may_go);
+    p->stays =
+        stat(p->to, &st) == 0 && S_ISDIR(st.st_mode) && !may_go(p, p->to);
     if (p->stays) return false;
     if (unlink(note)) return cannot(p, "remove", note);
     if (!p->j->o->no_sync) sync_path(p->partial);
@@ -311,23 +284,10 @@ static bool publish(place *p)
 
 /* ---- files --------------------------------------------------------------- */
 
-static bool copy_file(place *p, lb_infile *f, const char *path)
-{
-    enum { MUCH = 1 << 16 };
-    uint8_t some[MUCH];
-    lb_outfile *o = lb_outfile_open(p->j->cx, path, &f, 1, f->size);
-    bool ok = o != NULL;
-    for (uint64_t at = 0; ok && at < f->size; at += MUCH) {
-        const size_t n = f->size - at < MUCH ? (size_t)(f->size - at) : MUCH;
-        ok = lb_infile_read(p->j->cx, f, at, n, some) &&
-             lb_outfile_write(p->j->cx, o, some, n);
-    }
-    return lb_outfile_close(p->j->cx, o, ok, !p->j->o->no_sync);
-}
-
 /* config.json says how weights are packed. */
-static bool write_config(place *p, lb_infile *f)
+static bool write_config(void *user, lb_infile *f)
 {
+    place *p = user;
     lb_bytes value = {.heap = p->j->cx->heap}, out = value;
     const bool ok = lb_job_configure(p->j, &value) &&
                     lb_model_json(p->j->cx, f, value.n ? &value : NULL, &out) &&
@@ -337,22 +297,12 @@ static bool write_config(place *p, lb_infile *f)
     return ok;
 }
 
-/* All but weights, hidden files and directories. */
-static bool carry_over(place *p, const char *dir, const char *name)
+static bool carry_over(place *p, bool configure)
 {
-    struct stat st;
-    const char *path = path_in(p, dir, name);
-    const char *to = path_in(p, p->partial, name);
-    if (!path || !to) return false;
-    if (name[0] == '.' || is_weights(name) || stat(path, &st) ||
-        !S_ISREG(st.st_mode))
-        return true;
-    lb_infile *f = lb_infile_open(p->j->cx, path, true);
-    const bool ok =
-        f && (strcmp(name, "config.json") == 0 ? write_config(p, f)
-                                               : copy_file(p, f, to));
-    lb_infile_unref(f);
-    return ok;
+    lb_other_files o = others(p);
+    if (configure) o.config = write_config;
+    o.user = p;
+    return lb_other_files_copy(&o, p->partial);
 }
 
 /* ---- weights ------------------------------------------------------------- */
@@ -399,8 +349,8 @@ static bool write_weights(place *p)
 static bool write_rest(place *p)
 {
     if (!lb_job_leads(p->j)) return true;
-    return (p->j->shards <= 1 || write_index(p)) &&
-           (!p->from || each_entry(p, p->from, carry_over)) && publish(p);
+    return (p->j->shards <= 1 || write_index(p)) && carry_over(p, true) &&
+           publish(p);
 }
 
 /* Its name without slashes at the end, or what it leads to if it is a link; and
@@ -449,27 +399,35 @@ static bool begin_all(place *p)
 /* As with a file: what went wrong leaves nothing, unless it is whole. */
 static bool end(place *p, bool ok)
 {
-    if (!ok && !p->stays && lb_job_leads(p->j) &&
-        each_entry(p, p->partial, remove_file))
+    if (!ok && !p->stays && lb_job_leads(p->j) && remove_all(p, p->partial))
         (void)rmdir(p->partial);
     unlock(p);
     return ok;
 }
 
+/* The directory whose other files are copied; NULL: not a directory. */
+static const char *directory(const char *from)
+{
+    struct stat st;
+    return from && stat(from, &st) == 0 && S_ISDIR(st.st_mode) ? from : NULL;
+}
+
 bool lb_job_begin_directory(lb_job *j, const char *from, const char *to,
                             char **partial)
 {
-    place p = {.j = j, .source = from};
+    place p = {.j = j, .source = from, .from = directory(from)};
     const bool ok = name_both(&p, to);
     *partial = p.partial;
     return lb_job_meet(j, ok) && ok && begin_all(&p);
 }
 
-bool lb_job_end_directory(lb_job *j, const char *to, char *partial, bool ok)
+bool lb_job_end_directory(lb_job *j, const char *from, const char *to,
+                          char *partial, bool ok)
 {
-    place p = {.j = j};
+    place p = {.j = j, .from = directory(from)};
     if (!name_both(&p, to)) ok = false;
     p.partial = partial;
+    if (lb_job_leads(j)) ok = ok && carry_over(&p, false);
     ok = lb_job_meet(j, ok) && ok;
     if (ok) ok = lb_job_meet(j, !lb_job_leads(j) || publish(&p));
     return end(&p, ok);

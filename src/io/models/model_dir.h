@@ -11,14 +11,16 @@ bool lb_model_json(lb_ctx *cx, lb_infile *config, const lb_bytes *value,
  * error; of layouts that nobody loads nothing is put. */
 bool lb_job_configure(lb_job *j, lb_bytes *to);
 
-/* A directory that is written by a job: begin makes *partial, from the job's
- * arena, for its files; end gives it its name, if ok, or removes it. By the
- * first rank, and all agree. from: what is read meanwhile, a file or a
- * directory, and so cannot be replaced; or NULL. False and an error.
+/* A directory written by a job. begin makes *partial, from the job's arena, for
+ * its files; end copies the other files of from (other_files.h), if that is a
+ * directory, and renames it to its final name; if not ok it is removed. Done by
+ * the first rank; all ranks call it and agree. from: the input, a file or a
+ * directory, which cannot be replaced; or NULL. False and an error.
  * lb_job_path: DIR/NAME. */
 bool lb_job_begin_directory(lb_job *j, const char *from, const char *to,
                             char **partial);
-bool lb_job_end_directory(lb_job *j, const char *to, char *partial, bool ok);
+bool lb_job_end_directory(lb_job *j, const char *from, const char *to,
+                          char *partial, bool ok);
 char *lb_job_path(lb_job *j, const char *dir, const char *name);
 
 #endif
