@@ -1,8 +1,8 @@
 /* test_levels.c - which level a context uses: options.isa, LOWBIT_ISA and
- * options.cpu_off, and what it says of the CPU.
+ * options.cpu_off, and what it reports about the CPU.
  *
- * What this machine can run is taken from test_cpu.c's subject, base/cpu.h;
- * what follows from it is spelled out here, level by level.
+ * The levels that this machine can run come from base/cpu.h, which test_cpu.c
+ * tests with recorded CPUs; the consequences are spelled out here.
  */
 #include <stdlib.h>
 
@@ -110,7 +110,7 @@ static void refused(void)
 
 static void what_it_says(void)
 {
-    const lb_cpu_id id = lb_cpu_identify();
+    const lb_cpu_id id = lb_cpu_detect().id;
     for (int i = 0; i < N_LEVELS; i++) {
         if (!lb_level_available(levels[i])) continue;
         lb_ctx *cx = lb_open(&(lb_options){.isa = lb_level_name(levels[i])});

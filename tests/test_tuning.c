@@ -1,5 +1,5 @@
-/* test_tuning.c - a row of the tuning table decides how soon a product is
- * there, never its bits: all rows, and some that no CPU would ask for. */
+/* test_tuning.c - a row of the tuning table decides how fast a product is,
+ * never its bits: all rows with different values, and some extreme ones. */
 #include "check.h"
 #include "core/core.h"
 #include "kernels/tuning.h"
@@ -20,6 +20,20 @@ static const lb_tuning *row_at(int k)
     return k < N_ODD ? &odd[k] : lb_tuning_at(k - N_ODD);
 }
 
+/* Many families repeat the values of another row. */
+static bool is_repeated(int k)
+{
+    const lb_tuning *t = row_at(k);
+    for (int i = 0; i < k; i++) {
+        const lb_tuning *u = row_at(i);
+        if (t->streams == u->streams && t->stream_gap == u->stream_gap &&
+            t->prefetch == u->prefetch && t->bypass == u->bypass &&
+            t->l2_gemm == u->l2_gemm && t->l2_x == u->l2_x)
+            return true;
+    }
+    return false;
+}
+
 static lb_array *normals(lb_ctx *cx, uint32_t seed, lb_shape shape)
 {
     return lb_random_normal(cx, (lb_key){seed, 7}, LB_F32, shape);
@@ -38,6 +52,7 @@ static void check_rows(lb_ctx *cx, lb_array *x, lb_array *w,
     lb_enter(cx);
     lb_array *want = product(cx, row_at(0), x, w, d);
     for (int k = 1; row_at(k); k++) {
+        if (is_repeated(k)) continue;
         lb_array *got = product(cx, row_at(k), x, w, d);
         const size_t bytes = (size_t)(x->shape.dim[0] * N) * sizeof(float);
         const bool same =

@@ -107,6 +107,7 @@ void lb_list_free(lb_heap *heap, lb_list *list)
 
 typedef struct {
     lb_options o;
+    lb_cpu_info machine;
     lb_level level;
     lb_dense_policy dense;
     lb_precision precision;
@@ -128,17 +129,19 @@ static bool settle_level(settings *s)
 {
     const char *name = s->o.isa ? s->o.isa : getenv("LOWBIT_ISA");
     const char *from = s->o.isa ? "options.isa" : "LOWBIT_ISA";
-    s->level = lb_cpu_best();
-    if (!name || !*name) return true;
-    if (!lb_level_parse(name, &s->level))
+    s->machine = lb_cpu_detect();
+    switch (lb_level_choose(name, s->machine.best, &s->level)) {
+    case LB_CHOICE_UNKNOWN:
         return refuse(s,
                       "%s is \"%s\": not one of ref, avx2, avx512, "
                       "avx512vnni, neon",
                       from, name);
-    if (!lb_level_available(s->level))
+    case LB_CHOICE_UNAVAILABLE:
         return refuse(s, "%s is \"%s\", but the best this CPU offers is %s",
-                      from, name, lb_level_name(lb_cpu_best()));
-    return true;
+                      from, name, lb_level_name(s->machine.best));
+    default:
+        return true;
+    }
 }
 
 /* Other than isa this may name what the CPU lacks: a program can say "no
@@ -237,7 +240,7 @@ lb_ctx *lb_open(const lb_options *options)
     settings s;
     if (!settle(options, &s)) return NULL;
     const int64_t keep = s.o.keep_bytes;
-    const lb_cpu_id id = lb_cpu_identify();
+    const lb_cpu_id *id = &s.machine.id;
     lb_heap *heap = lb_heap_open(s.o.allocator, keep < 0    ? 0
                                                 : keep == 0 ? default_keep
                                                             : (size_t)keep);
@@ -253,15 +256,15 @@ lb_ctx *lb_open(const lb_options *options)
         .got = got,
         .pool = lb_pool_open(heap, s.o.threads),
         .cpu = {s.level,
-                lb_tuning_find(s.level, id.vendor, id.family, id.model),
-                s.level == LB_LEVEL_AVX512VNNI && lb_cpu_has_vbmi(),
-                s.level == LB_LEVEL_NEON && lb_cpu_has_dotprod()},
+                lb_tuning_find(s.level, id->vendor, id->family, id->model),
+                s.level == LB_LEVEL_AVX512VNNI && s.machine.vbmi,
+                s.level == LB_LEVEL_NEON && s.machine.dotprod},
         .dense = s.dense,
         .precision = s.precision,
         .log = s.o.log,
         .log_user = s.o.log_user,
     };
-    memcpy(cx->cpu_name, id.name, sizeof cx->cpu_name);
+    memcpy(cx->cpu_name, id->name, sizeof cx->cpu_name);
     lb_enter(cx);
     if (!cx->pool || cx->status) {
         lb_close(cx);
