@@ -3,8 +3,8 @@
 #: make           the libraries, tests, examples and benchmarks, in build/release;
 #:                build/lowbit, the command, and build/lowbit-bench, which
 #:                measures (--help)
-#: make demo      the main job, end to end: trains a small network, quantizes its
-#:                file in each type, and says what that cost
+#: make demo      train a small network, quantize it to each type and compare;
+#:                quantize a model directory; writes build/demo/index.html
 #: make test      all tests
 #: make check     what is slower: lint, install, both compilers, sanitizers,
 #:                instruction sets this machine lacks, conformance
@@ -42,7 +42,7 @@ help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
 demo: setup-build setup-fashion build/release/build.ninja
-	@cmake --build build/release --target hello fashion lowbit_cli
+	@cmake --build build/release --target fashion tiny_llama lowbit_cli
 	@ln -sf release/lowbit build/
 	@tools/demo build/release
 

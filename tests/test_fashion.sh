@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_fashion.sh PROGRAM - the example on images of our own: the same bytes for
-# every number of threads, and after training was killed and taken up again.
+# test_fashion.sh PROGRAM - the example on generated images: the same bytes for
+# every number of threads, and after training was killed and continued.
 program=$1
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -112,10 +112,17 @@ for wrong in '--epochs 7' '--batch 32' '--rate 1e-4' '--validate 100'; do
         die "$wrong: $(cat "$tmp/err")"
 done
 
-"$program" --only 'nf4 QTA' 2>&1 | grep -q "there is no 'nf4 QTA'; there is" ||
-    die "took a row that there is not"
+"$program" --only 'nf4 QTA' 2>&1 | grep -q "unknown row 'nf4 QTA'; choose from" ||
+    die "accepted an unknown row"
 "$program" --help | grep -q -e --checkpoint || die "no help"
-"$program" --data "$tmp/none" >/dev/null 2>&1 && die "data that are not there"
+"$program" --data "$tmp/none" >/dev/null 2>&1 && die "accepted a missing data directory"
 "$program" --net rnn >/dev/null 2>&1
-[ $? = 2 ] || die "a net that there is not"
+[ $? = 2 ] || die "accepted an unknown net"
+"$program" --data "$tmp" --compare "$tmp/whole" "$tmp/whole" >"$tmp/out" ||
+    die "compare"
+grep -qE '^whole .* 1.0x +100.00 % +0.00 % ' "$tmp/out" ||
+    die "compare: $(cat "$tmp/out")"
+"$program" --data "$tmp" --compare "$tmp/out" >/dev/null 2>&1 &&
+    die "compared a text file"
+
 echo "test_fashion.sh: the same bytes with 1, 2 and 7 threads, and resumed"

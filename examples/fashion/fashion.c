@@ -1,11 +1,12 @@
-/* fashion.c - what few bits cost, on Fashion-MNIST: a network as floats,
- * quantized after training (PTQ) and trained quantized (QAT).
+/* fashion.c - quantized networks on Fashion-MNIST: f32, quantized after
+ * training (PTQ) and trained with quantized weights (QAT).
  *
- *     fashion                  the MLP, three seeds, ten epochs
- *     fashion --net cnn        the convolutional net, one seed, five epochs
- *     fashion --short          a few hundred steps, to see it work
- *     fashion --validate 5000  to choose settings: the last 5000 training
- *                              images stand in for the test images
+ *     fashion                    the MLP, three seeds, ten epochs
+ *     fashion --net cnn          the convolutional net, one seed, five epochs
+ *     fashion --short            200 steps, to try it out
+ *     fashion --validate 5000    choose settings: test on the last 5000
+ *                                training images
+ *     fashion --compare FILE...  compare files of --save and lowbit quantize
  *
  * The same seed gives the same bits on any number of threads.
  */
@@ -19,7 +20,7 @@
 
 #include "fashion.h"
 
-/* ---- what is compared ---------------------------------------------------- */
+/* ---- the rows of the table ----------------------------------------------- */
 
 static const lb_quant_config int8 = {.format = "int8"};
 static const lb_quant_config nf4 = {.format = "nf4"};
@@ -31,7 +32,7 @@ static const lb_quant_config binary = {.format = "binary",
 static const struct row {
     const char *name;
     const lb_quant_config *config;
-    bool qat; /* else the floats, quantized */
+    bool qat; /* false: PTQ of the f32 weights */
 } rows[] = {
     {"float", NULL, true},          {"int8 PTQ", &int8, false},
     {"nf4 PTQ", &nf4, false},       {"ternary PTQ", &ternary, false},
@@ -44,15 +45,16 @@ enum { ROWS = sizeof rows / sizeof *rows, MAX_SEEDS = 16 };
 typedef struct settings {
     const char *data, *chart, *save, *only, *checkpoint;
     const net *net;
-    int epochs, seeds, first, threads; /* seeds from first on */
-    int batch, validate;               /* 0: the net's own; the test images */
-    double rate;                       /* 0: the net's own */
+    int epochs, seeds, first, threads; /* seeds first, first + 1, ... */
+    int batch, validate;               /* 0: the net's default; test images */
+    double rate;                       /* 0: the net's default */
     bool brief;
+    char **compare; /* files, up to a NULL; NULL: train */
 } settings;
 
 typedef struct result {
     double accuracy[MAX_SEEDS];
-    double curve[MAX_EPOCHS], ms; /* means of seeds */
+    double curve[MAX_EPOCHS], ms; /* means over seeds */
     size_t bytes;
 } result;
 
@@ -70,10 +72,10 @@ typedef struct bench {
     lb_ctx *cx;
     const settings *s;
     dataset train, test;
-    outcome base; /* the floats of this seed */
+    outcome base; /* the f32 training of this seed */
 } bench;
 
-/* The next of "one, two": its length, 0 at the end. */
+/* Length of the next name of "one, two"; 0 at the end. */
 static size_t next_name(const char **list)
 {
     *list += strspn(*list, ", ");
@@ -97,7 +99,7 @@ static bool wanted(const settings *s, int row)
     return false;
 }
 
-/* Every name is that of a row, or none. */
+/* True if every name is a row's, or "none". */
 static bool check_only(const char *only)
 {
     for (size_t n; (n = next_name(&only)); only += n) {
@@ -105,7 +107,8 @@ static bool check_only(const char *only)
         for (int k = 0; k < ROWS && !known; k++)
             known = is_named(only, n, rows[k].name);
         if (known) continue;
-        fprintf(stderr, "fashion: there is no '%.*s'; there is", (int)n, only);
+        fprintf(stderr, "fashion: unknown row '%.*s'; choose from", (int)n,
+                only);
         for (int k = 0; k < ROWS; k++)
             fprintf(stderr, "%s %s", k ? "," : "", rows[k].name);
         fprintf(stderr, "\n");
@@ -138,7 +141,7 @@ static const char *checkpoint_of(const settings *s, int row, int seed,
     return path;
 }
 
-/* A row for one seed: trained, or the floats quantized. */
+/* One row for one seed: trained (QAT), or quantized after training (PTQ). */
 static bool run_row(bench *b, int row, int seed, result *r)
 {
     const settings *s = b->s;
@@ -244,6 +247,15 @@ static bool run(bench *b)
     return !s->chart || draw(s, r);
 }
 
+static bool run_compare(bench *b)
+{
+    int n = 0;
+    while (b->s->compare[n])
+        n++;
+    return dataset_read(b->cx, b->s->data, "t10k", &b->test) &&
+           compare(b->cx, b->s->net, &b->test, b->s->compare, n);
+}
+
 /* ---- the command --------------------------------------------------------- */
 
 static int usage(FILE *to)
@@ -251,21 +263,28 @@ static int usage(FILE *to)
     fprintf(
         to,
         "usage: fashion [OPTION VALUE]...\n"
-        "  --net mlp|cnn       784-512-256-10, or a convolutional net\n"
-        "  --epochs N          10; cnn: 5\n"
-        "  --seeds N           of which the table has means: 3; cnn: 1\n"
-        "  --first-seed N      1\n"
+        "       fashion --compare FILE...\n"
+        "  --net mlp|cnn       784-512-256-10 or a convolutional net\n"
+        "                      (default: mlp)\n"
+        "  --epochs N          epochs (default: 10; cnn: 5)\n"
+        "  --seeds N           number of seeds to average (default: 3; cnn: "
+        "1)\n"
+        "  --first-seed N      first seed (default: 1)\n"
         "  --short             one epoch of 25600 images, one seed\n"
-        "  --only NAMES        rows beside the floats: 'nf4 PTQ, int8 QAT';\n"
-        "                      none\n"
-        "  --threads N         all cores\n"
-        "  --rate X, --batch N of Adam, instead of the net's own\n"
-        "  --validate N        the last N training images are the test\n"
-        "  --data DIR          where Fashion-MNIST is\n"
-        "  --chart F.svg       learning curves, means of seeds\n"
-        "  --save F            the first seed's floats, as safetensors\n"
-        "  --checkpoint DIR    a file for each training, after each epoch:\n"
-        "                      the same command again goes on from there\n");
+        "  --only NAMES        rows besides float, e.g. 'nf4 PTQ, int8 QAT',\n"
+        "                      or none (default: all)\n"
+        "  --threads N         number of threads (default: all cores)\n"
+        "  --rate X            Adam's learning rate (default: the net's)\n"
+        "  --batch N           batch size (default: the net's)\n"
+        "  --validate N        test on the last N training images\n"
+        "  --data DIR          directory of Fashion-MNIST\n"
+        "  --chart F.svg       write learning curves, averaged over seeds\n"
+        "  --save F            write the first seed's f32 weights as\n"
+        "                      safetensors\n"
+        "  --checkpoint DIR    save each training after each epoch; the same\n"
+        "                      command continues from there\n"
+        "  --compare FILE...   no training: size, accuracy, error and product\n"
+        "                      speed of files, relative to the first\n");
     return to == stdout ? 0 : 2;
 }
 
@@ -330,6 +349,9 @@ static bool read_args(int argc, char **argv, settings *s)
         if (!strcmp(argv[i], "--short")) {
             s->brief = true;
             s->epochs = s->seeds = 1;
+        } else if (!strcmp(argv[i], "--compare") && i + 1 < argc) {
+            s->compare = argv + i + 1;
+            return true;
         } else if (i + 1 == argc || !read_option(argv[i], argv[i + 1], s)) {
             return false;
         } else {
@@ -356,7 +378,7 @@ int main(int argc, char **argv)
     }
     lb_ctx *cx = lb_open(&(lb_options){.threads = s.threads});
     bench b = {.cx = cx, .s = &s};
-    const bool ok = cx && run(&b);
+    const bool ok = cx && (s.compare ? run_compare(&b) : run(&b));
     if (lb_error_status(cx)) fprintf(stderr, "fashion: %s\n", lb_error(cx));
     lb_close(cx);
     return !ok;

@@ -78,6 +78,13 @@ void outcome_free(outcome *o);
 double accuracy_of(lb_ctx *cx, const net *n, lb_array *const *params,
                    const dataset *d);
 
+/* ---- fashion_compare.c --------------------------------------------------- */
+
+/* Prints a row for each file of the net's parameters; the first is the
+ * reference for size, error and speed. */
+bool compare(lb_ctx *cx, const net *n, const dataset *test, char *const *paths,
+             int n_paths);
+
 /* ---- fashion_chart.c ----------------------------------------------------- */
 
 typedef struct curve {
