@@ -5,6 +5,7 @@
  * brings a rule for dot_general, so that products never form W; and what makes
  * one has a gradient, so that A and B can be trained while base stays as it is.
  */
+/* ctest: skip-asan */
 #include <lowbit.h>
 #include <stdio.h>
 

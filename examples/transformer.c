@@ -5,6 +5,7 @@
  * quantizer. Activations may go through a function of one's own, lb_ste, whose
  * derivative is taken to be 1: here a rounding to sixteenths.
  */
+/* ctest: skip-tsan skip-asan skip-ref */
 #include <lowbit.h>
 #include <math.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
 # stands, line for line, in a file that is built or in a public header: what is
 # shown is what compiles.
 # How many blanks stand in a row does not matter.
+# ctest: skip-ref
 cd "$(dirname "$0")/.." || exit 1
 
 # shellcheck disable=SC2046

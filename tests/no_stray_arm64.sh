@@ -6,6 +6,7 @@
 # compiled for, sdot and udot and with them atomics, CRC and rounding products,
 # only in kernels/arm/<family>_dotprod.o, whose functions are chosen by what the
 # CPU has.
+# ctest: skip-asan skip-ref
 set -u
 objdump=$1 failed=0 n=0
 

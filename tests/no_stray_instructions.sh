@@ -8,6 +8,7 @@
 # in its name, and the byte permutations of VBMI in functions that have vbmi.
 #
 # `no_stray_instructions.sh --self` tries the rules on made-up disassembly.
+# ctest: skip-asan skip-ref
 set -u
 
 # Reads what objdump -d says of one object, named in OBJECT.

@@ -5,6 +5,7 @@
  * blocks, at every alignment, before and behind pages that may not be touched;
  * and blocks with what is not finite, too large, too small, or zero.
  */
+/* ctest: simde bochs skip-ref */
 #include <float.h>
 #include <math.h>
 

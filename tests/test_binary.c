@@ -1,5 +1,6 @@
 /* test_binary.c - binary against its rules in long double (signs_model.h):
  * signs of zeros, scales, dtypes, threads, views, the bytes of others. */
+/* ctest: simde skip-tsan */
 #include "signs_model.h"
 
 static const lb_quant_config configs[] = {

@@ -4,6 +4,7 @@
 # The command itself, info and quantize; other verbs have files of their own.
 # Every verb and option, exact output where it is not long, every exit status.
 # Data are on stdout, talk is on stderr. To be run in the project's root.
+# ctest: tsan
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash

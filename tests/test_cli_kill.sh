@@ -2,6 +2,7 @@
 # test_cli_kill.sh PROGRAM [FAULTY [RUNS]] - runs that are killed at some moment, and disks that
 # are full: what stood at the destination stays, and --resume ends in the bytes
 # of a run that was left alone. To be run in the project's root.
+# ctest: skip-asan
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash

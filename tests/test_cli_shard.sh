@@ -3,6 +3,7 @@
 # again: the bytes are the same, whatever the layout; what each array got is
 # said; what is wrong is refused, and leaves what stood there. To be run in the
 # project's root.
+# ctest: skip-asan
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash

@@ -1,5 +1,6 @@
 /* test_coded.c - what coded.h says of an operand against what decoding it
  * gives: every number of every view, and which views are understood. */
+/* ctest: simde skip-tsan */
 #include <stdlib.h>
 
 #include "check.h"

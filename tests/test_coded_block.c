@@ -6,6 +6,7 @@
  * outliers, tiny, zero and not finite. Errors are Frobenius norms relative to
  * that of products whose signs are random, which no cancellation makes small.
  */
+/* ctest: simde skip-tsan skip-ref */
 #include <float.h>
 #include <stdlib.h>
 

@@ -6,6 +6,7 @@
  * number before it is rounded so. Formats and where their scales are, both
  * orientations, few rows of x and many, odd sizes, dtypes of x, levels.
  */
+/* ctest: simde skip-tsan skip-ref */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
  * close to it in double precision; and all give the same bits on 1, 2 and 7
  * threads.
  */
+/* ctest: simde skip-tsan skip-ref */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
  * on the numbers that lb_materialize gives; the same bits on 1, 2 and 7
  * threads; and that codes were taken as they lie, where they should be.
  */
+/* ctest: simde skip-tsan skip-ref */
 #include <stdlib.h>
 
 #include "base/cpu.h"

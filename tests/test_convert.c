@@ -3,6 +3,7 @@
  * (tools/gen_convert_golden.py), and rounding from long double written here,
  * for all 16-bit patterns, for everything halfway between two 16-bit floats,
  * and for random values; then every level against the portable one. */
+/* ctest: simde skip-tsan skip-ref */
 #include <stdlib.h>
 
 #include "base/cpu.h"

@@ -3,6 +3,7 @@
  *
  * Of the CPU at hand only what holds for every CPU is checked.
  */
+/* ctest: simde bochs nehalem a53 */
 #include <ctype.h>
 
 #include "base/cpu.h"

@@ -5,6 +5,7 @@
  * or begins, at a page that may not be touched. What the reference gives is
  * compared with double precision where formats are tested.
  */
+/* ctest: simde skip-tsan skip-ref */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -4,6 +4,7 @@
  * floats stay within the bound of a sum of k products, and have the same bits
  * on 1, 2 and 7 threads and whatever way the operands lie.
  */
+/* ctest: simde */
 #include "lowbit_params.h"
 #include "model.h"
 

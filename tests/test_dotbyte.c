@@ -1,6 +1,7 @@
 /* test_dotbyte.c - the kernels of dotbyte.h, for every level, against what
  * their comments say, worked out here number by number. Whatever is read or
  * written lies against pages that may not be touched. */
+/* ctest: simde bochs a53 skip-tsan skip-ref */
 #include <stdlib.h>
 
 #include "base/cpu.h"

@@ -1,6 +1,7 @@
 /* test_dotint.c - the kernels of dotint.h, for every level, against what their
  * comments say, worked out here number by number. Whatever is read or written
  * lies against pages that may not be touched. */
+/* ctest: simde bochs skip-tsan skip-ref */
 #include <float.h>
 #include <stdlib.h>
 

@@ -2,6 +2,7 @@
  * every level, against what their comments say, worked out here number by
  * number. Whatever is read or written lies against pages that may not be
  * touched. */
+/* ctest: simde bochs skip-ref */
 #include <stdlib.h>
 
 #include "base/cpu.h"

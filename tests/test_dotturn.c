@@ -1,6 +1,7 @@
 /* test_dotturn.c - the kernels of dotturn.h against what their comments say,
  * worked out here byte by byte. Whatever is read or written lies against pages
  * that may not be touched. */
+/* ctest: simde skip-tsan skip-ref */
 #include <stdlib.h>
 
 #include "base/cpu.h"

@@ -2,6 +2,7 @@
  * code ends, bytes that bitsandbytes and numpy made, blocks and rows that end
  * anywhere, the mean that is taken off, decoding at any place, scales of
  * another format, and what is refused. */
+/* ctest: simde */
 #include <float.h>
 
 #include "codec.h"

@@ -5,6 +5,7 @@
  * of two operands all pairs of special values and random pairs. Which rows
  * there are is asked of the registry: one without a reference here fails.
  */
+/* ctest: simde */
 #include <limits.h>
 #include <stdlib.h>
 

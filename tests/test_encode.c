@@ -5,6 +5,7 @@
  * ends and the next begins, at all lengths and alignments. What is read and
  * what is written ends, or begins, at a page that may not be touched.
  */
+/* ctest: simde skip-tsan skip-ref */
 #include <float.h>
 
 #include "base/cpu.h"

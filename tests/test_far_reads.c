@@ -4,6 +4,7 @@
  * The laws hold small arrays to the same results; here are those of several
  * tiles, with ends that are not whole, in every format.
  */
+/* ctest: skip-tsan */
 #include <stdlib.h>
 
 #include "check.h"

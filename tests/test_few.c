@@ -3,6 +3,7 @@
  * Bit for bit against the order of operations that few.h promises, and in
  * double precision. Whatever is read ends at a page that may not be touched.
  */
+/* ctest: simde bochs skip-tsan skip-ref */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -11,6 +11,7 @@
  *      -Iinclude -Isrc -Itests tests/test_gemm.c src/kernels/gemm*.c \
  *      src/kernels/x86/gemm*.c src/base/cpu.c -lm
  */
+/* ctest: simde bochs skip-tsan skip-ref */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

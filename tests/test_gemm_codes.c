@@ -1,6 +1,7 @@
 /* test_gemm_codes.c - the kernels of gemm_codes.h against numbers made one
  * by one, bit for bit, for every size of codes, depth and number of rows.
  * Everything lies against pages that may not be touched. */
+/* ctest: simde skip-tsan skip-ref */
 #include <math.h>
 #include <string.h>
 

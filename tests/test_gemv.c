@@ -4,6 +4,7 @@
  * double precision. The matrix and the vector end at a page that may not be
  * touched, and so do the results.
  */
+/* ctest: simde bochs skip-tsan skip-ref */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -6,6 +6,7 @@
  * and I8X2 have the reference's bits. Codes, scales, x and results lie between
  * pages that may not be touched, at either end.
  */
+/* ctest: simde bochs=avx512 skip-tsan skip-ref */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

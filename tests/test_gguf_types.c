@@ -1,6 +1,7 @@
 /* test_gguf_types.c - the block types of GGUF files: bytes and values against
  * ggml's and gguf-py's (tests/golden/gguf_types.h says which and how), the
  * laws on many blocks, shapes that do not fill blocks, and what is refused. */
+/* ctest: simde */
 #include <stdlib.h>
 
 #include "check.h"

@@ -4,6 +4,7 @@
  * What is written is also read back: arrays made from the written codes and
  * parts, in our layout and in others', must decode to the written values.
  */
+/* ctest: simde skip-tsan */
 #include "check.h"
 #include "golden.h"
 

@@ -1,6 +1,7 @@
 /* test_golden_gradients.c - values and gradients of composed functions against
  * jax (golden/gradients.txt; tools/gen_gradient_golden.py says how to read it),
  * in f32 and bf16, with the policy that forbids to decode whole operands. */
+/* ctest: skip-tsan */
 #include <stdlib.h>
 
 #include "check.h"

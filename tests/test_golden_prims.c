@@ -7,6 +7,7 @@
  *     out exact | rel:T | abs:T  ARRAY
  *     end
  */
+/* ctest: skip-tsan */
 #include <stdlib.h>
 
 #include "check.h"

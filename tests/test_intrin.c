@@ -6,6 +6,7 @@
  * said here. Elsewhere they are compiled, which shows that the compiler knows
  * them. Operands are random bits, special numbers among them.
  */
+/* ctest: simde bochs */
 #include "base/cpu.h"
 #include "check.h"
 #include "numbers.h"

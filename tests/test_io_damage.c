@@ -6,6 +6,7 @@
  * generator with a fixed seed. What opens all the same is read to its end.
  * Whatever it says, no more memory is asked for than small files deserve.
  */
+/* ctest: long=--all */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -5,6 +5,7 @@
  * either; and no more is read than a share. Sharded over a mesh it is the array
  * that lb_shard makes. With --big: a file of 2 GB on 8 ranks.
  */
+/* ctest: long=--big */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>

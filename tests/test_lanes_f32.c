@@ -6,6 +6,7 @@
  * patterns spread over all 2^32, with --all at every one (some minutes).
  * How good the reference is, is for test_mathf and test_elementwise to say.
  */
+/* ctest: simde long=--all skip-tsan skip-ref */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -9,6 +9,7 @@
  * - join(split(q)) == q, and cut(quantize(w)) == quantize(cut(w)), in bytes.
  * - Taken apart into components or codes and put together it is the same.
  */
+/* ctest: skip-tsan skip-ref */
 #include "core/core.h"
 #include "laws.h"
 

@@ -18,6 +18,7 @@
  * off, |x| is counted from there. Where scales are quantized in turn, the error
  * may be larger by what that moved them.
  */
+/* ctest: simde long=--all skip-tsan */
 #include "codec_inputs.h"
 #include "core/core.h"
 #include "kernels/convert.h"

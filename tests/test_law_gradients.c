@@ -7,6 +7,7 @@
  * random direction, so that none is left out. Where differences to both
  * sides disagree there is a corner, and nothing is said.
  */
+/* ctest: skip-tsan */
 #include "laws.h"
 
 enum { MAX_ELEMENTS = 4096, SINGLE = 12 };

@@ -5,6 +5,7 @@
  * allocation for k = 1, 2, .. until it succeeds; then all of them in one
  * context and one scope, so that its lists grow, failing every k-th.
  */
+/* ctest: long=--all skip-tsan skip-ref skip-arm64 */
 #include "laws.h"
 #include "scenario.h"
 

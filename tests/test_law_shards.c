@@ -8,6 +8,7 @@
  * once for all samples of a primitive, not after each: on a busy machine each
  * time is one more to wait for the slowest.
  */
+/* ctest: skip-tsan skip-asan skip-ref b:skip-arm64 */
 #include <pthread.h>
 
 #include "even_samples.h"

@@ -1,6 +1,7 @@
 /* test_law_threads.c - law 5: 1, 2 and 7 threads give identical bits, for
  * every sample and for larger ones, which must be cut into several units or
  * the law would say nothing. */
+/* ctest: simde-nightly long=--all never-asan skip-arm64 */
 #include "laws.h"
 
 enum { CONTEXTS = 3 };

@@ -3,6 +3,7 @@
  * the result on the view has the bits of the result on a plain array of the
  * same elements; and nothing is decoded whole. The same for operands in two
  * different formats. */
+/* ctest: simde long=--all skip-tsan skip-arm64 */
 #include "laws.h"
 
 /* The views that pairs go through in turn. */

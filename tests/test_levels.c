@@ -4,6 +4,7 @@
  * The levels that this machine can run come from base/cpu.h, which test_cpu.c
  * tests with recorded CPUs; the consequences are spelled out here.
  */
+/* ctest: simde bochs nehalem a53 */
 #include <stdlib.h>
 
 #include "base/cpu.h"

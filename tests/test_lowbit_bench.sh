@@ -5,6 +5,7 @@
 # that names them; every mode runs on something tiny; JSON is JSON, one object
 # a line, with what was asked for in it and errors that are small. How fast
 # anything is, is not looked at.
+# ctest: skip-ref
 set -euo pipefail
 program=${1:?usage: test_lowbit_bench.sh PROGRAM}
 tmp=$(mktemp -d)

@@ -5,6 +5,7 @@
  * As a rule 2^21 patterns spread over all 2^32 are tried, and all around the
  * places where something changes; with --all every pattern (many minutes).
  */
+/* ctest: long=--all skip-tsan skip-ref */
 #include <math.h>
 
 #include "check.h"

@@ -1,6 +1,7 @@
 /* test_nf4.c - nf4: every edge between two codes under every rule, bytes that
  * bitsandbytes and numpy made, blocks and rows that end anywhere, decoding at
  * any place, and what is refused. */
+/* ctest: simde */
 #include <float.h>
 
 #include "codec.h"

@@ -2,6 +2,7 @@
  * decoded one by one, bit by bit, and what they add against sums in double
  * precision. All that is read or written lies against pages that may not be
  * touched. */
+/* ctest: simde skip-tsan skip-ref */
 #include "base/cpu.h"
 #include "check.h"
 #include "draws.h"

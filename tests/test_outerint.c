@@ -1,6 +1,7 @@
 /* test_outerint.c - the kernels of outerint.h against what their comments say,
  * worked out here column by column. Whatever is read or written lies against
  * pages that may not be touched. */
+/* ctest: simde skip-tsan skip-ref */
 #include <math.h>
 
 #include "base/cpu.h"

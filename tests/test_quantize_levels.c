@@ -6,6 +6,7 @@
  * rows, with gaps between them, or across. What cannot be held is refused by
  * the same index, or clamped to the same codes.
  */
+/* ctest: simde skip-tsan skip-ref skip-arm64 */
 #include "base/cpu.h"
 #include "codec_inputs.h"
 #include "core/core.h"

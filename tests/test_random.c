@@ -4,6 +4,7 @@
  * against what probability says. Keys are fixed, so that a bound of five
  * standard deviations is either kept for ever or broken for ever.
  */
+/* ctest: skip-ref */
 #include <stdlib.h>
 
 #include "check.h"

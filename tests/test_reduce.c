@@ -5,6 +5,7 @@
  * the tree of reduce.c's header written down once more here, for every view
  * and for 1, 2 and 7 threads, bit by bit.
  */
+/* ctest: simde skip-tsan skip-ref */
 #include "base/cpu.h"
 #include "lowbit_params.h"
 #include "model.h"

@@ -2,6 +2,7 @@
  * across: windows of convolutions, and matrices that lie turned. All formats,
  * precisions and levels, more rows than are read at once, against products with
  * the same weights as plain f32. */
+/* ctest: simde skip-tsan skip-ref */
 #include <stdlib.h>
 
 #include "base/cpu.h"

@@ -7,6 +7,7 @@
  * ones. Where nothing but elements moves, bits are equal; products and sums
  * over ranks are within 64 roundings of f32 of the largest gradient.
  */
+/* ctest: skip-tsan skip-asan skip-ref */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -8,6 +8,7 @@
  * primitive (laws.h: transparency), and what it decodes to is compared with
  * what it was made of. `test_smoke THREADS`, 2 if not said.
  */
+/* ctest: simde nehalem=1 a53=1 skip-tsan */
 #include "base/cpu.h"
 #include "laws.h"
 

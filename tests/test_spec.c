@@ -1,4 +1,5 @@
 /* test_spec.c - specs: their text, their rules, and who holds what. */
+/* ctest: skip-ref */
 #include "check.h"
 #include "lowbit_ext.h"
 #include "lowbit_mesh.h"

@@ -2,6 +2,7 @@
  * reshape where it copies, concatenate, pad, dynamic slices, iota, constants.
  * Against index arithmetic, with 1, 2 and 7 threads: a model has one value for
  * each element, so equal to it means equal bits. */
+/* ctest: skip-tsan */
 #include "lowbit_params.h"
 #include "model.h"
 

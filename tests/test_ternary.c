@@ -1,5 +1,6 @@
 /* test_ternary.c - ternary against its rules in long double (signs_model.h):
  * thresholds, scales, dtypes, threads, views, the bytes of others. */
+/* ctest: simde skip-tsan */
 #include "kernels/sums.h"
 #include "signs_model.h"
 

@@ -1,5 +1,6 @@
 /* test_tuning.c - a row of the tuning table decides how fast a product is,
  * never its bits: all rows with different values, and some extreme ones. */
+/* ctest: simde skip-ref skip-arm64 */
 #include "check.h"
 #include "core/core.h"
 #include "kernels/tuning.h"

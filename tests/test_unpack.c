@@ -5,6 +5,7 @@
  * begins, at a page that may not be touched. Then whole runs of arrays, to
  * memory of every alignment, next to what their tiles hold.
  */
+/* ctest: simde skip-tsan skip-ref */
 #include <math.h>
 
 #include "base/cpu.h"
