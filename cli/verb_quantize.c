@@ -84,23 +84,14 @@ static bool select_arrays(const arguments *a, lb_ctx *cx, lb_selection *s)
     return ok;
 }
 
-/* Types to choose from: finer and coarser scales of 4 bits, 8 bits and 2; of
- * GGUF those that it has. */
-enum { OTHERS = 6 };
+/* Types for arrays whose shape --type does not suit, in a GGUF file: other
+ * block sizes. */
+enum { OTHERS = 3 };
 
 static bool read_target(const arguments *a, lb_quantize_options *o,
                         lb_quant_config other[OTHERS])
 {
-    static const lb_quant_config plain[OTHERS] = {
-        {.format = "nf4", .block_size = 256},
-        {.format = "nf4", .block_size = 128},
-        {.format = "nf4", .block_size = 32},
-        {.format = "nf4", .block_size = 16},
-        {.format = "int8"},
-        {.format = "ternary",
-         .scale = LB_SCALE_BLOCK,
-         .threshold = LB_THRESHOLD_ABSMEAN}};
-    static const lb_quant_config blocks[] = {
+    static const lb_quant_config blocks[OTHERS] = {
         {.format = "iq4_nl"}, {.format = "q8_0"}, {.format = "tq2_0"}};
     static const char *const how[] = {"keep", "error", "adjust", NULL};
     const bool gguf = o->kind && strcmp(o->kind, "gguf") == 0;
@@ -120,10 +111,11 @@ static bool read_target(const arguments *a, lb_quantize_options *o,
         return false;
     }
     o->fallback = (lb_shape_fallback)fallback;
-    o->n_other = gguf ? 3 : OTHERS;
+    /* Types of the other layouts take every shape; and with a target all types
+     * are candidates anyway. */
+    o->n_other = gguf && !aims ? OTHERS : 0;
     for (int i = 0; i < o->n_other; i++)
-        other[i] = gguf ? blocks[i] : plain[i];
-    if (!aims && !gguf) o->n_other = 0; /* ours take every shape */
+        other[i] = blocks[i];
     o->other = other;
     if (aims && !o->config.format) o->config.format = gguf ? "q4_0" : "nf4";
     return true;

@@ -422,10 +422,12 @@ typedef struct lb_quantize_options {
     lb_shape_fallback fallback;
     const lb_quant_config *other; /* see fallback, and target below */
     int n_other;
-    /* Types by array, chosen among config and other by what each costs in error
-     * for what it saves in bytes, so that all arrays take about that much: bits
-     * for each element, or bytes; 0: no such goal. Each array is measured in
-     * each type. */
+    /* A target for the whole result, in bits per element or in bytes (headers
+     * included); 0: none. Each array gets one of the types in config and other,
+     * or, if other is empty, of all types that the output can store: the
+     * assignment with about the least squared error that fits, and never larger
+     * and less exact than one type for all arrays. Every array is measured in
+     * every type, which takes as long as quantizing it so many times. */
     double target_bits;
     uint64_t target_bytes;
     void (*progress)(void *user, const lb_progress *p); /* NULL: nobody */

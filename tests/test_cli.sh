@@ -232,9 +232,9 @@ refused 2 "--target-bpw or --target-size, not both" "${q[@]}" --target-bpw 5 \
 refused 2 "--target-* mixes types" "${q[@]}" --target-bpw 5 --layout bnb
 refused 2 "--target-size takes bytes, as 4.2G, 500MB or 3Gi, not '4x'" "${q[@]}" \
     --target-size 4x
-refused 1 "the target is 1000 bytes, 0.3524 bits for each element, and no less can be reached than " \
+refused 1 "cannot reach 0.3524 bits per weight (1000 bytes): the minimum is " \
     "${q[@]}" --target-size 1k
-grep -q "; 5445 of them are arrays that stay as they are, unless" "$tmp/err" ||
+grep -q ", of which 5445 bytes are arrays that are not quantized" "$tmp/err" ||
     die "not what stays"
 refused 2 "--target-bpw takes a number from 0.1 to 64" "${q[@]}" --target-bpw 0
 quantize --target-bpw 7 --force -q
@@ -244,6 +244,12 @@ grep -q ' [56]\.[0-9]* bits each\| 7 bits each' "$tmp/out" ||
 quantize --target-size 19.9k --force -q
 size=$(stat -c %s "$dst")
 [ "$size" -le 19900 ] || die "$size bytes, more than 19.9k"
+# All types are candidates: no larger and no less exact than one for all.
+"$program" quantize "$src" -o "$dst" --force -q --type iq4_nl --report "$tmp/r.json"
+one=$(grep -o '"nrmse": [0-9.e-]*' "$tmp/r.json" | head -1 | cut -d' ' -f2)
+"$program" quantize "$src" -o "$dst" --force -q --target-bpw 8 --report "$tmp/r.json"
+best=$(grep -o '"nrmse": [0-9.e-]*' "$tmp/r.json" | head -1 | cut -d' ' -f2)
+awk "BEGIN { exit !($best < $one) }" || die "8 bits: $best, iq4_nl: $one"
 # Also where names make most of the file, and are in each of its shards.
 for prefix in w "$(printf 'w%.0s' {1..200})"; do
     header=''
@@ -257,7 +263,7 @@ for prefix in w "$(printf 'w%.0s' {1..200})"; do
     base64 -w0 /dev/urandom | head -c 81920 >>"$tmp/long/model.safetensors" || true
     echo '{}' >"$tmp/long/config.json"
     run 1 quantize "$tmp/long" -o "$tmp/x" --target-size 1k --force
-    least=$(sed -n 's/.* than \([0-9]*\), .*/\1/p' "$tmp/err")
+    least=$(sed -n 's/.*minimum is [0-9.]* (\([0-9]*\) .*/\1/p' "$tmp/err")
     run 0 quantize "$tmp/long" -o "$tmp/x" --force -q --target-size \
         $((least + 4000))
     size=$(stat -c %s "$tmp/x/model.safetensors")

@@ -305,7 +305,7 @@ static void test_goal(void)
     }
     lb_quantize_options o = options(&s);
     o.target_bits = 1;
-    REFUSED(quantize(&o), LB_E_ARG, "no less can be reached");
+    REFUSED(quantize(&o), LB_E_ARG, "cannot reach 1 bits per weight");
     /* Nothing is written by a plan. */
     o = options(&s);
     o.dry_run = true;

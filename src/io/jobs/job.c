@@ -259,7 +259,7 @@ static bool plan(lb_job *j, const char *from, const char *to)
     if (j->o->selection &&
         !lb_selection_check(j->cx, j->o->selection, j->n, first))
         return false;
-    if ((j->o->target_bits > 0 || j->o->target_bytes) &&
+    if (lb_job_has_target(j) &&
         ((to && !j->o->dry_run && !lb_job_may_write(j, from, to)) ||
          !lb_job_allocate(j)))
         return false;

@@ -66,9 +66,15 @@ bool lb_job_options(lb_ctx *cx, const lb_quantize_options *options,
 bool lb_job_run(lb_ctx *cx, const char *from, const char *to,
                 const lb_quantize_options *o, const lb_convert_options *c);
 
-/* bit_budget.c: types by array for a goal; see lb_quantize_options.target_bits.
- * To be called when all is planned but for the types. */
+/* bit_budget.c: whether the job has a target size; and a type for each array,
+ * chosen to reach it: see lb_quantize_options.target_bits. To be called when
+ * everything else is planned. */
+bool lb_job_has_target(const lb_job *j);
 bool lb_job_allocate(lb_job *j);
+/* quantize_file.c: whether the array is quantized as it->config describes, or
+ * why it is kept. False: an error. */
+bool lb_job_decide(lb_job *j, lb_job_item *it);
+bool lb_job_same_config(const lb_quant_config *a, const lb_quant_config *b);
 /* What the job makes of array i, but for the types that it might have. */
 lb_transfer lb_job_transfer(lb_job *j, const lb_job_item *it);
 /* Bytes of it in the new file. False: an error. */

@@ -103,7 +103,7 @@ static bool same_axes(const lb_axes *a, const lb_axes *b)
 }
 
 /* Member by member: between them a struct has bytes that say nothing. */
-static bool same_config(const lb_quant_config *a, const lb_quant_config *b)
+bool lb_job_same_config(const lb_quant_config *a, const lb_quant_config *b)
 {
     const char *f = a->format ? a->format : "", *g = b->format ? b->format : "";
     return strcmp(f, g) == 0 && a->block_size == b->block_size &&
@@ -159,6 +159,11 @@ static bool should_shrink(lb_job *j, lb_job_item *it)
     return true;
 }
 
+bool lb_job_decide(lb_job *j, lb_job_item *it)
+{
+    return lb_job_suits(j, it) && should_shrink(j, it);
+}
+
 /* What another program quantized has a layout of its own: it is not taken
  * apart here. */
 bool lb_job_plan_quantized(lb_job *j, lb_job_item *it)
@@ -178,8 +183,9 @@ bool lb_job_plan_quantized(lb_job *j, lb_job_item *it)
                        LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name),
                        e->format ? e->format : "unknown", LB_NAME(e->type),
                        e->format ? ": dequantize the file first" : "");
-    it->fixed = !same_config(&it->config, &o->config);
-    return it->kept || (lb_job_suits(j, it) && should_shrink(j, it));
+    it->fixed = !lb_job_same_config(&it->config, &o->config);
+    if (it->kept || (lb_job_has_target(j) && !it->fixed)) return true;
+    return lb_job_decide(j, it);
 }
 
 /* ---- for users ----------------------------------------------------------- */
