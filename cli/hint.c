@@ -1,5 +1,5 @@
-/* hint.c - the word that was meant, perhaps: the one that is fewest slips of
- * the finger away. */
+/* hint.c - "did you mean": the word with the smallest edit distance. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,11 +12,16 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* Characters left out, put in, replaced or swapped with the next one; LONGEST
- * for words that are longer. */
-static int slips(const char *a, const char *b)
+static bool same(char a, char b)
 {
-    int row[3][LONGEST + 1]; /* of the last two characters of a, and this one */
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Insertions, deletions, replacements and swaps of neighbours (Damerau and
+ * Levenshtein), in any case; LONGEST for longer words. */
+static int distance(const char *a, const char *b)
+{
+    int row[3][LONGEST + 1]; /* rolling: the last two rows and this one */
     const int n = (int)strlen(a), m = (int)strlen(b);
     if (n > LONGEST || m > LONGEST) return LONGEST;
     for (int j = 0; j <= m; j++)
@@ -26,9 +31,10 @@ static int slips(const char *a, const char *b)
         const int *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
         now[0] = i;
         for (int j = 1; j <= m; j++) {
-            const int other = last[j - 1] + (a[i - 1] != b[j - 1]);
+            const int other = last[j - 1] + !same(a[i - 1], b[j - 1]);
             now[j] = least(least(last[j], now[j - 1]) + 1, other);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+            if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) &&
+                same(a[i - 2], b[j - 1]))
                 now[j] = least(now[j], before[j - 2] + 1);
         }
     }
@@ -41,7 +47,7 @@ const char *nearest(const char *word, const char *const *list, int n)
     const int length = (int)strlen(word);
     int most = length < 4 ? 1 : length < 8 ? 2 : 3;
     for (int i = 0; i < n; i++) {
-        const int k = slips(word, list[i]);
+        const int k = distance(word, list[i]);
         if (k > most || (best && k == most)) continue;
         best = list[i];
         most = k;

@@ -67,8 +67,10 @@ void job_talk_done(void *user, const lb_written *w)
 {
     const char *format = strcmp(w->format, "dense") == 0 ? NULL : w->format;
     char kind[64];
-    snprintf(kind, sizeof kind, "%s%s%s", format ? format : "",
-             format ? " " : "", lb_dtype_name(w->dtype));
+    if (format)
+        snprintf(kind, sizeof kind, "%s (%s)", format, lb_dtype_name(w->dtype));
+    else
+        snprintf(kind, sizeof kind, "%s", lb_dtype_name(w->dtype));
     job_talk_array(user, &(job_array){.entry = w->entry,
                                       .i = w->i,
                                       .n = w->n,

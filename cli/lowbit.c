@@ -17,12 +17,16 @@ const verb *const verbs[] = {
 
 static void usage(FILE *to)
 {
-    fprintf(to, "usage: lowbit VERB ..\n\n");
+    fputs("usage: lowbit VERB [ARGUMENT]... [OPTION]...\n\n"
+          "Quantize, inspect and convert files of neural network weights.\n\n",
+          to);
     for (int i = 0; verbs[i]; i++)
         fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
-    fprintf(to, "\n`lowbit VERB --help` says more; --version which this is. "
-                "Exit codes: 0 done,\n1 failed, 2 usage, 3 a file that is "
-                "wrong, 4 what --strict forbids.\n");
+    fputs(
+        "\nRun `lowbit VERB --help` for details, `lowbit --version` for the "
+        "version.\nExit codes: 0 success, 1 failure, 2 usage error, 3 invalid "
+        "file,\n4 --strict violation, 130 interrupted.\n",
+        to);
 }
 
 static const verb *find_verb(const char *name)
@@ -40,14 +44,14 @@ static verdict no_verb(const char *name)
         names[i] = verbs[i]->name;
     const char *meant = nearest(name, names, N_VERBS);
     if (meant)
-        return complain(USAGE, "no verb '%.64s'; is it lowbit %s?", name,
+        return complain(USAGE, "unknown verb '%.64s'; did you mean %s?", name,
                         meant);
-    return complain(USAGE, "no verb '%.64s'; see lowbit --help", name);
+    return complain(USAGE, "unknown verb '%.64s' (see lowbit --help)", name);
 }
 
-/* As one of several processes: it becomes what knows the others, to share work
- * with them, or for one of them alone to write; and if that does not see them,
- * they would all write the same file. */
+/* Under mpirun, lowbit becomes lowbit-mpi if the ranks share the work or one of
+ * them writes. If MPI sees fewer processes than mpirun started, each would
+ * write the same file: an error. */
 static verdict run_among(const verb *v, arguments *a, lb_comm *comm)
 {
     const int n = launch_size();
@@ -56,8 +60,8 @@ static verdict run_among(const verb *v, arguments *a, lb_comm *comm)
     if ((v->shares || writes) && !comm && n > 1) return launch_ranks(a->argv);
     if (comm && comm->size == 1 && n > 1)
         return complain(FAILED,
-                        "started as one of %d processes, of which this "
-                        "program's MPI sees 1: it was built with another MPI",
+                        "started as one of %d processes, but MPI sees only 1: "
+                        "lowbit-mpi was built with another MPI",
                         n);
     if (comm && comm->size > 1) {
         a->comm = comm;
@@ -120,8 +124,8 @@ static verdict run(call *c, int argc, char **argv, lb_comm *comm)
     return DONE;
 }
 
-/* Files of ranks and shards are open together, and may be more than a shell's
- * usual 1024. */
+/* The files of all ranks and shards are open at the same time, possibly more
+ * than the usual limit of 1024. */
 static void allow_files(void)
 {
     struct rlimit r;
@@ -130,9 +134,9 @@ static void allow_files(void)
     (void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
-/* A file that is written must not be stdout or stderr, because those were
- * closed: what is said would go into it. Nothing can be written to what takes
- * their place, so that data that are lost stay an error. */
+/* If stdout or stderr is closed, the next open file would take its place, and
+ * messages would be written into it. Occupy them with a read-only file, so that
+ * lost output is still an error. */
 static void hold_streams(void)
 {
     int fd;

@@ -1,16 +1,21 @@
-/* manual.c - `lowbit --manual VERB`: a verb's manual page, as scdoc reads it,
- * from what --help is made of. The build makes pages of them. */
+/* manual.c - `lowbit --manual VERB`: the manual page of a verb as scdoc source,
+ * made from the same text as --help. */
 #include <string.h>
 
 #include "verb.h"
 
-/* As one line: where one begins, a hyphen is a list, and roff takes a dot for
- * a command. What scdoc would take for markup is told to be none. */
+/* As one line per paragraph: at the start of a line a hyphen would begin a
+ * list, and a dot would be a roff command. Markup is escaped. */
 static void put_scdoc(const char *text)
 {
     for (const char *p = text; *p; p++) {
+        const bool paragraph = p[0] == '\n' && p[1] == '\n';
         if (strchr("_*\\#~<`|[", *p) || (p == text && *p == '-')) putchar('\\');
-        putchar(*p == '\n' ? ' ' : *p);
+        if (paragraph) fputs("\n\n", stdout);
+        if (paragraph)
+            p++;
+        else
+            putchar(*p == '\n' ? ' ' : *p);
     }
 }
 
@@ -40,7 +45,7 @@ void verb_manual(const verb *v)
     put_scdoc(v->summary);
     printf("\n\n# SYNOPSIS\n\n*lowbit %s*%s", v->name, *v->operands ? " " : "");
     put_scdoc(v->operands);
-    puts(" \\[_OPTION_\\]..\n\n# DESCRIPTION\n");
+    puts(" \\[_OPTION_\\]...\n\n# DESCRIPTION\n");
     put_scdoc(v->summary);
     puts(".\n");
     if (v->help) {
@@ -48,11 +53,13 @@ void verb_manual(const verb *v)
         puts("\n");
     }
     puts("# OPTIONS\n");
-    for (int i = 0; i < N_OPTIONS; i++)
-        if (verb_takes(v, (option_id)i)) manual_option(&option_rows[i]);
+    for (const option_group *g = option_groups; g->title; g++)
+        for (const option_id *o = g->id; *o != N_OPTIONS; o++)
+            if (verb_takes(v, *o)) manual_option(&option_rows[*o]);
     manual_examples(v->examples);
     puts(
         "# EXIT STATUS\n\n"
-        "0 done, 1 failed, 2 a command line that makes no sense, 3 a file that "
-        "is wrong,\n4 what --strict forbids.\n\n# SEE ALSO\n\n*lowbit*(1)");
+        "0 success, 1 failure, 2 usage error, 3 invalid or unsupported input,\n"
+        "4 --strict violation, 130 interrupted.\n\n# SEE ALSO\n\n"
+        "*lowbit*(1)");
 }

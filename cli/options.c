@@ -1,84 +1,12 @@
-/* options.c - the one table of options, and the one parser. */
+/* options.c - the command line: parser, and values of options. */
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "verb.h"
-
-const option_row option_rows[N_OPTIONS] = {
-    [OPTION_AXIS] = {"axis", 0, "N",
-                     "int8: the axis along which elements share a scale; -1, "
-                     "the last, if not said"},
-    [OPTION_BINS] = {"bins", 0, "N", "bars of the histogram, 24 if not said"},
-    [OPTION_BLOCK_SIZE] = {"block-size", 0, "N",
-                           "elements that share a scale; nf4: 64 if not said"},
-    [OPTION_COMPAT] = {"compat", 0, "WHOSE",
-                       "arithmetic: native, eformer, bnb-cuda, bnb-cpu"},
-    [OPTION_DOUBLE_QUANT] = {"double-quant", 0, NULL,
-                             "scales in 8 bits as well"},
-    [OPTION_DRY_RUN] = {"dry-run", 0, NULL,
-                        "say what would be done, and write nothing"},
-    [OPTION_EXCLUDE] = {"exclude", 0, "RE",
-                        "arrays of such names stay as they are"},
-    [OPTION_DTYPE] = {"dtype", 0, "DTYPE", "f32, f16, bf16 or f64"},
-    [OPTION_FORCE] = {"force", 0, NULL, "replace a file that is there"},
-    [OPTION_HEADER] = {"header", 0, NULL, "only what the header claims"},
-    [OPTION_HELP] = {"help", 'h', NULL, "this text"},
-    [OPTION_INCLUDE] = {"include", 0, "RE",
-                        "also those of such names, which would stay"},
-    [OPTION_JOBS] = {"jobs", 'j', "N", "threads; all there are if not said"},
-    [OPTION_JSON] = {"json", 0, NULL, "the same as JSON"},
-    [OPTION_LAYOUT] = {"layout", 0, "NAME",
-                       "native (the default), bnb, bitnet or eformer"},
-    [OPTION_LINEAR_CLASS] = {"linear-class", 0, "NAME",
-                             "of BitNet's: autobitlinear, whose scales "
-                             "multiply, or bitlinear"},
-    [OPTION_MAX_MEMORY] = {"max-memory", 0, "BYTES",
-                           "of arrays at a time; 512MiB if not said"},
-    [OPTION_MESH] = {"mesh", 0, "AXES", "ranks by named axes: dp=2,tp=4"},
-    [OPTION_METADATA] = {"metadata", 0, NULL, "also the values in the file"},
-    [OPTION_NO_SYNC] = {"no-sync", 0, NULL, "do not wait for the disk"},
-    [OPTION_OUTPUT] = {"output", 'o', "FILE", "where to; must be said"},
-    [OPTION_OVERRIDE] = {"override", 0, "RULE",
-                         "RE=TYPE[:KEY=VALUE,..] or RE=keep, for some"},
-    [OPTION_QUICK] = {"quick", 0, NULL, "two calls of each: to try it out"},
-    [OPTION_QUIET] = {"quiet", 'q', NULL, "no talk but errors"},
-    [OPTION_RAW] = {"raw", 0, NULL,
-                    "tensors as they lie, not the arrays they make up"},
-    [OPTION_RECIPE] = {"recipe", 0, "FILE",
-                       "lines include RE, exclude RE, override RULE"},
-    [OPTION_RELAXED] = {"relaxed", 0, NULL,
-                        "leave out what does not fit of a spec, and say so"},
-    [OPTION_REPORT] = {"report", 0, "FILE",
-                       "what it cost, as .html, .md or .json"},
-    [OPTION_RESUME] = {"resume", 0, NULL,
-                       "go on where a run that was killed has ended"},
-    [OPTION_RULES] = {"rules", 0, "FILE", "lines as --spec has them"},
-    [OPTION_SCALE] = {"scale", 0, "OF", "none, tensor, row or block"},
-    [OPTION_SHAPE] = {"shape", 0, "MxKxN", "1x4096x4096 if not said"},
-    [OPTION_SHAPE_FALLBACK] = {"shape-fallback", 0, "HOW",
-                               "where a type does not take a shape: keep, "
-                               "error, adjust"},
-    [OPTION_SPEC] = {"spec", 0, "RULE",
-                     "RE=P(None, tp): how arrays are cut whose names match"},
-    [OPTION_STRICT] = {"strict", 0, NULL,
-                       "fail where something cannot be as it is asked for"},
-    [OPTION_TARGET_BPW] = {"target-bpw", 0, "BITS",
-                           "of a weight, on average: types are chosen by "
-                           "measured error"},
-    [OPTION_TARGET_SIZE] = {"target-size", 0, "BYTES",
-                            "of the result, as 4.2G: types are chosen so, too"},
-    [OPTION_THRESHOLD] = {"threshold", 0, "HOW", "ternary: std or absmean"},
-    [OPTION_TO] = {"to", 0, "KIND", "safetensors, gguf, npy or npz"},
-    [OPTION_TOLERANCE] = {"tolerance", 0, "X",
-                          "the largest nrmse that is no difference; 0"},
-    [OPTION_TOP] = {"top", 0, "N", "the N worst, the worst first"},
-    [OPTION_TYPE] = {"type", 0, "FORMAT", "int8, nf4, ..: see lowbit formats"},
-    [OPTION_VERBOSE] = {"verbose", 'v', NULL, "a line for each array"},
-    [OPTION_VERIFY] = {"verify", 0, NULL, "read the result again, and compare"},
-};
 
 bool verb_takes(const verb *v, option_id id)
 {
@@ -88,71 +16,23 @@ bool verb_takes(const verb *v, option_id id)
     return false;
 }
 
-static void put_examples(FILE *to, const char *line)
-{
-    if (line) fputs("\nExamples:\n", to);
-    while (line) {
-        const int n = (int)strcspn(line, "\n");
-        fprintf(to, "  %.*s\n", n, line);
-        line = line[n] ? line + n + 1 : NULL;
-    }
-}
+/* ---- the parser ---------------------------------------------------------- */
 
-/* Words in lines of 79 columns at most, of which the next is column `at` and
- * later ones begin in column `margin`. */
-static void put_folded(FILE *to, const char *text, int at, int margin)
-{
-    static const char space[] = " \n";
-    for (bool first = true; *(text += strspn(text, space)); first = false) {
-        const int n = (int)strcspn(text, space);
-        const bool fits = at + !first + n <= 79;
-        if (!fits) fprintf(to, "\n%*s", margin, "");
-        fprintf(to, "%s%.*s", fits && !first ? " " : "", n, text);
-        at = fits ? at + !first + n : margin + n;
-        text += n;
-    }
-    fputc('\n', to);
-}
-
-void verb_help(FILE *to, const verb *v)
-{
-    enum { LEFT = 27 };
-    fprintf(to, "usage: lowbit %s%s%s [OPTION]..\n\n%s.\n", v->name,
-            *v->operands ? " " : "", v->operands, v->summary);
-    if (v->help) {
-        fputc('\n', to);
-        put_folded(to, v->help, 0, 0);
-    }
-    put_examples(to, v->examples);
-    fputs("\nOptions:\n", to);
-    for (int i = 0; i < N_OPTIONS; i++) {
-        char left[40] = "";
-        if (!verb_takes(v, (option_id)i)) continue;
-        snprintf(left, sizeof left, "%c%c%s--%s%s%s",
-                 option_rows[i].letter ? '-' : ' ',
-                 option_rows[i].letter ? option_rows[i].letter : ' ',
-                 option_rows[i].letter ? ", " : "  ", option_rows[i].name,
-                 option_rows[i].operand ? " " : "",
-                 option_rows[i].operand ? option_rows[i].operand : "");
-        fprintf(to, "  %-*s", LEFT - 2, left);
-        put_folded(to, option_rows[i].help, LEFT, LEFT);
-    }
-}
-
-/* getopt's forms of what the verb takes: of long ones, val is the id + 256. */
+/* getopt's tables; val of a long option is LONG + its id. */
 enum { LONG = 256 };
 static void forms(const verb *v, char *letters, struct option *longs)
 {
     *letters++ = ':'; /* tell a missing value from an unknown option */
     for (int i = 0; i < N_OPTIONS; i++) {
+        const option_row *o = &option_rows[i];
+        const int takes = o->operand ? required_argument : no_argument;
         if (!verb_takes(v, (option_id)i)) continue;
-        *longs++ = (struct option){option_rows[i].name,
-                                   option_rows[i].operand ? required_argument
-                                                          : no_argument,
-                                   NULL, LONG + i};
-        if (!option_rows[i].letter) continue;
-        *letters++ = option_rows[i].letter;
-        if (option_rows[i].operand) *letters++ = ':';
+        *longs++ = (struct option){o->name, takes, NULL, LONG + i};
+        if (o->alias)
+            *longs++ = (struct option){o->alias, takes, NULL, LONG + i};
+        if (!o->letter) continue;
+        *letters++ = o->letter;
+        if (o->operand) *letters++ = ':';
     }
     *letters = 0;
     *longs = (struct option){0};
@@ -165,7 +45,7 @@ static int id_of(int c)
     return c - LONG;
 }
 
-/* getopt moves operands behind options, so it gets a list of its own. */
+/* getopt reorders its arguments: it gets a copy. */
 static char **own_list(int argc, char **argv)
 {
     char **list = calloc((size_t)argc + 1, sizeof *list);
@@ -175,41 +55,105 @@ static char **own_list(int argc, char **argv)
     return list;
 }
 
-/* c: as getopt has it. */
-static bool wrong_option(const verb *v, const char *given, int c)
+/* The names of options that begin with this one: several are ambiguous. */
+static int list_matches(const verb *v, const char *name, char *to, size_t size)
 {
-    const char *names[N_OPTIONS], *meant = NULL;
-    char word[64];
+    int n = 0;
+    *to = 0;
+    for (int i = 0; i < N_OPTIONS; i++) {
+        const char *other = option_rows[i].name;
+        if (!verb_takes(v, (option_id)i) ||
+            strncmp(other, name, strlen(name)) != 0)
+            continue;
+        const size_t used = strlen(to);
+        snprintf(to + used, size - used, "%s--%s", n++ ? ", " : "", other);
+    }
+    return n;
+}
+
+static bool other_verb_takes(const char *name)
+{
+    for (int i = 0; i < N_OPTIONS; i++)
+        if (strcmp(option_rows[i].name, name) == 0) return true;
+    return false;
+}
+
+static void unknown_long(const verb *v, const char *given)
+{
+    const char *names[N_OPTIONS];
+    char name[64], matches[256];
     int n = 0;
     for (int i = 0; i < N_OPTIONS; i++)
         if (verb_takes(v, (option_id)i)) names[n++] = option_rows[i].name;
-    snprintf(word, sizeof word, "%.*s", (int)strcspn(given, "="), given);
-    if (c == '?' && strncmp(word, "--", 2) == 0)
-        meant = nearest(word + 2, names, n);
-    if (meant)
-        complain(USAGE, "%s: '%.64s' is no option of it; is it --%s?", v->name,
-                 given, meant);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(given + 2, "="),
+             given + 2);
+    const char *meant = nearest(name, names, n);
+    const int begin = list_matches(v, name, matches, sizeof matches);
+    if (begin == 1 && strchr(given, '='))
+        complain(USAGE, "option %s takes no value", matches);
+    else if (begin > 1)
+        complain(USAGE, "option '--%s' is ambiguous: %s", name, matches);
+    else if (other_verb_takes(name))
+        complain(USAGE, "%s has no option '--%s' (see lowbit %s --help)",
+                 v->name, name, v->name);
+    else if (meant)
+        complain(USAGE, "unknown option '--%s'; did you mean --%s?", name,
+                 meant);
     else
-        complain(USAGE, "%s: '%.64s' %s; see lowbit %s --help", v->name, given,
-                 c == ':' ? "lacks its value" : "is no option of it", v->name);
+        complain(USAGE, "unknown option '--%s' (see lowbit %s --help)", name,
+                 v->name);
+}
+
+/* c: what getopt returned, '?' or ':'. */
+static bool wrong_option(const verb *v, const char *given, int c)
+{
+    if (c == ':')
+        complain(USAGE, "option '%.64s' needs a value", given);
+    else if (strncmp(given, "--", 2) == 0)
+        unknown_long(v, given);
+    else
+        complain(USAGE, "unknown option '-%c' (see lowbit %s --help)", optopt,
+                 v->name);
+    return false;
+}
+
+static bool wrong_operands(const verb *v, int n)
+{
+    static const char *const count[] = {"no arguments", "one argument",
+                                        "two arguments"};
+    const int most = v->n_operands + v->n_optional;
+    const char *hint = n > most && verb_takes(v, OPTION_OUTPUT)
+                           ? "; use -o for the output"
+                           : "";
+    if (!most)
+        complain(USAGE, "%s takes no arguments (got %d)", v->name, n);
+    else if (v->n_optional)
+        complain(USAGE, "%s takes %s (got %d argument%s)%s", v->name,
+                 v->operands, n, n == 1 ? "" : "s", hint);
+    else
+        complain(USAGE, "%s takes %s, %s (got %d)%s", v->name, count[most],
+                 v->operands, n, hint);
     return false;
 }
 
 static bool read_all(const verb *v, int argc, char **argv, arguments *a)
 {
     char letters[2 * N_OPTIONS + 2];
-    struct option longs[N_OPTIONS + 1];
+    struct option longs[2 * N_OPTIONS + 1];
     forms(v, letters, longs);
     opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
-        if (c == ':' || c == '?') return wrong_option(v, argv[optind - 1], c);
+    for (int c, at = 1;
+         (c = getopt_long(argc, argv, letters, longs, NULL)) != -1;
+         at = optind) {
+        /* In a cluster such as -qZ, optind still points to the argument. */
+        if (c == ':' || c == '?')
+            return wrong_option(v, argv[optind > at ? optind - 1 : at], c);
         const int id = id_of(c);
         a->count[id]++;
         a->value[id] = optarg;
         if (!optarg) continue;
         if (a->n_given == GIVEN_MOST) {
-            complain(USAGE, "%s: more than %d options with values", v->name,
-                     GIVEN_MOST);
+            complain(USAGE, "more than %d options with values", GIVEN_MOST);
             return false;
         }
         a->given[a->n_given].id = (option_id)id;
@@ -217,22 +161,50 @@ static bool read_all(const verb *v, int argc, char **argv, arguments *a)
     }
     if (a->count[OPTION_HELP]) return true;
     const int n = argc - optind;
-    if (n < v->n_operands || n > v->n_operands + v->n_optional) {
-        complain(USAGE, "%s takes %s, and %d %s given", v->name,
-                 *v->operands ? v->operands : "options only", n,
-                 n == 1 ? "is" : "are");
-        return false;
-    }
+    if (n < v->n_operands || n > v->n_operands + v->n_optional)
+        return wrong_operands(v, n);
     for (; optind < argc; optind++)
         a->operand[a->n_operands++] = argv[optind];
     return true;
+}
+
+/* Output is renamed into place and read back: it cannot be a stream. */
+static bool has_paths(const arguments *a)
+{
+    for (int i = 0; i < a->n_given; i++) {
+        const option_id id = a->given[i].id;
+        if ((id != OPTION_OUTPUT && id != OPTION_REPORT && id != OPTION_SVG) ||
+            strcmp(a->given[i].value, "-") != 0)
+            continue;
+        complain(USAGE,
+                 "--%s: cannot write to standard output; give the path of a "
+                 "file (./- for a file called -)",
+                 option_rows[id].name);
+        return false;
+    }
+    return true;
+}
+
+/* As the library spells it; bench has a list of its own. */
+static bool read_type(const verb *v, arguments *a)
+{
+    const char *given = a->value[OPTION_TYPE];
+    if (!given || v == &verb_bench) return true;
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
+    if (!cx) return true; /* the verb says why not */
+    const char *name = format_named(cx, given);
+    if (name) snprintf(a->type, sizeof a->type, "%s", name);
+    if (name) a->value[OPTION_TYPE] = a->type;
+    lb_close(cx);
+    return name != NULL;
 }
 
 bool arguments_read(const verb *v, int argc, char **argv, arguments *a)
 {
     *a = (arguments){.argc = argc, .argv = argv};
     char **list = own_list(argc - 1, argv + 1);
-    const bool ok = list && read_all(v, argc - 1, list, a);
+    const bool ok = list && read_all(v, argc - 1, list, a) && has_paths(a) &&
+                    (a->count[OPTION_HELP] || read_type(v, a));
     free(list);
     return ok;
 }
@@ -246,8 +218,8 @@ static bool wrong_value(const arguments *a, option_id id, const char *wants)
     return false;
 }
 
-/* What a suffix multiplies by: k, M, G and T, in either case, by powers of
- * 1000, with an i by those of 1024; a B may follow. 0 if it is none. */
+/* The factor of a suffix: k, M, G, T in any case (powers of 1000), with an i
+ * powers of 1024; a B may follow. 0 if it is invalid. */
 static double factor_of(const char *suffix)
 {
     static const char letter[] = "kmgt";
@@ -309,22 +281,58 @@ bool argument_bytes(const arguments *a, option_id id, uint64_t least,
  */
 static bool is_word(const char *given, const char *word)
 {
-    return strcmp(given, word) == 0 ||
-           (strcmp(given, "seed") == 0 && strcmp(word, "eformer") == 0);
+    return strcasecmp(given, word) == 0 ||
+           (strcasecmp(given, "seed") == 0 && strcmp(word, "eformer") == 0);
+}
+
+/* "a, b or c" */
+static void list_words(const char *const *word, char *to, size_t size)
+{
+    *to = 0;
+    for (int i = 0; word[i]; i++) {
+        const size_t n = strlen(to);
+        snprintf(to + n, size - n, "%s%s",
+                 !i            ? ""
+                 : word[i + 1] ? ", "
+                               : " or ",
+                 word[i]);
+    }
 }
 
 bool argument_word(const arguments *a, option_id id, const char *const *word,
                    int *out)
 {
-    char wants[128] = "one of";
+    char list[160], wants[sizeof list + 64];
+    int n = 0;
     if (!a->count[id]) return true;
-    for (int i = 0; word[i]; i++) {
-        if (is_word(a->value[id], word[i])) {
-            *out = i;
+    for (; word[n]; n++)
+        if (*word[n] && is_word(a->value[id], word[n])) {
+            *out = n;
             return true;
         }
-        const size_t n = strlen(wants);
-        snprintf(wants + n, sizeof wants - n, " %s", word[i]);
+    if (n && !**word) word++, n--; /* an index without a word */
+    list_words(word, list, sizeof list);
+    const char *meant = nearest(a->value[id], word, n);
+    snprintf(wants, sizeof wants, "not '%.32s'%s%s%s", a->value[id],
+             meant ? "; did you mean " : "", meant ? meant : "",
+             meant ? "?" : "");
+    complain(USAGE, "--%s takes %s, %s", option_rows[id].name, list, wants);
+    return false;
+}
+
+const char *format_named(const lb_ctx *cx, const char *name)
+{
+    enum { MOST = 64 };
+    const char *names[MOST];
+    int n = 0;
+    for (const char *f; n < MOST && (f = lb_format_name(cx, n + 1)); n++) {
+        if (strcasecmp(f, name) == 0) return f;
+        names[n] = f;
     }
-    return wrong_value(a, id, wants);
+    const char *meant = nearest(name, names, n);
+    if (meant)
+        complain(USAGE, "unknown type '%.64s'; did you mean %s?", name, meant);
+    else
+        complain(USAGE, "unknown type '%.64s' (see lowbit formats)", name);
+    return NULL;
 }

@@ -107,7 +107,7 @@ size_t utf8_length(const unsigned char *p, size_t n)
     return k;
 }
 
-/* Also what ends a line, and what changes the direction of the text around it:
+/* Includes line separators and characters that change the direction of text:
  * U+200E, U+200F, U+2028 to U+202E and U+2066 to U+2069. */
 bool is_control(const unsigned char *p, size_t k)
 {
@@ -119,7 +119,7 @@ bool is_control(const unsigned char *p, size_t k)
            (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9);
 }
 
-/* Of a character that is right; where the locale does not know it, 1. */
+/* Of a valid character; 1 if the locale does not know it. */
 static int columns_of(const unsigned char *p, size_t k)
 {
     wchar_t c = k == 1 ? p[0] : (wchar_t)(p[0] & (0x7f >> k));
@@ -154,10 +154,20 @@ size_text show_bytes(uint64_t n)
     size_text t;
     double v = (double)n;
     int k = 0;
-    for (; v >= 999.5 && k < 6; k++)
+    for (; v >= (k ? 999.95 : 1000) && k < 6; k++)
         v /= 1000;
-    snprintf(t.s, sizeof t.s, "%.*f %s",
-             k && v < 99.95 ? (v < 9.995 ? 2 : 1) : 0, v, unit[k]);
+    snprintf(t.s, sizeof t.s, "%.*f %s", k ? 1 : 0, v, unit[k]);
+    return t;
+}
+
+size_text show_count(double n)
+{
+    static const char *const unit[] = {"", " K", " M", " B", " T"};
+    size_text t;
+    int k = 0;
+    for (; n >= 999.5 && k < 4; k++)
+        n /= 1000;
+    snprintf(t.s, sizeof t.s, "%.*f%s", k && n < 99.95 ? 1 : 0, n, unit[k]);
     return t;
 }
 
@@ -191,7 +201,7 @@ name_text show_name(const char *name)
     const size_t n = strlen(name);
     FILE *f = fmemopen(t.s, sizeof t.s, "w");
     if (!f) return t;
-    put_text(f, name, n < 200 ? n : 200); /* at most 4 for a byte */
+    put_text(f, name, n < 200 ? n : 200); /* at most 4 columns per byte */
     fclose(f);
     return t;
 }
@@ -208,12 +218,12 @@ void entry_kind(const lb_entry *e, char *to, size_t size)
 {
     const bool dense = e->format && strcmp(e->format, "dense") == 0;
     if (!e->format)
-        snprintf(to, size, "(%.32s%s)", e->type,
-                 strlen(e->type) > 32 ? ".." : "");
+        snprintf(to, size, "%.24s%s (not supported)", e->type,
+                 strlen(e->type) > 24 ? "..." : "");
     else if (dense)
         snprintf(to, size, "%s", lb_dtype_name(e->dtype));
     else
-        snprintf(to, size, "%s %s", e->format, lb_dtype_name(e->dtype));
+        snprintf(to, size, "%s (%s)", e->format, lb_dtype_name(e->dtype));
 }
 
 double entry_elements(const lb_entry *e)

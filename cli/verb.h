@@ -30,31 +30,45 @@ typedef enum verdict {
 
 /* ---- the command line ---------------------------------------------------- */
 
-/* One option: of every verb the same name means the same thing, so all stand in
- * one table (options.c), and a verb lists those it takes. */
+/* All options are in one table (option_table.c): the same name means the same
+ * thing in every verb. A verb lists the options that it takes. */
 typedef enum option_id {
+    OPTION_ACT,
     OPTION_AXIS,
     OPTION_BINS,
     OPTION_BLOCK_SIZE,
+    OPTION_CALLS,
+    OPTION_CODEC,
     OPTION_COMPAT,
+    OPTION_CONTAINER_ONLY,
     OPTION_DOUBLE_QUANT,
     OPTION_DRY_RUN,
-    OPTION_EXCLUDE,
     OPTION_DTYPE,
+    OPTION_ERROR,
+    OPTION_EXCLUDE,
     OPTION_FORCE,
     OPTION_HEADER,
     OPTION_HELP,
     OPTION_INCLUDE,
+    OPTION_ISA,
     OPTION_JOBS,
     OPTION_JSON,
+    OPTION_K,
     OPTION_LAYOUT,
+    OPTION_LIMITS,
     OPTION_LINEAR_CLASS,
+    OPTION_M,
     OPTION_MAX_MEMORY,
     OPTION_MESH,
     OPTION_METADATA,
     OPTION_NO_SYNC,
+    OPTION_OPENBLAS,
+    OPTION_OPS,
+    OPTION_ORIENT,
     OPTION_OUTPUT,
     OPTION_OVERRIDE,
+    OPTION_PRECISIONS,
+    OPTION_PRODUCTS,
     OPTION_QUICK,
     OPTION_QUIET,
     OPTION_RAW,
@@ -64,10 +78,13 @@ typedef enum option_id {
     OPTION_RESUME,
     OPTION_RULES,
     OPTION_SCALE,
+    OPTION_SECONDS,
     OPTION_SHAPE,
     OPTION_SHAPE_FALLBACK,
+    OPTION_SIZE,
     OPTION_SPEC,
     OPTION_STRICT,
+    OPTION_SVG,
     OPTION_TARGET_BPW,
     OPTION_TARGET_SIZE,
     OPTION_THRESHOLD,
@@ -77,30 +94,40 @@ typedef enum option_id {
     OPTION_TYPE,
     OPTION_VERBOSE,
     OPTION_VERIFY,
+    OPTION_WEIGHTS,
     N_OPTIONS
 } option_id;
 
 typedef struct option_row {
     const char *name;
     char letter;         /* 0: none */
-    const char *operand; /* NULL: takes none */
-    const char *help;
+    const char *operand; /* NULL: takes no value */
+    const char *help;    /* noun phrase, with the default in parentheses */
+    const char *alias;   /* another long name, not shown; NULL: none */
 } option_row;
 extern const option_row option_rows[N_OPTIONS];
+
+/* The order and the headings of --help and of the manual pages. */
+typedef struct option_group {
+    const char *title;
+    option_id id[16]; /* ends with N_OPTIONS */
+} option_group;
+extern const option_group option_groups[]; /* ends with title NULL */
 
 enum { OPERANDS_MOST = 2, GIVEN_MOST = 256 };
 
 typedef struct arguments {
     const char *operand[OPERANDS_MOST];
     int n_operands;
-    int count[N_OPTIONS];         /* how often it was given */
+    int count[N_OPTIONS];         /* times given: -vv is 2 */
     const char *value[N_OPTIONS]; /* the last one */
     struct {
         option_id id;
         const char *value;
-    } given[GIVEN_MOST]; /* with values, in the order of the command */
+    } given[GIVEN_MOST]; /* options with values, in order */
     int n_given;
-    int argc; /* of the whole command, to say it again */
+    char type[64]; /* value of --type, as the library spells it */
+    int argc;      /* the whole command line */
     char **argv;
     lb_comm *comm; /* ranks that share the work; NULL: this process alone */
 } arguments;
@@ -109,37 +136,38 @@ typedef struct verb verb;
 struct verb {
     const char *name;
     const char *operands;     /* "FILE", for the usage line; "": none */
-    const char *summary;      /* in half a line */
-    const char *help;         /* further lines, or NULL */
-    const char *examples;     /* commands, a line each, or NULL */
-    int n_operands;           /* so many must be given, .. */
-    int n_optional;           /* .. and so many may be */
-    const option_id *options; /* ends with N_OPTIONS; --help is taken by all */
+    const char *summary;      /* imperative, half a line, no period */
+    const char *help;         /* more text, or NULL */
+    const char *examples;     /* commands, one per line, or NULL */
+    int n_operands;           /* required operands */
+    int n_optional;           /* optional ones after them */
+    const option_id *options; /* ends with N_OPTIONS; --help is implied */
     verdict (*run)(const arguments *a);
-    bool shares; /* the ranks of an MPI program share its work; of others the
-                  * first one does it */
+    bool shares; /* MPI ranks share its work; otherwise rank 0 does it alone */
 };
 
-/* The value of an option as a whole number or as a real one, lo and hi
- * included; as one of some words, by its index, the list ends with NULL. An
- * option that is not given leaves *out alone. False, and a sentence on stderr.
- */
+/* The value of an option: an integer or a real number between lo and hi; one of
+ * some words, as its index (the list ends with NULL; any case; "seed" is
+ * accepted for "eformer"). An option that is not given leaves *out unchanged.
+ * False after a message. */
 bool argument_number(const arguments *a, option_id id, int64_t lo, int64_t hi,
                      int64_t *out);
 bool argument_real(const arguments *a, option_id id, double lo, double hi,
                    double *out);
-/* Bytes as people write them: 4.2G, 500MB, 3Gi; no fewer than least. */
+/* Bytes, e.g. 4.2G, 500MB, 3Gi; at least `least`. */
 bool argument_bytes(const arguments *a, option_id id, uint64_t least,
                     uint64_t *out);
 enum { MEMORY_LEAST = 1000000 }; /* of --max-memory */
 bool argument_word(const arguments *a, option_id id, const char *const *word,
                    int *out);
+/* The library's name of a format, in any case; NULL after a message that
+ * suggests another one. */
+const char *format_named(const lb_ctx *cx, const char *name);
 
-/* argv as main has it: the command, the verb, .. False, and a sentence on
- * stderr, if it makes no sense. */
+/* argv of main: the command, the verb, ... False after a message. */
 bool arguments_read(const verb *v, int argc, char **argv, arguments *a);
 void verb_help(FILE *to, const verb *v);
-void verb_manual(const verb *v); /* as scdoc reads it, to stdout */
+void verb_manual(const verb *v); /* scdoc source, to stdout */
 bool verb_takes(const verb *v, option_id id);
 extern const verb *const verbs[]; /* ends with NULL */
 
@@ -162,45 +190,48 @@ void talk_begin(bool quiet);
 bool may_colour(FILE *to);
 /* Print the library's error; returns the exit code for it. */
 verdict complain_of(const lb_ctx *cx);
-/* Whether that error says of an array only that it is more than can be loaded
- * here: too many axes, or elements. */
+/* Whether the library's error only says that an array cannot be loaded by this
+ * program: too many axes or elements. */
 bool is_beyond(const lb_ctx *cx);
-/* The one of n words that is nearly that one; NULL if none is. */
+/* The word of the list that is most similar, in any case; NULL: none is. */
 const char *nearest(const char *word, const char *const *list, int n);
-/* A context with so many threads (0: all there are), or NULL and a sentence. */
+/* A context with this number of threads (0: all cores); NULL after a message.
+ */
 lb_ctx *context_open(int threads);
-/* Text from a file: control characters, those that turn the direction of text
- * around among them, and what is no UTF-8, as \xNN. Returns
- * the columns it takes. to NULL: only that. */
+/* Print text from a file: control characters, also those that change the
+ * direction of text, and invalid UTF-8 as \xNN. Returns the number of columns.
+ * to NULL: prints nothing. */
 int put_text(FILE *to, const char *text, size_t n);
-/* 1536 is "1.5 kB": powers of 1000, three digits. */
+/* "1.5 kB": decimal units, one digit after the point. */
 typedef struct size_text {
     char s[32];
 } size_text;
 size_text show_bytes(uint64_t n);
+size_text show_count(double n); /* "1.1 B": thousand, million, billion */
 size_text show_rate(uint64_t bytes, double seconds); /* "1.5 kB/s" */
 size_text show_seconds(double seconds); /* "12 ms", "3.4 s", "2 min 05 s" */
-/* Of a name from a file the first 200 bytes, as put_text has them. */
+/* The first 200 bytes of a name from a file, as printed by put_text. */
 typedef struct name_text {
     char s[804];
 } name_text;
 name_text show_name(const char *name);
 /* "(2,3)" */
 void put_shape(FILE *to, const int64_t *dim, int rank);
-/* Bytes of the UTF-8 character that p begins with; 0 if it is none. */
+/* Length in bytes of the UTF-8 character at p; 0 if it is invalid. */
 size_t utf8_length(const unsigned char *p, size_t n);
-bool is_control(const unsigned char *p, size_t length); /* is that one */
-/* Tables: the columns that a name or an entry's kind takes, 0 for one so long
- * that the others should not have to follow; the wider one; and text in a
- * column of some width, with two spaces after it. */
+bool is_control(const unsigned char *p, size_t length);
+/* Tables. The width of a name or of an entry's type in columns, 0 if it is too
+ * long to align the other rows with; the larger of two widths; text padded to a
+ * width, with two spaces after it. */
 int name_width(const char *name);
 int kind_width(const lb_entry *e);
 int wider(int a, int b);
 void put_column(FILE *to, const char *text, int width);
 void put_kind(FILE *to, const lb_entry *e, int width);
-/* "nf4 bf16", "bf16", or the file's own word where there is none of ours. */
+/* "nf4 (bf16)": the format, and the dtype it decodes to; "bf16" if dense;
+ * "Q4_K (not supported)": the file's own type. */
 void entry_kind(const lb_entry *e, char *to, size_t size);
-/* As a double, which no shape overflows. */
+/* As a double, which cannot overflow. */
 double entry_elements(const lb_entry *e);
 
 /* ---- JSON ---------------------------------------------------------------- */

@@ -27,7 +27,7 @@ static void put_formats(const lb_ctx *cx)
 /* Words, if there are any to choose from. */
 static bool has_words(option_id id)
 {
-    return words[id] || strcmp(option_rows[id].operand, "FORMAT") == 0;
+    return words[id] || strcmp(option_rows[id].operand, "TYPE") == 0;
 }
 
 static void put_words(const lb_ctx *cx, option_id id)

@@ -1,4 +1,4 @@
-/* verb_cpu.c - `lowbit cpu`: what the library makes of this machine. */
+/* verb_cpu.c - `lowbit cpu`: the CPU, and the kernels selected for it. */
 #include <string.h>
 
 #include "verb.h"
@@ -61,12 +61,13 @@ static const option_id options_taken[] = {OPTION_JSON, N_OPTIONS};
 const verb verb_cpu = {
     .name = "cpu",
     .operands = "",
-    .summary = "Says what CPU this is and which code will run on it",
-    .help = "level: the instruction set in use, which LOWBIT_ISA=ref, avx2, .. "
-            "can hold back; best:\nthe strongest that the CPU and its system "
-            "allow; tuning: the family whose numbers\nare used; formats: those "
-            "with code of their own for the level.",
-    .examples = "LOWBIT_ISA=avx2 lowbit cpu",
+    .summary = "Show the CPU and the kernels selected for it",
+    .help = "level: instruction set in use; set LOWBIT_ISA=ref, avx2, ... to "
+            "cap it. best: highest level that the CPU and the operating system "
+            "support. tuning: CPU family whose tuning parameters are used. "
+            "formats: types with kernels for the level.",
+    .examples = "lowbit cpu\n"
+                "LOWBIT_ISA=avx2 lowbit cpu",
     .options = options_taken,
     .run = run,
 };

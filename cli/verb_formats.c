@@ -1,12 +1,11 @@
-/* verb_formats.c - `lowbit formats`: what there is to quantize to, and what it
- * costs. Nothing here is written down: a matrix of normal numbers is quantized
- * to each, and looked at. */
+/* verb_formats.c - `lowbit formats`: the types to quantize to. All columns are
+ * measured: a matrix of Gaussian values is quantized to each. */
 #include <math.h>
 #include <string.h>
 
 #include "verb.h"
 
-/* Kinds of files, and layouts in them, that an array may have a place in. */
+/* Layouts of safetensors, and kinds of files, that may store a type. */
 static const struct {
     const char *name, *kind, *layout;
     lb_compat compat;
@@ -26,7 +25,7 @@ typedef struct facts {
     bool fits[N_PLACES];
 } facts;
 
-/* False if it is nothing to quantize to. */
+/* False if nothing can be quantized to it. */
 static bool look_at(lb_ctx *cx, lb_array *x, const char *format, facts *f)
 {
     const lb_quant_config config = {.format = format};
@@ -47,14 +46,14 @@ static bool look_at(lb_ctx *cx, lb_array *x, const char *format, facts *f)
                               .shape = lb_shape_of(x),
                               .config = &c};
         f->fits[i] = lb_can_save(cx, &p, place[i].kind, place[i].layout);
-        lb_clear(cx); /* arithmetic that a format has not is no error here */
+        lb_clear(cx); /* a compat that the format lacks is not an error here */
     }
     return true;
 }
 
 static void print_row(const lb_ctx *cx, const facts *f)
 {
-    printf("%-10s %7.4g %9.4f  %-11s", f->format, f->bits, f->nrmse,
+    printf("%-10s %11.4g %9.4f  %-11s", f->format, f->bits, f->nrmse,
            f->kernel ? lb_isa(cx) : "portable");
     for (int i = 0; i < N_PLACES; i++)
         if (f->fits[i]) printf(" %s", place[i].name);
@@ -87,8 +86,8 @@ static verdict run(const arguments *a)
     if (as_json)
         json_open(json_key(j, "formats"), '[');
     else
-        printf("%-10s %7s %9s  %-11s %s\n", "format", "bits", "nrmse", "code",
-               "files");
+        printf("%-10s %11s %9s  %-11s %s\n", "type", "bits/weight", "nrmse",
+               "kernels", "stored in");
     for (int k = 0; (format = lb_format_name(cx, k)); k++) {
         facts f;
         lb_enter(cx);
@@ -117,14 +116,14 @@ static const option_id options_taken[] = {OPTION_JSON, N_OPTIONS};
 const verb verb_formats = {
     .name = "formats",
     .operands = "",
-    .summary = "Lists the formats that arrays can be quantized to",
-    .help =
-        "bits: of each number, with its share of the scales, of a matrix of "
-        "256 by 1024\nwith the format's defaults. nrmse: the error, over "
-        "the numbers themselves, if\nthey are normal. code: the "
-        "instruction set that it is encoded and decoded with.\nfiles: the "
-        "layouts of safetensors, or the kinds of files, that have a place "
-        "for it.",
+    .summary = "List the types that arrays can be quantized to",
+    .help = "bits/weight: storage per value, scales included, for a 256 x 1024 "
+            "matrix and the type's defaults.\n\n"
+            "nrmse: relative quantization error of Gaussian values (root mean "
+            "square of the error over that of the values).\n\n"
+            "kernels: instruction set of the encoder and decoder.\n\n"
+            "stored in: layouts of safetensors files (native, bnb, bitnet, "
+            "eformer), or gguf.",
     .examples = "lowbit formats",
     .options = options_taken,
     .run = run,

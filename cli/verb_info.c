@@ -1,10 +1,14 @@
-/* verb_info.c - `lowbit info`: what a file holds, from its header alone. */
+/* verb_info.c - `lowbit info`: the arrays and metadata of a file, from its
+ * header alone. */
+#include <ctype.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "input.h"
 
-/* ---- what is counted ----------------------------------------------------- */
+/* ---- totals ------------------------------------------------------------- */
 
 typedef struct totals {
     double elements;
@@ -27,7 +31,7 @@ static double bits_each(totals t)
     return t.elements > 0 ? (double)t.bytes * 8 / t.elements : 0;
 }
 
-/* ---- numbers of values --------------------------------------------------- */
+/* ---- metadata values ----------------------------------------------------- */
 
 static uint64_t bits_of(const uint8_t *p, uint64_t n)
 {
@@ -60,10 +64,10 @@ static int64_t int_of(const lb_meta *m)
     const uint64_t top = bits_of(m->bytes, m->size) << unused;
     int64_t v;
     memcpy(&v, &top, sizeof v);
-    return v >> unused; /* of the compilers here: with the sign */
+    return v >> unused; /* arithmetic shift on all supported compilers */
 }
 
-/* Of an array only what it is. */
+/* A list only by its length: those in files are long. */
 static void json_value(json *j, const lb_meta *m)
 {
     switch (m->type) {
@@ -90,6 +94,35 @@ static void json_value(json *j, const lb_meta *m)
     }
 }
 
+/* ---- partial files --------------------------------------------------------
+ */
+
+static bool is_partial(const char *path)
+{
+    static const char end[] = ".partial";
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return n > sizeof end - 1 &&
+           memcmp(path + n - (sizeof end - 1), end, sizeof end - 1) == 0;
+}
+
+/* What an interrupted run has left, here or beside the file. */
+static void note_partial(const char *path, bool found)
+{
+    char beside[4096];
+    const int n = snprintf(beside, sizeof beside, "%s.partial", path);
+    if (is_partial(path))
+        caution("%s is the incomplete output of an interrupted run; repeat the "
+                "command with --resume to continue it",
+                path);
+    else if (!found && n > 0 && (size_t)n < sizeof beside &&
+             access(beside, F_OK) == 0)
+        caution("%s exists: the incomplete output of an interrupted run; "
+                "repeat the command with --resume to continue it",
+                beside);
+}
+
 /* ---- as JSON ------------------------------------------------------------- */
 
 static void json_entry(json *j, const lb_entry *e)
@@ -110,6 +143,7 @@ static void print_json(const char *path, const lb_file *f)
     json_string(json_key(j, "kind"), lb_file_kind(f));
     json_double(json_key(j, "parameters"), t.elements);
     json_uint(json_key(j, "bytes"), t.bytes);
+    json_bool(json_key(j, "partial"), is_partial(path));
     json_open(json_key(j, "metadata"), '{');
     for (int64_t i = 0; (m = lb_file_meta(f, i)); i++) {
         json_key(j, m->key);
@@ -127,15 +161,58 @@ static void print_json(const char *path, const lb_file *f)
 
 /* ---- as a table ---------------------------------------------------------- */
 
-static void print_entry(const lb_entry *e, int name, int kind)
+typedef struct widths {
+    int name, kind, shape;
+} widths;
+
+static void shape_text(const lb_entry *e, char *to, size_t size)
 {
-    put_column(stdout, e->name, name);
-    put_kind(stdout, e, kind);
-    printf("%12" PRIu64 "  ", e->nbytes);
-    put_shape(stdout, e->dim, e->rank);
+    FILE *f = fmemopen(to, size, "w");
+    *to = 0;
+    if (!f) return;
+    put_shape(f, e->dim, e->rank);
+    fclose(f);
+}
+
+static void print_entry(const lb_entry *e, const widths *w)
+{
+    char shape[256];
+    shape_text(e, shape, sizeof shape);
+    put_column(stdout, e->name, w->name);
+    put_kind(stdout, e, w->kind);
+    put_column(stdout, shape, w->shape);
+    printf("%8s", show_bytes(e->nbytes).s);
     if (e->layout) printf("  %s", e->layout);
     if (e->n_tensors > 1) printf(", %d tensors", e->n_tensors);
     fputc('\n', stdout);
+}
+
+/* Digits compare as numbers: layers.2 comes before layers.10. */
+static int natural(const char *a, const char *b)
+{
+    while (*a && *b) {
+        if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
+            a += strspn(a, "0");
+            b += strspn(b, "0");
+            const size_t n = strspn(a, "0123456789"),
+                         m = strspn(b, "0123456789");
+            const int c = n != m ? (n < m ? -1 : 1) : memcmp(a, b, n);
+            if (c) return c;
+            a += n;
+            b += n;
+        } else if (*a != *b)
+            return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+        else
+            a++, b++;
+    }
+    return (*a != 0) - (*b != 0);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const lb_entry *const *p = a, *const *q = b;
+    const int c = natural((*p)->name, (*q)->name);
+    return c ? c : strcmp((*p)->name, (*q)->name);
 }
 
 static void print_meta(const lb_meta *m)
@@ -147,24 +224,46 @@ static void print_meta(const lb_meta *m)
     fputc('\n', stdout);
 }
 
-static void print_table(const char *path, const lb_file *f, bool values)
+static void print_rows(const lb_entry **entry, int64_t n)
+{
+    widths w = {4, 4, 5};
+    for (int64_t i = 0; i < n; i++) {
+        char shape[256];
+        shape_text(entry[i], shape, sizeof shape);
+        w.name = wider(w.name, name_width(entry[i]->name));
+        w.kind = wider(w.kind, kind_width(entry[i]));
+        w.shape = wider(w.shape, name_width(shape));
+    }
+    put_column(stdout, "name", w.name);
+    put_column(stdout, "type", w.kind);
+    put_column(stdout, "shape", w.shape);
+    printf("%8s\n", "size");
+    for (int64_t i = 0; i < n; i++)
+        print_entry(entry[i], &w);
+}
+
+static bool print_table(const char *path, const lb_file *f, bool values)
 {
     const totals t = total(f);
+    const int64_t n = lb_file_count(f);
     const lb_meta *m;
+    const lb_entry **entry = calloc((size_t)n + 1, sizeof *entry);
+    if (!entry) return false;
+    for (int64_t i = 0; i < n; i++)
+        entry[i] = lb_file_entry(f, i);
+    qsort(entry, (size_t)n, sizeof *entry, by_name);
     put_text(stdout, path, strlen(path));
-    printf(": %s, %" PRId64 " array%s, %.0f element%s, %s, %.3g bits each\n",
-           lb_file_kind(f), lb_file_count(f), lb_file_count(f) == 1 ? "" : "s",
-           t.elements, t.elements == 1 ? "" : "s", show_bytes(t.bytes).s,
-           bits_each(t));
+    printf(": %s\n", lb_file_kind(f));
     for (int64_t i = 0; values && (m = lb_file_meta(f, i)); i++)
         print_meta(m);
-    int name = 4, kind = 12;
-    for (int64_t i = 0; i < lb_file_count(f); i++) {
-        name = wider(name, name_width(lb_file_entry(f, i)->name));
-        kind = wider(kind, kind_width(lb_file_entry(f, i)));
-    }
-    for (int64_t i = 0; i < lb_file_count(f); i++)
-        print_entry(lb_file_entry(f, i), name, kind);
+    if (n) print_rows(entry, n);
+    printf("total: %" PRId64 " array%s, %s parameter%s, %s", n,
+           n == 1 ? "" : "s", show_count(t.elements).s,
+           t.elements == 1 ? "" : "s", show_bytes(t.bytes).s);
+    if (t.elements > 0) printf(", %.3g bits per weight", bits_each(t));
+    putchar('\n');
+    free(entry);
+    return true;
 }
 
 /* ---- the verb ------------------------------------------------------------ */
@@ -182,8 +281,9 @@ static verdict run(const arguments *a)
         v = complain_of(cx);
     else if (a->count[OPTION_JSON])
         print_json(a->operand[0], f);
-    else
-        print_table(a->operand[0], f, a->count[OPTION_METADATA] != 0);
+    else if (!print_table(a->operand[0], f, a->count[OPTION_METADATA] != 0))
+        v = complain(FAILED, "out of memory");
+    note_partial(a->operand[0], f != NULL);
     lb_file_close(f);
     lb_close(cx);
     return v;
@@ -195,14 +295,16 @@ static const option_id options_taken[] = {OPTION_JSON, OPTION_METADATA,
 const verb verb_info = {
     .name = "info",
     .operands = "FILE",
-    .summary =
-        "Lists the arrays of a file: name, dtype or format, bytes, shape",
-    .help = "FILE is a safetensors file, its index or the directory of a model,"
-            " or a GGUF,\nnpy or npz file. Only its header is read. A type in "
-            "parentheses is one that\nthis program cannot load.",
+    .summary = "List the arrays of a file: type, shape, size",
+    .help = "FILE is a safetensors, GGUF, npy or npz file, a safetensors index "
+            "or a model directory; - is standard input. Only the header is "
+            "read.\n\n"
+            "A quantized array is shown with its format and, in parentheses, "
+            "the dtype that it decodes to: nf4 (bf16). Sizes are in decimal "
+            "units (1 MB is 1000000 bytes) and include the scales.",
     .examples = "lowbit info model.safetensors\n"
                 "lowbit info --metadata model.gguf\n"
-                "lowbit info --json model-directory",
+                "lowbit info --json model/",
     .n_operands = 1,
     .options = options_taken,
     .run = run,

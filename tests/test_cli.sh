@@ -26,9 +26,9 @@ run 0 help
 has "usage: lowbit VERB"
 run 0 help quantize
 has "usage: lowbit quantize SRC"
-refused 2 "no verb 'inof'" help inof
-refused 2 "no verb 'inof'; is it lowbit info?" inof
-refused 2 "no verb 'frobnicate'; see lowbit --help" frobnicate
+refused 2 "unknown verb 'inof'" help inof
+refused 2 "unknown verb 'inof'; did you mean info?" inof
+refused 2 "unknown verb 'frobnicate' (see lowbit --help)" frobnicate
 "$program" info "$golden/types.gguf" >/dev/full 2>"$tmp/err" &&
     die "a full disk is a success"
 grep -q 'cannot write to stdout' "$tmp/err" || die "a full disk is not named"
@@ -43,14 +43,20 @@ done
 # ---- info --------------------------------------------------------------------
 
 run 0 info --help
-has "usage: lowbit info FILE [OPTION].."
-refused 2 "info takes FILE, and 0 are given" info
-refused 2 "info takes FILE, and 2 are given" info a b
-refused 2 "'--no-such' is no option of it; see lowbit info --help" info --no-such
-refused 2 "'--jsno' is no option of it; is it --json?" info --jsno a
-refused 2 "'--ouput=x' is no option of it; is it --output?" quantize --ouput=x
-refused 2 "'-Z' is no option of it" info -Z a
-refused 2 "'--quiet' is no option of it" info --quiet a
+has "usage: lowbit info FILE [OPTION]..."
+refused 2 "info takes one argument, FILE (got 0)" info
+refused 2 "info takes one argument, FILE (got 2)" info a b
+refused 2 "quantize takes one argument, SRC (got 2); use -o for the output" quantize a b
+refused 2 "cpu takes no arguments (got 1)" cpu a
+refused 2 "stats takes FILE [ARRAY] (got 3 arguments)" stats a b c
+refused 2 "unknown option '--no-such' (see lowbit info --help)" info --no-such
+refused 2 "unknown option '--jsno'; did you mean --json?" info --jsno a
+refused 2 "unknown option '--ouput'; did you mean --output?" quantize --ouput=x
+refused 2 "option '--ta' is ambiguous: --target-bpw, --target-size" quantize --ta 4
+refused 2 "option --json takes no value" info --json=yes a
+refused 2 "unknown option '-Z'" info -Z a
+refused 2 "unknown option '-Z'" quantize -qZ a
+refused 2 "info has no option '--quiet' (see lowbit info --help)" info --quiet a
 refused 1 "no/such: cannot open: No such file" info no/such
 refused 1 "a directory without model.safetensors" info "$tmp"
 refused 3 "not recognized" info Makefile
@@ -58,49 +64,87 @@ head -c 20 "$golden/types.safetensors" >"$tmp/cut"
 refused 3 "in a file of 20" info "$tmp/cut"
 
 prints info "$golden/shapes.safetensors" <<END
-$golden/shapes.safetensors: safetensors, 6 arrays, 16 elements, 31 B, 15.5 bits each
-scalar  f32                      4  ()
-none    bf16                     0  (0,5)
-a-b     f16                     12  (2,3)
-a.b     f16                     12  (2,3)
-one     i8                       1  (1)
-deep    u8                       2  (1,1,1,1,1,1,1,1,1,2)
+$golden/shapes.safetensors: safetensors
+name    type  shape                      size
+a-b     f16   (2,3)                      12 B
+a.b     f16   (2,3)                      12 B
+deep    u8    (1,1,1,1,1,1,1,1,1,2)       2 B
+none    bf16  (0,5)                       0 B
+one     i8    (1)                         1 B
+scalar  f32   ()                          4 B
+total: 6 arrays, 16 parameters, 31 B, 15.5 bits per weight
 END
 prints info -- "$golden/fields.npy" <<END
-$golden/fields.npy: npy, 1 array, 2 elements, 42 B, 168 bits each
-fields  ([('a', '<i4'), ('b', '>f8', (2,)..)            42  (2)
+$golden/fields.npy: npy
+name    type                                         shape      size
+fields  [('a', '<i4'), ('b', '>f... (not supported)  (2)        42 B
+total: 1 array, 2 parameters, 42 B, 168 bits per weight
 END
 bnb=tests/golden/layouts/bnb8.safetensors
 prints info "$bnb" <<END
-$bnb: safetensors, 3 arrays, 248 elements, 293 B, 9.45 bits each
-a.bias      f16                     14  (7)
-a.weight    int8 f32               260  (7,33)  bnb, 3 tensors
-b.c.weight  int8 f32                19  (2,5)  bnb, 3 tensors
+$bnb: safetensors
+name        type        shape       size
+a.bias      f16         (7)         14 B
+a.weight    int8 (f32)  (7,33)     260 B  bnb, 3 tensors
+b.c.weight  int8 (f32)  (2,5)       19 B  bnb, 3 tensors
+total: 3 arrays, 248 parameters, 293 B, 9.45 bits per weight
 END
 prints info --raw "$bnb" <<END
-$bnb: safetensors, 7 arrays, 259 elements, 293 B, 9.05 bits each
-a.SCB              f32                     28  (7)
-b.c.SCB            f32                      8  (2)
-a.bias             f16                     14  (7)
-a.weight           i8                     231  (7,33)
-b.c.weight         i8                      10  (2,5)
-a.weight_format    u8                       1  ()
-b.c.weight_format  u8                       1  ()
+$bnb: safetensors
+name               type  shape       size
+a.SCB              f32   (7)         28 B
+a.bias             f16   (7)         14 B
+a.weight           i8    (7,33)     231 B
+a.weight_format    u8    ()           1 B
+b.c.SCB            f32   (2)          8 B
+b.c.weight         i8    (2,5)       10 B
+b.c.weight_format  u8    ()           1 B
+total: 7 arrays, 259 parameters, 293 B, 9.05 bits per weight
 END
 prints info --metadata "$golden/sharded" <<END
-$golden/sharded: safetensors_index, 4 arrays, 16 elements, 44 B, 22 bits each
+$golden/sharded: safetensors_index
 format = "pt"
-layer.0.b   f32                     12  (3)
-layer.0.wé  f16                      8  (2,2)
-layer.1.b   f32                     12  (3)
-layer.1.wé  f16                     12  (2,3)
+name        type  shape      size
+layer.0.b   f32   (3)        12 B
+layer.0.wé  f16   (2,2)       8 B
+layer.1.b   f32   (3)        12 B
+layer.1.wé  f16   (2,3)      12 B
+total: 4 arrays, 16 parameters, 44 B, 22 bits per weight
 END
 prints info "$golden/scalar.npy" <<END
-$golden/scalar.npy: npy, 1 array, 1 element, 4 B, 32 bits each
-scalar  f32                      4  ()
+$golden/scalar.npy: npy
+name    type  shape      size
+scalar  f32   ()          4 B
+total: 1 array, 1 parameter, 4 B, 32 bits per weight
 END
+# Layers in the order of their numbers; sizes and counts in decimal units.
+header=''
+for i in 10 9 2 010; do
+    header+=",\"layers.$i.w\":{\"dtype\":\"U8\",\"shape\":[1500],\"data_offsets\":"
+    header+="[$((size = ${size:-0})),$((size += 1500))]}"
+done
+safetensors "$tmp/layers" "{${header:1}}" ''
+head -c 6000 /dev/zero >>"$tmp/layers"
+prints info "$tmp/layers" <<END
+$tmp/layers: safetensors
+name          type  shape       size
+layers.2.w    u8    (1500)    1.5 kB
+layers.9.w    u8    (1500)    1.5 kB
+layers.010.w  u8    (1500)    1.5 kB
+layers.10.w   u8    (1500)    1.5 kB
+total: 4 arrays, 6.0 K parameters, 6.0 kB, 8 bits per weight
+END
+# What an interrupted run has left.
+cp "$tmp/layers" "$tmp/x.partial"
+"$program" info "$tmp/x.partial" >"$tmp/out" 2>"$tmp/err" || die "info of a partial file"
+grep -q "x.partial is the incomplete output of an interrupted run; repeat the command with --resume" \
+    "$tmp/err" || die "a partial file is not marked"
+run 1 info "$tmp/x"
+grep -q "x.partial exists: the incomplete output" "$tmp/err" ||
+    die "the partial file is not mentioned"
+rm "$tmp/x.partial" "$tmp/layers"
 prints info --json "$golden/scalar.npy" <<END
-{"lowbit": "$version", "schema": 1, "verb": "info", "path": "$golden/scalar.npy", "kind": "npy", "parameters": 1, "bytes": 4, "metadata": {}, "arrays": [
+{"lowbit": "$version", "schema": 1, "verb": "info", "path": "$golden/scalar.npy", "kind": "npy", "parameters": 1, "bytes": 4, "partial": false, "metadata": {}, "arrays": [
 {"name": "scalar", "type": "<f4", "format": "dense", "dtype": "f32", "shape": [], "bytes": 4, "layout": null, "tensors": 1}], "warnings": []}
 END
 run 0 info "$golden/names.safetensors"
@@ -119,7 +163,7 @@ done
 src=tests/golden/layouts/bnb4.values # dense: it is what others decode
 dst=$tmp/out.safetensors
 run 0 quantize --help
-has "usage: lowbit quantize SRC [OPTION].."
+has "usage: lowbit quantize SRC [OPTION]..."
 refused 2 "quantize needs --output" quantize "$src" --type nf4
 refused 2 "quantize needs --type" quantize "$src" -o "$dst"
 refused 2 "is there already; --force replaces it" quantize "$src" -o "$tmp" \
@@ -127,14 +171,24 @@ refused 2 "is there already; --force replaces it" quantize "$src" -o "$tmp" \
 refused 1 "which is not part of the model and would be lost" \
     quantize "$src" -o "$tmp" --type nf4 --force
 refused 2 "--output is empty" quantize "$src" -o "" --type nf4
-refused 2 "--layout takes one of native bnb bitnet eformer, not 'gguf'" \
+refused 2 "--layout takes native, bnb, bitnet or eformer, not 'gguf'" \
     quantize "$src" -o "$dst" --type nf4 --layout gguf
 refused 2 "--jobs takes 1 to 256, not '0'" quantize "$src" -o "$dst" \
     --type nf4 -j 0
 refused 2 "--block-size takes 1 to 2147483647, not '64x'" \
     quantize "$src" -o "$dst" --type nf4 --block-size 64x
-refused 2 "'--type' lacks its value" quantize "$src" -o "$dst" --type
-refused 2 '--type: no format "nf5" (there are: ' quantize "$src" -o "$dst" --type nf5
+refused 2 "option '--type' needs a value" quantize "$src" -o "$dst" --type
+refused 2 "unknown type 'nf5'; did you mean nf4?" quantize "$src" -o "$dst" --type nf5
+refused 2 "unknown type 'Q5_K_M' (see lowbit formats)" quantize "$src" -o "$dst" --type Q5_K_M
+refused 2 "--layout takes native, bnb, bitnet or eformer, not 'bbn'; did you mean bnb?" \
+    quantize "$src" -o "$dst" --type nf4 --layout bbn
+for verb in "quantize $src --type nf4" "convert $src" "dequantize $src" \
+    "shard $src --mesh tp=1" "merge $tmp"; do
+    # shellcheck disable=SC2086 # words, meant to split
+    refused 2 "--output: cannot write to standard output" $verb -o -
+done
+refused 2 "--report: cannot write to standard output" diff "$src" "$src" --report -
+[ ! -e - ] || die "a file called - was written"
 refused 2 "--max-memory takes at least 1000000 bytes, not '2Ki'" \
     quantize "$src" -o "$dst" --type nf4 --max-memory 2Ki
 refused 3 "not recognized" quantize Makefile -o "$dst" --type nf4
@@ -165,11 +219,11 @@ cmp -s "$dst" "$tmp/first" || die "other bytes on one thread"
 LOWBIT_ISA=ref quantize --type nf4 --force -q --max-memory 1M
 cmp -s "$dst" "$tmp/first" || die "other bytes at ref"
 run 0 info "$dst"
-has "nested.weight  nf4 bf16             11900  (70,300)  native, 2 tensors"
-for type in int8 ternary binary q8_0 q4_0 iq4_nl tq1_0 tq2_0 dynamic8; do
+has "nested.weight  nf4 (bf16)  (70,300)   11.9 kB  native, 2 tensors"
+for type in Int8 ternary BINARY q8_0 Q4_0 iq4_nl tq1_0 tq2_0 dynamic8; do
     quantize --type $type --force -q --no-sync
     run 0 info "$dst"
-    has "nested.weight  $type bf16"
+    has "nested.weight  ${type,,} (bf16)"
 done
 quantize --type nf4 --double-quant --block-size 128 --force -q --no-sync
 run 0 info "$dst"
@@ -180,7 +234,7 @@ has "bnb, 4 tensors"
 quantize --type int8 --layout bnb --compat bnb-cpu --force -q --no-sync
 run 0 info "$dst"
 has "bnb, 3 tensors"
-refused 2 "--linear-class takes one of autobitlinear bitlinear, not 'x'" \
+refused 2 "--linear-class takes autobitlinear or bitlinear, not 'x'" \
     quantize "$src" -o "$dst" --type ternary --linear-class x --force
 quantize --type ternary --linear-class bitlinear --force -q --no-sync
 run 0 info --metadata "$dst"
@@ -215,7 +269,7 @@ rm "$dst"
 has "nested.weight (70,300) nf4, 42.0 kB -> 11.9 kB"
 [ ! -e "$dst" ] || die "--dry-run writes"
 refused 2 "--dry-run writes no --report" "${q[@]}" --type nf4 --dry-run --report a.md
-refused 2 "--shape-fallback takes one of keep error adjust, not 'x'" "${q[@]}" \
+refused 2 "--shape-fallback takes keep, error or adjust, not 'x'" "${q[@]}" \
     --type nf4 --shape-fallback x
 refused 2 "a file of kind gguf has no place for int8" quantize "$src" \
     -o "$tmp/out.gguf" --type int8
@@ -239,8 +293,8 @@ grep -q ", of which 5445 bytes are arrays that are not quantized" "$tmp/err" ||
 refused 2 "--target-bpw takes a number from 0.1 to 64" "${q[@]}" --target-bpw 0
 quantize --target-bpw 7 --force -q
 run 0 info "$dst"
-grep -q ' [56]\.[0-9]* bits each\| 7 bits each' "$tmp/out" ||
-    die "not about 7 bits: $(head -1 "$tmp/out")"
+grep -q ' [56]\.[0-9]* bits per weight\| 7 bits per weight' "$tmp/out" ||
+    die "not about 7 bits: $(tail -1 "$tmp/out")"
 quantize --target-size 19.9k --force -q
 size=$(stat -c %s "$dst")
 [ "$size" -le 19900 ] || die "$size bytes, more than 19.9k"
@@ -282,7 +336,7 @@ for type in nf4 int8; do
         # shellcheck disable=SC2086
         run 0 "${thin[@]}" -q $asks
         run 0 info "$tmp/x.safetensors"
-        has "w     $type f32"
+        has "w     $type (f32)"
     done
 done
 quantize --type nf4 --force -q --resume # none is there to go on with

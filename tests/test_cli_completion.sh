@@ -6,8 +6,8 @@ set -euo pipefail
 . tests/cli.bash
 
 run 0 completion --help
-has "usage: lowbit completion SHELL [OPTION].."
-refused 2 "completion takes SHELL, and 0 are given" completion
+has "usage: lowbit completion SHELL [OPTION]..."
+refused 2 "completion takes one argument, SHELL (got 0)" completion
 refused 2 "completion takes bash, zsh or fish, not 'tcsh'" completion tcsh
 verbs=$("$program" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')
 
@@ -70,7 +70,7 @@ fi
 
 # ---- manual pages ------------------------------------------------------------
 
-refused 2 "no verb 'inof'" --manual inof
+refused 2 "unknown verb 'inof'" --manual inof
 for v in $verbs; do
     run 0 --manual "$v"
     has "lowbit-$v - "

@@ -50,7 +50,7 @@ refused 3 "(pytorch_model.bin.index.json)" quantize "$tmp/pickles" \
     -o "$tmp/made" --type nf4
 # An archive of nothing is what numpy.savez writes of no arrays.
 run 0 info "$golden/nothing.npz"
-has ": npz, 0 arrays"
+has "total: 0 arrays"
 for made in "$out" "$tmp/made"; do
     [ ! -e "$made" ] || die "something was written"
 done

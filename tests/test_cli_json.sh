@@ -92,6 +92,6 @@ status=0
 awk -f tests/json.awk "$tmp/out" >"$tmp/flat" || die "frobnicate: not JSON"
 is ".verb null"
 is ".error.kind usage"
-refused 2 "2 are given" info -- --json a # the name of a file
+refused 2 "(got 2)" info -- --json a # the name of a file
 
 finish

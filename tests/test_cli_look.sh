@@ -25,8 +25,8 @@ f32() # SHAPE BYTES: the header of a file with one array of f32
 # ---- check -------------------------------------------------------------------
 
 run 0 check --help
-has "usage: lowbit check FILE [OPTION].."
-refused 2 "check takes FILE, and 0 are given" check
+has "usage: lowbit check FILE [OPTION]..."
+refused 2 "check takes one argument, FILE (got 0)" check
 refused 2 "--jobs takes 1 to 256, not 'x'" check -j x a
 refused 1 "cannot open" check no/such
 refused 3 "not recognized" check Makefile
@@ -99,8 +99,8 @@ has ": 1 flawed"
 # ---- diff --------------------------------------------------------------------
 
 run 0 diff --help
-has "usage: lowbit diff A B [OPTION].."
-refused 2 "diff takes A B, and 1 is given" diff a
+has "usage: lowbit diff A B [OPTION]..."
+refused 2 "diff takes two arguments, A B (got 1)" diff a
 refused 2 "--tolerance takes a number from 0 to inf, not '-1'" diff a b \
     --tolerance -1
 refused 2 "--tolerance takes a number from 0 to inf, not 'nan'" diff a b \
@@ -161,13 +161,13 @@ longer.name  f32       f32       the same
 END
 "$program" quantize "$src" -o "$tmp/dyn" --type dynamic8 -q
 run 1 diff "$src" "$tmp/dyn"
-has "nested.weight  bf16      dynamic8 bf16  nrmse 0.0"
-has "norm.weight    bf16      bf16           the same"
+has "nested.weight  bf16      dynamic8 (bf16)  nrmse 0.0"
+has "norm.weight    bf16      bf16             the same"
 # Against a quantized file: the worst first
 "$program" quantize "$src" -o "$tmp/q" --type nf4 -q
 run 1 diff "$src" "$tmp/q" --top 1
 [ "$(wc -l <"$tmp/out")" = 2 ] || die "--top 1 prints more"
-has "nested.weight  bf16      nf4 bf16  nrmse 0.0"
+has "nested.weight  bf16      nf4 (bf16)  nrmse 0.0"
 run 0 diff "$src" "$tmp/q" --top 3 --tolerance 0.1
 "$program" quantize "$src" -o "$tmp/r" --type nf4 --layout bnb -q
 run 0 diff "$tmp/q" "$tmp/r" --tolerance 0.05
@@ -175,8 +175,8 @@ run 0 diff "$tmp/q" "$tmp/r" --tolerance 0.05
 # ---- stats -------------------------------------------------------------------
 
 run 0 stats --help
-has "usage: lowbit stats FILE [ARRAY] [OPTION].."
-refused 2 "stats takes FILE [ARRAY], and 3 are given" stats a b c
+has "usage: lowbit stats FILE [ARRAY] [OPTION]..."
+refused 2 "stats takes FILE [ARRAY] (got 3 arguments)" stats a b c
 refused 2 "--bins takes 2 to 200, not '1'" stats a --bins 1
 refused 1 "cannot open" stats no/such
 refused 3 "not recognized" stats Makefile
@@ -213,8 +213,8 @@ w            f32           cannot be loaded here
 longer.name  f32                   1          1          1          0   @
 END
 shows 0 stats "$tmp/e" <<END
-name  type                min        max       mean        std
-w     (F8_E4M3)     a type that is not known here
+name  type                           min        max       mean        std
+w     F8_E4M3 (not supported)  a type that is not known here
 END
 shows 0 stats "$tmp/e" --json <<END
 [

@@ -7,23 +7,23 @@ set -euo pipefail
 
 # ---- formats -----------------------------------------------------------------
 
-refused 2 "formats takes options only, and 1 is given" formats x
+refused 2 "formats takes no arguments (got 1)" formats x
 run 0 formats --help
-has "usage: lowbit formats [OPTION].."
+has "usage: lowbit formats [OPTION]..."
 # Bits follow from blocks; errors are those that docs/formats.md has for other
 # normal numbers (int8's is larger because rows are longer).
 LOWBIT_ISA=ref prints formats <<END
-format        bits     nrmse  code        files
-int8         8.031    0.0079  portable    native bnb eformer
-nf4            4.5    0.0921  portable    native bnb eformer
-ternary          2    0.4440  portable    native bitnet eformer
-binary           1    0.6031  portable    native eformer
-dynamic8     8.125    0.0109  portable    native
-q8_0           8.5    0.0054  portable    native gguf
-q4_0           4.5    0.0860  portable    native gguf
-iq4_nl         4.5    0.0762  portable    native gguf
-tq1_0        1.688    0.8081  portable    native gguf
-tq2_0        2.062    0.8081  portable    native gguf
+type       bits/weight     nrmse  kernels     stored in
+int8             8.031    0.0079  portable    native bnb eformer
+nf4                4.5    0.0921  portable    native bnb eformer
+ternary              2    0.4440  portable    native bitnet eformer
+binary               1    0.6031  portable    native eformer
+dynamic8         8.125    0.0109  portable    native
+q8_0               8.5    0.0054  portable    native gguf
+q4_0               4.5    0.0860  portable    native gguf
+iq4_nl             4.5    0.0762  portable    native gguf
+tq1_0            1.688    0.8081  portable    native gguf
+tq2_0            2.062    0.8081  portable    native gguf
 END
 LOWBIT_ISA=ref run 0 formats --json
 has '{"format": "nf4", "bits_per_weight": 4.5, "nrmse": 0.092'
@@ -31,9 +31,9 @@ has '"kernels": "portable", "layouts": ["native", "bnb", "eformer"]}'
 
 # ---- cpu ---------------------------------------------------------------------
 
-refused 2 "cpu takes options only, and 2 are given" cpu a b
+refused 2 "cpu takes no arguments (got 2)" cpu a b
 run 0 cpu --help
-has "usage: lowbit cpu [OPTION].."
+has "usage: lowbit cpu [OPTION]..."
 LOWBIT_ISA=ref run 0 cpu
 has "level    ref"
 grep -q "^tuning   [a-z0-9-]*$" "$tmp/out" || die "no tuning"
@@ -49,7 +49,7 @@ LOWBIT_ISA=odd refused 1 'odd' cpu
 # ---- bench -------------------------------------------------------------------
 
 run 0 bench --help
-has "usage: lowbit bench [OPTION].."
+has "usage: lowbit bench [OPTION]..."
 refused 2 "no format 'nf5'; see lowbit formats" bench --type nf5 --quick
 refused 2 "no format 'dense'; see lowbit formats" bench --type dense --quick
 for shape in 8 8x8 8x8x 8x8x8x8 0x8x8 8x-1x8 8xx8 8x8x9999999 x; do

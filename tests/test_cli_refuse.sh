@@ -52,7 +52,7 @@ rm -r "$tmp/of" "$tmp/to"
 
 many=()
 for ((i = 0; i < 257; i++)); do many+=(--exclude x); done
-refused 2 "quantize: more than 256 options with values" quantize a "${many[@]}"
+refused 2 "more than 256 options with values" quantize a "${many[@]}"
 echo old >"$tmp/file"
 refused 1 "file: is a file, not a directory" quantize "$tmp/model" \
     -o "$tmp/file/" --type nf4 --force -q
@@ -75,7 +75,7 @@ refused 1 "no/dir/x.gguf: cannot be written: No such file" "${aims[@]}" \
     "$tmp/no/dir/x.gguf"
 mkdir "$tmp/full"
 echo mine >"$tmp/full/notes.txt"
-refused 1 "full: holds 'notes.txt', which is no part" "${aims[@]}" "$tmp/full" \
+refused 1 "full holds 'notes.txt', which is not part" "${aims[@]}" "$tmp/full" \
     --force
 run 0 "${aims[@]}" "$tmp/aimed"
 cp "$values" "$tmp/self"
@@ -140,7 +140,7 @@ done
 # What is said is a line, whatever stands in it.
 refused 1 'a\x0ab\x1b[31m\xff\xe2\x80\xae: cannot open' info \
     $'a\nb\e[31m\xff\u202e'
-refused 2 "no verb 'a\\x0ab'" $'a\nb'
+refused 2 "unknown verb 'a\\x0ab'" $'a\nb'
 
 # ---- sources -----------------------------------------------------------------
 

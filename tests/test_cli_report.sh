@@ -115,7 +115,7 @@ for type in nf4 int8 ternary q4_0; do
     sed "s|$tmp/||g;s|tests/golden/layouts/||g" "$tmp/q.html" >"$tmp/out"
     page
     [ $type = q4_0 ] || has "aria-label=\"Codes of $type\""
-    has "$type bf16"
+    has "$type (bf16)"
     # of many codes some are named, by round numbers
     [ $type != int8 ] || for code in -96 -32 0 64; do has ">$code</text>"; done
 done
@@ -149,15 +149,15 @@ is <<'END'
 7/7 bytes.weight (5) stays u8: not floats
 lowbit: DIR/q: 1 array quantized (88.5 % of the bytes), 6 as they were; 47.4 kB -> 17.3 kB
   type            arrays      weights              bytes    bits     nrmse       max     worst
-  f32                  2         1024   4.5 %    4.10 kB  32.000
-  nf4 bf16             1        21000  92.5 %    11.9 kB   4.533   0.04916    0.4375   0.04916
-  bf16                 2          607   2.7 %    1.21 kB  16.000
+  f32                  2         1024   4.5 %     4.1 kB  32.000
+  nf4 (bf16)           1        21000  92.5 %    11.9 kB   4.533   0.04916    0.4375   0.04916
+  bf16                 2          607   2.7 %     1.2 kB  16.000
   f16                  1           65   0.3 %      130 B  16.000
   u8                   1            5   0.0 %        5 B   8.000
 worst
-    0.04916  nested.weight  nf4 bf16
+    0.04916  nested.weight  nf4 (bf16)
 as they were
-        4    5.43 kB  tiny: stack.weight, wide.weight, plain.weight, ..
+        4     5.4 kB  tiny: stack.weight, wide.weight, plain.weight, ..
         1       14 B  a vector: norm.weight
         1        5 B  not floats: bytes.weight
 6.113 bits per weight; of what changed: nrmse 0.04916, cosine 0.99879
@@ -172,7 +172,7 @@ cp "$tmp/q.json" "$tmp/out"
 has '"verb": "quantize"'
 has '"codes": {"nf4": {"least": 0, "count": [371, 960, 1284, '
 has '"kept": {"tiny": {"arrays": 4, '
-has '"name": "nested.weight", "shape": "(70,300)", "was": "bf16", "is": "nf4 bf16", "kept": null, "before": 42000, "after": 11900, "nrmse": 0.0491'
+has '"name": "nested.weight", "shape": "(70,300)", "was": "bf16", "is": "nf4 (bf16)", "kept": null, "before": 42000, "after": 11900, "nrmse": 0.0491'
 talks --report "$tmp/q.html"
 has "report: DIR/q.html"
 sed "s|$tmp/||g;s|tests/golden/layouts/||g" "$tmp/q.html" >"$tmp/out"

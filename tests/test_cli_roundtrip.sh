@@ -61,7 +61,7 @@ trip()
         die "$*: other bytes on one thread with little memory"
     run 0 info "$to"
     trips=$((trips + 1))
-    packed=$((packed + $(grep -c " ${type:?} bf16\| $type f32" "$tmp/out" || true)))
+    packed=$((packed + $(grep -c " ${type:?} (bf16)\| $type (f32)" "$tmp/out" || true)))
 }
 
 # Limits: of one array, what its worst scale can do.

@@ -84,19 +84,23 @@ for k in 0 1 2 3 4 5 6 7; do axes+=("an_axis_whose_name_is_longest_$k"); done
 mesh=$(printf ',%s=1' "${axes[@]}") spec=$(printf ', %s' "${axes[@]}")
 there_and_back "$tmp/model.safetensors" "${mesh:1: -1}2" "down=P((${spec:2}))"
 prints info "$tmp/ranks/rank-00001-of-00002.safetensors" <<TEXT
-$tmp/ranks/rank-00001-of-00002.safetensors: safetensors, 3 arrays, 24584 elements, 98.3 kB, 32 bits each
-down.weight  f32                  32768  (128,64)
-norm.weight  f32                     32  (8)
-up.weight    f32                  65536  (64,256)
+$tmp/ranks/rank-00001-of-00002.safetensors: safetensors
+name         type  shape         size
+down.weight  f32   (128,64)   32.8 kB
+norm.weight  f32   (8)           32 B
+up.weight    f32   (64,256)   65.5 kB
+total: 3 arrays, 24.6 K parameters, 98.3 kB, 32 bits per weight
 TEXT
 
 # The numbers of a rank's file are those of its slice.
 there_and_back "$tmp/model.safetensors" tp=4 'up=P(None, tp)' 'down=P(tp)' '.=P()'
 prints info "$tmp/ranks/rank-00002-of-00004.safetensors" <<TEXT
-$tmp/ranks/rank-00002-of-00004.safetensors: safetensors, 3 arrays, 8200 elements, 32.8 kB, 32 bits each
-down.weight  f32                  16384  (64,64)
-norm.weight  f32                     32  (8)
-up.weight    f32                  16384  (64,64)
+$tmp/ranks/rank-00002-of-00004.safetensors: safetensors
+name         type  shape        size
+down.weight  f32   (64,64)   16.4 kB
+norm.weight  f32   (8)          32 B
+up.weight    f32   (64,64)   16.4 kB
+total: 3 arrays, 8.2 K parameters, 32.8 kB, 32 bits per weight
 TEXT
 prints shard "$tmp/model.safetensors" --mesh tp=4 --spec 'up=P(None, tp)' \
     --spec 'down=P((tp, pp))' --spec 'norm=P()' --relaxed --dry-run <<TEXT
@@ -143,7 +147,7 @@ run 0 shard "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=2 \
 
 "$program" merge "$tmp/ranks" -o "$tmp/said.safetensors" 2>"$tmp/out" ||
     die "merge fails"
-has "lowbit: $tmp/said.safetensors: 3 arrays of 131 kB merged" # 32776 f32
+has "lowbit: $tmp/said.safetensors: 3 arrays of 131.1 kB merged" # 32776 f32
 echo old >"$tmp/old.safetensors"
 refused 2 'is there already' merge "$tmp/ranks" -o "$tmp/old.safetensors"
 refused 1 'has no rank-00000-of-' merge "$golden" -o "$tmp/none"
