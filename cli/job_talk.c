@@ -88,8 +88,12 @@ void job_talk_done(void *user, const lb_written *w)
 void job_talk_progress(void *user, const lb_progress *p)
 {
     job_talk *t = user;
-    progress_at(&t->progress, p->entry ? p->entry->name : "", p->done,
-                p->total);
+    progress_at(&t->progress,
+                &(progress_step){.name = p->entry ? p->entry->name : NULL,
+                                 .i = p->arrays_done,
+                                 .n = p->arrays,
+                                 .done = p->done,
+                                 .total = p->total});
 }
 
 /* ---- the end ------------------------------------------------------------- */

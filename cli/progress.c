@@ -1,6 +1,7 @@
-/* progress.c - the bar. */
+/* progress.c - the progress bar. */
 #include "progress.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -19,9 +20,8 @@ void progress_begin(progress *p, const arguments *a)
 {
     const bool quiet = a->count[OPTION_QUIET] != 0;
     const bool verbose = a->count[OPTION_VERBOSE] != 0;
-    const bool terminal = isatty(STDERR_FILENO);
-    *p = (progress){.bar = terminal && !quiet && !verbose,
-                    .lines = !quiet && (verbose || !terminal),
+    *p = (progress){.bar = isatty(STDERR_FILENO) && !quiet && !verbose,
+                    .lines = !quiet && (verbose || !isatty(STDERR_FILENO)),
                     .began = now()};
 }
 
@@ -33,43 +33,96 @@ static int columns(void)
     return size.ws_col;
 }
 
-/* The end of a name says more than its beginning. */
-static void put_tail(const char *name, int room)
+/* The end of a name: it differs more than the beginning. */
+static int put_tail(FILE *to, const char *name, int room)
 {
     const size_t n = strlen(name);
     size_t skip = 0;
     while (skip < n && put_text(NULL, name + skip, n - skip) > room)
         skip++;
-    put_text(stderr, name + skip, n - skip);
+    return put_text(to, name + skip, n - skip);
 }
 
-void progress_at(progress *p, const char *name, uint64_t done, uint64_t total)
+/* "1:05", "2:03:09" */
+typedef struct clock_text {
+    char s[32];
+} clock_text;
+
+static clock_text show_clock(double seconds)
 {
-    enum { BAR = 24, NAME = 8 };
-    const double at = now(), took = at - p->began;
-    char figures[96];
+    clock_text t;
+    const long n = seconds > 0 && seconds < 1e8 ? (long)(seconds + 0.5) : 0;
+    if (n >= 3600)
+        snprintf(t.s, sizeof t.s, "%ld:%02ld:%02ld", n / 3600, n / 60 % 60,
+                 n % 60);
+    else
+        snprintf(t.s, sizeof t.s, "%ld:%02ld", n / 60, n % 60);
+    return t;
+}
+
+/* Texts beside the bar, in the order in which they are given up when the
+ * terminal is narrow: the last first. */
+enum { PERCENT, LEFT, COUNT, BYTES, RATE, ELAPSED, TEXTS };
+
+static void write_texts(char text[TEXTS][80], const progress_step *s,
+                        double part, double elapsed)
+{
+    enum { SIZE = 80 };
+    const double left = part > 0 ? elapsed / part - elapsed : 0;
+    snprintf(text[PERCENT], SIZE, " %3.0f %%", 100 * part);
+    snprintf(text[LEFT], SIZE, "  %s left", show_clock(left).s);
+    text[COUNT][0] = 0;
+    if (s->n)
+        snprintf(text[COUNT], SIZE, "  %lld/%lld", (long long)s->i,
+                 (long long)s->n);
+    snprintf(text[BYTES], SIZE, "  %s of %s", show_bytes(s->done).s,
+             show_bytes(s->total).s);
+    snprintf(text[RATE], SIZE, "  %s", show_rate(s->done, elapsed).s);
+    snprintf(text[ELAPSED], SIZE, "  %s elapsed", show_clock(elapsed).s);
+}
+
+void progress_line(FILE *to, const progress_step *s, double elapsed, int width)
+{
+    enum { BAR = 24, BAR_LEAST = 8, NAME_LEAST = 12 };
+    static const int order[] = {PERCENT, COUNT, BYTES, RATE, ELAPSED, LEFT};
+    char text[TEXTS][80];
+    const double part = s->total ? (double)s->done / (double)s->total
+                        : s->n   ? 0
+                                 : 1;
+    int used = 0, n = 0;
+    write_texts(text, s, part > 1 ? 1 : part, elapsed);
+    while (n < TEXTS &&
+           used + (int)strlen(text[n]) + (n ? BAR_LEAST : 0) <= width)
+        used += (int)strlen(text[n++]);
+    const int room = width - used;
+    const int bar = room < BAR ? room : BAR;
+    const int drawn = put_bar(to, part, 1, bar);
+    fprintf(to, "%*s", bar - drawn, "");
+    for (int i = 0; i < TEXTS; i++)
+        if (order[i] < n) fputs(text[order[i]], to);
+    if (s->name && room - bar - 2 >= NAME_LEAST) {
+        fputs("  ", to);
+        put_tail(to, s->name, room - bar - 2);
+    }
+}
+
+/* One write per frame, and the rest of the line is erased after the text:
+ * nothing flickers. The last column stays empty, or the line would wrap. */
+void progress_at(progress *p, const progress_step *s)
+{
+    char *line = NULL;
+    size_t size = 0;
+    const double at = now(), elapsed = at - p->began;
     if (!p->bar || (p->drawn && at - p->last < 0.1)) return;
-    const double part = total ? (double)done / (double)total : 1;
-    const double left = part > 0 ? took / part - took : 0;
+    FILE *to = open_memstream(&line, &size);
+    if (!to) return;
+    fputc('\r', to);
+    progress_line(to, s, elapsed, columns() - 1);
+    fputs("\033[K", to);
+    if (fclose(to) == 0) fwrite(line, 1, size, stderr);
+    free(line);
     p->last = at;
     p->drawn = true;
-    const int n = snprintf(
-        figures, sizeof figures, " %3.0f %%  %9s  %d:%02d left", 100 * part,
-        show_rate(done, took).s, (int)left / 60, (int)left % 60);
-    /* A line that is full would go on in the next, and stay there. */
-    const int room = columns() - 1 - n;
-    const int bar = room < BAR ? room : BAR;
-    fputs("\r\033[K", stderr);
-    if (bar > 0) {
-        const int drawn = put_bar(stderr, part, 1, bar);
-        fprintf(stderr, "%*s", bar - drawn, "");
-    }
-    fprintf(stderr, "%.*s", room < 0 ? n + room : n, figures);
-    if (room - BAR - 2 > NAME) {
-        fputs("  ", stderr);
-        put_tail(name, room - BAR - 2);
-    }
-    fflush(stderr);
 }
 
 void progress_clear(progress *p)

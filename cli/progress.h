@@ -1,23 +1,32 @@
-/* progress.h - how far a long job is, on stderr: a bar where somebody looks at
- * a terminal, otherwise a line for each array, or nothing. */
+/* progress.h - progress of a long job on stderr: a bar on a terminal, one line
+ * per array with --verbose, otherwise nothing. */
 #ifndef PROGRESS_H
 #define PROGRESS_H
 
 #include "verb.h"
 
 typedef struct progress {
-    bool bar;   /* it is a terminal, and --verbose does not want lines */
-    bool lines; /* a line for each array */
-    bool drawn; /* the bar is there, and must go before anything else is said */
+    bool bar;           /* stderr is a terminal, without --quiet or --verbose */
+    bool lines;         /* one line per array: --verbose */
+    bool drawn;         /* the bar is visible; clear it before other output */
     double began, last; /* seconds */
 } progress;
 
-/* As --quiet, --verbose and stderr are. */
+/* How far the job is. */
+typedef struct progress_step {
+    const char *name;     /* array being processed; may be NULL */
+    int64_t i, n;         /* arrays finished, of n; n 0: not shown */
+    uint64_t done, total; /* bytes of the source */
+} progress_step;
+
+/* From --quiet, --verbose and whether stderr is a terminal. */
 void progress_begin(progress *p, const arguments *a);
-/* At work on name, with so many of so many bytes behind it. Draws no more often
- * than can be seen. */
-void progress_at(progress *p, const char *name, uint64_t done, uint64_t total);
-/* Takes the bar away, for something else to be said. */
+/* Draws the bar, at most ten times a second. Call it as often as you like. */
+void progress_at(progress *p, const progress_step *s);
+/* Removes the bar, before other output. */
 void progress_clear(progress *p);
+
+/* The text of the bar, of at most width columns, after elapsed seconds. */
+void progress_line(FILE *to, const progress_step *s, double elapsed, int width);
 
 #endif

@@ -289,7 +289,7 @@ verdict report_path_check(const char *path)
     free(beside);
     if (!ok) return cannot_write(path);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return complain(FAILED, "%s: is no regular file, and stays", path);
+        return complain(FAILED, "%s: is not a regular file", path);
     return DONE;
 }
 

@@ -57,6 +57,7 @@ typedef enum lb_status {
     LB_E_FILE = 10,       /* the system cannot open, read or write a file */
     LB_E_CONTENT = 11,    /* a file does not hold what it should */
     LB_E_MESH = 12,       /* ranks cannot go on together (lowbit_mesh.h) */
+    LB_E_CANCELLED = 13,  /* the caller stopped a job (lowbit_io.h) */
 } lb_status;
 
 /* The first error since lb_open or lb_clear; LB_OK if there was none,

@@ -388,6 +388,7 @@ typedef struct lb_written {
 typedef struct lb_progress {
     const lb_entry *entry; /* at work on this one */
     uint64_t done, total;
+    int64_t arrays_done, arrays;
 } lb_progress;
 
 /* What becomes of an array whose shape its format does not take. */
@@ -411,7 +412,9 @@ typedef struct lb_quantize_options {
                           * file and its arrays; 0: 512 MiB */
     bool no_sync;
     bool measure;   /* fill lb_written.error */
-    bool dry_run;   /* plan, tell done, and write nothing */
+    bool dry_run;   /* plan, tell done, and write nothing. Everything that the
+                     * real run would refuse is an error; with measure the
+                     * values of all arrays are read, too. to may be NULL */
     bool resume;    /* go on where a run with the same options, that was killed,
                      * has left DST.partial: the bytes are those of one run. If
                      * there is none, or it is of another job: from the start */
@@ -444,6 +447,12 @@ typedef struct lb_quantize_options {
      * file is that of one. Each reads and writes what is its; done is told of
      * all arrays, when they are done. Not for npz. NULL: this one alone. */
     lb_comm *comm;
+    /* Called after each piece of an array (at most a few MB, unless the array
+     * must be quantized as a whole). True stops the job with LB_E_CANCELLED;
+     * DST.partial is kept, so that a run with resume continues it (npz: it is
+     * removed). With comm, one rank that stops, stops all. NULL: never. */
+    bool (*cancel)(void *user);
+    void *cancel_user;
 } lb_quantize_options;
 
 /* Quantizes a file, or the directory of a model, piece by piece: what is not
@@ -476,6 +485,8 @@ typedef struct lb_convert_options {
     const char *linear_class; /* as in lb_file_options */
     bool verify;
     lb_comm *comm;
+    bool (*cancel)(void *user);
+    void *cancel_user;
 } lb_convert_options;
 
 /* Writes the arrays of a file, or of a model, into another: decoded, in another

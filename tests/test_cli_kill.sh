@@ -103,9 +103,9 @@ mkdir "$disk"
 if mount -t tmpfs -o size=2m tmpfs "$disk" 2>/dev/null; then
     trap 'umount "$disk"; rm -rf "$tmp"' EXIT
     echo old >"$disk/old.safetensors"
-    refused 1 "and the disk has" "${job[@]}" -o "$disk/old.safetensors" --force
+    refused 1 "file system has only" "${job[@]}" -o "$disk/old.safetensors" --force
     [ "$(cat "$disk/old.safetensors")" = old ] || die "the old file is gone"
-    refused 1 "and the disk has" "${job[@]}" -o "$disk/dir"
+    refused 1 "file system has only" "${job[@]}" -o "$disk/dir"
     ls "$disk" >"$tmp/out"
     [ "$(cat "$tmp/out")" = old.safetensors ] || die "something stays"
     # Enough at first, and then another takes it.
@@ -125,7 +125,7 @@ if mount -t tmpfs -o size=2m tmpfs "$disk" 2>/dev/null; then
         wait $child || status=$?
         rm "$disk/other"
         # It was done by then, or had not yet looked for room.
-        if [ $status = 0 ] || grep -q 'and the disk has' "$tmp/err"; then full=0; fi
+        if [ $status = 0 ] || grep -q 'file system has only' "$tmp/err"; then full=0; fi
         [ $full = 1 ] || echo old >"$disk/old.safetensors"
     done
     checks=$((checks + 1))

@@ -54,24 +54,24 @@ many=()
 for ((i = 0; i < 257; i++)); do many+=(--exclude x); done
 refused 2 "more than 256 options with values" quantize a "${many[@]}"
 echo old >"$tmp/file"
-refused 1 "file: is a file, not a directory" quantize "$tmp/model" \
+refused 1 "file is a file, not a directory" quantize "$tmp/model" \
     -o "$tmp/file/" --type nf4 --force -q
 [ "$(cat "$tmp/file")" = old ] || die "the file is gone"
 cp -r "$tmp/model" "$tmp/it.partial"
-refused 1 "it.partial: is read from, and cannot be written as well" \
+refused 1 "it.partial is also the input" \
     quantize "$tmp/it.partial" -o "$tmp/it" --type nf4 -q
 [ -e "$tmp/it.partial/model.safetensors" ] || die "the source is gone"
-refused 1 "a directory holds safetensors, not gguf" dequantize "$tmp/model" \
+refused 1 "can only hold safetensors files, not gguf" dequantize "$tmp/model" \
     -o "$tmp/dir/" --to gguf -q
-refused 1 "is no regular file, and stays" quantize "$values" -o /dev/full \
+refused 1 "is not a regular file" quantize "$values" -o /dev/full \
     --type nf4 --force -q
 [ -c /dev/full ] || die "the device is gone"
-refused 1 "no/dir/x.partial: cannot open: No such file" quantize "$values" \
+refused 1 "no/dir/x: No such file" quantize "$values" \
     -o "$tmp/no/dir/x" --type nf4 -q
 # What takes long to plan has its place looked at first.
 aims=(quantize "$tmp/model" --target-bpw 20 -q -o)
-refused 1 "no/dir/x: cannot be written: No such file" "${aims[@]}" "$tmp/no/dir/x"
-refused 1 "no/dir/x.gguf: cannot be written: No such file" "${aims[@]}" \
+refused 1 "no/dir/x: No such file" "${aims[@]}" "$tmp/no/dir/x"
+refused 1 "no/dir/x.gguf: No such file" "${aims[@]}" \
     "$tmp/no/dir/x.gguf"
 mkdir "$tmp/full"
 echo mine >"$tmp/full/notes.txt"
@@ -80,13 +80,13 @@ refused 1 "full holds 'notes.txt', which is not part" "${aims[@]}" "$tmp/full" \
 run 0 "${aims[@]}" "$tmp/aimed"
 cp "$values" "$tmp/self"
 for same in "$tmp/self" "$tmp/./self"; do
-    refused 1 "is read from, and cannot be written as well" \
+    refused 1 "is also the input" \
         quantize "$tmp/self" -o "$same" --type nf4 --force -q
 done
 ln -s self "$tmp/link"
 ln "$tmp/self" "$tmp/hard"
 for same in link hard; do
-    refused 1 "is read from, and cannot be written as well" \
+    refused 1 "is also the input" \
         quantize "$tmp/self" -o "$tmp/$same" --type nf4 --force -q
 done
 cmp -s "$values" "$tmp/self" || die "the source is gone"
@@ -123,13 +123,13 @@ if command -v flock >/dev/null; then
 fi
 if [ "$(id -u)" != 0 ]; then
     mkdir -m 555 "$tmp/closed"
-    refused 1 "cannot open: Permission denied" quantize "$values" \
+    refused 1 "closed/x: Permission denied" quantize "$values" \
         -o "$tmp/closed/x" --type nf4 -q
 fi
 
 # A report that has no place is known of before the work is done.
 for where in "$tmp/no/r.md: cannot be written: No such file" \
-    "$tmp/d.md: is no regular file, and stays"; do
+    "$tmp/d.md: is not a regular file"; do
     mkdir -p "$tmp/d.md"
     refused 1 "$where" quantize "$values" -o "$out" --type nf4 --report \
         "${where%%: *}"

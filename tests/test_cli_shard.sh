@@ -158,7 +158,7 @@ run 3 merge "$tmp/ranks" -o "$tmp/old.safetensors" --force -q
 [ "$(cat "$tmp/old.safetensors")" = old ] || die "the old file is gone"
 [ ! -e "$tmp/old.safetensors.partial" ] || die "a partial file stays"
 mv "$tmp/away" "$tmp/ranks/rank-00001-of-00002.safetensors"
-refused 1 'is read from, and cannot be written' merge "$tmp/ranks" -o \
+refused 1 'is also the input' merge "$tmp/ranks" -o \
     "$tmp/ranks/rank-00000-of-00002.safetensors" --force -q
 
 # ---- what would be lost ------------------------------------------------------
@@ -174,7 +174,7 @@ stays()
 cp -r $golden/sharded "$tmp/src"
 cp -r "$tmp/src" "$tmp/kept"
 by=(--mesh x=2 --spec '.=P(x)' --relaxed -q --no-sync --force)
-read_from='is read from, and cannot be written as well'
+read_from='is also the input'
 index=model.safetensors.index.json
 refused 1 "$read_from" shard "$tmp/src" -o "$tmp/src" "${by[@]}"
 refused 1 "$read_from" shard "$tmp/src/" -o "$tmp/./src/" "${by[@]}"

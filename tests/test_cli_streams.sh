@@ -66,7 +66,8 @@ on_terminal() # COLUMNS OPTION...
 }
 
 on_terminal 80
-has 'B/s  0:00 left  stack.weight'
+has 'B/s  0:00 elapsed  0:00 left'
+grep -qE '%  [0-6]/7  [0-9.]+ k?B of 47.4 kB ' "$tmp/out" || die "no counts in the bar"
 has $'\033[K'"lowbit: $tmp/q: 1 array quantized"
 if grep -q '^1/7' "$tmp/out"; then die "lines on a terminal"; fi
 on_terminal 80 -v

@@ -131,7 +131,7 @@ static void test_round_trips(void)
     lb_clear(cx);
     o.dtype = LB_NO_DTYPE;
     CHECK(!lb_convert_file(cx, out, out, &o));
-    CHECK(strstr(lb_error(cx), "is read from"));
+    CHECK(strstr(lb_error(cx), "is also the input"));
     lb_clear(cx);
     o.kind = "zip";
     CHECK(!lb_convert_file(cx, out, back, &o));

@@ -336,7 +336,7 @@ static void test_refused(void)
     CHECK(!lb_saver_close(cx, s, true));
     lb_file *f = lb_file_open(cx, out, NULL);
     const lb_save_options over = {.input = &f, .n_inputs = 1};
-    REFUSED(lb_save(cx, out, two, 2, &over), LB_E_ARG, "is read from");
+    REFUSED(lb_save(cx, out, two, 2, &over), LB_E_ARG, "is also the input");
     lb_file_close(f);
     const lb_planned view = {.name = "v", .array = lb_transpose(cx, q, NULL)};
     REFUSED(lb_save(cx, out, &view, 1, &options), LB_E_UNSUPPORTED,
@@ -462,7 +462,7 @@ static void test_file(void)
     REFUSED(lb_quantize_file(cx, out, to, &o), LB_E_ARG,
             "max_memory is 1000, and at least 1000000 are needed");
     o.max_memory = 0;
-    REFUSED(lb_quantize_file(cx, out, out, &o), LB_E_ARG, "is read from");
+    REFUSED(lb_quantize_file(cx, out, out, &o), LB_E_ARG, "is also the input");
     o.config.format = "nf5";
     REFUSED(lb_quantize_file(cx, out, to, &o), LB_E_ARG, "no format");
     REFUSED(lb_quantize_file(cx, "no/such", to, &o), LB_E_FILE, "cannot open");

@@ -306,6 +306,59 @@ static void test_resume(void)
     CHECK(s.resumed == 0 && io_same_bytes(whole, pieces));
 }
 
+/* ---- cancelled ------------------------------------------------------------
+ */
+
+typedef struct brake {
+    int after; /* calls until it stops the job */
+} brake;
+
+static bool pulls(void *user)
+{
+    brake *b = user;
+    return --b->after < 0;
+}
+
+/* Stopped after any number of pieces: the partial file of what is complete
+ * stays, and a run that resumes it writes the bytes of one that was not
+ * stopped. */
+static void test_cancel(void)
+{
+    static const lb_quant_config config = {.format = "nf4"};
+    char partial[SCRATCH_MAX + 16];
+    struct stat st;
+    seen s = {0};
+    lb_quantize_options o = options_of(&config, NULL, NULL, &s);
+    int kept = 0, gone = 0;
+    snprintf(partial, sizeof partial, "%s.partial", pieces);
+    CHECK(lb_quantize_file(cx, source, whole, &o));
+    o.cancel = pulls;
+    for (int n = 0, stopped = 1; stopped && n < 1000; n += n < 4 ? 1 : 7) {
+        brake b = {.after = n};
+        unlink(pieces);
+        s = (seen){0};
+        o.cancel_user = &b;
+        o.resume = false;
+        stopped = !lb_quantize_file(cx, source, pieces, &o);
+        if (!stopped) break;
+        CHECK_EQ_I(lb_error_status(cx), LB_E_CANCELLED);
+        lb_clear(cx);
+        CHECK(stat(pieces, &st) != 0);
+        const int finished = s.quantized + s.kept;
+        const bool has = stat(partial, &st) == 0;
+        CHECK(has == (finished > 0));
+        kept += has;
+        gone += !has;
+        b.after = 1 << 20;
+        s = (seen){0};
+        o.resume = true;
+        CHECK(lb_quantize_file(cx, source, pieces, &o));
+        CHECK_EQ_I(s.resumed, finished);
+        CHECK(io_same_bytes(whole, pieces));
+    }
+    CHECK(kept > 2 && gone > 0);
+}
+
 /* ---- a number that a type cannot hold ------------------------------------ */
 
 static const char *all_of_them(void *user, const lb_entry *e,
@@ -395,6 +448,7 @@ int main(void)
     test_choice();
     test_memory();
     test_resume();
+    test_cancel();
     test_too_large();
     test_turned();
     CHECK_EQ_S(lb_error(cx), "");

@@ -114,16 +114,16 @@ static void test_inputs(void)
     CHECK(f != NULL);
     for (int i = 0; i < 3; i++)
         REFUSED(lb_outfile_open(cx, same[i], &f, 1, 0), LB_E_ARG,
-                "is read from, and cannot be written as well");
+                "is also the input");
     const scratch_path pipe = in_dir("pipe");
     CHECK_EQ_I(mkfifo(pipe.s, 0666), 0);
     REFUSED(lb_outfile_open(cx, pipe.s, &f, 1, 0), LB_E_FILE,
-            "is no regular file, and stays");
+            "is not a regular file");
     REFUSED(lb_outfile_open(cx, "/dev/null", NULL, 0, 0), LB_E_FILE,
-            "is no regular file, and stays");
+            "is not a regular file");
     CHECK_EQ_I(unlink(pipe.s), 0);
     REFUSED(lb_outfile_open(cx, in_dir("x").s, &f, 1, 0), LB_E_ARG,
-            "x.partial: is read from");
+            "x.partial is also the input");
     CHECK(scratch_has(in.s, "input"));
     lb_outfile *o = lb_outfile_open(cx, other.s, &f, 1, 0);
     CHECK(o != NULL);
@@ -140,7 +140,8 @@ static void test_places(void)
     REFUSED(lb_outfile_open(cx, in_dir("no/where").s, NULL, 0, 0), LB_E_FILE,
             "cannot open: No such file");
     REFUSED(lb_outfile_open(cx, in_dir("big").s, NULL, 0, (uint64_t)1 << 60),
-            LB_E_FILE, "needs 1152921504606846976 bytes, and the disk has");
+            LB_E_FILE,
+            "needs 1152921504606846976 bytes, but the file system has");
     CHECK(!scratch_exists(in_dir("big").s) &&
           !scratch_exists(in_dir("big.partial").s));
     REFUSED(lb_infile_open(cx, in_dir("none").s, false), LB_E_FILE,

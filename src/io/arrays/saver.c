@@ -109,6 +109,15 @@ static bool open_writer(lb_ctx *cx, lb_saver *s, const char *path,
     return s->w != NULL;
 }
 
+static bool compose(lb_ctx *cx, lb_saver *s, const char *path, bool shared)
+{
+    const lb_write_options w = {
+        .place = true, .shared = shared, .compose_only = true};
+    s->w = lb_writer_open(cx, s->kind, path, s->tensor, s->n_tensors, s->meta,
+                          s->n_meta, &w);
+    return s->w != NULL;
+}
+
 static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
                   const lb_planned *list, const lb_save_options *o,
                   const lb_saver_more *more)
@@ -122,7 +131,8 @@ static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
             lb_arena_alloc(cx, &s->arena, (uint64_t)s->n, sizeof *s->item);
     bool ok =
         s->item && take_meta(cx, s, o) && plan_all(cx, s, list, layout, more);
-    if (more->plan_only) return ok;
+    if (more->plan_only)
+        return ok && (!more->compose || compose(cx, s, path, more->shared));
     ok = ok && (!more->journal || keep_journal(cx, s, more));
     lb_infile **inputs = ok ? input_files(cx, s, o, &w.n_inputs) : NULL;
     if (s->mesh) {

@@ -57,6 +57,8 @@ typedef struct lb_saver_more {
     lb_mesh *mesh;
     const int *owner;
     bool plan_only; /* write nothing: for sizes and descriptions */
+    bool compose;   /* .. but compose the header, for its errors; .. */
+    bool shared;    /* .. also those of a file that several ranks write */
 } lb_saver_more;
 
 lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,

@@ -120,6 +120,7 @@ typedef struct lb_write_options {
     bool shared, join;   /* then: others write, too; one of them has opened it,
                           * and gives it its name */
     lb_journal *journal; /* then, too: see outfile.h; NULL: none */
+    bool compose_only;   /* compose the header and open no file: a dry run */
 } lb_write_options;
 
 struct lb_writer {

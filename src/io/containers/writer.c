@@ -121,6 +121,7 @@ static bool open_out(lb_ctx *cx, lb_writer *w, const char *path)
                        "%s: a %s file is written from its begin to its end, "
                        "not by several ranks",
                        LB_PATH(path), w->kind->name);
+    if (o->compose_only) return true;
     if (o->join) {
         w->out = lb_outfile_join(cx, path, w->total, o->journal, w->header_sum);
         return w->out && same_plan(cx, w, path);
@@ -143,8 +144,8 @@ static bool begin(lb_ctx *cx, lb_writer *w, const char *path,
                        w->kind->name);
     if (!take_all(cx, w, tensor) || !w->kind->compose(cx, w)) return false;
     if (w->header.failed) return lb_fail(cx, LB_E_NOMEM, "out of memory");
-    const bool ok =
-        open_out(cx, w, path) && skip_empty(cx, w) && fill_gap(cx, w);
+    const bool ok = open_out(cx, w, path) &&
+                    (!w->out || (skip_empty(cx, w) && fill_gap(cx, w)));
     lb_bytes_free(&w->header);
     w->meta = NULL;
     w->options.input = NULL;

@@ -90,7 +90,9 @@ bool lb_convert_file(lb_ctx *cx, const char *from, const char *to,
                                     .progress_user = c.progress_user,
                                     .linear_class = c.linear_class,
                                     .verify = c.verify,
-                                    .comm = c.comm};
+                                    .comm = c.comm,
+                                    .cancel = c.cancel,
+                                    .cancel_user = c.cancel_user};
     lb_quantize_options o;
     return lb_job_options(cx, &as, &o) && lb_job_run(cx, from, to, &o, &c);
 }

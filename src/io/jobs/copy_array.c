@@ -273,7 +273,7 @@ static bool run_pieces(lb_ctx *cx, const lb_transfer *t, const cut *c,
         ok = x && y && lb_transfer_put(cx, t, s, x, y, m);
         lb_leave(cx);
         if (!ok) blame(cx, t, c, lo, NULL);
-        if (ok && t->progress) t->progress(t->user, (uint64_t)n * size);
+        if (ok && t->progress) ok = t->progress(t->user, (uint64_t)n * size);
     }
     return ok;
 }
@@ -343,7 +343,7 @@ static bool run_whole(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
     if (!ok) blame(cx, t, NULL, 0, x);
     lb_leave(cx);
     if (t->group->entry.nbytes > MUCH) lb_trim(cx);
-    if (ok && t->progress) t->progress(t->user, t->group->entry.nbytes);
+    if (ok && t->progress) ok = t->progress(t->user, t->group->entry.nbytes);
     return ok;
 }
 

@@ -15,8 +15,9 @@ typedef struct lb_transfer {
     const lb_file_layout *layout;  /* whose wishes count (adapt); or NULL */
     uint64_t max_memory;           /* bytes */
     bool measure;
-    /* Told after each piece how many bytes of the source it was; may be NULL */
-    void (*progress)(void *user, uint64_t nbytes);
+    /* Called after each piece with the bytes of the source that it took. False
+     * and an error stop the transfer. May be NULL. */
+    bool (*progress)(void *user, uint64_t nbytes);
     void *user;
 } lb_transfer;
 

@@ -49,7 +49,7 @@ static bool each_rows(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
         lb_leave(cx);
         const uint64_t now =
             hi == n ? e->nbytes : e->nbytes / (uint64_t)n * (uint64_t)hi;
-        if (ok && t->progress) t->progress(t->user, now - told);
+        if (ok && t->progress) ok = t->progress(t->user, now - told);
         told = now;
     }
     return ok;

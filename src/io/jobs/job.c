@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <xxhash.h>
 
 #include "core/core.h"
@@ -108,14 +109,20 @@ lb_transfer lb_job_transfer(lb_job *j, const lb_job_item *it)
                          .measure = j->o->measure && !it->kept};
 }
 
-void lb_job_advance(void *user, uint64_t nbytes)
+bool lb_job_advance(void *user, uint64_t nbytes)
 {
     lb_job *j = user;
     for (int i = 0; i < j->f->r->n_files; i++)
         lb_infile_forget(j->f->r->file[i]);
     j->read += nbytes;
-    const lb_progress p = {.entry = j->at, .done = j->read, .total = j->total};
+    const lb_progress p = {.entry = j->at,
+                           .done = j->read,
+                           .total = j->total,
+                           .arrays_done = j->finished,
+                           .arrays = j->n};
     if (nbytes && j->o->progress) j->o->progress(j->o->progress_user, &p);
+    return !j->o->cancel || !j->o->cancel(j->o->cancel_user) ||
+           lb_fail(j->cx, LB_E_CANCELLED, "interrupted");
 }
 
 /* bitsandbytes' header depends on the mean of the scales: where it is asked for
@@ -140,8 +147,7 @@ static bool find_offset(lb_job *j, int64_t i)
     if (offset) j->offset[i] = (float)lb_item(j->cx, offset);
     lb_leave(j->cx);
     j->at = &it->group->entry;
-    lb_job_advance(j, j->at->nbytes);
-    return offset != NULL;
+    return offset && lb_job_advance(j, j->at->nbytes);
 }
 
 /* Values of the source that a file of the new kind can hold: safetensors has
@@ -236,7 +242,8 @@ static lb_save_options save_options(const lb_job *j)
                              .no_sync = j->o->no_sync};
 }
 
-/* With a target it takes long: who has no place for it hears so first. */
+/* The output path is checked before types are chosen for a target, which
+ * measures every array. */
 static bool plan(lb_job *j, const char *from, const char *to)
 {
     const uint64_t n = (uint64_t)lb_file_count(j->f);
@@ -259,10 +266,8 @@ static bool plan(lb_job *j, const char *from, const char *to)
     if (j->o->selection &&
         !lb_selection_check(j->cx, j->o->selection, j->n, first))
         return false;
-    if (lb_job_has_target(j) &&
-        ((to && !j->o->dry_run && !lb_job_may_write(j, from, to)) ||
-         !lb_job_allocate(j)))
-        return false;
+    if (to && lb_job_leads(j) && !lb_job_may_write(j, from, to)) return false;
+    if (lb_job_has_target(j) && !lb_job_allocate(j)) return false;
     for (int64_t i = 0; i < j->n; i++)
         if (wants_offset(&j->item[i]))
             j->total += j->item[i].group->entry.nbytes;
@@ -320,8 +325,9 @@ static bool do_item(lb_job *j, lb_saver *s, int64_t i, outcome *out)
     *out = (outcome){0};
     if (it->stored) {
         if (!lb_transfer_stored(j->cx, &t, s)) return false;
-    } else if ((s || t.measure) && !lb_transfer_run(j->cx, &t, s, &out->m))
+    } else if ((s || j->o->measure) && !lb_transfer_run(j->cx, &t, s, &out->m))
         return false;
+    j->finished++;
     if (!j->mesh) tell(j, i, &out->m, false);
     return true;
 }
@@ -336,10 +342,10 @@ static bool tell_resumed(lb_job *j, int64_t i, lb_difference m, outcome *out)
         !lb_transfer_run(j->cx, &t, NULL, &m))
         return false;
     *out = (outcome){m, true};
+    j->finished++;
     if (!j->mesh) tell(j, i, &m, true);
     j->at = &it->group->entry;
-    lb_job_advance(j, j->at->nbytes);
-    return true;
+    return lb_job_advance(j, j->at->nbytes);
 }
 
 /* Arrays of a file to be, who does which, and what came of them. */
@@ -384,31 +390,44 @@ static bool tell_shares(lb_job *j, const shares *s, bool ok)
     return true;
 }
 
+/* What lb_saver_begin needs for one file of the result. */
+typedef struct file_plan {
+    lb_planned *list;
+    float *offset;
+    some_items some;
+} file_plan;
+
+static bool plan_file(lb_job *j, const shares *sh, file_plan *f)
+{
+    const uint64_t n = (uint64_t)j->n;
+    *f = (file_plan){.some = {.j = j, .which = sh->which}};
+    f->list = lb_arena_alloc(j->cx, &j->arena, n, sizeof *f->list);
+    f->offset = lb_arena_alloc(j->cx, &j->arena, n, sizeof *f->offset);
+    if (!f->list || !f->offset) return false;
+    for (int64_t k = 0; k < sh->n; k++) {
+        f->list[k] = j->list[sh->which[k]];
+        f->offset[k] = j->offset[sh->which[k]];
+    }
+    return true;
+}
+
 bool lb_job_write(lb_job *j, const char *path, int shard)
 {
     const lb_save_options save = save_options(j);
+    file_plan f;
     shares sh;
-    lb_planned *list =
-        lb_arena_alloc(j->cx, &j->arena, (uint64_t)j->n, sizeof *list);
-    float *offset =
-        lb_arena_alloc(j->cx, &j->arena, (uint64_t)j->n, sizeof *offset);
-    const bool made = shares_of(j, shard, &sh) && list && offset;
+    const bool made = shares_of(j, shard, &sh) && plan_file(j, &sh, &f);
     if (!lb_job_meet(j, made) || !made) return false;
-    for (int64_t k = 0; k < sh.n; k++) {
-        list[k] = j->list[sh.which[k]];
-        offset[k] = j->offset[sh.which[k]];
-    }
-    some_items some = {.j = j, .which = sh.which};
-    const lb_saver_more more = {.offset = offset,
+    const lb_saver_more more = {.offset = f.offset,
                                 .load = load_stored,
-                                .user = &some,
+                                .user = &f.some,
                                 .journal = true,
                                 .resume = j->o->resume,
                                 .verify = j->o->verify,
                                 .job = j->number,
                                 .mesh = j->mesh,
                                 .owner = j->mesh ? sh.owner : NULL};
-    lb_saver *s = lb_saver_begin(j->cx, path, list, sh.n, &save, &more);
+    lb_saver *s = lb_saver_begin(j->cx, path, f.list, sh.n, &save, &more);
     bool ok = s != NULL;
     for (int64_t k = 0; ok && k < sh.n; k++) {
         const uint8_t *record = lb_saver_record(s, k);
@@ -433,16 +452,56 @@ bool lb_job_skip(lb_job *j, int shard)
     return tell_shares(j, &sh, ok);
 }
 
-static bool run(lb_job *j, const char *from, const char *to)
+/* Composes the header of a file of the result, as lb_job_write does, and adds
+ * its size to *size. */
+static bool rehearse_file(lb_job *j, const char *path, int shard,
+                          uint64_t *size)
+{
+    const lb_save_options save = save_options(j);
+    file_plan f;
+    shares sh;
+    if (!shares_of(j, shard, &sh) || !plan_file(j, &sh, &f)) return false;
+    const lb_saver_more more = {.offset = f.offset,
+                                .load = load_stored,
+                                .user = &f.some,
+                                .plan_only = true,
+                                .compose = true,
+                                .shared = j->mesh != NULL};
+    lb_saver *s = lb_saver_begin(j->cx, path, f.list, sh.n, &save, &more);
+    if (s) *size += s->w->total;
+    lb_saver_close(j->cx, s, false);
+    return s != NULL;
+}
+
+/* Everything that could fail before the first array is written. */
+static bool rehearse(lb_job *j, const char *from, const char *to)
+{
+    struct stat st;
+    uint64_t size = 0;
+    bool ok = true;
+    for (int k = 0; ok && k < (j->shards ? j->shards : 1); k++)
+        ok = rehearse_file(j, to ? to : "", j->o->directory ? k : -1, &size);
+    if (!ok || !to) return ok;
+    if (j->o->directory && stat(from, &st) == 0 && S_ISDIR(st.st_mode))
+        ok = lb_job_check_config(j, from);
+    return ok && (!lb_job_leads(j) || lb_outfile_check_room(j->cx, to, size));
+}
+
+static bool dry_run(lb_job *j, const char *from, const char *to)
 {
     shares sh;
-    if (!j->o->dry_run)
-        return j->o->directory ? lb_job_write_directory(j, from, to)
-                               : lb_job_write(j, to, -1);
+    if (!lb_job_meet(j, rehearse(j, from, to))) return false;
     bool ok = shares_of(j, -1, &sh);
     for (int64_t k = 0; ok && k < sh.n; k++)
         if (is_mine(j, &sh, k)) ok = do_item(j, NULL, k, &sh.out[k]);
     return tell_shares(j, &sh, ok);
+}
+
+static bool run(lb_job *j, const char *from, const char *to)
+{
+    if (j->o->dry_run) return dry_run(j, from, to);
+    return j->o->directory ? lb_job_write_directory(j, from, to)
+                           : lb_job_write(j, to, -1);
 }
 
 /* All ranks of a communicator. */

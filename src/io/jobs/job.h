@@ -35,6 +35,7 @@ typedef struct lb_job {
     int shards;           /* files of the new directory */
     uint64_t read, total; /* bytes of the source, as often as they are read */
     const lb_entry *at;   /* being read */
+    int64_t finished;     /* arrays that are written, or measured */
     lb_mesh *mesh;        /* ranks that share the work; NULL: this one alone */
     int lock; /* of the directory that it writes: a descriptor + 1; 0: none */
 } lb_job;
@@ -46,9 +47,10 @@ bool lb_job_leads(const lb_job *j);
 /* What the first rank says; called by all. */
 bool lb_job_decides(lb_job *j, bool yes);
 
-/* So many bytes of j->at, an array of the source, were read: as progress of a
- * transfer, whose user is the job. */
-void lb_job_advance(void *user, uint64_t nbytes);
+/* Reports nbytes more of j->at, an array of the source, as read; the progress
+ * callback of a transfer, whose user is the job. False and LB_E_CANCELLED: the
+ * caller stops the job. */
+bool lb_job_advance(void *user, uint64_t nbytes);
 
 /* Whether it is, and what the new file is to have for it. */
 bool lb_job_quantizes(const lb_job_item *it);
@@ -92,9 +94,13 @@ bool lb_job_write(lb_job *j, const char *path, int shard);
  * noted with them, and is measured again if it is asked for. */
 bool lb_job_skip(lb_job *j, int shard);
 
-/* model_dir.c: all of it as the directory of a model; and, before that, whether
- * there is a place for the result, be it a directory or a file. */
+/* model_dir.c: writes the result as a model directory. */
 bool lb_job_write_directory(lb_job *j, const char *from, const char *to);
+/* Whether the result, a directory or a file, can be written at to; checked by
+ * the first rank. False and an error. */
 bool lb_job_may_write(lb_job *j, const char *from, const char *to);
+/* Composes the new config.json of a model directory and discards it: for errors
+ * in a dry run. */
+bool lb_job_check_config(lb_job *j, const char *from);
 
 #endif

@@ -73,8 +73,7 @@ static bool same_file(const char *a, const char *b)
 
 static bool is_read(const place *p, const char *path)
 {
-    return lb_fail(p->j->cx, LB_E_ARG,
-                   "%s: is read from, and cannot be written as well",
+    return lb_fail(p->j->cx, LB_E_ARG, "output %s is also the input",
                    LB_PATH(path));
 }
 
@@ -129,7 +128,7 @@ static bool check_target(place *p)
     struct stat to;
     if (stat(p->to, &to)) return true;
     if (!S_ISDIR(to.st_mode))
-        return lb_fail(p->j->cx, LB_E_FILE, "%s: is a file, not a directory",
+        return lb_fail(p->j->cx, LB_E_FILE, "%s is a file, not a directory",
                        LB_PATH(p->to));
     return is_free(p, p->to) && may_go(p, p->to);
 }
@@ -182,7 +181,8 @@ static bool has_room(const place *p)
         room >= need)
         return true;
     return lb_fail(p->j->cx, LB_E_FILE,
-                   "%s: needs %llu bytes, and the disk has %llu free",
+                   "%s needs %llu bytes, but the file system has only %llu "
+                   "free",
                    LB_PATH(p->partial), (unsigned long long)need,
                    (unsigned long long)room);
 }
@@ -284,14 +284,14 @@ static bool publish(place *p)
 
 /* ---- files --------------------------------------------------------------- */
 
-/* config.json says how weights are packed. */
+/* config.json says how weights are packed. A dry run only composes it. */
 static bool write_config(void *user, lb_infile *f)
 {
     place *p = user;
     lb_bytes value = {.heap = p->j->cx->heap}, out = value;
     const bool ok = lb_job_configure(p->j, &value) &&
                     lb_model_json(p->j->cx, f, value.n ? &value : NULL, &out) &&
-                    write_bytes(p, "config.json", &out);
+                    (p->j->o->dry_run || write_bytes(p, "config.json", &out));
     lb_bytes_free(&value);
     lb_bytes_free(&out);
     return ok;
@@ -374,14 +374,53 @@ static bool name_both(place *p, const char *to)
     return p->partial != NULL;
 }
 
+/* Whether an existing partial directory may be continued, or replaced. */
+static bool check_partial(place *p)
+{
+    struct stat st;
+    bool same;
+    const char *note = path_in(p, p->partial, LB_JOB_NOTE);
+    if (!note || !is_free(p, p->partial)) return false;
+    if (lstat(p->partial, &st)) return true;
+    const int fd = lock(p, p->partial);
+    if (fd < 0) return false;
+    close(fd);
+    return is_ours(p, note, &same) || may_go(p, p->partial);
+}
+
+static bool is_safetensors(const place *p)
+{
+    const char *kind = p->j->o->kind;
+    return !kind || strcmp(kind, "safetensors") == 0 ||
+           lb_fail(p->j->cx, LB_E_ARG,
+                   "%s is a directory, which can only hold safetensors files, "
+                   "not %s",
+                   LB_PATH(p->to), LB_NAME(kind));
+}
+
 bool lb_job_may_write(lb_job *j, const char *from, const char *to)
 {
     struct stat st;
     place p = {.j = j, .source = from};
-    if (!j->o->directory) return lb_outfile_may_make(j->cx, to);
+    if (!j->o->directory)
+        return lb_outfile_check(j->cx, to, j->f->r->file, j->f->r->n_files);
     if (stat(from, &st) == 0 && S_ISDIR(st.st_mode)) p.from = from;
-    return name_both(&p, to) && lb_outfile_may_make(j->cx, p.to) &&
-           check_target(&p);
+    return name_both(&p, to) && is_safetensors(&p) &&
+           lb_outfile_check_parent(j->cx, p.to) && check_target(&p) &&
+           check_partial(&p);
+}
+
+bool lb_job_check_config(lb_job *j, const char *from)
+{
+    struct stat st;
+    place p = {.j = j, .source = from};
+    const char *path = path_in(&p, from, "config.json");
+    if (!path) return false;
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) return true;
+    lb_infile *f = lb_infile_open(j->cx, path, true);
+    const bool ok = f && write_config(&p, f);
+    lb_infile_unref(f);
+    return ok;
 }
 
 /* Made by the first rank, for all. */
@@ -396,10 +435,14 @@ static bool begin_all(place *p)
     return all;
 }
 
-/* As with a file: what went wrong leaves nothing, unless it is whole. */
+/* As with a file, an error leaves nothing behind; a cancelled job keeps what
+ * is complete. */
 static bool end(place *p, bool ok)
 {
-    if (!ok && !p->stays && lb_job_leads(p->j) && remove_all(p, p->partial))
+    const bool kept = lb_error_status(p->j->cx) == LB_E_CANCELLED &&
+                      (p->j->mesh || p->j->finished > 0);
+    if (!ok && !p->stays && !kept && lb_job_leads(p->j) &&
+        remove_all(p, p->partial))
         (void)rmdir(p->partial);
     unlock(p);
     return ok;
@@ -443,10 +486,6 @@ bool lb_job_write_directory(lb_job *j, const char *from, const char *to)
 {
     struct stat st;
     place p = {.j = j, .source = from};
-    if (j->o->kind && strcmp(j->o->kind, "safetensors") != 0)
-        return lb_fail(j->cx, LB_E_ARG,
-                       "%s: a directory holds safetensors, not %s", LB_PATH(to),
-                       LB_NAME(j->o->kind));
     if (stat(from, &st) == 0 && S_ISDIR(st.st_mode)) p.from = from;
     if (!j->shards) j->shards = 1; /* a model without arrays is one, too */
     bool ok = name_both(&p, to);

@@ -1,4 +1,4 @@
-/* outfile.c - files to be written whole or not at all. */
+/* outfile.c - atomic file output. */
 #include "io/util/outfile.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static bool cannot(lb_ctx *cx, lb_outfile *o, const char *what, int error)
                    what, strerror(error));
 }
 
-/* Which bytes, of how many that are due, as far as that is known. */
+/* Names the bytes, and the total where it is known. */
 static bool cannot_write(lb_ctx *cx, lb_outfile *o, size_t n, uint64_t at,
                          int error)
 {
@@ -54,39 +54,46 @@ static bool may_replace(lb_ctx *cx, const char *path, lb_infile *const *input,
     struct stat st;
     if (stat(path, &st)) return true;
     if (S_ISDIR(st.st_mode))
-        return lb_fail(cx, LB_E_FILE, "%s: is a directory, not a file to write",
+        return lb_fail(cx, LB_E_FILE, "%s is a directory, not a file",
                        LB_PATH(path));
-    if (!S_ISREG(st.st_mode)) /* the new file would take a device's place */
-        return lb_fail(cx, LB_E_FILE, "%s: is no regular file, and stays",
+    if (!S_ISREG(st.st_mode)) /* the rename would replace a device */
+        return lb_fail(cx, LB_E_FILE, "%s is not a regular file",
                        LB_PATH(path));
     if (is_input(&st, input, n))
-        return lb_fail(cx, LB_E_ARG,
-                       "%s: is read from, and cannot be written as well",
+        return lb_fail(cx, LB_E_ARG, "output %s is also the input",
                        LB_PATH(path));
     return true;
 }
 
-/* What the partial file has already, of an earlier run, need not be free. */
+/* blocks: those that the partial file of an earlier run already has. */
+static bool fits(lb_ctx *cx, const char *partial, const struct statvfs *v,
+                 uint64_t blocks, uint64_t size)
+{
+    uint64_t room;
+    if (__builtin_mul_overflow((uint64_t)v->f_bavail, (uint64_t)v->f_frsize,
+                               &room) ||
+        __builtin_add_overflow(room, blocks * 512, &room) || room >= size)
+        return true;
+    return lb_fail(cx, LB_E_FILE,
+                   "%s needs %llu bytes, but the file system has only %llu "
+                   "free",
+                   LB_PATH(partial), (unsigned long long)size,
+                   (unsigned long long)room);
+}
+
 static bool has_room(lb_ctx *cx, lb_outfile *o, uint64_t size)
 {
     struct statvfs v;
     struct stat st;
-    uint64_t room;
-    if (!size || fstatvfs(o->fd, &v) || fstat(o->fd, &st)) return true;
-    if (__builtin_mul_overflow((uint64_t)v.f_bavail, (uint64_t)v.f_frsize,
-                               &room) ||
-        __builtin_add_overflow(room, (uint64_t)st.st_blocks * 512, &room) ||
-        room >= size)
+    if (!size || fstatvfs(o->fd, &v) || fstat(o->fd, &st) ||
+        fits(cx, o->partial, &v, (uint64_t)st.st_blocks, size))
         return true;
     o->failed = true;
-    return lb_fail(cx, LB_E_FILE,
-                   "%s: needs %llu bytes, and the disk has %llu free",
-                   LB_PATH(o->partial), (unsigned long long)size,
-                   (unsigned long long)room);
+    return false;
 }
 
-/* Whether a file, once it is locked, is still the one of that name: who has
- * written it may have given it its own meanwhile. */
+/* Whether a file, once it is locked, still has that name: its writer may have
+ * renamed it in between. */
 static bool is_named(int fd, const char *path)
 {
     struct stat opened, named;
@@ -94,7 +101,13 @@ static bool is_named(int fd, const char *path)
            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-/* An old one stays as it is until it is known that nobody writes to it. */
+static bool is_busy(lb_ctx *cx, const char *partial)
+{
+    return lb_fail(cx, LB_E_FILE, "%s: another process is writing it",
+                   LB_PATH(partial));
+}
+
+/* An existing partial file is not modified before it is locked. */
 static bool open_partial(lb_ctx *cx, lb_outfile *o, lb_infile *const *input,
                          int n)
 {
@@ -106,8 +119,7 @@ static bool open_partial(lb_ctx *cx, lb_outfile *o, lb_infile *const *input,
     const bool taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
     if (taken || !is_named(fd, o->partial)) {
         close(fd);
-        return lb_fail(cx, LB_E_FILE, "%s: another process is writing it",
-                       LB_PATH(o->partial));
+        return is_busy(cx, o->partial);
     }
     o->fd = fd;
     return true;
@@ -121,17 +133,57 @@ const char *lb_outfile_place(const char *path, char *real)
     return to ? to : path;
 }
 
-bool lb_outfile_may_make(lb_ctx *cx, const char *path)
+/* The directory of path in dir, which has PATH_MAX bytes; false: too long,
+ * which opening it reports. */
+static bool parent_of(const char *path, char *dir)
 {
-    char real[PATH_MAX], dir[PATH_MAX] = ".";
-    const char *at = lb_outfile_place(path, real), *slash = strrchr(at, '/');
-    const size_t n = slash ? (size_t)(slash - at) + 1 : 0;
-    if (n >= sizeof dir) return true; /* whoever opens it says so */
-    if (n) memcpy(dir, at, n);
-    if (n) dir[n] = 0;
-    return access(dir, W_OK | X_OK) == 0 ||
-           lb_fail(cx, LB_E_FILE, "%s: cannot be written: %s", LB_PATH(at),
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    if (n >= PATH_MAX) return false;
+    memcpy(dir, n ? path : ".", n ? n : 1);
+    dir[n ? n : 1] = 0;
+    return true;
+}
+
+bool lb_outfile_check_parent(lb_ctx *cx, const char *path)
+{
+    char real[PATH_MAX], dir[PATH_MAX];
+    const char *at = lb_outfile_place(path, real);
+    if (!parent_of(at, dir) || access(dir, W_OK | X_OK) == 0) return true;
+    return lb_fail(cx, LB_E_FILE, "cannot write %s: %s", LB_PATH(at),
                    strerror(errno));
+}
+
+bool lb_outfile_check(lb_ctx *cx, const char *path, lb_infile *const *input,
+                      int n)
+{
+    char real[PATH_MAX], partial[PATH_MAX];
+    const char *at = lb_outfile_place(path, real);
+    const int k = snprintf(partial, sizeof partial, "%s%s", at, suffix);
+    if (!may_replace(cx, at, input, n)) return false;
+    if (k >= (int)sizeof partial) return true; /* opening it reports that */
+    if (!may_replace(cx, partial, input, n) || !lb_outfile_check_parent(cx, at))
+        return false;
+    const int fd = open(partial, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || lb_fail(cx, LB_E_FILE, "%s: cannot open: %s",
+                                          LB_PATH(partial), strerror(errno));
+    const bool taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    close(fd);
+    return !taken || is_busy(cx, partial);
+}
+
+bool lb_outfile_check_room(lb_ctx *cx, const char *path, uint64_t size)
+{
+    char real[PATH_MAX], dir[PATH_MAX], partial[PATH_MAX];
+    struct statvfs v;
+    struct stat st = {0};
+    const char *at = lb_outfile_place(path, real);
+    const int n = snprintf(partial, sizeof partial, "%s%s", at, suffix);
+    if (n >= (int)sizeof partial || !parent_of(at, dir) || statvfs(dir, &v))
+        return true;
+    if (stat(partial, &st)) st.st_blocks = 0;
+    return fits(cx, partial, &v, (uint64_t)st.st_blocks, size);
 }
 
 static lb_outfile *make(lb_ctx *cx, const char *path)
@@ -177,9 +229,9 @@ lb_outfile *lb_outfile_open(lb_ctx *cx, const char *path,
 
 typedef struct journal_head {
     char magic[16];
-    uint64_t job[2]; /* the machine's byte order: it is for this machine only */
+    uint64_t job[2]; /* native byte order: resumed on the same machine */
     int64_t n;
-    uint64_t size; /* of the file */
+    uint64_t size; /* of the file, without the journal */
 } journal_head;
 
 static journal_head head_of(const lb_outfile *o, uint64_t job)
@@ -204,8 +256,8 @@ static bool read_at(const lb_outfile *o, uint64_t at, void *to, size_t n)
     return true;
 }
 
-/* Whether what is there is of this job: then its records are known. */
-static bool take_up(lb_outfile *o, const journal_head *want)
+/* Reads the records if the partial file is of the same job. */
+static bool read_journal(lb_outfile *o, const journal_head *want)
 {
     lb_journal *j = o->journal;
     journal_head have;
@@ -226,7 +278,7 @@ static bool begin_sized(lb_ctx *cx, lb_outfile *o, uint64_t job)
                resize(cx, o, o->total);
     const journal_head head = head_of(o, job);
     const uint64_t all = o->total + sizeof head + (uint64_t)j->n * LB_RECORD;
-    if (take_up(o, &head)) return has_room(cx, o, all);
+    if (read_journal(o, &head)) return has_room(cx, o, all);
     return resize(cx, o, 0) && has_room(cx, o, all) && resize(cx, o, all) &&
            lb_outfile_patch(cx, o, o->total, &head, sizeof head);
 }
@@ -245,8 +297,8 @@ lb_outfile *lb_outfile_open_sized(lb_ctx *cx, const char *path,
     return NULL;
 }
 
-/* What the first one has made, and others need. */
-static bool see(lb_ctx *cx, lb_outfile *o, uint64_t job)
+/* Opens the file that the first rank has made, and reads its journal. */
+static bool open_joined(lb_ctx *cx, lb_outfile *o, uint64_t job)
 {
     lb_journal *j = o->journal;
     journal_head have = {.magic = ""};
@@ -271,13 +323,13 @@ lb_outfile *lb_outfile_join(lb_ctx *cx, const char *path, uint64_t size,
         o->total = size;
         o->shared = o->joined = true;
     }
-    if (o && see(cx, o, job)) return o;
+    if (o && open_joined(cx, o, job)) return o;
     lb_outfile_close(cx, o, false, false);
     return NULL;
 }
 
-/* Records [lo, hi) to the file; of one that others write, those that are set,
- * one by one: what is between them may be theirs. */
+/* Writes records [lo, hi). In a shared file only those that are set, one by
+ * one: other ranks own the records in between. */
 static bool put_records(lb_ctx *cx, lb_outfile *o, int64_t lo, int64_t hi)
 {
     const lb_journal *j = o->journal;
@@ -294,8 +346,18 @@ static bool put_records(lb_ctx *cx, lb_outfile *o, int64_t lo, int64_t hi)
     return ok;
 }
 
-/* A record must not say more than the disk knows. Waiting for the disk now and
- * then also spares a long wait at the end. */
+/* Syncs the bytes, then writes the records of them. */
+static bool flush_records(lb_ctx *cx, lb_outfile *o, bool sync)
+{
+    if (sync && fdatasync(o->fd)) return cannot(cx, o, "sync", errno);
+    const bool ok = put_records(cx, o, o->lo, o->hi);
+    o->lo = o->hi = 0;
+    o->loose = 0;
+    return ok;
+}
+
+/* A record must not reach the disk before its bytes. Syncing every OFTEN bytes
+ * also avoids a long wait at the end. */
 bool lb_outfile_note(lb_ctx *cx, lb_outfile *o, int64_t i, const void *record,
                      bool sync)
 {
@@ -306,12 +368,7 @@ bool lb_outfile_note(lb_ctx *cx, lb_outfile *o, int64_t i, const void *record,
     if (o->lo == o->hi) o->lo = o->hi = i;
     if (i < o->lo) o->lo = i;
     if (i >= o->hi) o->hi = i + 1;
-    if (sync && o->loose < OFTEN) return true;
-    if (sync && fdatasync(o->fd)) return cannot(cx, o, "sync", errno);
-    const bool ok = put_records(cx, o, o->lo, o->hi);
-    o->lo = o->hi = 0;
-    o->loose = 0;
-    return ok;
+    return (sync && o->loose < OFTEN) || flush_records(cx, o, sync);
 }
 
 /* ---- write --------------------------------------------------------------- */
@@ -360,14 +417,14 @@ bool lb_outfile_settle(lb_ctx *cx, lb_outfile *o, bool sync)
 bool lb_outfile_read(lb_ctx *cx, lb_outfile *o, uint64_t offset, void *to,
                      size_t n)
 {
-    errno = ENODATA; /* where there are fewer */
+    errno = ENODATA; /* unless read_at sets it: the file is too short */
     return read_at(o, offset, to, n) || cannot(cx, o, "read back", errno);
 }
 
 /* ---- close --------------------------------------------------------------- */
 
-/* The name is in the directory, which goes to the disk by itself. Not every
- * file system can be told, and the file is good in any case: no error. */
+/* Makes the rename durable. Not every file system supports it, and the file is
+ * complete in any case: errors are ignored. */
 static void sync_directory(lb_outfile *o)
 {
     char *slash = strrchr(o->partial, '/');
@@ -380,8 +437,8 @@ static void sync_directory(lb_outfile *o)
     close(fd);
 }
 
-/* Closing may tell of bytes that were not written, and comes before the name;
- * but the lock must last until that: a second descriptor has it. */
+/* close may report bytes that were not written, so it comes before the rename;
+ * the lock must last until after it, so a second descriptor holds it. */
 static bool commit_partial(lb_ctx *cx, lb_outfile *o, bool sync)
 {
     if (o->journal && !resize(cx, o, o->total)) return false;
@@ -398,15 +455,32 @@ static bool commit_partial(lb_ctx *cx, lb_outfile *o, bool sync)
 bool lb_outfile_publish(lb_ctx *cx, lb_outfile *o)
 {
     if (rename(o->partial, o->path)) return cannot(cx, o, "rename", errno);
-    o->joined = true; /* somebody else removes it */
+    o->joined = true; /* the directory's writer removes it */
     return true;
 }
 
-/* Its bytes are there for the one that gives the file its name. */
+static bool has_record(const lb_journal *j)
+{
+    for (int64_t i = 0; i < j->n; i++)
+        if (j->record[i * LB_RECORD]) return true;
+    return false;
+}
+
+/* Whether the partial file of a cancelled job stays, to be resumed: then its
+ * journal is complete. Other ranks may have records of a shared file. */
+static bool keep_partial(lb_ctx *cx, lb_outfile *o, bool sync)
+{
+    return o->journal && !o->failed && lb_error_status(cx) == LB_E_CANCELLED &&
+           (o->shared || has_record(o->journal)) && flush_records(cx, o, sync);
+}
+
+/* Closes one of several descriptors of a shared file: another rank, or
+ * lb_outfile_publish, renames it. */
 static bool leave(lb_ctx *cx, lb_outfile *o, bool commit, bool sync)
 {
     bool ok = commit && !o->failed;
     const int fd = o->fd;
+    if (fd >= 0 && !ok) (void)keep_partial(cx, o, sync);
     if (ok && sync && fsync(fd)) ok = cannot(cx, o, "sync", errno);
     if (fd >= 0 && close(fd) && ok) ok = cannot(cx, o, "close", errno);
     lb_heap_free(o->heap, o, o->got);
@@ -419,7 +493,8 @@ bool lb_outfile_close(lb_ctx *cx, lb_outfile *o, bool commit, bool sync)
     if (o->joined) return leave(cx, o, commit, sync);
     const bool opened = o->fd >= 0;
     const bool done = commit && !o->failed && commit_partial(cx, o, sync);
-    if (opened && !done) unlink(o->partial); /* while it is locked */
+    if (opened && !done && !keep_partial(cx, o, sync))
+        unlink(o->partial); /* while it is locked */
     if (opened) close(o->fd);
     lb_heap_free(o->heap, o, o->got);
     return done;
