@@ -307,7 +307,7 @@ static void test_kinds(void)
     REFUSED(open_writer("safetensors", &a, 1, both, 2), LB_E_ARG,
             "two values have the key 'k'");
     REFUSED(open_writer("safetensors", &a, 1, &number, 1), LB_E_UNSUPPORTED,
-            "no values but UTF-8 text");
+            "key 'k': metadata of safetensors must be UTF-8 text");
     REFUSED(open_writer("safetensors", &bad, 1, NULL, 0), LB_E_UNSUPPORTED,
             "tensor '\\xff': no name for safetensors");
     REFUSED(
@@ -343,8 +343,9 @@ static void test_kinds(void)
     CHECK(open_writer("npy", &x, 1, NULL, 0));
     REFUSED(open_writer("npy", xy, 2, NULL, 0), LB_E_UNSUPPORTED,
             "2 arrays and 0 values: an npy file has one array");
-    REFUSED(open_writer("npz", xy, 2, &text, 1), LB_E_UNSUPPORTED,
-            "1 values: an npz file has arrays only");
+    REFUSED(open_writer("npz", xy, 2, &number, 1), LB_E_UNSUPPORTED,
+            "key 'k': metadata of npz must be UTF-8 text");
+    CHECK(open_writer("npz", xy, 2, &text, 1));
     CHECK(open_writer("npz", xy, 2, NULL, 0));
 }
 

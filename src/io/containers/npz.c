@@ -12,6 +12,8 @@
 #include <string.h>
 #include <zip.h>
 
+#include "core/core.h"
+#include "io/containers/meta_texts.h"
 #include "io/containers/npy_header.h"
 #include "io/containers/npz_write.h"
 
@@ -155,6 +157,21 @@ static bool read_member(lb_ctx *cx, lb_reader *r, archive *a, const char *name,
                      LB_NAME(name), (unsigned long long)a->at);
 }
 
+/* Whether the open member, of which all bytes were read, ends there: libzip
+ * compares the checksum when it sees the end, which is one read further. */
+static bool ends_here(lb_ctx *cx, lb_reader *r, archive *a, const char *name,
+                      uint64_t size)
+{
+    uint8_t more;
+    const zip_int64_t got = zip_fread(a->open, &more, 1);
+    if (got == 0) return true;
+    if (got > 0)
+        return lb_refuse(cx, r->file[0], "'%s' has more than its %llu bytes",
+                         LB_NAME(name), (unsigned long long)size);
+    return refuse_zip(cx, r->file[0], LB_NAME(name),
+                      zip_file_get_error(a->open));
+}
+
 static bool open_member(lb_ctx *cx, lb_reader *r, archive *a, const char *name,
                         int64_t id)
 {
@@ -254,6 +271,33 @@ static bool is_pickle(const char *name)
     return strcmp(slash ? slash + 1 : name, pickle) == 0;
 }
 
+/* The texts of LB_NPZ_METADATA. */
+static bool read_metadata(lb_ctx *cx, lb_reader *r, archive *a, int64_t id,
+                          const zip_stat_t *st)
+{
+    lb_infile *f = r->file[0];
+    if (st->size > r->options.max_header)
+        return lb_refuse(cx, f, "'%s' has %llu bytes, more than %llu",
+                         LB_NAME(st->name), (unsigned long long)st->size,
+                         (unsigned long long)r->options.max_header);
+    const size_t n = (size_t)st->size;
+    lb_arena copy = {.heap = cx->heap};
+    char *text = lb_arena_alloc(cx, &copy, n, 1);
+    lb_infile *wrapped = NULL;
+    if (text && open_member(cx, r, a, st->name, id) &&
+        read_member(cx, r, a, st->name, text, n) &&
+        ends_here(cx, r, a, st->name, st->size))
+        wrapped = lb_infile_wrap(cx, f->path, text, n);
+    lb_json j = {.failed = true, .cx = cx};
+    bool ok = wrapped && lb_json_begin(cx, &j, wrapped, 0, n, LB_NPZ_METADATA);
+    if (ok && !lb_meta_texts_read(&j, &r->arena, &r->meta, &r->n_meta))
+        j.failed = true;
+    ok = wrapped && lb_json_end(&j);
+    lb_infile_unref(wrapped);
+    lb_arena_free(&copy);
+    return ok;
+}
+
 static bool list_members(lb_ctx *cx, lb_reader *r, archive *a)
 {
     const zip_int64_t n = zip_get_num_entries(a->zip, ZIP_FL_UNCHANGED);
@@ -271,6 +315,10 @@ static bool list_members(lb_ctx *cx, lb_reader *r, archive *a)
         if (!check_member(cx, r->file[0], &st, &packed)) return false;
         size_t len = 0;
         bool yes = false;
+        if (strcmp(st.name, LB_NPZ_METADATA) == 0 && !r->meta) {
+            if (!read_metadata(cx, r, a, i, &st)) return false;
+            continue;
+        }
         if (!is_array(cx, r, a, i, &st, &len, &yes)) return false;
         if (!yes) continue;
         t->name = lb_arena_text(cx, &r->arena, st.name, len);
@@ -324,21 +372,14 @@ static bool go_to(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t,
     return true;
 }
 
-/* Once the array is read: what may follow it in the member is, too. libzip
- * checks the sum when it sees the end, which is one read further. */
+/* Once the array is read, the rest of the member is as well, so that its
+ * checksum is compared. */
 static bool check_end(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t)
 {
-    uint8_t more;
     const uint64_t size = a->member[t->id].size;
     if (a->at != a->member[t->id].data + t->size) return true;
-    if (!go_to(cx, r, a, t, size, a->jumped)) return false;
-    const zip_int64_t got = zip_fread(a->open, &more, 1);
-    if (got == 0) return true;
-    if (got > 0)
-        return lb_refuse(cx, r->file[0], "'%s' has more than its %llu bytes",
-                         LB_NAME(t->name), (unsigned long long)size);
-    return refuse_zip(cx, r->file[0], LB_NAME(t->name),
-                      zip_file_get_error(a->open));
+    return go_to(cx, r, a, t, size, a->jumped) &&
+           ends_here(cx, r, a, t->name, size);
 }
 
 static bool npz_unpack(lb_ctx *cx, lb_reader *r, const lb_tensor *t,

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "io/containers/meta_texts.h"
 #include "io/containers/npy_header.h"
 
 enum {
@@ -81,27 +82,6 @@ static bool place_member(lb_ctx *cx, lb_writer *w, int64_t i, member *m)
     return true;
 }
 
-bool lb_npz_compose(lb_ctx *cx, lb_writer *w)
-{
-    if (w->n_meta)
-        return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "%lld values: an npz file has arrays only",
-                       (long long)w->n_meta);
-    member *m =
-        lb_arena_alloc(cx, &w->arena, (uint64_t)w->n_tensors, sizeof *m);
-    w->own = m;
-    if (!m) return false;
-    for (int64_t i = 0; i < w->n_tensors; i++)
-        if (!place_member(cx, w, i, &m[i])) return false;
-    w->header.n = 0;
-    const uint64_t at = w->total;
-    for (int64_t i = 0; i < w->n_tensors; i++)
-        w->total += ENTRY + m[i].name_len + entry_extra(&m[i]);
-    if (is_large((uint64_t)w->n_tensors, at, w->total - at)) w->total += END64;
-    w->total += END;
-    return true;
-}
-
 /* What a local header and an entry of the directory have in common. */
 static void put_common(lb_bytes *b, const member *m, uint32_t packed,
                        uint32_t size)
@@ -117,10 +97,64 @@ static void put_common(lb_bytes *b, const member *m, uint32_t packed,
     lb_bytes_u16(b, m->name_len);
 }
 
-static void put_name(lb_bytes *b, const lb_tensor *t)
+/* What comes before the bytes of a member, but for its name. */
+static void put_local(lb_bytes *b, const member *m, const char *name,
+                      const char *suffix)
 {
-    lb_bytes_put(b, t->name, strlen(t->name));
-    lb_bytes_put(b, ".npy", 4);
+    lb_bytes_put(b, "PK\x03\x04", 4);
+    put_common(b, m, ones, ones);
+    lb_bytes_u16(b, SIZES);
+    lb_bytes_put(b, name, strlen(name));
+    lb_bytes_put(b, suffix, strlen(suffix));
+    lb_bytes_u16(b, 1); /* 64-bit sizes */
+    lb_bytes_u16(b, SIZES - 4);
+    lb_bytes_u64(b, m->size);
+    lb_bytes_u64(b, m->size);
+}
+
+/* Metadata, if any, are the first member. */
+static bool place_metadata(lb_ctx *cx, lb_writer *w, lb_bytes *text, member *m)
+{
+    if (!w->n_meta) return true;
+    if (!lb_meta_texts_put(cx, &w->arena, text, w->meta, w->n_meta, "npz"))
+        return false;
+    if (text->failed) return lb_fail(cx, LB_E_NOMEM, "out of memory");
+    if (text->n > LB_HEADER_MOST)
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "metadata of %zu bytes, more than the limit of %d",
+                       text->n, (int)LB_HEADER_MOST);
+    m->name_len = sizeof LB_NPZ_METADATA - 1;
+    m->size = text->n;
+    m->crc = (uint32_t)crc32_z(0, text->at, text->n);
+    w->total = m->size + LOCAL + m->name_len + SIZES;
+    return true;
+}
+
+static void put_metadata(lb_writer *w, const lb_bytes *text, const member *m)
+{
+    put_local(&w->header, m, LB_NPZ_METADATA, "");
+    lb_bytes_put(&w->header, text->at, text->n);
+}
+
+bool lb_npz_compose(lb_ctx *cx, lb_writer *w)
+{
+    const uint64_t n = (uint64_t)w->n_tensors + (w->n_meta > 0);
+    lb_bytes text = {.heap = w->arena.heap};
+    member *m = lb_arena_alloc(cx, &w->arena, n, sizeof *m);
+    w->own = m;
+    bool ok = m && place_metadata(cx, w, &text, m + w->n_tensors);
+    for (int64_t i = 0; ok && i < w->n_tensors; i++)
+        ok = place_member(cx, w, i, &m[i]);
+    w->header.n = 0;
+    if (ok && w->n_meta) put_metadata(w, &text, m + w->n_tensors);
+    lb_bytes_free(&text);
+    if (!ok) return false;
+    const uint64_t at = w->total;
+    for (uint64_t i = 0; i < n; i++)
+        w->total += ENTRY + m[i].name_len + entry_extra(&m[i]);
+    if (is_large(n, at, w->total - at)) w->total += END64;
+    w->total += END;
+    return true;
 }
 
 static bool flush(lb_ctx *cx, lb_writer *w, lb_bytes *b)
@@ -135,14 +169,7 @@ bool lb_npz_before(lb_ctx *cx, lb_writer *w, int64_t i)
 {
     member *m = (member *)w->own + i;
     lb_bytes b = {.heap = w->arena.heap};
-    lb_bytes_put(&b, "PK\x03\x04", 4);
-    put_common(&b, m, ones, ones);
-    lb_bytes_u16(&b, SIZES);
-    put_name(&b, &w->tensor[i]);
-    lb_bytes_u16(&b, 1); /* 64-bit sizes .. */
-    lb_bytes_u16(&b, SIZES - 4);
-    lb_bytes_u64(&b, m->size);
-    lb_bytes_u64(&b, m->size);
+    put_local(&b, m, w->tensor[i].name, ".npy");
     const size_t head = b.n;
     lb_npy_compose(&b, &w->tensor[i]);
     if (!b.failed) m->crc = (uint32_t)crc32_z(0, b.at + head, b.n - head);
@@ -164,7 +191,8 @@ bool lb_npz_after(lb_ctx *cx, lb_writer *w, int64_t i)
     return lb_outfile_patch(cx, w->out, m->begin + CRC_AT, crc, sizeof crc);
 }
 
-static void put_entry(lb_bytes *b, const member *m, const lb_tensor *t)
+static void put_entry(lb_bytes *b, const member *m, const char *name,
+                      const char *suffix)
 {
     const size_t extra = entry_extra(m);
     const bool big = m->size > most32, far = m->begin > most32;
@@ -176,7 +204,8 @@ static void put_entry(lb_bytes *b, const member *m, const lb_tensor *t)
     lb_bytes_fill(b, 0, 2 + 2 + 2); /* comment, disk, kind */
     lb_bytes_u32(b, 0600u << 16);   /* rw------- */
     lb_bytes_u32(b, far ? ones : (uint32_t)m->begin);
-    put_name(b, t);
+    lb_bytes_put(b, name, strlen(name));
+    lb_bytes_put(b, suffix, strlen(suffix));
     if (!extra) return;
     lb_bytes_u16(b, 1);
     lb_bytes_u16(b, (uint16_t)(extra - 4));
@@ -206,10 +235,12 @@ static void put_end64(lb_bytes *b, uint64_t n, uint64_t at, uint64_t size)
 bool lb_npz_finish(lb_ctx *cx, lb_writer *w)
 {
     const member *m = w->own;
-    const uint64_t at = w->out->at, n = (uint64_t)w->n_tensors;
+    const bool meta = w->header_size > 0;
+    const uint64_t at = w->out->at, n = (uint64_t)w->n_tensors + meta;
     lb_bytes b = {.heap = w->arena.heap};
-    for (uint64_t i = 0; i < n; i++)
-        put_entry(&b, &m[i], &w->tensor[i]);
+    if (meta) put_entry(&b, &m[w->n_tensors], LB_NPZ_METADATA, "");
+    for (int64_t i = 0; i < w->n_tensors; i++)
+        put_entry(&b, &m[i], w->tensor[i].name, ".npy");
     const uint64_t size = b.n;
     if (is_large(n, at, size)) put_end64(&b, n, at, size);
     const uint16_t few = (uint16_t)(n < MOST16 ? n : MOST16);

@@ -4,6 +4,10 @@
 
 #include "io/containers/container.h"
 
+/* The member that holds metadata (meta_texts.h). numpy lists it, too, and
+ * returns its bytes. */
+#define LB_NPZ_METADATA "__metadata__.json"
+
 bool lb_npz_compose(lb_ctx *cx, lb_writer *w);
 bool lb_npz_before(lb_ctx *cx, lb_writer *w, int64_t i);
 void lb_npz_put(lb_writer *w, const void *bytes, size_t n);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/util/json_text.h"
+#include "io/containers/meta_texts.h"
 
 /* In the order in which they are written. */
 static const lb_coding types[] = {
@@ -223,20 +223,7 @@ static bool read_metadata(task *k)
         lb_json_skip(j);
         return !j->failed;
     }
-    const uint64_t n = lb_json_entries(j);
-    if (!j->failed)
-        l->meta = lb_arena_alloc(k->cx, &k->r->arena, n, sizeof *l->meta);
-    if (!l->meta) return false;
-    lb_json_enter(j, '{');
-    while (lb_json_more(j, '}')) {
-        size_t size;
-        lb_meta *m = &l->meta[l->n_meta++];
-        *m = (lb_meta){.type = LB_META_STRING, .n = 1};
-        m->key = lb_json_key(j, &k->r->arena);
-        m->bytes = (const uint8_t *)lb_json_string(j, &k->r->arena, &size);
-        m->size = size;
-    }
-    return !j->failed;
+    return lb_meta_texts_read(j, &k->r->arena, &l->meta, &l->n_meta);
 }
 
 static int range_order(const void *a, const void *b)
@@ -361,24 +348,11 @@ static bool choose_order(lb_ctx *cx, lb_writer *w)
 static bool put_metadata(lb_ctx *cx, lb_writer *w)
 {
     lb_bytes *b = &w->header;
-    lb_meta **by = lb_sort_meta(cx, &w->arena, w->meta, w->n_meta);
-    if (!by) return false;
-    if (w->n_meta) lb_bytes_text(b, "\"%s\":{", metadata_key);
-    for (int64_t i = 0; i < w->n_meta; i++) {
-        const lb_meta *m = by[i];
-        const char *text = (const char *)m->bytes;
-        if (m->type != LB_META_STRING || m->size > SIZE_MAX ||
-            !lb_utf8_valid(text, (size_t)m->size) ||
-            !lb_utf8_valid(m->key, strlen(m->key)))
-            return lb_fail(cx, LB_E_UNSUPPORTED,
-                           "key '%s': safetensors has no values but UTF-8 text",
-                           LB_NAME(m->key));
-        if (i) lb_bytes_put(b, ",", 1);
-        lb_json_put(b, m->key, strlen(m->key), false);
-        lb_bytes_put(b, ":", 1);
-        lb_json_put(b, text, (size_t)m->size, false);
-    }
-    if (w->n_meta) lb_bytes_text(b, "}%s", w->n_tensors ? "," : "");
+    if (!w->n_meta) return true;
+    lb_bytes_text(b, "\"%s\":", metadata_key);
+    if (!lb_meta_texts_put(cx, &w->arena, b, w->meta, w->n_meta, "safetensors"))
+        return false;
+    if (w->n_tensors) lb_bytes_put(b, ",", 1);
     return true;
 }
 

@@ -150,24 +150,6 @@ static bool find_offset(lb_job *j, int64_t i)
     return offset && lb_job_advance(j, j->at->nbytes);
 }
 
-/* Values of the source that a file of the new kind can hold: safetensors has
- * texts only, and numpy's files have none. Descriptions of its own layout are
- * of no use. */
-static bool take_meta(lb_job *j)
-{
-    const lb_reader *r = j->f->r;
-    const char *kind = j->o->kind ? j->o->kind : "safetensors";
-    const bool texts = strcmp(kind, "safetensors") == 0;
-    const bool all = strcmp(kind, "gguf") == 0;
-    j->meta =
-        lb_arena_alloc(j->cx, &j->arena, (uint64_t)r->n_meta, sizeof *j->meta);
-    for (int64_t i = 0; j->meta && i < r->n_meta; i++)
-        if ((all || (texts && r->meta[i].type == LB_META_STRING)) &&
-            strncmp(r->meta[i].key, LB_DESCRIPTION, strlen(LB_DESCRIPTION)))
-            j->meta[j->n_meta++] = r->meta[i];
-    return j->meta != NULL;
-}
-
 /* Shards of a source that has an index, whose first file is the index. */
 static int shard_of(const lb_job *j, const lb_group *g)
 {
@@ -251,10 +233,11 @@ static bool plan(lb_job *j, const char *from, const char *to)
     j->item = lb_arena_alloc(j->cx, &j->arena, n, sizeof *j->item);
     j->list = lb_arena_alloc(j->cx, &j->arena, n, sizeof *j->list);
     j->offset = lb_arena_alloc(j->cx, &j->arena, n, sizeof *j->offset);
-    if (!j->item || !j->list || !j->offset || !take_meta(j)) return false;
+    if (!j->item || !j->list || !j->offset || !lb_job_take_meta(j))
+        return false;
     for (int64_t i = 0; i < j->n; i++) {
         lb_job_item *it = &j->item[i];
-        it->group = j->f->group[i];
+        it->group = j->group[i];
         it->shard = shard_of(j, it->group);
         j->total += it->group->entry.nbytes;
         if (it->shard >= j->shards) j->shards = it->shard + 1;
@@ -282,7 +265,7 @@ static bool plan(lb_job *j, const char *from, const char *to)
                                 .user = &all,
                                 .plan_only = true};
     j->plan = lb_saver_begin(j->cx, "", j->list, j->n, &save, &more);
-    return j->plan && find_number(j);
+    return j->plan && lb_job_set_file_type(j) && find_number(j);
 }
 
 /* ---- doing --------------------------------------------------------------- */

@@ -27,7 +27,8 @@ typedef struct lb_job {
     lb_file *f;
     lb_job_item *item;
     lb_planned *list;
-    float *offset; /* of those that the layout must know it of */
+    float *offset;    /* of those that the layout must know it of */
+    lb_group **group; /* of f, in the order of the output */
     lb_meta *meta;
     int64_t n, n_meta;
     lb_saver *plan;       /* of all arrays: sizes and descriptions */
@@ -46,6 +47,13 @@ bool lb_job_meet(const lb_job *j, bool ok);
 bool lb_job_leads(const lb_job *j);
 /* What the first rank says; called by all. */
 bool lb_job_decides(lb_job *j, bool yes);
+
+/* job_meta.c: metadata of the output, and the order of its arrays, from j->f;
+ * once the arrays are planned, what the GGUF file of a model says about their
+ * types: general.file_type and general.quantization_version. False and an
+ * error. */
+bool lb_job_take_meta(lb_job *j);
+bool lb_job_set_file_type(lb_job *j);
 
 /* Reports nbytes more of j->at, an array of the source, as read; the progress
  * callback of a transfer, whose user is the job. False and LB_E_CANCELLED: the
