@@ -190,6 +190,12 @@ static bool has_place(lb_ctx *cx, const lb_quantize_options *o)
     return false;
 }
 
+static void warn(void *user, const char *text)
+{
+    const arguments *a = user;
+    if (!a->comm || a->comm->rank == 0) caution("--%s", text);
+}
+
 static verdict run(const arguments *a)
 {
     static const char *const layouts[] = {"native", "bnb", "bitnet", "eformer",
@@ -223,6 +229,8 @@ static verdict run(const arguments *a)
     o.strict = a->count[OPTION_STRICT] != 0;
     o.dry_run = a->count[OPTION_DRY_RUN] != 0;
     o.comm = a->comm;
+    o.warn = warn;
+    o.warn_user = (void *)(uintptr_t)a;
     if (a->comm && !jobs) jobs = launch_threads();
     lb_ctx *cx = context_open((int)jobs);
     if (!cx) v = FAILED;

@@ -24,7 +24,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
                                 .dim = dim};
             (void)lb_selection_choose(s, &e, &config);
         }
-    if (s) (void)lb_selection_check(cx, s, 4, "a");
+    if (s)
+        (void)lb_selection_check(cx, &(lb_quantize_options){.selection = s}, 4,
+                                 "a");
     lb_clear(cx);
     lb_selection_close(s);
     lb_infile_unref(f);

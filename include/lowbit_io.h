@@ -436,7 +436,7 @@ typedef struct lb_quantize_options {
     void (*progress)(void *user, const lb_progress *p); /* NULL: nobody */
     void *progress_user;
     lb_selection *selection;  /* instead of choose; a pattern that matches no
-                               * name is an error */
+                               * name is a warning (see warn) */
     const char *linear_class; /* as in lb_file_options; of a directory in the
                                * layout bitnet: what config.json is to say */
     bool
@@ -453,6 +453,11 @@ typedef struct lb_quantize_options {
      * removed). With comm, one rank that stops, stops all. NULL: never. */
     bool (*cancel)(void *user);
     void *cancel_user;
+    /* Called with a sentence before the first array is quantized, for each
+     * pattern of the selection that matches no array. NULL, or strict: such a
+     * pattern is an error. */
+    void (*warn)(void *user, const char *text);
+    void *warn_user;
 } lb_quantize_options;
 
 /* Quantizes a file, or the directory of a model, piece by piece: what is not

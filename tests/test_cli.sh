@@ -247,12 +247,21 @@ has "eformer, 2 tensors"
 # ---- quantize: which, and into what -------------------------------------------
 
 q=(quantize "$src" -o "$dst" --force --no-sync)
-refused 1 "exclude 'lyer' matches none of the names of 7 arrays, of which the first is 'stack.weight'" "${q[@]}" --type nf4 \
-    --exclude lyer
+# A pattern that matches nothing: a recipe may serve several architectures.
+none="matches none of the 7 arrays (e.g. 'stack.weight')"
+for how in include exclude override; do
+    to=x
+    [ $how != override ] || to=x=Q8_0
+    "$program" "${q[@]}" --type nf4 --$how $to 2>"$tmp/out" || die "--$how: fails"
+    has "lowbit: warning: --$how 'x' $none"
+    refused 4 "$how 'x' $none" "${q[@]}" --type nf4 --$how $to --strict
+done
+run 0 "${q[@]}" --type nf4 --exclude x -q
+"$program" "${q[@]}" --type nf4 --exclude x -q --json >"$tmp/out" || die "--json: fails"
 refused 2 "missing closing parenthesis" "${q[@]}" --type nf4 --include 'a('
 refused 2 "no such type" "${q[@]}" --type nf4 --override 'a=nf5'
 refused 2 "cannot open" "${q[@]}" --type nf4 --recipe no/such
-quantize --type nf4 --force --include plain --override 'nested=int8:axis=-1' \
+quantize --type nf4 --force --include plain --override 'nested=Int8:axis=-1' \
     --exclude '^norm'
 cp "$tmp/err" "$tmp/out"
 has "nested.weight (70,300) int8"

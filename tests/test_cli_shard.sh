@@ -128,7 +128,7 @@ refused 2 'it is written dp=2,tp=4' shard "$tmp/model.safetensors" -o \
     "$tmp/none" --mesh tp --spec '.=P(tp)'
 refused 1 "'up.weight': spec P(pp) names pp, which the mesh tp=4 lacks" \
     "${shard[@]}" --spec '.=P(pp)' -q
-refused 1 "rule 'none' matches none of the names" "${shard[@]}" -q \
+refused 1 "rule 'none' matches none of the " "${shard[@]}" -q \
     --spec 'none=P(tp)'
 refused 1 'do not divide' shard "$tmp/model.safetensors" -o "$tmp/none" \
     --mesh tp=3 --spec 'up=P(tp)' -q

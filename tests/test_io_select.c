@@ -131,7 +131,7 @@ static void test_patterns(void)
     /* Each pattern must have its use. */
     CHECK(lb_selection_exclude(cx, o.selection, "lyers"));
     REFUSED(quantize(&o), LB_E_ARG,
-            "exclude 'lyers' matches none of the names of 27 arrays");
+            "exclude 'lyers' matches none of the 27 arrays");
     lb_selection_close(o.selection);
     o.selection = lb_selection_open(cx);
     REFUSED(lb_selection_include(cx, o.selection, "a(b"), LB_E_ARG,

@@ -77,7 +77,7 @@ static void test_first(lb_file *f)
     CHECK(lb_rules_add(cx, r, "up|down=P(dp)")); /* the first counts */
     check_rows(r, f, false, want, 6);
     REFUSED(lb_rules_check(cx, r, f), LB_E_ARG,
-            "rule 'up|down' matches none of the names of 6 arrays");
+            "rule 'up|down' matches none of the 6 arrays");
     lb_rules_close(r);
 }
 

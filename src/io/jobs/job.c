@@ -246,8 +246,7 @@ static bool plan(lb_job *j, const char *from, const char *to)
             return false;
     }
     const char *first = j->n ? j->item[0].group->entry.name : "";
-    if (j->o->selection &&
-        !lb_selection_check(j->cx, j->o->selection, j->n, first))
+    if (j->o->selection && !lb_selection_check(j->cx, j->o, j->n, first))
         return false;
     if (to && lb_job_leads(j) && !lb_job_may_write(j, from, to)) return false;
     if (lb_job_has_target(j) && !lb_job_allocate(j)) return false;

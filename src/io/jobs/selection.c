@@ -214,11 +214,22 @@ bool lb_selection_asks(lb_selection *s, const char *name)
     return false;
 }
 
-bool lb_selection_check(lb_ctx *cx, const lb_selection *s, int64_t arrays,
-                        const char *first)
+bool lb_selection_check(lb_ctx *cx, const lb_quantize_options *o,
+                        int64_t arrays, const char *first)
 {
     bool ok = true;
-    for (const pattern *p = s->first; ok && p; p = p->next)
-        ok = lb_pattern_check(cx, &p->name, kind_name[p->kind], arrays, first);
+    for (const pattern *p = o->selection->first; ok && p; p = p->next) {
+        const char *kind = kind_name[p->kind];
+        char text[LB_ERROR_SIZE];
+        if (p->name.matched || p->name.trouble || (!o->warn && !o->strict)) {
+            ok = lb_pattern_check(cx, &p->name, kind, arrays, first);
+            continue;
+        }
+        lb_pattern_unmatched(&p->name, kind, arrays, first, text, sizeof text);
+        if (o->strict)
+            ok = lb_fail(cx, LB_E_DENIED, "%s", text);
+        else
+            o->warn(o->warn_user, text);
+    }
     return ok;
 }

@@ -7,10 +7,11 @@
 
 /* A recipe's text, as lb_selection_recipe takes it from a file. */
 bool lb_selection_read(lb_ctx *cx, lb_selection *s, lb_infile *f);
-/* An error if a pattern has matched no name that was asked about, or could not
- * be matched; arrays, first: as sentences count and name them. */
-bool lb_selection_check(lb_ctx *cx, const lb_selection *s, int64_t arrays,
-                        const char *first);
+/* An error if a pattern could not be matched; a warning of the job if it
+ * matched no array, or an error if the job has no warn or is strict. arrays,
+ * first: their number and the name of one, for the message. */
+bool lb_selection_check(lb_ctx *cx, const lb_quantize_options *o,
+                        int64_t arrays, const char *first);
 /* Whether an inclusion or an override matches a name. */
 bool lb_selection_asks(lb_selection *s, const char *name);
 

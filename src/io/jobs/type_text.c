@@ -87,6 +87,11 @@ static bool parse_pair(const char *text, size_t n, lb_rule_text *rule)
     return false;
 }
 
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 bool lb_rule_parse(const lb_ctx *cx, const char *text, size_t n,
                    lb_rule_text *rule, const char **why)
 {
@@ -94,11 +99,13 @@ bool lb_rule_parse(const lb_ctx *cx, const char *text, size_t n,
     size_t k = 0;
     *rule = (lb_rule_text){0};
     *why = NULL;
-    while (k < n && ((text[k] >= 'a' && text[k] <= 'z') || text[k] == '_' ||
+    while (k < n && (is_letter(text[k]) || text[k] == '_' ||
                      (text[k] >= '0' && text[k] <= '9')))
         k++;
     if (!k || k >= sizeof name || (k < n && text[k] != ':')) return false;
-    memcpy(name, text, k);
+    for (size_t i = 0; i < k; i++) /* in any case */
+        name[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] + 'a' - 'A'
+                                                          : text[i]);
     name[k] = 0;
     rule->format = lb_find_format(cx, name);
     const bool keep = strcmp(name, "keep") == 0;

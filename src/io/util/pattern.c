@@ -3,6 +3,7 @@
 #include "io/util/pattern.h"
 
 #include <pcre2.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/core.h"
@@ -93,6 +94,14 @@ bool lb_pattern_matches(const lb_patterns *all, lb_pattern *p, const char *name)
     return n >= 0;
 }
 
+void lb_pattern_unmatched(const lb_pattern *p, const char *what, int64_t arrays,
+                          const char *first, char *to, size_t size)
+{
+    snprintf(to, size, "%s '%s' matches none of the %lld array%s (e.g. '%s')",
+             what, LB_NAME(p->text), (long long)arrays, arrays == 1 ? "" : "s",
+             LB_NAME(first));
+}
+
 bool lb_pattern_check(lb_ctx *cx, const lb_pattern *p, const char *what,
                       int64_t arrays, const char *first)
 {
@@ -104,11 +113,8 @@ bool lb_pattern_check(lb_ctx *cx, const lb_pattern *p, const char *what,
         return lb_fail(cx, LB_E_ARG, "%s '%s': %s", what, LB_NAME(p->text),
                        (const char *)why);
     }
-    return p->matched ||
-           lb_fail(
-               cx, LB_E_ARG,
-               "%s '%s' matches none of the names of %lld array%s, of which "
-               "the first is '%s'",
-               what, LB_NAME(p->text), (long long)arrays,
-               arrays == 1 ? "" : "s", LB_NAME(first));
+    if (p->matched) return true;
+    char text[LB_ERROR_SIZE];
+    lb_pattern_unmatched(p, what, arrays, first, text, sizeof text);
+    return lb_fail(cx, LB_E_ARG, "%s", text);
 }

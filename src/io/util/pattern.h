@@ -31,5 +31,8 @@ bool lb_pattern_matches(const lb_patterns *all, lb_pattern *p,
  * matched; arrays, first: as sentences count and name them. */
 bool lb_pattern_check(lb_ctx *cx, const lb_pattern *p, const char *what,
                       int64_t arrays, const char *first);
+/* The message about a pattern that has matched no name. */
+void lb_pattern_unmatched(const lb_pattern *p, const char *what, int64_t arrays,
+                          const char *first, char *to, size_t size);
 
 #endif
