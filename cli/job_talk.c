@@ -70,7 +70,8 @@ void job_talk_done(void *user, const lb_written *w)
     if (format)
         snprintf(kind, sizeof kind, "%s (%s)", format, lb_dtype_name(w->dtype));
     else
-        snprintf(kind, sizeof kind, "%s", lb_dtype_name(w->dtype));
+        snprintf(kind, sizeof kind, "%s",
+                 w->dtype ? lb_dtype_name(w->dtype) : w->entry->type);
     job_talk_array(user, &(job_array){.entry = w->entry,
                                       .i = w->i,
                                       .n = w->n,

@@ -134,7 +134,22 @@ static void json_entry(json *j, const lb_entry *e)
     json_close(j, '}');
 }
 
-static void print_json(const char *path, const lb_file *f)
+static void json_method(json *j, const lb_quant_method *q)
+{
+    if (!q->name) {
+        json_string(j, NULL);
+        return;
+    }
+    json_open(j, '{');
+    json_string(json_key(j, "method"), q->name);
+    json_bool(json_key(j, "decoded"), q->decoded);
+    json_string(json_key(j, "source"), q->source);
+    json_string(json_key(j, "tensor"), q->tensor);
+    json_close(j, '}');
+}
+
+static void print_json(const char *path, const lb_file *f,
+                       const lb_quant_method *q)
 {
     const totals t = total(f);
     const lb_meta *m;
@@ -144,6 +159,7 @@ static void print_json(const char *path, const lb_file *f)
     json_double(json_key(j, "parameters"), t.elements);
     json_uint(json_key(j, "bytes"), t.bytes);
     json_bool(json_key(j, "partial"), is_partial(path));
+    json_method(json_key(j, "quantization"), q);
     json_open(json_key(j, "metadata"), '{');
     for (int64_t i = 0; (m = lb_file_meta(f, i)); i++) {
         json_key(j, m->key);
@@ -242,7 +258,20 @@ static void print_rows(const lb_entry **entry, int64_t n)
         print_entry(entry[i], &w);
 }
 
-static bool print_table(const char *path, const lb_file *f, bool values)
+/* The layout column names the methods that are decoded. */
+static void print_method(const lb_quant_method *q)
+{
+    const char *by = q->source ? q->source : q->tensor;
+    if (!q->name || q->decoded) return;
+    fputs("quantized with ", stdout);
+    put_text(stdout, q->name, strlen(q->name));
+    printf(" (%s ", q->source ? "according to" : "recognized by tensor");
+    put_text(stdout, by, strlen(by));
+    puts("), which cannot be decoded: the tensors are listed as stored");
+}
+
+static bool print_table(const char *path, const lb_file *f,
+                        const lb_quant_method *q, bool values)
 {
     const totals t = total(f);
     const int64_t n = lb_file_count(f);
@@ -254,6 +283,7 @@ static bool print_table(const char *path, const lb_file *f, bool values)
     qsort(entry, (size_t)n, sizeof *entry, by_name);
     put_text(stdout, path, strlen(path));
     printf(": %s\n", lb_file_kind(f));
+    print_method(q);
     for (int64_t i = 0; values && (m = lb_file_meta(f, i)); i++)
         print_meta(m);
     if (n) print_rows(entry, n);
@@ -276,12 +306,13 @@ static verdict run(const arguments *a)
     lb_ctx *cx = input ? context_open(1) : NULL;
     if (!cx) return FAILED;
     lb_file *f = lb_file_open(cx, input, &options);
+    lb_quant_method q;
     verdict v = DONE;
-    if (!f)
+    if (!f || !lb_file_method(cx, f, &q))
         v = complain_of(cx);
     else if (a->count[OPTION_JSON])
-        print_json(a->operand[0], f);
-    else if (!print_table(a->operand[0], f, a->count[OPTION_METADATA] != 0))
+        print_json(a->operand[0], f, &q);
+    else if (!print_table(a->operand[0], f, &q, a->count[OPTION_METADATA] != 0))
         v = complain(FAILED, "out of memory");
     note_partial(a->operand[0], f != NULL);
     lb_file_close(f);

@@ -85,6 +85,24 @@ LB_API int64_t lb_file_count(const lb_file *f); /* entries; 0 for NULL */
 LB_API const lb_entry *lb_file_entry(const lb_file *f, int64_t i);
 LB_API const lb_entry *lb_file_find(const lb_file *f, const char *name);
 
+/* How a checkpoint was quantized, by whichever program. */
+typedef struct lb_quant_method {
+    const char *name;   /* "gptq", "awq", "mlx", "bitsandbytes", ...: as
+                         * quant_method in config.json spells it; NULL: it is
+                         * not quantized, or is a GGUF file */
+    bool decoded;       /* lb_file_load decodes its arrays. If false, the file's
+                         * tensors are codes and scales of a layout that is not
+                         * supported */
+    const char *source; /* the file that names it: "config.json"; NULL: it was
+                         * recognized by its tensors */
+    const char *tensor; /* one that shows it; NULL: none does */
+} lb_quant_method;
+/* Looks at the tensors and, for the weights of a model directory, at its
+ * config.json, quantize_config.json, quant_config.json and
+ * hf_quant_config.json. False and an error if one of these cannot be read.
+ * What m points to is valid while f is. */
+LB_API bool lb_file_method(lb_ctx *cx, lb_file *f, lb_quant_method *m);
+
 /* An array, in the format it is stored in. Its bytes stay in the file's map
  * where they can (aligned, little-endian, not compressed): they must not change
  * while the array lives. One thread at a time for a file. */

@@ -55,4 +55,218 @@ for made in "$out" "$tmp/made"; do
     [ ! -e "$made" ] || die "something was written"
 done
 
+# ---- quantized by others -----------------------------------------------------
+
+# tensors FILE SPEC...: a file of tensors, each NAME:TYPE:DIM,DIM; in the order
+# that safetensors writes: large types first, then by name.
+tensors()
+{
+    local file=$1 header='' at=0 spec name type dims dim n
+    shift
+    for spec; do
+        IFS=: read -r name type dims <<<"$spec"
+        case $type in
+            I64) n=8 ;;
+            F32 | I32 | U32) n=4 ;;
+            F16 | BF16 | I16) n=2 ;;
+            *) n=1 ;;
+        esac
+        for dim in ${dims//,/ }; do n=$((n * dim)); done
+        header+=",\"$name\":{\"dtype\":\"$type\",\"shape\":[$dims],"
+        header+="\"data_offsets\":[$at,$((at + n))]}"
+        at=$((at + n))
+    done
+    header="{${header:1}}"
+    while [ $((${#header} % 8)) != 0 ]; do header+=' '; done
+    safetensors "$file" "$header" ''
+    yes "codes and scales" | head -c $at >>"$file" || true
+}
+
+# foreign METHOD SPEC...: a file whose tensors show the method.
+foreign()
+{
+    local method=$1 file=$tmp/foreign.safetensors
+    shift
+    local named="quantized with $method (recognized by tensor"
+    tensors "$file" "$@"
+    run 0 info "$file"
+    has "$named"
+    run 0 info --json "$file"
+    has "\"quantization\": {\"method\": \"$method\", \"decoded\": false"
+    refused 3 "$named" quantize "$file" -o "$out" --type nf4
+    refused 3 "$named" quantize "$file" -o "$out" --type int8 --dry-run
+    refused 3 "$named" dequantize "$file" -o "$out"
+    refused 3 "which cannot be decoded; convert can only copy it" \
+        convert "$file" -o "$tmp/out.npz"
+    refused 3 "without another dtype" convert "$file" -o "$out" --dtype f32
+    [ ! -e "$out" ] && [ ! -e "$tmp/out.npz" ] || die "something was written"
+    run 0 convert "$file" -o "$out" -q --no-sync --verify
+    cmp -s "$file" "$out" || die "$method: other bytes"
+    rm "$out"
+}
+
+p=model.layers.0.mlp.up_proj
+# 4 bits: codes of eight rows in a word, and of eight columns
+gptq=("$p.g_idx:I32:64" "$p.qweight:I32:8,32" "$p.qzeros:I32:1,4" "$p.scales:F16:1,32")
+awq=("$p.qweight:I32:64,4" "$p.qzeros:I32:1,4" "$p.scales:F16:1,32")
+mlx=("$p.weight:U32:32,8" "$p.biases:BF16:32,1" "$p.scales:BF16:32,1")
+deepseek=("$p.weight_scale_inv:F32:1,1" "$p.weight:F8_E4M3:32,64")
+foreign gptq "${gptq[@]}"
+foreign gptq "${gptq[@]:1}"
+foreign gptq "$p.B:I32:4,64" "$p.s:F16:1,32"
+foreign awq "${awq[@]}"
+foreign awq "$p.qweight:I32:32,16" "$p.qzeros:I32:32,1" "$p.scales:F16:32,8"
+foreign awq "$p.qzeros:F16:8,32" "$p.scales:F16:8,32" "$p.qweight:I16:8,64"
+foreign mlx "${mlx[@]}"
+foreign mlx "$p.weight:U32:4,32,8" "$p.scales:U8:4,32,2" # mxfp4
+foreign metal "$p.weight:U32:32,8" "$p.qbiases:BF16:32,1" "$p.scales:BF16:32,1"
+foreign compressed-tensors "$p.weight_shape:I64:2" "$p.weight_packed:I32:32,8" \
+    "$p.weight_scale:BF16:32,1"
+foreign compressed-tensors "$p.weight_packed:I32:32,8" "$p.weight_scale:F16:32,1"
+foreign compressed-tensors "$p.weight_global_scale:F32:1" \
+    "$p.weight_scale:F8_E4M3:32,4" "$p.weight_packed:U8:32,32"
+foreign compressed-tensors "$p.weight_packed:U8:32,32" "$p.weight_scale:U8:32,2"
+foreign compressed-tensors "$p.weight_scale:BF16:32,1" "$p.weight:I8:32,64"
+foreign fp8 "${deepseek[@]}"
+foreign fp8 "experts.up_scale_inv:F32:2,1,1" "experts.up:F8_E4M3:2,32,64"
+foreign fp8 "$p.weight_scale:F32:32,1" "$p.weight:F8_E4M3:32,64"
+foreign fp8 "$p.scale:F8_E8M0:1,1" "$p.weight:F8_E4M3:32,64"
+foreign fp8 "$p.scale:F8_E8M0:32,2" "$p.weight:I8:32,32"
+foreign fp8 "$p.scale_weight:F32:1" "$p.weight:F8_E5M2:32,64"
+foreign mxfp8 "$p.weight:F8_E4M3:32,64" "$p.weight_scale:U8:32,2"
+foreign modelopt "$p.weight_scale_2:F32:1" "$p.weight_scale:F8_E4M3:32,4" \
+    "$p.weight:U8:32,32"
+foreign mxfp4 "experts.up_proj_blocks:U8:2,32,2,16" "experts.up_proj_scales:U8:2,32,2"
+foreign hqq "$p.scale:F16:32,1" "$p.zero:F16:32,1" "$p.W_q:U8:16,64"
+foreign exl3 "$p.suh:F16:64" "$p.svh:F16:32" "$p.trellis:I16:4,2,48"
+foreign exl2 "$p.q_weight:I32:8,32" "$p.q_groups:I16:4"
+foreign aqlm "$p.codebooks:F16:1,256,1,8" "$p.scales:F16:32,1,1,1" "$p.codes:I8:32,8,1"
+foreign higgs "$p.qweight:I32:8,32" "$p.scales:F16:1,32" "$p.tables2:F16:16,16"
+foreign vptq "$p.indices:I32:1,8,8" "$p.centroids.weight:F16:1,256"
+foreign 'quip#' "$p.Qidxs:I64:4,8" "$p.SU:F16:64"
+foreign torchao "$p._weight_scale:F32:32,1" "$p._weight_qdata:I8:32,64"
+foreign quanto "$p.weight._scale:F32:32,1" "$p.weight._data:I8:32,64"
+foreign eetq "$p.weight_scales:F16:32" "$p.weight:I8:32,64"
+foreign gemma "$p.weight_scale:F32:32,1" "$p.weight:U8:32,32"
+
+# Names that mean nothing without codes beside them.
+ordinary()
+{
+    tensors "$tmp/plain.safetensors" "$@"
+    run 0 info --json "$tmp/plain.safetensors"
+    has '"quantization": null'
+    run 0 convert "$tmp/plain.safetensors" -o "$out" -q --no-sync --dtype f32
+    run 0 quantize "$tmp/plain.safetensors" -o "$out" -q --no-sync --type q8_0 --force
+    rm "$out"
+}
+ordinary "$p.scales:F16:32" "$p.weight:F16:32,64"
+ordinary "$p.biases:F16:32,1" "$p.scales:F16:32,1" "$p.weight:F16:32,64"
+ordinary "attn.W_q:F16:64,64" "attn.scale:F16:1"
+ordinary "rows.weight:U32:32,8" "other.scales:F16:32,1"
+ordinary "vq.codes:I64:4,4" "vq.codebooks:F32:4,16"
+ordinary "$p.weight:F16:32,64" "$p.weight_scale:F16:1"
+ordinary "$p.qweight:F16:32,64" "$p.scales:F16:1,64"
+
+# ---- directories -------------------------------------------------------------
+
+# model NAME CONFIG FILE SPEC...: a directory with CONFIG in FILE.
+model()
+{
+    local dir=$tmp/$1 text=$2 file=$3
+    shift 3
+    rm -rf "$dir" "$tmp/copy"
+    mkdir "$dir"
+    echo '{"model_type": "llama", "dtype": "float16"}' >"$dir/config.json"
+    echo "$text" >"$dir/$file"
+    echo '{"a": 1}' >"$dir/tokenizer.json"
+    tensors "$dir/model.safetensors" "$@"
+}
+
+# says METHOD FILE: which FILE of $tmp/model names, and that it is not lost.
+says()
+{
+    local named="quantized with $1 (according to $2), which cannot be decoded"
+    run 0 info "$tmp/model"
+    has "$named"
+    refused 3 "$named" quantize "$tmp/model" -o "$tmp/copy" --type nf4
+    refused 3 "$named" quantize "$tmp/model/" -o "$tmp/copy" --target-bpw 5
+    refused 3 "$named" dequantize "$tmp/model" -o "$tmp/copy"
+    refused 3 "$named" convert "$tmp/model" -o "$tmp/copy.safetensors"
+    refused 3 "$named" convert "$tmp/model" -o "$tmp/copy.gguf"
+    refused 3 "$named" convert "$tmp/model/model.safetensors" -o "$tmp/copy/"
+    refused 3 "$named" convert "$tmp/model" -o "$tmp/copy" --dtype f32
+    [ ! -e "$tmp/copy" ] && [ ! -e "$tmp/copy.safetensors" ] ||
+        die "something was written"
+    run 0 convert "$tmp/model" -o "$tmp/copy" -q --no-sync
+    diff -r "$tmp/model" "$tmp/copy" >"$tmp/diff" || die "$(cat "$tmp/diff")"
+}
+
+floats=("$p.weight:F16:32,64")
+for method in gptq awq aqlm vptq quanto eetq higgs hqq compressed-tensors \
+    fbgemm_fp8 torchao spqr fp8 quark fp_quant auto-round mxfp4 nvfp4 mxfp8 \
+    metal fouroversix sinq gemma modelopt exl3 bitnet bitsandbytes of-tomorrow; do
+    model model '{"quantization_config": {"bits": 4, "quant_method": "'$method'"}}' \
+        config.json "${floats[@]}"
+    says $method config.json
+done
+model model '{"text_config": {"quantization_config": {"quant_method": "fp8"}}}' \
+    config.json "${deepseek[@]}"
+says fp8 config.json
+model model '{"compression_config": {"quant_method": "compressed-tensors"}}' \
+    config.json "${floats[@]}"
+says compressed-tensors config.json
+model model '{"quantization_config": {"load_in_8bit": true}}' config.json "${floats[@]}"
+says bitsandbytes config.json
+model model '{"quantization": {"group_size": 64, "bits": 4}}' config.json "${mlx[@]}"
+says mlx config.json
+model model '{"quantization_config": {"secret": 1}}' config.json "${floats[@]}"
+says unknown config.json
+model model '{"bits": 4, "group_size": 64, "desc_act": false}' \
+    quantize_config.json "${gptq[@]}"
+says gptq quantize_config.json
+model model '{"w_bit": 4, "q_group_size": 64, "version": "GEMM"}' \
+    quant_config.json "${awq[@]}"
+says awq quant_config.json
+model model '{"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8"}}' \
+    hf_quant_config.json "$p.weight_scale:F32:1" "$p.weight:F8_E4M3:32,64"
+says modelopt hf_quant_config.json
+# Where both speak, the configuration has the name.
+model model '{"quantization_config": {"quant_method": "auto-round"}}' \
+    config.json "${gptq[@]}"
+says auto-round config.json
+# Settings that are empty, of the activations only or of something else.
+for text in '{"quantization_config": {}}' '{"quantization_config": null}' \
+    '{"quantization": {"codebooks": 8}}'; do
+    model model "$text" config.json "${floats[@]}"
+    run 0 quantize "$tmp/model" -o "$tmp/copy" -q --no-sync --type nf4
+done
+model model '{"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}}' \
+    hf_quant_config.json "${floats[@]}"
+run 0 quantize "$tmp/model" -o "$tmp/copy" -q --no-sync --type nf4
+# An adapter, of floats, beside a quantized model is not part of it.
+model model '{"quantization_config": {"quant_method": "gptq"}}' config.json "${gptq[@]}"
+tensors "$tmp/model/adapter.safetensors" "${floats[@]}"
+run 0 quantize "$tmp/model/adapter.safetensors" -o "$out" -q --no-sync --type nf4
+rm "$out"
+# All shards count.
+mv "$tmp/model/model.safetensors" "$tmp/model/model-00002-of-00002.safetensors"
+tensors "$tmp/model/model-00001-of-00002.safetensors" "lm_head.weight:F16:32,64"
+echo '{}' >"$tmp/model/config.json"
+{
+    echo '{"metadata": {"total_size": 5632}, "weight_map": {'
+    for k in g_idx qweight qzeros scales; do
+        echo "\"$p.$k\": \"model-00002-of-00002.safetensors\","
+    done
+    echo '"lm_head.weight": "model-00001-of-00002.safetensors"}}'
+} >"$tmp/model/model.safetensors.index.json"
+refused 3 "quantized with gptq (recognized by tensor $p.qweight)" \
+    quantize "$tmp/model" -o "$tmp/made" --type nf4
+run 0 convert "$tmp/model" -o "$tmp/made" -q --no-sync
+for k in 1 2; do
+    cmp -s "$tmp/model/model-0000$k-of-00002.safetensors" \
+        "$tmp/made/model-0000$k-of-00002.safetensors" || die "shard $k: other bytes"
+done
+# A run that is continued.
+run 0 convert "$tmp/model" -o "$tmp/made" -q --no-sync --force --resume
+
 finish

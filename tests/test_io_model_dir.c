@@ -282,9 +282,14 @@ static void test_loaded(void)
         "    \"llm_int8_threshold\": 6.0,\n"
         "    \"load_in_4bit\": true,\n    \"load_in_8bit\": false,\n"
         "    \"quant_method\": \"bitsandbytes\"\n  }\n}\n");
-    /* Of a source that says something else, it is replaced or taken out. */
+    /* Weights that their configuration calls quantized, and are not, can only
+     * become what it says; an empty one says nothing. */
     put_file("model", "config.json",
-             "{\"quantization_config\": {\"a\": [1]}, \"x\": 2}");
+             "{\"quantization_config\": {\"quant_method\": \"bitnet\"}, "
+             "\"x\": 2}");
+    REFUSED(lb_quantize_file(cx, in("model", "").s, in("no", "").s, &o),
+            LB_E_UNSUPPORTED,
+            "quantized with bitnet (according to config.json)");
     const lb_quant_config ternary = {.format = "ternary",
                                      .threshold = LB_THRESHOLD_ABSMEAN,
                                      .meaning = LB_MEANS_INVERSE};
@@ -298,6 +303,7 @@ static void test_loaded(void)
         "    \"modules_to_not_convert\": [\n"
         "      \"model.layers.0.mlp.gate$\",\n      \"lm_head\"\n    ]\n"
         "  }, \"x\": 2}");
+    put_file("model", "config.json", "{\"quantization_config\": {}, \"x\": 2}");
     const lb_quantize_options plain = options("native", nf4, &s);
     CHECK(lb_quantize_file(cx, in("model", "").s, in("plain", "").s, &plain));
     check_file("plain", "config.json", "{ \"x\": 2}");

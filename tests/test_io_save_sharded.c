@@ -167,10 +167,11 @@ static void check_shards(lb_ctx *cx, lb_mesh *mesh)
 /* ---- wrong --------------------------------------------------------------- */
 
 /* A rank that cannot plan, and does not say why. */
-static bool no_load(void *user, int64_t i, lb_array **a)
+static bool no_load(void *user, int64_t i, lb_array **a, const lb_tensor **raw)
 {
     (void)i;
     (void)a;
+    (void)raw;
     return !*(const bool *)user;
 }
 

@@ -56,6 +56,28 @@ bool lb_saver_tensor(lb_ctx *cx, lb_saver *s, lb_saved *item,
     return true;
 }
 
+bool lb_saver_plan_raw(lb_ctx *cx, lb_saver *s, const lb_tensor *t,
+                       lb_saved *item)
+{
+    const size_t rank = (size_t)t->rank;
+    int64_t *dim = lb_arena_alloc(cx, &s->arena, rank, sizeof *dim);
+    item->name = lb_arena_text(cx, &s->arena, t->name, strlen(t->name));
+    s->tensor =
+        grown(cx, &s->arena, s->tensor, s->n_tensors, sizeof *s->tensor);
+    if (!item->name || !dim || !s->tensor) return false;
+    if (t->size > INT64_MAX)
+        return lb_fail(cx, LB_E_SIZE, "'%s' has %llu bytes", LB_NAME(t->name),
+                       (unsigned long long)t->size);
+    if (rank) memcpy(dim, t->dim, rank * sizeof *dim);
+    item->first = s->n_tensors;
+    item->dtype = LB_U8;
+    item->shape = LB_SHAPE((int64_t)t->size);
+    item->n_tensors = 1;
+    s->tensor[s->n_tensors++] = (lb_tensor){
+        .name = item->name, .type = t->type, .rank = t->rank, .dim = dim};
+    return true;
+}
+
 bool lb_saver_value(lb_ctx *cx, lb_saver *s, const lb_meta *m)
 {
     s->meta = grown(cx, &s->arena, s->meta, s->n_meta, sizeof *s->meta);

@@ -47,9 +47,14 @@ static bool plan_all(lb_ctx *cx, lb_saver *s, const lb_planned *list,
         lb_planned p = list[i];
         if (more->offset) item->offset = &more->offset[i];
         if (more->load) lb_enter(cx);
-        const bool there = !more->load || more->load(more->user, i, &p.array);
-        const lb_verdict v =
-            there ? lb_saver_plan(cx, s, &p, layout, item) : LB_FAILED;
+        const lb_tensor *raw = NULL;
+        const bool there =
+            !more->load || more->load(more->user, i, &p.array, &raw);
+        lb_verdict v = LB_FAILED;
+        if (raw)
+            v = lb_saver_plan_raw(cx, s, raw, item) ? LB_DONE : LB_FAILED;
+        else if (there)
+            v = lb_saver_plan(cx, s, &p, layout, item);
         if (more->load) lb_leave(cx);
         if (v == LB_DECLINED) return no_place(cx, s, item, layout);
         if (v != LB_DONE) return false;

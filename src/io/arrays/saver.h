@@ -45,8 +45,9 @@ struct lb_saver {
 typedef struct lb_saver_more {
     const float *offset; /* of each array: what lb_saved.offset will be; NULL */
     /* Sets *a to the i-th array, which the list only names, for as long as it
-     * is planned; or leaves it. NULL: the list has all. */
-    bool (*load)(void *user, int64_t i, lb_array **a);
+     * is planned; or sets *raw to a tensor whose bytes are copied as they are,
+     * whatever they mean; or leaves both. NULL: the list has all. */
+    bool (*load)(void *user, int64_t i, lb_array **a, const lb_tensor **raw);
     void *user;
     bool journal; /* keep one, so that the run can be taken up, .. */
     bool resume;  /* .. or take it up; .. */
@@ -89,6 +90,9 @@ lb_verdict lb_saver_suits(lb_ctx *cx, const lb_planned *p, const char *kind,
 bool lb_saver_kind(lb_ctx *cx, lb_saver *s, const char *kind);
 lb_verdict lb_saver_plan(lb_ctx *cx, lb_saver *s, const lb_planned *p,
                          const char *layout, lb_saved *item);
+/* The same for a tensor of another file of this kind, which comes as bytes. */
+bool lb_saver_plan_raw(lb_ctx *cx, lb_saver *s, const lb_tensor *t,
+                       lb_saved *item);
 /* Another tensor of the array, called PREFIX SUFFIX, of which prefix has n
  * characters. type: as the kind has it; NULL: the kind's own for dtype. */
 bool lb_saver_tensor(lb_ctx *cx, lb_saver *s, lb_saved *item,

@@ -25,6 +25,11 @@ bool lb_job_plan_converted(lb_job *j, lb_job_item *it)
     const lb_entry *e = &it->group->entry;
     const lb_convert_options *c = j->convert;
     const lb_ctype kind = lb_ctype_of(e->dtype);
+    if (j->verbatim) {
+        it->kept = "copied unchanged";
+        it->raw = true;
+        return true;
+    }
     if (!lb_job_rank_ok(j, e)) return false;
     if (!e->format)
         return lb_fail(j->cx, LB_E_UNSUPPORTED,

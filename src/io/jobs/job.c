@@ -90,7 +90,7 @@ bool lb_job_quantizes(const lb_job_item *it)
 lb_planned lb_job_planned(const lb_job_item *it)
 {
     const lb_entry *e = &it->group->entry;
-    if (it->stored) return (lb_planned){.name = e->name};
+    if (it->stored || it->raw) return (lb_planned){.name = e->name};
     return (lb_planned){.name = e->name,
                         .dtype = it->dtype ? it->dtype : e->dtype,
                         .shape = lb_shape_make(e->rank, e->dim),
@@ -204,10 +204,12 @@ typedef struct some_items {
 } some_items;
 
 /* As lb_saver_more has it. */
-static bool load_stored(void *user, int64_t i, lb_array **a)
+static bool load_stored(void *user, int64_t i, lb_array **a,
+                        const lb_tensor **raw)
 {
     const some_items *s = user;
     const lb_job_item *it = &s->j->item[s->which ? s->which[i] : i];
+    if (it->raw) *raw = it->group->tensor[0];
     if (!it->stored) return true;
     *a = lb_file_load(s->j->cx, s->j->f, it->group->entry.name);
     return *a != NULL;
@@ -305,7 +307,9 @@ static bool do_item(lb_job *j, lb_saver *s, int64_t i, outcome *out)
     t.user = j;
     j->at = &it->group->entry;
     *out = (outcome){0};
-    if (it->stored) {
+    if (it->raw) {
+        if (!lb_job_copy_raw(j, it, s)) return false;
+    } else if (it->stored) {
         if (!lb_transfer_stored(j->cx, &t, s)) return false;
     } else if ((s || j->o->measure) && !lb_transfer_run(j->cx, &t, s, &out->m))
         return false;
@@ -530,7 +534,8 @@ bool lb_job_run(lb_ctx *cx, const char *from, const char *to,
     bool ok = open_mesh(&j);
     if (ok) {
         j.f = lb_file_open(cx, from, &read);
-        const bool planned = j.f && plan(&j, from, to);
+        const bool planned =
+            j.f && lb_job_check_method(&j, from) && plan(&j, from, to);
         ok = lb_job_meet(&j, planned) && planned && run(&j, from, to);
     }
     lb_saver_close(cx, j.plan, false);

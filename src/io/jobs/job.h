@@ -15,6 +15,7 @@ typedef struct lb_job_item {
     bool decoded;   /* it was packed, or of another dtype, and is dense of .. */
     lb_dtype dtype; /* .. this; none: its own */
     bool stored;    /* it is packed, and goes over so */
+    bool raw;       /* a tensor, copied byte by byte */
     bool fixed;     /* its config is not the one that holds for all */
     int shard;      /* of the new directory: from 0 */
 } lb_job_item;
@@ -25,6 +26,8 @@ typedef struct lb_job {
     const lb_convert_options *convert; /* then nothing is quantized; or NULL */
     lb_arena arena;
     lb_file *f;
+    bool verbatim; /* its tensors and configuration are copied unchanged: they
+                    * are of a method that is not decoded here */
     lb_job_item *item;
     lb_planned *list;
     float *offset;    /* of those that the layout must know it of */
@@ -59,6 +62,13 @@ bool lb_job_set_file_type(lb_job *j);
  * callback of a transfer, whose user is the job. False and LB_E_CANCELLED: the
  * caller stops the job. */
 bool lb_job_advance(void *user, uint64_t nbytes);
+
+/* copy_foreign.c: whether what another program has quantized may be what the
+ * job makes of it; false and an error that names the method. It may be copied
+ * only: then j->verbatim is set, and j->f lists tensors. */
+bool lb_job_check_method(lb_job *j, const char *from);
+/* Item it of such a job, to s, which may be NULL. */
+bool lb_job_copy_raw(lb_job *j, const lb_job_item *it, lb_saver *s);
 
 /* Whether it is, and what the new file is to have for it. */
 bool lb_job_quantizes(const lb_job_item *it);

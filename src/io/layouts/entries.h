@@ -39,7 +39,10 @@ enum { LB_MODEL_TYPES = 6 };
  * or there is none. */
 typedef struct lb_model_config {
     bool there;
-    char quant_method[32], linear_class[32];
+    char quant_method[64];  /* "unknown": quantized, and not said how */
+    const char *quant_file; /* which file has it: "config.json", ... */
+    bool quant_read;        /* by lb_quant_config_of */
+    char linear_class[32];
     char dtype[16]; /* of the model: "bfloat16" */
     /* model_type, of it and of the models that it is made of */
     char type[LB_MODEL_TYPES][32];
@@ -154,6 +157,8 @@ bool lb_shape_count(const lb_shape *shape, int64_t *n);
 lb_dtype lb_dtype_of_torch(const char *name);
 /* Read once, when it is first asked for; NULL and an error. */
 const lb_model_config *lb_model_config_of(lb_ctx *cx, lb_file *f);
+/* The same with quant_method from other files, if config.json has none. */
+const lb_model_config *lb_quant_config_of(lb_ctx *cx, lb_file *f);
 /* What a config.json says; NULL is false. */
 bool lb_model_config_read(lb_ctx *cx, lb_infile *file, lb_model_config *c);
 /* default_policy.c: what a name says about an array that should keep its

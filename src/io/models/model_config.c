@@ -1,6 +1,13 @@
-/* model_config.c - config.json, which transformers keeps beside the weights:
- * of it only how they are quantized,
- * and of what kind the model is. */
+/* model_config.c - what the JSON files beside the weights say about them: how
+ * they are quantized, and of what kind the model is.
+ *
+ *     config.json              quantization_config (compression_config in old
+ *                              files), at the top or in text_config; and
+ *                              MLX's quantization
+ *     quantize_config.json     GPTQ
+ *     quant_config.json        AWQ
+ *     hf_quant_config.json     ModelOpt
+ */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -8,29 +15,75 @@
 #include "io/layouts/entries.h"
 #include "io/util/json_text.h"
 
-/* The directory of the file, with its slash, and config.json. */
-static bool put_path(const lb_file *f, lb_bytes *path)
+static const char main_file[] = "config.json";
+
+/* A file in the same directory. */
+static bool put_path(const lb_file *f, const char *name, lb_bytes *path)
 {
-    static const char name[] = "config.json";
     const char *file = f->r->file[0]->path, *slash = strrchr(file, '/');
+    path->n = 0;
     if (slash) lb_bytes_put(path, file, (size_t)(slash - file) + 1);
-    lb_bytes_put(path, name, sizeof name);
+    lb_bytes_put(path, name, strlen(name) + 1);
     return !path->failed;
 }
 
-static void read_quantization(lb_json *j, lb_model_config *c)
+/* ---- how it is quantized ------------------------------------------------- */
+
+static void set_method(lb_model_config *c, const char *method)
 {
-    char key[24];
+    const size_t n = strlen(method);
+    memcpy(c->quant_method, method, n + 1);
+    c->quant_file = main_file;
+}
+
+/* Keys by which an object without quant_method is known. */
+static const struct {
+    const char *key, *method;
+} known_keys[] = {
+    {"lowbit", "lowbit"},
+    {"load_in_4bit", "bitsandbytes"},
+    {"load_in_8bit", "bitsandbytes"},
+    {"quant_algo", "modelopt"},
+    {"w_bit", "awq"},
+    {"desc_act", "gptq"},
+    {"group_size", "mlx"},
+};
+enum { N_KEYS = sizeof known_keys / sizeof *known_keys };
+
+/* An object that says how weights are quantized; sure: whatever is in it. */
+static void read_quantization(lb_json *j, lb_model_config *c, bool sure)
+{
+    char key[24], method[sizeof c->quant_method] = "";
+    int found = N_KEYS;
+    int64_t n = 0;
     lb_json_enter(j, '{');
-    while (lb_json_more(j, '}')) {
+    for (; lb_json_more(j, '}'); n++) {
         lb_json_key_word(j, key, sizeof key);
-        if (strcmp(key, "quant_method") == 0)
-            lb_json_word(j, c->quant_method, sizeof c->quant_method);
-        else if (strcmp(key, "linear_class") == 0)
+        for (int k = 0; k < found; k++)
+            if (strcmp(key, known_keys[k].key) == 0 && lb_json_peek(j) != 'n')
+                found = k;
+        if (strcmp(key, "quant_method") == 0 && lb_json_peek(j) == '"') {
+            lb_json_word(j, method, sizeof method);
+            if (!method[0]) memcpy(method, "unknown", sizeof "unknown");
+        } else if (strcmp(key, "linear_class") == 0 && lb_json_peek(j) == '"')
             lb_json_word(j, c->linear_class, sizeof c->linear_class);
         else
             lb_json_skip(j);
     }
+    if (method[0])
+        set_method(c, method);
+    else if (found < N_KEYS && !c->quant_method[0])
+        set_method(c, known_keys[found].method);
+    else if (sure && n && !c->quant_method[0])
+        set_method(c, "unknown");
+}
+
+/* ---- config.json --------------------------------------------------------- */
+
+static bool is_quantization(const char *key)
+{
+    return strcmp(key, "quantization_config") == 0 ||
+           strcmp(key, "compression_config") == 0;
 }
 
 static bool read_type(lb_json *j, lb_model_config *c)
@@ -41,14 +94,17 @@ static bool read_type(lb_json *j, lb_model_config *c)
     return true;
 }
 
-/* text_config, vision_config, ..: of a model inside, what kind it is. */
+/* text_config, vision_config, ...: a model inside the model. */
 static void read_inner(lb_json *j, lb_model_config *c)
 {
     char key[24];
     lb_json_enter(j, '{');
     while (lb_json_more(j, '}')) {
         lb_json_key_word(j, key, sizeof key);
-        if (strcmp(key, "model_type") != 0 || !read_type(j, c)) lb_json_skip(j);
+        if (is_quantization(key) && lb_json_peek(j) == '{')
+            read_quantization(j, c, true);
+        else if (strcmp(key, "model_type") != 0 || !read_type(j, c))
+            lb_json_skip(j);
     }
 }
 
@@ -64,8 +120,10 @@ static bool read_root(lb_json *j, lb_model_config *c)
         const int next = lb_json_peek(j);
         if (dtype && next == '"')
             lb_json_word(j, c->dtype, sizeof c->dtype);
-        else if (strcmp(key, "quantization_config") == 0 && next == '{')
-            read_quantization(j, c);
+        else if (is_quantization(key) && next == '{')
+            read_quantization(j, c, true);
+        else if (strcmp(key, "quantization") == 0 && next == '{')
+            read_quantization(j, c, false);
         else if (next == '{' && lb_name_ends(key, "_config", &n))
             read_inner(j, c);
         else if (strcmp(key, "model_type") != 0 || !read_type(j, c))
@@ -74,7 +132,10 @@ static bool read_root(lb_json *j, lb_model_config *c)
     return !j->failed;
 }
 
-bool lb_model_config_read(lb_ctx *cx, lb_infile *file, lb_model_config *c)
+typedef bool read_object(lb_json *j, lb_model_config *c);
+
+static bool read_file(lb_ctx *cx, lb_infile *file, read_object *read,
+                      lb_model_config *c)
 {
     enum { MOST = 1 << 24 };
     lb_json j;
@@ -84,29 +145,89 @@ bool lb_model_config_read(lb_ctx *cx, lb_infile *file, lb_model_config *c)
                          (unsigned long long)file->size, MOST);
     bool ok = lb_json_begin(cx, &j, file, 0, file->size, "it");
     j.python = true;
-    ok = ok && read_root(&j, c);
+    ok = ok && read(&j, c);
     if (!ok) j.failed = true;
     return lb_json_end(&j);
 }
 
-const lb_model_config *lb_model_config_of(lb_ctx *cx, lb_file *f)
+bool lb_model_config_read(lb_ctx *cx, lb_infile *file, lb_model_config *c)
+{
+    return read_file(cx, file, read_root, c);
+}
+
+/* A file in the directory of f, if it is there; false and an error. */
+static bool read_beside(lb_ctx *cx, const lb_file *f, const char *name,
+                        read_object *read, lb_model_config *c, bool *there)
 {
     struct stat st;
     lb_bytes path = {.heap = cx->heap};
-    if (f->config) return f->config;
-    lb_model_config *c = lb_arena_alloc(cx, &f->arena, 1, sizeof *c);
-    bool ok = c != NULL;
-    if (ok && !put_path(f, &path))
-        ok = lb_fail(cx, LB_E_NOMEM, "out of memory");
+    bool ok = put_path(f, name, &path);
     const char *at = (const char *)path.at;
-    c = ok ? c : NULL;
-    if (c && stat(at, &st) == 0) {
+    if (!ok) lb_fail(cx, LB_E_NOMEM, "out of memory");
+    *there = ok && stat(at, &st) == 0;
+    if (*there) {
         lb_infile *file = lb_infile_open(cx, at, true);
-        c->there = true;
-        ok = lb_model_config_read(cx, file, c);
+        ok = read_file(cx, file, read, c);
         lb_infile_unref(file);
     }
     lb_bytes_free(&path);
-    if (ok) f->config = c;
+    return ok;
+}
+
+const lb_model_config *lb_model_config_of(lb_ctx *cx, lb_file *f)
+{
+    if (f->config) return f->config;
+    lb_model_config *c = lb_arena_alloc(cx, &f->arena, 1, sizeof *c);
+    if (c && read_beside(cx, f, main_file, read_root, c, &c->there))
+        f->config = c;
     return f->config;
+}
+
+/* ---- other files --------------------------------------------------------- */
+
+static bool read_plain(lb_json *j, lb_model_config *c)
+{
+    read_quantization(j, c, false);
+    return !j->failed;
+}
+
+/* {"producer": {..}, "quantization": {"quant_algo": "FP8", ..}} */
+static bool read_modelopt(lb_json *j, lb_model_config *c)
+{
+    char key[24];
+    lb_json_enter(j, '{');
+    while (lb_json_more(j, '}')) {
+        lb_json_key_word(j, key, sizeof key);
+        if (strcmp(key, "quantization") == 0 && lb_json_peek(j) == '{')
+            read_quantization(j, c, false);
+        else
+            lb_json_skip(j);
+    }
+    return !j->failed;
+}
+
+const lb_model_config *lb_quant_config_of(lb_ctx *cx, lb_file *f)
+{
+    static const struct {
+        const char *name;
+        read_object *read;
+        const char *method; /* without quant_method in it; NULL: by its keys */
+    } other[] = {
+        {"quantize_config.json", read_plain, "gptq"},
+        {"quant_config.json", read_plain, "awq"},
+        {"hf_quant_config.json", read_modelopt, NULL},
+    };
+    bool there = false;
+    if (!lb_model_config_of(cx, f)) return NULL;
+    lb_model_config *c = f->config;
+    for (int i = 0; !c->quant_read && !c->quant_method[0] && i < 3; i++) {
+        if (!read_beside(cx, f, other[i].name, other[i].read, c, &there))
+            return NULL;
+        if (!c->quant_method[0]) continue;
+        if (other[i].method && strcmp(c->quant_method, "mlx") == 0)
+            set_method(c, other[i].method); /* known by its group_size only */
+        c->quant_file = other[i].name;
+    }
+    c->quant_read = true;
+    return c;
 }

@@ -1,0 +1,98 @@
+/* copy_foreign.c - checkpoints that another program has quantized, in a layout
+ * that is not decoded here.
+ *
+ * Their codes and scales mean nothing to a job, and their configuration is
+ * needed to read them. So they are not quantized or dequantized; convert copies
+ * them to the same kind of file, byte by byte, and keeps the configuration.
+ */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/core.h"
+#include "io/jobs/job.h"
+#include "io/models/foreign.h"
+
+/* todo: what can be done instead. */
+static bool refuse(lb_job *j, const lb_quant_method *m, const char *todo)
+{
+    const char *by = m->source ? m->source : m->tensor;
+    return lb_fail(j->cx, LB_E_UNSUPPORTED,
+                   "%s: quantized with %s (%s %s), which cannot be decoded; %s",
+                   LB_PATH(j->f->r->file[0]->path), LB_NAME(m->name),
+                   m->source ? "according to" : "recognized by tensor",
+                   LB_NAME(by), todo);
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Why it cannot be copied; NULL: it can. */
+static const char *prevents_copy(const lb_job *j, const char *from,
+                                 const lb_quant_method *m)
+{
+    const char *kind = j->f->r->kind->name;
+    const char *to = j->o->kind ? j->o->kind : "safetensors";
+    const bool same =
+        strcmp(kind, to) == 0 || (strcmp(kind, "safetensors_index") == 0 &&
+                                  strcmp(to, "safetensors") == 0);
+    if (!same) return "convert can only copy it, to the same kind of file";
+    if (j->convert->dtype)
+        return "convert can only copy it, without another dtype";
+    if (m->source && j->o->directory != is_directory(from))
+        return "convert can only copy it, from directory to directory or "
+               "from file to file";
+    return NULL;
+}
+
+/* Opens the same file again, as tensors. */
+static bool reopen_raw(lb_job *j, const char *from)
+{
+    lb_file_options o = j->f->options;
+    o.raw = true;
+    lb_file_close(j->f);
+    j->f = lb_file_open(j->cx, from, &o);
+    return j->f != NULL;
+}
+
+bool lb_job_check_method(lb_job *j, const char *from)
+{
+    lb_quant_method m;
+    if (!lb_file_method(j->cx, j->f, &m)) return false;
+    if (!m.name || m.decoded) return true;
+    if (!j->convert) {
+        /* Weights that its layout would have packed are packed by it. */
+        if (!m.tensor && j->o->layout &&
+            lb_method_has_layout(m.name, j->o->layout))
+            return true;
+        return refuse(j, &m, "quantize the original weights");
+    }
+    if (!j->convert->keep)
+        return refuse(j, &m, "only convert, which copies it, is possible");
+    const char *why = prevents_copy(j, from, &m);
+    if (why) return refuse(j, &m, why);
+    j->verbatim = true;
+    return reopen_raw(j, from);
+}
+
+bool lb_job_copy_raw(lb_job *j, const lb_job_item *it, lb_saver *s)
+{
+    enum { PIECE = 8 << 20 };
+    const lb_tensor *t = it->group->tensor[0];
+    bool ok = true;
+    for (uint64_t at = 0; ok && s && at < t->size; at += PIECE) {
+        const uint64_t n = t->size - at < PIECE ? t->size - at : PIECE;
+        const lb_shape shape = LB_SHAPE((int64_t)n);
+        lb_enter(j->cx);
+        lb_array *a = lb_dense(j->cx, LB_U8, &shape);
+        ok = a &&
+             lb_reader_read(j->cx, j->f->r, t, at, (size_t)n, a->store->data) &&
+             lb_saver_piece(j->cx, s, a);
+        lb_leave(j->cx);
+        if (ok) lb_job_advance(j, n);
+    }
+    uint8_t record[LB_RECORD] = {1};
+    return ok && (!s || lb_saver_end(j->cx, s, record));
+}
