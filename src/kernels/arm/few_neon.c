@@ -1,10 +1,9 @@
 /* few_neon.c - the 4x2 dot kernel for NEON.
  *
- *              w: 2 rows        8 sums of 8 lanes along the depth, two
- * registers
- *           +------+------+     each: 16 accumulators, four registers of w and
- *   x: 4    | r  r | r  r |     two of x at a time. Lanes are those of AVX2,
- *   rows    +------+------+     and so are the bits.
+ *              w: 2 rows        8 sums of 8 lanes along the depth, each in two
+ *           +------+------+     registers: 16 accumulators, four registers of
+ *   x: 4    | r  r | r  r |     w and two of x at a time. Lanes and bits are
+ *   rows    +------+------+     those of AVX2.
  */
 #include "kernels/few.h"
 

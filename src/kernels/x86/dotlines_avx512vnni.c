@@ -1,11 +1,10 @@
 /* dotlines_avx512vnni.c - products of bytes with codes as they lie: vpdpbusd
  * for x in bytes, vpdpwssd for x in words.
  *
- *            w: 2 lines           16 accumulators, whose lanes are places of
- * the
- *          +------+------+        depth. A vector of each line meets one of
- * each x: 8   | r[j][0..7]  |        row of x: 16 products against 10 loads. Of
- * 4 rows   +------+------+        rows or fewer there are 4 lines.
+ *            w: 2 lines         16 accumulators, whose lanes run along the
+ *          +------+------+      depth. A vector of each line meets one of each
+ *   x: 8   | r[j][0..7]  |      row of x: 16 products against 10 loads. With 4
+ *   rows   +------+------+      rows of x or fewer, 4 lines at once.
  *
  * Nothing is packed, so that little is done between loads: memory decides for
  * few rows. In turn the lanes of all accumulators are folded at the end of a
