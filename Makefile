@@ -27,7 +27,7 @@
 PREFIX ?= /usr/local
 CONFORMANCE ?= ../shared/conformance
 
-CTEST := ctest --output-on-failure --no-tests=error -j 2
+CTEST := ctest --output-on-failure --no-tests=error --no-label-summary -j 2
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 .PHONY: all help demo test check bench bench-parts lint install nightly clean \

@@ -75,13 +75,14 @@ for verb in $("$program" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
     fails 2 usage "--no-such" "$verb" --no-such
     fails 2 usage "$verb" "$verb" 1 2 3 4
 done
-out=(-o "$tmp/o.safetensors")
-for verb in info check stats "diff $src" "convert ${out[*]}" \
-    "dequantize ${out[*]}" "quantize ${out[*]} --type nf4"; do
-    # shellcheck disable=SC2086 # words, meant to split
-    fails 1 failed "no/such: cannot open: No such file" $verb no/such
-    # shellcheck disable=SC2086
-    fails 3 invalid_file "not recognized" $verb Makefile
+for verb in info check stats "diff $src" convert dequantize \
+    "quantize --type nf4"; do
+    read -ra words <<<"$verb"
+    case $verb in
+    convert | dequantize | quantize*) words+=(-o "$tmp/o.safetensors") ;;
+    esac
+    fails 1 failed "no/such: cannot open: No such file" "${words[@]}" no/such
+    fails 3 invalid_file "not recognized" "${words[@]}" Makefile
 done
 fails 4 strict "cannot be as it is asked for" quantize "$golden/sharded" \
     -o "$tmp/o.gguf" --type q8_0 --include w --strict

@@ -60,10 +60,9 @@ refused 2 "is there already; --force replaces it" "${job[@]}" -o "$tmp/whole" \
     --resume
 
 # The same for the other verbs that write.
-for how in "convert $tmp/whole.safetensors" "dequantize $tmp/whole.safetensors" \
-    "dequantize $tmp/whole"; do
-    # shellcheck disable=SC2206
-    again=($how -q -j 1 --no-sync --max-memory 2M)
+for how in "convert whole.safetensors" "dequantize whole.safetensors" \
+    "dequantize whole"; do
+    again=("${how% *}" "$tmp/${how#* }" -q -j 1 --no-sync --max-memory 2M)
     to=$tmp/again
     [ "${again[1]}" = "$tmp/whole" ] || to=$tmp/again.safetensors
     rm -rf "$tmp/right" "$to"

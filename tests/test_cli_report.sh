@@ -18,7 +18,7 @@ report() # FILE: of b, from a; times and memory are taken out
     run 1 diff -q "$tmp/a" "$tmp/b" --report "$tmp/$1"
     [ ! -s "$tmp/err" ] || die "talks"
     [ ! -e "$tmp/$1.partial" ] || die "a partial file is left"
-    sed -E "s|$tmp|DIR|g;s/\"seconds\": [^,]*/\"seconds\": S/
+    sed -E "s|$tmp|DIR|g;s/'(DIR[^']*)'/\1/g;s/\"seconds\": [^,]*/\"seconds\": S/
         s/\"peak_bytes\": [^,]*/\"peak_bytes\": P/" "$tmp/$1" >"$tmp/out"
 }
 
@@ -135,7 +135,7 @@ talks() # ARGUMENT...: of quantize; $tmp/out is what it says, without times
     "$program" quantize "$src" -o "$tmp/q" --force --type nf4 "$@" \
         >"$tmp/data" 2>"$tmp/err" || die "quantize $*: fails"
     [ ! -s "$tmp/data" ] || die "quantize $*: prints"
-    sed -E "s|$tmp|DIR|g;s|^[0-9.]+ m?s, [0-9.]+ [kMG]?B/s, at most .*|TIME|" "$tmp/err" >"$tmp/out"
+    sed -E "s|$tmp|DIR|g;s/'(DIR[^']*)'/\1/g;s|^[0-9.]+ m?s, [0-9.]+ [kMG]?B/s, at most .*|TIME|" "$tmp/err" >"$tmp/out"
 }
 
 talks
@@ -188,9 +188,11 @@ for how in "nf4 native" "int8 native" "nf4 bnb" "int8 bnb" "ternary bitnet" \
     has "verified: 7 arrays"
 done
 # On stdout, for programs: what --report writes.
-for verb in "quantize $src --type nf4" "dequantize $tmp/q" "convert $tmp/q"; do
+for verb in "quantize --type nf4" dequantize convert; do
+    from=$tmp/q
+    [ "${verb%% *}" != quantize ] || from=$src
     # shellcheck disable=SC2086
-    run 0 $verb -o "$tmp/j" --force -q --json --report "$tmp/j.json"
+    run 0 $verb "$from" -o "$tmp/j" --force -q --json --report "$tmp/j.json"
     cmp -s "$tmp/out" "$tmp/j.json" || die "$verb --json is not its report"
     has "{\"verb\": \"${verb%% *}\", \"version\": \"$version\", "
 done

@@ -4,6 +4,7 @@
  * file and read again, in which each allocation fails in turn; memory that
  * grows with the batch as a line does; and ten thousand steps in the same. */
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -263,6 +264,8 @@ static void flat(void)
 int main(void)
 {
     char path[SCRATCH_MAX];
+    /* Else pages that the kernel merges into huge ones count as growth. */
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
     CHECK(scratch_file(path));
     resumed(path);
     fail_all(path);
