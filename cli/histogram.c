@@ -6,19 +6,17 @@
 #include <math.h>
 #include <string.h>
 
-enum { PIECE = 1 << 18 }; /* elements at a time */
-
 /* ---- counting ------------------------------------------------------------ */
 
-void histogram_span(histogram *h, const lb_findings *f, int bins)
+void histogram_span(lb_histogram *h, const lb_findings *f, int bins)
 {
     const double n = f->finite ? (double)f->finite : 1, mean = f->sum / n;
     const double var = f->squares / n - mean * mean;
     const double far = 4 * (var > 0 ? sqrt(var) : 0);
-    *h = (histogram){.lo = fmax(f->least, mean - far),
-                     .hi = fmin(f->most, mean + far),
-                     .bins = bins};
-    if (!(h->hi > h->lo)) { /* one number, or nearly */
+    *h = (lb_histogram){.lo = fmax(f->least, mean - far),
+                        .hi = fmin(f->most, mean + far),
+                        .bins = bins};
+    if (!(h->hi > h->lo)) { /* all values are equal, or nearly */
         const double aside = fmax(0.5, fabs(f->most) * 1e-3);
         h->lo = f->least - (f->least == f->most ? aside : 0);
         h->hi = f->most + (f->least == f->most ? aside : 0);
@@ -27,76 +25,33 @@ void histogram_span(histogram *h, const lb_findings *f, int bins)
     }
 }
 
-static void count_one(histogram *h, double v)
+/* The range of codes that occur; c->least > c->most if none does. */
+static void find_range(code_counts *c, bool is_signed)
 {
-    if (!isfinite(v)) return;
-    if (v < h->lo)
-        h->below++;
-    else if (v > h->hi)
-        h->above++;
-    else {
-        /* Of halves: the whole may be infinite. And there may be nothing
-         * between the ends but them. */
-        const double part = (v / 2 - h->lo / 2) / (h->hi / 2 - h->lo / 2);
-        const int i = part > 0 ? (int)(part * h->bins) : 0;
-        h->count[i < h->bins ? i : h->bins - 1]++;
-    }
-}
-
-/* The next piece of a, which becomes a vector; NULL at the end, or on error. */
-static lb_array *next_piece(lb_ctx *cx, lb_array *a, int64_t *at)
-{
-    const int64_t n = lb_size(a), lo = *at;
-    const int64_t hi = n - lo < PIECE ? n : lo + PIECE;
-    if (lo >= n) return NULL;
-    *at = hi;
-    return lb_slice(cx, lb_reshape(cx, a, LB_SHAPE(n)), &lo, &hi, NULL);
-}
-
-bool histogram_add(histogram *h, lb_ctx *cx, lb_array *a)
-{
-    bool ok = a != NULL;
-    for (int64_t at = 0, n = lb_size(a); ok && at < n;) {
-        lb_enter(cx);
-        lb_array *p = next_piece(cx, a, &at);
-        p = lb_convert(cx, lb_materialize(cx, p), LB_F64);
-        const double *x = p ? lb_data(p) : NULL;
-        ok = x != NULL;
-        for (int64_t i = 0; ok && i < lb_size(p); i++)
-            count_one(h, x[i]);
-        lb_leave(cx);
-    }
-    return ok;
-}
-
-bool codes_add(code_counts *c, lb_ctx *cx, lb_array *a)
-{
-    bool ok = a != NULL;
-    bool any = false;
-    for (int64_t at = 0, n = lb_size(a); ok && at < n;) {
-        lb_enter(cx);
-        lb_array *p = next_piece(cx, a, &at);
-        lb_array *codes = p ? lb_codes(cx, p) : NULL;
-        const uint8_t *x = codes ? lb_data(codes) : NULL;
-        ok = x != NULL;
-        for (int64_t i = 0; ok && i < lb_size(codes); i++)
-            c->count[x[i]]++;
-        const bool is_signed = ok && lb_dtype_of(codes) == LB_I8;
-        lb_leave(cx);
-        if (!ok && lb_error_status(cx) == LB_E_UNSUPPORTED) {
-            lb_clear(cx);
-            return true;
-        }
-        any |= ok;
-        c->least = is_signed ? -128 : 0;
-        c->most = is_signed ? 127 : 255;
-    }
-    if (!any) return ok;
+    c->least = is_signed ? -128 : 0;
+    c->most = is_signed ? 127 : 255;
     while (c->least < c->most && !c->count[c->least & 255])
         c->least++;
     while (c->most > c->least && !c->count[c->most & 255])
         c->most--;
-    return ok;
+}
+
+bool codes_add(code_counts *c, lb_ctx *cx, lb_array *a)
+{
+    if (!a) return false;
+    if (!lb_size(a)) return true;
+    if (!lb_count_codes(cx, a, c->count)) {
+        if (lb_error_status(cx) != LB_E_UNSUPPORTED) return false;
+        lb_clear(cx);
+        return true;
+    }
+    lb_enter(cx);
+    const int64_t lo = 0, hi = 1;
+    lb_array *flat = lb_reshape(cx, a, LB_SHAPE(lb_size(a)));
+    lb_array *one = lb_codes(cx, lb_slice(cx, flat, &lo, &hi, NULL));
+    if (one) find_range(c, lb_dtype_of(one) == LB_I8);
+    lb_leave(cx);
+    return one != NULL;
 }
 
 /* ---- drawing ------------------------------------------------------------- */
@@ -106,7 +61,7 @@ static bool has_unicode(void)
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-/* Characters of three bytes each, one after the other. */
+/* The k-th character of a string of three-byte characters. */
 static void put_third(FILE *to, const char *all, int k)
 {
     fwrite(all + 3 * k, 1, 3, to);

@@ -1,79 +1,101 @@
-/* verb_check.c - `lowbit check`: is a file sound?
+/* verb_check.c - `lowbit check`: validate a file.
  *
- * To open it is to hold all that its header claims against the rules; then
- * every array is loaded and its numbers looked at. What is wrong goes to
- * stdout, a line for each flaw, because it is what was asked for.
+ * Opening the file checks its header. Then the values of every array are read.
+ * Problems are the result, so they go to stdout, one line each.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "input.h"
+#include "scan.h"
 
 typedef struct check {
     json *j; /* NULL: lines of text */
     bool quiet;
-    int64_t flawed;  /* arrays */
-    int64_t unknown; /* arrays that are right, and cannot be loaded here */
-    double elements; /* looked at */
+    scan scan;
+    int64_t invalid;     /* arrays */
+    int64_t unsupported; /* arrays whose values cannot be loaded */
+    double values;       /* checked */
 } check;
 
-/* ---- what is said -------------------------------------------------------- */
+/* ---- output -------------------------------------------------------------- */
 
-static void say(check *c, const char *name, const char *what)
+static void put_line(check *c, const char *name, const char *problem)
 {
-    if (c->quiet) return;
-    if (c->j) {
-        json_open(c->j, '{');
-        json_string(json_key(c->j, "name"), name);
-        json_string(json_key(c->j, "flaw"), what);
-        json_close(c->j, '}');
-        return;
-    }
+    if (c->quiet || c->j) return;
+    scan_clear(&c->scan);
     put_text(stdout, name, strlen(name));
     fputs(": ", stdout);
-    put_text(stdout, what, strlen(what));
+    put_text(stdout, problem, strlen(problem));
     putchar('\n');
 }
 
-static void say_flaw(check *c, const char *name, const char *what, lb_flaw f)
+static void put_flaw(check *c, const char *name, const char *what, lb_flaw f)
 {
     char text[160];
     if (!f.n) return;
-    snprintf(text, sizeof text, "%" PRId64 " %s, the first at %" PRId64, f.n,
+    snprintf(text, sizeof text, "%" PRId64 " %s, first at index %" PRId64, f.n,
              what, f.first);
-    say(c, name, text);
+    put_line(c, name, text);
+}
+
+/* found NULL: the values were not checked, for the reason given, or because
+ * only the header is. */
+static void put_json(const check *c, const lb_entry *e, const char *status,
+                     const lb_findings *found, const char *why)
+{
+    if (!c->j) return;
+    json_next(c->j);
+    json_open(c->j, '{');
+    json_array_head(c->j, e);
+    json_string(json_key(c->j, "status"), status);
+    json_string(json_key(c->j, "message"), why);
+    if (found) {
+        json_int(json_key(c->j, "nan"), found->nan.n);
+        json_int(json_key(c->j, "infinite"), found->inf.n);
+        json_int(json_key(c->j, "invalid_codes"), found->code.n);
+        json_int(json_key(c->j, "invalid_scales"), found->scale.n);
+    }
+    json_close(c->j, '}');
 }
 
 /* ---- arrays -------------------------------------------------------------- */
 
-/* What could not be loaded: false if that says nothing about the file. */
+/* After an array could not be loaded: false if that is not the file's fault. */
 static bool check_failure(lb_ctx *cx, const lb_entry *e, check *c)
 {
     const lb_status status = lb_error_status(cx);
-    if (is_beyond(cx))
-        c->unknown++;
+    const bool beyond = is_beyond(cx);
+    if (beyond)
+        c->unsupported++;
     else if (status == LB_E_CONTENT || status == LB_E_ARG) {
-        c->flawed++;
-        say(c, e->name, lb_error(cx));
+        c->invalid++;
+        put_line(c, e->name, lb_error(cx));
     } else
         return false;
+    put_json(c, e, beyond ? "unsupported" : "invalid", NULL, lb_error(cx));
     lb_clear(cx);
     return true;
+}
+
+static bool examine(void *user, lb_ctx *cx, lb_array *part)
+{
+    return lb_examine(cx, part, user);
 }
 
 static bool check_array(lb_ctx *cx, lb_file *f, const lb_entry *e, check *c)
 {
     lb_findings found = {0};
-    lb_enter(cx);
-    const bool ok = lb_examine(cx, lb_file_load(cx, f, e->name), &found);
-    lb_leave(cx);
-    if (!ok) return check_failure(cx, e, c);
-    c->elements += (double)found.n;
-    c->flawed += !lb_findings_sound(&found);
-    say_flaw(c, e->name, "NaN", found.nan);
-    say_flaw(c, e->name, "infinite", found.inf);
-    say_flaw(c, e->name, "codes that the format does not have", found.code);
-    say_flaw(c, e->name, "scales that are negative or not finite", found.scale);
+    if (!scan_array(&c->scan, cx, f, e, examine, &found))
+        return check_failure(cx, e, c);
+    const bool sound = lb_findings_sound(&found);
+    c->values += (double)found.n;
+    c->invalid += !sound;
+    put_flaw(c, e->name, "NaN", found.nan);
+    put_flaw(c, e->name, "infinite", found.inf);
+    put_flaw(c, e->name, "invalid codes", found.code);
+    put_flaw(c, e->name, "scales that are negative or not finite", found.scale);
+    put_json(c, e, sound ? "ok" : "invalid", &found, NULL);
     return true;
 }
 
@@ -81,71 +103,88 @@ static bool check_arrays(lb_ctx *cx, lb_file *f, bool values, check *c)
 {
     for (int64_t i = 0; i < lb_file_count(f); i++) {
         const lb_entry *e = lb_file_entry(f, i);
-        c->unknown += !e->format;
-        if (values && e->format && !check_array(cx, f, e, c)) return false;
+        if (!e->format) {
+            c->unsupported++;
+            put_json(c, e, "unsupported", NULL, "unsupported type");
+        } else if (!values)
+            put_json(c, e, "ok", NULL, NULL);
+        else if (!check_array(cx, f, e, c))
+            return false;
     }
     return true;
 }
 
 /* ---- the verb ------------------------------------------------------------ */
 
-static void begin(const char *path, const lb_file *f, const check *c)
+static const char *plural(int64_t n)
 {
-    if (!c->j || !f) return;
-    json_open(c->j, '{');
-    json_string(json_key(c->j, "path"), path);
-    json_string(json_key(c->j, "kind"), lb_file_kind(f));
-    json_open(json_key(c->j, "flaws"), '[');
+    return n == 1 ? "" : "s";
 }
 
-/* why: it could not be looked at to the end; NULL: it was. */
-static void end(const char *path, const lb_file *f, const check *c,
-                const char *why)
+static void summary(const char *path, const lb_file *f, const check *c,
+                    bool values)
 {
     const int64_t n = lb_file_count(f);
-    if (c->j && f) {
-        json_close(c->j, ']');
-        json_string(json_key(c->j, "error"), why);
-        json_int(json_key(c->j, "arrays"), n);
-        json_int(json_key(c->j, "flawed"), c->flawed);
-        json_int(json_key(c->j, "unknown"), c->unknown);
-        json_double(json_key(c->j, "elements"), c->elements);
-        json_close(c->j, '}');
-        putchar('\n');
-    }
-    if (c->quiet || c->j || why) return;
     put_text(stdout, path, strlen(path));
-    printf(": %s, %" PRId64 " array%s, %.0f element%s looked at: ",
-           lb_file_kind(f), n, n == 1 ? "" : "s", c->elements,
-           c->elements == 1 ? "" : "s");
-    if (c->flawed)
-        printf("%" PRId64 " flawed\n", c->flawed);
+    printf(": %s, %" PRId64 " array%s, ", lb_file_kind(f), n, plural(n));
+    if (values)
+        printf("%.0f value%s checked: ", c->values, c->values == 1 ? "" : "s");
     else
-        puts("sound");
-    if (c->unknown)
-        printf("%" PRId64 " of them cannot be loaded here: only where they lie "
-               "was looked at\n",
-               c->unknown);
+        fputs("header checked: ", stdout);
+    if (c->invalid)
+        printf("%" PRId64 " invalid array%s\n", c->invalid, plural(c->invalid));
+    else
+        puts("OK");
+    if (c->unsupported)
+        printf("%" PRId64 " array%s of unsupported type or shape: only the "
+               "offsets were checked\n",
+               c->unsupported, plural(c->unsupported));
+}
+
+static void json_summary(json *j, const check *c)
+{
+    json_close(j, ']');
+    json_int(json_key(j, "invalid"), c->invalid);
+    json_int(json_key(j, "unsupported"), c->unsupported);
+    json_double(json_key(j, "values"), c->values);
+    json_end(j);
+}
+
+static verdict check_file(const arguments *a, lb_ctx *cx, lb_file *f, check *c)
+{
+    const bool values = !a->count[OPTION_HEADER];
+    const char *path = a->operand[0];
+    if (a->count[OPTION_JSON]) {
+        c->j = json_begin("check");
+        json_string(json_key(c->j, "path"), path);
+        json_string(json_key(c->j, "kind"), lb_file_kind(f));
+        json_open(json_key(c->j, "arrays"), '[');
+    }
+    scan_begin(&c->scan, a, f, NULL, 1);
+    const bool ok = check_arrays(cx, f, values, c);
+    scan_clear(&c->scan);
+    if (!ok) return complain_of(cx);
+    if (c->j)
+        json_summary(c->j, c);
+    else if (!c->quiet)
+        summary(path, f, c, values);
+    if (!c->invalid) return DONE;
+    if (c->j || c->quiet)
+        complain(BAD_INPUT, "%s: %" PRId64 " invalid array%s", path, c->invalid,
+                 plural(c->invalid));
+    return BAD_INPUT;
 }
 
 static verdict run(const arguments *a)
 {
-    json text = {.to = stdout};
-    check c = {.j = a->count[OPTION_JSON] ? &text : NULL,
-               .quiet = a->count[OPTION_QUIET] && !a->count[OPTION_JSON]};
-    const char *path = a->operand[0];
+    check c = {.quiet = a->count[OPTION_QUIET] && !a->count[OPTION_JSON]};
     int64_t jobs = 0;
     if (!argument_number(a, OPTION_JOBS, 1, 256, &jobs)) return USAGE;
-    const char *input = input_path(path);
-    if (!input) return FAILED;
-    lb_ctx *cx = context_open((int)jobs);
+    const char *input = input_path(a->operand[0]);
+    lb_ctx *cx = input ? context_open((int)jobs) : NULL;
     if (!cx) return FAILED;
     lb_file *f = lb_file_open(cx, input, NULL);
-    begin(path, f, &c);
-    const bool seen = f && check_arrays(cx, f, !a->count[OPTION_HEADER], &c);
-    verdict v = c.flawed ? BAD_INPUT : DONE;
-    if (!seen) v = complain_of(cx);
-    end(path, f, &c, seen ? NULL : lb_error(cx));
+    const verdict v = f ? check_file(a, cx, f, &c) : complain_of(cx);
     lb_file_close(f);
     lb_close(cx);
     return v;
@@ -157,14 +196,16 @@ static const option_id options_taken[] = {OPTION_HEADER, OPTION_JOBS,
 const verb verb_check = {
     .name = "check",
     .operands = "FILE",
-    .summary = "Looks for what is wrong in a file",
-    .help = "The header is held against every rule of its kind of file, which "
-            "with --header is\nall. Then every array is loaded: NaN and "
-            "infinities, codes that the format does not\nhave, and scales that "
-            "are negative or not finite are flaws. The exit status is 3 if\n"
-            "there are any.",
+    .summary = "Validate a file",
+    .help =
+        "The header is checked against the format's specification; --header "
+        "stops there. Then all values are read: NaN, infinities, codes "
+        "that the format does not define, and scales that are negative or "
+        "not finite are errors, and the exit code is 3. FILE is any file "
+        "or directory that lowbit info accepts; - is standard input.",
     .examples = "lowbit check model.safetensors\n"
-                "lowbit check --header model.gguf",
+                "lowbit check --header model.gguf\n"
+                "curl -s URL | lowbit check -",
     .n_operands = 1,
     .options = options_taken,
     .run = run,

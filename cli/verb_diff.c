@@ -1,30 +1,33 @@
-/* verb_diff.c - `lowbit diff`: what two files have in common, array by array,
- * whatever formats, layouts and kinds of files they are in. */
+/* verb_diff.c - `lowbit diff`: compare two files array by array, whatever their
+ * formats, layouts and kinds. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "places.h"
+#include "progress.h"
 #include "report.h"
 
-/* One line of the result. */
+/* One array of the result. */
 typedef struct line {
     const char *name;
-    const lb_entry *a, *b; /* NULL: the other file has it alone */
+    const lb_entry *a, *b; /* NULL: only in the other file */
     const char *why;       /* it cannot be compared; NULL: it was */
-    double nrmse, cosine, max;
-    int64_t apart;
-    bool over; /* beyond the tolerance */
+    lb_difference d;
+    bool over; /* exceeds the tolerance, or cannot be compared */
 } line;
 
 typedef struct lines {
     line *at;
     int64_t n, over;
+    int64_t compared;
     int64_t top; /* lines to print; 0: all, in the order of the files */
     double tolerance;
     lb_difference all;
     report *report; /* NULL: none is wanted */
+    progress bar;
+    uint64_t done, total; /* bytes of the first file */
 } lines;
 
 /* ---- comparing ----------------------------------------------------------- */
@@ -41,17 +44,17 @@ static void report_pair(report *r, const line *l, const lb_difference *d)
     char kind[64];
     entry_kind(l->b, kind, sizeof kind);
     report_add(r, l->a, kind, dense ? NULL : l->b->format,
-               d->apart ? NULL : "the same", l->b->nbytes, d);
+               d->apart ? NULL : "equal", l->b->nbytes, d);
 }
 
 static const char *verdict_of(const line *l)
 {
-    if (!l->b) return "only in the first";
-    if (!l->a) return "only in the second";
+    if (!l->b) return "only in the first file";
+    if (!l->a) return "only in the second file";
     return l->why;
 }
 
-/* One that cannot be compared: all that there is to say is its size. */
+/* An array that cannot be compared: only its size is reported. */
 static void report_odd(report *r, const line *l)
 {
     char kind[64] = "(none)";
@@ -67,52 +70,71 @@ static void report_odd(report *r, const line *l)
     report_add(r, &e, kind, NULL, verdict_of(l), nbytes, NULL);
 }
 
-/* False and an error that ends it all. */
+/* False and an error that ends the comparison. */
 static bool compare(lb_ctx *cx, lb_file *fa, lb_file *fb, line *l, lines *all)
 {
-    lb_difference d = {0};
-    l->over = true;
     if (!l->a->format || !l->b->format)
-        l->why = "a type that is not known here";
+        l->why = "unsupported type";
     else if (!same_shape(l->a, l->b))
-        l->why = "another shape";
+        l->why = "different shapes";
     if (l->why) return true;
     lb_enter(cx);
     lb_array *a = lb_file_load(cx, fa, l->a->name);
     lb_array *b = lb_file_load(cx, fb, l->b->name);
-    const bool ok = lb_compare(cx, a, b, &d) &&
+    const bool ok = lb_compare(cx, a, b, &l->d) &&
                     (!all->report || report_count(all->report, cx, b));
     lb_leave(cx);
     if (!ok && is_beyond(cx)) {
-        l->why = "cannot be loaded here";
+        l->why = "unsupported type or shape";
         lb_clear(cx);
         return true;
     }
     if (!ok) return false;
-    if (all->report) report_pair(all->report, l, &d);
-    l->nrmse = lb_difference_nrmse(&d);
-    l->cosine = lb_difference_cosine(&d);
-    l->max = d.max;
-    l->apart = d.apart;
-    l->over = !(l->nrmse <= all->tolerance);
-    difference_add(&all->all, &d);
+    if (all->report) report_pair(all->report, l, &l->d);
+    l->over = l->d.nonfinite || !(lb_difference_nrmse(&l->d) <= all->tolerance);
+    all->compared++;
+    difference_add(&all->all, &l->d);
     return true;
+}
+
+/* The array of g that corresponds to e of f: of the same name, or the only one
+ * if both files have one. */
+static const lb_entry *partner(const lb_file *f, const lb_entry *e,
+                               const lb_file *g)
+{
+    if (lb_file_count(f) == 1 && lb_file_count(g) == 1)
+        return lb_file_entry(g, 0);
+    return lb_file_find(g, e->name);
+}
+
+static void show_progress(lines *all, const lb_entry *e, int64_t i, int64_t n)
+{
+    progress_at(&all->bar, &(progress_step){.name = e->name,
+                                            .i = i,
+                                            .n = n,
+                                            .done = all->done,
+                                            .total = all->total});
+    all->done += e->nbytes;
 }
 
 static bool compare_all(lb_ctx *cx, lb_file *fa, lb_file *fb, lines *all)
 {
-    for (int64_t i = 0; i < lb_file_count(fa); i++) {
+    const int64_t n = lb_file_count(fa);
+    for (int64_t i = 0; i < n; i++)
+        all->total += lb_file_entry(fa, i)->nbytes;
+    for (int64_t i = 0; i < n; i++) {
         line *l = &all->at[all->n++];
         l->a = lb_file_entry(fa, i);
         l->name = l->a->name;
-        l->b = lb_file_find(fb, l->a->name);
+        l->b = partner(fa, l->a, fb);
         l->over = true;
+        show_progress(all, l->a, i, n);
         if (l->b && !compare(cx, fa, fb, l, all)) return false;
         if (all->report && verdict_of(l)) report_odd(all->report, l);
     }
     for (int64_t i = 0; i < lb_file_count(fb); i++) {
         const lb_entry *b = lb_file_entry(fb, i);
-        if (lb_file_find(fa, b->name)) continue;
+        if (partner(fb, b, fa)) continue;
         line *l = &all->at[all->n++];
         *l = (line){.name = b->name, .b = b, .over = true};
         if (all->report) report_odd(all->report, l);
@@ -122,9 +144,9 @@ static bool compare_all(lb_ctx *cx, lb_file *fa, lb_file *fb, lines *all)
     return true;
 }
 
-/* ---- what is printed ----------------------------------------------------- */
+/* ---- output -------------------------------------------------------------- */
 
-/* Columns of a table: names, and kinds in either file. */
+/* Columns of the table: names, and types in either file. */
 typedef struct widths {
     int name, a, b;
 } widths;
@@ -150,32 +172,52 @@ static void print_line(const line *l, widths w)
         put_kind(stdout, l->b, w.b);
     }
     if (why && l->a && l->b && !same_shape(l->a, l->b)) {
+        fputs("different shapes: ", stdout);
         put_shape(stdout, l->a->dim, l->a->rank);
         fputs(" and ", stdout);
         put_shape(stdout, l->b->dim, l->b->rank);
         putchar('\n');
     } else if (why)
         puts(why);
-    else if (!l->apart)
-        puts("the same");
-    else
-        printf("nrmse %-9.4g max %-9.4g cosine %.7g\n", l->nrmse, l->max,
-               l->cosine);
+    else if (!l->d.apart)
+        puts("equal");
+    else {
+        printf("nrmse %-9.4g max %-9.4g cosine %.7g",
+               lb_difference_nrmse(&l->d), l->d.max,
+               lb_difference_cosine(&l->d));
+        if (l->d.nonfinite)
+            printf("  %" PRId64 " not finite in one file", l->d.nonfinite);
+        putchar('\n');
+    }
+}
+
+/* null where no values were compared. */
+static void json_errors(json *j, const lb_difference *d)
+{
+    const double none = (double)NAN;
+    json_int(json_key(j, "values"), d->n);
+    json_int(json_key(j, "differing"), d->apart);
+    json_int(json_key(j, "nonfinite"), d->nonfinite);
+    json_double(json_key(j, "nrmse"), d->n ? lb_difference_nrmse(d) : none);
+    json_double(json_key(j, "max"), d->n ? d->max : none);
+    json_double(json_key(j, "cosine"), d->n ? lb_difference_cosine(d) : none);
 }
 
 static void json_line(json *j, const line *l)
 {
-    const char *why = verdict_of(l);
+    json_next(j);
     json_open(j, '{');
-    json_string(json_key(j, "name"), l->name);
-    if (why) {
-        json_string(json_key(j, "why"), why);
-    } else {
-        json_int(json_key(j, "apart"), l->apart);
-        json_double(json_key(j, "nrmse"), l->nrmse);
-        json_double(json_key(j, "max"), l->max);
-        json_double(json_key(j, "cosine"), l->cosine);
-    }
+    json_array_head(j, l->a ? l->a : l->b);
+    json_string(json_key(j, "in"), !l->b ? "first" : !l->a ? "second" : "both");
+    json_key(j, "second");
+    if (l->a && l->b) {
+        json_open(j, '{');
+        json_array_head(j, l->b);
+        json_close(j, '}');
+    } else
+        json_null(j);
+    json_string(json_key(j, "message"), verdict_of(l));
+    json_errors(j, &l->d);
     json_bool(json_key(j, "differs"), l->over);
     json_close(j, '}');
 }
@@ -185,49 +227,48 @@ static void print_text(const lines *all, int64_t top)
     const widths w = widths_of(all->at, top);
     for (int64_t i = 0; i < top; i++)
         print_line(&all->at[i], w);
-    printf("%" PRId64 " array%s, %" PRId64 " differ%s by more than %g; ",
-           all->n, all->n == 1 ? "" : "s", all->over, all->over == 1 ? "s" : "",
+    printf("%" PRId64 " array%s, %" PRId64 " exceed%s tolerance %g; ", all->n,
+           all->n == 1 ? "" : "s", all->over, all->over == 1 ? "s" : "",
            all->tolerance);
-    if (all->over && !all->all.n) {
-        puts("no numbers were compared");
-        return;
-    }
-    printf("of all numbers: nrmse %.4g, max %.4g, cosine %.7g\n",
-           lb_difference_nrmse(&all->all), all->all.max,
-           lb_difference_cosine(&all->all));
+    if (!all->all.n)
+        puts("no values were compared");
+    else
+        printf("overall nrmse %.4g, max %.4g, cosine %.7g\n",
+               lb_difference_nrmse(&all->all), all->all.max,
+               lb_difference_cosine(&all->all));
 }
 
-static void print_json(const lines *all, int64_t top)
+static void print_json(const arguments *a, const lines *all, int64_t top)
 {
-    json j = {.to = stdout};
-    json_open(&j, '{');
-    json_int(json_key(&j, "arrays"), all->n);
-    json_int(json_key(&j, "differ"), all->over);
-    json_double(json_key(&j, "tolerance"), all->tolerance);
-    json_double(json_key(&j, "nrmse"), lb_difference_nrmse(&all->all));
-    json_double(json_key(&j, "max"), all->all.max);
-    json_double(json_key(&j, "cosine"), lb_difference_cosine(&all->all));
-    json_open(json_key(&j, "list"), '[');
-    for (int64_t i = 0; i < top; i++) {
-        fputs(i ? ",\n" : "\n", stdout);
-        j.more = false;
-        json_line(&j, &all->at[i]);
-    }
-    json_close(&j, ']');
-    json_close(&j, '}');
-    putchar('\n');
+    json *j = json_begin("diff");
+    json_string(json_key(j, "first"), a->operand[0]);
+    json_string(json_key(j, "second"), a->operand[1]);
+    json_double(json_key(j, "tolerance"), all->tolerance);
+    json_int(json_key(j, "compared"), all->compared);
+    json_int(json_key(j, "differ"), all->over);
+    json_errors(j, &all->all);
+    json_open(json_key(j, "arrays"), '[');
+    for (int64_t i = 0; i < top; i++)
+        json_line(j, &all->at[i]);
+    json_close(j, ']');
+    json_end(j);
+    if (all->over)
+        complain(DIFFERS,
+                 "%" PRId64 " of %" PRId64
+                 " arrays exceed tolerance %g or were not compared",
+                 all->over, all->n, all->tolerance);
 }
 
 /* ---- the verb ------------------------------------------------------------ */
 
-/* What cannot be compared is worse than any error. */
+/* An array that cannot be compared ranks before any error. */
 static double badness(const line *l)
 {
-    if (verdict_of(l)) return HUGE_VAL;
-    return isnan(l->nrmse) ? HUGE_VAL : l->nrmse;
+    if (verdict_of(l) || l->d.nonfinite) return HUGE_VAL;
+    return lb_difference_nrmse(&l->d);
 }
 
-/* Of equals the first in the file, which is the first in the list. */
+/* The worst first; equal ones by name. */
 static int by_badness(const void *a, const void *b)
 {
     const double x = badness(a), y = badness(b);
@@ -241,11 +282,14 @@ static verdict diff(const arguments *a, lb_ctx *cx, lb_file *fa, lb_file *fb,
     const int64_t room = lb_file_count(fa) + lb_file_count(fb);
     all->at = calloc((size_t)room + 1, sizeof *all->at);
     if (!all->at) return complain(FAILED, "out of memory");
-    if (!compare_all(cx, fa, fb, all)) return complain_of(cx);
+    progress_begin(&all->bar, a);
+    const bool ok = compare_all(cx, fa, fb, all);
+    progress_clear(&all->bar);
+    if (!ok) return complain_of(cx);
     if (all->top) qsort(all->at, (size_t)all->n, sizeof *all->at, by_badness);
     const int64_t top = all->top && all->top < all->n ? all->top : all->n;
     if (a->count[OPTION_JSON])
-        print_json(all, top);
+        print_json(a, all, top);
     else if (!a->count[OPTION_QUIET])
         print_text(all, top);
     if (all->report) {
@@ -253,7 +297,7 @@ static verdict diff(const arguments *a, lb_ctx *cx, lb_file *fa, lb_file *fb,
         const verdict v = report_save(all->report, a->value[OPTION_REPORT]);
         if (v != DONE) return v;
     }
-    return all->over ? FAILED : DONE;
+    return all->over ? DIFFERS : DONE;
 }
 
 static verdict run(const arguments *a)
@@ -273,7 +317,7 @@ static verdict run(const arguments *a)
     if (all.report) report_begin(&r, "diff", a->argc, a->argv);
     r.source = a->operand[0];
     r.result = a->operand[1];
-    r.kept = "The same, or not compared";
+    r.kept = "Equal, or not compared";
     lb_file *fa = lb_file_open(cx, a->operand[0], NULL);
     lb_file *fb = fa ? lb_file_open(cx, a->operand[1], NULL) : NULL;
     v = fb ? diff(a, cx, fa, fb, &all) : complain_of(cx);
@@ -292,13 +336,16 @@ static const option_id options_taken[] = {
 const verb verb_diff = {
     .name = "diff",
     .operands = "A B",
-    .summary = "Compares two files, array by array",
-    .help = "Arrays are known by their names; formats, layouts and kinds of "
-            "files may differ.\nnrmse: |a-b| / |a|, with the norms of all "
-            "numbers; max: the largest |a-b|; cosine: of\nthe angle between "
-            "them. The exit status is 1 if an array's nrmse is above the\n"
-            "tolerance, if one cannot be compared, or if it is in one file "
-            "only.",
+    .summary = "Compare two files array by array",
+    .help =
+        "Arrays are matched by name; formats, layouts and kinds of files may "
+        "differ. If each file holds one array, the two are compared "
+        "whatever their names.\n\n"
+        "nrmse is |a-b| / |a| (Euclidean norms), max the largest absolute "
+        "difference, cosine the cosine similarity. The exit code is 1 if "
+        "the nrmse of an array exceeds the tolerance, if a value is finite "
+        "in one file only, or if an array cannot be compared or is in one "
+        "file only.",
     .examples =
         "lowbit diff model.safetensors model.nf4.safetensors --tolerance 0.1\n"
         "lowbit diff a b --top 10 --report diff.html",

@@ -1,19 +1,21 @@
-/* verb_stats.c - `lowbit stats`: how the numbers of a file are distributed. */
+/* verb_stats.c - `lowbit stats`: value statistics and histograms. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "histogram.h"
+#include "input.h"
+#include "scan.h"
 
-typedef struct look {
+/* One array. */
+typedef struct array_stats {
     const lb_entry *e;
     lb_findings f;
-    histogram h;
+    lb_histogram h;
     code_counts c;
-    const char *why; /* it was not looked at; NULL: it was */
-} look;
+    const char *why; /* it has no statistics; NULL: it has */
+} array_stats;
 
 static double mean_of(const lb_findings *f)
 {
@@ -29,69 +31,86 @@ static double deviation_of(const lb_findings *f)
     return var > 0 ? sqrt(var) : 0;
 }
 
-static bool look_at(lb_ctx *cx, lb_file *file, int bins, look *l)
+/* Arrays are read twice: the histogram needs the range of the values. */
+enum { TIMES = 2 };
+
+static bool examine(void *user, lb_ctx *cx, lb_array *part)
 {
-    lb_enter(cx);
-    lb_array *a = lb_file_load(cx, file, l->e->name);
-    bool ok = lb_examine(cx, a, &l->f);
-    histogram_span(&l->h, &l->f, bins);
-    ok = ok && histogram_add(&l->h, cx, a);
-    l->c = (code_counts){.least = 1};
-    ok = ok && codes_add(&l->c, cx, a);
-    lb_leave(cx);
-    return ok;
+    array_stats *s = user;
+    return lb_examine(cx, part, &s->f);
+}
+
+static bool count(void *user, lb_ctx *cx, lb_array *part)
+{
+    array_stats *s = user;
+    return lb_count_values(cx, part, &s->h) && codes_add(&s->c, cx, part);
+}
+
+static bool find_stats(lb_ctx *cx, lb_file *file, int bins, scan *bar,
+                       array_stats *s)
+{
+    if (!scan_array(bar, cx, file, s->e, examine, s)) return false;
+    histogram_span(&s->h, &s->f, bins);
+    s->c = (code_counts){.least = 1};
+    return scan_array(bar, cx, file, s->e, count, s);
 }
 
 /* ---- as JSON ------------------------------------------------------------- */
 
-static void json_look(json *j, const look *l)
+/* A statistic of the finite values: null if there are none. */
+static void put_number(json *j, const char *key, const lb_findings *f, double v)
 {
-    const lb_findings *f = &l->f;
-    json_open(j, '{');
-    json_string(json_key(j, "name"), l->e->name);
-    json_string(json_key(j, "format"), l->e->format);
-    if (l->why) {
-        json_string(json_key(j, "why"), l->why);
-        json_close(j, '}');
-        return;
-    }
-    json_int(json_key(j, "elements"), f->n);
-    json_double(json_key(j, "min"), f->least);
-    json_double(json_key(j, "max"), f->most);
-    json_double(json_key(j, "mean"), mean_of(f));
-    json_double(json_key(j, "std"), deviation_of(f));
-    json_int(json_key(j, "zeros"), f->zeros);
-    json_int(json_key(j, "nan"), f->nan.n);
-    json_int(json_key(j, "inf"), f->inf.n);
+    json_double(json_key(j, key), f->finite ? v : (double)NAN);
+}
+
+static void put_counts(json *j, const array_stats *s)
+{
+    const code_counts *c = &s->c;
     json_open(json_key(j, "histogram"), '{');
-    json_double(json_key(j, "lo"), l->h.lo);
-    json_double(json_key(j, "hi"), l->h.hi);
-    json_int(json_key(j, "below"), l->h.below);
-    json_int(json_key(j, "above"), l->h.above);
-    json_open(json_key(j, "count"), '[');
-    for (int i = 0; i < l->h.bins; i++)
-        json_int(j, l->h.count[i]);
+    json_double(json_key(j, "lo"), s->h.lo);
+    json_double(json_key(j, "hi"), s->h.hi);
+    json_int(json_key(j, "below"), s->h.below);
+    json_int(json_key(j, "above"), s->h.above);
+    json_open(json_key(j, "counts"), '[');
+    for (int i = 0; i < s->h.bins; i++)
+        json_int(j, s->h.count[i]);
     json_close(j, ']');
     json_close(j, '}');
-    if (l->c.least <= l->c.most) {
-        json_open(json_key(j, "codes"), '{');
-        json_int(json_key(j, "least"), l->c.least);
-        json_open(json_key(j, "count"), '[');
-        for (int c = l->c.least; c <= l->c.most; c++)
-            json_int(j, l->c.count[c & 255]);
-        json_close(j, ']');
-        json_close(j, '}');
+    if (c->least > c->most) return;
+    json_open(json_key(j, "codes"), '{');
+    json_int(json_key(j, "first"), c->least);
+    json_open(json_key(j, "counts"), '[');
+    for (int k = c->least; k <= c->most; k++)
+        json_int(j, c->count[k & 255]);
+    json_close(j, ']');
+    json_close(j, '}');
+}
+
+static void json_array(json *j, const array_stats *s)
+{
+    const lb_findings *f = &s->f;
+    json_next(j);
+    json_open(j, '{');
+    json_array_head(j, s->e);
+    json_string(json_key(j, "message"), s->why);
+    if (!s->why) {
+        put_number(j, "min", f, f->least);
+        put_number(j, "max", f, f->most);
+        put_number(j, "mean", f, mean_of(f));
+        put_number(j, "std", f, deviation_of(f));
+        json_int(json_key(j, "zeros"), f->zeros);
+        json_int(json_key(j, "nan"), f->nan.n);
+        json_int(json_key(j, "infinite"), f->inf.n);
+        put_counts(j, s);
     }
     json_close(j, '}');
 }
 
 /* ---- one array ----------------------------------------------------------- */
 
-/* Colour where somebody looks, and has not said NO_COLOR. */
 static void colour(const char *escape)
 {
-    const char *no = getenv("NO_COLOR");
-    if (isatty(STDOUT_FILENO) && !(no && *no)) fputs(escape, stdout);
+    if (may_colour(stdout)) fputs(escape, stdout);
 }
 
 static void print_bar(const char *label, int64_t n, int64_t most)
@@ -103,7 +122,7 @@ static void print_bar(const char *label, int64_t n, int64_t most)
     printf("%s%" PRId64 "\n", n ? " " : "", n);
 }
 
-static void print_histogram(const histogram *h)
+static void print_histogram(const lb_histogram *h)
 {
     int64_t most = 1;
     char label[32];
@@ -121,7 +140,7 @@ static void print_histogram(const histogram *h)
     if (h->above) printf("%12s  %" PRId64 "\n", "above", h->above);
 }
 
-/* Bytes have too many for lines of their own. */
+/* 8-bit codes are too many for one line each. */
 static void print_codes(const code_counts *c)
 {
     int64_t most = 1;
@@ -136,87 +155,89 @@ static void print_codes(const code_counts *c)
     }
 }
 
-static void print_one(const look *l)
+static void print_one(const array_stats *s)
 {
-    const lb_findings *f = &l->f;
+    const lb_findings *f = &s->f;
     char kind[64];
-    entry_kind(l->e, kind, sizeof kind);
-    put_text(stdout, l->e->name, strlen(l->e->name));
+    entry_kind(s->e, kind, sizeof kind);
+    put_text(stdout, s->e->name, strlen(s->e->name));
     printf("  %s  ", kind);
-    put_shape(stdout, l->e->dim, l->e->rank);
+    put_shape(stdout, s->e->dim, s->e->rank);
     printf("\nmin %.6g, max %.6g, mean %.6g, std %.6g, zeros %" PRId64
            ", NaN %" PRId64 ", infinite %" PRId64 "\n",
            f->least, f->most, mean_of(f), deviation_of(f), f->zeros, f->nan.n,
            f->inf.n);
     if (!f->finite) return;
-    print_histogram(&l->h);
-    print_codes(&l->c);
+    print_histogram(&s->h);
+    print_codes(&s->c);
 }
 
 /* ---- all of them --------------------------------------------------------- */
 
-static void print_row(const look *l, int name, int kind)
+static void print_row(const array_stats *s, int name, int kind)
 {
-    const lb_findings *f = &l->f;
-    put_column(stdout, l->e->name, name);
-    put_kind(stdout, l->e, kind);
-    if (l->why) {
-        puts(l->why);
+    const lb_findings *f = &s->f;
+    put_column(stdout, s->e->name, name);
+    put_kind(stdout, s->e, kind);
+    if (s->why) {
+        puts(s->why);
         return;
     }
     printf("%9.3g %10.3g %10.3g %10.3g  ", f->least, f->most, mean_of(f),
            deviation_of(f));
-    put_spark(stdout, l->h.count, f->finite ? l->h.bins : 0);
+    put_spark(stdout, s->h.count, f->finite ? s->h.bins : 0);
     if (f->nan.n) printf("  %" PRId64 " NaN", f->nan.n);
     if (f->inf.n) printf("  %" PRId64 " infinite", f->inf.n);
     putchar('\n');
 }
 
-/* What cannot be loaded is named with the reason. False and an error. */
-static bool look_if_possible(lb_ctx *cx, lb_file *f, int bins, look *l)
+/* An array that cannot be loaded is listed with the reason. False and an
+ * error. */
+static bool find_if_possible(lb_ctx *cx, lb_file *f, int bins, scan *bar,
+                             array_stats *s)
 {
-    if (!l->e->format)
-        l->why = "a type that is not known here";
-    else if (look_at(cx, f, bins, l))
+    if (!s->e->format)
+        s->why = "unsupported type";
+    else if (find_stats(cx, f, bins, bar, s))
         return true;
     else if (is_beyond(cx)) {
-        l->why = "cannot be loaded here";
+        s->why = "unsupported type or shape";
         lb_clear(cx);
     }
-    return l->why != NULL;
+    return s->why != NULL;
 }
 
-static verdict all(lb_ctx *cx, lb_file *f, int bins, json *j)
+static void find_widths(const lb_file *f, int *name, int *kind)
 {
-    int name = 4, kind = 12;
+    *name = 4;
+    *kind = 12;
     for (int64_t i = 0; i < lb_file_count(f); i++) {
-        name = wider(name, name_width(lb_file_entry(f, i)->name));
-        kind = wider(kind, kind_width(lb_file_entry(f, i)));
+        *name = wider(*name, name_width(lb_file_entry(f, i)->name));
+        *kind = wider(*kind, kind_width(lb_file_entry(f, i)));
     }
-    if (j)
-        json_open(j, '[');
-    else {
+}
+
+static verdict all(lb_ctx *cx, lb_file *f, int bins, scan *bar, json *j)
+{
+    int name, kind;
+    find_widths(f, &name, &kind);
+    if (!j) {
         put_column(stdout, "name", name);
         put_column(stdout, "type", kind);
         printf("%9s %10s %10s %10s\n", "min", "max", "mean", "std");
     }
-    verdict v = DONE;
-    for (int64_t i = 0; v == DONE && i < lb_file_count(f); i++) {
-        look l = {.e = lb_file_entry(f, i)};
-        if (!look_if_possible(cx, f, bins, &l)) {
-            v = complain_of(cx);
-        } else if (j) {
-            fputs(j->more ? ",\n" : "\n", stdout);
-            j->more = false;
-            json_look(j, &l);
-        } else
-            print_row(&l, name, kind);
+    for (int64_t i = 0; i < lb_file_count(f); i++) {
+        array_stats s = {.e = lb_file_entry(f, i)};
+        const bool ok = find_if_possible(cx, f, bins, bar, &s);
+        if (!j || !ok) scan_clear(bar);
+        if (!ok) return complain_of(cx);
+        if (j)
+            json_array(j, &s);
+        else
+            print_row(&s, name, kind);
     }
-    if (j) {
-        json_close(j, ']');
-        putchar('\n');
-    }
-    return v;
+    scan_clear(bar);
+    return DONE;
 }
 
 static verdict no_array(const lb_file *f, const char *name)
@@ -228,43 +249,61 @@ static verdict no_array(const lb_file *f, const char *name)
     const char *meant = names ? nearest(name, names, (int)n) : NULL;
     free(names);
     if (meant)
-        return complain(FAILED, "no array '%.200s'; is it %s?", name,
+        return complain(USAGE, "no array '%.200s'; did you mean %s?", name,
                         show_name(meant).s);
-    return complain(FAILED, "no array '%.200s'; lowbit info lists them", name);
+    return complain(USAGE, "no array '%.200s' (lowbit info lists them)", name);
 }
 
-static verdict one(lb_ctx *cx, lb_file *f, const char *name, int bins, json *j)
+static verdict one(lb_ctx *cx, lb_file *f, const lb_entry *e, int bins,
+                   scan *bar, json *j)
 {
-    look l = {.e = lb_file_find(f, name)};
-    if (!l.e) return no_array(f, name);
-    if (!look_at(cx, f, bins, &l)) return complain_of(cx);
-    if (j) {
-        json_look(j, &l);
-        putchar('\n');
-    } else
-        print_one(&l);
+    array_stats s = {.e = e};
+    const bool ok = find_stats(cx, f, bins, bar, &s);
+    scan_clear(bar);
+    if (!ok) return complain_of(cx);
+    if (j)
+        json_array(j, &s);
+    else
+        print_one(&s);
     return DONE;
+}
+
+static verdict print_stats(const arguments *a, lb_ctx *cx, lb_file *f, int bins)
+{
+    const bool single = a->n_operands == 2;
+    const lb_entry *e = single ? lb_file_find(f, a->operand[1]) : NULL;
+    json *j = NULL;
+    scan bar;
+    if (single && !e) return no_array(f, a->operand[1]);
+    if (a->count[OPTION_JSON]) {
+        j = json_begin("stats");
+        json_string(json_key(j, "path"), a->operand[0]);
+        json_string(json_key(j, "kind"), lb_file_kind(f));
+        json_open(json_key(j, "arrays"), '[');
+    }
+    scan_begin(&bar, a, f, e, TIMES);
+    const verdict v =
+        single ? one(cx, f, e, bins, &bar, j) : all(cx, f, bins, &bar, j);
+    if (j && v == DONE) {
+        json_close(j, ']');
+        json_end(j);
+    }
+    return v;
 }
 
 static verdict run(const arguments *a)
 {
     const lb_file_options options = {.struct_size = sizeof options,
                                      .raw = a->count[OPTION_RAW] != 0};
-    json text = {.to = stdout}, *j = a->count[OPTION_JSON] ? &text : NULL;
     int64_t bins = 24, jobs = 0;
-    if (!argument_number(a, OPTION_BINS, 2, BINS_MOST, &bins) ||
+    if (!argument_number(a, OPTION_BINS, 2, LB_HISTOGRAM_MOST, &bins) ||
         !argument_number(a, OPTION_JOBS, 1, 256, &jobs))
         return USAGE;
-    lb_ctx *cx = context_open((int)jobs);
+    const char *input = input_path(a->operand[0]);
+    lb_ctx *cx = input ? context_open((int)jobs) : NULL;
     if (!cx) return FAILED;
-    lb_file *f = lb_file_open(cx, a->operand[0], &options);
-    verdict v;
-    if (!f)
-        v = complain_of(cx);
-    else if (a->n_operands == 2)
-        v = one(cx, f, a->operand[1], (int)bins, j);
-    else
-        v = all(cx, f, (int)bins, j);
+    lb_file *f = lb_file_open(cx, input, &options);
+    const verdict v = f ? print_stats(a, cx, f, (int)bins) : complain_of(cx);
     lb_file_close(f);
     lb_close(cx);
     return v;
@@ -276,11 +315,13 @@ static const option_id options_taken[] = {OPTION_BINS, OPTION_JOBS, OPTION_JSON,
 const verb verb_stats = {
     .name = "stats",
     .operands = "FILE [ARRAY]",
-    .summary = "Draws how the numbers of a file are distributed",
-    .help = "Of every array a line, or of one all there is to see: the least "
-            "and the largest number,\nmean, standard deviation, and a "
-            "histogram, which ends four deviations from the mean;\nof codes, "
-            "too, where there are not too many. NO_COLOR is obeyed.",
+    .summary = "Show value statistics and histograms",
+    .help = "One line per array, or full detail for one array: minimum, "
+            "maximum, mean, standard deviation and a histogram, which covers "
+            "at most four standard deviations on either side of the mean; for "
+            "quantized arrays with codes of up to 5 bits also the number of "
+            "times that each code occurs. FILE is any file or directory that "
+            "lowbit info accepts; - is standard input.",
     .examples = "lowbit stats model.safetensors\n"
                 "lowbit stats model.safetensors lm_head.weight --bins 40",
     .n_operands = 1,

@@ -1,29 +1,29 @@
-/* verify.c - what was written, read again and held against the source: errors
- * must be those that were measured while it was written, and what stayed as it
- * was must be the same. */
+/* verify.c - reads a result back and compares it with the source: errors must
+ * be the ones measured while it was written, and arrays that were not quantized
+ * must be unchanged. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "job_talk.h"
 
-/* Sums were formed in other pieces. */
+/* The sums were formed in other chunks. */
 static bool is_near(double a, double b)
 {
     return (isnan(a) && isnan(b)) || a == b || fabs(a - b) <= 1e-4 * fabs(b);
 }
 
-/* Rows of an array of the source at a time: about so many bytes. */
-enum { PIECE = 32 << 20 };
+/* Bytes of rows of the source that are loaded at a time. */
+enum { CHUNK = 32 << 20 };
 
 static int64_t rows_at_once(const lb_entry *e)
 {
     const int64_t n = e->rank && e->dim[0] > 0 ? e->dim[0] : 1;
     const uint64_t row = e->nbytes / (uint64_t)n + 1;
-    return row < PIECE ? PIECE / (int64_t)row : 1;
+    return row < CHUNK ? CHUNK / (int64_t)row : 1;
 }
 
-/* Rows lo to hi; of a packed array, which is small, all of it is there. */
+/* Rows lo to hi. A packed array is small: it is loaded as a whole. */
 static lb_array *rows_of(lb_ctx *cx, lb_file *f, const char *name,
                          lb_array *whole, int64_t lo, int64_t hi)
 {
@@ -39,7 +39,7 @@ static bool is_dense(const lb_entry *e)
     return e && e->format && strcmp(e->format, "dense") == 0;
 }
 
-/* What b has lost of a, one of each file. */
+/* The error of an array in the second file. */
 static bool compare(lb_ctx *cx, lb_file *from, lb_file *to, const char *name,
                     lb_difference *d)
 {
@@ -60,7 +60,7 @@ static bool compare(lb_ctx *cx, lb_file *from, lb_file *to, const char *name,
         lb_enter(cx);
         lb_array *a = cut ? rows_of(cx, from, name, NULL, lo, hi) : x;
         lb_array *b = cut ? rows_of(cx, to, name, y, lo, hi) : y;
-        /* Some layouts do not say what dtype an array had. */
+        /* Some layouts do not record the dtype of the source. */
         if (a && b && lb_dtype_of(b) != lb_dtype_of(a))
             b = lb_convert(cx, b, lb_dtype_of(a));
         ok = lb_compare(cx, a, b, d);
@@ -77,11 +77,13 @@ static verdict verify_row(const report_row *row, lb_ctx *cx, lb_file *from,
     if (!compare(cx, from, to, row->name, &d)) return complain_of(cx);
     const double is = lb_difference_nrmse(&d);
     const double was = lb_difference_nrmse(&row->error);
-    if (row->kept ? d.apart == 0 : is_near(is, was)) return DONE;
+    if (row->kept ? d.apart == 0
+                  : is_near(is, was) && d.nonfinite == row->error.nonfinite)
+        return DONE;
     return complain(FAILED,
-                    "'%s' is read back with an error of %.6g, and was "
-                    "written with one of %.6g",
-                    show_name(row->name).s, is, row->kept ? 0 : was);
+                    "verification failed: '%s' was written with nrmse %.6g "
+                    "and reads back with %.6g",
+                    show_name(row->name).s, row->kept ? 0 : was, is);
 }
 
 verdict verify_result(const report *r, lb_ctx *cx,

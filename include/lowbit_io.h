@@ -319,10 +319,10 @@ typedef struct lb_difference {
  * dtypes, to *d, which begins as zeros. The same for every number of threads
  * and every CPU; sums are right to six digits. */
 LB_API bool lb_compare(lb_ctx *cx, lb_array *a, lb_array *b, lb_difference *d);
-/* |a-b| / |a|, with the norms of all numbers; 0 if nothing is apart, infinite
- * if a is all zeros, NaN if some are not finite. */
+/* |a-b| / |a|, with the norms of all values that are finite in both: 0 if none
+ * differ, infinite if a is all zeros, NaN if no value is finite in both. */
 LB_API double lb_difference_nrmse(const lb_difference *d);
-/* Of the angle between a and b: 1 if nothing is apart. */
+/* Cosine of the angle between a and b, of the same values: 1 if none differ. */
 LB_API double lb_difference_cosine(const lb_difference *d);
 
 /* What is wrong with an array: how often, and the first place. */
@@ -345,10 +345,25 @@ typedef struct lb_findings {
     double sum, squares;
 } lb_findings;
 
-/* Looks at an array, in pieces, and adds to *f, which begins as zeros. */
+/* Checks an array and adds to *f, which begins as zeros. Uses all threads; the
+ * result does not depend on their number. */
 LB_API bool lb_examine(lb_ctx *cx, lb_array *a, lb_findings *f);
 /* Whether there are no flaws. */
 LB_API bool lb_findings_sound(const lb_findings *f);
+
+/* Numbers of finite values in bins of equal width from lo to hi. */
+enum { LB_HISTOGRAM_MOST = 200 };
+typedef struct lb_histogram {
+    double lo, hi;
+    int bins;
+    int64_t count[LB_HISTOGRAM_MOST], below, above;
+} lb_histogram;
+
+/* Adds the values of an array to *h, of which lo, hi and bins are set; or the
+ * codes of a quantized one to count, code c to count[c & 255]: LB_E_UNSUPPORTED
+ * if its format has none. Both use all threads. */
+LB_API bool lb_count_values(lb_ctx *cx, lb_array *a, lb_histogram *h);
+LB_API bool lb_count_codes(lb_ctx *cx, lb_array *a, int64_t count[256]);
 
 /* ---- a file, quantized --------------------------------------------------- */
 

@@ -60,7 +60,7 @@ for ((k = 1; k <= 60; k++)); do
         --force -o "$to" --verify >"$tmp/out" 2>"$tmp/err" || status=$?
     case $status in
     0) ;;
-    1 | 3) grep -q 'is read back with an error of' "$tmp/err" && found=$((found + 1)) ;;
+    1 | 3) grep -q 'verification failed: ' "$tmp/err" && found=$((found + 1)) ;;
     *) die "read $k: exit status $status" ;;
     esac
 done

@@ -31,17 +31,17 @@ refused 2 "--jobs takes 1 to 256, not 'x'" check -j x a
 refused 1 "cannot open" check no/such
 refused 3 "not recognized" check Makefile
 shows 0 check "$src" <<END
-$src: safetensors, 7 arrays, 22701 elements looked at: sound
+$src: safetensors, 7 arrays, 22701 values checked: OK
 END
 shows 0 check -j 1 --header "$src" <<END
-$src: safetensors, 7 arrays, 0 elements looked at: sound
+$src: safetensors, 7 arrays, header checked: OK
 END
 shows 0 check "$golden/scalar.npy" <<END
-$golden/scalar.npy: npy, 1 array, 1 element looked at: sound
+$golden/scalar.npy: npy, 1 array, 1 value checked: OK
 END
 shows 0 check "$golden/shapes.safetensors" <<END
-$golden/shapes.safetensors: safetensors, 6 arrays, 14 elements looked at: sound
-1 of them cannot be loaded here: only where they lie was looked at
+$golden/shapes.safetensors: safetensors, 6 arrays, 14 values checked: OK
+1 array of unsupported type or shape: only the offsets were checked
 END
 # Standard input: a file, or a pipe, which is copied.
 shows_input() # COMMAND FILE: as `$program COMMAND FILE` does
@@ -68,20 +68,49 @@ run 0 check -q "$src"
 safetensors "$tmp/nan" "$(f32 "[2,2]" 16)" \
     '\0\0\x80\x3f\0\0\xc0\x7f\0\0\xc0\xff\0\0\x80\xff'
 shows 3 check "$tmp/nan" <<END
-w: 2 NaN, the first at 1
-w: 1 infinite, the first at 3
-$tmp/nan: safetensors, 1 array, 4 elements looked at: 1 flawed
+w: 2 NaN, first at index 1
+w: 1 infinite, first at index 3
+$tmp/nan: safetensors, 1 array, 4 values checked: 1 invalid array
 END
 shows 0 check --header "$tmp/nan" <<END
-$tmp/nan: safetensors, 1 array, 0 elements looked at: sound
+$tmp/nan: safetensors, 1 array, header checked: OK
 END
+head='"lowbit": "'$("$program" --version | cut -d ' ' -f 2)'", "schema": 1, "verb"'
+w='"name": "w", "type": "F32", "format": "dense", "dtype": "f32", "shape"'
 shows 3 check --json "$tmp/nan" <<END
-{"path": "$tmp/nan", "kind": "safetensors", "flaws": [{"name": "w", "flaw": "2 NaN, the first at 1"}, {"name": "w", "flaw": "1 infinite, the first at 3"}], "error": null, "arrays": 1, "flawed": 1, "unknown": 0, "elements": 4}
+{$head: "check", "path": "$tmp/nan", "kind": "safetensors", "arrays": [
+{$w: [2, 2], "bytes": 16, "status": "invalid", "message": null, "nan": 2, "infinite": 1, "invalid_codes": 0, "invalid_scales": 0}], "invalid": 1, "unsupported": 0, "values": 4, "warnings": [], "error": {"exit": 3, "kind": "invalid_file", "message": "$tmp/nan: 1 invalid array"}}
 END
 shows 3 check -q "$tmp/nan" </dev/null
+grep -qxF "lowbit: $tmp/nan: 1 invalid array" "$tmp/err" || die "check -q: no error"
+run 3 check -q --json "$tmp/nan"
+has '"status": "invalid"'
+run 0 check --json "$golden/shapes.safetensors"
+has '"bytes": 2, "status": "unsupported", "message": '
 
-run 3 check -q --json "$tmp/nan" # what is asked for is no talk
-has '"flaw": "2 NaN, the first at 1"'
+# In chunks of rows, with the index in the whole array; the same for any number
+# of threads. Holes in the file are zeros.
+safetensors "$tmp/large" "$(f32 "[20,1048576]" 83886080)" ''
+begin=$(stat -c %s "$tmp/large")
+truncate -s $((begin + 83886080)) "$tmp/large"
+put_bytes "$tmp/large" $((begin + 4 * 20000000)) '\0\0\xc0\x7f'
+put_bytes "$tmp/large" $((begin + 4 * 3)) '\0\0\x80\x3f'
+for j in 1 2 3; do
+    shows 3 check -j $j "$tmp/large" <<END
+w: 1 NaN, first at index 20000000
+$tmp/large: safetensors, 1 array, 20971520 values checked: 1 invalid array
+END
+    run 0 stats -j $j "$tmp/large" w
+    has "min 0, max 1, mean 4.76837e-08, std 0.000218366, zeros 20971518, NaN 1, infinite 0"
+    mv "$tmp/out" "$tmp/stats.$j"
+done
+cmp "$tmp/stats.1" "$tmp/stats.2"
+cmp "$tmp/stats.1" "$tmp/stats.3"
+# One NaN that is clamped does not spoil the error of the rest.
+"$program" quantize "$tmp/nan" -o "$tmp/clamped" -q --report "$tmp/r.json" \
+    --type int8 --override 'w=int8:nonfinite=clamp'
+! grep -q '"nrmse": null' "$tmp/r.json" || die "one NaN makes the error NaN"
+grep -q '"nrmse": 0' "$tmp/r.json" || die "no error in the report"
 
 # Scales lie first, and codes last.
 "$program" quantize "$src" -o "$tmp/t" --type ternary -q
@@ -93,8 +122,8 @@ has "'nested.weight': ternary: code 2 of element 0 does not exist"
 begin=$((8 + $(od -An -t u8 -N 8 "$tmp/n")))
 put_bytes "$tmp/n" $((begin + 8)) '\0\0\x80\xbf'
 run 3 check "$tmp/n"
-has "nested.weight: 1 scales that are negative or not finite, the first at 2"
-has ": 1 flawed"
+has "nested.weight: 1 scales that are negative or not finite, first at index 2"
+has ": 1 invalid array"
 
 # ---- diff --------------------------------------------------------------------
 
@@ -112,57 +141,84 @@ refused 1 "cannot open" diff no/such "$src"
 refused 1 "cannot open" diff "$src" no/such
 refused 3 "not recognized" diff "$src" Makefile
 run 0 diff "$src" "$src"
-has "nested.weight  bf16      bf16      the same"
-has "7 arrays, 0 differ by more than 0; of all numbers: nrmse 0, max 0, cosine 1"
+has "nested.weight  bf16      bf16      equal"
+has "7 arrays, 0 exceed tolerance 0; overall nrmse 0, max 0, cosine 1"
 
 # |a-b| = 5, |a| = 10; they point the same way
 safetensors "$tmp/a" "$(f32 "[2]" 8)" '\0\0\xc0\x40\0\0\0\x41' # 6 8
 safetensors "$tmp/b" "$(f32 "[2]" 8)" '\0\0\x40\x40\0\0\x80\x40' # 3 4
 shows 1 diff "$tmp/a" "$tmp/b" <<END
 w     f32       f32       nrmse 0.5       max 4         cosine 1
-1 array, 1 differs by more than 0; of all numbers: nrmse 0.5, max 4, cosine 1
+1 array, 1 exceeds tolerance 0; overall nrmse 0.5, max 4, cosine 1
 END
 shows 0 diff "$tmp/a" "$tmp/b" --tolerance 0.5 <<END
 w     f32       f32       nrmse 0.5       max 4         cosine 1
-1 array, 0 differ by more than 0.5; of all numbers: nrmse 0.5, max 4, cosine 1
+1 array, 0 exceed tolerance 0.5; overall nrmse 0.5, max 4, cosine 1
 END
 run 1 diff -q -j 1 "$tmp/a" "$tmp/b"
 [ ! -s "$tmp/out" ] || die "diff -q prints"
 shows 1 diff "$tmp/a" "$tmp/b" --json <<END
-{"arrays": 1, "differ": 1, "tolerance": 0, "nrmse": 0.5, "max": 4, "cosine": 1, "list": [
-{"name": "w", "apart": 2, "nrmse": 0.5, "max": 4, "cosine": 1, "differs": true}]}
+{$head: "diff", "first": "$tmp/a", "second": "$tmp/b", "tolerance": 0, "compared": 1, "differ": 1, "values": 2, "differing": 2, "nonfinite": 0, "nrmse": 0.5, "max": 4, "cosine": 1, "arrays": [
+{$w: [2], "bytes": 8, "in": "both", "second": {$w: [2], "bytes": 8}, "message": null, "values": 2, "differing": 2, "nonfinite": 0, "nrmse": 0.5, "max": 4, "cosine": 1, "differs": true}], "warnings": [], "error": {"exit": 1, "kind": "differs", "message": "1 of 1 arrays exceed tolerance 0 or were not compared"}}
 END
+run 0 diff "$tmp/a" "$tmp/a" --json
+[ ! -s "$tmp/err" ] || die "equal files: talks"
 # What cannot be compared
 safetensors "$tmp/c" "$(f32 "[1,2]" 8)" '\0\0\xc0\x40\0\0\0\x41'
 run 1 diff "$tmp/a" "$tmp/c"
-has "w     f32       f32       (2) and (1,2)"
+has "w     f32       f32       different shapes: (2) and (1,2)"
+# One array on either side: whatever the names.
 safetensors "$tmp/d" "$(f32 "[2]" 8 | sed 's/"w"/"v"/')" '\0\0\xc0\x40\0\0\0\x41'
-shows 1 diff "$tmp/a" "$tmp/d" --tolerance 9 <<END
-w     only in the first
-v     only in the second
-2 arrays, 2 differ by more than 9; no numbers were compared
+shows 0 diff "$tmp/a" "$tmp/d" <<END
+w     f32       f32       equal
+1 array, 0 exceed tolerance 0; overall nrmse 0, max 0, cosine 1
+END
+for k in a b; do "$program" convert "$tmp/$k" -o "$tmp/$k.npy" -q; done
+shows 0 diff "$tmp/a.npy" "$tmp/b.npy" --tolerance 0.5 <<END
+a     f32       f32       nrmse 0.5       max 4         cosine 1
+1 array, 0 exceed tolerance 0.5; overall nrmse 0.5, max 4, cosine 1
+END
+run 0 diff "$tmp/d" "$tmp/a.npy"
+# More than one: by name. Nothing is compared, and no error is made up.
+safetensors "$tmp/vu" '{"v":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"u":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}' \
+    '\0\0\xc0\x40\0\0\0\x41'
+shows 1 diff "$tmp/a" "$tmp/vu" --tolerance 9 <<END
+w     only in the first file
+v     only in the second file
+u     only in the second file
+3 arrays, 3 exceed tolerance 9; no values were compared
+END
+run 1 diff "$tmp/a" "$tmp/vu" --json
+has '"compared": 0, "differ": 3, "values": 0, "differing": 0, "nonfinite": 0, "nrmse": null, "max": null, "cosine": null, "arrays": ['
+has '"in": "first", "second": null, "message": "only in the first file"'
+has '"kind": "differs"'
+# A value that is finite in one file only is a difference at any tolerance.
+safetensors "$tmp/inf" "$(f32 "[2]" 8)" '\0\0\xc0\x40\0\0\x80\x7f' # 6 inf
+shows 1 diff "$tmp/a" "$tmp/inf" --tolerance 9 <<END
+w     f32       f32       nrmse 0         max 0         cosine 1  1 not finite in one file
+1 array, 1 exceeds tolerance 9; overall nrmse 0, max 0, cosine 1
 END
 safetensors "$tmp/e" "$(f32 "[2]" 8 | sed 's/F32/F8_E4M3/;s/,8]/,2]/')" '\0\0'
 run 1 diff "$tmp/a" "$tmp/e"
-has "a type that is not known here"
+has "unsupported type"
 run 1 diff "$tmp/a" "$tmp/e" --json
-has '{"name": "w", "why": "a type that is not known here", "differs": true}'
+has '"message": "unsupported type", "values": 0,'
 run 0 diff "$tmp/nan" "$tmp/nan"
-has "the same"
+has "equal"
 # Columns are as wide as what stands in them; what cannot be loaded is named.
 many="[1,1,1,1,1,1,1,1,2]"
 header=$(f32 "$many" 8)
 safetensors "$tmp/many" "${header%\}},\"longer.name\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}" \
     '\0\0\x80\x3f\0\0\x80\x3f\0\0\x80\x3f'
 shows 1 diff "$tmp/many" "$tmp/many" <<END
-w            f32       f32       cannot be loaded here
-longer.name  f32       f32       the same
-2 arrays, 1 differs by more than 0; of all numbers: nrmse 0, max 0, cosine 1
+w            f32       f32       unsupported type or shape
+longer.name  f32       f32       equal
+2 arrays, 1 exceeds tolerance 0; overall nrmse 0, max 0, cosine 1
 END
 "$program" quantize "$src" -o "$tmp/dyn" --type dynamic8 -q
 run 1 diff "$src" "$tmp/dyn"
 has "nested.weight  bf16      dynamic8 (bf16)  nrmse 0.0"
-has "norm.weight    bf16      bf16             the same"
+has "norm.weight    bf16      bf16             equal"
 # Against a quantized file: the worst first
 "$program" quantize "$src" -o "$tmp/q" --type nf4 -q
 run 1 diff "$src" "$tmp/q" --top 1
@@ -180,8 +236,8 @@ refused 2 "stats takes FILE [ARRAY] (got 3 arguments)" stats a b c
 refused 2 "--bins takes 2 to 200, not '1'" stats a --bins 1
 refused 1 "cannot open" stats no/such
 refused 3 "not recognized" stats Makefile
-refused 1 "no array 'x'; lowbit info lists them" stats "$src" x
-refused 1 "no array 'norm.wieght'; is it norm.weight?" stats "$src" norm.wieght
+refused 2 "no array 'x' (lowbit info lists them)" stats "$src" x
+refused 2 "no array 'norm.wieght'; did you mean norm.weight?" stats "$src" norm.wieght
 shows 0 stats "$tmp/a" <<END
 name  type                min        max       mean        std
 w     f32                   6          8          7          1  @                      @
@@ -204,22 +260,21 @@ name  type                min        max       mean        std
 w     f32                   1          1          1          0              @             2 NaN  1 infinite
 END
 shows 0 stats --json --bins 2 "$tmp/a" w <<END
-{"name": "w", "format": "dense", "elements": 2, "min": 6, "max": 8, "mean": 7, "std": 1, "zeros": 0, "nan": 0, "inf": 0, "histogram": {"lo": 6, "hi": 8, "below": 0, "above": 0, "count": [1, 1]}}
+{$head: "stats", "path": "$tmp/a", "kind": "safetensors", "arrays": [
+{$w: [2], "bytes": 8, "message": null, "min": 6, "max": 8, "mean": 7, "std": 1, "zeros": 0, "nan": 0, "infinite": 0, "histogram": {"lo": 6, "hi": 8, "below": 0, "above": 0, "counts": [1, 1]}}], "warnings": []}
 END
 # Named, if they cannot be looked at.
 shows 0 stats "$tmp/many" --bins 2 <<END
 name         type                min        max       mean        std
-w            f32           cannot be loaded here
+w            f32           unsupported type or shape
 longer.name  f32                   1          1          1          0   @
 END
 shows 0 stats "$tmp/e" <<END
 name  type                           min        max       mean        std
-w     F8_E4M3 (not supported)  a type that is not known here
+w     F8_E4M3 (not supported)  unsupported type
 END
-shows 0 stats "$tmp/e" --json <<END
-[
-{"name": "w", "format": null, "why": "a type that is not known here"}]
-END
+run 0 stats "$tmp/e" --json
+has '"format": null, "dtype": null, "shape": [2], "bytes": 2, "message": "unsupported type"}'
 refused 3 "F8_E4M3" stats "$tmp/e" w
 # Numbers so large that nothing lies half beside them, or that a double cannot
 # hold how far they are apart; and so small that there is nothing between them.
@@ -248,7 +303,7 @@ min 1.79769e+308, max 1.79769e+308, mean 1.79769e+308, std inf, zeros 0, NaN 0, 
   1.798e+308
 END
 run 0 stats --json "$src"
-has '{"name": "bytes.weight", "format": "dense", "elements": 5, '
+has '{"name": "bytes.weight", "type": '
 run 0 stats "$tmp/q" nested.weight
 has "codes"
 [ "$(grep -c '^ *[0-9]*  #* [0-9]*$' "$tmp/out")" -ge 16 ] || die "not 16 codes"

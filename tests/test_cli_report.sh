@@ -31,9 +31,9 @@ is() # <<TEXT: exactly that
 version=$("$program" --version | sed 's/lowbit //')
 report r.json
 is <<END
-{"verb": "diff", "version": "$version", "source": "DIR/a", "result": "DIR/b", "command": "lowbit diff -q DIR/a DIR/b --report DIR/r.json", "seconds": S, "peak_bytes": P, "arrays": 2, "weights": 3, "before": 12, "after": 12, "bits": 32, "nrmse": 0.5, "max": 4, "cosine": 1, "types": {"f32": {"arrays": 2, "weights": 3, "before": 12, "after": 12, "bits": 32, "nrmse": 0.5, "max": 4, "cosine": 1}}, "kept": {"the same": {"arrays": 1, "weights": 1, "before": 4, "after": 4, "bits": 32, "nrmse": 0, "max": 0, "cosine": 1}}, "codes": {}, "list": [
+{"verb": "diff", "version": "$version", "source": "DIR/a", "result": "DIR/b", "command": "lowbit diff -q DIR/a DIR/b --report DIR/r.json", "seconds": S, "peak_bytes": P, "arrays": 2, "weights": 3, "before": 12, "after": 12, "bits": 32, "nrmse": 0.5, "max": 4, "cosine": 1, "types": {"f32": {"arrays": 2, "weights": 3, "before": 12, "after": 12, "bits": 32, "nrmse": 0.5, "max": 4, "cosine": 1}}, "kept": {"equal": {"arrays": 1, "weights": 1, "before": 4, "after": 4, "bits": 32, "nrmse": 0, "max": 0, "cosine": 1}}, "codes": {}, "list": [
 {"name": "a.0.<b>|&\"_w.weight", "shape": "(2)", "was": "f32", "is": "f32", "kept": null, "before": 8, "after": 8, "nrmse": 0.5, "max": 4, "cosine": 1},
-{"name": "n", "shape": "(1)", "was": "f32", "is": "f32", "kept": "the same", "before": 4, "after": 4, "nrmse": 0, "max": 0, "cosine": 1}]}
+{"name": "n", "shape": "(1)", "was": "f32", "is": "f32", "kept": "equal", "before": 4, "after": 4, "nrmse": 0, "max": 0, "cosine": 1}]}
 END
 
 report r.md
@@ -56,11 +56,11 @@ From `DIR/a`: 12 B to 12 B, 32 bits per weight; of what changed: nrmse 0.5.
 |---|---|---|---|--:|--:|--:|--:|--:|
 | a.0.\<b\>\|&"\_w.weight | (2) | f32 | f32 | 8 B | 8 B | 0.5 | 4 | 1 |
 
-## The same, or not compared
+## Equal, or not compared
 
 | why | arrays | weights | before | after | bits | nrmse | max | cosine |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|
-| the same | 1 | 1 | 4 B | 4 B | 32.000 | | | |
+| equal | 1 | 1 | 4 B | 4 B | 32.000 | | | |
 
 ## Arrays
 
@@ -77,10 +77,10 @@ safetensors "$tmp/c" \
 run 1 diff -q "$tmp/a" "$tmp/c" --report "$tmp/odd.json"
 cp "$tmp/odd.json" "$tmp/out"
 has '"arrays": 3, "weights": 5, "before": 12, "after": 12, '
-has '"kept": {"only in the first": {"arrays": 1, "weights": 2, "before": 8, "after": 0, '
-has '"another shape": {"arrays": 1, "weights": 1, "before": 4, "after": 4, '
-has '"only in the second": {"arrays": 1, "weights": 2, "before": 0, "after": 8, '
-has '"shape": "(2)", "was": "f32", "is": "(none)", "kept": "only in the first", '
+has '"kept": {"only in the first file": {"arrays": 1, "weights": 2, "before": 8, "after": 0, '
+has '"different shapes": {"arrays": 1, "weights": 1, "before": 4, "after": 4, '
+has '"only in the second file": {"arrays": 1, "weights": 2, "before": 0, "after": 8, '
+has '"shape": "(2)", "was": "f32", "is": "(none)", "kept": "only in the first file", '
 
 # ---- HTML --------------------------------------------------------------------
 

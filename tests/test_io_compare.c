@@ -98,6 +98,17 @@ static void test_special(lb_ctx *cx)
     CHECK(lb_compare(cx, lb_from(cx, LB_F32, LB_SHAPE(300), x),
                      lb_from(cx, LB_F32, LB_SHAPE(300), y), &d));
     CHECK(d.apart == 2 && d.nonfinite == 2 && d.n == 300);
+    /* Such pairs are counted, and the errors are those of the others. */
+    CHECK(lb_difference_nrmse(&d) == 0 && lb_difference_cosine(&d) == 1);
+    y[7] = 14;
+    d = (lb_difference){0};
+    CHECK(lb_compare(cx, lb_from(cx, LB_F32, LB_SHAPE(300), x),
+                     lb_from(cx, LB_F32, LB_SHAPE(300), y), &d));
+    CHECK(d.apart == 3 && d.nonfinite == 2 && d.dd == 49 && d.max == 7);
+    CHECK_NEAR(lb_difference_nrmse(&d), 7 / sqrt(d.aa), 1e-12);
+    d = (lb_difference){0};
+    CHECK(lb_compare(cx, lb_full(cx, LB_F32, LB_SHAPE(3), (double)NAN),
+                     lb_zeros(cx, LB_F32, LB_SHAPE(3)), &d));
     CHECK(isnan(lb_difference_nrmse(&d)) && isnan(lb_difference_cosine(&d)));
     d = (lb_difference){0};
     CHECK(lb_compare(cx, lb_zeros(cx, LB_F32, LB_SHAPE(9)),

@@ -1,8 +1,11 @@
-/* audit.c - the numbers of an array, and whether they can be right.
+/* audit.c - statistics of an array, and what cannot be right in it.
  *
- * What no sound array holds: NaN and infinities; codes that its format does
- * not have; scales that are not finite, or below zero, which no encoder
- * writes. (Of scales that divide: 0. That of zeros is infinite there.)
+ * Flaws are NaN and infinities; codes that the format does not define; scales
+ * that are negative or not finite, which no encoder writes. (A scale that
+ * divides may be infinite, for blocks of zeros, but not 0.)
+ *
+ * All threads share the work. Each part of a chunk is summed by itself and the
+ * parts are added in order, so the result does not depend on the threads.
  */
 #include <math.h>
 #include <string.h>
@@ -10,16 +13,18 @@
 #include "core/core.h"
 #include "io/arrays/chunks.h"
 
-lb_dtype lb_piece_dtype(lb_dtype d)
+enum { PARTS = LB_CHUNK / LB_CHUNK_PART };
+
+lb_dtype lb_chunk_dtype(lb_dtype d)
 {
     return d == LB_F32 || lb_dtype_size(d) <= 2 ? LB_F32 : LB_F64;
 }
 
-const void *lb_piece(lb_ctx *cx, lb_array *a, lb_dtype as, int64_t lo,
+const void *lb_chunk(lb_ctx *cx, lb_array *a, lb_dtype as, int64_t lo,
                      int64_t hi)
 {
-    /* Dense first: to convert a quantized array changes its label, and then its
-     * numbers are no longer rounded to what they were labelled. */
+    /* Dense first: converting a quantized array changes its logical dtype, so
+     * that values would no longer be rounded to it. */
     lb_array *p = lb_materialize(cx, lb_slice(cx, a, &lo, &hi, NULL));
     p = lb_materialize(cx, lb_convert(cx, p, as));
     return p ? lb_data(p) : NULL;
@@ -30,9 +35,19 @@ static void note(lb_flaw *flaw, int64_t i)
     if (!flaw->n++) flaw->first = i;
 }
 
-/* ---- numbers ------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------- */
 
-static void see(lb_findings *f, double v, int64_t i)
+/* A chunk whose elements are f32 or, if those are NULL, f64; or codes. */
+typedef struct chunk_scan {
+    const float *f32;
+    const double *f64;
+    const uint8_t *codes;
+    const lb_code_kind *kind;
+    int64_t n, first; /* elements, and the index of the first */
+    lb_findings part[PARTS];
+} chunk_scan;
+
+static void add_value(lb_findings *f, double v, int64_t i)
 {
     if (!isfinite(v)) {
         note(isnan(v) ? &f->nan : &f->inf, i);
@@ -46,51 +61,98 @@ static void see(lb_findings *f, double v, int64_t i)
     f->squares += v * v;
 }
 
-static bool see_piece(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi,
-                      lb_findings *f)
+static void scan_parts(void *arg, int64_t lo, int64_t hi, int thread)
 {
-    const lb_dtype as = lb_piece_dtype(lb_dtype_of(a));
-    const void *p = lb_piece(cx, a, as, lo, hi);
-    if (!p) return false;
-    const float *x = p;
-    const double *y = p;
-    for (int64_t i = 0; i < hi - lo; i++)
-        see(f, as == LB_F32 ? (double)x[i] : y[i], f->n + i);
-    return true;
-}
-
-/* ---- what is stored ------------------------------------------------------ */
-
-static bool see_codes(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi,
-                      lb_findings *f)
-{
-    const lb_code_kind *k = &a->store->fmt->codes;
-    if (!k->bits) return true;
-    lb_array *codes = lb_codes(cx, lb_slice(cx, a, &lo, &hi, NULL));
-    if (!codes) return false;
-    const uint8_t *u = lb_data(codes);
-    for (int64_t i = 0; i < hi - lo; i++) {
-        const int code = k->least < 0 ? (int8_t)u[i] : u[i];
-        if (code < k->least || code > k->most) note(&f->code, f->n + i);
+    chunk_scan *s = arg;
+    (void)thread;
+    for (int64_t u = lo; u < hi; u++) {
+        const int64_t end = lb_min_i64((u + 1) * LB_CHUNK_PART, s->n);
+        lb_findings f = {0};
+        for (int64_t i = u * LB_CHUNK_PART; i < end; i++)
+            add_value(&f, s->f32 ? (double)s->f32[i] : s->f64[i], s->first + i);
+        s->part[u] = f;
     }
+}
+
+static void scan_codes(void *arg, int64_t lo, int64_t hi, int thread)
+{
+    chunk_scan *s = arg;
+    const lb_code_kind *k = s->kind;
+    (void)thread;
+    for (int64_t u = lo; u < hi; u++) {
+        const int64_t end = lb_min_i64((u + 1) * LB_CHUNK_PART, s->n);
+        for (int64_t i = u * LB_CHUNK_PART; i < end; i++) {
+            const int code =
+                k->least < 0 ? (int8_t)s->codes[i] : (int)s->codes[i];
+            if (code < k->least || code > k->most)
+                note(&s->part[u].code, s->first + i);
+        }
+    }
+}
+
+static void add_flaws(lb_flaw *to, const lb_flaw *more)
+{
+    if (!to->n) to->first = more->first;
+    to->n += more->n;
+}
+
+static void add_part(lb_findings *to, const lb_findings *part)
+{
+    add_flaws(&to->nan, &part->nan);
+    add_flaws(&to->inf, &part->inf);
+    add_flaws(&to->code, &part->code);
+    if (!part->finite) return;
+    if (!to->finite || part->least < to->least) to->least = part->least;
+    if (!to->finite || part->most > to->most) to->most = part->most;
+    to->finite += part->finite;
+    to->zeros += part->zeros;
+    to->sum += part->sum;
+    to->squares += part->squares;
+}
+
+/* Elements lo <= i < hi of the vector a. */
+static bool scan_chunk(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi,
+                       lb_findings *f)
+{
+    const lb_dtype as = lb_chunk_dtype(lb_dtype_of(a));
+    const void *values = lb_chunk(cx, a, as, lo, hi);
+    if (!values) return false;
+    chunk_scan s = {.n = hi - lo, .first = f->n, .kind = &a->store->fmt->codes};
+    const int64_t parts = lb_ceil_div(s.n, LB_CHUNK_PART);
+    if (as == LB_F32)
+        s.f32 = values;
+    else
+        s.f64 = values;
+    lb_pool_run(cx->pool, parts, scan_parts, &s);
+    if (s.kind->bits) {
+        lb_array *codes = lb_codes(cx, lb_slice(cx, a, &lo, &hi, NULL));
+        if (!codes) return false;
+        s.codes = lb_data(codes);
+        lb_pool_run(cx->pool, parts, scan_codes, &s);
+    }
+    for (int64_t u = 0; u < parts; u++)
+        add_part(f, &s.part[u]);
+    f->n += s.n;
     return true;
 }
+
+/* ---- scales -------------------------------------------------------------- */
 
 static bool is_flawed(float s, bool divides)
 {
     return divides ? !(s > 0) : !(s >= 0) || isinf(s);
 }
 
-static bool see_scales(lb_ctx *cx, lb_array *scale, bool divides,
-                       lb_findings *f)
+static bool scan_scales(lb_ctx *cx, lb_array *scale, bool divides,
+                        lb_findings *f)
 {
     const int64_t n = lb_size(scale);
     lb_array *flat = lb_reshape(cx, scale, LB_SHAPE(n));
     bool ok = flat != NULL;
-    for (int64_t lo = 0; ok && lo < n; lo += LB_PIECE) {
-        const int64_t hi = n - lo < LB_PIECE ? n : lo + LB_PIECE;
+    for (int64_t lo = 0; ok && lo < n; lo += LB_CHUNK) {
+        const int64_t hi = lb_min_i64(n, lo + LB_CHUNK);
         lb_enter(cx);
-        const float *s = lb_piece(cx, flat, LB_F32, lo, hi);
+        const float *s = lb_chunk(cx, flat, LB_F32, lo, hi);
         ok = s != NULL;
         for (int64_t i = 0; ok && i < hi - lo; i++)
             if (is_flawed(s[i], divides)) note(&f->scale, f->scales + i);
@@ -109,18 +171,16 @@ bool lb_examine(lb_ctx *cx, lb_array *a, lb_findings *f)
     lb_enter(cx);
     lb_array *flat = lb_reshape(cx, a, LB_SHAPE(n));
     bool ok = flat != NULL;
-    for (int64_t lo = 0; ok && lo < n; lo += LB_PIECE) {
-        const int64_t hi = n - lo < LB_PIECE ? n : lo + LB_PIECE;
+    for (int64_t lo = 0; ok && lo < n; lo += LB_CHUNK) {
         lb_enter(cx);
-        ok = see_piece(cx, flat, lo, hi, f) && see_codes(cx, flat, lo, hi, f);
+        ok = scan_chunk(cx, flat, lo, lb_min_i64(n, lo + LB_CHUNK), f);
         lb_leave(cx);
-        if (ok) f->n += hi - lo;
     }
     const lb_store *s = a->store;
     for (int p = 0; ok && p < LB_MAX_PARTS && s->fmt->part[p].name; p++)
         if (s->fmt->part[p].scale && s->part[p].a)
-            ok =
-                see_scales(cx, s->part[p].a, s->meaning == LB_MEANS_INVERSE, f);
+            ok = scan_scales(cx, s->part[p].a, s->meaning == LB_MEANS_INVERSE,
+                             f);
     lb_leave(cx);
     return ok;
 }

@@ -1,9 +1,8 @@
-/* diff_stats.c - how far one array is from another.
+/* diff_stats.c - error statistics of two arrays.
  *
- * Both are decoded to f32 (f64 where that would lose something) and their
- * squares and products summed, all threads at once (core/distance.h), in an
- * order that is fixed: so the figures are the same for every number of threads
- * and every CPU.
+ * Both are decoded to f32 (f64 where f32 is not exact), and squares and
+ * products are summed by all threads in a fixed order (core/distance.h): the
+ * result is the same for every number of threads and every CPU.
  */
 #include <math.h>
 
@@ -54,8 +53,8 @@ bool lb_compare(lb_ctx *cx, lb_array *a, lb_array *b, lb_difference *d)
                        "different shapes",
                        (long long)lb_size(a), (long long)lb_size(b));
     const int64_t n = lb_size(a), most = LB_DISTANCE_MOST;
-    const bool narrow = lb_piece_dtype(lb_dtype_of(a)) == LB_F32 &&
-                        lb_piece_dtype(lb_dtype_of(b)) == LB_F32;
+    const bool narrow = lb_chunk_dtype(lb_dtype_of(a)) == LB_F32 &&
+                        lb_chunk_dtype(lb_dtype_of(b)) == LB_F32;
     const lb_dtype as = narrow ? LB_F32 : LB_F64;
     lb_enter(cx);
     lb_array *x = lb_reshape(cx, a, LB_SHAPE(n));
@@ -77,18 +76,23 @@ bool lb_compare(lb_ctx *cx, lb_array *a, lb_array *b, lb_difference *d)
     return ok;
 }
 
-/* ---- figures ------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------- */
+
+static bool has_finite(const lb_difference *d)
+{
+    return d && (!d->nonfinite || d->nonfinite < d->n);
+}
 
 double lb_difference_nrmse(const lb_difference *d)
 {
-    if (!d || d->nonfinite) return (double)NAN;
+    if (!has_finite(d)) return (double)NAN;
     if (d->dd == 0) return 0;
     return d->aa > 0 ? sqrt(d->dd / d->aa) : (double)INFINITY;
 }
 
 double lb_difference_cosine(const lb_difference *d)
 {
-    if (!d || d->nonfinite) return (double)NAN;
+    if (!has_finite(d)) return (double)NAN;
     if (d->dd == 0) return 1;
     const double norms = sqrt(d->aa) * sqrt(d->bb);
     return norms > 0 ? d->ab / norms : 0;

@@ -1,0 +1,70 @@
+/* scan.c - reading all values of a file, with a progress bar. */
+#include "scan.h"
+
+#include <string.h>
+
+enum { CHUNK = 64 << 20 }; /* bytes of rows that are loaded at a time */
+
+void scan_begin(scan *s, const arguments *a, const lb_file *f,
+                const lb_entry *only, int times)
+{
+    *s = (scan){0};
+    progress_begin(&s->bar, a);
+    for (int64_t i = 0; i < lb_file_count(f); i++) {
+        const lb_entry *e = lb_file_entry(f, i);
+        if (e->format && (!only || e == only)) {
+            s->total += (uint64_t)times * e->nbytes;
+            s->n += times;
+        }
+    }
+}
+
+static void advance(scan *s, const lb_entry *e, uint64_t done)
+{
+    s->done = done;
+    progress_at(&s->bar, &(progress_step){.name = e->name,
+                                          .i = s->i,
+                                          .n = s->n,
+                                          .done = s->done,
+                                          .total = s->total});
+}
+
+/* Rows per chunk; 0: all at once. Members of an npz file may be compressed, and
+ * then are read from their beginning each time. */
+static int64_t rows_at_once(const lb_file *f, const lb_entry *e)
+{
+    if (!e->rank || e->dim[0] < 2 || e->nbytes <= CHUNK ||
+        strcmp(e->format, "dense") != 0 || strcmp(lb_file_kind(f), "npz") == 0)
+        return 0;
+    const uint64_t row = e->nbytes / (uint64_t)e->dim[0] + 1;
+    return row < CHUNK ? (int64_t)(CHUNK / row) : 1;
+}
+
+bool scan_array(scan *s, lb_ctx *cx, lb_file *f, const lb_entry *e,
+                bool (*fn)(void *user, lb_ctx *cx, lb_array *part), void *user)
+{
+    const int64_t each = rows_at_once(f, e), n = each ? e->dim[0] : 1;
+    const uint64_t begin = s->done;
+    bool ok = true;
+    advance(s, e, begin);
+    for (int64_t lo = 0; ok && lo < n; lo += each ? each : 1) {
+        const int64_t hi = n - lo < each ? n : lo + each;
+        lb_enter(cx);
+        lb_array *part = each ? lb_file_load_rows(cx, f, e->name, lo, hi)
+                              : lb_file_load(cx, f, e->name);
+        ok = part && fn(user, cx, part);
+        lb_leave(cx);
+        if (each && ok)
+            advance(s, e,
+                    begin +
+                        (uint64_t)((double)e->nbytes * (double)hi / (double)n));
+    }
+    s->i++;
+    advance(s, e, begin + e->nbytes);
+    return ok;
+}
+
+void scan_clear(scan *s)
+{
+    progress_clear(&s->bar);
+}
