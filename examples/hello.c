@@ -1,4 +1,4 @@
-/* hello.c - weights in four bits: quantize, multiply, see what it costs. */
+/* hello.c - quantize weights to 4 bits, multiply with them, show the error. */
 #include <lowbit.h>
 #include <stdio.h>
 
@@ -24,7 +24,7 @@ int main(void)
     }
     printf("w: %s, %zu bytes\n", lb_format_of(w), lb_nbytes(w));
     printf("q: %s, %zu bytes\n", lb_format_of(q), lb_nbytes(q));
-    printf("x @ q is x @ w with an error of %.1f %%\n", 100 * error);
-    lb_close(cx); /* and with it all arrays */
+    printf("relative error of x @ q vs. x @ w: %.1f %%\n", 100 * error);
+    lb_close(cx); /* also frees all arrays */
     return 0;
 }

@@ -1,8 +1,7 @@
 #!/bin/sh
-# doc_fragments.sh - every piece of C in docs/add-a-*.md and docs/training.md
-# stands, line for line, in a file that is built or in a public header: what is
-# shown is what compiles.
-# How many blanks stand in a row does not matter.
+# doc_fragments.sh - every fragment of C in README.md, docs/add-a-*.md and
+# docs/training.md appears, line for line, in a file that is built or in a public
+# header. Runs of blanks count as one.
 # ctest: skip-ref
 cd "$(dirname "$0")/.." || exit 1
 
@@ -18,14 +17,14 @@ FNR == 1 { md = FILENAME ~ /\.md$/; inside = 0 }
     found = 0
     for (f in text) if (index(text[f] "\n", piece)) found = 1
     if (!found) {
-        print FILENAME ":" line ": this C stands in no file"
+        print FILENAME ":" line ": this fragment is in no source file"
         bad++
     }
     next
 }
 inside { piece = piece $0 "\n" }
 END {
-    print "doc_fragments: " pieces " pieces of C, " bad + 0 " of nobody"
+    print "doc_fragments: " pieces " fragments, " bad + 0 " without a source"
     exit bad > 0 || pieces == 0
 }' $(find include src examples tests -name '*.[ch]' -o -name '*.def') \
-    docs/add-a-*.md docs/training.md
+    README.md docs/add-a-*.md docs/training.md
