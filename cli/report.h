@@ -55,6 +55,13 @@ bool report_count(report *r, lb_ctx *cx, lb_array *a);
 /* Time and memory: the end. */
 void report_end(report *r);
 
+/* ---- warnings ------------------------------------------------------------ */
+
+/* Whether arrays were quantized so coarsely that the model will not work:
+ * cosine similarity below 0.9. Then `to` is a sentence that names them. */
+enum { REPORT_WARNING = 4096 };
+bool report_warning(const report *r, char *to, size_t size);
+
 /* ---- figures ------------------------------------------------------------- */
 
 /* Arrays that have something in common. */
