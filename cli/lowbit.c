@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -76,11 +77,23 @@ typedef struct call {
     bool json;
 } call;
 
+/* The name of the program, without its directory. */
+static bool is_called(char **argv, const char *name)
+{
+    const char *slash = argv[0] ? strrchr(argv[0], '/') : NULL;
+    return argv[0] && strcmp(slash ? slash + 1 : argv[0], name) == 0;
+}
+
+bool is_bench_alias(const arguments *a)
+{
+    return is_called(a->argv, "lowbit-bench");
+}
+
 static verdict run_verb(call *c, int argc, char **argv, lb_comm *comm)
 {
     arguments a;
     if (!arguments_read(c->v, argc, argv, &a)) return USAGE;
-    c->json = a.count[OPTION_JSON] != 0;
+    c->json = a.count[OPTION_JSON] != 0 && !is_bench_alias(&a);
     if (a.count[OPTION_HELP]) {
         c->json = false;
         verb_help(stdout, c->v);
@@ -146,13 +159,30 @@ static void hold_streams(void)
     if (fd >= 0) close(fd);
 }
 
+/* `lowbit-bench ...` is `lowbit bench ...`. */
+static verdict run_bench(call *c, int argc, char **argv)
+{
+    char **list = calloc((size_t)argc + 2, sizeof *list);
+    if (!list) return complain(FAILED, "out of memory");
+    list[0] = argv[0];
+    list[1] = (char[]){"bench"};
+    memcpy(list + 2, argv + 1, (size_t)(argc - 1) * sizeof *list);
+    c->v = &verb_bench;
+    const verdict v = run_verb(c, argc + 1, list, NULL);
+    free(list);
+    return v;
+}
+
 int lowbit_command(int argc, char **argv, lb_comm *comm)
 {
     call c = {0};
     hold_streams();
     setlocale(LC_CTYPE, ""); /* whether the terminal displays Unicode */
     allow_files();
-    const verdict v = run(&c, argc, argv, comm);
+    const bool version = argc == 2 && strcmp(argv[1], "--version") == 0;
+    const verdict v = argc && !version && is_called(argv, "lowbit-bench")
+                          ? run_bench(&c, argc, argv)
+                          : run(&c, argc, argv, comm);
     if (c.json && !(comm && comm->rank > 0))
         json_finish(c.v ? c.v->name : NULL, v);
     /* Incomplete output is not success. */

@@ -53,7 +53,7 @@ const option_row option_rows[N_OPTIONS] = {
     [OPTION_JOBS] = {"jobs", 'j', "N", "number of threads (default: all cores)",
                      "threads"},
     [OPTION_JSON] = {"json", 0, NULL, "JSON output", NULL},
-    [OPTION_K] = {"k", 0, "LIST", "K (inputs) of --error", NULL},
+    [OPTION_K] = {"k", 0, "LIST", "K, columns of x, for --error", NULL},
     [OPTION_LAYOUT] = {"layout", 0, "NAME",
                        "layout of quantized arrays in safetensors: native, "
                        "bnb, bitnet or eformer",
@@ -65,8 +65,8 @@ const option_row option_rows[N_OPTIONS] = {
                              "multiply) or bitlinear (scales divide) (default: "
                              "autobitlinear)",
                              NULL},
-    [OPTION_M] = {"m", 0, "LIST", "M (rows of x) (default: 1,2,8,32,128,512)",
-                  NULL},
+    [OPTION_M] = {"m", 0, "LIST",
+                  "M, rows of x (default: 1,2,8,32,128,512; summary: 1)", NULL},
     [OPTION_MAX_MEMORY] = {"max-memory", 0, "BYTES",
                            "memory limit for array data, e.g. 2G (default: "
                            "512 MiB)",

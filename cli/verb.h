@@ -116,7 +116,8 @@ extern const option_group option_groups[]; /* ends with title NULL */
 
 enum { OPERANDS_MOST = 2, GIVEN_MOST = 256 };
 
-typedef struct arguments {
+typedef struct arguments arguments;
+struct arguments {
     const char *operand[OPERANDS_MOST];
     int n_operands;
     int count[N_OPTIONS];         /* times given: -vv is 2 */
@@ -130,7 +131,7 @@ typedef struct arguments {
     int argc;      /* the whole command line */
     char **argv;
     lb_comm *comm; /* ranks that share the work; NULL: this process alone */
-} arguments;
+};
 
 typedef struct verb verb;
 struct verb {
@@ -164,6 +165,9 @@ bool argument_word(const arguments *a, option_id id, const char *const *word,
  * suggests another one. */
 const char *format_named(const lb_ctx *cx, const char *name);
 
+/* Whether the command was started as lowbit-bench: `lowbit bench --products`
+ * with one JSON object per line. */
+bool is_bench_alias(const arguments *a);
 /* argv of main: the command, the verb, ... False after a message. */
 bool arguments_read(const verb *v, int argc, char **argv, arguments *a);
 void verb_help(FILE *to, const verb *v);

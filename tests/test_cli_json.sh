@@ -62,10 +62,11 @@ is ".formats[1].format nf4"
 is ".formats[1].bits_per_weight 4.5"
 json 0 cpu --json
 grep -q '^\.threads [0-9]*$' "$tmp/flat" || die "no threads"
-json 0 bench --quick --type nf4 --shape 2x32x64 --json
-is ".shape[2] 64"
-is ".formats[0].quantize_gb_s null"
-is ".formats[1].bytes 1152"
+json 0 bench --quick --type nf4 --m 2 --shape 64x32 --json
+is ".results[0].quantize_gb_s null"
+is ".results[1].bytes 1280"
+json 0 bench --calls --quick --type nf4 --json
+is ".results[1].n 64"
 run 0 info --json --help # help is not JSON
 has "usage: lowbit info"
 

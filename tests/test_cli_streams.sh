@@ -91,6 +91,20 @@ script -qec "'$program' stats '$src' norm.weight" /dev/null </dev/null \
 has $'\033[36m'
 NO_COLOR=1 script -qec "'$program' stats '$src' norm.weight" /dev/null \
     </dev/null >"$tmp/out"
-if grep -q $'\033' "$tmp/out"; then die "NO_COLOR is coloured"; fi
+if grep -q $'\033\[[0-9;]*m' "$tmp/out"; then die "NO_COLOR is coloured"; fi
+
+# Failures and warnings are coloured on a terminal only.
+coloured() # VARIABLE=VALUE
+{
+    env "$1" script -qec "'$program' info no/such" /dev/null </dev/null \
+        >"$tmp/out" || true
+    checks=$((checks + 1))
+    grep -q $'\033\[1;31mlowbit: \033\[0m' "$tmp/out"
+}
+coloured TERM=xterm || die "a failure is not coloured"
+if coloured NO_COLOR=1; then die "NO_COLOR is coloured"; fi
+if coloured TERM=dumb; then die "TERM=dumb is coloured"; fi
+run 1 info no/such
+if grep -q $'\033' "$tmp/err"; then die "coloured without a terminal"; fi
 
 finish

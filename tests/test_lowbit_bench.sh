@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# test_lowbit_bench.sh PROGRAM - does lowbit-bench do what it is asked for?
+# test_lowbit_bench.sh PROGRAM - lowbit-bench, the other name of `lowbit bench`.
 #
-# Arguments that make no sense are refused with exit status 2 and a sentence
-# that names them; every mode runs on something tiny; JSON is JSON, one object
-# a line, with what was asked for in it and errors that are small. How fast
-# anything is, is not looked at.
+# Usage errors exit with 2 and a message that names them; every benchmark runs
+# on a tiny case; JSON is one object per line, with the requested members and
+# small errors. Speeds are not checked.
 # ctest: skip-ref
 set -euo pipefail
 program=${1:?usage: test_lowbit_bench.sh PROGRAM}
@@ -61,42 +60,45 @@ has() # TEXT: somewhere in what the last run printed
 # ---- arguments ---------------------------------------------------------------
 
 run 0 --help
-has "usage: lowbit-bench"
+has "usage: lowbit bench"
 has "--openblas"
 run 0 --version
-has "lowbit-bench "
-refused "unknown argument '--odd'" --odd
-refused "unknown argument 'int8'" int8
-refused "unknown argument '--formatsx'" --formatsx int8
-refused "--m wants a value" --m
-refused "--m twice" --m 1 --m 2
-refused "'0' is not a number from 1" --m 0
-refused "'-1' is not a number from 1" --m=-1
-refused "'' is not a number from 1" --m 1,,2
-refused "'' is not a number from 1" --m ""
-refused "'8x' is not a number from 1" --m 8x
-refused "'257' is neither a number from 1 to 256 nor all" --threads 257
-refused "'99999999999999999999' is not" --m 99999999999999999999
+has "lowbit "
+refused "unknown option '--odd'" --odd
+refused "bench takes no arguments (got 1)" int8
+refused "unknown option '--formatsx'" --formatsx int8
+refused "option '--m' needs a value" --m
+refused "--m is given twice" --m 1 --m 2
+numbers="--m takes numbers from 1 to 1048576, not"
+refused "$numbers '0'" --m 0
+refused "$numbers '-1'" --m=-1
+refused "$numbers ''" --m 1,,2
+refused "$numbers ''" --m ""
+refused "$numbers '8x'" --m 8x
+refused "$numbers '99999999999999999999'" --m 99999999999999999999
+refused "--jobs takes numbers from 1 to 256 or all, not '257'" --threads 257
+refused "--jobs takes numbers from 1 to 256 or all, not '0'" --threads 1,0
 refused "more than 32 items" --m "$(seq -s, 33)"
-refused "'best' is none of highest, fast, fastest" --precisions fast,best
-refused "'f64' is none of f32, bf16, f16" --act f64
-refused "'cold' is none of warm, dram" --weights cold
-refused "'t' is none of wt, w" --orient t
-refused "'4096' is not a shape" --shape 4096
-refused "'4x' is not a shape" --shape 8x8,4x
-refused "'4x4x4' is not a shape" --shape 4x4x4
-refused "'soon' is not a number from 0" --seconds soon
-refused "'nan' is not a number from 0" --seconds nan
-refused "an empty or too long name" --formats int8,
-refused "--codec and --error: one at a time" --codec --error
-refused "--m means nothing to --codec" --codec --m 8
-refused "--k means nothing to the sweep" --k 8
-refused "'0' is neither a number from 1 to 256 nor all" --threads 1,0
-refused "each from 1 to 16777216" --shape 99999999x8
-refused "'int9' is none of f32" --formats int9
-refused "'int9' is none of f32" --codec --formats nf4,int9
+refused "--precisions takes highest, fast, fastest, not 'best'" --precisions fast,best
+refused "--act takes f32, bf16, f16, not 'f64'" --act f64
+refused "--weights takes warm, dram, not 'cold'" --weights cold
+refused "--orient takes wt, w, not 't'" --orient t
+for shape in 4096 4x 4x4x4 99999999x8; do
+    refused "shapes NxK such as 4096x4096, each from 1 to 16777216, not '$shape'" \
+        --shape 8x8,$shape
+done
+refused "--seconds takes a number from 0 to 3600, not 'soon'" --seconds soon
+refused "--seconds takes a number from 0 to 3600, not 'nan'" --seconds nan
+refused "--size takes MiB from 1 to 65536, not '1.5'" --codec --size 1.5
+refused "--type: empty or too long name" --formats int8,
+refused "--codec and --error: one benchmark at a time" --codec --error
+refused "--m does not apply to --codec" --codec --m 8
+refused "--k does not apply to --products" --k 8
+refused "unknown type 'int9'; did you mean int8?" --formats int9
+refused "unknown type 'int9'; did you mean int8?" --codec --formats nf4,int9
 refused '--isa is "odd": not one of ref' --isa odd
 refused '--isa is "odd": not one of ref' --limits --isa odd
+refused "--svg: cannot write to standard output" --svg -
 
 # ---- products ----------------------------------------------------------------
 

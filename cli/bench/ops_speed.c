@@ -10,10 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench_rows.h"
 #include "bench_weights.h"
-#include "complain.h"
-#include "context.h"
-#include "json.h"
 #include "sampling.h"
 
 enum {
@@ -145,14 +143,14 @@ static void show(const bench_options *o, const operands *a, const char *format,
 {
     const double rate = op->work * 1e-9 / side->median;
     if (o->json) {
-        json_begin();
-        json_text("format", format);
-        json_text("op", op->name);
-        json_integer("threads", lb_threads(a->cx));
-        json_number("rate", rate);
-        json_number("best_rate", op->work * 1e-9 / side->best);
-        json_text("unit", op->unit);
-        json_end();
+        row_begin();
+        row_text("format", format);
+        row_text("op", op->name);
+        row_integer("threads", lb_threads(a->cx));
+        row_number("rate", rate);
+        row_number("best_rate", op->work * 1e-9 / side->best);
+        row_text("unit", op->unit);
+        row_end();
         return;
     }
     printf("%-8s %-15s %3d %8.3f %8.3f %8.2f %s%s\n", format, op->name,
@@ -172,7 +170,7 @@ static bool run_format(const bench_options *o, lb_ctx *cx, const char *format)
         if (lb_error_status(cx) == LB_OK) show(o, &a, format, &ops[i], &side);
     }
     const bool ok = lb_error_status(cx) == LB_OK;
-    if (!ok) complain("%s: %s", format, lb_error(cx));
+    if (!ok) bench_fail("%s: %s", format, lb_error(cx));
     lb_clear(cx);
     lb_leave(cx);
     return ok;
@@ -180,7 +178,7 @@ static bool run_format(const bench_options *o, lb_ctx *cx, const char *format)
 
 static bool run_threads(const bench_options *o, int threads, bool head)
 {
-    lb_ctx *const cx = context_open(o, threads);
+    lb_ctx *const cx = bench_context(o, threads);
     if (!cx) return false;
     bool ok = true;
     if (head && !o->json)

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "json.h"
+#include "bench_rows.h"
 
 double cell_flops(const cell *c)
 {
@@ -41,27 +41,27 @@ void cell_print(const cell *c)
 
 void cell_print_json(const cell *c)
 {
-    json_begin();
-    json_text("format", c->format);
-    json_text("precision", precision_name(c->precision));
-    json_integer("m", c->m);
-    json_integer("threads", c->threads);
-    json_text("weights", place_name(c->place));
-    json_number("gflops", c->gflops);
-    json_number("error", c->error);
-    json_integer("n", c->n);
-    json_integer("k", c->k);
-    json_text("orient", orient_name(c->orient));
-    json_text("act", lb_dtype_name(c->act));
-    json_number("best_gflops", c->best);
-    json_number("weight_gbps", cell_weight_rate(c));
-    json_integer("samples", c->samples);
-    json_bool("clean", c->clean);
-    json_text("kernel", c->kernel);
-    json_text("isa", c->isa);
+    row_begin();
+    row_text("format", c->format);
+    row_text("precision", precision_name(c->precision));
+    row_integer("m", c->m);
+    row_integer("threads", c->threads);
+    row_text("weights", place_name(c->place));
+    row_number("gflops", c->gflops);
+    row_number("error", c->error);
+    row_integer("n", c->n);
+    row_integer("k", c->k);
+    row_text("orient", orient_name(c->orient));
+    row_text("act", lb_dtype_name(c->act));
+    row_number("best_gflops", c->best);
+    row_number("weight_gbps", cell_weight_rate(c));
+    row_integer("samples", c->samples);
+    row_bool("clean", c->clean);
+    row_text("kernel", c->kernel);
+    row_text("isa", c->isa);
     if (c->limit > 0) {
-        json_number("limit_gflops", c->limit);
-        json_text("limit", c->limit_name);
+        row_number("limit_gflops", c->limit);
+        row_text("limit", c->limit_name);
     }
-    json_end();
+    row_end();
 }

@@ -2,7 +2,7 @@
 #ifndef LB_BENCH_CELL_H
 #define LB_BENCH_CELL_H
 
-#include "arguments.h"
+#include "bench_options.h"
 
 typedef struct cell {
     const char *format; /* not owned */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "complain.h"
+#include "bench_rows.h"
 
 enum {
     WIDTH = 960,
@@ -230,7 +230,7 @@ bool roofline_check(const char *file)
     if (there && !S_ISREG(st.st_mode))
         return true; /* a pipe: not to be tried */
     FILE *const f = fopen(file, "a");
-    if (!f) return complain("%s: %s", file, strerror(errno));
+    if (!f) return bench_fail("%s: %s", file, strerror(errno));
     fclose(f);
     if (!there) remove(file);
     return true;
@@ -239,7 +239,7 @@ bool roofline_check(const char *file)
 bool roofline_draw(const char *file, const cell *cells, int n, const limits *l)
 {
     plot p = {.file = fopen(file, "w")};
-    if (!p.file) return complain("%s: %s", file, strerror(errno));
+    if (!p.file) return bench_fail("%s: %s", file, strerror(errno));
     choose_range(&p, cells, n, l);
     fprintf(p.file,
             "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' "
@@ -251,6 +251,6 @@ bool roofline_draw(const char *file, const cell *cells, int n, const limits *l)
     draw_cells(&p, cells, n, l->threads);
     fputs("</svg>\n", p.file);
     const bool bad = ferror(p.file);
-    if (fclose(p.file) || bad) return complain("%s: cannot be written", file);
+    if (fclose(p.file) || bad) return bench_fail("%s: cannot be written", file);
     return true;
 }

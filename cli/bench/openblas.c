@@ -13,10 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_rows.h"
 #include "bench_weights.h"
-#include "complain.h"
-#include "context.h"
-#include "json.h"
 #include "sampling.h"
 
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 }; /* of cblas.h */
@@ -48,7 +46,7 @@ static bool load(openblas *b, const char *isa)
     setenv("OPENBLAS_THREAD_TIMEOUT", "4", 0);
     b->library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!b->library) {
-        complain("%s", dlerror());
+        bench_fail("%s", dlerror());
         return false;
     }
     if (find(b->library, "cblas_sgemm", &b->sgemm, sizeof b->sgemm) &&
@@ -56,7 +54,7 @@ static bool load(openblas *b, const char *isa)
              sizeof b->set_threads) &&
         find(b->library, "openblas_get_corename", &b->core, sizeof b->core))
         return true;
-    complain("libopenblas.so.0 lacks what it should have");
+    bench_fail("libopenblas.so.0 lacks what it should have");
     return false;
 }
 
@@ -92,17 +90,17 @@ static void show(const bench_options *o, const pair *p, const sample_side *side)
     const double gflop = 2e-9 * p->m * p->n * p->k;
     const double us = gflop / side[0].median, them = gflop / side[1].median;
     if (o->json) {
-        json_begin();
-        json_text("isa", lb_isa(p->cx));
-        json_integer("m", p->m);
-        json_integer("n", p->n);
-        json_integer("k", p->k);
-        json_text("orient", orient_name(p->orient));
-        json_integer("threads", lb_threads(p->cx));
-        json_number("gflops", us);
-        json_number("openblas_gflops", them);
-        json_number("ratio", us / them);
-        json_end();
+        row_begin();
+        row_text("isa", lb_isa(p->cx));
+        row_integer("m", p->m);
+        row_integer("n", p->n);
+        row_integer("k", p->k);
+        row_text("orient", orient_name(p->orient));
+        row_integer("threads", lb_threads(p->cx));
+        row_number("gflops", us);
+        row_number("openblas_gflops", them);
+        row_number("ratio", us / them);
+        row_end();
         return;
     }
     printf("%5d %6d %6d %-3s %3d %9.2f %9.2f %9.2f %9.2f %7.2f%s\n", p->m, p->n,
@@ -129,7 +127,8 @@ static bool compare(const bench_options *o, pair *p)
         ok = lb_error_status(cx) == LB_OK;
         if (ok) show(o, p, side);
     }
-    if (!ok) complain("M %d: %s", p->m, p->y ? lb_error(cx) : "out of memory");
+    if (!ok)
+        bench_fail("M %d: %s", p->m, p->y ? lb_error(cx) : "out of memory");
     free(p->y);
     lb_leave(cx);
     return ok;
@@ -160,7 +159,7 @@ bool openblas_run(const bench_options *o)
     openblas blas = {0};
     bool ok = true;
     for (int t = 0; t < o->threads.n; t++) {
-        lb_ctx *const cx = context_open(o, (int)o->threads.at[t]);
+        lb_ctx *const cx = bench_context(o, (int)o->threads.at[t]);
         if (!cx) return false;
         if (!blas.library && !load(&blas, lb_isa(cx))) {
             lb_close(cx);

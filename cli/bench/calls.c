@@ -8,10 +8,8 @@
 
 #include <stdio.h>
 
+#include "bench_rows.h"
 #include "bench_weights.h"
-#include "complain.h"
-#include "context.h"
-#include "json.h"
 #include "sampling.h"
 
 typedef struct call {
@@ -37,16 +35,16 @@ static bool measure(const bench_options *o, lb_ctx *cx, const char *format,
     if (c.x && c.w) sample(&side, 1, o->seconds);
     const bool ok = lb_error_status(cx) == LB_OK;
     if (!ok) {
-        complain("%s: %s", format, lb_error(cx));
+        bench_fail("%s: %s", format, lb_error(cx));
         lb_clear(cx);
     } else if (o->json) {
-        json_begin();
-        json_text("format", format);
-        json_integer("n", n);
-        json_integer("threads", lb_threads(cx));
-        json_number("ns", side.median * 1e9);
-        json_number("best_ns", side.best * 1e9);
-        json_end();
+        row_begin();
+        row_text("format", format);
+        row_integer("n", n);
+        row_integer("threads", lb_threads(cx));
+        row_number("ns", side.median * 1e9);
+        row_number("best_ns", side.best * 1e9);
+        row_end();
     } else {
         char shape[48];
         snprintf(shape, sizeof shape, "1x%lldx%lld", (long long)n,
@@ -73,7 +71,7 @@ bool calls_run(const bench_options *o)
 {
     bool ok = true;
     for (int t = 0; t < o->threads.n; t++) {
-        lb_ctx *const cx = context_open(o, (int)o->threads.at[t]);
+        lb_ctx *const cx = bench_context(o, (int)o->threads.at[t]);
         if (!cx) return false;
         if (t == 0 && !o->json)
             printf("level %s\n\n%-8s %-8s %3s %9s %9s\n", lb_isa(cx), "format",

@@ -1,6 +1,6 @@
-/* arguments.h - what the user asked for. */
-#ifndef LB_BENCH_ARGUMENTS_H
-#define LB_BENCH_ARGUMENTS_H
+/* bench_options.h - the options of `lowbit bench`. */
+#ifndef BENCH_OPTIONS_H
+#define BENCH_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,15 +10,14 @@
 enum { LIST_MAX = 32, NAME_SIZE = 24 };
 
 typedef enum bench_mode {
-    MODE_SWEEP = 0,
+    MODE_SUMMARY = 0,
+    MODE_SWEEP,
     MODE_OPENBLAS,
     MODE_CODEC,
     MODE_ERROR,
     MODE_LIMITS,
     MODE_CALLS,
-    MODE_OPS,
-    MODE_HELP,
-    MODE_VERSION
+    MODE_OPS
 } bench_mode;
 
 typedef enum bench_orient {
@@ -27,8 +26,8 @@ typedef enum bench_orient {
 } bench_orient;
 
 typedef enum bench_place {
-    PLACE_WARM, /* one weight array, again and again */
-    PLACE_DRAM /* so many of them that none is in a cache when its turn comes */
+    PLACE_WARM, /* one weight array, repeatedly */
+    PLACE_DRAM  /* so many in turn that none is in a cache */
 } bench_place;
 
 typedef struct number_list {
@@ -48,29 +47,29 @@ typedef struct shape_list {
     } at[LIST_MAX];
 } shape_list;
 
-/* Lists of enum values are lists of numbers. All are filled when
- * arguments_parse has returned; formats are as the user said them, and
- * weights_check has still to look at them. */
+/* Enum values are stored as numbers. All lists are filled by
+ * bench_options_read; formats are as given by the user until weights_check. */
 typedef struct bench_options {
     bench_mode mode;
     name_list formats;
     number_list precisions; /* lb_precision */
     number_list m, threads;
     number_list orients; /* bench_orient */
-    number_list acts;    /* lb_dtype of x; of the codec's dense side */
+    number_list acts;    /* lb_dtype of x; --codec: of the dense side */
     number_list places;  /* bench_place */
-    number_list depths;  /* K, of the error table */
+    number_list depths;  /* K of --error */
     shape_list shapes;
-    int64_t mib;     /* of f32, for the codec */
-    double seconds;  /* most to spend on sampling one figure */
-    const char *isa; /* NULL: the best there is */
+    int64_t mib;     /* MiB of f32, for --codec */
+    double seconds;  /* time limit of one measurement */
+    const char *isa; /* NULL: the best */
     const char *svg; /* NULL: no plot */
     bool json;
+    bool lines; /* JSON: one object per line, as lowbit-bench */
 } bench_options;
 
-/* False after saying what is wrong. */
-bool arguments_parse(int argc, char **argv, bench_options *options);
-void arguments_help(void);
+/* From the command line; alias: as lowbit-bench. False after a message. */
+typedef struct arguments arguments;
+bool bench_options_read(const arguments *a, bool alias, bench_options *o);
 
 const char *precision_name(lb_precision precision);
 const char *orient_name(bench_orient orient);

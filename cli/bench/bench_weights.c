@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "complain.h"
+#include "bench_rows.h"
 #include "lowbit_ext.h"
+#include "verb.h"
 
 /* ---- formats ------------------------------------------------------------ */
 
@@ -17,8 +18,8 @@ lb_dtype weights_dense(const char *format)
     return LB_NO_DTYPE;
 }
 
-/* Dense arrays go by the name of their dtype; and some formats are not for
- * lb_quantize. */
+/* Dense arrays are named by their dtype; some formats cannot be quantized to.
+ */
 static bool measurable(const lb_format *f)
 {
     return f->layout && (f->encode || f->encode_run);
@@ -29,14 +30,8 @@ static bool known(lb_ctx *cx, const char *name)
     if (weights_dense(name)) return true;
     const lb_format *const f = lb_find_format(cx, name);
     if (f && measurable(f)) return true;
-    char list[256] = "f32, bf16, f16";
-    for (int i = 0; lb_format_at(cx, i); i++) {
-        if (!measurable(lb_format_at(cx, i))) continue;
-        strncat(list, ", ", sizeof list - strlen(list) - 1);
-        strncat(list, lb_format_at(cx, i)->name,
-                sizeof list - strlen(list) - 1);
-    }
-    return complain("--formats: '%s' is none of %s, all", name, list);
+    if (f) return bench_misused("type %s cannot be quantized to", name);
+    return format_named(cx, name) != NULL;
 }
 
 static void append(name_list *list, const char *name)

@@ -2,7 +2,7 @@
 #ifndef LB_BENCH_CALLS_H
 #define LB_BENCH_CALLS_H
 
-#include "arguments.h"
+#include "bench_options.h"
 
 /* False if something could not be measured, after saying what. */
 bool calls_run(const bench_options *o);

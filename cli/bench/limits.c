@@ -12,9 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "complain.h"
-#include "context.h"
-#include "json.h"
+#include "bench_rows.h"
 #include "sampling.h"
 
 #define MIB      (1024.0 * 1024.0)
@@ -84,7 +82,7 @@ static double run_team(task *t)
     for (int i = 1; i < n; i++) {
         members[i] = (member){.t = t, .index = i};
         if (pthread_create(&thread[i], NULL, run_member, &members[i])) {
-            complain("cannot start %d threads", n);
+            bench_fail("cannot start %d threads", n);
             exit(1); /* the others wait for ever */
         }
     }
@@ -149,7 +147,7 @@ bool limits_open(limits *l, int threads, const char *level, double seconds)
                   .seconds = seconds,
                   .kernels = limit_kernels_for(level)};
     l->memory = aligned_alloc(HUGE_PAGE, MEMORY);
-    if (!l->memory) return complain("no %.0f MiB of memory", MEMORY / MIB);
+    if (!l->memory) return bench_fail("no %.0f MiB of memory", MEMORY / MIB);
     madvise(l->memory, MEMORY, MADV_HUGEPAGE);
     memset(l->memory, 1, MEMORY);
     l->fma = loop_rate(l, l->kernels.fma);
@@ -218,7 +216,7 @@ void limits_print(const limits *l)
 
 bool limits_run(const bench_options *o)
 {
-    lb_ctx *const cx = context_open(o, 0);
+    lb_ctx *const cx = bench_context(o, 0);
     if (!cx) return false;
     bool ok = true;
     for (int i = 0; ok && i < o->threads.n; i++) {
@@ -226,16 +224,16 @@ bool limits_run(const bench_options *o)
         ok = limits_open(&l, (int)o->threads.at[i], lb_isa(cx), o->seconds);
         if (!ok) break;
         if (o->json) {
-            json_begin();
-            json_text("isa", lb_isa(cx));
-            json_integer("threads", l.threads);
-            json_number("fma_gflops", l.fma);
-            json_number("dot16_gops", l.dot16);
-            json_number("dot8_gops", l.dot8);
-            json_number("lookup_gops", l.lookup);
-            json_number("dram_gbps", l.dram);
-            json_number("stream_gbps", l.stream);
-            json_end();
+            row_begin();
+            row_text("isa", lb_isa(cx));
+            row_integer("threads", l.threads);
+            row_number("fma_gflops", l.fma);
+            row_number("dot16_gops", l.dot16);
+            row_number("dot8_gops", l.dot8);
+            row_number("lookup_gops", l.lookup);
+            row_number("dram_gbps", l.dram);
+            row_number("stream_gbps", l.stream);
+            row_end();
         } else {
             limits_print(&l);
         }

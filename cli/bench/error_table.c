@@ -9,11 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bench_rows.h"
 #include "bench_weights.h"
-#include "complain.h"
-#include "context.h"
 #include "exact.h"
-#include "json.h"
 
 enum { OUTPUTS = 256, OUTLIERS = 8 };
 
@@ -105,7 +103,7 @@ static bool fill_depth(table *t, lb_dtype act, int d)
         exact e = {0};
         lb_array *const x = w ? make_x(t->cx, act, k, (inputs)kind) : NULL;
         const bool there = x && exact_open(&e, t->cx, x, w, t->orient);
-        if (w && !there) ok = complain("%s", lb_error(t->cx));
+        if (w && !there) ok = bench_fail("%s", lb_error(t->cx));
         for (int p = 0; p < t->o->precisions.n; p++)
             t->error[p][kind][d] =
                 there ? worst_of_rows(t, &e, x, w,
@@ -114,7 +112,7 @@ static bool fill_depth(table *t, lb_dtype act, int d)
         exact_close(&e);
     }
     if (lb_error_status(t->cx) == LB_OK) return ok;
-    complain("%s: %s", t->format, lb_error(t->cx));
+    bench_fail("%s: %s", t->format, lb_error(t->cx));
     lb_clear(t->cx);
     return false;
 }
@@ -124,18 +122,17 @@ static bool fill_depth(table *t, lb_dtype act, int d)
 static void show_json(const table *t, lb_dtype act, int p, inputs kind, int d,
                       double most)
 {
-    json_begin();
-    json_text("format", t->format);
-    json_text("precision",
-              precision_name((lb_precision)t->o->precisions.at[p]));
-    json_text("orient", orient_name(t->orient));
-    json_text("act", lb_dtype_name(act));
-    json_text("x", inputs_name[kind]);
-    json_integer("threads", lb_threads(t->cx));
-    json_integer("k", t->o->depths.at[d]);
-    json_number("error", t->error[p][kind][d]);
-    json_number("bound", most);
-    json_end();
+    row_begin();
+    row_text("format", t->format);
+    row_text("precision", precision_name((lb_precision)t->o->precisions.at[p]));
+    row_text("orient", orient_name(t->orient));
+    row_text("act", lb_dtype_name(act));
+    row_text("x", inputs_name[kind]);
+    row_integer("threads", lb_threads(t->cx));
+    row_integer("k", t->o->depths.at[d]);
+    row_number("error", t->error[p][kind][d]);
+    row_number("bound", most);
+    row_end();
 }
 
 static void show_row(table *t, lb_dtype act, int p, inputs kind)
@@ -202,7 +199,7 @@ static bool run_table(table *t)
             }
         }
     }
-    if (t->above) complain("%d errors are above their bound", t->above);
+    if (t->above) bench_fail("%d errors are above their bound", t->above);
     return ok && !t->above;
 }
 
@@ -210,7 +207,7 @@ bool error_table_run(const bench_options *o)
 {
     bool ok = true;
     for (int i = 0; i < o->threads.n; i++) {
-        table t = {.o = o, .cx = context_open(o, (int)o->threads.at[i])};
+        table t = {.o = o, .cx = bench_context(o, (int)o->threads.at[i])};
         if (!t.cx) return false;
         ok = run_table(&t) && ok;
         lb_close(t.cx);

@@ -2,7 +2,7 @@
 #ifndef LB_BENCH_WEIGHTS_H
 #define LB_BENCH_WEIGHTS_H
 
-#include "arguments.h"
+#include "bench_options.h"
 
 /* Replaces "all" by the formats there are and refuses those there are not. */
 bool weights_check(lb_ctx *cx, name_list *formats);

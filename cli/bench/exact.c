@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "complain.h"
+#include "bench_rows.h"
 
 enum { COLUMNS = 256, EDGE = 64, GROUP = 4 };
 
@@ -68,7 +68,7 @@ bool exact_open(exact *e, lb_ctx *cx, lb_array *x, lb_array *w,
     e->want = calloc((size_t)(e->m * e->columns), sizeof *e->want);
     if (!e->column || !e->want) {
         exact_close(e);
-        return complain("out of memory");
+        return bench_fail("out of memory");
     }
     choose_columns(e);
     lb_enter(cx);
@@ -78,7 +78,7 @@ bool exact_open(exact *e, lb_ctx *cx, lb_array *x, lb_array *w,
     lb_leave(cx);
     if (px && pw) return true;
     exact_close(e);
-    return complain("%s", lb_error(cx));
+    return bench_fail("%s", lb_error(cx));
 }
 
 void exact_close(exact *e)

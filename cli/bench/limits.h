@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "arguments.h"
+#include "bench_options.h"
 #include "cell.h"
 #include "limit_kernels.h"
 

@@ -7,7 +7,7 @@
 #ifndef LB_BENCH_EXACT_H
 #define LB_BENCH_EXACT_H
 
-#include "arguments.h"
+#include "bench_options.h"
 
 typedef struct exact {
     int64_t m, n;    /* rows, columns of the product */

@@ -9,10 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bench_rows.h"
 #include "bench_weights.h"
 #include "cell.h"
-#include "complain.h"
-#include "context.h"
 #include "exact.h"
 #include "limits.h"
 #include "roofline.h"
@@ -91,8 +90,8 @@ static bool measure(lb_ctx *cx, const subject *s, double seconds, cell *c)
     }
     lb_leave(cx);
     if (lb_error_status(cx) == LB_OK) return true;
-    complain("%s, %s, M %lld: %s", c->format, precision_name(c->precision),
-             (long long)c->m, lb_error(cx));
+    bench_fail("%s, %s, M %lld: %s", c->format, precision_name(c->precision),
+               (long long)c->m, lb_error(cx));
     lb_clear(cx);
     return false;
 }
@@ -105,7 +104,7 @@ static bool show(sweep *s, const cell *c)
         cell_print(c);
     cell *const more =
         realloc(s->cells, (size_t)(s->n_cells + 1) * sizeof *more);
-    if (!more) return complain("out of memory");
+    if (!more) return bench_fail("out of memory");
     s->cells = more;
     s->cells[s->n_cells++] = *c;
     return true;
@@ -173,7 +172,7 @@ static bool make_weights(sweep *s, subject *u)
     u->n_w = dram && bytes > 0 ? (int)ceil(DRAM_BYTES / bytes) : 1;
     if (dram && u->n_w < 2) u->n_w = 2;
     u->w = calloc((size_t)u->n_w, sizeof *u->w);
-    if (!u->w) return complain("out of memory");
+    if (!u->w) return bench_fail("out of memory");
     u->w[0] = w;
     for (int i = 1; i < u->n_w; i++) {
         u->w[i] = weights_copy(s->maker, w, c->format, c->orient);
@@ -194,8 +193,8 @@ static bool run_subject(sweep *s, const cell *plain)
         ok = measure_all(s, &u);
         exact_close(&u.reference);
     } else {
-        ok = complain("%s %lldx%lld: %s", plain->format, (long long)plain->n,
-                      (long long)plain->k, lb_error(cx));
+        ok = bench_fail("%s %lldx%lld: %s", plain->format, (long long)plain->n,
+                        (long long)plain->k, lb_error(cx));
         lb_clear(cx);
     }
     lb_leave(cx);
@@ -236,11 +235,11 @@ static bool open_sweep(sweep *s)
 {
     const bench_options *o = s->o;
     if (o->svg && !roofline_check(o->svg)) return false;
-    s->maker = context_open(o, 0);
+    s->maker = bench_context(o, 0);
     if (!s->maker) return false;
     for (int t = 0; t < o->threads.n; t++) {
         const int threads = (int)o->threads.at[t];
-        s->cx[t] = context_open(o, threads);
+        s->cx[t] = bench_context(o, threads);
         if (!s->cx[t]) return false;
         if (!with_limits(o)) continue;
         if (!limits_open(&s->limit[t], threads, lb_isa(s->cx[t]), o->seconds))

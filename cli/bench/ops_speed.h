@@ -2,7 +2,7 @@
 #ifndef LB_BENCH_OPS_SPEED_H
 #define LB_BENCH_OPS_SPEED_H
 
-#include "arguments.h"
+#include "bench_options.h"
 
 /* --ops */
 bool ops_speed_run(const bench_options *o);

@@ -13,10 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_rows.h"
 #include "bench_weights.h"
-#include "complain.h"
-#include "context.h"
-#include "json.h"
 #include "limits.h"
 #include "sampling.h"
 
@@ -103,17 +101,17 @@ static void show(const codec *c, const char *format, const char *what,
     const double mib = (double)lb_size(c->dense) * 4 / (1 << 20);
     const double rate = gb / side->median;
     if (c->o->json) {
-        json_begin();
-        json_text("format", format);
-        json_text("dtype", lb_dtype_name(c->dtype));
-        json_text("what", what);
-        json_integer("threads", lb_threads(c->cx));
-        json_number("mib", mib);
-        json_number("gbps", rate);
-        json_number("best_gbps", gb / side->best);
-        json_number("limit_gbps", most);
-        json_text("limit", most_name);
-        json_end();
+        row_begin();
+        row_text("format", format);
+        row_text("dtype", lb_dtype_name(c->dtype));
+        row_text("what", what);
+        row_integer("threads", lb_threads(c->cx));
+        row_number("mib", mib);
+        row_number("gbps", rate);
+        row_number("best_gbps", gb / side->best);
+        row_number("limit_gbps", most);
+        row_text("limit", most_name);
+        row_end();
         return;
     }
     printf("%-8s %-5s %-10s %3d %7.1f %8.3f %8.3f  %3.0f %% of %s%s\n", format,
@@ -149,7 +147,7 @@ static bool measure(codec *c, const char *format, bool reading)
              reading ? store_rate(c, &sides[1]) : c->limit.dram,
              reading ? "stream" : "dram");
     } else {
-        complain("%s: %s", format, lb_error(c->cx));
+        bench_fail("%s: %s", format, lb_error(c->cx));
         lb_clear(c->cx);
     }
     lb_leave(c->cx);
@@ -187,13 +185,13 @@ static bool prepare(codec *c)
     const size_t bytes = (size_t)c->o->mib << 20;
     c->memory = aligned_alloc(64, bytes);
     if (c->memory) memset(c->memory, 1, bytes);
-    if (!c->memory) return complain("out of memory");
-    return lb_error_status(c->cx) == LB_OK || complain("%s", lb_error(c->cx));
+    if (!c->memory) return bench_fail("out of memory");
+    return lb_error_status(c->cx) == LB_OK || bench_fail("%s", lb_error(c->cx));
 }
 
 static bool run_threads(const bench_options *o, int threads, bool head)
 {
-    codec c = {.o = o, .cx = context_open(o, threads)};
+    codec c = {.o = o, .cx = bench_context(o, threads)};
     if (!c.cx) return false;
     bool ok = limits_open(&c.limit, threads, lb_isa(c.cx), o->seconds);
     if (ok && !o->json) limits_print(&c.limit);
