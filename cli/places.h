@@ -18,4 +18,8 @@ bool place_is_free(const arguments *a, const char *what);
  * False, and a sentence. */
 bool place_of_report(const arguments *a);
 
+/* container_only.c: whether the operand can become a file of that kind which
+ * programs load, or --container-only is given. False, and a sentence. */
+bool place_is_model(const arguments *a, lb_ctx *cx, const char *kind);
+
 #endif

@@ -61,7 +61,8 @@ verdict rewrite_run(const rewrite *how, const arguments *a)
     if (a->comm && !jobs) jobs = launch_threads();
     lb_ctx *cx = context_open((int)jobs);
     if (!cx) v = FAILED;
-    if (cx &&
+    if (cx && !place_is_model(a, cx, kind)) v = USAGE;
+    if (v == DONE &&
         !lb_convert_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o)) {
         progress_clear(&talk.progress);
         v = complain_of(cx);

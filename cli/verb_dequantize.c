@@ -9,10 +9,10 @@ static verdict run(const arguments *a)
 }
 
 static const option_id options_taken[] = {
-    OPTION_DTYPE,      OPTION_FORCE,   OPTION_JOBS,   OPTION_JSON,
-    OPTION_MAX_MEMORY, OPTION_NO_SYNC, OPTION_OUTPUT, OPTION_QUIET,
-    OPTION_REPORT,     OPTION_RESUME,  OPTION_TO,     OPTION_VERBOSE,
-    OPTION_VERIFY,     N_OPTIONS};
+    OPTION_CONTAINER_ONLY, OPTION_DTYPE,      OPTION_FORCE,   OPTION_JOBS,
+    OPTION_JSON,           OPTION_MAX_MEMORY, OPTION_NO_SYNC, OPTION_OUTPUT,
+    OPTION_QUIET,          OPTION_REPORT,     OPTION_RESUME,  OPTION_TO,
+    OPTION_VERBOSE,        OPTION_VERIFY,     N_OPTIONS};
 
 const verb verb_dequantize = {
     .name = "dequantize",

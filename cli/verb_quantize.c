@@ -241,6 +241,7 @@ static verdict run(const arguments *a)
     }
     if (v == DONE) imply_blocks(cx, &o.config);
     if (v == DONE && !has_place(cx, &o)) v = USAGE;
+    if (v == DONE && !place_is_model(a, cx, o.kind)) v = USAGE;
     if (v == DONE && !lb_quantize_file(cx, a->operand[0], to, &o)) {
         progress_clear(&t.progress);
         v = complain_of(cx);
@@ -251,17 +252,37 @@ static verdict run(const arguments *a)
     return v;
 }
 
-static const option_id options_taken[] = {
-    OPTION_LINEAR_CLASS,   OPTION_OUTPUT,    OPTION_TYPE,
-    OPTION_LAYOUT,         OPTION_COMPAT,    OPTION_BLOCK_SIZE,
-    OPTION_SCALE,          OPTION_THRESHOLD, OPTION_DOUBLE_QUANT,
-    OPTION_JOBS,           OPTION_JSON,      OPTION_MAX_MEMORY,
-    OPTION_NO_SYNC,        OPTION_FORCE,     OPTION_QUIET,
-    OPTION_REPORT,         OPTION_VERBOSE,   OPTION_RESUME,
-    OPTION_AXIS,           OPTION_DRY_RUN,   OPTION_INCLUDE,
-    OPTION_EXCLUDE,        OPTION_OVERRIDE,  OPTION_RECIPE,
-    OPTION_SHAPE_FALLBACK, OPTION_STRICT,    OPTION_TARGET_BPW,
-    OPTION_TARGET_SIZE,    OPTION_VERIFY,    N_OPTIONS};
+static const option_id options_taken[] = {OPTION_LINEAR_CLASS,
+                                          OPTION_OUTPUT,
+                                          OPTION_TYPE,
+                                          OPTION_LAYOUT,
+                                          OPTION_COMPAT,
+                                          OPTION_BLOCK_SIZE,
+                                          OPTION_SCALE,
+                                          OPTION_THRESHOLD,
+                                          OPTION_DOUBLE_QUANT,
+                                          OPTION_JOBS,
+                                          OPTION_JSON,
+                                          OPTION_MAX_MEMORY,
+                                          OPTION_NO_SYNC,
+                                          OPTION_FORCE,
+                                          OPTION_QUIET,
+                                          OPTION_REPORT,
+                                          OPTION_VERBOSE,
+                                          OPTION_RESUME,
+                                          OPTION_AXIS,
+                                          OPTION_DRY_RUN,
+                                          OPTION_INCLUDE,
+                                          OPTION_EXCLUDE,
+                                          OPTION_OVERRIDE,
+                                          OPTION_RECIPE,
+                                          OPTION_SHAPE_FALLBACK,
+                                          OPTION_STRICT,
+                                          OPTION_TARGET_BPW,
+                                          OPTION_TARGET_SIZE,
+                                          OPTION_VERIFY,
+                                          OPTION_CONTAINER_ONLY,
+                                          N_OPTIONS};
 
 const verb verb_quantize = {
     .name = "quantize",
@@ -284,7 +305,7 @@ const verb verb_quantize = {
     .examples =
         "lowbit quantize model.safetensors -o small.safetensors --type nf4\n"
         "lowbit quantize model/ -o small/ --type nf4 --layout bnb\n"
-        "lowbit quantize model/ -o small.gguf --target-size 4.2G\n"
+        "lowbit quantize model.gguf -o small.gguf --target-size 4.2G\n"
         "lowbit quantize model/ -o small/ --type nf4 --override 'down=int8'\n"
         "mpirun -np 4 lowbit quantize model/ -o small/ --type nf4",
     .n_operands = 1,

@@ -285,7 +285,7 @@ refused 2 "a file of kind gguf has no place for int8" quantize "$src" \
 refused 2 "layout bitnet has no place for nf4 made so" quantize "$src" \
     -o "$dst" --force --type nf4 --layout bitnet
 gguf=(quantize "$golden/sharded" -o "$tmp/out.gguf" --force --type q8_0
-    --include w)
+    --include w --container-only)
 run 0 "${gguf[@]}" -q # rows of 2 and 3 are no blocks of 32
 refused 4 "is to be quantized, and cannot be as it is asked for" "${gguf[@]}" --strict
 refused 3 "q8_0: the layout has no place for its shape, (2,2)" "${gguf[@]}" \

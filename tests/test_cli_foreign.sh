@@ -55,6 +55,37 @@ for made in "$out" "$tmp/made"; do
     [ ! -e "$made" ] || die "something was written"
 done
 
+# ---- GGUF --------------------------------------------------------------------
+
+# A GGUF file without architecture is no model, whatever it is made of.
+mkdir "$tmp/hf"
+cp tests/golden/layouts/bnb8.values "$tmp/hf/model.safetensors"
+echo '{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}' \
+    >"$tmp/hf/config.json"
+gguf=$tmp/made.gguf
+for src in "$tmp/hf" "$tmp/hf/model.safetensors" "$golden/float32.npy"; do
+    lost="$src is not a GGUF file: the output would have no architecture"
+    refused 2 "$lost" convert "$src" -o "$gguf"
+    refused 2 "$lost" dequantize "$src" -o "$gguf"
+    refused 2 "$lost" quantize "$src" -o "$gguf" --type q8_0
+    refused 2 "$lost" quantize "$src" -o "$gguf" --target-bpw 5 --dry-run
+    refused 2 "$lost" convert "$src" -o "$tmp/made" --to gguf
+    [ ! -e "$gguf" ] || die "something was written"
+    for verb in "convert" "dequantize" "quantize --type q8_0"; do
+        # shellcheck disable=SC2086 # words, meant to split
+        run 0 $verb "$src" -o "$gguf" -q --no-sync --container-only
+        rm "$gguf"
+    done
+done
+# From GGUF to GGUF it is one, also by way of another kind of file.
+run 0 convert "$golden/values.gguf" -o "$tmp/v.safetensors" -q --no-sync
+run 0 convert "$tmp/v.safetensors" -o "$gguf" -q --no-sync
+cmp -s "$golden/values.gguf" "$gguf" || die "the way back: other bytes"
+run 0 quantize "$golden/values.gguf" -o "$gguf" -q --no-sync --force --type q8_0
+if "$program" quantize --help | grep 'lowbit quantize model/.*gguf'; then
+    die "--help shows what is refused"
+fi
+
 # ---- quantized by others -----------------------------------------------------
 
 # tensors FILE SPEC...: a file of tensors, each NAME:TYPE:DIM,DIM; in the order

@@ -86,7 +86,7 @@ for verb in info check stats "diff $src" convert dequantize \
     fails 3 invalid_file "not recognized" "${words[@]}" Makefile
 done
 fails 4 strict "cannot be as it is asked for" quantize "$golden/sharded" \
-    -o "$tmp/o.gguf" --type q8_0 --include w --strict
+    -o "$tmp/o.gguf" --type q8_0 --include w --strict --container-only
 
 status=0
 "$program" frobnicate --json >"$tmp/out" 2>"$tmp/err" || status=$?

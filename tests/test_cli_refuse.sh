@@ -62,7 +62,7 @@ refused 1 "it.partial is also the input" \
     quantize "$tmp/it.partial" -o "$tmp/it" --type nf4 -q
 [ -e "$tmp/it.partial/model.safetensors" ] || die "the source is gone"
 refused 1 "can only hold safetensors files, not gguf" dequantize "$tmp/model" \
-    -o "$tmp/dir/" --to gguf -q
+    -o "$tmp/dir/" --to gguf -q --container-only
 refused 1 "is not a regular file" quantize "$values" -o /dev/full \
     --type nf4 --force -q
 [ -c /dev/full ] || die "the device is gone"
@@ -72,7 +72,7 @@ refused 1 "no/dir/x: No such file" quantize "$values" \
 aims=(quantize "$tmp/model" --target-bpw 20 -q -o)
 refused 1 "no/dir/x: No such file" "${aims[@]}" "$tmp/no/dir/x"
 refused 1 "no/dir/x.gguf: No such file" "${aims[@]}" \
-    "$tmp/no/dir/x.gguf"
+    "$tmp/no/dir/x.gguf" --container-only
 mkdir "$tmp/full"
 echo mine >"$tmp/full/notes.txt"
 refused 1 "full holds 'notes.txt', which is not part" "${aims[@]}" "$tmp/full" \

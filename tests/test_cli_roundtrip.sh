@@ -104,7 +104,7 @@ for class in bitlinear autobitlinear; do
 done
 for row in q8_0:0.02 q4_0:0.2 iq4_nl:0.2 tq1_0:1.1 tq2_0:1.1; do
     type=${row%:*}
-    trip "${row#*:}" q.gguf --type "$type"
+    trip "${row#*:}" q.gguf --type "$type" --container-only
 done
 [ "$packed" -gt 100 ] || die "only $packed arrays were quantized in $trips trips"
 # A name may go on where another ends; parts of the two are told apart.

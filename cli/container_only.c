@@ -1,0 +1,34 @@
+/* container_only.c - whether a GGUF file would be a model.
+ *
+ * A GGUF model names its architecture and calls its tensors as llama.cpp does.
+ * Other files have neither, and are not renamed here: their arrays in a GGUF
+ * file are loaded by no program.
+ */
+#include <string.h>
+
+#include "places.h"
+
+bool place_is_model(const arguments *a, lb_ctx *cx, const char *kind)
+{
+    lb_quant_method q = {0};
+    if (!kind || strcmp(kind, "gguf") != 0 || a->count[OPTION_CONTAINER_ONLY])
+        return true;
+    const lb_file_options options = {.struct_size = sizeof options,
+                                     .no_map = true};
+    lb_file *f = lb_file_open(cx, a->operand[0], &options);
+    const bool known = f && lb_file_method(cx, f, &q);
+    lb_clear(cx); /* the job reports what is wrong with the file */
+    /* "gguf": metadata that came from a GGUF file */
+    const bool ok = !known || (q.name && !q.decoded) ||
+                    strcmp(lb_file_kind(f), "gguf") == 0 ||
+                    lb_file_find_meta(f, "gguf") ||
+                    lb_file_find_meta(f, "general.architecture");
+    lb_file_close(f);
+    if (ok) return true;
+    complain(USAGE,
+             "%s is not a GGUF file: the output would have no architecture "
+             "and other tensor names than llama.cpp expects, so that no "
+             "program could load it (use --container-only to write it anyway)",
+             a->operand[0]);
+    return false;
+}
