@@ -2,6 +2,7 @@
 # cli.bash - what tests of the command `lowbit` share; $1 is the program.
 #
 # Leaves $tmp, which goes at the end, and $golden.
+export LC_ALL=C
 program=${1:?usage: $0 PROGRAM [FAULTY]}
 # shellcheck disable=SC2034
 faulty=${2:-} # the same with a file system that fails, see tests/faults.h

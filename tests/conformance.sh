@@ -4,6 +4,7 @@
 #
 # The cases are not part of the project: where there are none, that is said, and
 # it is not an error. Kinds that PROGRAM does not know yet are left out.
+export LC_ALL=C
 program=$1
 dir=$2
 numbers=${3:-1 2 7}

@@ -3,6 +3,7 @@
 # docs/training.md appears, line for line, in a file that is built or in a public
 # header. Runs of blanks count as one.
 # ctest: skip-ref
+export LC_ALL=C
 cd "$(dirname "$0")/.." || exit 1
 
 # shellcheck disable=SC2046

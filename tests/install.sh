@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# install.sh - what a user of the installed library meets.
+# install.sh - tests the installed library as its users see it.
 #
-# Installs into a directory of its own and there builds README's program with
-# pkg-config and with find_package, shared and static, in C and in C++; compiles
-# the headers alone; and holds the exported symbols against the headers.
+# Installs into a temporary directory, builds README's program with pkg-config
+# and with find_package, shared and static, in C and in C++; compiles each header
+# alone; and compares the exported symbols with the headers.
 set -euo pipefail
+export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd)
+# make and pkg-config do not support blanks in paths.
+case ${TMPDIR-} in *[[:space:]]*) unset TMPDIR ;; esac
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 prefix=$tmp/prefix

@@ -6,6 +6,7 @@
 # BUILD's static library, and runs it on 1, 2, 4 and 8 processes (MPICH: 4). In
 # short: the first kind there is, on 4 processes, law 7 on one mesh.
 set -euo pipefail
+export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "$1" && pwd)
 short=${2:+yes}

@@ -8,6 +8,7 @@
 # CPU has.
 # ctest: skip-asan skip-ref
 set -u
+export LC_ALL=C
 objdump=$1 failed=0 n=0
 
 # Reads what objdump -d says.

@@ -10,6 +10,7 @@
 # `no_stray_instructions.sh --self` tries the rules on made-up disassembly.
 # ctest: skip-asan skip-ref
 set -u
+export LC_ALL=C
 
 # Reads what objdump -d says of one object, named in OBJECT.
 look()

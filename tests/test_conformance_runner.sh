@@ -6,6 +6,7 @@
 # or malformed in any other way, each must be a failed case or a usage error,
 # with the counts and the exit status that go with it, and never a crash.
 set -euo pipefail
+export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd)
 program=${1:-$root/tools/conformance}
 tmp=$(mktemp -d)

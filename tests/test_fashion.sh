@@ -2,6 +2,7 @@
 # test_fashion.sh PROGRAM - the example on generated images: the same bytes for
 # every number of threads, and after training was killed and continued.
 # ctest: skip-tsan skip-asan skip-ref
+export LC_ALL=C
 program=$1
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT

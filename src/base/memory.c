@@ -1,12 +1,12 @@
-/* memory.c - the heap behind memory.h: size classes, kept blocks, counters.
+/* memory.c - the heap of memory.h: size classes, cached blocks, counters.
  *
- * Classes are eight per doubling, but never closer than a cache line:
+ * Eight classes per power of two, at least a cache line apart:
  *   64 128 192 ... 1024 | 1152 1280 ... 2048 | 2304 ...
- * A free block holds its own list node. It is on two lists: its class's, used
- * last in first out, so that what comes back is still in cache; and one of all
- * kept blocks by age. When there is no room for a returned block the oldest
- * ones go: they are what the program no longer asks for, whereas the block
- * just returned is the likeliest to be wanted next.
+ * A cached block contains its own list node. It is in two lists: that of its
+ * class, used last in first out, so that a reused block is still in the CPU's
+ * caches; and one of all cached blocks by age. If the cache is full, the oldest
+ * blocks are freed: the program has stopped using their sizes, while the block
+ * just freed is the most likely to be reused.
  */
 #include "base/memory.h"
 
@@ -22,7 +22,7 @@
 #if defined(__SANITIZE_ADDRESS__) || FEATURE(address_sanitizer)
 #define HEAP_ASAN 1
 #endif
-/* The sanitizers end the program above 1 TiB, where malloc returns NULL. */
+/* Sanitizers abort above 1 TiB, where malloc returns NULL. */
 #if defined(HEAP_ASAN) || defined(__SANITIZE_THREAD__) ||                      \
     FEATURE(thread_sanitizer) || FEATURE(memory_sanitizer)
 #define LIBC_MAX ((size_t)1 << 39)
@@ -30,8 +30,8 @@
 #define LIBC_MAX PTRDIFF_MAX
 #endif
 
-/* Kept blocks are poisoned as a whole, and only the functions that handle
- * nodes may look inside. */
+/* Cached blocks are poisoned entirely; only functions that handle list nodes
+ * may access them. */
 #ifdef HEAP_ASAN
 #include <sanitizer/asan_interface.h>
 #define POISON(p, size)   ASAN_POISON_MEMORY_REGION(p, size)
@@ -49,7 +49,7 @@
 #define N_CLASSES ((59 - LINE_SHIFT) * 8 + 16)
 
 #define HUGE_PAGE ((size_t)2 << 20)
-/* From here on the page rounding is worth the TLB misses it saves. */
+/* From this size on, fewer TLB misses outweigh the rounding to pages. */
 #define HUGE_MIN ((size_t)4 << 20)
 
 typedef struct node {
@@ -79,7 +79,7 @@ static void *libc_alloc(void *user, size_t size, size_t align)
     if (size > LIBC_MAX) return NULL;
     const bool huge = size >= HUGE_MIN;
     void *p = NULL;
-    /* not aligned_alloc: its size must be a multiple of the alignment */
+    /* aligned_alloc requires a size that is a multiple of the alignment */
     if (posix_memalign(&p, huge ? HUGE_PAGE : align, size)) return NULL;
 #ifdef MADV_HUGEPAGE
     if (huge) (void)madvise(p, size, MADV_HUGEPAGE); /* a wish, no more */
@@ -142,8 +142,8 @@ HANDLES_NODES static void unkeep_block(lb_heap *heap, node *b, unsigned c)
     heap->kept -= b->size;
 }
 
-/* Takes out the oldest blocks until at most `room` bytes are kept; returns
- * them chained by class_next, for free_chain once the lock is released. */
+/* Removes the oldest blocks until at most `room` bytes are cached. Returns them
+ * chained by class_next, for free_chain after the lock is released. */
 HANDLES_NODES static node *evict(lb_heap *heap, size_t room)
 {
     node *chain = NULL;
@@ -157,7 +157,7 @@ HANDLES_NODES static node *evict(lb_heap *heap, size_t room)
     return chain;
 }
 
-/* Outside the lock: unmapping is slow, and the allocator is the user's. */
+/* Without the lock: unmapping is slow, and the allocator is user code. */
 HANDLES_NODES static size_t free_chain(const lb_allocator *a, node *chain)
 {
     size_t total = 0;
@@ -199,7 +199,7 @@ void lb_heap_close(lb_heap *heap)
     heap->closed = true;
     heap->keep = 0;
     node *chain = evict(heap, 0);
-    /* The last free destroys the heap, perhaps before the lines below. */
+    /* The last free destroys the heap, possibly before the lines below. */
     const lb_allocator a = heap->allocator;
     const bool last = heap->live == 0;
     pthread_mutex_unlock(&heap->lock);
@@ -232,7 +232,7 @@ void *lb_heap_alloc(lb_heap *heap, size_t size, size_t *got)
     if (!p) {
         const lb_allocator *a = &heap->allocator;
         p = a->alloc(a->user, rounded, ALIGN);
-        /* memory that is kept for later is not a reason to fail now */
+        /* free cached blocks before failing */
         if (!p && lb_heap_trim(heap)) p = a->alloc(a->user, rounded, ALIGN);
         if (!p) return NULL;
         pthread_mutex_lock(&heap->lock);

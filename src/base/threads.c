@@ -1,13 +1,13 @@
-/* threads.c - the pool: one word says what is going on, and whoever has time
- * joins in.
+/* threads.c - the thread pool: one atomic word holds its state, and workers
+ * join a run when they are awake.
  *
  * A run is open while units may be left. The caller opens it, takes chunks of
- * units off a shared counter like everybody else, closes it, and waits for
- * those who joined: `active` counts them. It never waits for a worker that has
- * not woken up yet, so a small run costs no more than its wake-up call, and a
- * run with no workers (none could be started, or this is the child of a fork)
- * is merely serial. The job is written only while nobody is in, and read only
- * after joining; joining acquires and leaving releases.
+ * units from a shared counter as the workers do, closes it, and waits for the
+ * workers that joined (`active` counts them). It never waits for a worker that
+ * has not woken up yet, so a small run costs no more than the wake-up call, and
+ * a run without workers (none could be started, or after a fork) is serial. The
+ * job is written only while `active` is 0 and read only after joining; joining
+ * acquires and leaving releases.
  *
  * state:  | epoch 20 | quit 1 | waiting 1 | open 1 | active 9 |
  */
@@ -27,21 +27,22 @@
 
 #define ACTIVE      0x1ffu
 #define OPEN        0x200u
-#define WAITING     0x400u /* the caller sleeps until the last one leaves */
+#define WAITING     0x400u /* the caller sleeps until active is 0 */
 #define QUIT        0x800u
 #define EPOCH_SHIFT 12
 
-/* Pauses before going to sleep, 40 to 100 us: longer than the gaps between the
- * operations of a busy program, and about what a sleep and a wake-up cost. */
+/* Pauses before sleeping, 40 to 100 us: longer than the gaps between operations
+ * of a busy program, and about the cost of a sleep and wake-up. */
 #define SPIN 2048
-/* Pauses between offers of the CPU to others. Where the machine is busy the
- * one waited for may be queued behind the one who waits. */
+/* Pauses between calls of sched_yield. On a busy machine the thread waited for
+ * may be queued behind the waiting one. */
 #define SPIN_YIELD 128
-/* A chunk is that part of what is left, divided by threads: long runs of units
- * first, single ones at the end, so that a slow thread holds up little. */
+/* A chunk is this part of the units left, divided by the number of threads:
+ * large chunks first, single units at the end, so that a slow thread causes
+ * little delay. */
 #define CHUNK_PART 2
 
-/* Both kinds of sleepers wait on `state`; the bits tell them apart. */
+/* The caller and the workers sleep on `state`, distinguished by futex bits. */
 #define WAKE_WORKER 1u
 #define WAKE_CALLER 2u
 
@@ -55,7 +56,7 @@ struct lb_pool {
     lb_heap *heap;
     size_t size;
     int threads;
-    int started; /* workers running, of wanted ones up to `limit` */
+    int started; /* workers running, at most `limit` */
     int limit;
     int spin;
     pid_t pid; /* the workers' process */
@@ -67,11 +68,11 @@ struct lb_pool {
 
     alignas(64) _Atomic uint32_t state;
     _Atomic int sleepers;
-    alignas(64) _Atomic uint64_t next; /* first unit not yet taken */
+    alignas(64) _Atomic uint64_t next; /* the first unit not taken yet */
     alignas(64) worker workers[];
 };
 
-/* The i-th step of waiting awake. */
+/* The i-th step of spinning. */
 static void relax(int i)
 {
     if (i % SPIN_YIELD == SPIN_YIELD - 1) sched_yield();
@@ -94,7 +95,7 @@ static void futex_wake(_Atomic uint32_t *word, int n, uint32_t bit)
     syscall(SYS_futex, word, FUTEX_WAKE_BITSET_PRIVATE, n, NULL, NULL, bit);
 }
 
-/* ---- how many ----------------------------------------------------------- */
+/* ---- number of threads -------------------------------------------------- */
 
 static bool read_text(const char *path, char *buf, size_t size)
 {
@@ -106,9 +107,9 @@ static bool read_text(const char *path, char *buf, size_t size)
     return n > 0;
 }
 
-/* CPUs' worth of time the container may use, rounded up; LB_POOL_MAX when
- * nothing limits it. Only the root of the control groups as this process sees
- * them is asked: that is where a container finds its own limit. */
+/* The CPU quota of the container in CPUs, rounded up; LB_POOL_MAX if there is
+ * none. Reads only the root control group that this process sees, where a
+ * container finds its own limit. */
 static int quota_cpus(void)
 {
     char text[64], period_text[64];
@@ -137,7 +138,7 @@ static int usable_cpus(void)
     cpu_set_t set;
     if (!sched_getaffinity(0, sizeof set, &set))
         n = CPU_COUNT(&set);
-    else /* more CPUs than the set has room for */
+    else /* more CPUs than cpu_set_t holds */
         n = sysconf(_SC_NPROCESSORS_ONLN);
     const int quota = quota_cpus();
     if (n > quota) n = quota;
@@ -146,7 +147,7 @@ static int usable_cpus(void)
 
 /* ---- a worker ----------------------------------------------------------- */
 
-/* The next units that nobody has taken, at least one. */
+/* Takes the next chunk, of at least one unit. */
 static bool take(lb_pool *pool, uint64_t *lo, uint64_t *hi)
 {
     const uint64_t units = pool->units, parts = pool->parts;
@@ -167,7 +168,7 @@ static void take_chunks(lb_pool *pool, int thread)
         pool->task(pool->arg, (int64_t)lo, (int64_t)hi, thread);
 }
 
-/* Something to do in state s for who has last joined run `seen`. */
+/* True if state s has work for a worker that last joined run `seen`. */
 static bool calls(uint32_t s, uint32_t seen)
 {
     return (s & QUIT) || ((s & OPEN) && s >> EPOCH_SHIFT != seen);
@@ -182,8 +183,8 @@ static uint32_t await_call(lb_pool *pool, uint32_t seen)
             if (calls(s, seen)) return s;
             relax(i);
         }
-        /* Either the caller sees that someone sleeps, or the sleeper sees the
-         * new state: both are sequentially consistent, see lb_pool_run. */
+        /* Either the caller sees the sleeper, or the sleeper sees the new
+         * state: both are sequentially consistent, see lb_pool_run. */
         atomic_fetch_add(&pool->sleepers, 1);
         s = atomic_load(&pool->state);
         if (!calls(s, seen)) futex_wait(&pool->state, s, WAKE_WORKER);
@@ -215,8 +216,8 @@ static void *work(void *arg)
 {
     const worker *w = arg;
     lb_pool *pool = w->pool;
-    /* An epoch that comes round to a worker's again makes it miss one run:
-     * the others do its share. */
+    /* A worker misses a run if the epoch has wrapped around to the one it saw
+     * last; the others do its share. */
     uint32_t seen = 0;
     for (;;) {
         const uint32_t s = await_call(pool, seen);
@@ -240,7 +241,7 @@ lb_pool *lb_pool_open(lb_heap *heap, int threads)
     if (!pool) return NULL;
     *pool = (lb_pool){.heap = heap, .size = size, .threads = threads};
     pool->limit = threads - 1;
-    /* with fewer CPUs than threads a spinning one is in another's way */
+    /* with fewer CPUs than threads, spinning delays the others */
     pool->spin = threads <= cpus ? SPIN : 0;
     atomic_init(&pool->state, 0);
     atomic_init(&pool->sleepers, 0);
@@ -253,7 +254,7 @@ int lb_pool_threads(const lb_pool *pool)
     return pool->threads;
 }
 
-/* The child of a fork has the pool, but not its workers. */
+/* After a fork the child has the pool but no workers. */
 static void forget_if_forked(lb_pool *pool)
 {
     const pid_t pid = getpid();
@@ -266,7 +267,7 @@ static void forget_if_forked(lb_pool *pool)
 static void start_workers(lb_pool *pool, int wanted)
 {
     forget_if_forked(pool);
-    /* Signals are for the program's own threads. */
+    /* Signals go to the program's own threads. */
     sigset_t all, old;
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &old)) return;
@@ -274,7 +275,7 @@ static void start_workers(lb_pool *pool, int wanted)
         worker *w = &pool->workers[pool->started];
         *w = (worker){.pool = pool, .thread = pool->started + 1};
         if (pthread_create(&w->id, NULL, work, w)) {
-            pool->limit = pool->started; /* refused: do not ask again */
+            pool->limit = pool->started; /* refused: do not try again */
             break;
         }
         pool->started++;

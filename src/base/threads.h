@@ -1,7 +1,7 @@
-/* threads.h - a pool of worker threads that share out numbered units.
+/* threads.h - a pool of worker threads that process numbered units.
  *
- * Knows nothing of arrays. The caller is one of the threads. Which thread runs
- * which unit is not determined: callers write so that it does not matter.
+ * Independent of arrays. The caller is one of the threads. Which thread runs
+ * which unit is unspecified; results must not depend on it.
  */
 #ifndef LB_THREADS_H
 #define LB_THREADS_H
@@ -12,20 +12,20 @@
 
 typedef struct lb_pool lb_pool;
 
-/* Units lo <= u < hi; thread is 0 .. threads-1, at most one call at a time
- * has the same thread number. */
+/* Processes units lo <= u < hi. thread is 0 ... threads - 1; concurrent calls
+ * have different thread numbers. */
 typedef void lb_task(void *arg, int64_t lo, int64_t hi, int thread);
 
 enum { LB_POOL_MAX = 256 }; /* threads */
 
-/* threads 0: as many as the process may run on. Workers start with the first
- * run that wants them; if the system refuses them, fewer serve. NULL when out
- * of memory. Not thread-safe: a pool serves one caller at a time. */
+/* threads: 0 for all CPUs that the process may use. Workers start with the
+ * first run that needs them; if the system refuses some, fewer run. Returns
+ * NULL when out of memory. Not thread-safe: one caller at a time. */
 lb_pool *lb_pool_open(lb_heap *heap, int threads);
-void lb_pool_close(lb_pool *pool); /* NULL is fine */
+void lb_pool_close(lb_pool *pool); /* accepts NULL */
 int lb_pool_threads(const lb_pool *pool);
-/* Runs all units, in chunks, and returns when the last is done: what they
- * wrote is visible to the caller. liblowbit-io sees it, too. */
+/* Runs all units in chunks and returns when all are done; their writes are
+ * visible to the caller. Exported for liblowbit-io. */
 LB_API void lb_pool_run(lb_pool *pool, int64_t units, lb_task *task, void *arg);
 
 #endif
