@@ -60,14 +60,30 @@ static void read_all(lb_ctx *cx, lb_reader *r)
 
 /* ---- cut ----------------------------------------------------------------- */
 
-/* JSON may be without the newline at its end, and a GGUF file that has no
- * tensors (a u64 at byte 8) without the zeros that would pad its header. */
+/* Where the last tensor of a GGUF file ends; n: it has none. */
+static size_t end_of_tensors(lb_ctx *cx, const uint8_t *bytes, size_t n)
+{
+    size_t end = 0;
+    lb_reader *r =
+        lb_reader_open_file(cx, lb_infile_wrap(cx, "whole", bytes, n), NULL);
+    for (int64_t i = 0; r && i < r->n_tensors; i++) {
+        const size_t at = (size_t)(r->tensor[i].begin + r->tensor[i].size);
+        if (at > end) end = at;
+    }
+    lb_reader_close(r);
+    return end ? end : n;
+}
+
+/* JSON may be without the newline at its end, and a GGUF file without the zeros
+ * that pad its last tensor, or its header if it has no tensors (a u64 at byte
+ * 8). */
 static bool may_open(const io_file *g, const uint8_t *bytes, size_t n,
-                     size_t cut)
+                     size_t end, size_t cut)
 {
     static const uint8_t zeros[32];
     if (strcmp(g->kind, "safetensors_index") == 0)
         return cut + 1 == n && bytes[cut] == '\n';
+    if (strcmp(g->kind, "gguf") == 0 && cut >= end) return true;
     return strcmp(g->kind, "gguf") == 0 && memcmp(bytes + 8, zeros, 8) == 0 &&
            n - cut < sizeof zeros && memcmp(bytes + cut, zeros, n - cut) == 0;
 }
@@ -79,11 +95,13 @@ static void cut_everywhere(lb_ctx *cx, const io_file *g, const uint8_t *bytes,
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     CHECK_EQ_I(write(fd, bytes, n), n);
+    const size_t end =
+        strcmp(g->kind, "gguf") == 0 ? end_of_tensors(cx, bytes, n) : n;
     const size_t before = lb_bytes_in_use(cx);
     for (size_t cut = n; cut-- > 0;) {
         uint8_t *some = malloc(cut ? cut : 1); /* for the sanitizer to see */
         memcpy(some, bytes, cut);
-        const bool may = may_open(g, bytes, n, cut);
+        const bool may = may_open(g, bytes, n, end, cut);
         lb_reader *r = lb_reader_open_file(
             cx, lb_infile_wrap(cx, g->path, some, cut), NULL);
         say(may || !r, "opened", g, cut, "though it is cut");

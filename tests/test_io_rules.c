@@ -87,7 +87,7 @@ static const text_rule safetensors_rules[] = {
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[]}}", 0, "no data_offsets"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}", 1, NULL},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}", 0,
-     "tensor 'a' has 1 bytes at 0 of the data, which has 0"},
+     "file is truncated: tensor 'a' ends at byte 1, but there are only 0"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1],"
      "\"x\":{\"y\":[1.5e-3,null,true,false,\"\\u00e9\"]}}}",
      1, NULL},
@@ -435,13 +435,31 @@ static void test_gguf_tensors(void)
     one("a", 2, (const int64_t[]){huge, 4}, 24, 0, 32, "can be counted");
     one("a", 1, (const int64_t[]){huge}, 0, 0, 32, "can be counted");
     one("a", 1, (const int64_t[]){huge}, 24, 0, 32,
-        "has 4611686018427387904 bytes, padded with 0, at 0 of the data");
+        "tensor 'a' ends at byte 4611686018427387904, but there are only 32");
     one("a", 1, (const int64_t[]){INT64_MAX}, 24, 0, 32,
-        "has 9223372036854775807 bytes, padded with 1, at 0 of the data");
+        "tensor 'a' ends at byte 9223372036854775807, but there are only 32");
     one("a", 1, (const int64_t[]){8}, 0, 32, 64,
-        "said to be at 32 of the data");
-    one("a", 1, (const int64_t[]){7}, 0, 0, 31,
-        "28 bytes, padded with 4, at 0 of the data, which has 31");
+        "tensor 'a' has offset 32, but the tensors before it end at 0");
+    /* Without its padding, or some of it, the last tensor is complete. */
+    one("a", 1, (const int64_t[]){7}, 0, 0, 31, NULL);
+    one("a", 1, (const int64_t[]){7}, 0, 0, 28, NULL);
+    one("a", 1, (const int64_t[]){7}, 0, 0, 27,
+        "file is truncated: tensor 'a' ends at byte 28, but there are only 27 "
+        "bytes of data");
+    for (int lacks = 0; lacks < 5; lacks++) { /* the one before must have it */
+        head(3, 2, 0);
+        tensor("a", 1, (const int64_t[]){7}, 0, 0);
+        tensor("b", 1, (const int64_t[]){1}, 0, 32);
+        data(36 - (size_t)lacks);
+        gguf_is("two", lacks ? "tensor 'b' ends at byte 36" : NULL);
+    }
+    for (int n = 28; n <= 32; n++) { /* an empty one has no bytes to miss */
+        head(3, 2, 0);
+        tensor("a", 1, (const int64_t[]){7}, 0, 0);
+        tensor("b", 1, (const int64_t[]){0}, 0, 32);
+        data((size_t)n);
+        gguf_is("empty", NULL);
+    }
     one("a", 1, (const int64_t[]){7}, 0, 0, 99, NULL); /* bytes after all */
     head(3, 2, 0);
     for (int i = 0; i < 2; i++)

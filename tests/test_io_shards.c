@@ -138,8 +138,9 @@ int main(void)
     refused(LB_E_CONTENT, "copy: two tensors are called 'layer.0.b'");
     put_shard("cut", 1, 1);
     put_index("\"layer.0.b\":\"a\",\"layer.1.b\":\"cut\"");
-    refused(LB_E_CONTENT, "/cut: tensor 'layer.1.w\\xc3\\xa9' has 12 bytes at "
-                          "12 of the data, which has 23");
+    refused(LB_E_CONTENT, "/cut: file is truncated: tensor "
+                          "'layer.1.w\\xc3\\xa9' ends at byte 24, but there "
+                          "are only 23 bytes of data");
     put_index("\"layer.0.b\":\"a\",\"x\":\"model.safetensors.index.json\"");
     refused(LB_E_CONTENT, "model.safetensors.index.json: a header of");
     put("short", "1234567", 7);

@@ -28,6 +28,16 @@ bool lb_refuse_pickle(lb_ctx *cx, const lb_infile *f)
                    LB_PATH(f->path));
 }
 
+bool lb_refuse_truncated(lb_ctx *cx, const lb_infile *f, const lb_tensor *t,
+                         uint64_t end, uint64_t have)
+{
+    return lb_refuse(cx, f,
+                     "file is truncated: tensor '%s' ends at byte %llu, but "
+                     "there are only %llu bytes of data",
+                     LB_NAME(t->name), (unsigned long long)end,
+                     (unsigned long long)have);
+}
+
 const lb_container *lb_container_named(const char *name)
 {
     for (int i = 0; lb_containers[i]; i++)

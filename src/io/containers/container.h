@@ -209,6 +209,9 @@ bool lb_refuse(lb_ctx *cx, const lb_infile *f, const char *fmt, ...)
 /* LB_E_UNSUPPORTED: the file is a pickle of Python's, which only running it
  * could read. False. */
 bool lb_refuse_pickle(lb_ctx *cx, const lb_infile *f);
+/* The same for a tensor that ends at a byte of the data, which has fewer. */
+bool lb_refuse_truncated(lb_ctx *cx, const lb_infile *f, const lb_tensor *t,
+                         uint64_t end, uint64_t have);
 const lb_coding *lb_coding_find(const lb_coding *list, const char *name);
 /* Bytes of a tensor, and false if they cannot be counted or are no whole number
  * of blocks. */

@@ -298,7 +298,9 @@ static uint64_t padding(uint64_t at, uint64_t alignment)
     return (alignment - (at & (alignment - 1))) & (alignment - 1);
 }
 
-/* Offsets in the data to offsets in the file, each checked. */
+/* Turns offsets in the data into offsets in the file and checks them. The
+ * padding after the last tensor may be missing: no byte of a tensor is, and
+ * llama.cpp reads such files. */
 static bool place_tensors(lb_cursor *c, uint64_t alignment)
 {
     lb_reader *r = c->r;
@@ -306,25 +308,20 @@ static bool place_tensors(lb_cursor *c, uint64_t alignment)
     if (!lb_cursor_skip(c, padding(c->at, alignment), "what pads the header"))
         return false;
     const uint64_t data = c->at, have = lb_cursor_left(c);
-    uint64_t at = 0; /* <= have */
+    uint64_t at = 0;
     for (int64_t i = 0; i < r->n_tensors; i++) {
         lb_tensor *t = &r->tensor[i];
         if (t->begin != at)
             return lb_refuse(c->cx, r->file[0],
-                             "tensor '%s' is said to be at %llu of the data, "
-                             "where those before it end at %llu",
+                             "tensor '%s' has offset %llu, but the tensors "
+                             "before it end at %llu",
                              LB_NAME(t->name), (unsigned long long)t->begin,
                              (unsigned long long)at);
-        const uint64_t pad = padding(t->size, alignment);
-        if (t->size > have - at || pad > have - at - t->size)
-            return lb_refuse(c->cx, r->file[0],
-                             "tensor '%s' has %llu bytes, padded with %llu, at "
-                             "%llu of the data, which has %llu",
-                             LB_NAME(t->name), (unsigned long long)t->size,
-                             (unsigned long long)pad, (unsigned long long)at,
-                             (unsigned long long)have);
-        t->begin = data + at;
-        at += t->size + pad;
+        if (t->size && (at > have || t->size > have - at))
+            return lb_refuse_truncated(c->cx, r->file[0], t, at + t->size,
+                                       have);
+        t->begin = data + (at < have ? at : have);
+        at += t->size + padding(t->size, alignment);
     }
     return true;
 }

@@ -250,12 +250,7 @@ static bool check_tiling(task *k)
                              LB_NAME(t->name), (unsigned long long)t->begin,
                              (unsigned long long)at);
         if (t->size > k->size - at)
-            return lb_refuse(k->cx, k->f,
-                             "tensor '%s' has %llu bytes at %llu of the data, "
-                             "which has %llu",
-                             LB_NAME(t->name), (unsigned long long)t->size,
-                             (unsigned long long)at,
-                             (unsigned long long)k->size);
+            return lb_refuse_truncated(k->cx, k->f, t, at + t->size, k->size);
         at += t->size;
         t->begin += k->data;
     }
