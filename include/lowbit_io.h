@@ -184,8 +184,10 @@ typedef struct lb_shard_options {
  * its headers among it, must be 100,000,000 bytes at most. */
 LB_API bool lb_shard_file(lb_ctx *cx, const char *from, const char *to,
                           const lb_shard_options *options);
-/* The way back: the checkpoint that lb_shard_file has cut, with the bytes that
- * it had; to is a file, or a directory if it had an index. */
+/* Reassembles the checkpoint that lb_shard_file split. The name decides: to is
+ * a file if it ends in .safetensors, and else a directory, which also gets the
+ * other files of from (configuration, tokenizer). The weights have the bytes
+ * that they had, unless several files become one. */
 LB_API bool lb_merge_file(lb_ctx *cx, const char *from, const char *to,
                           bool no_sync);
 

@@ -107,8 +107,19 @@ static const struct job {
     {"shard", to_ranks, "model.safetensors", false},
     {"merge", from_ranks, NULL, false},
     {"merge shards", from_many, "model.safetensors", false},
+    {"merge to directory", from_ranks, "model.safetensors", false},
+    {"merge shards to file", from_many, NULL, false},
 };
 enum { JOBS = sizeof jobs / sizeof *jobs };
+
+/* The name decides what merge writes: a file or a directory. */
+static scratch_path at(const struct job *j, const char *name, const char *more)
+{
+    char full[64];
+    snprintf(full, sizeof full, "%s%s%s", name, j->inside ? "" : ".safetensors",
+             more);
+    return in(full, "");
+}
 
 /* ---- what is there ------------------------------------------------------- */
 
@@ -166,11 +177,12 @@ static void law_of_failure(const struct job *j, const fault_plan *was)
     if (was->how == FAULT_FAILS)
         say(strstr(lb_error(cx), strerror(was->error)) != NULL, j, was,
             "the system's word");
-    say(same(j, in("out", "").s, in("old", "").s), j, was, "the old one");
-    say(access(in("out", ".partial").s, F_OK) != 0, j, was, "a partial one");
+    say(same(j, at(j, "out", "").s, at(j, "old", "").s), j, was, "the old one");
+    say(access(at(j, "out", ".partial").s, F_OK) != 0, j, was, "a partial one");
     lb_clear(cx);
-    say(j->run(in("out", "").s, false), j, was, "next try");
-    say(same(j, in("out", "").s, in("right", "").s), j, was, "next bytes");
+    say(j->run(at(j, "out", "").s, false), j, was, "next try");
+    say(same(j, at(j, "out", "").s, at(j, "right", "").s), j, was,
+        "next bytes");
 }
 
 /* One bad call after the other until there are no more. How many of them led
@@ -180,16 +192,16 @@ static long each_call(const struct job *j, fault_plan plan, long *errors)
     bool done = true;
     const bool verify = plan.how == FAULT_FLIP;
     for (plan.at = 1; done && plan.at < 10000; plan.at++) {
-        put_old(j, in("out", "").s);
+        put_old(j, at(j, "out", "").s);
         fault = plan;
-        const bool ok = j->run(in("out", "").s, verify);
+        const bool ok = j->run(at(j, "out", "").s, verify);
         const fault_plan was = fault;
         fault.at = 0;
         done = was.done != 0;
         if (!done) break;
         if (errors) *errors += !ok;
         if (ok)
-            say(same(j, in("out", "").s, in("right", "").s), j, &was,
+            say(same(j, at(j, "out", "").s, at(j, "right", "").s), j, &was,
                 "another file, and no error");
         else
             law_of_failure(j, &was);
@@ -203,9 +215,9 @@ static long test_job(const struct job *j)
     static const int error[] = {ENOSPC, EIO, EDQUOT};
     static const char *const moves[] = {"pwrite", "write", "pread"};
     long n = 0, errors = 0;
-    put_old(j, in("old", "").s);
-    scratch_remove(in("right", "").s);
-    CHECK(j->run(in("right", "").s, true));
+    put_old(j, at(j, "old", "").s);
+    scratch_remove(at(j, "right", "").s);
+    CHECK(j->run(at(j, "right", "").s, true));
     for (int i = 0; i < 3; i++)
         n += each_call(j, (fault_plan){.error = error[i]}, &errors);
     CHECK(errors > n / 2);
@@ -283,9 +295,16 @@ int main(void)
     scratch_remove(in("old", "").s);
     scratch_remove(in("out", "").s);
     test_paged();
-    static const char *const made[] = {"model", "old",   "out",
-                                       "right", "ranks", "ranks of shards"};
-    for (int i = 0; i < 6; i++)
+    static const char *const made[] = {"model",
+                                       "old",
+                                       "out",
+                                       "right",
+                                       "ranks",
+                                       "ranks of shards",
+                                       "old.safetensors",
+                                       "out.safetensors",
+                                       "right.safetensors"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
         scratch_remove(in(made[i], "").s);
     CHECK(rmdir(root) == 0);
     lb_close(cx);

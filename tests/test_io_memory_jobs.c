@@ -146,7 +146,13 @@ static bool shard_described(lb_ctx *cx)
 
 static bool merge(lb_ctx *cx)
 {
-    return lb_merge_file(cx, in("ranks").s, in("out").s, true);
+    return lb_merge_file(cx, in("ranks").s, in("out.safetensors").s, true);
+}
+
+static bool merge_joined(lb_ctx *cx)
+{
+    return lb_merge_file(cx, in("ranks_of_many").s, in("out.safetensors").s,
+                         true);
 }
 
 static bool merge_directory(lb_ctx *cx)
@@ -189,7 +195,8 @@ static const struct job {
     {"directory", directory, "dir"},
     {"shard", shard, "dir"},
     {"shard with descriptions", shard_described, "dir"},
-    {"merge", merge, "out"},
+    {"merge", merge, "out.safetensors"},
+    {"merge to one file", merge_joined, "out.safetensors"},
     {"merge to a directory", merge_directory, "dir"},
     {"look", look, NULL},
 };
@@ -286,9 +293,10 @@ int main(void)
     CHECK(n > 1000);
     lb_close(cx);
     CHECK_EQ_I(m.blocks, 0);
-    static const char *const made[] = {"source", "model", "recipe",       "out",
-                                       "dir",    "ranks", "ranks_of_many"};
-    for (int i = 0; i < 7; i++)
+    static const char *const made[] = {
+        "source", "model", "recipe",        "out",
+        "dir",    "ranks", "ranks_of_many", "out.safetensors"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
         scratch_remove(in(made[i]).s);
     CHECK(rmdir(root) == 0);
     printf("%ld allocations of jobs, each failed once\n", n);

@@ -52,8 +52,7 @@ typedef struct task {
     lb_ctx *cx;
     lb_reader *r;
     lb_infile *f;
-    int file;
-    uint64_t data, size; /* of the data: where it begins and its bytes */
+    uint64_t size; /* of the data */
     lb_safetensors_list *list;
     bool seen; /* of metadata */
     lb_json j;
@@ -196,7 +195,6 @@ static bool read_tensor(task *k, lb_tensor *t)
 {
     const lb_coding *coding = NULL;
     uint64_t size = 0;
-    t->file = k->file;
     if (!read_fields(k, t, &coding)) return false;
     if (!lb_coding_size(coding, t->dim, t->rank, &size))
         return lb_refuse(k->cx, k->f,
@@ -242,7 +240,7 @@ static bool check_tiling(task *k)
     if (l->n_tensors > 1)
         qsort(l->tensor, (size_t)l->n_tensors, sizeof *l->tensor, range_order);
     for (int64_t i = 0; i < l->n_tensors; i++) {
-        lb_tensor *t = &l->tensor[i];
+        const lb_tensor *t = &l->tensor[i];
         if (t->begin != at)
             return lb_refuse(k->cx, k->f,
                              "tensor '%s' begins at %llu of the data, where "
@@ -252,7 +250,6 @@ static bool check_tiling(task *k)
         if (t->size > k->size - at)
             return lb_refuse_truncated(k->cx, k->f, t, at + t->size, k->size);
         at += t->size;
-        t->begin += k->data;
     }
     if (at == k->size) return true;
     return lb_refuse(
@@ -281,12 +278,23 @@ static bool read_header(task *k)
     return !j->failed;
 }
 
+bool lb_safetensors_parse(lb_ctx *cx, lb_reader *r, lb_infile *f,
+                          uint64_t offset, uint64_t n, uint64_t size,
+                          lb_safetensors_list *list)
+{
+    task k = {.cx = cx, .r = r, .f = f, .list = list, .size = size};
+    *list = (lb_safetensors_list){0};
+    const bool ok =
+        lb_json_begin(cx, &k.j, f, offset, n, "the header") && read_header(&k);
+    if (!ok) k.j.failed = true;
+    return lb_json_end(&k.j) && check_tiling(&k);
+}
+
 bool lb_safetensors_read(lb_ctx *cx, lb_reader *r, int file,
                          lb_safetensors_list *list)
 {
     lb_infile *f = r->file[file];
     uint8_t head[8];
-    *list = (lb_safetensors_list){0};
     if (!lb_infile_has(f, 0, sizeof head))
         return lb_refuse(cx, f, "has %llu bytes, not even the 8 of a length",
                          (unsigned long long)f->size);
@@ -299,13 +307,14 @@ bool lb_safetensors_read(lb_ctx *cx, lb_reader *r, int file,
     if (!lb_infile_has(f, sizeof head, n))
         return lb_refuse(cx, f, "a header of %llu bytes in a file of %llu",
                          (unsigned long long)n, (unsigned long long)f->size);
-    task k = {.cx = cx, .r = r, .f = f, .file = file, .list = list};
-    k.data = sizeof head + n;
-    k.size = f->size - k.data;
-    const bool ok = lb_json_begin(cx, &k.j, f, sizeof head, n, "the header") &&
-                    read_header(&k);
-    if (!ok) k.j.failed = true;
-    return lb_json_end(&k.j) && check_tiling(&k);
+    const uint64_t data = sizeof head + n;
+    if (!lb_safetensors_parse(cx, r, f, sizeof head, n, f->size - data, list))
+        return false;
+    for (int64_t i = 0; i < list->n_tensors; i++) {
+        list->tensor[i].file = file;
+        list->tensor[i].begin += data;
+    }
+    return true;
 }
 
 static bool safetensors_open(lb_ctx *cx, lb_reader *r)

@@ -16,4 +16,15 @@ typedef struct lb_safetensors_list {
 bool lb_safetensors_read(lb_ctx *cx, lb_reader *r, int file,
                          lb_safetensors_list *list);
 
+/* The same for a header of n bytes at offset of f, of a file with size bytes of
+ * data; tensors begin where they do in the data. */
+bool lb_safetensors_parse(lb_ctx *cx, lb_reader *r, lb_infile *f,
+                          uint64_t offset, uint64_t n, uint64_t size,
+                          lb_safetensors_list *list);
+/* Metadata of several files: all of them; where a key is in several, the first
+ * file's. */
+bool lb_safetensors_join_meta(lb_ctx *cx, lb_arena *arena,
+                              const lb_safetensors_list *list, uint64_t n_files,
+                              lb_meta **meta, int64_t *n);
+
 #endif

@@ -141,29 +141,29 @@ static bool open_shards(task *k)
     return true;
 }
 
-/* What a shard says that one before it has said is left out. */
-static bool join_meta(task *k, const lb_safetensors_list *l, uint64_t shards)
+bool lb_safetensors_join_meta(lb_ctx *cx, lb_arena *arena,
+                              const lb_safetensors_list *list, uint64_t n_files,
+                              lb_meta **meta, int64_t *n)
 {
-    lb_reader *r = k->r;
-    uint64_t n = 0;
-    for (uint64_t s = 0; s < shards; s++)
-        n += (uint64_t)l[s].n_meta;
-    lb_meta *all = lb_arena_alloc(k->cx, &r->arena, n, sizeof *all);
-    bool *again = lb_arena_alloc(k->cx, &r->arena, n, sizeof *again);
+    uint64_t most = 0, got = 0;
+    for (uint64_t s = 0; s < n_files; s++)
+        most += (uint64_t)list[s].n_meta;
+    lb_meta *all = lb_arena_alloc(cx, arena, most, sizeof *all);
+    bool *again = lb_arena_alloc(cx, arena, most, sizeof *again);
     if (!all || !again) return false;
-    n = 0;
-    for (uint64_t s = 0; s < shards; s++) {
-        const uint64_t its = (uint64_t)l[s].n_meta;
-        if (its) memcpy(all + n, l[s].meta, (size_t)its * sizeof *all);
-        n += its;
+    for (uint64_t s = 0; s < n_files; s++) {
+        const uint64_t its = (uint64_t)list[s].n_meta;
+        if (its) memcpy(all + got, list[s].meta, (size_t)its * sizeof *all);
+        got += its;
     }
-    lb_meta **by = lb_sort_meta(k->cx, &r->arena, all, (int64_t)n);
+    lb_meta **by = lb_sort_meta(cx, arena, all, (int64_t)most);
     if (!by) return false;
-    for (uint64_t i = 1; i < n; i++)
+    for (uint64_t i = 1; i < most; i++)
         again[by[i] - all] = strcmp(by[i - 1]->key, by[i]->key) == 0;
-    r->meta = all;
-    for (uint64_t i = 0; i < n; i++)
-        if (!again[i]) all[r->n_meta++] = all[i];
+    *meta = all;
+    *n = 0;
+    for (uint64_t i = 0; i < most; i++)
+        if (!again[i]) all[(*n)++] = all[i];
     return true;
 }
 
@@ -187,7 +187,8 @@ static bool list_shards(task *k)
                    (size_t)l[s].n_tensors * sizeof *r->tensor);
         r->n_tensors += l[s].n_tensors;
     }
-    return join_meta(k, l, shards);
+    return lb_safetensors_join_meta(k->cx, &r->arena, l, shards, &r->meta,
+                                    &r->n_meta);
 }
 
 static bool check_map(task *k)

@@ -9,8 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 
 #include "core/core.h"
+#include "io/containers/safetensors.h"
 #include "io/jobs/rank_files.h"
 #include "io/models/model_dir.h"
 
@@ -25,6 +28,7 @@ typedef struct work {
     lb_outfile **out;  /* files of the checkpoint */
     const char **name; /* of each, in a directory */
     int n_out;
+    int first; /* of a reader's files that has tensors: 1 after an index */
     bool no_sync;
     uint8_t *buffer;
 } work;
@@ -149,6 +153,16 @@ static bool open_ranks(work *w, const char *dir)
 
 /* ---- files --------------------------------------------------------------- */
 
+/* Files that are read, and so cannot be replaced. */
+static lb_infile **inputs(work *w)
+{
+    lb_infile **input = lb_arena_alloc(w->cx, &w->job.arena, (uint64_t)w->ranks,
+                                       sizeof(lb_infile *));
+    for (int r = 0; input && r < w->ranks; r++)
+        input[r] = w->rank[r]->file[0];
+    return input;
+}
+
 static bool begin_file(work *w, const char *path, int i)
 {
     uint64_t size = 0;
@@ -159,10 +173,7 @@ static bool begin_file(work *w, const char *path, int i)
     uint8_t head[8];
     for (int k = 0; k < 8; k++)
         head[k] = (uint8_t)(n >> 8 * k);
-    lb_infile **input = lb_arena_alloc(w->cx, &w->job.arena, (uint64_t)w->ranks,
-                                       sizeof(lb_infile *));
-    for (int r = 0; input && r < w->ranks; r++)
-        input[r] = w->rank[r]->file[0];
+    lb_infile **input = inputs(w);
     if (!input) return false;
     w->out[i] =
         lb_outfile_open_sized(w->cx, path, input, w->ranks, size, NULL, 0);
@@ -389,23 +400,23 @@ static bool fill(work *w, const char *path)
 {
     const lb_read_options ro = {.no_map = true};
     const lb_file_options fo = {.no_map = true, .linear_class = "bitlinear"};
-    const int first = w->name ? 1 : 0; /* after the index */
     lb_reader *r = lb_reader_open(w->cx, path, &ro);
     bool *done = r ? lb_arena_alloc(w->cx, &w->job.arena,
                                     (uint64_t)r->n_tensors, sizeof *done)
                    : NULL;
-    if (!done || !check_files(w, r, first) || !put_whole(w, r, first, done)) {
+    if (!done || !check_files(w, r, w->first) ||
+        !put_whole(w, r, w->first, done)) {
         lb_reader_close(r);
         return false;
     }
     lb_file *f = lb_file_of(w->cx, r, &fo); /* r is its own now */
-    const bool ok = f && put_arrays(w, f, first, done);
+    const bool ok = f && put_arrays(w, f, w->first, done);
     lb_file_close(f);
     if (!ok && !lb_error_status(w->cx)) wrong(w, "files that are not its own");
     return ok;
 }
 
-/* ---- all of it ----------------------------------------------------------- */
+/* ---- the files as they were ---------------------------------------------- */
 
 static bool merge_one(work *w, const char *to)
 {
@@ -433,14 +444,15 @@ static bool fill_directory(work *w, const char *dir, const char *index)
                              sizeof *w->name);
     bool ok = w->name != NULL;
     for (int i = 0; ok && i < w->n_out; i++) {
-        const char *name = w->name[i] = value(w, "name.", i, true);
+        const char *name = w->name[i] =
+            index ? value(w, "name.", i, true) : "model.safetensors";
         ok = name && (lb_shard_may_name(name) ||
                       wrong(w, "a name that is none of a file"));
         const char *path = ok ? lb_job_path(&w->job, dir, name) : NULL;
         ok = path && begin_file(w, path, i) &&
              lb_outfile_publish(w->cx, w->out[i]);
     }
-    ok = ok && write_index(w, dir, index) && fill(w, dir);
+    ok = ok && (!index || write_index(w, dir, index)) && fill(w, dir);
     for (int i = 0; i < w->n_out; i++) {
         if (w->out[i])
             ok = lb_outfile_close(w->cx, w->out[i], ok, !w->no_sync) && ok;
@@ -449,13 +461,94 @@ static bool fill_directory(work *w, const char *dir, const char *index)
     return ok;
 }
 
-static bool merge_many(work *w, const char *from, const char *to,
-                       const char *index)
+static bool merge_to_directory(work *w, const char *from, const char *to,
+                               const char *index)
 {
     char *partial = NULL;
+    w->first = index ? 1 : 0;
     if (!lb_job_begin_directory(&w->job, from, to, &partial)) return false;
     const bool ok = fill_directory(w, partial, index);
     return lb_job_end_directory(&w->job, from, to, partial, ok);
+}
+
+/* ---- several files into one ---------------------------------------------- */
+
+/* What the header of file i lists, in the arena of r. */
+static bool list_file(work *w, lb_reader *r, int i, lb_safetensors_list *list)
+{
+    uint64_t size = 0;
+    const char *header = value(w, "header.", i, true);
+    if (!header || !number(w, "size.", i, INT64_MAX, &size)) return false;
+    const uint64_t n = strlen(header);
+    if (size < 8 || n > size - 8) return wrong(w, "a size less than a header");
+    lb_infile *f =
+        lb_infile_wrap(w->cx, w->rank[0]->file[0]->path, header, (size_t)n);
+    const bool ok =
+        f && lb_safetensors_parse(w->cx, r, f, 0, n, size - 8 - n, list);
+    lb_infile_unref(f);
+    return ok;
+}
+
+static lb_writer *open_joined(work *w, lb_reader *r, const char *to, int files)
+{
+    lb_arena *arena = &w->job.arena;
+    lb_safetensors_list *list =
+        lb_arena_alloc(w->cx, arena, (uint64_t)files, sizeof *list);
+    lb_infile **input = inputs(w);
+    lb_meta *meta = NULL;
+    int64_t n = 0, n_meta = 0;
+    bool ok = list && input;
+    for (int i = 0; ok && i < files; i++) {
+        ok = list_file(w, r, i, &list[i]);
+        n += list[i].n_tensors;
+    }
+    ok = ok && lb_safetensors_join_meta(w->cx, arena, list, (uint64_t)files,
+                                        &meta, &n_meta);
+    lb_tensor *all =
+        ok ? lb_arena_alloc(w->cx, arena, (uint64_t)n, sizeof *all) : NULL;
+    if (!all) return NULL;
+    n = 0;
+    for (int i = 0; i < files; i++)
+        for (int64_t k = 0; k < list[i].n_tensors; k++)
+            all[n++] = list[i].tensor[k];
+    const lb_write_options o = {.input = input,
+                                .n_inputs = w->ranks,
+                                .no_sync = w->no_sync,
+                                .place = true};
+    return lb_writer_open(w->cx, lb_container_named("safetensors"), to, all, n,
+                          meta, n_meta, &o);
+}
+
+/* A checkpoint of several files as one, with a header of its own. */
+static bool merge_joined(work *w, const char *to, int files)
+{
+    lb_reader r = {.arena = {.heap = w->cx->heap}}; /* only for its arena */
+    lb_writer *out = open_joined(w, &r, to, files);
+    bool ok = out != NULL;
+    w->n_out = 1;
+    if (ok) {
+        w->out[0] = out->out;
+        ok = fill(w, out->out->partial);
+        for (int64_t i = 0; i < out->n_tensors; i++)
+            lb_writer_has(out, i); /* fill checks that it has all of them */
+    }
+    ok = lb_writer_close(w->cx, out, ok);
+    w->out[0] = NULL;
+    lb_arena_free(&r.arena);
+    return ok;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+/* The name decides: NAME.safetensors is a file; any other name, one that ends
+ * in a slash and a directory that exists, are directories. */
+static bool is_file_name(const char *to)
+{
+    static const char end[] = ".safetensors";
+    struct stat st;
+    const size_t n = strlen(to), k = sizeof end - 1;
+    if (stat(to, &st) == 0 && S_ISDIR(st.st_mode)) return false;
+    return n > k && strcasecmp(to + n - k, end) == 0;
 }
 
 static bool merge(work *w, const char *from, const char *to)
@@ -465,11 +558,13 @@ static bool merge(work *w, const char *from, const char *to)
         return false;
     const char *index = value(w, "index", -1, false);
     w->n_out = (int)files;
-    w->out = lb_arena_alloc(w->cx, &w->job.arena, files, sizeof(lb_outfile *));
+    w->out =
+        lb_arena_alloc(w->cx, &w->job.arena, files + 1, sizeof(lb_outfile *));
     w->buffer = lb_arena_alloc(w->cx, &w->job.arena, BUFFER, 1);
     if (!w->out || !w->buffer) return false;
     if (!index && files != 1) return wrong(w, "several files without an index");
-    return index ? merge_many(w, from, to, index) : merge_one(w, to);
+    if (!is_file_name(to)) return merge_to_directory(w, from, to, index);
+    return index ? merge_joined(w, to, (int)files) : merge_one(w, to);
 }
 
 bool lb_merge_file(lb_ctx *cx, const char *from, const char *to, bool no_sync)
