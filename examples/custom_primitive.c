@@ -1,9 +1,9 @@
-/* custom_primitive.c - an operation from outside: axpy, a*x + y.
+/* custom_primitive.c - a primitive of your own: axpy, a*x + y.
  *
- * Three rules make it one of the library's own: infer says what comes out, or
- * why nothing does; plan cuts the work into units; eval computes some of them.
- * It reads through tiles, so that x and y may be any view of any format, and
- * gives the same bits for every number of threads.
+ * Three functions define it: infer checks the call and sets the result's shape
+ * and dtype, plan splits the work into units, eval computes units. It reads
+ * tiles, so x and y may be any view of any format, and it gives the same bits
+ * for every number of threads.
  */
 #include <lowbit_ext.h>
 #include <stdio.h>
@@ -16,18 +16,19 @@ static bool axpy_infer(lb_ctx *cx, lb_call *c)
 {
     const lb_array *x = c->in[0], *y = c->in[1];
     if (!lb_shape_equal(&x->shape, &y->shape))
-        return lb_fail(cx, LB_E_SHAPE, "axpy: x has shape %s, y %s",
+        return lb_fail(cx, LB_E_SHAPE, "axpy: x has shape %s, y has shape %s",
                        LB_SHOW(&x->shape), LB_SHOW(&y->shape));
     if (x->dtype != y->dtype || lb_ctype_of(x->dtype) != LB_C_F32)
-        return lb_fail(cx, LB_E_DTYPE,
-                       "axpy: x is %s and y %s, not the same of f32, f16, bf16",
-                       lb_dtype_name(x->dtype), lb_dtype_name(y->dtype));
+        return lb_fail(
+            cx, LB_E_DTYPE,
+            "axpy: x is %s and y is %s; both must be f32, f16 or bf16",
+            lb_dtype_name(x->dtype), lb_dtype_name(y->dtype));
     c->shape = x->shape;
     c->dtype = x->dtype;
     return true;
 }
 
-enum { TILES = 16 }; /* of a unit: less is not worth waking a thread for */
+enum { TILES = 16 }; /* per unit: fewer are not worth another thread */
 
 static lb_tiling tiling_of(const lb_call *c)
 {

@@ -1,13 +1,13 @@
-/* e4m3.c - arrays of 8-bit floats, with a scale for each block of a row.
+/* e4m3.c - 8-bit floats with a scale per block of a row.
  *
  *     code = sign | 4 bits e | 3 bits m             seee emmm
  *     value = (1 + m/8) 2^(e-7), or m 2^-9 if e is 0
  *     w = value * scale,   scale = max |w| of the block / 448
  *
- * The variant "fn": no infinities, 0x7f and 0xff are NaN, 448 (0x7e) is the
- * largest. Finite numbers never get the code of a NaN. A block is 128 elements
- * of the last axis unless config.block_size says otherwise; its last may be
- * short. A block of zeros has scale 0.
+ * Variant "fn": no infinities; 0x7f and 0xff are NaN; the largest value is 448
+ * (0x7e). Finite values never become NaN. A block is config.block_size elements
+ * of the last axis (default 128); the last block of a row may be shorter. A
+ * block of zeros has scale 0.
  */
 #include "e4m3.h"
 
@@ -18,9 +18,9 @@ enum { CODES, SCALE };
 enum { BLOCK = 128 };
 static const float largest = 448; /* (1 + 6/8) 2^(15-7) */
 
-/* ---- one number ---------------------------------------------------------- */
+/* ---- one value ----------------------------------------------------------- */
 
-/* The exponents of e4m3 and f32 are 7 and 127 more than what they mean. */
+/* The exponent biases of e4m3 and f32 are 7 and 127. */
 enum { BIAS = 127 - 7, M_SHIFT = 23 - 3 };
 
 static uint32_t bits_of(float x)
@@ -46,16 +46,16 @@ uint8_t e4m3_code(float x)
     const uint32_t sign = bits_of(x) >> 31 << 7;
     const float a = fabsf(x);
     uint32_t u = bits_of(a), em;
-    if (a < 0x1p-6f) /* below 2^14 the last bit of a float is worth 2^-9 */
+    if (a < 0x1p-6f) /* adding 2^14 leaves 2^-9 as the last bit */
         em = bits_of(a + 0x1p14f) - bits_of(0x1p14f);
-    else { /* half of the last bit that stays, less one if that bit is even */
+    else { /* round half to even */
         u += (1u << (M_SHIFT - 1)) - 1 + (u >> M_SHIFT & 1);
         em = (u >> M_SHIFT) - (BIAS << 3);
     }
     return (uint8_t)(sign | (a < largest ? em : 0x7e));
 }
 
-/* ---- the slots of the format --------------------------------------------- */
+/* ---- functions of the format --------------------------------------------- */
 
 static bool e4m3_layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                         const lb_shape *shape, lb_layout *to)
@@ -66,8 +66,8 @@ static bool e4m3_layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
         q->axes.n || q->blocks == LB_BLOCKS_FLAT ||
         (q->scale && q->scale != LB_SCALE_BLOCK))
         return lb_fail(cx, LB_E_ARG,
-                       "e4m3: of a config only block_size, dtype and "
-                       "on_nonfinite have a meaning here");
+                       "e4m3 supports only block_size, dtype and "
+                       "on_nonfinite of a config");
     if (lb_ctype_of(to->dtype) != LB_C_F32 &&
         lb_ctype_of(to->dtype) != LB_C_F64)
         return lb_fail(cx, LB_E_DTYPE, "e4m3: %s is not a float dtype",
@@ -86,7 +86,7 @@ static void e4m3_encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
     const int64_t block = q->block_size ? q->block_size : BLOCK;
     uint8_t *code = lb_part_place(to, CODES);
     float *scale = lb_part_place(to, SCALE);
-    (void)cpu; /* one way for all */
+    (void)cpu; /* no special kernels */
     code += lb_part_entry(to, CODES, first);
     scale += lb_part_entry(to, SCALE, first);
     for (int64_t lo = 0; lo < n; lo += block, scale++) {
@@ -111,8 +111,8 @@ static void e4m3_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
         w[i] *= e4m3_value(code[i]);
 }
 
-/* The largest codes are 32 apart: half of that, of 448. Scale, quotient and
- * product are rounded once each, to 2^-24. */
+/* The largest codes are 32 apart, so the error is 16 / 448, plus three
+ * roundings (scale, quotient, product) of 2^-24 each. */
 static double e4m3_bound(const lb_quant *q)
 {
     (void)q;

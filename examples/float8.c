@@ -1,7 +1,8 @@
-/* float8.c - a format of one's own: add it, and everything takes it.
+/* float8.c - use a format of your own.
  *
- * e4m3.c has the format. From lb_add_format on it is quantized to by name, read
- * as it is used, sliced and gathered in its 8 bits, like those of the library.
+ * The format is in e4m3.c. After lb_add_format it works like a built-in format:
+ * lb_quantize accepts its name, operations decode it on the fly, and slices and
+ * gathers stay packed.
  */
 #include <lowbit.h>
 #include <math.h>
@@ -22,16 +23,16 @@ int main(void)
     printf("%s: %zu bytes, %zu as f32\n", lb_format_of(q), lb_nbytes(q),
            lb_nbytes(w));
 
-    /* A product with the weights as they are stored, transposed on the way. */
+    /* A product with the packed weights, transposed as a view. */
     lb_array *y = lb_matmul(cx, x, lb_transpose(cx, q, NULL));
     lb_array *exact = lb_matmul(cx, x, lb_transpose(cx, w, NULL));
     lb_array *off = lb_sub(cx, y, exact);
     const double ratio =
         lb_item(cx, lb_sum(cx, lb_mul(cx, off, off), NULL, 0)) /
         lb_item(cx, lb_sum(cx, lb_mul(cx, exact, exact), NULL, 0));
-    printf("x W^T is off by %.1f %%\n", 100 * sqrt(ratio));
+    printf("relative error of x @ W^T: %.1f %%\n", 100 * sqrt(ratio));
 
-    /* Rows are moved, not decoded. */
+    /* Rows are copied without decoding. */
     const int64_t row[] = {5, 63, 5};
     lb_array *rows = lb_embedding(cx, q, lb_from(cx, LB_I64, LB_SHAPE(3), row));
     printf("three rows: %s, %zu bytes\n", lb_format_of(rows), lb_nbytes(rows));

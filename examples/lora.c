@@ -1,9 +1,9 @@
 /* lora.c - frozen weights in 4 bits and a small correction in f32, as one
  * array.
  *
- * low_rank.c has the format: W = base + A B, whose parts are arrays in turn. It
- * brings a rule for dot_general, so that products never form W; and what makes
- * one has a gradient, so that A and B can be trained while base stays as it is.
+ * The format is in low_rank.c: W = base + A B, whose parts are arrays. It has
+ * a rule for dot_general, so products never form W. Constructing it is a
+ * primitive with a gradient, so A and B can be trained while base stays packed.
  */
 /* ctest: skip-asan */
 #include <lowbit.h>
@@ -20,7 +20,7 @@ static lb_array *normal(lb_ctx *cx, uint64_t seed, lb_shape shape)
 
 /* ---- training ------------------------------------------------------------ */
 
-/* mean (x (base + A B) - y)^2 of A, B, base, x, y */
+/* mean (x (base + A B) - y)^2; args: A, B, base, x, y */
 static lb_array *loss(lb_ctx *cx, lb_array *const *in, int n, void *user)
 {
     (void)n, (void)user;
@@ -28,8 +28,8 @@ static lb_array *loss(lb_ctx *cx, lb_array *const *in, int n, void *user)
     return lb_squared_error(cx, lb_matmul(cx, in[3], w), in[4]);
 }
 
-/* A and B, from A random and B 0, to what takes x where `task` does; returns
- * the last loss as a part of the first. */
+/* Trains A (random at first) and B (zero at first) so that x W is x task.
+ * Returns the last loss divided by the first. */
 static double train(lb_ctx *cx, lb_array *base, lb_array *task)
 {
     enum { STEPS = 200, BATCH = 64 };
@@ -41,7 +41,7 @@ static double train(lb_ctx *cx, lb_array *base, lb_array *task)
     lb_optimizer *o = lb_optimizer_open(cx, &how, p, 2);
     double first = 0, last = 0;
     for (int i = 0; i < STEPS && o; i++) {
-        lb_enter(cx); /* what a step makes goes with it, but for A and B */
+        lb_enter(cx); /* frees the arrays of a step, except A and B */
         lb_array *g[2], *x = normal(cx, 100 + (uint64_t)i, LB_SHAPE(BATCH, M));
         lb_array *in[] = {p[0], p[1], base, x, lb_matmul(cx, x, task)};
         lb_array *l = lb_value_and_grad(cx, loss, in, 5, NULL, g, 2);
@@ -80,20 +80,20 @@ int main(void)
     const char *how = lb_explain(cx, "dot_general", in, 2, &dims);
     if (how) printf("%s\n", how);
 
-    /* The same with W decoded, which is what the rule is there to avoid. */
+    /* The same with W decoded, which the rule avoids. */
     lb_array *whole = lb_matmul(cx, x, lb_materialize(cx, w));
     lb_array *off = lb_abs(cx, lb_sub(cx, y, whole));
     const double worst = lb_item(cx, lb_reduce_max(cx, off, NULL));
     const double most = lb_item(cx, lb_reduce_max(cx, lb_abs(cx, whole), NULL));
-    printf("off by at most %.1e of the largest\n", worst / most);
+    printf("largest difference: %.1e of the largest value\n", worst / most);
 
-    /* Another task: base and a change of low rank, which A and B are to find.
-     * base has no gradient, and stays in its 4 bits. */
+    /* Another task: base plus a low-rank change, which A and B shall learn.
+     * base is a constant and stays packed. */
     lb_array *change = lb_matmul(cx, normal(cx, 5, LB_SHAPE(M, R / 2)),
                                  normal(cx, 6, LB_SHAPE(R / 2, N)));
     lb_array *task = lb_add(cx, base, lb_mul(cx, change, lb_scalar(cx, 0.1)));
     const double left = train(cx, base, task);
-    printf("after training %zu of %zu numbers %.1e of the loss is left\n",
+    printf("after training %zu of %zu values the loss is %.1e of the first\n",
            (size_t)R * (M + N), (size_t)M * N, left);
 
     const bool ok = !lb_error_status(cx) && worst / most < 1e-5 && left < 1e-2;

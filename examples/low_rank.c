@@ -1,14 +1,14 @@
 /* low_rank.c - W = base + A B: a matrix and a correction of rank R.
  *
- *     base (M,N)     follows both axes; any format, and it stays in it
- *     a    (M,1,R)   follows the first, is shared along the second, own R
- *     b    (1,N,R)   shared along the first, follows the second, own R
+ *     base (M,N)     an entry per element; any format, stays packed
+ *     a    (M,1,R)   an entry of size R per row
+ *     b    (1,N,R)   an entry of size R per column
  *
  *     w[i][j] = base[i][j] + sum of a[i][k] b[j][k], in f64, k upward
  *
- * Products with W are x base + (x A) B, in f32: no (M,N) is ever decoded. They
- * differ from those with the decoded W by some K + R roundings to 2^-24 of the
- * terms' magnitudes, |x| (|base| + |A| |B|).
+ * Products with W are x base + (x A) B in f32; W is never decoded. Compared
+ * with products of the decoded W, the error is about K + R roundings of 2^-24
+ * relative to |x| (|base| + |A| |B|).
  */
 #include "low_rank.h"
 
@@ -19,7 +19,7 @@ enum { BASE, A, B };
 static void low_rank_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                             int64_t n, void *out)
 {
-    enum { PIECE = 64 }; /* of R, so that any R fits on the stack */
+    enum { PIECE = 64 }; /* chunks of R, so that any R fits on the stack */
     double sum[LB_RUN];
     float *w = out, a[PIECE], b[PIECE];
     const int64_t r = s->part[A].own;
@@ -29,10 +29,10 @@ static void low_rank_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
         sum[i] = (double)w[i];
     for (int64_t k = 0; k < r; k += PIECE) {
         const int64_t m = r - k < PIECE ? r - k : PIECE;
-        int64_t a_at = -1, b_at = -1; /* what has been read */
+        int64_t a_at = -1, b_at = -1; /* entries that were read */
         for (int64_t i = 0; i < n; i++) {
-            /* Where a row has one entry of a and where many is up to the
-             * table: (M,1) may have become (M). */
+            /* Ask the table for the entry: axes may have been merged, and
+             * (M,1) may have become (M). */
             const int64_t a_to = lb_part_entry(s, A, first + i) + k;
             const int64_t b_to = lb_part_entry(s, B, first + i) + k;
             if (a_to != a_at)
@@ -51,8 +51,8 @@ static void low_rank_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
 
 /* ---- products ------------------------------------------------------------ */
 
-/* Whether w is its whole store, plain or transposed, and a and b are as above:
- * moving blocks may have led to other shapes. */
+/* True if w is its whole store, plain or transposed, with a and b as above.
+ * Moving blocks may have changed their shapes. */
 static bool is_matrix(const lb_array *w, bool *transposed)
 {
     const lb_store *s = w->store;
@@ -63,7 +63,7 @@ static bool is_matrix(const lb_array *w, bool *transposed)
         return false;
     for (int turn = 0; turn < 2; turn++) {
         bool same = true;
-        for (int k = 0; k < 2; k++) /* an axis of one has any stride */
+        for (int k = 0; k < 2; k++) /* an axis of size 1 has any stride */
             same = same && w->shape.dim[k] == dim[k ^ turn] &&
                    (w->shape.dim[k] == 1 || w->stride[k] == stride[k ^ turn]);
         *transposed = turn;
@@ -77,7 +77,7 @@ static bool is_small_float(lb_dtype dtype)
     return lb_ctype_of(dtype) == LB_C_F32;
 }
 
-/* The product of w and x over one axis of each, w on the side it came from. */
+/* w times x, or x times w, contracted over one axis of each. */
 static lb_array *product(lb_ctx *cx, const lb_call *c, int operand, lb_array *w,
                          int w_axis, lb_array *x, int x_axis)
 {
@@ -102,7 +102,7 @@ static lb_verdict low_rank_dot(lb_ctx *cx, const lb_call *c, int operand,
     const lb_axes *w_axes = operand ? &d->rhs_contract : &d->lhs_contract;
     const lb_axes *x_axes = operand ? &d->lhs_contract : &d->rhs_contract;
     bool transposed;
-    /* A 16-bit label rounds every w[i][j], which cannot be done unseen. */
+    /* A 16-bit dtype would round every w[i][j], which needs W itself. */
     if (w->dtype != LB_F32 || !is_small_float(x->dtype) ||
         !is_small_float(c->dtype) || d->lhs_batch.n || w_axes->n != 1 ||
         !is_matrix(w, &transposed))
@@ -119,7 +119,7 @@ static lb_verdict low_rank_dot(lb_ctx *cx, const lb_call *c, int operand,
                             operand ? lb_rank(xa) - 1 : 0);
     lb_array *y = lb_add(
         cx, product(cx, c, operand, base, w_axes->axis[0], x, x_axis), xab);
-    /* inf (base + A B) is not inf base + inf A B: the decoded way knows. */
+    /* inf (base + A B) is not inf base + inf A B: decode W instead. */
     const bool *finite = lb_data(lb_reduce_and(cx, lb_is_finite(cx, y), NULL));
     if (!finite) return LB_FAILED;
     if (!*finite) return LB_DECLINED;
@@ -151,15 +151,15 @@ static bool infer(lb_ctx *cx, lb_call *c)
     if (lb_rank(base) != 2 || lb_rank(a) != 2 || lb_rank(b) != 2 ||
         lb_dim(a, 0) != lb_dim(base, 0) || lb_dim(b, 1) != lb_dim(base, 1) ||
         lb_dim(a, 1) != lb_dim(b, 0) || lb_dim(a, 1) < 1)
-        return lb_fail(cx, LB_E_SHAPE,
-                       "low_rank: %s + %s %s is not (M,N) + (M,R) (R,N), "
-                       "R >= 1",
-                       LB_SHOW(&base->shape), LB_SHOW(&a->shape),
-                       LB_SHOW(&b->shape));
+        return lb_fail(
+            cx, LB_E_SHAPE,
+            "low_rank: shapes %s + %s %s are not (M,N) + (M,R) (R,N), "
+            "R >= 1",
+            LB_SHOW(&base->shape), LB_SHOW(&a->shape), LB_SHOW(&b->shape));
     if (!is_small_float(base->dtype) || !is_small_float(a->dtype) ||
         !is_small_float(b->dtype))
         return lb_fail(cx, LB_E_DTYPE,
-                       "low_rank: %s + %s %s, not f32, f16 or bf16",
+                       "low_rank: dtypes %s, %s, %s must be f32, f16 or bf16",
                        lb_dtype_name(base->dtype), lb_dtype_name(a->dtype),
                        lb_dtype_name(b->dtype));
     c->shape = base->shape;
@@ -182,7 +182,7 @@ static lb_verdict make(lb_ctx *cx, const lb_call *c, lb_array **out)
     return *out ? LB_DONE : LB_FAILED;
 }
 
-/* Of base as it is; of A: dW B^T; of B: A^T dW. */
+/* Gradients of base: dW; of A: dW B^T; of B: A^T dW. */
 static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
                      lb_array *dout)
 {
@@ -198,7 +198,7 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
     return d;
 }
 
-/* Making one is a primitive, so that a tape knows what it was made of. */
+/* The constructor is a primitive, so that a tape records its operands. */
 static const lb_prim low_rank_prim = {
     .struct_size = sizeof(lb_prim),
     .name = "low_rank",

@@ -1,18 +1,17 @@
-/* mlp_mesh.c - a block of two layers over the ranks of a mesh, the first by
- * columns, the second by rows, with weights in four bits: forward and backward,
- * next to the same in one process. docs/sharding.md goes through it.
+/* mlp_mesh.c - a two-layer block sharded over a mesh, forward and backward,
+ * with nf4 weights; the first layer is split by columns, the second by rows.
+ * Compares with one process. See docs/sharding.md.
  *
- *     x (m, width)   whole              up   (4 width, width)  P(tp, None)
- *     y (m, width)   whole              down (width, 4 width)  P(None, tp)
+ *     x (m, width)   not split          up   (4 width, width)  P(tp, None)
+ *     y (m, width)   not split          down (width, 4 width)  P(None, tp)
  *
- * Each rank has a share of what lies between: it multiplies by its rows of up,
- * and by its columns of down, which gives a part of y. These are added up, and
- * on the way back so are the parts of x's gradient:
+ * Each rank has a share of the hidden layer: it multiplies by its rows of up
+ * and its columns of down. The partial y are summed, and backward so are the
+ * partial gradients of x:
  *
- *     bytes of a step = 2 sums * m * width * 4
+ *     bytes per step = 2 sums * m * width * 4
  *
- * mlp_mesh starts its ranks as threads. Compiled with WITH_MPI, as mlp_mesh_mpi
- * is, it is started with mpirun.
+ * Ranks are threads; compiled with WITH_MPI (mlp_mesh_mpi), MPI processes.
  */
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +31,7 @@ typedef struct {
     int64_t m, width;
 } options;
 
-/* x (m, width), weights as they are in files: (out, in) */
+/* x (m, width); weights are (out, in) */
 static lb_array *loss(lb_ctx *cx, lb_array *const *a, int n, void *user)
 {
     (void)n, (void)user;
@@ -42,7 +41,7 @@ static lb_array *loss(lb_ctx *cx, lb_array *const *a, int n, void *user)
     return lb_squared_error(cx, y, a[TARGET]);
 }
 
-/* All of the arrays, the same on every rank. */
+/* The unsharded arrays, the same on every rank. */
 static bool make(lb_ctx *cx, const options *o, lb_array **a)
 {
     const lb_shape shape[ARRAYS] = {{2, {o->m, o->width}},
@@ -70,7 +69,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* One step, forward and backward; its gradients go with its scope. */
+/* One step, forward and backward; its scope frees the gradients. */
 static double step(lb_ctx *cx, lb_array *const *a)
 {
     lb_array *grad[GRADS];
@@ -97,7 +96,7 @@ static double median(double *t, int n)
 /* ---- one rank --------------------------------------------------------------
  */
 
-/* The largest difference, relative to the largest number. */
+/* The largest difference, relative to the largest value. */
 static double apart(lb_ctx *cx, lb_array *got, lb_array *want)
 {
     const lb_axes *all = NULL;
@@ -106,7 +105,7 @@ static double apart(lb_ctx *cx, lb_array *got, lb_array *want)
     return off / lb_item(cx, lb_reduce_max(cx, lb_abs(cx, want), all));
 }
 
-/* Whether gradients are those of one process: true on all ranks, or none. */
+/* True (on all ranks) if gradients equal those of one process. */
 static bool same(lb_ctx *cx, lb_mesh *mesh, lb_array *const *cut,
                  lb_array *const *whole)
 {
@@ -116,9 +115,10 @@ static bool same(lb_ctx *cx, lb_mesh *mesh, lb_array *const *cut,
     lb_array *u = lb_value_and_grad(cx, loss, cut, ARRAYS, NULL, got, GRADS);
     lb_array *v = lb_value_and_grad(cx, loss, whole, ARRAYS, NULL, want, GRADS);
     double off = fabs(lb_item(cx, u) / lb_item(cx, v) - 1);
-    if (lb_mesh_rank(mesh) == 0) printf("off by: value %.1e", off);
+    if (lb_mesh_rank(mesh) == 0)
+        printf("relative differences: value %.1e", off);
     for (int i = 0; i < GRADS; i++) {
-        ok = ok && off <= 1e-5; /* NaN is not */
+        ok = ok && off <= 1e-5; /* false for NaN */
         off = apart(cx, got[i], want[i]);
         if (lb_mesh_rank(mesh) == 0)
             printf(", gradient of %s %.1e", name[i], off);
@@ -127,7 +127,7 @@ static bool same(lb_ctx *cx, lb_mesh *mesh, lb_array *const *cut,
     return ok && off <= 1e-5;
 }
 
-/* Whether a step exchanges what the formula says. */
+/* True if a step communicates as many bytes as the formula. */
 static bool counted(lb_ctx *cx, lb_mesh *mesh, const options *o,
                     lb_array *const *cut)
 {
@@ -140,13 +140,13 @@ static bool counted(lb_ctx *cx, lb_mesh *mesh, const options *o,
     const long long formula =
         lb_mesh_size(mesh) > 1 ? 2LL * o->m * o->width * 4 : 0;
     if (lb_mesh_rank(mesh) == 0)
-        printf("a step exchanges: %lld sums of %lld bytes in all, %lld bytes "
-               "gathered; 2 * m * width * 4 among several: %lld\n",
+        printf("communicated per step: %lld sums, %lld bytes; %lld bytes "
+               "gathered; expected 2 * m * width * 4 = %lld\n",
                sums, bytes, more, formula);
     return bytes == formula && !more;
 }
 
-/* In turns: the mesh, and rank 0 by itself with as many threads. */
+/* Alternates: the mesh, and rank 0 alone with as many threads. */
 static void measure(lb_ctx *cx, lb_mesh *mesh, const options *o,
                     lb_array *const *cut)
 {
@@ -159,7 +159,7 @@ static void measure(lb_ctx *cx, lb_mesh *mesh, const options *o,
         if (single && make(single, o, whole)) step(single, whole);
     }
     for (int i = 0; i < o->rounds; i++) {
-        lb_mesh_agree(mesh); /* all begin at once */
+        lb_mesh_agree(mesh); /* all start together */
         together[i] = step(cx, cut);
         lb_mesh_agree(mesh);
         if (single) alone[i] = step(single, whole);
@@ -167,9 +167,10 @@ static void measure(lb_ctx *cx, lb_mesh *mesh, const options *o,
     if (single) {
         const double a = median(together, o->rounds);
         const double b = median(alone, o->rounds);
-        printf("a step takes: %d ranks of a thread %.2f ms, a process of %d "
-               "threads %.2f ms, ratio %.3f (medians of %d rounds)\n",
-               n, a * 1e3, n, b * 1e3, a / b, o->rounds);
+        printf(
+            "time per step: %d ranks with one thread %.2f ms, one process with "
+            "%d threads %.2f ms, ratio %.3f (medians of %d rounds)\n",
+            n, a * 1e3, n, b * 1e3, a / b, o->rounds);
     }
     lb_close(single);
 }
@@ -230,7 +231,7 @@ int main(int argc, char **argv)
     if (!read_options(argc, argv, &o)) {
         fprintf(stderr,
                 "usage: %s [--ranks 2] [--m 32] [--width 256] [--rounds 3]\n"
-                "ranks are threads; as an MPI program: mpirun -np 2 %s\n",
+                "ranks are threads; with MPI: mpirun -np 2 %s\n",
                 argv[0], argv[0]);
         return 2;
     }

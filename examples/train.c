@@ -1,5 +1,5 @@
-/* train.c - a network of one's own, trained so that its weights may be ternary:
- * docs/training.md goes through it. */
+/* train.c - train a network with ternary weights; docs/training.md explains it.
+ */
 #include <lowbit.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static lb_array *loss(lb_ctx *cx, lb_array *const *args, int n, void *user)
 
 /* ---- data ---------------------------------------------------------------- */
 
-/* One of ten patterns for each row, under twice as much noise. */
+/* Each row is one of ten patterns plus noise of twice its magnitude. */
 static void batch(lb_ctx *cx, uint64_t i, lb_array **x, lb_array **labels)
 {
     const lb_key key = {2, i}, noise = {3, i};
@@ -61,7 +61,7 @@ static void start(lb_ctx *cx, lb_array **p)
     }
 }
 
-/* One step: p is replaced. The loss, or NaN on error. */
+/* One step, which replaces p. Returns the loss, or NaN on error. */
 static double step(lb_ctx *cx, lb_optimizer *o, lb_array **p,
                    lb_quant_config *how)
 {
@@ -77,11 +77,11 @@ static double step(lb_ctx *cx, lb_optimizer *o, lb_array **p,
     if (l && lb_optimizer_step(o, args, grad)) {
         value = lb_item(cx, l);
         for (int i = 0; i < PARAMS; i++) {
-            lb_drop(cx, p[i]);           /* the last ones are not needed .. */
-            p[i] = lb_keep(cx, args[i]); /* .. and these outlive the scope */
+            lb_drop(cx, p[i]);           /* free the old parameters */
+            p[i] = lb_keep(cx, args[i]); /* keep the new ones */
         }
     }
-    lb_leave(cx); /* all else that the step made is gone */
+    lb_leave(cx); /* frees all other arrays of the step */
     return value;
 }
 

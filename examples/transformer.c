@@ -1,9 +1,9 @@
-/* transformer.c - a block of a transformer, trained in few bits.
+/* transformer.c - train a transformer block with quantized weights.
  *
- * It learns to name the token three places back, which only attention can: one
- * block, two heads, as floats, then with every matrix straight through a
- * quantizer. Activations may go through a function of one's own, lb_ste, whose
- * derivative is taken to be 1: here a rounding to sixteenths.
+ * It learns to output the token three positions back, which requires attention:
+ * one block, two heads, in f32 and then with quantized weights. Activations can
+ * pass through a function of your own with a straight-through gradient
+ * (lb_ste): here, rounding to sixteenths.
  */
 /* ctest: skip-tsan skip-asan skip-ref */
 #include <lowbit.h>
@@ -23,10 +23,10 @@ static const lb_shape shapes[PARAMS] = {
     {1, {WIDE}},
 };
 
-/* How weights are quantized, and whether activations are rounded. */
+/* Quantization of weights, rounding of activations. */
 typedef struct plan {
     const char *name;
-    const lb_quant_config *weights; /* NULL: they are floats */
+    const lb_quant_config *weights; /* NULL: f32 */
     bool steps;
 } plan;
 
@@ -53,7 +53,7 @@ static lb_array *split(lb_ctx *cx, lb_array *x)
     return lb_transpose(cx, lb_reshape(cx, x, s), perm);
 }
 
-/* Each place looks at itself and what came before. */
+/* Causal attention. */
 static lb_array *attend(lb_ctx *cx, lb_array *q, lb_array *k, lb_array *v)
 {
     const int turn[] = {0, 1, 3, 2};
@@ -86,7 +86,7 @@ static lb_array *run(lb_ctx *cx, const plan *p, lb_array *const *w,
 
 /* ---- training ------------------------------------------------------------ */
 
-/* The mean cross entropy where there is a token so far back: of the
+/* The mean cross entropy of positions that have such a token; args: the
  * parameters, then the tokens. */
 static lb_array *loss(lb_ctx *cx, lb_array *const *args, int n, void *user)
 {
@@ -127,7 +127,7 @@ static double train(lb_ctx *cx, plan *p, double *first)
     lb_optimizer *o = lb_optimizer_open(cx, &how, w, PARAMS);
     for (int i = 0; i < STEPS && o; i++) {
         lb_array *args[PARAMS + 1], *grad[PARAMS];
-        /* What a step makes goes with its scope, but for the parameters. */
+        /* Frees the arrays of a step, except the parameters. */
         lb_enter(cx);
         lb_array *bits = lb_random_bits(cx, (lb_key){2, (uint64_t)i}, LB_U8,
                                         LB_SHAPE(BATCH, TIME));

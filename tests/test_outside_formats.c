@@ -245,15 +245,14 @@ static void refusals(lb_ctx *cx)
         cx,                                                                    \
         lb_quantize(cx, x, &(lb_quant_config){.format = "e4m3", __VA_ARGS__}), \
         STATUS, SAY)
-    REFUSED(LB_E_ARG, "e4m3: of a config only", .compat = LB_COMPAT_EFORMER);
-    REFUSED(LB_E_ARG, "e4m3: of a config only", .scale = LB_SCALE_ROW);
-    REFUSED(LB_E_ARG, "e4m3: of a config only", .blocks = LB_BLOCKS_FLAT);
-    REFUSED(LB_E_ARG, "e4m3: of a config only", .axes = {1, {0}});
-    REFUSED(LB_E_ARG, "e4m3: of a config only", .decode = LB_DECODE_POLY);
-    REFUSED(LB_E_ARG, "e4m3: of a config only", .meaning = LB_MEANS_INVERSE);
-    REFUSED(LB_E_ARG, "e4m3: of a config only", .center = true);
-    REFUSED(LB_E_ARG, "e4m3: of a config only",
-            .threshold = LB_THRESHOLD_ABSMEAN);
+    REFUSED(LB_E_ARG, "e4m3 supports only", .compat = LB_COMPAT_EFORMER);
+    REFUSED(LB_E_ARG, "e4m3 supports only", .scale = LB_SCALE_ROW);
+    REFUSED(LB_E_ARG, "e4m3 supports only", .blocks = LB_BLOCKS_FLAT);
+    REFUSED(LB_E_ARG, "e4m3 supports only", .axes = {1, {0}});
+    REFUSED(LB_E_ARG, "e4m3 supports only", .decode = LB_DECODE_POLY);
+    REFUSED(LB_E_ARG, "e4m3 supports only", .meaning = LB_MEANS_INVERSE);
+    REFUSED(LB_E_ARG, "e4m3 supports only", .center = true);
+    REFUSED(LB_E_ARG, "e4m3 supports only", .threshold = LB_THRESHOLD_ABSMEAN);
     REFUSED(LB_E_DTYPE, "e4m3: i8", .dtype = LB_I8);
     REFUSED(LB_E_ARG, "block_size", .block_size = -1);
 #undef REFUSED

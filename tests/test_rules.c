@@ -392,9 +392,9 @@ static void refusals(lb_ctx *cx)
                           lb_zeros(cx, LB_F32, LB_SHAPE(0, 6))),
             LB_E_SHAPE, "R >= 1");
     refused(cx, low_rank_make(cx, base, lb_convert(cx, a, LB_F64), b),
-            LB_E_DTYPE, "f32 + f64 f32");
+            LB_E_DTYPE, "f32, f64, f32");
     refused(cx, low_rank_make(cx, lb_convert(cx, base, LB_I32), a, b),
-            LB_E_DTYPE, "i32 + f32 f32");
+            LB_E_DTYPE, "i32, f32, f32");
 }
 
 /* No (K,N) of floats at any time: a context of its own sees only what the

@@ -1,4 +1,4 @@
-/* fashion.h - what the files of the example share: data, networks, training. */
+/* fashion.h - data, networks and training of the example. */
 #ifndef FASHION_H
 #define FASHION_H
 
@@ -15,12 +15,12 @@ typedef struct dataset {
 } dataset;
 
 /* Reads DIR/<which>-images-idx3-ubyte.gz and labels; which is "train" or
- * "t10k". False, and a sentence on stderr. The arrays belong to cx's scope. */
+ * "t10k". On failure prints a message and returns false. The arrays belong to
+ * the open scope. */
 bool dataset_read(lb_ctx *cx, const char *dir, const char *which, dataset *out);
-/* Takes the last `n` images out of `from`, into `out`: to choose settings by
- * what training has not seen, and the test images by nothing. */
+/* Moves the last `n` images of `from` to `out`, as a validation set. */
 bool dataset_hold_out(lb_ctx *cx, dataset *from, int64_t n, dataset *out);
-/* Rows of the images, with mean 0 and deviation 1. */
+/* Rows of the images, normalized to mean 0 and deviation 1. */
 lb_array *dataset_images(lb_ctx *cx, const dataset *d, lb_array *rows);
 
 /* ---- fashion_net.c ------------------------------------------------------- */
@@ -30,8 +30,8 @@ enum { MAX_PARAMS = 12 };
 /* Parameters come in pairs: weights (outputs, inputs), bias (outputs). */
 typedef struct net {
     const char *name;
-    double rate; /* of Adam, and the images to a step: README.md says how */
-    int batch;   /* they were chosen */
+    double rate; /* of Adam; README.md explains the choice */
+    int batch;
     int n_params;
     lb_shape shape[MAX_PARAMS];
     /* (batch, 784) -> logits (batch, 10); weights in any format */
@@ -41,9 +41,9 @@ typedef struct net {
 extern const net net_mlp, net_cnn;
 
 bool net_init(lb_ctx *cx, const net *n, lb_key key, lb_array **params);
-/* Of parameter i in a file: mlp.0.weight */
+/* The name of parameter i in a file: mlp.0.weight */
 void net_param_name(const net *n, int i, char *to, size_t size);
-/* Weights in config's format, biases as they are. */
+/* Quantizes weights, with straight-through gradients; biases stay f32. */
 bool net_quantize(lb_ctx *cx, const net *n, const lb_quant_config *config,
                   lb_array *const *params, lb_array **out);
 
@@ -51,30 +51,30 @@ bool net_quantize(lb_ctx *cx, const net *n, const lb_quant_config *config,
 
 typedef struct plan {
     const net *net;
-    const lb_quant_config *qat; /* NULL: weights are floats */
+    const lb_quant_config *qat; /* NULL: f32 weights */
     double rate;
     int epochs, batch;
-    int64_t limit; /* of images to an epoch; 0: all */
+    int64_t limit; /* images per epoch; 0: all */
     uint64_t seed;
     const char *label;      /* for the progress bar; NULL: none */
-    const char *checkpoint; /* a file, written after each epoch and taken up
-                             * from; NULL: none */
+    const char *checkpoint; /* a file, written after each epoch, from which
+                             * training continues; NULL: none */
 } plan;
 
 enum { MAX_EPOCHS = 64 };
 
 typedef struct outcome {
     double accuracy[MAX_EPOCHS];  /* on the test images, after each epoch */
-    double loss[MAX_EPOCHS];      /* the mean of it; 0: before a checkpoint */
-    double ms;                    /* of a step, the median of some */
-    lb_array *params[MAX_PARAMS]; /* references: outcome_free */
+    double loss[MAX_EPOCHS];      /* means; 0: before a checkpoint */
+    double ms;                    /* per step, the median of some */
+    lb_array *params[MAX_PARAMS]; /* references; see outcome_free */
     int n_params;
 } outcome;
 
 bool train(lb_ctx *cx, const plan *p, const dataset *of, const dataset *test,
            outcome *out);
 void outcome_free(outcome *o);
-/* Percent of the images that params tell right. */
+/* Percentage of images classified correctly. */
 double accuracy_of(lb_ctx *cx, const net *n, lb_array *const *params,
                    const dataset *d);
 

@@ -1,5 +1,4 @@
-/* fashion_chart.c - learning curves as SVG: one line for each, named at its
- * end. */
+/* fashion_chart.c - learning curves as SVG, each labelled at its end. */
 #include <math.h>
 #include <stdio.h>
 
@@ -57,7 +56,7 @@ static void draw_curve(const frame *c, const curve *v, int which, double *above)
     for (int i = 0; i < v->n; i++)
         fprintf(c->f, "%.1f,%.1f ", at_x(c, i), at_y(c, fmax(v->y[i], c->lo)));
     double y = at_y(c, v->y[v->n - 1]) + 4;
-    if (y < *above + 14) y = *above + 14; /* names do not lie on each other */
+    if (y < *above + 14) y = *above + 14; /* labels must not overlap */
     *above = y;
     fprintf(c->f, "'/>\n<text x='%d' y='%.1f' fill='%s'>%s %.1f</text>\n",
             WIDTH - RIGHT + 8, y, of, v->name, v->y[v->n - 1]);
@@ -77,7 +76,7 @@ bool chart_write(const char *path, const char *title, const curve *c, int n)
     to.lo = fmax(to.lo, to.hi - 20);
     draw_axes(&to, title);
     double above = 0;
-    /* The best first, so that names go downward. */
+    /* The best first, so that labels are placed downward. */
     for (int drawn = 0, last = -1; drawn < n; drawn++) {
         int best = -1;
         for (int k = 0; k < n; k++) {

@@ -25,14 +25,14 @@ static bool read_all(gzFile f, void *to, size_t size)
     return size < 1u << 30 && gzread(f, to, (unsigned)size) == (int)size;
 }
 
-/* The bytes of a file of that rank, malloc'ed, and its first size. */
+/* The elements of a file of that rank (malloc), and its first dim in *n. */
 static unsigned char *idx_read(const char *path, int rank, int64_t each,
                                int64_t *n)
 {
     unsigned char head[4], size[4], *data = NULL;
     gzFile f = gzopen(path, "rb");
     if (!f) {
-        bad(path, "cannot be opened (tools/setup fashion installs it)");
+        bad(path, "cannot open it (tools/setup fashion installs the data)");
         return NULL;
     }
     int64_t rest = 1;
@@ -50,7 +50,7 @@ static unsigned char *idx_read(const char *path, int rank, int64_t each,
         data = NULL;
     }
     gzclose(f);
-    if (!data) bad(path, "is no such idx file, or cut off");
+    if (!data) bad(path, "not a valid idx file of the expected shape");
     return data;
 }
 
@@ -71,7 +71,8 @@ bool dataset_read(lb_ctx *cx, const char *dir, const char *which, dataset *out)
         out->labels =
             lb_convert(cx, lb_from(cx, LB_U8, LB_SHAPE(n), labels), LB_I32);
     free(labels);
-    return out->labels || bad(path, "not a label for each image");
+    return out->labels ||
+           bad(path, "the number of labels is not the number of images");
 }
 
 static void cut(lb_ctx *cx, const dataset *d, int64_t lo, int64_t hi,

@@ -1,8 +1,8 @@
 /* fashion_net.c - a multilayer perceptron and a small convolutional net.
  *
- * Weights are (outputs, inputs), so that blocks and scales of a row belong to
- * one output; a kernel's inputs are its rows, columns and features in this
- * order, which a reshape names, packed or not.
+ * Weights are (outputs, inputs), so the blocks and scales of a row belong to
+ * one output. The inputs of a convolution kernel are rows, columns and
+ * features, in this order; a reshape of the packed weights separates them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -37,8 +37,8 @@ const net net_mlp = {
 
 enum { ONE = 64, TWO = 128, HALF = SIDE / 2, SMALL = SIDE / 4 };
 
-/* Each two by two places become one, with four times the features: x (batch,
- * side, side, features). */
+/* Space to depth: each 2 x 2 patch becomes one position with four times the
+ * features; x (batch, side, side, features). */
 static lb_array *merge(lb_ctx *cx, lb_array *x, int64_t side, int64_t features)
 {
     const int64_t n = lb_dim(x, 0), half = side / 2;
@@ -47,7 +47,7 @@ static lb_array *merge(lb_ctx *cx, lb_array *x, int64_t side, int64_t features)
     return lb_reshape_permuted(cx, x, perm, LB_SHAPE(n, half, half, -1));
 }
 
-/* 3 by 3, padded by one. */
+/* 3 x 3 with padding 1. */
 static lb_array *conv(lb_ctx *cx, lb_array *const *p, lb_array *x)
 {
     const lb_conv_dims d = {.lhs = "b01f",
@@ -60,8 +60,8 @@ static lb_array *conv(lb_ctx *cx, lb_array *const *p, lb_array *x)
     return lb_relu(cx, lb_add(cx, lb_conv_general_dilated(cx, x, w, &d), p[1]));
 }
 
-/* 3 by 3, then 2 by 2 by steps of two, which is a product of places that were
- * merged; then all together. */
+/* 3 x 3; then 2 x 2 with stride 2, as a product after space to depth; then a
+ * dense layer. */
 static lb_array *run_cnn(lb_ctx *cx, lb_array *const *p, lb_array *x)
 {
     x = conv(cx, p, merge(cx, x, SIDE, 1));
@@ -84,7 +84,7 @@ const net net_cnn = {
     run_cnn,
 };
 
-/* He's: deviation sqrt(2 / inputs), and biases of 0. */
+/* He initialization: deviation sqrt(2 / inputs), biases 0. */
 bool net_init(lb_ctx *cx, const net *n, lb_key key, lb_array **params)
 {
     for (int i = 0; i < n->n_params; i++) {

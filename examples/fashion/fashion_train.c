@@ -1,10 +1,8 @@
-/* fashion_train.c - training: Adam, a cosine, minibatches in an order that the
- * seed decides.
+/* fashion_train.c - training: Adam, cosine schedule, shuffled minibatches.
  *
- * With `qat` every weight goes straight through its quantizer in each step: the
- * network sees what inference will see, and gradients reach the floats behind.
- * A checkpoint holds these, the optimizer's state, what was seen so far and
- * what it is a checkpoint of.
+ * With `qat` every weight is quantized in each step with a straight-through
+ * gradient: training sees the quantizer of inference. A checkpoint has the f32
+ * weights, the optimizer's state, the accuracies so far and the settings.
  */
 #include <lowbit_io.h>
 #include <math.h>
@@ -42,11 +40,11 @@ typedef struct state {
     outcome *out;
     lb_optimizer *optimizer;
     lb_array *params[MAX_PARAMS]; /* references */
-    int64_t steps;                /* of an epoch */
+    int64_t steps;                /* per epoch */
     int epoch;
 } state;
 
-/* One step on these rows; the loss, -1 on error. */
+/* One step on these rows. Returns the loss, -1 on error. */
 static double step(state *s, lb_array *rows)
 {
     lb_ctx *cx = s->cx;
@@ -74,7 +72,7 @@ enum { MAX_SAVED = 4 * MAX_PARAMS, TRAITS = 6 };
 
 static const char plan_name[] = "fashion.plan", seen_name[] = "fashion.seen";
 
-/* What makes one training another than the next. */
+/* The settings that identify a training. */
 static void traits_of(const state *s, double to[TRAITS])
 {
     const plan *p = s->p;
@@ -122,14 +120,14 @@ static bool read_numbers(state *s, lb_file *f, const char *name, double *to,
 {
     lb_array *a = lb_file_load(s->cx, f, name);
     if (a && (lb_dtype_of(a) != LB_F64 || lb_size(a) != n)) {
-        fprintf(stderr, "fashion: %s: %s is not %lld numbers\n",
+        fprintf(stderr, "fashion: %s: %s does not have %lld values\n",
                 s->p->checkpoint, name, (long long)n);
         return false;
     }
     return a && lb_read(s->cx, a, to, sizeof *to * (size_t)n);
 }
 
-/* The checkpoint is one of this very training. */
+/* True if the checkpoint belongs to this training. */
 static bool is_ours(state *s, lb_file *f)
 {
     double is[TRAITS], was[TRAITS], seen[1 + MAX_EPOCHS];
@@ -137,9 +135,8 @@ static bool is_ours(state *s, lb_file *f)
     if (!f || !read_numbers(s, f, plan_name, was, TRAITS)) return false;
     if (memcmp(is, was, sizeof is) != 0) {
         fprintf(stderr,
-                "fashion: %s is of seed %g, %g epochs, batches of %g, rate %g, "
-                "%g images, of which %g (0: all), and not of %g, %g, %g, %g, "
-                "%g, %g\n",
+                "fashion: %s is of seed %g, %g epochs, batch size %g, rate %g, "
+                "%g images, limit %g; expected %g, %g, %g, %g, %g, %g\n",
                 s->p->checkpoint, was[0], was[1], was[2], was[3], was[4],
                 was[5], is[0], is[1], is[2], is[3], is[4], is[5]);
         return false;
@@ -271,7 +268,7 @@ static bool begin(state *s)
     s->steps = (some ? p->limit : s->of->n) / p->batch;
     const int64_t all = s->steps * p->epochs;
     if (!all) {
-        fprintf(stderr, "fashion: %lld images make no batch of %d\n",
+        fprintf(stderr, "fashion: %lld images are less than a batch of %d\n",
                 (long long)s->of->n, p->batch);
         return false;
     }
