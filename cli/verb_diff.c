@@ -147,13 +147,13 @@ static bool compare_all(lb_ctx *cx, lb_file *fa, lb_file *fb, lines *all)
 /* ---- output -------------------------------------------------------------- */
 
 /* Columns of the table: names, and types in either file. */
-typedef struct widths {
+typedef struct diff_widths {
     int name, a, b;
-} widths;
+} diff_widths;
 
-static widths widths_of(const line *l, int64_t n)
+static diff_widths widths_of(const line *l, int64_t n)
 {
-    widths w = {4, 8, 8};
+    diff_widths w = {4, 8, 8};
     for (int64_t i = 0; i < n; i++) {
         w.name = wider(w.name, name_width(l[i].name));
         if (!l[i].a || !l[i].b) continue;
@@ -163,7 +163,7 @@ static widths widths_of(const line *l, int64_t n)
     return w;
 }
 
-static void print_line(const line *l, widths w)
+static void print_line(const line *l, diff_widths w)
 {
     const char *why = verdict_of(l);
     put_column(stdout, l->name, w.name);
@@ -224,7 +224,7 @@ static void json_line(json *j, const line *l)
 
 static void print_text(const lines *all, int64_t top)
 {
-    const widths w = widths_of(all->at, top);
+    const diff_widths w = widths_of(all->at, top);
     for (int64_t i = 0; i < top; i++)
         print_line(&all->at[i], w);
     printf("%" PRId64 " array%s, %" PRId64 " exceed%s tolerance %g; ", all->n,

@@ -177,9 +177,9 @@ static void print_json(const char *path, const lb_file *f,
 
 /* ---- as a table ---------------------------------------------------------- */
 
-typedef struct widths {
+typedef struct info_widths {
     int name, kind, shape;
-} widths;
+} info_widths;
 
 static void shape_text(const lb_entry *e, char *to, size_t size)
 {
@@ -190,7 +190,7 @@ static void shape_text(const lb_entry *e, char *to, size_t size)
     fclose(f);
 }
 
-static void print_entry(const lb_entry *e, const widths *w)
+static void print_entry(const lb_entry *e, const info_widths *w)
 {
     char shape[256];
     shape_text(e, shape, sizeof shape);
@@ -242,7 +242,7 @@ static void print_meta(const lb_meta *m)
 
 static void print_rows(const lb_entry **entry, int64_t n)
 {
-    widths w = {4, 4, 5};
+    info_widths w = {4, 4, 5};
     for (int64_t i = 0; i < n; i++) {
         char shape[256];
         shape_text(entry[i], shape, sizeof shape);

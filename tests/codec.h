@@ -54,7 +54,7 @@ static inline double codec_get(lb_dtype d, const void *p)
 
 /* ---- numbers to try ------------------------------------------------------ */
 
-enum codec_kind {
+enum codec_sample {
     CODEC_NORMAL,
     CODEC_HEAVY,
     CODEC_OFFSET, /* a large mean, a small spread */

@@ -14,22 +14,23 @@
 
 /* ---- values ------------------------------------------------------------- */
 
-typedef struct choice {
+typedef struct option_choice {
     const char *name; /* NULL ends the table */
     int64_t value;
-} choice;
+} option_choice;
 
-static const choice precisions[] = {{"highest", LB_PRECISION_HIGHEST},
-                                    {"fast", LB_PRECISION_FAST},
-                                    {"fastest", LB_PRECISION_FASTEST},
-                                    {NULL, 0}};
-static const choice orients[] = {{"wt", ORIENT_WT}, {"w", ORIENT_W}, {NULL, 0}};
-static const choice acts[] = {
+static const option_choice precisions[] = {{"highest", LB_PRECISION_HIGHEST},
+                                           {"fast", LB_PRECISION_FAST},
+                                           {"fastest", LB_PRECISION_FASTEST},
+                                           {NULL, 0}};
+static const option_choice orients[] = {
+    {"wt", ORIENT_WT}, {"w", ORIENT_W}, {NULL, 0}};
+static const option_choice acts[] = {
     {"f32", LB_F32}, {"bf16", LB_BF16}, {"f16", LB_F16}, {NULL, 0}};
-static const choice places[] = {
+static const option_choice places[] = {
     {"warm", PLACE_WARM}, {"dram", PLACE_DRAM}, {NULL, 0}};
 
-static const char *name_of(const choice *table, int64_t value)
+static const char *name_of(const option_choice *table, int64_t value)
 {
     for (; table->name; table++)
         if (table->value == value) return table->name;
@@ -94,12 +95,12 @@ static bool set_numbers(const char *flag, const char *text, int64_t most,
     return true;
 }
 
-static bool set_choices(const char *flag, const char *text, const choice *table,
-                        number_list *list)
+static bool set_choices(const char *flag, const char *text,
+                        const option_choice *table, number_list *list)
 {
     char item[NAME_SIZE];
     for (list->n = 0; next_item(&text, item); list->n++) {
-        const choice *c = table;
+        const option_choice *c = table;
         while (c->name && strcmp(c->name, item) != 0)
             c++;
         if (list->n == LIST_MAX) return full(flag);

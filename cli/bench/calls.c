@@ -12,14 +12,14 @@
 #include "bench_weights.h"
 #include "sampling.h"
 
-typedef struct call {
+typedef struct timed_call {
     lb_ctx *cx;
     lb_array *x, *w;
-} call;
+} timed_call;
 
 static void multiply(void *arg)
 {
-    const call *c = arg;
+    const timed_call *c = arg;
     lb_drop(c->cx, weights_product(c->cx, c->x, c->w, ORIENT_WT,
                                    LB_PRECISION_DEFAULT));
 }
@@ -28,7 +28,7 @@ static bool measure(const bench_options *o, lb_ctx *cx, const char *format,
                     int64_t n)
 {
     lb_enter(cx);
-    call c = {.cx = cx};
+    timed_call c = {.cx = cx};
     c.x = lb_random_normal(cx, (lb_key){2, 0}, LB_F32, LB_SHAPE(1, n));
     c.w = weights_make(cx, format, ORIENT_WT, n, n, (lb_key){1, 0});
     sample_side side = {.run = multiply, .arg = &c};

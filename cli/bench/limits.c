@@ -27,7 +27,7 @@ enum {
 
 /* ---- a team ------------------------------------------------------------- */
 
-typedef struct task {
+typedef struct limit_task {
     const limits *l;
     limit_loop loop; /* if loop.run */
     bool store;      /* else fill, or */
@@ -35,15 +35,15 @@ typedef struct task {
     int64_t rounds;  /* of it */
     size_t bytes;    /* of the whole team */
     pthread_barrier_t barrier;
-} task;
+} limit_task;
 
-typedef struct member {
-    task *t;
+typedef struct limit_member {
+    limit_task *t;
     int index;
     double begin, end;
-} member;
+} limit_member;
 
-static void do_share(const task *t, int index)
+static void do_share(const limit_task *t, int index)
 {
     const size_t step = (size_t)t->walk.streams * t->walk.apart;
     const size_t unit = step ? step : 64;
@@ -63,7 +63,7 @@ static void do_share(const task *t, int index)
 
 static void *run_member(void *arg)
 {
-    member *const m = arg;
+    limit_member *const m = arg;
     pthread_barrier_wait(&m->t->barrier);
     m->begin = now();
     do_share(m->t, m->index);
@@ -72,15 +72,15 @@ static void *run_member(void *arg)
 }
 
 /* Seconds of one run of the team. */
-static double run_team(task *t)
+static double run_team(limit_task *t)
 {
     const int n = t->l->threads;
     pthread_t thread[THREADS_MAX];
-    member members[THREADS_MAX];
+    limit_member members[THREADS_MAX];
     pthread_barrier_init(&t->barrier, NULL, (unsigned)n);
-    members[0] = (member){.t = t};
+    members[0] = (limit_member){.t = t};
     for (int i = 1; i < n; i++) {
-        members[i] = (member){.t = t, .index = i};
+        members[i] = (limit_member){.t = t, .index = i};
         if (pthread_create(&thread[i], NULL, run_member, &members[i])) {
             bench_fail("cannot start %d threads", n);
             exit(1); /* the others wait for ever */
@@ -100,7 +100,7 @@ static double run_team(task *t)
 /* The best of some samples, in 1e9 of `amount` (of one round) a second. A
  * sample that took long may only have been preempted, so rounds are doubled
  * until even the shortest one is long enough. */
-static double best_rate(task *t, double amount, double least_seconds)
+static double best_rate(limit_task *t, double amount, double least_seconds)
 {
     double best = 0;
     const double end = now() + t->l->seconds;
@@ -120,7 +120,7 @@ static double best_rate(task *t, double amount, double least_seconds)
 
 static double loop_rate(const limits *l, limit_loop loop)
 {
-    task t = {.l = l, .loop = loop};
+    limit_task t = {.l = l, .loop = loop};
     return best_rate(&t, loop.ops * l->threads, SHORTEST);
 }
 
@@ -134,7 +134,7 @@ static double read_rate(const limits *l, size_t bytes)
     for (size_t i = 0; i < sizeof walks / sizeof *walks; i++) {
         const size_t step = (size_t)walks[i].streams * walks[i].apart;
         if (bytes / (size_t)l->threads < step) continue;
-        task t = {.l = l, .walk = walks[i], .bytes = bytes};
+        limit_task t = {.l = l, .walk = walks[i], .bytes = bytes};
         const double rate = best_rate(&t, (double)bytes, SHORTEST);
         if (rate > best) best = rate;
     }
@@ -155,7 +155,7 @@ bool limits_open(limits *l, int threads, const char *level, double seconds)
     l->dot8 = loop_rate(l, l->kernels.dot8);
     l->lookup = loop_rate(l, l->kernels.lookup);
     l->dram = read_rate(l, MEMORY);
-    task fill = {.l = l, .store = true, .bytes = MEMORY};
+    limit_task fill = {.l = l, .store = true, .bytes = MEMORY};
     l->stream = best_rate(&fill, MEMORY, 0);
     return true;
 }

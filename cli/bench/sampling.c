@@ -43,12 +43,12 @@ void sample_rest(double after)
     rest(after, LEAST_REST);
 }
 
-typedef struct tally {
+typedef struct sample_tally {
     double clean[MOST], all[MOST];
     int n_clean, n;
     long runs;   /* in a sample */
     double once; /* seconds of one run, roughly */
-} tally;
+} sample_tally;
 
 static double timed(const sample_side *side, long runs)
 {
@@ -58,7 +58,7 @@ static double timed(const sample_side *side, long runs)
     return now() - start;
 }
 
-static void begin(tally *t, const sample_side *side)
+static void begin(sample_tally *t, const sample_side *side)
 {
     t->n = t->n_clean = 0;
     t->once = timed(side, 1);
@@ -66,7 +66,7 @@ static void begin(tally *t, const sample_side *side)
     t->runs = t->once < SHORTEST ? (long)(SHORTEST / (t->once + 1e-9)) + 1 : 1;
 }
 
-static void take(tally *t, const sample_side *side, double least_rest)
+static void take(sample_tally *t, const sample_side *side, double least_rest)
 {
     const double start = now();
     if (t->once < LONG_RUN) side->run(side->arg);
@@ -83,7 +83,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void conclude(tally *t, sample_side *side)
+static void conclude(sample_tally *t, sample_side *side)
 {
     side->clean = t->n_clean >= 3;
     double *const x = side->clean ? t->clean : t->all;
@@ -95,7 +95,7 @@ static void conclude(tally *t, sample_side *side)
 
 void sample(sample_side *sides, int n, double seconds)
 {
-    static tally tallies[SAMPLE_SIDES];
+    static sample_tally tallies[SAMPLE_SIDES];
     const double least = n > 1 ? SHARED_REST : LEAST_REST;
     for (int s = 0; s < n; s++) {
         begin(&tallies[s], &sides[s]);

@@ -29,13 +29,13 @@ typedef struct sweep {
 } sweep;
 
 /* What all cells of a format have in common. */
-typedef struct subject {
+typedef struct sweep_subject {
     cell plain; /* what is to be filled in later is 0 */
     lb_array *x;
     lb_array **w; /* the first is the warm one */
     int n_w;
     exact reference;
-} subject;
+} sweep_subject;
 
 /* They take seconds, which a program that reads JSON may not want to wait. */
 static bool with_limits(const bench_options *o)
@@ -45,17 +45,17 @@ static bool with_limits(const bench_options *o)
 
 /* ---- one cell ----------------------------------------------------------- */
 
-typedef struct run {
+typedef struct sweep_call {
     lb_ctx *cx;
     lb_array *x;
     lb_array *const *w;
     int n_w, next; /* weights, and whose turn it is */
     const cell *c;
-} run;
+} sweep_call;
 
 static void multiply(void *arg)
 {
-    run *const r = arg;
+    sweep_call *const r = arg;
     lb_drop(r->cx, weights_product(r->cx, r->x, r->w[r->next], r->c->orient,
                                    r->c->precision));
     r->next = (r->next + 1) % r->n_w;
@@ -67,10 +67,11 @@ static lb_array *first_rows(lb_ctx *cx, lb_array *x, int64_t m)
                     NULL);
 }
 
-static bool measure(lb_ctx *cx, const subject *s, double seconds, cell *c)
+static bool measure(lb_ctx *cx, const sweep_subject *s, double seconds, cell *c)
 {
     lb_enter(cx);
-    run r = {.cx = cx, .x = first_rows(cx, s->x, c->m), .w = s->w, .c = c};
+    sweep_call r = {
+        .cx = cx, .x = first_rows(cx, s->x, c->m), .w = s->w, .c = c};
     r.n_w = c->place == PLACE_DRAM ? s->n_w : 1;
     lb_array *const y =
         weights_product(cx, r.x, s->w[0], c->orient, c->precision);
@@ -110,7 +111,7 @@ static bool show(sweep *s, const cell *c)
     return true;
 }
 
-static bool measure_all(sweep *s, const subject *u)
+static bool measure_all(sweep *s, const sweep_subject *u)
 {
     const bench_options *o = s->o;
     const bool dense = weights_dense(u->plain.format) != LB_NO_DTYPE;
@@ -161,7 +162,7 @@ static int64_t largest(const number_list *list)
 }
 
 /* The weights, and as many copies as it takes to come from DRAM. */
-static bool make_weights(sweep *s, subject *u)
+static bool make_weights(sweep *s, sweep_subject *u)
 {
     const cell *const c = &u->plain;
     lb_array *const w = weights_make(s->maker, c->format, c->orient, c->n, c->k,
@@ -183,7 +184,7 @@ static bool make_weights(sweep *s, subject *u)
 
 static bool run_subject(sweep *s, const cell *plain)
 {
-    subject u = {.plain = *plain};
+    sweep_subject u = {.plain = *plain};
     lb_ctx *const cx = s->maker;
     lb_enter(cx);
     u.x = lb_random_normal(cx, (lb_key){2, 0}, plain->act,

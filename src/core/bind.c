@@ -19,7 +19,7 @@ typedef struct {
     const char *kernel;
     int64_t units;
     size_t shared, per_thread;
-} report;
+} bind_report;
 
 /* ---- tiers -------------------------------------------------------------- */
 
@@ -53,7 +53,7 @@ static lb_verdict by_rule(lb_ctx *cx, const lb_call *c, lb_array **out)
 }
 
 /* Rules and moves may make arrays on their way: only the result leaves. */
-static lb_verdict by_rule_or_move(lb_ctx *cx, const lb_call *c, report *r,
+static lb_verdict by_rule_or_move(lb_ctx *cx, const lb_call *c, bind_report *r,
                                   lb_array **out)
 {
     const bool dry = cx->dry;
@@ -87,7 +87,7 @@ static bool may_copy(lb_ctx *cx, const lb_call *c, int i)
 }
 
 /* Operands as a dense primitive wants them; copy has room for them. */
-static bool densify(lb_ctx *cx, lb_call *c, lb_array **copy, report *r)
+static bool densify(lb_ctx *cx, lb_call *c, lb_array **copy, bind_report *r)
 {
     for (int i = 0; i < c->n_in; i++) {
         copy[i] = c->in[i];
@@ -105,11 +105,11 @@ typedef struct {
     lb_work work;
     char *scratch;
     size_t stride;
-} job;
+} bind_job;
 
 static void run_units(void *arg, int64_t lo, int64_t hi, int thread)
 {
-    const job *j = arg;
+    const bind_job *j = arg;
     lb_work w = j->work;
     w.lo = lo;
     w.hi = hi;
@@ -131,7 +131,7 @@ static bool run_phases(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
     const size_t line = 64;
     const size_t shared = (plan->shared + line - 1) / line * line;
     int64_t trouble = INT64_MAX;
-    job j = {
+    bind_job j = {
         .work = {.call = c, .out = out, .plan = plan, .trouble = &trouble}};
     size_t own, size, got = 0;
     j.stride = (plan->per_thread + line - 1) / line * line;
@@ -169,7 +169,7 @@ void lb_work_trouble(const lb_work *w, int64_t where)
         continue;
 }
 
-static lb_array *by_eval(lb_ctx *cx, lb_call *c, report *r)
+static lb_array *by_eval(lb_ctx *cx, lb_call *c, bind_report *r)
 {
     _Alignas(64) char note[LB_PLAN_NOTE];
     lb_plan plan = {.kernel = "", .note = note};
@@ -189,7 +189,7 @@ static lb_array *by_eval(lb_ctx *cx, lb_call *c, report *r)
 
 /* Copies of operands must be freed before the call returns, so they have a
  * scope and a block of their own. */
-static lb_array *by_dense(lb_ctx *cx, lb_call *c, report *r)
+static lb_array *by_dense(lb_ctx *cx, lb_call *c, bind_report *r)
 {
     size_t got;
     lb_array **copy =
@@ -207,7 +207,7 @@ static lb_array *by_dense(lb_ctx *cx, lb_call *c, report *r)
     return out;
 }
 
-static lb_array *run(lb_ctx *cx, lb_call *c, report *r)
+static lb_array *run(lb_ctx *cx, lb_call *c, bind_report *r)
 {
     lb_array *out = NULL;
     switch (by_rule_or_move(cx, c, r, &out)) {
@@ -293,7 +293,7 @@ lb_array *lb_bind(lb_ctx *cx, const lb_prim *prim, int n, lb_array *const *in,
     lb_call c = make_call(cx, prim, n, in, params);
     c.whole = cx->whole;
     cx->whole = NULL;
-    report r = {0};
+    bind_report r = {0};
     if (!prim->infer(cx, &c)) {
         lb_fail(cx, LB_E_ARG, "%s: refused", prim->name);
         return NULL;
@@ -355,7 +355,7 @@ static size_t say_array(char *to, size_t room, const lb_array *a)
                : 0;
 }
 
-static void say_call(lb_ctx *cx, const lb_call *c, const report *r)
+static void say_call(lb_ctx *cx, const lb_call *c, const bind_report *r)
 {
     enum { SHOWN = 4 }; /* operands, of a long list */
     char *to = cx->explain;
@@ -375,7 +375,7 @@ static void say_call(lb_ctx *cx, const lb_call *c, const report *r)
 }
 
 /* A layer that does something of its own with the call says what. */
-static bool by_layer(lb_ctx *cx, const lb_call *c, report *r)
+static bool by_layer(lb_ctx *cx, const lb_call *c, bind_report *r)
 {
     for (lb_layer *l = cx->layer; l; l = l->below) {
         if (!l->explain ||
@@ -399,7 +399,7 @@ const char *lb_explain(lb_ctx *cx, const char *primitive, lb_array *const *in,
     }
     if (!check_call(cx, prim, n, in, params)) return NULL;
     lb_call c = make_call(cx, prim, n, in, params);
-    report r = {.kernel = ""};
+    bind_report r = {.kernel = ""};
     /* An earlier error must not hide one of this call, nor be lost to it. */
     const lb_status before = cx->status;
     char sentence[LB_ERROR_SIZE];

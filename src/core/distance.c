@@ -13,7 +13,7 @@ typedef struct {
     lb_ctype c;
     int64_t n;
     lb_apart each[STRETCHES];
-} job;
+} distance_job;
 
 /* A run of fewer than whole blocks: zeros follow, which add nothing. */
 static const float *filled(const void *x, int64_t n, float *room)
@@ -23,7 +23,8 @@ static const float *filled(const void *x, int64_t n, float *room)
     return room;
 }
 
-static void add_run(const job *j, int64_t first, int64_t n, lb_apart *to)
+static void add_run(const distance_job *j, int64_t first, int64_t n,
+                    lb_apart *to)
 {
     _Alignas(64) double room[2][LB_RUN];
     const void *a = lb_tile_peek(j->cpu, j->a, &first, &n, j->c, room[0]);
@@ -41,7 +42,7 @@ static void add_run(const job *j, int64_t first, int64_t n, lb_apart *to)
 
 static void add_stretches(void *arg, int64_t lo, int64_t hi, int thread)
 {
-    job *j = arg;
+    distance_job *j = arg;
     (void)thread;
     for (int64_t u = lo; u < hi; u++) {
         const int64_t end = lb_min_i64((u + 1) * STRETCH, j->n);
@@ -58,7 +59,7 @@ bool lb_distance_add(lb_ctx *cx, lb_array *a, lb_array *b, lb_ctype c,
     a = lb_here(cx, a);
     b = lb_here(cx, b);
     if (!a || !b) return false;
-    job j = {.cpu = &cx->cpu, .a = a, .b = b, .c = c, .n = lb_size(a)};
+    distance_job j = {.cpu = &cx->cpu, .a = a, .b = b, .c = c, .n = lb_size(a)};
     const int64_t units = lb_ceil_div(j.n, STRETCH);
     lb_pool_run(cx->pool, units, add_stretches, &j);
     for (int64_t u = 0; u < units; u++) {

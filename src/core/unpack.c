@@ -22,15 +22,15 @@ typedef struct {
     char *to;
     size_t left; /* bytes that wait in line */
     char line[LINE];
-} job;
+} unpack_job;
 
-static void decode(const job *j, int64_t first, int64_t n, void *out)
+static void decode(const unpack_job *j, int64_t first, int64_t n, void *out)
 {
     j->store->fmt->decode(j->cpu, j->store, first, n, out);
 }
 
 /* Bytes as they are to be; all: not only whole lines. */
-static void stream(job *j, const char *from, size_t bytes, bool all)
+static void stream(unpack_job *j, const char *from, size_t bytes, bool all)
 {
     lb_stream_fn *copy = lb_stream_for(j->cpu);
     if (j->left) { /* the line that was begun */
@@ -54,7 +54,7 @@ static void stream(job *j, const char *from, size_t bytes, bool all)
 }
 
 /* n <= LB_RUN elements of a stored row. */
-static void put_run(job *j, int64_t first, int64_t n)
+static void put_run(unpack_job *j, int64_t first, int64_t n)
 {
     const size_t size = lb_dtype_size(j->dtype);
     const lb_sink sink = {j->dtype, j->past, j->to};
@@ -90,7 +90,7 @@ static void put_run(job *j, int64_t first, int64_t n)
 /* Many runs at once, of which unpack sees as many ends and beginnings less:
  * stores past the caches rest there, and lines that two runs share go to memory
  * in two parts. How many it was; 0: none. */
-static int64_t put_far(job *j, int64_t first, int64_t n)
+static int64_t put_far(unpack_job *j, int64_t first, int64_t n)
 {
     const lb_sink sink = {j->dtype, j->past, j->to};
     const int64_t m = lb_min_i64(n, FAR) / ROWS * ROWS;
@@ -108,11 +108,11 @@ void lb_unpack(const lb_cpu *cpu, const lb_store *s, int64_t first, int64_t n,
     const int last = s->shape.rank - 1;
     const int64_t row = last < 0 ? 1 : s->shape.dim[last];
     int64_t at = first % row; /* in its row */
-    job j = {.cpu = cpu,
-             .store = s,
-             .dtype = to.dtype,
-             .past = to.past,
-             .to = to.out};
+    unpack_job j = {.cpu = cpu,
+                    .store = s,
+                    .dtype = to.dtype,
+                    .past = to.past,
+                    .to = to.out};
     bool far = s->fmt->unpack && row % ROWS == 0;
     for (int64_t m; n > 0; first += m, n -= m, at = (at + m) % row) {
         m = far ? put_far(&j, first, n) : 0;

@@ -160,20 +160,21 @@ static int64_t units(const runs *r)
 
 typedef struct {
     runs chunks, blocks;
-} cuts;
+} dynamic8_cuts;
 
-static cuts cuts_of(const lb_call *c)
+static dynamic8_cuts cuts_of(const lb_call *c)
 {
     lb_layout l = {.stored = c->in[0]->shape, .dtype = LB_F32};
     layout(NULL, c->params, c->in[0]->dtype, &c->in[0]->shape, &l);
     const int64_t block = l.part[ABSMAX].g[l.stored.rank - 1];
-    return (cuts){runs_of(&l.stored, LB_CHUNK), runs_of(&l.stored, block)};
+    return (dynamic8_cuts){runs_of(&l.stored, LB_CHUNK),
+                           runs_of(&l.stored, block)};
 }
 
 static void encode_plan(const lb_call *c, lb_plan *to)
 {
     const lb_quant *q = c->params;
-    const cuts cut = cuts_of(c);
+    const dynamic8_cuts cut = cuts_of(c);
     to->per_thread = PIECE * sizeof(float);
     if (!cut.blocks.total) return;
     if (q->center) {
@@ -226,13 +227,13 @@ typedef struct {
     float offset;
     uint8_t *code;
     float *absmax;
-} job;
+} dynamic8_job;
 
-static job job_of(const lb_work *w)
+static dynamic8_job job_of(const lb_work *w)
 {
     const lb_quant *q = w->call->params;
     lb_store *to = w->out->store;
-    return (job){
+    return (dynamic8_job){
         .work = w,
         .kernel = lb_encode_kernel_for(w->call->cpu),
         .encode = lb_dynamic8_encoder_for(w->call->cpu),
@@ -244,8 +245,8 @@ static job job_of(const lb_work *w)
 }
 
 /* Blocks next to each other, PIECE elements at most. */
-static void encode_some(const job *j, int64_t first, int64_t n, int64_t block,
-                        float *absmax)
+static void encode_some(const dynamic8_job *j, int64_t first, int64_t n,
+                        int64_t block, float *absmax)
 {
     const float *x = read_centered(j->work, first, n, j->offset);
     j->kernel->largest(x, n, block, absmax);
@@ -255,7 +256,8 @@ static void encode_some(const job *j, int64_t first, int64_t n, int64_t block,
 }
 
 /* A block of more elements: read once for its absmax, and once more. */
-static void encode_long(const job *j, int64_t first, int64_t n, float *absmax)
+static void encode_long(const dynamic8_job *j, int64_t first, int64_t n,
+                        float *absmax)
 {
     float most = 0, part;
     for (int64_t at = 0; at < n; at += PIECE) {
@@ -273,7 +275,8 @@ static void encode_long(const job *j, int64_t first, int64_t n, float *absmax)
 }
 
 /* Blocks [i, end), row by row. */
-static void encode_blocks(const job *j, const runs *r, int64_t i, int64_t end)
+static void encode_blocks(const dynamic8_job *j, const runs *r, int64_t i,
+                          int64_t end)
 {
     for (int64_t m; i < end; i += m) {
         int64_t first;
@@ -295,7 +298,7 @@ static void encode_blocks(const job *j, const runs *r, int64_t i, int64_t end)
 static void encode(const lb_work *w)
 {
     const lb_quant *q = w->call->params;
-    const cuts cut = cuts_of(w->call);
+    const dynamic8_cuts cut = cuts_of(w->call);
     const int phase = q->center ? w->phase : 2;
     if (phase == 1) {
         *(float *)lb_part_place(w->out->store, OFFSET) =
@@ -305,7 +308,7 @@ static void encode(const lb_work *w)
     const runs *r = phase ? &cut.blocks : &cut.chunks;
     const int64_t end = w->hi * r->unit < r->total ? w->hi * r->unit : r->total;
     if (phase) {
-        const job j = job_of(w);
+        const dynamic8_job j = job_of(w);
         encode_blocks(&j, r, w->lo * r->unit, end);
     } else {
         for (int64_t i = w->lo * r->unit; i < end; i++)

@@ -39,16 +39,16 @@ typedef struct {
     const uint8_t *byte;
     int64_t skip; /* 1 if the first element is in a low half */
     const float *level;
-} run;
+} nf4_run;
 
-static run run_at(const lb_cpu *cpu, const lb_store *s, int64_t first,
-                  float *own)
+static nf4_run run_at(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                      float *own)
 {
     const int rank = s->shape.rank;
     const int64_t row = rank ? s->shape.dim[rank - 1] : 1;
     const uint8_t *byte = lb_part_bytes(s, CODES);
-    run r = {byte + lb_part_entry(s, CODES, first), first % row % 2,
-             lb_nf4_levels};
+    nf4_run r = {byte + lb_part_entry(s, CODES, first), first % row % 2,
+                 lb_nf4_levels};
     if (s->part[TABLE].a) {
         lb_tile_read_flat(cpu, s->part[TABLE].a, 0, LEVELS, LB_C_F32, own);
         r.level = own;
@@ -60,7 +60,7 @@ static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                    int64_t n, void *out)
 {
     float own[LEVELS], room[LB_SPANS];
-    const run r = run_at(cpu, s, first, own);
+    const nf4_run r = run_at(cpu, s, first, own);
     const lb_spans absmax = lb_part_spans(cpu, s, ABSMAX, first, n, room, out);
     lb_decode_kernel_for(cpu)->halves(r.level, r.byte, r.skip, n, absmax, out);
 }
@@ -69,7 +69,7 @@ static bool unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
                    int64_t n, lb_sink to)
 {
     float own[LEVELS], room[LB_SPANS], each[LB_RUN];
-    const run r = run_at(cpu, s, first, own);
+    const nf4_run r = run_at(cpu, s, first, own);
     if (r.skip) return false;
     const lb_spans absmax = lb_part_spans(cpu, s, ABSMAX, first, n, room, each);
     return absmax.value &&

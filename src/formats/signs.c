@@ -100,15 +100,15 @@ typedef struct {
     lb_fields fields;
     const uint8_t *row;
     int64_t at;
-} run;
+} signs_run;
 
-static run run_at(const lb_store *s, int64_t first)
+static signs_run run_at(const lb_store *s, int64_t first)
 {
     const lb_code_kind *k = &s->fmt->codes;
     const int last = s->shape.rank - 1;
     const int64_t at = last < 0 ? 0 : first % s->shape.dim[last];
     const uint8_t *row = lb_part_bytes(s, LB_SIGNS_CODES);
-    return (run){
+    return (signs_run){
         {k->bits, k->least, k->step, s->meaning == LB_MEANS_INVERSE},
         row + lb_part_entry(s, LB_SIGNS_CODES, first - at),
         at,
@@ -126,7 +126,7 @@ void lb_signs_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                      int64_t n, void *out)
 {
     float room[LB_SPANS];
-    const run r = run_at(s, first);
+    const signs_run r = run_at(s, first);
     const lb_spans scale = scales_of(cpu, s, first, n, room, out);
     lb_decode_kernel_for(cpu)->fields(r.fields, r.row, r.at, n, scale, out);
 }
@@ -135,7 +135,7 @@ bool lb_signs_unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
                      int64_t n, lb_sink to)
 {
     float room[LB_SPANS], each[LB_RUN];
-    const run r = run_at(s, first);
+    const signs_run r = run_at(s, first);
     const int bits = r.fields.bits;
     if (r.at * bits % 8) return false;
     const lb_spans scale = scales_of(cpu, s, first, n, room, each);

@@ -26,7 +26,7 @@ typedef struct {
     int64_t chunks;       /* of a whole segment */
     int64_t unit, units;  /* parts of a row (segments or chunks) to a unit of
                            * work; units of a row */
-} cuts;
+} signs_cuts;
 
 /* Statistics of chunks: as the need says, one or the other is there. */
 typedef struct {
@@ -37,7 +37,7 @@ typedef struct {
 typedef union {
     lb_total sum;
     lb_moments moments;
-} tally;
+} signs_tally;
 
 /* What CHUNKS shares. */
 typedef struct {
@@ -59,12 +59,12 @@ typedef struct {
     const lb_signs_rule *rule;
     lb_signs_need need;
     lb_dtype from;
-    cuts c;
+    signs_cuts c;
     uint8_t *codes;
     int64_t bytes; /* of a row of codes */
     float *scale;  /* NULL: none */
     float *room;   /* for SPAN numbers */
-} job;
+} signs_job;
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -79,7 +79,7 @@ static int64_t least(int64_t a, int64_t b)
 /* ---- how the work is dealt out ------------------------------------------ */
 
 /* Segments to a unit: they must end where a byte does. */
-static int64_t unit_of(const cuts *c, int bits)
+static int64_t unit_of(const signs_cuts *c, int bits)
 {
     const int64_t per = 8 / bits, few = SPAN / c->length;
     if (c->each == 1) return 1;
@@ -89,10 +89,10 @@ static int64_t unit_of(const cuts *c, int bits)
 }
 
 /* Of an array that is not empty. g: of the scale on the last axis; 0 shared. */
-static cuts cuts_of(const lb_quant *q, const lb_shape *shape, int64_t g)
+static signs_cuts cuts_of(const lb_quant *q, const lb_shape *shape, int64_t g)
 {
     const lb_scale scale = lb_signs_scale(q);
-    cuts c = {.cols = shape->rank ? shape->dim[shape->rank - 1] : 1};
+    signs_cuts c = {.cols = shape->rank ? shape->dim[shape->rank - 1] : 1};
     c.rows = lb_shape_size(shape) / c.cols;
     c.length = g > 0 && g < c.cols ? g : c.cols;
     c.each = ceil_div(c.cols, c.length);
@@ -145,7 +145,7 @@ void lb_signs_plan(const lb_call *call, lb_plan *to)
     int step[LB_MAX_PHASES];
     if (!lb_shape_size(shape)) return;
     lb_signs_layout(NULL, q, call->in[0]->dtype, shape, &l);
-    const cuts c = cuts_of(q, shape, block_of(&l));
+    const signs_cuts c = cuts_of(q, shape, block_of(&l));
     const bool scaled = l.elem[LB_SIGNS_SCALE];
     const lb_signs_need need = rule->need(q, scaled);
     const int64_t units = c.way == SERIAL ? 1 : c.rows * c.units;
@@ -161,13 +161,13 @@ void lb_signs_plan(const lb_call *call, lb_plan *to)
         to->units[p] = step[p] == CUT || step[p] == SCALE ? 1 : units;
 }
 
-static job job_of(const lb_work *w, const lb_signs_rule *rule)
+static signs_job job_of(const lb_work *w, const lb_signs_rule *rule)
 {
     lb_store *s = w->out->store;
     const lb_part *scale = &s->part[LB_SIGNS_SCALE];
     const lb_quant *q = w->call->params;
     const int last = s->shape.rank - 1;
-    job j = {
+    signs_job j = {
         .work = w,
         .kernel = lb_encode_kernel_for(w->call->cpu),
         .q = q,
@@ -186,7 +186,7 @@ static job job_of(const lb_work *w, const lb_signs_rule *rule)
 /* ---- statistics --------------------------------------------------------- */
 
 /* Of the chunks of n <= SPAN numbers. */
-static void tell(const job *j, const float *x, int64_t n, tallies to)
+static void tell(const signs_job *j, const float *x, int64_t n, tallies to)
 {
     if (j->need == LB_SIGNS_SPREAD)
         j->kernel->moments(x, n, to.moments);
@@ -195,7 +195,8 @@ static void tell(const job *j, const float *x, int64_t n, tallies to)
 }
 
 /* Of all chunks so far and n more, in their order. */
-static tally join(const job *j, tally t, tallies more, int64_t n)
+static signs_tally join(const signs_job *j, signs_tally t, tallies more,
+                        int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         if (j->need == LB_SIGNS_SPREAD)
@@ -211,7 +212,7 @@ static float mean_of(lb_total s)
 }
 
 /* What codes are cut at; the scale, if it is known by now. */
-static float cut_of(const job *j, tally t, float *scale)
+static float cut_of(const signs_job *j, signs_tally t, float *scale)
 {
     if (j->need == LB_SIGNS_SPREAD)
         return *scale = j->rule->cut(j->q, j->from, t.moments);
@@ -220,12 +221,12 @@ static float cut_of(const job *j, tally t, float *scale)
 }
 
 /* The scale is taken over those elements whose code is not 0. */
-static bool takes_kept(const job *j)
+static bool takes_kept(const signs_job *j)
 {
     return j->scale && j->need == LB_SIGNS_SPREAD;
 }
 
-static void put_scale(const job *j, int64_t entry, float s)
+static void put_scale(const signs_job *j, int64_t entry, float s)
 {
     if (j->scale)
         j->scale[entry] = j->q->meaning == LB_MEANS_INVERSE ? 1.0f / s : s;
@@ -233,7 +234,7 @@ static void put_scale(const job *j, int64_t entry, float s)
 
 /* ---- codes -------------------------------------------------------------- */
 
-static const float *look(const job *j, int64_t row, int64_t at, int64_t n,
+static const float *look(const signs_job *j, int64_t row, int64_t at, int64_t n,
                          bool again)
 {
     return (again ? lb_source_again
@@ -242,7 +243,7 @@ static const float *look(const job *j, int64_t row, int64_t at, int64_t n,
 
 /* Those of n <= SPAN numbers; a byte that is begun was filled up by whoever put
  * the codes before, and is filled up again. */
-static void put_codes(const job *j, float cut, const float *x, int64_t n,
+static void put_codes(const signs_job *j, float cut, const float *x, int64_t n,
                       int64_t row, int64_t at)
 {
     const lb_code_kind *k = &j->q->format->codes;
@@ -261,7 +262,8 @@ static void put_codes(const job *j, float cut, const float *x, int64_t n,
 
 /* Numbers [*at, *at + n) of their row are the next of a segment, SPAN at most;
  * 0 past its end. */
-static int64_t span(const cuts *c, int64_t segment, int64_t k, int64_t *at)
+static int64_t span(const signs_cuts *c, int64_t segment, int64_t k,
+                    int64_t *at)
 {
     const int64_t begin = segment % c->each * c->length;
     const int64_t end = least(begin + c->length, c->cols);
@@ -270,14 +272,14 @@ static int64_t span(const cuts *c, int64_t segment, int64_t k, int64_t *at)
 }
 
 /* All of a group: segments lo <= s < hi. */
-static void do_group(const job *j, int64_t lo, int64_t hi)
+static void do_group(const signs_job *j, int64_t lo, int64_t hi)
 {
     enum { CHUNKS_OF_SPAN = SPAN / LB_CHUNK };
     lb_moments some[CHUNKS_OF_SPAN] = {{0}};
     lb_total sums[CHUNKS_OF_SPAN] = {{0}}, kept = {0};
-    const cuts *c = &j->c;
+    const signs_cuts *c = &j->c;
     const tallies all = {sums, some};
-    tally t = {.moments = {0}};
+    signs_tally t = {.moments = {0}};
     int64_t at, n;
     const bool again = j->need != LB_SIGNS_NOTHING;
     if (again)
@@ -300,9 +302,9 @@ static void do_group(const job *j, int64_t lo, int64_t hi)
     put_scale(j, lo, takes_kept(j) ? mean_of(kept) : scale);
 }
 
-static void do_groups(const job *j)
+static void do_groups(const signs_job *j)
 {
-    const cuts *c = &j->c;
+    const signs_cuts *c = &j->c;
     for (int64_t u = j->work->lo; u < j->work->hi; u++) {
         const int64_t row = u / c->units * c->each;
         const int64_t from = u % c->units * c->unit;
@@ -313,9 +315,10 @@ static void do_groups(const job *j)
 }
 
 /* The chunks of a unit, which are those of a span. */
-static void do_span(const job *j, int step, board *b, int64_t row, int64_t k)
+static void do_span(const signs_job *j, int step, board *b, int64_t row,
+                    int64_t k)
 {
-    const cuts *c = &j->c;
+    const signs_cuts *c = &j->c;
     const int64_t at = k * SPAN, n = least(c->cols - at, SPAN);
     const int64_t first = row * c->chunks + at / LB_CHUNK;
     const float *x = look(j, row, at, n, b && step == CODES);
@@ -334,11 +337,11 @@ static void do_span(const job *j, int step, board *b, int64_t row, int64_t k)
 }
 
 /* The one group of CHUNKS is all of them. */
-static void do_step(job *j, int step, board *b)
+static void do_step(signs_job *j, int step, board *b)
 {
     const tallies all = tallies_of(b);
     const int64_t n = j->c.rows * j->c.chunks;
-    const tally none = {.moments = {0}};
+    const signs_tally none = {.moments = {0}};
     float scale;
     if (step == CUT && b) {
         b->cut = cut_of(j, join(j, none, all, n), &scale);
@@ -355,7 +358,7 @@ static void do_step(job *j, int step, board *b)
 void lb_signs_encode(const lb_work *w)
 {
     const lb_quant *q = w->call->params;
-    job j = job_of(w, q->format->type);
+    signs_job j = job_of(w, q->format->type);
     int step[LB_MAX_PHASES];
     if (j.c.way == GROUPS) {
         do_groups(&j);

@@ -57,10 +57,10 @@ typedef struct {
     int64_t piece, pieces; /* elements of a row that are taken together, and
                             * how often that is; in GROUPS whole groups */
     int64_t unit, units;   /* pieces (GROUPS), or rows of a strip */
-} cuts;
+} whole_cuts;
 
 /* Joins axes. part: of the scale. Of an array that is not empty. */
-static void join_axes(const lb_shape *shape, const lb_part *part, cuts *c)
+static void join_axes(const lb_shape *shape, const lb_part *part, whole_cuts *c)
 {
     const int last = shape->rank - 1;
     int64_t step = 1, of[LB_MAX_RANK] = {0}, kind[LB_MAX_RANK];
@@ -92,7 +92,7 @@ static void join_axes(const lb_shape *shape, const lb_part *part, cuts *c)
 }
 
 /* Whether groups lie one after the other, in the order of their scales. */
-static bool in_order(const cuts *c)
+static bool in_order(const whole_cuts *c)
 {
     int64_t step = ceil_div(c->cols, c->g);
     for (int k = c->rank - 2; k >= 0; k--) {
@@ -114,7 +114,7 @@ static bool lies_in_rows(const lb_array *a)
     return true;
 }
 
-static void cut_groups(cuts *c)
+static void cut_groups(whole_cuts *c)
 {
     if (c->cols % c->g == 0) { /* rows end where groups do */
         c->cols *= c->rows;
@@ -127,7 +127,7 @@ static void cut_groups(cuts *c)
     c->units = ceil_div(c->rows * c->pieces, c->unit);
 }
 
-static void cut_strips(cuts *c)
+static void cut_strips(whole_cuts *c)
 {
     c->each = ceil_div(c->cols, c->g);
     c->piece = least(c->cols, PIECE);
@@ -137,9 +137,9 @@ static void cut_strips(cuts *c)
 }
 
 /* apart: groups are shared with other slices, so that there must be phases. */
-static cuts cuts_of(const lb_array *in, const lb_part *part, bool apart)
+static whole_cuts cuts_of(const lb_array *in, const lb_part *part, bool apart)
 {
-    cuts c = {.way = STRIPS, .piece = 1, .pieces = 1};
+    whole_cuts c = {.way = STRIPS, .piece = 1, .pieces = 1};
     if (!lb_shape_size(&in->shape)) return c; /* but there may be scales */
     join_axes(&in->shape, part, &c);
     if (!lies_in_rows(in))
@@ -171,7 +171,7 @@ void lb_whole_plan(const lb_call *call, lb_plan *to)
     q->format->layout(NULL, q, in->dtype, &in->shape, &l);
     const lb_shape scale = lb_part_shape(&in->shape, &l.part[SCALE]);
     const int64_t some = ceil_div(lb_shape_size(&scale), SOME);
-    const cuts c = cuts_of(in, &l.part[SCALE], is_apart(call));
+    const whole_cuts c = cuts_of(in, &l.part[SCALE], is_apart(call));
     /* A piece; factors of its groups, and one for each element. */
     to->per_thread =
         (size_t)(most_of(c.piece, PIECE) + 2 * PIECE) * sizeof(float);
@@ -190,14 +190,14 @@ typedef struct {
     const lb_quant *q;
     int meaning;
     lb_quotient how;
-    cuts c;
+    whole_cuts c;
     int8_t *codes;
     char *scale;
     lb_dtype d;          /* of the scale */
     float *x;            /* a piece */
     float *f, *e;        /* largest |x| or factors: of groups, of elements */
     int64_t held, holds; /* scales that f is of: the first, how many */
-} job;
+} whole_job;
 
 static lb_quotient how_of(const lb_quant *q, lb_dtype d)
 {
@@ -207,11 +207,11 @@ static lb_quotient how_of(const lb_quant *q, lb_dtype d)
                           : LB_QUOTIENT;
 }
 
-static job job_of(const lb_work *w)
+static whole_job job_of(const lb_work *w)
 {
     lb_store *s = w->out->store;
     const lb_part *part = &s->part[SCALE];
-    job j = {
+    whole_job j = {
         .work = w,
         .kernel = lb_encode_kernel_for(w->call->cpu),
         .q = w->call->params,
@@ -230,14 +230,14 @@ static job job_of(const lb_work *w)
 
 /* ---- scales ------------------------------------------------------------- */
 
-static void *scale_at(const job *j, int64_t entry)
+static void *scale_at(const whole_job *j, int64_t entry)
 {
     return j->scale + (size_t)entry * lb_dtype_size(j->d);
 }
 
 /* Numbers that are not negative have the order of their bits, in every dtype,
  * and those of a group are of the scale's, or it is f32. */
-static void raise_to(const job *j, int64_t entry, float most)
+static void raise_to(const whole_job *j, int64_t entry, float most)
 {
     if (j->d == LB_F32) {
         uint32_t *at = scale_at(j, entry), bits;
@@ -265,7 +265,7 @@ static float scale_of(float most)
     return s * (float)MOST > FLT_MAX ? nextafterf(s, 0) : s;
 }
 
-static void make_scales(const job *j, int64_t n, float *s)
+static void make_scales(const whole_job *j, int64_t n, float *s)
 {
     if (j->q->compat == LB_COMPAT_EFORMER) {
         const float tiny = j->d == LB_F16 ? 0x1p-14f : FLT_MIN;
@@ -282,7 +282,7 @@ static void make_scales(const job *j, int64_t n, float *s)
 
 /* What is stored by now to what elements are divided by, or multiplied with.
  * All codes of a group whose scale is 0 are 0. */
-static void to_factors(const job *j, int64_t n, float *f)
+static void to_factors(const whole_job *j, int64_t n, float *f)
 {
     for (int64_t i = 0; i < n; i++) {
         const float v = f[i];
@@ -299,7 +299,7 @@ static void to_factors(const job *j, int64_t n, float *f)
 
 /* Phases of their own, for SOME scales: those that stand there made of what was
  * found, and inverted in the end. */
-static void do_scales(const job *j)
+static void do_scales(const whole_job *j)
 {
     const lb_work *w = j->work;
     const int64_t size = lb_size(w->out->store->part[SCALE].a);
@@ -319,7 +319,7 @@ static void do_scales(const job *j)
 /* ---- numbers ------------------------------------------------------------ */
 
 /* What bitsandbytes does before anything else. */
-static void to_half(const job *j, int64_t first, int64_t n, float *x)
+static void to_half(const whole_job *j, int64_t first, int64_t n, float *x)
 {
     lb_round_run(LB_F16, n, x);
     for (int64_t i = 0; i < n; i++) {
@@ -330,7 +330,7 @@ static void to_half(const job *j, int64_t first, int64_t n, float *x)
     }
 }
 
-static const float *look(const job *j, int64_t first, int64_t n)
+static const float *look(const whole_job *j, int64_t first, int64_t n)
 {
     if (!lb_config_is_bnb(j->q))
         return (j->work->phase == PUT ? lb_source_again : lb_source_peek)(
@@ -343,7 +343,8 @@ static const float *look(const job *j, int64_t first, int64_t n)
 /* ---- groups that lie together ------------------------------------------- */
 
 /* Codes of n elements, from f for each g of them. */
-static void put_groups(const job *j, const float *x, int64_t n, int8_t *code)
+static void put_groups(const whole_job *j, const float *x, int64_t n,
+                       int8_t *code)
 {
     const int64_t g = j->c.g;
     if (g >= 64) {
@@ -357,9 +358,9 @@ static void put_groups(const job *j, const float *x, int64_t n, int8_t *code)
     j->kernel->whole_each(j->how, x, n, j->e, code);
 }
 
-static void do_piece(const job *j, int64_t row, int64_t at)
+static void do_piece(const whole_job *j, int64_t row, int64_t at)
 {
-    const cuts *c = &j->c;
+    const whole_cuts *c = &j->c;
     const int64_t n = least(c->cols - at, c->piece), first = row * c->cols + at;
     const int64_t entry = row * c->each + at / c->g, groups = ceil_div(n, c->g);
     const float *x = look(j, first, n);
@@ -376,9 +377,9 @@ static void do_piece(const job *j, int64_t row, int64_t at)
         s[i] = 1.0f / s[i];
 }
 
-static void do_groups(const job *j)
+static void do_groups(const whole_job *j)
 {
-    const cuts *c = &j->c;
+    const whole_cuts *c = &j->c;
     const int64_t end = least(j->work->hi * c->unit, c->rows * c->pieces);
     for (int64_t i = j->work->lo * c->unit; i < end; i++)
         do_piece(j, i / c->pieces, i % c->pieces * c->piece);
@@ -391,17 +392,17 @@ typedef struct {
     const float *x;
     int64_t first, n;       /* in the array */
     int64_t entry, entries; /* 1, or n */
-} run;
+} whole_run;
 
 /* What was found for f goes where it belongs. */
-static void let_go(job *j)
+static void let_go(whole_job *j)
 {
     for (int64_t i = 0; i < j->holds; i++)
         raise_to(j, j->held + i, j->f[i]);
     j->holds = 0;
 }
 
-static void find(job *j, const run *r)
+static void find(whole_job *j, const whole_run *r)
 {
     if (j->held != r->entry || j->holds != r->entries) {
         let_go(j);
@@ -419,7 +420,7 @@ static void find(job *j, const run *r)
     j->f[0] = most > j->f[0] ? most : j->f[0];
 }
 
-static void put(job *j, const run *r)
+static void put(whole_job *j, const whole_run *r)
 {
     int8_t *code = j->codes + r->first;
     if (j->held != r->entry || j->holds != r->entries) {
@@ -435,24 +436,25 @@ static void put(job *j, const run *r)
 }
 
 /* n elements of a row from `at` on; entry: of the row's first scale. */
-static void use(job *j, const float *x, int64_t first, int64_t at, int64_t n,
-                int64_t entry)
+static void use(whole_job *j, const float *x, int64_t first, int64_t at,
+                int64_t n, int64_t entry)
 {
-    void (*const one)(job *, const run *) = j->work->phase == FIND ? find : put;
+    void (*const one)(whole_job *, const whole_run *) =
+        j->work->phase == FIND ? find : put;
     const int64_t g = j->c.g;
     if (g == 1) {
-        one(j, &(run){x, first, n, entry + at, n});
+        one(j, &(whole_run){x, first, n, entry + at, n});
         return;
     }
     for (int64_t i = 0, m; i < n; i += m) {
         m = least(g - (at + i) % g, n - i);
-        one(j, &(run){x + i, first + i, m, entry + (at + i) / g, 1});
+        one(j, &(whole_run){x + i, first + i, m, entry + (at + i) / g, 1});
     }
 }
 
-static void do_strips(job *j)
+static void do_strips(whole_job *j)
 {
-    const cuts *c = &j->c;
+    const whole_cuts *c = &j->c;
     for (int64_t u = j->work->lo; u < j->work->hi; u++) {
         const int64_t at = u % c->pieces * c->piece;
         const int64_t n = least(c->cols - at, c->piece);
@@ -468,7 +470,7 @@ static void do_strips(job *j)
 }
 
 /* The rows of a tile, in the array's own axes. */
-static void use_tile(job *j, const int64_t *lo, const int64_t *n)
+static void use_tile(whole_job *j, const int64_t *lo, const int64_t *n)
 {
     const lb_store *s = j->work->out->store;
     const lb_part *part = &s->part[SCALE];
@@ -497,7 +499,7 @@ static void use_tile(job *j, const int64_t *lo, const int64_t *n)
     }
 }
 
-static void do_tiles(job *j)
+static void do_tiles(whole_job *j)
 {
     const lb_work *w = j->work;
     const lb_array *in = w->call->in[0];
@@ -512,7 +514,7 @@ static void do_tiles(job *j)
 
 void lb_whole_encode(const lb_work *w)
 {
-    job j = job_of(w);
+    whole_job j = job_of(w);
     if (j.c.way == GROUPS) {
         do_groups(&j);
     } else if (w->phase == MAKE || w->phase == INVERT) {

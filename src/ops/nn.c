@@ -12,12 +12,12 @@ typedef struct {
     lb_ctx *cx;
     lb_dtype dtype; /* of the result */
     bool weak;
-} work;
+} nn_work;
 
 /* x in the dtype to compute in; NULL if something is wrong with it. */
-static lb_array *begin(work *w, lb_ctx *cx, const char *who, lb_array *x)
+static lb_array *begin(nn_work *w, lb_ctx *cx, const char *who, lb_array *x)
 {
-    *w = (work){cx, LB_F32, false};
+    *w = (nn_work){cx, LB_F32, false};
     if (!cx) return NULL;
     lb_enter(cx);
     if (!x) {
@@ -29,7 +29,7 @@ static lb_array *begin(work *w, lb_ctx *cx, const char *who, lb_array *x)
     return x->dtype == LB_F64 ? x : lb_as(cx, x, LB_F32);
 }
 
-static lb_array *end(const work *w, lb_array *y)
+static lb_array *end(const nn_work *w, lb_array *y)
 {
     if (!w->cx) return NULL;
     lb_array *out = y ? lb_as(w->cx, y, w->dtype) : NULL;
@@ -59,7 +59,7 @@ lb_array *lb_relu(lb_ctx *cx, lb_array *x)
 
 lb_array *lb_silu(lb_ctx *cx, lb_array *x)
 {
-    work w;
+    nn_work w;
     x = begin(&w, cx, "silu", x);
     return end(&w, x ? lb_mul(cx, x, lb_logistic(cx, x)) : NULL);
 }
@@ -73,7 +73,7 @@ static lb_array *gate(lb_ctx *cx, lb_array *x, lb_array *t)
 
 lb_array *lb_gelu(lb_ctx *cx, lb_array *x)
 {
-    work w;
+    nn_work w;
     x = begin(&w, cx, "gelu", x);
     if (!x) return end(&w, NULL);
     lb_array *z =
@@ -84,7 +84,7 @@ lb_array *lb_gelu(lb_ctx *cx, lb_array *x)
 /* tanh of sqrt(2/pi) (x + 0.044715 x^3) in place of erf */
 lb_array *lb_gelu_tanh(lb_ctx *cx, lb_array *x)
 {
-    work w;
+    nn_work w;
     x = begin(&w, cx, "gelu_tanh", x);
     if (!x) return end(&w, NULL);
     const lb_shape s = {0};
@@ -120,7 +120,7 @@ static bool one_axis(lb_ctx *cx, const char *who, lb_array *x, int axis,
 
 lb_array *lb_softmax(lb_ctx *cx, lb_array *x, int axis)
 {
-    work w;
+    nn_work w;
     lb_axes a;
     x = begin(&w, cx, "softmax", x);
     if (!one_axis(cx, "softmax", x, axis, &a)) return end(&w, NULL);
@@ -130,7 +130,7 @@ lb_array *lb_softmax(lb_ctx *cx, lb_array *x, int axis)
 
 lb_array *lb_log_softmax(lb_ctx *cx, lb_array *x, int axis)
 {
-    work w;
+    nn_work w;
     lb_axes a;
     x = begin(&w, cx, "log_softmax", x);
     if (!one_axis(cx, "log_softmax", x, axis, &a)) return end(&w, NULL);
@@ -173,7 +173,7 @@ static lb_array *drop_axes(lb_ctx *cx, lb_array *x, const lb_axes *axes,
 
 lb_array *lb_mean(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
 {
-    work w;
+    nn_work w;
     lb_axes a;
     x = begin(&w, cx, "mean", x);
     if (!x || !lb_axes_fix(cx, "mean", axes, x->shape.rank, &a))
@@ -183,7 +183,7 @@ lb_array *lb_mean(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
 
 lb_array *lb_var(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
 {
-    work w;
+    nn_work w;
     lb_axes a;
     x = begin(&w, cx, "var", x);
     if (!x || !lb_axes_fix(cx, "var", axes, x->shape.rank, &a))
@@ -222,7 +222,7 @@ static bool has_axis(lb_ctx *cx, const char *who, const lb_array *x)
 
 lb_array *lb_rms_norm(lb_ctx *cx, lb_array *x, lb_array *weight, double eps)
 {
-    work w;
+    nn_work w;
     x = begin(&w, cx, "rms_norm", x);
     if (!has_axis(cx, "rms_norm", x) ||
         !fits_last(cx, "rms_norm", "weight", weight, x))
@@ -234,7 +234,7 @@ lb_array *lb_rms_norm(lb_ctx *cx, lb_array *x, lb_array *weight, double eps)
 lb_array *lb_layer_norm(lb_ctx *cx, lb_array *x, lb_array *weight,
                         lb_array *bias, double eps)
 {
-    work w;
+    nn_work w;
     x = begin(&w, cx, "layer_norm", x);
     if (!has_axis(cx, "layer_norm", x) ||
         !fits_last(cx, "layer_norm", "weight", weight, x) ||
@@ -270,7 +270,7 @@ static lb_array *pick(lb_ctx *cx, lb_array *x, lb_array *labels)
 
 lb_array *lb_cross_entropy(lb_ctx *cx, lb_array *logits, lb_array *labels)
 {
-    work w;
+    nn_work w;
     lb_array *x = begin(&w, cx, "cross_entropy", logits);
     if (!has_axis(cx, "cross_entropy", x)) return end(&w, NULL);
     lb_shape lead = x->shape;

@@ -35,15 +35,15 @@ typedef struct {
     int64_t tile; /* elements */
     lb_ctype ctype;
     bool smallest;
-} job;
+} argminmax_job;
 
 extern const lb_prim lb_prim_argmin;
 
-static void prepare(const lb_call *c, job *j)
+static void prepare(const lb_call *c, argminmax_job *j)
 {
     const lb_array *a = c->in[0];
     const lb_argminmax_params *p = c->params;
-    *j = (job){
+    *j = (argminmax_job){
         .n = a->shape.dim[p->axis],
         .stride = a->stride[p->axis],
         .results = 1,
@@ -69,7 +69,7 @@ static void prepare(const lb_call *c, job *j)
 }
 
 /* The first result of block b and how many there are. */
-static int64_t block_at(const job *j, int64_t b, int64_t *w)
+static int64_t block_at(const argminmax_job *j, int64_t b, int64_t *w)
 {
     const int64_t inner = j->keep.dim[j->keep.n - 1];
     const int64_t per = lb_ceil_div(inner, j->w), at = b % per * j->w;
@@ -104,16 +104,16 @@ static void keys_of_ints(int64_t n, bool is_unsigned, bool smallest,
 }
 
 /* w results by [k, k + n) of the axis. */
-static lb_array plane_of(const job *j, const lb_call *c, int64_t result,
-                         int64_t w, int64_t k, int64_t n)
+static lb_array plane_of(const argminmax_job *j, const lb_call *c,
+                         int64_t result, int64_t w, int64_t k, int64_t n)
 {
     return lb_plane(c->in[0], lb_dims_offset(&j->keep, result) + k * j->stride,
                     w, j->keep.stride[j->keep.n - 1], n, j->stride);
 }
 
 /* The same as keys. */
-static void read_keys(const job *j, const lb_call *c, int64_t result, int64_t w,
-                      int64_t k, int64_t n, int64_t *key)
+static void read_keys(const argminmax_job *j, const lb_call *c, int64_t result,
+                      int64_t w, int64_t k, int64_t n, int64_t *key)
 {
     const lb_array v = plane_of(j, c, result, w, k, n);
     const int64_t zero[2] = {0};
@@ -162,7 +162,7 @@ static int64_t first_of(const float *p, int64_t n, float x)
 
 /* [k, k + n) of the axis for w results, by the largest of each; tile has room
  * for its elements and as many results. */
-static void search_f32(const job *j, const lb_call *c, int64_t result,
+static void search_f32(const argminmax_job *j, const lb_call *c, int64_t result,
                        int64_t w, int64_t k, int64_t n, float *tile, best *to)
 {
     const lb_reduce_op op = j->smallest ? LB_REDUCE_MIN : LB_REDUCE_MAX;
@@ -183,8 +183,8 @@ static void search_f32(const job *j, const lb_call *c, int64_t result,
 }
 
 /* The best of one segment for each result of a block. */
-static void search(const job *j, const lb_call *c, int64_t result, int64_t w,
-                   int64_t segment, int64_t *key, best *to)
+static void search(const argminmax_job *j, const lb_call *c, int64_t result,
+                   int64_t w, int64_t segment, int64_t *key, best *to)
 {
     const int64_t lo = segment * SEGMENT;
     const int64_t hi = lb_min_i64(j->n, lo + SEGMENT);
@@ -213,7 +213,7 @@ static void write_block(const lb_work *work, int64_t result, int64_t w,
 
 static void eval(const lb_work *work)
 {
-    job j;
+    argminmax_job j;
     prepare(work->call, &j);
     int64_t *key = work->scratch, w;
     best *own = (best *)(void *)(key + j.tile), *all = work->shared;
@@ -241,7 +241,7 @@ static void eval(const lb_work *work)
 
 static void plan(const lb_call *c, lb_plan *p)
 {
-    job j;
+    argminmax_job j;
     prepare(c, &j);
     p->per_thread =
         (size_t)j.tile * sizeof(int64_t) + (size_t)j.w * sizeof(best);

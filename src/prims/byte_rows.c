@@ -24,14 +24,14 @@ typedef struct {
     int32_t *start;
     int8_t *bytes;
     int64_t apart, plane;
-} part;
+} byte_rows_part;
 
-static part part_at(const lb_byte_panels *p, char *at, int rows, int64_t n,
-                    int64_t b)
+static byte_rows_part part_at(const lb_byte_panels *p, char *at, int rows,
+                              int64_t n, int64_t b)
 {
     float *const head = (float *)(void *)(at + b * HEAD);
     char *const bytes = at + lb_byte_blocks(p, n) * HEAD;
-    return (part){
+    return (byte_rows_part){
         .scale = head,
         .start = (int32_t *)(void *)(head + LB_DOTBYTE_MAX_MR),
         .bytes = (int8_t *)bytes + b * p->share * rows * p->kernel->size,
@@ -43,7 +43,7 @@ static part part_at(const lb_byte_panels *p, char *at, int rows, int64_t n,
 lb_dotbyte_x lb_byte_rows_at(const lb_byte_panels *p, char *at, int rows,
                              int64_t n)
 {
-    const part t = part_at(p, at, rows, n, 0);
+    const byte_rows_part t = part_at(p, at, rows, n, 0);
     return (lb_dotbyte_x){.rows = rows,
                           .planes = p->planes,
                           .bytes = t.bytes,
@@ -69,7 +69,7 @@ static float factor_of(const lb_byte_panels *p, int64_t n, const float *x)
 /* One block of a row, as words: sums of these are bounded, too. x may be
  * changed, here and below. */
 static void round_words(const lb_byte_panels *p, float *x, const float *from,
-                        int64_t n, const part *to, int row)
+                        int64_t n, const byte_rows_part *to, int row)
 {
     const lb_int_bound bound = {LB_DOTINT_MOST_X, p->sum / 8};
     const lb_int_row r =
@@ -83,7 +83,7 @@ static void round_words(const lb_byte_panels *p, float *x, const float *from,
 
 /* The same as bytes. */
 static void round_block(const lb_byte_panels *p, float *x, const float *from,
-                        int64_t n, const part *to, int row)
+                        int64_t n, const byte_rows_part *to, int row)
 {
     const float lift = 0x1p100f;
     float factor = factor_of(p, n, from);
@@ -110,7 +110,7 @@ static void round_block(const lb_byte_panels *p, float *x, const float *from,
 static void clear_head(const lb_byte_panels *p, char *to, int rows, int64_t n,
                        int64_t b)
 {
-    const part one = part_at(p, to, rows, n, b);
+    const byte_rows_part one = part_at(p, to, rows, n, b);
     for (int r = rows; r < p->kernel->mr; r++) {
         one.scale[r] = 0;
         one.start[r] = 0;
@@ -129,7 +129,7 @@ void lb_byte_rows_pack(const lb_byte_panels *p, lb_row_slab *x, int64_t i,
         const float *at = (const float *)b.p + r * b.rs;
         at = lb_line_up(at, b.ks, n, factor, row);
         for (int64_t s = 0; s * p->share < n; s++) {
-            const part one = part_at(p, to, rows, n, s);
+            const byte_rows_part one = part_at(p, to, rows, n, s);
             const int64_t first = s * p->share;
             const int64_t some = lb_min_i64(p->share, n - first);
             if (p->kernel->size == 2)

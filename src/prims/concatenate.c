@@ -59,10 +59,10 @@ static void place(const lb_call *c, int i, int64_t at, lb_place *p)
 }
 
 /* An operand's place, and which of all units is its first. */
-typedef struct part {
+typedef struct concat_part {
     int64_t unit;
     lb_place place;
-} part;
+} concat_part;
 
 /* The parts are laid out once, in phase 0, for all threads of phase 1. */
 static void plan(const lb_call *c, lb_plan *plan)
@@ -76,7 +76,7 @@ static void plan(const lb_call *c, lb_plan *plan)
         raw = raw && p.raw;
     }
     *plan = (lb_plan){
-        .shared = (size_t)c->n_in * sizeof(part),
+        .shared = (size_t)c->n_in * sizeof(concat_part),
         .per_thread = raw ? 0 : LB_PLACE_SCRATCH,
         .phases = 2,
         .units = {1, units},
@@ -84,7 +84,7 @@ static void plan(const lb_call *c, lb_plan *plan)
     };
 }
 
-static void lay_out(const lb_call *c, part *to)
+static void lay_out(const lb_call *c, concat_part *to)
 {
     const lb_concatenate_params *params = c->params;
     int64_t unit = 0, at = 0;
@@ -99,7 +99,7 @@ static void lay_out(const lb_call *c, part *to)
 static void eval(const lb_work *w)
 {
     const lb_call *c = w->call;
-    part *p = w->shared;
+    concat_part *p = w->shared;
     if (w->phase == 0) {
         lay_out(c, p);
         return;

@@ -27,8 +27,8 @@ typedef struct {
 typedef struct {
     conv d;
     _Alignas(max_align_t) char grid[LB_GRID];
-} kept;
-_Static_assert(sizeof(kept) <= LB_PLAN_NOTE, "a plan has room for it");
+} conv_kept;
+_Static_assert(sizeof(conv_kept) <= LB_PLAN_NOTE, "a plan has room for it");
 
 /* The windows are a view of the input: each is one element, whatever the
  * stride, or there is one for each image, whatever the dilation (so it is in
@@ -189,7 +189,7 @@ static void prepare(const lb_call *c, conv *d)
 
 static void plan(const lb_call *c, lb_plan *plan)
 {
-    kept *const k = plan->note;
+    conv_kept *const k = plan->note;
     prepare(c, &k->d);
     k->d.product.grid = k->grid;
     lb_product_plan(&k->d.product, c, plan);
@@ -197,7 +197,7 @@ static void plan(const lb_call *c, lb_plan *plan)
 
 static void eval(const lb_work *w)
 {
-    lb_product_run(&((const kept *)w->plan->note)->d.product, w);
+    lb_product_run(&((const conv_kept *)w->plan->note)->d.product, w);
 }
 
 static bool infer(lb_ctx *cx, lb_call *c)

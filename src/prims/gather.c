@@ -35,7 +35,7 @@ typedef struct {
     lb_move move, fill;       /* raw */
     lb_tiling tiling;         /* else */
     int64_t pieces, together; /* of a window; windows in a unit */
-} job;
+} gather_job;
 
 /* The windows' elements are no neighbours in the result, but those of
  * neighbouring windows are: the last axis is a batch axis. */
@@ -49,12 +49,12 @@ static bool side_by_side(const lb_windows *ws, const lb_shape *result)
     return false;
 }
 
-static job prepare(const lb_call *c)
+static gather_job prepare(const lb_call *c)
 {
     enum { BYTES = 32 << 10 }; /* of a unit, about */
     const lb_array *a = c->in[0];
     const size_t size = lb_dtype_size(a->dtype);
-    job j = {.ws = lb_windows_make(a, c->in[1], c->params), .view = *a};
+    gather_job j = {.ws = lb_windows_make(a, c->in[1], c->params), .view = *a};
     int64_t dst[LB_MAX_RANK], none[LB_MAX_RANK] = {0};
     lb_row_major(&c->shape, j.stride);
     j.view.shape = j.ws.window;
@@ -98,7 +98,7 @@ static void plan(const lb_call *c, lb_plan *plan)
                           .kernel = "pick across"};
         return;
     }
-    const job j = prepare(c);
+    const gather_job j = prepare(c);
     *plan = (lb_plan){
         .per_thread = LB_WINDOWS * sizeof(lb_window) +
                       (j.raw ? 0 : (size_t)j.tiling.size * 8),
@@ -122,8 +122,8 @@ static void fill_value(const lb_gather_dims *d, lb_dtype dtype, void *to)
     lb_store_run(LB_C_F64, &value, dtype, 1, to);
 }
 
-static void read_tile(const job *j, const lb_work *w, const lb_window *win,
-                      int64_t piece, void *tile)
+static void read_tile(const gather_job *j, const lb_work *w,
+                      const lb_window *win, int64_t piece, void *tile)
 {
     lb_array dst = *w->out, src = j->view;
     int64_t lo[LB_MAX_RANK], n[LB_MAX_RANK];
@@ -139,8 +139,9 @@ static void read_tile(const job *j, const lb_work *w, const lb_window *win,
     lb_tile_write(w->call->cpu, &dst, lo, n, c, tile);
 }
 
-static void move_window(const job *j, const lb_work *w, const lb_window *win,
-                        int64_t piece, const void *fill, void *tile)
+static void move_window(const gather_job *j, const lb_work *w,
+                        const lb_window *win, int64_t piece, const void *fill,
+                        void *tile)
 {
     const size_t size = lb_dtype_size(w->call->dtype);
     char *to = (char *)w->out->store->data +
@@ -185,8 +186,9 @@ static void move_each(size_t size, int64_t n, const char *const *from,
 }
 
 /* A piece of n windows: elements first, first + 1, .. of each. */
-static void move_beside(const job *j, const lb_work *w, const lb_window *win,
-                        int64_t n, int64_t first, const void *fill)
+static void move_beside(const gather_job *j, const lb_work *w,
+                        const lb_window *win, int64_t n, int64_t first,
+                        const void *fill)
 {
     const lb_array *a = w->call->in[0];
     const size_t size = lb_dtype_size(a->dtype);
@@ -238,7 +240,7 @@ static void eval(const lb_work *w)
         lb_across_run(&x, w, &fill);
         return;
     }
-    const job j = prepare(c);
+    const gather_job j = prepare(c);
     lb_window *win = w->scratch;
     void *tile = win + LB_WINDOWS;
     for (int64_t u = w->lo; u < w->hi; u++) {

@@ -93,7 +93,7 @@ typedef struct {
     spell *round;
     char *tile, *decoded, *block;
     int64_t n, n_lost, rounds;
-} scratch;
+} gather_scratch;
 
 /* The next `bytes` of what scratch is made of; base may be NULL, to count. */
 static void *cut(char *base, size_t *used, size_t bytes)
@@ -104,11 +104,12 @@ static void *cut(char *base, size_t *used, size_t bytes)
     return at;
 }
 
-static size_t lay_out(const lb_across *x, char *base, scratch *s)
+static size_t lay_out(const lb_across *x, char *base, gather_scratch *s)
 {
     const size_t n = (size_t)x->group, room = ROOM;
     size_t used = 0;
-    *s = (scratch){.look = cut(base, &used, LB_WINDOWS * sizeof *s->look)};
+    *s = (gather_scratch){.look =
+                              cut(base, &used, LB_WINDOWS * sizeof *s->look)};
     s->to = cut(base, &used, n * sizeof *s->to);
     s->lost = cut(base, &used, n * sizeof *s->lost);
     s->pick = cut(base, &used, n * sizeof *s->pick);
@@ -127,14 +128,14 @@ static size_t lay_out(const lb_across *x, char *base, scratch *s)
 
 size_t lb_across_scratch(const lb_across *x)
 {
-    scratch s;
+    gather_scratch s;
     return lay_out(x, NULL, &s);
 }
 
 /* ---- looking up --------------------------------------------------------- */
 
 /* By `from`, a byte at a time; equal ones keep their order. */
-static void sort_items(scratch *s)
+static void sort_items(gather_scratch *s)
 {
     int64_t least = INT64_MAX, most = INT64_MIN;
     for (int64_t i = 0; i < s->n; i++) {
@@ -158,7 +159,7 @@ static void sort_items(scratch *s)
 
 /* Spans and rounds of the items; where each is found goes to the window's
  * place among the other items. */
-static void make_rounds(scratch *s)
+static void make_rounds(gather_scratch *s)
 {
     span *last = s->span;
     spell *r = s->round;
@@ -186,14 +187,14 @@ static void make_rounds(scratch *s)
 }
 
 /* Where element 0 of a window of the group goes, in what is written first. */
-static int64_t place_of(const lb_across *x, const scratch *s, int64_t w)
+static int64_t place_of(const lb_across *x, const gather_scratch *s, int64_t w)
 {
     return x->turned ? w : s->to[w];
 }
 
 /* Windows lo <= w < lo + n: where they come from and where they go. */
 static void look_up(const lb_across *x, const lb_call *c, int64_t lo, int64_t n,
-                    scratch *s)
+                    gather_scratch *s)
 {
     s->n = s->n_lost = 0;
     for (int64_t i = 0, m; i < n; i += m) {
@@ -255,7 +256,7 @@ static void pick_each(size_t size, const pick *p, int64_t n, const char *from,
 
 /* Element e of a window at the operand's origin, and so of all windows. */
 static void move_element(const lb_across *x, const lb_cpu *cpu,
-                         const scratch *s, int64_t e, const void *fill,
+                         const gather_scratch *s, int64_t e, const void *fill,
                          char *out)
 {
     const size_t size = x->size, tile_size = lb_ctype_size(x->ctype);
@@ -287,8 +288,8 @@ static void move_element(const lb_across *x, const lb_cpu *cpu,
 
 /* What is in the block, m elements of each window, to the windows' places,
  * where they are together. */
-static void turn_block(const lb_across *x, const scratch *s, int64_t windows,
-                       int64_t m, char *out)
+static void turn_block(const lb_across *x, const gather_scratch *s,
+                       int64_t windows, int64_t m, char *out)
 {
     enum { TOGETHER = 16 };
     _Alignas(64) char square[TOGETHER * BATCH * 8];
@@ -317,7 +318,7 @@ static void find_element(const lb_across *x, int64_t e, int64_t *from,
 }
 
 /* Elements [e, end) of all windows of a group. */
-static void move_piece(const lb_across *x, const lb_work *w, scratch *s,
+static void move_piece(const lb_across *x, const lb_work *w, gather_scratch *s,
                        int64_t windows, int64_t e, int64_t end,
                        const void *fill)
 {
@@ -349,7 +350,7 @@ static void move_piece(const lb_across *x, const lb_work *w, scratch *s,
 
 void lb_across_run(const lb_across *x, const lb_work *w, const void *fill)
 {
-    scratch s;
+    gather_scratch s;
     if (!w->scratch) return; /* never: the plan asked for some */
     lay_out(x, w->scratch, &s);
     int64_t have = -1, n = 0;

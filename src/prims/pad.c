@@ -56,22 +56,22 @@ static bool infer(lb_ctx *cx, lb_call *c)
 
 /* Which elements of an axis stay, [from, to), where the first lands and how
  * far apart. */
-typedef struct kept {
+typedef struct pad_kept {
     int64_t from, to, at, step;
-} kept;
+} pad_kept;
 
-static kept keep(int64_t n, int64_t lo, int64_t interior, int64_t out)
+static pad_kept keep(int64_t n, int64_t lo, int64_t interior, int64_t out)
 {
     /* Sizes were checked, but of one element interior may be anything. */
     const int64_t step = n > 1 ? interior + 1 : 1;
     const int64_t cut = lo < 0 ? -(lo + 1) / step : -1; /* the last of them */
     int64_t room; /* i is inside if i*step < out - lo */
-    if (cut >= n - 1 || lo >= out) return (kept){0, 0, 0, 1};
+    if (cut >= n - 1 || lo >= out) return (pad_kept){0, 0, 0, 1};
     const int64_t from = cut + 1;
     if (!lb_add_i64(out, -lo, &room)) room = INT64_MAX;
     const int64_t to = lb_min_i64(n, lb_ceil_div(room, step));
-    return from < to ? (kept){from, to, lo + from * step, step}
-                     : (kept){0, 0, 0, 1};
+    return from < to ? (pad_kept){from, to, lo + from * step, step}
+                     : (pad_kept){0, 0, 0, 1};
 }
 
 enum { PLACES = 2 * LB_MAX_RANK + 1 };
@@ -90,7 +90,7 @@ static void lay_out(const lb_call *c, places *to)
     int64_t past[LB_MAX_RANK], step[LB_MAX_RANK];
     bool gaps = false, none = false;
     for (int k = 0; k < a->shape.rank; k++) {
-        const kept e =
+        const pad_kept e =
             keep(a->shape.dim[k], p->lo[k], p->interior[k], c->shape.dim[k]);
         from[k] = e.from;
         end[k] = e.to;

@@ -48,7 +48,7 @@ typedef struct {
     bool cross;  /* the last axis is not the one that runs along memory */
     int64_t w, across_blocks, blocks;
     int64_t chunks, group, groups;
-} job;
+} reduce_job;
 
 static int nearest(const lb_dims *x)
 {
@@ -59,7 +59,7 @@ static int nearest(const lb_dims *x)
 }
 
 /* Which way to go, and how wide. Results do not depend on it. */
-static void choose_blocks(job *j, bool as_is)
+static void choose_blocks(reduce_job *j, bool as_is)
 {
     const int inner = nearest(&j->gone), outer = nearest(&j->keep);
     const int64_t wide =
@@ -88,12 +88,12 @@ static void choose_blocks(job *j, bool as_is)
 
 static lb_reduce_op op_of(const lb_prim *prim); /* the order of EACH, below */
 
-static void prepare(const lb_call *c, job *j)
+static void prepare(const lb_call *c, reduce_job *j)
 {
     const lb_array *a = c->in[0];
     const lb_reduce_params *p = c->params;
     const lb_reduce_op op = op_of(c->prim);
-    *j = (job){.ctype = lb_ctype_of(a->dtype), .results = 1, .n = 1};
+    *j = (reduce_job){.ctype = lb_ctype_of(a->dtype), .results = 1, .n = 1};
     j->op = lb_reducer_for(c->cpu, op, j->ctype);
     j->size = (int64_t)j->op->size;
     j->identity = lb_reduce_identity(op, a->dtype);
@@ -120,7 +120,7 @@ typedef struct {
     int64_t from, to, j, w;
 } block;
 
-static block block_at(const job *j, int64_t b)
+static block block_at(const reduce_job *j, int64_t b)
 {
     const int64_t at = b % j->across_blocks * j->w;
     block x = {0, 0, at, 0};
@@ -146,8 +146,9 @@ static void read_plane(const lb_cpu *cpu, const lb_array *a, int64_t from,
 
 /* Elements [first, first + n) of one result: pieces of the last axis, or whole
  * ones of it together, which a transposed operand needs to be read well. */
-static void read_range(const job *j, const lb_cpu *cpu, const lb_array *a,
-                       int64_t from, int64_t first, int64_t n, char *tile)
+static void read_range(const reduce_job *j, const lb_cpu *cpu,
+                       const lb_array *a, int64_t from, int64_t first,
+                       int64_t n, char *tile)
 {
     const int last = j->gone.n - 1;
     const int64_t row = j->gone.dim[last];
@@ -187,7 +188,7 @@ static void fold(const lb_reducer *op, char *part, int64_t n, int64_t stride,
 }
 
 /* n identities. */
-static void fill(const job *j, int64_t n, char *to)
+static void fill(const reduce_job *j, int64_t n, char *to)
 {
     const size_t size = (size_t)n * j->op->size;
     memcpy(to, &j->identity, j->op->size);
@@ -196,7 +197,7 @@ static void fill(const job *j, int64_t n, char *to)
 }
 
 /* Rows that are one chunk: all results of a block. */
-static void short_rows(const job *j, const lb_work *work, const block *b,
+static void short_rows(const reduce_job *j, const lb_work *work, const block *b,
                        char *part, char *tile)
 {
     const lb_array *a = work->call->in[0];
@@ -216,13 +217,13 @@ static void short_rows(const job *j, const lb_work *work, const block *b,
     j->op->rows(tile, j->n, b->w, j->n, &j->identity, part);
 }
 
-static int64_t row_tile(const job *j)
+static int64_t row_tile(const reduce_job *j)
 {
     return j->cross ? ROW_GROUP * CHUNK : TILE;
 }
 
 /* A group of chunks of one result. */
-static void long_row(const job *j, const lb_work *work, const block *b,
+static void long_row(const reduce_job *j, const lb_work *work, const block *b,
                      int64_t first, int64_t n, char *part, char *tile)
 {
     const size_t size = j->op->size;
@@ -246,8 +247,9 @@ static void long_row(const job *j, const lb_work *work, const block *b,
 }
 
 /* One chunk of a block of columns onto its lanes. */
-static void column_chunk(const job *j, const lb_work *work, const block *b,
-                         int64_t first, int64_t n, char *lanes, char *tile)
+static void column_chunk(const reduce_job *j, const lb_work *work,
+                         const block *b, int64_t first, int64_t n, char *lanes,
+                         char *tile)
 {
     const int last = j->gone.n - 1;
     const int64_t step = j->gone.stride[last];
@@ -268,7 +270,7 @@ static void column_chunk(const job *j, const lb_work *work, const block *b,
 }
 
 /* A group of chunks of a block of columns. */
-static void columns(const job *j, const lb_work *work, const block *b,
+static void columns(const reduce_job *j, const lb_work *work, const block *b,
                     int64_t first, int64_t n, char *part, char *lanes)
 {
     const lb_reducer *op = j->op;
@@ -300,8 +302,8 @@ static void one_nan(lb_ctype c, int64_t n, void *part)
         if (isnan(d[i])) d[i] = (double)NAN;
 }
 
-static void write_block(const job *j, const lb_work *work, const block *b,
-                        char *part)
+static void write_block(const reduce_job *j, const lb_work *work,
+                        const block *b, char *part)
 {
     const lb_cpu *cpu = work->call->cpu;
     const int64_t dim = j->keep.dim[j->along];
@@ -319,8 +321,9 @@ static void write_block(const job *j, const lb_work *work, const block *b,
 }
 
 /* One group of a block to part, which has room for its chunks. */
-static void reduce_group(const job *j, const lb_work *work, const block *b,
-                         int64_t group, char *part, char *scratch)
+static void reduce_group(const reduce_job *j, const lb_work *work,
+                         const block *b, int64_t group, char *part,
+                         char *scratch)
 {
     const int64_t first = group * j->group * CHUNK;
     const int64_t n = lb_min_i64(j->group * CHUNK, j->n - first);
@@ -334,7 +337,7 @@ static void reduce_group(const job *j, const lb_work *work, const block *b,
         long_row(j, work, b, first, n, part, scratch);
 }
 
-static size_t part_bytes(const job *j)
+static size_t part_bytes(const reduce_job *j)
 {
     const int64_t n =
         j->across ? COL_GROUP * j->w : lb_max_i64(j->w, ROW_GROUP);
@@ -343,7 +346,7 @@ static size_t part_bytes(const job *j)
 
 static void eval(const lb_work *work)
 {
-    job j;
+    reduce_job j;
     prepare(work->call, &j);
     char *part = work->scratch, *scratch = part + part_bytes(&j);
     for (int64_t u = work->lo; u < work->hi; u++) {
@@ -367,7 +370,7 @@ static void eval(const lb_work *work)
 
 static void plan(const lb_call *c, lb_plan *p)
 {
-    job j;
+    reduce_job j;
     prepare(c, &j);
     const size_t size = j.op->size;
     const bool split = j.groups > 1;

@@ -132,7 +132,7 @@ typedef struct {
     bool flat;     /* windows follow each other in the updates' order */
     bool beside;   /* or are nearer to each other than their elements are, and
                     * nothing but the window's number says where it begins */
-} job;
+} scatter_job;
 
 /* Whole axes are added to, so that pieces of windows do not meet; and windows
  * lie side by side in the updates. */
@@ -150,11 +150,11 @@ static bool lies_beside(const lb_windows *ws, const lb_array *u)
     return ws->window.rank > 0;
 }
 
-static job prepare(const lb_work *w)
+static scatter_job prepare(const lb_work *w)
 {
     const lb_call *c = w->call;
     const lb_array *u = c->in[2];
-    job j = {
+    scatter_job j = {
         .w = w,
         .ws = lb_windows_make(c->in[0], c->in[1], c->params),
         .sums = apart(c->dtype) ? w->shared : w->out->store->data,
@@ -175,8 +175,9 @@ static job prepare(const lb_work *w)
 }
 
 /* The box [lo, lo + n) of a window from a tile whose rows have these steps. */
-static void add_box(const job *j, const lb_window *win, const int64_t *lo,
-                    const int64_t *n, const char *tile, const int64_t *step)
+static void add_box(const scatter_job *j, const lb_window *win,
+                    const int64_t *lo, const int64_t *n, const char *tile,
+                    const int64_t *step)
 {
     const lb_dtype dtype = j->w->call->dtype;
     const size_t size = lb_ctype_size(lb_ctype_of(dtype));
@@ -204,7 +205,8 @@ static void add_box(const job *j, const lb_window *win, const int64_t *lo,
 }
 
 /* What of a window is in this thread's range; false if nothing is. */
-static bool limit(const job *j, const lb_window *win, int64_t *lo, int64_t *n)
+static bool limit(const scatter_job *j, const lb_window *win, int64_t *lo,
+                  int64_t *n)
 {
     if (!win->fits) return false; /* and may start anywhere */
     const int64_t start = j->axis < 0 ? 0 : win->start[j->axis];
@@ -222,8 +224,8 @@ static bool limit(const job *j, const lb_window *win, int64_t *lo, int64_t *n)
 }
 
 /* A window read by itself, in as many tiles as it needs. */
-static void add_window(const job *j, const lb_window *win, const int64_t *lo,
-                       const int64_t *n, void *tile)
+static void add_window(const scatter_job *j, const lb_window *win,
+                       const int64_t *lo, const int64_t *n, void *tile)
 {
     const lb_cpu *cpu = j->w->call->cpu;
     const lb_ctype c = lb_ctype_of(j->w->call->dtype);
@@ -244,7 +246,7 @@ static void add_window(const job *j, const lb_window *win, const int64_t *lo,
 }
 
 /* Small windows: the updates of many are read at once. */
-static void add_flat(const job *j, const lb_window *win, int64_t first,
+static void add_flat(const scatter_job *j, const lb_window *win, int64_t first,
                      int64_t count, void *tile)
 {
     const lb_call *c = j->w->call;
@@ -265,8 +267,8 @@ static void add_flat(const job *j, const lb_window *win, int64_t first,
 }
 
 /* Windows side by side: pieces of all of them are read together. */
-static void add_beside(const job *j, const lb_window *win, int64_t count,
-                       void *tile)
+static void add_beside(const scatter_job *j, const lb_window *win,
+                       int64_t count, void *tile)
 {
     const lb_cpu *cpu = j->w->call->cpu;
     const lb_ctype c = lb_ctype_of(j->w->call->dtype);
@@ -311,7 +313,7 @@ static void add_beside(const job *j, const lb_window *win, int64_t count,
     }
 }
 
-static void add_range(job *j, int64_t range, int64_t of)
+static void add_range(scatter_job *j, int64_t range, int64_t of)
 {
     const lb_call *c = j->w->call;
     lb_window *win = j->w->scratch;
@@ -348,7 +350,7 @@ static void eval(const lb_work *w)
 {
     const lb_call *c = w->call;
     if (w->phase == 1) {
-        job j = prepare(w);
+        scatter_job j = prepare(w);
         for (int64_t u = w->lo; u < w->hi; u++)
             add_range(&j, u, w->plan->units[1]);
         return;

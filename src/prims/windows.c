@@ -9,10 +9,10 @@ typedef struct {
     const char *who;
     const lb_shape *a, *starts;
     const lb_gather_dims *d;
-} subject;
+} window_subject;
 
-static bool sorted(const subject *s, const char *what, const lb_axes *axes,
-                   int rank)
+static bool sorted(const window_subject *s, const char *what,
+                   const lb_axes *axes, int rank)
 {
     if (!lb_axes_check(s->cx, s->who, what, axes, rank)) return false;
     for (int i = 1; i < axes->n; i++)
@@ -23,8 +23,9 @@ static bool sorted(const subject *s, const char *what, const lb_axes *axes,
     return true;
 }
 
-static bool disjoint(const subject *s, const char *what, const lb_axes *axes,
-                     const char *other_what, const lb_axes *other)
+static bool disjoint(const window_subject *s, const char *what,
+                     const lb_axes *axes, const char *other_what,
+                     const lb_axes *other)
 {
     for (int i = 0; i < axes->n; i++)
         if (lb_axes_has(other, axes->axis[i]))
@@ -33,7 +34,7 @@ static bool disjoint(const subject *s, const char *what, const lb_axes *axes,
     return true;
 }
 
-static bool check_starts(const subject *s)
+static bool check_starts(const window_subject *s)
 {
     const lb_gather_dims *d = s->d;
     const int at = d->index_vector_dim, rank = s->starts->rank;
@@ -51,7 +52,7 @@ static bool check_starts(const subject *s)
     return true;
 }
 
-static bool check_lists(const subject *s)
+static bool check_lists(const window_subject *s)
 {
     const lb_gather_dims *d = s->d;
     const int rank = s->a->rank, batching = d->operand_batching_dims.n;
@@ -98,7 +99,7 @@ static bool vanishes(const lb_gather_dims *d, int axis)
            lb_axes_has(&d->operand_batching_dims, axis);
 }
 
-static bool check_sizes(const subject *s)
+static bool check_sizes(const window_subject *s)
 {
     for (int k = 0; k < s->a->rank; k++) {
         const int64_t n = s->d->slice_sizes[k], dim = s->a->dim[k];
@@ -116,7 +117,7 @@ static bool check_sizes(const subject *s)
     return true;
 }
 
-static bool check_result(const subject *s, const lb_windows *ws,
+static bool check_result(const window_subject *s, const lb_windows *ws,
                          lb_shape *result)
 {
     *result = (lb_shape){.rank = ws->n_batch + ws->window.rank};
@@ -139,7 +140,7 @@ bool lb_windows_infer(lb_ctx *cx, const char *who, const lb_array *a,
                       const lb_array *starts, const lb_gather_dims *d,
                       lb_shape *result)
 {
-    const subject s = {cx, who, &a->shape, &starts->shape, d};
+    const window_subject s = {cx, who, &a->shape, &starts->shape, d};
     if (!lb_dtype_is_int(starts->dtype))
         return lb_fail(cx, LB_E_DTYPE, "%s: starts are %s, no integers", who,
                        lb_dtype_name(starts->dtype));

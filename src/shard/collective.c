@@ -65,10 +65,10 @@ typedef struct {
     size_t got;
     float *wide;
     char *room;
-} scratch;
+} collective_scratch;
 
 static bool scratch_open(lb_mesh *mesh, int ranks, lb_comm_op op,
-                         lb_dtype dtype, int64_t count, scratch *s)
+                         lb_dtype dtype, int64_t count, collective_scratch *s)
 {
     const bool wide = is_short(dtype);
     const bool ordered =
@@ -77,7 +77,7 @@ static bool scratch_open(lb_mesh *mesh, int ranks, lb_comm_op op,
     const size_t each = (size_t)most * (wide ? 4 : lb_dtype_size(dtype));
     const size_t size =
         (wide ? each : 0) + (ordered ? each * (size_t)ranks : 0);
-    *s = (scratch){0};
+    *s = (collective_scratch){0};
     if (!size) return true;
     s->block = lb_heap_alloc(mesh->heap, size, &s->got);
     if (!s->block)
@@ -92,7 +92,7 @@ bool lb_mesh_reduce(lb_mesh *mesh, const char *at, unsigned mask, lb_comm_op op,
                     lb_dtype dtype, int64_t count, void *data)
 {
     lb_comm *comm;
-    scratch s;
+    collective_scratch s;
     const int ranks = lb_grid_ranks(&mesh->grid, mask);
     if (ranks == 1) return lb_mesh_meet(mesh, at);
     scratch_open(mesh, ranks, op, dtype, count, &s);

@@ -16,13 +16,13 @@
 #include "core/core.h"
 #include "shard/comm_reduce.h"
 
-typedef struct place {
+typedef struct thread_place {
     const void *data;    /* gather */
     void *to;            /* reduce */
     int color;           /* split */
     int thread;          /* its rank among all */
     struct group *joins; /* split: made by the first rank of a color */
-} place;
+} thread_place;
 
 /* Of all ranks of a run: which have gone. */
 typedef struct world {
@@ -39,7 +39,7 @@ typedef struct group {
     int n, refs;  /* ranks; those that have not closed it */
     int arrived;  /* at the barrier */
     unsigned gen; /* of the barrier */
-    place place[];
+    thread_place place[];
 } group;
 
 typedef struct thread_comm {
@@ -53,7 +53,7 @@ static group *group_of(lb_comm *c)
     return ((thread_comm *)(void *)c)->group;
 }
 
-static place *place_of(lb_comm *c)
+static thread_place *place_of(lb_comm *c)
 {
     return &group_of(c)->place[c->rank];
 }
@@ -152,7 +152,7 @@ static void close_comm(lb_comm *c);
 static group *group_open(world *w, int n)
 {
     size_t size, got;
-    if (!lb_mul_size((size_t)n, sizeof(place), &size) ||
+    if (!lb_mul_size((size_t)n, sizeof(thread_place), &size) ||
         !lb_add_size(size, sizeof(group), &size))
         return NULL;
     group *g = lb_heap_alloc(w->heap, size, &got);
@@ -212,7 +212,7 @@ static bool all_have(lb_comm *c, bool mine)
 static lb_comm *split(lb_comm *c, int color)
 {
     group *g = group_of(c);
-    place *own = place_of(c);
+    thread_place *own = place_of(c);
     own->color = color;
     own->joins = NULL;
     if (!meet(c)) return NULL;

@@ -15,7 +15,7 @@ typedef struct {
     int32_t status;
     uint32_t mark; /* of the place, or of the error's sentence */
     uint32_t form;
-} state;
+} agree_state;
 
 /* FNV-1a. */
 static uint32_t mark_of(const char *s)
@@ -36,7 +36,7 @@ bool lb_mesh_broken(lb_mesh *mesh, lb_comm *comm)
 }
 
 /* The first rank that has an error; all: whether all have the same. -1: none */
-static int first_failed(const state *s, int n, bool *all)
+static int first_failed(const agree_state *s, int n, bool *all)
 {
     int first = -1;
     *all = true;
@@ -48,7 +48,7 @@ static int first_failed(const state *s, int n, bool *all)
 }
 
 /* Every rank sends its sentence; one is taken over. */
-static bool take_over(lb_mesh *mesh, const state *s, int from, bool all)
+static bool take_over(lb_mesh *mesh, const agree_state *s, int from, bool all)
 {
     lb_ctx *cx = mesh->cx;
     lb_comm *comm = mesh->comm;
@@ -62,7 +62,7 @@ static bool take_over(lb_mesh *mesh, const state *s, int from, bool all)
                    comm->size, words);
 }
 
-static bool differ(lb_mesh *mesh, const state *s, const char *at)
+static bool differ(lb_mesh *mesh, const agree_state *s, const char *at)
 {
     int r = 1;
     while (s[r].mark == s[0].mark)
@@ -75,13 +75,13 @@ static bool differ(lb_mesh *mesh, const state *s, const char *at)
 }
 
 static bool settle(lb_mesh *mesh, const char *at, uint32_t form, bool *alike,
-                   state *s)
+                   agree_state *s)
 {
     lb_ctx *cx = mesh->cx;
     lb_comm *comm = mesh->comm;
     bool all;
-    const state own = {(int32_t)cx->status,
-                       mark_of(cx->status ? cx->error : at), form};
+    const agree_state own = {(int32_t)cx->status,
+                             mark_of(cx->status ? cx->error : at), form};
     if (!comm->all_gather(comm, sizeof own, &own, s))
         return lb_mesh_broken(mesh, comm);
     *alike = true;
@@ -94,7 +94,7 @@ static bool settle(lb_mesh *mesh, const char *at, uint32_t form, bool *alike,
 
 size_t lb_mesh_agree_room(int ranks)
 {
-    return (size_t)ranks * (sizeof(state) + LB_ERROR_SIZE);
+    return (size_t)ranks * (sizeof(agree_state) + LB_ERROR_SIZE);
 }
 
 bool lb_mesh_meet_with(lb_mesh *mesh, const char *at, uint32_t form,
@@ -104,8 +104,9 @@ bool lb_mesh_meet_with(lb_mesh *mesh, const char *at, uint32_t form,
     *alike = true;
     if (cx->status && mesh->failed == cx->errors) return false;
     if (mesh->comm->size == 1) return !cx->status;
-    state *s = (state *)(void *)(mesh->room +
-                                 (size_t)mesh->comm->size * LB_ERROR_SIZE);
+    agree_state *s =
+        (agree_state *)(void *)(mesh->room +
+                                (size_t)mesh->comm->size * LB_ERROR_SIZE);
     return settle(mesh, at, form, alike, s);
 }
 

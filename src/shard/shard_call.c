@@ -266,21 +266,21 @@ lb_array *lb_shard_call(lb_mesh *mesh, const lb_prim *prim, int n,
 typedef struct {
     char *to;
     size_t room, at;
-} words;
+} call_words;
 
-static void say(words *w, const char *s)
+static void say(call_words *w, const char *s)
 {
     if (w->at < w->room) snprintf(w->to + w->at, w->room - w->at, "%s", s);
     w->at += strlen(s);
 }
 
-static void say_spec(words *w, const lb_shard_plan *p, const lb_spec *spec)
+static void say_spec(call_words *w, const lb_shard_plan *p, const lb_spec *spec)
 {
     char text[256];
     say(w, lb_spec_text(&p->mesh->grid, spec, text, sizeof text));
 }
 
-static void say_axes(words *w, const lb_grid *grid, unsigned mask)
+static void say_axes(call_words *w, const lb_grid *grid, unsigned mask)
 {
     bool first = true;
     for (int k = 0; k < grid->n; k++) {
@@ -291,7 +291,7 @@ static void say_axes(words *w, const lb_grid *grid, unsigned mask)
     }
 }
 
-static void say_operands(words *w, const lb_shard_plan *p)
+static void say_operands(call_words *w, const lb_shard_plan *p)
 {
     char text[64];
     for (int i = 0; i < p->call->n_in; i++) {
@@ -307,7 +307,7 @@ bool lb_shard_explain(lb_mesh *mesh, const lb_call *c, char *to, size_t room)
     static const char *const how[] = {", adds up over ", ", adds up over ",
                                       ", joins over "};
     lb_shard_plan p;
-    words w = {.room = room};
+    call_words w = {.room = room};
     w.to = to;
     if (!lb_shard_plan_open(mesh, c, &p)) return false;
     say(&w, c->prim->name);

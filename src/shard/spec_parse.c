@@ -23,7 +23,7 @@ typedef struct {
     const char *text, *at;
     lb_spec_report *report; /* NULL: strict */
     lb_spec *spec;
-} parser;
+} spec_parser;
 
 /* One entry as it is read. */
 typedef struct {
@@ -31,11 +31,11 @@ typedef struct {
     int axis[LB_MAX_MESH_AXES];
     char unknown[LB_AXIS_NAME]; /* the first name that no mesh axis has */
     int names;                  /* also those that are unknown */
-} entry;
+} spec_entry;
 
-static bool fail(const parser *p, lb_status status, const char *fmt, ...)
+static bool fail(const spec_parser *p, lb_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-static bool fail(const parser *p, lb_status status, const char *fmt, ...)
+static bool fail(const spec_parser *p, lb_status status, const char *fmt, ...)
 {
     char why[256];
     va_list ap;
@@ -46,12 +46,13 @@ static bool fail(const parser *p, lb_status status, const char *fmt, ...)
 }
 
 /* In relaxed reading an entry becomes None, and is reported. */
-static void drop(const parser *p, int k, entry *e, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-static void drop(const parser *p, int k, entry *e, const char *fmt, ...)
+static void drop(const spec_parser *p, int k, spec_entry *e, const char *fmt,
+                 ...) __attribute__((format(printf, 4, 5)));
+static void drop(const spec_parser *p, int k, spec_entry *e, const char *fmt,
+                 ...)
 {
     lb_spec_report *r = p->report;
-    if (e) *e = (entry){0};
+    if (e) *e = (spec_entry){0};
     if (r->n < LB_MAX_CHANGES) {
         lb_spec_change *c = &r->change[r->n];
         va_list ap;
@@ -65,14 +66,14 @@ static void drop(const parser *p, int k, entry *e, const char *fmt, ...)
 
 /* ---- words --------------------------------------------------------------- */
 
-static char next(parser *p)
+static char next(spec_parser *p)
 {
     while (isspace((unsigned char)*p->at))
         p->at++;
     return *p->at;
 }
 
-static bool garbled(const parser *p)
+static bool garbled(const spec_parser *p)
 {
     return fail(p, LB_E_ARG,
                 "is not understood from \"%.20s\" on: it is written "
@@ -80,7 +81,7 @@ static bool garbled(const parser *p)
                 p->at);
 }
 
-static bool read_name(parser *p, char *name)
+static bool read_name(spec_parser *p, char *name)
 {
     size_t n = 0;
     const char quote = next(p) == '"' || *p->at == '\'' ? *p->at++ : 0;
@@ -94,7 +95,7 @@ static bool read_name(parser *p, char *name)
     return quote || strcmp(name, "None") != 0 || (name[0] = 0, true);
 }
 
-static bool add_name(const parser *p, const char *name, entry *e)
+static bool add_name(const spec_parser *p, const char *name, spec_entry *e)
 {
     e->names++;
     for (int k = 0; k < p->grid->n; k++) {
@@ -108,10 +109,10 @@ static bool add_name(const parser *p, const char *name, entry *e)
     return true;
 }
 
-static bool read_entry(parser *p, entry *e)
+static bool read_entry(spec_parser *p, spec_entry *e)
 {
     char name[LB_AXIS_NAME] = "";
-    *e = (entry){0};
+    *e = (spec_entry){0};
     const char open = next(p), close = open == '(' ? ')' : ']';
     if (open != '(' && open != '[')
         return read_name(p, name) && (!name[0] || add_name(p, name, e));
@@ -131,7 +132,7 @@ static bool read_entry(parser *p, entry *e)
 
 /* ---- rules --------------------------------------------------------------- */
 
-static int64_t product(const lb_grid *grid, const entry *e)
+static int64_t product(const lb_grid *grid, const spec_entry *e)
 {
     int64_t n = 1;
     for (int i = 0; i < e->n; i++)
@@ -139,7 +140,7 @@ static int64_t product(const lb_grid *grid, const entry *e)
     return n;
 }
 
-static bool check_entry(const parser *p, int k, entry *e)
+static bool check_entry(const spec_parser *p, int k, spec_entry *e)
 {
     const int rank = p->shape->rank;
     if (k >= rank) {
@@ -152,7 +153,7 @@ static bool check_entry(const parser *p, int k, entry *e)
     }
     if (e->unknown[0]) {
         char mesh[128];
-        const entry was = *e;
+        const spec_entry was = *e;
         drop(p, k, e, "the mesh %.80s has no axis %s",
              lb_grid_text(p->grid, mesh, sizeof mesh), was.unknown);
         return true;
@@ -177,7 +178,7 @@ static bool check_entry(const parser *p, int k, entry *e)
 }
 
 /* A mesh axis cuts one axis of the array, once. */
-static bool check_once(const parser *p, const entry *all, int n)
+static bool check_once(const spec_parser *p, const spec_entry *all, int n)
 {
     unsigned used = 0;
     for (int k = 0; k < n; k++)
@@ -191,7 +192,7 @@ static bool check_once(const parser *p, const entry *all, int n)
     return true;
 }
 
-static bool check_names(const parser *p, const entry *e, int n)
+static bool check_names(const spec_parser *p, const spec_entry *e, int n)
 {
     char mesh[128];
     for (int k = 0; k < n; k++)
@@ -203,7 +204,7 @@ static bool check_names(const parser *p, const entry *e, int n)
 
 /* JAX looks at names first, then at who appears twice, then at the shape; a
  * bare spec in eformer loses what does not fit, and the rest is looked at. */
-static bool settle(const parser *p, entry *e, int n)
+static bool settle(const spec_parser *p, spec_entry *e, int n)
 {
     const int rank = p->shape->rank;
     const bool strict = !p->report || p->report->strict_names;
@@ -219,7 +220,7 @@ static bool settle(const parser *p, entry *e, int n)
     return true;
 }
 
-static bool read_list(parser *p, entry *e, int room, int *n)
+static bool read_list(spec_parser *p, spec_entry *e, int room, int *n)
 {
     const char close = *p->at++ == '(' ? ')' : ']';
     for (*n = 0; next(p) != close; ++*n) {
@@ -246,7 +247,7 @@ bool lb_spec_parse_grain(lb_ctx *cx, const lb_grid *grid, lb_shape shape,
                          lb_spec_report *report, lb_spec *spec)
 {
     enum { ROOM = 2 * LB_MAX_RANK };
-    entry e[ROOM];
+    spec_entry e[ROOM];
     int n = 1;
     if (report) report->n = 0;
     *spec = (lb_spec){0};
@@ -254,7 +255,7 @@ bool lb_spec_parse_grain(lb_ctx *cx, const lb_grid *grid, lb_shape shape,
         return lb_fail(cx, LB_E_NULL, "spec %.120s: there is no mesh",
                        text ? text : "None");
     if (!text) return true;
-    parser p = {cx, grid, &shape, grain, text, text, report, spec};
+    spec_parser p = {cx, grid, &shape, grain, text, text, report, spec};
     const bool named = next(&p) == 'P' && p.at[1] == '(';
     if (named) p.at++;
     const bool list = *p.at == '(' || *p.at == '[';

@@ -15,9 +15,9 @@
 static const size_t npy_limit = (size_t)1 << 30;
 
 /* The rest of the header, a Python dict display. */
-typedef struct cursor {
+typedef struct npy_cursor {
     const char *p, *end;
-} cursor;
+} npy_cursor;
 
 typedef struct header {
     bool has_descr, has_order, has_shape;
@@ -28,14 +28,14 @@ typedef struct header {
     lb_shape shape;
 } header;
 
-static void skip_space(cursor *c)
+static void skip_space(npy_cursor *c)
 {
     while (c->p < c->end && (*c->p == ' ' || *c->p == '\t' || *c->p == '\n')) {
         c->p++;
     }
 }
 
-static bool take(cursor *c, char want)
+static bool take(npy_cursor *c, char want)
 {
     skip_space(c);
     if (c->p >= c->end || *c->p != want) return false;
@@ -43,7 +43,7 @@ static bool take(cursor *c, char want)
     return true;
 }
 
-static bool take_word(cursor *c, const char *word)
+static bool take_word(npy_cursor *c, const char *word)
 {
     skip_space(c);
     const size_t len = strlen(word);
@@ -53,7 +53,7 @@ static bool take_word(cursor *c, const char *word)
 }
 
 /* A quoted string without escapes. */
-static bool take_string(cursor *c, char *out, size_t size)
+static bool take_string(npy_cursor *c, char *out, size_t size)
 {
     skip_space(c);
     if (c->p >= c->end || (*c->p != '\'' && *c->p != '"')) return false;
@@ -67,7 +67,7 @@ static bool take_string(cursor *c, char *out, size_t size)
     return take(c, quote);
 }
 
-static bool take_size(cursor *c, int64_t *out)
+static bool take_size(npy_cursor *c, int64_t *out)
 {
     skip_space(c);
     int64_t v = 0;
@@ -83,7 +83,7 @@ static bool take_size(cursor *c, int64_t *out)
     return c->p > begin;
 }
 
-static bool take_shape(cursor *c, lb_shape *out, note *n)
+static bool take_shape(npy_cursor *c, lb_shape *out, note *n)
 {
     *out = (lb_shape){0};
     if (!take(c, '(')) return note_fail(n, "shape is not a tuple");
@@ -104,7 +104,7 @@ static bool take_shape(cursor *c, lb_shape *out, note *n)
     return true;
 }
 
-static bool take_descr(cursor *c, header *h, note *n)
+static bool take_descr(npy_cursor *c, header *h, note *n)
 {
     char s[16] = "";
     if (!take_string(c, s, sizeof(s))) {
@@ -124,7 +124,7 @@ static bool take_descr(cursor *c, header *h, note *n)
     return note_fail(n, "descr '%s' is not a type known here", s);
 }
 
-static bool parse_header(cursor c, header *h, note *n)
+static bool parse_header(npy_cursor c, header *h, note *n)
 {
     if (!take(&c, '{')) return note_fail(n, "the header is not a dict");
     while (!take(&c, '}')) {
@@ -167,7 +167,7 @@ static bool parse_header(cursor c, header *h, note *n)
 }
 
 /* Finds the dict and the data in the file's bytes. */
-static bool split_file(const unsigned char *data, size_t size, cursor *dict,
+static bool split_file(const unsigned char *data, size_t size, npy_cursor *dict,
                        size_t *data_at, note *n)
 {
     if (size < 10 || memcmp(data, "\x93NUMPY", 6)) {
@@ -231,7 +231,7 @@ static void unpack(const header *h, const unsigned char *src, size_t count,
 
 static bool parse(const unsigned char *data, size_t size, npy *out, note *n)
 {
-    cursor dict = {0};
+    npy_cursor dict = {0};
     size_t at = 0;
     header h = {0};
     if (!split_file(data, size, &dict, &at, n) || !parse_header(dict, &h, n)) {

@@ -17,23 +17,23 @@
 
 #include "seed_cases.h"
 
-typedef struct cursor {
+typedef struct text_cursor {
     const char *p;
-} cursor;
+} text_cursor;
 
 /* Letters, digits and underscores; digits may begin one. */
 typedef struct word {
     char s[64];
 } word;
 
-static void skip_space(cursor *c)
+static void skip_space(text_cursor *c)
 {
     while (*c->p == ' ') {
         c->p++;
     }
 }
 
-static bool take(cursor *c, char want)
+static bool take(text_cursor *c, char want)
 {
     skip_space(c);
     if (*c->p != want) return false;
@@ -46,7 +46,7 @@ static bool is_word(char ch)
     return isalnum((unsigned char)ch) || ch == '_';
 }
 
-static bool take_word(cursor *c, word *out)
+static bool take_word(text_cursor *c, word *out)
 {
     skip_space(c);
     size_t n = 0;
@@ -60,9 +60,9 @@ static bool take_word(cursor *c, word *out)
     return true;
 }
 
-static bool take_this(cursor *c, const char *want)
+static bool take_this(text_cursor *c, const char *want)
 {
-    cursor ahead = *c;
+    text_cursor ahead = *c;
     word w;
     if (!take_word(&ahead, &w) || strcmp(w.s, want) != 0) return false;
     *c = ahead;
@@ -70,7 +70,7 @@ static bool take_this(cursor *c, const char *want)
 }
 
 /* An integer; false, and nothing taken, if there is none. */
-static bool take_int(cursor *c, int64_t *out)
+static bool take_int(text_cursor *c, int64_t *out)
 {
     skip_space(c);
     char *end = NULL;
@@ -82,7 +82,7 @@ static bool take_int(cursor *c, int64_t *out)
 }
 
 /* Everything up to the argument's end: what is no more than a word. */
-static bool take_rest(cursor *c, char *out, size_t size)
+static bool take_rest(text_cursor *c, char *out, size_t size)
 {
     skip_space(c);
     const size_t n = strcspn(c->p, ",)");
@@ -97,7 +97,7 @@ static bool take_rest(cursor *c, char *out, size_t size)
 
 /* A type by name. A number is none of them in C either: it becomes a name that
  * does not exist. */
-static bool take_format(cursor *c, seed_call *out)
+static bool take_format(text_cursor *c, seed_call *out)
 {
     skip_space(c);
     if (*c->p == '\'' || *c->p == '"') {
@@ -123,7 +123,7 @@ static bool take_format(cursor *c, seed_call *out)
     return take_rest(c, out->format, sizeof(out->format));
 }
 
-static bool take_block(cursor *c, seed_call *out)
+static bool take_block(text_cursor *c, seed_call *out)
 {
     char *end = NULL;
     char digits[64];
@@ -134,13 +134,13 @@ static bool take_block(cursor *c, seed_call *out)
     return true;
 }
 
-static bool take_bool(cursor *c, bool *out)
+static bool take_bool(text_cursor *c, bool *out)
 {
     *out = take_this(c, "True");
     return *out || take_this(c, "False");
 }
 
-static bool take_option(cursor *c, const char *name, seed_call *out)
+static bool take_option(text_cursor *c, const char *name, seed_call *out)
 {
     bool yes = false;
     if (!strcmp(name, "dtype")) return take_format(c, out);
@@ -152,16 +152,16 @@ static bool take_option(cursor *c, const char *name, seed_call *out)
 }
 
 /* name=, if that is what comes. */
-static bool take_name(cursor *c, word *out)
+static bool take_name(text_cursor *c, word *out)
 {
-    cursor ahead = *c;
+    text_cursor ahead = *c;
     if (!take_word(&ahead, out) || !take(&ahead, '=')) return false;
     *c = ahead;
     return true;
 }
 
 /* After "QuantizationConfig". */
-static bool take_config(cursor *c, seed_call *out)
+static bool take_config(text_cursor *c, seed_call *out)
 {
     static const char *const places[] = {"dtype", "block_size", "simulate",
                                          "use_kernel"};
@@ -200,7 +200,7 @@ static lb_dtype dtype_called(const char *name)
     return plain;
 }
 
-static bool take_sizes(cursor *c, lb_shape *out)
+static bool take_sizes(text_cursor *c, lb_shape *out)
 {
     *out = (lb_shape){0};
     if (!take(c, '(')) return false;
@@ -215,7 +215,7 @@ static bool take_sizes(cursor *c, lb_shape *out)
 }
 
 /* [lo:hi], either left out; negative ones are not understood. */
-static bool take_rows(cursor *c, seed_call *out)
+static bool take_rows(text_cursor *c, seed_call *out)
 {
     out->lo = 0;
     out->hi = INT64_MAX;
@@ -226,10 +226,10 @@ static bool take_rows(cursor *c, seed_call *out)
     return take(c, ']') && out->lo >= 0 && out->hi >= out->lo;
 }
 
-static bool take_array(cursor *c, seed_call *out)
+static bool take_array(text_cursor *c, seed_call *out)
 {
     word w;
-    cursor ahead = *c;
+    text_cursor ahead = *c;
     if (take_word(&ahead, &w) && dtype_called(w.s)) {
         out->dtype = dtype_called(w.s);
         *c = ahead;
@@ -246,7 +246,7 @@ static bool take_array(cursor *c, seed_call *out)
 static const seed_call defaults = {.format = "nf4"};
 
 /* After the function's name: the array, and the options for it. */
-static bool take_arguments(cursor *c, seed_call *out)
+static bool take_arguments(text_cursor *c, seed_call *out)
 {
     bool has_config = false;
     seed_call config = defaults;
@@ -274,7 +274,7 @@ static bool take_arguments(cursor *c, seed_call *out)
 
 bool seed_call_parse(const char *words, seed_call *out, note *n)
 {
-    cursor c = {words};
+    text_cursor c = {words};
     word name;
     *out = defaults;
     out->hi = INT64_MAX;

@@ -27,9 +27,9 @@
 enum { MAX_LOCALS = 8, MAX_PARTS = 8, MAX_DEPTH = 64 };
 
 /* Letters, digits and underscores. */
-typedef struct word {
+typedef struct formula_word {
     char s[32];
-} word;
+} formula_word;
 
 typedef struct reader {
     lb_ctx *cx;
@@ -39,7 +39,7 @@ typedef struct reader {
     int depth;
     int locals;
     struct {
-        word name;
+        formula_word name;
         lb_array *a;
     } local[MAX_LOCALS];
 } reader;
@@ -77,7 +77,7 @@ static bool is_word(char ch)
     return isalnum((unsigned char)ch) || ch == '_';
 }
 
-static bool take_word(reader *r, word *out)
+static bool take_word(reader *r, formula_word *out)
 {
     size_t n = 0;
     if (isdigit((unsigned char)peek(r))) return false;
@@ -95,7 +95,7 @@ static bool take_word(reader *r, word *out)
 static bool take_named(reader *r, const char *name)
 {
     const char *const before = r->p;
-    word w;
+    formula_word w;
     if (take_word(r, &w) && !strcmp(w.s, name)) return true;
     r->p = before;
     return false;
@@ -135,7 +135,7 @@ static bool take_axis(reader *r, int *out)
 
 /* The text as it stands, where % is a name, always the same one, and # an
  * integer. */
-static bool take_phrase(reader *r, const char *phrase, word *name,
+static bool take_phrase(reader *r, const char *phrase, formula_word *name,
                         int64_t *number)
 {
     const char *const before = r->p;
@@ -380,7 +380,7 @@ static lb_array *run_function(reader *r, const char *name)
 
 static lb_array *read_atom(reader *r)
 {
-    word name;
+    formula_word name;
     int64_t axis = -1;
     lb_array *a = NULL;
     peek(r);
@@ -410,7 +410,7 @@ static lb_array *read_index(reader *r, lb_array *a)
     const lb_axes last = {1, {-1}};
     lb_array *const onehot = named(r, "onehot");
     const char *const inside = r->p;
-    word name;
+    formula_word name;
     int axis = 0;
     if (take_word(r, &name) && strcmp(name.s, "None") != 0) {
         lb_array *const rows = named(r, name.s);
@@ -510,7 +510,7 @@ static lb_array *read_sum(reader *r)
 static bool read_local(reader *r)
 {
     const char *const before = r->p;
-    word name;
+    formula_word name;
     if (!take_word(r, &name) || !take(r, '=')) {
         r->p = before;
         return false;

@@ -44,17 +44,17 @@ lb_described *lb_describe_spread(lb_ctx *cx, lb_arena *arena, const char *name,
 
 /* ---- who writes what ----------------------------------------------------- */
 
-typedef struct task {
+typedef struct save_task {
     lb_ctx *cx;
     lb_mesh *mesh;
     lb_saver *s;
     lb_saved *item;
     int64_t i; /* of the item */
     lb_array *a;
-} task;
+} save_task;
 
 /* The box that a rank has of the k-th tensor. */
-static bool place_of(const task *t, int k, int rank, lb_cut *to)
+static bool place_of(const save_task *t, int k, int rank, lb_cut *to)
 {
     const lb_spec spec = lb_sharding_of(t->a);
     const lb_saved *it = t->item;
@@ -66,7 +66,7 @@ static bool place_of(const task *t, int k, int rank, lb_cut *to)
            (it->layout->place && it->layout->place(it->described, k, &box, to));
 }
 
-static bool no_place(const task *t)
+static bool no_place(const save_task *t)
 {
     char text[256];
     const lb_spec spec = lb_sharding_of(t->a);
@@ -81,7 +81,7 @@ static bool no_place(const task *t)
 
 /* Whether this rank is the one to write its box of tensor k; *to: which it is.
  * All boxes together must be the tensor. */
-static bool find_box(const task *t, int k, lb_cut *to, bool *mine)
+static bool find_box(const save_task *t, int k, lb_cut *to, bool *mine)
 {
     const int n = lb_mesh_size(t->mesh), me = lb_mesh_rank(t->mesh);
     int64_t covered = 0;
@@ -104,7 +104,7 @@ static bool find_box(const task *t, int k, lb_cut *to, bool *mine)
 /* ---- writing ------------------------------------------------------------- */
 
 typedef struct writing {
-    const task *t;
+    const save_task *t;
     int64_t tensor;
     uint64_t size; /* of an element */
     const uint8_t *from;
@@ -118,7 +118,8 @@ static bool write_run(void *user, int64_t first, int64_t at, int64_t n)
         w->from + (uint64_t)at * w->size, (size_t)n * w->size);
 }
 
-static bool write_box(const task *t, int k, const lb_cut *to, lb_array *slice)
+static bool write_box(const save_task *t, int k, const lb_cut *to,
+                      lb_array *slice)
 {
     const lb_saved *it = t->item;
     const int64_t tensor = it->first + k;
@@ -144,7 +145,7 @@ static bool write_box(const task *t, int k, const lb_cut *to, lb_array *slice)
     return lb_cut_runs(to, write_run, &w);
 }
 
-static bool write_item(const task *t)
+static bool write_item(const save_task *t)
 {
     const int n = lb_mesh_size(t->mesh), me = lb_mesh_rank(t->mesh);
     bool ok = true;
@@ -200,7 +201,7 @@ static bool save_one(lb_ctx *cx, lb_mesh *mesh, const char *path,
     lb_saver *s = lb_saver_begin(cx, path, list, n, options, &more);
     bool ok = s != NULL;
     for (int64_t i = 0; ok && i < n; i++) {
-        const task t = {cx, mesh, s, &s->item[i], i, list[i].array};
+        const save_task t = {cx, mesh, s, &s->item[i], i, list[i].array};
         ok = write_item(&t);
     }
     if (s) s->at = s->n;

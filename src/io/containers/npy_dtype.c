@@ -320,10 +320,10 @@ static bool add_shape(const lb_npy_task *k, const lb_py *v, int depth,
 /* ---- several in a string ------------------------------------------------- */
 
 /* One of "f4, 2i2, >(2,3)f8": order, repeats, order, type; any may lack. */
-typedef struct piece {
+typedef struct dtype_piece {
     char order;
     const char *repeats, *type, *end; /* each ends where the next begins */
-} piece;
+} dtype_piece;
 
 static bool among(const char *s, const char *end, const char *set)
 {
@@ -337,7 +337,7 @@ static bool is_word(const char *s, const char *end, const char *more)
 }
 
 /* False if its two orders are not one. */
-static bool cut_piece(const char *s, const char *end, piece *x)
+static bool cut_piece(const char *s, const char *end, dtype_piece *x)
 {
     char first = 0, second = 0;
     if (among(s, end, orders)) first = *s++;
@@ -369,7 +369,7 @@ static bool cut_piece(const char *s, const char *end, piece *x)
     return true;
 }
 
-static bool from_piece(const lb_npy_task *k, const piece *x, int depth,
+static bool from_piece(const lb_npy_task *k, const dtype_piece *x, int depth,
                        lb_npy_dtype *d)
 {
     const char *type = x->type, *why = NULL;
@@ -404,7 +404,7 @@ static bool from_commas(const lb_npy_task *k, const char *s, size_t n,
     lb_npy_dtype sum = {.dtype = LB_NO_DTYPE, .items = 1};
     bool list = false;
     while (s < end) {
-        piece x;
+        dtype_piece x;
         if (!cut_piece(s, end, &x)) return unknown(k, all, n);
         s = x.end;
         if (is_blank(s, end)) {

@@ -45,20 +45,20 @@ typedef struct source {
     zip_error_t error;
 } source;
 
-typedef struct member {
+typedef struct npz_member {
     uint64_t size; /* unpacked */
     uint64_t data; /* where its numbers begin */
     bool stored;   /* so that one can go to any place */
-} member;
+} npz_member;
 
 typedef struct archive {
     source from;
     zip_t *zip;
-    zip_file_t *open; /* the member that is being read, or NULL */
-    int64_t id;       /* its index */
-    uint64_t at;      /* where in it */
-    bool jumped;      /* over some of it, whose sum is not known then */
-    member *member;   /* of each that is an array */
+    zip_file_t *open;   /* the member that is being read, or NULL */
+    int64_t id;         /* its index */
+    uint64_t at;        /* where in it */
+    bool jumped;        /* over some of it, whose sum is not known then */
+    npz_member *member; /* of each that is an array */
 } archive;
 
 /* ---- the file, as libzip sees it ----------------------------------------- */
@@ -266,7 +266,8 @@ static bool read_header(lb_ctx *cx, lb_reader *r, archive *a, int64_t id,
         return lb_refuse(cx, f, "'%s' has %llu bytes at %llu of %llu", who.s,
                          (unsigned long long)t->size, (unsigned long long)data,
                          (unsigned long long)st->size);
-    a->member[id] = (member){st->size, data, st->comp_method == ZIP_CM_STORE};
+    a->member[id] =
+        (npz_member){st->size, data, st->comp_method == ZIP_CM_STORE};
     t->packed = true;
     t->id = id;
     return true;

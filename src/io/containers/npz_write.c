@@ -35,16 +35,16 @@ static const uint64_t most32 = 0x7fffffff;
 static const uint32_t ones = 0xffffffff;
 
 /* Of one array. */
-typedef struct member {
+typedef struct npz_out_member {
     uint64_t begin; /* of its local header */
     uint64_t size;  /* of its npy file */
     uint32_t crc;
     uint16_t flags;
     uint16_t name_len; /* with .npy */
-} member;
+} npz_out_member;
 
 /* Of an entry, behind its name, what does not fit into 32 bits. */
-static size_t entry_extra(const member *m)
+static size_t entry_extra(const npz_out_member *m)
 {
     const size_t n =
         (m->size > most32 ? 16u : 0u) + (m->begin > most32 ? 8u : 0u);
@@ -56,7 +56,7 @@ static bool is_large(uint64_t n, uint64_t at, uint64_t size)
     return n > MOST16 || at > most32 || size > most32;
 }
 
-static bool place_member(lb_ctx *cx, lb_writer *w, int64_t i, member *m)
+static bool place_member(lb_ctx *cx, lb_writer *w, int64_t i, npz_out_member *m)
 {
     lb_tensor *t = &w->tensor[i];
     const size_t n = strlen(t->name);
@@ -83,7 +83,7 @@ static bool place_member(lb_ctx *cx, lb_writer *w, int64_t i, member *m)
 }
 
 /* What a local header and an entry of the directory have in common. */
-static void put_common(lb_bytes *b, const member *m, uint32_t packed,
+static void put_common(lb_bytes *b, const npz_out_member *m, uint32_t packed,
                        uint32_t size)
 {
     lb_bytes_u16(b, VERSION);
@@ -98,7 +98,7 @@ static void put_common(lb_bytes *b, const member *m, uint32_t packed,
 }
 
 /* What comes before the bytes of a member, but for its name. */
-static void put_local(lb_bytes *b, const member *m, const char *name,
+static void put_local(lb_bytes *b, const npz_out_member *m, const char *name,
                       const char *suffix)
 {
     lb_bytes_put(b, "PK\x03\x04", 4);
@@ -113,7 +113,8 @@ static void put_local(lb_bytes *b, const member *m, const char *name,
 }
 
 /* Metadata, if any, are the first member. */
-static bool place_metadata(lb_ctx *cx, lb_writer *w, lb_bytes *text, member *m)
+static bool place_metadata(lb_ctx *cx, lb_writer *w, lb_bytes *text,
+                           npz_out_member *m)
 {
     if (!w->n_meta) return true;
     if (!lb_meta_texts_put(cx, &w->arena, text, w->meta, w->n_meta, "npz"))
@@ -130,7 +131,8 @@ static bool place_metadata(lb_ctx *cx, lb_writer *w, lb_bytes *text, member *m)
     return true;
 }
 
-static void put_metadata(lb_writer *w, const lb_bytes *text, const member *m)
+static void put_metadata(lb_writer *w, const lb_bytes *text,
+                         const npz_out_member *m)
 {
     put_local(&w->header, m, LB_NPZ_METADATA, "");
     lb_bytes_put(&w->header, text->at, text->n);
@@ -140,7 +142,7 @@ bool lb_npz_compose(lb_ctx *cx, lb_writer *w)
 {
     const uint64_t n = (uint64_t)w->n_tensors + (w->n_meta > 0);
     lb_bytes text = {.heap = w->arena.heap};
-    member *m = lb_arena_alloc(cx, &w->arena, n, sizeof *m);
+    npz_out_member *m = lb_arena_alloc(cx, &w->arena, n, sizeof *m);
     w->own = m;
     bool ok = m && place_metadata(cx, w, &text, m + w->n_tensors);
     for (int64_t i = 0; ok && i < w->n_tensors; i++)
@@ -167,7 +169,7 @@ static bool flush(lb_ctx *cx, lb_writer *w, lb_bytes *b)
 
 bool lb_npz_before(lb_ctx *cx, lb_writer *w, int64_t i)
 {
-    member *m = (member *)w->own + i;
+    npz_out_member *m = (npz_out_member *)w->own + i;
     lb_bytes b = {.heap = w->arena.heap};
     put_local(&b, m, w->tensor[i].name, ".npy");
     const size_t head = b.n;
@@ -178,20 +180,20 @@ bool lb_npz_before(lb_ctx *cx, lb_writer *w, int64_t i)
 
 void lb_npz_put(lb_writer *w, const void *bytes, size_t n)
 {
-    member *m = (member *)w->own + w->order[w->at];
+    npz_out_member *m = (npz_out_member *)w->own + w->order[w->at];
     m->crc = (uint32_t)crc32_z(m->crc, bytes, n);
 }
 
 bool lb_npz_after(lb_ctx *cx, lb_writer *w, int64_t i)
 {
-    const member *m = (const member *)w->own + i;
+    const npz_out_member *m = (const npz_out_member *)w->own + i;
     uint8_t crc[4];
     for (int k = 0; k < 4; k++)
         crc[k] = (uint8_t)(m->crc >> 8 * k);
     return lb_outfile_patch(cx, w->out, m->begin + CRC_AT, crc, sizeof crc);
 }
 
-static void put_entry(lb_bytes *b, const member *m, const char *name,
+static void put_entry(lb_bytes *b, const npz_out_member *m, const char *name,
                       const char *suffix)
 {
     const size_t extra = entry_extra(m);
@@ -234,7 +236,7 @@ static void put_end64(lb_bytes *b, uint64_t n, uint64_t at, uint64_t size)
 
 bool lb_npz_finish(lb_ctx *cx, lb_writer *w)
 {
-    const member *m = w->own;
+    const npz_out_member *m = w->own;
     const bool meta = w->header_size > 0;
     const uint64_t at = w->out->at, n = (uint64_t)w->n_tensors + meta;
     lb_bytes b = {.heap = w->arena.heap};

@@ -48,7 +48,7 @@ static const char metadata_key[] = "__metadata__";
 /* ---- reading ------------------------------------------------------------- */
 
 /* Where a header is read from and what it is listed in. */
-typedef struct task {
+typedef struct safetensors_task {
     lb_ctx *cx;
     lb_reader *r;
     lb_infile *f;
@@ -56,7 +56,7 @@ typedef struct task {
     lb_safetensors_list *list;
     bool seen; /* of metadata */
     lb_json j;
-} task;
+} safetensors_task;
 
 static bool is_space(uint8_t c)
 {
@@ -87,7 +87,8 @@ static void read_dtype(lb_json *j, char *dtype, size_t size)
     if (lb_json_more(j, '}')) lb_json_wrong(j, "two dtypes");
 }
 
-static bool read_type(task *k, lb_tensor *t, const lb_coding **coding)
+static bool read_type(safetensors_task *k, lb_tensor *t,
+                      const lb_coding **coding)
 {
     char dtype[64];
     read_dtype(&k->j, dtype, sizeof dtype);
@@ -104,7 +105,7 @@ static bool read_type(task *k, lb_tensor *t, const lb_coding **coding)
     return true;
 }
 
-static bool read_shape(task *k, lb_tensor *t)
+static bool read_shape(safetensors_task *k, lb_tensor *t)
 {
     lb_json *j = &k->j;
     const uint64_t rank = lb_json_entries(j);
@@ -122,7 +123,7 @@ static bool read_shape(task *k, lb_tensor *t)
     return !j->failed;
 }
 
-static bool read_range(task *k, lb_tensor *t)
+static bool read_range(safetensors_task *k, lb_tensor *t)
 {
     lb_json *j = &k->j;
     int64_t at[2] = {0, -1};
@@ -145,7 +146,7 @@ static bool read_range(task *k, lb_tensor *t)
 
 enum { DTYPE, SHAPE, RANGE, N_FIELDS };
 
-static bool read_field(task *k, lb_tensor *t, unsigned which,
+static bool read_field(safetensors_task *k, lb_tensor *t, unsigned which,
                        const lb_coding **coding)
 {
     switch (which) {
@@ -162,7 +163,8 @@ static bool read_field(task *k, lb_tensor *t, unsigned which,
 }
 
 /* By name, or, which is the same to the reference, one after another. */
-static bool read_fields(task *k, lb_tensor *t, const lb_coding **coding)
+static bool read_fields(safetensors_task *k, lb_tensor *t,
+                        const lb_coding **coding)
 {
     static const char *const name[] = {"dtype", "shape", "data_offsets"};
     lb_json *j = &k->j;
@@ -191,7 +193,7 @@ static bool read_fields(task *k, lb_tensor *t, const lb_coding **coding)
     return true;
 }
 
-static bool read_tensor(task *k, lb_tensor *t)
+static bool read_tensor(safetensors_task *k, lb_tensor *t)
 {
     const lb_coding *coding = NULL;
     uint64_t size = 0;
@@ -211,7 +213,7 @@ static bool read_tensor(task *k, lb_tensor *t)
 }
 
 /* Texts by name; null is none. */
-static bool read_metadata(task *k)
+static bool read_metadata(safetensors_task *k)
 {
     lb_json *j = &k->j;
     lb_safetensors_list *l = k->list;
@@ -233,7 +235,7 @@ static int range_order(const void *a, const void *b)
 }
 
 /* Each begins where the one before ends, and the last ends with the file. */
-static bool check_tiling(task *k)
+static bool check_tiling(safetensors_task *k)
 {
     lb_safetensors_list *l = k->list;
     uint64_t at = 0;
@@ -258,7 +260,7 @@ static bool check_tiling(task *k)
         (unsigned long long)at, (unsigned long long)k->size);
 }
 
-static bool read_header(task *k)
+static bool read_header(safetensors_task *k)
 {
     lb_json *j = &k->j;
     lb_safetensors_list *l = k->list;
@@ -282,7 +284,7 @@ bool lb_safetensors_parse(lb_ctx *cx, lb_reader *r, lb_infile *f,
                           uint64_t offset, uint64_t n, uint64_t size,
                           lb_safetensors_list *list)
 {
-    task k = {.cx = cx, .r = r, .f = f, .list = list, .size = size};
+    safetensors_task k = {.cx = cx, .r = r, .f = f, .list = list, .size = size};
     *list = (lb_safetensors_list){0};
     const bool ok =
         lb_json_begin(cx, &k.j, f, offset, n, "the header") && read_header(&k);

@@ -18,18 +18,18 @@
 
 /* ---- reading ------------------------------------------------------------- */
 
-typedef struct entry {
+typedef struct index_entry {
     const char *tensor, *file;
     int index; /* of r->file */
-} entry;
+} index_entry;
 
-typedef struct task {
+typedef struct index_task {
     lb_ctx *cx;
     lb_reader *r;
-    entry *entry;
+    index_entry *entry;
     int64_t n;
     lb_json j;
-} task;
+} index_task;
 
 /* An object, and not the length of a safetensors file that looks like one. */
 static bool index_probe(const uint8_t *head, size_t n)
@@ -47,7 +47,7 @@ static bool name_is_safe(const char *name)
            strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-static bool read_map(task *k)
+static bool read_map(index_task *k)
 {
     lb_json *j = &k->j;
     if (lb_json_peek(j) != '{') return lb_json_wrong(j, "no object");
@@ -58,7 +58,7 @@ static bool read_map(task *k)
     lb_json_enter(j, '{');
     while (lb_json_more(j, '}')) {
         size_t len;
-        entry *e = &k->entry[k->n++];
+        index_entry *e = &k->entry[k->n++];
         e->tensor = lb_json_key(j, &k->r->arena);
         e->file = lb_json_string(j, &k->r->arena, &len);
         if (j->failed) return false;
@@ -71,7 +71,7 @@ static bool read_map(task *k)
     return !j->failed;
 }
 
-static bool read_root(task *k)
+static bool read_root(index_task *k)
 {
     lb_json *j = &k->j;
     lb_infile *f = k->r->file[0];
@@ -93,13 +93,13 @@ static bool read_root(task *k)
 
 static int file_order(const void *a, const void *b)
 {
-    const entry *x = a, *y = b;
+    const index_entry *x = a, *y = b;
     const int c = strcmp(x->file, y->file);
     return c ? c : strcmp(x->tensor, y->tensor);
 }
 
 /* The directory of the index, with its slash, and a name in it. */
-static lb_infile *open_shard(task *k, const char *name)
+static lb_infile *open_shard(index_task *k, const char *name)
 {
     const char *index = k->r->file[0]->path, *slash = strrchr(index, '/');
     lb_bytes path = {.heap = k->cx->heap};
@@ -115,7 +115,7 @@ static lb_infile *open_shard(task *k, const char *name)
 }
 
 /* file[0] stays the index. */
-static bool open_shards(task *k)
+static bool open_shards(index_task *k)
 {
     lb_reader *r = k->r;
     int64_t shards = 0;
@@ -167,7 +167,7 @@ bool lb_safetensors_join_meta(lb_ctx *cx, lb_arena *arena,
     return true;
 }
 
-static bool list_shards(task *k)
+static bool list_shards(index_task *k)
 {
     lb_reader *r = k->r;
     const uint64_t shards = (uint64_t)r->n_files - 1;
@@ -191,11 +191,11 @@ static bool list_shards(task *k)
                                     &r->n_meta);
 }
 
-static bool check_map(task *k)
+static bool check_map(index_task *k)
 {
     const lb_reader *r = k->r;
     for (int64_t i = 0; i < k->n; i++) {
-        const entry *e = &k->entry[i];
+        const index_entry *e = &k->entry[i];
         const lb_tensor *t = lb_reader_find(r, e->tensor);
         if (!t || t->file != e->index)
             return lb_refuse(k->cx, r->file[0],
@@ -213,7 +213,7 @@ static bool index_open(lb_ctx *cx, lb_reader *r)
         return lb_refuse(cx, f, "an index of %llu bytes, more than %llu",
                          (unsigned long long)f->size,
                          (unsigned long long)r->options.max_header);
-    task k = {.cx = cx, .r = r};
+    index_task k = {.cx = cx, .r = r};
     const bool ok =
         lb_json_begin(cx, &k.j, f, 0, f->size, "the index") && read_root(&k);
     if (!ok) k.j.failed = true;

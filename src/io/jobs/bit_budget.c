@@ -31,14 +31,14 @@ typedef struct option {
 enum { DENSE = -1 }; /* the array is not quantized */
 
 /* One array, with its options in order of size and of decreasing error. */
-typedef struct choice {
+typedef struct budget_choice {
     lb_job_item *it;
     option *option;
     int n, at;
     uint64_t dense; /* bytes if it is not quantized */
     int *best;      /* for each candidate: the option that is neither larger nor
                      * less exact; DENSE if the array cannot be stored so */
-} choice;
+} budget_choice;
 
 typedef struct step {
     int64_t choice;
@@ -50,7 +50,7 @@ typedef struct budget {
     lb_job *j;
     const lb_quant_config *candidate;
     int n_candidates;
-    choice *choice;
+    budget_choice *choice;
     int64_t n;
     step *step;
     int64_t n_steps;
@@ -239,7 +239,7 @@ static lb_verdict measure_option(budget *b, const lb_job_item *item, option *o)
 }
 
 /* Sorts the options and drops those that are larger and no more exact. */
-static void drop_worse(choice *c)
+static void drop_worse(budget_choice *c)
 {
     int n = 0;
     qsort(c->option, (size_t)c->n, sizeof *c->option, by_bytes);
@@ -255,9 +255,9 @@ static void drop_worse(choice *c)
 static bool measure(budget *b, lb_job_item *it)
 {
     lb_job *j = b->j;
-    choice *c = &b->choice[b->n];
+    budget_choice *c = &b->choice[b->n];
     const uint64_t types = (uint64_t)b->n_candidates;
-    *c = (choice){.it = it};
+    *c = (budget_choice){.it = it};
     c->option = lb_arena_alloc(j->cx, &j->arena, types, sizeof *c->option);
     c->best = lb_arena_alloc(j->cx, &j->arena, types, sizeof *c->best);
     if (!c->option || !c->best) return false;
@@ -292,7 +292,7 @@ static double gain(const option *from, const option *to)
 /* From each corner of the lower convex hull to the next. */
 static void add_steps(budget *b, int64_t k)
 {
-    const choice *c = &b->choice[k];
+    const budget_choice *c = &b->choice[k];
     for (int at = 0; at < c->n - 1;) {
         int best = at + 1;
         for (int i = at + 2; i < c->n; i++)
@@ -313,7 +313,7 @@ static int by_gain(const void *a, const void *b)
     return x->to - y->to;
 }
 
-static bool take(budget *b, choice *c, int to)
+static bool take(budget *b, budget_choice *c, int to)
 {
     if (to <= c->at) return false;
     const uint64_t more = c->option[to].nbytes - c->option[c->at].nbytes;
@@ -327,11 +327,11 @@ static bool take(budget *b, choice *c, int to)
 static void fill_up(budget *b)
 {
     for (bool any = true; any;) {
-        choice *best = NULL;
+        budget_choice *best = NULL;
         int to = 0;
         double most = 0;
         for (int64_t k = 0; k < b->n; k++) {
-            choice *c = &b->choice[k];
+            budget_choice *c = &b->choice[k];
             if (c->at == DENSE) continue;
             const option *now = &c->option[c->at];
             for (int i = c->at + 1; i < c->n; i++) {
@@ -350,12 +350,12 @@ static void fill_up(budget *b)
 
 /* ---- one type for all ---------------------------------------------------- */
 
-static uint64_t bytes_at(const choice *c, int at)
+static uint64_t bytes_at(const budget_choice *c, int at)
 {
     return at == DENSE ? c->dense : c->option[at].nbytes;
 }
 
-static double error_at(const choice *c, int at)
+static double error_at(const budget_choice *c, int at)
 {
     return at == DENSE ? 0 : c->option[at].error;
 }
@@ -479,7 +479,7 @@ bool lb_job_allocate(lb_job *j)
     fill_up(&b);
     beat_single_types(&b);
     for (int64_t k = 0; k < b.n; k++) {
-        const choice *c = &b.choice[k];
+        const budget_choice *c = &b.choice[k];
         if (c->at == DENSE)
             c->it->kept = "fits the target unquantized";
         else {

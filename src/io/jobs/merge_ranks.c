@@ -19,7 +19,7 @@
 
 enum { BUFFER = 1 << 18 };
 
-typedef struct work {
+typedef struct merge_work {
     lb_ctx *cx;
     lb_job job; /* for a directory, and its arena */
     lb_grid grid;
@@ -31,17 +31,17 @@ typedef struct work {
     int first; /* of a reader's files that has tensors: 1 after an index */
     bool no_sync;
     uint8_t *buffer;
-} work;
+} merge_work;
 
 /* ---- what files of ranks say --------------------------------------------- */
 
-static bool wrong(const work *w, const char *what)
+static bool wrong(const merge_work *w, const char *what)
 {
     return lb_refuse(w->cx, w->rank[0]->file[0], "%s", what);
 }
 
 /* A value as a text with a 0 after it; NULL and an error, if must. */
-static const char *value_of(work *w, int rank, const char *key, int i,
+static const char *value_of(merge_work *w, int rank, const char *key, int i,
                             bool must)
 {
     char full[64];
@@ -57,12 +57,13 @@ static const char *value_of(work *w, int rank, const char *key, int i,
 }
 
 /* Of the first one, which has all that the checkpoint was. */
-static const char *value(work *w, const char *key, int i, bool must)
+static const char *value(merge_work *w, const char *key, int i, bool must)
 {
     return value_of(w, 0, key, i, must);
 }
 
-static bool number(work *w, const char *key, int i, uint64_t most, uint64_t *v)
+static bool number(merge_work *w, const char *key, int i, uint64_t most,
+                   uint64_t *v)
 {
     const char *text = value(w, key, i, true);
     char *end = NULL;
@@ -76,7 +77,7 @@ static bool number(work *w, const char *key, int i, uint64_t most, uint64_t *v)
 
 /* ---- ranks --------------------------------------------------------------- */
 
-static lb_reader *open_rank(work *w, const char *dir, int r, int n)
+static lb_reader *open_rank(merge_work *w, const char *dir, int r, int n)
 {
     const lb_read_options o = {.no_map = true};
     const char *path = lb_job_path(&w->job, dir, lb_rank_name(r, n).s);
@@ -94,7 +95,7 @@ static int ranks_of(const char *name)
 }
 
 /* How many there are: that of the only first one; 0 and an error. */
-static int count_ranks(work *w, const char *dir)
+static int count_ranks(merge_work *w, const char *dir)
 {
     int few = INT_MAX, many = 0;
     DIR *d = opendir(dir);
@@ -115,7 +116,7 @@ static int count_ranks(work *w, const char *dir)
 }
 
 /* Whether it is what its name says, of the mesh of the first. */
-static bool check_rank(work *w, int r, const char *mesh)
+static bool check_rank(merge_work *w, int r, const char *mesh)
 {
     char want[16];
     const lb_infile *f = w->rank[r]->file[0];
@@ -131,7 +132,7 @@ static bool check_rank(work *w, int r, const char *mesh)
                      LB_NAME(rank), r);
 }
 
-static bool open_ranks(work *w, const char *dir)
+static bool open_ranks(merge_work *w, const char *dir)
 {
     w->ranks = count_ranks(w, dir);
     w->rank = lb_arena_alloc(w->cx, &w->job.arena, (uint64_t)w->ranks + 1,
@@ -154,7 +155,7 @@ static bool open_ranks(work *w, const char *dir)
 /* ---- files --------------------------------------------------------------- */
 
 /* Files that are read, and so cannot be replaced. */
-static lb_infile **inputs(work *w)
+static lb_infile **inputs(merge_work *w)
 {
     lb_infile **input = lb_arena_alloc(w->cx, &w->job.arena, (uint64_t)w->ranks,
                                        sizeof(lb_infile *));
@@ -163,7 +164,7 @@ static lb_infile **inputs(work *w)
     return input;
 }
 
-static bool begin_file(work *w, const char *path, int i)
+static bool begin_file(merge_work *w, const char *path, int i)
 {
     uint64_t size = 0;
     const char *header = value(w, "header.", i, true);
@@ -189,7 +190,8 @@ static int digit_of(char c)
 }
 
 /* A tensor that is there in hex; *found: whether it is. */
-static bool put_kept(work *w, lb_outfile *out, const lb_tensor *t, bool *found)
+static bool put_kept(merge_work *w, lb_outfile *out, const lb_tensor *t,
+                     bool *found)
 {
     const lb_meta *m = lb_reader_meta_in(w->rank[0], LB_SHARD_KEY "tensor.",
                                          t->name, strlen(t->name));
@@ -210,7 +212,7 @@ static bool put_kept(work *w, lb_outfile *out, const lb_tensor *t, bool *found)
     return lb_outfile_patch(w->cx, out, t->begin, bytes, (size_t)t->size);
 }
 
-static bool copy_bytes(work *w, lb_reader *r, const lb_tensor *from,
+static bool copy_bytes(merge_work *w, lb_reader *r, const lb_tensor *from,
                        uint64_t first, lb_outfile *out, uint64_t to, uint64_t n)
 {
     while (n) {
@@ -236,7 +238,7 @@ static bool same_tensor(const lb_tensor *a, const lb_tensor *b)
 
 /* What every rank has whole; of others nothing yet. first: of r->file that is
  * a file of tensors. */
-static bool put_whole(work *w, lb_reader *r, int first, bool *done)
+static bool put_whole(merge_work *w, lb_reader *r, int first, bool *done)
 {
     for (int64_t i = 0; i < r->n_tensors; i++) {
         const lb_tensor *t = &r->tensor[i];
@@ -255,7 +257,7 @@ static bool put_whole(work *w, lb_reader *r, int first, bool *done)
 /* ---- slices -------------------------------------------------------------- */
 
 typedef struct scatter {
-    work *w;
+    merge_work *w;
     lb_reader *from;
     const lb_tensor *slice, *t;
     lb_outfile *out;
@@ -270,8 +272,8 @@ static bool put_run(void *user, int64_t first, int64_t at, int64_t n)
                       (uint64_t)n * s->unit);
 }
 
-static lb_cut box_of(const work *w, const lb_spec *spec, const lb_entry *e,
-                     int rank)
+static lb_cut box_of(const merge_work *w, const lb_spec *spec,
+                     const lb_entry *e, int rank)
 {
     lb_cut box = {.of = lb_shape_make(e->rank, e->dim)};
     lb_spec_slice(&w->grid, spec, &box.of, rank, box.start, box.count);
@@ -279,8 +281,8 @@ static lb_cut box_of(const work *w, const lb_spec *spec, const lb_entry *e,
 }
 
 /* Whether a rank before has the same. */
-static bool is_again(const work *w, const lb_group *g, const lb_spec *spec,
-                     int k, int rank, const lb_cut *to)
+static bool is_again(const merge_work *w, const lb_group *g,
+                     const lb_spec *spec, int k, int rank, const lb_cut *to)
 {
     for (int r = 0; r < rank; r++) {
         const lb_cut box = box_of(w, spec, &g->entry, r);
@@ -292,8 +294,8 @@ static bool is_again(const work *w, const lb_group *g, const lb_spec *spec,
 }
 
 /* All ranks' slices of tensor k of an array. */
-static bool put_slices(work *w, const lb_group *g, const lb_spec *spec, int k,
-                       lb_outfile *out)
+static bool put_slices(merge_work *w, const lb_group *g, const lb_spec *spec,
+                       int k, lb_outfile *out)
 {
     const lb_tensor *t = g->tensor[k];
     int64_t covered = 0, all = 0;
@@ -323,7 +325,7 @@ static bool put_slices(work *w, const lb_group *g, const lb_spec *spec, int k,
 }
 
 /* Ranks that cut an array otherwise have other slices of it. */
-static bool same_specs(work *w, const char *name, const lb_meta *m)
+static bool same_specs(merge_work *w, const char *name, const lb_meta *m)
 {
     for (int r = 1; r < w->ranks; r++) {
         const lb_meta *its = lb_reader_meta_in(w->rank[r], LB_SHARD_KEY "spec.",
@@ -337,7 +339,8 @@ static bool same_specs(work *w, const char *name, const lb_meta *m)
     return true;
 }
 
-static bool put_array(work *w, lb_file *f, lb_group *g, int first, bool *done)
+static bool put_array(merge_work *w, lb_file *f, lb_group *g, int first,
+                      bool *done)
 {
     char text[512];
     lb_spec spec;
@@ -365,7 +368,7 @@ static bool put_array(work *w, lb_file *f, lb_group *g, int first, bool *done)
 }
 
 /* Whether what was opened is what is written: w->out in this order. */
-static bool check_files(work *w, const lb_reader *r, int first)
+static bool check_files(merge_work *w, const lb_reader *r, int first)
 {
     if (r->n_files - first != w->n_out)
         return wrong(w, "an index of other files than its own");
@@ -381,7 +384,7 @@ static bool check_files(work *w, const lb_reader *r, int first)
     return true;
 }
 
-static bool put_arrays(work *w, lb_file *f, int first, bool *done)
+static bool put_arrays(merge_work *w, lb_file *f, int first, bool *done)
 {
     bool ok = true;
     for (int64_t i = 0; ok && i < lb_file_count(f); i++)
@@ -396,7 +399,7 @@ static bool put_arrays(work *w, lb_file *f, int first, bool *done)
 
 /* The checkpoint at path has its headers: the rest of it. What tensors mean may
  * be in those that every rank has whole: they come first. */
-static bool fill(work *w, const char *path)
+static bool fill(merge_work *w, const char *path)
 {
     const lb_read_options ro = {.no_map = true};
     const lb_file_options fo = {.no_map = true, .linear_class = "bitlinear"};
@@ -418,7 +421,7 @@ static bool fill(work *w, const char *path)
 
 /* ---- the files as they were ---------------------------------------------- */
 
-static bool merge_one(work *w, const char *to)
+static bool merge_one(merge_work *w, const char *to)
 {
     bool ok = begin_file(w, to, 0) && fill(w, w->out[0]->partial);
     ok = lb_outfile_close(w->cx, w->out[0], ok, !w->no_sync);
@@ -426,7 +429,7 @@ static bool merge_one(work *w, const char *to)
     return ok;
 }
 
-static bool write_index(work *w, const char *dir, const char *text)
+static bool write_index(merge_work *w, const char *dir, const char *text)
 {
     const char *path =
         lb_job_path(&w->job, dir, "model.safetensors.index.json");
@@ -438,7 +441,7 @@ static bool write_index(work *w, const char *dir, const char *text)
 
 /* Files in a directory are complete before they are filled: it is the
  * directory that gets its name at the end. */
-static bool fill_directory(work *w, const char *dir, const char *index)
+static bool fill_directory(merge_work *w, const char *dir, const char *index)
 {
     w->name = lb_arena_alloc(w->cx, &w->job.arena, (uint64_t)w->n_out,
                              sizeof *w->name);
@@ -461,7 +464,7 @@ static bool fill_directory(work *w, const char *dir, const char *index)
     return ok;
 }
 
-static bool merge_to_directory(work *w, const char *from, const char *to,
+static bool merge_to_directory(merge_work *w, const char *from, const char *to,
                                const char *index)
 {
     char *partial = NULL;
@@ -474,7 +477,8 @@ static bool merge_to_directory(work *w, const char *from, const char *to,
 /* ---- several files into one ---------------------------------------------- */
 
 /* What the header of file i lists, in the arena of r. */
-static bool list_file(work *w, lb_reader *r, int i, lb_safetensors_list *list)
+static bool list_file(merge_work *w, lb_reader *r, int i,
+                      lb_safetensors_list *list)
 {
     uint64_t size = 0;
     const char *header = value(w, "header.", i, true);
@@ -489,7 +493,8 @@ static bool list_file(work *w, lb_reader *r, int i, lb_safetensors_list *list)
     return ok;
 }
 
-static lb_writer *open_joined(work *w, lb_reader *r, const char *to, int files)
+static lb_writer *open_joined(merge_work *w, lb_reader *r, const char *to,
+                              int files)
 {
     lb_arena *arena = &w->job.arena;
     lb_safetensors_list *list =
@@ -520,7 +525,7 @@ static lb_writer *open_joined(work *w, lb_reader *r, const char *to, int files)
 }
 
 /* A checkpoint of several files as one, with a header of its own. */
-static bool merge_joined(work *w, const char *to, int files)
+static bool merge_joined(merge_work *w, const char *to, int files)
 {
     lb_reader r = {.arena = {.heap = w->cx->heap}}; /* only for its arena */
     lb_writer *out = open_joined(w, &r, to, files);
@@ -551,7 +556,7 @@ static bool is_file_name(const char *to)
     return n > k && strcasecmp(to + n - k, end) == 0;
 }
 
-static bool merge(work *w, const char *from, const char *to)
+static bool merge(merge_work *w, const char *from, const char *to)
 {
     uint64_t files = 0;
     if (!open_ranks(w, from) || !number(w, "files", -1, LB_SHARD_FILES, &files))
@@ -573,7 +578,7 @@ bool lb_merge_file(lb_ctx *cx, const char *from, const char *to, bool no_sync)
     if (!from || !to)
         return lb_fail(cx, LB_E_NULL, "merge_file: a path is NULL");
     const lb_quantize_options how = {.no_sync = no_sync};
-    work w = {.cx = cx, .no_sync = no_sync};
+    merge_work w = {.cx = cx, .no_sync = no_sync};
     w.job = (lb_job){.cx = cx, .o = &how, .arena = {.heap = cx->heap}};
     const bool ok = merge(&w, from, to);
     for (int r = 0; w.rank && r < w.ranks; r++)

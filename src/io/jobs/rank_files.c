@@ -37,7 +37,7 @@ bool lb_group_place(const lb_group *g, int k, const lb_cut *box, lb_cut *to)
            g->layout->place(g->described, k, box, to);
 }
 
-typedef struct work {
+typedef struct rank_work {
     lb_ctx *cx;
     lb_job job; /* for the directory */
     lb_file *f;
@@ -46,11 +46,11 @@ typedef struct work {
     lb_placement *placed; /* of each array */
     lb_meta *meta;        /* of a file being written */
     int64_t n_meta, room;
-} work;
+} rank_work;
 
 /* ---- planning ------------------------------------------------------------ */
 
-static lb_cut box_of(const work *w, int64_t i, int rank)
+static lb_cut box_of(const rank_work *w, int64_t i, int rank)
 {
     const lb_entry *e = &w->f->group[i]->entry;
     if (w->placed[i].whole) return lb_cut_one();
@@ -91,7 +91,7 @@ static bool local_dims(const lb_tensor *t, const lb_cut *to, int64_t *dim)
 }
 
 /* Whether every rank's slice has bytes of its own. */
-static bool can_cut(const work *w, int64_t i)
+static bool can_cut(const rank_work *w, int64_t i)
 {
     const lb_group *g = w->f->group[i];
     for (int r = 0; r < lb_grid_size(&w->grid); r++) {
@@ -109,7 +109,7 @@ static bool can_cut(const work *w, int64_t i)
     return true;
 }
 
-static bool plan(work *w)
+static bool plan(rank_work *w)
 {
     const int64_t n = lb_file_count(w->f);
     w->placed =
@@ -131,7 +131,7 @@ static bool plan(work *w)
 
 /* ---- values -------------------------------------------------------------- */
 
-static bool add_meta(work *w, const char *key, const char *more,
+static bool add_meta(rank_work *w, const char *key, const char *more,
                      const void *text, size_t n)
 {
     lb_arena *arena = &w->job.arena;
@@ -158,7 +158,7 @@ static bool add_meta(work *w, const char *key, const char *more,
     return true;
 }
 
-static bool add_number(work *w, const char *key, int i, uint64_t v)
+static bool add_number(rank_work *w, const char *key, int i, uint64_t v)
 {
     char more[16] = "", text[32];
     if (i >= 0) snprintf(more, sizeof more, "%d", i);
@@ -167,7 +167,7 @@ static bool add_number(work *w, const char *key, int i, uint64_t v)
 }
 
 /* A file's bytes from first on. */
-static bool add_bytes(work *w, const char *key, int i, lb_infile *f,
+static bool add_bytes(rank_work *w, const char *key, int i, lb_infile *f,
                       uint64_t first, uint64_t n)
 {
     char more[16] = "";
@@ -190,7 +190,7 @@ static const char *name_of(const lb_infile *f)
 }
 
 /* All that the checkpoint was, besides its tensors. */
-static bool add_source(work *w)
+static bool add_source(rank_work *w)
 {
     const lb_reader *r = w->f->r;
     const int index = indexes(r);
@@ -216,7 +216,7 @@ static bool add_source(work *w)
 }
 
 /* Descriptions of slices, where the file has one of the array. */
-static bool add_description(work *w, int64_t i, const lb_cut *box)
+static bool add_description(rank_work *w, int64_t i, const lb_cut *box)
 {
     const char *name = w->f->group[i]->entry.name;
     const lb_meta *m =
@@ -239,7 +239,7 @@ static bool add_description(work *w, int64_t i, const lb_cut *box)
     return ok;
 }
 
-static bool add_values(work *w, int rank)
+static bool add_values(rank_work *w, int rank)
 {
     const lb_reader *r = w->f->r;
     char text[512];
@@ -268,19 +268,19 @@ static bool add_values(work *w, int rank)
 /* ---- writing ------------------------------------------------------------- */
 
 /* A tensor of a slice, and where it comes from. */
-typedef struct piece {
+typedef struct rank_piece {
     const lb_tensor *from;
     lb_cut to;
     const lb_array *instead; /* of one that says the array's shape */
-} piece;
+} rank_piece;
 
 enum { BUFFER = 1 << 18 };
 
 typedef struct copying {
-    work *w;
+    rank_work *w;
     lb_writer *out;
     int64_t tensor;
-    const piece *p;
+    const rank_piece *p;
     uint64_t unit, at; /* bytes of an element; where the buffer goes */
     size_t n;
     uint8_t *buffer;
@@ -314,8 +314,8 @@ static bool copy_run(void *user, int64_t first, int64_t at, int64_t n)
     return true;
 }
 
-static bool copy_piece(work *w, lb_writer *out, int64_t i, const piece *p,
-                       uint8_t *buffer)
+static bool copy_piece(rank_work *w, lb_writer *out, int64_t i,
+                       const rank_piece *p, uint8_t *buffer)
 {
     if (p->instead)
         return lb_writer_place(w->cx, out, i, 0, lb_data(p->instead),
@@ -331,8 +331,8 @@ static bool copy_piece(work *w, lb_writer *out, int64_t i, const piece *p,
 }
 
 /* What a rank's file has of tensor k of array i. */
-static bool add_piece(work *w, int64_t i, int k, int rank, lb_tensor *t,
-                      piece *p)
+static bool add_piece(rank_work *w, int64_t i, int k, int rank, lb_tensor *t,
+                      rank_piece *p)
 {
     const lb_group *g = w->f->group[i];
     const lb_tensor *from = g->tensor[k];
@@ -340,7 +340,7 @@ static bool add_piece(work *w, int64_t i, int k, int rank, lb_tensor *t,
     int64_t *dim = lb_arena_alloc(w->cx, &w->job.arena,
                                   (uint64_t)from->rank + 1, sizeof *dim);
     if (!dim) return false;
-    *p = (piece){.from = from, .to = lb_cut_one()};
+    *p = (rank_piece){.from = from, .to = lb_cut_one()};
     *t =
         (lb_tensor){.name = from->name, .type = from->type, .rank = from->rank};
     memcpy(dim, from->dim, (size_t)from->rank * sizeof *dim);
@@ -358,7 +358,7 @@ static bool add_piece(work *w, int64_t i, int k, int rank, lb_tensor *t,
 }
 
 /* Tensors that another takes the place of, for the way back. */
-static bool add_kept(work *w, const piece *p)
+static bool add_kept(rank_work *w, const rank_piece *p)
 {
     static const char digit[] = "0123456789abcdef";
     const size_t n = (size_t)p->from->size;
@@ -373,11 +373,11 @@ static bool add_kept(work *w, const piece *p)
     return add_meta(w, LB_SHARD_KEY "tensor.", p->from->name, hex, 2 * n);
 }
 
-static bool write_rank(work *w, int rank, const char *dir, uint8_t *buffer)
+static bool write_rank(rank_work *w, int rank, const char *dir, uint8_t *buffer)
 {
     const uint64_t most = (uint64_t)w->f->r->n_tensors;
     lb_tensor *t = lb_arena_alloc(w->cx, &w->job.arena, most, sizeof *t);
-    piece *p = lb_arena_alloc(w->cx, &w->job.arena, most, sizeof *p);
+    rank_piece *p = lb_arena_alloc(w->cx, &w->job.arena, most, sizeof *p);
     const char *path =
         lb_job_path(&w->job, dir, lb_rank_name(rank, lb_grid_size(&w->grid)).s);
     const lb_write_options o = {.no_sync = w->o->no_sync, .place = true};
@@ -399,7 +399,7 @@ static bool write_rank(work *w, int rank, const char *dir, uint8_t *buffer)
     return lb_writer_close(w->cx, out, ok);
 }
 
-static bool write_all(work *w, const char *from, const char *to)
+static bool write_all(rank_work *w, const char *from, const char *to)
 {
     char *partial = NULL;
     uint8_t *buffer = lb_arena_alloc(w->cx, &w->job.arena, BUFFER, 1);
@@ -415,7 +415,7 @@ static bool write_all(work *w, const char *from, const char *to)
 }
 
 /* What cannot be merged again is not cut. */
-static bool check_files(const work *w)
+static bool check_files(const rank_work *w)
 {
     const lb_reader *r = w->f->r;
     const int n = r->n_files - indexes(r);
@@ -432,7 +432,7 @@ static bool check_files(const work *w)
     return true;
 }
 
-static bool check_source(const work *w)
+static bool check_source(const rank_work *w)
 {
     const char *kind = lb_file_kind(w->f);
     if (strncmp(kind, "safetensors", 11) != 0)
@@ -468,7 +468,7 @@ bool lb_shard_file(lb_ctx *cx, const char *from, const char *to,
     const lb_quantize_options how = {.no_sync = o.no_sync};
     /* Only bytes count here, not what a scale means. */
     const lb_file_options read = {.no_map = true, .linear_class = "bitlinear"};
-    work w = {.cx = cx, .o = &o};
+    rank_work w = {.cx = cx, .o = &o};
     w.job = (lb_job){.cx = cx, .o = &how, .arena = {.heap = cx->heap}};
     if (!lb_grid_parse(cx, o.mesh, &w.grid) || !lb_shard_ranks_fit(cx, &w.grid))
         return false;

@@ -9,16 +9,16 @@
 #include "io/arrays/mesh_arrays.h"
 #include "io/util/pattern.h"
 
-typedef struct rule {
-    struct rule *next;
+typedef struct spec_rule {
+    struct spec_rule *next;
     lb_pattern name;
     const char *spec;
-} rule;
+} spec_rule;
 
 struct lb_rules {
     lb_arena arena; /* holds this */
     lb_patterns all;
-    rule *first, **last;
+    spec_rule *first, **last;
 };
 
 lb_rules *lb_rules_open(lb_ctx *cx)
@@ -37,7 +37,7 @@ lb_rules *lb_rules_open(lb_ctx *cx)
 void lb_rules_close(lb_rules *r)
 {
     if (!r) return;
-    for (rule *p = r->first; p; p = p->next)
+    for (spec_rule *p = r->first; p; p = p->next)
         lb_pattern_close(&p->name);
     lb_patterns_close(&r->all);
     lb_arena arena = r->arena; /* which r is in */
@@ -59,7 +59,7 @@ static bool add(lb_ctx *cx, lb_rules *r, const char *text, size_t n)
     size_t at = n; /* no spec has such a sign: a pattern may */
     while (at && text[at - 1] != '=')
         at--;
-    rule *p = lb_arena_alloc(cx, &r->arena, 1, sizeof *p);
+    spec_rule *p = lb_arena_alloc(cx, &r->arena, 1, sizeof *p);
     const char *spec =
         at ? lb_arena_text(cx, &r->arena, text + at, n - at) : "";
     if (!p || !spec) return false;
@@ -166,7 +166,7 @@ bool lb_rules_place(lb_ctx *cx, lb_rules *r, const lb_grid *grid, lb_file *f,
     *to = (lb_placement){0};
     lb_group *g = r && grid ? lb_group_wanted(cx, f, name) : NULL;
     if (!g) return false;
-    rule *p = r->first;
+    spec_rule *p = r->first;
     while (p && !lb_pattern_matches(&r->all, &p->name, name))
         p = p->next;
     to->entry = &g->entry;
@@ -191,7 +191,7 @@ bool lb_rules_check(lb_ctx *cx, const lb_rules *r, const lb_file *f)
 {
     bool ok = r && f;
     const char *first = lb_file_count(f) ? lb_file_entry(f, 0)->name : "";
-    for (const rule *p = ok ? r->first : NULL; ok && p; p = p->next)
+    for (const spec_rule *p = ok ? r->first : NULL; ok && p; p = p->next)
         ok = lb_pattern_check(cx, &p->name, "rule", lb_file_count(f), first);
     return ok;
 }

@@ -35,13 +35,13 @@ enum {
 };
 
 /* What the blob says. */
-typedef struct state {
+typedef struct bnb4_state {
     lb_shape shape;
     int64_t n, blocks, nested_blocks;
     int64_t block, nested_block; /* elements; nested: 0 if there is none */
     lb_dtype dtype;
     float offset;
-} state;
+} bnb4_state;
 
 /* ---- the blob ------------------------------------------------------------ */
 
@@ -66,7 +66,7 @@ static bool read_dtype(lb_json *j, lb_dtype *dtype)
 }
 
 /* Fields that are not known are skipped, as bitsandbytes does. */
-static bool read_fields(lb_json *j, const char *type, state *s)
+static bool read_fields(lb_json *j, const char *type, bnb4_state *s)
 {
     static const char *const name[] = {
         "quant_type",       "blocksize",    "dtype",        "shape",
@@ -123,7 +123,7 @@ static int64_t ceil_div(int64_t n, int64_t by)
 }
 
 /* Sizes of what must be beside it. */
-static bool count(lb_json *j, state *s)
+static bool count(lb_json *j, bnb4_state *s)
 {
     if (s->block < 2 || s->block % 2 || s->nested_block < 0)
         return lb_json_wrong(j, "a blocksize that is none");
@@ -136,7 +136,7 @@ static bool count(lb_json *j, state *s)
 }
 
 static bool read_state(lb_ctx *cx, lb_file *f, const lb_tensor *t,
-                       const char *type, state *s)
+                       const char *type, bnb4_state *s)
 {
     lb_infile *file = f->r->file[t->file];
     const lb_quoted name = lb_quote_name(t->name);
@@ -144,7 +144,7 @@ static bool read_state(lb_ctx *cx, lb_file *f, const lb_tensor *t,
     if (t->packed || t->swap || t->size > STATE_MOST)
         return lb_refuse(cx, file, "'%s' has %llu bytes, more than %d", name.s,
                          (unsigned long long)t->size, STATE_MOST);
-    *s = (state){0};
+    *s = (bnb4_state){0};
     const bool ok = lb_json_begin(cx, &j, file, t->begin, t->size, name.s) &&
                     read_fields(&j, type, s) && count(&j, s);
     if (!ok) j.failed = true;
@@ -154,7 +154,7 @@ static bool read_state(lb_ctx *cx, lb_file *f, const lb_tensor *t,
 /* ---- groups -------------------------------------------------------------- */
 
 static bool check_codes(lb_ctx *cx, const lb_file *f, const lb_tensor *t,
-                        const char *name, const state *s)
+                        const char *name, const bnb4_state *s)
 {
     if (!t)
         return lb_refuse(cx, f->r->file[0], "'%s' has no weight beside it",
@@ -168,7 +168,7 @@ static bool check_codes(lb_ctx *cx, const lb_file *f, const lb_tensor *t,
 }
 
 static bool check_group(lb_ctx *cx, const lb_file *f, lb_group *g,
-                        const state *s)
+                        const bnb4_state *s)
 {
     const lb_tensor *const *t = g->tensor;
     const char *name = g->entry.name;
@@ -202,7 +202,7 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
     while (k < 2 && !lb_name_ends(t->name, key[k], &n))
         k++;
     if (k == 2) return LB_DECLINED;
-    state *s = lb_arena_alloc(cx, &f->arena, 1, sizeof *s);
+    bnb4_state *s = lb_arena_alloc(cx, &f->arena, 1, sizeof *s);
     if (!s || !read_state(cx, f, t, type[k], s)) return LB_FAILED;
     for (int i = CODES; i < STATE; i++)
         g->tensor[i] = lb_reader_find_in(f->r, t->name, n, beside[i]);
@@ -225,7 +225,7 @@ static lb_array *load_nested(lb_ctx *cx, lb_file *f, const lb_group *g,
                              int64_t lo, int64_t hi)
 {
     static const char *const name[] = {"codes", "absmax", "table", "offset"};
-    const state *s = g->own;
+    const bnb4_state *s = g->own;
     const lb_quant_config config = {.format = "dynamic8",
                                     .block_size = s->nested_block,
                                     .center = true,
@@ -247,7 +247,7 @@ static lb_array *load_nested(lb_ctx *cx, lb_file *f, const lb_group *g,
 static lb_array *load_absmax(lb_ctx *cx, lb_file *f, const lb_group *g,
                              int64_t lo, int64_t hi)
 {
-    const state *s = g->own;
+    const bnb4_state *s = g->own;
     const int64_t by = s->nested_block;
     if (!by) return lb_tensor_load(cx, f, g->tensor[ABSMAX], (lb_rows){lo, hi});
     const int64_t from = lo / by * by;
@@ -262,7 +262,7 @@ static lb_array *load_run(lb_ctx *cx, lb_file *f, const lb_group *g, int64_t lo,
                           int64_t hi, const lb_shape *shape)
 {
     static const char *const name[] = {"codes", "absmax", "table"};
-    const state *s = g->own;
+    const bnb4_state *s = g->own;
     const lb_quant_config config = {.format = "nf4",
                                     .block_size = s->block,
                                     .blocks = LB_BLOCKS_FLAT,
@@ -281,7 +281,7 @@ static lb_array *load_run(lb_ctx *cx, lb_file *f, const lb_group *g, int64_t lo,
 /* Rows may begin inside of blocks: then with those around them. */
 static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
 {
-    const state *s = g->own;
+    const bnb4_state *s = g->own;
     lb_shape shape = s->shape;
     if (rows.hi < 0) return load_run(cx, f, g, 0, s->n, &shape);
     const int64_t row = shape.dim[0] ? s->n / shape.dim[0] : 0;
@@ -300,7 +300,7 @@ static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
 
 static const lb_described *describe(lb_ctx *cx, lb_file *f, const lb_group *g)
 {
-    const state *s = g->own;
+    const bnb4_state *s = g->own;
     const lb_quant_config config = {.format = "nf4",
                                     .block_size = s->block,
                                     .blocks = LB_BLOCKS_FLAT,
@@ -325,7 +325,7 @@ static bool cut_both(const lb_described *d, const lb_cut *box, lb_cut *codes,
 static lb_array *cut_absmax(lb_ctx *cx, lb_file *f, const lb_group *g,
                             const lb_cut *c)
 {
-    const state *s = g->own;
+    const bnb4_state *s = g->own;
     if (!s->nested_block)
         return lb_tensor_cut(cx, f, g->tensor[ABSMAX], LB_F32, c);
     if (c->of.rank > 1) {
@@ -344,7 +344,7 @@ static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
                           const lb_cut *box)
 {
     static const char *const name[] = {"codes", "absmax", "table"};
-    const state *s = g->own;
+    const bnb4_state *s = g->own;
     lb_cut codes, blocks;
     if (!cut_both(g->described, box, &codes, &blocks)) return NULL; /* fits */
     const bool flat = codes.of.rank == 1;

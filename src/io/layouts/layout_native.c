@@ -13,15 +13,15 @@
 /* ---- finding ------------------------------------------------------------- */
 
 /* Where its tensors are looked for: name, and parts on the way. */
-typedef struct place {
+typedef struct native_place {
     lb_ctx *cx;
     lb_file *f;
     lb_group *g;
     int n_tensors;
     const char *array; /* for sentences */
-} place;
+} native_place;
 
-static bool find_tensor(place *at, lb_bytes *name, const lb_described *d,
+static bool find_tensor(native_place *at, lb_bytes *name, const lb_described *d,
                         lb_described_part *p)
 {
     const lb_shape want = lb_part_shape(&d->stored, &p->table);
@@ -44,7 +44,7 @@ static bool find_tensor(place *at, lb_bytes *name, const lb_described *d,
     return true;
 }
 
-static bool find_parts(place *at, lb_bytes *name, lb_described *d)
+static bool find_parts(native_place *at, lb_bytes *name, lb_described *d)
 {
     const size_t n = name->n;
     for (int i = 0; i < d->n_parts; i++) {
@@ -81,7 +81,7 @@ static lb_verdict find_as(lb_ctx *cx, lb_file *f, const lb_tensor *t,
     if (!d) return LB_FAILED;
     if (strcmp(d->layout, "native") != 0) return LB_DECLINED;
     const lb_quoted quoted = lb_quote_name(m->key + strlen(LB_DESCRIPTION));
-    place at = {.cx = cx, .f = f, .g = g, .array = quoted.s};
+    native_place at = {.cx = cx, .f = f, .g = g, .array = quoted.s};
     lb_bytes path = {.heap = cx->heap};
     lb_bytes_put(&path, t->name, n);
     const bool ok = find_parts(&at, &path, d);

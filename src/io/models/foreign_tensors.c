@@ -39,11 +39,11 @@ typedef struct clue {
 
 typedef bool fits(const lb_tensor *key, const lb_tensor *beside);
 
-typedef struct rule {
+typedef struct foreign_rule {
     const char *method;
     clue key, beside[2]; /* suffix NULL: nothing is wanted */
     fits *fits;          /* of the key and the first beside it; NULL: any */
-} rule;
+} foreign_rule;
 
 /* ---- shapes -------------------------------------------------------------- */
 
@@ -90,7 +90,7 @@ static bool fits_rows(const lb_tensor *scale, const lb_tensor *w)
 /* ---- rules --------------------------------------------------------------- */
 
 /* clang-format off */
-static const rule rules[] = {
+static const foreign_rule rules[] = {
     /* nvfp4, packed integers, mxfp4 */
     {"compressed-tensors", {".weight_packed", U8, 0},
      {{".weight_global_scale", FLOAT, 0}}, NULL},
@@ -178,7 +178,7 @@ static bool is_so(const clue *c, const lb_tensor *t)
     return (type_of(t) & c->types) && (!c->rank || c->rank == t->rank);
 }
 
-static bool meets(const rule *r, const lb_file *f, const lb_tensor *t)
+static bool meets(const foreign_rule *r, const lb_file *f, const lb_tensor *t)
 {
     size_t n;
     const lb_tensor *beside[2] = {NULL, NULL};

@@ -26,33 +26,33 @@
 
 static const char index_name[] = "model.safetensors.index.json";
 
-typedef struct place {
+typedef struct model_place {
     lb_job *j;
     const char *source; /* what is read, a file or a directory; or NULL */
     const char *from;   /* .. whose other files go over; or NULL */
     const char *to;
     char *partial;
     bool stays; /* what is there at the end */
-} place;
+} model_place;
 
-static bool cannot(const place *p, const char *what, const char *path)
+static bool cannot(const model_place *p, const char *what, const char *path)
 {
     return lb_fail(p->j->cx, LB_E_FILE, "%s: cannot %s: %s", LB_PATH(path),
                    what, strerror(errno));
 }
 
 /* DIR/NAME, from the job's arena; NULL and an error. */
-static char *path_in(const place *p, const char *dir, const char *name)
+static char *path_in(const model_place *p, const char *dir, const char *name)
 {
     return lb_path_in(p->j->cx, &p->j->arena, dir, name);
 }
 
 /* ---- what is there ------------------------------------------------------- */
 
-typedef bool visit(place *p, const char *dir, const char *name);
+typedef bool visit(model_place *p, const char *dir, const char *name);
 
 /* Each entry but . and ..; false as soon as one is. */
-static bool each_entry(place *p, const char *path, visit *what)
+static bool each_entry(model_place *p, const char *path, visit *what)
 {
     bool ok = true;
     DIR *d = opendir(path);
@@ -71,13 +71,13 @@ static bool same_file(const char *a, const char *b)
            x.st_dev == y.st_dev;
 }
 
-static bool is_read(const place *p, const char *path)
+static bool is_read(const model_place *p, const char *path)
 {
     return lb_fail(p->j->cx, LB_E_ARG, "output %s is also the input",
                    LB_PATH(path));
 }
 
-static bool is_not_source(place *p, const char *dir, const char *name)
+static bool is_not_source(model_place *p, const char *dir, const char *name)
 {
     const char *path = path_in(p, dir, name);
     if (!path) return false;
@@ -86,7 +86,7 @@ static bool is_not_source(place *p, const char *dir, const char *name)
 
 /* Whether nothing in a directory, whose files are to go, is read: its shards
  * are beside an index. */
-static bool is_free(place *p, const char *dir)
+static bool is_free(model_place *p, const char *dir)
 {
     struct stat st;
     if (!p->source || stat(dir, &st) || !S_ISDIR(st.st_mode)) return true;
@@ -101,7 +101,7 @@ static bool is_free(place *p, const char *dir)
     return !file || each_entry(p, dir, is_not_source);
 }
 
-static lb_other_files others(const place *p)
+static lb_other_files others(const model_place *p)
 {
     return (lb_other_files){.cx = p->j->cx,
                             .arena = &p->j->arena,
@@ -111,19 +111,19 @@ static lb_other_files others(const place *p)
 }
 
 /* Whether a directory holds nothing but parts of the model. */
-static bool may_go(const place *p, const char *dir)
+static bool may_go(const model_place *p, const char *dir)
 {
     const lb_other_files o = others(p);
     return lb_other_files_only(&o, dir);
 }
 
-static bool remove_all(const place *p, const char *dir)
+static bool remove_all(const model_place *p, const char *dir)
 {
     const lb_other_files o = others(p);
     return lb_other_files_remove(&o, dir);
 }
 
-static bool check_target(place *p)
+static bool check_target(model_place *p)
 {
     struct stat to;
     if (stat(p->to, &to)) return true;
@@ -136,7 +136,7 @@ static bool check_target(place *p)
 /* ---- the partial directory ----------------------------------------------- */
 
 /* Whether an earlier run has left it; *same: of the same job. */
-static bool is_ours(const place *p, const char *note, bool *same)
+static bool is_ours(const model_place *p, const char *note, bool *same)
 {
     uint64_t number = 0;
     const int fd = open(note, O_RDONLY | O_CLOEXEC);
@@ -148,7 +148,7 @@ static bool is_ours(const place *p, const char *note, bool *same)
     return true;
 }
 
-static bool write_bytes(place *p, const char *name, const lb_bytes *b)
+static bool write_bytes(model_place *p, const char *name, const lb_bytes *b)
 {
     const char *path = path_in(p, p->partial, name);
     if (!path) return false;
@@ -157,7 +157,7 @@ static bool write_bytes(place *p, const char *name, const lb_bytes *b)
     return lb_outfile_close(p->j->cx, o, ok, !p->j->o->no_sync);
 }
 
-static bool write_note(place *p)
+static bool write_note(model_place *p)
 {
     lb_bytes b = {.heap = p->j->cx->heap};
     lb_bytes_put(&b, &p->j->number, sizeof p->j->number);
@@ -167,7 +167,7 @@ static bool write_note(place *p)
     return ok;
 }
 
-static bool has_room(const place *p)
+static bool has_room(const model_place *p)
 {
     struct statvfs v;
     const lb_other_files o = others(p);
@@ -192,7 +192,7 @@ static bool has_room(const place *p)
 /* A directory of that name, which is nobody else's as long as the descriptor
  * is open; -1 and an error. It may have got another name meanwhile, by the one
  * that has written it. */
-static int lock(place *p, const char *path)
+static int lock(model_place *p, const char *path)
 {
     struct stat named, opened;
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -210,14 +210,14 @@ static int lock(place *p, const char *path)
     return -1;
 }
 
-static void unlock(place *p)
+static void unlock(model_place *p)
 {
     if (p->j->lock) close(p->j->lock - 1);
     p->j->lock = 0;
 }
 
 /* p->partial, which is there then, and whose lock is the job's. */
-static bool make_partial(place *p)
+static bool make_partial(model_place *p)
 {
     const bool made = mkdir(p->partial, 0777) == 0;
     if (!made && errno != EEXIST) return cannot(p, "make", p->partial);
@@ -227,7 +227,7 @@ static bool make_partial(place *p)
     return fd >= 0;
 }
 
-static bool begin(place *p)
+static bool begin(model_place *p)
 {
     const char *note = path_in(p, p->partial, LB_JOB_NOTE);
     bool same;
@@ -251,7 +251,7 @@ static void sync_path(const char *path)
 /* What stood there has the partial one's name then, and goes, unless something
  * has come to it in that moment; until it has, nobody may begin to write there.
  */
-static bool exchange(place *p)
+static bool exchange(model_place *p)
 {
     const int fd = lock(p, p->to);
     bool ok = fd >= 0;
@@ -266,7 +266,7 @@ static bool exchange(place *p)
 
 /* Its name at last. Something may have come to the place since the job began,
  * which must not go: then all that was made stays, to be taken up. */
-static bool publish(place *p)
+static bool publish(model_place *p)
 {
     struct stat st;
     const char *note = path_in(p, p->partial, LB_JOB_NOTE);
@@ -287,7 +287,7 @@ static bool publish(place *p)
 /* config.json says how weights are packed. A dry run only composes it. */
 static bool write_config(void *user, lb_infile *f)
 {
-    place *p = user;
+    model_place *p = user;
     lb_bytes value = {.heap = p->j->cx->heap}, out = value;
     const bool ok = lb_job_configure(p->j, &value) &&
                     lb_model_json(p->j->cx, f, value.n ? &value : NULL, &out) &&
@@ -297,7 +297,7 @@ static bool write_config(void *user, lb_infile *f)
     return ok;
 }
 
-static bool carry_over(place *p, bool configure)
+static bool carry_over(model_place *p, bool configure)
 {
     lb_other_files o = others(p);
     if (configure && !p->j->verbatim) o.config = write_config;
@@ -307,7 +307,7 @@ static bool carry_over(place *p, bool configure)
 
 /* ---- weights ------------------------------------------------------------- */
 
-static bool write_index(place *p)
+static bool write_index(model_place *p)
 {
     lb_job *j = p->j;
     const lb_saver *s = j->plan;
@@ -326,7 +326,7 @@ static bool write_index(place *p)
                                  j->shards, total, &o);
 }
 
-static bool write_weights(place *p)
+static bool write_weights(model_place *p)
 {
     lb_job *j = p->j;
     bool ok = true;
@@ -346,7 +346,7 @@ static bool write_weights(place *p)
 }
 
 /* What is there once: by the first rank. */
-static bool write_rest(place *p)
+static bool write_rest(model_place *p)
 {
     if (!lb_job_leads(p->j)) return true;
     return (p->j->shards <= 1 || write_index(p)) && carry_over(p, true) &&
@@ -355,7 +355,7 @@ static bool write_rest(place *p)
 
 /* Its name without slashes at the end, or what it leads to if it is a link; and
  * that of the partial one. */
-static bool name_both(place *p, const char *to)
+static bool name_both(model_place *p, const char *to)
 {
     static const char suffix[] = ".partial";
     char real[PATH_MAX];
@@ -375,7 +375,7 @@ static bool name_both(place *p, const char *to)
 }
 
 /* Whether an existing partial directory may be continued, or replaced. */
-static bool check_partial(place *p)
+static bool check_partial(model_place *p)
 {
     struct stat st;
     bool same;
@@ -388,7 +388,7 @@ static bool check_partial(place *p)
     return is_ours(p, note, &same) || may_go(p, p->partial);
 }
 
-static bool is_safetensors(const place *p)
+static bool is_safetensors(const model_place *p)
 {
     const char *kind = p->j->o->kind;
     return !kind || strcmp(kind, "safetensors") == 0 ||
@@ -401,7 +401,7 @@ static bool is_safetensors(const place *p)
 bool lb_job_may_write(lb_job *j, const char *from, const char *to)
 {
     struct stat st;
-    place p = {.j = j, .source = from};
+    model_place p = {.j = j, .source = from};
     if (!j->o->directory)
         return lb_outfile_check(j->cx, to, j->f->r->file, j->f->r->n_files);
     if (stat(from, &st) == 0 && S_ISDIR(st.st_mode)) p.from = from;
@@ -413,7 +413,7 @@ bool lb_job_may_write(lb_job *j, const char *from, const char *to)
 bool lb_job_check_config(lb_job *j, const char *from)
 {
     struct stat st;
-    place p = {.j = j, .source = from};
+    model_place p = {.j = j, .source = from};
     const char *path = path_in(&p, from, "config.json");
     if (!path) return false;
     if (stat(path, &st) || !S_ISREG(st.st_mode)) return true;
@@ -424,7 +424,7 @@ bool lb_job_check_config(lb_job *j, const char *from)
 }
 
 /* Made by the first rank, for all. */
-static bool begin_all(place *p)
+static bool begin_all(model_place *p)
 {
     lb_job *j = p->j;
     if (!lb_job_meet(j, !lb_job_leads(j) || check_target(p))) return false;
@@ -437,7 +437,7 @@ static bool begin_all(place *p)
 
 /* As with a file, an error leaves nothing behind; a cancelled job keeps what
  * is complete. */
-static bool end(place *p, bool ok)
+static bool end(model_place *p, bool ok)
 {
     const bool kept = lb_error_status(p->j->cx) == LB_E_CANCELLED &&
                       (p->j->mesh || p->j->finished > 0);
@@ -458,7 +458,7 @@ static const char *directory(const char *from)
 bool lb_job_begin_directory(lb_job *j, const char *from, const char *to,
                             char **partial)
 {
-    place p = {.j = j, .source = from, .from = directory(from)};
+    model_place p = {.j = j, .source = from, .from = directory(from)};
     const bool ok = name_both(&p, to);
     *partial = p.partial;
     return lb_job_meet(j, ok) && ok && begin_all(&p);
@@ -467,7 +467,7 @@ bool lb_job_begin_directory(lb_job *j, const char *from, const char *to,
 bool lb_job_end_directory(lb_job *j, const char *from, const char *to,
                           char *partial, bool ok)
 {
-    place p = {.j = j, .from = directory(from)};
+    model_place p = {.j = j, .from = directory(from)};
     if (!name_both(&p, to)) ok = false;
     p.partial = partial;
     if (lb_job_leads(j)) ok = ok && carry_over(&p, false);
@@ -478,14 +478,14 @@ bool lb_job_end_directory(lb_job *j, const char *from, const char *to,
 
 char *lb_job_path(lb_job *j, const char *dir, const char *name)
 {
-    const place p = {.j = j};
+    const model_place p = {.j = j};
     return path_in(&p, dir, name);
 }
 
 bool lb_job_write_directory(lb_job *j, const char *from, const char *to)
 {
     struct stat st;
-    place p = {.j = j, .source = from};
+    model_place p = {.j = j, .source = from};
     if (stat(from, &st) == 0 && S_ISDIR(st.st_mode)) p.from = from;
     if (!j->shards) j->shards = 1; /* a model without arrays is one, too */
     bool ok = name_both(&p, to);

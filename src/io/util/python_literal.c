@@ -8,7 +8,7 @@
 /* Open brackets that Python takes. */
 enum { DEPTH_MOST = 200 };
 
-typedef struct parser {
+typedef struct literal_parser {
     lb_ctx *cx;
     lb_arena *arena;
     const char *text, *at, *end;
@@ -19,23 +19,23 @@ typedef struct parser {
     bool long_ints;
     bool short_memory;
     const char *wrong;
-} parser;
+} literal_parser;
 
-static lb_py *parse_value(parser *p);
+static lb_py *parse_value(literal_parser *p);
 
-static void *wrong(parser *p, const char *what)
+static void *wrong(literal_parser *p, const char *what)
 {
     if (!p->wrong) p->wrong = what;
     return NULL;
 }
 
-static void *no_memory(parser *p)
+static void *no_memory(literal_parser *p)
 {
     p->short_memory = true;
     return wrong(p, "no memory");
 }
 
-static lb_py *new_value(parser *p, lb_py_kind kind)
+static lb_py *new_value(literal_parser *p, lb_py_kind kind)
 {
     lb_py *v = lb_arena_alloc(p->cx, p->arena, 1, sizeof *v);
     if (!v) return no_memory(p);
@@ -56,7 +56,7 @@ static bool is_letter(char c)
            (unsigned char)c >= 0x80;
 }
 
-static bool next_is(const parser *p, char c)
+static bool next_is(const literal_parser *p, char c)
 {
     return p->at < p->end && *p->at == c;
 }
@@ -64,7 +64,7 @@ static bool next_is(const parser *p, char c)
 /* ---- between values ------------------------------------------------------ */
 
 /* A backslash that ends a line; another one stays, and is nothing's begin. */
-static bool pass_joint(parser *p)
+static bool pass_joint(literal_parser *p)
 {
     if (p->end - p->at < 2 || p->at[0] != '\\' || p->at[1] != '\n')
         return false;
@@ -74,7 +74,7 @@ static bool pass_joint(parser *p)
 }
 
 /* To what is no space; lines: nor a comment, nor the end of one in brackets. */
-static void pass_blanks(parser *p, bool lines)
+static void pass_blanks(literal_parser *p, bool lines)
 {
     while (p->at < p->end) {
         const char c = *p->at;
@@ -90,12 +90,12 @@ static void pass_blanks(parser *p, bool lines)
     }
 }
 
-static void pass_space(parser *p)
+static void pass_space(literal_parser *p)
 {
     pass_blanks(p, true);
 }
 
-static bool pass(parser *p, char c)
+static bool pass(literal_parser *p, char c)
 {
     pass_space(p);
     if (!next_is(p, c)) return false;
@@ -103,7 +103,7 @@ static bool pass(parser *p, char c)
     return true;
 }
 
-static bool pass_word(parser *p, const char *word)
+static bool pass_word(literal_parser *p, const char *word)
 {
     const size_t n = strlen(word);
     if ((size_t)(p->end - p->at) < n || memcmp(p->at, word, n) != 0)
@@ -115,7 +115,7 @@ static bool pass_word(parser *p, const char *word)
 }
 
 /* Lines without anything, before the value and behind it. */
-static void pass_lines(parser *p)
+static void pass_lines(literal_parser *p)
 {
     do
         pass_space(p);
@@ -124,7 +124,7 @@ static void pass_lines(parser *p)
 
 /* The first line with something on it is not indented, unless it is the first
  * of all. A form feed begins it anew. */
-static bool is_indented(const parser *p)
+static bool is_indented(const literal_parser *p)
 {
     const char *line = p->at;
     while (line > p->text && line[-1] != '\n' && line[-1] != '\f')
@@ -144,7 +144,7 @@ typedef struct prefix {
 } prefix;
 
 /* Whether a string begins here. */
-static bool string_begins(const parser *p, prefix *x)
+static bool string_begins(const literal_parser *p, prefix *x)
 {
     bool plain = false;
     *x = (prefix){0};
@@ -183,7 +183,7 @@ static int hex_digit(char c)
 }
 
 /* n digits in base 16, all of which must be there; or up to n in base 8. */
-static int64_t pass_code(parser *p, int n, int base)
+static int64_t pass_code(literal_parser *p, int n, int base)
 {
     int64_t v = 0;
     int i = 0;
@@ -210,7 +210,7 @@ static char *put_utf8(char *to, uint32_t c)
 
 /* What follows a backslash; NULL if there is no such thing. Others than these
  * stand for themselves, with their backslash. */
-static char *pass_escape(parser *p, char *to, bool bytes)
+static char *pass_escape(literal_parser *p, char *to, bool bytes)
 {
     static const char letter[] = "\\'\"abfnrtv",
                       plain[] = "\\'\"\a\b\f\n\r\t\v";
@@ -237,13 +237,13 @@ static char *pass_escape(parser *p, char *to, bool bytes)
     return to;
 }
 
-static bool ends_here(const parser *p, const char *quote, size_t n)
+static bool ends_here(const literal_parser *p, const char *quote, size_t n)
 {
     return (size_t)(p->end - p->at) >= n && memcmp(p->at, quote, n) == 0;
 }
 
 /* From its prefix on; returns where it ends in to. */
-static char *pass_string(parser *p, const prefix *x, char *to)
+static char *pass_string(literal_parser *p, const prefix *x, char *to)
 {
     p->at += x->n;
     const char q[3] = {*p->at, *p->at, *p->at};
@@ -271,7 +271,7 @@ static char *pass_string(parser *p, const prefix *x, char *to)
 }
 
 /* One or more, which are one. */
-static lb_py *parse_string(parser *p, prefix x)
+static lb_py *parse_string(literal_parser *p, prefix x)
 {
     lb_py *v = new_value(p, x.bytes ? LB_PY_BYTES : LB_PY_STRING);
     char *to = p->room;
@@ -294,7 +294,8 @@ static lb_py *parse_string(parser *p, prefix x)
 
 /* Digits, between which single underscores may stand; false if there is none.
  * v, if it is wanted, gets their value, and wide whether it is too large. */
-static bool pass_digits(parser *p, int base, bool under, int64_t *v, bool *wide)
+static bool pass_digits(literal_parser *p, int base, bool under, int64_t *v,
+                        bool *wide)
 {
     bool some = false;
     for (;;) {
@@ -313,7 +314,7 @@ static bool pass_digits(parser *p, int base, bool under, int64_t *v, bool *wide)
 }
 
 /* Behind 0x, 0o and 0b. */
-static bool pass_based(parser *p, lb_py *v)
+static bool pass_based(literal_parser *p, lb_py *v)
 {
     const int letter = p->at[1] | 0x20;
     const int base = letter == 'x' ? 16 : letter == 'o' ? 8 : 2;
@@ -322,7 +323,7 @@ static bool pass_based(parser *p, lb_py *v)
 }
 
 /* A point, an exponent and a j, all of which may lack. */
-static bool pass_rest(parser *p, lb_py *v)
+static bool pass_rest(literal_parser *p, lb_py *v)
 {
     if (next_is(p, '.')) {
         p->at++;
@@ -343,7 +344,7 @@ static bool pass_rest(parser *p, lb_py *v)
 }
 
 /* Python 2's L, any number of them, as numpy passes them over. */
-static void pass_long(parser *p)
+static void pass_long(literal_parser *p)
 {
     while (p->long_ints) {
         const char *before = p->at;
@@ -354,7 +355,7 @@ static void pass_long(parser *p)
     }
 }
 
-static lb_py *parse_number(parser *p)
+static lb_py *parse_number(literal_parser *p)
 {
     lb_py *v = new_value(p, LB_PY_INT);
     if (!v) return NULL;
@@ -378,7 +379,7 @@ static lb_py *parse_number(parser *p)
 
 /* ---- values -------------------------------------------------------------- */
 
-static bool open_bracket(parser *p)
+static bool open_bracket(literal_parser *p)
 {
     p->at++;
     if (++p->depth > DEPTH_MOST) wrong(p, "brackets that nest too deep");
@@ -388,7 +389,7 @@ static bool open_bracket(parser *p)
 /* Items up to the bracket, separated by commas, one of which may stand at the
  * end. *comma: whether there was one. Of braces: entries of a dict, if the
  * first one is. */
-static bool parse_items(parser *p, lb_py *v, char close, bool *comma)
+static bool parse_items(literal_parser *p, lb_py *v, char close, bool *comma)
 {
     lb_py **end = &v->item;
     *comma = true;
@@ -417,7 +418,7 @@ static bool parse_items(parser *p, lb_py *v, char close, bool *comma)
     return true;
 }
 
-static lb_py *parse_bracket(parser *p, lb_py_kind kind, char close)
+static lb_py *parse_bracket(literal_parser *p, lb_py_kind kind, char close)
 {
     bool comma;
     lb_py *v = new_value(p, kind);
@@ -427,7 +428,7 @@ static lb_py *parse_bracket(parser *p, lb_py_kind kind, char close)
     return v->item; /* parentheses around it */
 }
 
-static lb_py *parse_word(parser *p)
+static lb_py *parse_word(literal_parser *p)
 {
     lb_py *v = new_value(p, LB_PY_BOOL);
     if (!v) return NULL;
@@ -445,7 +446,7 @@ static lb_py *parse_word(parser *p)
     return v;
 }
 
-static lb_py *parse_atom(parser *p)
+static lb_py *parse_atom(literal_parser *p)
 {
     prefix x;
     pass_space(p);
@@ -473,7 +474,7 @@ static lb_py *parse_atom(parser *p)
 }
 
 /* One sign, before a number that has none. */
-static lb_py *parse_value(parser *p)
+static lb_py *parse_value(literal_parser *p)
 {
     pass_space(p);
     const char *begin = p->at;
@@ -491,7 +492,7 @@ static lb_py *parse_value(parser *p)
 }
 
 /* A value, or several with commas between them, which are a tuple. */
-static lb_py *parse_values(parser *p)
+static lb_py *parse_values(literal_parser *p)
 {
     lb_py *v = parse_value(p), *all = NULL;
     if (!v || !pass(p, ',')) return v;
@@ -513,7 +514,7 @@ static lb_py *parse_values(parser *p)
 
 /* Behind the value only lines without anything, none of which goes on. Its own
  * may, but not to the end. */
-static void pass_end(parser *p)
+static void pass_end(literal_parser *p)
 {
     pass_space(p);
     bool joined = p->joint == p->end;
@@ -529,7 +530,7 @@ static void pass_end(parser *p)
 const lb_py *lb_py_parse(lb_ctx *cx, lb_arena *arena, const char *text,
                          size_t n, bool long_ints, const char **why, size_t *at)
 {
-    parser p = {.cx = cx, .arena = arena, .text = text, .at = text};
+    literal_parser p = {.cx = cx, .arena = arena, .text = text, .at = text};
     p.end = text + n;
     p.long_ints = long_ints;
     p.room = lb_arena_alloc(cx, arena, (uint64_t)n + 1, 1);
