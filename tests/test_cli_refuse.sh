@@ -139,7 +139,7 @@ for where in "$tmp/no/r.md: cannot be written: No such file" \
 done
 # What is said is a line, whatever stands in it.
 refused 1 'a\x0ab\x1b[31m\xff\xe2\x80\xae: cannot open' info \
-    $'a\nb\e[31m\xff\u202e'
+    $'a\nb\e[31m\xff\xe2\x80\xae'
 refused 2 "unknown verb 'a\\x0ab'" $'a\nb'
 
 # ---- sources -----------------------------------------------------------------
