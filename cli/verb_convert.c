@@ -10,7 +10,7 @@ static verdict run(const arguments *a)
     if (!argument_word(a, OPTION_LAYOUT, layouts, &layout) ||
         !rewrite_dtype(a, &how.dtype))
         return USAGE;
-    how.layout = layouts[layout];
+    if (a->count[OPTION_LAYOUT]) how.layout = layouts[layout];
     return rewrite_run(&how, a);
 }
 

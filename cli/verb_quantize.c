@@ -196,6 +196,13 @@ static void warn(void *user, const char *text)
     if (!a->comm || a->comm->rank == 0) caution("--%s", text);
 }
 
+/* The layout that the job has chosen. */
+static void note(void *user, const char *text)
+{
+    const job_talk *t = user;
+    if (!t->quiet) fprintf(stderr, "lowbit: %s\n", text);
+}
+
 static verdict run(const arguments *a)
 {
     static const char *const layouts[] = {"native", "bnb", "bitnet", "eformer",
@@ -214,14 +221,19 @@ static verdict run(const arguments *a)
         !argument_bytes(a, OPTION_MAX_MEMORY, MEMORY_LEAST, &o.max_memory) ||
         !read_config(a, &o.config))
         return USAGE;
-    o.layout = layouts[layout];
     o.directory = to && place_is_directory(a);
+    /* Without --layout, that of a directory is left to the job. */
+    const bool native =
+        a->count[OPTION_COMPAT] && o.config.compat == LB_COMPAT_NATIVE;
+    if (!o.directory || a->count[OPTION_LAYOUT] || native)
+        o.layout = layouts[layout];
     o.kind = !to || o.directory ? NULL : place_kind(to);
     if (!read_target(a, &o, other)) return USAGE;
     verdict v =
         job_talk_begin(&t, a, "quantize", a->operand[0], to ? to : "(nothing)");
     if (v != DONE) return v;
-    o.done_user = o.progress_user = &t;
+    o.done_user = o.progress_user = o.note_user = &t;
+    o.note = note;
     o.measure = t.measure;
     o.no_sync = a->count[OPTION_NO_SYNC] != 0;
     o.resume = a->count[OPTION_RESUME] != 0;
@@ -304,7 +316,7 @@ const verb verb_quantize = {
         "arrays,\nand the file is the same.",
     .examples =
         "lowbit quantize model.safetensors -o small.safetensors --type nf4\n"
-        "lowbit quantize model/ -o small/ --type nf4 --layout bnb\n"
+        "lowbit quantize model/ -o small/ --type nf4\n"
         "lowbit quantize model.gguf -o small.gguf --target-size 4.2G\n"
         "lowbit quantize model/ -o small/ --type nf4 --override 'down=int8'\n"
         "mpirun -np 4 lowbit quantize model/ -o small/ --type nf4",

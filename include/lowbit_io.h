@@ -437,9 +437,15 @@ typedef enum lb_shape_fallback {
 /* Zero means the default. */
 typedef struct lb_quantize_options {
     size_t struct_size;
-    const char *kind, *layout; /* as in lb_save_options */
-    lb_quant_config config;    /* how, where choose says nothing else */
-    lb_choose choose;          /* NULL: lb_choose_weights */
+    const char *kind;   /* as in lb_save_options */
+    const char *layout; /* likewise; the default of a directory is the layout
+                         * that transformers loads (bnb for nf4 and int8, with
+                         * its arithmetic if compat is native; bitnet for
+                         * ternary), if it can store everything as requested,
+                         * otherwise native; see note */
+    lb_quant_config config; /* how, where choose says nothing else */
+    lb_choose choose;       /* NULL: lb_choose_weights. May be called twice for
+                             * an array */
     void *choose_user;
     void (*done)(void *user, const lb_written *w); /* NULL: nobody */
     void *done_user;
@@ -493,6 +499,10 @@ typedef struct lb_quantize_options {
      * pattern is an error. */
     void (*warn)(void *user, const char *text);
     void *warn_user;
+    /* Called with a phrase about each decision that the options leave to the
+     * job: the layout of a directory, and why. NULL: nobody. */
+    void (*note)(void *user, const char *text);
+    void *note_user;
 } lb_quantize_options;
 
 /* Quantizes a file, or the directory of a model, piece by piece: what is not
@@ -509,7 +519,8 @@ LB_API bool lb_quantize_file(lb_ctx *cx, const char *from, const char *to,
  */
 typedef struct lb_convert_options {
     size_t struct_size;
-    const char *kind, *layout;
+    const char *kind;
+    const char *layout; /* the default of a directory is that of the source */
     lb_dtype dtype; /* of floats that are, or become, dense; none: each its own
                      */
     bool keep;      /* packed arrays stay packed, with their codes and scales,

@@ -86,6 +86,54 @@ if "$program" quantize --help | grep 'lowbit quantize model/.*gguf'; then
     die "--help shows what is refused"
 fi
 
+# ---- the layout of a directory -----------------------------------------------
+
+# chosen TEXT QUANT_METHOD OPTION...: what is said, and what config.json says.
+chosen()
+{
+    checks=$((checks + 1))
+    "$program" quantize "$tmp/hf" -o "$tmp/made" --force --no-sync "${@:3}" \
+        >"$tmp/out" 2>"$tmp/err" || die "'${*:3}': fails"
+    grep -qF "layout $1" "$tmp/err" || die "'${*:3}': does not say '$1'"
+    if [ -n "$2" ]; then
+        grep -q "\"quant_method\": \"$2\"" "$tmp/made/config.json" ||
+            die "'${*:3}': not $2"
+    else
+        grep -q '"lowbit": {' "$tmp/made/config.json" || die "'${*:3}': no lowbit"
+        ! grep -q quant_method "$tmp/made/config.json" || die "'${*:3}': a method"
+    fi
+}
+header='{"layers.0.weight":{"dtype":"F32","shape":[64,64],"data_offsets":[0,16384]},'
+header+='"layers.1.weight":{"dtype":"F32","shape":[64,64],"data_offsets":[16384,32768]}}'
+safetensors "$tmp/hf/model.safetensors" "$header" ''
+head -c 32768 /dev/zero | tr '\0' '<' >>"$tmp/hf/model.safetensors"
+chosen "bnb, which transformers loads" bitsandbytes --type nf4
+chosen "bnb, which transformers loads" bitsandbytes --type nf4 --double-quant
+chosen "bnb, which transformers loads" bitsandbytes --type int8
+chosen "bitnet, which transformers loads" bitnet --type ternary
+chosen "native, which only lowbit loads: transformers has no" '' --type q8_0
+chosen "native, which only lowbit loads, instead of bnb: it cannot" '' \
+    --type int8 --block-size 32
+chosen "native, which only lowbit loads, instead of bnb: types" '' \
+    --type nf4 --override layers.1=int8
+chosen "native, which only lowbit loads: a target" '' --target-bpw 6
+# What is asked for is not replaced.
+refused 2 "bnb" quantize "$tmp/hf" -o "$tmp/made" --force --type int8 \
+    --block-size 32 --layout bnb
+run 0 quantize "$tmp/hf" -o "$tmp/made" -q --no-sync --force --type nf4 \
+    --layout native
+grep -q '"lowbit": {' "$tmp/made/config.json" || die "native: no lowbit"
+run 0 info "$tmp/made"
+has native
+run 0 dequantize "$tmp/made" -o "$tmp/wide" -q --no-sync
+! grep -q quantization "$tmp/wide/config.json" ||
+    die "the configuration stays"
+# A directory stays in its layout, and config.json as it is.
+run 0 quantize "$tmp/hf" -o "$tmp/made" -q --no-sync --force --type nf4 --double-quant
+run 0 convert "$tmp/made" -o "$tmp/wide" -q --no-sync --force
+diff -r "$tmp/made" "$tmp/wide" >"$tmp/diff" || die "$(cat "$tmp/diff")"
+rm -r "$tmp/made" "$tmp/wide"
+
 # ---- quantized by others -----------------------------------------------------
 
 # tensors FILE SPEC...: a file of tensors, each NAME:TYPE:DIM,DIM; in the order
@@ -219,7 +267,7 @@ says()
     local named="quantized with $1 (according to $2), which cannot be decoded"
     run 0 info "$tmp/model"
     has "$named"
-    refused 3 "$named" quantize "$tmp/model" -o "$tmp/copy" --type nf4
+    refused 3 "$named" quantize "$tmp/model" -o "$tmp/copy" --type q8_0
     refused 3 "$named" quantize "$tmp/model/" -o "$tmp/copy" --target-bpw 5
     refused 3 "$named" dequantize "$tmp/model" -o "$tmp/copy"
     refused 3 "$named" convert "$tmp/model" -o "$tmp/copy.safetensors"

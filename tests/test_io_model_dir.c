@@ -68,6 +68,15 @@ enum { N = sizeof arrays / sizeof *arrays };
 static const char config_text[] = "{\n  \"dtype\": \"bfloat16\",\n"
                                   "  \"model_type\": \"test\"\n}\n";
 
+/* What it becomes with arrays in our own layout, which transformers must
+ * refuse. */
+#define OWN_CONFIG                                                             \
+    "\"quantization_config\": {\n    \"lowbit\": {\n      \"layout\": "        \
+    "\"native\",\n      \"version\": \"" LB_VERSION_STRING "\"\n    }\n  }"
+static const char native_text[] = "{\n  \"dtype\": \"bfloat16\",\n"
+                                  "  \"model_type\": \"test\",\n"
+                                  "  " OWN_CONFIG "\n}\n";
+
 static lb_array *numbers(int i)
 {
     return lb_random_normal(cx, (lb_key){5, (uint64_t)i}, LB_BF16,
@@ -192,7 +201,7 @@ static void test_strangers(void)
 {
     seen s = {0};
     const lb_quant_config nf4 = {.format = "nf4"};
-    lb_quantize_options o = options(NULL, nf4, &s);
+    lb_quantize_options o = options("native", nf4, &s);
     const scratch_path from = in("model", ""), to = in("native", "");
     CHECK(mkdir(in("native.partial", "").s, 0777) == 0);
     put_file("native.partial", "model.safetensors", "x");
@@ -223,7 +232,7 @@ static void test_native(void)
 {
     seen s = {0};
     const lb_quant_config nf4 = {.format = "nf4"};
-    const lb_quantize_options o = options(NULL, nf4, &s);
+    const lb_quantize_options o = options("native", nf4, &s);
     CHECK(lb_quantize_file(cx, in("model", "").s, in("native/", "").s, &o));
     CHECK(s.quantized == 4 && s.kept == 4);
     CHECK_EQ_S(s.why[0], "an embedding");
@@ -231,7 +240,7 @@ static void test_native(void)
     CHECK_EQ_S(s.why[2], "a router");
     CHECK_EQ_S(s.why[5], "the output head");
     check_arrays("native", &nf4, &s);
-    check_file("native", "config.json", config_text);
+    check_file("native", "config.json", native_text);
     check_file("native", "tokenizer.json", "{\"a\": 1}");
     CHECK(!is_there("native", "pytorch_model.bin"));
     check_file("native", ".hidden", "x");
@@ -306,7 +315,7 @@ static void test_loaded(void)
     put_file("model", "config.json", "{\"quantization_config\": {}, \"x\": 2}");
     const lb_quantize_options plain = options("native", nf4, &s);
     CHECK(lb_quantize_file(cx, in("model", "").s, in("plain", "").s, &plain));
-    check_file("plain", "config.json", "{ \"x\": 2}");
+    check_file("plain", "config.json", "{" OWN_CONFIG ", \"x\": 2}");
     put_file("model", "config.json", config_text);
     CHECK_EQ_S(lb_error(cx), "");
 }
@@ -340,7 +349,7 @@ static void test_resume(void)
 {
     seen s = {0};
     const lb_quant_config nf4 = {.format = "nf4"};
-    lb_quantize_options o = options(NULL, nf4, &s);
+    lb_quantize_options o = options("native", nf4, &s);
     for (int64_t k = 1; k <= N; k++) {
         stop_after(k, o);
         CHECK(!is_there("again", "") && is_there("again.partial", ""));
@@ -366,7 +375,7 @@ static void test_resume(void)
     remove_dir("again");
     o.layout = "eformer";
     stop_after(6, o);
-    o.layout = NULL;
+    o.layout = "native";
     s = (seen){0};
     CHECK(lb_quantize_file(cx, in("model", "").s, in("again", "").s, &o));
     CHECK(s.resumed == 0 && same_as("again", lb_shard_name(0, 2).s));
@@ -391,12 +400,12 @@ static void test_error(void)
 {
     seen s = {0};
     const lb_quant_config nf4 = {.format = "nf4"};
-    const lb_quantize_options o = options(NULL, nf4, &s);
+    const lb_quantize_options o = options("native", nf4, &s);
     put_file("model", "config.json", "{\"no\": }");
     CHECK(!lb_quantize_file(cx, in("model", "").s, in("native", "").s, &o));
     CHECK(lb_error_status(cx) == LB_E_CONTENT);
     lb_clear(cx);
-    check_file("native", "config.json", config_text);
+    check_file("native", "config.json", native_text);
     CHECK(!is_there("native.partial", ""));
     put_file("model", "config.json", config_text);
 }
@@ -404,18 +413,19 @@ static void test_error(void)
 /* config.json is what Python's json writes; and not endless. */
 static void test_config(void)
 {
-    static const char odd[] = "{\"time_step_limit\": [0.0, Infinity], \"a\": "
-                              "-Infinity, \"b\": NaN, \"c\": 1e999}";
+#define ODD                                                                    \
+    "{\"time_step_limit\": [0.0, Infinity], \"a\": "                           \
+    "-Infinity, \"b\": NaN, \"c\": 1e999"
     enum { LARGE = (1 << 24) + 1 };
     seen s = {0};
     lb_model_config c = {0};
     lb_bytes out = {.heap = cx->heap};
     const lb_quant_config nf4 = {.format = "nf4"};
-    const lb_quantize_options o = options(NULL, nf4, &s);
-    put_file("model", "config.json", odd);
+    const lb_quantize_options o = options("native", nf4, &s);
+    put_file("model", "config.json", ODD "}");
     CHECK(lb_quantize_file(cx, in("model", "").s, in("odd", "").s, &o));
     CHECK_EQ_S(lb_error(cx), "");
-    check_file("odd", "config.json", odd);
+    check_file("odd", "config.json", ODD ",\n  " OWN_CONFIG "\n}");
     put_file("model", "config.json", config_text);
     uint8_t *large = malloc(LARGE);
     CHECK(large != NULL);
@@ -430,6 +440,81 @@ static void test_config(void)
     lb_bytes_free(&out);
 }
 
+/* ---- without a layout ---------------------------------------------------- */
+
+static void keep_text(void *user, const char *text)
+{
+    snprintf(user, 256, "%s", text);
+}
+
+/* Quantizes without a layout: which is chosen, and why. */
+static void chosen(const lb_quantize_options *how, const char *layout,
+                   const char *why)
+{
+    char text[256] = "";
+    lb_quantize_options o = *how;
+    o.note = keep_text;
+    o.note_user = text;
+    CHECK(lb_quantize_file(cx, in("model", "").s, in("chosen", "").s, &o));
+    CHECK_EQ_S(lb_error(cx), "");
+    CHECK_EQ_S(text, why);
+    lb_file *f = lb_file_open(cx, in("chosen", "").s, NULL);
+    int packed = 0;
+    for (int64_t i = 0; i < lb_file_count(f); i++) {
+        const lb_entry *e = lb_file_entry(f, i);
+        if (!e->layout) continue;
+        CHECK_EQ_S(e->layout, layout);
+        packed++;
+    }
+    CHECK(packed > 0);
+    lb_file_close(f);
+    remove_dir("chosen");
+}
+
+static void test_chosen(void)
+{
+#define ONLY "layout native, which only lowbit loads"
+    seen s = {0};
+    lb_quantize_options o = options(NULL, (lb_quant_config){0}, &s);
+    o.config.format = "nf4";
+    chosen(&o, "bnb", "layout bnb, which transformers loads");
+    o.config.double_quant = true;
+    chosen(&o, "bnb", "layout bnb, which transformers loads");
+    o.config = (lb_quant_config){.format = "int8"};
+    chosen(&o, "bnb", "layout bnb, which transformers loads");
+    o.config = (lb_quant_config){.format = "ternary"};
+    chosen(&o, "bitnet", "layout bitnet, which transformers loads");
+    o.config.scale = LB_SCALE_ROW;
+    chosen(&o, "native",
+           ONLY ", instead of bitnet: it cannot store these settings");
+    o.config = (lb_quant_config){.format = "int8", .block_size = 32};
+    chosen(&o, "native",
+           ONLY ", instead of bnb: it cannot store these settings");
+    o.config = (lb_quant_config){.format = "binary"};
+    chosen(&o, "native", ONLY ": transformers has no layout for this type");
+    o.config = (lb_quant_config){.format = "nf4"};
+    o.target_bits = 10;
+    chosen(&o, "native", ONLY ": a target mixes types");
+    o.target_bits = 0;
+    o.strict = true; /* an array of rank 3 cannot be bitsandbytes' */
+    chosen(&o, "native",
+           ONLY ", instead of bnb: it cannot store every array that was asked "
+                "for");
+    o.strict = false;
+    o.selection = lb_selection_open(cx);
+    CHECK(lb_selection_override(cx, o.selection, "up_proj=keep"));
+    chosen(&o, "bnb", "layout bnb, which transformers loads");
+    CHECK(lb_selection_override(cx, o.selection, "down=int8"));
+    chosen(&o, "native", ONLY ", instead of bnb: types or settings are mixed");
+    lb_selection_close(o.selection);
+    o.selection = lb_selection_open(cx);
+    CHECK(lb_selection_include(cx, o.selection, "lm_head"));
+    chosen(&o, "native",
+           ONLY ", instead of bnb: it cannot store every array that was asked "
+                "for");
+    lb_selection_close(o.selection);
+}
+
 int main(void)
 {
     cx = lb_open(&(lb_options){.threads = 2});
@@ -442,6 +527,7 @@ int main(void)
     test_resume();
     test_error();
     test_config();
+    test_chosen();
     lb_leave(cx);
     CHECK_EQ_S(lb_error(cx), "");
     lb_close(cx);

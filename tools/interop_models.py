@@ -16,6 +16,7 @@ import tempfile
 
 os.environ["TORCHDYNAMO_DISABLE"] = "1"  # BitNet's would be compiled first
 
+import bitsandbytes.functional
 import numpy as np
 import safetensors.torch
 import torch
@@ -223,6 +224,73 @@ def test_variants(d):
                     MODELS[name][3] - stay, "--exclude", layer)
 
 
+def weights_of(model):
+    """Weights as the model uses them, packed ones decoded by their library."""
+    out = {}
+    for name, m in model.named_modules():
+        kind = type(m).__name__
+        if kind == "Linear4bit":
+            w = bitsandbytes.functional.dequantize_4bit(
+                m.weight.data, m.weight.quant_state)
+        elif kind == "Linear8bitLt":
+            w = (m.weight.CB.float() * m.weight.SCB[:, None]) * (1 / 127)
+        elif kind in ("BitLinear", "AutoBitLinear"):
+            codes = m.weight
+            if codes.dtype == torch.uint8:
+                codes = bitnet.unpack_weights(codes, dtype=torch.float32)
+            w = (codes.float() * m.weight_scale.float()).to(
+                m.weight_scale.dtype)
+        else:
+            continue
+        out[f"{name}.weight"] = w.detach()
+    return out
+
+
+def check_default(d, src, kind):
+    """Without --layout: loaded, and each packed weight is ours."""
+    out, wide = d / "default", d / "wide.safetensors"
+    quantize(src, out, "--type", kind)
+    model, info = class_of(src).from_pretrained(out, output_loading_info=True)
+    check(not any(info.values()), f"default {kind}: {info}")
+    lowbit("dequantize", out, "-o", wide)
+    ours, theirs = safetensors.torch.load_file(wide), weights_of(model)
+    check(len(theirs) == 14, f"default {kind}: {len(theirs)} packed")
+    for name, w in theirs.items():
+        check(torch.equal(ours[name], w), f"default {kind}: {name} differs")
+    check(bool(logits(model.eval()).isfinite().all()), f"default {kind}")
+
+
+def check_refused(src, out, *options):
+    """Ours alone: an error, not random weights."""
+    quantize(src, out, *options)
+    with open(out / "config.json", encoding="utf-8") as f:
+        said = json.load(f)["quantization_config"]
+    check("quant_method" not in said and "lowbit" in said, f"{options}: {said}")
+    try:
+        class_of(src).from_pretrained(out)
+    except ValueError as e:
+        check("quant_method" in str(e), f"{options}: {e}")
+    else:
+        check(False, f"{options}: loaded by transformers")
+
+
+def test_default(d):
+    src = d / "default model"
+    save("llama", src)
+    for kind in ("nf4", "int8", "ternary"):
+        check_default(d, src, kind)
+    for options in (["--type", "nf4", "--layout", "native"],
+                    ["--type", "int8", "--block-size", "32"],
+                    ["--type", "nf4", "--override", "down=int8"],
+                    ["--type", "q8_0"], ["--type", "binary"],
+                    ["--target-bpw", "8"]):
+        check_refused(src, d / "native", *options)
+    lowbit("convert", d / "default", "-o", d / "again")
+    load(class_of(src), d / "again", "converted")
+    check((d / "again/config.json").read_bytes() ==
+          (d / "default/config.json").read_bytes(), "another configuration")
+
+
 def test_reasons(d):
     """What stays float is said."""
     save("mixtral", d / "mixtral")
@@ -253,7 +321,7 @@ def test_cases(d, cases):
 
 with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
-    for test in (test_made, test_variants, test_reasons):
+    for test in (test_default, test_made, test_variants, test_reasons):
         test(folder)
         done(test.__name__[5:])
     if len(sys.argv) > 1 and pathlib.Path(sys.argv[1]).is_dir():

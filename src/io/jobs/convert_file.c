@@ -7,14 +7,14 @@
 #include "io/jobs/job.h"
 
 /* A map is looked at only where that says how it lies. */
-static lb_verdict suits_stored(lb_job *j, const lb_entry *e)
+lb_verdict lb_job_suits_stored(lb_job *j, const lb_entry *e)
 {
-    const lb_convert_options *c = j->convert;
     lb_enter(j->cx);
     const lb_planned p = {.name = e->name,
                           .array = lb_file_load(j->cx, j->f, e->name)};
     const lb_verdict v =
-        p.array ? lb_saver_suits(j->cx, &p, c->kind, c->layout) : LB_FAILED;
+        p.array ? lb_saver_suits(j->cx, &p, j->o->kind, j->o->layout)
+                : LB_FAILED;
     lb_leave(j->cx);
     return v;
 }
@@ -24,6 +24,7 @@ bool lb_job_plan_converted(lb_job *j, lb_job_item *it)
 {
     const lb_entry *e = &it->group->entry;
     const lb_convert_options *c = j->convert;
+    const char *layout = j->o->layout ? j->o->layout : "native";
     const lb_ctype kind = lb_ctype_of(e->dtype);
     if (j->verbatim) {
         it->kept = "copied unchanged";
@@ -38,18 +39,16 @@ bool lb_job_plan_converted(lb_job *j, lb_job_item *it)
                        LB_NAME(e->type));
     const bool packed = strcmp(e->format, "dense") != 0;
     if (packed && c->keep) {
-        const lb_verdict v = suits_stored(j, e);
+        const lb_verdict v = lb_job_suits_stored(j, e);
         it->stored = true;
         it->config.format = e->format;
-        it->layout =
-            lb_file_layout_for(c->layout ? c->layout : "native", e->format);
+        it->layout = lb_file_layout_for(layout, e->format);
         if (v != LB_DECLINED) return v == LB_DONE;
         if (c->strict)
             return lb_fail(j->cx, LB_E_UNSUPPORTED,
                            "'%s', %s: layout %s of a %s file has no place for "
                            "it",
-                           LB_NAME(e->name), e->format,
-                           c->layout ? c->layout : "native",
+                           LB_NAME(e->name), e->format, layout,
                            c->kind ? c->kind : "safetensors");
         it->stored = false;
         it->layout = NULL;

@@ -61,8 +61,12 @@ bool lb_job_check_method(lb_job *j, const char *from)
 {
     lb_quant_method m;
     if (!lb_file_method(j->cx, j->f, &m)) return false;
-    if (!m.name || m.decoded) return true;
+    if (!m.name || m.decoded) {
+        lb_job_choose_layout(j);
+        return true;
+    }
     if (!j->convert) {
+        lb_job_choose_layout(j);
         /* Weights that its layout would have packed are packed by it. */
         if (!m.tensor && j->o->layout &&
             lb_method_has_layout(m.name, j->o->layout))

@@ -529,13 +529,16 @@ bool lb_job_run(lb_ctx *cx, const char *from, const char *to,
 {
     const lb_file_options read = {.no_map = !c || !c->keep,
                                   .linear_class = o->linear_class};
-    lb_job j = {.cx = cx, .o = o, .convert = c, .arena = {.heap = cx->heap}};
+    lb_job j = {.cx = cx, .own = *o, .convert = c, .arena = {.heap = cx->heap}};
+    j.o = &j.own;
     lb_enter(cx);
     bool ok = open_mesh(&j);
     if (ok) {
         j.f = lb_file_open(cx, from, &read);
-        const bool planned =
-            j.f && lb_job_check_method(&j, from) && plan(&j, from, to);
+        const bool known = j.f && lb_job_check_method(&j, from);
+        if (known && j.note[0] && o->note && lb_job_leads(&j))
+            o->note(o->note_user, j.note);
+        const bool planned = known && plan(&j, from, to);
         ok = lb_job_meet(&j, planned) && planned && run(&j, from, to);
     }
     lb_saver_close(cx, j.plan, false);

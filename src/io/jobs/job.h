@@ -22,6 +22,8 @@ typedef struct lb_job_item {
 
 typedef struct lb_job {
     lb_ctx *cx;
+    lb_quantize_options own; /* a copy, completed: o points to it */
+    char note[256];          /* why its layout was chosen; "": it was given */
     const lb_quantize_options *o;
     const lb_convert_options *convert; /* then nothing is quantized; or NULL */
     lb_arena arena;
@@ -69,6 +71,11 @@ bool lb_job_advance(void *user, uint64_t nbytes);
 bool lb_job_check_method(lb_job *j, const char *from);
 /* Item it of such a job, to s, which may be NULL. */
 bool lb_job_copy_raw(lb_job *j, const lb_job_item *it, lb_saver *s);
+
+/* choose_layout.c: the layout of a directory, if the options name none. */
+void lb_job_choose_layout(lb_job *j);
+/* Whether the output has a place for a packed array as it is stored. */
+lb_verdict lb_job_suits_stored(lb_job *j, const lb_entry *e);
 
 /* Whether it is, and what the new file is to have for it. */
 bool lb_job_quantizes(const lb_job_item *it);

@@ -122,6 +122,7 @@ struct lb_file_layout {
     /* May. Of layouts that a program loads whole directories of: why it takes
      * an array as floats only, a static text; NULL: packed, too. */
     const char *(*refuses)(const lb_model_config *c, const lb_entry *e);
+    lb_compat compat; /* with it: the program's arithmetic */
     /* Must, with it: what "quantization_config" in config.json is to be. */
     void (*configure)(lb_bytes *to, const lb_loading *how);
 };

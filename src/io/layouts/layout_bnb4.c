@@ -635,6 +635,7 @@ const lb_file_layout lb_file_layout_bnb4 = {
     .format = "nf4",
     .wants_offset = true,
     .refuses = lb_linear_only,
+    .compat = LB_COMPAT_BNB_CPU,
     .configure = configure,
     .find = find,
     .load = load,

@@ -163,6 +163,7 @@ const lb_file_layout lb_file_layout_bnb8 = {
     .name = "bnb",
     .format = "int8",
     .refuses = lb_linear_only,
+    .compat = LB_COMPAT_BNB_CPU,
     .configure = configure,
     .find = find,
     .load = load,

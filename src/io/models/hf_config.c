@@ -165,6 +165,35 @@ static const char *dtype_of(const lb_job *j, const lb_job_item *first)
     }
 }
 
+/* Of a layout that transformers does not load. Without quant_method it raises
+ * an error; with one that it does not know it only warns, ignores all packed
+ * arrays and fills the model with random weights. */
+static void put_own(const lb_job *j, lb_bytes *to)
+{
+    int64_t packed = 0;
+    for (int64_t i = 0; i < j->n; i++)
+        packed += !j->item[i].kept && !j->item[i].decoded;
+    if (!packed) return;
+    lb_bytes_text(to,
+                  "{\n    \"lowbit\": {\n      \"layout\": \"%s\",\n"
+                  "      \"version\": \"%s\"\n    }\n  }",
+                  j->o->layout ? j->o->layout : "native", LB_VERSION_STRING);
+}
+
+bool lb_job_keeps_config(const lb_job *j)
+{
+    bool any = false;
+    if (j->verbatim) return true;
+    for (int64_t i = 0; j->convert && i < j->n; i++) {
+        const lb_job_item *it = &j->item[i];
+        const lb_file_layout *l = it->group->layout;
+        if (!l) continue;
+        if (!it->stored || it->layout != l || !l->configure) return false;
+        any = true;
+    }
+    return any;
+}
+
 bool lb_job_configure(lb_job *j, lb_bytes *to)
 {
     const lb_file_layout *layout = NULL;
@@ -173,7 +202,10 @@ bool lb_job_configure(lb_job *j, lb_bytes *to)
     for (int k = 0; j->o->layout && lb_file_layouts[k]; k++)
         loaded |= strcmp(lb_file_layouts[k]->name, j->o->layout) == 0 &&
                   lb_file_layouts[k]->configure;
-    if (!loaded) return true;
+    if (!loaded) {
+        put_own(j, to);
+        return !to->failed || lb_fail(j->cx, LB_E_NOMEM, "out of memory");
+    }
     if (!find_layout(j, &layout, &first)) return false;
     if (!first) return true; /* all floats, as it was */
     if (!lb_model_config_of(j->cx, j->f)) return false;

@@ -300,7 +300,7 @@ static bool write_config(void *user, lb_infile *f)
 static bool carry_over(model_place *p, bool configure)
 {
     lb_other_files o = others(p);
-    if (configure && !p->j->verbatim) o.config = write_config;
+    if (configure && !lb_job_keeps_config(p->j)) o.config = write_config;
     o.user = p;
     return lb_other_files_copy(&o, p->partial);
 }

@@ -8,8 +8,10 @@
 bool lb_model_json(lb_ctx *cx, lb_infile *config, const lb_bytes *value,
                    lb_bytes *out);
 /* hf_config.c: what config.json of the job's directory is to say; false and an
- * error; of layouts that nobody loads nothing is put. */
+ * error. Nothing is put if nothing is packed. */
 bool lb_job_configure(lb_job *j, lb_bytes *to);
+/* Whether config.json holds as it is: all packed arrays stay as they were. */
+bool lb_job_keeps_config(const lb_job *j);
 
 /* A directory written by a job. begin makes *partial, from the job's arena, for
  * its files; end copies the other files of from (other_files.h), if that is a

@@ -1,0 +1,124 @@
+/* choose_layout.c - the layout of a model directory, if the caller names none:
+ * the one that transformers loads, if it can store everything as requested.
+ *
+ * transformers loads a directory only in its own layouts, each of one type. So
+ * they are out of the question for mixed types, for settings that they cannot
+ * express, and for arrays that were asked for by name and that transformers
+ * loads as floats. Arrays that nobody asked for by name stay floats there.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "io/jobs/job.h"
+#include "io/jobs/selection.h"
+
+/* What loads arrays of that format; NULL: nothing does. */
+static const lb_file_layout *loadable(const char *format)
+{
+    for (int k = 0; lb_file_layouts[k]; k++) {
+        const lb_file_layout *l = lb_file_layouts[k];
+        if (l->configure && l->format && strcmp(l->format, format) == 0)
+            return l;
+    }
+    return NULL;
+}
+
+/* Whether a weight of a plain shape has a place with these settings. */
+static bool takes_settings(lb_job *j)
+{
+    const lb_planned p = {.name = "w.weight",
+                          .dtype = LB_F32,
+                          .shape = LB_SHAPE(256, 256),
+                          .config = &j->o->config};
+    const bool ok =
+        lb_saver_suits(j->cx, &p, j->o->kind, j->o->layout) == LB_DONE;
+    lb_clear(j->cx);
+    return ok;
+}
+
+/* Why the layout does not do; NULL: it does. An error, which is cleared, is one
+ * of the reasons: arithmetic that a type of an override does not have. */
+static const char *find_obstacle(lb_job *j)
+{
+    static const char mixed[] = "types or settings are mixed";
+    static const char declined[] =
+        "it cannot store every array that was asked for";
+    lb_job_item first = {0};
+    bool any = false;
+    for (int64_t i = 0; i < j->f->n; i++) {
+        lb_job_item it = {.group = j->f->group[i]};
+        const char *name = it.group->entry.name;
+        const bool ok = lb_job_plan_quantized(j, &it);
+        lb_clear(j->cx);
+        if (!ok) return j->o->strict ? declined : mixed;
+        if (it.fell_back && j->o->selection &&
+            lb_selection_asks(j->o->selection, name))
+            return declined;
+        if (it.kept) continue;
+        if (any && (it.layout != first.layout ||
+                    it.config.double_quant != first.config.double_quant))
+            return mixed;
+        if (!any) first = it;
+        any = true;
+    }
+    return any ? NULL : "no array could be quantized in it";
+}
+
+static void choose_quantized(lb_job *j)
+{
+    const lb_quant_config config = j->own.config;
+    const char *format = config.format ? config.format : "";
+    const lb_file_layout *l = loadable(format);
+    const char *why = NULL;
+    if (lb_job_has_target(j))
+        why = "a target mixes types";
+    else if (!l)
+        why = "transformers has no layout for this type";
+    else {
+        j->own.layout = l->name;
+        if (config.compat == LB_COMPAT_NATIVE) j->own.config.compat = l->compat;
+        why = takes_settings(j) ? find_obstacle(j)
+                                : "it cannot store these settings";
+    }
+    if (!why) {
+        snprintf(j->note, sizeof j->note, "layout %s, which transformers loads",
+                 l->name);
+        return;
+    }
+    j->own.layout = "native";
+    j->own.config = config;
+    if (l && !lb_job_has_target(j))
+        snprintf(j->note, sizeof j->note,
+                 "layout native, which only lowbit loads, instead of %s: %s",
+                 l->name, why);
+    else
+        snprintf(j->note, sizeof j->note,
+                 "layout native, which only lowbit loads: %s", why);
+}
+
+/* Packed arrays stay in the layout that they are in, if it is one for all. */
+static void choose_converted(lb_job *j)
+{
+    const char *name = NULL;
+    for (int64_t i = 0; i < j->f->n; i++) {
+        const lb_file_layout *l = j->f->group[i]->layout;
+        if (!l) continue;
+        if (!l->configure || (name && strcmp(name, l->name) != 0)) return;
+        name = j->own.layout = l->name;
+        const lb_verdict v = lb_job_suits_stored(j, &j->f->group[i]->entry);
+        lb_clear(j->cx);
+        j->own.layout = NULL;
+        if (v != LB_DONE) return;
+    }
+    j->own.layout = name;
+}
+
+void lb_job_choose_layout(lb_job *j)
+{
+    if (j->o->layout || !j->o->directory || lb_error_status(j->cx)) return;
+    if (j->convert && j->convert->keep)
+        choose_converted(j);
+    else if (!j->convert)
+        choose_quantized(j);
+}
