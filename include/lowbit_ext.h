@@ -1,15 +1,15 @@
-/* lowbit_ext.h - for those who add formats, primitives and layers.
+/* lowbit_ext.h - for adding formats, primitives and layers.
  *
- * The mechanism in four sentences. An array is a VIEW (shape, strides, offset,
- * dtype) of a STORE (format, stored shape, parts). Strides and offset count
- * stored elements in the row-major order of the stored shape, never bytes:
+ * An array is a VIEW (shape, strides, offset, dtype) of a STORE (format, stored
+ * shape, parts). Strides and offset count stored elements in the row-major
+ * order of the stored shape, never bytes:
  *
  *     index i  ->  element e = offset + sum i[k]*stride[k]  ->  decode(e, n)
  *
- * so transpose, broadcast, slice and most reshapes cost nothing in any format.
- * A PRIMITIVE is a struct of rules; lb_bind is the only way to call one.
- * LAYERS (a gradient tape, sharding, tracing) sit above lb_bind and see every
- * call before it runs.
+ * Therefore transpose, broadcast, slice and most reshapes cost nothing in any
+ * format. A PRIMITIVE is a struct of rules; lb_bind is the only way to call
+ * one. LAYERS (gradient tape, sharding, tracing) sit above lb_bind and see
+ * every call before it runs.
  */
 #ifndef LOWBIT_EXT_H
 #define LOWBIT_EXT_H
@@ -22,11 +22,11 @@ extern "C" {
 
 enum {
     LB_MAX_PARTS = 4,
-    LB_MAX_NESTING = 8,   /* arrays that are parts of parts of parts ... */
-    LB_MAX_PHASES = 4,    /* of an eval */
-    LB_MAX_PARAMS = 1024, /* bytes of a primitive's params */
-    LB_RUN = 2048,        /* most elements that one decode is asked for */
-    LB_SPANS = 258        /* most numbers that lb_part_spans wants room for */
+    LB_MAX_NESTING = 8,   /* maximum depth of parts within parts */
+    LB_MAX_PHASES = 4,    /* maximum number of phases of an eval */
+    LB_MAX_PARAMS = 1024, /* maximum bytes of a primitive's params */
+    LB_RUN = 2048,        /* maximum elements per decode call */
+    LB_SPANS = 258        /* maximum values per lb_part_spans call */
 };
 
 typedef struct lb_store lb_store;
@@ -39,8 +39,9 @@ typedef struct lb_heap lb_heap;
 typedef struct lb_layer lb_layer;
 typedef struct lb_tuning lb_tuning;
 
-/* What tiles are made of: f32 for f32, f16, bf16 and quantized floats, f64,
- * i64 for signed integers, u64 for unsigned, a byte that is 0 or 1 for bool. */
+/* Type of the elements of a tile: f32 for f32, f16, bf16 and quantized floats;
+ * f64; i64 for signed integers; u64 for unsigned integers; for bool a byte, 0
+ * or 1. */
 typedef enum lb_ctype {
     LB_C_F32,
     LB_C_F64,
@@ -49,16 +50,17 @@ typedef enum lb_ctype {
     LB_C_BOOL
 } lb_ctype;
 
-/* What a call runs on. */
+/* The CPU that a call runs on. */
 typedef struct lb_cpu {
     lb_level level;
-    const lb_tuning *tuning; /* the library's own; NULL: the level's */
-    bool vbmi;               /* has AVX-512 VBMI besides AVX512VNNI */
-    bool dotprod;            /* has sdot and udot besides NEON */
+    const lb_tuning *tuning; /* private to the library; NULL: the level's
+                              * default */
+    bool vbmi;               /* AVX-512 VBMI (with AVX512VNNI) */
+    bool dotprod;            /* sdot and udot (with NEON) */
 } lb_cpu;
 
-/* Where numbers are to be written: elements of a float dtype, each rounded
- * once; past: past the caches. */
+/* Destination of decoded values: elements of a float dtype, each rounded once.
+ * past: use non-temporal stores. */
 typedef struct lb_sink {
     lb_dtype dtype;
     bool past;
@@ -67,41 +69,41 @@ typedef struct lb_sink {
 
 /* ---- stores and views --------------------------------------------------- */
 
-/* One line of the parts table; the table belongs to the store, not to the
- * format. The part's shape is derived: per stored axis g ? ceil(n/g) : 1, then
- * own. Decoders look here and never at a config, which would be stale after
- * re-shaping or joining. */
+/* One row of the parts table. The table belongs to the store, not to the
+ * format. The shape of a part follows from it: per stored axis g ? ceil(n/g) :
+ * 1, then own. Decoders must use this table rather than the quantization
+ * config, which would be stale after slicing, re-shaping or joining. */
 typedef struct lb_part {
     int64_t
-        g[LB_MAX_RANK]; /* 0 shared (size 1), else an entry per g elements */
-    int64_t own;        /* size of a trailing axis of its own; 0 none */
+        g[LB_MAX_RANK]; /* 0: shared (size 1), else one entry per g elements */
+    int64_t own;        /* size of an extra trailing axis; 0: none */
     lb_array *a;        /* the entries, in any format; NULL: absent */
 } lb_part;
 
 struct lb_store {
     int refs;         /* atomic */
-    lb_heap *heap;    /* where it came from and goes back to */
-    size_t heap_size; /* bytes of this block */
+    lb_heap *heap;    /* the heap that allocated it */
+    size_t heap_size; /* bytes of the allocation */
     const lb_format *fmt;
-    lb_shape shape; /* stored shape; a view's may differ */
-    lb_ctype ctype; /* what decode writes */
-    int meaning;    /* how a scale is meant; compared when joining */
-    int depth;      /* of nesting: 0 for a leaf */
+    lb_shape shape; /* stored shape; that of a view may differ */
+    lb_ctype ctype; /* type that decode writes */
+    int meaning;    /* lb_meaning of the scale; compared when joining */
+    int depth;      /* nesting depth: 0 for a leaf */
     lb_part part[LB_MAX_PARTS];
     lb_dtype elem;            /* leaf (dense) only */
     void *data;               /* leaf only: the bytes; not NULL <=> leaf */
     size_t data_size;         /* leaf only: bytes */
-    void (*done)(void *user); /* for bytes that are the user's */
+    void (*done)(void *user); /* releases data provided by the user */
     void *user;
-    const struct lb_sharding *sharding; /* NULL: all of it is here */
+    const struct lb_sharding *sharding; /* NULL: not sharded */
 };
 
-/* A plain value: eval copies it to its stack, permutes it there and reads
- * through the copy. References are counted beside it, or a copy would race
- * with them. */
+/* A plain value: eval may copy it to its stack, permute the copy and read
+ * through it. The reference count is kept elsewhere, because copying it would
+ * be a data race. */
 struct lb_array {
     bool weak;      /* takes the other operand's dtype when promoting */
-    lb_dtype dtype; /* a label: every read rounds to it, once */
+    lb_dtype dtype; /* logical dtype: every read rounds to it, once */
     lb_store *store;
     lb_shape shape;
     int64_t
@@ -109,30 +111,29 @@ struct lb_array {
     int64_t offset;
 };
 
-/* How codes lie in the first part, for formats whose codes are one integer per
- * element, packed into bytes: code = least + step * stored bits; with 8 bits
- * the byte, signed or not, is the code. */
+/* Layout of the codes in the first part, for formats whose codes are one
+ * integer per element, packed into bytes: code = least + step * stored bits.
+ * With 8 bits the (signed or unsigned) byte is the code. */
 typedef struct lb_code_kind {
-    int bits;        /* 8, 4, 2 or 1; 0: the format has no such codes */
-    bool high_first; /* the first element has the high bits of its byte */
+    int bits;        /* 8, 4, 2 or 1; 0: not such a format */
+    bool high_first; /* the first element is in the high bits */
     int least, most, step;
-    int filler; /* stored bits for places of the last byte of a row that no
-                 * element has */
+    int filler; /* stored bits of the padding in the last byte of a row */
 } lb_code_kind;
 
-/* How numbers follow from such codes: number = level(code) * scale, for
- * products that take codes as they lie. */
+/* How values follow from such codes: value = level(code) * scale. Used by
+ * products that operate directly on codes. */
 typedef struct lb_levels {
-    float level[16]; /* of each code of 4 bits or less, by its stored bits; of
-                      * 8 bits the level is the code */
-    int scale;       /* the part that holds the scales, f32 by its label; 0:
-                      * there is none */
-    bool inverse;    /* the scale is 1 over what is stored */
-    float factor;    /* and times this; 0: 1 */
+    float level[16]; /* indexed by the stored bits, for codes of up to 4 bits;
+                      * with 8 bits the level is the code */
+    int scale;       /* index of the part with the scales (logical dtype f32);
+                      * 0: none */
+    bool inverse;    /* the stored value is the reciprocal of the scale */
+    float factor;    /* additional constant factor; 0: 1 */
 } lb_levels;
 
-/* A lb_quant_config as formats see it: the format found, axes counted from 0
- * to rank - 1. It is the params of the primitive "quantize". */
+/* A lb_quant_config as seen by formats: with the format resolved and axes
+ * counted from 0 to rank - 1. It is the params of the primitive "quantize". */
 typedef struct lb_quant {
     const lb_format *format;
     int64_t block_size;
@@ -150,139 +151,148 @@ typedef struct lb_quant {
     lb_nonfinite on_nonfinite;
 } lb_quant;
 
-/* What an array of given shape will be made of. */
+/* Layout of an array to be created from a given shape. */
 typedef struct lb_layout {
     lb_shape stored;
-    lb_dtype dtype; /* the label */
+    lb_dtype dtype; /* logical dtype */
     int meaning;
-    lb_part part[LB_MAX_PARTS];  /* g and own */
-    lb_dtype elem[LB_MAX_PARTS]; /* of each part; none: it is absent */
+    lb_part part[LB_MAX_PARTS];  /* g and own are set */
+    lb_dtype elem[LB_MAX_PARTS]; /* of each part; LB_NO_DTYPE: absent */
     int64_t run; /* encode_run: elements that are encoded together */
 } lb_layout;
 
-/* Bytes of another program; see lb_from_parts. */
+/* Another program's layout; see lb_from_parts. */
 typedef struct lb_foreign {
     const char *layout;             /* "eformer"; NULL ends the list */
     const char *part[LB_MAX_PARTS]; /* names of the parts, NULL after the last;
-                                     * part[0] must be given, others may be
-                                     * NULL in load */
+                                     * load always gets part[0], others may be
+                                     * NULL */
     lb_array *(*load)(lb_ctx *, const lb_quant *, const lb_shape *,
                       lb_array *const *part);
     lb_array *(*save)(lb_ctx *, lb_array *a, int part);
 } lb_foreign;
 
-/* A format is one file that ends in this struct. name, part and decode are
- * enough for arrays that are made from parts; layout and one of the two ways
- * to encode make it a target of lb_quantize. */
+/* A format is one source file that ends in this struct. name, part and decode
+ * suffice for arrays that are built from parts; with layout and one of the two
+ * encoders lb_quantize can produce the format. Function pointers are optional
+ * unless marked "Required". */
 struct lb_format {
     size_t struct_size; /* sizeof(lb_format) */
     const char *name;
     struct {
         const char *name; /* NULL ends the list */
-        bool raw;   /* dense contiguous bytes: decode may take a pointer, and an
-                     * element's place inside an entry matters */
-        bool firm;  /* may not become dense when blocks are moved */
-        bool scale; /* numbers that lb_quantize_scales may quantize */
-        bool optional; /* an array may do without */
+        bool raw;      /* dense contiguous bytes: decode may take a pointer, and
+                        * the position of an element inside an entry matters */
+        bool firm;     /* must not become dense when blocks are moved */
+        bool scale;    /* lb_quantize_scales may quantize it */
+        bool optional; /* arrays may lack this part */
     } part[LB_MAX_PARTS];
     lb_code_kind codes; /* of part 0 */
-    /* May. Fills numbers, which came as zeros, for formats that have codes; or
-     * false, where they do not follow this pattern. */
+    /* For formats that have codes: fills values, which is zero-initialized.
+     * Returns false if the array does not follow this pattern. */
     bool (*levels)(const lb_cpu *, const lb_store *, lb_levels *numbers);
-    bool relabel; /* convert to a float dtype only changes the label */
-    /* Must. Elements [first, first + n) of the store in its ctype; n <= LB_RUN,
-     * never across the end of a stored row. An element's bits do not depend on
-     * first and n. */
+    bool relabel; /* conversion to a float dtype only changes the logical
+                   * dtype */
+    /* Required. Decodes elements [first, first + n) of the store to its ctype.
+     * n <= LB_RUN, and the range never crosses the end of a stored row. The
+     * bits of an element must not depend on first and n. */
     void (*decode)(const lb_cpu *, const lb_store *, int64_t first, int64_t n,
                    void *out);
-    /* May. The same for elements first, first + step, ...: without it runs are
-     * decoded whole and picked from. step may be 0 or negative. */
+    /* The same for elements first, first + step, ...; step may be 0 or
+     * negative. Without it, runs are decoded completely and elements picked
+     * from them. */
     void (*decode_strided)(const lb_cpu *, const lb_store *, int64_t first,
                            int64_t step, int64_t n, void *out);
-    /* May. As decode, to where the sink says, of any n, also across the ends of
-     * rows of a multiple of 256; false: nothing was done, decode is to. */
+    /* As decode, but to a sink, for any n, and also across rows whose length is
+     * a multiple of 256. Returns false without doing anything if decode must be
+     * used. */
     bool (*unpack)(const lb_cpu *, const lb_store *, int64_t first, int64_t n,
                    lb_sink to);
-    /* To quantize: what an array of that shape from elements of dtype `from`
-     * is made of, all of q checked; or lb_fail with the numbers, and false.
-     * `to` comes with the plain answers: stored in that shape, labelled with
-     * the dtype that q asks for. g and own of parts that are absent, but might
-     * be given to lb_from_parts, are filled too. The context may be NULL. */
+    /* Required for quantizing: the layout of an array of this shape, quantized
+     * from elements of dtype `from`. Checks all of q, or calls lb_fail with the
+     * values involved and returns false. `to` is initialized with the defaults:
+     * stored in this shape, with the dtype that q requests. Also fill g and own
+     * of parts that are absent but may be given to lb_from_parts. The context
+     * may be NULL. */
     bool (*layout)(lb_ctx *, const lb_quant *q, lb_dtype from,
                    const lb_shape *shape, lb_layout *to);
-    /* May. Fills what depends on q alone, once, before anything is encoded. */
+    /* Fills what depends only on q; called once before encoding. */
     void (*prepare)(const lb_quant *q, lb_store *to);
-    /* The simple way: elements [first, first + n) of the store from x, finite
-     * f32. first is a multiple of lb_layout.run within its stored row; n is
-     * one too, or the run ends with the row. Called once for each element, by
-     * any thread. */
+    /* The simple encoder: encodes elements [first, first + n) of the store from
+     * x (finite f32). first is a multiple of lb_layout.run within its stored
+     * row; n is too, unless the run ends with the row. Called exactly once per
+     * element, from any thread. */
     void (*encode_run)(const lb_cpu *, const lb_quant *q, lb_store *to,
                        int64_t first, int64_t n, const float *x);
-    /* The general way, as the plan and eval of a primitive: call->params is
-     * the lb_quant, call->in[0] the source, out->store is to be filled; read
-     * with lb_source_read. */
+    /* The general encoder: the plan and eval of a primitive, where call->params
+     * is the lb_quant, call->in[0] the source (read it with lb_source_read) and
+     * out->store the store to fill. */
     void (*encode_plan)(const lb_call *, lb_plan *);
     void (*encode)(const lb_work *);
-    /* May, with encode: as lb_prim.meet, so that slices of an array can be
-     * encoded apart where they share a scale. */
+    /* With encode: as lb_prim.meet, so that slices of an array can be encoded
+     * separately although they share a scale. */
     bool (*encode_meet)(const lb_work *);
-    /* May. The largest |decoded - x| as a fraction of the largest |x| of the
-     * elements that share a scale; 0: nothing is promised. q->dtype is set: it
-     * may round, too. */
+    /* Error bound: the largest |decoded - x| as a fraction of the largest |x|
+     * among the elements that share a scale; 0: no guarantee. q->dtype is set,
+     * because rounding to it may add to the error. */
     double (*bound)(const lb_quant *q);
-    /* May. The largest |x| that can be encoded: more is refused, or clamped,
-     * as an infinity is. 0: any finite f32. */
+    /* The largest |x| that can be encoded. Larger values are handled as
+     * infinities are: an error, or clamped. 0: any finite f32. */
     float largest;
-    bool searches; /* encoding what was decoded may find other codes, which are
-                    * no worse */
-    const void *type; /* the format's own, for slots that formats share */
-    unsigned kernels; /* bit l: has code of its own for lb_level l */
+    bool searches; /* re-encoding decoded values may give different codes, which
+                    * are not worse */
+    const void *type; /* private to formats that share these functions */
+    unsigned kernels; /* bit l: has specialized kernels for lb_level l */
     const lb_foreign *foreign;   /* may be NULL; ends with layout == NULL */
     const struct lb_rule *rules; /* may be NULL; ends with prim == NULL */
 };
 
-/* A new array of a format from its parts: the plain view of a store of that
- * shape, labelled dtype. table fills g, own and a (NULL: absent) for each part
- * the format names; parts are referenced, and must have the derived shape;
- * raw ones must be dense and row-major. Belongs to the open scope. */
+/* Creates an array from its parts: the plain view of a new store of that shape,
+ * with logical dtype dtype. table provides g, own and a (NULL: absent) for each
+ * part that the format names. Parts are referenced, and must have the derived
+ * shape; raw ones must be dense and row-major. The result belongs to the open
+ * scope. */
 LB_API lb_array *lb_make(lb_ctx *cx, const lb_format *fmt, lb_dtype dtype,
                          int meaning, const lb_shape *stored,
                          const lb_part *table);
 
-/* For decoders. The derived shape of a part; the number of the entry (of its
- * own axis: the first) that serves element e of the store; one value for each
- * of n elements of a row from first on, n <= LB_RUN; where the bytes of a raw
- * part begin. */
+/* For decoders: the derived shape of a part; the index of the part's entry for
+ * element e of the store (if the part has an axis of its own: of the entry's
+ * first element); one value per element for n elements of a row starting at
+ * first, n <= LB_RUN; the bytes of a raw part. */
 LB_API lb_shape lb_part_shape(const lb_shape *stored, const lb_part *part);
 LB_API int64_t lb_part_entry(const lb_store *, int part, int64_t e);
 LB_API void lb_part_scales(const lb_cpu *, const lb_store *, int part,
                            int64_t first, int64_t n, float *out);
-/* The same, a value once for all elements that share it: the first serves
- * `head` of them (or all), every other one the next `each`. */
+/* The same, with one value per group of elements that share it: value[0]
+ * applies to the first `head` elements (or to all), each further value to the
+ * next `each`. */
 typedef struct lb_spans {
-    const float *value; /* in the part, in room or in spread */
+    const float *value; /* points into the part, room or spread */
     int64_t head, each;
 } lb_spans;
-/* room: for LB_SPANS values. spread: for n, if each has its own (head and each
- * are 1); may be where results go that are written one by one. n > LB_RUN: all
- * is as it lies in the part, across rows, or value is NULL. */
+/* room: for LB_SPANS values. spread: for n values, used if every element has
+ * its own (head and each are then 1); it may be the output buffer if outputs
+ * are written one by one. With n > LB_RUN the values are those in the part,
+ * across rows, or value is NULL. */
 LB_API lb_spans lb_part_spans(const lb_cpu *, const lb_store *, int part,
                               int64_t first, int64_t n, float *room,
                               float *spread);
 LB_API const void *lb_part_bytes(const lb_store *, int part);
 
-/* For layouts. Fills a line of the table: entries follow every axis but the
- * last, and there g (0: shared). */
+/* For layouts: fills a row of the table so that entries follow every axis
+ * except the last, which is grouped by g (0: shared). */
 LB_API void lb_part_rows(lb_part *part, const lb_shape *stored, int64_t g);
-/* A name, as sentences want it: "native", "eformer", "bnb-cuda", "bnb-cpu". */
+/* Name for messages: "native", "eformer", "bnb-cuda", "bnb-cpu". */
 LB_API const char *lb_compat_name(lb_compat compat);
 
-/* For encoders: where the bytes of a part are to be written; the source's
- * elements [first, first + n) in row-major order, or the box [lo, lo + n) of
- * it, as finite f32 numbers: what is not finite is noted, and the call will
- * fail, or is clamped if the config says so. peek returns a pointer to where
- * they lie, if they lie so, and else to room, which holds n; again is the same
- * for elements that this call has read before, and has not noted. */
+/* For encoders. lb_part_place returns the bytes of a part, to be written.
+ * lb_source_read reads the source's elements [first, first + n) in row-major
+ * order, and lb_source_read_box the box [lo, lo + n), as finite f32 values: a
+ * value that is not finite makes the call fail, or is clamped if the config
+ * says so. lb_source_peek returns a pointer to the elements if they are stored
+ * that way, else it fills and returns room (n values). lb_source_again does the
+ * same for elements that this call has already read and checked. */
 LB_API void *lb_part_place(lb_store *, int part);
 LB_API void lb_source_read(const lb_work *, int64_t first, int64_t n, float *x);
 LB_API const float *lb_source_peek(const lb_work *, int64_t first, int64_t n,
@@ -294,64 +304,69 @@ LB_API void lb_source_read_box(const lb_work *, const int64_t *lo,
 
 /* ---- primitives --------------------------------------------------------- */
 
-/* What a tier says. */
+/* Result of a tier. */
 typedef enum lb_verdict { LB_DONE, LB_DECLINED, LB_FAILED } lb_verdict;
 
 struct lb_call {
     const lb_prim *prim;
     const lb_cpu *cpu;
-    int threads;            /* of the pool; results must not depend on it */
-    lb_precision precision; /* the context's; params may name their own */
+    int threads;            /* size of the pool; results must not depend on
+                             * it */
+    lb_precision precision; /* the context's; params may override it */
     int n_in;
     lb_array *const *in; /* none is NULL */
     const void *params;  /* prim->params_size bytes */
     lb_shape shape;      /* of the result; set by infer */
     lb_dtype dtype;
-    const struct lb_whole *whole; /* NULL: in[0] is all there is */
+    const struct lb_whole *whole; /* NULL: in[0] is not a slice */
 };
 
-/* What in[0] is a slice of. */
+/* The array that in[0] is a slice of. */
 typedef struct lb_whole {
-    lb_shape shape;          /* of the whole */
-    int64_t lo[LB_MAX_RANK]; /* where the slice begins in it */
-    /* NULL: the result depends on the slice alone. Else called between phases
-     * (lb_prim.meet), by all who have slices that it depends on, in the same
-     * order: data becomes the largest (max), or else the sum, of everybody's.
-     * Sums of integers wrap. False: somebody failed. */
+    lb_shape shape;          /* global shape */
+    int64_t lo[LB_MAX_RANK]; /* where the slice begins */
+    /* NULL: the result depends only on the slice. Otherwise it is called
+     * between phases (lb_prim.meet), by every rank whose slice the result
+     * depends on, in the same order. Replaces data by the maximum (max) or the
+     * sum over these ranks. Integer sums wrap. False: a rank failed. */
     bool (*reduce)(const struct lb_whole *, bool max, lb_dtype dtype,
                    int64_t count, void *data);
     void *user;
 } lb_whole;
 
-/* A format's own way with a primitive; operand is the one in that format. */
+/* A format's own implementation of a primitive; operand is the index of the
+ * operand in that format. */
 typedef struct lb_rule {
     const char *prim;
     lb_verdict (*run)(lb_ctx *, const lb_call *, int operand, lb_array **out);
 } lb_rule;
 
-/* Largest of the library's own: a convolution's, 2976 bytes; asserted there. */
+/* The largest use in the library is a convolution: 2976 bytes (asserted
+ * there). */
 enum { LB_PLAN_NOTE = 4096 };
 
-/* What an eval needs, allocated before it begins, so that it cannot fail. */
+/* What an eval needs, allocated before it starts, so that it cannot fail. */
 struct lb_plan {
-    size_t shared;     /* scratch that all threads see, kept between phases */
-    size_t per_thread; /* scratch of each thread */
-    /* Independent pieces of phase 0, 1, ...; a phase begins when the one
-     * before has ended. phases == 0: nothing to do. */
+    size_t shared;     /* scratch shared by all threads, kept between phases */
+    size_t per_thread; /* scratch per thread */
+    /* Number of independent units of phase 0, 1, ...; a phase starts when the
+     * previous one has ended. phases == 0: nothing to do. */
     int phases;
     int64_t units[LB_MAX_PHASES];
-    const char *kernel; /* what lb_explain calls it; static */
-    /* LB_PLAN_NOTE bytes, aligned to 64, for what eval would have to find out
-     * once more. It finds them as plan left them, in the same place, and leaves
-     * them so: all threads do. It owns nothing, for eval may not come. (A plan
-     * that uses it sets fields, and does not assign the whole.) */
+    const char *kernel; /* kernel name for lb_explain; static */
+    /* Plan state: LB_PLAN_NOTE bytes, aligned to 64, that pass results of plan
+     * to eval. Eval sees them at the same address and must not change them,
+     * because all threads read them. They must not own anything, because eval
+     * may not be called. (A plan that uses note must set fields of lb_plan
+     * individually, not assign the whole struct.) */
     void *note;
 };
 
-/* One thread's share of an eval: units lo <= u < hi of a phase. */
+/* One thread's part of an eval: units lo <= u < hi of a phase. */
 struct lb_work {
     const lb_call *call;
-    lb_array *out; /* dense and row-major, or prim->result's; to be filled */
+    lb_array *out; /* to be filled; dense and row-major, or as returned by
+                    * prim->result */
     const lb_plan *plan;
     void *shared;  /* aligned to 64 */
     void *scratch; /* this thread's, aligned to 64 */
@@ -360,25 +375,26 @@ struct lb_work {
     int64_t *trouble; /* see lb_work_trouble */
 };
 
-/* An eval cannot fail, but operands may hold what no result can be made of:
- * notes element `where`. The smallest one that any thread noted goes to
- * prim->trouble; phases that follow are left out. */
+/* Reports a data error: eval cannot fail, but operands may contain values that
+ * have no valid result. `where` is the index of the element; the smallest one
+ * of all threads is passed to prim->trouble, and later phases are skipped. */
 LB_API void lb_work_trouble(const lb_work *, int64_t where);
 
-/* What a result is to a tape, if gradients of an operand are recorded. */
+/* How a tape treats a result while gradients of an operand are recorded. */
 typedef enum lb_flow {
     LB_FLOW_FLOATS = 0, /* floats have gradients, others are constants */
     LB_FLOW_NONE = 1,   /* a constant */
-    LB_FLOW_ALWAYS = 2  /* others than floats are an error: it was not meant */
+    LB_FLOW_ALWAYS = 2  /* a non-float result is an error, because it would
+                         * silently stop the gradient */
 } lb_flow;
 
-/* ---- how calls are cut among ranks -------------------------------------- */
+/* ---- partitioning of calls among ranks ----------------------------------- */
 
 enum { LB_MAX_LABELS = 32 };
 
-/* How results of ranks become one, where they cut what the result does not
- * have: a sum; a sum of bits, all of which but one rank's are 0; or what join
- * makes of them. */
+/* How to combine the ranks' results if an axis is cut that the result does not
+ * have: by a sum; by a sum of bits, where all but one rank contribute 0; or
+ * with join. */
 typedef enum lb_combine {
     LB_COMBINE_SUM = 0,
     LB_COMBINE_BITS = 1,
@@ -387,150 +403,159 @@ typedef enum lb_combine {
 
 /* A rank's share of a call. */
 typedef struct lb_share {
-    const lb_call *whole;       /* the call as it was made */
-    lb_array *const *in;        /* slices of its operands .. */
-    int64_t (*lo)[LB_MAX_RANK]; /* .. and where each begins */
+    const lb_call *whole;       /* the original call */
+    lb_array *const *in;        /* slices of its operands ... */
+    int64_t (*lo)[LB_MAX_RANK]; /* ... and where each begins */
     lb_shape shape;             /* of this rank's result */
-    int64_t at[LB_MAX_RANK];    /* where that begins in the whole result */
-    bool partial;               /* it will be combined with others' */
-    const lb_whole *slice_of;   /* what in[0] is a slice of */
+    int64_t at[LB_MAX_RANK];    /* where this result begins in the whole one */
+    bool partial;               /* it will be combined with those of other
+                                 * ranks */
+    const lb_whole *slice_of;   /* see lb_call.whole */
 } lb_share;
 
-/* Axes of operands and of the result have labels, from 1 on. Axes with the
- * same label are cut alike, in equal pieces; label 0: not at all. A label that
- * the result lacks leaves partial results, to be combined. All comes as 0. */
+/* How a call may be partitioned. Axes of operands and of the result have
+ * labels, starting from 1. Axes with the same label are cut alike, into equal
+ * pieces; label 0 means not cut. Cutting a label that the result lacks gives
+ * partial results, to be combined. Zero-initialized. */
 typedef struct lb_cuts {
-    int (*in)[LB_MAX_RANK]; /* of each operand's axes */
+    int (*in)[LB_MAX_RANK]; /* labels of each operand's axes */
     int out[LB_MAX_RANK];
-    int64_t grain[LB_MAX_LABELS]; /* pieces are multiples of it; 0: of 1 */
-    bool spans[LB_MAX_LABELS];    /* a share depends on all pieces: lb_whole */
-    bool firm;   /* a grain that does not fit is an error; else gathered */
+    int64_t grain[LB_MAX_LABELS]; /* pieces are multiples of it; 0: 1 */
+    bool spans[LB_MAX_LABELS];    /* a share depends on all pieces: see
+                                   * lb_whole */
+    bool firm;   /* a grain that does not divide is an error; otherwise the
+                  * operand is gathered */
     bool keeps;  /* the result is cut as operand 0 was, even if that had to be
-                  * gathered for it */
-    bool varies; /* of packed operands the share may be packed on one rank and
-                  * dense on another, by what numbers they have: then it is
+                  * gathered first */
+    bool varies; /* with packed operands, depending on their values, the share
+                  * may be packed on some ranks and dense on others: it is then
                   * made dense on all */
     lb_combine combine;
-    /* May. The share of a rank; NULL: the same primitive with the same params.
-     * 16-bit floats that are to be added up may come as f32. */
+    /* Computes a rank's share; NULL: the same primitive with the same params.
+     * 16-bit floats that will be summed may be returned as f32. */
     lb_array *(*run)(lb_ctx *, const lb_share *);
-    /* For LB_COMBINE_JOIN: of everybody's results, stacked along a new first
-     * axis. */
+    /* For LB_COMBINE_JOIN: combines the results of all ranks, stacked along a
+     * new first axis. */
     lb_array *(*join)(lb_ctx *, const lb_call *whole, lb_array *all);
 } lb_cuts;
 
 struct lb_prim {
     size_t struct_size; /* sizeof(lb_prim) */
     const char *name;
-    size_t params_size; /* a plain value, whose pointers are to what outlives
-                         * the context; 0 none */
-    int n_in;           /* operands; -1: any number from 1 */
-    /* Must. Checks everything and sets shape and dtype, or calls lb_fail with
-     * a sentence that has the numbers in it and returns false. */
+    size_t params_size; /* a plain value; pointers in it must outlive the
+                         * context; 0: no params */
+    int n_in;           /* operands; -1: one or more */
+    /* Function pointers below are optional unless marked "Required".
+     *
+     * Required. Checks everything and sets shape and dtype, or calls lb_fail
+     * with a message that contains the values involved, and returns false. */
     bool (*infer)(lb_ctx *, lb_call *);
-    /* May. A view, or whole blocks moved. */
+    /* Returns a view, or moves whole blocks. */
     lb_verdict (*move)(lb_ctx *, const lb_call *, lb_array **out);
-    /* Must, both, unless move never declines. eval sees operands through
-     * lb_tile_* or, where a store is a leaf of the label's dtype, where they
-     * lie. dense says that it wants them dense and row-major: then packed or
-     * strided operands are copied first, if the policy lets. */
+    /* Both required, unless move never declines. eval reads operands with
+     * lb_tile_*, or directly if a store is a leaf of the logical dtype. dense:
+     * operands must be dense and row-major; packed or strided ones are copied
+     * first, if the policy allows it. */
     void (*plan)(const lb_call *, lb_plan *);
     void (*eval)(const lb_work *);
     bool dense;
-    /* May. The result to be filled by eval, if it is not a dense one. */
+    /* Creates the result that eval fills, if it is not a dense array. */
     lb_array *(*result)(lb_ctx *, const lb_call *);
-    /* Must, if eval calls lb_work_trouble: lb_fail with the sentence. */
+    /* Required if eval calls lb_work_trouble: calls lb_fail with the
+     * message. */
     void (*trouble)(lb_ctx *, const lb_call *, int64_t where);
-    /* May. The gradient of a float operand, of its shape and dtype, from dout,
-     * that of the result, which was out: a program over arrays, in which out
-     * and the operands are what they were in the call. NULL without an error:
-     * nothing flows. Without a vjp a gradient through the result is an error;
+    /* The gradient of a float operand, with its shape and dtype, given dout,
+     * the gradient of the result out. A program over arrays; out and the
+     * operands are those of the call. NULL without an error: the gradient is
+     * zero. Without a vjp, a gradient through a float result is an error;
      * integer and bool results are constants to a tape. */
     lb_array *(*vjp)(lb_ctx *, const lb_call *, int operand, lb_array *out,
                      lb_array *dout);
     lb_flow flow;
-    /* May. How the call may be cut among ranks; false: not at all, and its
-     * operands are gathered first. The call is of whole arrays, of which only
-     * shapes and dtypes may be looked at. */
+    /* How the call may be partitioned among ranks. False: not at all, so that
+     * its operands are gathered first. The call is for whole arrays, of which
+     * only shapes and dtypes may be used. */
     bool (*shard)(const lb_call *, lb_cuts *);
-    /* May. Where lb_call.whole has reduce, called after each phase, also after
-     * one that met trouble: ranks exchange what the next one needs. */
+    /* If lb_call.whole has reduce: called after each phase (even one with a
+     * data error) to exchange what the next phase needs. */
     bool (*meet)(const lb_work *);
 };
 
 /* Calls a primitive. Operands are borrowed; the result belongs to the open
- * scope. params: prim->params_size bytes, copied where they are needed. */
+ * scope. params: prim->params_size bytes, copied where needed. */
 LB_API lb_array *lb_bind(lb_ctx *cx, const lb_prim *prim, int n,
                          lb_array *const *in, const void *params);
-/* prim and its strings must outlive the context. Its name must be new. */
+/* prim and its strings must outlive the context. Its name must not be in
+ * use. */
 LB_API bool lb_add_primitive(lb_ctx *cx, const lb_prim *prim);
 LB_API const lb_prim *lb_find_primitive(const lb_ctx *cx, const char *name);
-/* The k-th primitive of the context, built-in ones first; NULL at the end. */
+/* The k-th primitive of the context, built-in ones first; NULL past the end. */
 LB_API const lb_prim *lb_primitive_at(const lb_ctx *cx, int k);
 /* fmt and its strings must outlive all arrays of the format, which may outlive
- * the context. Its name must be new. */
+ * the context. Its name must not be in use. */
 LB_API bool lb_add_format(lb_ctx *cx, const lb_format *fmt);
 LB_API const lb_format *lb_find_format(const lb_ctx *cx, const char *name);
 LB_API const lb_format *lb_format_at(const lb_ctx *cx, int k);
 
-/* Records the context's first error and returns false. Any thread but those
- * inside an eval. */
+/* Records an error, if it is the context's first, and returns false. Must not
+ * be called inside an eval; otherwise from any thread. */
 LB_API bool lb_fail(lb_ctx *cx, lb_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A layer sees each call of the context, the one added last first, and hands
- * it down with lb_bind (which then reaches the layers below). */
+/* A layer sees each call of the context, the last added layer first, and passes
+ * it on with lb_bind (which then reaches the layers below). */
 struct lb_layer {
     lb_array *(*bind)(lb_ctx *, lb_layer *self, const lb_prim *, int n,
                       lb_array *const *in, const void *params);
     lb_layer *below; /* set by lb_push_layer */
-    /* May. What it would do with a call, in words, for lb_explain; false: it
-     * only hands it down. */
+    /* Optional. For lb_explain: describes what the layer would do with a call;
+     * false if it only passes the call on. */
     bool (*explain)(lb_ctx *, lb_layer *self, const lb_call *, char *to,
                     size_t room);
 };
 LB_API void lb_push_layer(lb_ctx *cx, lb_layer *layer);
 LB_API void lb_pop_layer(lb_ctx *cx);
 
-/* ---- tiles: how eval reads and writes ----------------------------------- */
+/* ---- tiles: how eval reads and writes ------------------------------------ */
 
 LB_API lb_ctype lb_ctype_of(lb_dtype dtype);
 LB_API size_t lb_ctype_size(lb_ctype ctype);
 
-/* The box [lo, lo + n) of a view, row-major, to a tile of ctype (which is
- * lb_ctype_of(a->dtype), or LB_C_F64 or LB_C_F32 for any float). */
+/* Reads the box [lo, lo + n) of a view, row-major, into a tile of ctype:
+ * lb_ctype_of(a->dtype), or LB_C_F64 or LB_C_F32 for any float. */
 LB_API void lb_tile_read(const lb_cpu *, const lb_array *a, const int64_t *lo,
                          const int64_t *n, lb_ctype ctype, void *tile);
-/* The same, but where the elements lie in memory just like such a tile, the
- * pointer to them is returned and tile is not touched. */
+/* The same, but if the elements are stored exactly like such a tile, returns a
+ * pointer to them and does not use tile. */
 LB_API const void *lb_tile_peek(const lb_cpu *, const lb_array *a,
                                 const int64_t *lo, const int64_t *n,
                                 lb_ctype ctype, void *tile);
 /* Elements [first, first + n) in the view's row-major order. */
 LB_API void lb_tile_read_flat(const lb_cpu *, const lb_array *a, int64_t first,
                               int64_t n, lb_ctype ctype, void *out);
-/* A tile to the box of a dense row-major result, converted to its dtype. */
+/* Writes a tile to a box of a dense row-major result, converting to its
+ * dtype. */
 LB_API void lb_tile_write(const lb_cpu *, lb_array *out, const int64_t *lo,
                           const int64_t *n, lb_ctype ctype, const void *tile);
-/* Where the box of a result lies, if eval may as well write it there itself:
- * row-major, in ctype, and small enough to be worth a place in the caches.
- * Else NULL: compute elsewhere, then lb_tile_write. */
+/* A pointer to the box of a result if eval may write there directly: the box
+ * must be contiguous, row-major, of ctype, and small enough to stay in the
+ * caches. Otherwise NULL: compute in scratch, then call lb_tile_write. */
 LB_API void *lb_tile_place(const lb_cpu *, lb_array *out, const int64_t *lo,
                            const int64_t *n, lb_ctype ctype);
 LB_API void lb_tile_write_flat(const lb_cpu *, lb_array *out, int64_t first,
                                int64_t n, lb_ctype ctype, const void *tile);
 
-/* How a shape is cut into tiles. Tiles are numbered row-major. */
+/* How a shape is divided into tiles, which are numbered row-major. */
 typedef struct lb_tiling {
     lb_shape shape;
-    int64_t n[LB_MAX_RANK];     /* of a whole tile */
+    int64_t n[LB_MAX_RANK];     /* of a full tile */
     int64_t count[LB_MAX_RANK]; /* tiles along each axis */
-    int64_t tiles;              /* their product */
-    int64_t size;               /* elements of a whole tile */
+    int64_t tiles;              /* total number of tiles */
+    int64_t size;               /* elements of a full tile */
 } lb_tiling;
-enum { LB_TILE = 16384 }; /* most elements of a tile */
+enum { LB_TILE = 16384 }; /* maximum elements of a tile */
 
-/* Tiles of at most LB_TILE elements that suit how the operands lie. */
+/* Tiles of at most LB_TILE elements, shaped to suit the operands' strides. */
 LB_API lb_tiling lb_tiling_for(const lb_shape *shape, const lb_array *const *in,
                                int n);
 /* The box of tile t; returns its number of elements. */
@@ -539,20 +564,22 @@ LB_API int64_t lb_tiling_box(const lb_tiling *, int64_t t, int64_t *lo,
 
 /* ---- helpers ------------------------------------------------------------ */
 
-LB_API int64_t lb_shape_size(const lb_shape *shape); /* of a valid shape */
+LB_API int64_t lb_shape_size(const lb_shape *shape); /* shape must be valid */
 LB_API bool lb_shape_equal(const lb_shape *a, const lb_shape *b);
-/* Checks rank, signs and that size (in elements and 8-byte words) fits. */
+/* Checks the rank, for negative dims and for overflow (in elements and in
+ * 8-byte words). */
 LB_API bool lb_shape_check(lb_ctx *cx, const char *who, const lb_shape *shape);
 LB_API void lb_row_major(const lb_shape *shape, int64_t *stride);
-/* The elements lie row-major without gaps (axes of size 1 do not matter). */
+/* Whether the elements are row-major without gaps (axes of size 1 are
+ * ignored). */
 LB_API bool lb_is_row_major(const lb_array *a);
-/* A new view of a's store in the open scope, equal to a; to be changed before
- * anybody else sees it. NULL and an error when out of memory. */
+/* A new view of a's store in the open scope, initially equal to a. The caller
+ * may change it until it is shared. NULL and an error if out of memory. */
 LB_API lb_array *lb_view(lb_ctx *cx, const lb_array *a);
-/* A new dense array in the open scope, its elements not set. */
+/* A new dense array in the open scope, with uninitialized elements. */
 LB_API lb_array *lb_dense(lb_ctx *cx, lb_dtype dtype, const lb_shape *shape);
 
-/* "(2,3)" in place, for sentences: LB_SHOW(&shape). */
+/* "(2,3)" as a temporary, for messages: LB_SHOW(&shape). */
 typedef struct lb_text {
     char s[192];
 } lb_text;

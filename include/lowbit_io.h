@@ -5,7 +5,7 @@
  *         puts(lb_file_entry(f, i)->name);
  *     lb_array *w = lb_file_load(cx, f, "mlp.up.weight");
  *     lb_array *few = lb_file_load_rows(cx, f, "mlp.down.weight", 0, 16);
- *     lb_file_close(f);                         // w and few stay
+ *     lb_file_close(f);                         // w and few stay valid
  *
  *     const lb_planned list[] = {{.name = "w", .array = w},
  *                                {.name = "few", .array = few}};
@@ -14,13 +14,14 @@
  *     const lb_quantize_options o = {.config = {.format = "nf4"}};
  *     lb_quantize_file(cx, "model.safetensors", "small.safetensors", &o);
  *
- * Conventions are those of lowbit.h. All that is zero in options is the
- * default, and where nothing must be given they may be NULL; struct_size is the
- * sizeof of the struct, for programs that run with a later library, or 0. What
- * kind of file it is its bytes say, never its name. Everything that a file
- * claims is held against its size before it is believed: LB_E_CONTENT is a file
- * that is wrong, LB_E_FILE the system that refuses, LB_E_UNSUPPORTED what is
- * right and not available here.
+ * The conventions of lowbit.h apply. Zero in options means the default, and
+ * options may be NULL unless a member is required. struct_size is the sizeof of
+ * the struct (for programs that run with a later version of the library), or 0.
+ * The type of a file is detected from its content, never from its name.
+ * Everything in a file is checked against the file's size before it is used.
+ * LB_E_CONTENT means that a file is invalid, LB_E_FILE that the system reported
+ * an error, LB_E_UNSUPPORTED that a file is valid but uses something not
+ * supported here.
  */
 #ifndef LOWBIT_IO_H
 #define LOWBIT_IO_H
@@ -38,162 +39,167 @@ typedef struct lb_file lb_file;
 /* Zero means the default. */
 typedef struct lb_file_options {
     size_t struct_size;
-    bool no_map; /* read, do not map: for files that another process may
-                  * shorten meanwhile, which kills whoever looks at the map; and
-                  * where pages of files should not count as this process's */
-    bool raw;    /* tensors as they lie: groups of them that are one array
-                  * (codes, scales, ..) are not looked for */
-    const char *linear_class; /* of BitNet's files, "bitlinear" or
-                               * "autobitlinear": whether a weight_scale divides
-                               * or multiplies; NULL: as config.json beside the
-                               * file says, without which such arrays are
-                               * listed and not loaded */
-    uint64_t max_header; /* bytes of a header of safetensors or of its index;
-                          * 0: 100,000,000 */
+    bool no_map; /* read the file instead of mapping it. For files that another
+                  * process may truncate, because accessing the map would then
+                  * kill this process, and to keep pages of the file out of this
+                  * process's memory statistics */
+    bool raw;    /* list raw tensors without grouping those that form one array
+                  * (codes, scales, ...) */
+    const char *linear_class; /* for BitNet files, "bitlinear" or
+                               * "autobitlinear": whether weight_scale divides
+                               * or multiplies. NULL: read it from config.json
+                               * next to the file; without one such arrays are
+                               * listed but cannot be loaded */
+    uint64_t max_header; /* limit for the header of a safetensors file or its
+                          * index, in bytes; 0: 100,000,000 */
 } lb_file_options;
 
 /* One array of a file. */
 typedef struct lb_entry {
     const char *name;   /* unique in the file */
-    const char *type;   /* of its numbers, as the file has it: "BF16", "Q4_K",
-                         * "<f4"; of a group: of its codes */
-    const char *format; /* "dense", ..; NULL: there is none for the type here,
-                         * and it cannot be loaded */
-    const char *layout; /* whose group of tensors it is: "bnb", ..; NULL: it is
-                         * one tensor */
-    lb_dtype dtype;     /* what it loads as; none if format is NULL */
-    int rank;           /* may be more than LB_MAX_RANK, and dims more than can
-                         * be loaded */
+    const char *type;   /* element type as spelled in the file: "BF16", "Q4_K",
+                         * "<f4"; for a quantized array, that of its codes */
+    const char *format; /* "dense", ...; NULL: the type is not supported and the
+                         * array cannot be loaded */
+    const char *layout; /* layout of the tensors that form the array: "bnb",
+                         * ...; NULL: a single tensor */
+    lb_dtype dtype;     /* dtype when loaded; LB_NO_DTYPE if format is NULL */
+    int rank;           /* may exceed LB_MAX_RANK, and dims may be too large to
+                         * load */
     const int64_t *dim;
-    int n_tensors;   /* of the file that it is made of */
-    uint64_t nbytes; /* in the file, of all of them, unpacked */
+    int n_tensors;   /* number of tensors in the file that form the array */
+    uint64_t nbytes; /* total size in the file, after decompression */
 } lb_entry;
 
-/* path: a file (safetensors, its index, GGUF, npy, npz), or a directory with
- * model.safetensors.index.json or model.safetensors in it. Reads its header,
- * and of groups what describes them. options may be NULL. NULL and an error. */
+/* path: a file (safetensors, its index, GGUF, npy, npz), or a directory that
+ * contains model.safetensors.index.json or model.safetensors. Reads the header
+ * and the tensors that describe quantized arrays. options may be NULL. NULL and
+ * an error on failure. */
 LB_API lb_file *lb_file_open(lb_ctx *cx, const char *path,
                              const lb_file_options *options);
-/* Arrays loaded from it stay. NULL is fine. */
+/* Arrays loaded from the file stay valid. NULL is allowed. */
 LB_API void lb_file_close(lb_file *f);
 
-/* "safetensors", "gguf", ..; static. Any thread, as all that take no context.
- * NULL for NULL. */
+/* "safetensors", "gguf", ...; static. NULL for NULL. Like all functions that
+ * take no context, it may be called from any thread. */
 LB_API const char *lb_file_kind(const lb_file *f);
 LB_API int64_t lb_file_count(const lb_file *f); /* entries; 0 for NULL */
-/* In the order of the file; NULL past the end. Valid while f is. */
+/* In file order; NULL past the end. Valid as long as f. */
 LB_API const lb_entry *lb_file_entry(const lb_file *f, int64_t i);
 LB_API const lb_entry *lb_file_find(const lb_file *f, const char *name);
 
-/* How a checkpoint was quantized, by whichever program. */
+/* How a checkpoint was quantized. */
 typedef struct lb_quant_method {
     const char *name;   /* "gptq", "awq", "mlx", "bitsandbytes", ...: as
-                         * quant_method in config.json spells it; NULL: it is
-                         * not quantized, or is a GGUF file */
-    bool decoded;       /* lb_file_load decodes its arrays. If false, the file's
-                         * tensors are codes and scales of a layout that is not
-                         * supported */
-    const char *source; /* the file that names it: "config.json"; NULL: it was
-                         * recognized by its tensors */
-    const char *tensor; /* one that shows it; NULL: none does */
+                         * quant_method in config.json spells it; NULL: not
+                         * quantized, or a GGUF file */
+    bool decoded;       /* lb_file_load can decode its arrays. If false, the
+                         * tensors are codes and scales of an unsupported
+                         * layout */
+    const char *source; /* the file that names the method: "config.json"; NULL:
+                         * it was recognized by its tensors */
+    const char *tensor; /* an example of the recognized tensors; NULL: none */
 } lb_quant_method;
-/* Looks at the tensors and, for the weights of a model directory, at its
- * config.json, quantize_config.json, quant_config.json and
+/* Detects the method from the tensors and, for the weights of a model
+ * directory, from its config.json, quantize_config.json, quant_config.json and
  * hf_quant_config.json. False and an error if one of these cannot be read.
- * What m points to is valid while f is. */
+ * Pointers in m are valid as long as f. */
 LB_API bool lb_file_method(lb_ctx *cx, lb_file *f, lb_quant_method *m);
 
-/* An array, in the format it is stored in. Its bytes stay in the file's map
- * where they can (aligned, little-endian, not compressed): they must not change
- * while the array lives. One thread at a time for a file. */
+/* Loads an array in the format it is stored in. If possible (aligned,
+ * little-endian, not compressed) its bytes stay in the mapped file, which must
+ * then not change while the array lives. A file may be used by one thread at a
+ * time. */
 LB_API lb_array *lb_file_load(lb_ctx *cx, lb_file *f, const char *name);
-/* Rows lo <= i < hi of its first axis; reads no more than it must. */
+/* Loads rows lo <= i < hi of the first axis; reads no more than necessary. */
 LB_API lb_array *lb_file_load_rows(lb_ctx *cx, lb_file *f, const char *name,
                                    int64_t lo, int64_t hi);
-/* The box of count[k] elements from start[k] on along each axis, in the format
- * that it is stored in. Reads no other bytes of codes and scales, but for what
- * a box shares with others: rows that lie in the same bytes, scales that are
- * quantized in blocks of their own, deflated tensors. LB_E_SHAPE if it begins
- * or ends inside a block. */
+/* Loads the box of count[k] elements starting at start[k] along each axis, in
+ * the format it is stored in. Reads only the bytes of these codes and scales,
+ * except where they cannot be read separately: rows packed into the same bytes,
+ * scales that are themselves quantized in blocks, deflated tensors. LB_E_SHAPE
+ * if the box begins or ends inside a block. */
 LB_API lb_array *lb_file_load_slice(lb_ctx *cx, lb_file *f, const char *name,
                                     const int64_t *start, const int64_t *count);
-/* Bytes of its files that were read so far, headers included; of a map those
- * that arrays were made of. 0 for NULL. */
+/* Bytes read from its files so far, including headers; for a mapped file, the
+ * bytes of the arrays that were loaded. 0 for NULL. */
 LB_API uint64_t lb_file_bytes_read(const lb_file *f);
-/* Opens, loads one, closes. */
+/* Opens the file, loads one array, closes it. */
 LB_API lb_array *lb_load(lb_ctx *cx, const char *path, const char *name);
 
 /* ---- files and meshes ---------------------------------------------------- */
 
-/* A sharded array of which each rank reads its slice, as lb_file_load_slice
- * does: every rank has opened the file. Called by all ranks, which agree on
- * how it went. report: NULL, or the spec is read as lb_spec_parse does with
- * one; entries that would cut inside a block become None, too. */
+/* Loads a sharded array: each rank reads only its slice, as lb_file_load_slice
+ * does. Every rank must have opened the file, and all ranks must make this
+ * call; they agree on its success. report: NULL, or read the spec as
+ * lb_spec_parse does with a report; entries that would cut inside a block then
+ * become None as well. */
 LB_API lb_array *lb_file_load_sharded(lb_ctx *cx, lb_mesh *mesh, lb_file *f,
                                       const char *name, const char *spec,
                                       lb_spec_report *report);
 
-/* Specs by patterns of names: "PATTERN=P(None, tp)", of which the first that
- * matches counts. Patterns are regular expressions as Perl has them, that match
- * anywhere in a name. A file has a rule in each line, but for those that are
- * empty or begin with #. False and an error. NULL is fine for close. */
+/* Sharding rules by name: "PATTERN=P(None, tp)"; the first matching rule
+ * applies. Patterns are unanchored Perl-compatible regular expressions. A rules
+ * file has one rule per line; empty lines and lines that begin with # are
+ * ignored. False and an error on failure. lb_rules_close accepts NULL. */
 typedef struct lb_rules lb_rules;
 LB_API lb_rules *lb_rules_open(lb_ctx *cx);
 LB_API void lb_rules_close(lb_rules *r);
 LB_API bool lb_rules_add(lb_ctx *cx, lb_rules *r, const char *text);
 LB_API bool lb_rules_read(lb_ctx *cx, lb_rules *r, const char *path);
 
-/* What an array gets, and why. */
+/* How an array will be sharded, and why. */
 typedef struct lb_placement {
     const lb_entry *entry;
     lb_spec spec;
-    const char *pattern;    /* of its rule; NULL: none matches */
-    const char *whole;      /* why every rank has all of it, a static text;
-                             * NULL: it is cut */
-    lb_spec_report dropped; /* of its rule, if it was read relaxed */
+    const char *pattern;    /* of the rule that applies; NULL: none matches */
+    const char *whole;      /* why the array is replicated on every rank (static
+                             * text); NULL: it is sharded */
+    lb_spec_report dropped; /* changes to the spec, if it was read relaxed */
 } lb_placement;
 
-/* Of an array of f: an error if its rule does not fit and relaxed is false.
- * What is valid is so while f and r are. */
+/* The placement of one array of f. It is an error if the rule does not fit and
+ * relaxed is false. Pointers in *to are valid as long as f and r. */
 LB_API bool lb_rules_place(lb_ctx *cx, lb_rules *r, const lb_grid *grid,
                            lb_file *f, const char *name, bool relaxed,
                            lb_placement *to);
-/* After all arrays were placed: an error if a pattern has matched none of the
- * names. */
+/* To be called after all arrays were placed: an error if a pattern matched no
+ * name. */
 LB_API bool lb_rules_check(lb_ctx *cx, const lb_rules *r, const lb_file *f);
 
-/* Zero means the default; mesh and rules must be given. */
+/* Zero means the default; mesh and rules are required. */
 typedef struct lb_shard_options {
     size_t struct_size;
     const char *mesh; /* "dp=2,tp=4" */
     lb_rules *rules;  /* a pattern that matches no name is an error */
-    bool relaxed;     /* what does not fit of a rule is dropped, and told */
-    bool dry_run;     /* tell placed, and write nothing */
+    bool relaxed;     /* drop the parts of a rule that do not fit, and report
+                       * them */
+    bool dry_run;     /* call placed, but write nothing */
     bool no_sync;
-    /* Told of each array, the i-th of n; NULL: nobody. */
+    /* Called for each array, the i-th of n. May be NULL. */
     void (*placed)(void *user, const lb_placement *p, int64_t i, int64_t n);
     void *user;
 } lb_shard_options;
 
-/* Cuts a checkpoint (safetensors, also with an index) into a file for each rank
- * of a mesh: a directory to, with rank-00000-of-00008.safetensors and so on,
- * that is made, or replaced if it holds nothing but weights. Slices are in the
- * layout that they come from, each file can be loaded by itself, and arrays
- * whose slices would share bytes are whole in all of them. At most 4096 ranks
- * and 100,000 files; and what the first rank's header holds of the checkpoint,
- * its headers among it, must be 100,000,000 bytes at most. */
+/* Splits a checkpoint (safetensors, with or without an index) into one file per
+ * rank of a mesh: rank-00000-of-00008.safetensors and so on in directory `to`,
+ * which is created, or replaced if it contains nothing but weights. Slices keep
+ * the layout of the source, and each file can be loaded by itself. Arrays whose
+ * slices would share bytes are replicated in all files. Limits: 4096 ranks,
+ * 100,000 files, and 100,000,000 bytes for the header of the first rank's file,
+ * which includes the headers of the checkpoint. */
 LB_API bool lb_shard_file(lb_ctx *cx, const char *from, const char *to,
                           const lb_shard_options *options);
-/* Reassembles the checkpoint that lb_shard_file split. The name decides: to is
- * a file if it ends in .safetensors, and else a directory, which also gets the
- * other files of from (configuration, tokenizer). The weights have the bytes
- * that they had, unless several files become one. */
+/* Reassembles the checkpoint that lb_shard_file split. `to` is a file if its
+ * name ends in .safetensors, otherwise a directory, which also gets the other
+ * files of `from` (configuration, tokenizer). The weight files are
+ * byte-identical to the original ones, unless several files become one. */
 LB_API bool lb_merge_file(lb_ctx *cx, const char *from, const char *to,
                           bool no_sync);
 
-/* ---- values in files ----------------------------------------------------- */
+/* ---- metadata of files --------------------------------------------------- */
 
-/* GGUF's numbers; safetensors has strings only. */
+/* GGUF's types; safetensors only has strings. */
 typedef enum lb_meta_type {
     LB_META_U8 = 0,
     LB_META_I8 = 1,
@@ -211,24 +217,25 @@ typedef enum lb_meta_type {
     LB_N_META = 13
 } lb_meta_type;
 
-/* A value as it stands in the file, so that it can be written back as it was.
- * Numbers are little-endian and bytes may be at any address. */
+/* A metadata value exactly as stored in the file, so that it can be written
+ * back unchanged. Values are little-endian and bytes may be unaligned. */
 typedef struct lb_meta {
-    const char *key; /* unique; holds no 0 inside */
+    const char *key; /* unique; contains no NUL */
     lb_meta_type type;
     lb_meta_type item;    /* of an array */
-    uint64_t n;           /* items of an array; of others 1 */
-    const uint8_t *bytes; /* a number; a string's characters, without length or
-                           * 0; an array's items as GGUF has them */
+    uint64_t n;           /* items of an array; otherwise 1 */
+    const uint8_t *bytes; /* the value; for a string its characters, without
+                           * length or NUL; for an array its items as encoded in
+                           * GGUF */
     uint64_t size;        /* of bytes */
 } lb_meta;
 
-/* In the order of the file; NULL past the end. Valid while f is. */
+/* In file order; NULL past the end. Valid as long as f. */
 LB_API const lb_meta *lb_file_meta(const lb_file *f, int64_t i);
 LB_API const lb_meta *lb_file_find_meta(const lb_file *f, const char *key);
-/* The next string of an array of them, from *at on, which begins as 0; false at
- * the end. Held against m->size each time: bytes may lie in a map, and whoever
- * writes to the file changes them. */
+/* Iterates over an array of strings: returns the string at *at, which starts as
+ * 0, and advances *at; false at the end. Checks against m->size every time,
+ * because bytes may be mapped and another process may change the file. */
 LB_API bool lb_meta_next(const lb_meta *m, uint64_t *at, const char **text,
                          uint64_t *n);
 
@@ -236,124 +243,130 @@ LB_API bool lb_meta_next(const lb_meta *m, uint64_t *at, const char **text,
 
 typedef struct lb_saver lb_saver;
 
-/* One array of a file to be: one that is there, or one to come. */
+/* One array of a file to be written: available now, or provided later. */
 typedef struct lb_planned {
     const char *name;
-    lb_array *array;               /* NULL: to come, and then .. */
-    lb_dtype dtype;                /* .. what was or is to be quantized, .. */
-    lb_shape shape;                /* .. its shape .. */
-    const lb_quant_config *config; /* .. and how; NULL: it stays dense */
+    lb_array *array;               /* NULL: provided later; then ... */
+    lb_dtype dtype;                /* ... its dtype (before quantization),
+                                    * ... */
+    lb_shape shape;                /* ... its shape ... */
+    const lb_quant_config *config; /* ... and how it is quantized; NULL:
+                                    * dense */
 } lb_planned;
 
 /* Zero means the default. */
 typedef struct lb_save_options {
     size_t struct_size;
     const char *kind;    /* "safetensors" (the default), "gguf", "npy", "npz" */
-    const char *layout;  /* of quantized arrays in safetensors: "native" (the
-                          * default), "bnb", "bitnet", "eformer" */
-    const lb_meta *meta; /* values of the file; safetensors has texts only */
+    const char *layout;  /* of quantized arrays in safetensors: "native"
+                          * (default), "bnb", "bitnet", "eformer" */
+    const lb_meta *meta; /* metadata of the file; safetensors only supports
+                          * strings */
     int64_t n_meta;
-    lb_file *const *input; /* files that may not be overwritten */
+    lb_file *const *input; /* files that must not be overwritten */
     int n_inputs;
-    bool no_sync;       /* do not wait for the disk */
-    uint64_t max_shard; /* lb_save_sharded: bytes of a shard, at most, but for
-                         * an array that is larger; path is then a directory,
-                         * which is made, or replaced if it holds nothing but
-                         * weights, and kind is safetensors. 0: one file */
+    bool no_sync;       /* skip fsync */
+    uint64_t max_shard; /* lb_save_sharded: maximum bytes per file of a
+                         * multi-file checkpoint (a larger array gets a file of
+                         * its own). path is then a directory, which is created,
+                         * or replaced if it contains nothing but weights; kind
+                         * must be safetensors. 0: one file */
 } lb_save_options;
 
-/* Writes the header of a file with these arrays, whose sizes follow from what
- * is planned, to PATH.partial. Nothing of the list is needed afterwards.
- * options may be NULL. NULL and an error: what stood at path stays. The same
- * plan and arrays give the same file. A quantized array must be all of what it
- * was quantized to, not a view of some of it.
+/* Writes the header of a file with these arrays to PATH.partial; their sizes
+ * follow from the plan. list is not used after the call. options may be NULL.
+ * On failure returns NULL with an error, and an existing file at path is left
+ * unchanged. The same plan and arrays produce the same bytes. A quantized array
+ * must be complete, not a view of a part of it.
  *
  *     lb_saver *s = lb_saver_open(cx, path, list, n, NULL);
  *     for (int64_t i; (i = lb_saver_next(s)) >= 0;)
  *         lb_saver_put(cx, s, array of list[i]);
- *     lb_saver_close(cx, s, true);
- */
+ *     lb_saver_close(cx, s, true); */
 LB_API lb_saver *lb_saver_open(lb_ctx *cx, const char *path,
                                const lb_planned *list, int64_t n,
                                const lb_save_options *options);
-/* The array that is wanted next, by its index; -1 when there is none, or after
- * an error. */
+/* Index of the array to provide next; -1 when all are written, or after an
+ * error. */
 LB_API int64_t lb_saver_next(const lb_saver *s);
-/* That array, which must be as it was planned. */
+/* Writes that array, which must match its plan. */
 LB_API bool lb_saver_put(lb_ctx *cx, lb_saver *s, lb_array *a);
-/* Ends it; commit: true makes it the file at its path, which fails if an array
- * is missing. Otherwise the partial file is removed. NULL is fine. */
+/* Finishes. commit: true renames the partial file to its path, which fails if
+ * an array is missing; false removes it. NULL is allowed. */
 LB_API bool lb_saver_close(lb_ctx *cx, lb_saver *s, bool commit);
-/* Whether a kind of file, and a layout, have a place for what is planned; both
- * may be NULL, as in lb_save_options. False, and an error only if it cannot be
- * made at all, or there is no such kind or layout. */
+/* Whether a file kind and layout can store the planned array; both may be NULL,
+ * as in lb_save_options. Returns false without an error if they cannot; with an
+ * error if the array cannot be made at all, or if there is no such kind or
+ * layout. */
 LB_API bool lb_can_save(lb_ctx *cx, const lb_planned *p, const char *kind,
                         const char *layout);
-/* All in one, of arrays that are there. */
+/* Opens, writes all arrays (which must be available) and commits. */
 LB_API bool lb_save(lb_ctx *cx, const char *path, const lb_planned *list,
                     int64_t n, const lb_save_options *options);
 
-/* The same for arrays that are sharded over mesh, or the same on all ranks:
- * each rank writes the bytes of its slices, and nobody has all of them. The
- * file is the one that lb_save writes of the gathered arrays (of blocks that
- * crossed rows, and are cut otherwise than by rows: with blocks in rows).
- * LB_E_UNSUPPORTED where slices share bytes in a layout: BitNet's and the
- * eformer's four rows in one, cut by rows; scales that are quantized in blocks
- * that are cut. Called by all ranks, which agree on how it went: what stood at
- * path stays if one has an error. */
+/* Writes arrays that are sharded over mesh, or the same on all ranks. Each rank
+ * writes the bytes of its slices; no rank needs the complete arrays. The file
+ * is the same as lb_save writes for the gathered arrays (except that blocks
+ * that crossed rows, in arrays not cut by rows, become blocks within rows).
+ * LB_E_UNSUPPORTED if slices would share bytes: in the layouts bitnet and
+ * eformer, which pack four rows into a byte, if cut by rows; and if blocks of
+ * quantized scales would be cut. Called by all ranks, which agree on its
+ * success: after an error on any rank an existing file at path is left
+ * unchanged. */
 LB_API bool lb_save_sharded(lb_ctx *cx, lb_mesh *mesh, const char *path,
                             const lb_planned *list, int64_t n,
                             const lb_save_options *options);
 
-/* ---- how much was lost --------------------------------------------------- */
+/* ---- error statistics ---------------------------------------------------- */
 
-/* Of b, from a. Sums, so that an array can be compared in pieces. */
+/* Error of b relative to a. Members are sums, so that arrays can be compared in
+ * pieces. */
 typedef struct lb_difference {
     int64_t n;             /* elements */
-    int64_t apart;         /* of them, those that are not the same number */
-    int64_t nonfinite;     /* .. because one is no finite number: they are in
-                            * none of the sums */
+    int64_t apart;         /* elements whose values differ */
+    int64_t nonfinite;     /* ... because one is not finite; these are excluded
+                            * from the sums */
     double aa, bb, ab, dd; /* sums of a*a, b*b, a*b and (a-b)*(a-b) */
     double max;            /* the largest |a-b| */
 } lb_difference;
 
-/* Adds the difference of two arrays of the same shape, in whatever formats and
- * dtypes, to *d, which begins as zeros. The same for every number of threads
- * and every CPU; sums are right to six digits. */
+/* Adds the error statistics of two arrays of the same shape (any formats and
+ * dtypes) to *d, which must be zero-initialized. The result does not depend on
+ * the number of threads or the CPU. Sums are accurate to six digits. */
 LB_API bool lb_compare(lb_ctx *cx, lb_array *a, lb_array *b, lb_difference *d);
-/* |a-b| / |a|, with the norms of all values that are finite in both: 0 if none
- * differ, infinite if a is all zeros, NaN if no value is finite in both. */
+/* Normalized error |a-b| / |a| (2-norms over values that are finite in both): 0
+ * if none differ, infinite if a is all zeros, NaN if no value is finite in
+ * both. */
 LB_API double lb_difference_nrmse(const lb_difference *d);
-/* Cosine of the angle between a and b, of the same values: 1 if none differ. */
+/* Cosine similarity of a and b over the same values: 1 if none differ. */
 LB_API double lb_difference_cosine(const lb_difference *d);
 
-/* What is wrong with an array: how often, and the first place. */
+/* A kind of defect in an array: how often it occurs, and the first index. */
 typedef struct lb_flaw {
     int64_t n, first;
 } lb_flaw;
 
-/* The numbers of an array. */
+/* Value statistics and defects of an array. */
 typedef struct lb_findings {
     int64_t n;        /* elements */
-    lb_flaw nan, inf; /* by the element's index, row-major */
-    lb_flaw code;     /* codes that the format does not have */
-    lb_flaw scale;    /* scales that are below zero or not finite (of those
-                       * that divide: not above zero), by their
-                       * index among .. */
-    int64_t scales;   /* .. all of them */
-    int64_t finite;   /* elements that are, which the rest is about */
+    lb_flaw nan, inf; /* by element index, row-major */
+    lb_flaw code;     /* codes that are invalid in the format */
+    lb_flaw scale;    /* scales that are negative or not finite (reciprocal
+                       * ones: not positive), by index in ... */
+    int64_t scales;   /* ... all scales */
+    int64_t finite;   /* finite elements; the members below are about these */
     int64_t zeros;
     double least, most;
     double sum, squares;
 } lb_findings;
 
-/* Checks an array and adds to *f, which begins as zeros. Uses all threads; the
- * result does not depend on their number. */
+/* Checks an array and adds to *f, which must be zero-initialized. Uses all
+ * threads; the result does not depend on their number. */
 LB_API bool lb_examine(lb_ctx *cx, lb_array *a, lb_findings *f);
-/* Whether there are no flaws. */
+/* Whether there are no defects. */
 LB_API bool lb_findings_sound(const lb_findings *f);
 
-/* Numbers of finite values in bins of equal width from lo to hi. */
+/* Number of finite values in bins of equal width from lo to hi. */
 enum { LB_HISTOGRAM_MOST = 200 };
 typedef struct lb_histogram {
     double lo, hi;
@@ -361,36 +374,40 @@ typedef struct lb_histogram {
     int64_t count[LB_HISTOGRAM_MOST], below, above;
 } lb_histogram;
 
-/* Adds the values of an array to *h, of which lo, hi and bins are set; or the
- * codes of a quantized one to count, code c to count[c & 255]: LB_E_UNSUPPORTED
- * if its format has none. Both use all threads. */
+/* lb_count_values adds the values of an array to *h, in which lo, hi and bins
+ * must be set. lb_count_codes adds the codes of a quantized array: code c to
+ * count[c & 255]; LB_E_UNSUPPORTED if its format has no codes. Both use all
+ * threads. */
 LB_API bool lb_count_values(lb_ctx *cx, lb_array *a, lb_histogram *h);
 LB_API bool lb_count_codes(lb_ctx *cx, lb_array *a, int64_t count[256]);
 
-/* ---- a file, quantized --------------------------------------------------- */
+/* ---- quantizing a file --------------------------------------------------- */
 
-/* Whether an array is to be quantized: NULL, and config, which comes as the
- * options have it, may be changed; or why it stays as it is, a static text. */
+/* Decides about an array. NULL: quantize it; config holds the defaults from the
+ * options and may be changed. Otherwise a static text: the reason why it is
+ * left unchanged. */
 typedef const char *(*lb_choose)(void *user, const lb_entry *e,
                                  lb_quant_config *config);
-/* The default: floats of two or more axes and 1024 or more elements, but for
- * norms, embeddings, routers and the output head, by their names. (Layouts of
- * programs that pack smaller ones, too, bnb and bitnet, have those packed. And
- * what no pattern of a selection includes or overrides stays if it would not be
- * smaller.) user is not used. */
+/* The default: quantizes floats with two or more axes and 1024 or more
+ * elements, except norms, embeddings, routers and the output head (by name).
+ * (The layouts bnb and bitnet also quantize smaller arrays, as the programs
+ * that define them do. Arrays that would not become smaller are left unchanged,
+ * unless a pattern of a selection includes or overrides them.) user is not
+ * used. */
 LB_API const char *lb_choose_weights(void *user, const lb_entry *e,
                                      lb_quant_config *config);
 
-/* Arrays by patterns of their names: regular expressions as Perl has them,
- * that match anywhere in a name. An exclusion keeps what it matches as it is;
- * an inclusion takes in what the default above leaves; an override,
- * "PATTERN=TYPE[:KEY=VALUE,..]" or "PATTERN=keep", says how, and the last one
- * that matches counts. It takes in what it matches, too, but for vectors: norms
- * and biases of the layers that it is meant for. Keys are block_size, axis,
- * double_quant (yes, no), scale (none, tensor, row, block), threshold (std,
- * absmean), compat and nonfinite (error, clamp). A recipe is a file of lines
- * include PATTERN, exclude PATTERN, override ..; empty ones and those that
- * begin with # do not count. False and an error. NULL is fine for close. */
+/* Selects arrays by name. Patterns are unanchored Perl-compatible regular
+ * expressions. An exclusion leaves matching arrays unchanged. An inclusion
+ * quantizes matching arrays that are skipped by default. An override,
+ * "PATTERN=TYPE[:KEY=VALUE,...]" or "PATTERN=keep", sets how matching arrays
+ * are quantized; the last matching override applies. It also includes them,
+ * except vectors, which are norms and biases of the layers it is meant for.
+ * Keys are block_size, axis, double_quant (yes, no), scale (none, tensor, row,
+ * block), threshold (std, absmean), compat and nonfinite (error, clamp). A
+ * recipe is a file of lines "include PATTERN", "exclude PATTERN" or "override
+ * ..."; empty lines and lines that begin with # are ignored. False and an error
+ * on failure. lb_selection_close accepts NULL. */
 typedef struct lb_selection lb_selection;
 LB_API lb_selection *lb_selection_open(lb_ctx *cx);
 LB_API void lb_selection_close(lb_selection *s);
@@ -399,94 +416,99 @@ LB_API bool lb_selection_exclude(lb_ctx *cx, lb_selection *s, const char *text);
 LB_API bool lb_selection_override(lb_ctx *cx, lb_selection *s,
                                   const char *text);
 LB_API bool lb_selection_recipe(lb_ctx *cx, lb_selection *s, const char *path);
-/* A lb_choose, with the selection as its user. */
+/* A lb_choose; its user argument is the selection. */
 LB_API const char *lb_selection_choose(void *selection, const lb_entry *e,
                                        lb_quant_config *config);
 
-/* An array that has been written: what lb_quantize_options.done is told. */
+/* A written array, as reported to lb_quantize_options.done. */
 typedef struct lb_written {
     const lb_entry *entry; /* of the source */
-    int64_t i, n;          /* it is the i-th of n */
-    const char *kept;      /* why it stays as it was; NULL: it does not */
-    const lb_quant_config *config; /* of a quantized one; NULL: it is not */
-    const char *format;            /* of it in the new file: "dense", .. */
-    lb_dtype dtype;                /* .. and what it loads as */
-    uint64_t nbytes;               /* in the new file */
-    lb_difference error;           /* if measure was asked for; n is 0 if not */
-    bool fell_back; /* it was to be quantized, or otherwise: shape or layout do
-                     * not allow it */
+    int64_t i, n;          /* the i-th of n arrays */
+    const char *kept;      /* why it was left unchanged; NULL: it was not */
+    const lb_quant_config *config; /* how it was quantized; NULL: it was not */
+    const char *format;            /* in the new file: "dense", ... */
+    lb_dtype dtype;                /* ... and dtype when loaded */
+    uint64_t nbytes;               /* size in the new file */
+    lb_difference error;           /* if requested with measure; otherwise n is
+                                    * 0 */
+    bool fell_back; /* it was not quantized as requested, because its shape or
+                     * the layout does not allow it */
     bool resumed;   /* it was written by an earlier run */
 } lb_written;
 
-/* How far a job has come: bytes of the source, as often as they are read (with
- * a target, or scales of scales, more than once). */
+/* Progress of a job, in bytes of the source. Bytes that are read more than once
+ * (with a target, or double_quant) count each time. */
 typedef struct lb_progress {
-    const lb_entry *entry; /* at work on this one */
+    const lb_entry *entry; /* current array */
     uint64_t done, total;
     int64_t arrays_done, arrays;
 } lb_progress;
 
-/* What becomes of an array whose shape its format does not take. */
+/* What to do with an array whose shape its format does not support. */
 typedef enum lb_shape_fallback {
-    LB_FALLBACK_KEEP = 0, /* it stays as it is, and is named */
+    LB_FALLBACK_KEEP = 0, /* leave it unchanged and report it */
     LB_FALLBACK_ERROR = 1,
-    LB_FALLBACK_ADJUST = 2 /* the first of lb_quantize_options.other that takes
-                            * it; if none does it stays */
+    LB_FALLBACK_ADJUST = 2 /* use the first of lb_quantize_options.other that
+                            * supports it; if none does, leave it unchanged */
 } lb_shape_fallback;
 
 /* Zero means the default. */
 typedef struct lb_quantize_options {
     size_t struct_size;
     const char *kind;   /* as in lb_save_options */
-    const char *layout; /* likewise; the default of a directory is the layout
-                         * that transformers loads (bnb for nf4 and int8, with
-                         * its arithmetic if compat is native; bitnet for
-                         * ternary), if it can store everything as requested,
-                         * otherwise native; see note */
-    lb_quant_config config; /* how, where choose says nothing else */
-    lb_choose choose;       /* NULL: lb_choose_weights. May be called twice for
-                             * an array */
+    const char *layout; /* as in lb_save_options. The default for a directory is
+                         * the layout that transformers loads (bnb for nf4 and
+                         * int8, with its arithmetic if compat is native; bitnet
+                         * for ternary), if it can store everything as
+                         * requested, otherwise native; see note */
+    lb_quant_config config; /* defaults, where choose sets nothing else */
+    lb_choose choose;       /* NULL: lb_choose_weights. May be called twice per
+                             * array */
     void *choose_user;
-    void (*done)(void *user, const lb_written *w); /* NULL: nobody */
+    void (*done)(void *user, const lb_written *w); /* NULL: no calls */
     void *done_user;
-    uint64_t max_memory; /* bytes of arrays at a time, whatever the size of the
-                          * file and its arrays; 0: 512 MiB */
+    uint64_t max_memory; /* limit for array data in memory, in bytes, regardless
+                          * of file and array sizes; 0: 512 MiB */
     bool no_sync;
     bool measure;   /* fill lb_written.error */
-    bool dry_run;   /* plan, tell done, and write nothing. Everything that the
-                     * real run would refuse is an error; with measure the
-                     * values of all arrays are read, too. to may be NULL */
-    bool resume;    /* go on where a run with the same options, that was killed,
-                     * has left DST.partial: the bytes are those of one run. If
-                     * there is none, or it is of another job: from the start */
-    bool strict;    /* LB_E_DENIED, before anything is written, if an array that
-                     * is to be quantized cannot be, or only otherwise */
-    bool directory; /* to is a directory of a model, which is made; of a source
-                     * that is one, all but the weights goes over, too */
+    bool dry_run;   /* plan and call done, but write nothing. Everything that
+                     * would fail in the real run is an error; with measure the
+                     * values of all arrays are read as well. to may be NULL */
+    bool resume;    /* continue an interrupted run with the same options from
+                     * its DST.partial; the result is byte-identical to that of
+                     * a single run. Without one, or if it belongs to a
+                     * different job, start from the beginning */
+    bool strict;    /* LB_E_DENIED, before anything is written, if an array
+                     * cannot be quantized as requested */
+    bool directory; /* to is a model directory, which is created. If the source
+                     * is one, its other files are copied */
     lb_shape_fallback fallback;
     const lb_quant_config *other; /* see fallback, and target below */
     int n_other;
-    /* A target for the whole result, in bits per element or in bytes (headers
-     * included); 0: none. Each array gets one of the types in config and other,
-     * or, if other is empty, of all types that the output can store: the
-     * assignment with about the least squared error that fits, and never larger
-     * and less exact than one type for all arrays. Every array is measured in
-     * every type, which takes as long as quantizing it so many times. */
+    /* Target for the size of the whole output, in bits per element or in bytes
+     * (headers included); 0: none. Each array gets one of the types in config
+     * and other, or, if other is empty, of all types that the output can store.
+     * The assignment minimizes the squared error approximately, subject to the
+     * target, and is never both larger and less exact than a single type for
+     * all arrays. Every array is quantized in every type to measure its error,
+     * which takes proportionally long. */
     double target_bits;
     uint64_t target_bytes;
-    void (*progress)(void *user, const lb_progress *p); /* NULL: nobody */
+    void (*progress)(void *user, const lb_progress *p); /* NULL: no calls */
     void *progress_user;
     lb_selection *selection;  /* instead of choose; a pattern that matches no
                                * name is a warning (see warn) */
-    const char *linear_class; /* as in lb_file_options; of a directory in the
-                               * layout bitnet: what config.json is to say */
-    bool
-        verify; /* read all arrays back before the file gets its name: LB_E_FILE
-                 * if one is not as it was written, and what stood there stays.
-                 * (Of npz its own sums do that, for whoever reads it.) */
-    /* Ranks that share the work: all call it with the same arguments, and the
-     * file is that of one. Each reads and writes what is its; done is told of
-     * all arrays, when they are done. Not for npz. NULL: this one alone. */
+    const char *linear_class; /* as in lb_file_options; for a directory in
+                               * layout bitnet: the value to write to
+                               * config.json */
+    bool verify; /* read back all arrays before the file gets its final name.
+                  * LB_E_FILE if one differs; an existing file is then left
+                  * unchanged. (Not needed for npz, which contains
+                  * checksums.) */
+    /* Ranks that share the work: all call this function with the same
+     * arguments, and the output is the same as that of one rank. Each rank
+     * reads and writes its part; done is called for all arrays at the end. Not
+     * supported for npz. NULL: a single process. */
     lb_comm *comm;
     /* Called after each piece of an array (at most a few MB, unless the array
      * must be quantized as a whole). True stops the job with LB_E_CANCELLED;
@@ -494,43 +516,44 @@ typedef struct lb_quantize_options {
      * removed). With comm, one rank that stops, stops all. NULL: never. */
     bool (*cancel)(void *user);
     void *cancel_user;
-    /* Called with a sentence before the first array is quantized, for each
+    /* Called with a message, before the first array is quantized, for each
      * pattern of the selection that matches no array. NULL, or strict: such a
      * pattern is an error. */
     void (*warn)(void *user, const char *text);
     void *warn_user;
-    /* Called with a phrase about each decision that the options leave to the
-     * job: the layout of a directory, and why. NULL: nobody. */
+    /* Called with a phrase about each decision that the options leave open: the
+     * layout of a directory, and why. May be NULL. */
     void (*note)(void *user, const char *text);
     void *note_user;
 } lb_quantize_options;
 
-/* Quantizes a file, or the directory of a model, piece by piece: what is not
- * chosen, or what the layout has no place for, goes over as it is. Values of
- * the source go over, too: texts, and from GGUF to GGUF all. to is written as
- * lb_saver_open does it: whole or not at all. NaN and infinities in what is
- * quantized are LB_E_CONTENT, unless config.on_nonfinite clamps them. */
+/* Quantizes a file or a model directory piece by piece. Arrays that are not
+ * selected, or that the layout cannot store, are copied unchanged. Metadata is
+ * copied: strings, and from GGUF to GGUF everything. Output is atomic: it is
+ * written to a partial file and renamed when complete (see lb_saver_open). NaN
+ * and infinities in arrays to be quantized are LB_E_CONTENT, unless
+ * config.on_nonfinite clamps them. */
 LB_API bool lb_quantize_file(lb_ctx *cx, const char *from, const char *to,
                              const lb_quantize_options *options);
 
-/* ---- a file, converted -------------------------------------------------- */
+/* ---- converting a file --------------------------------------------------- */
 
-/* Zero means the default; what is not explained is as in lb_quantize_options.
- */
+/* Zero means the default; members without a comment are as in
+ * lb_quantize_options. */
 typedef struct lb_convert_options {
     size_t struct_size;
     const char *kind;
-    const char *layout; /* the default of a directory is that of the source */
-    lb_dtype dtype; /* of floats that are, or become, dense; none: each its own
-                     */
-    bool keep;      /* packed arrays stay packed, with their codes and scales,
-                     * where kind and layout have a place for them; else they
-                     * are decoded */
+    const char *layout; /* the default for a directory is that of the source */
+    lb_dtype dtype; /* of floats that are or become dense; none: unchanged */
+    bool keep;      /* keep packed arrays packed, with their codes and scales,
+                     * if kind and layout can store them; otherwise they are
+                     * decoded */
     void (*done)(void *user, const lb_written *w);
     void *done_user;
-    uint64_t max_memory; /* what is packed must fit */
+    uint64_t max_memory; /* packed arrays must fit */
     bool no_sync, measure, dry_run, resume, directory;
-    bool strict; /* with keep: what there is no place for is an error */
+    bool strict; /* with keep: an array that cannot be stored packed is an
+                  * error */
     void (*progress)(void *user, const lb_progress *p);
     void *progress_user;
     const char *linear_class; /* as in lb_file_options */
@@ -540,8 +563,8 @@ typedef struct lb_convert_options {
     void *cancel_user;
 } lb_convert_options;
 
-/* Writes the arrays of a file, or of a model, into another: decoded, in another
- * dtype, kind of file or layout. */
+/* Writes the arrays of a file or a model directory to another one: decoded, or
+ * with another dtype, file kind or layout. */
 LB_API bool lb_convert_file(lb_ctx *cx, const char *from, const char *to,
                             const lb_convert_options *options);
 

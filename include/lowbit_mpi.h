@@ -1,8 +1,8 @@
-/* lowbit_mpi.h - the ranks of an MPI program as those of a mesh.
+/* lowbit_mpi.h - run the ranks of a mesh as MPI processes.
  *
- * A library of its own, liblowbit-mpi: the core knows nothing of MPI, and two
- * kinds of MPI do not share their binary interface. A program that runs on
- * threads with
+ * This is a separate library, liblowbit-mpi: the core does not depend on MPI,
+ * and MPI implementations are not binary compatible with each other. A program
+ * that runs on threads with
  *
  *     return lb_mesh_run(4, main_of_rank, NULL);
  *
@@ -21,18 +21,20 @@
 extern "C" {
 #endif
 
-/* Starts MPI, if the program has not, calls fn with all of its ranks, and ends
- * MPI again; returns what fn returned on this rank, -1 if MPI could not be
- * started. argc and argv are MPI's to change, and may be NULL. A rank whose fn
- * does not return 0 gives the others five seconds to return as well; then it
- * names itself on stderr and ends all of them (MPI_Abort), because they wait
- * for it in vain; one that gets no communicator does so at once. */
+/* Initializes MPI, unless the program has done so, calls fn with a communicator
+ * of all ranks, and finalizes MPI. Returns the result of fn on this rank, or -1
+ * if MPI could not be initialized. argc and argv are passed to MPI, which may
+ * change them, and may be NULL. If fn returns nonzero on a rank, the other
+ * ranks have five seconds to return as well; then this rank prints a message to
+ * stderr and calls MPI_Abort, because they would wait for it forever. A rank
+ * that gets no communicator does so immediately. */
 LB_API int lb_mpi_run(int *argc, char ***argv,
                       int (*fn)(lb_comm *comm, void *user), void *user);
 
-/* For who starts MPI himself, with MPI_THREAD_FUNNELED or more: a communicator
- * over a duplicate of comm, to be ended with its close. Called by all ranks,
- * and from then on used by the thread that started MPI. NULL if MPI says no. */
+/* For programs that initialize MPI themselves, with MPI_THREAD_FUNNELED or
+ * higher: a communicator over a duplicate of comm, to be released with its
+ * close function. Called by all ranks, and afterwards used only by the thread
+ * that initialized MPI. NULL if MPI fails. */
 LB_API lb_comm *lb_mpi_comm(MPI_Comm comm);
 
 #ifdef __cplusplus

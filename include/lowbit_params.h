@@ -1,8 +1,8 @@
 /* lowbit_params.h - the params of every primitive, for lb_bind and lb_explain.
  *
- * Plain values. They are strict: axes count from 0 to rank - 1, and nothing is
- * a default. A primitive that is not named here takes none. Members for axes
- * past the operand's rank are not looked at.
+ * Plain values without defaults: axes count from 0 to rank - 1. A primitive
+ * that is not listed here has no params. Array members beyond the operand's
+ * rank are ignored.
  */
 #ifndef LOWBIT_PARAMS_H
 #define LOWBIT_PARAMS_H
@@ -32,7 +32,7 @@ typedef struct lb_transpose_params {
     int perm[LB_MAX_RANK];
 } lb_transpose_params;
 
-/* "reshape" (a): of a, or if permute of a transposed by perm. */
+/* "reshape" (a): of a, or with permute of a transposed by perm. */
 typedef struct lb_reshape_params {
     lb_shape shape;
     bool permute;
@@ -45,7 +45,7 @@ typedef struct lb_broadcast_params {
     int dims[LB_MAX_RANK];
 } lb_broadcast_params;
 
-/* "slice" (a): elements start, start + stride, .. below limit. */
+/* "slice" (a): elements start, start + stride, ... below limit. */
 typedef struct lb_slice_params {
     int64_t start[LB_MAX_RANK];
     int64_t limit[LB_MAX_RANK];
@@ -57,21 +57,21 @@ typedef struct lb_reverse_params {
     lb_axes axes;
 } lb_reverse_params;
 
-/* "concatenate" (a, b, ..) */
+/* "concatenate" (a, b, ...) */
 typedef struct lb_concatenate_params {
     int axis;
 } lb_concatenate_params;
 
-/* "pad" (a, value): value is a scalar. Element i lands on lo + i*(interior+1),
- * if that is inside. */
+/* "pad" (a, value): value is a scalar. Element i moves to lo + i*(interior+1),
+ * if that is inside the result. */
 typedef struct lb_pad_params {
     int64_t lo[LB_MAX_RANK];
     int64_t hi[LB_MAX_RANK];
     int64_t interior[LB_MAX_RANK];
 } lb_pad_params;
 
-/* "dynamic_slice" (a, start of axis 0, start of axis 1, ..): integer scalars.
- * "dynamic_update_slice" (a, update, start of axis 0, ..) takes no params. */
+/* "dynamic_slice" (a, start of axis 0, start of axis 1, ...): integer scalars.
+ * "dynamic_update_slice" (a, update, start of axis 0, ...) has no params. */
 typedef struct lb_dynamic_slice_params {
     int64_t sizes[LB_MAX_RANK];
 } lb_dynamic_slice_params;
@@ -83,9 +83,8 @@ typedef struct lb_iota_params {
     int axis;
 } lb_iota_params;
 
-/* "copy" (a) takes none: a, dense and row-major.
- * "gather" (a, starts) and "scatter_add" (a, starts, updates) take
- * lb_gather_dims. */
+/* "copy" (a) has no params: a, dense and row-major. "gather" (a, starts) and
+ * "scatter_add" (a, starts, updates) take lb_gather_dims. */
 
 /* ---- reductions and products --------------------------------------------- */
 
@@ -95,20 +94,21 @@ typedef struct lb_reduce_params {
     lb_axes axes;
 } lb_reduce_params;
 
-/* "argmax", "argmin" (a): dtype is that of the index. */
+/* "argmax", "argmin" (a): dtype of the index. */
 typedef struct lb_argminmax_params {
     int axis;
     lb_dtype dtype;
 } lb_argminmax_params;
 
-/* "dot_general" (lhs, rhs) takes lb_dot_dims, where LB_NO_DTYPE as preferred is
- * the promoted dtype; "conv_general_dilated" (lhs, rhs) takes lb_conv_dims. */
+/* "dot_general" (lhs, rhs) takes lb_dot_dims; preferred LB_NO_DTYPE means the
+ * promoted dtype. "conv_general_dilated" (lhs, rhs) takes lb_conv_dims. */
 
 /* ---- quantizing ---------------------------------------------------------- */
 
 /* "quantize" (a) takes lb_quant (lowbit_ext.h). */
 
-/* "quantize_scales" (a): whose arithmetic; eformer's is native. */
+/* "quantize_scales" (a): arithmetic to reproduce; eformer's is the native
+ * one. */
 typedef struct lb_quantize_scales_params {
     lb_compat compat;
 } lb_quantize_scales_params;
@@ -128,7 +128,7 @@ typedef struct lb_random_uniform_params {
     double lo, hi;
 } lb_random_uniform_params;
 
-/* "random_permutation" (): of 0 .. n-1. */
+/* "random_permutation" (): of 0 to n-1. */
 typedef struct lb_random_permutation_params {
     lb_key key;
     int64_t n;

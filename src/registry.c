@@ -1,6 +1,6 @@
-/* registry.c - the only lists: which primitives and formats there are.
+/* registry.c - the lists of all built-in primitives and formats.
  *
- * Adding one means adding a line here, and nothing else anywhere.
+ * To add one, add a line here; no other file needs to change.
  */
 #include "core/registry.h"
 #include "prims/elementwise.h"
