@@ -1,8 +1,8 @@
-/* check.h - the whole test framework.
+/* check.h - the test framework.
  *
- * A test is a program: CHECK what should hold, end with
- * `return check_report("name");`. A failed check prints where, what and the
- * values, and the program goes on. One thread at a time.
+ * A test is a program: it CHECKs conditions and ends with
+ * `return check_report("name");`. A failed check prints its place, the
+ * condition and the values, and the program continues. Single-threaded.
  */
 #ifndef LB_CHECK_H
 #define LB_CHECK_H

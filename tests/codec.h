@@ -1,8 +1,9 @@
-/* codec.h - for tests of formats: rounding in double, numbers to try, arrays
- * made of them and taken apart. Written without the library's arithmetic.
+/* codec.h - for tests of formats: rounding in double precision, input values,
+ * making arrays of them and reading them. Independent of the library's
+ * arithmetic.
  *
- * A quotient or root of two f32 numbers, rounded to double and then to f32,
- * f16 or bf16, is rounded right: 53 digits are more than 2 * 24 + 2.
+ * A quotient or root of two f32 values, rounded to double and then to f32, f16
+ * or bf16, is correctly rounded: 53 bits are more than 2 * 24 + 2.
  */
 #ifndef LB_CODEC_H
 #define LB_CODEC_H

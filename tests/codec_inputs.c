@@ -1,5 +1,5 @@
-/* codec_inputs.c - see codec_inputs.h. Numbers are drawn as doubles and then
- * rounded to the dtype; what that makes infinite becomes its largest number. */
+/* codec_inputs.c - see codec_inputs.h. Values are generated as doubles and then
+ * rounded to the dtype; overflow becomes the dtype's largest finite value. */
 #include "codec_inputs.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* codec_inputs.h - what encoders are tried with: numbers of every kind, in any
- * float dtype. */
+/* codec_inputs.h - inputs for encoders: values of every kind, in any float
+ * dtype. */
 #ifndef LB_CODEC_INPUTS_H
 #define LB_CODEC_INPUTS_H
 

@@ -1,8 +1,8 @@
-/* cpuid_records.h - recorded CPUID answers of real CPUs, and what follows.
+/* cpuid_records.h - recorded CPUID answers of real CPUs, and expected results.
  *
  * From the CPUID dumps of the InstLatx64 collection. They do not contain XCR0:
- * the supported bits of leaf 0xd stand in for it, as if the operating system
- * had enabled them all.
+ * the supported bits of leaf 0xd are used, as if the operating system had
+ * enabled them all.
  */
 #ifndef LB_CPUID_RECORDS_H
 #define LB_CPUID_RECORDS_H

@@ -1,4 +1,4 @@
-/* draws.h - numbers for kernels' tests, the same in every run. */
+/* draws.h - reproducible random values for tests of kernels. */
 #ifndef LB_DRAWS_H
 #define LB_DRAWS_H
 

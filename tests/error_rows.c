@@ -1,6 +1,6 @@
 /* error_rows.c - see error_rows.h. Operands are zeros of any size: constants
- * take no memory, so shapes may be absurd. BIG elements can be counted and not
- * be allocated; HUGE elements cannot be counted. */
+ * use no memory, so shapes may be absurd. BIG elements can be counted but not
+ * allocated; HUGE elements cannot be counted. */
 #include "error_rows.h"
 
 #include <stdlib.h>

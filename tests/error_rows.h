@@ -1,4 +1,5 @@
-/* error_rows.h - calls of primitives that must be refused, and how. */
+/* error_rows.h - calls of primitives that must be refused, and the expected
+ * errors. */
 #ifndef LB_ERROR_ROWS_H
 #define LB_ERROR_ROWS_H
 

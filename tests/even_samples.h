@@ -1,5 +1,5 @@
-/* even_samples.h - calls whose axes can be cut among ranks: small powers of two
- * times something. */
+/* even_samples.h - calls whose axes can be split among ranks: their sizes are
+ * multiples of small powers of two. */
 #ifndef LB_EVEN_SAMPLES_H
 #define LB_EVEN_SAMPLES_H
 

@@ -1,7 +1,7 @@
-/* faults.c - calls that do what they should, but for one.
+/* faults.c - C library calls that work normally, except for an injected fault.
  *
- * What writes files does it through a few calls of the C library; a program
- * that is linked with --wrap=CALL for each of them has these in between.
+ * Files are written through a few calls of the C library. A program linked with
+ * --wrap=CALL for each of them calls the functions in this file instead.
  */
 #include "faults.h"
 

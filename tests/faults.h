@@ -1,5 +1,5 @@
-/* faults.h - a file system that fails: calls of the C library that tests are
- * linked with instead of its own (--wrap), one of which goes wrong. */
+/* faults.h - a failing file system: tests are linked with these wrappers of C
+ * library calls (--wrap), one of which fails. */
 #ifndef LB_FAULTS_H
 #define LB_FAULTS_H
 

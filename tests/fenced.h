@@ -1,4 +1,4 @@
-/* fenced.h - memory between two pages that may not be touched. */
+/* fenced.h - memory between two guard pages. */
 #ifndef LB_FENCED_H
 #define LB_FENCED_H
 

@@ -1,8 +1,8 @@
 /* golden.h - reads the files that tools/gen_golden.py wrote.
  *
  * Lines of words; an array is three of them: a dtype, a shape, its bits in hex
- * (tools/golden_text.py has the grammar). Whoever reads a line that makes no
- * sense gets false, and golden_error says where and why.
+ * (tools/golden_text.py has the grammar). The functions return false for an
+ * invalid line, and golden_error describes the error and its place.
  */
 #ifndef LB_GOLDEN_H
 #define LB_GOLDEN_H

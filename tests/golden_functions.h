@@ -1,5 +1,5 @@
-/* golden_functions.h - the functions whose gradients golden/gradients.txt has,
- * as tools/golden_functions.py has them for jax. */
+/* golden_functions.h - the functions whose gradients are in
+ * golden/gradients.txt, as in tools/golden_functions.py for jax. */
 #ifndef LB_GOLDEN_FUNCTIONS_H
 #define LB_GOLDEN_FUNCTIONS_H
 

@@ -1,4 +1,4 @@
-/* io_golden.c - files of other programs and what is in them. */
+/* io_golden.c - see io_golden.h. */
 #include "io_golden.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* io_golden.h - the files in tests/golden/io, and what listing.txt says about
- * them (tools/gen_io_golden.py has its grammar). */
+/* io_golden.h - the files in tests/golden/io and their description in
+ * listing.txt (its grammar is in tools/gen_io_golden.py). */
 #ifndef LB_IO_GOLDEN_H
 #define LB_IO_GOLDEN_H
 

@@ -1,4 +1,4 @@
-/* label_model.h - rounding to the dtypes of 16 bits, in double precision. */
+/* label_model.h - rounding to 16-bit dtypes, in double precision. */
 #ifndef LABEL_MODEL_H
 #define LABEL_MODEL_H
 

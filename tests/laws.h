@@ -1,12 +1,12 @@
 /* laws.h - the laws as loops over the registry's tables.
  *
  * A law is a function of one sample; law_each calls it for every sample of
- * every primitive that the context knows. Here and not in a .c file so that
- * checks count in the program that runs them.
+ * every primitive that the context knows. This is a header and not a .c file so
+ * that checks count in the program that runs them.
  *
- * `test_law_x 0/2` does the first of two shares of the primitives, and `--all`
- * what is left out of a run in between: see law_thins. `--few` leaves out more,
- * where the law has something to leave out.
+ * `test_law_x 0/2` runs the first half of the primitives, `--all` also the
+ * cases that are skipped by default (see law_thins), and `--few` fewer cases if
+ * the law supports that.
  */
 #ifndef LB_LAWS_H
 #define LB_LAWS_H

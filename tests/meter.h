@@ -1,4 +1,4 @@
-/* meter.h - an allocator that counts, and fails when it is told to. */
+/* meter.h - an allocator that counts, and fails on demand. */
 #ifndef LB_METER_H
 #define LB_METER_H
 

@@ -1,8 +1,8 @@
-/* model.h - what an array should be: doubles in row-major order, and loops over
- * indices. Written without the library's code, to hold it against.
+/* model.h - the reference for arrays: doubles in row-major order, and loops
+ * over indices. Independent of the library's code.
  *
  * model_array makes an array of a model's values as one of several views, dense
- * or in a format of its own (which sends every read through tiles).
+ * or in a format of its own (which forces every read through tiles).
  */
 #ifndef LB_MODEL_H
 #define LB_MODEL_H

@@ -1,6 +1,6 @@
-/* nf4_model.h - what nf4 should do, worked out without the library: the levels
- * and the three rules as their programs write them; and what tests of it share.
- */
+/* nf4_model.h - a reference for nf4, independent of the library: the levels and
+ * the three rules as their original programs state them; and helpers shared by
+ * its tests. */
 #ifndef LB_NF4_MODEL_H
 #define LB_NF4_MODEL_H
 

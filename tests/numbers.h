@@ -1,6 +1,6 @@
-/* numbers.h - what the bits of a dtype mean, worked out without the library:
- * values as long double (all dtypes but i64 and u64 fit exactly, and those do
- * too, with its 64 bits), errors in units of the last place. */
+/* numbers.h - the values of a dtype's bits, independent of the library: as long
+ * double (exact for all dtypes, because it has 64 bits of precision), and
+ * errors in units of the last place. */
 #ifndef LB_NUMBERS_H
 #define LB_NUMBERS_H
 

@@ -1,10 +1,10 @@
 /* ranks.h - the ranks of a test: threads, or processes of MPI.
  *
  * A test of meshes whose main ends with `return ranks_main(argc, argv, tests);`
- * starts ranks with ranks_on. They are threads; compiled with LB_TEST_MPI
- * (tests/mpi.sh does) they are the first of the processes that mpirun has
- * started, all of which run the test: what no mesh of that many ranks has to
- * do with, all check.
+ * starts ranks with ranks_on. By default they are threads. Compiled with
+ * LB_TEST_MPI (see tests/mpi.sh) they are the first of the processes started by
+ * mpirun. All processes run the test, and all perform the checks that do not
+ * depend on a mesh.
  */
 #ifndef LB_RANKS_H
 #define LB_RANKS_H

@@ -1,5 +1,5 @@
-/* raw_prim.h - a primitive that wants its operand dense: the tier that policies
- * are about. It copies it. */
+/* raw_prim.h - a primitive that requires a dense operand, for tests of the
+ * dense policy. It copies its operand. */
 #ifndef LB_RAW_PRIM_H
 #define LB_RAW_PRIM_H
 

@@ -1,5 +1,5 @@
-/* refused.h - a call that fails as it should: with a status, and a sentence
- * that has some words in it. The error is cleared. */
+/* refused.h - checks that a call fails with a status and a message that
+ * contains some words, and clears the error. */
 #ifndef LB_REFUSED_H
 #define LB_REFUSED_H
 

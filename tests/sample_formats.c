@@ -1,9 +1,9 @@
 /* sample_formats.c - every way to store a sample: each format of the registry
- * and of the outside, as it comes and configured otherwise.
+ * and each external one, with default and with other configurations.
  *
- * A format with an encoder needs nothing here: lb_quantize makes its arrays.
- * One without has its maker in outside[]. Configurations that are worth the
- * laws are rows of variants[].
+ * Formats with an encoder need no entry here: lb_quantize makes their arrays.
+ * Formats without one have a constructor in outside[]. Other configurations
+ * that the laws should cover are rows of variants[].
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* sample_views.c - the values of samples, and every way to look at them.
+/* sample_views.c - the values of samples, and every view of them.
  *
- * A view makes its base, an array of some other shape, through the format, and
- * looks at it in its own way; the values it then has are whatever they are.
- * The laws read them back with sample_read and never ask the code they test.
+ * A view makes its base, an array of another shape, in the given format, and
+ * transforms it. The resulting values are arbitrary: the laws read them with
+ * sample_read, never through the code under test.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* samples.c - lists of samples, and those of the elementwise primitives.
+/* samples.c - lists of samples, and the samples of elementwise primitives.
  *
- * The kinds of dtypes that each takes stand here a second time, on purpose:
- * the laws would otherwise believe whatever the primitive says of itself.
+ * The dtypes that each primitive accepts are repeated here on purpose:
+ * otherwise the laws would trust the primitive's own declaration.
  */
 #include "samples.h"
 

@@ -6,8 +6,7 @@
  *
  *     samples x operand position x view x format
  *
- * A primitive that is listed in the registry and has no sample here is a
- * failure of every law.
+ * A registered primitive without a sample fails every law.
  */
 #ifndef LB_SAMPLES_H
 #define LB_SAMPLES_H

@@ -1,4 +1,4 @@
-/* samples_products.c - samples of the primitives that add up: reductions,
+/* samples_products.c - samples of the primitives that sum: reductions,
  * dot_general and convolutions. */
 #include <string.h>
 

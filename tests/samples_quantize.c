@@ -1,6 +1,6 @@
 /* samples_quantize.c - samples of the primitives that quantize: to every
- * format of the registry that has an encoder, as it comes and in each of its
- * variants. */
+ * format of the registry that has an encoder, with default and with other
+ * configurations. */
 #include <stdlib.h>
 #include <string.h>
 

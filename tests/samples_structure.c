@@ -1,5 +1,5 @@
-/* samples_structure.c - samples of the primitives that move elements, and of
- * those that make them from nothing. */
+/* samples_structure.c - samples of the primitives that move elements or create
+ * arrays. */
 #include <string.h>
 
 #include "samples.h"

@@ -1,4 +1,4 @@
-/* scratch.h - files of a test's own, in $TMPDIR or else in /tmp. */
+/* scratch.h - temporary files of a test, in $TMPDIR (default: /tmp). */
 #ifndef LB_SCRATCH_H
 #define LB_SCRATCH_H
 

@@ -1,5 +1,5 @@
-/* signs_model.h - ternary and binary by their rules, in long double: codes,
- * bytes and scales that arrays of theirs are held against. */
+/* signs_model.h - a reference for ternary and binary, in long double: codes,
+ * bytes and scales. */
 #ifndef LB_SIGNS_MODEL_H
 #define LB_SIGNS_MODEL_H
 

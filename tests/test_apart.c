@@ -1,9 +1,9 @@
-/* test_apart.c - law 4 for distances: every level gives the bits of the
- * portable one, which is near to sums in f64.
+/* test_apart.c - law 4 for error statistics: every level gives the same bits as
+ * the portable reference, which is close to sums in f64.
  *
- * Numbers of every kind (codec_inputs.h) next to others, lengths of some
- * blocks, at every alignment, before and behind pages that may not be touched;
- * and blocks with what is not finite, too large, too small, or zero.
+ * Pairs of inputs of every kind (codec_inputs.h), lengths of a few blocks,
+ * every alignment, guard pages on both sides; blocks that contain NaN,
+ * infinity, overflow, subnormals or zeros.
  */
 /* ctest: simde bochs skip-ref */
 #include <float.h>

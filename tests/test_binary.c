@@ -1,5 +1,5 @@
 /* test_binary.c - binary against its rules in long double (signs_model.h):
- * signs of zeros, scales, dtypes, threads, views, the bytes of others. */
+ * signs of zeros, scales, dtypes, threads, views, bytes of other programs. */
 /* ctest: simde skip-tsan */
 #include "signs_model.h"
 

@@ -1,10 +1,10 @@
-/* test_blocks.c - packed arrays are cut, joined and picked by whole blocks.
+/* test_blocks.c - packed arrays are cut, joined and gathered by whole blocks.
  *
  * For each toy format, view and cut: the values are those of the dense array,
- * whether the format was kept or not; where it was kept, the bytes of every
- * part are canonical (those of quantizing the cut itself, which for the toys
- * means: the matching box of the part's own entries). How often the format is
- * kept is counted, so that a rule that declines everything does not pass.
+ * whether or not the format was kept. Where it was kept, the bytes of every
+ * part are canonical: equal to those of quantizing the cut (for the toys, the
+ * same box of the part's own entries). The number of kept formats is checked,
+ * so that a rule that always declines fails.
  */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* test_coded.c - what coded.h says of an operand against what decoding it
- * gives: every number of every view, and which views are understood. */
+/* test_coded.c - coded.h's description of an operand against decoding it: every
+ * element of every view, and which views are supported. */
 /* ctest: simde skip-tsan */
 #include <stdlib.h>
 

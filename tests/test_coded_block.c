@@ -1,10 +1,10 @@
-/* test_coded_block.c - products with packed weights, of all precisions, against
- * double precision on the decoded weights.
+/* test_coded_block.c - products with packed weights, at every precision,
+ * against double precision on the decoded weights.
  *
- * Formats and where their scales are, both orientations, either operand, many
- * shapes, dtypes of x, batches, levels; x from a normal distribution, with
- * outliers, tiny, zero and not finite. Errors are Frobenius norms relative to
- * that of products whose signs are random, which no cancellation makes small.
+ * Formats and scale layouts, both orientations, either operand, many shapes,
+ * dtypes of x, batches, levels; x normally distributed, with outliers, tiny,
+ * zero and not finite. Errors are Frobenius norms, relative to the norm of a
+ * product with random signs, which is not reduced by cancellation.
  */
 /* ctest: simde skip-tsan skip-ref */
 #include <float.h>

@@ -1,10 +1,10 @@
-/* test_coded_labels.c - products with packed weights that are labelled bf16 or
- * f16, against double precision.
+/* test_coded_labels.c - products with packed weights of dtype bf16 or f16,
+ * against double precision.
  *
- * HIGHEST multiplies what decoding gives: level times scale, rounded to the
- * label, which is done here in double precision. FAST and FASTEST may take the
- * number before it is rounded so. Formats and where their scales are, both
- * orientations, few rows of x and many, odd sizes, dtypes of x, levels.
+ * HIGHEST multiplies the decoded values: level times scale, rounded to the
+ * logical dtype; the reference does so in double precision. FAST and FASTEST
+ * may skip that rounding. Formats and scale layouts, both orientations, few and
+ * many rows of x, odd sizes, dtypes of x, levels.
  */
 /* ctest: simde skip-tsan skip-ref */
 #include <float.h>

@@ -1,9 +1,9 @@
-/* test_coded_panel.c - products of more rows than a few groups with packed
- * weights, whose codes become panels of f32 (kernels/gemm_codes.h).
+/* test_coded_panel.c - products with packed weights that have more rows than
+ * gemv handles and dequantize panels to f32 (kernels/gemm_codes.h).
  *
- * Formats and how their scales lie, odd shapes, views and batches: more than
- * 32 rows give the very bits of the product with the decoded weights, fewer are
- * close to it in double precision; and all give the same bits on 1, 2 and 7
+ * Formats and scale layouts, odd shapes, views and batches. With more than 32
+ * rows the bits equal those of the product with decoded weights; with fewer the
+ * result is close to double precision. All have the same bits on 1, 2 and 7
  * threads.
  */
 /* ctest: simde skip-tsan skip-ref */

@@ -1,9 +1,10 @@
-/* test_coded_thin.c - lb_matmul of a vector with packed weights, in double.
+/* test_coded_thin.c - lb_matmul of a vector with packed weights, against double
+ * precision.
  *
- * Formats and how their scales lie, x @ W^T and x @ W, dtypes of x, precisions,
- * levels, odd shapes, views and batches: each result against double precision
- * on the numbers that lb_materialize gives; the same bits on 1, 2 and 7
- * threads; and that codes were taken as they lie, where they should be.
+ * Formats and scale layouts, x @ W^T and x @ W, dtypes of x, precisions,
+ * levels, odd shapes, views and batches. Each result is compared with double
+ * precision on the values from lb_materialize, has the same bits on 1, 2 and 7
+ * threads, and was computed on the packed codes where that is expected.
  */
 /* ctest: simde skip-tsan skip-ref */
 #include <stdlib.h>

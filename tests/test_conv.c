@@ -1,9 +1,9 @@
 /* test_conv.c - conv_general_dilated against the definition.
  *
- * The model dilates and pads the input, dilates and turns the kernel, and then
- * slides one over the other: none of the arithmetic that the library does to
- * avoid that. Values are small integers, so every dtype must be exact up to
- * the one rounding to the result's.
+ * The model dilates and pads the input, dilates and reverses the kernel, and
+ * slides one over the other; it shares none of the library's shortcuts. Values
+ * are small integers, so the result is exact in every dtype except for the
+ * final rounding.
  */
 #include "lowbit_params.h"
 #include "model.h"

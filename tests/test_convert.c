@@ -1,8 +1,8 @@
 /* test_convert.c - every dtype to every other, against two references that
  * share nothing with the library: a table made with exact fractions
- * (tools/gen_convert_golden.py), and rounding from long double written here,
- * for all 16-bit patterns, for everything halfway between two 16-bit floats,
- * and for random values; then every level against the portable one. */
+ * (tools/gen_convert_golden.py), and rounding from long double in this file,
+ * for all 16-bit patterns, all midpoints of 16-bit floats, and random values.
+ * Then every level against the portable reference. */
 /* ctest: simde skip-tsan skip-ref */
 #include <stdlib.h>
 

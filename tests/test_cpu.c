@@ -1,7 +1,7 @@
-/* test_cpu.c - levels, identification and tuning of CPUs, from recorded
+/* test_cpu.c - levels, identification and tuning of CPUs, from recorded CPUID
  * answers: no expected value depends on the CPU that runs the test.
  *
- * Of the CPU at hand only what holds for every CPU is checked.
+ * The CPU of this machine is only checked for what holds for every CPU.
  */
 /* ctest: simde bochs nehalem a53 */
 #include <ctype.h>

@@ -1,9 +1,8 @@
-/* test_decode_kernels.c - codes to numbers and conversions, level by level.
+/* test_decode_kernels.c - decoders and conversions, level by level.
  *
- * Law 4: every level gives the bits of the portable reference, over lengths,
- * starts, alignments and spans, and touches nothing outside: all memory ends,
- * or begins, at a page that may not be touched. What the reference gives is
- * compared with double precision where formats are tested.
+ * Law 4: every level gives the bits of the portable reference, for all lengths,
+ * starts, alignments and spans, with guard pages around all memory. The
+ * reference itself is compared with double precision in the tests of formats.
  */
 /* ctest: simde skip-tsan skip-ref */
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-/* test_dense_policy.c - nothing decodes a quantized operand whole, unless it
- * says so and is let.
+/* test_dense_policy.c - no operation decodes a whole quantized operand unless
+ * it reports that and the policy allows it.
  *
- * Under DENY the operations that every format must have run on all formats and
- * variants; what still wants a dense copy is refused or logged, for all
- * formats or for one. And, measured by the allocator: working on a large nf4
- * array takes at most 4 MiB per thread beyond operands and result.
+ * Under DENY, the operations that every format must support run on all formats
+ * and variants; those that still need a dense copy are refused or logged, for
+ * all formats or for one. Measured by the allocator: operations on a large nf4
+ * array use at most 4 MiB per thread besides operands and result.
  */
 #include "laws.h"
 #include "raw_prim.h"

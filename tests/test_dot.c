@@ -1,8 +1,8 @@
 /* test_dot.c - dot_general and matmul against three loops.
  *
- * Integers and small floats must be exact (rounded once to the result); rough
- * floats stay within the bound of a sum of k products, and have the same bits
- * on 1, 2 and 7 threads and whatever way the operands lie.
+ * Integers and small floats must be exact (rounded once to the result's dtype).
+ * Other floats stay within the bound of a sum of K products, and have the same
+ * bits on 1, 2 and 7 threads and for every memory layout of the operands.
  */
 /* ctest: simde */
 #include "lowbit_params.h"

@@ -1,6 +1,6 @@
-/* test_dotbyte.c - the kernels of dotbyte.h, for every level, against what
- * their comments say, worked out here number by number. Whatever is read or
- * written lies against pages that may not be touched. */
+/* test_dotbyte.c - the kernels of dotbyte.h, on every level, against their
+ * definition computed element by element, with guard pages around all memory.
+ */
 /* ctest: simde bochs a53 skip-tsan skip-ref */
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* test_dotf32.c - the kernels of dotf32.h against sums in double precision, for
- * every size of codes, depth and number of rows. Codes, scales and results lie
- * against pages that may not be touched. */
+ * every code width, K and number of rows, with guard pages around codes, scales
+ * and results. */
 /* ctest: simde skip-tsan skip-ref */
 #include "base/cpu.h"
 #include "check.h"

@@ -1,6 +1,6 @@
-/* test_dotint.c - the kernels of dotint.h, for every level, against what their
- * comments say, worked out here number by number. Whatever is read or written
- * lies against pages that may not be touched. */
+/* test_dotint.c - the kernels of dotint.h, on every level, against their
+ * definition computed element by element, with guard pages around all memory.
+ */
 /* ctest: simde bochs skip-tsan skip-ref */
 #include <float.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
-/* test_dotlines.c - the kernels of dotbyte.h that take codes as they lie, for
- * every level, against what their comments say, worked out here number by
- * number. Whatever is read or written lies against pages that may not be
- * touched. */
+/* test_dotlines.c - the kernels of dotbyte.h that read rows of codes as stored,
+ * on every level, against their definition computed element by element, with
+ * guard pages around all memory. */
 /* ctest: simde bochs skip-ref */
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
-/* test_dotpair.c - the kernels of dotpair.h against what their comments say,
- * worked out here number by number. Whatever is read or written lies against
- * pages that may not be touched. */
+/* test_dotpair.c - the kernels of dotpair.h (half-table lookup) against their
+ * definition computed element by element, with guard pages around all memory.
+ */
 /* ctest: simde skip-tsan skip-ref */
 #include <float.h>
 #include <stdlib.h>

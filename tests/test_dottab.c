@@ -1,6 +1,6 @@
-/* test_dottab.c - the kernels of dottab.h against what their comments say,
- * worked out here number by number. Whatever is read or written lies against
- * pages that may not be touched. */
+/* test_dottab.c - the kernels of dottab.h (lookup-table gemv) against their
+ * definition computed element by element, with guard pages around all memory.
+ */
 /* ctest: simde skip-tsan skip-ref */
 #include <stdlib.h>
 

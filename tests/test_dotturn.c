@@ -1,6 +1,5 @@
-/* test_dotturn.c - the kernels of dotturn.h against what their comments say,
- * worked out here byte by byte. Whatever is read or written lies against pages
- * that may not be touched. */
+/* test_dotturn.c - the kernels of dotturn.h (bit transposition) against their
+ * definition computed byte by byte, with guard pages around all memory. */
 /* ctest: simde skip-tsan skip-ref */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
-/* test_dynamic8.c - dynamic8: the map, every rule around every place where a
- * code ends, bytes that bitsandbytes and numpy made, blocks and rows that end
- * anywhere, the mean that is taken off, decoding at any place, scales of
- * another format, and what is refused. */
+/* test_dynamic8.c - dynamic8: the codebook, every rule at every boundary
+ * between codes, bytes made by bitsandbytes and numpy, blocks and rows of any
+ * length, the subtracted mean, decoding from any offset, scales in another
+ * format, and errors. */
 /* ctest: simde */
 #include <float.h>
 

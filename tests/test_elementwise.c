@@ -1,9 +1,9 @@
 /* test_elementwise.c - every elementwise primitive on every dtype against
- * arithmetic written here: long double for floats, 128 bits for integers.
+ * arithmetic in this file: long double for floats, 128 bits for integers.
  *
- * Of 16-bit floats all patterns are tried, of others special and random ones;
- * of two operands all pairs of special values and random pairs. Which rows
- * there are is asked of the registry: one without a reference here fails.
+ * Unary: all patterns of 16-bit floats, special and random values of others.
+ * Binary: all pairs of special values and random pairs. The rows come from the
+ * registry; a row without a reference in this file fails.
  */
 /* ctest: simde */
 #include <limits.h>

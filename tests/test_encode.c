@@ -1,9 +1,9 @@
-/* test_encode.c - law 4 for encoders: every level gives the bits of the
- * portable one.
+/* test_encode.c - law 4 for encoders: every level gives the same bits as the
+ * portable reference.
  *
- * Numbers of every kind (codec_inputs.h) and those just beside where one code
- * ends and the next begins, at all lengths and alignments. What is read and
- * what is written ends, or begins, at a page that may not be touched.
+ * Inputs of every kind (codec_inputs.h) and values next to the boundaries
+ * between codes, at all lengths and alignments, with guard pages around inputs
+ * and outputs.
  */
 /* ctest: simde skip-tsan skip-ref */
 #include <float.h>

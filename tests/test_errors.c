@@ -1,6 +1,6 @@
-/* test_errors.c - whatever is wrong with a call, there is a status and a
- * sentence with the numbers, for every primitive and every public function;
- * and nothing else happens. */
+/* test_errors.c - every invalid call gives a status and a message with the
+ * values involved, for every primitive and every public function, and has no
+ * other effect. */
 #include "error_rows.h"
 #include "laws.h"
 #include "scenario.h"

@@ -1,11 +1,11 @@
-/* test_explain.c - which tier and kernel every primitive takes, for every
- * format, against a table that is read when it changes: golden/explain.txt.
- * Formats that take the way of the one before are not repeated there.
+/* test_explain.c - the tier and kernel of every primitive and format, compared
+ * with a table that is reviewed when it changes: golden/explain.txt. Formats
+ * with the same tier as the one before are omitted there.
  *
- * The level is ref and there is one thread, so that the table is the same on
- * every machine. Behind it are the kernels of products with packed weights at
- * AVX2, which has ways that others lack; machines without it leave them out.
- * `test_explain --update` rewrites both.
+ * The level is ref and there is one thread, so the table is the same on every
+ * machine. A second part lists the kernels of products with packed weights at
+ * AVX2, which has algorithms that other levels lack; machines without AVX2 skip
+ * it. `test_explain --update` rewrites both.
  */
 #include "base/cpu.h"
 #include "laws.h"

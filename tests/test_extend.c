@@ -1,7 +1,7 @@
-/* test_extend.c - primitives, formats and layers from outside are full
- * citizens: found, explained, called, refused when badly filled. (That every
- * primitive reads formats it has never heard of is law 3, where they are
- * listed beside the library's own.) */
+/* test_extend.c - external primitives, formats and layers have the same rights
+ * as built-in ones: they are found, explained and called, and refused if filled
+ * in incorrectly. (Law 3 checks that every primitive reads external formats.)
+ */
 #include "laws.h"
 #include "raw_prim.h"
 #include "scenario.h"

@@ -1,8 +1,8 @@
-/* test_far_reads.c - views and gathers so large that they are read in planes,
- * spans and rounds, against the elements where strides say that they are.
+/* test_far_reads.c - views and gathers so large that they are read in several
+ * planes, spans and rounds, against elements computed from the strides.
  *
- * The laws hold small arrays to the same results; here are those of several
- * tiles, with ends that are not whole, in every format.
+ * The laws check the same for small arrays. The arrays here have several tiles,
+ * with partial tiles at the ends, in every format.
  */
 /* ctest: skip-tsan */
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* test_few.c - a few rows with many, for every kernel and both layouts.
+/* test_few.c - small-M products, for every kernel and both layouts.
  *
- * Bit for bit against the order of operations that few.h promises, and in
- * double precision. Whatever is read ends at a page that may not be touched.
+ * Bit for bit against the order of operations documented in few.h, and against
+ * double precision, with guard pages after all inputs.
  */
 /* ctest: simde bochs skip-tsan skip-ref */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* test_gather.c - gather, scatter_add, take and embedding, against the
- * definition written out as loops over the result's indices. */
+ * definition written as loops over the result's indices. */
 /* ctest: skip-tsan */
 #include "lowbit_params.h"
 #include "model.h"

@@ -1,11 +1,10 @@
 /* test_gemm.c - packed panels, tiles and blocks, for every kernel.
  *
- * A tile is held against double precision, and bit for bit against the order
- * of operations that gemm.h promises. Whatever is read lies against a page
- * that may not be touched.
+ * Each tile is compared with double precision, and bit for bit with the order
+ * of operations documented in gemm.h, with guard pages next to all inputs.
  *
- * Levels that the machine lacks are tested when the sources are compiled
- * against SIMDe (LB_SIMDE, see kernels/x86/intrin.h), from the root:
+ * Levels that the machine lacks are tested when the sources are compiled with
+ * SIMDe (LB_SIMDE, see kernels/x86/intrin.h), from the root:
  *
  *   cc -std=c11 -O2 -ffp-contract=off -D_GNU_SOURCE -DLB_SIMDE -Wno-psabi \
  *      -Iinclude -Isrc -Itests tests/test_gemm.c src/kernels/gemm*.c \

@@ -1,6 +1,6 @@
-/* test_gemm_codes.c - the kernels of gemm_codes.h against numbers made one
- * by one, bit for bit, for every size of codes, depth and number of rows.
- * Everything lies against pages that may not be touched. */
+/* test_gemm_codes.c - the kernels of gemm_codes.h, bit for bit against values
+ * computed one by one, for every code width, K and number of rows, with guard
+ * pages around all memory. */
 /* ctest: simde skip-tsan skip-ref */
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* test_gemv.c - vector times matrix, for every kernel and both layouts.
  *
- * Bit for bit against the order of operations that gemv.h promises, and in
- * double precision. The matrix and the vector end at a page that may not be
- * touched, and so do the results.
+ * Bit for bit against the order of operations documented in gemv.h, and against
+ * double precision, with guard pages after matrix, vector and results.
  */
 /* ctest: simde bochs skip-tsan skip-ref */
 #include <stdlib.h>

@@ -1,10 +1,9 @@
-/* test_gemvq.c - a vector times lines of codes, for every kernel of every
- * level.
+/* test_gemvq.c - a vector times rows of codes, for every kernel of every level.
  *
- * Against double precision on the decoded levels, each element within what the
- * rounding of x and of levels, which the header states, may cost. Sums of I8
- * and I8X2 have the reference's bits. Codes, scales, x and results lie between
- * pages that may not be touched, at either end.
+ * Against double precision on the decoded values: each element is within the
+ * error of rounding x and the codebook stated in the header. Sums of I8 and
+ * I8X2 have the same bits as the reference. Guard pages surround codes, scales,
+ * x and results.
  */
 /* ctest: simde bochs=avx512 skip-tsan skip-ref */
 #include <stdlib.h>

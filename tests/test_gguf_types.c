@@ -1,6 +1,6 @@
 /* test_gguf_types.c - the block types of GGUF files: bytes and values against
- * ggml's and gguf-py's (tests/golden/gguf_types.h says which and how), the
- * laws on many blocks, shapes that do not fill blocks, and what is refused. */
+ * ggml's and gguf-py's (see tests/golden/gguf_types.h), the laws on many
+ * blocks, shapes with partial blocks, and errors. */
 /* ctest: simde */
 #include <stdlib.h>
 

@@ -1,8 +1,9 @@
-/* test_golden.c - every codec against what other programs gave: codes, scales,
- * decoded values, bit for bit, in every compat mode (golden/codec_*.txt).
+/* test_golden.c - every codec against the results of other programs: codes,
+ * scales and decoded values, bit for bit, in every compat mode
+ * (golden/codec_*.txt).
  *
- * What is written is also read back: arrays made from the written codes and
- * parts, in our layout and in others', must decode to the written values.
+ * The results are also read back: arrays made from the recorded codes and
+ * parts, in native and in other layouts, must decode to the recorded values.
  */
 /* ctest: simde skip-tsan */
 #include "check.h"

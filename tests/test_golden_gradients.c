@@ -1,6 +1,6 @@
 /* test_golden_gradients.c - values and gradients of composed functions against
- * jax (golden/gradients.txt; tools/gen_gradient_golden.py says how to read it),
- * in f32 and bf16, with the policy that forbids to decode whole operands. */
+ * jax (golden/gradients.txt; its grammar is in tools/gen_gradient_golden.py),
+ * in f32 and bf16, with the policy that forbids decoding whole operands. */
 /* ctest: skip-tsan */
 #include <stdlib.h>
 

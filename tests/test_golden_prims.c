@@ -1,9 +1,9 @@
 /* test_golden_prims.c - each primitive on quantized operands, in every operand
  * position, against jax on the decoded values (golden/golden_prims.txt), with
- * the policy that forbids to decode whole operands.
+ * the policy that forbids decoding whole operands.
  *
- *     quantized NAME INPUT KEY=VALUE..
- *     call NAME PRIMITIVE KEY=VALUE.. : OPERAND..
+ *     quantized NAME INPUT KEY=VALUE...
+ *     call NAME PRIMITIVE KEY=VALUE... : OPERAND...
  *     out exact | rel:T | abs:T  ARRAY
  *     end
  */

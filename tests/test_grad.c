@@ -1,5 +1,5 @@
-/* test_grad.c - the tape, lb_value_and_grad, stop_gradient, straight-through:
- * what they promise beyond the law of gradients. */
+/* test_grad.c - the tape, lb_value_and_grad, stop_gradient and
+ * straight-through: guarantees that law 6 does not cover. */
 #include "check.h"
 #include "lowbit_ext.h"
 

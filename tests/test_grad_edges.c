@@ -1,7 +1,6 @@
-/* test_grad_edges.c - gradients where little is left of an array, where a
- * function leaves its arguments alone, of arrays on the way, through a format
- * from outside the library, in bf16, by several threads, and lists that are
- * not there. */
+/* test_grad_edges.c - gradients in unusual cases: empty arrays, functions that
+ * ignore their arguments, gradients of intermediate results, a format from
+ * outside the library, bf16, several threads, empty argument lists. */
 #include <limits.h>
 #include <pthread.h>
 

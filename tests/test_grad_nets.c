@@ -1,6 +1,6 @@
-/* test_grad_nets.c - gradients of whole networks, as examples of them: a
- * perceptron, a convolutional net and a block of a transformer, in f64 against
- * central differences, and in f32 and bf16 against those. */
+/* test_grad_nets.c - gradients of whole networks (a perceptron, a convolutional
+ * net and a transformer block): in f64 against central differences, and in f32
+ * and bf16 against the f64 gradients. */
 #include "check.h"
 #include "lowbit.h"
 

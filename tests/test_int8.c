@@ -1,5 +1,6 @@
-/* test_int8.c - int8 against the same rules written out in double, number by
- * number: whose arithmetic, which dtype, who shares a scale, what it means. */
+/* test_int8.c - int8 against the same rules in double precision, element by
+ * element: compat modes, dtypes, groups that share a scale, meanings of a
+ * scale. */
 /* ctest: simde skip-tsan */
 #include <float.h>
 

@@ -1,10 +1,10 @@
-/* test_intrin.c - intrinsics of AVX-512, VNNI and VBMI, one by one, against
- * what Intel's manual says of each lane.
+/* test_intrin.c - intrinsics of AVX-512, VNNI and VBMI, one by one, against the
+ * per-lane definitions in Intel's manual.
  *
- * In builds with SIMDe this checks the emulation, of which kernels' tests can
- * then be believed; on a machine that has the instructions it checks what is
- * said here. Elsewhere they are compiled, which shows that the compiler knows
- * them. Operands are random bits, special numbers among them.
+ * In builds with SIMDe this checks the emulation that the tests of kernels rely
+ * on; on a machine that has the instructions it checks the definitions in this
+ * file. Elsewhere they are only compiled, which shows that the compiler
+ * supports them. Operands are random bits mixed with special values.
  */
 /* ctest: simde bochs */
 #include "base/cpu.h"

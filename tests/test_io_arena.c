@@ -1,5 +1,5 @@
-/* test_io_arena.c - memory that goes together: nothing overlaps, nothing is
- * written outside of the blocks that the allocator gave, all is zero at first.
+/* test_io_arena.c - the arena: allocations do not overlap, stay inside the
+ * blocks from the allocator, and are zero at first.
  */
 #include <stdlib.h>
 

@@ -1,6 +1,5 @@
-/* test_io_bad_rank.c - a rank that meets a bad file: every rank ends with the
- * same sentence, which names it, whatever the file has and whatever the others
- * were about to do. */
+/* test_io_bad_rank.c - one rank reads a bad file: every rank fails with the
+ * same message, which names that rank, for every kind of file and operation. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* test_io_budget.c - types chosen for a target size: never larger and less
- * exact than one type for all arrays, close to the best of all assignments, and
+/* test_io_budget.c - types chosen for a target size: never both larger and less
+ * accurate than a single type for all arrays, close to the best assignment, and
  * the same for every number of threads. */
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
-/* test_io_compare.c - lb_compare against sums in f64, one after the other.
+/* test_io_compare.c - lb_compare against sequential sums in f64.
  *
- * Views, formats and dtypes, sizes around a block and a piece, numbers whose
- * squares leave f32, and what is not finite.
+ * Views, formats and dtypes, sizes around a block and a chunk, values whose
+ * squares overflow or underflow f32, and values that are not finite.
  */
 #include <math.h>
 #include <string.h>

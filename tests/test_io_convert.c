@@ -1,6 +1,6 @@
 /* test_io_convert.c - files decoded and converted: every format and layout that
- * is written here, and those of other programs, against what loading each array
- * gives. */
+ * lowbit writes, and files of other programs, compared with loading each array.
+ */
 #include <stdlib.h>
 #include <unistd.h>
 

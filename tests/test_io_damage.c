@@ -1,10 +1,10 @@
-/* test_io_damage.c - files that were cut or changed: no more and no less than
- * an error, whatever the damage.
+/* test_io_damage.c - truncated or modified files cause an error and nothing
+ * worse, whatever the damage.
  *
- * Every file of tests/golden/io is cut at every byte, from memory that ends
- * there and as a file by pread, and opened with bits and bytes changed by a
- * generator with a fixed seed. What opens all the same is read to its end.
- * Whatever it says, no more memory is asked for than small files deserve.
+ * Every file of tests/golden/io is cut at every byte, mapped (with a guard page
+ * at the end) and read with pread, and opened with bits and bytes changed by a
+ * generator with a fixed seed. Files that still open are read to the end.
+ * Allocations stay in proportion to the small files.
  */
 /* ctest: long=--all */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* test_io_examine.c - flaws are found where they were put, and counted; numbers
- * are summed as one after the other in f64. And what a file has a place for. */
+/* test_io_examine.c - defects are found where they were placed, and counted;
+ * sums agree with sequential sums in f64; and what each container can store. */
 #include <string.h>
 
 #include "check.h"

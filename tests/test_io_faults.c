@@ -1,10 +1,10 @@
 /* test_io_faults.c - a file system that fails at every call in turn.
  *
- * Law 9 for files that are written: whichever call fails, there is an error
- * with the system's word, what stood at the destination stays, no partial file
- * is left, and the next try works; or, where it did not matter, the file is the
- * right one. Calls that do half of what they should are gone on with. What was
- * written otherwise than it was meant is found when it is read back.
+ * Law 9 for writing files: whichever call fails, there is an error with the
+ * system's message, the old destination stays, no partial file is left, and the
+ * next try works; or the failure was harmless and the file is correct. Short
+ * reads and writes are continued. Data that was stored incorrectly is detected
+ * when it is read back.
  */
 #include <dirent.h>
 #include <errno.h>

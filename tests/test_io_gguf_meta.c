@@ -1,6 +1,6 @@
 /* test_io_gguf_meta.c - GGUF metadata through other containers and back: every
- * type, bit for bit, in the same order; and what a GGUF file of a model says
- * about its types.
+ * type, bit for bit, in the same order; and the metadata that describes the
+ * types in a model's GGUF file.
  */
 #include <locale.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* test_io_golden.c - files that other programs wrote: what is in them, mapped
- * and by pread; and that writing it again gives the same bytes.
+/* test_io_golden.c - files written by other programs: their contents, mapped
+ * and read with pread; and that rewriting them gives the same bytes.
  *
- * test_io_golden --copy KIND FROM TO does just that with any files: how the
- * interop script asks other programs to read ours.
+ * `test_io_golden --copy KIND FROM TO` rewrites any file: tools/interop uses it
+ * to let other programs read lowbit's output.
  */
 #include <stdlib.h>
 #include <unistd.h>

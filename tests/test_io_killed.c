@@ -1,12 +1,12 @@
-/* test_io_killed.c - training that is killed, again and again, and each time
- * taken up by a new process from its checkpoint, ends in the bytes of one that
- * was let alone.
+/* test_io_killed.c - training that is killed repeatedly, and continued from its
+ * checkpoint by a new process each time, ends with the same bytes as
+ * uninterrupted training.
  *
- * SIGKILL comes from within, so that when it comes does not depend on time: at
- * an allocation that is drawn, which may be in the middle of a step, of writing
- * a file or of reading it; and at every call of the file system that such a
- * life makes, half-way through the bytes if it writes some. What the process
- * was doing is left in memory that its parent sees.
+ * The process sends SIGKILL to itself, so the moment does not depend on time:
+ * at a random allocation (in a training step, while writing a file or while
+ * reading it), and at every file system call of such a process, halfway through
+ * its bytes if it writes some. The process records what it is doing in memory
+ * shared with its parent.
  */
 #include <signal.h>
 #include <stdlib.h>

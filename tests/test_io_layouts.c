@@ -1,7 +1,8 @@
-/* test_io_layouts.c - groups of tensors that are one array: files of
- * bitsandbytes, and of numpy for other layouts, load as what those decode (the
- * file X.values beside X.safetensors), whole and by rows, mapped and by pread;
- * and groups that lack something, or do not fit, are refused with a sentence.
+/* test_io_layouts.c - groups of tensors that form one array: files of
+ * bitsandbytes, and of numpy for other layouts, load with the values that those
+ * programs decode (the file X.values next to X.safetensors), whole and by rows,
+ * mapped and read with pread. Incomplete or inconsistent groups are refused
+ * with a message.
  */
 #include <stdlib.h>
 #include <unistd.h>

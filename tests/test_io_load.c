@@ -1,7 +1,7 @@
-/* test_io_load.c - arrays from files: every file of other programs, every array
- * in it, whole and by rows, mapped and by pread, has the bytes that the listing
- * has hashes of (test_io_golden holds the reader against it); and what cannot
- * be loaded is refused with a sentence.
+/* test_io_load.c - loading arrays: every array of every file of other programs,
+ * whole and by rows, mapped and read with pread, has the hash in the listing
+ * (test_io_golden checks the reader against the same listing); what cannot be
+ * loaded is refused with a message.
  */
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
-/* test_io_loading.c - what stays float because a loader takes it no other way,
- * and how config.json says so: models of several kinds, each with the names
- * that transformers gives its weights, as nf4 for bitsandbytes and as ternary
- * for BitNet. `make interop` loads such models with transformers itself.
+/* test_io_loading.c - weights that stay float because loaders require it, and
+ * how config.json lists them: models of several kinds, with the weight names
+ * of transformers, as nf4 for bitsandbytes and as ternary for BitNet. `make
+ * interop` loads such models with transformers itself.
  */
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* test_io_memory.c - law 9 for files: whichever allocation fails, there is an
- * error that says so, nothing is leaked, the next try works, and where a file
- * was to be written there is what was there before.
+ * error message, nothing is leaked, the next try works, and an existing
+ * destination is unchanged.
  */
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
-/* test_io_memory_jobs.c - law 9 for jobs: files and directories that are
- * quantized, converted, compared and looked at. Whichever allocation fails,
- * there is an error that says so, nothing is leaked, what stood at the
- * destination stays, and the next try works.
+/* test_io_memory_jobs.c - law 9 for jobs: files and directories are quantized,
+ * converted, compared and examined. Whichever allocation fails, there is an
+ * error message, nothing is leaked, an existing destination is unchanged, and
+ * the next try works.
  */
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
-/* test_io_model_dir.c - directories of models, quantized to directories.
+/* test_io_model_dir.c - model directories, quantized to directories.
  *
- * A model in two shards with what models have: norms, embeddings, a head, a
- * router beside layers whose names begin like its own, experts in one tensor.
- * What its loader takes as floats only stays so and is named in config.json;
- * other files go over; the directory appears whole or not at all.
+ * A model in two files with typical contents: norms, embeddings, a head, a
+ * router next to layers with similar names, experts in one tensor. Weights that
+ * the loader accepts only as floats stay floats and are listed in config.json;
+ * other files are copied; the directory appears complete or not at all.
  */
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
-/* test_io_npz.c - archives that are not what numpy writes: members that are
- * encrypted, packed otherwise, larger than they can be or not arrays; sums that
- * do not fit; and reading members back and forth.
+/* test_io_npz.c - npz archives unlike numpy's: members that are encrypted,
+ * compressed with other methods, too large or not arrays; wrong checksums; and
+ * random access within members.
  */
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
-/* test_io_ranks.c - jobs that ranks share: the file, and the directory, are
- * those of one rank, byte by byte; what one rank finds wrong all say, and then
- * what stood there stays. (What a run has left is taken up by any number of
- * ranks: test_cli_ranks.sh.)
+/* test_io_ranks.c - jobs shared by ranks: files and directories have the same
+ * bytes as those of one rank. If one rank fails, all report its error and an
+ * existing destination is unchanged. (test_cli_ranks.sh tests continuing a run
+ * with another number of ranks.)
  */
 #include <pthread.h>
 #include <stdlib.h>

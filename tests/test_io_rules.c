@@ -1,9 +1,9 @@
-/* test_io_rules.c - one file for each rule of each kind that it breaks, and the
- * sentence that says so; and some that look odd and are right. Each is opened
- * from memory and by pread. The rules are those of the reference readers:
+/* test_io_rules.c - for each rule of each container, a file that violates it
+ * and the resulting message; and unusual files that are valid. Each is opened
+ * from memory and with pread. The rules are those of the reference readers:
  * safetensors' tensor.rs, ggml's gguf.cpp, numpy's format.py.
  *
- * test_io_rules --dump fuzz/corpus writes them where fuzzers begin.
+ * `test_io_rules --dump fuzz/corpus` writes them as seeds for the fuzzers.
  */
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
-/* test_io_save.c - arrays to files. Whatever a file of another program holds is
- * loaded and saved in the same layout: the same tensors with the same bytes,
- * and of bitsandbytes the same file. Every format goes to every layout that has
- * a place for it and comes back, planned as an array and as a config: the same
- * file. And nothing is written where something is wrong.
+/* test_io_save.c - saving arrays. The contents of every file of another program
+ * are loaded and saved in the same layout: same tensors and bytes (for
+ * bitsandbytes, the same file). Every format goes through every layout that
+ * can store it and back, planned as an array and as a config, with the same
+ * result. Nothing is written if there is an error.
  */
 #include <stdlib.h>
 #include <unistd.h>

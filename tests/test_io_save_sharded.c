@@ -1,7 +1,7 @@
-/* test_io_save_sharded.c - sharded arrays to files: the bytes are those that
- * lb_save writes of the whole arrays, for every format, layout and spec that
- * has a place; to shards with an index the same arrays; what has no place, and
- * what is wrong on one rank, is everybody's error, and the old file stays.
+/* test_io_save_sharded.c - saving sharded arrays: the bytes equal those that
+ * lb_save writes for the whole arrays, for every format, layout and spec that
+ * is supported; multi-file output has the same arrays. Unsupported arrays and
+ * errors of one rank are reported by every rank, and the old file stays.
  */
 #include <pthread.h>
 #include <stdlib.h>

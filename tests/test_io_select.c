@@ -1,5 +1,5 @@
-/* test_io_select.c - which arrays are quantized, and into what: patterns,
- * recipes, shapes that do not suit, what is forbidden, and goals in bytes. */
+/* test_io_select.c - which arrays are quantized, and to which type: patterns,
+ * recipes, unsuitable shapes, forbidden choices, and target sizes. */
 #include <stdlib.h>
 #include <unistd.h>
 

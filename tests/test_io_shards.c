@@ -1,5 +1,5 @@
-/* test_io_shards.c - a model in several files: an index that is not true, and
- * shards that are missing, damaged or say the same twice.
+/* test_io_shards.c - models in several files: an incorrect index, and files
+ * that are missing, damaged or contain duplicate tensors.
  */
 #include <stdlib.h>
 #include <sys/stat.h>

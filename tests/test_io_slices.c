@@ -1,9 +1,9 @@
-/* test_io_slices.c - slices of arrays in files. Of every file of other programs
- * and of every format in every layout that has a place for it: each box of some
- * cuts, loaded by itself, is that box of the array loaded whole, in its format
- * and in bits; it is refused exactly where the core would not cut such an array
- * either; and no more is read than a share. Sharded over a mesh it is the array
- * that lb_shard makes. With --big: a file of 2 GB on 8 ranks.
+/* test_io_slices.c - slices of arrays in files. For every file of other
+ * programs and every format in every layout that can store it: each box of
+ * several cuts, loaded by itself, equals that box of the whole array, in format
+ * and in bits; it is refused exactly where the core cannot cut such an array;
+ * and only the needed part of the file is read. Loaded over a mesh, the array
+ * equals the result of lb_shard. With --big: a file of 2 GB on 8 ranks.
  */
 /* ctest: long=--big */
 #include <pthread.h>

@@ -1,6 +1,6 @@
-/* test_io_specs.c - rules by pattern: which spec an array of a file gets, and
- * why; strict and relaxed; what no rule fits, and rules that are none; options
- * that cannot be.
+/* test_io_specs.c - sharding rules by pattern: the spec of each array of a
+ * file, and the reason; strict and relaxed; arrays without a matching rule,
+ * invalid rules and invalid options.
  */
 #include <stddef.h>
 #include <stdlib.h>

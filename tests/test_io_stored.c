@@ -1,5 +1,5 @@
-/* test_io_stored.c - packed arrays from file to file, decoded or as they are
- * stored: with little memory, and after a run that was killed, the same bytes.
+/* test_io_stored.c - packed arrays from file to file, decoded or as stored: the
+ * same bytes with little memory and after an interrupted run.
  */
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -1,8 +1,9 @@
-/* test_io_training.c - training that is cut off and taken up from a file ends
- * in the bytes that it would have had; with states in f32 and in 8 bits, and
- * weights that go straight through a quantizer. Also whole steps, written to a
- * file and read again, in which each allocation fails in turn; memory that
- * grows with the batch as a line does; and ten thousand steps in the same. */
+/* test_io_training.c - interrupted training that is continued from a file ends
+ * with the same bytes as uninterrupted training, with optimizer states in f32
+ * and in 8 bits, and weights behind a straight-through quantizer. Also: whole
+ * steps, with saving and loading, in which each allocation fails in turn;
+ * memory that grows linearly with the batch; ten thousand steps in constant
+ * memory. */
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
-/* test_io_transfer.c - files quantized in pieces are those quantized whole.
+/* test_io_transfer.c - files quantized in chunks equal those quantized whole.
  *
- * Arrays that are larger than the memory allowed, of shapes that leave a rest
- * everywhere, in every format and layout that takes them: the new file has the
- * bytes of one that is saved from arrays that were quantized as wholes. A run
- * that was stopped is taken up, and ends in the same bytes.
+ * Arrays larger than the memory limit, with shapes that leave partial chunks
+ * and blocks, in every format and layout that supports them: the output has the
+ * same bytes as one saved from whole quantized arrays. An interrupted run that
+ * is continued gives the same bytes.
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
-/* test_io_write.c - a file is written whole or not at all: whatever the system
- * refuses, what stood there stays and no partial file does; no input is ever
- * written to; and what cannot be written is refused before anything is touched.
+/* test_io_write.c - files are written completely or not at all: whichever
+ * system call fails, the old file stays and no partial file is left; inputs are
+ * never modified; and what cannot be written is refused before anything is
+ * changed.
  *
- * Calls of the C library fail when they are told to (faults.h).
+ * Faults are injected into calls of the C library (faults.h).
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /* test_lanes_f32.c - every function of lanes_f32.def on every level.
  *
  * The reference against plain C, and the other levels against the reference,
- * bit for bit: lengths 0 to 300 at all alignments, with operands and results
- * between pages that may not be touched, and functions of one number at 2^20
- * patterns spread over all 2^32, with --all at every one (some minutes).
- * How good the reference is, is for test_mathf and test_elementwise to say.
+ * bit for bit: lengths 0 to 300 at all alignments, with guard pages around
+ * operands and results, and unary functions at 2^20 patterns spread over all
+ * 2^32 (with --all at every one, which takes some minutes). The accuracy of the
+ * reference is tested by test_mathf and test_elementwise.
  */
 /* ctest: simde long=--all skip-tsan skip-ref */
 #include <stdlib.h>

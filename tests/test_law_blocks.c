@@ -1,13 +1,12 @@
-/* test_law_blocks.c - what structural operations do to quantized arrays, for
- * every format and variant: nothing is ever encoded again.
+/* test_law_blocks.c - structural operations on quantized arrays, for every
+ * format and variant, never encode again.
  *
- * - Their values are exactly those of the dense operation on the materialized
+ * - The values are exactly those of the dense operation on the materialized
  *   array.
- * - Views keep the format. Rows that are picked and arrays that are joined keep
- *   it where the parts table allows, and only there: that rule stands here a
- *   second time.
+ * - Views keep the format. Gathered rows and joined arrays keep it where the
+ *   parts table allows it, and only there; that rule is repeated in this file.
  * - join(split(q)) == q, and cut(quantize(w)) == quantize(cut(w)), in bytes.
- * - Taken apart into components or codes and put together it is the same.
+ * - Rebuilding an array from its components or codes gives the same array.
  */
 /* ctest: skip-tsan skip-ref */
 #include "core/core.h"

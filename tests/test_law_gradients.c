@@ -1,11 +1,11 @@
-/* test_law_gradients.c - law 6: every vjp is what central differences in double
- * precision say, for every primitive, operand, dtype and view; and through
- * quantize it is the gradient at the quantized point, unchanged.
+/* test_law_gradients.c - law 6: every vjp agrees with central differences in
+ * double precision, for every primitive, operand, dtype and view; and through
+ * quantize the gradient is that at the quantized point, unchanged.
  *
- * The scalar that is differentiated is the sum of the result times random
- * weights. Single elements are moved, and all of an operand together along a
- * random direction, so that none is left out. Where differences to both
- * sides disagree there is a corner, and nothing is said.
+ * The differentiated scalar is the sum of the result times random weights.
+ * Single elements are perturbed, and all elements of an operand together along
+ * a random direction, so that none is missed. Points where one-sided
+ * differences disagree are not differentiable and are skipped.
  */
 /* ctest: skip-tsan */
 #include "laws.h"

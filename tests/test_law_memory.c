@@ -1,9 +1,9 @@
 /* test_law_memory.c - law 9: whichever allocation fails, there is an error
- * that says so, nothing is leaked, and the next try works.
+ * message, nothing is leaked, and the next try works.
  *
- * First lb_open and every sample and function alone, failing its k-th
- * allocation for k = 1, 2, .. until it succeeds; then all of them in one
- * context and one scope, so that its lists grow, failing every k-th.
+ * First lb_open and every sample and function alone, with the k-th allocation
+ * failing for k = 1, 2, ... until the call succeeds; then all of them in one
+ * context and one scope, so that its lists grow, with every k-th failing.
  */
 /* ctest: long=--all skip-tsan skip-ref skip-arm64 */
 #include "laws.h"

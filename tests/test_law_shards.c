@@ -1,12 +1,12 @@
 /* test_law_shards.c - law 7: unshard(p(shard(x))) == p(x), for every primitive,
  * its samples, every format, a table of specs, and meshes of 1 to 8 threads.
- * Bit by bit, but for products and sums of floats over ranks, which stay within
- * their bound.
+ * Results are equal bit by bit, except that products and sums of floats over
+ * ranks stay within their bound.
  *
- * Every rank runs all of it; of each combination another rank compares. Specs
- * are read relaxed, so that each sample is cut where it can be. Ranks agree
- * once for all samples of a primitive, not after each: on a busy machine each
- * time is one more to wait for the slowest.
+ * Every rank runs everything; the ranks take turns in comparing. Specs are
+ * parsed in relaxed mode, so that each sample is cut where possible. Ranks
+ * synchronize once per primitive, not per sample: on a busy machine each
+ * synchronization waits for the slowest rank.
  */
 /* ctest: skip-tsan skip-asan skip-ref b:skip-arm64 */
 #include <pthread.h>

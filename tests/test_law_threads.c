@@ -1,6 +1,6 @@
-/* test_law_threads.c - law 5: 1, 2 and 7 threads give identical bits, for
- * every sample and for larger ones, which must be cut into several units or
- * the law would say nothing. */
+/* test_law_threads.c - law 5: 1, 2 and 7 threads give identical bits, for every
+ * sample and for larger ones that are split into several work units (otherwise
+ * the law would be trivial). */
 /* ctest: simde-nightly long=--all never-asan skip-arm64 */
 #include "laws.h"
 

@@ -1,8 +1,8 @@
-/* test_law_transparency.c - law 3: a primitive does not see how its operands
- * are stored. For every primitive, sample, operand position, view and format
- * the result on the view has the bits of the result on a plain array of the
- * same elements; and nothing is decoded whole. The same for operands in two
- * different formats. */
+/* test_law_transparency.c - law 3: a primitive's result does not depend on how
+ * its operands are stored. For every primitive, sample, operand position, view
+ * and format, the result on the view has the same bits as the result on a plain
+ * array of the same elements, and no operand is decoded whole. The same for
+ * operands in two different formats. */
 /* ctest: simde long=--all skip-tsan skip-arm64 */
 #include "laws.h"
 

@@ -2,7 +2,7 @@
  * options.cpu_off, and what it reports about the CPU.
  *
  * The levels that this machine can run come from base/cpu.h, which test_cpu.c
- * tests with recorded CPUs; the consequences are spelled out here.
+ * tests with recorded CPUs; expected consequences are written out in this file.
  */
 /* ctest: simde bochs nehalem a53 */
 #include <stdlib.h>

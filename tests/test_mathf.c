@@ -1,9 +1,10 @@
 /* test_mathf.c - the functions of mathf.h against double precision.
  *
  * Errors are counted in ulp of the correct result: the gap between its f32
- * neighbours, 2^-149 where it is subnormal; the infinities stand for 2^128.
- * As a rule 2^21 patterns spread over all 2^32 are tried, and all around the
- * places where something changes; with --all every pattern (many minutes).
+ * neighbours, 2^-149 if it is subnormal; an infinity counts as 2^128. By
+ * default, 2^21 patterns spread over all 2^32 are tried, and all patterns
+ * around points where the algorithm changes; with --all every pattern (many
+ * minutes).
  */
 /* ctest: long=--all skip-tsan skip-ref */
 #include <math.h>

@@ -1,7 +1,7 @@
-/* test_memory.c - the heap: classes, reuse, limits, lifetime, threads.
+/* test_memory.c - the heap: size classes, reuse, limits, lifetime, threads.
  *
- * A counting allocator is the reference: what the heap says of itself must
- * agree with what it asked for and gave back.
+ * A counting allocator is the reference: the heap's own statistics must agree
+ * with what it allocated and freed.
  */
 #include <pthread.h>
 #include <stdatomic.h>

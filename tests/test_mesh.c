@@ -1,5 +1,4 @@
-/* test_mesh.c - what ranks do together, and how they hear of one another's
- * errors. */
+/* test_mesh.c - collectives, and how ranks learn of one another's errors. */
 /* ctest: skip-ref */
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* test_nf4.c - nf4: every edge between two codes under every rule, bytes that
- * bitsandbytes and numpy made, blocks and rows that end anywhere, decoding at
- * any place, and what is refused. */
+/* test_nf4.c - nf4: every boundary between codes under every rule, bytes made
+ * by bitsandbytes and numpy, blocks and rows of any length, decoding from any
+ * offset, and errors. */
 /* ctest: simde */
 #include <float.h>
 

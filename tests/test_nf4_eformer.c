@@ -1,6 +1,5 @@
-/* test_nf4_eformer.c - nf4 with compat eformer: quotients in 16 bits, the
- * levels of its polynomial, its layout of the bytes, out and in again, and what
- * is refused of that. */
+/* test_nf4_eformer.c - nf4 with compat eformer: quotients in 16 bits, decoding
+ * with the polynomial, the byte layout, import and export, and errors. */
 #include "nf4_model.h"
 
 /* Quotients of eformer in 16 bits: from the exact sum and the exact quotient,

@@ -1,5 +1,5 @@
 /* test_optimizer.c - optimizers against their formulas in double precision,
- * schedules, clipping, states in 8 bits, and states that are given back. */
+ * schedules, clipping, 8-bit states, and restoring states. */
 #include "check.h"
 #include "lowbit_ext.h"
 

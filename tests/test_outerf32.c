@@ -1,7 +1,6 @@
-/* test_outerf32.c - the kernels of outerf32.h: what they keep against numbers
- * decoded one by one, bit by bit, and what they add against sums in double
- * precision. All that is read or written lies against pages that may not be
- * touched. */
+/* test_outerf32.c - the kernels of outerf32.h: packed panels, bit by bit,
+ * against values decoded one by one, and products against sums in double
+ * precision, with guard pages around all memory. */
 /* ctest: simde skip-tsan skip-ref */
 #include "base/cpu.h"
 #include "check.h"

@@ -1,6 +1,5 @@
-/* test_outerint.c - the kernels of outerint.h against what their comments say,
- * worked out here column by column. Whatever is read or written lies against
- * pages that may not be touched. */
+/* test_outerint.c - the kernels of outerint.h against their definition computed
+ * column by column, with guard pages around all memory. */
 /* ctest: simde skip-tsan skip-ref */
 #include <math.h>
 

@@ -1,8 +1,8 @@
-/* test_outside_formats.c - formats that the library has never heard of: added
- * with lb_add_format they are quantized to, read by every primitive, moved and
- * refused like its own. Here e4m3 of examples/ number by number, and both
- * examples through the calls that a network makes; test_rules.c has low_rank's
- * products. The laws loop over both formats as well. */
+/* test_outside_formats.c - external formats, added with lb_add_format, are
+ * quantized to, read by every primitive, moved and refused like built-in ones.
+ * e4m3 of examples/ is tested value by value, and both examples through the
+ * calls of a network; test_rules.c has low_rank's products. The laws loop over
+ * both formats as well. */
 #include <stdlib.h>
 
 #include "check.h"

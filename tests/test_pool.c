@@ -1,7 +1,7 @@
-/* test_pool.c - the thread pool: every unit exactly once, whoever runs it.
+/* test_pool.c - the thread pool: every unit runs exactly once, on any thread.
  *
- * Nothing here depends on time or on how many workers come: the properties
- * hold for every schedule. Run it under the thread sanitizer for the rest.
+ * Nothing here depends on time or on the number of workers that wake up: the
+ * properties hold for every schedule. The thread sanitizer checks for races.
  */
 /* ctest: skip-ref never-arm64 */
 /* qemu 7.2 fails an assertion of its own when a program with threads forks */

@@ -1,6 +1,5 @@
-/* test_product_edges.c - products with packed weights where what they are cut
- * into, or the numbers themselves, come to an end: against the product with
- * the decoded weights. */
+/* test_product_edges.c - products with packed weights at the ends of blocks and
+ * of the range of values, against the product with decoded weights. */
 /* ctest: simde skip-tsan */
 #include <stdlib.h>
 #include <string.h>

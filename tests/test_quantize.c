@@ -1,7 +1,7 @@
-/* test_quantize.c - what lb_quantize does for every format alike: what is not
- * finite, where it stands and what becomes of it; sources of any view; results
- * dense or packed; and parts and codes, out and in again. Formats are those of
- * the registry: none is named but where its name is the point. */
+/* test_quantize.c - lb_quantize for every format: values that are not finite,
+ * their index and how they are handled; sources of any view; dense and packed
+ * results; export and import of parts and codes. Formats come from the registry
+ * and are named only if the test is about one. */
 #include <float.h>
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 /* test_quantize_levels.c - laws 4 and 5 for whole arrays: lb_quantize stores
  * the same bytes on every level and with 1, 2 and 7 threads.
  *
- * Every format and variant, from every float dtype, of arrays that are cut into
- * several units, of groups too long for a cache, and of sources that lie in
- * rows, with gaps between them, or across. What cannot be held is refused by
- * the same index, or clamped to the same codes.
+ * Every format and variant, from every float dtype, of arrays that are split
+ * into several units, of groups too long for a cache, and of sources that are
+ * contiguous, have gaps between rows, or are transposed. Values that cannot be
+ * quantized are refused with the same index, or clamped to the same codes.
  */
 /* ctest: simde skip-tsan skip-ref skip-arm64 */
 #include "base/cpu.h"

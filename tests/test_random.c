@@ -1,8 +1,8 @@
 /* test_random.c - random numbers through the public header.
  *
- * Bits against a second implementation (golden/random.h), distributions
- * against what probability says. Keys are fixed, so that a bound of five
- * standard deviations is either kept for ever or broken for ever.
+ * Bits are compared with a second implementation (golden/random.h), and
+ * distributions with probability theory. Keys are fixed, so a bound of five
+ * standard deviations holds in every run or in none.
  */
 /* ctest: skip-ref */
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* test_reduce.c - reductions, argmax and argmin against loops over indices.
  *
- * Values first: every operation, dtype and kind of view against doubles and
- * wrapping integers. Then the order of float sums, which is promised: against
- * the tree of reduce.c's header written down once more here, for every view
- * and for 1, 2 and 7 threads, bit by bit.
+ * First values: every operation, dtype and kind of view against doubles and
+ * wrapping integers. Then the documented order of float sums: bit by bit
+ * against a second implementation of the tree in reduce.c's header, for every
+ * view and for 1, 2 and 7 threads.
  */
 /* ctest: simde skip-tsan skip-ref */
 #include "base/cpu.h"

@@ -1,9 +1,8 @@
-/* test_reference_errors.c - the mean of |x - x'| over 4 Mi numbers of N(0, 1),
- * against the figures that bitsandbytes' own tests publish for nf4, and that of
- * int8 in blocks of 64, each within 0.5 %.
+/* test_reference_errors.c - the mean of |x - x'| over 4 Mi values of N(0, 1),
+ * against the published figures of bitsandbytes' own tests for nf4, and against
+ * that of int8 in blocks of 64, each within 0.5 %.
  *
- * With that many numbers the mean is off by less than 0.05 %: chance decides
- * nothing.
+ * The standard error of that mean is below 0.05 %, so chance does not matter.
  */
 #include "check.h"
 #include "lowbit.h"

@@ -1,7 +1,7 @@
-/* test_rows_across.c - products with packed weights whose other operand comes
- * across: windows of convolutions, and matrices that lie turned. All formats,
- * precisions and levels, more rows than are read at once, against products with
- * the same weights as plain f32. */
+/* test_rows_across.c - products with packed weights whose other operand is not
+ * row-contiguous: windows of convolutions, and transposed matrices. All
+ * formats, precisions and levels, with more rows than are read at once, against
+ * products with the same weights as plain f32. */
 /* ctest: simde skip-tsan skip-ref */
 #include <stdlib.h>
 

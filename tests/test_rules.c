@@ -1,6 +1,7 @@
-/* test_rules.c - a format's own way with a primitive. The products of low_rank
- * (examples/) against doubles; that its rule is taken where it says, declines
- * elsewhere and never decodes W; and in which order rules are asked. */
+/* test_rules.c - a format's own implementation of a primitive. The products of
+ * low_rank (examples/) against doubles; that its rule is used where documented,
+ * declines elsewhere and never decodes W; and the order in which rules are
+ * tried. */
 #include <stdlib.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* test_shard.c - sharded arrays: cut, gathered, cut otherwise; and that
- * shard(quantize(w)) is quantize(shard(w)), byte by byte, on every rank. */
+/* test_shard.c - sharded arrays: sharding, gathering and resharding; and that
+ * shard(quantize(w)) equals quantize(shard(w)), byte by byte, on every rank. */
 /* ctest: skip-ref */
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-/* test_shard_grad.c - gradients of sharded programs: those of a single process,
- * cut as the arrays that they are of, and what ranks exchange for them, which
- * is counted and is no more than a formula says.
+/* test_shard_grad.c - gradients of sharded programs equal the shards of the
+ * gradients of a single process, and the volume of communication is at most
+ * that of a formula.
  *
- * Each program is a function of some arrays, and is summed up with weights. On
- * every mesh all gradients are taken twice, of sharded arguments and of whole
- * ones. Where nothing but elements moves, bits are equal; products and sums
- * over ranks are within 64 roundings of f32 of the largest gradient.
+ * Each program is a function of some arrays, reduced to a weighted sum. On
+ * every mesh all gradients are computed twice, for sharded and for replicated
+ * arguments. Without sums over ranks the bits are equal; products and sums over
+ * ranks are within 64 f32 roundings of the largest gradient.
  */
 /* ctest: skip-tsan skip-asan skip-ref */
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* test_spec.c - specs: their text, their rules, and who holds what. */
+/* test_spec.c - partition specs: syntax, rules, and which rank holds what. */
 /* ctest: skip-ref */
 #include "check.h"
 #include "lowbit_ext.h"

@@ -1,7 +1,7 @@
 /* test_structure.c - the primitives that move elements into new arrays: copy,
  * reshape where it copies, concatenate, pad, dynamic slices, iota, constants.
- * Against index arithmetic, with 1, 2 and 7 threads: a model has one value for
- * each element, so equal to it means equal bits. */
+ * Against index arithmetic, with 1, 2 and 7 threads: the model has one value
+ * for each element, so equality means equal bits. */
 /* ctest: skip-tsan */
 #include "lowbit_params.h"
 #include "model.h"

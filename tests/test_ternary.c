@@ -1,5 +1,5 @@
 /* test_ternary.c - ternary against its rules in long double (signs_model.h):
- * thresholds, scales, dtypes, threads, views, the bytes of others. */
+ * thresholds, scales, dtypes, threads, views, bytes of other programs. */
 /* ctest: simde skip-tsan */
 #include "kernels/sums.h"
 #include "signs_model.h"

@@ -1,4 +1,4 @@
-/* test_tuning.c - a row of the tuning table decides how fast a product is,
+/* test_tuning.c - the row of the tuning table affects the speed of a product,
  * never its bits: all rows with different values, and some extreme ones. */
 /* ctest: simde skip-ref skip-arm64 */
 #include "check.h"

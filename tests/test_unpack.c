@@ -1,9 +1,10 @@
-/* test_unpack.c - codes to elements of a float dtype, where they are to be.
+/* test_unpack.c - codes to elements of a float dtype, written to their final
+ * place.
  *
  * Law 4: every level gives the bits of the portable decoder followed by the
- * portable conversion, or declines and writes nothing; all memory ends, or
- * begins, at a page that may not be touched. Then whole runs of arrays, to
- * memory of every alignment, next to what their tiles hold.
+ * portable conversion, or declines and writes nothing, with guard pages around
+ * all memory. Then whole runs of arrays, to memory of every alignment, compared
+ * with their tiles.
  */
 /* ctest: simde skip-tsan skip-ref */
 #include <math.h>

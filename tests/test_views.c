@@ -1,4 +1,4 @@
-/* test_views.c - transpose, broadcast, slice, reverse, squeeze, expand and the
+/* test_views.c - transpose, broadcast, slice, reverse, squeeze, expand and
  * reshapes that need no copy, against index arithmetic; all of them are views.
  */
 #include "lowbit_params.h"

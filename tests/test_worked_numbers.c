@@ -1,6 +1,6 @@
-/* test_worked_numbers.c - the eight numbers of docs/formats.md: each format's
- * stored bytes as that page shows them. They were worked out there with numpy
- * 2.4, gguf-py 0.19, bitsandbytes 0.50 and, for iq4_nl, ggml's C code. */
+/* test_worked_numbers.c - the eight values of docs/formats.md: each format's
+ * stored bytes are as that page shows them. The page's bytes were computed with
+ * numpy 2.4, gguf-py 0.19, bitsandbytes 0.50 and, for iq4_nl, ggml's C code. */
 #include "check.h"
 #include "lowbit.h"
 

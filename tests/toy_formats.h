@@ -1,5 +1,5 @@
-/* toy_formats.h - three formats from outside the library, for the tests of
- * what packed formats do: blocks, scales along axes, and arrays of arrays. */
+/* toy_formats.h - three external formats for tests of packed formats: blocks,
+ * scales along axes, and nested arrays. */
 #ifndef LB_TOY_FORMATS_H
 #define LB_TOY_FORMATS_H
 

@@ -1,5 +1,6 @@
-/* training.h - a small network to be trained, and its checkpoints: parameters
- * and optimizer in a file. Each step draws its data by its number. */
+/* training.h - a small network for tests of training, and its checkpoints:
+ * parameters and optimizer in a file. The number of a step determines its
+ * data. */
 #ifndef LB_TRAINING_H
 #define LB_TRAINING_H
 
