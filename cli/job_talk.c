@@ -4,26 +4,27 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "places.h"
-
 verdict job_talk_begin(job_talk *t, const arguments *a, const char *what,
                        const char *source, const char *result)
 {
-    const verdict v =
-        place_of_report(a) ? report_path_check(a->value[OPTION_REPORT]) : USAGE;
+    const verdict v = reports_check(a);
     if (v != DONE) return v;
-    *t = (job_talk){.report_path = a->value[OPTION_REPORT],
+    *t = (job_talk){.a = a,
+                    .reports = a->count[OPTION_REPORT] != 0,
                     .linear_class = a->count[OPTION_LINEAR_CLASS]
                                         ? a->value[OPTION_LINEAR_CLASS]
                                         : "autobitlinear",
+                    .leads = true,
+                    .details = a->count[OPTION_VERBOSE] > 1,
                     .quiet = a->count[OPTION_QUIET] != 0,
                     .json = a->count[OPTION_JSON] != 0,
                     .dry_run = a->count[OPTION_DRY_RUN] != 0,
                     .verify = a->count[OPTION_VERIFY] != 0};
-    t->measure = !t->quiet || t->report_path || t->json || t->verify;
+    t->measure = !t->quiet || t->reports || t->json || t->verify;
     progress_begin(&t->progress, a);
-    if (a->comm && a->comm->rank > 0) { /* the first one talks */
-        t->report_path = NULL;
+    if (a->comm && a->comm->rank > 0) { /* rank 0 prints */
+        t->reports = false;
+        t->leads = false;
         t->quiet = true;
         t->json = t->verify = false;
         t->progress.bar = t->progress.lines = false;
@@ -39,16 +40,19 @@ verdict job_talk_begin(job_talk *t, const arguments *a, const char *what,
 static void line(const job_array *a)
 {
     const lb_entry *e = a->entry;
+    char from[64];
     fprintf(stderr, "%" PRId64 "/%" PRId64 " ", a->i + 1, a->n);
     put_text(stderr, e->name, strlen(e->name));
     fputc(' ', stderr);
     put_shape(stderr, e->dim, e->rank);
-    if (a->kept)
-        fprintf(stderr, " stays %s: %s", a->to, a->kept);
-    else
-        fprintf(stderr, " %s, %s -> %s", a->format ? a->format : a->to,
-                show_bytes(e->nbytes).s, show_bytes(a->nbytes).s);
-    if (!a->kept && a->error.n)
+    if (a->kept) {
+        fprintf(stderr, " kept %s (%s)\n", a->to, a->kept);
+        return;
+    }
+    entry_kind(e, from, sizeof from);
+    fprintf(stderr, " %s -> %s, %s -> %s", from, a->format ? a->format : a->to,
+            show_bytes(e->nbytes).s, show_bytes(a->nbytes).s);
+    if (a->error.n)
         fprintf(stderr, ", nrmse %.4g", lb_difference_nrmse(&a->error));
     if (a->remark) fprintf(stderr, ", %s", a->remark);
     fputc('\n', stderr);
@@ -72,18 +76,20 @@ void job_talk_done(void *user, const lb_written *w)
     else
         snprintf(kind, sizeof kind, "%s",
                  w->dtype ? lb_dtype_name(w->dtype) : w->entry->type);
-    job_talk_array(user, &(job_array){.entry = w->entry,
-                                      .i = w->i,
-                                      .n = w->n,
-                                      .to = kind,
-                                      .format = format,
-                                      .kept = w->kept,
-                                      .nbytes = w->nbytes,
-                                      .error = w->error,
-                                      .remark = w->resumed ? "done before"
-                                                : w->fell_back && !w->kept
-                                                    ? "not as it was asked for"
-                                                    : NULL});
+    job_talk_array(user,
+                   &(job_array){.entry = w->entry,
+                                .i = w->i,
+                                .n = w->n,
+                                .to = kind,
+                                .format = format,
+                                .kept = w->kept,
+                                .nbytes = w->nbytes,
+                                .error = w->error,
+                                .remark = w->resumed
+                                              ? "kept from the interrupted run"
+                                          : w->fell_back && !w->kept
+                                              ? "not the requested type"
+                                              : NULL});
 }
 
 void job_talk_progress(void *user, const lb_progress *p)
@@ -99,31 +105,13 @@ void job_talk_progress(void *user, const lb_progress *p)
 
 /* ---- the end ------------------------------------------------------------- */
 
-static const char *changed(const report_row *row)
-{
-    return row->kept ? NULL : "changed";
-}
-
 static void sum_up(const job_talk *t)
 {
-    report_group all[REPORT_GROUPS] = {{.key = ""}}, some[REPORT_GROUPS];
-    const char end = t->report.verb[strlen(t->report.verb) - 1];
-    some[0] = all[0];
-    report_groups(&t->report, report_all, all);
-    report_groups(&t->report, changed, some);
-    fputs("lowbit: ", stderr);
-    put_text(stderr, t->report.result, strlen(t->report.result));
-    fprintf(stderr,
-            ": %" PRId64 " array%s %s%s (%.1f %% of the bytes), %" PRId64
-            " as %s; %s -> %s\n",
-            some[0].count, some[0].count == 1 ? "" : "s", t->report.verb,
-            end == 'e' ? "d" : "ed",
-            all[0].before ? 100 * (double)some[0].before / (double)all[0].before
-                          : 0,
-            all[0].count - some[0].count,
-            all[0].count - some[0].count == 1 ? "it was" : "they were",
-            show_bytes(all[0].before).s, show_bytes(all[0].after).s);
-    report_text(&t->report, stderr);
+    char warning[REPORT_WARNING];
+    if (!t->quiet) report_summary(&t->report, t->note, t->dry_run, stderr);
+    if (report_warning(&t->report, warning, sizeof warning))
+        caution("%s", warning);
+    if (!t->quiet && t->details) report_text(&t->report, stderr);
 }
 
 /* The codes that were written: they are in the file. */
@@ -142,6 +130,16 @@ static bool count_codes(job_talk *t, lb_ctx *cx, const lb_file_options *options)
     return ok;
 }
 
+static void list_reports(const arguments *a)
+{
+    for (int i = 0; i < a->n_given; i++) {
+        if (a->given[i].id != OPTION_REPORT) continue;
+        fputs("report: ", stderr);
+        put_text(stderr, a->given[i].value, strlen(a->given[i].value));
+        fputc('\n', stderr);
+    }
+}
+
 verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
 {
     /* Not mapped: pages of the result would count as this process's memory. */
@@ -150,24 +148,20 @@ verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
                                      .linear_class = t->linear_class};
     progress_clear(&t->progress);
     report_end(&t->report);
-    if (v == DONE && !t->quiet) sum_up(t);
+    if (v == DONE && t->leads) sum_up(t);
     if (v == DONE && t->verify) {
         v = verify_result(&t->report, cx, &options);
         if (v == DONE && !t->quiet)
             fprintf(stderr, "verified: %" PRId64 " array%s\n", t->report.n,
                     t->report.n == 1 ? "" : "s");
     }
-    if (v == DONE && (t->report_path || t->json) && !t->dry_run &&
+    if (v == DONE && (t->reports || t->json) && !t->dry_run &&
         !count_codes(t, cx, &options))
         v = complain_of(cx);
     if (v == DONE && t->json) report_json(&t->report, stdout);
-    if (v == DONE && t->report_path) {
-        v = report_save(&t->report, t->report_path);
-        if (v == DONE && !t->quiet) {
-            fputs("report: ", stderr);
-            put_text(stderr, t->report_path, strlen(t->report_path));
-            fputc('\n', stderr);
-        }
+    if (v == DONE && t->reports) {
+        v = reports_save(&t->report, t->a);
+        if (v == DONE && !t->quiet) list_reports(t->a);
     }
     report_free(&t->report);
     return v;

@@ -9,8 +9,12 @@
 typedef struct job_talk {
     progress progress;
     report report;
-    const char *report_path;  /* NULL: none is written */
+    const arguments *a;
+    bool reports;             /* --report is given */
     const char *linear_class; /* of the result, if it is BitNet's */
+    char note[256];           /* the chosen layout; empty: as requested */
+    bool leads;               /* this process prints: rank 0 */
+    bool details;             /* -vv */
     bool quiet;
     bool json;    /* the report on stdout, too */
     bool dry_run; /* there is no result */

@@ -97,13 +97,12 @@ static bool leads_nowhere(const char *path)
     return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && stat(path, &st);
 }
 
-bool place_of_report(const arguments *a)
+static bool is_free_of(const arguments *a, int at)
 {
-    const char *report = a->value[OPTION_REPORT];
+    const char *report = a->given[at].value;
     const char *place = a->value[OPTION_OUTPUT];
-    if (!report) return true;
     if (leads_nowhere(report)) {
-        complain(USAGE, "--report %s is a link to nothing", report);
+        complain(USAGE, "--report %s is a dangling symbolic link", report);
         return false;
     }
     bool of = place && is_of(report, place, true);
@@ -112,11 +111,18 @@ bool place_of_report(const arguments *a)
         of = is_of(report, place, false);
     }
     for (int i = 0; !of && i < a->n_given; i++) {
-        if (a->given[i].id != OPTION_RECIPE) continue;
+        const bool recipe = a->given[i].id == OPTION_RECIPE;
+        if (!recipe && (a->given[i].id != OPTION_REPORT || i >= at)) continue;
         place = a->given[i].value;
         of = is_of(report, place, false);
     }
-    if (of)
-        complain(USAGE, "--report %s would be in the way of %s", report, place);
+    if (of) complain(USAGE, "--report %s would overwrite %s", report, place);
     return !of;
+}
+
+bool place_of_reports(const arguments *a)
+{
+    for (int i = 0; i < a->n_given; i++)
+        if (a->given[i].id == OPTION_REPORT && !is_free_of(a, i)) return false;
+    return true;
 }

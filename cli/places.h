@@ -12,11 +12,10 @@ bool place_is_directory(const arguments *a);
 /* Whether --output is said, and is not there already or may be replaced. what:
  * the verb. False, and a sentence. */
 bool place_is_free(const arguments *a, const char *what);
-/* Whether --report, if it is said, is neither read nor written by the job
- * itself: no operand, no recipe, not the output, nor a file of a directory that
- * is one; and no link to what is not there yet.
- * False, and a sentence. */
-bool place_of_report(const arguments *a);
+/* Whether the files of --report are neither read nor written by the job: none
+ * is an operand, a recipe, the output, a file in one of these directories,
+ * another --report, or a dangling link. Prints an error otherwise. */
+bool place_of_reports(const arguments *a);
 
 /* container_only.c: whether the operand can become a file of that kind which
  * programs load, or --container-only is given. False, and a sentence. */

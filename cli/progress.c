@@ -21,7 +21,7 @@ void progress_begin(progress *p, const arguments *a)
     const bool quiet = a->count[OPTION_QUIET] != 0;
     const bool verbose = a->count[OPTION_VERBOSE] != 0;
     *p = (progress){.bar = isatty(STDERR_FILENO) && !quiet && !verbose,
-                    .lines = !quiet && (verbose || !isatty(STDERR_FILENO)),
+                    .lines = !quiet && verbose,
                     .began = now()};
 }
 

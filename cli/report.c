@@ -71,7 +71,7 @@ static void put_word(FILE *to, const char *word)
 void report_begin(report *r, const char *what, int argc, char **argv)
 {
     size_t size = 0;
-    *r = (report){.verb = what, .kept = "As they were", .seconds = -now()};
+    *r = (report){.verb = what, .kept = "Left unchanged", .seconds = -now()};
     FILE *text = open_memstream(&r->command, &size);
     if (!text) {
         r->lacks_memory = true;

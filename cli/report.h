@@ -11,7 +11,7 @@
 typedef struct report_row {
     char *name;
     char *shape;     /* "(2,3)" */
-    char *from, *to; /* "bf16", "nf4 bf16" */
+    char *from, *to; /* "bf16", "nf4 (bf16)" */
     char *format;    /* it is quantized to; NULL: it is not */
     char *kept;      /* why it stays as it was; NULL: it does not */
     double elements;
@@ -107,6 +107,10 @@ bool report_grid_of(const report *r, report_grid *g);
 
 /* ---- rendering ----------------------------------------------------------- */
 
+/* Three lines: what was written, sizes, error; and how to quantize embeddings
+ * and the output head if they were left out. note: the layout, or empty. */
+void report_summary(const report *r, const char *note, bool dry_run, FILE *to);
+/* Everything else, for -vv. */
 void report_text(const report *r, FILE *to);
 void report_markdown(const report *r, FILE *to);
 void report_json(const report *r, FILE *to);
@@ -119,10 +123,10 @@ void plot_worst(const report *r, FILE *to);
 /* Text in HTML. */
 void put_html(FILE *to, const char *text);
 
-/* Before the work: whether the name says how, and there is a place for it; else
- * a sentence on stderr. NULL is fine. */
-verdict report_path_check(const char *path);
-/* To a file: whole or not at all. */
-verdict report_save(const report *r, const char *path);
+/* Before the job: whether every --report can be written, and none of them
+ * overwrites a file of the job. Otherwise prints an error. */
+verdict reports_check(const arguments *a);
+/* Writes the file of every --report. Atomic: each is renamed when complete. */
+verdict reports_save(const report *r, const arguments *a);
 
 #endif

@@ -1,13 +1,9 @@
 /* report_html.c - a report as one page that needs nothing else: no scripts, no
  * fonts, no pictures from elsewhere. */
-#include <errno.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "report.h"
 
@@ -249,71 +245,4 @@ void report_html(const report *r, FILE *to)
     fputs("<section><h2>The same again</h2>\n<pre>", to);
     put_html(to, r->command);
     fputs("</pre></section>\n</main></body></html>\n", to);
-}
-
-/* ---- files --------------------------------------------------------------- */
-
-typedef void renderer(const report *r, FILE *to);
-
-static renderer *renderer_of(const char *path)
-{
-    static const struct {
-        const char *end;
-        renderer *render;
-    } table[] = {{".html", report_html},
-                 {".md", report_markdown},
-                 {".json", report_json}};
-    const char *dot = strrchr(path, '.');
-    for (int i = 0; dot && i < 3; i++)
-        if (strcmp(dot, table[i].end) == 0) return table[i].render;
-    return NULL;
-}
-
-static verdict cannot_write(const char *path)
-{
-    return complain(FAILED, "%s: cannot be written: %s", path, strerror(errno));
-}
-
-verdict report_path_check(const char *path)
-{
-    struct stat st;
-    if (!path) return DONE;
-    if (!renderer_of(path))
-        return complain(USAGE,
-                        "--report takes a file .html, .md or .json, not "
-                        "'%.200s'",
-                        path);
-    char *beside = strdup(path);
-    if (!beside) return complain(FAILED, "out of memory");
-    const bool ok = access(dirname(beside), W_OK) == 0;
-    free(beside);
-    if (!ok) return cannot_write(path);
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return complain(FAILED, "%s: is not a regular file", path);
-    return DONE;
-}
-
-verdict report_save(const report *r, const char *path)
-{
-    char *partial = NULL;
-    char *real = realpath(path, NULL); /* a link stays one, as of results */
-    const char *at = real ? real : path;
-    if (r->lacks_memory || asprintf(&partial, "%s.partial", at) < 0) {
-        free(real);
-        return complain(FAILED, "%s: out of memory", path);
-    }
-    FILE *to = fopen(partial, "we");
-    bool ok = to != NULL;
-    if (ok) {
-        renderer_of(path)(r, to);
-        ok = !ferror(to);
-        ok = fclose(to) == 0 && ok && rename(partial, at) == 0;
-        const int why = errno;
-        if (!ok) remove(partial);
-        errno = why;
-    }
-    const verdict v = ok ? DONE : cannot_write(path);
-    free(partial);
-    free(real);
-    return v;
 }

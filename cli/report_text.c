@@ -42,7 +42,7 @@ static void text_worst(const report *r, FILE *to)
     int64_t worst[WORST];
     const int n = report_worst(r, worst, WORST);
     if (!n) return;
-    fputs("worst\n", to);
+    fputs("largest errors (nrmse)\n", to);
     for (int i = 0; i < n; i++) {
         const report_row *row = &r->row[worst[i]];
         fprintf(to, "  %9.4g  ", lb_difference_nrmse(&row->error));
@@ -63,15 +63,16 @@ static void text_reason(const report *r, const report_group *g, FILE *to)
         fputs(said++ ? ", " : " ", to);
         put_text(to, r->row[i].name, strlen(r->row[i].name));
     }
-    fputs(g->count > NAMES ? ", ..\n" : "\n", to);
+    fputs(g->count > NAMES ? ", ...\n" : "\n", to);
 }
 
+/* Arrays that were not changed, by reason. */
 static void text_kept(const report *r, FILE *to)
 {
     report_group g[REPORT_GROUPS];
     const int n = report_groups(r, report_by_reason, g);
     if (!n) return;
-    fputs("as they were\n", to);
+    fprintf(to, "%s\n", r->kept);
     for (int i = 0; i < n; i++)
         text_reason(r, &g[i], to);
 }
@@ -79,26 +80,19 @@ static void text_kept(const report *r, FILE *to)
 void report_text(const report *r, FILE *to)
 {
     const report_group all = total(r);
-    const lb_difference d = report_error(r);
     text_types(r, to);
     text_worst(r, to);
     text_kept(r, to);
-    fprintf(to, "%.4g bits per weight",
-            bits_per_weight(all.after, all.elements));
-    if (d.n)
-        fprintf(to, "; of what changed: nrmse %.4g, cosine %.5g",
-                lb_difference_nrmse(&d), lb_difference_cosine(&d));
-    fprintf(to, "\n%s, %s", show_seconds(r->seconds).s,
-            show_rate(all.before, r->seconds).s);
-    if (r->peak) fprintf(to, ", at most %s of memory", show_bytes(r->peak).s);
-    fputs("\nagain: ", to);
+    fprintf(to, "speed: %s", show_rate(all.before, r->seconds).s);
+    if (r->peak) fprintf(to, ", peak memory %s", show_bytes(r->peak).s);
+    fputs("\ncommand: ", to);
     if (r->command) put_text(to, r->command, strlen(r->command));
     fputc('\n', to);
 }
 
 /* ---- Markdown ------------------------------------------------------------ */
 
-/* Inside a table and outside of code, some characters mean something. */
+/* Escapes the characters that Markdown interprets outside of code. */
 static void put_md(FILE *to, const char *text)
 {
     char *plain = NULL;
@@ -154,7 +148,7 @@ static void md_row(const report_row *row, FILE *to)
 }
 
 static const char md_head[] =
-    "| array | shape | was | is | before | after | nrmse | max | cosine |\n"
+    "| array | shape | from | to | before | after | nrmse | max | cosine |\n"
     "|---|---|---|---|--:|--:|--:|--:|--:|\n";
 
 void report_markdown(const report *r, FILE *to)
@@ -169,16 +163,15 @@ void report_markdown(const report *r, FILE *to)
     put_text(to, r->source, strlen(r->source));
     fprintf(to, "`: %s to %s, %.4g bits per weight", show_bytes(all.before).s,
             show_bytes(all.after).s, bits_per_weight(all.after, all.elements));
-    if (d.n)
-        fprintf(to, "; of what changed: nrmse %.4g", lb_difference_nrmse(&d));
+    if (d.n) fprintf(to, "; error: nrmse %.4g", lb_difference_nrmse(&d));
     fprintf(to, ".\n\n    %s\n", r->command ? r->command : "");
     fputs("\n## Types\n", to);
     md_groups(r, report_by_type, "type", to);
-    if (n) fprintf(to, "\n## Worst\n\n%s", md_head);
+    if (n) fprintf(to, "\n## Largest errors\n\n%s", md_head);
     for (int i = 0; i < n; i++)
         md_row(&r->row[worst[i]], to);
     fprintf(to, "\n## %s\n", r->kept);
-    md_groups(r, report_by_reason, "why", to);
+    md_groups(r, report_by_reason, "reason", to);
     fprintf(to, "\n## Arrays\n\n%s", md_head);
     for (int64_t i = 0; i < r->n; i++)
         md_row(&r->row[i], to);

@@ -40,19 +40,20 @@ bool report_warning(const report *r, char *to, size_t size)
             worst = row;
     }
     if (!worst) return false;
-    int at = snprintf(to, size,
-                      "%" PRId64 " of %" PRId64
-                      " quantized array%s lost most of the information in the "
-                      "weights (cosine similarity below %g, lowest %.2g): ",
-                      n, quantized, quantized == 1 ? "" : "s", least,
-                      lb_difference_cosine(&worst->error));
+    int at =
+        snprintf(to, size,
+                 "%" PRId64 " of %" PRId64
+                 " quantized array%s lost most of the information in the "
+                 "weights (cosine similarity below %g, lowest %.3g), such as ",
+                 n, quantized, quantized == 1 ? "" : "s", least,
+                 lb_difference_cosine(&worst->error));
     for (int64_t i = 0; i < n && i < NAMED && (size_t)at < size; i++)
         at += snprintf(to + at, size - (size_t)at, "%s%s", i ? ", " : "",
                        show_name(named[i]->name).s);
     if ((size_t)at < size)
         snprintf(to + at, size - (size_t)at,
-                 "%s. The model will not work; use a type with more bits, such "
+                 ". The model will not work; use a type with more bits, such "
                  "as %s, or exclude these arrays",
-                 n > NAMED ? ", ..." : "", better_types(worst));
+                 better_types(worst));
     return true;
 }

@@ -294,7 +294,7 @@ static verdict diff(const arguments *a, lb_ctx *cx, lb_file *fa, lb_file *fb,
         print_text(all, top);
     if (all->report) {
         report_end(all->report);
-        const verdict v = report_save(all->report, a->value[OPTION_REPORT]);
+        const verdict v = reports_save(all->report, a);
         if (v != DONE) return v;
     }
     return all->over ? DIFFERS : DONE;
@@ -309,8 +309,7 @@ static verdict run(const arguments *a)
         !argument_number(a, OPTION_TOP, 1, INT32_MAX, &all.top) ||
         !argument_real(a, OPTION_TOLERANCE, 0, HUGE_VAL, &all.tolerance))
         return USAGE;
-    verdict v =
-        place_of_report(a) ? report_path_check(a->value[OPTION_REPORT]) : USAGE;
+    verdict v = reports_check(a);
     if (v != DONE) return v;
     lb_ctx *cx = context_open((int)jobs);
     if (!cx) return FAILED;

@@ -199,8 +199,8 @@ static void warn(void *user, const char *text)
 /* The layout that the job has chosen. */
 static void note(void *user, const char *text)
 {
-    const job_talk *t = user;
-    if (!t->quiet) fprintf(stderr, "lowbit: %s\n", text);
+    job_talk *t = user;
+    snprintf(t->note, sizeof t->note, "%s", text);
 }
 
 static verdict run(const arguments *a)

@@ -201,17 +201,18 @@ quantize() # ARGUMENT...: talks, and prints nothing
         die "quantize $*: fails"
     [ ! -s "$tmp/out" ] || die "quantize $*: prints something"
 }
-quantize --type nf4 --no-sync
+quantize --type nf4 --no-sync -v
 cp "$tmp/err" "$tmp/out"
-has "nested.weight (70,300) nf4, 42.0 kB -> 11.9 kB"
-has "norm.weight (7) stays bf16: a vector"
-has "plain.weight (6,100) stays bf16: tiny"
-has "1 array quantized (88.5 % of the bytes), 6 as they were; 47.4 kB -> 17.3 kB"
+has "nested.weight (70,300) bf16 -> nf4, 42.0 kB -> 11.9 kB"
+has "norm.weight (7) kept bf16 (1-D)"
+has "plain.weight (6,100) kept bf16 (tiny)"
+has "wrote $dst: 1 array quantized (nf4), 6 left unchanged"
+has "size: 47.4 kB -> 17.3 kB (2.7 times smaller), 6.113 bits per weight, in "
 refused 2 "is there already; --force replaces it" quantize "$src" -o "$dst" \
     --type nf4
 "$program" quantize "$golden/scalar.npy" -o "$tmp/scalar" --type nf4 \
-    2>"$tmp/out" || die "a single number fails"
-has "scalar () stays f32: a single number"
+    -v 2>"$tmp/out" || die "a single number fails"
+has "scalar () kept f32 (a single number)"
 cp "$dst" "$tmp/first"
 quantize --type nf4 --force -q -j 1
 [ ! -s "$tmp/err" ] || die "-q talks"
@@ -261,21 +262,23 @@ run 0 "${q[@]}" --type nf4 --exclude x -q
 refused 2 "missing closing parenthesis" "${q[@]}" --type nf4 --include 'a('
 refused 2 "no such type" "${q[@]}" --type nf4 --override 'a=nf5'
 refused 2 "cannot open" "${q[@]}" --type nf4 --recipe no/such
-quantize --type nf4 --force --include plain --override 'nested=Int8:axis=-1' \
+quantize --type nf4 --force -v --include plain --override 'nested=Int8:axis=-1' \
     --exclude '^norm'
 cp "$tmp/err" "$tmp/out"
-has "nested.weight (70,300) int8"
-has "plain.weight (6,100) nf4"
-has "norm.weight (7) stays bf16: excluded"
+has "nested.weight (70,300) bf16 -> int8"
+has "plain.weight (6,100) bf16 -> nf4"
+has "norm.weight (7) kept bf16 (excluded)"
+has "2 arrays quantized (int8 1, nf4 1), 5 left unchanged"
 echo 'override nested=keep' >"$tmp/recipe"
-quantize --type nf4 --force --recipe "$tmp/recipe"
+quantize --type nf4 --force -v --recipe "$tmp/recipe"
 cp "$tmp/err" "$tmp/out"
-has "nested.weight (70,300) stays bf16: kept by an override"
+has "nested.weight (70,300) kept bf16 (kept by an override)"
 run 0 "${q[@]}" --type nf4 --dry-run -q
 rm "$dst"
-"$program" quantize "$src" --type nf4 --dry-run 2>"$tmp/out" ||
+"$program" quantize "$src" --type nf4 --dry-run -v 2>"$tmp/out" ||
     die "--dry-run needs an output"
-has "nested.weight (70,300) nf4, 42.0 kB -> 11.9 kB"
+has "nested.weight (70,300) bf16 -> nf4, 42.0 kB -> 11.9 kB"
+has "dry run: 1 array would be quantized (nf4), 6 left unchanged"
 [ ! -e "$dst" ] || die "--dry-run writes"
 refused 2 "--dry-run writes no --report" "${q[@]}" --type nf4 --dry-run --report a.md
 refused 2 "--shape-fallback takes keep, error or adjust, not 'x'" "${q[@]}" \
@@ -339,8 +342,8 @@ safetensors "$tmp/thin" \
 head -c 4096 /dev/zero >>"$tmp/thin"
 for type in nf4 int8; do
     thin=(quantize "$tmp/thin" -o "$tmp/x.safetensors" --type "$type" --force)
-    "$program" "${thin[@]}" 2>"$tmp/out" || die "thin: $type"
-    has "1/1 w (1024,1) stays f32: it would not be smaller"
+    "$program" "${thin[@]}" -v 2>"$tmp/out" || die "thin: $type"
+    has "1/1 w (1024,1) kept f32 (it would not be smaller)"
     for asks in "--include w" "--override w=$type"; do
         # shellcheck disable=SC2086
         run 0 "${thin[@]}" -q $asks

@@ -35,17 +35,18 @@ refused 2 "--dtype takes f32, f16, bf16 or f64, not 'i8'" dequantize "$src" \
 refused 2 "--to takes safetensors, gguf, npy or npz, not 'zip'" \
     dequantize "$src" -o "$out" --to zip
 refused 2 "--jobs takes" dequantize "$src" -o "$out" -j 0
-refused 2 "--report takes" dequantize "$src" -o "$out" --report x
+refused 2 "--report needs a name that ends in" dequantize "$src" -o "$out" --report x
 refused 1 "cannot open" dequantize no/such -o "$out"
 refused 3 "not recognized" dequantize Makefile -o "$out"
 refused 3 "cannot be loaded here" dequantize "$golden/fields.npy" -o "$out"
 refused 3 "a file of kind npz has no type for bf16: make it f32 or f16" dequantize "$src" -o "$tmp/x.npz" -q
 [ ! -e "$out" ] || die "something was written"
 
-does dequantize "$src" -o "$out" --no-sync
-has "3/7 nested.weight (70,300) bf16, 12.1 kB -> 42.0 kB"
-has "1/7 norm.weight (7) stays bf16: dense"
-has "5 arrays dequantized (99.9 % of the bytes), 2 as they were; 14.7 kB -> 47.4 kB"
+does dequantize "$src" -o "$out" --no-sync -v
+has "3/7 nested.weight (70,300) nf4 (bf16) -> bf16, 12.1 kB -> 42.0 kB"
+has "1/7 norm.weight (7) kept bf16 (dense)"
+has "5 arrays dequantized, 2 left unchanged"
+has "size: 14.7 kB -> 47.4 kB (3.2 times larger)"
 # Those are the numbers that bitsandbytes decodes them to.
 same "$layouts/bnb4.values" "$out"
 refused 2 "is there already; --force replaces it" dequantize "$src" -o "$out"
@@ -80,8 +81,8 @@ refused 2 "--layout takes native, bnb, bitnet or eformer, not 'x'" convert \
     "$src" -o "$out" --layout x
 refused 2 "--dtype takes f32, f16, bf16 or f64" convert "$src" -o "$out" --dtype x
 does convert "$src" -o "$tmp/native" -v
-has "3/7 nested.weight (70,300) nf4, 12.1 kB -> 11.9 kB"
-has "5 arrays converted (99.9 % of the bytes), 2 as they were"
+has "3/7 nested.weight (70,300) nf4 (bf16) -> nf4, 12.1 kB -> 11.9 kB"
+has "5 arrays converted (nf4), 2 left unchanged"
 same "$src" "$tmp/native"
 run 0 info "$tmp/native"
 has "native, 6 tensors"

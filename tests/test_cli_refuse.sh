@@ -29,14 +29,14 @@ cp "$values" "$tmp/of.json"
 ln -s of/config.json "$tmp/of.link.json"
 in_the_way()
 {
-    refused 2 "--report $1 would be in the way of $2" "${@:3}" --report "$1"
+    refused 2 "--report $1 would overwrite $2" "${@:3}" --report "$1"
 }
 to=("$tmp/to.json" "$tmp/./to.json")
 in_the_way "${to[1]}" "${to[0]}" quantize "$values" -o "${to[0]}" --type nf4
 in_the_way "$tmp/of.json" "$tmp/of.json" quantize "$values" -o "${to[0]}" \
     --type nf4 --recipe "$tmp/of.json"
 ln -s to.json "$tmp/nowhere.json"
-refused 2 "--report $tmp/nowhere.json is a link to nothing" quantize "$values" \
+refused 2 "--report $tmp/nowhere.json is a dangling symbolic link" quantize "$values" \
     -o "${to[0]}" --type nf4 --report "$tmp/nowhere.json"
 in_the_way "$tmp/of.json" "$tmp/of.json" quantize "$tmp/of.json" -o "$out" --type nf4
 in_the_way "$tmp/of/config.json" "$tmp/of" quantize "$tmp/of" -o "$tmp/to" --type nf4
@@ -128,8 +128,8 @@ if [ "$(id -u)" != 0 ]; then
 fi
 
 # A report that has no place is known of before the work is done.
-for where in "$tmp/no/r.md: cannot be written: No such file" \
-    "$tmp/d.md: is not a regular file"; do
+for where in "$tmp/no/r.md: cannot write: No such file" \
+    "$tmp/d.md: not a regular file"; do
     mkdir -p "$tmp/d.md"
     refused 1 "$where" quantize "$values" -o "$out" --type nf4 --report \
         "${where%%: *}"

@@ -40,7 +40,7 @@ report r.md
 is <<'END'
 # DIR/b
 
-From `DIR/a`: 12 B to 12 B, 32 bits per weight; of what changed: nrmse 0.5.
+From `DIR/a`: 12 B to 12 B, 32 bits per weight; error: nrmse 0.5.
 
     lowbit diff -q DIR/a DIR/b --report DIR/r.md
 
@@ -50,21 +50,21 @@ From `DIR/a`: 12 B to 12 B, 32 bits per weight; of what changed: nrmse 0.5.
 |---|--:|--:|--:|--:|--:|--:|--:|--:|
 | f32 | 2 | 3 | 12 B | 12 B | 32.000 | 0.5 | 4 | 1 |
 
-## Worst
+## Largest errors
 
-| array | shape | was | is | before | after | nrmse | max | cosine |
+| array | shape | from | to | before | after | nrmse | max | cosine |
 |---|---|---|---|--:|--:|--:|--:|--:|
 | a.0.\<b\>\|&"\_w.weight | (2) | f32 | f32 | 8 B | 8 B | 0.5 | 4 | 1 |
 
 ## Equal, or not compared
 
-| why | arrays | weights | before | after | bits | nrmse | max | cosine |
+| reason | arrays | weights | before | after | bits | nrmse | max | cosine |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|
 | equal | 1 | 1 | 4 B | 4 B | 32.000 | | | |
 
 ## Arrays
 
-| array | shape | was | is | before | after | nrmse | max | cosine |
+| array | shape | from | to | before | after | nrmse | max | cosine |
 |---|---|---|---|--:|--:|--:|--:|--:|
 | a.0.\<b\>\|&"\_w.weight | (2) | f32 | f32 | 8 B | 8 B | 0.5 | 4 | 1 |
 | n | (1) | f32 | f32 | 4 B | 4 B | | | |
@@ -135,35 +135,58 @@ talks() # ARGUMENT...: of quantize; $tmp/out is what it says, without times
     "$program" quantize "$src" -o "$tmp/q" --force --type nf4 "$@" \
         >"$tmp/data" 2>"$tmp/err" || die "quantize $*: fails"
     [ ! -s "$tmp/data" ] || die "quantize $*: prints"
-    sed -E "s|$tmp|DIR|g;s/'(DIR[^']*)'/\1/g;s|^[0-9.]+ m?s, [0-9.]+ [kMG]?B/s, at most .*|TIME|" "$tmp/err" >"$tmp/out"
+    sed -E "s|$tmp|DIR|g;s/'(DIR[^']*)'/\1/g;s|, in [0-9.]+ m?s$|, in TIME|;s|^speed: [0-9.]+ [kMG]?B/s, peak memory .*|speed: RATE|" "$tmp/err" >"$tmp/out"
 }
 
 talks
 is <<'END'
-1/7 stack.weight (3,8,32) stays f32: tiny
-2/7 wide.weight (4,64) stays f32: tiny
-3/7 nested.weight (70,300) nf4, 42.0 kB -> 11.9 kB, nrmse 0.04916
-4/7 norm.weight (7) stays bf16: a vector
-5/7 plain.weight (6,100) stays bf16: tiny
-6/7 odd.weight (5,13) stays f16: tiny
-7/7 bytes.weight (5) stays u8: not floats
-lowbit: DIR/q: 1 array quantized (88.5 % of the bytes), 6 as they were; 47.4 kB -> 17.3 kB
+wrote DIR/q: 1 array quantized (nf4), 6 left unchanged
+size: 47.4 kB -> 17.3 kB (2.7 times smaller), 6.113 bits per weight, in TIME
+error: nrmse 0.04916, cosine 0.99879, largest 0.04916 (nested.weight)
+END
+talks -v
+is <<'END'
+1/7 stack.weight (3,8,32) kept f32 (tiny)
+2/7 wide.weight (4,64) kept f32 (tiny)
+3/7 nested.weight (70,300) bf16 -> nf4, 42.0 kB -> 11.9 kB, nrmse 0.04916
+4/7 norm.weight (7) kept bf16 (1-D)
+5/7 plain.weight (6,100) kept bf16 (tiny)
+6/7 odd.weight (5,13) kept f16 (tiny)
+7/7 bytes.weight (5) kept u8 (not floats)
+wrote DIR/q: 1 array quantized (nf4), 6 left unchanged
+size: 47.4 kB -> 17.3 kB (2.7 times smaller), 6.113 bits per weight, in TIME
+error: nrmse 0.04916, cosine 0.99879, largest 0.04916 (nested.weight)
+END
+talks -vv
+sed -i 1,10d "$tmp/out"
+is <<'END'
   type            arrays      weights              bytes    bits     nrmse       max     worst
   f32                  2         1024   4.5 %     4.1 kB  32.000
   nf4 (bf16)           1        21000  92.5 %    11.9 kB   4.533   0.04916    0.4375   0.04916
   bf16                 2          607   2.7 %     1.2 kB  16.000
   f16                  1           65   0.3 %      130 B  16.000
   u8                   1            5   0.0 %        5 B   8.000
-worst
+largest errors (nrmse)
     0.04916  nested.weight  nf4 (bf16)
-as they were
-        4     5.4 kB  tiny: stack.weight, wide.weight, plain.weight, ..
-        1       14 B  a vector: norm.weight
+Left unchanged
+        4     5.4 kB  tiny: stack.weight, wide.weight, plain.weight, ...
+        1       14 B  1-D: norm.weight
         1        5 B  not floats: bytes.weight
-6.113 bits per weight; of what changed: nrmse 0.04916, cosine 0.99879
-TIME
-again: lowbit quantize tests/golden/layouts/bnb4.values -o DIR/q --force --type nf4
+speed: RATE
+command: lowbit quantize tests/golden/layouts/bnb4.values -o DIR/q --force --type nf4 -vv
 END
+# What the default leaves out, and how to include it; nothing once it is included.
+safetensors "$tmp/embedded" '{"lm_head.weight":{"dtype":"F32","shape":[64,64],
+    "data_offsets":[0,16384]},"m.embed_tokens.weight":{"dtype":"F32",
+    "shape":[64,64],"data_offsets":[16384,32768]}}' ''
+head -c 32768 /dev/zero >>"$tmp/embedded"
+"$program" quantize "$tmp/embedded" -o "$tmp/e" --type nf4 2>"$tmp/out" ||
+    die "only an embedding"
+has "kept: embedding and output head (2 arrays, 32.8 kB); to quantize them as well, add --include 'lm_head.weight|embed_tokens.weight'"
+"$program" quantize "$tmp/embedded" -o "$tmp/e" --type nf4 --force \
+    --include 'lm_head.weight|embed_tokens.weight' 2>"$tmp/out" || die "included"
+has "2 arrays quantized (nf4), 0 left unchanged"
+if grep -q '^kept' "$tmp/out"; then die "included, and kept"; fi
 talks -q
 [ ! -s "$tmp/out" ] || die "-q talks"
 talks -q --report "$tmp/q.json"
@@ -173,11 +196,18 @@ has '"verb": "quantize"'
 has '"codes": {"nf4": {"least": 0, "count": [371, 960, 1284, '
 has '"kept": {"tiny": {"arrays": 4, '
 has '"name": "nested.weight", "shape": "(70,300)", "was": "bf16", "is": "nf4 (bf16)", "kept": null, "before": 42000, "after": 11900, "nrmse": 0.0491'
-talks --report "$tmp/q.html"
+talks --report "$tmp/q.html" --report "$tmp/q2.md" --report "$tmp/q2.json"
 has "report: DIR/q.html"
+has "report: DIR/q2.md"
+grep -q '^# ' "$tmp/q2.md" || die "no Markdown report"
+grep -q '"verb": "quantize"' "$tmp/q2.json" || die "no JSON report"
+refused 2 "--report $tmp/q2.md would overwrite $tmp/q2.md" diff "$src" "$src" \
+    --report "$tmp/q2.md" --report "$tmp/q2.md"
+refused 2 "needs a name that ends in .html, .md or .json, not 'x'" \
+    diff "$src" "$src" --report "$tmp/q2.md" --report x
 sed "s|$tmp/||g;s|tests/golden/layouts/||g" "$tmp/q.html" >"$tmp/out"
 page
-has "<h2>As they were</h2>"
+has "<h2>Left unchanged</h2>"
 # Read again: in every layout.
 for how in "nf4 native" "int8 native" "nf4 bnb" "int8 bnb" "ternary bitnet" \
     "ternary eformer" "nf4 eformer"; do
@@ -202,19 +232,19 @@ has '"after": 17345, "bits": 6.1125'
 has '"codes": {}'
 refused 2 "--dry-run writes no --report, and nothing to --verify" quantize \
     "$src" --dry-run --type nf4 --verify
-refused 2 "--report takes a file .html, .md or .json, not 'x'" \
+refused 2 "--report needs a name that ends in .html, .md or .json, not 'x'" \
     quantize "$src" -o "$tmp/q" --force --type nf4 --report x
 
 # ---- what is refused ---------------------------------------------------------
 
 for name in r.pdf r html .htm; do
-    refused 2 "--report takes a file .html, .md or .json, not '$tmp/$name'" \
+    refused 2 "--report needs a name that ends in .html, .md or .json, not '$tmp/$name'" \
         diff "$src" "$src" --report "$tmp/$name"
 done
 if [ "$(id -u)" = 0 ] || [ -w /dev/full ]; then
     ln -s /dev/full "$tmp/full.md.partial"
     run 1 diff -q "$src" "$src" --report "$tmp/full.md"
-    grep -q "full.md: cannot be written: No space left" "$tmp/err" ||
+    grep -q "full.md: cannot write: No space left" "$tmp/err" ||
         die "a full disk is fine"
     [ ! -e "$tmp/full.md" ] || die "half a report is left"
 fi

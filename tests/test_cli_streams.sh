@@ -68,11 +68,11 @@ on_terminal() # COLUMNS OPTION...
 on_terminal 80
 has 'B/s  0:00 elapsed  0:00 left'
 grep -qE '%  [0-6]/7  [0-9.]+ k?B of 47.4 kB ' "$tmp/out" || die "no counts in the bar"
-has $'\033[K'"lowbit: $tmp/q: 1 array quantized"
+has $'\033[K'"wrote $tmp/q: 1 array quantized"
 if grep -q '^1/7' "$tmp/out"; then die "lines on a terminal"; fi
 on_terminal 80 -v
-has '1/7 stack.weight (3,8,32) stays f32: tiny'
-if grep -q 'left' "$tmp/out"; then die "a bar and lines"; fi
+has '1/7 stack.weight (3,8,32) kept f32 (tiny)'
+if grep -q 'elapsed' "$tmp/out"; then die "a bar and lines"; fi
 on_terminal 80 -q
 [ ! -s "$tmp/out" ] || die "-q talks on a terminal"
 # It never fills a line, which the next one could not be put over.

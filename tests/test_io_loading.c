@@ -25,7 +25,7 @@ typedef struct model {
     const char *bitnet;     /* .. this alone */
 } model;
 
-#define EMBEDDING "an embedding"
+#define EMBEDDING "embedding"
 #define EXPERT    "an expert, merged when loaded"
 #define MORE      "predictions.decoder", "proj_out", "output_projection"
 
@@ -35,7 +35,7 @@ static const model models[] = {
     {.config = "{\"model_type\": \"llama\"}",
      .weight = {{"model.embed_tokens.weight", EMBEDDING},
                 {"model.layers.0.mlp.up_proj.weight", ""},
-                {"lm_head.weight", "the output head"}},
+                {"lm_head.weight", "output head"}},
      .bitnet = "lm_head"},
     /* The head is not in the file: it is the embedding. */
     {.config = "{\"model_type\": \"llama\", \"tie_word_embeddings\": true}",
@@ -44,14 +44,14 @@ static const model models[] = {
      .skip = {"lm_head", MORE}},
     /* One that is loaded under another name. */
     {.config = "{\"model_type\": \"gpt_neox\"}",
-     .weight = {{"embed_out.weight", "the output head"},
+     .weight = {{"embed_out.weight", "output head"},
                 {"gpt_neox.embed_in.weight", EMBEDDING},
                 {"gpt_neox.layers.0.mlp.dense.weight", ""}},
      .skip = {"gpt_neox.embed_in", "embed_out", "lm_head", MORE}},
     /* The last layer, which a loader without a list leaves as it is. */
     {.config = "{\"model_type\": \"llama\"}",
      .weight = {{"model.layers.0.mlp.up_proj.weight", ""},
-                {"score.weight", "the output head"}},
+                {"score.weight", "output head"}},
      .skip = {"score", "lm_head", MORE}},
     /* A packed layer's name ends like one that could be a head's. */
     {.config = "{}",
@@ -60,10 +60,10 @@ static const model models[] = {
      .skip = {"model.embed_positions", "lm_head", "predictions.decoder",
               "output_projection"}},
     {.config = "{\"model_type\": \"mixtral\"}",
-     .weight = {{"lm_head.weight", "the output head"},
+     .weight = {{"lm_head.weight", "output head"},
                 {"model.layers.0.moe.experts.0.w1.weight", EXPERT},
                 {"model.layers.0.moe.experts.11.w2.weight", EXPERT},
-                {"model.layers.0.moe.gate.weight", "a router"},
+                {"model.layers.0.moe.gate.weight", "router"},
                 {"model.layers.0.moe.shared_experts.up.weight", ""},
                 {"model.layers.0.self_attn.q_proj.weight", ""}},
      .skip = {"model.layers.0.moe.gate", "(.*\\\\.)?experts\\\\.\\\\d+\\\\..*",
@@ -85,15 +85,15 @@ static const model models[] = {
      .skip = {"text.wo", "lm_head", MORE}},
     /* Small layers are packed as large ones; what is none is not. */
     {.config = "{\"model_type\": \"qwen2_moe\"}",
-     .weight = {{"lm_head.weight", "the output head"},
+     .weight = {{"lm_head.weight", "output head"},
                 {"model.layers.0.mixer.table", "tiny"},
-                {"model.layers.0.mlp.gate.weight", "a router"},
+                {"model.layers.0.mlp.gate.weight", "router"},
                 {"model.layers.0.mlp.shared_expert_gate.weight", ""},
                 {"model.layers.0.self_attn.k_proj.weight", ""}},
      .rows = {0, 4, 4, 4, 8},
      .skip = {"model.layers.0.mlp.gate", "lm_head"}},
     {.config = "{\"model_type\": \"falcon_h1\"}",
-     .weight = {{"lm_head.weight", "the output head"},
+     .weight = {{"lm_head.weight", "output head"},
                 {"model.layers.0.up_proj.weight", ""}},
      .bitnet = "lm_head"},
 };

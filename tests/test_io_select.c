@@ -127,7 +127,7 @@ static void test_patterns(void)
     CHECK(s.block[6] == 32 && s.block[7] == 0 && s.block[14] == 0);
     CHECK_EQ_S(s.kept[12], "kept by an override");
     CHECK_EQ_S(s.format[24], "int8");
-    CHECK_EQ_S(s.kept[26], "a vector");
+    CHECK_EQ_S(s.kept[26], "1-D");
     /* Each pattern must have its use. */
     CHECK(lb_selection_exclude(cx, o.selection, "lyers"));
     REFUSED(quantize(&o), LB_E_ARG,

@@ -4,8 +4,8 @@
 
 #include "io/layouts/entries.h"
 
-static const char norm[] = "a norm", embedding[] = "an embedding";
-static const char head[] = "the output head", router[] = "a router";
+static const char norm[] = "norm", embedding[] = "embedding";
+static const char head[] = "output head", router[] = "router";
 static const char tiny[] = "tiny";
 
 /* Parts of names that mark what should keep its precision: small, and much is
@@ -73,7 +73,7 @@ const char *lb_choose_weights(void *user, const lb_entry *e,
     if (strcmp(e->format, "dense") != 0) return "quantized already";
     if (!is_float(e->dtype)) return "not floats";
     if (e->rank == 0) return "a single number";
-    if (e->rank == 1) return "a vector";
+    if (e->rank == 1) return "1-D";
     const char *role = lb_name_role(e->name);
     if (role) return role;
     for (int k = 0; k < e->rank; k++)

@@ -163,7 +163,7 @@ const lb_model_config *lb_quant_config_of(lb_ctx *cx, lb_file *f);
 /* What a config.json says; NULL is false. */
 bool lb_model_config_read(lb_ctx *cx, lb_infile *file, lb_model_config *c);
 /* default_policy.c: what a name says about an array that should keep its
- * precision: "a norm", ..; NULL: nothing. */
+ * precision: "norm", ...; NULL: nothing. */
 const char *lb_name_role(const char *name);
 /* Whether that is an embedding, or the output head. */
 bool lb_role_is_embedding(const char *role);

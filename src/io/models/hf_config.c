@@ -23,7 +23,7 @@ static bool stays_float(const lb_job_item *it)
     const lb_entry *e = &it->group->entry;
     const char *role = lb_name_role(e->name);
     return (it->kept || it->decoded) && is_float(e->dtype) && e->rank == 2 &&
-           module_length(e->name) && !(role && strcmp(role, "a norm") == 0);
+           module_length(e->name) && !(role && strcmp(role, "norm") == 0);
 }
 
 static bool is_head(const lb_job_item *it)

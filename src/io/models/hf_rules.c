@@ -99,8 +99,8 @@ const char *lb_linear_only(const lb_model_config *c, const lb_entry *e)
     size_t n;
     const char *why = NULL;
     const char *role = lb_name_role(e->name);
-    if (lb_role_is_embedding(role)) return "an embedding, not loaded packed";
-    if (lb_role_is_head(role)) return "the output head, not loaded packed";
+    if (lb_role_is_embedding(role)) return "embedding, not loaded packed";
+    if (lb_role_is_head(role)) return "output head, not loaded packed";
     if (e->rank != 2) return "not a matrix, not loaded packed";
     if (!lb_name_ends(e->name, ".weight", &n))
         return "not the weight of a layer, not loaded packed";
