@@ -40,6 +40,12 @@ completes "native bnb bitnet eformer" quantize --layout ""
 completes "bnb" quantize x --layout bn
 completes "int8 iq4_nl" bench --type i
 completes "" bench -j ""
+completes "bash zsh fish" completion ""
+completes "fish" completion f
+completes "bench" help b
+completes "" cpu tests/test_cli.
+completes "bitnet" quantize --layout = bit
+completes "native bnb bitnet eformer" quantize --layout =
 completes "tests/test_cli.sh" info tests/test_cli.
 completes "tests/test_cli.sh" quantize -o tests/test_cli.
 for v in $verbs; do
@@ -59,10 +65,17 @@ if command -v zsh >/dev/null; then
     zsh -n "$tmp/_lowbit" || die "zsh does not read it"
     checks=$((checks + 1))
 fi
+for shell in _lowbit lowbit.fish; do
+    grep -q 'bash zsh fish' "$tmp/$shell" || die "$shell: no shells"
+done
 if command -v fish >/dev/null; then
     fish --no-config -c "source $tmp/lowbit.fish
         complete -C 'lowbit quantize --layo'
-        complete -C 'lowbit quantize --layout b'" >"$tmp/out" 2>"$tmp/err"
+        complete -C 'lowbit quantize --layout b'
+        complete -C 'lowbit completion z'
+        complete -C 'lowbit help merg'" >"$tmp/out" 2>"$tmp/err"
+    has "zsh"
+    has "merge"
     has "--layout"
     has "bitnet"
     has "bnb"
