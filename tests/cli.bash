@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# cli.bash - what tests of the command `lowbit` share; $1 is the program.
+# cli.bash - shared by the tests of the command `lowbit`; $1 is the program.
 #
-# Leaves $tmp, which goes at the end, and $golden.
+# Sets $tmp, which is removed at the end, and $golden.
 export LC_ALL=C
 program=${1:?usage: $0 PROGRAM [FAULTY]}
 # shellcheck disable=SC2034
@@ -27,10 +27,10 @@ run()
     checks=$((checks + 1))
     "$program" "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
     [ "$status" = "$want" ] || die "'$*': exit status $status, not $want"
-    [ "$want" != 0 ] || [ ! -s "$tmp/err" ] || die "'$*': talks"
+    [ "$want" != 0 ] || [ ! -s "$tmp/err" ] || die "'$*': unexpected output on stderr"
 }
 
-# refused STATUS TEXT ARGUMENT...: a sentence with TEXT, nothing on stdout.
+# refused STATUS TEXT ARGUMENT...: fails with a message that has TEXT, no stdout.
 refused()
 {
     local status=$1 text=$2
@@ -40,7 +40,7 @@ refused()
     [ ! -s "$tmp/out" ] || die "'$*': prints something"
 }
 
-# prints ARGUMENT... <<TEXT: exactly that.
+# prints ARGUMENT... <<TEXT: stdout is exactly TEXT.
 prints()
 {
     cat >"$tmp/want"
@@ -49,7 +49,7 @@ prints()
         die "'$*': $(cat "$tmp/diff")"
 }
 
-has() # TEXT: a line of what the last run printed
+has() # TEXT: is a line in the output of the last run
 {
     checks=$((checks + 1))
     grep -qF -- "$1" "$tmp/out" || die "'$1' is not in what it prints"
@@ -67,15 +67,15 @@ safetensors()
     } >"$1"
 }
 
-# put_bytes FILE OFFSET BYTES: over what is there.
+# put_bytes FILE OFFSET BYTES: overwrites bytes of a file.
 put_bytes()
 {
     # shellcheck disable=SC2059
     printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
-# letters_model ARRAYS: $tmp/model, of letters and digits, which are finite
-# numbers, in two shards; each array has 1 MiB, (512,512) of f32.
+# letters_model ARRAYS: makes $tmp/model in two shards. Its bytes are letters and
+# digits, which are finite values; each array has 1 MiB, (512,512) of f32.
 letters_model()
 {
     local each=$(($1 / 2)) size=1048576 index='' name header i k

@@ -1,9 +1,9 @@
 #!/bin/sh
-# conformance.sh PROGRAM DIR [THREADS] - every kind of case in DIR, with 1, 2 and
-# 7 threads, or so many: all must pass, and with the same bits.
+# conformance.sh PROGRAM DIR [THREADS] - runs all conformance cases in DIR, with
+# THREADS or with 1, 2 and 7 threads: all must pass, with the same bits.
 #
-# The cases are not part of the project: where there are none, that is said, and
-# it is not an error. Kinds that PROGRAM does not know yet are left out.
+# The cases are not part of the project: if there are none, a note is printed and
+# the exit status is 0. Kinds that PROGRAM does not support are skipped.
 export LC_ALL=C
 program=$1
 dir=$2

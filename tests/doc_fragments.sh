@@ -1,7 +1,7 @@
 #!/bin/sh
 # doc_fragments.sh - every fragment of C in README.md, docs/add-a-*.md and
 # docs/training.md appears, line for line, in a file that is built or in a public
-# header. Runs of blanks count as one.
+# header. Differences in blanks are ignored.
 # ctest: skip-ref
 export LC_ALL=C
 cd "$(dirname "$0")/.." || exit 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install.sh - tests the installed library as its users see it.
+# install.sh - tests the installed library as users see it.
 #
 # Installs into a temporary directory, builds README's program with pkg-config
 # and with find_package, shared and static, in C and in C++; compiles each header
@@ -49,7 +49,7 @@ ok "the command, its completion and manual pages"
 # ---- pkg-config
 
 cd "$tmp"
-# The program that README shows, which is the example.
+# README shows the program examples/hello.c.
 # shellcheck disable=SC2016
 sed -n '/^```c$/,/^```$/p' "$root/README.md" | sed '1d;$d' >hello.c
 tail -n +2 "$root/examples/hello.c" | cmp -s - hello.c ||
@@ -58,12 +58,12 @@ for pc in lowbit lowbit-core; do
     [ "$(pkg-config --modversion $pc)" = "$version" ] ||
         die "$pc.pc has another version than lowbit.h"
 done
-# The words of a user's command line, meant to be split.
+# The words of a user's command line, split on purpose.
 # shellcheck disable=SC2046
 cc hello.c $(pkg-config --cflags --libs lowbit) -o hello
 LD_LIBRARY_PATH=$lib ./hello >expected
 [ -s expected ] || die "hello printed nothing"
-# Without files it needs no other library, and can be all static.
+# The core needs no other library and can be linked statically.
 # shellcheck disable=SC2046
 cc hello.c $(pkg-config --cflags --libs lowbit-core) -o hello_core
 LD_LIBRARY_PATH=$lib ./hello_core | cmp - expected
@@ -160,7 +160,7 @@ done
 cat "$include"/lowbit{,_ext,_io,_mesh}.h | tr '\n' ' ' |
     sed 's/LB_API/\n&/g' |
     sed -n 's/^LB_API [^(;]*[ *]\(lb_[a-z0-9_]*\)(.*/\1/p' | sort -u >declared
-# What the libraries share among themselves is nobody else's.
+# Symbols that the libraries share have the version LOWBIT_PRIVATE.
 nm -D --defined-only "$lib/liblowbit.so" "$lib/liblowbit-io.so" |
     awk 'NF == 3 && $2 != "A"' >symbols
 awk '$3 !~ /@@LOWBIT_/' symbols >unversioned
@@ -169,18 +169,18 @@ awk '$3 !~ /@@LOWBIT_PRIVATE$/ { print $3 }' symbols | sed 's/@.*//' |
     sort -u >exported
 diff declared exported >log ||
     die "declared LB_API (<) and exported (>) differ: $(grep '^[<>]' log)"
-# In a static library everything is visible: at least it has our prefix.
+# A static library hides nothing: its symbols need our prefix.
 nm -g --defined-only "$lib/liblowbit.a" "$lib/liblowbit-io.a" 2>/dev/null |
     awk 'NF == 3 && $3 !~ /^lb_/ { print $3 }' >foreign
 [ ! -s foreign ] || die "without lb_ in a static library: $(cat foreign)"
 ok "$(wc -l <declared) functions, all and only those, as LOWBIT_*"
 
-# ---- MPI, where there is one; it is nobody's but liblowbit-mpi's
+# ---- MPI, if installed: only liblowbit-mpi may depend on it
 
 ! readelf -d "$lib/liblowbit.so" "$lib/liblowbit-io.so" | grep -q libmpi ||
-    die "MPI is needed by more than liblowbit-mpi"
+    die "other libraries than liblowbit-mpi need MPI"
 ! nm -D "$lib/liblowbit.so" "$lib/liblowbit-io.so" | grep -q MPI_ ||
-    die "MPI shows in more than liblowbit-mpi"
+    die "other libraries than liblowbit-mpi refer to MPI"
 if [ -e "$lib/liblowbit-mpi.so" ]; then
     cat >mesh.c <<'EOF'
 #include <lowbit_mpi.h>

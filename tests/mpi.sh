@@ -3,8 +3,8 @@
 # installed.
 #
 # Compiles each test that includes ranks.h with that MPI's compiler against
-# BUILD's static library, and runs it on 1, 2, 4 and 8 processes (MPICH: 4). In
-# short: the first kind there is, on 4 processes, law 7 on one mesh.
+# BUILD's static library, and runs it on 1, 2, 4 and 8 processes (MPICH: 4). With
+# --short: only the first MPI, 4 processes, and law 7 on one mesh.
 set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -23,7 +23,8 @@ die()
     exit 1
 }
 
-# As root Open MPI wants to be asked twice, and both may lack cores.
+# Open MPI needs two variables to run as root, and an option if there are fewer
+# cores than ranks.
 start()
 {
     local kind=$1 n=$2
@@ -36,27 +37,27 @@ start()
     esac
 }
 
-# What is expected of the others when a rank ends: not to wait for it. It takes a
-# second or two; many more are allowed, for the machine may have more to do.
+# When a rank ends, the others must not wait for it forever. It takes a second or
+# two; many more are allowed on a busy machine.
 ends()
 {
     local kind=$1 how=$2 begin=$SECONDS named='rank 1 '
-    # MPICH tells the process, not the rank, of one that was killed.
+    # MPICH names the process that was killed, not the rank.
     [ "$kind $how" != 'mpich dies' ] || named='EXIT CODE: 9'
-    ! start "$kind" 4 "$tmp/$kind/mpi_ends" "$how" >"$tmp/said" 2>&1 ||
-        die "$kind: a rank that $how is no failure"
+    ! start "$kind" 4 "$tmp/$kind/mpi_ends" "$how" >"$tmp/out" 2>&1 ||
+        die "$kind: exit status 0 although a rank $how"
     [ $((SECONDS - begin)) -le 60 ] ||
         die "$kind: a rank that $how is noticed after $((SECONDS - begin)) s"
-    grep -q "$named" "$tmp/said" ||
-        die "$kind: a rank that $how is not named: $(cat "$tmp/said")"
+    grep -q "$named" "$tmp/out" ||
+        die "$kind: a rank that $how is not named: $(cat "$tmp/out")"
     runs=$((runs + 1))
 }
 
-# For exchanges of more than 2^31 bytes.
+# Exchanges of more than 2^31 bytes need memory.
 has_memory()
 {
     awk '/^MemAvailable/ { exit !($2 > 12e6) }' /proc/meminfo ||
-        { echo "mpi.sh: mpi_long is left out: it takes 12 GB"; return 1; }
+        { echo "mpi.sh: mpi_long skipped: it needs 12 GB of memory"; return 1; }
 }
 
 for kind in openmpi mpich; do
@@ -66,7 +67,7 @@ for kind in openmpi mpich; do
     mkdir "$tmp/$kind"
     sizes='1 2 4 8'
     [ $kind = openmpi ] && [ -z "$short" ] || sizes=4
-    # shellcheck disable=SC2086 # the words are to be split
+    # shellcheck disable=SC2086 # split on purpose
     mpicc.$kind $flags src/mpi/comm_mpi.c tests/mpi/mpi_ends.c \
         "$build/liblowbit.a" -lm -lpthread -o "$tmp/$kind/mpi_ends"
     while read -r source; do
@@ -77,7 +78,7 @@ for kind in openmpi mpich; do
             [ -e "$build/liblowbit-io.a" ] || continue
             io="$build/liblowbit-io.a -lzip -lz -lpcre2-8 -lxxhash" ;;
         esac
-        # Pieces so short that every test sends some.
+        # Such short pieces that every test sends several.
         # shellcheck disable=SC2086
         mpicc.$kind $flags -DLB_MPI_PIECE=30000 src/mpi/comm_mpi.c "$source" \
             "$build/liblb_test_shared.a" ${io%% *} "$build/liblowbit.a" \
@@ -85,9 +86,9 @@ for kind in openmpi mpich; do
         few=
         [ "$name$short" != test_law_shardsyes ] || few=--few
         for n in $sizes; do
-            start $kind "$n" "$tmp/$kind/$name" $few >"$tmp/said" 2>&1 ||
-                die "$kind, $n ranks: $name: $(cat "$tmp/said")"
-            echo "$kind, $n ranks, $SECONDS s: $(sort -u "$tmp/said" | paste -sd ';')"
+            start $kind "$n" "$tmp/$kind/$name" $few >"$tmp/out" 2>&1 ||
+                die "$kind, $n ranks: $name: $(cat "$tmp/out")"
+            echo "$kind, $n ranks, $SECONDS s: $(sort -u "$tmp/out" | paste -sd ';')"
             runs=$((runs + 1))
         done
     done < <(grep -lE '^#include "ranks.h"' tests/test_*.c)
@@ -98,20 +99,20 @@ for kind in openmpi mpich; do
         # shellcheck disable=SC2086
         mpicc.$kind $flags src/mpi/comm_mpi.c tests/mpi/mpi_long.c \
             "$build/liblowbit.a" -lm -lpthread -o "$tmp/$kind/mpi_long"
-        start $kind 2 "$tmp/$kind/mpi_long" >"$tmp/said" 2>&1 ||
-            die "$kind, 2 ranks: mpi_long: $(cat "$tmp/said")"
-        echo "$kind, 2 ranks, $SECONDS s: $(cat "$tmp/said")"
+        start $kind 2 "$tmp/$kind/mpi_long" >"$tmp/out" 2>&1 ||
+            die "$kind, 2 ranks: mpi_long: $(cat "$tmp/out")"
+        echo "$kind, 2 ranks, $SECONDS s: $(cat "$tmp/out")"
         runs=$((runs + 1))
     fi
     # shellcheck disable=SC2086
     mpicc.$kind $flags -DWITH_MPI src/mpi/comm_mpi.c examples/mlp_mesh.c \
         "$build/liblowbit.a" -lm -lpthread -o "$tmp/$kind/mlp_mesh"
     for n in 1 2 4; do
-        start $kind $n "$tmp/$kind/mlp_mesh" >"$tmp/said" 2>&1 ||
-            die "$kind, $n ranks: mlp_mesh: $(cat "$tmp/said")"
-        echo "$kind, $n ranks, $SECONDS s: $(tail -n 1 "$tmp/said")"
+        start $kind $n "$tmp/$kind/mlp_mesh" >"$tmp/out" 2>&1 ||
+            die "$kind, $n ranks: mlp_mesh: $(cat "$tmp/out")"
+        echo "$kind, $n ranks, $SECONDS s: $(tail -n 1 "$tmp/out")"
         runs=$((runs + 1))
     done
 done
-[ $kinds -gt 0 ] || die "no MPI here (tools/setup mpi)"
+[ $kinds -gt 0 ] || die "no MPI installed (run tools/setup mpi)"
 echo "mpi.sh: $runs runs, $kinds kinds of MPI, $SECONDS s"

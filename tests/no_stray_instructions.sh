@@ -1,18 +1,20 @@
 #!/bin/sh
-# no_stray_instructions.sh OBJECTS - no instruction outside of its level.
+# no_stray_instructions.sh OBJECTS - checks that no instruction appears outside of
+# its level.
 #
-# OBJECTS is where the library's object files lie, as src/ does. What every
-# x86-64 has (SSE2) may stand anywhere. What is coded with VEX, and the SSE and
-# BMI between, only in kernels/x86/<family>_<level>.o; of those, masks and zmm
-# only where the level begins with avx512, vpdp* where it or the function has vnni
-# in its name, and the byte permutations of VBMI in functions that have vbmi.
+# OBJECTS is the directory of the library's object files, structured like src/.
+# Baseline x86-64 (SSE2) is allowed everywhere. VEX-coded instructions, later SSE
+# and BMI are allowed only in kernels/x86/<family>_<level>.o; masks and zmm only
+# where the level begins with avx512, vpdp* only with vnni in the name of the level
+# or function, and VBMI's byte permutations only in functions with vbmi in their
+# name.
 #
-# `no_stray_instructions.sh --self` tries the rules on made-up disassembly.
+# `no_stray_instructions.sh --self` tests the rules on made-up disassembly.
 # ctest: skip-asan skip-ref
 set -u
 export LC_ALL=C
 
-# Reads what objdump -d says of one object, named in OBJECT.
+# Reads the output of objdump -d for one object, named in OBJECT.
 look()
 {
     awk -v object="$1" '
@@ -24,9 +26,9 @@ look()
         kernel = object ~ /(^|\/)kernels\/x86\//
         wide = kernel && object ~ /_avx512[a-z]*\./
         vnni = kernel && object ~ /_[a-z0-9]*vnni[a-z0-9]*\./
-        # SSE3, SSSE3, SSE4.1 and 4.2; ABM, BMI 1 and 2, MOVBE, ADX; AES and the
-        # like. tzcnt is missing on purpose: where it is not known it is bsf,
-        # and compilers use it so.
+        # SSE3, SSSE3, SSE4.1 and 4.2; ABM, BMI 1 and 2, MOVBE, ADX; AES etc.
+        # Without tzcnt: older CPUs execute it as bsf, and compilers rely on
+        # that.
         late = "^(addsubp[sd]|haddp|hsubp|movddup|movs[hl]dup|lddqu|" \
             "fisttp|pshufb|phadd|phsub|pmaddubsw|pmulhrsw|psign[bwd]|" \
             "pabs[bwd]|palignr|pmulld|pmuldq|dpp[sd]|mpsadbw|" \

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# test_cli.sh PROGRAM - does `lowbit` do what it is asked for?
+# test_cli.sh PROGRAM - tests the command itself, info and quantize; the other
+# verbs have files of their own.
 #
-# The command itself, info and quantize; other verbs have files of their own.
-# Every verb and option, exact output where it is not long, every exit status.
-# Data are on stdout, talk is on stderr. To be run in the project's root.
+# Every verb and option, exact output unless it is long, every exit status.
+# Results go to stdout, progress and diagnostics to stderr. Run it in the project's
+# root.
 # ctest: tsan
 set -euo pipefail
 # shellcheck source=tests/cli.bash
@@ -134,7 +135,7 @@ layers.010.w  u8    (1500)    1.5 kB
 layers.10.w   u8    (1500)    1.5 kB
 total: 4 arrays, 6.0 K parameters, 6.0 kB, 8 bits per weight
 END
-# What an interrupted run has left.
+# Files left by an interrupted run.
 cp "$tmp/layers" "$tmp/x.partial"
 "$program" info "$tmp/x.partial" >"$tmp/out" 2>"$tmp/err" || die "info of a partial file"
 grep -q "x.partial is the incomplete output of an interrupted run; repeat the command with --resume" \
@@ -160,7 +161,7 @@ done
 
 # ---- quantize ----------------------------------------------------------------
 
-src=tests/golden/layouts/bnb4.values # dense: it is what others decode
+src=tests/golden/layouts/bnb4.values # dense: the values that bitsandbytes decodes
 dst=$tmp/out.safetensors
 run 0 quantize --help
 has "usage: lowbit quantize SRC [OPTION]..."
@@ -183,8 +184,8 @@ refused 2 "unknown type 'Q5_K_M' (see lowbit formats)" quantize "$src" -o "$dst"
 refused 2 "--layout takes native, bnb, bitnet or eformer, not 'bbn'; did you mean bnb?" \
     quantize "$src" -o "$dst" --type nf4 --layout bbn
 for verb in "quantize $src --type nf4" "convert $src" "dequantize $src" \
-    "shard $src --mesh tp=1" "merge $tmp"; do
-    # shellcheck disable=SC2086 # words, meant to split
+    "shard $src --mesh tp=1" "merge ${src%/*}"; do
+    # shellcheck disable=SC2086 # words, split on purpose
     refused 2 "--output: cannot write to standard output" $verb -o -
 done
 refused 2 "--report: cannot write to standard output" diff "$src" "$src" --report -
@@ -194,7 +195,7 @@ refused 2 "--max-memory takes at least 1000000 bytes, not '2Ki'" \
 refused 3 "not recognized" quantize Makefile -o "$dst" --type nf4
 [ ! -e "$dst" ] || die "something was written"
 
-quantize() # ARGUMENT...: talks, and prints nothing
+quantize() # ARGUMENT...: must write to stderr only
 {
     checks=$((checks + 1))
     "$program" quantize "$src" -o "$dst" "$@" >"$tmp/out" 2>"$tmp/err" ||
@@ -215,10 +216,10 @@ refused 2 "is there already; --force replaces it" quantize "$src" -o "$dst" \
 has "scalar () kept f32 (a single number)"
 cp "$dst" "$tmp/first"
 quantize --type nf4 --force -q -j 1
-[ ! -s "$tmp/err" ] || die "-q talks"
-cmp -s "$dst" "$tmp/first" || die "other bytes on one thread"
+[ ! -s "$tmp/err" ] || die "-q prints something"
+cmp -s "$dst" "$tmp/first" || die "different bytes on one thread"
 LOWBIT_ISA=ref quantize --type nf4 --force -q --max-memory 1M
-cmp -s "$dst" "$tmp/first" || die "other bytes at ref"
+cmp -s "$dst" "$tmp/first" || die "different bytes at level ref"
 run 0 info "$dst"
 has "nested.weight  nf4 (bf16)  (70,300)   11.9 kB  native, 2 tensors"
 for type in Int8 ternary BINARY q8_0 Q4_0 iq4_nl tq1_0 tq2_0 dynamic8; do
@@ -253,12 +254,12 @@ none="matches none of the 7 arrays (e.g. 'stack.weight')"
 for how in include exclude override; do
     to=x
     [ $how != override ] || to=x=Q8_0
-    "$program" "${q[@]}" --type nf4 --$how $to 2>"$tmp/out" || die "--$how: fails"
+    "$program" "${q[@]}" --type nf4 --$how $to 2>"$tmp/out" || die "--$how: failed"
     has "lowbit: warning: --$how 'x' $none"
     refused 4 "$how 'x' $none" "${q[@]}" --type nf4 --$how $to --strict
 done
 run 0 "${q[@]}" --type nf4 --exclude x -q
-"$program" "${q[@]}" --type nf4 --exclude x -q --json >"$tmp/out" || die "--json: fails"
+"$program" "${q[@]}" --type nf4 --exclude x -q --json >"$tmp/out" || die "--json: failed"
 refused 2 "missing closing parenthesis" "${q[@]}" --type nf4 --include 'a('
 refused 2 "no such type" "${q[@]}" --type nf4 --override 'a=nf5'
 refused 2 "cannot open" "${q[@]}" --type nf4 --recipe no/such
@@ -279,7 +280,7 @@ rm "$dst"
     die "--dry-run needs an output"
 has "nested.weight (70,300) bf16 -> nf4, 42.0 kB -> 11.9 kB"
 has "dry run: 1 array would be quantized (nf4), 6 left unchanged"
-[ ! -e "$dst" ] || die "--dry-run writes"
+[ ! -e "$dst" ] || die "--dry-run wrote a file"
 refused 2 "--dry-run writes no --report" "${q[@]}" --type nf4 --dry-run --report a.md
 refused 2 "--shape-fallback takes keep, error or adjust, not 'x'" "${q[@]}" \
     --type nf4 --shape-fallback x
@@ -289,7 +290,7 @@ refused 2 "layout bitnet has no place for nf4 made so" quantize "$src" \
     -o "$dst" --force --type nf4 --layout bitnet
 gguf=(quantize "$golden/sharded" -o "$tmp/out.gguf" --force --type q8_0
     --include w --container-only)
-run 0 "${gguf[@]}" -q # rows of 2 and 3 are no blocks of 32
+run 0 "${gguf[@]}" -q # rows of 2 and 3 do not fill blocks of 32
 refused 4 "is to be quantized, and cannot be as it is asked for" "${gguf[@]}" --strict
 refused 3 "q8_0: the layout has no place for its shape, (2,2)" "${gguf[@]}" \
     --shape-fallback error
@@ -301,22 +302,22 @@ refused 2 "--target-size takes bytes, as 4.2G, 500MB or 3Gi, not '4x'" "${q[@]}"
 refused 1 "cannot reach 0.3524 bits per weight (1000 bytes): the minimum is " \
     "${q[@]}" --target-size 1k
 grep -q ", of which 5445 bytes are arrays that are not quantized" "$tmp/err" ||
-    die "not what stays"
+    die "no list of unchanged arrays"
 refused 2 "--target-bpw takes a number from 0.1 to 64" "${q[@]}" --target-bpw 0
 quantize --target-bpw 7 --force -q
 run 0 info "$dst"
 grep -q ' [56]\.[0-9]* bits per weight\| 7 bits per weight' "$tmp/out" ||
-    die "not about 7 bits: $(tail -1 "$tmp/out")"
+    die "expected about 7 bits: $(tail -1 "$tmp/out")"
 quantize --target-size 19.9k --force -q
 size=$(stat -c %s "$dst")
 [ "$size" -le 19900 ] || die "$size bytes, more than 19.9k"
-# All types are candidates: no larger and no less exact than one for all.
+# All types are candidates: never larger and less accurate than a single type.
 "$program" quantize "$src" -o "$dst" --force -q --type iq4_nl --report "$tmp/r.json"
 one=$(grep -o '"nrmse": [0-9.e-]*' "$tmp/r.json" | head -1 | cut -d' ' -f2)
 "$program" quantize "$src" -o "$dst" --force -q --target-bpw 8 --report "$tmp/r.json"
 best=$(grep -o '"nrmse": [0-9.e-]*' "$tmp/r.json" | head -1 | cut -d' ' -f2)
 awk "BEGIN { exit !($best < $one) }" || die "8 bits: $best, iq4_nl: $one"
-# Also where names make most of the file, and are in each of its shards.
+# Also if names make up most of the file and are in each of its shards.
 for prefix in w "$(printf 'w%.0s' {1..200})"; do
     header=''
     for ((i = 0; i < 20; i++)); do
@@ -336,7 +337,7 @@ for prefix in w "$(printf 'w%.0s' {1..200})"; do
     [ "$size" -le $((least + 4000)) ] || die "$size bytes, more than $least + 4000"
     [ "$size" -ge $((least - 4000)) ] || die "$size bytes, far from $least + 4000"
 done
-# A scale for each number is no gain, unless it is asked for.
+# One scale per value saves nothing: only on request.
 safetensors "$tmp/thin" \
     '{"w":{"dtype":"F32","shape":[1024,1],"data_offsets":[0,4096]}}' ''
 head -c 4096 /dev/zero >>"$tmp/thin"
@@ -351,7 +352,7 @@ for type in nf4 int8; do
         has "w     $type (f32)"
     done
 done
-quantize --type nf4 --force -q --resume # none is there to go on with
+quantize --type nf4 --force -q --resume # there is no partial file
 cp -r "$golden/sharded" "$tmp/model"
 run 0 quantize "$tmp/model" -o "$tmp/small" --type nf4 -q
 [ -e "$tmp/small/model.safetensors.index.json" ] || die "no directory"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_cli_completion.sh PROGRAM - completion in bash, and in zsh and fish where
-# they are installed; manual pages. To be run in the project's root.
+# test_cli_completion.sh PROGRAM - completion in bash, and in zsh and fish if they
+# are installed; manual pages. Run it in the project's root.
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
@@ -24,7 +24,7 @@ completes() # WANT WORD...: the last word is the one to complete
     COMP_WORDS=(lowbit "$@")
     COMP_CWORD=$#
     COMPREPLY=()
-    _lowbit || true # nothing to complete is no failure
+    _lowbit || true # it fails if there is nothing to complete
     checks=$((checks + 1))
     [ "${COMPREPLY[*]}" = "$want" ] || die "'$*': completes '${COMPREPLY[*]}'"
 }
@@ -62,7 +62,7 @@ for v in $verbs; do
         die "fish: no $v"
 done
 if command -v zsh >/dev/null; then
-    zsh -n "$tmp/_lowbit" || die "zsh does not read it"
+    zsh -n "$tmp/_lowbit" || die "zsh: syntax error"
     checks=$((checks + 1))
 fi
 for shell in _lowbit lowbit.fish; do
@@ -89,10 +89,10 @@ for v in $verbs; do
     has "lowbit-$v - "
     has "*--help*"
     if command -v scdoc >/dev/null; then
-        scdoc <"$tmp/out" >"$tmp/page" || die "$v: scdoc refuses its page"
+        scdoc <"$tmp/out" >"$tmp/page" || die "$v: scdoc rejects the manual page"
         grep -q '^\.SH OPTIONS' "$tmp/page" || die "$v: no options"
         ! grep '^\.[a-z]' "$tmp/page" | grep -v '^\.\(ie\|el\|ad\|nh\|nf\|fi\|ft\)' ||
-            die "$v: text that roff takes for a command"
+            die "$v: text that roff interprets as a command"
         checks=$((checks + 1))
     fi
     grep -q "^\*$v\*$" docs/lowbit.1.scd || die "lowbit.1.scd: no $v"

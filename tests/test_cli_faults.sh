@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_cli_faults.sh PROGRAM FAULTY - the command with a file system that fails:
-# what it says, what it leaves, and what --verify finds. FAULTY is the command
-# with the calls of tests/faults.h. To be run in the project's root.
+# test_cli_faults.sh PROGRAM FAULTY - the command on a failing file system: its
+# messages, the files it leaves, and what --verify finds. FAULTY is the command
+# linked with tests/faults.c. Run it in the project's root.
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
@@ -10,7 +10,7 @@ dense=tests/golden/layouts/bnb4.values
 packed=tests/golden/layouts/bnb4.safetensors
 to=$tmp/to.safetensors
 
-# fails FAULT TEXT VERB..: with a sentence, and what stood there stays.
+# fails FAULT TEXT VERB...: with the message TEXT, and the old file stays.
 fails()
 {
     export LOWBIT_FAULT=$1
@@ -20,7 +20,7 @@ fails()
     refused 1 "$text" "$@" -q -o "$to" --force
     unset LOWBIT_FAULT
     [ "$(cat "$to")" = old ] || die "'$*': the old file is gone"
-    [ ! -e "$to.partial" ] || die "'$*': a partial file stays"
+    [ ! -e "$to.partial" ] || die "'$*': a partial file is left"
 }
 
 jobs=("quantize $dense --type nf4" "convert $packed" "dequantize $packed")
@@ -29,30 +29,30 @@ for job in "${jobs[@]}"; do
     verb=($job)
     fails "pwrite 3 28" "No space left on device" "${verb[@]}"
     grep -qE 'to.safetensors.partial: cannot write [0-9]+ bytes at [0-9]+ of [0-9]+: ' \
-        "$tmp/err" || die "'$job': not which bytes"
+        "$tmp/err" || die "'$job': the message does not name the bytes"
     fails "pwrite 4 5" "Input/output error" "${verb[@]}"
     fails "ftruncate 2 28" "cannot resize: No space left on device" "${verb[@]}"
     fails "fsync 1 5" "cannot sync: Input/output error" "${verb[@]}"
     fails "rename 1 13" "cannot rename: Permission denied" "${verb[@]}"
-    # What goes half-way is gone on with.
+    # Short reads and writes are continued.
     rm -f "$to"
     run 0 "${verb[@]}" -q -o "$to"
     cp "$to" "$tmp/right"
     export LOWBIT_FAULT="pwrite 3 short"
     run 0 "${verb[@]}" -q -o "$to" --force
-    cmp -s "$to" "$tmp/right" || die "'$job': other bytes after a short write"
-    # A bit that was written wrongly: nobody knows, unless it is read again.
+    cmp -s "$to" "$tmp/right" || die "'$job': different bytes after a short write"
+    # A flipped bit is detected only by reading the output again.
     export LOWBIT_FAULT="pwrite 4 flip"
     run 0 "${verb[@]}" -q -o "$to" --force
-    if cmp -s "$to" "$tmp/right"; then die "'$job': no bit was turned over"; fi
+    if cmp -s "$to" "$tmp/right"; then die "'$job': no bit was flipped"; fi
     fails "pwrite 4 flip" "is read back other than it was written" \
         "${verb[@]}" --verify
     run 0 "${verb[@]}" -q -o "$to" --force --verify
-    cmp -s "$to" "$tmp/right" || die "'$job': other bytes with --verify"
+    cmp -s "$to" "$tmp/right" || die "'$job': different bytes with --verify"
 done
 
-# What was read wrongly, and so written rightly, is found by reading the source
-# again: one of the reads is of an array that stays as it is.
+# A wrong read gives wrong output that was written correctly. It is found by
+# reading the source again. One of the reads is of an unchanged array.
 found=0
 for ((k = 1; k <= 60; k++)); do
     status=0
@@ -65,9 +65,9 @@ for ((k = 1; k <= 60; k++)); do
     esac
 done
 checks=$((checks + 60))
-[ "$found" -gt 0 ] || die "no wrong read was found"
+[ "$found" -gt 0 ] || die "no wrong read was detected"
 
-# The result is there, and cannot be read for the report.
+# The result exists but cannot be read for the report.
 for ((k = 30; k > 0; k--)); do
     rm -f "$to" "$tmp/r.json"
     status=0
@@ -77,7 +77,7 @@ for ((k = 30; k > 0; k--)); do
 done
 checks=$((checks + 1))
 [ "$status" = 1 ] || die "exit status $status, not 1"
-grep -q 'to.safetensors: cannot read' "$tmp/err" || die "not what was not read"
+grep -q 'to.safetensors: cannot read' "$tmp/err" || die "the message does not name the file"
 [ -e "$to" ] || die "the result is gone"
 [ ! -e "$tmp/r.json" ] || die "there is a report"
 

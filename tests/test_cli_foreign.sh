@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# test_cli_foreign.sh PROGRAM - checkpoints of other programs that cannot be
-# decoded here: each is named and none is damaged. To be run in the project's
-# root.
+# test_cli_foreign.sh PROGRAM - checkpoints of other programs that lowbit cannot
+# decode: each is named and none is damaged. Run it in the project's root.
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
@@ -48,7 +47,7 @@ refused 3 "pickles: has PyTorch pickles (pytorch_model.bin) and no model.safe" \
 mv "$tmp/pickles/pytorch_model.bin" "$tmp/pickles/pytorch_model.bin.index.json"
 refused 3 "(pytorch_model.bin.index.json)" quantize "$tmp/pickles" \
     -o "$tmp/made" --type nf4
-# An archive of nothing is what numpy.savez writes of no arrays.
+# numpy.savez without arrays writes an empty archive.
 run 0 info "$golden/nothing.npz"
 has "total: 0 arrays"
 for made in "$out" "$tmp/made"; do
@@ -57,7 +56,7 @@ done
 
 # ---- GGUF --------------------------------------------------------------------
 
-# A GGUF file without architecture is no model, whatever it is made of.
+# A GGUF file without general.architecture cannot be loaded as a model.
 mkdir "$tmp/hf"
 cp tests/golden/layouts/bnb8.values "$tmp/hf/model.safetensors"
 echo '{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}' \
@@ -77,30 +76,30 @@ for src in "$tmp/hf" "$tmp/hf/model.safetensors" "$golden/float32.npy"; do
         rm "$gguf"
     done
 done
-# From GGUF to GGUF it is one, also by way of another kind of file.
+# GGUF to GGUF keeps the architecture, also through another container.
 run 0 convert "$golden/values.gguf" -o "$tmp/v.safetensors" -q --no-sync
 run 0 convert "$tmp/v.safetensors" -o "$gguf" -q --no-sync
-cmp -s "$golden/values.gguf" "$gguf" || die "the way back: other bytes"
+cmp -s "$golden/values.gguf" "$gguf" || die "converted back: different bytes"
 run 0 quantize "$golden/values.gguf" -o "$gguf" -q --no-sync --force --type q8_0
 if "$program" quantize --help | grep 'lowbit quantize model/.*gguf'; then
-    die "--help shows what is refused"
+    die "--help has an example that is refused"
 fi
 
 # ---- the layout of a directory -----------------------------------------------
 
-# chosen TEXT QUANT_METHOD OPTION...: what is said, and what config.json says.
+# chosen TEXT QUANT_METHOD OPTION...: the message and the content of config.json.
 chosen()
 {
     checks=$((checks + 1))
     "$program" quantize "$tmp/hf" -o "$tmp/made" --force --no-sync "${@:3}" \
-        >"$tmp/out" 2>"$tmp/err" || die "'${*:3}': fails"
+        >"$tmp/out" 2>"$tmp/err" || die "'${*:3}': failed"
     grep -qF "layout $1" "$tmp/err" || die "'${*:3}': does not say '$1'"
     if [ -n "$2" ]; then
         grep -q "\"quant_method\": \"$2\"" "$tmp/made/config.json" ||
             die "'${*:3}': not $2"
     else
         grep -q '"lowbit": {' "$tmp/made/config.json" || die "'${*:3}': no lowbit"
-        ! grep -q quant_method "$tmp/made/config.json" || die "'${*:3}': a method"
+        ! grep -q quant_method "$tmp/made/config.json" || die "'${*:3}': config.json has a quant_method"
     fi
 }
 header='{"layers.0.weight":{"dtype":"F32","shape":[64,64],"data_offsets":[0,16384]},'
@@ -117,7 +116,7 @@ chosen "native, which only lowbit loads, instead of bnb: it cannot" '' \
 chosen "native, which only lowbit loads, instead of bnb: types" '' \
     --type nf4 --override layers.1=int8
 chosen "native, which only lowbit loads: a target" '' --target-bpw 6
-# What is asked for is not replaced.
+# An explicit layout is not replaced.
 refused 2 "bnb" quantize "$tmp/hf" -o "$tmp/made" --force --type int8 \
     --block-size 32 --layout bnb
 run 0 quantize "$tmp/hf" -o "$tmp/made" -q --no-sync --force --type nf4 \
@@ -127,8 +126,8 @@ run 0 info "$tmp/made"
 has native
 run 0 dequantize "$tmp/made" -o "$tmp/wide" -q --no-sync
 ! grep -q quantization "$tmp/wide/config.json" ||
-    die "the configuration stays"
-# A directory stays in its layout, and config.json as it is.
+    die "the quantization_config was kept"
+# Converting a directory keeps its layout and config.json.
 run 0 quantize "$tmp/hf" -o "$tmp/made" -q --no-sync --force --type nf4 --double-quant
 run 0 convert "$tmp/made" -o "$tmp/wide" -q --no-sync --force
 diff -r "$tmp/made" "$tmp/wide" >"$tmp/diff" || die "$(cat "$tmp/diff")"
@@ -180,12 +179,12 @@ foreign()
     refused 3 "without another dtype" convert "$file" -o "$out" --dtype f32
     [ ! -e "$out" ] && [ ! -e "$tmp/out.npz" ] || die "something was written"
     run 0 convert "$file" -o "$out" -q --no-sync --verify
-    cmp -s "$file" "$out" || die "$method: other bytes"
+    cmp -s "$file" "$out" || die "$method: different bytes"
     rm "$out"
 }
 
 p=model.layers.0.mlp.up_proj
-# 4 bits: codes of eight rows in a word, and of eight columns
+# 4 bits: a word has the codes of eight rows, or of eight columns
 gptq=("$p.g_idx:I32:64" "$p.qweight:I32:8,32" "$p.qzeros:I32:1,4" "$p.scales:F16:1,32")
 awq=("$p.qweight:I32:64,4" "$p.qzeros:I32:1,4" "$p.scales:F16:1,32")
 mlx=("$p.weight:U32:32,8" "$p.biases:BF16:32,1" "$p.scales:BF16:32,1")
@@ -228,7 +227,7 @@ foreign quanto "$p.weight._scale:F32:32,1" "$p.weight._data:I8:32,64"
 foreign eetq "$p.weight_scales:F16:32" "$p.weight:I8:32,64"
 foreign gemma "$p.weight_scale:F32:32,1" "$p.weight:U8:32,32"
 
-# Names that mean nothing without codes beside them.
+# Names that do not indicate a method without codes.
 ordinary()
 {
     tensors "$tmp/plain.safetensors" "$@"
@@ -261,7 +260,7 @@ model()
     tensors "$dir/model.safetensors" "$@"
 }
 
-# says METHOD FILE: which FILE of $tmp/model names, and that it is not lost.
+# says METHOD FILE: FILE of $tmp/model names METHOD and is not lost.
 says()
 {
     local named="quantized with $1 (according to $2), which cannot be decoded"
@@ -309,11 +308,11 @@ says awq quant_config.json
 model model '{"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8"}}' \
     hf_quant_config.json "$p.weight_scale:F32:1" "$p.weight:F8_E4M3:32,64"
 says modelopt hf_quant_config.json
-# Where both speak, the configuration has the name.
+# If tensors and configuration differ, the configuration names the method.
 model model '{"quantization_config": {"quant_method": "auto-round"}}' \
     config.json "${gptq[@]}"
 says auto-round config.json
-# Settings that are empty, of the activations only or of something else.
+# Configurations that are empty, or not about weights.
 for text in '{"quantization_config": {}}' '{"quantization_config": null}' \
     '{"quantization": {"codebooks": 8}}'; do
     model model "$text" config.json "${floats[@]}"
@@ -322,12 +321,12 @@ done
 model model '{"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}}' \
     hf_quant_config.json "${floats[@]}"
 run 0 quantize "$tmp/model" -o "$tmp/copy" -q --no-sync --type nf4
-# An adapter, of floats, beside a quantized model is not part of it.
+# A float adapter next to a quantized model is not part of it.
 model model '{"quantization_config": {"quant_method": "gptq"}}' config.json "${gptq[@]}"
 tensors "$tmp/model/adapter.safetensors" "${floats[@]}"
 run 0 quantize "$tmp/model/adapter.safetensors" -o "$out" -q --no-sync --type nf4
 rm "$out"
-# All shards count.
+# All shards are checked.
 mv "$tmp/model/model.safetensors" "$tmp/model/model-00002-of-00002.safetensors"
 tensors "$tmp/model/model-00001-of-00002.safetensors" "lm_head.weight:F16:32,64"
 echo '{}' >"$tmp/model/config.json"
@@ -343,9 +342,9 @@ refused 3 "quantized with gptq (recognized by tensor $p.qweight)" \
 run 0 convert "$tmp/model" -o "$tmp/made" -q --no-sync
 for k in 1 2; do
     cmp -s "$tmp/model/model-0000$k-of-00002.safetensors" \
-        "$tmp/made/model-0000$k-of-00002.safetensors" || die "shard $k: other bytes"
+        "$tmp/made/model-0000$k-of-00002.safetensors" || die "shard $k: different bytes"
 done
-# A run that is continued.
+# An interrupted run that is continued.
 run 0 convert "$tmp/model" -o "$tmp/made" -q --no-sync --force --resume
 
 finish

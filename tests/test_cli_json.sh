@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test_cli_json.sh PROGRAM - JSON output of every verb: one object, its first
-# members, shapes, errors (docs/json.md). To be run in the project's root.
+# members, shapes, errors (docs/json.md). Run it in the project's root.
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
@@ -22,13 +22,13 @@ json()
     is '.warnings [] 0'
 }
 
-is() # LINE: of the flat form of the last object
+is() # LINE: is in the flat form of the last object
 {
     checks=$((checks + 1))
     grep -qxF -- "$1" "$tmp/flat" || die "no '$1' in $(cat "$tmp/flat")"
 }
 
-# fails STATUS KIND TEXT VERB ARGUMENT...: an error object, and the sentence.
+# fails STATUS KIND TEXT VERB ARGUMENT...: an error object and the message.
 fails()
 {
     local status=$1 kind=$2 text=$3

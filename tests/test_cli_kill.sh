@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_cli_kill.sh PROGRAM [FAULTY [RUNS]] - runs that are killed at some moment, and disks that
-# are full: what stood at the destination stays, and --resume ends in the bytes
-# of a run that was left alone. To be run in the project's root.
+# test_cli_kill.sh PROGRAM [FAULTY [RUNS]] - runs that are killed at any moment, and
+# full disks: an existing destination stays, and --resume ends with the same bytes
+# as an uninterrupted run. Run it in the project's root.
 # ctest: skip-asan
 set -euo pipefail
 # shellcheck source=tests/cli.bash
@@ -14,10 +14,10 @@ job=(quantize "$tmp/model" --type nf4 -q -j 1 --no-sync)
 began=$(date +%s%N)
 run 0 "${job[@]}" -o "$tmp/whole"
 took=$((($(date +%s%N) - began) / 1000000)) # ms
-[ "$took" -lt 1000 ] || took=1000 # the machine was busy with something else
+[ "$took" -lt 1000 ] || took=1000 # a busy machine
 run 0 "${job[@]}" -o "$tmp/whole.safetensors"
 
-# kill_after MS ARGUMENT...: without a word of the shell's about it.
+# kill_after MS ARGUMENT...: without the shell's message.
 kill_after()
 {
     local ms=$1 child
@@ -40,26 +40,26 @@ for ((k = 0; k < runs; k++)); do
         rm -rf "$to" "$to.partial"
         kill_after "$at" "${job[@]}" -o "$to"
         if [ -e "$to" ]; then
-            [ ! -e "$to.partial" ] || die "killed after $at ms: both are there"
+            [ ! -e "$to.partial" ] || die "killed after $at ms: output and partial file exist"
         else
             killed=$((killed + 1))
         fi
         run 0 "${job[@]}" -o "$to" --resume --force --verify
         diff -r "$whole" "$to" >"$tmp/diff" ||
             die "killed after $at ms and resumed: $(cat "$tmp/diff")"
-        [ ! -e "$to.partial" ] || die "$to.partial stays"
-        # With something there already: it stays until the new one is whole.
+        [ ! -e "$to.partial" ] || die "$to.partial is left"
+        # An existing file stays until the new one is complete.
         kill_after "$at" "${job[@]}" -o "$to" --force --block-size 32
         run 0 info "$to"
         has "$arrays arrays"
     done
 done
-[ "$runs" -lt 10 ] || [ "$killed" -gt 0 ] || die "none was killed in time"
+[ "$runs" -lt 10 ] || [ "$killed" -gt 0 ] || die "no run was killed in time"
 
 refused 2 "is there already; --force replaces it" "${job[@]}" -o "$tmp/whole" \
     --resume
 
-# The same for the other verbs that write.
+# The same for the other verbs that write files.
 for how in "convert whole.safetensors" "dequantize whole.safetensors" \
     "dequantize whole"; do
     again=("${how% *}" "$tmp/${how#* }" -q -j 1 --no-sync --max-memory 2M)
@@ -77,7 +77,7 @@ for how in "convert whole.safetensors" "dequantize whole.safetensors" \
         run 0 "${again[@]}" -o "$to" --resume --force
         diff -r "$tmp/right" "$to" >"$tmp/diff" ||
             die "$how killed after $at ms and resumed: $(cat "$tmp/diff")"
-        [ ! -e "$to.partial" ] || die "$to.partial stays"
+        [ ! -e "$to.partial" ] || die "$to.partial is left"
         rm -rf "$to"
     done
 done
@@ -91,11 +91,11 @@ if (
     ulimit -f 100 # kB
     "$program" "${job[@]}" -o "$tmp/old.safetensors" --force 2>"$tmp/err"
 ); then
-    die "a file that is too large is no error"
+    die "no error for a file that is too large"
 fi
-grep -q 'File too large' "$tmp/err" || die "the system's word is lost"
+grep -q 'File too large' "$tmp/err" || die "the system's message is missing"
 [ "$(cat "$tmp/old.safetensors")" = old ] || die "the old file is gone"
-[ ! -e "$tmp/old.safetensors.partial" ] || die "a partial file stays"
+[ ! -e "$tmp/old.safetensors.partial" ] || die "a partial file is left"
 
 disk=$tmp/disk
 mkdir "$disk"
@@ -106,8 +106,8 @@ if mount -t tmpfs -o size=2m tmpfs "$disk" 2>/dev/null; then
     [ "$(cat "$disk/old.safetensors")" = old ] || die "the old file is gone"
     refused 1 "file system has only" "${job[@]}" -o "$disk/dir"
     ls "$disk" >"$tmp/out"
-    [ "$(cat "$tmp/out")" = old.safetensors ] || die "something stays"
-    # Enough at first, and then another takes it.
+    [ "$(cat "$tmp/out")" = old.safetensors ] || die "another file is left"
+    # Enough space at first; then another process uses it up.
     mount -o remount,size=16m "$disk"
     full=0
     for ((k = 0; k < 20 && !full; k++)); do
@@ -123,18 +123,18 @@ if mount -t tmpfs -o size=2m tmpfs "$disk" 2>/dev/null; then
         status=0
         wait $child || status=$?
         rm "$disk/other"
-        # It was done by then, or had not yet looked for room.
+        # It had finished by then, or not yet checked the free space.
         if [ $status = 0 ] || grep -q 'file system has only' "$tmp/err"; then full=0; fi
         [ $full = 1 ] || echo old >"$disk/old.safetensors"
     done
     checks=$((checks + 1))
     [ "$full $status" = "1 1" ] || die "no disk became full in time: $status"
     grep -q 'cannot write [0-9]* bytes at [0-9]* of [0-9]*: No space left' \
-        "$tmp/err" || die "not said that the disk is full"
+        "$tmp/err" || die "no message that the disk is full"
     [ "$(cat "$disk/old.safetensors")" = old ] || die "the old file is gone"
-    [ ! -e "$disk/old.safetensors.partial" ] || die "a partial file stays"
+    [ ! -e "$disk/old.safetensors.partial" ] || die "a partial file is left"
 else
-    echo "test_cli_kill.sh: no full disk: mounting one is not allowed here"
+    echo "test_cli_kill.sh: full disk not tested: mounting is not permitted"
 fi
 
 finish

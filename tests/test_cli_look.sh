@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_cli_look.sh PROGRAM - check, diff and stats: is a file sound, is it like
-# another, what is in it. To be run in the project's root.
+# test_cli_look.sh PROGRAM - check, diff and stats: validate, compare and describe
+# files. Run it in the project's root.
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
@@ -56,7 +56,7 @@ shows_input() # COMMAND FILE: as `$program COMMAND FILE` does
 }
 shows_input check "$src"
 shows_input info "$src"
-[ -z "$(find "$tmp" -name 'lowbit-*')" ] || die "a temporary file stays"
+[ -z "$(find "$tmp" -name 'lowbit-*')" ] || die "a temporary file is left"
 : | TMPDIR=$tmp/none run 1 check -
 grep -q "cannot copy standard input to a file in $tmp/none: No such" \
     "$tmp/err" || die "does not name the directory"
@@ -106,13 +106,13 @@ END
 done
 cmp "$tmp/stats.1" "$tmp/stats.2"
 cmp "$tmp/stats.1" "$tmp/stats.3"
-# One NaN that is clamped does not spoil the error of the rest.
+# A clamped NaN does not affect the error of the other values.
 "$program" quantize "$tmp/nan" -o "$tmp/clamped" -q --report "$tmp/r.json" \
     --type int8 --override 'w=int8:nonfinite=clamp'
 ! grep -q '"nrmse": null' "$tmp/r.json" || die "one NaN makes the error NaN"
-grep -q '"nrmse": 0' "$tmp/r.json" || die "no error in the report"
+grep -q '"nrmse": 0' "$tmp/r.json" || die "the report has no error figures"
 
-# Scales lie first, and codes last.
+# Scales are stored first, codes last.
 "$program" quantize "$src" -o "$tmp/t" --type ternary -q
 size=$(stat -c %s "$tmp/t")
 put_bytes "$tmp/t" $((size - 5250)) '\xff'
@@ -144,7 +144,7 @@ run 0 diff "$src" "$src"
 has "nested.weight  bf16      bf16      equal"
 has "7 arrays, 0 exceed tolerance 0; overall nrmse 0, max 0, cosine 1"
 
-# |a-b| = 5, |a| = 10; they point the same way
+# |a-b| = 5, |a| = 10; the cosine is 1
 safetensors "$tmp/a" "$(f32 "[2]" 8)" '\0\0\xc0\x40\0\0\0\x41' # 6 8
 safetensors "$tmp/b" "$(f32 "[2]" 8)" '\0\0\x40\x40\0\0\x80\x40' # 3 4
 shows 1 diff "$tmp/a" "$tmp/b" <<END
@@ -162,12 +162,12 @@ shows 1 diff "$tmp/a" "$tmp/b" --json <<END
 {$w: [2], "bytes": 8, "in": "both", "second": {$w: [2], "bytes": 8}, "message": null, "values": 2, "differing": 2, "nonfinite": 0, "nrmse": 0.5, "max": 4, "cosine": 1, "differs": true}], "warnings": [], "error": {"exit": 1, "kind": "differs", "message": "1 of 1 arrays exceed tolerance 0 or were not compared"}}
 END
 run 0 diff "$tmp/a" "$tmp/a" --json
-[ ! -s "$tmp/err" ] || die "equal files: talks"
-# What cannot be compared
+[ ! -s "$tmp/err" ] || die "equal files: output on stderr"
+# Arrays that cannot be compared.
 safetensors "$tmp/c" "$(f32 "[1,2]" 8)" '\0\0\xc0\x40\0\0\0\x41'
 run 1 diff "$tmp/a" "$tmp/c"
 has "w     f32       f32       different shapes: (2) and (1,2)"
-# One array on either side: whatever the names.
+# One array on each side is paired regardless of names.
 safetensors "$tmp/d" "$(f32 "[2]" 8 | sed 's/"w"/"v"/')" '\0\0\xc0\x40\0\0\0\x41'
 shows 0 diff "$tmp/a" "$tmp/d" <<END
 w     f32       f32       equal
@@ -179,7 +179,7 @@ a     f32       f32       nrmse 0.5       max 4         cosine 1
 1 array, 0 exceed tolerance 0.5; overall nrmse 0.5, max 4, cosine 1
 END
 run 0 diff "$tmp/d" "$tmp/a.npy"
-# More than one: by name. Nothing is compared, and no error is made up.
+# Several arrays are paired by name; without a pair the error is null.
 safetensors "$tmp/vu" '{"v":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"u":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}' \
     '\0\0\xc0\x40\0\0\0\x41'
 shows 1 diff "$tmp/a" "$tmp/vu" --tolerance 9 <<END
@@ -205,7 +205,7 @@ run 1 diff "$tmp/a" "$tmp/e" --json
 has '"message": "unsupported type", "values": 0,'
 run 0 diff "$tmp/nan" "$tmp/nan"
 has "equal"
-# Columns are as wide as what stands in them; what cannot be loaded is named.
+# Columns are as wide as their content; unsupported types are named.
 many="[1,1,1,1,1,1,1,1,2]"
 header=$(f32 "$many" 8)
 safetensors "$tmp/many" "${header%\}},\"longer.name\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}" \
@@ -219,7 +219,7 @@ END
 run 1 diff "$src" "$tmp/dyn"
 has "nested.weight  bf16      dynamic8 (bf16)  nrmse 0.0"
 has "norm.weight    bf16      bf16             equal"
-# Against a quantized file: the worst first
+# Compared with a quantized file: the worst array first
 "$program" quantize "$src" -o "$tmp/q" --type nf4 -q
 run 1 diff "$src" "$tmp/q" --top 1
 [ "$(wc -l <"$tmp/out")" = 2 ] || die "--top 1 prints more"
@@ -263,7 +263,7 @@ shows 0 stats --json --bins 2 "$tmp/a" w <<END
 {$head: "stats", "path": "$tmp/a", "kind": "safetensors", "arrays": [
 {$w: [2], "bytes": 8, "message": null, "min": 6, "max": 8, "mean": 7, "std": 1, "zeros": 0, "nan": 0, "infinite": 0, "histogram": {"lo": 6, "hi": 8, "below": 0, "above": 0, "counts": [1, 1]}}], "warnings": []}
 END
-# Named, if they cannot be looked at.
+# Arrays that cannot be checked are named.
 shows 0 stats "$tmp/many" --bins 2 <<END
 name         type                min        max       mean        std
 w            f32           unsupported type or shape
@@ -276,8 +276,8 @@ END
 run 0 stats "$tmp/e" --json
 has '"format": null, "dtype": null, "shape": [2], "bytes": 2, "message": "unsupported type"}'
 refused 3 "F8_E4M3" stats "$tmp/e" w
-# Numbers so large that nothing lies half beside them, or that a double cannot
-# hold how far they are apart; and so small that there is nothing between them.
+# Values so large that their spacing exceeds 1/2 or their range overflows a
+# double, and adjacent subnormals.
 safetensors "$tmp/far" \
     '{"far":{"dtype":"F64","shape":[2],"data_offsets":[0,16]},"same":{"dtype":"F64","shape":[1],"data_offsets":[16,24]},"near":{"dtype":"F64","shape":[2],"data_offsets":[24,40]}}' \
     '\xff\xff\xff\xff\xff\xff\xef\x7f\xff\xff\xff\xff\xff\xff\xef\xff\x7d\xc3\x94\x25\xad\x49\xb2\x54\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'

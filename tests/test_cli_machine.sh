@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_cli_machine.sh PROGRAM - formats, cpu and bench: what there is and how
-# fast. Times are not looked at. To be run in the project's root.
+# test_cli_machine.sh PROGRAM - formats, cpu and bench. Times are not checked. Run
+# it in the project's root.
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
@@ -10,8 +10,8 @@ set -euo pipefail
 refused 2 "formats takes no arguments (got 1)" formats x
 run 0 formats --help
 has "usage: lowbit formats [OPTION]..."
-# Bits follow from blocks; errors are those that docs/formats.md has for other
-# normal numbers (int8's is larger because rows are longer).
+# Bits follow from the block size; errors are as in docs/formats.md for other
+# normally distributed values (int8's is larger because rows are longer).
 LOWBIT_ISA=ref prints formats <<END
 type       bits/weight     nrmse  kernels     stored in
 int8             8.031    0.0079  portable    native bnb eformer

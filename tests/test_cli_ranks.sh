@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# test_cli_ranks.sh PROGRAM - verbs whose work the processes of mpirun share:
-# the same bytes as one process writes; an error of one rank is the sentence of
-# all; a rank that is killed ends all of them, is named, and damages nothing.
-# Without an MPI only that it is said so. To be run in the project's root.
+# test_cli_ranks.sh PROGRAM - verbs whose work is shared by the processes of
+# mpirun: the bytes equal those of a single process; an error of one rank is
+# reported by all; killing a rank ends all of them, names it, and damages nothing.
+# Without MPI only the error message is tested. Run it in the project's root.
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
@@ -11,7 +11,7 @@ letters_model $arrays
 
 # ---- without -----------------------------------------------------------------
 
-# As one of two processes, and with nothing beside it.
+# As one of two processes, without liblowbit-mpi.
 mkdir "$tmp/bin"
 cp "$program" "$tmp/bin/lowbit"
 alone=$program
@@ -25,9 +25,9 @@ refused 1 "started as one of 2 processes, and lowbit-mpi" merge "$tmp/model" \
     -o "$tmp/none"
 refused 1 "started as one of 2 processes, and lowbit-mpi" diff "$tmp/model" \
     "$tmp/model" --report "$tmp/none"
-[ ! -e "$tmp/none" ] || die "something is there"
-[ ! -e "$tmp/none.partial" ] || die "something partial is there"
-run 0 info "$tmp/model" # has nothing to share, and writes nothing
+[ ! -e "$tmp/none" ] || die "an output exists"
+[ ! -e "$tmp/none.partial" ] || die "a partial output exists"
+run 0 info "$tmp/model" # no work to share, no output file
 unset OMPI_COMM_WORLD_SIZE
 program=$alone
 
@@ -40,7 +40,8 @@ fi
 
 # ---- with --------------------------------------------------------------------
 
-# As root Open MPI wants to be asked twice, and there may be few cores.
+# Open MPI needs two variables to run as root, and an option if there are fewer
+# cores than ranks.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 over=
 ! mpirun --version 2>&1 | grep -q 'Open MPI\|OpenRTE' || over=--oversubscribe
@@ -61,7 +62,7 @@ same()
 {
     checks=$((checks + 1))
     diff -r "$1" "$2" >"$tmp/diff" || die "$(cat "$tmp/diff")"
-    [ ! -e "$2.partial" ] || die "$2.partial stays"
+    [ ! -e "$2.partial" ] || die "$2.partial is left"
 }
 
 job=(quantize "$tmp/model" --type nf4 --no-sync)
@@ -70,15 +71,15 @@ run 0 "${job[@]}" -q -o "$tmp/whole.safetensors"
 for n in 2 4; do
     shared $n 0 "${job[@]}" -o "$tmp/dir" --verify
     same "$tmp/whole" "$tmp/dir"
-    # The first rank talks, once, and of all arrays.
+    # Only the first rank prints, for all arrays.
     [ "$(grep -c "^[0-9]*/$arrays layers" "$tmp/err")" = $arrays ] ||
         die "not a line for each array"
     [ "$(grep -c "lowbit: .*: $arrays arrays quantized" "$tmp/err")" = 1 ] ||
-        die "it is not summed up once"
-    grep -q '^1/.*nrmse 0\.' "$tmp/err" || die "no errors are told"
+        die "no single summary"
+    grep -q '^1/.*nrmse 0\.' "$tmp/err" || die "the summary has no error figures"
     shared $n 0 "${job[@]}" -q -o "$tmp/file.safetensors" --report "$tmp/r.json"
     same "$tmp/whole.safetensors" "$tmp/file.safetensors"
-    [ ! -s "$tmp/err" ] || die "it talks"
+    [ ! -s "$tmp/err" ] || die "-q prints something"
     [ -s "$tmp/r.json" ] || die "there is no report"
     rm -rf "$tmp/dir" "$tmp/file.safetensors" "$tmp/r.json"
 done
@@ -86,54 +87,56 @@ run 0 dequantize "$tmp/whole" -o "$tmp/floats.safetensors" -q --no-sync
 shared 3 0 dequantize "$tmp/whole" -o "$tmp/file.safetensors" -q --no-sync
 same "$tmp/floats.safetensors" "$tmp/file.safetensors"
 program=$ranks
-shared 2 0 info "$tmp/whole" # by the first alone
+shared 2 0 info "$tmp/whole" # by the first rank alone
 program=$alone
 [ "$(grep -c "$arrays arrays" "$tmp/out")" = 1 ] || die "not printed once"
 
-# Verbs that write, and share nothing: by the first alone.
+# Verbs that write without sharing the work run on the first rank alone.
 cut=(shard "$tmp/model" --mesh x=2 --spec '.=P(x)' --no-sync)
 run 0 "${cut[@]}" -q -o "$tmp/cut"
 shared 4 0 "${cut[@]}" -o "$tmp/cut4"
 same "$tmp/cut" "$tmp/cut4"
-[ "$(grep -c 'arrays cut' "$tmp/err")" = 1 ] || die "it is not summed up once"
+[ "$(grep -c 'arrays cut' "$tmp/err")" = 1 ] || die "no single summary"
 shared 4 0 merge "$tmp/cut4" -o "$tmp/merged" -q --no-sync
-rm "$tmp/model/config.json" # which merge does not know of
 same "$tmp/model" "$tmp/merged"
-echo '{"dtype":"float32"}' >"$tmp/model/config.json"
 
 # ---- wrong -------------------------------------------------------------------
 
-# sentences N TEXT: every rank's, and the same.
+# sentences N TEXT: N ranks print the same message.
 sentences()
 {
     checks=$((checks + 1))
     [ "$(grep '^lowbit: ' "$tmp/err" | sort -u | wc -l)" = 1 ] ||
-        die "they say different things"
-    [ "$(grep -cF -- "$2" "$tmp/err")" = "$1" ] || die "not all say '$2'"
+        die "the ranks print different messages"
+    [ "$(grep -cF -- "$2" "$tmp/err")" = "$1" ] || die "not all ranks print '$2'"
 }
 
 cp -r "$tmp/model" "$tmp/bad"
-# A number that is none, in the middle of an array that some rank has.
+# A NaN in the middle of an array that some rank quantizes.
 put_bytes "$tmp/bad/model-00001-of-00002.safetensors" 6000000 \
     '\xff\xff\xff\x7f\xff\xff\xff\x7f'
 echo old >"$tmp/old.safetensors"
 shared 4 3 quantize "$tmp/bad" --type nf4 -q -o "$tmp/old.safetensors" --force
 sentences 4 "'layers."
 [ "$(cat "$tmp/old.safetensors")" = old ] || die "the old file is gone"
-[ ! -e "$tmp/old.safetensors.partial" ] || die "a partial file stays"
+[ ! -e "$tmp/old.safetensors.partial" ] || die "a partial file is left"
 truncate -s -1 "$tmp/bad/model-00002-of-00002.safetensors"
 shared 4 3 quantize "$tmp/bad" --type nf4 -q -o "$tmp/none"
 sentences 4 "model-00002-of-00002.safetensors"
-[ ! -e "$tmp/none" ] || die "something is there"
-[ ! -e "$tmp/none.partial" ] || die "something partial is there"
+[ ! -e "$tmp/none" ] || die "an output exists"
+[ ! -e "$tmp/none.partial" ] || die "a partial output exists"
 shared 2 2 quantize "$tmp/model" --type nf4 -o "$tmp/old.safetensors"
 
 # ---- killed ------------------------------------------------------------------
 
-# One of the ranks, as soon as there is something to damage; then taken up. On a
-# busy machine most are done before they can be found: until one was not.
-killed=0
-for ((k = 0; k < 5 || (killed == 0 && k < 40); k++)); do
+# Kills one rank as soon as there is a partial file; then continues. On a busy
+# machine many runs end before that: repeats until one was killed.
+killed=0 tries=40
+if ! command -v pgrep >/dev/null; then
+    echo "test_cli_ranks.sh: no pgrep: killing a rank not tested"
+    tries=0
+fi
+for ((k = 0; k < tries && (k < 5 || killed == 0); k++)); do
     rm -f "$tmp/old.safetensors.partial"
     # shellcheck disable=SC2086
     timeout 120 mpirun $over -np 4 "$program" "${job[@]}" -q -j 1 \
@@ -144,15 +147,14 @@ for ((k = 0; k < 5 || (killed == 0 && k < 40); k++)); do
     victim=$(pgrep -f "lowbit.* -o $tmp/old.safetensors" | tail -n 1) || true
     name=$(cat "/proc/$victim/comm" 2>/dev/null) || name=
     case $name in lowbit*) kill -9 "$victim" 2>/dev/null || true ;; esac
-    begin=$SECONDS
     status=0
     wait $child || status=$?
     [ $status = 0 ] && echo old >"$tmp/old.safetensors" && continue # too late
     killed=$((killed + 1))
     checks=$((checks + 1))
-    [ $((SECONDS - begin)) -le 10 ] || die "it took $((SECONDS - begin)) s"
+    [ $status != 124 ] || die "the other ranks wait for the killed one"
     grep -qi 'rank [0-3]\|EXIT CODE: 9' "$tmp/err" || die "no rank is named"
-    # The old one, or all of the new one.
+    # Either the old file or the complete new one.
     cmp -s "$tmp/old.safetensors" "$tmp/whole.safetensors" ||
         [ "$(cat "$tmp/old.safetensors")" = old ] || die "the file is damaged"
     n=$((1 + k % 3))
@@ -161,9 +163,9 @@ for ((k = 0; k < 5 || (killed == 0 && k < 40); k++)); do
     same "$tmp/whole.safetensors" "$tmp/old.safetensors"
     echo old >"$tmp/old.safetensors"
 done
-[ $killed -gt 0 ] || die "none was killed in time"
+[ $killed -gt 0 ] || [ $tries = 0 ] || die "no rank was killed in time"
 
-# Another kind of MPI sees nothing of the others: nobody writes anything.
+# Ranks started by another MPI do not see each other: none writes anything.
 for other in mpirun.openmpi mpirun.mpich; do
     command -v $other >/dev/null || continue
     [ "$(readlink -f "$(command -v $other)")" != \
@@ -171,7 +173,7 @@ for other in mpirun.openmpi mpirun.mpich; do
     checks=$((checks + 1))
     ! timeout 60 $other -np 2 "$program" "${job[@]}" -o "$tmp/none" \
         >"$tmp/out" 2>"$tmp/err" || die "$other: no error"
-    grep -q 'built with another MPI' "$tmp/err" || die "$other: it is not said"
+    grep -q 'built with another MPI' "$tmp/err" || die "$other: no such message"
     [ ! -e "$tmp/none" ] || die "something was written"
 done
 finish

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # test_cli_report.sh PROGRAM - reports: the same figures as JSON, Markdown and
-# HTML, which is one page that needs nothing else. To be run in the project's
-# root.
+# HTML, which is a single self-contained page. Run it in the project's root.
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
@@ -13,16 +12,16 @@ header+='"n":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}}'
 safetensors "$tmp/a" "$header" '\0\0\xc0\x40\0\0\0\x41\0\0\0\0'
 safetensors "$tmp/b" "$header" '\0\0\x40\x40\0\0\x80\x40\0\0\0\0'
 
-report() # FILE: of b, from a; times and memory are taken out
+report() # FILE: report of a to b, without times and memory
 {
     run 1 diff -q "$tmp/a" "$tmp/b" --report "$tmp/$1"
-    [ ! -s "$tmp/err" ] || die "talks"
+    [ ! -s "$tmp/err" ] || die "output on stderr"
     [ ! -e "$tmp/$1.partial" ] || die "a partial file is left"
     sed -E "s|$tmp|DIR|g;s/'(DIR[^']*)'/\1/g;s/\"seconds\": [^,]*/\"seconds\": S/
         s/\"peak_bytes\": [^,]*/\"peak_bytes\": P/" "$tmp/$1" >"$tmp/out"
 }
 
-is() # <<TEXT: exactly that
+is() # <<TEXT: compares with the last output
 {
     checks=$((checks + 1))
     diff - "$tmp/out" >"$tmp/diff" || die "differs: $(cat "$tmp/diff")"
@@ -70,7 +69,7 @@ From `DIR/a`: 12 B to 12 B, 32 bits per weight; error: nrmse 0.5.
 | n | (1) | f32 | f32 | 4 B | 4 B | | | |
 END
 
-# What one of them lacks, or what cannot be compared, is in the figures.
+# Arrays that are missing or cannot be compared are in the figures.
 safetensors "$tmp/c" \
     '{"n":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]},"z":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}' \
     '\0\0\0\0\0\0\0\0\0\0\0\0'
@@ -84,7 +83,7 @@ has '"shape": "(2)", "was": "f32", "is": "(none)", "kept": "only in the first fi
 
 # ---- HTML --------------------------------------------------------------------
 
-page() # what every page has
+page() # checks for every page
 {
     local tag
     has '<!doctype html>'
@@ -92,11 +91,11 @@ page() # what every page has
     for tag in svg section table div p span li b title text rect; do
         [ "$(grep -o "<${tag}[ >]" "$tmp/out" | wc -l)" = \
             "$(grep -oE "</$tag>|<$tag [^>]*/>" "$tmp/out" | wc -l)" ] ||
-            die "a <$tag> is not closed"
+            die "<$tag> is not closed"
         checks=$((checks + 1))
     done
     if grep -qiE 'http|//|<script|<link|<img|@import|url\(|src=' "$tmp/out"; then
-        die "something from elsewhere"
+        die "the page loads external content"
     fi
 }
 
@@ -116,7 +115,7 @@ for type in nf4 int8 ternary q4_0; do
     page
     [ $type = q4_0 ] || has "aria-label=\"Codes of $type\""
     has "$type (bf16)"
-    # of many codes some are named, by round numbers
+    # with many codes, only some are labelled, with round numbers
     [ $type != int8 ] || for code in -96 -32 0 64; do has ">$code</text>"; done
 done
 safetensors "$tmp/one" \
@@ -129,22 +128,22 @@ has '<title>f32, 1 array, 4 B</title>'
 
 # ---- a job: lines, a bar, the end --------------------------------------------
 
-talks() # ARGUMENT...: of quantize; $tmp/out is what it says, without times
+messages() # ARGUMENT...: of quantize; $tmp/out is its stderr, without times
 {
     checks=$((checks + 1))
     "$program" quantize "$src" -o "$tmp/q" --force --type nf4 "$@" \
-        >"$tmp/data" 2>"$tmp/err" || die "quantize $*: fails"
+        >"$tmp/data" 2>"$tmp/err" || die "quantize $*: failed"
     [ ! -s "$tmp/data" ] || die "quantize $*: prints"
     sed -E "s|$tmp|DIR|g;s/'(DIR[^']*)'/\1/g;s|, in [0-9.]+ m?s$|, in TIME|;s|^speed: [0-9.]+ [kMG]?B/s, peak memory .*|speed: RATE|" "$tmp/err" >"$tmp/out"
 }
 
-talks
+messages
 is <<'END'
 wrote DIR/q: 1 array quantized (nf4), 6 left unchanged
 size: 47.4 kB -> 17.3 kB (2.7 times smaller), 6.113 bits per weight, in TIME
 error: nrmse 0.04916, cosine 0.99879, largest 0.04916 (nested.weight)
 END
-talks -v
+messages -v
 is <<'END'
 1/7 stack.weight (3,8,32) kept f32 (tiny)
 2/7 wide.weight (4,64) kept f32 (tiny)
@@ -157,7 +156,7 @@ wrote DIR/q: 1 array quantized (nf4), 6 left unchanged
 size: 47.4 kB -> 17.3 kB (2.7 times smaller), 6.113 bits per weight, in TIME
 error: nrmse 0.04916, cosine 0.99879, largest 0.04916 (nested.weight)
 END
-talks -vv
+messages -vv
 sed -i 1,10d "$tmp/out"
 is <<'END'
   type            arrays      weights              bytes    bits     nrmse       max     worst
@@ -187,16 +186,16 @@ has "kept: embedding and output head (2 arrays, 32.8 kB); to quantize them as we
     --include 'lm_head.weight|embed_tokens.weight' 2>"$tmp/out" || die "included"
 has "2 arrays quantized (nf4), 0 left unchanged"
 if grep -q '^kept' "$tmp/out"; then die "included, and kept"; fi
-talks -q
-[ ! -s "$tmp/out" ] || die "-q talks"
-talks -q --report "$tmp/q.json"
-[ ! -s "$tmp/out" ] || die "-q talks of a report"
+messages -q
+[ ! -s "$tmp/out" ] || die "-q prints something"
+messages -q --report "$tmp/q.json"
+[ ! -s "$tmp/out" ] || die "-q prints something with --report"
 cp "$tmp/q.json" "$tmp/out"
 has '"verb": "quantize"'
 has '"codes": {"nf4": {"least": 0, "count": [371, 960, 1284, '
 has '"kept": {"tiny": {"arrays": 4, '
 has '"name": "nested.weight", "shape": "(70,300)", "was": "bf16", "is": "nf4 (bf16)", "kept": null, "before": 42000, "after": 11900, "nrmse": 0.0491'
-talks --report "$tmp/q.html" --report "$tmp/q2.md" --report "$tmp/q2.json"
+messages --report "$tmp/q.html" --report "$tmp/q2.md" --report "$tmp/q2.json"
 has "report: DIR/q.html"
 has "report: DIR/q2.md"
 grep -q '^# ' "$tmp/q2.md" || die "no Markdown report"
@@ -208,7 +207,7 @@ refused 2 "needs a name that ends in .html, .md or .json, not 'x'" \
 sed "s|$tmp/||g;s|tests/golden/layouts/||g" "$tmp/q.html" >"$tmp/out"
 page
 has "<h2>Left unchanged</h2>"
-# Read again: in every layout.
+# --verify in every layout.
 for how in "nf4 native" "int8 native" "nf4 bnb" "int8 bnb" "ternary bitnet" \
     "ternary eformer" "nf4 eformer"; do
     # shellcheck disable=SC2086
@@ -217,7 +216,7 @@ for how in "nf4 native" "int8 native" "nf4 bnb" "int8 bnb" "ternary bitnet" \
         --verify --report "$tmp/v.json" 2>"$tmp/out" || die "$how: --verify"
     has "verified: 7 arrays"
 done
-# On stdout, for programs: what --report writes.
+# --json prints the same as --report writes.
 for verb in "quantize --type nf4" dequantize convert; do
     from=$tmp/q
     [ "${verb%% *}" != quantize ] || from=$src
@@ -245,21 +244,22 @@ if [ "$(id -u)" = 0 ] || [ -w /dev/full ]; then
     ln -s /dev/full "$tmp/full.md.partial"
     run 1 diff -q "$src" "$src" --report "$tmp/full.md"
     grep -q "full.md: cannot write: No space left" "$tmp/err" ||
-        die "a full disk is fine"
-    [ ! -e "$tmp/full.md" ] || die "half a report is left"
+        die "no error for a full disk"
+    [ ! -e "$tmp/full.md" ] || die "a partial report is left"
 fi
-# A link stays one, and what it leads to is replaced.
+# A symbolic link stays and its target is replaced.
 echo old >"$tmp/real.md"
 ln -s real.md "$tmp/link.md"
 run 1 diff -q "$tmp/a" "$tmp/b" --report "$tmp/link.md"
-[ -L "$tmp/link.md" ] || die "the link is no more"
-grep -q '12 B to 12 B' "$tmp/real.md" || die "what the link leads to is old"
-# What is no text is quoted as bash does it, and stays one line.
+[ -L "$tmp/link.md" ] || die "the link is gone"
+grep -q '12 B to 12 B' "$tmp/real.md" || die "the target of the link is unchanged"
+# Names that are not printable are quoted as in bash, on one line.
 cp "$tmp/a" "$tmp/x"$'\n\'\xff'
 run 1 diff -q "$tmp/x"$'\n\'\xff' "$tmp/b" --report "$tmp/x.md"
 cp "$tmp/x.md" "$tmp/out"
 has "From \`$tmp/x\\x0a'\\xff\`: 12 B to 12 B"
-has "    lowbit diff -q \$'$tmp/x\\012\\'\\377' $tmp/b --report $tmp/x.md"
+case $tmp in *[[:space:]]*) q="'" ;; *) q= ;; esac # other words are quoted, too
+has "    lowbit diff -q \$'$tmp/x\\012\\'\\377' $q$tmp/b$q --report $q$tmp/x.md$q"
 mkdir "$tmp/it's a dir"
 run 1 diff -q "$tmp/a" "$tmp/b" --report "$tmp/it's a dir/x.md"
 grep -qF -- "--report '$tmp/it'\\''s a dir/x.md'" "$tmp/it's a dir/x.md" ||

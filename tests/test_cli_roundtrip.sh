@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # test_cli_roundtrip.sh PROGRAM - quantize, dequantize, diff: every type in every
-# layout that has a place for it, with shapes that are multiples of nothing. What
-# is decoded must be what was encoded, number for number, and the source within
-# what the type may lose. To be run in the project's root.
+# layout that can store it, with odd shapes. Decoding must return exactly the
+# encoded values, and these are within the type's error of the source. Run it in
+# the project's root.
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
@@ -10,7 +10,7 @@ set -euo pipefail
 shapes='1,1 1,64 64,1 5,13 7,33 3,7,11 2,3,4,5 1,1025 130,66 0,5 4,0 96,256 31
     12,256'
 
-# bf16 of both signs, 1/8 to 2, of no order: n of them as escapes for printf.
+# n pseudorandom bf16 values of both signs, 1/8 to 2, as escapes for printf.
 numbers()
 {
     awk -v n="$1" 'BEGIN {
@@ -41,11 +41,11 @@ run 0 check "$src"
 quietly() # ARGUMENT..
 {
     checks=$((checks + 1))
-    "$program" "$@" -q >"$tmp/out" 2>"$tmp/err" || die "'$*': fails"
-    [ ! -s "$tmp/err" ] || die "'$*': talks"
+    "$program" "$@" -q >"$tmp/out" 2>"$tmp/err" || die "'$*': failed"
+    [ ! -s "$tmp/err" ] || die "'$*': output on stderr"
 }
 
-# trip LIMIT OUTPUT OPTION..: LIMIT of the error, over the numbers.
+# trip LIMIT OUTPUT OPTION...: LIMIT is the maximum nrmse.
 trip()
 {
     local limit=$1 to=$tmp/$2
@@ -53,18 +53,18 @@ trip()
     quietly quantize "$src" -o "$to" --force --no-sync --include . "$@"
     run 0 check "$to"
     quietly dequantize "$to" -o "$tmp/dense.safetensors" --force --no-sync
-    run 0 diff -q "$to" "$tmp/dense.safetensors" # nothing is apart
+    run 0 diff -q "$to" "$tmp/dense.safetensors" # equal
     run 0 diff -q "$src" "$tmp/dense.safetensors" --tolerance "$limit"
     quietly quantize "$src" -o "$tmp/one" --force --no-sync --include . "$@" \
         -j 1 --max-memory 1M --verify
     [ "${to##*.}" = gguf ] || cmp -s "$to" "$tmp/one" ||
-        die "$*: other bytes on one thread with little memory"
+        die "$*: different bytes on one thread with little memory"
     run 0 info "$to"
     trips=$((trips + 1))
     packed=$((packed + $(grep -c " ${type:?} (bf16)\| $type (f32)" "$tmp/out" || true)))
 }
 
-# Limits: of one array, what its worst scale can do.
+# Limits for one array, given its worst scale.
 trips=0 packed=0
 for row in int8:0.02 nf4:0.2 ternary:0.8 binary:0.9 dynamic8:0.05 q8_0:0.02 \
     q4_0:0.2 iq4_nl:0.2 tq1_0:1.1 tq2_0:1.1; do
@@ -95,7 +95,7 @@ trip 0.9 q.safetensors --type binary --block-size 32 --scale block
 cmp -s "$tmp/q.safetensors" "$tmp/blocks.safetensors" ||
     die "--block-size does not imply --scale block"
 trip 1.1 q.safetensors --type binary --layout eformer
-# Which way the scale goes is not in the file alone.
+# Whether a scale multiplies or divides is stated in config.json.
 type=ternary
 for class in bitlinear autobitlinear; do
     echo "{\"quantization_config\":{\"quant_method\":\"bitnet\",\"linear_class\":\"$class\"}}" \
@@ -107,7 +107,7 @@ for row in q8_0:0.02 q4_0:0.2 iq4_nl:0.2 tq1_0:1.1 tq2_0:1.1; do
     trip "${row#*:}" q.gguf --type "$type" --container-only
 done
 [ "$packed" -gt 100 ] || die "only $packed arrays were quantized in $trips trips"
-# A name may go on where another ends; parts of the two are told apart.
+# A name may be a prefix of another; their parts are not mixed up.
 src=$tmp/names.safetensors
 header='{"a":{"dtype":"BF16","shape":[2,64],"data_offsets":[0,256]},'
 header+='"a.b":{"dtype":"BF16","shape":[2,64],"data_offsets":[256,512]},'

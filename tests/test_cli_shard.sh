@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# test_cli_shard.sh PROGRAM - checkpoints cut into files of ranks and merged
-# again: the bytes are the same, whatever the layout; what each array got is
-# said; what is wrong is refused, and leaves what stood there. To be run in the
-# project's root.
+# test_cli_shard.sh PROGRAM - checkpoints split into per-rank files and merged
+# again have the same bytes in every layout; the spec of each array is printed;
+# errors are reported and leave existing files unchanged. Run it in the project's
+# root.
 # ctest: skip-asan
 set -euo pipefail
 # shellcheck source=tests/cli.bash
@@ -43,7 +43,7 @@ there_and_back()
     fi
     checks=$((checks + 1))
     for part in "$to" "$tmp/back" "$tmp/ranks"; do
-        [ ! -e "$part.partial" ] || die "$part.partial stays"
+        [ ! -e "$part.partial" ] || die "$part.partial is left"
     done
 }
 
@@ -62,7 +62,7 @@ header='{"up.weight":{"dtype":"F32","shape":[64,256],"data_offsets":[0,65536]},'
 header+='"down.weight":{"dtype":"F32","shape":[256,64],"data_offsets":[65536,131072]},'
 header+='"norm.weight":{"dtype":"F32","shape":[8],"data_offsets":[131072,131104]} }'
 safetensors "$tmp/model.safetensors" "$header" ''
-digits=0123456789 # numbers that f16 can hold, too
+digits=0123456789 # pairs are finite in f16 as well
 digits=$digits$digits$digits$digits$digits$digits$digits
 base64 -w0 /dev/urandom | tr 'A-Za-z+/' "${digits:0:54}" |
     head -c 131104 >>"$tmp/model.safetensors" || true
@@ -78,7 +78,7 @@ for how in '--type nf4 --block-size 32' '--type int8' '--type ternary' \
     there_and_back "$tmp/small.safetensors" tp=2 'up=P(None, tp)' 'down=P(tp)'
 done
 
-# A spec as long as axes can be called.
+# A spec with axis names of maximum length.
 axes=()
 for k in 0 1 2 3 4 5 6 7; do axes+=("an_axis_whose_name_is_longest_$k"); done
 mesh=$(printf ',%s=1' "${axes[@]}") spec=$(printf ', %s' "${axes[@]}")
@@ -92,7 +92,7 @@ up.weight    f32   (64,256)   65.5 kB
 total: 3 arrays, 24.6 K parameters, 98.3 kB, 32 bits per weight
 TEXT
 
-# The numbers of a rank's file are those of its slice.
+# The values in a rank's file are those of its slice.
 there_and_back "$tmp/model.safetensors" tp=4 'up=P(None, tp)' 'down=P(tp)' '.=P()'
 prints info "$tmp/ranks/rank-00002-of-00004.safetensors" <<TEXT
 $tmp/ranks/rank-00002-of-00004.safetensors: safetensors
@@ -141,12 +141,12 @@ refused 2 'is there already; --force replaces it' shard \
     "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=4 --spec 'up=P(tp)'
 run 0 shard "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=2 \
     --spec 'up=P(tp)' --force -q
-[ "$(find "$tmp/ranks" -type f | wc -l)" = 2 ] || die "old files of ranks stay"
-[ ! -e "$tmp/none" ] || die "something is there"
-[ ! -e "$tmp/none.partial" ] || die "something partial is there"
+[ "$(find "$tmp/ranks" -type f | wc -l)" = 2 ] || die "old files of ranks are left"
+[ ! -e "$tmp/none" ] || die "an output exists"
+[ ! -e "$tmp/none.partial" ] || die "a partial output exists"
 
 "$program" merge "$tmp/ranks" -o "$tmp/said.safetensors" 2>"$tmp/out" ||
-    die "merge fails"
+    die "merge failed"
 has "lowbit: $tmp/said.safetensors: 3 arrays of 131.1 kB merged" # 32776 f32
 echo old >"$tmp/old.safetensors"
 refused 2 'is there already' merge "$tmp/ranks" -o "$tmp/old.safetensors"
@@ -156,19 +156,19 @@ refused 1 'cannot open' merge "$tmp/ranks" -o "$tmp/old.safetensors" --force -q
 head -c 3000 "$tmp/away" >"$tmp/ranks/rank-00001-of-00002.safetensors"
 run 3 merge "$tmp/ranks" -o "$tmp/old.safetensors" --force -q
 [ "$(cat "$tmp/old.safetensors")" = old ] || die "the old file is gone"
-[ ! -e "$tmp/old.safetensors.partial" ] || die "a partial file stays"
+[ ! -e "$tmp/old.safetensors.partial" ] || die "a partial file is left"
 mv "$tmp/away" "$tmp/ranks/rank-00001-of-00002.safetensors"
 refused 1 'is also the input' merge "$tmp/ranks" -o \
     "$tmp/ranks/rank-00000-of-00002.safetensors" --force -q
 
 # ---- what would be lost ------------------------------------------------------
 
-# stays DIR: all of what $tmp/kept has, and nothing partial.
+# stays DIR: equals $tmp/kept, and no partial directory is left.
 stays()
 {
     checks=$((checks + 1))
     diff -r "$tmp/kept" "$1" >"$tmp/diff" || die "$1: $(cat "$tmp/diff")"
-    [ ! -e "$1.partial" ] || die "$1.partial stays"
+    [ ! -e "$1.partial" ] || die "$1.partial is left"
 }
 
 cp -r $golden/sharded "$tmp/src"
@@ -192,7 +192,7 @@ run 0 shard "$tmp/src" -o "$tmp/cut" "${by[@]}"
 mv "$tmp/src" "$tmp/src.partial"
 refused 1 "$read_from" shard "$tmp/src.partial" -o "$tmp/src" "${by[@]}"
 refused 1 "$read_from" shard "$tmp/src.partial/$index" -o "$tmp/src" "${by[@]}"
-[ ! -e "$tmp/src" ] || die "something is there"
+[ ! -e "$tmp/src" ] || die "an output exists"
 mv "$tmp/src.partial" "$tmp/src"
 stays "$tmp/src"
 refused 1 "$read_from" merge "$tmp/cut" -o "$tmp/cut" --force -q
@@ -200,7 +200,7 @@ mv "$tmp/cut" "$tmp/cut.partial"
 refused 1 "$read_from" merge "$tmp/cut.partial" -o "$tmp/cut" -q
 mv "$tmp/cut.partial" "$tmp/cut"
 
-# Other files, which are not those of the ranks.
+# Files other than those of the ranks.
 echo '{}' >"$tmp/src/config.json"
 cp "$tmp/src/config.json" "$tmp/kept"
 refused 1 "holds 'config.json'" merge "$tmp/cut" -o "$tmp/src" --force -q
@@ -240,7 +240,7 @@ for again in 1 2; do # the second over the first
     [ ! -L "$tmp/whole.back/tokenizer.json" ] || die "a link was copied"
     run 0 shard "$tmp/whole" -o "$tmp/whole.cut" "${by[@]}"
 done
-# In a subdirectory, too, nothing may be lost.
+# Nothing may be lost in a subdirectory either.
 echo mine >"$tmp/whole.back/1_Pooling/deep/thesis.txt"
 refused 1 "deep holds 'thesis.txt', which is not part of the model" merge \
     "$tmp/whole.cut" -o "$tmp/whole.back" -q --force
@@ -252,12 +252,12 @@ refused 1 "holds '2_Dense'" merge "$tmp/whole.cut" -o "$tmp/whole.back" -q --for
 for again in 1 2; do
     run 0 convert "$tmp/whole" -o "$tmp/whole/inside" -q --force
     [ ! -e "$tmp/whole/inside/inside" ] || die "copied into itself, $again"
-    [ -e "$tmp/whole/inside/1_Pooling/model.safetensors" ] || die "dropped"
+    [ -e "$tmp/whole/inside/1_Pooling/model.safetensors" ] || die "a file was dropped"
 done
 
 # ---- one writer --------------------------------------------------------------
 
-# While somebody else holds its lock, what grows there stays.
+# A partial output stays while another process holds its lock.
 mkdir "$tmp/busy.partial"
 echo growing >"$tmp/busy.partial/model.safetensors"
 exec 9<"$tmp/busy.partial"
@@ -267,7 +267,7 @@ refused 1 "$busy" shard "$tmp/src" -o "$tmp/busy" "${by[@]}"
 refused 1 "$busy" merge "$tmp/cut" -o "$tmp/busy" -q
 refused 1 "$busy" quantize "$tmp/src" --type int8 -o "$tmp/busy" -q
 [ "$(cat "$tmp/busy.partial/model.safetensors")" = growing ] ||
-    die "what another process writes is gone"
+    die "another process's output is gone"
 rm "$tmp/busy.partial/model.safetensors"
 refused 1 "$busy" shard "$tmp/src" -o "$tmp/busy" "${by[@]}"
 [ -d "$tmp/busy.partial" ] || die "another process's directory is gone"
@@ -275,43 +275,43 @@ flock -u 9
 run 0 merge "$tmp/cut" -o "$tmp/busy" -q
 exec 9<&-
 stays "$tmp/busy"
-# A directory that is another's by a link is not written to.
+# A link to another directory is not followed.
 mkdir "$tmp/other"
 echo other >"$tmp/other/model.safetensors"
 ln -s other "$tmp/link.partial"
 refused 1 'link.partial: cannot open' merge "$tmp/cut" -o "$tmp/link" -q
 [ -L "$tmp/link.partial" ] || die "the link is gone"
-[ -e "$tmp/other/model.safetensors" ] || die "what a link leads to is gone"
+[ -e "$tmp/other/model.safetensors" ] || die "the target of a link is gone"
 
 # ---- files of ranks that do not belong together ------------------------------
 
-# cut_model TO MESH RULE: that above
+# cut_model TO MESH RULE: splits the model above
 cut_model()
 {
     run 0 shard "$tmp/model.safetensors" -o "$1" --mesh "$2" --spec "$3" -q \
         --no-sync
 }
 
-# no_merge TEXT: of $tmp/odd
+# no_merge TEXT: merging $tmp/odd fails with TEXT
 no_merge()
 {
     refused 3 "$1" merge "$tmp/odd" -o "$tmp/none" -q
-    [ ! -e "$tmp/none" ] || die "something is there"
-    [ ! -e "$tmp/none.partial" ] || die "something partial is there"
+    [ ! -e "$tmp/none" ] || die "an output exists"
+    [ ! -e "$tmp/none.partial" ] || die "a partial output exists"
     rm -rf "$tmp/odd"
 }
 
-# edit RANK SCRIPT: of sed, over a header that stays as long
+# edit RANK SCRIPT: edits a header with sed; its length must not change
 edit()
 {
     local f=$tmp/odd/$1 n
     n=$(stat -c %s "$f")
     LC_ALL=C sed -i "$2" "$f"
-    [ "$(stat -c %s "$f")" = "$n" ] || die "$2: another length"
+    [ "$(stat -c %s "$f")" = "$n" ] || die "$2: changed the length"
     checks=$((checks + 1))
 }
 
-# rehead RANK SCRIPT: of sed -E, over a header of any length
+# rehead RANK SCRIPT: edits a header with sed -E and updates its length
 rehead()
 {
     local f=$tmp/odd/$1 n header
@@ -340,7 +340,7 @@ cp -r "$tmp/by_rows" "$tmp/odd"
 cp "$tmp/by_columns/$b" "$tmp/odd/$b"
 no_merge "$b: has another spec of 'up.weight' than rank 0"
 
-# What the first one says of the checkpoint.
+# The description of the checkpoint in the first rank's file.
 run 0 shard $golden/sharded -o "$tmp/odd" --mesh x=2 --spec '.=P(x)' --relaxed -q
 cp -r "$tmp/odd" "$tmp/even"
 key='\(lowbit_shard\.\(name\|size\|header\)\)\.'
@@ -385,19 +385,19 @@ cp "$tmp/by_rows/$a" "$tmp/odd/rank-00000-of-00003.safetensors"
 refused 1 "has both $a and rank-00000-of-00003" merge "$tmp/odd" -o "$tmp/none"
 rm -r "$tmp/odd"
 
-# A spec that is longer than any that was written.
+# A spec longer than any that shard writes.
 cp -r "$tmp/by_rows" "$tmp/odd"
 for name in $a $b; do rehead "$name" "s/P\(x\)/$(printf '%0600d' 0)/"; done
 no_merge "$a: a spec of what cannot be cut"
 
-# A blob whose shape is there, but not where it can be written anew.
+# A JSON tensor with a shape at a place where it cannot be rewritten.
 cp $layouts/bnb4.safetensors "$tmp/blob.safetensors"
 LC_ALL=C sed -i 's/"quant_type": "nf4", "blocksize": \([0-9]*\), "dtype": \("[a-z0-9]*"\), "shape"/"quant_type":"nf4","blocksize":\1,"dtype":\2, "\\u0073hape"/g' \
     "$tmp/blob.safetensors"
 run 0 info "$tmp/blob.safetensors"
 refused 3 "' has no shape" shard "$tmp/blob.safetensors" -o "$tmp/none" \
     --mesh x=2 --spec '.=P(x)' --relaxed -q
-[ ! -e "$tmp/none" ] || die "something is there"
+[ ! -e "$tmp/none" ] || die "an output exists"
 
 rm "$tmp/small.safetensors"
 run 0 quantize "$tmp/model.safetensors" -o "$tmp/small.safetensors" --type nf4 \
@@ -410,18 +410,25 @@ no_merge "$a: 'up.weight.packed' has 8192 bytes, which are no 3072 entries"
 
 refused 1 'a mesh of 4098 ranks, where files are of 4096 at most' shard \
     "$tmp/model.safetensors" --mesh x=2049,y=2 --spec '.=P()' --dry-run
-# More files than may be open at once, if nobody asks for more.
+# More files than may be open at once by default.
 header='{"a":{"dtype":"U8","shape":[80],"data_offsets":[0,80]}}'
 safetensors "$tmp/a.safetensors" "$header" "$(printf '%080d' 7)"
 run 0 shard "$tmp/a.safetensors" -o "$tmp/many" --mesh x=80 --spec 'a=P(x)' \
     --no-sync -q
-(
-    ulimit -Sn 64
-    run 0 merge "$tmp/many" -o "$tmp/b.safetensors" --no-sync -q
-)
-cmp "$tmp/a.safetensors" "$tmp/b.safetensors" || die "80 ranks"
+most=$(ulimit -Hn)
+if [ "$most" = unlimited ] || [ "$most" -ge 128 ]; then
+    (
+        ulimit -Sn 64
+        run 0 merge "$tmp/many" -o "$tmp/b.safetensors" --no-sync -q
+    )
+    cmp "$tmp/a.safetensors" "$tmp/b.safetensors" ||
+        die "80 ranks: different bytes"
+else
+    echo "test_cli_shard.sh: 80 files at once not tested: ulimit -Hn is $most"
+fi
+rm -rf "$tmp/many" "$tmp/b.safetensors"
 
-# What the first rank's header has no room for: quotes take four bytes there.
+# Too large for the first rank's header, where quotes take four bytes.
 {
     printf '{"__metadata__":{"k":"'
     yes '\"' | tr -d '\n' | head -c 40000000
@@ -438,10 +445,10 @@ n=$(stat -c %s "$tmp/header")
 run 0 info "$tmp/quotes.safetensors"
 refused 3 'bytes, more than the 100000000 that are read' shard \
     "$tmp/quotes.safetensors" -o "$tmp/none" --mesh x=1 --spec '.=P(x)' -q
-[ ! -e "$tmp/none" ] || die "something is there"
-[ ! -e "$tmp/none.partial" ] || die "something partial is there"
+[ ! -e "$tmp/none" ] || die "an output exists"
+[ ! -e "$tmp/none.partial" ] || die "a partial output exists"
 
-# Names of files that are kept for others, and values that are a rank's.
+# Reserved file names, and metadata keys reserved for ranks.
 mkdir "$tmp/named"
 cp $golden/sharded/model-00001-of-00002.safetensors "$tmp/named/.hidden"
 echo '{"weight_map":{"layer.0.b":".hidden"}}' >"$tmp/named/$index"
@@ -451,7 +458,7 @@ header='{"__metadata__":{"lowbit_shard.size.0":"1"}}'
 safetensors "$tmp/named/b.safetensors" "$header" ''
 refused 1 "a rank's file already: it has a value lowbit_shard.size.0" shard \
     "$tmp/named/b.safetensors" -o "$tmp/none" "${by[@]}"
-# An index without files, and a file whose name is no text.
+# An index without files, and a file name that is not text.
 rm -rf "$tmp/none" "$tmp/named"
 mkdir "$tmp/named"
 echo '{"weight_map":{}}' >"$tmp/named/$index"
@@ -463,5 +470,5 @@ cp "$tmp/a.safetensors" "$tmp/"$'\xff'.safetensors
 run 0 shard "$tmp/"$'\xff'.safetensors -o "$tmp/many" --mesh x=2 \
     --spec 'a=P(x)' --force -q
 run 0 merge "$tmp/many" -o "$tmp/b.safetensors" --force -q
-cmp "$tmp/a.safetensors" "$tmp/b.safetensors" || die "a name that is no text"
+cmp "$tmp/a.safetensors" "$tmp/b.safetensors" || die "a name that is not text: different bytes"
 finish

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# test_conformance_runner.sh [PROGRAM] - can the conformance runner fail?
+# test_conformance_runner.sh [PROGRAM] - checks that the conformance runner can
+# fail.
 #
-# PROGRAM takes KIND DIR (default: tools/conformance, which builds it). Cases
-# are made here, from bytes: changed in any byte of what they expect, cut off,
-# or malformed in any other way, each must be a failed case or a usage error,
-# with the counts and the exit status that go with it, and never a crash.
+# PROGRAM takes KIND DIR (default: tools/conformance, which builds it). The cases
+# are generated here. With any byte of the expected values changed, truncated, or
+# otherwise malformed, each must be a failed case or a usage error, with the right
+# counts and exit status, and never a crash.
 set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -27,7 +28,7 @@ run()
     "$program" "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
 }
 
-# expect WHAT STATUS LAST-LINE, of the last run.
+# expect WHAT STATUS LAST-LINE: checks the last run.
 expect()
 {
     checks=$((checks + 1))
@@ -52,7 +53,7 @@ npy()
     } >"$1"
 }
 
-# words WORD...: numbers of 4 (or 2) bytes in hex, as printf takes their bytes.
+# words WORD...: values of 4 (or 2) bytes in hex, as escapes for printf.
 words()
 {
     local w
@@ -63,8 +64,8 @@ words()
     done
 }
 
-# changed KIND FILE FIRST STEP LAST-LINE: each of FILE's bytes FIRST, FIRST +
-# STEP .. and the last one, changed by itself, fails so. Leaves the last change.
+# changed KIND FILE FIRST STEP LAST-LINE: changes each of FILE's bytes FIRST,
+# FIRST + STEP, ... and the last one, and expects LAST-LINE. Leaves the last change.
 changed()
 {
     local at=$3 byte last
@@ -82,8 +83,8 @@ changed()
     done
 }
 
-# elements KIND FILE STEP: the same for the elements of an array; the file is
-# whole again afterwards.
+# elements KIND FILE STEP: the same for the elements of an array; restores the
+# file.
 elements()
 {
     local header
@@ -242,7 +243,7 @@ done
 
 # ---- malformed cases ---------------------------------------------------------
 
-# Each must fail, by itself, with a sentence.
+# Each must fail by itself, with a message.
 fresh
 n=0
 bad() # SED-SCRIPT
@@ -290,7 +291,7 @@ bad 's/"npy": "v0.npy"/"npy": 1/'
 bad 's/"npy": "v0.npy"/"npy": "gone.npy"/'
 bad 's/"npy": "v0.npy"/"npy": "case.json"/'
 bad 's/"consts"/"sconts"/'
-# Attributes that do not fit; the operation comes first.
+# Invalid attributes, each after its operation.
 attrs() # OP ATTRS
 {
     bad "s/\"op\": \"add\", \"ins\": \[\"v0\", \"v1\"\]/\"op\": \"$1\", \"ins\": [\"v0\"]/
@@ -419,7 +420,7 @@ expect "an unknown ggml type" 1 "0 passed, 0 failed, 1 skipped"
 
 # ---- bitsandbytes ------------------------------------------------------------
 
-# Three codes, 15, 0 and 15, in blocks of two; scales 1 and .5.
+# Three codes (15, 0, 15) in blocks of two; scales 1 and .5.
 bnb=$tmp/cases/nf4
 table=(bf800000 bf3239b1 bf066b30 beca32a0 be91a24d be3d353f bdba7871 00000000
     3da2faff 3e24cae3 3e7c04dd 3ead033a 3ee1a4b8 3f1007ab 3f3913b3 3f800000)
@@ -561,7 +562,7 @@ ste_case=$(printf '{"id": "g6/f", "group": 6, "op": "straight_through",
     "outputs": {"value": %s, "gradient": %s}}' \
     "$(ref x f32 '[4]')" "$(ref sum f32 '[4]')" "$(ref values f32 '[4]')" \
     "$(ref cotangent f32 '[4]')")
-gradient_case() # EXPRESSION: some way to say sum(c * x^3)
+gradient_case() # EXPRESSION: equivalent to sum(c * x^3)
 {
     printf '{"id": "g8/g", "group": 8, "op": "grad", "params": {"expression":
         "%s", "differentiate": ["x"]}, "inputs": {"c": %s, "x": %s},
@@ -577,8 +578,8 @@ manifest "$int8_case" "$nf4_case" "$ternary_case" "$(add_case '"exact"')" \
     "$ste_case" "$grad_case" \
     '{"id": "g6/h", "group": 6, "op": "train_adam"}' \
     "$(gradient_case 'sum(c * sinh(x))')"
-# Two maps and a refusal: where the second slice begins, whether the other map is
-# of whole arrays, and the axis that is not there.
+# Two maps and a refusal: start of the second slice, whether the other map has
+# whole arrays, and the name of the missing axis.
 sharding() # START WHOLE NAME
 {
     local no='{"exception": "ValueError", "message": "no such axis"}'
@@ -623,7 +624,7 @@ one_of "$ternary_case" ternary signs
 one_of "$(add_case '"exact"')" sum codes scale
 one_of "$ste_case" values cotangent
 one_of "$grad_case" six
-said=() # the same function, in the words that formulas have
+said=() # equivalent formulas of the same function
 for formula in "sum(c * x * x * x)" "u = x * c; sum(u * x^2), any x" "c @ x^3" \
     "-2 sum(x^3 * c) + sum(3 c * x^3); a remark" "sum(mean(c * x^3, 0)) * 4" \
     "mean(c * x^3) * 4" "sum(c[:,None] * x[:,None]^3)" "sum(max(c * x^3, -9))" \
@@ -652,7 +653,7 @@ manifest '{"id": "g8/g", "group": 8}'
 run seed "$tmp/cases"
 expect "seed: no expression" 1 "0 passed, 1 failed, 0 skipped"
 
-# How far a result may be away: 2, -2, 0, 2 are right.
+# Tolerances: the exact result is 2, -2, 0, 2.
 added() # WHAT TOLERANCE EXPECTED PASSED FAILED
 {
     manifest "$(add_case "$2")"
@@ -679,7 +680,7 @@ added "infinity" '1e30, "tol_of": "array"' \
 added "a tolerance that is none" '-1, "tol_of": "array"' \
     "40000000 c0000000 00000000 40000000" 0 1
 
-# Calls: what is asked for, and whether that is right.
+# Calls and their expected results.
 is() # CLASS DTYPE SHAPE MORE
 {
     printf '"result": {"class": "%s", "dtype": "%s", "shape": %s%s}' "$@"
@@ -729,14 +730,14 @@ nf4='ArrayNF4 f32'
     called "quantize(x" "$refused" "$odd"
 }
 
-# A manifest that is none, and cases that break its rules.
+# An invalid manifest, and cases that break its rules.
 printf '{"cases": {}}' >"$tmp/cases/index.json"
 run seed "$tmp/cases"
 expect "seed: no list of cases" 2 ""
 rm "$tmp/cases/index.json"
 run seed "$tmp/cases"
 expect "seed: no manifest" 2 ""
-bent() # SED-SCRIPT: of a right manifest, which then fails
+bent() # SED-SCRIPT: breaks a valid manifest, which then fails
 {
     manifest "$int8_case" "$(add_case '"exact"')"
     cp "$tmp/cases/index.json" "$tmp/before"

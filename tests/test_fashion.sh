@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_fashion.sh PROGRAM - the example on generated images: the same bytes for
-# every number of threads, and after training was killed and continued.
+# test_fashion.sh PROGRAM - the example on generated images: the same bytes with
+# every number of threads, and after interrupted training was continued.
 # ctest: skip-tsan skip-asan skip-ref
 export LC_ALL=C
 program=$1
@@ -13,8 +13,8 @@ die()
     exit 1
 }
 
-# idx NAME N SALT: N images of noise with a bright row where the label says.
-# Bytes go through printf's octal escapes: awk has no way to write a 0.
+# idx NAME N SALT: N images of noise with a bright row that depends on the label.
+# Bytes are octal escapes for printf, because awk cannot print a zero byte.
 idx()
 {
     for what in images labels; do
@@ -64,8 +64,8 @@ for net in mlp cnn; do
     grep -q '</svg>' "$tmp/$net.svg" || die "no chart of $net"
 done
 
-# Settings are chosen by images that training has not seen, and the test images
-# by nothing: they need not even be there.
+# Hyperparameters are chosen on a validation set; the test images are not used and
+# need not exist.
 mkdir "$tmp/train"
 cp "$tmp"/train-* "$tmp/train"
 run --data "$tmp/train" --validate 100 --epochs 2 --only none --rate 2e-3 \
@@ -77,10 +77,10 @@ for wrong in '--validate 384' '--batch 400' '--rate 0' '--rate x' '--epochs'; do
         die "took $wrong"
 done
 
-# Killed as soon as there is a checkpoint, and again later, which may be too late:
-# then nothing is left to do. The table and the weights come out the same.
+# Killed as soon as there is a checkpoint, and again later (which may be after the
+# end). The table and the weights are the same.
 rows='ternary QAT, nf4 PTQ'
-table() # FILE: without what depends on time
+table() # FILE: without the columns of times
 {
     sed -n 's/^\(| .* |\)[^|]*|$/\1/p' "$1"
 }

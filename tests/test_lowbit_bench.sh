@@ -29,7 +29,7 @@ run()
     [ "$status" = "$want" ] || die "'$*': exit status $status, not $want"
 }
 
-# refused TEXT ARGUMENT...: a sentence with TEXT, and nothing on stdout.
+# refused TEXT ARGUMENT...: fails with a message that has TEXT, no stdout.
 refused()
 {
     local text=$1
@@ -39,8 +39,7 @@ refused()
     [ ! -s "$tmp/out" ] || die "'$*': prints something"
 }
 
-# lines N: JSON objects on stdout, and nothing else. The grammar is that of
-# what the program may print: no nesting.
+# lines N: stdout has N JSON objects, without nesting, and nothing else.
 lines()
 {
     local string='"([^"\\]|\\.)*"' number='-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?'
@@ -52,7 +51,7 @@ lines()
     fi
 }
 
-has() # TEXT: somewhere in what the last run printed
+has() # TEXT: is in the output of the last run
 {
     checks=$((checks + 1))
     grep -qF -- "$1" "$tmp/out" || die "'$1' is not in what it prints"
@@ -112,7 +111,7 @@ has '"isa": "'
 has '{"format": "binary", "precision": "fastest", "m": 8, "threads": 1, "weights": "warm", "gflops": '
 if grep -q null "$tmp/out"; then die "a figure is not finite"; fi
 
-# errors MOST: every error that was printed is a number, and at most so large.
+# errors MOST: every printed error is a number and at most MOST.
 errors()
 {
     checks=$((checks + 1))
@@ -153,7 +152,7 @@ run 0 --json --seconds 0 --threads all,1,2 --calls --formats f32
 lines 6
 threads=$(sed -n '1s/.*"threads": \([0-9]*\).*/\1/p' "$tmp/out")
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # nproc obeys those
-# A container may have fewer CPUs' worth of time.
+# A container may have a CPU quota below that.
 [ "$threads" -ge 1 ] && [ "$threads" -le "$cores" ] ||
     die "--threads all is $threads, of $cores cores"
 run 0 --json --error --k 1,33,300 --formats f32,nf4 --threads 2
@@ -173,7 +172,7 @@ run 1 --formats f32 --m 1 --shape 8x8 --seconds 0 --threads 1 \
     --precisions highest --svg "$tmp/nowhere/plot.svg"
 [ ! -s "$tmp/out" ] || die "measures before it looks where to draw"
 
-# Where it is installed.
+# If it is installed.
 status=0
 "$program" "${tiny[@]}" --openblas --m 2 --shape 8x8 >"$tmp/out" \
     2>"$tmp/err" || status=$?

@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_tiny_llama.sh TINY_LLAMA LOWBIT - the demo's model directory is written the
-# same way twice, and quantizes to a directory.
+# test_tiny_llama.sh TINY_LLAMA LOWBIT - the demo's model directory is reproducible
+# and can be quantized to a directory.
 export LC_ALL=C
 tiny_llama=$1 lowbit=$2
 tmp=$(mktemp -d) || exit 1
