@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # test_cli_convert.sh PROGRAM - dequantize and convert: between formats, layouts
-# and kinds of files, and back. To be run in the project's root.
+# and containers, and back. Run it in the project's root.
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
 layouts=tests/golden/layouts
 
-does() # ARGUMENT...: talks, and prints nothing; $tmp/out is what it says
+does() # ARGUMENT...: must print nothing to stdout; $tmp/out is its stderr
 {
     checks=$((checks + 1))
-    "$program" "$@" >"$tmp/data" 2>"$tmp/out" || die "'$*': fails"
+    "$program" "$@" >"$tmp/data" 2>"$tmp/out" || die "'$*': failed"
     [ ! -s "$tmp/data" ] || die "'$*': prints something"
 }
 
-same() # A B: all arrays are the same numbers
+same() # A B: all arrays have equal values
 {
     checks=$((checks + 1))
     "$program" diff "$1" "$2" >"$tmp/out" 2>"$tmp/err" || die "$1 and $2 differ"
@@ -47,12 +47,12 @@ has "3/7 nested.weight (70,300) nf4 (bf16) -> bf16, 12.1 kB -> 42.0 kB"
 has "1/7 norm.weight (7) kept bf16 (dense)"
 has "5 arrays dequantized, 2 left unchanged"
 has "size: 14.7 kB -> 47.4 kB (3.2 times larger)"
-# Those are the numbers that bitsandbytes decodes them to.
+# The values equal those that bitsandbytes decodes.
 same "$layouts/bnb4.values" "$out"
 refused 2 "is there already; --force replaces it" dequantize "$src" -o "$out"
 does dequantize "$src" -o "$tmp/j1" -q -j 1
-[ ! -s "$tmp/out" ] || die "-q talks"
-cmp -s "$tmp/j1" "$out" || die "other bytes on one thread"
+[ ! -s "$tmp/out" ] || die "-q prints something"
+cmp -s "$tmp/j1" "$out" || die "different bytes on one thread"
 for what in bnb8 eformer native fp4; do
     does dequantize $layouts/$what.safetensors -o "$out" --force -q
     same $layouts/$what.values "$out"
@@ -62,7 +62,7 @@ run 0 info "$tmp/x.npz"
 has ": npz"
 has "total: 7 arrays"
 has "norm.weight    f32"
-# .. which are not rounded to bf16 then.
+# ... which are then not rounded to bf16.
 run 0 diff "$layouts/bnb4.values" "$tmp/x.npz" --tolerance 0.002
 does dequantize $layouts/fp4.safetensors -o "$tmp/x.dat" -q --to gguf \
     --container-only --report "$tmp/r.json"
@@ -95,13 +95,13 @@ refused 3 "layout bitnet of a safetensors file has no place for it" convert \
     "$src" -o "$tmp/x" --layout bitnet -q
 [ ! -e "$tmp/x" ] || die "something was written"
 
-# Every format, through every kind of file that has a place for it.
+# Every format, through every container that can store it.
 values=$layouts/bnb4.values
 for type in int8 nf4 ternary binary dynamic8; do
     does quantize "$values" -o "$tmp/q" --type $type --force -q --no-sync
     does convert "$tmp/q" -o "$tmp/c" --force -q --no-sync
     same "$tmp/q" "$tmp/c"
-    cmp -s "$tmp/q" "$tmp/c" || die "$type: other bytes"
+    cmp -s "$tmp/q" "$tmp/c" || die "$type: different bytes"
 done
 for type in q8_0 q4_0 iq4_nl tq1_0 tq2_0; do
     does quantize "$values" -o "$tmp/q" --type $type --force -q --no-sync
@@ -116,7 +116,7 @@ has 'x.i16 = -30000'
 does convert "$golden/values.gguf" -o "$tmp/v.safetensors" -q --dtype bf16
 run 0 info --metadata "$tmp/v.safetensors"
 has 'x.text = "héllo"'
-# Each flag that the verbs which write share.
+# Flags shared by the verbs that write files.
 for verb in dequantize convert; do
     does $verb "$src" -o "$tmp/plain" --force -q
     does $verb "$src" -o "$tmp/flags" --force --resume --verify --verbose \
@@ -124,20 +124,20 @@ for verb in dequantize convert; do
     has "verified: 7 arrays"
     has "3/7 nested.weight"
     has "report: $tmp/flags.json"
-    cmp -s "$tmp/plain" "$tmp/flags" || die "$verb: other bytes with flags"
+    cmp -s "$tmp/plain" "$tmp/flags" || die "$verb: different bytes with flags"
     does $verb "$src" -o "$tmp/flags" --force --verify --quiet
-    [ ! -s "$tmp/out" ] || die "$verb: --quiet talks"
+    [ ! -s "$tmp/out" ] || die "$verb: --quiet prints something"
     does $verb "$golden/values.gguf" -o "$tmp/kind" --force --to gguf --no-sync
     run 0 info "$tmp/kind"
     has ": gguf"
     cp "$tmp/flags.json" "$tmp/out"
     has "\"verb\": \"$verb\""
 done
-# Empty, the directory is there to be filled.
+# An existing empty directory is used.
 mkdir "$tmp/void"
 does dequantize "$src" -o "$tmp/void" -q
 [ -e "$tmp/void/model.safetensors" ] || die "no model in the directory"
-# The same file cannot be both.
+# Input and output cannot be the same file.
 cp "$values" "$tmp/self"
 run 1 convert "$tmp/self" -o "$tmp/self" --force -q
 cmp -s "$values" "$tmp/self" || die "the source is gone"

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# test_cli_refuse.sh PROGRAM - what goes wrong once the command line is right:
-# places that cannot be written, sources that cannot be used, files beside them.
-# Each ends with a sentence, and leaves what was there. To be run in the
-# project's root.
+# test_cli_refuse.sh PROGRAM - errors after a valid command line: unwritable
+# destinations, unusable sources, conflicts with existing files. Each ends with a
+# message and leaves existing files unchanged. Run it in the project's root.
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
@@ -23,7 +22,7 @@ head -c $size /dev/zero >>"$tmp/experts"
 
 # ---- places ------------------------------------------------------------------
 
-# A report is nothing that is read or written.
+# A report must not replace an input or output.
 cp -r "$tmp/model" "$tmp/of"
 cp "$values" "$tmp/of.json"
 ln -s of/config.json "$tmp/of.link.json"
@@ -68,7 +67,7 @@ refused 1 "is not a regular file" quantize "$values" -o /dev/full \
 [ -c /dev/full ] || die "the device is gone"
 refused 1 "no/dir/x: No such file" quantize "$values" \
     -o "$tmp/no/dir/x" --type nf4 -q
-# What takes long to plan has its place looked at first.
+# The destination is checked before a long planning phase.
 aims=(quantize "$tmp/model" --target-bpw 20 -q -o)
 refused 1 "no/dir/x: No such file" "${aims[@]}" "$tmp/no/dir/x"
 refused 1 "no/dir/x.gguf: No such file" "${aims[@]}" \
@@ -90,8 +89,7 @@ for same in link hard; do
         quantize "$tmp/self" -o "$tmp/$same" --type nf4 --force -q
 done
 cmp -s "$values" "$tmp/self" || die "the source is gone"
-# A link stays, and what it leads to is replaced; one that leads nowhere is in
-# the way.
+# A symbolic link stays and its target is replaced; a dangling one is an error.
 run 0 quantize "$values" -o "$tmp/right" --type nf4 -q
 mkdir "$tmp/there" "$tmp/there/dir"
 echo old >"$tmp/there/file"
@@ -102,18 +100,18 @@ for link in to_file lost; do
     refused 2 "$link: is there already; --force replaces it" quantize "$values" \
         -o "$tmp/$link" --type nf4
     run 0 quantize "$values" -o "$tmp/$link" --type nf4 -q --force
-    cmp -s "$tmp/$link" "$tmp/right" || die "$link: other bytes"
+    cmp -s "$tmp/$link" "$tmp/right" || die "$link: different bytes"
 done
 [ -L "$tmp/to_file" ] || die "the link to a file is gone"
-cmp -s "$tmp/there/file" "$tmp/right" || die "not where the link leads to"
+cmp -s "$tmp/there/file" "$tmp/right" || die "not at the target of the link"
 for slash in '' /; do
     run 0 quantize "$tmp/model" -o "$tmp/to_dir$slash" --type nf4 -q --force
-    [ -e "$tmp/there/dir/config.json" ] || die "not where the link leads to"
+    [ -e "$tmp/there/dir/config.json" ] || die "not at the target of the link"
     [ -L "$tmp/to_dir" ] || die "the link to a directory is gone"
     run 0 check "$tmp/to_dir"
 done
 if command -v flock >/dev/null; then
-    # Somebody else is writing it.
+    # Another process is writing it.
     (
         flock 9
         refused 1 "another process is writing it" quantize "$values" -o "$out" \
@@ -127,7 +125,7 @@ if [ "$(id -u)" != 0 ]; then
         -o "$tmp/closed/x" --type nf4 -q
 fi
 
-# A report that has no place is known of before the work is done.
+# An unwritable report is an error before the work is done.
 for where in "$tmp/no/r.md: cannot write: No such file" \
     "$tmp/d.md: not a regular file"; do
     mkdir -p "$tmp/d.md"
@@ -137,7 +135,7 @@ for where in "$tmp/no/r.md: cannot write: No such file" \
     refused 1 "$where" diff "$values" "$values" --report "${where%%: *}"
     [ ! -e "$out" ] || die "the work was done"
 done
-# What is said is a line, whatever stands in it.
+# A message is one line, whatever it quotes.
 refused 1 'a\x0ab\x1b[31m\xff\xe2\x80\xae: cannot open' info \
     $'a\nb\e[31m\xff\xe2\x80\xae'
 refused 2 "unknown verb 'a\\x0ab'" $'a\nb'
@@ -151,7 +149,7 @@ refused 3 "not recognized: an empty file" quantize "$tmp/empty" -o "$out" \
     --type nf4
 refused 3 "only dense arrays are quantized or copied: dequantize the file first" quantize "$packed" \
     -o "$out" --type nf4 --exclude nested -q
-# A number that cannot be quantized, in the middle of a large array.
+# A value that cannot be quantized, in the middle of a large array.
 safetensors "$tmp/nan" \
     '{"w":{"dtype":"F32","shape":[1024,4096],"data_offsets":[0,16777216]}}' ''
 head -c 16777216 /dev/zero >>"$tmp/nan"
@@ -162,12 +160,12 @@ for how in nf4 int8 ternary "int8 --max-memory 1M" "nf4 --double-quant" \
     refused 3 "nan: 'w' has 1 NaN and 0 infinite, the first at (1023,4095), and" \
         quantize "$tmp/nan" -o "$out" -q --type $how
     grep -q "exclude it, or override it with nonfinite=clamp" "$tmp/err" ||
-        die "not what to do"
+        die "the message does not suggest what to do"
 done
 put_bytes "$tmp/nan" $(($(stat -c %s "$tmp/nan") - 4200000)) '\0\0\x80\xff'
 run 3 quantize "$tmp/nan" -o "$out" -q --type nf4 --dry-run --json
 has "nan: 'w' has 1 NaN and 1 infinite, the first at (767,2672), and nf4"
-# One that is finite, and larger than the type takes, is no flaw of the file.
+# A finite value that is too large for the type is not a defect of the file.
 safetensors "$tmp/much" \
     '{"w":{"dtype":"F32","shape":[64,64],"data_offsets":[0,16384]}}' ''
 head -c 16384 /dev/zero >>"$tmp/much"
@@ -190,7 +188,7 @@ for bytes in 999999 0.999M 976KiB; do
     refused 2 "--max-memory takes at least 1000000 bytes, not '$bytes'" \
         convert "$packed" -o "$out" -q --max-memory "$bytes"
 done
-# What a type does not take is said in the words of the command.
+# Errors about a type use the names of the command's options.
 for how in "int8 --scale row|int8: scale is row: axis and block_size say who" \
     "nf4 --scale tensor|nf4: scale is tensor: there is one for each block" \
     "dynamic8 --scale none|dynamic8: scale is none: there is one" \
@@ -206,7 +204,7 @@ for how in "int8 --scale row|int8: scale is row: axis and block_size say who" \
     # shellcheck disable=SC2086 # words, meant to split
     refused 2 "${how#*|}" quantize "$values" -o "$out" --type ${how%%|*}
 done
-# An axis that a matrix lacks is one of other arrays.
+# An axis may exist in other arrays only.
 run 0 quantize "$tmp/experts" -o "$out" --type int8 --axis 2 -q
 rm "$out"
 refused 1 "layers.0.up.weight: axis 2 of an array of rank 2" \
@@ -232,7 +230,7 @@ refused 2 "has 1100000 bytes, more than 1048576" "${model[@]}" \
 printf 'include a\nfrobnicate b\n' >"$tmp/recipe"
 refused 2 "recipe, line 2: " "${model[@]}" --recipe "$tmp/recipe"
 for stays in "$tmp/small" "$tmp/small.partial"; do
-    [ ! -e "$stays" ] || die "$stays stays"
+    [ ! -e "$stays" ] || die "$stays is left"
 done
 
 finish

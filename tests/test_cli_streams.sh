@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# test_cli_streams.sh PROGRAM - who listens, and how: terminals of any width,
-# pipes that are closed, streams that are not there. To be run in the project's
-# root.
+# test_cli_streams.sh PROGRAM - output streams: terminals of any width, closed
+# pipes, missing streams. Run it in the project's root.
 set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
@@ -11,47 +10,48 @@ run 0 "${job[@]}" -q -o "$tmp/right"
 
 same() # what is at $tmp/q is what it should be
 {
-    cmp -s "$tmp/q" "$tmp/right" || die "$1: other bytes"
+    cmp -s "$tmp/q" "$tmp/right" || die "$1: different bytes"
     rm "$tmp/q"
     checks=$((checks + 1))
 }
 
 # ---- pipes -------------------------------------------------------------------
 
-# A job goes on without listeners; data that nobody takes are no success.
+# A job continues if its messages cannot be written; a result that cannot be
+# written is an error.
 exec 9> >(true)
 wait $!
-"$program" "${job[@]}" -o "$tmp/q" 2>&9 || die "nobody hears: status $?"
+"$program" "${job[@]}" -o "$tmp/q" 2>&9 || die "stderr is a closed pipe: exit status $?"
 same "nobody hears"
 for to in "&9" /dev/full; do
     status=0
     eval '"$program" "${job[@]}" -q --json -o "$tmp/q"' ">$to" \
         2>"$tmp/err" || status=$?
     [ "$status" = 1 ] || die "--json >$to: exit status $status"
-    grep -q "cannot write to stdout" "$tmp/err" || die "--json >$to: not said"
+    grep -q "cannot write to stdout" "$tmp/err" || die "--json >$to: no message"
     same "--json >$to"
 done
 exec 9>&-
 
 # ---- closed ------------------------------------------------------------------
 
-# The file is not taken for a stream that is not there.
+# An output file must not get the descriptor of a closed stream.
 "$program" "${job[@]}" -o "$tmp/q" 2>&- || die "without stderr"
 same "without stderr"
 "$program" "${job[@]}" -o "$tmp/q" >&- 2>&- || die "without stdout and stderr"
 same "without stdout and stderr"
 if "$program" "${job[@]}" --json -o "$tmp/q" <&- >&- 2>&-; then
-    die "--json without stdout is fine"
+    die "--json without stdout: no error"
 fi
 same "--json without streams"
 status=0
 "$program" info "$src" >&- 2>"$tmp/err" || status=$?
 [ "$status" = 1 ] || die "info without stdout: exit status $status"
-grep -q "cannot write to stdout" "$tmp/err" || die "info without stdout: not said"
+grep -q "cannot write to stdout" "$tmp/err" || die "info without stdout: no message"
 
 # ---- terminals ---------------------------------------------------------------
 
-# A bar that goes, and no lines unless they are wanted.
+# A progress bar that is erased, and lines only on request.
 if ! command -v script >/dev/null; then
     finish
     exit 0
@@ -72,10 +72,10 @@ has $'\033[K'"wrote $tmp/q: 1 array quantized"
 if grep -q '^1/7' "$tmp/out"; then die "lines on a terminal"; fi
 on_terminal 80 -v
 has '1/7 stack.weight (3,8,32) kept f32 (tiny)'
-if grep -q 'elapsed' "$tmp/out"; then die "a bar and lines"; fi
+if grep -q 'elapsed' "$tmp/out"; then die "the bar was not erased"; fi
 on_terminal 80 -q
-[ ! -s "$tmp/out" ] || die "-q talks on a terminal"
-# It never fills a line, which the next one could not be put over.
+[ ! -s "$tmp/out" ] || die "-q prints something on a terminal"
+# It never fills a line, because it could not be overwritten then.
 export LC_ALL=C
 for columns in 10 25 40 60 200; do
     on_terminal $columns
