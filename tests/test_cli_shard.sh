@@ -355,7 +355,7 @@ edit $a 's/\(lowbit_shard\.tensor\.[^"]*" *: *"\)./\1g/'
 no_merge "$a: a tensor in hex that is none"
 cp -r "$tmp/even" "$tmp/odd"
 edit $a 's/\(lowbit_shard\.files" *: *"\)2/\13/'
-no_merge "$a: has no value lowbit_shard.name.2: it is no rank's file"
+no_merge "$a: has no value lowbit_shard.size.2: it is no rank's file"
 cp -r "$tmp/even" "$tmp/odd"
 rehead $a 's/("lowbit_shard\.index":")([^"\\]|\\.)*"/\1{\\"weight_map\\":{}}"/'
 no_merge "$a: an index of other files than its own"

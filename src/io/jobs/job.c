@@ -10,7 +10,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <xxhash.h>
 
 #include "core/core.h"
@@ -297,7 +296,7 @@ typedef struct outcome {
     bool resumed;
 } outcome;
 
-/* Array i, as the one that s wants next; s NULL: only measured. With others it
+/* Array i, as the one that s wants next; s NULL: in a dry run. With others it
  * is told when all have done theirs. */
 static bool do_item(lb_job *j, lb_saver *s, int64_t i, outcome *out)
 {
@@ -311,7 +310,7 @@ static bool do_item(lb_job *j, lb_saver *s, int64_t i, outcome *out)
         if (!lb_job_copy_raw(j, it, s)) return false;
     } else if (it->stored) {
         if (!lb_transfer_stored(j->cx, &t, s)) return false;
-    } else if ((s || j->o->measure) && !lb_transfer_run(j->cx, &t, s, &out->m))
+    } else if (!lb_transfer_run(j->cx, &t, s, &out->m))
         return false;
     j->finished++;
     if (!j->mesh) tell(j, i, &out->m, false);
@@ -439,7 +438,7 @@ bool lb_job_skip(lb_job *j, int shard)
 }
 
 /* Composes the header of a file of the result, as lb_job_write does, and adds
- * its size to *size. */
+ * the file's size, with the journal, to *size. */
 static bool rehearse_file(lb_job *j, const char *path, int shard,
                           uint64_t *size)
 {
@@ -455,28 +454,28 @@ static bool rehearse_file(lb_job *j, const char *path, int shard,
                                 .shared = j->mesh != NULL};
     lb_saver *s = lb_saver_begin(j->cx, path, f.list, sh.n, &save, &more);
     if (s) *size += s->w->total;
+    if (s && s->w->sized) *size += lb_outfile_journal_size(sh.n);
     lb_saver_close(j->cx, s, false);
     return s != NULL;
 }
 
-/* Everything that could fail before the first array is written. */
+/* Everything that could fail before the first array is written, so that a dry
+ * run fails where the real one does. */
 static bool rehearse(lb_job *j, const char *from, const char *to)
 {
-    struct stat st;
     uint64_t size = 0;
     bool ok = true;
     for (int k = 0; ok && k < (j->shards ? j->shards : 1); k++)
         ok = rehearse_file(j, to ? to : "", j->o->directory ? k : -1, &size);
-    if (!ok || !to) return ok;
-    if (j->o->directory && stat(from, &st) == 0 && S_ISDIR(st.st_mode))
-        ok = lb_job_check_config(j, from);
-    return ok && (!lb_job_leads(j) || lb_outfile_check_room(j->cx, to, size));
+    if (!ok || !to || !lb_job_leads(j)) return ok;
+    return j->o->directory ? lb_job_check_directory(j, from, to, size, true)
+                           : lb_outfile_check_room(j->cx, to, size, 0);
 }
 
-static bool dry_run(lb_job *j, const char *from, const char *to)
+/* Reads and quantizes everything: values can be refused, too. */
+static bool dry_run(lb_job *j)
 {
     shares sh;
-    if (!lb_job_meet(j, rehearse(j, from, to))) return false;
     bool ok = shares_of(j, -1, &sh);
     for (int64_t k = 0; ok && k < sh.n; k++)
         if (is_mine(j, &sh, k)) ok = do_item(j, NULL, k, &sh.out[k]);
@@ -485,7 +484,8 @@ static bool dry_run(lb_job *j, const char *from, const char *to)
 
 static bool run(lb_job *j, const char *from, const char *to)
 {
-    if (j->o->dry_run) return dry_run(j, from, to);
+    if (!lb_job_meet(j, rehearse(j, from, to))) return false;
+    if (j->o->dry_run) return dry_run(j);
     return j->o->directory ? lb_job_write_directory(j, from, to)
                            : lb_job_write(j, to, -1);
 }

@@ -124,8 +124,10 @@ bool lb_job_write_directory(lb_job *j, const char *from, const char *to);
 /* Whether the result, a directory or a file, can be written at to; checked by
  * the first rank. False and an error. */
 bool lb_job_may_write(lb_job *j, const char *from, const char *to);
-/* Composes the new config.json of a model directory and discards it: for errors
- * in a dry run. */
-bool lb_job_check_config(lb_job *j, const char *from);
+/* For errors before the first byte is written: whether the other files of a
+ * model directory can be read, config.json can be composed (if configure), and
+ * the file system has room for them and for so many bytes of weights. */
+bool lb_job_check_directory(lb_job *j, const char *from, const char *to,
+                            uint64_t weights, bool configure);
 
 #endif

@@ -468,7 +468,13 @@ static bool merge_to_directory(merge_work *w, const char *from, const char *to,
                                const char *index)
 {
     char *partial = NULL;
+    uint64_t all = 0, size = 0;
     w->first = index ? 1 : 0;
+    for (int i = 0; i < w->n_out; i++) {
+        if (!number(w, "size.", i, INT64_MAX, &size)) return false;
+        all += size;
+    }
+    if (!lb_job_check_directory(&w->job, from, to, all, false)) return false;
     if (!lb_job_begin_directory(&w->job, from, to, &partial)) return false;
     const bool ok = fill_directory(w, partial, index);
     return lb_job_end_directory(&w->job, from, to, partial, ok);

@@ -373,14 +373,18 @@ static bool add_kept(rank_work *w, const rank_piece *p)
     return add_meta(w, LB_SHARD_KEY "tensor.", p->from->name, hex, 2 * n);
 }
 
-static bool write_rank(rank_work *w, int rank, const char *dir, uint8_t *buffer)
+/* The file of rank `rank`, in dir; NULL: it is only planned. Adds its size to
+ * *size. */
+static bool write_rank(rank_work *w, int rank, const char *dir, uint8_t *buffer,
+                       uint64_t *size)
 {
     const uint64_t most = (uint64_t)w->f->r->n_tensors;
     lb_tensor *t = lb_arena_alloc(w->cx, &w->job.arena, most, sizeof *t);
     rank_piece *p = lb_arena_alloc(w->cx, &w->job.arena, most, sizeof *p);
-    const char *path =
-        lb_job_path(&w->job, dir, lb_rank_name(rank, lb_grid_size(&w->grid)).s);
-    const lb_write_options o = {.no_sync = w->o->no_sync, .place = true};
+    const char *path = lb_job_path(
+        &w->job, dir ? dir : "", lb_rank_name(rank, lb_grid_size(&w->grid)).s);
+    const lb_write_options o = {
+        .no_sync = w->o->no_sync, .place = true, .compose_only = !dir};
     int64_t n = 0;
     bool ok = t && p && path && add_values(w, rank);
     for (int64_t i = 0; ok && i < w->f->n; i++)
@@ -394,24 +398,46 @@ static bool write_rank(rank_work *w, int rank, const char *dir, uint8_t *buffer)
     lb_writer *out = lb_writer_open(w->cx, lb_container_named("safetensors"),
                                     path, t, n, w->meta, w->n_meta, &o);
     ok = out != NULL;
-    for (int64_t i = 0; ok && i < n; i++)
+    if (ok) *size += out->total;
+    for (int64_t i = 0; ok && dir && i < n; i++)
         ok = copy_piece(w, out, i, &p[i], buffer);
-    return lb_writer_close(w->cx, out, ok);
+    return lb_writer_close(w->cx, out, ok && dir) || (ok && !dir);
+}
+
+static bool write_ranks(rank_work *w, const char *dir, uint64_t *size)
+{
+    uint8_t *buffer = lb_arena_alloc(w->cx, &w->job.arena, BUFFER, 1);
+    const lb_arena kept = w->job.arena;
+    bool ok = buffer != NULL;
+    for (int r = 0; ok && r < lb_grid_size(&w->grid); r++) {
+        w->job.arena = (lb_arena){.heap = w->cx->heap}; /* of this rank */
+        w->meta = NULL;
+        w->room = 0;
+        lb_enter(w->cx);
+        ok = write_rank(w, r, dir, buffer, size);
+        lb_leave(w->cx);
+        lb_arena_free(&w->job.arena);
+    }
+    w->job.arena = kept;
+    return ok;
+}
+
+/* Everything that could fail before the first byte is written. */
+static bool rehearse(rank_work *w, const char *from, const char *to)
+{
+    uint64_t size = 0;
+    if (to && !lb_job_may_write(&w->job, from, to)) return false;
+    return write_ranks(w, NULL, &size) &&
+           (!to || lb_job_check_directory(&w->job, from, to, size, false));
 }
 
 static bool write_all(rank_work *w, const char *from, const char *to)
 {
     char *partial = NULL;
-    uint8_t *buffer = lb_arena_alloc(w->cx, &w->job.arena, BUFFER, 1);
-    if (!buffer || !lb_job_begin_directory(&w->job, from, to, &partial))
-        return false;
-    bool ok = true;
-    for (int r = 0; ok && r < lb_grid_size(&w->grid); r++) {
-        lb_enter(w->cx);
-        ok = write_rank(w, r, partial, buffer);
-        lb_leave(w->cx);
-    }
-    return lb_job_end_directory(&w->job, from, to, partial, ok);
+    uint64_t size = 0;
+    if (!lb_job_begin_directory(&w->job, from, to, &partial)) return false;
+    return lb_job_end_directory(&w->job, from, to, partial,
+                                write_ranks(w, partial, &size));
 }
 
 /* What cannot be merged again is not cut. */
@@ -465,7 +491,7 @@ bool lb_shard_file(lb_ctx *cx, const char *from, const char *to,
     if (!from || !o.mesh || !o.rules || (!to && !o.dry_run))
         return lb_fail(cx, LB_E_NULL,
                        "shard_file: no path, no mesh or no rules");
-    const lb_quantize_options how = {.no_sync = o.no_sync};
+    const lb_quantize_options how = {.no_sync = o.no_sync, .directory = true};
     /* Only bytes count here, not what a scale means. */
     const lb_file_options read = {.no_map = true, .linear_class = "bitlinear"};
     rank_work w = {.cx = cx, .o = &o};
@@ -474,6 +500,7 @@ bool lb_shard_file(lb_ctx *cx, const char *from, const char *to,
         return false;
     w.f = lb_file_open(cx, from, &read);
     const bool ok = w.f && check_source(&w) && plan(&w) &&
+                    rehearse(&w, from, to) &&
                     (o.dry_run || write_all(&w, from, to));
     lb_file_close(w.f);
     lb_arena_free(&w.job.arena);

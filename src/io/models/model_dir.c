@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "core/core.h"
@@ -32,13 +31,21 @@ typedef struct model_place {
     const char *from;   /* .. whose other files go over; or NULL */
     const char *to;
     char *partial;
-    bool stays; /* what is there at the end */
+    bool stays;      /* what is there at the end */
+    uint64_t blocks; /* counted so far, of 512 bytes */
 } model_place;
 
 static bool cannot(const model_place *p, const char *what, const char *path)
 {
     return lb_fail(p->j->cx, LB_E_FILE, "%s: cannot %s: %s", LB_PATH(path),
                    what, strerror(errno));
+}
+
+/* The directory whose other files are copied; NULL: not a directory. */
+static const char *directory(const char *from)
+{
+    struct stat st;
+    return from && stat(from, &st) == 0 && S_ISDIR(st.st_mode) ? from : NULL;
 }
 
 /* DIR/NAME, from the job's arena; NULL and an error. */
@@ -167,26 +174,6 @@ static bool write_note(model_place *p)
     return ok;
 }
 
-static bool has_room(const model_place *p)
-{
-    struct statvfs v;
-    const lb_other_files o = others(p);
-    uint64_t need = 0, room;
-    if (!lb_other_files_size(&o, &need)) return false;
-    for (int64_t i = 0; p->j->plan && i < p->j->n; i++)
-        need += lb_saver_size(p->j->plan, i);
-    if (statvfs(p->partial, &v) ||
-        __builtin_mul_overflow((uint64_t)v.f_bavail, (uint64_t)v.f_frsize,
-                               &room) ||
-        room >= need)
-        return true;
-    return lb_fail(p->j->cx, LB_E_FILE,
-                   "%s needs %llu bytes, but the file system has only %llu "
-                   "free",
-                   LB_PATH(p->partial), (unsigned long long)need,
-                   (unsigned long long)room);
-}
-
 /* ---- one writer ---------------------------------------------------------- */
 
 /* A directory of that name, which is nobody else's as long as the descriptor
@@ -237,7 +224,7 @@ static bool begin(model_place *p)
     if (p->j->o->resume && same) return true;
     /* The note goes before the directory gets its name. */
     return (ours || may_go(p, p->partial)) && remove_all(p, p->partial) &&
-           has_room(p) && write_note(p);
+           write_note(p);
 }
 
 static void sync_path(const char *path)
@@ -284,17 +271,26 @@ static bool publish(model_place *p)
 
 /* ---- files --------------------------------------------------------------- */
 
-/* config.json says how weights are packed. A dry run only composes it. */
-static bool write_config(void *user, lb_infile *f)
+/* config.json says how weights are packed. write: it is not only composed. */
+static bool make_config(model_place *p, lb_infile *f, bool write)
 {
-    model_place *p = user;
     lb_bytes value = {.heap = p->j->cx->heap}, out = value;
     const bool ok = lb_job_configure(p->j, &value) &&
                     lb_model_json(p->j->cx, f, value.n ? &value : NULL, &out) &&
-                    (p->j->o->dry_run || write_bytes(p, "config.json", &out));
+                    (!write || write_bytes(p, "config.json", &out));
     lb_bytes_free(&value);
     lb_bytes_free(&out);
     return ok;
+}
+
+static bool write_config(void *user, lb_infile *f)
+{
+    return make_config(user, f, true);
+}
+
+static bool check_config(void *user, lb_infile *f)
+{
+    return make_config(user, f, false);
 }
 
 static bool carry_over(model_place *p, bool configure)
@@ -400,27 +396,42 @@ static bool is_safetensors(const model_place *p)
 
 bool lb_job_may_write(lb_job *j, const char *from, const char *to)
 {
-    struct stat st;
     model_place p = {.j = j, .source = from};
     if (!j->o->directory)
         return lb_outfile_check(j->cx, to, j->f->r->file, j->f->r->n_files);
-    if (stat(from, &st) == 0 && S_ISDIR(st.st_mode)) p.from = from;
+    p.from = directory(from);
     return name_both(&p, to) && is_safetensors(&p) &&
            lb_outfile_check_parent(j->cx, p.to) && check_target(&p) &&
            check_partial(&p);
 }
 
-bool lb_job_check_config(lb_job *j, const char *from)
+/* Blocks of a partial directory count as free: they are reused or removed. */
+static bool count_blocks(model_place *p, const char *dir, const char *name)
 {
     struct stat st;
-    model_place p = {.j = j, .source = from};
-    const char *path = path_in(&p, from, "config.json");
+    const char *path = path_in(p, dir, name);
     if (!path) return false;
-    if (stat(path, &st) || !S_ISREG(st.st_mode)) return true;
-    lb_infile *f = lb_infile_open(j->cx, path, true);
-    const bool ok = f && write_config(&p, f);
-    lb_infile_unref(f);
-    return ok;
+    if (lstat(path, &st)) return true;
+    p->blocks += (uint64_t)st.st_blocks;
+    return !S_ISDIR(st.st_mode) || each_entry(p, path, count_blocks);
+}
+
+bool lb_job_check_directory(lb_job *j, const char *from, const char *to,
+                            uint64_t weights, bool configure)
+{
+    struct stat st;
+    uint64_t rest = 0;
+    model_place p = {.j = j, .source = from, .from = directory(from)};
+    if (!name_both(&p, to)) return false;
+    lb_other_files o = others(&p);
+    if (configure && !lb_job_keeps_config(j)) o.config = check_config;
+    o.user = &p;
+    if (!lb_other_files_copy(&o, NULL) || !lb_other_files_size(&o, &rest))
+        return false;
+    if (lstat(p.partial, &st) == 0 && S_ISDIR(st.st_mode) &&
+        !each_entry(&p, p.partial, count_blocks))
+        return false;
+    return lb_outfile_check_room(j->cx, p.to, weights + rest, p.blocks);
 }
 
 /* Made by the first rank, for all. */
@@ -446,13 +457,6 @@ static bool end(model_place *p, bool ok)
         (void)rmdir(p->partial);
     unlock(p);
     return ok;
-}
-
-/* The directory whose other files are copied; NULL: not a directory. */
-static const char *directory(const char *from)
-{
-    struct stat st;
-    return from && stat(from, &st) == 0 && S_ISDIR(st.st_mode) ? from : NULL;
 }
 
 bool lb_job_begin_directory(lb_job *j, const char *from, const char *to,
@@ -484,9 +488,7 @@ char *lb_job_path(lb_job *j, const char *dir, const char *name)
 
 bool lb_job_write_directory(lb_job *j, const char *from, const char *to)
 {
-    struct stat st;
-    model_place p = {.j = j, .source = from};
-    if (stat(from, &st) == 0 && S_ISDIR(st.st_mode)) p.from = from;
+    model_place p = {.j = j, .source = from, .from = directory(from)};
     if (!j->shards) j->shards = 1; /* a model without arrays is one, too */
     bool ok = name_both(&p, to);
     if (!lb_job_meet(j, ok) || !ok || !begin_all(&p)) return false;

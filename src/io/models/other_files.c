@@ -130,18 +130,20 @@ static bool copy_entry(file_walk *w, const char *name)
 {
     const lb_other_files *o = w->o;
     const char *path = path_in(w, w->dir, name);
-    const char *to = path_in(w, w->other, name);
-    if (!path || !to) return false;
+    const char *to = path && w->other ? path_in(w, w->other, name) : NULL;
+    if (!path || (w->other && !to)) return false;
     const entry_sort s = sort_of(w, path, name);
     if (s == NOT_COPIED) return true;
     if (s == A_DIRECTORY) {
         file_walk inner = {.o = o, .dir = path, .other = to};
-        if (mkdir(to, 0777) && errno != EEXIST) return cannot(o, "make", to);
+        if (to && mkdir(to, 0777) && errno != EEXIST)
+            return cannot(o, "make", to);
         return each_entry(&inner, copy_entry);
     }
     lb_infile *f = lb_infile_open(o->cx, path, true);
     const bool config = w->top && o->config && strcmp(name, "config.json") == 0;
-    const bool ok = f && (config ? o->config(o->user, f) : copy_file(o, f, to));
+    const bool ok =
+        f && (config ? o->config(o->user, f) : !to || copy_file(o, f, to));
     lb_infile_unref(f);
     return ok;
 }

@@ -30,7 +30,8 @@ typedef struct lb_other_files {
 
 /* Whether a file of that name holds weights: safetensors, GGUF, pickles ... */
 bool lb_is_weights(const char *name);
-/* Copies the other files of o->from to a directory that exists. */
+/* Copies the other files of o->from to a directory that exists; to NULL: only
+ * checks that they can be read, and calls o->config. */
 bool lb_other_files_copy(const lb_other_files *o, const char *to);
 /* Their bytes. */
 bool lb_other_files_size(const lb_other_files *o, uint64_t *bytes);

@@ -173,17 +173,18 @@ bool lb_outfile_check(lb_ctx *cx, const char *path, lb_infile *const *input,
     return !taken || is_busy(cx, partial);
 }
 
-bool lb_outfile_check_room(lb_ctx *cx, const char *path, uint64_t size)
+bool lb_outfile_check_room(lb_ctx *cx, const char *path, uint64_t size,
+                           uint64_t blocks)
 {
     char real[PATH_MAX], dir[PATH_MAX], partial[PATH_MAX];
     struct statvfs v;
-    struct stat st = {0};
+    struct stat st;
     const char *at = lb_outfile_place(path, real);
     const int n = snprintf(partial, sizeof partial, "%s%s", at, suffix);
     if (n >= (int)sizeof partial || !parent_of(at, dir) || statvfs(dir, &v))
         return true;
-    if (stat(partial, &st)) st.st_blocks = 0;
-    return fits(cx, partial, &v, (uint64_t)st.st_blocks, size);
+    if (stat(partial, &st) == 0) blocks += (uint64_t)st.st_blocks;
+    return fits(cx, partial, &v, blocks, size);
 }
 
 static lb_outfile *make(lb_ctx *cx, const char *path)
@@ -270,6 +271,11 @@ static bool read_journal(lb_outfile *o, const journal_head *want)
     return false;
 }
 
+uint64_t lb_outfile_journal_size(int64_t n)
+{
+    return sizeof(journal_head) + (uint64_t)n * LB_RECORD;
+}
+
 static bool begin_sized(lb_ctx *cx, lb_outfile *o, uint64_t job)
 {
     const lb_journal *j = o->journal;
@@ -277,7 +283,7 @@ static bool begin_sized(lb_ctx *cx, lb_outfile *o, uint64_t job)
         return resize(cx, o, 0) && has_room(cx, o, o->total) &&
                resize(cx, o, o->total);
     const journal_head head = head_of(o, job);
-    const uint64_t all = o->total + sizeof head + (uint64_t)j->n * LB_RECORD;
+    const uint64_t all = o->total + lb_outfile_journal_size(j->n);
     if (read_journal(o, &head)) return has_room(cx, o, all);
     return resize(cx, o, 0) && has_room(cx, o, all) && resize(cx, o, all) &&
            lb_outfile_patch(cx, o, o->total, &head, sizeof head);

@@ -50,9 +50,13 @@ bool lb_outfile_check(lb_ctx *cx, const char *path, lb_infile *const *input,
                       int n);
 /* Whether the parent directory of path is writable. False and an error. */
 bool lb_outfile_check_parent(lb_ctx *cx, const char *path);
-/* Whether size bytes fit on the file system of path, counting those that its
- * partial file already has. False and an error. */
-bool lb_outfile_check_room(lb_ctx *cx, const char *path, uint64_t size);
+/* Whether size bytes fit on the file system of path, counting as free those
+ * that its partial file already has, and so many other blocks of 512 bytes.
+ * False and an error. */
+bool lb_outfile_check_room(lb_ctx *cx, const char *path, uint64_t size,
+                           uint64_t blocks);
+/* Bytes of a journal with n records, which a partial file has in addition. */
+uint64_t lb_outfile_journal_size(int64_t n);
 /* Opens PATH.partial for sequential output, truncating an existing one. Refuses
  * a path that is one of n inputs, under any name. size: expected size, which
  * must be free on the file system; 0: unknown. NULL and an error. */
