@@ -69,12 +69,12 @@ job=(quantize "$tmp/model" --type nf4 --no-sync)
 run 0 "${job[@]}" -q -o "$tmp/whole"
 run 0 "${job[@]}" -q -o "$tmp/whole.safetensors"
 for n in 2 4; do
-    shared $n 0 "${job[@]}" -o "$tmp/dir" --verify
+    shared $n 0 "${job[@]}" -v -o "$tmp/dir" --verify
     same "$tmp/whole" "$tmp/dir"
     # Only the first rank prints, for all arrays.
     [ "$(grep -c "^[0-9]*/$arrays layers" "$tmp/err")" = $arrays ] ||
         die "not a line for each array"
-    [ "$(grep -c "lowbit: .*: $arrays arrays quantized" "$tmp/err")" = 1 ] ||
+    [ "$(grep -c "^wrote .*: $arrays arrays quantized" "$tmp/err")" = 1 ] ||
         die "no single summary"
     grep -q '^1/.*nrmse 0\.' "$tmp/err" || die "the summary has no error figures"
     shared $n 0 "${job[@]}" -q -o "$tmp/file.safetensors" --report "$tmp/r.json"
