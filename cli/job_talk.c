@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "interrupt.h"
+
 verdict job_talk_begin(job_talk *t, const arguments *a, const char *what,
                        const char *source, const char *result)
 {
@@ -29,6 +31,7 @@ verdict job_talk_begin(job_talk *t, const arguments *a, const char *what,
         t->json = t->verify = false;
         t->progress.bar = t->progress.lines = false;
     }
+    interrupt_defer(true);
     report_begin(&t->report, what, a->argc, a->argv);
     t->report.source = source;
     t->report.result = result;
@@ -69,6 +72,12 @@ void job_talk_array(job_talk *t, const job_array *a)
 
 void job_talk_done(void *user, const lb_written *w)
 {
+    job_talk *t = user;
+    t->arrays = w->n;
+    if (w->resumed) {
+        t->resumed++;
+        t->resumed_bytes += w->nbytes;
+    }
     const char *format = strcmp(w->format, "dense") == 0 ? NULL : w->format;
     char kind[64];
     if (format)
@@ -101,6 +110,19 @@ void job_talk_progress(void *user, const lb_progress *p)
                                  .n = p->arrays,
                                  .done = p->done,
                                  .total = p->total});
+}
+
+void job_talk_discarded(void *user, const char *path, uint64_t nbytes,
+                        bool same)
+{
+    job_talk *t = user;
+    progress_clear(&t->progress);
+    if (t->quiet) return;
+    fputs("lowbit: discarded ", stderr);
+    put_text(stderr, path, strlen(path));
+    fprintf(stderr, " (%s) of an interrupted run %s\n", show_bytes(nbytes).s,
+            same ? "(it could have been resumed)"
+                 : "with other inputs or options");
 }
 
 /* ---- the end ------------------------------------------------------------- */
@@ -140,15 +162,33 @@ static void list_reports(const arguments *a)
     }
 }
 
+verdict job_talk_failed(job_talk *t, const lb_ctx *cx)
+{
+    progress_clear(&t->progress);
+    if (!t->leads && lb_error_status(cx) == LB_E_CANCELLED) return INTERRUPTED;
+    return interrupt_verdict(cx, t->dry_run ? NULL : t->report.result);
+}
+
+static void sum_up_resumed(const job_talk *t)
+{
+    if (t->resumed)
+        fprintf(stderr,
+                "lowbit: resumed: skipped %" PRId64 " of %" PRId64
+                " arrays (%s), which were already written\n",
+                t->resumed, t->arrays, show_bytes(t->resumed_bytes).s);
+}
+
 verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
 {
     /* Not mapped: pages of the result would count as this process's memory. */
     const lb_file_options options = {.struct_size = sizeof options,
                                      .no_map = true,
                                      .linear_class = t->linear_class};
+    interrupt_defer(false); /* the output is complete */
     progress_clear(&t->progress);
     report_end(&t->report);
     if (v == DONE && t->leads) sum_up(t);
+    if (v == DONE && !t->quiet) sum_up_resumed(t);
     if (v == DONE && t->verify) {
         v = verify_result(&t->report, cx, &options);
         if (v == DONE && !t->quiet)

@@ -19,6 +19,9 @@ typedef struct job_talk {
     bool json;    /* the report on stdout, too */
     bool dry_run; /* there is no result */
     bool verify;  /* the result is to be read again */
+    int64_t arrays;
+    int64_t resumed; /* of them, written by an earlier run */
+    uint64_t resumed_bytes;
     bool measure; /* somebody wants to know errors */
 } job_talk;
 
@@ -41,6 +44,11 @@ void job_talk_array(job_talk *t, const job_array *a);
 /* For lb_quantize_options.done and .progress, with the talk as user. */
 void job_talk_done(void *user, const lb_written *w);
 void job_talk_progress(void *user, const lb_progress *p);
+/* For their .discarded. */
+void job_talk_discarded(void *user, const char *path, uint64_t nbytes,
+                        bool same);
+/* The job has failed: prints why, and for an interrupted one what was kept. */
+verdict job_talk_failed(job_talk *t, const lb_ctx *cx);
 /* The end: v is how it went; what was done is said, and the report written, if
  * it went well. Returns how all of it went. */
 verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v);

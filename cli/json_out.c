@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verb.h"
+#include "interrupt.h"
 
 static void comma(json *j)
 {
@@ -169,7 +169,22 @@ static void close_text(FILE *to, char **text)
     *text = NULL;
 }
 
-static void put_error(json *j, verdict v)
+int verdict_exit(verdict v)
+{
+    return v == INTERRUPTED ? interrupt_exit() : (int)v & 0xff;
+}
+
+static void put_error(json *j, int exit_code, const char *kind,
+                      const char *message)
+{
+    json_open(json_key(j, "error"), '{');
+    json_int(json_key(j, "exit"), exit_code);
+    json_string(json_key(j, "kind"), kind);
+    json_string(json_key(j, "message"), message);
+    json_close(j, '}');
+}
+
+static void put_verdict(json *j, verdict v)
 {
     static const struct {
         verdict v;
@@ -180,11 +195,19 @@ static void put_error(json *j, verdict v)
     const char *kind = "failed";
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kinds[i].v == v) kind = kinds[i].kind;
-    json_open(json_key(j, "error"), '{');
-    json_int(json_key(j, "exit"), v & 0xff);
-    json_string(json_key(j, "kind"), kind);
-    json_string(json_key(j, "message"), complaint());
-    json_close(j, '}');
+    put_error(j, verdict_exit(v), kind, complaint());
+}
+
+void json_failure(FILE *to, const char *name, int exit_code, const char *kind,
+                  const char *message)
+{
+    json j = {.to = to};
+    json_head(&j, name);
+    json_open(json_key(&j, "warnings"), '[');
+    json_close(&j, ']');
+    put_error(&j, exit_code, kind, message);
+    json_close(&j, '}');
+    fputc('\n', to);
 }
 
 void json_finish(const char *name, verdict v)
@@ -204,7 +227,7 @@ void json_finish(const char *name, verdict v)
     json_open(json_key(&j, "warnings"), '[');
     if (result.warned) fwrite(result.warned, 1, result.warned_size, stdout);
     json_close(&j, ']');
-    if (v != DONE) put_error(&j, v);
+    if (v != DONE) put_verdict(&j, v);
     json_close(&j, '}');
     fputc('\n', stdout);
     free(result.text);

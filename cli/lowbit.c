@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "interrupt.h"
 #include "launch.h"
 #include "start/command.h"
 
@@ -100,6 +101,7 @@ static verdict run_verb(call *c, int argc, char **argv, lb_comm *comm)
         return DONE;
     }
     talk_begin(a.count[OPTION_QUIET] != 0);
+    interrupt_begin(c->v->name, c->json && !(comm && comm->rank > 0));
     /* A job continues if its output pipe is closed. */
     if (verb_takes(c->v, OPTION_OUTPUT)) signal(SIGPIPE, SIG_IGN);
     return run_among(c->v, &a, comm);
@@ -188,5 +190,5 @@ int lowbit_command(int argc, char **argv, lb_comm *comm)
     /* Incomplete output is not success. */
     if (fflush(stdout) || ferror(stdout))
         return (int)complain(FAILED, "cannot write to stdout");
-    return (int)v & 0xff;
+    return verdict_exit(v);
 }

@@ -2,6 +2,7 @@
 #include "places.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -54,6 +55,51 @@ bool place_is_free(const arguments *a, const char *what)
         complain(USAGE, "%s: is there already; --force replaces it", to);
         return false;
     }
+    return true;
+}
+
+/* ---- partial output ------------------------------------------------------ */
+
+static uint64_t stored_bytes(const char *path, int depth)
+{
+    enum { DEEPEST = 8 };
+    struct stat st;
+    uint64_t sum = 0;
+    char inner[PATH_MAX];
+    if (lstat(path, &st)) return 0;
+    if (S_ISREG(st.st_mode)) {
+        const uint64_t size = (uint64_t)st.st_size;
+        const uint64_t blocks = (uint64_t)st.st_blocks * 512;
+        return blocks < size ? blocks : size;
+    }
+    DIR *d = S_ISDIR(st.st_mode) && depth < DEEPEST ? opendir(path) : NULL;
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        const int n = snprintf(inner, sizeof inner, "%s/%s", path, e->d_name);
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+            n < (int)sizeof inner)
+            sum += stored_bytes(inner, depth + 1);
+    }
+    if (d) closedir(d);
+    return sum;
+}
+
+uint64_t place_stored(const char *path)
+{
+    return stored_bytes(path, 0);
+}
+
+bool place_partial(const char *to, char path[PATH_MAX], uint64_t *nbytes)
+{
+    struct stat st;
+    char real[PATH_MAX];
+    if (lstat(to, &st) == 0 && S_ISLNK(st.st_mode) && realpath(to, real))
+        to = real;
+    size_t n = strlen(to);
+    while (n > 1 && to[n - 1] == '/')
+        n--;
+    const int k = snprintf(path, PATH_MAX, "%.*s.partial", (int)n, to);
+    if (k >= PATH_MAX || lstat(path, &st)) return false;
+    *nbytes = place_stored(path);
     return true;
 }
 

@@ -2,6 +2,8 @@
 #ifndef PLACES_H
 #define PLACES_H
 
+#include <limits.h>
+
 #include "verb.h"
 
 /* The kind of file that a name asks for; NULL: it does not say. */
@@ -12,6 +14,12 @@ bool place_is_directory(const arguments *a);
 /* Whether --output is said, and is not there already or may be replaced. what:
  * the verb. False, and a sentence. */
 bool place_is_free(const arguments *a, const char *what);
+/* The partial output of an interrupted job that writes to `to`, and its bytes
+ * on the disk. False: there is none. */
+bool place_partial(const char *to, char path[PATH_MAX], uint64_t *nbytes);
+/* Bytes on the disk of a file or directory. A partial file has its final size
+ * from the start, but is sparse. */
+uint64_t place_stored(const char *path);
 /* Whether the files of --report are neither read nor written by the job: none
  * is an operand, a recipe, the output, a file in one of these directories,
  * another --report, or a dangling link. Prints an error otherwise. */

@@ -2,6 +2,7 @@
  * another, as lb_convert_file does it. */
 #include "rewrite.h"
 
+#include "interrupt.h"
 #include "launch.h"
 #include "places.h"
 
@@ -57,16 +58,17 @@ verdict rewrite_run(const rewrite *how, const arguments *a)
                                   .resume = a->count[OPTION_RESUME] != 0,
                                   .verify = a->count[OPTION_VERIFY] != 0,
                                   .directory = place_is_directory(a),
-                                  .comm = a->comm};
+                                  .comm = a->comm,
+                                  .cancel = interrupted,
+                                  .discarded = job_talk_discarded,
+                                  .discarded_user = &talk};
     if (a->comm && !jobs) jobs = launch_threads();
     lb_ctx *cx = context_open((int)jobs);
     if (!cx) v = FAILED;
     if (cx && !place_is_model(a, cx, kind)) v = USAGE;
     if (v == DONE &&
-        !lb_convert_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o)) {
-        progress_clear(&talk.progress);
-        v = complain_of(cx);
-    }
+        !lb_convert_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o))
+        v = job_talk_failed(&talk, cx);
     v = job_talk_end(&talk, cx, v);
     lb_close(cx);
     return v;

@@ -24,7 +24,7 @@ typedef enum verdict {
     USAGE = 2,         /* usage error */
     BAD_INPUT = 3,     /* invalid or unsupported input */
     STRICT = 4,        /* --strict violation */
-    INTERRUPTED = 130, /* by SIGINT */
+    INTERRUPTED = 130, /* by a signal: exits with 128 + its number */
     DIFFERS = 0x101    /* diff: a difference above the tolerance */
 } verdict;
 
@@ -255,6 +255,11 @@ json *json_begin(const char *name);
 void json_end(json *j);
 /* For lowbit.c: prints the result, or the error; name may be NULL. */
 void json_finish(const char *name, verdict v);
+/* The exit code of a verdict. */
+int verdict_exit(verdict v);
+/* A result object that only has an error. */
+void json_failure(FILE *to, const char *name, int exit_code, const char *kind,
+                  const char *message);
 /* The same first members, for a JSON file of its own; closed by json_close. */
 void json_head(json *j, const char *name);
 /* "name", "type", "format", "dtype", "shape" and "bytes" of an array, into an

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "input.h"
+#include "places.h"
 
 /* ---- totals ------------------------------------------------------------- */
 
@@ -107,20 +108,30 @@ static bool is_partial(const char *path)
            memcmp(path + n - (sizeof end - 1), end, sizeof end - 1) == 0;
 }
 
+#define INCOMPLETE                                                             \
+    "the incomplete output of an interrupted run; repeat the command with "    \
+    "--resume to continue it"
+
+/* A partial file has a journal, and is not a valid file yet; in a partial
+ * directory some files may be complete. */
+static verdict open_failed(const lb_ctx *cx, const char *path)
+{
+    if (is_partial(path) && access(path, F_OK) == 0)
+        return complain(BAD_INPUT, "%s (%s) is " INCOMPLETE, path,
+                        show_bytes(place_stored(path)).s);
+    return complain_of(cx);
+}
+
 /* What an interrupted run has left, here or beside the file. */
 static void note_partial(const char *path, bool found)
 {
-    char beside[4096];
-    const int n = snprintf(beside, sizeof beside, "%s.partial", path);
-    if (is_partial(path))
-        caution("%s is the incomplete output of an interrupted run; repeat the "
-                "command with --resume to continue it",
-                path);
-    else if (!found && n > 0 && (size_t)n < sizeof beside &&
-             access(beside, F_OK) == 0)
-        caution("%s exists: the incomplete output of an interrupted run; "
-                "repeat the command with --resume to continue it",
-                beside);
+    char beside[PATH_MAX];
+    uint64_t nbytes;
+    if (found && is_partial(path))
+        caution("%s (%s) is " INCOMPLETE, path,
+                show_bytes(place_stored(path)).s);
+    else if (!found && place_partial(path, beside, &nbytes))
+        caution("%s (%s) exists: " INCOMPLETE, beside, show_bytes(nbytes).s);
 }
 
 /* ---- as JSON ------------------------------------------------------------- */
@@ -309,7 +320,7 @@ static verdict run(const arguments *a)
     lb_quant_method q;
     verdict v = DONE;
     if (!f || !lb_file_method(cx, f, &q))
-        v = complain_of(cx);
+        v = open_failed(cx, a->operand[0]);
     else if (a->count[OPTION_JSON])
         print_json(a->operand[0], f, &q);
     else if (!print_table(a->operand[0], f, &q, a->count[OPTION_METADATA] != 0))

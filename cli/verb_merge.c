@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "interrupt.h"
 #include "places.h"
 
 static void sum_up(lb_ctx *cx, const char *to)
@@ -25,8 +26,12 @@ static verdict run(const arguments *a)
     lb_ctx *cx = context_open(1);
     if (!cx) return FAILED;
     verdict v = DONE;
-    if (!lb_merge_file(cx, a->operand[0], to, a->count[OPTION_NO_SYNC] != 0))
-        v = complain_of(cx);
+    const lb_merge_options o = {.struct_size = sizeof o,
+                                .no_sync = a->count[OPTION_NO_SYNC] != 0,
+                                .cancel = interrupted};
+    interrupt_defer(true);
+    if (!lb_merge_file(cx, a->operand[0], to, &o))
+        v = interrupt_verdict(cx, to);
     else if (!a->count[OPTION_QUIET])
         sum_up(cx, to);
     lb_close(cx);

@@ -1,6 +1,7 @@
 /* verb_quantize.c - `lowbit quantize`: a file in fewer bits. */
 #include <string.h>
 
+#include "interrupt.h"
 #include "job_talk.h"
 #include "launch.h"
 #include "places.h"
@@ -234,6 +235,9 @@ static verdict run(const arguments *a)
     if (v != DONE) return v;
     o.done_user = o.progress_user = o.note_user = &t;
     o.note = note;
+    o.discarded = job_talk_discarded;
+    o.discarded_user = &t;
+    o.cancel = interrupted;
     o.measure = t.measure;
     o.no_sync = a->count[OPTION_NO_SYNC] != 0;
     o.resume = a->count[OPTION_RESUME] != 0;
@@ -254,10 +258,8 @@ static verdict run(const arguments *a)
     if (v == DONE) imply_blocks(cx, &o.config);
     if (v == DONE && !has_place(cx, &o)) v = USAGE;
     if (v == DONE && !place_is_model(a, cx, o.kind)) v = USAGE;
-    if (v == DONE && !lb_quantize_file(cx, a->operand[0], to, &o)) {
-        progress_clear(&t.progress);
-        v = complain_of(cx);
-    }
+    if (v == DONE && !lb_quantize_file(cx, a->operand[0], to, &o))
+        v = job_talk_failed(&t, cx);
     v = job_talk_end(&t, cx, v);
     lb_selection_close(o.selection);
     lb_close(cx);

@@ -1,6 +1,7 @@
 /* verb_shard.c - `lowbit shard`: a checkpoint as a file for each rank. */
 #include <string.h>
 
+#include "interrupt.h"
 #include "places.h"
 
 typedef struct talk {
@@ -121,11 +122,13 @@ static verdict run(const arguments *a)
                                 .dry_run = dry,
                                 .no_sync = a->count[OPTION_NO_SYNC] != 0,
                                 .placed = placed,
-                                .user = &t};
+                                .user = &t,
+                                .cancel = interrupted};
+    interrupt_defer(true);
     if (v == DONE && t.json) json_open(&t.j, '[');
     if (v == DONE &&
         !lb_shard_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o))
-        v = complain_of(cx);
+        v = interrupt_verdict(cx, dry ? NULL : a->value[OPTION_OUTPUT]);
     if (v != USAGE && t.json) {
         json_close(&t.j, ']');
         fputc('\n', stdout);

@@ -179,7 +179,19 @@ typedef struct lb_shard_options {
     /* Called for each array, the i-th of n. May be NULL. */
     void (*placed)(void *user, const lb_placement *p, int64_t i, int64_t n);
     void *user;
+    /* Called after each piece of an array. True stops with LB_E_CANCELLED, and
+     * leaves nothing behind. May be NULL. */
+    bool (*cancel)(void *user);
+    void *cancel_user;
 } lb_shard_options;
+
+/* Zero means the default; options may be NULL. */
+typedef struct lb_merge_options {
+    size_t struct_size;
+    bool no_sync;
+    bool (*cancel)(void *user); /* as in lb_shard_options */
+    void *cancel_user;
+} lb_merge_options;
 
 /* Splits a checkpoint (safetensors, with or without an index) into one file per
  * rank of a mesh: rank-00000-of-00008.safetensors and so on in directory `to`,
@@ -195,7 +207,7 @@ LB_API bool lb_shard_file(lb_ctx *cx, const char *from, const char *to,
  * files of `from` (configuration, tokenizer). The weight files are
  * byte-identical to the original ones, unless several files become one. */
 LB_API bool lb_merge_file(lb_ctx *cx, const char *from, const char *to,
-                          bool no_sync);
+                          const lb_merge_options *options);
 
 /* ---- metadata of files --------------------------------------------------- */
 
@@ -525,6 +537,11 @@ typedef struct lb_quantize_options {
      * layout of a directory, and why. May be NULL. */
     void (*note)(void *user, const char *text);
     void *note_user;
+    /* Called if the partial output of an interrupted run, nbytes on the disk,
+     * is discarded; same: with resume, it would have been continued. May be
+     * NULL. */
+    void (*discarded)(void *user, const char *path, uint64_t nbytes, bool same);
+    void *discarded_user;
 } lb_quantize_options;
 
 /* Quantizes a file or a model directory piece by piece. Arrays that are not
@@ -561,6 +578,8 @@ typedef struct lb_convert_options {
     lb_comm *comm;
     bool (*cancel)(void *user);
     void *cancel_user;
+    void (*discarded)(void *user, const char *path, uint64_t nbytes, bool same);
+    void *discarded_user;
 } lb_convert_options;
 
 /* Writes the arrays of a file or a model directory to another one: decoded, or

@@ -29,8 +29,9 @@ static void ask_environment(void)
     fault.call = strcmp(call, "any") == 0 ? NULL : call;
     fault.how = strcmp(how, "short") == 0  ? FAULT_SHORT
                 : strcmp(how, "flip") == 0 ? FAULT_FLIP
+                : *how == '-'              ? FAULT_SIGNAL
                                            : FAULT_FAILS;
-    fault.error = atoi(how);
+    fault.error = abs(atoi(how));
 }
 
 /* Whether this call is the one. */
@@ -41,7 +42,9 @@ static bool is_now(const char *call)
         return false;
     const bool now = ++fault.calls == fault.at || fault.at == FAULT_ALWAYS;
     if (now) fault.done++;
-    return now;
+    if (!now || fault.how != FAULT_SIGNAL) return now;
+    raise(fault.error);
+    return false;
 }
 
 static bool fails(const char *call)

@@ -4,10 +4,11 @@
 #define LB_FAULTS_H
 
 typedef enum fault_how {
-    FAULT_FAILS, /* -1 and errno */
-    FAULT_SHORT, /* of the bytes to be read or written, half */
-    FAULT_FLIP,  /* one bit of them is another; nobody is told */
-    FAULT_KILLS  /* the process, before the call, or half-way through bytes */
+    FAULT_FAILS,  /* -1 and errno */
+    FAULT_SHORT,  /* of the bytes to be read or written, half */
+    FAULT_FLIP,   /* one bit of them is another; nobody is told */
+    FAULT_SIGNAL, /* `error` is a signal, raised before the call */
+    FAULT_KILLS   /* the process, before the call, or half-way through bytes */
 } fault_how;
 
 enum { FAULT_ALWAYS = -1 };
@@ -26,7 +27,7 @@ typedef struct fault_plan {
 } fault_plan;
 
 /* The environment sets it, too: LOWBIT_FAULT="CALL AT HOW", HOW being a number
- * for errno, short or flip. */
+ * for errno, short, flip, or minus the number of a signal. */
 extern fault_plan fault;
 
 #endif

@@ -138,10 +138,10 @@ END
 # Files left by an interrupted run.
 cp "$tmp/layers" "$tmp/x.partial"
 "$program" info "$tmp/x.partial" >"$tmp/out" 2>"$tmp/err" || die "info of a partial file"
-grep -q "x.partial is the incomplete output of an interrupted run; repeat the command with --resume" \
+grep -q "x.partial (6.[0-9] kB) is the incomplete output of an interrupted run; repeat the command with --resume" \
     "$tmp/err" || die "a partial file is not marked"
 run 1 info "$tmp/x"
-grep -q "x.partial exists: the incomplete output" "$tmp/err" ||
+grep -q "x.partial (6.[0-9] kB) exists: the incomplete output" "$tmp/err" ||
     die "the partial file is not mentioned"
 rm "$tmp/x.partial" "$tmp/layers"
 prints info --json "$golden/scalar.npy" <<END

@@ -84,13 +84,13 @@ static bool to_ranks(const char *path, bool verify)
 static bool from_ranks(const char *path, bool verify)
 {
     (void)verify;
-    return lb_merge_file(cx, in("ranks", "").s, path, false);
+    return lb_merge_file(cx, in("ranks", "").s, path, NULL);
 }
 
 static bool from_many(const char *path, bool verify)
 {
     (void)verify;
-    return lb_merge_file(cx, in("ranks of shards", "").s, path, false);
+    return lb_merge_file(cx, in("ranks of shards", "").s, path, NULL);
 }
 
 static const struct job {

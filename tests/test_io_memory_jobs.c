@@ -144,20 +144,22 @@ static bool shard_described(lb_ctx *cx)
     return cut(cx, LAYOUTS "native.safetensors", in("dir").s);
 }
 
+static const lb_merge_options no_sync = {.no_sync = true};
+
 static bool merge(lb_ctx *cx)
 {
-    return lb_merge_file(cx, in("ranks").s, in("out.safetensors").s, true);
+    return lb_merge_file(cx, in("ranks").s, in("out.safetensors").s, &no_sync);
 }
 
 static bool merge_joined(lb_ctx *cx)
 {
     return lb_merge_file(cx, in("ranks_of_many").s, in("out.safetensors").s,
-                         true);
+                         &no_sync);
 }
 
 static bool merge_directory(lb_ctx *cx)
 {
-    return lb_merge_file(cx, in("ranks_of_many").s, in("dir").s, true);
+    return lb_merge_file(cx, in("ranks_of_many").s, in("dir").s, &no_sync);
 }
 
 static bool look(lb_ctx *cx)

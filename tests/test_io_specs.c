@@ -176,11 +176,11 @@ static void test_options(void)
     o.mesh = NULL;
     REFUSED(lb_shard_file(cx, path, out, &o), LB_E_NULL, "no mesh");
     CHECK(!lb_shard_file(NULL, path, out, &o));
-    REFUSED(lb_merge_file(cx, NULL, out, true), LB_E_NULL,
+    REFUSED(lb_merge_file(cx, NULL, out, NULL), LB_E_NULL,
             "merge_file: a path is NULL");
-    REFUSED(lb_merge_file(cx, path, NULL, true), LB_E_NULL,
+    REFUSED(lb_merge_file(cx, path, NULL, NULL), LB_E_NULL,
             "merge_file: a path is NULL");
-    CHECK(!lb_merge_file(NULL, path, out, true));
+    CHECK(!lb_merge_file(NULL, path, out, NULL));
     CHECK(access(out, F_OK) != 0);
     lb_rules_close(r);
 }

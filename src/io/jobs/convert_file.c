@@ -96,7 +96,9 @@ bool lb_convert_file(lb_ctx *cx, const char *from, const char *to,
                                     .verify = c.verify,
                                     .comm = c.comm,
                                     .cancel = c.cancel,
-                                    .cancel_user = c.cancel_user};
+                                    .cancel_user = c.cancel_user,
+                                    .discarded = c.discarded,
+                                    .discarded_user = c.discarded_user};
     lb_quantize_options o;
     return lb_job_options(cx, &as, &o) && lb_job_run(cx, from, to, &o, &c);
 }

@@ -108,6 +108,12 @@ lb_transfer lb_job_transfer(lb_job *j, const lb_job_item *it)
                          .measure = j->o->measure && !it->kept};
 }
 
+bool lb_job_cancelled(lb_ctx *cx, const lb_quantize_options *o)
+{
+    return o->cancel && o->cancel(o->cancel_user) &&
+           !lb_fail(cx, LB_E_CANCELLED, "interrupted");
+}
+
 bool lb_job_advance(void *user, uint64_t nbytes)
 {
     lb_job *j = user;
@@ -120,8 +126,7 @@ bool lb_job_advance(void *user, uint64_t nbytes)
                            .arrays_done = j->finished,
                            .arrays = j->n};
     if (nbytes && j->o->progress) j->o->progress(j->o->progress_user, &p);
-    return !j->o->cancel || !j->o->cancel(j->o->cancel_user) ||
-           lb_fail(j->cx, LB_E_CANCELLED, "interrupted");
+    return !lb_job_cancelled(j->cx, j->o);
 }
 
 /* bitsandbytes' header depends on the mean of the scales: where it is asked for
@@ -396,6 +401,13 @@ static bool plan_file(lb_job *j, const shares *sh, file_plan *f)
     return true;
 }
 
+void lb_job_note_discarded(lb_job *j, const char *path, uint64_t nbytes,
+                           bool same)
+{
+    if (j->o->discarded && nbytes && lb_job_leads(j))
+        j->o->discarded(j->o->discarded_user, path, nbytes, same);
+}
+
 bool lb_job_write(lb_job *j, const char *path, int shard)
 {
     const lb_save_options save = save_options(j);
@@ -414,6 +426,9 @@ bool lb_job_write(lb_job *j, const char *path, int shard)
                                 .owner = j->mesh ? sh.owner : NULL};
     lb_saver *s = lb_saver_begin(j->cx, path, f.list, sh.n, &save, &more);
     bool ok = s != NULL;
+    if (ok && s->journal.discarded)
+        lb_job_note_discarded(j, s->w->out->partial, s->journal.discarded,
+                              s->journal.same);
     for (int64_t k = 0; ok && k < sh.n; k++) {
         const uint8_t *record = lb_saver_record(s, k);
         lb_difference m = {0};

@@ -65,6 +65,9 @@ bool lb_job_set_file_type(lb_job *j);
  * caller stops the job. */
 bool lb_job_advance(void *user, uint64_t nbytes);
 
+/* Whether the caller stops the job: true and LB_E_CANCELLED. */
+bool lb_job_cancelled(lb_ctx *cx, const lb_quantize_options *o);
+
 /* copy_foreign.c: whether what another program has quantized may be what the
  * job makes of it; false and an error that names the method. It may be copied
  * only: then j->verbatim is set, and j->f lists tensors. */
@@ -113,6 +116,10 @@ bool lb_job_suits(lb_job *j, lb_job_item *it);
 /* The same without other configs: false and no error if it cannot. */
 bool lb_job_tries(lb_job *j, lb_job_item *it);
 
+/* Tells the caller that nbytes at path, the partial output of an earlier run,
+ * were discarded; same: that --resume would have continued them. */
+void lb_job_note_discarded(lb_job *j, const char *path, uint64_t nbytes,
+                           bool same);
 /* Writes the arrays of one shard (-1: all) to a file of that name. */
 bool lb_job_write(lb_job *j, const char *path, int shard);
 /* Tells that those of a shard were written before. What they have lost was not

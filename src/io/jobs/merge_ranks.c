@@ -217,7 +217,8 @@ static bool copy_bytes(merge_work *w, lb_reader *r, const lb_tensor *from,
 {
     while (n) {
         const size_t some = n < BUFFER ? (size_t)n : BUFFER;
-        if (!lb_reader_read(w->cx, r, from, first, some, w->buffer) ||
+        if (lb_job_cancelled(w->cx, w->job.o) ||
+            !lb_reader_read(w->cx, r, from, first, some, w->buffer) ||
             !lb_outfile_patch(w->cx, out, to, w->buffer, some))
             return false;
         first += some;
@@ -578,13 +579,24 @@ static bool merge(merge_work *w, const char *from, const char *to)
     return index ? merge_joined(w, to, (int)files) : merge_one(w, to);
 }
 
-bool lb_merge_file(lb_ctx *cx, const char *from, const char *to, bool no_sync)
+bool lb_merge_file(lb_ctx *cx, const char *from, const char *to,
+                   const lb_merge_options *options)
 {
+    lb_merge_options o = {0};
     if (!cx) return false;
     if (!from || !to)
         return lb_fail(cx, LB_E_NULL, "merge_file: a path is NULL");
-    const lb_quantize_options how = {.no_sync = no_sync};
-    merge_work w = {.cx = cx, .no_sync = no_sync};
+    const size_t size =
+        options && options->struct_size ? options->struct_size : sizeof o;
+    if (size < sizeof o.struct_size)
+        return lb_fail(cx, LB_E_ARG,
+                       "merge_file: options.struct_size is %zu, not sizeof or "
+                       "0",
+                       size);
+    if (options) memcpy(&o, options, size < sizeof o ? size : sizeof o);
+    const lb_quantize_options how = {
+        .no_sync = o.no_sync, .cancel = o.cancel, .cancel_user = o.cancel_user};
+    merge_work w = {.cx = cx, .no_sync = o.no_sync};
     w.job = (lb_job){.cx = cx, .o = &how, .arena = {.heap = cx->heap}};
     const bool ok = merge(&w, from, to);
     for (int r = 0; w.rank && r < w.ranks; r++)

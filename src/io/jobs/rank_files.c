@@ -288,6 +288,7 @@ typedef struct copying {
 
 static bool flush(copying *c)
 {
+    if (lb_job_cancelled(c->w->cx, c->w->job.o)) return false;
     const bool ok = !c->n || lb_writer_place(c->w->cx, c->out, c->tensor, c->at,
                                              c->buffer, c->n);
     c->at += c->n;
@@ -491,7 +492,10 @@ bool lb_shard_file(lb_ctx *cx, const char *from, const char *to,
     if (!from || !o.mesh || !o.rules || (!to && !o.dry_run))
         return lb_fail(cx, LB_E_NULL,
                        "shard_file: no path, no mesh or no rules");
-    const lb_quantize_options how = {.no_sync = o.no_sync, .directory = true};
+    const lb_quantize_options how = {.no_sync = o.no_sync,
+                                     .directory = true,
+                                     .cancel = o.cancel,
+                                     .cancel_user = o.cancel_user};
     /* Only bytes count here, not what a scale means. */
     const lb_file_options read = {.no_map = true, .linear_class = "bitlinear"};
     rank_work w = {.cx = cx, .o = &o};

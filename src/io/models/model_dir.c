@@ -33,6 +33,7 @@ typedef struct model_place {
     char *partial;
     bool stays;      /* what is there at the end */
     uint64_t blocks; /* counted so far, of 512 bytes */
+    uint64_t stored; /* bytes counted by add_stored */
 } model_place;
 
 static bool cannot(const model_place *p, const char *what, const char *path)
@@ -214,6 +215,17 @@ static bool make_partial(model_place *p)
     return fd >= 0;
 }
 
+static bool add_stored(model_place *p, const char *dir, const char *name)
+{
+    struct stat st;
+    const char *path = path_in(p, dir, name);
+    if (!path) return false;
+    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+        strcmp(name, LB_JOB_NOTE) != 0)
+        p->stored += lb_outfile_stored(&st);
+    return true;
+}
+
 static bool begin(model_place *p)
 {
     const char *note = path_in(p, p->partial, LB_JOB_NOTE);
@@ -222,6 +234,9 @@ static bool begin(model_place *p)
     if (!make_partial(p)) return false;
     const bool ours = is_ours(p, note, &same);
     if (p->j->o->resume && same) return true;
+    p->stored = 0;
+    if (ours && each_entry(p, p->partial, add_stored))
+        lb_job_note_discarded(p->j, p->partial, p->stored, same);
     /* The note goes before the directory gets its name. */
     return (ours || may_go(p, p->partial)) && remove_all(p, p->partial) &&
            write_note(p);

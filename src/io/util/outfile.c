@@ -263,9 +263,9 @@ static bool read_journal(lb_outfile *o, const journal_head *want)
     lb_journal *j = o->journal;
     journal_head have;
     const size_t n = (size_t)j->n * LB_RECORD;
-    if (!j->resume || !read_at(o, o->total, &have, sizeof have) ||
-        memcmp(&have, want, sizeof have) != 0)
-        return false;
+    j->same = read_at(o, o->total, &have, sizeof have) &&
+              memcmp(&have, want, sizeof have) == 0;
+    if (!j->resume || !j->same) return false;
     if (read_at(o, o->total + sizeof have, j->record, n)) return true;
     memset(j->record, 0, n);
     return false;
@@ -276,15 +276,24 @@ uint64_t lb_outfile_journal_size(int64_t n)
     return sizeof(journal_head) + (uint64_t)n * LB_RECORD;
 }
 
+uint64_t lb_outfile_stored(const struct stat *st)
+{
+    const uint64_t size = (uint64_t)st->st_size;
+    const uint64_t blocks = (uint64_t)st->st_blocks * 512;
+    return blocks < size ? blocks : size;
+}
+
 static bool begin_sized(lb_ctx *cx, lb_outfile *o, uint64_t job)
 {
-    const lb_journal *j = o->journal;
+    struct stat st;
+    lb_journal *j = o->journal;
     if (!j)
         return resize(cx, o, 0) && has_room(cx, o, o->total) &&
                resize(cx, o, o->total);
     const journal_head head = head_of(o, job);
     const uint64_t all = o->total + lb_outfile_journal_size(j->n);
     if (read_journal(o, &head)) return has_room(cx, o, all);
+    if (fstat(o->fd, &st) == 0) j->discarded = lb_outfile_stored(&st);
     return resize(cx, o, 0) && has_room(cx, o, all) && resize(cx, o, all) &&
            lb_outfile_patch(cx, o, o->total, &head, sizeof head);
 }

@@ -8,6 +8,8 @@
 #ifndef LB_OUTFILE_H
 #define LB_OUTFILE_H
 
+#include <sys/stat.h>
+
 #include "io/util/infile.h"
 
 enum { LB_RECORD = 80 };
@@ -22,6 +24,9 @@ typedef struct lb_journal {
                       * the header */
     int64_t n;       /* number of records */
     uint8_t *record; /* n * LB_RECORD bytes: zeros, or what was read back */
+    bool same;       /* set on opening: the partial file is of the same job */
+    uint64_t discarded; /* ... and its bytes on the disk if it is not continued;
+                         * 0: there was none */
 } lb_journal;
 
 typedef struct lb_outfile {
@@ -57,6 +62,9 @@ bool lb_outfile_check_room(lb_ctx *cx, const char *path, uint64_t size,
                            uint64_t blocks);
 /* Bytes of a journal with n records, which a partial file has in addition. */
 uint64_t lb_outfile_journal_size(int64_t n);
+/* Bytes of a file that are on the disk: a partial file has its final size from
+ * the start, but is sparse. */
+uint64_t lb_outfile_stored(const struct stat *st);
 /* Opens PATH.partial for sequential output, truncating an existing one. Refuses
  * a path that is one of n inputs, under any name. size: expected size, which
  * must be free on the file system; 0: unknown. NULL and an error. */
