@@ -65,6 +65,8 @@ void job_talk_array(job_talk *t, const job_array *a)
 {
     report_add(&t->report, a->entry, a->to, a->format, a->kept, a->nbytes,
                &a->error);
+    if (a->block && t->report.n)
+        t->report.row[t->report.n - 1].block = a->block;
     if (!t->progress.lines) return;
     progress_clear(&t->progress);
     line(a);
@@ -94,6 +96,7 @@ void job_talk_done(void *user, const lb_written *w)
                                 .kept = w->kept,
                                 .nbytes = w->nbytes,
                                 .error = w->error,
+                                .block = w->config ? w->config->block_size : 0,
                                 .remark = w->resumed
                                               ? "kept from the interrupted run"
                                           : w->fell_back && !w->kept
@@ -145,7 +148,9 @@ static bool count_codes(job_talk *t, lb_ctx *cx, const lb_file_options *options)
         const lb_entry *e = lb_file_entry(f, i);
         if (!e->format || strcmp(e->format, "dense") == 0) continue;
         lb_enter(cx);
-        ok = report_count(&t->report, cx, lb_file_load(cx, f, e->name));
+        lb_array *a = lb_file_load(cx, f, e->name);
+        ok = report_count(&t->report, cx, a) &&
+             report_stored(&t->report, cx, e, a);
         lb_leave(cx);
     }
     lb_file_close(f);
@@ -200,6 +205,7 @@ verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
         v = complain_of(cx);
     if (v == DONE && t->json) report_json(&t->report, stdout);
     if (v == DONE && t->reports) {
+        report_identify(&t->report);
         v = reports_save(&t->report, t->a);
         if (v == DONE && !t->quiet) list_reports(t->a);
     }

@@ -38,6 +38,7 @@ typedef struct job_array {
     const char *kept;      /* why it stays as it was; NULL: it does not */
     uint64_t nbytes;       /* in the result */
     lb_difference error;   /* n is 0: it was not measured */
+    int64_t block;         /* requested elements per scale; 0: the default */
     const char *remark;    /* or NULL */
 } job_array;
 void job_talk_array(job_talk *t, const job_array *a);

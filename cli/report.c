@@ -101,6 +101,7 @@ void report_free(report *r)
         row_free(&r->row[i]);
     free(r->row);
     free(r->command);
+    free(r->hash);
 }
 
 static char *copy(report *r, const char *text)
@@ -187,7 +188,11 @@ bool report_count(report *r, lb_ctx *cx, lb_array *a)
 void report_end(report *r)
 {
     struct rusage used;
+    const time_t at = time(NULL);
+    struct tm tm;
     r->seconds += now();
+    if (gmtime_r(&at, &tm))
+        strftime(r->date, sizeof r->date, "%Y-%m-%d %H:%M UTC", &tm);
     if (getrusage(RUSAGE_SELF, &used) == 0)
         r->peak = (uint64_t)used.ru_maxrss * 1024;
 }

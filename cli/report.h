@@ -10,10 +10,12 @@
 
 typedef struct report_row {
     char *name;
-    char *shape;     /* "(2,3)" */
-    char *from, *to; /* "bf16", "nf4 (bf16)" */
-    char *format;    /* it is quantized to; NULL: it is not */
-    char *kept;      /* why it stays as it was; NULL: it does not */
+    char *shape;        /* "(2,3)" */
+    char *from, *to;    /* "bf16", "nf4 (bf16)" */
+    char *format;       /* it is quantized to; NULL: it is not */
+    char *kept;         /* why it stays as it was; NULL: it does not */
+    const char *layout; /* as stored; NULL: not read back, or one tensor */
+    int64_t block;      /* elements per scale; 0: unknown or none */
     double elements;
     uint64_t before, after; /* bytes */
     lb_difference error;    /* n is 0: it was not measured */
@@ -32,6 +34,9 @@ typedef struct report {
     const char *kept; /* what rows with a reason have in common */
     char *command;    /* the same again */
     double seconds;
+    char date[32]; /* of the end, UTC */
+    char *hash;    /* of the source, a line per file; NULL: not computed */
+    int64_t last;  /* row that report_stored has found last */
     uint64_t peak; /* bytes of memory; 0: not known */
     report_row *row;
     int64_t n, room;
@@ -52,6 +57,14 @@ void report_add(report *r, const lb_entry *from, const char *to,
                 const lb_difference *error);
 /* Adds the codes of an array to those of its format; false and an error. */
 bool report_count(report *r, lb_ctx *cx, lb_array *a);
+/* report_facts.c: how the array of this entry is stored in the result. */
+bool report_stored(report *r, lb_ctx *cx, const lb_entry *e, lb_array *a);
+/* Hashes the files of the source; without effect if they cannot be read. */
+void report_identify(report *r);
+/* "nf4: 64, int8: a row": elements per scale of each format; empty if unknown.
+ * The layouts in use; empty if unknown. */
+void report_blocks(const report *r, char *to, size_t size);
+void report_layouts(const report *r, char *to, size_t size);
 /* Time and memory: the end. */
 void report_end(report *r);
 
@@ -68,6 +81,8 @@ bool report_warning(const report *r, char *to, size_t size);
 typedef struct report_group {
     const char *key;
     int64_t count;
+    const char *layout; /* as stored; NULL: not read back, or one tensor */
+    int64_t block;      /* elements per scale; 0: unknown or none */
     double elements;
     uint64_t before, after;
     lb_difference error;
@@ -120,8 +135,14 @@ void plot_sizes(const report *r, FILE *to);
 void plot_layers(const report *r, FILE *to);
 void plot_codes(const report_codes *c, FILE *to);
 void plot_worst(const report *r, FILE *to);
+/* report_page.c: for <style> and <script>. */
+extern const char report_style[], report_table_style[], report_script[];
+/* "1,234,567" */
+size_text show_thousands(double n);
 /* Text in HTML. */
 void put_html(FILE *to, const char *text);
+/* The same for the name of an array, which may break after dots. */
+void put_html_name(FILE *to, const char *name);
 
 /* Before the job: whether every --report can be written, and none of them
  * overwrites a file of the job. Otherwise prints an error. */

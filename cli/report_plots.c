@@ -77,7 +77,7 @@ void plot_sizes(const report *r, FILE *to)
 
 /* Cells share the width there is, but are never too narrow to be hit; then they
  * are scrolled, and their names, in a column of their own, stay. */
-static void layer_cells(const report_grid *g, double lo, double hi, FILE *to)
+static void layer_cells(const report_grid *g, double hi, FILE *to)
 {
     enum { HIGH = 20, NARROW = 9 };
     const double w = 100.0 / g->layers;
@@ -92,14 +92,12 @@ static void layer_cells(const report_grid *g, double lo, double hi, FILE *to)
             const lb_difference *d = &g->cell[m * GRID_LAYERS + l].error;
             if (!d->n) continue;
             const double e = lb_difference_nrmse(d);
-            const double v = isnan(e)  ? 1
-                             : hi > lo ? (e - lo) / (hi - lo)
-                                       : 0.5;
+            const double v = isfinite(e) && hi > 0 ? e / hi : 1;
             fprintf(to,
                     "<rect x=\"%.3f%%\" y=\"%d\" width=\"%.3f%%\" "
                     "height=\"%d\" class=\"cell\" fill-opacity=\"%.3f\">"
                     "<title>layer %d, ",
-                    l * w, m * HIGH, w, HIGH, 0.12 + 0.88 * v, l);
+                    l * w, m * HIGH, w, HIGH, 0.04 + 0.96 * v, l);
             put_html(to, g->module[m]);
             fprintf(to, ": nrmse %.4g</title></rect>\n", e);
         }
@@ -112,7 +110,7 @@ static void layer_cells(const report_grid *g, double lo, double hi, FILE *to)
 void plot_layers(const report *r, FILE *to)
 {
     report_grid g;
-    double lo = HUGE_VAL, hi = 0;
+    double hi = 0;
     if (!report_grid_of(r, &g)) {
         free(g.cell);
         return;
@@ -120,7 +118,6 @@ void plot_layers(const report *r, FILE *to)
     for (int i = 0; i < g.modules * GRID_LAYERS; i++) {
         const double e = lb_difference_nrmse(&g.cell[i].error);
         if (!g.cell[i].error.n || !isfinite(e)) continue;
-        lo = fmin(lo, e);
         hi = fmax(hi, e);
     }
     fputs("<section><h2>Error by layer and module</h2>\n<div class=\"grid\">"
@@ -134,11 +131,11 @@ void plot_layers(const report *r, FILE *to)
         fputs("</div>", to);
     }
     fputs("</div>", to);
-    layer_cells(&g, lo, hi, to);
+    layer_cells(&g, hi, to);
     fprintf(to,
-            "</div>\n<p class=\"legend\"><span>nrmse %.4g <i class=\"ramp\">"
-            "</i> %.4g</span> <span>across: layers</span></p></section>\n",
-            isfinite(lo) ? lo : 0, hi);
+            "</div>\n<p class=\"legend\"><span>nrmse 0 <i class=\"ramp\">"
+            "</i> %.4g</span> <span>x axis: layer</span></p></section>\n",
+            hi);
     free(g.cell);
 }
 
@@ -191,7 +188,7 @@ void plot_codes(const report_codes *c, FILE *to)
         fprintf(
             to,
             "<rect x=\"%.3f%%\" y=\"%.1f\" width=\"%.3f%%\" height=\"%.1f\" "
-            "class=\"f0\"><title>code %d: %.2f %%, of normal numbers %.2f "
+            "class=\"f0\"><title>code %d: %.2f %%, Gaussian %.2f "
             "%%</title></rect>\n",
             x + 0.1 * w, HIGH - HIGH * s / top, 0.8 * w, HIGH * s / top, k,
             100 * s, 100 * i);
@@ -205,28 +202,13 @@ void plot_codes(const report_codes *c, FILE *to)
     }
     fprintf(to,
             "</svg>\n<p class=\"legend\"><span><i class=\"b0\"></i>these "
-            "weights</span> <span><i class=\"line\"></i>normal numbers</span> "
-            "<span class=\"say\">%.2f bits of information in a code; of normal "
-            "numbers %.2f</span></p>\n",
+            "weights</span> <span><i class=\"line\"></i>Gaussian values</span> "
+            "<span class=\"say\">entropy %.2f bits per code (Gaussian: "
+            "%.2f)</span></p>\n",
             entropy(&c->seen), entropy(&c->ideal));
 }
 
 /* ---- worst --------------------------------------------------------------- */
-
-/* A long name is broken after a dot, if it must be. */
-static void put_name(const char *name, FILE *to)
-{
-    char part[256];
-    while (*name) {
-        const size_t dot = strcspn(name, ".");
-        const size_t n = dot + (name[dot] != 0);
-        snprintf(part, sizeof part, "%.*s", (int)n, name);
-        put_html(to, n < sizeof part ? part : name);
-        if (n >= sizeof part) return;
-        name += n;
-        if (*name) fputs("<wbr>", to);
-    }
-}
 
 void plot_worst(const report *r, FILE *to)
 {
@@ -238,12 +220,13 @@ void plot_worst(const report *r, FILE *to)
         const double e = lb_difference_nrmse(&r->row[worst[i]].error);
         if (isfinite(e)) top = fmax(top, e);
     }
-    fputs("<section><h2>Worst arrays</h2>\n<ol class=\"worst\">\n", to);
+    fputs("<section><h2>Largest errors (nrmse)</h2>\n<ol class=\"worst\">\n",
+          to);
     for (int i = 0; i < n; i++) {
         const report_row *row = &r->row[worst[i]];
         const double e = lb_difference_nrmse(&row->error);
         fprintf(to, "<li><b>%.4g</b><span class=\"name\">", e);
-        put_name(row->name, to);
+        put_html_name(to, row->name);
         fputs("</span> <span class=\"soft\">", to);
         put_html(to, row->to);
         fprintf(to,

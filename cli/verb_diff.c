@@ -294,6 +294,7 @@ static verdict diff(const arguments *a, lb_ctx *cx, lb_file *fa, lb_file *fb,
         print_text(all, top);
     if (all->report) {
         report_end(all->report);
+        report_identify(all->report);
         const verdict v = reports_save(all->report, a);
         if (v != DONE) return v;
     }

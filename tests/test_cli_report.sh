@@ -94,7 +94,7 @@ page() # checks for every page
             die "<$tag> is not closed"
         checks=$((checks + 1))
     done
-    if grep -qiE 'http|//|<script|<link|<img|@import|url\(|src=' "$tmp/out"; then
+    if grep -qiE 'http|//|<script[^>]|<link|<img|@import|url\(|src=' "$tmp/out"; then
         die "the page loads external content"
     fi
 }
@@ -102,10 +102,26 @@ page() # checks for every page
 report r.html
 sed -i 's|DIR/|DIR|g' "$tmp/out"
 page
-has 'a.0.&lt;b&gt;|&amp;&quot;_w.weight'
-has '<b>0.5</b><span>nrmse of what changed</span>'
+has 'a.<wbr>0.<wbr>&lt;b&gt;|&amp;&quot;_w.<wbr>weight'
+has '<b>0.5</b><span><abbr>error (nrmse)</abbr></span>'
 has 'layer 0, &lt;b&gt;|&amp;&quot;_w: nrmse 0.5'
 has 'lowbit diff -q DIRa DIRb --report DIRr.html'
+# The facts: date, hash of the source; terms on hover and in a legend.
+grep -qE "lowbit $version, 20[0-9]{2}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC" "$tmp/out" ||
+    die "no date"
+grep -qE '<dt>source hash \(XXH128\)</dt><dd>[0-9a-f]{32}  a</dd>' "$tmp/out" ||
+    die "no hash"
+if command -v xxh128sum >/dev/null; then
+    has "$(xxh128sum <"$tmp/a" | cut -d' ' -f1)"
+fi
+has '<th title="normalized root mean square error: '
+has '<dt>nrmse</dt><dd>normalized root mean square error: '
+# The colour scale begins at zero: two equal errors are both dark.
+has 'fill-opacity="1.000"'
+has '>nrmse 0 <i class="ramp"></i> 0.5<'
+# The table can be sorted: numbers are attributes, with thousands separators.
+has '<table class="sort"><thead>'
+has 'title="8 bytes">8 B</td>'
 
 src=tests/golden/layouts/bnb4.values
 for type in nf4 int8 ternary q4_0; do
@@ -115,6 +131,7 @@ for type in nf4 int8 ternary q4_0; do
     page
     [ $type = q4_0 ] || has "aria-label=\"Codes of $type\""
     has "$type (bf16)"
+    has '<td data-v="21000" title="21,000 elements">(70,300)</td>'
     # with many codes, only some are labelled, with round numbers
     [ $type != int8 ] || for code in -96 -32 0 64; do has ">$code</text>"; done
 done
@@ -123,7 +140,7 @@ safetensors "$tmp/one" \
 run 0 diff -q "$tmp/one" "$tmp/one" --report "$tmp/one.html"
 cp "$tmp/one.html" "$tmp/out"
 has ', 1 array, lowbit '
-has '<summary>1 array</summary>'
+has '<summary>1 array <span'
 has '<title>f32, 1 array, 4 B</title>'
 
 # ---- a job: lines, a bar, the end --------------------------------------------
@@ -207,6 +224,19 @@ refused 2 "needs a name that ends in .html, .md or .json, not 'x'" \
 sed "s|$tmp/||g;s|tests/golden/layouts/||g" "$tmp/q.html" >"$tmp/out"
 page
 has "<h2>Left unchanged</h2>"
+has '<dt>layout</dt><dd>native</dd>'
+has '<dt>block size</dt><dd>nf4: 64 elements</dd>'
+has '<td>nf4 (bf16)</td><td data-v="64">64</td><td data-v="42000" title="42,000 bytes">42.0 kB</td>'
+# Elements per scale: blocks end within a row or at its end, or are rows, or all.
+for how in "int8=300" "int8 --axis 0=70" "int8 --block-size 32=32" \
+    "nf4 --block-size 128=128" "nf4 --layout bnb=64" "ternary=21000" \
+    "iq4_nl=32" "dynamic8=256"; do
+    # shellcheck disable=SC2086
+    run 0 quantize "$src" -o "$tmp/bl" --force -q --type ${how%=*} \
+        --report "$tmp/bl.html"
+    sed -n 's/.*<dt>block size.*: \([0-9]*\) elements.*/\1/p' "$tmp/bl.html" >"$tmp/out"
+    [ "$(cat "$tmp/out")" = "${how##*=}" ] || die "$how: other blocks"
+done
 # --verify in every layout.
 for how in "nf4 native" "int8 native" "nf4 bnb" "int8 bnb" "ternary bitnet" \
     "ternary eformer" "nf4 eformer"; do
