@@ -15,7 +15,7 @@ static long runs;
 
 static void run(const uint8_t *bytes, size_t n)
 {
-    uint8_t *some = malloc(n ? n : 1); /* for the sanitizer to see its end */
+    uint8_t *some = malloc(n ? n : 1); /* so overruns are found */
     if (!some) exit(1);
     memcpy(some, bytes, n);
     LLVMFuzzerTestOneInput(some, n);

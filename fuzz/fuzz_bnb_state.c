@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     static uint8_t file[8 + 1024 + DATA + STATE_MOST];
     char *head = (char *)file + 8;
     if (n > STATE_MOST) return 0;
-    /* One that begins with a space finds scales of 8 bits. */
+    /* If it begins with a space, there are 8-bit scales. */
     const int nested = n && bytes[0] == ' ';
     const int len = snprintf(
         head, 1024,

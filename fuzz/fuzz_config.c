@@ -17,7 +17,7 @@ static void broken(const lb_ctx *cx, const char *law)
     abort();
 }
 
-/* The text with that value, or without; false: it was refused. */
+/* The text with that value, or without it; false if it was refused. */
 static bool rewrite(lb_ctx *cx, const uint8_t *bytes, size_t n,
                     const lb_bytes *value, lb_bytes *out)
 {
@@ -46,7 +46,7 @@ static void check_written(lb_ctx *cx, const lb_bytes *value,
     if (again.n != out->n || (out->n && memcmp(again.at, out->at, out->n) != 0))
         broken(cx, "it changes again");
     lb_bytes_free(&again);
-    /* What else is in it may be refused. */
+    /* The rest of the file may still be refused. */
     if (!read_config(cx, out->at, out->n, &c))
         lb_clear(cx);
     else if (strcmp(c.quant_method, value ? "bitnet" : "") != 0)

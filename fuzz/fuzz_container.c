@@ -13,7 +13,7 @@ static void broken(const lb_ctx *cx, const char *law)
     abort();
 }
 
-/* In pieces of a length that does not fit; not more than a MiB of each. */
+/* In chunks of an odd length; at most 1 MiB of each. */
 static void read_tensor(lb_ctx *cx, lb_reader *r, const lb_tensor *t)
 {
     static uint8_t buffer[4096];
@@ -39,7 +39,7 @@ static void read_value(lb_ctx *cx, lb_reader *r, const lb_meta *m)
     if (lb_reader_meta(r, m->key) != m) broken(cx, "a value is not found");
 }
 
-/* Arrays may be refused, and then with a sentence; what loads can be read. */
+/* Arrays may be refused, with a message; arrays that load can be read. */
 static void load_array(lb_ctx *cx, lb_file *f, const lb_entry *e)
 {
     static uint8_t buffer[1 << 16];
@@ -79,8 +79,8 @@ static void use(lb_ctx *cx, lb_reader *r)
         broken(cx, "a status of reading");
 }
 
-/* One for all: it is part of what is tested. Its lists of arrays and scopes
- * have grown before anything is counted. */
+/* One context for all runs: reusing it is part of the test. Its lists of arrays
+ * and scopes reach their final size before memory is counted. */
 static lb_ctx *shared;
 
 static void close_shared(void)

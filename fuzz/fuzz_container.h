@@ -7,17 +7,17 @@
 
 #include "lowbit.h"
 
-/* What a fuzzer is called with: any bytes. Returns 0. */
+/* A fuzzer's entry point: any bytes. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
-/* Opens n bytes as a file of that name, if they are one of that kind, reads all
- * that it says it holds and closes it. Ends the program where a law is broken:
- * an error without its sentence, or of the wrong status; memory that is not
- * given back; a tensor outside of the file. */
+/* Opens n bytes as a file with that name, reads everything in it and closes it.
+ * Aborts if a law is violated: an error without a message or with the wrong
+ * status, a leak, a tensor outside of the file. */
 int fuzz_container(const char *kind, const char *name, const uint8_t *bytes,
                    size_t n);
 
-/* One for all runs: it is part of what is tested. NULL if it cannot be. */
+/* One context for all runs: reusing it is part of the test. NULL if it cannot
+ * be opened. */
 lb_ctx *fuzz_context(void);
 
 #endif

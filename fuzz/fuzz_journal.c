@@ -23,7 +23,7 @@ static char source[SCRATCH_MAX + 32], result[SCRATCH_MAX + 32];
 static char partial[SCRATCH_MAX + 32];
 static uint8_t kept[ROOM], right[ROOM], got[ROOM];
 static size_t n_kept, n_right;
-static double sum; /* of what is told, so that it is read */
+static double sum; /* flushed, so that it is read */
 
 static void broken(const char *law, const lb_ctx *cx)
 {

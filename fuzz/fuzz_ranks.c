@@ -43,7 +43,7 @@ static bool begin(void)
     return true;
 }
 
-/* Where its tensors end, if they are few. */
+/* End of the tensor data, if it is small. */
 static size_t data_of(const char *text)
 {
     static const char key[] = "\"data_offsets\":[";
@@ -85,7 +85,7 @@ static void check(lb_ctx *cx, bool merged)
     }
     lb_file *f = lb_file_open(cx, result, NULL);
     if (!f && lb_error_status(cx) != LB_E_CONTENT) broken(cx, "not opened");
-    lb_clear(cx); /* it may be of groups that are none */
+    lb_clear(cx); /* it may describe groups that do not exist */
     lb_file_close(f);
     scratch_remove(result);
 }

@@ -9,7 +9,7 @@
 #include "fuzz_container.h"
 #include "io/arrays/mesh_arrays.h"
 
-/* No bytes but those of the header: every array has an axis of none. */
+/* The file has a header only: every array has an empty axis. */
 static const char header[] =
     "{\"up.weight\":{\"dtype\":\"F32\",\"shape\":[64,0,12],\"data_offsets\":[0,"
     "0]},\"norm\":{\"dtype\":\"F16\",\"shape\":[0],\"data_offsets\":[0,0]}}";
@@ -30,7 +30,7 @@ static lb_file *open_model(lb_ctx *cx)
     return lb_file_of(cx, lb_reader_open_file(cx, f, NULL), &o);
 }
 
-/* What was placed has pieces that are there. */
+/* Every slice of a placed array exists. */
 static void look(const lb_ctx *cx, const lb_grid *grid, const lb_placement *p)
 {
     char text[512];
