@@ -17,10 +17,10 @@
 
 static long check_count, check_failed;
 
-/* Of failures: a broken loop need not print a million lines. */
+/* Maximum of printed failures: a broken loop would print a million lines. */
 #define CHECK_PRINT_MAX 50
 
-/* Counts; true if it failed and the caller should say how. */
+/* Counts the check; true if it failed and the caller should print it. */
 static inline bool check_fails(bool ok)
 {
     check_count++;
@@ -71,10 +71,10 @@ static inline void check_eq_s(const char *a, const char *b, const char *file,
     check_near(a, b, tol, __FILE__, __LINE__, #a " ~ " #b)
 #define CHECK_EQ_S(a, b) check_eq_s(a, b, __FILE__, __LINE__, #a " == " #b)
 
-/* Whether to leave a case out, of very many: with LB_TEST_EVERY=N in the
- * environment one of N is done, the same ones each time. For sanitizers and
- * emulators, under which a case takes many times as long as where all of them
- * are done. Of `share` as many where a test is that much shorter than those. */
+/* Whether to skip a case of a test that has very many: with LB_TEST_EVERY=N in
+ * the environment one of N is run, the same ones each time. For sanitizers and
+ * emulators, under which a case takes many times as long. `share` increases the
+ * fraction for tests that are shorter by that factor. */
 static inline bool check_thins_by(int share)
 {
     static uint64_t state = 1;
@@ -93,18 +93,18 @@ static inline bool check_thins(void)
     return check_thins_by(1);
 }
 
-/* In tests of seconds, which only emulators need thin: below LB_TEST_EVERY=20,
- * as sanitizers have it, all cases are done. */
+/* For tests that take seconds and need thinning only in emulators: with
+ * LB_TEST_EVERY below 20, as for sanitizers, all cases are run. */
 static inline bool check_thins_short(void)
 {
     return check_thins_by(10);
 }
 
-/* What main returns where the machine has nothing to check, and has said so:
- * ctest counts it apart. */
+/* Return value of main if this machine has nothing to check (after printing
+ * that): ctest counts the test as skipped. */
 enum { CHECK_SKIPPED = 77 };
 
-/* What main returns: a program that checked nothing has failed, too. */
+/* Return value of main: a test without any checks has failed, too. */
 static inline int check_report(const char *name)
 {
     printf("%s: %ld checks, %ld failed\n", name, check_count, check_failed);

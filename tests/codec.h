@@ -15,8 +15,8 @@
 #include "lowbit_ext.h"
 #include "numbers.h"
 
-/* To the nearest number of `digits` digits that is a multiple of 2^least, ties
- * to even. */
+/* Nearest value with `digits` significant bits that is a multiple of 2^least,
+ * ties to even. */
 static inline double codec_digits(double x, int digits, int least)
 {
     int e;
@@ -33,7 +33,7 @@ static inline double codec_round(lb_dtype d, double x)
     return fabs(y) >= ldexp(1, l.max_exp) ? copysign((double)INFINITY, y) : y;
 }
 
-/* x, one of d's finite numbers, to its bits. */
+/* x, a finite value of dtype d, to its bits. */
 static inline void codec_put(lb_dtype d, void *p, double x)
 {
     const number_layout l = number_layout_of(d);
@@ -42,7 +42,7 @@ static inline void codec_put(lb_dtype d, void *p, double x)
     if (x != 0) frexp(x, &e);
     e = e - 1 > l.min_exp ? e - 1 : l.min_exp;
     uint64_t raw = (uint64_t)ldexp(fabs(x), m - e);
-    /* The hidden digit, if there is one, is one more in the exponent. */
+    /* The hidden bit, if set, adds one to the exponent. */
     if (x != 0) raw += (uint64_t)(e - l.min_exp) << m;
     raw |= (uint64_t)(signbit(x) != 0) << (l.bits - 1);
     memcpy(p, &raw, lb_dtype_size(d));
@@ -62,14 +62,14 @@ enum codec_sample {
     CODEC_TIES,   /* halves from -127 to 127 */
     CODEC_LEVELS, /* multiples of 1/127 */
     CODEC_ZEROS,  /* both of them */
-    CODEC_ONE,    /* one that is not zero */
-    CODEC_TINY,   /* about the smallest normal number */
+    CODEC_ONE,    /* a single nonzero value */
+    CODEC_TINY,   /* around the smallest normal value */
     CODEC_SUBNORMAL,
-    CODEC_HUGE, /* up to the largest */
+    CODEC_HUGE, /* up to the largest value */
     CODEC_KINDS
 };
 
-/* n numbers of dtype d. */
+/* n values of dtype d. */
 static inline void codec_fill(int kind, lb_dtype d, int64_t n, uint64_t seed,
                               double *x)
 {
@@ -79,7 +79,7 @@ static inline void codec_fill(int kind, lb_dtype d, int64_t n, uint64_t seed,
         double z = 0;
         for (int k = 0; k < 12; k++)
             z += (double)(number_draw(&seed) >> 11) * 0x1p-53;
-        z -= 6; /* about normal */
+        z -= 6; /* approximately normally distributed */
         const double u = (double)(number_draw(&seed) % 255) - 127;
         const double smallest = ldexp(1, l.min_exp - l.digits + 1);
         const double of[CODEC_KINDS] = {
@@ -114,7 +114,7 @@ static inline lb_array *codec_array(lb_ctx *cx, lb_dtype d, lb_shape shape,
     return a;
 }
 
-/* The numbers of an array of n elements of any dtype; NaN if there is none. */
+/* The values of an array of n elements of any dtype; NaN if a is NULL. */
 static inline void codec_read(lb_ctx *cx, lb_array *a, int64_t n, double *x)
 {
     for (int64_t i = 0; i < n; i++)
@@ -142,7 +142,7 @@ static inline bool codec_bytes_equal(lb_ctx *cx, lb_array *a, lb_array *b)
                     (size_t)lb_size(a) * lb_dtype_size(a->dtype)));
 }
 
-/* Two quantized arrays are the same, part by part and bit by bit. */
+/* Two quantized arrays are equal, part by part and bit by bit. */
 static inline bool codec_same(lb_ctx *cx, const lb_array *a, const lb_array *b)
 {
     if (!a || !b || a->dtype != b->dtype || a->store->fmt != b->store->fmt ||
@@ -160,14 +160,14 @@ static inline bool codec_same(lb_ctx *cx, const lb_array *a, const lb_array *b)
     return ok;
 }
 
-/* Equal numbers, -0 apart from 0, NaN like NaN. */
+/* Equal values; -0 differs from 0, NaN equals NaN. */
 static inline bool codec_equal(double a, double b)
 {
     if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
     return a == b && !signbit(a) == !signbit(b);
 }
 
-/* Decoding any run of a row gives what decoding all of it gives. */
+/* Decoding any run of a row equals that part of decoding all of it. */
 static inline bool codec_runs_agree(const lb_array *a, uint64_t seed)
 {
     const lb_store *s = a->store;
@@ -212,9 +212,9 @@ static inline void codec_every_run(lb_ctx *cx, lb_array *a)
     free(all);
 }
 
-/* What lb_quantize gives, by a format that encodes in phases, with the units of
- * each phase done one by one, the last first. *shared: bytes that they share.
- */
+/* The result of lb_quantize, by a format that encodes in phases, with the units
+ * of each phase run one by one, the last first. *shared: bytes shared by the
+ * units. */
 static inline lb_array *codec_backward(lb_ctx *cx, lb_array *a,
                                        const lb_quant_config *config,
                                        size_t *shared)
@@ -247,8 +247,8 @@ static inline lb_array *codec_backward(lb_ctx *cx, lb_array *a,
     return out;
 }
 
-/* The call failed with this status, and its sentence has a number in it, or
- * says what it was given. */
+/* The call failed with this status, and its message contains a digit or the
+ * given text. */
 static inline bool codec_refused(lb_ctx *cx, const lb_array *a, lb_status want)
 {
     const bool ok =

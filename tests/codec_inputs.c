@@ -33,7 +33,7 @@ static double sign(uint64_t *state)
     return number_draw(state) & 1 ? -1 : 1;
 }
 
-/* A number of the dtype's layout d. */
+/* A value of the dtype with layout d. */
 static double draw(codec_kind kind, const codec_levels *l, number_layout d,
                    uint64_t *state)
 {
@@ -67,7 +67,7 @@ static void fill(codec_kind kind, const codec_levels *levels, lb_dtype dtype,
     const double most = ldexp(1 - ldexp(1, -d.digits), d.max_exp);
     uint64_t state = seed * 977 + (uint64_t)kind;
     const bool scaled = kind == CODEC_LEVELS || kind == CODEC_MIDPOINTS;
-    /* Levels are taken at several magnitudes. */
+    /* Levels are used at several magnitudes. */
     const double unit = scaled ? ldexp(1, (int)(seed % 7) - 3) : 1;
     const size_t size = lb_dtype_size(dtype);
     for (int64_t i = 0; i < n; i += RUN) {
@@ -81,7 +81,7 @@ static void fill(codec_kind kind, const codec_levels *levels, lb_dtype dtype,
     }
 }
 
-/* Zeros of a sign, but perhaps for one of them. */
+/* Zeros of one sign, possibly with one of the other. */
 static void fill_zeros(codec_kind kind, lb_dtype dtype, uint64_t seed,
                        int64_t n, void *dst)
 {
@@ -101,8 +101,7 @@ static void fill_zeros(codec_kind kind, lb_dtype dtype, uint64_t seed,
                      to + (size_t)(number_draw(&state) % (uint64_t)n) * size);
 }
 
-/* Kinds that are only a matter of drawing come from a pool: they are asked for
- * again and again. */
+/* Kinds that are just random are cached: they are needed again and again. */
 static const void *pooled(codec_kind kind, lb_dtype dtype, uint64_t seed,
                           int64_t n)
 {

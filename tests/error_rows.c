@@ -27,7 +27,7 @@ static sample_params *refuse(rows *r, lb_status status, const char *say)
     return &e->call.params;
 }
 
-/* An operand of the row begun last. */
+/* An operand of the last row begun. */
 static void with(rows *r, lb_dtype dtype, lb_shape shape)
 {
     sample_in(&r->row[r->n - 1].call, dtype, shape, VALUES_ANY);
@@ -251,7 +251,7 @@ static const lb_gather_dims take_rows = {.offset_dims = {1, {1}},
                                          .index_vector_dim = 1,
                                          .slice_sizes = {1, 4}};
 
-/* Rows of (6,4) by starts of (5,1), with something wrong. */
+/* Rows of (6,4) gathered by starts of (5,1), with an error. */
 static lb_gather_dims *refuse_rows(rows *r, lb_status status, const char *say)
 {
     sample_params *p = refuse1(r, status, say, LB_SHAPE(6, 4));
@@ -524,7 +524,7 @@ static void select_rows(rows *r)
 
 /* ---- quantizing --------------------------------------------------------- */
 
-/* To a format, of (2,3), with something wrong. */
+/* Quantizing (2,3) to a format, with an error. */
 static lb_quant *refuse_to(rows *r, lb_status status, const char *say,
                            const char *format)
 {

@@ -8,13 +8,13 @@
 typedef struct error_row {
     sample call;
     lb_status status;
-    const char *say; /* what the sentence contains, split by '|' */
+    const char *say; /* words in the message, separated by '|' */
 } error_row;
 
 enum { ERROR_ROWS = 64 };
 
-/* Fills row and returns how many there are for that primitive. Those that
- * hold for all elementwise primitives are in test_errors.c. */
+/* Fills row and returns the number of rows for that primitive. Those that hold
+ * for all elementwise primitives are in test_errors.c. */
 int error_rows_of(const char *prim, error_row row[ERROR_ROWS]);
 
 #endif

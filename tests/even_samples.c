@@ -158,7 +158,7 @@ static void products(sample_list *list, const char *prim)
     }
 }
 
-/* Rows of a table, with indices in and out of it; and windows. */
+/* Rows of a table, with indices inside and outside of it; and windows. */
 static void windows(sample_list *list, const char *prim)
 {
     const bool add = !strcmp(prim, "scatter_add");

@@ -34,7 +34,7 @@ static void ask_environment(void)
     fault.error = abs(atoi(how));
 }
 
-/* Whether this call is the one. */
+/* Whether this call is the one that fails. */
 static bool is_now(const char *call)
 {
     ask_environment();
@@ -70,7 +70,7 @@ static size_t half(size_t n)
     return n > 1 ? n / 2 : n;
 }
 
-/* A copy of n bytes with one bit turned over, in their middle. */
+/* A copy of n bytes with one bit in the middle flipped. */
 static void *flipped(const void *from, size_t n)
 {
     unsigned char *p = malloc(n);
@@ -148,7 +148,7 @@ int __wrap_open(const char *path, int flags, ...)
     return fd;
 }
 
-/* It is closed in any case, as Linux has it. */
+/* The descriptor is closed in any case, as on Linux. */
 int __real_close(int fd);
 int __wrap_close(int fd);
 int __wrap_close(int fd)

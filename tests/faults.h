@@ -5,23 +5,23 @@
 
 typedef enum fault_how {
     FAULT_FAILS,  /* -1 and errno */
-    FAULT_SHORT,  /* of the bytes to be read or written, half */
-    FAULT_FLIP,   /* one bit of them is another; nobody is told */
+    FAULT_SHORT,  /* half of the requested bytes */
+    FAULT_FLIP,   /* one bit flipped silently */
     FAULT_SIGNAL, /* `error` is a signal, raised before the call */
-    FAULT_KILLS   /* the process, before the call, or half-way through bytes */
+    FAULT_KILLS   /* kill the process before the call, or halfway */
 } fault_how;
 
 enum { FAULT_ALWAYS = -1 };
 
 typedef struct fault_plan {
-    const char *call; /* "pwrite", ..; NULL: any of them */
-    long at;          /* the at-th such call, from 1; 0: none; FAULT_ALWAYS */
+    const char *call; /* "pwrite", ...; NULL: any call */
+    long at;          /* index of the call, from 1; 0: none; FAULT_ALWAYS */
     fault_how how;
     int error;
-    long calls; /* so far: begins as 0 */
-    long done;  /* of them, how many went wrong */
-    /* Told of each file, whatever is planned: before it is renamed, and after
-     * it is opened. NULL: nobody is. */
+    long calls; /* calls so far; starts at 0 */
+    long done;  /* failed calls among them */
+    /* Called for each file, in any plan: before it is renamed, and after it is
+     * opened. NULL: not called. */
     void (*renames)(const char *from);
     void (*opened)(const char *path);
 } fault_plan;

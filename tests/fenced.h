@@ -11,11 +11,11 @@
 
 typedef struct fenced {
     char *map;
-    size_t size; /* of the pages in between */
+    size_t size; /* of the pages between the guard pages */
     size_t page;
 } fenced;
 
-/* Room for so many bytes, at least. */
+/* Space for at least that many bytes. */
 static inline fenced fenced_open(size_t bytes)
 {
     fenced f = {.page = (size_t)sysconf(_SC_PAGESIZE)};
@@ -35,10 +35,10 @@ static inline void fenced_close(fenced *f)
     munmap(f->map, f->size + 2 * f->page);
 }
 
-/* Bytes that are looked at on both sides of what is to be written. */
+/* Bytes that are checked on both sides of an output. */
 enum { FENCED_BESIDE = 128, FENCED_OTHER = 0x5a };
 
-/* Where those begin, before bytes at `at`, and how far all of them reach. */
+/* Start of the checked bytes before `at`, and their total size. */
 static inline size_t fenced_around(const fenced *f, const char *at,
                                    size_t bytes, char **from)
 {
@@ -49,8 +49,8 @@ static inline size_t fenced_around(const fenced *f, const char *at,
     return (size_t)(at - *from) + bytes + (after > some ? some : after);
 }
 
-/* So many bytes just before the second fence, or that far behind the first;
- * they and what is beside them hold other bytes. */
+/* An output of that many bytes, just before the second guard page or `at` bytes
+ * after the first; it and the bytes next to it are filled with a pattern. */
 static inline void *fenced_end(const fenced *f, size_t bytes)
 {
     char *at = f->map + f->page + f->size - bytes, *from;
@@ -67,7 +67,7 @@ static inline void *fenced_begin(const fenced *f, size_t gap, size_t bytes)
     return at;
 }
 
-/* Whether nothing was written beside those bytes. */
+/* Whether the bytes next to the output are unchanged. */
 static inline bool fenced_kept(const fenced *f, const void *at, size_t bytes)
 {
     char *from;

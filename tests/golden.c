@@ -55,7 +55,7 @@ void golden_close(golden_file *f)
     *f = (golden_file){0};
 }
 
-/* Counts; true for the last line, which says how many there should be. */
+/* Counts; true for the last line, which states the expected number. */
 static bool is_total(golden_file *f)
 {
     const char *w = f->word[0];
@@ -100,7 +100,7 @@ static int hex(char c)
                                   : -1;
 }
 
-/* Elements, most significant digit first, to little-endian bytes. */
+/* Elements in hex, most significant digit first, to little-endian bytes. */
 static bool read_bits(const char *s, size_t width, int64_t size, uint8_t *to)
 {
     for (int64_t i = 0; i < size; i++, s += 2 * width)
@@ -279,7 +279,7 @@ lb_axes golden_axes(const char *s)
     return axes;
 }
 
-/* The place of s in a list that ends with NULL; -1 if it is not there. */
+/* The index of s in a list that ends with NULL; -1 if it is missing. */
 static int place(const char *s, const char *const *list)
 {
     for (int i = 0; list[i]; i++)

@@ -11,7 +11,7 @@
 
 enum { GOLDEN_WORDS = 32, GOLDEN_NAME = 64, GOLDEN_NAMES = 768 };
 
-/* Arrays by name; references are held. */
+/* Arrays by name; holds references. */
 typedef struct golden_names {
     struct {
         char name[GOLDEN_NAME];
@@ -23,40 +23,40 @@ typedef struct golden_names {
 typedef struct golden_file {
     const char *path;
     char *text, *at;
-    int line;                 /* the one that was read last */
+    int line;                 /* of the last line read */
     char *word[GOLDEN_WORDS]; /* its words, n of them */
     int n;
     int records; /* inputs, cases and calls so far */
-    bool whole;  /* the last line was there, and its number right */
+    bool whole;  /* the last line was read, with the right number */
 } golden_file;
 
-/* An array as it is written. Long ones have only a hash. */
+/* An array in a file. Long ones have only a hash. */
 typedef struct golden_array {
     lb_dtype dtype;
     lb_shape shape;
     bool flat; /* only the number of elements counts */
     int64_t size;
-    void *data; /* malloc'ed; NULL if there is only the hash */
+    void *data; /* malloc'ed; NULL if there is only a hash */
     uint64_t hash;
 } golden_array;
 
 bool golden_open(golden_file *f, const char *path);
 void golden_close(golden_file *f);
-/* The next line that has words in it, is no comment and not the last. */
+/* The next line that is not empty, a comment or the last one. */
 bool golden_next(golden_file *f);
-/* "codec_native.txt:12: why", of the last false; static. */
+/* "codec_native.txt:12: why", for the last false; static. */
 const char *golden_error(void);
 
 /* The array in words k, k + 1, k + 2 of the line. */
 bool golden_read(golden_file *f, int k, golden_array *to);
 void golden_free(golden_array *a);
-/* NULL if it is only a hash, or memory is short. */
+/* NULL if there is only a hash, or no memory. */
 lb_array *golden_dense(lb_ctx *cx, const golden_array *a);
-/* a has that dtype, shape and bits (one NaN is as good as another); else
- * false, and how they differ in *why. */
+/* True if a has that dtype, shape and bits (any NaN equals any other); else
+ * false, with the difference in *why. */
 bool golden_same(lb_ctx *cx, lb_array *a, const golden_array *want,
                  lb_text *why);
-/* The element i as a number. */
+/* Element i as a double. */
 double golden_value(lb_dtype dtype, const void *data, int64_t i);
 
 bool golden_put(golden_names *to, const char *name, lb_array *a);
@@ -65,13 +65,13 @@ void golden_forget(golden_names *names);
 /* "input NAME ARRAY" of the line, into names. */
 bool golden_input(lb_ctx *cx, golden_file *f, golden_names *names);
 
-/* What stands after "KEY=" in words first .. n - 1; NULL if nothing does. */
+/* The text after "KEY=" in words first .. n - 1, or NULL. */
 const char *golden_key(const golden_file *f, int first, const char *key);
-/* "0,-1" as numbers; returns how many, at most LB_MAX_RANK. NULL is none. */
+/* "0,-1" as integers; returns their count, at most LB_MAX_RANK. NULL: none. */
 int golden_numbers(const char *s, int64_t *to);
 lb_axes golden_axes(const char *s);
 lb_dtype golden_dtype(const char *name);
-/* The keys from word first on; false if one is unknown. */
+/* Checks the keys from word first on; false if one is unknown. */
 bool golden_config(const golden_file *f, int first, lb_quant_config *to);
 
 #endif

@@ -8,7 +8,7 @@
 typedef struct golden_function {
     const char *name;
     int n; /* of arguments */
-    /* A scalar; config is how those that quantize do it. */
+    /* Returns a scalar; config is for functions that quantize. */
     lb_array *(*run)(lb_ctx *cx, lb_array *const *a,
                      const lb_quant_config *config);
 } golden_function;

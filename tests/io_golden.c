@@ -79,7 +79,7 @@ static uint64_t fnv(const uint8_t *p, size_t n)
     return h;
 }
 
-/* As the listing writes names. */
+/* Escapes as in the listing. */
 static void escape(const char *s, char *to, size_t size)
 {
     static const char plain[] =
@@ -116,7 +116,7 @@ static void meta_line(const lb_meta *m, char *line, size_t size)
     put(line, size, "%s\n", m->size ? "" : "-");
 }
 
-/* Read whole, in pieces of about a third and, if it can be, in place. */
+/* Reads the whole tensor, in thirds and, if possible, in place. */
 static bool tensor_hash(lb_ctx *cx, lb_reader *r, const lb_tensor *t,
                         uint64_t *hash)
 {

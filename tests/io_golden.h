@@ -11,25 +11,26 @@ typedef struct io_file {
     char path[128]; /* from the project's root */
     char kind[32];
     char twin[128]; /* likewise, or "" */
-    long first;     /* of listing.txt: where its own lines begin */
+    long first;     /* where its lines in listing.txt begin */
 } io_file;
 
 /* The k-th file; false past the end. */
 bool io_file_at(int k, io_file *g);
-/* Whether r lists what the lines say, with the right bytes read whole, in
- * pieces and in place; else false, and where says what is different. */
+/* Whether r agrees with the lines of the listing, with the same bytes read
+ * whole, in pieces and in place; else false, and where describes the
+ * difference. */
 bool io_file_same(lb_ctx *cx, const io_file *g, lb_reader *r, char *where,
                   size_t size);
-/* The k-th line that begins with word, without it; false past the end. */
+/* The rest of the k-th line that begins with word; false past the end. */
 bool io_line(const char *word, int k, char *line, size_t size);
 
-/* All bytes of a file, to be freed; NULL if it cannot be read. */
+/* All bytes of a file (free them); NULL if it cannot be read. */
 uint8_t *io_slurp(const char *path, size_t *n);
-/* Whether two files can be read, and have the same ones. */
+/* Whether two files can be read and are equal. */
 bool io_same_bytes(const char *a, const char *b);
-/* Whether two arrays are of the same shape and dtype, and of the same bits. */
+/* Whether two arrays have the same shape, dtype and bits. */
 bool io_same_bits(lb_ctx *cx, lb_array *a, lb_array *b);
-/* Writes what r holds, tensors in r's order, in pieces of `piece` bytes. */
+/* Writes the tensors of r, in its order, in pieces of `piece` bytes. */
 bool io_copy(lb_ctx *cx, lb_reader *r, const lb_container *kind,
              const char *path, size_t piece, const lb_write_options *options);
 

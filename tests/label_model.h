@@ -6,8 +6,8 @@
 
 #include "lowbit.h"
 
-/* To so many bits, or to multiples of the least number, ties to even; any
- * other dtype leaves x as it is. */
+/* Rounds to 16-bit dtypes, including subnormals, ties to even; other dtypes
+ * leave x unchanged. */
 static inline double label_rounded(lb_dtype label, double x)
 {
     const bool bf16 = label == LB_BF16;

@@ -41,7 +41,7 @@ static inline void law_args(int argc, char **argv)
     }
 }
 
-/* A failure of a law: which sample, and more about it. */
+/* A failure of a law: the sample, and details. */
 static inline void law_check(bool ok, const sample *s, const char *law,
                              const char *more, const char *why)
 {
@@ -64,7 +64,7 @@ static inline void law_each(lb_ctx *cx, sample_size size, law_fn *law,
     }
 }
 
-/* Formats that cx knows; one that nobody can make an array of is a failure. */
+/* Formats that cx knows; one without encoder and constructor is a failure. */
 static inline sample_format_list law_formats(const lb_ctx *cx)
 {
     sample_format_list list = sample_formats_of(cx);
@@ -83,7 +83,7 @@ static inline sample_format_list law_formats(const lb_ctx *cx)
     return list;
 }
 
-/* The first format of the library whose arrays have scales. */
+/* The first built-in format whose arrays have scales. */
 static inline const sample_format *law_scaled(void)
 {
     static sample_format f;
@@ -97,7 +97,7 @@ static inline const sample_format *law_scaled(void)
     return &f;
 }
 
-/* The operands as plain arrays, dense where they may be, in the open scope. */
+/* The operands as plain arrays, dense if possible, in the open scope. */
 static inline bool law_operands(lb_ctx *cx, const sample *s, lb_array **in)
 {
     for (int i = 0; i < s->n_in; i++) {
@@ -129,9 +129,9 @@ typedef struct law_dress {
     const sample_view *v;
 } law_dress;
 
-/* What operand a counts as: the plain array of its elements. A conversion
- * that only changes a label decodes anew, so its operand counts as what is
- * stored, in the dtype that is asked for. */
+/* The plain array equivalent to operand a. A conversion that only changes the
+ * logical dtype decodes again, so its operand is the stored value in the
+ * requested dtype. */
 static inline lb_array *law_counts_as(lb_ctx *cx, const lb_prim *prim,
                                       const sample *s, const lb_array *a)
 {
@@ -150,17 +150,17 @@ static inline lb_array *law_size_of(lb_ctx *cx, lb_array *a)
     return lb_add(cx, a, lb_reduce_max(cx, a, NULL));
 }
 
-/* A format's rule, or a kernel that takes codes as they lie. */
+/* The call uses a format's rule, or a kernel that reads packed codes. */
 static inline bool law_own_way(const char *explained)
 {
     return strstr(explained, ": rule") || strstr(explained, "tiles, gemv q") ||
            strstr(explained, "tiles, dot f32");
 }
 
-/* What a product may be off by, as a part of sum (|x| + max |x|) (|w| + max
- * |w|): 64 roundings of f32 where sums are ordered otherwise; steps of x, and
- * of w, if these may be large; and then w may be what is stored before it is
- * rounded to 16 bits. */
+/* Error bound of a product, relative to sum (|x| + max |x|) (|w| + max |w|): 64
+ * roundings of f32 for another order of summation; quantization steps of x, and
+ * of w, if these may be large; and w may be used before it is rounded to 16
+ * bits. */
 static inline double law_off(const sample *s, bool dot)
 {
     const lb_precision p = dot ? s->params.dot.precision : LB_PRECISION_HIGHEST;
@@ -173,8 +173,8 @@ static inline double law_off(const sample *s, bool dot)
     return off;
 }
 
-/* Such ways with products may order their sums otherwise, and one rounding to
- * the result's dtype comes on top. */
+/* Such algorithms may sum in another order, followed by one rounding to the
+ * result's dtype. */
 static inline bool law_close(lb_ctx *cx, const lb_prim *prim, const sample *s,
                              lb_array *const *as, lb_array *const *in,
                              lb_array *got, lb_array *want, lb_text *why)
@@ -228,9 +228,8 @@ static inline lb_text law_text(const sample *s, const law_dress *dress)
     return t;
 }
 
-/* Dressed operands against plain ones. Those whose dtype the format does not
- * take, or whose shape has no such view, stay plain; if all do, nothing is
- * said. */
+/* Stored operands against plain ones. Operands with a dtype or shape that the
+ * format or view does not support stay plain; if all do, nothing is checked. */
 static inline void law_transparent(lb_ctx *cx, const lb_prim *prim,
                                    const sample *s, const law_dress *dress)
 {
@@ -272,8 +271,8 @@ static inline void law_transparent(lb_ctx *cx, const lb_prim *prim,
     lb_leave(cx);
 }
 
-/* There is no plain operand to compare with where scales are needed: then the
- * view of the result is the result of the view. */
+/* Operands that must have scales have no plain equivalent: compare the view of
+ * the result with the result of the view. */
 static inline void law_of_scales(lb_ctx *cx, const lb_prim *prim,
                                  const sample *s, const law_dress *dress)
 {
@@ -303,10 +302,11 @@ static inline void law_of_scales(lb_ctx *cx, const lb_prim *prim,
     lb_leave(cx);
 }
 
-/* Which views a run leaves out. Dense sees all of them. So does every format
- * as it comes, with operands of f32 and i8 of up to 300 elements; of other
- * dtypes each second one, of larger ones each third; variants each sixth of
- * those. Which one comes first moves on from sample to sample. */
+/* Which views a run skips. Dense runs with all of them, and so does every
+ * format with default settings for f32 and i8 operands of up to 300 elements.
+ * Other dtypes run with every second view, larger operands with every third,
+ * variants with every sixth of those. The first view changes from sample to
+ * sample. */
 static inline bool law_thins(const sample_format *f, const sample *s, int view)
 {
     enum { SMALL = 300 };

@@ -7,8 +7,7 @@
 #include "lowbit.h"
 
 typedef struct meter {
-    long count, fail_at, failed; /* of allocations: so far, the one that fails,
-                                  * and how many have */
+    long count, fail_at, failed; /* allocations: so far, to fail, failed */
     long blocks;                 /* in use */
 } meter;
 

@@ -58,7 +58,7 @@ static inline model model_new(lb_shape shape)
     return (model){shape, (double *)model_alloc((size_t)n * sizeof(double))};
 }
 
-/* The flat index of an index, and back. */
+/* Flat index to index, and back. */
 static inline int64_t model_flat(const lb_shape *s, const int64_t *i)
 {
     int64_t e = 0;
@@ -81,7 +81,7 @@ static inline uint32_t model_random(uint32_t *state)
     return *state >> 8;
 }
 
-/* Small integers that every dtype holds exactly. */
+/* Small integers that every dtype represents exactly. */
 static inline double model_value(lb_dtype d, uint32_t r)
 {
     if (d == LB_BOOL) return r % 2;
@@ -129,7 +129,7 @@ static inline double model_get(lb_dtype d, const void *p)
     }
 }
 
-/* v must be one of d's values, and for f16 zero or normal. */
+/* v must be a value of dtype d, and for f16 zero or normal. */
 static inline void model_put(lb_dtype d, void *p, double v)
 {
     union {
@@ -148,8 +148,8 @@ static inline void model_put(lb_dtype d, void *p, double v)
 
 /* ---- arrays -------------------------------------------------------------- */
 
-/* A format that keeps its elements where only its decoder finds them, in one
- * entry for all, so that its blocks can seldom be moved. */
+/* A format whose elements only its decoder can find, in one entry for all, so
+ * that blocks can seldom be moved. */
 static inline const char *model_data(const lb_array *a)
 {
     if (a->store->data) return (const char *)a->store->data;
@@ -186,7 +186,7 @@ enum {
     MODEL_MIXED,    /* columns, the last axis reversed */
     MODEL_REPEATED, /* stride 0 along the first axis */
     MODEL_VIEWS,
-    MODEL_HIDDEN = 8 /* add it: in the format above */
+    MODEL_HIDDEN = 8 /* flag: in the format above */
 };
 
 /* Random values; for MODEL_REPEATED equal along the first axis. */
@@ -203,7 +203,7 @@ static inline model model_make(lb_shape shape, lb_dtype d, int kind,
     return m;
 }
 
-/* Strides of a kind of view; returns the elements it needs. */
+/* Strides of a kind of view; returns the number of elements it needs. */
 static inline int64_t model_strides(const lb_shape *s, int kind,
                                     int64_t *stride, int64_t *offset)
 {
@@ -259,8 +259,8 @@ static inline lb_array *model_array(lb_ctx *cx, const model *m, lb_dtype d,
     return a;
 }
 
-/* Same shape, dtype and values: where the strides say, and as lb_read gives
- * them. what: for the message. */
+/* Same shape, dtype and values: both by strides and from lb_read. what: for the
+ * message. */
 static inline bool model_same(lb_ctx *cx, lb_array *a, lb_dtype d,
                               const model *m, const char *what)
 {
@@ -299,7 +299,7 @@ static inline bool model_same(lb_ctx *cx, lb_array *a, lb_dtype d,
 
 #define CHECK_MODEL(cx, a, d, m) CHECK(model_same(cx, a, d, m, #a))
 
-/* The call failed with this status, and its sentence has a number in it. */
+/* The call failed with this status, and its message contains a digit. */
 static inline bool model_refused(lb_ctx *cx, const lb_array *a, lb_status want)
 {
     const lb_status got = lb_error_status(cx);

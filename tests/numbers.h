@@ -12,14 +12,14 @@
 #include "lowbit.h"
 
 typedef struct number_layout {
-    int digits;  /* of the significand, the hidden one included */
-    int min_exp; /* the smallest normal number is 2^min_exp */
-    int max_exp; /* all numbers are below 2^max_exp */
+    int digits;  /* of the significand, with the hidden bit */
+    int min_exp; /* the smallest normal value is 2^min_exp */
+    int max_exp; /* all values are below 2^max_exp */
     int bits;
 } number_layout;
 
-/* Some emulators compute long double as double; what is worked out here is
- * then no reference. */
+/* Some emulators compute long double as double: then these results are not a
+ * reference. */
 static inline bool number_is_exact(void)
 {
     volatile long double one = 1, little = 0x1p-63L;
@@ -86,8 +86,8 @@ static inline long double number_at(lb_dtype d, const void *at)
     return (long double)(int64_t)((raw ^ top) - top);
 }
 
-/* How far a float of dtype d is from the number it should be. Infinity stands
- * for the first power of two that does not fit; NaN is only near NaN, and zero
+/* Distance in ulp of a float of dtype d from the exact value. Infinity stands
+ * for the first power of two that overflows; NaN is only close to NaN, and zero
  * has a sign. */
 static inline double number_ulps(lb_dtype d, long double got, long double want)
 {

@@ -24,8 +24,7 @@ static struct {
     int (*tests)(int argc, char **argv);
 } ranks_mpi;
 
-/* Whether there are n ranks and no more, and whether this is the one to say
- * what came out. */
+/* Whether there are exactly n ranks, and whether this one prints the result. */
 static inline bool ranks_are(int n)
 {
     return ranks_mpi.world->size == n;
@@ -36,7 +35,7 @@ static inline bool ranks_first(void)
     return ranks_mpi.world->rank == 0;
 }
 
-/* What the first one has at data, to all; they meet there. */
+/* Broadcasts the first rank's data; a barrier. */
 static inline bool ranks_share(void *data, size_t n)
 {
     lb_comm *world = ranks_mpi.world;
@@ -47,7 +46,7 @@ static inline bool ranks_share(void *data, size_t n)
     return ok;
 }
 
-/* fn on n ranks, as lb_mesh_run; 0 if there are fewer. */
+/* Runs fn on n ranks, like lb_mesh_run; 0 if there are fewer. */
 static inline int ranks_on(int n, int (*fn)(lb_comm *, void *), void *user)
 {
     lb_comm *world = ranks_mpi.world;

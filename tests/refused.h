@@ -17,7 +17,7 @@ static inline void check_refused(lb_ctx *cx, bool ok, lb_status status,
                 lb_error(cx));
     lb_clear(cx);
 }
-/* ok: what the call returned, a pointer as well. The context is cx. */
+/* ok: the result of the call, possibly a pointer. The context is cx. */
 #define REFUSED(ok, status, say)                                               \
     check_refused(cx, (ok) ? true : false, status, say, __FILE__, __LINE__)
 

@@ -43,7 +43,7 @@ bool sample_is_encodable(const lb_format *fmt)
     return fmt->layout && (fmt->encode_run || fmt->encode);
 }
 
-/* Axes that an array of a smaller rank does not have are left out. */
+/* Axes that an array of a smaller rank lacks are left out. */
 static lb_axes fitting_axes(const lb_axes *axes, bool all, int rank)
 {
     lb_axes to = {0};
@@ -87,7 +87,7 @@ static lb_array *make_quantized(lb_ctx *cx, const sample_format *f,
     return lb_quantize(cx, a, &c);
 }
 
-/* LB_MAX_RANK, or one less where a part would have an axis too many. */
+/* LB_MAX_RANK, or one less if a part would have too many axes. */
 static int max_rank(const sample_format *f)
 {
     const lb_shape s = LB_SHAPE(1, 1, 1, 1, 1, 1, 1, 1);
@@ -95,7 +95,7 @@ static int max_rank(const sample_format *f)
     lb_quant q;
     lb_layout l;
     sample_config(f, s.rank, f->config.dtype ? f->config.dtype : LB_F32, &c);
-    c.format = NULL; /* known, and perhaps not to the registry */
+    c.format = NULL; /* known here, possibly not to the registry */
     if (!sample_is_encodable(f->fmt) ||
         !lb_quant_of(NULL, "sample", &c, s.rank, &q))
         return LB_MAX_RANK;
@@ -109,7 +109,7 @@ static int max_rank(const sample_format *f)
 
 /* ---- formats without ---------------------------------------------------- */
 
-/* A label, which every read rounds to. */
+/* A logical dtype, to which every read rounds. */
 static lb_array *labelled(lb_ctx *cx, lb_array *a, lb_dtype dtype)
 {
     return a && dtype != LB_F32 ? lb_convert(cx, a, dtype) : a;
@@ -117,7 +117,7 @@ static lb_array *labelled(lb_ctx *cx, lb_array *a, lb_dtype dtype)
 
 static uint32_t seed_of(const void *data)
 {
-    uint32_t seed = 0; /* a sample's data begin with as good a number */
+    uint32_t seed = 0; /* a sample's data can begin with any value */
     if (data) memcpy(&seed, data, 1);
     return seed;
 }
@@ -131,7 +131,7 @@ static lb_array *make_scale(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
                     dtype);
 }
 
-/* Those that need axes leave scalars, or all but matrices, to another. */
+/* Variants that need axes skip scalars, or everything but matrices. */
 static lb_array *make_block(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
                             lb_shape shape, const void *data)
 {
@@ -147,7 +147,7 @@ static lb_array *make_sum(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
     return labelled(cx, toy_sum_make(cx, base, 3, 5), dtype);
 }
 
-/* base + A B; the base in the format that lb_quantize takes by itself. */
+/* base + A B; the base in lb_quantize's default format. */
 static lb_array *make_low_rank(lb_ctx *cx, const sample_format *f,
                                lb_dtype dtype, lb_shape shape, const void *data)
 {
@@ -180,7 +180,7 @@ const sample_format sample_toys[] = {
 
 /* ---- the lists ---------------------------------------------------------- */
 
-/* From outside the library. make: for those without an encoder. */
+/* External formats. make: for those without an encoder. */
 static const struct {
     const lb_format *fmt;
     lb_array *(*make)(lb_ctx *, const sample_format *, lb_dtype, lb_shape,
@@ -309,7 +309,7 @@ void sample_formats_free(sample_format_list *list)
     *list = (sample_format_list){0};
 }
 
-/* A scale of 1/0, of zeros, cannot be quantized. */
+/* Zeros with an inverse scale of 1/0 cannot be quantized. */
 static bool is_finite(const lb_array *a)
 {
     size_t size;

@@ -41,7 +41,7 @@ static float_layout layout_of(lb_dtype d)
     }
 }
 
-/* An ordinary number: between 2^-3 and 2^2. */
+/* An ordinary value: between 2^-3 and 2^2. */
 static uint64_t ordinary(lb_dtype d, uint64_t r)
 {
     const float_layout l = layout_of(d);
@@ -62,8 +62,8 @@ static uint64_t smooth(lb_dtype d, uint64_t r, bool plus)
            (r & (((uint64_t)1 << l.mantissa) - 1));
 }
 
-/* 0, the least and the largest subnormal, the least normal, 1, 2, the largest,
- * infinity; of either sign; or NaN. */
+/* 0, the smallest and the largest subnormal, the smallest normal, 1, 2, the
+ * largest value, infinity, each with either sign; or NaN. */
 static uint64_t special(lb_dtype d, uint64_t r)
 {
     const float_layout l = layout_of(d);
@@ -91,7 +91,7 @@ static uint64_t float_bits(lb_dtype d, sample_kind kind, uint64_t r)
     if (kind == VALUES_SMOOTH || kind == VALUES_PLUS)
         return smooth(d, r, kind == VALUES_PLUS);
     if (any) return special(d, r);
-    /* A signalling NaN may be quieted by any copy: only quiet ones. */
+    /* Any copy may quiet a signalling NaN: only quiet ones are used. */
     return (r & inf) == inf ? r | (uint64_t)1 << (l.mantissa - 1) : r;
 }
 
@@ -126,7 +126,7 @@ void sample_fill(const sample_operand *o, uint64_t seed, int64_t n, void *dst)
 
 void sample_mend(lb_dtype dtype, int64_t n, void *data)
 {
-    enum { MOST = 10 }; /* 2^10: sums and scales of all dtypes stand it */
+    enum { MOST = 10 }; /* 2^10: all dtypes represent sums and scales */
     const float_layout l = layout_of(dtype);
     const uint64_t bias = ((uint64_t)1 << (l.exponent - 1)) - 1;
     const uint64_t mask = ((uint64_t)1 << l.exponent) - 1;
@@ -144,8 +144,8 @@ void sample_mend(lb_dtype dtype, int64_t n, void *data)
 
 /* ---- bases --------------------------------------------------------------- */
 
-/* What was made before, by all that it depends on. Samples of one primitive
- * have the operands of the next, and some encoders take their time. */
+/* Cache of arrays, keyed by everything they depend on: samples of a primitive
+ * share operands, and some encoders are slow. */
 typedef struct memo {
     const sample_format *f;
     sample_operand o; /* with the base's shape */
@@ -182,7 +182,7 @@ static bool is_memo_of(const memo *m, const sample_format *f,
            lb_shape_equal(&m->o.shape, &o->shape);
 }
 
-/* An array of another shape with operand's kind of values. */
+/* An array of another shape with the operand's kind of values. */
 static lb_array *base(lb_ctx *cx, const sample_format *f,
                       const sample_operand *o, lb_shape shape, uint64_t seed)
 {
@@ -306,7 +306,7 @@ static lb_array *reversed_last(lb_ctx *cx, const sample_format *f,
     return lb_reverse(cx, plain(cx, f, o, seed), LB_AXES(-1));
 }
 
-/* One column of many: every stride is a multiple of 3. */
+/* One of several columns: every stride is a multiple of 3. */
 static lb_array *trailing(lb_ctx *cx, const sample_format *f,
                           const sample_operand *o, uint64_t seed)
 {
@@ -323,7 +323,7 @@ static lb_array *trailing(lb_ctx *cx, const sample_format *f,
     return lb_reshape(cx, a, o->shape);
 }
 
-/* Axes from on are one in the base. */
+/* Axes from `from` on are merged in the base. */
 static lb_shape merged(const lb_shape *s, int from)
 {
     lb_shape to = *s;
@@ -354,7 +354,7 @@ static lb_array *transposed_split(lb_ctx *cx, const sample_format *f,
     return lb_reshape(cx, a, o->shape);
 }
 
-/* (c, b, a) -> (a, b, c) -> flat: no view any more -> (a, b, c). */
+/* (c, b, a) -> (a, b, c) -> flat: not a view. */
 static lb_array *transposed_flat(lb_ctx *cx, const sample_format *f,
                                  const sample_operand *o, uint64_t seed)
 {
@@ -387,7 +387,7 @@ static lb_array *joined_last(lb_ctx *cx, const sample_format *f,
     return o->shape.rank > 1 ? joined(cx, f, o, seed, o->shape.rank - 1) : NULL;
 }
 
-/* Rows of a longer table, backward and each third left out. */
+/* Rows of a longer table, reversed, without every third. */
 static lb_array *gathered(lb_ctx *cx, const sample_format *f,
                           const sample_operand *o, uint64_t seed)
 {
@@ -403,7 +403,7 @@ static lb_array *gathered(lb_ctx *cx, const sample_format *f,
     return lb_take(cx, base(cx, f, o, s, seed), index, 0);
 }
 
-/* Transposed, cut, reversed and repeated at once. */
+/* Transposed, sliced, reversed and broadcast together. */
 static lb_array *tangled(lb_ctx *cx, const sample_format *f,
                          const sample_operand *o, uint64_t seed)
 {
@@ -525,7 +525,7 @@ static bool same_parts(const lb_store *a, const lb_store *b, lb_text *why)
     return true;
 }
 
-/* Views of stores of the same layout: they differ if what is stored does. */
+/* Views of stores with the same layout: they differ if the stored values do. */
 static bool same_view(const lb_array *a, const lb_array *b)
 {
     return !a->store->data && a->store->fmt == b->store->fmt &&

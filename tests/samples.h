@@ -17,13 +17,13 @@
 enum { SAMPLE_MAX_IN = 10 };
 
 typedef enum sample_kind {
-    VALUES_ANY,    /* specials among ordinary numbers; one kind of NaN */
-    VALUES_BITS,   /* any bits, also NaNs with payloads: nobody computes */
-    VALUES_TAME,   /* ordinary numbers whose sums do not overflow */
-    VALUES_FINITE, /* any, but no infinity, NaN or absurdly large number */
+    VALUES_ANY,    /* special values among ordinary ones; one kind of NaN */
+    VALUES_BITS,   /* any bits, also NaNs with payloads: only copied */
+    VALUES_TAME,   /* ordinary values whose sums do not overflow */
+    VALUES_FINITE, /* any finite value that is not extremely large */
     VALUES_INDEX,  /* integers in lo .. hi - 1 */
     VALUES_SMOOTH, /* 2^-2 <= |x| < 1: where functions have derivatives */
-    VALUES_PLUS,   /* the same without a sign */
+    VALUES_PLUS,   /* the same, nonnegative */
 } sample_kind;
 
 typedef struct sample_operand {
@@ -69,22 +69,22 @@ typedef struct sample_list {
     int n, room;
 } sample_list;
 
-/* Small ones cover dtypes, ranks and odd cases; large ones are cut into
- * several units of work. */
+/* Small samples cover dtypes, ranks and unusual cases; large ones are split
+ * into several units of work. */
 typedef enum sample_size { SAMPLES_SMALL, SAMPLES_LARGE } sample_size;
 
 /* Samples of the primitive of that name; none if it is unknown. */
 sample_list samples_of(const char *prim, sample_size size);
 void samples_free(sample_list *list);
-/* "dot_general f32(2,3) f32(3,4)", in place. */
+/* "dot_general f32(2,3) f32(3,4)", in `place`. */
 lb_text sample_text(const sample *s);
 
-/* For those who list samples: adds one and returns it, to be filled. */
+/* For files that list samples: adds one and returns it to be filled. */
 sample *sample_add(sample_list *list, const char *prim);
 sample_operand *sample_in(sample *s, lb_dtype dtype, lb_shape shape,
                           sample_kind kind);
 /* samples_structure.c, samples_products.c, samples_quantize.c: false if the
- * name is not theirs. */
+ * name is not one of theirs. */
 bool samples_structure(const char *prim, sample_size size, sample_list *list);
 bool samples_products(const char *prim, sample_size size, sample_list *list);
 bool samples_quantize(const char *prim, sample_size size, sample_list *list);
@@ -92,34 +92,35 @@ bool samples_quantize(const char *prim, sample_size size, sample_list *list);
 /* Kinds of dtypes, as bits, and the dtypes of each. */
 enum { KIND_F = 1, KIND_I = 2, KIND_U = 4, KIND_B = 8, KIND_ALL = 15 };
 int sample_kind_of(lb_dtype dtype);
-/* The kinds that an elementwise primitive takes; 0 if it is not one. */
+/* The kinds that an elementwise primitive accepts; 0 if it is not one. */
 int sample_kinds(const char *prim);
 
 /* ---- values, views, formats --------------------------------------------- */
 
-/* Elements of an operand, row-major, by a generator of a fixed seed. */
+/* Elements of an operand, row-major, from a generator with a fixed seed. */
 void sample_fill(const sample_operand *o, uint64_t seed, int64_t n, void *dst);
 
-/* Replaces what no format can be asked to hold by ordinary numbers. */
+/* Replaces values that not every format can represent by ordinary ones. */
 void sample_mend(lb_dtype dtype, int64_t n, void *data);
 
-/* A way to store numbers: a format as it comes, or configured otherwise. */
+/* A way to store values: a format with default or other settings. */
 typedef struct sample_format sample_format;
 struct sample_format {
     const char *name;     /* "nf4", "nf4, block 2" */
     const lb_format *fmt; /* NULL: dense */
-    bool variant;         /* configured; else the format's defaults */
+    bool variant;         /* settings; NULL: the format's defaults */
     lb_quant_config config;
-    bool all_axes; /* config.axes are all of an array's */
+    bool all_axes; /* config.axes are all axes of an array */
     int max_rank;  /* parts with an axis of their own may need one */
-    /* An array of that shape whose values are near data, row-major, or values
-     * of its own. NULL: nobody knows how, and the laws fail. */
+    /* An array of that shape whose values are close to data, row-major, or
+     * values of its own. NULL: there is no constructor, which fails the laws.
+     */
     lb_array *(*make)(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
                       lb_shape shape, const void *data);
 };
 
 extern const sample_format sample_dense;
-/* Three formats that only tests know; ends with name == NULL. */
+/* Three formats for tests only; ends with name == NULL. */
 extern const sample_format sample_toys[];
 
 typedef struct sample_format_list {
@@ -128,25 +129,25 @@ typedef struct sample_format_list {
 } sample_format_list;
 
 /* Every format that cx knows, each followed by its variants: those with an
- * encoder through lb_quantize, the others through makers that are listed. */
+ * encoder through lb_quantize, the others through listed constructors. */
 sample_format_list sample_formats_of(const lb_ctx *cx);
 void sample_formats_free(sample_format_list *list);
-/* Adds the formats from outside the library that tests know: toys, examples. */
+/* Adds the external formats of the tests: toys, examples. */
 bool sample_add_outside(lb_ctx *cx);
-/* The names of variants whose format cx does not know: "", or a list. */
+/* Names of variants whose format cx does not know: "", or a list. */
 lb_text sample_lost_variants(const lb_ctx *cx);
 
 bool sample_is_encodable(const lb_format *fmt);
-/* Whether an operand's dtype and rank can be stored so. */
+/* Whether an operand's dtype and rank can be stored this way. */
 bool sample_takes(const sample_format *f, const sample_operand *o);
 /* The config for an array of that rank and dtype, in *c. */
 void sample_config(const sample_format *f, int rank, lb_dtype dtype,
                    lb_quant_config *c);
-/* Scales that are there, finite and not quantized yet. */
+/* Scales that exist, are finite and are not quantized yet. */
 bool sample_has_scales(const lb_array *a);
 
-/* A way to look at them: an array of operand's shape and dtype whose storage
- * is such a view; NULL without an error if there is none for that shape. */
+/* A view: an array of operand's shape and dtype whose storage is viewed that
+ * way; NULL without an error if that shape has no such view. */
 typedef struct sample_view {
     const char *name;
     lb_array *(*make)(lb_ctx *cx, const sample_format *f,
@@ -154,17 +155,17 @@ typedef struct sample_view {
 } sample_view;
 extern const sample_view sample_views[]; /* the first is plain */
 
-/* Whether what was packed for a view is kept for the next one, until it is
- * turned off; for one context at a time. */
+/* Whether an array packed for a view is kept for the next one, until turned
+ * off; for one context at a time. */
 void sample_remember(bool on);
 
-/* The elements of any array, row-major: decoded one by one from where the
- * strides say, without the code that is tested. malloc'ed; *size in bytes. */
+/* The elements of any array, row-major, decoded one by one by strides, without
+ * the code under test. malloc'ed; *size in bytes. */
 void *sample_read(const lb_array *a, size_t *size);
 /* A plain array of the same elements. */
 lb_array *sample_plain(lb_ctx *cx, const lb_array *a);
-/* Same shape, dtype and bits, for two like views of one format in every part;
- * else false, and where they differ in *why. */
+/* Same shape, dtype and bits, for two similar views of one format in every
+ * part; else false, with the difference in *why. */
 bool sample_same(const lb_array *a, const lb_array *b, lb_text *why);
 
 #endif

@@ -104,8 +104,8 @@ static sample *add_dot(sample_list *list, const dot_case *c, lb_dtype lhs,
     return s;
 }
 
-/* x of 16 or 8 bits: rows one, few and many, deeper than a block of scales,
- * weights along the depth and across it, batches. */
+/* x of 16 or 8 bits: one, few and many rows, K larger than a block of scales,
+ * weights along K and across it, batches. */
 static void roughly(sample_list *list, bool large)
 {
     const int64_t k = large ? 900 : 200, n = large ? 700 : 33;
@@ -189,7 +189,7 @@ static void dots(sample_list *list, const char *prim, bool large)
         MATMUL(0, 3, 4),
         MATMUL(1, 64, 64),
         MATMUL(64, 64, 1),
-        MATMUL(17, 300, 33), /* deeper than a panel */
+        MATMUL(17, 300, 33), /* larger than a panel */
         {LB_SHAPE(2, 3, 4, 5),
          LB_SHAPE(3, 2, 6, 5),
          {.lhs_contract = {1, {3}},
@@ -292,7 +292,7 @@ static void convs(sample_list *list, const char *prim, bool large)
         {LB_SHAPE(4, 2, 7, 6), /* .. and that leave out some of the input */
          LB_SHAPE(4, 2, 1, 3),
          {.stride = {3, 2}, .batch_groups = 2, .reversal = {false, true}}},
-        {LB_SHAPE(1, 2, 7), /* one element is any distance from the next */
+        {LB_SHAPE(1, 2, 7), /* single elements at arbitrary distances */
          LB_SHAPE(3, 2, 1),
          {.stride = {2}, .rhs_dilation = {INT64_MAX}}},
     };

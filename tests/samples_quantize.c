@@ -37,7 +37,7 @@ static void quantizes(sample_list *list, bool large)
             add_quantize(list, cx, f, LB_BF16, LB_SHAPE(9, 40, 300));
             continue;
         }
-        /* Variants differ in shapes and dtypes, but have all between them. */
+        /* Variants have different shapes and dtypes; together they have all. */
         for (int k = 0; k < (f->variant ? 3 : 2 * SHAPES); k++, next++)
             add_quantize(list, cx, f, from[(next + next / SHAPES) % 4],
                          shape[next % SHAPES]);

@@ -4,7 +4,7 @@
 
 #include "samples.h"
 
-/* All dtypes in turn, over the samples of a primitive. */
+/* Cycles through all dtypes, over the samples of a primitive. */
 typedef struct maker {
     sample_list *list;
     const char *prim;
@@ -47,7 +47,7 @@ static void copy_dims(int64_t *to, int n, const int64_t *from)
 
 /* ---- views -------------------------------------------------------------- */
 
-/* Two of one shape, of all pairs of floats. */
+/* Pairs of operands of one shape, for all pairs of floats. */
 static void stes(maker *m, bool large)
 {
     static const lb_dtype of[] = {LB_F32, LB_BF16, LB_F16, LB_F64};
@@ -284,7 +284,7 @@ static lb_dtype index_dtype(int i)
     return d[i % 8];
 }
 
-/* Starts from two below to two above what fits, so that clamping is seen. */
+/* Starts from two below to two above the valid range, to test clamping. */
 static void add_starts(maker *m, sample *s, lb_shape shape)
 {
     for (int k = 0; k < shape.rank; k++) {
@@ -325,7 +325,7 @@ static void dynamics(maker *m, bool large)
 
 /* ---- gather and scatter_add --------------------------------------------- */
 
-/* a, starts, and the shape that gather then gives. */
+/* a, starts, and the shape of the result of gather. */
 typedef struct gather_case {
     lb_shape a, starts, out;
     lb_gather_dims dims;
@@ -386,7 +386,7 @@ static void gathers(maker *m, bool large)
           .start_index_map = {2, {0, 1}},
           .index_vector_dim = 1,
           .slice_sizes = {2, 3, 3}}},
-        /* batches: row b of starts picks from row b of a */
+        /* batches: row b of starts selects from row b of a */
         {LB_SHAPE(3, 5, 2),
          LB_SHAPE(3, 4, 1),
          LB_SHAPE(3, 4, 2),
@@ -397,7 +397,7 @@ static void gathers(maker *m, bool large)
           .start_index_map = {1, {1}},
           .index_vector_dim = 2,
           .slice_sizes = {1, 1, 2}}},
-        /* nothing picked */
+        /* nothing selected */
         {LB_SHAPE(6, 4),
          LB_SHAPE(0, 1),
          LB_SHAPE(0, 4),
@@ -414,7 +414,7 @@ static void gathers(maker *m, bool large)
           .start_index_map = {2, {0, 1}},
           .index_vector_dim = 0,
           .slice_sizes = {3, 2}}},
-        /* no index at all */
+        /* an empty index */
         {LB_SHAPE(2, 3),
          LB_SHAPE(4, 0),
          LB_SHAPE(4, 2, 3),

@@ -184,7 +184,7 @@ static lb_array *floors(lb_ctx *cx, lb_array *const *x, int n, void *user)
     return lb_floor(cx, x[0]);
 }
 
-/* mean (relu(x w + b) - 1)^2, w straight through a quantizer */
+/* mean (relu(x w + b) - 1)^2, with straight-through quantization of w */
 static lb_array *loss(lb_ctx *cx, lb_array *const *in, int n, void *user)
 {
     (void)n, (void)user;
@@ -203,7 +203,7 @@ static lb_array *training_step(lb_ctx *cx)
     return lb_sub(cx, w, lb_mul(cx, g[0], lb_scalar(cx, 0.5)));
 }
 
-/* Two steps, its state given back in between. */
+/* Two steps, with its state restored in between. */
 static lb_array *optimizer(lb_ctx *cx)
 {
     static const lb_quant_config bytes = {.format = "dynamic8"};
@@ -234,7 +234,7 @@ static lb_array *tape(lb_ctx *cx)
 
 /* ---- the table ---------------------------------------------------------- */
 
-/* A function that a row's expression is wrapped in. */
+/* The function that contains a row's expression. */
 #define ROWS(X)                                                                \
     X(from, from(cx))                                                          \
     X(wrap, wrap(cx))                                                          \

@@ -5,9 +5,9 @@
 
 #include "lowbit.h"
 
-/* The k-th function: *name is its name, the result an array of it (for those
- * that read, their operand). NULL: it failed, or *name is NULL and k was past
- * the end. */
+/* The k-th function: *name is its name; returns its result (functions that read
+ * return their operand). NULL: it failed, or *name is NULL and k is past the
+ * end. */
 lb_array *scenario_run(lb_ctx *cx, int k, const char **name);
 
 #endif

@@ -17,7 +17,7 @@ static inline void scratch_name(char path[SCRATCH_MAX])
     snprintf(path, SCRATCH_MAX, "%s/lowbit_XXXXXX", in && *in ? in : "/tmp");
 }
 
-/* An empty file, or an empty directory, that was not there before. */
+/* A new empty file, or a new empty directory. */
 static inline bool scratch_file(char path[SCRATCH_MAX])
 {
     scratch_name(path);
@@ -35,7 +35,7 @@ typedef struct scratch_path {
     char s[SCRATCH_MAX + 80];
 } scratch_path;
 
-/* DIR/NAME, and what follows, such as ".partial". */
+/* DIR/NAME with a suffix, such as ".partial". */
 static inline scratch_path scratch_in(const char *dir, const char *name,
                                       const char *more)
 {
@@ -51,7 +51,7 @@ static inline bool scratch_put(const char *path, const char *text)
     return f && fputs(text, f) >= 0 && fclose(f) == 0;
 }
 
-/* Whether that is all that is in it. */
+/* Whether the file has exactly that content. */
 static inline bool scratch_has(const char *path, const char *text)
 {
     FILE *f = fopen(path, "rb");
@@ -78,7 +78,7 @@ static inline int scratch_unlink(const char *path, const struct stat *st,
     return remove(path);
 }
 
-/* A file, or a directory and all that is in it; it need not be there. */
+/* Removes a file or a directory tree, if it exists. */
 static inline void scratch_remove(const char *path)
 {
     enum { FILES_OPEN = 16 };

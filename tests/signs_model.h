@@ -6,7 +6,7 @@
 #include "codec.h"
 #include "model.h"
 
-/* What the defaults come to. */
+/* The defaults. */
 static inline lb_scale signs_scale(const lb_quant_config *c)
 {
     const bool none = c->compat == LB_COMPAT_EFORMER || c->dtype == LB_I8;
@@ -44,7 +44,7 @@ static inline signs_groups signs_groups_of(const lb_quant_config *c,
     return g;
 }
 
-/* Codes and scale of n numbers that share one. */
+/* Codes and scale of n values that share one scale. */
 static inline double signs_encode(const lb_quant_config *c, bool binary,
                                   lb_dtype from, const double *x, int64_t n,
                                   double *code)
@@ -85,7 +85,7 @@ static inline double signs_encode(const lb_quant_config *c, bool binary,
                   : 0;
 }
 
-/* The bytes of a row: codes in the lowest bits first, then fillers. */
+/* The bytes of a row: codes from the lowest bits up, then padding. */
 static inline bool signs_bytes_equal(const uint8_t *byte, bool binary,
                                      const double *code, int64_t n)
 {
@@ -103,7 +103,7 @@ static inline bool signs_bytes_equal(const uint8_t *byte, bool binary,
     return true;
 }
 
-/* The array of c and x, and all that is stored of it. */
+/* The array of c and x, and everything stored in it. */
 static inline bool signs_hold(lb_ctx *cx, const lb_quant_config *c, bool binary,
                               lb_dtype from, lb_shape shape, model x)
 {
@@ -185,7 +185,7 @@ static inline void signs_check(lb_ctx *cx, const lb_quant_config *c,
 
 /* ---- loops that both have ------------------------------------------------ */
 
-/* All choices of a scale; c: the others. */
+/* All choices of a scale; c: the other settings. */
 static inline void signs_tables(lb_ctx *cx, lb_quant_config c, bool binary)
 {
     static const lb_dtype from[] = {LB_F32, LB_F16, LB_BF16, LB_F64};
@@ -217,7 +217,7 @@ static inline void signs_tables(lb_ctx *cx, lb_quant_config c, bool binary)
     model_end();
 }
 
-/* Arrays of many chunks, and of more rows than chunks may wait for. */
+/* Arrays of many chunks, and of more rows than chunks can be in flight. */
 static inline void signs_large(lb_ctx *cx, const lb_quant_config *configs,
                                int n)
 {
@@ -231,7 +231,8 @@ static inline void signs_large(lb_ctx *cx, const lb_quant_config *configs,
         }
 }
 
-/* No unit of work waits for another, and they share less than the array. */
+/* Units of work do not wait for each other; their shared memory is smaller than
+ * the array. */
 static inline void signs_backward(lb_ctx *cx, const lb_quant_config *configs,
                                   int n)
 {
@@ -303,8 +304,8 @@ static inline void signs_views(lb_ctx *cx, const lb_quant_config *configs,
     model_end();
 }
 
-/* Out to four rows in a row of bytes, and in again; the bytes are counted
- * here. */
+/* Export and import of four rows in a row of bytes; the bytes are counted here.
+ */
 static inline void signs_interleaved(lb_ctx *cx, const lb_quant_config *c,
                                      const char *layout, lb_shape shape)
 {
@@ -341,14 +342,14 @@ static inline void signs_interleaved(lb_ctx *cx, const lb_quant_config *c,
     lb_clear(cx);
 }
 
-/* Stored bits that are no code, told by their element; where there are no
- * elements nothing is looked at. */
+/* Invalid stored codes are reported with their element; padding is not checked.
+ */
 static inline void signs_bad_bits(lb_ctx *cx, const char *format, int bits,
                                   const char *code)
 {
     static const char *const name[] = {"packed"};
     uint8_t byte[2 * 3] = {0};
-    /* (5,3): rows 0, 2, 4 and none; row 4 has bits 4 and 5 of byte row 0. */
+    /* (5,3): rows 0, 2, 4 and padding; row 4 has bits 4 and 5 of byte row 0. */
     byte[0] = 3 << 6;
     byte[4] = 3 << 4;
     byte[1] = (uint8_t)(bits << 4);
@@ -370,7 +371,7 @@ static inline void signs_bad_bits(lb_ctx *cx, const char *format, int bits,
     lb_array *both[] = {part[0], lb_full(cx, LB_BF16, LB_SHAPE(1), 2)};
     a = lb_from_parts(cx, &old, LB_SHAPE(5, 3), "eformer", two, both, 2);
     CHECK(a && a->dtype == LB_BF16 && lb_component(cx, a, "scale"));
-    /* Other bytes than the shape needs. */
+    /* A wrong number of bytes for the shape. */
     CHECK(codec_refused(
         cx, lb_from_parts(cx, &c, LB_SHAPE(9, 3), "eformer", name, part, 1),
         LB_E_SHAPE));
@@ -387,7 +388,7 @@ static inline void signs_refused(lb_ctx *cx, lb_array *a, const char *format,
     CHECK(codec_refused(cx, lb_quantize(cx, a, &c), status));
 }
 
-/* What neither takes. */
+/* Settings that neither format supports. */
 static inline void signs_refusals(lb_ctx *cx, const char *format)
 {
     static const struct {
@@ -414,7 +415,7 @@ static inline void signs_refusals(lb_ctx *cx, const char *format)
     lb_array *a = lb_full(cx, LB_F32, LB_SHAPE(3, 5), 1);
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         signs_refused(cx, a, format, row[i].c, row[i].status);
-    /* eformer gives blocks and axes to everything. */
+    /* eformer accepts and ignores blocks and axes. */
     CHECK(lb_quantize(cx, a,
                       &(lb_quant_config){.format = format,
                                          .compat = LB_COMPAT_EFORMER,

@@ -16,7 +16,8 @@
 #include "kernels/apart.h"
 #include "numbers.h"
 
-/* SIMDe has all levels of x86, and a machine that has none may not run them. */
+/* SIMDe builds have all levels of x86, which this machine may be unable to run.
+ */
 static bool runs_here(lb_level level)
 {
 #if defined(LB_SIMDE)
@@ -45,7 +46,7 @@ static void near(double got, double want, double size)
     CHECK(fabs(got - want) <= 2e-6 * size + 1e-300);
 }
 
-/* The portable sums, next to those of one number after the other. */
+/* The portable sums, against sequential sums. */
 static void check_portable(const float *a, const float *b, int64_t n)
 {
     lb_apart got = {0}, want = {0};
@@ -97,7 +98,7 @@ static void every_kind(void)
             }
 }
 
-/* One number of another kind, at every place of a block between two others. */
+/* One special value, at every position of a block between two others. */
 static void one_among(void)
 {
     static const float odd[] = {INFINITY, -INFINITY, NAN,    FLT_MAX, 1e15f,

@@ -48,7 +48,7 @@ static void by_hand(lb_ctx *cx)
     CHECK(lb_read(cx, q, got, sizeof got));
     CHECK(got[0] == scale && got[1] == -scale && got[3] == scale);
     CHECK_EQ_S(lb_error(cx), "");
-    /* Zeros have a scale of 0, and stay zeros. */
+    /* Zeros have scale 0 and decode to zeros. */
     for (int m = 0; m < 2; m++) {
         q = lb_quantize(cx, lb_zeros(cx, LB_F32, LB_SHAPE(2, 9)),
                         &(lb_quant_config){.format = "binary",

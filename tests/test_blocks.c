@@ -93,7 +93,7 @@ static lb_array *range(lb_ctx *cx, lb_array *a, int axis, int64_t lo,
 
 static long kept_packs, kept_joins, kept_picks, splits;
 
-/* join(split(q)) == q, at every place. */
+/* join(split(q)) == q, at every position. */
 static void split_and_join(lb_ctx *cx, lb_array *q)
 {
     lb_array *dense = dense_of(cx, q);
@@ -156,14 +156,15 @@ static void canonical_bytes(lb_ctx *cx)
         free(x);
         free(y);
     }
-    /* In the middle of a block there is no such cut. */
+    /* A cut inside a block is not possible. */
     CHECK(lb_pack(cx, range(cx, q, 1, 3, 67), &own) == LB_DECLINED);
     CHECK(lb_pack(cx, range(cx, q, 1, 64, 150), &own) == LB_DONE);
     CHECK(lb_pack(cx, range(cx, q, 1, 64, 128), &own) == LB_DONE);
     CHECK(lb_pack(cx, range(cx, q, 1, 0, 100), &own) == LB_DECLINED);
 }
 
-/* A firm part never becomes dense: cut through its blocks, all is dense. */
+/* A firm part never becomes dense: cutting through its blocks makes the whole
+ * array dense. */
 static void firm_parts(lb_ctx *cx)
 {
     lb_array *q = sample(cx, 7), *own = NULL;
@@ -172,7 +173,8 @@ static void firm_parts(lb_ctx *cx)
     CHECK(lb_pack(cx, range(cx, q, 1, 50, 101), &own) == LB_DECLINED);
 }
 
-/* In whichever order: a packed base is not decoded because another is dense. */
+/* In either order: a packed base is not decoded because another one is dense.
+ */
 static void firm_mixed(lb_ctx *cx)
 {
     const lb_shape s = {2, {6, 150}};
@@ -185,7 +187,8 @@ static void firm_mixed(lb_ctx *cx)
     }
 }
 
-/* A scale that is shared by the rows, packed, in blocks that cross its own. */
+/* A scale shared by the rows, itself packed in blocks that cross its own rows.
+ */
 static void flat_shared_part(lb_ctx *cx)
 {
     const lb_shape flat = {1, {96}}, part = {3, {1, 2, 48}},
@@ -221,13 +224,13 @@ static void different_scales(lb_ctx *cx)
     lb_array *rows = lb_concatenate(cx, (lb_array *[]){a, b}, 2, 0);
     CHECK(packed(rows)); /* one scale a row: rows join */
     lb_array *columns = lb_concatenate(cx, (lb_array *[]){a, b}, 2, 1);
-    CHECK(!packed(columns)); /* scales differ: no format for it, so dense */
+    CHECK(!packed(columns)); /* scales differ: dense */
     same_values(cx, columns,
                 lb_concatenate(cx,
                                (lb_array *[]){dense_of(cx, a), dense_of(cx, b)},
                                2, 1));
     lb_array *twice = lb_concatenate(cx, (lb_array *[]){a, a}, 2, 1);
-    CHECK(packed(twice)); /* equal scales are shared on */
+    CHECK(packed(twice)); /* equal scales stay shared */
 }
 
 static void bad_parts(lb_ctx *cx)
@@ -258,7 +261,7 @@ static void bad_parts(lb_ctx *cx)
         depth++;
     }
     CHECK(!deep && lb_error_status(cx) == LB_E_SIZE);
-    CHECK_EQ_I(depth, LB_MAX_NESTING); /* toy_block is one level itself */
+    CHECK_EQ_I(depth, LB_MAX_NESTING); /* toy_block itself is one level */
     lb_clear(cx);
 }
 

@@ -36,7 +36,7 @@ static double number_at(const lb_coded *c, const lb_cpu *cpu, int64_t row,
 /* ---- one view --------------------------------------------------------------
  */
 
-/* a (rows, depth), or (batch, rows, depth), as an operand. */
+/* a (rows, K), or (batch, rows, K), as an operand. */
 static lb_matrix matrix_of(const lb_array *a)
 {
     lb_matrix m = {.source = {.type = LB_C_F32}, .a = a};

@@ -71,7 +71,7 @@ typedef struct {
 
 typedef struct {
     lb_array *x, *w; /* as given */
-    float *xs, *ws;  /* their numbers, (batch,m,k) and (batch,n,k) */
+    float *xs, *ws;  /* their values, (batch,m,k) and (batch,n,k) */
 } operands;
 
 static const char *describe(const product *p)
@@ -90,7 +90,7 @@ static lb_shape with_batch(int64_t batch, int64_t a, int64_t b)
     return batch ? LB_SHAPE(batch, a, b) : LB_SHAPE(a, b);
 }
 
-/* The numbers of a in order, as (batch, rows, depth) whichever way they lie. */
+/* The values of a in order, as (batch, rows, K) in either orientation. */
 static float *numbers(lb_ctx *cx, lb_array *a, int64_t batch, int64_t rows,
                       int64_t depth, bool turned)
 {
@@ -109,8 +109,8 @@ static float *numbers(lb_ctx *cx, lb_array *a, int64_t batch, int64_t rows,
     return r;
 }
 
-/* The same normal numbers for every product, from a place that `key` chooses:
- * drawing them anew was most of the time. */
+/* The same normal values for every product, from an offset chosen by `key`:
+ * generating them took most of the time. */
 static const float *normal_numbers(lb_ctx *cx, int64_t n, int key)
 {
     enum { MANY = 1 << 21 };
@@ -125,7 +125,7 @@ static const float *normal_numbers(lb_ctx *cx, int64_t n, int key)
     return all + key;
 }
 
-/* change: what is done to x before it is rounded to its dtype. */
+/* change: modifies x before it is rounded to its dtype. */
 static operands make_operands(lb_ctx *cx, const product *p,
                               void (*change)(const product *, float *))
 {
@@ -181,7 +181,7 @@ static float *run(lb_ctx *cx, const product *p, const operands *o)
     return numbers(cx, y, p->batch ? p->batch : 1, p->m, p->n, p->swapped);
 }
 
-/* What each element should be, and the sum of its products' squares. */
+/* The exact value of each element, and the sum of its squared products. */
 static void exact(const product *p, const operands *o, double *sum,
                   double *square)
 {
@@ -273,8 +273,8 @@ static void check_shapes(lb_ctx *cx, const struct config *config)
     }
 }
 
-/* Every number of rows that a tile can have, and a block of them; strips of
- * weights and what is left of them. */
+/* Every number of rows of a tile, and a block of them; full and partial strips
+ * of weights. */
 static void check_rows(lb_ctx *cx, const struct config *config)
 {
     static const int64_t m[] = {2,  3,  4,  5,  6,  7,   8,   9,
@@ -297,7 +297,7 @@ static void check_rows(lb_ctx *cx, const struct config *config)
             check_error(cx, &p, HIGHEST, NULL);
             p.precision = LB_PRECISION_FASTEST;
             p.k = 135;
-            /* Of few elements one may be off by more than most are. */
+            /* With few elements, one may have a larger error than most do. */
             check_error(cx, &p, p.m * p.n < 16 ? 2 * FASTEST : FASTEST, NULL);
         }
 }
@@ -345,7 +345,7 @@ static void check_wide(lb_ctx *cx, const struct config *config)
     }
 }
 
-/* Enough rows of w that scales of the depth go to x of one byte. */
+/* Enough rows of w that scales along K are applied to 8-bit x. */
 static void check_many(lb_ctx *cx, const struct config *config)
 {
     for (int along = 0; along < 2; along++) {
@@ -382,7 +382,7 @@ static void check_batches(lb_ctx *cx, const struct config *config)
 
 /* ---- x that is not normal ------------------------------------------------ */
 
-/* Eight numbers of each row a hundred times as large. */
+/* Eight values of each row a hundred times as large. */
 static void with_outliers(const product *p, float *x)
 {
     for (int64_t i = 0; i < p->m; i++)
@@ -390,7 +390,7 @@ static void with_outliers(const product *p, float *x)
             x[i * p->k + (o * 37 + i) % p->k] *= 100;
 }
 
-/* Some numbers subnormal; row 1 is so small that its scale would be. */
+/* Some values subnormal; row 1 is so small that its scale would be. */
 static void with_tiny(const product *p, float *x)
 {
     for (int64_t e = 0; e < p->m * p->k; e += 3)
@@ -433,7 +433,7 @@ static void check_numbers(lb_ctx *cx, const struct config *config)
     }
 }
 
-/* Row 0 is zero, 1 has an infinity, 2 a NaN, 3 nearly the largest there is. */
+/* Row 0 is zero, 1 has an infinity, 2 a NaN, 3 almost the largest value. */
 static void with_specials(const product *p, float *x)
 {
     memset(x, 0, (size_t)p->k * sizeof *x);
@@ -480,7 +480,7 @@ static void check_specials(lb_ctx *cx, const struct config *config)
 
 /* ---- threads, explanations ----------------------------------------------- */
 
-/* The same bits, whoever computes which part. */
+/* The same bits for every number of threads. */
 static void check_same(const char *isa, const product *p)
 {
     static const int threads[] = {1, 2, 7};
@@ -519,8 +519,8 @@ static void check_threads(const char *isa)
     }
 }
 
-/* A row or two, several blocks of w and several panels: also more of these than
- * a chunk, of a batch, and of x that lies otherwise. */
+/* One or two rows, several blocks of w and several panels; also more panels
+ * than a chunk has, a batch, and other layouts of x. */
 static void check_few(lb_ctx *cx, const char *isa, const struct config *config)
 {
     static const struct {
@@ -547,7 +547,7 @@ static void check_few(lb_ctx *cx, const char *isa, const struct config *config)
         }
 }
 
-/* What a level does in bytes has the bits of the reference. */
+/* 8-bit kernels of every level have the bits of the reference. */
 static void check_bytes(lb_ctx *cx, lb_ctx *ref, const struct config *config)
 {
     for (int i = 0; i < 8; i++) {
@@ -581,7 +581,7 @@ static void check_bytes(lb_ctx *cx, lb_ctx *ref, const struct config *config)
     }
 }
 
-/* Which products go this way: all of these if asked for, none else. */
+/* Which products use this algorithm: all of these if requested, no others. */
 static void check_explained(lb_ctx *cx)
 {
     for (int i = 0; i < N_CONFIGS; i++) {

@@ -19,9 +19,9 @@
 typedef struct {
     const char *name;
     lb_quant_config config;
-    bool signs; /* numbers are rounded at any precision */
-    /* Taken as they lie, where the level has kernels, at HIGHEST: with the
-     * depth along memory, across it. */
+    bool signs; /* values are rounded at any precision */
+    /* Multiplied as stored at HIGHEST, if the level has kernels: K contiguous,
+     * K strided. */
     bool along, across;
 } storage;
 
@@ -93,7 +93,7 @@ static float *read_f32(lb_ctx *cx, lb_array *a)
     return x;
 }
 
-/* The relative error of y, of sums of numbers whose signs are random. */
+/* The relative error of y, for sums of values with random signs. */
 static double error_of(const product *p, const float *x, const double *w,
                        const float *y)
 {
@@ -113,7 +113,7 @@ static double error_of(const product *p, const float *x, const double *w,
     return e == 0 ? 0 : sqrt(e / all);
 }
 
-/* Of whichever of the two numbers it may have taken. */
+/* Relative to whichever of the two values it may have used. */
 static double least_error(const product *p, const float *x, const float *w,
                           const float *y)
 {
@@ -213,7 +213,7 @@ static void check_shapes(lb_ctx *cx, const storage *s)
             }
 }
 
-/* Numbers that are subnormal, or nearly too large, in 16 bits. */
+/* Values that are subnormal, or nearly overflow, in 16 bits. */
 static void check_range(lb_ctx *cx, const storage *s)
 {
     static const float by[2][2] = {{0x1p-128f, 0x1p120f}, {0x1p-20f, 0x1p12f}};
@@ -230,12 +230,12 @@ static void check_range(lb_ctx *cx, const storage *s)
                 .by = by[i / 4][i / 2 % 2],
                 .precision = LB_PRECISION_HIGHEST,
             };
-            /* Sums of subnormal numbers have no more bits than these. */
+            /* Sums of subnormal values have no more bits than these. */
             if (p.by > 0x1p-100f || s->signs) check_product(cx, &p);
         }
 }
 
-/* What lb_explain calls the kernel. */
+/* The name of the kernel in lb_explain. */
 static void kernel_of(lb_ctx *cx, const product *p, lb_array *x, lb_array *w,
                       char *to, size_t size)
 {
@@ -248,7 +248,7 @@ static void kernel_of(lb_ctx *cx, const product *p, lb_array *x, lb_array *w,
     to[strcspn(to, ",")] = 0;
 }
 
-/* The same way as with a label of f32, for any x and result. */
+/* The same algorithm as with dtype f32, for any x and result. */
 static void check_way(lb_ctx *cx, const storage *s)
 {
     static const int64_t rows[] = {1, 2, 8, 29};

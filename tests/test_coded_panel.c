@@ -162,7 +162,7 @@ static void check_shapes(const storage *s)
     }
 }
 
-/* Every second row, backwards, and a later part of the depth. */
+/* Every second row, reversed, and a later part of K. */
 static void check_views(const storage *s)
 {
     enum { M = 34, N = 90, K = 1024 };
@@ -190,7 +190,7 @@ static void check_batch(const storage *s)
     lb_leave(cx);
 }
 
-/* That panels are made where they should be. */
+/* Checks that panels are used where expected. */
 static void check_way(const storage *s)
 {
     lb_ctx *cx = contexts[0];

@@ -16,8 +16,8 @@
 typedef struct {
     const char *name;
     lb_quant_config config;
-    bool decoded; /* nobody multiplies these as they lie */
-    bool wide;    /* these with very many columns, too */
+    bool decoded; /* no algorithm multiplies these as stored */
+    bool wide;    /* nor these if there are very many columns */
 } storage;
 
 static const storage storages[] = {
@@ -66,7 +66,7 @@ static const storage storages[] = {
 enum { STORAGES = sizeof storages / sizeof *storages };
 
 static const char *const threads_of[] = {"1", "2", "7"};
-static lb_ctx *contexts[3]; /* 1, 2 and 7 threads; of the level at hand */
+static lb_ctx *contexts[3]; /* 1, 2 and 7 threads */
 
 static const lb_precision precisions[] = {
     LB_PRECISION_HIGHEST, LB_PRECISION_FAST, LB_PRECISION_FASTEST};
@@ -82,7 +82,8 @@ static float *read_f32(lb_ctx *cx, lb_array *a)
     return x;
 }
 
-/* What x (batch, k) by w (batch, k, n) is, and the sum of magnitudes. */
+/* The product of x (batch, k) and w (batch, k, n), and the sum of magnitudes.
+ */
 typedef struct {
     double error, size; /* squares, summed */
     bool within;
@@ -174,8 +175,8 @@ static float *run_all(lb_array *x, lb_array *w, lb_precision precision,
     return y;
 }
 
-/* Relative errors, and per element of the sum of magnitudes, of a precision.
- * Whole numbers of x are checked in detail in test_gemvq.c. */
+/* Relative errors, and errors per element relative to the sum of magnitudes, of
+ * a precision. Integer x is checked in detail in test_gemvq.c. */
 static void check_product(lb_array *x, lb_array *w, lb_precision precision,
                           bool decoded, bool outliers, const char *what)
 {
@@ -192,7 +193,7 @@ static void check_product(lb_array *x, lb_array *w, lb_precision precision,
     float *y = run_all(x, w, precision, what);
     if (y) {
         const verdict v = judge(px, pw, y, batch, k, n, each);
-        /* Short sums of numbers that cancel say little. */
+        /* Short sums that cancel are not meaningful. */
         const double slack = k < 400 ? 8 : k < 2000 ? 2 : 1;
         if (check_fails(v.within &&
                         sqrt(v.error) <= slack * whole * sqrt(v.size) + 1e-42))
@@ -225,7 +226,7 @@ static lb_array *weights(lb_ctx *cx, const storage *s, int64_t k, int64_t n,
     return along ? lb_transpose(cx, q, NULL) : q;
 }
 
-/* Blocks that are as long as the line or longer are one scale for it. */
+/* Blocks at least as long as the row give it a single scale. */
 static bool is_decoded(const storage *s, int64_t length)
 {
     return s->decoded && s->config.block_size < length;
@@ -249,7 +250,7 @@ static void check_shapes(const storage *s)
                 lb_array *x = lb_convert(cx, normal(cx, 3, LB_SHAPE(1, k)),
                                          dtypes[turn % 3]);
                 CHECK(w && x);
-                /* A single row or column may be seen either way. */
+                /* A single row or column counts as either orientation. */
                 const bool one = k == 1 || n == 1;
                 if (w && x && !(one && s->decoded))
                     check_product(x, w, precisions[p],
@@ -258,8 +259,8 @@ static void check_shapes(const storage *s)
             }
 }
 
-/* x @ W with more columns than sums are kept for at once, one row of x and
- * some. */
+/* x @ W with more columns than there are accumulators, one or several rows of
+ * x. */
 static void check_wide(const storage *s)
 {
     static const int64_t shapes[][2] = {{257, 16900}, {20, 33000}};
@@ -288,7 +289,7 @@ static void check_wide(const storage *s)
             }
 }
 
-/* Errors as they are stated, on lengths that count. */
+/* Errors are within the documented bounds for long sums. */
 static void check_errors(const storage *s, int64_t k, int64_t n)
 {
     lb_ctx *cx = contexts[0];
@@ -312,7 +313,7 @@ static void check_errors(const storage *s, int64_t k, int64_t n)
             }
 }
 
-/* W @ x, batches of matrices, and parts of one. */
+/* W @ x, batches of matrices, and slices of one. */
 static void check_views(const storage *s)
 {
     enum { K = 256, N = 70 };
@@ -329,8 +330,8 @@ static void check_views(const storage *s)
         CHECK(memcmp(py, pz, N * sizeof *py) == 0);
         free(py);
         free(pz);
-        /* Lines 3 .. 61, the second of three, backwards: all begin as lines
-         * do. */
+        /* Every second output from 3 to 60, and then in reverse: all begin
+         * where whole rows do. */
         const int64_t first[2] = {along ? 0 : 3, along ? 3 : 0};
         const int64_t last[2] = {along ? K : 61, along ? 61 : N};
         const int64_t step[2] = {along ? 1 : 2, along ? 2 : 1};
@@ -365,7 +366,7 @@ static void check_batch(const storage *s)
     lb_leave(cx);
 }
 
-/* Numbers at the ends of f32's range, and beyond. */
+/* Values at the ends of f32's range, and beyond. */
 static void check_extremes(const storage *s)
 {
     enum { K = 300, N = 40 };

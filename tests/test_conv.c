@@ -81,7 +81,7 @@ static const conv_case cases[] = {
      {.lhs = "b01f", .rhs = "01io", .out = "b01f"}},
     {{4, {3, 8, 6, 7}}, {4, {5, 8, 1, 1}}, {.pad_hi = {-1, 2}}},
     {{4, {3, 8, 6, 7}}, {4, {4, 4, 1, 1}}, {.feature_groups = 2}},
-    {{2, {3, 4}}, {2, {5, 4}}, {.lhs = ""}}, /* no space at all */
+    {{2, {3, 4}}, {2, {5, 4}}, {.lhs = ""}}, /* no spatial axis */
     {{2, {4, 6}},
      {2, {4, 5}},
      {.lhs = "fb", .rhs = "io", .out = "fb", .stride = {0}}},
@@ -94,7 +94,7 @@ static const conv_case cases[] = {
     {{3, {2, 3, 4}}, {3, {2, 3, 2}}, {.pad_lo = {-3}, .pad_hi = {-3}}},
     {{3, {1, 2, 40}}, {3, {2, 2, 5}}, {.pad_lo = {30}, .pad_hi = {50}}},
     {{4, {2, 40, 9, 9}}, {4, {20, 40, 3, 3}}, {.pad_lo = {1, 1}}}, /* deep */
-    /* strides past the end, and past all that is not padding */
+    /* strides past the end, and past everything but padding */
     {{4, {2, 3, 6, 5}}, {4, {4, 3, 1, 1}}, {.stride = {FAR, FAR}}},
     {{4, {2, 3, 6, 5}}, {4, {4, 3, 3, 2}}, {.stride = {FAR, FAR}}},
     {{3, {2, 5, 3}},
@@ -131,7 +131,7 @@ static int64_t dilated(int64_t n, int64_t by)
     return n ? (n - 1) * by + 1 : 0;
 }
 
-/* One axis of space: the input as it is slid over, and the places. */
+/* One spatial axis: the padded input and the window positions. */
 typedef struct {
     int64_t padded, places;
 } extent;
@@ -148,7 +148,7 @@ static extent extent_of(const conv_case *c, int k, int64_t in, int64_t kernel)
     return e;
 }
 
-/* The element of the input at a place of the padded one; -1: a zero. */
+/* The input element at a position of the padded one; -1: a zero. */
 static int64_t source(const conv_case *c, int k, int64_t in, int64_t at)
 {
     const int64_t by = or_one(c->d.lhs_dilation[k]);
@@ -274,7 +274,7 @@ static void test_cases(lb_ctx *const *cx, int n_cx)
             }
 }
 
-/* Floats that round: the same bits whatever the threads and views. */
+/* Floats that round: the same bits for all numbers of threads and views. */
 static void test_bits(lb_ctx *const *cx, int n_cx)
 {
     static const conv_case big[] = {

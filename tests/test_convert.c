@@ -46,7 +46,7 @@ static uint64_t round_to(lb_dtype d, ld v)
     return sign | (e >= l.max_exp || raw > inf ? inf : raw);
 }
 
-/* What an element becomes. NaNs are all one: see same(). */
+/* The result for an element. All NaNs are equal: see same(). */
 static uint64_t reference(lb_dtype from, uint64_t raw, lb_dtype to)
 {
     const ld v = number_at(from, &raw);
@@ -101,7 +101,7 @@ static void push(list *l, uint64_t raw)
     memcpy(l->bytes + (size_t)l->n++ * size, &raw, size);
 }
 
-/* A number that is one of the dtype's. */
+/* A value of the dtype. */
 static void push_number(list *l, ld v)
 {
     if (number_is_float(l->dtype)) {
@@ -169,7 +169,7 @@ static void all_patterns(lb_ctx *cx, lb_dtype d)
         push(&l, i);
     for (int to = 1; to <= N_DTYPES; to++)
         check_list(cx, &l, (lb_dtype)to);
-    /* And back: to f32 is exact, so nothing changes; NaN stays one, with its
+    /* And back: to f32 is exact, so nothing changes; NaN stays NaN, with its
      * sign. */
     lb_array *a = lb_from(cx, d, LB_SHAPE(65536), l.bytes);
     for (lb_dtype wide = LB_F32; wide <= LB_F64; wide++) {
@@ -182,8 +182,8 @@ static void all_patterns(lb_ctx *cx, lb_dtype d)
     free(l.bytes);
 }
 
-/* Halfway between neighbours of a 16-bit dtype, and a little to either side:
- * the least that f32, f64 or a 64-bit integer can tell. */
+/* Midpoints between neighbours of a 16-bit dtype, and the nearest f32, f64 or
+ * 64-bit integers on either side. */
 static void traps(lb_ctx *cx, lb_dtype narrow, lb_dtype from)
 {
     list l = {.dtype = from};
@@ -211,8 +211,7 @@ static void traps(lb_ctx *cx, lb_dtype narrow, lb_dtype from)
     free(l.bytes);
 }
 
-/* Integers that lie halfway between floats of as many digits, with every
- * length. */
+/* Integers halfway between floats with as many bits, of every length. */
 static void integer_traps(lb_ctx *cx, lb_dtype from, lb_dtype to)
 {
     list l = {.dtype = from};
@@ -244,7 +243,7 @@ static void at_random(lb_ctx *cx, lb_dtype from)
             push(&l, r & 1);
         else if (!number_is_float(from) || i % 2)
             push(&l, r & UINT64_MAX >> (64 - number_bits(from)));
-        else /* where floats and integers meet */
+        else /* around the limits of integers */
             push_number(&l, ldexpl((ld)(int64_t)r, -(int)(r % 64)));
     }
     for (int to = 1; to <= N_DTYPES; to++)
@@ -254,9 +253,9 @@ static void at_random(lb_ctx *cx, lb_dtype from)
 
 /* ---- levels ------------------------------------------------------------- */
 
-/* Load, store and round of every level have the bits of the portable ones:
- * patterns are those of f32 whose low halves are few, with all of f16's and
- * bf16's among their high halves. */
+/* Load, store and round of every level have the bits of the portable ones: for
+ * f32 patterns with few different low halves, whose high halves include all of
+ * f16 and bf16. */
 static void same_bits(const lb_convert_kernel *k, lb_dtype d, int64_t n,
                       const float *x)
 {

@@ -56,7 +56,7 @@ static void sizes_of_options(void)
     lb_ctx *cx = lb_open(&larger.now);
     CHECK_EQ_I(lb_threads(cx), 2);
     lb_close(cx);
-    /* What lies past the caller's size is not looked at. */
+    /* Fields past the caller's size are not read. */
     lb_options old = {.struct_size = offsetof(lb_options, allocator),
                       .threads = 3,
                       .isa = "no such level"};
@@ -109,7 +109,7 @@ static void errors(lb_ctx *cx)
     char first[256];
     snprintf(first, sizeof first, "%s", lb_error(cx));
     CHECK(strstr(first, "(2,3)") && strstr(first, "(7)"));
-    /* The first stays, whatever comes after; good calls go on working. */
+    /* The first error stays, whatever follows; valid calls continue to work. */
     CHECK(!lb_exp(cx, lb_add(cx, bad, x)));
     CHECK(!lb_convert(cx, x, LB_NO_DTYPE));
     CHECK(lb_exp(cx, x) != NULL);
@@ -129,7 +129,7 @@ static void errors(lb_ctx *cx)
     CHECK_EQ_S(lb_status_name((lb_status)1000), "unknown status");
     CHECK_EQ_S(lb_status_name((lb_status)-1), "unknown status");
     CHECK_EQ_S(lb_version(), LB_VERSION_STRING);
-    /* A sentence longer than there is room for is cut, not overrun. */
+    /* A message longer than its buffer is cut, not overrun. */
     char text[2000];
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = 0;
@@ -178,7 +178,7 @@ static void looking(lb_ctx *cx)
     CHECK(!lb_data(t2));
     CHECK_EQ_I(lb_nbytes(t2), 48); /* of what is stored behind it */
     CHECK(lb_data(lb_materialize(cx, t2)) != NULL);
-    /* A row of a matrix lies row-major, a column does not. */
+    /* A row of a matrix is contiguous, a column is not. */
     const int64_t lo[3] = {1, 0, 0}, hi[3] = {2, 3, 4};
     CHECK(lb_data(lb_slice(cx, a, lo, hi, NULL)) ==
           (const char *)lb_data(a) + 24);
@@ -210,7 +210,7 @@ static void making(lb_ctx *cx)
     CHECK_EQ_I(lb_item_int(cx, lb_full_int(cx, LB_U8, LB_SHAPE(1, 1), 300)),
                44);
     CHECK_EQ_I(lb_nbytes(lb_full(cx, LB_F64, LB_SHAPE(1000, 1000), 1)), 8);
-    /* Any byte but 0 is true, and true is 1. */
+    /* Any byte but 0 is true, and true is stored as 1. */
     const uint8_t bytes[] = {0, 1, 2, 255};
     uint8_t to[4];
     CHECK(lb_read(cx, lb_from(cx, LB_BOOL, LB_SHAPE(4), bytes), to, 4));
@@ -227,7 +227,7 @@ static void making(lb_ctx *cx)
 
 /* ---- scopes and references ---------------------------------------------- */
 
-/* An array that counts when it goes. */
+/* An array that counts its destruction. */
 static void gone(void *user)
 {
     ++*(int *)user;
@@ -239,7 +239,7 @@ static lb_array *marked(lb_ctx *cx, int *count)
     return lb_wrap(cx, LB_F32, LB_SHAPE(2, 2), one, gone, count);
 }
 
-/* Outside of all scopes there is only lb_ref: what is kept there still goes
+/* Outside of all scopes only lb_ref keeps an array; arrays kept there are freed
  * with the context. */
 static void keep_outermost(void)
 {
@@ -266,7 +266,8 @@ static void scopes(lb_ctx *cx)
     lb_leave(cx);
     CHECK(n[0] == 1 && n[1] == 1 && n[2] == 1);
 
-    /* Keeping twice hands it out twice; once more is one scope further. */
+    /* Keeping twice moves an array outward twice; once more is one scope
+     * further. */
     lb_enter(cx);
     lb_enter(cx);
     lb_enter(cx);
@@ -286,7 +287,7 @@ static void scopes(lb_ctx *cx)
     lb_drop(cx, NULL);
 }
 
-/* Keeping and dropping what belongs to another scope, or to none. */
+/* Keeping and dropping an array of another scope, or of none. */
 static void foreign(lb_ctx *cx)
 {
     int n[3] = {0};
@@ -345,7 +346,7 @@ static void leaving_too_often(void)
         lb_enter(cx);
     for (int i = 0; i < 200; i++)
         lb_leave(cx);
-    lb_array *a = marked(cx, &n); /* no scope is left to own it but the last */
+    lb_array *a = marked(cx, &n); /* only the last scope is left to own it */
     CHECK(a != NULL);
     lb_close(cx);
     CHECK_EQ_I(n, 1);
@@ -362,7 +363,7 @@ static void outliving(void)
     CHECK(!lb_wrap(cx, LB_F64, LB_SHAPE(1), (char *)&n + 1, gone, &never));
     for (int i = 0; i < 50; i++)
         lb_enter(cx);
-    lb_close(cx); /* ends all scopes */
+    lb_close(cx); /* closes all scopes */
     CHECK_EQ_I(n, 0);
     CHECK_EQ_I(never, 0);
     lb_ctx *other = lb_open(&(lb_options){.threads = 1});
@@ -382,7 +383,7 @@ static void memory(void)
 {
     enum { N = 1 << 20 };
     lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
-    lb_drop(cx, lb_scalar(cx, 1)); /* the context's lists are there now */
+    lb_drop(cx, lb_scalar(cx, 1)); /* allocates the lists */
     const size_t base = lb_bytes_in_use(cx);
     lb_enter(cx);
     lb_array *a = lb_iota(cx, LB_F32, LB_SHAPE(N), 0);
@@ -397,7 +398,7 @@ static void memory(void)
     CHECK_EQ_I(lb_bytes_in_use(cx), base);
     const size_t peak = lb_bytes_peak(cx);
     CHECK(peak >= 8 * N && peak < 10 * N);
-    CHECK(lb_trim(cx) >= 4 * N); /* what was kept for reuse */
+    CHECK(lb_trim(cx) >= 4 * N); /* blocks kept for reuse */
     CHECK_EQ_I(lb_trim(cx), 0);
     CHECK_EQ_I(lb_bytes_peak(cx), peak);
     lb_close(cx);
@@ -432,7 +433,8 @@ static void promotions(lb_ctx *cx)
             lb_enter(cx);
             lb_array *m = lb_max(cx, operand(cx, i), operand(cx, j));
             lb_dtype want = (lb_dtype)promotion[i][j].dtype;
-            /* Where jax has f32, weak scalars among themselves keep f64. */
+            /* Unlike jax, which uses f32, weak scalars keep f64 among
+             * themselves. */
             if (i >= strong && j >= strong && want == LB_F32) want = LB_F64;
             if (check_fails(lb_dtype_of(m) == want))
                 fprintf(stderr, "max of %zu and %zu is %s, not %s\n", i, j,
@@ -445,7 +447,8 @@ static void promotions(lb_ctx *cx)
                            want);
             lb_leave(cx);
         }
-    /* A weak scalar is rounded once, to what it meets, and never wraps. */
+    /* A weak scalar is rounded once, to the dtype of the other operand, and
+     * never wraps. */
     lb_array *one = lb_full(cx, LB_F64, LB_SHAPE(1), 1);
     CHECK(lb_item(cx, lb_mul(cx, one, lb_scalar(cx, 0.1))) == 0.1);
     lb_array *small = lb_full_int(cx, LB_I8, LB_SHAPE(2), 1);
@@ -458,7 +461,7 @@ static void promotions(lb_ctx *cx)
     lb_clear(cx);
     CHECK(lb_add(cx, lb_convert(cx, small, LB_I64),
                  lb_scalar_int(cx, INT64_MIN)) != NULL);
-    /* Functions of floats take integers as f32, other results do not. */
+    /* Float functions convert integers to f32; other results do not. */
     lb_array *i = lb_full_int(cx, LB_I64, LB_SHAPE(2), 2);
     CHECK_EQ_I(lb_dtype_of(lb_exp(cx, i)), LB_F32);
     CHECK_EQ_I(lb_dtype_of(lb_atan2(cx, i, i)), LB_F32);
@@ -509,7 +512,7 @@ static void sharing(void)
         v[i] = (visitor){.shared = lb_ref(a)};
         CHECK(pthread_create(&thread[i], NULL, visit, &v[i]) == 0);
     }
-    lb_close(cx); /* the visitors go on, and give its memory back */
+    lb_close(cx); /* the visitors continue and free its memory */
     for (int i = 0; i < VISITORS; i++) {
         pthread_join(thread[i], NULL);
         CHECK(v[i].fine);
@@ -538,7 +541,7 @@ static void enormous(lb_ctx *cx)
     lb_array *d = lb_dynamic_slice(cx, a, start, (const int64_t[]){1, 1});
     CHECK_EQ_I(lb_item_int(cx, d), 5);
     CHECK_EQ_I(lb_nbytes(a), 1);
-    /* Offsets, too, go past 2^31 where one long row is stored. */
+    /* Offsets also exceed 2^31 where one long row is stored. */
     const int64_t m = (int64_t)1 << 32;
     lb_array *row = lb_expand(cx, lb_iota(cx, LB_U16, LB_SHAPE(3), 0), 1);
     lb_array *wide = lb_broadcast_to(cx, row, LB_SHAPE(3, m));

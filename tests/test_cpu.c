@@ -43,10 +43,10 @@ static void test_names(void)
 
 /* ---- recorded CPUID ----------------------------------------------------- */
 
-/* What a CPU with that best level does with LOWBIT_ISA. */
+/* The effect of LOWBIT_ISA on a CPU with that best level. */
 static void check_choices(lb_level best)
 {
-    /* rows: best; columns: name asked for */
+    /* rows: best; columns: requested name */
     static const bool runs[N_TABLE][N_TABLE] = {
         [LB_LEVEL_REF] = {[LB_LEVEL_REF] = true},
         [LB_LEVEL_NEON] = {[LB_LEVEL_REF] = true, [LB_LEVEL_NEON] = true},
@@ -101,7 +101,8 @@ static void check_record(const struct cpuid_record *r)
     check_choices(cpu.best);
 }
 
-/* What an operating system that does not save all registers leaves of it. */
+/* The level that remains if the operating system does not save all registers.
+ */
 static void check_systems(const struct cpuid_record *r)
 {
     static const struct {
@@ -123,7 +124,7 @@ static void check_systems(const struct cpuid_record *r)
 }
 
 /* A feature that is missing, as under a hypervisor that hides it, and leaves
- * above the highest one, whose content means nothing. */
+ * above the highest one, whose content is undefined. */
 static void check_missing(const struct cpuid_record *r)
 {
     const struct {
@@ -244,14 +245,14 @@ static void test_tuning(void)
         {LB_LEVEL_AVX2, "GenuineIntel", 6, 0xba, "raptorlake"},
         {LB_LEVEL_AVX2, "GenuineIntel", 6, 0xb5, "arrowlake"},
         {LB_LEVEL_AVX2, "GenuineIntel", 6, 0x3c, "generic-avx2"}, /* Haswell */
-        /* measured rows serve every level, others their usual one */
+        /* rows that were measured serve every level, others their usual one */
         {LB_LEVEL_AVX2, "GenuineIntel", 6, 0x6a, "icelake"},
         {LB_LEVEL_REF, "AuthenticAMD", 0x19, 0x01, "zen3"},
         {LB_LEVEL_AVX2, "AuthenticAMD", 0x19, 0x11, "generic-avx2"},
         {LB_LEVEL_REF, "AuthenticAMD", 0x1a, 0x02, "generic-ref"},
         {LB_LEVEL_AVX512, "AuthenticAMD", 0x1a, 0x02, "zen5"},
         {LB_LEVEL_REF, "arm", 0x41, 0xd0c, "generic-ref"},
-        /* the same numbers of another vendor */
+        /* the same family and model of another vendor */
         {LB_LEVEL_AVX2, "GenuineIntel", 0x19, 0x01, "generic-avx2"},
         {LB_LEVEL_AVX2, "  Shanghai  ", 0x07, 0x3b, "generic-avx2"},
         {LB_LEVEL_REF, "", 0, 0, "generic-ref"},
@@ -325,7 +326,7 @@ static void test_detect(void)
                    lb_level_included(table[l].level, cpu.best));
 #if defined(__x86_64__)
     CHECK(cpu.best != LB_LEVEL_NEON);
-    CHECK(id->family >= 6); /* of every x86-64 */
+    CHECK(id->family >= 6); /* every x86-64 */
 #elif defined(__aarch64__)
     CHECK_EQ_I(cpu.best, LB_LEVEL_NEON);
 #else

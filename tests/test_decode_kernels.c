@@ -19,7 +19,7 @@
 
 /* ---- memory ------------------------------------------------------------- */
 
-enum { ROOM = 8192 }; /* bytes, between two pages that may not be touched */
+enum { ROOM = 8192 }; /* bytes, between two guard pages */
 
 typedef struct {
     char *map;
@@ -40,7 +40,7 @@ static fenced fence(void)
     return f;
 }
 
-/* Room for bytes that begin just behind the first page, or end just before the
+/* Memory that begins just after the first guard page, or ends just before the
  * last. */
 static void *at_edge(const fenced *f, size_t bytes, bool low)
 {
@@ -54,7 +54,7 @@ static uint32_t rough(void)
     return seed >> 8;
 }
 
-/* Scales of all kinds: ordinary ones, and those where arithmetic ends. */
+/* Scales of all kinds: ordinary ones, and the limits of f32. */
 static float scale_of(int i)
 {
     static const float some[] = {
@@ -94,7 +94,7 @@ typedef struct {
     lb_level level;
 } subject;
 
-/* What is decoded: codes, scales, and where they go. */
+/* A call: codes, scales, and destination. */
 typedef struct {
     fenced codes, scales, out;
     const subject *s;
@@ -202,8 +202,8 @@ static void check_kind(bench *b, kind k)
             check_run(b, k, n, n, groups[i], groups[i]);
 }
 
-/* Quotients are found without dividing: all odd codes and all mantissas give
- * all there are, up to powers of two. */
+/* Quotients are computed without dividing: all odd codes and all mantissas
+ * cover all quotients, up to powers of two. */
 static void check_quotients(const subject *s, uint32_t step)
 {
     enum { CODES = 64 };
@@ -227,7 +227,7 @@ static void check_quotients(const subject *s, uint32_t step)
 
 /* ---- blocks ------------------------------------------------------------- */
 
-/* d in f16 and what the layouts in decode.h say, one number at a time. */
+/* Scale d in f16 and the layouts in decode.h, value by value. */
 static const int levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                1,    13,   25,  38,  53,  69,  89,  113};
 
@@ -288,7 +288,7 @@ static void check_blocks(bench *b)
 
 /* ---- conversions -------------------------------------------------------- */
 
-/* All bits there are, NaNs and their payloads among them. */
+/* All bit patterns, including NaNs and their payloads. */
 static void some_floats(float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -330,7 +330,7 @@ static void check_conversions(bench *b)
         }
 }
 
-/* Every half, in runs that end anywhere. */
+/* Every f16, in runs of any length. */
 static void check_halves(bench *b)
 {
     static const lb_dtype from[] = {LB_F16, LB_BF16};

@@ -49,7 +49,7 @@ static lb_array *dot(lb_ctx *cx, lb_array *x, lb_array *y, int axis)
     return lb_dot_general(cx, x, y, &d);
 }
 
-/* Of q and x, both (6,64); x is dense. */
+/* Operations on q and x, both (6,64); x is dense. */
 #define SEED_LIST(X)                                                           \
     X(lt, lb_lt(cx, q, x))                                                     \
     X(lt from the right, lb_lt(cx, x, q))                                      \
@@ -144,7 +144,7 @@ static lb_ctx *open_raw(lb_dense_policy policy, diary *d)
     return cx;
 }
 
-/* raw of an array in that format goes as the policy says. */
+/* `raw` of an array in that format follows the policy. */
 static void obeys(lb_ctx *cx, diary *d, const sample_format *f,
                   lb_dense_policy policy)
 {
@@ -188,8 +188,7 @@ static void policies(void)
     }
 }
 
-/* Each format in turn has a policy of its own, the others keep the context's.
- */
+/* Each format in turn has its own policy, the others keep the context's. */
 static void of_one_format(void)
 {
     diary d;
@@ -246,7 +245,7 @@ typedef struct meter {
     size_t now, most;
 } meter;
 
-/* By one thread: only arrays and scratch are allocated, and bind does that. */
+/* One thread: only arrays and scratch are allocated, by bind. */
 static void *meter_alloc(void *user, size_t size, size_t align)
 {
     meter *m = user;
@@ -264,9 +263,8 @@ static void meter_free(void *user, void *p, size_t size)
     free(p);
 }
 
-/* Bytes that a call took at its most, beyond what it found and left. The heap
- * rounds sizes up by at most an eighth: so much of what is left is no result.
- */
+/* Peak bytes of a call, beyond what it found and left. The heap rounds sizes up
+ * by at most an eighth, which does not count as the result. */
 static size_t extra(const meter *m, size_t before, const lb_array *out)
 {
     const size_t result = out && out->store->data ? lb_nbytes(out) : 0;
@@ -291,7 +289,7 @@ static void peaks(void)
                                        .keep_bytes = -1,
                                        .dense = LB_DENSE_DENY});
     CHECK(cx && lb_add_primitive(cx, &raw_prim));
-    /* Rows repeat, so that making it takes no memory. */
+    /* Rows repeat, so that making it needs no memory. */
     lb_array *row =
         lb_random_normal(cx, (lb_key){1, 2}, LB_F32, LB_SHAPE(1, SIDE));
     row = lb_broadcast_to(cx, row, LB_SHAPE(SIDE, SIDE));
@@ -331,7 +329,7 @@ static void peaks(void)
     MEASURE("copy(q^T)", lb_materialize(cx, t));
     lb_drop(cx, t);
     lb_drop(cx, q);
-    /* The meter sees a dense copy where there is one. */
+    /* The meter detects a dense copy where there is one. */
     lb_array *small = lb_zeros(cx, LB_F32, LB_SHAPE(2048, 2048));
     small = lb_quantize(cx, small, NULL);
     CHECK(lb_set_dense(cx, lb_format_of(small), LB_DENSE_ALLOW));

@@ -76,8 +76,8 @@ static double wrapped(lb_dtype d, double v)
     return (double)((int64_t)(x << cut) >> cut);
 }
 
-/* Each element within eps of what it should be, eps relative to itself and
- * more of the sum of magnitudes. */
+/* Each element within eps of the exact value: eps relative to itself and to the
+ * sum of magnitudes. */
 static bool close_to(lb_ctx *cx, lb_array *a, lb_dtype d, const model *want,
                      const model *size, double sum_eps)
 {
@@ -168,7 +168,7 @@ static void test_exact(lb_ctx *cx)
                 lb_enter(cx);
                 lb_array *a = model_array(cx, &x, t, v);
                 lb_array *b = model_array(cx, &y, t, u);
-                const bool f16 = t == LB_F16; /* past 65504 there is only inf */
+                const bool f16 = t == LB_F16; /* above 65504: inf */
                 lb_dot_dims dims = k->d;
                 if (f16) dims.preferred = LB_F32;
                 const bool ok = close_to(cx, lb_dot_general(cx, a, b, &dims),
@@ -183,7 +183,7 @@ static void test_exact(lb_ctx *cx)
     }
 }
 
-/* What meets what, and what comes out. */
+/* Combinations of dtypes and the dtype of the result. */
 static void test_dtypes(lb_ctx *cx)
 {
     static const struct {
@@ -248,7 +248,7 @@ static void fill_rough(model *m, uint32_t seed)
                                        (int)(model_random(&seed) % 12) - 30);
 }
 
-/* Bits of an f32 or f64 result; the first to come sets them. */
+/* Bits of an f32 or f64 result; the first call sets them. */
 typedef struct {
     char *bits;
 } pinned;
@@ -302,7 +302,8 @@ static void test_rough(lb_ctx *const *cx, int n_cx)
         }
 }
 
-/* A few rows go one way and many another: equal rows of either are equal. */
+/* Few rows and many rows use different algorithms: equal rows of either are
+ * equal. */
 static void test_batches(lb_ctx *const *cx, int n_cx)
 {
     model x = model_new(LB_SHAPE(3, 20, 40)), y = model_new(LB_SHAPE(3, 40, 9));
@@ -371,8 +372,8 @@ static void check_matmul(lb_ctx *cx, lb_shape xs, lb_shape ys, lb_shape want)
     model_end();
 }
 
-/* A batch that is broadcast is not copied: the peak is the operands, the
- * result of 16 MiB and a little. */
+/* A broadcast batch is not copied: the peak is the operands, the result of 16
+ * MiB and little more. */
 static void test_broadcast(void)
 {
     lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
@@ -383,7 +384,7 @@ static void test_broadcast(void)
     lb_close(cx);
 }
 
-/* One matrix meets many: it is packed once, if at all, by two threads too. */
+/* One matrix times many: it is packed at most once, also by two threads. */
 static void check_shared(lb_shape shape, lb_shape other, size_t most)
 {
     lb_ctx *cx = lb_open(&(lb_options){.threads = 2});

@@ -73,7 +73,7 @@ static void whose(const lb_dotbyte *k, const char *what, int64_t n)
     fprintf(stderr, "%s: %s, %lld numbers\n", k->name, what, (long long)n);
 }
 
-/* Where number i of a row is, quads being `apart` bytes apart. */
+/* Position of element i of a row, with quads `apart` bytes apart. */
 static int64_t at(const lb_dotbyte *k, int fields, int64_t i, int64_t apart)
 {
     const int64_t place = i / fields, quad = 4 / k->size;
@@ -81,13 +81,13 @@ static int64_t at(const lb_dotbyte *k, int fields, int64_t i, int64_t apart)
            place % quad * k->size;
 }
 
-/* Fields that come in turn along the depth. */
+/* Bit fields that alternate along K. */
 static int in_turn(const lb_dotbyte *k, int bits)
 {
     return 8 * k->size / bits;
 }
 
-/* What is there: a byte of x, a byte of w, or a word of either. */
+/* Inputs: a byte of x, a byte of w, or a word of either. */
 static int number_x(const lb_dotbyte *k, const void *p)
 {
     int16_t word;
@@ -102,7 +102,7 @@ static int number_w(const lb_dotbyte *k, const void *p)
 
 /* ---- x ------------------------------------------------------------------- */
 
-/* A row with ties, zeros and numbers of the largest magnitude. */
+/* A row with ties, zeros and values of the largest magnitude. */
 static void fill_x(float *x, int64_t n, int most)
 {
     for (int64_t i = 0; i < n; i++)
@@ -133,7 +133,7 @@ static void check_round(const lb_dotbyte *k, int64_t n, int planes, int fields,
         ok = ok && v == (planes == 2 ? 256 * p[0] + p[plane] : number_x(k, p));
         want += v;
     }
-    for (int64_t q = 0; q + 1 < quads; q++) /* other rows are left */
+    for (int64_t q = 0; q + 1 < quads; q++) /* other rows are unchanged */
         for (int64_t b = 4; b < apart; b++)
             ok = ok && to[q * apart + b] == 0x55;
     if (check_fails(ok && sum == want)) whose(k, "round", n);
@@ -164,7 +164,7 @@ static int number_of(const lb_dotbyte *k, const lb_dotbyte_codes *c,
     return k->size == 2 ? c->level[code] : c->number[code];
 }
 
-/* The same, times the ratio of line `line` of those that are the depth. */
+/* The same, times the scale of row `line` of those along K. */
 static int times_ratio(const lb_dotbyte_codes *c, int number, int64_t line,
                        int64_t i)
 {
@@ -199,13 +199,13 @@ static void check_along(const lb_dotbyte *k, int bits, bool high, int64_t n,
             ok = ok && number_w(k, to + at(k, in_turn(k, bits), i, apart) +
                                        (int64_t)l * 4) ==
                            held(k, number_of(k, &c, from + l * step, i));
-    for (int64_t q = 0; q + 1 < quads; q++) /* other rows are left */
+    for (int64_t q = 0; q + 1 < quads; q++) /* other rows are unchanged */
         for (int64_t b = (int64_t)LINES * 4; b < apart; b++)
             ok = ok && to[q * apart + b] == 0x55;
     if (check_fails(ok)) whose(k, "along", n);
 }
 
-/* Panels that are `panel` bytes apart hold what n lines of codes stand for. */
+/* Panels that are `panel` bytes apart contain the values of n rows of codes. */
 static bool holds(const lb_dotbyte *k, const lb_dotbyte_codes *c,
                   const uint8_t *from, int64_t step, int64_t n, int64_t bytes,
                   const uint8_t *to, int64_t panel)
@@ -226,8 +226,8 @@ static bool holds(const lb_dotbyte *k, const lb_dotbyte_codes *c,
     return ok;
 }
 
-/* In two steps: quads where panels were, with no byte to spare, then panels one
- * by one, which are read before the next. */
+/* In two steps: quads in place of panels, in exactly their space, then panels
+ * one by one, which are read before the next. */
 static void check_staged(const lb_dotbyte *k, const lb_dotbyte_codes *c,
                          const uint8_t *from, int64_t step, int64_t n,
                          int64_t bytes, bool end)
@@ -293,7 +293,7 @@ static int extreme_w(const lb_dotbyte *k, extreme e)
                           : 0;
 }
 
-/* Panels of the largest depth; numbers of x are kept as such as well. */
+/* Panels of the largest K; values of x are kept unpacked as well. */
 typedef struct {
     int x[LB_DOTBYTE_MAX_MR][KC];
     int w[LB_DOTBYTE_MAX_NR][KC];
@@ -325,8 +325,8 @@ static void lay(const lb_dotbyte *k, const numbers *v, int rows, int planes,
                        w + (e / quad * k->nr + j) * 4 + e % quad * k->size);
 }
 
-/* What a row has in a panel: all of its numbers, and starts and scales of each
- * of its blocks. */
+/* A row's part of a panel: all of its values, and starts and scales of each of
+ * its blocks. */
 typedef struct {
     int64_t share, apart;
     int32_t start[BLOCKS * (LB_DOTBYTE_MAX_MR + 3)];
@@ -353,7 +353,7 @@ static void fill_tile(const lb_dotbyte *k, int rows, int64_t depth, int most,
         b->ws[j] = random_float();
 }
 
-/* One number of a tile, block by block. */
+/* One element of a tile, block by block. */
 static float want_tile(const numbers *v, const blocks *b, int64_t w_apart,
                        int64_t depth, int offset, int i, int j, float c)
 {
@@ -375,11 +375,11 @@ static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
     static numbers v;
     static blocks b;
     const int nr = k->nr;
-    /* Words may add up to so much. */
+    /* The largest sum of words. */
     const int most = k->size == 2  ? (int)(LB_DOTWORD_SUM / (depth + 1) / 8 * 8)
                      : planes == 2 ? 32639
                                    : 127;
-    /* What bytes stand for is at most 128. */
+    /* Bytes represent at most 128. */
     const int offset = k->size == 2      ? 0
                        : k->most_w < 128 ? (int)(random_bits() % 2)
                                          : 128;

@@ -73,10 +73,10 @@ static void whose(const lb_dotint *k, const char *what, int64_t n)
  */
 
 typedef struct {
-    int place[STEP]; /* of each number of a step */
+    int place[STEP]; /* of each element of a step */
 } order;
 
-/* Found by rounding a single one; every place must be met once. */
+/* Found by rounding single values; every position must occur once. */
 static order order_of(const lb_dotint *k)
 {
     order o;
@@ -100,7 +100,7 @@ static order order_of(const lb_dotint *k)
     return o;
 }
 
-/* Number i of a row whose vectors are `apart` apart. */
+/* Element i of a row whose vectors are `apart` apart. */
 static int16_t at(const lb_dotint *k, const order *o, const int16_t *row,
                   int64_t apart, int64_t i)
 {
@@ -108,7 +108,7 @@ static int16_t at(const lb_dotint *k, const order *o, const int16_t *row,
     return row[p / k->lanes * apart + p % k->lanes];
 }
 
-/* Room for n numbers of a row, and nothing behind. */
+/* Space for n values of a row, and nothing after them. */
 static int16_t *row_room(const lb_dotint *k, int64_t n, int64_t apart)
 {
     const int64_t vectors = up(n, STEP) / k->lanes;
@@ -118,7 +118,7 @@ static int16_t *row_room(const lb_dotint *k, int64_t n, int64_t apart)
     return to;
 }
 
-/* What lies between vectors is not touched. */
+/* Memory between vectors is unchanged. */
 static bool gaps_are_left(const lb_dotint *k, const int16_t *row, int64_t n,
                           int64_t apart)
 {
@@ -153,8 +153,9 @@ static void check_largest(const lb_dotint *k, int64_t n, bool end)
     CHECK(isnan(k->largest(n, x, &lane)));
 }
 
-/* The sum of what meets in a lane, by the order: pairs of a vector, and all
- * that are eight pairs apart; of vectors of eight no pairs, but numbers. */
+/* The sum of a lane in the documented order: pairs within a vector, and all
+ * that are eight pairs apart; vectors of eight have single values instead of
+ * pairs. */
 static void check_lanes(const lb_dotint *k, const order *o)
 {
     float x[MOST], lane;
@@ -272,7 +273,7 @@ static void check_ratios(const lb_dotint *k, int64_t n, float size, bool end)
         CHECK_EQ_I(to[i], 0);
 }
 
-/* Several rows are what each of them is alone. */
+/* Several rows have the results of each row alone. */
 static void check_ratio_rows(const lb_dotint *k, int64_t n)
 {
     enum { MANY = 5, LD = 40 };
@@ -289,7 +290,7 @@ static void check_ratio_rows(const lb_dotint *k, int64_t n)
     }
 }
 
-/* Rows of codes of one kind, against the end of a page. */
+/* Rows of codes of one kind, before a guard page. */
 typedef struct {
     lb_dotint_codes w;
     int8_t number[16];
@@ -332,8 +333,8 @@ static rows_of_codes *make_codes(lb_dotint_codes w, bool end)
     return &c;
 }
 
-/* The code at place i of a row, in the order of fields if that is its kind;
- * -1: there is none. */
+/* The code at position i of a row, in bit field order if that is its kind; -1:
+ * none. */
 static int code_in_row(const lb_dotint_codes *w, int64_t j, int64_t i)
 {
     const uint8_t *codes = w->codes + j * w->step;
@@ -368,7 +369,7 @@ static int number_in_row(const lb_dotint_codes *w, int64_t j, int64_t i)
     return (int)floor(level * (double)ratio / 32768 + 0.5);
 }
 
-/* Up to where kernels go. */
+/* The largest K of the kernels. */
 static int64_t whole(const lb_dotint_codes *w)
 {
     const int fields = w->kind == LB_DOTINT_FIELDS ? 8 / w->bits : 1;
@@ -390,7 +391,7 @@ static void check_pack(const lb_dotint *k, const order *o,
     }
 }
 
-/* Rows of x as kernels lay them, zeros where there is no code. */
+/* Rows of x in the kernels' layout, with zeros where there is no code. */
 typedef struct {
     _Alignas(64) int16_t x[LB_DOTINT_MAX_MR * MOST];
     lb_dotint_head head;
@@ -419,8 +420,8 @@ static rows_of_x *make_x(const lb_dotint *k, const order *o,
     return &x;
 }
 
-/* Lanes, or halves, are rounded before they are added, and then three times
- * the result. */
+/* Lanes, or halves, are rounded before they are added, and then the result
+ * three times. */
 static bool right_sum(const lb_dotint_codes *w, const rows_of_x *x, int r,
                       int64_t j, double old, double got)
 {
@@ -438,7 +439,7 @@ static bool right_sum(const lb_dotint_codes *w, const rows_of_x *x, int r,
     return fabs(got - want) <= (w->fine ? 4 : 2) * slack;
 }
 
-/* The same rows as words, if they are wanted so. */
+/* The same rows as words, if required. */
 static lb_dotint_codes as_words(const lb_dotint *k, const lb_dotint_codes *w)
 {
     lb_dotint_codes to = *w;
@@ -490,7 +491,7 @@ static void check_rows(const lb_dotint *k, const order *o, lb_dotint_codes kind,
     if (n % 50 == 0) check_dots(k, o, w, k->mr, false, true, n % 100);
 }
 
-/* The largest sums that panels can have: no lane and no half may overflow. */
+/* The largest sums of panels: no lane and no half may overflow. */
 static void check_deepest(const lb_dotint *k, const order *o, bool words)
 {
     lb_dotint_codes kind[] = {
@@ -556,8 +557,8 @@ typedef struct {
     int16_t w[LB_DOTINT_MAX_NR * LB_DOTINT_KC];
 } panels;
 
-/* Rows of whole numbers, as kernels lay them: in any order, if it is the same
- * for both. */
+/* Rows of integers in the kernels' layout: in any order, if it is the same for
+ * both. */
 static void fill_panels(const lb_dotint *k, int rows, int64_t depth, bool fine,
                         bool worst, panels *p)
 {

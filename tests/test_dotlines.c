@@ -13,7 +13,7 @@
 static const struct subject {
     const lb_dotbyte *kernel;
     lb_level level;
-    int most_x, deep; /* largest magnitude, deepest panel */
+    int most_x, deep; /* largest magnitude, largest panel */
 } subjects[] = {
 #if defined(__x86_64__)
     {&lb_dotlines_vnni, LB_LEVEL_AVX512VNNI, LB_DOTBYTE_MOST_X,
@@ -56,7 +56,7 @@ static void whose(const lb_dotbyte *k, const char *what, int rows, int64_t n)
             (long long)n);
 }
 
-/* Numbers of a piece, and what a depth is filled up to. */
+/* Values per piece, and the padded K. */
 static int64_t piece_of(const lb_dotbyte *k)
 {
     return k->piece / k->size;
@@ -66,7 +66,7 @@ static int64_t whole_of(const lb_dotbyte *k, int64_t n)
     return up(n, piece_of(k) > STEP ? piece_of(k) : STEP);
 }
 
-/* Number i of a row in a panel of x, pieces being `apart` bytes apart. */
+/* Element i of a row in a panel of x, with pieces `apart` bytes apart. */
 static int8_t *number_at(const lb_dotbyte *k, int8_t *x, int64_t i,
                          int64_t apart)
 {
@@ -104,7 +104,7 @@ static void check_round(const struct subject *s, int64_t n, int rows, bool end)
         ok = ok && v == number_of(k, number_at(k, to, i, apart));
         want += v;
     }
-    for (int64_t p = 0; p + 1 < pieces; p++) /* other rows are left */
+    for (int64_t p = 0; p + 1 < pieces; p++) /* other rows are unchanged */
         for (int64_t b = k->piece; b < apart; b++)
             ok = ok && to[p * apart + b] == 0x55;
     if (check_fails(ok && sum == want)) whose(k, "round", rows, n);
@@ -114,7 +114,7 @@ static void check_round(const struct subject *s, int64_t n, int rows, bool end)
 
 typedef enum { ANY, LOWEST, HIGHEST, OPPOSITE } extreme;
 
-/* What is multiplied. */
+/* The operands. */
 typedef struct {
     int x[MR][LB_DOTBYTE_DEEP];
     int8_t *w;
@@ -156,8 +156,8 @@ static void fill(const struct subject *s, numbers *v, int rows, extreme how,
     }
 }
 
-/* step: bytes from the end of a line to the next; below the depth, lines go
- * back in memory. */
+/* step: bytes from the end of a row to the next; if below K, rows are in
+ * descending order. */
 static void check_dots(const struct subject *s, int rows, int64_t lines,
                        int64_t depth, int64_t gap, bool end, extreme how)
 {
@@ -175,7 +175,7 @@ static void check_dots(const struct subject *s, int rows, int64_t lines,
                   .step = depth + gap,
                   .lines = lines,
                   .depth = depth};
-    if (how == OPPOSITE) { /* the last one lies first */
+    if (how == OPPOSITE) { /* the last one is stored first */
         v.w += wide;
         v.step = -v.step;
     }

@@ -61,14 +61,14 @@ static int number(const float *x, int64_t n, int64_t k, float factor)
     return k < n ? (int)lrintf(x[k] * factor) : 0;
 }
 
-/* Which number belongs to field `at` of the bytes of a table. */
+/* The element of bit field `at` in the bytes of a table. */
 static int64_t place_of(lb_dotpair_kind kind, bool high_first, int at)
 {
     const int fields = kind == LB_DOTPAIR_SIGNS ? 8 : 4;
     return high_first ? at / fields * fields + fields - 1 - at % fields : at;
 }
 
-/* What entry e stands for, of eight numbers in the order of fields. */
+/* The value of entry e, from eight elements in bit field order. */
 static int entry(lb_dotpair_kind kind, const int *x, int e)
 {
     if (kind == LB_DOTPAIR_SIGNS) {
@@ -88,7 +88,7 @@ static void check_tables(const lb_dotpair *k, lb_dotpair_kind kind, int64_t n,
 {
     const int64_t tables = (n + EACH - 1) / EACH, apart = (int64_t)rows * TABLE;
     float *x = place(&in, (size_t)n * sizeof *x, n % 2);
-    for (int64_t i = 0; i < n; i++) /* some as large as may be */
+    for (int64_t i = 0; i < n; i++) /* some of the largest magnitude */
         x[i] = n % 5 ? random_float() : n % 2 ? 1 : -1;
     const size_t size = (size_t)(tables * apart);
     uint8_t *to = place(&out, size, true);
@@ -118,14 +118,14 @@ static void check_tables(const lb_dotpair *k, lb_dotpair_kind kind, int64_t n,
 /* ---- codes ----------------------------------------------------------------
  */
 
-/* What a code stands for. */
+/* The value of a code. */
 static int level(lb_dotpair_kind kind, int code)
 {
     return kind == LB_DOTPAIR_SIGNS ? 2 * code - 1 : code - 1;
 }
 
-/* Half `half` of a byte of codes, next to what it became: the same sum of any
- * numbers. */
+/* Half `half` of a byte of codes, against the transposed form: the same sum for
+ * any values. */
 static bool is_sum(lb_dotpair_kind kind, int64_t byte, int half, int code,
                    int index, int sign)
 {
@@ -178,7 +178,7 @@ static void check_index(const lb_dotpair *k, lb_dotpair_kind kind,
 /* ---- dots -----------------------------------------------------------------
  */
 
-/* Of row r of w and row i of x. */
+/* The product of row r of w and row i of x. */
 static double sum_of(lb_dotpair_kind kind, int rows, int64_t bytes,
                      const uint8_t *tables, const uint8_t *codes, int i, int r)
 {
@@ -212,7 +212,7 @@ static void fill_codes(int64_t bytes, uint8_t *codes, bool most)
     memcpy(codes, begin, sizeof begin);
 }
 
-/* most: all bytes of the tables are as small or as large as they can be. */
+/* most: all bytes of the tables are the smallest or the largest. */
 static void check_dots(const lb_dotpair *k, lb_dotpair_kind kind, int rows,
                        int64_t bytes, bool first, bool most)
 {

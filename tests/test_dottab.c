@@ -29,7 +29,7 @@ static int number(const float *x, int64_t n, int64_t k, float factor)
     return k < n ? (int)lrintf(x[k] * factor) : 0;
 }
 
-/* What entry e of table t stands for. */
+/* The value of entry e of table t. */
 static int entry(const float *x, int64_t n, float factor, bool high_first,
                  int64_t t, int e)
 {

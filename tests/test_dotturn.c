@@ -36,7 +36,7 @@ static void check_along(const lb_dotturn *k, int64_t bytes, int64_t step,
     CHECK(ok);
 }
 
-/* Byte b of row r of a strip has fields of n lines. */
+/* Byte b of row r of a strip has bit fields of n rows. */
 static void check_across(const lb_dotturn *k, int bits, int64_t bytes,
                          int64_t wide, int64_t step, bool end)
 {

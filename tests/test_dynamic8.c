@@ -13,7 +13,7 @@ enum { LEVELS = 256, ZERO = 127 };
 
 static float map[LEVELS];
 
-/* As the library decodes its codes under an absmax of 1. */
+/* The library's decoded codes for an absmax of 1. */
 static void test_map(lb_ctx *cx)
 {
     uint8_t code[LEVELS];
@@ -31,7 +31,7 @@ static void test_map(lb_ctx *cx)
     for (size_t i = 0; i < sizeof map; i++)
         hash = (hash ^ ((const uint8_t *)map)[i]) * 0x100000001b3;
     CHECK(hash == 0xd677f22a96665bc4);
-    /* And what they stand for. */
+    /* And their values. */
     CHECK(map[ZERO] == 0 && map[LEVELS - 1] == 1);
     int c = ZERO + 1;
     for (int k = 0; k < 7; k++)
@@ -51,8 +51,8 @@ static float middle(int c)
     return 0.5f * (map[c] + map[c + 1]);
 }
 
-/* For each of 65,536 numbers from -1 to 1 the nearest level, the lower one of
- * two: bitsandbytes on a CPU. */
+/* The nearest level for each of 65,536 values from -1 to 1, the lower one on a
+ * tie: bitsandbytes on a CPU. */
 static const uint8_t *places(void)
 {
     static uint8_t place[65536];
@@ -75,7 +75,7 @@ static int place_code(float v)
     return place[(int)i];
 }
 
-/* The nearest, the even one of two: on a GPU. */
+/* The nearest, the even one on a tie: on a GPU. */
 static int nearest_code(float v)
 {
     int c = 0;
@@ -109,7 +109,7 @@ static const void *part_data(lb_ctx *cx, lb_array *a, const char *name)
     return part ? lb_data(part) : NULL;
 }
 
-/* n numbers from -1 to 1, which a first element of 1 leaves as they are. */
+/* n values from -1 to 1, unscaled because the first element is 1. */
 static void check_codes(lb_ctx *cx, const float *v, int n)
 {
     enum { BLOCK = 256 };
@@ -133,7 +133,7 @@ static void check_codes(lb_ctx *cx, const float *v, int n)
         }
 }
 
-/* Around each midpoint, each level, and many a border of two places. */
+/* Around each midpoint, each level, and many boundaries of the lookup table. */
 static void test_edges(lb_ctx *cx)
 {
     enum { AROUND = 3, MOST = 65536 };
@@ -159,12 +159,12 @@ static void test_edges(lb_ctx *cx)
 enum { MADE = 41 };
 typedef struct {
     lb_dtype dtype;
-    uint32_t x[MADE];     /* bits; a block of 32 and a short one, whose .. */
-    const char *codes[3]; /* .. absmax comes first; in the order of compats */
+    uint32_t x[MADE];     /* bits; a block of 32 and a short one, whose ... */
+    const char *codes[3]; /* ... absmax comes first; in the order of compats */
 } made;
 
-/* Numbers that lie between two codes, or an ulp or two from there, so that the
- * rules part; and a zero. native, bnb-cuda: numpy 2.4, each step in f32.
+/* Values midway between two codes, or one or two ulp from there, where the
+ * rules differ; and a zero. native, bnb-cuda: numpy 2.4, each step in f32.
  * bnb-cpu: bitsandbytes 0.50.2 with torch 2.15, quantize_blockwise(x,
  * blocksize=32). */
 /* clang-format off */
@@ -347,8 +347,8 @@ static void test_rows(lb_ctx *cx)
         }
 }
 
-/* A sum that shows in which order it was taken: large numbers that cancel take
- * with them what was added before, on any number of threads. */
+/* A sum that depends on its order: large values that cancel absorb what was
+ * added before; on any number of threads. */
 static void test_order(void)
 {
     static float x[MOST];
@@ -369,7 +369,7 @@ static void test_order(void)
     }
 }
 
-/* Blocks cross rows where bitsandbytes is followed, unless told otherwise. */
+/* Blocks cross rows in bitsandbytes' modes, unless configured otherwise. */
 static void test_blocks(lb_ctx *cx)
 {
     static const float x[12];
@@ -389,8 +389,8 @@ static void test_blocks(lb_ctx *cx)
         }
 }
 
-/* Zeros keep their place; blocks of zeros, of the smallest and of the largest
- * numbers: block of 4, row of 6. */
+/* Zeros keep their position; blocks of zeros, of the smallest and of the
+ * largest values: block of 4, row of 6. */
 static void test_extremes(lb_ctx *cx)
 {
     static const float row[][6] = {
@@ -421,8 +421,8 @@ static void test_extremes(lb_ctx *cx)
         for (int i = 0; code && i < 6; i++)
             CHECK_EQ_I(code[i], k ? 0 : ZERO);
     }
-    /* Farther from their mean than f32 reaches: absmax is its largest, and what
-     * is decoded may be infinite, but is a number. */
+    /* Differences from the mean overflow f32: absmax is its largest value, and
+     * decoded values may be infinite, but not NaN. */
     const float far[] = {FLT_MAX, -FLT_MAX, -FLT_MAX, -FLT_MAX};
     q = lb_quantize(cx, lb_from(cx, LB_F32, LB_SHAPE(4), far),
                     &(lb_quant_config){.format = "dynamic8", .center = true});
@@ -435,7 +435,7 @@ static void test_extremes(lb_ctx *cx)
     lb_leave(cx);
 }
 
-/* No number of a block is farther off than the bound says. */
+/* The error of every value of a block is within the bound. */
 static void test_bound(lb_ctx *cx)
 {
     static float x[MOST], y[MOST];
@@ -484,7 +484,7 @@ static void test_places(lb_ctx *cx)
     }
 }
 
-/* Levels of its own and an offset, in whatever dtypes they come. */
+/* Custom levels and offset, in any dtype. */
 static void test_parts(lb_ctx *cx)
 {
     static const char *const name[] = {"codes", "absmax", "table", "offset"};
@@ -519,9 +519,9 @@ static void test_parts(lb_ctx *cx)
 
 /* ---- scales of another format -------------------------------------------- */
 
-/* The scales become one flat row of 8-bit codes around their mean; codes stay
- * as they are, and decode to their old value over the old scale times the new.
- * (Which numbers they are is bitsandbytes' double quantization.) */
+/* The scales become one flat row of 8-bit codes around their mean; the codes
+ * are unchanged, and decode to their old value over the old scale times the
+ * new. (This is bitsandbytes' double quantization.) */
 static void test_scales(lb_ctx *cx)
 {
     enum { R = 9, C = 2 * 64 * 30 };

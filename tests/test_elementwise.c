@@ -43,7 +43,7 @@ static ld logistic(ld x)
 }
 
 /* Bounds in ulp for f32 and f64; a correctly rounded result is within 0.5.
- * Those of f32 are what mathf.h and lanes.c promise. */
+ * Those of f32 are documented in mathf.h and lanes.c. */
 static const struct {
     const char *name;
     ld (*f)(ld);
@@ -158,14 +158,15 @@ static wide shift(const char *name, wide x, wide y, lb_dtype d)
     if (strcmp(name, "shift_left") == 0) return out ? 0 : (wide)(low << y);
     if (strcmp(name, "shift_right_logical") == 0)
         return out ? 0 : (wide)(low >> y);
-    /* Arithmetic: the top bit is repeated, whatever the dtype calls it. */
+    /* Arithmetic shift: the top bit is repeated, whether or not the dtype is
+     * signed. */
     const bool top = low >> (bits - 1) & 1;
     const uwide ones = ((uwide)1 << bits) - 1;
     if (out) return top ? (wide)ones : 0;
     return (wide)(low >> y | (top ? ones ^ ones >> y : 0));
 }
 
-/* false: there is no such function of integers. */
+/* false: the function does not accept integers. */
 static bool of_integers(const char *name, wide x, wide y, lb_dtype d, wide *out)
 {
     const wide bits = number_bits(d);
@@ -265,7 +266,7 @@ static void specials(lb_dtype d, list *l)
     }
 }
 
-/* Half of them around 1, where functions are interesting. */
+/* Half of them around 1, where most functions change. */
 static uint64_t random_raw(lb_dtype d, uint64_t *state)
 {
     const uint64_t r = number_draw(state);
@@ -460,7 +461,7 @@ static void integer_pow(lb_ctx *cx, lb_dtype d, int e)
                 wrong("integer_pow", d, x.raw[i], (uint64_t)e, r, want, 0);
             continue;
         }
-        /* Where x^|e| itself is in range; 1/x^|e| is then as good. */
+        /* Where x^|e| itself is in range; 1/x^|e| is then as accurate. */
         const ld want = powl(v, e), up = powl(fabsl(v), abs(e));
         const bool in =
             isfinite(v) && v != 0 &&
@@ -530,7 +531,7 @@ static void selects(lb_ctx *cx, lb_dtype d)
     lb_array *b = lb_from(cx, d, (lb_shape){0}, &y);
     lb_array *out = lb_select(cx, pred, a, b);
     CHECK_EQ_I(lb_dtype_of(out), d);
-    for (int i = 0; out && i < 5; i++) /* to the bit, subnormals too */
+    for (int i = 0; out && i < 5; i++) /* bit-exact, including subnormals */
         CHECK_EQ_I(number_raw(d, (const char *)lb_data(out) +
                                      (size_t)i * lb_dtype_size(d)),
                    p[i]);

@@ -18,7 +18,8 @@
 #include "kernels/nf4_ref.h"
 #include "numbers.h"
 
-/* SIMDe has all levels of x86, and a machine that has none may not run them. */
+/* SIMDe builds have all levels of x86, which this machine may be unable to run.
+ */
 static bool runs_here(lb_level level)
 {
 #if defined(LB_SIMDE)
@@ -30,13 +31,13 @@ static bool runs_here(lb_level level)
 
 enum { MOST = 4200 }; /* numbers */
 
-/* What is tried: some numbers, where they lie, and who encodes them. */
+/* A case: values, their memory, and the encoder. */
 typedef struct {
     const lb_cpu *cpu;
     const float *x; /* fenced */
     int64_t n;
-    bool end;     /* lies before the second fence, else behind the first */
-    size_t align; /* of what is written, in bytes */
+    bool end;     /* at the second guard page, else at the first */
+    size_t align; /* size of the output, in bytes */
 } trial;
 
 static const lb_cpu reference = {.level = LB_LEVEL_REF};
@@ -60,7 +61,7 @@ static void same(const trial *t, const char *what, int64_t detail,
                 (long long)detail);
 }
 
-/* Compares what a call writes, in which cpu, k and to are at its disposal. */
+/* Compares the output of a call, which may use cpu, k and to. */
 #define SAME(what, detail, bytes, call)                                        \
     do {                                                                       \
         const lb_cpu *cpu = &reference;                                        \
@@ -254,7 +255,7 @@ static void every_kind(const lb_cpu *cpu)
         }
 }
 
-/* What is not a number, for who looks for it. */
+/* Values that are not finite, for functions that search for them. */
 static void not_numbers(const lb_cpu *cpu)
 {
     static const float odd[] = {INFINITY, -INFINITY, NAN, -NAN, FLT_MAX};
@@ -278,7 +279,8 @@ static float next(float x, int steps)
     return x;
 }
 
-/* Quotients on the edges of nf4, and beside them, for several divisors. */
+/* Quotients at the boundaries of nf4, and next to them, for several divisors.
+ */
 static void nf4_edges(const lb_cpu *cpu)
 {
     static const float by[] = {1,      0.7f,   3.14159f, 0x1.fffffep3f,
@@ -297,7 +299,7 @@ static void nf4_edges(const lb_cpu *cpu)
         }
 }
 
-/* Halves of int8's steps, of q8_0's and q4_0's, and the middles of iq4_nl. */
+/* Midpoints of int8's, q8_0's and q4_0's steps, and of iq4_nl's levels. */
 static void ties(const lb_cpu *cpu)
 {
     enum { N = 512 };
@@ -311,7 +313,7 @@ static void ties(const lb_cpu *cpu)
                                  0.5f * (float)(i % 2)) *
                                     unit[u],
                                 beside);
-                /* the largest of a block, so that others are such halves */
+                /* the largest of a block, so that others are such midpoints */
                 for (int i = shift; i < N; i += 32)
                     x[i] = (shift % 2 ? -127.0f : 127.0f) * unit[u];
                 trial t = {cpu, NULL, N, true, 1};
@@ -321,8 +323,8 @@ static void ties(const lb_cpu *cpu)
             }
 }
 
-/* Quotients by any number whose size a divisor may have that encoders make a
- * product of, and sizes just beyond, as near as can be to where codes end. */
+/* Quotients by divisors in the range where encoders multiply by a reciprocal,
+ * and just outside of it, as close as possible to the boundaries of codes. */
 static void divisors(const lb_cpu *cpu)
 {
     enum { N = 192, ROUNDS = 4000 };
@@ -363,7 +365,7 @@ static void peaks(const lb_cpu *cpu)
         }
 }
 
-/* Every place of bitsandbytes' table of dynamic8, and what is beside. */
+/* Every entry of bitsandbytes' table of dynamic8, and its neighbours. */
 static void places(const lb_cpu *cpu)
 {
     enum { N = 4096 };

@@ -5,8 +5,8 @@
 #include "laws.h"
 #include "scenario.h"
 
-/* Refuses what a machine may or may not have, so that tests do not depend on
- * it. */
+/* Refuses features that this machine may or may not have, so that tests do not
+ * depend on it. */
 static void *alloc_some(void *user, size_t size, size_t align)
 {
     (void)user;
@@ -24,7 +24,7 @@ static void free_some(void *user, void *p, size_t size)
 
 static const lb_allocator some = {alloc_some, free_some, NULL};
 
-/* Every piece of say, split by '|', is in the sentence. */
+/* Every part of say, separated by '|', is in the message. */
 static bool says(const char *sentence, const char *say)
 {
     char piece[128];
@@ -156,7 +156,7 @@ static void every_primitive(lb_ctx *cx)
     for (int k = 0; (prim = lb_primitive_at(cx, k)); k++) {
         const int common = elementwise_rows(cx, prim);
         const int n = error_rows_of(prim->name, row);
-        /* The same array as a constant: there is nothing to refuse. */
+        /* The same array as a constant: nothing to refuse. */
         const bool takes_all = prim->flow == LB_FLOW_NONE;
         if (check_fails(common + n > 0 || takes_all))
             fprintf(stderr, "%s has no rows\n", prim->name);
@@ -455,7 +455,7 @@ static void taking_apart(lb_ctx *cx)
     REFUSED(lb_component(cx, x, "codes"), LB_E_ARG, "dense|codes|none");
     REFUSED(lb_component(cx, cut, "codes"), LB_E_UNSUPPORTED, "nf4(2,2)|codes");
     REFUSED(lb_component(cx, wide, "codes"), LB_E_UNSUPPORTED, "nf4(2,2,3)");
-    CHECK(!lb_component(cx, q, "table")); /* it does without: no error */
+    CHECK(!lb_component(cx, q, "table")); /* it continues without: no error */
     CHECK_EQ_I(lb_error_status(cx), LB_OK);
     REFUSED(lb_codes(cx, NULL), LB_E_NULL, "NULL");
     REFUSED(lb_codes(cx, x), LB_E_UNSUPPORTED, "dense");

@@ -32,8 +32,8 @@ static void append(text *t, const char *line)
 
 /* ---- the table as it is ------------------------------------------------- */
 
-/* The line of a call whose operands are stored so, in place; checked against
- * what the call then does. */
+/* The line of a call with operands in these formats, in `place`; checked
+ * against what the call then does. */
 static lb_text explained(lb_ctx *cx, const sample *s, const sample_format *f,
                          const sample_view *v)
 {
@@ -54,7 +54,7 @@ static lb_text explained(lb_ctx *cx, const sample *s, const sample_format *f,
         const bool plain = v == sample_views;
         snprintf(t.s, sizeof t.s, "%s%s%s", plain ? "" : v->name,
                  plain ? "" : ": ", line);
-        /* What it says is what happens: a move gives no new elements. */
+        /* The line agrees with the call: a move creates no new elements. */
         CHECK_EQ_I(lb_bytes_in_use(cx), before);
         lb_array *out = lb_bind(cx, lb_find_primitive(cx, s->prim), s->n_in, in,
                                 &s->params);
@@ -77,7 +77,7 @@ static void explain(lb_ctx *cx, const sample *s, const sample_format *f,
     append(to, explained(cx, s, f, v).s);
 }
 
-/* Whether two lines say the same but for the name of the format. */
+/* Whether two lines agree except for the name of the format. */
 static bool same_way(const char *x, const char *x_name, const char *y,
                      const char *y_name)
 {
@@ -92,8 +92,8 @@ static bool same_way(const char *x, const char *x_name, const char *y,
     return *x == *y;
 }
 
-/* Formats that go the way of the one before need no line of their own; the
- * first is a toy. */
+/* Formats with the same lines as the one before are omitted; the first is a
+ * toy. */
 static void explain_formats(lb_ctx *cx, const sample *s, text *to)
 {
     const char *name = sample_toys->name;
@@ -148,7 +148,7 @@ static void every_primitive(lb_ctx *cx, text *to)
 
 static const char mark[] = "avx2: ";
 
-/* The kernel that a product of so many rows takes. */
+/* The kernel of a product with that many rows. */
 static void append_kernel(lb_ctx *cx, lb_array *w, bool turned, int64_t rows,
                           lb_precision precision, lb_text *line)
 {
@@ -227,7 +227,7 @@ static bool has_line(const char *s, const char *line, int n)
     return false;
 }
 
-/* Lines of one that the other lacks. */
+/* Lines that only one of the two has. */
 static void missing(const char *from, const char *in, const char *sign)
 {
     for (; *from; from = next_line(from)) {

@@ -153,7 +153,7 @@ static void bad_primitives(lb_ctx *cx)
     CHECK(!lb_add_primitive(NULL, &hypot_prim));
     CHECK(!lb_find_primitive(cx, "bad") && !lb_find_primitive(cx, NULL));
 
-    /* Rules that break their promises do not break the library. */
+    /* Rules that violate their contract do not break the library. */
     lb_array *one = lb_full(cx, LB_F32, LB_SHAPE(1), 1);
     lb_array *in[] = {one, one};
     lb_prim p = hypot_prim;
@@ -197,7 +197,7 @@ static void policies(void)
         lb_array *plain = sample_plain(cx, q);
         lb_array *t = lb_transpose(cx, plain, NULL);
         lb_text why;
-        /* What is dense and row-major needs no copy: the policy is not asked.
+        /* A dense row-major operand needs no copy: the policy does not matter.
          */
         CHECK(
             sample_same(lb_bind(cx, &raw_prim, 1, &plain, NULL), plain, &why));
@@ -217,7 +217,7 @@ static void policies(void)
             CHECK(strstr(lb_explain(cx, "raw", &q, 1, NULL), ": dense"));
             CHECK_EQ_I(d.n > 0, policy == LB_DENSE_LOG);
         }
-        /* To copy what is strided is not to decode it. */
+        /* Copying a strided operand is not decoding it. */
         const int noted = d.n;
         CHECK(sample_same(lb_bind(cx, &raw_prim, 1, &t, NULL), t, &why));
         CHECK_EQ_I(d.n, noted);
@@ -259,11 +259,12 @@ static void layers(lb_ctx *cx)
     lb_push_layer(cx, &high.layer);
     CHECK(lb_neg(cx, x) != NULL);
     CHECK(high.calls == 1 && low.calls == 2);
-    high.swallows = true; /* then those below do not see it */
+    high.swallows = true; /* then the layers below do not see it */
     CHECK(lb_neg(cx, x) == x);
     CHECK(high.calls == 2 && low.calls == 2);
     lb_pop_layer(cx);
-    /* max, sub, exp, sum, div and what brings their shapes together. */
+    /* max, sub, exp, sum, div and the operations that make their shapes equal.
+     */
     const int before = low.calls;
     CHECK(lb_softmax(cx, x, -1) != NULL);
     CHECK(low.calls - before >= 6);
@@ -273,7 +274,7 @@ static void layers(lb_ctx *cx)
     CHECK(!lb_exp(cx, NULL));
     CHECK_EQ_I(low.calls, good);
     lb_clear(cx);
-    /* Every function that computes goes through the door. */
+    /* Every function that computes goes through lb_bind. */
     static const char *const silent[] = {"from", "wrap", "scalar", "scalar_int",
                                          "explain"};
     const char *name = "";
@@ -296,7 +297,7 @@ static void layers(lb_ctx *cx)
 
 /* ---- formats ------------------------------------------------------------ */
 
-/* A layout that forgets that an axis of its own needs room. */
+/* A layout without space for a part's own axis. */
 static bool wide_layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                         const lb_shape *shape, lb_layout *to)
 {
@@ -412,7 +413,7 @@ static void making(lb_ctx *cx)
     refused(cx, lb_make(cx, &toy_block, LB_F32, 0, &s, NULL), LB_E_NULL,
             "table");
     CHECK(!lb_make(NULL, &toy_block, LB_F32, 0, &s, t));
-    /* Arrays of arrays of arrays, and then no more. */
+    /* Nested arrays up to the maximum depth. */
     int depth = 1;
     for (lb_array *a = q; (a = toy_sum_make(cx, a, 2, 3)); depth++)
         CHECK(lb_exp(cx, a) != NULL);
@@ -423,7 +424,7 @@ static void making(lb_ctx *cx)
 
 /* ---- a format's own rules ----------------------------------------------- */
 
-/* neg: the operand itself, to be recognised. */
+/* neg: returns the operand itself, to be recognised. */
 static lb_verdict rule_done(lb_ctx *cx, const lb_call *c, int operand,
                             lb_array **out)
 {
@@ -437,7 +438,7 @@ static lb_verdict rule_declines(lb_ctx *cx, const lb_call *c, int operand,
     (void)c;
     (void)operand;
     (void)out;
-    return lb_scalar(cx, 1) ? LB_DECLINED : LB_FAILED; /* and leaves litter */
+    return lb_scalar(cx, 1) ? LB_DECLINED : LB_FAILED; /* leaves an array */
 }
 
 static lb_verdict rule_fails(lb_ctx *cx, const lb_call *c, int operand,

@@ -10,7 +10,7 @@
 #include "check.h"
 #include "lowbit_ext.h"
 
-static const char *what; /* is tested, for whom it concerns */
+static const char *what; /* what is tested, for messages */
 
 static void check_bytes(const void *got, const void *want, size_t size,
                         const char *how)
@@ -21,7 +21,7 @@ static void check_bytes(const void *got, const void *want, size_t size,
 
 /* ---- what is expected ---------------------------------------------------- */
 
-/* Elements of v, whose store's are at all, in row-major order. */
+/* Elements of v in row-major order, from the elements `all` of its store. */
 static char *pick_out(const lb_array *v, const char *all, size_t size)
 {
     const int64_t n = lb_shape_size(&v->shape);
@@ -45,7 +45,7 @@ static char *read_all(lb_ctx *cx, lb_array *a)
 
 /* ---- views --------------------------------------------------------------- */
 
-/* With gaps between the elements of the last axis, taken out again. */
+/* With gaps between the elements of the last axis, removed again. */
 static void check_apart(lb_ctx *cx, lb_array *v, const char *want, size_t bytes)
 {
     const int last = lb_rank(v) - 1;
@@ -145,7 +145,8 @@ static uint32_t next(uint32_t *seed)
     return *seed >> 8;
 }
 
-/* n entries of an axis of v, some of them outside where bounds fill. */
+/* n entries of an axis of v, some of them out of bounds where bounds are
+ * filled. */
 static void check_take(lb_ctx *cx, lb_array *v, const char *all, int axis,
                        int64_t n, bool fill)
 {
@@ -186,7 +187,7 @@ static void check_take(lb_ctx *cx, lb_array *v, const char *all, int axis,
     free(want);
 }
 
-/* Many entries of a long axis; of a short one the result would be huge. */
+/* Many entries of a long axis; with a short one the result would be huge. */
 static void check_gathers(lb_ctx *cx, lb_array *a, const char *all, int64_t n)
 {
     enum { LONG = 1000, SOME = 3 };
@@ -201,7 +202,7 @@ static void check_gathers(lb_ctx *cx, lb_array *a, const char *all, int64_t n)
     }
 }
 
-/* Elements of anywhere. */
+/* Elements from everywhere. */
 static void check_points(lb_ctx *cx, lb_array *a, const char *all, int64_t n)
 {
     const size_t size = lb_dtype_size(lb_dtype_of(a));
@@ -250,8 +251,7 @@ static void check_argmax(lb_ctx *cx, lb_array *v, const float *all, int axis)
     free(x);
 }
 
-/* Rows of v, which are f32 numbers, are added to fewer rows, one after the
- * other. */
+/* Rows of v (f32) are added to fewer rows, one after the other. */
 static void check_scatter(lb_ctx *cx, lb_array *v, const float *all)
 {
     enum { ROWS = 7 };
@@ -282,8 +282,8 @@ static void check_scatter(lb_ctx *cx, lb_array *v, const float *all)
     free(x);
 }
 
-/* A view that is not in rows gives the codes of its copy that is, and refuses
- * the same number. */
+/* A view that is not row-major has the codes of its contiguous copy, and
+ * refuses the same value. */
 static void check_quantize(lb_ctx *cx, lb_array *v, const char *name)
 {
     const lb_quant_config q = {.struct_size = sizeof q, .format = name};
@@ -347,7 +347,7 @@ static void check_array(lb_ctx *cx, lb_array *a, bool views)
     free(all);
 }
 
-/* Packed, labelled f32 and bf16; a format may not take the shape. */
+/* Packed, dtypes f32 and bf16; a format may not support the shape. */
 static void check_format(lb_ctx *cx, const char *name, lb_shape shape,
                          bool views)
 {
@@ -376,7 +376,7 @@ static void check_dense(lb_ctx *cx, lb_dtype d, lb_shape shape, bool views)
     lb_leave(cx);
 }
 
-/* Codes of whole numbers: their tiles are of i64. */
+/* Integer arrays: their tiles are i64. */
 static void check_integers(lb_ctx *cx)
 {
     const lb_quant_config q = {

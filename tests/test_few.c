@@ -19,7 +19,7 @@ typedef struct subject {
     bool fused;
 } subject;
 
-/* SIMDe has fused operations only where the compiler may use them. */
+/* SIMDe has fused operations only if the compiler may use them. */
 #if defined(LB_SIMDE) && !defined(__FMA__)
 enum { FUSED = false };
 #else
@@ -47,7 +47,7 @@ static bool runs_here(lb_level level)
 #endif
 }
 
-/* n floats that end where a page begins that may not be touched. */
+/* n floats before a guard page. */
 typedef struct {
     char *map;
     size_t size;
@@ -106,8 +106,8 @@ static float promised(const subject *s, int64_t k, const float *x,
     return lane[0];
 }
 
-/* Whether got, which was `old` before, is what was promised and near enough:
- * k/lanes terms to a lane, the lanes, and old. */
+/* Whether got, which was `old` before, has the documented bits and is accurate:
+ * k/lanes terms per lane, the lanes, and old. */
 static bool right(const subject *s, int64_t k, const float *x, const float *w,
                   int64_t at, float old, bool first, float got)
 {
@@ -200,7 +200,7 @@ static bool check_sums(const subject *s, int64_t m, int64_t n, int64_t k,
     return ok;
 }
 
-/* A copy of all of w; or part by part, as if each was decoded. */
+/* A copy of all of w; or part by part, as if decoded. */
 static void copy_all(const subject *s, const float *w, lb_few_copy *c)
 {
     const int64_t part = lb_few_part(s->kernel);

@@ -91,7 +91,7 @@ static const gather_case cases[] = {
 /* clang-format on */
 enum { N_CASES = sizeof cases / sizeof *cases };
 
-/* The last ones are for what depends on size: not with every view. */
+/* The last ones are for behavior that depends on size: not with every view. */
 static bool skipped(int i)
 {
     return i % N_CASES >= N_CASES - 4 && i / N_CASES % 4 > 1;
@@ -114,8 +114,8 @@ static void batch_index(const lb_gather_dims *d, const lb_shape *result,
         if (!has(&d->offset_dims, k)) batch[n++] = r[k];
 }
 
-/* Where in the operand the result's index r comes from; false if its window
- * does not fit and bounds is FILL. */
+/* The position in the operand of the result's index r; false if its window does
+ * not fit and bounds is FILL. */
 static bool source(const gather_case *c, const model *starts,
                    const lb_shape *result, const int64_t *r, int64_t *at)
 {
@@ -202,7 +202,7 @@ static double added(lb_dtype d, double sum, double v)
     }
 }
 
-/* Windows one after the other, as their index vectors are. */
+/* Windows one after the other, in the order of their index vectors. */
 static model model_scatter(const gather_case *c, lb_dtype d, const model *a,
                            const model *starts, const model *u)
 {
@@ -235,7 +235,8 @@ static model model_scatter(const gather_case *c, lb_dtype d, const model *a,
 
 /* ---- tests --------------------------------------------------------------- */
 
-/* Indices in and a little out of range; huge ones too where they exist. */
+/* Indices inside and slightly out of range; huge ones too if the dtype has
+ * them. */
 static model make_starts(const gather_case *c, lb_dtype d, uint32_t seed)
 {
     model m = model_new(c->starts);
@@ -329,7 +330,7 @@ static void test_scatter(lb_ctx *cx)
         const int other = (view + 3) % MODEL_VIEWS + view / 8 * MODEL_HIDDEN;
         model a = model_make(c.a, d, view, (uint32_t)i);
         model u = model_make(result_shape(&c), d, other, (uint32_t)i + 9);
-        /* Of floats, numbers whose sums depend on the order. */
+        /* Floats whose sums depend on the order. */
         for (int64_t e = 0; e < model_size(&u.shape); e++)
             if (d == LB_F32 || d == LB_F64)
                 u.v[e] = (double)(float)(u.v[e] / 3);
@@ -380,13 +381,13 @@ static void test_take(lb_ctx *cx)
         CHECK_MODEL(cx, lb_take(cx, x, j, axis - 3), LB_F32, &want);
         if (axis == 0) CHECK_MODEL(cx, lb_embedding(cx, x, j), LB_F32, &want);
     }
-    /* No indices into nothing is fine. */
+    /* An empty list of indices into an empty axis is valid. */
     lb_array *none = lb_zeros(cx, LB_F32, LB_SHAPE(0, 3));
     lb_array *no = lb_zeros(cx, LB_I32, LB_SHAPE(0));
     const model empty = model_new((lb_shape){2, {0, 3}});
     CHECK_MODEL(cx, lb_take(cx, none, no, 0), LB_F32, &empty);
     CHECK_REFUSED(cx, lb_take(cx, none, j, 0), LB_E_SHAPE);
-    /* ... and what does not fit is filled, also where nothing would. */
+    /* ... and indices out of range are filled, also if all are. */
     gather_case c = cases[0];
     c.a.dim[0] = 0;
     c.d.slice_sizes[0] = 0;
@@ -399,7 +400,7 @@ static void test_take(lb_ctx *cx)
     model_end();
 }
 
-/* dtypes meet in scatter_add; negative axes are understood. */
+/* Promotion in scatter_add; negative axes are accepted. */
 static void test_public(lb_ctx *cx)
 {
     gather_case c = cases[0];
@@ -423,7 +424,7 @@ static void test_public(lb_ctx *cx)
     model_end();
 }
 
-/* Each of these changes of one good case is an error. */
+/* Each of these changes of a valid case is an error. */
 static void test_errors(lb_ctx *cx)
 {
     const gather_case *good = &cases[8]; /* batching */

@@ -27,7 +27,7 @@ typedef struct subject {
     bool fused;
 } subject;
 
-/* SIMDe has fused operations only where the compiler may use them. */
+/* SIMDe has fused operations only if the compiler may use them. */
 #if defined(LB_SIMDE) && !defined(__FMA__)
 enum { FUSED = false };
 #else
@@ -59,7 +59,7 @@ static bool runs_here(lb_level level)
 
 typedef struct fence {
     char *map;
-    size_t size, page; /* of the room; of each fence */
+    size_t size, page; /* sizes: of the memory; of each guard page */
 } fence;
 
 static fence fence_open(size_t bytes)
@@ -81,7 +81,7 @@ static void fence_close(fence *f)
     munmap(f->map, f->size + 2 * f->page);
 }
 
-/* n floats that end where the room ends, or begin where it begins. */
+/* n floats that end or begin at a guard page. */
 static float *fence_at(const fence *f, size_t n, bool end)
 {
     char *const room = f->map + f->page;
@@ -119,8 +119,8 @@ enum { N_DEPTHS = sizeof depths / sizeof *depths, MAX_DEPTH = 257 };
 enum { MAX_TILE = LB_GEMM_MAX_MR * LB_GEMM_MAX_NR, GAP = 3 };
 static const float canary = 1234.5f;
 
-/* What a whole tile must be: c (+)= a (mr,k) x b (k,nr) in the promised order,
- * rows of b ldb apart, and not further from the product in double than the sum
+/* Expected value of a tile: c (+)= a (mr,k) x b (k,nr) in the documented order,
+ * rows of b ldb apart, and no further from the product in double than the sum
  * of the roundings: one for each of the k terms and one for the addition to c.
  */
 static void expect_tile(const subject *s, int64_t k, const float *a,
@@ -151,8 +151,8 @@ static void expect_tile(const subject *s, int64_t k, const float *a,
     }
 }
 
-/* One call for m rows and n columns, c up against a fence and full of canaries
- * where the tile is not. */
+/* One call for m rows and n columns, with c next to a guard page and canaries
+ * around the tile. */
 static void try_tile(const subject *s, const fence *room, int64_t k,
                      const float *a, const float *b, int64_t ldb,
                      const float *c, bool first, int m, int n, bool end,
@@ -211,7 +211,7 @@ static void test_tiles(const subject *s)
     fence_close(&fc);
 }
 
-/* Equal rows times equal columns: every place gives the same bits. */
+/* Equal rows times equal columns: all elements have the same bits. */
 static void test_places(const subject *s)
 {
     enum { K = 100 };
@@ -228,7 +228,7 @@ static void test_places(const subject *s)
     s->kernel->tile(K, a, b, nr, c, nr, mr, nr, true);
     for (int e = 1; e < mr * nr; e++)
         CHECK_EQ_I(bits(c[e]), bits(c[0]));
-    /* what is not finite stays in its row */
+    /* values that are not finite stay in their row */
     a[7 * (mr - 1) + 1] = NAN;
     s->kernel->tile(K, a, b, nr, c + nr, nr, mr - 1, nr, true);
     for (int e = 0; e < mr * nr; e++)
@@ -237,7 +237,7 @@ static void test_places(const subject *s)
 
 /* ---- packing ------------------------------------------------------------ */
 
-/* The definition, element by element; src between fences, so is dst. */
+/* The definition, element by element; src and dst between guard pages. */
 static void try_pack(int64_t m, int64_t k, int r, int64_t rs, int64_t cs,
                      bool end)
 {
@@ -249,7 +249,7 @@ static void try_pack(int64_t m, int64_t k, int r, int64_t rs, int64_t cs,
         (last_row > 0 ? last_row : 0) + (last_col > 0 ? last_col : 0);
     const size_t span = m > 0 && k > 0 ? (size_t)(high - low + 1) : 0;
     const int64_t panels = (m + r - 1) / r;
-    const int64_t step = k + (m + k) % 3; /* the others are not touched */
+    const int64_t step = k + (m + k) % 3; /* the others are unchanged */
     const size_t len = (size_t)(panels * step * r);
     fence fs = fence_open(span * sizeof(float));
     fence fd = fence_open(len * sizeof(float));
@@ -302,7 +302,7 @@ static void test_pack(void)
 
 /* ---- blocks ------------------------------------------------------------- */
 
-/* (m,k) x (k,n) from row-major matrices, in two panels of depth. */
+/* (m,k) x (k,n) from row-major matrices, in two panels along K. */
 static void try_block(const subject *s, int64_t m, int64_t n, int64_t k)
 {
     enum { SIDE = 100, DEPTH = 80, LDC = SIDE + GAP };
@@ -338,7 +338,7 @@ static void try_block(const subject *s, int64_t m, int64_t n, int64_t k)
     }
 }
 
-/* Heights add up, none is above mr, and no two differ by more than one. */
+/* Heights add up, none exceeds mr, and no two differ by more than one. */
 static void test_heights(void)
 {
     for (int mr = 1; mr <= LB_GEMM_MAX_MR; mr++)
@@ -356,7 +356,7 @@ static void test_heights(void)
         }
 }
 
-/* Panels of even heights are the rows, step by step. */
+/* Panels of equal heights are the rows, step by step. */
 static void test_pack_rows(void)
 {
     enum { K = 37, MAX = 60 };
@@ -377,7 +377,7 @@ static void test_pack_rows(void)
         }
 }
 
-/* A level's own packing of a panel, between fences. */
+/* A level's own packing of a panel, between guard pages. */
 static void try_kernel_pack(const lb_gemm_kernel *kernel, int64_t k, int64_t rs,
                             bool end)
 {

@@ -18,7 +18,7 @@ typedef struct subject {
     bool fused;
 } subject;
 
-/* SIMDe has fused operations only where the compiler may use them. */
+/* SIMDe has fused operations only if the compiler may use them. */
 #if defined(LB_SIMDE) && !defined(__FMA__)
 enum { FUSED = false };
 #else
@@ -44,7 +44,7 @@ static bool runs_here(lb_level level)
 #endif
 }
 
-/* n floats that end where a page begins that may not be touched. */
+/* n floats before a guard page. */
 typedef struct {
     char *map;
     size_t size;
@@ -74,7 +74,8 @@ static float rough(void)
     return ldexpf((float)(seed >> 8) - 0x1p23f, (int)(seed & 7) - 26);
 }
 
-/* One element as promised. at: from one product of the matrix to the next. */
+/* One element in the documented order. at: from one product of the matrix to
+ * the next. */
 static float promised(bool fused, int64_t k, const float *x, const float *b,
                       int64_t at, float y, bool first)
 {
@@ -97,7 +98,7 @@ static void check(const subject *s, int64_t k, int64_t n, bool cols, bool first)
     static _Alignas(64) float acc[LB_GEMV_LANES * LB_GEMV_NB];
     const int64_t in = cols ? n : k, out = cols ? k : n, ld = in + 3;
     fenced x = fence(k), y = fence(n);
-    /* the last row has no gap behind it */
+    /* no gap after the last row */
     fenced b = fence(out ? (out - 1) * ld + in : 0);
     float *old = malloc((size_t)n * sizeof *old + 1);
     if (!old) exit(1);

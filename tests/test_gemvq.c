@@ -23,8 +23,8 @@ typedef struct {
     void *at;
 } fenced;
 
-/* Bytes between two pages that may not be touched, next to the second one or,
- * `front`, to the first. */
+/* Bytes between two guard pages, next to the second one or, if `front`, to the
+ * first. */
 static fenced fence(size_t bytes, bool front)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -53,7 +53,7 @@ static uint32_t draw(void)
     return (uint32_t)(state >> 33);
 }
 
-/* About normal. */
+/* About normally distributed. */
 static float rough(void)
 {
     float s = 0;
@@ -70,21 +70,21 @@ typedef enum {
     SUBNORMAL,
     HUGE_X,
     ZEROS,
-    LARGEST, /* all of one size, so that whole numbers are as large as can be */
+    LARGEST, /* all of one magnitude, for the largest integers */
     X_KINDS
 } x_kind;
 
-/* Bytes of codes: random, or all the same, for sums as large as can be. */
+/* Bytes of codes: random, or all equal, for the largest sums. */
 static const int fills[] = {-1, 0x80, -1, 0x7f, -1, 0xff, -1, 0x00};
 enum { FILLS = (int)(sizeof fills / sizeof *fills) };
 
 typedef struct {
     const lb_gemvq_kernel *q;
-    int64_t k, n, g; /* depth, results, elements that share a scale */
+    int64_t k, n, g; /* K, results, elements that share a scale */
     x_kind x;
     int fill;
     bool high_first, front;
-    int64_t gap;     /* bytes between lines */
+    int64_t gap;     /* bytes between rows */
     int64_t apart;   /* rows */
     int64_t opposed; /* cols: see oppose */
 } sample;
@@ -115,7 +115,7 @@ static void make_levels(const lb_gemvq_kernel *q, float *level)
     for (int i = 0; i < 16; i++)
         level[i] = rough();
     if (q->bits == 4) level[7] = 0;
-    /* Kernels may use that levels have few bits. */
+    /* Kernels may rely on levels having few bits. */
     for (int i = 0; i < 16 && q->kind == LB_GEMVQ_F32 && few_bits; i++)
         level[i] = rintf(level[i] * 64);
     if (q->kind == LB_GEMVQ_F32 || q->bits > 2) return;
@@ -124,17 +124,17 @@ static void make_levels(const lb_gemvq_kernel *q, float *level)
         level[i] = first + by * (float)i;
 }
 
-/* Of few bits, so that many products are halves between two numbers of 16. */
+/* With few bits, so that many products are midpoints of 16-bit values. */
 static float short_scale(void)
 {
     const float odd = (float)(1 + 2 * (draw() % 64)) * 0x1p-7f;
     return draw() % 2 ? odd : -odd;
 }
 
-/* x of one size and either sign in `opposed` lines, a 127th of it in others;
- * half the codes of a line are 0, the other half, of 4 bits or fewer, as large
- * as can be, and the other way round where x is negative: sums as far from each
- * other as can be. */
+/* x of one magnitude and either sign in `opposed` rows, a 127th of it in
+ * others; half the codes of a row are 0, the other half (of 4 bits or fewer)
+ * the largest, and the reverse where x is negative: sums as far from each other
+ * as possible. */
 static void oppose(const sample *s, made *m)
 {
     const int64_t bytes = (m->length * s->q->bits + 7) / 8;
@@ -185,7 +185,7 @@ static void unmake(made *m)
     free(m->number);
 }
 
-/* x as a kernel wants it, in memory with a fence. */
+/* x in the kernel's layout, before a guard page. */
 static fenced prepare(const sample *s, const made *m, const lb_gemvq_kernel *q,
                       lb_level level, lb_gemvq_x *x)
 {
@@ -198,7 +198,7 @@ static fenced prepare(const sample *s, const made *m, const lb_gemvq_kernel *q,
     return memory;
 }
 
-/* The reference makes the same of x. */
+/* The reference packs x to the same bytes. */
 static void check_x(const sample *s, const made *m, const lb_gemvq_kernel *q,
                     const lb_gemvq_x *x)
 {
@@ -214,8 +214,8 @@ static void check_x(const sample *s, const made *m, const lb_gemvq_kernel *q,
     unfence(&memory);
 }
 
-/* Some rows at once, each twice as large as the one before: so are results. y
- * becomes those of the first. */
+/* Several rows at once, each twice as large as the one before, and so are the
+ * results. y becomes those of the first. */
 static void run_few(const sample *s, const lb_gemvq_kernel *q,
                     const lb_gemvq_lines *w, const float *x, int rows,
                     void *scratch, float *y)
@@ -241,8 +241,8 @@ static void run_few(const sample *s, const lb_gemvq_kernel *q,
     unfence(&sums);
 }
 
-/* Runs a kernel, perhaps another level's; returns what results are to be
- * multiplied by. */
+/* Runs a kernel, possibly another level's; returns the factor of the results.
+ */
 static double run(const sample *s, const made *m, const lb_gemvq_kernel *q,
                   float *y)
 {
@@ -302,8 +302,8 @@ static int64_t panel_of(const lb_gemvq_kernel *q)
     return q->kind == LB_GEMVQ_I16 ? LB_GEMVQ_I16_PANEL : LB_GEMVQ_I8_PANEL;
 }
 
-/* The largest |x| of those that are rounded together with x[first], times the
- * scale of theirs that serves result j. */
+/* The largest |x| of those rounded together with x[first], times the scale of
+ * theirs for result j. */
 static double top_of(const sample *s, const made *m, int64_t first, int64_t j)
 {
     double top = 0;
@@ -354,7 +354,7 @@ static void check_result(const sample *s, const made *m, int64_t j, double got)
             fabs(level) * unit * s1 + fabs(x * scale) * half + unit * s1 * half;
         size += (fabs((double)m->level[0]) + 3) * unit * s1;
     }
-    /* What is subnormal has an absolute error. */
+    /* Subnormal results have an absolute error. */
     may += 0x1p-24 * (double)(300 + s->k / 256) * size + 0x1p-140;
     if (!check_fails(fabs(got - sum) <= may * 1.0001)) return;
     fprintf(stderr,
@@ -365,7 +365,7 @@ static void check_result(const sample *s, const made *m, int64_t j, double got)
             may);
 }
 
-/* The reference's kernel for the same. */
+/* The reference's kernel for the same operands. */
 static const lb_gemvq_kernel *reference_of(const lb_gemvq_kernel *q)
 {
     const lb_gemvq_need need = {q->bits, q->rows != NULL, q->kind, q->unit,
@@ -393,7 +393,7 @@ static void check_sample(const sample *s)
     unmake(&m);
 }
 
-/* A number that is not finite reaches all results. */
+/* A value that is not finite reaches all results. */
 static void check_nonfinite(const lb_gemvq_kernel *q)
 {
     static const float bad[] = {INFINITY, -INFINITY, NAN};
@@ -410,8 +410,8 @@ static void check_nonfinite(const lb_gemvq_kernel *q)
         }
 }
 
-/* cols: so many lines that sums are full, several times, and that share one
- * scale of x or more, at the ends of either. */
+/* cols: enough rows that accumulators are full several times, sharing one scale
+ * of x or more, with the extremes at either end. */
 static void check_lines(const lb_gemvq_kernel *q)
 {
     static const int64_t lines[] = {63,  64,  65,  127, 128, 129, 193,
@@ -435,7 +435,7 @@ static void check_lines(const lb_gemvq_kernel *q)
         }
 }
 
-/* Lines beyond those of full size have 1 where these have 127. */
+/* Rows beyond those of full size have 1 where these have 127. */
 static void check_opposed(const lb_gemvq_kernel *q, int64_t full, int64_t more)
 {
     sample s = {.q = q,
@@ -448,7 +448,7 @@ static void check_opposed(const lb_gemvq_kernel *q, int64_t full, int64_t more)
     check_sample(&s);
 }
 
-/* Around the limit of sums modulo 2^16, too: 172 * 127 is 21844, of which three
+/* Also around the limit of sums modulo 2^16: 172 * 127 is 21844, of which three
  * times is below 65534, and three times 21845 is not. */
 static void check_all_opposed(const lb_gemvq_kernel *q)
 {
@@ -516,7 +516,7 @@ static void check_table(void)
     CHECK(!t.finite && !t.linear);
 }
 
-/* gemvq [WORD]: only kernels that have it in their names. */
+/* gemvq [WORD]: only kernels with WORD in their names. */
 int main(int argc, char **argv)
 {
     const lb_gemvq_kernel *q;

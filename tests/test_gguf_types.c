@@ -94,7 +94,7 @@ static bool same_bytes(const uint8_t *a, const uint8_t *b, int64_t n)
     return a && b && !memcmp(a, b, (size_t)n);
 }
 
-/* The same numbers, whatever the shapes. */
+/* The same values in any shape. */
 static bool same_values(lb_ctx *cx, lb_array *a, lb_array *b)
 {
     const void *x = lb_data(lb_materialize(cx, a));
@@ -123,7 +123,7 @@ static bool is_normal_d(const uint8_t *block, const block_type *t)
     return d == 0 || (d >= 0x1p-14 && d <= 65504);
 }
 
-/* Where ggml stores an infinity or NaN as scale, we refuse the numbers. */
+/* Where ggml stores an infinite or NaN scale, we refuse the values. */
 static bool too_large(const block_type *t, const uint8_t *blocks, int64_t size)
 {
     for (int64_t i = 0; i < size; i += t->size)
@@ -213,7 +213,7 @@ static void test_decoded(lb_ctx *cx)
 
 /* ---- inputs and shapes --------------------------------------------------- */
 
-/* What counts is the value of an element, not its dtype; the result has it. */
+/* The value of an element counts, not its dtype; the result has that dtype. */
 static void test_dtypes(lb_ctx *cx)
 {
     const lb_dtype dtypes[] = {LB_F16, LB_BF16, LB_F64};
@@ -242,7 +242,7 @@ static void test_dtypes(lb_ctx *cx)
         }
 }
 
-/* Rows begin blocks of their own: each is as if it stood alone. */
+/* Rows begin with a new block: each is quantized as if alone. */
 static void test_rows(lb_ctx *cx)
 {
     static const int length[] = {1,  2,  15, 16,  17,  31,
@@ -392,8 +392,8 @@ static void test_threads(void)
 
 /* ---- laws 1 and 2 -------------------------------------------------------- */
 
-/* Off by at most bound * max|x| in every block, and zeros stay zeros but where
- * the table has none. */
+/* Within bound * max|x| in every block; zeros stay zeros unless the table has
+ * none. */
 static void check_law_1(const block_type *t, const float *x, const float *y,
                         const uint8_t *block)
 {
@@ -448,7 +448,8 @@ static void laws_of(lb_ctx *cx, const block_type *t, const char *kind, int e)
     free(z);
 }
 
-/* A search that finds others moves numbers less than the first one did. */
+/* An encoder that searches for codes may find others the second time, which
+ * change values less. */
 static void test_second(lb_ctx *cx)
 {
     enum { N = 32 * 4096 };
@@ -480,14 +481,14 @@ static void test_laws(lb_ctx *cx)
         CHECK(q.format && q.format->bound(&q) <= types[t].bound);
         CHECK_EQ_I(q.format && q.format->searches,
                    !strcmp(types[t].name, "iq4_nl"));
-        /* A label of 16 bits rounds once more. */
+        /* A 16-bit dtype rounds once more. */
         q.dtype = LB_BF16;
         CHECK(q.format && q.format->bound(&q) > types[t].bound + 0x1p-9);
     }
     test_second(cx);
 }
 
-/* Where 1/d is infinite codes are those of zeros, and so are the values. */
+/* Where 1/d is infinite, codes are those of zeros, and so are the values. */
 static void test_tiniest(lb_ctx *cx)
 {
     static const uint8_t code[] = {0, 0x88, 0x88, 0x80, 0x55};
@@ -502,7 +503,7 @@ static void test_tiniest(lb_ctx *cx)
         CHECK(lb_read(cx, q, y, (size_t)b->len * sizeof *y));
         CHECK(block && f16_value(block + b->d_at) == 0);
         for (int i = 0; i < b->size && block; i++) {
-            /* The last four bytes of five codes have but four. */
+            /* The last four bytes of five codes contain only four. */
             const uint8_t want = t == 3 && i >= 48 ? 0x7f : code[t];
             if (i == b->d_at || i == b->d_at + 1) continue;
             CHECK_EQ_I(block[i], want);

@@ -11,9 +11,9 @@
 
 enum { MAX_PARTS = 8 };
 
-/* A part as it is written: its name may have dots, absmax.codes. */
+/* A part in the file: its name may have dots, such as absmax.codes. */
 typedef struct given_part {
-    char name[GOLDEN_NAME], layout[GOLDEN_NAME]; /* "": our own layout */
+    char name[GOLDEN_NAME], layout[GOLDEN_NAME]; /* "": native layout */
     golden_array a;
 } given_part;
 
@@ -164,7 +164,7 @@ static void check_quantize(lb_ctx *cx, const golden_case *c, lb_array *q)
 
 /* ---- what is read back --------------------------------------------------- */
 
-/* As it was quantized, and what it should materialize to. */
+/* The quantized array, and its expected values. */
 static lb_quant_config reading(const golden_case *c)
 {
     lb_quant_config config = c->config;
@@ -173,7 +173,7 @@ static lb_quant_config reading(const golden_case *c)
     return config;
 }
 
-/* A number is stored as one, or as a row of one where there are blocks. */
+/* A number is stored as one, or as a row of one if there are blocks. */
 static lb_array *scale_of(lb_ctx *cx, const golden_case *c)
 {
     const given_part *scale = part_named(c, "", "scale");
@@ -184,17 +184,17 @@ static lb_array *scale_of(lb_ctx *cx, const golden_case *c)
                : a;
 }
 
-/* Codes say nothing of an offset, nor of scales that are quantized. */
+/* Codes alone contain no offset and no quantized scales. */
 static void check_from_codes(lb_ctx *cx, const golden_case *c)
 {
     const lb_quant_config config = reading(c);
     lb_array *codes = golden_dense(cx, &c->codes), *scale = scale_of(cx, c);
     if (!codes || c->config.center || c->config.double_quant) return;
-    if (!c->values.size && !scale) return; /* it has one that is not written */
+    if (!c->values.size && !scale) return; /* a part is not in the file */
     check_array(cx, c, lb_from_codes(cx, &config, codes, scale), "from_codes");
 }
 
-/* The scales of a double-quantized array, which are one themselves. */
+/* The scales of a double-quantized array, which are quantized themselves. */
 static lb_array *nested(lb_ctx *cx, const golden_case *c, lb_array *table)
 {
     static const char *const name[] = {"codes", "absmax", "offset", "table"};
@@ -233,7 +233,7 @@ static void check_from_parts(lb_ctx *cx, const golden_case *c,
     }
     if (!n || !has_codes) return;
     const lb_quant_config config = reading(c);
-    /* The levels of a polynomial are a part that no file has. */
+    /* The levels of a polynomial are a part that is not in the file. */
     if (config.decode && !*layout) return;
     check_array(cx, c,
                 lb_from_parts(cx, &config, c->shape, *layout ? layout : NULL,
@@ -241,7 +241,7 @@ static void check_from_parts(lb_ctx *cx, const golden_case *c,
                 *layout ? layout : "from_parts");
 }
 
-/* eformer's int8 has the parts that ours has. */
+/* eformer's int8 has the same parts as ours. */
 static void check_eformer_int8(lb_ctx *cx, const golden_case *c, lb_array *q)
 {
     static const char *const name[] = {"weight", "scale"};

@@ -103,7 +103,7 @@ static lb_array *itself(lb_ctx *cx, lb_array *const *x, int n, void *user)
     return x[0];
 }
 
-/* x[argmax x], through an index that has no gradient, and a comparison */
+/* x[argmax x], through an index without gradient, and a comparison */
 static lb_array *largest(lb_ctx *cx, lb_array *const *x, int n, void *user)
 {
     (void)n, (void)user;
@@ -138,7 +138,7 @@ static void tapes(lb_ctx *cx)
     CHECK_NEAR((double)at(g[0], 0), exp(1), 1e-6);
     CHECK(at(g[0], 1) == 0);
     CHECK_NEAR((double)at(g[1], 2), 4 * exp(3), 1e-5);
-    /* what was recorded is gone, and the tape begins anew */
+    /* the recorded operations are gone, and the tape is empty */
     CHECK(lb_tape_watch(t, w));
     y = lb_reduce_sum(cx, lb_mul(cx, w, x), NULL);
     CHECK(lb_tape_grad(t, y, NULL, &w, 1, g) && same(cx, g[0], x));
@@ -157,7 +157,7 @@ static void tapes(lb_ctx *cx)
     lb_tape_close(NULL);
     CHECK(!lb_tape_open(NULL) && !lb_tape_watch(NULL, x));
     CHECK(!lb_tape_grad(NULL, y, NULL, &x, 1, g));
-    lb_exp(cx, x); /* nobody records it */
+    lb_exp(cx, x); /* it is not recorded */
     CHECK_EQ_I(lb_error_status(cx), LB_OK);
 }
 
@@ -249,7 +249,7 @@ static void errors(lb_ctx *cx)
         "wrong: the gradient of operand 0 is f32(), but the operand f32(3)");
     REFUSED(GRAD(codes, &x, NULL), LB_E_DTYPE, "no gradient flows through i8");
     CHECK(!lb_value_and_grad(NULL, cubes, &x, 1, NULL, &g, 1));
-    /* An error from before neither hides one of these, nor is lost. */
+    /* A previous error neither hides one of these nor is lost. */
     lb_fail(cx, LB_E_FILE, "the first");
     CHECK(!GRAD(by_name, &x, twin_name));
     CHECK(GRAD(cubes, &x, NULL) && at(g, 1) == 12);
@@ -311,7 +311,7 @@ static void straight(lb_ctx *cx)
                                          .double_quant = how == 3};
             lb_array *v = lb_straight_through(cx, w, &q.config);
             v = lb_reduce_sum(cx, lb_mul(cx, v, q.c), NULL);
-            if (!v) lb_clear(cx); /* 96 is no multiple of some blocks */
+            if (!v) lb_clear(cx); /* 96 is not a multiple of some blocks */
             if (!v) continue;
             y = lb_value_and_grad(cx, weighted, &w, 1, &q, &g, 1);
             CHECK(y && lb_item(cx, y) == lb_item(cx, v));
@@ -323,8 +323,8 @@ static void straight(lb_ctx *cx)
     CHECK_EQ_I(lb_error_status(cx), LB_OK);
 }
 
-/* Where |w| is above the scale, which is what the largest code stands for,
- * nothing flows; where it cannot be, all does. */
+/* Where |w| is above the scale (the largest code), the gradient is zero; in
+ * formats where it cannot be, all gradients pass. */
 static void clipped(lb_ctx *cx)
 {
     static const char *const name[] = {"ternary", "binary", "int8", "nf4"};
@@ -370,8 +370,8 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* The gradient of activations through packed weights: as through the same
- * numbers stored densely, without a dense copy of them. */
+/* The gradient of activations through packed weights equals that through the
+ * same values stored densely, without a dense copy. */
 static void packed(lb_ctx *cx)
 {
     enum { K = 1024, N = 2048 };
@@ -405,7 +405,8 @@ static void packed(lb_ctx *cx)
     }
 }
 
-/* What fn made is dropped on the way back: ten steps need no more than one. */
+/* Arrays made by fn are freed during backward: ten steps need no more memory
+ * than one. */
 static void flat(lb_ctx *cx)
 {
     lb_array *w[2] = {normal(cx, 6, LB_SHAPE(64, 32)),

@@ -59,7 +59,7 @@ static lb_array *squares(lb_ctx *cx, lb_array *const *a, int n, void *user)
     return lb_reduce_sum(cx, lb_mul(cx, w, a[0]), NULL);
 }
 
-/* Arrays without elements: sums of them are 0, gradients have their shapes. */
+/* Arrays without elements: their sums are 0, gradients have their shapes. */
 static void empty(lb_ctx *cx)
 {
     static const int64_t size[][3] = {{0, 64, 3}, {2, 0, 3}, {2, 64, 0}};
@@ -72,7 +72,7 @@ static void empty(lb_ctx *cx)
         for (int i = -1; i < 0 || (f = lb_format_at(cx, i)); i++) {
             lb_quant_config c = {.format = i < 0 ? "dense" : f->name};
             if (i >= 0 && (!f->layout || !lb_quantize(cx, a[1], &c))) {
-                lb_clear(cx); /* some have rows of whole blocks only */
+                lb_clear(cx); /* some require rows of whole blocks */
                 continue;
             }
             lb_array *y =
@@ -96,8 +96,8 @@ static lb_array *entropy(lb_ctx *cx, lb_array *const *a, int n, void *user)
     return lb_mean(cx, lb_cross_entropy(cx, a[0], a[1]), NULL, false);
 }
 
-/* The last batch of an epoch may have nothing in it: its mean is NaN, its
- * gradient has no elements. */
+/* The last batch of an epoch may be empty: its mean is NaN, its gradient has no
+ * elements. */
 static void empty_batch(lb_ctx *cx)
 {
     static const int64_t dim[][3] = {{0, 5}, {2, 0, 5}, {0, 0}};
@@ -112,7 +112,7 @@ static void empty_batch(lb_ctx *cx)
     CHECK_EQ_S(lb_error(cx), "");
 }
 
-/* A single number, with as many axes as one likes. */
+/* A single value, with any number of axes. */
 static void single(lb_ctx *cx)
 {
     const lb_shape shape[] = {{0}, {1, {1}}, {3, {1, 1, 1}}};
@@ -122,7 +122,7 @@ static void single(lb_ctx *cx)
         lb_array *y = lb_value_and_grad(cx, squares, &x, 1, NULL, &g, 1);
         CHECK(y && lb_item(cx, y) == 9 && is(g, LB_F32, shape[k]));
         CHECK(g && lb_item(cx, g) == 6);
-        if (!k) continue; /* nothing has a scale that has no axis */
+        if (!k) continue; /* a scalar has no axis for a scale */
         lb_quant_config c = int8;
         y = lb_value_and_grad(cx, squares, &x, 1, &c, &g, 1);
         CHECK(y && g);
@@ -139,8 +139,8 @@ static lb_array *power(lb_ctx *cx, lb_array *const *a, int n, void *user)
     return lb_integer_pow(cx, a[0], *(const int *)user);
 }
 
-/* An exponent that has none below it, of a number so near to 1 that the sign of
- * an exponent shows. */
+/* An exponent without a next lower one, of a base so close to 1 that the sign
+ * of the exponent matters. */
 static void lowest_power(lb_ctx *cx)
 {
     int least = INT_MIN;
@@ -151,7 +151,7 @@ static void lowest_power(lb_ctx *cx)
     CHECK_NEAR(lb_item(cx, g) * 0x1p-31, -exp(-0.25), 1e-6);
 }
 
-/* The first alone is used. */
+/* Only the first is used. */
 static lb_array *first(lb_ctx *cx, lb_array *const *a, int n, void *user)
 {
     (void)n, (void)user;
@@ -174,7 +174,7 @@ static void ignored(lb_ctx *cx)
     CHECK(same(cx, g[1], lb_zeros(cx, LB_F32, LB_SHAPE(4, 64))));
     CHECK(same(cx, g[2], lb_zeros(cx, LB_BF16, LB_SHAPE(4, 64))));
     CHECK(is(g[1], LB_F32, LB_SHAPE(4, 64)));
-    /* no argument at all */
+    /* no arguments */
     lb_array *y = lb_value_and_grad(cx, seven, NULL, 0, NULL, NULL, 0);
     CHECK(y && lb_item(cx, y) == 7);
     CHECK_EQ_S(lb_error(cx), "");
@@ -201,7 +201,8 @@ static void on_the_way(lb_ctx *cx)
     y = lb_reduce_sum(cx, h, NULL);
     REFUSED(lb_tape_grad(t, y, NULL, &h, 1, g), LB_E_ARG,
             "array 0 of 1, f32(3), is not watched");
-    /* begun with what does not fit, whether or not anything depends on it */
+    /* with an initial gradient that does not fit, whether or not anything
+     * depends on it */
     for (int watched = 0; watched < 2; watched++) {
         if (watched) CHECK(lb_tape_watch(t, x));
         y = watched ? lb_neg(cx, x) : x;
@@ -219,8 +220,7 @@ static void on_the_way(lb_ctx *cx)
     lb_tape_close(t);
 }
 
-/* Closed in another order than they were opened in, and one within another
- * that is asked first. */
+/* Tapes closed in another order than opened, and nested ones. */
 static void crossed(lb_ctx *cx)
 {
     lb_array *x = lb_full(cx, LB_F32, LB_SHAPE(2), 3), *g, *h;

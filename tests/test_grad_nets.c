@@ -46,7 +46,7 @@ static lb_array *heads(lb_ctx *cx, lb_array *x)
     return lb_transpose(cx, lb_reshape(cx, x, s), perm);
 }
 
-/* What comes later is far below what anybody looks at. */
+/* Later positions get a score far below all others. */
 static lb_array *causal(lb_ctx *cx, lb_array *scores)
 {
     lb_array *i = lb_iota(cx, LB_I32, LB_SHAPE(TIME, TIME), 0);
@@ -54,8 +54,8 @@ static lb_array *causal(lb_ctx *cx, lb_array *scores)
     return lb_select(cx, lb_ge(cx, i, j), scores, lb_scalar(cx, -1e9));
 }
 
-/* x + attention(norm x), and of that y: y + mlp(norm y); p: q k v o up down and
- * the two norms */
+/* x + attention(norm x), and then y + mlp(norm y); p: q k v o up down and the
+ * two norms */
 static lb_array *block(lb_ctx *cx, lb_array *const *p, lb_array *x)
 {
     const int perm[] = {0, 2, 1, 3}, turn[] = {0, 1, 3, 2};
@@ -111,7 +111,7 @@ static lb_array *loss(lb_ctx *cx, lb_array *const *args, int n, void *user)
 static lb_array *normal(lb_ctx *cx, uint64_t seed, lb_shape shape)
 {
     lb_array *a = lb_random_normal(cx, (lb_key){seed, 3}, LB_BF16, shape);
-    return lb_convert(cx, a, LB_F64); /* what all dtypes hold */
+    return lb_convert(cx, a, LB_F64); /* representable in all dtypes */
 }
 
 static lb_array *inputs(lb_ctx *cx, const net *of, lb_array **args)

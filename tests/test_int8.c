@@ -51,7 +51,7 @@ static bool is_bnb(lb_compat c)
     return c == LB_COMPAT_BNB_CUDA || c == LB_COMPAT_BNB_CPU;
 }
 
-/* The step between numbers, from the largest of a group. */
+/* The step between values, from the largest of a group. */
 static double step_of(lb_compat compat, lb_dtype d, double most)
 {
     if (compat == LB_COMPAT_EFORMER) {
@@ -76,7 +76,7 @@ static double code_of(lb_compat compat, lb_dtype d, double x, double most)
     return y > MOST ? MOST : y < -MOST ? -MOST : y;
 }
 
-/* Products are rounded to 24 digits without a largest number. */
+/* Products are rounded to 24 bits with unlimited range. */
 static double value_of(int meaning, lb_dtype d, double code, double s)
 {
     if (meaning == LB_MEANS_ABSMAX)
@@ -142,7 +142,7 @@ static const lb_dtype dtypes[] = {LB_F32, LB_F16, LB_BF16, LB_F64};
 static const lb_compat compats[] = {LB_COMPAT_NATIVE, LB_COMPAT_EFORMER,
                                     LB_COMPAT_BNB_CUDA, LB_COMPAT_BNB_CPU};
 
-/* What bitsandbytes casts to f16 must fit there. */
+/* Values that bitsandbytes casts to f16 must be in its range. */
 static bool fits(lb_compat compat, lb_dtype from, int kind)
 {
     return !is_bnb(compat) || from == LB_F16 || kind != CODEC_HUGE;
@@ -221,7 +221,7 @@ static void blocks_and_meanings(lb_ctx *cx)
                     check_array(cx, &q, dtypes[(b + kind) % 4], shape[s], kind);
                     lb_leave(cx);
                 }
-    /* Blocks of bitsandbytes' arithmetic. */
+    /* Blocks with bitsandbytes' arithmetic. */
     for (int c = 2; c < 4; c++)
         check_array(cx,
                     &(lb_quant_config){.format = "int8",
@@ -236,7 +236,7 @@ static void blocks_and_meanings(lb_ctx *cx)
 
 static void by_hand(lb_ctx *cx)
 {
-    /* A step of 1/4: half of one rounds to the even neighbour. */
+    /* A step of 1/4: a tie rounds to the even neighbour. */
     const float x[] = {31.75f,  0.125f, 0.375f,  -0.125f,
                        -0.375f, 0.6f,   -31.75f, -0.0f};
     const int8_t want[] = {127, 0, 2, 0, -2, 2, -127, 0};
@@ -261,8 +261,8 @@ static void by_hand(lb_ctx *cx)
     CHECK(lb_read(cx, lb_codes(cx, q), code, 2));
     CHECK(code[0] == -127 && code[1] == 127);
 
-    /* f16: the smallest normal number is added to the scale, 0.08/127, and
-     * the largest code is no longer 127. */
+    /* f16: the smallest normal value is added to the scale, 0.08/127, and the
+     * largest code is no longer 127. */
     const uint16_t h[] = {0x2d1f, 0xad1f};
     q = lb_quantize(
         cx, lb_from(cx, LB_F16, LB_SHAPE(2), h),
@@ -270,7 +270,7 @@ static void by_hand(lb_ctx *cx)
     CHECK(lb_read(cx, lb_codes(cx, q), code, 2));
     CHECK(code[0] == 116 && code[1] == -116);
 
-    /* The largest f32 number comes back finite, whatever is stored. */
+    /* The largest f32 value decodes to a finite value, however it is stored. */
     const float most[] = {FLT_MAX, -FLT_MAX, FLT_MAX / 2, 0};
     for (int m = 0; m < 3; m++) {
         q = lb_quantize(
@@ -413,7 +413,7 @@ static void round_trips(lb_ctx *cx)
         cx, q, lb_from_parts(cx, &c, LB_SHAPE(12, 20), "bnb", bnb, part, 2)));
     CHECK_EQ_S(lb_error(cx), "");
 
-    /* A layout that cannot say what the array holds. */
+    /* A layout that cannot represent the array. */
     CHECK(codec_refused(cx, lb_export(cx, q, "eformer", "scale"),
                         LB_E_UNSUPPORTED));
     q = lb_quantize(cx, a,
@@ -431,7 +431,7 @@ static void round_trips(lb_ctx *cx)
         lb_from_parts(cx, &c, LB_SHAPE(12, 20), "eformer", eformer, part, 1),
         LB_E_NULL));
 
-    /* A code that there is not. */
+    /* An invalid code. */
     int8_t code[12 * 20] = {0};
     code[47] = -128;
     part[0] = lb_from(cx, LB_I8, LB_SHAPE(12, 20), code);
@@ -440,7 +440,7 @@ static void round_trips(lb_ctx *cx)
     lb_clear(cx);
 }
 
-/* Scales that are themselves quantized, and 16-bit scales of f32 numbers. */
+/* Quantized scales, and 16-bit scales of f32 values. */
 static void other_scales(lb_ctx *cx)
 {
     double x[40 * 30], code[40 * 30], scale[40], value[40 * 30];
@@ -507,7 +507,7 @@ static void refusals(lb_ctx *cx)
                         LB_E_DTYPE));
 }
 
-/* What does not fit in f16 is told by its index, or clamped. */
+/* Values out of f16's range are reported with their index, or clamped. */
 static void too_large_for_half(lb_ctx *cx)
 {
     const float x[] = {1, 2, 65519, 3, -7e4f, 65520};

@@ -60,7 +60,7 @@ static float max2(float x, float y)
     return x > y ? x : y;
 }
 
-/* vcvtps2dq: to nearest even, what does not fit is INT_MIN. */
+/* vcvtps2dq: to nearest even, out of range is INT_MIN. */
 static int32_t to_int(float x)
 {
     return x >= -0x1p31F && x < 0x1p31F ? (int32_t)rintf(x) : INT32_MIN;
@@ -159,7 +159,7 @@ enum { N_ROWS = sizeof rows / sizeof *rows };
  */
 
 /* Bits in a and b, floats in c and often in b; p is a with some lanes changed,
- * so that equality is met. */
+ * so that some are equal. */
 static void draw(uint64_t *state, operands *o)
 {
     static const float special[] = {
@@ -194,7 +194,7 @@ static void try_row(const char *set, const row *w, uint64_t *state)
         w->vector(&o, &got);
         w->scalar(&o, &want);
         bool same = memcmp(&got, &want, sizeof got) == 0;
-        if (!same) { /* NaNs that were moved or made */
+        if (!same) { /* NaNs, moved or computed */
             one_nan(&got, false);
             one_nan(&want, false);
             same = memcmp(&got, &want, sizeof got) == 0;

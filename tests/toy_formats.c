@@ -43,7 +43,7 @@ const lb_format toy_block = {
     .decode = block_decode,
 };
 
-/* A part of the table's shape, every byte or float from the generator. */
+/* A part with the shape from the table; every byte or float is random. */
 static lb_array *part_bytes(lb_ctx *cx, lb_dtype dtype, const lb_shape *stored,
                             const lb_part *part, uint32_t *seed)
 {

@@ -15,10 +15,10 @@ enum {
     TRAIN_FIRST = TRAIN_IN * TRAIN_HIDDEN /* elements of parameter 0 */
 };
 
-/* Parameters to begin with, in the open scope. */
+/* Initial parameters, in the open scope. */
 bool training_start(lb_ctx *cx, lb_array **p);
-/* A step on so many examples: p is replaced. config: what weights go straight
- * through, or NULL. */
+/* A training step on that many examples: replaces p. config: for
+ * straight-through quantization of the weights, or NULL. */
 bool training_step(lb_ctx *cx, lb_optimizer *o, lb_array **p,
                    const lb_quant_config *config, int64_t batch);
 bool training_save(lb_ctx *cx, const char *path, lb_optimizer *o,

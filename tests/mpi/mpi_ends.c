@@ -14,7 +14,7 @@ static int ends(lb_comm *c, void *user)
     return c->all_reduce(c, LB_COMM_SUM, LB_I32, 1, &one) ? 0 : 4;
 }
 
-/* In front of MPI's own. */
+/* Handler called before MPI's own. */
 static bool lacks;
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *to)

@@ -8,7 +8,7 @@
 
 #include "lowbit_mpi.h"
 
-/* A period that no piece is a multiple of: what came to a wrong place shows. */
+/* A period that divides no chunk size, so that misplaced data is detected. */
 enum { PAGE = 4096, PERIOD = 15671 * PAGE };
 static const size_t LONG = (1ULL << 31) + 3 * PAGE;
 
@@ -17,7 +17,7 @@ static unsigned char number(int rank, size_t i)
     return (unsigned char)((i * 2654435761u >> 13) + (unsigned)rank * 37);
 }
 
-/* The first element that is not what want says; n: none. */
+/* The first element that differs from want; n if none. */
 static size_t first_wrong(const unsigned char *at, size_t n,
                           const unsigned char *want)
 {
@@ -41,7 +41,7 @@ static bool is_right(const char *what, const unsigned char *at,
     return false;
 }
 
-/* Sums of bytes, and the largest of the same as numbers of 32 bits. */
+/* Sums of bytes, and the maximum of the same data as 32-bit integers. */
 static bool reduces(lb_comm *c, unsigned char *want)
 {
     unsigned char *data = malloc(LONG);
@@ -59,7 +59,7 @@ static bool reduces(lb_comm *c, unsigned char *want)
     return ok;
 }
 
-/* What is sent is one period, mapped again and again. */
+/* The sent data is one period, mapped repeatedly. */
 static unsigned char *repeated(int rank)
 {
     const int fd = memfd_create("period", 0);
