@@ -107,7 +107,9 @@ static bool is_quotable(const char *word)
     return *word && word[strspn(word, plain)] == 0;
 }
 
-static void put_optional(const report *r, FILE *to)
+/* transformers loads neither of them quantized: with --include, the default
+ * layout of a directory, which note names, becomes native. */
+static void put_optional(const report *r, const char *note, FILE *to)
 {
     enum { SHOWN = 4 };
     const char *word[SHOWN], *kept = NULL;
@@ -134,7 +136,10 @@ static void put_optional(const report *r, FILE *to)
             show_bytes(bytes).s, n == 1 ? "it" : "them");
     for (int i = 0; i < words; i++)
         fprintf(to, "%s%s", i ? "|" : "", word[i]);
-    fputs("'\n", to);
+    fputs("'", to);
+    if (*note && strncmp(note, "layout native", 13) != 0)
+        fputs(" (then only lowbit loads the model)", to);
+    fputc('\n', to);
 }
 
 void report_summary(const report *r, const char *note, bool dry_run, FILE *to)
@@ -142,5 +147,5 @@ void report_summary(const report *r, const char *note, bool dry_run, FILE *to)
     put_arrays(r, note, dry_run, to);
     put_sizes(r, to);
     put_error(r, to);
-    put_optional(r, to);
+    put_optional(r, note, to);
 }

@@ -242,7 +242,7 @@ int wider(int a, int b)
 int name_width(const char *name)
 {
     const int n = put_text(NULL, name, strlen(name));
-    return n <= 60 ? n : 0;
+    return n <= 100 ? n : 0; /* names of experts have 80 */
 }
 
 int kind_width(const lb_entry *e)
