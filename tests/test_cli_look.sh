@@ -117,7 +117,7 @@ grep -q '"nrmse": 0' "$tmp/r.json" || die "the report has no error figures"
 size=$(stat -c %s "$tmp/t")
 put_bytes "$tmp/t" $((size - 5250)) '\xff'
 run 3 check "$tmp/t"
-has "'nested.weight': ternary: code 2 of element 0 does not exist"
+has "'nested.weight': ternary: code 2 of element 0 is invalid"
 "$program" quantize "$src" -o "$tmp/n" --type nf4 -q
 begin=$((8 + $(od -An -t u8 -N 8 "$tmp/n")))
 put_bytes "$tmp/n" $((begin + 8)) '\0\0\x80\xbf'

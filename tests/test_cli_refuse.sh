@@ -189,18 +189,18 @@ for bytes in 999999 0.999M 976KiB; do
         convert "$packed" -o "$out" -q --max-memory "$bytes"
 done
 # Errors about a type use the names of the command's options.
-for how in "int8 --scale row|int8: scale is row: axis and block_size say who" \
-    "nf4 --scale tensor|nf4: scale is tensor: there is one for each block" \
-    "dynamic8 --scale none|dynamic8: scale is none: there is one" \
-    "ternary --scale row --compat eformer|ternary: scale is row: compat eformer has no" \
-    "ternary --threshold absmean --compat eformer|threshold is absmean: compat eformer" \
+for how in "int8 --scale row|int8: scale is row; use axis or block_size" \
+    "nf4 --scale tensor|nf4: scale is tensor, but there is one per block" \
+    "dynamic8 --scale none|dynamic8: scale is none, but there is one" \
+    "ternary --scale row --compat eformer|ternary: scale is row, but compat eformer has no" \
+    "ternary --threshold absmean --compat eformer|threshold is absmean, but compat eformer" \
     "ternary --scale row --block-size 64|block_size is 64, but scale is row" \
-    "ternary --compat bnb-cpu|compat is bnb-cpu: no version of that has" \
-    "int8 --threshold absmean|int8: threshold is absmean, and it has no use" \
-    "q8_0 --axis 0|q8_0: axis is given, and it has no use for it" \
+    "ternary --compat bnb-cpu|compat is bnb-cpu, which has no such format" \
+    "int8 --threshold absmean|int8: threshold is absmean, but this format" \
+    "q8_0 --axis 0|q8_0: axis is given, but this format does not use it" \
     "q8_0 --linear-class bitlinear|--linear-class bitlinear is no way to store q8_0" \
-    "nf4 --axis 0|nf4: axis 0 is to share a scale, but blocks run along" \
-    "dynamic8 --axis -1|axis 1 is to share a scale, but blocks run along"; do
+    "nf4 --axis 0|nf4: cannot share a scale along axis 0, because blocks" \
+    "dynamic8 --axis -1|cannot share a scale along axis 1, because blocks"; do
     # shellcheck disable=SC2086 # words, meant to split
     refused 2 "${how#*|}" quantize "$values" -o "$out" --type ${how%%|*}
 done

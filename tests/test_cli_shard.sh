@@ -124,7 +124,7 @@ refused 2 'shard needs --mesh' "${shard[@]}"
 refused 2 'shard needs --output' shard "$tmp/model.safetensors" --mesh tp=4 \
     --spec '.=P(tp)'
 refused 2 'it is written PATTERN=P(None, tp)' "${shard[@]}" --spec nothing
-refused 2 'it is written dp=2,tp=4' shard "$tmp/model.safetensors" -o \
+refused 2 'expected axes such as dp=2,tp=4' shard "$tmp/model.safetensors" -o \
     "$tmp/none" --mesh tp --spec '.=P(tp)'
 refused 1 "'up.weight': spec P(pp) names pp, which the mesh tp=4 lacks" \
     "${shard[@]}" --spec '.=P(pp)' -q

@@ -156,8 +156,9 @@ static void obeys(lb_ctx *cx, diary *d, const sample_format *f,
     lb_array *q = sample_views[0].make(cx, f, &o, 1);
     if (check_fails(q != NULL))
         fprintf(stderr, "%s: %s\n", f->name, lb_error(cx));
-    snprintf(say, sizeof say, "raw decodes operand 0, %s %s(6,64), whole",
-             f->fmt->name, lb_dtype_name(dtype));
+    snprintf(say, sizeof say,
+             "raw needs a dense copy of operand 0, %s %s(6,64)", f->fmt->name,
+             lb_dtype_name(dtype));
     d->n = 0;
     lb_array *out = lb_bind(cx, &raw_prim, 1, &q, NULL);
     if (policy == LB_DENSE_DENY) {

@@ -301,7 +301,7 @@ static void structure(lb_ctx *cx)
     REFUSED(lb_slice(cx, x, none, six, NULL), LB_E_ARG, "0:6:1|(2,3)");
     REFUSED(lb_slice(cx, NULL, none, six, NULL), LB_E_NULL, "operand 0");
     REFUSED(lb_reverse(cx, x, LB_AXES(2)), LB_E_AXIS, "axis 2|rank 2");
-    REFUSED(lb_reverse(cx, x, LB_AXES(1, -1)), LB_E_AXIS, "axis 1|twice");
+    REFUSED(lb_reverse(cx, x, LB_AXES(1, -1)), LB_E_AXIS, "axis 1|repeated");
     REFUSED(lb_squeeze(cx, x, LB_AXES(0)), LB_E_SHAPE, "axis 0|(2,3)|2");
     REFUSED(lb_squeeze(cx, x, LB_AXES(-3)), LB_E_AXIS, "axis -3|rank 2");
     REFUSED(lb_expand(cx, x, 3), LB_E_AXIS, "axis 3|rank 3");
@@ -330,7 +330,7 @@ static void sums(lb_ctx *cx)
     const lb_axes nine = {.n = 9};
     REFUSED(lb_reduce_sum(cx, NULL, NULL), LB_E_NULL, "");
     REFUSED(lb_reduce_sum(cx, x, LB_AXES(2)), LB_E_AXIS, "axis 2|rank 2");
-    REFUSED(lb_reduce_max(cx, x, LB_AXES(0, -2)), LB_E_AXIS, "axis 0|twice");
+    REFUSED(lb_reduce_max(cx, x, LB_AXES(0, -2)), LB_E_AXIS, "axis 0|repeated");
     REFUSED(lb_reduce_min(cx, x, &nine), LB_E_AXIS, "9 axes|rank 2");
     REFUSED(lb_reduce_and(cx, x, NULL), LB_E_DTYPE, "f32");
     REFUSED(lb_argmax(cx, x, 2, LB_I32), LB_E_AXIS, "axis 2|rank 2");
@@ -405,7 +405,7 @@ static void quantizing(lb_ctx *cx)
     REFUSED(TO("nf4", .center = true), LB_E_ARG, "nf4|center is given");
     REFUSED(TO("int8", .axes = {1, {2}}), LB_E_AXIS, "axis 2|rank 2");
     REFUSED(TO("int8", .axes = {1, {-3}}), LB_E_AXIS, "axis -3|rank 2");
-    REFUSED(TO("int8", .axes = {2, {1, -1}}), LB_E_AXIS, "axis 1|twice");
+    REFUSED(TO("int8", .axes = {2, {1, -1}}), LB_E_AXIS, "axis 1|repeated");
     REFUSED(TO("int8", .axes = {.n = 9}), LB_E_AXIS, "9 axes|rank 2");
     REFUSED(TO("int8", .axes = {.n = -1}), LB_E_AXIS, "-1 axes|rank 2");
     REFUSED(TO("int8", .dtype = LB_I8), LB_E_DTYPE, "int8|i8");
@@ -485,7 +485,7 @@ static void from_codes(lb_ctx *cx)
     REFUSED(lb_from_codes(cx, int8, NULL, s), LB_E_NULL, "codes are NULL");
     REFUSED(lb_from_codes(cx, int8, c, s), LB_E_ARG,
             "int8|code -128|element 4|-127 to 127");
-    REFUSED(lb_from_codes(cx, int8, ok, NULL), LB_E_ARG, "int8|none is given");
+    REFUSED(lb_from_codes(cx, int8, ok, NULL), LB_E_ARG, "int8|none was given");
     REFUSED(lb_from_codes(cx, int8, f, s), LB_E_DTYPE, "int8|integer");
     REFUSED(lb_from_codes(cx, int8, ok, lb_zeros(cx, LB_F32, LB_SHAPE(3, 1))),
             LB_E_SHAPE, "int8|scale|(3,1)|(2,1)|(2,3)");
@@ -497,7 +497,7 @@ static void from_codes(lb_ctx *cx)
             LB_E_UNSUPPORTED, "q8_0");
     REFUSED(lb_from_codes(cx, none, c, NULL), LB_E_ARG,
             "ternary|code -128|element 4|-1 to 1");
-    REFUSED(lb_from_codes(cx, none, ok, s), LB_E_ARG, "ternary|one is given");
+    REFUSED(lb_from_codes(cx, none, ok, s), LB_E_ARG, "ternary|one was given");
     REFUSED(lb_from_codes(cx,
                           CONFIG(.format = "binary", .scale = LB_SCALE_NONE),
                           ok, NULL),
@@ -558,10 +558,10 @@ static void reading(lb_ctx *cx)
     REFUSED(lb_read(cx, x, to, 23) ? x : NULL, LB_E_SIZE, "f32(2,3)|24|23");
     REFUSED(lb_read(cx, x, NULL, 24) ? x : NULL, LB_E_NULL, "dst");
     REFUSED(lb_read_rows(cx, x, 1, 3, to, 24) ? x : NULL, LB_E_ARG,
-            "1..3|(2,3)");
+            "1 to 3|(2,3)");
     REFUSED(lb_read_rows(cx, x, 1, 2, to, 24) ? x : NULL, LB_E_SIZE, "12|24");
     REFUSED(lb_read_rows(cx, lb_scalar(cx, 1), 0, 1, to, 4) ? x : NULL,
-            LB_E_ARG, "0..1|()");
+            LB_E_ARG, "0 to 1|()");
     REFUSED(isnan(lb_item(cx, x)) ? NULL : x, LB_E_SHAPE, "(2,3)|6");
     REFUSED(isnan(lb_item(cx, NULL)) ? NULL : x, LB_E_NULL, "NULL");
     REFUSED(lb_item_int(cx, NULL) ? x : NULL, LB_E_NULL, "NULL");

@@ -206,7 +206,7 @@ static void policies(void)
         lb_array *out = lb_bind(cx, &raw_prim, 1, &q, NULL);
         if (policy == LB_DENSE_DENY) {
             refused(cx, out != NULL, LB_E_DENIED,
-                    "raw decodes operand 0, toy_block f32(6,40), whole");
+                    "raw needs a dense copy of operand 0, toy_block f32(6,40)");
             CHECK_EQ_I(lb_bytes_in_use(cx), before);
             CHECK(!lb_explain(cx, "raw", &q, 1, NULL));
             CHECK_EQ_I(lb_error_status(cx), LB_E_DENIED);
@@ -222,7 +222,9 @@ static void policies(void)
         CHECK(sample_same(lb_bind(cx, &raw_prim, 1, &t, NULL), t, &why));
         CHECK_EQ_I(d.n, noted);
         if (policy == LB_DENSE_LOG)
-            CHECK(strstr(d.last, "raw decodes operand 0, toy_block f32(6,40)"));
+            CHECK(strstr(
+                d.last,
+                "raw needs a dense copy of operand 0, toy_block f32(6,40)"));
         else
             CHECK_EQ_I(d.n, 0);
         lb_close(cx);
@@ -365,8 +367,8 @@ static void adding_formats(lb_ctx *cx)
     REFUSED(LB_E_ARG, "to 16", f.codes = good; f.codes.most = 16);
     REFUSED(LB_E_ARG, "filler 16", f.codes = good; f.codes.filler = 16);
     REFUSED(LB_E_ARG, "part codes", f.codes = good; f.part[0].raw = false);
-    REFUSED(LB_E_NULL, "no way to encode", f.layout = wide_layout);
-    REFUSED(LB_E_NULL, "of no parts", f.layout = wide_layout;
+    REFUSED(LB_E_NULL, "no encoder", f.layout = wide_layout);
+    REFUSED(LB_E_NULL, "but no parts", f.layout = wide_layout;
             f.part[0].name = NULL);
     static const lb_foreign half[] = {{.layout = "half", .part = {"x"}}, {0}};
     REFUSED(LB_E_NULL, "half", f.foreign = half);
@@ -396,13 +398,13 @@ static void making(lb_ctx *cx)
     REFUSED(LB_E_SHAPE, "scale has shape (6,2), not (6,3)", p[1].g[1] = 16);
     REFUSED(LB_E_SHAPE, "codes", stored.dim[1] = 41);
     REFUSED(LB_E_ARG, "-1 on axis 0", p[0].g[0] = -1);
-    REFUSED(LB_E_SHAPE, "-1 of its own", p[1].own = -1);
+    REFUSED(LB_E_SHAPE, "own axis of size -1", p[1].own = -1);
     REFUSED(LB_E_DTYPE, "77", d = (lb_dtype)77);
     REFUSED(LB_E_ARG, "no part 2", p[2] = p[1]);
     REFUSED(LB_E_SHAPE, "rank 9", stored.rank = 9);
     REFUSED(LB_E_NULL, "codes is missing", p[0].a = NULL);
     REFUSED(LB_E_NULL, "scale is missing", p[1].a = NULL);
-    REFUSED(LB_E_ARG, "each 0 elements", p[0].g[1] = 0);
+    REFUSED(LB_E_ARG, "per 0 elements", p[0].g[1] = 0);
     REFUSED(LB_E_ARG, "codes must be dense",
             p[0].a = lb_broadcast_to(cx, lb_zeros(cx, LB_U8, LB_SHAPE(1)),
                                      p[0].a->shape));

@@ -539,7 +539,7 @@ static void test_refusals(lb_ctx *cx)
         REFUSES(LB_E_UNSUPPORTED, "eformer", .compat = LB_COMPAT_EFORMER);
         REFUSES(LB_E_UNSUPPORTED, "bnb-cuda", .compat = LB_COMPAT_BNB_CUDA);
         REFUSES(LB_E_UNSUPPORTED, "bnb-cpu", .compat = LB_COMPAT_BNB_CPU);
-        REFUSES(LB_E_UNSUPPORTED, "across rows", .blocks = LB_BLOCKS_FLAT);
+        REFUSES(LB_E_UNSUPPORTED, "cross rows", .blocks = LB_BLOCKS_FLAT);
         REFUSES(LB_E_ARG, "axis", .axes = {1, {1}});
         REFUSES(LB_E_ARG, "scale", .scale = LB_SCALE_BLOCK);
         REFUSES(LB_E_ARG, "threshold", .threshold = LB_THRESHOLD_ABSMEAN);

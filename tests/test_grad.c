@@ -148,10 +148,10 @@ static void tapes(lb_ctx *cx)
     CHECK(lb_tape_watch(t, x));
     y = lb_exp(cx, x);
     REFUSED(lb_tape_grad(t, y, NULL, &x, 1, g), LB_E_SHAPE,
-            "f32(3), no scalar");
+            "f32(3), not a scalar");
     CHECK(lb_tape_watch(t, x));
     REFUSED(lb_tape_grad(t, lb_exp(cx, x), lb_scalar(cx, 1), &x, 1, g),
-            LB_E_SHAPE, "f64(), the value f32(3)");
+            LB_E_SHAPE, "f64(), but the value is f32(3)");
     REFUSED(lb_tape_grad(t, NULL, NULL, &x, 1, g), LB_E_NULL, "NULL");
     lb_tape_close(t);
     lb_tape_close(NULL);
@@ -238,8 +238,8 @@ static void errors(lb_ctx *cx)
     CHECK(!two[0] && !two[1]);
     REFUSED(lb_value_and_grad(cx, cubes, &x, 1, NULL, NULL, 1), LB_E_NULL,
             "list of gradients");
-    REFUSED(GRAD(nothing, &x, NULL), LB_E_NULL, "gave no array");
-    REFUSED(GRAD(itself, &x, NULL), LB_E_SHAPE, "f32(3), no scalar");
+    REFUSED(GRAD(nothing, &x, NULL), LB_E_NULL, "returned NULL");
+    REFUSED(GRAD(itself, &x, NULL), LB_E_SHAPE, "f32(3), not a scalar");
     REFUSED(GRAD(index_of, &x, NULL), LB_E_DTYPE, "the value is i32()");
     char twin_name[] = "twin", wrong_name[] = "wrong";
     REFUSED(GRAD(by_name, &x, twin_name), LB_E_UNSUPPORTED,
@@ -257,8 +257,9 @@ static void errors(lb_ctx *cx)
     lb_clear(cx);
     REFUSED(lb_ste(cx, NULL, x, NULL), LB_E_NULL, "function is NULL");
     REFUSED(lb_ste(cx, itself, NULL, NULL), LB_E_NULL, "array is NULL");
-    REFUSED(lb_ste(cx, nothing, x, NULL), LB_E_NULL, "gave no array");
-    REFUSED(lb_ste(cx, index_of, x, NULL), LB_E_SHAPE, "() was made of (3)");
+    REFUSED(lb_ste(cx, nothing, x, NULL), LB_E_NULL, "returned NULL");
+    REFUSED(lb_ste(cx, index_of, x, NULL), LB_E_SHAPE,
+            "result () of operand (3)");
     CHECK(!lb_ste(NULL, itself, x, NULL));
     REFUSED(lb_stop_gradient(cx, NULL), LB_E_NULL, "NULL");
 }

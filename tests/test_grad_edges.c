@@ -207,9 +207,9 @@ static void on_the_way(lb_ctx *cx)
         if (watched) CHECK(lb_tape_watch(t, x));
         y = watched ? lb_neg(cx, x) : x;
         REFUSED(lb_tape_grad(t, y, NULL, NULL, 0, NULL), LB_E_SHAPE,
-                "f32(3), no scalar");
+                "f32(3), not a scalar");
         REFUSED(lb_tape_grad(t, y, lb_scalar(cx, 1), NULL, 0, NULL), LB_E_SHAPE,
-                "f64(), the value f32(3)");
+                "f64(), but the value is f32(3)");
     }
     CHECK(lb_tape_watch(t, x));
     y = lb_reduce_sum(cx, x, NULL);

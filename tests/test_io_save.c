@@ -464,7 +464,7 @@ static void test_file(void)
     o.max_memory = 0;
     REFUSED(lb_quantize_file(cx, out, out, &o), LB_E_ARG, "is also the input");
     o.config.format = "nf5";
-    REFUSED(lb_quantize_file(cx, out, to, &o), LB_E_ARG, "no format");
+    REFUSED(lb_quantize_file(cx, out, to, &o), LB_E_ARG, "unknown format");
     REFUSED(lb_quantize_file(cx, "no/such", to, &o), LB_E_FILE, "cannot open");
     REFUSED(lb_quantize_file(cx, GOLDEN "bnb4.safetensors", to, NULL),
             LB_E_UNSUPPORTED, "only dense arrays are quantized or copied");

@@ -233,10 +233,10 @@ static void errors(lb_ctx *cx)
     REFUSED(OPEN(.beta2 = NAN), "beta2 is nan");
     REFUSED(OPEN(.method = (lb_method)7), "method 7");
     REFUSED(OPEN(.schedule = LB_COSINE), "0 steps");
-    REFUSED(OPEN(.warmup = -3), "-3 to warm up");
+    REFUSED(OPEN(.warmup = -3), "-3 warmup");
     REFUSED(OPEN(.struct_size = 3), "struct_size is 3");
     REFUSED(OPEN(.method = LB_ADAM, .state = &(lb_quant_config){.format = "x"}),
-            "no format \"x\"");
+            "unknown format \"x\"");
     REFUSED(lb_optimizer_open(cx, NULL, &i, 1), "parameter 0 is i32(3)");
     REFUSED(lb_optimizer_open(cx, NULL, NULL, 1), "0 parameters");
     CHECK(!lb_optimizer_open(NULL, NULL, &w, 1));
@@ -244,9 +244,9 @@ static void errors(lb_ctx *cx)
     REFUSED(lb_optimizer_step(o, &w, &row), "its gradient f32(1)");
     lb_array *other = lb_zeros(cx, LB_F64, LB_SHAPE(3));
     REFUSED(lb_optimizer_step(o, &other, &other),
-            "parameter 0 is f64(3), its gradient f64(3), what is kept of it "
+            "parameter 0 is f64(3), its gradient f64(3), its state "
             "f32(3)");
-    REFUSED(lb_optimizer_step(o, &row, &row), "what is kept of it f32(3)");
+    REFUSED(lb_optimizer_step(o, &row, &row), "its state f32(3)");
     REFUSED(lb_optimizer_step(o, &w, &(lb_array *){NULL}),
             "gradient 0 is NULL");
     REFUSED(lb_optimizer_step(o, NULL, &w), "parameters is NULL");

@@ -443,7 +443,7 @@ static void test_errors(lb_ctx *cx)
     check_refused(cx, lb_random_uniform(cx, k, LB_F64, s, -1e308, 1e308),
                   LB_E_ARG, "hi - lo");
     check_refused(cx, lb_random_uniform(cx, k, LB_F16, s, 1.0001, 1.0002),
-                  LB_E_ARG, "no f16 number");
+                  LB_E_ARG, "no f16 value");
     check_refused(cx, lb_random_normal(cx, k, LB_U8, s), LB_E_DTYPE,
                   "random_normal: dtype u8");
     check_refused(cx, lb_random_permutation(cx, k, -5), LB_E_ARG, "n is -5");

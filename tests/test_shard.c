@@ -170,8 +170,7 @@ static void refusals(lb_ctx *cx, lb_mesh *mesh)
         say(!lb_shard(cx, mesh, q, "P(None, x)"), "refuse", "blocks", "");
         snprintf(want, sizeof want,
                  "spec P(None, x) cuts axis 1 of nf4 f32(16,64) in pieces of "
-                 "%d, inside blocks of 64: a block size that divides %d would "
-                 "do",
+                 "%d, inside blocks of 64: use a block size that divides %d",
                  64 / n, 64 / n);
         say(!strcmp(lb_error(cx), want), "refuse", "blocks", lb_error(cx));
         lb_clear(cx);

@@ -1,6 +1,6 @@
-/* array.c - stores and views: made, counted, looked at.
+/* array.c - stores and views: creation, reference counts, access.
  *
- * A dense store and its elements are one block, so that a result costs two
+ * A dense store and its elements are one block, so a result costs two
  * allocations: the view and the store.
  */
 #include <math.h>
@@ -8,13 +8,13 @@
 
 #include "core/core.h"
 
-/* The elements of a dense store begin here, aligned to 64. */
+/* Offset of the elements of a dense store, aligned to 64. */
 static const size_t header = (sizeof(lb_store) + 63) / 64 * 64;
 
-/* Named by the registry alone; the leaf is the one format the core knows. */
+/* The only format that the core knows: the leaf. */
 extern const lb_format lb_format_dense;
 
-/* What is made: a view and the count of its references. */
+/* An allocated view with its reference count. */
 typedef struct {
     int refs; /* atomic */
     lb_heap *heap;
@@ -51,7 +51,7 @@ void lb_unref(lb_array *a)
     lb_heap_free(c->heap, c, c->got);
 }
 
-/* A view without a store yet, not owned by any scope. */
+/* A view without a store, not yet owned by any scope. */
 static lb_array *blank(lb_ctx *cx)
 {
     size_t got;
@@ -87,7 +87,7 @@ lb_array *lb_view_store(lb_ctx *cx, lb_store *store, lb_dtype dtype)
     return lb_own(cx, a);
 }
 
-/* The plain view of a new dense store; room: bytes to have behind it. */
+/* The plain view of a new dense store; room: bytes to allocate for elements. */
 static lb_array *leaf(lb_ctx *cx, lb_dtype dtype, const lb_shape *shape,
                       size_t room)
 {
@@ -147,7 +147,7 @@ lb_array *lb_from(lb_ctx *cx, lb_dtype dtype, lb_shape shape, const void *data)
     lb_array *a = lb_dense(cx, dtype, &shape);
     if (!a || !a->store->data_size) return a;
     memcpy(a->store->data, data, a->store->data_size);
-    if (dtype == LB_BOOL) { /* any byte but 0 is true; inside, true is 1 */
+    if (dtype == LB_BOOL) { /* normalize: any byte except 0 is true */
         uint8_t *b = a->store->data;
         for (size_t i = 0; i < a->store->data_size; i++)
             b[i] = b[i] != 0;
@@ -155,7 +155,7 @@ lb_array *lb_from(lb_ctx *cx, lb_dtype dtype, lb_shape shape, const void *data)
     return a;
 }
 
-/* The first byte that is neither 0 nor 1; -1 if there is none. */
+/* Index of the first byte that is neither 0 nor 1; -1 if there is none. */
 static int64_t not_bool(const void *data, const lb_shape *shape)
 {
     const uint8_t *b = data;
@@ -183,7 +183,8 @@ lb_array *lb_wrap(lb_ctx *cx, lb_dtype dtype, lb_shape shape, const void *data,
     }
     lb_array *a = leaf(cx, dtype, &shape, 0);
     if (!a) return NULL;
-    memcpy(&a->store->data, &data, sizeof data); /* never written to */
+    memcpy(&a->store->data, &data, sizeof data); /* cast away const; never
+                                                  * written */
     a->store->done = done;
     a->store->user = user;
     return a;
@@ -208,7 +209,7 @@ lb_array *lb_scalar_int(lb_ctx *cx, int64_t value)
                         fits ? (const void *)&i : (const void *)&value));
 }
 
-/* ---- looking ------------------------------------------------------------ */
+/* ---- access -------------------------------------------------------------- */
 
 int lb_rank(const lb_array *a)
 {
@@ -236,7 +237,7 @@ lb_dtype lb_dtype_of(const lb_array *a)
     return a ? a->dtype : LB_NO_DTYPE;
 }
 
-/* What a's slice is stored as, if it is sharded. */
+/* If a is sharded: the format of its slice. */
 const char *lb_format_of(const lb_array *a)
 {
     if (a && a->store->sharding) a = a->store->part[0].a;
@@ -275,7 +276,7 @@ const void *lb_data(const lb_array *a)
            (size_t)a->offset * lb_dtype_size(a->dtype);
 }
 
-/* Straight into the caller's memory, where elements can lie. */
+/* Computes directly into the caller's memory, if it is aligned. */
 static lb_verdict read_into(lb_ctx *cx, lb_array *a, void *dst, size_t size)
 {
     const lb_prim *copy = lb_find_primitive(cx, "copy");
@@ -302,7 +303,7 @@ static lb_array *rows_of(lb_ctx *cx, const lb_array *a, int64_t lo, int64_t hi)
     return rows;
 }
 
-/* A piece at a time: what is decoded on the way stays small and in cache. */
+/* Reads in pieces, so that temporary results are small and stay in cache. */
 static bool read_pieces(lb_ctx *cx, const lb_array *a, char *dst, size_t size)
 {
     const size_t piece = (size_t)4 << 20;
@@ -327,7 +328,8 @@ bool lb_read(lb_ctx *cx, lb_array *a, void *dst, size_t size)
     if (!a || !cx) return lb_fail(cx, LB_E_NULL, "read: the array is NULL");
     const size_t want = (size_t)lb_size(a) * lb_dtype_size(a->dtype);
     if (size != want)
-        return lb_fail(cx, LB_E_SIZE, "read: %s%s is %zu bytes, dst %zu",
+        return lb_fail(cx, LB_E_SIZE,
+                       "read: %s%s is %zu bytes, but dst has %zu",
                        lb_dtype_name(a->dtype), LB_SHOW(&a->shape), want, size);
     if (!want) return true;
     if (!dst) return lb_fail(cx, LB_E_NULL, "read: dst is NULL");
@@ -351,7 +353,8 @@ bool lb_read_rows(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi, void *dst,
 {
     if (!a || !cx) return lb_fail(cx, LB_E_NULL, "read: the array is NULL");
     if (!a->shape.rank || lo < 0 || hi < lo || hi > a->shape.dim[0])
-        return lb_fail(cx, LB_E_ARG, "read: rows %lld..%lld of shape %s",
+        return lb_fail(cx, LB_E_ARG,
+                       "read: rows %lld to %lld are not in shape %s",
                        (long long)lo, (long long)hi, LB_SHOW(&a->shape));
     lb_enter(cx);
     a = lb_here(cx, a);

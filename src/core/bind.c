@@ -1,11 +1,11 @@
-/* bind.c - the one door. Every operation comes through lb_bind.
+/* bind.c - the single entry point: every operation goes through lb_bind.
  *
- *   layers   the innermost sees the call and hands it down with lb_bind
- *   infer    shape and dtype of the result, or a sentence
- *   rule     the format's own way, if it has one and does not decline
- *   move     a view, or whole blocks
- *   tiles    eval, decoding what it reads as it reads it
- *   dense    eval on dense copies of the operands, if the policy lets
+ *   layers   the innermost sees the call and passes it on with lb_bind
+ *   infer    shape and dtype of the result, or an error
+ *   rule     the format's own implementation, if it has one that accepts
+ *   move     a view, or moved whole blocks
+ *   tiles    eval, decoding operands as it reads them
+ *   dense    eval on dense copies of the operands, if the policy allows
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,21 +23,20 @@ typedef struct {
 
 /* ---- tiers -------------------------------------------------------------- */
 
-/* A rule is anybody's code: what it returns is what infer promised, or an
- * error. */
+/* Rules are user code: check that the result is what infer promised. */
 static bool is_promised(lb_ctx *cx, const lb_call *c, int i, const lb_array *a)
 {
     if (a && a->dtype == c->dtype && lb_shape_equal(&a->shape, &c->shape))
         return true;
-    return lb_fail(cx, LB_E_ARG, "%s: the rule of %s gave %s%s, not %s%s",
+    return lb_fail(cx, LB_E_ARG, "%s: the rule of %s returned %s%s, not %s%s",
                    c->prim->name, c->in[i]->store->fmt->name,
                    a ? lb_dtype_name(a->dtype) : "nothing",
                    a ? LB_SHOW(&a->shape) : "", lb_dtype_name(c->dtype),
                    LB_SHOW(&c->shape));
 }
 
-/* Operands in order, each one's rules in order: the first that does not
- * decline has decided. */
+/* Tries the rules of each operand in order; the first that does not decline
+ * decides. */
 static lb_verdict by_rule(lb_ctx *cx, const lb_call *c, lb_array **out)
 {
     for (int i = 0; i < c->n_in; i++) {
@@ -52,7 +51,7 @@ static lb_verdict by_rule(lb_ctx *cx, const lb_call *c, lb_array **out)
     return LB_DECLINED;
 }
 
-/* Rules and moves may make arrays on their way: only the result leaves. */
+/* Rules and moves may create intermediate arrays: only the result leaves. */
 static lb_verdict by_rule_or_move(lb_ctx *cx, const lb_call *c, bind_report *r,
                                   lb_array **out)
 {
@@ -70,23 +69,24 @@ static lb_verdict by_rule_or_move(lb_ctx *cx, const lb_call *c, bind_report *r,
     return v;
 }
 
-/* The policy's answer to a dense copy of operand i. */
+/* Applies the policy to a dense copy of operand i. */
 static bool may_copy(lb_ctx *cx, const lb_call *c, int i)
 {
     char s[LB_ERROR_SIZE];
     const lb_array *a = c->in[i];
     const lb_dense_policy policy = lb_dense_of(cx, a->store->fmt);
     if (policy == LB_DENSE_ALLOW) return true;
-    snprintf(s, sizeof s, "%s decodes operand %d, %s %s%s, whole",
+    snprintf(s, sizeof s, "%s needs a dense copy of operand %d, %s %s%s",
              c->prim->name, i, lb_format_of(a), lb_dtype_name(a->dtype),
              LB_SHOW(&a->shape));
     if (policy == LB_DENSE_DENY)
-        return lb_fail(cx, LB_E_DENIED, "%s, and the context denies it", s);
+        return lb_fail(cx, LB_E_DENIED,
+                       "%s, which the context's policy forbids", s);
     if (cx->log) cx->log(cx->log_user, s);
     return true;
 }
 
-/* Operands as a dense primitive wants them; copy has room for them. */
+/* Makes operands dense and row-major; copy has room for all of them. */
 static bool densify(lb_ctx *cx, lb_call *c, lb_array **copy, bind_report *r)
 {
     for (int i = 0; i < c->n_in; i++) {
@@ -115,14 +115,14 @@ static void run_units(void *arg, int64_t lo, int64_t hi, int thread)
     w.hi = hi;
     if (j->scratch) w.scratch = j->scratch + j->stride * (size_t)thread;
     w.call->prim->eval(&w);
-    lb_stream_end(); /* before others read what was written past the caches */
+    lb_stream_end(); /* complete non-temporal stores before others read */
 }
 
 static bool in_trouble(lb_ctx *cx, const lb_call *c, int64_t where)
 {
     if (c->prim->trouble) c->prim->trouble(cx, c, where);
-    return lb_fail(cx, LB_E_ARG, "%s: cannot take element %lld", c->prim->name,
-                   (long long)where);
+    return lb_fail(cx, LB_E_ARG, "%s: invalid value at element %lld",
+                   c->prim->name, (long long)where);
 }
 
 static bool run_phases(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
@@ -152,7 +152,7 @@ static bool run_phases(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
         j.work.phase = p;
         lb_pool_run(cx->pool, plan->units[p], run_units, &j);
         ok = trouble == INT64_MAX || in_trouble(cx, c, trouble);
-        /* Others wait for this slice, also if it cannot go on. */
+        /* Other ranks wait for this slice, even if it has failed. */
         if (c->whole && c->whole->reduce && c->prim->meet)
             ok = c->prim->meet(&j.work) && ok;
     }
@@ -187,8 +187,8 @@ static lb_array *by_eval(lb_ctx *cx, lb_call *c, bind_report *r)
     return NULL;
 }
 
-/* Copies of operands must be freed before the call returns, so they have a
- * scope and a block of their own. */
+/* Copies of operands must be freed before the call returns, so they have their
+ * own scope and list. */
 static lb_array *by_dense(lb_ctx *cx, lb_call *c, bind_report *r)
 {
     size_t got;
@@ -202,7 +202,7 @@ static lb_array *by_dense(lb_ctx *cx, lb_call *c, bind_report *r)
     lb_enter(cx);
     lb_array *out = densify(cx, c, copy, r) ? by_eval(cx, c, r) : NULL;
     lb_leave_with(cx, out);
-    c->in = in; /* explaining still looks at them */
+    c->in = in; /* lb_explain still uses them */
     lb_heap_free(cx->heap, copy, got);
     return out;
 }
@@ -228,7 +228,7 @@ static lb_array *run(lb_ctx *cx, lb_call *c, bind_report *r)
     return c->prim->dense ? by_dense(cx, c, r) : by_eval(cx, c, r);
 }
 
-/* ---- the door ----------------------------------------------------------- */
+/* ---- lb_bind ------------------------------------------------------------- */
 
 static bool check_call(lb_ctx *cx, const lb_prim *prim, int n,
                        lb_array *const *in, const void *params)
@@ -264,7 +264,7 @@ static lb_call make_call(lb_ctx *cx, const lb_prim *prim, int n,
     };
 }
 
-/* A mesh's layer lets no sharded array through. */
+/* The mesh's layer handles all sharded arrays: none may get here. */
 static bool all_here(lb_ctx *cx, const lb_prim *prim, int n,
                      lb_array *const *in)
 {
@@ -272,7 +272,7 @@ static bool all_here(lb_ctx *cx, const lb_prim *prim, int n,
         if (in[i]->store->sharding)
             return lb_fail(cx, LB_E_MESH,
                            "%s: operand %d, %s%s, is sharded over a mesh that "
-                           "is not, or no longer, of this context",
+                           "does not, or no longer, belong to this context",
                            prim->name, i, lb_dtype_name(in[i]->dtype),
                            LB_SHOW(&in[i]->shape));
     return true;
@@ -342,7 +342,7 @@ void lb_pop_layer(lb_ctx *cx)
     if (cx->layer) cx->layer = cx->layer->below;
 }
 
-/* ---- explaining --------------------------------------------------------- */
+/* ---- lb_explain ---------------------------------------------------------- */
 
 static size_t say_array(char *to, size_t room, const lb_array *a)
 {
@@ -357,14 +357,14 @@ static size_t say_array(char *to, size_t room, const lb_array *a)
 
 static void say_call(lb_ctx *cx, const lb_call *c, const bind_report *r)
 {
-    enum { SHOWN = 4 }; /* operands, of a long list */
+    enum { SHOWN = 4 }; /* operands shown of a long list */
     char *to = cx->explain;
     size_t room = sizeof cx->explain, at = 0;
     at += (size_t)snprintf(to, room, "%.64s", c->prim->name);
     for (int i = 0; i < c->n_in && i < SHOWN; i++)
         at += say_array(to + at, room - at, c->in[i]);
     at += (size_t)snprintf(
-        to + at, room - at, "%s -> %s%s: %s", c->n_in > SHOWN ? " .." : "",
+        to + at, room - at, "%s -> %s%s: %s", c->n_in > SHOWN ? " ..." : "",
         lb_dtype_name(c->dtype), LB_SHOW(&c->shape), r->tier);
     if (strcmp(r->tier, "tiles") == 0 || strcmp(r->tier, "dense") == 0)
         snprintf(to + at, room - at,
@@ -374,7 +374,7 @@ static void say_call(lb_ctx *cx, const lb_call *c, const bind_report *r)
                  c->threads == 1 ? "" : "s", r->shared, r->per_thread);
 }
 
-/* A layer that does something of its own with the call says what. */
+/* Asks the layers whether one of them would handle the call itself. */
 static bool by_layer(lb_ctx *cx, const lb_call *c, bind_report *r)
 {
     for (lb_layer *l = cx->layer; l; l = l->below) {
@@ -393,14 +393,15 @@ const char *lb_explain(lb_ctx *cx, const char *primitive, lb_array *const *in,
     if (!cx) return NULL;
     const lb_prim *prim = lb_find_primitive(cx, primitive);
     if (!prim) {
-        lb_fail(cx, LB_E_ARG, "explain: no primitive \"%.100s\"",
+        lb_fail(cx, LB_E_ARG, "explain: unknown primitive \"%.100s\"",
                 primitive ? primitive : "");
         return NULL;
     }
     if (!check_call(cx, prim, n, in, params)) return NULL;
     lb_call c = make_call(cx, prim, n, in, params);
     bind_report r = {.kernel = ""};
-    /* An earlier error must not hide one of this call, nor be lost to it. */
+    /* Set an earlier error aside, so that it neither hides an error of this
+     * call nor gets lost. */
     const lb_status before = cx->status;
     char sentence[LB_ERROR_SIZE];
     memcpy(sentence, cx->error, sizeof sentence);

@@ -1,14 +1,15 @@
-/* blocks.c - moving whole blocks, the format kept: pack, join, pick.
+/* blocks.c - moving whole blocks without leaving the format: pack, join, pick.
  *
- * Per part, along stored axis k with box [lo, end) of n:
+ * Conditions per part, along stored axis k with box [lo, end) of n:
  *   cut     g == 0, or lo and end are multiples of g (or end is n)
  *   join    same format, meaning, dtype, axis order and table; cut; along the
- *           joined axis g ? all but the last a multiple of g : equal entries
+ *           joined axis all but the last are multiples of g or, if g == 0,
+ *           the entries are equal
  *   pick    cut, and g <= 1 along the axis
- * then the same again for the part. A part that cannot keep its own format
- * becomes a dense part, unless it is firm: then the whole declines. All is
- * asked first, down to the leaves (the can_ functions), and moved after, so
- * that nothing is half done.
+ * The same conditions then apply to the part itself. A part that cannot keep
+ * its own format becomes dense, unless it is firm: then the move declines.
+ * Everything is checked first, down to the leaves (the can_ functions), and
+ * moved afterwards, so that a move is never left half done.
  */
 #include <string.h>
 
@@ -19,13 +20,14 @@ static bool is_leaf(const lb_array *a)
     return a->store->data != NULL;
 }
 
-/* A part that may become dense, or is. */
+/* Whether a part may become dense, or is. */
 static bool is_soft(const lb_store *s, int p, const lb_array *part)
 {
     return !s->fmt->part[p].firm || is_leaf(part);
 }
 
-/* A contiguous view as one row: blocks that cross rows lie in one. */
+/* Views a contiguous array as one row, so that blocks that cross rows are
+ * within a row. */
 static bool as_row(const lb_array *a, lb_array *row)
 {
     if (a->shape.rank < 2 || !lb_is_row_major(a)) return false;
@@ -48,7 +50,7 @@ static lb_array *logical_view(lb_array *plain, const lb_box *b,
     return plain;
 }
 
-/* The row that a move gave, in the shape that was asked for. */
+/* Gives the row returned by a move the requested shape. */
 static lb_verdict give_row(lb_verdict v, const lb_shape *shape, lb_array **row)
 {
     if (v == LB_DONE) {
@@ -74,7 +76,7 @@ bool lb_can_pack(const lb_array *a)
     return true;
 }
 
-/* The part with compact bytes of its own: packed if it can be, else dense. */
+/* Copies a part to compact storage: packed if possible, else dense. */
 static lb_array *pack_part(lb_ctx *cx, const lb_array *cut)
 {
     lb_array *view = lb_view(cx, cut), *out = NULL;
@@ -83,7 +85,7 @@ static lb_array *pack_part(lb_ctx *cx, const lb_array *cut)
     case LB_DONE:
         return out;
     case LB_DECLINED:
-        /* A run of something larger would keep all of it. */
+        /* A view into something larger would keep all of it alive. */
         if (lb_size(view) < lb_shape_size(&view->store->shape))
             return lb_bind(cx, lb_find_primitive(cx, "copy"), 1, &view, NULL);
         return lb_materialize(cx, view);
@@ -154,8 +156,8 @@ static bool same_table(const lb_array *x, const lb_box *a, const lb_array *y,
     return true;
 }
 
-/* Whether operand i of n can follow the first; parts that go along with it
- * are asked in turn by can_join_parts. */
+/* Whether operand i of n can be joined to the first; can_join_parts checks the
+ * parts that are joined with it. */
 static bool can_follow(const lb_cpu *cpu, const lb_array *first,
                        const lb_box *b0, const lb_array *a, int axis, bool last)
 {
@@ -176,7 +178,7 @@ static bool can_follow(const lb_cpu *cpu, const lb_array *first,
     return true;
 }
 
-/* The pieces of part p of all operands, as arrays. */
+/* Part p of all operands. */
 static bool pieces(lb_ctx *cx, lb_array *const *in, int n, int p,
                    lb_array **piece)
 {
@@ -189,7 +191,7 @@ static bool pieces(lb_ctx *cx, lb_array *const *in, int n, int p,
     return true;
 }
 
-/* One packed firm part among them is enough to ask. */
+/* If one packed part is firm, all must be joined packed. */
 static bool all_soft(lb_array *const *in, int n, int p)
 {
     for (int i = 0; i < n; i++)
@@ -216,7 +218,7 @@ static lb_verdict can_join(lb_ctx *cx, lb_array *const *in, int n, int axis,
             continue;
         }
         if (!pieces(cx, in, n, p, piece)) return LB_FAILED;
-        lb_array **below = piece + n; /* room for each level of nesting */
+        lb_array **below = piece + n; /* space for deeper levels of nesting */
         const lb_verdict v = can_join(cx, piece, n, at, &part_box, below);
         if (v != LB_DONE) return v;
     }
@@ -247,7 +249,7 @@ static lb_verdict join_boxes(lb_ctx *cx, lb_array *const *in, int n, int axis,
     return *out ? LB_DONE : LB_FAILED;
 }
 
-/* Along axis 0, contiguous operands also join as rows, end to end. */
+/* Along axis 0, contiguous operands can also be joined as rows, end to end. */
 static lb_verdict join_rows(lb_ctx *cx, lb_array *const *in, int n,
                             lb_array **piece, lb_array **out)
 {

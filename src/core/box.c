@@ -1,19 +1,19 @@
-/* box.c - a view as a box of its store, re-shaped if need be.
+/* box.c - a view as a box of its store, which is re-shaped if necessary.
  *
- * The strides of a view, sorted s0 >= s1 >= .., name a stored shape (N/s0,
- * s0/s1, .., sk): if the store can be given that shape, the view is a box of
- * it. Re-shaping matches old and new axes into groups of equal product. Within
- * a group a part is shared, or has one entry per G consecutive elements, or
- * cannot be expressed; G is carried over to the new axes. This one rule turns
- * a flat row of blocks into rows when the blocks divide them, merges and
+ * The strides of a view, sorted s0 >= s1 >= ..., imply a stored shape (N/s0,
+ * s0/s1, ..., sk). If the store can be given that shape, the view is a box of
+ * it. Re-shaping matches old and new axes in groups of equal product. Within a
+ * group a part is shared, or has one entry per G consecutive elements, or
+ * cannot be expressed; G is carried over to the new axes. This single rule
+ * turns a flat row of blocks into rows if the blocks divide them, merges and
  * splits row axes, and writes a per-row scale as "one per C elements".
  */
 #include <string.h>
 
 #include "core/core.h"
 
-/* One entry per how many consecutive elements of axes [from, to): 0 shared, -1
- * neither. */
+/* Number of consecutive elements of axes [from, to) per entry; 0: shared, -1:
+ * cannot be expressed. */
 static int64_t group_run(const int64_t *n, const int64_t *g, int from, int to)
 {
     int64_t run = 1, outer = 1;
@@ -30,13 +30,15 @@ static int64_t group_run(const int64_t *n, const int64_t *g, int from, int to)
         } else {
             run *= g[k];
             follows = true;
-            if (outer > 1 && n[k] % g[k]) return -1; /* short blocks inside */
+            if (outer > 1 && n[k] % g[k])
+                return -1; /* short blocks in the
+                            * interior */
         }
     }
     return follows ? run : 0;
 }
 
-/* The inverse: g of new axes [from, to) for one entry per run elements. */
+/* The inverse: g of the new axes [from, to), given elements per entry. */
 static bool group_split(int64_t run, const int64_t *n, int64_t *g, int from,
                         int to)
 {
@@ -63,7 +65,7 @@ static bool group_split(int64_t run, const int64_t *n, int64_t *g, int from,
     return true;
 }
 
-/* The table's line of part p for a store of shape `to`. */
+/* The table row of part p for a store of shape `to`. */
 static bool reshape_part(const lb_store *s, int p, const lb_shape *to,
                          lb_part *part)
 {
@@ -82,13 +84,13 @@ static bool reshape_part(const lb_store *s, int p, const lb_shape *to,
         const int64_t run = group_run(s->shape.dim, old->g, i0, i);
         if (run < 0 || !group_split(run, to->dim, part->g, j0, j)) return false;
     }
-    /* An element's place inside an entry is counted along the last axis. */
+    /* Positions inside an entry are counted along the last axis. */
     return !s->fmt->part[p].raw ||
            (to->rank && s->shape.rank &&
             part->g[to->rank - 1] == old->g[s->shape.rank - 1]);
 }
 
-/* The parts of the store as those of a store of box->shape. */
+/* Adapts the store's parts to a store of box->shape. */
 static bool reshape_store(const lb_store *s, lb_box *b)
 {
     const bool same = lb_shape_equal(&s->shape, &b->shape);
@@ -106,8 +108,8 @@ static bool reshape_store(const lb_store *s, lb_box *b)
     return true;
 }
 
-/* Axes of a by falling stride; ones: also those of size 1, whose strides may
- * mean something. Returns how many, or -1. */
+/* Sorts the axes of a by falling stride. ones: include axes of size 1, whose
+ * strides may be meaningful. Returns their number, or -1. */
 static int sort_axes(const lb_array *a, bool ones, int64_t total, int *order)
 {
     int m = 0;
@@ -145,7 +147,7 @@ static bool try_box(const lb_array *a, bool ones, lb_box *b)
         b->n[j] = a->shape.dim[order[j]];
         outer = s;
     }
-    if (outer != 1 || m == 0) { /* of an inner axis we see one element */
+    if (outer != 1 || m == 0) { /* the view has one element of an inner axis */
         if (m == LB_MAX_RANK) return false;
         b->n[m] = 1;
         b->shape.dim[b->shape.rank++] = outer;
@@ -165,8 +167,8 @@ bool lb_as_box(const lb_array *a, lb_box *b)
     return try_box(a, true, b) || try_box(a, false, b);
 }
 
-/* Values would be right for any end; that it is a multiple of g, or the
- * store's, keeps bytes canonical: no entry of elements that are not there. */
+/* Values would be correct for any end. Requiring a multiple of g, or the end of
+ * the store, keeps bytes canonical: no entry covers elements outside. */
 bool lb_box_cut(const lb_box *b, int p, lb_array *cut)
 {
     const lb_part *part = &b->part[p];

@@ -1,8 +1,8 @@
 /* ctx.c - contexts: options, the first error, scopes.
  *
- * owned lists the arrays of all open scopes, outermost first; scope[i] is
- * where the i-th begins. To keep an array is to swap it to the front of the
- * innermost scope and let that begin one later.
+ * owned lists the arrays of all open scopes, outermost first; scope[i] is where
+ * the i-th begins. Keeping an array swaps it to the front of the innermost
+ * scope and moves the beginning of that scope past it.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,7 +36,8 @@ lb_status lb_error_status(const lb_ctx *cx)
 
 const char *lb_error(const lb_ctx *cx)
 {
-    return cx ? cx->error : "no context: lb_open failed (lb_open_why says why)";
+    return cx ? cx->error
+              : "no context: lb_open failed (lb_open_why returns the reason)";
 }
 
 void lb_clear(lb_ctx *cx)
@@ -64,7 +65,7 @@ const char *lb_version(void)
 
 /* ---- lists -------------------------------------------------------------- */
 
-/* Room for one more item of size bytes in a block of *room items. */
+/* Grows a block of *room items of size bytes, so that one more fits. */
 static void *grown(lb_ctx *cx, void *old, int64_t n, int64_t *room, size_t size,
                    size_t *got)
 {
@@ -137,37 +138,39 @@ static bool settle_level(settings *s)
                       "avx512vnni, neon",
                       from, name);
     case LB_CHOICE_UNAVAILABLE:
-        return refuse(s, "%s is \"%s\", but the best this CPU offers is %s",
+        return refuse(s,
+                      "%s is \"%s\", but the highest level of this CPU is %s",
                       from, name, lb_level_name(s->machine.best));
     default:
         return true;
     }
 }
 
-/* Other than isa this may name what the CPU lacks: a program can say "no
- * AVX-512" without asking first whether there is any. */
+/* Unlike isa this may name levels that the CPU lacks, so that a program can
+ * disable AVX-512 without checking for it first. */
 static bool settle_off(settings *s)
 {
     const uint64_t levels = ((uint64_t)2 << LB_LEVEL_AVX512VNNI) - 1;
     const uint64_t none = (uint64_t)1 << LB_LEVEL_REF | ~levels;
     if (s->o.cpu_off & none)
-        return refuse(s,
-                      "options.cpu_off is 0x%llx, where bits of 0x%llx are "
-                      "levels that can be switched off",
-                      (unsigned long long)s->o.cpu_off,
-                      (unsigned long long)~none);
+        return refuse(
+            s,
+            "options.cpu_off is 0x%llx, but only the levels in 0x%llx "
+            "can be switched off",
+            (unsigned long long)s->o.cpu_off, (unsigned long long)~none);
     s->level = lb_level_without(s->level, s->o.cpu_off);
     return true;
 }
 
-/* An option if it is given, else the word of a variable, else 1: the first of
- * the words, which are those of an enum from 1 to n. */
+/* The option if it is given, else the value of the environment variable, else
+ * 1. word lists the names of the enum values 1 to n. */
 static bool settle_word(settings *s, const char *option, unsigned given,
                         const char *variable, const char *const *word, int n,
                         int *out)
 {
     if (given > (unsigned)n)
-        return refuse(s, "options.%s is %u", option, given);
+        return refuse(s, "options.%s is %u, which is not a valid value", option,
+                      given);
     const char *env = getenv(variable);
     *out = given ? (int)given : 1;
     if (given || !env || !*env) return true;
@@ -202,8 +205,8 @@ static bool settle_precision(settings *s)
     return true;
 }
 
-/* struct_size lets an older or newer caller's struct be read as far as both
- * sides know it. */
+/* struct_size makes structs of older and newer callers compatible: read the
+ * part known to both sides. */
 static bool settle(const lb_options *options, settings *s)
 {
     *s = (settings){0};
@@ -211,17 +214,17 @@ static bool settle(const lb_options *options, settings *s)
         const size_t size =
             options->struct_size ? options->struct_size : sizeof s->o;
         if (size < offsetof(lb_options, allocator))
-            return refuse(s, "options.struct_size is %zu", size);
+            return refuse(s, "options.struct_size is %zu, too small", size);
         memcpy(&s->o, options, size < sizeof s->o ? size : sizeof s->o);
     }
     const lb_allocator *al = s->o.allocator;
     if (al && (!al->alloc || !al->free))
         return refuse(s, "options.allocator lacks alloc or free");
     if (s->o.threads < 0 || s->o.threads > LB_POOL_MAX)
-        return refuse(s, "options.threads is %d: not in 0..%d", s->o.threads,
+        return refuse(s, "options.threads is %d, not in 0..%d", s->o.threads,
                       LB_POOL_MAX);
     if (s->o.keep_bytes < -1)
-        return refuse(s, "options.keep_bytes is %lld",
+        return refuse(s, "options.keep_bytes is %lld, less than -1",
                       (long long)s->o.keep_bytes);
     return settle_level(s) && settle_off(s) && settle_dense(s) &&
            settle_precision(s);
@@ -344,7 +347,7 @@ void lb_enter(lb_ctx *cx)
     if (cx->n_scopes >= cx->scope_room) {
         void *to = grown(cx, cx->scope, cx->n_scopes, &cx->scope_room,
                          sizeof *cx->scope, &cx->scope_got);
-        if (!to) { /* its arrays go to the enclosing scope instead */
+        if (!to) { /* its arrays will go to the enclosing scope */
             cx->lost_scopes++;
             return;
         }
@@ -365,13 +368,13 @@ void lb_leave(lb_ctx *cx)
     if (!cx) return;
     if (cx->lost_scopes)
         cx->lost_scopes--;
-    else if (cx->n_scopes > 1) /* the outermost is the context's own */
+    else if (cx->n_scopes > 1) /* the outermost scope belongs to the context */
         end_scope(cx);
 }
 
 lb_array *lb_keep(lb_ctx *cx, lb_array *a)
 {
-    /* There is nothing outside of the outermost scope but lb_ref. */
+    /* Outside of the outermost scope arrays are only kept by lb_ref. */
     if (!cx || !a || cx->n_scopes < 2 || cx->lost_scopes) return a;
     int64_t *begin = &cx->scope[cx->n_scopes - 1];
     void **item = cx->owned.item;
@@ -400,7 +403,8 @@ void lb_drop(lb_ctx *cx, lb_array *a)
         while (scope >= 0 && cx->scope[scope] > i)
             scope--;
         if (item[i] != a) continue;
-        /* The last of each scope fills the hole, outward to inward. */
+        /* Fill the hole with the last array of each scope, from the outermost
+         * affected scope inward. */
         for (int64_t s = scope; s < cx->n_scopes; s++) {
             const int64_t end =
                 s + 1 < cx->n_scopes ? cx->scope[s + 1] : cx->owned.n;

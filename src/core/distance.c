@@ -1,6 +1,6 @@
 /* distance.c - see distance.h. A unit of work is a stretch of fixed length,
- * decoded and added up in runs that stay in L1; what comes of stretches is
- * added in their order. */
+ * decoded and added up in runs that stay in L1. The results of stretches are
+ * added in order. */
 #include "core/distance.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ typedef struct {
     lb_apart each[STRETCHES];
 } distance_job;
 
-/* A run of fewer than whole blocks: zeros follow, which add nothing. */
+/* Pads a run to whole blocks with zeros, which do not change the sums. */
 static const float *filled(const void *x, int64_t n, float *room)
 {
     memmove(room, x, (size_t)n * sizeof *room);

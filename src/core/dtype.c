@@ -1,12 +1,12 @@
-/* dtype.c - what is known about each dtype, in one table.
+/* dtype.c - a table of the properties of each dtype.
  *
  * Promotion is the join in jax.numpy's lattice:
  *
  *   bool - u8 - u16 - u32 - u64 -+
- *             \    \     \       +- f* - bf16, f16 - f32 - f64
- *        - i8 - i16 - i32 - i64 -+
+ *       \    \     \     \       +- f* - bf16, f16 - f32 - f64
+ *        i8 - i16 - i32 - i64 ---+
  *
- * where f*, the float that a signed integer and u64 meet in, is f32.
+ * where f*, the join of a signed integer and u64, is f32.
  */
 #include "core/core.h"
 

@@ -1,5 +1,5 @@
-/* layout.c - what an array of a format is made of before it has any numbers:
- * the format's layout, checked, and the array with room for its parts. */
+/* layout.c - the layout of an array before it has values: the format's layout,
+ * checked, and the array with space for its parts. */
 #include <string.h>
 
 #include "core/core.h"
@@ -36,12 +36,12 @@ bool lb_layout_of(lb_ctx *cx, const lb_quant *q, lb_dtype from,
     };
     if (!fmt->layout)
         return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "quantize: %s has no layout: its arrays are made from "
+                       "quantize: %s has no layout: its arrays are built from "
                        "parts",
                        fmt->name);
     if (!lb_quant_check(cx, "quantize", q, shape->rank)) return false;
     if (!fmt->layout(cx, q, from, shape, to))
-        return lb_fail(cx, LB_E_ARG, "%s: refused", fmt->name);
+        return lb_fail(cx, LB_E_ARG, "%s: invalid configuration", fmt->name);
     if (!lb_shape_check(cx, fmt->name, &to->stored)) return false;
     if (lb_shape_size(&to->stored) != lb_shape_size(shape) || to->run < 1)
         return lb_fail(cx, LB_E_SHAPE,

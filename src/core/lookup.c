@@ -1,5 +1,5 @@
-/* lookup.c - primitives and formats by name: the built-in ones, then those
- * that were added to the context; and each format's policy. */
+/* lookup.c - primitives and formats by name (the built-in ones, then those
+ * added to the context), and the dense policy of each format. */
 #include <string.h>
 
 #include "core/core.h"
@@ -41,8 +41,8 @@ const lb_format *lb_find_format(const lb_ctx *cx, const char *name)
     return f;
 }
 
-/* The lists hold what the user promised to keep and never to change; a list
- * of pointers to const is stored as one of plain pointers. */
+/* The user promised to keep and never to change the items; a list of pointers
+ * to const is stored as one of plain pointers. */
 static bool add(lb_ctx *cx, lb_list *list, const void *item)
 {
     void *plain;
@@ -74,12 +74,12 @@ bool lb_add_primitive(lb_ctx *cx, const lb_prim *p)
                        "%d) and %d operands",
                        p->name, p->params_size, LB_MAX_PARAMS, p->n_in);
     if (lb_find_primitive(cx, p->name))
-        return lb_fail(cx, LB_E_ARG, "add_primitive: %s exists already",
+        return lb_fail(cx, LB_E_ARG, "add_primitive: %s already exists",
                        p->name);
     return add(cx, &cx->prims, p);
 }
 
-/* Codes are taken apart by what the struct says of them: it must be true. */
+/* lb_codes and others rely on these members: they must be consistent. */
 static bool codes_make_sense(const lb_format *f)
 {
     const lb_code_kind *k = &f->codes;
@@ -116,21 +116,21 @@ bool lb_add_format(lb_ctx *cx, const lb_format *f)
                            "save",
                            g->layout, f->name);
     if (f->layout && !f->part[0].name)
-        return lb_fail(cx, LB_E_NULL, "add_format: %s has a layout of no parts",
-                       f->name);
+        return lb_fail(cx, LB_E_NULL,
+                       "add_format: %s has a layout but no parts", f->name);
     if (f->layout && !f->encode_run && (!f->encode || !f->encode_plan))
         return lb_fail(cx, LB_E_NULL,
-                       "add_format: %s has a layout and no way to encode: "
-                       "neither encode_run nor encode_plan and encode",
+                       "add_format: %s has a layout but no encoder: it needs "
+                       "encode_run, or encode_plan and encode",
                        f->name);
     if (lb_find_format(cx, f->name))
-        return lb_fail(cx, LB_E_ARG, "add_format: %s exists already", f->name);
+        return lb_fail(cx, LB_E_ARG, "add_format: %s already exists", f->name);
     return add(cx, &cx->formats, f);
 }
 
 /* ---- policies ----------------------------------------------------------- */
 
-/* Policies as items of a list: pointers into a table of them. */
+/* List items are pointers: they point into this table. */
 static const lb_dense_policy policies[] = {LB_DENSE_DEFAULT, LB_DENSE_ALLOW,
                                            LB_DENSE_LOG, LB_DENSE_DENY};
 
@@ -149,7 +149,7 @@ bool lb_set_dense(lb_ctx *cx, const char *format, lb_dense_policy policy)
     if (!cx) return false;
     const lb_format *fmt = lb_find_format(cx, format);
     if (!fmt)
-        return lb_fail(cx, LB_E_ARG, "set_dense: no format \"%.100s\"",
+        return lb_fail(cx, LB_E_ARG, "set_dense: unknown format \"%.100s\"",
                        format ? format : "");
     if ((unsigned)policy > LB_DENSE_DENY)
         return lb_fail(cx, LB_E_ARG, "set_dense: %d is not a policy",

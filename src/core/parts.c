@@ -1,7 +1,7 @@
-/* parts.c - the parts table: shapes and entries, and arrays made from parts.
+/* parts.c - the parts table: shapes and entries, and arrays built from parts.
  *
  * Everything about a format's layout is derived from the table; nothing here
- * knows a format.
+ * depends on a specific format.
  */
 #include <string.h>
 
@@ -16,14 +16,14 @@ lb_shape lb_part_shape(const lb_shape *stored, const lb_part *p)
     return s;
 }
 
-/* a / b for a >= 0, b > 0; most sizes are powers of two, and dividing takes
- * longer than all else here. */
+/* a / b for a >= 0, b > 0. Most sizes are powers of two, and a division takes
+ * longer than everything else here. */
 static inline int64_t divide(int64_t a, int64_t b)
 {
     return b & (b - 1) ? a / b : a >> __builtin_ctzll((uint64_t)b);
 }
 
-/* The entries are those of rows of the store. */
+/* Whether entries follow the rows of the store. */
 static bool in_rows(const lb_part *p, int last)
 {
     bool rows = last >= 0;
@@ -65,10 +65,10 @@ void lb_part_scales(const lb_cpu *cpu, const lb_store *s, int part,
     const int64_t g = last < 0 ? 0 : p->g[last];
     const int64_t c = g ? first % s->shape.dim[last] : 0;
     const int64_t at = lb_part_entry(s, part, first);
-    const int64_t into = g ? c % g : 0; /* its entry: how far we are */
+    const int64_t into = g ? c % g : 0; /* position in its entry */
     const int64_t entries = g ? (into + n - 1) / g + 1 : 1;
     lb_tile_read_flat(cpu, p->a, at, entries, LB_C_F32, out);
-    /* From the last on, in place: an entry never lies behind its elements. */
+    /* Expand backward, in place: an entry never comes after its elements. */
     for (int64_t b = entries - 1, end = n; b >= 0; b--) {
         const float v = out[b];
         const int64_t begin = b ? b * g - into : 0;
@@ -80,7 +80,8 @@ void lb_part_scales(const lb_cpu *cpu, const lb_store *s, int part,
 
 enum { LEAST = (LB_RUN + LB_SPANS - 3) / (LB_SPANS - 2) }; /* elements */
 
-/* Of any n, across the ends of rows: where those lie, if groups end there. */
+/* For any n, across the ends of rows: a pointer into the part, if groups end
+ * where rows do. */
 static lb_spans spans_far(const lb_store *s, int part, int64_t first, int64_t n)
 {
     const lb_spans none = {NULL, n, n};
@@ -107,7 +108,7 @@ lb_spans lb_part_spans(const lb_cpu *cpu, const lb_store *s, int part,
         return (lb_spans){spread, 1, 1};
     }
     const int64_t at = lb_part_entry(s, part, first);
-    int64_t into = 0; /* its entry: how far we are */
+    int64_t into = 0; /* position in its entry */
     if (g > 1) {
         const int64_t d = s->shape.dim[last];
         const int64_t c = first - divide(first, d) * d;
@@ -128,15 +129,15 @@ lb_spans lb_part_spans(const lb_cpu *cpu, const lb_store *s, int part,
 
 const void *lb_part_bytes(const lb_store *s, int part)
 {
-    const lb_array *a = s->part[part].a; /* dense and row-major: it is raw */
+    const lb_array *a = s->part[part].a; /* raw: dense and row-major */
     return (const char *)a->store->data +
            (size_t)a->offset * lb_dtype_size(a->dtype);
 }
 
-/* ---- making ------------------------------------------------------------- */
+/* ---- construction -------------------------------------------------------- */
 
-/* Bytes are walked along the last axis, so entries follow it; codes of a few
- * bits share a byte there, and nowhere else. */
+/* Raw bytes are read along the last axis, so entries must follow it. Sub-byte
+ * codes share bytes only there. */
 static bool check_raw(lb_ctx *cx, const lb_format *fmt, int p,
                       const lb_shape *stored, const lb_part *part)
 {
@@ -146,7 +147,7 @@ static bool check_raw(lb_ctx *cx, const lb_format *fmt, int p,
     const int64_t g = part->g[last];
     if (g < 1 || (bits && g != 8 / bits))
         return lb_fail(cx, LB_E_ARG,
-                       "%s: part %s has an entry for each %lld elements of "
+                       "%s: part %s has one entry per %lld elements of "
                        "the last axis",
                        fmt->name, fmt->part[p].name, (long long)g);
     return true;
@@ -162,7 +163,7 @@ bool lb_part_check(lb_ctx *cx, const lb_format *fmt, int p,
                            fmt->name, name, (long long)part->g[k], k);
     if (part->own < 0 || (part->own > 0 && stored->rank == LB_MAX_RANK))
         return lb_fail(cx, LB_E_SHAPE,
-                       "%s: part %s has an axis of %lld of its own at rank %d",
+                       "%s: part %s has an own axis of size %lld at rank %d",
                        fmt->name, name, (long long)part->own, stored->rank);
     return check_raw(cx, fmt, p, stored, part);
 }
@@ -199,8 +200,7 @@ static bool check_make(lb_ctx *cx, const lb_format *fmt, lb_dtype dtype,
         return lb_fail(cx, LB_E_DTYPE, "%s: %d is not a dtype", fmt->name,
                        (int)dtype);
     if (!fmt->part[0].name)
-        return lb_fail(cx, LB_E_ARG, "make: %s has no parts to be made from",
-                       fmt->name);
+        return lb_fail(cx, LB_E_ARG, "make: %s has no parts", fmt->name);
     if (!lb_shape_check(cx, fmt->name, stored)) return false;
     bool named = true;
     for (int p = 0; p < LB_MAX_PARTS; p++) {

@@ -1,6 +1,6 @@
-/* promote.c - the operands of a user's function, brought together for the
- * strict primitives: one shape as numpy broadcasts, one dtype as jax.numpy
- * promotes. Weak operands take the dtype of the others, if their kind allows.
+/* promote.c - broadcasts and promotes the operands of user functions for the
+ * strict primitives: shapes as in numpy, dtypes as in jax.numpy. Weak operands
+ * take the dtype of the others if their kind allows it.
  */
 #include "core/core.h"
 
@@ -28,8 +28,8 @@ static lb_dtype common(lb_array *const *in, int n)
     return lb_dtype_is_float(soft) ? LB_F32 : soft;
 }
 
-/* A weak integer is a scalar, or one repeated: its first element is all it
- * has. Where it cannot be told in the others' dtype, nothing is guessed. */
+/* A weak integer is a scalar, possibly broadcast: its first element is its only
+ * value. A value that does not fit into the common dtype is an error. */
 static bool fits(lb_ctx *cx, const lb_array *a, lb_dtype d)
 {
     if (!a->weak || !lb_dtype_is_int(a->dtype) || !lb_dtype_is_int(d) ||
@@ -50,7 +50,7 @@ static bool fits(lb_ctx *cx, const lb_array *a, lb_dtype d)
 bool lb_meet_dtypes(lb_ctx *cx, lb_array **in, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!in[i]) return true; /* bind names the operand */
+        if (!in[i]) return true; /* lb_bind reports it */
     const lb_dtype d = common(in, n);
     for (int i = 0; i < n; i++) {
         if (in[i]->dtype == d) continue;

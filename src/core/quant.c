@@ -1,12 +1,12 @@
 /* quant.c - a user's lb_quant_config as formats see it: every member checked,
- * the format found by its name. */
+ * the format found by name. */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/core.h"
 #include "core/registry.h"
 
-/* The names of formats that can be asked for, in one line. */
+/* Names of the formats that can be quantized to, separated by commas. */
 static lb_text known_formats(const lb_ctx *cx)
 {
     lb_text t = {""};
@@ -22,12 +22,12 @@ static lb_text known_formats(const lb_ctx *cx)
     return t;
 }
 
-/* An enum that came from outside is any number. */
+/* Enums from the caller may hold any value. */
 static bool check_enum(lb_ctx *cx, const char *who, const char *member,
                        unsigned value, unsigned most)
 {
     return value <= most ||
-           lb_fail(cx, LB_E_ARG, "%s: config.%s is %u: not in 0..%u", who,
+           lb_fail(cx, LB_E_ARG, "%s: config.%s is %u, not in 0..%u", who,
                    member, value, most);
 }
 
@@ -50,13 +50,15 @@ bool lb_quant_check(lb_ctx *cx, const char *who, const lb_quant *q, int rank)
                         member[i].most))
             return false;
     if (q->dtype != LB_NO_DTYPE && !lb_dtype_size(q->dtype))
-        return lb_fail(cx, LB_E_DTYPE, "%s: config.dtype is %d: no dtype", who,
+        return lb_fail(cx, LB_E_DTYPE,
+                       "%s: config.dtype is %d, which is not a dtype", who,
                        (int)q->dtype);
     if (q->block_size < 0)
-        return lb_fail(cx, LB_E_ARG,
-                       "%s: config.block_size is %lld: not from 1 (or 0 for "
-                       "the format's own)",
-                       who, (long long)q->block_size);
+        return lb_fail(
+            cx, LB_E_ARG,
+            "%s: config.block_size is %lld; it must be positive, or 0 "
+            "for the format's default",
+            who, (long long)q->block_size);
     return lb_axes_check(cx, who, "axes", &q->axes, rank);
 }
 
@@ -68,8 +70,8 @@ bool lb_config_read(lb_ctx *cx, const char *who, const lb_quant_config *config,
     const size_t size = config->struct_size ? config->struct_size : sizeof *c;
     if (size < sizeof c->struct_size + sizeof c->format)
         return lb_fail(cx, LB_E_ARG,
-                       "%s: config.struct_size is %zu, not sizeof or 0", who,
-                       size);
+                       "%s: config.struct_size is %zu, not the sizeof or 0",
+                       who, size);
     memcpy(c, config, size < sizeof *c ? size : sizeof *c);
     c->struct_size = sizeof *c;
     return true;
@@ -84,11 +86,12 @@ bool lb_quant_of(lb_ctx *cx, const char *who, const lb_quant_config *config,
         c.format ? lb_find_format(cx, c.format) : lb_default_format;
     if (fmt && !fmt->layout)
         return lb_fail(cx, LB_E_ARG,
-                       "%s: %s arrays are made otherwise (there are: %s)", who,
+                       "%s: cannot quantize to %s (supported: %s)", who,
                        fmt->name, known_formats(cx).s);
     if (!fmt)
-        return lb_fail(cx, LB_E_ARG, "%s: no format \"%.100s\" (there are: %s)",
-                       who, c.format, known_formats(cx).s);
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: unknown format \"%.100s\" (supported: %s)", who,
+                       c.format, known_formats(cx).s);
     if (!check_enum(cx, who, "use_kernel", (unsigned)c.use_kernel, LB_NO))
         return false;
     *q = (lb_quant){

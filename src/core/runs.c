@@ -1,8 +1,8 @@
-/* runs.c - see runs.h. The only caller of decode, but for unpack.c.
+/* runs.c - see runs.h. The only caller of decode, except unpack.c.
  *
- * Formats decode what lies side by side. Elements that do not are picked from
- * a span that is decoded whole, on the stack: parts of parts are read from
- * within decoders, so there may be several of these.
+ * Formats decode consecutive elements. Others are picked from a span that is
+ * decoded completely, on the stack. Decoders may read nested parts the same
+ * way, so several spans may be on the stack at once.
  */
 #include "core/runs.h"
 
@@ -11,11 +11,12 @@
 #include "kernels/convert.h"
 
 enum {
-    SPAN = 4096, /* bytes that are decoded to be picked from */
-    ASIDE = 256  /* elements that are converted at a time */
+    SPAN = 4096, /* bytes decoded at a time to pick from */
+    ASIDE = 256  /* elements converted at a time */
 };
 
-/* n <= LB_RUN consecutive elements, split where stored rows end. */
+/* Decodes n <= LB_RUN consecutive elements, split at the ends of stored
+ * rows. */
 static void decode_rows(const lb_cpu *cpu, const lb_store *s, int64_t first,
                         int64_t n, char *out)
 {
@@ -28,7 +29,7 @@ static void decode_rows(const lb_cpu *cpu, const lb_store *s, int64_t first,
     }
 }
 
-/* n elements from, from + step, .. */
+/* n elements at from, from + step, ... */
 static void pick(size_t size, const char *from, int64_t step, int64_t n,
                  char *to)
 {
@@ -47,7 +48,7 @@ static void pick(size_t size, const char *from, int64_t step, int64_t n,
     }
 }
 
-/* Elements first, first + step, ..: at most LB_RUN, in the store's ctype. */
+/* Elements first, first + step, ...: at most LB_RUN, in the store's ctype. */
 static void decode_run(const lb_cpu *cpu, const lb_store *s, int64_t first,
                        int64_t step, int64_t n, char *out)
 {
@@ -72,7 +73,7 @@ static void decode_run(const lb_cpu *cpu, const lb_store *s, int64_t first,
     }
 }
 
-/* What is decoded is what is wanted, but for rounding. */
+/* The decoded ctype is the requested one: only rounding is needed. */
 static void read_there(const lb_cpu *cpu, const lb_array *a, int64_t first,
                        int64_t stride, int64_t n, char *out)
 {
@@ -86,7 +87,7 @@ static void read_there(const lb_cpu *cpu, const lb_array *a, int64_t first,
     }
 }
 
-/* It is converted on the way. */
+/* The decoded ctype must be converted. */
 static void read_aside(const lb_cpu *cpu, const lb_array *a, int64_t first,
                        int64_t stride, int64_t n, lb_ctype c, char *out)
 {

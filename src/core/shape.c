@@ -1,4 +1,4 @@
-/* shape.c - shapes and axes: checked, normalised, and shown in sentences. */
+/* shape.c - shapes and axes: validation, normalization, text for messages. */
 #include <stdio.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ bool lb_shape_check(lb_ctx *cx, const char *who, const lb_shape *s)
         if (s->dim[k] < 0)
             return lb_fail(cx, LB_E_SHAPE, "%s: size %lld of axis %d in %s",
                            who, (long long)s->dim[k], k, LB_SHOW(s));
-        /* An empty array's other axes must be countable too. */
+        /* The other axes of an empty array must not overflow either. */
         dim = lb_max_i64(s->dim[k], 1);
         empty |= s->dim[k] == 0;
         fits = fits && lb_mul_i64(words, dim, &words);
@@ -112,8 +112,7 @@ bool lb_axes_fix(lb_ctx *cx, const char *who, const lb_axes *in, int rank,
         int axis = 0;
         if (!lb_axis_fix(cx, who, in->axis[i], rank, &axis)) return false;
         if (lb_axes_has(&r, axis))
-            return lb_fail(cx, LB_E_AXIS, "%s: axis %d is named twice", who,
-                           axis);
+            return lb_fail(cx, LB_E_AXIS, "%s: axis %d is repeated", who, axis);
         r.axis[r.n++] = axis;
     }
     *out = r;
@@ -140,8 +139,8 @@ bool lb_axes_check(lb_ctx *cx, const char *who, const char *what,
     return true;
 }
 
-/* Old axes that lie end to end form a group; each group is split anew. Axes of
- * size 1 have arbitrary strides and are left out. */
+/* Contiguous old axes form a group; each group is split into new axes. Axes of
+ * size 1 have arbitrary strides and are ignored. */
 bool lb_restride(const lb_array *a, const lb_shape *shape, int64_t *stride)
 {
     int64_t n[LB_MAX_RANK], st[LB_MAX_RANK];

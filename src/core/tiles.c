@@ -1,9 +1,10 @@
-/* tiles.c - any box of any view to a tile of a compute type, and back.
+/* tiles.c - reads any box of any view into a tile of a compute type, and writes
+ * it back.
  *
- * A box is first merged: neighbouring axes that lie end to end become one,
- * axes of size 1 vanish. Then runs go along the last axis if its stride is 1,
- * else along the axis of the smallest stride, wherever a transposition put it,
- * and the plane of the two is turned. What is repeated is read once.
+ * First the box is simplified: adjacent contiguous axes are merged, axes of
+ * size 1 removed. Then runs go along the last axis if its stride is 1, else
+ * along the axis of the smallest stride, and the plane of these two axes is
+ * transposed. Repeated elements (stride 0) are read once.
  */
 #include <string.h>
 
@@ -13,7 +14,8 @@
 #include "kernels/tuning.h"
 #include "kernels/turn.h"
 
-enum { STREAM_RUN = 256 }; /* bytes in a row that are worth a stream */
+/* Bytes; for shorter runs non-temporal stores do not pay off. */
+enum { STREAM_RUN = 256 };
 
 typedef struct {
     int rank;
@@ -24,7 +26,8 @@ typedef struct {
     int64_t size;                /* elements */
 } box;
 
-/* Entries past the rank are not set: clearing all takes longer than merging. */
+/* Entries beyond the rank are not set: clearing them takes longer than
+ * merging. */
 static void merge(const lb_array *a, const int64_t *lo, const int64_t *n,
                   box *b)
 {
@@ -52,7 +55,7 @@ static void merge(const lb_array *a, const int64_t *lo, const int64_t *n,
     }
 }
 
-/* The elements of a store as they lie are those of a tile. */
+/* Whether the stored elements have the representation of tile elements. */
 static bool as_is(const lb_array *a, lb_ctype c)
 {
     const lb_store *s = a->store;
@@ -63,7 +66,7 @@ static bool as_is(const lb_array *a, lb_ctype c)
 /* ---- reading ------------------------------------------------------------ */
 
 /* The axis along which the store is read: the last if its elements are
- * neighbours, else the one whose are the nearest to each other. */
+ * adjacent, else the one whose elements are closest together. */
 static int run_axis(const box *b)
 {
     int best = b->rank - 1;
@@ -77,51 +80,52 @@ static int run_axis(const box *b)
 
 /* A plane of a box: the run's axis r, which is not the last, and the last. */
 typedef struct {
-    int64_t rows, row_step; /* along the last: how many, how far in the store */
+    int64_t rows, row_step; /* along the last axis: size, stride in the store */
     int64_t cols, col_step; /* along r */
-    int64_t pitch;          /* of the tile, along r */
+    int64_t pitch;          /* stride of r in the tile */
 } plane;
 
-/* Rows of a plane lie far apart: what a prefetcher that knows only lines one
- * after the other does not see is asked for this many rows ahead. */
+/* Prefetch distance in rows: rows of a plane are far apart, which hardware
+ * prefetchers of consecutive lines do not recognize. */
 enum { ROWS = 8, AHEAD = 16 };
 
-static void ask_for(const char *from, const char *end)
+static void prefetch(const char *from, const char *end)
 {
     enum { LINE = 64 };
     for (; from < end; from += LINE)
         __builtin_prefetch(from);
 }
 
-/* Of a leaf whose elements are the tile's. */
-static void turn_there(const plane *p, const char *src, size_t size, char *dst)
+/* From a leaf whose elements have the tile's representation. */
+static void transpose_leaf(const plane *p, const char *src, size_t size,
+                           char *dst)
 {
     const int64_t es = (int64_t)size, step = p->row_step * es;
     for (int64_t y = 0; y < p->rows; y += ROWS) {
         const int64_t ahead = lb_min_i64(y + AHEAD + ROWS, p->rows);
         for (int64_t k = y + AHEAD; k < ahead; k++)
-            ask_for(src + k * step, src + k * step + p->cols * es);
+            prefetch(src + k * step, src + k * step + p->cols * es);
         lb_turn(size, src + y * step, step, dst + y * es, p->pitch * es,
                 lb_min_i64(p->rows - y, ROWS), p->cols);
     }
 }
 
-/* The codes of n elements of a store from e on, if they are bytes. */
-static void ask_for_codes(const lb_store *s, int64_t e, int64_t n)
+/* Prefetches the codes of n elements of a store from e on, if they are raw. */
+static void prefetch_codes(const lb_store *s, int64_t e, int64_t n)
 {
     if (s->data || !s->fmt->part[0].raw) return;
     const int64_t size = (int64_t)lb_dtype_size(s->part[0].a->dtype);
     const int64_t own = lb_max_i64(s->part[0].own, 1);
     const char *codes = lb_part_bytes(s, 0);
-    ask_for(codes + lb_part_entry(s, 0, e) * size,
-            codes + (lb_part_entry(s, 0, e + n - 1) + own) * size);
+    prefetch(codes + lb_part_entry(s, 0, e) * size,
+             codes + (lb_part_entry(s, 0, e + n - 1) + own) * size);
 }
 
-/* Of any other store, from element e on: rows are read to a block on the
- * stack, in runs that are long if the box is, and turned there. Rows that lie
- * close to each other are read as one, with what is between them. */
-static void turn_aside(const lb_cpu *cpu, const lb_array *a, const plane *p,
-                       int64_t e, lb_ctype c, char *tile)
+/* From any other store, starting at element e: rows are read into a block on
+ * the stack, in runs that are as long as possible, and transposed from there.
+ * Rows that are close together are read as one run, including the gaps. */
+static void transpose_decoded(const lb_cpu *cpu, const lb_array *a,
+                              const plane *p, int64_t e, lb_ctype c, char *tile)
 {
     enum { BLOCK = 8192, COLS = 256, GAP = 64 };
     _Alignas(64) char block[BLOCK];
@@ -140,7 +144,7 @@ static void turn_aside(const lb_cpu *cpu, const lb_array *a, const plane *p,
                 lb_run_read(cpu, a, at, 1, (rows - 1) * pitch + n, c, block);
             for (int64_t r = 0; r < rows && !close; r++) {
                 if (p->col_step == 1 && y + r + AHEAD < p->rows)
-                    ask_for_codes(a->store, at + (r + AHEAD) * p->row_step, n);
+                    prefetch_codes(a->store, at + (r + AHEAD) * p->row_step, n);
                 lb_run_read(cpu, a, at + r * p->row_step, p->col_step, n, c,
                             block + r * pitch * es);
             }
@@ -167,10 +171,10 @@ static void read_box(const lb_cpu *cpu, const lb_array *a, const box *b,
         if (r == last)
             lb_run_read(cpu, a, e, b->stride[r], b->n[r], c, to);
         else if (there)
-            turn_there(&p, (const char *)a->store->data + (size_t)e * size,
-                       size, to);
+            transpose_leaf(&p, (const char *)a->store->data + (size_t)e * size,
+                           size, to);
         else
-            turn_aside(cpu, a, &p, e, c, to);
+            transpose_decoded(cpu, a, &p, e, c, to);
         int k = last; /* an odometer over the other axes */
         for (; k >= 0; k--) {
             if (k == r || k == last) continue;
@@ -185,8 +189,8 @@ static void read_box(const lb_cpu *cpu, const lb_array *a, const box *b,
     }
 }
 
-/* n blocks of elements at from, each `times` times. from may be the end of what
- * is written, which never reaches what is still to be read. */
+/* Copies n blocks of elements at from, each `times` times. from may overlap the
+ * end of the output, because writing never overtakes reading. */
 static void repeat(size_t bytes, const char *from, int64_t n, int64_t times,
                    char *to)
 {
@@ -206,8 +210,8 @@ static void repeat(size_t bytes, const char *from, int64_t n, int64_t times,
     }
 }
 
-/* Takes out the last axis whose elements are all one; returns how many they
- * are, and of what follows it, or 0. */
+/* Removes the last axis with stride 0. Returns its size, and in *inner the
+ * number of elements after it; 0 if there is none. */
 static int64_t take_repeated(box *b, int64_t *inner)
 {
     int k = b->rank - 1;
@@ -266,7 +270,7 @@ const void *lb_tile_peek(const lb_cpu *cpu, const lb_array *a,
     return tile;
 }
 
-/* The box that begins at a flat index and runs along the last axis. */
+/* A box that starts at a flat index and runs along the last axis. */
 void lb_tile_read_flat(const lb_cpu *cpu, const lb_array *a, int64_t first,
                        int64_t n, lb_ctype c, void *out)
 {
@@ -274,7 +278,8 @@ void lb_tile_read_flat(const lb_cpu *cpu, const lb_array *a, int64_t first,
         lb_run_read(cpu, a, a->offset + first, 1, n, c, out);
         return;
     }
-    const int last = a->shape.rank - 1; /* not a scalar: those are row-major */
+    const int last = a->shape.rank - 1; /* not a scalar: scalars are row-
+                                         * major */
     const size_t size = lb_ctype_size(c);
     char *to = out;
     for (int64_t i = 0, m; i < n; i += m, to += (size_t)m * size) {
@@ -288,7 +293,7 @@ void lb_tile_read_flat(const lb_cpu *cpu, const lb_array *a, int64_t first,
 
 /* ---- writing ------------------------------------------------------------ */
 
-/* Past the caches; what is to be converted is, in pieces that stay in one. */
+/* Non-temporal stores; conversion happens in pieces that stay in L1. */
 static void stream_run(const lb_cpu *cpu, lb_ctype c, const char *tile,
                        lb_dtype dtype, int64_t n, char *dst)
 {
@@ -304,8 +309,8 @@ static void stream_run(const lb_cpu *cpu, lb_ctype c, const char *tile,
     }
 }
 
-/* Large results are written past the caches: they would only push out what is
- * needed, and a plain store first reads the line it replaces. */
+/* Large results are written with non-temporal stores: plain stores would evict
+ * data that is needed, and read each line before writing it. */
 static bool bypasses(const lb_cpu *cpu, const lb_array *out)
 {
     return out->store->data_size >= lb_tuning_for(cpu)->bypass;
@@ -325,7 +330,7 @@ static void write_run(const lb_cpu *cpu, lb_array *out, int64_t e, int64_t n,
         stream_run(cpu, c, tile, s->elem, n, dst);
 }
 
-/* n elements to places that are `step` bytes apart. */
+/* Writes n elements `step` bytes apart. */
 static void spread(size_t size, const char *from, int64_t n, char *to,
                    int64_t step)
 {
@@ -348,7 +353,7 @@ static void spread(size_t size, const char *from, int64_t n, char *to,
     }
 }
 
-/* To elements e, e + step, .. */
+/* To elements e, e + step, ... */
 static void write_steps(const lb_cpu *cpu, lb_array *out, int64_t e,
                         int64_t step, int64_t n, lb_ctype c, const char *tile)
 {

@@ -1,8 +1,8 @@
-/* tiling.c - how a shape is cut into tiles.
+/* tiling.c - how a shape is divided into tiles.
  *
- * Rows as long as a tile where all operands are read along the last axis.
- * Where one is read along another, as transposed ones are, tiles are planes of
- * the two, and larger: both sides want long runs.
+ * Tiles are runs of rows if all operands are read along the last axis. If one
+ * is read along another axis, as transposed ones are, tiles are planes of the
+ * two axes, and larger, because both axes need long runs.
  */
 #include "core/core.h"
 
@@ -11,8 +11,8 @@ static int64_t magnitude(int64_t a)
     return a < 0 ? -a : a;
 }
 
-/* The axis along which some operand is best read, if that is not the last: its
- * elements are nearer to each other there, or all one. */
+/* The axis along which some operand is best read, if that is not the last:
+ * where its elements are closer together, or repeated. */
 static int other_axis(const lb_shape *shape, const lb_array *const *in, int n)
 {
     const int last = shape->rank - 1;

@@ -1,10 +1,11 @@
-/* unpack.c - a run of a packed store to memory, as elements of a float dtype.
+/* unpack.c - decodes a run of a packed store to memory, as elements of a float
+ * dtype.
  *
- * What lb_tile_read and lb_tile_write do for boxes, where both sides lie in
- * the same order. Formats that can put numbers where they belong are asked to;
- * else they are decoded, and converted or copied, in pieces. What goes past
- * the caches then does so in whole lines: where the memory does not begin with
- * one, what is left of the last line waits for the next piece.
+ * Like lb_tile_read and lb_tile_write for boxes, for the case that source and
+ * destination are in the same order. Formats that can decode directly to the
+ * destination do so; otherwise elements are decoded, and converted or copied,
+ * in pieces. Non-temporal stores write whole lines: if the destination is not
+ * aligned, the rest of a line is buffered until the next piece.
  */
 #include <string.h>
 
@@ -20,7 +21,7 @@ typedef struct {
     lb_dtype dtype;
     bool past;
     char *to;
-    size_t left; /* bytes that wait in line */
+    size_t left; /* bytes buffered in line */
     char line[LINE];
 } unpack_job;
 
@@ -29,11 +30,11 @@ static void decode(const unpack_job *j, int64_t first, int64_t n, void *out)
     j->store->fmt->decode(j->cpu, j->store, first, n, out);
 }
 
-/* Bytes as they are to be; all: not only whole lines. */
+/* Writes converted bytes; all: including an incomplete line. */
 static void stream(unpack_job *j, const char *from, size_t bytes, bool all)
 {
     lb_stream_fn *copy = lb_stream_for(j->cpu);
-    if (j->left) { /* the line that was begun */
+    if (j->left) { /* complete the buffered line */
         const size_t room = LINE - ((uintptr_t)j->to + j->left) % LINE;
         const size_t n = bytes < room ? bytes : room;
         memcpy(j->line + j->left, from, n);
@@ -87,9 +88,9 @@ static void put_run(unpack_job *j, int64_t first, int64_t n)
     }
 }
 
-/* Many runs at once, of which unpack sees as many ends and beginnings less:
- * stores past the caches rest there, and lines that two runs share go to memory
- * in two parts. How many it was; 0: none. */
+/* Decodes many runs in one call, so that unpack has fewer boundaries, at which
+ * non-temporal stores stall and lines shared by two runs are written in two
+ * parts. Returns the number of elements; 0: none. */
 static int64_t put_far(unpack_job *j, int64_t first, int64_t n)
 {
     const lb_sink sink = {j->dtype, j->past, j->to};
@@ -107,7 +108,7 @@ void lb_unpack(const lb_cpu *cpu, const lb_store *s, int64_t first, int64_t n,
     if (n <= 0) return;
     const int last = s->shape.rank - 1;
     const int64_t row = last < 0 ? 1 : s->shape.dim[last];
-    int64_t at = first % row; /* in its row */
+    int64_t at = first % row; /* position in its row */
     unpack_job j = {.cpu = cpu,
                     .store = s,
                     .dtype = to.dtype,

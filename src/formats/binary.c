@@ -1,5 +1,5 @@
-/* binary.c - signs: -1 or 1 in 1 bit, which is set for 1. Zero has the sign 1,
- * and so has -0. Eight to a byte, the first in the lowest bit. */
+/* binary.c - signs, -1 or 1, in 1 bit, which is set for 1. Zero becomes 1, also
+ * -0. Eight codes per byte, the first in the lowest bit. */
 #include "formats/config.h"
 #include "formats/signs.h"
 #include "kernels/decode.h"

@@ -1,11 +1,11 @@
-/* config.h - what formats do with the config they are given. */
+/* config.h - helpers for formats: checking the quantization config. */
 #ifndef LB_CONFIG_H
 #define LB_CONFIG_H
 
 #include "lowbit_ext.h"
 
-/* What sentences call a choice: the word that commands and rules have for it,
- * not its number. NULL: the default. */
+/* Names of enum values for messages, as spelled in commands and rules. NULL:
+ * the default. */
 static inline const char *lb_config_scale(lb_scale scale)
 {
     static const char *const name[] = {NULL, "none", "tensor", "row", "block"};
@@ -33,23 +33,23 @@ static inline const char *lb_config_flag(bool yes)
     return yes ? "given" : NULL;
 }
 
-/* A member that the format has no use for must be left at its default, of which
- * the value is NULL. */
+/* A member that the format does not use must be left at its default, for which
+ * value is NULL. */
 static inline bool lb_config_unused(lb_ctx *cx, const lb_quant *q,
                                     const char *member, const char *value)
 {
-    return !value ||
-           lb_fail(cx, LB_E_ARG, "%s: %s is %s, and it has no use for it",
-                   q->format->name, member, value);
+    return !value || lb_fail(cx, LB_E_ARG,
+                             "%s: %s is %s, but this format does not use it",
+                             q->format->name, member, value);
 }
 
-/* Decoded numbers are floats. */
+/* Decoded values are floats. */
 static inline bool lb_config_float(lb_ctx *cx, const lb_quant *q,
                                    lb_dtype dtype)
 {
     return (dtype >= LB_F32 && dtype <= LB_F64) ||
            lb_fail(cx, LB_E_DTYPE,
-                   "%s: dtype %s: it materializes to f32, f16, bf16 or f64",
+                   "%s: dtype %s is not supported (use f32, f16, bf16 or f64)",
                    q->format->name, lb_dtype_name(dtype));
 }
 
@@ -58,15 +58,16 @@ static inline bool lb_config_is_bnb(const lb_quant *q)
     return q->compat == LB_COMPAT_BNB_CUDA || q->compat == LB_COMPAT_BNB_CPU;
 }
 
-/* Blocks run on across rows: as q says, or as bitsandbytes has it. */
+/* Whether blocks continue across rows: as q specifies; bitsandbytes'
+ * default. */
 static inline bool lb_config_is_flat(const lb_quant *q)
 {
     return q->blocks == LB_BLOCKS_DEFAULT ? lb_config_is_bnb(q)
                                           : q->blocks == LB_BLOCKS_FLAT;
 }
 
-/* Makes room for an axis of a part's own: where there are as many axes as there
- * can be, the first two are stored as one. */
+/* Makes room for an own axis of a part: at the maximum rank, merges the first
+ * two axes of the stored shape. */
 static inline void lb_config_fold(lb_shape *stored)
 {
     if (stored->rank < LB_MAX_RANK) return;
@@ -76,13 +77,13 @@ static inline void lb_config_fold(lb_shape *stored)
     stored->dim[--stored->rank] = 0;
 }
 
-/* How far rounding to the dtype that q names may move a number, relatively. */
+/* Relative error bound of rounding to the dtype in q. */
 static inline double lb_config_unit(const lb_quant *q)
 {
     return q->dtype == LB_F16 ? 0x1p-11 : q->dtype == LB_BF16 ? 0x1p-8 : 0;
 }
 
-/* The config that q was made from, for those who call on what users do. */
+/* The config that q was made from, to call public functions with. */
 static inline lb_quant_config lb_config_of(const lb_quant *q)
 {
     return (lb_quant_config){

@@ -1,4 +1,4 @@
-/* dense.c - the leaf: no parts, only the bytes of its dtype, row-major. */
+/* dense.c - the leaf: no parts, just the bytes of its dtype, row-major. */
 #include "kernels/convert.h"
 #include "lowbit_ext.h"
 

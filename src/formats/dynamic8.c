@@ -1,12 +1,12 @@
-/* dynamic8.c - 8 bits an element: one of 256 levels that lie closer together
- * near zero, times its block's absmax.
+/* dynamic8.c - 8 bits per element: an index into 256 levels, which are denser
+ * near zero, times the block's absmax.
  *
  *     value = level[code] * absmax + offset      two roundings, in f32
  *
- * The levels are bitsandbytes' signed dynamic map, or the array's own. The
- * offset is there if the mean was taken off before (center): how bitsandbytes
- * stores the absmax of its 4-bit arrays. Encoding then has three phases: sums
- * of chunks, their mean, codes.
+ * The levels are bitsandbytes' signed dynamic map, or a table stored in the
+ * array. The offset exists if the mean was subtracted first (center), as
+ * bitsandbytes does for the absmax of its 4-bit arrays. Encoding then has three
+ * phases: sums of chunks, their mean, codes.
  */
 #include <float.h>
 #include <math.h>
@@ -27,7 +27,7 @@ enum { LEVELS = 256, BLOCK = 256 };
 static void add_offset(const lb_cpu *cpu, const lb_store *s, int64_t first,
                        int64_t n, float *w)
 {
-    enum { PIECE = 256 }; /* of numbers that may all be different */
+    enum { PIECE = 256 }; /* values, if all offsets may differ */
     float room[LB_SPANS], each[PIECE];
     for (int64_t i = 0, m; i < n; i += m, w += m) {
         m = n - i < PIECE ? n - i : PIECE;
@@ -40,7 +40,7 @@ static void add_offset(const lb_cpu *cpu, const lb_store *s, int64_t first,
     }
 }
 
-/* The map, or the array's own, read to `own`. */
+/* The map, or the array's own table, read into `own`. */
 static const float *levels_of(const lb_cpu *cpu, const lb_store *s, float *own)
 {
     if (!s->part[TABLE].a) return lb_dynamic8_map;
@@ -60,7 +60,7 @@ static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
     if (s->part[OFFSET].a) add_offset(cpu, s, first, n, out);
 }
 
-/* Not with an offset, which is added before numbers are rounded. */
+/* Not with an offset, which is added before values are rounded. */
 static bool unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
                    int64_t n, lb_sink to)
 {
@@ -79,19 +79,20 @@ static bool unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
 static bool check(lb_ctx *cx, const lb_quant *q, lb_dtype label)
 {
     if (q->block_size < 0)
-        return lb_fail(cx, LB_E_ARG, "dynamic8: block_size is %lld",
+        return lb_fail(cx, LB_E_ARG,
+                       "dynamic8: block_size is %lld, not positive",
                        (long long)q->block_size);
     if (q->compat == LB_COMPAT_EFORMER)
-        return lb_fail(cx, LB_E_ARG, "dynamic8: compat %s has no such format",
+        return lb_fail(cx, LB_E_ARG, "dynamic8: not available with compat %s",
                        lb_compat_name(q->compat));
     if (q->axes.n)
         return lb_fail(cx, LB_E_AXIS,
-                       "dynamic8: axis %d is to share a scale, but blocks run "
-                       "along the last",
+                       "dynamic8: cannot share a scale along axis %d, because "
+                       "blocks are along the last",
                        q->axes.axis[0]);
     if (q->scale != LB_SCALE_DEFAULT && q->scale != LB_SCALE_BLOCK)
         return lb_fail(cx, LB_E_ARG,
-                       "dynamic8: scale is %s: there is one for each block",
+                       "dynamic8: scale is %s, but there is one per block",
                        lb_config_scale(q->scale));
     return lb_config_unused(cx, q, "meaning", lb_config_meaning(q->meaning)) &&
            lb_config_unused(cx, q, "threshold",
@@ -125,10 +126,10 @@ static void prepare(const lb_quant *q, lb_store *to)
 
 /* ---- encode -------------------------------------------------------------- */
 
-enum { PIECE = 2048 }; /* elements that are read at a time */
+enum { PIECE = 2048 }; /* elements read at a time */
 
-/* Rows cut into runs of the same length, the last of a row perhaps shorter;
- * a unit of work is some of them. */
+/* Rows are divided into runs of equal length, except the last of a row; a unit
+ * of work consists of several runs. */
 typedef struct {
     int64_t row, length, each, total, unit;
 } runs;
@@ -145,7 +146,7 @@ static runs runs_of(const lb_shape *stored, int64_t length)
     return r;
 }
 
-/* Run i: its first element and how many there are. */
+/* Run i: its first element, and its length. */
 static int64_t run_at(const runs *r, int64_t i, int64_t *first)
 {
     const int64_t at = i % r->each * r->length;
@@ -212,7 +213,7 @@ static const float *read_centered(const lb_work *w, int64_t first, int64_t n,
     float *x = w->scratch;
     if (offset == 0) return lb_source_peek(w, first, n, x);
     lb_source_read(w, first, n, x);
-    /* The largest numbers can be farther from their mean than f32 reaches. */
+    /* x - offset may overflow f32. */
     for (int64_t i = 0; i < n; i++)
         x[i] = fmaxf(fminf(x[i] - offset, FLT_MAX), -FLT_MAX);
     return x;
@@ -244,7 +245,7 @@ static dynamic8_job job_of(const lb_work *w)
     };
 }
 
-/* Blocks next to each other, PIECE elements at most. */
+/* Encodes adjacent blocks, at most PIECE elements. */
 static void encode_some(const dynamic8_job *j, int64_t first, int64_t n,
                         int64_t block, float *absmax)
 {
@@ -255,7 +256,8 @@ static void encode_some(const dynamic8_job *j, int64_t first, int64_t n,
                   j->code + first + at);
 }
 
-/* A block of more elements: read once for its absmax, and once more. */
+/* Encodes a block of more elements: reads it once for its absmax, and again for
+ * its codes. */
 static void encode_long(const dynamic8_job *j, int64_t first, int64_t n,
                         float *absmax)
 {
@@ -316,19 +318,19 @@ static void encode(const lb_work *w)
     }
 }
 
-/* Half the widest step, as far as -1 is from the lowest level; and half a
- * place of the table that numbers are looked up in. */
+/* Half the widest step, or the distance of -1 from the lowest level; plus half
+ * a cell of the lookup table for values. */
 static double bound(const lb_quant *q)
 {
     const float *level = lb_dynamic8_map;
     double most = level[0] + 1.0;
     for (int c = 0; c + 1 < LEVELS; c++) {
-        /* fmax here is more than gcc 12 for aarch64 can compile */
+        /* gcc 12 for aarch64 fails to compile fmax here */
         const double half = ((double)level[c + 1] - level[c]) / 2;
         if (half > most) most = half;
     }
     most += 1.0 / 65535 + 0x1p-20 + lb_config_unit(q);
-    /* What is left after centering may be larger than any x of the block. */
+    /* Centered values may be larger than any x of the block. */
     return q->center ? 0 : most;
 }
 
@@ -350,5 +352,5 @@ const lb_format lb_format_dynamic8 = {
     .encode = encode,
     .bound = bound,
     .kernels = LB_DECODE_LEVELS,
-    .searches = true, /* -1 is no level: the next absmax may be another */
+    .searches = true, /* -1 is not a level: the next absmax may differ */
 };

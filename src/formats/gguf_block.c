@@ -1,4 +1,4 @@
-/* gguf_block.c - layout, encoding and decoding of block types; see
+/* gguf_block.c - layout, encoding and decoding of GGUF block types; see
  * gguf_block.h. */
 #include "formats/gguf_block.h"
 
@@ -6,7 +6,7 @@
 
 #include "formats/config.h"
 
-enum { MOST = 256 }; /* numbers in a block of any type */
+enum { MOST = 256 }; /* maximum values in a block of any type */
 
 /* ---- layout ------------------------------------------------------------- */
 
@@ -14,17 +14,17 @@ static bool check(lb_ctx *cx, const lb_gguf_block *type, const lb_quant *q)
 {
     if (q->compat != LB_COMPAT_NATIVE)
         return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "%s: compat is %s; the bytes are those of ggml, and %s "
-                       "is the only one",
+                       "%s: compat is %s, but GGUF types only support compat "
+                       "%s",
                        q->format->name, lb_compat_name(q->compat),
                        lb_compat_name(LB_COMPAT_NATIVE));
     if (q->blocks == LB_BLOCKS_FLAT)
         return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "%s: blocks cannot run on across rows of this format",
+                       "%s: blocks cannot cross rows in this format",
                        q->format->name);
     if (q->block_size && q->block_size != type->len)
         return lb_fail(cx, LB_E_ARG,
-                       "%s: block_size is %lld; a block has %d elements",
+                       "%s: block_size is %lld, but blocks have %d elements",
                        q->format->name, (long long)q->block_size, type->len);
     return lb_config_unused(cx, q, "axis", lb_config_flag(q->axes.n)) &&
            lb_config_unused(cx, q, "scale", lb_config_scale(q->scale)) &&
@@ -67,7 +67,7 @@ void lb_gguf_encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
     encode(filled, 1, at + blocks * type->size);
 }
 
-/* The block that an element is in, and which one of that it is. */
+/* The block of an element, and in *lo its index in the block. */
 static const uint8_t *block_of(const lb_store *s, int64_t e, int *lo)
 {
     const lb_gguf_block *type = s->fmt->type;
@@ -77,7 +77,7 @@ static const uint8_t *block_of(const lb_store *s, int64_t e, int *lo)
     return (const uint8_t *)lb_part_bytes(s, 0) + lb_part_entry(s, 0, e);
 }
 
-/* The blocks of a row follow each other without gaps. */
+/* The blocks of a row are contiguous. */
 void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                     int64_t n, void *out)
 {

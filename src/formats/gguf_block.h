@@ -1,13 +1,13 @@
-/* gguf_block.h - what the block types of GGUF files have in common.
+/* gguf_block.h - common code of the GGUF block types.
  *
- * A row is cut into blocks of `len` numbers, each of `size` bytes with a scale
- * d in f16 of its own; there is one part, those bytes:
+ * A row is divided into blocks of `len` values, each stored in `size` bytes
+ * that include an f16 scale d. The only part holds these bytes:
  *
- *     stored (.., n)  ->  blocks u8 (.., ceil(n / len), size)
+ *     stored (..., n)  ->  blocks u8 (..., ceil(n / len), size)
  *
- * A row's last block may be short: it is encoded as if zeros followed. Bytes
- * are those of ggml's reference quantizers (kernels/gguf_ref.h), and values
- * those of its decoders: code * f32(d), in f32.
+ * The last block of a row may be short: it is encoded as if zeros followed.
+ * Bytes are those of ggml's reference quantizers (kernels/gguf_ref.h), and
+ * values those of its decoders: code * f32(d), in f32.
  */
 #ifndef LB_GGUF_BLOCK_H
 #define LB_GGUF_BLOCK_H
@@ -19,20 +19,20 @@
 #include "lowbit_ext.h"
 
 typedef struct lb_gguf_block {
-    int len;  /* numbers */
+    int len;  /* values */
     int size; /* bytes */
     const lb_gguf_encoders *encode;
-    /* Numbers [lo, lo + n) of a block. */
+    /* Values [lo, lo + n) of a block. */
     void (*decode)(const uint8_t *from, int lo, int n, float *out);
-    /* n whole blocks, faster; for kernels that can. */
+    /* n whole blocks; a faster optional kernel. */
     void (*decode_whole)(const lb_decode_kernel *, const uint8_t *from,
                          int64_t n, float *out);
     bool (*unpack)(const lb_unpack_kernel *, const uint8_t *from, int64_t n,
                    lb_sink to);
-    double bound; /* as lb_format's, before values are rounded to a label */
+    double bound; /* as in lb_format, before rounding to the logical dtype */
 } lb_gguf_block;
 
-/* The slots of a format whose type is a lb_gguf_block. */
+/* Function pointers of a format whose type is a lb_gguf_block. */
 bool lb_gguf_layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                     const lb_shape *shape, lb_layout *to);
 void lb_gguf_encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
@@ -43,11 +43,11 @@ bool lb_gguf_unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
                     int64_t n, lb_sink to);
 double lb_gguf_bound(const lb_quant *q);
 
-/* d is rounded to f16 after codes were found with it. Where that is a normal
- * number the error is within the type's bound. Below 2^-14 it loses bits, up
- * to 2^-25 it is 0, and so is the whole block though its codes are not. Above
- * f16's largest number ggml stores an infinity, which its tools then refuse:
- * here such numbers are refused before. Bytes are little-endian. */
+/* d is rounded to f16 after the codes were computed with it. If it is a normal
+ * number the error is within the type's bound. Below 2^-14 it loses bits; up to
+ * 2^-25 it becomes 0, and with it the whole block, although its codes are not.
+ * Above the largest f16 ggml stores an infinity, which its tools then reject;
+ * here such values are rejected by the encoder. Bytes are little-endian. */
 #define LB_GGUF_D_MOST 65504.0f
 static inline float lb_gguf_get_d(const uint8_t *from)
 {

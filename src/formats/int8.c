@@ -1,4 +1,4 @@
-/* int8.c - whole numbers from -127 to 127 times a scale that a group shares.
+/* int8.c - integers from -127 to 127 times a scale that a group shares.
  *
  *   codes  i8, one per element
  *   scale  one per group: along the axes of the config, or per block of the
@@ -8,19 +8,19 @@
  *           absmax   w = (code * s) * f32(1/127), where s is max |x|
  *           inverse  w = code / s
  *
- * Encoding is in whole_encode.c.
+ * Encoding is in i8_encode.c.
  */
 #include <math.h>
 #include <string.h>
 
 #include "formats/config.h"
-#include "formats/whole.h"
+#include "formats/i8_encode.h"
 #include "kernels/convert.h"
 #include "kernels/decode.h"
 #include "kernels/unpack.h"
 #include "lowbit_ext.h"
 
-enum { CODES = LB_WHOLE_CODES, SCALE = LB_WHOLE_SCALE };
+enum { CODES = LB_I8_CODES, SCALE = LB_I8_SCALE };
 enum { MOST = 127 };
 
 /* ---- layout ------------------------------------------------------------- */
@@ -39,25 +39,26 @@ static bool check(lb_ctx *cx, const lb_quant *q, int rank)
         return false;
     if (q->blocks == LB_BLOCKS_FLAT)
         return lb_fail(cx, LB_E_ARG,
-                       "int8: blocks is flat: its groups lie in rows");
+                       "int8: blocks is flat, but groups are within rows");
     if (q->scale)
-        return lb_fail(
-            cx, LB_E_ARG,
-            "int8: scale is %s: axis and block_size say who shares one",
-            lb_config_scale(q->scale));
+        return lb_fail(cx, LB_E_ARG,
+                       "int8: scale is %s; use axis or block_size instead",
+                       lb_config_scale(q->scale));
     const bool one = q->compat == LB_COMPAT_EFORMER || lb_config_is_bnb(q);
     if (one && q->meaning &&
         !(lb_config_is_bnb(q) && q->meaning == LB_MEANS_ABSMAX))
-        return lb_fail(cx, LB_E_ARG, "int8: meaning is %s: compat %s stores %s",
+        return lb_fail(cx, LB_E_ARG,
+                       "int8: meaning is %s, but compat %s stores %s",
                        lb_config_meaning(q->meaning), lb_compat_name(q->compat),
                        lb_config_is_bnb(q) ? "max |x|" : "max |x| / 127");
     const bool blocks = q->block_size && q->compat != LB_COMPAT_EFORMER;
     if ((blocks || lb_config_is_bnb(q)) && !only_last(q, rank))
-        return lb_fail(cx, LB_E_AXIS,
-                       "int8: axis %d of %d is to share a scale, but %s of "
-                       "compat %s are along the last",
-                       q->axes.axis[0], rank, blocks ? "blocks" : "the groups",
-                       lb_compat_name(q->compat));
+        return lb_fail(
+            cx, LB_E_AXIS,
+            "int8: cannot share a scale along axis %d of %d, because %s of "
+            "compat %s are along the last",
+            q->axes.axis[0], rank, blocks ? "blocks" : "the groups",
+            lb_compat_name(q->compat));
     return true;
 }
 
@@ -81,7 +82,7 @@ static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
     return true;
 }
 
-/* The largest |x| of groups begin there. */
+/* The maxima of |x| of all groups start at 0. */
 static void prepare(const lb_quant *q, lb_store *to)
 {
     (void)q;
@@ -104,7 +105,7 @@ static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
         lb_convert_kernel_for(cpu)->round(s->part[SCALE].a->dtype, n, out);
 }
 
-/* Not where numbers are rounded to 16 bits: they would be, twice. */
+/* Not if values are rounded to 16 bits: that would round them twice. */
 static bool unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
                    int64_t n, lb_sink to)
 {
@@ -117,7 +118,7 @@ static bool unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
                               (lb_meaning)s->meaning, code, n, &scale, to);
 }
 
-/* Nor there. */
+/* Not if values are rounded to 16 bits either. */
 static bool levels(const lb_cpu *cpu, const lb_store *s, lb_levels *to)
 {
     (void)cpu;
@@ -127,19 +128,19 @@ static bool levels(const lb_cpu *cpu, const lb_store *s, lb_levels *to)
     return s->part[SCALE].a->dtype == LB_F32;
 }
 
-/* Half a step, of which there are 127. What rounding adds, with u = 2^-24: in
- * units of a step at most 127 u for each of scale, quotient and the two of
- * decoding, below 2^-14. Where steps are rounded to 16 bits, or numbers to f16
- * before all else, nothing is promised: small groups may lose everything. */
+/* Half a step of 1/127. Roundings add, with u = 2^-24 and in units of a step,
+ * at most 127 u each for scale, quotient and the two operations of decoding:
+ * below 2^-14 in total. There is no guarantee if scales are rounded to 16 bits,
+ * or values to f16 first: small groups may lose everything. */
 static double bound(const lb_quant *q)
 {
     if (q->compat != LB_COMPAT_NATIVE) return 0;
     return (0.5 + 0x1p-14) / MOST + lb_config_unit(q);
 }
 
-/* ---- the bytes of others ------------------------------------------------ */
+/* ---- other programs' layouts --------------------------------------------- */
 
-/* eformer: "weight" and "scale", which are the parts under other names. */
+/* eformer: "weight" and "scale" are our parts under other names. */
 static lb_array *load_eformer(lb_ctx *cx, const lb_quant *q,
                               const lb_shape *shape, lb_array *const *part)
 {
@@ -149,14 +150,14 @@ static lb_array *load_eformer(lb_ctx *cx, const lb_quant *q,
                          part[SCALE] ? 2 : 1);
 }
 
-/* A scale as others have it: dense, an entry per element of an axis or one for
- * all of it. */
+/* A scale as other programs store it: dense, with one entry per element of an
+ * axis or one for the whole axis. */
 static lb_array *plain_scale(lb_ctx *cx, lb_array *a, int meaning)
 {
     const lb_store *s = a->store;
     if (s->meaning != meaning) {
         lb_fail(cx, LB_E_UNSUPPORTED,
-                "int8: its scales have meaning %d, and this layout %d",
+                "int8: scales have meaning %d, but this layout needs %d",
                 s->meaning, meaning);
         return NULL;
     }
@@ -166,8 +167,8 @@ static lb_array *plain_scale(lb_ctx *cx, lb_array *a, int meaning)
                     s->part[SCALE].g[k] >= s->shape.dim[k]);
     if (!ok) {
         lb_fail(cx, LB_E_UNSUPPORTED,
-                "int8: scales %s of %s are of blocks, which this layout does "
-                "not have",
+                "int8: scales %s of %s are per block, which this layout does "
+                "not support",
                 LB_SHOW(&s->part[SCALE].a->shape), LB_SHOW(&a->shape));
         return NULL;
     }
@@ -204,7 +205,7 @@ static lb_array *save_bnb(lb_ctx *cx, lb_array *a, int part)
     if (!scale) return NULL;
     if (lb_size(scale) != lb_shape_size(&rows)) {
         lb_fail(cx, LB_E_UNSUPPORTED,
-                "int8: scales %s of %s are not one for each row",
+                "int8: scales %s of %s are not one per row",
                 LB_SHOW(&scale->shape), LB_SHOW(&a->shape));
         return NULL;
     }
@@ -229,9 +230,9 @@ const lb_format lb_format_int8 = {
     .unpack = unpack,
     .layout = layout,
     .prepare = prepare,
-    .encode_plan = lb_whole_plan,
-    .encode = lb_whole_encode,
-    .encode_meet = lb_whole_meet,
+    .encode_plan = lb_i8_plan,
+    .encode = lb_i8_encode,
+    .encode_meet = lb_i8_meet,
     .bound = bound,
     .kernels = LB_DECODE_LEVELS,
     .foreign = foreign,

@@ -1,19 +1,19 @@
-/* interleave.c - signs as eformer and BitNet's files hold them: four rows in
- * a row of bytes, 2 bits each, whatever the format.
+/* interleave.c - the layout of signs in eformer and in BitNet files: four rows
+ * per row of bytes, 2 bits each, for ternary and binary alike.
  *
  *   byte row i of R = ceil(rows/4):  bits 0-1  row i      bits 4-5  row i+2R
  *                                    bits 2-3  row i+R    bits 6-7  row i+3R
  *
- * A row is what shares an index of the first axis: of a vector its elements,
- * of a scalar the only one. Stored is code + 1; places of rows that there are
- * not are 0 (as transformers leaves them), and are not looked at.
+ * A row is everything at one index of the first axis: an element of a vector; a
+ * scalar is one row. The stored bits are code + 1; those of missing rows are 0
+ * (as transformers writes them), and are ignored when reading.
  */
 #include "formats/config.h"
 #include "formats/signs.h"
 
 typedef struct {
     lb_shape packed;
-    int64_t rows, cols; /* of the array */
+    int64_t rows, cols; /* of the unpacked array */
 } geometry;
 
 static geometry geometry_of(const lb_shape *shape)
@@ -33,7 +33,7 @@ static lb_array *unpack(lb_ctx *cx, const char *name, const lb_shape *shape,
     const geometry g = geometry_of(shape);
     if (packed->dtype != LB_U8 || !lb_shape_equal(&packed->shape, &g.packed)) {
         lb_fail(cx, packed->dtype != LB_U8 ? LB_E_DTYPE : LB_E_SHAPE,
-                "%s: packed is %s%s, not u8%s, which holds shape %s", name,
+                "%s: packed is %s%s, not u8%s as needed for shape %s", name,
                 lb_dtype_name(packed->dtype), LB_SHOW(&packed->shape),
                 LB_SHOW(&g.packed), LB_SHOW(shape));
         return NULL;
@@ -51,7 +51,7 @@ static lb_array *unpack(lb_ctx *cx, const char *name, const lb_shape *shape,
     return codes;
 }
 
-/* One scale is taken in any shape. */
+/* A single scale is accepted in any shape. */
 static lb_array *given_scale(lb_ctx *cx, lb_array *scale, int rank)
 {
     lb_shape ones = {.rank = rank};
@@ -67,7 +67,7 @@ lb_array *lb_interleave_load(lb_ctx *cx, const lb_quant *q,
     lb_array *codes = unpack(cx, config.format, shape, part[LB_SIGNS_CODES]);
     lb_array *scale = part[LB_SIGNS_SCALE];
     if (!codes) return NULL;
-    /* eformer has no scales, but nothing is computed by its rules here. */
+    /* eformer has no scales, but none of its arithmetic is used here. */
     if (config.compat == LB_COMPAT_EFORMER && scale)
         config.compat = LB_COMPAT_NATIVE;
     if (!config.scale) config.scale = scale ? LB_SCALE_TENSOR : LB_SCALE_NONE;
@@ -103,7 +103,7 @@ lb_array *lb_interleave_save(lb_ctx *cx, lb_array *a, int part)
         return lb_materialize(cx, lb_reshape(cx, scale, (lb_shape){1, {1}}));
     if (lb_shape_equal(&a->shape, &a->store->shape))
         return lb_materialize(cx, scale);
-    lb_fail(cx, LB_E_UNSUPPORTED, "%s: scales %s are those of shape %s, not %s",
+    lb_fail(cx, LB_E_UNSUPPORTED, "%s: scales %s have shape %s, not %s",
             a->store->fmt->name, LB_SHOW(&scale->shape),
             LB_SHOW(&a->store->shape), LB_SHOW(&a->shape));
     return NULL;

@@ -1,14 +1,15 @@
-/* iq4_nl.c - GGUF's IQ4_NL: 32 codes of 4 bits into a table, and a scale.
+/* iq4_nl.c - GGUF's IQ4_NL: 32 indices of 4 bits into a table, and a scale.
  *
  *     byte  0 1 | 2 + j, j = 0 .. 15                     w = d * table[code]
  *           d   | low: code of j, high: code of j + 16
  *
  * The encoder is ggml's quantize_iq4_nl without an importance matrix, which is
  * what llama-quantize writes; quantize_row_iq4_nl_ref tries fewer scales. With
- * m the first number of the largest |x| it tries the inverse scales 127/m and
- * -134/m .. -120/m: each gives codes, and those the d with the least sum of
- * x^2 (x - w)^2. Codes are then found anew with the best d. There is no level
- * 0: next to others, a zero becomes d. Blocks below 1e-15 are d = 0, codes 8.
+ * m the first value of the largest |x|, it tries the inverse scales 127/m and
+ * -134/m .. -120/m. Each gives codes, and these codes give the d that minimizes
+ * the sum of x^2 (x - w)^2. The final codes are computed with the best d. There
+ * is no level 0: a zero among other values becomes d. Blocks below 1e-15 are
+ * stored as d = 0 with codes 8.
  */
 #include "formats/gguf_block.h"
 
@@ -47,12 +48,12 @@ static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
     return k->halves32(level, from, n, to);
 }
 
-/* With v = x * id and w its code's value, d * id = sum v^3 w / sum v^2 w^2.
- * Over all blocks in which one |v| is A and none is larger that is at least
- * 0.895, and at least 0.9046 for A = 134 (tools/gen_gguf_types.py computes
- * both), so d >= 0.9046/134 of max|x|, and a number of that size is clamped to
- * 113 d: it loses up to 0.2372, f16 adds 113 d 2^-11 < 0.0005. No other tries
- * or gaps of the table lose as much, whichever try wins. */
+/* With v = x * id and w the level of its code, d * id = sum v^3 w / sum v^2
+ * w^2. Over all blocks in which one |v| is A and none is larger this is at
+ * least 0.895, and at least 0.9046 for A = 134 (computed by
+ * tools/gen_gguf_types.py), so d >= 0.9046/134 of max|x|. A value of that size
+ * is clamped to 113 d and loses up to 0.2372; f16 adds 113 d 2^-11 < 0.0005. No
+ * other scale and no gap of the table loses more, whichever scale wins. */
 static const lb_gguf_block type = {
     .len = 32,
     .size = 18,
@@ -76,6 +77,6 @@ const lb_format lb_format_iq4_nl = {
     .bound = lb_gguf_bound,
     .type = &type,
     .kernels = LB_DECODE_LEVELS,
-    .largest = 100 * LB_GGUF_D_MOST, /* d is at most 1.1 / 120 of it */
+    .largest = 100 * LB_GGUF_D_MOST, /* d is at most 1.1 / 120 of max|x| */
     .searches = true,
 };

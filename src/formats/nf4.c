@@ -1,12 +1,13 @@
-/* nf4.c - 4 bits an element: one of sixteen levels, times its block's absmax.
+/* nf4.c - 4 bits per element: an index into sixteen levels, times the block's
+ * absmax.
  *
  *     byte      0       1       2           row of 5, block of 4
- *     element  0 1     2 3     4 -          high half first; the odd place at
- *     absmax   -- 0 ------     - 1 -        a row's end holds code 7, zero
+ *     element  0 1     2 3     4 -          high half first; unused half at a
+ *     absmax   -- 0 ------     - 1 -        row's end holds code 7, zero
  *
- * value = level[code] * absmax in f32. Blocks lie in rows of the last axis, or
- * cross rows (bitsandbytes): then the array is stored as one row. An array that
- * was told to decode otherwise keeps its own sixteen levels beside its blocks.
+ * value = level[code] * absmax in f32. Blocks are within rows of the last axis,
+ * or cross rows (bitsandbytes); then the array is stored as one row. An array
+ * with another decode than the default stores its own sixteen levels.
  */
 #include <math.h>
 #include <string.h>
@@ -34,10 +35,10 @@ static bool levels(const lb_cpu *cpu, const lb_store *s, lb_levels *to)
     return true;
 }
 
-/* A run of a row: its codes, and levels, which may be read to `own`. */
+/* A run of a row: its codes, and the levels, which may be read into `own`. */
 typedef struct {
     const uint8_t *byte;
-    int64_t skip; /* 1 if the first element is in a low half */
+    int64_t skip; /* 1 if the first element is in the low half */
     const float *level;
 } nf4_run;
 
@@ -85,13 +86,14 @@ static bool check(lb_ctx *cx, const lb_quant *q, lb_dtype label)
                        "nf4: block_size is %lld, not a positive even number",
                        (long long)q->block_size);
     if (q->axes.n && q->compat != LB_COMPAT_EFORMER)
-        return lb_fail(cx, LB_E_AXIS,
-                       "nf4: axis %d is to share a scale, but blocks run along "
-                       "the last",
-                       q->axes.axis[0]);
+        return lb_fail(
+            cx, LB_E_AXIS,
+            "nf4: cannot share a scale along axis %d, because blocks "
+            "are along the last",
+            q->axes.axis[0]);
     if (q->scale != LB_SCALE_DEFAULT && q->scale != LB_SCALE_BLOCK)
         return lb_fail(cx, LB_E_ARG,
-                       "nf4: scale is %s: there is one for each block",
+                       "nf4: scale is %s, but there is one per block",
                        lb_config_scale(q->scale));
     return lb_config_unused(cx, q, "meaning", lb_config_meaning(q->meaning)) &&
            lb_config_unused(cx, q, "threshold",
@@ -100,7 +102,7 @@ static bool check(lb_ctx *cx, const lb_quant *q, lb_dtype label)
            lb_config_float(cx, q, label);
 }
 
-/* The table for rows of that stored shape. */
+/* Fills the parts table for rows of that stored shape. */
 static void fill_table(const lb_shape *stored, int64_t block, lb_part *part)
 {
     lb_part_rows(&part[CODES], stored, 2);
@@ -118,7 +120,7 @@ static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
     to->run = q->block_size ? q->block_size : BLOCK;
     fill_table(&to->stored, to->run, to->part);
     to->elem[CODES] = LB_U8;
-    /* eformer's absmax stays in the input's dtype, in which it is exact. */
+    /* eformer's absmax has the input's dtype, which is exact. */
     to->elem[ABSMAX] =
         q->compat == LB_COMPAT_EFORMER && from != LB_F64 ? from : LB_F32;
     if (q->decode == LB_DECODE_POLY) to->elem[TABLE] = LB_F32;
@@ -136,9 +138,9 @@ static void prepare(const lb_quant *q, lb_store *to)
 
 /* ---- encode -------------------------------------------------------------- */
 
-enum { SOME = 64 }; /* blocks that are encoded together */
+enum { SOME = 64 }; /* blocks encoded at a time */
 
-/* Whole blocks, or a short one. */
+/* Encodes whole blocks, or a short one. */
 static void encode_blocks(const lb_cpu *cpu, lb_compat compat, lb_dtype d,
                           const float *x, int64_t n, int64_t block,
                           uint8_t *byte, void *absmax)
@@ -170,7 +172,7 @@ static void encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
     }
 }
 
-/* The ends of each code's interval are its worst. */
+/* The worst case is at the ends of each code's interval. */
 static double bound(const lb_quant *q)
 {
     const float *edge = lb_nf4_edges(q->compat);
@@ -182,19 +184,20 @@ static double bound(const lb_quant *q)
         const double hi = c < EDGES ? edge[c] : 1;
         most = fmax(most, fmax(level[c] - lo, hi - level[c]));
     }
-    /* Roundings of the quotient and of the product, and to the label. */
+    /* Rounding of the quotient, the product, and to the logical dtype. */
     most += 0x1p-20 + lb_config_unit(q);
-    /* An absmax of f16's smallest normal number is doubled by adding that. */
+    /* eformer adds f16's smallest normal number to the absmax: this may double
+     * it. */
     return q->compat == LB_COMPAT_EFORMER ? most + 0.5 + 0x1p-7 : most;
 }
 
 /* ---- eformer's layout --------------------------------------------------- */
 
-/* packed (.., blocks, block/2) and absmax (.., blocks): the last block of a
- * row is filled up with zeros, whose code is 7. */
+/* packed (..., blocks, block/2) and absmax (..., blocks): the last block of a
+ * row is padded with zeros, whose code is 7. */
 enum { EFORMER_PACKED, EFORMER_ABSMAX };
 
-/* shape with another last axis; with two of them. */
+/* shape with another size of the last axis; with the last axis split in two. */
 static lb_shape with_last(const lb_shape *shape, int64_t n)
 {
     lb_shape s = *shape;
@@ -222,8 +225,8 @@ static lb_array *cut_last(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi)
     return lb_slice(cx, a, start, limit, NULL);
 }
 
-/* The bytes of rows of n, code 7 in the odd place at their ends, whatever was
- * there. */
+/* The bytes for rows of n elements, with code 7 in the unused half at their
+ * ends, whatever it held. */
 static lb_array *own_codes(lb_ctx *cx, lb_array *packed, const lb_shape *stored)
 {
     const int64_t n = stored->dim[stored->rank - 1], bytes = n / 2 + n % 2;
@@ -264,11 +267,11 @@ static lb_array *load_eformer(lb_ctx *cx, const lb_quant *q,
     lb_quant named = *q;
     lb_layout l = {.stored = shape->rank ? *shape : LB_SHAPE(1)};
     if (!absmax) {
-        lb_fail(cx, LB_E_NULL, "nf4: layout eformer needs its absmax");
+        lb_fail(cx, LB_E_NULL, "nf4: layout eformer requires absmax");
         return NULL;
     }
     const int last = l.stored.rank - 1;
-    /* Without a number the block is what was packed. */
+    /* Without a block_size use that of the packed array. */
     const int64_t half =
         packed->shape.rank ? packed->shape.dim[packed->shape.rank - 1] : 0;
     if (!named.block_size) named.block_size = 2 * half;
@@ -304,7 +307,8 @@ static lb_array *load_eformer(lb_ctx *cx, const lb_quant *q,
     return lb_reshape(cx, a, *shape);
 }
 
-/* The array's own levels are the polynomial's, which its readers know. */
+/* Whether the array's own levels are the polynomial's, which readers of the
+ * layout know. */
 static bool has_poly(const lb_store *s)
 {
     static const lb_cpu reference = {.level = LB_LEVEL_REF};
@@ -315,7 +319,7 @@ static bool has_poly(const lb_store *s)
     return true;
 }
 
-/* a sees the whole of its store in order. */
+/* a views its whole store in order. */
 static lb_array *save_eformer(lb_ctx *cx, lb_array *a, int part)
 {
     const lb_store *s = a->store;
@@ -327,19 +331,18 @@ static lb_array *save_eformer(lb_ctx *cx, lb_array *a, int part)
     for (int k = 0; k < last; k++)
         in_rows = in_rows && s->part[ABSMAX].g[k] == 1;
     if (!in_rows || shape.rank == LB_MAX_RANK) {
-        lb_fail(
-            cx, LB_E_UNSUPPORTED,
-            "nf4: layout eformer has blocks in rows and an axis for them; this "
-            "is %s, stored as %s with absmax %s",
-            LB_SHOW(&a->shape), LB_SHOW(&s->shape),
-            LB_SHOW(&s->part[ABSMAX].a->shape));
+        lb_fail(cx, LB_E_UNSUPPORTED,
+                "nf4: layout eformer needs blocks within rows and an axis for "
+                "them; this is %s, stored as %s with absmax %s",
+                LB_SHOW(&a->shape), LB_SHOW(&s->shape),
+                LB_SHOW(&s->part[ABSMAX].a->shape));
         return NULL;
     }
     if (s->part[TABLE].a && !has_poly(s)) {
         lb_fail(
             cx, LB_E_UNSUPPORTED,
-            "nf4: this array has levels of its own, and layout eformer has no "
-            "place for them");
+            "nf4: this array has its own levels, which layout eformer cannot "
+            "store");
         return NULL;
     }
     const int64_t blocks = n / block + (n % block != 0);

@@ -3,9 +3,10 @@
  *     byte  0 1 | 2 + j, j = 0 .. 15                     w = (code - 8) * d
  *           d   | low: code of j, high: code of j + 16
  *
- * d = m / -8, m the first of the numbers with the largest |x|, which so gets
- * code 0; -m would be 16 and gets 15. code = (int)(x * (1/d) + 8.5), each step
- * in f32: halves go up. A block of zeros has d = -0 (bytes 00 80) and codes 8.
+ * d = m / -8, with m the first value of the largest |x|, which so gets code 0;
+ * -m would be 16 and is clamped to 15. code = (int)(x * (1/d) + 8.5), each step
+ * in f32: halves round up. A block of zeros has d = -0 (bytes 00 80) and codes
+ * 8.
  */
 #include "formats/gguf_block.h"
 
@@ -35,8 +36,9 @@ static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
     return k->halves32(level, from, n, to);
 }
 
-/* A code is off by d/2 at most, by d where 16 became 15; f16 moves the values
- * 7 d by 7 d 2^-11 (and -8 d by 8 d 2^-11, but there it is d/2). d is max/8. */
+/* The error of a code is at most d/2, or d where 16 was clamped to 15; f16 adds
+ * 7 d 2^-11 for the value 7 d (and 8 d 2^-11 for -8 d, where the error is d/2).
+ * d is max/8. */
 static const lb_gguf_block type = {
     .len = 32,
     .size = 18,

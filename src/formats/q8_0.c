@@ -28,8 +28,8 @@ static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
     return k->bytes32(from, n, to);
 }
 
-/* A code is off by d/2, with d = max/127; f16 moves 127 d by 2^-11 of it; what
- * is left is for the roundings of 1/d and of x * (1/d), 2^-24 each of 127. */
+/* The error of a code is at most d/2, with d = max/127; f16 adds 127 d 2^-11;
+ * the rest is for the roundings of 1/d and of x * (1/d), 127 * 2^-24 each. */
 static const lb_gguf_block type = {
     .len = 32,
     .size = 34,

@@ -7,7 +7,7 @@
 #include "kernels/decode.h"
 #include "kernels/unpack.h"
 
-enum { BLOCK = 64 }; /* if block_size does not say */
+enum { BLOCK = 64 }; /* default block_size */
 
 lb_scale lb_signs_scale(const lb_quant *q)
 {
@@ -22,8 +22,8 @@ static bool check(lb_ctx *cx, const lb_quant *q)
     const bool eformer = q->compat == LB_COMPAT_EFORMER;
     if (!eformer && q->compat != LB_COMPAT_NATIVE)
         return lb_fail(cx, LB_E_ARG,
-                       "%s: compat is %s: no version of that has such arrays "
-                       "(native and eformer have)",
+                       "%s: compat is %s, which has no such format "
+                       "(use native or eformer)",
                        name, lb_compat_name(q->compat));
     if (!lb_config_unused(cx, q, "decode", lb_config_decode(q->decode)) ||
         !lb_config_unused(cx, q, "center", lb_config_flag(q->center)) ||
@@ -31,18 +31,17 @@ static bool check(lb_ctx *cx, const lb_quant *q)
           lb_config_unused(cx, q, "axis", lb_config_flag(q->axes.n))))
         return false;
     if (q->blocks == LB_BLOCKS_FLAT)
-        return lb_fail(cx, LB_E_ARG, "%s: blocks is flat: they lie in rows",
-                       name);
-    if (q->meaning == LB_MEANS_ABSMAX)
-        return lb_fail(cx, LB_E_ARG, "%s: meaning is absmax: a scale is a mean",
-                       name);
-    if (q->meaning && lb_signs_scale(q) == LB_SCALE_NONE)
         return lb_fail(cx, LB_E_ARG,
-                       "%s: meaning is %s: there is no scale to mean it", name,
-                       lb_config_meaning(q->meaning));
+                       "%s: blocks is flat, but blocks are within rows", name);
+    if (q->meaning == LB_MEANS_ABSMAX)
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: meaning is absmax, but scales are means", name);
+    if (q->meaning && lb_signs_scale(q) == LB_SCALE_NONE)
+        return lb_fail(cx, LB_E_ARG, "%s: meaning is %s, but there is no scale",
+                       name, lb_config_meaning(q->meaning));
     if (eformer && q->scale && q->scale != LB_SCALE_NONE)
         return lb_fail(cx, LB_E_ARG,
-                       "%s: scale is %s: compat eformer has no scale", name,
+                       "%s: scale is %s, but compat eformer has no scale", name,
                        lb_config_scale(q->scale));
     if (q->block_size && !eformer && q->scale != LB_SCALE_BLOCK)
         return lb_fail(
@@ -58,12 +57,12 @@ static bool check_dtype(lb_ctx *cx, const lb_quant *q, lb_dtype dtype)
     if (dtype == LB_I8)
         return lb_fail(
             cx, LB_E_DTYPE,
-            "%s: dtype i8 with a scale (that is %s): its numbers would not "
-            "be integers",
+            "%s: dtype i8 requires scale none, not %s (values would not "
+            "be integers)",
             q->format->name, lb_config_scale(lb_signs_scale(q)));
     return lb_fail(cx, LB_E_DTYPE,
-                   "%s: dtype %s: it materializes to f32, f16, bf16, f64 or, "
-                   "without a scale, i8",
+                   "%s: dtype %s is not supported (use f32, f16, bf16, f64 or, "
+                   "without a scale, i8)",
                    q->format->name, lb_dtype_name(dtype));
 }
 
@@ -85,7 +84,7 @@ bool lb_signs_layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
     return true;
 }
 
-/* The scale of no element is that of zeros: encoding never comes by here. */
+/* An empty group gets the scale of zeros, because nothing will be encoded. */
 void lb_signs_prepare(const lb_quant *q, lb_store *to)
 {
     const lb_array *scale = to->part[LB_SIGNS_SCALE].a;
@@ -95,7 +94,7 @@ void lb_signs_prepare(const lb_quant *q, lb_store *to)
         s[i] = q->meaning == LB_MEANS_INVERSE ? INFINITY : 0;
 }
 
-/* A run of a row: where that begins, and the run in it. */
+/* A run of a row: where the row begins, and the position of the run in it. */
 typedef struct {
     lb_fields fields;
     const uint8_t *row;
@@ -155,8 +154,8 @@ bool lb_signs_levels(const lb_cpu *cpu, const lb_store *s, lb_levels *to)
     return true;
 }
 
-/* A number and what it becomes have one sign, or that is 0, and neither is
- * larger than the largest; 2^-22 for the roundings of an inverse scale. */
+/* A value and its decoded value never have opposite signs, and neither exceeds
+ * the maximum; 2^-22 for the roundings of an inverse scale. */
 double lb_signs_bound(const lb_quant *q)
 {
     if (lb_signs_scale(q) == LB_SCALE_NONE) return 0;

@@ -1,14 +1,14 @@
-/* signs_encode.c - from numbers to signs and scales; see signs.h.
+/* signs_encode.c - computes codes -1, 0, 1 and their scales; see signs.h.
  *
- * A row is cut into segments (itself, or its blocks), a segment into chunks of
- * LB_CHUNK elements. A group is one segment or, where the tensor has one scale
- * or none, all of them. Statistics of chunks are joined in their order, so
- * that nothing depends on how the work was dealt out:
+ * A row is divided into segments (the whole row, or its blocks), a segment into
+ * chunks of LB_CHUNK elements. A group is one segment or, if the tensor has one
+ * scale or none, all of them. Statistics of chunks are combined in order, so
+ * that results do not depend on how the work is distributed:
  *
- *   GROUPS  each unit does whole groups: statistics, then codes
- *   CHUNKS  the one group, in phases: statistics of chunks, which wait in
- *           shared memory; all of them joined; codes; joined again: the scale
- *   SERIAL  the one group in one unit, where chunks are so short that their
+ *   GROUPS  each unit processes whole groups: statistics, then codes
+ *   CHUNKS  the only group, in phases: statistics of chunks, kept in shared
+ *           memory; combining them; codes; combining again for the scale
+ *   SERIAL  the only group in one unit, if chunks are so short that their
  *           statistics would take more memory than the array
  */
 #include <math.h>
@@ -17,18 +17,18 @@
 #include "kernels/bits.h"
 
 enum { GROUPS, CHUNKS, SERIAL };
-enum { SPAN = 2048 }; /* elements to a unit, about */
+enum { SPAN = 2048 }; /* elements per unit, approximately */
 
 typedef struct {
     int way;
     int64_t rows, cols;
-    int64_t length, each; /* of a segment; segments of a row */
-    int64_t chunks;       /* of a whole segment */
-    int64_t unit, units;  /* parts of a row (segments or chunks) to a unit of
-                           * work; units of a row */
+    int64_t length, each; /* elements per segment; segments per row */
+    int64_t chunks;       /* chunks per full segment */
+    int64_t unit, units;  /* segments or chunks of a row per unit of work; units
+                           * per row */
 } signs_cuts;
 
-/* Statistics of chunks: as the need says, one or the other is there. */
+/* Statistics of chunks: one of the two, depending on need. */
 typedef struct {
     lb_total *sum;
     lb_moments *moments;
@@ -39,13 +39,13 @@ typedef union {
     lb_moments moments;
 } signs_tally;
 
-/* What CHUNKS shares. */
+/* Shared memory of CHUNKS. */
 typedef struct {
     float cut;
     _Alignas(64) lb_moments of[];
 } board;
 
-/* Where they wait. */
+/* The statistics of chunks in shared memory. */
 static tallies tallies_of(board *b)
 {
     void *of = b ? b->of : NULL;
@@ -61,9 +61,9 @@ typedef struct {
     lb_dtype from;
     signs_cuts c;
     uint8_t *codes;
-    int64_t bytes; /* of a row of codes */
+    int64_t bytes; /* per row of codes */
     float *scale;  /* NULL: none */
-    float *room;   /* for SPAN numbers */
+    float *room;   /* for SPAN values */
 } signs_job;
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -76,9 +76,9 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* ---- how the work is dealt out ------------------------------------------ */
+/* ---- distribution of the work -------------------------------------------- */
 
-/* Segments to a unit: they must end where a byte does. */
+/* Segments per unit: they must end at a byte boundary. */
 static int64_t unit_of(const signs_cuts *c, int bits)
 {
     const int64_t per = 8 / bits, few = SPAN / c->length;
@@ -88,7 +88,7 @@ static int64_t unit_of(const signs_cuts *c, int bits)
                            : 1;
 }
 
-/* Of an array that is not empty. g: of the scale on the last axis; 0 shared. */
+/* For a nonempty array. g: of the scale along the last axis; 0: shared. */
 static signs_cuts cuts_of(const lb_quant *q, const lb_shape *shape, int64_t g)
 {
     const lb_scale scale = lb_signs_scale(q);
@@ -113,8 +113,8 @@ static int64_t block_of(const lb_layout *l)
     return rank ? l->part[LB_SIGNS_SCALE].g[rank - 1] : 0;
 }
 
-/* The phases of CHUNKS. Codes that do not ask for a cut are put while the
- * statistics are taken. */
+/* Phases of CHUNKS. Codes that do not depend on a cut are written in the same
+ * pass as the statistics (BOTH). */
 enum { STATISTICS, CUT, CODES, SCALE, BOTH };
 
 static int steps_of(const lb_signs_rule *rule, lb_signs_need need, bool scaled,
@@ -185,7 +185,7 @@ static signs_job job_of(const lb_work *w, const lb_signs_rule *rule)
 
 /* ---- statistics --------------------------------------------------------- */
 
-/* Of the chunks of n <= SPAN numbers. */
+/* Of the chunks of n <= SPAN values. */
 static void tell(const signs_job *j, const float *x, int64_t n, tallies to)
 {
     if (j->need == LB_SIGNS_SPREAD)
@@ -194,7 +194,7 @@ static void tell(const signs_job *j, const float *x, int64_t n, tallies to)
         j->kernel->totals(x, n, -1, to.sum);
 }
 
-/* Of all chunks so far and n more, in their order. */
+/* Combines t with n more chunks, in order. */
 static signs_tally join(const signs_job *j, signs_tally t, tallies more,
                         int64_t n)
 {
@@ -211,7 +211,7 @@ static float mean_of(lb_total s)
     return s.n > 0 ? (float)(s.sum / s.n) : 0;
 }
 
-/* What codes are cut at; the scale, if it is known by now. */
+/* The cut for codes; and the scale, if it is known already. */
 static float cut_of(const signs_job *j, signs_tally t, float *scale)
 {
     if (j->need == LB_SIGNS_SPREAD)
@@ -220,7 +220,7 @@ static float cut_of(const signs_job *j, signs_tally t, float *scale)
     return j->rule->cut_of_mean ? j->rule->cut_of_mean(*scale) : 0;
 }
 
-/* The scale is taken over those elements whose code is not 0. */
+/* The scale is a mean over the elements whose code is not 0. */
 static bool takes_kept(const signs_job *j)
 {
     return j->scale && j->need == LB_SIGNS_SPREAD;
@@ -241,8 +241,8 @@ static const float *look(const signs_job *j, int64_t row, int64_t at, int64_t n,
                   : lb_source_peek)(j->work, row * j->c.cols + at, n, j->room);
 }
 
-/* Those of n <= SPAN numbers; a byte that is begun was filled up by whoever put
- * the codes before, and is filled up again. */
+/* Codes of n <= SPAN values. If the first byte is shared with earlier codes,
+ * these were followed by fillers, which are replaced. */
 static void put_codes(const signs_job *j, float cut, const float *x, int64_t n,
                       int64_t row, int64_t at)
 {
@@ -258,10 +258,10 @@ static void put_codes(const signs_job *j, float cut, const float *x, int64_t n,
     lb_bits_put(k->bits, (uint8_t)k->filler, bits, n, to, at);
 }
 
-/* ---- the ways ----------------------------------------------------------- */
+/* ---- the algorithms ------------------------------------------------------ */
 
-/* Numbers [*at, *at + n) of their row are the next of a segment, SPAN at most;
- * 0 past its end. */
+/* The k-th span of a segment: values [*at, *at + n) of the row; returns n, at
+ * most SPAN, or 0 past the end of the segment. */
 static int64_t span(const signs_cuts *c, int64_t segment, int64_t k,
                     int64_t *at)
 {
@@ -271,7 +271,7 @@ static int64_t span(const signs_cuts *c, int64_t segment, int64_t k,
     return *at < end ? least(end - *at, SPAN) : 0;
 }
 
-/* All of a group: segments lo <= s < hi. */
+/* Processes a whole group: segments lo <= s < hi. */
 static void do_group(const signs_job *j, int64_t lo, int64_t hi)
 {
     enum { CHUNKS_OF_SPAN = SPAN / LB_CHUNK };
@@ -314,7 +314,7 @@ static void do_groups(const signs_job *j)
     }
 }
 
-/* The chunks of a unit, which are those of a span. */
+/* The chunks of a unit; a unit is a span. */
 static void do_span(const signs_job *j, int step, board *b, int64_t row,
                     int64_t k)
 {
@@ -336,7 +336,7 @@ static void do_span(const signs_job *j, int step, board *b, int64_t row,
     }
 }
 
-/* The one group of CHUNKS is all of them. */
+/* For CHUNKS, where the only group consists of all chunks. */
 static void do_step(signs_job *j, int step, board *b)
 {
     const tallies all = tallies_of(b);
@@ -347,7 +347,7 @@ static void do_step(signs_job *j, int step, board *b)
         b->cut = cut_of(j, join(j, none, all, n), &scale);
         put_scale(j, 0, scale);
     } else if (step == SCALE) {
-        j->need = LB_SIGNS_MEAN; /* what waits there now are sums */
+        j->need = LB_SIGNS_MEAN; /* the shared memory now holds sums */
         put_scale(j, 0, mean_of(join(j, none, all, n).sum));
     } else {
         for (int64_t u = j->work->lo; u < j->work->hi; u++)

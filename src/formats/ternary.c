@@ -1,4 +1,4 @@
-/* ternary.c - signs of numbers that are large enough: -1, 0 or 1 in 2 bits.
+/* ternary.c - signs of the values above a threshold: -1, 0 or 1 in 2 bits.
  *
  *   stored bits = code + 1, four to a byte, the first in the lowest
  *
@@ -19,7 +19,7 @@ static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
     if (q->compat == LB_COMPAT_EFORMER && q->threshold)
         return lb_fail(
             cx, LB_E_ARG,
-            "ternary: threshold is absmean: compat eformer knows only std");
+            "ternary: threshold is absmean, but compat eformer only has std");
     return lb_signs_layout(cx, q, from, shape, to);
 }
 
@@ -39,8 +39,8 @@ static float rounded(lb_dtype d, double x)
     return y;
 }
 
-/* eformer rounds variance, root and half, each to the input's dtype. (Half of
- * a root is exact.) */
+/* eformer rounds variance, square root and half to the input's dtype. (Halving
+ * is exact.) */
 static float cut(const lb_quant *q, lb_dtype from, lb_moments m)
 {
     const double variance = m.m2 / m.n;
@@ -50,11 +50,10 @@ static float cut(const lb_quant *q, lb_dtype from, lb_moments m)
     return rounded(d, 0.5 * (double)rounded(d, root));
 }
 
-/* x / mean rounds to 1 where it is above 0.5 in f32: where x is above half the
- * mean, for there is no number between that and the next one that 0.5 times
- * 1 + 2^-24, the last to be rounded to 0.5, would not reach. Half of a
- * subnormal number may lie between two: then the lower one is the cut. Of zeros
- * nothing is left. */
+/* code is 1 if f32(x / mean) > 0.5. Let c = mean / 2, which is exact. Every f32
+ * x > c satisfies x / mean > 0.5 (1 + 2^-24), the largest quotient that rounds
+ * to 0.5; so the cut is c. If c is subnormal it may lie between two numbers:
+ * then the lower one is the cut. A mean of 0 gives codes 0. */
 static float cut_of_mean(float mean)
 {
     const float half = 0.5f * mean;

@@ -1,18 +1,19 @@
-/* tq1_0.c - GGUF's TQ1_0: 256 numbers -1, 0, 1, five to a byte, and a scale.
+/* tq1_0.c - GGUF's TQ1_0: 256 values -1, 0, 1, five to a byte, and a scale.
  *
  *     byte  m = 0 .. 31       32 + m, m = 0 .. 15   48 + m, m = 0 .. 3   52 53
  *     codes k = 0 .. 4: of    k = 0 .. 4: of        k = 0 .. 3: of       d
  *           32 k + m          160 + 16 k + m        240 + 4 k + m
  *
- * A byte is ceil(t * 256 / 243), t = sum code[k] * 3^(4-k) < 243: a fraction
- * whose product with 3 carries the first code over 256 and leaves the others.
- * w = (code - 1) * d; d = max|x| and code = 1 + x * (1/d), rounded half away
- * from zero, in f32 before d becomes f16.
+ * A byte is ceil(t * 256 / 243) with t = sum code[k] * 3^(4-k) < 243: a
+ * fixed-point fraction. Multiplying it by 3 yields the first code as the carry
+ * out of the byte, and leaves the others. w = (code - 1) * d; d = max|x| and
+ * code = 1 + x * (1/d), rounded half away from zero, in f32 before d becomes
+ * f16.
  */
 #include "formats/gguf_block.h"
 
-/* Bytes of a kind lie together: `bytes` of them from byte `at` on hold `codes`
- * each, numbers `first` + bytes * k + m. */
+/* Bytes of a kind are contiguous: `bytes` bytes starting at byte `at`, with
+ * `codes` codes each, for values `first` + bytes * k + m. */
 static const struct {
     int first, at, bytes, codes;
 } kind[] = {{0, 0, 32, 5}, {160, 32, 16, 5}, {240, 48, 4, 4}, {256, 0, 0, 0}};
@@ -48,7 +49,7 @@ static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
     return k->trits256(from, n, to);
 }
 
-/* A code is off by d/2; f16 moves d by 2^-11 of it; what is left is for the
+/* The error of a code is at most d/2; f16 adds d 2^-11; the rest is for the
  * roundings of 1/d and of x * (1/d). */
 static const lb_gguf_block type = {
     .len = 256,

@@ -1,18 +1,18 @@
-/* tq2_0.c - GGUF's TQ2_0: 256 numbers -1, 0, 1 in two bits each, and a scale.
+/* tq2_0.c - GGUF's TQ2_0: 256 values -1, 0, 1 in two bits each, and a scale.
  *
  *     byte  32 g + m, g = 0, 1, m = 0 .. 31      | 64 65
  *           bits 2 k: code of 128 g + 32 k + m   | d       w = (code - 1) * d
  *
  * d = max|x| and code = 1 + x * (1/d), rounded half away from zero, in f32
  * before d becomes f16. A block of zeros has codes 1 (bytes 55) and d = 0. Bits
- * 3, which no encoder writes, are the number 2, as in ggml.
+ * 3, which no encoder writes, decode to 2, as in ggml.
  */
 #include "formats/gguf_block.h"
 
 static void decode_block(const uint8_t *from, int lo, int n, float *out)
 {
     const float d = lb_gguf_get_d(from + 64);
-    while (n > 0) { /* at most 32, which have their bits in the same place */
+    while (n > 0) { /* at most 32 values, whose bits have the same position */
         const int m = lo % 32, count = n < 32 - m ? n : 32 - m;
         const uint8_t *byte = from + lo / 128 * 32 + m;
         const int shift = lo % 128 / 32 * 2;
@@ -36,7 +36,7 @@ static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
     return k->pairs256(from, n, to);
 }
 
-/* A code is off by d/2; f16 moves d by 2^-11 of it; what is left is for the
+/* The error of a code is at most d/2; f16 adds d 2^-11; the rest is for the
  * roundings of 1/d and of x * (1/d). */
 static const lb_gguf_block type = {
     .len = 256,

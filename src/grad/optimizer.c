@@ -1,15 +1,14 @@
-/* optimizer.c - from parameters and their gradients to the next parameters.
+/* optimizer.c - computes the next parameters from parameters and gradients.
  *
  *   sgd    v = momentum v + g;  w -= rate v  (nesterov: rate (g + momentum v))
  *   adam   m += (1 - beta1)(g - m);  s += (1 - beta2)(g^2 - s)
  *          w -= rate (m / (1 - beta1^t)) / (sqrt(s / (1 - beta2^t)) + eps)
- *   adamw  the same, and w -= rate decay w; for the others decay w is added to
- * g
+ *   adamw  the same, and w -= rate decay w; the others add decay w to g
  *
- * Programs over arrays, in f32 (f64 for parameters of f64). A state that is to
- * be quantized has the root of s in place of s: what is small there would
- * otherwise be nothing, and is divided by. A step either happens whole or not
- * at all.
+ * Implemented with array operations, in f32 (f64 for f64 parameters). A
+ * quantized state stores sqrt(s) instead of s: otherwise small values, by which
+ * the update is divided, would be rounded to zero. A step is applied completely
+ * or not at all.
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,12 +22,12 @@ struct lb_optimizer {
     lb_ctx *cx;
     size_t got;
     lb_optimizer_config c;
-    lb_quant_config state; /* c.state points here, or is NULL */
-    int n, moments;        /* of each parameter */
+    lb_quant_config state; /* c.state points to it, or is NULL */
+    int n, moments;        /* moments: per parameter */
     int64_t step;
     lb_array **moment; /* (n, moments), references */
-    lb_array **next;   /* those of the step under way */
-    lb_array **param;  /* and its parameters */
+    lb_array **next;   /* the moments computed by the current step */
+    lb_array **param;  /* its parameters */
 };
 
 /* ---- the rate ------------------------------------------------------------ */
@@ -63,19 +62,20 @@ static bool check_fractions(lb_ctx *cx, const lb_optimizer_config *c)
               {"least", c->least, 1 + 1e-15}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         if (!(of[i].v >= 0 && of[i].v < of[i].below))
-            return lb_fail(cx, LB_E_ARG, "optimizer: %s is %g", of[i].name,
-                           of[i].v);
+            return lb_fail(cx, LB_E_ARG, "optimizer: %s is %g, out of range",
+                           of[i].name, of[i].v);
     return true;
 }
 
 static bool check_config(lb_ctx *cx, const lb_optimizer_config *c)
 {
     if ((unsigned)c->method > LB_ADAMW || (unsigned)c->schedule > LB_COSINE)
-        return lb_fail(cx, LB_E_ARG, "optimizer: method %d, schedule %d",
+        return lb_fail(cx, LB_E_ARG,
+                       "optimizer: invalid method %d or schedule %d",
                        (int)c->method, (int)c->schedule);
     if (c->warmup < 0 || (c->schedule != LB_CONSTANT && c->steps <= c->warmup))
         return lb_fail(cx, LB_E_ARG,
-                       "optimizer: %lld steps, of which %lld to warm up",
+                       "optimizer: %lld steps, of which %lld warmup",
                        (long long)c->steps, (long long)c->warmup);
     return check_fractions(cx, c);
 }
@@ -88,7 +88,8 @@ static bool read_config(lb_ctx *cx, const lb_optimizer_config *config,
         const size_t size =
             config->struct_size ? config->struct_size : sizeof *c;
         if (size < offsetof(lb_optimizer_config, momentum))
-            return lb_fail(cx, LB_E_ARG, "optimizer: struct_size is %zu", size);
+            return lb_fail(cx, LB_E_ARG,
+                           "optimizer: struct_size is %zu, too small", size);
         memcpy(c, config, size < sizeof *c ? size : sizeof *c);
     }
     if (c->rate == 0) c->rate = c->method == LB_SGD ? 1e-2 : 1e-3;
@@ -103,7 +104,7 @@ static lb_dtype dtype_of(const lb_array *a)
     return a->dtype == LB_F64 ? LB_F64 : LB_F32;
 }
 
-/* As it is kept between steps. */
+/* Converts an array to the format of the state. */
 static lb_array *stored(lb_optimizer *o, lb_array *a)
 {
     return a && o->c.state ? lb_quantize(o->cx, a, o->c.state) : a;
@@ -116,8 +117,8 @@ static bool begin(lb_optimizer *o, lb_array *const *params)
         const lb_array *w = params[i];
         if (!w || !lb_dtype_is_float(w->dtype))
             return lb_fail(cx, w ? LB_E_DTYPE : LB_E_NULL,
-                           "optimizer: parameter %d is %s%s", i,
-                           w ? lb_dtype_name(w->dtype) : "NULL",
+                           "optimizer: parameter %d is %s%s, not a float array",
+                           i, w ? lb_dtype_name(w->dtype) : "NULL",
                            w ? LB_SHOW(&w->shape) : "");
         for (int k = 0; k < o->moments; k++) {
             lb_array *zero = lb_zeros(cx, dtype_of(w), w->shape);
@@ -181,7 +182,7 @@ void lb_optimizer_close(lb_optimizer *o)
 
 /* ---- a step -------------------------------------------------------------- */
 
-/* The sum of all their squares, in f64 if `wide`. */
+/* The sum of squares of all gradients, in f64 if `wide`. */
 static lb_array *squares(lb_optimizer *o, lb_array *const *grads, bool wide)
 {
     lb_ctx *cx = o->cx;
@@ -205,8 +206,8 @@ static bool read_scalar(lb_ctx *cx, lb_array *a, double *v)
     return true;
 }
 
-/* What all of the gradients are multiplied with: clip_norm over their norm, if
- * that is above; NULL: nothing. */
+/* The factor for all gradients: clip_norm / norm, if that is below 1; NULL: no
+ * clipping. */
 static bool clip_factor(lb_optimizer *o, lb_array *const *grads, lb_array **out)
 {
     lb_ctx *cx = o->cx;
@@ -215,13 +216,13 @@ static bool clip_factor(lb_optimizer *o, lb_array *const *grads, lb_array **out)
     if (o->c.clip_norm <= 0) return true;
     lb_array *sum = squares(o, grads, false);
     if (!sum || !read_scalar(cx, sum, &v)) return false;
-    /* The square of 1e20 is no f32: a norm of nothing but infinity would make
-     * gradients nothing at all. */
+    /* The square of 1e20 overflows f32; an infinite norm would scale all
+     * gradients to zero. */
     if (!isfinite(v)) sum = squares(o, grads, true);
     if (!sum) return false;
     lb_array *most = lb_scalar(cx, o->c.clip_norm);
     *out = lb_min(cx, lb_div(cx, most, lb_sqrt(cx, sum)), lb_scalar(cx, 1));
-    *out = lb_here(cx, *out); /* all ranks have it */
+    *out = lb_here(cx, *out); /* the same on all ranks */
     return *out != NULL;
 }
 
@@ -265,7 +266,7 @@ static lb_array *by_adam(lb_optimizer *o, lb_array *const *moment, lb_array *g,
     return lb_div(cx, times(cx, m, rate / up1), root);
 }
 
-/* The next value of parameter i, and of its moments. */
+/* The next value of parameter i and of its moments. */
 static lb_array *advance(lb_optimizer *o, int i, lb_array *w, lb_array *g,
                          lb_array *clip, double rate)
 {
@@ -291,7 +292,7 @@ static lb_array *advance(lb_optimizer *o, int i, lb_array *w, lb_array *g,
     return to ? lb_as(cx, to, was) : NULL;
 }
 
-/* What is kept of parameter i; NULL: nothing. */
+/* The first moment of parameter i; NULL: there is none. */
 static const lb_array *kept_of(const lb_optimizer *o, int i)
 {
     return o->moments ? o->moment[i * o->moments] : NULL;
@@ -300,7 +301,7 @@ static const lb_array *kept_of(const lb_optimizer *o, int i)
 static bool was_opened_for(const lb_optimizer *o, int i, const lb_array *w)
 {
     const lb_array *m = kept_of(o, i);
-    /* A config of the state may have a dtype of its own. */
+    /* A state config may specify another dtype. */
     return !m || (lb_shape_equal(&w->shape, &m->shape) &&
                   (o->c.state || m->dtype == dtype_of(w)));
 }
@@ -323,7 +324,7 @@ static bool check_step(lb_optimizer *o, lb_array *const *params,
                            "%s%s%s%s%s",
                            i, lb_dtype_name(w->dtype), LB_SHOW(&w->shape),
                            lb_dtype_name(g->dtype), LB_SHOW(&g->shape),
-                           m ? ", what is kept of it " : "",
+                           m ? ", its state " : "",
                            m ? lb_dtype_name(m->dtype) : "",
                            m ? LB_SHOW(&m->shape) : "");
     }
@@ -366,7 +367,7 @@ bool lb_optimizer_step(lb_optimizer *o, lb_array **params,
     return ok;
 }
 
-/* ---- its state ----------------------------------------------------------- */
+/* ---- saving and restoring the state -------------------------------------- */
 
 int64_t lb_optimizer_steps(const lb_optimizer *o)
 {
@@ -384,7 +385,8 @@ lb_array *lb_optimizer_state(lb_optimizer *o, int i, char *name, size_t size)
         {"momentum", ""}, {"mean", "square"}, {"mean", "root"}};
     if (!o) return NULL;
     if (i < 0 || i >= lb_optimizer_count(o)) {
-        lb_fail(o->cx, LB_E_ARG, "optimizer: array %d of %d of its state", i,
+        lb_fail(o->cx, LB_E_ARG,
+                "optimizer: array %d of %d does not exist in the state", i,
                 lb_optimizer_count(o));
         return NULL;
     }
@@ -401,14 +403,14 @@ lb_array *lb_optimizer_state(lb_optimizer *o, int i, char *name, size_t size)
     return lb_reshape(o->cx, o->moment[i - 1], o->moment[i - 1]->shape);
 }
 
-/* How it is stored, here or on each rank. */
+/* Its storage format, that of the slice if it is sharded. */
 static const lb_format *format_of(const lb_array *a)
 {
     if (a->store->sharding) a = a->store->part[0].a;
     return a->store->fmt;
 }
 
-/* The moments of a state, each cut among ranks as the parameter is. */
+/* Restores the moments, each sharded like its parameter. */
 static bool take_moments(lb_optimizer *o, lb_array *const *moment)
 {
     bool ok = true;
@@ -453,7 +455,8 @@ bool lb_optimizer_restore(lb_optimizer *o, lb_array *const *state, int n)
     }
     const int64_t step = lb_item_int(cx, state[0]);
     if (step < 0)
-        return lb_fail(cx, LB_E_ARG, "optimizer: step %lld", (long long)step);
+        return lb_fail(cx, LB_E_ARG, "optimizer: step %lld is negative",
+                       (long long)step);
     if (!take_moments(o, state + 1)) return false;
     o->step = step;
     return true;

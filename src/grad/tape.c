@@ -1,16 +1,16 @@
-/* tape.c - the gradient tape: a layer that writes down the calls that depend
- * on watched arrays, and walks them backward.
+/* tape.c - the gradient tape: a layer that records calls that depend on watched
+ * arrays, and traverses them backward.
  *
  *     value   an array that gradients flow to: watched, or the result of a
- *             call of which some operand is a value
- *     table   arrays by address -> their values
+ *             call with a value among its operands
+ *     table   maps the addresses of arrays to their values
  *
- * It knows no primitive by name: lb_prim.vjp says how a gradient passes a
- * call. A value holds references to its array and the call's operands, so that
- * no address is used again while the table has it. Going backward the last
- * value is taken first, its gradient is complete then, and both are dropped.
- * The calls that gradients are made of reach the layers below: a tape there
- * records them, too.
+ * Primitives define how a gradient passes a call (lb_prim.vjp); the tape knows
+ * none of them by name. A value holds references to its array and to the call's
+ * operands, so that no address is reused while it is in the table. The backward
+ * pass starts with the last value: when a value is reached its gradient is
+ * complete, and both are freed after use. Calls made by the backward pass go to
+ * the layers below; a tape there records them.
  */
 #include <stdint.h>
 #include <string.h>
@@ -20,9 +20,9 @@
 typedef struct value {
     size_t got;
     lb_array *a;         /* a reference */
-    lb_array *grad;      /* a reference, or NULL: nothing has come yet */
-    bool watched;        /* its gradient is kept for whoever asks */
-    const lb_prim *prim; /* the call that made it; NULL: none that was seen */
+    lb_array *grad;      /* a reference, or NULL: no contribution yet */
+    bool watched;        /* keep its gradient for the caller */
+    const lb_prim *prim; /* the recorded call that made it; NULL: none */
     int n_in;
     lb_array **in;       /* references */
     struct value **from; /* NULL: a constant */
@@ -30,10 +30,10 @@ typedef struct value {
 } value;
 
 struct lb_tape {
-    lb_layer layer; /* first, so that it leads back here */
+    lb_layer layer; /* first member, to be cast back */
     lb_ctx *cx;
     size_t got;
-    lb_list values; /* in the order they were made */
+    lb_list values; /* in order of creation */
     value **table;  /* open addressing; room is a power of two */
     size_t room, table_got;
 };
@@ -47,7 +47,7 @@ static size_t hash(const lb_array *a)
     return (size_t)(h >> 32);
 }
 
-/* Where a is, or would be. */
+/* The index of a, or where to insert it. */
 static size_t place(value *const *table, size_t room, const lb_array *a)
 {
     size_t i = hash(a) & (room - 1);
@@ -61,7 +61,7 @@ static value *find(const lb_tape *t, const lb_array *a)
     return t->room ? t->table[place(t->table, t->room, a)] : NULL;
 }
 
-/* Twice as many places as values, at least. */
+/* Keeps the table at most half full. */
 static bool make_room(lb_tape *t)
 {
     size_t room = t->room ? t->room : 64, bytes, got;
@@ -103,7 +103,7 @@ static void clear(lb_tape *t)
     if (t->table) memset(t->table, 0, t->room * sizeof *t->table);
 }
 
-/* A new value with room for a call's operands and params. */
+/* A new value with space for a call's operands and params. */
 static value *append(lb_tape *t, lb_array *a, int n, size_t params_size)
 {
     enum { ALIGN = 16 };
@@ -141,7 +141,7 @@ static bool depends(const lb_tape *t, int n, lb_array *const *in)
     return false;
 }
 
-/* Params begin behind the value and end where pointers may begin. */
+/* Params are stored after the value, padded to pointer alignment. */
 static size_t padded(size_t params_size)
 {
     const size_t align = sizeof(void *);
@@ -171,14 +171,15 @@ static lb_array *record(lb_ctx *cx, lb_layer *self, const lb_prim *prim, int n,
     if (!out || prim->flow == LB_FLOW_NONE || !depends(t, n, in)) return out;
     if (!lb_dtype_is_float(out->dtype)) {
         if (prim->flow != LB_FLOW_ALWAYS) return out;
-        lb_fail(cx, LB_E_DTYPE,
-                "%s: no gradient flows through %s%s: it wants a float dtype, "
-                "or lb_stop_gradient before it",
-                prim->name, lb_dtype_name(out->dtype), LB_SHOW(&out->shape));
+        lb_fail(
+            cx, LB_E_DTYPE,
+            "%s: no gradient flows through %s%s: convert it to a float dtype, "
+            "or apply lb_stop_gradient first",
+            prim->name, lb_dtype_name(out->dtype), LB_SHOW(&out->shape));
         lb_drop(cx, out);
         return NULL;
     }
-    /* A rule may hand out an array that is known already. */
+    /* A rule may return an array that is already recorded. */
     lb_array *fresh = find(t, out) ? lb_reshape(cx, out, out->shape) : out;
     if (fresh && note(t, prim, n, in, params, fresh)) return fresh;
     if (fresh) lb_drop(cx, fresh);
@@ -219,9 +220,10 @@ bool lb_tape_watch(lb_tape *t, lb_array *a)
     if (!t) return false;
     if (!a) return lb_fail(t->cx, LB_E_NULL, "tape_watch: the array is NULL");
     if (!lb_dtype_is_float(a->dtype))
-        return lb_fail(t->cx, LB_E_DTYPE,
-                       "tape_watch: %s%s has no gradient: only floats have",
-                       lb_dtype_name(a->dtype), LB_SHOW(&a->shape));
+        return lb_fail(
+            t->cx, LB_E_DTYPE,
+            "tape_watch: %s%s has no gradient: its dtype must be a float",
+            lb_dtype_name(a->dtype), LB_SHOW(&a->shape));
     value *v = find(t, a);
     if (!v) v = append(t, a, 0, 0);
     if (v) v->watched = true;
@@ -230,7 +232,7 @@ bool lb_tape_watch(lb_tape *t, lb_array *a)
 
 /* ---- backward ------------------------------------------------------------ */
 
-/* Adds d, which belongs to the open scope, to what has come so far. */
+/* Adds d, which belongs to the open scope, to the gradient so far. */
 static bool add_to(lb_ctx *cx, value *v, lb_array *d)
 {
     lb_array *sum = v->grad ? lb_add(cx, v->grad, d) : d;
@@ -241,7 +243,7 @@ static bool add_to(lb_ctx *cx, value *v, lb_array *d)
     return true;
 }
 
-/* A vjp is anybody's code. */
+/* Checks the result of a vjp, which may be user code. */
 static bool is_right(lb_ctx *cx, const value *v, int i, const lb_array *d)
 {
     const lb_array *a = v->in[i];
@@ -272,8 +274,8 @@ static bool pass_on(lb_ctx *cx, value *v)
         return lb_fail(cx, LB_E_UNSUPPORTED,
                        "%s has no gradient (its result is %s%s)", v->prim->name,
                        lb_dtype_name(c.dtype), LB_SHOW(&c.shape));
-    /* What is whole where its array is cut would make everybody's share of
-     * the work whole. */
+    /* A gradient that is not sharded, although its array is, would make all
+     * ranks do all of the work. */
     lb_array *dout = lb_cut_like(cx, v->grad, v->a, true);
     if (!dout) return false;
     for (int i = 0; i < v->n_in; i++) {
@@ -286,7 +288,8 @@ static bool pass_on(lb_ctx *cx, value *v)
     return true;
 }
 
-/* The last value first; watched ones stay, with what has come to them. */
+/* From the last value to the first; watched ones are kept, with their
+ * gradients. */
 static bool walk(lb_tape *t)
 {
     lb_ctx *cx = t->cx;
@@ -303,7 +306,7 @@ static bool walk(lb_tape *t)
         if (v->watched) continue;
         lb_unref(v->grad);
         lb_unref(v->a);
-        v->grad = v->a = NULL; /* its place in the table stays taken */
+        v->grad = v->a = NULL; /* its entry in the table stays occupied */
     }
     return ok;
 }
@@ -318,15 +321,15 @@ static bool start(lb_ctx *cx, value *v, lb_array *dy)
     return ok;
 }
 
-/* Gradients as users see them: dense and row-major, cut among ranks as what
- * they are of is, in the open scope. */
+/* Gradients for the user, in the open scope: dense, row-major, and sharded like
+ * the array. */
 static lb_array *give(lb_ctx *cx, const value *v)
 {
     lb_enter(cx);
     lb_array *g = v->grad ? v->grad : lb_zeros(cx, v->a->dtype, v->a->shape);
     g = lb_cut_like(cx, g, v->a, false);
     g = g ? lb_materialize(cx, g) : NULL;
-    /* It may be the caller's array, or one that several have: a view is not. */
+    /* It may be the caller's array, or shared: return a view of it. */
     if (g && g == v->grad) g = lb_reshape(cx, g, g->shape);
     return lb_leave_with(cx, g);
 }
@@ -335,15 +338,17 @@ static bool check_value(lb_ctx *cx, const lb_array *y, const lb_array *dy)
 {
     if (!y) return lb_fail(cx, LB_E_NULL, "gradient: the value is NULL");
     if (!lb_dtype_is_float(y->dtype))
-        return lb_fail(cx, LB_E_DTYPE,
-                       "gradient: the value is %s%s: only floats have one",
-                       lb_dtype_name(y->dtype), LB_SHOW(&y->shape));
+        return lb_fail(
+            cx, LB_E_DTYPE,
+            "gradient: the value is %s%s, but its dtype must be a float",
+            lb_dtype_name(y->dtype), LB_SHOW(&y->shape));
     if (!dy && lb_shape_size(&y->shape) != 1)
-        return lb_fail(cx, LB_E_SHAPE, "gradient: the value is %s%s, no scalar",
+        return lb_fail(cx, LB_E_SHAPE,
+                       "gradient: the value is %s%s, not a scalar",
                        lb_dtype_name(y->dtype), LB_SHOW(&y->shape));
     if (dy && (dy->dtype != y->dtype || !lb_shape_equal(&dy->shape, &y->shape)))
         return lb_fail(cx, LB_E_SHAPE,
-                       "gradient: that of the value is %s%s, the value %s%s",
+                       "gradient: dy is %s%s, but the value is %s%s",
                        lb_dtype_name(dy->dtype), LB_SHOW(&dy->shape),
                        lb_dtype_name(y->dtype), LB_SHOW(&y->shape));
     return true;
@@ -385,7 +390,8 @@ bool lb_tape_grad(lb_tape *t, lb_array *y, lb_array *dy, lb_array *const *of,
 {
     if (!t) return false;
     lb_ctx *cx = t->cx;
-    lb_layer *top = cx->layer; /* what follows is for those below this one */
+    lb_layer *top = cx->layer; /* calls of the backward pass go to the layers
+                                * below */
     if (n < 0 || (n && (!of || !grad))) {
         clear(t);
         return n < 0
@@ -395,8 +401,8 @@ bool lb_tape_grad(lb_tape *t, lb_array *y, lb_array *dy, lb_array *const *of,
     }
     for (int i = 0; i < n; i++)
         grad[i] = NULL;
-    /* Whether a vjp fails is told by the status: one from before is put back,
-     * as the first error. */
+    /* The status shows whether a vjp fails: set an earlier error aside, and
+     * restore it as the first one. */
     const lb_status before = cx->status;
     char sentence[LB_ERROR_SIZE];
     memcpy(sentence, cx->error, sizeof sentence);

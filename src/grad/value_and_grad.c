@@ -1,10 +1,10 @@
-/* value_and_grad.c - a function's value and gradients in one call: the tape
- * with its scopes.
+/* value_and_grad.c - a function's value and gradients in one call: a tape with
+ * its scopes.
  *
- * Arguments are watched as views of their own, so that one array may be passed
- * twice, and what fn reaches by other ways is a constant. fn has a scope of its
- * own, which ends before the walk back: then only the tape holds what it made,
- * and drops it on the way.
+ * Arguments are watched as separate views, so that the same array may be passed
+ * twice, and arrays that fn reaches in other ways are constants. fn runs in its
+ * own scope, which is closed before the backward pass: then only the tape holds
+ * the intermediate arrays, and frees them as it goes.
  */
 #include "core/core.h"
 
@@ -23,11 +23,12 @@ static bool check(lb_ctx *cx, lb_fn fn, lb_array *const *args, int n,
         if (!args[i])
             return lb_fail(cx, LB_E_NULL, "%s: argument %d is NULL", who, i);
         if (i < n_grad && !lb_dtype_is_float(args[i]->dtype))
-            return lb_fail(cx, LB_E_DTYPE,
-                           "%s: argument %d is %s%s, which has no gradient: "
-                           "only floats have",
-                           who, i, lb_dtype_name(args[i]->dtype),
-                           LB_SHOW(&args[i]->shape));
+            return lb_fail(
+                cx, LB_E_DTYPE,
+                "%s: argument %d is %s%s, which has no gradient: its "
+                "dtype must be a float",
+                who, i, lb_dtype_name(args[i]->dtype),
+                LB_SHOW(&args[i]->shape));
     }
     return true;
 }
@@ -38,17 +39,17 @@ static lb_array *call(lb_ctx *cx, lb_fn fn, lb_array *const *args, int n,
     lb_enter(cx);
     lb_array *y = fn(cx, args, n, user);
     if (!y)
-        lb_fail(cx, LB_E_NULL, "value_and_grad: the function gave no array");
+        lb_fail(cx, LB_E_NULL, "value_and_grad: the function returned NULL");
     return lb_leave_with(cx, y);
 }
 
-/* seen: room for n. */
+/* seen: space for n arrays. */
 static lb_array *run(lb_ctx *cx, lb_tape *t, lb_fn fn, lb_array *const *args,
                      lb_array **seen, int n, void *user, lb_array **grad,
                      int n_grad)
 {
     for (int i = 0; i < n; i++) {
-        /* A call, and not lb_view, so that tapes below see where it is from. */
+        /* A call rather than lb_view, so that outer tapes record it. */
         seen[i] =
             i < n_grad ? lb_reshape(cx, args[i], args[i]->shape) : args[i];
         if (!seen[i] || (i < n_grad && !lb_tape_watch(t, seen[i]))) return NULL;

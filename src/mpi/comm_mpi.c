@@ -1,12 +1,13 @@
-/* comm_mpi.c - ranks that are processes of an MPI program.
+/* comm_mpi.c - ranks as processes of an MPI program.
  *
- * MPI counts in int, so what is long goes in pieces. Memory is MPI's own.
+ * MPI counts are int, so long messages are sent in pieces. MPI allocates its
+ * own memory.
  *
- * Whoever waits inside MPI spins: where ranks are more than cores, those that
- * wait take the time of those that are waited for. Ranks agree, which is a
- * short exchange, before each long one. So short ones are where they wait, and
- * are begun and asked after, with naps in between; long ones find everybody
- * there, and are MPI's own, which is faster at them.
+ * MPI waits by spinning: if there are more ranks than cores, waiting ranks take
+ * time from those they wait for. Before each long exchange ranks make a short
+ * one to check for errors, so the short ones are where ranks wait. They are
+ * started as nonblocking operations and polled with sleeps in between. For long
+ * ones all ranks are then ready, and MPI's blocking calls are faster.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,13 +16,13 @@
 #include "lowbit_mpi.h"
 
 #ifndef LB_MPI_PIECE
-#define LB_MPI_PIECE (1 << 30) /* bytes of a call, at most */
+#define LB_MPI_PIECE (1 << 30) /* maximum bytes per call */
 #endif
 
-enum { SHORT = 1 << 16 }; /* bytes that a rank sends, at most */
+enum { SHORT = 1 << 16 }; /* maximum bytes sent by a rank in a short exchange */
 
 typedef struct mpi_comm {
-    lb_comm comm; /* first */
+    lb_comm comm; /* first member, to be cast back */
     MPI_Comm mpi;
 } mpi_comm;
 
@@ -30,7 +31,7 @@ static MPI_Comm mpi_of(lb_comm *c)
     return ((mpi_comm *)(void *)c)->mpi;
 }
 
-/* Whether MPI is content; in words if not. */
+/* Whether an MPI call succeeded; if not, stores MPI's message. */
 static bool well(lb_comm *c, int code)
 {
     char words[MPI_MAX_ERROR_STRING] = "";
@@ -41,17 +42,16 @@ static bool well(lb_comm *c, int code)
     return false;
 }
 
-/* ---- waiting --------------------------------------------------------------
- */
+/* ---- waiting ------------------------------------------------------------- */
 
 static void nap(int us)
 {
     nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000L}, NULL);
 }
 
-/* Asks for a while what may be there any moment, then sleeps, ever longer.
- * Sleep is better than sched_yield on a busy machine: who slept runs as soon as
- * it wakes, who yielded runs when everybody else has. */
+/* Polls for a while, because completion may be imminent, then sleeps for
+ * growing intervals. On a busy machine sleeping is better than sched_yield: a
+ * sleeping thread runs as soon as it wakes, a yielding one after all others. */
 static int wait_for(MPI_Request *request)
 {
     enum { ASKS = 200, LEAST_US = 10, MOST_US = 500 };
@@ -65,7 +65,7 @@ static int wait_for(MPI_Request *request)
     }
 }
 
-/* ---- what ranks do together ---------------------------------------------- */
+/* ---- collective operations ----------------------------------------------- */
 
 static MPI_Datatype type_of(lb_dtype dtype)
 {
@@ -90,13 +90,13 @@ static MPI_Datatype type_of(lb_dtype dtype)
         return MPI_UINT32_T;
     case LB_U64:
         return MPI_UINT64_T;
-    default: /* no other is asked for */
+    default: /* never used */
         return MPI_DATATYPE_NULL;
     }
 }
 
-/* Sums that wrap, of either sign: Open MPI 4.1 has some that stop at the
- * largest number, where it uses AVX. */
+/* Wrapping sums for either sign: with AVX some sums of Open MPI 4.1
+ * saturate. */
 #define WRAPPING(NAME, TYPE)                                                   \
     static void NAME(void *from, void *to, int *n, MPI_Datatype *type)         \
     {                                                                          \
@@ -106,13 +106,13 @@ static MPI_Datatype type_of(lb_dtype dtype)
         for (int i = 0; i < *n; i++)                                           \
             b[i] = (TYPE)(a[i] + b[i]);                                        \
     }
-/* The parameters are those of an MPI_User_function. */
+/* The parameter types are required by MPI_User_function. */
 /* NOLINTBEGIN(readability-non-const-parameter) */
 WRAPPING(sum_8, uint8_t)
 WRAPPING(sum_16, uint16_t)
 /* NOLINTEND(readability-non-const-parameter) */
 
-/* The analyzer does not see that wait_for asks until they are done. */
+/* The analyzer does not see that wait_for completes the request. */
 /* NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
 static int reduce_piece(MPI_Comm mpi, MPI_Op how, lb_dtype dtype, int n,
                         void *at)
@@ -172,9 +172,9 @@ static bool all_reduce(lb_comm *c, lb_comm_op op, lb_dtype dtype, int64_t count,
     return ok;
 }
 
-/* What is longer than a piece each rank sends to all, one after the other. One
- * call for all of them would need a type that is longer than 2^31 bytes: MPICH
- * 4.0.2 loses some of those. */
+/* Messages longer than a piece are broadcast by each rank in turn. A single
+ * call would need a datatype of more than 2^31 bytes, with which MPICH 4.0.2
+ * loses data. */
 static bool all_gather(lb_comm *c, size_t bytes, const void *mine, void *all)
 {
     if (bytes <= LB_MPI_PIECE)
@@ -201,7 +201,7 @@ static void close_comm(lb_comm *c)
     MPI_Free_mem(c);
 }
 
-/* Over mpi, which becomes its own; NULL, and mpi freed, without memory. */
+/* Takes ownership of mpi. If out of memory returns NULL and frees mpi. */
 static lb_comm *comm_open(MPI_Comm mpi)
 {
     mpi_comm *m;
@@ -247,21 +247,21 @@ lb_comm *lb_mpi_comm(MPI_Comm comm)
 
 enum { PATIENCE_MS = 5000, NAP_MS = 10 };
 
-/* Says which rank it is: MPI's own words are lost on the way now and then (Open
- * MPI 4.1 fails to unpack them), and of some there are none. */
+/* Prints the rank, because MPI's own message is sometimes lost (Open MPI 4.1
+ * fails to unpack it) or missing. */
 static void end_all(MPI_Comm comm, int result)
 {
     int rank = 0, ranks = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    fprintf(stderr, "lowbit: rank %d of %d ends all, with status %d\n", rank,
-            ranks, result);
+    fprintf(stderr, "lowbit: rank %d of %d aborts all ranks with status %d\n",
+            rank, ranks, result);
     MPI_Abort(comm, result);
 }
 
-/* All ranks meet at the end, where nothing else is exchanged: among what others
- * still wait for, this would be taken for it. Who has failed does not wait for
- * ever: the others may be waiting for it elsewhere. */
+/* A final barrier without other traffic: on the main communicator it could
+ * match an operation that others still wait for. A failed rank does not wait
+ * forever, because others may be waiting for it elsewhere. */
 static void end_together(MPI_Comm end, int result)
 {
     MPI_Request met;
@@ -285,7 +285,7 @@ int lb_mpi_run(int *argc, char ***argv, int (*fn)(lb_comm *comm, void *user),
         return -1;
     MPI_Comm end = MPI_COMM_NULL;
     lb_comm *c = lb_mpi_comm(MPI_COMM_WORLD);
-    /* The others may have theirs, and would wait for this one. */
+    /* Others may have one, and would wait for this rank. */
     if (!c || MPI_Comm_dup(MPI_COMM_WORLD, &end) != MPI_SUCCESS)
         end_all(MPI_COMM_WORLD, 1);
     result = fn(c, user);

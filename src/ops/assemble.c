@@ -1,11 +1,11 @@
-/* assemble.c - quantized arrays from given codes, scales and packed bytes:
- * nothing is computed, everything is checked. */
+/* assemble.c - builds quantized arrays from given codes, scales and packed
+ * bytes. Nothing is computed, everything is checked. */
 #include <string.h>
 
 #include "core/core.h"
 #include "ops/components.h"
 
-/* The label: what config says, else the dtype of a given scale, else f32. */
+/* The logical dtype: config's, else the dtype of a given scale, else f32. */
 static lb_dtype label_of(const lb_quant *q, const lb_array *scale)
 {
     if (q->dtype) return q->dtype;
@@ -27,7 +27,7 @@ static int scale_part(const lb_format *fmt)
     return -1;
 }
 
-/* One number stands for a part of one entry, whatever its rank. */
+/* A single value is accepted for a part with one entry, whatever its rank. */
 static lb_array *fitted(lb_ctx *cx, lb_array *a, const lb_layout *l, int p)
 {
     const lb_shape want = lb_part_shape(&l->stored, &l->part[p]);
@@ -47,13 +47,13 @@ static bool bad_code(lb_ctx *cx, const lb_quant *q, int64_t code, int64_t where)
 {
     const lb_code_kind *k = &q->format->codes;
     return lb_fail(cx, LB_E_ARG,
-                   "%s: code %lld of element %lld does not exist (there are "
+                   "%s: code %lld of element %lld is invalid (codes are "
                    "%d %s %d)",
                    q->format->name, (long long)code, (long long)where, k->least,
                    k->least + k->step == k->most ? "and" : "to", k->most);
 }
 
-/* Codes of a stored row to its bytes, which hold fillers. */
+/* Writes a code into a row of bytes that hold fillers. */
 static void put_code(const lb_code_kind *k, uint8_t *row, int64_t i,
                      int64_t code)
 {
@@ -102,8 +102,8 @@ static bool put_codes(lb_ctx *cx, const lb_quant *q, const lb_array *codes,
     return true;
 }
 
-/* The parts besides codes and scales, as the config alone decides them: a
- * table to decode with. Of an array of their own, because a format may prepare
+/* Parts other than codes and scales that depend only on the config: a table for
+ * decoding. They are taken from a temporary array, because a format may prepare
  * its scales too. */
 static bool take_prepared(lb_ctx *cx, const lb_quant *q, lb_layout *l,
                           int scale, const lb_shape *shape)
@@ -141,12 +141,12 @@ lb_array *lb_from_codes(lb_ctx *cx, const lb_quant_config *config,
         lb_fail(cx, q.format->codes.bits ? LB_E_DTYPE : LB_E_UNSUPPORTED,
                 "%s: %s %s", who, q.format->name,
                 q.format->codes.bits
-                    ? "takes codes of an integer dtype"
+                    ? "requires codes of an integer dtype"
                     : "has no codes of one integer per element");
         return NULL;
     }
     if (scale && !lb_dtype_is_float(scale->dtype)) {
-        lb_fail(cx, LB_E_DTYPE, "%s: the scale is %s, not floats", who,
+        lb_fail(cx, LB_E_DTYPE, "%s: the scale is %s, not a float dtype", who,
                 lb_dtype_name(scale->dtype));
         return NULL;
     }
@@ -156,7 +156,7 @@ lb_array *lb_from_codes(lb_ctx *cx, const lb_quant_config *config,
     const int at = scale_part(q.format);
     const bool wants = at >= 0 && l.elem[at];
     if (wants != (scale != NULL)) {
-        lb_fail(cx, LB_E_ARG, "%s: %s as configured %s, and %s is given", who,
+        lb_fail(cx, LB_E_ARG, "%s: %s as configured %s, but %s was given", who,
                 q.format->name, wants ? "has a scale" : "has no scale",
                 wants ? "none" : "one");
         return NULL;
@@ -201,11 +201,11 @@ static bool check_part(lb_ctx *cx, const lb_quant *q, const lb_layout *l, int p,
     const char *name = fmt->part[p].name;
     if (!a)
         return !l->elem[p] ||
-               lb_fail(cx, LB_E_NULL, "from_parts: %s needs its %s", fmt->name,
-                       name);
+               lb_fail(cx, LB_E_NULL, "from_parts: %s requires part %s",
+                       fmt->name, name);
     if (fmt->part[p].scale && !l->elem[p])
         return lb_fail(cx, LB_E_ARG,
-                       "from_parts: %s as configured has no %s, and one is "
+                       "from_parts: %s as configured has no %s, but one was "
                        "given",
                        fmt->name, name);
     if (fmt->part[p].raw && a->dtype != l->elem[p])
@@ -213,8 +213,9 @@ static bool check_part(lb_ctx *cx, const lb_quant *q, const lb_layout *l, int p,
                        name, fmt->name, lb_dtype_name(a->dtype),
                        lb_dtype_name(l->elem[p]));
     if (!fmt->part[p].raw && fmt->codes.bits && !lb_dtype_is_float(a->dtype))
-        return lb_fail(cx, LB_E_DTYPE, "from_parts: %s of %s is %s, not floats",
-                       name, fmt->name, lb_dtype_name(a->dtype));
+        return lb_fail(cx, LB_E_DTYPE,
+                       "from_parts: %s of %s is %s, not a float dtype", name,
+                       fmt->name, lb_dtype_name(a->dtype));
     return true;
 }
 
@@ -231,7 +232,7 @@ static lb_array *from_own(lb_ctx *cx, lb_quant *q, const lb_shape *shape,
         if (!check_part(cx, q, &l, p, part[p])) return NULL;
         l.part[p].a =
             q->format->part[p].raw ? part[p] : fitted(cx, part[p], &l, p);
-        /* Bytes must lie row-major: a view of them is copied. */
+        /* Bytes must be row-major: a strided view is copied. */
         if (part[p] && q->format->part[p].raw && !lb_data(part[p]))
             l.part[p].a = lb_materialize(cx, part[p]);
         if (part[p] && !l.part[p].a) return NULL;
@@ -245,8 +246,8 @@ static lb_array *from_foreign(lb_ctx *cx, const lb_quant *q,
                               lb_array *const *part)
 {
     if (!part[0]) {
-        lb_fail(cx, LB_E_NULL, "from_parts: layout %s needs its %s", f->layout,
-                f->part[0]);
+        lb_fail(cx, LB_E_NULL, "from_parts: layout %s requires part %s",
+                f->layout, f->part[0]);
         return NULL;
     }
     return f->load(cx, q, shape, part);
@@ -261,7 +262,7 @@ lb_array *lb_from_parts(lb_ctx *cx, const lb_quant_config *config,
     lb_array *given[LB_MAX_PARTS] = {0};
     if (!cx || !begin(cx, who, config, &shape, &q)) return NULL;
     if (n < 0 || (n && (!name || !part))) {
-        lb_fail(cx, LB_E_NULL, "%s: %d parts, and no list of them", who, n);
+        lb_fail(cx, LB_E_NULL, "%s: %d parts, but the list is NULL", who, n);
         return NULL;
     }
     const lb_foreign *f =

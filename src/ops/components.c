@@ -1,12 +1,12 @@
-/* components.c - what is stored behind an array, part by part, code by code,
- * and in other programs' layouts. */
+/* components.c - access to the stored parts and codes of an array, also in
+ * other programs' layouts. */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/core.h"
 #include "ops/components.h"
 
-/* "codes, scale": the names of a format's parts. */
+/* The names of a format's parts, separated by commas. */
 static lb_text part_names(const lb_format *fmt)
 {
     lb_text t = {"none"};
@@ -30,14 +30,14 @@ int lb_part_named(lb_ctx *cx, const char *who, const lb_format *fmt,
     return -1;
 }
 
-/* a sees all elements of its store, in their order. */
+/* Whether a views all elements of its store, in order. */
 static bool is_whole(const lb_array *a)
 {
     return lb_is_row_major(a) && a->offset == 0 &&
            lb_shape_size(&a->shape) == lb_shape_size(&a->store->shape);
 }
 
-/* The part's axes in the order of the view's, then its own. */
+/* Permutes the part's axes like the view's, followed by its own axis. */
 static lb_array *in_view_order(lb_ctx *cx, const lb_array *a, const lb_box *b,
                                const lb_part *part, const lb_array *cut)
 {
@@ -57,7 +57,7 @@ static lb_array *in_view_order(lb_ctx *cx, const lb_array *a, const lb_box *b,
     return out;
 }
 
-/* The part of a view that has no elements, if the view has the store's axes. */
+/* The part of an empty view, if the view has the axes of the store. */
 static lb_array *empty_part(lb_ctx *cx, const lb_array *a, int p)
 {
     const lb_part *part = &a->store->part[p];
@@ -89,14 +89,14 @@ lb_array *lb_component(lb_ctx *cx, lb_array *a, const char *name)
     if ((empty = empty_part(cx, a, p))) return empty;
     lb_fail(cx, LB_E_UNSUPPORTED,
             "component: this view of %s%s cuts through entries of %s, or "
-            "repeats them: take it of the whole array, or lb_materialize",
+            "repeats them: use the whole array, or lb_materialize",
             s->fmt->name, LB_SHOW(&a->shape), name);
     return NULL;
 }
 
 /* ---- codes --------------------------------------------------------------- */
 
-/* Its bits in a byte of part 0, place i of that byte. */
+/* The code at position i in a byte of part 0. */
 static int code_in(const lb_code_kind *k, uint8_t byte, int i)
 {
     if (k->bits == 8) return k->least < 0 ? (int8_t)byte : byte;
@@ -117,7 +117,7 @@ void lb_codes_run(const lb_store *s, int64_t first, int64_t n, int *code)
         code[i] = code_in(k, byte[at / per], (int)(at % per));
 }
 
-/* Codes of n elements of a view from a flat index on, n <= RUN. */
+/* Codes of n elements of a view, starting at a flat index; n <= RUN. */
 enum { RUN = 256 };
 static void codes_flat(const lb_array *a, int64_t first, int64_t n, int *code)
 {
@@ -174,7 +174,8 @@ const lb_foreign *lb_foreign_named(lb_ctx *cx, const char *who,
         snprintf(known.s + strlen(known.s), sizeof known.s - strlen(known.s),
                  " %s", f->layout);
     lb_fail(cx, LB_E_ARG, "%s: %s has no layout \"%.100s\" (it has:%s)", who,
-            fmt->name, layout, known.s[0] ? known.s : " only its own, NULL");
+            fmt->name, layout,
+            known.s[0] ? known.s : " only its own layout, NULL");
     return NULL;
 }
 
@@ -208,7 +209,7 @@ lb_array *lb_export(lb_ctx *cx, lb_array *a, const char *layout,
         is_whole(a) && lb_shape_equal(&a->shape, &a->store->shape);
     const lb_verdict v = plain ? LB_DONE : lb_pack(cx, a, &whole);
     if (v == LB_FAILED) return lb_leave_with(cx, NULL);
-    /* Packed, a permuted view is a permuted view still. */
+    /* Packing a permuted view keeps it permuted. */
     if (v != LB_DONE || !is_whole(whole)) whole = is_whole(a) ? a : NULL;
     if (!whole)
         lb_fail(cx, LB_E_UNSUPPORTED,

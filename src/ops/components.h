@@ -1,5 +1,5 @@
-/* components.h - parts and layouts by name, for those who take and give them.
- * Each says what is wrong and returns NULL or -1. */
+/* components.h - finds parts and layouts by name. On failure the functions
+ * report an error and return NULL or -1. */
 #ifndef LB_COMPONENTS_H
 #define LB_COMPONENTS_H
 

@@ -1,14 +1,14 @@
 /* matmul.c - numpy's matmul on top of dot_general.
  *
- *   (.., M, K) x (.., K, N) -> (.., M, N), batch axes broadcast
- *   (K) at the left has no M, (K) at the right no N
+ *   (..., M, K) x (..., K, N) -> (..., M, N), batch axes broadcast
+ *   a vector (K) on the left has no M, on the right no N
  *
- * Where rhs has no batch axes those of lhs are rows like M: one large product.
- * Else both are broadcast, which copies nothing.
+ * If rhs has no batch axes, those of lhs are merged with M: one large product.
+ * Otherwise both are broadcast, which copies nothing.
  */
 #include "core/core.h"
 
-/* The batch axes that both broadcast to; false if they do not. */
+/* The batch axes that both broadcast to; false if they do not broadcast. */
 static bool meet_batches(const lb_shape *a, const lb_shape *b, lb_shape *out)
 {
     const int na = a->rank - 2, nb = b->rank - 2;

@@ -1,8 +1,8 @@
-/* nn.c - what networks are made of, composed from primitives.
+/* nn.c - building blocks of neural networks, composed from primitives.
  *
  * Each function opens a scope, so that only its result outlives it. 16-bit
- * floats and integers compute in f32 throughout and are rounded once, at the
- * end: begin() converts, end() converts back.
+ * floats and integers are computed in f32 and rounded once at the end: begin()
+ * converts, end() converts back.
  */
 #include <math.h>
 
@@ -14,7 +14,7 @@ typedef struct {
     bool weak;
 } nn_work;
 
-/* x in the dtype to compute in; NULL if something is wrong with it. */
+/* x in the dtype to compute in; NULL on error. */
 static lb_array *begin(nn_work *w, lb_ctx *cx, const char *who, lb_array *x)
 {
     *w = (nn_work){cx, LB_F32, false};
@@ -37,7 +37,7 @@ static lb_array *end(const nn_work *w, lb_array *y)
     return lb_leave_with(w->cx, out);
 }
 
-/* The axis stays, with size 1. */
+/* Restores the reduced axes with size 1. */
 static lb_array *keep_axes(lb_ctx *cx, lb_array *reduced, const lb_shape *of,
                            const lb_axes *axes)
 {
@@ -81,7 +81,7 @@ lb_array *lb_gelu(lb_ctx *cx, lb_array *x)
     return end(&w, gate(cx, x, lb_erf(cx, z)));
 }
 
-/* tanh of sqrt(2/pi) (x + 0.044715 x^3) in place of erf */
+/* approximates erf by tanh of sqrt(2/pi) (x + 0.044715 x^3) */
 lb_array *lb_gelu_tanh(lb_ctx *cx, lb_array *x)
 {
     nn_work w;
@@ -97,7 +97,7 @@ lb_array *lb_gelu_tanh(lb_ctx *cx, lb_array *x)
 
 /* ---- softmax ------------------------------------------------------------ */
 
-/* x minus its largest along the axis, which keeps exp in range. */
+/* x minus its maximum along the axis, to keep exp in range. */
 static lb_array *below_max(lb_ctx *cx, lb_array *x, const lb_axes *axis)
 {
     lb_array *m = lb_reduce_max(cx, x, axis);
@@ -110,7 +110,7 @@ static lb_array *sum_kept(lb_ctx *cx, lb_array *x, const lb_axes *axis)
     return s ? keep_axes(cx, s, &x->shape, axis) : NULL;
 }
 
-/* An empty array has no largest element, and needs none. */
+/* An empty array has no maximum, and needs none. */
 static bool one_axis(lb_ctx *cx, const char *who, lb_array *x, int axis,
                      lb_axes *out)
 {
@@ -154,7 +154,7 @@ lb_array *lb_sum(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
     return lb_leave_with(cx, s);
 }
 
-/* The mean with its axes kept, and the number of elements in each. */
+/* The mean, with its axes kept. */
 static lb_array *mean_kept(lb_ctx *cx, lb_array *x, const lb_axes *axes)
 {
     int64_t n = 1;
@@ -193,7 +193,7 @@ lb_array *lb_var(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
     return end(&w, drop_axes(cx, v, &a, keep));
 }
 
-/* ---- normalisation ------------------------------------------------------ */
+/* ---- normalization ------------------------------------------------------- */
 
 /* x / sqrt(mean x^2 + eps) over the last axis */
 static lb_array *unit_rms(lb_ctx *cx, lb_array *x, double eps)
@@ -250,7 +250,7 @@ lb_array *lb_layer_norm(lb_ctx *cx, lb_array *x, lb_array *weight,
 
 /* ---- cross entropy ------------------------------------------------------ */
 
-/* x[.., label[..]]: a gather of single elements, NaN where there is none. */
+/* x[..., label[...]]: a gather of single elements, NaN if out of range. */
 static lb_array *pick(lb_ctx *cx, lb_array *x, lb_array *labels)
 {
     const int lead = labels->shape.rank;
@@ -263,7 +263,7 @@ static lb_array *pick(lb_ctx *cx, lb_array *x, lb_array *labels)
         d.start_indices_batching_dims.axis[k] = k;
     }
     d.operand_batching_dims.n = d.start_indices_batching_dims.n = lead;
-    for (int k = 0; k <= lead; k++) /* of nothing, nothing is taken */
+    for (int k = 0; k <= lead; k++) /* an empty axis has no slice of size 1 */
         d.slice_sizes[k] = lb_min_i64(x->shape.dim[k], 1);
     return lb_gather(cx, x, lb_expand(cx, labels, lead), &d);
 }

@@ -1,10 +1,10 @@
-/* argminmax.c - the first index of the largest or smallest along an axis.
+/* argminmax.c - the first index of the largest or smallest element of an axis.
  *
- * Every element becomes an i64 key that orders as the elements do, with -0 and
- * 0 equal, reversed for argmin, and a NaN above all: so one loop serves every
- * dtype and both operations. Since the first of equals wins, parts of an axis
- * may be searched in any order and by any thread. Tiles of f32 are reduced by
- * reduce_max or reduce_min first, and only that value becomes a key.
+ * Every element is mapped to an i64 key with the same order, where -0 equals 0,
+ * reversed for argmin, and NaN above everything: so one loop serves every dtype
+ * and both operations. Because the first of equal keys wins, parts of an axis
+ * may be searched in any order by any thread. f32 tiles are first reduced by
+ * reduce_max or reduce_min, and only the result becomes a key.
  */
 #include <math.h>
 #include <string.h>
@@ -17,11 +17,11 @@
 #include "prims/reduce_ops.h"
 
 enum {
-    TILE = 2048,      /* elements turned to keys at once */
-    WIDE_TILE = 8192, /* where they lie across the axis, .. */
-    WIDE = 256,       /* .. for so many results: long runs of memory */
-    FEW = 4,          /* results: not worth going across */
-    SEGMENT = 1 << 16 /* of an axis, for one unit */
+    TILE = 2048,      /* elements converted to keys at a time */
+    WIDE_TILE = 8192, /* the same for strided axes, ... */
+    WIDE = 256,       /* ... for this many results: long contiguous runs */
+    FEW = 4,          /* with fewer results, strided access does not pay off */
+    SEGMENT = 1 << 16 /* of an axis, per unit */
 };
 
 typedef struct {
@@ -56,7 +56,7 @@ static void prepare(const lb_call *c, argminmax_job *j)
         lb_dims_add(&j->keep, a->shape.dim[k], a->stride[k]);
     }
     lb_dims_end(&j->keep);
-    /* Blocks stay within the last kept axis, so that each is a plane. */
+    /* Blocks are within the last kept axis, so that each is a plane. */
     const int64_t inner = j->keep.dim[j->keep.n - 1];
     const bool across =
         lb_distance(j->keep.stride[j->keep.n - 1]) < lb_distance(j->stride) &&
@@ -68,7 +68,7 @@ static void prepare(const lb_call *c, argminmax_job *j)
     j->segments = lb_ceil_div(j->n, SEGMENT);
 }
 
-/* The first result of block b and how many there are. */
+/* The first result of block b; *w: number of results. */
 static int64_t block_at(const argminmax_job *j, int64_t b, int64_t *w)
 {
     const int64_t inner = j->keep.dim[j->keep.n - 1];
@@ -79,7 +79,7 @@ static int64_t block_at(const argminmax_job *j, int64_t b, int64_t *w)
 
 /* ---- keys --------------------------------------------------------------- */
 
-/* In place: a tile of f64 to keys. */
+/* Converts a tile of f64 to keys in place. */
 static void keys_of_floats(int64_t n, bool smallest, void *tile)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -103,7 +103,7 @@ static void keys_of_ints(int64_t n, bool is_unsigned, bool smallest,
         key[i] ^= flip;
 }
 
-/* w results by [k, k + n) of the axis. */
+/* A view of w results by [k, k + n) of the axis. */
 static lb_array plane_of(const argminmax_job *j, const lb_call *c,
                          int64_t result, int64_t w, int64_t k, int64_t n)
 {
@@ -111,7 +111,7 @@ static lb_array plane_of(const argminmax_job *j, const lb_call *c,
                     w, j->keep.stride[j->keep.n - 1], n, j->stride);
 }
 
-/* The same as keys. */
+/* Reads it as keys. */
 static void read_keys(const argminmax_job *j, const lb_call *c, int64_t result,
                       int64_t w, int64_t k, int64_t n, int64_t *key)
 {
@@ -139,7 +139,7 @@ static void meet(best *b, int64_t key, int64_t index)
     if (key > b->key) *b = (best){key, index};
 }
 
-/* The first of n that is x, or a NaN if x is; there is one. */
+/* The index of the first element equal to x (or NaN, if x is). It exists. */
 static int64_t first_of(const float *p, int64_t n, float x)
 {
     enum { STEP = 16 };
@@ -160,8 +160,8 @@ static int64_t first_of(const float *p, int64_t n, float x)
     return i;
 }
 
-/* [k, k + n) of the axis for w results, by the largest of each; tile has room
- * for its elements and as many results. */
+/* Searches [k, k + n) of the axis for w results, by the maximum of each; tile
+ * has space for its elements and as many results. */
 static void search_f32(const argminmax_job *j, const lb_call *c, int64_t result,
                        int64_t w, int64_t k, int64_t n, float *tile, best *to)
 {
@@ -189,7 +189,8 @@ static void search(const argminmax_job *j, const lb_call *c, int64_t result,
     const int64_t lo = segment * SEGMENT;
     const int64_t hi = lb_min_i64(j->n, lo + SEGMENT);
     for (int64_t r = 0; r < w; r++)
-        to[r] = (best){INT64_MIN, lo}; /* a least key first wins by index */
+        to[r] = (best){INT64_MIN, lo}; /* with equal keys the lower index
+                                        * wins */
     for (int64_t k = lo, n; k < hi; k += n) {
         n = lb_min_i64(hi - k, j->tile / w);
         if (j->ctype == LB_C_F32) {
@@ -263,8 +264,8 @@ static bool infer(lb_ctx *cx, lb_call *c)
     const lb_axes axis = {1, {p->axis}};
     if (!lb_axes_check(cx, who, "axis", &axis, a->shape.rank)) return false;
     if (!lb_dtype_is_int(p->dtype))
-        return lb_fail(cx, LB_E_DTYPE, "%s: an index of dtype %s", who,
-                       lb_dtype_name(p->dtype));
+        return lb_fail(cx, LB_E_DTYPE, "%s: index dtype %s is not an integer",
+                       who, lb_dtype_name(p->dtype));
     const int64_t n = a->shape.dim[p->axis];
     if (n == 0)
         return lb_fail(cx, LB_E_SHAPE, "%s: axis %d of %s is empty", who,

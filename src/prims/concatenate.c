@@ -1,4 +1,4 @@
-/* concatenate.c - operands side by side along one axis. */
+/* concatenate.c - joins operands along one axis. */
 #include "lowbit_params.h"
 #include "prims/cuts.h"
 #include "prims/place.h"
@@ -15,8 +15,8 @@ static bool fits(lb_ctx *cx, const lb_call *c, int i, int axis)
         same = k == axis || a->shape.dim[k] == b->shape.dim[k];
     return same ||
            lb_fail(cx, LB_E_SHAPE,
-                   "concatenate: operand %d has shape %s, which does not "
-                   "join %s along axis %d",
+                   "concatenate: operand %d has shape %s, which cannot be "
+                   "joined to %s along axis %d",
                    i, LB_SHOW(&b->shape), LB_SHOW(&a->shape), axis);
 }
 
@@ -25,7 +25,8 @@ static bool infer(lb_ctx *cx, lb_call *c)
     const lb_concatenate_params *p = c->params;
     const lb_array *a = c->in[0];
     if (p->axis < 0 || p->axis >= a->shape.rank)
-        return lb_fail(cx, LB_E_AXIS, "concatenate: axis %d of %s", p->axis,
+        return lb_fail(cx, LB_E_AXIS,
+                       "concatenate: axis %d is out of range for %s", p->axis,
                        LB_SHOW(&a->shape));
     c->dtype = a->dtype;
     c->shape = a->shape;
@@ -42,14 +43,14 @@ static bool infer(lb_ctx *cx, lb_call *c)
     return lb_shape_check(cx, "concatenate", &c->shape);
 }
 
-/* Packed operands whose blocks fit together stay packed. */
+/* Packed operands stay packed if their blocks can be joined. */
 static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
 {
     const lb_concatenate_params *p = c->params;
     return lb_join(cx, c->in, c->n_in, p->axis, out);
 }
 
-/* Operand i from index `at` of the axis on. */
+/* Plans the copy of operand i to index `at` of the axis. */
 static void place(const lb_call *c, int i, int64_t at, lb_place *p)
 {
     const lb_concatenate_params *params = c->params;
@@ -58,13 +59,13 @@ static void place(const lb_call *c, int i, int64_t at, lb_place *p)
     lb_place_plan(p, c->in[i], &c->shape, lo, NULL);
 }
 
-/* An operand's place, and which of all units is its first. */
+/* The copy of an operand, and the number of its first unit. */
 typedef struct concat_part {
     int64_t unit;
     lb_place place;
 } concat_part;
 
-/* The parts are laid out once, in phase 0, for all threads of phase 1. */
+/* Phase 0 plans the parts once for all threads of phase 1. */
 static void plan(const lb_call *c, lb_plan *plan)
 {
     bool raw = true;
@@ -104,7 +105,8 @@ static void eval(const lb_work *w)
         lay_out(c, p);
         return;
     }
-    int lo = 0, hi = c->n_in; /* the last operand to begin at or before w->lo */
+    int lo = 0, hi = c->n_in; /* the last operand whose first unit is <=
+                               * w->lo */
     while (hi - lo > 1) {
         const int mid = lo + (hi - lo) / 2;
         if (p[mid].unit <= w->lo)
@@ -136,7 +138,8 @@ static bool shard(const lb_call *c, lb_cuts *to)
     const lb_concatenate_params *p = c->params;
     lb_cuts_same(c, to);
     to->out[p->axis] = 0;
-    to->varies = true; /* what is shared along the axis may be equal or not */
+    to->varies = true; /* depends on whether parts shared along the axis are
+                        * equal */
     for (int i = 0; i < c->n_in; i++)
         to->in[i][p->axis] = 0;
     return true;

@@ -1,10 +1,10 @@
-/* conv.c - conv_general_dilated: convolution as a product of matrices.
+/* conv.c - conv_general_dilated: convolution as a matrix product.
  *
  *   windows (positions, depth) x weights (features, depth), for each group
  *
- * Positions are (batch, space..) of the result, the depth is (input feature,
- * kernel space..), row-major: that is the order of each sum. Which of the two
- * is A follows the result's layout, so that tiles are written along memory.
+ * Positions are (batch, space...) of the result, the depth is (input feature,
+ * kernel space...), row-major, which is the order of each sum. Which of the two
+ * is A depends on the result's layout, so that tiles are written contiguously.
  */
 #include <stddef.h>
 
@@ -17,22 +17,22 @@
 typedef struct {
     lb_conv v;
     lb_conv_windows windows;
-    lb_matrix elements; /* the windows, where they are a view of the input */
+    lb_matrix elements; /* the windows, if they are a view of the input */
     lb_matrix weights;
     lb_product product;
     bool features_first; /* A is the weights */
 } conv;
 
-/* What a plan keeps. */
+/* Plan state. */
 typedef struct {
     conv d;
     _Alignas(max_align_t) char grid[LB_GRID];
 } conv_kept;
 _Static_assert(sizeof(conv_kept) <= LB_PLAN_NOTE, "a plan has room for it");
 
-/* The windows are a view of the input: each is one element, whatever the
- * stride, or there is one for each image, whatever the dilation (so it is in
- * the gradient of a kernel of one element); and none reaches beyond. */
+/* Whether the windows are a view of the input: each window is one element (any
+ * stride), or there is one window per image (any dilation; as in the gradient
+ * of a kernel of one element); and no window needs padding. */
 static bool is_view(const lb_conv *v)
 {
     for (int k = 0; k < v->spaces; k++) {
@@ -44,7 +44,7 @@ static bool is_view(const lb_conv *v)
     return v->volume == 1 || v->positions == 1;
 }
 
-/* Of less than two the distance does not count, and may be too large. */
+/* With fewer than two elements the stride has no effect, and may overflow. */
 static void add_axis(lb_dims *d, int64_t n, int64_t stride, int64_t times)
 {
     lb_dims_add(d, n, n > 1 ? stride * times : 0);
@@ -86,7 +86,8 @@ static void end(lb_matrix *m, lb_ctype type)
     lb_matrix_end(m);
 }
 
-/* The product's result (group, rows, columns) lies as the convolution's. */
+/* Whether the product's result (group, rows, columns) has the same layout as
+ * the convolution's. */
 static bool lies_alike(const conv *d)
 {
     const lb_conv *v = &d->v;
@@ -102,10 +103,10 @@ static bool lies_alike(const conv *d)
     return d->features_first || (v->groups == 1 && v->out_f > last);
 }
 
-/* ---- writing ------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------- */
 
-/* The box of positions from p on along the last of (batch, space..), at most
- * n; returns how many. */
+/* The box of positions starting at p along the last axis of (batch, space...),
+ * at most `most`; returns their number. */
 static int64_t box_at(const lb_conv *v, int64_t p, int64_t most, int64_t *lo,
                       int64_t *n)
 {
@@ -154,7 +155,7 @@ static void put(const lb_product *p, const lb_work *w, int64_t group, int64_t i,
 
 /* ---- the primitive ------------------------------------------------------ */
 
-/* d holds pointers into itself: it stays where it is. */
+/* d contains pointers to itself: it must not be moved. */
 static void prepare(const lb_call *c, conv *d)
 {
     const lb_ctype type = lb_product_type(c);
@@ -213,7 +214,7 @@ static bool infer(lb_ctx *cx, lb_call *c)
     return true;
 }
 
-/* Partial sums of 16-bit floats stay f32 until all are added up. */
+/* Partial sums of 16-bit floats stay f32 until they are combined. */
 static lb_array *share(lb_ctx *cx, const lb_share *p)
 {
     const lb_call *c = p->whole;
@@ -222,7 +223,7 @@ static lb_array *share(lb_ctx *cx, const lb_share *p)
     return lb_bind(cx, c->prim, 2, p->in, &d);
 }
 
-/* Neither space nor groups are cut. */
+/* Spatial axes and groups are not cut. */
 static bool shard(const lb_call *c, lb_cuts *to)
 {
     enum { BATCH = 1, OUT, IN };

@@ -1,8 +1,9 @@
-/* conv_dims.c - a convolution's dimension numbers, read and checked.
+/* conv_dims.c - validates and normalizes a convolution's dimension numbers.
  *
- * Sizes as in XLA: an axis of n elements is, dilated by d, (n - 1)*d + 1 long
- * (0 if n is 0). The result has 1 + (input + pads - kernel) / stride places,
- * and none if the kernel is longer than the padded input or that is empty.
+ * Sizes as in XLA: an axis of n elements, dilated by d, has length (n - 1)*d +
+ * 1 (0 if n is 0). The result has 1 + (input + pads - kernel) / stride
+ * positions, and none if the kernel is longer than the padded input or the
+ * input is empty.
  */
 #include "prims/conv_dims.h"
 
@@ -12,7 +13,7 @@
 
 static const char who[] = "conv_general_dilated";
 
-/* The axis of each of two letters and of the digits below spaces. */
+/* The axes of the two letters, and of the digits below spaces. */
 static bool read_labels(lb_ctx *cx, const char *side, const char *given,
                         const char *letters, int rank, int axis[2], int *space)
 {
@@ -39,7 +40,7 @@ static bool read_labels(lb_ctx *cx, const char *side, const char *given,
     }
     if (fine) return true;
     return lb_fail(cx, LB_E_ARG,
-                   "%s: labels \"%.*s\" for %s of rank %d, which needs %c, %c "
+                   "%s: labels \"%.*s\" for %s of rank %d; expected %c, %c "
                    "and the digits below %d, each once",
                    who, (int)sizeof text, text, side, rank, letters[0],
                    letters[1], rank - 2);
@@ -63,7 +64,7 @@ static bool read_space(lb_ctx *cx, const lb_conv_dims *d, int k,
     if (s->stride < 0 || s->lhs_dilation < 0 || s->rhs_dilation < 0)
         return lb_fail(cx, LB_E_ARG,
                        "%s: stride %lld, lhs dilation %lld and rhs dilation "
-                       "%lld of axis %d in space: none may be negative",
+                       "%lld of spatial axis %d: must not be negative",
                        who, (long long)s->stride, (long long)s->lhs_dilation,
                        (long long)s->rhs_dilation, k);
     int64_t padded, window, farthest;
@@ -75,24 +76,25 @@ static bool read_space(lb_ctx *cx, const lb_conv_dims *d, int k,
         !lb_add_i64(farthest, s->pad_lo < 0 ? -(s->pad_lo + 1) : s->pad_lo,
                     &farthest))
         return lb_fail(cx, LB_E_SIZE,
-                       "%s: axis %d in space, %lld by %lld with padding %lld "
-                       "and %lld, is too long to be counted",
+                       "%s: spatial axis %d, %lld by %lld with padding %lld "
+                       "and %lld, overflows",
                        who, k, (long long)s->in, (long long)s->kernel,
                        (long long)s->pad_lo, (long long)s->pad_hi);
     s->size =
         padded <= 0 || window > padded ? 0 : (padded - window) / s->stride + 1;
-    /* The next place may be any distance away, where there is none. */
+    /* With a single position the stride has no effect, and may overflow. */
     if (s->size < 2) s->stride = 1;
     return true;
 }
 
-/* n in groups of equal size. */
+/* Divides n into groups of equal size. */
 static bool divides(lb_ctx *cx, const char *what, int64_t n, int64_t groups,
                     int64_t *each)
 {
     *each = n / groups;
     if (n % groups == 0) return true;
-    return lb_fail(cx, LB_E_SHAPE, "%s: %lld %s do not make %lld groups", who,
+    return lb_fail(cx, LB_E_SHAPE,
+                   "%s: %lld %s cannot be divided into %lld groups", who,
                    (long long)n, what, (long long)groups);
 }
 
@@ -102,10 +104,11 @@ static bool read_groups(lb_ctx *cx, const lb_shape *lhs, const lb_shape *rhs,
     const int64_t fg = d->feature_groups ? d->feature_groups : 1;
     const int64_t bg = d->batch_groups ? d->batch_groups : 1;
     if (fg < 1 || bg < 1 || (fg > 1 && bg > 1))
-        return lb_fail(cx, LB_E_ARG,
-                       "%s: %lld feature groups and %lld batch groups: both "
-                       "are at least 1, and one of them is 1",
-                       who, (long long)fg, (long long)bg);
+        return lb_fail(
+            cx, LB_E_ARG,
+            "%s: %lld feature groups and %lld batch groups: both must "
+            "be positive, and one of them 1",
+            who, (long long)fg, (long long)bg);
     v->groups = fg * bg;
     v->by_batch = bg > 1;
     if (!divides(cx, "batches of lhs", lhs->dim[v->lhs_b], bg, &v->batch) ||
@@ -131,7 +134,7 @@ bool lb_conv_read(lb_ctx *cx, const lb_shape *lhs, const lb_shape *rhs,
         os[LB_MAX_SPATIAL] = {0};
     if (lhs->rank != rhs->rank || v->spaces < 0 || v->spaces > LB_MAX_SPATIAL)
         return lb_fail(cx, LB_E_SHAPE,
-                       "%s: lhs %s and rhs %s: both have the same rank, from 2 "
+                       "%s: lhs %s and rhs %s must have the same rank, from 2 "
                        "to %d",
                        who, LB_SHOW(lhs), LB_SHOW(rhs), LB_MAX_SPATIAL + 2);
     if (!read_labels(cx, "lhs", d->lhs, "bf", lhs->rank, l, ls) ||

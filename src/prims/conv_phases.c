@@ -1,29 +1,29 @@
-/* conv_phases.c - a convolution of a dilated input, as several of the input as
- * it is.
+/* conv_phases.c - computes a convolution of a dilated input as several
+ * convolutions of the input without dilation.
  *
  * Along an axis where the input is dilated by d and the stride is 1, output o
- * meets elements of the input only at every (d / gcd)-th element of the kernel,
- * and at which ones depends on o mod d, its phase:
+ * meets input elements only at every (d / gcd)-th kernel element. At which ones
+ * depends on o mod d, the phase:
  *
  *     o = 0 1 2 3 4 5      kernel a b c, d = 2, x . y . z
  *         p q p q p q      phase p: x, y, z with a, c;  phase q: with b
  *
- * So each phase is a convolution with some of the kernel's elements, which is
- * a view of it, packed or not; together they multiply what is not zero, once.
- * Results lie apart, phase by phase, and are then put in between each other.
+ * So each phase is a convolution with some of the kernel's elements, which are
+ * a view of it, packed or not. Together they multiply each nonzero pair once.
+ * Results are computed separately per phase and then interleaved.
  */
 #include "prims/conv_phases.h"
 
 #include "core/core.h"
 #include "prims/conv_dims.h"
 
-enum { MAX_PHASES = 64 }; /* of all axes together */
+enum { MAX_PHASES = 64 }; /* product over all axes */
 
 typedef struct {
     lb_conv v;
-    lb_shape piece;                 /* of one phase's result */
-    int64_t phases[LB_MAX_SPATIAL]; /* of an axis; 1: it is left as it is */
-    int n;                          /* of all axes together */
+    lb_shape piece;                 /* shape of one phase's result */
+    int64_t phases[LB_MAX_SPATIAL]; /* per axis; 1: keep the axis as it is */
+    int n;                          /* product over all axes */
 } phases;
 
 static int64_t gcd(int64_t a, int64_t b)
@@ -36,7 +36,7 @@ static int64_t gcd(int64_t a, int64_t b)
     return a;
 }
 
-/* False: there is nothing to gain, or too many of them. */
+/* False: no benefit, or too many phases. */
 static bool count(phases *p)
 {
     p->n = 1;
@@ -53,16 +53,16 @@ static bool count(phases *p)
 
 /* ---- one phase ----------------------------------------------------------- */
 
-/* The elements of the kernel that phase r of an axis meets: every step-th from
- * first on, as the kernel runs over the input. */
+/* The kernel elements that phase r of an axis uses: every step-th starting with
+ * first, in the order in which the kernel is applied. */
 typedef struct {
     int64_t first, step, n;
-    int64_t apart;  /* elements of the input, from one to the next */
-    int64_t offset; /* in the input, where output 0 begins */
+    int64_t apart;  /* distance between their input elements */
+    int64_t offset; /* input position of output 0 */
 } taps;
 
-/* None is looked at that the kernel does not have: its elements may be any
- * distance apart, if it has but one. */
+/* With a single kernel element its distance is arbitrary: step must not point
+ * beyond the kernel. */
 static taps taps_of(const lb_conv_space *s, int64_t r)
 {
     const int64_t d = s->lhs_dilation, common = gcd(d, s->rhs_dilation);
@@ -76,7 +76,7 @@ static taps taps_of(const lb_conv_space *s, int64_t r)
     return t;
 }
 
-/* Phase i's kernel and dims; false: it meets nothing. */
+/* Sets kernel and dims of phase i; false: it has no nonzero pairs. */
 static bool aim(const phases *p, int64_t i, int64_t *lo, int64_t *hi,
                 int64_t *step, lb_conv_dims *dims)
 {
@@ -114,9 +114,9 @@ static lb_array *run(lb_ctx *cx, const lb_prim *prim, const phases *p,
     return w ? lb_bind(cx, prim, 2, (lb_array *[]){in[0], w}, &mine) : NULL;
 }
 
-/* ---- all together -------------------------------------------------------- */
+/* ---- combining phases ---------------------------------------------------- */
 
-/* The only phase that is not all zeros, spread out. */
+/* If all other phases are zero, spreads the remaining one. */
 static lb_array *spread(lb_ctx *cx, const phases *p, int64_t i, lb_array *a)
 {
     int64_t lo[LB_MAX_RANK] = {0}, hi[LB_MAX_RANK] = {0},
@@ -132,8 +132,8 @@ static lb_array *spread(lb_ctx *cx, const phases *p, int64_t i, lb_array *a)
     return lb_pad(cx, a, lb_scalar(cx, 0), lo, hi, between);
 }
 
-/* (phases, piece) -> (phases of axis 0, .., piece) -> each axis with its own
- * phases behind it -> the result, cut to its size */
+/* (phases, piece) -> (phases of axis 0, ..., piece) -> each axis followed by
+ * its phases -> the result, cut to its size */
 static lb_array *weave(lb_ctx *cx, const phases *p, lb_array *const *piece)
 {
     lb_array *stack[MAX_PHASES];

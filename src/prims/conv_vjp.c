@@ -1,12 +1,12 @@
-/* conv_vjp.c - gradients of convolutions, which are convolutions again.
+/* conv_vjp.c - gradients of convolutions, which are convolutions too.
  *
- *   of lhs: dout, dilated by the stride, with the kernel run the other way and
- *           its input and output features exchanged (conv_phases.h)
+ *   of lhs: dout, dilated by the stride, with the kernel reversed and its
+ *           input and output features exchanged (conv_phases.h)
  *   of rhs: lhs with dout as the kernel, dilated by the stride; batch and
- *           features change places
+ *           features are exchanged
  *
- * Sizes follow from where an element of the kernel meets the input
- * (conv_dims.h). Groups of features of the one are groups of the other.
+ * Padding follows from where kernel elements meet the input (conv_dims.h).
+ * Feature groups of one are groups of the other.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ static int64_t dilated(int64_t n, int64_t by)
     return n ? (n - 1) * by + 1 : 0;
 }
 
-/* Axes by their letters: two, and those in space. */
+/* Labels of axes: two letters, and the spatial axes. */
 static void label(char *to, const char *letters, int first, int second,
                   const int *space, int spaces)
 {
@@ -30,8 +30,8 @@ static void label(char *to, const char *letters, int first, int second,
         to[space[k]] = (char)('0' + k);
 }
 
-/* Axis `from` split into (groups, the rest), and the groups put in front of
- * axis `to`. */
+/* Splits axis `from` into (groups, rest), and moves the groups in front of axis
+ * `to`. */
 static lb_array *move_groups(lb_ctx *cx, lb_array *a, int from, int to,
                              int64_t groups)
 {

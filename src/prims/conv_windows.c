@@ -1,8 +1,8 @@
-/* conv_windows.c - blocks of windows, filled from the input as it is.
+/* conv_windows.c - fills blocks of windows from the input.
  *
- * For one element of the kernel, positions are walked in runs along the last
- * axis of space. A run reads the input at equal distances, with zeros where it
- * would read padding or, in a dilated input, between elements.
+ * For one kernel element, positions are traversed in runs along the last
+ * spatial axis. A run reads the input at equal distances, with zeros for
+ * padding and, in a dilated input, between elements.
  */
 #include "prims/conv_windows.h"
 
@@ -10,15 +10,15 @@
 
 #include "core/core.h"
 
-/* Where a walk over positions is. */
+/* Current position of a traversal. */
 typedef struct {
     int64_t batch; /* of the input */
     int64_t place[LB_MAX_SPATIAL];
 } position;
 
-/* An element of the kernel: which one it is, what it adds to the offset in the
- * input and to each place, and the places [lo, hi) of the last axis at which it
- * meets the input, if that is not dilated. */
+/* A kernel element: its index, what it adds to the offset in the input and to
+ * each position, and the positions [lo, hi) of the last axis at which it meets
+ * the input, if that is not dilated. */
 typedef struct {
     int64_t feature, at[LB_MAX_SPATIAL];
     int64_t offset, shift[LB_MAX_SPATIAL], lo, hi;
@@ -42,15 +42,15 @@ static void read_line(const lb_conv_windows *w, const lb_cpu *cpu, int64_t e,
             memcpy(to + i * 8, from + i * stride * 8, 8);
 }
 
-/* Divisions by 1 are the usual case, and divisions are slow. */
+/* Divisors are usually 1, and divisions are slow. */
 
-static int64_t ceil_of(int64_t a, int64_t b) /* a / b upward, b > 0 */
+static int64_t ceil_of(int64_t a, int64_t b) /* rounds up, b > 0 */
 {
     if (b == 1) return a;
     return a > 0 ? (a - 1) / b + 1 : a / b;
 }
 
-/* The kernel's element k counted as it runs over the input. */
+/* The offset of kernel element k in the input. */
 static int64_t along(const lb_conv_space *s, int64_t k)
 {
     const int64_t i = s->reversed ? s->kernel - 1 - k : k;
@@ -84,7 +84,7 @@ static void aim_tap(const lb_conv_windows *w, tap *t)
     t->hi = ceil_of(last->in - shift, last->stride);
 }
 
-/* The element of the input at p, dilated; -1: none. */
+/* The input element at dilated position p; -1: none. */
 static int64_t element_at(const lb_conv_space *s, int64_t p)
 {
     if (p < 0) return -1;
@@ -95,7 +95,7 @@ static int64_t element_at(const lb_conv_space *s, int64_t p)
     return p < s->in ? p : -1;
 }
 
-/* Where the line of a run begins in the input; false: it is all padding. */
+/* The offset of a run's row in the input; false: only padding. */
 static bool line_at(const lb_conv_windows *w, const tap *t, const position *p,
                     int64_t *at)
 {
@@ -115,7 +115,7 @@ static void clear(char *to, int64_t n, size_t size)
     if (n > 0) memset(to, 0, (size_t)n * size);
 }
 
-/* n places of the last axis from x on. */
+/* n positions of the last axis starting at x. */
 static void fill_line(const lb_conv_windows *w, const lb_cpu *cpu, const tap *t,
                       int64_t at, int64_t x, int64_t n, size_t size, char *to)
 {
@@ -133,7 +133,8 @@ static void fill_line(const lb_conv_windows *w, const lb_cpu *cpu, const tap *t,
     const int64_t lo = lb_max_i64(x, t->lo), hi = lb_min_i64(x + n, t->hi);
     const int64_t lead = lb_min_i64(lo - x, n), got = lb_max_i64(hi - lo, 0);
     clear(to, lead, size);
-    /* Of one element the stride may be any, and too large to multiply. */
+    /* With one element the stride is arbitrary, and multiplying it may
+     * overflow. */
     if (got)
         read_line(w, cpu, at + (lo * s->stride + shift) * step,
                   got > 1 ? s->stride * step : 0, got, size,
@@ -150,7 +151,7 @@ static position position_at(const lb_conv *v, int64_t group, int64_t row)
     return p;
 }
 
-/* To the next line. */
+/* Advances to the next row. */
 static void step_on(const lb_conv *v, position *p)
 {
     int k = v->spaces - 1;
@@ -160,7 +161,7 @@ static void step_on(const lb_conv *v, position *p)
     if (k == 0) p->batch++;
 }
 
-/* Positions run inside: tmp[kk*m + r]. */
+/* Positions are the inner axis: tmp[kk*m + r]. */
 static lb_block get(const lb_source *source, const lb_cpu *cpu, int64_t group,
                     int64_t row, int64_t m, int64_t k, int64_t kc, void *tmp)
 {

@@ -1,8 +1,8 @@
-/* convert_element_type.c - the same numbers as another dtype, each rounded
- * once (kernels/convert.h has the rules).
+/* convert_element_type.c - converts to another dtype, with one rounding (see
+ * kernels/convert.h for the rules).
  *
- * A format that only labels its numbers (all but dense) takes a float label
- * without touching its bytes.
+ * For all formats except dense, conversion to a float dtype only changes the
+ * logical dtype.
  */
 #include "core/core.h"
 #include "lowbit_params.h"

@@ -1,4 +1,4 @@
-/* cuts.c - the rule of everything that is done element by element. */
+/* cuts.c - the sharding rule of elementwise primitives. */
 #include "prims/cuts.h"
 
 bool lb_cuts_same(const lb_call *c, lb_cuts *to)

@@ -1,16 +1,15 @@
-/* cuts.h - rules for cutting calls among ranks that primitives share: see
- * lb_cuts.
+/* cuts.h - sharding rules shared by several primitives; see lb_cuts.
  */
 #ifndef LB_CUTS_H
 #define LB_CUTS_H
 
 #include "core/core.h"
 
-/* Axis k of the result and of each operand of its rank are cut alike: all that
- * is done element by element. */
+/* For elementwise primitives: axis k of the result and of all operands of the
+ * same rank are cut alike. */
 bool lb_cuts_same(const lb_call *c, lb_cuts *to);
-/* Axis k of operand i, and axis `out` of the result (-1: none), share a label
- * of their own: label. */
+/* Gives axis k of operand i and axis `out` of the result (-1: none) the label
+ * `label`. */
 static inline void lb_cuts_pair(lb_cuts *to, int label, int i, int k, int out)
 {
     to->in[i][k] = label;

@@ -1,7 +1,7 @@
-/* dims.h - some axes of a view, merged where they lie end to end.
+/* dims.h - some axes of a view, with contiguous axes merged.
  *
- * Most views, whatever their rank, are one or two long axes to those who read
- * them. Row-major numbering of the elements does not change.
+ * Most views, of any rank, become one or two long axes. The row-major numbering
+ * of the elements does not change.
  */
 #ifndef LB_DIMS_H
 #define LB_DIMS_H
@@ -9,12 +9,12 @@
 #include "lowbit_ext.h"
 
 typedef struct lb_dims {
-    int n; /* at least 1, once ended */
+    int n; /* at least 1 after lb_dims_end */
     int64_t dim[LB_MAX_RANK];
     int64_t stride[LB_MAX_RANK];
 } lb_dims;
 
-/* The next axis, inside those before. */
+/* Appends an axis, inside the previous ones. */
 static inline void lb_dims_add(lb_dims *d, int64_t dim, int64_t stride)
 {
     const int last = d->n - 1;
@@ -28,7 +28,7 @@ static inline void lb_dims_add(lb_dims *d, int64_t dim, int64_t stride)
     d->stride[d->n++] = stride;
 }
 
-/* After the last: if there was none, one of size 1. */
+/* To be called after the last axis: adds one of size 1 if there is none. */
 static inline void lb_dims_end(lb_dims *d)
 {
     if (d->n) return;
@@ -37,7 +37,7 @@ static inline void lb_dims_end(lb_dims *d)
     d->stride[0] = 0;
 }
 
-/* Where element i of the row-major numbering lies. */
+/* Offset of element i of the row-major numbering. */
 static inline int64_t lb_dims_offset(const lb_dims *d, int64_t i)
 {
     int64_t at = 0;
@@ -46,13 +46,13 @@ static inline int64_t lb_dims_offset(const lb_dims *d, int64_t i)
     return at + i * d->stride[0];
 }
 
-/* How near neighbours are in memory. */
+/* Distance of adjacent elements in memory. */
 static inline int64_t lb_distance(int64_t stride)
 {
     return stride == 0 ? INT64_MAX : stride < 0 ? -stride : stride;
 }
 
-/* A view of rank 2 at an element of a, counted from its first. */
+/* A view of rank 2; at: offset from the first element of a. */
 static inline lb_array lb_plane(const lb_array *a, int64_t at, int64_t rows,
                                 int64_t row_stride, int64_t n, int64_t stride)
 {

@@ -1,14 +1,15 @@
-/* dynamic.c - slices that begin where integer scalars say, moved so that they
- * fit: dynamic_slice, dynamic_update_slice.
+/* dynamic.c - dynamic_slice and dynamic_update_slice: slices whose start is
+ * given by integer scalars, clamped so that the slice fits.
  *
- * The scalars have values when a call runs, so the first is a view. The second
- * writes the update and, around it, what stays of the operand.
+ * The scalars have values when the call runs, so dynamic_slice returns a view.
+ * dynamic_update_slice writes the update and, around it, the rest of the
+ * operand.
  */
 #include "lowbit_params.h"
 #include "prims/cuts.h"
 #include "prims/place.h"
 
-/* Starts are operands first, first + 1, ..: one for each axis of operand 0. */
+/* Starts are operands first, first + 1, ...: one per axis of operand 0. */
 static bool check_starts(lb_ctx *cx, const lb_call *c, int first)
 {
     const char *who = c->prim->name;
@@ -20,16 +21,16 @@ static bool check_starts(lb_ctx *cx, const lb_call *c, int first)
         const lb_array *s = c->in[first + k];
         if (s->shape.rank)
             return lb_fail(cx, LB_E_SHAPE,
-                           "%s: start %d has shape %s, not that of a scalar",
+                           "%s: start %d has shape %s, but must be a scalar",
                            who, k, LB_SHOW(&s->shape));
         if (!lb_dtype_is_int(s->dtype))
-            return lb_fail(cx, LB_E_DTYPE, "%s: start %d is %s, no integer",
+            return lb_fail(cx, LB_E_DTYPE, "%s: start %d is %s, not an integer",
                            who, k, lb_dtype_name(s->dtype));
     }
     return true;
 }
 
-/* The value of an integer scalar, moved into 0 .. most. */
+/* The value of an integer scalar, clamped to 0 ... most. */
 static int64_t start(const lb_cpu *cpu, const lb_array *a, int64_t most)
 {
     if (lb_dtype_is_unsigned(a->dtype)) {
@@ -149,14 +150,15 @@ static bool update_infer(lb_ctx *cx, lb_call *c)
     const lb_array *a = c->in[0], *u = c->in[1];
     if (!check_starts(cx, c, 2)) return false;
     if (u->dtype != a->dtype)
-        return lb_fail(cx, LB_E_DTYPE, "%s: the update is %s, the array %s",
-                       who, lb_dtype_name(u->dtype), lb_dtype_name(a->dtype));
+        return lb_fail(cx, LB_E_DTYPE,
+                       "%s: the update is %s, but the array is %s", who,
+                       lb_dtype_name(u->dtype), lb_dtype_name(a->dtype));
     bool fits = u->shape.rank == a->shape.rank;
     for (int k = 0; k < a->shape.rank && fits; k++)
         fits = u->shape.dim[k] <= a->shape.dim[k];
     if (!fits)
         return lb_fail(cx, LB_E_SHAPE,
-                       "%s: an update of shape %s does not fit into %s", who,
+                       "%s: update of shape %s does not fit into %s", who,
                        LB_SHOW(&u->shape), LB_SHOW(&a->shape));
     c->dtype = a->dtype;
     c->shape = a->shape;
@@ -165,7 +167,7 @@ static bool update_infer(lb_ctx *cx, lb_call *c)
 
 enum { PLACES = 2 * LB_MAX_RANK + 1 };
 
-/* The update, then the boxes around it; returns how many. */
+/* Plans the update and the boxes around it; returns their number. */
 static int lay_out(const lb_call *c, lb_place *p)
 {
     const lb_array *a = c->in[0], *u = c->in[1];

@@ -1,9 +1,9 @@
-/* elementwise.c - what all elementwise primitives share: infer, plan, eval,
- * and the user's call, which broadcasts and promotes. The arithmetic of each
- * is a row of lanes.c.
+/* elementwise.c - common code of all elementwise primitives: infer, plan, eval,
+ * and the user function, which broadcasts and promotes. The arithmetic of each
+ * is a row in lanes.c.
  *
- * Axes that lie end to end in every operand are merged first, so that equal
- * row-major arrays of any rank are one long run.
+ * Axes that are contiguous in every operand are merged first, so that row-major
+ * arrays of equal shape are one long run.
  */
 #include "prims/elementwise.h"
 
@@ -14,7 +14,7 @@
 
 enum {
     MAX_IN = 3,
-    UNIT = 16 /* tiles: less work than this is not worth another thread */
+    UNIT = 16 /* tiles: the minimum work for another thread */
 };
 
 static const lb_row *row_of(const lb_call *c)
@@ -38,7 +38,7 @@ static const char *kinds_text(int kinds)
     case LB_KIND_F:
         return "floats";
     case LB_KIND_F | LB_KIND_I | LB_KIND_U:
-        return "numbers, not bool";
+        return "numeric dtypes, not bool";
     case LB_KIND_I | LB_KIND_U:
         return "integers";
     default:
@@ -46,9 +46,8 @@ static const char *kinds_text(int kinds)
     }
 }
 
-/* Operands agree in shape and dtype. Of three, the first and the last may be
- * told apart: select's first is a bool, and both it and clamp's bounds may be
- * scalars. */
+/* Operands must agree in shape and dtype. Exceptions with three operands: the
+ * first of select is a bool, and it and the bounds of clamp may be scalars. */
 bool lb_row_infer(lb_ctx *cx, lb_call *c)
 {
     const lb_row *row = row_of(c);
@@ -76,17 +75,17 @@ bool lb_row_infer(lb_ctx *cx, lb_call *c)
     if (row != &lb_row_integer_pow || lb_dtype_is_float(c->dtype)) return true;
     const lb_integer_pow_params *p = c->params;
     return p->exponent >= 0 ||
-           lb_fail(cx, LB_E_ARG, "%s: exponent %d of %s", who, p->exponent,
-                   lb_dtype_name(c->dtype));
+           lb_fail(cx, LB_E_ARG, "%s: negative exponent %d of %s", who,
+                   p->exponent, lb_dtype_name(c->dtype));
 }
 
-/* Copies of the operands and the result over as few axes as they allow. */
+/* Copies of the operands and the result with as few axes as possible. */
 typedef struct {
     lb_array v[MAX_IN];
     const lb_array *in[MAX_IN];
     lb_shape shape;
     lb_tiling tiling;
-    bool still[MAX_IN]; /* every tile of that operand has the same elements */
+    bool still[MAX_IN]; /* all tiles of that operand have the same elements */
 } plan_t;
 
 static void push_axis(plan_t *p, const lb_call *c, int k)
@@ -125,7 +124,7 @@ static void lay_out(const lb_call *c, plan_t *p)
     }
 }
 
-/* Of the scratch of each operand and of the result. */
+/* Scratch of each operand and of the result. */
 static size_t tile_bytes(const plan_t *p)
 {
     enum { LINE = 64 };
@@ -185,7 +184,7 @@ void lb_row_eval(const lb_work *w)
         l.n = lb_tiling_box(&p.tiling, t, lo, n);
         const bool same = t > first && equal_box(&p.shape, n, was);
         memcpy(was, n, sizeof was);
-        /* What a scalar or a row gave the last tile serves this one as well. */
+        /* The tile of a scalar or row can be reused. */
         for (int i = 0; i < c->n_in; i++, scratch += size)
             if (!p.still[i] || !same)
                 l.in[i] = lb_tile_peek(c->cpu, p.in[i], lo, n,
@@ -197,9 +196,9 @@ void lb_row_eval(const lb_work *w)
     }
 }
 
-/* ---- the user's call ---------------------------------------------------- */
+/* ---- the user function --------------------------------------------------- */
 
-/* As in jax.numpy, a result is weak if no strong operand named its kind: an
+/* As in jax.numpy, a result is weak if no strong operand has its kind: an
  * integer and a weak 2.0 give a weak f32. */
 static bool is_weak(const lb_array *a, lb_dtype met)
 {
@@ -207,8 +206,8 @@ static bool is_weak(const lb_array *a, lb_dtype met)
            lb_dtype_is_int(a->dtype) != lb_dtype_is_int(met);
 }
 
-/* Functions of floats take integers as f32; select's first operand is not one
- * of those that meet. */
+/* Float functions convert integers to f32; select's first operand does not take
+ * part in promotion. */
 static bool meet(lb_ctx *cx, const lb_row *row, lb_array **in, bool *weak)
 {
     const int n = row->prim.n_in, skip = row == &lb_row_select;

@@ -1,9 +1,10 @@
-/* elementwise_vjp.c - gradients of the elementwise primitives: the columns dx
- * and dy of elementwise.def as functions, and those of the odd ones.
+/* elementwise_vjp.c - gradients of the elementwise primitives: functions from
+ * columns dx and dy of elementwise.def, and special cases.
  *
- * Each is a short program over arrays, so a tape above sees it as it sees any
- * other, and has gradients of gradients. 16-bit floats compute in f32 and are
- * rounded once. Where a maximum is met twice, both sides get half.
+ * Each is a short program over arrays, so an outer tape records it like any
+ * other, and gradients of gradients work. 16-bit floats are computed in f32 and
+ * rounded once. Where both operands of a maximum are equal, both get half of
+ * the gradient.
  */
 #include <limits.h>
 #include <math.h>
@@ -12,7 +13,7 @@
 #include "lowbit_params.h"
 #include "prims/elementwise.h"
 
-/* ---- the words of the table --------------------------------------------- */
+/* ---- notation of the table ----------------------------------------------- */
 
 #define ZERO        NULL
 #define NUM(v)      lb_scalar(cx, v)
@@ -39,7 +40,7 @@ static lb_array *above(lb_ctx *cx, lb_array *a, lb_array *b, lb_array *g)
     return lb_select(cx, lb_gt(cx, a, b), g, rest);
 }
 
-/* y x^(y - 1), and 0 where y is: there x may be 0, too. */
+/* y x^(y - 1), and 0 where y is 0, even if x is 0. */
 static lb_array *power_x(lb_ctx *cx, lb_array *x, lb_array *y, lb_array *g)
 {
     lb_array *none = lb_eq(cx, y, NUM(0));
@@ -47,16 +48,16 @@ static lb_array *power_x(lb_ctx *cx, lb_array *x, lb_array *y, lb_array *g)
     return MUL(g, lb_select(cx, none, NUM(0), MUL(y, lb_pow(cx, x, less))));
 }
 
-/* x^y log x, and 0 where x is. */
+/* x^y log x, and 0 where x is 0. */
 static lb_array *power_y(lb_ctx *cx, lb_array *x, lb_array *r, lb_array *g)
 {
     lb_array *one = lb_select(cx, lb_eq(cx, x, NUM(0)), NUM(1), x);
     return MUL(g, MUL(r, lb_log(cx, one)));
 }
 
-/* ---- what all share ------------------------------------------------------ */
+/* ---- common code --------------------------------------------------------- */
 
-/* The operands, the result and its gradient, as the formulas want them. */
+/* The operands, the result and its gradient, as used in the formulas. */
 typedef struct {
     lb_array *in[3], *r, *g;
     const void *params;
@@ -71,7 +72,7 @@ lb_array *lb_vjp_wide(lb_ctx *cx, lb_array *a)
     return a ? lb_as(cx, a, LB_F32) : NULL;
 }
 
-/* A scalar among larger operands is repeated: its gradients add up. */
+/* A scalar operand is broadcast: its gradient is a sum. */
 static lb_array *fit(lb_ctx *cx, lb_array *d, const lb_array *to)
 {
     if (!d) return NULL;
@@ -118,7 +119,7 @@ static lb_array *differentiate(lb_ctx *cx, const lb_call *c, int operand,
 #define COMPARE(NAME, ANY)
 #include "prims/elementwise.def"
 
-/* ---- the odd ones -------------------------------------------------------- */
+/* ---- special cases ------------------------------------------------------- */
 
 static lb_array *d_integer_pow(lb_ctx *cx, int operand, const terms *t)
 {
@@ -126,7 +127,7 @@ static lb_array *d_integer_pow(lb_ctx *cx, int operand, const terms *t)
     (void)operand;
     if (!p->exponent) return NULL;
     if (p->exponent == 1) return t->g;
-    lb_array *power = p->exponent == INT_MIN /* no int is less by one */
+    lb_array *power = p->exponent == INT_MIN /* INT_MIN - 1 overflows */
                           ? DIV(t->r, t->in[0])
                           : lb_integer_pow(cx, t->in[0], p->exponent - 1);
     return MUL(t->g, MUL(power, NUM(p->exponent)));
@@ -141,7 +142,8 @@ static lb_array *d_select(lb_ctx *cx, int operand, const terms *t)
 }
 FUNCTION(select)
 
-/* min(max(x, lo), hi): on a bound x gets nothing, and neither does the bound */
+/* min(max(x, lo), hi): if x equals a bound, neither x nor the bound gets a
+ * gradient */
 static lb_array *d_clamp(lb_ctx *cx, int operand, const terms *t)
 {
     lb_array *lo = t->in[0], *x = t->in[1], *hi = t->in[2], *which;

@@ -1,8 +1,8 @@
-/* gather.c - gather: windows of the operand, one for each index vector.
+/* gather.c - gather: windows of the operand, one per index vector.
  *
  * A small window is moved whole, and a unit is many of them; a large one is
- * cut, and a unit is a piece. Dense operands move as bytes. Where windows lie
- * side by side in the result, as columns do, many are moved together, one
+ * split, and a unit is a piece. Dense operands are moved as bytes. If windows
+ * are adjacent in the result, as columns are, many are moved together, one
  * element of each at a time.
  */
 #include <math.h>
@@ -21,24 +21,25 @@ static bool infer(lb_ctx *cx, lb_call *c)
                             &c->shape);
 }
 
-/* A unit of windows side by side: so few elements that what they come from,
- * often rows of which each window needs one element, stays in the cache from
- * one group of windows to the next. */
+/* Size of a unit of adjacent windows: few enough elements that their sources,
+ * often rows of which each window needs one element, stay in cache from one
+ * group of windows to the next. */
 enum { BESIDE_ELEMENTS = 16, BESIDE_WINDOWS = 32 * LB_WINDOWS };
 
 typedef struct {
     lb_windows ws;
     int64_t stride[LB_MAX_RANK]; /* of the result */
     lb_array view;               /* a window at the operand's origin */
-    const char *raw; /* the operand's elements, where they lie, or NULL */
+    const char *raw; /* the operand's elements if they can be moved as bytes,
+                      * else NULL */
     bool beside;
-    lb_move move, fill;       /* raw */
-    lb_tiling tiling;         /* else */
-    int64_t pieces, together; /* of a window; windows in a unit */
+    lb_move move, fill;       /* if raw */
+    lb_tiling tiling;         /* otherwise */
+    int64_t pieces, together; /* pieces per window; windows per unit */
 } gather_job;
 
-/* The windows' elements are no neighbours in the result, but those of
- * neighbouring windows are: the last axis is a batch axis. */
+/* Whether the elements of adjacent windows are adjacent in the result, while
+ * those of one window are not: the last axis is a batch axis. */
 static bool side_by_side(const lb_windows *ws, const lb_shape *result)
 {
     int last = result->rank - 1;
@@ -51,7 +52,7 @@ static bool side_by_side(const lb_windows *ws, const lb_shape *result)
 
 static gather_job prepare(const lb_call *c)
 {
-    enum { BYTES = 32 << 10 }; /* of a unit, about */
+    enum { BYTES = 32 << 10 }; /* approximate size of a unit */
     const lb_array *a = c->in[0];
     const size_t size = lb_dtype_size(a->dtype);
     gather_job j = {.ws = lb_windows_make(a, c->in[1], c->params), .view = *a};
@@ -110,7 +111,7 @@ static void plan(const lb_call *c, lb_plan *plan)
     };
 }
 
-/* What stands where a window does not fit. */
+/* The value for windows that do not fit. */
 static void fill_value(const lb_gather_dims *d, lb_dtype dtype, void *to)
 {
     double value = d->fill;
@@ -161,7 +162,7 @@ static void move_window(const gather_job *j, const lb_work *w,
     lb_move_run(&j->move, j->raw + e * (int64_t)size, to, piece, piece + 1);
 }
 
-/* One element of each window: from[i] + (s & mask[i]) to to[i] + d. */
+/* Moves one element of each window: from[i] + (s & mask[i]) to to[i] + d. */
 static void move_each(size_t size, int64_t n, const char *const *from,
                       const int64_t *mask, int64_t s, char *const *to,
                       int64_t d)
@@ -185,7 +186,7 @@ static void move_each(size_t size, int64_t n, const char *const *from,
     }
 }
 
-/* A piece of n windows: elements first, first + 1, .. of each. */
+/* Moves a piece of n windows: elements first, first + 1, ... of each. */
 static void move_beside(const gather_job *j, const lb_work *w,
                         const lb_window *win, int64_t n, int64_t first,
                         const void *fill)
@@ -195,7 +196,8 @@ static void move_beside(const gather_job *j, const lb_work *w,
     const lb_shape *shape = &j->ws.window;
     const char *from[LB_WINDOWS];
     char *to[LB_WINDOWS];
-    int64_t mask[LB_WINDOWS]; /* a window that does not fit stays at fill */
+    int64_t mask[LB_WINDOWS]; /* 0 for windows that do not fit: always read
+                               * fill */
     for (int64_t i = 0; i < n; i++) {
         int64_t e = 0;
         for (int k = 0; k < j->ws.rank && win[i].fits; k++)
@@ -259,8 +261,8 @@ static void eval(const lb_work *w)
     lb_stream_end();
 }
 
-/* The axis along which the call takes whole slices, one for each index, as
- * lb_take does; -1 if it does something else. */
+/* The axis along which the call takes whole slices, one per index, as lb_take
+ * does; -1 if it is another kind of gather. */
 static int taken_axis(const lb_call *c)
 {
     const lb_gather_dims *d = c->params;
@@ -300,7 +302,7 @@ static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
     return LB_DONE;
 }
 
-/* What was read more than once adds up; a fill has no gradient. */
+/* Elements that were read repeatedly accumulate; a fill has no gradient. */
 static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
                      lb_array *dout)
 {
@@ -312,11 +314,10 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
                          lb_scatter_add(cx, zeros, c->in[1], dout, c->params));
 }
 
-/* ---- among ranks ----------------------------------------------------------
- */
+/* ---- sharding ------------------------------------------------------------ */
 
-/* The axis of picked entries, if ranks may add up what each of them has: what
- * is filled in everybody would add. */
+/* The axis of picked entries, if ranks may sum their results. With fill they
+ * may not, because every rank would add the fill value. */
 static int picked_axis(const lb_call *c)
 {
     const lb_gather_dims *d = c->params;
@@ -336,15 +337,15 @@ static lb_array *share(lb_ctx *cx, const lb_share *p)
         const int axis = picked_axis(c);
         in[1] = lb_picked_here(cx, &d, in[1], p->lo[0][axis],
                                c->in[0]->shape.dim[axis]);
-        d.bounds = LB_BOUNDS_FILL; /* others have them */
+        d.bounds = LB_BOUNDS_FILL; /* on other ranks */
         d.has_fill = true;
         d.fill = 0;
     }
     return in[1] ? lb_bind(cx, c->prim, 2, in, &d) : NULL;
 }
 
-/* Axes that windows take whole, those of the indices, and the one of which
- * entries are picked: each is on one rank, and all others add zeros. */
+/* Cuts axes that windows take whole, those of the indices, and the axis of
+ * picked entries: each entry is on one rank, and all others add zeros. */
 static bool shard(const lb_call *c, lb_cuts *to)
 {
     const lb_gather_dims *d = c->params;

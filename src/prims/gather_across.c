@@ -1,10 +1,10 @@
 /* gather_across.c - see gather_across.h.
  *
- * Of a packed operand, the windows of a group are sorted by where they begin.
- * Neighbours form a span, which is decoded whole, as long as decoding what is
- * between them costs less than calling the decoder again. As many spans as
- * there is room for are a round: decoded one behind the other, then picked
- * from in the order of the windows.
+ * For a packed operand, the windows of a group are sorted by their start. Close
+ * windows form a span, which is decoded whole as long as decoding the gaps
+ * costs less than another call of the decoder. As many spans as fit into the
+ * buffer form a round: they are decoded consecutively, then elements are picked
+ * in window order.
  */
 #include "prims/gather_across.h"
 
@@ -15,11 +15,11 @@
 #include "prims/dims.h"
 
 enum {
-    GROUP = 4096, /* windows that are looked up together */
-    PIECE = 256,  /* elements of each in a unit: looking up is worth it */
-    BATCH = 16,   /* elements that are turned together: a line of f32 */
+    GROUP = 4096, /* windows looked up together */
+    PIECE = 256,  /* elements of each in a unit: amortizes the lookup */
+    BATCH = 16,   /* elements transposed together: a cache line of f32 */
     ROOM = 8192,  /* elements of a round */
-    GAP = 256     /* elements that are decoded in the time of a call, about */
+    GAP = 256     /* elements decoded in the time of a call, approximately */
 };
 
 /* ---- planning ----------------------------------------------------------- */
@@ -62,40 +62,41 @@ lb_across lb_across_plan(const lb_windows *ws, const lb_call *c)
 /* ---- scratch ------------------------------------------------------------ */
 
 typedef struct {
-    int64_t from; /* in the operand, counted from a window at its origin */
+    int64_t from; /* offset in the operand, relative to a window at its
+                   * origin */
     int64_t window;
 } item;
 
-/* Decoded to elements [at, at + n) of a round. */
+/* Decoded into elements [at, at + n) of a round. */
 typedef struct {
     int64_t from, at, n;
 } span;
 
 typedef struct {
-    int64_t spans, picks; /* where its own end */
+    int64_t spans, picks; /* end of its spans and picks */
     int64_t n;            /* elements */
-    int64_t next;         /* pick, while they are made */
+    int64_t next;         /* next pick, during construction */
 } spell;
 
-/* From an element of the round, or of the operand where it lies as it is, to
- * one of the result, or of a row of the block. */
+/* Moves an element of the round (or of the operand, if it need not be decoded)
+ * to the result, or to a row of the block. */
 typedef struct {
     int64_t at, to;
 } pick;
 
 typedef struct {
     lb_window *look;
-    int64_t *to;   /* of each window, in the result */
+    int64_t *to;   /* offset of each window in the result */
     int64_t *lost; /* windows that do not fit */
     pick *pick;
-    item *item[2]; /* the other one is for sorting, and what follows it */
+    item *item[2]; /* two buffers for sorting; the second is reused later */
     span *span;
     spell *round;
     char *tile, *decoded, *block;
     int64_t n, n_lost, rounds;
 } gather_scratch;
 
-/* The next `bytes` of what scratch is made of; base may be NULL, to count. */
+/* The next `bytes` of the scratch; base may be NULL, to count. */
 static void *cut(char *base, size_t *used, size_t bytes)
 {
     enum { LINE = 64 };
@@ -132,9 +133,9 @@ size_t lb_across_scratch(const lb_across *x)
     return lay_out(x, NULL, &s);
 }
 
-/* ---- looking up --------------------------------------------------------- */
+/* ---- lookup -------------------------------------------------------------- */
 
-/* By `from`, a byte at a time; equal ones keep their order. */
+/* Stable radix sort by `from`, a byte at a time. */
 static void sort_items(gather_scratch *s)
 {
     int64_t least = INT64_MAX, most = INT64_MIN;
@@ -157,8 +158,8 @@ static void sort_items(gather_scratch *s)
     }
 }
 
-/* Spans and rounds of the items; where each is found goes to the window's
- * place among the other items. */
+/* Forms spans and rounds of the items; stores the position of each window's
+ * data at the window's index in the other item buffer. */
 static void make_rounds(gather_scratch *s)
 {
     span *last = s->span;
@@ -186,13 +187,13 @@ static void make_rounds(gather_scratch *s)
     s->rounds = s->n ? r - s->round + 1 : 0;
 }
 
-/* Where element 0 of a window of the group goes, in what is written first. */
+/* Where element 0 of a window of the group is first written. */
 static int64_t place_of(const lb_across *x, const gather_scratch *s, int64_t w)
 {
     return x->turned ? w : s->to[w];
 }
 
-/* Windows lo <= w < lo + n: where they come from and where they go. */
+/* Looks up source and destination of windows lo <= w < lo + n. */
 static void look_up(const lb_across *x, const lb_call *c, int64_t lo, int64_t n,
                     gather_scratch *s)
 {
@@ -218,7 +219,7 @@ static void look_up(const lb_across *x, const lb_call *c, int64_t lo, int64_t n,
     if (x->raw) return;
     sort_items(s);
     make_rounds(s);
-    /* In the order of windows, in which the result is written. */
+    /* In window order, in which the result is written. */
     for (int64_t i = 0, lost = 0; i < n; i++) {
         if (lost < s->n_lost && s->lost[lost] == i) {
             lost++;
@@ -230,7 +231,7 @@ static void look_up(const lb_across *x, const lb_call *c, int64_t lo, int64_t n,
     }
 }
 
-/* ---- moving ------------------------------------------------------------- */
+/* ---- moving -------------------------------------------------------------- */
 
 static void pick_each(size_t size, const pick *p, int64_t n, const char *from,
                       char *out)
@@ -254,7 +255,7 @@ static void pick_each(size_t size, const pick *p, int64_t n, const char *from,
     }
 }
 
-/* Element e of a window at the operand's origin, and so of all windows. */
+/* Moves element e of all windows. */
 static void move_element(const lb_across *x, const lb_cpu *cpu,
                          const gather_scratch *s, int64_t e, const void *fill,
                          char *out)
@@ -286,8 +287,8 @@ static void move_element(const lb_across *x, const lb_cpu *cpu,
     }
 }
 
-/* What is in the block, m elements of each window, to the windows' places,
- * where they are together. */
+/* Transposes the block, with m elements of each window, to the windows'
+ * positions in the result, where they are contiguous. */
 static void turn_block(const lb_across *x, const gather_scratch *s,
                        int64_t windows, int64_t m, char *out)
 {
@@ -304,7 +305,7 @@ static void turn_block(const lb_across *x, const gather_scratch *s,
     }
 }
 
-/* Where element e of a window lies, in the operand and in the result. */
+/* The offset of element e of a window in the operand and in the result. */
 static void find_element(const lb_across *x, int64_t e, int64_t *from,
                          int64_t *to)
 {
@@ -332,7 +333,7 @@ static void move_piece(const lb_across *x, const lb_work *w, gather_scratch *s,
         }
         return;
     }
-    /* Within the last axis that is more than one, elements are together. */
+    /* Elements are contiguous within the last axis whose size is not 1. */
     int64_t row = 1;
     for (int k = x->ws->window.rank - 1; k >= 0 && row == 1; k--)
         row = x->ws->window.dim[k];
@@ -351,7 +352,9 @@ static void move_piece(const lb_across *x, const lb_work *w, gather_scratch *s,
 void lb_across_run(const lb_across *x, const lb_work *w, const void *fill)
 {
     gather_scratch s;
-    if (!w->scratch) return; /* never: the plan asked for some */
+    if (!w->scratch)
+        return; /* for the analyzer: plan always requests
+                 * scratch */
     lay_out(x, w->scratch, &s);
     int64_t have = -1, n = 0;
     for (int64_t u = w->lo; u < w->hi; u++) {

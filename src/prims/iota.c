@@ -1,6 +1,6 @@
-/* iota.c - arrays made from nothing: the index along an axis, and constants.
+/* iota.c - arrays without operands: the index along an axis, and constants.
  *
- * A constant is one element, repeated by strides of 0.
+ * A constant is one element, repeated with stride 0.
  */
 #include "lowbit_params.h"
 #include "prims/place.h"
@@ -11,11 +11,11 @@ static bool infer(lb_ctx *cx, lb_call *c)
     if (!lb_shape_check(cx, "iota", &p->shape)) return false;
     if (!lb_dtype_is_float(p->dtype) && !lb_dtype_is_int(p->dtype))
         return lb_fail(cx, LB_E_DTYPE,
-                       "iota: %s (%d) is no dtype of integers or floats",
+                       "iota: %s (%d) is not an integer or float dtype",
                        lb_dtype_name(p->dtype), (int)p->dtype);
     if (p->axis < 0 || p->axis >= p->shape.rank)
-        return lb_fail(cx, LB_E_AXIS, "iota: axis %d of %s", p->axis,
-                       LB_SHOW(&p->shape));
+        return lb_fail(cx, LB_E_AXIS, "iota: axis %d is out of range for %s",
+                       p->axis, LB_SHOW(&p->shape));
     c->shape = p->shape;
     c->dtype = p->dtype;
     return true;
@@ -31,13 +31,13 @@ static void plan(const lb_call *c, lb_plan *plan)
     };
 }
 
-/* value, value + step, .. to n elements of a tile. */
+/* Writes value, value + step, ... to n elements of a tile. */
 static void put(lb_ctype c, void *tile, int64_t i, int64_t n, int64_t value,
                 int64_t step)
 {
     float *f = (float *)tile + i;
     double *d = (double *)tile + i;
-    int64_t *s = (int64_t *)tile + i; /* u64 has the same bits */
+    int64_t *s = (int64_t *)tile + i; /* u64 has the same representation */
     switch (c) {
     case LB_C_F32:
         for (int64_t j = 0; j < n; j++)
@@ -53,8 +53,8 @@ static void put(lb_ctype c, void *tile, int64_t i, int64_t n, int64_t value,
     }
 }
 
-/* Tiles of f32 only while they are exact: an index past 2^24 must not be
- * rounded to f32 before it is rounded to 16 bits. */
+/* f32 tiles only while they are exact: an index above 2^24 must not be rounded
+ * to f32 before it is rounded to 16 bits. */
 static lb_ctype tile_type(lb_dtype dtype, int64_t dim)
 {
     const lb_ctype c = lb_ctype_of(dtype);
@@ -75,7 +75,8 @@ static void eval(const lb_work *w)
         const int64_t n = lb_min_i64(LB_RUN, size - first);
         for (int64_t i = 0, m; i < n; i += m) {
             const int64_t e = first + i, at = e / inner % dim;
-            /* Along the axis itself to its end, else until the next index. */
+            /* The iota axis is the last: up to its end; otherwise up to the
+             * next index. */
             m = lb_min_i64(n - i, inner == 1 ? dim - at : inner - e % inner);
             put(c, w->scratch, i, m, at, inner == 1);
         }
@@ -100,7 +101,7 @@ lb_array *lb_iota(lb_ctx *cx, lb_dtype dtype, lb_shape shape, int axis)
     return lb_bind(cx, &lb_prim_iota, 0, NULL, &p);
 }
 
-/* One element of any dtype, converted and repeated. */
+/* One element, converted to dtype and broadcast. */
 static lb_array *full(lb_ctx *cx, lb_dtype from, const void *value,
                       lb_dtype dtype, lb_shape shape)
 {

@@ -1,10 +1,9 @@
-/* lanes.c - the arithmetic of the elementwise primitives: one small loop for
- * each row of elementwise.def and compute type, left to the compiler to
- * vectorise, and the user's function for each. Most of f32's loops are those
- * of kernels/lanes_f32.h.
+/* lanes.c - the arithmetic of the elementwise primitives: one small loop per
+ * row of elementwise.def and compute type, which the compiler vectorizes, and
+ * the user function of each. Most f32 loops are in kernels/lanes_f32.h.
  *
  * Semantics are XLA's: integers wrap, x / 0 is all ones, x rem 0 is x, shifts
- * by the width or more empty the register, max and min pass NaN on and put
+ * by the width or more shift out all bits, max and min propagate NaN and order
  * -0 below 0.
  */
 #include <math.h>
@@ -55,7 +54,7 @@ static uint64_t pow_u64(uint64_t x, uint64_t y)
     return r;
 }
 
-/* 1 / x^-y, rounded toward zero: 0 but for x of 1 and -1. */
+/* 1 / x^-y, rounded toward zero: 0 unless x is 1 or -1. */
 static int64_t pow_i64(int64_t x, int64_t y)
 {
     if (y >= 0) return (int64_t)pow_u64((uint64_t)x, (uint64_t)y);
@@ -220,7 +219,7 @@ LANES(run_is_finite_f64, double, uint8_t, isfinite(x))
 #include "prims/elementwise.def"
 #undef DECLARE
 
-/* ---- the odd ones ------------------------------------------------------- */
+/* ---- special cases ------------------------------------------------------- */
 
 const lb_row lb_row_is_finite = {.prim = PRIM(is_finite, 1, 0, NULL),
                                  .kinds = F,
@@ -229,7 +228,8 @@ const lb_row lb_row_is_finite = {.prim = PRIM(is_finite, 1, 0, NULL),
                                  .run = {NULL, run_is_finite_f64}};
 CALL_1(is_finite)
 
-/* x^e by squaring, the same for every element, so that it stays in lanes. */
+/* x^e by squaring, with the same steps for every element, so that it
+ * vectorizes. */
 #define POWER(NAME, T, INVERT)                                                 \
     static void NAME(const lb_lanes *l)                                        \
     {                                                                          \
@@ -245,7 +245,8 @@ CALL_1(is_finite)
         }                                                                      \
     }
 POWER(run_integer_pow_f64, double, e < 0 ? 1.0 / r : r)
-POWER(run_integer_pow_u64, uint64_t, r) /* of the same bits, signed or not */
+POWER(run_integer_pow_u64, uint64_t, r) /* the same bits for signed and
+                                         * unsigned */
 const lb_row lb_row_integer_pow = {
     .prim =
         PRIM(integer_pow, 1, sizeof(lb_integer_pow_params), lb_vjp_integer_pow),

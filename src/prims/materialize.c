@@ -1,4 +1,4 @@
-/* materialize.c - "copy": any view of any format, dense and row-major. */
+/* materialize.c - "copy": makes any view of any format dense and row-major. */
 #include "lowbit_params.h"
 #include "prims/cuts.h"
 #include "prims/place.h"

@@ -1,14 +1,15 @@
-/* pad.c - pad: a value around and between the elements; negative widths cut.
+/* pad.c - pad: adds a value around and between elements; negative widths remove
+ * elements.
  *
- * Element i lands on lo + i*(interior + 1). Without interior padding the frame
- * and the middle are disjoint boxes, moved side by side; with it the whole
- * result is filled first and the elements are spread over it after.
+ * Element i moves to lo + i*(interior + 1). Without interior padding the frame
+ * and the middle are disjoint boxes, written independently; with it the whole
+ * result is filled first, and then the elements are spread over it.
  */
 #include "lowbit_params.h"
 #include "prims/cuts.h"
 #include "prims/place.h"
 
-/* lo + hi + n + (n - 1)*interior, or false if it cannot be counted. */
+/* lo + hi + n + (n - 1)*interior, or false on overflow. */
 static bool padded(int64_t n, int64_t lo, int64_t hi, int64_t interior,
                    int64_t *out)
 {
@@ -24,10 +25,11 @@ static bool infer(lb_ctx *cx, lb_call *c)
     const lb_array *a = c->in[0], *value = c->in[1];
     if (value->shape.rank)
         return lb_fail(cx, LB_E_SHAPE,
-                       "pad: the value has shape %s, not that of a scalar",
+                       "pad: the value has shape %s, but must be a scalar",
                        LB_SHOW(&value->shape));
     if (value->dtype != a->dtype)
-        return lb_fail(cx, LB_E_DTYPE, "pad: the value is %s, the array %s",
+        return lb_fail(cx, LB_E_DTYPE,
+                       "pad: the value is %s, but the array is %s",
                        lb_dtype_name(value->dtype), lb_dtype_name(a->dtype));
     c->dtype = a->dtype;
     c->shape.rank = a->shape.rank;
@@ -35,7 +37,7 @@ static bool infer(lb_ctx *cx, lb_call *c)
         const int64_t lo = p->lo[k], hi = p->hi[k], in = p->interior[k];
         if (in < 0)
             return lb_fail(cx, LB_E_ARG,
-                           "pad: interior padding %lld of axis %d",
+                           "pad: negative interior padding %lld of axis %d",
                            (long long)in, k);
         int64_t *n = &c->shape.dim[k];
         if (!padded(a->shape.dim[k], lo, hi, in, n))
@@ -54,17 +56,18 @@ static bool infer(lb_ctx *cx, lb_call *c)
     return lb_shape_check(cx, "pad", &c->shape);
 }
 
-/* Which elements of an axis stay, [from, to), where the first lands and how
- * far apart. */
+/* Along one axis: elements [from, to) are kept; the first goes to index `at`,
+ * the others follow at distance step. */
 typedef struct pad_kept {
     int64_t from, to, at, step;
 } pad_kept;
 
 static pad_kept keep(int64_t n, int64_t lo, int64_t interior, int64_t out)
 {
-    /* Sizes were checked, but of one element interior may be anything. */
+    /* Sizes were checked, but with one element interior is arbitrary. */
     const int64_t step = n > 1 ? interior + 1 : 1;
-    const int64_t cut = lo < 0 ? -(lo + 1) / step : -1; /* the last of them */
+    const int64_t cut = lo < 0 ? -(lo + 1) / step : -1; /* the last removed
+                                                         * element */
     int64_t room; /* i is inside if i*step < out - lo */
     if (cut >= n - 1 || lo >= out) return (pad_kept){0, 0, 0, 1};
     const int64_t from = cut + 1;
@@ -78,8 +81,8 @@ enum { PLACES = 2 * LB_MAX_RANK + 1 };
 
 typedef struct places {
     lb_place p[PLACES];
-    int n;     /* in all */
-    int first; /* of them in phase 0: all, unless filling comes first */
+    int n;     /* in total */
+    int first; /* in phase 0: all, unless the result is filled first */
 } places;
 
 static void lay_out(const lb_call *c, places *to)
@@ -150,7 +153,7 @@ static void eval(const lb_work *w)
         lb_places_run(s.p + s.first, s.n - s.first, w);
 }
 
-/* The operand's places in dout: what was cut off gets zeros. */
+/* The operand's elements in dout; zeros for removed ones. */
 static lb_array *unpadded(lb_ctx *cx, const lb_call *c, lb_array *dout)
 {
     const lb_pad_params *p = c->params;
@@ -175,7 +178,7 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
     if (!operand && !lb_shape_size(&c->in[0]->shape))
         return lb_zeros(cx, c->dtype, c->in[0]->shape);
     if (!operand) return unpadded(cx, c, dout);
-    /* The value's places are all others: 1 where it was put. */
+    /* The value is everywhere else: a mask of 1 where it was put. */
     lb_enter(cx);
     lb_array *in = lb_zeros(cx, c->dtype, c->in[0]->shape);
     lb_array *one = lb_full(cx, c->dtype, (lb_shape){0}, 1);
@@ -205,10 +208,10 @@ const lb_prim lb_prim_pad = {
     .shard = shard,
 };
 
-/* A weak value takes the array's dtype, if its kind is not above that. */
+/* A weak value takes the array's dtype, unless its kind is higher. */
 static bool settle_value(lb_ctx *cx, lb_array *a, lb_array **value)
 {
-    if (!a || !*value || !(*value)->weak) return true; /* bind's affair */
+    if (!a || !*value || !(*value)->weak) return true; /* lb_bind reports it */
     const lb_dtype v = (*value)->dtype;
     const bool above = lb_dtype_is_float(v) ? !lb_dtype_is_float(a->dtype)
                                             : a->dtype == LB_BOOL;

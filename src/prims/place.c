@@ -4,9 +4,9 @@
 #include "kernels/stream.h"
 #include "kernels/tuning.h"
 
-enum { UNIT = 4 * LB_RUN }; /* elements that are unpacked by a unit */
+enum { UNIT = 4 * LB_RUN }; /* elements decoded per unit */
 
-/* Packed numbers that lie in the order in which they are to. */
+/* Whether src is packed and in the same order as dst. */
 static bool is_flat(const lb_array *src, const lb_array *dst)
 {
     return !src->store->data && src->store->ctype == LB_C_F32 &&
@@ -75,7 +75,7 @@ void lb_place_run(const lb_place *p, const lb_work *w, int64_t lo, int64_t hi)
         unpack(p, cpu, &dst, lo * UNIT, lb_min_i64(hi * UNIT, p->size));
         return;
     }
-    /* Decoded numbers are rounded when they are written, so not before. */
+    /* Decoded values are rounded when they are written, so not before. */
     lb_array src = p->src;
     if (!src.store->data && lb_dtype_is_float(src.dtype) &&
         src.store->ctype == LB_C_F32)
@@ -115,11 +115,12 @@ lb_array lb_cut(const lb_array *a, const int64_t *lo, const int64_t *hi,
     for (int k = 0; k < a->shape.rank; k++) {
         const int64_t by = step ? step[k] : 1;
         v.shape.dim[k] = lb_ceil_div(hi[k] - lo[k], by);
-        /* A step past the end may be huge; then there is no second element. */
+        /* A step beyond the end may be huge; then there is no second
+         * element. */
         if (v.shape.dim[k] > 1) v.stride[k] *= by;
         if (v.shape.dim[k] > 0) v.offset += lo[k] * a->stride[k];
     }
-    /* Empty views begin where the whole one does, inside the store. */
+    /* Empty views start where the whole view does, inside the store. */
     if (!lb_shape_size(&v.shape)) v.offset = a->offset;
     return v;
 }

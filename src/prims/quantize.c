@@ -1,9 +1,10 @@
-/* quantize.c - "quantize": any float array to a format's codes and scales.
+/* quantize.c - "quantize": converts any float array to a format's codes and
+ * scales.
  *
- * The format says what is stored (layout) and encodes it, either a run at a
- * time (encode_run, driven from here) or in phases of its own (encode_plan and
- * encode). What they read comes through lb_source_read and its like, which see
- * to it that every number is finite.
+ * The format defines what is stored (layout) and encodes it, either one run at
+ * a time (encode_run, called from here) or in its own phases (encode_plan and
+ * encode). Encoders read the source with lb_source_read and related functions,
+ * which ensure that every value is finite.
  */
 #include <float.h>
 #include <math.h>
@@ -19,7 +20,7 @@
 
 extern const lb_prim lb_prim_quantize_scales;
 
-enum { PIECE = 2048 }; /* elements to a piece of work, about */
+enum { PIECE = 2048 }; /* elements per piece, approximately */
 
 static bool infer(lb_ctx *cx, lb_call *c)
 {
@@ -53,14 +54,14 @@ static lb_array *result(lb_ctx *cx, const lb_call *c)
     return out;
 }
 
-/* ---- pieces: how runs are dealt out -------------------------------------- */
+/* ---- pieces: distribution of runs ---------------------------------------- */
 
 typedef struct {
     int64_t row;    /* elements of a stored row */
-    int64_t length; /* of a piece: a multiple of the run, or the row */
-    int64_t each;   /* pieces of a row */
-    int64_t total;  /* of all rows */
-    int64_t unit;   /* pieces to a unit of work */
+    int64_t length; /* elements of a piece: a multiple of the run, or the row */
+    int64_t each;   /* pieces per row */
+    int64_t total;  /* pieces in total */
+    int64_t unit;   /* pieces per unit of work */
 } pieces;
 
 static pieces pieces_of(const lb_call *c)
@@ -78,9 +79,9 @@ static pieces pieces_of(const lb_call *c)
     return p;
 }
 
-/* ---- boxes: where the source does not lie in rows ------------------------ */
+/* ---- boxes: if the source is not row-major ------------------------------- */
 
-/* The axis along which the source is read, if it is not the last; -1. */
+/* The axis along which the source is read, if it is not the last; else -1. */
 static int nearest_axis(const lb_array *a)
 {
     const int last = a->shape.rank - 1;
@@ -92,8 +93,8 @@ static int nearest_axis(const lb_array *a)
     return best == last ? -1 : best;
 }
 
-/* Pieces of many rows, short ones: read together, they are long runs of
- * memory. None: rows are read one after the other. */
+/* Boxes of short pieces of many rows: read together they are long contiguous
+ * runs. tiles is 0 if rows are to be read one by one. */
 static lb_tiling boxes_of(const lb_call *c)
 {
     enum { SHORT = 128, SIZE = 16384 }; /* elements */
@@ -127,7 +128,8 @@ static void encode_boxes(const lb_work *w, const lb_quant *q,
     for (int64_t u = w->lo; u < w->hi; u++) {
         const int64_t size = lb_tiling_box(t, u, lo, n), rows = size / n[last];
         const float *x = w->scratch;
-        int64_t first = 0, step = 0; /* of the only axis of more than one row */
+        int64_t first = 0, step = 0; /* of the only axis with more than one
+                                      * row */
         for (int k = 0; k <= last; k++) {
             first += lo[k] * stride[k];
             if (k < last && n[k] > 1) step = stride[k];
@@ -189,8 +191,8 @@ static void eval(const lb_work *w)
 
 /* ---- the source ---------------------------------------------------------- */
 
-/* No NaN and no |x| above most, which is finite: the bits of a number without
- * its sign have its order, and those of infinities and NaNs lie above. */
+/* No NaN and no |x| above most, which is finite: without the sign, the bits of
+ * floats have the same order as the values, with infinities and NaNs on top. */
 static bool all_within(const lb_work *w, const float *x, int64_t n, float most)
 {
     uint32_t limit;
@@ -198,7 +200,7 @@ static bool all_within(const lb_work *w, const float *x, int64_t n, float most)
     return lb_encode_kernel_for(w->call->cpu)->peak_bits(x, n) <= limit;
 }
 
-/* The largest number of the source's dtype, or that the format can take. */
+/* The largest value of the source's dtype, or that the format can encode. */
 static float largest(const lb_work *w)
 {
     const lb_quant *q = w->call->params;
@@ -215,7 +217,7 @@ static float clamped(float x, float most)
     return isnan(x) ? 0 : x > most ? most : x < -most ? -most : x;
 }
 
-/* Whether x is to be mended; else the first bad one is noted by its place. */
+/* Whether bad values are clamped; otherwise the first one is reported. */
 static bool mends(const lb_work *w)
 {
     const lb_quant *q = w->call->params;
@@ -228,7 +230,7 @@ static void mend(float most, int64_t n, float *x)
         x[i] = clamped(x[i], most);
 }
 
-/* Where n elements from first on lie next to each other as f32, or NULL. */
+/* Pointer to n consecutive f32 elements starting at first, or NULL. */
 static const float *in_place(const lb_array *a, int64_t first, int64_t n)
 {
     const int last = a->shape.rank - 1;
@@ -316,8 +318,7 @@ static void trouble(lb_ctx *cx, const lb_call *c, int64_t where)
             q->format->name);
 }
 
-/* ---- among ranks ----------------------------------------------------------
- */
+/* ---- sharding ------------------------------------------------------------ */
 
 static lb_array *share(lb_ctx *cx, const lb_share *p)
 {
@@ -331,15 +332,15 @@ static bool meet(const lb_work *w)
     return q->format->encode_meet(w);
 }
 
-/* Whether an axis of the stored shape is the array's, which is what a table
- * says something about. */
+/* Whether the axes of the stored shape are those of the array, to which the
+ * parts table then applies. */
 static bool lies_as_it_is(const lb_call *c, const lb_layout *l)
 {
     return lb_shape_equal(&l->stored, &c->in[0]->shape);
 }
 
-/* Blocks stay whole. What a whole axis shares, its ranks work out together, if
- * the format can; else the array is gathered, and the result cut again. */
+/* Blocks stay whole. For scales shared along a cut axis ranks cooperate, if the
+ * format can; otherwise the array is gathered, and the result cut again. */
 static bool shard(const lb_call *c, lb_cuts *to)
 {
     const lb_quant *q = c->params;
@@ -354,7 +355,7 @@ static bool shard(const lb_call *c, lb_cuts *to)
             if (!g) to->spans[k + 1] = true;
             if (g > was) to->grain[k + 1] = g;
         }
-    /* An encoder of its own may look at all there is. */
+    /* A general encoder may read any part of the source. */
     const bool alone = q->format->encode && !q->format->encode_meet;
     for (int k = 0; k < c->shape.rank && !q->format->encode_meet; k++)
         if (alone || to->spans[k + 1]) to->in[0][k] = to->out[k] = 0;
@@ -378,7 +379,7 @@ const lb_prim lb_prim_quantize = {
     .flow = LB_FLOW_ALWAYS,
 };
 
-/* ---- for users ----------------------------------------------------------- */
+/* ---- public functions ---------------------------------------------------- */
 
 static lb_array *run(lb_ctx *cx, const char *who, lb_array *a,
                      const lb_quant_config *config, bool floats)

@@ -1,8 +1,8 @@
-/* quantize_scales.c - "quantize_scales": the same codes, the scales in 8 bits.
+/* quantize_scales.c - "quantize_scales": the same codes, with scales in 8 bits.
  *
- * Every part that the format flags as scales is quantized in turn, its entries
- * as one flat row, so that blocks of 256 cross the rows of the array, as they
- * do in bitsandbytes' double quantization. The view stays as it is.
+ * Every part that the format flags as scales is quantized, its entries as one
+ * flat row, so that blocks of 256 cross the rows of the array, as in
+ * bitsandbytes' double quantization. The view does not change.
  */
 #include "core/core.h"
 #include "core/registry.h"
@@ -20,18 +20,20 @@ static bool infer(lb_ctx *cx, lb_call *c)
 {
     const lb_quantize_scales_params *params = c->params;
     const lb_array *a = c->in[0];
-    /* All ranks have the same parts, of their slices. */
+    /* All ranks have the same parts of their slices. */
     const lb_store *s =
         a->store->sharding ? a->store->part[0].a->store : a->store;
     int found = 0;
     if ((unsigned)params->compat > LB_COMPAT_BNB_CPU)
-        return lb_fail(cx, LB_E_ARG, "quantize_scales: compat is %d",
-                       (int)params->compat);
+        return lb_fail(
+            cx, LB_E_ARG,
+            "quantize_scales: compat is %d, which is not a valid value",
+            (int)params->compat);
     for (int p = 0; p < LB_MAX_PARTS; p++) {
         if (!is_scale(s, p)) continue;
         if (!s->part[p].a->store->data)
             return lb_fail(cx, LB_E_ARG,
-                           "quantize_scales: %s%s has its %s in %s already",
+                           "quantize_scales: %s%s already has its %s in %s",
                            s->fmt->name, LB_SHOW(&a->shape),
                            s->fmt->part[p].name, lb_format_of(s->part[p].a));
         found++;
@@ -77,7 +79,7 @@ static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
     return LB_DONE;
 }
 
-/* The identity, as that of quantize. */
+/* The identity, as for quantize. */
 static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
                      lb_array *dout)
 {
@@ -85,7 +87,7 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
     return dout;
 }
 
-/* Blocks of scales run on from row to row. */
+/* Blocks of scales cross rows, so the array cannot be cut. */
 static bool shard(const lb_call *c, lb_cuts *to)
 {
     (void)c;

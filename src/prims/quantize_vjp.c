@@ -1,10 +1,10 @@
-/* quantize_vjp.c - the straight-through estimator: the identity, whatever the
- * format; or, clipped, the identity where the number was within the range that
- * its scale leaves.
+/* quantize_vjp.c - the straight-through estimator: the identity for any format;
+ * with clipping, the identity where the value was within the range that its
+ * scale allows.
  *
- * That range is what the same array would hold if each of its codes were the
- * largest: an array of the same scales, with the bytes of its codes all alike,
- * which the format's own decoder reads.
+ * This range is what the array would decode to if all of its codes were the
+ * largest: an array with the same scales and with constant code bytes, decoded
+ * by the format's own decoder.
  */
 #include "prims/quantize_vjp.h"
 
@@ -13,7 +13,7 @@
 
 #include "core/core.h"
 
-/* The stored bits of the code that decodes to the largest number. */
+/* The stored bits of the code that decodes to the largest value. */
 static int largest_code(const lb_format *fmt, const lb_levels *numbers)
 {
     const lb_code_kind *k = &fmt->codes;
@@ -32,7 +32,7 @@ static lb_array *range_of(lb_ctx *cx, lb_array *q)
         !s->fmt->levels(&cx->cpu, s, &numbers)) {
         lb_fail(cx, LB_E_UNSUPPORTED,
                 "quantize: the gradient of %s cannot be clipped: the format "
-                "does not give its numbers as levels times scales",
+                "does not define its values as levels times scales",
                 s->fmt->name);
         return NULL;
     }
@@ -52,10 +52,11 @@ static lb_array *range_of(lb_ctx *cx, lb_array *q)
     return lb_view(cx, &view);
 }
 
-/* A scale is rounded: what it was made of may lie a little outside. */
+/* Scales are rounded: the values they were computed from may be slightly
+ * outside. */
 static lb_array *inside(lb_ctx *cx, lb_array *x, lb_array *q)
 {
-    enum { STEPS = 256 }; /* bf16 has as many from 1 to 2 */
+    enum { STEPS = 256 }; /* bf16 has as many steps from 1 to 2 */
     lb_array *range = range_of(cx, q);
     if (!range) return NULL;
     range = lb_abs(cx, lb_convert(cx, range, LB_F32));

@@ -1,22 +1,22 @@
-/* random.c - random bits, uniform and normal numbers, permutations.
+/* random.c - random bits, uniform and normal values, permutations.
  *
- * Every element is a fixed function of (key, its row-major index i), so that
- * neither threads nor tiles nor machines matter:
+ * Every element is a fixed function of (key, its row-major index i),
+ * independent of threads, tiles and machines:
  *
  *     word w = word w%4 of Philox(counter = (w/4, stream), key = seed)
  *              as 32-bit halves, low first
  *     i up to 32 bits wide: bits = word i; narrower integers: its low bits
  *     i 64 bits wide:       bits = word 2i | word 2i+1 << 32
  *     uniform: u = top P bits / 2^P, P = 24 f32, 11 f16, 8 bf16, 53 f64;
- *              x = lo + u*(hi - lo) in f64, rounded to the dtype and kept in
- *              lo <= x < hi
+ *              x = lo + u*(hi - lo) in f64, rounded to the dtype and clamped
+ *              to lo <= x < hi
  *     normal:  the quantile of (bits + 1/2) / 2^32 (f64: 2^64)
- *     permutation: for i = n-1 .. 1 swap i with j <= i: j is the next draw (a
- *              word; two where i >= 2^32), cut to the bits that i has, that is
- *              not above i. Words are used in order, from word 0.
+ *     permutation: for i = n-1 down to 1 swap i with j <= i: j is the next
+ *              draw (a word; two if i >= 2^32), truncated to the bits of i,
+ *              that is not above i. Words are used in order, from word 0.
  *
- * Different functions given the same key see the same words: fold a key for
- * each use.
+ * Different functions with the same key use the same words: fold a key for each
+ * use.
  */
 #include <math.h>
 
@@ -39,7 +39,7 @@ static void block_at(lb_key key, uint64_t block, uint32_t out[4])
     lb_philox(counter, seed, out);
 }
 
-/* Words [first, first + n); first is a multiple of 4, and out has room for n
+/* Words [first, first + n). first is a multiple of 4, and out has space for n
  * rounded up to one. */
 static void words(lb_key key, uint64_t first, int64_t n, uint32_t *out)
 {
@@ -48,9 +48,9 @@ static void words(lb_key key, uint64_t first, int64_t n, uint32_t *out)
     }
 }
 
-/* Philox is a bijection of (n, stream), so that different n give different
- * keys. The seed is changed to stay clear of the words that the key itself
- * hands out. */
+/* Philox is a bijection of (n, stream), so different n give different keys. The
+ * seed is changed so that the words used for folding differ from those used for
+ * values. */
 lb_key lb_key_fold(lb_key key, uint64_t n)
 {
     uint32_t w[4];
@@ -60,7 +60,7 @@ lb_key lb_key_fold(lb_key key, uint64_t n)
                     .stream = w[2] | (uint64_t)w[3] << 32};
 }
 
-/* ---- tiles of words, and what is made of them ---------------------------- */
+/* ---- tiles --------------------------------------------------------------- */
 
 /* A thread's scratch: the words of a tile, and the tile. */
 typedef struct tile_scratch {
@@ -68,7 +68,7 @@ typedef struct tile_scratch {
     union {
         float f32[LB_RUN];
         double f64[LB_RUN];
-        uint64_t u64[LB_RUN]; /* and i64: the same bits */
+        uint64_t u64[LB_RUN]; /* also for i64: the same bits */
     } tile;
 } tile_scratch;
 
@@ -85,7 +85,8 @@ static bool is_wide(lb_dtype dtype)
     return lb_dtype_size(dtype) == 8;
 }
 
-/* Draws what tile u of the result needs; returns its elements, from *first. */
+/* Computes the words for tile u of the result; returns its number of elements,
+ * which start at *first. */
 static int64_t draw_tile(const lb_work *w, lb_key key, int64_t u,
                          int64_t *first)
 {
@@ -163,7 +164,7 @@ const lb_prim lb_prim_random_bits = {
 /* ---- random_uniform ----------------------------------------------------- */
 
 typedef struct float_kind {
-    int digits;     /* bits of the significand, the hidden one included */
+    int digits;     /* bits of the significand, including the implicit one */
     int min_exp;    /* of the smallest normal number, 2^min_exp */
     double largest; /* finite number */
 } float_kind;
@@ -182,7 +183,7 @@ static float_kind kind_of(lb_dtype dtype)
     }
 }
 
-/* The largest number of the dtype that is not above x. */
+/* The largest value of the dtype that is not above x. */
 static double round_down(lb_dtype dtype, double x)
 {
     if (dtype == LB_F64) return x;
@@ -194,8 +195,8 @@ static double round_down(lb_dtype dtype, double x)
     return ldexp(floor(ldexp(x, -unit)), unit);
 }
 
-/* The dtype's smallest and largest numbers x with lo <= x < hi; they are the
- * wrong way round if there is none. */
+/* The smallest and largest x of the dtype with lo <= x < hi; if there is none,
+ * smallest > largest. */
 static double smallest(const lb_random_uniform_params *p)
 {
     return -round_down(p->of.dtype, -p->lo);
@@ -224,7 +225,7 @@ static bool uniform_infer(lb_ctx *cx, lb_call *c)
                        c->prim->name, p->lo, p->hi);
     if (smallest(p) > largest(p))
         return lb_fail(cx, LB_E_ARG,
-                       "%s: there is no %s number x with %.17g <= x < %.17g",
+                       "%s: no %s value x satisfies %.17g <= x < %.17g",
                        c->prim->name, name, p->lo, p->hi);
     return true;
 }
@@ -242,8 +243,8 @@ static void uniform_eval(const lb_work *w)
     const int digits = kind_of(p->of.dtype).digits;
     const int drop = (wide ? 64 : 32) - digits;
     const double unit = ldexp(1.0, -digits), span = p->hi - p->lo;
-    /* Both are numbers of the dtype, and rounding to nearest never crosses
-     * one: clamping before the tile is rounded is as good as after. */
+    /* Both are values of the dtype, and rounding to nearest is monotonic:
+     * clamping before rounding is equivalent to clamping after. */
     const double lo = smallest(p), hi = largest(p);
     for (int64_t u = w->lo, first; u < w->hi; u++) {
         const int64_t n = draw_tile(w, p->of.key, u, &first);
@@ -252,7 +253,7 @@ static void uniform_eval(const lb_work *w)
             const double part = (double)(bits >> drop) * unit;
             s->tile.f64[i] = clamp(p->lo + part * span, lo, hi);
         }
-        write_tile(w, first, n, LB_C_F64); /* rounded once, to any float */
+        write_tile(w, first, n, LB_C_F64); /* rounds once, to any float dtype */
     }
 }
 
@@ -314,11 +315,12 @@ static bool permutation_infer(lb_ctx *cx, lb_call *c)
 static void permutation_plan(const lb_call *c, lb_plan *plan)
 {
     plan->phases = 1;
-    plan->units[0] = c->shape.dim[0] > 0; /* each swap needs those before it */
+    plan->units[0] = c->shape.dim[0] > 0; /* each swap depends on the previous
+                                           * ones */
     plan->kernel = "fisher-yates";
 }
 
-/* Words in order, one at a time. */
+/* Words one at a time, in order. */
 typedef struct word_stream {
     lb_key key;
     uint64_t next;
@@ -331,8 +333,8 @@ static uint32_t next_word(word_stream *s)
     return s->block[s->next++ % 4];
 }
 
-/* Uniform in 0 .. i: draws above i are thrown away, which leaves no bias, and
- * is needed less than every other time. */
+/* Uniform in 0 ... i: rejects draws above i, which avoids bias; on average
+ * fewer than every second draw. */
 static uint64_t next_up_to(word_stream *s, uint64_t i)
 {
     const uint64_t mask = UINT64_MAX >> __builtin_clzll(i | 1);
@@ -348,7 +350,7 @@ static uint64_t next_up_to(word_stream *s, uint64_t i)
 static void permutation_eval(const lb_work *w)
 {
     const lb_random_permutation_params *p = w->call->params;
-    int64_t *at = w->out->store->data; /* dense, i64, row-major: all of it */
+    int64_t *at = w->out->store->data; /* dense, row-major i64: all of it */
     for (int64_t i = 0; i < p->n; i++)
         at[i] = i;
     word_stream s = {.key = p->key};
@@ -369,7 +371,7 @@ const lb_prim lb_prim_random_permutation = {
     .eval = permutation_eval,
 };
 
-/* ---- for users ---------------------------------------------------------- */
+/* ---- public functions ---------------------------------------------------- */
 
 lb_array *lb_random_bits(lb_ctx *cx, lb_key key, lb_dtype dtype, lb_shape shape)
 {

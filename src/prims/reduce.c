@@ -1,13 +1,14 @@
 /* reduce.c - sum, prod, max, min, and, or over any axes.
  *
- * The order of a float sum is a tree that the logical shape fixes, never the
- * strides, the format, the tiles, the threads or the level. The n elements of
- * one result, in row-major order of the reduced axes, are cut into chunks of
- * 1024. In a chunk lane l of L (16 for f32, 8 for f64) takes elements l, l+L,
- * l+2L, .. in order, beginning with the identity; lanes fold in halves,
- * (l, l + L/2), (l, l + L/4), ..; then chunks fold in neighbours, level by
- * level, an odd last one going up as it is. A group of 2^g chunks is a whole
- * subtree: groups are what threads share out when there are few results.
+ * The order of a float sum is a tree that depends only on the logical shape,
+ * never on strides, format, tiles, threads or level. The n elements of one
+ * result, in row-major order of the reduced axes, are divided into chunks of
+ * 1024. In a chunk, lane l of L (16 for f32, 8 for f64) accumulates elements l,
+ * l+L, l+2L, ... in order, starting with the identity; lanes are combined in
+ * halves, (l, l + L/2), (l, l + L/4), ...; then neighboring chunks are
+ * combined, level by level, where an odd last one moves up unchanged. A group
+ * of 2^g chunks is a complete subtree: if there are few results, threads share
+ * the work by groups.
  */
 #include <math.h>
 #include <string.h>
@@ -21,13 +22,14 @@
 
 enum {
     CHUNK = 1024,
-    ROW_GROUP = 64,   /* chunks of a unit, along memory */
-    COL_GROUP = 4,    /* and across it */
-    COL_BYTES = 1024, /* of a row of a block of columns: its lanes fit in L1 */
-    COL_DECODED = 4096, /* where they are decoded, which likes long runs */
-    TILE = 4096,        /* elements read at once where they must be decoded */
-    COL_TILE = 65536,   /* and of columns: four rows of each lane */
-    FEW = 4             /* columns: not worth going across memory */
+    ROW_GROUP = 64,     /* chunks per unit for contiguous rows */
+    COL_GROUP = 4,      /* and for columns */
+    COL_BYTES = 1024,   /* bytes of a row of a block of columns: lanes fit in
+                         * L1 */
+    COL_DECODED = 4096, /* the same if decoded, where long runs are faster */
+    TILE = 4096,        /* elements read at a time if they must be decoded */
+    COL_TILE = 65536,   /* the same for columns: four rows per lane */
+    FEW = 4             /* columns: fewer are not worth strided access */
 };
 
 /* ---- geometry ----------------------------------------------------------- */
@@ -38,14 +40,15 @@ typedef struct {
     const lb_reducer *op;
     lb_value identity;
     lb_ctype ctype;
-    const char *data; /* the elements as they lie, or NULL: to be decoded */
-    int64_t size;     /* of one: offsets may be negative */
+    const char *data; /* the elements, or NULL: they must be decoded */
+    int64_t size;     /* of an element; signed because offsets may be
+                       * negative */
     lb_dims keep, gone;
-    int along;    /* the kept axis of a block */
-    int64_t step; /* between its results */
+    int along;    /* the kept axis along which a block extends */
+    int64_t step; /* stride of its results */
     int64_t results, n;
-    bool across; /* columns: results are neighbours in memory */
-    bool cross;  /* the last axis is not the one that runs along memory */
+    bool across; /* columns: adjacent results are adjacent in memory */
+    bool cross;  /* the last axis is not the contiguous one */
     int64_t w, across_blocks, blocks;
     int64_t chunks, group, groups;
 } reduce_job;
@@ -58,7 +61,7 @@ static int nearest(const lb_dims *x)
     return best;
 }
 
-/* Which way to go, and how wide. Results do not depend on it. */
+/* Chooses the direction and width of blocks. Results do not depend on it. */
 static void choose_blocks(reduce_job *j, bool as_is)
 {
     const int inner = nearest(&j->gone), outer = nearest(&j->keep);
@@ -86,7 +89,8 @@ static void choose_blocks(reduce_job *j, bool as_is)
         j->step *= j->keep.dim[k];
 }
 
-static lb_reduce_op op_of(const lb_prim *prim); /* the order of EACH, below */
+static lb_reduce_op op_of(const lb_prim *prim); /* in the order of EACH,
+                                                 * below */
 
 static void prepare(const lb_call *c, reduce_job *j)
 {
@@ -114,8 +118,7 @@ static void prepare(const lb_call *c, reduce_job *j)
 
 /* ---- reading ------------------------------------------------------------ */
 
-/* A block of results: where it lies in the operand and in the result, counted
- * from their first elements. */
+/* A block of results: its offsets in the operand and in the result. */
 typedef struct {
     int64_t from, to, j, w;
 } block;
@@ -135,7 +138,7 @@ static block block_at(const reduce_job *j, int64_t b)
     return x;
 }
 
-/* A plane of the operand as a tile. */
+/* Reads a plane of the operand into a tile. */
 static void read_plane(const lb_cpu *cpu, const lb_array *a, int64_t from,
                        int64_t rows, int64_t row_stride, int64_t n,
                        int64_t stride, lb_ctype c, void *tile)
@@ -144,8 +147,8 @@ static void read_plane(const lb_cpu *cpu, const lb_array *a, int64_t from,
     lb_tile_read(cpu, &v, (int64_t[2]){0}, v.shape.dim, c, tile);
 }
 
-/* Elements [first, first + n) of one result: pieces of the last axis, or whole
- * ones of it together, which a transposed operand needs to be read well. */
+/* Reads elements [first, first + n) of one result: pieces of the last axis, or
+ * several full rows together, which is faster for a transposed operand. */
 static void read_range(const reduce_job *j, const lb_cpu *cpu,
                        const lb_array *a, int64_t from, int64_t first,
                        int64_t n, char *tile)
@@ -171,7 +174,8 @@ static void read_range(const reduce_job *j, const lb_cpu *cpu,
 
 /* ---- evaluation --------------------------------------------------------- */
 
-/* Folds n parts of w results, stride apart, level by level into the first. */
+/* Combines n partial results of w results each, stride apart, level by level
+ * into the first. */
 static void fold(const lb_reducer *op, char *part, int64_t n, int64_t stride,
                  int64_t w)
 {
@@ -187,7 +191,7 @@ static void fold(const lb_reducer *op, char *part, int64_t n, int64_t stride,
     }
 }
 
-/* n identities. */
+/* Writes n identities. */
 static void fill(const reduce_job *j, int64_t n, char *to)
 {
     const size_t size = (size_t)n * j->op->size;
@@ -196,7 +200,7 @@ static void fill(const reduce_job *j, int64_t n, char *to)
         memcpy(to + have, to, have < size - have ? have : size - have);
 }
 
-/* Rows that are one chunk: all results of a block. */
+/* Rows of a single chunk: all results of a block. */
 static void short_rows(const reduce_job *j, const lb_work *work, const block *b,
                        char *part, char *tile)
 {
@@ -246,7 +250,7 @@ static void long_row(const reduce_job *j, const lb_work *work, const block *b,
     fold(j->op, part, lb_ceil_div(n, CHUNK), 1, 1);
 }
 
-/* One chunk of a block of columns onto its lanes. */
+/* Accumulates one chunk of a block of columns in its lanes. */
 static void column_chunk(const reduce_job *j, const lb_work *work,
                          const block *b, int64_t first, int64_t n, char *lanes,
                          char *tile)
@@ -291,7 +295,8 @@ static void columns(const reduce_job *j, const lb_work *work, const block *b,
     fold(op, part, lb_ceil_div(n, CHUNK), b->w, b->w);
 }
 
-/* All NaNs are written as one, whichever of them an addition hands on. */
+/* Canonicalizes NaNs, because it is unspecified which NaN an addition
+ * returns. */
 static void one_nan(lb_ctype c, int64_t n, void *part)
 {
     float *f = part;
@@ -320,7 +325,7 @@ static void write_block(const reduce_job *j, const lb_work *work,
                   (int64_t[]){1, b->w, 1}, j->ctype, part);
 }
 
-/* One group of a block to part, which has room for its chunks. */
+/* One group of a block, to part, which has space for its chunks. */
 static void reduce_group(const reduce_job *j, const lb_work *work,
                          const block *b, int64_t group, char *part,
                          char *scratch)
@@ -409,7 +414,7 @@ static bool infer(lb_ctx *cx, lb_call *c)
     return true;
 }
 
-/* Over no axes the operand is the result, a negative zero too. */
+/* Without axes the result is the operand, including negative zeros. */
 static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
 {
     const lb_reduce_params *p = c->params;
@@ -422,27 +427,28 @@ static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
 
 extern const lb_prim lb_prim_reduce_sum;
 
-/* Partial results of 16-bit floats stay f32 until all are added up. */
+/* Partial results of 16-bit floats stay f32 until they are combined. */
 static lb_array *share(lb_ctx *cx, const lb_share *p)
 {
     const lb_call *c = p->whole;
     lb_array *a = p->in[0];
     if (p->partial && c->prim == &lb_prim_reduce_sum &&
         lb_is_16_bits(a->dtype)) {
-        a = lb_materialize(cx, a); /* a label would not round to 16 bits */
+        a = lb_materialize(cx, a); /* changing the logical dtype would skip the
+                                    * rounding to 16 bits */
         a = a ? lb_as(cx, a, LB_F32) : NULL;
     }
     return a ? lb_bind(cx, c->prim, 1, &a, c->params) : NULL;
 }
 
-/* Each rank's result, along the first axis. */
+/* Combines the results of all ranks, stacked along the first axis. */
 static lb_array *join(lb_ctx *cx, const lb_call *c, lb_array *all)
 {
     const lb_reduce_params p = {{1, {0}}};
     return lb_bind(cx, c->prim, 1, &all, &p);
 }
 
-/* Products of floats depend on their order: that of one process is kept. */
+/* Float products depend on the order: keep that of a single process. */
 static bool shard(const lb_call *c, lb_cuts *to)
 {
     const lb_reduce_params *p = c->params;
@@ -479,7 +485,7 @@ PRIM(reduce_sum, lb_vjp_reduce_sum)
 PRIM(reduce_prod, lb_vjp_reduce_prod)
 PRIM(reduce_max, lb_vjp_reduce_extreme)
 PRIM(reduce_min, lb_vjp_reduce_extreme)
-PRIM(reduce_and, NULL) /* of integers only */
+PRIM(reduce_and, NULL) /* integers only */
 PRIM(reduce_or, NULL)
 
 static lb_reduce_op op_of(const lb_prim *prim)

@@ -1,7 +1,7 @@
 /* reduce_ops.c - sum, prod, max, min, and, or on lanes of each type.
  *
  * Each pair of a type and an operation is one instance of reduce_lanes.h; the
- * table at the end says who serves whom, where no level has its own.
+ * table at the end lists the functions used where a level has none of its own.
  */
 #include "prims/reduce_ops.h"
 
@@ -20,9 +20,9 @@
 #define OR(a, b)      ((a) | (b))
 #define MAX(a, b)     PICK((a) >= (b), a, b)
 #define MIN(a, b)     PICK((a) <= (b), a, b)
-/* Of equal floats, zeros may differ in sign: the bits of both together are the
- * larger one, those of either the smaller one. A NaN on the left stays, one on
- * the right makes all bits ones, which is a NaN too. */
+/* Equal floats may be zeros of different sign: AND of the bits gives the larger
+ * one, OR the smaller one. A NaN on the left is kept; one on the right sets all
+ * bits, which is a NaN too. */
 #define FMAX(a, b)                                                             \
     ((__typeof__(a))(((BITS(b) | ~((a) <= (b))) & (BITS(a) | ((a) < (b)))) |   \
                      ((b) != (b))))
@@ -70,7 +70,8 @@
 #define OP      MIN
 #define NAME(x) x##_i64_min
 #include "kernels/reduce_lanes.h"
-/* Unsigned also for signed ones where only the bits matter: it may wrap. */
+/* The unsigned functions also serve signed types if only the bits matter,
+ * because they may wrap. */
 #define T       uint64_t
 #define OP      SUM
 #define NAME(x) x##_u64_sum

@@ -1,7 +1,6 @@
-/* reduce_ops.h - what a reduction does to numbers, for each type it computes
- * in.
+/* reduce_ops.h - the operation of a reduction for each compute type.
  *
- * The order in which it does it is reduce.c's.
+ * reduce.c determines the order.
  */
 #ifndef LB_REDUCE_OPS_H
 #define LB_REDUCE_OPS_H
@@ -17,10 +16,10 @@ typedef union lb_value {
     uint8_t u8;
 } lb_value;
 
-/* The strongest of a level; NULL: not defined for this type. */
+/* The function of the highest level; NULL: not defined for this type. */
 const lb_reducer *lb_reducer_for(const lb_cpu *cpu, lb_reduce_op op,
                                  lb_ctype ctype);
-/* What an empty reduction gives. */
+/* The result of an empty reduction. */
 lb_value lb_reduce_identity(lb_reduce_op op, lb_dtype dtype);
 
 #endif

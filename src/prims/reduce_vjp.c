@@ -1,7 +1,7 @@
-/* reduce_vjp.c - gradients of sums, products, largest and smallest elements.
+/* reduce_vjp.c - gradients of sums, products, maxima and minima.
  *
- * A reduced array is spread over the operand's shape again by naming the axes
- * that were left. 16-bit floats compute in f32 and are rounded once.
+ * A reduced array is broadcast to the operand's shape along the reduced axes.
+ * 16-bit floats are computed in f32 and rounded once.
  */
 #include "prims/reduce_vjp.h"
 
@@ -9,7 +9,7 @@
 #include "lowbit_params.h"
 #include "prims/elementwise.h"
 
-/* a, which has the result's shape, repeated along the axes that are gone. */
+/* Broadcasts a, which has the result's shape, along the reduced axes. */
 static lb_array *spread(lb_ctx *cx, const lb_call *c, lb_array *a)
 {
     const lb_reduce_params *p = c->params;
@@ -38,7 +38,7 @@ static lb_array *sum(lb_ctx *cx, const lb_call *c, lb_array *a)
     return lb_reduce_sum(cx, a, &p->axes);
 }
 
-/* Those that equal the extreme share its gradient equally. */
+/* Elements equal to the extreme share its gradient equally. */
 lb_array *lb_vjp_reduce_extreme(lb_ctx *cx, const lb_call *c, int operand,
                                 lb_array *out, lb_array *dout)
 {
@@ -51,8 +51,8 @@ lb_array *lb_vjp_reduce_extreme(lb_ctx *cx, const lb_call *c, int operand,
     return end(cx, c, each ? lb_select(cx, is, each, lb_scalar(cx, 0)) : NULL);
 }
 
-/* The product of all others: with one zero only that element has any, and with
- * two none has. */
+/* The product of all other elements: with one zero only that element has a
+ * nonzero gradient, with two none has. */
 lb_array *lb_vjp_reduce_prod(lb_ctx *cx, const lb_call *c, int operand,
                              lb_array *out, lb_array *dout)
 {
@@ -69,7 +69,7 @@ lb_array *lb_vjp_reduce_prod(lb_ctx *cx, const lb_call *c, int operand,
     lb_array *one = lb_eq(cx, zeros, lb_scalar(cx, 1));
     lb_array *nil = lb_scalar(cx, 0);
     lb_array *at = lb_select(cx, one, all, nil);   /* where x is 0 */
-    lb_array *off = lb_select(cx, none, all, nil); /* times 1/x elsewhere */
+    lb_array *off = lb_select(cx, none, all, nil); /* elsewhere, times 1/x */
     return end(cx, c,
                lb_select(cx, zero, spread(cx, c, at),
                          lb_div(cx, spread(cx, c, off), some)));

@@ -8,7 +8,7 @@ lb_array *lb_vjp_reduce_sum(lb_ctx *, const lb_call *, int operand,
                             lb_array *out, lb_array *dout);
 lb_array *lb_vjp_reduce_prod(lb_ctx *, const lb_call *, int operand,
                              lb_array *out, lb_array *dout);
-/* Of reduce_min as well: both look for elements that equal the result. */
+/* For reduce_max and reduce_min: both compare elements with the result. */
 lb_array *lb_vjp_reduce_extreme(lb_ctx *, const lb_call *, int operand,
                                 lb_array *out, lb_array *dout);
 

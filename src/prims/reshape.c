@@ -1,9 +1,9 @@
-/* reshape.c - reshape, of the input or of the input transposed.
+/* reshape.c - reshape of the input, optionally transposed.
  *
- * A view where numpy would not copy: old axes that lie end to end form groups,
- * and each group is split anew into axes of the same product. Otherwise the
- * elements are written row-major into a dense result, and their order in the
- * old shape is their order in the new one.
+ * A view if numpy would not copy: contiguous old axes form groups, and each
+ * group is split into new axes of the same product. Otherwise the elements are
+ * written to a dense result in row-major order, which is the same in the old
+ * and the new shape.
  */
 #include "lowbit_params.h"
 #include "prims/cuts.h"
@@ -32,7 +32,7 @@ static bool infer(lb_ctx *cx, lb_call *c)
     return true;
 }
 
-/* The operand as it is read, its axes permuted, on the caller's stack. */
+/* The operand with its axes permuted, on the caller's stack. */
 static lb_array permuted(const lb_call *c)
 {
     const lb_reshape_params *p = c->params;
@@ -100,8 +100,8 @@ static lb_array *share(lb_ctx *cx, const lb_share *p)
     return lb_bind(cx, p->whole->prim, 1, p->in, &own);
 }
 
-/* Of old and new axes that multiply to the same, the first ones are cut alike:
- * a piece of the one is a piece of the other. */
+/* If some old and new axes have the same product, the first ones are cut alike:
+ * a piece of one is a piece of the other. */
 static bool shard(const lb_call *c, lb_cuts *to)
 {
     const lb_reshape_params *p = c->params;
@@ -141,7 +141,7 @@ const lb_prim lb_prim_reshape = {
     .shard = shard,
 };
 
-/* Replaces the one -1 of a shape by what is left of n elements. */
+/* Computes the -1 of a shape from the number of elements. */
 static bool settle(lb_ctx *cx, int64_t n, lb_shape *shape)
 {
     int open = -1;
@@ -162,7 +162,7 @@ static bool settle(lb_ctx *cx, int64_t n, lb_shape *shape)
     if (open < 0) return true;
     if (!fits || known <= 0 || n % known)
         return lb_fail(cx, LB_E_SHAPE,
-                       "reshape: %lld elements do not tell what -1 is in %s",
+                       "reshape: cannot infer -1 for %lld elements in shape %s",
                        (long long)n, LB_SHOW(shape));
     shape->dim[open] = n / known;
     return true;

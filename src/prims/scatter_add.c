@@ -1,10 +1,10 @@
 /* scatter_add.c - scatter_add: the operand, with updates added where gather
- * with the same dims would have read them.
+ * with the same dims would read.
  *
  * Windows may overlap, so they are added one after the other, in order. Threads
- * share the work by ranges of one axis of the operand: each looks at all
- * windows and adds what falls into its range, so the sums do not depend on how
- * many there are. 16-bit floats are summed in f32 and rounded once, at the end.
+ * share the work by ranges of one axis of the operand: each visits all windows
+ * and adds what falls into its range, so that sums do not depend on the number
+ * of threads. 16-bit floats are summed in f32 and rounded once at the end.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ static bool infer(lb_ctx *cx, lb_call *c)
     lb_shape want;
     if (u->dtype != a->dtype)
         return lb_fail(cx, LB_E_DTYPE,
-                       "scatter_add: the updates are %s, the array %s",
+                       "scatter_add: the updates are %s, but the array is %s",
                        lb_dtype_name(u->dtype), lb_dtype_name(a->dtype));
     if (!lb_windows_infer(cx, "scatter_add", a, c->in[1], c->params, &want))
         return false;
@@ -33,14 +33,14 @@ static bool infer(lb_ctx *cx, lb_call *c)
     return true;
 }
 
-/* Sums are kept apart from the result. */
+/* Whether sums are in a separate buffer. */
 static bool apart(lb_dtype d)
 {
     return d == LB_F16 || d == LB_BF16;
 }
 
-/* The axis whose ranges are shared out: best one that no start moves a window
- * along, for then every window is cut alike. */
+/* The axis whose ranges are shared among threads: preferably one along which
+ * all windows start at the same position, because then all are cut alike. */
 static int shared_axis(const lb_call *c, const lb_windows *ws)
 {
     const lb_gather_dims *d = c->params;
@@ -99,7 +99,7 @@ static void add_run(lb_dtype dtype, void *sum, int64_t step, const void *tile,
     } else if (c == LB_C_BOOL) {
         for (int64_t i = 0; i < n; i++)
             ((uint8_t *)sum)[i * step] |= ((const uint8_t *)tile)[i];
-    } else { /* i64 and u64 alike: sums wrap, and low bits need only low bits */
+    } else { /* i64 and u64: sums wrap, and low bits depend only on low bits */
         const uint64_t *t = tile;
         for (int64_t i = 0; i < n; i++) {
             switch (lb_dtype_size(dtype)) {
@@ -122,20 +122,21 @@ static void add_run(lb_dtype dtype, void *sum, int64_t step, const void *tile,
 typedef struct {
     const lb_work *w;
     lb_windows ws;
-    char *sums; /* of elem bytes, in the result's order */
+    char *sums; /* elements of elem bytes, in the result's order */
     size_t elem;
-    int64_t in[LB_MAX_RANK];     /* strides of the sums, of offset axes */
-    int64_t stride[LB_MAX_RANK]; /* of the sums, of all axes */
-    int axis;                    /* shared out: this one's range is [lo, hi) */
+    int64_t in[LB_MAX_RANK];     /* strides of the sums along offset axes */
+    int64_t stride[LB_MAX_RANK]; /* strides of the sums along all axes */
+    int axis;                    /* this thread's range along it is [lo, hi) */
     int64_t lo, hi;
-    lb_array view; /* a window of the updates at their origin */
-    bool flat;     /* windows follow each other in the updates' order */
-    bool beside;   /* or are nearer to each other than their elements are, and
-                    * nothing but the window's number says where it begins */
+    lb_array view; /* a window of the updates, at their origin */
+    bool flat;     /* windows are contiguous in the updates */
+    bool beside;   /* or elements of adjacent windows are closer together than
+                    * those of one window, and a window's offset depends only on
+                    * its number */
 } scatter_job;
 
-/* Whole axes are added to, so that pieces of windows do not meet; and windows
- * lie side by side in the updates. */
+/* Windows cover whole axes of the operand, so that pieces of different windows
+ * are separate, and are interleaved in the updates. */
 static bool lies_beside(const lb_windows *ws, const lb_array *u)
 {
     if (!ws->n_batch) return false;
@@ -174,7 +175,7 @@ static scatter_job prepare(const lb_work *w)
     return j;
 }
 
-/* The box [lo, lo + n) of a window from a tile whose rows have these steps. */
+/* Adds the box [lo, lo + n) of a window from a tile with these strides. */
 static void add_box(const scatter_job *j, const lb_window *win,
                     const int64_t *lo, const int64_t *n, const char *tile,
                     const int64_t *step)
@@ -204,11 +205,11 @@ static void add_box(const scatter_job *j, const lb_window *win,
     }
 }
 
-/* What of a window is in this thread's range; false if nothing is. */
+/* Clips a window to this thread's range; false if nothing remains. */
 static bool limit(const scatter_job *j, const lb_window *win, int64_t *lo,
                   int64_t *n)
 {
-    if (!win->fits) return false; /* and may start anywhere */
+    if (!win->fits) return false; /* its start is arbitrary */
     const int64_t start = j->axis < 0 ? 0 : win->start[j->axis];
     bool offset = j->axis < 0;
     for (int i = 0; i < j->ws.window.rank; i++) {
@@ -223,7 +224,7 @@ static bool limit(const scatter_job *j, const lb_window *win, int64_t *lo,
     return offset || (start >= j->lo && start < j->hi);
 }
 
-/* A window read by itself, in as many tiles as it needs. */
+/* Adds one window, in as many tiles as necessary. */
 static void add_window(const scatter_job *j, const lb_window *win,
                        const int64_t *lo, const int64_t *n, void *tile)
 {
@@ -245,7 +246,7 @@ static void add_window(const scatter_job *j, const lb_window *win,
     }
 }
 
-/* Small windows: the updates of many are read at once. */
+/* Small windows: reads the updates of many at once. */
 static void add_flat(const scatter_job *j, const lb_window *win, int64_t first,
                      int64_t count, void *tile)
 {
@@ -266,7 +267,7 @@ static void add_flat(const scatter_job *j, const lb_window *win, int64_t first,
     }
 }
 
-/* Windows side by side: pieces of all of them are read together. */
+/* Interleaved windows: reads pieces of all of them together. */
 static void add_beside(const scatter_job *j, const lb_window *win,
                        int64_t count, void *tile)
 {
@@ -275,7 +276,7 @@ static void add_beside(const scatter_job *j, const lb_window *win,
     const int rank = j->ws.window.rank;
     int64_t lo[LB_MAX_RANK], n[LB_MAX_RANK], step[LB_MAX_RANK];
     bool in[LB_WINDOWS], any = false;
-    for (int64_t w = 0; w < count; w++) { /* lo and n are those of all */
+    for (int64_t w = 0; w < count; w++) { /* lo and n are the same for all */
         int64_t first[LB_MAX_RANK], m[LB_MAX_RANK];
         in[w] = limit(j, &win[w], first, m);
         if (!in[w]) continue;
@@ -319,7 +320,7 @@ static void add_range(scatter_job *j, int64_t range, int64_t of)
     lb_window *win = j->w->scratch;
     void *tile = win + LB_WINDOWS;
     const int64_t dim = j->axis < 0 ? 1 : c->shape.dim[j->axis];
-    /* Cut as evenly as whole indices allow, without range * dim. */
+    /* Divides evenly, without computing range * dim. */
     j->lo = dim / of * range + lb_min_i64(dim % of, range);
     j->hi = dim / of * (range + 1) + lb_min_i64(dim % of, range + 1);
     for (int64_t i = 0, n; i < j->ws.count; i += n) {
@@ -373,7 +374,7 @@ static void eval(const lb_work *w)
     }
 }
 
-/* An update that was left out gets zeros. */
+/* The gradient of a skipped update is zero. */
 static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
                      lb_array *dout)
 {
@@ -396,14 +397,13 @@ static lb_array *share(lb_ctx *cx, const lb_share *p)
             d.slice_sizes[k] = here->dim[k];
     if (axis >= 0 && here->dim[axis] < all->dim[axis]) {
         in[1] = lb_picked_here(cx, &d, in[1], p->lo[0][axis], all->dim[axis]);
-        d.bounds = LB_BOUNDS_FILL; /* others have them */
+        d.bounds = LB_BOUNDS_FILL; /* on other ranks */
     }
     return in[1] ? lb_bind(cx, c->prim, 3, in, &d) : NULL;
 }
 
-/* Axes that windows take whole, those that indices have in common with the
- * operand, and the one of which entries are picked: a rank adds to those that
- * it has. */
+/* Cuts axes that windows take whole, batching axes, and the axis of picked
+ * entries: each rank adds to the entries that it has. */
 static bool shard(const lb_call *c, lb_cuts *to)
 {
     const lb_gather_dims *d = c->params;

@@ -1,8 +1,8 @@
-/* ste.c - where gradients end, and where they pass what has none.
+/* ste.c - stopping gradients, and straight-through gradients.
  *
- *   stop_gradient (a)   a, through which nothing flows
- *   ste (x, y)          y, whose gradient is x's: a straight-through estimator
- *                       of whatever made y of x
+ *   stop_gradient (a)   a, without a gradient
+ *   ste (x, y)          y, with the gradient of x: a straight-through estimator
+ *                       for any function that computes y from x
  */
 #include "core/core.h"
 #include "prims/cuts.h"
@@ -49,13 +49,14 @@ static bool ste_infer(lb_ctx *cx, lb_call *c)
 {
     const lb_array *x = c->in[0], *y = c->in[1];
     if (!lb_shape_equal(&x->shape, &y->shape))
-        return lb_fail(cx, LB_E_SHAPE,
-                       "ste: %s was made of %s: no gradient passes straight "
-                       "through to another shape",
-                       LB_SHOW(&y->shape), LB_SHOW(&x->shape));
+        return lb_fail(
+            cx, LB_E_SHAPE,
+            "ste: result %s of operand %s: straight-through gradients "
+            "need equal shapes",
+            LB_SHOW(&y->shape), LB_SHOW(&x->shape));
     if (!lb_dtype_is_float(x->dtype) || !lb_dtype_is_float(y->dtype))
         return lb_fail(cx, LB_E_DTYPE,
-                       "ste: %s was made of %s: both have to be of a float "
+                       "ste: result %s of operand %s: both must have a float "
                        "dtype",
                        lb_dtype_name(y->dtype), lb_dtype_name(x->dtype));
     c->shape = y->shape;
@@ -96,7 +97,7 @@ lb_array *lb_ste(lb_ctx *cx, lb_fn fn, lb_array *x, void *user)
     lb_enter(cx);
     lb_array *in[2] = {x, lb_stop_gradient(cx, x)};
     in[1] = in[1] ? fn(cx, &in[1], 1, user) : NULL;
-    if (!in[1]) lb_fail(cx, LB_E_NULL, "ste: the function gave no array");
+    if (!in[1]) lb_fail(cx, LB_E_NULL, "ste: the function returned NULL");
     return lb_leave_with(cx,
                          in[1] ? lb_bind(cx, &lb_prim_ste, 2, in, NULL) : NULL);
 }

@@ -1,7 +1,7 @@
-/* views.c - transpose, broadcast_in_dim, slice, reverse: always a view.
+/* views.c - transpose, broadcast_in_dim, slice, reverse: always views.
  *
  * A view is shape, strides and offset over stored elements, so these cost
- * nothing in any format, also inside a block or a byte. They never decline and
+ * nothing in any format, even inside a block or a byte. They never decline and
  * have no eval.
  */
 #include "lowbit_params.h"
@@ -123,7 +123,7 @@ static lb_verdict broadcast_move(lb_ctx *cx, const lb_call *c, lb_array **out)
     return give(cx, &v, out);
 }
 
-/* What was repeated adds up. */
+/* The gradient of a broadcast is a sum. */
 static lb_array *broadcast_vjp(lb_ctx *cx, const lb_call *c, int operand,
                                lb_array *out, lb_array *dout)
 {
@@ -138,7 +138,7 @@ static lb_array *broadcast_vjp(lb_ctx *cx, const lb_call *c, int operand,
         if (shape->dim[k] == c->shape.dim[p->dims[k]]) at[p->dims[k]] = k;
     for (int k = 0; k < c->shape.rank; k++)
         if (at[k] < 0) gone.axis[gone.n++] = k;
-    /* Axes that stay come in the result's order: back to the operand's. */
+    /* The remaining axes are in the result's order: restore the operand's. */
     for (int j = 0; j < shape->rank; j++) {
         if (at[p->dims[j]] < 0) continue;
         int before = 0;
@@ -159,7 +159,7 @@ static lb_array *broadcast_share(lb_ctx *cx, const lb_share *p)
     return lb_bind(cx, p->whole->prim, 1, p->in, &own);
 }
 
-/* What is repeated is not cut: every rank has it. */
+/* Broadcast axes are not cut: every rank has them. */
 static bool broadcast_shard(const lb_call *c, lb_cuts *to)
 {
     const lb_broadcast_params *p = c->params;
@@ -400,7 +400,7 @@ lb_array *lb_expand(lb_ctx *cx, lb_array *a, int axis)
     int at = 0;
     if (!a) return lb_reshape(cx, a, shape);
     if (a->shape.rank == LB_MAX_RANK) {
-        lb_fail(cx, LB_E_SHAPE, "expand: %s has rank %d already",
+        lb_fail(cx, LB_E_SHAPE, "expand: %s already has rank %d, the maximum",
                 LB_SHOW(&a->shape), LB_MAX_RANK);
         return NULL;
     }

@@ -1,9 +1,9 @@
 /* windows.c - see windows.h. */
 #include "prims/windows.h"
 
-/* ---- checking ----------------------------------------------------------- */
+/* ---- validation ---------------------------------------------------------- */
 
-/* For all the rules about lists of axes. */
+/* Arguments of the checks of axis lists. */
 typedef struct {
     lb_ctx *cx;
     const char *who;
@@ -105,9 +105,9 @@ static bool check_sizes(const window_subject *s)
         const int64_t n = s->d->slice_sizes[k], dim = s->a->dim[k];
         if (n < 0 || n > dim)
             return lb_fail(s->cx, LB_E_SHAPE,
-                           "%s: slice size %lld of axis %d of %s", s->who,
-                           (long long)n, k, LB_SHOW(s->a));
-        /* Of an empty axis a slice of 0 may vanish: it is never read. */
+                           "%s: invalid slice size %lld of axis %d of %s",
+                           s->who, (long long)n, k, LB_SHOW(s->a));
+        /* A slice of 0 may be taken of an empty axis: it is never read. */
         if (vanishes(s->d, k) && n != 1 && dim > 0)
             return lb_fail(s->cx, LB_E_SHAPE,
                            "%s: axis %d of %s is collapsed or batching, but "
@@ -130,8 +130,8 @@ static bool check_result(const window_subject *s, const lb_windows *ws,
     for (int k = 0; k < ws->rank; k++)
         if (ws->last[k] < 0)
             return lb_fail(s->cx, LB_E_SHAPE,
-                           "%s: axis %d of %s is empty: nothing to move the "
-                           "starts to",
+                           "%s: axis %d of %s is empty: cannot clamp the "
+                           "starts",
                            s->who, k, LB_SHOW(s->a));
     return true;
 }
@@ -142,10 +142,12 @@ bool lb_windows_infer(lb_ctx *cx, const char *who, const lb_array *a,
 {
     const window_subject s = {cx, who, &a->shape, &starts->shape, d};
     if (!lb_dtype_is_int(starts->dtype))
-        return lb_fail(cx, LB_E_DTYPE, "%s: starts are %s, no integers", who,
+        return lb_fail(cx, LB_E_DTYPE, "%s: starts are %s, not integers", who,
                        lb_dtype_name(starts->dtype));
     if (d->bounds != LB_BOUNDS_CLAMP && d->bounds != LB_BOUNDS_FILL)
-        return lb_fail(cx, LB_E_ARG, "%s: bounds is %d", who, (int)d->bounds);
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: bounds is %d, which is not a valid value", who,
+                       (int)d->bounds);
     if (!check_lists(&s) || !check_sizes(&s)) return false;
     const int gone = d->collapsed_slice_dims.n + d->operand_batching_dims.n;
     if (d->offset_dims.n != a->shape.rank - gone)
@@ -219,7 +221,7 @@ lb_windows lb_windows_make(const lb_array *a, const lb_array *starts,
     return ws;
 }
 
-/* Index vectors lo <= w < lo + n, one after the other. */
+/* Reads index vectors lo <= w < lo + n. */
 static void read_vectors(const lb_call *c, int at, int64_t lo, int64_t n,
                          int64_t length, int64_t *out)
 {
@@ -239,10 +241,10 @@ static void read_vectors(const lb_call *c, int at, int64_t lo, int64_t n,
                       lb_ctype_of(s->dtype), out);
     if (!lb_dtype_is_unsigned(s->dtype)) return;
     for (int64_t i = 0; i < n * length; i++)
-        if (out[i] < 0) out[i] = INT64_MAX; /* an unsigned past 2^63 */
+        if (out[i] < 0) out[i] = INT64_MAX; /* unsigned above 2^63 */
 }
 
-/* Moves start inside, or says that it is not. */
+/* Clamps start, or returns whether it is inside. */
 static bool settle(lb_bounds bounds, int64_t last, int64_t *start)
 {
     const bool inside = *start >= 0 && *start <= last;
@@ -283,8 +285,7 @@ void lb_windows_look(const lb_windows *ws, const lb_call *c,
     }
 }
 
-/* ---- among ranks ------------------------------------------------------------
- */
+/* ---- sharding ------------------------------------------------------------ */
 
 int lb_picked_axis(const lb_gather_dims *dims)
 {

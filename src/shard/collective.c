@@ -1,8 +1,8 @@
-/* collective.c - what ranks do together, as the mesh wants it.
+/* collective.c - collective operations of a mesh.
  *
- * Engines reduce f32, f64 and integers. Here 16-bit floats become f32 on their
- * way and are rounded once; long data go in pieces, so that what is needed for
- * that, or for sums in the order of ranks, stays small.
+ * Engines reduce f32, f64 and integers. Here 16-bit floats are converted to f32
+ * for the reduction and rounded once. Long data is processed in pieces, to
+ * bound the memory for that and for sums in rank order.
  */
 #include <string.h>
 
@@ -10,14 +10,14 @@
 #include "shard/comm_reduce.h"
 #include "shard/mesh.h"
 
-enum { PIECE = 1 << 20 }; /* elements that are reduced at a time */
+enum { PIECE = 1 << 20 }; /* elements reduced at a time */
 
 static bool is_short(lb_dtype d)
 {
     return d == LB_F16 || d == LB_BF16;
 }
 
-/* All ranks' data to each rank, which adds them up in their order. room: for
+/* Gathers all ranks' data on every rank, and sums it in rank order. room: for
  * one piece of each rank. */
 static bool sum_in_order(lb_mesh *mesh, lb_comm *comm, lb_dtype dtype,
                          int64_t n, char *room, void *data)
@@ -31,7 +31,7 @@ static bool sum_in_order(lb_mesh *mesh, lb_comm *comm, lb_dtype dtype,
     return true;
 }
 
-/* A piece whose dtype engines know. */
+/* A piece of a dtype that engines support. */
 static bool reduce_piece(lb_mesh *mesh, lb_comm *comm, lb_comm_op op,
                          lb_dtype dtype, int64_t n, char *room, void *data)
 {
@@ -59,7 +59,7 @@ static bool reduce_pieces(lb_mesh *mesh, lb_comm *comm, lb_comm_op op,
     return true;
 }
 
-/* Scratch of a reduction: a piece as f32, and one of each rank. */
+/* Scratch of a reduction: a piece as f32, and one piece of each rank. */
 typedef struct {
     char *block;
     size_t got;
@@ -82,7 +82,7 @@ static bool scratch_open(lb_mesh *mesh, int ranks, lb_comm_op op,
     s->block = lb_heap_alloc(mesh->heap, size, &s->got);
     if (!s->block)
         return lb_fail(mesh->cx, LB_E_NOMEM,
-                       "out of memory (%zu bytes to reduce)", size);
+                       "out of memory (%zu bytes for a reduction)", size);
     if (wide) s->wide = (float *)(void *)s->block;
     if (ordered) s->room = s->block + (wide ? each : 0);
     return true;

@@ -1,8 +1,8 @@
-/* comm_reduce.c - two runs of elements, combined element by element. */
+/* comm_reduce.c - combines two runs of elements, element by element. */
 #include "shard/comm_reduce.h"
 
-/* Sums of integers wrap: they are taken without a sign, as WIDE, which is no
- * shorter than int. */
+/* Integer sums wrap: they are computed as WIDE, an unsigned type at least as
+ * wide as int. */
 #define COMBINE(NAME, TYPE, WIDE)                                              \
     static void combine_##NAME(lb_comm_op op, int64_t n, const TYPE *from,     \
                                TYPE *to)                                       \
@@ -60,7 +60,7 @@ void lb_comm_combine(lb_comm_op op, lb_dtype dtype, int64_t n, const void *from,
     case LB_U64:
         combine_u64(op, n, from, to);
         break;
-    default: /* no other is asked for */
+    default: /* never used */
         break;
     }
 }

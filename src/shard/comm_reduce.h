@@ -1,7 +1,6 @@
-/* comm_reduce.h - what reducing does to two runs of elements.
+/* comm_reduce.h - elementwise reduction of two runs of elements.
  *
- * For engines that have no such thing themselves, and for sums in the order of
- * ranks.
+ * For engines without a reduction of their own, and for sums in rank order.
  */
 #ifndef LB_COMM_REDUCE_H
 #define LB_COMM_REDUCE_H

@@ -1,13 +1,13 @@
-/* comm_threads.c - ranks that are threads of one process.
+/* comm_threads.c - ranks as threads of one process.
  *
- * A group is what its ranks share: a barrier, and a place for each to say
- * where its data lie. Others read them there, between two barriers, so nothing
- * is copied that need not be:
+ * The ranks of a group share a barrier, and a place for each to publish the
+ * address of its data. Others read the data there, between two barriers, so
+ * nothing is copied unnecessarily:
  *
- *     all_reduce   rank r adds up the r-th part of all, in the order of ranks,
- *                  where its own part lies; then each copies what others have
+ *     all_reduce   rank r reduces the r-th part of all data, in rank order, in
+ *                  its own buffer; then each copies the parts of the others
  *
- * A rank whose function has returned is gone: whoever waits for it is told.
+ * If the function of a rank has returned, ranks that wait for it get an error.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -21,29 +21,30 @@ typedef struct thread_place {
     void *to;            /* reduce */
     int color;           /* split */
     int thread;          /* its rank among all */
-    struct group *joins; /* split: made by the first rank of a color */
+    struct group *joins; /* split: created by the first rank of a color */
 } thread_place;
 
-/* Of all ranks of a run: which have gone. */
+/* All ranks of a run, and which have returned. */
 typedef struct world {
     lb_heap *heap;
     pthread_mutex_t lock;
     pthread_cond_t change;
-    int *gone; /* of each: the how many-th it was to go; 0: not yet */
+    int *gone; /* per rank: its position in the order of returning; 0:
+                * running */
     int left;
 } world;
 
 typedef struct group {
     world *world;
     size_t got;
-    int n, refs;  /* ranks; those that have not closed it */
-    int arrived;  /* at the barrier */
-    unsigned gen; /* of the barrier */
+    int n, refs;  /* ranks; ranks that have not closed it */
+    int arrived;  /* ranks at the barrier */
+    unsigned gen; /* generation of the barrier */
     thread_place place[];
 } group;
 
 typedef struct thread_comm {
-    lb_comm comm; /* first */
+    lb_comm comm; /* first member, to be cast back */
     size_t got;
     group *group;
 } thread_comm;
@@ -60,7 +61,7 @@ static thread_place *place_of(lb_comm *c)
 
 /* ---- the barrier --------------------------------------------------------- */
 
-/* The first of the group that has gone, by its rank among all; -1: none. */
+/* The first of the group that has returned, by its rank among all; -1: none. */
 static int missing(const group *g)
 {
     const int *gone = g->world->gone;
@@ -78,7 +79,8 @@ static bool meet(lb_comm *c)
     world *w = g->world;
     pthread_mutex_lock(&w->lock);
     const unsigned gen = g->gen;
-    if (missing(g) < 0 && ++g->arrived == g->n) { /* else it never will be */
+    if (missing(g) < 0 && ++g->arrived == g->n) { /* otherwise it will never
+                                                   * complete */
         g->arrived = 0;
         g->gen++;
         pthread_cond_broadcast(&w->change);
@@ -93,9 +95,9 @@ static bool meet(lb_comm *c)
     return ok;
 }
 
-/* ---- what ranks do together ---------------------------------------------- */
+/* ---- collective operations ----------------------------------------------- */
 
-/* Part r of count elements begins there. */
+/* The beginning of part r of count elements. */
 static int64_t part_begin(int64_t count, int n, int r)
 {
     return count / n * r + lb_min_i64(count % n, r);
@@ -110,7 +112,7 @@ static bool all_reduce(lb_comm *c, lb_comm_op op, lb_dtype dtype, int64_t count,
     if (!meet(c)) return false;
     const int64_t lo = part_begin(count, g->n, c->rank);
     const int64_t hi = part_begin(count, g->n, c->rank + 1);
-    enum { PIECE = 4096 }; /* bytes of a sum under way */
+    enum { PIECE = 4096 }; /* bytes reduced at a time */
     const int64_t step = PIECE / (int64_t)size;
     _Alignas(64) char sum[PIECE];
     for (int64_t i = lo; i < hi; i += step) {
@@ -202,7 +204,7 @@ static void close_comm(lb_comm *c)
     group_leave(g);
 }
 
-/* Whether all of a group have something, which is told to all. */
+/* Whether all ranks of a group have something; all get the same answer. */
 static bool all_have(lb_comm *c, bool mine)
 {
     int32_t have = mine;
@@ -227,7 +229,7 @@ static lb_comm *split(lb_comm *c, int color)
         for (int r = 0, i = 0; r < g->n; r++)
             if (g->place[r].color == color)
                 own->joins->place[i++].thread = g->place[r].thread;
-    if (!meet(c)) { /* so it failed for all, and nobody has joined */
+    if (!meet(c)) { /* then it failed on all ranks, and none has joined */
         if (own->joins)
             lb_heap_free(g->world->heap, own->joins, own->joins->got);
         return NULL;
@@ -267,7 +269,8 @@ static void *run_rank(void *arg)
     return NULL;
 }
 
-/* Rank 0 runs here. Ranks that cannot be started count as gone. */
+/* Rank 0 runs on this thread. Ranks that cannot be started count as
+ * returned. */
 static int run_all(world *w, runner *r, int n)
 {
     int started = 1, result = 0;

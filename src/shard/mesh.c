@@ -1,4 +1,4 @@
-/* mesh.c - meshes: axes by name over the ranks of a communicator. */
+/* mesh.c - meshes: named axes over the ranks of a communicator. */
 #include "shard/mesh.h"
 
 #include <ctype.h>
@@ -7,13 +7,13 @@
 
 #include "shard/shard_layer.h"
 
-/* ---- the text of a grid ---------------------------------------------------
- */
+/* ---- parsing a grid ------------------------------------------------------ */
 
 static bool bad_grid(lb_ctx *cx, const char *text, const char *what)
 {
-    return lb_fail(cx, LB_E_ARG, "mesh: \"%.100s\" %s; it is written dp=2,tp=4",
-                   text, what);
+    return lb_fail(cx, LB_E_ARG,
+                   "mesh: \"%.100s\" %s; expected axes such as dp=2,tp=4", text,
+                   what);
 }
 
 static const char *skip(const char *s)
@@ -30,7 +30,7 @@ static bool name_taken(const lb_grid *g, const char *name)
     return false;
 }
 
-/* One "name=size"; *s goes on behind it. */
+/* Parses one "name=size" and advances *s. */
 static bool parse_axis(lb_ctx *cx, const char *text, const char **s,
                        lb_grid *grid)
 {
@@ -52,9 +52,9 @@ static bool parse_axis(lb_ctx *cx, const char *text, const char **s,
     for (p = skip(p); isdigit((unsigned char)*p) && size <= MOST; p++)
         size = size * 10 + (*p - '0');
     if (size < 1 || size > MOST)
-        return bad_grid(cx, text, "has a size that is no number of ranks");
+        return bad_grid(cx, text, "has an invalid size");
     if (name_taken(grid, name))
-        return bad_grid(cx, text, "names an axis twice");
+        return bad_grid(cx, text, "repeats an axis name");
     if (grid->n == LB_MAX_MESH_AXES)
         return bad_grid(cx, text, "has more than 8 axes");
     if (lb_grid_size(grid) > MOST / size)
@@ -76,19 +76,20 @@ bool lb_grid_parse(lb_ctx *cx, const char *text, lb_grid *grid)
     }
 }
 
-/* ---- open and close --------------------------------------------------------
- */
+/* ---- open and close ------------------------------------------------------ */
 
 static bool check_comm(lb_ctx *cx, const lb_comm *comm, const lb_grid *grid,
                        const char *axes)
 {
     if (comm->struct_size != sizeof *comm)
-        return lb_fail(cx, LB_E_ARG,
-                       "mesh: the communicator has %zu bytes, not %zu: its "
-                       "engine is of another version",
-                       comm->struct_size, sizeof *comm);
+        return lb_fail(
+            cx, LB_E_ARG,
+            "mesh: the communicator has struct_size %zu, not %zu: its "
+            "engine was built for another version",
+            comm->struct_size, sizeof *comm);
     if (lb_grid_size(grid) == comm->size) return true;
-    return lb_fail(cx, LB_E_ARG, "mesh: %.100s has %d ranks, but there are %d",
+    return lb_fail(cx, LB_E_ARG,
+                   "mesh: %.100s has %d ranks, but the communicator has %d",
                    axes, lb_grid_size(grid), comm->size);
 }
 
@@ -116,7 +117,8 @@ static lb_mesh *mesh_make(lb_ctx *cx, lb_comm *comm, const lb_grid *grid)
     return NULL;
 }
 
-/* Without memory nothing can be agreed on, but this much can. */
+/* If out of memory on a rank, ranks cannot exchange messages, but this one
+ * bit. */
 static bool all_opened(lb_ctx *cx, lb_comm *comm, bool mine)
 {
     int32_t all = mine;
@@ -166,8 +168,7 @@ void lb_mesh_unref(lb_mesh *m)
     mesh_free(m);
 }
 
-/* ---- looking ---------------------------------------------------------------
- */
+/* ---- access -------------------------------------------------------------- */
 
 const lb_grid *lb_mesh_grid(const lb_mesh *m)
 {

@@ -1,10 +1,11 @@
-/* mesh_agree.c - one rank's error is everybody's, before anything is sent.
+/* mesh_agree.c - makes an error of one rank an error of all before they
+ * communicate.
  *
- * All ranks tell each other a status, and a mark of where they are. If one has
- * an error, all take over the sentence of the first that has. From then on
- * nothing is exchanged until the error is cleared: all ranks know that, so
- * none waits for another. A rank that fails while the others go on meets them
- * where it next comes to a meeting, at the latest in lb_mesh_close.
+ * All ranks exchange a status and a hash that identifies the current call. If
+ * one has an error, all take over the message of the first that has. From then
+ * on there is no communication until the error is cleared: all ranks know about
+ * it, so none waits for another. A rank that fails while others continue joins
+ * them at its next exchange, at the latest in lb_mesh_close.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 typedef struct {
     int32_t status;
-    uint32_t mark; /* of the place, or of the error's sentence */
+    uint32_t mark; /* hash of the call's name, or of the error message */
     uint32_t form;
 } agree_state;
 
@@ -29,13 +30,14 @@ static uint32_t mark_of(const char *s)
 bool lb_mesh_broken(lb_mesh *mesh, lb_comm *comm)
 {
     lb_ctx *cx = mesh->cx;
-    lb_clear(cx); /* what was wrong with this rank alone nobody else has */
+    lb_clear(cx); /* discard an error that only this rank has */
     mesh->failed = cx->errors + 1;
     return lb_fail(cx, LB_E_MESH, "rank %d of %d: %.*s", mesh->comm->rank,
                    mesh->comm->size, LB_COMM_WHY - 1, comm->why);
 }
 
-/* The first rank that has an error; all: whether all have the same. -1: none */
+/* The first rank that has an error, or -1; all: whether all have the same
+ * one. */
 static int first_failed(const agree_state *s, int n, bool *all)
 {
     int first = -1;
@@ -47,7 +49,7 @@ static int first_failed(const agree_state *s, int n, bool *all)
     return first;
 }
 
-/* Every rank sends its sentence; one is taken over. */
+/* Every rank sends its message; that of rank `from` is taken over. */
 static bool take_over(lb_mesh *mesh, const agree_state *s, int from, bool all)
 {
     lb_ctx *cx = mesh->cx;
@@ -69,8 +71,8 @@ static bool differ(lb_mesh *mesh, const agree_state *s, const char *at)
         r++;
     mesh->failed = mesh->cx->errors + 1;
     return lb_fail(mesh->cx, LB_E_MESH,
-                   "rank %d of %d is not where rank 0 is in its program (this "
-                   "rank is at %.100s): all must make the same calls",
+                   "rank %d of %d is at a different call than rank 0 (this "
+                   "rank is at %.100s): all ranks must make the same calls",
                    r, mesh->comm->size, at);
 }
 

@@ -1,4 +1,4 @@
-/* mesh_groups.c - ranks along some axes of a mesh, and who they are. */
+/* mesh_groups.c - groups of ranks along some axes of a mesh. */
 #include "shard/mesh.h"
 
 unsigned lb_spec_mask(const lb_spec *spec, int entry)
@@ -52,7 +52,7 @@ int lb_mesh_member(const lb_mesh *mesh, unsigned mask, int member)
     return rank;
 }
 
-/* Axes of one rank change nothing: they are left out. */
+/* Removes axes of size 1, which have no effect. */
 static unsigned essential(const lb_grid *grid, unsigned mask)
 {
     unsigned m = 0;
@@ -72,7 +72,7 @@ bool lb_mesh_group(lb_mesh *mesh, unsigned mask, lb_comm **comm)
         return true;
     }
     if (!mesh->sub[mask]) {
-        int color = 0; /* where the group stands along all other axes */
+        int color = 0; /* the group's coordinates along all other axes */
         for (int k = 0; k < grid->n; k++)
             if (!(mask >> k & 1))
                 color = color * grid->axis[k].size + mesh->coord[k];

@@ -1,7 +1,7 @@
-/* shard.c - what users call: shard, reshard, unshard.
+/* shard.c - the public functions lb_shard, lb_reshard, lb_unshard.
  *
- * All are one primitive, "reshard", which the mesh's layer runs itself: so that
- * tapes see it, and its derivative is the identity.
+ * All of them call one primitive, "reshard", which the mesh's layer executes.
+ * So tapes record it, and its derivative is the identity.
  */
 #include "shard/shard.h"
 
@@ -10,8 +10,7 @@
 
 #include "shard/shard_move.h"
 
-/* ---- the primitive ---------------------------------------------------------
- */
+/* ---- the primitive ------------------------------------------------------- */
 
 static bool infer(lb_ctx *cx, lb_call *c)
 {
@@ -21,11 +20,11 @@ static bool infer(lb_ctx *cx, lb_call *c)
     return true;
 }
 
-/* The layer of the mesh has not seen it. */
+/* Only reached if the mesh's layer is not installed. */
 static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
 {
     (void)c, (void)out;
-    lb_fail(cx, LB_E_MESH, "reshard: the mesh is not of this context");
+    lb_fail(cx, LB_E_MESH, "reshard: the mesh does not belong to this context");
     return LB_FAILED;
 }
 
@@ -46,9 +45,8 @@ const lb_prim lb_prim_reshard = {
     .vjp = vjp,
 };
 
-/* A slice with no more than its own bytes: packed, if those of all ranks can
- * be. Where blocks cross rows, or the last one is short, some may be, and
- * others not. */
+/* Makes a slice compact: packed if the slices of all ranks can be. If blocks
+ * cross rows, or the last one is short, this may differ between ranks. */
 static lb_array *pack_alike(lb_mesh *mesh, lb_array *slice)
 {
     lb_ctx *cx = mesh->cx;
@@ -81,8 +79,7 @@ lb_array *lb_reshard_run(lb_mesh *mesh, lb_array *a, const lb_reshard_params *p)
     return lb_leave_with(cx, out);
 }
 
-/* ---- checking ---------------------------------------------------------------
- */
+/* ---- validation ---------------------------------------------------------- */
 
 static bool check(lb_ctx *cx, const char *who, const lb_mesh *mesh,
                   const lb_array *a)
@@ -90,9 +87,9 @@ static bool check(lb_ctx *cx, const char *who, const lb_mesh *mesh,
     if (!a) return lb_fail(cx, LB_E_NULL, "%s: the array is NULL", who);
     if (!mesh) return lb_fail(cx, LB_E_NULL, "%s: the mesh is NULL", who);
     if (mesh->cx != cx)
-        return lb_fail(cx, LB_E_MESH,
-                       "%s: the mesh is not, or no longer, of this context",
-                       who);
+        return lb_fail(
+            cx, LB_E_MESH,
+            "%s: the mesh does not, or no longer, belong to this context", who);
     if (lb_is_sharded(a) && lb_mesh_of(a) != mesh)
         return lb_fail(cx, LB_E_MESH, "%s: %s%s is sharded over another mesh",
                        who, lb_dtype_name(a->dtype), LB_SHOW(&a->shape));
@@ -110,7 +107,7 @@ static void drop_entry(lb_spec *spec, int k, lb_spec_report *r)
     r->n++;
 }
 
-/* The first rank whose slice would not be whole blocks; -1: none. */
+/* The first rank whose slice would not consist of whole blocks; -1: none. */
 static int misfit(lb_ctx *cx, const lb_mesh *mesh, lb_array *a,
                   const lb_spec *spec)
 {
@@ -126,7 +123,7 @@ static int misfit(lb_ctx *cx, const lb_mesh *mesh, lb_array *a,
     return bad;
 }
 
-/* Blocks that cross rows: whether each rank's slice has whole ones. */
+/* If blocks cross rows: checks that each rank's slice has whole blocks. */
 static bool check_slices(lb_ctx *cx, const lb_mesh *mesh, lb_array *a,
                          lb_spec_report *report, lb_spec *spec)
 {
@@ -136,12 +133,13 @@ static bool check_slices(lb_ctx *cx, const lb_mesh *mesh, lb_array *a,
         const int r = misfit(cx, mesh, a, spec);
         if (r < 0) return true;
         if (!report)
-            return lb_fail(cx, LB_E_SHAPE,
-                           "spec %s cuts %s %s%s inside a block, which cross "
-                           "rows: that of rank %d",
-                           lb_spec_text(&mesh->grid, spec, text, sizeof text),
-                           lb_format_of(a), lb_dtype_name(a->dtype),
-                           LB_SHOW(&a->shape), r);
+            return lb_fail(
+                cx, LB_E_SHAPE,
+                "spec %s cuts %s %s%s, whose blocks cross rows, inside "
+                "a block for rank %d",
+                lb_spec_text(&mesh->grid, spec, text, sizeof text),
+                lb_format_of(a), lb_dtype_name(a->dtype), LB_SHOW(&a->shape),
+                r);
         if (spec->entry[k].n) drop_entry(spec, k, report);
     }
     return true;
@@ -158,7 +156,7 @@ static bool check_blocks(lb_ctx *cx, const lb_mesh *mesh, const lb_array *a,
         return lb_fail(
             cx, LB_E_SHAPE,
             "spec %s cuts axis %d of %s %s%s in pieces of %lld, inside "
-            "blocks of %lld: a block size that divides %lld would do",
+            "blocks of %lld: use a block size that divides %lld",
             lb_spec_text(&mesh->grid, spec, text, sizeof text), k,
             lb_format_of(a), lb_dtype_name(a->dtype), LB_SHOW(&a->shape),
             (long long)piece, (long long)grain[k], (long long)piece);
@@ -166,7 +164,7 @@ static bool check_blocks(lb_ctx *cx, const lb_mesh *mesh, const lb_array *a,
     return true;
 }
 
-/* Never inside a block. */
+/* Parses a spec that must not cut inside blocks. */
 static bool read_spec(lb_ctx *cx, const lb_mesh *mesh, lb_array *a,
                       const char *text, lb_spec_report *report, lb_spec *spec)
 {
@@ -190,8 +188,7 @@ static lb_array *place(lb_ctx *cx, const char *who, lb_mesh *mesh, lb_array *a,
     return lb_bind(cx, &lb_prim_reshard, 1, &a, &p);
 }
 
-/* ---- for users
- * --------------------------------------------------------------- */
+/* ---- public functions ---------------------------------------------------- */
 
 lb_array *lb_shard(lb_ctx *cx, lb_mesh *mesh, lb_array *a, const char *spec)
 {
@@ -209,7 +206,7 @@ lb_array *lb_reshard(lb_ctx *cx, lb_array *a, const char *spec)
 {
     if (!cx) return NULL;
     if (a && !lb_is_sharded(a)) {
-        lb_fail(cx, LB_E_ARG, "reshard: %s%s is not sharded: lb_shard does it",
+        lb_fail(cx, LB_E_ARG, "reshard: %s%s is not sharded (use lb_shard)",
                 lb_dtype_name(a->dtype), LB_SHOW(&a->shape));
         return NULL;
     }

@@ -1,4 +1,4 @@
-/* shard.h - the primitive that moves slices, for the layer that runs it. */
+/* shard.h - the primitive "reshard", for the layer that runs it. */
 #ifndef LB_SHARD_H
 #define LB_SHARD_H
 
@@ -7,15 +7,15 @@
 typedef struct lb_reshard_params {
     lb_mesh *mesh;
     lb_spec spec;
-    bool plain; /* to an array that is not sharded; spec is P() */
+    bool plain; /* the result is not sharded; spec is P() */
 } lb_reshard_params;
 
 extern const lb_prim lb_prim_reshard;
-/* What it does; in the scope that is open. */
+/* Runs it, in the open scope. */
 lb_array *lb_reshard_run(lb_mesh *mesh, lb_array *a,
                          const lb_reshard_params *p);
 
-/* As another array of its shape is: lb_cut_like. */
+/* Shards a like another array of the same shape: lb_cut_like. */
 lb_array *lb_reshard_like(lb_ctx *cx, lb_array *a, const lb_array *like,
                           bool cheap);
 

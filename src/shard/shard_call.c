@@ -1,5 +1,5 @@
-/* shard_call.c - a call of sharded arrays, run: operands brought to where the
- * plan wants them, this rank's share, partial results combined.
+/* shard_call.c - executes a call with sharded arrays: reshards operands as
+ * planned, computes this rank's share, combines partial results.
  */
 #include <stdio.h>
 #include <string.h>
@@ -7,8 +7,7 @@
 #include "shard/shard_move.h"
 #include "shard/shard_plan.h"
 
-/* ---- operands --------------------------------------------------------------
- */
+/* ---- operands ------------------------------------------------------------ */
 
 typedef struct {
     lb_array **in;
@@ -44,8 +43,7 @@ static bool slices_open(const lb_shard_plan *p, slices *s)
     return ok;
 }
 
-/* ---- the share of this rank ------------------------------------------------
- */
+/* ---- this rank's share --------------------------------------------------- */
 
 typedef struct {
     lb_mesh *mesh;
@@ -71,7 +69,7 @@ static lb_whole whole_of(const lb_shard_plan *p, const int64_t *lo, link *l)
     return w;
 }
 
-/* A rule is anybody's code. */
+/* Rules are user code: check the result. */
 static bool is_promised(const lb_shard_plan *p, const lb_share *piece,
                         const lb_array *a)
 {
@@ -82,8 +80,8 @@ static bool is_promised(const lb_shard_plan *p, const lb_share *piece,
         lb_shape_equal(&a->shape, &piece->shape))
         return true;
     return lb_fail(p->mesh->cx, LB_E_ARG,
-                   "%s: the share of a rank is %s%s, not %s%s", c->prim->name,
-                   lb_dtype_name(a->dtype), LB_SHOW(&a->shape),
+                   "%s: the result of a rank's share is %s%s, not %s%s",
+                   c->prim->name, lb_dtype_name(a->dtype), LB_SHOW(&a->shape),
                    lb_dtype_name(c->dtype), LB_SHOW(&piece->shape));
 }
 
@@ -108,7 +106,8 @@ static lb_array *share(const lb_shard_plan *p, const slices *s)
     return out && is_promised(p, &piece, out) ? out : NULL;
 }
 
-/* Where shares may differ in their form: in one that all have. */
+/* If the form of the shares may differ between ranks, converts them to one
+ * form. */
 static lb_array *even_out(const lb_shard_plan *p, const slices *s, lb_array *a)
 {
     bool alike, packed = false;
@@ -120,10 +119,9 @@ static lb_array *even_out(const lb_shard_plan *p, const slices *s, lb_array *a)
     return alike ? a : lb_materialize(p->mesh->cx, a);
 }
 
-/* ---- combining --------------------------------------------------------------
- */
+/* ---- combining ----------------------------------------------------------- */
 
-/* Elements that may be written to: nobody else has seen them. */
+/* An array with elements that may be overwritten, because it is not shared. */
 static lb_array *fresh(lb_ctx *cx, lb_array *a)
 {
     if (lb_data(a) && !a->store->done &&
@@ -183,10 +181,9 @@ static lb_array *combine(const lb_shard_plan *p, lb_array *a)
     return p->cuts.combine == LB_COMBINE_JOIN ? join(p, a) : add_up(p, a);
 }
 
-/* ---- the call
- * ---------------------------------------------------------------- */
+/* ---- the call ------------------------------------------------------------ */
 
-/* As operand 0 was cut; from is how slice is. */
+/* Cuts the result like operand 0; from is its current spec. */
 static lb_array *cut_again(const lb_shard_plan *p, lb_array *slice,
                            const lb_spec *from)
 {
@@ -210,7 +207,7 @@ static lb_array *cut_again(const lb_shard_plan *p, lb_array *slice,
                  : NULL;
 }
 
-/* No rule: operands as they are in one process. */
+/* Without a rule: gathers all operands, as in a single process. */
 static lb_array *run_whole(const lb_shard_plan *p, const slices *s)
 {
     const lb_call *c = p->call;
@@ -260,8 +257,7 @@ lb_array *lb_shard_call(lb_mesh *mesh, const lb_prim *prim, int n,
     return lb_leave_with(cx, run(mesh, &c));
 }
 
-/* ---- in words
- * ------------------------------------------------------------------ */
+/* ---- lb_explain ---------------------------------------------------------- */
 
 typedef struct {
     char *to;

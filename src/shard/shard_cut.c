@@ -1,4 +1,4 @@
-/* shard_cut.c - slices of what is here. */
+/* shard_cut.c - cuts slices from local arrays. */
 #include "shard/shard_move.h"
 
 lb_array *lb_cut_view(lb_ctx *cx, lb_array *a, const int64_t *start,
@@ -27,7 +27,8 @@ lb_array *lb_cut_compact(lb_ctx *cx, lb_array *a, const int64_t *start,
     case LB_DECLINED:
         break;
     }
-    /* What has no blocks that lie in order becomes dense; others must not. */
+    /* Arrays whose blocks cannot be moved become dense; others must stay
+     * packed. */
     if (lb_can_pack(a)) {
         for (int k = 0; k < from.rank; k++)
             from.dim[k] = start[k];

@@ -1,9 +1,9 @@
-/* shard_gather.c - slices of other ranks, joined to larger ones.
+/* shard_gather.c - joins slices of other ranks to larger ones.
  *
- * A slice is made of leaves: its elements, or those of its parts. Each leaf is
- * gathered as bytes. Every rank's slice is then put together again as this
- * rank's is, and they are concatenated, which keeps the format where blocks
- * can be joined.
+ * A slice consists of leaves: its elements, or those of its parts. Each leaf is
+ * gathered as bytes. Then the slice of every rank is rebuilt like this rank's
+ * own, and all are concatenated, which keeps the format if blocks can be
+ * joined.
  */
 #include <string.h>
 
@@ -15,15 +15,14 @@ typedef struct {
     lb_mesh *mesh;
     unsigned mask;
     int ranks;
-    int n;                       /* leaves */
+    int n;                       /* number of leaves */
     lb_array *leaf[MOST_LEAVES]; /* of this rank; borrowed */
     lb_array *all[MOST_LEAVES];  /* of all, along a new first axis */
 } gathering;
 
-/* ---- leaves ----------------------------------------------------------------
- */
+/* ---- leaves -------------------------------------------------------------- */
 
-/* What can be sent as it lies. */
+/* Whether it can be sent without copying. */
 static bool is_compact(const lb_array *a)
 {
     const lb_store *s = a->store;
@@ -62,10 +61,9 @@ static bool find_leaves(gathering *g, lb_array *a)
     return (g->all[g->n++] = lb_dense(cx, a->dtype, &shape)) != NULL;
 }
 
-/* ---- putting together ------------------------------------------------------
- */
+/* ---- rebuilding slices --------------------------------------------------- */
 
-/* a as rank m of the group has it; *next counts leaves. */
+/* a as on rank m of the group; *next counts leaves. */
 static lb_array *member(gathering *g, const lb_array *a, int m, int *next)
 {
     lb_ctx *cx = g->mesh->cx;
@@ -91,8 +89,8 @@ static lb_array *member(gathering *g, const lb_array *a, int m, int *next)
     return out;
 }
 
-/* Where member m comes, if pieces are counted along all gathered axes, the
- * last fastest. */
+/* The position of member m when pieces are numbered along all gathered axes,
+ * the last fastest. */
 static int order(const gathering *g, const lb_spec *spec, int m)
 {
     const lb_grid *grid = &g->mesh->grid;
@@ -108,7 +106,7 @@ static int order(const gathering *g, const lb_spec *spec, int m)
     return at;
 }
 
-/* Concatenates along the last gathered axis, then the one before, .. */
+/* Concatenates along the last gathered axis, then the one before, ... */
 static lb_array *join(gathering *g, const lb_spec *spec, lb_array **item)
 {
     int n = g->ranks;
@@ -124,7 +122,8 @@ static lb_array *join(gathering *g, const lb_spec *spec, lb_array **item)
     return item[0];
 }
 
-/* Elements that are cut along the first axis alone lie as they should. */
+/* Gathered elements need no reordering if they were cut only along the first
+ * axis. */
 static lb_array *in_place(const gathering *g, const lb_spec *spec,
                           const lb_array *a)
 {
@@ -168,8 +167,7 @@ static lb_array *assemble(gathering *g, const lb_spec *spec, lb_array *a)
     return out;
 }
 
-/* ---- forms -----------------------------------------------------------------
- */
+/* ---- forms --------------------------------------------------------------- */
 
 /* FNV-1a. */
 static uint32_t mix(uint32_t h, const void *data, size_t n)
@@ -185,7 +183,7 @@ static uint32_t mix_number(uint32_t h, int64_t v)
     return mix(h, &v, sizeof v);
 }
 
-/* All that member() takes over from this rank's own. */
+/* Hashes all properties that member() assumes to be the same on all ranks. */
 static uint32_t mix_array(uint32_t h, const lb_array *a)
 {
     const lb_store *s = a->store;
@@ -193,7 +191,7 @@ static uint32_t mix_array(uint32_t h, const lb_array *a)
     h = mix_number(h, a->dtype);
     h = mix_number(h, a->shape.rank);
     h = mix(h, a->shape.dim, (size_t)a->shape.rank * sizeof *a->shape.dim);
-    if (s->data) return h; /* elements are sent in their order */
+    if (s->data) return h; /* elements are sent in row-major order */
     h = mix(h, a->stride, (size_t)a->shape.rank * sizeof *a->stride);
     h = mix_number(h, a->offset);
     h = mix_number(h, s->meaning);
@@ -213,8 +211,7 @@ uint32_t lb_form_of(const lb_array *a)
     return a ? mix_array(2166136261u, a) : 0;
 }
 
-/* ---- gathering -------------------------------------------------------------
- */
+/* ---- gathering ----------------------------------------------------------- */
 
 static size_t bytes_of(const lb_array *leaf)
 {
@@ -230,7 +227,7 @@ static lb_array *gather(lb_mesh *mesh, const char *at, lb_array *slice,
     lb_array *a = compact(mesh->cx, slice);
     if (a) find_leaves(&g, a);
     ok = lb_mesh_meet_with(mesh, at, lb_form_of(a), &alike);
-    if (ok && !alike) { /* somebody's are in another format */
+    if (ok && !alike) { /* some slices are in another format */
         g.n = 0;
         a = lb_materialize(mesh->cx, a);
         if (a) find_leaves(&g, a);
@@ -256,8 +253,8 @@ lb_array *lb_gather_axes(lb_mesh *mesh, const char *at, lb_array *slice,
     return out;
 }
 
-/* The names that entry k of b has beyond those of a, if a's are the major ones
- * of it; -1 if they are not. */
+/* The number of names in entry k of b beyond those in a, if a's are its major
+ * ones; otherwise -1. */
 static int refines(const lb_spec *a, const lb_spec *b, int k)
 {
     const int n = k < a->n ? a->entry[k].n : 0;
@@ -303,8 +300,8 @@ lb_array *lb_gather_all(lb_ctx *cx, lb_array *a)
     const lb_spread *s = lb_spread_of(a);
     if (s->mesh->cx != cx) {
         lb_fail(cx, LB_E_MESH,
-                "%s%s is sharded over a mesh that is not, or no "
-                "longer, of this context",
+                "%s%s is sharded over a mesh that does not, or no "
+                "longer, belong to this context",
                 lb_dtype_name(a->dtype), LB_SHOW(&a->shape));
         return NULL;
     }

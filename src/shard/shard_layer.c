@@ -1,7 +1,7 @@
-/* shard_layer.c - sharded arrays on their way to primitives.
+/* shard_layer.c - the layer that handles calls with sharded arrays.
  *
- * It lies below all other layers of its context: a tape above it records calls
- * of whole arrays. What a call becomes is planned in shard_plan.c.
+ * It is below all other layers of its context: a tape above it records calls of
+ * whole arrays. shard_plan.c plans how calls are executed.
  */
 #include "shard/shard_layer.h"
 

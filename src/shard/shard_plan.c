@@ -1,16 +1,15 @@
-/* shard_plan.c - how the axes of a call are cut; see shard_plan.h. */
+/* shard_plan.c - decides how the axes of a call are cut; see shard_plan.h. */
 #include "shard/shard_plan.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Labels are entries of a spec: there are no more of those. */
+/* A label that is cut needs an entry of a spec. */
 enum { LABELS = LB_MAX_RANK };
 
-/* ---- labels ----------------------------------------------------------------
- */
+/* ---- labels -------------------------------------------------------------- */
 
-/* Labels may be any small numbers: those that are cut get places in p->label
+/* Labels may be any small integers: those that are cut get entries in p->label
  * in the order they are chosen. */
 typedef struct {
     int n;
@@ -24,7 +23,7 @@ static int place_of(const chosen *c, int label)
     return -1;
 }
 
-/* Whether n pieces divide every axis that has the label. */
+/* Whether n pieces divide every axis with the label. */
 static bool divides(const lb_shard_plan *p, int label, int64_t n)
 {
     const lb_call *c = p->call;
@@ -43,13 +42,14 @@ static bool misfit(const lb_shard_plan *p, int i, int k, int64_t piece,
     const lb_array *a = p->call->in[i];
     return lb_fail(p->mesh->cx, LB_E_SHAPE,
                    "%s: axis %d of %s%s is cut in pieces of %lld, inside "
-                   "blocks of %lld: a block size that divides %lld would do",
+                   "blocks of %lld: use a block size that divides %lld",
                    p->call->prim->name, k, lb_dtype_name(a->dtype),
                    LB_SHOW(&a->shape), (long long)piece, (long long)grain,
                    (long long)piece);
 }
 
-/* Axis k of operand i would have its label cut as it is. False: an error. */
+/* Tries to cut the label of axis k of operand i as that axis is cut. False: an
+ * error. */
 static bool choose(lb_shard_plan *p, chosen *c, unsigned *used, int i, int k)
 {
     const lb_spec *spec = &lb_spread_of(p->call->in[i])->spec;
@@ -69,13 +69,13 @@ static bool choose(lb_shard_plan *p, chosen *c, unsigned *used, int i, int k)
     return true;
 }
 
-/* Bytes that an operand would have if it were dense; the same on all ranks. */
+/* The size of an operand as a dense array; the same on all ranks. */
 static int64_t weight(const lb_array *a)
 {
     return lb_size(a) * (int64_t)lb_dtype_size(a->dtype);
 }
 
-/* The next largest after operand `last`; -1: there is none. */
+/* The next smaller operand after `last`; -1: none. */
 static int next_largest(const lb_call *c, int last)
 {
     int best = -1;
@@ -101,8 +101,7 @@ static bool choose_all(lb_shard_plan *p, chosen *c)
     return true;
 }
 
-/* ---- specs -----------------------------------------------------------------
- */
+/* ---- specs --------------------------------------------------------------- */
 
 static lb_spec spec_of(const lb_shard_plan *p, const chosen *c,
                        const int *label, int rank)
@@ -134,10 +133,11 @@ static bool other_mesh(const lb_shard_plan *p)
     const lb_call *c = p->call;
     for (int i = 0; i < c->n_in; i++)
         if (lb_is_sharded(c->in[i]) && lb_mesh_of(c->in[i]) != p->mesh)
-            return lb_fail(p->mesh->cx, LB_E_MESH,
-                           "%s: operand %d is sharded over another mesh than "
-                           "others are",
-                           c->prim->name, i);
+            return lb_fail(
+                p->mesh->cx, LB_E_MESH,
+                "%s: operand %d is sharded over a different mesh than "
+                "the others",
+                c->prim->name, i);
     return true;
 }
 

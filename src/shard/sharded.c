@@ -1,15 +1,15 @@
 /* sharded.c - arrays of which this process holds a slice.
  *
  *     view  ->  store  shape: the global one
- *                      part 0: the slice, an array of its own
- *                      sharding: the mesh and the spec, behind the store
+ *                      part 0: the slice, a separate array
+ *                      sharding: the mesh and the spec, stored after the store
  */
 #include <string.h>
 
 #include "shard/shard.h"
 #include "shard/shard_move.h"
 
-/* Nobody decodes one: calls of it do not get past the layer. */
+/* Never called: the layer handles calls with such arrays. */
 static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                    int64_t n, void *out)
 {
@@ -34,8 +34,8 @@ lb_array *lb_slice_here(const lb_array *a)
     return a->store->part[0].a;
 }
 
-/* The slice's part. Where the part is shared it has one entry on every rank;
- * elsewhere it is cut as the array is. */
+/* The slice's part. If the part is shared it has one entry on every rank;
+ * otherwise it is sharded like the array. */
 static lb_array *component(lb_ctx *cx, lb_array *a, const char *name)
 {
     const lb_spread *s = lb_spread_of(a);
@@ -46,7 +46,7 @@ static lb_array *component(lb_ctx *cx, lb_array *a, const char *name)
     if (!part || !lb_as_box(slice, &b)) return lb_leave_with(cx, NULL);
     lb_spec spec = s->spec;
     lb_shape shape = part->shape;
-    int p = 0; /* it is there, as it was found */
+    int p = 0; /* it exists: lb_component found it */
     while (strcmp(slice->store->fmt->part[p].name, name) != 0)
         p++;
     for (int k = 0; k < a->shape.rank && k < spec.n; k++) {
@@ -100,8 +100,7 @@ lb_array *lb_spread_make(lb_mesh *mesh, const lb_spec *spec, lb_dtype dtype,
     return lb_view_store(cx, &b->store, dtype);
 }
 
-/* ---- looking ---------------------------------------------------------------
- */
+/* ---- access -------------------------------------------------------------- */
 
 bool lb_is_sharded(const lb_array *a)
 {

@@ -1,15 +1,15 @@
 /* spec.c - specs: which mesh axes cut which axis of an array.
  *
- * Rank r has coordinates c in the grid. An entry of names n1 .. nk, major to
- * minor, cuts its axis in as many pieces as their sizes multiply to, and r has
- * the one whose number is c[n1], .., c[nk] read as mixed digits.
+ * Rank r has coordinates c in the grid. An entry of names n1 ... nk, major to
+ * minor, cuts its axis into as many pieces as the product of their sizes. The
+ * index of r's piece is c[n1] ... c[nk], read as a mixed-radix number.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "shard/mesh.h"
 
-/* The number of pieces that entry k makes, and which of them a rank has. */
+/* The number of pieces made by entry k, and the index of a rank's piece. */
 static int64_t pieces_of(const lb_grid *grid, const lb_spec *spec, int k,
                          const int *coord, int64_t *which)
 {
@@ -43,7 +43,7 @@ int lb_spec_replica(const lb_grid *grid, const lb_spec *spec,
 {
     int coord[LB_MAX_MESH_AXES], replica = 0;
     unsigned used = 0;
-    for (int k = 0; k < shape->rank; k++) /* slices of nothing are the same */
+    for (int k = 0; k < shape->rank; k++) /* empty slices are all the same */
         if (shape->dim[k]) used |= lb_spec_mask(spec, k);
     lb_grid_coord(grid, rank, coord);
     for (int k = 0; k < grid->n; k++)
@@ -51,7 +51,7 @@ int lb_spec_replica(const lb_grid *grid, const lb_spec *spec,
     return replica;
 }
 
-/* Entry k without axes of one rank, which cut nothing. */
+/* Entry k without axes of size 1, which have no effect. */
 static int essential(const lb_grid *grid, const lb_spec *spec, int k, int *axis)
 {
     int n = 0;

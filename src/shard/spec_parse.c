@@ -1,12 +1,12 @@
-/* spec_parse.c - the text of a spec, held against a grid and a shape.
+/* spec_parse.c - parses a spec and checks it against a grid and a shape.
  *
  *     spec   ->  NULL | None | name | list | P list
- *     list   ->  ( entry, .. ) | [ entry, .. ]
+ *     list   ->  ( entry, ... ) | [ entry, ... ]
  *     entry  ->  None | name | list of names, major to minor
  *
- * Strict: what JAX refuses is an error. With a report it is read as eformer
- * reads one: what does not fit becomes None, and is reported; an axis that is
- * used twice after that is an error there, too.
+ * Strict: what JAX rejects is an error. With a report it is parsed as eformer
+ * does: what does not fit becomes None and is reported; a mesh axis that is
+ * still used twice after that is an error, as in eformer.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -25,12 +25,12 @@ typedef struct {
     lb_spec *spec;
 } spec_parser;
 
-/* One entry as it is read. */
+/* One entry as parsed. */
 typedef struct {
     int n;
     int axis[LB_MAX_MESH_AXES];
-    char unknown[LB_AXIS_NAME]; /* the first name that no mesh axis has */
-    int names;                  /* also those that are unknown */
+    char unknown[LB_AXIS_NAME]; /* the first name that is not a mesh axis */
+    int names;                  /* including unknown ones */
 } spec_entry;
 
 static bool fail(const spec_parser *p, lb_status status, const char *fmt, ...)
@@ -45,7 +45,7 @@ static bool fail(const spec_parser *p, lb_status status, const char *fmt, ...)
     return lb_fail(p->cx, status, "spec %.120s %s", p->text, why);
 }
 
-/* In relaxed reading an entry becomes None, and is reported. */
+/* Relaxed parsing: an entry becomes None, and is reported. */
 static void drop(const spec_parser *p, int k, spec_entry *e, const char *fmt,
                  ...) __attribute__((format(printf, 4, 5)));
 static void drop(const spec_parser *p, int k, spec_entry *e, const char *fmt,
@@ -64,7 +64,7 @@ static void drop(const spec_parser *p, int k, spec_entry *e, const char *fmt,
     r->n++;
 }
 
-/* ---- words --------------------------------------------------------------- */
+/* ---- tokens -------------------------------------------------------------- */
 
 static char next(spec_parser *p)
 {
@@ -76,7 +76,7 @@ static char next(spec_parser *p)
 static bool garbled(const spec_parser *p)
 {
     return fail(p, LB_E_ARG,
-                "is not understood from \"%.20s\" on: it is written "
+                "is invalid from \"%.20s\" on; expected "
                 "P(tp, None) or P((dp, tp), None)",
                 p->at);
 }
@@ -101,7 +101,7 @@ static bool add_name(const spec_parser *p, const char *name, spec_entry *e)
     for (int k = 0; k < p->grid->n; k++) {
         if (strcmp(p->grid->axis[k].name, name) != 0) continue;
         if (e->n == LB_MAX_MESH_AXES)
-            return fail(p, LB_E_AXIS, "names an axis twice in one entry");
+            return fail(p, LB_E_AXIS, "repeats an axis in one entry");
         e->axis[e->n++] = k;
         return true;
     }
@@ -144,7 +144,7 @@ static bool check_entry(const spec_parser *p, int k, spec_entry *e)
 {
     const int rank = p->shape->rank;
     if (k >= rank) {
-        if (p->report) { /* whatever it says */
+        if (p->report) { /* whatever it contains */
             drop(p, k, e, "entry %d is past the array's %d axes", k, rank);
             return true;
         }
@@ -163,7 +163,8 @@ static bool check_entry(const spec_parser *p, int k, spec_entry *e)
     if (size % n == 0 && size / n % grain == 0) return true;
     if (size % n == 0) {
         drop(p, k, e,
-             "pieces of %lld of axis %d are no multiple of its blocks of %lld",
+             "pieces of %lld of axis %d are not a multiple of its blocks of "
+             "%lld",
              (long long)(size / n), k, (long long)grain);
         return true;
     }
@@ -177,7 +178,7 @@ static bool check_entry(const spec_parser *p, int k, spec_entry *e)
     return true;
 }
 
-/* A mesh axis cuts one axis of the array, once. */
+/* A mesh axis may cut only one axis of the array, once. */
 static bool check_once(const spec_parser *p, const spec_entry *all, int n)
 {
     unsigned used = 0;
@@ -202,8 +203,8 @@ static bool check_names(const spec_parser *p, const spec_entry *e, int n)
     return true;
 }
 
-/* JAX looks at names first, then at who appears twice, then at the shape; a
- * bare spec in eformer loses what does not fit, and the rest is looked at. */
+/* JAX first checks names, then duplicates, then the shape. eformer drops
+ * entries of a bare spec that do not fit, and checks the rest. */
 static bool settle(const spec_parser *p, spec_entry *e, int n)
 {
     const int rank = p->shape->rank;

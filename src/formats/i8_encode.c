@@ -1,33 +1,32 @@
-/* whole_encode.c - from numbers to whole ones and scales; see whole.h.
+/* i8_encode.c - computes i8 codes and their scales; see i8_encode.h.
  *
- * Axes next to each other that share a scale, or do not, count as one. Then
+ * Adjacent axes that both share a scale, or both do not, are merged. Then
  *
- *   GROUPS  who shares a scale lies together, and is not too many to stay in
- *           the caches: the largest |x|, the scale and codes of one group, or
- *           of some short ones, after the other
- *   STRIPS  elsewhere there are phases: the largest |x| of all groups, found
- *           in any order and kept where the scale will be; then scales; then
- *           codes. A unit is a strip of some rows.
- *   TILES   the same, for sources that do not lie in rows
+ *   GROUPS  for contiguous groups that are small enough for the cache: max |x|,
+ *           scale and codes of one group (or several short ones) at a time
+ *   STRIPS  otherwise, in phases: max |x| of all groups, collected in any order
+ *           in the memory of the scales; then scales; then codes. A unit is a
+ *           strip of some rows.
+ *   TILES   the same, for sources that are not row-major
  */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "formats/config.h"
-#include "formats/whole.h"
+#include "formats/i8_encode.h"
 #include "kernels/convert.h"
 #include "kernels/encode.h"
 
-enum { CODES = LB_WHOLE_CODES, SCALE = LB_WHOLE_SCALE };
+enum { CODES = LB_I8_CODES, SCALE = LB_I8_SCALE };
 enum { MOST = 127 };
 enum { GROUPS, STRIPS, TILES };
 enum { FIND, MAKE, PUT, INVERT }; /* phases */
 enum {
-    PIECE = 8192,   /* elements that are read at a time, about */
-    LONG = 1 << 16, /* elements of the longest group that stays in a cache */
-    UNIT = 1 << 16, /* elements to a unit of work, about */
-    SOME = 1024     /* scales to a unit */
+    PIECE = 8192,   /* elements read at a time, approximately */
+    LONG = 1 << 16, /* longest group, in elements, that stays in cache */
+    UNIT = 1 << 16, /* elements per unit of work, approximately */
+    SOME = 1024     /* scales per unit */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -45,22 +44,24 @@ static int64_t most_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* ---- how the work is dealt out ------------------------------------------ */
+/* ---- distribution of the work -------------------------------------------- */
 
 typedef struct {
     int way;
-    int rank;                                  /* axes, joined */
-    int64_t n[LB_MAX_RANK], step[LB_MAX_RANK]; /* elements; scales */
+    int rank;                                  /* number of merged axes */
+    int64_t n[LB_MAX_RANK], step[LB_MAX_RANK]; /* sizes; strides of the
+                                                * scales */
     int64_t rows, cols;                        /* cols: the last axis */
-    int64_t g;             /* elements of a row to a scale */
-    int64_t each;          /* scales of a row */
-    int64_t piece, pieces; /* elements of a row that are taken together, and
-                            * how often that is; in GROUPS whole groups */
-    int64_t unit, units;   /* pieces (GROUPS), or rows of a strip */
-} whole_cuts;
+    int64_t g;                                 /* elements of a row per scale */
+    int64_t each;                              /* scales per row */
+    int64_t piece, pieces; /* elements of a row processed at a time (in GROUPS:
+                            * whole groups); pieces per row */
+    int64_t unit, units;   /* pieces (GROUPS) or rows (STRIPS) per unit; units
+                            * in total */
+} i8_cuts;
 
-/* Joins axes. part: of the scale. Of an array that is not empty. */
-static void join_axes(const lb_shape *shape, const lb_part *part, whole_cuts *c)
+/* Merges axes. part: the scale's. For a nonempty array. */
+static void join_axes(const lb_shape *shape, const lb_part *part, i8_cuts *c)
 {
     const int last = shape->rank - 1;
     int64_t step = 1, of[LB_MAX_RANK] = {0}, kind[LB_MAX_RANK];
@@ -91,8 +92,8 @@ static void join_axes(const lb_shape *shape, const lb_part *part, whole_cuts *c)
     c->g = g && g < c->cols ? g : g == 1 ? 1 : c->cols;
 }
 
-/* Whether groups lie one after the other, in the order of their scales. */
-static bool in_order(const whole_cuts *c)
+/* Whether groups are contiguous, in the order of their scales. */
+static bool in_order(const i8_cuts *c)
 {
     int64_t step = ceil_div(c->cols, c->g);
     for (int k = c->rank - 2; k >= 0; k--) {
@@ -102,7 +103,7 @@ static bool in_order(const whole_cuts *c)
     return true;
 }
 
-/* The last axis is the one that lies in memory. */
+/* Whether the last axis is the contiguous one. */
 static bool lies_in_rows(const lb_array *a)
 {
     const int last = a->shape.rank - 1;
@@ -114,7 +115,7 @@ static bool lies_in_rows(const lb_array *a)
     return true;
 }
 
-static void cut_groups(whole_cuts *c)
+static void cut_groups(i8_cuts *c)
 {
     if (c->cols % c->g == 0) { /* rows end where groups do */
         c->cols *= c->rows;
@@ -127,7 +128,7 @@ static void cut_groups(whole_cuts *c)
     c->units = ceil_div(c->rows * c->pieces, c->unit);
 }
 
-static void cut_strips(whole_cuts *c)
+static void cut_strips(i8_cuts *c)
 {
     c->each = ceil_div(c->cols, c->g);
     c->piece = least(c->cols, PIECE);
@@ -136,10 +137,10 @@ static void cut_strips(whole_cuts *c)
     c->units = ceil_div(c->rows, c->unit) * c->pieces;
 }
 
-/* apart: groups are shared with other slices, so that there must be phases. */
-static whole_cuts cuts_of(const lb_array *in, const lb_part *part, bool apart)
+/* apart: groups are shared with other slices, which requires phases. */
+static i8_cuts cuts_of(const lb_array *in, const lb_part *part, bool apart)
 {
-    whole_cuts c = {.way = STRIPS, .piece = 1, .pieces = 1};
+    i8_cuts c = {.way = STRIPS, .piece = 1, .pieces = 1};
     if (!lb_shape_size(&in->shape)) return c; /* but there may be scales */
     join_axes(&in->shape, part, &c);
     if (!lies_in_rows(in))
@@ -163,7 +164,7 @@ static bool is_apart(const lb_call *c)
     return c->whole && c->whole->reduce;
 }
 
-void lb_whole_plan(const lb_call *call, lb_plan *to)
+void lb_i8_plan(const lb_call *call, lb_plan *to)
 {
     const lb_array *in = call->in[0];
     const lb_quant *q = call->params;
@@ -171,8 +172,8 @@ void lb_whole_plan(const lb_call *call, lb_plan *to)
     q->format->layout(NULL, q, in->dtype, &in->shape, &l);
     const lb_shape scale = lb_part_shape(&in->shape, &l.part[SCALE]);
     const int64_t some = ceil_div(lb_shape_size(&scale), SOME);
-    const whole_cuts c = cuts_of(in, &l.part[SCALE], is_apart(call));
-    /* A piece; factors of its groups, and one for each element. */
+    const i8_cuts c = cuts_of(in, &l.part[SCALE], is_apart(call));
+    /* A piece; factors of its groups, and one per element. */
     to->per_thread =
         (size_t)(most_of(c.piece, PIECE) + 2 * PIECE) * sizeof(float);
     to->phases = 1;
@@ -190,14 +191,14 @@ typedef struct {
     const lb_quant *q;
     int meaning;
     lb_quotient how;
-    whole_cuts c;
+    i8_cuts c;
     int8_t *codes;
     char *scale;
     lb_dtype d;          /* of the scale */
     float *x;            /* a piece */
-    float *f, *e;        /* largest |x| or factors: of groups, of elements */
-    int64_t held, holds; /* scales that f is of: the first, how many */
-} whole_job;
+    float *f, *e;        /* max |x| or factors: per group, per element */
+    int64_t held, holds; /* the scales that f holds: first index, number */
+} i8_job;
 
 static lb_quotient how_of(const lb_quant *q, lb_dtype d)
 {
@@ -207,11 +208,11 @@ static lb_quotient how_of(const lb_quant *q, lb_dtype d)
                           : LB_QUOTIENT;
 }
 
-static whole_job job_of(const lb_work *w)
+static i8_job job_of(const lb_work *w)
 {
     lb_store *s = w->out->store;
     const lb_part *part = &s->part[SCALE];
-    whole_job j = {
+    i8_job j = {
         .work = w,
         .kernel = lb_encode_kernel_for(w->call->cpu),
         .q = w->call->params,
@@ -230,14 +231,14 @@ static whole_job job_of(const lb_work *w)
 
 /* ---- scales ------------------------------------------------------------- */
 
-static void *scale_at(const whole_job *j, int64_t entry)
+static void *scale_at(const i8_job *j, int64_t entry)
 {
     return j->scale + (size_t)entry * lb_dtype_size(j->d);
 }
 
-/* Numbers that are not negative have the order of their bits, in every dtype,
- * and those of a group are of the scale's, or it is f32. */
-static void raise_to(const whole_job *j, int64_t entry, float most)
+/* Non-negative floats are ordered like their bits, in every dtype. Values of a
+ * group have the scale's dtype, or it is f32. */
+static void raise_to(const i8_job *j, int64_t entry, float most)
 {
     if (j->d == LB_F32) {
         uint32_t *at = scale_at(j, entry), bits;
@@ -258,14 +259,15 @@ static void raise_to(const whole_job *j, int64_t entry, float most)
     }
 }
 
-/* max |x| / 127, and the number below where 127 times that would overflow. */
+/* max |x| / 127, or the next smaller number if 127 times that would
+ * overflow. */
 static float scale_of(float most)
 {
     const float s = most / (float)MOST;
     return s * (float)MOST > FLT_MAX ? nextafterf(s, 0) : s;
 }
 
-static void make_scales(const whole_job *j, int64_t n, float *s)
+static void make_scales(const i8_job *j, int64_t n, float *s)
 {
     if (j->q->compat == LB_COMPAT_EFORMER) {
         const float tiny = j->d == LB_F16 ? 0x1p-14f : FLT_MIN;
@@ -280,9 +282,9 @@ static void make_scales(const whole_job *j, int64_t n, float *s)
     }
 }
 
-/* What is stored by now to what elements are divided by, or multiplied with.
+/* Converts stored scales to what elements are divided by, or multiplied with.
  * All codes of a group whose scale is 0 are 0. */
-static void to_factors(const whole_job *j, int64_t n, float *f)
+static void to_factors(const i8_job *j, int64_t n, float *f)
 {
     for (int64_t i = 0; i < n; i++) {
         const float v = f[i];
@@ -297,9 +299,9 @@ static void to_factors(const whole_job *j, int64_t n, float *f)
     }
 }
 
-/* Phases of their own, for SOME scales: those that stand there made of what was
- * found, and inverted in the end. */
-static void do_scales(const whole_job *j)
+/* Separate phases, for SOME scales per unit: converts maxima to scales, and at
+ * the end inverts them. */
+static void do_scales(const i8_job *j)
 {
     const lb_work *w = j->work;
     const int64_t size = lb_size(w->out->store->part[SCALE].a);
@@ -316,10 +318,10 @@ static void do_scales(const whole_job *j)
     }
 }
 
-/* ---- numbers ------------------------------------------------------------ */
+/* ---- values -------------------------------------------------------------- */
 
-/* What bitsandbytes does before anything else. */
-static void to_half(const whole_job *j, int64_t first, int64_t n, float *x)
+/* bitsandbytes converts its input to f16 first. */
+static void to_half(const i8_job *j, int64_t first, int64_t n, float *x)
 {
     lb_round_run(LB_F16, n, x);
     for (int64_t i = 0; i < n; i++) {
@@ -330,7 +332,7 @@ static void to_half(const whole_job *j, int64_t first, int64_t n, float *x)
     }
 }
 
-static const float *look(const whole_job *j, int64_t first, int64_t n)
+static const float *look(const i8_job *j, int64_t first, int64_t n)
 {
     if (!lb_config_is_bnb(j->q))
         return (j->work->phase == PUT ? lb_source_again : lb_source_peek)(
@@ -340,11 +342,10 @@ static const float *look(const whole_job *j, int64_t first, int64_t n)
     return j->x;
 }
 
-/* ---- groups that lie together ------------------------------------------- */
+/* ---- contiguous groups --------------------------------------------------- */
 
-/* Codes of n elements, from f for each g of them. */
-static void put_groups(const whole_job *j, const float *x, int64_t n,
-                       int8_t *code)
+/* Codes of n elements; f has a factor per g of them. */
+static void put_groups(const i8_job *j, const float *x, int64_t n, int8_t *code)
 {
     const int64_t g = j->c.g;
     if (g >= 64) {
@@ -358,9 +359,9 @@ static void put_groups(const whole_job *j, const float *x, int64_t n,
     j->kernel->whole_each(j->how, x, n, j->e, code);
 }
 
-static void do_piece(const whole_job *j, int64_t row, int64_t at)
+static void do_piece(const i8_job *j, int64_t row, int64_t at)
 {
-    const whole_cuts *c = &j->c;
+    const i8_cuts *c = &j->c;
     const int64_t n = least(c->cols - at, c->piece), first = row * c->cols + at;
     const int64_t entry = row * c->each + at / c->g, groups = ceil_div(n, c->g);
     const float *x = look(j, first, n);
@@ -377,9 +378,9 @@ static void do_piece(const whole_job *j, int64_t row, int64_t at)
         s[i] = 1.0f / s[i];
 }
 
-static void do_groups(const whole_job *j)
+static void do_groups(const i8_job *j)
 {
-    const whole_cuts *c = &j->c;
+    const i8_cuts *c = &j->c;
     const int64_t end = least(j->work->hi * c->unit, c->rows * c->pieces);
     for (int64_t i = j->work->lo * c->unit; i < end; i++)
         do_piece(j, i / c->pieces, i % c->pieces * c->piece);
@@ -387,22 +388,22 @@ static void do_groups(const whole_job *j)
 
 /* ---- phases ------------------------------------------------------------- */
 
-/* Elements of a row that have one scale, or one each: all that belong to f. */
+/* Elements of a row that have one scale, or one each; all of these are in f. */
 typedef struct {
     const float *x;
-    int64_t first, n;       /* in the array */
+    int64_t first, n;       /* index in the array; number */
     int64_t entry, entries; /* 1, or n */
-} whole_run;
+} i8_run;
 
-/* What was found for f goes where it belongs. */
-static void let_go(whole_job *j)
+/* Stores the maxima in f. */
+static void let_go(i8_job *j)
 {
     for (int64_t i = 0; i < j->holds; i++)
         raise_to(j, j->held + i, j->f[i]);
     j->holds = 0;
 }
 
-static void find(whole_job *j, const whole_run *r)
+static void find(i8_job *j, const i8_run *r)
 {
     if (j->held != r->entry || j->holds != r->entries) {
         let_go(j);
@@ -420,7 +421,7 @@ static void find(whole_job *j, const whole_run *r)
     j->f[0] = most > j->f[0] ? most : j->f[0];
 }
 
-static void put(whole_job *j, const whole_run *r)
+static void put(i8_job *j, const i8_run *r)
 {
     int8_t *code = j->codes + r->first;
     if (j->held != r->entry || j->holds != r->entries) {
@@ -435,26 +436,27 @@ static void put(whole_job *j, const whole_run *r)
         j->kernel->whole(j->how, r->x, r->n, j->f[0], code);
 }
 
-/* n elements of a row from `at` on; entry: of the row's first scale. */
-static void use(whole_job *j, const float *x, int64_t first, int64_t at,
-                int64_t n, int64_t entry)
+/* Processes n elements of a row, starting at `at`; entry: index of the row's
+ * first scale. */
+static void use(i8_job *j, const float *x, int64_t first, int64_t at, int64_t n,
+                int64_t entry)
 {
-    void (*const one)(whole_job *, const whole_run *) =
+    void (*const one)(i8_job *, const i8_run *) =
         j->work->phase == FIND ? find : put;
     const int64_t g = j->c.g;
     if (g == 1) {
-        one(j, &(whole_run){x, first, n, entry + at, n});
+        one(j, &(i8_run){x, first, n, entry + at, n});
         return;
     }
     for (int64_t i = 0, m; i < n; i += m) {
         m = least(g - (at + i) % g, n - i);
-        one(j, &(whole_run){x + i, first + i, m, entry + (at + i) / g, 1});
+        one(j, &(i8_run){x + i, first + i, m, entry + (at + i) / g, 1});
     }
 }
 
-static void do_strips(whole_job *j)
+static void do_strips(i8_job *j)
 {
-    const whole_cuts *c = &j->c;
+    const i8_cuts *c = &j->c;
     for (int64_t u = j->work->lo; u < j->work->hi; u++) {
         const int64_t at = u % c->pieces * c->piece;
         const int64_t n = least(c->cols - at, c->piece);
@@ -469,8 +471,8 @@ static void do_strips(whole_job *j)
     }
 }
 
-/* The rows of a tile, in the array's own axes. */
-static void use_tile(whole_job *j, const int64_t *lo, const int64_t *n)
+/* Processes the rows of a tile, in the array's own axes. */
+static void use_tile(i8_job *j, const int64_t *lo, const int64_t *n)
 {
     const lb_store *s = j->work->out->store;
     const lb_part *part = &s->part[SCALE];
@@ -499,7 +501,7 @@ static void use_tile(whole_job *j, const int64_t *lo, const int64_t *n)
     }
 }
 
-static void do_tiles(whole_job *j)
+static void do_tiles(i8_job *j)
 {
     const lb_work *w = j->work;
     const lb_array *in = w->call->in[0];
@@ -512,9 +514,9 @@ static void do_tiles(whole_job *j)
     }
 }
 
-void lb_whole_encode(const lb_work *w)
+void lb_i8_encode(const lb_work *w)
 {
-    whole_job j = job_of(w);
+    i8_job j = job_of(w);
     if (j.c.way == GROUPS) {
         do_groups(&j);
     } else if (w->phase == MAKE || w->phase == INVERT) {
@@ -528,9 +530,9 @@ void lb_whole_encode(const lb_work *w)
     }
 }
 
-/* The largest |x| of a group is that of all its slices. Numbers that are not
- * negative have the order of their bits. */
-bool lb_whole_meet(const lb_work *w)
+/* max |x| of a group is over all its slices. Non-negative floats are ordered
+ * like their bits. */
+bool lb_i8_meet(const lb_work *w)
 {
     const lb_array *scale = w->out->store->part[SCALE].a;
     const bool wide = scale->dtype == LB_F32;
