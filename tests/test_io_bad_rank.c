@@ -18,7 +18,7 @@ static void say(bool ok, const char *what, const char *why)
     pthread_mutex_unlock(&checking);
 }
 
-/* What is wrong with the file of the last rank. */
+/* The defect of the last rank's file. */
 typedef enum { SHORTENED, NO_HEADER, EMPTY, MISSING, FAULTS } fault;
 static const char *const fault_name[FAULTS] = {"shortened", "no header",
                                                "empty", "missing"};
@@ -39,7 +39,7 @@ static bool spoil(const char *path, fault how)
     }
 }
 
-/* Each rank has a file of its own, the last one a bad one. */
+/* Each rank has its own file; the last one is bad. */
 static bool write_own(lb_ctx *cx, const char *path)
 {
     lb_array *w =
@@ -73,7 +73,7 @@ static int ranks(lb_comm *c, void *user)
     lb_mesh *mesh = lb_mesh_open(cx, c, axes, NULL);
     say(scratch_file(path) && write_own(cx, path) && (!odd || spoil(path, how)),
         "files", lb_error(cx));
-    /* As a program goes on that looks at its errors at the end. */
+    /* Continues like a program that checks for errors at the end only. */
     lb_array *w = lb_load(cx, path, "w");
     lb_array *slice = w ? lb_shard(cx, mesh, w, "P(x)") : NULL;
     lb_array *sum = slice ? lb_reduce_sum(cx, slice, NULL) : NULL;

@@ -36,7 +36,8 @@ static void make_source(void)
         {.name = "signs", .array = lb_sign(cx, normal(32, 256, 4, 1))},
         {.name = "bf16",
          .array = lb_convert(cx, normal(64, 256, 5, 2), LB_BF16)},
-        /* Rows that no GGUF type takes, and rows that only some take. */
+        /* Row lengths that no GGUF type accepts, and some that only certain
+         * types accept. */
         {.name = "odd", .array = normal(50, 75, 6, 1)},
         {.name = "rows96", .array = normal(64, 96, 7, 1)},
     };
@@ -94,7 +95,7 @@ static void hold_against(const char *kind, const result *one, int n,
             fprintf(stderr, "%s, %g bits: %llu bytes, error %g; %s: %llu, %g\n",
                     kind, bits, (unsigned long long)r.nbytes, r.error, name[i],
                     (unsigned long long)one[i].nbytes, one[i].error);
-        /* If the type fits, the result is at least as exact. */
+        /* If the type fits, the result is at least as accurate. */
         CHECK(8 * (double)one[i].nbytes > bits * r.elements ||
               r.error <= one[i].error);
     }
@@ -208,7 +209,7 @@ static uint64_t file_size(void)
     return stat(out, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* At the size of a file in one type: no larger, header included. */
+/* At the size of a file in one type: no larger, including the header. */
 static void test_file_size(const char *kind, const char *format)
 {
     result one, r;

@@ -67,7 +67,7 @@ static void test_formats(lb_ctx *cx)
             }
 }
 
-/* Squares of these leave f32 at either end. */
+/* Squares of these overflow or underflow f32. */
 static void test_range(lb_ctx *cx)
 {
     static const double scale[] = {1e-30, 1e-12, 1e12, 1e25};
@@ -98,7 +98,7 @@ static void test_special(lb_ctx *cx)
     CHECK(lb_compare(cx, lb_from(cx, LB_F32, LB_SHAPE(300), x),
                      lb_from(cx, LB_F32, LB_SHAPE(300), y), &d));
     CHECK(d.apart == 2 && d.nonfinite == 2 && d.n == 300);
-    /* Such pairs are counted, and the errors are those of the others. */
+    /* Such pairs are counted and excluded from the errors. */
     CHECK(lb_difference_nrmse(&d) == 0 && lb_difference_cosine(&d) == 1);
     y[7] = 14;
     d = (lb_difference){0};
@@ -115,7 +115,7 @@ static void test_special(lb_ctx *cx)
                      lb_full(cx, LB_F32, LB_SHAPE(9), 2), &d));
     CHECK(isinf(lb_difference_nrmse(&d)) && lb_difference_cosine(&d) == 0);
     CHECK(d.max == 2);
-    /* Integers that f32 cannot hold. */
+    /* Integers that f32 cannot represent. */
     const int64_t big[] = {(int64_t)1 << 40, 5};
     const int64_t next[] = {((int64_t)1 << 40) + 1, 5};
     d = (lb_difference){0};
@@ -141,7 +141,7 @@ static void test_threads(void)
             lb_difference d = {0};
             lb_ctx *cx =
                 lb_open(&(lb_options){.threads = 1 + t % 3, .isa = isa[t / 3]});
-            if (!cx) continue; /* a level that this machine has not */
+            if (!cx) continue; /* a level that this machine lacks */
             lb_array *a = lb_random_normal(cx, (lb_key){4, 4}, LB_BF16,
                                            LB_SHAPE(2300, 2111));
             CHECK(lb_compare(
@@ -155,7 +155,7 @@ static void test_threads(void)
     }
 }
 
-/* Two ranks that hold a half of each array, next to both in one place. */
+/* Two ranks with half of each array, against both halves in one process. */
 static int rank_of_two(lb_comm *comm, void *user)
 {
     lb_difference whole = {0}, *d = user;

@@ -14,7 +14,7 @@
 static lb_ctx *cx;
 static char out[SCRATCH_MAX], back[SCRATCH_MAX];
 
-/* Each array of b is what it is in a, in dtype if that is one. */
+/* Each array of b equals that of a, converted to dtype if dtype is valid. */
 static void check_same(const char *a, const char *b, lb_dtype dtype,
                        const char *format)
 {
@@ -55,7 +55,7 @@ static void test_others(void)
         o.dtype = LB_F32;
         CHECK(lb_convert_file(cx, file[i], out, &o));
         check_same(file[i], out, LB_F32, "dense");
-        o.keep = true; /* to our own layout, codes as they are */
+        o.keep = true; /* to the native layout, with unchanged codes */
         o.dtype = LB_NO_DTYPE;
         CHECK(lb_convert_file(cx, file[i], out, &o));
         check_same(file[i], out, LB_NO_DTYPE, NULL);
@@ -124,7 +124,7 @@ static void test_round_trips(void)
         CHECK(lb_convert_file(cx, out, back, &o));
         check_same(out, back, LB_NO_DTYPE, NULL);
     }
-    /* Nothing is written where something is wrong. */
+    /* Nothing is written if there is an error. */
     lb_convert_options o = {.dtype = LB_I8};
     CHECK(!lb_convert_file(cx, out, back, &o));
     CHECK(strstr(lb_error(cx), "i8 is no float dtype"));

@@ -23,7 +23,7 @@ static void say(bool ok, const char *what, const io_file *g, size_t at,
         fprintf(stderr, "damage: %s: %s, %zu: %s\n", what, g->path, at, why);
 }
 
-/* A refusal is about the content, has its sentence, and leaves nothing. */
+/* A refusal has the right status and a message, and leaks nothing. */
 static void expect_refusal(lb_ctx *cx, size_t before, const io_file *g,
                            size_t at)
 {
@@ -36,7 +36,7 @@ static void expect_refusal(lb_ctx *cx, size_t before, const io_file *g,
     say(lb_bytes_peak(cx) < MEMORY_MOST, "memory", g, at, "too much of it");
 }
 
-/* Reads all of it; what it holds may be anything. */
+/* Reads all of it; the content may be anything. */
 static void read_all(lb_ctx *cx, lb_reader *r)
 {
     static uint8_t buffer[1 << 16];
@@ -60,7 +60,7 @@ static void read_all(lb_ctx *cx, lb_reader *r)
 
 /* ---- cut ----------------------------------------------------------------- */
 
-/* Where the last tensor of a GGUF file ends; n: it has none. */
+/* The end of the last tensor of a GGUF file; n if there is none. */
 static size_t end_of_tensors(lb_ctx *cx, const uint8_t *bytes, size_t n)
 {
     size_t end = 0;
@@ -74,9 +74,9 @@ static size_t end_of_tensors(lb_ctx *cx, const uint8_t *bytes, size_t n)
     return end ? end : n;
 }
 
-/* JSON may be without the newline at its end, and a GGUF file without the zeros
- * that pad its last tensor, or its header if it has no tensors (a u64 at byte
- * 8). */
+/* JSON is valid without its final newline, and a GGUF file without the padding
+ * after its last tensor, or after its header if it has no tensors (a u64 at
+ * byte 8). */
 static bool may_open(const io_file *g, const uint8_t *bytes, size_t n,
                      size_t end, size_t cut)
 {
@@ -99,7 +99,7 @@ static void cut_everywhere(lb_ctx *cx, const io_file *g, const uint8_t *bytes,
         strcmp(g->kind, "gguf") == 0 ? end_of_tensors(cx, bytes, n) : n;
     const size_t before = lb_bytes_in_use(cx);
     for (size_t cut = n; cut-- > 0;) {
-        uint8_t *some = malloc(cut ? cut : 1); /* for the sanitizer to see */
+        uint8_t *some = malloc(cut ? cut : 1); /* for the sanitizer to check */
         memcpy(some, bytes, cut);
         const bool may = may_open(g, bytes, n, end, cut);
         lb_reader *r = lb_reader_open_file(
@@ -111,7 +111,7 @@ static void cut_everywhere(lb_ctx *cx, const io_file *g, const uint8_t *bytes,
 
         CHECK_EQ_I(ftruncate(fd, (off_t)cut), 0);
         r = lb_reader_open(cx, path, &(lb_read_options){.no_map = true});
-        lb_clear(may ? cx : NULL); /* no shards are beside it */
+        lb_clear(may ? cx : NULL); /* there are no shards next to it */
         say(may || !r, "opened", g, cut, "though it is cut");
         lb_reader_close(r);
         if (!r && !may) expect_refusal(cx, before, g, cut);
@@ -119,7 +119,7 @@ static void cut_everywhere(lb_ctx *cx, const io_file *g, const uint8_t *bytes,
     close(fd);
 }
 
-/* It was whole when it was opened and is not when it is read. */
+/* It is truncated between opening and reading. */
 static void cut_later(lb_ctx *cx)
 {
     const int fd = memfd_create("later", 0);
@@ -149,7 +149,7 @@ static uint32_t draw(uint32_t *state)
     return *state >> 8;
 }
 
-/* A bit, a byte, a byte that is often special, or a run of bytes. */
+/* A bit, a byte, a byte with a special value, or a run of bytes. */
 static void damage(uint8_t *bytes, size_t n, uint32_t *state)
 {
     static const uint8_t special[] = {0, 1, 0x7f, 0x80, 0xff, '"', '{', '9'};

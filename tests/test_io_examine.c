@@ -5,7 +5,7 @@
 #include "check.h"
 #include "lowbit_io.h"
 
-enum { N = 300000 }; /* more than a piece */
+enum { N = 300000 }; /* more than a chunk */
 
 static void test_numbers(lb_ctx *cx)
 {
@@ -28,7 +28,7 @@ static void test_numbers(lb_ctx *cx)
     CHECK(!lb_findings_sound(&f) && f.finite == N - 3);
     CHECK(f.inf.n == 2 && f.inf.first == 7);
     CHECK(f.nan.n == 1 && f.nan.first == 299999);
-    /* f64 and integers that f32 cannot hold */
+    /* f64 and integers that f32 cannot represent */
     const int64_t big[] = {((int64_t)1 << 40) + 1, 0};
     f = (lb_findings){0};
     CHECK(lb_examine(cx, lb_from(cx, LB_I64, LB_SHAPE(2), big), &f));
@@ -39,7 +39,8 @@ static void test_numbers(lb_ctx *cx)
     CHECK(!lb_examine(cx, NULL, &f) && !lb_findings_sound(NULL));
 }
 
-/* Ternary bits 3 are no code; the second byte of the second row has them. */
+/* Ternary bits 3 are an invalid code; the second byte of the second row has
+ * them. */
 static void test_codes(lb_ctx *cx)
 {
     const lb_quant_config c = {.format = "ternary", .scale = LB_SCALE_TENSOR};
@@ -55,7 +56,7 @@ static void test_codes(lb_ctx *cx)
         lb_full(cx, LB_F32, lb_shape_of(lb_component(cx, q, "scale")), -0.5)};
     const char *const name[] = {"codes", "scale"};
     lb_array *bad = lb_from_parts(cx, &c, LB_SHAPE(2, 8), NULL, name, part, 2);
-    bytes[3] = 0xff; /* which from_parts would have refused */
+    bytes[3] = 0xff; /* which lb_from_parts would refuse */
     f = (lb_findings){0};
     CHECK(lb_examine(cx, bad, &f) && !lb_findings_sound(&f));
     CHECK(f.code.n == 4 && f.code.first == 12);
@@ -75,7 +76,7 @@ static void test_scales(lb_ctx *cx)
     CHECK(f.inf.n == 32 && f.inf.first == 64 && f.nan.n == 32);
 }
 
-/* Those that divide: of zeros it is infinite, and 0 is none. */
+/* Inverse scales: infinite for zeros; 0 is invalid. */
 static void test_divisors(lb_ctx *cx)
 {
     const float scale[4] = {2, INFINITY, 0, -1};

@@ -96,8 +96,8 @@ static bool from_many(const char *path, bool verify)
 static const struct job {
     const char *name;
     bool (*run)(const char *path, bool verify);
-    const char *inside; /* a directory, that had this */
-    bool sums;          /* it is read back */
+    const char *inside; /* a directory that contained this */
+    bool sums;          /* the output is read back */
 } jobs[] = {
     {"file", to_file, NULL, true},
     {"gguf", to_gguf, NULL, true},
@@ -112,7 +112,7 @@ static const struct job {
 };
 enum { JOBS = sizeof jobs / sizeof *jobs };
 
-/* The name decides what merge writes: a file or a directory. */
+/* The name decides whether merge writes a file or a directory. */
 static scratch_path at(const struct job *j, const char *name, const char *more)
 {
     char full[64];
@@ -146,7 +146,7 @@ static bool same(const struct job *j, const char *a, const char *b)
     return n > 0 && files_of(b, a) == n;
 }
 
-/* At old and at out: what is to be replaced. */
+/* Creates what is to be replaced, at old and at out. */
 static void put_old(const struct job *j, const char *path)
 {
     char inside[1024];
@@ -185,8 +185,8 @@ static void law_of_failure(const struct job *j, const fault_plan *was)
         "next bytes");
 }
 
-/* One bad call after the other until there are no more. How many of them led
- * to an error, if not NULL. */
+/* Fails one call after the other until the job makes no more. Counts the calls
+ * that led to an error, if not NULL. */
 static long each_call(const struct job *j, fault_plan plan, long *errors)
 {
     bool done = true;
@@ -237,7 +237,7 @@ static long test_job(const struct job *j)
     return n;
 }
 
-/* A model of one file and two more. */
+/* A model of one file and two other files. */
 static void make_model(void)
 {
     lb_array *w =
@@ -250,8 +250,8 @@ static void make_model(void)
     CHECK(scratch_put(in("model", "/tokenizer.json").s, "{}"));
 }
 
-/* An array that is looked at where it lies, several times: an error of any of
- * those reads is one of the job. */
+/* An array that is read in place several times: an error of any of those reads
+ * is an error of the job. */
 static void test_paged(void)
 {
     enum { STEP = 41 }; /* some of them */

@@ -46,7 +46,7 @@ static void add_text(const char *key, const char *text)
         sizeof((const uint8_t[]){__VA_ARGS__}))
 #define LEN(n) n, 0, 0, 0, 0, 0, 0, 0
 
-/* Bytes as they are in the file. What has no bytes has no literal. */
+/* Bytes as in the file. Empty ones have no literal. */
 static void add_scalars(void)
 {
     SCALAR("u8", LB_META_U8, 255);
@@ -156,7 +156,7 @@ static void test_round_trips(void)
         if (check_fails(io_same_bytes(in("t.gguf").s, in("back.gguf").s)))
             fprintf(stderr, "%s: other bytes\n", way[i][0]);
     }
-    /* From one to the other the texts stay as they are. */
+    /* The strings are the same in every container. */
     CHECK(convert("t.safetensors", "u.npz", "npz"));
     CHECK(convert("u.npz", "u.safetensors", "safetensors"));
     CHECK(convert("u.safetensors", "back.gguf", "gguf"));
@@ -164,7 +164,7 @@ static void test_round_trips(void)
     CHECK_EQ_S(lb_error(cx), "");
 }
 
-/* A decimal comma does not get into the file. */
+/* A decimal comma in the locale does not affect the file. */
 static void test_locale(void)
 {
     const bool comma = setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL;
@@ -174,7 +174,7 @@ static void test_locale(void)
     if (!comma) fprintf(stderr, "no locale with a decimal comma: not tried\n");
 }
 
-/* Texts by their names, as other programs find them. */
+/* Strings by name, as other programs find them. */
 static void test_readable(void)
 {
     lb_file *f = lb_file_open(cx, in("t.safetensors").s, NULL);
@@ -340,7 +340,7 @@ static void test_file_type(void)
         lb_file_close(f);
     }
     quantize("model.gguf", "q.gguf", NULL, 9);
-    check_types("q.gguf", 2, 7); /* the type that most weights got */
+    check_types("q.gguf", 2, 7); /* the type of most weights */
     /* Unchanged types leave the metadata as they were. */
     CHECK(convert("model.gguf", "same.gguf", "gguf"));
     CHECK(io_same_bytes(in("model.gguf").s, in("same.gguf").s));

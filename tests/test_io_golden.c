@@ -163,7 +163,7 @@ int main(int argc, char **argv)
             seen[k] |= lb_containers[k] == lb_container_named(g.kind);
     }
     CHECK(n > 30);
-    for (int k = 0; lb_containers[k]; k++) /* what is listed has files here */
+    for (int k = 0; lb_containers[k]; k++) /* every listed file exists */
         CHECK(seen[k]);
     test_shard_plans();
     test_index(cx);

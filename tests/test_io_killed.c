@@ -34,8 +34,8 @@ typedef struct trial {
     const lb_quant_config *qat;
     int threads;
     int64_t steps; /* until it ends */
-    long at;       /* the allocation that kills; 0: none does */
-    long call;     /* the call of the file system that does */
+    long at;       /* index of the allocation that kills; 0: none */
+    long call;     /* index of the file system call that kills */
     shared *seen;
 } trial;
 
@@ -70,7 +70,7 @@ static bool go_on(const trial *t, lb_ctx *cx, lb_optimizer *o, lb_array **p)
     return ok;
 }
 
-/* The whole life of a process; its exit status. */
+/* The life of one process; its exit status. */
 static int live(trial *t)
 {
     const lb_allocator a = {deadly_alloc, deadly_free, t};
@@ -89,7 +89,7 @@ static int live(trial *t)
     return !ok;
 }
 
-/* True if it was killed; else it is to have come to its end. */
+/* True if it was killed; otherwise it must have finished. */
 static bool run(trial *t)
 {
     int status = 0;
@@ -132,7 +132,7 @@ static void check_same(const char *path, const bytes *want)
     CHECK(got.n == want->n && !memcmp(got.at, want->at, got.n));
 }
 
-/* What a save that was killed leaves, beside the file. */
+/* What a killed save leaves next to the file. */
 static const char *partial_of(const char *path)
 {
     static char name[SCRATCH_MAX + 32];
@@ -148,8 +148,8 @@ static void clean(const char *path)
 
 /* ---- killing ------------------------------------------------------------- */
 
-/* At allocations that are drawn, until a process gets to the end: `most` is
- * enough for some steps. killed: how often, by what was being done. */
+/* At random allocations, until a process finishes: `most` is enough for some
+ * steps. killed: number of kills by activity. */
 static void at_allocations(trial *t, const bytes *want, long most,
                            uint64_t draw, long *killed)
 {
@@ -165,7 +165,7 @@ static void at_allocations(trial *t, const bytes *want, long most,
     }
     t->at = 0;
     check_same(t->path, want);
-    CHECK(access(partial_of(t->path), F_OK)); /* nothing is left over */
+    CHECK(access(partial_of(t->path), F_OK)); /* no other file is left */
 }
 
 static void write_file(const char *path, const bytes *from)
@@ -175,9 +175,9 @@ static void write_file(const char *path, const bytes *from)
     if (f) fclose(f);
 }
 
-/* At each call of the file system, from the one that opens a checkpoint to the
- * one that gives the last its name: there is a whole checkpoint at any time,
- * and the next process goes on from it. */
+/* At each file system call, from the one that opens a checkpoint to the one
+ * that renames the last: there is a complete checkpoint at any time, and the
+ * next process continues from it. */
 static void at_calls(trial *t, const bytes *before, const bytes *want,
                      long *killed)
 {

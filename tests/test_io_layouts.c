@@ -75,7 +75,7 @@ static void check_file(const char *path, const char *values, bool no_map,
     }
     CHECK_EQ_I(groups, 0);
     lb_file_close(f);
-    /* As they lie, each tensor is an array. */
+    /* Without a layout, each tensor is an array. */
     f = lb_file_open(cx, path, &(lb_file_options){.raw = true});
     CHECK_EQ_I(lb_file_count(f), f->r->n_tensors);
     lb_file_close(f);
@@ -106,7 +106,7 @@ static void test_files(void)
 
 /* ---- a file in memory ---------------------------------------------------- */
 
-/* "name dtype shape": bytes of it are `fill`, or the text that is given. */
+/* "name dtype shape": its bytes are `fill`, or the given text. */
 typedef struct piece {
     const char *name, *dtype, *shape;
     size_t size;
@@ -154,7 +154,7 @@ static lb_file *open_pieces(const piece *p, const char *meta,
         options ? options : &(lb_file_options){0});
 }
 
-/* say NULL: it opens, and its array `load`, if any, loads. */
+/* say NULL: the file opens, and its array `load`, if any, loads. */
 static void expect(const piece *p, const char *meta, const char *say,
                    const char *load, int line)
 {
@@ -181,7 +181,7 @@ static void expect(const piece *p, const char *meta, const char *say,
     "{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"bfloat16\", "   \
     "\"shape\": [2, 50]}"
 
-/* One part at a time is left out or changed; or what the blob says. */
+/* One part at a time is missing or changed; or the content of the blob. */
 static void test_bnb4(void)
 {
     static const piece good[PIECES] = {
@@ -263,7 +263,7 @@ static void test_bnb4(void)
     }
 }
 
-/* A tensor is part of one array. */
+/* A tensor belongs to one array only. */
 static void test_twice(void)
 {
     static const piece both[PIECES] = {
@@ -307,7 +307,7 @@ static void test_bitnet(void)
         {"w.weight", "U8", "1,4", 4, NULL},
         {"w.weight_scale", "F32", "1", 4, NULL},
     };
-    EXPECT(good, NULL, NULL, NULL); /* is listed .. */
+    EXPECT(good, NULL, NULL, NULL); /* is listed ... */
     EXPECT(good, NULL, "may be multiplied with its weight_scale", "w.weight");
     lb_file_options options = {.linear_class = "autobitlinear"};
     lb_file *f = open_pieces(good, NULL, &options);
@@ -327,7 +327,7 @@ static void test_bitnet(void)
     CHECK_EQ_I(lb_error_status(cx), LB_E_CONTENT);
     lb_clear(cx);
     lb_file_close(f);
-    /* Other programs have such names, and other numbers. */
+    /* Other programs use such names for other values. */
     memcpy(p, good, sizeof p);
     p[1] = (piece){"w.weight_scale", "F32", "4", 16, NULL};
     EXPECT(p, NULL, NULL, "w.weight_scale");
@@ -381,7 +381,7 @@ static void test_native(void)
          "codes of ternary is i8, not u8"},
         {ARRAY("int8", "[3,4]",
                PART("codes", "[1,1]") "," PART("scale", "[1,9]")),
-         NULL}, /* a block that is longer than a row */
+         NULL}, /* a block longer than a row */
         {ARRAY("int8", "[3,4]",
                OWN("codes", "[1,1]", "0") "," PART("scale", "[1,0]")),
          NULL},
@@ -406,7 +406,7 @@ static void test_native(void)
                strstr(rule[i].meta, "layout") ? "w" : "w.codes");
 }
 
-/* Parts of parts, of which there are more than a group has place for. */
+/* More nested parts than a group supports. */
 static void test_many_parts(void)
 {
     enum { LEAVES = 19 };
@@ -446,7 +446,7 @@ static void test_many_parts(void)
 #undef BEGIN
 }
 
-/* A description is text; GGUF has values of other kinds. */
+/* A descriptor is a string; GGUF has values of other types. */
 static void test_no_text(void)
 {
     static const int64_t dim[] = {4};
@@ -464,7 +464,7 @@ static void test_no_text(void)
     unlink(path);
 }
 
-/* An array and a tensor may not be called the same. */
+/* An array and a tensor with the same name. */
 static void test_names(void)
 {
     static const piece both[PIECES] = {
@@ -479,7 +479,7 @@ static void test_names(void)
 int main(void)
 {
     cx = lb_open(&(lb_options){.threads = 1});
-    test_files(); /* the context's lists have grown to what they need */
+    test_files(); /* the context's lists have reached their final size */
     const size_t before = lb_bytes_in_use(cx);
     lb_enter(cx);
     test_files();

@@ -17,7 +17,7 @@ static lb_ctx *cx;
 
 /* ---- the bytes of every array -------------------------------------------- */
 
-/* Element i of C order, of a tensor whose first axis is the fastest. */
+/* Element i in C order, of a tensor whose first axis is contiguous. */
 static int64_t fortran_place(const lb_tensor *t, int64_t i)
 {
     int64_t index[64], at = 0;
@@ -28,7 +28,7 @@ static int64_t fortran_place(const lb_tensor *t, int64_t i)
     return at;
 }
 
-/* Its bytes in C order, little-endian, by the reader and by hand. */
+/* Its bytes in C order, little-endian, from the reader and computed here. */
 static uint8_t *expected(lb_reader *r, const lb_tensor *t)
 {
     const size_t n = (size_t)t->size;
@@ -44,7 +44,7 @@ static uint8_t *expected(lb_reader *r, const lb_tensor *t)
     return turned;
 }
 
-/* What is stored behind a, as bytes in order. */
+/* The stored bytes of a, in order. */
 static bool has_bytes(lb_array *a, const uint8_t *want, size_t n)
 {
     if (!a) return false;
@@ -97,7 +97,7 @@ static void check_entry(lb_file *f, const lb_entry *e)
     for (int k = 0; k < e->rank; k++)
         CHECK_EQ_I(lb_dim(a, k), e->dim[k]);
     CHECK(has_bytes(a, want, (size_t)t->size));
-    /* A row of a block type with one axis is no whole number of bytes. */
+    /* A row of a block type with one axis is not an integer number of bytes. */
     if (e->rank > (strcmp(e->format, "dense") != 0)) check_rows(f, e, want);
     free(want);
 }
@@ -137,7 +137,8 @@ static void test_golden(void)
 
 /* ---- in place ------------------------------------------------------------ */
 
-/* Bytes that fit are not copied, and stay when file and context are gone. */
+/* Bytes in the right layout are not copied, and stay valid after file and
+ * context are closed. */
 static void test_in_place(void)
 {
     lb_ctx *other = lb_open(&(lb_options){.threads = 1});
@@ -147,7 +148,7 @@ static void test_in_place(void)
     const uint8_t *map = lb_reader_at(f->r, lb_reader_find(f->r, "float32_2"));
     CHECK(map && lb_data(a) == map);
     CHECK(lb_data(rows) == map + 8);
-    /* Bools are looked at, and copied. */
+    /* Bools are checked and copied. */
     CHECK(lb_data(lb_file_load(other, f, "bool_2")) !=
           lb_reader_at(f->r, lb_reader_find(f->r, "bool_2")));
     float want[6], got[6];
@@ -163,8 +164,8 @@ static void test_in_place(void)
 
 /* ---- what is refused ----------------------------------------------------- */
 
-/* A safetensors file with that header and n bytes of 2 behind it, and its path;
- * with a header of odd length the numbers lie unaligned. */
+/* A safetensors file with that header and n bytes of value 2, and its path;
+ * with a header of odd length the data is unaligned. */
 static const char *file_of(const char *header, int n)
 {
     static char path[SCRATCH_MAX];
@@ -223,7 +224,7 @@ static void test_refused(void)
     lb_file_close(NULL);
 }
 
-/* Unaligned numbers are copied, and right. */
+/* Unaligned data is copied correctly. */
 static void test_unaligned(void)
 {
     const char *path = file_of("{\"abc\":{\"dtype\":\"I32\",\"shape\":[2],"
@@ -235,7 +236,7 @@ static void test_unaligned(void)
     unlink(path);
 }
 
-/* Bytes that are asked for wrongly, by layouts and by others. */
+/* Invalid requests for bytes, from layouts and other callers. */
 static void test_ranges(void)
 {
     uint8_t room[32];
@@ -256,7 +257,7 @@ static void test_ranges(void)
 int main(void)
 {
     cx = lb_open(&(lb_options){.threads = 1});
-    test_golden(); /* the context's lists have grown to what they need */
+    test_golden(); /* the context's lists have reached their final size */
     const size_t before = lb_bytes_in_use(cx);
     lb_enter(cx);
     test_golden();

@@ -20,9 +20,9 @@ typedef struct weight {
 typedef struct model {
     const char *config;
     weight weight[MOST];
-    int rows[MOST];         /* of 64 numbers each; 0: 32 */
-    const char *skip[MOST]; /* in this order; none: null, or for BitNet .. */
-    const char *bitnet;     /* .. this alone */
+    int rows[MOST];         /* of 64 values each; 0: 32 */
+    const char *skip[MOST]; /* in this order; none: null, or for BitNet ... */
+    const char *bitnet;     /* ... this alone */
 } model;
 
 #define EMBEDDING "embedding"
@@ -37,23 +37,23 @@ static const model models[] = {
                 {"model.layers.0.mlp.up_proj.weight", ""},
                 {"lm_head.weight", "output head"}},
      .bitnet = "lm_head"},
-    /* The head is not in the file: it is the embedding. */
+    /* There is no head in the file: it is tied to the embedding. */
     {.config = "{\"model_type\": \"llama\", \"tie_word_embeddings\": true}",
      .weight = {{"model.embed_tokens.weight", EMBEDDING},
                 {"model.layers.0.mlp.up_proj.weight", ""}},
      .skip = {"lm_head", MORE}},
-    /* One that is loaded under another name. */
+    /* Loaded under another name. */
     {.config = "{\"model_type\": \"gpt_neox\"}",
      .weight = {{"embed_out.weight", "output head"},
                 {"gpt_neox.embed_in.weight", EMBEDDING},
                 {"gpt_neox.layers.0.mlp.dense.weight", ""}},
      .skip = {"gpt_neox.embed_in", "embed_out", "lm_head", MORE}},
-    /* The last layer, which a loader without a list leaves as it is. */
+    /* The last layer, which loaders without a list keep as float. */
     {.config = "{\"model_type\": \"llama\"}",
      .weight = {{"model.layers.0.mlp.up_proj.weight", ""},
                 {"score.weight", "output head"}},
      .skip = {"score", "lm_head", MORE}},
-    /* A packed layer's name ends like one that could be a head's. */
+    /* The name of a packed layer ends like that of a head. */
     {.config = "{}",
      .weight = {{"model.blocks.0.proj_out.weight", ""},
                 {"model.embed_positions.weight", EMBEDDING}},
@@ -76,14 +76,14 @@ static const model models[] = {
                 {"shared.weight", EMBEDDING}},
      .skip = {BIAS, "encoder.block.0.layer.1.DenseReluDense.wo", "shared",
               "lm_head", MORE}},
-    /* A model in a model is of a kind, too. */
+    /* A nested model has a kind of its own. */
     {.config = "{\"model_type\": \"blip-2\", \"text_config\": "
                "{\"x\": [{}], \"model_type\": \"t5\"}, \"model_type_\": 1}",
      .weight = {{"language_projection.weight", ""},
                 {"text.wo.weight",
                  "kept in f32 by its loader, not loaded packed"}},
      .skip = {"text.wo", "lm_head", MORE}},
-    /* Small layers are packed as large ones; what is none is not. */
+    /* Small layers are packed like large ones; other tensors are not. */
     {.config = "{\"model_type\": \"qwen2_moe\"}",
      .weight = {{"lm_head.weight", "output head"},
                 {"model.layers.0.mixer.table", "tiny"},
@@ -99,7 +99,7 @@ static const model models[] = {
 };
 enum { N_MODELS = sizeof models / sizeof *models };
 
-/* Of these nothing is packed, and nothing need be said. */
+/* Nothing is packed in these, so nothing is listed. */
 static const struct {
     const char *type, *name, *why;
 } whole[] = {

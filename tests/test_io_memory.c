@@ -15,7 +15,7 @@ static meter m;
 static char scratch[SCRATCH_MAX];
 static char partial[SCRATCH_MAX + 16];
 
-/* Lists a file and loads what can be loaded. */
+/* Lists a file and loads every array that is supported. */
 static bool load_all(lb_ctx *cx, const char *path)
 {
     lb_file *f = lb_file_open(cx, path, NULL);
@@ -32,7 +32,7 @@ static bool load_all(lb_ctx *cx, const char *path)
     return ok;
 }
 
-/* Saves what a file holds in the layout that twin names. */
+/* Saves the arrays of a file in the layout named by twin. */
 static bool save_all(lb_ctx *cx, const io_file *g)
 {
     lb_planned list[32] = {0};

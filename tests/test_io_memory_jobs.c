@@ -41,7 +41,7 @@ static bool nested(lb_ctx *cx)
     return quantize(cx, &o);
 }
 
-/* More than fits: in pieces .. */
+/* Larger than the memory limit: in chunks ... */
 static bool pieces(lb_ctx *cx)
 {
     const lb_quantize_options o = {
@@ -49,7 +49,7 @@ static bool pieces(lb_ctx *cx)
     return quantize(cx, &o);
 }
 
-/* .. or looked at where it lies. */
+/* ... or read in place. */
 static bool paged(lb_ctx *cx)
 {
     const lb_quantize_options o = {
@@ -122,7 +122,7 @@ static bool directory(lb_ctx *cx)
     return lb_quantize_file(cx, in("model").s, in("dir").s, &o);
 }
 
-/* Files of two ranks; the mesh's axis cuts what it can. */
+/* Files of two ranks; the mesh's axis splits the arrays that it can. */
 static bool cut(lb_ctx *cx, const char *from, const char *to)
 {
     lb_rules *r = lb_rules_open(cx);
@@ -205,7 +205,7 @@ static const struct job {
 
 /* ---- the law ------------------------------------------------------------- */
 
-/* A file with a word in it, or a directory with such a file, which any job may
+/* A file with one word, or a directory with such a file, which any job may
  * replace. */
 static scratch_path old_file(const char *to)
 {

@@ -68,8 +68,7 @@ enum { N = sizeof arrays / sizeof *arrays };
 static const char config_text[] = "{\n  \"dtype\": \"bfloat16\",\n"
                                   "  \"model_type\": \"test\"\n}\n";
 
-/* What it becomes with arrays in our own layout, which transformers must
- * refuse. */
+/* With arrays in the native layout, which transformers must refuse. */
 #define OWN_CONFIG                                                             \
     "\"quantization_config\": {\n    \"lowbit\": {\n      \"layout\": "        \
     "\"native\",\n      \"version\": \"" LB_VERSION_STRING "\"\n    }\n  }"
@@ -121,7 +120,7 @@ typedef struct seen {
     char why[N][64];
     int64_t stop_at;
     double dd;
-    const char *intrudes; /* where a file turns up meanwhile */
+    const char *intrudes; /* where another file appears meanwhile */
 } seen;
 
 static void note(void *user, const lb_written *w)
@@ -175,7 +174,7 @@ static void check_arrays(const char *dir, const lb_quant_config *config,
     CHECK_EQ_S(lb_error(cx), "");
 }
 
-/* A shard can be read by itself: it describes its own arrays, and no others. */
+/* A shard can be read by itself: it describes its own arrays only. */
 static void check_shards(const char *dir, const seen *s)
 {
     const size_t prefix = strlen(LB_DESCRIPTION);
@@ -195,8 +194,8 @@ static void check_shards(const char *dir, const seen *s)
     }
 }
 
-/* What is somebody's is not lost: in a directory that has the partial one's
- * name, and in the old one, if it comes to it while a job runs. */
+/* Files of others are not lost: neither in a directory with the name of the
+ * partial one, nor in the old one if they appear while a job runs. */
 static void test_strangers(void)
 {
     seen s = {0};
@@ -219,7 +218,7 @@ static void test_strangers(void)
     check_file("native", "thesis.txt", "x");
     CHECK(unlink(in("native", "thesis.txt").s) == 0);
     check_arrays("native", &nf4, &s);
-    /* All that was made is still there, and need not be made again. */
+    /* The complete output still exists and need not be made again. */
     s = (seen){0};
     o.resume = true;
     CHECK(lb_quantize_file(cx, from.s, to.s, &o));
@@ -248,7 +247,7 @@ static void test_native(void)
     check_file("native", "2_Dense/model.safetensors", "weights of its own");
     CHECK(!is_there("native", ".cache") && !is_there("native.partial", ""));
     CHECK(!is_there("native", ".lowbit-job"));
-    /* Over itself, over something else, over its like. */
+    /* Replaces itself, something else, a similar directory. */
     CHECK(!lb_quantize_file(cx, in("native", "").s, in("native", "").s, &o));
     CHECK(strstr(lb_error(cx), "only dense arrays"));
     lb_clear(cx);
@@ -274,7 +273,7 @@ static void test_loaded(void)
     CHECK(lb_quantize_file(cx, in("model", "").s, in("bnb", "").s, &o));
     CHECK_EQ_S(s.why[1], "not a matrix, not loaded packed");
     check_arrays("bnb", &nf4, &s);
-    /* The router's name is the begin of a packed layer's. */
+    /* The router's name is a prefix of a packed layer's. */
     check_file(
         "bnb", "config.json",
         "{\n  \"dtype\": \"bfloat16\",\n  \"model_type\": \"test\",\n"
@@ -291,8 +290,8 @@ static void test_loaded(void)
         "    \"llm_int8_threshold\": 6.0,\n"
         "    \"load_in_4bit\": true,\n    \"load_in_8bit\": false,\n"
         "    \"quant_method\": \"bitsandbytes\"\n  }\n}\n");
-    /* Weights that their configuration calls quantized, and are not, can only
-     * become what it says; an empty one says nothing. */
+    /* Weights that the configuration lists as quantized, but are float, must be
+     * quantized that way; an empty configuration has no effect. */
     put_file("model", "config.json",
              "{\"quantization_config\": {\"quant_method\": \"bitnet\"}, "
              "\"x\": 2}");
@@ -365,7 +364,7 @@ static void test_resume(void)
         CHECK(!is_there("again.partial", ""));
         remove_dir("again");
     }
-    /* Of another job nothing is taken up. */
+    /* A partial output of another job is not resumed. */
     o.config.block_size = 32;
     stop_after(6, o);
     o.config.block_size = 0;
@@ -380,7 +379,7 @@ static void test_resume(void)
     CHECK(lb_quantize_file(cx, in("model", "").s, in("again", "").s, &o));
     CHECK(s.resumed == 0 && same_as("again", lb_shard_name(0, 2).s));
     remove_dir("again");
-    /* What an earlier run did not measure is measured, if it is asked for. */
+    /* Errors that an earlier run did not measure are measured on request. */
     seen all = {0};
     o.measure = true;
     o.done_user = &all;
@@ -395,7 +394,7 @@ static void test_resume(void)
     CHECK(s.resumed == 6 && all.dd > 0 && s.dd == all.dd);
 }
 
-/* An error in the middle leaves what was there, and nothing else. */
+/* An error in the middle keeps the old files and leaves no others. */
 static void test_error(void)
 {
     seen s = {0};
@@ -410,7 +409,7 @@ static void test_error(void)
     put_file("model", "config.json", config_text);
 }
 
-/* config.json is what Python's json writes; and not endless. */
+/* config.json is formatted like Python's json; its size is limited. */
 static void test_config(void)
 {
 #define ODD                                                                    \
@@ -447,7 +446,7 @@ static void keep_text(void *user, const char *text)
     snprintf(user, 256, "%s", text);
 }
 
-/* Quantizes without a layout: which is chosen, and why. */
+/* Without --layout: the layout that is chosen, and why. */
 static void chosen(const lb_quantize_options *how, const char *layout,
                    const char *why)
 {
@@ -496,7 +495,7 @@ static void test_chosen(void)
     o.target_bits = 10;
     chosen(&o, "native", ONLY ": a target mixes types");
     o.target_bits = 0;
-    o.strict = true; /* an array of rank 3 cannot be bitsandbytes' */
+    o.strict = true; /* bitsandbytes has no arrays of rank 3 */
     chosen(&o, "native",
            ONLY ", instead of bnb: it cannot store every array that was asked "
                 "for");

@@ -14,7 +14,7 @@
 
 static lb_ctx *cx;
 
-/* A copy of a golden archive, to be changed. */
+/* A copy of a golden archive, to be modified. */
 typedef struct copy {
     uint8_t *at;
     size_t n;
@@ -28,8 +28,8 @@ static copy load(const char *path)
     return c;
 }
 
-/* The k-th place of a mark of four bytes: PK 1 2 is an entry of the directory,
- * PK 3 4 a local header. */
+/* The k-th occurrence of a four-byte signature: PK 1 2 is a directory entry, PK
+ * 3 4 a local header. */
 static uint8_t *mark(const copy *c, const char *what, int k)
 {
     for (size_t i = 0; i + 4 <= c->n; i++)
@@ -54,8 +54,8 @@ static void refused(copy *c, const char *say)
     free(c->at);
 }
 
-/* Of a header (h) and the entry that repeats it (e): their fields are the same,
- * two bytes further in the entry. */
+/* Offsets in a header (h) and in the directory entry (e): the same fields, two
+ * bytes further in the entry. */
 static copy changed(const char *path, int member, size_t field, uint32_t value,
                     size_t size)
 {
@@ -80,8 +80,8 @@ static void test_members(void)
     c = changed(stored, 0, FLAGS, 1, 2);
     refused(&c, "'w.npy' is encrypted");
     c = changed(deflated, 0, METHOD, 0, 2);
-    refused(&c, ""); /* libzip or we: its sizes differ */
-    /* what is no array is not listed; what is one is, whatever its name */
+    refused(&c, ""); /* from libzip or from us: its sizes differ */
+    /* other members are not listed; arrays are, whatever their name */
     c = load(stored);
     memcpy(mark(&c, "PK\x03\x04", 0) + 30, "w.txt", 5);
     memcpy(mark(&c, "PK\x01\x02", 0) + 46, "w.txt", 5);
@@ -96,19 +96,19 @@ static void test_members(void)
     c = load(stored);
     mark(&c, "NUMP", 0)[0] ^= 1;
     refused(&c, "w: does not begin as npy does");
-    /* two of a name */
+    /* duplicate names */
     c = load(stored);
     memcpy(mark(&c, "PK\x03\x04", 0) + 30, "b.npy", 5);
     memcpy(mark(&c, "PK\x01\x02", 0) + 46, "b.npy", 5);
-    refused(&c, "already exists"); /* libzip's word */
-    /* an array that says more than the member has */
+    refused(&c, "already exists"); /* libzip's message */
+    /* an array larger than its member */
     c = load(stored);
     uint8_t *shape = mark(&c, "(3, ", 0);
     shape[1] = '4';
     refused(&c, "'w' has 64 bytes at 128 of 176");
 }
 
-/* Methods that this libzip has are read; others are named. */
+/* Methods that this libzip supports are read; others are named. */
 static void test_methods(void)
 {
     static const struct {
@@ -158,7 +158,7 @@ static void test_methods(void)
     free(npy);
 }
 
-/* A size that deflate cannot have made of so little. */
+/* A size that deflate cannot produce from so few bytes. */
 static void test_bombs(void)
 {
     enum { SIZE = 22 };
@@ -166,12 +166,12 @@ static void test_bombs(void)
     uint8_t *h = mark(&c, "PK\x03\x04", 0), *e = mark(&c, "PK\x01\x02", 0);
     const uint64_t large = 1u << 30;
     memcpy(e + SIZE + 2, &large, 4);
-    memcpy(h + 30 + 5 + 4, &large, 8); /* behind its name */
+    memcpy(h + 30 + 5 + 4, &large, 8); /* after the name */
     refused(&c, "'w.npy' cannot have 1073741824 bytes packed in ");
 }
 
-/* A member of deflate, of one block that is stored, and of which said is less
- * than it has. */
+/* A deflated member with one stored block that states fewer bytes than it has.
+ */
 static void test_long_member(void)
 {
     static const char text[] =
@@ -187,7 +187,7 @@ static void test_long_member(void)
         lb_bytes_put(&b, "\x14\0\0\0\x08\0\0\0\x21\0\0\0\0\0", 14);
         lb_bytes_u32(&b, PACKED);
         lb_bytes_u32(&b, SAID);
-        lb_bytes_u32(&b, 5); /* of its name; nothing else */
+        lb_bytes_u32(&b, 5); /* of its name; no other field */
         lb_bytes_fill(&b, 0, entry ? 14 : 0);
         lb_bytes_put(&b, "a.npy", 5);
         if (entry) continue;
@@ -211,7 +211,7 @@ static void test_long_member(void)
     lb_bytes_free(&b);
 }
 
-/* A stored member in which much follows the array, whose sum is over all. */
+/* A stored member with much data after the array; the checksum covers all. */
 static void put_tailed(lb_bytes *b, size_t tail, uint32_t wrong)
 {
     static const char text[] =
@@ -230,7 +230,7 @@ static void put_tailed(lb_bytes *b, size_t tail, uint32_t wrong)
         lb_bytes_u32(b, sum);
         lb_bytes_u32(b, (uint32_t)data.n);
         lb_bytes_u32(b, (uint32_t)data.n);
-        lb_bytes_u32(b, 5); /* of its name; nothing else */
+        lb_bytes_u32(b, 5); /* of its name; no other field */
         lb_bytes_fill(b, 0, entry ? 14 : 0);
         lb_bytes_put(b, "a.npy", 5);
         if (!entry) lb_bytes_put(b, data.at, data.n);
@@ -262,7 +262,7 @@ static void test_tails(void)
     }
 }
 
-/* A changed byte of the numbers shows when the last one is read. */
+/* A changed byte is detected when the last one is read. */
 static void test_sums(void)
 {
     static uint8_t room[1024];
@@ -279,10 +279,10 @@ static void test_sums(void)
     CHECK(strstr(lb_error(cx), "CRC error") != NULL);
     CHECK_EQ_I(lb_error_status(cx), LB_E_CONTENT);
     lb_clear(cx);
-    CHECK(lb_reader_read(cx, r, t, 0, 4, room)); /* and it can go on */
+    CHECK(lb_reader_read(cx, r, t, 0, 4, room)); /* and reading can continue */
     lb_reader_close(r);
     free(c.at);
-    /* also where the array ends before the member does */
+    /* also if the array ends before the member does */
     c = load(path[0]);
     mark(&c, "(3, ", 0)[1] = '2';
     r = reopen(&c);
@@ -294,7 +294,7 @@ static void test_sums(void)
     lb_clear(cx);
     lb_reader_close(r);
     free(c.at);
-    /* back and forth, between members and inside of them */
+    /* random access, between members and inside of them */
     for (int k = 0; k < 2; k++) {
         r = lb_reader_open(cx, path[k], NULL);
         const lb_tensor *a = lb_reader_find(r, "w"),
@@ -314,8 +314,7 @@ static void test_sums(void)
     }
 }
 
-/* Far ahead and back in a stored member, which need not be read to get there.
- */
+/* Far forward and back in a stored member, without reading in between. */
 static void test_far(void)
 {
     enum { N = 300000 };
@@ -347,7 +346,7 @@ static void test_far(void)
     unlink(path);
 }
 
-/* A name has 16 bits for its length, of which .npy takes four bytes. */
+/* The length of a name has 16 bits; .npy takes four bytes. */
 static void test_long_names(void)
 {
     enum { LONGEST = 65531 };

@@ -36,7 +36,8 @@ static const char *in(char to[PATH], const char *name)
 
 /* ---- what is quantized --------------------------------------------------- */
 
-/* Weights of several sizes, vectors and an embedding; a NaN in the bad one. */
+/* Weights of several sizes, vectors and an embedding; the bad model contains a
+ * NaN. */
 static void save_model(const char *path, int first, int last, bool bad)
 {
     lb_planned list[ARRAYS] = {0};
@@ -90,7 +91,7 @@ static void save_dir(const char *path)
 typedef struct job {
     const char *from, *to;
     lb_quantize_options o;
-    bool fails; /* and then with these words */
+    bool fails; /* and then with this message */
     const char *words;
     int told;
 } job;
@@ -131,7 +132,7 @@ static int run(lb_comm *comm, void *user)
     return 0;
 }
 
-/* Processes meet before, where one of them may have made files, and after. */
+/* A barrier before and after, where one rank may write files. */
 static void on(int n, job *j)
 {
     char meet = 0;
@@ -240,7 +241,7 @@ static void test_dir(int n)
     CHECK_EQ_S(lb_error(cx), "");
     on(n, &j);
     if (ranks_first()) same_dirs(want, to);
-    on(n, &j); /* over what is there */
+    on(n, &j); /* replacing an existing one */
     if (!ranks_first()) return;
     same_dirs(want, to);
     snprintf(cmd, sizeof cmd, "rm -rf '%s' '%s' '%s'", from, to, want);
@@ -251,7 +252,7 @@ static void test_dir(int n)
 
 typedef struct cut {
     char from[PATH], to[PATH], partial[PATH];
-    long at; /* from this meeting on */
+    long at; /* from this collective on */
     bool done;
 } cut;
 
@@ -269,7 +270,7 @@ static bool gather(lb_comm *c, size_t n, const void *mine, void *all)
     return false;
 }
 
-/* For both ranks at once: they say why they end. What they leave is whole, or
+/* For both ranks at once: they report why they end. The output is complete, or
  * a partial one for another run. */
 static int run_cut(lb_comm *comm, void *user)
 {

@@ -14,7 +14,7 @@
 #include "io/containers/container.h"
 
 static lb_ctx *cx;
-static const char *dump; /* where to, or NULL */
+static const char *dump; /* destination, or NULL */
 
 static void write_down(const uint8_t *bytes, size_t n)
 {
@@ -44,7 +44,7 @@ static void judge(lb_reader *r, const char *name, const char *say)
     lb_clear(cx);
 }
 
-/* say NULL: it is right. */
+/* say NULL: it is valid. */
 static void expect(const char *name, const void *bytes, size_t n,
                    const char *say)
 {
@@ -205,7 +205,7 @@ static void test_safetensors(void)
            "a header of 18446744073709551615 bytes");
 }
 
-/* As deep as serde_json goes, and one deeper. */
+/* The maximum depth of serde_json, and one more. */
 static void test_nesting(void)
 {
     for (int deep = 125; deep <= 126; deep++) {
@@ -356,7 +356,8 @@ static void test_gguf_values(void)
     gguf_is("twice", "two values have the key 'same'");
 }
 
-/* Arrays in arrays: eight deep, and not nine; wide ones cost what they take. */
+/* Nested arrays: eight levels, and not nine; the cost of wide ones is linear.
+ */
 static void test_gguf_nesting(void)
 {
     for (int deep = 8; deep <= 9; deep++) {
@@ -393,7 +394,7 @@ static void test_gguf_alignment(void)
     gguf_is("alignment 33", "not a power of two in a u32");
     alignment(10, 32);
     gguf_is("alignment u64", "not a power of two in a u32");
-    /* larger than the file: it has tensors, which cannot be */
+    /* larger than the file: it would have tensors */
     alignment(4, 0x80000000u);
     gguf.at[8] = 1;
     tensor("a", 0, NULL, 24, 0);
@@ -440,7 +441,7 @@ static void test_gguf_tensors(void)
         "tensor 'a' ends at byte 9223372036854775807, but there are only 32");
     one("a", 1, (const int64_t[]){8}, 0, 32, 64,
         "tensor 'a' has offset 32, but the tensors before it end at 0");
-    /* Without its padding, or some of it, the last tensor is complete. */
+    /* Without its padding, or part of it, the last tensor is complete. */
     one("a", 1, (const int64_t[]){7}, 0, 0, 31, NULL);
     one("a", 1, (const int64_t[]){7}, 0, 0, 28, NULL);
     one("a", 1, (const int64_t[]){7}, 0, 0, 27,
@@ -453,7 +454,7 @@ static void test_gguf_tensors(void)
         data(36 - (size_t)lacks);
         gguf_is("two", lacks ? "tensor 'b' ends at byte 36" : NULL);
     }
-    for (int n = 28; n <= 32; n++) { /* an empty one has no bytes to miss */
+    for (int n = 28; n <= 32; n++) { /* an empty tensor has no bytes to miss */
         head(3, 2, 0);
         tensor("a", 1, (const int64_t[]){7}, 0, 0);
         tensor("b", 1, (const int64_t[]){0}, 0, 32);
@@ -533,7 +534,7 @@ static const text_rule npy_rules[] = {
     {"", 8, "no value at byte 0"},
 };
 
-/* As Python and numpy spell things, or do not. */
+/* Spellings of Python and numpy, valid and invalid. */
 static const text_rule npy_spellings[] = {
     {NPY("'<' 'f4'", "False", "(2,)"), 8, NULL},
     {NPY("'\\x3cf\\64'", "False", "(2,)"), 8, NULL},
@@ -598,7 +599,7 @@ static const text_rule npy_spellings[] = {
     {NPY("'float32,O'", "False", "(2,)"), 24, "objects of Python"},
 };
 
-/* What numpy calls what it reads. */
+/* numpy's names of the types it reads. */
 static const struct {
     const char *descr, *type;
     int size, swap;
@@ -708,8 +709,7 @@ static void test_npy(void)
 }
 
 /* Ranks up to numpy's 64; brackets up to Python's 200, of which 198 make 99
- * fields in each other; and up to 10000 characters, whatever bytes they take.
- */
+ * nested fields; and up to 10000 characters, whatever their size in bytes. */
 static void test_npy_many(void)
 {
     for (int more = 0; more <= 1; more++) {
@@ -749,7 +749,7 @@ static void test_npy_many(void)
     }
 }
 
-/* What else the references take for the same. */
+/* Other spellings that the reference readers accept. */
 static void test_spellings(void)
 {
     static const text_rule rules[] = {

@@ -87,7 +87,7 @@ static void test_golden(void)
 {
     static const struct {
         const char *path, *layout, *file;
-        bool bytes, meta; /* that they are the same, too */
+        bool bytes, meta; /* that the bytes are equal, too */
     } row[] = {
         {GOLDEN "bnb4.safetensors", "bnb", NULL, true, true},
         {GOLDEN "bnb8.safetensors", "bnb", NULL, true, true},
@@ -111,7 +111,7 @@ static void test_golden(void)
         if (row[i].meta) CHECK(same_meta(file, out));
         lb_clear(cx);
     }
-    /* Other levels than the name's: their readers would not look at them. */
+    /* Levels other than the name implies: readers would ignore them. */
     lb_file *f = lb_file_open(cx, GOLDEN "fp4.safetensors", NULL);
     REFUSED(save_all(f, out, NULL, "bnb"), LB_E_UNSUPPORTED,
             "nf4 (3,70): layout bnb of a safetensors file has no place");
@@ -123,7 +123,7 @@ static void test_golden(void)
 
 typedef struct variant {
     lb_quant_config config;
-    const char *layouts; /* besides native: those that have a place */
+    const char *layouts; /* besides native: those that can store it */
 } variant;
 
 static const variant variants[] = {
@@ -150,8 +150,8 @@ static const variant variants[] = {
     {{.format = "tq2_0"}, ""},
 };
 
-/* In the format, and decoded; with whole, in the label and the bytes behind it
- * as well, which other programs' layouts do not keep. */
+/* In the format and decoded; with whole, also the dtype and the stored bytes,
+ * which layouts of other programs do not keep. */
 static bool same_array(lb_array *a, lb_array *b, bool whole)
 {
     if (!whole) {
@@ -170,7 +170,7 @@ static bool same_array(lb_array *a, lb_array *b, bool whole)
     return ok;
 }
 
-/* Saved as an array; as one to come, the same file. */
+/* Saved as an array, and planned from a config: the same file. */
 static void round_trip(lb_array *q, lb_dtype dtype, lb_shape shape,
                        const lb_quant_config *config, const char *layout)
 {
@@ -188,7 +188,7 @@ static void round_trip(lb_array *q, lb_dtype dtype, lb_shape shape,
     lb_saver *s = lb_saver_open(cx, other, &later, 1, &options);
     CHECK_EQ_I(lb_saver_next(s), 0);
     if (strcmp(layout, "bitnet") == 0) {
-        /* whose scale is to have the array's dtype, if it is to come */
+        /* planned with a scale of the array's dtype */
         REFUSED(lb_saver_put(cx, s, q), LB_E_ARG,
                 "'x.weight_scale' was planned with 2 bytes, and has 4");
         lb_saver_close(cx, s, false);
@@ -225,7 +225,7 @@ static void test_formats(void)
                 char word[16];
                 snprintf(word, sizeof word, " %s", layouts[l]);
                 const bool has = l == 0 || strstr(it->layouts, word);
-                /* of vectors a scale for each element is no use */
+                /* for vectors, a scale for each element is useless */
                 if (d == 2 && (l || it->config.axes.n)) continue;
                 lb_enter(cx);
                 lb_array *x =
@@ -244,7 +244,7 @@ static void test_formats(void)
             }
 }
 
-/* Double quantization as bitsandbytes has it must be there to be planned. */
+/* bitsandbytes' double quantization must exist in order to be planned. */
 static void test_nested(void)
 {
     const lb_quant_config config = {
@@ -427,7 +427,8 @@ static void test_file(void)
     CHECK(same_array(lb_file_load(cx, f, model[2].name), w, true));
     CHECK_EQ_S(lb_file_find(f, model[3].name)->format, "int8");
     lb_file_close(f);
-    /* What the layout has no place for stays: 66 rows are no fours. */
+    /* What the layout cannot store stays dense: 66 rows are not a multiple of
+     * 4. */
     s = (seen){0};
     o = (lb_quantize_options){.config = {.format = "ternary"},
                               .layout = "bitnet",
@@ -436,7 +437,7 @@ static void test_file(void)
                               .no_sync = true};
     CHECK(lb_quantize_file(cx, out, to, &o));
     CHECK(s.quantized == 0 && s.declined == 3);
-    /* Scales of the model's dtype, and a mean that the header must know. */
+    /* Scales of the model's dtype, and an offset that must be in the header. */
     const lb_planned rows = {
         .name = "a.weight",
         .array = lb_random_normal(cx, key, LB_BF16, LB_SHAPE(64, 100))};
@@ -457,7 +458,7 @@ static void test_file(void)
     CHECK_EQ_S(lb_error(cx), "");
     unlink(small);
     CHECK(lb_quantize_file(cx, out, to, &o));
-    /* Errors leave what was there. */
+    /* Errors keep the old file. */
     o.max_memory = 1000;
     REFUSED(lb_quantize_file(cx, out, to, &o), LB_E_ARG,
             "max_memory is 1000, and at least 1000000 are needed");
@@ -486,7 +487,7 @@ static void test_file(void)
 /* ---- other than planned ---------------------------------------------------
  */
 
-/* Puts an array, of which all is as planned but what it is made of. */
+/* Puts an array that agrees with the plan except for its format. */
 static bool put_other(const lb_planned *plan, lb_array *a)
 {
     lb_saver *s = lb_saver_open(cx, out, plan, 1, NULL);
@@ -520,8 +521,8 @@ static void test_other_parts(void)
     CHECK(!lb_saver_close(cx, s, true));
 }
 
-/* Formats from outside: unknown to the context, of too long a name, and of
- * arrays inside arrays that have too many parts. */
+/* External formats: unknown to the context, with too long a name, or with too
+ * many nested parts. */
 static void test_outside(void)
 {
     static const lb_shape shape = {.rank = 2, .dim = {4, 6}};
@@ -549,8 +550,8 @@ static void test_outside(void)
 
 /* ---- samples for others -------------------------------------------------- */
 
-/* Every format of ours in native files, and what they decode to: for programs
- * of others (tools/interop_files.py). */
+/* Every format in native files, and the decoded values: for checks by other
+ * programs (tools/interop_files.py). */
 static bool write_samples(const char *native, const char *values)
 {
     enum { N = sizeof variants / sizeof *variants };

@@ -85,7 +85,7 @@ static bool cuts_rows(const char *spec)
     return strcmp(spec, "P()") != 0 && strncmp(spec, "P(None", 6) != 0;
 }
 
-/* One sharded, one that is the same on all ranks. */
+/* One sharded, one replicated. */
 static void check_one(lb_ctx *cx, lb_mesh *mesh, const variant *v,
                       const char *spec)
 {
@@ -124,7 +124,7 @@ static void check_one(lb_ctx *cx, lb_mesh *mesh, const variant *v,
 
 /* ---- quantized where it is, saved, loaded elsewhere ---------------------- */
 
-/* To a directory of shards, twice, so that one is replaced. */
+/* To a multi-file directory, twice, so that one is replaced. */
 static void check_shards(lb_ctx *cx, lb_mesh *mesh)
 {
     char path[PATH], index[PATH + 40];
@@ -166,7 +166,7 @@ static void check_shards(lb_ctx *cx, lb_mesh *mesh)
 
 /* ---- wrong --------------------------------------------------------------- */
 
-/* A rank that cannot plan, and does not say why. */
+/* A rank whose plan fails without a message. */
 static bool no_load(void *user, int64_t i, lb_array **a, const lb_tensor **raw)
 {
     (void)i;

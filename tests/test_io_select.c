@@ -24,7 +24,7 @@ static lb_array *numbers(int64_t rows, int64_t columns, int seed, double tail)
 {
     const lb_key key = {3, (uint64_t)seed};
     lb_array *x = lb_random_normal(cx, key, LB_F32, LB_SHAPE(rows, columns));
-    /* A power makes some of them large next to the rest. */
+    /* A power makes some values much larger than the others. */
     lb_array *far = lb_mul(cx, x, lb_mul(cx, x, x));
     return lb_mul(cx, lb_add(cx, x, lb_mul(cx, far, lb_scalar(cx, tail))),
                   lb_scalar(cx, 0.02 * (1 + seed % 5)));
@@ -128,7 +128,7 @@ static void test_patterns(void)
     CHECK_EQ_S(s.kept[12], "kept by an override");
     CHECK_EQ_S(s.format[24], "int8");
     CHECK_EQ_S(s.kept[26], "1-D");
-    /* Each pattern must have its use. */
+    /* Each pattern must match something. */
     CHECK(lb_selection_exclude(cx, o.selection, "lyers"));
     REFUSED(quantize(&o), LB_E_ARG,
             "exclude 'lyers' matches none of the 27 arrays");
@@ -143,7 +143,7 @@ static void test_patterns(void)
             "a key or a value that is none");
     REFUSED(lb_selection_override(cx, o.selection, "x=nf4:scale="), LB_E_ARG,
             "a key or a value that is none");
-    /* What would never end is given up. */
+    /* Matching that would take too long is aborted. */
     CHECK(lb_selection_include(cx, o.selection, "^((.|[a-z0-9])+)+[A-Z]$"));
     REFUSED(quantize(&o), LB_E_ARG, "match limit exceeded");
     lb_selection_close(o.selection);
@@ -223,7 +223,7 @@ static const lb_quant_config others[] = {
     {.format = "int8"},
     {.format = "ternary", .scale = LB_SCALE_BLOCK}};
 
-/* The best of: the first k arrays in 8 bits, the rest in 4, in file order, of
+/* The best of: the first k arrays in 8 bits, the rest in 4, in file order, with
  * no more bytes. */
 static double best_split(uint64_t nbytes)
 {
@@ -271,7 +271,7 @@ static void test_goal(void)
     seen s, again;
     for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
         lb_quantize_options o = options(&s);
-        o.target_bits = bits[i] + 0.6; /* what stays is part of it */
+        o.target_bits = bits[i] + 0.6; /* unchanged arrays are part of it */
         o.other = others;
         o.n_other = sizeof others / sizeof *others;
         CHECK(quantize(&o));
@@ -306,7 +306,7 @@ static void test_goal(void)
     lb_quantize_options o = options(&s);
     o.target_bits = 1;
     REFUSED(quantize(&o), LB_E_ARG, "cannot reach 1 bits per weight");
-    /* Nothing is written by a plan. */
+    /* A plan writes nothing. */
     o = options(&s);
     o.dry_run = true;
     CHECK(lb_quantize_file(cx, source, NULL, &o));

@@ -28,7 +28,7 @@ static void put(const char *name, const void *bytes, size_t n)
     fclose(f);
 }
 
-/* A golden shard under a name. */
+/* A copy of a golden shard. */
 static void put_shard(const char *name, int k, size_t cut)
 {
     char from[160];
@@ -40,7 +40,7 @@ static void put_shard(const char *name, int k, size_t cut)
     free(bytes);
 }
 
-/* One of a tensor of a byte, with values. */
+/* A file with a one-byte tensor, and metadata. */
 static void put_valued(const char *name, const char *tensor, const char *values)
 {
     char text[256] = "";
@@ -83,8 +83,7 @@ static void check_value(const lb_reader *r, const char *key, const char *want)
           memcmp(m->bytes, want, (size_t)m->size) == 0);
 }
 
-/* Values are those of all shards, in their order; of one that several have the
- * first counts. */
+/* Metadata of all shards, in order; the first of duplicate keys counts. */
 static void test_values(void)
 {
     put_valued("v1", "t1", "\"format\":\"pt\",\"z\":\"1\"");
@@ -113,14 +112,14 @@ int main(void)
     put_shard("b", 1, 0);
 
     put_index("\"layer.0.b\":\"a\",\"layer.1.b\":\"b\"");
-    lb_reader *r = reopen(); /* what the map does not say is there as well */
+    lb_reader *r = reopen(); /* also unlisted tensors */
     CHECK(r && r->n_files == 3 && r->n_tensors == 4);
     const lb_tensor *t = r ? lb_reader_find(r, "layer.1.w\xc3\xa9") : NULL;
     CHECK(t && t->file == 2 && t->size == 12);
     lb_reader_close(r);
 
     put_index("\"layer.0.b\":\"a\"");
-    r = reopen(); /* only what is named is opened */
+    r = reopen(); /* only the listed files are opened */
     CHECK(r && r->n_files == 2 && r->n_tensors == 2);
     lb_reader_close(r);
 

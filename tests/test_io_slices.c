@@ -32,8 +32,8 @@ typedef struct box {
     int64_t lo[LB_MAX_RANK], hi[LB_MAX_RANK], n[LB_MAX_RANK];
 } box;
 
-/* Of blocks that hold several rows columns are views with the scale of all, for
- * which a file has no form. */
+/* If blocks hold several rows, columns are views with the scale of all, which
+ * files cannot store. */
 static bool holds_rows(const lb_array *a, const box *b)
 {
     const int last = a->shape.rank - 1;
@@ -70,8 +70,8 @@ static void check_one(lb_ctx *cx, lb_file *f, const char *name, lb_array *whole,
     lb_leave(cx);
 }
 
-/* All pieces of some numbers of equal ones along the first two axes, and the
- * last one; and a box inside. */
+/* All slices into several equal parts along the first two axes, and the last
+ * one; and an inner box. */
 static void check_boxes(lb_ctx *cx, lb_file *f, const char *name)
 {
     static const int64_t cuts[] = {1, 2, 3, 4, 8};
@@ -154,12 +154,12 @@ static void test_golden(lb_ctx *cx)
 typedef struct variant {
     lb_quant_config config; /* no format: dense */
     const char *layout;
-    double rows, columns; /* of an array cut in 8, at most so much more than an
-                           * eighth is read; 0: it cannot be cut so */
+    double rows, columns; /* of an array split in 8, at most that much more than
+                           * an eighth is read; 0: it cannot be split */
 } variant;
 
-/* Of BitNet a row of bytes holds rows of all quarters; nested scales are read
- * whole for columns, and for rows in blocks of 256. */
+/* In BitNet a row of bytes holds rows of all quarters; nested scales are read
+ * whole for columns, and in blocks of 256 for rows. */
 static const variant variants[] = {
     {{0}, "native", 1, 1},
     {{.format = "int8"}, "native", 1, 1.04},
@@ -212,7 +212,7 @@ static bool save_variant(lb_ctx *cx, const variant *v, lb_shape shape,
     return ok;
 }
 
-/* What one of 8 pieces takes, beyond headers; read, not mapped. */
+/* Bytes that one of 8 slices needs, without headers, with pread. */
 static void check_share(lb_ctx *cx, const char *path, const variant *v,
                         int axis, double most)
 {
@@ -327,8 +327,8 @@ static bool put_eformer(const char *path, const char *shape)
     return f && fclose(f) == 0 && ok;
 }
 
-/* What a description says is data: also that there are more axes, or numbers,
- * than the tensors can have. */
+/* A descriptor is untrusted: it may state more axes or elements than the
+ * tensors can have. */
 static void test_described_wrong(lb_ctx *cx)
 {
     static const struct {
@@ -379,8 +379,8 @@ typedef struct plan {
     const char *mesh, *path;
 } plan;
 
-/* As lb_shard of the whole: what it refuses is refused, what it makes is the
- * same on every rank. */
+/* Like lb_shard of the whole array: refuses the same, and gives the same on
+ * every rank. */
 static void check_sharded(lb_ctx *cx, lb_mesh *mesh, lb_file *f,
                           const char *tensor, const char *spec)
 {
@@ -413,7 +413,7 @@ static int ranks(lb_comm *comm, void *user)
             if (!strchr(p->mesh, 'y') && strchr(specs[k], 'y')) continue;
             check_sharded(cx, mesh, f, lb_file_entry(f, i)->name, specs[k]);
         }
-    /* Relaxed: pieces of 32 are inside blocks of 64. */
+    /* Relaxed: slices of 32 are inside blocks of 64. */
     lb_spec_report report = {0};
     lb_array *a =
         lb_file_load_sharded(cx, mesh, f, "nf4", "P(None, (x, y), z)", &report);
@@ -426,7 +426,7 @@ static int ranks(lb_comm *comm, void *user)
     else if (small)
         say(strstr(report.change[1].why, "inside a block of 64") != NULL,
             "relaxed", report.change[1].why, "");
-    /* One rank without the array: all have its sentence. */
+    /* One rank lacks the array: all report its message. */
     const bool odd = comm->rank == comm->size - 1;
     lb_array *bad =
         lb_file_load_sharded(cx, mesh, f, odd ? "none" : "dense", "P(x)", NULL);
@@ -505,7 +505,7 @@ static void save_big(lb_ctx *cx, const char *path)
     lb_leave(cx);
 }
 
-/* A model's columns and rows; of each rank what it has read. */
+/* A model's columns and rows; bytes read by each rank. */
 static int load_big(lb_comm *comm, void *user)
 {
     const char *path = user;

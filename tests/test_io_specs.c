@@ -74,7 +74,7 @@ static void test_first(lb_file *f)
     CHECK(lb_rules_add(cx, r, "(?<=l0)\\.down=P(None, tp)"));
     CHECK(lb_rules_add(cx, r, "norm=P()"));
     CHECK(lb_rules_add(cx, r, "step=P(tp)"));
-    CHECK(lb_rules_add(cx, r, "up|down=P(dp)")); /* the first counts */
+    CHECK(lb_rules_add(cx, r, "up|down=P(dp)")); /* the first match counts */
     check_rows(r, f, false, want, 6);
     REFUSED(lb_rules_check(cx, r, f), LB_E_ARG,
             "rule 'up|down' matches none of the 6 arrays");
@@ -144,8 +144,8 @@ static void test_text(void)
     lb_rules_close(NULL);
 }
 
-/* Options of a program that was compiled when there were fewer are zero from
- * where they end. */
+/* For programs compiled with a smaller options struct, the fields past its end
+ * are zero. */
 static void test_options(void)
 {
     char out[SCRATCH_MAX];

@@ -13,10 +13,10 @@
 static char source[SCRATCH_MAX], packed[SCRATCH_MAX], whole[SCRATCH_MAX],
     pieces[SCRATCH_MAX];
 
-enum { LITTLE = 1000000, ARRAYS = 4 }; /* bytes: the least; and of the source */
+enum { LITTLE = 1000000, ARRAYS = 4 }; /* memory limit; arrays of the source */
 
-/* The first is more than LITTLE in every format, and no multiple of anything
- * in its rows. */
+/* The first is larger than LITTLE in every format, and has an odd row length.
+ */
 static void make_source(lb_ctx *cx)
 {
     const lb_planned list[ARRAYS] = {
@@ -48,7 +48,7 @@ static void note(void *user, const lb_written *w)
 static const struct row {
     lb_quant_config config;
     const char *kind, *layout;
-    bool cuts; /* its rows can be had without the rest */
+    bool cuts; /* its rows can be read separately */
 } rows[] = {
     {{.format = "nf4"}, NULL, NULL, true},
     {{.format = "nf4", .double_quant = true}, NULL, NULL, true},
@@ -73,7 +73,7 @@ static lb_convert_options options_of(const struct row *r, bool keep, seen *s)
                                 .no_sync = true};
 }
 
-/* With a context of its own, for its peak. */
+/* In a context of its own, to measure its peak. */
 static void test_memory(const struct row *r, bool keep)
 {
     lb_ctx *cx = lb_open(&(lb_options){.threads = 2});

@@ -18,8 +18,8 @@ static bool step(lb_ctx *cx, lb_optimizer *o, lb_array **p,
     return training_step(cx, o, p, config, TRAIN_BATCH);
 }
 
-/* All of it at once; or cut after `cut` steps, and taken up by another context
- * with another number of threads. */
+/* Without interruption; or interrupted after `cut` steps, and continued by
+ * another context with another number of threads. */
 static void run(const char *path, const lb_optimizer_config *c,
                 const lb_quant_config *config, int cut, float *out)
 {
@@ -111,8 +111,8 @@ typedef struct failing {
     float want[TRAIN_FIRST];
 } failing;
 
-/* A step, its state to a file, and that into another optimizer: what p[0] is
- * then, in `got`. */
+/* One step, its state to a file, and from there into another optimizer; the
+ * resulting p[0] in `got`. */
 static bool round_trip(failing *f, float *got)
 {
     lb_ctx *cx = f->cx;
@@ -120,7 +120,7 @@ static bool round_trip(failing *f, float *got)
     memcpy(p, f->first, sizeof p);
     lb_optimizer *o = lb_optimizer_open(cx, &f->of->optimizer, p, TRAIN_PARAMS);
     bool ok = o && step(cx, o, p, &f->of->qat);
-    if (o && !ok) { /* then nothing has happened at all */
+    if (o && !ok) { /* then nothing has changed */
         CHECK(memcmp(p, f->first, sizeof p) == 0);
         CHECK_EQ_I(lb_optimizer_steps(o), 0);
     }
@@ -148,7 +148,7 @@ static long fail_each(failing *f)
         lb_leave(f->cx);
         CHECK_EQ_I(f->m.bytes, before);
         lb_clear(f->cx);
-        /* and the next one is as if nothing had been */
+        /* and the next one is unaffected */
         if (k % 16 == 0 || !failed) {
             lb_enter(f->cx);
             CHECK(round_trip(f, got));
@@ -189,7 +189,7 @@ static void fail_all(const char *path)
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* Pages of this process that are in memory. */
+/* Resident pages of this process. */
 static long resident(void)
 {
     long all = 0, here = 0;
@@ -200,7 +200,7 @@ static long resident(void)
     return here;
 }
 
-/* The most that a step of so many examples holds at once. */
+/* Peak memory of a step with that many examples. */
 static size_t peak_of(int64_t batch)
 {
     const lb_quant_config config = {.format = "nf4"};
@@ -215,7 +215,7 @@ static size_t peak_of(int64_t batch)
     return bytes;
 }
 
-/* Twice the examples more are twice the memory more. */
+/* Memory grows linearly with the number of examples. */
 static void grows_as_a_line(void)
 {
     const double a = (double)peak_of(1024), b = (double)peak_of(2048),
@@ -225,7 +225,7 @@ static void grows_as_a_line(void)
     printf("an example more in a batch: %.0f bytes more\n", (c - b) / 2048);
 }
 
-/* Ten thousand steps need no more memory than the first some. */
+/* Ten thousand steps need no more memory than the first thousand. */
 static void flat(void)
 {
     enum { STEPS = 10000, WARM = 1000, SLACK = 64 };
@@ -265,7 +265,7 @@ static void flat(void)
 int main(void)
 {
     char path[SCRATCH_MAX];
-    /* Else pages that the kernel merges into huge ones count as growth. */
+    /* Otherwise pages that the kernel merges into huge ones count as growth. */
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
     CHECK(scratch_file(path));
     resumed(path);

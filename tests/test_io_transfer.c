@@ -32,8 +32,8 @@ typedef struct sample {
 
 static const sample samples[] = {
     {"line.weight", LB_F32, 2, {640, 1024}},     /* whole blocks in rows */
-    {"rest.weight", LB_F32, 2, {2048, 321}},     /* an odd rest in each */
-    {"half.weight", LB_BF16, 2, {1500, 1024}},   /* of two bytes */
+    {"rest.weight", LB_F32, 2, {2048, 321}},     /* an odd remainder in each */
+    {"half.weight", LB_BF16, 2, {1500, 1024}},   /* of two-byte values */
     {"f16.weight", LB_F16, 2, {516, 1500}},      /* .. */
     {"experts.weight", LB_F32, 3, {5, 96, 704}}, /* more axes */
     {"deep", LB_F32, 4, {3, 2, 120, 512}},
@@ -71,7 +71,7 @@ typedef struct seen {
     int quantized, kept, resumed;
     lb_difference all;
     uint64_t read, total;
-    int64_t stop_at; /* ends the process after so many */
+    int64_t stop_at; /* ends the process after that many */
 } seen;
 
 static void note(void *user, const lb_written *w)
@@ -120,7 +120,7 @@ static int sample_named(const char *name)
     return i;
 }
 
-/* The same with lb_quantize and lb_save, array by array, as they lie there. */
+/* The same with lb_quantize and lb_save, array by array. */
 static bool save_whole(const lb_quant_config *config, const char *kind,
                        const char *layout, lb_difference *d)
 {
@@ -149,8 +149,7 @@ static bool save_whole(const lb_quant_config *config, const char *kind,
     return lb_save(cx, whole, list, N, &o);
 }
 
-/* Measuring types to choose from is the longest part of a job, and seen to go
- * on. */
+/* Measuring candidate types takes longest, and reports its progress. */
 static void test_choice(void)
 {
     seen plain = {0}, s = {0};
@@ -173,7 +172,7 @@ static void compare(const lb_quant_config *config, const char *kind,
     seen s = {0};
     lb_difference d = {0};
     lb_quantize_options o = options_of(config, kind, layout, &s);
-    /* Seen as wholes: the result must fit twice, if not the source. */
+    /* Needs the whole array: the result must fit twice, but not the source. */
     if (config->double_quant || (config->axes.n && !config->axes.axis[0]))
         o.max_memory = 4 * MEMORY;
     lb_enter(cx);
@@ -230,7 +229,7 @@ static void test_pieces(void)
     }
 }
 
-/* Memory is what was allowed, and some for what is kept of the file itself. */
+/* Memory is within the limit, plus a fixed amount for the file's metadata. */
 static void test_memory(void)
 {
     static const lb_quant_config config = {.format = "nf4"};
@@ -247,7 +246,7 @@ static void test_memory(void)
 
 /* ---- taken up ------------------------------------------------------------ */
 
-/* A child that ends in the middle: what it has left is taken up. */
+/* A child that ends in the middle: its partial output is resumed. */
 static void stop_after(int64_t arrays, const lb_quant_config *config)
 {
     const pid_t child = fork();
@@ -284,7 +283,7 @@ static void test_resume(void)
         CHECK(s.quantized + s.kept == N && s.read == s.total);
         CHECK(io_same_bytes(whole, pieces) && stat(partial, &st) != 0);
     }
-    /* Of another job, or of none: from the start. */
+    /* Of another job, or invalid: starts from the beginning. */
     stop_after(3, &other);
     s = (seen){0};
     CHECK(lb_quantize_file(cx, source, pieces, &o));
@@ -297,7 +296,7 @@ static void test_resume(void)
     s = (seen){0};
     CHECK(lb_quantize_file(cx, source, pieces, &o));
     CHECK(s.resumed == 0 && io_same_bytes(whole, pieces));
-    /* A source that has changed meanwhile is another one. */
+    /* A source that changed meanwhile counts as another one. */
     stop_after(3, &config);
     const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     CHECK(utimensat(AT_FDCWD, source, times, 0) == 0);
@@ -319,9 +318,8 @@ static bool pulls(void *user)
     return --b->after < 0;
 }
 
-/* Stopped after any number of pieces: the partial file of what is complete
- * stays, and a run that resumes it writes the bytes of one that was not
- * stopped. */
+/* Stopped after any number of chunks: the partial file with the complete ones
+ * stays, and a resumed run writes the same bytes as an uninterrupted one. */
 static void test_cancel(void)
 {
     static const lb_quant_config config = {.format = "nf4"};
@@ -370,8 +368,8 @@ static const char *all_of_them(void *user, const lb_entry *e,
     return NULL;
 }
 
-/* Finite, but too large for a scale: the sentence counts from where its piece
- * begins, of a vector in elements and of other arrays in rows. */
+/* Finite, but too large for a scale: the message has the index within the whole
+ * array (vectors: elements, others: rows). */
 static void test_too_large(void)
 {
     enum { COLUMNS = 50, ROWS = 8000, LENGTH = COLUMNS * ROWS, AT = 300007 };
@@ -413,8 +411,8 @@ static void test_too_large(void)
     }
 }
 
-/* What all of an array decides is looked at where it lies; which cannot be if
- * its bytes are turned around. */
+/* An array with a global scale is read in place; this is not possible if its
+ * bytes must be swapped. */
 static void test_turned(void)
 {
     enum { NUMBERS = 500000 };

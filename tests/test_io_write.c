@@ -40,7 +40,7 @@ static bool copy(const char *from, const char *to, bool sync)
     return ok;
 }
 
-/* Each call in turn fails, until there is none left to. */
+/* Fails each call in turn, until no call is left. */
 static long faults(const char *from, const char *call, int error,
                    const char *say)
 {
@@ -52,8 +52,8 @@ static long faults(const char *from, const char *call, int error,
         const bool ok = copy(from, to.s, true);
         failed = fault.done != 0;
         fault.at = 0;
-        /* an interrupted call is repeated, and only the file's own sync, which
-         * comes first, must work: the folder's may fail */
+        /* interrupted calls are repeated, and only the first sync (of the file
+         * itself) must succeed: that of the folder may fail */
         const bool goes_on =
             error == EINTR || (strcmp(call, "fsync") == 0 && k > 0);
         if (!failed || goes_on) {
@@ -84,7 +84,7 @@ static void test_faults(void)
     CHECK(faults(file[3], "pwrite", EIO, ": Input/output") > 2);
     CHECK(faults(file[3], "write", EINTR, "") > 2);
     CHECK(faults(file[3], "pwrite", EINTR, "") > 2);
-    /* short writes go on */
+    /* short writes are continued */
     const scratch_path to = in_dir("out");
     for (int i = 0; i < n; i++) {
         size_t a = 0, b = 0;
@@ -169,7 +169,7 @@ static void try_lock(const char *at)
     if (fd >= 0) close(fd);
 }
 
-/* Another run, which is done between our opening the file and locking it. */
+/* Another run finishes between our opening the file and locking it. */
 static void gets_its_name(const char *at)
 {
     fault.opened = NULL;
@@ -181,7 +181,7 @@ static void test_one_writer(void)
 {
     const scratch_path to = in_dir("out"), partial = in_dir("out.partial");
     const scratch_path other = in_dir("other");
-    /* It is ours until it has its name, also if it does not get that. */
+    /* It stays locked until it is renamed, also if renaming fails. */
     for (int fails = 0; fails < 2; fails++) {
         lb_outfile *o = lb_outfile_open(cx, to.s, NULL, 0, 0);
         CHECK(o && lb_outfile_write(cx, o, "new", 3));
@@ -196,14 +196,14 @@ static void test_one_writer(void)
         CHECK(tried == 1 && taken == 0);
         CHECK(scratch_has(to.s, "new") && !scratch_exists(partial.s));
     }
-    /* What another has finished meanwhile is not written to. */
+    /* A file finished by another run meanwhile is not written to. */
     CHECK(scratch_put(partial.s, "finished"));
     fault.opened = gets_its_name;
     REFUSED(lb_outfile_open(cx, to.s, NULL, 0, 0), LB_E_FILE,
             "out.partial: another process is writing it");
     fault = (fault_plan){0};
     CHECK(scratch_has(to.s, "finished") && !scratch_exists(partial.s));
-    /* Nor what a link leads to. */
+    /* Nor the target of a link. */
     CHECK(scratch_put(other.s, "other"));
     CHECK_EQ_I(symlink(other.s, partial.s), 0);
     REFUSED(lb_outfile_open(cx, to.s, NULL, 0, 0), LB_E_FILE,
@@ -240,7 +240,7 @@ static void test_ranges(void)
     unlink(p.s);
 }
 
-/* A file that no address space holds is read all the same. */
+/* A file larger than the address space can be read. */
 static void test_too_large_to_map(void)
 {
     const int fd = memfd_create("large", 0);
@@ -350,7 +350,7 @@ static void test_kinds(void)
     CHECK(open_writer("npz", xy, 2, NULL, 0));
 }
 
-/* What no file has, or no reader takes. */
+/* Content that no file can store, or no reader accepts. */
 static void test_sizes(void)
 {
     enum { HUGE_TEXT = 100000000 };
@@ -383,7 +383,7 @@ static void test_sizes(void)
     free(text);
 }
 
-/* Bytes at their places: outside of them, and too few. */
+/* Writes at offsets: out of range, and too few bytes. */
 static void test_placed(void)
 {
     const scratch_path to = in_dir("placed");
@@ -402,7 +402,7 @@ static void test_placed(void)
     CHECK(!scratch_exists(to.s));
 }
 
-/* A rank that finds another job's file where its own should be. */
+/* A rank that finds another job's file in place of its own. */
 static void test_join(void)
 {
     const scratch_path to = in_dir("join");
@@ -420,7 +420,7 @@ static void test_join(void)
     CHECK(!scratch_exists(to.s) && !scratch_exists(in_dir("join.partial").s));
 }
 
-/* Too many bytes, too few, and after an error nothing more. */
+/* Too many bytes, too few, and nothing more after an error. */
 static void test_counts(void)
 {
     const scratch_path to = in_dir("counts");

@@ -56,7 +56,7 @@ typedef struct lane_row {
     lb_lane lane;
     int n_in;
     bool bools, pred; /* the result, the first operand */
-    bool any_nan;     /* which NaN it gives is left to the machine */
+    bool any_nan;     /* the kind of NaN depends on the machine */
     float (*f)(float);
 } lane_row;
 
@@ -165,8 +165,7 @@ static float float_of(uint32_t u)
 
 static uint32_t seed = 1;
 
-/* Every fourth is one where something is special, with either sign; others
- * have random bits. */
+/* Every fourth is a special value with either sign; others have random bits. */
 static float number(void)
 {
     static const uint32_t special[] = {
@@ -181,7 +180,7 @@ static float number(void)
                           : special[u / 4 % N] ^ (u << 3 & 0x80000000u));
 }
 
-/* Bytes of a page between two that may not be touched. */
+/* Bytes of a page between two guard pages. */
 typedef struct {
     char *map, *page;
     size_t size;
@@ -253,7 +252,7 @@ static bool as_c_says(const rig *b, const lane_row *r, int64_t i)
     return bits_of(want) == bits_of(got) || (isnan(want) && isnan(got));
 }
 
-/* The result, and nothing beside it. */
+/* The result, and that nothing next to it was written. */
 static bool as_ref(const rig *b, const lane_row *r, int64_t n, const char *out)
 {
     const char *page = b->at[3].page, *end = page + b->at[3].size;

@@ -12,8 +12,8 @@
 #include "core/core.h"
 #include "laws.h"
 
-/* Whose codes depend on numbers all over the array, unseen in the table: a cut
- * has other statistics. */
+/* Formats whose codes depend on values of the whole array, which the table does
+ * not show: a cut has other statistics. */
 static const char *const whole[] = {"ternary, no scale", "ternary, i8",
                                     "ternary, eformer", "dynamic8, centered"};
 
@@ -49,8 +49,8 @@ static bool is_plain(const lb_array *a)
            lb_shape_equal(&a->shape, &a->store->shape);
 }
 
-/* Whether [0, at) and [at, n) along an axis are whole entries of each part. A
- * packed part that may not become dense is asked in turn. */
+/* Whether [0, at) and [at, n) along an axis are whole entries of each part,
+ * recursively for packed parts that may not become dense. */
 static bool may_split(const lb_array *a, int axis, int64_t at)
 {
     const lb_store *s = a->store;
@@ -66,7 +66,7 @@ static bool may_split(const lb_array *a, int axis, int64_t at)
     return true;
 }
 
-/* Single rows can be picked if no entry serves two of them. */
+/* Single rows can be gathered if no entry belongs to two of them. */
 static bool may_pick(const lb_array *a, int axis)
 {
     const lb_store *s = a->store;
@@ -80,8 +80,8 @@ static bool may_pick(const lb_array *a, int axis)
     return true;
 }
 
-/* The array can be asked: as it was made, its store has its shape. Blocks that
- * run on across rows end with them where they divide them. */
+/* The array as it was made: its store has its shape. Blocks that continue
+ * across rows end with them if they divide them. */
 static bool is_asked(const subject *s)
 {
     return is_plain(s->q);
@@ -140,7 +140,7 @@ static void views(const subject *s)
     lo[shape.rank - 1] = hi[shape.rank - 1] > 1;
     LIKE("slice of columns", lb_slice(cx, a, lo, hi, step));
 #undef LIKE
-    /* Transposed and flattened it is no view any more. */
+    /* Transposed and flattened it is not a view. */
     if (shape.rank > 1 && rows > 1 && n > 1)
         like_dense(s, "reshape of columns",
                    lb_reshape(cx, lb_transpose(cx, q, NULL), LB_SHAPE(-1)),
@@ -178,7 +178,7 @@ static lb_array *range(lb_ctx *cx, lb_array *a, int axis, int64_t lo,
     return lb_slice(cx, a, from, to, NULL);
 }
 
-/* Blocks that ran on across rows may be cut at their ends now: the same bytes
+/* Blocks that continue across rows may now be cut at their ends: the same bytes
  * in another shape. */
 static bool same_bytes(const lb_array *x, const lb_array *y)
 {
@@ -205,11 +205,11 @@ static void split_and_join(const subject *s, int axis, int64_t at)
         at, why.s);
     joins++;
     kept_joins += packed;
-    if (is_asked(s) && at > 0 && at < n) /* an empty half is as good as dense */
+    if (is_asked(s) && at > 0 && at < n) /* an empty half may be dense */
         say(packed == may_split(s->q, axis, at), s, "split and joined", axis,
             at, packed ? "the format is kept" : "the format is lost");
-    /* In bytes; a nested part may have become dense, and then has its values.
-     */
+    /* Compares bytes; a nested part may have become dense, and then has the
+     * same values. */
     if (packed && is_plain(all))
         for (int p = 0; p < LB_MAX_PARTS; p++)
             say(same_bytes(s->q->store->part[p].a, all->store->part[p].a), s,
@@ -250,7 +250,8 @@ static bool is_whole(const subject *s)
     return false;
 }
 
-/* Whether a scale is shared along the axis, or is quantized as one of many. */
+/* Whether a scale is shared along the axis, or is quantized together with
+ * others. */
 static bool is_shared(const lb_store *s, int axis)
 {
     for (int p = 0; p < LB_MAX_PARTS; p++) {
@@ -280,7 +281,7 @@ static void cut(const subject *s, lb_array *w, int axis, int64_t lo, int64_t hi)
     lb_leave(cx);
 }
 
-/* What q was quantized from; NULL if it was not. */
+/* The source of q; NULL if it was not quantized. */
 static lb_array *source(const subject *s)
 {
     if (!sample_is_encodable(s->f->fmt) || sample_kind_of(s->o.dtype) != KIND_F)
@@ -331,7 +332,7 @@ static void parts(const subject *s)
     say(again && sample_same(again, s->q, &why), s, "from codes", 0, 0, why.s);
 }
 
-/* Rows into the caller's memory, and the dense array of the same numbers. */
+/* Rows into the caller's memory, and the dense array of the same values. */
 static void reads(const subject *s, lb_array *w)
 {
     lb_ctx *cx = s->cx;

@@ -25,18 +25,18 @@
 #include "laws.h"
 #include "numbers.h"
 
-/* What is different for some formats, and why. */
+/* Exceptions of some formats, and why. */
 typedef enum zeros { STAY, MOVE_WITH_GROUP, MOVE_WITH_ALL } zeros;
 static const struct {
     const char *name; /* of a format, or of a variant */
-    zeros zeros;      /* kept; unless others of the group are not 0; .. */
+    zeros zeros;      /* kept; unless others of the group are not 0; ... */
     bool codes_move;  /* codes need not be stable */
-    double largest;   /* number that it takes; 0: the format's */
+    double largest;   /* the largest magnitude; 0: the format's */
 } except[] = {
-    {"binary", MOVE_WITH_GROUP, false, 0},          /* has no code for 0 */
-    {"iq4_nl", MOVE_WITH_GROUP, false, 0},          /* nor has its table */
-    {"nf4, poly", MOVE_WITH_GROUP, true, 0},        /* 0 is no value of it */
-    {"dynamic8, centered", MOVE_WITH_ALL, true, 0}, /* the mean is elsewhere */
+    {"binary", MOVE_WITH_GROUP, false, 0},            /* has no code for 0 */
+    {"iq4_nl", MOVE_WITH_GROUP, false, 0},            /* nor has its table */
+    {"nf4, poly", MOVE_WITH_GROUP, true, 0},          /* cannot represent 0 */
+    {"dynamic8, centered", MOVE_WITH_ALL, true, 0},   /* subtracts the mean */
     {"dynamic8, bnb-cpu", MOVE_WITH_GROUP, false, 0}, /* by a table of places */
     {"int8, bnb-cuda", STAY, false, 65504},           /* goes through f16 */
     {"int8, bnb-cpu", STAY, false, 65504},
@@ -50,7 +50,7 @@ typedef struct codec {
     bool codes_move;
     double largest;
     codec_levels levels;
-    double first, second; /* squared errors: of encoding, and once more */
+    double first, second; /* squared errors: of both encodings */
 } codec;
 
 static long arrays, elements, within, below, stable, unstable;
@@ -66,13 +66,13 @@ typedef struct trial {
     int64_t n;
     lb_array *source, *a; /* before and after */
     double *x, *y;        /* their elements */
-    double origin, bound; /* what |x| is counted from; the format's promise */
+    double origin, bound; /* the reference for |x|, and the format's bound */
     int64_t *group;       /* of each element */
     int64_t groups;
-    double *most, *moved; /* of each group: |x|, and how much the scale may be
-                           * off, times the largest code */
+    double *most, *moved; /* of each group: |x|, and the error of the scale,
+                           * times the largest code */
     bool *good;           /* whose scale and |x| are zero or normal */
-    bool *asked;          /* of whom anything is said */
+    bool *asked;          /* to which a bound applies */
 } trial;
 
 static void say(const trial *t, int64_t i, const char *what)
@@ -135,7 +135,7 @@ static double *values(lb_ctx *cx, lb_array *a)
 
 /* ---- groups -------------------------------------------------------------- */
 
-/* The part whose entries tell groups apart. */
+/* The part whose entries define groups. */
 static int group_part(const lb_store *s)
 {
     for (int p = 0; p < LB_MAX_PARTS; p++)
@@ -143,8 +143,8 @@ static int group_part(const lb_store *s)
     return 0;
 }
 
-/* The entry of a part that serves element e, and how many there are: the
- * table's words, worked out here once more. */
+/* The index of a part's entry for element e, and their number: computed from
+ * the table independently of the library. */
 static int64_t entry(const lb_shape *s, const lb_part *p, int64_t e)
 {
     int64_t at = 0, step = 1;
@@ -166,8 +166,7 @@ static int64_t entries(const lb_shape *s, const lb_part *p)
     return n;
 }
 
-/* Unscaled, a format's numbers are its codes: there is nothing to be near to.
- */
+/* Without a scale, values are codes: there is no bound. */
 static bool is_unscaled(const lb_store *s)
 {
     for (int p = 0; p < LB_MAX_PARTS; p++)
@@ -182,7 +181,7 @@ static void *zeroed(int64_t n, size_t each)
     return p;
 }
 
-/* Where the mean was taken off: from which number. */
+/* With a subtracted mean: the index of the first such value. */
 static void find_origin(trial *t)
 {
     lb_quant plain = t->q;
@@ -252,7 +251,7 @@ static bool is_near(const trial *t, int64_t i)
     const int64_t g = t->group[i];
     const double m = t->most[g], unit = t->good[g] ? t->bound : 1;
     double may = unit * m * (1 + 0x1p-20) + t->moved[g];
-    /* Near the largest number there may be no next one. */
+    /* The largest value may have no successor. */
     if (!isfinite(t->y[i]))
         return fabs(t->x[i]) + may >= ldexp(1, l.max_exp) * (1 - 0x1p-9);
     if (c->label != LB_F32) /* rounds once more */
@@ -291,8 +290,7 @@ static int64_t bytes_of(const lb_shape *s, const lb_part *p, lb_dtype d)
     return entries(s, p) * (p->own ? p->own : 1) * (int64_t)lb_dtype_size(d);
 }
 
-/* What the layout says, and for scales that are quantized in turn what theirs
- * does. */
+/* The bytes of the layout, recursively for scales that are quantized. */
 static int64_t table_bytes(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                            const lb_array *a)
 {
@@ -321,8 +319,8 @@ static void check_size(const trial *t)
     say(t, ok ? t->n : -1, "its size, shape, dtype or format");
 }
 
-/* Places of a row's last byte that no element has hold what the format says,
- * so that equal numbers have equal bytes. */
+/* Unused bits of a row's last byte have the format's padding, so that equal
+ * values have equal bytes. */
 static void check_filler(const trial *t)
 {
     const lb_store *s = t->a->store;
@@ -418,7 +416,7 @@ static void check_stable(const trial *t)
         same_codes(t, again);
 }
 
-/* The largest number that can be encoded. */
+/* The largest value that can be encoded. */
 static double largest(const codec *c)
 {
     const number_layout l = number_layout_of(c->from);
@@ -429,7 +427,7 @@ static double largest(const codec *c)
     return takes > 0 && takes < most ? takes : most < f32 ? most : f32;
 }
 
-/* What is beyond that is refused, and clamped from then on. */
+/* Larger values are refused, and clamped if requested. */
 static void check_largest(trial *t)
 {
     const codec *c = t->c;
@@ -537,8 +535,8 @@ static void not_finite(const codec *c)
 
 /* ---- everything ---------------------------------------------------------- */
 
-/* What the format makes of a ramp whose every other element is +-1, so that
- * all groups have the same scale: its levels. */
+/* The decoded ramp, of which every other element is +-1, so that all groups
+ * have the same scale: its levels. */
 static void find_levels(codec *c)
 {
     enum { N = 4096 };
@@ -559,8 +557,8 @@ static void find_levels(codec *c)
     lb_leave(c->cx);
 }
 
-/* Whether a run leaves the dtype out: of lengths in between, and of variants,
- * one of the three in turn. */
+/* Whether a run skips the dtype: for most lengths, and for variants, only one
+ * of the three in turn is tested. */
 static bool thins(const sample_format *f, int64_t n, int d, int kind)
 {
     if (law_run.all) return false;

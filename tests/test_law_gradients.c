@@ -19,7 +19,7 @@ typedef struct tally {
 
 /* ---- which numbers ------------------------------------------------------- */
 
-/* Derivatives that are what they are by definition. */
+/* Derivatives that are defined by convention. */
 typedef enum given { MEASURED, IDENTITY, NOTHING } given;
 
 static given given_of(const lb_prim *prim, int operand)
@@ -37,8 +37,8 @@ static bool wants_plus(const char *prim)
     return false;
 }
 
-/* The sample with numbers that functions are smooth at; those that are about
- * any bits are about f32 and bf16 in turn. */
+/* The sample with values where functions are smooth; samples with arbitrary
+ * bits alternate between f32 and bf16. */
 static sample smooth(const sample *s)
 {
     static int turn;
@@ -107,7 +107,7 @@ static double scalar_at(const point *p, int i, const double *x)
     return y ? sum : NAN;
 }
 
-/* The scalar at x + h d; d NULL: element e is moved alone. */
+/* The scalar at x + h d; d NULL: only element e is perturbed. */
 static double moved_by(const point *p, int i, const double *x, const double *d,
                        int64_t e, double h)
 {
@@ -121,9 +121,9 @@ static double moved_by(const point *p, int i, const double *x, const double *d,
     return y;
 }
 
-/* NaN at a corner or a jump: there differences to both sides, or with another
- * step, are not the same. The step is so short that what is left of the third
- * derivative is nothing. */
+/* NaN at a corner or a jump, where one-sided differences, or differences with
+ * another step, disagree. The step is so short that the third derivative is
+ * negligible. */
 static double difference(const point *p, int i, const double *x,
                          const double *d, int64_t e)
 {
@@ -163,7 +163,7 @@ static void refuse(verdict *v, int i, int64_t e, double got, double want)
              e < 0 ? "direction" : "element", (long long)e, got, want);
 }
 
-/* off: what one element may be off by, for gradients of size 1. */
+/* off: the error allowed for one element, for gradients of size 1. */
 static void measured(const point *p, int i, const double *x, const double *g,
                      double off, tally *t, verdict *v)
 {
@@ -210,7 +210,7 @@ static void defined(given how, const point *p, lb_dtype d, const double *g,
 /* ---- one call ------------------------------------------------------------ */
 
 /* All float operands watched, the call, and their gradients; y NULL: an error,
- * or nothing to say. */
+ * or nothing to check. */
 static lb_array *gradients(point *p, lb_array *const *in, lb_array **grad,
                            bool *says)
 {
@@ -261,7 +261,7 @@ static void compare(point *p, lb_array *const *in, lb_array *const *grad,
         if (!grad[i]) continue;
         const given how = given_of(p->prim, i);
         double *x = as_doubles(cx, in[i]), *g = as_doubles(cx, grad[i]);
-        /* A result in fewer bits is what the formula may look at. */
+        /* The formula may use the result, which has fewer bits. */
         double off = unit_of(in[i]->dtype);
         for (int k = 0; k < p->s->n_in; k++)
             if (grad[k]) off = fmax(off, unit_of(in[k]->dtype));
@@ -278,7 +278,7 @@ static void compare(point *p, lb_array *const *in, lb_array *const *grad,
     }
 }
 
-/* Integers where gradients have to flow. */
+/* Integers where gradients must be float. */
 static bool must_fail(const point *p, lb_array *const *in)
 {
     lb_array *y = law_bind(p->cx, p->prim, p->s, in);
@@ -362,7 +362,7 @@ static void every_dress(lb_ctx *cx, const lb_prim *prim, const sample *listed,
     }
 }
 
-/* Every primitive that makes floats of floats has a vjp. */
+/* Every primitive from floats to floats has a vjp. */
 static void all_have_one(lb_ctx *cx)
 {
     const lb_prim *prim;

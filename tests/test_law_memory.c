@@ -14,7 +14,7 @@
 typedef struct meter {
     long count;   /* of allocations */
     long fail_at; /* this one; 0: none */
-    long every;   /* and each that this divides; 0: none */
+    long every;   /* and each index that this divides; 0: none */
     long failed;
     long blocks;
     size_t bytes;
@@ -57,7 +57,7 @@ static void check_closed(const meter *m)
     CHECK_EQ_I(m->bytes, 0);
 }
 
-/* The sentence of a failed allocation. */
+/* The message of a failed allocation. */
 static bool says_so(const lb_ctx *cx)
 {
     return lb_error_status(cx) == LB_E_NOMEM &&
@@ -87,7 +87,7 @@ static void failing_open(int threads)
 
 /* ---- one call at a time ------------------------------------------------- */
 
-/* Something to call: a sample's primitive or a function. */
+/* A call: a sample's primitive or a function. */
 typedef struct deed {
     const lb_prim *prim;
     const sample *s;
@@ -131,7 +131,7 @@ static bool failing_call(lb_ctx *cx, meter *m, deed *d)
         m->fail_at = 0;
         failed = m->failed != 0;
         if (failed) deed_check(says_so(cx), d, k, "not said", lb_error(cx));
-        if (failed && !got) /* nothing is left for the scope to free */
+        if (failed && !got) /* the scope has nothing to free */
             deed_check(m->bytes == before, d, k, "litter", "bytes are left");
         if (!failed)
             deed_check(sample_same(got, want, &why), d, k, "result", why.s);
@@ -167,7 +167,7 @@ static void law_memory(lb_ctx *cx, const lb_prim *prim, const sample *s,
 }
 
 /* The same for packed operands, whose blocks are moved part by part: plain and
- * transposed, in every format; in variants one in turn. */
+ * transposed, in every format; for variants, one of them in turn. */
 static void law_memory_packed(lb_ctx *cx, const lb_prim *prim, const sample *s,
                               void *user)
 {
@@ -257,7 +257,7 @@ static void failing_every(long every)
     check_closed(&m);
 }
 
-/* Scopes that could not be noted hand their arrays to the enclosing one. */
+/* Scopes that could not be recorded give their arrays to the enclosing one. */
 static void failing_scopes(void)
 {
     enum { SCOPES = 100 };

@@ -33,7 +33,7 @@ enum { SPECS = sizeof specs / sizeof *specs };
 
 enum { PRIMS = 256 };
 
-/* What ranks have compared: each counts its own, and they add it up. */
+/* Number of comparisons: each rank counts its own, then they are added up. */
 typedef struct {
     int64_t combinations, cut;
     int64_t cut_of[PRIMS]; /* of each primitive */
@@ -45,7 +45,7 @@ typedef struct {
     tally all;                  /* rank 0 writes it */
 } plan;
 
-/* One rank's way through them. */
+/* The state of one rank. */
 typedef struct {
     const plan *plan;
     lb_ctx *cx;
@@ -53,8 +53,8 @@ typedef struct {
     const lb_prim *prim;
     int number;    /* of the primitive */
     bool refuses;  /* errors are part of it: ranks agree after each call */
-    int64_t calls; /* so far: whose turn it is to compare */
-    bool lost;     /* an error has been told of */
+    int64_t calls; /* calls so far: decides which rank compares */
+    bool lost;     /* an error has been reported */
     tally tally;
 } walk;
 
@@ -82,8 +82,8 @@ static bool adds_floats(const lb_prim *prim, const lb_array *want)
             !strcmp(prim->name, "reduce_sum"));
 }
 
-/* 64 roundings of f32, relative to the sum of what is added, taken as large as
- * it may be; and one of the result. */
+/* 64 roundings of f32, relative to the sum of magnitudes; and one of the
+ * result. */
 static bool close_by(lb_ctx *cx, const lb_prim *prim, const sample *s,
                      lb_array *const *in, lb_array *got, lb_array *want,
                      lb_text *why)
@@ -149,7 +149,7 @@ static bool is_cut(const lb_array *a)
     return !lb_spec_equal(grid, &spec, &(lb_spec){0});
 }
 
-/* Blocks are never cut: it is refused, as test_shard has it. */
+/* Blocks are never cut: refused (see test_shard). */
 static void forgive(walk *w)
 {
     lb_mesh_agree(w->mesh);
@@ -179,11 +179,11 @@ static void one_call(walk *w, const sample *s, const sample_format *f, int row)
     bool any, cuts = false;
     lb_enter(cx);
     bool ok = dressed(cx, s, f, in, &any);
-    /* What is packed and has no elements becomes dense when it is joined. */
+    /* Packed arrays without elements become dense when joined. */
     if (ok && s->n_in && s->in[0].scaled && !lb_size(in[0])) any = false;
     for (int i = 0; i < s->n_in && ok && any; i++) {
         lb_spec_report r = {0};
-        /* Operands by different rows: some agree, some do not. */
+        /* Operands by different rows of the table: some agree, some do not. */
         const char *spec = specs[(row + i * (row % 3)) % SPECS];
         cut[i] = lb_shard_relaxed(cx, w->mesh, in[i], spec, &r);
         ok = cut[i] != NULL;
@@ -197,7 +197,7 @@ static void one_call(walk *w, const sample *s, const sample_format *f, int row)
     if (w->refuses) forgive(w);
     if (lb_error_status(cx) && !w->lost) {
         tell(w, false, s, f, row, lb_error(cx));
-        w->lost = true; /* and the rest of the samples with it */
+        w->lost = true; /* and skips the rest of the samples */
     }
     lb_leave(cx);
 }
@@ -205,8 +205,8 @@ static void one_call(walk *w, const sample *s, const sample_format *f, int row)
 /* ---- all of them ------------------------------------------------------------
  */
 
-/* The library's own samples are many: each sees a few rows of the table, the
- * next one the next few. */
+/* There are many built-in samples: each uses a few rows of the table, the next
+ * one the next few. */
 static void one_list(walk *w, const sample_list *list, bool all)
 {
     const int formats = w->plan->formats.n;
@@ -222,7 +222,7 @@ static void one_list(walk *w, const sample_list *list, bool all)
                 if (now || law_run.all) one_call(w, &list->item[i], fmt, row);
             }
         }
-    /* Whose error it is has told its sample. */
+    /* The rank with the error has printed its sample. */
     if (!lb_mesh_agree(w->mesh) && !w->lost && list->n)
         tell(w, false, &list->item[0], &sample_dense, -1, lb_error(w->cx));
     lb_clear(w->cx);
@@ -254,7 +254,7 @@ static int ranks(lb_comm *comm, void *user)
     return ok ? 0 : 1;
 }
 
-/* Whoever has operands has been cut. */
+/* Every primitive with operands must have been sharded. */
 static void check_cut(const plan *p)
 {
     lb_ctx *cx = lb_open(&(lb_options){.threads = 1});

@@ -13,8 +13,7 @@ static bool is_serial(const char *prim)
     return strcmp(prim, "random_permutation") == 0;
 }
 
-/* A call that is evaluated has more than one unit, where there are threads for
- * them. */
+/* An evaluated call has more than one unit, if there are threads for them. */
 static void check_units(lb_ctx *cx, const sample *s, lb_array *const *in)
 {
     const char *text = lb_explain(cx, s->prim, in, s->n_in, &s->params);
@@ -55,7 +54,7 @@ typedef struct contexts {
     bool large;
 } contexts;
 
-/* With all operands packed, where units decode what they share. */
+/* With all operands packed, where units share decoded data. */
 static void packed(contexts *many, const lb_prim *prim, const sample *s,
                    const sample_format *f)
 {
@@ -77,22 +76,21 @@ static void packed(contexts *many, const lb_prim *prim, const sample *s,
     lb_leave(cx);
 }
 
-/* A product with a precision of its own: each has ways of its own. */
+/* A product with a precision: each has algorithms of its own. */
 static bool is_rough(const sample *s)
 {
     return strcmp(s->prim, "dot_general") == 0 &&
            s->params.dot.precision != LB_PRECISION_DEFAULT;
 }
 
-/* Every format's defaults are tried with the first sample of each primitive
- * that they take an operand of and that is not too long, and with products of
- * every precision; of the rest, longer samples and variants, each twentieth is.
- * Of all these a fifth with --few, for who looks at what threads share and not
- * at bits. */
+/* Every format with default settings is tried with the first sample of each
+ * primitive that accepts it and is not too long, and with products of every
+ * precision; of the rest (longer samples and variants) every twentieth. With
+ * --few, a fifth of all these: for checking data races rather than bits. */
 static bool is_tried(const sample *s, const sample_format *f, int k)
 {
     enum { FORMATS = 128, LONG = 300000, EVERY = 20 };
-    static char seen[FORMATS][32]; /* the last primitive each was tried with */
+    static char seen[FORMATS][32]; /* the last primitive tried with each */
     static int turn, first;
     const int every = law_run.few ? 5 : 1;
     bool takes = false;

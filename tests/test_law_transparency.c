@@ -6,7 +6,7 @@
 /* ctest: simde long=--all skip-tsan skip-arm64 */
 #include "laws.h"
 
-/* The views that pairs go through in turn. */
+/* The views that pairs use in turn. */
 static const sample_view *next_view(void)
 {
     static int turn;
@@ -16,7 +16,7 @@ static const sample_view *next_view(void)
     return &sample_views[turn++ % n];
 }
 
-/* Each two formats, in both orders. Larger samples see every twentieth pair. */
+/* All ordered pairs of formats. Larger samples use every twentieth pair. */
 static void law_pairs(lb_ctx *cx, const lb_prim *prim, const sample *s,
                       void *user)
 {

@@ -15,8 +15,8 @@ static const lb_level levels[] = {LB_LEVEL_REF, LB_LEVEL_NEON, LB_LEVEL_AVX2,
                                   LB_LEVEL_AVX512, LB_LEVEL_AVX512VNNI};
 enum { N_LEVELS = sizeof levels / sizeof *levels };
 
-/* The level that a context opened so uses; "" and the sentence in why if it
- * cannot be opened. */
+/* The level of a context opened with these settings; "" and the message in why
+ * if it cannot be opened. */
 static char why[256];
 static const char *used(const lb_options *o)
 {
@@ -43,15 +43,15 @@ static void by_name(void)
         CHECK_EQ_S(used(&(lb_options){.isa = "ref"}), "ref");
         unsetenv("LOWBIT_ISA");
     }
-    setenv("LOWBIT_ISA", "", 1); /* as if it were not there */
+    setenv("LOWBIT_ISA", "", 1); /* as if it were not set */
     CHECK_EQ_S(used(NULL), lb_isa_best());
     unsetenv("LOWBIT_ISA");
     CHECK_EQ_S(used(NULL), lb_isa_best());
     CHECK_EQ_S(lb_isa_best(), lb_level_name(lb_cpu_best()));
 }
 
-/* What is left of a level when some are off; written as a table, not as the
- * rule: which of avx2, avx512, avx512vnni are off, and the answer for each. */
+/* The level that remains if some are off, written as a table and not as the
+ * rule: which of avx2, avx512, avx512vnni are off, and the result for each. */
 static void what_is_left(void)
 {
     enum { A = 1 << LB_LEVEL_AVX2, B = 1 << LB_LEVEL_AVX512 };
@@ -75,12 +75,12 @@ static void what_is_left(void)
         CHECK_EQ_I(lb_level_without(c, off), want[i].of_vnni);
         CHECK_EQ_I(lb_level_without(LB_LEVEL_NEON, off),
                    off & NEON ? r : LB_LEVEL_NEON);
-        /* and a context does the same with what the machine has */
+        /* and a context behaves the same with this machine's levels */
         const lb_level left = lb_level_without(lb_cpu_best(), off);
         CHECK_EQ_S(used(&(lb_options){.cpu_off = off}), lb_level_name(left));
         CHECK_EQ_S(used(&(lb_options){.cpu_off = off, .isa = "ref"}), "ref");
     }
-    /* What isa asks for and cpu_off forbids is not run. */
+    /* A level that isa requests and cpu_off forbids does not run. */
     const uint64_t all = A | B | C | NEON;
     CHECK_EQ_S(used(&(lb_options){.cpu_off = all, .isa = lb_isa_best()}),
                "ref");
@@ -101,11 +101,12 @@ static void refused(void)
                  (unsigned long long)off);
         CHECK(strstr(why, hex) && strstr(why, " 0x1e "));
     }
-    /* A caller compiled before cpu_off existed does not have it. */
+    /* A caller compiled before cpu_off existed does not set it. */
     const size_t before = offsetof(lb_options, cpu_off);
     CHECK_EQ_S(used(&(lb_options){.struct_size = before, .cpu_off = 1}),
                lb_isa_best());
-    /* No padding behind: what a later version appends lies past this size. */
+    /* No padding at the end: fields appended by later versions are past this
+     * size. */
     CHECK_EQ_I(before + sizeof((lb_options *)0)->cpu_off, sizeof(lb_options));
 }
 
@@ -126,7 +127,7 @@ static void what_it_says(void)
 
 int main(void)
 {
-    unsetenv("LOWBIT_ISA"); /* which a run of all tests at a level has set */
+    unsetenv("LOWBIT_ISA"); /* set when all tests run at one level */
     by_name();
     what_is_left();
     refused();

@@ -53,10 +53,10 @@ static double logistic(double x)
     return x < 0.0 ? exp(x) / (1.0 + exp(x)) : 1.0 / (1.0 + exp(-x));
 }
 
-/* digest: of the result's bits over the patterns of `spread`, which must be
- * the same on every machine. Written down from x86-64, where gcc and clang, at
- * -O0 to -O3, with and without FMA, agreed: it pins the bits, and says nothing
- * of how good they are. */
+/* digest: of the result's bits over the patterns of `spread`, which must be the
+ * same on every machine. Recorded on x86-64, where gcc and clang, at -O0 to
+ * -O3, with and without FMA, agreed: it fixes the bits and does not check
+ * accuracy. */
 typedef struct row {
     const char *name;
     float (*f)(float);
@@ -106,7 +106,7 @@ static void try_one(const row *r, uint32_t bits, worst *w)
     if (r->odd && y == y && bits_of(r->f(-x)) != bits_of(-y)) w->not_odd++;
 }
 
-/* x, and `around` patterns to both sides, and all of that below zero. */
+/* x, `around` patterns on both sides, and the same with a negative sign. */
 static void try_near(const row *r, double x, uint32_t around, worst *w)
 {
     const uint32_t mid = bits_of((float)x);
@@ -118,8 +118,8 @@ static void try_near(const row *r, double x, uint32_t around, worst *w)
 
 static void try_places(const row *r, worst *w)
 {
-    /* zero and subnormals, the clamps, where pieces meet, where exp
-     * overflows, becomes subnormal and vanishes, the largest, inf and NaN */
+    /* zero and subnormals, the clamps, boundaries of pieces, where exp
+     * overflows, becomes subnormal and underflows, the largest, inf and NaN */
     const double place[] = {0.0,
                             0x1p-149,
                             0x1p-126,
@@ -228,8 +228,8 @@ static void test_specials(void)
 /* ---- normal quantiles --------------------------------------------------- */
 
 /* One Newton step on the distribution function, which squares the relative
- * error: from y >= 0, 1e-6 or better, to the quantile in double precision.
- * q = p - 1/2 and tail = 1 - p, whichever is the smaller is exact enough. */
+ * error: from y >= 0, 1e-6 or better, to the quantile in double precision. q =
+ * p - 1/2 and tail = 1 - p; using the smaller one is accurate enough. */
 static double improved(double y, double q, double tail)
 {
     const double density = exp(-0.5 * y * y) * 0.39894228040143267794;

@@ -163,7 +163,7 @@ static void test_reuse(void)
     check_clean(&c);
 }
 
-/* Over the limit the oldest go, and never more is kept than allowed. */
+/* Over the limit the oldest are freed, and never more is kept than allowed. */
 static void test_limit(void)
 {
     counter c;
@@ -177,7 +177,7 @@ static void test_limit(void)
     small = lb_heap_alloc(heap, 64, &small_got);
     for (int i = 0; i < 5; i++)
         lb_heap_free(heap, p[i], got[i]);
-    /* p[0] went for p[4]; now p[1] goes for small */
+    /* p[0] was freed for p[4]; now p[1] is freed for small */
     lb_heap_free(heap, small, small_got);
     CHECK_EQ_I(c.blocks, 1 + 3 + 1);
     CHECK(lb_heap_alloc(heap, 1024, &got[0]) == p[4]);
@@ -187,7 +187,7 @@ static void test_limit(void)
     CHECK_EQ_I(lb_heap_trim(heap), 0);
     lb_heap_free(heap, small, small_got);
 
-    /* larger than the limit: straight back, and nothing is evicted for it */
+    /* larger than the limit: freed at once, and nothing is evicted for it */
     void *large = lb_heap_alloc(heap, 4097, &got[3]);
     lb_heap_free(heap, large, got[3]);
     CHECK_EQ_I(lb_heap_trim(heap), 64);
@@ -195,7 +195,7 @@ static void test_limit(void)
     lb_heap_free(heap, p[3], got[1]);
     lb_heap_free(heap, p[2], got[2]);
 
-    /* exactly the limit: everything else goes */
+    /* exactly the limit: everything else is freed */
     large = lb_heap_alloc(heap, 4096, &got[3]);
     lb_heap_free(heap, large, got[3]);
     CHECK_EQ_I(lb_heap_trim(heap), 4096);
@@ -274,12 +274,12 @@ static void test_failing_allocator(void)
     CHECK(p != NULL);
     lb_heap_free(heap, p, got);
 
-    /* kept blocks are given up before the heap gives up */
+    /* kept blocks are freed before an allocation fails */
     c.fail_at = c.calls + 1;
     p = lb_heap_alloc(heap, 1000, &got);
     CHECK(p != NULL);
     CHECK_EQ_I(lb_heap_trim(heap), 0);
-    /* but it asks no third time */
+    /* but it does not try a third time */
     lb_heap_free(heap, p, got);
     c.fail_all = c.calls + 1;
     CHECK(lb_heap_alloc(heap, 2000, &got) == NULL);
@@ -328,7 +328,7 @@ static bool filled(const unsigned char *p, size_t n, unsigned char with)
 }
 
 /* Every block is filled with its owner's mark: a block handed out twice, or
- * list nodes written into a living one, would show. */
+ * list nodes written into a used one, would be detected. */
 static void *churn(void *arg)
 {
     job *j = arg;

@@ -156,7 +156,7 @@ static int opens(lb_comm *c, void *user)
             ranks += all[i] == lb_mesh_member(m, mask, i);
         SAFELY((ok && ranks == one));
     }
-    /* Nobody is lost in 16 bits: 1 + 3 * 2^-9 is 1 + 2^-7 in bf16. */
+    /* Sums of 16-bit values are exact: 1 + 3 * 2^-9 is 1 + 2^-7 in bf16. */
     uint16_t bf = c->rank ? 0x3b40 : 0x3f80;
     bool ok = lb_mesh_reduce(m, "test", ~0u, LB_COMM_SUM, LB_BF16, 1, &bf);
     SAFELY((ok && (c->size != 3 || bf == 0x3f81)));
@@ -165,7 +165,8 @@ static int opens(lb_comm *c, void *user)
     return 0;
 }
 
-/* Long data, in the order of ranks: the same bits as adding them so. */
+/* Long data, in the order of ranks: the same bits as adding them sequentially.
+ */
 static int in_order(lb_comm *c, void *user)
 {
     (void)user;
@@ -194,7 +195,8 @@ static int in_order(lb_comm *c, void *user)
 /* ---- errors ----------------------------------------------------------------
  */
 
-/* Rank 2 fails before the others meet; it has its say at the end, at last. */
+/* Rank 2 fails before the others reach the collective; its error wins in the
+ * end. */
 static int fails(lb_comm *c, void *user)
 {
     const bool again = *(const bool *)user;
@@ -204,7 +206,7 @@ static int fails(lb_comm *c, void *user)
         lb_zeros(cx, LB_F32, (lb_shape){1, {-7}});
         SAFELY((lb_error_status(cx) == LB_E_SHAPE));
     } else {
-        int32_t x = 1; /* it is not there */
+        int32_t x = 1; /* it does not exist */
         SAFELY((!lb_mesh_reduce(m, "a sum", ~0u, LB_COMM_SUM, LB_I32, 1, &x)));
         SAFELY((!lb_mesh_reduce(m, "a sum", ~0u, LB_COMM_SUM, LB_I32, 1,
                                 &x))); /* and nobody waits */
@@ -228,7 +230,7 @@ static int fails(lb_comm *c, void *user)
     return 0;
 }
 
-/* The same error everywhere is nobody's in particular. */
+/* An error that all ranks have names none of them. */
 static int all_fail(lb_comm *c, void *user)
 {
     (void)user;
@@ -265,7 +267,7 @@ static int leaves_mesh(lb_comm *c, void *user)
         lb_mesh_close(m);
         lb_close(cx);
     }
-    if (c->rank == 1) { /* what it leaves behind is its own */
+    if (c->rank == 1) { /* arrays it leaves behind are its own */
         lb_mesh *own = m;
         for (lb_layer **at = &cx->layer; *at; at = &(*at)->below)
             if (*at == &own->layer) {

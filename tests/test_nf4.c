@@ -19,7 +19,7 @@ static int code_of(lb_compat compat, float v)
 
 /* ---- codes --------------------------------------------------------------- */
 
-/* n quotients, which a first element of 1 makes exact. */
+/* n quotients, which are exact because the first element is 1. */
 static void check_quotients(lb_ctx *cx, lb_compat compat, lb_dtype d,
                             const float *v, int n)
 {
@@ -41,7 +41,7 @@ static void check_quotients(lb_ctx *cx, lb_compat compat, lb_dtype d,
     }
 }
 
-/* The floats around each place where a code ends. */
+/* The floats around each boundary between codes. */
 static void test_edges(lb_ctx *cx)
 {
     enum { AROUND = 4 };
@@ -59,7 +59,7 @@ static void test_edges(lb_ctx *cx)
     }
 }
 
-/* All 16-bit numbers from -1 to 1, and some thousands of f32. */
+/* All 16-bit values from -1 to 1, and some thousands of f32. */
 static void test_all_16_bits(lb_ctx *cx)
 {
     static float v[1 << 16];
@@ -81,12 +81,12 @@ static void test_all_16_bits(lb_ctx *cx)
 enum { MADE = 41 };
 typedef struct {
     lb_dtype dtype;
-    uint32_t x[MADE]; /* bits; a block of 32 and a short one, whose .. */
-    const char *bytes[COMPATS]; /* .. absmax comes first */
+    uint32_t x[MADE]; /* bits; a block of 32 and a short one, whose ... */
+    const char *bytes[COMPATS]; /* ... absmax comes first */
 } made;
 
-/* Numbers that lie between two codes, or an ulp or two from there, so that the
- * rules part. native, eformer, bnb-cuda: numpy 2.4 with ml_dtypes 0.6, each
+/* Values midway between two codes, or one or two ulp from there, where the
+ * rules differ. native, eformer, bnb-cuda: numpy 2.4 with ml_dtypes 0.6, each
  * step in f32, or for eformer in the dtype. bnb-cpu: bitsandbytes 0.50.2 with
  * torch 2.15, quantize_4bit(x, blocksize=32, quant_type="nf4"). */
 /* clang-format off */
@@ -171,7 +171,7 @@ static void test_made(lb_ctx *cx)
 
 /* ---- blocks and rows ----------------------------------------------------- */
 
-/* Bytes, absmax and values of rows of n in blocks, native, worked out here. */
+/* Bytes, absmax and values of rows of n in blocks, native, computed here. */
 static void check_rows(lb_ctx *cx, lb_shape shape, int64_t block,
                        lb_blocks blocks)
 {
@@ -264,7 +264,7 @@ static void test_f64(lb_ctx *cx)
     }
 }
 
-/* Blocks cross rows where bitsandbytes is followed, unless told otherwise. */
+/* Blocks cross rows in bitsandbytes' modes, unless configured otherwise. */
 static void test_blocks(lb_ctx *cx)
 {
     static const float x[12];
@@ -286,7 +286,7 @@ static void test_blocks(lb_ctx *cx)
         }
 }
 
-/* Zeros, the smallest and the largest numbers: block of 4, row of 7. */
+/* Zeros, the smallest and the largest values: block of 4, row of 7. */
 static void test_extremes(lb_ctx *cx)
 {
     static const float least = 1e-38f; /* of bitsandbytes on a CPU */
@@ -296,7 +296,7 @@ static void test_extremes(lb_ctx *cx)
     } row[] = {
         {{0, -0.0f, 0, 0, 0, 0, -0.0f},
          {"77777777", "77777777", "00000000", "77777777"}},
-        /* Of subnormals native divides, eformer adds 2^-126 first, a GPU
+        /* Subnormals: native divides, eformer adds 2^-126 first, a GPU
          * multiplies by infinity and a CPU by 1e38. */
         {{0x1p-149f, -0x1p-149f, 0, 0x1p-148f, 0x1p-130f, 0, -0x1p-130f},
          {"c27ff707", "77778767", "f00ff000", "77778767"}},
@@ -361,7 +361,7 @@ static void test_places(lb_ctx *cx)
     }
 }
 
-/* No number of a block is farther off than the bound says. */
+/* The error of every value of a block is within the bound. */
 static void test_bound(lb_ctx *cx)
 {
     static float x[4096], y[4096];
@@ -426,13 +426,13 @@ static void test_refusals(lb_ctx *cx)
         how.format = "nf4";
         refused(cx, lb_quantize(cx, a, &how), row[i].status, row[i].word);
     }
-    /* eformer takes any axes, and says nothing. */
+    /* eformer accepts and ignores axes. */
     const lb_quant_config seed = {
         .format = "nf4", .axes = {1, {0}}, .compat = LB_COMPAT_EFORMER};
     CHECK(lb_quantize(cx, a, &seed));
     const lb_quant_config block = {.format = "nf4", .scale = LB_SCALE_BLOCK};
     CHECK(lb_quantize(cx, a, &block));
-    /* Levels of its own are one axis more: then two are stored as one. */
+    /* Custom levels add an axis: then two are stored as one. */
     lb_array *deep = lb_from(cx, LB_F32, LB_SHAPE(1, 1, 1, 1, 1, 1, 2, 4), x);
     const lb_quant_config poly = {.format = "nf4", .decode = LB_DECODE_POLY};
     CHECK(lb_quantize(cx, deep, NULL));

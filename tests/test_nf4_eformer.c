@@ -8,7 +8,7 @@ static float rounded(lb_ctx *cx, lb_dtype d, long double v)
 {
     double x = (double)v;
     float y = 0;
-    /* To odd: what a second rounding then finds is what there was. */
+    /* Round to odd, so that a second rounding sees the exact value. */
     if ((long double)x != v) {
         uint64_t u;
         memcpy(&u, &x, sizeof u);
@@ -79,7 +79,7 @@ static void test_poly(lb_ctx *cx)
     lb_shape shape = lb_shape_of(table16), want = LB_SHAPE(1, N);
     CHECK(lb_shape_equal(&shape, &want));
     CHECK(lb_read(cx, table16, y, sizeof y) && !memcmp(y, poly, sizeof y));
-    /* Without it the part is absent, which is no error. */
+    /* Without it the part is absent, which is not an error. */
     q = lb_quantize(cx, lb_from(cx, LB_F32, LB_SHAPE(N), x), NULL);
     CHECK(q && !lb_component(cx, q, "table"));
     CHECK_EQ_S(lb_error(cx), "");
@@ -144,7 +144,7 @@ static void test_eformer_layout(lb_ctx *cx)
     check_eformer_layout(cx, LB_SHAPE(1, 1, 1, 1, 1, 2, 6), 4);
 }
 
-/* What is in the odd place of given bytes does not matter. */
+/* The value of the padding nibble does not matter. */
 static void test_eformer_filler(lb_ctx *cx)
 {
     static const char *const name[] = {"packed", "absmax"};
@@ -208,7 +208,7 @@ static void test_eformer_refusals(lb_ctx *cx)
     refused(cx,
             lb_from_parts(cx, &rows, LB_SHAPE(2, 7), "eformer", name, part, 2),
             LB_E_ARG, "blocks");
-    /* Blocks that cross rows, and such that only seem to. */
+    /* Blocks that cross rows, and blocks that only seem to. */
     static float x[192];
     lb_array *a = lb_from(cx, LB_F32, LB_SHAPE(3, 64), x);
     lb_quant_config across = {
@@ -220,7 +220,7 @@ static void test_eformer_refusals(lb_ctx *cx)
         lb_export(cx, lb_quantize(cx, a, &across), "eformer", "packed");
     lb_shape shape = lb_shape_of(b), want = LB_SHAPE(3, 2, 16);
     CHECK(lb_shape_equal(&shape, &want));
-    /* A block that no memory can be filled up to. */
+    /* A block longer than any memory. */
     const lb_quant_config vast = {.format = "nf4", .block_size = INT64_MAX - 1};
     CHECK(!lb_export(cx, lb_quantize(cx, a, &vast), "eformer", "packed"));
     CHECK(lb_error_status(cx) != LB_OK);

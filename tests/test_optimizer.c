@@ -11,7 +11,7 @@ typedef struct model {
     double w[2][N], m[2][N], s[2][N];
 } model;
 
-/* The gradient of a bowl: a different width for each element. */
+/* The gradient of a quadratic with a different curvature for each element. */
 static double slope(int p, int i, double w)
 {
     return (1 + i % 7) * (w - 0.25 * p) + 0.1 * sin(i);
@@ -123,7 +123,7 @@ static void formulas(lb_ctx *cx)
          2e-5},
         {{.method = LB_SGD, .rate = 0.05, .clip_norm = 1}, LB_F32, 1e-6},
         {{.method = LB_ADAM, .rate = 0.01}, LB_BF16, 4e-2},
-        /* 8 bits, of a way of 0.2 */
+        /* 8 bits, over a distance of 0.2 */
         {{.method = LB_ADAM, .rate = 0.01, .state = &bytes}, LB_F32, 4e-2},
         {{.method = LB_SGD, .rate = 0.02, .momentum = 0.9, .state = &scaled},
          LB_F32,
@@ -169,7 +169,7 @@ static void schedules(void)
     CHECK(isnan(lb_schedule_rate(NULL, 0)));
 }
 
-/* Taken up from its state, training ends in the same bits. */
+/* Training continued from its state ends with the same bits. */
 static void resumed(lb_ctx *cx)
 {
     const lb_quant_config bytes = {.format = "dynamic8"};
@@ -255,7 +255,7 @@ static void errors(lb_ctx *cx)
     lb_optimizer_close(o);
     lb_optimizer_close(NULL);
     CHECK(!lb_optimizer_step(NULL, &w, &w) && lb_optimizer_steps(NULL) == -1);
-    /* What cannot be quantized changes nothing. */
+    /* Values that cannot be quantized change nothing. */
     const lb_quant_config bytes = {.format = "dynamic8"};
     lb_array *bad = lb_full(cx, LB_F32, LB_SHAPE(3), INFINITY);
     o = OPEN(.method = LB_ADAM, .state = &bytes);
@@ -264,8 +264,8 @@ static void errors(lb_ctx *cx)
     lb_optimizer_close(o);
 }
 
-/* A gradient so long that its square is no f32 is clipped like any other; one
- * that is infinite, or no number, is not hidden. */
+/* A gradient whose squared norm overflows f32 is clipped like any other; an
+ * infinite or NaN gradient is not hidden. */
 static void long_gradients(lb_ctx *cx)
 {
     const float size[] = {1e-30f, 1, 1e19f, 1e25f, 1e38f};
@@ -297,8 +297,8 @@ static void long_gradients(lb_ctx *cx)
     CHECK_EQ_S(lb_error(cx), "");
 }
 
-/* Parameters of no or one element, whole or in 8 bits: two steps of Adam along
- * a gradient that stays are two times the rate. */
+/* Parameters with no or one element, in f32 or 8 bits: two steps of Adam along
+ * a constant gradient are twice the rate. */
 static void few_elements(lb_ctx *cx)
 {
     static const lb_quant_config in8 = {.format = "dynamic8"};

@@ -14,7 +14,7 @@ enum {
     NR = LB_OUTERF32_MAX_NR,
     DEEP = 256,
     ROOM = 1 << 16,
-    STEP = 37 /* bytes from line to line */
+    STEP = 37 /* bytes from row to row */
 };
 
 static fenced codes_room, scale_room, x_room, c_room, keep_room;
@@ -37,7 +37,7 @@ static float *random_floats(const fenced *room, int64_t n)
     return v;
 }
 
-/* What levels and scales may be: any finite number. */
+/* Levels and scales: any finite values. */
 static void make_table(subject *s, int bits, bool high_first)
 {
     static const float odd[] = {0, -0.0f, 0x1p-140f, -0x1p-126f, 0x1p100f};
@@ -53,7 +53,7 @@ static const lb_dtype labels[] = {LB_F32, LB_BF16, LB_F16};
 static void make_lines(subject *s, int mr, int64_t k, int64_t scale_step,
                        bool each)
 {
-    /* Of the last line no more is there than is read. */
+    /* The last row has no more bytes than are read. */
     const int64_t bytes = s->table.bits == 1 ? 4 : s->nr * s->table.bits / 8;
     const int64_t size = (k - 1) * STEP + bytes;
     uint8_t *const codes = fenced_end(&codes_room, (size_t)size);
@@ -109,7 +109,7 @@ static bool kept_well(const subject *s, const float *keep)
     return true;
 }
 
-/* Element (i, j), which was `old`; elements past n stay. */
+/* Element (i, j), which was `old`; elements past n are unchanged. */
 static bool summed_well(const subject *s, int64_t i, int64_t j, float old,
                         float got)
 {

@@ -60,8 +60,8 @@ static void check_order(void)
         }
 }
 
-/* The number of line k and column j; of codes that are not shifted down, times
- * the power of 2 that they are larger by. */
+/* The value of row k and column j; for codes that are not shifted down, times
+ * the corresponding power of 2. */
 static int number(const lb_outerint_lines *w, int high_first, int64_t k,
                   int column)
 {
@@ -114,8 +114,8 @@ typedef struct {
     int rows;
     int64_t pairs;
     bool first;
-    int most; /* not 0: all numbers of x and w are this large, and meet with one
-               * sign: sums are as large as they can be */
+    int most; /* not 0: all values of x and w have this magnitude, with signs
+               * that make sums as large as possible */
 } subject;
 
 static double sum_of(const subject *s, const int16_t *x, const int16_t *w,
@@ -185,7 +185,7 @@ typedef struct {
     lb_outerint_lines w;
     bool twos;
     int64_t pairs;
-    uint8_t *panel; /* against its fence */
+    uint8_t *panel; /* next to its guard page */
     size_t size;
 } fed;
 
@@ -235,7 +235,7 @@ static int column_of(const fed *f, int p)
                    : lb_outerint_column(4, false, p);
 }
 
-/* Line k at position p, as it is stored. */
+/* Row k at position p, as stored. */
 static int stored(const fed *f, int64_t k, int p)
 {
     const int64_t tile = p / TILE, at = p % TILE;
@@ -260,7 +260,7 @@ static bool panel_is(const fed *f, const fenced *room)
     return ok;
 }
 
-/* All rows with a panel, while another one is fed. */
+/* All rows with a panel, while another one is packed. */
 static void check_fed(const lb_outerint *kernel, bool twos, int rows, int64_t n,
                       int64_t next_n, int fill)
 {
@@ -314,7 +314,7 @@ static void check_fed(const lb_outerint *kernel, bool twos, int rows, int64_t n,
         for (int64_t k = 0; k < n; k++)
             sum += x[i * KC + k] *
                    number(&now.w, false, k, column_of(&now, (int)p));
-        /* What comes of it has one value. */
+        /* The result has a single value. */
         const float want =
             fmaf((float)sum * ws[p], head.scale[i], first ? 0 : old[e]);
         ok = ok && c[e] == want;

@@ -50,7 +50,7 @@ static void values_and_codes(void)
 /* ---- e4m3: whole arrays ---------------------------------------------------
  */
 
-/* The code nearest to x, by looking at all of them; even where two are. */
+/* The code nearest to x, by trying all of them; the even one on a tie. */
 static int nearest(double x)
 {
     int best = 0;
@@ -90,7 +90,7 @@ static void model(const float *x, int64_t rows, int64_t n, int64_t b,
     }
 }
 
-/* Numbers of many magnitudes, with zeros and whole blocks of zeros. */
+/* Values of many magnitudes, with zeros and whole blocks of zeros. */
 static void fill(float *x, int64_t n, uint32_t seed)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -136,13 +136,13 @@ static void quantizing(lb_ctx *cx, int64_t rows, int64_t n, int64_t block)
     CHECK(lb_read(cx, q, got, size));
     same_floats(got, value, rows * n);
 
-    /* Any view is encoded as the array that it shows. */
+    /* Any view is encoded like the array that it shows. */
     lb_array *t =
         lb_transpose(cx, lb_materialize(cx, lb_transpose(cx, a, NULL)), NULL);
     CHECK(lb_read(cx, lb_quantize(cx, t, &config), got, size));
     same_floats(got, value, rows * n);
 
-    /* From what it is made of, and from its codes. */
+    /* From its parts, and from its codes. */
     static const char *const name[] = {"codes", "scale"};
     lb_array *part[] = {lb_component(cx, q, "codes"),
                         lb_component(cx, q, "scale")};
@@ -198,7 +198,8 @@ static void shapes(lb_ctx *cx)
     CHECK_NEAR(lb_item(cx, lb_reduce_max(cx, off, NULL)), 0, 4 / 28.0);
 }
 
-/* Labels round what is decoded, once; other floats are encoded as f32. */
+/* Logical dtypes round the decoded value once; other floats are encoded as f32.
+ */
 static void dtypes(lb_ctx *cx)
 {
     static float x[300], value[300];
@@ -256,8 +257,8 @@ static void refusals(lb_ctx *cx)
     REFUSED(LB_E_DTYPE, "e4m3: i8", .dtype = LB_I8);
     REFUSED(LB_E_ARG, "block_size", .block_size = -1);
 #undef REFUSED
-    /* One that is made from parts is no target; the sentence lists those that
-     * are. */
+    /* A format made only from parts is not a target; the message lists those
+     * that are. */
     refused(cx, lb_quantize(cx, x, &(lb_quant_config){.format = "low_rank"}),
             LB_E_ARG, "e4m3");
     const float bad[] = {1, 2, NAN, 4, -INFINITY, 6};
@@ -273,7 +274,7 @@ static void refusals(lb_ctx *cx)
 /* ---- what a network calls -------------------------------------------------
  */
 
-/* Each takes q of (6,40) f32 and x of that shape, dense. */
+/* Operations on q of (6,40) f32 and x of that shape, dense. */
 typedef lb_array *call_fn(lb_ctx *, lb_array *q, lb_array *x);
 #define CALL(NAME, EXPR)                                                       \
     static lb_array *call_##NAME(lb_ctx *cx, lb_array *q, lb_array *x)         \
@@ -391,7 +392,7 @@ static void networks(lb_ctx *cx)
     every_call(cx, q, x);
     every_call(cx, low_rank_make(cx, q, a, b), x);
     every_call(cx, low_rank_make(cx, low_rank_make(cx, q, a, b), a, b), x);
-    /* What stays packed. */
+    /* Results that stay packed. */
     lb_array *pair[] = {q, q};
     CHECK_EQ_S(lb_format_of(lb_transpose(cx, q, NULL)), "e4m3");
     CHECK_EQ_S(lb_format_of(lb_convert(cx, q, LB_BF16)), "e4m3");
@@ -399,15 +400,15 @@ static void networks(lb_ctx *cx)
     CHECK_EQ_S(
         lb_format_of(lb_take(cx, q, lb_iota(cx, LB_I32, LB_SHAPE(2), 0), 0)),
         "e4m3");
-    /* 40 is not a multiple of 16: blocks of a second one cannot follow. */
+    /* 40 is not a multiple of 16: blocks of a second array cannot follow. */
     CHECK_EQ_S(lb_format_of(lb_concatenate(cx, pair, 2, 1)), "dense");
 }
 
 /* ---- bytes of another program ---------------------------------------------
  */
 
-/* Scales for tiles of 4 x 4 instead of runs of a row: another table, and no
- * other decoder. "weight" (M,N) and "tile_scale" (M/4,N/4), rounded up. */
+/* Scales for tiles of 4 x 4 instead of runs of a row: another table, the same
+ * decoder. "weight" (M,N) and "tile_scale" (M/4,N/4), rounded up. */
 enum { TILE = 4 };
 
 static lb_array *load_tiles(lb_ctx *cx, const lb_quant *q,
@@ -472,7 +473,7 @@ static void tiles(lb_ctx *cx)
                   sizeof scale));
     CHECK(memcmp(got, scale, sizeof scale) == 0);
     every_call(cx, w, lb_iota(cx, LB_F32, LB_SHAPE(M, N), 1));
-    /* What the layout cannot say is refused. */
+    /* What the layout cannot represent is refused. */
     refused(cx,
             lb_from_parts(cx, &config, LB_SHAPE(M, N), "tiles", name, part, 1),
             LB_E_SHAPE, "without a tile_scale");

@@ -4,7 +4,7 @@
  * properties hold for every schedule. The thread sanitizer checks for races.
  */
 /* ctest: skip-ref never-arm64 */
-/* qemu 7.2 fails an assertion of its own when a program with threads forks */
+/* qemu 7.2 fails an assertion of its own when a threaded program forks */
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
@@ -122,7 +122,7 @@ static void test_thread_counts(lb_heap *heap)
 
     pool = lb_pool_open(heap, 100000);
     CHECK(lb_pool_threads(pool) >= 16 && lb_pool_threads(pool) < MAX_T);
-    lb_pool_close(pool); /* never ran: nothing was started */
+    lb_pool_close(pool); /* never ran: no thread was started */
     lb_pool_close(NULL);
 }
 
@@ -221,7 +221,8 @@ static void test_open_close(lb_heap *heap)
     }
 }
 
-/* Both pools' workers are asleep by then; if they are not, it holds as well. */
+/* Both pools' workers should be asleep by then; if not, the checks hold as
+ * well. */
 static void test_after_sleep(lb_heap *heap)
 {
     lb_pool *few = lb_pool_open(heap, 2), *many = lb_pool_open(heap, 7);
@@ -246,8 +247,8 @@ typedef struct meeting {
     atomic_int unmasked;
 } meeting;
 
-/* Returns only when `wanted` threads are inside at once: hangs (and the test
- * is killed) if wake-ups are lost or workers do not start. */
+/* Returns only when `wanted` threads are inside at once: hangs (and the test is
+ * killed) if wake-ups are lost or workers do not start. */
 static void meet(void *arg, int64_t lo, int64_t hi, int thread)
 {
     meeting *m = arg;
@@ -317,8 +318,9 @@ static void test_signals(lb_heap *heap)
     lb_pool_close(pool);
 }
 
-/* The child has no workers: it runs alone, starts its own when it wants more
- * than there were, and closes without waiting for those it never had. */
+/* The child has no workers: it runs alone, starts its own when it needs more
+ * than there were, and closes without waiting for those that were not
+ * inherited. */
 static void test_fork(lb_heap *heap, bool grow)
 {
     fflush(NULL);
@@ -368,7 +370,7 @@ static void test_no_memory(void)
     lb_heap_close(heap);
 }
 
-#ifndef HAVE_SANITIZER /* which need the address space themselves */
+#ifndef HAVE_SANITIZER /* sanitizers need the address space themselves */
 static int count_tasks(void)
 {
     int n = 0;
@@ -379,7 +381,7 @@ static int count_tasks(void)
     return n;
 }
 
-/* With address space for the stacks of half of the threads, these do the
+/* With address space for half of the threads' stacks, those threads do the
  * work. */
 static void test_refused_threads(lb_heap *heap, board *b)
 {
@@ -428,7 +430,7 @@ int main(void)
     test_all_threads_come(heap);
     test_signals(heap);
     test_fork(heap, false);
-#ifndef HAVE_TSAN /* which forbids new threads in the child */
+#ifndef HAVE_TSAN /* this forbids new threads in the child */
     test_fork(heap, true);
 #endif
     test_no_memory();

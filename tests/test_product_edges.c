@@ -14,7 +14,7 @@ static lb_array *normals(lb_ctx *cx, uint32_t seed, lb_shape shape)
     return lb_random_normal(cx, (lb_key){seed, 7}, LB_F32, shape);
 }
 
-/* The relative error of a product with w as it is stored. */
+/* The relative error of a product with w as stored. */
 static double error_of(lb_ctx *cx, lb_array *x, lb_array *w, lb_dot_dims d)
 {
     lb_array *y = lb_dot_general(cx, x, w, &d);
@@ -27,7 +27,7 @@ static double error_of(lb_ctx *cx, lb_array *x, lb_array *w, lb_dot_dims d)
     return sqrt(off / all);
 }
 
-/* A batch whose rows cross an axis that has scales of its own. */
+/* A batch whose rows cross an axis with different scales. */
 static void check_batches(lb_ctx *cx)
 {
     for (int m = 1; m <= 40; m += 13) {
@@ -52,7 +52,7 @@ static void check_batches(lb_ctx *cx)
     }
 }
 
-/* Scales that must be read, more of them than are kept, but few in the last
+/* Scales that must be read, more of them than are cached, but few in the last
  * block of rows: one thread takes 640 rows, and then 460. */
 static void check_many_scales(void)
 {
@@ -69,8 +69,8 @@ static void check_many_scales(void)
     lb_close(cx);
 }
 
-/* No depth at all. Each in a context of its own, whose scratch no product
- * before has made larger than this one needs. */
+/* K = 0. Each in its own context, whose scratch no earlier product has made
+ * larger than this one needs. */
 static void check_nothing(const lb_quant_config *config)
 {
     enum { N = 64, K = 128 };
@@ -93,8 +93,8 @@ static void check_nothing(const lb_quant_config *config)
         }
 }
 
-/* Columns that end within what is taken at once, with scales of both their own
- * and the depth's: one block, or a part of one, of four. Contexts as above. */
+/* Columns that end inside a group of columns, with scales per column and along
+ * K: one block, or a part of one, of four. Contexts as above. */
 static void check_narrow(void)
 {
     enum { K = 70 };
@@ -112,7 +112,7 @@ static void check_narrow(void)
     }
 }
 
-/* Lines that are all the same one. */
+/* Rows that are all the same one (stride 0). */
 static void check_same_lines(lb_ctx *cx, const lb_quant_config *config)
 {
     enum { N = 6, K = 256 };
@@ -132,8 +132,8 @@ static void check_same_lines(lb_ctx *cx, const lb_quant_config *config)
     }
 }
 
-/* Rows of x as whole numbers, small or large: scales are finite as long as all
- * of a row is below 2^125. */
+/* Rows of x as integers, small or large: scales are finite as long as all of a
+ * row is below 2^125. */
 static void check_rows_of_x(lb_ctx *cx)
 {
     enum { N = 1024 };
@@ -160,9 +160,9 @@ static double apart(lb_ctx *cx, lb_array *a, lb_array *b)
     return lb_item(cx, lb_reduce_max(cx, lb_abs(cx, lb_sub(cx, a, b)), NULL));
 }
 
-/* Depths that end a little after a panel does, where that little is packed with
- * the panel: the same bits as decoded weights give, whoever multiplies, and as
- * good as sums of 256 are, next to double precision. */
+/* K slightly larger than a panel, with the remainder packed into the same
+ * panel: the same bits as with decoded weights, on any thread, and as accurate
+ * as sums of 256, against double precision. */
 static void check_rests(lb_ctx *cx, const lb_quant_config *config)
 {
     enum { N = 300 };

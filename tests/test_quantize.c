@@ -72,13 +72,13 @@ static void not_finite(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
         float x[SIZE];
         ramp(x);
         x[2 * COLUMNS + 68] = bad[i];
-        x[4 * COLUMNS + 1] = NAN; /* the first one is told */
+        x[4 * COLUMNS + 1] = NAN; /* the first one is reported */
         lb_array *a = lb_from(cx, LB_F32, LB_SHAPE(ROWS, COLUMNS), x);
         CHECK(!lb_quantize(cx, a, &c));
         CHECK_EQ_I(lb_error_status(cx), LB_E_ARG);
         CHECK(strstr(lb_error(cx), "(2,68)") != NULL);
         lb_clear(cx);
-        /* In a view the place is the view's. */
+        /* In a view, the index is the view's. */
         CHECK(!lb_quantize(cx, lb_transpose(cx, a, NULL), &c));
         CHECK(strstr(lb_error(cx), "(1,4)") != NULL);
         lb_clear(cx);
@@ -92,7 +92,7 @@ static void not_finite(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
     }
 }
 
-/* An f64 that f32 cannot hold is named with its value. */
+/* An f64 that overflows f32 is named with its value. */
 static void too_large(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
 {
     (void)fmt;
@@ -126,7 +126,8 @@ static void views(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
     }
 }
 
-/* Numbers that every dtype has are quantized alike from each, but labelled. */
+/* Values that every dtype can represent are quantized equally from each, except
+ * for the logical dtype. */
 static void dtypes(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
 {
     (void)fmt;
@@ -149,7 +150,7 @@ static void dtypes(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
     lb_clear(cx);
 }
 
-/* What is quantized already is an array like any other. */
+/* A quantized array can be quantized like any other. */
 static void twice(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
 {
     (void)fmt;
@@ -287,7 +288,7 @@ static void codes(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
     /* Of a view, the view's. */
     CHECK(same(cx, lb_codes(cx, lb_transpose(cx, q, NULL)),
                lb_transpose(cx, code, NULL)));
-    /* A single number will do for a single scale. */
+    /* A single number is accepted for a single scale. */
     if (scale && lb_size(scale) == 1) {
         lb_array *number = lb_reshape(cx, scale, lb_shape_make(0, NULL));
         CHECK(same_parts(cx, lb_from_codes(cx, &c, code, number), q));
@@ -309,8 +310,8 @@ static void codes(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
 /* ---- other layouts --------------------------------------------------------
  */
 
-/* What was exported is the array again, or there was an error: never another
- * array. Square, so that shapes alone would not tell. */
+/* Importing an export gives the same array, or an error: never another array.
+ * Square, so that shapes alone cannot distinguish. */
 static void exported(lb_ctx *cx, lb_quant_config c, const lb_foreign *f,
                      lb_array *a)
 {

@@ -39,7 +39,7 @@ static void open_all(void)
         }
 }
 
-/* Bytes of all parts, and theirs. */
+/* Bytes of all parts, and their number. */
 static bool same_bytes(const lb_store *a, const lb_store *b)
 {
     if (a->data)
@@ -52,7 +52,7 @@ static bool same_bytes(const lb_store *a, const lb_store *b)
     return true;
 }
 
-/* A source of that shape that lies so. */
+/* A source of that shape with that memory layout. */
 static lb_array *source(lb_ctx *cx, lb_dtype dtype, lb_shape shape, lie how,
                         const void *data)
 {
@@ -104,7 +104,8 @@ static void compare(const sample_format *f, lb_dtype dtype, lb_shape shape,
     lb_unref(want);
 }
 
-/* Numbers of a kind; with odd ones among them, which not all can hold. */
+/* Values of one kind, mixed with special ones that not all formats can
+ * represent. */
 static void each_source(const sample_format *f, lb_shape shape, int turn)
 {
     static const lb_dtype dtypes[] = {LB_F32, LB_BF16, LB_F16, LB_F64};
@@ -115,7 +116,7 @@ static void each_source(const sample_format *f, lb_shape shape, int turn)
     char *data = malloc((size_t)n * 8);
     if (!data) exit(1);
     for (int how = 0; how < LIES; how++) {
-        /* Where it does not matter how they lie, other dtypes have a turn. */
+        /* Where the memory layout does not matter, dtypes alternate. */
         const lb_dtype dtype = dtypes[how == turn % LIES ? turn % 4 : 0];
         const codec_kind kind =
             turn % 3 ? CODEC_NORMAL : (codec_kind)(turn / 3 % CODEC_KINDS);

@@ -28,7 +28,7 @@ static void test_philox(void)
 
 /* ---- golden bits -------------------------------------------------------- */
 
-/* The golden elements of a, which has GOLDEN_N, are those of want. */
+/* The golden elements of a, which has GOLDEN_N, equal want. */
 static void check_bits(lb_array *a, lb_dtype dtype, const void *want,
                        const char *what)
 {
@@ -94,7 +94,7 @@ static void test_golden_floats(lb_ctx *cx)
                GOLDEN_UNIFORM_F16, "uniform f16");
     check_bits(lb_random_uniform(cx, key, LB_BF16, s, 0, 1), LB_BF16,
                GOLDEN_UNIFORM_BF16, "uniform bf16");
-    /* Rounded once: f32 on the way would give other numbers. */
+    /* Rounded once: rounding to f32 first would give other values. */
     const double few = 0x1p-11 + 0x1p-40, fewer = 0x1p-8 + 0x1p-40;
     check_bits(lb_random_uniform(cx, key, LB_F16, s, few, 2 + few), LB_F16,
                GOLDEN_TIES_F16, "ties f16");
@@ -180,7 +180,7 @@ static double normal_cdf(double x)
 
 /* Kolmogorov-Smirnov: the largest distance between the two distribution
  * functions, times sqrt(n); above 2.0 with probability 7e-4, above 2.5 with
- * 7e-6. Sorts x. Equal numbers (few bits) are one step. */
+ * 7e-6. Sorts x. Equal values (few bits) are one step. */
 static double ks_distance(double *x, int64_t n, double (*cdf)(double))
 {
     double most = 0.0;
@@ -233,7 +233,7 @@ static void test_uniform(lb_ctx *cx)
     }
 }
 
-/* lo <= x < hi where rounding would like to break it. */
+/* lo <= x < hi where rounding could violate it. */
 static void test_uniform_ends(lb_ctx *cx)
 {
     const struct {
@@ -284,7 +284,7 @@ static void test_normal(lb_ctx *cx)
         double *x = doubles_of(
             cx, lb_random_normal(cx, key, dtypes[k], LB_SHAPE(1000, 1000)));
         /* The moments 0, 1, 0, 3 have estimates of variance 1, 2, 15, 96 over
-         * n; 16-bit numbers are rounded, by 2^-9 of themselves at most. */
+         * n; 16-bit values are rounded by at most 2^-9 of themselves. */
         const double slack = k < 2 ? 0 : 0x1p-9;
         CHECK_NEAR(mean_power(x, MANY, 0, 1), 0, 5 * sqrt(1 / n) + slack);
         CHECK_NEAR(mean_power(x, MANY, 0, 2), 1, 5 * sqrt(2 / n) + 2 * slack);
@@ -368,7 +368,7 @@ static uint64_t digest(lb_array *a)
     return p ? h : 0;
 }
 
-/* Digests of one of each, of a size that is no multiple of anything. */
+/* Digests of one of each, of an odd size. */
 static void digests(int threads, uint64_t out[6])
 {
     lb_ctx *cx = lb_open(&(lb_options){.threads = threads});
@@ -401,7 +401,7 @@ static void test_threads(void)
 
 /* ---- errors ------------------------------------------------------------- */
 
-/* a is NULL, and the sentence has the given piece in it. */
+/* a is NULL, and the message contains the given text. */
 static void check_refused(lb_ctx *cx, lb_array *a, lb_status status,
                           const char *piece)
 {

@@ -119,7 +119,7 @@ static model reduced_shape(const model *m, unsigned gone)
     return model_new(s);
 }
 
-/* The flat index of the result that element e belongs to. */
+/* The flat index of the result for element e. */
 static int64_t result_of(const model *m, unsigned gone, int64_t e)
 {
     int64_t i[LB_MAX_RANK], at = 0;
@@ -266,7 +266,7 @@ static float tree_sum(const float *x, int64_t n)
     return chunks ? part[0] : 0;
 }
 
-/* Floats of many sizes, so that another order would show. */
+/* Floats of many magnitudes, so that another order is detected. */
 static void fill_rough(model *m)
 {
     uint32_t seed = 7;

@@ -95,7 +95,7 @@ static void check_conv(lb_ctx *cx, const conv_case *c, const char *format)
     lb_leave(cx);
 }
 
-/* x is (depth, rows), f32 where it lies or bf16 that is converted. */
+/* x is (K, rows), f32 in place or bf16 that is converted. */
 static void check_turned(lb_ctx *cx, int64_t rows, int64_t depth,
                          const char *format, lb_dtype dtype)
 {

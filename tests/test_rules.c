@@ -27,7 +27,7 @@ static bool takes_rule(lb_ctx *cx, lb_array *lhs, lb_array *rhs,
 
 enum { MOST = 64 * 64 };
 
-/* A low-rank array and, in doubles, what it should be. */
+/* A low-rank array and its exact values in doubles. */
 typedef struct {
     lb_array *w;
     int64_t m, n, r;
@@ -129,7 +129,7 @@ static void all_products(lb_ctx *cx, const weights *t)
     }
 }
 
-/* The base in every format that can be quantized to, and in a label of 16 bits;
+/* The base in every format that can be quantized to, and with a 16-bit dtype;
  * factors of several ranks. */
 static void products(lb_ctx *cx)
 {
@@ -169,7 +169,7 @@ static void products(lb_ctx *cx)
 /* ---- where it declines ----------------------------------------------------
  */
 
-/* Not by the rule, and still right: W counts as its values. */
+/* Not by the rule, and still correct: W is decoded. */
 static void declines(lb_ctx *cx, lb_array *lhs, lb_array *rhs,
                      const lb_dot_dims *d)
 {
@@ -201,7 +201,7 @@ static void declining(lb_ctx *cx)
     lb_dot_dims e = d;
     CHECK(takes_rule(cx, x, w, &d));
 
-    /* Labels that round, and results that want more than f32. */
+    /* Logical dtypes that round, and results of higher precision than f32. */
     declines(cx, x, lb_convert(cx, w, LB_BF16), &d);
     declines(cx, x, lb_convert(cx, w, LB_F16), &d);
     declines(cx, x, lb_convert(cx, w, LB_F64), &d);
@@ -219,7 +219,7 @@ static void declining(lb_ctx *cx)
         lb_eq(cx, y, lb_convert(cx, lb_dot_general(cx, x, w, &d), LB_BF16));
     CHECK_EQ_I(lb_item_int(cx, lb_reduce_and(cx, same, NULL)), 1);
 
-    /* Views that are not the whole. */
+    /* Views of part of it. */
     const int64_t lo[] = {0, 0}, half[] = {K, N / 2}, all[] = {K, N};
     const int64_t by[] = {1, 2};
     declines(cx, x, lb_slice(cx, w, lo, half, NULL), &d);
@@ -247,7 +247,7 @@ static void declining(lb_ctx *cx)
                             .lhs_contract = {1, {1}},
                             .rhs_contract = {1, {1}}});
 
-    /* What is not finite is left to the decoded W. */
+    /* If x is not finite, W is decoded. */
     static float v[5 * K];
     CHECK(lb_read(cx, x, v, sizeof v));
     v[K + 3] = INFINITY;
@@ -258,7 +258,7 @@ static void declining(lb_ctx *cx)
 /* ---- several, moved, refused ----------------------------------------------
  */
 
-/* Both operands, and a base that is low-rank itself: rules meet rules. */
+/* Both operands, and a base that is low-rank itself: nested rules. */
 static void nested(lb_ctx *cx)
 {
     static float got[MOST];
@@ -292,7 +292,7 @@ static void moving(lb_ctx *cx)
                                 normal(cx, 3, LB_SHAPE(4, N)));
     CHECK(lb_read(cx, w, plain, sizeof plain));
     CHECK_EQ_S(lb_format_of(lb_component(cx, w, "base")), "nf4");
-    /* Rows that are gathered take their rows of base and A along. */
+    /* Gathered rows take their rows of base and A along. */
     const int32_t index[] = {7, 0, 23, 7};
     lb_array *rows =
         lb_embedding(cx, w, lb_from(cx, LB_I32, LB_SHAPE(4), index));
@@ -313,14 +313,15 @@ static void moving(lb_ctx *cx)
     CHECK(takes_rule(
         cx, x, joined,
         &(lb_dot_dims){.lhs_contract = {1, {1}}, .rhs_contract = {1, {0}}}));
-    /* An axis of one that went along does not have to be in the way. */
+    /* An axis of size one from a gather does not prevent the rule. */
     lb_array *more[] = {lb_expand(cx, half[0], 2), lb_expand(cx, half[1], 2)};
     joined = lb_squeeze(cx, lb_concatenate(cx, more, 2, 0), LB_AXES(2));
     CHECK_EQ_S(lb_format_of(joined), "low_rank");
     CHECK(lb_read(cx, joined, got, sizeof got));
     CHECK(memcmp(got, plain, sizeof got) == 0);
     CHECK(lb_matmul(cx, x, joined) != NULL);
-    /* Cut inside a block the base could only be dense, and it is firm. */
+    /* Cut inside a block the base would have to become dense, and it is firm.
+     */
     for (int i = 0; i < 2; i++)
         half[i] = lb_slice(cx, w, (int64_t[]){0, i ? 13 : 0},
                            (int64_t[]){K, i ? N : 13}, NULL);
@@ -331,8 +332,8 @@ static void moving(lb_ctx *cx)
     CHECK_EQ_S(lb_error(cx), "");
 }
 
-/* An axis of one leaves the store when blocks are moved: then a or b follows
- * the axis that is left, and (M,1) in rows of its own is no (M,N). */
+/* An axis of size one is dropped when blocks are moved: then a or b follows the
+ * remaining axis, and (M,1) in its own rows is not (M,N). */
 static void reshaped(lb_ctx *cx)
 {
     enum { N = 24 };
@@ -346,7 +347,7 @@ static void reshaped(lb_ctx *cx)
         lb_array *w = low_rank_make(cx, base, normal(cx, 2, LB_SHAPE(m, 3)),
                                     normal(cx, 3, LB_SHAPE(3, n)));
         CHECK(lb_read(cx, w, plain, sizeof plain));
-        /* Another stride of the axis of one is no other view. */
+        /* Another stride of an axis of size one is the same view. */
         lb_array *v = lb_view(cx, w);
         v->stride[tall] = -77;
         CHECK(takes_rule(cx, normal(cx, 5, LB_SHAPE(2, m)), v, &d));
@@ -398,8 +399,8 @@ static void refusals(lb_ctx *cx)
             LB_E_DTYPE, "i32, f32, f32");
 }
 
-/* No (K,N) of floats at any time: a context of its own sees only what the
- * product takes. */
+/* No (K,N) of floats at any time: a context of its own allocates only what the
+ * product needs. */
 static void memory(void)
 {
     enum { K = 2048, N = 2048, ROWS = 4 };
@@ -428,8 +429,8 @@ static void memory(void)
 /* ---- the order of rules ---------------------------------------------------
  */
 
-/* Two formats whose rules write down that they were asked, and answer as they
- * are told. */
+/* Two formats whose rules record that they were called, and return what they
+ * are configured to. */
 static char asked[64];
 static lb_verdict answer[2];
 

@@ -34,7 +34,7 @@ static lb_array *numbers(lb_ctx *cx, lb_shape shape)
     return lb_random_normal(cx, (lb_key){7, 0}, LB_F32, shape);
 }
 
-/* Whether a spec is for the mesh at all. */
+/* Whether a spec is valid for the mesh. */
 static bool has_axes(const lb_mesh *mesh, const char *spec)
 {
     return lb_mesh_grid(mesh)->n > 1 || !strchr(spec, 'y');
@@ -43,7 +43,7 @@ static bool has_axes(const lb_mesh *mesh, const char *spec)
 /* ---- cutting and gathering --------------------------------------------------
  */
 
-/* Any spec to any other, and back. */
+/* From any spec to any other, and back. */
 static void moves(lb_ctx *cx, lb_mesh *mesh, const char *name,
                   const lb_quant_config *config)
 {
@@ -93,7 +93,7 @@ static void reads(lb_ctx *cx, lb_mesh *mesh)
         "transpose", text, "");
 }
 
-/* A slice that is given is not looked at again. */
+/* A given slice is not checked again. */
 static void slices(lb_ctx *cx, lb_mesh *mesh)
 {
     const int rank = lb_mesh_rank(mesh), size = lb_mesh_size(mesh);
@@ -125,7 +125,7 @@ static void same_bytes(lb_ctx *cx, lb_mesh *mesh, const sample_format *f,
     lb_enter(cx);
     lb_array *w = lb_convert(cx, numbers(cx, shape), dtype);
     lb_array *q = lb_shard(cx, mesh, lb_quantize(cx, w, &c), spec);
-    lb_mesh_agree(mesh); /* one rank's refusal is everybody's */
+    lb_mesh_agree(mesh); /* if one rank refuses, all do */
     const lb_status first = lb_error_status(cx);
     lb_clear(cx);
     lb_array *r = lb_quantize(cx, lb_shard(cx, mesh, w, spec), &c);
@@ -141,7 +141,8 @@ static void same_bytes(lb_ctx *cx, lb_mesh *mesh, const sample_format *f,
     lb_leave(cx);
 }
 
-/* What cannot be held is named by its place in the whole array. */
+/* Values that cannot be quantized are reported with their index in the whole
+ * array. */
 static void trouble(lb_ctx *cx, lb_mesh *mesh, const char *format)
 {
     float x[16 * 64] = {0};
@@ -178,7 +179,7 @@ static void refusals(lb_ctx *cx, lb_mesh *mesh)
         lb_array *a = lb_shard_relaxed(cx, mesh, q, "P(None, x)", &r);
         say(a && r.n == 1 && r.change[0].entry == 1, "relax", "blocks",
             lb_error(cx));
-        /* What is dropped does not count as a second use of its axis. */
+        /* Dropped axes do not count as used twice. */
         a = lb_shard_relaxed(cx, mesh, q, "P(x, x)", &r);
         say(a && r.n == 1 && r.change[0].entry == 1, "relax", "twice",
             lb_error(cx));
@@ -215,7 +216,7 @@ static void check_alike(lb_ctx *cx, lb_mesh *mesh, const char *what,
     lb_clear(cx);
 }
 
-/* Scales along rows that are equal where rank 0 has them, and not elsewhere. */
+/* Scales along rows that are equal on rank 0, and not elsewhere. */
 static void joined(lb_ctx *cx, lb_mesh *mesh)
 {
     const lb_quant_config columns = {.format = "int8", .axes = {1, {0}}};

@@ -27,7 +27,7 @@ static void say(bool ok, const char *what, const char *more, const char *why)
 
 enum { MAX_ARGS = 6, DP = 1, TP = 2, DOT = 4 };
 
-/* What counts for a mesh: the ranks along its axes. */
+/* The sizes that matter for a mesh: the ranks along its axes. */
 typedef struct {
     int dp, tp;
 } sizes;
@@ -38,17 +38,17 @@ typedef struct program {
     int n; /* arguments that have gradients */
     struct {
         lb_shape shape;
-        const char *spec; /* NULL: whole on every rank */
-        int off;          /* what its gradient is off by: sums over DP, TP, or
-                           * a product, which has other kernels for slices */
+        const char *spec; /* NULL: replicated */
+        int off;          /* error of its gradient: sums over DP, TP, or a
+                           * product, which has other kernels for slices */
     } arg[MAX_ARGS];
     int value_off;
-    /* What the value and the gradients cost, where a and b are what all of the
-     * axes have. */
+    /* Communication of the value and the gradients, where a and b are the ranks
+     * of the axes. */
     lb_traffic (*cost)(sizes s);
 } program;
 
-/* A sum over n ranks, of so many elements on each; nothing among one. */
+/* A sum over n ranks, of that many elements on each; none for one rank. */
 static void adds(lb_traffic *t, int n, int64_t elements)
 {
     if (n == 1) return;
@@ -66,7 +66,7 @@ static void gathers(lb_traffic *t, int n, int64_t bytes)
 /* ---- the programs ---------------------------------------------------------
  */
 
-/* y * c summed up, c being what nobody could guess. */
+/* The sum of y * c, where c is arbitrary. */
 static lb_array *weighed(lb_ctx *cx, lb_array *y)
 {
     if (!y) return NULL;
@@ -110,7 +110,7 @@ static lb_traffic data_cost(sizes s)
     return t;
 }
 
-/* x (8, 16), a row of it, a column of it, and a number. */
+/* x (8, 16), a row of it, a column of it, and a scalar. */
 static lb_array *elements(lb_ctx *cx, lb_array *const *a, int n, void *user)
 {
     (void)n, (void)user;
@@ -129,7 +129,7 @@ static lb_traffic elements_cost(sizes s)
     return t;
 }
 
-/* A mean over what is cut, a largest over what is not. */
+/* A mean over a sharded axis, a maximum over another. */
 static lb_array *sums(lb_ctx *cx, lb_array *const *a, int n, void *user)
 {
     (void)n, (void)user;
@@ -201,7 +201,7 @@ static lb_traffic conv_cost(sizes s)
     return t;
 }
 
-/* Nothing that is cut depends on it. */
+/* No sharded array depends on it. */
 static lb_array *alone(lb_ctx *cx, lb_array *const *a, int n, void *user)
 {
     (void)n, (void)user;
@@ -227,7 +227,7 @@ static lb_array *mlp(lb_ctx *cx, lb_array *const *a, int n, void *user)
     lb_array *h = lb_gelu(cx, lb_add(cx, lb_matmul(cx, a[4], up), a[1]));
     lb_array *y = lb_add(cx, lb_matmul(cx, h, down), a[3]);
     lb_array *labels = lb_from(cx, LB_I32, LB_SHAPE(16), label);
-    /* About 1, or the exponential makes much of a rounding of y. */
+    /* About 1, because the exponential amplifies a rounding of y. */
     y = lb_mul(cx, y, lb_scalar(cx, 0x1p-6));
     return lb_mean(cx, lb_cross_entropy(cx, y, labels), NULL, false);
 }
@@ -415,7 +415,7 @@ static lb_array *multiplied(lb_ctx *cx, lb_array *const *a, int n, void *user)
     return weighed(cx, lb_matmul(cx, a[1], lb_transpose(cx, q, NULL)));
 }
 
-/* The gradient of a weight passes the quantizer of any format as it is: of w
+/* The gradient of a weight passes the quantizer of any format unchanged: here
  * it is the weights of the sum, bit by bit. */
 static void one_format(lb_ctx *cx, lb_mesh *mesh, const sample_format *f,
                        const char *spec, const char *grid)
@@ -468,8 +468,8 @@ static const lb_shape param_shape[PARAMS] = {
 static const char *const param_spec[PARAMS] = {"P(None, tp)", "P((tp, dp))",
                                                NULL};
 
-/* Steps of an optimizer; halfway its state goes to another, whole, as it comes
- * from a file. */
+/* Steps of an optimizer; halfway its state moves to another, unsharded, as if
+ * loaded from a file. */
 static bool train(lb_ctx *cx, lb_mesh *mesh, const lb_optimizer_config *c,
                   lb_array **w)
 {
@@ -481,7 +481,7 @@ static bool train(lb_ctx *cx, lb_mesh *mesh, const lb_optimizer_config *c,
             g[i] =
                 lb_random_normal(cx, (lb_key){7, (uint64_t)(step * PARAMS + i)},
                                  LB_F32, param_shape[i]);
-            /* Gradients that come cut otherwise are cut as the array is. */
+            /* Gradients with another sharding are resharded like the array. */
             if (mesh && i != 1) g[i] = lb_shard(cx, mesh, g[i], "P()");
         }
         ok = lb_optimizer_step(o, w, g);
@@ -523,7 +523,8 @@ static void optimizes(lb_ctx *cx, lb_mesh *mesh, const char *name,
     for (int i = 0; i < PARAMS && !lb_error_status(cx); i++) {
         snprintf(what, sizeof what, "optimizer, parameter %d", i);
         keeps_cut(mesh, cut[i], was[i], what, name);
-        /* The norm that clips is a sum over ranks; all else is by element. */
+        /* The clipping norm is a sum over ranks; everything else is
+         * elementwise. */
         compare(cx, mesh, cut[i], whole[i], c->clip_norm > 0 ? DP | TP : 0,
                 what, name);
     }

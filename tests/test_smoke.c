@@ -13,11 +13,11 @@
 #include "laws.h"
 
 enum { M = 5, N = 7, MN = M * N };
-enum { MOST = 21000 }; /* elements of an array that is looked at */
+enum { MOST = 21000 }; /* elements checked per array */
 
 /* ---- numbers ------------------------------------------------------------ */
 
-/* Exact in every dtype that takes it: a, b in eighths from -6.25 to 6.25, c in
+/* Exact in every supported dtype: a, b in eighths from -6.25 to 6.25, c in
  * sixteenths above 0, i and j small integers. */
 static double a_at(int i)
 {
@@ -87,7 +87,7 @@ static int64_t read(lb_ctx *cx, lb_array *x, double *out, int64_t room)
     return n;
 }
 
-/* x has these n elements, each within tol of its size. */
+/* x has these n elements, each within tol times its magnitude. */
 static void near(lb_ctx *cx, const char *what, lb_array *x, int64_t n,
                  const double *want, double tol)
 {
@@ -428,7 +428,8 @@ static void products(lb_ctx *cx)
          lb_matmul(cx, lb_slice(cx, a, zero, row, NULL),
                    lb_transpose(cx, b, NULL)),
          M, signal, 0);
-    /* M signals of length N with a kernel of 3 and one more zero each side */
+    /* M signals of length N with a kernel of 3 and one zero of padding on each
+     * side */
     static const float tap[] = {0.5F, -2, 4};
     for (int i = 0; i < MN; i++) {
         signal[i] = 0;
@@ -486,9 +487,9 @@ static void randoms(lb_ctx *cx)
     CHECK(!lb_error_status(cx));
 }
 
-/* Relative error over all elements of what a format decodes to: with normal
- * numbers as weights have them, and with room above what was seen. One that is
- * not listed has to do better than storing nothing. */
+/* Relative error of a format over all elements, for normally distributed values
+ * like weights, with a margin over the measured one. Formats that are not
+ * listed must have an error below that of zeros. */
 static double may_be_off(const char *format)
 {
     static const struct {
@@ -504,11 +505,11 @@ static double may_be_off(const char *format)
     return 0.99;
 }
 
-/* Blocks of 256 and 64 that are not whole, rows that fill no panel. */
+/* Partial blocks of 256 and 64, rows that fill no panel. */
 enum { ROWS = 70, LONG = 300, WIDE = 40 };
 
-/* x @ q^T, and x^T @ q, for few and many rows of x, from what q decodes to: in
- * double precision, and within 2^-18 of the sum of sizes. */
+/* x @ q^T, and x^T @ q, for few and many rows of x, against the decoded q in
+ * double precision, within 2^-18 of the sum of magnitudes. */
 static void multiply(lb_ctx *cx, lb_array *q, const double *w, bool turned)
 {
     static double x[WIDE * LONG];
@@ -557,7 +558,7 @@ static void codec(lb_ctx *cx, const lb_format *fmt)
                 lb_error(cx));
     multiply(cx, q, is, false);
     multiply(cx, q, is, true);
-    /* Scales in 8 bits: the values stay near. */
+    /* Scales in 8 bits: values stay close. */
     if (q && sample_has_scales(q)) {
         CHECK_EQ_I(read(cx, lb_quantize_scales(cx, q), was, MOST), n);
         for (int64_t i = 0; i < n; i++)

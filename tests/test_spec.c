@@ -52,7 +52,7 @@ static void forms(const lb_grid *g)
     lb_clear(cx);
 }
 
-/* The numbers are in the sentence. */
+/* The message contains the values. */
 static void refusals(const lb_grid *g)
 {
     const lb_shape s = LB_SHAPE(8, 6);
@@ -90,7 +90,7 @@ static void relaxed(const lb_grid *g)
     CHECK(r.n == 2 && r.change[0].entry == 2 && r.change[1].entry == 3);
     CHECK_EQ_S(show(g, "P(dp, dp)", s, &r),
                "spec P(dp, dp) uses mesh axis dp twice");
-    /* The second does not divide, so there is only one left. */
+    /* The second does not divide, so only one remains. */
     CHECK_EQ_S(show(g, "P(tp, tp)", s, &r), "P(tp, None)");
     r.strict_names = true;
     CHECK_EQ_S(show(g, "P(tp, tp)", s, &r),
@@ -121,7 +121,7 @@ static void slices(const lb_grid *g)
     CHECK(lb_spec_parse(cx, g, s, "P(dp)", NULL, &a));
     for (int r = 0; r < 8; r++)
         CHECK_EQ_I(lb_spec_replica(g, &a, &s, r), r % 4);
-    const lb_shape none = LB_SHAPE(0, 4); /* all ranks have the same of it */
+    const lb_shape none = LB_SHAPE(0, 4); /* replicated on all ranks */
     for (int r = 0; r < 8; r++)
         CHECK_EQ_I(lb_spec_replica(g, &a, &none, r), r);
     CHECK(lb_spec_parse(cx, g, s, "P(dp, None)", NULL, &b));

@@ -10,7 +10,7 @@ static const lb_dtype dtypes[] = {LB_F32, LB_I8,  LB_F16,  LB_F64, LB_BF16,
                                   LB_U64, LB_I16, LB_BOOL, LB_U8,  LB_I32};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
-/* Every kind of view, dense and hidden, and a dtype that goes with it. */
+/* Every kind of view, dense and hidden, each with a dtype. */
 static int kind_of(int i)
 {
     return i % MODEL_VIEWS + i / MODEL_VIEWS % 2 * MODEL_HIDDEN;
@@ -55,8 +55,8 @@ static void test_copy(lb_ctx *cx)
     }
 }
 
-/* Large ones, in every size of element: several units, blocks and their edges,
- * and past what is kept in the caches. */
+/* Large ones, for every element size: several units, blocks and their ends, and
+ * larger than the caches. */
 static void test_large_copy(lb_ctx *cx)
 {
     static const lb_shape shapes[] = {{2, {260, 530}}, {3, {130, 5, 201}}};
@@ -178,7 +178,7 @@ static void test_concatenate(lb_ctx *cx)
             model_end();
         }
     }
-    /* dtypes meet: i32 with f16 is f16, a weak scalar follows. */
+    /* promotion: i32 with f16 is f16, a weak scalar follows. */
     lb_array *a = lb_full_int(cx, LB_I32, LB_SHAPE(2), 3);
     lb_array *b = lb_full(cx, LB_F16, LB_SHAPE(1), 0.5);
     lb_array *in[] = {a, b, lb_reshape(cx, lb_scalar(cx, 2), LB_SHAPE(1))};
@@ -253,8 +253,8 @@ static void test_pad_more(lb_ctx *cx)
     const model want = model_pad(&m, 7, one, none, one);
     CHECK_MODEL(cx, lb_pad(cx, a, lb_scalar(cx, 7), one, NULL, one), LB_F16,
                 &want);
-    /* The interior of one element is nothing, however large; widths may be
-     * as large as they like if they cancel. */
+    /* Interior padding of one element is empty, however large; widths may be
+     * arbitrarily large if they cancel. */
     lb_array *x = lb_full(cx, LB_F32, LB_SHAPE(1), 5);
     const int64_t big[] = {INT64_MAX}, small[] = {-INT64_MAX}, up[] = {2};
     model three = model_new((lb_shape){1, {3}});
@@ -354,9 +354,9 @@ static void test_iota(lb_ctx *cx)
         }
         model_end();
     }
-    /* Rounded once: 2^24 + 2^16 + 1 is above the middle of two bf16 (whose
+    /* Rounded once: 2^24 + 2^16 + 1 is above the midpoint of two bf16 (whose
      * last bit is 2^17 there), and rounding to f32 first would make it a tie,
-     * to be broken downward. Small dtypes wrap. */
+     * rounded down. Small dtypes wrap. */
     const int64_t n = (1 << 24) + (1 << 16) + 2;
     lb_enter(cx);
     lb_array *b = lb_iota(cx, LB_BF16, LB_SHAPE(n), 0);
@@ -451,7 +451,7 @@ static void test_pad_errors(lb_ctx *cx)
     const int64_t large[] = {1LL << 60, 0}, minus[] = {0, -1};
     CHECK_REFUSED(cx, lb_pad(cx, a, a, NULL, NULL, NULL), LB_E_SHAPE);
     CHECK_REFUSED(cx, lb_pad(cx, a, wrong, NULL, NULL, NULL), LB_E_DTYPE);
-    /* a scalar takes the array's dtype, but nothing of it may be lost */
+    /* a scalar takes the array's dtype, but must not lose precision */
     lb_array *i8 = lb_zeros(cx, LB_I8, LB_SHAPE(2));
     lb_array *yes = lb_zeros(cx, LB_BOOL, LB_SHAPE(2));
     lb_array *half = lb_scalar(cx, 0.5), *many = lb_scalar_int(cx, 300);

@@ -74,20 +74,20 @@ static void by_hand(lb_ctx *cx)
              &scale);
     CHECK(scale == 2);
     CHECK(!memcmp(code, (int8_t[]){0, 0, 1, -1, 1, -1, -1, 0}, 8));
-    /* A mean that vanishes leaves nothing. */
+    /* A mean that underflows to zero gives zeros. */
     codes_of(cx, (const float[]){1e-45f, 0, 0, 0}, 4,
              (lb_quant_config){.threshold = LB_THRESHOLD_ABSMEAN}, code,
              &scale);
     CHECK(scale == 0 && code[0] == 0 && code[3] == 0);
-    /* One number is its own group: no spread, a threshold of 0. */
+    /* A single value is its own group: no deviation, a threshold of 0. */
     codes_of(cx, (const float[]){-7}, 1, (lb_quant_config){0}, code, &scale);
     CHECK(code[0] == -1 && scale == 7);
     codes_of(cx, (const float[]){-0.0f}, 1, (lb_quant_config){0}, code, &scale);
     CHECK(code[0] == 0 && scale == 0);
 }
 
-/* Moments of numbers that hardly differ, joined chunk by chunk: squares that
- * were summed up would have no digit of the variance left. */
+/* Moments of values that hardly differ, combined chunk by chunk: a sum of
+ * squares would have no correct digit of the variance. */
 static void moments(void)
 {
     enum { N = 1000 };

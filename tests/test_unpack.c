@@ -57,7 +57,7 @@ typedef struct {
 static const int8_t level32[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                    1,    13,   25,  38,  53,  69,  89,  113};
 
-/* A scale that is anything now and then. */
+/* A scale that is occasionally any bit pattern. */
 static float some_scale(void)
 {
     static const float odd[] = {0,         -0.0f,    0x1p-149f, 0x1p-126f,
@@ -135,7 +135,7 @@ static bool unpack(const lb_unpack_kernel *u, const source *from, lb_sink to)
     }
 }
 
-/* One block, as ggml's layouts have it. */
+/* One block, in ggml's layouts. */
 static void block_ref(kind k, const uint8_t *b, float *out)
 {
     static const int power[] = {1, 3, 9, 27, 81};
@@ -296,7 +296,7 @@ static const lb_quant_config configs[] = {
     {.format = "tq2_0"},
 };
 
-/* n elements from first on, `gap` elements behind a page's beginning. */
+/* n elements from first on, `gap` elements after a page's beginning. */
 static void check_run(const lb_cpu *cpu, const lb_array *q, fenced *room,
                       int64_t first, int64_t n, size_t gap)
 {

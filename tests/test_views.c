@@ -128,7 +128,7 @@ static void test_broadcast(const subject *s)
     const lb_shape *from = &s->m.shape;
     lb_shape to = {.rank = from->rank + 2};
     int dims[LB_MAX_RANK];
-    /* Backward, a new axis at either end, axes of size 1 stretched. */
+    /* Reversed, with a new axis at either end, axes of size 1 broadcast. */
     to.dim[0] = 2;
     to.dim[to.rank - 1] = 3;
     for (int k = 0; k < from->rank; k++) {
@@ -137,7 +137,7 @@ static void test_broadcast(const subject *s)
     }
     model want = model_broadcast(&s->m, to, dims);
     CHECK_VIEW(s, lb_broadcast_in_dim(s->cx, s->a, to, dims), &want);
-    /* As numpy, and 1 to 0. */
+    /* Squeeze as in numpy, and 1 to 0. */
     for (int k = 0; k < from->rank; k++) {
         dims[k] = k + 2;
         to.dim[k + 2] = from->dim[k] == 1 ? 0 : from->dim[k];
@@ -192,7 +192,7 @@ static void test_reverse(const subject *s)
     }
 }
 
-/* Axes of size 1 come and go without a copy in every view. */
+/* Axes of size 1 are added and removed without a copy in every view. */
 static void test_ones(const subject *s)
 {
     const lb_shape *from = &s->m.shape;
@@ -339,7 +339,7 @@ static void test_errors(lb_ctx *cx)
                   LB_E_AXIS);
 }
 
-/* Below the functions of lowbit.h nothing is normalised. */
+/* lb_bind does not normalise the arguments of lowbit.h. */
 static void test_strict(lb_ctx *cx)
 {
     lb_array *a = lb_zeros(cx, LB_F32, LB_SHAPE(2, 3));
