@@ -71,7 +71,10 @@ static void put_word(FILE *to, const char *word)
 void report_begin(report *r, const char *what, int argc, char **argv)
 {
     size_t size = 0;
-    *r = (report){.verb = what, .kept = "Left unchanged", .seconds = -now()};
+    *r = (report){.verb = what,
+                  .kept = strcmp(what, "quantize") == 0 ? "Not quantized"
+                                                        : "Left unchanged",
+                  .seconds = -now()};
     FILE *text = open_memstream(&r->command, &size);
     if (!text) {
         r->lacks_memory = true;

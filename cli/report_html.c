@@ -234,7 +234,7 @@ static void arrays_table(const report *r, FILE *to)
     for (int k = NRMSE; k <= COSINE; k++)
         head(to, k);
     fprintf(to, "<th>%s</th></tr></thead><tbody>\n",
-            strcmp(r->verb, "diff") == 0 ? "note" : "left unchanged");
+            strcmp(r->verb, "diff") == 0 ? "note" : "reason");
     for (int64_t i = 0; i < r->n; i++)
         array_row(&r->row[i], to);
     fputs("</tbody></table></div></details></section>\n", to);
@@ -288,6 +288,15 @@ static void codes_section(const report *r, FILE *to)
 
 /* ---- the page ------------------------------------------------------------ */
 
+static void put_title(const report *r, FILE *to)
+{
+    if (strcmp(r->verb, "diff") == 0) {
+        put_html(to, r->source);
+        fputs(" vs. ", to);
+    }
+    put_html(to, r->result);
+}
+
 void report_html(const report *r, FILE *to)
 {
     report_group all[REPORT_GROUPS] = {{.key = "all"}};
@@ -296,14 +305,15 @@ void report_html(const report *r, FILE *to)
           "<meta name=\"viewport\" content=\"width=device-width,"
           "initial-scale=1\">\n<title>",
           to);
-    put_html(to, r->result);
+    put_title(r, to);
     fprintf(to, "</title>\n<style>\n%s%s</style></head><body><main>\n<h1>",
             report_style, report_table_style);
-    put_html(to, r->result);
-    fputs("</h1>\n<p class=\"soft\">", to);
-    fputs(r->verb, to);
-    fputs(" of ", to);
-    put_html(to, r->source);
+    put_title(r, to);
+    fprintf(to, "</h1>\n<p class=\"soft\">%s", r->verb);
+    if (strcmp(r->verb, "diff") != 0) {
+        fputs(" of ", to);
+        put_html(to, r->source);
+    }
     fprintf(to, ", %s array%s, lowbit %s, %s</p>\n",
             show_thousands((double)r->n).s, r->n == 1 ? "" : "s", lb_version(),
             r->date);

@@ -130,8 +130,8 @@ static void md_groups(const report *r, report_key *key, const char *title,
     for (int i = 0; i < n; i++) {
         fputs("| ", to);
         put_md(to, g[i].key);
-        fprintf(to, " | %" PRId64 " | %.0f | %s | %s | %.3f ", g[i].count,
-                g[i].elements, show_bytes(g[i].before).s,
+        fprintf(to, " | %" PRId64 " | %s | %s | %s | %.3f ", g[i].count,
+                show_thousands(g[i].elements).s, show_bytes(g[i].before).s,
                 show_bytes(g[i].after).s,
                 bits_per_weight(g[i].after, g[i].elements));
         md_error(to, &g[i].error);

@@ -83,6 +83,10 @@ static bool compare(lb_ctx *cx, lb_file *fa, lb_file *fb, line *l, lines *all)
     lb_array *b = lb_file_load(cx, fb, l->b->name);
     const bool ok = lb_compare(cx, a, b, &l->d) &&
                     (!all->report || report_count(all->report, cx, b));
+    if (ok && all->report) {
+        report_pair(all->report, l, &l->d);
+        report_stored(all->report, cx, l->b, b);
+    }
     lb_leave(cx);
     if (!ok && is_beyond(cx)) {
         l->why = "unsupported type or shape";
@@ -90,7 +94,6 @@ static bool compare(lb_ctx *cx, lb_file *fa, lb_file *fb, line *l, lines *all)
         return true;
     }
     if (!ok) return false;
-    if (all->report) report_pair(all->report, l, &l->d);
     l->over = l->d.nonfinite || !(lb_difference_nrmse(&l->d) <= all->tolerance);
     all->compared++;
     difference_add(&all->all, &l->d);

@@ -184,7 +184,7 @@ is <<'END'
   u8                   1            5   0.0 %        5 B   8.000
 largest errors (nrmse)
     0.04916  nested.weight  nf4 (bf16)
-Left unchanged
+Not quantized
         4     5.4 kB  tiny: stack.weight, wide.weight, plain.weight, ...
         1       14 B  1-D: norm.weight
         1        5 B  not floats: bytes.weight
@@ -223,7 +223,7 @@ refused 2 "needs a name that ends in .html, .md or .json, not 'x'" \
     diff "$src" "$src" --report "$tmp/q2.md" --report x
 sed "s|$tmp/||g;s|tests/golden/layouts/||g" "$tmp/q.html" >"$tmp/out"
 page
-has "<h2>Left unchanged</h2>"
+has "<h2>Not quantized</h2>"
 has '<dt>layout</dt><dd>native</dd>'
 has '<dt>block size</dt><dd>nf4: 64 elements</dd>'
 has '<td>nf4 (bf16)</td><td data-v="64">64</td><td data-v="42000" title="42,000 bytes">42.0 kB</td>'
