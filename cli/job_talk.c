@@ -35,6 +35,8 @@ verdict job_talk_begin(job_talk *t, const arguments *a, const char *what,
     report_begin(&t->report, what, a->argc, a->argv);
     t->report.source = source;
     t->report.result = result;
+    t->report.output = t->dry_run ? NULL : a->value[OPTION_OUTPUT];
+    t->report.dry_run = t->dry_run;
     return DONE;
 }
 
@@ -63,8 +65,8 @@ static void line(const job_array *a)
 
 void job_talk_array(job_talk *t, const job_array *a)
 {
-    report_add(&t->report, a->entry, a->to, a->format, a->kept, a->nbytes,
-               &a->error);
+    report_add(&t->report, a->entry, a->to, a->format, a->dtype, a->kept,
+               a->nbytes, &a->error);
     if (a->block && t->report.n)
         t->report.row[t->report.n - 1].block = a->block;
     if (!t->progress.lines) return;
@@ -77,7 +79,7 @@ void job_talk_done(void *user, const lb_written *w)
     job_talk *t = user;
     t->arrays = w->n;
     if (w->resumed) {
-        t->resumed++;
+        t->report.resumed++;
         t->resumed_bytes += w->nbytes;
     }
     const char *format = strcmp(w->format, "dense") == 0 ? NULL : w->format;
@@ -93,6 +95,7 @@ void job_talk_done(void *user, const lb_written *w)
                                 .n = w->n,
                                 .to = kind,
                                 .format = format,
+                                .dtype = w->dtype,
                                 .kept = w->kept,
                                 .nbytes = w->nbytes,
                                 .error = w->error,
@@ -176,11 +179,11 @@ verdict job_talk_failed(job_talk *t, const lb_ctx *cx)
 
 static void sum_up_resumed(const job_talk *t)
 {
-    if (t->resumed)
+    if (t->report.resumed)
         fprintf(stderr,
                 "lowbit: resumed: skipped %" PRId64 " of %" PRId64
                 " arrays (%s), which were already written\n",
-                t->resumed, t->arrays, show_bytes(t->resumed_bytes).s);
+                t->report.resumed, t->arrays, show_bytes(t->resumed_bytes).s);
 }
 
 verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
@@ -203,7 +206,11 @@ verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
     if (v == DONE && (t->reports || t->json) && !t->dry_run &&
         !count_codes(t, cx, &options))
         v = complain_of(cx);
-    if (v == DONE && t->json) report_json(&t->report, stdout);
+    if (v == DONE && t->json) {
+        json *j = json_begin(t->report.verb);
+        report_json(&t->report, j);
+        json_end(j);
+    }
     if (v == DONE && t->reports) {
         report_identify(&t->report);
         v = reports_save(&t->report, t->a);

@@ -20,7 +20,6 @@ typedef struct job_talk {
     bool dry_run; /* there is no result */
     bool verify;  /* the result is to be read again */
     int64_t arrays;
-    int64_t resumed; /* of them, written by an earlier run */
     uint64_t resumed_bytes;
     bool measure; /* somebody wants to know errors */
 } job_talk;
@@ -35,6 +34,7 @@ typedef struct job_array {
     int64_t i, n;          /* it is the i-th of n */
     const char *to;        /* its kind in the result */
     const char *format;    /* it is quantized to; NULL: it is dense */
+    lb_dtype dtype;        /* in the result; none: not supported */
     const char *kept;      /* why it stays as it was; NULL: it does not */
     uint64_t nbytes;       /* in the result */
     lb_difference error;   /* n is 0: it was not measured */

@@ -96,6 +96,9 @@ static void row_free(report_row *row)
     free(row->to);
     free(row->format);
     free(row->kept);
+    free((char *)(uintptr_t)row->entry.type);
+    free((char *)(uintptr_t)row->entry.format);
+    free((int64_t *)(uintptr_t)row->entry.dim);
 }
 
 void report_free(report *r)
@@ -128,9 +131,17 @@ static char *shape_text(report *r, const lb_entry *e)
     return text;
 }
 
+static const int64_t *copy_dims(report *r, const lb_entry *e)
+{
+    int64_t *dim = calloc((size_t)e->rank + 1, sizeof *dim);
+    r->lacks_memory |= !dim;
+    if (dim && e->rank) memcpy(dim, e->dim, (size_t)e->rank * sizeof *dim);
+    return dim;
+}
+
 void report_add(report *r, const lb_entry *from, const char *to,
-                const char *format, const char *kept, uint64_t after,
-                const lb_difference *error)
+                const char *format, lb_dtype dtype, const char *kept,
+                uint64_t after, const lb_difference *error)
 {
     char kind[64];
     if (r->n == r->room) {
@@ -148,11 +159,18 @@ void report_add(report *r, const lb_entry *from, const char *to,
                       .to = copy(r, to),
                       .format = copy(r, format),
                       .kept = copy(r, kept),
+                      .entry = *from,
+                      .dtype = dtype,
                       .elements = entry_elements(from),
                       .before = from->nbytes,
                       .after = after};
+    row.entry.name = row.name;
+    row.entry.type = copy(r, from->type);
+    row.entry.format = copy(r, from->format);
+    row.entry.dim = copy_dims(r, from);
     if (error) row.error = *error;
-    if (row.name && row.shape && row.from && row.to)
+    if (row.name && row.shape && row.from && row.to && row.entry.type &&
+        row.entry.dim)
         r->row[r->n++] = row;
     else
         row_free(&row);

@@ -16,6 +16,8 @@ typedef struct report_row {
     char *kept;         /* why it stays as it was; NULL: it does not */
     const char *layout; /* as stored; NULL: not read back, or one tensor */
     int64_t block;      /* elements per scale; 0: unknown or none */
+    lb_entry entry;     /* of the source; its texts belong to this row */
+    lb_dtype dtype;     /* in the result; none: its own type, not supported */
     double elements;
     uint64_t before, after; /* bytes */
     lb_difference error;    /* n is 0: it was not measured */
@@ -31,6 +33,9 @@ enum { REPORT_CODES = 8, REPORT_GROUPS = 32 };
 
 typedef struct report {
     const char *verb, *source, *result;
+    const char *output; /* NULL: nothing is written */
+    bool dry_run;
+    int64_t resumed;  /* arrays that an earlier run had written */
     const char *kept; /* what rows with a reason have in common */
     char *command;    /* the same again */
     double seconds;
@@ -53,8 +58,8 @@ void report_free(report *r);
 /* One more array: kind of it in the source and in the result (entry_kind),
  * format and kept as in report_row. Texts are copied. */
 void report_add(report *r, const lb_entry *from, const char *to,
-                const char *format, const char *kept, uint64_t after,
-                const lb_difference *error);
+                const char *format, lb_dtype dtype, const char *kept,
+                uint64_t after, const lb_difference *error);
 /* Adds the codes of an array to those of its format; false and an error. */
 bool report_count(report *r, lb_ctx *cx, lb_array *a);
 /* report_facts.c: how the array of this entry is stored in the result. */
@@ -128,7 +133,9 @@ void report_summary(const report *r, const char *note, bool dry_run, FILE *to);
 /* Everything else, for -vv. */
 void report_text(const report *r, FILE *to);
 void report_markdown(const report *r, FILE *to);
-void report_json(const report *r, FILE *to);
+/* The members of a result object (docs/json.md). */
+void report_json(const report *r, json *j);
+void report_json_file(const report *r, FILE *to);
 void report_html(const report *r, FILE *to);
 /* Plots: an <svg> each, or nothing where there is nothing to draw. */
 void plot_sizes(const report *r, FILE *to);

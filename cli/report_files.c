@@ -18,7 +18,7 @@ static renderer *renderer_of(const char *path)
         renderer *render;
     } table[] = {{".html", report_html},
                  {".md", report_markdown},
-                 {".json", report_json}};
+                 {".json", report_json_file}};
     const char *dot = strrchr(path, '.');
     for (int i = 0; dot && i < 3; i++)
         if (strcmp(dot, table[i].end) == 0) return table[i].render;

@@ -43,7 +43,7 @@ static void report_pair(report *r, const line *l, const lb_difference *d)
     const bool dense = strcmp(l->b->format, "dense") == 0;
     char kind[64];
     entry_kind(l->b, kind, sizeof kind);
-    report_add(r, l->a, kind, dense ? NULL : l->b->format,
+    report_add(r, l->a, kind, dense ? NULL : l->b->format, l->b->dtype,
                d->apart ? NULL : "equal", l->b->nbytes, d);
 }
 
@@ -67,7 +67,8 @@ static void report_odd(report *r, const line *l)
         entry_kind(l->b, kind, sizeof kind);
     }
     if (l->a) e = *l->a;
-    report_add(r, &e, kind, NULL, verdict_of(l), nbytes, NULL);
+    report_add(r, &e, kind, NULL, l->b ? l->b->dtype : LB_NO_DTYPE,
+               verdict_of(l), nbytes, NULL);
 }
 
 /* False and an error that ends the comparison. */
@@ -319,7 +320,7 @@ static verdict run(const arguments *a)
     if (!cx) return FAILED;
     if (all.report) report_begin(&r, "diff", a->argc, a->argv);
     r.source = a->operand[0];
-    r.result = a->operand[1];
+    r.result = r.output = a->operand[1];
     r.kept = "Equal, or not compared";
     lb_file *fa = lb_file_open(cx, a->operand[0], NULL);
     lb_file *fb = fa ? lb_file_open(cx, a->operand[1], NULL) : NULL;

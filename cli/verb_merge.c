@@ -5,9 +5,8 @@
 #include "interrupt.h"
 #include "places.h"
 
-static void sum_up(lb_ctx *cx, const char *to)
+static void sum_up(const lb_file *f, const char *to)
 {
-    lb_file *f = lb_file_open(cx, to, NULL);
     uint64_t nbytes = 0;
     const int64_t n = lb_file_count(f);
     for (int64_t i = 0; i < n; i++)
@@ -16,7 +15,22 @@ static void sum_up(lb_ctx *cx, const char *to)
     put_text(stderr, to, strlen(to));
     fprintf(stderr, ": %" PRId64 " array%s of %s merged\n", n,
             n == 1 ? "" : "s", show_bytes(nbytes).s);
-    lb_file_close(f);
+}
+
+static void print_json(const lb_file *f, const arguments *a)
+{
+    json *j = json_begin("merge");
+    json_string(json_key(j, "source"), a->operand[0]);
+    json_string(json_key(j, "output"), a->value[OPTION_OUTPUT]);
+    json_open(json_key(j, "arrays"), '[');
+    for (int64_t i = 0; i < lb_file_count(f); i++) {
+        json_next(j);
+        json_open(j, '{');
+        json_array_head(j, lb_file_entry(f, i));
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+    json_end(j);
 }
 
 static verdict run(const arguments *a)
@@ -32,14 +46,18 @@ static verdict run(const arguments *a)
     interrupt_defer(true);
     if (!lb_merge_file(cx, a->operand[0], to, &o))
         v = interrupt_verdict(cx, to);
-    else if (!a->count[OPTION_QUIET])
-        sum_up(cx, to);
+    lb_file *f = v == DONE ? lb_file_open(cx, to, NULL) : NULL;
+    if (v == DONE && !f) v = complain_of(cx);
+    if (f && a->count[OPTION_JSON]) print_json(f, a);
+    if (f && !a->count[OPTION_QUIET]) sum_up(f, to);
+    lb_file_close(f);
     lb_close(cx);
     return v;
 }
 
-static const option_id options_taken[] = {
-    OPTION_OUTPUT, OPTION_FORCE, OPTION_NO_SYNC, OPTION_QUIET, N_OPTIONS};
+static const option_id options_taken[] = {OPTION_OUTPUT,  OPTION_FORCE,
+                                          OPTION_NO_SYNC, OPTION_QUIET,
+                                          OPTION_JSON,    N_OPTIONS};
 
 const verb verb_merge = {
     .name = "merge",

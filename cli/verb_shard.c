@@ -7,8 +7,7 @@
 typedef struct talk {
     const arguments *a;
     lb_grid grid;
-    json j;
-    bool json;
+    json *j;  /* NULL: lines */
     FILE *to; /* lines; NULL: none */
     int64_t n, cut;
 } talk;
@@ -23,14 +22,10 @@ static void put_dropped(const talk *t, const lb_placement *p)
 
 static void put_json(talk *t, const lb_placement *p, const char *spec)
 {
-    json *j = &t->j;
+    json *j = t->j;
+    json_next(j);
     json_open(j, '{');
-    json_string(json_key(j, "name"), p->entry->name);
-    json_key(j, "shape");
-    json_open(j, '[');
-    for (int k = 0; k < p->entry->rank; k++)
-        json_int(j, p->entry->dim[k]);
-    json_close(j, ']');
+    json_array_head(j, p->entry);
     json_string(json_key(j, "spec"), spec);
     json_string(json_key(j, "rule"), p->pattern);
     json_string(json_key(j, "whole"), p->whole);
@@ -51,7 +46,7 @@ static void placed(void *user, const lb_placement *p, int64_t i, int64_t n)
     lb_spec_text(&t->grid, &p->spec, spec, sizeof spec);
     t->n = n;
     t->cut += !p->whole;
-    if (t->json) put_json(t, p, spec);
+    if (t->j) put_json(t, p, spec);
     if (!t->to) return;
     put_text(t->to, p->entry->name, strlen(p->entry->name));
     fputc(' ', t->to);
@@ -99,13 +94,32 @@ static void sum_up(const talk *t)
             lb_grid_size(&t->grid), (long long)t->cut, (long long)t->n);
 }
 
+static void begin_json(talk *t, bool dry)
+{
+    json *j = t->j = json_begin("shard");
+    json_string(json_key(j, "source"), t->a->operand[0]);
+    json_string(json_key(j, "output"), dry ? NULL : t->a->value[OPTION_OUTPUT]);
+    json_bool(json_key(j, "dry_run"), dry);
+    json_string(json_key(j, "mesh"), t->a->value[OPTION_MESH]);
+    json_int(json_key(j, "ranks"), lb_grid_size(&t->grid));
+    json_open(json_key(j, "arrays"), '[');
+}
+
+static void end_json(talk *t)
+{
+    json_close(t->j, ']');
+    json_int(json_key(t->j, "cut"), t->cut);
+    json_end(t->j);
+}
+
 static verdict run(const arguments *a)
 {
     const bool dry = a->count[OPTION_DRY_RUN] != 0;
     const bool quiet = a->count[OPTION_QUIET] != 0;
-    talk t = {.a = a, .json = a->count[OPTION_JSON] != 0, .j = {.to = stdout}};
+    const bool as_json = a->count[OPTION_JSON] != 0;
+    talk t = {.a = a};
     if (!check_options(a)) return USAGE;
-    if (!t.json && !quiet) t.to = dry ? stdout : stderr;
+    if (!as_json && !quiet) t.to = dry ? stdout : stderr;
     lb_ctx *cx = context_open(1);
     if (!cx) return FAILED;
     lb_rules *rules = lb_rules_open(cx);
@@ -125,15 +139,12 @@ static verdict run(const arguments *a)
                                 .user = &t,
                                 .cancel = interrupted};
     interrupt_defer(true);
-    if (v == DONE && t.json) json_open(&t.j, '[');
+    if (v == DONE && as_json) begin_json(&t, dry);
     if (v == DONE &&
         !lb_shard_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o))
         v = interrupt_verdict(cx, dry ? NULL : a->value[OPTION_OUTPUT]);
-    if (v != USAGE && t.json) {
-        json_close(&t.j, ']');
-        fputc('\n', stdout);
-    }
-    if (v == DONE && !dry && !quiet && !t.json) sum_up(&t);
+    if (v == DONE && as_json) end_json(&t);
+    if (v == DONE && !dry && !quiet && !as_json) sum_up(&t);
     lb_rules_close(rules);
     lb_close(cx);
     return v;

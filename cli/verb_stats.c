@@ -76,7 +76,10 @@ static void put_counts(json *j, const array_stats *s)
         json_int(j, s->h.count[i]);
     json_close(j, ']');
     json_close(j, '}');
-    if (c->least > c->most) return;
+    if (c->least > c->most) {
+        json_null(json_key(j, "codes"));
+        return;
+    }
     json_open(json_key(j, "codes"), '{');
     json_int(json_key(j, "first"), c->least);
     json_open(json_key(j, "counts"), '[');
@@ -88,12 +91,18 @@ static void put_counts(json *j, const array_stats *s)
 
 static void json_array(json *j, const array_stats *s)
 {
+    static const char *const members[] = {"min",      "max",       "mean",
+                                          "std",      "zeros",     "nan",
+                                          "infinite", "histogram", "codes"};
     const lb_findings *f = &s->f;
     json_next(j);
     json_open(j, '{');
     json_array_head(j, s->e);
     json_string(json_key(j, "message"), s->why);
-    if (!s->why) {
+    if (s->why) {
+        for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+            json_null(json_key(j, members[i]));
+    } else {
         put_number(j, "min", f, f->least);
         put_number(j, "max", f, f->most);
         put_number(j, "mean", f, mean_of(f));

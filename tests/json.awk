@@ -3,6 +3,8 @@
 # Members are .key, elements [0]; strings are printed without quotes and with
 # their escapes. An object or a list is printed as {} or [] and its size. Exit
 # status 1 and a sentence on stderr if the input is not exactly one value.
+# With -v types=1 types are printed instead of values: string, integer, number,
+# boolean, null.
 { text = text $0 "\n" }
 
 END {
@@ -48,6 +50,13 @@ function word(    s)
     return substr(s, 1, RLENGTH)
 }
 
+function type_of(w)
+{
+    if (w == "true" || w == "false") return "boolean"
+    if (w == "null") return w
+    return w ~ /[.eE]/ ? "number" : "integer"
+}
+
 function items(path, open, shut,    n, key)
 {
     take(open)
@@ -81,7 +90,7 @@ function value(path,    c)
     else if (c == "[")
         print path " [] " items(path, "[", "]")
     else if (c == "\"")
-        print path " " string()
+        print path " " (types ? substr("string" string(), 1, 6) : string())
     else
-        print path " " word()
+        print path " " (types ? type_of(word()) : word())
 }

@@ -30,9 +30,9 @@ is() # <<TEXT: compares with the last output
 version=$("$program" --version | sed 's/lowbit //')
 report r.json
 is <<END
-{"verb": "diff", "version": "$version", "source": "DIR/a", "result": "DIR/b", "command": "lowbit diff -q DIR/a DIR/b --report DIR/r.json", "seconds": S, "peak_bytes": P, "arrays": 2, "weights": 3, "before": 12, "after": 12, "bits": 32, "nrmse": 0.5, "max": 4, "cosine": 1, "types": {"f32": {"arrays": 2, "weights": 3, "before": 12, "after": 12, "bits": 32, "nrmse": 0.5, "max": 4, "cosine": 1}}, "kept": {"equal": {"arrays": 1, "weights": 1, "before": 4, "after": 4, "bits": 32, "nrmse": 0, "max": 0, "cosine": 1}}, "codes": {}, "list": [
-{"name": "a.0.<b>|&\"_w.weight", "shape": "(2)", "was": "f32", "is": "f32", "kept": null, "before": 8, "after": 8, "nrmse": 0.5, "max": 4, "cosine": 1},
-{"name": "n", "shape": "(1)", "was": "f32", "is": "f32", "kept": "equal", "before": 4, "after": 4, "nrmse": 0, "max": 0, "cosine": 1}]}
+{"lowbit": "$version", "schema": 1, "verb": "diff", "source": "DIR/a", "output": "DIR/b", "dry_run": false, "resumed": 0, "command": "lowbit diff -q DIR/a DIR/b --report DIR/r.json", "seconds": S, "peak_bytes": P, "parameters": 3, "source_bytes": 12, "output_bytes": 12, "bits_per_weight": 32, "nrmse": 0.5, "max": 4, "cosine": 1, "types": [{"type": "f32", "arrays": 2, "parameters": 3, "source_bytes": 12, "output_bytes": 12, "bits_per_weight": 32, "nrmse": 0.5, "max": 4, "cosine": 1}], "kept": [{"reason": "equal", "arrays": 1, "parameters": 1, "source_bytes": 4, "output_bytes": 4, "bits_per_weight": 32, "nrmse": 0, "max": 0, "cosine": 1}], "codes": [], "arrays": [
+{"name": "a.0.<b>|&\"_w.weight", "type": "F32", "format": "dense", "dtype": "f32", "shape": [2], "bytes": 8, "output_format": "dense", "output_dtype": "f32", "output_bytes": 8, "kept": null, "nrmse": 0.5, "max": 4, "cosine": 1},
+{"name": "n", "type": "F32", "format": "dense", "dtype": "f32", "shape": [1], "bytes": 4, "output_format": "dense", "output_dtype": "f32", "output_bytes": 4, "kept": "equal", "nrmse": 0, "max": 0, "cosine": 1}]}
 END
 
 report r.md
@@ -75,11 +75,11 @@ safetensors "$tmp/c" \
     '\0\0\0\0\0\0\0\0\0\0\0\0'
 run 1 diff -q "$tmp/a" "$tmp/c" --report "$tmp/odd.json"
 cp "$tmp/odd.json" "$tmp/out"
-has '"arrays": 3, "weights": 5, "before": 12, "after": 12, '
-has '"kept": {"only in the first file": {"arrays": 1, "weights": 2, "before": 8, "after": 0, '
-has '"different shapes": {"arrays": 1, "weights": 1, "before": 4, "after": 4, '
-has '"only in the second file": {"arrays": 1, "weights": 2, "before": 0, "after": 8, '
-has '"shape": "(2)", "was": "f32", "is": "(none)", "kept": "only in the first file", '
+has '"parameters": 5, "source_bytes": 12, "output_bytes": 12, '
+has '"kept": [{"reason": "only in the first file", "arrays": 1, "parameters": 2, "source_bytes": 8, "output_bytes": 0, '
+has '{"reason": "different shapes", "arrays": 1, "parameters": 1, "source_bytes": 4, "output_bytes": 4, '
+has '{"reason": "only in the second file", "arrays": 1, "parameters": 2, "source_bytes": 0, "output_bytes": 8, '
+has '"shape": [2], "bytes": 8, "output_format": null, "output_dtype": null, "output_bytes": 0, "kept": "only in the first file", '
 
 # ---- HTML --------------------------------------------------------------------
 
@@ -209,9 +209,9 @@ messages -q --report "$tmp/q.json"
 [ ! -s "$tmp/out" ] || die "-q prints something with --report"
 cp "$tmp/q.json" "$tmp/out"
 has '"verb": "quantize"'
-has '"codes": {"nf4": {"least": 0, "count": [371, 960, 1284, '
-has '"kept": {"tiny": {"arrays": 4, '
-has '"name": "nested.weight", "shape": "(70,300)", "was": "bf16", "is": "nf4 (bf16)", "kept": null, "before": 42000, "after": 11900, "nrmse": 0.0491'
+has '"codes": [{"format": "nf4", "first": 0, "counts": [371, 960, 1284, '
+has '"kept": [{"reason": "tiny", "arrays": 4, '
+has '"shape": [70, 300], "bytes": 42000, "output_format": "nf4", "output_dtype": "bf16", "output_bytes": 11900, "kept": null, "nrmse": 0.0491'
 messages --report "$tmp/q.html" --report "$tmp/q2.md" --report "$tmp/q2.json"
 has "report: DIR/q.html"
 has "report: DIR/q2.md"
@@ -246,19 +246,10 @@ for how in "nf4 native" "int8 native" "nf4 bnb" "int8 bnb" "ternary bitnet" \
         --verify --report "$tmp/v.json" 2>"$tmp/out" || die "$how: --verify"
     has "verified: 7 arrays"
 done
-# --json prints the same as --report writes.
-for verb in "quantize --type nf4" dequantize convert; do
-    from=$tmp/q
-    [ "${verb%% *}" != quantize ] || from=$src
-    # shellcheck disable=SC2086
-    run 0 $verb "$from" -o "$tmp/j" --force -q --json --report "$tmp/j.json"
-    cmp -s "$tmp/out" "$tmp/j.json" || die "$verb --json is not its report"
-    has "{\"verb\": \"${verb%% *}\", \"version\": \"$version\", "
-done
 run 0 quantize "$src" --type nf4 --dry-run --json -q
-has '"result": "(nothing)"'
-has '"after": 17345, "bits": 6.1125'
-has '"codes": {}'
+has '"output": null, "dry_run": true'
+has '"output_bytes": 17345, "bits_per_weight": 6.1125'
+has '"codes": []'
 refused 2 "--dry-run writes no --report, and nothing to --verify" quantize \
     "$src" --dry-run --type nf4 --verify
 refused 2 "--report needs a name that ends in .html, .md or .json, not 'x'" \

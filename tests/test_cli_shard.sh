@@ -110,7 +110,7 @@ norm.weight (8) whole: its rule cuts nothing, by norm
 TEXT
 run 0 shard "$tmp/model.safetensors" --mesh tp=4 --spec 'up=P(None, tp)' \
     --dry-run --json
-has '{"name": "up.weight", "shape": [64, 256], "spec": "P(None, tp)", "rule": "up", "whole": null, "dropped": []}'
+has '"shape": [64, 256], "bytes": 65536, "spec": "P(None, tp)", "rule": "up", "whole": null, "dropped": []}'
 has '"whole": "no rule matches"'
 echo '# rows
 up=P(tp)' >"$tmp/rules"
@@ -150,7 +150,7 @@ run 0 shard "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=2 \
 has "lowbit: $tmp/said.safetensors: 3 arrays of 131.1 kB merged" # 32776 f32
 echo old >"$tmp/old.safetensors"
 refused 2 'is there already' merge "$tmp/ranks" -o "$tmp/old.safetensors"
-refused 1 'has no rank-00000-of-' merge "$golden" -o "$tmp/none"
+refused 3 'merge takes a directory of files such as rank-00000-of-' merge "$golden" -o "$tmp/none"
 mv "$tmp/ranks/rank-00001-of-00002.safetensors" "$tmp/away"
 refused 1 'cannot open' merge "$tmp/ranks" -o "$tmp/old.safetensors" --force -q
 head -c 3000 "$tmp/away" >"$tmp/ranks/rank-00001-of-00002.safetensors"
@@ -382,7 +382,7 @@ edit $a 's/spec\.up\.weight/spec.up.weighs/'
 no_merge "$a: has no 'up.weight', and no spec of its array"
 cp -r "$tmp/by_rows" "$tmp/odd"
 cp "$tmp/by_rows/$a" "$tmp/odd/rank-00000-of-00003.safetensors"
-refused 1 "has both $a and rank-00000-of-00003" merge "$tmp/odd" -o "$tmp/none"
+refused 3 "has both $a and rank-00000-of-00003" merge "$tmp/odd" -o "$tmp/none"
 rm -r "$tmp/odd"
 
 # A spec longer than any that shard writes.

@@ -5,6 +5,7 @@
  * the slices belong.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +100,11 @@ static int count_ranks(merge_work *w, const char *dir)
 {
     int few = INT_MAX, many = 0;
     DIR *d = opendir(dir);
+    if (!d && errno != ENOTDIR) {
+        lb_fail(w->cx, LB_E_FILE, "%s: cannot open: %s", LB_PATH(dir),
+                strerror(errno));
+        return 0;
+    }
     for (const struct dirent *e; d && (e = readdir(d));) {
         const int n = ranks_of(e->d_name);
         if (n && n < few) few = n;
@@ -106,11 +112,12 @@ static int count_ranks(merge_work *w, const char *dir)
     }
     if (d) closedir(d);
     if (!many)
-        lb_fail(w->cx, LB_E_FILE,
-                "%s: has no %s, nor of another number of ranks up to %d",
-                LB_PATH(dir), lb_rank_name(0, 8).s, (int)LB_SHARD_RANKS);
+        lb_fail(w->cx, LB_E_CONTENT,
+                "%s: not recognized: merge takes a directory of files such as "
+                "%s, the output of shard",
+                LB_PATH(dir), lb_rank_name(0, 8).s);
     else if (few < many)
-        lb_fail(w->cx, LB_E_FILE, "%s: has both %s and %s", LB_PATH(dir),
+        lb_fail(w->cx, LB_E_CONTENT, "%s: has both %s and %s", LB_PATH(dir),
                 lb_rank_name(0, few).s, lb_rank_name(0, many).s);
     return few == many ? many : 0;
 }
