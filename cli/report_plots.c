@@ -162,27 +162,42 @@ static double entropy(const code_counts *c)
     return h;
 }
 
-void plot_codes(const report_codes *c, FILE *to)
+/* The codes to draw: a range, without the gaps in a small one (binary has -1
+ * and 1). Returns their number. */
+static int drawn_codes(const report_codes *c, int code[CODES_MOST])
 {
-    enum { HIGH = 130 };
+    enum { SMALL = 16 };
     const int least =
         c->seen.least < c->ideal.least ? c->seen.least : c->ideal.least;
     const int most =
         c->seen.most > c->ideal.most ? c->seen.most : c->ideal.most;
-    const int n = most - least + 1;
+    int n = 0;
+    for (int k = least; k <= most && n < CODES_MOST; k++)
+        if (most - least >= SMALL || c->seen.count[k & 255] ||
+            c->ideal.count[k & 255])
+            code[n++] = k;
+    return n;
+}
+
+void plot_codes(const report_codes *c, FILE *to)
+{
+    enum { HIGH = 130 };
+    int code[CODES_MOST];
+    const int n = drawn_codes(c, code);
     const double seen = all_of(&c->seen), ideal = all_of(&c->ideal);
     double top = 0;
     if (!(seen > 0) || !(ideal > 0)) return;
-    for (int k = least; k <= most; k++) {
-        top = fmax(top, (double)c->seen.count[k & 255] / seen);
-        top = fmax(top, (double)c->ideal.count[k & 255] / ideal);
+    for (int at = 0; at < n; at++) {
+        top = fmax(top, (double)c->seen.count[code[at] & 255] / seen);
+        top = fmax(top, (double)c->ideal.count[code[at] & 255] / ideal);
     }
     fprintf(to,
             "<h3>%s</h3>\n<svg class=\"plot\" height=\"%d\" role=\"img\" "
             "aria-label=\"Codes of %s\">\n",
             c->format, HIGH + 20, c->format);
-    for (int k = least; k <= most; k++) {
-        const double x = 100.0 * (k - least) / n, w = 100.0 / n;
+    for (int at = 0; at < n; at++) {
+        const int k = code[at];
+        const double x = 100.0 * at / n, w = 100.0 / n;
         const double s = (double)c->seen.count[k & 255] / seen;
         const double i = (double)c->ideal.count[k & 255] / ideal;
         fprintf(
