@@ -44,11 +44,15 @@ static verdict no_verb(const char *name)
     const char *names[N_VERBS];
     for (int i = 0; i < N_VERBS; i++)
         names[i] = verbs[i]->name;
-    const char *meant = nearest(name, names, N_VERBS);
+    static const char *const options[] = {"--help", "--version"};
+    const bool option = *name == '-';
+    const char *meant =
+        option ? nearest(name, options, 2) : nearest(name, names, N_VERBS);
     if (meant)
-        return complain(USAGE, "unknown verb '%.64s'; did you mean %s?", name,
-                        meant);
-    return complain(USAGE, "unknown verb '%.64s' (see lowbit --help)", name);
+        return complain(USAGE, "unknown %s '%.64s'; did you mean %s?",
+                        option ? "option" : "verb", name, meant);
+    return complain(USAGE, "unknown %s '%.64s' (see lowbit --help)",
+                    option ? "option" : "verb", name);
 }
 
 /* Under mpirun, lowbit becomes lowbit-mpi if the ranks share the work or one of

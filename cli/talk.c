@@ -31,6 +31,16 @@ bool may_colour(FILE *to)
            isatty(fileno(to));
 }
 
+void failure_begin(void)
+{
+    if (may_colour(stdout)) fputs("\033[31m", stdout);
+}
+
+void failure_end(void)
+{
+    if (may_colour(stdout)) fputs("\033[0m", stdout);
+}
+
 /* In one write, so that the lines of several ranks do not mix. Control
  * characters in paths and arguments are escaped. */
 static void put_message(const char *colour, const char *prefix,

@@ -192,6 +192,9 @@ void talk_begin(bool quiet);
 /* Whether output to this stream may be coloured: it is a terminal, and neither
  * NO_COLOR nor TERM=dumb forbids it. */
 bool may_colour(FILE *to);
+/* Begins and ends a failure within results on stdout: red, if coloured. */
+void failure_begin(void);
+void failure_end(void);
 /* Print the library's error; returns the exit code for it. */
 verdict complain_of(const lb_ctx *cx);
 /* Whether the library's error only says that an array cannot be loaded by this

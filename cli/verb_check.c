@@ -26,7 +26,9 @@ static void put_line(check *c, const char *name, const char *problem)
     scan_clear(&c->scan);
     put_text(stdout, name, strlen(name));
     fputs(": ", stdout);
+    failure_begin();
     put_text(stdout, problem, strlen(problem));
+    failure_end();
     putchar('\n');
 }
 
@@ -131,9 +133,12 @@ static void summary(const char *path, const lb_file *f, const check *c,
         printf("%.0f value%s checked: ", c->values, c->values == 1 ? "" : "s");
     else
         fputs("header checked: ", stdout);
-    if (c->invalid)
-        printf("%" PRId64 " invalid array%s\n", c->invalid, plural(c->invalid));
-    else
+    if (c->invalid) {
+        failure_begin();
+        printf("%" PRId64 " invalid array%s", c->invalid, plural(c->invalid));
+        failure_end();
+        putchar('\n');
+    } else
         puts("OK");
     if (c->unsupported)
         printf("%" PRId64 " array%s of unsupported type or shape: only the "

@@ -175,24 +175,25 @@ static void print_line(const line *l, diff_widths w)
         put_kind(stdout, l->a, w.a);
         put_kind(stdout, l->b, w.b);
     }
+    if (l->over) failure_begin();
     if (why && l->a && l->b && !same_shape(l->a, l->b)) {
         fputs("different shapes: ", stdout);
         put_shape(stdout, l->a->dim, l->a->rank);
         fputs(" and ", stdout);
         put_shape(stdout, l->b->dim, l->b->rank);
-        putchar('\n');
-    } else if (why)
-        puts(why);
-    else if (!l->d.apart)
-        puts("equal");
+    } else if (!why && !l->d.apart)
+        fputs("equal", stdout);
+    else if (why)
+        fputs(why, stdout);
     else {
         printf("nrmse %-9.4g max %-9.4g cosine %.7g",
                lb_difference_nrmse(&l->d), l->d.max,
                lb_difference_cosine(&l->d));
         if (l->d.nonfinite)
             printf("  %" PRId64 " not finite in one file", l->d.nonfinite);
-        putchar('\n');
     }
+    if (l->over) failure_end();
+    putchar('\n');
 }
 
 /* null where no values were compared. */

@@ -101,6 +101,14 @@ coloured() # VARIABLE=VALUE
     checks=$((checks + 1))
     grep -q $'\033\[1;31mlowbit: \033\[0m' "$tmp/out"
 }
+for command in "check '$tmp/nan'" "diff '$tmp/nan' '$src'"; do
+    safetensors "$tmp/nan" \
+        '{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' '\0\0\xc0\x7f'
+    TERM=xterm script -qec "'$program' $command" /dev/null </dev/null >"$tmp/out" || true
+    has $'\033[31m'
+    NO_COLOR=1 script -qec "'$program' $command" /dev/null </dev/null >"$tmp/out" || true
+    if grep -q $'\033\[31m' "$tmp/out"; then die "NO_COLOR: $command"; fi
+done
 coloured TERM=xterm || die "a failure is not coloured"
 if coloured NO_COLOR=1; then die "NO_COLOR is coloured"; fi
 if coloured TERM=dumb; then die "TERM=dumb is coloured"; fi
