@@ -20,8 +20,8 @@ verdict job_talk_begin(job_talk *t, const arguments *a, const char *what,
                     .details = a->count[OPTION_VERBOSE] > 1,
                     .quiet = a->count[OPTION_QUIET] != 0,
                     .json = a->count[OPTION_JSON] != 0,
-                    .dry_run = a->count[OPTION_DRY_RUN] != 0,
-                    .verify = a->count[OPTION_VERIFY] != 0};
+                    .verify = a->count[OPTION_VERIFY] != 0 &&
+                              !a->count[OPTION_DRY_RUN]};
     t->measure = !t->quiet || t->reports || t->json || t->verify;
     progress_begin(&t->progress, a);
     if (a->comm && a->comm->rank > 0) { /* rank 0 prints */
@@ -35,14 +35,14 @@ verdict job_talk_begin(job_talk *t, const arguments *a, const char *what,
     report_begin(&t->report, what, a->argc, a->argv);
     t->report.source = source;
     t->report.result = result;
-    t->report.output = t->dry_run ? NULL : a->value[OPTION_OUTPUT];
-    t->report.dry_run = t->dry_run;
+    t->report.dry_run = a->count[OPTION_DRY_RUN] != 0;
+    t->report.output = t->report.dry_run ? NULL : a->value[OPTION_OUTPUT];
     return DONE;
 }
 
 /* ---- while it runs ------------------------------------------------------- */
 
-static void line(const job_array *a)
+static void line(const job_array *a, bool dry_run)
 {
     const lb_entry *e = a->entry;
     char from[64];
@@ -51,7 +51,8 @@ static void line(const job_array *a)
     fputc(' ', stderr);
     put_shape(stderr, e->dim, e->rank);
     if (a->kept) {
-        fprintf(stderr, " kept %s (%s)\n", a->to, a->kept);
+        fprintf(stderr, " %s %s (%s)\n", dry_run ? "would be kept" : "kept",
+                a->to, a->kept);
         return;
     }
     entry_kind(e, from, sizeof from);
@@ -71,7 +72,7 @@ void job_talk_array(job_talk *t, const job_array *a)
         t->report.row[t->report.n - 1].block = a->block;
     if (!t->progress.lines) return;
     progress_clear(&t->progress);
-    line(a);
+    line(a, t->report.dry_run);
 }
 
 void job_talk_done(void *user, const lb_written *w)
@@ -136,7 +137,7 @@ void job_talk_discarded(void *user, const char *path, uint64_t nbytes,
 static void sum_up(const job_talk *t)
 {
     char warning[REPORT_WARNING];
-    if (!t->quiet) report_summary(&t->report, t->note, t->dry_run, stderr);
+    if (!t->quiet) report_summary(&t->report, t->note, stderr);
     if (report_warning(&t->report, warning, sizeof warning))
         caution("%s", warning);
     if (!t->quiet && t->details) report_text(&t->report, stderr);
@@ -174,7 +175,7 @@ verdict job_talk_failed(job_talk *t, const lb_ctx *cx)
 {
     progress_clear(&t->progress);
     if (!t->leads && lb_error_status(cx) == LB_E_CANCELLED) return INTERRUPTED;
-    return interrupt_verdict(cx, t->dry_run ? NULL : t->report.result);
+    return interrupt_verdict(cx, t->report.dry_run ? NULL : t->report.result);
 }
 
 static void sum_up_resumed(const job_talk *t)
@@ -203,7 +204,7 @@ verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
             fprintf(stderr, "verified: %" PRId64 " array%s\n", t->report.n,
                     t->report.n == 1 ? "" : "s");
     }
-    if (v == DONE && (t->reports || t->json) && !t->dry_run &&
+    if (v == DONE && (t->reports || t->json) && !t->report.dry_run &&
         !count_codes(t, cx, &options))
         v = complain_of(cx);
     if (v == DONE && t->json) {

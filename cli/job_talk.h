@@ -16,9 +16,8 @@ typedef struct job_talk {
     bool leads;               /* this process prints: rank 0 */
     bool details;             /* -vv */
     bool quiet;
-    bool json;    /* the report on stdout, too */
-    bool dry_run; /* there is no result */
-    bool verify;  /* the result is to be read again */
+    bool json;   /* the report on stdout, too */
+    bool verify; /* the result is to be read again */
     int64_t arrays;
     uint64_t resumed_bytes;
     bool measure; /* somebody wants to know errors */

@@ -29,7 +29,9 @@ const option_row option_rows[N_OPTIONS] = {
     [OPTION_DOUBLE_QUANT] = {"double-quant", 0, NULL,
                              "quantize the scales to 8 bits as well", NULL},
     [OPTION_DRY_RUN] = {"dry-run", 0, NULL,
-                        "show what would be done, write nothing", NULL},
+                        "show what would be written, or the error; write only "
+                        "--report files",
+                        NULL},
     [OPTION_DTYPE] = {"dtype", 0, "DTYPE",
                       "dtype of dense floating-point arrays: f32, f16, bf16 or "
                       "f64 (default: unchanged)",

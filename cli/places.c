@@ -21,9 +21,9 @@ bool place_is_directory(const arguments *a)
 {
     struct stat st;
     const char *to = a->value[OPTION_OUTPUT];
-    if (stat(to, &st) == 0) return S_ISDIR(st.st_mode);
-    if (*to && to[strlen(to) - 1] == '/') return true;
-    return !place_kind(to) && !a->count[OPTION_TO] &&
+    if (to && stat(to, &st) == 0) return S_ISDIR(st.st_mode);
+    if (to && *to && to[strlen(to) - 1] == '/') return true;
+    return !(to && place_kind(to)) && !a->count[OPTION_TO] &&
            stat(a->operand[0], &st) == 0 && S_ISDIR(st.st_mode);
 }
 
@@ -42,6 +42,7 @@ bool place_is_free(const arguments *a, const char *what)
 {
     struct stat st;
     const char *to = a->value[OPTION_OUTPUT];
+    if (!to && a->count[OPTION_DRY_RUN]) return true;
     if (!to) {
         complain(USAGE, "%s needs --output; see lowbit %s --help", what, what);
         return false;

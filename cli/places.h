@@ -9,10 +9,11 @@
 /* The kind of file that a name asks for; NULL: it does not say. */
 const char *place_kind(const char *path);
 /* Whether --output is a directory: if it is one, is called so, or is made of
- * one, SRC, and not called as a file would be. */
+ * one, SRC, and not called as a file would be. Without --output, which only a
+ * dry run may lack, SRC decides. */
 bool place_is_directory(const arguments *a);
-/* Whether --output is said, and is not there already or may be replaced. what:
- * the verb. False, and a sentence. */
+/* Whether --output is given (a dry run may lack it) and does not exist or may
+ * be replaced. what: the verb. Prints an error otherwise. */
 bool place_is_free(const arguments *a, const char *what);
 /* The partial output of an interrupted job that writes to `to`, and its bytes
  * on the disk. False: there is none. */

@@ -218,6 +218,11 @@ void report_end(report *r)
         r->peak = (uint64_t)used.ru_maxrss * 1024;
 }
 
+const char *report_title(const report *r)
+{
+    return r->result ? r->result : r->source;
+}
+
 /* ---- figures ------------------------------------------------------------- */
 
 void difference_add(lb_difference *all, const lb_difference *d)

@@ -32,7 +32,8 @@ typedef struct report_codes {
 enum { REPORT_CODES = 8, REPORT_GROUPS = 32 };
 
 typedef struct report {
-    const char *verb, *source, *result;
+    const char *verb, *source;
+    const char *result; /* NULL: of a dry run without --output */
     const char *output; /* NULL: nothing is written */
     bool dry_run;
     int64_t resumed;  /* arrays that an earlier run had written */
@@ -72,6 +73,8 @@ void report_blocks(const report *r, char *to, size_t size);
 void report_layouts(const report *r, char *to, size_t size);
 /* Time and memory: the end. */
 void report_end(report *r);
+/* What the report is about: the result, or the source if there is none. */
+const char *report_title(const report *r);
 
 /* ---- warnings ------------------------------------------------------------ */
 
@@ -129,7 +132,7 @@ bool report_grid_of(const report *r, report_grid *g);
 
 /* Three lines: what was written, sizes, error; and how to quantize embeddings
  * and the output head if they were left out. note: the layout, or empty. */
-void report_summary(const report *r, const char *note, bool dry_run, FILE *to);
+void report_summary(const report *r, const char *note, FILE *to);
 /* Everything else, for -vv. */
 void report_text(const report *r, FILE *to);
 void report_markdown(const report *r, FILE *to);

@@ -265,7 +265,7 @@ static void facts(const report *r, FILE *to)
     fputs("<section><h2>Job</h2>\n<dl>", to);
     fact(to, diff ? "first" : "source", r->source);
     fact(to, "source hash (XXH128)", r->hash);
-    fact(to, diff ? "second" : "output", r->result);
+    if (r->result) fact(to, diff ? "second" : "output", r->result);
     fact(to, "layout", layouts);
     fact(to, "block size", blocks);
     fact(to, "date", r->date);
@@ -294,7 +294,7 @@ static void put_title(const report *r, FILE *to)
         put_html(to, r->source);
         fputs(" vs. ", to);
     }
-    put_html(to, r->result);
+    put_html(to, report_title(r));
 }
 
 void report_html(const report *r, FILE *to)
@@ -309,7 +309,8 @@ void report_html(const report *r, FILE *to)
     fprintf(to, "</title>\n<style>\n%s%s</style></head><body><main>\n<h1>",
             report_style, report_table_style);
     put_title(r, to);
-    fprintf(to, "</h1>\n<p class=\"soft\">%s", r->verb);
+    fprintf(to, "</h1>\n<p class=\"soft\">%s%s",
+            r->dry_run ? "Dry run, nothing was written: " : "", r->verb);
     if (strcmp(r->verb, "diff") != 0) {
         fputs(" of ", to);
         put_html(to, r->source);

@@ -23,8 +23,7 @@ static void put_types(const report_group *g, int n, FILE *to)
     if (*before == ',') fputs(n > SHOWN ? ", ...)" : ")", to);
 }
 
-static void put_arrays(const report *r, const char *note, bool dry_run,
-                       FILE *to)
+static void put_arrays(const report *r, const char *note, FILE *to)
 {
     report_group g[REPORT_GROUPS];
     const int n = report_groups(r, changed_as, g);
@@ -32,10 +31,13 @@ static void put_arrays(const report *r, const char *note, bool dry_run,
     int64_t changed = 0;
     for (int i = 0; i < n; i++)
         changed += g[i].count;
-    fputs(dry_run ? "dry run" : "wrote ", to);
-    if (!dry_run) put_text(to, r->result, strlen(r->result));
+    fputs(!r->dry_run ? "wrote "
+          : r->result ? "dry run: would write "
+                      : "dry run",
+          to);
+    if (r->result) put_text(to, r->result, strlen(r->result));
     fprintf(to, ": %" PRId64 " array%s %s%s%s", changed,
-            changed == 1 ? "" : "s", dry_run ? "would be " : "", r->verb,
+            changed == 1 ? "" : "s", r->result ? "" : "would be ", r->verb,
             end == 'e' ? "d" : "ed");
     put_types(g, n, to);
     fprintf(to, ", %" PRId64 " left unchanged", r->n - changed);
@@ -142,9 +144,9 @@ static void put_optional(const report *r, const char *note, FILE *to)
     fputc('\n', to);
 }
 
-void report_summary(const report *r, const char *note, bool dry_run, FILE *to)
+void report_summary(const report *r, const char *note, FILE *to)
 {
-    put_arrays(r, note, dry_run, to);
+    put_arrays(r, note, to);
     put_sizes(r, to);
     put_error(r, to);
     put_optional(r, note, to);

@@ -158,8 +158,9 @@ void report_markdown(const report *r, FILE *to)
     int64_t worst[WORST];
     const int n = report_worst(r, worst, WORST);
     fputs("# ", to);
-    put_md(to, r->result);
-    fputs("\n\nFrom `", to);
+    put_md(to, report_title(r));
+    fputs(r->dry_run ? "\n\nDry run, nothing was written. " : "\n\n", to);
+    fputs("From `", to);
     put_text(to, r->source, strlen(r->source));
     fprintf(to, "`: %s to %s, %.4g bits per weight", show_bytes(all.before).s,
             show_bytes(all.after).s, bits_per_weight(all.after, all.elements));

@@ -11,7 +11,8 @@ static bool read_kind(const arguments *a, const char **kind)
 {
     static const char *const kinds[] = {"safetensors", "gguf", "npy", "npz",
                                         NULL};
-    const char *said = place_kind(a->value[OPTION_OUTPUT]);
+    const char *to = a->value[OPTION_OUTPUT];
+    const char *said = to ? place_kind(to) : NULL;
     int k = 0;
     if (!argument_word(a, OPTION_TO, kinds, &k)) return false;
     *kind = said && !a->count[OPTION_TO] ? said : kinds[k];
@@ -55,6 +56,7 @@ verdict rewrite_run(const rewrite *how, const arguments *a)
                                   .max_memory = memory,
                                   .measure = talk.measure,
                                   .no_sync = a->count[OPTION_NO_SYNC] != 0,
+                                  .dry_run = a->count[OPTION_DRY_RUN] != 0,
                                   .resume = a->count[OPTION_RESUME] != 0,
                                   .verify = a->count[OPTION_VERIFY] != 0,
                                   .directory = place_is_directory(a),

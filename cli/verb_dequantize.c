@@ -8,11 +8,22 @@ static verdict run(const arguments *a)
     return rewrite_run(&how, a);
 }
 
-static const option_id options_taken[] = {
-    OPTION_CONTAINER_ONLY, OPTION_DTYPE,      OPTION_FORCE,   OPTION_JOBS,
-    OPTION_JSON,           OPTION_MAX_MEMORY, OPTION_NO_SYNC, OPTION_OUTPUT,
-    OPTION_QUIET,          OPTION_REPORT,     OPTION_RESUME,  OPTION_TO,
-    OPTION_VERBOSE,        OPTION_VERIFY,     N_OPTIONS};
+static const option_id options_taken[] = {OPTION_CONTAINER_ONLY,
+                                          OPTION_DRY_RUN,
+                                          OPTION_DTYPE,
+                                          OPTION_FORCE,
+                                          OPTION_JOBS,
+                                          OPTION_JSON,
+                                          OPTION_MAX_MEMORY,
+                                          OPTION_NO_SYNC,
+                                          OPTION_OUTPUT,
+                                          OPTION_QUIET,
+                                          OPTION_REPORT,
+                                          OPTION_RESUME,
+                                          OPTION_TO,
+                                          OPTION_VERBOSE,
+                                          OPTION_VERIFY,
+                                          N_OPTIONS};
 
 const verb verb_dequantize = {
     .name = "dequantize",

@@ -42,17 +42,11 @@ static bool read_config(const arguments *a, lb_quant_config *c)
 
 static bool check_places(const arguments *a)
 {
-    const bool dry = a->count[OPTION_DRY_RUN];
     const bool aims =
         a->count[OPTION_TARGET_BPW] + a->count[OPTION_TARGET_SIZE];
-    if (!dry && !place_is_free(a, "quantize")) return false;
+    if (!place_is_free(a, "quantize")) return false;
     if (!a->value[OPTION_TYPE] && !aims) {
         complain(USAGE, "quantize needs --type; see lowbit quantize --help");
-        return false;
-    }
-    if (dry && (a->count[OPTION_REPORT] || a->count[OPTION_VERIFY])) {
-        complain(USAGE,
-                 "--dry-run writes no --report, and nothing to --verify");
         return false;
     }
     return true;
@@ -222,7 +216,7 @@ static verdict run(const arguments *a)
         !argument_bytes(a, OPTION_MAX_MEMORY, MEMORY_LEAST, &o.max_memory) ||
         !read_config(a, &o.config))
         return USAGE;
-    o.directory = to && place_is_directory(a);
+    o.directory = place_is_directory(a);
     /* Without --layout, that of a directory is left to the job. */
     const bool native =
         a->count[OPTION_COMPAT] && o.config.compat == LB_COMPAT_NATIVE;
@@ -230,8 +224,7 @@ static verdict run(const arguments *a)
         o.layout = layouts[layout];
     o.kind = !to || o.directory ? NULL : place_kind(to);
     if (!read_target(a, &o, other)) return USAGE;
-    verdict v =
-        job_talk_begin(&t, a, "quantize", a->operand[0], to ? to : "(nothing)");
+    verdict v = job_talk_begin(&t, a, "quantize", a->operand[0], to);
     if (v != DONE) return v;
     o.done_user = o.progress_user = o.note_user = &t;
     o.note = note;

@@ -77,7 +77,7 @@ static bool read_rules(const arguments *a, lb_ctx *cx, lb_rules *r)
 
 static bool check_options(const arguments *a)
 {
-    if (!a->count[OPTION_DRY_RUN] && !place_is_free(a, "shard")) return false;
+    if (!place_is_free(a, "shard")) return false;
     if (a->value[OPTION_MESH] && a->count[OPTION_SPEC] + a->count[OPTION_RULES])
         return true;
     complain(USAGE, "shard needs --mesh, and --spec or --rules; see lowbit "
@@ -85,13 +85,14 @@ static bool check_options(const arguments *a)
     return false;
 }
 
-static void sum_up(const talk *t)
+static void sum_up(const talk *t, bool dry)
 {
-    fputs("lowbit: ", stderr);
-    put_text(stderr, t->a->value[OPTION_OUTPUT],
-             strlen(t->a->value[OPTION_OUTPUT]));
-    fprintf(stderr, ": %d ranks, %lld of %lld arrays cut\n",
-            lb_grid_size(&t->grid), (long long)t->cut, (long long)t->n);
+    const char *to = t->a->value[OPTION_OUTPUT];
+    fputs(!dry ? "lowbit: " : to ? "dry run: would write " : "dry run", t->to);
+    if (to) put_text(t->to, to, strlen(to));
+    fprintf(t->to, ": %d ranks, %lld of %lld arrays %scut\n",
+            lb_grid_size(&t->grid), (long long)t->cut, (long long)t->n,
+            to ? "" : "would be ");
 }
 
 static void begin_json(talk *t, bool dry)
@@ -144,7 +145,7 @@ static verdict run(const arguments *a)
         !lb_shard_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o))
         v = interrupt_verdict(cx, dry ? NULL : a->value[OPTION_OUTPUT]);
     if (v == DONE && as_json) end_json(&t);
-    if (v == DONE && !dry && !quiet && !as_json) sum_up(&t);
+    if (v == DONE && t.to) sum_up(&t, dry);
     lb_rules_close(rules);
     lb_close(cx);
     return v;

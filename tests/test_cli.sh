@@ -281,7 +281,6 @@ rm "$dst"
 has "nested.weight (70,300) bf16 -> nf4, 42.0 kB -> 11.9 kB"
 has "dry run: 1 array would be quantized (nf4), 6 left unchanged"
 [ ! -e "$dst" ] || die "--dry-run wrote a file"
-refused 2 "--dry-run writes no --report" "${q[@]}" --type nf4 --dry-run --report a.md
 refused 2 "--shape-fallback takes keep, error or adjust, not 'x'" "${q[@]}" \
     --type nf4 --shape-fallback x
 refused 2 "a file of kind gguf has no place for int8" quantize "$src" \

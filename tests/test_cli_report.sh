@@ -250,8 +250,12 @@ run 0 quantize "$src" --type nf4 --dry-run --json -q
 has '"output": null, "dry_run": true'
 has '"output_bytes": 17345, "bits_per_weight": 6.1125'
 has '"codes": []'
-refused 2 "--dry-run writes no --report, and nothing to --verify" quantize \
-    "$src" --dry-run --type nf4 --verify
+run 0 quantize "$src" --dry-run --type nf4 -q --verify --report "$tmp/dry.md" \
+    --report "$tmp/dry.html"
+for made in md html; do
+    grep -q "Dry run, nothing was written" "$tmp/dry.$made" ||
+        die "dry.$made does not say that it was a dry run"
+done
 refused 2 "--report needs a name that ends in .html, .md or .json, not 'x'" \
     quantize "$src" -o "$tmp/q" --force --type nf4 --report x
 

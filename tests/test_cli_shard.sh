@@ -107,6 +107,7 @@ prints shard "$tmp/model.safetensors" --mesh tp=4 --spec 'up=P(None, tp)' \
 up.weight (64,256) P(None, tp), by up
 down.weight (256,64) whole: nothing of its rule is left, by down; entry 0 dropped: the mesh tp=4 has no axis pp
 norm.weight (8) whole: its rule cuts nothing, by norm
+dry run: 4 ranks, 1 of 3 arrays would be cut
 TEXT
 run 0 shard "$tmp/model.safetensors" --mesh tp=4 --spec 'up=P(None, tp)' \
     --dry-run --json

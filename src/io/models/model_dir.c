@@ -392,7 +392,8 @@ static bool check_partial(model_place *p)
     bool same;
     const char *note = path_in(p, p->partial, LB_JOB_NOTE);
     if (!note || !is_free(p, p->partial)) return false;
-    if (lstat(p->partial, &st)) return true;
+    if (lstat(p->partial, &st))
+        return errno == ENOENT || cannot(p, "make", p->partial);
     const int fd = lock(p, p->partial);
     if (fd < 0) return false;
     close(fd);
