@@ -130,8 +130,7 @@ LB_API lb_traffic lb_mesh_traffic(const lb_mesh *mesh);
  * MPI, main() takes the place of fn. */
 LB_API int lb_mesh_run(int n, int (*fn)(lb_comm *comm, void *user), void *user);
 
-/* ---- specs ----------------------------------------------------------------
- */
+/* ---- specs --------------------------------------------------------------- */
 
 /* How mesh axes partition the axes of an array: JAX's PartitionSpec. As text:
  *
@@ -186,8 +185,7 @@ LB_API int lb_spec_replica(const lb_grid *grid, const lb_spec *spec,
 LB_API bool lb_spec_equal(const lb_grid *grid, const lb_spec *a,
                           const lb_spec *b);
 
-/* ---- sharded arrays -------------------------------------------------------
- */
+/* ---- sharded arrays ------------------------------------------------------ */
 
 /* Shards a as specified; each slice is compact. Every rank must pass all of a.
  * A packed array stays packed: its codes and scales are cut together, never
