@@ -259,6 +259,44 @@ done
 refused 2 "--report needs a name that ends in .html, .md or .json, not 'x'" \
     quantize "$src" -o "$tmp/q" --force --type nf4 --report x
 
+# ---- a warning about arrays that were destroyed ------------------------------
+
+# A coarse type rounds 0.4, 15 of 16 values, to 0 beside 1.
+row='\0\0\x80\x3f'
+for ((i = 1; i < 16; i++)); do row+='\xcd\xcc\xcc\x3e'; done
+rows=$row
+for ((i = 1; i < 128; i *= 2)); do rows+=$rows; done
+safetensors "$tmp/coarse.safetensors" \
+    '{"a.weight":{"dtype":"F32","shape":[8,256],"data_offsets":[0,8192]}}' "$rows"
+run 0 convert "$tmp/coarse.safetensors" -o "$tmp/coarse.gguf" -q --container-only
+coarse="warning: 1 of 1 quantized array lost most of the information in the weights (cosine similarity below 0.9, lowest 0.5"
+warns() # WANTED ARGUMENT...: whether there is that warning, also in JSON
+{
+    local want=$1 seen=0 listed=0
+    shift
+    checks=$((checks + 1))
+    "$program" "$@" --json >"$tmp/out" 2>"$tmp/err" || die "'$*' fails"
+    ! grep -qF "lowbit: $coarse" "$tmp/err" || seen=1
+    ! grep -qF '"warnings": ["'"${coarse#warning: }" "$tmp/out" || listed=1
+    [ "$seen$listed" = "$want$want" ] || die "'$*': warning $seen, in JSON $listed"
+}
+for type in tq1_0 tq2_0; do
+    warns 1 quantize "$tmp/coarse.gguf" -o "$tmp/t.gguf" --force --type $type
+    warns 1 quantize "$tmp/coarse.gguf" --dry-run --type $type
+done
+warns 0 quantize "$tmp/coarse.gguf" -o "$tmp/t.gguf" --force --type q4_0
+warns 0 quantize "$tmp/coarse.safetensors" -o "$tmp/t" --type nf4
+# The limit is the error of each array, whatever the type.
+for type in ternary binary int8; do
+    "$program" quantize "$src" --type $type --include nested --dry-run --json \
+        >"$tmp/out" 2>"$tmp/err" || die "$type fails"
+    cosine=$(sed -n 's/.*"nested.weight".*"cosine": \([0-9.]*\).*/\1/p' "$tmp/out")
+    low=$(awk -v c="$cosine" 'BEGIN { print (c < 0.9) }')
+    checks=$((checks + 1))
+    [ "$(grep -c 'cosine similarity below 0.9' "$tmp/err" || true)" = "$low" ] ||
+        die "$type: cosine $cosine"
+done
+
 # ---- what is refused ---------------------------------------------------------
 
 for name in r.pdf r html .htm; do

@@ -256,6 +256,16 @@ for again in 1 2; do
     [ -e "$tmp/whole/inside/1_Pooling/model.safetensors" ] || die "a file was dropped"
 done
 
+# The name decides: several files become one file, or the directory they were.
+run 0 merge "$tmp/whole.cut" -o "$tmp/joined.safetensors" -q
+[ -f "$tmp/joined.safetensors" ] || die "not a file"
+run 0 diff "$tmp/src" "$tmp/joined.safetensors"
+run 0 check "$tmp/joined.safetensors" --header
+run 0 merge "$tmp/whole.cut" -o "$tmp/joined.model" -q
+[ -d "$tmp/joined.model" ] || die "not a directory"
+run 0 merge "$tmp/whole.cut" -o "$tmp/joined.d.safetensors/" -q
+[ -e "$tmp/joined.d.safetensors/$index" ] || die "a slash does not make a directory"
+
 # ---- one writer --------------------------------------------------------------
 
 # A partial output stays while another process holds its lock.

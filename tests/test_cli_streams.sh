@@ -86,6 +86,18 @@ for columns in 10 25 40 60 200; do
     checks=$((checks + 1))
 done
 
+# Verbs that read all values have the same bar, and remove it.
+for verb in check stats; do
+    script -qec "stty cols 80; '$program' $verb '$src'" /dev/null </dev/null |
+        tr -d '\r' >"$tmp/out"
+    grep -qE '%  [0-9]+/(7|14)  [0-9.]+ k?B of [0-9.]+ kB ' "$tmp/out" ||
+        die "$verb: no bar"
+    has $'\033[K'
+    sed 's/.*\x1b\[K//' "$tmp/out" >"$tmp/rest"
+    if grep -q 'elapsed' "$tmp/rest"; then die "$verb: the bar stays"; fi
+    run 0 $verb "$src" # and none without a terminal
+done
+
 script -qec "'$program' stats '$src' norm.weight" /dev/null </dev/null \
     >"$tmp/out"
 has $'\033[36m'
