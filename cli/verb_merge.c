@@ -11,10 +11,10 @@ static void sum_up(const lb_file *f, const char *to)
     const int64_t n = lb_file_count(f);
     for (int64_t i = 0; i < n; i++)
         nbytes += lb_file_entry(f, i)->nbytes;
-    fputs("lowbit: ", stderr);
+    fputs("wrote ", stderr);
     put_text(stderr, to, strlen(to));
-    fprintf(stderr, ": %" PRId64 " array%s of %s merged\n", n,
-            n == 1 ? "" : "s", show_bytes(nbytes).s);
+    fprintf(stderr, ": %" PRId64 " array%s merged, %s\n", n, n == 1 ? "" : "s",
+            show_bytes(nbytes).s);
 }
 
 static void print_json(const lb_file *f, const arguments *a)

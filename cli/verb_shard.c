@@ -9,6 +9,7 @@ typedef struct talk {
     lb_grid grid;
     json *j;  /* NULL: lines */
     FILE *to; /* lines; NULL: none */
+    bool all; /* arrays; otherwise only those with a dropped entry */
     int64_t n, cut;
 } talk;
 
@@ -47,7 +48,7 @@ static void placed(void *user, const lb_placement *p, int64_t i, int64_t n)
     t->n = n;
     t->cut += !p->whole;
     if (t->j) put_json(t, p, spec);
-    if (!t->to) return;
+    if (!t->to || (!t->all && !p->dropped.n)) return;
     put_text(t->to, p->entry->name, strlen(p->entry->name));
     fputc(' ', t->to);
     put_shape(t->to, p->entry->dim, p->entry->rank);
@@ -88,11 +89,11 @@ static bool check_options(const arguments *a)
 static void sum_up(const talk *t, bool dry)
 {
     const char *to = t->a->value[OPTION_OUTPUT];
-    fputs(!dry ? "lowbit: " : to ? "dry run: would write " : "dry run", t->to);
+    fputs(!dry ? "wrote " : to ? "dry run: would write " : "dry run", t->to);
     if (to) put_text(t->to, to, strlen(to));
-    fprintf(t->to, ": %d ranks, %lld of %lld arrays %scut\n",
+    fprintf(t->to, ": %d ranks, %lld of %lld arrays %ssplit, %lld replicated\n",
             lb_grid_size(&t->grid), (long long)t->cut, (long long)t->n,
-            to ? "" : "would be ");
+            to ? "" : "would be ", (long long)(t->n - t->cut));
 }
 
 static void begin_json(talk *t, bool dry)
@@ -118,7 +119,7 @@ static verdict run(const arguments *a)
     const bool dry = a->count[OPTION_DRY_RUN] != 0;
     const bool quiet = a->count[OPTION_QUIET] != 0;
     const bool as_json = a->count[OPTION_JSON] != 0;
-    talk t = {.a = a};
+    talk t = {.a = a, .all = dry || a->count[OPTION_VERBOSE]};
     if (!check_options(a)) return USAGE;
     if (!as_json && !quiet) t.to = dry ? stdout : stderr;
     lb_ctx *cx = context_open(1);
@@ -152,9 +153,9 @@ static verdict run(const arguments *a)
 }
 
 static const option_id options_taken[] = {
-    OPTION_OUTPUT,  OPTION_MESH,    OPTION_SPEC, OPTION_RULES,
-    OPTION_RELAXED, OPTION_DRY_RUN, OPTION_JSON, OPTION_FORCE,
-    OPTION_NO_SYNC, OPTION_QUIET,   N_OPTIONS};
+    OPTION_OUTPUT,  OPTION_MESH,    OPTION_SPEC,    OPTION_RULES,
+    OPTION_RELAXED, OPTION_DRY_RUN, OPTION_JSON,    OPTION_FORCE,
+    OPTION_NO_SYNC, OPTION_QUIET,   OPTION_VERBOSE, N_OPTIONS};
 
 const verb verb_shard = {
     .name = "shard",

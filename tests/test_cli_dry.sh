@@ -164,7 +164,7 @@ would "layout bnb, which transformers loads" quantize "$model" -o "$to" --type n
 would "dry run: would write $out: 0 arrays converted" convert "$one" -o "$out"
 would "dry run: would write $out: " dequantize "$packed" -o "$out" --verify
 would "norm.weight (7) would be kept bf16" quantize "$one" -o "$out" --type nf4 -v
-would "dry run: would write $to: 2 ranks, 4 of 4 arrays cut" shard "$model" -o "$to" \
+would "dry run: would write $to: 2 ranks, 4 of 4 arrays split" shard "$model" -o "$to" \
     --mesh x=2 --spec '.=P(x)'
 # Without an output, as for the directory that the source is.
 run 0 quantize "$model" --type nf4 --dry-run --json -q

@@ -96,7 +96,7 @@ cut=(shard "$tmp/model" --mesh x=2 --spec '.=P(x)' --no-sync)
 run 0 "${cut[@]}" -q -o "$tmp/cut"
 shared 4 0 "${cut[@]}" -o "$tmp/cut4"
 same "$tmp/cut" "$tmp/cut4"
-[ "$(grep -c 'arrays cut' "$tmp/err")" = 1 ] || die "no single summary"
+[ "$(grep -c 'arrays split' "$tmp/err")" = 1 ] || die "no single summary"
 shared 4 0 merge "$tmp/cut4" -o "$tmp/merged" -q --no-sync
 same "$tmp/model" "$tmp/merged"
 

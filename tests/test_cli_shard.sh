@@ -107,7 +107,7 @@ prints shard "$tmp/model.safetensors" --mesh tp=4 --spec 'up=P(None, tp)' \
 up.weight (64,256) P(None, tp), by up
 down.weight (256,64) whole: nothing of its rule is left, by down; entry 0 dropped: the mesh tp=4 has no axis pp
 norm.weight (8) whole: its rule cuts nothing, by norm
-dry run: 4 ranks, 1 of 3 arrays would be cut
+dry run: 4 ranks, 1 of 3 arrays would be split, 2 replicated
 TEXT
 run 0 shard "$tmp/model.safetensors" --mesh tp=4 --spec 'up=P(None, tp)' \
     --dry-run --json
@@ -143,12 +143,21 @@ refused 2 'is there already; --force replaces it' shard \
 run 0 shard "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=2 \
     --spec 'up=P(tp)' --force -q
 [ "$(find "$tmp/ranks" -type f | wc -l)" = 2 ] || die "old files of ranks are left"
+# One line, unless -v or what --relaxed has dropped asks for more.
+for lines in "1" "4 -v" "2 --relaxed --spec down=P((tp,pp))"; do
+    # shellcheck disable=SC2086
+    set -- $lines
+    "$program" shard "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=2 \
+        --spec 'up=P(tp)' --force "${@:2}" 2>"$tmp/out" || die "shard $lines"
+    [ "$(wc -l <"$tmp/out")" = "$1" ] || die "shard $lines: other lines"
+    has "wrote $tmp/ranks: 2 ranks, "
+done
 [ ! -e "$tmp/none" ] || die "an output exists"
 [ ! -e "$tmp/none.partial" ] || die "a partial output exists"
 
 "$program" merge "$tmp/ranks" -o "$tmp/said.safetensors" 2>"$tmp/out" ||
     die "merge failed"
-has "lowbit: $tmp/said.safetensors: 3 arrays of 131.1 kB merged" # 32776 f32
+has "wrote $tmp/said.safetensors: 3 arrays merged, 131.1 kB" # 32776 f32
 echo old >"$tmp/old.safetensors"
 refused 2 'is there already' merge "$tmp/ranks" -o "$tmp/old.safetensors"
 refused 3 'merge takes a directory of files such as rank-00000-of-' merge "$golden" -o "$tmp/none"
