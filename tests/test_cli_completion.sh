@@ -69,7 +69,7 @@ for shell in _lowbit lowbit.fish; do
     grep -q 'bash zsh fish' "$tmp/$shell" || die "$shell: no shells"
 done
 if command -v fish >/dev/null; then
-    fish --no-config -c "source $tmp/lowbit.fish
+    fish --no-config -c "source '$tmp/lowbit.fish'
         complete -C 'lowbit quantize --layo'
         complete -C 'lowbit quantize --layout b'
         complete -C 'lowbit completion z'

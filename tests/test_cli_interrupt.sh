@@ -28,7 +28,7 @@ says() # PATTERN: stderr has a line that matches it
 }
 
 # resumed VERB ...: prints, with --resume, what it has skipped.
-talks()
+succeeds()
 {
     checks=$((checks + 1))
     "$program" "$@" >"$tmp/out" 2>"$tmp/err" || die "'$*': exit status $?"
@@ -60,7 +60,7 @@ for job in "quantize --type nf4" "dequantize" "convert --dtype bf16"; do
             fi
             says "^lowbit: interrupted; kept $to.partial $size, continue with --resume\$"
             kept=$((kept + 1))
-            talks "${verb[@]}" --resume
+            succeeds "${verb[@]}" --resume
             says '^lowbit: resumed: skipped [1-4] of 4 arrays '"$size"
             diff -r "$to" "$tmp/right" >"$tmp/diff" || die "$job: other bytes"
             [ ! -e "$to.partial" ] || die "$job: $to.partial is left"
@@ -95,11 +95,11 @@ for to in "$tmp/q.safetensors" "$tmp/q"; do
     says "^lowbit: interrupted; kept $to.partial $size, continue with --resume\$"
     run 0 "${job[@]}" -q
     leave 1 # SIGHUP
-    talks "${job[@]}"
+    succeeds "${job[@]}"
     says "^lowbit: discarded $to.partial $size of an interrupted run \(it could have been resumed\)\$"
     if grep -q resumed: "$tmp/err"; then die "resumed"; fi
     leave
-    talks "${job[@]}" --block-size 32 --resume
+    succeeds "${job[@]}" --block-size 32 --resume
     says "^lowbit: discarded $to.partial $size of an interrupted run with other inputs or options\$"
     leave
     # info of the partial output, and of the output that does not exist yet.
@@ -118,10 +118,11 @@ done
 # Those that cannot be resumed leave nothing behind.
 by=(shard "$tmp/model" --mesh x=2 --spec '.=P(x)' --no-sync -q)
 run 0 "${by[@]}" -o "$tmp/ranks"
-for job in "${by[*]} -o $tmp/none" "merge $tmp/ranks -q -o $tmp/none" \
-    "merge $tmp/ranks -q -o $tmp/none.safetensors" \
-    "convert $tmp/model.safetensors -q -o $tmp/none.npz"; do
+for job in "shard @/model --mesh x=2 --spec .=P(x) --no-sync -q -o @/none" \
+    "merge @/ranks -q -o @/none" "merge @/ranks -q -o @/none.safetensors" \
+    "convert @/model.safetensors -q -o @/none.npz"; do
     read -ra verb <<<"$job"
+    verb=("${verb[@]/#@/$tmp}") # may contain blanks
     call=pwrite
     [ "${verb[0]}" != convert ] || call=write
     for at in 1 3; do
@@ -133,8 +134,9 @@ for job in "${by[*]} -o $tmp/none" "merge $tmp/ranks -q -o $tmp/none" \
 done
 
 # Those that only read end at once (the first open is that of /dev/null).
-for verb in "check" "stats" "diff $tmp/model.safetensors"; do
+for verb in "check" "stats" "diff @/model.safetensors"; do
     read -ra job <<<"$verb"
+    job=("${job[@]/#@/$tmp}")
     stopped 2 "open 2" "${job[@]}" "$tmp/model.safetensors"
     says '^lowbit: interrupted$'
     stopped 2 "open 2" "${job[@]}" "$tmp/model.safetensors" --json
