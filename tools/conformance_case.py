@@ -1,4 +1,4 @@
-"""conformance_case.py - writes a StableHLO case; numbers to put into it."""
+"""conformance_case.py - writes StableHLO cases, and generates their inputs."""
 import json
 import math
 import os

@@ -1,9 +1,9 @@
-"""gen_layout_golden.py - tests/golden/layouts: files whose tensors make arrays.
+"""gen_layout_golden.py - writes tests/golden/layouts: quantized arrays as tensors.
 
-bitsandbytes quantizes and decodes what is in `bnb`; `bitnet`, `eformer` and
-`native` are laid out and decoded here with numpy. Beside X.safetensors stands
-X.values: the same names, decoded, in the dtype they load as. Seeds are fixed;
-run it in an environment with bitsandbytes, torch, safetensors and ml_dtypes.
+bitsandbytes quantizes and decodes the arrays in `bnb`; `bitnet`, `eformer` and
+`native` are written and decoded here with numpy. X.values, next to X.safetensors,
+has the decoded arrays, in the dtype they load as. Seeds are fixed; needs
+bitsandbytes, torch, safetensors and ml_dtypes.
 """
 import json
 import os

@@ -1,4 +1,4 @@
-"""ggml_numpy.py - GGUF's block types, docs/formats.md as a program of numpy.
+"""ggml_numpy.py - decodes GGUF's block types with numpy, after docs/formats.md.
 
 numbers(fmt, blocks): u8 (.., blocks, bytes of a block) as f32 (.., elements).
 A block is d, an f16, and codes, or the other way round. Of a run of bytes

@@ -1,8 +1,8 @@
 """golden_codecs.py - the cases of each codec: codes, scales, decoded values.
 
-native and bnb-cuda are golden_rules.py; eformer is the same rules, and must be
-what eformer gives but for two things, the flushing of subnormals and a clamp
-that it lacks; bnb-cpu is bitsandbytes itself.
+native and bnb-cuda come from golden_rules.py. eformer uses the same rules, and
+must agree with eformer itself except for two differences: flushing of subnormals,
+and a clamp that eformer lacks. bnb-cpu comes from bitsandbytes itself.
 """
 import numpy as np
 

@@ -1,8 +1,8 @@
 """golden_functions.py - the functions of tests/golden/gradients.txt, in jax.
 
-Each ends in a scalar. `quantized` are the operands that go straight through a
-quantizer, which is what `run` gets as its first argument, in this order;
-`make` makes the operands: of normal numbers, rounded to bf16, or integers.
+Each returns a scalar. `quantized` lists the operands with straight-through
+quantization, for which `run` gets a quantizer as its first argument; `make` makes
+the operands: normally distributed, rounded to bf16, or integers.
 """
 import jax
 import jax.numpy as jnp

@@ -1,5 +1,5 @@
-"""golden_inputs.py - what golden cases quantize: named arrays of f32, f16 and
-bf16, of every rank up to 4, with the contents that codecs stumble over."""
+"""golden_inputs.py - inputs of golden cases: named arrays of f32, f16 and bf16, of
+every rank up to 4, with contents that are difficult for codecs."""
 import numpy as np
 
 from golden_text import BF16, DTYPES

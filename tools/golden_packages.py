@@ -1,8 +1,8 @@
-"""golden_packages.py - what eformer and bitsandbytes answer, as numpy arrays.
+"""golden_packages.py - the results of eformer and bitsandbytes, as numpy arrays.
 
-eformer must run with XLA's algebraic simplifier off, which would replace its
+eformer must run without XLA's algebraic simplifier, which would replace its
 divisions by products with reciprocals; bitsandbytes without torch.compile.
-gen_golden.py sets both before this is imported.
+gen_golden.py sets both before it imports this file.
 """
 import bitsandbytes.functional as bnb
 import jax

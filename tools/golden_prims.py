@@ -1,7 +1,7 @@
 """golden_prims.py - each primitive on quantized operands, in every position.
 
-    quantized NAME INPUT KEY=VALUE..  an operand: lb_quantize of an input
-    call NAME PRIMITIVE KEY=VALUE.. : OPERAND..
+    quantized NAME INPUT KEY=VALUE...  an operand: lb_quantize of an input
+    call NAME PRIMITIVE KEY=VALUE... : OPERAND...
     out TOLERANCE ARRAY
     end
 

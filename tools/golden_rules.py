@@ -1,9 +1,9 @@
-"""golden_rules.py - each codec a second time, in numpy, from its definition.
+"""golden_rules.py - a second implementation of each codec, in numpy.
 
-numpy's 16-bit arithmetic computes in f32 and rounds once: with at most half
-the digits of f32 that is correct rounding. `flush` makes f32 and bf16 numbers
-below 2^-126 zero, operands and results alike: what XLA does on a CPU, and we
-do not; it is here to show that nothing else differs.
+numpy's 16-bit arithmetic computes in f32 and rounds once: with at most half the
+bits of f32 that is correctly rounded. `flush` sets f32 and bf16 operands and
+results below 2^-126 to zero, like XLA on a CPU and unlike lowbit; it shows that
+nothing else differs.
 """
 import math
 

@@ -1,4 +1,4 @@
-"""golden_text.py - how golden files are written: lines of words.
+"""golden_text.py - writes the text format of golden files: lines of words.
 
     # a comment
     input NAME ARRAY            what cases refer to; all in golden_inputs.txt

@@ -1,4 +1,4 @@
-"""interop_common.py - what the interop suite's programs share."""
+"""interop_common.py - shared by the programs of the interop suite."""
 import json
 import os
 import subprocess
@@ -21,7 +21,7 @@ def check(ok, what):
 
 
 def lowbit(*words):
-    """Runs the command, without talk."""
+    """Run the command with -q."""
     words = [str(w) for w in words]
     r = subprocess.run([LOWBIT, *words, "-q", "--no-sync", "--force"],
                        capture_output=True, text=True)

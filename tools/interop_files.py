@@ -1,9 +1,9 @@
-"""interop_files.py PROGRAM WRITER - files of random content, there and back.
+"""interop_files.py PROGRAM WRITER - round trips of files with random content.
 
-The packages write files, PROGRAM copies them through our readers and writers,
-and then the copies are theirs again: byte for byte where the format leaves no
-choice, and in any case as the packages read them. WRITER writes quantized
-arrays in our own layout, which numpy decodes by itself. Seeds are fixed.
+The packages write files and PROGRAM copies them with lowbit's readers and writers.
+The copies have the same bytes where the format allows only one encoding, and the
+packages read the same content from them. WRITER writes quantized arrays in the
+native layout, which numpy decodes independently. Seeds are fixed.
 """
 import json
 import subprocess

@@ -1,9 +1,9 @@
-"""interop_models.py [CASES] - whole models, quantized here, in transformers.
+"""interop_models.py [CASES] - models quantized by lowbit, loaded by transformers.
 
-Small models of random weights are saved by transformers, quantized by lowbit to
-directories and loaded by transformers, next to what it makes of them itself:
-the same layers are packed, and the logits are the same bits. So are those of
-the models in CASES, which others have quantized, and ours of the same.
+transformers saves small models with random weights, lowbit quantizes them to
+directories, and transformers loads these. Compared with transformers' own
+quantization, the same layers are packed and the logits have the same bits. The
+same holds for the models in CASES, which other programs have quantized.
 """
 import itertools
 import json

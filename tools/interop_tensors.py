@@ -1,9 +1,8 @@
-"""interop_tensors.py - quantized tensors, by others and by the command lowbit.
+"""interop_tensors.py - quantized tensors of lowbit and of other programs.
 
-What lowbit writes bitsandbytes, gguf and numpy decode to the values that lowbit
-decodes, bit for bit, and the other way round; codes are the same where the
-other can encode, too. Of numbers made here, and of published weights. Seeds are
-fixed.
+bitsandbytes, gguf and numpy decode lowbit's output to the same values as lowbit,
+bit for bit, and vice versa. Codes are equal if the other program can encode. Uses
+generated values and published weights. Seeds are fixed.
 """
 import importlib.util
 import pathlib

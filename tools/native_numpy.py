@@ -1,4 +1,4 @@
-"""native_numpy.py - load(path): {name: numbers} of a `native` file, docs/formats.md as a program of numpy."""
+"""native_numpy.py - load(path): {name: values} of a native file, with numpy, after docs/formats.md."""
 import json
 import numpy as np
 from ggml_numpy import flat, numbers

@@ -1,7 +1,7 @@
 /* case_check.c - the arrays of a case's files, and the library's beside them.
  *
- * What is expected stays as the file's bytes, and what the library gives is
- * read into memory of our own, so that only plain bytes are compared.
+ * Expected values stay as the file's bytes, and the library's results are
+ * copied to plain memory, so that only bytes are compared.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* case_files.c - finding and reading the files of cases.
  *
- * Names come from case files, so none may lead out of the case's directory;
- * sizes come from the file system, so nothing is allocated for a lie.
+ * Names come from case files, so they must not lead out of the case's
+ * directory. Sizes come from the file system: a wrong one allocates nothing.
  */
 #include <dirent.h>
 #include <errno.h>

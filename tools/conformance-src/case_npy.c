@@ -3,8 +3,8 @@
  *     \x93NUMPY, major, minor, header length (2 bytes, from version 2 on 4),
  *     {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } \n, data
  *
- * The shape is checked against the bytes that are there before anything is
- * allocated for it. numpy has no bf16: such arrays come as u2, or as V2.
+ * The shape is checked against the file's size before anything is allocated for
+ * it. numpy has no bf16: such arrays are stored as u2 or V2.
  */
 #include <ctype.h>
 #include <stdlib.h>

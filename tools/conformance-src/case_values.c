@@ -1,7 +1,7 @@
-/* case_values.c - shapes, dtypes and comparing values, apart from the library.
+/* case_values.c - shapes, dtypes and comparing values, without the library.
  *
- * Results are compared as plain bytes with conversions of our own, so that a
- * fault of the library cannot hide behind the same fault on both sides.
+ * Results are compared as plain bytes with separate conversions, so that an
+ * error of the library cannot be on both sides.
  */
 #include <inttypes.h>
 #include <math.h>

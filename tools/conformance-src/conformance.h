@@ -1,9 +1,9 @@
-/* conformance.h - what the files of the conformance runner share.
+/* conformance.h - shared by the files of the conformance runner.
  *
  * A kind of case is one file that ends in one `const kind`, listed in
  * conformance.c. It walks a directory, opens each case with case_open and
  * closes it with case_close, which prints and counts. Everything read from a
- * case is untrusted; what is wrong with it becomes a sentence in a note.
+ * case is untrusted; errors in it become a message in a note.
  */
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H

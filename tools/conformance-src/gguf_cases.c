@@ -1,10 +1,10 @@
-/* gguf_cases.c - the kind `gguf`: raw blocks of a ggml type, and what they
- * decode to.
+/* gguf_cases.c - the kind `gguf`: raw blocks of a ggml type, and their decoded
+ * values.
  *
  * A case is a directory with meta.json, {ggml_type, n}; raw_u8.npy, the bytes
  * of n / block blocks; expected_f32.npy, whose shape is the array's, and
- * expected_bf16_bits.npy. All is compared to the bit, the bytes too, after
- * they have gone through the library.
+ * expected_bf16_bits.npy. Everything is compared bit by bit, including
+ * the raw bytes after a round trip through the library.
  */
 #include "conformance.h"
 

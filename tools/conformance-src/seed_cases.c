@@ -1,4 +1,4 @@
-/* seed_cases.c - the kind `seed`: what the original system answers.
+/* seed_cases.c - the kind `seed`: results of the original system.
  *
  * DIR holds index.json, whose `cases` have a `group` each: 1, 2, 3, 9 codecs
  * (seed_codecs.c), 4 calls (seed_calls.c), 5 primitives on quantized operands

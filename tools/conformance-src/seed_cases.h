@@ -1,4 +1,4 @@
-/* seed_cases.h - what the files of the kind `seed` share.
+/* seed_cases.h - shared by the files of the kind `seed`.
  *
  * The manifest is index.json: arrays are objects {file, dtype, shape, tol,
  * tol_of} that lead to .npy files. Expected values come from there alone.

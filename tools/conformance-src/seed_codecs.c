@@ -1,8 +1,8 @@
 /* seed_codecs.c - groups 1, 2, 3 and 9: codes, scales and values of a codec.
  *
- * An array is made in every way there is: quantized, converted afterwards,
- * from the expected bytes in layout eformer, from its own codes and scales.
- * All must have the expected values, and the first the expected bytes.
+ * An array is made in every possible way: quantized, converted afterwards, from
+ * the expected bytes in layout eformer, from its own codes and scales. All must
+ * have the expected values, and the first the expected bytes.
  */
 #include <stdlib.h>
 #include <string.h>

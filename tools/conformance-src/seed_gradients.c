@@ -1,7 +1,7 @@
 /* seed_gradients.c - group 8: gradients of composed functions.
  *
- * A case says its function in words (seed_formula.c) and by which of its inputs
- * to differentiate.
+ * A case states its function as a formula (seed_formula.c) and the inputs to
+ * differentiate with respect to.
  */
 #include <math.h>
 #include <stdio.h>

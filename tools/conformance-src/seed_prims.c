@@ -1,7 +1,7 @@
 /* seed_prims.c - group 5: every primitive on quantized operands.
  *
- * `out` is what operands give as they decode, `out_poly` what they give if
- * they decode with the polynomial.
+ * `out` is the result with decoded operands, `out_poly` the result if they are
+ * decoded with the polynomial.
  */
 #include <string.h>
 

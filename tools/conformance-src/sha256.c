@@ -1,4 +1,4 @@
-/* sha256.c - SHA-256 (FIPS 180-4), of bytes that are all there. */
+/* sha256.c - SHA-256 (FIPS 180-4) of a buffer. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* stablehlo_attrs.c - what rules ask of a call: attributes and operands. */
+/* stablehlo_attrs.c - checks of attributes and operands for the rules. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* stablehlo_check.c - what a case says about its results.
+/* stablehlo_check.c - a case's checks of its results.
  *
  *     [how, got, expected] or [how, got, expected, {...}]
  *

@@ -1,7 +1,7 @@
 /* stablehlo_structure.c - StableHLO's operations that move elements.
  *
- * The dynamic forms take as operands what the static ones have as attributes;
- * in a case the result's type is known all the same.
+ * The dynamic forms take as operands the attributes of the static ones; a case
+ * states the result's type in either form.
  */
 #include <stdlib.h>
 #include <string.h>
