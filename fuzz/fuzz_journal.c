@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     fclose(f);
     unlink(result);
     const size_t before = lb_bytes_in_use(cx);
-    if (!quantize(cx, false)) broken("it cannot be taken up", cx);
+    if (!quantize(cx, false)) broken("cannot be resumed", cx);
     const size_t size = read_all(result, got);
     if (size != n_right || access(partial, F_OK) == 0)
         broken("what is there is not a result", cx);

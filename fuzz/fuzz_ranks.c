@@ -76,7 +76,7 @@ static bool write_rank(int r, char *text, size_t n)
 
 static void check(lb_ctx *cx, bool merged)
 {
-    if (scratch_exists(partial)) broken(cx, "a part of it stays");
+    if (scratch_exists(partial)) broken(cx, "a partial file is left");
     if (!merged) {
         if (scratch_exists(result)) broken(cx, "refused, and there");
         if (strlen(lb_error(cx)) < 10) broken(cx, "no sentence");

@@ -74,7 +74,7 @@ static inline sample_format_list law_formats(const lb_ctx *cx)
     int n = 0;
     for (int i = 0; i < list.n; i++) {
         if (check_fails(list.item[i].make != NULL))
-            fprintf(stderr, "%s has neither an encoder nor a maker\n",
+            fprintf(stderr, "%s has neither an encoder nor a constructor\n",
                     list.item[i].name);
         else
             list.item[n++] = list.item[i];

@@ -98,7 +98,8 @@ static inline void refused(lb_ctx *cx, const lb_array *got, lb_status status,
     CHECK(!got);
     CHECK_EQ_I(lb_error_status(cx), status);
     if (check_fails(strstr(lb_error(cx), word) != NULL))
-        fprintf(stderr, "\"%s\" has no \"%s\"\n", lb_error(cx), word);
+        fprintf(stderr, "error \"%s\" does not contain \"%s\"\n", lb_error(cx),
+                word);
     lb_clear(cx);
 }
 

@@ -75,7 +75,7 @@ static void try_pair(const float *a, const float *b, int64_t n)
             const float *y = lay(&right, !end, n / LB_APART_BLOCK % 5, b, n);
             lb_apart_for (&(lb_cpu){.level = l})(x, y, n, &got);
             if (check_fails(memcmp(&got, &want, sizeof got) == 0))
-                fprintf(stderr, "%s: %lld numbers: other sums\n",
+                fprintf(stderr, "%s: %lld values: different sums\n",
                         lb_level_name(l), (long long)n);
         }
     }

@@ -82,7 +82,7 @@ static void one_view(lb_ctx *cx, lb_array *a, bool want, const char *what)
     }
     free(w);
     if (check_fails(wrong == 0))
-        fprintf(stderr, "%s %s: %d numbers are wrong\n", lb_format_of(a), what,
+        fprintf(stderr, "%s %s: %d values are wrong\n", lb_format_of(a), what,
                 wrong);
 }
 

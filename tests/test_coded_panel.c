@@ -202,7 +202,7 @@ static void check_way(const storage *s)
     const bool level = strcmp(lb_isa(cx), "avx2") == 0;
     const bool is = text && strstr(text, "tiles, dot f32 avx2 6x16");
     if (check_fails(is == (level && s->panels)))
-        fprintf(stderr, "%s: %s\n", s->name, text ? text : "no way");
+        fprintf(stderr, "%s: %s\n", s->name, text ? text : "not explained");
     lb_leave(cx);
 }
 

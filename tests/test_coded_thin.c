@@ -164,7 +164,7 @@ static float *run_all(lb_array *x, lb_array *w, lb_precision precision,
         float *again = out ? read_f32(cx, out) : NULL;
         const size_t size = out ? (size_t)lb_size(out) * sizeof *y : 0;
         if (y && again && check_fails(memcmp(y, again, size) == 0))
-            fprintf(stderr, "%s: other bits on %s threads\n", what,
+            fprintf(stderr, "%s: different bits on %s threads\n", what,
                     threads_of[t]);
         if (y)
             free(again);

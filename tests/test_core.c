@@ -19,7 +19,7 @@ static void refused(const lb_options *o, const char *say)
     lb_close(cx);
     CHECK(lb_open_why(o, why, sizeof why) == why);
     if (check_fails(strstr(why, say) != NULL))
-        fprintf(stderr, "\"%s\" lacks \"%s\"\n", why, say);
+        fprintf(stderr, "error \"%s\" does not contain \"%s\"\n", why, say);
 }
 
 static void bad_options(void)
@@ -440,7 +440,7 @@ static void promotions(lb_ctx *cx)
                 fprintf(stderr, "max of %zu and %zu is %s, not %s\n", i, j,
                         lb_dtype_name(lb_dtype_of(m)), lb_dtype_name(want));
             if (check_fails(m && m->weak == promotion[i][j].weak))
-                fprintf(stderr, "max of %zu and %zu is weak or not\n", i, j);
+                fprintf(stderr, "max of %zu and %zu: wrong weakness\n", i, j);
             CHECK(lb_item(cx, lb_reduce_max(cx, m, NULL)) == 1);
             if (i < strong && j < strong)
                 CHECK_EQ_I(lb_promote((lb_dtype)(i + 1), (lb_dtype)(j + 1)),

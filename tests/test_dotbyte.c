@@ -70,7 +70,7 @@ static void fill_bytes(void *p, size_t n)
 
 static void whose(const lb_dotbyte *k, const char *what, int64_t n)
 {
-    fprintf(stderr, "%s: %s, %lld numbers\n", k->name, what, (long long)n);
+    fprintf(stderr, "%s: %s, K = %lld\n", k->name, what, (long long)n);
 }
 
 /* Position of element i of a row, with quads `apart` bytes apart. */

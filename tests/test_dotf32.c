@@ -136,8 +136,7 @@ static void check_dots(const lb_dotf32 *kernel, const subject *s, int rows,
             ok = ok && fabs((double)c[e] - sum) <= terms * 0x1p-24 * most;
         }
     if (check_fails(ok))
-        fprintf(stderr,
-                "%s: %d bits %s, %lld numbers, %d rows, a scale for %lld\n",
+        fprintf(stderr, "%s: %d bits %s, K = %lld, %d rows, a scale for %lld\n",
                 kernel->name, s->w.bits, lb_dtype_name(s->w.rounds),
                 (long long)s->w.depth, rows, (long long)s->w.g);
 }

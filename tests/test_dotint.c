@@ -66,7 +66,7 @@ static void fill_bytes(void *p, size_t n)
 
 static void whose(const lb_dotint *k, const char *what, int64_t n)
 {
-    fprintf(stderr, "%s: %s, %lld numbers\n", k->name, what, (long long)n);
+    fprintf(stderr, "%s: %s, K = %lld\n", k->name, what, (long long)n);
 }
 
 /* ---- the order of a panel --------------------------------------------------

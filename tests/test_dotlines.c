@@ -52,7 +52,7 @@ static void *place(const fenced *f, size_t bytes, bool end)
 
 static void whose(const lb_dotbyte *k, const char *what, int rows, int64_t n)
 {
-    fprintf(stderr, "%s: %s, %d rows, %lld numbers\n", k->name, what, rows,
+    fprintf(stderr, "%s: %s, %d rows, K = %lld\n", k->name, what, rows,
             (long long)n);
 }
 

@@ -589,8 +589,8 @@ static void test_refusals(lb_ctx *cx)
         CHECK(!lb_quantize(cx, a, &how));
         CHECK_EQ_I(lb_error_status(cx), row[i].status);
         if (check_fails(strstr(lb_error(cx), row[i].word) != NULL))
-            fprintf(stderr, "\"%s\" has no \"%s\"\n", lb_error(cx),
-                    row[i].word);
+            fprintf(stderr, "error \"%s\" does not contain \"%s\"\n",
+                    lb_error(cx), row[i].word);
         lb_clear(cx);
     }
     lb_leave(cx);

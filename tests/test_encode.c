@@ -56,7 +56,7 @@ static void same(const trial *t, const char *what, int64_t detail,
     const bool ok =
         memcmp(got, want, bytes) == 0 && fenced_kept(&result, got, bytes);
     if (check_fails(ok))
-        fprintf(stderr, "%s: %s, %lld numbers, %lld: other bytes\n",
+        fprintf(stderr, "%s: %s, %lld values, %lld: different bytes\n",
                 lb_level_name(t->cpu->level), what, (long long)t->n,
                 (long long)detail);
 }

@@ -252,14 +252,15 @@ int main(int argc, char **argv)
     if (cx) every_product(cx, &now);
     lb_close(cx);
     if (update && check_fails(avx2))
-        fprintf(stderr, "a machine without AVX2 cannot make the table\n");
+        fprintf(stderr, "writing the table requires AVX2\n");
     if (update && avx2) {
         FILE *f = fopen(path, "wb");
         CHECK(f && fwrite(now.s, 1, now.n, f) == now.n && fclose(f) == 0);
     }
     char *was = read_file(path);
     if (check_fails(was != NULL))
-        fprintf(stderr, "no %s: run from the root, or --update\n", path);
+        fprintf(stderr, "cannot read %s: run from the root, or use --update\n",
+                path);
     if (was) {
         char *const products = strstr(was, mark);
         if (products && !avx2) *products = 0;

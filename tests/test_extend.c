@@ -287,7 +287,7 @@ static void layers(lb_ctx *cx)
         for (int i = 0; i < 5 && name; i++)
             quiet = quiet || strcmp(silent[i], name) == 0;
         if (check_fails(quiet || low.calls > was))
-            fprintf(stderr, "%s goes around lb_bind\n", name);
+            fprintf(stderr, "%s bypasses lb_bind\n", name);
     }
     CHECK_EQ_S(lb_error(cx), "");
     lb_pop_layer(cx);

@@ -523,7 +523,8 @@ static void refuses(lb_ctx *cx, lb_array *a, lb_quant_config c,
     CHECK_EQ_I(lb_error_status(cx), status);
     if (check_fails(strstr(lb_error(cx), says) &&
                     strstr(lb_error(cx), c.format)))
-        fprintf(stderr, "\"%s\" does not say %s\n", lb_error(cx), says);
+        fprintf(stderr, "error \"%s\" does not contain %s\n", lb_error(cx),
+                says);
     lb_clear(cx);
 }
 

@@ -308,6 +308,6 @@ int main(void)
         scratch_remove(in(made[i], "").s);
     CHECK(rmdir(root) == 0);
     lb_close(cx);
-    printf("%ld calls, each of which went wrong once\n", n);
+    printf("%ld calls, each failed once\n", n);
     return check_report("law 9, failing file systems");
 }

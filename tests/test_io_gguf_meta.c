@@ -154,7 +154,7 @@ static void test_round_trips(void)
         CHECK(convert(way[i][0], "back.gguf", "gguf"));
         CHECK_EQ_S(lb_error(cx), "");
         if (check_fails(io_same_bytes(in("t.gguf").s, in("back.gguf").s)))
-            fprintf(stderr, "%s: other bytes\n", way[i][0]);
+            fprintf(stderr, "%s: different bytes\n", way[i][0]);
     }
     /* The strings are the same in every container. */
     CHECK(convert("t.safetensors", "u.npz", "npz"));
@@ -171,7 +171,7 @@ static void test_locale(void)
     CHECK(convert("t.gguf", "locale.safetensors", "safetensors"));
     setlocale(LC_NUMERIC, "C");
     CHECK(io_same_bytes(in("t.safetensors").s, in("locale.safetensors").s));
-    if (!comma) fprintf(stderr, "no locale with a decimal comma: not tried\n");
+    if (!comma) fprintf(stderr, "no locale with a decimal comma: not tested\n");
 }
 
 /* Strings by name, as other programs find them. */

@@ -185,7 +185,7 @@ static void check_list(const char *key, const char *const *skip)
     snprintf(want + at, sizeof want - (size_t)at, "\n    ]");
     const char *text = read_text("out/config.json");
     CHECK(strstr(text, want));
-    if (!strstr(text, want)) printf("wanted %s in %s\n", want, text);
+    if (!strstr(text, want)) printf("expected %s in %s\n", want, text);
 }
 
 int main(void)

@@ -183,7 +183,7 @@ static void fail_all(const char *path)
         lb_close(f.cx);
         CHECK_EQ_I(f.m.bytes, 0);
     }
-    printf("training, saved and taken up: %ld allocations, each failed once\n",
+    printf("training, saved and continued: %ld allocations, each failed once\n",
            all);
 }
 
@@ -222,7 +222,7 @@ static void grows_as_a_line(void)
                  c = (double)peak_of(4096);
     CHECK(b > a);
     CHECK_NEAR((c - b) / (b - a), 2, 0.05);
-    printf("an example more in a batch: %.0f bytes more\n", (c - b) / 2048);
+    printf("memory per example in a batch: %.0f bytes\n", (c - b) / 2048);
 }
 
 /* Ten thousand steps need no more memory than the first thousand. */

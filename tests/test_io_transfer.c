@@ -182,7 +182,8 @@ static void compare(const lb_quant_config *config, const char *kind,
     CHECK(lb_quantize_file(cx, source, pieces, &o));
     const bool same = io_same_bytes(whole, pieces);
     if (check_fails(same))
-        fprintf(stderr, "%s, %s %s, double %d: other bytes than as a whole\n",
+        fprintf(stderr,
+                "%s, %s %s, double %d: bytes differ from the whole array's\n",
                 config->format, kind ? kind : "", layout ? layout : "",
                 config->double_quant);
     CHECK_EQ_S(lb_error(cx), "");

@@ -67,7 +67,7 @@ static void check_row(lb_ctx *cx, const worked *r)
     lb_array *q = lb_quantize(cx, a, &(lb_quant_config){.format = r->format});
     const void *part = lb_data(lb_component(cx, q, r->part));
     const bool same = part && memcmp(part, r->bytes, (size_t)r->n) == 0;
-    if (check_fails(same)) fprintf(stderr, "%s: other bytes\n", r->format);
+    if (check_fails(same)) fprintf(stderr, "%s: different bytes\n", r->format);
     if (!r->scale) return;
     const float *scale = lb_data(lb_component(cx, q, r->scale));
     CHECK(scale != NULL);

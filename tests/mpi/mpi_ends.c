@@ -1,6 +1,6 @@
-/* mpi_ends.c - what happens to the others when rank 1 of MPI's ends: `fails`,
- * it returns 3, `dies`, it is killed, or `lacks`, it gets no communicator. For
- * mpi.sh, which looks at it. */
+/* mpi_ends.c - the effect on other ranks when rank 1 ends: `fails` (it returns
+ * 3), `dies` (it is killed) or `lacks` (it gets no communicator). mpi.sh checks
+ * the outcome. */
 #include <signal.h>
 #include <string.h>
 

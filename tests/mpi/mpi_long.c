@@ -1,5 +1,5 @@
 /* mpi_long.c - two ranks exchange more than 2^31 elements and bytes at once, in
- * pieces of the size that the library has. For mpi.sh; takes 10 GB in all. */
+ * chunks of the library's default size. Run by mpi.sh; needs 10 GB. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
