@@ -1,8 +1,8 @@
-/* container_only.c - whether a GGUF file would be a model.
+/* container_only.c - whether a GGUF output would be a usable model.
  *
- * A GGUF model names its architecture and calls its tensors as llama.cpp does.
- * Other files have neither, and are not renamed here: their arrays in a GGUF
- * file are loaded by no program.
+ * A GGUF model names its architecture and uses llama.cpp's tensor names. Other
+ * files have neither, and tensors are not renamed here: no program could load
+ * their arrays from a GGUF file.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ bool place_is_model(const arguments *a, lb_ctx *cx, const char *kind)
     lb_file *f = lb_file_open(cx, a->operand[0], &options);
     const bool known = f && lb_file_method(cx, f, &q);
     lb_clear(cx); /* the job reports what is wrong with the file */
-    /* "gguf": metadata that came from a GGUF file */
+    /* GGUF: metadata that came from a GGUF file */
     const bool ok = !known || (q.name && !q.decoded) ||
                     strcmp(lb_file_kind(f), "gguf") == 0 ||
                     lb_file_find_meta(f, "gguf") ||

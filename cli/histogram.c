@@ -1,4 +1,4 @@
-/* histogram.c - counts, and how a terminal shows them. */
+/* histogram.c - histograms, and how they are shown on a terminal. */
 #include "histogram.h"
 
 #include <float.h>
@@ -61,7 +61,7 @@ static bool has_unicode(void)
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-/* The k-th character of a string of three-byte characters. */
+/* The k-th character of a string of characters of three bytes each. */
 static void put_third(FILE *to, const char *all, int k)
 {
     fwrite(all + 3 * k, 1, 3, to);

@@ -1,4 +1,5 @@
-/* histogram.h - counts of values and codes, and how a terminal shows them. */
+/* histogram.h - histograms of values and codes, and how they are shown on a
+ * terminal. */
 #ifndef HISTOGRAM_H
 #define HISTOGRAM_H
 
@@ -16,8 +17,8 @@ typedef struct code_counts {
     int64_t count[CODES_MOST]; /* code c at c & 255 */
 } code_counts;
 
-/* Adds an array's codes; nothing, if its format has none. False and an error
- * otherwise. */
+/* Adds an array's codes; does nothing if its format has none. False and an
+ * error on failure. */
 bool codes_add(code_counts *c, lb_ctx *cx, lb_array *a);
 
 /* Draws a bar of v / most of width columns, in eighths if the locale is UTF-8.

@@ -34,7 +34,7 @@ static bool copy_all(int from, int to)
     return ok;
 }
 
-/* A descriptor of a file that no directory lists any more, or -1. */
+/* A descriptor of a temporary file that has no name, or -1. */
 static int temporary(const char *directory)
 {
     char path[4096];

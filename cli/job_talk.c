@@ -1,4 +1,4 @@
-/* job_talk.c - the lines of a job, and its end. */
+/* job_talk.c - messages of jobs that write files. */
 #include "job_talk.h"
 
 #include <inttypes.h>
@@ -143,7 +143,7 @@ static void sum_up(const job_talk *t)
     if (!t->quiet && t->details) report_text(&t->report, stderr);
 }
 
-/* The codes that were written: they are in the file. */
+/* Counts the codes that were written, from the output file. */
 static bool count_codes(job_talk *t, lb_ctx *cx, const lb_file_options *options)
 {
     lb_file *f = lb_file_open(cx, t->report.result, options);

@@ -1,5 +1,5 @@
-/* launch.c - what mpirun says in the environment: Open MPI's, and that of
- * MPICH and its kin. */
+/* launch.c - environment variables of mpirun: those of Open MPI, and those of
+ * MPICH and its derivatives. */
 #include "launch.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A number of the environment, under one name or the other; 0: none. */
+/* An integer from the environment, by either name; 0: not set. */
 static int number_of(const char *name, const char *other)
 {
     const char *text = getenv(name);
@@ -41,9 +41,9 @@ verdict launch_ranks(char **argv)
         memcpy(slash + 1, name, sizeof name);
         execv(path, argv);
     }
-    return complain(FAILED,
-                    "started as one of %d processes, and %s, which shares work "
-                    "among them, is not beside it (%s): it is built where "
-                    "there is an MPI",
-                    launch_size(), name, strerror(errno));
+    return complain(
+        FAILED,
+        "started as one of %d processes, but cannot run %s, which shares work "
+        "among them (%s); it is built only if MPI is installed",
+        launch_size(), name, strerror(errno));
 }

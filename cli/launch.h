@@ -1,16 +1,16 @@
-/* launch.h - when mpirun has started the command: lowbit itself knows no MPI,
- * and becomes lowbit-mpi, which is built where there is one. */
+/* launch.h - running under mpirun: lowbit does not use MPI itself, but replaces
+ * itself by lowbit-mpi, which is built if MPI is installed. */
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
 #include "verb.h"
 
-/* Processes that were started together; 1 if nobody says so. */
+/* Number of processes started together; 1 without mpirun. */
 int launch_size(void);
-/* Threads for each of those on this machine; 0: all there are. */
+/* Threads for each process on this machine; 0: all cores. */
 int launch_threads(void);
-/* Becomes lowbit-mpi, with the same arguments; returns, with a sentence, if
- * that cannot be. */
+/* Executes lowbit-mpi with the same arguments. Returns only on failure, after a
+ * message. */
 verdict launch_ranks(char **argv);
 
 #endif

@@ -82,7 +82,7 @@ typedef struct call {
     bool json;
 } call;
 
-/* The name of the program, without its directory. */
+/* The program's file name, without directory. */
 static bool is_called(char **argv, const char *name)
 {
     const char *slash = argv[0] ? strrchr(argv[0], '/') : NULL;

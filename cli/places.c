@@ -1,4 +1,4 @@
-/* places.c - where a job's result goes. */
+/* places.c - output paths of jobs. */
 #include "places.h"
 
 #include <dirent.h>
@@ -44,16 +44,17 @@ bool place_is_free(const arguments *a, const char *what)
     const char *to = a->value[OPTION_OUTPUT];
     if (!to && a->count[OPTION_DRY_RUN]) return true;
     if (!to) {
-        complain(USAGE, "%s needs --output; see lowbit %s --help", what, what);
+        complain(USAGE, "%s needs an output path (-o); see lowbit %s --help",
+                 what, what);
         return false;
     }
     if (!*to) {
-        complain(USAGE, "--output is empty");
+        complain(USAGE, "the output path is empty");
         return false;
     }
     if (lstat(to, &st) == 0 && !a->count[OPTION_FORCE] &&
         !is_empty_directory(to)) {
-        complain(USAGE, "%s: is there already; --force replaces it", to);
+        complain(USAGE, "%s already exists (use --force to overwrite)", to);
         return false;
     }
     return true;
@@ -111,7 +112,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
     return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-/* The directory that a name is in; *name: the rest of it. */
+/* The directory of a path; *name: the last component. */
 static bool look_around(const char *path, struct stat *dir, const char **name)
 {
     const char *slash = strrchr(path, '/');
@@ -123,8 +124,8 @@ static bool look_around(const char *path, struct stat *dir, const char **name)
     return ok;
 }
 
-/* Whether a report there would be what stands at place, or will, or one of its
- * files; of a directory that is written any, for all of it is. */
+/* Whether a report would replace the file at place, or a file in the directory
+ * at place: an existing one, or any if the directory is written. */
 static bool is_of(const char *report, const char *place, bool written)
 {
     struct stat r, p, around, beside;
@@ -137,7 +138,7 @@ static bool is_of(const char *report, const char *place, bool written)
            strcmp(name, its) == 0;
 }
 
-/* A link to a place where nothing is: what will be there nobody can tell. */
+/* A dangling symbolic link: its target cannot be compared with other paths. */
 static bool leads_nowhere(const char *path)
 {
     struct stat st;

@@ -1,4 +1,4 @@
-/* places.h - where a job's result goes, as the command line says it. */
+/* places.h - output paths of jobs, from the command line. */
 #ifndef PLACES_H
 #define PLACES_H
 
@@ -6,7 +6,7 @@
 
 #include "verb.h"
 
-/* The kind of file that a name asks for; NULL: it does not say. */
+/* The kind of file that a name's extension stands for; NULL: none. */
 const char *place_kind(const char *path);
 /* Whether --output is a directory: if it is one, is called so, or is made of
  * one, SRC, and not called as a file would be. Without --output, which only a
@@ -26,8 +26,9 @@ uint64_t place_stored(const char *path);
  * another --report, or a dangling link. Prints an error otherwise. */
 bool place_of_reports(const arguments *a);
 
-/* container_only.c: whether the operand can become a file of that kind which
- * programs load, or --container-only is given. False, and a sentence. */
+/* container_only.c: whether the operand, written as a file of that kind, can be
+ * loaded by other programs, or --container-only is given. False after a
+ * message. */
 bool place_is_model(const arguments *a, lb_ctx *cx, const char *kind);
 
 #endif

@@ -33,7 +33,7 @@ static int columns(void)
     return size.ws_col;
 }
 
-/* The end of a name: it differs more than the beginning. */
+/* The end of a name, which is more specific than its beginning. */
 static int put_tail(FILE *to, const char *name, int room)
 {
     const size_t n = strlen(name);
@@ -60,8 +60,8 @@ static clock_text show_clock(double seconds)
     return t;
 }
 
-/* Texts beside the bar, in the order in which they are given up when the
- * terminal is narrow: the last first. */
+/* Texts beside the bar, by priority: on a narrow terminal, the last ones are
+ * dropped first. */
 enum { PERCENT, LEFT, COUNT, BYTES, RATE, ELAPSED, TEXTS };
 
 static void write_texts(char text[TEXTS][80], const progress_step *s,

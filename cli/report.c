@@ -1,4 +1,4 @@
-/* report.c - the model: arrays, and what follows from all of them. */
+/* report.c - the data of a report, and figures derived from it. */
 #include "report.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@ static double now(void)
 
 /* ---- filling ------------------------------------------------------------- */
 
-/* What a shell would need quotes for. */
+/* Characters that need quotes in a shell. */
 static bool is_plain(const char *word)
 {
     static const char more[] = "@%+=:,./-_";
@@ -36,8 +36,8 @@ static bool is_text(const char *word)
     return true;
 }
 
-/* What is no text stands as bash's $'..' has it, so that the command is one
- * line whatever is in it. */
+/* Quotes unprintable characters as bash's $'...', so that the command is one
+ * line. */
 static void put_bytes(FILE *to, const char *word)
 {
     fputs("$'", to);
@@ -176,7 +176,7 @@ void report_add(report *r, const lb_entry *from, const char *to,
         row_free(&row);
 }
 
-/* What the format makes of normal numbers. */
+/* What the format makes of Gaussian values. */
 static bool count_ideal(report_codes *c, lb_ctx *cx)
 {
     const lb_quant_config config = {.format = c->format};
@@ -273,7 +273,7 @@ int report_groups(const report *r, report_key *key, report_group *to)
         if (!k) continue;
         while (g < n && strcmp(to[g].key, k) != 0)
             g++;
-        if (g == REPORT_GROUPS) g--; /* the last takes the rest */
+        if (g == REPORT_GROUPS) g--; /* the last group takes the rest */
         if (g == n) to[n++] = (report_group){.key = k};
         to[g].count++;
         to[g].elements += row->elements;
@@ -294,7 +294,7 @@ lb_difference report_error(const report *r)
     return d;
 }
 
-/* A number that is not finite is worse than any. */
+/* Values that are not finite rank before all errors. */
 static double badness(const report_row *row)
 {
     const double e = lb_difference_nrmse(&row->error);
@@ -320,8 +320,8 @@ int report_worst(const report *r, int64_t *to, int n)
 
 /* ---- by layer and module ------------------------------------------------- */
 
-/* The layer, and the module around it: -1 if a name has no number. Further
- * numbers, those of experts, are left out. */
+/* Layer and module of a name; layer -1 if the name contains no number. Further
+ * numbers (experts) are removed. */
 static int layer_of(const char *name, char *module, size_t size)
 {
     int layer = -1;
@@ -331,7 +331,7 @@ static int layer_of(const char *name, char *module, size_t size)
         const bool number = k && strspn(p, "0123456789") == k && k < 6;
         if (number && layer < 0) {
             layer = atoi(p);
-            n = 0; /* what stands before it is the same for all */
+            n = 0; /* skip what all names have in common */
         } else if (!number && strcmp(p, "weight") != 0)
             n += (size_t)snprintf(module + n, size - n, "%s%.*s", n ? "." : "",
                                   (int)k, p);

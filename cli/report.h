@@ -1,7 +1,7 @@
-/* report.h - what was done to a file, and what it cost.
+/* report.h - reports: what a job did, and the errors.
  *
- * A model that verbs fill, array by array, and that is then rendered: as text
- * at the end, or as a file, whose name says how: .html, .md or .json.
+ * Verbs add arrays one by one. The report is then rendered as text, or to a
+ * file whose extension selects the format: .html, .md or .json.
  */
 #ifndef REPORT_H
 #define REPORT_H
@@ -12,18 +12,18 @@ typedef struct report_row {
     char *name;
     char *shape;        /* "(2,3)" */
     char *from, *to;    /* "bf16", "nf4 (bf16)" */
-    char *format;       /* it is quantized to; NULL: it is not */
-    char *kept;         /* why it stays as it was; NULL: it does not */
+    char *format;       /* if quantized, else NULL */
+    char *kept;         /* why it was not quantized; NULL: it was */
     const char *layout; /* as stored; NULL: not read back, or one tensor */
     int64_t block;      /* elements per scale; 0: unknown or none */
     lb_entry entry;     /* of the source; its texts belong to this row */
     lb_dtype dtype;     /* in the result; none: its own type, not supported */
     double elements;
     uint64_t before, after; /* bytes */
-    lb_difference error;    /* n is 0: it was not measured */
+    lb_difference error;    /* n is 0: not measured */
 } report_row;
 
-/* Codes of all arrays in one format, and of normal numbers. */
+/* Codes of all arrays of a format, and of Gaussian values. */
 typedef struct report_codes {
     char format[32];
     code_counts seen, ideal;
@@ -42,36 +42,36 @@ typedef struct report {
     double seconds;
     char date[32]; /* of the end, UTC */
     char *hash;    /* of the source, a line per file; NULL: not computed */
-    int64_t last;  /* row that report_stored has found last */
-    uint64_t peak; /* bytes of memory; 0: not known */
+    int64_t last;  /* row found last by report_stored */
+    uint64_t peak; /* peak memory in bytes; 0: unknown */
     report_row *row;
     int64_t n, room;
     report_codes codes[REPORT_CODES];
     int n_codes;
-    bool lacks_memory; /* something is missing because there was none */
+    bool lacks_memory; /* out of memory: the report is incomplete */
 } report;
 
 /* ---- filling ------------------------------------------------------------- */
 
-/* A report of what this process was called for. */
+/* Starts a report of this process's command line. */
 void report_begin(report *r, const char *what, int argc, char **argv);
 void report_free(report *r);
-/* One more array: kind of it in the source and in the result (entry_kind),
+/* Adds an array: its entry in the source, its type in the output (entry_kind),
  * format and kept as in report_row. Texts are copied. */
 void report_add(report *r, const lb_entry *from, const char *to,
                 const char *format, lb_dtype dtype, const char *kept,
                 uint64_t after, const lb_difference *error);
 /* Adds the codes of an array to those of its format; false and an error. */
 bool report_count(report *r, lb_ctx *cx, lb_array *a);
-/* report_facts.c: how the array of this entry is stored in the result. */
+/* report_facts.c: records how an array is stored in the output. */
 bool report_stored(report *r, lb_ctx *cx, const lb_entry *e, lb_array *a);
-/* Hashes the files of the source; without effect if they cannot be read. */
+/* Hashes the files of the source; does nothing if they cannot be read. */
 void report_identify(report *r);
 /* "nf4: 64, int8: a row": elements per scale of each format; empty if unknown.
  * The layouts in use; empty if unknown. */
 void report_blocks(const report *r, char *to, size_t size);
 void report_layouts(const report *r, char *to, size_t size);
-/* Time and memory: the end. */
+/* Records time and memory. */
 void report_end(report *r);
 /* What the report is about: the result, or the source if there is none. */
 const char *report_title(const report *r);
@@ -79,13 +79,13 @@ const char *report_title(const report *r);
 /* ---- warnings ------------------------------------------------------------ */
 
 /* Whether arrays were quantized so coarsely that the model will not work:
- * cosine similarity below 0.9. Then `to` is a sentence that names them. */
+ * cosine similarity below 0.9. If so, writes a message that names them. */
 enum { REPORT_WARNING = 4096 };
 bool report_warning(const report *r, char *to, size_t size);
 
 /* ---- figures ------------------------------------------------------------- */
 
-/* Arrays that have something in common. */
+/* Arrays with the same key. */
 typedef struct report_group {
     const char *key;
     int64_t count;
@@ -94,38 +94,39 @@ typedef struct report_group {
     double elements;
     uint64_t before, after;
     lb_difference error;
-    double worst; /* nrmse of an array */
+    double worst; /* largest nrmse of an array */
 } report_group;
 
-/* What is added up; NULL: not this row. */
+/* The key of a row; NULL: in no group. */
 typedef const char *report_key(const report_row *row);
-const char *report_by_type(const report_row *row); /* of the result */
+const char *report_by_type(const report_row *row); /* type in the output */
 const char *report_by_reason(const report_row *row);
-const char *report_by_source(const report_row *row); /* type of the source */
+const char *report_by_source(const report_row *row); /* type in the source */
 const char *report_all(const report_row *row);
-/* Returns how many; the order is that of the file. */
+/* Groups rows by key, in the order of the file. Returns the number of groups.
+ */
 int report_groups(const report *r, report_key *key, report_group *to);
 
-/* Of all arrays that are not what they were. */
+/* The error of all arrays that were quantized or converted. */
 lb_difference report_error(const report *r);
-/* The largest errors, by index, the worst first; returns how many there are, at
- * most n. */
+/* Indices of the arrays with the largest errors, largest first. Returns the
+ * number, at most n. */
 int report_worst(const report *r, int64_t *to, int n);
 void difference_add(lb_difference *all, const lb_difference *d);
 double bits_per_weight(uint64_t bytes, double elements);
 
-/* Errors by layer and module. Names as model.layers.3.mlp.up.weight: the first
- * number is the layer, what stands around it the module. */
+/* Errors by layer and module. In model.layers.3.mlp.up.weight, the first number
+ * is the layer and the names around it the module. */
 typedef struct report_cell {
-    lb_difference error; /* n is 0: there is none */
+    lb_difference error; /* n is 0: no such array */
 } report_cell;
 enum { GRID_MODULES = 40, GRID_LAYERS = 512 };
 typedef struct report_grid {
     char module[GRID_MODULES][64];
     int modules, layers;
-    report_cell *cell; /* modules by GRID_LAYERS */
+    report_cell *cell; /* [module][layer], rows of GRID_LAYERS */
 } report_grid;
-/* False: nothing to draw, or out of memory. Free cell. */
+/* False if there is nothing to draw, or out of memory. Free cell afterwards. */
 bool report_grid_of(const report *r, report_grid *g);
 
 /* ---- rendering ----------------------------------------------------------- */
@@ -140,7 +141,7 @@ void report_markdown(const report *r, FILE *to);
 void report_json(const report *r, json *j);
 void report_json_file(const report *r, FILE *to);
 void report_html(const report *r, FILE *to);
-/* Plots: an <svg> each, or nothing where there is nothing to draw. */
+/* Plots: one <svg> each, or nothing if there is no data. */
 void plot_sizes(const report *r, FILE *to);
 void plot_layers(const report *r, FILE *to);
 void plot_codes(const report_codes *c, FILE *to);
@@ -149,7 +150,7 @@ void plot_worst(const report *r, FILE *to);
 extern const char report_style[], report_table_style[], report_script[];
 /* "1,234,567" */
 size_text show_thousands(double n);
-/* Text in HTML. */
+/* Escapes text for HTML. */
 void put_html(FILE *to, const char *text);
 /* The same for the name of an array, which may break after dots. */
 void put_html_name(FILE *to, const char *name);

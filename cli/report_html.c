@@ -1,5 +1,5 @@
-/* report_html.c - a report as one page that needs nothing else: no scripts, no
- * fonts, no pictures from elsewhere. */
+/* report_html.c - renders a report as one self-contained HTML page: no external
+ * scripts, fonts or images. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* report_plots.c - the plots of a report, as SVG inside of HTML.
+/* report_plots.c - plots of a report, as SVG inside HTML.
  *
- * Widths are per cent and heights pixels, so that a plot is as wide as the page
- * and its text stays readable on a phone. Colours are the page's (--c0 ..), for
- * which it has light and dark ones.
+ * Widths are percentages and heights pixels, so that a plot is as wide as the
+ * page and its text stays readable on a phone. Colours (--c0, ...) are defined
+ * by the page, for light and dark mode.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 
 enum { COLOURS = 8 };
 
-/* A type has the same colour before and after. */
+/* A type has the same colour in both bars. */
 typedef struct palette {
     const char *key[2 * REPORT_GROUPS];
     int n;
@@ -75,8 +75,8 @@ void plot_sizes(const report *r, FILE *to)
 
 /* ---- layers -------------------------------------------------------------- */
 
-/* Cells share the width there is, but are never too narrow to be hit; then they
- * are scrolled, and their names, in a column of their own, stay. */
+/* Cells share the available width, but have a minimum size; if they do not fit
+ * they scroll, while the names, in a column of their own, stay in place. */
 static void layer_cells(const report_grid *g, double hi, FILE *to)
 {
     enum { HIGH = 20, NARROW = 9 };
@@ -149,7 +149,7 @@ static double all_of(const code_counts *c)
     return n;
 }
 
-/* Bits of information in a code. */
+/* Entropy in bits per code. */
 static double entropy(const code_counts *c)
 {
     const double n = all_of(c);

@@ -1,4 +1,5 @@
-/* report_text.c - a report for the terminal, and as Markdown. */
+/* report_text.c - renders a report for the terminal, and as Markdown. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -51,7 +52,7 @@ static void text_worst(const report *r, FILE *to)
     }
 }
 
-/* With the first few names. */
+/* Lists the first few names. */
 static void text_reason(const report *r, const report_group *g, FILE *to)
 {
     enum { NAMES = 3 };

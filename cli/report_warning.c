@@ -14,7 +14,7 @@ static bool is_destroyed(const report_row *row)
            lb_difference_cosine(&row->error) < least;
 }
 
-/* Types of the same file formats with more bits. */
+/* More precise types of the same file format. */
 static const char *better_types(const report_row *row)
 {
     const char *format = row->format ? row->format : "";

@@ -1,12 +1,12 @@
-/* rewrite.c - the command line of verbs that write the arrays of a file into
- * another, as lb_convert_file does it. */
+/* rewrite.c - the command line of verbs that convert a file by lb_convert_file.
+ */
 #include "rewrite.h"
 
 #include "interrupt.h"
 #include "launch.h"
 #include "places.h"
 
-/* By --to, or by how the name ends. */
+/* From --to, or the extension of the output. */
 static bool read_kind(const arguments *a, const char **kind)
 {
     static const char *const kinds[] = {"safetensors", "gguf", "npy", "npz",

@@ -1,5 +1,5 @@
-/* rewrite.h - a file into another, an array at a time: what dequantize and
- * convert share. */
+/* rewrite.h - converting a file array by array: shared by dequantize and
+ * convert. */
 #ifndef REWRITE_H
 #define REWRITE_H
 
@@ -7,15 +7,15 @@
 
 typedef struct rewrite {
     const char *what;   /* the verb's name */
-    bool decode;        /* quantized arrays become dense */
-    lb_dtype dtype;     /* of floats that are dense then; none: as they are */
-    const char *layout; /* of quantized arrays that stay so */
+    bool decode;        /* decode quantized arrays */
+    lb_dtype dtype;     /* of dense floats in the output; none: unchanged */
+    const char *layout; /* of arrays that stay quantized */
 } rewrite;
 
-/* SRC, --output, --to, --force, --resume, --verify, --max-memory, --no-sync,
- * --jobs and those of the talk. */
+/* Runs a job with SRC, --output, --to, --force, --resume, --verify,
+ * --max-memory, --no-sync, --jobs and the options of job_talk_begin. */
 verdict rewrite_run(const rewrite *how, const arguments *a);
-/* --dtype, of floats. */
+/* Reads --dtype, a float type. */
 bool rewrite_dtype(const arguments *a, lb_dtype *out);
 
 #endif

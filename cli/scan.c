@@ -29,8 +29,8 @@ static void advance(scan *s, const lb_entry *e, uint64_t done)
                                           .total = s->total});
 }
 
-/* Rows per chunk; 0: all at once. Members of an npz file may be compressed, and
- * then are read from their beginning each time. */
+/* Rows per chunk; 0: the whole array at once. Members of npz files may be
+ * compressed: then each access reads from their start. */
 static int64_t rows_at_once(const lb_file *f, const lb_entry *e)
 {
     if (!e->rank || e->dim[0] < 2 || e->nbytes <= CHUNK ||

@@ -1,5 +1,5 @@
-/* verb_completion.c - `lowbit completion`: what a shell needs to complete
- * commands, from the same tables that read them. */
+/* verb_completion.c - `lowbit completion`: completion scripts for shells,
+ * generated from the tables of verbs and options. */
 #include <string.h>
 
 #include "verb.h"
@@ -43,7 +43,7 @@ static void put_verbs(void)
         printf("%s%s", i ? " " : "", verbs[i]->name);
 }
 
-/* Words, if there are any to choose from. */
+/* Adds words, if there are any to choose from. */
 static bool has_words(option_id id)
 {
     return words[id] || strcmp(option_rows[id].operand, "TYPE") == 0;
@@ -129,7 +129,7 @@ static void bash(const lb_ctx *cx)
 
 /* ---- zsh ----------------------------------------------------------------- */
 
-/* Inside of '..[..]'. */
+/* Quotes text inside '...[...]'. */
 static void zsh_text(const char *text)
 {
     for (const char *p = text; *p; p++) {
@@ -285,10 +285,9 @@ static const option_id options_taken[] = {N_OPTIONS};
 const verb verb_completion = {
     .name = "completion",
     .operands = "SHELL",
-    .summary = "Prints what bash, zsh or fish need to complete commands",
-    .help = "make install puts it where shells look for it. For one user:\n"
-            "lowbit completion bash > "
-            "~/.local/share/bash-completion/completions/lowbit",
+    .summary = "Print a shell completion script",
+    .help = "SHELL is bash, zsh or fish. make install installs the scripts of "
+            "all three.",
     .n_operands = 1,
     .options = options_taken,
     .run = run,

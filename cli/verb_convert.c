@@ -1,4 +1,5 @@
-/* verb_convert.c - `lowbit convert`: another kind of file or layout. */
+/* verb_convert.c - `lowbit convert`: converts to another file format or layout.
+ */
 #include "rewrite.h"
 
 static verdict run(const arguments *a)
@@ -25,16 +26,16 @@ static const option_id options_taken[] = {
 const verb verb_convert = {
     .name = "convert",
     .operands = "SRC",
-    .summary = "Writes the same arrays as another kind of file, or in another "
-               "layout",
-    .help = "Quantized arrays stay as they are, code for code, and it fails if "
-            "there is no place\nfor one: nothing is quantized again. Dense "
-            "floats may become those of --dtype. The\nkind of file is that of "
-            "--to, or what the output's name ends with, or safetensors.\n"
-            "--layout is for quantized arrays in safetensors. It is written "
-            "whole or not at all: as\nOUTPUT.partial, which a run with "
-            "--resume takes "
-            "up.",
+    .summary = "Convert a checkpoint to another file format or layout",
+    .help = "Quantized arrays keep their codes and scales: nothing is "
+            "requantized, and the command fails if the output cannot store an "
+            "array. --dtype converts dense floating-point arrays. The file "
+            "format is given by --to or by the extension of the output "
+            "(default: safetensors). --layout applies to quantized arrays in "
+            "safetensors.\n\nA checkpoint that another program has quantized "
+            "(GPTQ, AWQ, ...) is copied unchanged to the same kind of "
+            "file.\n\nOutput is atomic: it is written to OUTPUT.partial and "
+            "renamed when complete; --resume reuses that file.",
     .examples = "lowbit convert model.gguf -o model.safetensors\n"
                 "lowbit convert bnb.safetensors -o ours.safetensors --layout "
                 "native",

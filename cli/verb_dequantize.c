@@ -1,4 +1,4 @@
-/* verb_dequantize.c - `lowbit dequantize`: quantized arrays become dense. */
+/* verb_dequantize.c - `lowbit dequantize`: decodes quantized arrays. */
 #include "rewrite.h"
 
 static verdict run(const arguments *a)
@@ -28,12 +28,14 @@ static const option_id options_taken[] = {OPTION_CONTAINER_ONLY,
 const verb verb_dequantize = {
     .name = "dequantize",
     .operands = "SRC",
-    .summary = "Writes a file whose quantized arrays are dense again",
-    .help = "In the dtype that they were quantized from, as far as the file "
-            "says; --dtype makes\nthat of all floats, also of those that were "
-            "dense. The kind of file is that of --to, or\nwhat the output's "
-            "name ends with, or safetensors. It is written whole or not at "
-            "all: as\nOUTPUT.partial, which a run with --resume takes up.",
+    .summary = "Dequantize a checkpoint",
+    .help =
+        "Quantized arrays become dense in the dtype that they decode to, as "
+        "shown by lowbit info. --dtype converts all floating-point arrays, "
+        "including those that were dense. The file format is given by --to or "
+        "by the extension of the output (default: safetensors).\n\nOutput is "
+        "atomic: it is written to OUTPUT.partial and renamed when complete; "
+        "--resume reuses that file.",
     .examples = "lowbit dequantize small.safetensors -o wide.safetensors "
                 "--dtype bf16\nlowbit dequantize model.gguf -o model.npz",
     .n_operands = 1,

@@ -1,4 +1,5 @@
-/* verb_merge.c - `lowbit merge`: a checkpoint from the files of its ranks. */
+/* verb_merge.c - `lowbit merge`: reassembles a checkpoint from files of ranks.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -62,10 +63,11 @@ static const option_id options_taken[] = {OPTION_OUTPUT,  OPTION_FORCE,
 const verb verb_merge = {
     .name = "merge",
     .operands = "DIR",
-    .summary = "Makes the checkpoint again that shard has cut",
-    .help = "DIR holds the files of all ranks. The result has the bytes that "
-            "the checkpoint had: it\nis a file, or a directory with an index, "
-            "as that was, and is written whole or not at all.",
+    .summary = "Reassemble a checkpoint split by shard",
+    .help = "DIR contains the files of all ranks. The output is byte-identical "
+            "to the original checkpoint. It is a file if OUTPUT ends in "
+            ".safetensors, otherwise a directory with all other files of the "
+            "model. Output is atomic.",
     .examples = "lowbit merge ranks/ -o model.safetensors",
     .n_operands = 1,
     .options = options_taken,

@@ -1,4 +1,4 @@
-/* verb_quantize.c - `lowbit quantize`: a file in fewer bits. */
+/* verb_quantize.c - `lowbit quantize`: quantizes a checkpoint. */
 #include <string.h>
 
 #include "interrupt.h"
@@ -8,7 +8,7 @@
 
 /* ---- the command line ---------------------------------------------------- */
 
-/* bitsandbytes' files hold what its own arithmetic gives. */
+/* Layout bnb is read by bitsandbytes: its arithmetic is the default there. */
 static bool read_config(const arguments *a, lb_quant_config *c)
 {
     static const char *const compat[] = {"native", "eformer", "bnb-cuda",
@@ -79,8 +79,8 @@ static bool select_arrays(const arguments *a, lb_ctx *cx, lb_selection *s)
     return ok;
 }
 
-/* Types for arrays whose shape --type does not suit, in a GGUF file: other
- * block sizes. */
+/* In GGUF files, other types for arrays whose rows are not a multiple of the
+ * type's block size. */
 enum { OTHERS = 3 };
 
 static bool read_target(const arguments *a, lb_quantize_options *o,
@@ -96,18 +96,18 @@ static bool read_target(const arguments *a, lb_quantize_options *o,
         !argument_word(a, OPTION_SHAPE_FALLBACK, how, &fallback))
         return false;
     if (a->count[OPTION_TARGET_BPW] && a->count[OPTION_TARGET_SIZE]) {
-        complain(USAGE, "--target-bpw or --target-size, not both");
+        complain(USAGE, "use either --target-bpw or --target-size, not both");
         return false;
     }
     const bool aims = o->target_bits > 0 || o->target_bytes;
     if (aims && o->layout && strcmp(o->layout, "native") != 0) {
-        complain(USAGE, "--target-* mixes types, which only --layout native "
-                        "and GGUF can hold");
+        complain(USAGE, "--target-bpw and --target-size mix types, which "
+                        "requires --layout native or GGUF");
         return false;
     }
     o->fallback = (lb_shape_fallback)fallback;
-    /* Types of the other layouts take every shape; and with a target all types
-     * are candidates anyway. */
+    /* Types of other layouts have no restrictions on shapes; and with a target
+     * size all types are candidates anyway. */
     o->n_other = gguf && !aims ? OTHERS : 0;
     for (int i = 0; i < o->n_other; i++)
         other[i] = blocks[i];
@@ -116,8 +116,8 @@ static bool read_target(const arguments *a, lb_quantize_options *o,
     return true;
 }
 
-/* A weight of the plainest shape, made so: a matrix, unless an axis is named
- * that only others have. */
+/* A typical weight quantized with this config: a matrix, or of higher rank if
+ * --axis requires it. */
 static lb_planned plain_weight(const lb_quant_config *c)
 {
     const int axis = c->axes.n ? c->axes.axis[0] : 0;
@@ -137,8 +137,8 @@ static bool can_be(lb_ctx *cx, const lb_quant_config *c)
     return ok;
 }
 
-/* Of a type with a scale for the tensor, or for each block, --block-size says
- * which. */
+/* With a type that has a scale per tensor or per block, --block-size implies
+ * blocks. */
 static void imply_blocks(lb_ctx *cx, lb_quant_config *c)
 {
     if (!c->block_size || c->scale || can_be(cx, c)) return;
@@ -146,20 +146,19 @@ static void imply_blocks(lb_ctx *cx, lb_quant_config *c)
     if (!can_be(cx, c)) c->scale = LB_SCALE_DEFAULT;
 }
 
-/* The library's word for what --linear-class says is another. */
+/* The library would not mention --linear-class in its message. */
 static bool class_is_wrong(lb_ctx *cx, const lb_quant_config *c)
 {
     lb_quant_config other = *c;
     other.meaning = LB_MEANS_SCALE;
     if (c->meaning != LB_MEANS_INVERSE || can_be(cx, c) || !can_be(cx, &other))
         return false;
-    complain(USAGE, "--linear-class bitlinear is no way to store %s",
-             c->format);
+    complain(USAGE, "--linear-class bitlinear does not apply to %s", c->format);
     return true;
 }
 
-/* Whether there is such a type; and whether a plain weight could be saved so: a
- * file where nothing is as it was asked for is not what anybody wants. */
+/* Whether the type exists, and whether a typical weight can be stored in it:
+ * otherwise the job would not quantize anything as requested. */
 static bool has_place(lb_ctx *cx, const lb_quantize_options *o)
 {
     lb_planned p = plain_weight(&o->config);
@@ -174,14 +173,12 @@ static bool has_place(lb_ctx *cx, const lb_quantize_options *o)
     const char *kind = o->kind ? o->kind : "safetensors";
     if (strcmp(kind, "safetensors") == 0)
         complain(USAGE,
-                 "layout %s has no place for %s made so; lowbit formats lists "
-                 "what has",
+                 "layout %s cannot store %s with these settings (see `lowbit "
+                 "formats`)",
                  o->layout, o->config.format);
     else
-        complain(USAGE,
-                 "a file of kind %s has no place for %s; lowbit formats lists "
-                 "what has",
-                 kind, o->config.format);
+        complain(USAGE, "%s files cannot store %s (see `lowbit formats`)", kind,
+                 o->config.format);
     return false;
 }
 
@@ -191,7 +188,7 @@ static void warn(void *user, const char *text)
     if (!a->comm || a->comm->rank == 0) caution("--%s", text);
 }
 
-/* The layout that the job has chosen. */
+/* Prints the layout that the job has chosen. */
 static void note(void *user, const char *text)
 {
     job_talk *t = user;
@@ -294,21 +291,23 @@ static const option_id options_taken[] = {OPTION_LINEAR_CLASS,
 const verb verb_quantize = {
     .name = "quantize",
     .operands = "SRC",
-    .summary = "Writes a file, or a model, whose weights take fewer bits",
+    .summary = "Quantize a checkpoint",
     .help =
-        "SRC is what lowbit info lists, with dense arrays. Norms, embeddings, "
-        "routers, the\noutput head, vectors and tiny arrays stay as they are, "
-        "and so does what the layout\nhas no place for, or what would not be "
-        "smaller; each is named with the reason.\nPatterns are regular "
-        "expressions as Perl has them, that match anywhere in a name;\none "
-        "that matches none is an error. Keys of an --override are block_size, "
-        "axis,\ndouble_quant (yes, no), scale, threshold, compat and nonfinite "
-        "(error, clamp):\nNaN and infinities end it, with exit status 3, "
-        "unless one says clamp. Of a\ndirectory a directory is made, with its "
-        "other files, unless the output is called\n.gguf, .safetensors or "
-        ".npz. It is written whole or not at all: as OUTPUT.partial,\nwhich a "
-        "run with --resume takes up. Under mpirun the processes share the "
-        "arrays,\nand the file is the same.",
+        "SRC is a safetensors, GGUF, npy or npz file, a safetensors index or a "
+        "model directory. Norms, embeddings, routers, the output head, 1-D and "
+        "tiny arrays are not quantized by default; neither are arrays whose "
+        "shape the type or layout does not support, or that would not become "
+        "smaller. -v lists each of them with the reason.\n\nA model directory "
+        "produces a model directory (other files are copied), unless the "
+        "output name ends in .gguf, .safetensors or .npz.\n\nPatterns (RE) are "
+        "unanchored Perl-compatible regular expressions. A pattern that "
+        "matches nothing is a warning (an error with --strict). Keys of "
+        "--override are block_size, axis, double_quant (yes, no), scale, "
+        "threshold, compat and nonfinite (error, clamp).\n\nNaN and infinities "
+        "are an error, unless an --override sets nonfinite=clamp.\n\nOutput is "
+        "atomic: it is written to OUTPUT.partial and renamed when complete; "
+        "--resume reuses that file. Under mpirun the processes share the work "
+        "and write the same file.",
     .examples =
         "lowbit quantize model.safetensors -o small.safetensors --type nf4\n"
         "lowbit quantize model/ -o small/ --type nf4\n"

@@ -1,4 +1,5 @@
-/* verb_shard.c - `lowbit shard`: a checkpoint as a file for each rank. */
+/* verb_shard.c - `lowbit shard`: splits a checkpoint into a file for each rank.
+ */
 #include <string.h>
 
 #include "interrupt.h"
@@ -38,7 +39,7 @@ static void put_json(talk *t, const lb_placement *p, const char *spec)
     json_close(j, '}');
 }
 
-/* What an array got, and why. */
+/* Prints the spec of an array and the rule it comes from. */
 static void placed(void *user, const lb_placement *p, int64_t i, int64_t n)
 {
     talk *t = user;
@@ -160,16 +161,16 @@ static const option_id options_taken[] = {
 const verb verb_shard = {
     .name = "shard",
     .operands = "SRC",
-    .summary = "Cuts a checkpoint into a file for each rank of a mesh",
-    .help = "SRC is a safetensors file, its index or its directory. Each rule "
-            "says how arrays are\ncut whose names a pattern matches, in JAX's "
-            "words: P(None, tp) cuts columns in as many\npieces as the mesh "
-            "has along tp. The first rule that matches counts; what none "
-            "matches,\nevery rank has whole. Quantized arrays are cut between "
-            "blocks, codes and scales\ntogether. What each array got, and "
-            "why, is said. A file of a rank can be loaded by\nitself, and "
-            "lowbit merge makes the checkpoint of them, byte by byte. OUTPUT "
-            "is a\ndirectory, written whole or not at all.",
+    .summary = "Split a checkpoint into a file for each rank of a mesh",
+    .help = "SRC is a safetensors file, its index or its directory. A rule "
+            "assigns a sharding spec to arrays whose name matches a pattern, "
+            "as in JAX: P(None, tp) splits columns into as many pieces as the "
+            "mesh has along tp. The first matching rule applies; arrays "
+            "without one are replicated to every rank. Quantized arrays are "
+            "split between blocks, codes and scales together. The spec of each "
+            "array is printed.\n\nThe file of a rank can be loaded by itself, "
+            "and lowbit merge restores the checkpoint byte for byte. OUTPUT is "
+            "a directory; it is created atomically.",
     .examples = "lowbit shard model/ -o ranks/ --mesh dp=2,tp=4 --spec "
                 "'up=P(tp, None)'\n"
                 "lowbit shard model.safetensors --mesh tp=8 --rules rules.txt "

@@ -60,7 +60,7 @@ refused 2 "unknown option '-Z'" quantize -qZ a
 refused 2 "info has no option '--quiet' (see lowbit info --help)" info --quiet a
 refused 1 "no/such: cannot open: No such file" info no/such
 refused 1 "a directory without model.safetensors" info "$tmp"
-refused 3 "not recognized" info Makefile
+refused 3 "unknown file format" info Makefile
 head -c 20 "$golden/types.safetensors" >"$tmp/cut"
 refused 3 "in a file of 20" info "$tmp/cut"
 
@@ -165,13 +165,13 @@ src=tests/golden/layouts/bnb4.values # dense: the values that bitsandbytes decod
 dst=$tmp/out.safetensors
 run 0 quantize --help
 has "usage: lowbit quantize SRC [OPTION]..."
-refused 2 "quantize needs --output" quantize "$src" --type nf4
+refused 2 "quantize needs an output path (-o)" quantize "$src" --type nf4
 refused 2 "quantize needs --type" quantize "$src" -o "$dst"
-refused 2 "is there already; --force replaces it" quantize "$src" -o "$tmp" \
+refused 2 "already exists (use --force to overwrite)" quantize "$src" -o "$tmp" \
     --type nf4
 refused 1 "which is not part of the model and would be lost" \
     quantize "$src" -o "$tmp" --type nf4 --force
-refused 2 "--output is empty" quantize "$src" -o "" --type nf4
+refused 2 "the output path is empty" quantize "$src" -o "" --type nf4
 refused 2 "--layout takes native, bnb, bitnet or eformer, not 'gguf'" \
     quantize "$src" -o "$dst" --type nf4 --layout gguf
 refused 2 "--jobs takes 1 to 256, not '0'" quantize "$src" -o "$dst" \
@@ -192,7 +192,7 @@ refused 2 "--report: cannot write to standard output" diff "$src" "$src" --repor
 [ ! -e - ] || die "a file called - was written"
 refused 2 "--max-memory takes at least 1000000 bytes, not '2Ki'" \
     quantize "$src" -o "$dst" --type nf4 --max-memory 2Ki
-refused 3 "not recognized" quantize Makefile -o "$dst" --type nf4
+refused 3 "unknown file format" quantize Makefile -o "$dst" --type nf4
 [ ! -e "$dst" ] || die "something was written"
 
 quantize() # ARGUMENT...: must write to stderr only
@@ -209,11 +209,11 @@ has "norm.weight (7) kept bf16 (1-D)"
 has "plain.weight (6,100) kept bf16 (tiny)"
 has "wrote $dst: 1 array quantized (nf4), 6 left unchanged"
 has "size: 47.4 kB -> 17.3 kB (2.7 times smaller), 6.113 bits per weight, in "
-refused 2 "is there already; --force replaces it" quantize "$src" -o "$dst" \
+refused 2 "already exists (use --force to overwrite)" quantize "$src" -o "$dst" \
     --type nf4
 "$program" quantize "$golden/scalar.npy" -o "$tmp/scalar" --type nf4 \
     -v 2>"$tmp/out" || die "a single number fails"
-has "scalar () kept f32 (a single number)"
+has "scalar () kept f32 (scalar)"
 cp "$dst" "$tmp/first"
 quantize --type nf4 --force -q -j 1
 [ ! -s "$tmp/err" ] || die "-q prints something"
@@ -261,7 +261,7 @@ done
 run 0 "${q[@]}" --type nf4 --exclude x -q
 "$program" "${q[@]}" --type nf4 --exclude x -q --json >"$tmp/out" || die "--json: failed"
 refused 2 "missing closing parenthesis" "${q[@]}" --type nf4 --include 'a('
-refused 2 "no such type" "${q[@]}" --type nf4 --override 'a=nf5'
+refused 2 "unknown type" "${q[@]}" --type nf4 --override 'a=nf5'
 refused 2 "cannot open" "${q[@]}" --type nf4 --recipe no/such
 quantize --type nf4 --force -v --include plain --override 'nested=Int8:axis=-1' \
     --exclude '^norm'
@@ -283,19 +283,19 @@ has "dry run: 1 array would be quantized (nf4), 6 left unchanged"
 [ ! -e "$dst" ] || die "--dry-run wrote a file"
 refused 2 "--shape-fallback takes keep, error or adjust, not 'x'" "${q[@]}" \
     --type nf4 --shape-fallback x
-refused 2 "a file of kind gguf has no place for int8" quantize "$src" \
+refused 2 "gguf files cannot store int8" quantize "$src" \
     -o "$tmp/out.gguf" --type int8
-refused 2 "layout bitnet has no place for nf4 made so" quantize "$src" \
+refused 2 "layout bitnet cannot store nf4 with these settings" quantize "$src" \
     -o "$dst" --force --type nf4 --layout bitnet
 gguf=(quantize "$golden/sharded" -o "$tmp/out.gguf" --force --type q8_0
     --include w --container-only)
 run 0 "${gguf[@]}" -q # rows of 2 and 3 do not fill blocks of 32
-refused 4 "is to be quantized, and cannot be as it is asked for" "${gguf[@]}" --strict
-refused 3 "q8_0: the layout has no place for its shape, (2,2)" "${gguf[@]}" \
+refused 4 "as requested" "${gguf[@]}" --strict
+refused 3 "q8_0: row length 2 is not a multiple of 32, shape (2,2)" "${gguf[@]}" \
     --shape-fallback error
-refused 2 "--target-bpw or --target-size, not both" "${q[@]}" --target-bpw 5 \
+refused 2 "use either --target-bpw or --target-size, not both" "${q[@]}" --target-bpw 5 \
     --target-size 4k
-refused 2 "--target-* mixes types" "${q[@]}" --target-bpw 5 --layout bnb
+refused 2 "--target-bpw and --target-size mix types" "${q[@]}" --target-bpw 5 --layout bnb
 refused 2 "--target-size takes bytes, as 4.2G, 500MB or 3Gi, not '4x'" "${q[@]}" \
     --target-size 4x
 refused 1 "cannot reach 0.3524 bits per weight (1000 bytes): the minimum is " \
@@ -343,7 +343,7 @@ head -c 4096 /dev/zero >>"$tmp/thin"
 for type in nf4 int8; do
     thin=(quantize "$tmp/thin" -o "$tmp/x.safetensors" --type "$type" --force)
     "$program" "${thin[@]}" -v 2>"$tmp/out" || die "thin: $type"
-    has "1/1 w (1024,1) kept f32 (it would not be smaller)"
+    has "1/1 w (1024,1) kept f32 (would not be smaller)"
     for asks in "--include w" "--override w=$type"; do
         # shellcheck disable=SC2086
         run 0 "${thin[@]}" -q $asks

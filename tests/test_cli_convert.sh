@@ -26,8 +26,8 @@ run 0 dequantize --help
 has "usage: lowbit dequantize SRC [OPTION].."
 src=$layouts/bnb4.safetensors
 refused 2 "dequantize takes one argument, SRC (got 0)" dequantize
-refused 2 "dequantize needs --output" dequantize "$src"
-refused 2 "is there already; --force" dequantize "$src" -o "$tmp"
+refused 2 "dequantize needs an output path (-o)" dequantize "$src"
+refused 2 "already exists" dequantize "$src" -o "$tmp"
 run 0 dequantize "$src" -o "$tmp/decoded/" -q # a directory
 [ -e "$tmp/decoded/model.safetensors" ] || die "no directory"
 refused 2 "--dtype takes f32, f16, bf16 or f64, not 'i8'" dequantize "$src" \
@@ -37,9 +37,9 @@ refused 2 "--to takes safetensors, gguf, npy or npz, not 'zip'" \
 refused 2 "--jobs takes" dequantize "$src" -o "$out" -j 0
 refused 2 "--report needs a name that ends in" dequantize "$src" -o "$out" --report x
 refused 1 "cannot open" dequantize no/such -o "$out"
-refused 3 "not recognized" dequantize Makefile -o "$out"
-refused 3 "cannot be loaded here" dequantize "$golden/fields.npy" -o "$out"
-refused 3 "a file of kind npz has no type for bf16: make it f32 or f16" dequantize "$src" -o "$tmp/x.npz" -q
+refused 3 "unknown file format" dequantize Makefile -o "$out"
+refused 3 "which is not supported" dequantize "$golden/fields.npy" -o "$out"
+refused 3 "npz files have no type for bf16; convert it to f32 or f16" dequantize "$src" -o "$tmp/x.npz" -q
 [ ! -e "$out" ] || die "something was written"
 
 does dequantize "$src" -o "$out" --no-sync -v
@@ -49,7 +49,7 @@ has "5 arrays dequantized, 2 left unchanged"
 has "size: 14.7 kB -> 47.4 kB (3.2 times larger)"
 # The values equal those that bitsandbytes decodes.
 same "$layouts/bnb4.values" "$out"
-refused 2 "is there already; --force replaces it" dequantize "$src" -o "$out"
+refused 2 "already exists (use --force to overwrite)" dequantize "$src" -o "$out"
 does dequantize "$src" -o "$tmp/j1" -q -j 1
 [ ! -s "$tmp/out" ] || die "-q prints something"
 cmp -s "$tmp/j1" "$out" || die "different bytes on one thread"
@@ -76,7 +76,7 @@ has '"verb": "dequantize"'
 
 run 0 convert --help
 has "usage: lowbit convert SRC [OPTION].."
-refused 2 "convert needs --output" convert "$src"
+refused 2 "convert needs an output path (-o)" convert "$src"
 refused 2 "--layout takes native, bnb, bitnet or eformer, not 'x'" convert \
     "$src" -o "$out" --layout x
 refused 2 "--dtype takes f32, f16, bf16 or f64" convert "$src" -o "$out" --dtype x
@@ -91,7 +91,7 @@ run 0 info "$tmp/bnb"
 has "nested.weight  nf4 (bf16)  (70,300)   12.1 kB  bnb, 6 tensors"
 same "$src" "$tmp/bnb"
 same "$tmp/bnb" "$layouts/bnb4.values"
-refused 3 "layout bitnet of a safetensors file has no place for it" convert \
+refused 3 "layout bitnet of safetensors files cannot store it" convert \
     "$src" -o "$tmp/x" --layout bitnet -q
 [ ! -e "$tmp/x" ] || die "something was written"
 

@@ -171,7 +171,7 @@ run 0 quantize "$model" --type nf4 --dry-run --json -q
 has '"output": null, "dry_run": true'
 for verb in convert dequantize; do
     run 0 $verb "$model" --dry-run -q
-    refused 2 "$verb needs --output" $verb "$model"
+    refused 2 "$verb needs an output path (-o)" $verb "$model"
 done
 
 # Reports are written, and are those of the real run: types, sizes and errors.

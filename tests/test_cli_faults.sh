@@ -28,7 +28,7 @@ for job in "${jobs[@]}"; do
     # shellcheck disable=SC2206
     verb=($job)
     fails "pwrite 3 28" "No space left on device" "${verb[@]}"
-    grep -qE 'to.safetensors.partial: cannot write [0-9]+ bytes at [0-9]+ of [0-9]+: ' \
+    grep -qE 'to.safetensors.partial: cannot write [0-9]+ bytes at offset [0-9]+ of [0-9]+: ' \
         "$tmp/err" || die "'$job': the message does not name the bytes"
     fails "pwrite 4 5" "Input/output error" "${verb[@]}"
     fails "ftruncate 2 28" "cannot resize: No space left on device" "${verb[@]}"
@@ -45,7 +45,7 @@ for job in "${jobs[@]}"; do
     export LOWBIT_FAULT="pwrite 4 flip"
     run 0 "${verb[@]}" -q -o "$to" --force
     if cmp -s "$to" "$tmp/right"; then die "'$job': no bit was flipped"; fi
-    fails "pwrite 4 flip" "is read back other than it was written" \
+    fails "pwrite 4 flip" "was not read back as written" \
         "${verb[@]}" --verify
     run 0 "${verb[@]}" -q -o "$to" --force --verify
     cmp -s "$to" "$tmp/right" || die "'$job': different bytes with --verify"

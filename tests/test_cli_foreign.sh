@@ -115,7 +115,7 @@ chosen "native, which only lowbit loads, instead of bnb: it cannot" '' \
     --type int8 --block-size 32
 chosen "native, which only lowbit loads, instead of bnb: types" '' \
     --type nf4 --override layers.1=int8
-chosen "native, which only lowbit loads: a target" '' --target-bpw 6
+chosen "native, which only lowbit loads: target" '' --target-bpw 6
 # An explicit layout is not replaced.
 refused 2 "bnb" quantize "$tmp/hf" -o "$tmp/made" --force --type int8 \
     --block-size 32 --layout bnb

@@ -138,9 +138,9 @@ for verb in info check stats "diff $src" convert dequantize \
         ;;
     esac
     fails 1 failed "no/such: cannot open: No such file" "${words[@]}" no/such
-    fails 3 invalid_file "not recognized" "${words[@]}" Makefile
+    fails 3 invalid_file "unknown file format" "${words[@]}" Makefile
 done
-fails 4 strict "cannot be as it is asked for" quantize "$golden/sharded" \
+fails 4 strict "as requested" quantize "$golden/sharded" \
     -o "$tmp/o.gguf" --type q8_0 --include w --strict --container-only
 
 status=0

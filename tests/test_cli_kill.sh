@@ -56,7 +56,7 @@ for ((k = 0; k < runs; k++)); do
 done
 [ "$runs" -lt 10 ] || [ "$killed" -gt 0 ] || die "no run was killed in time"
 
-refused 2 "is there already; --force replaces it" "${job[@]}" -o "$tmp/whole" \
+refused 2 "already exists (use --force to overwrite)" "${job[@]}" -o "$tmp/whole" \
     --resume
 
 # The same for the other verbs that write files.
@@ -129,7 +129,7 @@ if mount -t tmpfs -o size=2m tmpfs "$disk" 2>/dev/null; then
     done
     checks=$((checks + 1))
     [ "$full $status" = "1 1" ] || die "no disk became full in time: $status"
-    grep -q 'cannot write [0-9]* bytes at [0-9]* of [0-9]*: No space left' \
+    grep -q 'cannot write [0-9]* bytes at offset [0-9]* of [0-9]*: No space left' \
         "$tmp/err" || die "no message that the disk is full"
     [ "$(cat "$disk/old.safetensors")" = old ] || die "the old file is gone"
     [ ! -e "$disk/old.safetensors.partial" ] || die "a partial file is left"

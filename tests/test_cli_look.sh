@@ -29,7 +29,7 @@ has "usage: lowbit check FILE [OPTION]..."
 refused 2 "check takes one argument, FILE (got 0)" check
 refused 2 "--jobs takes 1 to 256, not 'x'" check -j x a
 refused 1 "cannot open" check no/such
-refused 3 "not recognized" check Makefile
+refused 3 "unknown file format" check Makefile
 shows 0 check "$src" <<END
 $src: safetensors, 7 arrays, 22701 values checked: OK
 END
@@ -139,7 +139,7 @@ refused 2 "--tolerance takes a number from 0 to inf, not '1x'" diff a b \
 refused 2 "--top takes 1 to 2147483647, not '0'" diff "$src" "$src" --top 0
 refused 1 "cannot open" diff no/such "$src"
 refused 1 "cannot open" diff "$src" no/such
-refused 3 "not recognized" diff "$src" Makefile
+refused 3 "unknown file format" diff "$src" Makefile
 run 0 diff "$src" "$src"
 has "nested.weight  bf16      bf16      equal"
 has "7 arrays, 0 exceed tolerance 0; overall nrmse 0, max 0, cosine 1"
@@ -235,7 +235,7 @@ has "usage: lowbit stats FILE [ARRAY] [OPTION]..."
 refused 2 "stats takes FILE [ARRAY] (got 3 arguments)" stats a b c
 refused 2 "--bins takes 2 to 200, not '1'" stats a --bins 1
 refused 1 "cannot open" stats no/such
-refused 3 "not recognized" stats Makefile
+refused 3 "unknown file format" stats Makefile
 refused 2 "no array 'x' (lowbit info lists them)" stats "$src" x
 refused 2 "no array 'norm.wieght'; did you mean norm.weight?" stats "$src" norm.wieght
 shows 0 stats "$tmp/a" <<END

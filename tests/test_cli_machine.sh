@@ -51,16 +51,16 @@ LOWBIT_ISA=odd refused 1 'odd' cpu
 run 0 bench --help
 has "usage: lowbit bench [OPTION]..."
 refused 2 "unknown type 'nf5'; did you mean nf4?" bench --type nf5 --quick
-refused 2 "type dense cannot be quantized to" bench --type dense --quick
+refused 2 "cannot quantize to type dense" bench --type dense --quick
 for shape in 8 8x 8x8x8 0x8 8x-1 xx8 8x99999999 x; do
     refused 2 "--shape takes shapes NxK such as 4096x4096, each from 1 to 16777216, not '$shape'" \
         bench --shape $shape
 done
-refused 2 "--jobs takes numbers from 1 to 256 or all, not '300'" bench -j 300
+refused 2 "--jobs takes integers from 1 to 256 or all, not '300'" bench -j 300
 refused 2 "--k does not apply to the summary (see lowbit bench --help)" bench --k 8
 refused 2 "lists of M, shapes, orientations and threads need --products" bench --m 1,8
 LOWBIT_ISA=ref run 0 bench --quick --m 2 --shape 64x32 -j 1
-has "x (2,32) times W (64,32) transposed, 1 thread, ref"
+has "x (2,32) @ W (64,32) transposed, 1 thread, ref"
 for format in f32 int8 nf4 ternary binary dynamic8 q8_0 q4_0 iq4_nl tq1_0 \
     tq2_0; do
     has "$format "

@@ -97,7 +97,7 @@ ln -s there/file "$tmp/to_file"
 ln -s there/dir "$tmp/to_dir"
 ln -s nowhere "$tmp/lost"
 for link in to_file lost; do
-    refused 2 "$link: is there already; --force replaces it" quantize "$values" \
+    refused 2 "$link already exists (use --force to overwrite)" quantize "$values" \
         -o "$tmp/$link" --type nf4
     run 0 quantize "$values" -o "$tmp/$link" --type nf4 -q --force
     cmp -s "$tmp/$link" "$tmp/right" || die "$link: different bytes"
@@ -144,10 +144,10 @@ refused 2 "unknown verb 'a\\x0ab'" $'a\nb'
 
 refused 1 "not a regular file" info /dev/null
 : >"$tmp/empty"
-refused 3 "not recognized: an empty file" info "$tmp/empty"
-refused 3 "not recognized: an empty file" quantize "$tmp/empty" -o "$out" \
+refused 3 "the file is empty" info "$tmp/empty"
+refused 3 "the file is empty" quantize "$tmp/empty" -o "$out" \
     --type nf4
-refused 3 "only dense arrays are quantized or copied: dequantize the file first" quantize "$packed" \
+refused 3 "already quantized (nf4); run \`lowbit dequantize\` first" quantize "$packed" \
     -o "$out" --type nf4 --exclude nested -q
 # A value that cannot be quantized, in the middle of a large array.
 safetensors "$tmp/nan" \
@@ -157,14 +157,14 @@ put_bytes "$tmp/nan" $(($(stat -c %s "$tmp/nan") - 4)) '\0\0\xc0\x7f'
 for how in nf4 int8 ternary "int8 --max-memory 1M" "nf4 --double-quant" \
     "nf4 --target-bpw 5" "binary --block-size 64"; do
     # shellcheck disable=SC2086 # words, meant to split
-    refused 3 "nan: 'w' has 1 NaN and 0 infinite, the first at (1023,4095), and" \
+    refused 3 "nan: 'w' has 1 NaN and 0 infinite values, the first at (1023,4095), and" \
         quantize "$tmp/nan" -o "$out" -q --type $how
-    grep -q "exclude it, or override it with nonfinite=clamp" "$tmp/err" ||
+    grep -q "(exclude the array, or override it with nonfinite=clamp)" "$tmp/err" ||
         die "the message does not suggest what to do"
 done
 put_bytes "$tmp/nan" $(($(stat -c %s "$tmp/nan") - 4200000)) '\0\0\x80\xff'
 run 3 quantize "$tmp/nan" -o "$out" -q --type nf4 --dry-run --json
-has "nan: 'w' has 1 NaN and 1 infinite, the first at (767,2672), and nf4"
+has "nan: 'w' has 1 NaN and 1 infinite values, the first at (767,2672), and nf4"
 # A finite value that is too large for the type is not a defect of the file.
 safetensors "$tmp/much" \
     '{"w":{"dtype":"F32","shape":[64,64],"data_offsets":[0,16384]}}' ''
@@ -198,7 +198,7 @@ for how in "int8 --scale row|int8: scale is row; use axis or block_size" \
     "ternary --compat bnb-cpu|compat is bnb-cpu, which has no such format" \
     "int8 --threshold absmean|int8: threshold is absmean, but this format" \
     "q8_0 --axis 0|q8_0: axis is given, but this format does not use it" \
-    "q8_0 --linear-class bitlinear|--linear-class bitlinear is no way to store q8_0" \
+    "q8_0 --linear-class bitlinear|--linear-class bitlinear does not apply to q8_0" \
     "nf4 --axis 0|nf4: cannot share a scale along axis 0, because blocks" \
     "dynamic8 --axis -1|cannot share a scale along axis 1, because blocks"; do
     # shellcheck disable=SC2086 # words, meant to split
@@ -218,14 +218,14 @@ done
 # ---- beside them -------------------------------------------------------------
 
 model=(quantize "$tmp/model" -o "$tmp/small" --type nf4 --layout bnb -q)
-refused 1 "takes one type for all" "${model[@]}" --compat bnb-cpu \
+refused 1 "support a single type" "${model[@]}" --compat bnb-cpu \
     --override 'layers.1=int8'
 head -c 17000000 /dev/zero | tr '\0' ' ' >"$tmp/model/config.json"
-refused 3 "config.json: has 17000000 bytes, more than 16777216" "${model[@]}"
+refused 3 "config.json: has 17000000 bytes; the maximum is 16777216" "${model[@]}"
 echo '{"dtype": ' >"$tmp/model/config.json"
 refused 3 "config.json" "${model[@]}"
 head -c 1100000 /dev/zero | tr '\0' '\n' >"$tmp/recipe"
-refused 2 "has 1100000 bytes, more than 1048576" "${model[@]}" \
+refused 2 "has 1100000 bytes; the maximum is 1048576" "${model[@]}" \
     --recipe "$tmp/recipe"
 printf 'include a\nfrobnicate b\n' >"$tmp/recipe"
 refused 2 "recipe, line 2: " "${model[@]}" --recipe "$tmp/recipe"

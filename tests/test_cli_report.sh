@@ -168,7 +168,7 @@ is <<'END'
 4/7 norm.weight (7) kept bf16 (1-D)
 5/7 plain.weight (6,100) kept bf16 (tiny)
 6/7 odd.weight (5,13) kept f16 (tiny)
-7/7 bytes.weight (5) kept u8 (not floats)
+7/7 bytes.weight (5) kept u8 (not a float type)
 wrote DIR/q: 1 array quantized (nf4), 6 left unchanged
 size: 47.4 kB -> 17.3 kB (2.7 times smaller), 6.113 bits per weight, in TIME
 error: nrmse 0.04916, cosine 0.99879, largest 0.04916 (nested.weight)
@@ -187,7 +187,7 @@ largest errors (nrmse)
 Not quantized
         4     5.4 kB  tiny: stack.weight, wide.weight, plain.weight, ...
         1       14 B  1-D: norm.weight
-        1        5 B  not floats: bytes.weight
+        1        5 B  not a float type: bytes.weight
 speed: RATE
 command: lowbit quantize tests/golden/layouts/bnb4.values -o DIR/q --force --type nf4 -vv
 END

@@ -119,9 +119,9 @@ for how in "" --double-quant "--layout eformer"; do
     trip 0.2 q.safetensors --type nf4 $how
 done
 safetensors "$tmp/deep" '{"w":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}}' '\0\0\0\0'
-refused 3 "'w' has rank 9, and arrays here at most 8" quantize "$tmp/deep" \
+refused 3 "'w' has rank 9; the maximum is 8" quantize "$tmp/deep" \
     -o "$tmp/x" --type nf4
-refused 3 "'w' has rank 9, and arrays here at most 8" convert "$tmp/deep" \
+refused 3 "'w' has rank 9; the maximum is 8" convert "$tmp/deep" \
     -o "$tmp/x"
 
 finish

@@ -105,8 +105,8 @@ TEXT
 prints shard "$tmp/model.safetensors" --mesh tp=4 --spec 'up=P(None, tp)' \
     --spec 'down=P((tp, pp))' --spec 'norm=P()' --relaxed --dry-run <<TEXT
 up.weight (64,256) P(None, tp), by up
-down.weight (256,64) whole: nothing of its rule is left, by down; entry 0 dropped: the mesh tp=4 has no axis pp
-norm.weight (8) whole: its rule cuts nothing, by norm
+down.weight (256,64) whole: no axis of its rule could be split, by down; entry 0 dropped: the mesh tp=4 has no axis pp
+norm.weight (8) whole: its rule splits no axis, by norm
 dry run: 4 ranks, 1 of 3 arrays would be split, 2 replicated
 TEXT
 run 0 shard "$tmp/model.safetensors" --mesh tp=4 --spec 'up=P(None, tp)' \
@@ -122,9 +122,9 @@ has 'up.weight (64,256) P(tp), by up'
 
 shard=(shard "$tmp/model.safetensors" -o "$tmp/none" --mesh tp=4)
 refused 2 'shard needs --mesh' "${shard[@]}"
-refused 2 'shard needs --output' shard "$tmp/model.safetensors" --mesh tp=4 \
+refused 2 'shard needs an output path (-o)' shard "$tmp/model.safetensors" --mesh tp=4 \
     --spec '.=P(tp)'
-refused 2 'it is written PATTERN=P(None, tp)' "${shard[@]}" --spec nothing
+refused 2 'expected PATTERN=P(None, tp)' "${shard[@]}" --spec nothing
 refused 2 'expected axes such as dp=2,tp=4' shard "$tmp/model.safetensors" -o \
     "$tmp/none" --mesh tp --spec '.=P(tp)'
 refused 1 "'up.weight': spec P(pp) names pp, which the mesh tp=4 lacks" \
@@ -133,12 +133,12 @@ refused 1 "rule 'none' matches none of the " "${shard[@]}" -q \
     --spec 'none=P(tp)'
 refused 1 'do not divide' shard "$tmp/model.safetensors" -o "$tmp/none" \
     --mesh tp=3 --spec 'up=P(tp)' -q
-refused 3 'is gguf, and only safetensors' shard $golden/types.gguf -o \
+refused 3 'is gguf; only safetensors' shard $golden/types.gguf -o \
     "$tmp/none" --mesh tp=2 --spec '.=P()' -q
-refused 1 "is a rank's file already" shard \
+refused 1 "is already the file of a rank" shard \
     "$tmp/ranks/rank-00000-of-00004.safetensors" -o "$tmp/none" --mesh tp=2 \
     --spec '.=P()' -q
-refused 2 'is there already; --force replaces it' shard \
+refused 2 'already exists (use --force to overwrite)' shard \
     "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=4 --spec 'up=P(tp)'
 run 0 shard "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=2 \
     --spec 'up=P(tp)' --force -q
@@ -159,7 +159,7 @@ done
     die "merge failed"
 has "wrote $tmp/said.safetensors: 3 arrays merged, 131.1 kB" # 32776 f32
 echo old >"$tmp/old.safetensors"
-refused 2 'is there already' merge "$tmp/ranks" -o "$tmp/old.safetensors"
+refused 2 'already exists' merge "$tmp/ranks" -o "$tmp/old.safetensors"
 refused 3 'merge takes a directory of files such as rank-00000-of-' merge "$golden" -o "$tmp/none"
 mv "$tmp/ranks/rank-00001-of-00002.safetensors" "$tmp/away"
 refused 1 'cannot open' merge "$tmp/ranks" -o "$tmp/old.safetensors" --force -q
@@ -355,51 +355,51 @@ cp "$tmp/by_rows/$a" "$tmp/odd/$b"
 no_merge "$b: is the file of rank 0, not of rank 1"
 cp -r "$tmp/by_rows" "$tmp/odd"
 cp "$tmp/by_y/$b" "$tmp/odd/$b"
-no_merge "$b: is of a mesh y=2, and rank 0 of x=2"
+no_merge "$b: its mesh is y=2, but that of rank 0 is x=2"
 cp -r "$tmp/by_rows" "$tmp/odd"
 cp "$tmp/by_columns/$b" "$tmp/odd/$b"
-no_merge "$b: has another spec of 'up.weight' than rank 0"
+no_merge "$b: its spec of 'up.weight' differs from that of rank 0"
 
 # The description of the checkpoint in the first rank's file.
 run 0 shard $golden/sharded -o "$tmp/odd" --mesh x=2 --spec '.=P(x)' --relaxed -q
 cp -r "$tmp/odd" "$tmp/even"
 key='\(lowbit_shard\.\(name\|size\|header\)\)\.'
 edit $a "s/${key}0/\1.2/g;s/${key}1/\1.0/g;s/${key}2/\1.1/g"
-no_merge "$a: calls its file 0 'model-00002-of-00002.safetensors', and its index"
+no_merge "$a: its file 0 is called 'model-00002-of-00002.safetensors', but"
 cp -r "$tmp/even" "$tmp/odd"
 edit $a 's/lowbit_shard\.name\.1/lowbit_shard.name.7/'
-no_merge "$a: has no value lowbit_shard.name.1: it is no rank's file"
+no_merge "$a: has no value lowbit_shard.name.1, so it was not written by shard"
 run 0 shard $layouts/bnb4.safetensors -o "$tmp/odd" --mesh x=2 \
     --spec '.=P(x)' --relaxed -q
 edit $a 's/\(lowbit_shard\.tensor\.[^"]*" *: *"\)./\1g/'
-no_merge "$a: a tensor in hex that is none"
+no_merge "$a: invalid hex data in its metadata"
 cp -r "$tmp/even" "$tmp/odd"
 edit $a 's/\(lowbit_shard\.files" *: *"\)2/\13/'
-no_merge "$a: has no value lowbit_shard.size.2: it is no rank's file"
+no_merge "$a: has no value lowbit_shard.size.2, so it was not written by shard"
 cp -r "$tmp/even" "$tmp/odd"
 rehead $a 's/("lowbit_shard\.index":")([^"\\]|\\.)*"/\1{\\"weight_map\\":{}}"/'
-no_merge "$a: an index of other files than its own"
+no_merge "$a: an index of other files"
 cp -r "$tmp/even" "$tmp/odd"
 edit $a 's/\(lowbit_shard\.files" *: *"\)2/\1-/'
-no_merge "$a: a value that is no such number"
+no_merge "$a: an invalid number in its metadata"
 cp -r "$tmp/even" "$tmp/odd"
 edit $a 's/\(lowbit_shard\.name\.0" *: *"\)m/\1./'
-no_merge "$a: a name that is none of a file"
+no_merge "$a: an invalid file name"
 cp -r "$tmp/even" "$tmp/odd"
 edit $a 's/\(lowbit_shard\.size\.0" *: *"\)[1-9]/\10/'
-no_merge "$a: a size less than a header"
+no_merge "$a: a recorded size smaller than the header"
 cp -r "$tmp/even" "$tmp/odd"
 edit $a 's/lowbit_shard\.index/lowbit_shard.order/'
 no_merge "$a: several files without an index"
 cp -r "$tmp/by_rows" "$tmp/odd"
 edit $a 's/"x=2"/"x=3"/'
-no_merge "$a: is of a mesh x=3, and there are 2 ranks"
+no_merge "$a: its mesh is x=3, but there are files of 2 ranks"
 cp -r "$tmp/by_rows" "$tmp/odd"
 edit $b 's/"up\.weight"/"up.weighs"/'
-no_merge "$b: has no 'up.weight' of 32768 bytes"
+no_merge "$b: has no tensor 'up.weight' of 32768 bytes"
 cp -r "$tmp/by_rows" "$tmp/odd"
 edit $a 's/spec\.up\.weight/spec.up.weighs/'
-no_merge "$a: has no 'up.weight', and no spec of its array"
+no_merge "$a: has neither 'up.weight' nor a spec of its array"
 cp -r "$tmp/by_rows" "$tmp/odd"
 cp "$tmp/by_rows/$a" "$tmp/odd/rank-00000-of-00003.safetensors"
 refused 3 "has both $a and rank-00000-of-00003" merge "$tmp/odd" -o "$tmp/none"
@@ -408,14 +408,14 @@ rm -r "$tmp/odd"
 # A spec longer than any that shard writes.
 cp -r "$tmp/by_rows" "$tmp/odd"
 for name in $a $b; do rehead "$name" "s/P\(x\)/$(printf '%0600d' 0)/"; done
-no_merge "$a: a spec of what cannot be cut"
+no_merge "$a: a spec of an array that cannot be split"
 
 # A JSON tensor with a shape at a place where it cannot be rewritten.
 cp $layouts/bnb4.safetensors "$tmp/blob.safetensors"
 LC_ALL=C sed -i 's/"quant_type": "nf4", "blocksize": \([0-9]*\), "dtype": \("[a-z0-9]*"\), "shape"/"quant_type":"nf4","blocksize":\1,"dtype":\2, "\\u0073hape"/g' \
     "$tmp/blob.safetensors"
 run 0 info "$tmp/blob.safetensors"
-refused 3 "' has no shape" shard "$tmp/blob.safetensors" -o "$tmp/none" \
+refused 3 'has no "shape"' shard "$tmp/blob.safetensors" -o "$tmp/none" \
     --mesh x=2 --spec '.=P(x)' --relaxed -q
 [ ! -e "$tmp/none" ] || die "an output exists"
 
@@ -424,11 +424,11 @@ run 0 quantize "$tmp/model.safetensors" -o "$tmp/small.safetensors" --type nf4 \
     --block-size 32 --layout eformer -q
 run 0 shard "$tmp/small.safetensors" -o "$tmp/odd" --mesh x=2 --spec 'up=P(x)' -q
 edit $a 's/\[64, 256\]/[64,  96]/'
-no_merge "$a: 'up.weight.packed' has 8192 bytes, which are no 3072 entries"
+no_merge "$a: 'up.weight.packed' has 8192 bytes, which is not a multiple of its 3072 entries"
 
 # ---- as many as there may be -------------------------------------------------
 
-refused 1 'a mesh of 4098 ranks, where files are of 4096 at most' shard \
+refused 1 'a mesh of 4098 ranks; the maximum for files is 4096' shard \
     "$tmp/model.safetensors" --mesh x=2049,y=2 --spec '.=P()' --dry-run
 # More files than may be open at once by default.
 header='{"a":{"dtype":"U8","shape":[80],"data_offsets":[0,80]}}'
@@ -463,7 +463,7 @@ n=$(stat -c %s "$tmp/header")
     cat "$tmp/header"
 } >"$tmp/quotes.safetensors"
 run 0 info "$tmp/quotes.safetensors"
-refused 3 'bytes, more than the 100000000 that are read' shard \
+refused 3 'bytes; the maximum is 100000000' shard \
     "$tmp/quotes.safetensors" -o "$tmp/none" --mesh x=1 --spec '.=P(x)' -q
 [ ! -e "$tmp/none" ] || die "an output exists"
 [ ! -e "$tmp/none.partial" ] || die "a partial output exists"
@@ -472,11 +472,11 @@ refused 3 'bytes, more than the 100000000 that are read' shard \
 mkdir "$tmp/named"
 cp $golden/sharded/model-00001-of-00002.safetensors "$tmp/named/.hidden"
 echo '{"weight_map":{"layer.0.b":".hidden"}}' >"$tmp/named/$index"
-refused 1 "has a file '.hidden', which merge would not write" shard \
+refused 1 "has a file '.hidden', a name that merge would not write" shard \
     "$tmp/named" -o "$tmp/none" "${by[@]}"
 header='{"__metadata__":{"lowbit_shard.size.0":"1"}}'
 safetensors "$tmp/named/b.safetensors" "$header" ''
-refused 1 "a rank's file already: it has a value lowbit_shard.size.0" shard \
+refused 1 "already the file of a rank: it has a value lowbit_shard.size.0" shard \
     "$tmp/named/b.safetensors" -o "$tmp/none" "${by[@]}"
 # An index without files, and a file name that is not text.
 rm -rf "$tmp/none" "$tmp/named"

@@ -134,7 +134,7 @@ static void cut_later(lb_ctx *cx)
     CHECK(r &&
           !lb_reader_read(cx, r, r->tensor, 0, (size_t)r->tensor->size, room));
     CHECK_EQ_I(lb_error_status(cx), LB_E_CONTENT);
-    CHECK(strstr(lb_error(cx), "ends before the 40 bytes at 128") != NULL);
+    CHECK(strstr(lb_error(cx), "cannot read 40 bytes at offset 128") != NULL);
     lb_clear(cx);
     lb_reader_close(r);
     free(bytes);

@@ -253,7 +253,7 @@ static void refuse_text(const char *key, const char *text, const char *say)
 
 static void test_wrong(void)
 {
-    static const char range[] = "a number out of the range of its type";
+    static const char range[] = "a number out of range for its type";
     refuse_text("gguf.x", "5", "metadata 'gguf.x' has no object at byte 0");
     refuse_text("gguf.x", "{}", "a missing entry");
     refuse_text("gguf.x", "{\"value\":5}", "an unexpected entry");
@@ -269,7 +269,7 @@ static void test_wrong(void)
     refuse_text("gguf.x", "{\"type\":\"f32\",\"value\":1e39}", range);
     refuse_text("gguf.x", "{\"type\":\"bool\",\"value\":1}", "no bool");
     refuse_text("gguf.x", "{\"type\":\"f32\",\"value\":{\"bytes\":\"00\"}}",
-                "bytes of a wrong length");
+                "bytes of the wrong length");
     refuse_text("gguf.x", "{\"type\":\"string\",\"value\":{\"bytes\":\"0g\"}}",
                 "bytes that are not hexadecimal");
     refuse_text("gguf.x", "{\"type\":\"u8\",\"value\":5} 6",

@@ -195,54 +195,57 @@ static void test_bnb4(void)
         piece with;
         const char *say;
     } change[] = {
-        {0, {"v", "U8", "50,1", 50, NULL}, "has no weight beside it"},
+        {0, {"v", "U8", "50,1", 50, NULL}, "has no weight tensor"},
         {0,
          {"w", "U8", "49,1", 49, NULL},
-         "'w' has 49 bytes, and 100 codes of 4 bits need 50"},
+         "'w' has 49 bytes, but 100 4-bit codes need 50"},
         {0, {"w", "BF16", "25", 50, NULL}, NULL},
-        {1, {"w.other", "F32", "2", 8, NULL}, "'w' has no absmax beside it"},
+        {1, {"w.other", "F32", "2", 8, NULL}, "'w' has no tensor absmax"},
         {1,
          {"w.absmax", "F32", "3", 12, NULL},
-         "needs absmax of f32 (2), and it is F32 (3)"},
-        {1, {"w.absmax", "I32", "2", 8, NULL}, "and it is I32 (2)"},
-        {1, {"w.absmax", "F32", "2,1", 8, NULL}, "and it is F32 (2,1)"},
+         "needs absmax with type f32 and shape (2), but it is F32 (3)"},
+        {1, {"w.absmax", "I32", "2", 8, NULL}, "but it is I32 (2)"},
+        {1, {"w.absmax", "F32", "2,1", 8, NULL}, "but it is F32 (2,1)"},
         {2,
          {"w.quant_map", "F32", "15", 60, NULL},
-         "needs quant_map of f32 (16), and it is F32 (15)"},
-        {3, {STATE, "U8", "5000", 5000, NULL}, "5000 bytes, more than 4096"},
+         "needs quant_map with type f32 and shape (16), but it is F32 (15)"},
+        {3,
+         {STATE, "U8", "5000", 5000, NULL},
+         "5000 bytes; the maximum is 4096"},
     };
     static const struct {
         const char *text, *say;
     } state[] = {
         {"", "no object"},
-        {"{}", "not all the keys"},
-        {"{\"quant_type\": \"fp4\"}", "another quant_type than its name"},
+        {"{}", "missing keys"},
+        {"{\"quant_type\": \"fp4\"}",
+         "a quant_type that differs from its name"},
         {"{\"blocksize\": 64, \"blocksize\": 64}", "a key twice"},
-        {"{\"shape\": [1,1,1,1,1,1,1,1,1]}", "too high a rank"},
-        {"{\"shape\": [-1]}", "no count"},
-        {"{\"dtype\": \"int8\"}", "a dtype that is none of floats"},
+        {"{\"shape\": [1,1,1,1,1,1,1,1,1]}", "too many dimensions"},
+        {"{\"shape\": [-1]}", "not a non-negative integer"},
+        {"{\"dtype\": \"int8\"}", "a dtype that is not a float type"},
         {"{\"quant_type\": \"nf4\", \"blocksize\": 63, \"dtype\": \"float32\", "
          "\"shape\": [100]}",
-         "a blocksize that is none"},
+         "an invalid blocksize"},
         {"{\"quant_type\": \"nf4\", \"blocksize\": 0, \"dtype\": \"float32\", "
          "\"shape\": [100]}",
-         "a blocksize that is none"},
+         "an invalid blocksize"},
         {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"float32\", "
          "\"shape\": [4611686018427387904, 4]}",
-         "a shape that cannot be counted"},
+         "a shape that overflows"},
         {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"float32\", "
          "\"shape\": [100], \"nested_offset\": 1e999}",
-         "too large a number"},
+         "a number that is too large"},
         {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"float32\", "
          "\"shape\": [100], \"nested_offset\": 1}",
-         "not all the keys"},
+         "missing keys"},
         {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"float32\", "
          "\"shape\": [100], \"nested_blocksize\": 256, \"nested_dtype\": "
          "\"float16\"}",
-         "a nested_dtype but float32"},
+         "a nested_dtype other than float32"},
         {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"float32\", "
          "\"shape\": [100], \"nested_blocksize\": 256, \"nested_offset\": 0.5}",
-         "needs absmax of u8 (2), and it is F32 (2)"},
+         "needs absmax with type u8 and shape (2), but it is F32 (2)"},
         {"{\"quant_type\": \"nf4\", \"blocksize\": 64, \"dtype\": \"float32\", "
          "\"shape\": [100], \"more\": [{}]} ",
          NULL},
@@ -275,7 +278,7 @@ static void test_twice(void)
          "{\"quant_type\": \"fp4\", \"blocksize\": 64, \"dtype\": "
          "\"bfloat16\", \"shape\": [2, 50]}"},
     };
-    EXPECT(both, NULL, "is part of 'w.weight' and of 'w.weight'", NULL);
+    EXPECT(both, NULL, "is part of both 'w.weight' and 'w.weight'", NULL);
 }
 
 static void test_bnb8(void)
@@ -289,10 +292,11 @@ static void test_bnb8(void)
     EXPECT(good, NULL, NULL, "w.weight");
     memcpy(p, good, sizeof p);
     p[1] = (piece){"w.SCB", "F32", "4", 16, NULL};
-    EXPECT(p, NULL, "needs SCB of f32 (3), and it is F32 (4)", NULL);
+    EXPECT(p, NULL, "needs SCB with type f32 and shape (3), but it is F32 (4)",
+           NULL);
     memcpy(p, good, sizeof p);
     p[0] = (piece){"w.weight", "I8", "12", 12, NULL};
-    EXPECT(p, NULL, "has an SCB beside it, and rank 1, not 2", NULL);
+    EXPECT(p, NULL, "has an SCB, but its rank is 1, not 2", NULL);
     memcpy(p, good, sizeof p);
     p[2] = (piece){"w.weight_format", "U8", "", 1, "\001"};
     EXPECT(p, NULL, "'w.weight_format' is 1: only 0", NULL);
@@ -308,14 +312,15 @@ static void test_bitnet(void)
         {"w.weight_scale", "F32", "1", 4, NULL},
     };
     EXPECT(good, NULL, NULL, NULL); /* is listed ... */
-    EXPECT(good, NULL, "may be multiplied with its weight_scale", "w.weight");
+    EXPECT(good, NULL, "cannot tell whether", "w.weight");
     lb_file_options options = {.linear_class = "autobitlinear"};
     lb_file *f = open_pieces(good, NULL, &options);
     CHECK(lb_file_load(cx, f, "w.weight"));
     lb_file_close(f);
     options.linear_class = "linear";
     CHECK(!open_pieces(good, NULL, &options));
-    CHECK(strstr(lb_error(cx), "linear_class is 'linear', not bitlinear"));
+    CHECK(
+        strstr(lb_error(cx), "linear_class is 'linear'; it must be bitlinear"));
     lb_clear(cx);
     piece p[PIECES];
     memcpy(p, good, sizeof p);
@@ -358,24 +363,25 @@ static void test_native(void)
         {META(""), "lowbit.w has no object"},
         {META("{}"), "no format or no dtype"},
         {META("{\\\"layout\\\":\\\"native\\\"}"), "no format or no dtype"},
-        {ARRAY("none", "[3,4]", GOOD_PARTS), "no format 'none' here"},
-        {ARRAY("dense", "[3,4]", GOOD_PARTS), "no format 'dense' here"},
-        {ARRAY("int8", "[3,5]", GOOD_PARTS), "needs codes of any type (3,5)"},
-        {ARRAY("int8", "[12]", GOOD_PARTS), "groups that do not fit"},
+        {ARRAY("none", "[3,4]", GOOD_PARTS), "unknown format 'none'"},
+        {ARRAY("dense", "[3,4]", GOOD_PARTS), "unknown format 'dense'"},
+        {ARRAY("int8", "[3,5]", GOOD_PARTS),
+         "needs codes with type any and shape (3,5)"},
+        {ARRAY("int8", "[12]", GOOD_PARTS), "groups that do not match"},
         {ARRAY("int8", "[3,4]", PART("codes", "[1,1]")),
-         "lie as no array of this format has them"},
+         "a layout that this format does not produce"},
         {ARRAY("int8", "[3,4]", GOOD_PARTS "," PART("scale", "[1,0]")),
-         "a part twice"},
+         "a duplicate part"},
         {ARRAY("int8", "[3,4]", GOOD_PARTS "," PART("zero", "[1,0]")),
-         "'w' has no tensor 'w.zero' beside it"},
+         "'w' has no tensor 'w.zero'"},
         {ARRAY("int8", "[3,4]", GOOD_PARTS "," PART("", "[1,0]")),
          "a part without a name"},
         {ARRAY("int8", "[3,8]",
                PART("codes", "[1,2]") "," PART("scale", "[1,0]")),
-         "lie as no array of this format has them"},
+         "a layout that this format does not produce"},
         {ARRAY("nf4", "[3,16]",
                PART("codes", "[1,4]") "," PART("absmax", "[1,64]")),
-         "'w' has no tensor 'w.absmax' beside it"},
+         "'w' has no tensor 'w.absmax'"},
         {ARRAY("ternary", "[3,16]",
                PART("codes", "[1,4]") "," PART("scale", "[1,0]")),
          "codes of ternary is i8, not u8"},
@@ -387,19 +393,20 @@ static void test_native(void)
          NULL},
         {ARRAY("int8", "[3,4]",
                OWN("codes", "[1,1]", "1") "," PART("scale", "[1,0]")),
-         "needs codes of any type (3,4,1)"},
+         "needs codes with type any and shape (3,4,1)"},
         {ARRAY("int8", "[4611686018427387904,4]", GOOD_PARTS),
-         "shapes that cannot be"},
-        {ARRAY("int8", "[1,1,1,1,1,1,1,1,1]", GOOD_PARTS), "too high a rank"},
+         "invalid shapes"},
+        {ARRAY("int8", "[1,1,1,1,1,1,1,1,1]", GOOD_PARTS),
+         "too many dimensions"},
         {META("{\\\"layout\\\":\\\"native\\\",\\\"dtype\\\":\\\"f31\\\"}"),
-         "a dtype that is none"},
+         "an unknown dtype"},
         {ARRAY("int8", "[3,4]",
                GOOD_PARTS "," PART("a", "[1,0]") "," PART(
                    "b", "[1,0]") "," PART("c", "[1,0]")),
          "too many parts"},
         {ARRAY("int8", "[1099511627776,4]",
                OWN("codes", "[1,1]", "2147483647")),
-         "groups that cannot be counted"},
+         "groups that overflow"},
     };
     for (size_t i = 0; i < sizeof rule / sizeof *rule; i++)
         EXPECT(good, rule[i].meta, rule[i].say,
@@ -460,7 +467,7 @@ static void test_no_text(void)
                                   &m, 1, NULL);
     CHECK(w && lb_writer_put(cx, w, number, 4) && lb_writer_close(cx, w, true));
     REFUSED(lb_file_open(cx, path, NULL), LB_E_CONTENT,
-            "'lowbit.w' is no text");
+            "'lowbit.w' is not text");
     unlink(path);
 }
 

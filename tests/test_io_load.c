@@ -81,12 +81,13 @@ static void check_entry(lb_file *f, const lb_entry *e)
     CHECK_EQ_S(e->type, t->type);
     if (!e->format) {
         REFUSED(lb_file_load(cx, f, e->name), LB_E_UNSUPPORTED,
-                e->rank > LB_MAX_RANK ? "arrays here at most 8" : "is of type");
+                e->rank > LB_MAX_RANK ? "the maximum is 8"
+                                      : "has unsupported type");
         return;
     }
     if (e->rank > LB_MAX_RANK) {
         REFUSED(lb_file_load(cx, f, e->name), LB_E_UNSUPPORTED,
-                "arrays here at most 8");
+                "the maximum is 8");
         return;
     }
     uint8_t *want = expected(f->r, t);
@@ -189,9 +190,9 @@ static void test_refused(void)
             "has no array called 'no such' (of 20)");
     REFUSED(lb_file_load(cx, f, NULL), LB_E_NULL, "has no array called");
     REFUSED(lb_file_load(cx, f, "complex64_2"), LB_E_UNSUPPORTED,
-            "'complex64_2' is of type C64, for which there is no dtype");
+            "'complex64_2' has unsupported type C64");
     REFUSED(lb_file_load_rows(cx, f, "int8_2", 1, 4), LB_E_ARG,
-            "rows 1 to 4 of 'int8_2', which has 3");
+            "rows 1 to 4 of 'int8_2' are out of range (3 rows)");
     REFUSED(lb_file_load_rows(cx, f, "int8_2", 2, 1), LB_E_ARG, "rows 2 to 1");
     REFUSED(lb_file_load_rows(cx, f, "int8_2", -1, 1), LB_E_ARG,
             "rows -1 to 1");
@@ -199,16 +200,16 @@ static void test_refused(void)
             "rows 0 to -1");
     lb_file_close(f);
     REFUSED(lb_load(cx, IO_GOLDEN "shapes.safetensors", "deep"),
-            LB_E_UNSUPPORTED, "'deep' has rank 10, and arrays here at most 8");
+            LB_E_UNSUPPORTED, "'deep' has rank 10; the maximum is 8");
     f = lb_file_open(cx, IO_GOLDEN "shapes.safetensors", NULL);
     REFUSED(lb_file_load_rows(cx, f, "scalar", 0, 1), LB_E_ARG,
-            "'scalar', which has no axes");
+            "'scalar' are out of range (a scalar");
     lb_file_close(f);
     const char *path = file_of("{\"a\":{\"dtype\":\"BOOL\",\"shape\":[3],"
                                "\"data_offsets\":[0,3]}}",
                                3);
     REFUSED(lb_load(cx, path, "a"), LB_E_CONTENT,
-            "tensor 'a' is of bools, and its byte 0 is 2");
+            "tensor 'a' has type bool, but its byte 0 is 2");
     unlink(path);
     REFUSED(lb_load(cx, path, "a"), LB_E_FILE, "cannot open: No such file");
     REFUSED(lb_file_open(cx, NULL, NULL), LB_E_NULL, "the path is NULL");
@@ -243,14 +244,15 @@ static void test_ranges(void)
     const lb_file_options o = {0};
     lb_reader *r = lb_reader_open(cx, IO_GOLDEN "big.npy", NULL);
     CHECK(r && r->n_tensors == 1 && r->tensor[0].swap == 4);
-    REFUSED(lb_reader_read(cx, r, r->tensor, 2, 4, room), LB_E_ARG,
-            "tensor 'big' is big-endian: bytes 2 to 6 are not units of 4");
+    REFUSED(
+        lb_reader_read(cx, r, r->tensor, 2, 4, room), LB_E_ARG,
+        "tensor 'big' is big-endian: bytes 2 to 6 are not whole units of 4");
     REFUSED(lb_reader_read(cx, r, r->tensor, 24, 4, room), LB_E_ARG,
-            "tensor 'big' has 24 bytes: no 4 from 24 on");
+            "tensor 'big' has 24 bytes: cannot read 4 at offset 24");
     lb_file *f = lb_file_of(cx, r, &o);
     const lb_shape two = LB_SHAPE(2);
     REFUSED(lb_tensor_part(cx, f, f->r->tensor, 20, LB_F32, &two), LB_E_CONTENT,
-            "tensor 'big' has 24 bytes: no 8 from 20 on");
+            "tensor 'big' has 24 bytes: cannot read 8 at offset 20");
     lb_file_close(f);
 }
 

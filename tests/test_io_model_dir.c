@@ -249,7 +249,7 @@ static void test_native(void)
     CHECK(!is_there("native", ".lowbit-job"));
     /* Replaces itself, something else, a similar directory. */
     CHECK(!lb_quantize_file(cx, in("native", "").s, in("native", "").s, &o));
-    CHECK(strstr(lb_error(cx), "only dense arrays"));
+    CHECK(strstr(lb_error(cx), "already quantized"));
     lb_clear(cx);
     CHECK(!lb_quantize_file(cx, in("model", "").s, in("model", "").s, &o));
     CHECK(strstr(lb_error(cx), "is also the input"));
@@ -271,7 +271,7 @@ static void test_loaded(void)
     const lb_quant_config nf4 = {.format = "nf4", .compat = LB_COMPAT_BNB_CPU};
     const lb_quantize_options o = options("bnb", nf4, &s);
     CHECK(lb_quantize_file(cx, in("model", "").s, in("bnb", "").s, &o));
-    CHECK_EQ_S(s.why[1], "not a matrix, not loaded packed");
+    CHECK_EQ_S(s.why[1], "not a matrix, so not loaded packed");
     check_arrays("bnb", &nf4, &s);
     /* The router's name is a prefix of a packed layer's. */
     check_file(
@@ -431,9 +431,9 @@ static void test_config(void)
     memset(large, ' ', LARGE);
     lb_infile *f = lb_infile_wrap(cx, "config.json", large, LARGE);
     REFUSED(lb_model_json(cx, f, NULL, &out), LB_E_CONTENT,
-            "config.json: has 16777217 bytes, more than 16777216");
+            "config.json: has 16777217 bytes; the maximum is 16777216");
     REFUSED(lb_model_config_read(cx, f, &c), LB_E_CONTENT,
-            "config.json: has 16777217 bytes, more than 16777216");
+            "config.json: has 16777217 bytes; the maximum is 16777216");
     lb_infile_unref(f);
     free(large);
     lb_bytes_free(&out);
@@ -493,12 +493,11 @@ static void test_chosen(void)
     chosen(&o, "native", ONLY ": transformers has no layout for this type");
     o.config = (lb_quant_config){.format = "nf4"};
     o.target_bits = 10;
-    chosen(&o, "native", ONLY ": a target mixes types");
+    chosen(&o, "native", ONLY ": target sizes mix types");
     o.target_bits = 0;
     o.strict = true; /* bitsandbytes has no arrays of rank 3 */
     chosen(&o, "native",
-           ONLY ", instead of bnb: it cannot store every array that was asked "
-                "for");
+           ONLY ", instead of bnb: it cannot store every requested array");
     o.strict = false;
     o.selection = lb_selection_open(cx);
     CHECK(lb_selection_override(cx, o.selection, "up_proj=keep"));
@@ -509,8 +508,7 @@ static void test_chosen(void)
     o.selection = lb_selection_open(cx);
     CHECK(lb_selection_include(cx, o.selection, "lm_head"));
     chosen(&o, "native",
-           ONLY ", instead of bnb: it cannot store every array that was asked "
-                "for");
+           ONLY ", instead of bnb: it cannot store every requested array");
     lb_selection_close(o.selection);
 }
 

@@ -95,7 +95,7 @@ static void test_members(void)
     free(c.at);
     c = load(stored);
     mark(&c, "NUMP", 0)[0] ^= 1;
-    refused(&c, "w: does not begin as npy does");
+    refused(&c, "w: not an npy file");
     /* duplicate names */
     c = load(stored);
     memcpy(mark(&c, "PK\x03\x04", 0) + 30, "b.npy", 5);
@@ -105,7 +105,7 @@ static void test_members(void)
     c = load(stored);
     uint8_t *shape = mark(&c, "(3, ", 0);
     shape[1] = '4';
-    refused(&c, "'w' has 64 bytes at 128 of 176");
+    refused(&c, "'w' is truncated: its array needs 64 bytes from byte 128");
 }
 
 /* Methods that this libzip supports are read; others are named. */
@@ -167,7 +167,7 @@ static void test_bombs(void)
     const uint64_t large = 1u << 30;
     memcpy(e + SIZE + 2, &large, 4);
     memcpy(h + 30 + 5 + 4, &large, 8); /* after the name */
-    refused(&c, "'w.npy' cannot have 1073741824 bytes packed in ");
+    refused(&c, "'w.npy' cannot have 1073741824 bytes when compressed to ");
 }
 
 /* A deflated member with one stored block that states fewer bytes than it has.
@@ -175,9 +175,8 @@ static void test_bombs(void)
 static void test_long_member(void)
 {
     static const char text[] =
-        "\x93NUMPY\x01\x00\x3a\x00"
-        "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }\n"
-        "\x01\x02\x03";
+        "\x93NUMPY\x01\x00\x3a\x00{'descr': '|u1', 'fortran_order': False, "
+        "'shape': (2,), }\n\x01\x02\x03";
     enum { HAS = sizeof text - 1, SAID = HAS - 1, PACKED = HAS + 5 };
     uint8_t room[2];
     lb_bytes b = {.heap = cx->heap};
@@ -205,7 +204,7 @@ static void test_long_member(void)
     CHECK(r && r->n_tensors == 1 && r->tensor->size == 2);
     CHECK(r && lb_reader_read(cx, r, r->tensor, 0, 1, room));
     CHECK(r && !lb_reader_read(cx, r, r->tensor, 0, 2, room));
-    CHECK(strstr(lb_error(cx), "'a' has more than its 70 bytes"));
+    CHECK(strstr(lb_error(cx), "'a' has more than its stated 70 bytes"));
     lb_clear(cx);
     lb_reader_close(r);
     lb_bytes_free(&b);
@@ -215,9 +214,8 @@ static void test_long_member(void)
 static void put_tailed(lb_bytes *b, size_t tail, uint32_t wrong)
 {
     static const char text[] =
-        "\x93NUMPY\x01\x00\x3a\x00"
-        "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }\n"
-        "\x01\x02";
+        "\x93NUMPY\x01\x00\x3a\x00{'descr': '|u1', 'fortran_order': False, "
+        "'shape': (2,), }\n\x01\x02";
     enum { HAS = sizeof text - 1 };
     lb_bytes data = {.heap = cx->heap};
     lb_bytes_put(&data, text, HAS);
@@ -308,7 +306,8 @@ static void test_sums(void)
             CHECK_EQ_I(one[0], room[i]);
         }
         CHECK(!lb_reader_read(cx, r, a, 40, 9, room));
-        CHECK(strstr(lb_error(cx), "has 48 bytes: no 9 from 40 on") != NULL);
+        CHECK(strstr(lb_error(cx),
+                     "has 48 bytes: cannot read 9 at offset 40") != NULL);
         lb_clear(cx);
         lb_reader_close(r);
     }
@@ -368,12 +367,12 @@ static void test_long_names(void)
     name[LONGEST] = 'n';
     CHECK(!lb_writer_open(cx, npz, path, &t, 1, NULL, 0, &o));
     CHECK_EQ_I(lb_error_status(cx), LB_E_UNSUPPORTED);
-    CHECK(strstr(lb_error(cx), "a name of 65532 bytes, where npz wants UTF-8 "
-                               "of at most 65531"));
+    CHECK(strstr(lb_error(cx),
+                 "this one of 65532 bytes is not, or exceeds 65531"));
     lb_clear(cx);
     memcpy(name, "\xff\xfe", 3);
     CHECK(!lb_writer_open(cx, npz, path, &t, 1, NULL, 0, &o));
-    CHECK(strstr(lb_error(cx), "a name of 2 bytes, where npz wants UTF-8"));
+    CHECK(strstr(lb_error(cx), "must be valid UTF-8, but this one of 2 bytes"));
     lb_clear(cx);
     CHECK(access(path, F_OK) != 0);
 }

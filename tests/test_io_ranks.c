@@ -188,7 +188,7 @@ static void test_same(int n)
     job npz = {.from = from,
                .to = to,
                .fails = true,
-               .words = "not by several ranks",
+               .words = "which several ranks cannot do",
                .o = {.kind = "npz", .config = {.format = "nf4"}}};
     if (ranks_first()) save_model(from, 0, 1, false);
     if (n > 1) on(n, &npz);

@@ -75,7 +75,7 @@ static const text_rule safetensors_rules[] = {
     {"{}", 0, NULL},
     {"{}      ", 0, NULL},
     {" \t\r\n{}", 0, NULL},
-    {"{}", 1, "the tensors end at 0 of the data, which has 1 bytes"},
+    {"{}", 1, "the tensors end at byte 0 of the data, which has 1 bytes"},
     {"{", 0, "no string at byte 1"},
     {"{}x", 0, "more than one value at byte 2"},
     {"{}\\", 0, "more than one value"},
@@ -93,7 +93,7 @@ static const text_rule safetensors_rules[] = {
      1, NULL},
     {"{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[],"
      "\"data_offsets\":[0,1]}}",
-     1, "tensor 'a' has two of dtype"},
+     1, "tensor 'a' has a duplicate dtype"},
     {"{\"a\":{\"dtype\":\"U9\",\"shape\":[],\"data_offsets\":[0,1]}}", 1,
      "dtype 'U9', which safetensors does not have"},
     {"{\"a\":{\"dtype\":8,\"shape\":[],\"data_offsets\":[0,1]}}", 1,
@@ -101,45 +101,44 @@ static const text_rule safetensors_rules[] = {
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1,],\"data_offsets\":[0,1]}}", 1,
      "no value"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[-1],\"data_offsets\":[0,1]}}", 1,
-     "a number that is no count at byte 28"},
+     "a number that is not a non-negative integer at byte 28"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1.0],\"data_offsets\":[0,1]}}", 1,
-     "a number that is no count at byte 28"},
+     "a number that is not a non-negative integer at byte 28"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[01],\"data_offsets\":[0,1]}}", 1,
-     "neither a comma nor an end"},
+     "neither a comma nor a closing bracket"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[9223372036854775808],"
      "\"data_offsets\":[0,1]}}",
-     1, "too large a number at byte 28"},
+     1, "a number that is too large at byte 28"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1,
-     "no begin and end"},
+     "data_offsets that are not [begin, end]"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,1]}}", 1,
-     "no begin and end"},
+     "data_offsets that are not [begin, end]"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,0]}}", 1,
-     "no begin and end, but 1 and 0"},
+     "not [begin, end]: got 1 and 0"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,1]}}", 1,
-     "has 1 bytes of the data, where its shape and dtype U8 need 2"},
+     "has 1 bytes of data, but its shape and dtype U8 need 2"},
     {"{\"a\":{\"dtype\":\"F4\",\"shape\":[2,1],\"data_offsets\":[0,1]}}", 1,
      NULL},
     {"{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,1]}}", 1,
-     "no number of bytes of dtype F4"},
+     "with dtype F4 overflows or is not whole bytes"},
     {"{\"a\":{\"dtype\":\"F6_E2M3\",\"shape\":[4],\"data_offsets\":[0,3]}}", 3,
      NULL},
     {"{\"a\":{\"dtype\":\"F64\",\"shape\":[4294967296,4294967296],"
      "\"data_offsets\":[0,0]}}",
-     0, "that can be counted"},
+     0, "overflows or is not whole bytes"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2,
-     "begins at 1 of the data, where the ones before it end at 0"},
+     "begins at byte 1 of the data, but the tensors before it end at 0"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
      "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
-     3,
-     "tensor 'b' begins at 1 of the data, where the ones before it end at 2"},
+     3, "tensor 'b' begins at byte 1 of the data, but the"},
     {"{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]},"
      "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
      2, NULL},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
      "\"\\u0061\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
-     2, "two tensors are called 'a'"},
+     2, "duplicate tensor 'a'"},
     {"{\"\\u0000\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}", 1,
-     "a name with a 0 in it"},
+     "a name that contains a 0"},
     {"{\"\\ud800\":{}}", 0, "no escape"},
     {"{\"\\ud83d\\ude00\":{\"dtype\":\"U8\",\"shape\":[],"
      "\"data_offsets\":[0,1]}}",
@@ -150,17 +149,17 @@ static const text_rule safetensors_rules[] = {
     {"{\"\\ud83d\\ud83d\":{}}", 0, "no escape"},
     {"{\"\\u12g4\":{}}", 0, "no escape"},
     {"{\"\\x\":{}}", 0, "no escape"},
-    {"{\"\xc0\x80\":{}}", 0, "not UTF-8"},
-    {"{\"\xed\xa0\x80\":{}}", 0, "not UTF-8"},
+    {"{\"\xc0\x80\":{}}", 0, "invalid UTF-8"},
+    {"{\"\xed\xa0\x80\":{}}", 0, "invalid UTF-8"},
     {"{\"a\n\":{}}", 0, "a control character at byte 3"},
     {"{\"__metadata__\":{\"a\":\"b\",\"c\":\"\"}}", 0, NULL},
     {"{\"__metadata__\":null}", 0, NULL},
     {"{\"__metadata__\":{\"a\":1}}", 0, "no string at byte 21"},
     {"{\"__metadata__\":[]}", 0, "no object at byte 16"},
     {"{\"__metadata__\":{\"a\":\"b\",\"a\":\"c\"}}", 0,
-     "two values have the key 'a'"},
-    {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "two of __metadata__"},
-    {"{\"__metadata__\":null,\"__metadata__\":{}}", 0, "two of __metadata__"},
+     "duplicate metadata key 'a'"},
+    {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "duplicate __meta"},
+    {"{\"__metadata__\":null,\"__metadata__\":{}}", 0, "duplicate __meta"},
     {"{\"a\":{\"dtype\":\"U8\\u0000\",\"shape\":[],\"data_offsets\":[0,1]}}", 1,
      "dtype '', which safetensors does not have"},
     {"{\"a\":{\"dtype\\u0000\":1,\"dtype\":\"U8\",\"shape\":[],"
@@ -169,8 +168,8 @@ static const text_rule safetensors_rules[] = {
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1],"
      "\"x\":[1e308,-1E+308,1e-999]}}",
      1, NULL},
-    {"{\"a\":{\"x\":1e309}}", 0, "too large a number at byte 10"},
-    {"{\"a\":{\"x\":-1E999}}", 0, "too large a number at byte 10"},
+    {"{\"a\":{\"x\":1e309}}", 0, "a number that is too large at byte 10"},
+    {"{\"a\":{\"x\":-1E999}}", 0, "a number that is too large at byte 10"},
     {"{\"a\":{\"x\":NaN}}", 0, "no value"},
     {"{\"a\":{\"x\":-Infinity}}", 0, "no number"},
     {"{\"a\":{\"x\":nul}}", 0, "no value"},
@@ -200,7 +199,7 @@ static void test_safetensors(void)
     expect("longer than the file", "\x03\0\0\0\0\0\0\0{}", 10,
            "a header of 3 bytes in a file of 10");
     expect("longer than the limit", "\x01\xe1\xf5\x05\0\0\0\0{}", 10,
-           "a header of 100000001 bytes, more than 100000000");
+           "a header of 100000001 bytes; the maximum is 100000000");
     expect("wrapping", "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10,
            "a header of 18446744073709551615 bytes");
 }
@@ -217,7 +216,7 @@ static void test_nesting(void)
         lb_bytes_text(&text, "}}");
         put_safetensors(&b, (const char *)text.at, text.n, 0);
         expect("nesting", b.at, b.n,
-               deep == 125 ? "need 1" : "too deep a nesting");
+               deep == 125 ? "need 1" : "too deep nesting");
         lb_bytes_free(&b);
         lb_bytes_free(&text);
     }
@@ -225,16 +224,16 @@ static void test_nesting(void)
 
 static const text_rule index_rules[] = {
     {"{\"weight_map\":{}}", 0, NULL},
-    {"{}              ", 0, "has no weight_map"},
+    {"{}              ", 0, "no \"weight_map\""},
     {"{\"weight_map\":[]}", 0, "no object"},
     {"{\"weight_map\":{\"a\":1}}", 0, "no string"},
-    {"{\"weight_map\":{\"a\":\"\"}}", 0, "no name of a file beside"},
-    {"{\"weight_map\":{\"a\":\"/etc/passwd\"}}", 0, "no name of a file"},
-    {"{\"weight_map\":{\"a\":\"..\"}}", 0, "no name of a file beside"},
-    {"{\"weight_map\":{\"a\":\"../x\"}}", 0, "no name of a file beside"},
-    {"{\"weight_map\":{\"a\":\"b\\\\c\"}}", 0, "no name of a file beside"},
-    {"{\"weight_map\":{\"a\":\"b\\u0000c\"}}", 0, "no name of a file beside"},
-    {"{\"weight_map\":{},\"weight_map\":{}}", 0, "two of weight_map"},
+    {"{\"weight_map\":{\"a\":\"\"}}", 0, "not a file name in"},
+    {"{\"weight_map\":{\"a\":\"/etc/passwd\"}}", 0, "not a file name in"},
+    {"{\"weight_map\":{\"a\":\"..\"}}", 0, "not a file name in"},
+    {"{\"weight_map\":{\"a\":\"../x\"}}", 0, "not a file name in"},
+    {"{\"weight_map\":{\"a\":\"b\\\\c\"}}", 0, "not a file name in"},
+    {"{\"weight_map\":{\"a\":\"b\\u0000c\"}}", 0, "not a file name in"},
+    {"{\"weight_map\":{},\"weight_map\":{}}", 0, "duplicate weight_map"},
     {"{\"metadata\":{\"total_size\":1},\"weight_map\":{}} x", 0,
      "more than one value"},
 };
@@ -291,10 +290,10 @@ static void test_gguf_heads(void)
     const uint32_t versions[] = {0, 1, 4, 0x03000000};
     for (int i = 0; i < 4; i++) {
         head(versions[i], 0, 0);
-        gguf_is("version", "; 2 and 3 are read");
+        gguf_is("version", "(supported: 2 and 3)");
     }
     head(3, 1, 0);
-    gguf_is("no tensor", "the number of tensors is 1, and 8 bytes are left");
+    gguf_is("no tensor", "of tensors is 1, but only 8 bytes are left");
     head(3, UINT64_MAX, 0);
     gguf_is("tensors", "the number of tensors is 18446744073709551615");
     head(3, 0, (uint64_t)1 << 62);
@@ -321,14 +320,14 @@ static void test_gguf_values(void)
     gguf_is("empty key", "has 0 bytes, not 1 to");
     value("k", 13);
     lb_bytes_fill(&gguf, 0, 8);
-    gguf_is("type", "key 'k' has type 13: not one of 0 to 12");
+    gguf_is("type", "key 'k' has unknown type 13 (known: 0 to 12)");
     value("k", 12);
     lb_bytes_fill(&gguf, 0, 7);
-    gguf_is("cut", "a value takes 8 bytes at 37, and 7 are left");
+    gguf_is("cut", "a value: 8 bytes at offset 37, but only 7 are left");
     value("k", 8);
     lb_bytes_u64(&gguf, 3);
     lb_bytes_put(&gguf, "ab", 2);
-    gguf_is("cut string", "a string takes 3 bytes at 45, and 2 are left");
+    gguf_is("cut string", "3 bytes at offset 45, but only 2 are left");
     value("k", 8);
     lb_bytes_u64(&gguf, UINT64_MAX);
     gguf_is("huge string", "a string of 18446744073709551615 bytes");
@@ -339,21 +338,21 @@ static void test_gguf_values(void)
     value("k", 9);
     array(8, 3);
     lb_bytes_fill(&gguf, 0, 16);
-    gguf_is("cut array", "an array of 3 items, and 16 bytes are left");
+    gguf_is("cut array", "an array of 3 items, but only 16 bytes are left");
     value("k", 9);
     array(13, 0);
-    gguf_is("items", "key 'k' has type 13");
+    gguf_is("items", "key 'k' has unknown type 13");
     value("k\001", 0);
     gguf.at[32] = 0;
     lb_bytes_fill(&gguf, 0, 1);
-    gguf_is("0 in a key", "a key at 32 has a 0 inside");
+    gguf_is("0 in a key", "a key at byte 32 contains a 0");
     head(3, 0, 2);
     for (int i = 0; i < 2; i++) {
         string("same");
         lb_bytes_u32(&gguf, 0);
         lb_bytes_fill(&gguf, 0, 1);
     }
-    gguf_is("twice", "two values have the key 'same'");
+    gguf_is("twice", "duplicate metadata key 'same'");
 }
 
 /* Nested arrays: eight levels, and not nine; the cost of wide ones is linear.
@@ -366,7 +365,7 @@ static void test_gguf_nesting(void)
             array(9, 1);
         array(0, 2);
         lb_bytes_fill(&gguf, 1, 2);
-        gguf_is("deep", deep == 8 ? NULL : "arrays in arrays, deeper than 8");
+        gguf_is("deep", deep == 8 ? NULL : "arrays nested deeper than 8");
     }
     value("k", 9);
     array(9, 1000);
@@ -389,17 +388,17 @@ static void test_gguf_alignment(void)
     alignment(4, 64);
     gguf_is("alignment", NULL);
     alignment(4, 0);
-    gguf_is("alignment 0", "not a power of two in a u32");
+    gguf_is("alignment 0", "not a power of two, stored as u32");
     alignment(4, 33);
-    gguf_is("alignment 33", "not a power of two in a u32");
+    gguf_is("alignment 33", "not a power of two, stored as u32");
     alignment(10, 32);
-    gguf_is("alignment u64", "not a power of two in a u32");
+    gguf_is("alignment u64", "not a power of two, stored as u32");
     /* larger than the file: it would have tensors */
     alignment(4, 0x80000000u);
     gguf.at[8] = 1;
     tensor("a", 0, NULL, 24, 0);
     lb_bytes_fill(&gguf, 0, 64);
-    gguf_is("alignment 2^31", "what pads the header takes 2147483");
+    gguf_is("alignment 2^31", "padding of the header: 2147483");
 }
 
 static void one(const char *name, uint32_t rank, const int64_t *dim,
@@ -422,19 +421,19 @@ static void test_gguf_tensors(void)
     one("", 1, (const int64_t[]){8}, 0, 0, 32, NULL);
     one(long_name + 1, 1, (const int64_t[]){8}, 0, 0, 32, NULL);
     one(long_name, 1, (const int64_t[]){8}, 0, 0, 32,
-        "a tensor's name at 32 has 64 bytes, not 0 to 63");
+        "a tensor's name at byte 32 has 64 bytes, not 0 to 63");
     one("a", 5, (const int64_t[]){1, 1, 1, 1, 1}, 0, 0, 32,
-        "has rank 5, more than 4");
-    one("a", 1, (const int64_t[]){-1}, 0, 0, 32, "dimension 0 is -1, below 0");
-    one("a", 1, (const int64_t[]){8}, 43, 0, 32, "type 43: not one of 0 to 42");
+        "has rank 5; the maximum is 4");
+    one("a", 1, (const int64_t[]){-1}, 0, 0, 32, "dimension 0 is negative");
+    one("a", 1, (const int64_t[]){8}, 43, 0, 32, "type 43 (known: 0 to 42)");
     one("a", 1, (const int64_t[]){8}, 0x80000000u, 0, 32, "type 2147483648");
-    one("a", 1, (const int64_t[]){32}, 4, 0, 32, "type 4 (Q4_2), which is no");
-    one("a", 1, (const int64_t[]){33}, 8, 0, 64,
-        "rows of 33, and Q8_0 has blocks of 32");
-    one("a", 0, NULL, 8, 0, 64, "rows of 1, and Q8_0 has blocks of 32");
+    one("a", 1, (const int64_t[]){32}, 4, 0, 32,
+        "type 4 (Q4_2), which was removed");
+    one("a", 1, (const int64_t[]){33}, 8, 0, 64, "block size of Q8_0, 32");
+    one("a", 0, NULL, 8, 0, 64, "rows of 1 elements");
     one("a", 2, (const int64_t[]){32, 2}, 8, 0, 96, NULL);
-    one("a", 2, (const int64_t[]){huge, 4}, 24, 0, 32, "can be counted");
-    one("a", 1, (const int64_t[]){huge}, 0, 0, 32, "can be counted");
+    one("a", 2, (const int64_t[]){huge, 4}, 24, 0, 32, "overflows");
+    one("a", 1, (const int64_t[]){huge}, 0, 0, 32, "overflows");
     one("a", 1, (const int64_t[]){huge}, 24, 0, 32,
         "tensor 'a' ends at byte 4611686018427387904, but there are only 32");
     one("a", 1, (const int64_t[]){INT64_MAX}, 24, 0, 32,
@@ -466,7 +465,7 @@ static void test_gguf_tensors(void)
     for (int i = 0; i < 2; i++)
         tensor("same", 1, (const int64_t[]){8}, 0, i ? 32 : 0);
     data(64);
-    gguf_is("twice", "two tensors are called 'same'");
+    gguf_is("twice", "duplicate tensor 'same'");
 }
 
 /* ---- npy ----------------------------------------------------------------- */
@@ -485,52 +484,52 @@ static const text_rule npy_rules[] = {
     {NPY("'|S0'", "False", "(3,)"), 0, NULL},
     {NPY("'<m8[ns]'", "False", "(1,)"), 8, NULL},
     {NPY("'<f4'", "False", "(2,)"), 7,
-     "an array of 8 bytes at 67 in a file of 74"},
-    {NPY("'<f4'", "False", "(2)"), 8, "its shape is no tuple"},
-    {NPY("'<f4'", "False", "[2]"), 8, "no tuple"},
+     "an array of 8 bytes at offset 67 in a file of 74 bytes"},
+    {NPY("'<f4'", "False", "(2)"), 8, "its shape is not a tuple"},
+    {NPY("'<f4'", "False", "[2]"), 8, "not a tuple"},
     {NPY("'<f4'", "False", "(2"), 8, "no value at byte 54"},
     {NPY("'<f4'", "False", "(-2,)"), 8,
-     "axis 0 of its shape is no number from"},
+     "axis 0 of its shape is not an integer from"},
     {NPY("'<f4'", "False", "(2 2)"), 8, "no comma"},
     {NPY("'<f4'", "False", "(2, 99999999999999999999)"), 8,
-     "axis 1 of its shape is no number from 0 to 9223372036854775807"},
-    {NPY("'<f8'", "False", "(4294967296,4294967296)"), 8, "can be counted"},
-    {NPY("'<f4'", "0", "(2,)"), 8, "no bool"},
+     "axis 1 of its shape is not an integer from 0 to 9223372036854775807"},
+    {NPY("'<f8'", "False", "(4294967296,4294967296)"), 8, "overflows"},
+    {NPY("'<f4'", "0", "(2,)"), 8, "not a bool"},
     {NPY("'<f4'", "Falsey", "(2,)"), 8, "no value at byte 34"},
-    {NPY("'|O'", "False", "(2,)"), 8, "objects of Python"},
-    {NPY("'|O8'", "False", "(2,)"), 8, "objects of Python"},
-    {NPY("[('a', '|O')]", "False", "(2,)"), 8, "objects of Python"},
-    {NPY("'<f3'", "False", "(2,)"), 8, "'<f3' is no descr of numpy"},
-    {NPY("'<x'", "False", "(2,)"), 8, "'<x' is no descr of numpy"},
-    {NPY("''", "False", "(2,)"), 8, "'' is no descr of numpy"},
-    {NPY("'<V9999999999'", "False", "(2,)"), 8, "is no descr of numpy"},
-    {NPY("4", "False", "(2,)"), 8, "no string"},
+    {NPY("'|O'", "False", "(2,)"), 8, "Python objects"},
+    {NPY("'|O8'", "False", "(2,)"), 8, "Python objects"},
+    {NPY("[('a', '|O')]", "False", "(2,)"), 8, "Python objects"},
+    {NPY("'<f3'", "False", "(2,)"), 8, "'<f3' is not a numpy dtype"},
+    {NPY("'<x'", "False", "(2,)"), 8, "'<x' is not a numpy dtype"},
+    {NPY("''", "False", "(2,)"), 8, "'' is not a numpy dtype"},
+    {NPY("'<V9999999999'", "False", "(2,)"), 8, "is not a numpy dtype"},
+    {NPY("4", "False", "(2,)"), 8, "neither a string"},
     {NPY("[('a', '<i4'), ('b', '>f8', (2, 3))]", "False", "(1,)"), 52, NULL},
     {NPY("[('a', [('b', '<i2')])]", "False", "(2,)"), 4, NULL},
     {NPY("[('a', '<i4'", "False", "(1,)"), 4, "no comma"},
     {NPY("[[[[[[[[[[[[", "False", "(1,)"), 4, "no value"},
     {NPY("[('a', '|V999999999', (9999, 9999, 9999))]", "False", "(1,)"), 4,
-     "no shape of a field"},
+     "invalid shape"},
     {NPY("[('a', '|V999999999', (3,))]", "False", "(1,)"), 4,
      "a field that is too large"},
     {NPY("u'<f4'", "False", "(2,)"), 8, NULL}, /* Python 2 */
     {NPY("'f'", "False", "(2,)"), 8, NULL},
     {NPY("'>d'", "False", "(1,)"), 8, NULL},
     {NPY("'float32'", "False", "(2,)"), 8, NULL},
-    {NPY("'<float32'", "False", "(2,)"), 8, "is no descr of numpy"},
+    {NPY("'<float32'", "False", "(2,)"), 8, "is not a numpy dtype"},
     {NPY("'?'", "False", "(8,)"), 8, NULL},
     {NPY("'<M8[25us]'", "False", "(1,)"), 8, NULL},
-    {NPY("'<M8[xx]'", "False", "(1,)"), 8, "is no descr of numpy"},
-    {NPY("'<M8['", "False", "(1,)"), 8, "is no descr of numpy"},
+    {NPY("'<M8[xx]'", "False", "(1,)"), 8, "is not a numpy dtype"},
+    {NPY("'<M8['", "False", "(1,)"), 8, "is not a numpy dtype"},
     {NPY("'<f4'", "False", "(02,)"), 8, "no number at byte 53"},
     {NPY("'<f4'", "False", "(00,)"), 0, NULL},
-    {NPY("'<f4'", "False", "(0, 9223372036854775807)"), 0, "can be counted"},
-    {"{'descr': '<f4', 'shape': (2,), }", 8, "its header has no fortran_order"},
-    {"{'descr': '<f4', 'descr': '<f4', }", 8, "unknown or twice"},
-    {"{'descr': '<f4', 'more': 1, }", 8, "unknown or twice"},
+    {NPY("'<f4'", "False", "(0, 9223372036854775807)"), 0, "overflows"},
+    {"{'descr': '<f4', 'shape': (2,), }", 8, "no key fortran_order"},
+    {"{'descr': '<f4', 'descr': '<f4', }", 8, "unknown or duplicate"},
+    {"{'descr': '<f4', 'more': 1, }", 8, "unknown or duplicate"},
     {NPY("'<f4'", "False", "(2,)") " x", 8, "more than one value at byte 58"},
-    {"['descr']", 8, "no dict"},
-    {"{'descr", 8, "a string without an end"},
+    {"['descr']", 8, "not a dict"},
+    {"{'descr", 8, "an unterminated string"},
     {"", 8, "no value at byte 0"},
 };
 
@@ -545,9 +544,9 @@ static const text_rule npy_spellings[] = {
     {"\n" NPY("'<f4'", "False", "(-0, 3)"), 0, NULL},
     {"\f" NPY("'<f4'", "False", "(2 L L,)") "\n  ", 8, NULL},
     {" \t" NPY("'<f4'", "False", "(2,)"), 8, NULL},
-    {"\n " NPY("'<f4'", "False", "(2,)"), 8, "a line that is indented"},
-    {NPY("'<f4'", "False", "(2,)") "\\\n", 8, "a last line that goes on"},
-    {NPY("'<f4'", "False", "(2,)") ",", 8, "its header is no dict"},
+    {"\n " NPY("'<f4'", "False", "(2,)"), 8, "an indented line"},
+    {NPY("'<f4'", "False", "(2,)") "\\\n", 8, "line continuation"},
+    {NPY("'<f4'", "False", "(2,)") ",", 8, "its header is not a dict"},
     {NPY("'<f4'", "False", "(2, 3\vL)"), 8, "no comma"},
     {NPY("'<f4'", "False", "(2LL,)"), 8, "no number"},
     {NPY("'<f4'", "False", "(2_,)"), 8, "no number"},
@@ -556,22 +555,22 @@ static const text_rule npy_spellings[] = {
     {NPY("'<f4'", "False", "(2e0j,)"), 8, "axis 0 of its shape"},
     {NPY("'<f4'", "False", "(-9223372036854775808,)"), 8, "axis 0 of its"},
     {NPY("'<f4'", "False", "(--2,)"), 8, "no value"},
-    {NPY("'<f4'", "False", "(-(-2),)"), 8, "a sign before no number"},
+    {NPY("'<f4'", "False", "(-(-2),)"), 8, "a sign that is not"},
     {NPY("'<f4'", "False", "(1+1,)"), 8, "no comma"},
     {NPY("'<f4'", "not True", "(2,)"), 8, "no value"},
-    {NPY("'<f4'", "None", "(2,)"), 8, "no bool"},
+    {NPY("'<f4'", "None", "(2,)"), 8, "not a bool"},
     {NPY("f'<f4'", "False", "(2,)"), 8, "no value"},
-    {NPY("b'<f4'", "False", "(2,)"), 8, "no string, tuple or list"},
-    {NPY("'<f4' b''", "False", "(2,)"), 8, "bytes beside a string"},
-    {NPY("b'\xe9'", "False", "(2,)"), 8, "bytes that are not ASCII"},
+    {NPY("b'<f4'", "False", "(2,)"), 8, "neither a string"},
+    {NPY("'<f4' b''", "False", "(2,)"), 8, "next to bytes"},
+    {NPY("b'\xe9'", "False", "(2,)"), 8, "non-ASCII characters in bytes"},
     {NPY("'2 3f4'", "False", "(0,)"), 0, "its descr has more than one value"},
     {NPY("'\\N{LESS-THAN SIGN}f4'", "False", "(2,)"), 8, "by its name"},
     {NPY("'\\x3'", "False", "(2,)"), 8, "no escape"},
-    {NPY("'<f4\n'", "False", "(2,)"), 8, "a string without an end"},
+    {NPY("'<f4\n'", "False", "(2,)"), 8, "an unterminated string"},
     {NPY("'<f4'", "False", "(2,)") ", **{}", 8, "no value"},
-    {"{'descr', '<f4'}", 8, "is no dict"},
+    {"{'descr', '<f4'}", 8, "is not a dict"},
     {"{'descr': '<f4', 'shape'}", 8, "neither a dict nor a set"},
-    {NPY("set()", "False", "(2,)"), 8, "no string, tuple or list"},
+    {NPY("set()", "False", "(2,)"), 8, "neither a string"},
     {NPY("[('a', 'f4'), ('b', 'f4'), ('a', 'f4')]", "False", "()"), 12,
      "two fields called 'a'"},
     {NPY("[('\\xe9', 'f4'), ('\xe9', 'f4')]", "False", "()"), 8,
@@ -583,20 +582,20 @@ static const text_rule npy_spellings[] = {
      NULL},
     {NPY("[('', 'f4'), ('', 'f4')]", "False", "()"), 8, "two fields called"},
     {NPY("[(1, 'f4')]", "False", "()"), 4, "a field without a name"},
-    {NPY("['ab']", "False", "()"), 4, "that is no name and descr"},
+    {NPY("['ab']", "False", "()"), 4, "that is not a name and a descr"},
     {NPY("[('a', 'f4', 2), ('b', 'f4', [3])]", "False", "()"), 20, NULL},
-    {NPY("[('a', 'f4', True)]", "False", "()"), 4, "no shape of a field"},
-    {NPY("[('a', 'f4', (-1,))]", "False", "()"), 4, "no shape of a field"},
+    {NPY("[('a', 'f4', True)]", "False", "()"), 4, "invalid shape"},
+    {NPY("[('a', 'f4', (-1,))]", "False", "()"), 4, "invalid shape"},
     {NPY("[('a', 'S', 5), ('b', 'f4', 'i4')]", "False", "()"), 9, NULL},
-    {NPY("[('a', 'S', (5,))]", "False", "()"), 9, "no size of a string"},
-    {NPY("[('a', 'f4', 'i8')]", "False", "()"), 8, "types of two sizes"},
+    {NPY("[('a', 'S', (5,))]", "False", "()"), 9, "an invalid string size"},
+    {NPY("[('a', 'f4', 'i8')]", "False", "()"), 8, "types of different sizes"},
     {NPY("[('a', 'i4, 2f8,(2,2)u1')]", "False", "()"), 24, NULL},
-    {NPY("[('a', 'f4 i4,f4')]", "False", "()"), 8, "no descr of numpy"},
-    {NPY("[('a', '<2>f4')]", "False", "()"), 8, "no descr of numpy"},
+    {NPY("[('a', 'f4 i4,f4')]", "False", "()"), 8, "not a numpy dtype"},
+    {NPY("[('a', '<2>f4')]", "False", "()"), 8, "not a numpy dtype"},
     {NPY("'2f4'", "False", "(0, 3)"), 0, NULL},
     {NPY("'2f4'", "False", "(3,)"), 24, "elements are arrays of 2"},
     {NPY("('f4', (1, 1))", "False", "(3,)"), 12, NULL},
-    {NPY("'float32,O'", "False", "(2,)"), 24, "objects of Python"},
+    {NPY("'float32,O'", "False", "(2,)"), 24, "Python objects"},
 };
 
 /* numpy's names of the types it reads. */
@@ -696,16 +695,16 @@ static void test_npy(void)
     expect("an L in version 3", b.at, b.n, "no number");
     b.n = 0;
     put_npy(&b, 1, "{'a\0b'", 7);
-    expect("a 0 in the header", b.at, b.n, "its header has a 0 in it");
+    expect("a 0 in the header", b.at, b.n, "its header contains a 0");
     b.n = 0;
     put_npy(&b, 2, "", 0);
     b.at[8] = 0x11, b.at[9] = 0x27; /* 10001 */
     lb_bytes_fill(&b, ' ', 20000);
     expect("long header", b.at, b.n,
-           "a header of 10001 bytes, more than 10000");
+           "a header of 10001 bytes; the maximum is 10000");
     lb_bytes_free(&b);
-    expect("nothing", "", 0, "an empty file");
-    expect("no kind", "no known file", 13, "not recognized");
+    expect("nothing", "", 0, "the file is empty");
+    expect("no kind", "no known file", 13, "unknown file format");
 }
 
 /* Ranks up to numpy's 64; brackets up to Python's 200, of which 198 make 99
@@ -714,15 +713,15 @@ static void test_npy_many(void)
 {
     for (int more = 0; more <= 1; more++) {
         lb_bytes b = {.heap = cx->heap}, text = {.heap = cx->heap};
-        lb_bytes_text(&text, "{'descr': '|u1', 'fortran_order': False, "
-                             "'shape': (");
+        lb_bytes_text(&text,
+                      "{'descr': '|u1', 'fortran_order': False, 'shape': (");
         for (int i = 0; i < 64 + more; i++)
             lb_bytes_text(&text, "1,");
         lb_bytes_text(&text, ")}");
         put_npy(&b, 2, (const char *)text.at, text.n);
         lb_bytes_fill(&b, 1, 1);
         expect("rank", b.at, b.n,
-               more ? "a shape of 65 axes, more than 64" : NULL);
+               more ? "a shape with 65 axes; the maximum is 64" : NULL);
         lb_bytes_free(&b);
         text.n = 0;
         lb_bytes_text(&text, "{'descr': ");
@@ -734,7 +733,7 @@ static void test_npy_many(void)
         lb_bytes_text(&text, ", 'fortran_order': False, 'shape': ()}");
         put_npy(&b, 1, (const char *)text.at, text.n);
         lb_bytes_fill(&b, 1, 1);
-        expect("fields", b.at, b.n, more ? "nest too deep" : NULL);
+        expect("fields", b.at, b.n, more ? "too deeply nested" : NULL);
         lb_bytes_free(&b);
         text.n = 0;
         lb_bytes_text(&text, NPY("'|u1'", "False", "(1,)") "#");
@@ -743,7 +742,7 @@ static void test_npy_many(void)
         put_npy(&b, 3, (const char *)text.at, text.n);
         lb_bytes_fill(&b, 1, 1);
         if (!dump)
-            expect("characters", b.at, b.n, more ? "more than 10000" : NULL);
+            expect("characters", b.at, b.n, more ? "maximum is 10000" : NULL);
         lb_bytes_free(&b);
         lb_bytes_free(&text);
     }

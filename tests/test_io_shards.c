@@ -127,14 +127,14 @@ int main(void)
     refused(LB_E_FILE, "/none: cannot open: No such file");
     put_index("\"layer.0.b\":\"b\"");
     refused(LB_E_CONTENT,
-            "tensor 'layer.0.b' is said to be in 'b', which does not have it");
+            "tensor 'layer.0.b' is listed in 'b', which does not contain it");
     put_index("\"layer.0.b\":\"b\",\"layer.1.b\":\"a\"");
-    refused(LB_E_CONTENT, "which does not have it");
+    refused(LB_E_CONTENT, "which does not contain it");
     put_index("\"layer.0.b\":\"a\",\"layer.0.b\":\"b\"");
-    refused(LB_E_CONTENT, "'layer.0.b' is said to be in 'b'");
+    refused(LB_E_CONTENT, "'layer.0.b' is listed in 'b'");
     put_shard("copy", 0, 0);
     put_index("\"layer.0.b\":\"a\",\"layer.0.w\\u00e9\":\"copy\"");
-    refused(LB_E_CONTENT, "copy: two tensors are called 'layer.0.b'");
+    refused(LB_E_CONTENT, "copy: duplicate tensor 'layer.0.b'");
     put_shard("cut", 1, 1);
     put_index("\"layer.0.b\":\"a\",\"layer.1.b\":\"cut\"");
     refused(LB_E_CONTENT, "/cut: file is truncated: tensor "
@@ -144,10 +144,11 @@ int main(void)
     refused(LB_E_CONTENT, "model.safetensors.index.json: a header of");
     put("short", "1234567", 7);
     put_index("\"layer.0.b\":\"a\",\"x\":\"short\"");
-    refused(LB_E_CONTENT, "/short: has 7 bytes, not even the 8 of a length");
+    refused(LB_E_CONTENT,
+            "/short: has 7 bytes, fewer than the 8 of a header length");
     const lb_read_options little = {.max_header = 40};
     REFUSED(lb_reader_open(cx, dir, &little), LB_E_CONTENT,
-            "index.json: an index of 45 bytes, more than 40");
+            "index.json: an index of 45 bytes; the maximum is 40");
     CHECK_EQ_I(mkdir(in_dir("folder").s, 0700), 0);
     put_index("\"layer.0.b\":\"a\",\"x\":\"folder\"");
     refused(LB_E_FILE, "/folder: cannot read: Is a directory");

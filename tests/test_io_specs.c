@@ -64,7 +64,7 @@ static void test_first(lb_file *f)
         {"embed.weight", "P((dp,tp))", "embed", NULL, 0},
         {"l0.up.weight", "P(tp, None)", "\\.up\\.", NULL, 0},
         {"l0.down.weight", "P(None, tp)", "(?<=l0)\\.down", NULL, 0},
-        {"l0.norm.weight", "P()", "norm", "its rule cuts nothing", 0},
+        {"l0.norm.weight", "P()", "norm", "its rule splits no axis", 0},
         {"step", "P()", "step", "a scalar", 0},
         {"l0.odd.weight", "P()", NULL, "no rule matches", 0},
     };
@@ -85,11 +85,12 @@ static void test_fit(lb_file *f)
 {
     static const row want[] = {
         {"embed.weight", "P(None, tp)", ".", NULL, 1},
-        {"l0.up.weight", "P(None, None)", ".", "nothing of its rule is left",
+        {"l0.up.weight", "P(None, None)", ".",
+         "no axis of its rule could be split", 2},
+        {"l0.norm.weight", "P(None)", ".", "no axis of its rule could be split",
          2},
-        {"l0.norm.weight", "P(None)", ".", "nothing of its rule is left", 2},
-        {"l0.odd.weight", "P(None, None)", ".", "nothing of its rule is left",
-         2},
+        {"l0.odd.weight", "P(None, None)", ".",
+         "no axis of its rule could be split", 2},
     };
     lb_grid grid;
     lb_placement p;
@@ -105,8 +106,8 @@ static void test_fit(lb_file *f)
     CHECK(lb_rules_add(cx, r, ".=P(None, tp)"));
     REFUSED(lb_rules_place(cx, r, &grid, f, "l0.up.weight", false, &p),
             LB_E_SHAPE,
-            "spec P(None, tp) cuts axis 1 of 'l0.up.weight', nf4 f32(256,64), "
-            "in pieces of 16, inside blocks of 64");
+            "spec P(None, tp) splits axis 1 of 'l0.up.weight', nf4 "
+            "f32(256,64), into pieces of 16, which cut through blocks of 64");
     REFUSED(lb_rules_place(cx, r, &grid, f, "l0.odd.weight", false, &p),
             LB_E_SHAPE, "4 pieces, which do not divide its 10");
     REFUSED(lb_rules_place(cx, r, &grid, f, "none", false, &p), LB_E_ARG,
@@ -118,8 +119,8 @@ static void test_text(void)
 {
     lb_rules *r = lb_rules_open(cx);
     REFUSED(lb_rules_add(cx, r, "no spec"), LB_E_ARG,
-            "rule 'no spec': it is written PATTERN=P(None, tp)");
-    REFUSED(lb_rules_add(cx, r, "=P(tp)"), LB_E_ARG, "it is written");
+            "rule 'no spec': expected PATTERN=P(None, tp)");
+    REFUSED(lb_rules_add(cx, r, "=P(tp)"), LB_E_ARG, "expected PATTERN");
     REFUSED(lb_rules_add(cx, r, "a=Q(tp)"), LB_E_ARG, "is invalid");
     REFUSED(lb_rules_add(cx, r, "a=P(tp"), LB_E_ARG, "is invalid");
     REFUSED(lb_rules_add(cx, r, "(a=P(tp)"), LB_E_ARG, "rule '(a'");
@@ -137,7 +138,7 @@ static void test_text(void)
     CHECK_EQ_S(lb_error(cx), "");
     CHECK_EQ_I(truncate(file, (1 << 20) + 1), 0);
     REFUSED(lb_rules_read(cx, r, file), LB_E_CONTENT,
-            "has 1048577 bytes, more than 1048576");
+            "has 1048577 bytes; the maximum is 1048576");
     unlink(file);
     REFUSED(lb_rules_read(cx, r, file), LB_E_FILE, "cannot open");
     lb_rules_close(r);
@@ -161,20 +162,22 @@ static void test_options(void)
     CHECK(lb_shard_file(cx, path, NULL, &o));
     o.mesh = "tp=2,dp=2049";
     REFUSED(lb_shard_file(cx, path, NULL, &o), LB_E_ARG,
-            "a mesh of 4098 ranks, where files are of 4096 at most");
+            "a mesh of 4098 ranks; the maximum for files is 4096");
     o.mesh = "tp=2";
     o.struct_size = 5;
     REFUSED(lb_shard_file(cx, path, out, &o), LB_E_ARG,
             "shard_file: options.struct_size is 5");
     o.struct_size = offsetof(lb_shard_options, dry_run);
-    REFUSED(lb_shard_file(cx, path, NULL, &o), LB_E_NULL, "no path");
+    REFUSED(lb_shard_file(cx, path, NULL, &o), LB_E_NULL,
+            "a path, the mesh or");
     o.struct_size = offsetof(lb_shard_options, rules);
-    REFUSED(lb_shard_file(cx, path, out, &o), LB_E_NULL, "no rules");
+    REFUSED(lb_shard_file(cx, path, out, &o), LB_E_NULL, "a path, the mesh or");
     o.struct_size = 0;
-    REFUSED(lb_shard_file(cx, NULL, out, &o), LB_E_NULL, "no path");
-    REFUSED(lb_shard_file(cx, path, out, NULL), LB_E_NULL, "no mesh");
+    REFUSED(lb_shard_file(cx, NULL, out, &o), LB_E_NULL, "a path, the mesh or");
+    REFUSED(lb_shard_file(cx, path, out, NULL), LB_E_NULL,
+            "a path, the mesh or");
     o.mesh = NULL;
-    REFUSED(lb_shard_file(cx, path, out, &o), LB_E_NULL, "no mesh");
+    REFUSED(lb_shard_file(cx, path, out, &o), LB_E_NULL, "a path, the mesh or");
     CHECK(!lb_shard_file(NULL, path, out, &o));
     REFUSED(lb_merge_file(cx, NULL, out, NULL), LB_E_NULL,
             "merge_file: a path is NULL");

@@ -87,7 +87,8 @@ static void test_memory(const struct row *r, bool keep)
         CHECK(lb_bytes_peak(cx) < 3 * LITTLE);
     } else {
         CHECK(!ok && lb_error_status(cx) == LB_E_SIZE);
-        CHECK(strstr(lb_error(cx), "'a.weight' is packed into") != NULL);
+        CHECK(strstr(lb_error(cx),
+                     "'a.weight' must be read as a whole: it has") != NULL);
     }
     lb_close(cx);
 }

@@ -64,7 +64,7 @@ static const char *all_that_fits(void *user, const lb_entry *e,
 {
     (void)user;
     (void)config;
-    return e->rank < 2 ? "a vector" : NULL;
+    return e->rank < 2 ? "1-D" : NULL;
 }
 
 typedef struct seen {
@@ -432,8 +432,8 @@ static void test_turned(void)
     FILE *f = fopen(whole, "wb");
     CHECK(f && fwrite(bytes, sizeof bytes, 1, f) == 1 && fclose(f) == 0);
     REFUSED(lb_quantize_file(cx, whole, pieces, &o), LB_E_UNSUPPORTED,
-            "is packed, or in another order of bytes or axes, and too large to "
-            "be read whole");
+            "is compressed, big-endian or in Fortran order, and too large to "
+            "be read as a whole");
 }
 
 int main(void)

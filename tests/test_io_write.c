@@ -231,8 +231,9 @@ static void test_ranges(void)
         CHECK(lb_infile_read(cx, f, 3, 4, room) && !memcmp(room, "3456", 4));
         CHECK_EQ_I(f->bytes_read, no_map ? 4 : 14);
         CHECK_EQ_I(lb_infile_pread(f, 7, 4, room), ENODATA);
-        REFUSED(lb_infile_read(cx, f, 7, 4, room), LB_E_CONTENT,
-                "ends before the 4 bytes at 7: it has 10");
+        REFUSED(
+            lb_infile_read(cx, f, 7, 4, room), LB_E_CONTENT,
+            "truncated: cannot read 4 bytes at offset 7 of a file of 10 bytes");
         lb_infile_unref(lb_infile_ref(f));
         CHECK(lb_infile_read(cx, f, 9, 1, room) && room[0] == '9');
         lb_infile_unref(f);
@@ -304,46 +305,47 @@ static void test_kinds(void)
     const lb_meta both[] = {text, text};
     CHECK(open_writer("safetensors", &a, 1, &text, 1));
     REFUSED(open_writer("safetensors", two, 2, NULL, 0), LB_E_ARG,
-            "two tensors are called 'a'");
+            "duplicate tensor 'a'");
     REFUSED(open_writer("safetensors", &a, 1, both, 2), LB_E_ARG,
-            "two values have the key 'k'");
+            "duplicate metadata key 'k'");
     REFUSED(open_writer("safetensors", &a, 1, &number, 1), LB_E_UNSUPPORTED,
             "key 'k': metadata of safetensors must be UTF-8 text");
     REFUSED(open_writer("safetensors", &bad, 1, NULL, 0), LB_E_UNSUPPORTED,
-            "tensor '\\xff': no name for safetensors");
+            "tensor '\\xff': invalid name for safetensors");
     REFUSED(
         open_writer("safetensors", &T("__metadata__", "F32", 1, 2), 1, NULL, 0),
-        LB_E_UNSUPPORTED, "keeps __metadata__ for itself");
+        LB_E_UNSUPPORTED, "not __metadata__)");
     REFUSED(open_writer("safetensors", &T("a", "Q8_0", 1, 32), 1, NULL, 0),
-            LB_E_UNSUPPORTED, "a safetensors file has no type 'Q8_0'");
+            LB_E_UNSUPPORTED, "safetensors files have no type 'Q8_0'");
     REFUSED(open_writer("safetensors", &T("a", "F4", 1, 3), 1, NULL, 0),
-            LB_E_SHAPE, "no whole number of bytes");
+            LB_E_SHAPE, "not a whole number of bytes");
     REFUSED(open_writer("safetensors", &T("a", "F4", 1, -2), 1, NULL, 0),
-            LB_E_SHAPE, "no whole number of bytes");
+            LB_E_SHAPE, "not a whole number of bytes");
     REFUSED(open_writer("safetensors_index", &a, 1, NULL, 0), LB_E_UNSUPPORTED,
-            "safetensors_index files are not written");
+            "writing safetensors_index files is not supported");
     lb_tensor turned = a;
     turned.fortran = true;
     REFUSED(open_writer("gguf", &turned, 1, NULL, 0), LB_E_UNSUPPORTED,
-            "its first axis is the fastest, which a gguf file cannot say");
+            "is in Fortran order, which gguf files do not support");
     CHECK(open_writer("gguf", &a, 1, &number, 1));
     REFUSED(open_writer("gguf", &a, 1, &odd, 1), LB_E_ARG,
-            "no value of type 4 in 3 bytes");
+            "invalid value of type 4 and 3 bytes");
     REFUSED(open_writer("gguf", &a, 1, &align, 1), LB_E_ARG,
             "general.alignment is not a power of two");
     REFUSED(open_writer("gguf", &T("a", "F32", 5, 1, 1, 1, 1, 1), 1, NULL, 0),
-            LB_E_UNSUPPORTED, "rank 5: GGUF has at most 63 and 4");
+            LB_E_UNSUPPORTED, "rank 5; the maxima of GGUF are 63 and 4");
     REFUSED(open_writer("gguf", &T("a", "Q8_0", 2, 32, 3), 1, NULL, 0),
-            LB_E_SHAPE, "rows of 3, and Q8_0 has blocks of 32");
+            LB_E_SHAPE,
+            "rows of 3 elements, not a multiple of the block size of Q8_0, 32");
     REFUSED(open_writer("gguf", &T("a", "Q4_2", 1, 32), 1, NULL, 0),
-            LB_E_UNSUPPORTED, "a gguf file has no type 'Q4_2'");
+            LB_E_UNSUPPORTED, "gguf files have no type 'Q4_2'");
     REFUSED(open_writer("npy", two, 2, NULL, 0), LB_E_UNSUPPORTED,
             "type 'F32'");
     const lb_tensor x = T("x", "<f4", 1, 2), y = T("y", "|u1", 0, 0);
     const lb_tensor xy[] = {x, y};
     CHECK(open_writer("npy", &x, 1, NULL, 0));
     REFUSED(open_writer("npy", xy, 2, NULL, 0), LB_E_UNSUPPORTED,
-            "2 arrays and 0 values: an npy file has one array");
+            "cannot write 2 arrays and 0 metadata values to an npy file");
     REFUSED(open_writer("npz", xy, 2, &number, 1), LB_E_UNSUPPORTED,
             "key 'k': metadata of npz must be UTF-8 text");
     CHECK(open_writer("npz", xy, 2, &text, 1));
@@ -361,23 +363,23 @@ static void test_sizes(void)
         const lb_tensor two[] = {T("a", type[i], 1, half),
                                  T("b", type[i], 1, half)};
         REFUSED(open_writer(kind[i], two, 2, NULL, 0), LB_E_SIZE,
-                "more than 9223372036854775807 bytes for one file");
+                "the file would exceed 9223372036854775807 bytes");
     }
     REFUSED(open_writer("npy", &T("a", "|u1", 1, INT64_MAX), 1, NULL, 0),
-            LB_E_SIZE, "more than 9223372036854775807 bytes for one file");
+            LB_E_SIZE, "the file would exceed 9223372036854775807 bytes");
     int64_t ones[65];
     for (int i = 0; i < 65; i++)
         ones[i] = 1;
     const lb_tensor deep = {
         .name = "a", .type = "|u1", .rank = 65, .dim = ones};
     REFUSED(open_writer("npy", &deep, 1, NULL, 0), LB_E_UNSUPPORTED,
-            "tensor 'a' has rank 65: numpy has at most 64");
+            "tensor 'a' has rank 65; the maximum of numpy is 64");
     char *text = malloc(HUGE_TEXT);
     CHECK(text != NULL);
     memset(text, 'x', HUGE_TEXT);
     lb_meta m = {"k", LB_META_STRING, 0, 1, (const uint8_t *)text, HUGE_TEXT};
     REFUSED(open_writer("safetensors", NULL, 0, &m, 1), LB_E_UNSUPPORTED,
-            "would have 100000032 bytes, more than the 100000000 that are");
+            "would have 100000032 bytes; the maximum is 100000000");
     m.size -= 32;
     CHECK(open_writer("safetensors", NULL, 0, &m, 1));
     free(text);
@@ -393,12 +395,12 @@ static void test_placed(void)
     lb_writer *w = lb_writer_open(cx, kind, to.s, &x, 1, NULL, 0, &o);
     CHECK(w && lb_writer_place(cx, w, 0, 1, "ab", 2));
     REFUSED(lb_writer_place(cx, w, 0, 2, "cd", 2), LB_E_ARG,
-            "2 bytes at 2 of tensor 'x', which has 3");
+            "2 bytes at offset 2 of tensor 'x', which has 3");
     CHECK(!lb_writer_close(cx, w, true));
     w = lb_writer_open(cx, kind, to.s, &x, 1, NULL, 0, &o);
     CHECK(w && lb_writer_place(cx, w, 0, 0, "ab", 2));
     REFUSED(lb_writer_close(cx, w, true), LB_E_ARG,
-            "2 bytes of tensors, where 3 are due");
+            "2 bytes of tensors written, but 3 expected");
     CHECK(!scratch_exists(to.s));
 }
 
@@ -431,7 +433,7 @@ static void test_counts(void)
     CHECK_EQ_I(lb_writer_next(w), 0);
     CHECK(lb_writer_put(cx, w, "ab", 2));
     REFUSED(lb_writer_put(cx, w, "cd", 2), LB_E_ARG,
-            "2 bytes for tensor 'x', which lacks 1");
+            "2 bytes for tensor 'x', but only 1 are missing");
     CHECK_EQ_I(lb_writer_next(w), -1);
     CHECK(!lb_writer_put(cx, w, "c", 1));
     CHECK(!lb_writer_close(cx, w, true));

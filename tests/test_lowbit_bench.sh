@@ -69,15 +69,15 @@ refused "bench takes no arguments (got 1)" int8
 refused "unknown option '--formatsx'" --formatsx int8
 refused "option '--m' needs a value" --m
 refused "--m is given twice" --m 1 --m 2
-numbers="--m takes numbers from 1 to 1048576, not"
+numbers="--m takes integers from 1 to 1048576, not"
 refused "$numbers '0'" --m 0
 refused "$numbers '-1'" --m=-1
 refused "$numbers ''" --m 1,,2
 refused "$numbers ''" --m ""
 refused "$numbers '8x'" --m 8x
 refused "$numbers '99999999999999999999'" --m 99999999999999999999
-refused "--jobs takes numbers from 1 to 256 or all, not '257'" --threads 257
-refused "--jobs takes numbers from 1 to 256 or all, not '0'" --threads 1,0
+refused "--jobs takes integers from 1 to 256 or all, not '257'" --threads 257
+refused "--jobs takes integers from 1 to 256 or all, not '0'" --threads 1,0
 refused "more than 32 items" --m "$(seq -s, 33)"
 refused "--precisions takes highest, fast, fastest, not 'best'" --precisions fast,best
 refused "--act takes f32, bf16, f16, not 'f64'" --act f64
@@ -89,7 +89,7 @@ for shape in 4096 4x 4x4x4 99999999x8; do
 done
 refused "--seconds takes a number from 0 to 3600, not 'soon'" --seconds soon
 refused "--seconds takes a number from 0 to 3600, not 'nan'" --seconds nan
-refused "--size takes MiB from 1 to 65536, not '1.5'" --codec --size 1.5
+refused "--size takes an integer (MiB) from 1 to 65536, not '1.5'" --codec --size 1.5
 refused "--type: empty or too long name" --formats int8,
 refused "--codec and --error: one benchmark at a time" --codec --error
 refused "--m does not apply to --codec" --codec --m 8

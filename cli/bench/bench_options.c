@@ -89,7 +89,7 @@ static bool set_numbers(const char *flag, const char *text, int64_t most,
     for (list->n = 0; next_item(&text, item); list->n++) {
         if (list->n == LIST_MAX) return full(flag);
         if (!to_number(item, &end, most, &list->at[list->n]) || *end)
-            return bench_misused("%s takes numbers from 1 to %lld, not '%s'",
+            return bench_misused("%s takes integers from 1 to %lld, not '%s'",
                                  flag, (long long)most, item);
     }
     return true;
@@ -173,7 +173,7 @@ static bool set_threads(bench_options *o, const char *flag, const char *value)
             *n = all_threads();
         else if (!to_number(item, &end, THREADS_MOST, n) || *end)
             return bench_misused(
-                "%s takes numbers from 1 to %d or all, not '%s'", flag,
+                "%s takes integers from 1 to %d or all, not '%s'", flag,
                 THREADS_MOST, item);
     }
     return true;
@@ -222,8 +222,8 @@ static bool set_size(bench_options *o, const char *flag, const char *value)
 {
     char *end;
     if (!to_number(value, &end, MIB_MOST, &o->mib) || *end)
-        return bench_misused("%s takes MiB from 1 to %d, not '%s'", flag,
-                             MIB_MOST, value);
+        return bench_misused("%s takes an integer (MiB) from 1 to %d, not '%s'",
+                             flag, MIB_MOST, value);
     return true;
 }
 
@@ -250,7 +250,7 @@ static bool set_svg(bench_options *o, const char *flag, const char *value)
     return *value || bench_misused("%s is empty", flag);
 }
 
-/* Modes as bits. */
+/* Benchmarks as bits. */
 #define IN(mode) (1u << (mode))
 #define EVERY                                                                  \
     (IN(MODE_SUMMARY) | IN(MODE_SWEEP) | IN(MODE_OPENBLAS) | IN(MODE_CODEC) |  \
@@ -369,7 +369,6 @@ bool bench_options_read(const arguments *a, bool alias, bench_options *o)
     if (o->mode == MODE_SUMMARY &&
         (o->m.n > 1 || o->shapes.n > 1 || o->threads.n > 1 || o->orients.n > 1))
         return bench_misused(
-            "lists of M, shapes, orientations and threads need "
-            "--products");
+            "lists of M, shapes, orientations and threads need --products");
     return true;
 }

@@ -26,8 +26,8 @@ typedef enum bench_orient {
 } bench_orient;
 
 typedef enum bench_place {
-    PLACE_WARM, /* one weight array, repeatedly */
-    PLACE_DRAM  /* so many in turn that none is in a cache */
+    PLACE_WARM, /* one weight array, used repeatedly */
+    PLACE_DRAM  /* several arrays in turn, too many for the caches */
 } bench_place;
 
 typedef struct number_list {
@@ -47,7 +47,7 @@ typedef struct shape_list {
     } at[LIST_MAX];
 } shape_list;
 
-/* Enum values are stored as numbers. All lists are filled by
+/* Enum values are stored as integers. All lists are filled by
  * bench_options_read; formats are as given by the user until weights_check. */
 typedef struct bench_options {
     bench_mode mode;

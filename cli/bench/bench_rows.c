@@ -36,7 +36,7 @@ lb_ctx *bench_context(const bench_options *o, int threads)
     if (cx) return cx;
     char why[256];
     lb_open_why(&options, why, sizeof why);
-    /* the library's options have the names of ours */
+    /* the library's variables are named like our options */
     const char *const ours = strncmp(why, "options.", 8) ? NULL : why + 8;
     bench_fail("%s%s", ours ? "--" : "", ours ? ours : why);
     return NULL;

@@ -30,7 +30,7 @@ static bool known(lb_ctx *cx, const char *name)
     if (weights_dense(name)) return true;
     const lb_format *const f = lb_find_format(cx, name);
     if (f && measurable(f)) return true;
-    if (f) return bench_misused("type %s cannot be quantized to", name);
+    if (f) return bench_misused("cannot quantize to type %s", name);
     return format_named(cx, name) != NULL;
 }
 
@@ -106,7 +106,7 @@ lb_array *weights_copy(lb_ctx *cx, lb_array *w, const char *format,
     lb_enter(cx);
     for (int p = 0; p < LB_MAX_PARTS && f->part[p].name; p++) {
         lb_array *const a = lb_component(cx, w, f->part[p].name);
-        if (!a) continue; /* absent, or an error, which stays */
+        if (!a) continue; /* missing, or an error, which is kept */
         name[n] = f->part[p].name;
         part[n++] = copy_dense(cx, a);
     }

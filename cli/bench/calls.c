@@ -1,8 +1,8 @@
 /* calls.c - see calls.h.
  *
- * Next to nothing is multiplied in 1x1x1: what is left is what every call
- * costs: checks, tiers, scratch, the result and, on several threads, whatever
- * the pool does about it.
+ * A 1x1x1 product multiplies next to nothing: what remains is the overhead of
+ * every call: checks, dispatch, scratch memory, the result and, with several
+ * threads, waking the pool.
  */
 #include "calls.h"
 

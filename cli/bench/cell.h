@@ -1,4 +1,4 @@
-/* cell.h - one measured product, and the ways to show it. */
+/* cell.h - one measured product, and how it is printed. */
 #ifndef LB_BENCH_CELL_H
 #define LB_BENCH_CELL_H
 
@@ -12,14 +12,14 @@ typedef struct cell {
     lb_dtype act;
     int threads;
     int64_t m, n, k;
-    double gflops, best; /* of the median and of the best sample */
+    double gflops, best; /* for the median and for the best sample */
     double weight_bytes;
     double error;
     int samples;
     bool clean;
     double limit; /* GFLOP/s; 0: not measured */
     const char *limit_name;
-    char kernel[40]; /* as lb_explain calls it */
+    char kernel[40]; /* kernel name, from lb_explain */
     const char *isa; /* level of the context, not owned */
 } cell;
 

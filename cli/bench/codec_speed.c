@@ -1,11 +1,11 @@
 /* codec_speed.c - see codec_speed.h.
  *
  * GB/s count the dense side: bytes of f32, bf16 or f16 that are read when
- * quantizing and written when reading back. The first is compared with what
- * DRAM can be read at, the second with stores past the caches: to the very same
- * memory and in turn, if one thread does both, for that rate is another from
- * one minute to the next, and on small pages. What is slow is measured on less,
- * which the table says.
+ * quantizing and written when decoding. Quantizing is compared with the read
+ * bandwidth of DRAM, decoding with non-temporal stores. With one thread, these
+ * stores go to the same (small) pages in alternating rounds, because store
+ * bandwidth varies from minute to minute. Slow formats are measured on less
+ * data, as shown in the table.
  */
 #include "codec_speed.h"
 
@@ -21,18 +21,18 @@
 enum {
     COLUMNS = 4096,
     ROWS_IN_MIB = (1 << 20) / (COLUMNS * 4),
-    LEAST_ROWS = 16 /* for the first guess */
+    LEAST_ROWS = 16 /* for the first estimate */
 };
 
 typedef struct codec {
     const bench_options *o;
     lb_ctx *cx;
     limits limit;
-    lb_array *source[LB_N_DTYPES]; /* by dtype, all rows */
-    char *memory;                  /* as large as f32's */
+    lb_array *source[LB_N_DTYPES]; /* per dtype, all rows */
+    char *memory;                  /* room for f32 */
     lb_quant_config config;
     lb_dtype dtype;
-    lb_array *dense, *packed; /* what is measured */
+    lb_array *dense, *packed; /* the current case */
 } codec;
 
 static lb_array *quantize(codec *c)
@@ -57,7 +57,7 @@ static void run_read(void *arg)
     lb_read(c->cx, c->packed, c->memory, dense_bytes(c));
 }
 
-/* What reading is compared with. */
+/* The bandwidth that quantizing is compared with. */
 static void run_fill(void *arg)
 {
     codec *const c = arg;
@@ -71,7 +71,7 @@ static lb_array *rows(codec *c, int64_t n)
                     NULL);
 }
 
-/* As many rows as were asked for, or as fit into the time there is. */
+/* As many rows as requested, or as fit into the time limit. */
 static int64_t affordable(codec *c, void (*run)(void *))
 {
     int64_t most = c->o->mib * ROWS_IN_MIB;
@@ -121,7 +121,7 @@ static void show(const codec *c, const char *format, const char *what,
     fflush(stdout);
 }
 
-/* GB/s that reading could reach. */
+/* The GB/s that decoding is compared with. */
 static double store_rate(const codec *c, const sample_side *fill)
 {
     if (!fill->samples) return c->limit.stream;
@@ -172,7 +172,7 @@ static bool measure_formats(codec *c)
     return ok;
 }
 
-/* Sources of every dtype, and memory to read into, all touched. */
+/* Sources of every dtype and destination memory, all touched. */
 static bool prepare(codec *c)
 {
     const int64_t n = c->o->mib * ROWS_IN_MIB;
@@ -196,7 +196,7 @@ static bool run_threads(const bench_options *o, int threads, bool head)
     bool ok = limits_open(&c.limit, threads, lb_isa(c.cx), o->seconds);
     if (ok && !o->json) limits_print(&c.limit);
     if (ok && head && !o->json)
-        printf("level %s; GB/s of the dense side, of the median and of the "
+        printf("level %s; GB/s of the dense side, for the median and for the "
                "best sample\n\n%-8s %-5s %-10s %3s %7s %8s %8s  %s\n",
                lb_isa(c.cx), "format", "dtype", "what", "thr", "MiB f32",
                "GB/s", "best", "of limit");

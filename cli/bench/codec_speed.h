@@ -1,10 +1,10 @@
-/* codec_speed.h - how fast arrays are quantized and read back. */
+/* codec_speed.h - speed of quantizing and decoding. */
 #ifndef LB_BENCH_CODEC_SPEED_H
 #define LB_BENCH_CODEC_SPEED_H
 
 #include "bench_options.h"
 
-/* False if something could not be measured, after saying what. */
+/* False after a message if something could not be measured. */
 bool codec_speed_run(const bench_options *o);
 
 #endif

@@ -1,7 +1,7 @@
 /* error_table.c - see error_table.h.
  *
- * Each number is the largest over some M, so that the ways that products take
- * for one, few and many rows of x are all in it.
+ * Each error is the largest over several M, chosen so that the algorithms for
+ * one, few and many rows of x are all included.
  */
 #include "error_table.h"
 
@@ -21,8 +21,8 @@ enum { ROWS = 33, N_ROWS = sizeof rows_of_x / sizeof *rows_of_x };
 typedef enum inputs { NORMAL, WITH_OUTLIERS, WITH_SUBNORMALS, N_INPUTS } inputs;
 static const char *const inputs_name[] = {"normal", "outliers", "subnormal"};
 
-/* NaN: nothing is promised. (One scale for 256 or 1024 numbers in 8 bits
- * cannot hold both the outlier and its neighbours.) */
+/* NaN: no bound. (One scale for 256 or 1024 values in 8 bits cannot represent
+ * both an outlier and its neighbours.) */
 static double bound(lb_precision precision, inputs kind)
 {
     const bool outliers = kind == WITH_OUTLIERS;
@@ -34,9 +34,9 @@ static double bound(lb_precision precision, inputs kind)
 typedef struct table {
     const bench_options *o;
     lb_ctx *cx;
-    const char *format; /* one of them */
+    const char *format; /* current M */
     bench_orient orient;
-    /* by number of the precision and of K; NaN: cannot be stored so */
+    /* by index of precision and of K; NaN: shape not supported */
     double error[LIST_MAX][N_INPUTS][LIST_MAX];
     int above;
 } table;
@@ -91,14 +91,14 @@ static double worst_of_rows(table *t, const exact *e, lb_array *x, lb_array *w,
     return worst;
 }
 
-/* All precisions and kinds of x for the d-th K. */
+/* All precisions and dtypes of x for the d-th K. */
 static bool fill_depth(table *t, lb_dtype act, int d)
 {
     const int64_t k = t->o->depths.at[d];
     bool ok = true;
     lb_array *const w =
         weights_make(t->cx, t->format, t->orient, OUTPUTS, k, (lb_key){1, 0});
-    if (!w) lb_clear(t->cx); /* such as rows that are no whole blocks */
+    if (!w) lb_clear(t->cx); /* e.g. rows that are not whole blocks */
     for (int kind = 0; kind < N_INPUTS; kind++) {
         exact e = {0};
         lb_array *const x = w ? make_x(t->cx, act, k, (inputs)kind) : NULL;
@@ -162,8 +162,9 @@ static void show_row(table *t, lb_dtype act, int p, inputs kind)
 
 static void show_head(const table *t)
 {
-    printf("level %s, %d threads; N %d, largest of M 1, 8, 33; -: the format "
-           "has no such rows; !: above the bound\n\n%-8s %-9s %-3s %-4s %-9s",
+    printf("level %s, %d threads; N %d, largest error over M 1, 8, 33; -: "
+           "shape not supported by the format; !: above the bound\n\n%-8s %-9s "
+           "%-3s %-4s %-9s",
            lb_isa(t->cx), lb_threads(t->cx), OUTPUTS, "format", "precision",
            "W", "x", "numbers");
     for (int d = 0; d < t->o->depths.n; d++)
@@ -199,7 +200,7 @@ static bool run_table(table *t)
             }
         }
     }
-    if (t->above) bench_fail("%d errors are above their bound", t->above);
+    if (t->above) bench_fail("%d errors exceed their bound", t->above);
     return ok && !t->above;
 }
 

@@ -8,7 +8,7 @@
 
 enum { COLUMNS = 256, EDGE = 64, GROUP = 4 };
 
-/* All, or EDGE at each end and the others evenly between. */
+/* All columns, or EDGE at each end and the others evenly between them. */
 static void choose_columns(exact *e)
 {
     const int64_t inner = e->columns - 2 * EDGE;
@@ -29,7 +29,7 @@ static const double *doubles(lb_ctx *cx, lb_array *a)
     return d ? lb_data(d) : NULL;
 }
 
-/* (columns, k): what those columns are computed from. */
+/* (columns, k): the columns of W that are used. */
 static const double *chosen(lb_ctx *cx, const exact *e, lb_array *w,
                             bench_orient orient)
 {
@@ -39,8 +39,8 @@ static const double *chosen(lb_ctx *cx, const exact *e, lb_array *w,
     return doubles(cx, lb_take(cx, lb_convert(cx, w, LB_F32), index, 0));
 }
 
-/* Columns in groups, so that x is loaded once for several and the sums do not
- * wait for each other. */
+/* Columns in groups: x is loaded once per group, and the sums do not depend on
+ * each other. */
 static void multiply(exact *e, const double *x, const double *w, int64_t k)
 {
     for (int64_t c = 0; c < e->columns; c += GROUP) {

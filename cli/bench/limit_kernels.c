@@ -1,9 +1,9 @@
-/* limit_kernels.c - the plain ones, and the choice. */
+/* limit_kernels.c - portable kernels, and the selection by level. */
 #include "limit_kernels.h"
 
 #include <string.h>
 
-/* The compiler must neither know what is in memory nor leave work out. */
+/* The compiler must neither assume what is in memory nor remove work. */
 #define OPAQUE(pointer) __asm__ volatile("" : "+r"(pointer) : : "memory")
 
 enum { CHAINS = 32, LENGTH = 2048 };
@@ -72,7 +72,7 @@ static void read_plain(const void *from, size_t bytes, limit_walk walk)
 
 static void fill_plain(void *to, size_t bytes)
 {
-    memset(to, 0x5a, bytes); /* zeros may be faster than any numbers */
+    memset(to, 0x5a, bytes); /* zeros may be faster than other values */
     __asm__ volatile("" : : "r"(to) : "memory");
 }
 

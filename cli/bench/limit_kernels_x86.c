@@ -1,9 +1,9 @@
-/* limit_kernels_x86.c - what AVX2, AVX-512 and VNNI can do.
+/* limit_kernels_x86.c - kernels for AVX2, AVX-512 and VNNI.
  *
- * Sums are kept in as many registers as latency times throughput asks for.
- * KEEP makes a value unknown to the compiler without an instruction, so that
- * products of equal operands are not computed once for all. Where compilers
- * would copy a sum before they add to it, ADD does not.
+ * There are as many accumulators as latency times throughput requires. KEEP
+ * makes a value opaque to the compiler without an instruction, so that products
+ * of equal operands are not computed only once. ADD avoids a register copy
+ * where compilers would copy an accumulator before adding to it.
  */
 #include "limit_kernels.h"
 
@@ -19,7 +19,8 @@
 #define ADD(how, sum, v)                                                       \
     __asm__ volatile(how " %1, %0, %0" : "+x"(sum) : "x"(v))
 
-/* Loops over accumulators must vanish, or these do not stay in registers. */
+/* Loops over accumulators must be unrolled, or these do not stay in registers.
+ */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -89,7 +90,7 @@ TARGET("avx2") static void lookup_avx2(int64_t rounds)
     }
 }
 
-/* `streams` is a constant where this is inlined. */
+/* `streams` is a constant after inlining. */
 TARGET("avx2")
 static inline __attribute__((always_inline)) void
 walk_avx2(const char *p, size_t bytes, const int streams, size_t apart)
@@ -198,7 +199,7 @@ TARGET(AVX512 ",avx512vnni") static void dot8_vnni(int64_t rounds)
 
 /* ---- every x86-64 ------------------------------------------------------- */
 
-/* Not with zeros, of which some memory takes twice as many a second. */
+/* Not zeros: some memory writes them twice as fast. */
 static void fill_past_caches(void *to, size_t bytes)
 {
     const __m128i numbers = _mm_castps_si128(_mm_setr_ps(0.1f, -0.7f, 3, -5));

@@ -1,7 +1,7 @@
 /* limits.c - see limits.h.
  *
- * Threads meet at a barrier, each does its share, and the time is that from
- * the first one's start to the last one's end.
+ * Threads wait at a barrier, then each does its share. The time is from the
+ * start of the first thread to the end of the last one.
  */
 #include "limits.h"
 
@@ -16,10 +16,10 @@
 #include "sampling.h"
 
 #define MIB      (1024.0 * 1024.0)
-#define SHORTEST 0.004 /* s, of a sample */
+#define SHORTEST 0.004 /* length of a sample in s */
 
 enum {
-    MEMORY = 512 << 20, /* well past any cache here */
+    MEMORY = 512 << 20, /* larger than any cache */
     HUGE_PAGE = 2 << 20,
     SAMPLES = 25,
     THREADS_MAX = 256
@@ -33,7 +33,7 @@ typedef struct limit_task {
     bool store;      /* else fill, or */
     limit_walk walk; /* read */
     int64_t rounds;  /* of it */
-    size_t bytes;    /* of the whole team */
+    size_t bytes;    /* of all threads */
     pthread_barrier_t barrier;
 } limit_task;
 
@@ -71,7 +71,7 @@ static void *run_member(void *arg)
     return NULL;
 }
 
-/* Seconds of one run of the team. */
+/* Seconds of one run of all threads. */
 static double run_team(limit_task *t)
 {
     const int n = t->l->threads;
@@ -83,7 +83,7 @@ static double run_team(limit_task *t)
         members[i] = (limit_member){.t = t, .index = i};
         if (pthread_create(&thread[i], NULL, run_member, &members[i])) {
             bench_fail("cannot start %d threads", n);
-            exit(1); /* the others wait for ever */
+            exit(1); /* the others wait forever */
         }
     }
     run_member(&members[0]);
@@ -97,9 +97,9 @@ static double run_team(limit_task *t)
     return end - begin;
 }
 
-/* The best of some samples, in 1e9 of `amount` (of one round) a second. A
- * sample that took long may only have been preempted, so rounds are doubled
- * until even the shortest one is long enough. */
+/* The best of several samples, in 1e9 of `amount` (per round) per second. A
+ * long sample may only have been preempted, so rounds are doubled until even
+ * the shortest one is long enough. */
 static double best_rate(limit_task *t, double amount, double least_seconds)
 {
     double best = 0;
@@ -126,7 +126,8 @@ static double loop_rate(const limits *l, limit_loop loop)
 
 /* ---- all of them -------------------------------------------------------- */
 
-/* So many bytes, again and again, in the best of some patterns. */
+/* Read bandwidth of a working set of that size, with the best of several
+ * patterns. */
 static double read_rate(const limits *l, size_t bytes)
 {
     static const limit_walk walks[] = {{1, 0}, {4, 16 << 10}, {8, 16 << 10}};
@@ -147,7 +148,7 @@ bool limits_open(limits *l, int threads, const char *level, double seconds)
                   .seconds = seconds,
                   .kernels = limit_kernels_for(level)};
     l->memory = aligned_alloc(HUGE_PAGE, MEMORY);
-    if (!l->memory) return bench_fail("no %.0f MiB of memory", MEMORY / MIB);
+    if (!l->memory) return bench_fail("cannot allocate %.0f MiB", MEMORY / MIB);
     madvise(l->memory, MEMORY, MADV_HUGEPAGE);
     memset(l->memory, 1, MEMORY);
     l->fma = loop_rate(l, l->kernels.fma);
@@ -168,17 +169,17 @@ void limits_close(limits *l)
 
 double limits_read(limits *l, double bytes)
 {
-    int i = 16; /* below that, threads spend their time in starting */
+    int i = 16; /* with less, starting the threads dominates */
     while (i < LIMIT_SIZES - 1 && (double)(INT64_C(1) << i) < bytes)
         i++;
     if (INT64_C(1) << i >= MEMORY) return l->dram;
-    if (l->read[i] == 0) /* caches do not make it slower */
+    if (l->read[i] == 0) /* caches are at least as fast as DRAM */
         l->read[i] = fmax(read_rate(l, (size_t)1 << i), l->dram);
     return l->read[i];
 }
 
-/* An index has four bits: four signs or two trits. What is found there is half
- * of their product with x, whose 16 bits have two tables. */
+/* An index has four bits: four signs or two ternary values. A table entry is
+ * half of their product with x, whose 16 bits need two tables. */
 static double lookup_flops(const cell *c)
 {
     const double bits = 8 * c->weight_bytes / (double)(c->n * c->k);

@@ -1,4 +1,5 @@
-/* limits.h - what this machine can do on so many threads, measured. */
+/* limits.h - measured peak performance of this machine, by number of threads.
+ */
 #ifndef LB_BENCH_LIMITS_H
 #define LB_BENCH_LIMITS_H
 
@@ -11,30 +12,30 @@
 
 enum { LIMIT_SIZES = 48 }; /* powers of two */
 
-/* The best of several samples: a roof is not a median. */
+/* The best of several samples: a limit, not an average. */
 typedef struct limits {
     int threads;
-    double seconds; /* most to spend on one figure */
+    double seconds; /* maximum time for one figure */
     limit_kernels kernels;
     double fma, dot16, dot8; /* Gop/s */
     double lookup;           /* G bytes of tables a second */
-    double dram;             /* GB/s read, in the best of some patterns */
-    double stream;           /* GB/s stored past the caches */
+    double dram;             /* GB/s read, with the best of several patterns */
+    double stream;           /* GB/s of non-temporal stores */
     char *memory;
-    double read[LIMIT_SIZES]; /* GB/s of 2^i bytes, again and again; 0: not
+    double read[LIMIT_SIZES]; /* GB/s for a working set of 2^i bytes; 0: not
                                * measured yet */
 } limits;
 
-/* False after saying why. level: as lb_isa gives it. */
+/* False after a message. level: see lb_isa. */
 bool limits_open(limits *l, int threads, const char *level, double seconds);
 void limits_close(limits *l);
 
-/* GB/s at which so many bytes can be read again and again, wherever they come
- * to lie. Measured when first asked for. */
+/* Read bandwidth in GB/s for a working set of that size, whichever cache it
+ * fits in. Measured on first use. */
 double limits_read(limits *l, double bytes);
 
-/* The most that a product can reach: what the cores can multiply, or look up,
- * in the way of the kernel, or what the weights can be read at. */
+/* Upper bound for a product: arithmetic or table lookups of the kernel's kind,
+ * or the bandwidth of its weights. */
 typedef struct limit {
     double gflops;
     const char *name; /* "fma", "dot16", "dot8", "lookup", "dram", "read" */

@@ -1,10 +1,9 @@
 /* openblas.c - see openblas.h.
  *
- * OpenBLAS is loaded here and not linked. Debian's does not know every new
- * CPU, so it is told which of its kernels to use: those of the level that we
- * use. Its threads are told to sleep at once when they have nothing to do:
- * by default they stay awake for 2^26, and our next call would find a CPU
- * taken.
+ * OpenBLAS is loaded at run time, not linked. Debian's does not know every new
+ * CPU, so its kernels are selected explicitly: those of our level. Its threads
+ * are set to sleep immediately when idle: by default they spin for 2^26 cycles,
+ * and our next call would find the CPU busy.
  */
 #include "openblas.h"
 
@@ -17,7 +16,7 @@
 #include "bench_weights.h"
 #include "sampling.h"
 
-enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 }; /* of cblas.h */
+enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 }; /* from cblas.h */
 
 typedef struct openblas {
     void *library;
@@ -54,7 +53,7 @@ static bool load(openblas *b, const char *isa)
              sizeof b->set_threads) &&
         find(b->library, "openblas_get_corename", &b->core, sizeof b->core))
         return true;
-    bench_fail("libopenblas.so.0 lacks what it should have");
+    bench_fail("libopenblas.so.0 lacks required functions");
     return false;
 }
 
@@ -167,12 +166,12 @@ bool openblas_run(const bench_options *o)
         }
         if (t == 0 && !o->json)
             printf("level %s, OpenBLAS runs as %s; f32, GFLOP/s of medians; "
-                   "ratio above 1: ours is faster\n\n%5s %6s %6s %-3s %3s %9s "
-                   "%9s %9s %9s %7s\n",
+                   "ratio above 1: lowbit is faster\n\n%5s %6s %6s %-3s %3s "
+                   "%9s %9s %9s %9s %7s\n",
                    lb_isa(cx), blas.core(), "M", "N", "K", "W", "thr", "lowbit",
                    "OpenBLAS", "best", "best", "ratio");
         ok = compare_all(o, &blas, cx) && ok;
         lb_close(cx);
     }
-    return ok; /* the library stays: its threads may not have ended */
+    return ok; /* the library stays loaded: its threads may still be running */
 }

@@ -1,10 +1,10 @@
-/* openblas.h - f32 products next to OpenBLAS. */
+/* openblas.h - f32 products compared with OpenBLAS. */
 #ifndef LB_BENCH_OPENBLAS_H
 #define LB_BENCH_OPENBLAS_H
 
 #include "bench_options.h"
 
-/* False if something could not be measured, after saying what. */
+/* False after a message if something could not be measured. */
 bool openblas_run(const bench_options *o);
 
 #endif

@@ -1,9 +1,8 @@
 /* ops_speed.c - see ops_speed.h.
  *
- * Operands are 4096 x 4096 numbers. What packed ones take is compared with what
- * the same numbers as f32 take: reading fewer bytes should pay for decoding
- * them. Convolutions have weights that were quantized as the matrix that they
- * are: a row for each feature.
+ * Operands are 4096 x 4096 arrays. Packed operands are compared with the same
+ * values in f32: reading fewer bytes should pay for decoding. Convolution
+ * weights are quantized as a matrix with a row per output feature.
  */
 #include "ops_speed.h"
 
@@ -16,7 +15,7 @@
 
 enum {
     SIDE = 4096,
-    BATCH = 4, /* of images, and their features, size and kernel */
+    BATCH = 4, /* number of images; features, size and kernel */
     FEATURES = 64,
     SPACE = 56,
     KERNEL = 3,
@@ -106,7 +105,7 @@ typedef struct {
     operands *operands;
 } one;
 
-/* Results are dense and made anew each time, as a program would. */
+/* Results are dense and newly allocated each time, as in a program. */
 static void run(void *arg)
 {
     const one *o = arg;
@@ -182,8 +181,8 @@ static bool run_threads(const bench_options *o, int threads, bool head)
     if (!cx) return false;
     bool ok = true;
     if (head && !o->json)
-        printf("level %s; milliseconds of the median and of the best sample\n\n"
-               "%-8s %-15s %3s %8s %8s %8s\n",
+        printf("level %s; milliseconds, median and best sample\n\n%-8s %-15s "
+               "%3s %8s %8s %8s\n",
                lb_isa(cx), "format", "op", "thr", "ms", "best", "rate");
     for (int f = 0; ok && f < o->formats.n; f++)
         ok = run_format(o, cx, o->formats.at[f]);

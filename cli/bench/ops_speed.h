@@ -1,4 +1,5 @@
-/* ops_speed.h - what is no product, on packed operands next to dense ones. */
+/* ops_speed.h - operations other than products, on packed and dense operands.
+ */
 #ifndef LB_BENCH_OPS_SPEED_H
 #define LB_BENCH_OPS_SPEED_H
 

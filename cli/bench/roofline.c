@@ -1,9 +1,10 @@
 /* roofline.c - see roofline.h.
  *
- * Both axes are logarithmic: FLOP for each byte of weights to the right,
- * GFLOP/s upward. DRAM is the slanted line, what the cores can multiply, or
- * look up, the level ones. Colours are formats, forms are precisions; a point
- * that is not filled had its weights warm, and may lie above the slanted line.
+ * Both axes are logarithmic: FLOP per byte of weights on the x axis, GFLOP/s on
+ * the y axis. The slanted line is DRAM bandwidth, the horizontal lines are
+ * peaks of arithmetic and of table lookups. Colours are formats, shapes are
+ * precisions; hollow points had their weights in cache, and may lie above the
+ * slanted line.
  */
 #include "roofline.h"
 
@@ -27,7 +28,7 @@ enum {
 
 typedef struct plot {
     FILE *file;
-    double x0, x1, y0, y1; /* powers of ten at the edges */
+    double x0, x1, y0, y1; /* powers of ten at the edges of the plot */
 } plot;
 
 static double across(const plot *p, double x)
@@ -83,7 +84,7 @@ static void draw_axes(const plot *p, const limits *l)
                 LEFT - 8, down(p, y) + 4, y);
     }
     fprintf(p->file,
-            "<text x='%d' y='%d' text-anchor='middle'>FLOP for each byte of "
+            "<text x='%d' y='%d' text-anchor='middle'>FLOP per byte of "
             "weights</text>\n"
             "<text x='20' y='%d' text-anchor='middle' "
             "transform='rotate(-90 20 %d)'>GFLOP/s</text>\n"
@@ -110,7 +111,7 @@ static double highest(const limits *l)
     return fmax(l->fma, fmax(l->dot16, l->dot8));
 }
 
-/* What products of this format were looked up at most, if they were. */
+/* The highest lookup peak for this format, if lookups were used. */
 static double looked_up(const cell *cells, int n, const char *format,
                         int threads)
 {
@@ -138,8 +139,8 @@ static void draw_limits(const plot *p, const cell *cells, int n,
     draw_level(p, l->dot8, l->dram, "int8 dot");
     const double trits = looked_up(cells, n, "ternary", l->threads);
     const double signs = looked_up(cells, n, "binary", l->threads);
-    if (trits > 0) draw_level(p, trits, l->dram, "trits looked up");
-    if (signs > 0) draw_level(p, signs, l->dram, "signs looked up");
+    if (trits > 0) draw_level(p, trits, l->dram, "ternary lookups");
+    if (signs > 0) draw_level(p, signs, l->dram, "binary lookups");
 }
 
 /* ---- points ------------------------------------------------------------- */
@@ -165,7 +166,7 @@ static const char *end_of_mark(lb_precision precision)
     return precision == LB_PRECISION_FASTEST ? "</path>" : "</circle>";
 }
 
-/* The format's number among those seen, in order of appearance. */
+/* Index of the format in order of appearance. */
 static int format_index(const char **seen, int *n, const char *format)
 {
     for (int i = 0; i < *n; i++)
@@ -228,7 +229,7 @@ bool roofline_check(const char *file)
     struct stat st;
     const bool there = !lstat(file, &st);
     if (there && !S_ISREG(st.st_mode))
-        return true; /* a pipe: not to be tried */
+        return true; /* a pipe: cannot be tested without side effects */
     FILE *const f = fopen(file, "a");
     if (!f) return bench_fail("%s: %s", file, strerror(errno));
     fclose(f);
@@ -251,6 +252,6 @@ bool roofline_draw(const char *file, const cell *cells, int n, const limits *l)
     draw_cells(&p, cells, n, l->threads);
     fputs("</svg>\n", p.file);
     const bool bad = ferror(p.file);
-    if (fclose(p.file) || bad) return bench_fail("%s: cannot be written", file);
+    if (fclose(p.file) || bad) return bench_fail("cannot write %s", file);
     return true;
 }

@@ -1,16 +1,16 @@
-/* roofline.h - cells as points under the machine's limits, as an SVG file. */
+/* roofline.h - measured products and the machine's limits as an SVG roofline
+ * chart. */
 #ifndef LB_BENCH_ROOFLINE_H
 #define LB_BENCH_ROOFLINE_H
 
 #include "cell.h"
 #include "limits.h"
 
-/* Whether such a file can be written; says why if not, and leaves what is there
- * as it is. */
+/* Whether the file can be written; if not, prints a message. An existing file
+ * is unchanged. */
 bool roofline_check(const char *file);
 
-/* Cells of l->threads threads; false after saying why the file could not be
- * written. */
+/* Draws cells measured with l->threads threads; false after a message. */
 bool roofline_draw(const char *file, const cell *cells, int n, const limits *l);
 
 #endif

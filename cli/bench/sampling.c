@@ -7,8 +7,8 @@
 
 enum { ENOUGH = 15, MOST = 512 };
 
-#define SHORTEST 0.002 /* s, of a sample */
-#define LONG_RUN 0.05  /* s: such a run warms up the next one itself */
+#define SHORTEST 0.002 /* length of a sample in s */
+#define LONG_RUN 0.05  /* s: such a run needs no separate warm-up */
 
 /* When sides take turns, a rest lets the other's idle threads fall asleep:
  * OpenBLAS spins for up to about 20 ms. */
@@ -46,8 +46,8 @@ void sample_rest(double after)
 typedef struct sample_tally {
     double clean[MOST], all[MOST];
     int n_clean, n;
-    long runs;   /* in a sample */
-    double once; /* seconds of one run, roughly */
+    long runs;   /* runs per sample */
+    double once; /* approximate seconds of one run */
 } sample_tally;
 
 static double timed(const sample_side *side, long runs)

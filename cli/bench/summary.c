@@ -12,7 +12,7 @@
 typedef struct summary_task {
     const bench_options *o;
     lb_ctx *cx;
-    lb_array *x, *w, *q; /* q: w in the format */
+    lb_array *x, *w, *q; /* q: w in that format */
     lb_quant_config config;
 } summary_task;
 
@@ -36,7 +36,7 @@ static void decode(void *arg)
     lb_drop(t->cx, lb_materialize(t->cx, t->q));
 }
 
-/* Giga-units per second, of the fastest call; NAN if nothing is measured. */
+/* 1e9 units per second, of the fastest call; NAN if not measured. */
 static double rate(summary_task *t, void (*f)(void *), double units)
 {
     sample_side side = {.run = f, .arg = t};
@@ -118,8 +118,8 @@ bool summary_run(const bench_options *o)
     summary_task t = {.o = o, .cx = bench_context(o, (int)o->threads.at[0])};
     if (!t.cx) return false;
     if (!o->json)
-        printf("x (%lld,%lld) times W (%lld,%lld)%s, %d thread%s, %s\n\n"
-               "%-10s %10s %8s %8s %13s %15s\n",
+        printf("x (%lld,%lld) @ W (%lld,%lld)%s, %d thread%s, %s\n\n%-10s %10s "
+               "%8s %8s %13s %15s\n",
                (long long)m, (long long)k, (long long)(wt ? n : k),
                (long long)(wt ? k : n), wt ? " transposed" : "",
                lb_threads(t.cx), lb_threads(t.cx) == 1 ? "" : "s", lb_isa(t.cx),

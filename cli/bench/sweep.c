@@ -1,7 +1,8 @@
 /* sweep.c - see sweep.h.
  *
- * Weights are made once for all threads, precisions and M, by a context of all
- * threads; each number of threads has a context of its own to be measured.
+ * Weights are created once for all thread counts, precisions and M, by a
+ * context with all threads; each thread count has a context of its own for
+ * measuring.
  */
 #include "sweep.h"
 
@@ -22,22 +23,22 @@
 typedef struct sweep {
     const bench_options *o;
     lb_ctx *maker;
-    lb_ctx *cx[LIST_MAX];   /* for each number of threads */
+    lb_ctx *cx[LIST_MAX];   /* for each thread count */
     limits limit[LIST_MAX]; /* likewise, with_limits */
     cell *cells;            /* for the plot */
     int n_cells;
 } sweep;
 
-/* What all cells of a format have in common. */
+/* Shared by all cells of a format. */
 typedef struct sweep_subject {
-    cell plain; /* what is to be filled in later is 0 */
+    cell plain; /* fields set later are 0 */
     lb_array *x;
-    lb_array **w; /* the first is the warm one */
+    lb_array **w; /* the first one is used for warm */
     int n_w;
     exact reference;
 } sweep_subject;
 
-/* They take seconds, which a program that reads JSON may not want to wait. */
+/* They take seconds, which callers that read JSON may not want to wait. */
 static bool with_limits(const bench_options *o)
 {
     return !o->json || o->svg;
@@ -49,7 +50,7 @@ typedef struct sweep_call {
     lb_ctx *cx;
     lb_array *x;
     lb_array *const *w;
-    int n_w, next; /* weights, and whose turn it is */
+    int n_w, next; /* weights, and the index of the next one */
     const cell *c;
 } sweep_call;
 
@@ -118,7 +119,7 @@ static bool measure_all(sweep *s, const sweep_subject *u)
     bool ok = true;
     for (int t = 0; t < o->threads.n; t++) {
         for (int p = 0; p < o->places.n; p++) {
-            /* dense weights have one precision, whatever is asked for */
+            /* dense weights have a single precision, whatever is requested */
             for (int q = 0; q < (dense ? 1 : o->precisions.n); q++) {
                 for (int i = 0; i < o->m.n; i++) {
                     cell c = u->plain;
@@ -161,7 +162,7 @@ static int64_t largest(const number_list *list)
     return most;
 }
 
-/* The weights, and as many copies as it takes to come from DRAM. */
+/* The weights, and as many copies as needed to exceed the caches. */
 static bool make_weights(sweep *s, sweep_subject *u)
 {
     const cell *const c = &u->plain;

@@ -1,4 +1,4 @@
-/* alone.c - `lowbit`: one process, which needs no MPI. */
+/* alone.c - `lowbit`: a single process, without MPI. */
 #include "command.h"
 
 int main(int argc, char **argv)

@@ -1,11 +1,11 @@
-/* command.h - the command, as a program starts it. */
+/* command.h - the command as a function. */
 #ifndef COMMAND_H
 #define COMMAND_H
 
 #include "lowbit_mesh.h"
 
-/* As main has it. comm: the ranks of an MPI program, of which each runs it;
- * NULL: this process alone. Returns what to exit with. */
+/* Arguments and result are those of main. comm: the ranks of an MPI program,
+ * each of which calls it; NULL: a single process. */
 int lowbit_command(int argc, char **argv, lb_comm *comm);
 
 #endif

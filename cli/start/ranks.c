@@ -1,4 +1,4 @@
-/* ranks.c - `lowbit-mpi`: the same command as ranks of an MPI program. */
+/* ranks.c - `lowbit-mpi`: the same command under MPI. */
 #include "command.h"
 #include "lowbit_mpi.h"
 

@@ -1,7 +1,7 @@
-/* registry_io.c - the only lists of containers and of layouts.
+/* registry_io.c - the lists of containers and layouts.
  *
- * They stand apart from registry.c because the core must not need the libraries
- * that containers need. Probes are asked in this order.
+ * They are separate from registry.c because the core must not depend on the
+ * libraries that containers need. Probes are called in this order.
  */
 #include "io/containers/container.h"
 #include "io/layouts/entries.h"

@@ -1,4 +1,4 @@
-/* arrays.c - a file as a list of arrays, and arrays from it. */
+/* arrays.c - lists the arrays of a file and loads them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,18 +27,18 @@ static bool claim(lb_ctx *cx, lb_file *f, lb_group **owner, lb_group *g)
         if (!t) continue;
         if (owner[t - f->r->tensor])
             return lb_refuse(cx, f->r->file[t->file],
-                             "tensor '%s' is part of '%s' and of '%s'",
+                             "tensor '%s' is part of both '%s' and '%s'",
                              LB_NAME(t->name),
                              LB_NAME(owner[t - f->r->tensor]->entry.name),
                              LB_NAME(g->entry.name));
         owner[t - f->r->tensor] = g;
         g->entry.n_tensors++;
-        g->entry.nbytes += t->size; /* of one file each: cannot wrap */
+        g->entry.nbytes += t->size; /* sizes of one file: cannot overflow */
     }
     return true;
 }
 
-/* owner: of each tensor; those that no layout knows stay NULL. */
+/* owner: the entry of each tensor; NULL if no layout claims it. */
 static bool find_groups(lb_ctx *cx, lb_file *f, lb_group **owner)
 {
     lb_group found;
@@ -154,7 +154,7 @@ void lb_file_close(lb_file *f)
 {
     if (!f) return;
     lb_reader_close(f->r);
-    lb_arena arena = f->arena; /* which f is in */
+    lb_arena arena = f->arena; /* f itself is in this arena */
     lb_arena_free(&arena);
 }
 
@@ -220,8 +220,8 @@ lb_group *lb_group_wanted(lb_ctx *cx, const lb_file *f, const char *name)
     return g;
 }
 
-/* What the library refuses to be made of a file's bytes is the file's fault,
- * and is named. */
+/* Errors caused by the bytes of the file become content errors that name the
+ * file and the array. */
 static void blame_file(lb_ctx *cx, const lb_file *f, const lb_group *g)
 {
     char why[LB_ERROR_SIZE];
@@ -233,14 +233,14 @@ static void blame_file(lb_ctx *cx, const lb_file *f, const lb_group *g)
               LB_NAME(g->entry.name), why);
 }
 
-/* What came of it; clear: there was no error before. */
+/* The result of loading; clear: there was no error before. */
 static lb_array *loaded(lb_ctx *cx, const lb_file *f, const lb_group *g,
                         bool clear, lb_array *a)
 {
     lb_keep(cx, a);
     lb_leave(cx);
     if (!a && clear) blame_file(cx, f, g);
-    /* A scope that there was no memory for is an error, too. */
+    /* Running out of memory for the scope is an error as well. */
     return clear && lb_error_status(cx) ? NULL : a;
 }
 
@@ -267,9 +267,10 @@ lb_array *lb_file_load_rows(lb_ctx *cx, lb_file *f, const char *name,
     const int64_t n = g->entry.rank ? g->entry.dim[0] : 0;
     if (g->entry.rank && lo >= 0 && lo <= hi && hi <= n)
         return load(cx, f, g, (lb_rows){lo, hi});
-    lb_fail(cx, LB_E_ARG, "%s: rows %lld to %lld of '%s', which has %s%lld",
+    lb_fail(cx, LB_E_ARG,
+            "%s: rows %lld to %lld of '%s' are out of range (%s%lld rows)",
             LB_PATH(f->r->file[0]->path), (long long)lo, (long long)hi,
-            LB_NAME(name), g->entry.rank ? "" : "no axes: ", (long long)n);
+            LB_NAME(name), g->entry.rank ? "" : "a scalar, ", (long long)n);
     return NULL;
 }
 
@@ -282,7 +283,8 @@ const lb_described *lb_group_described(lb_ctx *cx, lb_file *f, lb_group *g)
     return g->described;
 }
 
-/* The first axis is the fastest: stored is the transpose. */
+/* The first axis varies fastest (Fortran order): the stored array is the
+ * transpose. */
 static lb_array *cut_turned(lb_ctx *cx, lb_file *f, const lb_tensor *t,
                             const lb_cut *box)
 {
@@ -342,12 +344,12 @@ static bool check_box(lb_ctx *cx, lb_file *f, lb_group *g, const lb_cut *box)
                    start = lb_shape_make(box->of.rank, box->start);
     char of[32] = "";
     if (block) snprintf(of, sizeof of, " of %lld", (long long)block);
-    return lb_fail(cx, LB_E_SHAPE,
-                   "%s: the slice %s at %s of '%s', %s %s%s, begins or ends "
-                   "inside a block%s",
-                   LB_PATH(f->r->file[0]->path), LB_SHOW(&count),
-                   LB_SHOW(&start), LB_NAME(g->entry.name), g->entry.format,
-                   lb_dtype_name(g->entry.dtype), LB_SHOW(&box->of), of);
+    return lb_fail(
+        cx, LB_E_SHAPE,
+        "%s: slice %s at %s of '%s', %s %s%s, begins or ends inside a block%s",
+        LB_PATH(f->r->file[0]->path), LB_SHOW(&count), LB_SHOW(&start),
+        LB_NAME(g->entry.name), g->entry.format, lb_dtype_name(g->entry.dtype),
+        LB_SHOW(&box->of), of);
 }
 
 lb_array *lb_file_load_slice(lb_ctx *cx, lb_file *f, const char *name,
@@ -357,10 +359,10 @@ lb_array *lb_file_load_slice(lb_ctx *cx, lb_file *f, const char *name,
     if (!g) return NULL;
     const lb_entry *e = &g->entry;
     if (e->rank > LB_MAX_RANK || !e->format)
-        return load(cx, f, g, (lb_rows){0, -1}); /* which says why not */
+        return load(cx, f, g, (lb_rows){0, -1}); /* fails with the reason */
     if (e->rank && (!start || !count || !inside(e, start, count))) {
         lb_fail(cx, start && count ? LB_E_ARG : LB_E_NULL,
-                "%s: a slice that is not inside '%s'",
+                "%s: the slice is not inside '%s'",
                 LB_PATH(f->r->file[0]->path), LB_NAME(name));
         return NULL;
     }

@@ -1,8 +1,8 @@
-/* audit.c - statistics of an array, and what cannot be right in it.
+/* audit.c - statistics of an array, and invalid values in it.
  *
- * Flaws are NaN and infinities; codes that the format does not define; scales
- * that are negative or not finite, which no encoder writes. (A scale that
- * divides may be infinite, for blocks of zeros, but not 0.)
+ * Invalid are NaN and infinities, codes that the format does not define, and
+ * scales that are negative or not finite, which no encoder writes. (A scale
+ * that divides may be infinite, for blocks of zeros, but not 0.)
  *
  * All threads share the work. Each part of a chunk is summed by itself and the
  * parts are added in order, so the result does not depend on the threads.
@@ -23,8 +23,8 @@ lb_dtype lb_chunk_dtype(lb_dtype d)
 const void *lb_chunk(lb_ctx *cx, lb_array *a, lb_dtype as, int64_t lo,
                      int64_t hi)
 {
-    /* Dense first: converting a quantized array changes its logical dtype, so
-     * that values would no longer be rounded to it. */
+    /* Decode before converting: converting a quantized array changes its
+     * logical dtype, so that values would no longer be rounded to it. */
     lb_array *p = lb_materialize(cx, lb_slice(cx, a, &lo, &hi, NULL));
     p = lb_materialize(cx, lb_convert(cx, p, as));
     return p ? lb_data(p) : NULL;
@@ -37,13 +37,13 @@ static void note(lb_flaw *flaw, int64_t i)
 
 /* ---- values -------------------------------------------------------------- */
 
-/* A chunk whose elements are f32 or, if those are NULL, f64; or codes. */
+/* A chunk of elements, in f32 or, if that is NULL, f64; or of codes. */
 typedef struct chunk_scan {
     const float *f32;
     const double *f64;
     const uint8_t *codes;
     const lb_code_kind *kind;
-    int64_t n, first; /* elements, and the index of the first */
+    int64_t n, first; /* number of elements, and index of the first */
     lb_findings part[PARTS];
 } chunk_scan;
 

@@ -1,14 +1,15 @@
-/* dense_tensor.c - a tensor of a file as a dense array.
+/* dense_tensor.c - loads a tensor as a dense array.
  *
- * In place where the bytes lie as the array wants them: the array then holds a
- * reference to the file, whose map stays as long as the array does.
+ * Zero-copy if the bytes are mapped, aligned and of the right byte order: then
+ * the array holds a reference to the file, whose map stays as long as the array
+ * does.
  */
 #include <string.h>
 
 #include "core/core.h"
 #include "io/arrays/slices.h"
 
-/* Numbers in files are little-endian. */
+/* Files are little-endian. */
 static bool is_little_endian(void)
 {
     const uint16_t one = 1;
@@ -22,7 +23,7 @@ bool lb_tensor_shape(lb_ctx *cx, const lb_file *f, const lb_tensor *t,
 {
     if (t->rank > LB_MAX_RANK)
         return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "%s: '%s' has rank %d, and arrays here at most %d",
+                       "%s: '%s' has rank %d; the maximum is %d",
                        LB_PATH(f->r->file[t->file]->path), LB_NAME(t->name),
                        t->rank, LB_MAX_RANK);
     *shape = lb_shape_make(t->rank, t->dim);
@@ -36,9 +37,10 @@ static bool check_bools(lb_ctx *cx, const lb_file *f, const lb_tensor *t,
 {
     for (size_t i = 0; i < n; i++)
         if (at[i] > 1)
-            return lb_refuse(cx, f->r->file[t->file],
-                             "tensor '%s' is of bools, and its byte %zu is %d",
-                             LB_NAME(t->name), i, at[i]);
+            return lb_refuse(
+                cx, f->r->file[t->file],
+                "tensor '%s' has type bool, but its byte %zu is %d",
+                LB_NAME(t->name), i, at[i]);
     return true;
 }
 
@@ -47,8 +49,8 @@ static void release(void *file)
     lb_infile_unref(file);
 }
 
-/* Where they lie, if they lie as an array wants them. A map of bools may change
- * after it was looked at: those are copied. */
+/* The mapped bytes, if the array can use them in place. Bools are copied: a map
+ * might change after it was checked. */
 static const void *place_of(const lb_file *f, const lb_tensor *t,
                             uint64_t first, size_t n, lb_dtype dtype)
 {
@@ -76,7 +78,7 @@ lb_array *lb_tensor_part(lb_ctx *cx, lb_file *f, const lb_tensor *t,
     const size_t n = (size_t)lb_shape_size(shape) * lb_dtype_size(dtype);
     if (first > t->size || n > t->size - first) {
         lb_refuse(cx, f->r->file[t->file],
-                  "tensor '%s' has %llu bytes: no %zu from %llu on",
+                  "tensor '%s' has %llu bytes: cannot read %zu at offset %llu",
                   LB_NAME(t->name), (unsigned long long)t->size, n,
                   (unsigned long long)first);
         return NULL;
@@ -97,7 +99,7 @@ typedef struct reading {
     lb_ctx *cx;
     lb_file *f;
     const lb_tensor *t;
-    size_t size; /* of an element */
+    size_t size; /* size of an element */
     uint8_t *to;
 } reading;
 
@@ -111,7 +113,7 @@ static bool read_run(void *user, int64_t first, int64_t at, int64_t n)
 static bool note_run(void *user, int64_t first, int64_t at, int64_t n)
 {
     int64_t *run = user;
-    if (at) return false; /* another one */
+    if (at) return false; /* a second run */
     run[0] = first;
     run[1] = n;
     return true;
@@ -137,7 +139,7 @@ lb_array *lb_array_cut(lb_ctx *cx, lb_array *a, const lb_cut *box)
     return lb_bind(cx, lb_find_primitive(cx, "copy"), 1, &view, NULL);
 }
 
-/* What a description says that the tensor is, and what it has. */
+/* Compares the size given by a descriptor with the tensor's. */
 static bool check_size(lb_ctx *cx, const lb_file *f, const lb_tensor *t,
                        size_t size, const lb_shape *of)
 {
@@ -145,7 +147,7 @@ static bool check_size(lb_ctx *cx, const lb_file *f, const lb_tensor *t,
     const uint64_t want = (uint64_t)lb_shape_size(of) * size;
     return want == t->size ||
            lb_refuse(cx, f->r->file[t->file],
-                     "tensor '%s' has %llu bytes, and as %s it would have %llu",
+                     "tensor '%s' has %llu bytes, but shape %s needs %llu",
                      LB_NAME(t->name), (unsigned long long)t->size, LB_SHOW(of),
                      (unsigned long long)want);
 }
@@ -159,7 +161,7 @@ lb_array *lb_tensor_cut(lb_ctx *cx, lb_file *f, const lb_tensor *t,
     if (!check_size(cx, f, t, size, &c->of)) return NULL;
     if (t->packed)
         return lb_array_cut(cx, lb_tensor_part(cx, f, t, 0, dtype, &c->of), c);
-    if (lb_cut_runs(c, note_run, run)) /* one, or none */
+    if (lb_cut_runs(c, note_run, run)) /* at most one run */
         return lb_tensor_part(cx, f, t, (uint64_t)run[0] * size, dtype, &shape);
     lb_array *a = lb_dense(cx, dtype, &shape);
     if (!a) return NULL;
@@ -183,7 +185,8 @@ lb_array *lb_rows_of(lb_ctx *cx, lb_array *a, lb_rows rows)
     return lb_slice(cx, a, lo, hi, NULL);
 }
 
-/* The first axis is the fastest: stored is the transpose. */
+/* The first axis varies fastest (Fortran order): the stored array is the
+ * transpose. */
 static lb_array *load_turned(lb_ctx *cx, lb_file *f, const lb_tensor *t,
                              const lb_shape *shape, lb_rows rows)
 {
@@ -200,8 +203,7 @@ lb_array *lb_tensor_load(lb_ctx *cx, lb_file *f, const lb_tensor *t,
     lb_shape shape = {0};
     if (!lb_tensor_shape(cx, f, t, &shape)) return NULL;
     if (!t->dtype) {
-        lb_fail(cx, LB_E_UNSUPPORTED,
-                "%s: '%s' is of type %s, for which there is no dtype here",
+        lb_fail(cx, LB_E_UNSUPPORTED, "%s: '%s' has unsupported type %s",
                 LB_PATH(f->r->file[t->file]->path), LB_NAME(t->name),
                 LB_NAME(t->type));
         return NULL;
@@ -252,15 +254,16 @@ bool lb_tensor_want(lb_ctx *cx, const lb_file *f, const char *array,
                     const lb_shape *shape)
 {
     if (!t)
-        return lb_refuse(cx, f->r->file[0], "'%s' has no %s beside it",
+        return lb_refuse(cx, f->r->file[0], "'%s' has no tensor %s",
                          LB_NAME(array), what);
     const lb_shape got = lb_shape_make(t->rank, t->dim);
     if ((!dtype || t->dtype == dtype) && !t->fortran &&
         t->rank <= LB_MAX_RANK && lb_shape_equal(&got, shape))
         return true;
     return lb_refuse(cx, f->r->file[t->file],
-                     "'%s' needs %s of %s %s, and it is %s %s", LB_NAME(array),
-                     what, dtype ? lb_dtype_name(dtype) : "any type",
+                     "'%s' needs %s with type %s and shape %s, but it is %s %s",
+                     LB_NAME(array), what, dtype ? lb_dtype_name(dtype) : "any",
                      LB_SHOW(shape), LB_NAME(t->type),
-                     t->rank <= LB_MAX_RANK ? LB_SHOW(&got) : "of high rank");
+                     t->rank <= LB_MAX_RANK ? LB_SHOW(&got)
+                                            : "of too high rank");
 }

@@ -24,7 +24,7 @@ static bool is_float(lb_dtype d)
     return d == LB_F32 || d == LB_F16 || d == LB_BF16 || d == LB_F64;
 }
 
-/* Elements lo <= i < hi of a vector, as floats if they are not. */
+/* Elements lo <= i < hi of a vector, converted to floats if needed. */
 static lb_array *some(lb_ctx *cx, lb_array *a, lb_dtype as, int64_t lo,
                       int64_t hi)
 {

@@ -1,5 +1,6 @@
-/* lazy_tensor.c - a tensor as an array that stays in its file: a format whose
- * only part says where its bytes are, and whose decoder reads them. */
+/* lazy_tensor.c - a tensor as an array whose data stays in the file: a format
+ * whose only part holds the position in the file, and whose decoder reads from
+ * there. */
 #include "io/arrays/lazy_tensor.h"
 
 #include <errno.h>
@@ -11,11 +12,11 @@ struct lb_paged {
     lb_infile *file;
     uint64_t begin;
     lb_dtype dtype;
-    lb_store leaf; /* of a run: data is filled in when it is read */
+    lb_store leaf; /* of a run: data is set when it is read */
     _Atomic int error;
 };
 
-/* Only ever seen through the address that the part holds. */
+/* The part's bytes are the address of the lb_paged. */
 static lb_paged *paged_of(const lb_store *s)
 {
     lb_paged *p;
@@ -26,7 +27,7 @@ static lb_paged *paged_of(const lb_store *s)
 static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                    int64_t n, void *out)
 {
-    double run[LB_RUN]; /* the widest */
+    double run[LB_RUN]; /* of the widest type */
     lb_paged *p = paged_of(s);
     const size_t size = lb_dtype_size(p->dtype);
     const int error = lb_infile_pread(
@@ -63,8 +64,8 @@ lb_array *lb_paged_open(lb_ctx *cx, lb_file *f, const lb_tensor *t,
     if (!lb_tensor_shape(cx, f, t, &shape)) return NULL;
     if (!is_float(t->dtype) || t->packed || t->swap || t->fortran) {
         lb_fail(cx, LB_E_UNSUPPORTED,
-                "'%s' is packed, or in another order of bytes or axes, and too "
-                "large to be read whole",
+                "'%s' is compressed, big-endian or in Fortran order, and too "
+                "large to be read as a whole",
                 LB_NAME(t->name));
         return NULL;
     }

@@ -1,4 +1,5 @@
-/* mesh_arrays.c - arrays of files to the ranks of a mesh, each its slice. */
+/* mesh_arrays.c - loads arrays of a file on the ranks of a mesh, a slice on
+ * each. */
 #include "io/arrays/mesh_arrays.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ static int64_t pieces_of(const lb_grid *grid, const lb_spec *spec, int k)
     return n;
 }
 
-/* Whether all pieces along one axis are, if no other is cut. */
+/* Whether all pieces fit if only axis k is split. */
 static bool axis_fits(const lb_described *d, int k, int64_t n, int64_t *block)
 {
     bool ok = true;
@@ -37,7 +38,7 @@ static lb_cut slice_of(const lb_grid *grid, const lb_spec *spec,
     return box;
 }
 
-/* The first rank whose slice is not; -1: none. */
+/* The first rank whose slice cuts through a block; -1: none. */
 static int misfit(const lb_grid *grid, const lb_spec *spec,
                   const lb_described *d, int64_t *block)
 {
@@ -70,8 +71,8 @@ static bool cannot_cut(lb_ctx *cx, const lb_grid *grid, const lb_spec *spec,
     char text[256];
     const int64_t piece = d->shape.dim[axis] / pieces_of(grid, spec, axis);
     return lb_fail(cx, LB_E_SHAPE,
-                   "spec %s cuts axis %d of '%s', %s %s%s, in pieces of %lld, "
-                   "inside blocks of %lld",
+                   "spec %s splits axis %d of '%s', %s %s%s, into pieces of "
+                   "%lld, which cut through blocks of %lld",
                    lb_spec_text(grid, spec, text, sizeof text), axis,
                    LB_NAME(g->entry.name), g->entry.format,
                    lb_dtype_name(g->entry.dtype), LB_SHOW(&d->shape),
@@ -89,7 +90,7 @@ static bool fit_blocks(lb_ctx *cx, const lb_grid *grid, const lb_group *g,
         if (!report) return cannot_cut(cx, grid, spec, g, d, k, block);
         drop(spec, k, report, d->shape.dim[k] / n, block);
     }
-    /* Of blocks that cross rows axes may not be cut together. */
+    /* If blocks cross rows, several axes may not be split together. */
     for (int k = spec->n - 1; k >= 0; k--) {
         const int64_t n = pieces_of(grid, spec, k);
         if (n == 1 || misfit(grid, spec, d, &block) < 0) continue;

@@ -1,5 +1,5 @@
-/* save_plan.c - what an array will be in a file: which tensors of which types,
- * and what is said of them among the file's values.
+/* save_plan.c - plans how an array is stored in a file: tensors, their types,
+ * and the descriptor in the metadata.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,11 +19,11 @@ bool lb_saver_takes(const lb_saver *s, lb_dtype dtype)
     return type_of(s->kind, dtype) != NULL;
 }
 
-/* Lists grow by doubling; what they leave stays in the arena until the end. */
+/* Lists grow by doubling; old copies stay in the arena until the end. */
 static void *grown(lb_ctx *cx, lb_arena *arena, void *list, int64_t n,
                    size_t size)
 {
-    if (n & (n - 1)) return list; /* has room up to the next power of two */
+    if (n & (n - 1)) return list; /* the capacity is the next power of two */
     void *more = lb_arena_alloc(cx, arena, n ? 2 * (uint64_t)n : 1, size);
     if (more && n) memcpy(more, list, (size_t)n * size);
     return more;
@@ -36,9 +36,9 @@ bool lb_saver_tensor(lb_ctx *cx, lb_saver *s, lb_saved *item,
     if (!type) type = type_of(s->kind, dtype);
     if (!type)
         return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "'%s': a file of kind %s has no type for %s%s",
+                       "'%s': %s files have no type for %s%s",
                        LB_NAME(item->name), s->kind->name, lb_dtype_name(dtype),
-                       dtype == LB_BF16 ? ": make it f32 or f16" : "");
+                       dtype == LB_BF16 ? "; convert it to f32 or f16" : "");
     s->tensor =
         grown(cx, &s->arena, s->tensor, s->n_tensors, sizeof *s->tensor);
     const size_t rest = strlen(suffix);
@@ -109,8 +109,8 @@ bool lb_saver_describe(lb_ctx *cx, lb_saver *s, const char *name,
     return ok || lb_fail(cx, LB_E_NOMEM, "out of memory");
 }
 
-/* The first layout of that name that has a place for it. Block types of files
- * that have them need no name. */
+/* The first layout of that name that can store it. Block types of the file
+ * format (GGUF) need no layout name. */
 static lb_verdict plan_group(lb_ctx *cx, lb_saver *s, lb_saved *item,
                              const char *layout)
 {
@@ -142,14 +142,15 @@ lb_verdict lb_saver_plan(lb_ctx *cx, lb_saver *s, const lb_planned *p,
     const bool quantized =
         a ? !here->store->data : p->config && !p->config->simulate;
     if (spread && !s->mesh)
-        return verdict(lb_fail(
-            cx, LB_E_ARG,
-            "save: '%s' is sharded: lb_save_sharded saves it, on all ranks",
-            LB_NAME(p->name ? p->name : "")));
+        return verdict(
+            lb_fail(cx, LB_E_ARG,
+                    "save: '%s' is sharded: use lb_save_sharded, on all ranks",
+                    LB_NAME(p->name ? p->name : "")));
     if (!p->name || (a && (p->dtype || p->config)))
-        return verdict(lb_fail(cx, p->name ? LB_E_ARG : LB_E_NULL, "save: %s",
-                               p->name ? "an array, and how to make it, too"
-                                       : "an array without a name"));
+        return verdict(lb_fail(
+            cx, p->name ? LB_E_ARG : LB_E_NULL, "save: %s",
+            p->name ? "both an array and a description (dtype or config) of it"
+                    : "an array without a name"));
     item->name = lb_arena_text(cx, &s->arena, p->name, strlen(p->name));
     if (!item->name) return LB_FAILED;
     item->first = s->n_tensors;
@@ -171,7 +172,7 @@ lb_verdict lb_saver_plan(lb_ctx *cx, lb_saver *s, const lb_planned *p,
     item->dtype = d->dtype;
     if (!item->format)
         return verdict(lb_fail(cx, LB_E_ARG,
-                               "'%s': no format '%s' in this context",
+                               "'%s': unknown format '%s' in this context",
                                LB_NAME(p->name), d->format));
     const lb_verdict v = plan_group(cx, s, item, layout);
     item->array = NULL;
@@ -184,7 +185,7 @@ bool lb_saver_kind(lb_ctx *cx, lb_saver *s, const char *kind)
     if (!kind) kind = "safetensors";
     s->kind = lb_container_named(kind);
     return s->kind ||
-           lb_fail(cx, LB_E_ARG, "save: no kind of file '%s'", LB_NAME(kind));
+           lb_fail(cx, LB_E_ARG, "save: unknown file type '%s'", LB_NAME(kind));
 }
 
 const lb_file_layout *lb_file_layout_for(const char *name, const char *format)

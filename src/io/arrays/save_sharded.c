@@ -1,9 +1,9 @@
-/* save_sharded.c - arrays that are spread over ranks, to one file or to shards
- * of one, with nobody having all of them.
+/* save_sharded.c - saves arrays that are sharded over ranks to one file or
+ * several, without gathering them.
  *
- * Every rank plans the same file. The first opens it, the others join; each
- * writes what its slices are of the tensors, and of what several have the same,
- * one does.
+ * Every rank plans the same file. The first rank creates it and the others
+ * join. Each rank writes its slices of the tensors; of replicas, one rank
+ * writes.
  */
 #include <string.h>
 
@@ -19,9 +19,10 @@ static bool widen(lb_ctx *cx, lb_described *d, const lb_shape *shape)
     const bool same = lb_shape_equal(&d->shape, &d->stored);
     const int64_t size = lb_shape_size(shape);
     if (!same && d->stored.rank != 1)
-        return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "a slice %s, stored as %s, is none of a file",
-                       LB_SHOW(&d->shape), LB_SHOW(&d->stored));
+        return lb_fail(
+            cx, LB_E_UNSUPPORTED,
+            "a slice %s, stored as %s, does not match the array in the file",
+            LB_SHOW(&d->shape), LB_SHOW(&d->stored));
     d->shape = *shape;
     d->stored = same ? *shape : lb_shape_make(1, &size);
     for (int p = 0; p < d->n_parts; p++) {
@@ -35,7 +36,7 @@ static bool widen(lb_ctx *cx, lb_described *d, const lb_shape *shape)
 lb_described *lb_describe_spread(lb_ctx *cx, lb_arena *arena, const char *name,
                                  const lb_array *a)
 {
-    lb_array *whole = (lb_array *)(uintptr_t)a; /* only looked at */
+    lb_array *whole = (lb_array *)(uintptr_t)a; /* read only */
     const lb_array *slice = lb_local(cx, whole);
     if (!slice) return NULL;
     lb_described *d = lb_describe_array(cx, arena, name, slice);
@@ -49,11 +50,11 @@ typedef struct save_task {
     lb_mesh *mesh;
     lb_saver *s;
     lb_saved *item;
-    int64_t i; /* of the item */
+    int64_t i; /* index of the item */
     lb_array *a;
 } save_task;
 
-/* The box that a rank has of the k-th tensor. */
+/* The box of the k-th tensor that belongs to a rank. */
 static bool place_of(const save_task *t, int k, int rank, lb_cut *to)
 {
     const lb_spec spec = lb_sharding_of(t->a);
@@ -72,22 +73,23 @@ static bool no_place(const save_task *t)
     const lb_spec spec = lb_sharding_of(t->a);
     return lb_fail(
         t->cx, LB_E_UNSUPPORTED,
-        "'%s', %s %s by %s: layout %s has no bytes that are of one slice "
-        "only; sharded otherwise, or gathered (lb_unshard), it can be saved",
+        "'%s', %s %s sharded by %s: layout %s would mix bytes of several "
+        "slices; use another spec, or gather it first (lb_unshard)",
         LB_NAME(t->item->name), t->item->format->name, LB_SHOW(&t->item->shape),
         lb_spec_text(lb_mesh_grid(t->mesh), &spec, text, sizeof text),
         t->item->layout->name);
 }
 
-/* Whether this rank is the one to write its box of tensor k; *to: which it is.
- * All boxes together must be the tensor. */
+/* Whether this rank writes its box *to of tensor k. All boxes together must
+ * cover the tensor. */
 static bool find_box(const save_task *t, int k, lb_cut *to, bool *mine)
 {
     const int n = lb_mesh_size(t->mesh), me = lb_mesh_rank(t->mesh);
     int64_t covered = 0;
     if (!place_of(t, k, me, to)) return no_place(t);
     for (int j = 0; j < n; j++) {
-        const int rank = (int)((t->i + j) % n); /* not always the first one */
+        const int rank = (int)((t->i + j) % n); /* rotate, so that rank 0 does
+                                                 * not write everything */
         bool first = true;
         lb_cut its, other;
         if (!place_of(t, k, rank, &its)) return no_place(t);
@@ -106,7 +108,7 @@ static bool find_box(const save_task *t, int k, lb_cut *to, bool *mine)
 typedef struct writing {
     const save_task *t;
     int64_t tensor;
-    uint64_t size; /* of an element */
+    uint64_t size; /* size of an element */
     const uint8_t *from;
 } writing;
 
@@ -136,7 +138,7 @@ static bool write_box(const save_task *t, int k, const lb_cut *to,
     if (size * some != n || size * all != due)
         return lb_fail(t->cx, LB_E_UNSUPPORTED,
                        "'%s': the slice of rank %d has %llu bytes for %llu of "
-                       "%llu entries, which take %llu",
+                       "%llu entries, which need %llu",
                        LB_NAME(t->s->w->tensor[tensor].name),
                        lb_mesh_rank(t->mesh), (unsigned long long)n,
                        (unsigned long long)some, (unsigned long long)all,
@@ -166,18 +168,21 @@ static bool check_list(lb_ctx *cx, const lb_mesh *mesh, const lb_planned *list,
                        int64_t n)
 {
     if (n < 0 || (n && !list))
-        return lb_fail(cx, LB_E_NULL, "save_sharded: no list of %lld arrays",
-                       (long long)n);
+        return lb_fail(
+            cx, LB_E_NULL,
+            "save_sharded: list is NULL or has a negative count (%lld arrays)",
+            (long long)n);
     for (int64_t i = 0; i < n; i++) {
         const lb_array *a = list[i].array;
         const char *name = list[i].name ? list[i].name : "";
         if (!a)
-            return lb_fail(cx, LB_E_NULL, "save_sharded: '%s' is not there",
+            return lb_fail(cx, LB_E_NULL, "save_sharded: '%s' has no array",
                            LB_NAME(name));
         if (lb_is_sharded(a) && lb_mesh_of(a) != mesh)
-            return lb_fail(cx, LB_E_MESH,
-                           "save_sharded: '%s' is sharded over another mesh",
-                           LB_NAME(name));
+            return lb_fail(
+                cx, LB_E_MESH,
+                "save_sharded: '%s' is sharded over a different mesh",
+                LB_NAME(name));
     }
     return true;
 }
@@ -186,10 +191,10 @@ static bool check_kind(lb_ctx *cx, const lb_save_options *o)
 {
     if (!o->max_shard || !o->kind || strcmp(o->kind, "safetensors") == 0)
         return true;
-    return lb_fail(cx, LB_E_ARG,
-                   "save_sharded: shards of %llu bytes (max_shard) are "
-                   "safetensors, not %s",
-                   (unsigned long long)o->max_shard, LB_NAME(o->kind));
+    return lb_fail(
+        cx, LB_E_ARG,
+        "save_sharded: max_shard (%llu bytes) requires safetensors, not %s",
+        (unsigned long long)o->max_shard, LB_NAME(o->kind));
 }
 
 /* One file. */
@@ -213,8 +218,8 @@ static bool save_one(lb_ctx *cx, lb_mesh *mesh, const char *path,
 
 typedef struct split {
     lb_saver *plan;
-    int64_t *item;   /* the shard of each array .. */
-    int64_t *tensor; /* .. and of each tensor */
+    int64_t *item;   /* shard of each array */
+    int64_t *tensor; /* shard of each tensor */
     int64_t shards;
     uint64_t total;
 } split;
@@ -270,7 +275,7 @@ static bool save_split(lb_job *j, lb_mesh *mesh, const lb_planned *list,
     return lb_job_meet(j, ok);
 }
 
-/* A directory, which takes its name when all of it is there. */
+/* A directory gets its name when it is complete. */
 static bool save_many(lb_ctx *cx, lb_mesh *mesh, const char *to,
                       const lb_planned *list, int64_t n,
                       const lb_save_options *o)

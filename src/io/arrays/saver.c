@@ -1,4 +1,4 @@
-/* saver.c - arrays to files: the header first, then each array as it comes. */
+/* saver.c - saves arrays: the header first, then array after array. */
 #include <string.h>
 
 #include "core/core.h"
@@ -10,7 +10,7 @@ static bool no_place(lb_ctx *cx, const lb_saver *s, const lb_saved *item,
                      const char *layout)
 {
     return lb_fail(cx, LB_E_UNSUPPORTED,
-                   "'%s', %s %s: layout %s of a %s file has no place for it",
+                   "'%s', %s %s: layout %s of %s files cannot store it",
                    LB_NAME(item->name), item->format->name,
                    LB_SHOW(&item->shape), layout, s->kind->name);
 }
@@ -23,7 +23,7 @@ static bool take_meta(lb_ctx *cx, lb_saver *s, const lb_save_options *o)
     return true;
 }
 
-/* All files of all inputs, by which the writer knows them. */
+/* All files of all inputs: the writer must not overwrite them. */
 static lb_infile **input_files(lb_ctx *cx, lb_saver *s,
                                const lb_save_options *o, int *n)
 {
@@ -59,13 +59,14 @@ static bool plan_all(lb_ctx *cx, lb_saver *s, const lb_planned *list,
         if (v == LB_DECLINED) return no_place(cx, s, item, layout);
         if (v != LB_DONE) return false;
         if (item->n_tensors > LB_GROUP_MOST)
-            return lb_fail(cx, LB_E_UNSUPPORTED, "'%s' has %d parts, not %d",
+            return lb_fail(cx, LB_E_UNSUPPORTED,
+                           "'%s' has %d parts; the maximum is %d",
                            LB_NAME(item->name), item->n_tensors, LB_GROUP_MOST);
     }
     return true;
 }
 
-/* Whether somebody else writes item i, or an earlier run has. */
+/* Whether another rank or an earlier run writes item i. */
 static bool is_passed(const lb_saver *s, int64_t i)
 {
     return (s->done && s->done[i]) ||
@@ -142,7 +143,7 @@ static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
     lb_infile **inputs = ok ? input_files(cx, s, o, &w.n_inputs) : NULL;
     if (s->mesh) {
         if (!inputs)
-            lb_fail(cx, LB_E_FILE, "a file could not be planned on this rank");
+            lb_fail(cx, LB_E_FILE, "this rank could not plan the file");
         ok = lb_mesh_agree(s->mesh) && ok;
     }
     if (!ok || !inputs) return false;
@@ -176,7 +177,8 @@ lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,
     lb_save_options o;
     if (!cx) return NULL;
     if (!path || n < 0 || (n && !list)) {
-        lb_fail(cx, LB_E_NULL, "save: no path, or no list of %lld arrays",
+        lb_fail(cx, LB_E_NULL,
+                "save: the path or the list of %lld arrays is NULL",
                 (long long)n);
         return NULL;
     }
@@ -189,7 +191,7 @@ lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,
     lb_enter(cx);
     const bool ok = begin(cx, s, path, list, &o, more);
     lb_leave(cx);
-    /* An error on the way, of a part that could be done without, is one. */
+    /* An error of an optional step on the way is still an error. */
     if (ok && !(clear && lb_error_status(cx))) return s;
     lb_saver_close(cx, s, false);
     return NULL;
@@ -204,8 +206,8 @@ lb_saver *lb_saver_open(lb_ctx *cx, const char *path, const lb_planned *list,
 
 /* ---- putting ------------------------------------------------------------- */
 
-/* The item that a tensor, which the writer wants, is part of: kinds that do not
- * place have one each. */
+/* The item that owns the tensor wanted by the writer. Without random access
+ * tensors are written in the file's order, and each item has one. */
 int64_t lb_saver_next(const lb_saver *s)
 {
     if (!s || s->failed || s->at >= s->n) return -1;
@@ -225,10 +227,11 @@ static bool put_bytes(lb_ctx *cx, lb_saver *s, lb_saved *item, int k,
     if (!dense) return false;
     const size_t n = (size_t)lb_size(dense) * lb_dtype_size(lb_dtype_of(dense));
     if (n > t->size - item->put[k])
-        return lb_fail(cx, LB_E_ARG,
-                       "'%s' was planned with %llu bytes, and has %llu or more",
-                       LB_NAME(t->name), (unsigned long long)t->size,
-                       (unsigned long long)(item->put[k] + n));
+        return lb_fail(
+            cx, LB_E_ARG,
+            "'%s' was planned with %llu bytes, but has at least %llu",
+            LB_NAME(t->name), (unsigned long long)t->size,
+            (unsigned long long)(item->put[k] + n));
     if (!n) return true;
     const bool ok =
         s->w->sized
@@ -260,14 +263,14 @@ bool lb_saver_piece(lb_ctx *cx, lb_saver *s, lb_array *piece)
     lb_saved *item = &s->item[i];
     const char *format = item->format ? item->format->name : "dense";
     const bool clear = !lb_error_status(cx);
-    s->failed = true; /* unless all goes well */
+    s->failed = true; /* cleared on success */
     if (lb_dtype_of(piece) != item->dtype ||
         strcmp(lb_format_of(piece), format) != 0)
-        return lb_fail(cx, LB_E_ARG, "'%s' was planned as %s %s, and is %s %s",
+        return lb_fail(cx, LB_E_ARG, "'%s' was planned as %s %s, but is %s %s",
                        LB_NAME(item->name), format, lb_dtype_name(item->dtype),
                        lb_format_of(piece), lb_dtype_name(lb_dtype_of(piece)));
     if (!put_parts(cx, s, item, piece)) return false;
-    s->failed = clear && lb_error_status(cx); /* as in lb_saver_open */
+    s->failed = clear && lb_error_status(cx); /* as in lb_saver_begin */
     return !s->failed;
 }
 
@@ -283,7 +286,7 @@ static bool note(lb_ctx *cx, lb_saver *s, int64_t i, const void *record)
     return lb_outfile_note(cx, s->w->out, i, all, !s->w->options.no_sync);
 }
 
-/* Kinds that are not sized have sums of their own. */
+/* Containers with sequential output have checksums of their own. */
 static bool verify_all(lb_ctx *cx, lb_saver *s)
 {
     bool ok = lb_outfile_settle(cx, s->w->out, !s->w->options.no_sync) &&
@@ -303,12 +306,12 @@ bool lb_saver_end(lb_ctx *cx, lb_saver *s, const void *record)
 {
     const int64_t i = s->at < s->n && s->w->sized ? s->at : -1;
     if (s->failed) return false;
-    s->failed = true; /* unless all goes well */
+    s->failed = true; /* cleared on success */
     for (int k = 0; i >= 0 && k < s->item[i].n_tensors; k++) {
         const lb_tensor *t = &s->w->tensor[s->item[i].first + k];
         if (s->item[i].put[k] != t->size)
             return lb_fail(cx, LB_E_ARG,
-                           "'%s' was planned with %llu bytes, and has %llu",
+                           "'%s' was planned with %llu bytes, but has %llu",
                            LB_NAME(t->name), (unsigned long long)t->size,
                            (unsigned long long)s->item[i].put[k]);
     }
@@ -348,17 +351,17 @@ bool lb_saver_put(lb_ctx *cx, lb_saver *s, lb_array *a)
 {
     const int64_t i = lb_saver_next(s);
     if (!cx || !s || s->failed) return false;
-    s->failed = true; /* unless all goes well */
+    s->failed = true; /* cleared on success */
     if (!a) return lb_fail(cx, LB_E_NULL, "save: the array is NULL");
     if (i < 0 || !s->item)
-        return lb_fail(cx, LB_E_ARG, "save: one array too many");
+        return lb_fail(cx, LB_E_ARG, "save: more arrays than were planned");
     const lb_saved *item = &s->item[i];
     const lb_shape shape = lb_shape_of(a);
     const char *format = item->format ? item->format->name : "dense";
     if (!lb_shape_equal(&shape, &item->shape) ||
         lb_dtype_of(a) != item->dtype || strcmp(lb_format_of(a), format) != 0)
         return lb_fail(cx, LB_E_ARG,
-                       "'%s' was planned as %s %s %s, and is %s %s %s",
+                       "'%s' was planned as %s %s %s, but is %s %s %s",
                        LB_NAME(item->name), format, lb_dtype_name(item->dtype),
                        LB_SHOW(&item->shape), lb_format_of(a),
                        lb_dtype_name(lb_dtype_of(a)), LB_SHOW(&shape));
@@ -366,11 +369,12 @@ bool lb_saver_put(lb_ctx *cx, lb_saver *s, lb_array *a)
     return lb_saver_piece(cx, s, a) && lb_saver_end(cx, s, NULL);
 }
 
-/* The first rank closes it when all others have, and are well. */
+/* The first rank closes it after all others have closed it without errors. */
 static bool close_together(lb_ctx *cx, lb_saver *s, bool ok)
 {
     const bool first = lb_mesh_rank(s->mesh) == 0;
-    if (!ok) lb_fail(cx, LB_E_FILE, "a file was not written to its end");
+    if (!ok)
+        lb_fail(cx, LB_E_FILE, "this rank could not finish writing the file");
     const bool left = !first && lb_writer_close(cx, s->w, ok);
     ok = lb_mesh_agree(s->mesh) && ok && (first || left);
     if (first) ok = lb_writer_close(cx, s->w, ok);
@@ -382,12 +386,13 @@ bool lb_saver_close(lb_ctx *cx, lb_saver *s, bool commit)
     if (!s) return false;
     bool ok = commit && !s->failed && s->w;
     if (ok && lb_saver_next(s) >= 0)
-        ok = lb_fail(cx, LB_E_ARG, "save: '%s' is missing",
+        ok = lb_fail(cx, LB_E_ARG,
+                     "save: array '%s' was planned but not written",
                      LB_NAME(s->item[lb_saver_next(s)].name));
     if (ok && s->verify && s->done && s->w->sized) ok = verify_all(cx, s);
     const bool done = s->mesh && s->w ? close_together(cx, s, ok)
                                       : lb_writer_close(cx, s->w, ok);
-    lb_arena arena = s->arena; /* which s is in */
+    lb_arena arena = s->arena; /* s itself is in this arena */
     lb_arena_free(&arena);
     return done;
 }

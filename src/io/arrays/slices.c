@@ -1,4 +1,4 @@
-/* slices.c - boxes of arrays, and what they are of the arrays' parts. */
+/* slices.c - maps boxes of an array to boxes of its parts. */
 #include "io/arrays/slices.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ bool lb_cut_runs(const lb_cut *c, lb_cut_visit *visit, void *user)
 {
     int64_t at[LB_MAX_RANK] = {0}, stride[LB_MAX_RANK], run = 1;
     const int rank = c->of.rank;
-    int last = rank; /* axes from here on are one run */
+    int last = rank; /* the axes from here on form one run */
     if (!lb_cut_size(c)) return true;
     lb_row_major(&c->of, stride);
     while (last > 0 && (last == rank || c->count[last] == c->of.dim[last]))
@@ -63,7 +63,7 @@ bool lb_cut_runs(const lb_cut *c, lb_cut_visit *visit, void *user)
 
 /* ---- parts --------------------------------------------------------------- */
 
-/* One axis: entries of g elements, 0: one for all. */
+/* One axis with an entry per g elements; g 0: one entry for all. */
 static bool cut_axis(int64_t n, int64_t g, int64_t lo, int64_t count,
                      int64_t *start, int64_t *entries)
 {
@@ -76,10 +76,10 @@ static bool cut_axis(int64_t n, int64_t g, int64_t lo, int64_t count,
     return lo % g == 0 && (hi % g == 0 || hi == n);
 }
 
-/* How a stored array is cut. */
+/* How the box of a stored array is expressed. */
 typedef enum form { SAME, FLAT, ROWS, NONE } form;
 
-/* Elements [*lo, *lo + *n) in their order, if the box is such a run. */
+/* The elements [*lo, *lo + *n) in row-major order, if the box is such a run. */
 static bool as_run(const lb_cut *box, int64_t *lo, int64_t *n)
 {
     int k = 0;
@@ -96,7 +96,7 @@ static bool as_run(const lb_cut *box, int64_t *lo, int64_t *n)
     return true;
 }
 
-/* block: of the entry that is in the way. */
+/* *block: size of the block that the box cuts through. */
 static form form_of(const lb_described *d, const lb_cut *box, int64_t *block)
 {
     int64_t lo, n, start, entries;
@@ -120,7 +120,7 @@ static form form_of(const lb_described *d, const lb_cut *box, int64_t *block)
 static bool cut_table(form how, const lb_described *d, const lb_part *t,
                       const lb_cut *box, lb_cut *to, int64_t *block)
 {
-    lb_cut from = *box; /* as the table counts */
+    lb_cut from = *box; /* in the coordinates of the table */
     lb_part table = *t;
     const int last = d->shape.rank - 1;
     if (how == FLAT) {
@@ -171,7 +171,7 @@ static bool find_leaf(const lb_described *d, int *k, const lb_cut *box,
             return fits;
         }
         lb_described below = *part->array;
-        below.shape = mine.of; /* or the rows that they are of */
+        below.shape = mine.of; /* or the rows that contain them */
         if (find_leaf(&below, k, &mine, to)) return fits;
         if (*k < 0) return false;
     }
@@ -200,7 +200,7 @@ static bool describe_part(lb_ctx *cx, lb_arena *arena, form how,
         p->n_groups = d->shape.rank;
     }
     if (!p->array || !deep) return true;
-    if (how == ROWS) { /* seen as the rows that they are of */
+    if (how == ROWS) { /* as the rows that contain them */
         lb_described *seen = lb_arena_alloc(cx, arena, 1, sizeof *seen);
         if (!seen) return false;
         *seen = *p->array;

@@ -1,4 +1,4 @@
-/* value_counts.c - counts of values and of codes, by all threads.
+/* value_counts.c - histograms of values and of codes, using all threads.
  *
  * Each thread has its own counts. They are integers: their sum does not depend
  * on the order. */
@@ -11,14 +11,14 @@
 enum { CODES = 256 };
 
 typedef struct value_counter {
-    const float *f32; /* or .. */
+    const float *f32; /* values, or */
     const double *f64;
     const uint8_t *codes;
     int64_t n;
     double lo, hi;
     int bins;
-    int64_t *count; /* of each thread: bins, below and above; or codes */
-    int each;       /* counts of a thread */
+    int64_t *count; /* for each thread: bins, below and above; or codes */
+    int each;       /* counts per thread */
 } value_counter;
 
 /* ---- values -------------------------------------------------------------- */
@@ -31,7 +31,7 @@ static void add_value(const value_counter *c, double v, int64_t *count)
     else if (v > c->hi)
         count[c->bins + 1]++;
     else {
-        /* Halves, because hi - lo may overflow; and lo may equal hi. */
+        /* Halved, because hi - lo may overflow; lo may equal hi. */
         const double part = (v / 2 - c->lo / 2) / (c->hi / 2 - c->lo / 2);
         const int i = part > 0 ? (int)(part * c->bins) : 0;
         count[i < c->bins ? i : c->bins - 1]++;
@@ -108,7 +108,8 @@ bool lb_count_values(lb_ctx *cx, lb_array *a, lb_histogram *h)
     if (!a || !h) return false;
     if (h->bins < 1 || h->bins > LB_HISTOGRAM_MOST || !(h->lo <= h->hi))
         return lb_fail(cx, LB_E_ARG,
-                       "count_values: %d bins from %g to %g (1 to %d bins)",
+                       "count_values: %d bins from %g to %g (between 1 and %d "
+                       "bins are possible)",
                        h->bins, h->lo, h->hi, LB_HISTOGRAM_MOST);
     int64_t all[LB_HISTOGRAM_MOST + 2] = {0};
     value_counter c = {

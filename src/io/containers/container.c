@@ -1,4 +1,4 @@
-/* container.c - what kinds of containers share. */
+/* container.c - functions shared by all containers. */
 #include "io/containers/container.h"
 
 #include <stdarg.h>
@@ -64,7 +64,7 @@ bool lb_coding_size(const lb_coding *c, const int64_t *dim, int rank,
     return true;
 }
 
-/* Unicode's table 3-7: the shortest form, no surrogates, up to U+10FFFF. */
+/* Unicode table 3-7: shortest form, no surrogates, up to U+10FFFF. */
 bool lb_utf8_valid(const char *text, size_t n)
 {
     const uint8_t *p = (const uint8_t *)text, *end = p + n;
@@ -98,7 +98,8 @@ bool lb_meta_next(const lb_meta *m, uint64_t *at, const char **text,
 
 /* ---- names --------------------------------------------------------------- */
 
-/* Equal names are neighbours then, and the order does not depend on qsort. */
+/* Makes equal names adjacent. Ties are broken by address, so that the order
+ * does not depend on qsort. */
 static int tensor_order(const void *a, const void *b)
 {
     const lb_tensor *x = *(lb_tensor *const *)a, *y = *(lb_tensor *const *)b;

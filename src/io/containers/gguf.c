@@ -1,5 +1,5 @@
-/* gguf.c - GGUF, version 3 (2 is read), as ggml's gguf.cpp reads and gguf-py
- * writes it. Little-endian:
+/* gguf.c - GGUF version 3 (and 2 for reading), compatible with ggml's gguf.cpp
+ * and gguf-py. Little-endian:
  *
  *     "GGUF" | u32 version | i64 tensors | i64 values |
  *     values:  string key, u32 type, value;  an array is u32 type, u64 n, items
@@ -8,8 +8,8 @@
  *     zeros up to a multiple of general.alignment (32) | each tensor's bytes,
  *     zeros up to a multiple ..
  *
- * A string is its u64 length and its bytes. Offsets count from where the data
- * begins, and must be what the sizes before them add up to.
+ * A string is its u64 length and its bytes. Offsets are relative to the start
+ * of the data and must equal the padded sizes before them.
  */
 #include <string.h>
 
@@ -20,18 +20,18 @@ enum {
     VERSION = 3,
     ALIGNMENT = 32,
     RANK_MOST = 4,
-    NAME_MOST = 63,   /* ggml has 64, with a 0 */
-    NESTING_MOST = 8, /* ggml has no arrays of arrays at all; gguf-py has */
-    ALIGNMENT_MOST = 1 << 20 /* that is written: a header is padded in memory */
+    NAME_MOST = 63,          /* ggml: 64, including a terminating 0 */
+    NESTING_MOST = 8,        /* gguf-py supports nested arrays, ggml does not */
+    ALIGNMENT_MOST = 1 << 20 /* for writing: the header is padded in memory */
 };
-/* As ggml has it: more is surely a lie. */
+/* The limit of ggml: a larger count is invalid. */
 static const uint64_t most = (uint64_t)1 << 30;
 static const char alignment_key[] = "general.alignment";
 
 /* ---- types --------------------------------------------------------------- */
 
-/* Bytes of a block are the sum of what ggml-common.h says is in it: scales (f16
- * unless they are said to be otherwise), minima, codes. */
+/* Bytes of a block, as the sum of its fields in ggml-common.h: scales (f16
+ * unless noted), minima, codes. */
 #define PLAIN(ID, NAME, DTYPE, SIZE)                                           \
     {                                                                          \
         NAME, DTYPE, 1, SIZE, ID                                               \
@@ -74,7 +74,8 @@ static const lb_coding types[] = {
     PLAIN(26, "I32", LB_I32, 4),
     PLAIN(27, "I64", LB_I64, 8),
     PLAIN(28, "F64", LB_F64, 8),
-    BLOCK(29, "IQ1_M", 256, 256 / 8 + 256 / 16 + 256 / 32), /* scales inside */
+    BLOCK(29, "IQ1_M", 256,
+          256 / 8 + 256 / 16 + 256 / 32), /* includes scales */
     PLAIN(30, "BF16", LB_BF16, 2),
     GONE(31, "Q4_0_4_4"),
     GONE(32, "Q4_0_4_8"),
@@ -92,7 +93,7 @@ static const lb_coding types[] = {
 };
 enum { N_TYPES = sizeof types / sizeof *types - 1 };
 
-/* Bytes of a value; of a string or an array the least they take. */
+/* Size of a value; for strings and arrays, the minimum. */
 static const uint8_t value_size[LB_N_META] = {
     [LB_META_U8] = 1,     [LB_META_I8] = 1,   [LB_META_U16] = 2,
     [LB_META_I16] = 2,    [LB_META_U32] = 4,  [LB_META_I32] = 4,
@@ -108,14 +109,14 @@ static bool gguf_probe(const uint8_t *head, size_t n)
     return n >= 4 && memcmp(head, "GGUF", 4) == 0;
 }
 
-/* A name or key, of at least and at most so many bytes. */
+/* A name or key whose length is within limits. */
 static char *read_name(lb_cursor *c, const char *what, uint64_t lo, uint64_t hi)
 {
     uint64_t n = 0;
     if (!lb_cursor_u64(c, what, &n)) return NULL;
     if (n < lo || n > hi) {
         lb_refuse(c->cx, c->r->file[0],
-                  "%s at %llu has %llu bytes, not %llu to %llu", what,
+                  "%s at byte %llu has %llu bytes, not %llu to %llu", what,
                   (unsigned long long)c->at, (unsigned long long)n,
                   (unsigned long long)lo, (unsigned long long)hi);
         return NULL;
@@ -126,21 +127,21 @@ static char *read_name(lb_cursor *c, const char *what, uint64_t lo, uint64_t hi)
     if (!to || !lb_infile_read(c->cx, c->r->file[0], begin, (size_t)n, to))
         return NULL;
     if (memchr(to, 0, (size_t)n)) {
-        lb_refuse(c->cx, c->r->file[0], "%s at %llu has a 0 inside", what,
+        lb_refuse(c->cx, c->r->file[0], "%s at byte %llu contains a 0", what,
                   (unsigned long long)begin);
         return NULL;
     }
     return to;
 }
 
-/* The number of a known type. */
+/* The number of a known value type. */
 static bool read_type(lb_cursor *c, const char *key, lb_meta_type *type)
 {
     uint32_t t = 0;
     if (!lb_cursor_u32(c, "the type of a value", &t)) return false;
     if (t >= LB_N_META)
         return lb_refuse(c->cx, c->r->file[0],
-                         "key '%s' has type %u: not one of 0 to %d",
+                         "key '%s' has unknown type %u (known: 0 to %d)",
                          LB_NAME(key), t, LB_N_META - 1);
     *type = (lb_meta_type)t;
     return true;
@@ -151,10 +152,10 @@ static bool pass_string(lb_cursor *c, const char *key)
     uint64_t n = 0;
     if (!lb_cursor_u64(c, "the length of a string", &n)) return false;
     if (n > most)
-        return lb_refuse(c->cx, c->r->file[0],
-                         "key '%s': a string of %llu bytes, more than %llu",
-                         LB_NAME(key), (unsigned long long)n,
-                         (unsigned long long)most);
+        return lb_refuse(
+            c->cx, c->r->file[0],
+            "key '%s': a string of %llu bytes; the maximum is %llu",
+            LB_NAME(key), (unsigned long long)n, (unsigned long long)most);
     return lb_cursor_skip(c, n, "a string");
 }
 
@@ -165,15 +166,15 @@ static bool array_head(lb_cursor *c, const char *key, lb_meta_type *item,
     if (!lb_cursor_u64(c, "the length of an array", n)) return false;
     if (*n > most || *n > lb_cursor_left(c) / value_size[*item])
         return lb_refuse(c->cx, c->r->file[0],
-                         "key '%s': an array of %llu items, and %llu bytes are "
-                         "left of the file",
+                         "key '%s': an array of %llu items, but only %llu "
+                         "bytes are left in the file",
                          LB_NAME(key), (unsigned long long)*n,
                          (unsigned long long)lb_cursor_left(c));
     return true;
 }
 
-/* Passes the items of an array. Each array in it takes bytes, also an empty
- * one, so that time is bounded by the file. */
+/* Skips the items of an array. Nested arrays take at least some bytes each,
+ * even empty ones, so time is bounded by the size of the file. */
 static bool pass_items(lb_cursor *c, const char *key, lb_meta_type item,
                        uint64_t n, int depth)
 {
@@ -181,8 +182,8 @@ static bool pass_items(lb_cursor *c, const char *key, lb_meta_type item,
         return lb_cursor_skip(c, n * value_size[item], "an array");
     if (item == LB_META_ARRAY && depth >= NESTING_MOST)
         return lb_refuse(c->cx, c->r->file[0],
-                         "key '%s': arrays in arrays, deeper than %d",
-                         LB_NAME(key), NESTING_MOST);
+                         "key '%s': arrays nested deeper than %d", LB_NAME(key),
+                         NESTING_MOST);
     for (uint64_t i = 0; i < n; i++) {
         lb_meta_type inner = LB_META_U8;
         uint64_t inner_n = 0;
@@ -215,8 +216,8 @@ static bool read_value(lb_cursor *c, lb_meta *m)
     return m->bytes != NULL;
 }
 
-/* What general.alignment says, of a file that is read or written; 0 if it is
- * wrong. */
+/* The value of general.alignment, of a file that is read or written; 0 if
+ * invalid. */
 static uint64_t alignment_of(const lb_meta *meta, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -234,7 +235,7 @@ static bool read_shape(lb_cursor *c, lb_tensor *t)
     if (!lb_cursor_u32(c, "a rank", &rank)) return false;
     if (rank > RANK_MOST)
         return lb_refuse(c->cx, c->r->file[0],
-                         "tensor '%s' has rank %u, more than %d",
+                         "tensor '%s' has rank %u; the maximum is %d",
                          LB_NAME(t->name), rank, RANK_MOST);
     int64_t *dim = lb_arena_alloc(c->cx, &c->r->arena, rank, sizeof *dim);
     if (!dim) return false;
@@ -245,14 +246,14 @@ static bool read_shape(lb_cursor *c, lb_tensor *t)
         if (!lb_cursor_u64(c, "a dimension", &n)) return false;
         if (n > INT64_MAX)
             return lb_refuse(c->cx, c->r->file[0],
-                             "tensor '%s': dimension %u is %lld, below 0",
+                             "tensor '%s': dimension %u is negative (%lld)",
                              LB_NAME(t->name), i, (long long)(int64_t)n);
         dim[rank - 1 - i] = (int64_t)n;
     }
     return true;
 }
 
-/* Then the other dimensions do not count, whatever they are. */
+/* An empty tensor: the other dimensions do not matter. */
 static bool is_empty(const lb_tensor *t)
 {
     for (int i = 0; i < t->rank; i++)
@@ -268,7 +269,7 @@ static bool read_tensor(lb_cursor *c, lb_tensor *t)
     if (!lb_cursor_u32(c, "a tensor's type", &type)) return false;
     if (type >= N_TYPES)
         return lb_refuse(c->cx, c->r->file[0],
-                         "tensor '%s' has type %u: not one of 0 to %d",
+                         "tensor '%s' has unknown type %u (known: 0 to %d)",
                          LB_NAME(t->name), type, N_TYPES - 1);
     const lb_coding *coding = &types[type];
     t->type = coding->name;
@@ -277,35 +278,36 @@ static bool read_tensor(lb_cursor *c, lb_tensor *t)
     if (!coding->len)
         return lb_refuse(
             c->cx, c->r->file[0],
-            "tensor '%s' has type %u (%s), which is no longer used",
+            "tensor '%s' has type %u (%s), which was removed from GGUF",
             LB_NAME(t->name), type, coding->name);
     const int64_t row = t->rank ? t->dim[t->rank - 1] : 1;
     if (row % coding->len)
+        return lb_refuse(c->cx, c->r->file[0],
+                         "tensor '%s' has rows of %lld elements, not a "
+                         "multiple of the block size of %s, %d",
+                         LB_NAME(t->name), (long long)row, coding->name,
+                         coding->len);
+    if (!is_empty(t) && !lb_coding_size(coding, t->dim, t->rank, &t->size))
         return lb_refuse(
             c->cx, c->r->file[0],
-            "tensor '%s' has rows of %lld, and %s has blocks of %d",
-            LB_NAME(t->name), (long long)row, coding->name, coding->len);
-    if (!is_empty(t) && !lb_coding_size(coding, t->dim, t->rank, &t->size))
-        return lb_refuse(c->cx, c->r->file[0],
-                         "tensor '%s' has more bytes than can be counted",
-                         LB_NAME(t->name));
+            "tensor '%s' is too large: its size in bytes overflows",
+            LB_NAME(t->name));
     return lb_cursor_u64(c, "a tensor's offset", &t->begin);
 }
 
-/* To the next multiple of a power of two; it may wrap. */
+/* Rounds up to a multiple of a power of two; may overflow. */
 static uint64_t padding(uint64_t at, uint64_t alignment)
 {
     return (alignment - (at & (alignment - 1))) & (alignment - 1);
 }
 
-/* Turns offsets in the data into offsets in the file and checks them. The
- * padding after the last tensor may be missing: no byte of a tensor is, and
- * llama.cpp reads such files. */
+/* Converts offsets in the data to file offsets and checks them. The padding
+ * after the last tensor may be missing: llama.cpp reads such files. */
 static bool place_tensors(lb_cursor *c, uint64_t alignment)
 {
     lb_reader *r = c->r;
     if (!r->n_tensors) return true;
-    if (!lb_cursor_skip(c, padding(c->at, alignment), "what pads the header"))
+    if (!lb_cursor_skip(c, padding(c->at, alignment), "padding of the header"))
         return false;
     const uint64_t data = c->at, have = lb_cursor_left(c);
     uint64_t at = 0;
@@ -326,14 +328,14 @@ static bool place_tensors(lb_cursor *c, uint64_t alignment)
     return true;
 }
 
-/* A count of things of which each takes at least so many bytes. */
+/* A count of items that take at least `each` bytes. */
 static bool read_count(lb_cursor *c, const char *what, uint64_t least,
                        uint64_t *n)
 {
     if (!lb_cursor_u64(c, what, n)) return false;
     if (*n > lb_cursor_left(c) / least)
         return lb_refuse(c->cx, c->r->file[0],
-                         "%s is %llu, and %llu bytes are left of the file",
+                         "%s is %llu, but only %llu bytes are left in the file",
                          what, (unsigned long long)*n,
                          (unsigned long long)lb_cursor_left(c));
     return true;
@@ -346,8 +348,8 @@ static bool read_version(lb_cursor *c)
     if (!lb_cursor_u32(c, "the version", &version)) return false;
     if (version == 2 || version == VERSION) return true;
     return lb_refuse(c->cx, c->r->file[0],
-                     "GGUF version %u%s; 2 and 3 are read", version,
-                     version & 0xffff ? "" : " (big-endian?)");
+                     "unsupported GGUF version %u%s (supported: 2 and 3)",
+                     version, version & 0xffff ? "" : " (big-endian?)");
 }
 
 static bool gguf_open(lb_ctx *cx, lb_reader *r)
@@ -365,7 +367,8 @@ static bool gguf_open(lb_ctx *cx, lb_reader *r)
         if (!read_value(&c, &r->meta[r->n_meta])) return false;
     const uint64_t alignment = alignment_of(r->meta, r->n_meta);
     if (!alignment)
-        return lb_refuse(cx, r->file[0], "%s is not a power of two in a u32",
+        return lb_refuse(cx, r->file[0],
+                         "%s is not a power of two, stored as u32",
                          alignment_key);
     for (; r->n_tensors < (int64_t)n_tensors; r->n_tensors++)
         if (!read_tensor(&c, &r->tensor[r->n_tensors])) return false;
@@ -388,7 +391,7 @@ static bool put_value(lb_ctx *cx, lb_bytes *b, const lb_meta *m)
         (type != LB_META_ARRAY && type != LB_META_STRING &&
          m->size != value_size[type]))
         return lb_fail(cx, LB_E_ARG,
-                       "key '%s': no value of type %u in %llu bytes",
+                       "key '%s': invalid value of type %u and %llu bytes",
                        LB_NAME(m->key), type, (unsigned long long)m->size);
     put_string(b, m->key, strlen(m->key));
     lb_bytes_u32(b, type);
@@ -410,12 +413,13 @@ static bool put_tensor(lb_ctx *cx, lb_bytes *b, const lb_tensor *t)
     const size_t n = strlen(t->name);
     if (n > NAME_MOST || t->rank > RANK_MOST)
         return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "tensor '%s' has a name of %zu bytes and rank %d: GGUF "
-                       "has at most %d and %d",
+                       "tensor '%s' has a name of %zu bytes and rank %d; the "
+                       "maxima of GGUF are %d and %d",
                        LB_NAME(t->name), n, t->rank, NAME_MOST, RANK_MOST);
     if (t->rank && t->dim[t->rank - 1] % len)
         return lb_fail(cx, LB_E_SHAPE,
-                       "tensor '%s' has rows of %lld, and %s has blocks of %d",
+                       "tensor '%s' has rows of %lld elements, not a multiple "
+                       "of the block size of %s, %d",
                        LB_NAME(t->name), (long long)t->dim[t->rank - 1],
                        t->type, len);
     put_string(b, t->name, n);
@@ -434,7 +438,7 @@ static bool gguf_compose(lb_ctx *cx, lb_writer *w)
     uint64_t at = 0;
     if (!alignment || alignment > ALIGNMENT_MOST)
         return lb_fail(cx, LB_E_ARG,
-                       "%s is not a power of two up to %d in a u32",
+                       "%s is not a power of two up to %d, stored as u32",
                        alignment_key, ALIGNMENT_MOST);
     lb_bytes_put(b, "GGUF", 4);
     lb_bytes_u32(b, VERSION);
@@ -448,7 +452,7 @@ static bool gguf_compose(lb_ctx *cx, lb_writer *w)
         if (!put_tensor(cx, b, t)) return false;
         at += t->size + padding(t->size, alignment);
         if (at > INT64_MAX)
-            return lb_fail(cx, LB_E_SIZE, "more than %lld bytes for one file",
+            return lb_fail(cx, LB_E_SIZE, "the file would exceed %lld bytes",
                            (long long)INT64_MAX);
     }
     lb_bytes_fill(b, 0, (size_t)padding(b->n, alignment));

@@ -1,4 +1,4 @@
-/* gguf_from_text.c - texts of other containers as GGUF metadata. */
+/* gguf_from_text.c - converts metadata of other containers to GGUF metadata. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static lb_meta_type read_type(lb_json *j)
     return LB_META_U8;
 }
 
-/* The next entry of an object, which must have that name. */
+/* The next entry of an object, which must have the given name. */
 static bool read_key(lb_json *j, const char *name)
 {
     char key[8];
@@ -66,7 +66,7 @@ static void read_hex(gguf_parse *p, size_t size)
     const char *hex = lb_json_string(j, &p->scratch, &n);
     if (!end_object(j)) return;
     if (n % 2 || (size && n / 2 != size)) {
-        lb_json_wrong(j, "bytes of a wrong length");
+        lb_json_wrong(j, "bytes of the wrong length");
         return;
     }
     if (!size) lb_bytes_u64(&p->to, n / 2);
@@ -81,7 +81,7 @@ static void read_hex(gguf_parse *p, size_t size)
     }
 }
 
-/* An integer of so many bytes, little-endian. */
+/* A little-endian integer of `size` bytes. */
 static void read_integer(gguf_parse *p, unsigned size, bool may_be_negative)
 {
     lb_json *j = &p->j;
@@ -98,7 +98,7 @@ static void read_integer(gguf_parse *p, unsigned size, bool may_be_negative)
     const uint64_t all = UINT64_MAX >> (64 - 8 * size);
     const uint64_t most = may_be_negative ? (all >> 1) + negative : all;
     if (!ok || v > most) {
-        lb_json_wrong(j, "a number out of the range of its type");
+        lb_json_wrong(j, "a number out of range for its type");
         return;
     }
     if (negative) v = 0 - v;
@@ -111,7 +111,7 @@ static void read_float(gguf_parse *p, bool wide)
     const double v = lb_json_number_of(&p->j);
     const float f = (float)v;
     if (!wide && !isfinite(f))
-        lb_json_wrong(&p->j, "a number out of the range of its type");
+        lb_json_wrong(&p->j, "a number out of range for its type");
     lb_bytes_put(&p->to, wide ? (const void *)&v : (const void *)&f,
                  wide ? sizeof v : sizeof f);
 }
@@ -144,8 +144,8 @@ static void read_array(gguf_parse *p, int depth)
     end_object(j);
 }
 
-/* One value, as it is in an array: a string with its length before it. depth:
- * of the array that it is in; 0: none. */
+/* One value in the encoding of array items (strings with their length). depth:
+ * nesting of the surrounding array; 0: none. */
 static void read_value(gguf_parse *p, lb_meta_type type, int depth)
 {
     const unsigned size = lb_gguf_types[type].size;
@@ -217,13 +217,13 @@ static bool parse_text(lb_ctx *cx, lb_arena *arena, const lb_reader *r,
     return ok;
 }
 
-/* As gguf_reads: a value. to: its lb_meta, which has the key. */
+/* See gguf_reads: parses one value. to: its lb_meta, with the key set. */
 static bool parse_value(lb_ctx *cx, lb_arena *arena, gguf_parse *p, void *to)
 {
     lb_meta *m = to;
     read_typed(p, m);
     if (p->j.failed) return false;
-    const size_t skip = m->type == LB_META_STRING ? 8 : 0; /* its length */
+    const size_t skip = m->type == LB_META_STRING ? 8 : 0; /* the length */
     const char *copy = NULL;
     if (!p->to.failed)
         copy = lb_arena_text(cx, arena, p->to.at + skip, p->to.n - skip);
@@ -278,7 +278,7 @@ typedef struct gguf_order {
     int64_t n_keys, n_tensors;
 } gguf_order;
 
-/* As gguf_reads. */
+/* See gguf_reads. */
 static bool parse_order(lb_ctx *cx, lb_arena *arena, gguf_parse *p, void *to)
 {
     gguf_order *o = to;
@@ -306,7 +306,7 @@ static bool parse_order(lb_ctx *cx, lb_arena *arena, gguf_parse *p, void *to)
 
 typedef struct placed_meta {
     lb_meta m;
-    int64_t at, i; /* in the list; as found */
+    int64_t at, i; /* position in the list; position found */
 } placed_meta;
 
 static int place_order(const void *a, const void *b)

@@ -1,4 +1,4 @@
-/* gguf_to_text.c - GGUF metadata as texts for other containers. */
+/* gguf_to_text.c - converts GGUF metadata to texts for other containers. */
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static bool starts(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* A text of that name has a meaning of its own in the other container. */
+/* Keys that have another meaning in text metadata. */
 static bool is_reserved(const char *key)
 {
     return strcmp(key, LB_GGUF_ORDER) == 0 || starts(key, LB_GGUF_PREFIX) ||
@@ -41,8 +41,8 @@ static bool is_reserved(const char *key)
 
 /* ---- to texts ------------------------------------------------------------ */
 
-/* Bytes of a value that are still to be written. They may lie in a map that
- * another process changes, so every length is checked again. */
+/* The remaining bytes of a value. They may be in a map that another process
+ * modifies, so every length is checked again. */
 typedef struct gguf_span {
     const uint8_t *at, *end;
 } gguf_span;
@@ -67,7 +67,7 @@ static void put_string(lb_bytes *b, const uint8_t *bytes, size_t n)
         put_hex(b, bytes, n);
 }
 
-/* With the fewest digits of 6 to 17 that read back as the same bits. */
+/* The shortest of 6 to 17 digits that read back as the same bits. */
 static void put_float(lb_bytes *b, const uint8_t *bytes, bool wide)
 {
     float f = 0;
@@ -110,7 +110,7 @@ static void put_scalar(lb_bytes *b, lb_meta_type type, const uint8_t *p)
 static bool put_items(lb_bytes *b, gguf_span *s, lb_meta_type of, uint64_t n,
                       int depth);
 
-/* Length and bytes of a string, or type, length and items of an array. */
+/* The header of a value: length of a string, or type and length of an array. */
 static bool put_long(lb_bytes *b, gguf_span *s, lb_meta_type type, int depth)
 {
     const size_t head = type == LB_META_STRING ? 8 : 12;
@@ -170,7 +170,7 @@ static bool put_value(lb_bytes *b, const lb_meta *m)
     return ok;
 }
 
-/* Moves a composed text to the arena. */
+/* Copies a composed text to the arena. */
 static bool take_text(lb_ctx *cx, lb_arena *arena, lb_bytes *b, lb_meta *to)
 {
     const char *text = NULL;
@@ -189,10 +189,10 @@ static bool to_text(lb_ctx *cx, lb_arena *arena, const lb_infile *f,
 {
     const size_t n = strlen(m->key);
     if (!lb_utf8_valid(m->key, n))
-        return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "%s: the key '%s' is not UTF-8; only a GGUF file can "
-                       "store it",
-                       LB_PATH(f->path), LB_NAME(m->key));
+        return lb_fail(
+            cx, LB_E_UNSUPPORTED,
+            "%s: the key '%s' is not UTF-8; only a GGUF file can store it",
+            LB_PATH(f->path), LB_NAME(m->key));
     if (m->type == LB_META_STRING && !is_reserved(m->key) &&
         lb_utf8_valid((const char *)m->bytes, (size_t)m->size)) {
         *to = *m;
@@ -219,14 +219,14 @@ static void put_order(lb_bytes *b, const lb_reader *r)
     lb_bytes_text(b, "],\"tensors\":[");
     for (int64_t i = 0, n = 0; i < r->n_tensors; i++) {
         const char *name = r->tensor[i].name;
-        if (!lb_utf8_valid(name, strlen(name))) continue; /* refused later */
+        if (!lb_utf8_valid(name, strlen(name))) continue; /* rejected later */
         if (n++) lb_bytes_put(b, ",", 1);
         lb_json_put(b, name, strlen(name), false);
     }
     lb_bytes_text(b, "]}");
 }
 
-/* Numbers have a point, whatever the program's locale. */
+/* The decimal point does not depend on the locale. */
 static locale_t use_c_locale(locale_t *c)
 {
     *c = newlocale(LC_ALL_MASK, "C", (locale_t)0);

@@ -1,4 +1,4 @@
-/* meta_texts.c - metadata that are texts by name, as a JSON object. */
+/* meta_texts.c - text metadata as a JSON object. */
 #include "io/containers/meta_texts.h"
 
 #include <string.h>

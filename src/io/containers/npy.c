@@ -1,10 +1,10 @@
-/* npy.c - numpy's file of one array: npy_header.h says how it begins. The
- * numbers follow; what may come after them is left alone, as numpy does. */
+/* npy.c - numpy's file of one array: the header (npy_header.h), then the
+ * elements. Trailing bytes are ignored, as in numpy. */
 #include <string.h>
 
 #include "io/containers/npy_header.h"
 
-/* The array is called what the file is, without its folder and ".npy". */
+/* The array is named after the file, without directory and ".npy". */
 static char *name_of(lb_ctx *cx, lb_reader *r)
 {
     const char *path = r->file[0]->path, *slash = strrchr(path, '/');
@@ -34,7 +34,8 @@ static bool npy_open(lb_ctx *cx, lb_reader *r)
     t->begin = begin + length;
     if (!lb_infile_has(f, t->begin, t->size))
         return lb_refuse(
-            cx, f, "an array of %llu bytes at %llu in a file of %llu",
+            cx, f,
+            "an array of %llu bytes at offset %llu in a file of %llu bytes",
             (unsigned long long)t->size, (unsigned long long)t->begin,
             (unsigned long long)f->size);
     r->tensor = t;
@@ -46,15 +47,15 @@ static bool npy_compose(lb_ctx *cx, lb_writer *w)
 {
     if (w->n_tensors != 1 || w->n_meta)
         return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "%lld arrays and %lld values: an npy file has one array "
-                       "and no values",
+                       "cannot write %lld arrays and %lld metadata values to "
+                       "an npy file (one array, no metadata); use npz",
                        (long long)w->n_tensors, (long long)w->n_meta);
     if (!lb_npy_suits(cx, &w->tensor[0])) return false;
     lb_npy_compose(&w->header, &w->tensor[0]);
     w->tensor[0].begin = w->header.n;
     w->total = w->tensor[0].size + w->header.n;
     if (w->total > INT64_MAX)
-        return lb_fail(cx, LB_E_SIZE, "more than %lld bytes for one file",
+        return lb_fail(cx, LB_E_SIZE, "the file would exceed %lld bytes",
                        (long long)INT64_MAX);
     return true;
 }

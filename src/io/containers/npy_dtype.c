@@ -1,4 +1,4 @@
-/* npy_dtype.c - numpy's dtypes from how they are spelled. */
+/* npy_dtype.c - parses numpy dtypes. */
 #include "io/containers/npy_dtype.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static bool wrong(const lb_npy_task *k, const char *what)
 
 static bool unknown(const lb_npy_task *k, const char *s, size_t n)
 {
-    return lb_refuse(k->cx, k->f, "%s: '%s' is no descr of numpy", k->who,
+    return lb_refuse(k->cx, k->f, "%s: '%s' is not a numpy dtype", k->who,
                      lb_quote(s, n, false).s);
 }
 
@@ -26,8 +26,8 @@ static bool is(const char *s, size_t n, const char *word)
 
 /* ---- simple ones --------------------------------------------------------- */
 
-/* A number as C's strtol takes it, up to INT32_MAX: spaces and a sign may stand
- * before it. Returns what follows; NULL if there is none. */
+/* Parses a number like C's strtol, up to INT32_MAX: leading spaces and a sign
+ * are allowed. Returns what follows; NULL if there is no number. */
 static const char *pass_int(const char *s, const char *end, int64_t *v)
 {
     while (s < end && *s && strchr(" \t\n\v\f\r", *s))
@@ -42,7 +42,7 @@ static const char *pass_int(const char *s, const char *end, int64_t *v)
     return s == digits || (minus && *v) ? NULL : s;
 }
 
-/* What a letter and a number are to numpy. */
+/* The type for a kind letter and a size. */
 static const struct known {
     char kind;
     int8_t size;
@@ -56,8 +56,8 @@ static const struct known {
     {'c', 32, LB_NO_DTYPE}, {'M', 8, LB_NO_DTYPE}, {'m', 8, LB_NO_DTYPE},
 };
 
-/* What numpy calls types, too: a letter, or a word before which no order can
- * stand. "S0" and its like take their size from elsewhere, if at all. */
+/* Types with names of their own: a letter, or a word that allows no byte order
+ * before it. "S0" and similar types get their size elsewhere, if at all. */
 static const struct alias {
     const char *name, *meant;
 } letters[] =
@@ -98,7 +98,7 @@ static const char *meant_by(const struct alias *list, size_t count,
     return NULL;
 }
 
-/* A word and its bits, "float32". */
+/* A word with its number of bits, such as "float32". */
 static bool is_bits(const char *s, size_t n, char *kind, int64_t *size)
 {
     static const char *const stem[] = {"int", "uint", "float", "complex"};
@@ -114,7 +114,7 @@ static bool is_bits(const char *s, size_t n, char *kind, int64_t *size)
     return false;
 }
 
-/* Of a kind and a number; false if there is no such type. */
+/* From kind and size; false if there is no such type. */
 static bool sized(char kind, int64_t n, bool swap, lb_npy_dtype *d)
 {
     const struct known *at = NULL;
@@ -150,8 +150,8 @@ static const char *const units[] = {"Y",  "M",  "W",  "D",  "h",  "m", "s",
                                     "ms", "us", "ns", "ps", "fs", "as"};
 enum { N_UNITS = sizeof units / sizeof *units, SECOND = 6 };
 
-/* A part of a unit is so many of a smaller one, of the next three: the first
- * that can be divided. */
+/* numpy expresses fractions of a unit in one of the next three smaller units:
+ * the first that divides evenly. */
 static bool divide(int64_t by, int64_t *n, int *unit)
 {
     static const int parts[SECOND + 1][3] = {
@@ -167,7 +167,7 @@ static bool divide(int64_t by, int64_t *n, int *unit)
     return false;
 }
 
-/* "[25us]", "[D/24]", or nothing, behind name. */
+/* A datetime unit after the name: "[25us]", "[D/24]", or nothing. */
 static bool add_unit(const char *s, const char *end, lb_npy_dtype *d)
 {
     int64_t n = 1, by = 1;
@@ -176,7 +176,7 @@ static bool add_unit(const char *s, const char *end, lb_npy_dtype *d)
     if (end - s < 3 || *s != '[' || end[-1] != ']') return false;
     const char *number = pass_int(++s, --end, &n);
     if (!number) {
-        if (*s >= '0' && *s <= '9') return false; /* too large */
+        if (*s >= '0' && *s <= '9') return false; /* overflow */
         n = 1;
         number = s;
     }
@@ -185,7 +185,8 @@ static bool add_unit(const char *s, const char *end, lb_npy_dtype *d)
     const size_t len = (size_t)((slash ? slash : end) - s);
     while (unit < N_UNITS && !is(s, len, units[unit]))
         unit++;
-    if (is(s, len, "\xce\xbcs")) unit = SECOND + 2; /* a Greek letter */
+    if (is(s, len, "\xce\xbcs"))
+        unit = SECOND + 2; /* the letter mu, in UTF-8 */
     if (slash && pass_int(slash + 1, end, &by) != end) return false;
     if (is(s, len, "generic")) return by == 1;
     if (unit == N_UNITS || (by != 1 && !divide(by, &n, &unit))) return false;
@@ -198,7 +199,7 @@ static bool add_unit(const char *s, const char *end, lb_npy_dtype *d)
     return true;
 }
 
-/* Whether it is one, and what is left of it then. */
+/* Whether the text is a unit, and what follows it. */
 static bool is_time(const char *s, size_t n, char *kind, size_t *used)
 {
     static const struct {
@@ -216,7 +217,7 @@ static bool is_time(const char *s, size_t n, char *kind, size_t *used)
 
 /* ---- strings ------------------------------------------------------------- */
 
-/* "<f4", "|S5", "float32", ..: without commas and repeats. */
+/* "<f4", "|S5", "float32", ...: one type without commas or repeat counts. */
 static bool from_simple(const lb_npy_task *k, const char *all, size_t all_n,
                         lb_npy_dtype *d)
 {
@@ -244,9 +245,10 @@ static bool from_simple(const lb_npy_task *k, const char *all, size_t all_n,
     kind = meant ? *meant : n ? *s : 0;
     if (!ok && !ordered) ok = is_bits(s, n, &kind, &size);
     if (ok && kind == 'O' && (size == 4 || size == 8))
-        return lb_refuse(k->cx, k->f,
-                         "%s: holds objects of Python, which are programs",
-                         k->who);
+        return lb_refuse(
+            k->cx, k->f,
+            "%s: contains Python objects (pickles), which are not supported",
+            k->who);
     return (ok && sized(kind, size, swap, d)) || unknown(k, all, all_n);
 }
 
@@ -255,7 +257,7 @@ static bool from_string(const lb_npy_task *k, const char *s, size_t n,
 
 /* ---- sub-arrays ---------------------------------------------------------- */
 
-/* An int that is a size; -1 if it is none. */
+/* An int that is a valid size; -1 otherwise. */
 static int64_t size_of(const lb_py *v)
 {
     if (v->kind != LB_PY_INT || v->wide || v->number < 0 ||
@@ -264,7 +266,7 @@ static int64_t size_of(const lb_py *v)
     return v->number;
 }
 
-/* Whether it is a shape; its product goes to *items. */
+/* Whether a value is a shape; its product goes to *items. */
 static bool shape_of(const lb_py *v, int64_t *items)
 {
     const bool many = v->kind == LB_PY_TUPLE || (v->kind == LB_PY_LIST && v->n);
@@ -283,14 +285,14 @@ static bool shape_of(const lb_py *v, int64_t *items)
     return *items <= INT32_MAX;
 }
 
-/* "S0" and its like, of which the number behind it is the size. */
+/* "S0" and similar types, whose size is the number that follows. */
 static bool is_unsized(const lb_npy_dtype *d)
 {
     return d->size == 0 && !d->array && d->name[0] && strchr("SUV", d->name[1]);
 }
 
-/* d, of that shape; or, behind a type, a type of the same size, which changes
- * nothing. */
+/* A sub-array of that shape; or, if a type follows, a type of the same size,
+ * which changes nothing. */
 static bool add_shape(const lb_npy_task *k, const lb_py *v, int depth,
                       lb_npy_dtype *d)
 {
@@ -301,14 +303,14 @@ static bool add_shape(const lb_npy_task *k, const lb_py *v, int depth,
     if (v->kind == LB_PY_STRING) {
         if (!from_string(k, v->text, v->n, depth + 1, &other)) return false;
         if (is_unsized(d)) return sized(kind, other.size, swap, d);
-        return other.size == d->size || wrong(k, "types of two sizes");
+        return other.size == d->size || wrong(k, "types of different sizes");
     }
     if (is_unsized(d)) {
         const int64_t size = size_of(v);
         return (size >= 0 && sized(kind, size, swap, d)) ||
-               wrong(k, "no size of a string");
+               wrong(k, "an invalid string size");
     }
-    if (!shape_of(v, &items)) return wrong(k, "no shape of a field");
+    if (!shape_of(v, &items)) return wrong(k, "an invalid shape of a field");
     if (v->kind == LB_PY_TUPLE && v->n == 0) return true;
     d->array = d->raw = true;
     if (!lb_mul_i64(d->items, items, &d->items) ||
@@ -319,10 +321,11 @@ static bool add_shape(const lb_npy_task *k, const lb_py *v, int depth,
 
 /* ---- several in a string ------------------------------------------------- */
 
-/* One of "f4, 2i2, >(2,3)f8": order, repeats, order, type; any may lack. */
+/* One item of "f4, 2i2, >(2,3)f8": byte order, repeat count, byte order, type,
+ * all optional. */
 typedef struct dtype_piece {
     char order;
-    const char *repeats, *type, *end; /* each ends where the next begins */
+    const char *repeats, *type, *end; /* each ends where the next one begins */
 } dtype_piece;
 
 static bool among(const char *s, const char *end, const char *set)
@@ -336,7 +339,7 @@ static bool is_word(const char *s, const char *end, const char *more)
                        (*s >= 'A' && *s <= 'Z') || among(s, end, more));
 }
 
-/* False if its two orders are not one. */
+/* False if both byte orders are given and differ. */
 static bool cut_piece(const char *s, const char *end, dtype_piece *x)
 {
     char first = 0, second = 0;
@@ -396,7 +399,7 @@ static bool is_blank(const char *s, const char *end)
     return s == end;
 }
 
-/* Fields called f0, f1, ..; a single one without a comma is no field. */
+/* Fields called f0, f1, ...; a single item without a comma is not a field. */
 static bool from_commas(const lb_npy_task *k, const char *s, size_t n,
                         int depth, lb_npy_dtype *d)
 {
@@ -426,7 +429,7 @@ static bool from_commas(const lb_npy_task *k, const char *s, size_t n,
     return true;
 }
 
-/* Whether it begins with a repeat, or has a comma outside of brackets. */
+/* Whether it starts with a repeat count, or has a comma outside of brackets. */
 static bool has_commas(const char *s, size_t n)
 {
     const char *at = n > 1 && *s && strchr(orders, *s) ? s + 1 : s;
@@ -443,7 +446,7 @@ static bool has_commas(const char *s, size_t n)
 static bool from_string(const lb_npy_task *k, const char *s, size_t n,
                         int depth, lb_npy_dtype *d)
 {
-    enum { DEPTH_MOST = 8 }; /* of types that begin with repeats again */
+    enum { DEPTH_MOST = 8 }; /* items may start with repeat counts themselves */
     if (n == 0 || memchr(s, 0, n) || depth > DEPTH_MOST)
         return unknown(k, s, n);
     if (has_commas(s, n)) return from_commas(k, s, n, depth, d);
@@ -452,7 +455,7 @@ static bool from_string(const lb_npy_task *k, const char *s, size_t n,
 
 /* ---- fields -------------------------------------------------------------- */
 
-/* Names and titles that are taken. */
+/* Names and titles in use. */
 typedef struct taken {
     const lb_py **at;
     size_t n;
@@ -464,13 +467,13 @@ static bool take(const lb_npy_task *k, taken *t, const lb_py *name)
         if (t->at[i]->n == name->n &&
             memcmp(t->at[i]->text, name->text, name->n) == 0)
             return lb_refuse(k->cx, k->f,
-                             "%s: its descr has two fields called '%s'", k->who,
+                             "%s: its dtype has two fields called '%s'", k->who,
                              lb_quote(name->text, name->n, false).s);
     t->at[t->n++] = name;
     return true;
 }
 
-/* A name, or (title, name), where a title that is no string is nobody's. */
+/* A name, or (title, name). A title that is not a string is ignored. */
 static bool take_name(const lb_npy_task *k, taken *t, const lb_py *name)
 {
     const lb_py *title = NULL;
@@ -483,14 +486,14 @@ static bool take_name(const lb_npy_task *k, taken *t, const lb_py *name)
            (!title || title->kind != LB_PY_STRING || take(k, t, title));
 }
 
-/* (name, descr) or (name, descr, shape). Bytes without a name are a gap. */
+/* (name, descr) or (name, descr, shape). Bytes without a name are padding. */
 static bool add_field(const lb_npy_task *k, const lb_py *field, taken *t,
                       int64_t *size)
 {
     lb_npy_dtype d = {.items = 1};
     const bool pair = field->kind == LB_PY_TUPLE || field->kind == LB_PY_LIST;
     if (!pair || field->n < 2 || field->n > 3)
-        return wrong(k, "a field that is no name and descr");
+        return wrong(k, "a field that is not a name and a descr");
     const lb_py *name = field->item, *descr = name->next, *shape = descr->next;
     if (!lb_npy_dtype_of(k, descr, &d)) return false;
     if (shape && !add_shape(k, shape, 0, &d)) return false;
@@ -519,7 +522,7 @@ bool lb_npy_dtype_of(const lb_npy_task *k, const lb_py *descr, lb_npy_dtype *d)
         return from_string(k, descr->text, descr->n, 0, d);
     if (descr->kind == LB_PY_LIST) return from_fields(k, descr, d);
     if (descr->kind != LB_PY_TUPLE || descr->n < 2)
-        return wrong(k, "no string, tuple or list");
+        return wrong(k, "neither a string nor a tuple nor a list");
     return lb_npy_dtype_of(k, descr->item, d) &&
            add_shape(k, descr->item->next, 0, d);
 }

@@ -1,4 +1,4 @@
-/* npy_header.c - the header of npy files: parsed and composed. */
+/* npy_header.c - parses and composes headers of npy files. */
 #include "io/containers/npy_header.h"
 
 #include <string.h>
@@ -29,14 +29,17 @@ bool lb_npy_prefix(lb_ctx *cx, const lb_infile *f, const char *who,
                    int *major)
 {
     if (n < MAGIC + 2 || !lb_npy_probe(head, n))
-        return lb_refuse(cx, f, "%s: does not begin as npy does", who);
+        return lb_refuse(cx, f, "%s: not an npy file", who);
     const int version = head[MAGIC], minor = head[MAGIC + 1];
     if (version < 1 || version > 3 || minor)
-        return lb_refuse(cx, f, "%s: npy version %d.%d, not 1.0, 2.0 or 3.0",
-                         who, version, minor);
+        return lb_refuse(
+            cx, f,
+            "%s: unsupported npy version %d.%d (supported: 1.0, 2.0 and 3.0)",
+            who, version, minor);
     *begin = MAGIC + 2 + (version == 1 ? 2 : 4);
     if (n < *begin)
-        return lb_refuse(cx, f, "%s: ends after %zu bytes, before its header",
+        return lb_refuse(cx, f,
+                         "%s: truncated: %zu bytes do not contain its header",
                          who, n);
     const uint8_t *at = head + MAGIC + 2;
     *length = version == 1 ? lb_get_u16(at) : lb_get_u32(at);
@@ -44,15 +47,15 @@ bool lb_npy_prefix(lb_ctx *cx, const lb_infile *f, const char *who,
     const size_t most =
         version == 3 ? LB_NPY_LITERAL_BYTES : (size_t)LB_NPY_LITERAL;
     if (*length > most)
-        return lb_refuse(cx, f, "%s: a header of %zu bytes, more than %zu", who,
-                         *length, most);
+        return lb_refuse(cx, f, "%s: a header of %zu bytes; the maximum is %zu",
+                         who, *length, most);
     return true;
 }
 
 /* ---- parsing ------------------------------------------------------------- */
 
-/* The literal as Python sees it: in UTF-8, where versions 1 and 2 are in
- * Latin-1, and each line ends with one character. */
+/* The literal as Python would see it: as UTF-8 (versions 1 and 2 are Latin-1),
+ * with newlines normalized to one character. */
 static char *source_of(const lb_npy_task *k, const uint8_t *from, size_t n,
                        int major, size_t *size)
 {
@@ -83,8 +86,8 @@ static bool is_long(const uint8_t *literal, size_t n, int major)
     return count > LB_NPY_LITERAL;
 }
 
-/* The values of the three keys, in any order. That a key is there twice Python
- * does not mind: here it is refused, as it may be read in two ways. */
+/* Finds the values of the three keys, in any order. Python accepts duplicate
+ * keys; here they are rejected, because they are ambiguous. */
 enum { DESCR, FORTRAN, SHAPE, N_KEYS };
 
 static bool find_entries(const lb_npy_task *k, const lb_py *dict,
@@ -92,7 +95,7 @@ static bool find_entries(const lb_npy_task *k, const lb_py *dict,
 {
     static const char *const name[] = {"descr", "fortran_order", "shape"};
     if (dict->kind != LB_PY_DICT) {
-        lb_refuse(k->cx, k->f, "%s: its header is no dict", k->who);
+        lb_refuse(k->cx, k->f, "%s: its header is not a dict", k->who);
         return false;
     }
     for (const lb_py *key = dict->item; key; key = key->next->next) {
@@ -102,7 +105,7 @@ static bool find_entries(const lb_npy_task *k, const lb_py *dict,
         if (i == N_KEYS || entry[i]) {
             lb_refuse(
                 k->cx, k->f,
-                "%s: its header has a key that is unknown or twice: %s", k->who,
+                "%s: its header has an unknown or duplicate key: %s", k->who,
                 lb_quote(key->begin, (size_t)(key->end - key->begin), false).s);
             return false;
         }
@@ -110,7 +113,7 @@ static bool find_entries(const lb_npy_task *k, const lb_py *dict,
     }
     for (int i = 0; i < N_KEYS; i++) {
         if (entry[i]) continue;
-        lb_refuse(k->cx, k->f, "%s: its header has no %s", k->who, name[i]);
+        lb_refuse(k->cx, k->f, "%s: its header has no key %s", k->who, name[i]);
         return false;
     }
     return true;
@@ -120,25 +123,27 @@ static bool read_shape(const lb_npy_task *k, const lb_py *v, lb_arena *arena,
                        lb_tensor *t)
 {
     if (v->kind != LB_PY_TUPLE)
-        return lb_refuse(k->cx, k->f, "%s: its shape is no tuple", k->who);
+        return lb_refuse(k->cx, k->f, "%s: its shape is not a tuple", k->who);
     if (v->n > LB_NPY_RANK)
-        return lb_refuse(k->cx, k->f, "%s: a shape of %zu axes, more than %d",
-                         k->who, v->n, LB_NPY_RANK);
+        return lb_refuse(k->cx, k->f,
+                         "%s: a shape with %zu axes; the maximum is %d", k->who,
+                         v->n, LB_NPY_RANK);
     int64_t *dim = lb_arena_alloc(k->cx, arena, v->n, sizeof *dim);
     if (!dim) return false;
     t->dim = dim;
     for (const lb_py *size = v->item; size; size = size->next) {
         if (size->kind != LB_PY_INT || size->wide || size->number < 0)
-            return lb_refuse(k->cx, k->f,
-                             "%s: axis %d of its shape is no number from 0 to "
-                             "%lld",
-                             k->who, t->rank, (long long)INT64_MAX);
+            return lb_refuse(
+                k->cx, k->f,
+                "%s: axis %d of its shape is not an integer from 0 to "
+                "%lld",
+                k->who, t->rank, (long long)INT64_MAX);
         dim[t->rank++] = size->number;
     }
     return true;
 }
 
-/* t->type is what numpy calls it, or the literal where it has fields. */
+/* t->type is numpy's spelling, or the literal if the type has fields. */
 static bool read_type(const lb_npy_task *k, const lb_py *descr,
                       const lb_npy_dtype *d, lb_arena *arena, lb_tensor *t)
 {
@@ -152,7 +157,7 @@ static bool read_type(const lb_npy_task *k, const lb_py *descr,
     return t->type != NULL;
 }
 
-/* Also of an array without elements the others are counted. */
+/* Sizes of the other axes are checked for empty arrays as well. */
 static bool is_counted(const lb_tensor *t, int64_t size)
 {
     int64_t n = size ? size : 1;
@@ -168,7 +173,7 @@ static bool read_entries(const lb_npy_task *k, const lb_py *dict,
     lb_npy_dtype d = {.items = 1};
     if (!find_entries(k, dict, entry)) return false;
     if (entry[FORTRAN]->kind != LB_PY_BOOL)
-        return lb_refuse(k->cx, k->f, "%s: its fortran_order is no bool",
+        return lb_refuse(k->cx, k->f, "%s: its fortran_order is not a bool",
                          k->who);
     t->fortran = entry[FORTRAN]->number != 0;
     if (!read_shape(k, entry[SHAPE], arena, t) ||
@@ -178,16 +183,16 @@ static bool read_entries(const lb_npy_task *k, const lb_py *dict,
     const lb_coding c = {t->type, t->dtype, 1, (int)d.size, 0};
     if (!lb_coding_size(&c, t->dim, t->rank, &t->size) ||
         !is_counted(t, d.size))
-        return lb_refuse(k->cx, k->f, "%s: more bytes than can be counted",
+        return lb_refuse(k->cx, k->f, "%s: its size in bytes overflows",
                          k->who);
-    /* numpy counts the elements of sub-arrays against the shape */
+    /* numpy counts the elements of sub-arrays in the shape */
     bool none = false;
     for (int i = 0; i < t->rank; i++)
         none = none || t->dim[i] == 0;
     if (d.array && d.items != 1 && !none)
         return lb_refuse(k->cx, k->f,
-                         "%s: its elements are arrays of %lld, which its shape "
-                         "does not count",
+                         "%s: its elements are arrays of %lld items, which its "
+                         "shape does not include",
                          k->who, (long long)d.items);
     return true;
 }
@@ -199,10 +204,10 @@ bool lb_npy_parse(lb_ctx *cx, const lb_infile *f, const char *who,
     if (major == 3 && !lb_utf8_valid((const char *)literal, n))
         return lb_refuse(cx, f, "%s: its header is not UTF-8", who);
     if (memchr(literal, 0, n))
-        return lb_refuse(cx, f, "%s: its header has a 0 in it", who);
+        return lb_refuse(cx, f, "%s: its header contains a 0", who);
     if (is_long(literal, n, major))
-        return lb_refuse(cx, f, "%s: a header of %zu bytes, more than %d", who,
-                         n, LB_NPY_LITERAL);
+        return lb_refuse(cx, f, "%s: a header of %zu bytes; the maximum is %d",
+                         who, n, LB_NPY_LITERAL);
     lb_arena meanwhile = {.heap = cx->heap};
     const lb_npy_task k = {cx, f, who, &meanwhile};
     const char *why = NULL;
@@ -233,12 +238,12 @@ bool lb_npy_suits(lb_ctx *cx, const lb_tensor *t)
 {
     if (t->rank <= LB_NPY_RANK) return true;
     return lb_fail(cx, LB_E_UNSUPPORTED,
-                   "tensor '%s' has rank %d: numpy has at most %d",
+                   "tensor '%s' has rank %d; the maximum of numpy is %d",
                    LB_NAME(t->name), t->rank, LB_NPY_RANK);
 }
 
-/* numpy leaves room for the slowest axis to grow to 21 digits, and pads so that
- * numbers begin at a multiple of 64, with 1 to 64 spaces. */
+/* Like numpy: leaves room for the slowest axis to grow to 21 digits, and pads
+ * with 1 to 64 spaces so that data starts at a multiple of 64. */
 void lb_npy_compose(lb_bytes *b, const lb_tensor *t)
 {
     enum { DIGITS = 21, ALIGN = 64 };

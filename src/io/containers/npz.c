@@ -1,10 +1,10 @@
 /* npz.c - numpy's file of several arrays: a ZIP archive of npy files.
  *
- * Read with libzip, through callbacks, so that it sees the file that was opened
- * and nothing else. Members are stored or deflated; those neither called .npy
- * nor beginning as npy does are no arrays and not listed. A member cannot be
- * larger than deflate could have made it, nor can all of them together be
- * larger packed than the file: what a small file unpacks to is bounded.
+ * Read with libzip through callbacks, so that libzip uses only the opened file.
+ * Members that are neither named .npy nor start like an npy file are not
+ * listed. Decompressed sizes are bounded: a member cannot be larger than its
+ * compression method allows, and all members together cannot exceed the file
+ * in compressed size.
  *
  * npz_write.c writes them.
  */
@@ -17,11 +17,11 @@
 #include "io/containers/npy_header.h"
 #include "io/containers/npz_write.h"
 
-/* Compression methods that numpy and Python's zipfile write. times: how many
- * times larger than its compressed bytes a member can be at most. deflate: 258
- * bytes in two bits. bzip2: a block of 900,000 bytes, each 5 of which are runs
- * of 255, in 32. LZMA: 273 bytes in 14 binary decisions of 0.022 bits. zstd: a
- * block of 128 KiB, all bytes equal, in 4. */
+/* Compression methods that numpy and Python's zipfile write. times: the maximum
+ * ratio of uncompressed to compressed size. deflate: 258 bytes in two bits.
+ * bzip2: a block of 900,000 bytes, each 5 of which are runs of 255, in 32.
+ * LZMA: 273 bytes in 14 binary decisions of 0.022 bits. zstd: a block of 128
+ * KiB, all bytes equal, in 4. */
 static const struct {
     const char *name;
     int method;
@@ -38,7 +38,7 @@ static const struct {
 };
 enum { N_METHODS = sizeof methods / sizeof *methods };
 
-/* What libzip reads from. */
+/* The source that libzip reads from. */
 typedef struct source {
     lb_infile *f;
     uint64_t at;
@@ -46,19 +46,19 @@ typedef struct source {
 } source;
 
 typedef struct npz_member {
-    uint64_t size; /* unpacked */
-    uint64_t data; /* where its numbers begin */
-    bool stored;   /* so that one can go to any place */
+    uint64_t size; /* uncompressed */
+    uint64_t data; /* offset of its elements */
+    bool stored;   /* supports random access */
 } npz_member;
 
 typedef struct archive {
     source from;
     zip_t *zip;
-    zip_file_t *open;   /* the member that is being read, or NULL */
+    zip_file_t *open;   /* the open member, or NULL */
     int64_t id;         /* its index */
-    uint64_t at;        /* where in it */
-    bool jumped;        /* over some of it, whose sum is not known then */
-    npz_member *member; /* of each that is an array */
+    uint64_t at;        /* position in it */
+    bool jumped;        /* bytes were skipped: the checksum is unknown */
+    npz_member *member; /* for each array */
 } archive;
 
 /* ---- the file, as libzip sees it ----------------------------------------- */
@@ -126,7 +126,7 @@ static zip_int64_t source_call(void *user, void *data, zip_uint64_t n,
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* A local file, or the end of an empty archive. */
+/* A local file header, or the end of an empty archive. */
 static bool npz_probe(const uint8_t *head, size_t n)
 {
     return n >= 4 && (memcmp(head, "PK\x03\x04", 4) == 0 ||
@@ -161,7 +161,7 @@ static void close_member(archive *a)
     a->open = NULL;
 }
 
-/* The next n bytes of the open member. */
+/* Reads the next n bytes of the open member. */
 static bool read_member(lb_ctx *cx, lb_reader *r, archive *a, const char *name,
                         void *to, size_t n)
 {
@@ -171,12 +171,12 @@ static bool read_member(lb_ctx *cx, lb_reader *r, archive *a, const char *name,
                           zip_file_get_error(a->open));
     a->at += (uint64_t)got;
     if ((uint64_t)got == n) return true;
-    return lb_refuse(cx, r->file[0], "'%s' ends after %llu bytes",
+    return lb_refuse(cx, r->file[0], "'%s' is truncated after %llu bytes",
                      LB_NAME(name), (unsigned long long)a->at);
 }
 
-/* Whether the open member, of which all bytes were read, ends there: libzip
- * compares the checksum when it sees the end, which is one read further. */
+/* Whether the member, all of whose bytes were read, ends there. libzip compares
+ * the checksum at the end, which takes one more read. */
 static bool ends_here(lb_ctx *cx, lb_reader *r, archive *a, const char *name,
                       uint64_t size)
 {
@@ -184,7 +184,8 @@ static bool ends_here(lb_ctx *cx, lb_reader *r, archive *a, const char *name,
     const zip_int64_t got = zip_fread(a->open, &more, 1);
     if (got == 0) return true;
     if (got > 0)
-        return lb_refuse(cx, r->file[0], "'%s' has more than its %llu bytes",
+        return lb_refuse(cx, r->file[0],
+                         "'%s' has more than its stated %llu bytes",
                          LB_NAME(name), (unsigned long long)size);
     return refuse_zip(cx, r->file[0], LB_NAME(name),
                       zip_file_get_error(a->open));
@@ -202,20 +203,21 @@ static bool open_member(lb_ctx *cx, lb_reader *r, archive *a, const char *name,
     return refuse_zip(cx, r->file[0], LB_NAME(name), zip_get_error(a->zip));
 }
 
-/* Whether it can be what it says; *packed sums up what they take. The first two
- * libzip's own check should have found: other versions of it may not. */
+/* Whether the sizes of a member are possible; *packed accumulates compressed
+ * sizes. libzip should have found the first two errors itself, but some
+ * versions do not. */
 static bool check_member(lb_ctx *cx, const lb_infile *f, const zip_stat_t *st,
                          uint64_t *packed)
 {
     const zip_uint64_t need = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE |
                               ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
     if ((st->valid & need) != need)
-        return lb_refuse(cx, f, "'%s' does not say its size",
+        return lb_refuse(cx, f, "'%s' has no size in its header",
                          LB_NAME(st->name));
     if (st->comp_size > f->size - *packed)
         return lb_refuse(cx, f,
-                         "'%s' takes %llu bytes, and with those before it more "
-                         "than the file, which has %llu",
+                         "'%s' takes %llu bytes: with the members before it "
+                         "more than the file, which has %llu",
                          LB_NAME(st->name), (unsigned long long)st->comp_size,
                          (unsigned long long)f->size);
     *packed += st->comp_size;
@@ -236,7 +238,8 @@ static bool check_member(lb_ctx *cx, const lb_infile *f, const zip_stat_t *st,
             st->comp_method,
             k < N_METHODS && methods[k].times ? "this libzip" : "lowbit");
     if (st->size / methods[k].times > st->comp_size)
-        return lb_refuse(cx, f, "'%s' cannot have %llu bytes packed in %llu",
+        return lb_refuse(cx, f,
+                         "'%s' cannot have %llu bytes when compressed to %llu",
                          LB_NAME(st->name), (unsigned long long)st->size,
                          (unsigned long long)st->comp_size);
     return true;
@@ -255,7 +258,7 @@ static bool read_header(lb_ctx *cx, lb_reader *r, archive *a, int64_t id,
         !read_member(cx, r, a, t->name, head, n) ||
         !lb_npy_prefix(cx, f, who.s, head, n, &begin, &length, &major))
         return false;
-    /* of a short prefix more was read than it has */
+    /* the prefix read may be longer than a short header */
     const size_t have = n - begin < length ? n - begin : length;
     memcpy(literal, head + begin, have);
     if (!read_member(cx, r, a, t->name, literal + have, length - have) ||
@@ -263,8 +266,11 @@ static bool read_header(lb_ctx *cx, lb_reader *r, archive *a, int64_t id,
         return false;
     const uint64_t data = begin + length;
     if (data > st->size || t->size > st->size - data)
-        return lb_refuse(cx, f, "'%s' has %llu bytes at %llu of %llu", who.s,
-                         (unsigned long long)t->size, (unsigned long long)data,
+        return lb_refuse(cx, f,
+                         "'%s' is truncated: its array needs %llu bytes from "
+                         "byte %llu on, but it has only %llu",
+                         who.s, (unsigned long long)t->size,
+                         (unsigned long long)data,
                          (unsigned long long)st->size);
     a->member[id] =
         (npz_member){st->size, data, st->comp_method == ZIP_CM_STORE};
@@ -273,9 +279,9 @@ static bool read_header(lb_ctx *cx, lb_reader *r, archive *a, int64_t id,
     return true;
 }
 
-/* *len: of its name in front of ".npy", or all of it. Numpy asks what is in a
- * member, not what it is called. One that is called so and is none is damaged,
- * which is found when its header is read. */
+/* *len: length of its name without ".npy". numpy looks at the content of a
+ * member, not at its name. One that is named .npy but is none is damaged, which
+ * is found when its header is parsed. */
 static bool is_array(lb_ctx *cx, lb_reader *r, archive *a, int64_t id,
                      const zip_stat_t *st, size_t *len, bool *yes)
 {
@@ -299,13 +305,13 @@ static bool is_pickle(const char *name)
     return strcmp(slash ? slash + 1 : name, pickle) == 0;
 }
 
-/* The texts of LB_NPZ_METADATA. */
+/* The text metadata in LB_NPZ_METADATA. */
 static bool read_metadata(lb_ctx *cx, lb_reader *r, archive *a, int64_t id,
                           const zip_stat_t *st)
 {
     lb_infile *f = r->file[0];
     if (st->size > r->options.max_header)
-        return lb_refuse(cx, f, "'%s' has %llu bytes, more than %llu",
+        return lb_refuse(cx, f, "'%s' has %llu bytes; the maximum is %llu",
                          LB_NAME(st->name), (unsigned long long)st->size,
                          (unsigned long long)r->options.max_header);
     const size_t n = (size_t)st->size;
@@ -380,9 +386,8 @@ static void npz_close(lb_reader *r)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* To a place of the open member that lies ahead. Its sum is only known if all
- * of it was read: what is near, or not to be jumped over, is read and thrown
- * away. */
+/* Seeks forward in the open member. The checksum is known only if all bytes are
+ * read: short distances, and compressed data, are read and discarded. */
 static bool go_to(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t,
                   uint64_t at, bool may_jump)
 {
@@ -400,8 +405,8 @@ static bool go_to(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t,
     return true;
 }
 
-/* Once the array is read, the rest of the member is as well, so that its
- * checksum is compared. */
+/* Reads the rest of the member after the array, so that its checksum is
+ * compared. */
 static bool check_end(lb_ctx *cx, lb_reader *r, archive *a, const lb_tensor *t)
 {
     const uint64_t size = a->member[t->id].size;

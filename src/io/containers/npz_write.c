@@ -1,13 +1,13 @@
-/* npz_write.c - npz files, byte for byte as numpy.savez writes them.
+/* npz_write.c - writes npz files, byte for byte like numpy.savez.
  *
- * libzip fetches what it writes, when the archive is closed; here bytes come
- * when they come. So the ZIP is written by hand, stored, of 1980-01-01, each
- * member with 64-bit sizes, as Python's zipfile does since 3.11.4:
+ * libzip pulls data when the archive is closed, but here data is pushed. So the
+ * ZIP is written directly: stored, dated 1980-01-01, each member with 64-bit
+ * sizes, like Python's zipfile since 3.11.4:
  *
  *     each array: local header, name, sizes | npy header | numbers
  *     directory:  an entry for each | where it lies, with 64 bits if need be
  *
- * A member's checksum stands before it: it is filled in afterwards.
+ * A member's checksum precedes it: it is filled in afterwards.
  */
 #include "io/containers/npz_write.h"
 
@@ -20,30 +20,30 @@
 enum {
     LOCAL = 30,      /* bytes of a local header, without name and sizes */
     SIZES = 20,      /* of the 64-bit sizes after the name */
-    ENTRY = 46,      /* of an entry of the directory */
-    END = 22,        /* of the end */
-    END64 = 56 + 20, /* of what comes before it, if something is large */
-    CRC_AT = 14,     /* in a local header */
-    VERSION = 45,    /* of ZIP, the first with 64 bits */
-    UNIX = 3,        /* who wrote it */
-    UTF8 = 0x800,    /* the flag for a name that is not ASCII */
+    ENTRY = 46,      /* of an entry of the central directory */
+    END = 22,        /* of the end record */
+    END64 = 56 + 20, /* of the ZIP64 end records, if needed */
+    CRC_AT = 14,     /* offset of the checksum in a local header */
+    VERSION = 45,    /* ZIP versions, the first one with 64 bits */
+    UNIX = 3,        /* system that wrote it (Unix) */
+    UTF8 = 0x800,    /* flag for non-ASCII names */
     DAY = 0x21,      /* 1980-01-01 */
     MOST16 = 0xffff
 };
-/* From here on Python uses 64 bits. */
+/* Python uses 64-bit fields from here on. */
 static const uint64_t most32 = 0x7fffffff;
 static const uint32_t ones = 0xffffffff;
 
-/* Of one array. */
+/* One member. */
 typedef struct npz_out_member {
-    uint64_t begin; /* of its local header */
-    uint64_t size;  /* of its npy file */
+    uint64_t begin; /* offset of its local header */
+    uint64_t size;  /* bytes of its npy file */
     uint32_t crc;
     uint16_t flags;
     uint16_t name_len; /* with .npy */
 } npz_out_member;
 
-/* Of an entry, behind its name, what does not fit into 32 bits. */
+/* 64-bit fields of a directory entry, after the name. */
 static size_t entry_extra(const npz_out_member *m)
 {
     const size_t n =
@@ -61,11 +61,10 @@ static bool place_member(lb_ctx *cx, lb_writer *w, int64_t i, npz_out_member *m)
     lb_tensor *t = &w->tensor[i];
     const size_t n = strlen(t->name);
     if (n > MOST16 - 4 || !lb_utf8_valid(t->name, n))
-        return lb_fail(
-            cx, LB_E_UNSUPPORTED,
-            "tensor '%s': a name of %zu bytes, where npz wants UTF-8 "
-            "of at most %d",
-            LB_NAME(t->name), n, MOST16 - 4);
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "tensor '%s': an npz name must be valid UTF-8, but this "
+                       "one of %zu bytes is not, or exceeds %d",
+                       LB_NAME(t->name), n, MOST16 - 4);
     if (!lb_npy_suits(cx, t)) return false;
     for (size_t k = 0; k < n; k++)
         if (t->name[k] & 0x80) m->flags = UTF8;
@@ -77,12 +76,12 @@ static bool place_member(lb_ctx *cx, lb_writer *w, int64_t i, npz_out_member *m)
     t->begin = m->begin + LOCAL + m->name_len + SIZES + w->header.n;
     w->total = t->begin + t->size;
     if (w->total > INT64_MAX)
-        return lb_fail(cx, LB_E_SIZE, "more than %lld bytes for one file",
+        return lb_fail(cx, LB_E_SIZE, "the file would exceed %lld bytes",
                        (long long)INT64_MAX);
     return true;
 }
 
-/* What a local header and an entry of the directory have in common. */
+/* Fields shared by a local header and a directory entry. */
 static void put_common(lb_bytes *b, const npz_out_member *m, uint32_t packed,
                        uint32_t size)
 {
@@ -97,7 +96,7 @@ static void put_common(lb_bytes *b, const npz_out_member *m, uint32_t packed,
     lb_bytes_u16(b, m->name_len);
 }
 
-/* What comes before the bytes of a member, but for its name. */
+/* What precedes the bytes of a member, except its name. */
 static void put_local(lb_bytes *b, const npz_out_member *m, const char *name,
                       const char *suffix)
 {
@@ -122,8 +121,8 @@ static bool place_metadata(lb_ctx *cx, lb_writer *w, lb_bytes *text,
     if (text->failed) return lb_fail(cx, LB_E_NOMEM, "out of memory");
     if (text->n > LB_HEADER_MOST)
         return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "metadata of %zu bytes, more than the limit of %d",
-                       text->n, (int)LB_HEADER_MOST);
+                       "metadata of %zu bytes; the maximum is %d", text->n,
+                       (int)LB_HEADER_MOST);
     m->name_len = sizeof LB_NPZ_METADATA - 1;
     m->size = text->n;
     m->crc = (uint32_t)crc32_z(0, text->at, text->n);
@@ -203,7 +202,7 @@ static void put_entry(lb_bytes *b, const npz_out_member *m, const char *name,
     lb_bytes_put(b, (const uint8_t[]){VERSION, UNIX}, 2);
     put_common(b, m, size, size);
     lb_bytes_u16(b, (uint16_t)extra);
-    lb_bytes_fill(b, 0, 2 + 2 + 2); /* comment, disk, kind */
+    lb_bytes_fill(b, 0, 2 + 2 + 2); /* comment length, disk, attributes */
     lb_bytes_u32(b, 0600u << 16);   /* rw------- */
     lb_bytes_u32(b, far ? ones : (uint32_t)m->begin);
     lb_bytes_put(b, name, strlen(name));
@@ -230,7 +229,7 @@ static void put_end64(lb_bytes *b, uint64_t n, uint64_t at, uint64_t size)
     lb_bytes_u64(b, at);
     lb_bytes_put(b, "PK\x06\x07", 4);
     lb_bytes_u32(b, 0);
-    lb_bytes_u64(b, at + size); /* where this began */
+    lb_bytes_u64(b, at + size); /* offset of this record */
     lb_bytes_u32(b, 1);
 }
 
@@ -252,6 +251,6 @@ bool lb_npz_finish(lb_ctx *cx, lb_writer *w)
     lb_bytes_u16(&b, few);
     lb_bytes_u32(&b, size < ones ? (uint32_t)size : ones);
     lb_bytes_u32(&b, at < ones ? (uint32_t)at : ones);
-    lb_bytes_u16(&b, 0); /* comment */
+    lb_bytes_u16(&b, 0); /* comment length */
     return flush(cx, w, &b);
 }

@@ -1,11 +1,12 @@
-/* npz_write.h - npz files written as numpy.savez does: lb_container's slots. */
+/* npz_write.h - writes npz files like numpy.savez: functions of lb_container.
+ */
 #ifndef LB_NPZ_WRITE_H
 #define LB_NPZ_WRITE_H
 
 #include "io/containers/container.h"
 
-/* The member that holds metadata (meta_texts.h). numpy lists it, too, and
- * returns its bytes. */
+/* The member that holds metadata (meta_texts.h). numpy lists it as well, as an
+ * array of bytes. */
 #define LB_NPZ_METADATA "__metadata__.json"
 
 bool lb_npz_compose(lb_ctx *cx, lb_writer *w);

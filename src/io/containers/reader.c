@@ -1,4 +1,4 @@
-/* reader.c - opening a container of any kind, and reading its tensors. */
+/* reader.c - opens files of any container, and reads tensors. */
 #include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ static const lb_container *kind_of(lb_ctx *cx, lb_infile *f)
     for (int i = 0; lb_containers[i]; i++)
         if (lb_containers[i]->probe(head, n)) return lb_containers[i];
     if (n == 0) {
-        lb_refuse(cx, f, "not recognized: an empty file");
+        lb_refuse(cx, f, "the file is empty");
         return NULL;
     }
     if (is_pickle(head, n)) {
@@ -30,8 +30,8 @@ static const lb_container *kind_of(lb_ctx *cx, lb_infile *f)
         return NULL;
     }
     lb_fail(cx, LB_E_CONTENT,
-            "%s: not recognized: no known kind of file begins with these bytes "
-            "(%02x %02x %02x %02x, of %llu)",
+            "%s: unknown file format: starts with %02x %02x %02x %02x (%llu "
+            "bytes); supported are safetensors, GGUF, npy and npz",
             LB_PATH(f->path), head[0], head[1], head[2], head[3],
             (unsigned long long)f->size);
     return NULL;
@@ -61,8 +61,8 @@ lb_reader *lb_reader_open_file(lb_ctx *cx, lb_infile *file,
     return NULL;
 }
 
-/* Files of PyTorch pickles in a directory; name: the first of them, in the
- * order of the alphabet. */
+/* Files of PyTorch pickles in a directory; name: the first one in alphabetical
+ * order. */
 static bool has_pickles(const char *dir, char *name, size_t size)
 {
     static const char *const end[] = {".bin", ".bin.index.json", ".pt", ".pth",
@@ -93,11 +93,11 @@ static void refuse_directory(lb_ctx *cx, const char *dir,
                 "supported, convert them to safetensors first",
                 LB_PATH(dir), LB_NAME(pickle), name[1]);
     else
-        lb_fail(cx, LB_E_FILE, "%s: a directory without %s and %s",
-                LB_PATH(dir), name[0], name[1]);
+        lb_fail(cx, LB_E_FILE, "%s: a directory without %s or %s", LB_PATH(dir),
+                name[0], name[1]);
 }
 
-/* A model's directory, as Hugging Face's tools write it. */
+/* A model directory, as written by Hugging Face tools. */
 static lb_infile *open_in(lb_ctx *cx, const char *dir,
                           const lb_read_options *options)
 {
@@ -143,7 +143,7 @@ void lb_reader_close(lb_reader *r)
     if (r->kind->close) r->kind->close(r);
     for (int i = 0; i < r->n_files; i++)
         lb_infile_unref(r->file[i]);
-    lb_arena arena = r->arena; /* which r is in */
+    lb_arena arena = r->arena; /* r itself is in this arena */
     lb_arena_free(&arena);
 }
 
@@ -157,11 +157,11 @@ bool lb_reader_index(lb_ctx *cx, lb_reader *r)
     if (!by || !r->by_key) return false;
     const lb_tensor *twin = lb_tensor_twin(by, r->n_tensors);
     if (twin)
-        return lb_refuse(cx, r->file[twin->file], "two tensors are called '%s'",
+        return lb_refuse(cx, r->file[twin->file], "duplicate tensor '%s'",
                          LB_NAME(twin->name));
     const lb_meta *same = lb_meta_twin(r->by_key, r->n_meta);
     if (same)
-        return lb_refuse(cx, r->file[0], "two values have the key '%s'",
+        return lb_refuse(cx, r->file[0], "duplicate metadata key '%s'",
                          LB_NAME(same->key));
     r->by_name = by;
     return true;
@@ -236,15 +236,16 @@ bool lb_reader_read(lb_ctx *cx, lb_reader *r, const lb_tensor *t,
                     uint64_t first, size_t n, void *dst)
 {
     if (first > t->size || n > t->size - first)
-        return lb_fail(cx, LB_E_ARG,
-                       "tensor '%s' has %llu bytes: no %zu from %llu on",
-                       LB_NAME(t->name), (unsigned long long)t->size, n,
-                       (unsigned long long)first);
+        return lb_fail(
+            cx, LB_E_ARG,
+            "tensor '%s' has %llu bytes: cannot read %zu at offset %llu",
+            LB_NAME(t->name), (unsigned long long)t->size, n,
+            (unsigned long long)first);
     const uint64_t unit = t->swap ? (uint64_t)t->swap : 1;
     if (first % unit || n % unit)
         return lb_fail(cx, LB_E_ARG,
                        "tensor '%s' is big-endian: bytes %llu to %llu are not "
-                       "units of %d",
+                       "whole units of %d",
                        LB_NAME(t->name), (unsigned long long)first,
                        (unsigned long long)(first + n), t->swap);
     const bool ok = t->packed ? r->kind->unpack(cx, r, t, first, n, dst)

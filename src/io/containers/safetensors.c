@@ -1,13 +1,14 @@
-/* safetensors.c - safetensors, as the reference (Rust) reads and writes it:
+/* safetensors.c - safetensors, compatible with the reference implementation in
+ * Rust:
  *
  *     u64 N, little-endian | N bytes of JSON | data, to the end of the file
  *     {"__metadata__":{key:text},name:{"dtype":"F16","shape":[2,3],
  *      "data_offsets":[begin,end]}}
  *
- * Tensors are little-endian and row-major, and their bytes tile the data: no
- * holes, no overlaps, nothing after the last. Written sorted by dtype, widest
- * first, then by name, the JSON without spaces and padded with them to a
- * multiple of 8. Only that much is aligned.
+ * Tensors are little-endian and row-major, and their bytes cover the data
+ * without gaps, overlaps or a rest. They are written sorted by dtype, widest
+ * first, then by name, with compact JSON padded by spaces to a multiple of 8.
+ * Tensors may not be aligned further.
  */
 #include "io/containers/safetensors.h"
 
@@ -16,7 +17,7 @@
 
 #include "io/containers/meta_texts.h"
 
-/* In the order in which they are written. */
+/* In the order of writing. */
 static const lb_coding types[] = {
     {"U64", LB_U64, 1, 8, 0},
     {"I64", LB_I64, 1, 8, 1},
@@ -47,14 +48,14 @@ static const char metadata_key[] = "__metadata__";
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* Where a header is read from and what it is listed in. */
+/* Source of a header and destination of its content. */
 typedef struct safetensors_task {
     lb_ctx *cx;
     lb_reader *r;
     lb_infile *f;
-    uint64_t size; /* of the data */
+    uint64_t size; /* bytes of data */
     lb_safetensors_list *list;
-    bool seen; /* of metadata */
+    bool seen; /* bytes of metadata */
     lb_json j;
 } safetensors_task;
 
@@ -63,8 +64,8 @@ static bool is_space(uint8_t c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* Weak, and asked last. Where the object does not begin at once a length that
- * might be one, below 2^40, must do. */
+/* A weak test, tried last: the file starts with an object at once, or with a
+ * plausible length, below 2^40. */
 static bool safetensors_probe(const uint8_t *head, size_t n)
 {
     if (n < 8) return false;
@@ -72,7 +73,7 @@ static bool safetensors_probe(const uint8_t *head, size_t n)
     return !head[5] && !head[6] && !head[7] && (n == 8 || is_space(head[8]));
 }
 
-/* "F32", or {"F32":null}, which is the same to the reference. */
+/* "F32", or {"F32":null}, which the reference accepts as well. */
 static void read_dtype(lb_json *j, char *dtype, size_t size)
 {
     if (lb_json_peek(j) != '{') {
@@ -95,10 +96,10 @@ static bool read_type(safetensors_task *k, lb_tensor *t,
     if (k->j.failed) return false;
     *coding = lb_coding_find(types, dtype);
     if (!*coding)
-        return lb_refuse(k->cx, k->f,
-                         "tensor '%s' has dtype '%s', which safetensors does "
-                         "not have",
-                         LB_NAME(t->name), LB_NAME(dtype));
+        return lb_refuse(
+            k->cx, k->f,
+            "tensor '%s' has dtype '%s', which safetensors does not have",
+            LB_NAME(t->name), LB_NAME(dtype));
     t->type = (*coding)->name;
     t->dtype = (*coding)->dtype;
     t->id = (*coding)->code;
@@ -136,8 +137,8 @@ static bool read_range(safetensors_task *k, lb_tensor *t)
     if (j->failed) return false;
     if (n != 2 || at[1] < at[0])
         return lb_refuse(k->cx, k->f,
-                         "tensor '%s' has data_offsets that are no begin and "
-                         "end, but %lld and %lld",
+                         "tensor '%s' has data_offsets that are not [begin, "
+                         "end]: got %lld and %lld",
                          LB_NAME(t->name), (long long)at[0], (long long)at[1]);
     t->begin = (uint64_t)at[0];
     t->size = (uint64_t)(at[1] - at[0]);
@@ -162,7 +163,8 @@ static bool read_field(safetensors_task *k, lb_tensor *t, unsigned which,
     }
 }
 
-/* By name, or, which is the same to the reference, one after another. */
+/* An object, or an array of the three fields, which the reference accepts as
+ * well. */
 static bool read_fields(safetensors_task *k, lb_tensor *t,
                         const lb_coding **coding)
 {
@@ -180,7 +182,7 @@ static bool read_fields(safetensors_task *k, lb_tensor *t,
             i++;
         if (!named && i >= N_FIELDS) return lb_json_wrong(j, "a fourth field");
         if (i < N_FIELDS && seen & 1u << i)
-            return lb_refuse(k->cx, k->f, "tensor '%s' has two of %s",
+            return lb_refuse(k->cx, k->f, "tensor '%s' has a duplicate %s",
                              LB_NAME(t->name), name[i]);
         if (i < N_FIELDS) seen |= 1u << i;
         if (!read_field(k, t, i, coding)) return false;
@@ -200,24 +202,25 @@ static bool read_tensor(safetensors_task *k, lb_tensor *t)
     if (!read_fields(k, t, &coding)) return false;
     if (!lb_coding_size(coding, t->dim, t->rank, &size))
         return lb_refuse(k->cx, k->f,
-                         "tensor '%s': its shape gives no number of bytes of "
-                         "dtype %s that can be counted",
+                         "tensor '%s': the size of its shape with dtype %s "
+                         "overflows or is not whole bytes",
                          LB_NAME(t->name), t->type);
     if (size != t->size)
         return lb_refuse(k->cx, k->f,
-                         "tensor '%s' has %llu bytes of the data, where its "
-                         "shape and dtype %s need %llu",
+                         "tensor '%s' has %llu bytes of data, but its shape "
+                         "and dtype %s need %llu",
                          LB_NAME(t->name), (unsigned long long)t->size, t->type,
                          (unsigned long long)size);
     return true;
 }
 
-/* Texts by name; null is none. */
+/* Strings by name; null counts as empty. */
 static bool read_metadata(safetensors_task *k)
 {
     lb_json *j = &k->j;
     lb_safetensors_list *l = k->list;
-    if (k->seen) return lb_refuse(k->cx, k->f, "has two of %s", metadata_key);
+    if (k->seen)
+        return lb_refuse(k->cx, k->f, "has a duplicate %s", metadata_key);
     k->seen = true;
     if (lb_json_peek(j) == 'n') {
         lb_json_skip(j);
@@ -234,7 +237,8 @@ static int range_order(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Each begins where the one before ends, and the last ends with the file. */
+/* Each tensor begins where the previous one ends, and the last one ends with
+ * the file. */
 static bool check_tiling(safetensors_task *k)
 {
     lb_safetensors_list *l = k->list;
@@ -245,8 +249,8 @@ static bool check_tiling(safetensors_task *k)
         const lb_tensor *t = &l->tensor[i];
         if (t->begin != at)
             return lb_refuse(k->cx, k->f,
-                             "tensor '%s' begins at %llu of the data, where "
-                             "the ones before it end at %llu",
+                             "tensor '%s' begins at byte %llu of the data, but "
+                             "the tensors before it end at %llu",
                              LB_NAME(t->name), (unsigned long long)t->begin,
                              (unsigned long long)at);
         if (t->size > k->size - at)
@@ -256,7 +260,7 @@ static bool check_tiling(safetensors_task *k)
     if (at == k->size) return true;
     return lb_refuse(
         k->cx, k->f,
-        "the tensors end at %llu of the data, which has %llu bytes",
+        "the tensors end at byte %llu of the data, which has %llu bytes",
         (unsigned long long)at, (unsigned long long)k->size);
 }
 
@@ -298,12 +302,13 @@ bool lb_safetensors_read(lb_ctx *cx, lb_reader *r, int file,
     lb_infile *f = r->file[file];
     uint8_t head[8];
     if (!lb_infile_has(f, 0, sizeof head))
-        return lb_refuse(cx, f, "has %llu bytes, not even the 8 of a length",
+        return lb_refuse(cx, f,
+                         "has %llu bytes, fewer than the 8 of a header length",
                          (unsigned long long)f->size);
     if (!lb_infile_read(cx, f, 0, sizeof head, head)) return false;
     const uint64_t n = lb_get_u64(head);
     if (n > r->options.max_header)
-        return lb_refuse(cx, f, "a header of %llu bytes, more than %llu",
+        return lb_refuse(cx, f, "a header of %llu bytes; the maximum is %llu",
                          (unsigned long long)n,
                          (unsigned long long)r->options.max_header);
     if (!lb_infile_has(f, sizeof head, n))
@@ -367,8 +372,8 @@ static bool put_tensor(lb_ctx *cx, lb_bytes *b, const lb_tensor *t)
     const size_t n = strlen(t->name);
     if (!lb_utf8_valid(t->name, n) || strcmp(t->name, metadata_key) == 0)
         return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "tensor '%s': no name for safetensors, which wants "
-                       "UTF-8 and keeps %s for itself",
+                       "tensor '%s': invalid name for safetensors (it must be "
+                       "UTF-8, and not %s)",
                        LB_NAME(t->name), metadata_key);
     lb_json_put(b, t->name, n, false);
     lb_bytes_text(b, ":{\"dtype\":\"%s\",\"shape\":[", t->type);
@@ -393,19 +398,18 @@ static bool safetensors_compose(lb_ctx *cx, lb_writer *w)
         t->begin = at;
         at += t->size;
         if (at > INT64_MAX)
-            return lb_fail(cx, LB_E_SIZE, "more than %lld bytes for one file",
+            return lb_fail(cx, LB_E_SIZE, "the file would exceed %lld bytes",
                            (long long)INT64_MAX);
         if (i) lb_bytes_put(b, ",", 1);
         if (!put_tensor(cx, b, t)) return false;
     }
     lb_bytes_put(b, "}", 1);
     lb_bytes_fill(b, ' ', -b->n % 8);
-    if (b->failed) return true; /* which is noted */
+    if (b->failed) return true; /* recorded in b */
     if (b->n - 8 > LB_HEADER_MOST)
         return lb_fail(
             cx, LB_E_UNSUPPORTED,
-            "a header of safetensors would have %zu bytes, more than "
-            "the %d that are read",
+            "the safetensors header would have %zu bytes; the maximum is %d",
             b->n - 8, (int)LB_HEADER_MOST);
     for (int i = 0; i < 8; i++)
         b->at[i] = (uint8_t)((uint64_t)(b->n - 8) >> 8 * i);

@@ -2,10 +2,10 @@
  *
  *     {"metadata":{"total_size":8}, "weight_map":{"a":"model-00001-of-..",..}}
  *
- * The names of files are what a stranger wrote: they must be names in the
- * index's own directory. What is listed are the tensors of all shards; each
- * entry of the map must be true, and no name may be in two shards. Values are
- * those of all shards, too; where they differ the first shard's counts.
+ * File names are untrusted: they must be in the directory of the index. The
+ * tensors of all shards are listed; every entry of the map must match, and no
+ * tensor may be in two shards. Metadata of all shards are merged; where they
+ * differ the first shard's value is used.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 
 typedef struct index_entry {
     const char *tensor, *file;
-    int index; /* of r->file */
+    int index; /* index in r->file */
 } index_entry;
 
 typedef struct index_task {
@@ -31,7 +31,8 @@ typedef struct index_task {
     lb_json j;
 } index_task;
 
-/* An object, and not the length of a safetensors file that looks like one. */
+/* A JSON object, not the length field of a safetensors file that looks like
+ * one. */
 static bool index_probe(const uint8_t *head, size_t n)
 {
     size_t i = 0;
@@ -64,8 +65,8 @@ static bool read_map(index_task *k)
         if (j->failed) return false;
         if (!name_is_safe(e->file) || strlen(e->file) != len)
             return lb_refuse(k->cx, k->r->file[0],
-                             "tensor '%s' is in '%s', which is no name of a "
-                             "file beside the index",
+                             "tensor '%s' is in '%s', which is not a file name "
+                             "in the directory of the index",
                              LB_NAME(e->tensor), LB_NAME(e->file));
     }
     return !j->failed;
@@ -83,11 +84,12 @@ static bool read_root(index_task *k)
             lb_json_skip(j);
             continue;
         }
-        if (k->entry) return lb_refuse(k->cx, f, "has two of weight_map");
+        if (k->entry) return lb_refuse(k->cx, f, "has a duplicate weight_map");
         if (!read_map(k)) return false;
     }
     if (!j->failed && !k->entry)
-        return lb_refuse(k->cx, f, "has no weight_map");
+        return lb_refuse(k->cx, f,
+                         "is not a safetensors index (no \"weight_map\")");
     return !j->failed;
 }
 
@@ -98,7 +100,7 @@ static int file_order(const void *a, const void *b)
     return c ? c : strcmp(x->tensor, y->tensor);
 }
 
-/* The directory of the index, with its slash, and a name in it. */
+/* The path of a file in the directory of the index. */
 static lb_infile *open_shard(index_task *k, const char *name)
 {
     const char *index = k->r->file[0]->path, *slash = strrchr(index, '/');
@@ -114,7 +116,7 @@ static lb_infile *open_shard(index_task *k, const char *name)
     return f;
 }
 
-/* file[0] stays the index. */
+/* file[0] remains the index. */
 static bool open_shards(index_task *k)
 {
     lb_reader *r = k->r;
@@ -123,7 +125,7 @@ static bool open_shards(index_task *k)
     for (int64_t i = 0; i < k->n; i++)
         shards += !i || strcmp(k->entry[i].file, k->entry[i - 1].file) != 0;
     if (shards > INT32_MAX - 1)
-        return lb_refuse(k->cx, r->file[0], "names %lld files",
+        return lb_refuse(k->cx, r->file[0], "lists %lld files",
                          (long long)shards);
     lb_infile **file = lb_arena_alloc(k->cx, &r->arena, (uint64_t)shards + 1,
                                       sizeof(lb_infile *));
@@ -198,10 +200,10 @@ static bool check_map(index_task *k)
         const index_entry *e = &k->entry[i];
         const lb_tensor *t = lb_reader_find(r, e->tensor);
         if (!t || t->file != e->index)
-            return lb_refuse(k->cx, r->file[0],
-                             "tensor '%s' is said to be in '%s', which does "
-                             "not have it",
-                             LB_NAME(e->tensor), LB_NAME(e->file));
+            return lb_refuse(
+                k->cx, r->file[0],
+                "tensor '%s' is listed in '%s', which does not contain it",
+                LB_NAME(e->tensor), LB_NAME(e->file));
     }
     return true;
 }
@@ -210,7 +212,7 @@ static bool index_open(lb_ctx *cx, lb_reader *r)
 {
     lb_infile *f = r->file[0];
     if (f->size > r->options.max_header)
-        return lb_refuse(cx, f, "an index of %llu bytes, more than %llu",
+        return lb_refuse(cx, f, "an index of %llu bytes; the maximum is %llu",
                          (unsigned long long)f->size,
                          (unsigned long long)r->options.max_header);
     index_task k = {.cx = cx, .r = r};
@@ -223,12 +225,12 @@ static bool index_open(lb_ctx *cx, lb_reader *r)
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* As huggingface_hub does it: a tensor that is too large is a shard by itself,
- * at once, which is numbered before the one that is being filled. */
+/* Like huggingface_hub: a tensor that exceeds the limit becomes a shard at
+ * once, numbered before the one that is being filled. */
 int64_t lb_shards_plan(const uint64_t *size, int64_t n, uint64_t limit,
                        int64_t *shard)
 {
-    int64_t shards = 0, open = 0; /* of those in the open one: -1 for now */
+    int64_t shards = 0, open = 0; /* of the shard being filled: -1 for now */
     uint64_t bytes = 0;
     for (int64_t i = 0; i < n; i++) {
         if (size[i] > limit) {
@@ -261,7 +263,7 @@ lb_shard_text lb_shard_name(int64_t shard, int64_t shards)
     return t;
 }
 
-/* As json.dumps(.., indent=2, sort_keys=True) and a newline. */
+/* Formats like json.dumps(..., indent=2, sort_keys=True) and a newline. */
 static void put_index(lb_bytes *b, lb_tensor *const *by, int64_t n,
                       const lb_tensor *first, const int64_t *shard,
                       int64_t shards, uint64_t total)

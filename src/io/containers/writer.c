@@ -1,7 +1,7 @@
-/* writer.c - writing a container of any kind, tensor after tensor.
+/* writer.c - writes files of any container, tensor after tensor.
  *
- * Sizes follow from shapes, so that the header is written first and the bytes
- * are appended as they come, in pieces of any length.
+ * Sizes follow from shapes, so the header is written first, and tensors are
+ * appended in pieces of any length.
  */
 #include <string.h>
 
@@ -10,20 +10,21 @@
 #include "core/core.h"
 #include "io/containers/container.h"
 
-/* A copy of what the caller says, with sizes; the kind has not seen it yet. */
+/* Copies the caller's tensors and sets their sizes, before the container is
+ * called. */
 static bool take_tensor(lb_ctx *cx, lb_writer *w, const lb_tensor *from,
                         lb_tensor *to)
 {
     const lb_coding *c = lb_coding_find(w->kind->coding, from->type);
     if (!c || c->len == 0)
         return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "tensor '%s': a %s file has no type '%s'",
+                       "tensor '%s': %s files have no type '%s'",
                        LB_NAME(from->name), w->kind->name, LB_NAME(from->type));
     if (from->fortran && !w->kind->fortran)
-        return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "tensor '%s': its first axis is the fastest, which a %s "
-                       "file cannot say",
-                       LB_NAME(from->name), w->kind->name);
+        return lb_fail(
+            cx, LB_E_UNSUPPORTED,
+            "tensor '%s' is in Fortran order, which %s files do not support",
+            LB_NAME(from->name), w->kind->name);
     int64_t *dim =
         lb_arena_alloc(cx, &w->arena, (uint64_t)from->rank, sizeof *dim);
     *to = (lb_tensor){.type = c->name,
@@ -37,8 +38,8 @@ static bool take_tensor(lb_ctx *cx, lb_writer *w, const lb_tensor *from,
     to->id = c->code;
     if (!lb_coding_size(c, dim, from->rank, &to->size))
         return lb_fail(cx, LB_E_SHAPE,
-                       "tensor '%s': its shape gives no whole number of bytes "
-                       "of type %s that can be counted",
+                       "tensor '%s': its shape is not a whole number of bytes "
+                       "of type %s, or too large",
                        LB_NAME(from->name), c->name);
     return true;
 }
@@ -58,17 +59,17 @@ static bool take_all(lb_ctx *cx, lb_writer *w, const lb_tensor *tensor)
     if (!by || !keys) return false;
     const lb_tensor *twin = lb_tensor_twin(by, w->n_tensors);
     if (twin)
-        return lb_fail(cx, LB_E_ARG, "two tensors are called '%s'",
+        return lb_fail(cx, LB_E_ARG, "duplicate tensor '%s'",
                        LB_NAME(twin->name));
     const lb_meta *same = lb_meta_twin(keys, w->n_meta);
     if (same)
-        return lb_fail(cx, LB_E_ARG, "two values have the key '%s'",
+        return lb_fail(cx, LB_E_ARG, "duplicate metadata key '%s'",
                        LB_NAME(same->key));
     return true;
 }
 
-/* Tensors without bytes have nothing to wait for, but may have something that
- * stands before and after them. */
+/* Tensors without bytes need no data, but may have something before or after
+ * them. */
 static bool skip_empty(lb_ctx *cx, lb_writer *w)
 {
     for (; w->at < w->n_tensors; w->at++) {
@@ -80,7 +81,7 @@ static bool skip_empty(lb_ctx *cx, lb_writer *w)
     return true;
 }
 
-/* Zeros up to where the next tensor begins, or the file ends. */
+/* Zeros up to the next tensor, or to the end of the file. */
 static bool fill_gap(lb_ctx *cx, lb_writer *w)
 {
     static const uint8_t zeros[4096];
@@ -96,7 +97,7 @@ static bool fill_gap(lb_ctx *cx, lb_writer *w)
     return true;
 }
 
-/* Whether the first rank has written the header that this one would. */
+/* Whether the first rank has written the same header as this one. */
 static bool same_plan(lb_ctx *cx, lb_writer *w, const char *path)
 {
     const size_t n = w->header.n;
@@ -104,12 +105,12 @@ static bool same_plan(lb_ctx *cx, lb_writer *w, const char *path)
     if (!there || !lb_outfile_read(cx, w->out, 0, there, n)) return false;
     return memcmp(there, w->header.at, n) == 0 ||
            lb_fail(cx, LB_E_MESH,
-                   "%s: this rank plans another file than the first one",
+                   "%s: this rank plans a different file than the first one",
                    LB_PATH(path));
 }
 
-/* A file whose tensors are placed has its size from the beginning, and what is
- * not written in it is zeros. */
+/* A file that is written by lb_writer_place has its final size from the
+ * beginning; bytes that are not written are zeros. */
 static bool open_out(lb_ctx *cx, lb_writer *w, const char *path)
 {
     const lb_write_options *o = &w->options;
@@ -118,8 +119,8 @@ static bool open_out(lb_ctx *cx, lb_writer *w, const char *path)
     w->header_sum = XXH3_64bits(w->header.at, w->header.n);
     if (o->shared && !w->sized)
         return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "%s: a %s file is written from its begin to its end, "
-                       "not by several ranks",
+                       "%s: %s files are written sequentially, which several "
+                       "ranks cannot do",
                        LB_PATH(path), w->kind->name);
     if (o->compose_only) return true;
     if (o->join) {
@@ -140,8 +141,8 @@ static bool begin(lb_ctx *cx, lb_writer *w, const char *path,
                   const lb_tensor *tensor)
 {
     if (!w->kind->compose)
-        return lb_fail(cx, LB_E_UNSUPPORTED, "%s files are not written",
-                       w->kind->name);
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "writing %s files is not supported", w->kind->name);
     if (!take_all(cx, w, tensor) || !w->kind->compose(cx, w)) return false;
     if (w->header.failed) return lb_fail(cx, LB_E_NOMEM, "out of memory");
     const bool ok = open_out(cx, w, path) &&
@@ -181,10 +182,11 @@ bool lb_writer_put(lb_ctx *cx, lb_writer *w, const void *bytes, size_t n)
 {
     const int64_t i = lb_writer_next(w);
     if (w->failed) return false;
-    w->failed = true; /* unless all goes well */
+    w->failed = true; /* cleared on success */
     if (i < 0 || n > w->tensor[i].size - w->done)
         return lb_fail(
-            cx, LB_E_ARG, "%zu bytes for tensor '%s', which lacks %llu", n,
+            cx, LB_E_ARG,
+            "%zu bytes for tensor '%s', but only %llu are missing", n,
             i < 0 ? "(none)" : LB_NAME(w->tensor[i].name),
             i < 0 ? 0ULL : (unsigned long long)(w->tensor[i].size - w->done));
     if (!lb_outfile_write(cx, w->out, bytes, n)) return false;
@@ -200,7 +202,7 @@ bool lb_writer_put(lb_ctx *cx, lb_writer *w, const void *bytes, size_t n)
     return true;
 }
 
-/* Where nothing stands between tensors that has to be made as they come. */
+/* Possible if nothing between tensors must be generated. */
 bool lb_writer_places(const lb_writer *w)
 {
     const lb_container *k = w->kind;
@@ -212,12 +214,13 @@ bool lb_writer_place(lb_ctx *cx, lb_writer *w, int64_t i, uint64_t first,
 {
     const lb_tensor *t = &w->tensor[i];
     if (w->failed) return false;
-    w->failed = true; /* unless all goes well */
+    w->failed = true; /* cleared on success */
     if (!w->sized || first > t->size || n > t->size - first)
-        return lb_fail(cx, LB_E_ARG,
-                       "%zu bytes at %llu of tensor '%s', which has %llu", n,
-                       (unsigned long long)first, LB_NAME(t->name),
-                       (unsigned long long)t->size);
+        return lb_fail(
+            cx, LB_E_ARG,
+            "%zu bytes at offset %llu of tensor '%s', which has %llu", n,
+            (unsigned long long)first, LB_NAME(t->name),
+            (unsigned long long)t->size);
     if (!lb_outfile_patch(cx, w->out, t->begin + first, bytes, n)) return false;
     w->placed += n;
     w->failed = false;
@@ -229,21 +232,22 @@ void lb_writer_has(lb_writer *w, int64_t i)
     w->placed += w->tensor[i].size;
 }
 
-/* All tensors placed, and the file as long as it should be. */
+/* Checks that all tensors and the whole file are written. */
 static bool finish_placed(lb_ctx *cx, lb_writer *w)
 {
     uint64_t due = 0;
     for (int64_t i = 0; i < w->n_tensors; i++)
         due += w->tensor[i].size;
     return w->placed == due ||
-           lb_fail(cx, LB_E_ARG, "%llu bytes of tensors, where %llu are due",
+           lb_fail(cx, LB_E_ARG,
+                   "%llu bytes of tensors written, but %llu expected",
                    (unsigned long long)w->placed, (unsigned long long)due);
 }
 
 static bool finish(lb_ctx *cx, lb_writer *w)
 {
     if (w->failed) return false;
-    if (w->options.shared) return true; /* all agree that they are done */
+    if (w->options.shared) return true; /* waits for all ranks */
     if (w->sized) return finish_placed(cx, w);
     const int64_t i = lb_writer_next(w);
     if (i >= 0)
@@ -252,8 +256,8 @@ static bool finish(lb_ctx *cx, lb_writer *w)
                        (unsigned long long)(w->tensor[i].size - w->done),
                        (unsigned long long)w->tensor[i].size);
     if (w->kind->finish && !w->kind->finish(cx, w)) return false;
-    if (w->out->at != w->total) /* an error of ours, and no file for anybody */
-        return lb_fail(cx, LB_E_SIZE, "%llu bytes written, where %llu were due",
+    if (w->out->at != w->total) /* an internal error: no file is created */
+        return lb_fail(cx, LB_E_SIZE, "%llu bytes written, but %llu expected",
                        (unsigned long long)w->out->at,
                        (unsigned long long)w->total);
     return true;
@@ -265,7 +269,7 @@ bool lb_writer_close(lb_ctx *cx, lb_writer *w, bool commit)
     const bool good = commit && finish(cx, w);
     const bool done = lb_outfile_close(cx, w->out, good, !w->options.no_sync);
     lb_bytes_free(&w->header);
-    lb_arena arena = w->arena; /* which w is in */
+    lb_arena arena = w->arena; /* w itself is in this arena */
     lb_arena_free(&arena);
     return done;
 }

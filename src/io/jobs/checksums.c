@@ -1,8 +1,8 @@
-/* checksums.c - what was written, held against what is there.
+/* checksums.c - compares the file with what was written.
  *
- * The sum of an array is that of the sums of its tensors. It is formed while
- * they are written, and again from the file when all of it is: a write that
- * went astray may have gone over what was right before.
+ * The checksum of an array combines those of its tensors. It is computed while
+ * they are written, and again from the complete file: a misdirected write may
+ * have overwritten earlier data.
  */
 #include "io/jobs/checksums.h"
 
@@ -27,7 +27,7 @@ uint64_t lb_readback_sum(const lb_readback *r, int n)
     return XXH64(sum, (size_t)n * sizeof *sum, 0);
 }
 
-enum { MUCH = 1 << 16 }; /* bytes that are read at a time */
+enum { MUCH = 1 << 16 }; /* bytes read at a time */
 
 static bool add_tensor(lb_ctx *cx, lb_outfile *o, const lb_tensor *t,
                        lb_readback *r, int k)
@@ -54,13 +54,13 @@ bool lb_readback_same(lb_ctx *cx, lb_outfile *o, const char *array,
     if (lb_readback_sum(&r, n) == sum) return true;
     return lb_fail(
         cx, LB_E_FILE,
-        "%s: '%s' is read back other than it was written: its %llu "
-        "bytes have the sum %016llx, not %016llx",
+        "%s: verification failed: array '%s' was not read back as written "
+        "(%llu bytes, checksum %016llx instead of %016llx)",
         LB_PATH(o->partial), LB_NAME(array), (unsigned long long)size,
         (unsigned long long)lb_readback_sum(&r, n), (unsigned long long)sum);
 }
 
-/* Headers are hashed as they are written, at once: here in one piece, too. */
+/* Headers are hashed in one piece when they are written, so here as well. */
 bool lb_readback_header(lb_ctx *cx, const lb_writer *w)
 {
     lb_bytes b = {.heap = cx->heap};
@@ -75,8 +75,8 @@ bool lb_readback_header(lb_ctx *cx, const lb_writer *w)
     if (ok && b.failed) ok = lb_fail(cx, LB_E_NOMEM, "out of memory");
     if (ok && XXH3_64bits(b.at, b.n) != w->header_sum)
         ok = lb_fail(cx, LB_E_FILE,
-                     "%s: the header, %llu bytes, is read back other than it "
-                     "was written",
+                     "%s: verification failed: the header (%llu bytes) was not "
+                     "read back as written",
                      LB_PATH(w->out->partial),
                      (unsigned long long)w->header_size);
     lb_bytes_free(&b);

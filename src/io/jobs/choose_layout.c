@@ -2,9 +2,9 @@
  * the one that transformers loads, if it can store everything as requested.
  *
  * transformers loads a directory only in its own layouts, each of one type. So
- * they are out of the question for mixed types, for settings that they cannot
- * express, and for arrays that were asked for by name and that transformers
- * loads as floats. Arrays that nobody asked for by name stay floats there.
+ * they are ruled out by mixed types, by settings that they cannot express, and
+ * by arrays that were requested by name but that transformers loads as floats.
+ * Other such arrays stay floats.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "io/jobs/job.h"
 #include "io/jobs/selection.h"
 
-/* What loads arrays of that format; NULL: nothing does. */
+/* The layout in which transformers loads arrays of that format; NULL: none. */
 static const lb_file_layout *loadable(const char *format)
 {
     for (int k = 0; lb_file_layouts[k]; k++) {
@@ -24,7 +24,7 @@ static const lb_file_layout *loadable(const char *format)
     return NULL;
 }
 
-/* Whether a weight of a plain shape has a place with these settings. */
+/* Whether a weight of an ordinary shape can be stored with these settings. */
 static bool takes_settings(lb_job *j)
 {
     const lb_planned p = {.name = "w.weight",
@@ -37,13 +37,12 @@ static bool takes_settings(lb_job *j)
     return ok;
 }
 
-/* Why the layout does not do; NULL: it does. An error, which is cleared, is one
- * of the reasons: arithmetic that a type of an override does not have. */
+/* Why the layout cannot be used; NULL: it can. An error counts as a reason and
+ * is cleared: an override may combine a type with an unsupported arithmetic. */
 static const char *find_obstacle(lb_job *j)
 {
     static const char mixed[] = "types or settings are mixed";
-    static const char declined[] =
-        "it cannot store every array that was asked for";
+    static const char declined[] = "it cannot store every requested array";
     lb_job_item first = {0};
     bool any = false;
     for (int64_t i = 0; i < j->f->n; i++) {
@@ -62,7 +61,7 @@ static const char *find_obstacle(lb_job *j)
         if (!any) first = it;
         any = true;
     }
-    return any ? NULL : "no array could be quantized in it";
+    return any ? NULL : "it can store none of the arrays";
 }
 
 static void choose_quantized(lb_job *j)
@@ -72,7 +71,7 @@ static void choose_quantized(lb_job *j)
     const lb_file_layout *l = loadable(format);
     const char *why = NULL;
     if (lb_job_has_target(j))
-        why = "a target mixes types";
+        why = "target sizes mix types";
     else if (!l)
         why = "transformers has no layout for this type";
     else {
@@ -97,7 +96,7 @@ static void choose_quantized(lb_job *j)
                  "layout native, which only lowbit loads: %s", why);
 }
 
-/* Packed arrays stay in the layout that they are in, if it is one for all. */
+/* Packed arrays keep their layout if all of them have the same. */
 static void choose_converted(lb_job *j)
 {
     const char *name = NULL;

@@ -1,12 +1,12 @@
-/* convert_file.c - a file converted into another: arrays decoded, in another
- * dtype, or packed as they are stored.
+/* convert_file.c - converts a file: arrays are decoded, converted to another
+ * dtype, or copied packed.
  */
 #include <string.h>
 
 #include "core/core.h"
 #include "io/jobs/job.h"
 
-/* A map is looked at only where that says how it lies. */
+/* Arrays in place in a map are used only to describe their layout. */
 lb_verdict lb_job_suits_stored(lb_job *j, const lb_entry *e)
 {
     lb_enter(j->cx);
@@ -19,7 +19,7 @@ lb_verdict lb_job_suits_stored(lb_job *j, const lb_entry *e)
     return v;
 }
 
-/* Packed arrays as they are, where there is a place for them; else dense. */
+/* Packed arrays are copied if the output can store them; otherwise decoded. */
 bool lb_job_plan_converted(lb_job *j, lb_job_item *it)
 {
     const lb_entry *e = &it->group->entry;
@@ -34,7 +34,7 @@ bool lb_job_plan_converted(lb_job *j, lb_job_item *it)
     if (!lb_job_rank_ok(j, e)) return false;
     if (!e->format)
         return lb_fail(j->cx, LB_E_UNSUPPORTED,
-                       "%s: '%s' is of type %s, which cannot be loaded here",
+                       "%s: '%s' has type %s, which is not supported",
                        LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name),
                        LB_NAME(e->type));
     const bool packed = strcmp(e->format, "dense") != 0;
@@ -46,8 +46,7 @@ bool lb_job_plan_converted(lb_job *j, lb_job_item *it)
         if (v != LB_DECLINED) return v == LB_DONE;
         if (c->strict)
             return lb_fail(j->cx, LB_E_UNSUPPORTED,
-                           "'%s', %s: layout %s of a %s file has no place for "
-                           "it",
+                           "'%s', %s: layout %s of %s files cannot store it",
                            LB_NAME(e->name), e->format, layout,
                            c->kind ? c->kind : "safetensors");
         it->stored = false;
@@ -78,7 +77,7 @@ bool lb_convert_file(lb_ctx *cx, const char *from, const char *to,
     if (options) memcpy(&c, options, size < sizeof c ? size : sizeof c);
     const lb_ctype kind = lb_ctype_of(c.dtype);
     if (c.dtype && kind != LB_C_F32 && kind != LB_C_F64)
-        return lb_fail(cx, LB_E_DTYPE, "convert_file: %s is no float dtype",
+        return lb_fail(cx, LB_E_DTYPE, "convert_file: %s is not a float dtype",
                        lb_dtype_name(c.dtype));
     const lb_quantize_options as = {.kind = c.kind,
                                     .layout = c.layout,

@@ -1,18 +1,18 @@
-/* copy_array.c - one array from a file to another, in pieces that fit in
+/* copy_array.c - copies one array from a file to another, in pieces that fit in
  * memory.
  *
- * How an array may be cut follows from what its format would make of it:
+ * How an array can be split depends on the layout that its format produces:
  *
- *     blocks that end with the row, or run on across rows
- *                            anywhere between two blocks, as one long row
- *     a scale for each row, or blocks that leave a rest
- *                            between rows, all leading axes taken as one
- *     anything else: one scale for all, scales that are quantized themselves
+ *     blocks that end with rows, or continue across rows
+ *                            between any two blocks, as one long row
+ *     a scale per row, or blocks that do not divide the row
+ *                            between rows, merging all leading axes
+ *     anything else: one scale per tensor, double quantization
  *                            not at all: as a whole if it fits, else read from
- *                            the file as it is looked at (lazy_tensor.h)
+ *                            the file on access (lazy_tensor.h)
  *
- * A piece is read by all threads, quantized, measured and written. Its size
- * does not depend on the number of threads, so that neither do sums.
+ * All threads read, quantize and measure a piece together. Its size does not
+ * depend on the number of threads, so sums do not either.
  */
 #include "io/jobs/copy_array.h"
 
@@ -23,19 +23,19 @@
 #include "core/core.h"
 #include "io/arrays/lazy_tensor.h"
 
-enum { PIECE = 8 << 20 }; /* bytes of the source, about */
+enum { PIECE = 8 << 20 }; /* source bytes, approximately */
 
-/* An array as n rows of so many elements, `each` of them to a piece. */
+/* An array as n rows of `row` elements, `each` rows per piece. */
 typedef struct cut {
     int64_t n, row, each;
-    bool line; /* rows are elements: pieces have one axis */
+    bool line; /* rows are single elements: pieces are vectors */
     lb_quant_config config;
 } cut;
 
 /* ---- where it may be cut ------------------------------------------------- */
 
-/* Whether entries of all parts that are there follow every axis but the last,
- * and if `scale` there are scales that do. */
+/* Whether every part follows each axis but the last, and, if `scale`, some part
+ * with scales does. */
 static bool follows_rows(const lb_format *fmt, const lb_layout *l, bool scale)
 {
     bool found = !scale;
@@ -48,7 +48,7 @@ static bool follows_rows(const lb_format *fmt, const lb_layout *l, bool scale)
     return found;
 }
 
-/* Rows, and whether a row may be cut; false: neither. */
+/* Splits between rows or inside them; false: neither is possible. */
 static bool cut_quantized(lb_ctx *cx, const lb_transfer *t,
                           const lb_shape *shape, cut *c)
 {
@@ -67,7 +67,7 @@ static bool cut_quantized(lb_ctx *cx, const lb_transfer *t,
     if (q.format->encode_run && follows_rows(q.format, &l, false) &&
         (l.stored.rank == 1 || row % (8 * l.run) == 0)) {
         *c = (cut){.n = size, .row = 1, .line = true, .config = c->config};
-        c->each = 8 * l.run; /* whole bytes of any code */
+        c->each = 8 * l.run; /* whole bytes for any code size */
         return true;
     }
     if (last < 1 || !lb_shape_equal(&l.stored, shape) ||
@@ -80,8 +80,8 @@ static bool cut_quantized(lb_ctx *cx, const lb_transfer *t,
     return true;
 }
 
-/* c->each comes as the least that a piece may have. False: even that is too
- * much. */
+/* On entry, c->each is the minimum size of a piece. False: even that exceeds
+ * the limit. */
 static bool size_pieces(const lb_transfer *t, cut *c)
 {
     const uint64_t most =
@@ -154,14 +154,14 @@ static lb_array *read_piece(lb_ctx *cx, const lb_transfer *t, int64_t first,
     lb_pool_run(cx->pool, (int64_t)(f.n / PAGE + (f.n % PAGE != 0)),
                 fetch_pages, &f);
     if (!f.error) return a;
-    lb_fail(cx, f.error == ENODATA ? LB_E_CONTENT : LB_E_FILE,
-            "%s: cannot read '%s': %s", LB_PATH(file->path),
-            LB_NAME(from->name),
-            f.error == ENODATA ? "it has become shorter" : strerror(f.error));
+    lb_fail(
+        cx, f.error == ENODATA ? LB_E_CONTENT : LB_E_FILE,
+        "%s: cannot read '%s': %s", LB_PATH(file->path), LB_NAME(from->name),
+        f.error == ENODATA ? "the file has become shorter" : strerror(f.error));
     return NULL;
 }
 
-/* What the system should read meanwhile. */
+/* Starts readahead of the next piece. */
 static void announce(const lb_transfer *t, uint64_t begin, uint64_t n)
 {
     const lb_tensor *from = t->group->tensor[0];
@@ -191,8 +191,8 @@ static bool examine_pieces(lb_ctx *cx, const lb_transfer *t, const cut *c,
     return ok;
 }
 
-/* NaN and infinities are the file's fault, and not the config's: how many there
- * are in all. False: it was something else. */
+/* NaN and infinities are the file's fault, not the config's: counts them all.
+ * False: the error has another cause. */
 static bool blame_numbers(lb_ctx *cx, const lb_transfer *t,
                           const lb_findings *f)
 {
@@ -208,8 +208,8 @@ static bool blame_numbers(lb_ctx *cx, const lb_transfer *t,
     }
     lb_clear(cx);
     lb_fail(cx, LB_E_CONTENT,
-            "%s: '%s' has %lld NaN and %lld infinite, the first at %s, and %s "
-            "can hold neither (exclude it, or override it with "
+            "%s: '%s' has %lld NaN and %lld infinite values, the first at %s, "
+            "and %s cannot store them (exclude the array, or override it with "
             "nonfinite=clamp)",
             LB_PATH(t->f->r->file[t->group->tensor[0]->file]->path),
             LB_NAME(e->name), (long long)f->nan.n, (long long)f->inf.n,
@@ -217,7 +217,8 @@ static bool blame_numbers(lb_ctx *cx, const lb_transfer *t,
     return true;
 }
 
-/* A sentence about a piece, told of the array. x: all of it, or NULL. */
+/* Turns an error about a piece into one about the array. x: the whole array, or
+ * NULL. */
 static void blame(lb_ctx *cx, const lb_transfer *t, const cut *c, int64_t lo,
                   lb_array *x)
 {
@@ -241,7 +242,7 @@ static void blame(lb_ctx *cx, const lb_transfer *t, const cut *c, int64_t lo,
         lb_fail(cx, s, "'%s': %s", LB_NAME(t->group->entry.name), why);
 }
 
-/* x as it is to be written; x itself, if so it is. */
+/* x in the form to be written; x itself if that is the same. */
 static lb_array *made_of(lb_ctx *cx, const lb_transfer *t,
                          const lb_quant_config *config, lb_array *x)
 {
@@ -280,7 +281,7 @@ static bool run_pieces(lb_ctx *cx, const lb_transfer *t, const cut *c,
 
 /* ---- as a whole ---------------------------------------------------------- */
 
-/* Bytes of what it becomes, about. */
+/* Approximate bytes of the result. */
 static uint64_t result_size(lb_ctx *cx, const lb_transfer *t,
                             const lb_shape *shape)
 {
@@ -301,7 +302,7 @@ static uint64_t result_size(lb_ctx *cx, const lb_transfer *t,
     return n;
 }
 
-/* What it becomes is in memory twice, when it is laid out for the file. */
+/* The result is in memory twice when it is rearranged for the file. */
 static lb_array *source(lb_ctx *cx, const lb_transfer *t, lb_paged **paged)
 {
     const lb_group *g = t->group;
@@ -314,8 +315,8 @@ static lb_array *source(lb_ctx *cx, const lb_transfer *t, lb_paged **paged)
     if (out <= t->max_memory && t->config && !g->layout)
         return lb_paged_open(cx, t->f, g->tensor[0], paged);
     lb_fail(cx, LB_E_SIZE,
-            "'%s' must be seen as a whole: %llu bytes that become %llu, more "
-            "than max_memory, %llu",
+            "'%s' must be quantized as a whole: %llu bytes of input and %llu "
+            "of output exceed max_memory, %llu",
             LB_NAME(g->entry.name), (unsigned long long)in,
             (unsigned long long)out / 2, (unsigned long long)t->max_memory);
     return NULL;
@@ -333,7 +334,7 @@ lb_array *lb_transfer_whole(lb_ctx *cx, const lb_transfer *t)
 static bool run_whole(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
                       lb_difference *m)
 {
-    enum { MUCH = 64 << 20 }; /* bytes that are not kept for the next one */
+    enum { MUCH = 64 << 20 }; /* bytes not needed for the next piece */
     lb_paged *paged = NULL;
     lb_enter(cx);
     lb_array *x = source(cx, t, &paged);
@@ -366,7 +367,7 @@ bool lb_transfer_run(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
                    : run_whole(cx, t, s, m)))
         return false;
     uint8_t record[LB_RECORD] = {1};
-    _Static_assert(sizeof *m <= LB_RECORD - 16, "a record has room for it");
+    _Static_assert(sizeof *m <= LB_RECORD - 16, "the record is large enough");
     memcpy(record + 8, m, sizeof *m);
     return !s || lb_saver_end(cx, s, record);
 }

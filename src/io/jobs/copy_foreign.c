@@ -1,7 +1,7 @@
 /* copy_foreign.c - checkpoints that another program has quantized, in a layout
  * that is not decoded here.
  *
- * Their codes and scales mean nothing to a job, and their configuration is
+ * Their codes and scales cannot be interpreted, and their configuration is
  * needed to read them. So they are not quantized or dequantized; convert copies
  * them to the same kind of file, byte by byte, and keeps the configuration.
  */
@@ -12,7 +12,7 @@
 #include "io/jobs/job.h"
 #include "io/models/foreign.h"
 
-/* todo: what can be done instead. */
+/* advice: what can be done instead. */
 static bool refuse(lb_job *j, const lb_quant_method *m, const char *todo)
 {
     const char *by = m->source ? m->source : m->tensor;
@@ -47,7 +47,7 @@ static const char *prevents_copy(const lb_job *j, const char *from,
     return NULL;
 }
 
-/* Opens the same file again, as tensors. */
+/* Reopens the file as plain tensors. */
 static bool reopen_raw(lb_job *j, const char *from)
 {
     lb_file_options o = j->f->options;
@@ -67,14 +67,13 @@ bool lb_job_check_method(lb_job *j, const char *from)
     }
     if (!j->convert) {
         lb_job_choose_layout(j);
-        /* Weights that its layout would have packed are packed by it. */
+        /* Weights whose layout supports packing are packed. */
         if (!m.tensor && j->o->layout &&
             lb_method_has_layout(m.name, j->o->layout))
             return true;
         return refuse(j, &m, "quantize the original weights");
     }
-    if (!j->convert->keep)
-        return refuse(j, &m, "only convert, which copies it, is possible");
+    if (!j->convert->keep) return refuse(j, &m, "only convert can copy it");
     const char *why = prevents_copy(j, from, &m);
     if (why) return refuse(j, &m, why);
     j->verbatim = true;

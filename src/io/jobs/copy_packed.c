@@ -1,16 +1,15 @@
-/* copy_packed.c - a packed array from a file to another: decoded, or as it
- * is stored.
+/* copy_packed.c - copies a packed array: decoded, or as stored.
  *
- * As a whole if half of max_memory holds it; else some rows at a time, where
- * the layout that it comes in, and the one that it goes to, can be cut so.
+ * As a whole if it fits in half of max_memory; otherwise in groups of rows, if
+ * both its layout and the target's can be split by rows.
  */
 #include "core/core.h"
 #include "io/jobs/copy_array.h"
 
 enum { PIECE = 2 << 20 }; /* elements that are decoded at a time */
 
-/* How many rows at a time: all that there are, if they fit or there is no other
- * way. 0 and an error: they do not. */
+/* Rows per group: all rows if they fit or cannot be split. 0 and an error: they
+ * do not fit. */
 static int64_t rows_at_once(lb_ctx *cx, const lb_transfer *t, bool may_cut)
 {
     const lb_group *g = t->group;
@@ -22,8 +21,8 @@ static int64_t rows_at_once(lb_ctx *cx, const lb_transfer *t, bool may_cut)
         row <= t->max_memory / 4)
         return (int64_t)(t->max_memory / 4 / row);
     lb_fail(cx, LB_E_SIZE,
-            "'%s' is packed into %llu bytes that must be seen as a whole, and "
-            "max_memory, %llu, is not twice that",
+            "'%s' must be read as a whole: it has %llu bytes packed, and needs "
+            "twice that, more than max_memory, %llu",
             LB_NAME(e->name), (unsigned long long)e->nbytes,
             (unsigned long long)t->max_memory);
     return 0;
@@ -55,8 +54,8 @@ static bool each_rows(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
     return ok;
 }
 
-/* Seen as one long row. Dense first, then of another dtype: numbers are rounded
- * to what they are labelled. */
+/* As a vector. Decode before converting: values are rounded to the logical
+ * dtype of the array. */
 static bool decode(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
                    lb_array *rows, lb_difference *m)
 {

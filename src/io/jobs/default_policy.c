@@ -1,5 +1,5 @@
-/* default_policy.c - which arrays of a model are worth quantizing, by what is
- * known without reading them. */
+/* default_policy.c - the default choice of arrays to quantize, from metadata
+ * only. */
 #include <string.h>
 
 #include "io/layouts/entries.h"
@@ -8,8 +8,8 @@ static const char norm[] = "norm", embedding[] = "embedding";
 static const char head[] = "output head", router[] = "router";
 static const char tiny[] = "tiny";
 
-/* Parts of names that mark what should keep its precision: small, and much is
- * lost with it. */
+/* Parts of names of arrays that should keep their precision: they are small,
+ * and the model is sensitive to them. */
 static const struct {
     const char *word, *why;
 } kept[] = {
@@ -18,14 +18,14 @@ static const struct {
     {"wpe.", embedding},  {"router", router},   {"attention_bias.", embedding},
 };
 
-/* Names as such, or after a dot. */
+/* Whole names, or the end of a name after a dot. */
 static const struct {
     const char *name, *why;
 } kept_whole[] = {
     {"output.weight", head},
     {"gate.weight", router},
     {"score.weight", head},
-    {"shared.weight", embedding}, /* T5's and BART's */
+    {"shared.weight", embedding}, /* T5 and BART */
     {"pos_emb.weight", embedding},
 };
 
@@ -66,13 +66,13 @@ const char *lb_choose_weights(void *user, const lb_entry *e,
                               lb_quant_config *config)
 {
     enum { TINY = 1024 };
-    double n = 1; /* no shape overflows it */
+    double n = 1; /* cannot overflow */
     (void)user;
     (void)config;
-    if (!e->format) return "of a type that is not known here";
-    if (strcmp(e->format, "dense") != 0) return "quantized already";
-    if (!is_float(e->dtype)) return "not floats";
-    if (e->rank == 0) return "a single number";
+    if (!e->format) return "unsupported type";
+    if (strcmp(e->format, "dense") != 0) return "already quantized";
+    if (!is_float(e->dtype)) return "not a float type";
+    if (e->rank == 0) return "scalar";
     if (e->rank == 1) return "1-D";
     const char *role = lb_name_role(e->name);
     if (role) return role;

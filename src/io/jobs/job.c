@@ -1,10 +1,11 @@
-/* job.c - a file on its way into another: planned whole, then done array by
- * array.
+/* job.c - jobs that write a file into another: everything is planned first,
+ * then done array by array.
  *
- * What is to be is planned first, from shapes alone, and the header written;
- * then each array is read, made and written in pieces (copy_array.h). So memory
- * does not depend on the file's size. What is quantized is read, not mapped:
- * pages of a map would count as ours until the system takes them back.
+ * The plan follows from shapes alone, and the header is written first. Then
+ * each array is read, converted and written in pieces (copy_array.h), so memory
+ * does not depend on the file's size. Arrays that are quantized are read, not
+ * mapped: pages of a map would count as this process's memory until the kernel
+ * reclaims them.
  */
 #include "io/jobs/job.h"
 
@@ -23,7 +24,7 @@ static const uint64_t memory_least = 1000000;
 bool lb_job_meet(const lb_job *j, bool ok)
 {
     if (!j->mesh) return ok;
-    if (!ok) lb_fail(j->cx, LB_E_FILE, "it could not be done");
+    if (!ok) lb_fail(j->cx, LB_E_FILE, "it failed on another rank");
     return lb_mesh_agree(j->mesh);
 }
 
@@ -32,7 +33,7 @@ bool lb_job_leads(const lb_job *j)
     return !j->mesh || lb_mesh_rank(j->mesh) == 0;
 }
 
-/* Bytes of each rank to all of them, in their order. */
+/* All-gathers the bytes of each rank, in rank order. */
 static bool tell_all(lb_job *j, size_t n, const void *mine, void *all)
 {
     lb_comm *c = j->o->comm;
@@ -51,7 +52,8 @@ bool lb_job_decides(lb_job *j, bool yes)
            all[0];
 }
 
-/* Who does which of n arrays: the largest first, each to who has least. */
+/* Assigns n arrays to ranks, longest processing time first: the largest array
+ * next, to the rank with the least work. */
 static int *share_out(lb_job *j, const int64_t *which, int64_t n)
 {
     const int ranks = j->mesh ? lb_mesh_size(j->mesh) : 1;
@@ -129,7 +131,7 @@ bool lb_job_advance(void *user, uint64_t nbytes)
     return !lb_job_cancelled(j->cx, j->o);
 }
 
-/* bitsandbytes' header depends on the mean of the scales: where it is asked for
+/* bitsandbytes' header contains the mean of the scales: with double_quant
  * arrays are quantized twice. */
 static bool wants_offset(const lb_job_item *it)
 {
@@ -154,7 +156,7 @@ static bool find_offset(lb_job *j, int64_t i)
     return offset && lb_job_advance(j, j->at->nbytes);
 }
 
-/* Shards of a source that has an index, whose first file is the index. */
+/* The shard of an array; in a source with an index, file 0 is the index. */
 static int shard_of(const lb_job *j, const lb_group *g)
 {
     const int file = g->tensor[0]->file;
@@ -172,7 +174,7 @@ static void put_config(lb_bytes *b, const lb_quant_config *c)
     lb_bytes_put(b, c->axes.axis, (size_t)c->axes.n * sizeof(int));
 }
 
-/* What a run that is taken up must have had in common with this one. */
+/* Hashes everything that must be unchanged for a run to be resumed. */
 static bool find_number(lb_job *j)
 {
     static const char version[] = LB_VERSION_STRING;
@@ -201,13 +203,13 @@ static bool find_number(lb_job *j)
     return ok;
 }
 
-/* Arrays of a file to be, by their numbers in the job. */
+/* The arrays of one output file, by their index in the job. */
 typedef struct some_items {
     lb_job *j;
     const int64_t *which; /* NULL: all */
 } some_items;
 
-/* As lb_saver_more has it. */
+/* See lb_saver_more.load. */
 static bool load_stored(void *user, int64_t i, lb_array **a,
                         const lb_tensor **raw)
 {
@@ -295,14 +297,14 @@ static void tell(lb_job *j, int64_t i, const lb_difference *m, bool resumed)
     if (j->o->done) j->o->done(j->o->done_user, &w);
 }
 
-/* What has become of an array. */
+/* The result of one array. */
 typedef struct outcome {
     lb_difference m;
     bool resumed;
 } outcome;
 
-/* Array i, as the one that s wants next; s NULL: in a dry run. With others it
- * is told when all have done theirs. */
+/* Writes item i as the next array of s; s NULL: in a dry run. With several
+ * ranks, results are reported after all have finished theirs. */
 static bool do_item(lb_job *j, lb_saver *s, int64_t i, outcome *out)
 {
     const lb_job_item *it = &j->item[i];
@@ -322,8 +324,8 @@ static bool do_item(lb_job *j, lb_saver *s, int64_t i, outcome *out)
     return true;
 }
 
-/* Of an array that an earlier run has written. m: what it noted, if it did;
- * what is asked for and was not, is measured now. */
+/* An array written by an earlier run. m: its errors from the journal, if
+ * recorded; otherwise it is measured again if needed. */
 static bool tell_resumed(lb_job *j, int64_t i, lb_difference m, outcome *out)
 {
     const lb_job_item *it = &j->item[i];
@@ -338,7 +340,7 @@ static bool tell_resumed(lb_job *j, int64_t i, lb_difference m, outcome *out)
     return lb_job_advance(j, j->at->nbytes);
 }
 
-/* Arrays of a file to be, who does which, and what came of them. */
+/* The arrays of one output file, their ranks, and their results. */
 typedef struct shares {
     int64_t *which, n;
     int *owner;
@@ -363,7 +365,7 @@ static bool is_mine(const lb_job *j, const shares *s, int64_t k)
     return s->owner[k] == (j->mesh ? lb_mesh_rank(j->mesh) : 0);
 }
 
-/* With others: what came of all arrays is told to every rank's caller. */
+/* With several ranks, every rank's caller is told the results of all arrays. */
 static bool tell_shares(lb_job *j, const shares *s, bool ok)
 {
     if (!j->mesh) return ok;
@@ -380,7 +382,7 @@ static bool tell_shares(lb_job *j, const shares *s, bool ok)
     return true;
 }
 
-/* What lb_saver_begin needs for one file of the result. */
+/* The lb_saver_more of one output file. */
 typedef struct file_plan {
     lb_planned *list;
     float *offset;
@@ -452,8 +454,8 @@ bool lb_job_skip(lb_job *j, int shard)
     return tell_shares(j, &sh, ok);
 }
 
-/* Composes the header of a file of the result, as lb_job_write does, and adds
- * the file's size, with the journal, to *size. */
+/* Composes the header of an output file like lb_job_write, and adds the file's
+ * size, including the journal, to *size. */
 static bool rehearse_file(lb_job *j, const char *path, int shard,
                           uint64_t *size)
 {
@@ -474,7 +476,7 @@ static bool rehearse_file(lb_job *j, const char *path, int shard,
     return s != NULL;
 }
 
-/* Everything that could fail before the first array is written, so that a dry
+/* Everything that can fail before the first array is written, so that a dry
  * run fails where the real one does. */
 static bool rehearse(lb_job *j, const char *from, const char *to)
 {
@@ -532,13 +534,13 @@ bool lb_job_options(lb_ctx *cx, const lb_quantize_options *options,
     memcpy(o, options, size < sizeof *o ? size : sizeof *o);
     if (o->max_memory && o->max_memory < memory_least)
         return lb_fail(cx, LB_E_ARG,
-                       "max_memory is %llu, and at least %llu are needed",
+                       "max_memory is %llu; at least %llu bytes are needed",
                        (unsigned long long)o->max_memory,
                        (unsigned long long)memory_least);
     return true;
 }
 
-/* Packed arrays that go over as they are, are planned over the file's map. */
+/* Packed arrays that are copied as stored are described from the file's map. */
 bool lb_job_run(lb_ctx *cx, const char *from, const char *to,
                 const lb_quantize_options *o, const lb_convert_options *c)
 {

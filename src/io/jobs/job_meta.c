@@ -15,7 +15,7 @@ static const char *output_kind(const lb_job *j)
 
 /* ---- from the input ------------------------------------------------------ */
 
-/* All as they are, except descriptors of the input's own layout. */
+/* Copies everything except descriptors of the input's own layout. */
 static bool copy_meta(lb_job *j)
 {
     const lb_reader *r = j->f->r;
@@ -61,7 +61,7 @@ bool lb_job_take_meta(lb_job *j)
     const bool from_gguf = strcmp(r->kind->name, "gguf") == 0;
     const bool to_gguf = strcmp(output_kind(j), "gguf") == 0;
     j->group = j->f->group;
-    if (strcmp(output_kind(j), "npy") == 0) return true; /* has no metadata */
+    if (strcmp(output_kind(j), "npy") == 0) return true; /* no metadata */
     if (from_gguf && !to_gguf)
         return lb_gguf_to_texts(j->cx, &j->arena, r, &j->meta, &j->n_meta);
     if (from_gguf == to_gguf) return copy_meta(j);
@@ -74,8 +74,8 @@ bool lb_job_take_meta(lb_job *j)
 
 /* ---- file type ----------------------------------------------------------- */
 
-/* enum llama_ftype of llama.h, by the type that most weights have. Mixtures
- * such as Q4_K_M count as their main type. */
+/* enum llama_ftype of llama.h for the type of most weights. Mixtures such as
+ * Q4_K_M are named after their main type. */
 static const struct {
     const char *type;
     uint32_t number;
@@ -92,8 +92,8 @@ enum { N_FILE_TYPES = sizeof file_types / sizeof *file_types };
 static const uint32_t quantization_version = 2; /* GGML_QNT_VERSION */
 static const char file_type_key[] = "general.file_type";
 
-/* Of the output's arrays: the row of file_types that most elements have; of the
- * quantized ones only, if there are any; -1: none. */
+/* The row of file_types that most elements of the output have, counting only
+ * quantized arrays if there are any; -1: none. */
 static int main_type(const lb_job *j)
 {
     uint64_t count[2][N_FILE_TYPES] = {0};
@@ -115,7 +115,7 @@ static int main_type(const lb_job *j)
     return most[1] >= 0 ? most[1] : most[0];
 }
 
-/* As ggml does it: an old value is removed, the new one is the last. */
+/* Like ggml: removes an old value and appends the new one. */
 static bool set_u32(lb_job *j, const char *key, uint32_t v)
 {
     lb_meta *list =
@@ -134,8 +134,8 @@ static bool set_u32(lb_job *j, const char *key, uint32_t v)
     return true;
 }
 
-/* The type that a user asked for, as llama-quantize writes it; -1: types are
- * chosen array by array, or nothing is quantized. */
+/* The file type for the type that the user requested, as llama-quantize writes
+ * it; -1: types are chosen per array, or nothing is quantized. */
 static int asked_type(const lb_job *j)
 {
     const lb_quantize_options *o = j->o;
@@ -154,8 +154,8 @@ static const lb_meta *find_meta(const lb_job *j, const char *key)
     return NULL;
 }
 
-/* Whether the metadata are those of a model, and no longer true: quantized
- * arrays came from a container that does not say so. */
+/* Whether a model's metadata must be updated: its arrays were quantized, or
+ * come from another container. */
 static bool is_outdated(const lb_job *j, uint32_t number)
 {
     const lb_meta *m = find_meta(j, file_type_key);

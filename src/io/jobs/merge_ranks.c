@@ -1,8 +1,8 @@
-/* merge_ranks.c - a checkpoint from the files of its ranks.
+/* merge_ranks.c - merges the files of ranks into a checkpoint.
  *
- * Its files get their headers first, as they were, and all tensors that every
- * rank has whole. That much is a checkpoint that can be opened, and says where
- * the slices belong.
+ * First its files get their original headers and all tensors that every rank
+ * has completely. They can then be opened as a checkpoint, which determines
+ * where slices belong.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,11 +25,11 @@ typedef struct merge_work {
     lb_job job; /* for a directory, and its arena */
     lb_grid grid;
     int ranks;
-    lb_reader **rank;  /* their files */
+    lb_reader **rank;  /* the files of the ranks */
     lb_outfile **out;  /* files of the checkpoint */
-    const char **name; /* of each, in a directory */
+    const char **name; /* their names, in a directory */
     int n_out;
-    int first; /* of a reader's files that has tensors: 1 after an index */
+    int first; /* index of a reader's first file of tensors: 1 after an index */
     bool no_sync;
     uint8_t *buffer;
 } merge_work;
@@ -41,7 +41,7 @@ static bool wrong(const merge_work *w, const char *what)
     return lb_refuse(w->cx, w->rank[0]->file[0], "%s", what);
 }
 
-/* A value as a text with a 0 after it; NULL and an error, if must. */
+/* A metadata value as a string; NULL, and an error if required. */
 static const char *value_of(merge_work *w, int rank, const char *key, int i,
                             bool must)
 {
@@ -53,11 +53,11 @@ static const char *value_of(merge_work *w, int rank, const char *key, int i,
         return lb_arena_text(w->cx, &w->job.arena, m->bytes, (size_t)m->size);
     if (must)
         lb_refuse(w->cx, w->rank[rank]->file[0],
-                  "has no value %s: it is no rank's file", full);
+                  "has no value %s, so it was not written by shard", full);
     return NULL;
 }
 
-/* Of the first one, which has all that the checkpoint was. */
+/* A value of rank 0, which describes the whole checkpoint. */
 static const char *value(merge_work *w, const char *key, int i, bool must)
 {
     return value_of(w, 0, key, i, must);
@@ -71,7 +71,7 @@ static bool number(merge_work *w, const char *key, int i, uint64_t most,
     if (!text) return false;
     const unsigned long long n = strtoull(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || n > most)
-        return wrong(w, "a value that is no such number");
+        return wrong(w, "an invalid number in its metadata");
     *v = n;
     return true;
 }
@@ -85,7 +85,7 @@ static lb_reader *open_rank(merge_work *w, const char *dir, int r, int n)
     return path ? lb_reader_open(w->cx, path, &o) : NULL;
 }
 
-/* How many ranks the file of that name, if it is a first one's, is of; else 0.
+/* The number of ranks in the name of a first rank's file; 0 if it is not one.
  */
 static int ranks_of(const char *name)
 {
@@ -95,7 +95,7 @@ static int ranks_of(const char *name)
     return first && strcmp(name, lb_rank_name(0, n).s) == 0 ? n : 0;
 }
 
-/* How many there are: that of the only first one; 0 and an error. */
+/* The number of ranks, from the only file of a first rank; 0 and an error. */
 static int count_ranks(merge_work *w, const char *dir)
 {
     int few = INT_MAX, many = 0;
@@ -112,17 +112,18 @@ static int count_ranks(merge_work *w, const char *dir)
     }
     if (d) closedir(d);
     if (!many)
-        lb_fail(w->cx, LB_E_CONTENT,
-                "%s: not recognized: merge takes a directory of files such as "
-                "%s, the output of shard",
-                LB_PATH(dir), lb_rank_name(0, 8).s);
+        lb_fail(
+            w->cx, LB_E_CONTENT,
+            "%s: unknown file format: merge takes a directory of files such as "
+            "%s, the output of shard",
+            LB_PATH(dir), lb_rank_name(0, 8).s);
     else if (few < many)
         lb_fail(w->cx, LB_E_CONTENT, "%s: has both %s and %s", LB_PATH(dir),
                 lb_rank_name(0, few).s, lb_rank_name(0, many).s);
     return few == many ? many : 0;
 }
 
-/* Whether it is what its name says, of the mesh of the first. */
+/* Whether a file's metadata match its name and the first file's mesh. */
 static bool check_rank(merge_work *w, int r, const char *mesh)
 {
     char want[16];
@@ -131,7 +132,7 @@ static bool check_rank(merge_work *w, int r, const char *mesh)
     const char *rank = its ? value_of(w, r, "rank", -1, true) : NULL;
     if (!rank) return false;
     if (strcmp(its, mesh) != 0)
-        return lb_refuse(w->cx, f, "is of a mesh %s, and rank 0 of %s",
+        return lb_refuse(w->cx, f, "its mesh is %s, but that of rank 0 is %s",
                          LB_NAME(its), LB_NAME(mesh));
     snprintf(want, sizeof want, "%d", r);
     return strcmp(rank, want) == 0 ||
@@ -151,7 +152,7 @@ static bool open_ranks(merge_work *w, const char *dir)
     if (!mesh || !lb_grid_parse(w->cx, mesh, &w->grid)) return false;
     if (lb_grid_size(&w->grid) != w->ranks)
         return lb_refuse(w->cx, w->rank[0]->file[0],
-                         "is of a mesh %s, and there are %d ranks",
+                         "its mesh is %s, but there are files of %d ranks",
                          LB_NAME(mesh), w->ranks);
     bool ok = true;
     for (int r = 0; ok && r < w->ranks; r++)
@@ -161,7 +162,7 @@ static bool open_ranks(merge_work *w, const char *dir)
 
 /* ---- files --------------------------------------------------------------- */
 
-/* Files that are read, and so cannot be replaced. */
+/* Input files, which must not be overwritten. */
 static lb_infile **inputs(merge_work *w)
 {
     lb_infile **input = lb_arena_alloc(w->cx, &w->job.arena, (uint64_t)w->ranks,
@@ -177,7 +178,8 @@ static bool begin_file(merge_work *w, const char *path, int i)
     const char *header = value(w, "header.", i, true);
     if (!header || !number(w, "size.", i, INT64_MAX, &size)) return false;
     const uint64_t n = strlen(header);
-    if (size < 8 || n > size - 8) return wrong(w, "a size less than a header");
+    if (size < 8 || n > size - 8)
+        return wrong(w, "a recorded size smaller than the header");
     uint8_t head[8];
     for (int k = 0; k < 8; k++)
         head[k] = (uint8_t)(n >> 8 * k);
@@ -196,7 +198,7 @@ static int digit_of(char c)
                                   : -1;
 }
 
-/* A tensor that is there in hex; *found: whether it is. */
+/* A tensor stored in hex in the metadata; *found: whether it exists. */
 static bool put_kept(merge_work *w, lb_outfile *out, const lb_tensor *t,
                      bool *found)
 {
@@ -215,7 +217,7 @@ static bool put_kept(merge_work *w, lb_outfile *out, const lb_tensor *t,
         ok = hi >= 0 && lo >= 0;
         if (ok) bytes[i] = (uint8_t)(hi << 4 | lo);
     }
-    if (!ok) return wrong(w, "a tensor in hex that is none");
+    if (!ok) return wrong(w, "invalid hex data in its metadata");
     return lb_outfile_patch(w->cx, out, t->begin, bytes, (size_t)t->size);
 }
 
@@ -244,8 +246,8 @@ static bool same_tensor(const lb_tensor *a, const lb_tensor *b)
     return same;
 }
 
-/* What every rank has whole; of others nothing yet. first: of r->file that is
- * a file of tensors. */
+/* Writes tensors that every rank has completely. first: index of the first file
+ * of tensors in r->file. */
 static bool put_whole(merge_work *w, lb_reader *r, int first, bool *done)
 {
     for (int64_t i = 0; i < r->n_tensors; i++) {
@@ -288,7 +290,7 @@ static lb_cut box_of(const merge_work *w, const lb_spec *spec,
     return box;
 }
 
-/* Whether a rank before has the same. */
+/* Whether an earlier rank has the same slice. */
 static bool is_again(const merge_work *w, const lb_group *g,
                      const lb_spec *spec, int k, int rank, const lb_cut *to)
 {
@@ -301,7 +303,7 @@ static bool is_again(const merge_work *w, const lb_group *g,
     return false;
 }
 
-/* All ranks' slices of tensor k of an array. */
+/* Writes all ranks' slices of tensor k of an array. */
 static bool put_slices(merge_work *w, const lb_group *g, const lb_spec *spec,
                        int k, lb_outfile *out)
 {
@@ -311,28 +313,29 @@ static bool put_slices(merge_work *w, const lb_group *g, const lb_spec *spec,
         const lb_cut box = box_of(w, spec, &g->entry, r);
         lb_cut to;
         if (!lb_group_place(g, k, &box, &to))
-            return wrong(w, "a spec that has no place in its layout");
+            return wrong(w, "a spec that is not possible in its layout");
         all = lb_shape_size(&to.of);
         if (t->size && (!all || t->size % (uint64_t)all))
             return lb_refuse(w->cx, w->rank[0]->file[0],
-                             "'%s' has %llu bytes, which are no %lld entries",
+                             "'%s' has %llu bytes, which is not a multiple of "
+                             "its %lld entries",
                              LB_NAME(t->name), (unsigned long long)t->size,
                              (long long)all);
         if (is_again(w, g, spec, k, r, &to)) continue;
         const lb_tensor *slice = lb_reader_find(w->rank[r], t->name);
         const uint64_t unit = all ? t->size / (uint64_t)all : 0;
         if (!slice || slice->size != (uint64_t)lb_cut_size(&to) * unit)
-            return lb_refuse(w->cx, w->rank[r]->file[0],
-                             "has no '%s' of %llu bytes", LB_NAME(t->name),
-                             (unsigned long long)lb_cut_size(&to) * unit);
+            return lb_refuse(
+                w->cx, w->rank[r]->file[0], "has no tensor '%s' of %llu bytes",
+                LB_NAME(t->name), (unsigned long long)lb_cut_size(&to) * unit);
         scatter s = {w, w->rank[r], slice, t, out, unit};
         if (!lb_cut_runs(&to, put_run, &s)) return false;
         covered += lb_cut_size(&to);
     }
-    return covered == all || wrong(w, "slices that do not make their array");
+    return covered == all || wrong(w, "slices that do not cover their array");
 }
 
-/* Ranks that cut an array otherwise have other slices of it. */
+/* All ranks must have split an array by the same spec. */
 static bool same_specs(merge_work *w, const char *name, const lb_meta *m)
 {
     for (int r = 1; r < w->ranks; r++) {
@@ -341,7 +344,7 @@ static bool same_specs(merge_work *w, const char *name, const lb_meta *m)
         if (!its || its->type != m->type || its->size != m->size ||
             (m->size && memcmp(its->bytes, m->bytes, (size_t)m->size) != 0))
             return lb_refuse(w->cx, w->rank[r]->file[0],
-                             "has another spec of '%s' than rank 0",
+                             "its spec of '%s' differs from that of rank 0",
                              LB_NAME(name));
     }
     return true;
@@ -358,7 +361,7 @@ static bool put_array(merge_work *w, lb_file *f, lb_group *g, int first,
     if (!m) return true;
     if (e->rank > LB_MAX_RANK || m->type != LB_META_STRING ||
         m->size >= sizeof text)
-        return wrong(w, "a spec of what cannot be cut");
+        return wrong(w, "a spec of an array that cannot be split");
     if (!same_specs(w, e->name, m)) return false;
     memcpy(text, m->bytes, (size_t)m->size);
     text[m->size] = 0;
@@ -375,19 +378,20 @@ static bool put_array(merge_work *w, lb_file *f, lb_group *g, int first,
     return true;
 }
 
-/* Whether what was opened is what is written: w->out in this order. */
+/* Whether the opened files are those being written, w->out, in this order. */
 static bool check_files(merge_work *w, const lb_reader *r, int first)
 {
     if (r->n_files - first != w->n_out)
-        return wrong(w, "an index of other files than its own");
+        return wrong(w, "an index of other files");
     for (int i = 0; w->name && i < w->n_out; i++) {
         const char *path = r->file[first + i]->path;
         const char *slash = strrchr(path, '/');
         const char *name = slash ? slash + 1 : path;
         if (strcmp(name, w->name[i]) != 0)
-            return lb_refuse(w->cx, w->rank[0]->file[0],
-                             "calls its file %d '%s', and its index '%s'", i,
-                             LB_NAME(w->name[i]), LB_NAME(name));
+            return lb_refuse(
+                w->cx, w->rank[0]->file[0],
+                "its file %d is called '%s', but '%s' in its index", i,
+                LB_NAME(w->name[i]), LB_NAME(name));
     }
     return true;
 }
@@ -400,13 +404,13 @@ static bool put_arrays(merge_work *w, lb_file *f, int first, bool *done)
     for (int64_t i = 0; ok && i < f->r->n_tensors; i++)
         if (!done[i] && f->r->tensor[i].size)
             ok = lb_refuse(w->cx, w->rank[0]->file[0],
-                           "has no '%s', and no spec of its array",
+                           "has neither '%s' nor a spec of its array",
                            LB_NAME(f->r->tensor[i].name));
     return ok;
 }
 
-/* The checkpoint at path has its headers: the rest of it. What tensors mean may
- * be in those that every rank has whole: they come first. */
+/* The rest of the checkpoint at path, whose headers are written. Tensors that
+ * every rank has come first: they may be needed to interpret others. */
 static bool fill(merge_work *w, const char *path)
 {
     const lb_read_options ro = {.no_map = true};
@@ -420,10 +424,11 @@ static bool fill(merge_work *w, const char *path)
         lb_reader_close(r);
         return false;
     }
-    lb_file *f = lb_file_of(w->cx, r, &fo); /* r is its own now */
+    lb_file *f = lb_file_of(w->cx, r, &fo); /* r is now owned by the file */
     const bool ok = f && put_arrays(w, f, w->first, done);
     lb_file_close(f);
-    if (!ok && !lb_error_status(w->cx)) wrong(w, "files that are not its own");
+    if (!ok && !lb_error_status(w->cx))
+        wrong(w, "files that do not belong to its checkpoint");
     return ok;
 }
 
@@ -447,8 +452,8 @@ static bool write_index(merge_work *w, const char *dir, const char *text)
     return lb_outfile_close(w->cx, o, ok, !w->no_sync);
 }
 
-/* Files in a directory are complete before they are filled: it is the
- * directory that gets its name at the end. */
+/* Files in a directory get their names before they are complete: the directory
+ * itself is renamed at the end. */
 static bool fill_directory(merge_work *w, const char *dir, const char *index)
 {
     w->name = lb_arena_alloc(w->cx, &w->job.arena, (uint64_t)w->n_out,
@@ -457,8 +462,8 @@ static bool fill_directory(merge_work *w, const char *dir, const char *index)
     for (int i = 0; ok && i < w->n_out; i++) {
         const char *name = w->name[i] =
             index ? value(w, "name.", i, true) : "model.safetensors";
-        ok = name && (lb_shard_may_name(name) ||
-                      wrong(w, "a name that is none of a file"));
+        ok = name &&
+             (lb_shard_may_name(name) || wrong(w, "an invalid file name"));
         const char *path = ok ? lb_job_path(&w->job, dir, name) : NULL;
         ok = path && begin_file(w, path, i) &&
              lb_outfile_publish(w->cx, w->out[i]);
@@ -490,7 +495,7 @@ static bool merge_to_directory(merge_work *w, const char *from, const char *to,
 
 /* ---- several files into one ---------------------------------------------- */
 
-/* What the header of file i lists, in the arena of r. */
+/* Parses the header of file i, in the arena of r. */
 static bool list_file(merge_work *w, lb_reader *r, int i,
                       lb_safetensors_list *list)
 {
@@ -498,7 +503,8 @@ static bool list_file(merge_work *w, lb_reader *r, int i,
     const char *header = value(w, "header.", i, true);
     if (!header || !number(w, "size.", i, INT64_MAX, &size)) return false;
     const uint64_t n = strlen(header);
-    if (size < 8 || n > size - 8) return wrong(w, "a size less than a header");
+    if (size < 8 || n > size - 8)
+        return wrong(w, "a recorded size smaller than the header");
     lb_infile *f =
         lb_infile_wrap(w->cx, w->rank[0]->file[0]->path, header, (size_t)n);
     const bool ok =
@@ -538,10 +544,10 @@ static lb_writer *open_joined(merge_work *w, lb_reader *r, const char *to,
                           meta, n_meta, &o);
 }
 
-/* A checkpoint of several files as one, with a header of its own. */
+/* Merges a checkpoint of several files into one, with a new header. */
 static bool merge_joined(merge_work *w, const char *to, int files)
 {
-    lb_reader r = {.arena = {.heap = w->cx->heap}}; /* only for its arena */
+    lb_reader r = {.arena = {.heap = w->cx->heap}}; /* provides the arena */
     lb_writer *out = open_joined(w, &r, to, files);
     bool ok = out != NULL;
     w->n_out = 1;
@@ -549,7 +555,7 @@ static bool merge_joined(merge_work *w, const char *to, int files)
         w->out[0] = out->out;
         ok = fill(w, out->out->partial);
         for (int64_t i = 0; i < out->n_tensors; i++)
-            lb_writer_has(out, i); /* fill checks that it has all of them */
+            lb_writer_has(out, i); /* fill checks that all are written */
     }
     ok = lb_writer_close(w->cx, out, ok);
     w->out[0] = NULL;
@@ -559,8 +565,8 @@ static bool merge_joined(merge_work *w, const char *to, int files)
 
 /* ---- all of it ----------------------------------------------------------- */
 
-/* The name decides: NAME.safetensors is a file; any other name, one that ends
- * in a slash and a directory that exists, are directories. */
+/* The name decides: NAME.safetensors is a file; any other name, a name with a
+ * trailing slash and an existing directory are directories. */
 static bool is_file_name(const char *to)
 {
     static const char end[] = ".safetensors";

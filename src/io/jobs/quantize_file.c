@@ -1,6 +1,8 @@
-/* quantize_file.c - a file quantized into another: what becomes of each array.
+/* quantize_file.c - quantizes a file: decides what happens to each array.
  */
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/core.h"
 #include "io/jobs/job.h"
@@ -8,7 +10,7 @@
 
 /* ---- whether it can be --------------------------------------------------- */
 
-/* Sets config.format, which may be NULL, to its name. */
+/* Replaces config.format by the format's own name, which is permanent. */
 static bool name_format(lb_job *j, lb_job_item *it)
 {
     lb_quant q;
@@ -19,15 +21,33 @@ static bool name_format(lb_job *j, lb_job_item *it)
     return true;
 }
 
-/* Of what was declined: a plain shape would have a place. */
+/* Whether only the shape was the problem: the layout can store a plain one. */
 static bool shape_declines(lb_job *j, lb_planned p)
 {
     p.shape = LB_SHAPE(256, 256);
     return lb_saver_suits(j->cx, &p, j->o->kind, j->o->layout) == LB_DONE;
 }
 
-/* LB_DECLINED: the layout has no place for it; or, and the error is cleared,
- * the format does not take its shape. */
+/* Why the output cannot store the shape: names the block size of GGUF types.
+ * NULL and an error: out of memory. */
+static const char *shape_reason(lb_job *j, const lb_job_item *it,
+                                const lb_shape *shape)
+{
+    char why[96];
+    const char *kind = j->o->kind ? j->o->kind : "safetensors";
+    const lb_coding *c = lb_container_named(kind)->coding;
+    const int64_t row = shape->rank ? shape->dim[shape->rank - 1] : 1;
+    while (c->name && strcasecmp(c->name, it->config.format) != 0)
+        c++;
+    if (!c->name || row % c->len == 0)
+        return "the layout cannot store its shape";
+    snprintf(why, sizeof why, "row length %lld is not a multiple of %d",
+             (long long)row, c->len);
+    return lb_arena_text(j->cx, &j->arena, why, strlen(why));
+}
+
+/* LB_DECLINED: the layout cannot store it; or the format cannot represent its
+ * shape (that error is cleared). */
 static lb_verdict try_config(lb_job *j, lb_job_item *it, const char **why)
 {
     const lb_quantize_options *o = j->o;
@@ -38,8 +58,9 @@ static lb_verdict try_config(lb_job *j, lb_job_item *it, const char **why)
     it->layout =
         lb_file_layout_for(o->layout ? o->layout : "native", it->config.format);
     *why = v == LB_DECLINED && shape_declines(j, p)
-               ? "the layout has no place for its shape"
-               : "the layout has no place for it";
+               ? shape_reason(j, it, &p.shape)
+               : "the layout cannot store it";
+    if (!*why) return LB_FAILED;
     if (v == LB_DONE && o->directory && it->layout && it->layout->refuses) {
         const lb_model_config *c = lb_model_config_of(j->cx, j->f);
         if (!c) return LB_FAILED;
@@ -58,8 +79,7 @@ static bool deny(lb_job *j, const lb_job_item *it, const char *why)
 {
     const lb_planned p = lb_job_planned(it);
     return lb_fail(j->cx, LB_E_DENIED,
-                   "'%s' is to be quantized, and cannot be as it is asked for: "
-                   "%s, %s",
+                   "cannot quantize '%s' as requested: %s, shape %s",
                    LB_NAME(it->group->entry.name), why, LB_SHOW(&p.shape));
 }
 
@@ -78,7 +98,7 @@ bool lb_job_suits(lb_job *j, lb_job_item *it)
     if (v != LB_DECLINED) return v == LB_DONE;
     if (o->strict) return deny(j, it, why);
     if (o->fallback == LB_FALLBACK_ERROR)
-        return lb_fail(j->cx, LB_E_UNSUPPORTED, "'%s', %s: %s, %s",
+        return lb_fail(j->cx, LB_E_UNSUPPORTED, "'%s', %s: %s, shape %s",
                        LB_NAME(it->group->entry.name), it->config.format, why,
                        LB_SHOW(&p.shape));
     it->fell_back = true;
@@ -102,7 +122,7 @@ static bool same_axes(const lb_axes *a, const lb_axes *b)
     return a->n == b->n;
 }
 
-/* Member by member: between them a struct has bytes that say nothing. */
+/* Compared by member: the padding of a struct is indeterminate. */
 bool lb_job_same_config(const lb_quant_config *a, const lb_quant_config *b)
 {
     const char *f = a->format ? a->format : "", *g = b->format ? b->format : "";
@@ -121,13 +141,13 @@ bool lb_job_rank_ok(lb_job *j, const lb_entry *e)
 {
     return e->rank <= LB_MAX_RANK ||
            lb_fail(j->cx, LB_E_UNSUPPORTED,
-                   "%s: '%s' has rank %d, and arrays here at most %d",
+                   "%s: '%s' has rank %d; the maximum is %d",
                    LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name), e->rank,
                    LB_MAX_RANK);
 }
 
-/* For a program that packs every linear layer, whatever its size, they are
- * packed here, too. True also where there will be an error. */
+/* For loaders that pack every linear layer, tiny ones must be packed as well.
+ * Also true if there will be an error. */
 static bool loader_packs(lb_job *j, const lb_job_item *it)
 {
     static const lb_model_config any = {0};
@@ -142,8 +162,8 @@ static bool loader_packs(lb_job *j, const lb_job_item *it)
     return !c || !l->refuses(c, &it->group->entry);
 }
 
-/* Nobody has asked for this one by name: then it stays if it would take as much
- * as it does, as arrays with rows of one element do. */
+/* Arrays not requested by name are kept if they would not become smaller, such
+ * as those with rows of one element. */
 static bool should_shrink(lb_job *j, lb_job_item *it)
 {
     const lb_entry *e = &it->group->entry;
@@ -154,7 +174,7 @@ static bool should_shrink(lb_job *j, lb_job_item *it)
         return true;
     if (!lb_job_bytes(j, it, &nbytes)) return false;
     if (nbytes < e->nbytes) return true;
-    it->kept = "it would not be smaller";
+    it->kept = "would not be smaller";
     it->layout = NULL;
     return true;
 }
@@ -164,8 +184,7 @@ bool lb_job_decide(lb_job *j, lb_job_item *it)
     return lb_job_suits(j, it) && should_shrink(j, it);
 }
 
-/* What another program quantized has a layout of its own: it is not taken
- * apart here. */
+/* Arrays that are quantized already are not requantized. */
 bool lb_job_plan_quantized(lb_job *j, lb_job_item *it)
 {
     const lb_quantize_options *o = j->o;
@@ -176,13 +195,18 @@ bool lb_job_plan_quantized(lb_job *j, lb_job_item *it)
                             : choose(o->choose_user, e, &it->config);
     if (!lb_job_rank_ok(j, e)) return false;
     if (lb_role_is_tiny(it->kept) && loader_packs(j, it)) it->kept = NULL;
-    if (!e->format || (it->kept && strcmp(e->format, "dense") != 0))
+    if (!e->format)
         return lb_fail(j->cx, LB_E_UNSUPPORTED,
-                       "%s: '%s' is %s of type %s, and only dense arrays are "
-                       "quantized or copied%s",
+                       "%s: '%s' has unsupported type %s; cannot quantize or "
+                       "copy it",
                        LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name),
-                       e->format ? e->format : "unknown", LB_NAME(e->type),
-                       e->format ? ": dequantize the file first" : "");
+                       LB_NAME(e->type));
+    if (it->kept && strcmp(e->format, "dense") != 0)
+        return lb_fail(j->cx, LB_E_UNSUPPORTED,
+                       "%s: '%s' is already quantized (%s); run `lowbit "
+                       "dequantize` first",
+                       LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name),
+                       e->format);
     it->fixed = !lb_job_same_config(&it->config, &o->config);
     if (it->kept || (lb_job_has_target(j) && !it->fixed)) return true;
     return lb_job_decide(j, it);

@@ -1,4 +1,4 @@
-/* rank_files.c - a checkpoint as a file for each rank of a mesh. */
+/* rank_files.c - splits a checkpoint into a file for each rank of a mesh. */
 #include "io/jobs/rank_files.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ bool lb_shard_ranks_fit(lb_ctx *cx, const lb_grid *grid)
     const int n = lb_grid_size(grid);
     return n <= LB_SHARD_RANKS ||
            lb_fail(cx, LB_E_ARG,
-                   "a mesh of %d ranks, where files are of %d at most", n,
+                   "a mesh of %d ranks; the maximum for files is %d", n,
                    (int)LB_SHARD_RANKS);
 }
 
@@ -39,12 +39,12 @@ bool lb_group_place(const lb_group *g, int k, const lb_cut *box, lb_cut *to)
 
 typedef struct rank_work {
     lb_ctx *cx;
-    lb_job job; /* for the directory */
+    lb_job job; /* provides paths in the directory */
     lb_file *f;
     const lb_shard_options *o;
     lb_grid grid;
-    lb_placement *placed; /* of each array */
-    lb_meta *meta;        /* of a file being written */
+    lb_placement *placed; /* the spec of each array */
+    lb_meta *meta;        /* of the file being written */
     int64_t n_meta, room;
 } rank_work;
 
@@ -60,7 +60,7 @@ static lb_cut box_of(const rank_work *w, int64_t i, int rank)
     return box;
 }
 
-/* Bytes of an entry of what is cut; 0: its elements are no whole bytes of it.
+/* Bytes of an entry of a box; 0: entries are not whole bytes.
  */
 static uint64_t unit_of(const lb_tensor *t, const lb_cut *to)
 {
@@ -68,8 +68,8 @@ static uint64_t unit_of(const lb_tensor *t, const lb_cut *to)
     return all && t->size % all == 0 ? t->size / all : 0;
 }
 
-/* The shape of a tensor of a slice: as it is cut, or one run. Of codes that
- * are seen as numbers of another size so many of those. */
+/* The shape of a slice's tensor: that of the box, or a vector if the box is one
+ * run. Codes seen as wider elements: in units of those. */
 static bool local_dims(const lb_tensor *t, const lb_cut *to, int64_t *dim)
 {
     bool same = to->of.rank == t->rank;
@@ -90,7 +90,7 @@ static bool local_dims(const lb_tensor *t, const lb_cut *to, int64_t *dim)
     return true;
 }
 
-/* Whether every rank's slice has bytes of its own. */
+/* Whether no two ranks' slices share bytes. */
 static bool can_cut(const rank_work *w, int64_t i)
 {
     const lb_group *g = w->f->group[i];
@@ -166,7 +166,7 @@ static bool add_number(rank_work *w, const char *key, int i, uint64_t v)
     return add_meta(w, key, more, text, strlen(text));
 }
 
-/* A file's bytes from first on. */
+/* Bytes of a file from an offset on. */
 static bool add_bytes(rank_work *w, const char *key, int i, lb_infile *f,
                       uint64_t first, uint64_t n)
 {
@@ -177,7 +177,7 @@ static bool add_bytes(rank_work *w, const char *key, int i, lb_infile *f,
            add_meta(w, key, more, text, (size_t)n);
 }
 
-/* How many files of a reader are not of tensors. */
+/* Number of files of a reader that hold no tensors (0 or 1). */
 static int indexes(const lb_reader *r)
 {
     return r->kind == lb_container_named("safetensors") ? 0 : 1;
@@ -189,7 +189,7 @@ static const char *name_of(const lb_infile *f)
     return slash ? slash + 1 : f->path;
 }
 
-/* All that the checkpoint was, besides its tensors. */
+/* Metadata that restore the checkpoint: everything except tensors. */
 static bool add_source(rank_work *w)
 {
     const lb_reader *r = w->f->r;
@@ -215,7 +215,7 @@ static bool add_source(rank_work *w)
     return ok;
 }
 
-/* Descriptions of slices, where the file has one of the array. */
+/* Descriptors of slices, if the file has one of the array. */
 static bool add_description(rank_work *w, int64_t i, const lb_cut *box)
 {
     const char *name = w->f->group[i]->entry.name;
@@ -230,7 +230,8 @@ static bool add_description(rank_work *w, int64_t i, const lb_cut *box)
     else if (d)
         d->shape = lb_cut_shape(box);
     if (!d)
-        return lb_fail(w->cx, LB_E_SHAPE, "'%s' cannot be cut", LB_NAME(name));
+        return lb_fail(w->cx, LB_E_SHAPE, "'%s' cannot be split",
+                       LB_NAME(name));
     lb_bytes text = {.heap = w->cx->heap};
     lb_description_put(&text, d);
     const bool ok = text.failed ? lb_fail(w->cx, LB_E_NOMEM, "out of memory")
@@ -267,11 +268,12 @@ static bool add_values(rank_work *w, int rank)
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* A tensor of a slice, and where it comes from. */
+/* A tensor of a slice, and its source. */
 typedef struct rank_piece {
     const lb_tensor *from;
     lb_cut to;
-    const lb_array *instead; /* of one that says the array's shape */
+    const lb_array *instead; /* content of a tensor that contains the array's
+                              * shape */
 } rank_piece;
 
 enum { BUFFER = 1 << 18 };
@@ -281,7 +283,7 @@ typedef struct copying {
     lb_writer *out;
     int64_t tensor;
     const rank_piece *p;
-    uint64_t unit, at; /* bytes of an element; where the buffer goes */
+    uint64_t unit, at; /* bytes of an element; position in the buffer */
     size_t n;
     uint8_t *buffer;
 } copying;
@@ -300,7 +302,7 @@ static bool copy_run(void *user, int64_t first, int64_t at, int64_t n)
 {
     copying *c = user;
     uint64_t from = (uint64_t)first * c->unit, left = (uint64_t)n * c->unit;
-    (void)at; /* they come in order */
+    (void)at; /* runs come in order */
     while (left) {
         const size_t room = BUFFER - c->n;
         const size_t some = left < room ? (size_t)left : room;
@@ -331,7 +333,7 @@ static bool copy_piece(rank_work *w, lb_writer *out, int64_t i,
     return lb_cut_runs(&p->to, copy_run, &c) && flush(&c);
 }
 
-/* What a rank's file has of tensor k of array i. */
+/* What a rank's file contains of tensor k of array i. */
 static bool add_piece(rank_work *w, int64_t i, int k, int rank, lb_tensor *t,
                       rank_piece *p)
 {
@@ -347,18 +349,18 @@ static bool add_piece(rank_work *w, int64_t i, int k, int rank, lb_tensor *t,
     memcpy(dim, from->dim, (size_t)from->rank * sizeof *dim);
     t->dim = dim;
     if (w->placed[i].whole) return true;
-    if (!lb_group_place(g, k, &box, &p->to)) return false; /* it can */
+    if (!lb_group_place(g, k, &box, &p->to)) return false; /* never */
     if (g->layout && g->layout->restate)
         if (!g->layout->restate(w->cx, w->f, g, k, &box, &p->instead))
             return false;
     if (p->instead)
         dim[0] = lb_size(p->instead);
-    else if (p->to.of.rank) /* not all of it */
+    else if (p->to.of.rank) /* only a part */
         local_dims(from, &p->to, dim);
     return true;
 }
 
-/* Tensors that another takes the place of, for the way back. */
+/* Keeps the original of tensors that are replaced, for merging. */
 static bool add_kept(rank_work *w, const rank_piece *p)
 {
     static const char digit[] = "0123456789abcdef";
@@ -441,21 +443,20 @@ static bool write_all(rank_work *w, const char *from, const char *to)
                                 write_ranks(w, partial, &size));
 }
 
-/* What cannot be merged again is not cut. */
+/* Checks that the result can be merged again. */
 static bool check_files(const rank_work *w)
 {
     const lb_reader *r = w->f->r;
     const int n = r->n_files - indexes(r);
     if (n > LB_SHARD_FILES)
-        return lb_fail(w->cx, LB_E_ARG,
-                       "%s: is of %d files, where %d at most are cut",
+        return lb_fail(w->cx, LB_E_ARG, "%s: has %d files; the maximum is %d",
                        LB_PATH(r->file[0]->path), n, (int)LB_SHARD_FILES);
     for (int i = 1; i < r->n_files; i++)
         if (!lb_shard_may_name(name_of(r->file[i])))
-            return lb_fail(w->cx, LB_E_ARG,
-                           "%s: has a file '%s', which merge would not write",
-                           LB_PATH(r->file[0]->path),
-                           LB_NAME(name_of(r->file[i])));
+            return lb_fail(
+                w->cx, LB_E_ARG,
+                "%s: has a file '%s', a name that merge would not write",
+                LB_PATH(r->file[0]->path), LB_NAME(name_of(r->file[i])));
     return true;
 }
 
@@ -464,15 +465,15 @@ static bool check_source(const rank_work *w)
     const char *kind = lb_file_kind(w->f);
     if (strncmp(kind, "safetensors", 11) != 0)
         return lb_fail(w->cx, LB_E_UNSUPPORTED,
-                       "%s: is %s, and only safetensors are cut into files",
+                       "%s: is %s; only safetensors files can be sharded",
                        LB_PATH(w->f->r->file[0]->path), kind);
     for (int64_t i = 0; i < w->f->r->n_meta; i++)
         if (strncmp(w->f->r->meta[i].key, LB_SHARD_KEY, strlen(LB_SHARD_KEY)) ==
             0)
-            return lb_fail(w->cx, LB_E_ARG,
-                           "%s: is a rank's file already: it has a value %s",
-                           LB_PATH(w->f->r->file[0]->path),
-                           LB_NAME(w->f->r->meta[i].key));
+            return lb_fail(
+                w->cx, LB_E_ARG,
+                "%s: is already the file of a rank: it has a value %s",
+                LB_PATH(w->f->r->file[0]->path), LB_NAME(w->f->r->meta[i].key));
     return check_files(w);
 }
 
@@ -491,12 +492,12 @@ bool lb_shard_file(lb_ctx *cx, const char *from, const char *to,
     if (options) memcpy(&o, options, size < sizeof o ? size : sizeof o);
     if (!from || !o.mesh || !o.rules || (!to && !o.dry_run))
         return lb_fail(cx, LB_E_NULL,
-                       "shard_file: no path, no mesh or no rules");
+                       "shard_file: a path, the mesh or the rules are NULL");
     const lb_quantize_options how = {.no_sync = o.no_sync,
                                      .directory = true,
                                      .cancel = o.cancel,
                                      .cancel_user = o.cancel_user};
-    /* Only bytes count here, not what a scale means. */
+    /* Only bytes matter here: any meaning of the scales will do. */
     const lb_file_options read = {.no_map = true, .linear_class = "bitlinear"};
     rank_work w = {.cx = cx, .o = &o};
     w.job = (lb_job){.cx = cx, .o = &how, .arena = {.heap = cx->heap}};

@@ -1,8 +1,8 @@
 /* selection.c - which arrays are quantized, and how, by patterns of names.
  *
- * In order of weight: an exclusion keeps what it matches; the last override
- * that matches says how; an inclusion takes in what the defaults would leave
- * (lb_choose_weights); and the defaults decide the rest.
+ * By priority: an exclusion keeps what it matches; the last matching override
+ * determines the type; an inclusion adds arrays that the defaults
+ * (lb_choose_weights) would keep; the defaults decide the rest.
  */
 #include "io/jobs/selection.h"
 
@@ -18,11 +18,11 @@ typedef struct pattern {
     struct pattern *next;
     what kind;
     lb_pattern name;
-    lb_rule_text rule; /* of an override */
+    lb_rule_text rule; /* for overrides */
 } pattern;
 
 struct lb_selection {
-    lb_arena arena; /* holds this */
+    lb_arena arena; /* holds this struct */
     lb_patterns all;
     pattern *first, **last;
 };
@@ -46,7 +46,7 @@ void lb_selection_close(lb_selection *s)
     for (pattern *p = s->first; p; p = p->next)
         lb_pattern_close(&p->name);
     lb_patterns_close(&s->all);
-    lb_arena arena = s->arena; /* which s is in */
+    lb_arena arena = s->arena; /* s itself is in this arena */
     lb_arena_free(&arena);
 }
 
@@ -71,8 +71,8 @@ static bool add_override(lb_ctx *cx, lb_selection *s, const char *text,
 {
     const char *why = NULL, *said = NULL;
     lb_rule_text rule;
-    /* Patterns may have such signs, too: what comes after the right one is a
-     * rule from its begin to its end. */
+    /* Patterns may contain '=': tries each one, until what follows is a valid
+     * type. */
     for (size_t i = 0; i < n; i++) {
         if (text[i] != '=') continue;
         if (lb_rule_parse(cx, text + i + 1, n - i - 1, &rule, &why))
@@ -80,8 +80,8 @@ static bool add_override(lb_ctx *cx, lb_selection *s, const char *text,
         if (why && !said) said = why;
     }
     return lb_fail(cx, LB_E_ARG,
-                   "override '%s': %s; it is PATTERN=TYPE[:KEY=VALUE,..], or "
-                   "PATTERN=keep",
+                   "override '%s': %s (expected PATTERN=TYPE[:KEY=VALUE,...] "
+                   "or PATTERN=keep)",
                    lb_quote(text, n, false).s, said ? said : "no type");
 }
 
@@ -107,7 +107,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* "WORD REST", without spaces around; empty lines and those with # are none. */
+/* Splits "WORD REST" and strips spaces. Skips empty lines and comments (#). */
 static bool read_line(lb_ctx *cx, lb_selection *s, const char *line, size_t n)
 {
     while (n && is_space(*line)) {
@@ -130,8 +130,8 @@ static bool read_line(lb_ctx *cx, lb_selection *s, const char *line, size_t n)
                              : add(cx, s, (what)i, line + rest, n - rest, NULL);
     }
     return lb_fail(cx, LB_E_ARG,
-                   "'%s': a line is include PATTERN, exclude PATTERN or "
-                   "override PATTERN=TYPE[:KEY=VALUE,..]",
+                   "'%s': expected include PATTERN, exclude PATTERN or "
+                   "override PATTERN=TYPE[:KEY=VALUE,...]",
                    lb_quote(line, n, false).s);
 }
 
@@ -161,7 +161,8 @@ bool lb_selection_read(lb_ctx *cx, lb_selection *s, lb_infile *f)
 {
     enum { MOST = 1 << 20 };
     if (f->size > MOST)
-        return lb_fail(cx, LB_E_CONTENT, "%s: has %llu bytes, more than %d",
+        return lb_fail(cx, LB_E_CONTENT,
+                       "%s: has %llu bytes; the maximum is %d",
                        LB_PATH(f->path), (unsigned long long)f->size, MOST);
     char *text = lb_arena_alloc(cx, &s->arena, f->size, 1);
     return text && lb_infile_read(cx, f, 0, (size_t)f->size, text) &&
@@ -199,7 +200,7 @@ const char *lb_selection_choose(void *selection, const lb_entry *e,
     if (out) return "excluded";
     if (how && !how->rule.format) return "kept by an override";
     if (how) lb_rule_apply(&how->rule, config);
-    /* Whoever says how a layer is stored does not mean its norms and biases. */
+    /* An override by layer does not mean the layer's norms and biases. */
     if (((in && e->rank >= 1) || (how && e->rank >= 2)) && e->format &&
         is_float(e->dtype))
         return NULL;

@@ -1,7 +1,8 @@
-/* spec_rules.c - specs for the arrays of a model, by patterns of their names.
+/* spec_rules.c - sharding specs for the arrays of a model, by patterns of
+ * names.
  *
- * The first rule that matches counts, as in JAX's programs, whose lists end in
- * one for all the rest.
+ * The first matching rule applies, as in JAX programs, whose rules end with a
+ * catch-all.
  */
 #include <string.h>
 
@@ -16,7 +17,7 @@ typedef struct spec_rule {
 } spec_rule;
 
 struct lb_rules {
-    lb_arena arena; /* holds this */
+    lb_arena arena; /* holds this struct */
     lb_patterns all;
     spec_rule *first, **last;
 };
@@ -40,11 +41,11 @@ void lb_rules_close(lb_rules *r)
     for (spec_rule *p = r->first; p; p = p->next)
         lb_pattern_close(&p->name);
     lb_patterns_close(&r->all);
-    lb_arena arena = r->arena; /* which r is in */
+    lb_arena arena = r->arena; /* r itself is in this arena */
     lb_arena_free(&arena);
 }
 
-/* Whether it is written as a spec is, whatever axes it names. */
+/* Whether the syntax is that of a spec, whatever axes it names. */
 static bool reads(lb_ctx *cx, const char *spec)
 {
     static const lb_grid none = {0};
@@ -56,7 +57,8 @@ static bool reads(lb_ctx *cx, const char *spec)
 
 static bool add(lb_ctx *cx, lb_rules *r, const char *text, size_t n)
 {
-    size_t at = n; /* no spec has such a sign: a pattern may */
+    size_t at = n; /* specs contain no '=', but patterns may: the last one
+                    * counts */
     while (at && text[at - 1] != '=')
         at--;
     spec_rule *p = lb_arena_alloc(cx, &r->arena, 1, sizeof *p);
@@ -64,8 +66,7 @@ static bool add(lb_ctx *cx, lb_rules *r, const char *text, size_t n)
         at ? lb_arena_text(cx, &r->arena, text + at, n - at) : "";
     if (!p || !spec) return false;
     if (at < 2)
-        return lb_fail(cx, LB_E_ARG,
-                       "rule '%s': it is written PATTERN=P(None, tp)",
+        return lb_fail(cx, LB_E_ARG, "rule '%s': expected PATTERN=P(None, tp)",
                        lb_quote(text, n, false).s);
     if (!reads(cx, spec) || !lb_pattern_open(cx, &r->all, &r->arena, "rule",
                                              text, at - 1, &p->name))
@@ -118,7 +119,7 @@ bool lb_rules_take(lb_ctx *cx, lb_rules *r, lb_infile *f)
     enum { MOST = 1 << 20 };
     if (!f) return false;
     if (f->size > MOST)
-        return lb_refuse(cx, f, "has %llu bytes, more than %d",
+        return lb_refuse(cx, f, "has %llu bytes; the maximum is %d",
                          (unsigned long long)f->size, MOST);
     char *text = lb_arena_alloc(cx, &r->arena, f->size, 1);
     return text && lb_infile_read(cx, f, 0, (size_t)f->size, text) &&
@@ -142,15 +143,15 @@ static bool cuts(const lb_grid *grid, const lb_spec *spec)
     return !lb_spec_equal(grid, spec, &none);
 }
 
-/* Why it is not cut, if it is not. */
+/* Why an array is not split; NULL: it is. */
 static const char *why_whole(const lb_grid *grid, const lb_placement *p)
 {
     if (cuts(grid, &p->spec)) return NULL;
-    return p->dropped.n ? "nothing of its rule is left"
-                        : "its rule cuts nothing";
+    return p->dropped.n ? "no axis of its rule could be split"
+                        : "its rule splits no axis";
 }
 
-/* Of which array the error is. */
+/* Adds the array's name to an error. */
 static bool name_it(lb_ctx *cx, const char *name)
 {
     const lb_status status = lb_error_status(cx);
@@ -175,8 +176,8 @@ bool lb_rules_place(lb_ctx *cx, lb_rules *r, const lb_grid *grid, lb_file *f,
     if (!p || !g->entry.rank || !g->entry.format || deep) {
         to->whole = !p               ? "no rule matches"
                     : !g->entry.rank ? "a scalar"
-                    : deep           ? "of more axes than arrays have here"
-                                     : "of a type that is not known here";
+                    : deep           ? "too many axes"
+                                     : "unsupported type";
         return true;
     }
     const bool clear = !lb_error_status(cx);

@@ -1,5 +1,5 @@
-/* type_text.c - "TYPE:block_size=32,double_quant=yes": how to quantize, in a
- * word. */
+/* type_text.c - parses "TYPE:block_size=32,double_quant=yes", a type with
+ * settings. */
 #include <string.h>
 
 #include "core/core.h"
@@ -7,10 +7,10 @@
 
 enum { WORDS = 5 };
 
-/* Keys, and what their values may be: words, by their place, or a number. */
+/* Keys and their values: words, by their index, or an integer. */
 static const struct {
     const char *key;
-    const char *word[WORDS]; /* none: a number */
+    const char *word[WORDS]; /* none: an integer */
 } keys[] = {
     {"block_size", {NULL}},
     {"axis", {NULL}},
@@ -53,7 +53,7 @@ static bool is(const char *text, size_t n, const char *word)
     return strlen(word) == n && memcmp(text, word, n) == 0;
 }
 
-/* A whole number of up to nine digits. */
+/* An integer of up to nine digits. */
 static bool number(const char *text, size_t n, int64_t *v)
 {
     const bool minus = n && *text == '-';
@@ -79,7 +79,7 @@ static bool parse_pair(const char *text, size_t n, lb_rule_text *rule)
         for (int w = 0; w < WORDS && keys[i].word[w]; w++)
             if (m && is(equal + 1, m, keys[i].word[w])) v = w;
         if (i == 5 && is(equal + 1, m, "seed")) v = LB_COMPAT_EFORMER;
-        if (v < 0 && i != 1) return false; /* an axis may count from the end */
+        if (v < 0 && i != 1) return false; /* axes may be negative */
         set(&rule->config, i, v);
         rule->said |= 1u << i;
         return true;
@@ -103,17 +103,17 @@ bool lb_rule_parse(const lb_ctx *cx, const char *text, size_t n,
                      (text[k] >= '0' && text[k] <= '9')))
         k++;
     if (!k || k >= sizeof name || (k < n && text[k] != ':')) return false;
-    for (size_t i = 0; i < k; i++) /* in any case */
+    for (size_t i = 0; i < k; i++) /* case-insensitive */
         name[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] + 'a' - 'A'
                                                           : text[i]);
     name[k] = 0;
     rule->format = lb_find_format(cx, name);
     const bool keep = strcmp(name, "keep") == 0;
-    *why = "no such type";
+    *why = "unknown type";
     if (!keep && (!rule->format || !rule->format->layout)) return false;
-    *why = "a key or a value that is none (block_size=N, axis=N, "
+    *why = "invalid key or value (keys: block_size=N, axis=N, "
            "double_quant=yes|no, scale=none|tensor|row|block, "
-           "threshold=std|absmean, compat=.., nonfinite=error|clamp)";
+           "threshold=std|absmean, compat=..., nonfinite=error|clamp)";
     while (k < n) {
         const char *from = text + k + 1;
         const size_t rest = n - k - 1;
@@ -126,7 +126,7 @@ bool lb_rule_parse(const lb_ctx *cx, const char *text, size_t n,
     return true;
 }
 
-/* What was said for another format may be of no use to this one. */
+/* Settings for another format may not apply to this one. */
 void lb_rule_apply(const lb_rule_text *rule, lb_quant_config *config)
 {
     const bool same =

@@ -1,4 +1,4 @@
-/* descriptor_json.c - an array's description, read and written. */
+/* descriptor_json.c - reads and writes JSON descriptors. */
 #include "io/layouts/descriptor.h"
 
 #include <string.h>
@@ -8,13 +8,13 @@
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* Numbers from 0 on, at most LB_MAX_RANK of them. */
+/* Non-negative integers, at most LB_MAX_RANK of them. */
 static bool read_counts(lb_json *j, int64_t *at, int *n)
 {
     *n = 0;
     lb_json_enter(j, '[');
     while (lb_json_more(j, ']')) {
-        if (*n == LB_MAX_RANK) return lb_json_wrong(j, "too high a rank");
+        if (*n == LB_MAX_RANK) return lb_json_wrong(j, "too many dimensions");
         at[(*n)++] = lb_json_count_of(j);
     }
     return !j->failed;
@@ -29,14 +29,14 @@ static bool read_dtype(lb_json *j, lb_dtype *dtype)
             *dtype = (lb_dtype)d;
             return true;
         }
-    return lb_json_wrong(j, "a dtype that is none");
+    return lb_json_wrong(j, "an unknown dtype");
 }
 
 static bool read_int(lb_json *j, int *v)
 {
     const int64_t n = lb_json_count_of(j);
     *v = (int)n;
-    return n <= INT32_MAX || lb_json_wrong(j, "too large a number");
+    return n <= INT32_MAX || lb_json_wrong(j, "a number that is too large");
 }
 
 static bool read_array(lb_json *j, lb_arena *arena, int depth, lb_described *d);
@@ -75,12 +75,13 @@ static bool read_parts(lb_json *j, lb_arena *arena, int depth, lb_described *d)
         if (!p->name[0]) return lb_json_wrong(j, "a part without a name");
         for (int i = 0; i + 1 < d->n_parts; i++)
             if (strcmp(d->part[i].name, p->name) == 0)
-                return lb_json_wrong(j, "a part twice");
+                return lb_json_wrong(j, "a duplicate part");
     }
     return !j->failed;
 }
 
-/* Whether the numbers can belong together; the format's rules come later. */
+/* Whether the fields are consistent; the rules of the format are checked later.
+ */
 static bool check_array(lb_json *j, const lb_described *d)
 {
     int64_t n, stored;
@@ -88,15 +89,15 @@ static bool check_array(lb_json *j, const lb_described *d)
         return lb_json_wrong(j, "no format or no dtype");
     if (!lb_shape_count(&d->shape, &n) ||
         !lb_shape_count(&d->stored, &stored) || n != stored)
-        return lb_json_wrong(j, "shapes that cannot be");
+        return lb_json_wrong(j, "invalid shapes");
     for (int p = 0; p < d->n_parts; p++) {
         const lb_part *t = &d->part[p].table;
         if (d->part[p].n_groups != d->stored.rank || t->own > INT32_MAX ||
             (t->own && d->stored.rank == LB_MAX_RANK))
-            return lb_json_wrong(j, "groups that do not fit its shape");
+            return lb_json_wrong(j, "groups that do not match the shape");
         const lb_shape s = lb_part_shape(&d->stored, t);
         if (!lb_shape_count(&s, &n))
-            return lb_json_wrong(j, "groups that cannot be counted");
+            return lb_json_wrong(j, "groups that overflow");
     }
     return true;
 }
@@ -105,7 +106,7 @@ static bool read_array(lb_json *j, lb_arena *arena, int depth, lb_described *d)
 {
     char key[16];
     bool ok = true, stored = false;
-    if (depth == LB_MAX_NESTING) return lb_json_wrong(j, "too deep a nesting");
+    if (depth == LB_MAX_NESTING) return lb_json_wrong(j, "too deep nesting");
     lb_json_enter(j, '{');
     while (ok && lb_json_more(j, '}')) {
         lb_json_key_word(j, key, sizeof key);
@@ -136,7 +137,7 @@ lb_described *lb_description_read(lb_ctx *cx, lb_file *f, const lb_meta *m)
     lb_described *d = lb_arena_alloc(cx, &f->arena, 1, sizeof *d);
     if (!d) return NULL;
     if (m->type != LB_META_STRING || m->size > SIZE_MAX) {
-        lb_refuse(cx, f->r->file[0], "'%s' is no text", name.s);
+        lb_refuse(cx, f->r->file[0], "'%s' is not text", name.s);
         return NULL;
     }
     lb_infile *text =

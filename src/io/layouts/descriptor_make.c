@@ -1,5 +1,5 @@
-/* descriptor_make.c - what an array is made of: of one that is there from its
- * store, of one to come from the layout that its format would give it. */
+/* descriptor_make.c - makes the descriptor of an array: of an existing one from
+ * its store, of a planned one from the layout of its format. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,8 +17,8 @@ const lb_described_part *lb_described_part_of(const lb_described *d,
 
 static bool too_long(lb_ctx *cx, const char *name)
 {
-    return lb_fail(cx, LB_E_UNSUPPORTED, "'%s': a name too long for a file",
-                   LB_NAME(name));
+    return lb_fail(cx, LB_E_UNSUPPORTED,
+                   "'%s': the name is too long for a file", LB_NAME(name));
 }
 
 static bool set_word(lb_ctx *cx, char *to, size_t size, const char *word)
@@ -61,8 +61,8 @@ lb_described *lb_describe_array(lb_ctx *cx, lb_arena *arena, const char *name,
         return NULL;
     if (!is_whole(a)) {
         lb_fail(cx, LB_E_UNSUPPORTED,
-                "'%s' is a view of some of a %s array: only a whole one is "
-                "saved as it is stored",
+                "'%s' is a view of part of a %s array: only whole arrays can "
+                "be saved as stored",
                 LB_NAME(name), s->fmt->name);
         return NULL;
     }

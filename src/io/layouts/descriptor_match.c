@@ -1,9 +1,11 @@
-/* descriptor_match.c - from how parts lie to the config that lays them so.
+/* descriptor_match.c - finds the quantization config that produces the parts of
+ * a descriptor.
  *
- * A file says how the parts of an array lie, which any program can follow. But
- * decoders trust the table that they are given, so one from a file must be one
- * that the format itself would have made. There are not many: the members of a
- * config that move anything are tried, with the numbers that the table has.
+ * A descriptor says how the parts of an array are laid out, so that other
+ * programs can read it. But decoders trust the parts table. So a table from a
+ * file must be one that the format itself would produce. Few members of a
+ * config affect the table: all their combinations are tried, with the numbers
+ * from the table.
  */
 #include <string.h>
 
@@ -24,8 +26,8 @@ static bool same_line(const lb_part *a, const lb_part *b, int rank)
     return a->own == b->own;
 }
 
-/* What the format makes of q: the same shape, every part it needs, every part
- * that there is where it would be. */
+/* Whether the format produces the table for q: the same shape, every part that
+ * it needs, and every existing part in its place. */
 static bool fits(const lb_format *fmt, const lb_described *d, const lb_quant *q)
 {
     lb_layout l = {
@@ -43,7 +45,7 @@ static bool fits(const lb_format *fmt, const lb_described *d, const lb_quant *q)
     return true;
 }
 
-/* Axes that share a scale, as the first part of scales has them. */
+/* The axes that share a scale, according to the first part with scales. */
 static lb_axes shared_axes(const lb_format *fmt, const lb_described *d)
 {
     lb_axes axes = {0};
@@ -58,12 +60,14 @@ static lb_axes shared_axes(const lb_format *fmt, const lb_described *d)
     return axes;
 }
 
-/* One bit or digit of `which` for each member; false past the last. */
+/* One bit or digit of `which` for each member; false after the last
+ * combination. */
 static bool candidate(const lb_described *d, const lb_axes *axes, int which,
                       lb_quant *q)
 {
     const int last = d->stored.rank - 1;
-    const int block = which / 40; /* 0: the format's, else of part block - 1 */
+    const int block = which / 40; /* 0: the default of the format; else that of
+                                   * part block - 1 */
     if (block > d->n_parts) return false;
     q->scale = (lb_scale)(which % 5);
     q->blocks = which / 5 % 2 ? LB_BLOCKS_FLAT : LB_BLOCKS_IN_ROWS;

@@ -1,13 +1,14 @@
-/* layout_bitnet.c - BitNet's packed ternary, as transformers reads it:
+/* layout_bitnet.c - BitNet's packed ternary weights, as stored by transformers:
  *
  *     P.weight         U8 (out / 4, in): byte row i holds rows i, i + R, i + 2R
  *                      and i + 3R of codes + 1, R = out / 4, at bits 0 2 4 6
  *     P.weight_scale   (1), of some float
  *
- * What the scale means stands in config.json: linear_class "autobitlinear"
- * multiplies with it, "bitlinear", the default, divides by it. Files are common
- * whose readers took one for the other, so that nothing is taken for granted:
- * without config.json and options.linear_class it is listed and not loaded.
+ * The meaning of the scale depends on linear_class in config.json:
+ * "autobitlinear" multiplies by it, "bitlinear", the default, divides by it.
+ * Checkpoints have been published for the wrong one, so nothing is assumed:
+ * without config.json and options.linear_class an array is listed, but not
+ * loaded.
  */
 #include <string.h>
 
@@ -18,7 +19,7 @@ enum { CODES, SCALE };
 
 typedef struct unpacked {
     lb_shape shape;
-    const char *linear_class; /* NULL: not known */
+    const char *linear_class; /* NULL: unknown */
 } unpacked;
 
 static bool is_float(lb_dtype d)
@@ -26,7 +27,7 @@ static bool is_float(lb_dtype d)
     return d == LB_F32 || d == LB_F16 || d == LB_BF16;
 }
 
-/* Four rows in one, and no more than can be counted. */
+/* Unpacked rows: four per row of bytes. False if that overflows. */
 static bool unpack_shape(const lb_tensor *t, lb_shape *shape)
 {
     int64_t n;
@@ -48,7 +49,7 @@ static bool choose_class(lb_ctx *cx, lb_file *f, const lb_model_config *c,
         if (strcmp(said, known[i]) == 0) *class = known[i];
     if (!said || *class) return true;
     return lb_fail(cx, f->options.linear_class ? LB_E_ARG : LB_E_CONTENT,
-                   "%s: linear_class is '%s', not %s or %s",
+                   "%s: linear_class is '%s'; it must be %s or %s",
                    LB_PATH(f->r->file[0]->path), LB_NAME(said), known[0],
                    known[1]);
 }
@@ -67,7 +68,7 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
     if (!c) return LB_FAILED;
     if (c->there && !f->options.linear_class &&
         strcmp(c->quant_method, "bitnet") != 0)
-        return LB_DECLINED; /* others have such names, too */
+        return LB_DECLINED; /* other methods use the same names */
     unpacked *u = lb_arena_alloc(cx, &f->arena, 1, sizeof *u);
     if (!u || !choose_class(cx, f, c, &u->linear_class)) return LB_FAILED;
     if (!unpack_shape(weight, &u->shape)) return LB_DECLINED;
@@ -88,12 +89,11 @@ static bool find_config(lb_ctx *cx, const lb_file *f, const lb_group *g,
 {
     const unpacked *u = g->own;
     if (!u->linear_class)
-        return lb_fail(
-            cx, LB_E_UNSUPPORTED,
-            "%s: '%s' may be multiplied with its weight_scale or divided "
-            "by it: there is no config.json that says, and no "
-            "options.linear_class",
-            LB_PATH(f->r->file[0]->path), LB_NAME(g->entry.name));
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "%s: cannot tell whether '%s' is multiplied or divided "
+                       "by its weight_scale: there is no config.json, and no "
+                       "options.linear_class (--linear-class)",
+                       LB_PATH(f->r->file[0]->path), LB_NAME(g->entry.name));
     *config = (lb_quant_config){
         .format = "ternary",
         .scale = LB_SCALE_TENSOR,
@@ -103,7 +103,7 @@ static bool find_config(lb_ctx *cx, const lb_file *f, const lb_group *g,
     return true;
 }
 
-/* Rows of these bytes, of an array of that shape. */
+/* Unpacks rows of bytes into an array of that shape. */
 static lb_array *unpack(lb_ctx *cx, lb_file *f, const lb_group *g,
                         const lb_cut *bytes, lb_shape shape)
 {
@@ -117,7 +117,7 @@ static lb_array *unpack(lb_ctx *cx, lb_file *f, const lb_group *g,
     return lb_from_parts(cx, &config, shape, "bitnet", name, part, 2);
 }
 
-/* Rows of bytes hold rows that lie far apart: all are unpacked. */
+/* A row of bytes holds rows that are far apart: unpacks all of them. */
 static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
 {
     const unpacked *u = g->own;
@@ -154,9 +154,9 @@ static bool place(const lb_described *d, int k, const lb_cut *box, lb_cut *to)
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* A matrix called P.weight, of whole fours of rows, with one scale, which is
- * written as it is (of an array to come: in the array's dtype). linear_class,
- * in config.json, must say what it means. */
+/* A matrix P.weight whose number of rows is a multiple of four, with one scale,
+ * which is stored unchanged (for a planned array: in the array's dtype).
+ * linear_class in config.json must match. */
 static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
 {
     size_t n;
@@ -182,8 +182,8 @@ static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
     return lb_export(cx, a, "bitnet", k == CODES ? "packed" : "scale");
 }
 
-/* transformers has scales in the dtype of the model, and rounds others to it
- * when it loads them: then better here, where it is seen. */
+/* transformers keeps scales in the dtype of the model, and rounds others when
+ * it loads them: rounding here makes the loss visible in the report. */
 static lb_array *adapt(lb_ctx *cx, lb_array *a)
 {
     const lb_dtype dtype = lb_dtype_of(a);

@@ -1,5 +1,5 @@
-/* layout_bnb4.c - bitsandbytes' 4 bits, as its QuantState and transformers lay
- * them into safetensors. Beside a weight P of (out, in):
+/* layout_bnb4.c - bitsandbytes' 4-bit weights, as its QuantState and
+ * transformers store them in safetensors. For a weight P of shape (out, in):
  *
  *     P                U8, or bytes seen as another dtype: two codes each, the
  *                      first in the high bits, in one run across rows
@@ -12,7 +12,7 @@
  *                      "bfloat16", "shape": [out, in], "nested_blocksize": 256,
  *                      "nested_dtype": "float32", "nested_offset": 0.05}
  *
- * fp4 is the same with another map, and so it is the same format.
+ * fp4 differs only in its map: both are the same lowbit format.
  */
 #include <math.h>
 #include <string.h>
@@ -31,14 +31,15 @@ enum {
     STATE,
     LEVELS = 16,
     NESTED_LEVELS = 256,
-    STATE_MOST = 4096 /* bytes; it has less than 300 */
+    STATE_MOST = 4096 /* maximum size in bytes; real ones have less than 300 */
 };
 
-/* What the blob says. */
+/* Contents of quant_state. */
 typedef struct bnb4_state {
     lb_shape shape;
     int64_t n, blocks, nested_blocks;
-    int64_t block, nested_block; /* elements; nested: 0 if there is none */
+    int64_t block, nested_block; /* elements per block; nested: 0 if scales are
+                                  * not quantized */
     lb_dtype dtype;
     float offset;
 } bnb4_state;
@@ -51,7 +52,7 @@ static bool read_shape(lb_json *j, lb_shape *shape)
     lb_json_enter(j, '[');
     while (lb_json_more(j, ']')) {
         if (shape->rank == LB_MAX_RANK)
-            return lb_json_wrong(j, "a shape of too high a rank");
+            return lb_json_wrong(j, "a shape with too many dimensions");
         shape->dim[shape->rank++] = lb_json_count_of(j);
     }
     return !j->failed;
@@ -62,10 +63,10 @@ static bool read_dtype(lb_json *j, lb_dtype *dtype)
     char word[16];
     lb_json_word(j, word, sizeof word);
     *dtype = lb_dtype_of_torch(word);
-    return *dtype || lb_json_wrong(j, "a dtype that is none of floats");
+    return *dtype || lb_json_wrong(j, "a dtype that is not a float type");
 }
 
-/* Fields that are not known are skipped, as bitsandbytes does. */
+/* Unknown keys are skipped, as in bitsandbytes. */
 static bool read_fields(lb_json *j, const char *type, bnb4_state *s)
 {
     static const char *const name[] = {
@@ -87,7 +88,8 @@ static bool read_fields(lb_json *j, const char *type, bnb4_state *s)
         case 0:
             lb_json_word(j, word, sizeof word);
             if (strcmp(word, type) != 0)
-                return lb_json_wrong(j, "another quant_type than its name");
+                return lb_json_wrong(j,
+                                     "a quant_type that differs from its name");
             break;
         case 1:
             s->block = lb_json_count_of(j);
@@ -113,8 +115,9 @@ static bool read_fields(lb_json *j, const char *type, bnb4_state *s)
     }
     if (j->failed) return false;
     if ((seen & NEEDED) != NEEDED || ((seen & NESTED) && !(seen >> 4 & 1)))
-        return lb_json_wrong(j, "not all the keys that it needs");
-    return nested == LB_F32 || lb_json_wrong(j, "a nested_dtype but float32");
+        return lb_json_wrong(j, "missing keys");
+    return nested == LB_F32 ||
+           lb_json_wrong(j, "a nested_dtype other than float32");
 }
 
 static int64_t ceil_div(int64_t n, int64_t by)
@@ -122,13 +125,13 @@ static int64_t ceil_div(int64_t n, int64_t by)
     return n / by + (n % by != 0);
 }
 
-/* Sizes of what must be beside it. */
+/* The sizes of the other tensors. */
 static bool count(lb_json *j, bnb4_state *s)
 {
     if (s->block < 2 || s->block % 2 || s->nested_block < 0)
-        return lb_json_wrong(j, "a blocksize that is none");
+        return lb_json_wrong(j, "an invalid blocksize");
     if (!lb_shape_count(&s->shape, &s->n))
-        return lb_json_wrong(j, "a shape that cannot be counted");
+        return lb_json_wrong(j, "a shape that overflows");
     s->blocks = ceil_div(s->n, s->block);
     if (s->nested_block)
         s->nested_blocks = ceil_div(s->blocks, s->nested_block);
@@ -142,8 +145,8 @@ static bool read_state(lb_ctx *cx, lb_file *f, const lb_tensor *t,
     const lb_quoted name = lb_quote_name(t->name);
     lb_json j;
     if (t->packed || t->swap || t->size > STATE_MOST)
-        return lb_refuse(cx, file, "'%s' has %llu bytes, more than %d", name.s,
-                         (unsigned long long)t->size, STATE_MOST);
+        return lb_refuse(cx, file, "'%s' has %llu bytes; the maximum is %d",
+                         name.s, (unsigned long long)t->size, STATE_MOST);
     *s = (bnb4_state){0};
     const bool ok = lb_json_begin(cx, &j, file, t->begin, t->size, name.s) &&
                     read_fields(&j, type, s) && count(&j, s);
@@ -157,12 +160,12 @@ static bool check_codes(lb_ctx *cx, const lb_file *f, const lb_tensor *t,
                         const char *name, const bnb4_state *s)
 {
     if (!t)
-        return lb_refuse(cx, f->r->file[0], "'%s' has no weight beside it",
+        return lb_refuse(cx, f->r->file[0], "'%s' has no weight tensor",
                          LB_NAME(name));
     if (!t->packed && !t->swap && t->size == (uint64_t)ceil_div(s->n, 2))
         return true;
     return lb_refuse(cx, f->r->file[t->file],
-                     "'%s' has %llu bytes, and %lld codes of 4 bits need %lld",
+                     "'%s' has %llu bytes, but %lld 4-bit codes need %lld",
                      LB_NAME(t->name), (unsigned long long)t->size,
                      (long long)s->n, (long long)ceil_div(s->n, 2));
 }
@@ -220,7 +223,8 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
 
 /* ---- loading ------------------------------------------------------------- */
 
-/* Scales [lo, hi), in 8 bits: lo begins a block of them, hi ends one. */
+/* Scales [lo, hi), quantized to 8 bits: lo starts a block of scales, hi ends
+ * one. */
 static lb_array *load_nested(lb_ctx *cx, lb_file *f, const lb_group *g,
                              int64_t lo, int64_t hi)
 {
@@ -243,7 +247,7 @@ static lb_array *load_nested(lb_ctx *cx, lb_file *f, const lb_group *g,
     return lb_from_parts(cx, &config, LB_SHAPE(hi - lo), NULL, name, part, 4);
 }
 
-/* Blocks [lo, hi) of the scales. */
+/* Scales of the blocks [lo, hi). */
 static lb_array *load_absmax(lb_ctx *cx, lb_file *f, const lb_group *g,
                              int64_t lo, int64_t hi)
 {
@@ -256,8 +260,8 @@ static lb_array *load_absmax(lb_ctx *cx, lb_file *f, const lb_group *g,
                       (lb_rows){lo - from, hi - from});
 }
 
-/* Elements [lo, hi) in the array's order, as shape; lo begins a block, hi ends
- * one or the array. */
+/* Elements [lo, hi) of the flattened array, as shape; lo starts a block, hi
+ * ends one or the array. */
 static lb_array *load_run(lb_ctx *cx, lb_file *f, const lb_group *g, int64_t lo,
                           int64_t hi, const lb_shape *shape)
 {
@@ -278,7 +282,8 @@ static lb_array *load_run(lb_ctx *cx, lb_file *f, const lb_group *g, int64_t lo,
     return lb_from_parts(cx, &config, *shape, NULL, name, part, 3);
 }
 
-/* Rows may begin inside of blocks: then with those around them. */
+/* Rows may start inside a block: then the surrounding blocks are read as well.
+ */
 static lb_array *load(lb_ctx *cx, lb_file *f, const lb_group *g, lb_rows rows)
 {
     const bnb4_state *s = g->own;
@@ -309,7 +314,8 @@ static const lb_described *describe(lb_ctx *cx, lb_file *f, const lb_group *g)
     return lb_cut_describe(cx, f, g, &config);
 }
 
-/* Where the box is in the codes, and in what there is for each block. */
+/* The position of a box in the codes, and in tensors with an entry per block.
+ */
 static bool cut_both(const lb_described *d, const lb_cut *box, lb_cut *codes,
                      lb_cut *blocks)
 {
@@ -320,8 +326,8 @@ static bool cut_both(const lb_described *d, const lb_cut *box, lb_cut *codes,
                        &block);
 }
 
-/* Nested scales of what is no run are read whole, and cut as floats where
- * their blocks are cut through. */
+/* Nested scales of a box that is not a run are read as a whole, and dequantized
+ * if the box splits their blocks. */
 static lb_array *cut_absmax(lb_ctx *cx, lb_file *f, const lb_group *g,
                             const lb_cut *c)
 {
@@ -346,7 +352,9 @@ static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
     static const char *const name[] = {"codes", "absmax", "table"};
     const bnb4_state *s = g->own;
     lb_cut codes, blocks;
-    if (!cut_both(g->described, box, &codes, &blocks)) return NULL; /* fits */
+    if (!cut_both(g->described, box, &codes, &blocks))
+        return NULL; /* splits no
+                                                                     * block */
     const bool flat = codes.of.rank == 1;
     const lb_quant_config config = {.format = "nf4",
                                     .block_size = s->block,
@@ -368,7 +376,8 @@ static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
     return lb_from_parts(cx, &config, lb_cut_shape(box), NULL, name, part, 3);
 }
 
-/* As they are numbered here, or planned: without those of nested scales. */
+/* The order used here and when planning; without nested scales their tensors
+ * are left out. */
 static bool place(const lb_described *d, int k, const lb_cut *box, lb_cut *to)
 {
     int64_t block;
@@ -381,7 +390,7 @@ static bool place(const lb_described *d, int k, const lb_cut *box, lb_cut *to)
     if (k == CODES) return true;
     *to = blocks;
     if (!nested) return true;
-    if (blocks.of.rank > 1) return false; /* in runs only */
+    if (blocks.of.rank > 1) return false; /* only runs */
     lb_described seen = *nested;
     seen.shape = blocks.of;
     lb_cut absmax;
@@ -391,7 +400,7 @@ static bool place(const lb_described *d, int k, const lb_cut *box, lb_cut *to)
     return fits;
 }
 
-/* The blob with another shape in it. */
+/* quant_state with another shape. */
 static bool restate(lb_ctx *cx, lb_file *f, const lb_group *g, int k,
                     const lb_cut *box, const lb_array **bytes)
 {
@@ -405,7 +414,7 @@ static bool restate(lb_ctx *cx, lb_file *f, const lb_group *g, int k,
     begin = begin ? strchr(begin, '[') : NULL;
     const char *end = begin ? strchr(begin, ']') : NULL;
     if (!end)
-        return lb_refuse(cx, f->r->file[t->file], "'%s' has no shape",
+        return lb_refuse(cx, f->r->file[t->file], "'%s' has no \"shape\"",
                          LB_NAME(t->name));
     lb_bytes b = {.heap = cx->heap};
     lb_bytes_put(&b, text, (size_t)(begin + 1 - text));
@@ -436,7 +445,8 @@ static const char *torch_name(lb_dtype dtype)
     }
 }
 
-/* As json.dumps of bitsandbytes' dict. nested: the scales' own, or NULL. */
+/* Formats like json.dumps of bitsandbytes' dict. nested: quant state of the
+ * scales, or NULL. */
 static void put_state(lb_bytes *b, const lb_described *d, int64_t block,
                       const lb_described *nested, float offset)
 {
@@ -458,21 +468,21 @@ static void put_state(lb_bytes *b, const lb_described *d, int64_t block,
     lb_bytes_put(b, "}", 1);
 }
 
-/* The mean of nested scales. */
+/* The mean of the scales, which is subtracted before they are quantized. */
 static float offset_of(lb_ctx *cx, lb_array *a)
 {
     lb_array *scales = lb_component(cx, a, "absmax");
     return (float)lb_item(cx, lb_component(cx, scales, "offset"));
 }
 
-/* The blob. */
+/* quant_state. */
 static lb_array *state_of(lb_ctx *cx, const lb_described *d, float offset)
 {
     const lb_described_part *absmax = lb_described_part_of(d, "absmax");
     lb_bytes b = {.heap = cx->heap};
     lb_array *out = NULL;
     if (!isfinite(offset)) {
-        lb_fail(cx, LB_E_ARG, "the mean of nested scales is no finite number");
+        lb_fail(cx, LB_E_ARG, "the mean of the nested scales is not finite");
         return NULL;
     }
     put_state(&b, d, absmax->table.g[d->stored.rank - 1], absmax->array,
@@ -485,7 +495,7 @@ static lb_array *state_of(lb_ctx *cx, const lb_described *d, float offset)
     return out;
 }
 
-/* Blocks that end where rows do are one row of blocks as well. */
+/* Blocks that end with rows also form one long row of blocks. */
 static bool ends_rows(const lb_described *d)
 {
     const lb_described_part *absmax = lb_described_part_of(d, "absmax");
@@ -495,8 +505,8 @@ static bool ends_rows(const lb_described *d)
            d->stored.dim[last] % absmax->table.g[last] == 0;
 }
 
-/* One row of blocks, of a matrix or more; scales as they are, or nested as
- * lb_quantize_scales does it. */
+/* A matrix, or an array of higher rank, stored as one row of blocks; scales are
+ * stored unchanged, or nested as by lb_quantize_scales. */
 static bool suits(const lb_described *d, bool spread)
 {
     const lb_described_part *absmax = lb_described_part_of(d, "absmax");
@@ -509,7 +519,7 @@ static bool suits(const lb_described *d, bool spread)
            lb_described_part_of(n, "offset") && own && own->elem == LB_F32;
 }
 
-/* What n codes of a format stand for, where it has no table of its own. */
+/* The values of n codes, for formats that do not store a table. */
 static lb_array *standard_map(lb_ctx *cx, const char *format, int n)
 {
     const float one = 1;
@@ -526,7 +536,8 @@ static lb_array *map_of(lb_ctx *cx, lb_array *a, int n)
     return own ? own : standard_map(cx, lb_format_of(a), n);
 }
 
-/* bitsandbytes takes its own levels for the name's: others would be lost. */
+/* bitsandbytes uses its built-in table for the name: other tables would be
+ * lost. */
 static bool has_levels(lb_ctx *cx, const lb_described *d, lb_array *a)
 {
     float own[LEVELS], want[LEVELS];
@@ -566,8 +577,8 @@ static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
     if (absmax->array && item->array) offset = offset_of(cx, item->array);
     if (absmax->array && !item->array && !item->offset) {
         lb_fail(cx, LB_E_UNSUPPORTED,
-                "'%s': how long its quant_state is depends on its nested "
-                "offset: with double_quant it must be there when it is planned",
+                "'%s': the size of quant_state depends on nested_offset: with "
+                "double_quant the array must exist when the file is planned",
                 LB_NAME(item->name));
         return LB_FAILED;
     }

@@ -1,10 +1,11 @@
-/* layout_bnb8.c - bitsandbytes' int8 (LLM.int8), as transformers saves it:
+/* layout_bnb8.c - bitsandbytes' int8 weights (LLM.int8), as stored by
+ * transformers:
  *
  *     P.weight          I8 (out, in)
  *     P.SCB             F32 (out): the largest |w| of each row
  *     P.weight_format   U8 (): 0, rows as they are; others are not read
  *
- * w = (code * SCB) * f32(1/127). What dtype it came from is not said: f32.
+ * w = (code * SCB) * f32(1/127). The original dtype is not stored: f32.
  */
 #include <string.h>
 
@@ -21,7 +22,7 @@ static bool check_group(lb_ctx *cx, lb_file *f, const lb_group *g)
     uint8_t byte = 0;
     if (weight->rank != 2 || weight->fortran)
         return lb_refuse(cx, f->r->file[weight->file],
-                         "'%s' has an SCB beside it, and rank %d, not 2",
+                         "'%s' has an SCB, but its rank is %d, not 2",
                          LB_NAME(weight->name), weight->rank);
     if (!lb_tensor_want(cx, f, weight->name, "SCB", g->tensor[SCB], LB_F32,
                         &rows))
@@ -31,10 +32,9 @@ static bool check_group(lb_ctx *cx, lb_file *f, const lb_group *g)
                         &scalar) ||
         !lb_reader_read(cx, f->r, format, 0, 1, &byte))
         return false;
-    return byte == 0 ||
-           lb_refuse(cx, f->r->file[format->file],
-                     "'%s' is %d: only 0, rows as they are, is read",
-                     LB_NAME(format->name), byte);
+    return byte == 0 || lb_refuse(cx, f->r->file[format->file],
+                                  "'%s' is %d: only 0 (row-major) is supported",
+                                  LB_NAME(format->name), byte);
 }
 
 static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
@@ -82,7 +82,7 @@ static const lb_described *describe(lb_ctx *cx, lb_file *f, const lb_group *g)
     return lb_cut_describe(cx, f, g, &config);
 }
 
-/* The scales of its rows. */
+/* The scales of the rows. */
 static lb_cut cut_scb(const lb_cut *box)
 {
     return (lb_cut){.of = LB_SHAPE(box->of.dim[0]),
@@ -111,7 +111,7 @@ static bool place(const lb_described *d, int k, const lb_cut *box, lb_cut *to)
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* A matrix called P.weight whose rows have a largest |w| each. */
+/* A matrix P.weight with absmax scales per row. */
 static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
 {
     size_t n;
@@ -140,7 +140,8 @@ static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
     return lb_export(cx, a, "bnb", k == CODES ? "weight" : "scb");
 }
 
-/* As BitsAndBytesConfig.to_dict has it, the rest being its defaults. */
+/* Formats like BitsAndBytesConfig.to_dict; all other values are its defaults.
+ */
 static void configure(lb_bytes *to, const lb_loading *how)
 {
     lb_bytes_text(to, "{\n    \"_load_in_4bit\": false,\n"

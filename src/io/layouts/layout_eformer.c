@@ -7,11 +7,11 @@
  *     ternary, binary  N.packed   U8, four rows per byte row
  *                      N.scale    optional
  *
- * Such files hold neither the shape before padding to whole blocks (or to four
+ * Such files store neither the shape before padding to whole blocks (or to four
  * rows) nor the format of packed signs. Files written by lowbit add both in a
  * descriptor (descriptor.h, without parts; its layout was called "seed" before
  * it became "eformer"). Without one, nf4 and int8 are recognized by their
- * shapes, and packed bytes alone stay bytes.
+ * shapes, and packed bytes are listed as bytes.
  */
 #include <string.h>
 
@@ -23,7 +23,7 @@ enum { CODES, SCALE };
 
 typedef struct eformer_array {
     lb_shape shape;
-    lb_axes axes; /* int8: those that share a scale */
+    lb_axes axes; /* int8: axes that share a scale */
     const char *part[2];
 } eformer_array;
 
@@ -33,7 +33,7 @@ static bool is_float(const lb_tensor *t)
            (t->dtype == LB_F32 || t->dtype == LB_F16 || t->dtype == LB_BF16);
 }
 
-/* (.., blocks, half) and (.., blocks): then shape is (.., blocks * block). */
+/* (..., blocks, half) and (..., blocks): the shape is (..., blocks * block). */
 static bool looks_like_nf4(const lb_tensor *codes, const lb_tensor *absmax,
                            lb_shape *shape)
 {
@@ -67,7 +67,7 @@ static bool looks_like_int8(const lb_tensor *codes, const lb_tensor *scale,
     return lb_shape_count(&s->shape, &n);
 }
 
-/* What the file's own description adds: the shape, the dtype, which format. */
+/* What the descriptor adds: shape, dtype and format. */
 static lb_verdict take_description(lb_ctx *cx, lb_file *f, const char *name,
                                    size_t n, lb_group *g, eformer_array *s)
 {
@@ -115,7 +115,7 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
     return LB_DONE;
 }
 
-/* A block is what was packed: a row of bytes. 0: none that can be. */
+/* The block size is the row of packed bytes. 0: invalid. */
 static int64_t packed_block(const lb_group *g)
 {
     const lb_tensor *codes = g->tensor[CODES];
@@ -134,11 +134,11 @@ static bool find_config(lb_ctx *cx, const lb_file *f, const lb_group *g,
                                 .axes = s->axes,
                                 .compat = LB_COMPAT_EFORMER};
     return g->entry.format ||
-           lb_fail(cx, LB_E_UNSUPPORTED, "%s: no format here for '%s'",
+           lb_fail(cx, LB_E_UNSUPPORTED, "%s: unknown format '%s'",
                    LB_PATH(f->r->file[0]->path), LB_NAME(g->entry.name));
 }
 
-/* Boxes of its tensors as an array of that shape; NULL: all of them. */
+/* Boxes of its tensors as an array of that shape; NULL: the whole tensors. */
 static lb_array *assemble(lb_ctx *cx, lb_file *f, const lb_group *g,
                           const lb_cut *codes, const lb_cut *scale,
                           lb_shape shape)
@@ -173,8 +173,8 @@ static const lb_described *describe(lb_ctx *cx, lb_file *f, const lb_group *g)
     return lb_cut_describe(cx, f, g, &config);
 }
 
-/* Of all but signs, whose codes are four rows in one. Blocks take an axis more,
- * which an array may not leave room for. */
+/* For all formats except signs, whose codes are packed four rows in one. Blocks
+ * need one more axis, so the rank may be one less than the maximum. */
 static bool place_codes(const lb_described *d, const lb_cut *box, lb_cut *to)
 {
     int64_t block, n;
@@ -224,7 +224,7 @@ static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
     }
     if (!place_codes(d, box, &codes) || !place_scale(d, box, &scale)) {
         lb_refuse(cx, f->r->file[g->tensor[CODES]->file],
-                  "'%s', %s %s, has no place in layout eformer",
+                  "'%s', %s %s, cannot be stored in layout eformer",
                   LB_NAME(g->entry.name), d->format, LB_SHOW(&box->of));
         return NULL;
     }
@@ -233,7 +233,7 @@ static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* Blocks in rows: (.., blocks, block / 2), and the scales as they are. */
+/* Blocks within rows: (..., blocks, block / 2); scales are stored unchanged. */
 static bool plan_nf4(lb_ctx *cx, lb_saver *s, lb_saved *item,
                      const lb_described_part *absmax)
 {
@@ -248,7 +248,7 @@ static bool plan_nf4(lb_ctx *cx, lb_saver *s, lb_saved *item,
                            absmax->elem, &blocks);
 }
 
-/* Of int8 the codes as they are; of others four rows in one. */
+/* int8 codes are stored unchanged; others packed four rows in one. */
 static bool plan_scaled(lb_ctx *cx, lb_saver *s, lb_saved *item, bool packed,
                         const lb_described_part *scale)
 {
@@ -266,8 +266,8 @@ static bool plan_scaled(lb_ctx *cx, lb_saver *s, lb_saved *item, bool packed,
                            scale->elem, &scales);
 }
 
-/* Scales that it has a place for: of int8 one for an axis or for each of its
- * elements, of signs one for all. */
+/* Scales that it can store: for int8 one per axis or per element of it, for
+ * signs a single one. */
 static bool suits(const lb_described *d, const lb_described_part *scale,
                   bool signs)
 {

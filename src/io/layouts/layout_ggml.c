@@ -1,9 +1,8 @@
 /* layout_ggml.c - ggml's block types: one tensor, whose bytes are the part
  * `blocks` of the format of the same name ("Q8_0" is q8_0).
  *
- * A type is known here if there is a format called so whose only part takes as
- * many bytes for as many elements. What it materializes to is not said in the
- * file: f32, as ggml has it.
+ * A type is supported if a format of that name exists whose only part has the
+ * same size. The logical dtype is not stored: f32, as in ggml.
  */
 #include <string.h>
 
@@ -21,7 +20,7 @@ static const lb_format *format_of(const lb_ctx *cx, const char *type)
     return type[n] ? NULL : lb_find_format(cx, name);
 }
 
-/* The part's shape for rows of an array: (.., blocks, bytes of one). */
+/* The part's shape for rows of an array: (..., blocks, bytes per block). */
 static bool blocks_of(lb_ctx *cx, const lb_format *fmt, const lb_shape *shape,
                       lb_shape *blocks)
 {
@@ -47,12 +46,12 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
     if ((uint64_t)lb_shape_size(&blocks) != t->size) return LB_DECLINED;
     g->tensor[0] = t;
     g->entry.format = fmt->name;
-    g->entry.layout = NULL; /* one tensor is no group */
+    g->entry.layout = NULL; /* a single tensor has no group */
     g->entry.dtype = LB_F32;
     return LB_DONE;
 }
 
-/* Of a vector a row is one element, which blocks do not have. */
+/* Rows of a vector are single elements, which have no whole blocks. */
 static bool cuts(const lb_group *g)
 {
     return g->tensor[0]->rank > 1;
@@ -94,7 +93,7 @@ static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
     static const char *const name[] = {"blocks"};
     const lb_quant_config config = {.format = g->entry.format, .dtype = LB_F32};
     lb_cut to;
-    if (!lb_cut_leaf(g->described, 0, box, &to)) return NULL; /* it fits */
+    if (!lb_cut_leaf(g->described, 0, box, &to)) return NULL;
     lb_array *part = lb_tensor_cut(cx, f, g->tensor[0], LB_U8, &to);
     if (!part) return NULL;
     return lb_from_parts(cx, &config, lb_cut_shape(box), NULL, name, &part, 1);
@@ -102,8 +101,8 @@ static lb_array *load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* Files that have a type of that name: "q8_0" is Q8_0; rows must be whole
- * blocks. */
+/* Containers with types of that name: q8_0 is stored as Q8_0; rows must consist
+ * of whole blocks. */
 static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
 {
     const lb_shape *shape = &item->shape;

@@ -1,8 +1,7 @@
-/* layout_native.c - our own layout: an array in any format as its parts, each
- * a tensor NAME.PART, and a description of how they lie (descriptor.h).
+/* layout_native.c - lowbit's own layout: an array of any format as its parts,
+ * each a tensor NAME.PART, and a descriptor (descriptor.h).
  *
- * It follows from the parts table alone, so that formats which users add are
- * read and written like ours.
+ * It uses only the parts table, so it also stores formats that users add.
  */
 #include <string.h>
 
@@ -12,13 +11,13 @@
 
 /* ---- finding ------------------------------------------------------------- */
 
-/* Where its tensors are looked for: name, and parts on the way. */
+/* Where its tensors are searched: the name, and parts of parts. */
 typedef struct native_place {
     lb_ctx *cx;
     lb_file *f;
     lb_group *g;
     int n_tensors;
-    const char *array; /* for sentences */
+    const char *array; /* for messages */
 } native_place;
 
 static bool find_tensor(native_place *at, lb_bytes *name, const lb_described *d,
@@ -30,9 +29,8 @@ static bool find_tensor(native_place *at, lb_bytes *name, const lb_described *d,
     const char *full = (const char *)name->at;
     p->tensor = lb_reader_find(at->f->r, full);
     if (!p->tensor)
-        return lb_refuse(at->cx, at->f->r->file[0],
-                         "'%s' has no tensor '%s' beside it", at->array,
-                         LB_NAME(full));
+        return lb_refuse(at->cx, at->f->r->file[0], "'%s' has no tensor '%s'",
+                         at->array, LB_NAME(full));
     if (!lb_tensor_want(at->cx, at->f, at->array, p->name, p->tensor,
                         LB_NO_DTYPE, &want))
         return false;
@@ -54,10 +52,10 @@ static bool find_parts(native_place *at, lb_bytes *name, lb_described *d)
         lb_bytes_put(name, ".", 1);
         lb_bytes_put(name, p->name, strlen(p->name));
         if (p->array && !lb_shape_equal(&p->array->shape, &want))
-            return lb_refuse(at->cx, at->f->r->file[0],
-                             "'%s' has %s of %s, where its groups make it %s",
-                             at->array, p->name, LB_SHOW(&p->array->shape),
-                             LB_SHOW(&want));
+            return lb_refuse(
+                at->cx, at->f->r->file[0],
+                "part '%s.%s' has shape %s, but its groups require %s",
+                at->array, p->name, LB_SHOW(&p->array->shape), LB_SHOW(&want));
         if (!(p->array ? find_parts(at, name, p->array)
                        : find_tensor(at, name, d, p)))
             return false;
@@ -72,8 +70,8 @@ static bool has_tensor(const lb_group *g, int n, const lb_tensor *t)
     return false;
 }
 
-/* Whether t is a part of what m describes, of a name of n bytes. LB_DECLINED:
- * it is not; then g->own is NULL. */
+/* Whether t is a part of the array that m describes, whose name has n bytes.
+ * LB_DECLINED: it is not; then g->own is NULL. */
 static lb_verdict find_as(lb_ctx *cx, lb_file *f, const lb_tensor *t,
                           const lb_meta *m, size_t n, lb_group *g)
 {
@@ -95,8 +93,8 @@ static lb_verdict find_as(lb_ctx *cx, lb_file *f, const lb_tensor *t,
     return LB_DECLINED;
 }
 
-/* The array that a tensor is part of: NAME of NAME.PART, or of NAME.PART.PART;
- * what is called NAME.X may be an array beside NAME. */
+/* The array that a tensor is part of: NAME of NAME.PART, or of NAME.PART.PART.
+ * A tensor NAME.X may also be a separate array. */
 static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
 {
     const lb_meta *m = NULL;
@@ -108,7 +106,9 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
         if (m) v = find_as(cx, f, t, m, n, g);
     }
     if (v != LB_DONE) return v;
-    if (g->tensor[0] != t) return LB_DECLINED; /* its first one speaks for it */
+    if (g->tensor[0] != t)
+        return LB_DECLINED; /* only its first tensor
+                                                * identifies a group */
     const lb_described *d = g->own;
     const lb_format *fmt = lb_find_format(cx, d->format);
     g->entry.name = m->key + strlen(LB_DESCRIPTION);
@@ -124,7 +124,8 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
 static lb_array *load_array(lb_ctx *cx, lb_file *f, const lb_described *d,
                             lb_rows rows);
 
-/* Parts that follow the first axis row by row, or do not at all. */
+/* Whether every part follows the first axis row by row, or does not depend on
+ * it. */
 static bool can_cut(const lb_described *d)
 {
     if (!d->shape.rank || !lb_shape_equal(&d->shape, &d->stored)) return false;
@@ -156,15 +157,15 @@ static lb_array *load_array(lb_ctx *cx, lb_file *f, const lb_described *d,
     lb_shape shape = d->shape;
     const lb_format *fmt = lb_find_format(cx, d->format);
     if (!fmt || !fmt->layout) {
-        lb_fail(cx, LB_E_UNSUPPORTED, "%s: no format '%s' here%s",
+        lb_fail(cx, LB_E_UNSUPPORTED, "%s: unknown format '%s'%s",
                 LB_PATH(f->r->file[0]->path), LB_NAME(d->format),
-                fmt ? " whose layout can be checked" : "");
+                fmt ? ", or one whose layout cannot be checked" : "");
         return NULL;
     }
     if (!lb_description_config(fmt, d, &config)) {
         lb_refuse(cx, f->r->file[0],
-                  "parts of %s %s, stored as %s, that lie as no array of this "
-                  "format has them",
+                  "the parts of %s %s, stored as %s, have a layout that this "
+                  "format does not produce",
                   fmt->name, LB_SHOW(&d->shape), LB_SHOW(&d->stored));
         return NULL;
     }
@@ -196,14 +197,14 @@ static const lb_described *describe(lb_ctx *cx, lb_file *f, const lb_group *g)
 static lb_array *cut_array(lb_ctx *cx, lb_file *f, const lb_described *d,
                            const lb_cut *box);
 
-/* Scales that are quantized themselves, if the box cuts through their blocks:
- * read whole, and cut as floats. */
+/* Quantized scales whose blocks the box splits: read as a whole and
+ * dequantized. */
 static lb_array *cut_scales(lb_ctx *cx, lb_file *f, const lb_described *d,
                             const lb_cut *box)
 {
     int64_t block;
     lb_described seen = *d;
-    seen.shape = box->of; /* or the rows that they are of */
+    seen.shape = box->of; /* or the rows that contain them */
     if (lb_cut_fits(&seen, box, &block)) return cut_array(cx, f, &seen, box);
     lb_array *all = load_array(cx, f, d, (lb_rows){0, -1});
     return lb_array_cut(cx, lb_reshape(cx, all, box->of), box);
@@ -219,15 +220,18 @@ static lb_array *cut_parts(lb_ctx *cx, lb_file *f, const lb_format *fmt,
     int64_t block;
     lb_cut to;
     if (!lb_description_config(fmt, local, &config)) {
-        lb_refuse(cx, f->r->file[0],
-                  "a slice %s of %s %s that is no array of this format",
-                  LB_SHOW(&local->shape), fmt->name, LB_SHOW(&d->shape));
+        lb_refuse(
+            cx, f->r->file[0],
+            "slice %s of %s %s has a layout that this format does not produce",
+            LB_SHOW(&local->shape), fmt->name, LB_SHOW(&d->shape));
         return NULL;
     }
     for (int i = 0; i < d->n_parts; i++) {
         const lb_described_part *p = &d->part[i];
         name[i] = p->name;
-        if (!lb_cut_part(d, p, box, &to, &block)) return NULL; /* it fits */
+        if (!lb_cut_part(d, p, box, &to, &block))
+            return NULL; /* splits no
+                                                                * block */
         part[i] = p->array
                       ? cut_scales(cx, f, p->array, &to)
                       : lb_tensor_cut(cx, f, p->tensor, p->tensor->dtype, &to);
@@ -242,7 +246,7 @@ static lb_array *cut_array(lb_ctx *cx, lb_file *f, const lb_described *d,
 {
     const lb_format *fmt = lb_find_format(cx, d->format);
     if (!fmt || !fmt->layout)
-        return load_array(cx, f, d, (lb_rows){0, -1}); /* which says why not */
+        return load_array(cx, f, d, (lb_rows){0, -1}); /* an error */
     lb_arena arena = {.heap = cx->heap};
     const lb_described *local = lb_cut_described(cx, &arena, d, box, false);
     lb_array *a = local ? cut_parts(cx, f, fmt, d, local, box) : NULL;
@@ -277,7 +281,7 @@ static bool plan_parts(lb_ctx *cx, lb_saver *s, lb_saved *item, lb_bytes *name,
     return true;
 }
 
-/* Types of its own may have dtypes that a kind of file has not. */
+/* A container may lack types for dtypes of user formats. */
 static bool takes_parts(const lb_saver *s, const lb_described *d)
 {
     for (int i = 0; i < d->n_parts; i++) {
@@ -300,7 +304,7 @@ static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
     return ok && lb_saver_describe(cx, s, item->name, &d) ? LB_DONE : LB_FAILED;
 }
 
-/* The k-th leaf of a's parts, in the order in which they were planned. */
+/* The k-th tensor of a's parts, in the order of planning. */
 static lb_array *leaf(const lb_array *a, int *k)
 {
     const lb_store *s = a->store;
@@ -318,7 +322,7 @@ static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
 {
     lb_array *found = leaf(a, &k);
     if (!found)
-        lb_fail(cx, LB_E_ARG, "'%s' has other parts than were planned",
+        lb_fail(cx, LB_E_ARG, "'%s' has different parts than planned",
                 LB_NAME(item->name));
     return found ? lb_view(cx, found) : NULL;
 }

@@ -41,8 +41,9 @@ typedef bool fits(const lb_tensor *key, const lb_tensor *beside);
 
 typedef struct foreign_rule {
     const char *method;
-    clue key, beside[2]; /* suffix NULL: nothing is wanted */
-    fits *fits;          /* of the key and the first beside it; NULL: any */
+    clue key, beside[2]; /* suffix NULL: no condition */
+    fits *fits;          /* ranks of the key and of its first companion; NULL:
+                          * any */
 } foreign_rule;
 
 /* ---- shapes -------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* hf_config.c - what a program must be told, in config.json, to load what a job
- * writes: how weights are packed, and which are not. */
+/* hf_config.c - the "quantization_config" that a loader needs in config.json:
+ * how weights are packed, and which layers are not. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,9 +32,10 @@ static bool is_head(const lb_job_item *it)
            lb_role_is_head(lb_name_role(it->group->entry.name));
 }
 
-/* What may be a linear layer, which the program would pack but for its name in
- * a list: also what is called an embedding, since some are projections. Experts
- * have one pattern for all, and those of one tensor need none. */
+/* Float weights that transformers would treat as packed linear layers unless it
+ * finds them in the list of skipped modules. Embeddings are included, because
+ * some are projections. Experts have one common pattern; experts stored in one
+ * tensor need none. */
 static bool is_left(const lb_job_item *it)
 {
     size_t n;
@@ -44,8 +45,8 @@ static bool is_left(const lb_job_item *it)
            !lb_name_ends(name, "embed_tokens.weight", &n);
 }
 
-/* Whether the name of a packed layer begins or ends with these n bytes: those
- * in the list are matched so. */
+/* Whether the name of a packed layer begins or ends with these n bytes, which
+ * is how transformers matches the list. */
 static bool matches_packed(const lb_job *j, const char *name, size_t n)
 {
     for (int64_t i = 0; i < j->n; i++) {
@@ -83,8 +84,8 @@ static bool add_modules(list *l, bool (*wanted)(const lb_job_item *))
     return true;
 }
 
-/* Heads that may be there without being in the file: tied to embeddings, or
- * under another name. */
+/* Output heads that may exist in the model but not in the file: tied to
+ * embeddings, or under another name. */
 static void add_unseen_heads(list *l)
 {
     static const char *const usual[] = {"lm_head", "predictions.decoder",
@@ -106,7 +107,7 @@ static void add_experts(list *l)
         }
 }
 
-/* plain, if nothing is in it but the head, which the file has. */
+/* plain: only the output head is in the list, and the file has it. */
 static bool list_floats(lb_job *j, lb_loading *how)
 {
     enum { MORE = 5 };
@@ -125,7 +126,8 @@ static bool list_floats(lb_job *j, lb_loading *how)
     return true;
 }
 
-/* One kind of packed weights: a program has one setting for all of them. */
+/* All packed weights must be of one kind: the loader has one setting for all.
+ */
 static bool find_layout(lb_job *j, const lb_file_layout **layout,
                         const lb_job_item **first)
 {
@@ -141,8 +143,8 @@ static bool find_layout(lb_job *j, const lb_file_layout **layout,
             it->config.double_quant != (*first)->config.double_quant)
             return lb_fail(
                 j->cx, LB_E_ARG,
-                "'%s' is %s%s, '%s' %s%s: what loads the layout %s takes one "
-                "type for all",
+                "'%s' is %s%s, but '%s' is %s%s: loaders of layout %s support "
+                "a single type",
                 LB_NAME((*first)->group->entry.name), (*first)->config.format,
                 (*first)->config.double_quant ? " with double_quant" : "",
                 LB_NAME(it->group->entry.name), it->config.format,
@@ -165,9 +167,9 @@ static const char *dtype_of(const lb_job *j, const lb_job_item *first)
     }
 }
 
-/* Of a layout that transformers does not load. Without quant_method it raises
- * an error; with one that it does not know it only warns, ignores all packed
- * arrays and fills the model with random weights. */
+/* For layouts that transformers does not load. Without quant_method it raises
+ * an error; with an unknown one it only warns, ignores all packed arrays and
+ * fills the model with random weights. */
 static void put_own(const lb_job *j, lb_bytes *to)
 {
     int64_t packed = 0;
@@ -207,7 +209,7 @@ bool lb_job_configure(lb_job *j, lb_bytes *to)
         return !to->failed || lb_fail(j->cx, LB_E_NOMEM, "out of memory");
     }
     if (!find_layout(j, &layout, &first)) return false;
-    if (!first) return true; /* all floats, as it was */
+    if (!first) return true; /* no packed arrays: unchanged */
     if (!lb_model_config_of(j->cx, j->f)) return false;
     lb_loading how = {.dtype = dtype_of(j, first),
                       .linear_class = first->config.meaning == LB_MEANS_INVERSE

@@ -1,9 +1,9 @@
-/* hf_rules.c - what transformers takes packed, of the layouts that it loads.
+/* hf_rules.c - which weights transformers loads packed.
  *
- * It makes packed layers of linear ones, whose weights are matrices called
- * P.weight, but for the output head; embeddings and experts in one tensor are
- * layers of another kind. Some models have weights that look so and are not;
- * version 5.22 was looked through for them.
+ * It replaces linear layers, whose weights are matrices named P.weight, except
+ * the output head. Embeddings and experts stored in one tensor are other kinds
+ * of layers. Some models have weights that look like linear layers but are not:
+ * the exceptions below are from version 5.22.
  */
 #include <ctype.h>
 #include <string.h>
@@ -11,19 +11,20 @@
 #include "io/layouts/entries.h"
 #include "io/util/json_text.h"
 
-static const char own_kind[] = "of a layer of another kind, not loaded packed";
-static const char turned[] = "stored transposed, not loaded packed";
-static const char kept_f32[] = "kept in f32 by its loader, not loaded packed";
+static const char own_kind[] = "not a linear layer, so not loaded packed";
+static const char turned[] = "stored transposed, so not loaded packed";
+static const char kept_f32[] =
+    "kept in f32 by its loader, so not loaded packed";
 static const char merged[] =
-    "merged with others or split when loaded, not loaded packed";
+    "merged or split when loaded, so not loaded packed";
 
-/* Where model_type is that (*: begins so) and the name has the part in it. */
+/* Models by model_type (*: a prefix), and a part of the weight's name. */
 static const struct {
     const char *type, *part, *why;
 } exceptions[] = {
     {"falcon", "", own_kind},
     {"esm", "trunk.", own_kind},
-    /* Conv1D, which is a linear layer the other way round */
+    /* Conv1D: a linear layer with transposed weights */
     {"gpt2", "", turned},
     {"openai-gpt", "", turned},
     {"imagegpt", "", turned},
@@ -101,10 +102,10 @@ const char *lb_linear_only(const lb_model_config *c, const lb_entry *e)
     const char *role = lb_name_role(e->name);
     if (lb_role_is_embedding(role)) return "embedding, not loaded packed";
     if (lb_role_is_head(role)) return "output head, not loaded packed";
-    if (e->rank != 2) return "not a matrix, not loaded packed";
+    if (e->rank != 2) return "not a matrix, so not loaded packed";
     if (!lb_name_ends(e->name, ".weight", &n))
-        return "not the weight of a layer, not loaded packed";
-    if (lb_name_is_expert(e->name)) return "an expert, merged when loaded";
+        return "not named P.weight, so not loaded packed";
+    if (lb_name_is_expert(e->name)) return "expert, merged when loaded";
     for (int i = 0; !why && i < c->n_types; i++)
         why = find_exception(c->type[i], e->name);
     return why;

@@ -1,19 +1,19 @@
-/* method.c - how a checkpoint was quantized: by what its tensors show, and by
- * what the files of its directory say.
+/* method.c - how a checkpoint was quantized, from its tensors and from the
+ * configuration in its directory.
  *
- * Where both name a method, the configuration's name counts (several programs
- * write the same tensors), unless that one is decoded here and these tensors
- * were not. A configuration counts for the model that it belongs to: for
- * model.safetensors and for an index; for other files in that directory, such
- * as one shard or an adapter, only if the file has more than floats and arrays
- * that are decoded.
+ * If both name a method, the configuration wins (several programs write the
+ * same tensors), unless its method is decoded here and these tensors were not.
+ * A configuration applies to the model it belongs to: to model.safetensors and
+ * to an index. It applies to other files in the same directory, such as one
+ * shard or an adapter, only if they contain more than floats and decoded
+ * arrays.
  */
 #include <string.h>
 
 #include "core/core.h"
 #include "io/models/foreign.h"
 
-/* Methods that are decoded here, and by which layout. */
+/* Methods that are decoded here, with their layouts. */
 static const struct {
     const char *method, *layout;
 } decoders[] = {
@@ -31,7 +31,7 @@ bool lb_method_has_layout(const char *method, const char *layout)
     return false;
 }
 
-/* Raw tensors are in no groups: then it is enough that there is a layout. */
+/* Raw tensors are not grouped: then it is enough that a layout exists. */
 static bool is_decoded(const lb_file *f, const char *method)
 {
     for (int k = 0; f->options.raw && k < N_DECODERS; k++)
@@ -43,7 +43,7 @@ static bool is_decoded(const lb_file *f, const char *method)
     return false;
 }
 
-/* By the layout of its arrays, if no configuration names it. */
+/* From the layout of its arrays, if no configuration names it. */
 static const char *layout_method(const lb_file *f)
 {
     for (int64_t i = 0; i < f->n; i++)

@@ -1,5 +1,5 @@
-/* model_config.c - what the JSON files beside the weights say about them: how
- * they are quantized, and of what kind the model is.
+/* model_config.c - reads the JSON files next to the weights: how the model is
+ * quantized, and its type.
  *
  *     config.json              quantization_config (compression_config in old
  *                              files), at the top or in text_config; and
@@ -36,7 +36,7 @@ static void set_method(lb_model_config *c, const char *method)
     c->quant_file = main_file;
 }
 
-/* Keys by which an object without quant_method is known. */
+/* Keys that identify the method of an object without quant_method. */
 static const struct {
     const char *key, *method;
 } known_keys[] = {
@@ -50,7 +50,8 @@ static const struct {
 };
 enum { N_KEYS = sizeof known_keys / sizeof *known_keys };
 
-/* An object that says how weights are quantized; sure: whatever is in it. */
+/* An object that may describe a quantization; sure: it does, whatever its keys.
+ */
 static void read_quantization(lb_json *j, lb_model_config *c, bool sure)
 {
     char key[24], method[sizeof c->quant_method] = "";
@@ -141,7 +142,7 @@ static bool read_file(lb_ctx *cx, lb_infile *file, read_object *read,
     lb_json j;
     if (!file) return false;
     if (file->size > MOST)
-        return lb_refuse(cx, file, "has %llu bytes, more than %d",
+        return lb_refuse(cx, file, "has %llu bytes; the maximum is %d",
                          (unsigned long long)file->size, MOST);
     bool ok = lb_json_begin(cx, &j, file, 0, file->size, "it");
     j.python = true;
@@ -155,7 +156,7 @@ bool lb_model_config_read(lb_ctx *cx, lb_infile *file, lb_model_config *c)
     return read_file(cx, file, read_root, c);
 }
 
-/* A file in the directory of f, if it is there; false and an error. */
+/* A file in the directory of f, if it exists; false and an error. */
 static bool read_beside(lb_ctx *cx, const lb_file *f, const char *name,
                         read_object *read, lb_model_config *c, bool *there)
 {
@@ -211,7 +212,8 @@ const lb_model_config *lb_quant_config_of(lb_ctx *cx, lb_file *f)
     static const struct {
         const char *name;
         read_object *read;
-        const char *method; /* without quant_method in it; NULL: by its keys */
+        const char *method; /* a "quantization" object without quant_method;
+                             * NULL: identified by its keys */
     } other[] = {
         {"quantize_config.json", read_plain, "gptq"},
         {"quant_config.json", read_plain, "awq"},
@@ -225,7 +227,7 @@ const lb_model_config *lb_quant_config_of(lb_ctx *cx, lb_file *f)
             return NULL;
         if (!c->quant_method[0]) continue;
         if (other[i].method && strcmp(c->quant_method, "mlx") == 0)
-            set_method(c, other[i].method); /* known by its group_size only */
+            set_method(c, other[i].method); /* only group_size is known */
         c->quant_file = other[i].name;
     }
     c->quant_read = true;

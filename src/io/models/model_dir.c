@@ -1,11 +1,11 @@
-/* model_dir.c - a job's result as the directory of a model.
+/* model_dir.c - writes a job's result as a model directory.
  *
- * It grows as DIR.partial, weights first, file by file; a file that has its
- * name there is complete. At the end it takes the name DIR: at once, also where
- * a directory stands there, which must be empty or hold a model and nothing
- * else. What the run depends on is noted in it, so that another can take it up;
- * and a directory of that name without the note is replaced only if it, too,
- * holds nothing else.
+ * It is written as DIR.partial, weights first; each file in it gets its final
+ * name when it is complete. At the end the directory is renamed to DIR. An
+ * existing DIR is replaced in the same step; it must be empty or contain only a
+ * model. A note in DIR.partial identifies the job, so that it can be resumed. A
+ * DIR.partial without the note is replaced only if it, too, contains only a
+ * model.
  */
 #include "io/models/model_dir.h"
 
@@ -27,11 +27,11 @@ static const char index_name[] = "model.safetensors.index.json";
 
 typedef struct model_place {
     lb_job *j;
-    const char *source; /* what is read, a file or a directory; or NULL */
-    const char *from;   /* .. whose other files go over; or NULL */
+    const char *source; /* the source, a file or a directory; or NULL */
+    const char *from;   /* directory whose other files are copied; NULL */
     const char *to;
     char *partial;
-    bool stays;      /* what is there at the end */
+    bool stays;      /* files of the complete directory */
     uint64_t blocks; /* counted so far, of 512 bytes */
     uint64_t stored; /* bytes counted by add_stored */
 } model_place;
@@ -49,7 +49,7 @@ static const char *directory(const char *from)
     return from && stat(from, &st) == 0 && S_ISDIR(st.st_mode) ? from : NULL;
 }
 
-/* DIR/NAME, from the job's arena; NULL and an error. */
+/* DIR/NAME, in the job's arena; NULL and an error. */
 static char *path_in(const model_place *p, const char *dir, const char *name)
 {
     return lb_path_in(p->j->cx, &p->j->arena, dir, name);
@@ -59,7 +59,7 @@ static char *path_in(const model_place *p, const char *dir, const char *name)
 
 typedef bool visit(model_place *p, const char *dir, const char *name);
 
-/* Each entry but . and ..; false as soon as one is. */
+/* Visits each entry except . and ..; stops at the first that fails. */
 static bool each_entry(model_place *p, const char *path, visit *what)
 {
     bool ok = true;
@@ -92,8 +92,8 @@ static bool is_not_source(model_place *p, const char *dir, const char *name)
     return !same_file(path, p->source) || is_read(p, path);
 }
 
-/* Whether nothing in a directory, whose files are to go, is read: its shards
- * are beside an index. */
+/* Fails if the source is inside the directory that is replaced: shards are next
+ * to their index. */
 static bool is_free(model_place *p, const char *dir)
 {
     struct stat st;
@@ -118,7 +118,7 @@ static lb_other_files others(const model_place *p)
                             .no_sync = p->j->o->no_sync};
 }
 
-/* Whether a directory holds nothing but parts of the model. */
+/* Whether a directory contains only parts of a model. */
 static bool may_go(const model_place *p, const char *dir)
 {
     const lb_other_files o = others(p);
@@ -143,7 +143,7 @@ static bool check_target(model_place *p)
 
 /* ---- the partial directory ----------------------------------------------- */
 
-/* Whether an earlier run has left it; *same: of the same job. */
+/* Whether it was left by an earlier run; *same: of the same job. */
 static bool is_ours(const model_place *p, const char *note, bool *same)
 {
     uint64_t number = 0;
@@ -177,9 +177,9 @@ static bool write_note(model_place *p)
 
 /* ---- one writer ---------------------------------------------------------- */
 
-/* A directory of that name, which is nobody else's as long as the descriptor
- * is open; -1 and an error. It may have got another name meanwhile, by the one
- * that has written it. */
+/* Creates the directory, or opens an existing one, and locks it until the
+ * descriptor is closed; -1 and an error. Its writer may have renamed it in
+ * between. */
 static int lock(model_place *p, const char *path)
 {
     struct stat named, opened;
@@ -204,7 +204,7 @@ static void unlock(model_place *p)
     p->j->lock = 0;
 }
 
-/* p->partial, which is there then, and whose lock is the job's. */
+/* Creates or reuses p->partial; the job holds its lock. */
 static bool make_partial(model_place *p)
 {
     const bool made = mkdir(p->partial, 0777) == 0;
@@ -237,7 +237,7 @@ static bool begin(model_place *p)
     p->stored = 0;
     if (ours && each_entry(p, p->partial, add_stored))
         lb_job_note_discarded(p->j, p->partial, p->stored, same);
-    /* The note goes before the directory gets its name. */
+    /* The note is removed before the directory is renamed. */
     return (ours || may_go(p, p->partial)) && remove_all(p, p->partial) &&
            write_note(p);
 }
@@ -250,8 +250,9 @@ static void sync_path(const char *path)
     close(fd);
 }
 
-/* What stood there has the partial one's name then, and goes, unless something
- * has come to it in that moment; until it has, nobody may begin to write there.
+/* After the exchange the old directory has the name of the partial one. It is
+ * removed, unless files were added to it in between; until then no other job
+ * may start writing there.
  */
 static bool exchange(model_place *p)
 {
@@ -266,8 +267,8 @@ static bool exchange(model_place *p)
     return ok;
 }
 
-/* Its name at last. Something may have come to the place since the job began,
- * which must not go: then all that was made stays, to be taken up. */
+/* Renames it. If something else has appeared at the path since the job began,
+ * it must not be deleted: then the partial directory is kept, to be resumed. */
 static bool publish(model_place *p)
 {
     struct stat st;
@@ -286,7 +287,7 @@ static bool publish(model_place *p)
 
 /* ---- files --------------------------------------------------------------- */
 
-/* config.json says how weights are packed. write: it is not only composed. */
+/* Composes config.json with the quantization_config; write: also writes it. */
 static bool make_config(model_place *p, lb_infile *f, bool write)
 {
     lb_bytes value = {.heap = p->j->cx->heap}, out = value;
@@ -356,7 +357,7 @@ static bool write_weights(model_place *p)
     return ok;
 }
 
-/* What is there once: by the first rank. */
+/* Work that is done once, by the first rank. */
 static bool write_rest(model_place *p)
 {
     if (!lb_job_leads(p->j)) return true;
@@ -364,8 +365,8 @@ static bool write_rest(model_place *p)
            publish(p);
 }
 
-/* Its name without slashes at the end, or what it leads to if it is a link; and
- * that of the partial one. */
+/* The path without trailing slashes, or the target of a link; and the path of
+ * the partial directory. */
 static bool name_both(model_place *p, const char *to)
 {
     static const char suffix[] = ".partial";
@@ -385,7 +386,7 @@ static bool name_both(model_place *p, const char *to)
     return p->partial != NULL;
 }
 
-/* Whether an existing partial directory may be continued, or replaced. */
+/* Whether an existing partial directory may be resumed or replaced. */
 static bool check_partial(model_place *p)
 {
     struct stat st;
@@ -450,20 +451,20 @@ bool lb_job_check_directory(lb_job *j, const char *from, const char *to,
     return lb_outfile_check_room(j->cx, p.to, weights + rest, p.blocks);
 }
 
-/* Made by the first rank, for all. */
+/* Created by the first rank for all. */
 static bool begin_all(model_place *p)
 {
     lb_job *j = p->j;
     if (!lb_job_meet(j, !lb_job_leads(j) || check_target(p))) return false;
     const bool ok = !lb_job_leads(j) || begin(p);
-    if (!ok && j->lock) (void)rmdir(p->partial); /* if it is empty */
+    if (!ok && j->lock) (void)rmdir(p->partial); /* only if it is empty */
     const bool all = lb_job_meet(j, ok);
     if (!all) unlock(p);
     return all;
 }
 
-/* As with a file, an error leaves nothing behind; a cancelled job keeps what
- * is complete. */
+/* As with files, errors leave nothing behind, but a cancelled job keeps what is
+ * complete. */
 static bool end(model_place *p, bool ok)
 {
     const bool kept = lb_error_status(p->j->cx) == LB_E_CANCELLED &&
@@ -505,7 +506,7 @@ char *lb_job_path(lb_job *j, const char *dir, const char *name)
 bool lb_job_write_directory(lb_job *j, const char *from, const char *to)
 {
     model_place p = {.j = j, .source = from, .from = directory(from)};
-    if (!j->shards) j->shards = 1; /* a model without arrays is one, too */
+    if (!j->shards) j->shards = 1; /* a model without arrays is possible */
     bool ok = name_both(&p, to);
     if (!lb_job_meet(j, ok) || !ok || !begin_all(&p)) return false;
     ok = write_weights(&p);

@@ -1,17 +1,17 @@
-/* model_json.c - config.json with another quantization_config, the rest of its
- * text as it was. */
+/* model_json.c - replaces quantization_config in the text of config.json, and
+ * leaves the rest unchanged. */
 #include <string.h>
 
 #include "core/core.h"
 #include "io/models/model_dir.h"
 #include "io/util/json_text.h"
 
-/* Places in the text. */
+/* Byte positions in the text. */
 typedef struct spots {
-    size_t before;     /* the end of what stands before the entry */
+    size_t before;     /* end of what precedes the entry */
     size_t begin, end; /* of its value */
-    size_t after;      /* where the entry after it begins; 0: it is the last */
-    size_t last;       /* the end of the last entry, or of the bracket */
+    size_t after;      /* start of the next entry; 0: it is the last */
+    size_t last;       /* end of the last entry, or of the opening bracket */
     bool found, first;
     int64_t n;
 } spots;
@@ -75,7 +75,7 @@ bool lb_model_json(lb_ctx *cx, lb_infile *f, const lb_bytes *value,
     spots s = {0};
     lb_json j;
     if (f->size > MOST)
-        return lb_refuse(cx, f, "has %llu bytes, more than %d",
+        return lb_refuse(cx, f, "has %llu bytes; the maximum is %d",
                          (unsigned long long)f->size, MOST);
     bool ok = lb_json_begin(cx, &j, f, 0, f->size, "it");
     j.python = true;

@@ -95,7 +95,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 
 typedef enum entry_sort { NOT_COPIED, A_FILE, A_DIRECTORY } entry_sort;
 
-/* What becomes of an entry of the model. */
+/* What is done with an entry of the model. */
 static entry_sort sort_of(const file_walk *w, const char *path,
                           const char *name)
 {

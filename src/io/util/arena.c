@@ -1,4 +1,5 @@
-/* arena.c - small things that go together, and bytes that grow. */
+/* arena.c - memory for many small objects of one lifetime, and growing buffers.
+ */
 #include "io/util/arena.h"
 
 #include <stdarg.h>
@@ -11,9 +12,9 @@ enum { ALIGN = 16, BLOCK_LEAST = 4096, BLOCK_MOST = 1 << 20 };
 
 typedef struct lb_arena_block {
     struct lb_arena_block *older;
-    size_t got;  /* of this block, for the heap */
-    size_t size; /* that was asked for: the rest is fenced off */
-    size_t used; /* of size, this head included */
+    size_t got;  /* allocated size of this block */
+    size_t size; /* requested size: the rest is poisoned for sanitizers */
+    size_t used; /* bytes used, including this header */
 } lb_arena_block;
 
 static size_t round_up(size_t n)
@@ -21,7 +22,8 @@ static size_t round_up(size_t n)
     return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Blocks double, so that a few suffice, up to a size that wastes little. */
+/* Block sizes double up to a limit, so that few blocks suffice and little is
+ * wasted. */
 static lb_arena_block *new_block(lb_arena *arena, size_t need)
 {
     const size_t head = round_up(sizeof(lb_arena_block));
@@ -43,7 +45,7 @@ void *lb_arena_alloc(lb_ctx *cx, lb_arena *arena, uint64_t n, size_t size)
     lb_arena_block *b = arena->last;
     if (__builtin_mul_overflow(n, (uint64_t)size, &bytes) || bytes > most) {
         lb_fail(cx, LB_E_NOMEM,
-                "out of memory: %llu times %zu bytes cannot be addressed",
+                "out of memory: %llu times %zu bytes exceed the address space",
                 (unsigned long long)n, size);
         return NULL;
     }
@@ -76,7 +78,7 @@ void lb_arena_free(lb_arena *arena)
 
 /* ---- growing bytes ------------------------------------------------------- */
 
-/* Room for n more; false, now and from now on, if there is none. */
+/* Reserves n more bytes; on failure, this and all later calls return false. */
 static bool grow(lb_bytes *b, size_t n)
 {
     size_t need, got;
@@ -120,7 +122,8 @@ void lb_bytes_text(lb_bytes *b, const char *fmt, ...)
     const int n = vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     if (n < 0 || (size_t)n >= sizeof text)
-        b->failed = true; /* an error of ours, and no half of a text */
+        b->failed = true; /* an internal error: the text is not truncated
+                           * silently */
     else
         lb_bytes_put(b, text, (size_t)n);
 }

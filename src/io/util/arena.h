@@ -1,7 +1,7 @@
-/* arena.h - small things that live and go together, from a heap.
+/* arena.h - memory for many small objects of one lifetime.
  *
- * What an opened file is described by (names, shapes, values) is many small
- * blocks of one lifetime. Freeing them is one call, on every path.
+ * An open file is described by many small blocks (names, shapes, values) of the
+ * same lifetime. One call frees them all, on every path.
  */
 #ifndef LB_ARENA_H
 #define LB_ARENA_H
@@ -11,35 +11,37 @@
 
 typedef struct lb_arena {
     lb_heap *heap;
-    struct lb_arena_block *last; /* the one that has room */
+    struct lb_arena_block *last; /* the block with free space */
 } lb_arena;
 
-/* n items of size bytes, zeroed, aligned for anything; or NULL and an error.
- * n 0 is served. An arena of zeros but for its heap is empty. */
+/* n items of size bytes, zeroed, with maximal alignment; NULL and an error if
+ * out of memory. n may be 0. An arena that is zero except for its heap is
+ * empty. */
 void *lb_arena_alloc(lb_ctx *cx, lb_arena *arena, uint64_t n, size_t size);
-/* n bytes and a 0 after them. */
+/* A copy of n bytes, terminated by a 0. */
 char *lb_arena_text(lb_ctx *cx, lb_arena *arena, const void *text, size_t n);
 void lb_arena_free(lb_arena *arena);
 
-/* A growing run of bytes, from a heap: what a header is composed in. That
- * there was no memory stays noted: one look at the end is enough. */
+/* A growing buffer, for composing headers. Running out of memory sets `failed`,
+ * and later calls do nothing: check it once at the end. */
 typedef struct lb_bytes {
     lb_heap *heap;
     uint8_t *at;
     size_t n, got;
     size_t heap_got;
-    bool failed; /* there was no memory */
+    bool failed; /* out of memory */
 } lb_bytes;
 void lb_bytes_put(lb_bytes *b, const void *from, size_t n);
 void lb_bytes_fill(lb_bytes *b, uint8_t byte, size_t n);
 void lb_bytes_text(lb_bytes *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));  /* at most 255 characters */
-void lb_bytes_u16(lb_bytes *b, uint16_t v); /* little-endian, as the next */
+void lb_bytes_u16(lb_bytes *b, uint16_t v); /* little-endian, as are the next
+                                             * two */
 void lb_bytes_u32(lb_bytes *b, uint32_t v);
 void lb_bytes_u64(lb_bytes *b, uint64_t v);
 void lb_bytes_free(lb_bytes *b);
 
-/* Little-endian numbers from anywhere. */
+/* Little-endian integers at any alignment. */
 static inline uint32_t lb_get_u16(const uint8_t *p)
 {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8;

@@ -1,16 +1,17 @@
-/* cursor.c - reading a header of unknown length, step by step. */
+/* cursor.c - reads a header of unknown length step by step. */
 #include "io/util/cursor.h"
 
 static bool inside(lb_cursor *c, uint64_t n, const char *what)
 {
     if (n <= lb_cursor_left(c)) return true;
-    return lb_refuse(c->cx, c->r->file[0],
-                     "%s takes %llu bytes at %llu, and %llu are left of it",
-                     what, (unsigned long long)n, (unsigned long long)c->at,
-                     (unsigned long long)lb_cursor_left(c));
+    return lb_refuse(
+        c->cx, c->r->file[0],
+        "%s: %llu bytes at offset %llu, but only %llu are left in the file",
+        what, (unsigned long long)n, (unsigned long long)c->at,
+        (unsigned long long)lb_cursor_left(c));
 }
 
-/* So that the next n bytes are in the window. */
+/* Loads the window so that it contains the next n bytes. */
 static bool slide(lb_cursor *c, size_t n)
 {
     if (c->at >= c->window_at && c->at - c->window_at <= c->window_n &&

@@ -1,7 +1,8 @@
-/* cursor.h - reading a header of unknown length, step by step.
+/* cursor.h - reads a header of unknown length step by step.
  *
- * Every step is held against what is left of the file. Small things are looked
- * at in the map or in a window; long ones stay in the map or go to the arena.
+ * Each step checks the remaining size of the file. Short fields are read from
+ * the map or from a window; long ones stay in the map or are copied to the
+ * arena.
  */
 #ifndef LB_CURSOR_H
 #define LB_CURSOR_H
@@ -10,24 +11,25 @@
 
 typedef struct lb_cursor {
     lb_ctx *cx;
-    lb_reader *r; /* whose file[0] it is, and whose arena */
-    uint64_t at;  /* the next byte */
+    lb_reader *r; /* provides file[0] and the arena */
+    uint64_t at;  /* offset of the next byte */
     uint64_t window_at;
     size_t window_n;
-    uint8_t window[4096]; /* where there is no map */
+    uint8_t window[4096]; /* used if the file is not mapped */
 } lb_cursor;
 
 static inline uint64_t lb_cursor_left(const lb_cursor *c)
 {
     return c->r->file[0]->size - c->at;
 }
-/* The next n <= 4096 bytes, which it passes; valid until the next call. what:
- * for the sentence, "what, 8 bytes at 123, .." NULL and an error. */
+/* Returns the next n <= 4096 bytes and advances; valid until the next call.
+ * what: names the field in the message ("WHAT: 8 bytes at offset 123, ...").
+ * NULL and an error if the file is too short. */
 const uint8_t *lb_cursor_take(lb_cursor *c, size_t n, const char *what);
 bool lb_cursor_u32(lb_cursor *c, const char *what, uint32_t *v);
 bool lb_cursor_u64(lb_cursor *c, const char *what, uint64_t *v);
 bool lb_cursor_skip(lb_cursor *c, uint64_t n, const char *what);
-/* n bytes from offset on, passed already; valid while the reader is open. */
+/* n bytes at an offset before the cursor; valid while the reader is open. */
 const uint8_t *lb_cursor_span(lb_cursor *c, uint64_t offset, uint64_t n);
 
 #endif

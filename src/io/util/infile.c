@@ -1,4 +1,4 @@
-/* infile.c - files to be read: mapped, or by pread. */
+/* infile.c - input files: mapped, or read by pread. */
 #include "io/util/infile.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@
 
 /* ---- names in sentences -------------------------------------------------- */
 
-/* At most four characters for one, and it never ends in the middle of them. */
+/* An escape takes at most four characters and is never split. */
 lb_quoted lb_quote(const char *text, size_t n, bool end)
 {
     static const char hex[] = "0123456789abcdef";
     enum { ROOM = sizeof(lb_quoted) - sizeof "..." };
     lb_quoted q = {""};
     size_t lo = 0, shown = 0, hi = 0;
-    /* how many, from whichever end is kept */
+    /* characters kept, from either end */
     for (; hi < n; hi++) {
         const unsigned char c = (unsigned char)text[end ? n - 1 - hi : hi];
         const size_t wide = c < 0x20 || c > 0x7e ? 4 : 1;
@@ -78,7 +78,7 @@ static bool cannot(lb_ctx *cx, const lb_infile *f, const char *what, int error)
                    strerror(error));
 }
 
-/* A pipe would block and a device has no size: only regular files. */
+/* Regular files only: opening a pipe would block, and a device has no size. */
 static bool open_regular(lb_ctx *cx, lb_infile *f)
 {
     struct stat st;
@@ -97,7 +97,7 @@ static bool open_regular(lb_ctx *cx, lb_infile *f)
     return true;
 }
 
-/* Once mapped the descriptor is not needed: shards may be many. */
+/* The map does not need the descriptor, and a model may have many shards. */
 static void try_map(lb_infile *f)
 {
     if (f->size == 0 || f->size > SIZE_MAX) return;
@@ -180,7 +180,9 @@ int lb_infile_pread(lb_infile *f, uint64_t offset, size_t n, void *dst)
         const ssize_t got = pread(f->fd, to, n, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return errno;
-        if (got == 0) return ENODATA; /* it was longer when it was opened */
+        if (got == 0)
+            return ENODATA; /* the file has become shorter since it
+                                       * was opened */
         to += got;
         offset += (uint64_t)got;
         n -= (size_t)got;
@@ -196,7 +198,8 @@ bool lb_infile_read(lb_ctx *cx, lb_infile *f, uint64_t offset, size_t n,
     if (!error) return true;
     if (error != ENODATA) return cannot(cx, f, "read", error);
     return lb_fail(cx, LB_E_CONTENT,
-                   "%s: ends before the %zu bytes at %llu: it has %llu",
+                   "%s: truncated: cannot read %zu bytes at offset %llu of a "
+                   "file of %llu bytes",
                    LB_PATH(f->path), n, (unsigned long long)offset,
                    (unsigned long long)f->size);
 }

@@ -1,11 +1,11 @@
-/* infile.h - a file to be read, as bytes.
+/* infile.h - an input file as bytes.
  *
- * Mapped into memory, or read by pread where that is asked for or mapping
- * fails. Its size is taken once, when it is opened, and every range is held
- * against it by subtraction, so that no sum of what a file says can wrap.
+ * The file is mapped, or read by pread if requested or if mapping fails. Its
+ * size is taken once, when it is opened. Ranges are checked against it by
+ * subtraction, so that no sum of untrusted values can overflow.
  *
- * Whoever maps a file that another process may shorten meanwhile should ask
- * for pread: reading a map past the new end kills the process.
+ * Use pread for files that another process may truncate meanwhile: reading a
+ * map beyond the new end kills the process with SIGBUS.
  */
 #ifndef LB_INFILE_H
 #define LB_INFILE_H
@@ -23,52 +23,53 @@ typedef struct lb_infile {
     _Atomic int refs;
     _Atomic uint64_t bytes_read; /* by lb_infile_at and lb_infile_pread */
     lb_heap *heap;
-    size_t got; /* of this block */
+    size_t got; /* allocated size of this block */
     const uint8_t *map;
     uint64_t size;
-    int fd; /* -1: all is in map */
+    int fd; /* -1: the data is in map */
     bool mapped;
-    int64_t changed; /* when, in ns; of memory: 0 */
-    dev_t dev; /* which file it is, for lb_outfile_open; of memory: 0, 0 */
+    int64_t changed; /* modification time in ns; 0: memory */
+    dev_t dev;       /* identity, for lb_outfile_open; 0, 0: memory */
     ino_t ino;
     char path[];
 } lb_infile;
 
-/* One reference, or NULL and an error. no_map: read by pread. Only regular
- * files. The context must not be in use by another thread. */
+/* Returns one reference, or NULL and an error. no_map: read by pread. Regular
+ * files only. The context must not be in use by another thread. */
 lb_infile *lb_infile_open(lb_ctx *cx, const char *path, bool no_map);
-/* The same for bytes in memory, which must stay; name: for sentences. */
+/* The same for bytes in memory, which must outlive the object. name is used in
+ * messages. */
 lb_infile *lb_infile_wrap(lb_ctx *cx, const char *name, const void *bytes,
                           size_t size);
-/* Any thread; unref closes with the last one. An array that uses the map in
- * place holds a reference. NULL is fine for unref. */
+/* Any thread. unref closes the file with the last reference; NULL is allowed.
+ * Arrays that use the map in place hold a reference. */
 lb_infile *lb_infile_ref(lb_infile *f);
 void lb_infile_unref(lb_infile *f);
 
-/* Whether n bytes from offset on are inside. */
+/* Whether [offset, offset + n) is inside the file. */
 static inline bool lb_infile_has(const lb_infile *f, uint64_t offset,
                                  uint64_t n)
 {
     return offset <= f->size && n <= f->size - offset;
 }
-/* Where they lie, valid while the file is open; NULL if it is not mapped or
- * they are not inside. Any thread. */
+/* Address of a range, valid while the file is open; NULL if the file is not
+ * mapped or the range is outside. Any thread. */
 const void *lb_infile_at(lb_infile *f, uint64_t offset, uint64_t n);
-/* Pages of the map that were looked at no longer count as this process's; they
- * are there when they are looked at again. Any thread. */
+/* Drops the map's pages from the resident set of this process; they are read
+ * again on the next access. Any thread. */
 void lb_infile_forget(const lb_infile *f);
-/* Copies them. 0, or an errno; ENODATA if they are not (any longer) inside.
- * Any thread. */
+/* Copies a range. Returns 0 or an errno; ENODATA if the range is outside of the
+ * file, or is now. Any thread. */
 int lb_infile_pread(lb_infile *f, uint64_t offset, size_t n, void *dst);
-/* The same with a sentence. */
+/* The same with an error message. */
 bool lb_infile_read(lb_ctx *cx, lb_infile *f, uint64_t offset, size_t n,
                     void *dst);
 
 /* ---- names in sentences -------------------------------------------------- */
 
-/* Text from files and users as it may stand in a sentence, on a terminal and
- * next to numbers that matter more: control characters and what is not ASCII
- * as \xNN, and of a long one some. LB_NAME keeps its begin, LB_PATH its end. */
+/* Untrusted text (from files and users) in a form that is safe in messages and
+ * on terminals: control characters and non-ASCII bytes become \xNN, and long
+ * text is shortened. LB_NAME keeps the beginning, LB_PATH the end. */
 typedef struct lb_quoted {
     char s[104];
 } lb_quoted;

@@ -1,4 +1,5 @@
-/* json_text.c - JSON (RFC 8259), read step by step; strings written. */
+/* json_text.c - incremental JSON reader (RFC 8259), and writers of strings and
+ * numbers. */
 #include "io/util/json_text.h"
 
 #include <locale.h>
@@ -9,7 +10,7 @@
 
 #include "core/core.h"
 
-enum { DEPTH_MOST = 127 }; /* as serde_json */
+enum { DEPTH_MOST = 127 }; /* the limit of serde_json */
 
 /* ---- begin and end ------------------------------------------------------- */
 
@@ -36,7 +37,7 @@ bool lb_json_begin(lb_ctx *cx, lb_json *j, lb_infile *f, uint64_t offset,
     j->failed = !lb_infile_read(cx, f, offset, (size_t)n, j->text);
     if (j->failed) return false;
     if (!lb_utf8_valid((const char *)j->text, (size_t)n))
-        return lb_json_wrong(j, "something that is not UTF-8 after its begin");
+        return lb_json_wrong(j, "invalid UTF-8");
     return true;
 }
 
@@ -83,7 +84,7 @@ bool lb_json_enter(lb_json *j, char open)
     if (j->failed) return false;
     if (lb_json_peek(j) != open)
         return lb_json_wrong(j, open == '{' ? "no object" : "no array");
-    if (j->depth == DEPTH_MOST) return lb_json_wrong(j, "too deep a nesting");
+    if (j->depth == DEPTH_MOST) return lb_json_wrong(j, "too deep nesting");
     j->at++;
     j->depth++;
     j->first = true;
@@ -103,7 +104,7 @@ bool lb_json_more(lb_json *j, char close)
     }
     if (first) return true;
     if (j->at == j->end || *j->at != ',')
-        return lb_json_wrong(j, "neither a comma nor an end");
+        return lb_json_wrong(j, "neither a comma nor a closing bracket");
     j->at++;
     return true;
 }
@@ -139,7 +140,7 @@ static int32_t hex4(const lb_json *j, const uint8_t *at)
     return v;
 }
 
-/* An escape behind its backslash, as a code point; -1 if it is none. */
+/* The code point of an escape sequence, after its backslash; -1 if invalid. */
 static int32_t escape(lb_json *j)
 {
     static const char letter[] = "\"\\/bfnrt", plain[] = "\"\\/\b\f\n\r\t";
@@ -174,14 +175,14 @@ static char *put_utf8(char *to, int32_t c)
     return to;
 }
 
-/* Passes a string. to: room for it, or NULL. Returns its length. */
+/* Parses a string into to, or skips it if to is NULL. Returns its length. */
 static size_t pass_string(lb_json *j, char *to)
 {
     size_t n = 0;
     char room[4] = {0};
     j->at++;
     for (;;) {
-        const uint8_t *run = j->at; /* of what stands for itself */
+        const uint8_t *run = j->at; /* of unescaped bytes */
         while (j->at < j->end && *j->at >= 0x20 && *j->at != '"' &&
                *j->at != '\\')
             j->at++;
@@ -196,7 +197,7 @@ static size_t pass_string(lb_json *j, char *to)
         char *at = to ? to + n : room;
         n += (size_t)(put_utf8(at, c) - at);
     }
-    if (j->at == j->end) return lb_json_wrong(j, "a string without an end"), 0;
+    if (j->at == j->end) return lb_json_wrong(j, "an unterminated string"), 0;
     j->at++;
     return n;
 }
@@ -229,7 +230,7 @@ void lb_json_word(lb_json *j, char *to, size_t size)
     if (j->failed || len >= size) return;
     j->at = begin;
     to[pass_string(j, to)] = 0;
-    if (strlen(to) != len) *to = 0; /* no word has a 0 in it */
+    if (strlen(to) != len) *to = 0; /* known words contain no 0 */
 }
 
 static void pass_colon(lb_json *j)
@@ -246,7 +247,7 @@ const char *lb_json_key(lb_json *j, lb_arena *arena)
 {
     size_t n;
     const char *key = lb_json_string(j, arena, &n);
-    if (memchr(key, 0, n)) lb_json_wrong(j, "a name with a 0 in it");
+    if (memchr(key, 0, n)) lb_json_wrong(j, "a name that contains a 0");
     pass_colon(j);
     return j->failed ? "" : key;
 }
@@ -299,13 +300,14 @@ int64_t lb_json_count_of(lb_json *j)
         if (digit && lb_mul_i64(v, 10, &v) && lb_add_i64(v, *p - '0', &v))
             continue;
         j->at = begin;
-        return lb_json_wrong(j, digit ? "too large a number"
-                                      : "a number that is no count");
+        return lb_json_wrong(
+            j, digit ? "a number that is too large"
+                     : "a number that is not a non-negative integer");
     }
     return j->failed ? 0 : v;
 }
 
-/* The C library's, for which the point may be a comma otherwise. */
+/* Uses the C library's strtod, which expects the locale's decimal point. */
 static double number_from(const char *text)
 {
     const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -331,7 +333,7 @@ double lb_json_number_of(lb_json *j)
     }
     if (isfinite(v)) return v;
     j->at = begin;
-    return lb_json_wrong(j, "too large a number"), 0;
+    return lb_json_wrong(j, "a number that is too large"), 0;
 }
 
 static void pass_word(lb_json *j, const char *word)
@@ -343,10 +345,10 @@ static void pass_word(lb_json *j, const char *word)
         j->at += n;
 }
 
-/* A number that is not wanted, but which the reference reads as a double. */
+/* Skips a number, but rejects what serde_json cannot read as a double. */
 static void skip_number(lb_json *j)
 {
-    enum { DIGITS = 308 }; /* as many make no number that is too large */
+    enum { DIGITS = 308 }; /* this many digits cannot overflow */
     const uint8_t *begin = j->at;
     pass_number(j);
     const size_t n = (size_t)(j->at - begin);
@@ -355,10 +357,10 @@ static void skip_number(lb_json *j)
         isfinite(number_from((const char *)begin)))
         return;
     j->at = begin;
-    lb_json_wrong(j, "too large a number");
+    lb_json_wrong(j, "a number that is too large");
 }
 
-/* What Python writes of numbers that JSON lacks. */
+/* Python writes NaN and Infinity, which JSON does not have. */
 static bool skip_python(lb_json *j)
 {
     static const char *const word[] = {"NaN", "Infinity", "-Infinity"};
@@ -399,7 +401,7 @@ void lb_json_skip(lb_json *j)
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* The code point at p, of valid UTF-8, and its length. */
+/* The code point at p, in valid UTF-8, and its length. */
 static uint32_t code_point(const uint8_t *p, size_t *len)
 {
     if (p[0] < 0x80) return *len = 1, p[0];
@@ -437,15 +439,15 @@ void lb_json_put(lb_bytes *b, const char *text, size_t n, bool ascii)
     lb_bytes_put(b, "\"", 1);
 }
 
-/* The fewest digits that read back as v >= 0, the first of which counts
- * 10^(what is returned). */
+/* The shortest decimal digits that read back as v >= 0. The first digit counts
+ * 10^(return value). */
 static int shortest(double v, char digit[18], int *n)
 {
     for (int most = 1;; most++) {
         char text[40], plain[40];
         snprintf(text, sizeof text, "%.*e", most - 1, v);
         const char *at = text;
-        for (*n = 0; *at != 'e'; at++) /* what stands for the point is left */
+        for (*n = 0; *at != 'e'; at++) /* the decimal point is left out */
             if (*at >= '0' && *at <= '9') digit[(*n)++] = *at;
         const int e = (int)strtol(at + 1, NULL, 10);
         snprintf(plain, sizeof plain, "%.*se%d", *n, digit, e - *n + 1);
@@ -453,7 +455,7 @@ static int shortest(double v, char digit[18], int *n)
     }
 }
 
-/* repr(): with an exponent below 1e-4 and from 1e16 on. */
+/* As repr() in Python: exponents below 1e-4 and from 1e16 on. */
 void lb_json_put_number(lb_bytes *b, double v)
 {
     char digit[18] = {0};

@@ -28,7 +28,7 @@ static bool cannot_write(lb_ctx *cx, lb_outfile *o, size_t n, uint64_t at,
                          int error)
 {
     char what[96];
-    snprintf(what, sizeof what, "write %zu bytes at %llu", n,
+    snprintf(what, sizeof what, "write %zu bytes at offset %llu", n,
              (unsigned long long)at);
     const size_t k = strlen(what);
     if (o->total)

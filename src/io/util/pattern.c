@@ -1,4 +1,5 @@
-/* pattern.c - names by regular expressions: PCRE2, with memory of the heap. */
+/* pattern.c - matching names by regular expressions (PCRE2, on the context's
+ * heap). */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "io/util/pattern.h"
 
@@ -11,7 +12,7 @@
 
 /* ---- PCRE2's memory ------------------------------------------------------ */
 
-/* The heap wants to know the size of what it gets back. */
+/* Freeing needs the size of the allocation. */
 enum { HEAD = 64 };
 
 static void *take(size_t size, void *heap)
@@ -40,7 +41,7 @@ bool lb_patterns_open(lb_ctx *cx, lb_patterns *all)
     if (all->memory) all->match = pcre2_match_data_create(1, all->memory);
     if (!all->limits || !all->match)
         return lb_fail(cx, LB_E_NOMEM, "out of memory");
-    /* A name is short: what needs more steps than this is a trap. */
+    /* Names are short: a match that exceeds this limit is pathological. */
     pcre2_set_match_limit(all->limits, 1000000);
     pcre2_set_heap_limit(all->limits, 10000); /* KiB */
     return true;

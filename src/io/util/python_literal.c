@@ -1,21 +1,22 @@
-/* python_literal.c - literals of Python. */
+/* python_literal.c - parser for Python literals. */
 #include "io/util/python_literal.h"
 
 #include <string.h>
 
 #include "core/core.h"
 
-/* Open brackets that Python takes. */
+/* Python's limit of nested brackets. */
 enum { DEPTH_MOST = 200 };
 
 typedef struct literal_parser {
     lb_ctx *cx;
     lb_arena *arena;
     const char *text, *at, *end;
-    const char *joint; /* behind the last line that goes on */
-    char *room;        /* for what strings hold, all of them: they never hold
-                        * more than stands there */
-    int depth;         /* of brackets: inside them a new line is a space */
+    const char *joint; /* after the last line continuation */
+    char *room;        /* buffer for the contents of all strings, which are
+                        * never longer than the source text */
+    int depth;         /* nesting of brackets: inside of them a newline is a
+                        * space */
     bool long_ints;
     bool short_memory;
     const char *wrong;
@@ -49,7 +50,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Of a name; beyond ASCII all are taken for letters, as names are refused. */
+/* A character of a name. All non-ASCII characters count as letters, because
+ * names are rejected anyway. */
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
@@ -63,7 +65,8 @@ static bool next_is(const literal_parser *p, char c)
 
 /* ---- between values ------------------------------------------------------ */
 
-/* A backslash that ends a line; another one stays, and is nothing's begin. */
+/* A backslash that ends a line continues it; any other backslash stays and is
+ * an error. */
 static bool pass_joint(literal_parser *p)
 {
     if (p->end - p->at < 2 || p->at[0] != '\\' || p->at[1] != '\n')
@@ -73,7 +76,7 @@ static bool pass_joint(literal_parser *p)
     return true;
 }
 
-/* To what is no space; lines: nor a comment, nor the end of one in brackets. */
+/* Skips spaces; with lines, also comments and newlines inside brackets. */
 static void pass_blanks(literal_parser *p, bool lines)
 {
     while (p->at < p->end) {
@@ -114,7 +117,7 @@ static bool pass_word(literal_parser *p, const char *word)
     return true;
 }
 
-/* Lines without anything, before the value and behind it. */
+/* Skips blank lines before and after the value. */
 static void pass_lines(literal_parser *p)
 {
     do
@@ -122,8 +125,8 @@ static void pass_lines(literal_parser *p)
     while (pass(p, '\n'));
 }
 
-/* The first line with something on it is not indented, unless it is the first
- * of all. A form feed begins it anew. */
+/* The first line that is not blank must not be indented, unless it is the very
+ * first. A form feed resets the indentation. */
 static bool is_indented(const literal_parser *p)
 {
     const char *line = p->at;
@@ -137,13 +140,13 @@ static bool is_indented(const literal_parser *p)
 
 /* ---- strings ------------------------------------------------------------- */
 
-/* What stands before a quote, in any order and case, each once. */
+/* String prefixes: any order and case, each letter at most once. */
 typedef struct prefix {
-    size_t n; /* letters */
+    size_t n; /* number of letters */
     bool raw, bytes;
 } prefix;
 
-/* Whether a string begins here. */
+/* Whether a string literal begins here. */
 static bool string_begins(const literal_parser *p, prefix *x)
 {
     bool plain = false;
@@ -182,7 +185,7 @@ static int hex_digit(char c)
     return low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
 }
 
-/* n digits in base 16, all of which must be there; or up to n in base 8. */
+/* Exactly n digits in base 16, or up to n digits in base 8. */
 static int64_t pass_code(literal_parser *p, int n, int base)
 {
     int64_t v = 0;
@@ -208,8 +211,8 @@ static char *put_utf8(char *to, uint32_t c)
     return to;
 }
 
-/* What follows a backslash; NULL if there is no such thing. Others than these
- * stand for themselves, with their backslash. */
+/* Decodes an escape sequence after its backslash; NULL if it is invalid.
+ * Unknown escapes are kept with their backslash. */
 static char *pass_escape(literal_parser *p, char *to, bool bytes)
 {
     static const char letter[] = "\\'\"abfnrtv",
@@ -226,7 +229,7 @@ static char *pass_escape(literal_parser *p, char *to, bool bytes)
         p->at++;
         code = pass_code(p, c == 'x' ? 2 : c == 'u' ? 4 : 8, 16);
     } else if (c == 'N' && !bytes) {
-        return wrong(p, "a character by its name");
+        return wrong(p, "a character given by its name");
     } else {
         *to++ = '\\';
         return to;
@@ -242,7 +245,8 @@ static bool ends_here(const literal_parser *p, const char *quote, size_t n)
     return (size_t)(p->end - p->at) >= n && memcmp(p->at, quote, n) == 0;
 }
 
-/* From its prefix on; returns where it ends in to. */
+/* Parses a string from its prefix on. Returns the end of its contents in `to`.
+ */
 static char *pass_string(literal_parser *p, const prefix *x, char *to)
 {
     p->at += x->n;
@@ -251,9 +255,9 @@ static char *pass_string(literal_parser *p, const prefix *x, char *to)
     p->at += n;
     while (p->at < p->end && !ends_here(p, q, n)) {
         const char c = *p->at;
-        if (c == '\n' && n == 1) return wrong(p, "a string without an end");
+        if (c == '\n' && n == 1) return wrong(p, "an unterminated string");
         if (x->bytes && (unsigned char)c >= 0x80)
-            return wrong(p, "bytes that are not ASCII");
+            return wrong(p, "non-ASCII characters in bytes");
         p->at++;
         if (c != '\\' || p->at == p->end) {
             *to++ = c;
@@ -265,12 +269,12 @@ static char *pass_string(literal_parser *p, const prefix *x, char *to)
             if (!to) return NULL;
         }
     }
-    if (p->at == p->end) return wrong(p, "a string without an end");
+    if (p->at == p->end) return wrong(p, "an unterminated string");
     p->at += n;
     return to;
 }
 
-/* One or more, which are one. */
+/* One or more adjacent literals, which are concatenated. */
 static lb_py *parse_string(literal_parser *p, prefix x)
 {
     lb_py *v = new_value(p, x.bytes ? LB_PY_BYTES : LB_PY_STRING);
@@ -278,7 +282,7 @@ static lb_py *parse_string(literal_parser *p, prefix x)
     if (!v) return NULL;
     do {
         if ((v->kind == LB_PY_BYTES) != x.bytes)
-            return wrong(p, "bytes beside a string");
+            return wrong(p, "a string next to bytes");
         to = pass_string(p, &x, to);
         if (!to) return NULL;
         v->end = p->at;
@@ -286,14 +290,14 @@ static lb_py *parse_string(literal_parser *p, prefix x)
     } while (string_begins(p, &x));
     v->text = p->room;
     v->n = (size_t)(to - p->room);
-    p->room = to + 1; /* a 0 */
+    p->room = to + 1; /* the terminating 0 */
     return v;
 }
 
 /* ---- numbers ------------------------------------------------------------- */
 
-/* Digits, between which single underscores may stand; false if there is none.
- * v, if it is wanted, gets their value, and wide whether it is too large. */
+/* Digits, possibly separated by single underscores; false if there are none. If
+ * v is not NULL, it receives the value, and wide whether that overflows. */
 static bool pass_digits(literal_parser *p, int base, bool under, int64_t *v,
                         bool *wide)
 {
@@ -313,7 +317,7 @@ static bool pass_digits(literal_parser *p, int base, bool under, int64_t *v,
     }
 }
 
-/* Behind 0x, 0o and 0b. */
+/* After 0x, 0o or 0b. */
 static bool pass_based(literal_parser *p, lb_py *v)
 {
     const int letter = p->at[1] | 0x20;
@@ -322,7 +326,7 @@ static bool pass_based(literal_parser *p, lb_py *v)
     return pass_digits(p, base, true, &v->number, &v->wide);
 }
 
-/* A point, an exponent and a j, all of which may lack. */
+/* Fraction, exponent and imaginary unit, all optional. */
 static bool pass_rest(literal_parser *p, lb_py *v)
 {
     if (next_is(p, '.')) {
@@ -343,7 +347,7 @@ static bool pass_rest(literal_parser *p, lb_py *v)
     return true;
 }
 
-/* Python 2's L, any number of them, as numpy passes them over. */
+/* Python 2's suffix L, any number of them: numpy skips them. */
 static void pass_long(literal_parser *p)
 {
     while (p->long_ints) {
@@ -366,9 +370,9 @@ static lb_py *parse_number(literal_parser *p)
         ok = pass_based(p, v);
     } else {
         pass_digits(p, 10, false, &v->number, &v->wide);
-        ok =
-            pass_rest(p, v) && (v->kind != LB_PY_INT || *begin != '0' ||
-                                (v->number == 0 && !v->wide)); /* 007 is none */
+        ok = pass_rest(p, v) &&
+             (v->kind != LB_PY_INT || *begin != '0' ||
+              (v->number == 0 && !v->wide)); /* 007 is invalid */
     }
     v->end = p->at;
     if (ok) pass_long(p);
@@ -382,13 +386,13 @@ static lb_py *parse_number(literal_parser *p)
 static bool open_bracket(literal_parser *p)
 {
     p->at++;
-    if (++p->depth > DEPTH_MOST) wrong(p, "brackets that nest too deep");
+    if (++p->depth > DEPTH_MOST) wrong(p, "too deeply nested brackets");
     return p->depth <= DEPTH_MOST;
 }
 
-/* Items up to the bracket, separated by commas, one of which may stand at the
- * end. *comma: whether there was one. Of braces: entries of a dict, if the
- * first one is. */
+/* Items up to the closing bracket, separated by commas, possibly with a
+ * trailing one. *comma: whether there was a comma. In braces: entries of a
+ * dict, if the first item is one. */
 static bool parse_items(literal_parser *p, lb_py *v, char close, bool *comma)
 {
     lb_py **end = &v->item;
@@ -425,7 +429,7 @@ static lb_py *parse_bracket(literal_parser *p, lb_py_kind kind, char close)
     if (!v || !open_bracket(p) || !parse_items(p, v, close, &comma))
         return NULL;
     if (kind != LB_PY_TUPLE || v->n != 1 || comma) return v;
-    return v->item; /* parentheses around it */
+    return v->item; /* in parentheses */
 }
 
 static lb_py *parse_word(literal_parser *p)
@@ -473,7 +477,7 @@ static lb_py *parse_atom(literal_parser *p)
     }
 }
 
-/* One sign, before a number that has none. */
+/* A sign is allowed once, before an unsigned number. */
 static lb_py *parse_value(literal_parser *p)
 {
     pass_space(p);
@@ -484,14 +488,14 @@ static lb_py *parse_value(literal_parser *p)
     lb_py *v = parse_atom(p);
     if (!v || !sign) return v;
     if ((v->kind != LB_PY_INT && v->kind != LB_PY_NUMBER) || v->computed)
-        return wrong(p, "a sign before no number");
+        return wrong(p, "a sign that is not before a number");
     if (minus) v->number = -v->number;
     v->computed = true;
     v->begin = begin;
     return v;
 }
 
-/* A value, or several with commas between them, which are a tuple. */
+/* One value, or several separated by commas, which form a tuple. */
 static lb_py *parse_values(literal_parser *p)
 {
     lb_py *v = parse_value(p), *all = NULL;
@@ -512,8 +516,8 @@ static lb_py *parse_values(literal_parser *p)
     return all;
 }
 
-/* Behind the value only lines without anything, none of which goes on. Its own
- * may, but not to the end. */
+/* Only blank lines may follow the value, without line continuations. The
+ * value's last line may continue, but not to the end of the text. */
 static void pass_end(literal_parser *p)
 {
     pass_space(p);
@@ -524,7 +528,7 @@ static void pass_end(literal_parser *p)
     if (p->at != p->end)
         wrong(p, "more than one value");
     else if (joined)
-        wrong(p, "a last line that goes on");
+        wrong(p, "a line continuation at the end");
 }
 
 const lb_py *lb_py_parse(lb_ctx *cx, lb_arena *arena, const char *text,
@@ -539,7 +543,7 @@ const lb_py *lb_py_parse(lb_ctx *cx, lb_arena *arena, const char *text,
     const lb_py *v = NULL;
     pass_lines(&p);
     if (is_indented(&p))
-        wrong(&p, "a line that is indented");
+        wrong(&p, "an indented line");
     else
         v = parse_values(&p);
     if (v) pass_end(&p);

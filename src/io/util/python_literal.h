@@ -1,11 +1,11 @@
-/* python_literal.h - a literal of Python, as its ast.literal_eval sees one:
- * what the header of an npy file is.
+/* python_literal.h - parser for Python literals as ast.literal_eval accepts
+ * them: the header of an npy file is one.
  *
- * Strings (with prefixes, escapes, three quotes, one after another), numbers,
- * True, False, None and ..., tuples, lists, sets and dicts; parentheses,
- * comments and lines that go on. Nothing is computed but a sign. Refused, as
- * Python does, is all else: names, calls, operators. \N{..} needs a table of
- * all names of characters, and is refused, too.
+ * Supported: strings (prefixes, escapes, triple quotes, adjacent literals),
+ * numbers, True, False, None, ..., tuples, lists, sets, dicts, parentheses,
+ * comments and line continuations. Only signs are evaluated. Anything else is
+ * rejected, as in Python: names, calls, operators. \N{...} would need the
+ * Unicode name table and is rejected as well.
  */
 #ifndef LB_PYTHON_LITERAL_H
 #define LB_PYTHON_LITERAL_H
@@ -13,34 +13,34 @@
 #include "io/util/arena.h"
 
 typedef enum lb_py_kind {
-    LB_PY_NONE, /* ..., too */
+    LB_PY_NONE, /* or Ellipsis */
     LB_PY_BOOL,
     LB_PY_INT,
-    LB_PY_NUMBER, /* another one; its value is not kept */
+    LB_PY_NUMBER, /* any other number; its value is not kept */
     LB_PY_STRING,
     LB_PY_BYTES,
     LB_PY_TUPLE,
     LB_PY_LIST,
     LB_PY_SET,
-    LB_PY_DICT, /* its items: key, value, key, .. */
+    LB_PY_DICT, /* items: key, value, key, ... */
 } lb_py_kind;
 
 typedef struct lb_py {
     lb_py_kind kind;
-    bool wide;               /* an int that int64_t does not hold */
-    bool computed;           /* a sign was */
+    bool wide;               /* an int that does not fit int64_t */
+    bool computed;           /* has a sign */
     int64_t number;          /* of a bool or an int */
-    const char *text;        /* of a string, in UTF-8, with a 0 behind it */
-    size_t n;                /* its bytes, or how many items there are */
-    struct lb_py *item;      /* the first */
-    struct lb_py *next;      /* behind it, among items */
-    const char *begin, *end; /* where it stands in the text */
+    const char *text;        /* of a string: UTF-8, terminated by a 0 */
+    size_t n;                /* bytes of the string, or number of items */
+    struct lb_py *item;      /* first item */
+    struct lb_py *next;      /* next item of the parent */
+    const char *begin, *end; /* position in the source text */
 } lb_py;
 
-/* The only value of n bytes of UTF-8 without 0 in it; all memory from arena.
- * long_ints: an L after a number is passed over, as Python 2 wrote it. NULL: it
- * is none, and *why, which begins as NULL, says why and *at where; or memory is
- * short, and *why stays. */
+/* Parses n bytes of UTF-8 without zeros as one value, in memory of the arena.
+ * long_ints: skip an L after an integer (Python 2). NULL on failure: *why,
+ * initially NULL, is the reason and *at the position; *why stays NULL if out of
+ * memory. */
 const lb_py *lb_py_parse(lb_ctx *cx, lb_arena *arena, const char *text,
                          size_t n, bool long_ints, const char **why,
                          size_t *at);
