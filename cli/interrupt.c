@@ -15,6 +15,7 @@ enum { N_SIGNALS = sizeof signals / sizeof *signals };
 static struct {
     volatile sig_atomic_t signal; /* received; 0: none */
     volatile sig_atomic_t deferred;
+    volatile sig_atomic_t failed; /* a message is or will be printed */
     char json[N_SIGNALS][256];
     char line[64];
 } state;
@@ -35,7 +36,7 @@ static void on_signal(int number)
     const bool first = !state.signal;
     state.signal = number;
     if (state.deferred && first) return;
-    put(STDERR_FILENO, state.line);
+    if (!state.failed) put(STDERR_FILENO, state.line);
     for (int i = 0; i < N_SIGNALS; i++)
         if (signals[i] == number) put(STDOUT_FILENO, state.json[i]);
     _exit(128 + number);
@@ -81,8 +82,11 @@ verdict interrupt_verdict(const lb_ctx *cx, const char *to)
 {
     char path[PATH_MAX];
     uint64_t nbytes;
-    interrupt_defer(false);
+    /* An error is not an interruption, even if mpirun, having seen another rank
+     * fail, signals this one while it prints the message: still deferred. */
+    state.failed = true;
     if (lb_error_status(cx) != LB_E_CANCELLED) return complain_of(cx);
+    interrupt_defer(false);
     if (!to) return complain(INTERRUPTED, "interrupted");
     if (place_partial(to, path, &nbytes))
         return complain(INTERRUPTED,

@@ -193,7 +193,7 @@ verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
     const lb_file_options options = {.struct_size = sizeof options,
                                      .no_map = true,
                                      .linear_class = t->linear_class};
-    interrupt_defer(false); /* the output is complete */
+    if (v == DONE) interrupt_defer(false); /* the output is complete */
     progress_clear(&t->progress);
     report_end(&t->report);
     if (v == DONE && t->leads) sum_up(t);
