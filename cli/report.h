@@ -38,7 +38,7 @@ typedef struct report {
     bool dry_run;
     int64_t resumed;  /* arrays that an earlier run had written */
     const char *kept; /* what rows with a reason have in common */
-    char *command;    /* the same again */
+    char *command;    /* the command line */
     double seconds;
     char date[32]; /* of the end, UTC */
     char *hash;    /* of the source, a line per file; NULL: not computed */

@@ -432,7 +432,7 @@ static bool fill(merge_work *w, const char *path)
     return ok;
 }
 
-/* ---- the files as they were ---------------------------------------------- */
+/* ---- original files ------------------------------------------------------- */
 
 static bool merge_one(merge_work *w, const char *to)
 {
