@@ -432,7 +432,7 @@ static bool fill(merge_work *w, const char *path)
     return ok;
 }
 
-/* ---- original files ------------------------------------------------------- */
+/* ---- original files ------------------------------------------------------ */
 
 static bool merge_one(merge_work *w, const char *to)
 {
