@@ -659,96 +659,6 @@ LB_API lb_array *lb_cross_entropy(lb_ctx *cx, lb_array *logits,
 /* The mean of (x - y)^2, a scalar. */
 LB_API lb_array *lb_squared_error(lb_ctx *cx, lb_array *x, lb_array *y);
 
-/* ---- gradients ---------------------------------------------------------- */
-
-/* A function of arrays composed of the operations in this header. Its arrays
- * belong to the scope that is open when it is called; it may open others. */
-typedef lb_array *(*lb_fn)(lb_ctx *cx, lb_array *const *args, int n,
-                           void *user);
-
-/* Returns fn(args), which must be a float scalar, and writes the gradients of
- * the first n_grad arguments to grad. These arguments are floats in any format;
- * their gradients are dense, with the same shape and dtype, and zero if the
- * value does not depend on them. Value and gradients belong to the open scope;
- * intermediate arrays are freed. On error, including an operation without a
- * gradient, returns NULL and fills grad with NULLs. Integers, bools and arrays
- * that fn does not receive through args are constants. Calls nest: fn may
- * compute gradients itself. */
-LB_API lb_array *lb_value_and_grad(lb_ctx *cx, lb_fn fn, lb_array *const *args,
-                                   int n, void *user, lb_array **grad,
-                                   int n_grad);
-/* a, treated as a constant. */
-LB_API lb_array *lb_stop_gradient(lb_ctx *cx, lb_array *a);
-/* fn(x), which must have x's shape and a float dtype, with the identity as its
- * derivative: the straight-through estimator for any function (for lb_quantize
- * see lb_straight_through). */
-LB_API lb_array *lb_ste(lb_ctx *cx, lb_fn fn, lb_array *x, void *user);
-
-/* The same with an explicit tape. Between lb_tape_open and lb_tape_close, calls
- * on the context that depend on watched arrays are recorded. Tapes close in
- * reverse order, and before their context. */
-typedef struct lb_tape lb_tape;
-LB_API lb_tape *lb_tape_open(lb_ctx *cx);
-/* Marks a, this array only and not other views of it, for gradients from now
- * on. a may be an intermediate result of recorded calls. */
-LB_API bool lb_tape_watch(lb_tape *tape, lb_array *a);
-/* Gradients of y with respect to `of` (n watched arrays), given the gradient dy
- * of y (NULL: 1, if y is a scalar), in the open scope. Discards the recorded
- * calls and the watched arrays. On error returns false, and NULLs in grad. */
-LB_API bool lb_tape_grad(lb_tape *tape, lb_array *y, lb_array *dy,
-                         lb_array *const *of, int n, lb_array **grad);
-LB_API void lb_tape_close(lb_tape *tape);
-
-/* ---- training ----------------------------------------------------------- */
-
-typedef enum lb_method { LB_SGD = 0, LB_ADAM = 1, LB_ADAMW = 2 } lb_method;
-typedef enum lb_schedule { LB_CONSTANT = 0, LB_COSINE = 1 } lb_schedule;
-
-typedef struct lb_optimizer_config {
-    size_t struct_size;
-    lb_method method;
-    double rate;     /* 0: 1e-2 for sgd, else 1e-3 */
-    double momentum; /* sgd only */
-    bool nesterov;
-    double beta1, beta2, eps; /* adam; 0: 0.9, 0.999, 1e-8 */
-    double decay;             /* of weights; adamw: decoupled */
-    double clip_norm; /* limit of the norm of all gradients together; 0: none */
-    lb_schedule schedule; /* of the rate; cosine: decays to least * rate over
-                           * `steps` steps */
-    int64_t warmup; /* steps in which the rate rises, from rate / warmup */
-    int64_t steps;
-    double least;
-    const lb_quant_config *state; /* format of the moments between steps; copied
-                                   * except for its strings; NULL: f32. For 8
-                                   * bits use {.format = "dynamic8"} */
-} lb_optimizer_config;
-
-typedef struct lb_optimizer lb_optimizer;
-
-/* params: n float parameters; only their shapes and dtypes are used here. */
-LB_API lb_optimizer *lb_optimizer_open(lb_ctx *cx,
-                                       const lb_optimizer_config *config,
-                                       lb_array *const *params, int n);
-/* Must be called before the context is closed. NULL is allowed. */
-LB_API void lb_optimizer_close(lb_optimizer *o);
-/* Replaces params with the updated parameters, which belong to the open scope
- * and have the same dtypes. On error nothing changes. */
-LB_API bool lb_optimizer_step(lb_optimizer *o, lb_array **params,
-                              lb_array *const *grads);
-LB_API int64_t lb_optimizer_steps(const lb_optimizer *o); /* completed so far */
-/* The rate of a step (counted from 0) for exactly this config: zeros are not
- * replaced by defaults. */
-LB_API double lb_schedule_rate(const lb_optimizer_config *config, int64_t step);
-/* The arrays of the optimizer state, to be saved in a checkpoint: their number,
- * and each one in the open scope, with its name in name (size bytes; may be
- * NULL). After restoring them in this order training continues with the same
- * bits. */
-LB_API int lb_optimizer_count(const lb_optimizer *o);
-LB_API lb_array *lb_optimizer_state(lb_optimizer *o, int i, char *name,
-                                    size_t size);
-LB_API bool lb_optimizer_restore(lb_optimizer *o, lb_array *const *state,
-                                 int n);
-
 /* ---- random numbers ---------------------------------------------------- */
 
 /* Counter-based (Philox 4x32-10): element i of (seed, stream) has the same
@@ -785,4 +695,7 @@ LB_API const char *lb_explain(lb_ctx *cx, const char *primitive,
 #ifdef __cplusplus
 }
 #endif
+
+#include "lowbit_functions.h"
+
 #endif

@@ -37,6 +37,7 @@ typedef struct lb_plan lb_plan;
 typedef struct lb_work lb_work;
 typedef struct lb_heap lb_heap;
 typedef struct lb_layer lb_layer;
+typedef struct lb_traced lb_traced;
 typedef struct lb_tuning lb_tuning;
 
 /* Type of the elements of a tile: f32 for f32, f16, bf16 and quantized floats;
@@ -96,6 +97,9 @@ struct lb_store {
     void (*done)(void *user); /* releases data provided by the user */
     void *user;
     const struct lb_sharding *sharding; /* NULL: not sharded */
+    /* Not NULL: an array of a function that is being compiled. It has a shape
+     * and a dtype, but no elements yet. */
+    const lb_traced *traced;
 };
 
 /* A plain value: eval may copy it to its stack, permute the copy and read
@@ -439,6 +443,48 @@ typedef struct lb_cuts {
     lb_array *(*join)(lb_ctx *, const lb_call *whole, lb_array *all);
 } lb_cuts;
 
+/* ---- fusion ------------------------------------------------------------- */
+
+/* One tile of an elementwise function: n elements of each operand, in the
+ * compute type of its dtype. */
+typedef struct lb_lanes {
+    int64_t n;
+    int bits;     /* width of the last operand's dtype */
+    int exponent; /* integer_pow */
+    const void *in[3];
+    void *out; /* never overlaps an operand */
+} lb_lanes;
+
+typedef void lb_lanes_fn(const lb_lanes *);
+
+enum { LB_FUSE_COLS = 32768 }; /* longest row that is reduced in a tile */
+
+/* How a call runs on tiles between other calls of a compiled function. Each
+ * result is rounded to its dtype by the caller. */
+typedef enum lb_fusible {
+    LB_FUSE_NONE = 0, /* it runs on its own */
+    LB_FUSE_LANES,    /* elements of the result from those of the operands */
+    LB_FUSE_CONVERT,  /* the operand in another dtype */
+    LB_FUSE_SAME,     /* the operand's elements in the same order */
+    LB_FUSE_REPEAT,   /* the operand's axes, some of size 1 repeated, in the
+                       * same order and from the first axis on */
+    LB_FUSE_ROWS      /* trailing axes are reduced */
+} lb_fusible;
+
+typedef struct lb_fusion {
+    lb_fusible kind;
+    lb_lanes_fn *run; /* LANES */
+    lb_lanes lanes;   /* LANES: bits and exponent */
+    int lead;         /* ROWS: axes that stay */
+    /* ROWS: out[i] is the result of row i of `rows`, n <= LB_FUSE_COLS
+     * elements each. */
+    void (*reduce)(const struct lb_fusion *, const void *tile, int64_t rows,
+                   int64_t n, void *out);
+    const void *op; /* ROWS: for reduce, as the next two */
+    lb_ctype ctype;
+    uint64_t initial;
+} lb_fusion;
+
 struct lb_prim {
     size_t struct_size; /* sizeof(lb_prim) */
     const char *name;
@@ -479,6 +525,12 @@ struct lb_prim {
     /* If lb_call.whole has reduce: called after each phase (even one with a
      * data error) to exchange what the next phase needs. */
     bool (*meet)(const lb_work *);
+    /* Optional. How the call runs inside a fused loop, with the same bits as
+     * eval; `to` is zeroed. Looks at shapes, dtypes, params and cpu only. */
+    void (*fuse)(const lb_call *, lb_fusion *to);
+    /* Optional. Additions and multiplications of a call, for
+     * lb_compiled_explain; those of fusible calls are known without. */
+    int64_t (*operations)(const lb_call *);
 };
 
 /* Calls a primitive. Operands are borrowed; the result belongs to the open
@@ -512,6 +564,10 @@ struct lb_layer {
      * false if it only passes the call on. */
     bool (*explain)(lb_ctx *, lb_layer *self, const lb_call *, char *to,
                     size_t room);
+    /* The layer decides where calls run, not what is computed: compiled
+     * functions may run above it. Above any other layer they run eagerly, so
+     * that it sees each call. */
+    bool transparent;
 };
 LB_API void lb_push_layer(lb_ctx *cx, lb_layer *layer);
 LB_API void lb_pop_layer(lb_ctx *cx);

@@ -244,8 +244,22 @@ const char *lb_format_of(const lb_array *a)
     return a ? a->store->fmt->name : "";
 }
 
+bool lb_has_elements(lb_ctx *cx, const char *who, const lb_array *a)
+{
+    const lb_traced *t = a->store->traced;
+    if (!t) return true;
+    return lb_fail(cx, LB_E_UNSUPPORTED,
+                   "%s: the elements of %s%s (%s%s) are not known while the "
+                   "function is compiled; return the array and read it after "
+                   "lb_run",
+                   who, lb_dtype_name(a->dtype), LB_SHOW(&a->shape),
+                   t->made_by ? "result of " : "an argument",
+                   t->made_by ? t->made_by : "");
+}
+
 lb_array *lb_here(lb_ctx *cx, lb_array *a)
 {
+    if (a && !lb_has_elements(cx, "read", a)) return NULL;
     const struct lb_sharding *s = a ? a->store->sharding : NULL;
     return s ? s->gather(cx, a) : a;
 }
@@ -253,6 +267,9 @@ lb_array *lb_here(lb_ctx *cx, lb_array *a)
 lb_array *lb_cut_like(lb_ctx *cx, lb_array *a, const lb_array *like, bool cheap)
 {
     if (!a) return NULL;
+    const lb_traced *t =
+        a->store->traced ? a->store->traced : like->store->traced;
+    if (t) return t->like(cx, a, like, cheap);
     const struct lb_sharding *s =
         like->store->sharding ? like->store->sharding : a->store->sharding;
     return s ? s->like(cx, a, like, cheap) : a;
@@ -333,6 +350,7 @@ bool lb_read(lb_ctx *cx, lb_array *a, void *dst, size_t size)
                        lb_dtype_name(a->dtype), LB_SHOW(&a->shape), want, size);
     if (!want) return true;
     if (!dst) return lb_fail(cx, LB_E_NULL, "read: dst is NULL");
+    if (!lb_has_elements(cx, "read", a)) return false;
     if (a->store->sharding) {
         lb_enter(cx);
         const bool ok = (a = lb_here(cx, a)) && lb_read(cx, a, dst, size);
@@ -367,7 +385,7 @@ bool lb_read_rows(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi, void *dst,
 static bool one_element(lb_ctx *cx, const lb_array *a)
 {
     if (!cx || !a) return lb_fail(cx, LB_E_NULL, "item: the array is NULL");
-    if (lb_size(a) == 1) return true;
+    if (lb_size(a) == 1) return lb_has_elements(cx, "item", a);
     return lb_fail(cx, LB_E_SHAPE, "item: shape %s has %lld elements, not 1",
                    LB_SHOW(&a->shape), (long long)lb_size(a));
 }

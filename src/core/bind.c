@@ -175,6 +175,7 @@ static lb_array *by_eval(lb_ctx *cx, lb_call *c, bind_report *r)
     lb_plan plan = {.kernel = "", .note = note};
     c->prim->plan(c, &plan);
     r->kernel = plan.kernel ? plan.kernel : "";
+    cx->kernel = r->kernel;
     r->shared = plan.shared;
     r->per_thread = plan.per_thread;
     for (int p = 0; p < plan.phases; p++)
@@ -212,6 +213,7 @@ static lb_array *run(lb_ctx *cx, lb_call *c, bind_report *r)
     lb_array *out = NULL;
     switch (by_rule_or_move(cx, c, r, &out)) {
     case LB_DONE:
+        cx->kernel = r->tier;
         return out;
     case LB_FAILED:
         lb_fail(cx, LB_E_ARG, "%s failed", c->prim->name);
@@ -264,18 +266,27 @@ static lb_call make_call(lb_ctx *cx, const lb_prim *prim, int n,
     };
 }
 
-/* The mesh's layer handles all sharded arrays: none may get here. */
+/* The mesh's layer handles all sharded arrays, a trace all traced ones: none
+ * may get here. */
 static bool all_here(lb_ctx *cx, const lb_prim *prim, int n,
                      lb_array *const *in)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        if (!lb_has_elements(cx, prim->name, in[i])) return false;
         if (in[i]->store->sharding)
             return lb_fail(cx, LB_E_MESH,
                            "%s: operand %d, %s%s, is sharded over a mesh that "
                            "does not, or no longer, belong to this context",
                            prim->name, i, lb_dtype_name(in[i]->dtype),
                            LB_SHOW(&in[i]->shape));
+    }
     return true;
+}
+
+bool lb_run_plan(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
+                 lb_array *out)
+{
+    return run_phases(cx, c, plan, out);
 }
 
 lb_array *lb_bind(lb_ctx *cx, const lb_prim *prim, int n, lb_array *const *in,

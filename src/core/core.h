@@ -18,6 +18,21 @@ bool lb_list_push(lb_ctx *cx, lb_list *list, void *item); /* false:
                                                            * LB_E_NOMEM */
 void lb_list_free(lb_heap *heap, lb_list *list);
 
+/* What objects with a state of their own (optimizers) need of a trace: a
+ * compiled function reads and writes the state in each run. */
+typedef struct lb_tracer {
+    /* The array that *slot is when a run begins, or what `set` made it. */
+    lb_array *(*get)(struct lb_tracer *, lb_array **slot);
+    /* *slot becomes a reference to a at the end of each run. */
+    bool (*set)(struct lb_tracer *, lb_array **slot, lb_array *a);
+    /* lb_scalar(fn(user, which)), computed when a run begins. */
+    lb_array *(*number)(struct lb_tracer *, double (*fn)(void *user, int which),
+                        void *user, int which);
+    /* *count goes up by one at the end of each run. Returns how often that has
+     * been asked for in this trace; -1 when out of memory. */
+    int (*advance)(struct lb_tracer *, int64_t *count);
+} lb_tracer;
+
 struct lb_ctx {
     lb_heap *heap;
     size_t got; /* of this block */
@@ -42,6 +57,9 @@ struct lb_ctx {
     lb_list dense_formats;  /* formats with their own policy ... */
     lb_list dense_policies; /* ... and these policies */
     bool dry;               /* lb_explain: stop before eval */
+    lb_tracer *tracer;      /* of the trace under way, or NULL */
+    int64_t traces;         /* begun so far */
+    const char *kernel;     /* of the last call; static */
     const lb_whole *whole;  /* of the next call that reaches the tiers */
     char explain[LB_EXPLAIN_SIZE];
 };
@@ -59,6 +77,11 @@ lb_dense_policy lb_dense_of(const lb_ctx *cx, const lb_format *fmt);
 lb_verdict lb_bind_into(lb_ctx *cx, const lb_prim *prim, int n,
                         lb_array *const *in, const void *params, lb_array *out);
 
+/* bind.c: runs the phases of a plan of which the caller knows all that
+ * lb_bind would find out. */
+bool lb_run_plan(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
+                 lb_array *out);
+
 /* bind.c: a call on a slice whose result depends on other slices. */
 lb_array *lb_bind_slice(lb_ctx *cx, const lb_prim *prim, int n,
                         lb_array *const *in, const void *params,
@@ -75,6 +98,16 @@ struct lb_sharding {
     lb_array *(*like)(lb_ctx *cx, lb_array *a, const lb_array *like,
                       bool cheap);
 };
+/* What stands behind an array without elements (lb_store.traced). */
+struct lb_traced {
+    int64_t trace;       /* a number that no other trace has */
+    const char *made_by; /* the primitive's name; NULL: an argument */
+    /* a cut among ranks as `like` is, recorded as a call. */
+    lb_array *(*like)(lb_ctx *cx, lb_array *a, const lb_array *like,
+                      bool cheap);
+};
+/* True if a has elements; else an error that names who asked for them. */
+bool lb_has_elements(lb_ctx *cx, const char *who, const lb_array *a);
 /* For functions that read arrays without lb_bind: a, gathered if it is sharded.
  * NULL on error. */
 lb_array *lb_here(lb_ctx *cx, lb_array *a);

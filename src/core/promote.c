@@ -35,6 +35,7 @@ static bool fits(lb_ctx *cx, const lb_array *a, lb_dtype d)
     if (!a->weak || !lb_dtype_is_int(a->dtype) || !lb_dtype_is_int(d) ||
         !lb_shape_size(&a->shape))
         return true;
+    if (!lb_has_elements(cx, "promotion of a scalar", a)) return false;
     int64_t v;
     lb_tile_read_flat(&cx->cpu, a, 0, 1, LB_C_I64, &v);
     const int bits = 8 * (int)lb_dtype_size(d) - !lb_dtype_is_unsigned(d);

@@ -25,6 +25,7 @@ struct lb_optimizer {
     lb_quant_config state; /* c.state points to it, or is NULL */
     int n, moments;        /* moments: per parameter */
     int64_t step;
+    int traced;        /* steps in the function that is being compiled */
     lb_array **moment; /* (n, moments), references */
     lb_array **next;   /* the moments computed by the current step */
     lb_array **param;  /* its parameters */
@@ -206,6 +207,27 @@ static bool read_scalar(lb_ctx *cx, lb_array *a, double *v)
     return true;
 }
 
+/* clip_norm over the root of sum, if that is below 1. */
+static lb_array *clip_by(lb_optimizer *o, lb_array *sum)
+{
+    lb_ctx *cx = o->cx;
+    lb_array *most = lb_scalar(cx, o->c.clip_norm);
+    return lb_min(cx, lb_div(cx, most, lb_sqrt(cx, sum)), lb_scalar(cx, 1));
+}
+
+/* The same choice where the sum is not known yet: both are computed. */
+static bool traced_clip_factor(lb_optimizer *o, lb_array *const *grads,
+                               lb_array *sum, lb_array **out)
+{
+    lb_ctx *cx = o->cx;
+    lb_array *wide = squares(o, grads, true);
+    lb_array *narrow_by = clip_by(o, sum), *wide_by = clip_by(o, wide);
+    *out = lb_select(cx, lb_is_finite(cx, sum),
+                     narrow_by ? lb_convert(cx, narrow_by, LB_F64) : NULL,
+                     wide_by ? lb_convert(cx, wide_by, LB_F64) : NULL);
+    return *out != NULL;
+}
+
 /* The factor for all gradients: clip_norm / norm, if that is below 1; NULL: no
  * clipping. */
 static bool clip_factor(lb_optimizer *o, lb_array *const *grads, lb_array **out)
@@ -215,15 +237,47 @@ static bool clip_factor(lb_optimizer *o, lb_array *const *grads, lb_array **out)
     *out = NULL;
     if (o->c.clip_norm <= 0) return true;
     lb_array *sum = squares(o, grads, false);
+    if (cx->tracer && sum) return traced_clip_factor(o, grads, sum, out);
     if (!sum || !read_scalar(cx, sum, &v)) return false;
     /* The square of 1e20 overflows f32; an infinite norm would scale all
      * gradients to zero. */
     if (!isfinite(v)) sum = squares(o, grads, true);
     if (!sum) return false;
-    lb_array *most = lb_scalar(cx, o->c.clip_norm);
-    *out = lb_min(cx, lb_div(cx, most, lb_sqrt(cx, sum)), lb_scalar(cx, 1));
+    *out = clip_by(o, sum);
     *out = lb_here(cx, *out); /* the same on all ranks */
     return *out != NULL;
+}
+
+/* Factors that change from step to step. A compiled step computes them in each
+ * run: `which` is a factor, plus FACTORS for each step before it in the same
+ * function. */
+enum { RATE, RATE_BY_UP1, BY_ROOT_UP2, RATE_DECAY, FACTORS };
+
+static double factor(void *user, int which)
+{
+    const lb_optimizer *o = user;
+    const int64_t step = o->step + which / FACTORS;
+    const double rate = lb_schedule_rate(&o->c, step), t = (double)step + 1;
+    switch (which % FACTORS) {
+    case RATE_BY_UP1:
+        return rate / (1 - pow(o->c.beta1, t));
+    case BY_ROOT_UP2:
+        return 1 / sqrt(1 - pow(o->c.beta2, t));
+    case RATE_DECAY:
+        return rate * o->c.decay;
+    default:
+        return rate;
+    }
+}
+
+static lb_array *scaled(lb_optimizer *o, lb_array *a, int which)
+{
+    lb_ctx *cx = o->cx;
+    lb_tracer *t = cx->tracer;
+    lb_array *by =
+        t ? t->number(t, factor, o, which + FACTORS * (o->traced - 1))
+          : lb_scalar(cx, factor(o, which));
+    return by ? lb_mul(cx, a, by) : NULL;
 }
 
 static lb_array *times(lb_ctx *cx, lb_array *a, double v)
@@ -238,23 +292,21 @@ static lb_array *toward(lb_ctx *cx, lb_array *a, lb_array *b, double beta)
 }
 
 static lb_array *by_sgd(lb_optimizer *o, lb_array *const *moment, lb_array *g,
-                        double rate, lb_array **next)
+                        lb_array **next)
 {
     lb_ctx *cx = o->cx;
-    if (!o->moments) return times(cx, g, rate);
+    if (!o->moments) return scaled(o, g, RATE);
     lb_array *v = lb_as(cx, moment[0], g->dtype);
     v = v ? lb_add(cx, times(cx, v, o->c.momentum), g) : NULL;
     next[0] = stored(o, v);
     if (o->c.nesterov && v) v = lb_add(cx, g, times(cx, v, o->c.momentum));
-    return times(cx, v, rate);
+    return scaled(o, v, RATE);
 }
 
 static lb_array *by_adam(lb_optimizer *o, lb_array *const *moment, lb_array *g,
-                         double rate, lb_array **next)
+                         lb_array **next)
 {
     lb_ctx *cx = o->cx;
-    const double t = (double)o->step + 1;
-    const double up1 = 1 - pow(o->c.beta1, t), up2 = 1 - pow(o->c.beta2, t);
     lb_array *m = moment[0], *s = moment[1];
     if (o->c.state) s = lb_mul(cx, s, s);
     m = toward(cx, m, g, o->c.beta1);
@@ -262,17 +314,30 @@ static lb_array *by_adam(lb_optimizer *o, lb_array *const *moment, lb_array *g,
     lb_array *root = lb_sqrt(cx, s);
     next[0] = stored(o, m);
     next[1] = stored(o, o->c.state ? root : s);
-    root = lb_add(cx, times(cx, root, 1 / sqrt(up2)), lb_scalar(cx, o->c.eps));
-    return lb_div(cx, times(cx, m, rate / up1), root);
+    root = lb_add(cx, scaled(o, root, BY_ROOT_UP2), lb_scalar(cx, o->c.eps));
+    return lb_div(cx, scaled(o, m, RATE_BY_UP1), root);
+}
+
+/* The moments of parameter i when a step begins. */
+static bool moments_of(lb_optimizer *o, int i, lb_array **moment)
+{
+    lb_tracer *t = o->cx->tracer;
+    for (int k = 0; k < o->moments; k++) {
+        lb_array **slot = &o->moment[i * o->moments + k];
+        moment[k] = t ? t->get(t, slot) : *slot;
+        if (!moment[k]) return false;
+    }
+    return true;
 }
 
 /* The next value of parameter i and of its moments. */
 static lb_array *advance(lb_optimizer *o, int i, lb_array *w, lb_array *g,
-                         lb_array *clip, double rate)
+                         lb_array *clip)
 {
     lb_ctx *cx = o->cx;
     const lb_dtype was = w->dtype, d = dtype_of(w);
-    lb_array *const *moment = o->moment + (size_t)i * (size_t)o->moments;
+    lb_array *moment[MAX_MOMENTS];
+    if (!moments_of(o, i, moment)) return NULL;
     lb_array **next = o->next + (size_t)i * (size_t)o->moments;
     const bool own = o->c.method == LB_ADAMW;
     g = lb_cut_like(cx, g, w, false);
@@ -282,12 +347,12 @@ static lb_array *advance(lb_optimizer *o, int i, lb_array *w, lb_array *g,
     if (g && o->c.decay > 0 && !own)
         g = lb_add(cx, g, times(cx, w, o->c.decay));
     if (!g) return NULL;
-    lb_array *by = o->c.method == LB_SGD ? by_sgd(o, moment, g, rate, next)
-                                         : by_adam(o, moment, g, rate, next);
+    lb_array *by = o->c.method == LB_SGD ? by_sgd(o, moment, g, next)
+                                         : by_adam(o, moment, g, next);
     for (int k = 0; k < o->moments && by; k++)
         if (!next[k]) return NULL;
     if (by && o->c.decay > 0 && own)
-        by = lb_add(cx, by, times(cx, w, rate * o->c.decay));
+        by = lb_add(cx, by, scaled(o, w, RATE_DECAY));
     lb_array *to = by ? lb_sub(cx, w, by) : NULL;
     return to ? lb_as(cx, to, was) : NULL;
 }
@@ -335,11 +400,10 @@ static bool run(lb_optimizer *o, lb_array *const *params,
                 lb_array *const *grads)
 {
     lb_array *clip;
-    const double rate = lb_schedule_rate(&o->c, o->step);
     if (!clip_factor(o, grads, &clip)) return false;
     for (int i = 0; i < o->n; i++) {
         lb_enter(o->cx);
-        o->param[i] = advance(o, i, params[i], grads[i], clip, rate);
+        o->param[i] = advance(o, i, params[i], grads[i], clip);
         for (int k = 0; k < o->moments && o->param[i]; k++)
             lb_keep(o->cx, o->next[i * o->moments + k]);
         lb_leave_with(o->cx, o->param[i]);
@@ -353,9 +417,15 @@ bool lb_optimizer_step(lb_optimizer *o, lb_array **params,
 {
     if (!o || !check_step(o, params, grads)) return false;
     lb_ctx *cx = o->cx;
+    lb_tracer *t = cx->tracer;
+    if (t && (o->traced = t->advance(t, &o->step)) < 0) return false;
     lb_enter(cx);
-    const bool ok = run(o, params, grads);
+    bool ok = run(o, params, grads);
     for (int i = 0; i < o->n * o->moments && ok; i++) {
+        if (t) {
+            ok = t->set(t, &o->moment[i], o->next[i]);
+            continue;
+        }
         lb_ref(o->next[i]);
         lb_unref(o->moment[i]);
         o->moment[i] = o->next[i];
@@ -363,7 +433,7 @@ bool lb_optimizer_step(lb_optimizer *o, lb_array **params,
     for (int i = 0; i < o->n && ok; i++)
         params[i] = lb_keep(cx, o->param[i]);
     lb_leave(cx);
-    if (ok) o->step++;
+    if (ok && !t) o->step++;
     return ok;
 }
 

@@ -9,17 +9,6 @@
 
 #include "lowbit_ext.h"
 
-/* A tile's worth of work: n elements of each operand in its compute type. */
-typedef struct lb_lanes {
-    int64_t n;
-    int bits;     /* width of the last operand's dtype */
-    int exponent; /* integer_pow */
-    const void *in[3];
-    void *out; /* never overlaps an operand */
-} lb_lanes;
-
-typedef void lb_lanes_fn(const lb_lanes *);
-
 typedef enum lb_lane {
     LB_LANE_none, /* for those who have no such function */
 #define UNARY(NAME, VALUE)  LB_LANE_##NAME,

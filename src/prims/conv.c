@@ -241,6 +241,14 @@ static bool shard(const lb_call *c, lb_cuts *to)
     return true;
 }
 
+static int64_t operations(const lb_call *c)
+{
+    lb_conv v;
+    if (!lb_conv_read(NULL, &c->in[0]->shape, &c->in[1]->shape, c->params, &v))
+        return 0;
+    return 2 * lb_shape_size(&c->shape) * v.in_features * v.volume;
+}
+
 const lb_prim lb_prim_conv_general_dilated = {
     .struct_size = sizeof(lb_prim),
     .name = "conv_general_dilated",
@@ -251,6 +259,7 @@ const lb_prim lb_prim_conv_general_dilated = {
     .eval = eval,
     .vjp = lb_conv_vjp,
     .shard = shard,
+    .operations = operations,
 };
 
 lb_array *lb_conv_general_dilated(lb_ctx *cx, lb_array *lhs, lb_array *rhs,

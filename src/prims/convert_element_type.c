@@ -65,6 +65,12 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
     return lb_as(cx, dout, c->in[0]->dtype);
 }
 
+static void fuse(const lb_call *c, lb_fusion *to)
+{
+    (void)c;
+    to->kind = LB_FUSE_CONVERT;
+}
+
 const lb_prim lb_prim_convert_element_type = {
     .struct_size = sizeof(lb_prim),
     .name = "convert_element_type",
@@ -76,6 +82,7 @@ const lb_prim lb_prim_convert_element_type = {
     .eval = eval,
     .vjp = vjp,
     .shard = lb_cuts_same,
+    .fuse = fuse,
 };
 
 lb_array *lb_convert(lb_ctx *cx, lb_array *a, lb_dtype dtype)

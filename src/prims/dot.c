@@ -298,6 +298,15 @@ static bool shard(const lb_call *c, lb_cuts *to)
     return true;
 }
 
+static int64_t operations(const lb_call *c)
+{
+    const lb_dot_dims *d = c->params;
+    int64_t n = 2 * lb_shape_size(&c->shape);
+    for (int i = 0; i < d->lhs_contract.n; i++)
+        n *= c->in[0]->shape.dim[d->lhs_contract.axis[i]];
+    return n;
+}
+
 const lb_prim lb_prim_dot_general = {
     .struct_size = sizeof(lb_prim),
     .name = "dot_general",
@@ -308,6 +317,7 @@ const lb_prim lb_prim_dot_general = {
     .eval = eval,
     .vjp = vjp,
     .shard = shard,
+    .operations = operations,
 };
 
 /* ---- the function ------------------------------------------------------- */

@@ -196,6 +196,15 @@ void lb_row_eval(const lb_work *w)
     }
 }
 
+void lb_row_fuse(const lb_call *c, lb_fusion *to)
+{
+    const lb_dtype last = c->in[c->n_in - 1]->dtype;
+    to->kind = LB_FUSE_LANES;
+    to->run = lanes_of(row_of(c), c->cpu, lb_ctype_of(last));
+    to->lanes.bits = last == LB_BOOL ? 1 : (int)lb_dtype_size(last) * 8;
+    to->lanes.exponent = exponent_of(c);
+}
+
 /* ---- the user function --------------------------------------------------- */
 
 /* As in jax.numpy, a result is weak if no strong operand has its kind: an

@@ -146,7 +146,8 @@ static double min_f64(double x, double y)
     {                                                                          \
         .struct_size = sizeof(lb_prim), .name = #NAME, .params_size = (SIZE),  \
         .n_in = (N), .infer = lb_row_infer, .plan = lb_row_plan,               \
-        .eval = lb_row_eval, .vjp = (VJP), .shard = lb_cuts_same               \
+        .eval = lb_row_eval, .vjp = (VJP), .shard = lb_cuts_same,              \
+        .fuse = lb_row_fuse                                                    \
     }
 
 #define ROW(NAME, N, KINDS)                                                    \

@@ -37,6 +37,12 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
     return dout;
 }
 
+static void fuse(const lb_call *c, lb_fusion *to)
+{
+    (void)c;
+    to->kind = LB_FUSE_SAME;
+}
+
 const lb_prim lb_prim_copy = {
     .struct_size = sizeof(lb_prim),
     .name = "copy",
@@ -46,6 +52,7 @@ const lb_prim lb_prim_copy = {
     .eval = eval,
     .vjp = vjp,
     .shard = lb_cuts_same,
+    .fuse = fuse,
 };
 
 lb_array *lb_materialize(lb_ctx *cx, lb_array *a)

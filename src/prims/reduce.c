@@ -392,6 +392,54 @@ static void plan(const lb_call *c, lb_plan *p)
     if (split) p->shared = (size_t)(j.blocks * j.groups * j.w) * size;
 }
 
+/* ---- fused --------------------------------------------------------------- */
+
+/* Rows of a tile: chunks, folded in the order above. */
+static void reduce_tile(const lb_fusion *how, const void *tile, int64_t rows,
+                        int64_t n, void *out)
+{
+    const lb_reducer *op = how->op;
+    _Alignas(64) char part[LB_FUSE_COLS / CHUNK * sizeof(lb_value)];
+    const char *from = tile;
+    char *to = out;
+    if (n <= CHUNK) {
+        op->rows(from, n, rows, n, &how->initial, to);
+    } else {
+        const int64_t whole = n / CHUNK;
+        for (int64_t r = 0; r < rows; r++, to += op->size) {
+            op->rows(from, CHUNK, whole, CHUNK, &how->initial, part);
+            from += (size_t)(whole * CHUNK) * op->size;
+            if (n % CHUNK)
+                op->rows(from, CHUNK, 1, n % CHUNK, &how->initial,
+                         part + (size_t)whole * op->size);
+            from += (size_t)(n % CHUNK) * op->size;
+            fold(op, part, lb_ceil_div(n, CHUNK), 1, 1);
+            memcpy(to, part, op->size);
+        }
+    }
+    one_nan(how->ctype, rows, out);
+}
+
+/* Of trailing axes, so that a tile has the elements of a result in order. */
+static void fuse(const lb_call *c, lb_fusion *to)
+{
+    const lb_reduce_params *p = c->params;
+    const lb_array *a = c->in[0];
+    const lb_reduce_op op = op_of(c->prim);
+    const lb_ctype ctype = lb_ctype_of(a->dtype);
+    const lb_value identity = lb_reduce_identity(op, a->dtype);
+    const int lead = a->shape.rank - p->axes.n;
+    for (int i = 0; i < p->axes.n; i++)
+        if (p->axes.axis[i] < lead) return;
+    if (!p->axes.n) return;
+    to->kind = LB_FUSE_ROWS;
+    to->lead = lead;
+    to->reduce = reduce_tile;
+    to->op = lb_reducer_for(c->cpu, op, ctype);
+    to->ctype = ctype;
+    memcpy(&to->initial, &identity, sizeof identity);
+}
+
 /* ---- the primitives ----------------------------------------------------- */
 
 static bool infer(lb_ctx *cx, lb_call *c)
@@ -477,6 +525,7 @@ static bool shard(const lb_call *c, lb_cuts *to)
         .eval = eval,                                                          \
         .vjp = VJP,                                                            \
         .shard = shard,                                                        \
+        .fuse = fuse,                                                          \
     };
 #define EACH(X)                                                                \
     X(reduce_sum)                                                              \

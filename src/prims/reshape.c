@@ -128,6 +128,12 @@ static bool shard(const lb_call *c, lb_cuts *to)
     return true;
 }
 
+static void fuse(const lb_call *c, lb_fusion *to)
+{
+    const lb_reshape_params *p = c->params;
+    if (!p->permute) to->kind = LB_FUSE_SAME;
+}
+
 const lb_prim lb_prim_reshape = {
     .struct_size = sizeof(lb_prim),
     .name = "reshape",
@@ -139,6 +145,7 @@ const lb_prim lb_prim_reshape = {
     .eval = eval,
     .vjp = vjp,
     .shard = shard,
+    .fuse = fuse,
 };
 
 /* Computes the -1 of a shape from the number of elements. */

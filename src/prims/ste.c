@@ -13,6 +13,13 @@ static lb_verdict give(lb_ctx *cx, const lb_array *a, lb_array **out)
     return *out ? LB_DONE : LB_FAILED;
 }
 
+/* Elements of the last operand. */
+static void fuse(const lb_call *c, lb_fusion *to)
+{
+    (void)c;
+    to->kind = LB_FUSE_SAME;
+}
+
 /* ---- stop_gradient ------------------------------------------------------- */
 
 static bool stop_infer(lb_ctx *cx, lb_call *c)
@@ -36,6 +43,7 @@ const lb_prim lb_prim_stop_gradient = {
     .move = stop_move,
     .flow = LB_FLOW_NONE,
     .shard = lb_cuts_same,
+    .fuse = fuse,
 };
 
 lb_array *lb_stop_gradient(lb_ctx *cx, lb_array *a)
@@ -84,6 +92,7 @@ const lb_prim lb_prim_ste = {
     .move = ste_move,
     .vjp = ste_vjp,
     .shard = lb_cuts_same,
+    .fuse = fuse,
 };
 
 lb_array *lb_ste(lb_ctx *cx, lb_fn fn, lb_array *x, void *user)

@@ -170,6 +170,15 @@ static bool broadcast_shard(const lb_call *c, lb_cuts *to)
     return true;
 }
 
+/* Axes keep their places; those that are repeated have size 1 or come last. */
+static void broadcast_fuse(const lb_call *c, lb_fusion *to)
+{
+    const lb_broadcast_params *p = c->params;
+    for (int k = 0; k < c->in[0]->shape.rank; k++)
+        if (p->dims[k] != k) return;
+    to->kind = LB_FUSE_REPEAT;
+}
+
 const lb_prim lb_prim_broadcast_in_dim = {
     .struct_size = sizeof(lb_prim),
     .name = "broadcast_in_dim",
@@ -179,6 +188,7 @@ const lb_prim lb_prim_broadcast_in_dim = {
     .move = broadcast_move,
     .vjp = broadcast_vjp,
     .shard = broadcast_shard,
+    .fuse = broadcast_fuse,
 };
 
 lb_array *lb_broadcast_in_dim(lb_ctx *cx, lb_array *a, lb_shape shape,

@@ -42,7 +42,8 @@ void lb_shard_layer_put(lb_mesh *mesh)
     lb_layer **at = &mesh->cx->layer;
     while (*at)
         at = &(*at)->below;
-    mesh->layer = (lb_layer){.bind = bind, .explain = explain};
+    mesh->layer =
+        (lb_layer){.bind = bind, .explain = explain, .transparent = true};
     *at = &mesh->layer;
 }
 

@@ -1,0 +1,187 @@
+/* bench_programs.c - compiled functions next to the same functions run eagerly.
+ *
+ *   bench_programs [rounds [threads [elements]]]
+ *
+ * Elementwise functions, softmax and norms of dense and of nf4 operands; and
+ * what a node costs in a chain of 20 additions and multiplications of small
+ * arrays. Eager and compiled calls alternate; the ratio is eager over compiled,
+ * so above 1 compiled is faster.
+ */
+#include <string.h>
+
+#include "bench.h"
+#include "lowbit.h"
+
+enum { COLS = 1024, CHAIN = 20, FUNCTIONS = 6 };
+
+static lb_array *square_plus(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n, (void)user;
+    return lb_add(cx, lb_mul(cx, a[0], a[0]), a[0]);
+}
+
+static lb_array *gelu(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n, (void)user;
+    return lb_gelu_tanh(cx, a[0]);
+}
+
+static lb_array *gate(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n, (void)user;
+    return lb_mul(cx, lb_silu(cx, a[0]), a[1]);
+}
+
+static lb_array *softmax(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n, (void)user;
+    return lb_softmax(cx, a[0], -1);
+}
+
+static lb_array *rms_norm(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n, (void)user;
+    return lb_rms_norm(cx, a[0], NULL, 1e-5);
+}
+
+static lb_array *layer_norm(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n, (void)user;
+    return lb_layer_norm(cx, a[0], NULL, NULL, 1e-5);
+}
+
+/* ((x + x) * x + x) * x ...: results stay finite for |x| < 1/2 */
+static lb_array *chain(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n, (void)user;
+    lb_array *y = a[0];
+    for (int i = 0; i < CHAIN; i++)
+        y = i % 2 ? lb_mul(cx, y, a[0]) : lb_add(cx, y, a[0]);
+    return y;
+}
+
+static const struct {
+    const char *name;
+    lb_fn fn;
+} function[FUNCTIONS] = {
+    {"x*x+x", square_plus}, {"gelu_tanh", gelu},    {"silu(a)*b", gate},
+    {"softmax", softmax},   {"rms_norm", rms_norm}, {"layer_norm", layer_norm},
+};
+
+typedef struct run {
+    lb_ctx *cx;
+    lb_fn fn;
+    lb_compiled *f; /* NULL: eagerly */
+    lb_array *args[2];
+    int times;
+} run;
+
+static double round_of(void *arg)
+{
+    const run *r = arg;
+    const double from = bench_now();
+    for (int i = 0; i < r->times; i++) {
+        lb_enter(r->cx);
+        if (r->f)
+            lb_run(r->f, r->args, 2);
+        else
+            r->fn(r->cx, r->args, 2, NULL);
+        lb_leave(r->cx);
+    }
+    return (bench_now() - from) / r->times;
+}
+
+static size_t peak_of(run *r)
+{
+    const size_t before = lb_bytes_in_use(r->cx);
+    r->times = 1;
+    round_of(r);
+    return lb_bytes_peak(r->cx) - before;
+}
+
+static void compare(lb_ctx *cx, lb_fn fn, lb_array *a, lb_array *b, int rounds,
+                    int times, double figure[2])
+{
+    lb_compiled *f = lb_compile(cx, fn, NULL, NULL);
+    run eager = {cx, fn, NULL, {a, b}, times};
+    run compiled = {cx, fn, f, {a, b}, times};
+    bench_side side[2] = {{round_of, &eager, 0}, {round_of, &compiled, 0}};
+    round_of(&eager);
+    round_of(&compiled);
+    bench_alternate(side, 2, rounds);
+    figure[0] = side[0].figure;
+    figure[1] = side[1].figure;
+    lb_compiled_close(f);
+}
+
+static size_t peak(lb_fn fn, bool compile, int threads, lb_shape shape)
+{
+    lb_ctx *cx = lb_open(&(lb_options){.threads = threads});
+    lb_array *a = lb_random_normal(cx, (lb_key){1, 0}, LB_F32, shape);
+    run r = {
+        cx, fn, compile ? lb_compile(cx, fn, NULL, NULL) : NULL, {a, a}, 1};
+    const size_t bytes = peak_of(&r);
+    lb_compiled_close(r.f);
+    lb_close(cx);
+    return bytes;
+}
+
+static void of_functions(lb_ctx *cx, int rounds, int threads, int64_t size)
+{
+    const lb_shape shape = LB_SHAPE(size / COLS, COLS);
+    lb_array *a = lb_random_normal(cx, (lb_key){1, 0}, LB_F32, shape);
+    lb_array *b = lb_random_normal(cx, (lb_key){2, 0}, LB_F32, shape);
+    const lb_quant_config nf4 = {.format = "nf4"};
+    lb_array *q = lb_quantize(cx, a, &nf4), *r = lb_quantize(cx, b, &nf4);
+    printf("%lld elements in rows of %d, %d threads, medians of %d rounds\n",
+           (long long)size, COLS, threads, rounds);
+    printf("%-12s %10s %10s %6s %10s %10s %6s %17s\n", "function", "eager ms",
+           "compiled", "ratio", "nf4 eager", "compiled", "ratio", "peak MB");
+    for (int i = 0; i < FUNCTIONS; i++) {
+        double f32[2], packed[2];
+        compare(cx, function[i].fn, a, b, rounds, 1, f32);
+        compare(cx, function[i].fn, q, r, rounds, 1, packed);
+        printf("%-12s %10.2f %10.2f %6.2f %10.2f %10.2f %6.2f %7.0f -> %6.0f\n",
+               function[i].name, f32[0] / 1e6, f32[1] / 1e6, f32[0] / f32[1],
+               packed[0] / 1e6, packed[1] / 1e6, packed[0] / packed[1],
+               (double)peak(function[i].fn, false, threads, shape) / 1e6,
+               (double)peak(function[i].fn, true, threads, shape) / 1e6);
+    }
+}
+
+static void of_nodes(int rounds)
+{
+    static const int64_t side[2][2] = {{1, 8}, {64, 64}};
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
+    printf("\n%d additions and multiplications, 1 thread\n", CHAIN);
+    printf("%-12s %10s %10s\n", "shape", "eager ns", "compiled, per node");
+    for (int i = 0; i < 2; i++) {
+        double ns[2];
+        lb_array *a =
+            lb_random_uniform(cx, (lb_key){1, 0}, LB_F32,
+                              LB_SHAPE(side[i][0], side[i][1]), -0.5, 0.5);
+        compare(cx, chain, a, a, rounds, 2000, ns);
+        printf("(%lld,%lld) %15.0f %10.0f\n", (long long)side[i][0],
+               (long long)side[i][1], ns[0] / CHAIN, ns[1] / CHAIN);
+    }
+    lb_close(cx);
+}
+
+int main(int argc, char **argv)
+{
+    const int rounds = argc > 1 ? atoi(argv[1]) : 7;
+    const int threads = argc > 2 ? atoi(argv[2]) : 2;
+    const int64_t size = argc > 3 ? atoll(argv[3]) : 16 << 20;
+    lb_ctx *cx = lb_open(&(lb_options){.threads = threads});
+    if (!cx || rounds < 1 || size < COLS) {
+        fprintf(stderr,
+                "usage: bench_programs [rounds [threads [elements]]]\n");
+        return 2;
+    }
+    of_functions(cx, rounds, threads, size);
+    of_nodes(rounds);
+    const bool ok = !lb_error_status(cx);
+    if (!ok) fprintf(stderr, "bench_programs: %s\n", lb_error(cx));
+    lb_close(cx);
+    return !ok;
+}

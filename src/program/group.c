@@ -1,0 +1,187 @@
+/* group.c - which nodes run together in one loop over tiles.
+ *
+ * A group has a shape, over whose elements it loops. Its values are `full` (of
+ * that shape) or, once trailing axes have been reduced, `row` values: one
+ * element per row. Nodes join the groups of their operands:
+ *
+ *     full -> lanes, convert, same -> full      row -> lanes, .. -> row
+ *     full -> rows (a reduction)   -> row       row -> repeat    -> full
+ *
+ * Two groups may become one if no path leads from one to the other through a
+ * third: then they could not run as one. Every node begins as a group of its
+ * own, in the order of the trace.
+ */
+#include "program/program.h"
+
+enum {
+    MOST_NODES = 64,
+    MOST_IN = 6 /* operands of a fusible node that are looked at */
+};
+
+typedef struct grouping {
+    lb_program *p;
+    prog_group **stack; /* room for all groups */
+    int mark;
+} grouping;
+
+static bool is_row_shape(const lb_shape *s, const prog_group *g)
+{
+    if (g->lead < 0) return false;
+    for (int k = 0; k < s->rank; k++)
+        if (s->dim[k] != (k < g->lead ? g->shape.dim[k] : 1)) return false;
+    return s->rank == g->lead || s->rank == g->shape.rank;
+}
+
+static int64_t row_length(const lb_shape *s, int lead)
+{
+    int64_t n = 1;
+    for (int k = lead; k < s->rank; k++)
+        n *= s->dim[k];
+    return n;
+}
+
+/* Where a group that only has this node would loop; lead: of a reduction. */
+static bool space_of(const prog_node *node, lb_shape *shape, int *lead)
+{
+    *lead = -1;
+    *shape = node->out->shape;
+    switch (node->fusion.kind) {
+    case LB_FUSE_LANES:
+    case LB_FUSE_CONVERT:
+        return true;
+    case LB_FUSE_ROWS:
+        *shape = node->in[0]->shape;
+        *lead = node->fusion.lead;
+        const int64_t n = row_length(shape, *lead);
+        return n > 1 && n <= LB_FUSE_COLS;
+    default: /* not worth a loop of its own */
+        return false;
+    }
+}
+
+static bool is_full(const prog_value *v, const prog_group *g)
+{
+    return lb_shape_equal(&v->shape, &g->shape);
+}
+
+/* Whether node could be a member of g, as its operands and its result are. */
+static bool suits(const prog_node *node, const prog_group *g)
+{
+    const prog_value *in = node->n_in ? node->in[node->n_in - 1] : NULL;
+    const bool rows = g->lead >= 0;
+    const lb_shape *out = &node->out->shape;
+    switch (node->fusion.kind) {
+    case LB_FUSE_LANES:
+    case LB_FUSE_CONVERT:
+        return lb_shape_equal(out, &g->shape) || is_row_shape(out, g);
+    case LB_FUSE_SAME:
+        return (lb_shape_equal(out, &g->shape) && is_full(in, g)) ||
+               (is_row_shape(out, g) && is_row_shape(&in->shape, g));
+    case LB_FUSE_REPEAT:
+        return lb_shape_equal(out, &g->shape) && is_row_shape(&in->shape, g) &&
+               in->by && in->by->group == g;
+    case LB_FUSE_ROWS:
+        return is_full(in, g) && row_length(&g->shape, node->fusion.lead) > 1 &&
+               row_length(&g->shape, node->fusion.lead) <= LB_FUSE_COLS &&
+               (!rows || g->lead == node->fusion.lead);
+    default:
+        return false;
+    }
+}
+
+/* ---- paths --------------------------------------------------------------- */
+
+/* Whether some operand of b, other than those that a itself makes, depends on
+ * a: then a and b as one group would wait for itself. */
+static bool path_between(grouping *w, const prog_group *a, prog_group *b)
+{
+    int top = 0;
+    w->mark++;
+    b->mark = w->mark;
+    w->stack[top++] = b;
+    while (top) {
+        const prog_group *g = w->stack[--top];
+        for (const prog_node *node = g->first; node; node = node->next)
+            for (int k = 0; k < node->n_in; k++) {
+                prog_group *to =
+                    node->in[k]->by ? node->in[k]->by->group : NULL;
+                if (!to) continue;
+                if (to == a && g != b) return true;
+                if (to == a || to->mark == w->mark) continue;
+                to->mark = w->mark;
+                w->stack[top++] = to;
+            }
+    }
+    return false;
+}
+
+static void absorb(prog_group *to, prog_group *from)
+{
+    for (prog_node *node = from->first; node; node = node->next)
+        node->group = to;
+    to->last->next = from->first;
+    to->last = from->last;
+    to->n += from->n;
+    if (from->lead >= 0) to->lead = from->lead;
+    from->first = from->last = NULL;
+    from->n = 0;
+}
+
+/* Members of two groups stay what they are in the joint one only if both loop
+ * over the same elements. */
+static bool alike(const prog_group *a, const prog_group *b)
+{
+    return lb_shape_equal(&a->shape, &b->shape) &&
+           (a->lead < 0 || b->lead < 0 || a->lead == b->lead);
+}
+
+static bool can_join(grouping *w, const prog_node *node, prog_group *own,
+                     prog_group *g)
+{
+    if (!g->fusible || g == own || g->n + own->n > MOST_NODES) return false;
+    const bool single = own->n == 1;
+    if (single ? !suits(node, g) : !alike(own, g)) return false;
+    return !path_between(w, g, own) && (single || !path_between(w, own, g));
+}
+
+/* Joins node's group with those of its operands. */
+static void grow(grouping *w, prog_node *node)
+{
+    for (int k = 0; k < node->n_in && k < MOST_IN; k++) {
+        prog_group *g = node->in[k]->by ? node->in[k]->by->group : NULL;
+        prog_group *own = node->group;
+        if (!g || g == own || !can_join(w, node, own, g)) continue;
+        const int lead = node->fusion.kind == LB_FUSE_ROWS && own->n == 1
+                             ? node->fusion.lead
+                             : own->lead;
+        if (g->lead < 0) g->lead = lead;
+        own->lead = -1;
+        absorb(g, own);
+    }
+}
+
+static prog_group *alone(grouping *w, prog_node *node, int id)
+{
+    prog_group *g = lb_prog_alloc(&w->p->memory, sizeof *g);
+    if (!g) return NULL;
+    *g =
+        (prog_group){.id = id, .first = node, .last = node, .n = 1, .lead = -1};
+    g->fusible = space_of(node, &g->shape, &g->lead);
+    node->group = g;
+    return g;
+}
+
+bool lb_program_group(lb_program *p)
+{
+    const size_t n = (size_t)p->nodes.n;
+    grouping w = {.p = p};
+    w.stack = lb_prog_alloc(&p->memory, (n + 1) * sizeof *w.stack);
+    if (!w.stack) return false;
+    for (int64_t i = 0; i < p->nodes.n; i++) {
+        prog_node *node = p->nodes.item[i];
+        if (!node->alive) continue;
+        if (!alone(&w, node, (int)i)) return false;
+        if (node->fusion.kind) grow(&w, node);
+    }
+    return true;
+}

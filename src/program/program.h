@@ -1,0 +1,179 @@
+/* program.h - compiled functions: the graph of calls that a trace leaves, and
+ * what is made of it.
+ *
+ *     trace      the function runs once on arrays without elements; every call
+ *                becomes a node                                     (trace.c)
+ *     simplify   unused and repeated nodes are removed           (simplify.c)
+ *     fuse       connected nodes become groups that run tile by tile
+ *                                                        (group.c, fused.c)
+ *     schedule   an order of steps, and when each value is no longer needed
+ *                                                               (schedule.c)
+ *
+ * All of a program lives in blocks that are freed together.
+ */
+#ifndef LB_PROGRAM_H
+#define LB_PROGRAM_H
+
+#include "core/core.h"
+
+/* Memory that is freed as a whole. */
+typedef struct prog_block {
+    struct prog_block *next;
+    size_t got, used, size;
+} prog_block;
+
+typedef struct prog_memory {
+    lb_ctx *cx;
+    prog_block *first;
+} prog_memory;
+
+/* size bytes, zeroed and aligned to 16, or NULL and LB_E_NOMEM. */
+void *lb_prog_alloc(prog_memory *m, size_t size);
+void lb_prog_free(prog_memory *m);
+
+struct prog_group;
+
+/* An argument, a constant or the result of a node. */
+typedef struct prog_value {
+    int id;
+    lb_dtype dtype;
+    lb_shape shape;
+    int arg;                 /* index of the argument, or -1 */
+    lb_array *constant;      /* a reference, or NULL */
+    struct prog_node *by;    /* the node, or NULL */
+    struct prog_value *same; /* simplify: the value that replaces this one */
+    int uses;                /* by nodes, and once as a result */
+    bool is_result;
+    bool is_state; /* comes from an object outside */
+    int local;     /* its place in the loop of its group */
+    bool leaves;   /* used outside of the group that makes it, or a result */
+} prog_value;
+
+/* A call of a primitive. */
+typedef struct prog_node {
+    const lb_prim *prim;
+    void *params;
+    int n_in;
+    prog_value **in;
+    prog_value *out;
+    int at;     /* position in the trace */
+    bool alive; /* some result depends on it */
+    lb_fusion fusion;
+    int64_t operations; /* arithmetic ones, if the primitive knows */
+    struct prog_group *group;
+    struct prog_node *next; /* of the group */
+} prog_node;
+
+typedef struct prog_fused prog_fused;
+
+/* What runs as one: a call, or several nodes fused. */
+typedef struct prog_step {
+    prog_node *node;   /* the call, or the first node of the fused ones */
+    prog_fused *fused; /* NULL: a call */
+    prog_value **dead; /* values that no later step needs */
+    int n_dead;
+    const char *kernel; /* of the last run */
+} prog_step;
+
+/* Arrays that an object outside keeps between runs (an optimizer's moments). */
+typedef struct prog_state {
+    lb_array **slot;
+    prog_value *in, *out; /* in NULL: only written; out NULL: only read */
+} prog_state;
+
+/* A scalar that differs from run to run. */
+typedef struct prog_number {
+    double (*fn)(void *user, int which);
+    void *user;
+    int which;
+    prog_value *value;
+} prog_number;
+
+typedef struct prog_count {
+    int64_t *count;
+    int64_t by;
+} prog_count;
+
+/* What a call of a compiled function is recognized by. */
+typedef struct prog_key {
+    lb_dtype dtype;
+    bool weak, direct; /* direct: lb_data is not NULL */
+    bool packed;
+    int64_t bytes; /* for lb_compiled_explain; not compared */
+    const lb_format *fmt;
+    int meaning;
+    const void *sharding; /* not NULL: sharded */
+    lb_shape shape;
+} prog_key;
+
+typedef struct lb_program {
+    prog_memory memory;
+    lb_ctx *cx;
+    lb_precision precision;
+    int n_args;
+    prog_key *key; /* of each argument */
+    lb_list values, nodes;
+    lb_list states, numbers, counts;
+    prog_key *state_key; /* of each state when it was traced */
+    prog_value **arg;
+    int n_results;
+    prog_value **result;
+    bool *weak; /* of each result */
+    prog_step *step;
+    int n_steps;
+    size_t peak;      /* bytes of intermediate arrays alive at a time */
+    int removed;      /* nodes without use, or repeated */
+    int64_t last_use; /* for the cache: the run that used it last */
+    int64_t runs;
+} lb_program;
+
+/* trace.c: the program of fn(args); NULL on failure. */
+typedef struct prog_function {
+    lb_fn one; /* exactly one of both is set */
+    lb_fn_many many;
+    int n_out;
+    void *user;
+} prog_function;
+lb_program *lb_program_trace(lb_ctx *cx, const prog_function *fn,
+                             lb_array *const *args, int n, int64_t fold_bytes);
+/* Calls fn as it is. Results belong to the open scope. */
+bool lb_call_function(lb_ctx *cx, const prog_function *fn,
+                      lb_array *const *args, int n, lb_array **out);
+void lb_program_free(lb_program *p);
+prog_key lb_key_of(const lb_array *a);
+bool lb_key_equal(const prog_key *a, const prog_key *b);
+
+/* simplify.c */
+bool lb_program_simplify(lb_program *p);
+/* group.c: which nodes run together. */
+bool lb_program_group(lb_program *p);
+/* schedule.c: steps from groups. */
+bool lb_program_schedule(lb_program *p);
+/* run.c: results belong to the open scope; false on failure, with NULLs. */
+bool lb_program_run(lb_program *p, lb_array *const *args, lb_array **out);
+
+/* Nodes that run together, tile by tile, over the elements of `shape`. With
+ * reductions a tile has whole rows: axes from `lead` on are reduced. */
+typedef struct prog_group {
+    int id;
+    prog_node *first, *last;
+    int n;
+    lb_shape shape;
+    int lead; /* -1: no reductions */
+    bool fusible;
+    int mark;      /* for searches */
+    int waits_for; /* groups that have to run before */
+    bool listed;
+} prog_group;
+
+/* explain.c: a text from the heap, or NULL. */
+char *lb_program_text(const lb_program *p, lb_explain_form form, size_t *got);
+
+/* fused.c: the loop over tiles that a group becomes; NULL if it is too large,
+ * or, with *failed, out of memory. */
+prog_fused *lb_fuse_group(lb_program *p, prog_group *g, bool *failed);
+/* DONE, FAILED, or DECLINED: the operands are such that the nodes have to run
+ * one by one. val: arrays by id of value. */
+lb_verdict lb_fused_run(lb_program *p, const prog_fused *f, lb_array **val);
+
+#endif

@@ -1,0 +1,158 @@
+/* run.c - runs a program: its steps in order, on the arrays of this call.
+ *
+ * An array of a value holds one reference, given back after the step that needs
+ * it last. Calls go through lb_bind, as eagerly, so that formats, rules and a
+ * mesh see them.
+ */
+#include <string.h>
+
+#include "program/program.h"
+
+/* a as the value's array: out of the open scope, with a reference instead. */
+static bool keep(lb_ctx *cx, lb_array **val, const prog_value *v, lb_array *a)
+{
+    if (!a) return false;
+    val[v->id] = lb_ref(a);
+    lb_drop(cx, a);
+    return true;
+}
+
+static bool run_call(lb_program *p, const prog_node *node, lb_array **val,
+                     const char **kernel)
+{
+    enum { FEW = 16 };
+    lb_ctx *cx = p->cx;
+    lb_array *few[FEW], **in = few;
+    size_t got = 0;
+    if (node->n_in > FEW &&
+        !(in = lb_heap_alloc(cx->heap, (size_t)node->n_in * sizeof *in, &got)))
+        return lb_fail(cx, LB_E_NOMEM, "out of memory (a compiled function)");
+    for (int k = 0; k < node->n_in; k++)
+        in[k] = val[node->in[k]->id];
+    lb_enter(cx);
+    /* What lb_materialize would not have called. */
+    const bool as_is = node->fusion.kind == LB_FUSE_SAME && node->n_in == 1 &&
+                       !node->prim->move && lb_data(in[0]);
+    lb_array *out = as_is
+                        ? lb_view(cx, in[0])
+                        : lb_bind(cx, node->prim, node->n_in, in, node->params);
+    const bool ok = keep(cx, val, node->out, out);
+    *kernel = as_is ? "view" : cx->kernel;
+    lb_leave(cx);
+    if (got) lb_heap_free(cx->heap, in, got);
+    return ok;
+}
+
+/* The nodes of a fused step one by one; what does not leave it is freed. */
+static bool run_apart(lb_program *p, prog_step *s, lb_array **val)
+{
+    bool ok = true;
+    const prog_node *node = s->node;
+    for (; node && ok; node = node->next)
+        ok = run_call(p, node, val, &s->kernel);
+    for (node = s->node; node; node = node->next) {
+        lb_array **a = &val[node->out->id];
+        if (node->out->leaves && ok) continue;
+        lb_unref(*a);
+        *a = NULL;
+    }
+    return ok;
+}
+
+static bool run_step(lb_program *p, prog_step *s, lb_array **val)
+{
+    if (!s->fused) return run_call(p, s->node, val, &s->kernel);
+    switch (lb_fused_run(p, s->fused, val)) {
+    case LB_DONE:
+        s->kernel = "fused";
+        return true;
+    case LB_DECLINED:
+        return run_apart(p, s, val);
+    default:
+        return false;
+    }
+}
+
+/* A view: the caller's weak flag is the result's own. */
+static lb_array *give(lb_program *p, int i, lb_array **val)
+{
+    lb_array *a = lb_view(p->cx, val[p->result[i]->id]);
+    if (a) a->weak = p->weak[i];
+    return a;
+}
+
+/* Scalars of this run. */
+static bool set_numbers(lb_program *p, lb_array **val)
+{
+    bool ok = true;
+    for (int64_t i = 0; i < p->numbers.n && ok; i++) {
+        const prog_number *n = p->numbers.item[i];
+        ok = keep(p->cx, val, n->value,
+                  lb_scalar(p->cx, n->fn(n->user, n->which)));
+    }
+    return ok;
+}
+
+/* Nothing fails any more: all states change, or none. */
+static void set_states(lb_program *p, lb_array **val)
+{
+    for (int64_t i = 0; i < p->states.n; i++) {
+        const prog_state *s = p->states.item[i];
+        if (s->out) lb_ref(val[s->out->id]);
+    }
+    for (int64_t i = 0; i < p->states.n; i++) {
+        const prog_state *s = p->states.item[i];
+        if (!s->out) continue;
+        lb_unref(*s->slot);
+        *s->slot = val[s->out->id];
+    }
+    for (int64_t i = 0; i < p->counts.n; i++) {
+        const prog_count *c = p->counts.item[i];
+        *c->count += c->by;
+    }
+}
+
+bool lb_program_run(lb_program *p, lb_array *const *args, lb_array **out)
+{
+    lb_ctx *cx = p->cx;
+    const size_t n = (size_t)p->values.n + 1;
+    size_t got;
+    lb_array **val = lb_heap_alloc(cx->heap, n * sizeof *val, &got);
+    for (int i = 0; i < p->n_results; i++)
+        out[i] = NULL;
+    if (!val)
+        return lb_fail(cx, LB_E_NOMEM, "out of memory (a compiled function)");
+    memset(val, 0, n * sizeof *val);
+    for (int64_t i = 0; i < p->values.n; i++) {
+        const prog_value *v = p->values.item[i];
+        if (v->constant) val[i] = v->constant;
+        if (v->arg >= 0) val[i] = args[v->arg];
+    }
+    for (int64_t i = 0; i < p->states.n; i++) {
+        const prog_state *s = p->states.item[i];
+        val[s->in->id] = lb_ref(*s->slot);
+    }
+    bool ok = set_numbers(p, val);
+    for (int i = 0; i < p->n_steps && ok; i++) {
+        prog_step *s = &p->step[i];
+        ok = run_step(p, s, val);
+        for (int k = 0; k < s->n_dead && ok; k++) {
+            lb_unref(val[s->dead[k]->id]);
+            val[s->dead[k]->id] = NULL;
+        }
+    }
+    for (int i = 0; i < p->n_results && ok; i++)
+        ok = (out[i] = give(p, i, val)) != NULL;
+    if (ok) set_states(p, val);
+    for (int64_t i = 0; i < p->values.n; i++) {
+        const prog_value *v = p->values.item[i];
+        if (v->by || v->is_state) lb_unref(val[i]);
+    }
+    lb_heap_free(cx->heap, val, got);
+    for (int i = 0; i < p->n_results && !ok; i++) {
+        lb_drop(cx, out[i]);
+        out[i] = NULL;
+    }
+    p->runs += ok;
+    return ok;
+}

@@ -1,0 +1,108 @@
+/* simplify.c - removes calls without use and repeated calls.
+ *
+ * Two nodes of one primitive with equal params and operands have equal results:
+ * primitives are functions. The later one becomes the earlier one.
+ */
+#include <string.h>
+
+#include "program/program.h"
+
+static prog_value *resolved(prog_value *v)
+{
+    while (v->same)
+        v = v->same;
+    return v;
+}
+
+static bool equal(const prog_node *a, const prog_node *b)
+{
+    if (a->prim != b->prim || a->n_in != b->n_in ||
+        memcmp(a->params, b->params, a->prim->params_size) != 0)
+        return false;
+    for (int i = 0; i < a->n_in; i++)
+        if (a->in[i] != b->in[i]) return false;
+    return true;
+}
+
+static uint64_t mixed(uint64_t h, uint64_t x)
+{
+    h ^= x;
+    h *= UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio */
+    return h ^ h >> 32;
+}
+
+static uint64_t hash(const prog_node *node)
+{
+    const unsigned char *bytes = node->params;
+    uint64_t h = (uint64_t)(uintptr_t)node->prim;
+    for (int i = 0; i < node->n_in; i++)
+        h = mixed(h, (uint64_t)node->in[i]->id);
+    for (size_t i = 0; i < node->prim->params_size; i++)
+        h = mixed(h, bytes[i]);
+    return h;
+}
+
+static bool merge_repeated(lb_program *p)
+{
+    size_t room = 16, got;
+    while (room < 2 * (size_t)p->nodes.n)
+        room *= 2;
+    prog_node **table = lb_heap_alloc(p->cx->heap, room * sizeof *table, &got);
+    if (!table)
+        return lb_fail(p->cx, LB_E_NOMEM, "out of memory (%zu bytes)",
+                       room * sizeof *table);
+    memset(table, 0, room * sizeof *table);
+    for (int64_t i = 0; i < p->nodes.n; i++) {
+        prog_node *node = p->nodes.item[i];
+        for (int k = 0; k < node->n_in; k++)
+            node->in[k] = resolved(node->in[k]);
+        size_t at = (size_t)hash(node) & (room - 1);
+        while (table[at] && !equal(table[at], node))
+            at = (at + 1) & (room - 1);
+        if (table[at]) {
+            node->out->same = table[at]->out;
+            p->removed++;
+        } else {
+            table[at] = node;
+        }
+    }
+    lb_heap_free(p->cx->heap, table, got);
+    for (int i = 0; i < p->n_results; i++)
+        p->result[i] = resolved(p->result[i]);
+    for (int64_t i = 0; i < p->states.n; i++) {
+        prog_state *s = p->states.item[i];
+        if (s->out) s->out = resolved(s->out);
+    }
+    return true;
+}
+
+static void mark_result(prog_value *v)
+{
+    v->is_result = true;
+    if (v->by) v->by->alive = true;
+}
+
+static void mark_alive(lb_program *p)
+{
+    for (int i = 0; i < p->n_results; i++)
+        mark_result(p->result[i]);
+    for (int64_t i = 0; i < p->states.n; i++) {
+        const prog_state *s = p->states.item[i];
+        if (s->out) mark_result(s->out);
+    }
+    for (int64_t i = p->nodes.n - 1; i >= 0; i--) {
+        prog_node *node = p->nodes.item[i];
+        for (int k = 0; k < node->n_in && node->alive; k++) {
+            node->in[k]->uses++;
+            if (node->in[k]->by) node->in[k]->by->alive = true;
+        }
+        p->removed += !node->alive && !node->out->same;
+    }
+}
+
+bool lb_program_simplify(lb_program *p)
+{
+    if (!merge_repeated(p)) return false;
+    mark_alive(p);
+    return true;
+}

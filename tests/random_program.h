@@ -1,0 +1,50 @@
+/* random_program.h - random functions of arrays, composed from the registry's
+ * samples, for law 10.
+ *
+ * A program is a list of calls. An operand of a call is an argument or an
+ * earlier result of the same shape and dtype, if there is one. About half of
+ * the calls continue the latest result by an elementwise operation, a reduction
+ * of trailing axes or a broadcast, so that there are chains to fuse.
+ */
+#ifndef LB_RANDOM_PROGRAM_H
+#define LB_RANDOM_PROGRAM_H
+
+#include "samples.h"
+
+enum { PROGRAM_CALLS = 24, PROGRAM_VALUES = 96, PROGRAM_RESULTS = 4 };
+
+typedef struct program_call {
+    const lb_prim *prim;
+    int n_in, in[SAMPLE_MAX_IN]; /* values */
+    int out;
+    sample_params params;
+    bool taken; /* is not left out while a failure is shrunk */
+} program_call;
+
+typedef struct program_value {
+    lb_dtype dtype;
+    lb_shape shape;
+    int arg;                /* -1: a result */
+    sample_operand operand; /* of an argument */
+} program_value;
+
+typedef struct random_program {
+    program_call call[PROGRAM_CALLS];
+    program_value value[PROGRAM_VALUES];
+    int n_calls, n_values, n_args;
+    int result[PROGRAM_RESULTS], n_results;
+    bool constants;        /* every third argument is a constant instead */
+    lb_array *const *args; /* for constants */
+} random_program;
+
+/* The program of that number. prims: the context's. */
+void random_program_make(lb_ctx *cx, uint64_t number, random_program *p);
+/* Its arguments in the open scope, in formats chosen by the number. */
+bool random_program_args(lb_ctx *cx, const random_program *p, uint64_t number,
+                         const sample_format_list *formats, lb_array **args);
+/* The program as a function: lb_fn_many, user is the program. */
+bool random_program_run(lb_ctx *cx, lb_array *const *args, int n,
+                        lb_array **out, int n_out, void *user);
+void random_program_print(const random_program *p, lb_array *const *args);
+
+#endif
