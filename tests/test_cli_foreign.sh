@@ -6,6 +6,14 @@ set -euo pipefail
 . tests/cli.bash
 out=$tmp/out.safetensors
 
+absent() # PATH...: nothing was written there
+{
+    local path
+    for path; do
+        [ ! -e "$path" ] || die "$path was written"
+    done
+}
+
 # ---- pickles -----------------------------------------------------------------
 
 # zip_file FILE NAME: a ZIP archive with one stored, empty member.
@@ -50,9 +58,7 @@ refused 3 "(pytorch_model.bin.index.json)" quantize "$tmp/pickles" \
 # numpy.savez without arrays writes an empty archive.
 run 0 info "$golden/nothing.npz"
 has "total: 0 arrays"
-for made in "$out" "$tmp/made"; do
-    [ ! -e "$made" ] || die "something was written"
-done
+absent "$out" "$tmp/made"
 
 # ---- GGUF --------------------------------------------------------------------
 
@@ -177,7 +183,7 @@ foreign()
     refused 3 "which cannot be decoded; convert can only copy it" \
         convert "$file" -o "$tmp/out.npz"
     refused 3 "without another dtype" convert "$file" -o "$out" --dtype f32
-    [ ! -e "$out" ] && [ ! -e "$tmp/out.npz" ] || die "something was written"
+    absent "$out" "$tmp/out.npz"
     run 0 convert "$file" -o "$out" -q --no-sync --verify
     cmp -s "$file" "$out" || die "$method: different bytes"
     rm "$out"
@@ -273,8 +279,7 @@ says()
     refused 3 "$named" convert "$tmp/model" -o "$tmp/copy.gguf"
     refused 3 "$named" convert "$tmp/model/model.safetensors" -o "$tmp/copy/"
     refused 3 "$named" convert "$tmp/model" -o "$tmp/copy" --dtype f32
-    [ ! -e "$tmp/copy" ] && [ ! -e "$tmp/copy.safetensors" ] ||
-        die "something was written"
+    absent "$tmp/copy" "$tmp/copy.safetensors"
     run 0 convert "$tmp/model" -o "$tmp/copy" -q --no-sync
     diff -r "$tmp/model" "$tmp/copy" >"$tmp/diff" || die "$(cat "$tmp/diff")"
 }

@@ -66,8 +66,8 @@ for job in "quantize --type nf4" "dequantize" "convert --dtype bf16"; do
             [ ! -e "$to.partial" ] || die "$job: $to.partial is left"
             rm -rf "$to"
         done
-        [ $status = 0 ] || die "$job, $from: always interrupted"
-        [ $kept -ge 2 ] || die "$job, $from: nothing was kept"
+        [ "$status" = 0 ] || die "$job, $from: always interrupted"
+        [ "$kept" -ge 2 ] || die "$job, $from: nothing was kept"
         diff -r "$to" "$tmp/right" >"$tmp/diff" || die "$job: other bytes"
         rm -rf "$to"
     done
@@ -124,7 +124,7 @@ for job in "shard @/model --mesh x=2 --spec .=P(x) --no-sync -q -o @/none" \
     read -ra verb <<<"$job"
     verb=("${verb[@]/#@/$tmp}") # may contain blanks
     call=pwrite
-    [ "${verb[0]}" != convert ] || call=write
+    [ "${verb[0]}" != convert ] || call="write"
     for at in 1 3; do
         stopped 2 "$call $at" "${verb[@]}"
         says "^lowbit: interrupted; $tmp/none[.a-z]* was not written\$"

@@ -46,8 +46,10 @@ static void test_names(void)
 /* The effect of LOWBIT_ISA on a CPU with that best level. */
 static void check_choices(lb_level best)
 {
-    /* rows: best; columns: requested name */
+    /* rows: best; columns: requested name. cppcheck takes the designators for
+     * side effects. */
     static const bool runs[N_TABLE][N_TABLE] = {
+        /* cppcheck-suppress unknownEvaluationOrder */
         [LB_LEVEL_REF] = {[LB_LEVEL_REF] = true},
         [LB_LEVEL_NEON] = {[LB_LEVEL_REF] = true, [LB_LEVEL_NEON] = true},
         [LB_LEVEL_AVX2] = {[LB_LEVEL_REF] = true, [LB_LEVEL_AVX2] = true},

@@ -88,7 +88,7 @@ static void label_of(const char *path, char *to, size_t size)
 bool compare(lb_ctx *cx, const net *n, const dataset *test, char *const *paths,
              int n_paths)
 {
-    lb_array *exact[MAX_PARAMS], *w[MAX_PARAMS];
+    lb_array *exact[MAX_PARAMS] = {0}, *w[MAX_PARAMS] = {0};
     uint64_t before = 0, bytes;
     double seconds = 0;
     char label[64];

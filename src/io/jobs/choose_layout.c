@@ -64,23 +64,25 @@ static const char *find_obstacle(lb_job *j)
     return any ? NULL : "it can store none of the arrays";
 }
 
+/* Sets the layout l. Returns why it cannot be used; NULL: it can. */
+static const char *try_layout(lb_job *j, const lb_file_layout *l)
+{
+    if (lb_job_has_target(j)) return "target sizes mix types";
+    if (!l) return "transformers has no layout for this type";
+    j->own.layout = l->name;
+    if (j->own.config.compat == LB_COMPAT_NATIVE)
+        j->own.config.compat = l->compat;
+    return takes_settings(j) ? find_obstacle(j)
+                             : "it cannot store these settings";
+}
+
 static void choose_quantized(lb_job *j)
 {
     const lb_quant_config config = j->own.config;
     const char *format = config.format ? config.format : "";
     const lb_file_layout *l = loadable(format);
-    const char *why = NULL;
-    if (lb_job_has_target(j))
-        why = "target sizes mix types";
-    else if (!l)
-        why = "transformers has no layout for this type";
-    else {
-        j->own.layout = l->name;
-        if (config.compat == LB_COMPAT_NATIVE) j->own.config.compat = l->compat;
-        why = takes_settings(j) ? find_obstacle(j)
-                                : "it cannot store these settings";
-    }
-    if (!why) {
+    const char *why = try_layout(j, l);
+    if (l && !why) {
         snprintf(j->note, sizeof j->note, "layout %s, which transformers loads",
                  l->name);
         return;

@@ -127,10 +127,10 @@ static bool set_u32(lb_job *j, const char *key, uint32_t v)
         if (strcmp(j->meta[i].key, key) != 0) list[n++] = j->meta[i];
     for (int i = 0; i < 4; i++)
         bytes[i] = (uint8_t)(v >> 8 * i);
-    list[n++] = (lb_meta){
+    list[n] = (lb_meta){
         .key = key, .type = LB_META_U32, .n = 1, .bytes = bytes, .size = 4};
     j->meta = list;
-    j->n_meta = n;
+    j->n_meta = n + 1;
     return true;
 }
 
