@@ -5,6 +5,11 @@
 # the project's root.
 # ctest: skip-asan
 set -euo pipefail
+# Signals are not ignored from the start, as in the background of a shell (SIGINT)
+# or after nohup (SIGHUP): bash cannot undo that itself.
+[ "${LB_TEST_SIGNALS-}" ] ||
+    LB_TEST_SIGNALS=default exec env --default-signal=HUP,INT,TERM \
+        bash "$0" "$@"
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
 program=${faulty:?usage: $0 PROGRAM FAULTY}
