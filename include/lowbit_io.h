@@ -397,7 +397,7 @@ LB_API bool lb_count_codes(lb_ctx *cx, lb_array *a, int64_t count[256]);
 
 /* Decides about an array. NULL: quantize it; config holds the defaults from the
  * options and may be changed. Otherwise a static text: the reason why it is
- * left unchanged. */
+ * left unchanged. A file with quantized arrays is refused in either case. */
 typedef const char *(*lb_choose)(void *user, const lb_entry *e,
                                  lb_quant_config *config);
 /* The default: quantizes floats with two or more axes and 1024 or more

@@ -149,6 +149,12 @@ refused 3 "the file is empty" quantize "$tmp/empty" -o "$out" \
     --type nf4
 refused 3 "already quantized (nf4); run \`lowbit dequantize\` first" quantize "$packed" \
     -o "$out" --type nf4 --exclude nested -q
+# Also if it is included by name.
+for how in "--include ." "--override .=int8"; do
+    # shellcheck disable=SC2086 # words, meant to split
+    refused 3 "' is already quantized (nf4); run \`lowbit dequantize\` first" \
+        quantize "$packed" -o "$out" --type int8 $how -q
+done
 # A value that cannot be quantized, in the middle of a large array.
 safetensors "$tmp/nan" \
     '{"w":{"dtype":"F32","shape":[1024,4096],"data_offsets":[0,16777216]}}' ''

@@ -184,7 +184,8 @@ bool lb_job_decide(lb_job *j, lb_job_item *it)
     return lb_job_suits(j, it) && should_shrink(j, it);
 }
 
-/* Arrays that are quantized already are not requantized. */
+/* Arrays that are quantized already are refused, whether or not they are
+ * chosen: requantizing them would add up the errors of both types. */
 bool lb_job_plan_quantized(lb_job *j, lb_job_item *it)
 {
     const lb_quantize_options *o = j->o;
@@ -201,7 +202,7 @@ bool lb_job_plan_quantized(lb_job *j, lb_job_item *it)
                        "copy it",
                        LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name),
                        LB_NAME(e->type));
-    if (it->kept && strcmp(e->format, "dense") != 0)
+    if (strcmp(e->format, "dense") != 0)
         return lb_fail(j->cx, LB_E_UNSUPPORTED,
                        "%s: '%s' is already quantized (%s); run `lowbit "
                        "dequantize` first",
