@@ -2,6 +2,7 @@
  * header alone. */
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,13 +13,14 @@
 /* ---- totals ------------------------------------------------------------- */
 
 typedef struct totals {
-    double elements;
+    double elements; /* unknown if foreign: codes are packed into words */
     uint64_t bytes;
+    bool foreign; /* quantized by another program, and not decoded */
 } totals;
 
-static totals total(const lb_file *f)
+static totals total(const lb_file *f, const lb_quant_method *q)
 {
-    totals t = {0};
+    totals t = {.foreign = q->name && !q->decoded};
     for (int64_t i = 0; i < lb_file_count(f); i++) {
         const lb_entry *e = lb_file_entry(f, i);
         t.elements += entry_elements(e);
@@ -162,12 +164,13 @@ static void json_method(json *j, const lb_quant_method *q)
 static void print_json(const char *path, const lb_file *f,
                        const lb_quant_method *q)
 {
-    const totals t = total(f);
+    const double unknown = (double)NAN;
+    const totals t = total(f, q);
     const lb_meta *m;
     json *j = json_begin("info");
     json_string(json_key(j, "path"), path);
     json_string(json_key(j, "kind"), lb_file_kind(f));
-    json_double(json_key(j, "parameters"), t.elements);
+    json_double(json_key(j, "parameters"), t.foreign ? unknown : t.elements);
     json_uint(json_key(j, "bytes"), t.bytes);
     json_bool(json_key(j, "partial"), is_partial(path));
     json_method(json_key(j, "quantization"), q);
@@ -281,10 +284,25 @@ static void print_method(const lb_quant_method *q)
     puts("), which cannot be decoded: the tensors are listed as stored");
 }
 
+static void print_total(int64_t n, totals t)
+{
+    const char *s = n == 1 ? "" : "s";
+    if (t.foreign) {
+        printf("total: %" PRId64 " tensor%s, %s\n", n, s,
+               show_bytes(t.bytes).s);
+        return;
+    }
+    printf("total: %" PRId64 " array%s, %s parameter%s, %s", n, s,
+           show_count(t.elements).s, t.elements == 1 ? "" : "s",
+           show_bytes(t.bytes).s);
+    if (t.elements > 0) printf(", %.3g bits per weight", bits_each(t));
+    putchar('\n');
+}
+
 static bool print_table(const char *path, const lb_file *f,
                         const lb_quant_method *q, bool values)
 {
-    const totals t = total(f);
+    const totals t = total(f, q);
     const int64_t n = lb_file_count(f);
     const lb_meta *m;
     const lb_entry **entry = calloc((size_t)n + 1, sizeof *entry);
@@ -298,11 +316,7 @@ static bool print_table(const char *path, const lb_file *f,
     for (int64_t i = 0; values && (m = lb_file_meta(f, i)); i++)
         print_meta(m);
     if (n) print_rows(entry, n);
-    printf("total: %" PRId64 " array%s, %s parameter%s, %s", n,
-           n == 1 ? "" : "s", show_count(t.elements).s,
-           t.elements == 1 ? "" : "s", show_bytes(t.bytes).s);
-    if (t.elements > 0) printf(", %.3g bits per weight", bits_each(t));
-    putchar('\n');
+    print_total(n, t);
     free(entry);
     return true;
 }

@@ -175,8 +175,12 @@ foreign()
     tensors "$file" "$@"
     run 0 info "$file"
     has "$named"
+    # Codes are packed: their number, and so the bits of each, are unknown.
+    grep -qE '^total: [0-9]+ tensors?, [0-9.]+ k?B$' "$tmp/out" ||
+        die "$method: $(tail -n 1 "$tmp/out")"
     run 0 info --json "$file"
     has "\"quantization\": {\"method\": \"$method\", \"decoded\": false"
+    has '"parameters": null'
     refused 3 "$named" quantize "$file" -o "$out" --type nf4
     refused 3 "$named" quantize "$file" -o "$out" --type int8 --dry-run
     refused 3 "$named" dequantize "$file" -o "$out"
