@@ -141,8 +141,7 @@ rm -r "$tmp/made" "$tmp/wide"
 
 # ---- quantized by others -----------------------------------------------------
 
-# tensors FILE SPEC...: a file of tensors, each NAME:TYPE:DIM,DIM; in the order
-# that safetensors writes: large types first, then by name.
+# tensors FILE SPEC...: a file of tensors, each NAME:TYPE:DIM,DIM.
 tensors()
 {
     local file=$1 header='' at=0 spec name type dims dim n
@@ -236,6 +235,22 @@ foreign torchao "$p._weight_scale:F32:32,1" "$p._weight_qdata:I8:32,64"
 foreign quanto "$p.weight._scale:F32:32,1" "$p.weight._data:I8:32,64"
 foreign eetq "$p.weight_scales:F16:32" "$p.weight:I8:32,64"
 foreign gemma "$p.weight_scale:F32:32,1" "$p.weight:U8:32,32"
+
+# Headers are copied, too, though safetensors would write other ones: here with
+# small types first, the file's order and the header's differ, metadata at the
+# end, line breaks, an escape, and a length that is no multiple of 8.
+foreign fp8 "$p.weight:F8_E4M3:32,64" "$p.weight_scale_inv:F32:1,1"
+header='{"w\u005fscale_inv":{"data_offsets":[2,6],"shape":[1,1],"dtype":"F32"},
+  "w":{"dtype":"F8_E4M3","shape":[1,2],"data_offsets":[0,2]},
+  "__metadata__":{"b":"2","a":"1"} }   '
+safetensors "$tmp/spaced" "$header" '\1\2\0\0\200\77'
+for how in "" "--verify -j 1" "--resume"; do
+    # shellcheck disable=SC2086 # words, meant to split
+    run 0 convert "$tmp/spaced" -o "$out" -q --no-sync $how
+    cmp -s "$tmp/spaced" "$out" || die "convert $how: different bytes"
+    rm "$out"
+done
+run 0 convert "$tmp/spaced" -o "$out" -q --dry-run
 
 # Names that do not indicate a method without codes.
 ordinary()
@@ -355,5 +370,25 @@ for k in 1 2; do
 done
 # An interrupted run that is continued.
 run 0 convert "$tmp/model" -o "$tmp/made" -q --no-sync --force --resume
+# Names of files and the index are kept: DeepSeek's have six digits, and there are
+# indexes of one file.
+rm "$tmp/model/adapter.safetensors" # not part of the model
+cd "$tmp/model"
+mv model-00001-of-00002.safetensors model-00001-of-000002.safetensors
+mv model-00002-of-00002.safetensors quantized.safetensors
+sed -i 's/00001-of-00002/00001-of-000002/; s/model-00002-of-00002/quantized/' \
+    model.safetensors.index.json
+cd "$OLDPWD"
+same_model() # OPTION...: converting $tmp/model copies every file
+{
+    rm -rf "$tmp/made"
+    run 0 convert "$tmp/model" -o "$tmp/made" -q --no-sync "$@"
+    diff -r "$tmp/model" "$tmp/made" >"$tmp/diff" || die "$(cat "$tmp/diff")"
+}
+same_model
+same_model --verify
+rm "$tmp/model/model-00001-of-000002.safetensors"
+sed -i '/lm_head/d; s/\("[^"]*scales".*\),$/\1}}/' "$tmp/model/model.safetensors.index.json"
+same_model
 
 finish

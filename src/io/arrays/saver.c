@@ -115,10 +115,14 @@ static bool open_writer(lb_ctx *cx, lb_saver *s, const char *path,
     return s->w != NULL;
 }
 
-static bool compose(lb_ctx *cx, lb_saver *s, const char *path, bool shared)
+static bool compose(lb_ctx *cx, lb_saver *s, const char *path,
+                    const lb_saver_more *more)
 {
-    const lb_write_options w = {
-        .place = true, .shared = shared, .compose_only = true};
+    const lb_write_options w = {.place = true,
+                                .shared = more->shared,
+                                .compose_only = true,
+                                .copied = more->copied,
+                                .copied_file = more->copied_file};
     s->w = lb_writer_open(cx, s->kind, path, s->tensor, s->n_tensors, s->meta,
                           s->n_meta, &w);
     return s->w != NULL;
@@ -128,7 +132,10 @@ static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
                   const lb_planned *list, const lb_save_options *o,
                   const lb_saver_more *more)
 {
-    lb_write_options w = {.no_sync = o->no_sync, .place = true};
+    lb_write_options w = {.no_sync = o->no_sync,
+                          .place = true,
+                          .copied = more->copied,
+                          .copied_file = more->copied_file};
     const char *layout = o->layout ? o->layout : "native";
     s->mesh = more->mesh;
     s->owner = more->owner;
@@ -138,7 +145,7 @@ static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
     bool ok =
         s->item && take_meta(cx, s, o) && plan_all(cx, s, list, layout, more);
     if (more->plan_only)
-        return ok && (!more->compose || compose(cx, s, path, more->shared));
+        return ok && (!more->compose || compose(cx, s, path, more));
     ok = ok && (!more->journal || keep_journal(cx, s, more));
     lb_infile **inputs = ok ? input_files(cx, s, o, &w.n_inputs) : NULL;
     if (s->mesh) {

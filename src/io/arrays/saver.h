@@ -60,6 +60,8 @@ typedef struct lb_saver_more {
     bool plan_only; /* write nothing: for sizes and descriptors */
     bool compose;   /* with plan_only: compose the header, for its errors */
     bool shared;    /* with compose: for a file that several ranks write */
+    const lb_reader *copied; /* as in lb_write_options */
+    int copied_file;
 } lb_saver_more;
 
 lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,

@@ -122,6 +122,11 @@ typedef struct lb_write_options {
                           * another one has opened it and will rename it */
     lb_journal *journal; /* with place: see outfile.h; NULL: none */
     bool compose_only;   /* dry run: compose the header, open no file */
+    /* With place: copy the header and offsets of copied->file[copied_file], a
+     * file of the same kind with the same tensors, instead of composing them;
+     * meta is ignored. NULL: compose. */
+    const lb_reader *copied;
+    int copied_file;
 } lb_write_options;
 
 struct lb_writer {

@@ -137,19 +137,48 @@ static bool open_out(lb_ctx *cx, lb_writer *w, const char *path)
                     : lb_outfile_write(cx, w->out, w->header.at, w->header.n);
 }
 
+/* Takes the offsets of all tensors and the header, which is everything before
+ * the first one, from the copied file. */
+static bool copy_header(lb_ctx *cx, lb_writer *w)
+{
+    const lb_reader *r = w->options.copied;
+    lb_infile *f = r->file[w->options.copied_file];
+    uint64_t n = f->size;
+    for (int64_t i = 0; i < w->n_tensors; i++) {
+        lb_tensor *t = &w->tensor[i];
+        const lb_tensor *from = lb_reader_find(r, t->name);
+        if (!from || from->file != w->options.copied_file ||
+            from->size != t->size)
+            return lb_fail(cx, LB_E_ARG, "tensor '%s' is not the one of %s",
+                           LB_NAME(t->name), LB_PATH(f->path));
+        t->begin = from->begin;
+        if (t->begin < n) n = t->begin;
+    }
+    w->total = f->size;
+    lb_bytes_fill(&w->header, 0, (size_t)n);
+    return w->header.failed ||
+           lb_infile_read(cx, f, 0, (size_t)n, w->header.at);
+}
+
+static bool make_header(lb_ctx *cx, lb_writer *w)
+{
+    return w->options.copied ? copy_header(cx, w) : w->kind->compose(cx, w);
+}
+
 static bool begin(lb_ctx *cx, lb_writer *w, const char *path,
                   const lb_tensor *tensor)
 {
     if (!w->kind->compose)
         return lb_fail(cx, LB_E_UNSUPPORTED,
                        "writing %s files is not supported", w->kind->name);
-    if (!take_all(cx, w, tensor) || !w->kind->compose(cx, w)) return false;
+    if (!take_all(cx, w, tensor) || !make_header(cx, w)) return false;
     if (w->header.failed) return lb_fail(cx, LB_E_NOMEM, "out of memory");
     const bool ok = open_out(cx, w, path) &&
                     (!w->out || (skip_empty(cx, w) && fill_gap(cx, w)));
     lb_bytes_free(&w->header);
     w->meta = NULL;
     w->options.input = NULL;
+    w->options.copied = NULL;
     return ok;
 }
 

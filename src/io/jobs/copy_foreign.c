@@ -3,7 +3,8 @@
  *
  * Their codes and scales cannot be interpreted, and their configuration is
  * needed to read them. So they are not quantized or dequantized; convert copies
- * them to the same kind of file, byte by byte, and keeps the configuration.
+ * them to the same kind of file, byte by byte including headers and index, and
+ * keeps the configuration.
  */
 #include <string.h>
 #include <sys/stat.h>
@@ -78,6 +79,16 @@ bool lb_job_check_method(lb_job *j, const char *from)
     if (why) return refuse(j, &m, why);
     j->verbatim = true;
     return reopen_raw(j, from);
+}
+
+int lb_job_copied_file(const lb_job *j, int shard)
+{
+    const lb_reader *r = j->f->r;
+    const bool index = strcmp(r->kind->name, "safetensors_index") == 0;
+    if (!j->verbatim || (index && r->n_files < 2)) return -1;
+    if (!index) return strcmp(r->kind->name, "safetensors") == 0 ? 0 : -1;
+    if (shard < 0 && r->n_files > 2) return -1;
+    return shard < 0 ? 1 : shard + 1; /* file 0 is the index */
 }
 
 bool lb_job_copy_raw(lb_job *j, const lb_job_item *it, lb_saver *s)

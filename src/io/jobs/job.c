@@ -413,6 +413,7 @@ void lb_job_note_discarded(lb_job *j, const char *path, uint64_t nbytes,
 bool lb_job_write(lb_job *j, const char *path, int shard)
 {
     const lb_save_options save = save_options(j);
+    const int copied = lb_job_copied_file(j, shard);
     file_plan f;
     shares sh;
     const bool made = shares_of(j, shard, &sh) && plan_file(j, &sh, &f);
@@ -425,7 +426,9 @@ bool lb_job_write(lb_job *j, const char *path, int shard)
                                 .verify = j->o->verify,
                                 .job = j->number,
                                 .mesh = j->mesh,
-                                .owner = j->mesh ? sh.owner : NULL};
+                                .owner = j->mesh ? sh.owner : NULL,
+                                .copied = copied < 0 ? NULL : j->f->r,
+                                .copied_file = copied};
     lb_saver *s = lb_saver_begin(j->cx, path, f.list, sh.n, &save, &more);
     bool ok = s != NULL;
     if (ok && s->journal.discarded)
@@ -460,6 +463,7 @@ static bool rehearse_file(lb_job *j, const char *path, int shard,
                           uint64_t *size)
 {
     const lb_save_options save = save_options(j);
+    const int copied = lb_job_copied_file(j, shard);
     file_plan f;
     shares sh;
     if (!shares_of(j, shard, &sh) || !plan_file(j, &sh, &f)) return false;
@@ -468,7 +472,9 @@ static bool rehearse_file(lb_job *j, const char *path, int shard,
                                 .user = &f.some,
                                 .plan_only = true,
                                 .compose = true,
-                                .shared = j->mesh != NULL};
+                                .shared = j->mesh != NULL,
+                                .copied = copied < 0 ? NULL : j->f->r,
+                                .copied_file = copied};
     lb_saver *s = lb_saver_begin(j->cx, path, f.list, sh.n, &save, &more);
     if (s) *size += s->w->total;
     if (s && s->w->sized) *size += lb_outfile_journal_size(sh.n);

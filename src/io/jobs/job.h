@@ -28,8 +28,8 @@ typedef struct lb_job {
                                         * NULL */
     lb_arena arena;
     lb_file *f;
-    bool verbatim; /* a foreign quantized checkpoint: tensors and configuration
-                    * are copied unchanged */
+    bool verbatim; /* a foreign quantized checkpoint: files are copied
+                    * unchanged */
     lb_job_item *item;
     lb_planned *list;
     float *offset;    /* lb_saved.offset of each array, if needed */
@@ -71,6 +71,10 @@ bool lb_job_cancelled(lb_ctx *cx, const lb_quantize_options *o);
  * has quantized; false and an error that names the method. If it can only be
  * copied, sets j->verbatim, and j->f lists tensors. */
 bool lb_job_check_method(lb_job *j, const char *from);
+/* The index in j->f->r->file of the file that such a job copies byte by byte to
+ * that shard (-1: to its only file); -1: the output is composed, because
+ * several files become one or the container cannot copy. */
+int lb_job_copied_file(const lb_job *j, int shard);
 /* Copies item it of such a job to s, which may be NULL. */
 bool lb_job_copy_raw(lb_job *j, const lb_job_item *it, lb_saver *s);
 

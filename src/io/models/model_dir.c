@@ -338,15 +338,45 @@ static bool write_index(model_place *p)
                                  j->shards, total, &o);
 }
 
+/* Whether the source has an index that is copied, with the names of its files:
+ * writers use other names than lb_shard_name, and an index for one file. */
+static bool keeps_index(const lb_job *j)
+{
+    return j->verbatim && j->f->r->n_files > 1;
+}
+
+static bool copy_index(model_place *p)
+{
+    lb_infile *f = p->j->f->r->file[0];
+    lb_bytes b = {.heap = p->j->cx->heap};
+    lb_bytes_fill(&b, 0, (size_t)f->size);
+    bool ok = !b.failed || lb_fail(p->j->cx, LB_E_NOMEM, "out of memory");
+    ok = ok && lb_infile_read(p->j->cx, f, 0, b.n, b.at) &&
+         write_bytes(p, index_name, &b);
+    lb_bytes_free(&b);
+    return ok;
+}
+
+static char *shard_path(const model_place *p, int k)
+{
+    const lb_job *j = p->j;
+    if (keeps_index(j)) {
+        const char *from = j->f->r->file[lb_job_copied_file(j, k)]->path;
+        const char *slash = strrchr(from, '/');
+        return path_in(p, p->partial, slash ? slash + 1 : from);
+    }
+    return path_in(p, p->partial,
+                   j->shards > 1 ? lb_shard_name(k, j->shards).s
+                                 : "model.safetensors");
+}
+
 static bool write_weights(model_place *p)
 {
     lb_job *j = p->j;
     bool ok = true;
     struct stat st;
     for (int k = 0; ok && k < j->shards; k++) {
-        const char *path = path_in(p, p->partial,
-                                   j->shards > 1 ? lb_shard_name(k, j->shards).s
-                                                 : "model.safetensors");
+        const char *path = shard_path(p, k);
         ok = lb_job_meet(j, path != NULL) && path;
         if (!ok) break;
         if (j->o->resume && lb_job_decides(j, stat(path, &st) == 0))
@@ -361,8 +391,12 @@ static bool write_weights(model_place *p)
 static bool write_rest(model_place *p)
 {
     if (!lb_job_leads(p->j)) return true;
-    return (p->j->shards <= 1 || write_index(p)) && carry_over(p, true) &&
-           publish(p);
+    bool ok = true;
+    if (keeps_index(p->j))
+        ok = copy_index(p);
+    else if (p->j->shards > 1)
+        ok = write_index(p);
+    return ok && carry_over(p, true) && publish(p);
 }
 
 /* The path without trailing slashes, or the target of a link; and the path of
