@@ -127,7 +127,10 @@ typedef struct lb_compiled lb_compiled;
  * those of fn.
  *
  * Arrays that fn reaches otherwise than through args are constants, held by the
- * program. Reading elements of a traced array (lb_item, lb_read) is an error.
+ * program, like the numbers that fn computes with. Reading elements of a traced
+ * array (lb_item, lb_read, lb_component) is an error. fn may contain
+ * lb_optimizer_step: each run advances the state, and a run that fails changes
+ * nothing. Close the compiled function before the optimizer.
  * While a gradient tape is open outside, lb_run calls fn eagerly; gradients
  * inside of fn are compiled. LOWBIT_COMPILE=off in the environment, read by
  * lb_compile, makes every lb_run eager.

@@ -232,6 +232,63 @@ static lb_array *tape(lb_ctx *cx)
     return g;
 }
 
+/* Elementwise, a product, a reduction; a constant and a repeated call. */
+static lb_array *block(lb_ctx *cx, lb_array *const *in, int n, void *user)
+{
+    (void)n;
+    lb_array *y = lb_matmul(cx, lb_softmax(cx, in[0], -1), in[1]);
+    y = lb_add(cx, lb_tanh(cx, y), lb_mul(cx, lb_tanh(cx, y), user));
+    return lb_sub(cx, y, lb_exp(cx, lb_scalar(cx, 2)));
+}
+
+/* Compiled, run from the cache, described; two signatures, room for one. */
+static lb_array *compiled(lb_ctx *cx)
+{
+    lb_array *c = v(cx), *x = f(cx), *w = lb_transpose(cx, x, NULL);
+    lb_array *few[] = {x, lb_matmul(cx, w, x)}, *y = NULL;
+    lb_array *packed[] = {x, lb_quantize(cx, few[1], CONFIG(.format = "nf4"))};
+    const lb_compile_options options = {.cache = 1, .check = true};
+    if (!c || !few[1] || !packed[1]) return NULL;
+    lb_compiled *p = lb_compile(cx, block, c, &options);
+    bool ok = p && lb_run(p, few, 2) && lb_run(p, few, 2);
+    const bool eager = lb_compiled_stats_of(p).eager; /* under a test's layer */
+    for (int form = LB_EXPLAIN_TEXT; form <= LB_EXPLAIN_DOT && ok; form++)
+        ok = eager || lb_compiled_explain(p, 0, (lb_explain_form)form) != NULL;
+    y = ok ? lb_run(p, packed, 2) : NULL;
+    lb_compiled_close(p);
+    return y;
+}
+
+static bool train(lb_ctx *cx, lb_array *const *in, int n, lb_array **out,
+                  int n_out, void *user)
+{
+    lb_array *w = in[0], *g;
+    out[1] = lb_value_and_grad(cx, loss, in, n, NULL, &g, n_out - 1);
+    const bool ok = out[1] && lb_optimizer_step(user, &w, &g);
+    out[0] = w;
+    return ok;
+}
+
+/* Two runs of a training step with a state. */
+static lb_array *compiled_training(lb_ctx *cx)
+{
+    static const lb_quant_config bytes = {.format = "dynamic8"};
+    const lb_optimizer_config c = {
+        .method = LB_ADAMW, .decay = 0.1, .clip_norm = 1, .state = &bytes};
+    lb_array *w = f(cx), *out[2] = {NULL};
+    lb_array *in[] = {w, v(cx), lb_transpose(cx, w, NULL)};
+    if (!in[1] || !in[2]) return NULL;
+    lb_optimizer *o = lb_optimizer_open(cx, &c, &w, 1);
+    lb_compiled *p = o ? lb_compile_many(cx, train, 2, o, NULL) : NULL;
+    bool ok = p && lb_run_many(p, in, 3, out);
+    in[0] = out[0];
+    ok = ok && lb_run_many(p, in, 3, out);
+    ok = ok && lb_optimizer_steps(o) == 2;
+    lb_compiled_close(p);
+    lb_optimizer_close(o);
+    return ok ? out[0] : NULL;
+}
+
 /* ---- the table ---------------------------------------------------------- */
 
 /* The function that contains a row's expression. */
@@ -367,6 +424,8 @@ static lb_array *tape(lb_ctx *cx)
     X(ste, lb_ste(cx, floors, f(cx), NULL))                                    \
     X(value_and_grad, training_step(cx))                                       \
     X(tape, tape(cx))                                                          \
+    X(compiled, compiled(cx))                                                  \
+    X(compiled training, compiled_training(cx))                                \
     X(random_bits, lb_random_bits(cx, (lb_key){1, 2}, LB_U8, LB_SHAPE(5)))     \
     X(random_uniform,                                                          \
       lb_random_uniform(cx, (lb_key){1, 2}, LB_F32, LB_SHAPE(5), 0, 1))        \

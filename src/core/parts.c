@@ -210,7 +210,8 @@ static bool check_make(lb_ctx *cx, const lb_format *fmt, lb_dtype dtype,
         if (!table[p].a && named && !fmt->part[p].optional)
             return lb_fail(cx, LB_E_NULL, "%s: part %s is missing", fmt->name,
                            fmt->part[p].name);
-        if (table[p].a && !check_given(cx, fmt, p, stored, &table[p]))
+        if (table[p].a && (!lb_has_elements(cx, fmt->name, table[p].a) ||
+                           !check_given(cx, fmt, p, stored, &table[p])))
             return false;
     }
     return true;

@@ -133,12 +133,24 @@ static bool begin(lb_optimizer *o, lb_array *const *params)
     return true;
 }
 
+/* A compiled function holds pointers to the state, and runs without seeing it
+ * being opened, read or restored. */
+static bool not_traced(lb_ctx *cx, const char *what)
+{
+    if (!cx->tracer) return true;
+    return lb_fail(cx, LB_E_UNSUPPORTED,
+                   "optimizer: %s inside a compiled function; only "
+                   "lb_optimizer_step can be compiled",
+                   what);
+}
+
 lb_optimizer *lb_optimizer_open(lb_ctx *cx, const lb_optimizer_config *config,
                                 lb_array *const *params, int n)
 {
     lb_optimizer_config c;
     size_t got;
-    if (!cx || !read_config(cx, config, &c)) return NULL;
+    if (!cx || !not_traced(cx, "opened") || !read_config(cx, config, &c))
+        return NULL;
     if (n < 1 || n > MAX_PARAMS_ARRAYS || !params) {
         lb_fail(cx, LB_E_ARG, "optimizer: %d parameters", params ? n : 0);
         return NULL;
@@ -453,7 +465,7 @@ lb_array *lb_optimizer_state(lb_optimizer *o, int i, char *name, size_t size)
 {
     static const char *const of[3][MAX_MOMENTS] = {
         {"momentum", ""}, {"mean", "square"}, {"mean", "root"}};
-    if (!o) return NULL;
+    if (!o || !not_traced(o->cx, "state is read")) return NULL;
     if (i < 0 || i >= lb_optimizer_count(o)) {
         lb_fail(o->cx, LB_E_ARG,
                 "optimizer: array %d of %d does not exist in the state", i,
@@ -500,7 +512,7 @@ static bool take_moments(lb_optimizer *o, lb_array *const *moment)
 
 bool lb_optimizer_restore(lb_optimizer *o, lb_array *const *state, int n)
 {
-    if (!o) return false;
+    if (!o || !not_traced(o->cx, "state is restored")) return false;
     lb_ctx *cx = o->cx;
     if (!state || n != lb_optimizer_count(o))
         return lb_fail(cx, LB_E_ARG, "optimizer: %d arrays for a state of %d",

@@ -136,7 +136,10 @@ lb_array *lb_from_codes(lb_ctx *cx, const lb_quant_config *config,
         lb_fail(cx, LB_E_NULL, "%s: the codes are NULL", who);
         return NULL;
     }
-    if (!begin(cx, who, config, &codes->shape, &q)) return NULL;
+    if (!lb_has_elements(cx, who, codes) ||
+        (scale && !lb_has_elements(cx, who, scale)) ||
+        !begin(cx, who, config, &codes->shape, &q))
+        return NULL;
     if (!q.format->codes.bits || !lb_dtype_is_int(codes->dtype)) {
         lb_fail(cx, q.format->codes.bits ? LB_E_DTYPE : LB_E_UNSUPPORTED,
                 "%s: %s %s", who, q.format->name,
@@ -277,6 +280,7 @@ lb_array *lb_from_parts(lb_ctx *cx, const lb_quant_config *config,
                     who, name[i], part[i] ? "given twice" : "NULL");
             return NULL;
         }
+        if (!lb_has_elements(cx, who, part[i])) return NULL;
         given[p] = part[i];
     }
     lb_enter(cx);

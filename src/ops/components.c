@@ -76,6 +76,7 @@ lb_array *lb_component(lb_ctx *cx, lb_array *a, const char *name)
         return NULL;
     }
     const lb_store *s = a->store;
+    if (!lb_has_elements(cx, "component", a)) return NULL;
     if (s->sharding) return s->sharding->component(cx, a, name);
     const int p = lb_part_named(cx, "component", s->fmt, name);
     if (p < 0 || !s->part[p].a) return NULL;

@@ -213,6 +213,36 @@ static bool same_node(const prog_node *a, const prog_node *b)
     return a->out->id == b->out->id;
 }
 
+static int id_of(const prog_value *v)
+{
+    return v ? v->id : -1;
+}
+
+/* The same arrays, numbers and counters of objects outside. */
+static bool same_states(const lb_program *a, const lb_program *b)
+{
+    if (a->states.n != b->states.n || a->numbers.n != b->numbers.n ||
+        a->counts.n != b->counts.n)
+        return false;
+    for (int64_t i = 0; i < a->states.n; i++) {
+        const prog_state *s = a->states.item[i], *t = b->states.item[i];
+        if (s->slot != t->slot || id_of(s->in) != id_of(t->in) ||
+            id_of(s->out) != id_of(t->out))
+            return false;
+    }
+    for (int64_t i = 0; i < a->numbers.n; i++) {
+        const prog_number *s = a->numbers.item[i], *t = b->numbers.item[i];
+        if (s->fn != t->fn || s->user != t->user || s->which != t->which ||
+            s->value->id != t->value->id)
+            return false;
+    }
+    for (int64_t i = 0; i < a->counts.n; i++) {
+        const prog_count *s = a->counts.item[i], *t = b->counts.item[i];
+        if (s->count != t->count || s->by != t->by) return false;
+    }
+    return true;
+}
+
 /* The function, traced once more, has to do the same. */
 static bool check_again(lb_compiled *f, const lb_program *was,
                         lb_array *const *args, int n)
@@ -231,6 +261,7 @@ static bool check_again(lb_compiled *f, const lb_program *was,
     }
     for (int i = 0; i < was->n_results && same; i++)
         same = was->result[i]->id == p->result[i]->id;
+    same = same && same_states(was, p);
     const char *name = differs ? differs->prim->name : NULL;
     const long long nodes = p->nodes.n, before = was->nodes.n;
     lb_program_free(p);
@@ -264,6 +295,14 @@ static bool check_args(lb_compiled *f, lb_array *const *args, int n)
     return true;
 }
 
+/* Arrays kept from a trace that has ended. */
+static bool all_known(lb_ctx *cx, lb_array *const *args, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!lb_has_elements(cx, "run", args[i])) return false;
+    return true;
+}
+
 static bool eager(lb_compiled *f, lb_array *const *args, int n, lb_array **out)
 {
     f->stats.eager++;
@@ -282,6 +321,7 @@ bool lb_run_many(lb_compiled *f, lb_array *const *args, int n, lb_array **out)
         out[i] = NULL;
     if (!check_args(f, args, n)) return false;
     if (f->off || is_watched(cx)) return eager(f, args, n, out);
+    if (!all_known(cx, args, n)) return false;
     const int64_t traces = f->stats.traces;
     lb_program *p = find(f, args, n);
     if (!p) return false;

@@ -149,6 +149,10 @@ bool lb_program_simplify(lb_program *p);
 bool lb_program_group(lb_program *p);
 /* schedule.c: steps from groups. */
 bool lb_program_schedule(lb_program *p);
+/* trace.c: a call of lb_cut_like. */
+extern const lb_prim lb_prim_cut_like;
+lb_array *lb_run_cut_like(lb_ctx *cx, const prog_node *node,
+                          lb_array *const *in);
 /* run.c: results belong to the open scope; false on failure, with NULLs. */
 bool lb_program_run(lb_program *p, lb_array *const *args, lb_array **out);
 

@@ -23,7 +23,7 @@ typedef struct tracer {
 typedef struct ghost {
     lb_traced base; /* first */
     prog_value *value;
-    tracer *t;        /* valid while the trace with this id runs */
+    tracer *t;        /* valid while its trace runs */
     lb_array *origin; /* a reference: metadata come from here; may be NULL */
 } ghost;
 
@@ -247,12 +247,13 @@ static bool like_infer(lb_ctx *cx, lb_call *c)
     return true;
 }
 
-/* Below the mesh's layer, operands are slices or whole: nothing to do. */
-static lb_verdict like_move(lb_ctx *cx, const lb_call *c, lb_array **out)
+/* Never bound: the mesh's layer would give slices. */
+lb_array *lb_run_cut_like(lb_ctx *cx, const prog_node *node,
+                          lb_array *const *in)
 {
-    const like_params *p = c->params;
-    *out = lb_cut_like(cx, c->in[0], c->in[1], p->cheap);
-    return *out ? LB_DONE : LB_FAILED;
+    const like_params *p = node->params;
+    lb_array *out = lb_cut_like(cx, in[0], in[1], p->cheap);
+    return out == in[0] ? lb_view(cx, out) : out;
 }
 
 const lb_prim lb_prim_cut_like = {
@@ -261,14 +262,19 @@ const lb_prim lb_prim_cut_like = {
     .params_size = sizeof(like_params),
     .n_in = 2,
     .infer = like_infer,
-    .move = like_move,
 };
 
 /* Recorded only where ranks exist. */
 static lb_array *like_of(lb_ctx *cx, lb_array *a, const lb_array *like,
                          bool cheap)
 {
-    const ghost *g = ghost_of(a->store->traced ? a : like);
+    const lb_array *of = a->store->traced ? a : like;
+    const ghost *g = ghost_of(of);
+    /* Traces do not nest: the one under way is the last one begun. */
+    if (!cx->tracer || g->base.trace != cx->traces) {
+        lb_has_elements(cx, "cut_like", of);
+        return NULL;
+    }
     if (!g->t->layer.below) return a;
     lb_array *in[2] = {a, NULL};
     if (!(in[1] = lb_view(cx, like))) return NULL;
@@ -484,7 +490,10 @@ lb_program *lb_program_trace(lb_ctx *cx, const prog_function *fn,
     if (ok) {
         lb_push_layer(cx, &t.layer);
         cx->tracer = &t.hooks;
+        /* A function may go on after lb_item has failed, with a NaN. */
+        const int64_t before = cx->errors;
         ok = lb_call_function(cx, fn, in, n, out) &&
+             (cx->errors == before || !lb_error_status(cx)) &&
              take_results(&t, out, fn->n_out) && take_states(p);
         cx->tracer = NULL;
         lb_pop_layer(cx);

@@ -216,7 +216,9 @@ lb_array *lb_reshard(lb_ctx *cx, lb_array *a, const char *spec)
 lb_array *lb_unshard(lb_ctx *cx, lb_array *a)
 {
     if (!cx) return NULL;
-    if (a && !lb_is_sharded(a)) return a;
+    if (a && !lb_is_sharded(a)) /* of a traced array that is not known yet */
+        return a->store->traced ? lb_cut_like(cx, a, lb_scalar(cx, 0), false)
+                                : a;
     const lb_reshard_params p = {.mesh = lb_mesh_of(a), .plain = true};
     if (!check(cx, "unshard", p.mesh, a)) return NULL;
     return lb_bind(cx, &lb_prim_reshard, 1, &a, &p);
@@ -245,6 +247,7 @@ lb_array *lb_from_slice(lb_ctx *cx, lb_mesh *mesh, lb_shape shape,
     lb_spec spec;
     int64_t start[LB_MAX_RANK], count[LB_MAX_RANK];
     if (!cx || !check(cx, "from_slice", mesh, slice) ||
+        !lb_has_elements(cx, "from_slice", slice) ||
         !lb_shape_check(cx, "from_slice", &shape) ||
         !lb_spec_parse(cx, &mesh->grid, shape, text, NULL, &spec))
         return NULL;

@@ -121,6 +121,6 @@ lb_spec lb_sharding_of(const lb_array *a)
 
 lb_array *lb_local(lb_ctx *cx, lb_array *a)
 {
-    if (!cx) return NULL;
+    if (!cx || (a && !lb_has_elements(cx, "local", a))) return NULL;
     return lb_is_sharded(a) ? lb_view(cx, lb_slice_here(a)) : a;
 }

@@ -1,0 +1,640 @@
+/* test_programs.c - compiled functions: results, signatures and the cache,
+ * constants, errors, options.check, eager runs, descriptions.
+ */
+#include <stdlib.h>
+
+#include "core/core.h"
+#include "laws.h"
+#include "raw_prim.h"
+#include "refused.h"
+
+static lb_array *iota(lb_ctx *cx, lb_dtype dtype, lb_shape shape)
+{
+    lb_array *a = lb_iota(cx, LB_I32, LB_SHAPE(lb_shape_size(&shape)), 0);
+    a = lb_div(cx, lb_convert(cx, a, LB_F32), lb_scalar(cx, 7));
+    return lb_convert(cx, lb_reshape(cx, a, shape), dtype);
+}
+
+static bool equal(lb_array *a, lb_array *b)
+{
+    lb_text why = {""};
+    const bool same = sample_same(a, b, &why);
+    if (!same) fprintf(stderr, "%s\n", why.s);
+    return same;
+}
+
+/* fn compiled and run twice, compared with fn itself. */
+static void compare(lb_ctx *cx, lb_fn fn, void *user, lb_array *const *args,
+                    int n, const char *what)
+{
+    lb_enter(cx);
+    lb_compiled *f = lb_compile(cx, fn, user, NULL);
+    lb_array *want = fn(cx, args, n, user);
+    for (int i = 0; i < 2; i++)
+        if (check_fails(equal(lb_run(f, args, n), want)))
+            fprintf(stderr, "%s, run %d: %s\n", what, i, lb_error(cx));
+    CHECK_EQ_I(lb_compiled_stats_of(f).runs, 2);
+    lb_compiled_close(f);
+    lb_clear(cx);
+    lb_leave(cx);
+}
+
+/* ---- functions ----------------------------------------------------------- */
+
+/* gelu(a b) + a b, if a b is a scalar product or elementwise. */
+static lb_array *simple(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n, (void)user;
+    lb_array *y = lb_mul(cx, a[0], a[1]);
+    return lb_add(cx, lb_gelu(cx, y), y);
+}
+
+static lb_array *layer(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n, (void)user;
+    return lb_softmax(cx, lb_silu(cx, lb_matmul(cx, a[0], a[1])), -1);
+}
+
+static lb_array *doubled(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)user;
+    return n ? lb_add(cx, a[0], a[0]) : lb_scalar(cx, 2);
+}
+
+/* ---- results ------------------------------------------------------------- */
+
+/* An argument, a constant, a value twice, and a view. */
+static bool several(lb_ctx *cx, lb_array *const *a, int n, lb_array **out,
+                    int n_out, void *user)
+{
+    (void)n;
+    lb_array *y = lb_exp(cx, a[0]);
+    lb_array *const of[] = {a[0],
+                            user,
+                            y,
+                            y,
+                            lb_transpose(cx, y, NULL),
+                            lb_reduce_sum(cx, y, LB_AXES(1)),
+                            lb_scalar(cx, 3)};
+    for (int i = 0; i < n_out; i++)
+        out[i] = of[i];
+    return y != NULL;
+}
+
+static void results(lb_ctx *cx)
+{
+    enum { OUT = 7 };
+    lb_array *want[OUT], *got[OUT], *x = iota(cx, LB_F32, LB_SHAPE(3, 5));
+    lb_array *held = iota(cx, LB_BF16, LB_SHAPE(2, 2));
+    lb_compiled *f = lb_compile_many(cx, several, OUT, held, NULL);
+    CHECK(several(cx, &x, 1, want, OUT, held));
+    for (int round = 0; round < 3; round++) {
+        CHECK(lb_run_many(f, &x, 1, got));
+        for (int i = 0; i < OUT; i++) {
+            if (check_fails(equal(got[i], want[i])))
+                fprintf(stderr, "result %d, round %d\n", i, round);
+            CHECK(got[i] && got[i]->weak == want[i]->weak);
+        }
+        for (int i = 0; i < OUT; i++)
+            lb_drop(cx, got[i]); /* each is an array of its own */
+    }
+    CHECK(equal(x, want[0]) && equal(held, want[1]));
+    CHECK(!lb_run(f, &x, 1));
+    REFUSED(false, LB_E_ARG, "a function of 7 results");
+    lb_compiled_close(f);
+    f = lb_compile(cx, doubled, NULL, NULL);
+    CHECK(lb_item(cx, lb_run(f, NULL, 0)) == 2);
+    CHECK(lb_run_many(f, NULL, 0, got) && lb_item(cx, got[0]) == 2);
+    lb_compiled_close(f);
+}
+
+static void empty_arrays(lb_ctx *cx)
+{
+    const lb_shape shape[] = {LB_SHAPE(0), LB_SHAPE(3, 0), LB_SHAPE(0, 4),
+                              LB_SHAPE(2, 0, 3)};
+    for (int i = 0; i < 4; i++) {
+        lb_array *in[2] = {lb_zeros(cx, LB_F32, shape[i]),
+                           lb_zeros(cx, LB_F32, shape[i])};
+        compare(cx, simple, NULL, in, 2, "empty");
+    }
+    lb_array *in[2] = {lb_zeros(cx, LB_F32, LB_SHAPE(3, 0)),
+                       lb_zeros(cx, LB_F32, LB_SHAPE(0, 4))};
+    compare(cx, layer, NULL, in, 2, "product of empty matrices");
+}
+
+/* ---- signatures ---------------------------------------------------------- */
+
+static void expect(const lb_compiled *f, int programs, int64_t traces,
+                   int64_t runs, int line)
+{
+    const lb_compiled_stats s = lb_compiled_stats_of(f);
+    if (check_fails(s.programs == programs && s.traces == traces &&
+                    s.runs == runs && !s.eager))
+        fprintf(stderr, "line %d: %d programs, %lld traces, %lld runs\n", line,
+                s.programs, (long long)s.traces, (long long)s.runs);
+}
+#define EXPECT(programs, traces, runs)                                         \
+    expect(f, programs, traces, runs, __LINE__)
+
+static void signatures(lb_ctx *cx)
+{
+    lb_array *a = iota(cx, LB_F32, LB_SHAPE(4, 64));
+    lb_array *other = lb_neg(cx, a), *weak = lb_scalar(cx, 3);
+    lb_array *strong = lb_convert(cx, weak, lb_dtype_of(weak));
+    lb_compiled *f = lb_compile(cx, doubled, NULL, NULL);
+    EXPECT(0, 0, 0);
+    CHECK(lb_run(f, &a, 1) && lb_run(f, &a, 1) && lb_run(f, &other, 1));
+    EXPECT(1, 1, 3);
+    lb_array *of[] = {
+        iota(cx, LB_F32, LB_SHAPE(4, 65)),
+        lb_reshape(cx, a, LB_SHAPE(4, 64, 1)),
+        lb_convert(cx, a, LB_BF16),
+        lb_quantize(cx, a, &(lb_quant_config){.format = "nf4"}),
+        lb_quantize(cx, a, &(lb_quant_config){.format = "int8"}),
+        lb_transpose(cx, iota(cx, LB_F32, LB_SHAPE(64, 4)), NULL),
+        weak,
+        lb_reshape(cx, strong, LB_SHAPE(1)),
+    };
+    const int n = (int)(sizeof of / sizeof *of);
+    for (int i = 0; i < n; i++) {
+        lb_array *want = lb_add(cx, of[i], of[i]);
+        lb_array *got = lb_run(f, &of[i], 1);
+        CHECK(equal(got, want));
+        CHECK(got && got->weak == want->weak);
+        CHECK(equal(lb_run(f, &of[i], 1), want));
+        EXPECT(2 + i, 2 + i, 5 + 2 * i);
+    }
+    cx->precision = LB_PRECISION_FAST;
+    CHECK(lb_run(f, &a, 1) != NULL);
+    EXPECT(2 + n, 2 + n, 4 + 2 * n);
+    cx->precision = LB_PRECISION_HIGHEST;
+    CHECK(lb_run(f, &a, 1) != NULL);
+    EXPECT(2 + n, 2 + n, 5 + 2 * n);
+    CHECK(equal(lb_run(f, NULL, 0), lb_scalar(cx, 2)));
+    EXPECT(3 + n, 3 + n, 6 + 2 * n);
+    lb_compiled_close(f);
+}
+
+static void eviction(lb_ctx *cx)
+{
+    lb_compiled *f =
+        lb_compile(cx, doubled, NULL, &(lb_compile_options){.cache = 2});
+    lb_array *a[3];
+    for (int i = 0; i < 3; i++)
+        a[i] = iota(cx, LB_F32, LB_SHAPE(i + 2));
+    static const int order[] = {0, 1, 0, 2, 0, 1, 2};
+    static const int traces[] = {1, 2, 2, 3, 3, 4, 5};
+    for (int i = 0; i < 7; i++) {
+        CHECK(equal(lb_run(f, &a[order[i]], 1),
+                    lb_add(cx, a[order[i]], a[order[i]])));
+        EXPECT(i ? 2 : 1, traces[i], i + 1);
+    }
+    lb_compiled_close(f);
+    f = lb_compile(cx, doubled, NULL, NULL);
+    for (int i = 0; i < 40; i++) {
+        lb_array *x = iota(cx, LB_F32, LB_SHAPE(i + 1));
+        CHECK(lb_run(f, &x, 1) != NULL);
+        EXPECT(i < 16 ? i + 1 : 16, i + 1, i + 1);
+    }
+    lb_compiled_close(f);
+}
+
+/* ---- constants ----------------------------------------------------------- */
+
+static lb_array *plus(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n;
+    return lb_add(cx, a[0], lb_exp(cx, *(lb_array **)user));
+}
+
+static const char *described(lb_compiled *f)
+{
+    const char *s = lb_compiled_explain(f, 0, LB_EXPLAIN_TEXT);
+    return s ? s : "";
+}
+
+/* The program holds them; folded if they are not larger than the bound. */
+static void constants(lb_ctx *cx)
+{
+    const int64_t bound[] = {0, -1, 11, 12};
+    for (int i = 0; i < 4; i++) {
+        lb_compiled *f = NULL;
+        lb_array *x = iota(cx, LB_F32, LB_SHAPE(3));
+        lb_enter(cx);
+        lb_array *held = iota(cx, LB_F32, LB_SHAPE(3));
+        f = lb_compile(cx, plus, &held,
+                       &(lb_compile_options){.fold_bytes = bound[i]});
+        lb_array *want = lb_keep(cx, plus(cx, &x, 1, &held));
+        CHECK(equal(lb_run(f, &x, 1), want));
+        lb_leave(cx);
+        CHECK(equal(lb_run(f, &x, 1), want));
+        CHECK(!strstr(described(f), "exp") == (i == 0 || i == 3));
+        lb_compiled_close(f);
+    }
+}
+
+/* ---- errors -------------------------------------------------------------- */
+
+static lb_array *gives_nothing(lb_ctx *cx, lb_array *const *a, int n,
+                               void *user)
+{
+    (void)a, (void)n;
+    if (user) lb_fail(cx, LB_E_ARG, "the function's own sentence");
+    return NULL;
+}
+
+static bool gives_one(lb_ctx *cx, lb_array *const *a, int n, lb_array **out,
+                      int n_out, void *user)
+{
+    (void)cx, (void)n, (void)n_out, (void)user;
+    out[0] = a[0];
+    return true;
+}
+
+static lb_array *reads(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    const int *how = user;
+    float v[4];
+    (void)n;
+    lb_array *s = lb_reduce_sum(cx, lb_exp(cx, a[0]), NULL);
+    switch (*how) {
+    case 0:
+        return lb_scalar(cx, lb_item(cx, s));
+    case 1:
+        return lb_scalar_int(cx, lb_item_int(cx, a[1]));
+    case 2:
+        lb_read(cx, a[0], v, sizeof v);
+        return s;
+    case 3:
+        lb_read_rows(cx, a[0], 0, 1, v, sizeof *v);
+        return s;
+    case 4:
+        CHECK(!lb_data(s));
+        return s;
+    case 5:
+        return lb_component(cx, a[2], "scale");
+    case 6:
+        return lb_codes(cx, a[2]);
+    case 7:
+        return lb_export(cx, a[2], NULL, "scale");
+    case 8:
+        return lb_from_codes(cx, &(lb_quant_config){.format = "int8"}, a[3],
+                             lb_scalar(cx, 1));
+    default:
+        return lb_add(cx, lb_scalar_int(cx, 3),
+                      lb_convert(cx, a[0], LB_I8)); /* weak, and known */
+    }
+}
+
+static void reading(lb_ctx *cx)
+{
+    static const char *const say[] = {
+        "item: the elements of f32() (result of "
+        "reduce_sum) are not known",
+        "item: the elements of f64() (an argument)",
+        "read: the elements of f32(4)",
+        "read: the elements of f32(4)",
+        NULL,
+        "component: the elements of f32(8,16)",
+        "the elements of f32(8,16)",
+        "component: the elements of f32(8,16)",
+        "from_codes: the elements of i8(4)",
+        NULL};
+    lb_array *q = iota(cx, LB_F32, LB_SHAPE(8, 16));
+    lb_array *in[] = {iota(cx, LB_F32, LB_SHAPE(4)), lb_scalar(cx, 3),
+                      lb_quantize(cx, q, &(lb_quant_config){.format = "int8"}),
+                      iota(cx, LB_I8, LB_SHAPE(4))};
+    for (int how = 0; how < 10; how++) {
+        lb_compiled *f = lb_compile(cx, reads, &how, NULL);
+        lb_array *got = lb_run(f, in, 4);
+        if (say[how])
+            REFUSED(got, LB_E_UNSUPPORTED, say[how]);
+        else
+            CHECK(got != NULL);
+        CHECK_EQ_I(lb_compiled_stats_of(f).programs, say[how] ? 0 : 1);
+        lb_clear(cx);
+        lb_compiled_close(f);
+    }
+}
+
+static void errors(lb_ctx *cx)
+{
+    lb_array *x = iota(cx, LB_F32, LB_SHAPE(4)), *none = NULL, *out[2];
+    CHECK(!lb_compile(NULL, simple, NULL, NULL) && !lb_run(NULL, &x, 1));
+    CHECK(!lb_run_many(NULL, &x, 1, out));
+    CHECK(!lb_compiled_explain(NULL, 0, LB_EXPLAIN_TEXT));
+    CHECK_EQ_I(lb_compiled_stats_of(NULL).runs, 0);
+    lb_compiled_close(NULL);
+    REFUSED(lb_compile(cx, NULL, NULL, NULL), LB_E_NULL, "function is NULL");
+    REFUSED(lb_compile_many(cx, NULL, 1, NULL, NULL), LB_E_NULL, "is NULL");
+    REFUSED(lb_compile_many(cx, several, 0, NULL, NULL), LB_E_ARG, "0 results");
+#define OPTIONS(SAY, ...)                                                      \
+    REFUSED(lb_compile(cx, simple, NULL, &(lb_compile_options){__VA_ARGS__}),  \
+            LB_E_ARG, SAY)
+    OPTIONS("cache is -1", .cache = -1);
+    OPTIONS("fold_bytes is -2", .fold_bytes = -2);
+    OPTIONS("struct_size is 8", .struct_size = 8);
+    lb_compiled *f = lb_compile(cx, doubled, NULL, NULL);
+    REFUSED(lb_run(f, &x, -1), LB_E_ARG, "-1 arguments");
+    REFUSED(lb_run(f, NULL, 1), LB_E_NULL, "1 arguments, a NULL list");
+    REFUSED(lb_run(f, (lb_array *[]){x, NULL}, 2), LB_E_NULL,
+            "argument 1 is NULL");
+    REFUSED(lb_run_many(f, &x, 1, NULL), LB_E_NULL, "results is NULL");
+    REFUSED(lb_compiled_explain(f, 0, LB_EXPLAIN_TEXT), LB_E_ARG,
+            "run the function first");
+    CHECK(lb_run(f, &x, 1) != NULL);
+    REFUSED(lb_compiled_explain(f, 1, LB_EXPLAIN_TEXT), LB_E_ARG,
+            "program 1 of 1");
+    REFUSED(lb_compiled_explain(f, -1, LB_EXPLAIN_TEXT), LB_E_ARG, "-1 of 1");
+    REFUSED(lb_compiled_explain(f, 0, (lb_explain_form)3), LB_E_ARG, "3");
+    lb_compiled_close(f);
+    f = lb_compile(cx, gives_nothing, NULL, NULL);
+    REFUSED(lb_run(f, &x, 1), LB_E_NULL, "the function gave no array");
+    lb_compiled_close(f);
+    f = lb_compile(cx, gives_nothing, &none, NULL);
+    REFUSED(lb_run(f, &x, 1), LB_E_ARG, "the function's own sentence");
+    lb_compiled_close(f);
+    f = lb_compile_many(cx, gives_one, 2, NULL, NULL);
+    out[0] = out[1] = x;
+    REFUSED(lb_run_many(f, &x, 1, out), LB_E_NULL, "gave no array");
+    CHECK(!out[0] && !out[1]);
+    lb_compiled_close(f);
+    f = lb_compile(cx, layer, NULL, NULL); /* shapes that do not fit */
+    REFUSED(lb_run(f, (lb_array *[]){x, iota(cx, LB_F32, LB_SHAPE(3))}, 2),
+            LB_E_SHAPE, "4");
+    CHECK_EQ_I(lb_compiled_stats_of(f).programs, 0);
+    lb_compiled_close(f);
+}
+
+/* An array of the trace that outlives it. */
+static lb_array *keeps(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n;
+    lb_array **kept = user, *y = lb_exp(cx, a[0]);
+    if (kept) *kept = lb_ref(y);
+    return lb_mul(cx, y, y);
+}
+
+static lb_array *uses(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n;
+    return lb_mul(cx, a[0], user);
+}
+
+static void kept_arrays(lb_ctx *cx)
+{
+    lb_array *kept = NULL, *x = iota(cx, LB_F32, LB_SHAPE(4));
+    lb_compiled *f = lb_compile(cx, keeps, &kept, NULL);
+    CHECK(lb_run(f, &x, 1) && kept);
+    REFUSED(lb_neg(cx, kept), LB_E_UNSUPPORTED, "neg: the elements of f32(4)");
+    REFUSED(lb_mul(cx, x, kept), LB_E_UNSUPPORTED, "result of exp");
+    REFUSED(lb_run(f, &kept, 1), LB_E_UNSUPPORTED, "run: the elements");
+    REFUSED(lb_transpose(cx, kept, NULL), LB_E_UNSUPPORTED, "transpose");
+    lb_optimizer *o = lb_optimizer_open(cx, NULL, &x, 1);
+    lb_array *w = x;
+    REFUSED(lb_optimizer_step(o, &w, &kept), LB_E_UNSUPPORTED, "elements");
+    lb_optimizer_close(o);
+    lb_compiled *g = lb_compile(cx, uses, kept, NULL);
+    REFUSED(lb_run(g, &x, 1), LB_E_ARG, "f32(4) belongs to a function");
+    lb_compiled_close(g);
+    lb_compiled_close(f);
+    lb_unref(kept);
+}
+
+/* ---- check --------------------------------------------------------------- */
+
+static lb_array *counts(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    int *calls = user;
+    (void)n;
+    ++*calls;
+    switch (calls[1]) {
+    case 0: /* another constant */
+        return lb_mul(cx, a[0], lb_scalar(cx, *calls));
+    case 1: /* one call more */
+        return *calls > 1 ? lb_neg(cx, lb_neg(cx, lb_exp(cx, a[0])))
+                          : lb_exp(cx, a[0]);
+    case 2: /* another primitive */
+        return *calls > 1 ? lb_sin(cx, a[0]) : lb_cos(cx, a[0]);
+    case 3: /* other params */
+        return lb_integer_pow(cx, a[0], 1 + *calls);
+    case 4: /* another result */
+        return a[*calls > 1];
+    default: /* other operands */
+        return lb_sub(cx, a[*calls > 1], a[0]);
+    }
+}
+
+static void checking(lb_ctx *cx)
+{
+    const lb_compile_options check = {.check = true};
+    lb_array *in[] = {iota(cx, LB_F32, LB_SHAPE(4)),
+                      iota(cx, LB_F32, LB_SHAPE(4))};
+    for (int how = 0; how < 6; how++) {
+        int calls[2] = {0, how};
+        lb_compiled *f = lb_compile(cx, counts, calls, &check);
+        CHECK(lb_run(f, in, 2) != NULL);
+        REFUSED(lb_run(f, in, 2), LB_E_ARG, "differs from call to call");
+        lb_compiled_close(f);
+        int again[2] = {0, how};
+        f = lb_compile(cx, counts, again, NULL);
+        CHECK(lb_run(f, in, 2) && lb_run(f, in, 2) && again[0] == 1);
+        lb_compiled_close(f);
+    }
+    const lb_fn fine[] = {simple, layer, doubled};
+    in[0] = iota(cx, LB_F32, LB_SHAPE(4, 4));
+    in[1] = lb_quantize(cx, in[0], &(lb_quant_config){.format = "int8"});
+    for (int k = 0; k < 3; k++) {
+        lb_compiled *f = lb_compile(cx, fine[k], NULL, &check);
+        for (int i = 0; i < 3; i++)
+            CHECK(lb_run(f, in, 2) != NULL);
+        EXPECT(1, 3, 3);
+        lb_compiled_close(f);
+    }
+}
+
+/* ---- eager --------------------------------------------------------------- */
+
+static lb_array *passes(lb_ctx *cx, lb_layer *self, const lb_prim *prim, int n,
+                        lb_array *const *in, const void *params)
+{
+    (void)self;
+    return lb_bind(cx, prim, n, in, params);
+}
+
+static lb_array *calls_another(lb_ctx *cx, lb_array *const *a, int n,
+                               void *user)
+{
+    (void)n;
+    lb_array *y = lb_run(user, a, 2);
+    return y ? lb_add(cx, y, a[0]) : NULL;
+}
+
+static void eagerly(lb_ctx *cx)
+{
+    lb_array *in[] = {iota(cx, LB_F32, LB_SHAPE(4)),
+                      iota(cx, LB_F32, LB_SHAPE(4))};
+    lb_array *want = simple(cx, in, 2, NULL), *dx, *dx2;
+    lb_compiled *f = lb_compile(cx, simple, NULL, NULL);
+    lb_layer all = {.bind = passes};
+    lb_push_layer(cx, &all);
+    CHECK(equal(lb_run(f, in, 2), want));
+    lb_pop_layer(cx);
+    CHECK_EQ_I(lb_compiled_stats_of(f).eager, 1);
+    /* A tape outside records the calls. */
+    lb_tape *t = lb_tape_open(cx);
+    CHECK(lb_tape_watch(t, in[0]));
+    lb_array *y = lb_reduce_sum(cx, lb_run(f, in, 2), NULL);
+    CHECK(lb_tape_grad(t, y, NULL, in, 1, &dx));
+    lb_tape_close(t);
+    t = lb_tape_open(cx);
+    CHECK(lb_tape_watch(t, in[0]));
+    y = lb_reduce_sum(cx, simple(cx, in, 2, NULL), NULL);
+    CHECK(lb_tape_grad(t, y, NULL, in, 1, &dx2));
+    lb_tape_close(t);
+    CHECK(equal(dx, dx2));
+    CHECK_EQ_I(lb_compiled_stats_of(f).eager, 2);
+    CHECK_EQ_I(lb_compiled_stats_of(f).traces, 0);
+    /* Inside another function it becomes a part of it. */
+    lb_compiled *g = lb_compile(cx, calls_another, f, NULL);
+    want = lb_add(cx, want, in[0]);
+    CHECK(equal(lb_run(g, in, 2), want) && equal(lb_run(g, in, 2), want));
+    CHECK_EQ_I(lb_compiled_stats_of(f).eager, 3);
+    CHECK_EQ_I(lb_compiled_stats_of(g).runs, 2);
+    lb_compiled_close(g);
+    lb_compiled_close(f);
+    static const char *const value[] = {"off", "on", "", "no"};
+    for (int i = 0; i < 4; i++) {
+        setenv("LOWBIT_COMPILE", value[i], 1);
+        f = lb_compile(cx, simple, NULL, NULL);
+        if (i == 3)
+            REFUSED(f, LB_E_ARG, "LOWBIT_COMPILE is \"no\"");
+        else
+            CHECK(lb_run(f, in, 2) != NULL);
+        CHECK_EQ_I(lb_compiled_stats_of(f).eager, i == 0);
+        lb_compiled_close(f);
+    }
+    unsetenv("LOWBIT_COMPILE");
+}
+
+/* ---- primitives and formats from outside --------------------------------- */
+
+static lb_array *raw_twice(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n, (void)user;
+    lb_array *y = lb_bind(cx, &raw_prim, 1, a, NULL);
+    y = y ? lb_exp(cx, y) : NULL;
+    y = y ? lb_bind(cx, &raw_prim, 1, &y, NULL) : NULL;
+    return y ? lb_add(cx, y, a[0]) : NULL;
+}
+
+/* Elementwise operations, products both ways, and a view, of any format. */
+static lb_array *of_format(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n, (void)user;
+    lb_array *t = lb_transpose(cx, a[0], NULL);
+    lb_array *y = lb_matmul(cx, a[1], t);
+    lb_array *z = lb_matmul(cx, lb_softmax(cx, y, -1), a[0]);
+    lb_array *scaled = lb_mul(cx, a[0], lb_scalar(cx, 2));
+    return lb_add(cx, z, lb_reduce_sum(cx, scaled, LB_AXES(0)));
+}
+
+static void from_outside(lb_ctx *cx)
+{
+    sample_format_list list = law_formats(cx);
+    for (int k = 0; k < list.n; k++) {
+        const sample_format *f = &list.item[k];
+        const lb_dtype d = f->config.dtype ? f->config.dtype : LB_F32;
+        const sample_operand w = {d, LB_SHAPE(6, 64), VALUES_TAME, 0, 0, false};
+        const sample_operand x = {d, LB_SHAPE(3, 64), VALUES_TAME, 0, 0, false};
+        if (!sample_takes(f, &w)) continue;
+        lb_enter(cx);
+        lb_array *in[] = {sample_views[0].make(cx, f, &w, 1),
+                          sample_views[0].make(cx, &sample_dense, &x, 2)};
+        if (in[0] && in[1]) {
+            compare(cx, of_format, NULL, in, 2, f->name);
+            compare(cx, raw_twice, NULL, in, 1, f->name);
+        }
+        CHECK_EQ_I(lb_error_status(cx), LB_OK);
+        lb_leave(cx);
+    }
+    sample_formats_free(&list);
+}
+
+/* ---- descriptions -------------------------------------------------------- */
+
+/* Every { [ and " closes, in that order. */
+static bool balanced(const char *s)
+{
+    char open[64];
+    int n = 0;
+    bool quoted = false;
+    for (; *s; s++) {
+        if (*s == '"') quoted = !quoted;
+        if (quoted) continue;
+        if ((*s == '{' || *s == '[') && n < 64) open[n++] = *s;
+        if (*s == '}' && (!n || open[--n] != '{')) return false;
+        if (*s == ']' && (!n || open[--n] != '[')) return false;
+    }
+    return !n && !quoted;
+}
+
+/* x w (nf4 or dense), then gelu and a bias in one step; twice exp. */
+static lb_array *known(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n, (void)user;
+    lb_exp(cx, a[0]);
+    lb_array *y = lb_matmul(cx, a[0], a[1]);
+    return lb_add(cx, lb_tanh(cx, y), lb_mul(cx, lb_tanh(cx, y), a[2]));
+}
+
+static void explained(lb_ctx *cx)
+{
+    lb_array *in[] = {iota(cx, LB_F32, LB_SHAPE(8, 16)),
+                      iota(cx, LB_F32, LB_SHAPE(16, 32)),
+                      iota(cx, LB_F32, LB_SHAPE(8, 32))};
+    lb_compiled *f = lb_compile(cx, known, NULL, NULL);
+    CHECK(lb_run(f, in, 3) != NULL);
+    const char *s = lb_compiled_explain(f, 0, LB_EXPLAIN_JSON);
+    CHECK(s && balanced(s));
+    /* Product: 512 + 2048 bytes to 1024; the rest: 1024 + 1024 to 1024. */
+    CHECK(strstr(s, "\"calls\": 6, \"removed\": 2, \"bytes_read\": 4608, "
+                    "\"bytes_written\": 2048, \"operations\": 8960, "
+                    "\"peak_bytes\": 2048}"));
+    CHECK(strstr(s, "\"primitives\": [\"tanh\", \"mul\", \"add\"], \"fused\": "
+                    "true"));
+    s = lb_compiled_explain(f, 0, LB_EXPLAIN_TEXT);
+    CHECK(s && strstr(s, "3 arguments, 1 results, 2 steps for 6 calls (2 "
+                         "removed)\narguments: a0: f32(8,16), a1: "));
+    CHECK(s && strstr(s, "f32(8,32) = fused[tanh mul add]("));
+    s = lb_compiled_explain(f, 0, LB_EXPLAIN_DOT);
+    CHECK(s && balanced(s) && strncmp(s, "digraph program {\n", 18) == 0);
+    CHECK(s && strstr(s, "label=\"tanh mul add\"") && strstr(s, "s0 -> s1"));
+    CHECK(s && strstr(s, "s1 -> r0"));
+    in[1] = lb_quantize(cx, in[1], &(lb_quant_config){.format = "nf4"});
+    CHECK(lb_run(f, in, 3) != NULL);
+    s = lb_compiled_explain(f, 0, LB_EXPLAIN_JSON);
+    CHECK(s && strstr(s, "\"name\": \"a1\", \"format\": \"nf4\""));
+    s = lb_compiled_explain(f, 1, LB_EXPLAIN_JSON);
+    CHECK(s && !strstr(s, "nf4"));
+    lb_compiled_close(f);
+}
+
+int main(void)
+{
+    static void (*const test[])(lb_ctx *) = {
+        results, empty_arrays, signatures, eviction, constants,    errors,
+        reading, kept_arrays,  checking,   eagerly,  from_outside, explained,
+    };
+    unsetenv("LOWBIT_COMPILE");
+    unsetenv("LOWBIT_PRECISION");
+    for (size_t i = 0; i < sizeof test / sizeof *test; i++) {
+        lb_ctx *cx = lb_open(&(lb_options){.threads = 1 + (int)i % 3});
+        CHECK(cx && sample_add_outside(cx) && lb_add_primitive(cx, &raw_prim));
+        if (cx) test[i](cx);
+        if (check_fails(!cx || !lb_error_status(cx)))
+            fprintf(stderr, "test %d: %s\n", (int)i, lb_error(cx));
+        lb_close(cx);
+    }
+    return check_report("compiled functions");
+}
