@@ -697,5 +697,6 @@ LB_API const char *lb_explain(lb_ctx *cx, const char *primitive,
 #endif
 
 #include "lowbit_functions.h"
+#include "lowbit_tree.h"
 
 #endif

@@ -316,6 +316,15 @@ LB_API bool lb_can_save(lb_ctx *cx, const lb_planned *p, const char *kind,
 LB_API bool lb_save(lb_ctx *cx, const char *path, const lb_planned *list,
                     int64_t n, const lb_save_options *options);
 
+/* All arrays of a file or a model directory as a tree (lowbit_tree.h), in file
+ * order. An array that cannot be loaded is an error. lb_tree_load_file does
+ * the same for an open file, which may then be closed. */
+LB_API lb_tree *lb_tree_load(lb_ctx *cx, const char *path);
+LB_API lb_tree *lb_tree_load_file(lb_ctx *cx, lb_file *f);
+/* lb_save for all arrays of a tree. */
+LB_API bool lb_tree_save(lb_tree *t, const char *path,
+                         const lb_save_options *options);
+
 /* Writes arrays that are sharded over mesh, or the same on all ranks. Each rank
  * writes the bytes of its slices; no rank needs the complete arrays. The file
  * is the same as lb_save writes for the gathered arrays (except that blocks
@@ -431,6 +440,13 @@ LB_API bool lb_selection_recipe(lb_ctx *cx, lb_selection *s, const char *path);
 /* A lb_choose; its user argument is the selection. */
 LB_API const char *lb_selection_choose(void *selection, const lb_entry *e,
                                        lb_quant_config *config);
+
+/* Quantizes a tree in memory (lowbit_tree.h) by these rules; s NULL: by
+ * lb_choose_weights. config: the defaults, as in lb_quantize_options. An array
+ * that is selected and that its format does not support is an error, and so is
+ * a pattern that matches no name. report: as in lb_tree_quantize. */
+LB_API bool lb_tree_quantize_selected(lb_tree *t, const lb_quant_config *config,
+                                      lb_selection *s, lb_tree_change *report);
 
 /* A written array, as reported to lb_quantize_options.done. */
 typedef struct lb_written {

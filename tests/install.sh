@@ -157,7 +157,7 @@ for name in lowbit lowbit-io; do
 done
 
 # Names of the functions that the headers mark LB_API.
-cat "$include"/lowbit{,_ext,_io,_mesh}.h | tr '\n' ' ' |
+cat "$include"/lowbit{,_functions,_tree,_ext,_io,_mesh}.h | tr '\n' ' ' |
     sed 's/LB_API/\n&/g' |
     sed -n 's/^LB_API [^(;]*[ *]\(lb_[a-z0-9_]*\)(.*/\1/p' | sort -u >declared
 # Symbols that the libraries share have the version LOWBIT_PRIVATE.

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "grad/optimizer.h"
 
 enum { MAX_MOMENTS = 2, MAX_PARAMS_ARRAYS = 1 << 20 };
 
@@ -450,6 +451,11 @@ bool lb_optimizer_step(lb_optimizer *o, lb_array **params,
 }
 
 /* ---- saving and restoring the state -------------------------------------- */
+
+int lb_optimizer_size(const lb_optimizer *o)
+{
+    return o->n;
+}
 
 int64_t lb_optimizer_steps(const lb_optimizer *o)
 {
