@@ -20,12 +20,14 @@ static lb_array *normal(lb_ctx *cx, uint64_t seed, lb_shape shape)
 
 /* ---- training ------------------------------------------------------------ */
 
-/* mean (x (base + A B) - y)^2; args: A, B, base, x, y */
-static lb_array *loss(lb_ctx *cx, lb_array *const *in, int n, void *user)
+/* mean (x (base + A B) - y)^2; args: base, x, y */
+static lb_array *loss(lb_ctx *cx, lb_tree *p, lb_array *const *in, int n,
+                      void *user)
 {
     (void)n, (void)user;
-    lb_array *w = low_rank_make(cx, in[2], in[0], in[1]);
-    return lb_squared_error(cx, lb_matmul(cx, in[3], w), in[4]);
+    lb_array *w =
+        low_rank_make(cx, in[0], lb_tree_get(p, "A"), lb_tree_get(p, "B"));
+    return lb_squared_error(cx, lb_matmul(cx, in[1], w), in[2]);
 }
 
 /* Trains A (random at first) and B (zero at first) so that x W is x task.
@@ -35,27 +37,24 @@ static double train(lb_ctx *cx, lb_array *base, lb_array *task)
     enum { STEPS = 200, BATCH = 64 };
     const lb_optimizer_config how = {
         .method = LB_ADAM, .rate = 1e-2, .schedule = LB_COSINE, .steps = STEPS};
-    lb_array *p[] = {
-        lb_mul(cx, normal(cx, 7, LB_SHAPE(M, R)), lb_scalar(cx, 0.05)),
-        lb_zeros(cx, LB_F32, LB_SHAPE(R, N))};
-    lb_optimizer *o = lb_optimizer_open(cx, &how, p, 2);
+    lb_array *a = normal(cx, 7, LB_SHAPE(M, R));
+    lb_tree *p = lb_tree_open(cx), *grad = lb_tree_open(cx);
+    lb_tree_set(p, "A", lb_mul(cx, a, lb_scalar(cx, 0.05)));
+    lb_tree_set(p, "B", lb_zeros(cx, LB_F32, LB_SHAPE(R, N)));
+    lb_optimizer *o = lb_tree_optimizer_open(p, &how);
     double first = 0, last = 0;
-    for (int i = 0; i < STEPS && o; i++) {
+    for (int i = 0; i < STEPS && o && !lb_error_status(cx); i++) {
         lb_enter(cx); /* frees the arrays of a step, except A and B */
-        lb_array *g[2], *x = normal(cx, 100 + (uint64_t)i, LB_SHAPE(BATCH, M));
-        lb_array *in[] = {p[0], p[1], base, x, lb_matmul(cx, x, task)};
-        lb_array *l = lb_value_and_grad(cx, loss, in, 5, NULL, g, 2);
-        const bool ok = l && lb_optimizer_step(o, in, g);
-        last = ok ? lb_item(cx, l) : last;
+        lb_array *x = normal(cx, 100 + (uint64_t)i, LB_SHAPE(BATCH, M));
+        lb_array *in[] = {base, x, lb_matmul(cx, x, task)};
+        lb_array *l = lb_tree_value_and_grad(p, loss, in, 3, NULL, grad);
+        if (lb_tree_optimizer_step(o, p, grad)) last = lb_item(cx, l);
         if (!i) first = last;
-        for (int k = 0; k < 2 && ok; k++) {
-            lb_drop(cx, p[k]);
-            p[k] = lb_keep(cx, in[k]);
-        }
         lb_leave(cx);
-        if (!ok) break;
     }
     lb_optimizer_close(o);
+    lb_tree_close(p);
+    lb_tree_close(grad);
     return last / first;
 }
 

@@ -14,14 +14,17 @@ enum { TOKENS = 16, TIME = 12, WIDE = 32, HEADS = 2, BACK = 3, BATCH = 32 };
 
 /* ---- the network --------------------------------------------------------- */
 
-enum { TABLE, PLACES, Q, K, V, O, UP, DOWN, NORM1, NORM2, PARAMS };
-
-static const lb_shape shapes[PARAMS] = {
-    {2, {TOKENS, WIDE}},   {2, {TIME, WIDE}},     {2, {WIDE, WIDE}},
-    {2, {WIDE, WIDE}},     {2, {WIDE, WIDE}},     {2, {WIDE, WIDE}},
-    {2, {WIDE, 4 * WIDE}}, {2, {4 * WIDE, WIDE}}, {1, {WIDE}},
-    {1, {WIDE}},
+static const struct {
+    const char *name;
+    lb_shape shape;
+} params[] = {
+    {"table", {2, {TOKENS, WIDE}}}, {"places", {2, {TIME, WIDE}}},
+    {"q", {2, {WIDE, WIDE}}},       {"k", {2, {WIDE, WIDE}}},
+    {"v", {2, {WIDE, WIDE}}},       {"o", {2, {WIDE, WIDE}}},
+    {"up", {2, {WIDE, 4 * WIDE}}},  {"down", {2, {4 * WIDE, WIDE}}},
+    {"norm1", {1, {WIDE}}},         {"norm2", {1, {WIDE}}},
 };
+enum { PARAMS = sizeof params / sizeof *params };
 
 /* Quantization of weights, rounding of activations. */
 typedef struct plan {
@@ -66,31 +69,31 @@ static lb_array *attend(lb_ctx *cx, lb_array *q, lb_array *k, lb_array *v)
 }
 
 /* tokens (batch, time) -> logits (batch, time, tokens) */
-static lb_array *run(lb_ctx *cx, const plan *p, lb_array *const *w,
-                     lb_array *tokens)
+static lb_array *run(lb_ctx *cx, const plan *p, lb_tree *w, lb_array *tokens)
 {
     const int perm[] = {0, 2, 1, 3};
-    lb_array *x = lb_embedding(cx, w[TABLE], tokens);
-    x = lb_add(cx, x, w[PLACES]);
-    lb_array *h = lb_rms_norm(cx, x, w[NORM1], 1e-6);
-    lb_array *a = attend(cx, split(cx, times(cx, p, h, w[Q])),
-                         split(cx, times(cx, p, h, w[K])),
-                         split(cx, times(cx, p, h, w[V])));
+    lb_array *x = lb_embedding(cx, lb_tree_get(w, "table"), tokens);
+    x = lb_add(cx, x, lb_tree_get(w, "places"));
+    lb_array *h = lb_rms_norm(cx, x, lb_tree_get(w, "norm1"), 1e-6);
+    lb_array *a = attend(cx, split(cx, times(cx, p, h, lb_tree_get(w, "q"))),
+                         split(cx, times(cx, p, h, lb_tree_get(w, "k"))),
+                         split(cx, times(cx, p, h, lb_tree_get(w, "v"))));
     a = lb_reshape_permuted(cx, a, perm, lb_shape_of(x));
-    x = lb_add(cx, x, times(cx, p, a, w[O]));
-    h = lb_rms_norm(cx, x, w[NORM2], 1e-6);
-    h = lb_silu(cx, times(cx, p, h, w[UP]));
-    x = lb_add(cx, x, times(cx, p, h, w[DOWN]));
-    return lb_matmul(cx, x, lb_transpose(cx, w[TABLE], NULL));
+    x = lb_add(cx, x, times(cx, p, a, lb_tree_get(w, "o")));
+    h = lb_rms_norm(cx, x, lb_tree_get(w, "norm2"), 1e-6);
+    h = lb_silu(cx, times(cx, p, h, lb_tree_get(w, "up")));
+    x = lb_add(cx, x, times(cx, p, h, lb_tree_get(w, "down")));
+    return lb_matmul(cx, x, lb_transpose(cx, lb_tree_get(w, "table"), NULL));
 }
 
 /* ---- training ------------------------------------------------------------ */
 
-/* The mean cross entropy of positions that have such a token; args: the
- * parameters, then the tokens. */
-static lb_array *loss(lb_ctx *cx, lb_array *const *args, int n, void *user)
+/* The mean cross entropy of positions that have such a token. */
+static lb_array *loss(lb_ctx *cx, lb_tree *w, lb_array *const *args, int n,
+                      void *user)
 {
-    lb_array *tokens = args[n - 1], *z = run(cx, user, args, tokens);
+    lb_array *tokens = args[0], *z = run(cx, user, w, tokens);
+    (void)n;
     const int64_t rows = lb_dim(tokens, 0);
     z = lb_slice(cx, z, (int64_t[]){0, BACK, 0},
                  (int64_t[]){rows, TIME, TOKENS}, NULL);
@@ -99,15 +102,18 @@ static lb_array *loss(lb_ctx *cx, lb_array *const *args, int n, void *user)
     return lb_mean(cx, lb_cross_entropy(cx, z, want), NULL, false);
 }
 
-static void start(lb_ctx *cx, lb_array **w)
+static lb_tree *start(lb_ctx *cx)
 {
+    lb_tree *w = lb_tree_open(cx);
     for (int i = 0; i < PARAMS; i++) {
         const lb_key key = {1, (uint64_t)i};
-        lb_array *a = lb_random_normal(cx, key, LB_F32, shapes[i]);
-        w[i] = i >= NORM1
-                   ? lb_full(cx, LB_F32, shapes[i], 1)
-                   : lb_mul(cx, a, lb_scalar(cx, 1 / sqrt((double)WIDE)));
+        const lb_shape s = params[i].shape;
+        lb_array *a = lb_mul(cx, lb_random_normal(cx, key, LB_F32, s),
+                             lb_scalar(cx, 1 / sqrt((double)WIDE)));
+        if (s.rank == 1) a = lb_full(cx, LB_F32, s, 1);
+        lb_tree_set(w, params[i].name, a);
     }
+    return w;
 }
 
 static double train(lb_ctx *cx, plan *p, double *first)
@@ -120,34 +126,24 @@ static double train(lb_ctx *cx, plan *p, double *first)
                                      .schedule = LB_COSINE,
                                      .warmup = 20,
                                      .steps = STEPS};
-    lb_array *w[PARAMS];
     double last = 0;
     lb_enter(cx);
-    start(cx, w);
-    lb_optimizer *o = lb_optimizer_open(cx, &how, w, PARAMS);
-    for (int i = 0; i < STEPS && o; i++) {
-        lb_array *args[PARAMS + 1], *grad[PARAMS];
-        /* Frees the arrays of a step, except the parameters. */
-        lb_enter(cx);
+    lb_tree *w = start(cx), *grad = lb_tree_open(cx);
+    lb_optimizer *o = lb_tree_optimizer_open(w, &how);
+    for (int i = 0; i < STEPS && o && !isnan(last); i++) {
+        lb_enter(cx); /* frees the arrays of a step, except the parameters */
         lb_array *bits = lb_random_bits(cx, (lb_key){2, (uint64_t)i}, LB_U8,
                                         LB_SHAPE(BATCH, TIME));
-        for (int k = 0; k < PARAMS; k++)
-            args[k] = w[k];
-        args[PARAMS] =
+        lb_array *tokens =
             lb_convert(cx, lb_rem(cx, bits, lb_scalar_int(cx, TOKENS)), LB_I32);
-        lb_array *l =
-            lb_value_and_grad(cx, loss, args, PARAMS + 1, p, grad, PARAMS);
-        const bool ok = l && lb_optimizer_step(o, args, grad);
-        last = ok ? lb_item(cx, l) : NAN;
+        lb_array *l = lb_tree_value_and_grad(w, loss, &tokens, 1, p, grad);
+        last = lb_tree_optimizer_step(o, w, grad) ? lb_item(cx, l) : NAN;
         if (!i) *first = last;
-        for (int k = 0; k < PARAMS && ok; k++) {
-            lb_drop(cx, w[k]);
-            w[k] = lb_keep(cx, args[k]);
-        }
         lb_leave(cx);
-        if (!ok) break;
     }
     lb_optimizer_close(o);
+    lb_tree_close(grad);
+    lb_tree_close(w);
     lb_leave(cx);
     return last;
 }

@@ -87,8 +87,8 @@ LB_API bool lb_tree_quantize_at(lb_tree *t, int i,
 
 /* ---- gradients and training ---------------------------------------------- */
 
-/* A function of parameters by name and of other arrays. params belongs to the
- * caller and must not be used after the call. */
+/* A function of parameters by name and of other arrays. params is a copy for
+ * this call, which fn may change: quantize it, for instance. */
 typedef lb_array *(*lb_tree_fn)(lb_ctx *cx, lb_tree *params,
                                 lb_array *const *args, int n, void *user);
 /* Returns fn(params, args), a float scalar in the open scope, and replaces the
