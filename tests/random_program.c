@@ -133,6 +133,13 @@ static void convert(lb_ctx *cx, random_program *p, draw *d, int v)
     add_call(cx, p, prim_named(cx, "convert_element_type"), &v, 1, &s);
 }
 
+/* A call that needs its operand dense, if the context knows one. */
+static void raw(lb_ctx *cx, random_program *p, int v)
+{
+    const lb_prim *prim = prim_named(cx, "raw");
+    if (prim) add_call(cx, p, prim, &v, 1, &(sample_params){0});
+}
+
 /* Reduces trailing axes, then perhaps brings them back. */
 static void reduce(lb_ctx *cx, random_program *p, draw *d, int v)
 {
@@ -192,17 +199,25 @@ void random_program_make(lb_ctx *cx, uint64_t number, random_program *p)
     const int calls = 1 + (int)next(&d, PROGRAM_CALLS - 4);
     for (int tries = 0; p->n_calls < calls && tries < 4 * calls; tries++) {
         const int v = latest(p, &d);
-        switch (next(&d, 8)) {
+        switch (next(&d, 17)) {
         case 0:
         case 1:
         case 2:
+        case 3:
+        case 4:
+        case 5:
             from_sample(cx, p, &d);
             break;
-        case 3:
+        case 6:
+        case 7:
             reduce(cx, p, &d, v);
             break;
-        case 4:
+        case 8:
+        case 9:
             convert(cx, p, &d, v);
+            break;
+        case 10:
+            raw(cx, p, v);
             break;
         default:
             elementwise(cx, p, &d, v);
@@ -244,6 +259,30 @@ bool random_program_args(lb_ctx *cx, const random_program *p, uint64_t number,
     return true;
 }
 
+void random_program_last_float(random_program *p)
+{
+    int last = -1;
+    for (int i = 0; i < p->n_results; i++)
+        if (sample_kind_of(p->value[p->result[i]].dtype) == KIND_F) last = i;
+    p->n_results = last >= 0;
+    if (last >= 0) p->result[0] = p->result[last];
+}
+
+random_program random_program_needed(const random_program *p)
+{
+    random_program q = *p;
+    bool needed[PROGRAM_VALUES] = {false};
+    for (int i = 0; i < p->n_results; i++)
+        needed[p->result[i]] = true;
+    for (int k = p->n_calls - 1; k >= 0; k--) {
+        program_call *c = &q.call[k];
+        c->taken = c->taken && needed[c->out];
+        for (int i = 0; i < c->n_in && c->taken; i++)
+            needed[c->in[i]] = true;
+    }
+    return q;
+}
+
 /* An argument that the program reaches otherwise. */
 static bool is_constant(const random_program *p, int arg)
 {
@@ -276,6 +315,36 @@ bool random_program_run(lb_ctx *cx, lb_array *const *args, int n,
             out[i] = v[k]; /* left out while shrinking */
     }
     return true;
+}
+
+static lb_array *sum_of(lb_ctx *cx, lb_array *const *args, int n,
+                        const random_program *p)
+{
+    lb_array *out[PROGRAM_RESULTS], *y = NULL;
+    if (!random_program_run(cx, args, n, out, p->n_results, (void *)p))
+        return NULL;
+    for (int i = 0; i < p->n_results; i++)
+        if (sample_kind_of(lb_dtype_of(out[i])) == KIND_F) y = out[i];
+    return y ? lb_reduce_sum(cx, y, NULL) : lb_scalar(cx, 0);
+}
+
+bool random_program_gradients(lb_ctx *cx, lb_array *const *args, int n,
+                              lb_array **out, int n_out, void *user)
+{
+    lb_array *of[PROGRAM_VALUES];
+    int m = 0;
+    lb_tape *t = lb_tape_open(cx);
+    bool ok = t != NULL;
+    for (int i = 0; i < n && m < n_out - 1 && ok; i++)
+        if (sample_kind_of(lb_dtype_of(args[i])) == KIND_F &&
+            !is_constant(user, i))
+            ok = lb_tape_watch(t, of[m++] = args[i]);
+    lb_array *y = ok ? sum_of(cx, args, n, user) : NULL;
+    ok = y && (!m || lb_tape_grad(t, y, NULL, of, m, out));
+    lb_tape_close(t);
+    for (int i = m; i < n_out; i++)
+        out[i] = y;
+    return ok;
 }
 
 void random_program_print(const random_program *p, lb_array *const *args)

@@ -45,6 +45,14 @@ bool random_program_args(lb_ctx *cx, const random_program *p, uint64_t number,
 /* The program as a function: lb_fn_many, user is the program. */
 bool random_program_run(lb_ctx *cx, lb_array *const *args, int n,
                         lb_array **out, int n_out, void *user);
+/* The gradients of the sum of its last float result: of the n_out - 1 first
+ * float arguments, or the sum itself where there are fewer; then the sum. */
+bool random_program_gradients(lb_ctx *cx, lb_array *const *args, int n,
+                              lb_array **out, int n_out, void *user);
+/* Leaves only the result of which random_program_gradients takes the sum. */
+void random_program_last_float(random_program *p);
+/* The same program without the calls that no result needs. */
+random_program random_program_needed(const random_program *p);
 void random_program_print(const random_program *p, lb_array *const *args);
 
 #endif

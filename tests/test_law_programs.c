@@ -1,56 +1,104 @@
 /* test_law_programs.c - law 10: a compiled function has the same bits as the
- * function itself, for random programs over the registry, any formats, any
- * number of threads. `--all` tries 200,000 programs. */
+ * function itself, and fails if it does, for random programs over the registry
+ * and their gradients, any formats, number of threads and dense policy. `--all`
+ * tries 200,000 programs, a number only that one. */
 /* ctest: simde tsan long=--all */
 #include "check.h"
 #include "laws.h"
 #include "random_program.h"
+#include "raw_prim.h"
 
-enum { CONTEXTS = 3, SOME = 2000, ALL = 200000 };
-static const int threads[CONTEXTS] = {1, 2, 7};
+enum { CONTEXTS = 5, SOME = 2000, ALL = 210000, LEAST = 200000 };
+static const struct {
+    int threads;
+    lb_dense_policy dense;
+} settings[CONTEXTS] = {{1, LB_DENSE_ALLOW},
+                        {2, LB_DENSE_ALLOW},
+                        {7, LB_DENSE_ALLOW},
+                        {3, LB_DENSE_DENY},
+                        {2, LB_DENSE_LOG}};
 
 static struct {
-    long programs, nodes, fused, failing;
+    long programs, failing, denied, gradients, notes;
 } seen;
 
-static void copy_error(lb_ctx *cx, char *to, size_t size)
+static void note(void *user, const char *sentence)
 {
-    snprintf(to, size, "%s", lb_error(cx));
+    (void)user, (void)sentence;
+    seen.notes++;
 }
 
-/* Runs the program in both ways; false, and why, if they differ. */
-static bool agrees(lb_ctx *cx, random_program *p, lb_array *const *args,
-                   char *why, size_t size)
+/* A function of a program, and how often it gives its results. */
+typedef struct trial {
+    lb_fn_many fn;
+    random_program *p;
+    int n_out;
+} trial;
+
+static bool run_eagerly(lb_ctx *cx, const trial *t, lb_array *const *args,
+                        lb_array **out)
+{
+    return t->fn(cx, args, t->p->n_args, out, t->n_out, t->p);
+}
+
+/* A failing call whose result nobody needs is removed: then the program without
+ * such calls does not fail, and has the results that are wanted. */
+static bool fails_unneeded(lb_ctx *cx, const trial *t, lb_array *const *args,
+                           lb_array **want)
+{
+    random_program needed = *t->p;
+    trial same = *t;
+    if (t->fn == random_program_gradients) random_program_last_float(&needed);
+    needed = random_program_needed(&needed);
+    same.p = &needed;
+    const bool can = run_eagerly(cx, &same, args, want);
+    lb_clear(cx);
+    return can;
+}
+
+/* Runs a function in both ways; false, and why, if they differ. */
+static bool trial_agrees(lb_ctx *cx, const trial *t, lb_array *const *args,
+                         char *why, size_t size)
 {
     lb_array *want[PROGRAM_RESULTS] = {NULL}, *got[PROGRAM_RESULTS] = {NULL};
-    char first[512], second[512];
     bool ok = true;
     why[0] = 0;
+    char eager[256];
     lb_enter(cx);
-    const bool can =
-        random_program_run(cx, args, p->n_args, want, p->n_results, p);
-    copy_error(cx, first, sizeof first);
+    bool can = run_eagerly(cx, t, args, want);
+    snprintf(eager, sizeof eager, "%s", lb_error(cx));
+    seen.failing += !can;
+    seen.denied += lb_error_status(cx) == LB_E_DENIED;
+    seen.gradients += can && t->fn == random_program_gradients;
     lb_clear(cx);
-    lb_compiled *f =
-        lb_compile_many(cx, random_program_run, p->n_results, p, NULL);
+    lb_compiled *f = lb_compile_many(cx, t->fn, t->n_out, t->p, NULL);
     for (int round = 0; round < 2 && ok; round++) {
-        const bool did = lb_run_many(f, args, p->n_args, got);
-        copy_error(cx, second, sizeof second);
+        const bool did = lb_run_many(f, args, t->p->n_args, got);
+        if (did && !can) can = fails_unneeded(cx, t, args, want);
+        ok = did == can;
+        if (!ok)
+            snprintf(why, size, "fails only %s: %s",
+                     can ? "compiled" : "eagerly", can ? lb_error(cx) : eager);
         lb_clear(cx);
-        /* A failing call whose result nobody uses is removed. */
-        ok = did == can || (did && !can);
-        if (!ok) snprintf(why, size, "compiled: %s", second);
-        for (int i = 0; i < p->n_results && ok && can; i++) {
+        for (int i = 0; i < t->n_out && ok && can; i++) {
             lb_text text = {""};
             ok = sample_same(got[i], want[i], &text);
             if (!ok)
                 snprintf(why, size, "run %d, result %d: %s", round, i, text.s);
         }
     }
-    seen.failing += !can;
     lb_compiled_close(f);
     lb_leave(cx);
     return ok;
+}
+
+static bool agrees(lb_ctx *cx, random_program *p, lb_array *const *args,
+                   char *why, size_t size)
+{
+    const trial value = {random_program_run, p, p->n_results};
+    const trial gradients = {random_program_gradients, p, PROGRAM_RESULTS};
+    return trial_agrees(cx, &value, args, why, size) &&
+           trial_agrees(cx, &gradients, args, why, size);
 }
 
 /* Leaves out calls as long as it still fails. */
@@ -99,15 +147,22 @@ int main(int argc, char **argv)
         to = from + 1;
     }
     for (int i = 0; i < CONTEXTS; i++) {
-        cx[i] = lb_open(&(lb_options){.threads = threads[i]});
-        CHECK(cx[i] && sample_add_outside(cx[i]));
+        cx[i] = lb_open(&(lb_options){.threads = settings[i].threads,
+                                      .dense = settings[i].dense,
+                                      .log = note});
+        CHECK(cx[i] && sample_add_outside(cx[i]) &&
+              lb_add_primitive(cx[i], &raw_prim));
     }
     sample_format_list formats = law_formats(cx[0]);
     for (uint64_t number = from; number < to; number++)
         if (to == from + 1 || !check_thins()) try_program(cx, number, &formats);
-    printf("programs: %ld, of which %ld fail eagerly\n", seen.programs,
-           seen.failing);
-    CHECK(from || seen.programs > 50);
+    printf("programs: %ld; runs that fail: %ld, of which by the dense policy: "
+           "%ld; gradients: %ld\n",
+           seen.programs, seen.failing, seen.denied, seen.gradients);
+    if (to - from > 1)
+        CHECK(seen.programs > 50 && seen.denied && seen.gradients &&
+              seen.notes);
+    if (to == ALL) CHECK(seen.programs >= LEAST);
     sample_formats_free(&formats);
     for (int i = 0; i < CONTEXTS; i++)
         lb_close(cx[i]);

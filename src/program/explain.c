@@ -1,8 +1,8 @@
 /* explain.c - a program as text, as JSON, or as a drawing for Graphviz.
  *
  * Bytes are those of the arrays that a step reads and writes: packed arguments
- * count as they are stored, intermediates as dense arrays. Kernels are those of
- * the last run.
+ * count as they are stored, intermediates as dense arrays, and views (transpose,
+ * broadcast) read and write nothing. Kernels are those of the last run.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -125,6 +125,7 @@ static figures figures_of(const lb_program *p, const prog_step *s)
 {
     figures f = {0, 0, 0};
     const prog_node *node = s->node;
+    if (!s->fused && !node->prim->eval) return f; /* a view */
     for (; node; node = s->fused ? node->next : NULL) {
         for (int k = 0; k < node->n_in; k++)
             if (!is_inside(s, node->in[k]) && !is_repeated(s, node, k))
