@@ -1,7 +1,7 @@
 #!/bin/sh
-# doc_fragments.sh - every fragment of C in README.md, docs/add-a-*.md and
-# docs/training.md appears, line for line, in a file that is built or in a public
-# header. Differences in blanks are ignored.
+# doc_fragments.sh - every fragment of C in README.md, docs/add-a-*.md,
+# docs/training.md and docs/programs.md appears, line for line, in a file that is
+# built or in a public header. Differences in blanks are ignored.
 # ctest: skip-ref
 export LC_ALL=C
 cd "$(dirname "$0")/.." || exit 1
@@ -28,4 +28,4 @@ END {
     print "doc_fragments: " pieces " fragments, " bad + 0 " without a source"
     exit bad > 0 || pieces == 0
 }' $(find include src examples tests -name '*.[ch]' -o -name '*.def') \
-    README.md docs/add-a-*.md docs/training.md
+    README.md docs/add-a-*.md docs/training.md docs/programs.md

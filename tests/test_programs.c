@@ -61,6 +61,29 @@ static lb_array *doubled(lb_ctx *cx, lb_array *const *a, int n, void *user)
     return n ? lb_add(cx, a[0], a[0]) : lb_scalar(cx, 2);
 }
 
+/* The example of docs/programs.md. */
+static lb_array *swiglu(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    (void)n, (void)user;
+    lb_array *gate = lb_silu(cx, lb_matmul(cx, a[0], a[1]));
+    return lb_matmul(cx, lb_mul(cx, gate, lb_matmul(cx, a[0], a[2])), a[3]);
+}
+
+static void example(lb_ctx *cx)
+{
+    lb_array *x = iota(cx, LB_F32, LB_SHAPE(3, 8)), *x2 = lb_neg(cx, x);
+    lb_array *gate = iota(cx, LB_F32, LB_SHAPE(8, 12));
+    lb_array *up = lb_sub(cx, gate, lb_scalar(cx, 5));
+    lb_array *down = lb_transpose(cx, gate, NULL);
+    lb_compiled *f = lb_compile(cx, swiglu, NULL, NULL); /* nothing runs yet */
+    lb_array *y = lb_run(f, (lb_array *[]){x, gate, up, down}, 4);
+    CHECK(equal(y, swiglu(cx, (lb_array *[]){x, gate, up, down}, 4, NULL)));
+    y = lb_run(f, (lb_array *[]){x2, gate, up, down}, 4); /* only runs */
+    CHECK(equal(y, swiglu(cx, (lb_array *[]){x2, gate, up, down}, 4, NULL)));
+    CHECK_EQ_I(lb_compiled_stats_of(f).traces, 1);
+    lb_compiled_close(f);
+}
+
 /* ---- results ------------------------------------------------------------- */
 
 /* An argument, a constant, a value twice, and a view. */
@@ -280,6 +303,8 @@ static lb_array *reads(lb_ctx *cx, lb_array *const *a, int n, void *user)
     case 8:
         return lb_from_codes(cx, &(lb_quant_config){.format = "int8"}, a[3],
                              lb_scalar(cx, 1));
+    case 9: /* whether a weak integer fits depends on its value */
+        return lb_add(cx, a[4], a[3]);
     default:
         return lb_add(cx, lb_scalar_int(cx, 3),
                       lb_convert(cx, a[0], LB_I8)); /* weak, and known */
@@ -299,14 +324,15 @@ static void reading(lb_ctx *cx)
         "the elements of f32(8,16)",
         "component: the elements of f32(8,16)",
         "from_codes: the elements of i8(4)",
+        "promotion of a scalar: the elements of",
         NULL};
     lb_array *q = iota(cx, LB_F32, LB_SHAPE(8, 16));
     lb_array *in[] = {iota(cx, LB_F32, LB_SHAPE(4)), lb_scalar(cx, 3),
                       lb_quantize(cx, q, &(lb_quant_config){.format = "int8"}),
-                      iota(cx, LB_I8, LB_SHAPE(4))};
-    for (int how = 0; how < 10; how++) {
+                      iota(cx, LB_I8, LB_SHAPE(4)), lb_scalar_int(cx, 3)};
+    for (int how = 0; how < 11; how++) {
         lb_compiled *f = lb_compile(cx, reads, &how, NULL);
-        lb_array *got = lb_run(f, in, 4);
+        lb_array *got = lb_run(f, in, 5);
         if (say[how])
             REFUSED(got, LB_E_UNSUPPORTED, say[how]);
         else
@@ -623,8 +649,9 @@ static void explained(lb_ctx *cx)
 int main(void)
 {
     static void (*const test[])(lb_ctx *) = {
-        results, empty_arrays, signatures, eviction, constants,    errors,
-        reading, kept_arrays,  checking,   eagerly,  from_outside, explained,
+        example,   results,      empty_arrays, signatures,  eviction,
+        constants, errors,       reading,      kept_arrays, checking,
+        eagerly,   from_outside, explained,
     };
     unsetenv("LOWBIT_COMPILE");
     unsetenv("LOWBIT_PRECISION");

@@ -46,13 +46,26 @@ static lb_array *loss(lb_ctx *cx, lb_array *const *p, int n, void *user)
 }
 
 /* args: parameters, x, labels. out: the loss, and the next parameters. */
+static bool plain_step(lb_ctx *cx, lb_array *const *args, int n, lb_array **out,
+                       int n_out, void *user)
+{
+    training *t = user;
+    lb_array *grad[PARAMS];
+    (void)n_out;
+    memcpy(out + 1, args, PARAMS * sizeof *out);
+    out[0] = lb_value_and_grad(cx, loss, args, n, t, grad, PARAMS);
+    return out[0] && lb_optimizer_step(t->o, out + 1, grad);
+}
+
+/* The same, several times if the test says so. */
 static bool step(lb_ctx *cx, lb_array *const *args, int n, lb_array **out,
                  int n_out, void *user)
 {
     training *t = user;
     lb_array *p[PARAMS + 2], *g[PARAMS];
     memcpy(p, args, sizeof p);
-    for (int i = 0; i < (t->at_once ? t->at_once : 1); i++) {
+    if (!t->at_once) return plain_step(cx, args, n, out, n_out, user);
+    for (int i = 0; i < t->at_once; i++) {
         out[0] = lb_value_and_grad(cx, loss, p, n, t, g, PARAMS);
         if (!out[0] || !lb_optimizer_step(t->o, p, g)) return false;
     }

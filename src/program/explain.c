@@ -1,7 +1,7 @@
 /* explain.c - a program as text, as JSON, or as a drawing for Graphviz.
  *
  * Bytes are those of the arrays that a step reads and writes: packed arguments
- * count as they are stored, intermediates as dense arrays, and views (transpose,
+ * count as they are stored, intermediates as dense arrays; views (transpose,
  * broadcast) read and write nothing. Kernels are those of the last run.
  */
 #include <stdarg.h>
