@@ -155,4 +155,5 @@ def main():
     print("/* clang-format on */")
 
 
-main()
+if __name__ == "__main__":
+    main()
