@@ -8,7 +8,16 @@
 
 /* ---- the command line ---------------------------------------------------- */
 
+enum { N_LAYOUTS = 4 };
+static const char *const layouts[N_LAYOUTS + 1] = {"native", "bnb", "bitnet",
+                                                   "eformer", NULL};
+
 /* Layout bnb is read by bitsandbytes: its arithmetic is the default there. */
+static lb_compat layout_compat(const char *layout)
+{
+    return strcmp(layout, "bnb") == 0 ? LB_COMPAT_BNB_CPU : LB_COMPAT_NATIVE;
+}
+
 static bool read_config(const arguments *a, lb_quant_config *c)
 {
     static const char *const compat[] = {"native", "eformer", "bnb-cuda",
@@ -20,7 +29,7 @@ static bool read_config(const arguments *a, lb_quant_config *c)
     const char *layout = a->value[OPTION_LAYOUT];
     int how = LB_COMPAT_NATIVE, of = LB_SCALE_DEFAULT, where = LB_THRESHOLD_STD;
     int divides = 0;
-    if (layout && strcmp(layout, "bnb") == 0) how = LB_COMPAT_BNB_CPU;
+    if (layout) how = (int)layout_compat(layout);
     if (!argument_word(a, OPTION_COMPAT, compat, &how) ||
         !argument_word(a, OPTION_SCALE, scale, &of) ||
         !argument_word(a, OPTION_THRESHOLD, threshold, &where) ||
@@ -157,12 +166,63 @@ static bool class_is_wrong(lb_ctx *cx, const lb_quant_config *c)
     return true;
 }
 
+/* Whether a layout, or a kind of file, can store a type with its default
+ * settings. */
+static bool can_store(lb_ctx *cx, const char *format, const char *kind,
+                      int layout)
+{
+    const lb_quant_config c = {.format = format,
+                               .compat = layout_compat(layouts[layout])};
+    lb_planned p = plain_weight(&c);
+    p.name = "w.weight";
+    const bool ok = lb_can_save(cx, &p, kind, layouts[layout]);
+    lb_clear(cx);
+    return ok;
+}
+
+/* A type that the layout cannot store whatever the settings. The library would
+ * name the compat that --layout implies. */
+static bool layout_is_wrong(lb_ctx *cx, const lb_quantize_options *o)
+{
+    enum { NONE = N_LAYOUTS };
+    char others[64] = "";
+    int given = 0, n = 0, other[N_LAYOUTS];
+    const char *const format = o->config.format;
+    if (!o->layout || (o->kind && strcmp(o->kind, "safetensors") != 0))
+        return false;
+    while (given < N_LAYOUTS && strcmp(layouts[given], o->layout) != 0)
+        given++;
+    for (int k = 0; k < N_LAYOUTS; k++)
+        if (can_store(cx, format, NULL, k))
+            other[n++] = k;
+        else if (k == given)
+            given = NONE;
+    if (given != NONE || !n) return false;
+    for (int i = 0; i < n; i++) {
+        const size_t used = strlen(others);
+        snprintf(others + used, sizeof others - used, "%s%s",
+                 !i          ? ""
+                 : i < n - 1 ? ", "
+                             : " or ",
+                 layouts[other[i]]);
+    }
+    if (can_store(cx, format, "gguf", 0))
+        complain(USAGE,
+                 "%s is a GGUF type and cannot be stored in layout %s; use "
+                 "--layout %s or write a .gguf file",
+                 format, o->layout, others);
+    else
+        complain(USAGE, "layout %s cannot store %s; use --layout %s", o->layout,
+                 format, others);
+    return true;
+}
+
 /* Whether the type exists, and whether a typical weight can be stored in it:
  * otherwise the job would not quantize anything as requested. */
 static bool has_place(lb_ctx *cx, const lb_quantize_options *o)
 {
     lb_planned p = plain_weight(&o->config);
-    if (class_is_wrong(cx, &o->config)) return false;
+    if (class_is_wrong(cx, &o->config) || layout_is_wrong(cx, o)) return false;
     const bool there = lb_can_save(cx, &p, NULL, NULL);
     p.name = "w.weight";
     if (there && lb_can_save(cx, &p, o->kind, o->layout)) return true;
@@ -173,12 +233,12 @@ static bool has_place(lb_ctx *cx, const lb_quantize_options *o)
     const char *kind = o->kind ? o->kind : "safetensors";
     if (strcmp(kind, "safetensors") == 0)
         complain(USAGE,
-                 "layout %s cannot store %s with these settings (see `lowbit "
-                 "formats`)",
+                 "layout %s cannot store %s with these settings (see lowbit "
+                 "quantize --help)",
                  o->layout, o->config.format);
     else
-        complain(USAGE, "%s files cannot store %s (see `lowbit formats`)", kind,
-                 o->config.format);
+        complain(USAGE, "%s cannot store %s (see `lowbit formats`)",
+                 strcmp(kind, "gguf") == 0 ? "GGUF" : kind, o->config.format);
     return false;
 }
 
@@ -197,8 +257,6 @@ static void note(void *user, const char *text)
 
 static verdict run(const arguments *a)
 {
-    static const char *const layouts[] = {"native", "bnb", "bitnet", "eformer",
-                                          NULL};
     lb_quantize_options o = {.struct_size = sizeof o,
                              .done = job_talk_done,
                              .progress = job_talk_progress};

@@ -59,7 +59,7 @@ refused 2 "unknown option '-Z'" info -Z a
 refused 2 "unknown option '-Z'" quantize -qZ a
 refused 2 "info has no option '--quiet' (see lowbit info --help)" info --quiet a
 refused 1 "no/such: cannot open: No such file" info no/such
-refused 1 "a directory without model.safetensors" info "$tmp"
+refused 3 "a directory without model.safetensors" info "$tmp"
 refused 3 "unknown file format" info Makefile
 head -c 20 "$golden/types.safetensors" >"$tmp/cut"
 refused 3 "in a file of 20" info "$tmp/cut"
@@ -283,10 +283,16 @@ has "dry run: 1 array would be quantized (nf4), 6 left unchanged"
 [ ! -e "$dst" ] || die "--dry-run wrote a file"
 refused 2 "--shape-fallback takes keep, error or adjust, not 'x'" "${q[@]}" \
     --type nf4 --shape-fallback x
-refused 2 "gguf files cannot store int8" quantize "$src" \
+refused 2 "GGUF cannot store int8 (see" quantize "$src" \
     -o "$tmp/out.gguf" --type int8
-refused 2 "layout bitnet cannot store nf4 with these settings" quantize "$src" \
-    -o "$dst" --force --type nf4 --layout bitnet
+refused 2 "layout bitnet cannot store nf4; use --layout native, bnb or eformer" \
+    quantize "$src" -o "$dst" --force --type nf4 --layout bitnet
+refused 2 "layout bnb cannot store ternary; use --layout native, bitnet or eformer" \
+    quantize "$src" -o "$dst" --force --type ternary --layout bnb
+refused 2 "q4_0 is a GGUF type and cannot be stored in layout bnb; use --layout native" \
+    quantize "$src" -o "$dst" --force --type q4_0 --layout bnb
+refused 2 "layout bnb cannot store nf4 with these settings" \
+    quantize "$src" -o "$dst" --force --type nf4 --layout bnb --compat eformer
 gguf=(quantize "$golden/sharded" -o "$tmp/out.gguf" --force --type q8_0
     --include w --container-only)
 run 0 "${gguf[@]}" -q # rows of 2 and 3 do not fill blocks of 32

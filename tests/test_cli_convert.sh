@@ -91,7 +91,7 @@ run 0 info "$tmp/bnb"
 has "nested.weight  nf4 (bf16)  (70,300)   12.1 kB  bnb, 6 tensors"
 same "$src" "$tmp/bnb"
 same "$tmp/bnb" "$layouts/bnb4.values"
-refused 3 "layout bitnet of safetensors files cannot store it" convert \
+refused 3 "layout bitnet cannot store 'nested.weight', which is nf4" convert \
     "$src" -o "$tmp/x" --layout bitnet -q
 [ ! -e "$tmp/x" ] || die "something was written"
 

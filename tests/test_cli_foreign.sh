@@ -116,10 +116,10 @@ chosen "bnb, which transformers loads" bitsandbytes --type nf4
 chosen "bnb, which transformers loads" bitsandbytes --type nf4 --double-quant
 chosen "bnb, which transformers loads" bitsandbytes --type int8
 chosen "bitnet, which transformers loads" bitnet --type ternary
-chosen "native, which only lowbit loads: transformers has no" '' --type q8_0
-chosen "native, which only lowbit loads, instead of bnb: it cannot" '' \
+chosen "native, which only lowbit loads: transformers does not" '' --type q8_0
+chosen "native, which only lowbit loads: layout bnb does not" '' \
     --type int8 --block-size 32
-chosen "native, which only lowbit loads, instead of bnb: types" '' \
+chosen "native, which only lowbit loads: layout bnb requires one type" '' \
     --type nf4 --override layers.1=int8
 chosen "native, which only lowbit loads: target" '' --target-bpw 6
 # An explicit layout is not replaced.

@@ -201,7 +201,7 @@ for how in "int8 --scale row|int8: scale is row; use axis or block_size" \
     "ternary --scale row --compat eformer|ternary: scale is row, but compat eformer has no" \
     "ternary --threshold absmean --compat eformer|threshold is absmean, but compat eformer" \
     "ternary --scale row --block-size 64|block_size is 64, but scale is row" \
-    "ternary --compat bnb-cpu|compat is bnb-cpu, which has no such format" \
+    "ternary --compat bnb-cpu|compat is bnb-cpu, but bitsandbytes has no ternary format" \
     "int8 --threshold absmean|int8: threshold is absmean, but this format" \
     "q8_0 --axis 0|q8_0: axis is given, but this format does not use it" \
     "q8_0 --linear-class bitlinear|--linear-class bitlinear does not apply to q8_0" \

@@ -26,7 +26,7 @@ typedef struct model {
 } model;
 
 #define EMBEDDING "embedding"
-#define EXPERT    "expert, merged when loaded"
+#define EXPERT    "transformers merges experts when loading"
 #define MORE      "predictions.decoder", "proj_out", "output_projection"
 
 #define BIAS "encoder.block.0.layer.0.SelfAttention.relative_attention_bias"
@@ -72,7 +72,7 @@ static const model models[] = {
      .weight = {{BIAS ".weight", EMBEDDING},
                 {"encoder.block.0.layer.1.DenseReluDense.wi.weight", ""},
                 {"encoder.block.0.layer.1.DenseReluDense.wo.weight",
-                 "kept in f32 by its loader, so not loaded packed"},
+                 "transformers keeps it in f32"},
                 {"shared.weight", EMBEDDING}},
      .skip = {BIAS, "encoder.block.0.layer.1.DenseReluDense.wo", "shared",
               "lm_head", MORE}},
@@ -80,8 +80,7 @@ static const model models[] = {
     {.config = "{\"model_type\": \"blip-2\", \"text_config\": "
                "{\"x\": [{}], \"model_type\": \"t5\"}, \"model_type_\": 1}",
      .weight = {{"language_projection.weight", ""},
-                {"text.wo.weight",
-                 "kept in f32 by its loader, so not loaded packed"}},
+                {"text.wo.weight", "transformers keeps it in f32"}},
      .skip = {"text.wo", "lm_head", MORE}},
     /* Small layers are packed like large ones; other tensors are not. */
     {.config = "{\"model_type\": \"qwen2_moe\"}",
@@ -104,11 +103,11 @@ static const struct {
     const char *type, *name, *why;
 } whole[] = {
     {"gpt2", "transformer.h.0.attn.c_attn.weight",
-     "stored transposed, so not loaded packed"},
+     "transformers does not quantize Conv1D layers"},
     {"falcon", "transformer.h.0.mlp.dense_h_to_4h.weight",
-     "not a linear layer, so not loaded packed"},
+     "transformers does not quantize this kind of layer"},
     {"dinov2", "encoder.layer.0.mlp.weights_in.weight",
-     "merged or split when loaded, so not loaded packed"},
+     "transformers merges or splits it when loading"},
 };
 
 static lb_ctx *cx;

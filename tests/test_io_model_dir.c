@@ -271,7 +271,7 @@ static void test_loaded(void)
     const lb_quant_config nf4 = {.format = "nf4", .compat = LB_COMPAT_BNB_CPU};
     const lb_quantize_options o = options("bnb", nf4, &s);
     CHECK(lb_quantize_file(cx, in("model", "").s, in("bnb", "").s, &o));
-    CHECK_EQ_S(s.why[1], "not a matrix, so not loaded packed");
+    CHECK_EQ_S(s.why[1], "transformers quantizes matrices only");
     check_arrays("bnb", &nf4, &s);
     /* The router's name is a prefix of a packed layer's. */
     check_file(
@@ -485,30 +485,32 @@ static void test_chosen(void)
     chosen(&o, "bitnet", "layout bitnet, which transformers loads");
     o.config.scale = LB_SCALE_ROW;
     chosen(&o, "native",
-           ONLY ", instead of bitnet: it cannot store these settings");
+           ONLY ": layout bitnet does not support these settings");
     o.config = (lb_quant_config){.format = "int8", .block_size = 32};
-    chosen(&o, "native",
-           ONLY ", instead of bnb: it cannot store these settings");
+    chosen(&o, "native", ONLY ": layout bnb does not support these settings");
     o.config = (lb_quant_config){.format = "binary"};
-    chosen(&o, "native", ONLY ": transformers has no layout for this type");
+    chosen(&o, "native", ONLY ": transformers does not support this type");
     o.config = (lb_quant_config){.format = "nf4"};
     o.target_bits = 10;
     chosen(&o, "native", ONLY ": target sizes mix types");
     o.target_bits = 0;
     o.strict = true; /* bitsandbytes has no arrays of rank 3 */
     chosen(&o, "native",
-           ONLY ", instead of bnb: it cannot store every requested array");
+           ONLY ": layout bnb cannot store every requested array");
     o.strict = false;
     o.selection = lb_selection_open(cx);
     CHECK(lb_selection_override(cx, o.selection, "up_proj=keep"));
     chosen(&o, "bnb", "layout bnb, which transformers loads");
     CHECK(lb_selection_override(cx, o.selection, "down=int8"));
-    chosen(&o, "native", ONLY ", instead of bnb: types or settings are mixed");
+    chosen(
+        &o, "native",
+        ONLY
+        ": layout bnb requires one type with the same settings for all arrays");
     lb_selection_close(o.selection);
     o.selection = lb_selection_open(cx);
     CHECK(lb_selection_include(cx, o.selection, "lm_head"));
     chosen(&o, "native",
-           ONLY ", instead of bnb: it cannot store every requested array");
+           ONLY ": layout bnb cannot store every requested array");
     lb_selection_close(o.selection);
 }
 

@@ -153,7 +153,7 @@ static void test_places(void)
     const scratch_path pipe = in_dir("pipe");
     CHECK_EQ_I(mkfifo(pipe.s, 0600), 0);
     REFUSED(lb_reader_open(cx, pipe.s, NULL), LB_E_FILE, "not a regular file");
-    REFUSED(lb_reader_open(cx, dir, NULL), LB_E_FILE, "a directory without");
+    REFUSED(lb_reader_open(cx, dir, NULL), LB_E_CONTENT, "a directory without");
     unlink(pipe.s);
 }
 

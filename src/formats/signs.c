@@ -22,9 +22,9 @@ static bool check(lb_ctx *cx, const lb_quant *q)
     const bool eformer = q->compat == LB_COMPAT_EFORMER;
     if (!eformer && q->compat != LB_COMPAT_NATIVE)
         return lb_fail(cx, LB_E_ARG,
-                       "%s: compat is %s, which has no such format "
+                       "%s: compat is %s, but bitsandbytes has no %s format "
                        "(use native or eformer)",
-                       name, lb_compat_name(q->compat));
+                       name, lb_compat_name(q->compat), name);
     if (!lb_config_unused(cx, q, "decode", lb_config_decode(q->decode)) ||
         !lb_config_unused(cx, q, "center", lb_config_flag(q->center)) ||
         !(eformer ||

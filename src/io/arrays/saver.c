@@ -9,10 +9,11 @@
 static bool no_place(lb_ctx *cx, const lb_saver *s, const lb_saved *item,
                      const char *layout)
 {
-    return lb_fail(cx, LB_E_UNSUPPORTED,
-                   "'%s', %s %s: layout %s of %s files cannot store it",
-                   LB_NAME(item->name), item->format->name,
-                   LB_SHOW(&item->shape), layout, s->kind->name);
+    const bool other = strcmp(s->kind->name, "safetensors") != 0;
+    return lb_fail(
+        cx, LB_E_UNSUPPORTED, "%s%s cannot store '%s', which is %s %s",
+        other ? "" : "layout ", other ? s->kind->name : layout,
+        LB_NAME(item->name), item->format->name, LB_SHOW(&item->shape));
 }
 
 static bool take_meta(lb_ctx *cx, lb_saver *s, const lb_save_options *o)

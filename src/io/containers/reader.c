@@ -93,8 +93,8 @@ static void refuse_directory(lb_ctx *cx, const char *dir,
                 "supported, convert them to safetensors first",
                 LB_PATH(dir), LB_NAME(pickle), name[1]);
     else
-        lb_fail(cx, LB_E_FILE, "%s: a directory without %s or %s", LB_PATH(dir),
-                name[0], name[1]);
+        lb_fail(cx, LB_E_CONTENT, "%s: a directory without %s or %s",
+                LB_PATH(dir), name[0], name[1]);
 }
 
 /* A model directory, as written by Hugging Face tools. */

@@ -41,8 +41,9 @@ static bool takes_settings(lb_job *j)
  * is cleared: an override may combine a type with an unsupported arithmetic. */
 static const char *find_obstacle(lb_job *j)
 {
-    static const char mixed[] = "types or settings are mixed";
-    static const char declined[] = "it cannot store every requested array";
+    static const char mixed[] =
+        "requires one type with the same settings for all arrays";
+    static const char declined[] = "cannot store every requested array";
     lb_job_item first = {0};
     bool any = false;
     for (int64_t i = 0; i < j->f->n; i++) {
@@ -61,19 +62,19 @@ static const char *find_obstacle(lb_job *j)
         if (!any) first = it;
         any = true;
     }
-    return any ? NULL : "it can store none of the arrays";
+    return any ? NULL : "can store none of the arrays";
 }
 
 /* Sets the layout l. Returns why it cannot be used; NULL: it can. */
 static const char *try_layout(lb_job *j, const lb_file_layout *l)
 {
     if (lb_job_has_target(j)) return "target sizes mix types";
-    if (!l) return "transformers has no layout for this type";
+    if (!l) return "transformers does not support this type";
     j->own.layout = l->name;
     if (j->own.config.compat == LB_COMPAT_NATIVE)
         j->own.config.compat = l->compat;
     return takes_settings(j) ? find_obstacle(j)
-                             : "it cannot store these settings";
+                             : "does not support these settings";
 }
 
 static void choose_quantized(lb_job *j)
@@ -91,7 +92,7 @@ static void choose_quantized(lb_job *j)
     j->own.config = config;
     if (l && !lb_job_has_target(j))
         snprintf(j->note, sizeof j->note,
-                 "layout native, which only lowbit loads, instead of %s: %s",
+                 "layout native, which only lowbit loads: layout %s %s",
                  l->name, why);
     else
         snprintf(j->note, sizeof j->note,

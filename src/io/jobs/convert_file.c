@@ -44,11 +44,13 @@ bool lb_job_plan_converted(lb_job *j, lb_job_item *it)
         it->config.format = e->format;
         it->layout = lb_file_layout_for(layout, e->format);
         if (v != LB_DECLINED) return v == LB_DONE;
-        if (c->strict)
+        if (c->strict) {
+            const bool other = c->kind && strcmp(c->kind, "safetensors") != 0;
             return lb_fail(j->cx, LB_E_UNSUPPORTED,
-                           "'%s', %s: layout %s of %s files cannot store it",
-                           LB_NAME(e->name), e->format, layout,
-                           c->kind ? c->kind : "safetensors");
+                           "%s%s cannot store '%s', which is %s",
+                           other ? "" : "layout ", other ? c->kind : layout,
+                           LB_NAME(e->name), e->format);
+        }
         it->stored = false;
         it->layout = NULL;
         it->fell_back = true;

@@ -1,4 +1,4 @@
-/* hf_rules.c - which weights transformers loads packed.
+/* hf_rules.c - which weights transformers loads quantized.
  *
  * It replaces linear layers, whose weights are matrices named P.weight, except
  * the output head. Embeddings and experts stored in one tensor are other kinds
@@ -11,12 +11,11 @@
 #include "io/layouts/entries.h"
 #include "io/util/json_text.h"
 
-static const char own_kind[] = "not a linear layer, so not loaded packed";
-static const char turned[] = "stored transposed, so not loaded packed";
-static const char kept_f32[] =
-    "kept in f32 by its loader, so not loaded packed";
-static const char merged[] =
-    "merged or split when loaded, so not loaded packed";
+static const char own_kind[] =
+    "transformers does not quantize this kind of layer";
+static const char turned[] = "transformers does not quantize Conv1D layers";
+static const char kept_f32[] = "transformers keeps it in f32";
+static const char merged[] = "transformers merges or splits it when loading";
 
 /* Models by model_type (*: a prefix), and a part of the weight's name. */
 static const struct {
@@ -100,12 +99,15 @@ const char *lb_linear_only(const lb_model_config *c, const lb_entry *e)
     size_t n;
     const char *why = NULL;
     const char *role = lb_name_role(e->name);
-    if (lb_role_is_embedding(role)) return "embedding, not loaded packed";
-    if (lb_role_is_head(role)) return "output head, not loaded packed";
-    if (e->rank != 2) return "not a matrix, so not loaded packed";
+    if (lb_role_is_embedding(role))
+        return "transformers does not quantize embeddings";
+    if (lb_role_is_head(role))
+        return "transformers does not quantize the output head";
+    if (e->rank != 2) return "transformers quantizes matrices only";
     if (!lb_name_ends(e->name, ".weight", &n))
-        return "not named P.weight, so not loaded packed";
-    if (lb_name_is_expert(e->name)) return "expert, merged when loaded";
+        return "transformers quantizes arrays named *.weight only";
+    if (lb_name_is_expert(e->name))
+        return "transformers merges experts when loading";
     for (int i = 0; !why && i < c->n_types; i++)
         why = find_exception(c->type[i], e->name);
     return why;
