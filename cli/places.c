@@ -27,6 +27,11 @@ bool place_is_directory(const arguments *a)
            stat(a->operand[0], &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
 static bool is_empty_directory(const char *path)
 {
     DIR *d = opendir(path);
@@ -40,7 +45,7 @@ static bool is_empty_directory(const char *path)
 
 bool place_is_free(const arguments *a, const char *what)
 {
-    struct stat st;
+    struct stat st, source;
     const char *to = a->value[OPTION_OUTPUT];
     if (!to && a->count[OPTION_DRY_RUN]) return true;
     if (!to) {
@@ -54,7 +59,11 @@ bool place_is_free(const arguments *a, const char *what)
     }
     if (lstat(to, &st) == 0 && !a->count[OPTION_FORCE] &&
         !is_empty_directory(to)) {
-        complain(USAGE, "%s already exists (use --force to overwrite)", to);
+        if (a->n_operands && stat(to, &st) == 0 &&
+            stat(a->operand[0], &source) == 0 && same_file(&st, &source))
+            complain(USAGE, "output %s is also the input", to);
+        else
+            complain(USAGE, "%s already exists (use --force to overwrite)", to);
         return false;
     }
     return true;
@@ -106,11 +115,6 @@ bool place_partial(const char *to, char path[PATH_MAX], uint64_t *nbytes)
 }
 
 /* ---- reports ------------------------------------------------------------- */
-
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
-}
 
 /* The directory of a path; *name: the last component. */
 static bool look_around(const char *path, struct stat *dir, const char **name)

@@ -18,7 +18,7 @@ static void put_dropped(const talk *t, const lb_placement *p)
 {
     const int n = p->dropped.n < LB_MAX_CHANGES ? p->dropped.n : LB_MAX_CHANGES;
     for (int i = 0; i < n; i++)
-        fprintf(t->to, "; entry %d dropped: %s", p->dropped.change[i].entry,
+        fprintf(t->to, "; entry %d ignored: %s", p->dropped.change[i].entry,
                 p->dropped.change[i].why);
 }
 
@@ -30,8 +30,8 @@ static void put_json(talk *t, const lb_placement *p, const char *spec)
     json_array_head(j, p->entry);
     json_string(json_key(j, "spec"), spec);
     json_string(json_key(j, "rule"), p->pattern);
-    json_string(json_key(j, "whole"), p->whole);
-    json_key(j, "dropped");
+    json_string(json_key(j, "replicated"), p->whole);
+    json_key(j, "ignored");
     json_open(j, '[');
     for (int i = 0; i < p->dropped.n && i < LB_MAX_CHANGES; i++)
         json_string(j, p->dropped.change[i].why);
@@ -54,12 +54,13 @@ static void placed(void *user, const lb_placement *p, int64_t i, int64_t n)
     fputc(' ', t->to);
     put_shape(t->to, p->entry->dim, p->entry->rank);
     if (p->whole)
-        fprintf(t->to, " whole: %s", p->whole);
+        fprintf(t->to, " replicated: %s", p->whole);
     else
-        fprintf(t->to, " %s", spec);
+        fprintf(t->to, " split %s", spec);
     if (p->pattern) {
-        fputs(", by ", t->to);
+        fputs(" (rule ", t->to);
         put_text(t->to, p->pattern, strlen(p->pattern));
+        fputc(')', t->to);
     }
     put_dropped(t, p);
     fputc('\n', t->to);
@@ -111,7 +112,7 @@ static void begin_json(talk *t, bool dry)
 static void end_json(talk *t)
 {
     json_close(t->j, ']');
-    json_int(json_key(t->j, "cut"), t->cut);
+    json_int(json_key(t->j, "split"), t->cut);
     json_end(t->j);
 }
 
@@ -162,15 +163,16 @@ const verb verb_shard = {
     .name = "shard",
     .operands = "SRC",
     .summary = "Split a checkpoint into a file for each rank of a mesh",
-    .help = "SRC is a safetensors file, its index or its directory. A rule "
-            "assigns a sharding spec to arrays whose name matches a pattern, "
-            "as in JAX: P(None, tp) splits columns into as many pieces as the "
-            "mesh has along tp. The first matching rule applies; arrays "
-            "without one are replicated to every rank. Quantized arrays are "
-            "split between blocks, codes and scales together. The spec of each "
-            "array is printed.\n\nThe file of a rank can be loaded by itself, "
-            "and lowbit merge restores the checkpoint byte for byte. OUTPUT is "
-            "a directory; it is created atomically.",
+    .help =
+        "SRC is a safetensors file, its index or its directory. A rule "
+        "assigns a sharding spec to arrays whose name matches a pattern, "
+        "as in JAX: P(None, tp) splits columns into as many pieces as the "
+        "mesh has along tp. The first matching rule applies; arrays "
+        "without one are replicated to every rank. Quantized arrays are "
+        "split between blocks, codes and scales together. -v prints the spec "
+        "of each array.\n\nThe file of a rank can be loaded by itself, "
+        "and lowbit merge restores the checkpoint byte for byte. OUTPUT is "
+        "a directory; it is created atomically.",
     .examples = "lowbit shard model/ -o ranks/ --mesh dp=2,tp=4 --spec "
                 "'up=P(tp, None)'\n"
                 "lowbit shard model.safetensors --mesh tp=8 --rules rules.txt "

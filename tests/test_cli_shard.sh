@@ -104,19 +104,19 @@ total: 3 arrays, 8.2 K parameters, 32.8 kB, 32 bits per weight
 TEXT
 prints shard "$tmp/model.safetensors" --mesh tp=4 --spec 'up=P(None, tp)' \
     --spec 'down=P((tp, pp))' --spec 'norm=P()' --relaxed --dry-run <<TEXT
-up.weight (64,256) P(None, tp), by up
-down.weight (256,64) whole: no axis of its rule could be split, by down; entry 0 dropped: the mesh tp=4 has no axis pp
-norm.weight (8) whole: its rule splits no axis, by norm
+up.weight (64,256) split P(None, tp) (rule up)
+down.weight (256,64) replicated: no axis of the rule can be split (rule down); entry 0 ignored: the mesh tp=4 has no axis pp
+norm.weight (8) replicated: the rule splits no axis (rule norm)
 dry run: 4 ranks, 1 of 3 arrays would be split, 2 replicated
 TEXT
 run 0 shard "$tmp/model.safetensors" --mesh tp=4 --spec 'up=P(None, tp)' \
     --dry-run --json
-has '"shape": [64, 256], "bytes": 65536, "spec": "P(None, tp)", "rule": "up", "whole": null, "dropped": []}'
-has '"whole": "no rule matches"'
+has '"shape": [64, 256], "bytes": 65536, "spec": "P(None, tp)", "rule": "up", "replicated": null, "ignored": []}'
+has '"replicated": "no rule matches"'
 echo '# rows
 up=P(tp)' >"$tmp/rules"
 run 0 shard "$tmp/model.safetensors" --mesh tp=2 --rules "$tmp/rules" --dry-run
-has 'up.weight (64,256) P(tp), by up'
+has 'up.weight (64,256) split P(tp) (rule up)'
 
 # ---- refused -----------------------------------------------------------------
 
@@ -131,13 +131,15 @@ refused 1 "'up.weight': spec P(pp) names pp, which the mesh tp=4 lacks" \
     "${shard[@]}" --spec '.=P(pp)' -q
 refused 1 "rule 'none' matches none of the " "${shard[@]}" -q \
     --spec 'none=P(tp)'
-refused 1 'do not divide' shard "$tmp/model.safetensors" -o "$tmp/none" \
+refused 1 'into 3 pieces, but 64 is not a multiple of 3' shard "$tmp/model.safetensors" -o "$tmp/none" \
     --mesh tp=3 --spec 'up=P(tp)' -q
 refused 3 'is gguf; only safetensors' shard $golden/types.gguf -o \
     "$tmp/none" --mesh tp=2 --spec '.=P()' -q
 refused 1 "is already the file of a rank" shard \
     "$tmp/ranks/rank-00000-of-00004.safetensors" -o "$tmp/none" --mesh tp=2 \
     --spec '.=P()' -q
+refused 2 'is also the input' quantize "$tmp/model.safetensors" -o \
+    "$tmp/./model.safetensors" --type int8
 refused 2 'already exists (use --force to overwrite)' shard \
     "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=4 --spec 'up=P(tp)'
 run 0 shard "$tmp/model.safetensors" -o "$tmp/ranks" --mesh tp=2 \

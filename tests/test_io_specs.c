@@ -64,7 +64,7 @@ static void test_first(lb_file *f)
         {"embed.weight", "P((dp,tp))", "embed", NULL, 0},
         {"l0.up.weight", "P(tp, None)", "\\.up\\.", NULL, 0},
         {"l0.down.weight", "P(None, tp)", "(?<=l0)\\.down", NULL, 0},
-        {"l0.norm.weight", "P()", "norm", "its rule splits no axis", 0},
+        {"l0.norm.weight", "P()", "norm", "the rule splits no axis", 0},
         {"step", "P()", "step", "a scalar", 0},
         {"l0.odd.weight", "P()", NULL, "no rule matches", 0},
     };
@@ -86,11 +86,11 @@ static void test_fit(lb_file *f)
     static const row want[] = {
         {"embed.weight", "P(None, tp)", ".", NULL, 1},
         {"l0.up.weight", "P(None, None)", ".",
-         "no axis of its rule could be split", 2},
-        {"l0.norm.weight", "P(None)", ".", "no axis of its rule could be split",
+         "no axis of the rule can be split", 2},
+        {"l0.norm.weight", "P(None)", ".", "no axis of the rule can be split",
          2},
         {"l0.odd.weight", "P(None, None)", ".",
-         "no axis of its rule could be split", 2},
+         "no axis of the rule can be split", 2},
     };
     lb_grid grid;
     lb_placement p;
@@ -109,7 +109,7 @@ static void test_fit(lb_file *f)
             "spec P(None, tp) splits axis 1 of 'l0.up.weight', nf4 "
             "f32(256,64), into pieces of 16, which cut through blocks of 64");
     REFUSED(lb_rules_place(cx, r, &grid, f, "l0.odd.weight", false, &p),
-            LB_E_SHAPE, "4 pieces, which do not divide its 10");
+            LB_E_SHAPE, "into 4 pieces, but 10 is not a multiple of 4");
     REFUSED(lb_rules_place(cx, r, &grid, f, "none", false, &p), LB_E_ARG,
             "has no array called 'none'");
     lb_rules_close(r);

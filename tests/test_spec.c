@@ -62,9 +62,10 @@ static void refusals(const lb_grid *g)
                "spec P(dp, dp) uses mesh axis dp twice");
     CHECK_EQ_S(show(g, "P((dp,tp), tp)", s, NULL),
                "spec P((dp,tp), tp) uses mesh axis tp twice");
-    CHECK_EQ_S(show(g, "P(None, tp)", s, NULL),
-               "spec P(None, tp) cuts axis 1 of (8,6) in 4 pieces, which do "
-               "not divide its 6");
+    CHECK_EQ_S(
+        show(g, "P(None, tp)", s, NULL),
+        "spec P(None, tp) splits axis 1 of (8,6) into 4 pieces, but 6 is "
+        "not a multiple of 4");
     CHECK_EQ_S(show(g, "P(None, dp, None)", s, NULL),
                "spec P(None, dp, None) has an entry 2, but (8,6) has 2 axes");
     CHECK_EQ_S(show(g, "P(dp)", lb_shape_make(0, NULL), NULL),
@@ -84,8 +85,8 @@ static void relaxed(const lb_grid *g)
     CHECK(r.n == 1 && r.change[0].entry == 0 &&
           strstr(r.change[0].why, "nope"));
     CHECK_EQ_S(show(g, "P((dp, nope), tp)", s, &r), "P(None, None)");
-    CHECK(r.n == 2 && strstr(r.change[1].why, "4 pieces") &&
-          strstr(r.change[1].why, "6"));
+    CHECK(r.n == 2 &&
+          strstr(r.change[1].why, "axis 1, 6, is not a multiple of 4"));
     CHECK_EQ_S(show(g, "P(tp, dp, nope, tp)", s, &r), "P(tp, dp)");
     CHECK(r.n == 2 && r.change[0].entry == 2 && r.change[1].entry == 3);
     CHECK_EQ_S(show(g, "P(dp, dp)", s, &r),

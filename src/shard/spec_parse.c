@@ -170,11 +170,12 @@ static bool check_entry(const spec_parser *p, int k, spec_entry *e)
     }
     if (!p->report)
         return fail(p, LB_E_SHAPE,
-                    "cuts axis %d of %s in %lld pieces, which do not divide "
-                    "its %lld",
-                    k, LB_SHOW(p->shape), (long long)n, (long long)size);
-    drop(p, k, e, "%lld pieces do not divide the %lld of axis %d", (long long)n,
-         (long long)size, k);
+                    "splits axis %d of %s into %lld pieces, but %lld is not "
+                    "a multiple of %lld",
+                    k, LB_SHOW(p->shape), (long long)n, (long long)size,
+                    (long long)n);
+    drop(p, k, e, "the size of axis %d, %lld, is not a multiple of %lld", k,
+         (long long)size, (long long)n);
     return true;
 }
 

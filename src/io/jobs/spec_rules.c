@@ -147,8 +147,8 @@ static bool cuts(const lb_grid *grid, const lb_spec *spec)
 static const char *why_whole(const lb_grid *grid, const lb_placement *p)
 {
     if (cuts(grid, &p->spec)) return NULL;
-    return p->dropped.n ? "no axis of its rule could be split"
-                        : "its rule splits no axis";
+    return p->dropped.n ? "no axis of the rule can be split"
+                        : "the rule splits no axis";
 }
 
 /* Adds the array's name to an error. */
