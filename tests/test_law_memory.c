@@ -7,6 +7,7 @@
  */
 /* ctest: long=--all skip-tsan skip-ref skip-arm64 */
 #include "laws.h"
+#include "random_program.h"
 #include "scenario.h"
 
 /* ---- an allocator that fails -------------------------------------------- */
@@ -94,10 +95,28 @@ typedef struct deed {
     lb_array *const *in;
     int k;
     const char *name;
+    random_program *p;
 } deed;
+
+/* Two runs of a random program: the one that traces it, and another. */
+static lb_array *run_twice(lb_ctx *cx, const deed *d)
+{
+    lb_array *out[PROGRAM_RESULTS] = {NULL};
+    const lb_fn_many fn =
+        d->k % 2 ? random_program_gradients : random_program_run;
+    lb_compiled *f = lb_compile_many(cx, fn, d->p->n_results, d->p, NULL);
+    lb_enter(cx);
+    bool ok = lb_run_many(f, d->in, d->p->n_args, out);
+    ok = ok && lb_run_many(f, d->in, d->p->n_args, out);
+    lb_compiled_close(f);
+    lb_keep(cx, ok ? out[0] : NULL);
+    lb_leave(cx);
+    return ok ? out[0] : NULL;
+}
 
 static lb_array *perform(lb_ctx *cx, deed *d)
 {
+    if (d->p) return run_twice(cx, d);
     if (d->prim) return law_bind(cx, d->prim, d->s, d->in);
     return scenario_run(cx, d->k, &d->name);
 }
@@ -108,6 +127,7 @@ static void deed_check(bool ok, const deed *d, long k, const char *what,
     if (check_fails(ok))
         fprintf(stderr, "memory: %s: allocation %ld fails: %s: %s\n",
                 d->s ? sample_text(d->s).s : d->name, k, what, why);
+    if (!ok && d->p) random_program_print(d->p, d->in);
 }
 
 /* Fails each allocation of a call in turn; false if there is no such call. */
@@ -201,6 +221,31 @@ static void law_memory_packed(lb_ctx *cx, const lb_prim *prim, const sample *s,
             lb_clear(cx);
             lb_leave(cx);
         }
+    }
+}
+
+/* ---- compiled functions ------------------------------------------------- */
+
+/* Random programs, compiled; those that can run. */
+static void failing_programs(lb_ctx *cx, meter *m,
+                             const sample_format_list *formats)
+{
+    const int most = law_run.all ? 3000 : 60;
+    for (int k = 0; k < most; k++) {
+        random_program p;
+        lb_array *in[PROGRAM_VALUES];
+        char name[32];
+        if (check_thins()) continue;
+        snprintf(name, sizeof name, "random program %d", k);
+        lb_enter(cx);
+        random_program_make(cx, (uint64_t)k, &p);
+        const bool made = random_program_args(cx, &p, (uint64_t)k, formats, in);
+        p.args = in;
+        deed d = {.in = in, .k = k, .name = name, .p = &p};
+        lb_clear(cx);
+        if (made && run_twice(cx, &d)) failing_call(cx, m, &d);
+        lb_clear(cx);
+        lb_leave(cx);
     }
 }
 
@@ -298,6 +343,7 @@ int main(int argc, char **argv)
         packed_law law = {&m, law_formats(cx)};
         law_each(cx, SAMPLES_SMALL, law_memory, &m);
         law_each(cx, SAMPLES_SMALL, law_memory_packed, &law);
+        failing_programs(cx, &m, &law.formats);
         deed d = {.k = 0};
         while (failing_call(cx, &m, &d))
             d.k++;

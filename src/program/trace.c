@@ -496,7 +496,11 @@ lb_program *lb_program_trace(lb_ctx *cx, const prog_function *fn,
              (cx->errors == before || !lb_error_status(cx)) &&
              take_results(&t, out, fn->n_out) && take_states(p);
         cx->tracer = NULL;
-        lb_pop_layer(cx);
+        if (cx->layer != &t.layer)
+            ok = lb_fail(
+                cx, LB_E_ARG,
+                "run: the function left a gradient tape or a layer open");
+        cx->layer = t.layer.below;
     }
     lb_leave(cx);
     if (ok) return p;
