@@ -175,7 +175,16 @@ LANE_FN void run_compare(const lb_lanes *l, compare_fn *f, lb_lanes_fn *self)
 
 /* ---- those with loops of their own -------------------------------------- */
 
-/* x^e by squaring, the same for every element. */
+/* x^e by squaring, the same for every element; e >= 0. */
+LANE_FN vf power_of(vf x, unsigned e)
+{
+    vf r = splat(1.0f);
+    for (; e; e >>= 1, x = x * x)
+        if (e & 1) r = r * x;
+    return r;
+}
+
+/* The exponents that occur most are constants of their loops. */
 LANE_RUN void lane_integer_pow(const lb_lanes *l)
 {
     static const size_t size[4] = {4, 0, 0, 4};
@@ -185,11 +194,17 @@ LANE_RUN void lane_integer_pow(const lb_lanes *l)
     float *out = l->out;
     const int64_t n = l->n;
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        vf r = splat(1.0f), b = load(x + i);
-        for (unsigned k = bits; k; k >>= 1, b = b * b)
-            if (k & 1) r = r * b;
-        store(out + i, e < 0 ? 1.0f / r : r);
+    if (e == 2) {
+        for (; i + LANES <= n; i += LANES)
+            store(out + i, power_of(load(x + i), 2));
+    } else if (e == 3) {
+        for (; i + LANES <= n; i += LANES)
+            store(out + i, power_of(load(x + i), 3));
+    } else {
+        for (; i + LANES <= n; i += LANES) {
+            const vf r = power_of(load(x + i), bits);
+            store(out + i, e < 0 ? 1.0f / r : r);
+        }
     }
     if (i < n) lb_lanes_padded(l, i, size, lane_integer_pow);
 }

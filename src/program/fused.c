@@ -288,6 +288,7 @@ typedef struct job {
     int lead; /* merged axes before the reduced ones; -1: no reduction */
     int64_t cols;
     lb_tiling tiling;
+    int64_t unit; /* tiles that one thread runs in a row */
     size_t slot_bytes, row_bytes;
 } job;
 
@@ -349,6 +350,25 @@ static void tile_rows(job *j)
     }
 }
 
+/* Shorter runs along the last axis, so that all tiles fit in L1 together. */
+static lb_tiling fitting_tiling(const job *j, const lb_array *const *in)
+{
+    enum { L1 = 24 << 10, LEAST = 512 };
+    const prog_fused *f = j->f;
+    lb_tiling t = lb_tiling_for(&j->shape, in, f->n_in);
+    const int last = j->shape.rank - 1;
+    const size_t each = (size_t)f->slots * f->wide;
+    while (last >= 0 && t.n[last] >= 2 * LEAST && (size_t)t.size * each > L1) {
+        t.tiles /= lb_max_i64(t.count[last], 1);
+        t.size /= t.n[last];
+        t.n[last] /= 2;
+        t.count[last] = lb_ceil_div(j->shape.dim[last], t.n[last]);
+        t.tiles *= t.count[last];
+        t.size *= t.n[last];
+    }
+    return t;
+}
+
 static void lay_out(job *j, const lb_array *const *in)
 {
     const prog_fused *f = j->f;
@@ -362,7 +382,7 @@ static void lay_out(job *j, const lb_array *const *in)
     if (j->lead >= 0)
         tile_rows(j);
     else
-        j->tiling = lb_tiling_for(&j->shape, view, f->n_in);
+        j->tiling = fitting_tiling(j, view);
     const int rank = j->shape.rank;
     for (int i = 0; i < f->n_in; i++) {
         j->still[i] = true;
@@ -371,6 +391,7 @@ static void lay_out(job *j, const lb_array *const *in)
                 j->still[i] = false;
     }
     const int64_t rows = j->lead > 0 ? j->tiling.n[j->lead - 1] : 1;
+    j->unit = lb_max_i64(UNIT / lb_max_i64(j->tiling.size, 1), 1);
     j->slot_bytes = ((size_t)j->tiling.size * f->wide + 63) / 64 * 64;
     j->row_bytes = ((size_t)rows * f->wide + 63) / 64 * 64;
 }
@@ -521,13 +542,13 @@ static void eval(const lb_work *w)
     c.rows_scratch = c.temp + 2 * j->slot_bytes;
     c.at = (const void **)(void *)(c.rows_scratch +
                                    (size_t)f->row_slots * j->row_bytes);
-    const int64_t end = lb_min_i64(w->hi * UNIT, j->tiling.tiles);
+    const int64_t end = lb_min_i64(w->hi * j->unit, j->tiling.tiles);
     int64_t was[LB_MAX_RANK] = {0};
-    for (int64_t t = w->lo * UNIT; t < end; t++) {
+    for (int64_t t = w->lo * j->unit; t < end; t++) {
         c.count = lb_tiling_box(&j->tiling, t, c.lo, c.n);
         c.rows = j->lead > 0 ? c.n[j->lead - 1] : 1;
         const bool same =
-            t > w->lo * UNIT && equal_box(j->shape.rank, c.n, was);
+            t > w->lo * j->unit && equal_box(j->shape.rank, c.n, was);
         memcpy(was, c.n, sizeof was);
         for (int k = 0; k < f->n_code; k++)
             run_instr(&c, &f->code[k], same);
@@ -599,7 +620,7 @@ lb_verdict lb_fused_run(lb_program *p, const prog_fused *f, lb_array **val)
                            .params = &j};
         const lb_plan plan = {.per_thread = scratch_bytes(&j),
                               .phases = 1,
-                              .units = {lb_ceil_div(j.tiling.tiles, UNIT)},
+                              .units = {lb_ceil_div(j.tiling.tiles, j.unit)},
                               .kernel = "fused"};
         ok = lb_run_plan(cx, &c, &plan, NULL);
     }
