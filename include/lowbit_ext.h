@@ -466,8 +466,8 @@ typedef enum lb_fusible {
     LB_FUSE_LANES,    /* elements of the result from those of the operands */
     LB_FUSE_CONVERT,  /* the operand in another dtype */
     LB_FUSE_SAME,     /* the operand's elements in the same order */
-    LB_FUSE_REPEAT,   /* the operand's axes, some of size 1 repeated, in the
-                       * same order and from the first axis on */
+    LB_FUSE_REPEAT,   /* broadcast_in_dim: axis k of the operand is axis axis[k]
+                       * of the result, repeated if its size is 1 */
     LB_FUSE_ROWS      /* trailing axes are reduced */
 } lb_fusible;
 
@@ -475,7 +475,8 @@ typedef struct lb_fusion {
     lb_fusible kind;
     lb_lanes_fn *run; /* LANES */
     lb_lanes lanes;   /* LANES: bits and exponent */
-    int lead;         /* ROWS: axes that stay */
+    int axis[LB_MAX_RANK]; /* REPEAT */
+    int lead;              /* ROWS: axes that stay */
     /* ROWS: out[i] is the result of row i of `rows`, n <= LB_FUSE_COLS
      * elements each. */
     void (*reduce)(const struct lb_fusion *, const void *tile, int64_t rows,

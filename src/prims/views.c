@@ -63,6 +63,14 @@ static bool transpose_shard(const lb_call *c, lb_cuts *to)
     return true;
 }
 
+static void transpose_fuse(const lb_call *c, lb_fusion *to)
+{
+    const lb_transpose_params *p = c->params;
+    for (int k = 0; k < c->shape.rank; k++)
+        if (p->perm[k] != k) return;
+    to->kind = LB_FUSE_SAME;
+}
+
 const lb_prim lb_prim_transpose = {
     .struct_size = sizeof(lb_prim),
     .name = "transpose",
@@ -72,6 +80,7 @@ const lb_prim lb_prim_transpose = {
     .move = transpose_move,
     .vjp = transpose_vjp,
     .shard = transpose_shard,
+    .fuse = transpose_fuse,
 };
 
 lb_array *lb_transpose(lb_ctx *cx, lb_array *a, const int *perm)
@@ -170,13 +179,12 @@ static bool broadcast_shard(const lb_call *c, lb_cuts *to)
     return true;
 }
 
-/* Axes keep their places; those that are repeated have size 1 or come last. */
 static void broadcast_fuse(const lb_call *c, lb_fusion *to)
 {
     const lb_broadcast_params *p = c->params;
-    for (int k = 0; k < c->in[0]->shape.rank; k++)
-        if (p->dims[k] != k) return;
     to->kind = LB_FUSE_REPEAT;
+    for (int k = 0; k < c->in[0]->shape.rank; k++)
+        to->axis[k] = p->dims[k];
 }
 
 const lb_prim lb_prim_broadcast_in_dim = {

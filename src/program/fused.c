@@ -49,6 +49,7 @@ typedef struct operand {
     prog_value *v;
     lb_dtype label;
     bool row;
+    const int *axis;   /* not NULL: it is broadcast, see LB_FUSE_REPEAT */
     bool stays_packed; /* a view of it leaves the group or is converted: eagerly
                         * it would stay packed and be decoded anew */
 } operand;
@@ -100,16 +101,18 @@ static instr *emit(builder *b, fused_op op, int out)
 }
 
 /* The local of an operand from outside; -1: there are too many. */
-static int load(builder *b, prog_value *v, lb_dtype label, bool row)
+static int load(builder *b, prog_value *v, lb_dtype label, bool row,
+                const int *axis)
 {
     prog_fused *f = b->f;
     int k = 0;
     for (; k < f->n_in; k++)
-        if (f->in[k].v == v && f->in[k].label == label && f->in[k].row == row)
+        if (f->in[k].v == v && f->in[k].label == label && f->in[k].row == row &&
+            f->in[k].axis == axis)
             break;
     if (k == f->n_in) {
         if (f->n_in == MOST_IN) return -1;
-        f->in[f->n_in++] = (operand){v, label, row, false};
+        f->in[f->n_in++] = (operand){v, label, row, axis, false};
         const size_t size = lb_ctype_size(lb_ctype_of(v->dtype));
         if (size > f->wide) f->wide = size; /* it is read as it is first */
     } else { /* loads are in order: the k-th one's local is known */
@@ -139,7 +142,7 @@ static bool is_inside(const builder *b, const prog_value *v)
 static int operand_of(builder *b, const prog_node *node, int k, bool row)
 {
     prog_value *v = node->in[k];
-    if (!is_inside(b, v)) return load(b, v, v->dtype, row);
+    if (!is_inside(b, v)) return load(b, v, v->dtype, row, NULL);
     return b->f->locals[v->local].row && !row ? repeated(b, v->local)
                                               : v->local;
 }
@@ -159,12 +162,16 @@ static bool build_node(builder *b, const prog_node *node)
     case LB_FUSE_CONVERT: /* of an operand: as it is labelled then */
         in[0] = is_inside(b, node->in[0])
                     ? operand_of(b, node, 0, row)
-                    : load(b, node->in[0], node->out->dtype, row);
+                    : load(b, node->in[0], node->out->dtype, row, NULL);
         break;
     case LB_FUSE_SAME:
         in[0] = operand_of(b, node, last, row);
         break;
     case LB_FUSE_REPEAT:
+        if (!is_inside(b, node->in[0])) {
+            in[0] = load(b, node->in[0], node->out->dtype, false, how->axis);
+            break;
+        }
         in[0] = node->in[0]->local;
         break;
     default:
@@ -176,7 +183,10 @@ static bool build_node(builder *b, const prog_node *node)
         [LB_FUSE_SAME] = SAME,   [LB_FUSE_REPEAT] = REPEAT,
         [LB_FUSE_ROWS] = ROWS,
     };
-    instr *i = emit(b, op[how->kind], new_local(b, node->out->dtype, row));
+    const bool is_loaded =
+        how->kind == LB_FUSE_REPEAT && !is_inside(b, node->in[0]);
+    instr *i = emit(b, is_loaded ? SAME : op[how->kind],
+                    new_local(b, node->out->dtype, row));
     memcpy(i->in, in, sizeof in);
     i->fusion = how;
     node->out->local = i->out;
@@ -295,6 +305,10 @@ typedef struct job {
 static int64_t stride_of(const job *j, const lb_array *const *in, int i, int k)
 {
     const lb_array *a = in[i];
+    const int *axis = j->f->in[i].axis;
+    for (int m = 0; axis && m < a->shape.rank; m++)
+        if (axis[m] == k) return a->shape.dim[m] == 1 ? 0 : a->stride[m];
+    if (axis) return 0;
     const bool scalar = !a->shape.rank;
     if (scalar || (j->f->in[i].row && k >= j->f->g->lead)) return 0;
     return a->stride[k];

@@ -14,7 +14,7 @@
 #include "program/program.h"
 
 enum {
-    MOST_NODES = 64,
+    MOST_NODES = LB_FUSED_OUT, /* each might be a result */
     MOST_IN = 6 /* operands of a fusible node that are looked at */
 };
 
@@ -64,6 +64,14 @@ static bool is_full(const prog_value *v, const prog_group *g)
     return lb_shape_equal(&v->shape, &g->shape);
 }
 
+/* The axes of a broadcast operand are the first ones, in order. */
+static bool keeps_axes(const prog_node *node)
+{
+    for (int k = 0; k < node->in[0]->shape.rank; k++)
+        if (node->fusion.axis[k] != k) return false;
+    return true;
+}
+
 /* Whether node could be a member of g, as its operands and its result are. */
 static bool suits(const prog_node *node, const prog_group *g)
 {
@@ -79,7 +87,7 @@ static bool suits(const prog_node *node, const prog_group *g)
                (is_row_shape(out, g) && is_row_shape(&in->shape, g));
     case LB_FUSE_REPEAT:
         return lb_shape_equal(out, &g->shape) && is_row_shape(&in->shape, g) &&
-               in->by && in->by->group == g;
+               in->by && in->by->group == g && keeps_axes(node);
     case LB_FUSE_ROWS:
         return is_full(in, g) && row_length(&g->shape, node->fusion.lead) > 1 &&
                row_length(&g->shape, node->fusion.lead) <= LB_FUSE_COLS &&
@@ -135,13 +143,32 @@ static bool alike(const prog_group *a, const prog_group *b)
            (a->lead < 0 || b->lead < 0 || a->lead == b->lead);
 }
 
+/* Operands that come from outside of both groups. */
+static bool has_room(grouping *w, const prog_group *a, const prog_group *b)
+{
+    const prog_group *both[2] = {a, b};
+    int n = 0;
+    w->mark++;
+    for (int i = 0; i < 2; i++)
+        for (const prog_node *node = both[i]->first; node; node = node->next)
+            for (int k = 0; k < node->n_in; k++) {
+                prog_value *v = node->in[k];
+                const prog_group *by = v->by ? v->by->group : NULL;
+                if (by && (by == a || by == b)) continue;
+                n += v->mark != w->mark;
+                v->mark = w->mark;
+            }
+    return n <= LB_FUSED_IN / 2; /* some are loaded in two ways */
+}
+
 static bool can_join(grouping *w, const prog_node *node, prog_group *own,
                      prog_group *g)
 {
     if (!g->fusible || g == own || g->n + own->n > MOST_NODES) return false;
     const bool single = own->n == 1;
     if (single ? !suits(node, g) : !alike(own, g)) return false;
-    return !path_between(w, g, own) && (single || !path_between(w, own, g));
+    return has_room(w, g, own) && !path_between(w, g, own) &&
+           (single || !path_between(w, own, g));
 }
 
 /* Joins node's group with those of its operands. */
@@ -171,6 +198,30 @@ static prog_group *alone(grouping *w, prog_node *node, int id)
     return g;
 }
 
+/* A broadcast of something else joins its only user: the loop reads the operand
+ * with strides of 0. */
+static void take_repeats(grouping *w)
+{
+    for (int64_t i = 0; i < w->p->nodes.n; i++) {
+        prog_node *user = w->p->nodes.item[i];
+        for (int k = 0; user->alive && k < user->n_in; k++) {
+            prog_node *node = user->in[k]->by;
+            prog_group *g = user->group, *own = node ? node->group : NULL;
+            if (!own || own == g || own->n > 1 || user->in[k]->uses > 1 ||
+                user->in[k]->is_result || !g->fusible ||
+                node->fusion.kind != LB_FUSE_REPEAT ||
+                user->fusion.kind != LB_FUSE_LANES ||
+                !lb_shape_equal(&node->out->shape, &g->shape) ||
+                g->n >= MOST_NODES || !has_room(w, g, own) ||
+                path_between(w, g, own))
+                continue;
+            if (node->in[0]->by && node->in[0]->by->group == g) continue;
+            own->lead = -1;
+            absorb(g, own);
+        }
+    }
+}
+
 bool lb_program_group(lb_program *p)
 {
     const size_t n = (size_t)p->nodes.n;
@@ -179,9 +230,12 @@ bool lb_program_group(lb_program *p)
     if (!w.stack) return false;
     for (int64_t i = 0; i < p->nodes.n; i++) {
         prog_node *node = p->nodes.item[i];
-        if (!node->alive) continue;
-        if (!alone(&w, node, (int)i)) return false;
-        if (node->fusion.kind) grow(&w, node);
+        if (node->alive && !alone(&w, node, (int)i)) return false;
     }
+    for (int64_t i = 0; i < p->nodes.n; i++) {
+        prog_node *node = p->nodes.item[i];
+        if (node->alive && node->fusion.kind) grow(&w, node);
+    }
+    take_repeats(&w);
     return true;
 }

@@ -45,6 +45,7 @@ typedef struct prog_value {
     int uses;                /* by nodes, and once as a result */
     bool is_result;
     bool is_state; /* comes from an object outside */
+    int mark;      /* for searches */
     int local;     /* its place in the loop of its group */
     bool leaves;   /* used outside of the group that makes it, or a result */
 } prog_value;
@@ -65,6 +66,8 @@ typedef struct prog_node {
 } prog_node;
 
 typedef struct prog_fused prog_fused;
+
+enum { LB_FUSED_IN = 32, LB_FUSED_OUT = 32 }; /* most of a loop */
 
 /* What runs as one: a call, or several nodes fused. */
 typedef struct prog_step {

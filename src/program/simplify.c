@@ -1,4 +1,5 @@
-/* simplify.c - removes calls without use and repeated calls.
+/* simplify.c - removes calls without use, repeated calls, and views that change
+ * nothing.
  *
  * Two nodes of one primitive with equal params and operands have equal results:
  * primitives are functions. The later one becomes the earlier one.
@@ -42,6 +43,17 @@ static uint64_t hash(const prog_node *node)
     return h;
 }
 
+/* A view that is the operand itself: a transpose or a reshape that moves no
+ * axis, a conversion to the dtype that it has. */
+static bool is_identity(const prog_node *node)
+{
+    const prog_value *in = node->n_in ? node->in[node->n_in - 1] : NULL;
+    return (node->fusion.kind == LB_FUSE_SAME ||
+            node->fusion.kind == LB_FUSE_CONVERT) &&
+           node->prim->move && in->dtype == node->out->dtype &&
+           lb_shape_equal(&in->shape, &node->out->shape);
+}
+
 static bool merge_repeated(lb_program *p)
 {
     size_t room = 16, got;
@@ -56,6 +68,11 @@ static bool merge_repeated(lb_program *p)
         prog_node *node = p->nodes.item[i];
         for (int k = 0; k < node->n_in; k++)
             node->in[k] = resolved(node->in[k]);
+        if (is_identity(node)) {
+            node->out->same = node->in[node->n_in - 1];
+            p->removed++;
+            continue;
+        }
         size_t at = (size_t)hash(node) & (room - 1);
         while (table[at] && !equal(table[at], node))
             at = (at + 1) & (room - 1);
@@ -100,9 +117,42 @@ static void mark_alive(lb_program *p)
     }
 }
 
+/* Each fusible user of a broadcast value gets one of its own, which costs
+ * nothing inside a loop. */
+static bool split_repeats(lb_program *p)
+{
+    const int64_t n = p->nodes.n;
+    for (int64_t i = 0; i < n; i++) {
+        prog_node *node = p->nodes.item[i];
+        if (!node->alive || node->fusion.kind != LB_FUSE_LANES) continue;
+        for (int k = 0; k < node->n_in; k++) {
+            prog_value *v = node->in[k];
+            if (!v->by || v->by->fusion.kind != LB_FUSE_REPEAT || v->uses < 2)
+                continue;
+            prog_node *twin = lb_prog_alloc(&p->memory, sizeof *twin);
+            prog_value *out = lb_prog_alloc(&p->memory, sizeof *out);
+            if (!twin || !out) return false;
+            *twin = *v->by;
+            *out = *v;
+            out->id = (int)p->values.n;
+            out->by = twin;
+            out->uses = 1;
+            out->is_result = false;
+            twin->out = out;
+            twin->in[0]->uses++;
+            v->uses--;
+            node->in[k] = out;
+            if (!lb_list_push(p->cx, &p->values, out) ||
+                !lb_list_push(p->cx, &p->nodes, twin))
+                return false;
+        }
+    }
+    return true;
+}
+
 bool lb_program_simplify(lb_program *p)
 {
     if (!merge_repeated(p)) return false;
     mark_alive(p);
-    return true;
+    return split_repeats(p);
 }
