@@ -622,7 +622,12 @@ lb_verdict lb_fused_run(lb_program *p, const prog_fused *f, lb_array **val)
     const lb_array *in[MOST_IN];
     lb_array *made[MOST_OUT];
     if (must_run_apart(f, val)) return LB_DECLINED;
-    job j = {.f = f, .cpu = &cx->cpu, .lead = -1};
+    job j; /* set piece by piece: zeroing all of it would take longer */
+    j.f = f;
+    j.cpu = &cx->cpu;
+    j.lead = -1;
+    j.cols = 1;
+    j.shape.rank = 0;
     set_operands(&j, val, in);
     lay_out(&j, in);
     lb_enter(cx);
