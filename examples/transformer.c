@@ -3,7 +3,8 @@
  * It learns to output the token three positions back, which requires attention:
  * one block, two heads, in f32 and then with quantized weights. Activations can
  * pass through a function of your own with a straight-through gradient
- * (lb_ste): here, rounding to sixteenths.
+ * (lb_ste): here, rounding to sixteenths. A step is one compiled function;
+ * LOWBIT_COMPILE=off runs it eagerly, with the same results.
  */
 /* ctest: skip-tsan skip-asan skip-ref */
 #include <lowbit.h>
@@ -116,6 +117,28 @@ static lb_tree *start(lb_ctx *cx)
     return w;
 }
 
+typedef struct training {
+    lb_tree *w;
+    lb_optimizer *o;
+    plan *plan;
+} training;
+
+/* A step; args: the tokens, then the parameters; out: the loss, then the next
+ * parameters. */
+static bool step(lb_ctx *cx, lb_array *const *args, int n, lb_array **out,
+                 int n_out, void *user)
+{
+    const training *t = user;
+    lb_tree *w = lb_tree_copy(t->w), *grad = lb_tree_open(cx);
+    bool ok = lb_tree_replace(w, args + 1, n - 1);
+    out[0] = lb_tree_value_and_grad(w, loss, args, 1, t->plan, grad);
+    ok = ok && lb_tree_optimizer_step(t->o, w, grad) &&
+         lb_tree_arrays(w, out + 1, n_out - 1);
+    lb_tree_close(grad);
+    lb_tree_close(w);
+    return ok;
+}
+
 static double train(lb_ctx *cx, plan *p, double *first)
 {
     enum { STEPS = 250 };
@@ -128,22 +151,26 @@ static double train(lb_ctx *cx, plan *p, double *first)
                                      .steps = STEPS};
     double last = 0;
     lb_enter(cx);
-    lb_tree *w = start(cx), *grad = lb_tree_open(cx);
-    lb_optimizer *o = lb_tree_optimizer_open(w, &how);
-    for (int i = 0; i < STEPS && o && !isnan(last); i++) {
+    training t = {.w = start(cx), .plan = p};
+    t.o = lb_tree_optimizer_open(t.w, &how);
+    lb_compiled *f = lb_compile_many(cx, step, PARAMS + 1, &t, NULL);
+    for (int i = 0; i < STEPS && !isnan(last); i++) {
+        lb_array *args[PARAMS + 1], *out[PARAMS + 1];
         lb_enter(cx); /* frees the arrays of a step, except the parameters */
         lb_array *bits = lb_random_bits(cx, (lb_key){2, (uint64_t)i}, LB_U8,
                                         LB_SHAPE(BATCH, TIME));
-        lb_array *tokens =
+        args[0] =
             lb_convert(cx, lb_rem(cx, bits, lb_scalar_int(cx, TOKENS)), LB_I32);
-        lb_array *l = lb_tree_value_and_grad(w, loss, &tokens, 1, p, grad);
-        last = lb_tree_optimizer_step(o, w, grad) ? lb_item(cx, l) : NAN;
+        const bool ok = lb_tree_arrays(t.w, args + 1, PARAMS) &&
+                        lb_run_many(f, args, PARAMS + 1, out) &&
+                        lb_tree_replace(t.w, out + 1, PARAMS);
+        last = ok ? lb_item(cx, out[0]) : NAN;
         if (!i) *first = last;
         lb_leave(cx);
     }
-    lb_optimizer_close(o);
-    lb_tree_close(grad);
-    lb_tree_close(w);
+    lb_compiled_close(f);
+    lb_optimizer_close(t.o);
+    lb_tree_close(t.w);
     lb_leave(cx);
     return last;
 }

@@ -473,8 +473,8 @@ typedef enum lb_fusible {
 
 typedef struct lb_fusion {
     lb_fusible kind;
-    lb_lanes_fn *run; /* LANES */
-    lb_lanes lanes;   /* LANES: bits and exponent */
+    lb_lanes_fn *run;      /* LANES */
+    lb_lanes lanes;        /* LANES: bits and exponent */
     int axis[LB_MAX_RANK]; /* REPEAT */
     int lead;              /* ROWS: axes that stay */
     /* ROWS: out[i] is the result of row i of `rows`, n <= LB_FUSE_COLS
