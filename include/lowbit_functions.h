@@ -3,10 +3,11 @@
  *
  * Part of lowbit.h, which includes it.
  */
+/* Before the guard: lowbit.h includes this header, then others that need it. */
+#include "lowbit.h"
+
 #ifndef LOWBIT_FUNCTIONS_H
 #define LOWBIT_FUNCTIONS_H
-
-#include "lowbit.h"
 
 #ifdef __cplusplus
 extern "C" {
