@@ -352,7 +352,8 @@ static int advance_count(lb_tracer *hooks, int64_t *count)
     }
     c = lb_prog_alloc(&p->memory, sizeof *c);
     if (!c || !lb_list_push(p->cx, &p->counts, c)) return -1;
-    *c = (prog_count){count, 1};
+    c->count = count;
+    c->by = 1;
     return 1;
 }
 
