@@ -207,13 +207,13 @@ verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
     if (v == DONE && (t->reports || t->json) && !t->report.dry_run &&
         !count_codes(t, cx, &options))
         v = complain_of(cx);
+    if (v == DONE && t->reports) report_identify(&t->report);
     if (v == DONE && t->json) {
         json *j = json_begin(t->report.verb);
         report_json(&t->report, j);
         json_end(j);
     }
     if (v == DONE && t->reports) {
-        report_identify(&t->report);
         v = reports_save(&t->report, t->a);
         if (v == DONE && !t->quiet) list_reports(t->a);
     }

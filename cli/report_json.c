@@ -1,5 +1,6 @@
 /* report_json.c - a report for programs (docs/json.md). */
 #include <math.h>
+#include <string.h>
 
 #include "report.h"
 
@@ -35,6 +36,12 @@ static void put_row(json *j, const report_row *row)
     json_string(json_key(j, "output_dtype"),
                 row->dtype ? lb_dtype_name(row->dtype) : NULL);
     json_uint(json_key(j, "output_bytes"), row->after);
+    json_string(json_key(j, "layout"), row->layout);
+    json_key(j, "block_size");
+    if (row->block)
+        json_int(j, row->block);
+    else
+        json_string(j, NULL);
     json_string(json_key(j, "kept"), row->kept);
     put_errors(j, &row->error);
     json_close(j, '}');
@@ -68,6 +75,23 @@ static void put_codes(json *j, const report_codes *c)
     json_close(j, '}');
 }
 
+/* Lines of "hash  file". */
+static void put_hashes(json *j, const char *text)
+{
+    json_open(json_key(j, "source_hashes"), '[');
+    while (text && *text) {
+        const size_t line = strcspn(text, "\n"), hash = strcspn(text, " ");
+        json_open(j, '{');
+        json_key(j, "file");
+        json_text(j, text + hash + 2, line - hash - 2);
+        json_key(j, "xxh128");
+        json_text(j, text, hash);
+        json_close(j, '}');
+        text += line + (text[line] != 0);
+    }
+    json_close(j, ']');
+}
+
 void report_json(const report *r, json *j)
 {
     report_group all[REPORT_GROUPS] = {{.key = "all"}};
@@ -78,6 +102,8 @@ void report_json(const report *r, json *j)
     json_bool(json_key(j, "dry_run"), r->dry_run);
     json_int(json_key(j, "resumed"), r->resumed);
     json_string(json_key(j, "command"), r->command);
+    json_string(json_key(j, "date"), r->date);
+    put_hashes(j, r->hash);
     json_double(json_key(j, "seconds"), r->seconds);
     json_uint(json_key(j, "peak_bytes"), r->peak);
     put_sizes(j, &all[0]);

@@ -139,6 +139,46 @@ static void md_groups(const report *r, report_key *key, const char *title,
     }
 }
 
+/* The title of a diff names both files. */
+static void md_title(const report *r, FILE *to)
+{
+    fputs("# ", to);
+    if (strcmp(r->verb, "diff") == 0) {
+        put_md(to, r->source);
+        fputs(" vs. ", to);
+    }
+    put_md(to, report_title(r));
+    fputc('\n', to);
+}
+
+static void md_fact(const char *what, const char *text, FILE *to)
+{
+    if (!text || !*text) return;
+    fprintf(to, "- %s: ", what);
+    put_md(to, text);
+    fputc('\n', to);
+}
+
+/* r->hash has lines of "hash  file". */
+static void md_facts(const report *r, FILE *to)
+{
+    char layouts[128], blocks[256];
+    report_layouts(r, layouts, sizeof layouts);
+    report_blocks(r, blocks, sizeof blocks);
+    fputs("\n## Job\n\n", to);
+    md_fact("layout", layouts, to);
+    md_fact("block size", blocks, to);
+    md_fact("date", r->date, to);
+    md_fact("lowbit", lb_version(), to);
+    for (const char *p = r->hash; p && *p;) {
+        const size_t n = strcspn(p, "\n");
+        char *line = strndup(p, n);
+        if (line) md_fact("source hash (XXH128)", line, to);
+        free(line);
+        p += n + (p[n] != 0);
+    }
+}
+
 static void md_row(const report_row *row, FILE *to)
 {
     fputs("| ", to);
@@ -158,15 +198,15 @@ void report_markdown(const report *r, FILE *to)
     const lb_difference d = report_error(r);
     int64_t worst[WORST];
     const int n = report_worst(r, worst, WORST);
-    fputs("# ", to);
-    put_md(to, report_title(r));
-    fputs(r->dry_run ? "\n\nDry run, nothing was written. " : "\n\n", to);
+    md_title(r, to);
+    fputs(r->dry_run ? "\nDry run, nothing was written. " : "\n", to);
     fputs("From `", to);
     put_text(to, r->source, strlen(r->source));
     fprintf(to, "`: %s to %s, %.4g bits per weight", show_bytes(all.before).s,
             show_bytes(all.after).s, bits_per_weight(all.after, all.elements));
     if (d.n) fprintf(to, "; error: nrmse %.4g", lb_difference_nrmse(&d));
     fprintf(to, ".\n\n    %s\n", r->command ? r->command : "");
+    md_facts(r, to);
     fputs("\n## Types\n", to);
     md_groups(r, report_by_type, "type", to);
     if (n) fprintf(to, "\n## Largest errors\n\n%s", md_head);

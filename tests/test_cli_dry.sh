@@ -177,7 +177,8 @@ done
 # Reports are written, and are those of the real run: types, sizes and errors.
 figures()
 {
-    sed 's/"output": .*"peak_bytes": [0-9]*, //; s/"codes": \[.*\], "arrays"/"arrays"/' "$1"
+    sed 's/"output": .*"peak_bytes": [0-9]*, //; s/"codes": \[.*\], "arrays"/"arrays"/
+        s/"layout": [^,]*, "block_size": [^,]*, //' "$1"
 }
 "$program" quantize "$model" -o "$to" --type nf4 -q --dry-run \
     --report "$tmp/dry.json" --report "$tmp/dry.html"

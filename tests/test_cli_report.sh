@@ -12,6 +12,8 @@ header+='"n":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}}'
 safetensors "$tmp/a" "$header" '\0\0\xc0\x40\0\0\0\x41\0\0\0\0'
 safetensors "$tmp/b" "$header" '\0\0\x40\x40\0\0\x80\x40\0\0\0\0'
 
+version=$("$program" --version | sed 's/lowbit //')
+
 report() # FILE: report of a to b, without times and memory
 {
     run 1 diff -q "$tmp/a" "$tmp/b" --report "$tmp/$1"
@@ -19,6 +21,8 @@ report() # FILE: report of a to b, without times and memory
     [ ! -e "$tmp/$1.partial" ] || die "a partial file is left"
     sed -E "s|$tmp|DIR|g;s/'(DIR[^']*)'/\1/g;s/\"seconds\": [^,]*/\"seconds\": S/
         s/\"peak_bytes\": [^,]*/\"peak_bytes\": P/" "$tmp/$1" >"$tmp/out"
+    [[ $1 = *.html ]] || sed -Ei "s/[0-9a-f]{32}/HASH/g
+        s/[0-9-]{10} [0-9:]{5} UTC/DATE/; s/^- lowbit: $version$/- lowbit: VERSION/" "$tmp/out"
 }
 
 is() # <<TEXT: compares with the last output
@@ -27,21 +31,26 @@ is() # <<TEXT: compares with the last output
     diff - "$tmp/out" >"$tmp/diff" || die "differs: $(cat "$tmp/diff")"
 }
 
-version=$("$program" --version | sed 's/lowbit //')
 report r.json
 is <<END
-{"lowbit": "$version", "schema": 1, "verb": "diff", "source": "DIR/a", "output": "DIR/b", "dry_run": false, "resumed": 0, "command": "lowbit diff -q DIR/a DIR/b --report DIR/r.json", "seconds": S, "peak_bytes": P, "parameters": 3, "source_bytes": 12, "output_bytes": 12, "bits_per_weight": 32, "nrmse": 0.5, "max": 4, "cosine": 1, "types": [{"type": "f32", "arrays": 2, "parameters": 3, "source_bytes": 12, "output_bytes": 12, "bits_per_weight": 32, "nrmse": 0.5, "max": 4, "cosine": 1}], "kept": [{"reason": "equal", "arrays": 1, "parameters": 1, "source_bytes": 4, "output_bytes": 4, "bits_per_weight": 32, "nrmse": 0, "max": 0, "cosine": 1}], "codes": [], "arrays": [
-{"name": "a.0.<b>|&\"_w.weight", "type": "F32", "format": "dense", "dtype": "f32", "shape": [2], "bytes": 8, "output_format": "dense", "output_dtype": "f32", "output_bytes": 8, "kept": null, "nrmse": 0.5, "max": 4, "cosine": 1},
-{"name": "n", "type": "F32", "format": "dense", "dtype": "f32", "shape": [1], "bytes": 4, "output_format": "dense", "output_dtype": "f32", "output_bytes": 4, "kept": "equal", "nrmse": 0, "max": 0, "cosine": 1}]}
+{"lowbit": "$version", "schema": 1, "verb": "diff", "source": "DIR/a", "output": "DIR/b", "dry_run": false, "resumed": 0, "command": "lowbit diff -q DIR/a DIR/b --report DIR/r.json", "date": "DATE", "source_hashes": [{"file": "a", "xxh128": "HASH"}], "seconds": S, "peak_bytes": P, "parameters": 3, "source_bytes": 12, "output_bytes": 12, "bits_per_weight": 32, "nrmse": 0.5, "max": 4, "cosine": 1, "types": [{"type": "f32", "arrays": 2, "parameters": 3, "source_bytes": 12, "output_bytes": 12, "bits_per_weight": 32, "nrmse": 0.5, "max": 4, "cosine": 1}], "kept": [{"reason": "equal", "arrays": 1, "parameters": 1, "source_bytes": 4, "output_bytes": 4, "bits_per_weight": 32, "nrmse": 0, "max": 0, "cosine": 1}], "codes": [], "arrays": [
+{"name": "a.0.<b>|&\"_w.weight", "type": "F32", "format": "dense", "dtype": "f32", "shape": [2], "bytes": 8, "output_format": "dense", "output_dtype": "f32", "output_bytes": 8, "layout": null, "block_size": null, "kept": null, "nrmse": 0.5, "max": 4, "cosine": 1},
+{"name": "n", "type": "F32", "format": "dense", "dtype": "f32", "shape": [1], "bytes": 4, "output_format": "dense", "output_dtype": "f32", "output_bytes": 4, "layout": null, "block_size": null, "kept": "equal", "nrmse": 0, "max": 0, "cosine": 1}]}
 END
 
 report r.md
 is <<'END'
-# DIR/b
+# DIR/a vs. DIR/b
 
 From `DIR/a`: 12 B to 12 B, 32 bits per weight; error: nrmse 0.5.
 
     lowbit diff -q DIR/a DIR/b --report DIR/r.md
+
+## Job
+
+- date: DATE
+- lowbit: VERSION
+- source hash (XXH128): HASH  a
 
 ## Types
 
@@ -79,7 +88,7 @@ has '"parameters": 5, "source_bytes": 12, "output_bytes": 12, '
 has '"kept": [{"reason": "only in the first file", "arrays": 1, "parameters": 2, "source_bytes": 8, "output_bytes": 0, '
 has '{"reason": "different shapes", "arrays": 1, "parameters": 1, "source_bytes": 4, "output_bytes": 4, '
 has '{"reason": "only in the second file", "arrays": 1, "parameters": 2, "source_bytes": 0, "output_bytes": 8, '
-has '"shape": [2], "bytes": 8, "output_format": null, "output_dtype": null, "output_bytes": 0, "kept": "only in the first file", '
+has '"shape": [2], "bytes": 8, "output_format": null, "output_dtype": null, "output_bytes": 0, "layout": null, "block_size": null, "kept": "only in the first file", '
 
 # ---- HTML --------------------------------------------------------------------
 
@@ -211,7 +220,7 @@ cp "$tmp/q.json" "$tmp/out"
 has '"verb": "quantize"'
 has '"codes": [{"format": "nf4", "first": 0, "counts": [371, 960, 1284, '
 has '"kept": [{"reason": "tiny", "arrays": 4, '
-has '"shape": [70, 300], "bytes": 42000, "output_format": "nf4", "output_dtype": "bf16", "output_bytes": 11900, "kept": null, "nrmse": 0.0491'
+has '"shape": [70, 300], "bytes": 42000, "output_format": "nf4", "output_dtype": "bf16", "output_bytes": 11900, "layout": "native", "block_size": 64, "kept": null, "nrmse": 0.0491'
 messages --report "$tmp/q.html" --report "$tmp/q2.md" --report "$tmp/q2.json"
 has "report: DIR/q.html"
 has "report: DIR/q2.md"
