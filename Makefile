@@ -21,7 +21,7 @@
 #: make clean     remove build/
 #:
 #: demo, test, check, nightly, bench and lint install missing Debian packages first
-#: (tools/setup); the others do not. The parts of check are targets, too: make
+#: (tools/setup); the others do not. The parts of check are also targets: make
 #: check-asan.
 
 PREFIX ?= /usr/local
@@ -136,7 +136,7 @@ setup-%:
 	@tools/setup $*
 
 # Tests with very many cases try one in nineteen (check_thins in tests/check.h;
-# a larger number would thin out tests with few cases, too). `make test` tries all
+# a larger number would also reduce tests with few cases). `make test` tries all
 # of them, and so do the sanitizers, SIMDe and clang in `make nightly`. Failing
 # allocations are part of the tests.
 FEW = LB_TEST_EVERY=19
