@@ -26,9 +26,9 @@ bool place_is_model(const arguments *a, lb_ctx *cx, const char *kind)
     lb_file_close(f);
     if (ok) return true;
     complain(USAGE,
-             "%s is not a GGUF file: the output would have no architecture "
-             "and other tensor names than llama.cpp expects, so that no "
-             "program could load it (use --container-only to write it anyway)",
+             "%s is not a GGUF file: the output would lack the architecture "
+             "and the tensor names that llama.cpp requires, and no program "
+             "could load it (use --container-only to write it anyway)",
              a->operand[0]);
     return false;
 }

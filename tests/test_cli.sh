@@ -304,9 +304,9 @@ refused 2 "use either --target-bpw or --target-size, not both" "${q[@]}" --targe
 refused 2 "--target-bpw and --target-size mix types" "${q[@]}" --target-bpw 5 --layout bnb
 refused 2 "--target-size takes bytes, as 4.2G, 500MB or 3Gi, not '4x'" "${q[@]}" \
     --target-size 4x
-refused 1 "cannot reach 0.3524 bits per weight (1000 bytes): the minimum is " \
+refused 1 "cannot reach 0.3524 bits per weight (1 kB): the minimum is " \
     "${q[@]}" --target-size 1k
-grep -q ", of which 5445 bytes are arrays that are not quantized" "$tmp/err" ||
+grep -q ", of which 5.445 kB are arrays that are not quantized" "$tmp/err" ||
     die "no list of unchanged arrays"
 refused 2 "--target-bpw takes a number from 0.1 to 64" "${q[@]}" --target-bpw 0
 quantize --target-bpw 7 --force -q
@@ -335,7 +335,7 @@ for prefix in w "$(printf 'w%.0s' {1..200})"; do
     base64 -w0 /dev/urandom | head -c 81920 >>"$tmp/long/model.safetensors" || true
     echo '{}' >"$tmp/long/config.json"
     run 1 quantize "$tmp/long" -o "$tmp/x" --target-size 1k --force
-    least=$(sed -n 's/.*minimum is [0-9.]* (\([0-9]*\) .*/\1/p' "$tmp/err")
+    least=$(sed -n 's/.*minimum is [^,]*, \([0-9]*\) bytes.*/\1/p' "$tmp/err")
     run 0 quantize "$tmp/long" -o "$tmp/x" --force -q --target-size \
         $((least + 4000))
     size=$(stat -c %s "$tmp/x/model.safetensors")

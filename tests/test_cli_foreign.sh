@@ -69,7 +69,7 @@ echo '{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}' \
     >"$tmp/hf/config.json"
 gguf=$tmp/made.gguf
 for src in "$tmp/hf" "$tmp/hf/model.safetensors" "$golden/float32.npy"; do
-    lost="$src is not a GGUF file: the output would have no architecture"
+    lost="$src is not a GGUF file: the output would lack the architecture"
     refused 2 "$lost" convert "$src" -o "$gguf"
     refused 2 "$lost" dequantize "$src" -o "$gguf"
     refused 2 "$lost" quantize "$src" -o "$gguf" --type q8_0

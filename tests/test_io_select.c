@@ -137,12 +137,12 @@ static void test_patterns(void)
     REFUSED(lb_selection_include(cx, o.selection, "a(b"), LB_E_ARG,
             "missing closing parenthesis, at character 3");
     REFUSED(lb_selection_override(cx, o.selection, "x=nf5"), LB_E_ARG,
-            "unknown type (expected PATTERN=TYPE");
+            "unknown type; expected PATTERN=TYPE");
     REFUSED(lb_selection_override(cx, o.selection, "x"), LB_E_ARG, "no type");
     REFUSED(lb_selection_override(cx, o.selection, "x=nf4:block=3"), LB_E_ARG,
-            "invalid key or value");
+            "unknown key or invalid value");
     REFUSED(lb_selection_override(cx, o.selection, "x=nf4:scale="), LB_E_ARG,
-            "invalid key or value");
+            "unknown key or invalid value");
     /* Matching that would take too long is aborted. */
     CHECK(lb_selection_include(cx, o.selection, "^((.|[a-z0-9])+)+[A-Z]$"));
     REFUSED(quantize(&o), LB_E_ARG, "match limit exceeded");

@@ -391,6 +391,18 @@ static void beat_single_types(budget *b)
 
 /* ---- the budget ---------------------------------------------------------- */
 
+/* Four digits and a decimal unit. */
+enum { SIZE_TEXT = 32 };
+static const char *size_text(double bytes, char to[SIZE_TEXT])
+{
+    static const char *const unit[] = {"bytes", "kB", "MB", "GB"};
+    int u = 0;
+    for (; u < 3 && bytes >= 1000; u++)
+        bytes /= 1000;
+    snprintf(to, SIZE_TEXT, "%.4g %s", bytes, unit[u]);
+    return to;
+}
+
 static double elements_of(const lb_entry *e)
 {
     double n = 1;
@@ -410,17 +422,18 @@ static bool find_budget(budget *b)
     b->most = (uint64_t)fmin(most, 1e18);
     if (b->nbytes <= b->most) return true;
     const double least = (double)b->nbytes;
-    char kept[128] = "";
+    char size[3][SIZE_TEXT], kept[128] = "";
     if (b->kept)
         snprintf(kept, sizeof kept,
-                 ", of which %llu bytes are arrays that are not quantized; "
-                 "include them to go lower",
-                 (unsigned long long)b->kept);
+                 ", of which %s are arrays that are not quantized; include "
+                 "them to go lower",
+                 size_text((double)b->kept, size[2]));
     return lb_fail(b->j->cx, LB_E_ARG,
-                   "cannot reach %.4g bits per weight (%.0f bytes): the "
-                   "minimum is %.4g (%.0f bytes)%s",
-                   8 * most / fmax(elements, 1), most,
-                   8 * least / fmax(elements, 1), least, kept);
+                   "cannot reach %.4g bits per weight (%s): the minimum is "
+                   "%.4g (%s, %.0f bytes)%s",
+                   8 * most / fmax(elements, 1), size_text(most, size[0]),
+                   8 * least / fmax(elements, 1), size_text(least, size[1]),
+                   least, kept);
 }
 
 static bool has_choice(const lb_job_item *it)

@@ -80,8 +80,8 @@ static bool add_override(lb_ctx *cx, lb_selection *s, const char *text,
         if (why && !said) said = why;
     }
     return lb_fail(cx, LB_E_ARG,
-                   "override '%s': %s (expected PATTERN=TYPE[:KEY=VALUE,...] "
-                   "or PATTERN=keep)",
+                   "override '%s': %s; expected PATTERN=TYPE[:KEY=VALUE,...] "
+                   "or PATTERN=keep",
                    lb_quote(text, n, false).s, said ? said : "no type");
 }
 

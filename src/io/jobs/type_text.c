@@ -111,9 +111,10 @@ bool lb_rule_parse(const lb_ctx *cx, const char *text, size_t n,
     const bool keep = strcmp(name, "keep") == 0;
     *why = "unknown type";
     if (!keep && (!rule->format || !rule->format->layout)) return false;
-    *why = "invalid key or value (keys: block_size=N, axis=N, "
+    *why = "unknown key or invalid value (block_size=N, axis=N, "
            "double_quant=yes|no, scale=none|tensor|row|block, "
-           "threshold=std|absmean, compat=..., nonfinite=error|clamp)";
+           "threshold=std|absmean, compat=native|eformer|bnb-cuda|bnb-cpu, "
+           "nonfinite=error|clamp)";
     while (k < n) {
         const char *from = text + k + 1;
         const size_t rest = n - k - 1;
