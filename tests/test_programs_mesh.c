@@ -1,11 +1,13 @@
 /* test_programs_mesh.c - compiled functions of sharded arrays: results have
- * the same bits and the same sharding as eagerly, on every mesh.
+ * the same bits and the same sharding as eagerly, on every mesh; random
+ * programs, too (more of them with `--all`).
  */
-/* ctest: skip-tsan skip-asan skip-ref */
+/* ctest: long=--all skip-tsan skip-asan skip-ref */
 #include <pthread.h>
 
 #include "check.h"
 #include "core/core.h"
+#include "random_program.h"
 #include "ranks.h"
 #include "samples.h"
 
@@ -18,7 +20,8 @@ static void say(bool ok, const char *what, const char *more, const char *why)
     pthread_mutex_unlock(&checking);
 }
 
-enum { MAX_ARGS = 5, MAX_OUT = 4, RUNS = 3 };
+enum { MAX_ARGS = 5, MAX_OUT = 4, RUNS = 3, SOME = 200, ALL = 4000 };
+static uint64_t random_programs = SOME;
 
 typedef struct program {
     const char *name;
@@ -147,8 +150,9 @@ static bool same(lb_ctx *cx, const lb_mesh *mesh, lb_array *got, lb_array *want,
 {
     if (!got || !want) return false;
     const lb_spec is = lb_sharding_of(got), of = lb_sharding_of(want);
-    if (lb_is_sharded(got) != lb_is_sharded(want) ||
-        !lb_spec_equal(lb_mesh_grid(mesh), &is, &of)) {
+    if (lb_size(want) && /* how nothing is cut does not matter */
+        (lb_is_sharded(got) != lb_is_sharded(want) ||
+         !lb_spec_equal(lb_mesh_grid(mesh), &is, &of))) {
         snprintf(why->s, sizeof why->s, "sharded in another way");
         return false;
     }
@@ -206,6 +210,50 @@ static void one_program(lb_ctx *cx, lb_mesh *mesh, const program *p,
     lb_leave(cx);
 }
 
+/* ---- random programs ----------------------------------------------------- */
+
+/* Arguments sharded in different ways, some not at all. Only programs that run
+ * eagerly are compared: which rank fails first differs. */
+static void random_one(lb_ctx *cx, lb_mesh *mesh, uint64_t number,
+                       const sample_format_list *formats, const char *grid)
+{
+    static const char *const spec[] = {
+        NULL,       "P(dp)",      "P(tp)",      "P(dp,tp)",
+        "P(tp,dp)", "P((dp,tp))", "P(None,tp)", "P(None,None,dp)"};
+    lb_array *args[PROGRAM_VALUES], *want[PROGRAM_RESULTS] = {NULL},
+                                    *got[PROGRAM_RESULTS] = {NULL};
+    random_program p;
+    lb_text why = {""}, name;
+    snprintf(name.s, sizeof name.s, "random program %d", (int)number);
+    const lb_fn_many fn =
+        number % 3 ? random_program_run : random_program_gradients;
+    lb_enter(cx);
+    random_program_make(cx, number, &p);
+    bool made = random_program_args(cx, &p, number, formats, args);
+    p.args = args;
+    for (int i = 0; i < p.n_args && made; i++) {
+        lb_spec_report r = {0};
+        const char *s = spec[(number + (uint64_t)i * 5) % 8];
+        if (s) made = (args[i] = lb_shard_relaxed(cx, mesh, args[i], s, &r));
+    }
+    made = lb_mesh_agree(mesh) && made &&
+           fn(cx, args, p.n_args, want, p.n_results, &p);
+    if (lb_mesh_agree(mesh) && made) {
+        lb_compiled *f = lb_compile_many(cx, fn, p.n_results, &p, NULL);
+        for (int run = 0; run < 2; run++) {
+            bool ok = lb_run_many(f, args, p.n_args, got);
+            for (int i = 0; i < p.n_results && ok; i++)
+                ok = same(cx, mesh, got[i], want[i], &why);
+            say(ok, name.s, grid, lb_error_status(cx) ? lb_error(cx) : why.s);
+            if (!lb_mesh_agree(mesh)) break;
+        }
+        lb_compiled_close(f);
+    }
+    lb_mesh_agree(mesh);
+    lb_clear(cx);
+    lb_leave(cx);
+}
+
 static int ranks(lb_comm *comm, void *user)
 {
     const char *axes = user;
@@ -213,6 +261,10 @@ static int ranks(lb_comm *comm, void *user)
     lb_mesh *mesh = lb_mesh_open(cx, comm, axes, NULL);
     for (int i = 0; i < PROGRAMS; i++)
         one_program(cx, mesh, &programs[i], axes);
+    sample_format_list formats = sample_formats_of(cx);
+    for (uint64_t k = 0; k < random_programs; k++)
+        random_one(cx, mesh, k, &formats, axes);
+    sample_formats_free(&formats);
     say(lb_mesh_close(mesh), "close", axes, lb_error(cx));
     lb_close(cx);
     return 0;
@@ -220,7 +272,7 @@ static int ranks(lb_comm *comm, void *user)
 
 static int tests(int argc, char **argv)
 {
-    (void)argc, (void)argv;
+    if (argc == 2 && strcmp(argv[1], "--all") == 0) random_programs = ALL;
     static const struct {
         int ranks;
         char mesh[16];
