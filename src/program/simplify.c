@@ -44,11 +44,13 @@ static uint64_t hash(const prog_node *node)
 }
 
 /* A view that is the operand itself: a transpose or a reshape that moves no
- * axis, a conversion to the dtype that it has. */
+ * axis, a conversion to the dtype that it has. Not ste: on a mesh its result is
+ * cut as the other operand is. */
 static bool is_identity(const prog_node *node)
 {
-    const prog_value *in = node->n_in ? node->in[node->n_in - 1] : NULL;
-    return (node->fusion.kind == LB_FUSE_SAME ||
+    const prog_value *in = node->n_in == 1 ? node->in[0] : NULL;
+    return in &&
+           (node->fusion.kind == LB_FUSE_SAME ||
             node->fusion.kind == LB_FUSE_CONVERT) &&
            node->prim->move && in->dtype == node->out->dtype &&
            lb_shape_equal(&in->shape, &node->out->shape);
@@ -69,7 +71,7 @@ static bool merge_repeated(lb_program *p)
         for (int k = 0; k < node->n_in; k++)
             node->in[k] = resolved(node->in[k]);
         if (is_identity(node)) {
-            node->out->same = node->in[node->n_in - 1];
+            node->out->same = node->in[0];
             p->removed++;
             continue;
         }
