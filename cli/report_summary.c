@@ -46,6 +46,32 @@ static void put_arrays(const report *r, const char *note, FILE *to)
     fputc('\n', to);
 }
 
+/* A checkpoint that another program has quantized: its tensors are not weights,
+ * so there are no bits per weight. */
+static bool is_verbatim(const report *r)
+{
+    for (int64_t i = 0; i < r->n; i++)
+        if (!r->row[i].kept || strcmp(r->row[i].kept, "copied unchanged") != 0)
+            return false;
+    return r->n > 0;
+}
+
+static void put_verbatim(const report *r, FILE *to)
+{
+    report_group all[REPORT_GROUPS] = {{.key = "all"}};
+    report_groups(r, report_all, all);
+    fputs(!r->dry_run ? "copied " : "dry run: would copy ", to);
+    put_text(to, r->source, strlen(r->source));
+    if (r->result) {
+        fputs(" to ", to);
+        put_text(to, r->result, strlen(r->result));
+    }
+    fprintf(to,
+            " unchanged: %" PRId64 " tensor%s, %s, quantized by another "
+            "program\n",
+            r->n, r->n == 1 ? "" : "s", show_bytes(all[0].after).s);
+}
+
 static void put_sizes(const report *r, FILE *to)
 {
     report_group all[REPORT_GROUPS] = {{.key = "all"}};
@@ -146,6 +172,10 @@ static void put_optional(const report *r, const char *note, FILE *to)
 
 void report_summary(const report *r, const char *note, FILE *to)
 {
+    if (is_verbatim(r)) {
+        put_verbatim(r, to);
+        return;
+    }
     put_arrays(r, note, to);
     put_sizes(r, to);
     put_error(r, to);

@@ -123,6 +123,8 @@ chosen "native, which only lowbit loads: layout bnb requires one type" '' \
     --type nf4 --override layers.1=int8
 chosen "native, which only lowbit loads: target" '' --target-bpw 6
 # An explicit layout is not replaced.
+refused 3 "layout bnb cannot store 'layers.1.weight' as q4_0" quantize "$tmp/hf" \
+    -o "$tmp/made" --force --type nf4 --layout bnb --override layers.1=q4_0
 refused 2 "bnb" quantize "$tmp/hf" -o "$tmp/made" --force --type int8 \
     --block-size 32 --layout bnb
 run 0 quantize "$tmp/hf" -o "$tmp/made" -q --no-sync --force --type nf4 \
@@ -251,6 +253,10 @@ for how in "" "--verify -j 1" "--resume"; do
     rm "$out"
 done
 run 0 convert "$tmp/spaced" -o "$out" -q --dry-run
+"$program" convert "$tmp/spaced" -o "$out" --force --no-sync 2>"$tmp/out" ||
+    die "convert of a foreign checkpoint"
+has "copied $tmp/spaced to $out unchanged: "
+rm "$out"
 
 # Names that do not indicate a method without codes.
 ordinary()

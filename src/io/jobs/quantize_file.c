@@ -10,6 +10,22 @@
 
 /* ---- whether it can be --------------------------------------------------- */
 
+/* Whether the layout has another format's arithmetic (compat), which an
+ * override inherits and does not support: the error names the layout. */
+static void blame_layout(lb_job *j, const lb_job_item *it)
+{
+    const char *layout = j->o->layout;
+    const lb_status status = lb_error_status(j->cx);
+    if (!layout || it->config.compat == LB_COMPAT_NATIVE ||
+        (status != LB_E_ARG && status != LB_E_UNSUPPORTED) ||
+        strcmp(layout, "native") == 0 ||
+        lb_file_layout_for(layout, it->config.format))
+        return;
+    lb_clear(j->cx);
+    lb_fail(j->cx, status, "layout %s cannot store '%s' as %s", layout,
+            LB_NAME(it->group->entry.name), it->config.format);
+}
+
 /* Replaces config.format by the format's own name, which is permanent. */
 static bool name_format(lb_job *j, lb_job_item *it)
 {
@@ -55,6 +71,7 @@ static lb_verdict try_config(lb_job *j, lb_job_item *it, const char **why)
     const bool clear = !lb_error_status(j->cx);
     if (!name_format(j, it)) return LB_FAILED;
     const lb_verdict v = lb_saver_suits(j->cx, &p, o->kind, o->layout);
+    if (v == LB_FAILED && clear) blame_layout(j, it);
     it->layout =
         lb_file_layout_for(o->layout ? o->layout : "native", it->config.format);
     *why = v == LB_DECLINED && shape_declines(j, p)
