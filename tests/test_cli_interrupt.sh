@@ -118,6 +118,16 @@ for to in "$tmp/q.safetensors" "$tmp/q"; do
     rm -rf "$to.partial"
 done
 
+# ---- a checkpoint that is only copied ----------------------------------------
+
+cp -r "$tmp/model" "$tmp/foreign"
+echo '{"quantization_config": {"quant_method": "fp8"}}' >"$tmp/foreign/config.json"
+job=(convert "$tmp/foreign" -o "$tmp/copy" -q -j 1 --no-sync)
+stopped 2 "pwrite 9" "${job[@]}"
+says "^lowbit: interrupted; kept $tmp/copy.partial $size, continue with --resume\$"
+run 0 "${job[@]}" --resume
+diff -r "$tmp/foreign" "$tmp/copy" >"$tmp/diff" || die "convert: other bytes"
+
 # ---- other verbs -------------------------------------------------------------
 
 # Those that cannot be resumed leave nothing behind.

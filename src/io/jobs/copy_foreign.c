@@ -105,7 +105,7 @@ bool lb_job_copy_raw(lb_job *j, const lb_job_item *it, lb_saver *s)
              lb_reader_read(j->cx, j->f->r, t, at, (size_t)n, a->store->data) &&
              lb_saver_piece(j->cx, s, a);
         lb_leave(j->cx);
-        if (ok) lb_job_advance(j, n);
+        ok = ok && lb_job_advance(j, n);
     }
     uint8_t record[LB_RECORD] = {1};
     return ok && (!s || lb_saver_end(j->cx, s, record));
