@@ -10,6 +10,8 @@
 
 #include "check.h"
 #include "core/core.h"
+#include "dense_log.h"
+#include "samples.h"
 #include "toy_formats.h"
 
 static float *values(lb_ctx *cx, lb_array *a)
@@ -46,7 +48,7 @@ static bool packed(const lb_array *a)
 
 enum { N_SAMPLES = 9 };
 
-static lb_array *sample(lb_ctx *cx, int i)
+static lb_array *toy_sample(lb_ctx *cx, int i)
 {
     const lb_shape s2 = {2, {6, 150}}, s3 = {3, {2, 3, 64}}, s1 = {1, {130}};
     switch (i) {
@@ -140,7 +142,7 @@ static void pick(lb_ctx *cx, lb_array *q)
 /* Cut by rows, the parts are the rows of the parts. */
 static void canonical_bytes(lb_ctx *cx)
 {
-    lb_array *q = sample(cx, 0), *own = NULL;
+    lb_array *q = toy_sample(cx, 0), *own = NULL;
     CHECK(lb_pack(cx, range(cx, q, 0, 2, 5), &own) == LB_DONE);
     if (!own) return;
     for (int p = 0; p < 2; p++) {
@@ -167,7 +169,7 @@ static void canonical_bytes(lb_ctx *cx)
  * array dense. */
 static void firm_parts(lb_ctx *cx)
 {
-    lb_array *q = sample(cx, 7), *own = NULL;
+    lb_array *q = toy_sample(cx, 7), *own = NULL;
     CHECK(lb_pack(cx, range(cx, q, 1, 50, 100), &own) == LB_DONE);
     CHECK(packed(own) && packed(own->store->part[0].a));
     CHECK(lb_pack(cx, range(cx, q, 1, 50, 101), &own) == LB_DECLINED);
@@ -208,7 +210,7 @@ static void flat_shared_part(lb_ctx *cx)
 
 static void flat_rows(lb_ctx *cx)
 {
-    lb_array *q = sample(cx, 8), *own = NULL;
+    lb_array *q = toy_sample(cx, 8), *own = NULL;
     CHECK(lb_pack(cx, range(cx, q, 0, 1, 3), &own) == LB_DONE);
     lb_array *both[2] = {range(cx, q, 0, 0, 1), range(cx, q, 0, 1, 4)};
     lb_array *whole = lb_concatenate(cx, both, 2, 0);
@@ -265,11 +267,73 @@ static void bad_parts(lb_ctx *cx)
     lb_clear(cx);
 }
 
+/* ---- reshape ------------------------------------------------------------ */
+
+/* view in shape has the values of the dense array, and is packed or not. */
+static void reshapes(lb_ctx *cx, lb_array *view, lb_shape shape, bool keeps)
+{
+    lb_text why = {""};
+    lb_array *want = lb_reshape(cx, lb_materialize(cx, view), shape);
+    lb_array *got = lb_reshape(cx, view, shape);
+    if (check_fails(got && sample_same(got, want, &why) &&
+                    packed(got) == keeps))
+        fprintf(stderr, "%s%s to %s: %s %s\n", lb_format_of(view),
+                LB_SHOW(&view->shape), LB_SHOW(&shape), lb_format_of(got),
+                why.s);
+}
+
+/* A reshape that is no view moves whole rows and blocks, or is dense. */
+static void reshape_moves(lb_ctx *cx)
+{
+    const lb_shape s = LB_SHAPE(3, 4, 128), rows = LB_SHAPE(12, 128);
+    lb_array *x = lb_random_normal(cx, (lb_key){5, 6}, LB_F32, s);
+    const int swap[] = {1, 0, 2};
+    static const char *const name[] = {"nf4", "int8", "ternary", "q8_0"};
+    for (int i = 0; i < 4; i++) {
+        lb_array *q = lb_quantize(cx, x, &(lb_quant_config){.format = name[i]});
+        lb_array *t = lb_transpose(cx, q, swap);
+        lb_text why;
+        reshapes(cx, t, rows, true);
+        reshapes(cx, t, LB_SHAPE(6, 2, 128), true);
+        reshapes(cx, t, LB_SHAPE(-1), true);
+        reshapes(cx, t, LB_SHAPE(24, 64), true);
+        /* The bytes are those of quantizing in that order (except for a scale
+         * of the whole tensor, whose sum has another order). */
+        lb_array *y = lb_reshape(cx, lb_transpose(cx, x, swap), rows);
+        lb_array *want =
+            lb_quantize(cx, y, &(lb_quant_config){.format = name[i]});
+        lb_array *got = lb_reshape(cx, t, rows);
+        if (i != 2)
+            for (int p = 0; p < LB_MAX_PARTS; p++)
+                if (want->store->part[p].a)
+                    CHECK(sample_same(lb_reshape(cx, got->store->part[p].a,
+                                                 want->store->part[p].a->shape),
+                                      want->store->part[p].a, &why));
+        /* Cut at the ends of blocks, and inside. */
+        const int64_t lo[] = {0, 0, 64}, odd[] = {0, 0, 3}, hi[] = {3, 4, 128};
+        reshapes(cx, lb_slice(cx, q, lo, hi, NULL), LB_SHAPE(12, 64), true);
+        reshapes(cx, lb_slice(cx, q, odd, hi, NULL), LB_SHAPE(1500), i == 1);
+        /* The last axis moves: only codes that are not packed can. */
+        reshapes(cx, lb_transpose(cx, q, NULL), LB_SHAPE(512, 3), i == 1);
+        /* Repeated and reversed elements. */
+        reshapes(cx, lb_reverse(cx, q, LB_AXES(0)), rows, false);
+        reshapes(cx, lb_broadcast_to(cx, q, LB_SHAPE(2, 3, 4, 128)),
+                 LB_SHAPE(24, 128), false);
+    }
+    /* int8 with a scale per output, transposed. */
+    lb_array *w = lb_quantize(
+        cx, lb_random_normal(cx, (lb_key){7, 8}, LB_F32, LB_SHAPE(10, 12)),
+        &(lb_quant_config){.format = "int8", .axes = {1, {0}}});
+    reshapes(cx, lb_transpose(cx, w, NULL), LB_SHAPE(3, 40), true);
+    CHECK_EQ_S(lb_error(cx), "");
+}
+
 int main(void)
 {
-    lb_ctx *cx = lb_open(&(lb_options){.threads = 2, .dense = LB_DENSE_DENY});
+    lb_ctx *cx = lb_open(&(lb_options){
+        .threads = 2, .dense = LB_DENSE_LOG, .log = log_no_copies});
     for (int i = 0; i < N_SAMPLES; i++) {
-        lb_array *q = sample(cx, i);
+        lb_array *q = toy_sample(cx, i);
         CHECK(q && packed(q));
         if (!q) continue;
         split_and_join(cx, q);
@@ -288,6 +352,7 @@ int main(void)
     flat_rows(cx);
     different_scales(cx);
     bad_parts(cx);
+    reshape_moves(cx);
     lb_close(cx);
     return check_report("blocks");
 }

@@ -118,6 +118,68 @@ lb_verdict lb_pack(lb_ctx *cx, lb_array *a, lb_array **out)
     return *out ? LB_DONE : LB_FAILED;
 }
 
+/* The box's axes in the order of a's, then those that a does not have. False if
+ * elements inside an entry would change their order: raw parts count positions
+ * along the last axis, unless each element has an entry of its own. */
+static bool row_order(const lb_array *a, const lb_box *b, int *order)
+{
+    bool used[LB_MAX_RANK] = {false};
+    int n = 0;
+    for (int k = 0; k < a->shape.rank; k++) {
+        if (b->axis[k] < 0) continue;
+        order[n++] = b->axis[k];
+        used[b->axis[k]] = true;
+    }
+    for (int j = 0; j < b->shape.rank; j++)
+        if (!used[j]) order[n++] = j;
+    const int last = b->shape.rank - 1;
+    for (int p = 0; p < LB_MAX_PARTS && order[last] != last; p++) {
+        const lb_part *part = &b->part[p];
+        if (!part->a || !a->store->fmt->part[p].raw) continue;
+        for (int j = 0; j <= last; j++)
+            if (part->g[j] != 1) return false;
+    }
+    return true;
+}
+
+/* A part with its axes in that order; an axis of its own stays the last. */
+static void reorder(const lb_part *part, int rank, const int *order,
+                    lb_part *to, lb_array *cut)
+{
+    const lb_array was = *cut;
+    for (int j = 0; j < rank; j++) {
+        to->g[j] = part->g[order[j]];
+        cut->shape.dim[j] = was.shape.dim[order[j]];
+        cut->stride[j] = was.stride[order[j]];
+    }
+}
+
+lb_verdict lb_pack_rows(lb_ctx *cx, lb_array *a, lb_array **out)
+{
+    lb_box b;
+    int order[LB_MAX_RANK];
+    if (!lb_can_pack(a) || !lb_as_box(a, &b) || !row_order(a, &b, order))
+        return LB_DECLINED;
+    lb_part table[LB_MAX_PARTS];
+    memcpy(table, b.part, sizeof table);
+    lb_shape stored = b.shape;
+    for (int j = 0; j < stored.rank; j++)
+        stored.dim[j] = b.n[order[j]];
+    for (int p = 0; p < LB_MAX_PARTS; p++) {
+        lb_array cut;
+        if (!b.part[p].a) continue;
+        lb_box_cut(&b, p, &cut);
+        reorder(&b.part[p], stored.rank, order, &table[p], &cut);
+        if (!(table[p].a = pack_part(cx, &cut))) return LB_FAILED;
+    }
+    *out =
+        lb_make(cx, a->store->fmt, a->dtype, a->store->meaning, &stored, table);
+    if (!*out) return LB_FAILED;
+    (*out)->shape = a->shape;
+    lb_row_major(&a->shape, (*out)->stride);
+    return LB_DONE;
+}
+
 /* ---- join --------------------------------------------------------------- */
 
 static bool same_values(const lb_cpu *cpu, const lb_array *a, const lb_array *b)

@@ -204,6 +204,8 @@ bool lb_box_cut(const lb_box *box, int part, lb_array *cut);
  * table cannot express the result, and always for leaves. */
 LB_API lb_verdict lb_pack(lb_ctx *cx, lb_array *a, lb_array **out);
 bool lb_can_pack(const lb_array *a);
+/* The same, stored in a's own axis order, so that any reshape is a view. */
+lb_verdict lb_pack_rows(lb_ctx *cx, lb_array *a, lb_array **out);
 lb_verdict lb_join(lb_ctx *cx, lb_array *const *in, int n, int axis,
                    lb_array **out);
 /* Entries along axis selected by index, an integer vector; clamped. */

@@ -1,9 +1,10 @@
 /* reshape.c - reshape of the input, optionally transposed.
  *
  * A view if numpy would not copy: contiguous old axes form groups, and each
- * group is split into new axes of the same product. Otherwise the elements are
- * written to a dense result in row-major order, which is the same in the old
- * and the new shape.
+ * group is split into new axes of the same product. Otherwise whole blocks of a
+ * packed operand are moved to row-major order, or the elements are written to a
+ * dense result in row-major order, which is the same in the old and the new
+ * shape.
  */
 #include "lowbit_params.h"
 #include "prims/cuts.h"
@@ -49,12 +50,21 @@ static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
 {
     lb_array v = permuted(c);
     int64_t stride[LB_MAX_RANK];
-    if (!lb_restride(&v, &c->shape, stride)) return LB_DECLINED;
-    v.shape = c->shape;
-    for (int k = 0; k < c->shape.rank; k++)
-        v.stride[k] = stride[k];
-    *out = lb_view(cx, &v);
-    return *out ? LB_DONE : LB_FAILED;
+    if (lb_restride(&v, &c->shape, stride)) {
+        v.shape = c->shape;
+        for (int k = 0; k < c->shape.rank; k++)
+            v.stride[k] = stride[k];
+        *out = lb_view(cx, &v);
+        return *out ? LB_DONE : LB_FAILED;
+    }
+    if (v.store->data) return LB_DECLINED;
+    lb_array *packed = lb_view(cx, &v);
+    if (!packed) return LB_FAILED;
+    const lb_verdict done = lb_pack_rows(cx, packed, out);
+    if (done != LB_DONE) return done;
+    (*out)->shape = c->shape;
+    lb_row_major(&c->shape, (*out)->stride);
+    return LB_DONE;
 }
 
 static void plan(const lb_call *c, lb_plan *plan)
@@ -125,6 +135,7 @@ static bool shard(const lb_call *c, lb_cuts *to)
         }
     }
     to->run = share;
+    to->varies = true; /* depends on where blocks of the slice end */
     return true;
 }
 
