@@ -140,10 +140,19 @@ typedef struct lb_allocator {
     void *user;
 } lb_allocator;
 
-/* What to do when an operation needs a dense copy of a whole packed operand. No
- * built-in operation does; user-defined primitives may (lb_prim.dense). This
- * does not apply to results that are dense because their layout cannot be
- * expressed in the format (see lb_format_of). */
+/* What to do when an operation makes a packed (not dense) operand dense:
+ *
+ * - its result holds elements of the operand, but the format cannot express
+ *   their new order or selection without quantizing again. Only these
+ *   operations can have such a result: lb_reshape, lb_reshape_permuted,
+ *   lb_concatenate, lb_gather, lb_take, lb_embedding, lb_pad and
+ *   lb_dynamic_update_slice. The first six keep whole blocks packed.
+ * - it needs a dense copy of the whole operand. No built-in operation does;
+ *   user-defined primitives may (lb_prim.dense).
+ *
+ * Arithmetic, comparisons, reductions and products have dense results by
+ * nature. These, lb_materialize, lb_read and similar functions, conversion to
+ * an integer dtype, and gradients are never logged or denied. */
 typedef enum lb_dense_policy {
     LB_DENSE_DEFAULT = 0, /* LOWBIT_DENSE=allow|log|deny, else allow */
     LB_DENSE_ALLOW = 1,

@@ -506,6 +506,10 @@ struct lb_prim {
     void (*plan)(const lb_call *, lb_plan *);
     void (*eval)(const lb_work *);
     bool dense;
+    /* The result holds elements of the first `moves` operands (-1: of all), so
+     * packed ones should give a packed result: if move declines, the dense
+     * result is subject to the dense policy. 0: dense by nature. */
+    int moves;
     /* Creates the result that eval fills, if it is not a dense array. */
     lb_array *(*result)(lb_ctx *, const lb_call *);
     /* Required if eval calls lb_work_trouble: calls lb_fail with the

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "dense_log.h"
 #include "samples.h"
 
 typedef void law_fn(lb_ctx *cx, const lb_prim *prim, const sample *s,

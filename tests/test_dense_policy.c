@@ -1,12 +1,15 @@
-/* test_dense_policy.c - no operation decodes a whole quantized operand unless
- * it reports that and the policy allows it.
+/* test_dense_policy.c - no operation decodes a whole quantized operand, or
+ * moves its elements to a dense result, unless it reports that and the policy
+ * allows it.
  *
  * Under DENY, the operations that every format must support run on all formats
- * and variants; those that still need a dense copy are refused or logged, for
- * all formats or for one. Measured by the allocator: operations on a large nf4
- * array use at most 4 MiB per thread besides operands and result.
+ * and variants; those that need a dense copy or have a dense result that could
+ * be packed are refused or logged, for all formats or for one. Measured by the
+ * allocator: operations on a large nf4 array use at most 4 MiB per thread
+ * besides operands and result.
  */
 #include "laws.h"
+#include "lowbit_params.h"
 #include "raw_prim.h"
 
 /* ---- what must run ------------------------------------------------------- */
@@ -49,6 +52,23 @@ static lb_array *dot(lb_ctx *cx, lb_array *x, lb_array *y, int axis)
     return lb_dot_general(cx, x, y, &d);
 }
 
+static lb_array *sum_of_moved(lb_ctx *cx, lb_array *const *args, int n,
+                              void *user)
+{
+    lb_array *q = user;
+    (void)n;
+    return lb_reduce_sum(cx, lb_mul(cx, args[0], lb_convert(cx, q, LB_F32)),
+                         NULL);
+}
+
+/* Of a product with q: the gradient of x is dense. */
+static lb_array *gradient(lb_ctx *cx, lb_array *q, lb_array *x)
+{
+    lb_array *dx = NULL, *in = lb_convert(cx, x, LB_F32);
+    lb_array *y = lb_value_and_grad(cx, sum_of_moved, &in, 1, q, &dx, 1);
+    return y ? dx : NULL;
+}
+
 /* Operations on q and x, both (6,64); x is dense. */
 #define SEED_LIST(X)                                                           \
     X(lt, lb_lt(cx, q, x))                                                     \
@@ -77,13 +97,11 @@ static lb_array *dot(lb_ctx *cx, lb_array *x, lb_array *y, int axis)
     X(exp, lb_exp(cx, q))                                                      \
     X(log, lb_log(cx, q))                                                      \
     X(reshape, lb_reshape(cx, q, LB_SHAPE(8, 48)))                             \
-    X(reshape of columns,                                                      \
-      lb_reshape(cx, lb_transpose(cx, q, NULL), LB_SHAPE(8, 48)))              \
-    X(concatenate, join(cx, q))                                                \
     X(broadcast_in_dim,                                                        \
       lb_broadcast_in_dim(cx, q, LB_SHAPE(6, 2, 64), (const int[]){0, 2}))     \
-    X(gather of rows, rows(cx, q))                                             \
-    X(gather of columns, gather(cx, q))
+    X(materialize, lb_materialize(cx, q))                                      \
+    X(materialize of columns, lb_materialize(cx, lb_transpose(cx, q, NULL)))   \
+    X(gradient, gradient(cx, q, x))
 
 static void seed_list(lb_ctx *cx, const sample_format *f, lb_dtype dtype)
 {
@@ -131,6 +149,151 @@ static void seed_lists(void)
         sample_formats_free(&list);
         lb_close(cx);
     }
+}
+
+/* ---- what moves elements ------------------------------------------------ */
+
+static lb_array *turned(lb_ctx *cx, lb_array *q)
+{
+    return lb_reshape(cx, lb_transpose(cx, q, NULL), LB_SHAPE(8, 48));
+}
+
+static lb_array *mixed(lb_ctx *cx, lb_array *q)
+{
+    lb_array *in[] = {q, lb_materialize(cx, q)};
+    return lb_concatenate(cx, in, 2, 0);
+}
+
+static lb_array *padded(lb_ctx *cx, lb_array *q)
+{
+    return lb_pad(cx, q, lb_scalar_int(cx, 0), (const int64_t[]){1, 0},
+                  (const int64_t[]){0, 2}, NULL);
+}
+
+static lb_array *updated(lb_ctx *cx, lb_array *q)
+{
+    lb_array *at[] = {lb_scalar_int(cx, 1), lb_scalar_int(cx, 2)};
+    lb_array *u = lb_zeros(cx, lb_dtype_of(q), LB_SHAPE(2, 3));
+    return lb_dynamic_update_slice(cx, q, u, at);
+}
+
+static lb_array *repeated(lb_ctx *cx, lb_array *q)
+{
+    return lb_reshape(cx, lb_broadcast_to(cx, q, LB_SHAPE(2, 6, 64)),
+                      LB_SHAPE(12, 64));
+}
+
+static const struct {
+    const char *name, *prim;
+    lb_array *(*run)(lb_ctx *, lb_array *q);
+} moving[] = {
+    {"reshape of columns", "reshape", turned},
+    {"reshape of a broadcast", "reshape", repeated},
+    {"concatenate", "concatenate", join},
+    {"concatenate with dense", "concatenate", mixed},
+    {"gather of rows", "gather", rows},
+    {"gather of columns", "gather", gather},
+    {"pad", "pad", padded},
+    {"dynamic_update_slice", "dynamic_update_slice", updated},
+};
+
+enum { MOVING = sizeof moving / sizeof *moving };
+static int moved_packed[MOVING], moved_dense[MOVING];
+
+/* The result is packed under every policy, or dense: then LOG reports it, with
+ * the bytes, and DENY refuses it. */
+static void moves(lb_ctx *cx, diary *d, const sample_format *f, int i,
+                  lb_dtype dtype)
+{
+    const sample_operand o = {dtype, LB_SHAPE(6, 64), VALUES_TAME, 0, 0, false};
+    lb_text why = {""};
+    char bytes[2][64];
+    lb_enter(cx);
+    lb_array *q = sample_views[0].make(cx, f, &o, 1);
+    CHECK(q && lb_set_dense(cx, f->fmt->name, LB_DENSE_ALLOW));
+    d->n = 0;
+    lb_array *want = moving[i].run(cx, q);
+    CHECK(want && d->n == 0);
+    const bool dense = want && want->store->data;
+    ++*(dense ? &moved_dense[i] : &moved_packed[i]);
+
+    CHECK(lb_set_dense(cx, f->fmt->name, LB_DENSE_LOG));
+    lb_array *got = moving[i].run(cx, q);
+    CHECK(want && sample_same(got, want, &why));
+    if (check_fails((d->n > 0) == dense))
+        fprintf(stderr, "%s, %s: %d sentences\n", f->name, moving[i].name,
+                d->n);
+    snprintf(bytes[0], sizeof bytes[0], " of %zu bytes", lb_nbytes(q));
+    snprintf(bytes[1], sizeof bytes[1], " of %zu bytes", lb_nbytes(want));
+    if (dense)
+        CHECK(strstr(d->last, moving[i].prim) == d->last &&
+              strstr(d->last, "has a dense result") &&
+              strstr(d->last, f->fmt->name) && strstr(d->last, bytes[0]) &&
+              strstr(d->last, bytes[1]));
+
+    CHECK(lb_set_dense(cx, f->fmt->name, LB_DENSE_DENY));
+    const size_t before = lb_bytes_in_use(cx);
+    lb_enter(cx);
+    got = moving[i].run(cx, q);
+    if (dense)
+        CHECK(!got && lb_error_status(cx) == LB_E_DENIED &&
+              strstr(lb_error(cx), d->last) &&
+              strstr(lb_error(cx), "lb_materialize"));
+    else
+        CHECK(sample_same(got, want, &why));
+    lb_leave(cx);
+    CHECK_EQ_I(lb_bytes_in_use(cx), before);
+    lb_clear(cx);
+    CHECK(lb_set_dense(cx, f->fmt->name, LB_DENSE_DEFAULT));
+    lb_leave(cx);
+}
+
+static void everything_moves(void)
+{
+    diary d = {0};
+    lb_ctx *cx =
+        lb_open(&(lb_options){.threads = 1, .log = note, .log_user = &d});
+    CHECK(sample_add_outside(cx));
+    sample_format_list list = law_formats(cx);
+    for (int k = 0; k < list.n; k++)
+        for (int t = LB_F32; t <= LB_I8; t++) {
+            const sample_operand o = {.dtype = (lb_dtype)t};
+            for (int i = 0; i < MOVING && list.item[k].fmt; i++)
+                if (sample_takes(&list.item[k], &o))
+                    moves(cx, &d, &list.item[k], i, (lb_dtype)t);
+        }
+    for (int i = 0; i < MOVING; i++)
+        printf("%-24s packed %3d, dense %3d\n", moving[i].name, moved_packed[i],
+               moved_dense[i]);
+    CHECK(moved_packed[0] && moved_dense[0]); /* int8, nf4 */
+    CHECK(moved_packed[2] && moved_dense[3] && moved_packed[4]);
+    CHECK(moved_dense[5] && moved_dense[6] && moved_dense[7]);
+    sample_formats_free(&list);
+
+    /* Empty results hold no elements; parts of packed results are no event. */
+    lb_array *x = lb_random_normal(cx, (lb_key){1, 2}, LB_F32, LB_SHAPE(8, 64));
+    lb_array *q = lb_quantize(cx, x, NULL);
+    lb_array *twice = lb_quantize_scales(cx, q);
+    d.n = 0;
+    CHECK(lb_set_dense(cx, "nf4", LB_DENSE_DENY));
+    CHECK(lb_set_dense(cx, lb_format_of(lb_component(cx, twice, "absmax")),
+                       LB_DENSE_DENY));
+    CHECK(rows(cx, twice) != NULL && join(cx, twice) != NULL);
+    const int64_t none[] = {0, 0}, end[] = {8, 0};
+    lb_array *empty = lb_slice(cx, q, none, end, NULL);
+    CHECK(turned(cx, q) == NULL);
+    lb_clear(cx);
+    CHECK(lb_reshape(cx, lb_transpose(cx, empty, NULL), LB_SHAPE(4, 0, 3)));
+    CHECK_EQ_S(lb_error(cx), "");
+    CHECK_EQ_I(d.n, 0);
+    /* What the user asks for is not refused. */
+    float v[8 * 64];
+    CHECK(lb_read(cx, lb_transpose(cx, q, NULL), v, sizeof v));
+    CHECK(lb_convert(cx, lb_transpose(cx, q, NULL), LB_I32) != NULL);
+    const char *line = lb_explain(
+        cx, "reshape", &q, 1, &(lb_reshape_params){.shape = LB_SHAPE(64, 8)});
+    CHECK(line && strstr(line, ": move"));
+    lb_close(cx);
 }
 
 /* ---- what wants a dense copy --------------------------------------------- */
@@ -344,6 +507,7 @@ static void peaks(void)
 int main(void)
 {
     seed_lists();
+    everything_moves();
     policies();
     of_one_format();
     from_environment();

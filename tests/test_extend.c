@@ -478,7 +478,8 @@ static void rules(lb_ctx *cx)
 
 int main(void)
 {
-    lb_ctx *cx = lb_open(&(lb_options){.threads = 1, .dense = LB_DENSE_DENY});
+    lb_ctx *cx = lb_open(&(lb_options){
+        .threads = 1, .dense = LB_DENSE_LOG, .log = log_no_copies});
     CHECK(cx != NULL);
     if (!cx) return check_report("extend");
     adding_formats(cx);

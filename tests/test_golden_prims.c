@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "dense_log.h"
 #include "golden.h"
 
 enum { MAX_IN = 4 };
@@ -262,7 +263,8 @@ int main(void)
     static golden_names names;
     int calls[N_PRIMS] = {0};
     golden_file f = {0};
-    lb_ctx *cx = lb_open(&(lb_options){.dense = LB_DENSE_DENY});
+    lb_ctx *cx =
+        lb_open(&(lb_options){.dense = LB_DENSE_LOG, .log = log_no_copies});
     bool ok = cx && golden_open(&f, "tests/golden/golden_prims.txt");
     while (ok && golden_next(&f))
         ok = !strcmp(f.word[0], "input") ? golden_input(cx, &f, &names)

@@ -390,7 +390,8 @@ static void all_have_one(lb_ctx *cx)
 int main(int argc, char **argv)
 {
     law_args(argc, argv);
-    lb_ctx *cx = lb_open(&(lb_options){.threads = 1, .dense = LB_DENSE_DENY});
+    lb_ctx *cx = lb_open(&(lb_options){
+        .threads = 1, .dense = LB_DENSE_LOG, .log = log_no_copies});
     CHECK(cx != NULL);
     if (!cx) return check_report("law 6, gradients");
     CHECK(sample_add_outside(cx));

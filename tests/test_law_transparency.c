@@ -48,7 +48,8 @@ static void law_pairs(lb_ctx *cx, const lb_prim *prim, const sample *s,
 int main(int argc, char **argv)
 {
     law_args(argc, argv);
-    lb_ctx *cx = lb_open(&(lb_options){.threads = 1, .dense = LB_DENSE_DENY});
+    lb_ctx *cx = lb_open(&(lb_options){
+        .threads = 1, .dense = LB_DENSE_LOG, .log = log_no_copies});
     CHECK(cx != NULL);
     if (!cx) return check_report("law 3, transparency");
     CHECK(sample_add_outside(cx));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "dense_log.h"
 #include "e4m3.h"
 #include "golden/e4m3_numbers.h"
 #include "low_rank.h"
@@ -492,7 +493,8 @@ static void tiles(lb_ctx *cx)
 
 int main(void)
 {
-    lb_ctx *cx = lb_open(&(lb_options){.threads = 2, .dense = LB_DENSE_DENY});
+    lb_ctx *cx = lb_open(&(lb_options){
+        .threads = 2, .dense = LB_DENSE_LOG, .log = log_no_copies});
     CHECK(cx != NULL);
     if (!cx) return check_report("outside formats");
     CHECK(lb_add_format(cx, &e4m3_format));

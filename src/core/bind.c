@@ -61,7 +61,9 @@ static lb_verdict by_rule_or_move(lb_ctx *cx, const lb_call *c, bind_report *r,
     lb_verdict v = by_rule(cx, c, out);
     r->tier = "rule";
     if (v == LB_DECLINED && c->prim->move) {
+        cx->quiet++; /* a part may become dense; the array does not */
         v = c->prim->move(cx, c, out);
+        cx->quiet--;
         r->tier = "move";
     }
     cx->dry = dry;
@@ -69,21 +71,52 @@ static lb_verdict by_rule_or_move(lb_ctx *cx, const lb_call *c, bind_report *r,
     return v;
 }
 
-/* Applies the policy to a dense copy of operand i. */
-static bool may_copy(lb_ctx *cx, const lb_call *c, int i)
+/* Applies the policy to operand i, of which a dense copy is needed or, if moved
+ * is set, which makes the result dense. */
+static bool may_be_dense(lb_ctx *cx, const lb_call *c, int i, bool moved)
 {
     char s[LB_ERROR_SIZE];
     const lb_array *a = c->in[i];
     const lb_dense_policy policy = lb_dense_of(cx, a->store->fmt);
     if (policy == LB_DENSE_ALLOW) return true;
-    snprintf(s, sizeof s, "%s needs a dense copy of operand %d, %s %s%s",
-             c->prim->name, i, lb_format_of(a), lb_dtype_name(a->dtype),
-             LB_SHOW(&a->shape));
+    if (moved)
+        snprintf(s, sizeof s,
+                 "%s has a dense result, %s%s of %lld bytes, because %s cannot "
+                 "store the elements of operand %d, %s%s of %zu bytes, in this "
+                 "layout",
+                 c->prim->name, lb_dtype_name(c->dtype), LB_SHOW(&c->shape),
+                 (long long)(lb_shape_size(&c->shape) *
+                             (int64_t)lb_dtype_size(c->dtype)),
+                 lb_format_of(a), i, lb_dtype_name(a->dtype),
+                 LB_SHOW(&a->shape), lb_nbytes(a));
+    else
+        snprintf(s, sizeof s, "%s needs a dense copy of operand %d, %s %s%s",
+                 c->prim->name, i, lb_format_of(a), lb_dtype_name(a->dtype),
+                 LB_SHOW(&a->shape));
     if (policy == LB_DENSE_DENY)
         return lb_fail(cx, LB_E_DENIED,
-                       "%s, which the context's policy forbids", s);
+                       "%s, which the context's policy forbids%s", s,
+                       moved ? " (use lb_materialize first)" : "");
     if (cx->log) cx->log(cx->log_user, s);
     return true;
+}
+
+/* Applies the strictest policy of packed operands to a dense result that holds
+ * their elements. An empty one holds none. */
+static bool may_unpack(lb_ctx *cx, const lb_call *c)
+{
+    int n = c->prim->moves, strictest = -1;
+    lb_dense_policy policy = LB_DENSE_ALLOW;
+    if (n < 0 || n > c->n_in) n = c->n_in;
+    if (cx->quiet || !lb_shape_size(&c->shape)) return true;
+    for (int i = 0; i < n; i++) {
+        const lb_store *s = c->in[i]->store;
+        const lb_dense_policy own = lb_dense_of(cx, s->fmt);
+        if (s->data || own <= policy) continue;
+        policy = own;
+        strictest = i;
+    }
+    return strictest < 0 || may_be_dense(cx, c, strictest, true);
 }
 
 /* Makes operands dense and row-major; copy has room for all of them. */
@@ -92,7 +125,8 @@ static bool densify(lb_ctx *cx, lb_call *c, lb_array **copy, bind_report *r)
     for (int i = 0; i < c->n_in; i++) {
         copy[i] = c->in[i];
         if (lb_data(copy[i])) continue;
-        if (!copy[i]->store->data && !may_copy(cx, c, i)) return false;
+        if (!copy[i]->store->data && !may_be_dense(cx, c, i, false))
+            return false;
         r->tier = "dense";
         if (!cx->dry) copy[i] = lb_materialize(cx, copy[i]);
         if (!copy[i]) return false;
@@ -227,6 +261,7 @@ static lb_array *run(lb_ctx *cx, lb_call *c, bind_report *r)
                 c->prim->name);
         return NULL;
     }
+    if (c->prim->moves && !may_unpack(cx, c)) return NULL;
     return c->prim->dense ? by_dense(cx, c, r) : by_eval(cx, c, r);
 }
 
@@ -335,7 +370,8 @@ lb_verdict lb_bind_into(lb_ctx *cx, const lb_prim *prim, int n,
     lb_call c = make_call(cx, prim, n, in, params);
     _Alignas(64) char note[LB_PLAN_NOTE];
     lb_plan plan = {.kernel = "", .note = note};
-    if (cx->layer || has_rules(&c) || prim->move || prim->dense || prim->result)
+    if (cx->layer || has_rules(&c) || prim->move || prim->moves ||
+        prim->dense || prim->result)
         return LB_DECLINED;
     if (!prim->infer(cx, &c)) return LB_FAILED;
     prim->plan(&c, &plan);

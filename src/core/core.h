@@ -56,6 +56,8 @@ struct lb_ctx {
     lb_list prims, formats; /* added by the user */
     lb_list dense_formats;  /* formats with their own policy ... */
     lb_list dense_policies; /* ... and these policies */
+    int quiet;              /* > 0: dense results are not subject to the policy:
+                             * parts of packed arrays, and gradients */
     bool dry;               /* lb_explain: stop before eval */
     lb_tracer *tracer;      /* of the trace under way, or NULL */
     int64_t traces;         /* begun so far */

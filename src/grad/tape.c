@@ -280,7 +280,9 @@ static bool pass_on(lb_ctx *cx, value *v)
     if (!dout) return false;
     for (int i = 0; i < v->n_in; i++) {
         if (!v->from[i]) continue;
+        cx->quiet++; /* gradients are dense by nature */
         lb_array *d = v->prim->vjp(cx, &c, i, v->a, dout);
+        cx->quiet--;
         if (cx->status) return false;
         if (d && (!is_right(cx, v, i, d) || !add_to(cx, v->from[i], d)))
             return false;

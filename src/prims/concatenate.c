@@ -154,6 +154,7 @@ const lb_prim lb_prim_concatenate = {
     .move = move,
     .plan = plan,
     .eval = eval,
+    .moves = -1,
     .vjp = vjp,
     .shard = shard,
 };

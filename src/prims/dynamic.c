@@ -237,6 +237,7 @@ const lb_prim lb_prim_dynamic_update_slice = {
     .infer = update_infer,
     .plan = update_plan,
     .eval = update_eval,
+    .moves = 1,
     .vjp = update_vjp,
     .shard = update_shard,
 };

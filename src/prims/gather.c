@@ -380,6 +380,7 @@ const lb_prim lb_prim_gather = {
     .move = move,
     .plan = plan,
     .eval = eval,
+    .moves = 1,
     .vjp = vjp,
     .shard = shard,
 };

@@ -204,6 +204,7 @@ const lb_prim lb_prim_pad = {
     .infer = infer,
     .plan = plan,
     .eval = eval,
+    .moves = 1,
     .vjp = vjp,
     .shard = shard,
 };
