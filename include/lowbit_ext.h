@@ -339,10 +339,12 @@ typedef struct lb_whole {
 } lb_whole;
 
 /* A format's own implementation of a primitive; operand is the index of the
- * operand in that format. */
+ * operand in that format. The result has the shape and dtype of the call. */
+typedef lb_verdict lb_rule_fn(lb_ctx *, const lb_call *, int operand,
+                              lb_array **out);
 typedef struct lb_rule {
     const char *prim;
-    lb_verdict (*run)(lb_ctx *, const lb_call *, int operand, lb_array **out);
+    lb_rule_fn *run;
 } lb_rule;
 
 /* The largest use in the library is a convolution: 2976 bytes (asserted
@@ -553,6 +555,23 @@ LB_API const lb_prim *lb_primitive_at(const lb_ctx *cx, int k);
 LB_API bool lb_add_format(lb_ctx *cx, const lb_format *fmt);
 LB_API const lb_format *lb_find_format(const lb_ctx *cx, const char *name);
 LB_API const lb_format *lb_format_at(const lb_ctx *cx, int k);
+
+/* Adds a rule: an implementation of a primitive for operands in one format, or
+ * in any format, including dense, if format is NULL. Built-in formats and
+ * primitives may be named. Rules are valid until lb_close.
+ *
+ * Operands are tried in order. For each, added rules are tried first, the
+ * latest first (whether for its format or for any), then the format's own
+ * rules. The first that does not decline decides; if all decline, the call runs
+ * as if there were no rules.
+ *
+ * A rule may call its own primitive with lb_bind: while it runs, it is not
+ * tried again, so that call reaches the other rules and the built-in
+ * implementation. Rules run below tapes, meshes and traces: gradients are those
+ * of the primitive. Compiled functions do not fuse calls with operands that
+ * have rules. */
+LB_API bool lb_add_rule(lb_ctx *cx, const char *format, const char *primitive,
+                        lb_rule_fn *run);
 
 /* Records an error, if it is the context's first, and returns false. Must not
  * be called inside an eval; otherwise from any thread. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "dense_log.h"
 #include "e4m3.h"
 #include "low_rank.h"
 
@@ -521,9 +522,181 @@ static void rule_order(lb_ctx *cx)
     CHECK_EQ_S(asked, "a1 ");
 }
 
+/* ---- rules added at run time ----------------------------------------------
+ */
+
+/* Rules that write down their letter and answer as they are told; `twice`
+ * doubles what the same call gives without it. */
+static lb_verdict told(char mark, int operand, lb_verdict v)
+{
+    const size_t at = strlen(asked);
+    snprintf(asked + at, sizeof asked - at, "%c%d ", mark, operand);
+    return v;
+}
+
+static lb_verdict add_x(lb_ctx *cx, const lb_call *c, int operand,
+                        lb_array **out)
+{
+    (void)cx, (void)c, (void)out;
+    return told('x', operand, LB_DECLINED);
+}
+
+static lb_verdict add_y(lb_ctx *cx, const lb_call *c, int operand,
+                        lb_array **out)
+{
+    (void)cx, (void)c, (void)out;
+    return told('y', operand, LB_DECLINED);
+}
+
+static lb_verdict twice(lb_ctx *cx, const lb_call *c, int operand,
+                        lb_array **out)
+{
+    told('t', operand, LB_DONE);
+    lb_array *y = lb_bind(cx, c->prim, c->n_in, c->in, c->params);
+    lb_array *both[] = {y, y};
+    *out = lb_bind(cx, lb_find_primitive(cx, "add"), 2, both, NULL);
+    return *out ? LB_DONE : LB_FAILED;
+}
+
+static lb_verdict thrice(lb_ctx *cx, const lb_call *c, int operand,
+                         lb_array **out)
+{
+    told('s', operand, LB_DONE);
+    lb_array *y = lb_bind(cx, c->prim, c->n_in, c->in, c->params);
+    *out = lb_mul(cx, y, lb_scalar(cx, 3));
+    return *out ? LB_DONE : LB_FAILED;
+}
+
+static lb_verdict wrong_shape(lb_ctx *cx, const lb_call *c, int operand,
+                              lb_array **out)
+{
+    (void)c, (void)operand;
+    *out = lb_zeros(cx, LB_F32, LB_SHAPE(1));
+    return LB_DONE;
+}
+
+/* y == factor * x, element by element. */
+static bool is_times(lb_ctx *cx, lb_array *y, double factor, lb_array *x)
+{
+    lb_array *want = lb_mul(cx, x, lb_scalar(cx, factor));
+    return y && lb_item_int(cx, lb_reduce_and(cx, lb_eq(cx, y, want), NULL));
+}
+
+static lb_array *exp_plus_one(lb_ctx *cx, lb_array *const *args, int n,
+                              void *user)
+{
+    (void)n, (void)user;
+    return lb_add(cx, lb_exp(cx, args[0]), lb_scalar(cx, 1));
+}
+
+static lb_array *sum_exp(lb_ctx *cx, lb_array *const *args, int n, void *user)
+{
+    (void)n, (void)user;
+    return lb_reduce_sum(cx, lb_exp(cx, args[0]), NULL);
+}
+
+static void added_order(void)
+{
+    static const lb_rule own[] = {{"add", ask_a}, {NULL, NULL}};
+    static lb_format f;
+    f = e4m3_format;
+    f.name = "with_rules";
+    f.rules = own;
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
+    CHECK(lb_add_format(cx, &f));
+    lb_array *one = lb_full(cx, LB_F32, LB_SHAPE(2, 3), 1);
+    lb_array *a = lb_quantize(cx, one, &(lb_quant_config){.format = f.name});
+    lb_array *b = lb_quantize(cx, one, &(lb_quant_config){.format = "nf4"});
+    const lb_verdict no = LB_DECLINED, yes = LB_DONE;
+    CHECK(lb_add_rule(cx, f.name, "add", add_x));
+    expect(cx, a, b, no, no, "x0 a0 ", ": tiles");
+    expect(cx, b, a, no, no, "x1 a1 ", ": tiles");
+    /* Any format: also nf4 and dense. The latest first. */
+    CHECK(lb_add_rule(cx, NULL, "add", add_y));
+    expect(cx, a, b, no, no, "y0 x0 a0 y1 ", ": tiles");
+    expect(cx, one, b, no, no, "y0 y1 ", ": tiles");
+    CHECK(lb_add_rule(cx, f.name, "add", add_x));
+    expect(cx, a, b, no, no, "x0 y0 x0 a0 y1 ", ": tiles");
+    expect(cx, a, b, yes, no, "x0 y0 x0 a0 ", ": rule");
+    expect(cx, b, a, yes, no, "y0 x1 y1 x1 a1 ", ": rule");
+    CHECK_EQ_S(lb_error(cx), "");
+    lb_close(cx);
+}
+
+static void added_nested(void)
+{
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 2});
+    lb_array *x = normal(cx, 1, LB_SHAPE(8, 64));
+    lb_array *q = lb_quantize(cx, x, NULL);
+    lb_array *dense = lb_exp(cx, lb_materialize(cx, q)), *dx = NULL;
+    /* A built-in format and a built-in primitive. */
+    CHECK(lb_add_rule(cx, "nf4", "exp", twice));
+    asked[0] = 0;
+    CHECK(is_times(cx, lb_exp(cx, q), 2, dense));
+    CHECK_EQ_S(asked, "t0 ");
+    CHECK(is_times(cx, lb_exp(cx, lb_materialize(cx, q)), 1, dense));
+    /* The later one calls the earlier one, which calls the built-in one. */
+    CHECK(lb_add_rule(cx, NULL, "exp", thrice));
+    asked[0] = 0;
+    CHECK(is_times(cx, lb_exp(cx, q), 6, dense));
+    CHECK_EQ_S(asked, "s0 t0 ");
+    CHECK(is_times(cx, lb_exp(cx, lb_materialize(cx, q)), 3, dense));
+    /* Every call starts anew. */
+    CHECK(is_times(cx, lb_exp(cx, q), 6, dense));
+    /* A compiled function sees them, before and after it was compiled. */
+    lb_compiled *f = lb_compile(cx, exp_plus_one, NULL, NULL);
+    lb_array *y = lb_run(f, &q, 1);
+    CHECK(y &&
+          is_times(cx, lb_sub(cx, y, exp_plus_one(cx, &q, 1, NULL)), 0, dense));
+    CHECK(lb_add_rule(cx, "nf4", "exp", twice));
+    y = lb_run(f, &q, 1);
+    CHECK(y &&
+          is_times(cx, lb_sub(cx, y, exp_plus_one(cx, &q, 1, NULL)), 0, dense));
+    CHECK(is_times(cx, lb_exp(cx, q), 12, dense));
+    lb_compiled_close(f);
+    /* Gradients are those of the primitive, of the value that was computed. */
+    y = lb_value_and_grad(cx, sum_exp, &x, 1, NULL, &dx, 1);
+    CHECK(y &&
+          is_times(cx, dx, 3, lb_div(cx, lb_exp(cx, x), lb_scalar(cx, 3))));
+    CHECK_EQ_S(lb_error(cx), "");
+    lb_clear(cx);
+    /* A product, by the rule of one operand or the other. */
+    lb_array *w = lb_transpose(cx, q, NULL), *plain = lb_matmul(cx, x, w);
+    CHECK(lb_add_rule(cx, "nf4", "dot_general", twice));
+    CHECK(is_times(cx, lb_matmul(cx, x, w), 2, plain));
+    /* Also where the library reads an array without lb_bind. */
+    float got[8 * 64], was[8 * 64];
+    CHECK(lb_read(cx, q, was, sizeof was));
+    CHECK(lb_add_rule(cx, "nf4", "copy", twice));
+    CHECK(lb_read(cx, q, got, sizeof got));
+    for (int i = 0; i < 8 * 64; i++)
+        CHECK_NEAR((double)got[i], 2 * (double)was[i], 0);
+    CHECK_EQ_S(lb_error(cx), "");
+    lb_close(cx);
+}
+
+static void added_refused(void)
+{
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
+    lb_array *x = lb_zeros(cx, LB_F32, LB_SHAPE(2, 3));
+    CHECK(!lb_add_rule(NULL, NULL, "add", twice));
+    CHECK(!lb_add_rule(cx, "nf5", "add", twice));
+    refused(cx, NULL, LB_E_ARG, "unknown format \"nf5\"");
+    CHECK(!lb_add_rule(cx, "nf4", "plus", twice));
+    refused(cx, NULL, LB_E_ARG, "unknown primitive \"plus\"");
+    CHECK(!lb_add_rule(cx, "nf4", NULL, twice));
+    refused(cx, NULL, LB_E_ARG, "unknown primitive \"\"");
+    CHECK(!lb_add_rule(cx, "nf4", "add", NULL));
+    refused(cx, NULL, LB_E_NULL, "the rule for add is NULL");
+    CHECK(lb_add_rule(cx, "dense", "exp", wrong_shape));
+    refused(cx, lb_exp(cx, x), LB_E_ARG, "f32(1), not f32(2,3)");
+    lb_close(cx);
+}
+
 int main(void)
 {
-    lb_ctx *cx = lb_open(&(lb_options){.threads = 2, .dense = LB_DENSE_DENY});
+    lb_ctx *cx = lb_open(&(lb_options){
+        .threads = 2, .dense = LB_DENSE_LOG, .log = log_no_copies});
     CHECK(cx != NULL);
     if (!cx) return check_report("rules");
     CHECK(lb_add_format(cx, &e4m3_format));
@@ -537,6 +710,9 @@ int main(void)
     rule_order(cx);
     CHECK_EQ_S(lb_error(cx), "");
     lb_close(cx);
+    added_order();
+    added_nested();
+    added_refused();
     memory();
     return check_report("rules");
 }

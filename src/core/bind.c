@@ -35,18 +35,43 @@ static bool is_promised(lb_ctx *cx, const lb_call *c, int i, const lb_array *a)
                    LB_SHOW(&c->shape));
 }
 
+/* The latest first. A rule that is running is not tried, so that it can call
+ * its own primitive. */
+static lb_verdict by_added_rule(lb_ctx *cx, const lb_call *c, int i,
+                                lb_array **out)
+{
+    const lb_format *fmt = c->in[i]->store->fmt;
+    lb_verdict v = LB_DECLINED;
+    for (int64_t k = cx->rules.n; k-- > 0 && v == LB_DECLINED;) {
+        lb_added_rule *r = cx->rules.item[k];
+        if (r->prim != c->prim || r->active || (r->fmt && r->fmt != fmt))
+            continue;
+        r->active = true;
+        v = r->run(cx, c, i, out);
+        r->active = false;
+    }
+    return v;
+}
+
+static lb_verdict by_own_rule(lb_ctx *cx, const lb_call *c, int i,
+                              lb_array **out)
+{
+    const lb_rule *r = c->in[i]->store->fmt->rules;
+    lb_verdict v = LB_DECLINED;
+    for (; r && r->prim && v == LB_DECLINED; r++)
+        if (strcmp(r->prim, c->prim->name) == 0) v = r->run(cx, c, i, out);
+    return v;
+}
+
 /* Tries the rules of each operand in order; the first that does not decline
  * decides. */
 static lb_verdict by_rule(lb_ctx *cx, const lb_call *c, lb_array **out)
 {
     for (int i = 0; i < c->n_in; i++) {
-        const lb_rule *r = c->in[i]->store->fmt->rules;
-        for (; r && r->prim; r++) {
-            if (strcmp(r->prim, c->prim->name) != 0) continue;
-            const lb_verdict v = r->run(cx, c, i, out);
-            if (v == LB_DONE && !is_promised(cx, c, i, *out)) return LB_FAILED;
-            if (v != LB_DECLINED) return v;
-        }
+        lb_verdict v = by_added_rule(cx, c, i, out);
+        if (v == LB_DECLINED) v = by_own_rule(cx, c, i, out);
+        if (v == LB_DONE && !is_promised(cx, c, i, *out)) return LB_FAILED;
+        if (v != LB_DECLINED) return v;
     }
     return LB_DECLINED;
 }
@@ -357,10 +382,10 @@ lb_array *lb_bind_slice(lb_ctx *cx, const lb_prim *prim, int n,
     return out;
 }
 
-static bool has_rules(const lb_call *c)
+static bool has_rules(const lb_ctx *cx, const lb_call *c)
 {
     for (int i = 0; i < c->n_in; i++)
-        if (c->in[i]->store->fmt->rules) return true;
+        if (lb_has_rules(cx, c->in[i]->store->fmt)) return true;
     return false;
 }
 
@@ -370,7 +395,7 @@ lb_verdict lb_bind_into(lb_ctx *cx, const lb_prim *prim, int n,
     lb_call c = make_call(cx, prim, n, in, params);
     _Alignas(64) char note[LB_PLAN_NOTE];
     lb_plan plan = {.kernel = "", .note = note};
-    if (cx->layer || has_rules(&c) || prim->move || prim->moves ||
+    if (cx->layer || has_rules(cx, &c) || prim->move || prim->moves ||
         prim->dense || prim->result)
         return LB_DECLINED;
     if (!prim->infer(cx, &c)) return LB_FAILED;

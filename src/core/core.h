@@ -33,6 +33,15 @@ typedef struct lb_tracer {
     int (*advance)(struct lb_tracer *, int64_t *count);
 } lb_tracer;
 
+/* A rule of lb_add_rule. */
+typedef struct lb_added_rule {
+    const lb_format *fmt; /* NULL: any */
+    const lb_prim *prim;
+    lb_rule_fn *run;
+    bool active; /* it is running, and not to be tried again */
+    size_t got;
+} lb_added_rule;
+
 struct lb_ctx {
     lb_heap *heap;
     size_t got; /* of this block */
@@ -56,6 +65,7 @@ struct lb_ctx {
     lb_list prims, formats; /* added by the user */
     lb_list dense_formats;  /* formats with their own policy ... */
     lb_list dense_policies; /* ... and these policies */
+    lb_list rules;          /* lb_added_rule, in the order of addition */
     int quiet;              /* > 0: dense results are not subject to the policy:
                              * parts of packed arrays, and gradients */
     bool dry;               /* lb_explain: stop before eval */
@@ -72,6 +82,9 @@ lb_array *lb_own(lb_ctx *cx, lb_array *a);
 
 /* lookup.c: the policy for operands of a format. */
 lb_dense_policy lb_dense_of(const lb_ctx *cx, const lb_format *fmt);
+
+/* lookup.c: whether operands of a format may have rules, its own or added. */
+bool lb_has_rules(const lb_ctx *cx, const lb_format *fmt);
 
 /* bind.c: a call that writes its result into out, which is dense, row-major and
  * as infer requires. Declines if a layer, rule or view could handle the

@@ -290,6 +290,11 @@ void lb_close(lb_ctx *cx)
     lb_list_free(heap, &cx->formats);
     lb_list_free(heap, &cx->dense_formats);
     lb_list_free(heap, &cx->dense_policies);
+    for (int64_t i = 0; i < cx->rules.n; i++) {
+        lb_added_rule *r = cx->rules.item[i];
+        lb_heap_free(heap, r, r->got);
+    }
+    lb_list_free(heap, &cx->rules);
     if (cx->scope) lb_heap_free(heap, cx->scope, cx->scope_got);
     lb_heap_free(heap, cx, cx->got);
     lb_heap_close(heap);

@@ -128,6 +128,41 @@ bool lb_add_format(lb_ctx *cx, const lb_format *f)
     return add(cx, &cx->formats, f);
 }
 
+/* ---- rules -------------------------------------------------------------- */
+
+bool lb_add_rule(lb_ctx *cx, const char *format, const char *primitive,
+                 lb_rule_fn *run)
+{
+    size_t got;
+    if (!cx) return false;
+    const lb_format *fmt = format ? lb_find_format(cx, format) : NULL;
+    const lb_prim *prim = lb_find_primitive(cx, primitive);
+    if (format && !fmt)
+        return lb_fail(cx, LB_E_ARG, "add_rule: unknown format \"%.100s\"",
+                       format);
+    if (!prim)
+        return lb_fail(cx, LB_E_ARG, "add_rule: unknown primitive \"%.100s\"",
+                       primitive ? primitive : "");
+    if (!run)
+        return lb_fail(cx, LB_E_NULL, "add_rule: the rule for %s is NULL",
+                       prim->name);
+    lb_added_rule *r = lb_heap_alloc(cx->heap, sizeof *r, &got);
+    if (!r) return lb_fail(cx, LB_E_NOMEM, "out of memory");
+    *r = (lb_added_rule){.fmt = fmt, .prim = prim, .run = run, .got = got};
+    if (lb_list_push(cx, &cx->rules, r)) return true;
+    lb_heap_free(cx->heap, r, got);
+    return false;
+}
+
+bool lb_has_rules(const lb_ctx *cx, const lb_format *fmt)
+{
+    for (int64_t i = 0; i < cx->rules.n; i++) {
+        const lb_added_rule *r = cx->rules.item[i];
+        if (!r->fmt || r->fmt == fmt) return true;
+    }
+    return fmt->rules != NULL;
+}
+
 /* ---- policies ----------------------------------------------------------- */
 
 /* List items are pointers: they point into this table. */

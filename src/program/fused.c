@@ -575,14 +575,16 @@ static const lb_prim prim_fused = {
     .eval = eval,
 };
 
-/* A rule of a format, or an array that is cut among ranks, has to see the calls
- * themselves; and what would stay packed, does. */
-static bool must_run_apart(const prog_fused *f, lb_array *const *val)
+/* A rule for a format, or an array that is cut among ranks, has to see the
+ * calls themselves; and what would stay packed, does. */
+static bool must_run_apart(const lb_ctx *cx, const prog_fused *f,
+                           lb_array *const *val)
 {
     for (int i = 0; i < f->n_in; i++) {
         const lb_store *s = val[f->in[i].v->id]->store;
         const bool packed = !s->data;
-        if (s->sharding || s->fmt->rules || (packed && f->in[i].stays_packed))
+        if (s->sharding || lb_has_rules(cx, s->fmt) ||
+            (packed && f->in[i].stays_packed))
             return true;
     }
     return false;
@@ -621,7 +623,7 @@ lb_verdict lb_fused_run(lb_program *p, const prog_fused *f, lb_array **val)
     lb_ctx *cx = p->cx;
     const lb_array *in[MOST_IN];
     lb_array *made[MOST_OUT];
-    if (must_run_apart(f, val)) return LB_DECLINED;
+    if (must_run_apart(cx, f, val)) return LB_DECLINED;
     job j; /* set piece by piece: zeroing all of it would take longer */
     j.f = f;
     j.cpu = &cx->cpu;
