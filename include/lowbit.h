@@ -201,6 +201,10 @@ typedef struct lb_options {
                        * including every level that builds on them, regardless
                        * of isa. Levels of other architectures are allowed; ref
                        * and undefined bits are not */
+    /* Report arrays used after their scope was closed, and lb_leave without
+     * lb_enter, as errors; also LOWBIT_DEBUG=1. Keeps a few hundred bytes for
+     * each array until lb_close. */
+    bool debug;
 } lb_options;
 
 /* options NULL: all defaults. Returns NULL if out of memory or if options are
@@ -240,7 +244,8 @@ LB_API const char *lb_version(void);
 
 /* Opens a scope: arrays created from now on belong to it ... */
 LB_API void lb_enter(lb_ctx *cx);
-/* ... and closes it: frees its arrays, except those passed to lb_keep. */
+/* ... and closes it: frees its arrays, except those passed to lb_keep. Without
+ * an open scope it does nothing (an error with lb_options.debug). */
 LB_API void lb_leave(lb_ctx *cx);
 /* Moves a to the enclosing scope. Returns a; NULL for NULL. */
 LB_API lb_array *lb_keep(lb_ctx *cx, lb_array *a);

@@ -6,6 +6,7 @@
 #include "check.h"
 #include "golden/promotion.h"
 #include "lowbit_ext.h"
+#include "meter.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -551,6 +552,115 @@ static void enormous(lb_ctx *cx)
     CHECK_EQ_S(lb_error(cx), "");
 }
 
+/* ---- lb_options.debug --------------------------------------------------- */
+
+static void found(lb_ctx *cx, bool ok, const char *who, const char *made)
+{
+    const char *e = lb_error(cx);
+    const bool right = !ok && lb_error_status(cx) == LB_E_ARG &&
+                       strstr(e, who) == e && strstr(e, made) &&
+                       strstr(e, "lb_keep");
+    if (check_fails(right)) fprintf(stderr, "%s, %s: \"%s\"\n", who, made, e);
+    lb_clear(cx);
+}
+
+static lb_array *square(lb_ctx *cx, lb_array *const *args, int n, void *user)
+{
+    (void)n, (void)user;
+    return lb_mul(cx, args[0], args[0]);
+}
+
+/* Arrays used after their scope was closed, in every kind of function. */
+static void debug_arrays(lb_ctx *cx)
+{
+    const float v[] = {1, 2, 3, 4};
+    float got[4];
+    lb_enter(cx);
+    lb_array *x = lb_from(cx, LB_F32, LB_SHAPE(2, 2), v);
+    lb_array *sum = lb_add(cx, x, x);
+    lb_array *q = lb_quantize(cx, x, NULL);
+    lb_array *kept = lb_keep(cx, lb_exp(cx, x));
+    lb_array *held = lb_ref(lb_sqrt(cx, x));
+    lb_leave(cx);
+    CHECK_EQ_S(lb_error(cx), "");
+    found(cx, lb_mul(cx, x, kept), "mul: ", "f32(2,2) made by from");
+    found(cx, lb_mul(cx, kept, sum), "mul: ", "f32(2,2) made by add");
+    found(cx, lb_transpose(cx, q, NULL), "transpose: ", "made by quantize");
+    found(cx, lb_read(cx, sum, got, sizeof got), "read: ", "made by add");
+    found(cx, lb_read_rows(cx, sum, 0, 1, got, 8), "read: ", "made by add");
+    found(cx, lb_materialize(cx, q), "copy: ", "made by quantize");
+    found(cx, lb_keep(cx, q), "keep: ", "made by quantize");
+    lb_drop(cx, q);
+    found(cx, false, "drop: ", "made by quantize");
+    found(cx, lb_explain(cx, "exp", &x, 1, NULL), "exp: ", "made by from");
+    lb_compiled *f = lb_compile(cx, square, NULL, NULL);
+    found(cx, lb_run(f, &sum, 1), "", "made by add");
+    lb_compiled_close(f);
+    lb_array *grad = NULL;
+    found(cx, lb_value_and_grad(cx, square, &sum, 1, NULL, &grad, 1), "",
+          "made by add");
+    CHECK(!lb_data(x) && lb_nbytes(sum) == 0); /* nothing to read */
+    CHECK_EQ_I(lb_size(sum), 4);
+    /* One reference too many is as harmless as it can be. */
+    lb_unref(lb_ref(sum));
+    found(cx, lb_neg(cx, sum), "neg: ", "made by add");
+    CHECK(lb_add(cx, kept, held) != NULL);
+    CHECK(lb_read(cx, held, got, sizeof got) && got[3] == 2);
+    lb_unref(held);
+    found(cx, lb_neg(cx, held), "neg: ", "made by sqrt");
+    CHECK_EQ_S(lb_error(cx), "");
+}
+
+/* Nothing is leaked, whichever allocation fails; references may outlive the
+ * context. */
+static void debug_memory(void)
+{
+    for (long k = 1, failed = 1; failed; k++) {
+        meter m = {.fail_at = k};
+        const lb_allocator al = {meter_alloc, meter_free, &m};
+        lb_ctx *cx = lb_open(&(lb_options){
+            .threads = 2, .allocator = &al, .keep_bytes = -1, .debug = true});
+        lb_enter(cx);
+        lb_array *a = lb_full(cx, LB_F32, LB_SHAPE(64, 64), 1);
+        lb_array *b = lb_ref(lb_exp(cx, a));
+        lb_leave(cx);
+        CHECK(lb_size(b) == (b ? 64 * 64 : -1));
+        /* Elements are freed; only views stay. */
+        const size_t before = lb_bytes_in_use(cx);
+        for (int i = 0; i < 10; i++)
+            lb_drop(cx, lb_exp(cx, b));
+        CHECK(!cx || lb_bytes_in_use(cx) - before < 10 * 4096);
+        failed = m.failed;
+        CHECK(failed ? !cx || lb_error_status(cx) == LB_E_NOMEM
+                     : lb_error_status(cx) == LB_OK);
+        lb_close(cx);
+        CHECK(!b || m.blocks > 0);
+        lb_unref(b);
+        CHECK_EQ_I(m.blocks, 0);
+    }
+}
+
+static void debugging(void)
+{
+    for (int env = 0; env < 2; env++) {
+        if (env) setenv("LOWBIT_DEBUG", "1", 1);
+        lb_ctx *cx = lb_open(&(lb_options){.threads = 1, .debug = !env});
+        CHECK(cx != NULL);
+        debug_arrays(cx);
+        lb_enter(cx);
+        lb_leave(cx);
+        CHECK_EQ_S(lb_error(cx), "");
+        lb_leave(cx);
+        CHECK_EQ_I(lb_error_status(cx), LB_E_ARG);
+        CHECK(strstr(lb_error(cx), "leave: no scope is open") != NULL);
+        lb_close(cx);
+    }
+    setenv("LOWBIT_DEBUG", "yes", 1);
+    refused(&(lb_options){.threads = 1}, "LOWBIT_DEBUG is \"yes\"");
+    unsetenv("LOWBIT_DEBUG");
+    debug_memory();
+}
+
 int main(void)
 {
     bad_options();
@@ -571,6 +681,7 @@ int main(void)
     lb_close(cx);
     leaving_too_often();
     outliving();
+    debugging();
     memory();
     sharing();
     return check_report("core");

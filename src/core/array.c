@@ -19,6 +19,7 @@ typedef struct {
     int refs; /* atomic */
     lb_heap *heap;
     size_t got;
+    lb_origin *origin; /* NULL without lb_options.debug */
     lb_array a;
 } counted;
 
@@ -47,8 +48,10 @@ void lb_unref(lb_array *a)
     if (!a) return;
     counted *c = counted_of(a);
     if (__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL)) return;
-    if (a->store) store_unref(a->store);
-    lb_heap_free(c->heap, c, c->got);
+    lb_store *s = a->store;
+    const bool stays = c->origin && lb_origin_end(c->origin);
+    if (s && s != (stays ? a->store : NULL)) store_unref(s);
+    if (!stays) lb_heap_free(c->heap, c, c->got);
 }
 
 /* A view without a store, not yet owned by any scope. */
@@ -61,7 +64,10 @@ static lb_array *blank(lb_ctx *cx)
         return NULL;
     }
     *c = (counted){.refs = 1, .heap = cx->heap, .got = got};
-    return &c->a;
+    if (!cx->debug || (c->origin = lb_origin_new(cx, &c->a, c, got)))
+        return &c->a;
+    lb_heap_free(cx->heap, c, got);
+    return NULL;
 }
 
 lb_array *lb_view(lb_ctx *cx, const lb_array *of)
@@ -136,6 +142,17 @@ static bool check_new(lb_ctx *cx, const char *who, lb_dtype dtype,
     return lb_shape_check(cx, who, shape);
 }
 
+/* Names the function for lb_options.debug, unless an operation calls it. */
+static lb_array *made_by(lb_ctx *cx, const char *who, lb_dtype dtype,
+                         const lb_shape *shape, size_t room)
+{
+    const char *was = cx->making;
+    if (!was) cx->making = who;
+    lb_array *a = leaf(cx, dtype, shape, room);
+    cx->making = was;
+    return a;
+}
+
 lb_array *lb_from(lb_ctx *cx, lb_dtype dtype, lb_shape shape, const void *data)
 {
     if (!cx || !check_new(cx, "from", dtype, &shape)) return NULL;
@@ -144,7 +161,8 @@ lb_array *lb_from(lb_ctx *cx, lb_dtype dtype, lb_shape shape, const void *data)
                 LB_SHOW(&shape));
         return NULL;
     }
-    lb_array *a = lb_dense(cx, dtype, &shape);
+    lb_array *a = made_by(cx, "from", dtype, &shape,
+                          (size_t)lb_shape_size(&shape) * lb_dtype_size(dtype));
     if (!a || !a->store->data_size) return a;
     memcpy(a->store->data, data, a->store->data_size);
     if (dtype == LB_BOOL) { /* normalize: any byte except 0 is true */
@@ -181,7 +199,7 @@ lb_array *lb_wrap(lb_ctx *cx, lb_dtype dtype, lb_shape shape, const void *data,
                 (long long)bad, LB_SHOW(&shape), ((const uint8_t *)data)[bad]);
         return NULL;
     }
-    lb_array *a = leaf(cx, dtype, &shape, 0);
+    lb_array *a = made_by(cx, "wrap", dtype, &shape, 0);
     if (!a) return NULL;
     memcpy(&a->store->data, &data, sizeof data); /* cast away const; never
                                                   * written */
@@ -244,10 +262,24 @@ const char *lb_format_of(const lb_array *a)
     return a ? a->store->fmt->name : "";
 }
 
+bool lb_is_alive(lb_ctx *cx, const char *who, const lb_array *a)
+{
+    if (!a->store->traced || !a->store->traced->dead) return true;
+    const counted *c = (const void *)((const char *)a - offsetof(counted, a));
+    const char *by = lb_origin_name(c->origin);
+    return lb_fail(cx, LB_E_ARG,
+                   "%s: %s%s%s%s is used after its scope was closed, or after "
+                   "lb_drop (call lb_keep before lb_leave, or hold a reference "
+                   "with lb_ref)",
+                   who, lb_dtype_name(a->dtype), LB_SHOW(&a->shape),
+                   by ? " made by " : "", by ? by : "");
+}
+
 bool lb_has_elements(lb_ctx *cx, const char *who, const lb_array *a)
 {
     const lb_traced *t = a->store->traced;
     if (!t) return true;
+    if (!lb_is_alive(cx, who, a)) return false;
     return lb_fail(cx, LB_E_UNSUPPORTED,
                    "%s: the elements of %s%s (%s%s) are not known while the "
                    "function is compiled; return the array and read it after "

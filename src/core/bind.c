@@ -303,10 +303,12 @@ static bool check_call(lb_ctx *cx, const lb_prim *prim, int n,
     if (n && !in)
         return lb_fail(cx, LB_E_NULL, "%s: the list of operands is NULL",
                        prim->name);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         if (!in[i])
             return lb_fail(cx, LB_E_NULL, "%s: operand %d is NULL", prim->name,
                            i);
+        if (cx->debug && !lb_is_alive(cx, prim->name, in[i])) return false;
+    }
     if (prim->params_size && !params)
         return lb_fail(cx, LB_E_NULL, "%s: params are NULL", prim->name);
     return true;
@@ -369,7 +371,11 @@ lb_array *lb_bind(lb_ctx *cx, const lb_prim *prim, int n, lb_array *const *in,
         lb_fail(cx, LB_E_ARG, "%s: refused", prim->name);
         return NULL;
     }
-    return run(cx, &c, &r);
+    const char *was = cx->making;
+    cx->making = prim->name;
+    lb_array *out = run(cx, &c, &r);
+    cx->making = was;
+    return out;
 }
 
 lb_array *lb_bind_slice(lb_ctx *cx, const lb_prim *prim, int n,

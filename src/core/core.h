@@ -68,6 +68,8 @@ struct lb_ctx {
     lb_list rules;          /* lb_added_rule, in the order of addition */
     int quiet;              /* > 0: dense results are not subject to the policy:
                              * parts of packed arrays, and gradients */
+    struct lb_debug *debug; /* lb_options.debug; else NULL */
+    const char *making;     /* with debug: the operation that is running */
     bool dry;               /* lb_explain: stop before eval */
     lb_tracer *tracer;      /* of the trace under way, or NULL */
     int64_t traces;         /* begun so far */
@@ -85,6 +87,22 @@ lb_dense_policy lb_dense_of(const lb_ctx *cx, const lb_format *fmt);
 
 /* lookup.c: whether operands of a format may have rules, its own or added. */
 bool lb_has_rules(const lb_ctx *cx, const lb_format *fmt);
+
+/* origin.c: with lb_options.debug, where arrays were made, and which are no
+ * longer alive. lb_debug_open returns NULL if out of memory. */
+typedef struct lb_origin lb_origin;
+struct lb_debug *lb_debug_open(lb_heap *heap);
+void lb_debug_close(struct lb_debug *);
+/* A new array, at a in a block of the heap; NULL and an error if out of
+ * memory. */
+lb_origin *lb_origin_new(lb_ctx *cx, lb_array *a, void *block, size_t got);
+/* The last reference is gone. True: the view stays until lb_debug_close,
+ * without its store; false: the caller has to free it. */
+bool lb_origin_end(lb_origin *);
+/* The operation that made the array; NULL if it is not known. */
+const char *lb_origin_name(const lb_origin *);
+/* array.c: false, and an error, if debug has found that a is not alive. */
+bool lb_is_alive(lb_ctx *cx, const char *who, const lb_array *a);
 
 /* bind.c: a call that writes its result into out, which is dense, row-major and
  * as infer requires. Declines if a layer, rule or view could handle the
@@ -116,6 +134,7 @@ struct lb_sharding {
 /* What stands behind an array without elements (lb_store.traced). */
 struct lb_traced {
     int64_t trace;       /* a number that no other trace has */
+    bool dead;           /* not traced: see lb_is_alive */
     const char *made_by; /* the primitive's name; NULL: an argument */
     /* a cut among ranks as `like` is, recorded as a call. */
     lb_array *(*like)(lb_ctx *cx, lb_array *a, const lb_array *like,

@@ -112,6 +112,7 @@ typedef struct {
     lb_level level;
     lb_dense_policy dense;
     lb_precision precision;
+    bool debug;
     char why[256];
 } settings;
 
@@ -205,6 +206,15 @@ static bool settle_precision(settings *s)
     return true;
 }
 
+static bool settle_debug(settings *s)
+{
+    const char *env = getenv("LOWBIT_DEBUG");
+    const bool on = env && strcmp(env, "1") == 0;
+    s->debug = s->o.debug || on;
+    if (on || s->o.debug || !env || !*env || strcmp(env, "0") == 0) return true;
+    return refuse(s, "LOWBIT_DEBUG is \"%s\": not 0 or 1", env);
+}
+
 /* struct_size makes structs of older and newer callers compatible: read the
  * part known to both sides. */
 static bool settle(const lb_options *options, settings *s)
@@ -227,7 +237,7 @@ static bool settle(const lb_options *options, settings *s)
         return refuse(s, "options.keep_bytes is %lld, less than -1",
                       (long long)s->o.keep_bytes);
     return settle_level(s) && settle_off(s) && settle_dense(s) &&
-           settle_precision(s);
+           settle_precision(s) && settle_debug(s);
 }
 
 const char *lb_open_why(const lb_options *options, char *buf, size_t size)
@@ -268,8 +278,9 @@ lb_ctx *lb_open(const lb_options *options)
         .log_user = s.o.log_user,
     };
     memcpy(cx->cpu_name, id->name, sizeof cx->cpu_name);
+    if (s.debug) cx->debug = lb_debug_open(heap);
     lb_enter(cx);
-    if (!cx->pool || cx->status) {
+    if (!cx->pool || cx->status || (s.debug && !cx->debug)) {
         lb_close(cx);
         return NULL;
     }
@@ -295,6 +306,7 @@ void lb_close(lb_ctx *cx)
         lb_heap_free(heap, r, r->got);
     }
     lb_list_free(heap, &cx->rules);
+    if (cx->debug) lb_debug_close(cx->debug);
     if (cx->scope) lb_heap_free(heap, cx->scope, cx->scope_got);
     lb_heap_free(heap, cx, cx->got);
     lb_heap_close(heap);
@@ -375,10 +387,15 @@ void lb_leave(lb_ctx *cx)
         cx->lost_scopes--;
     else if (cx->n_scopes > 1) /* the outermost scope belongs to the context */
         end_scope(cx);
+    else if (cx->debug)
+        lb_fail(cx, LB_E_ARG,
+                "leave: no scope is open (lb_leave was called more often than "
+                "lb_enter)");
 }
 
 lb_array *lb_keep(lb_ctx *cx, lb_array *a)
 {
+    if (cx && a && cx->debug && !lb_is_alive(cx, "keep", a)) return NULL;
     /* Outside of the outermost scope arrays are only kept by lb_ref. */
     if (!cx || !a || cx->n_scopes < 2 || cx->lost_scopes) return a;
     int64_t *begin = &cx->scope[cx->n_scopes - 1];
@@ -401,7 +418,7 @@ lb_array *lb_leave_with(lb_ctx *cx, lb_array *a)
 
 void lb_drop(lb_ctx *cx, lb_array *a)
 {
-    if (!cx || !a) return;
+    if (!cx || !a || (cx->debug && !lb_is_alive(cx, "drop", a))) return;
     void **item = cx->owned.item;
     int64_t scope = cx->n_scopes - 1;
     for (int64_t i = cx->owned.n - 1; i >= 0; i--) {

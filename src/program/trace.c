@@ -117,7 +117,9 @@ static lb_array *stand_in(tracer *t, prog_value *value, lb_array *origin,
     }
     ghost *g = (ghost *)(void *)((char *)s + own);
     *s = *origin->store;
-    *g = (ghost){{t->id, made_by, like_of}, value, t, lb_ref(origin)};
+    const lb_traced behind = {
+        .trace = t->id, .made_by = made_by, .like = like_of};
+    *g = (ghost){behind, value, t, lb_ref(origin)};
     s->refs = 1;
     s->heap = cx->heap;
     s->heap_size = got;
