@@ -1,6 +1,7 @@
 #!/bin/sh
 # test_eformer_examples.sh DIR - the output of eformer's examples in C, programs
 # in DIR, is what double precision gives (tools/gen_eformer_golden.py).
+# ctest: never-arm64 (runs programs without the emulator)
 export LC_ALL=C
 tmp=$(mktemp) || exit 1
 trap 'rm -f "$tmp"' EXIT

@@ -58,14 +58,6 @@ typedef struct result {
     size_t bytes;
 } result;
 
-static size_t bytes_of(const net *n, lb_array *const *params)
-{
-    size_t sum = 0;
-    for (int i = 0; i < n->n_params; i++)
-        sum += lb_nbytes(params[i]);
-    return sum;
-}
-
 /* ---- running ------------------------------------------------------------- */
 
 typedef struct bench {
@@ -117,17 +109,6 @@ static bool check_only(const char *only)
     return true;
 }
 
-static bool save_params(bench *b, const char *path)
-{
-    lb_planned list[MAX_PARAMS];
-    char name[MAX_PARAMS][32];
-    for (int i = 0; i < b->base.n_params; i++) {
-        net_param_name(b->s->net, i, name[i], sizeof name[i]);
-        list[i] = (lb_planned){.name = name[i], .array = b->base.params[i]};
-    }
-    return lb_save(b->cx, path, list, b->base.n_params, NULL);
-}
-
 /* DIR/mlp-1-nf4-QAT.safetensors */
 static const char *checkpoint_of(const settings *s, int row, int seed,
                                  char *path, size_t size)
@@ -156,8 +137,7 @@ static bool run_row(bench *b, int row, int seed, result *r)
                     .label = rows[row].name,
                     .checkpoint =
                         checkpoint_of(s, row, seed, path, sizeof path)};
-    outcome own = {.n_params = 0};
-    lb_array *w[MAX_PARAMS];
+    outcome own = {.params = NULL};
     outcome *of = row ? &own : &b->base;
     bool ok = true;
     if (rows[row].qat) {
@@ -166,14 +146,13 @@ static bool run_row(bench *b, int row, int seed, result *r)
             r->curve[i] += of->accuracy[i] / s->seeds;
         r->ms += of->ms / s->seeds;
     }
-    lb_enter(b->cx);
-    ok = ok && net_quantize(b->cx, s->net, rows[row].config,
-                            rows[row].qat ? of->params : b->base.params, w);
+    lb_tree *w = lb_tree_copy(rows[row].qat ? of->params : b->base.params);
+    ok = ok && net_quantize(w, rows[row].config);
     if (ok) {
         r->accuracy[seed] = accuracy_of(b->cx, s->net, w, &b->test);
-        r->bytes = bytes_of(s->net, w);
+        r->bytes = lb_tree_nbytes(w);
     }
-    lb_leave(b->cx);
+    lb_tree_close(w);
     if (row) outcome_free(&own);
     if (ok)
         fprintf(stderr, "seed %d  %-12s %6.2f %%\n", s->first + seed,
@@ -239,7 +218,8 @@ static bool run(bench *b)
         bool ok = true;
         for (int k = 0; k < ROWS && ok; k++)
             if (wanted(s, k)) ok = run_row(b, k, seed, &r[k]);
-        if (ok && s->save && !seed) ok = save_params(b, s->save);
+        if (ok && s->save && !seed)
+            ok = lb_tree_save(b->base.params, s->save, NULL);
         outcome_free(&b->base);
         if (!ok) return false;
     }

@@ -27,7 +27,8 @@ lb_array *dataset_images(lb_ctx *cx, const dataset *d, lb_array *rows);
 
 enum { MAX_PARAMS = 12 };
 
-/* Parameters come in pairs: weights (outputs, inputs), bias (outputs). */
+/* Layer i has parameters NAME.i.weight (outputs, inputs) and NAME.i.bias
+ * (outputs). */
 typedef struct net {
     const char *name;
     double rate; /* of Adam; README.md explains the choice */
@@ -35,17 +36,16 @@ typedef struct net {
     int n_params;
     lb_shape shape[MAX_PARAMS];
     /* (batch, 784) -> logits (batch, 10); weights in any format */
-    lb_array *(*run)(lb_ctx *cx, lb_array *const *params, lb_array *x);
+    lb_array *(*run)(lb_ctx *cx, lb_tree *params, lb_array *x);
 } net;
 
 extern const net net_mlp, net_cnn;
 
-bool net_init(lb_ctx *cx, const net *n, lb_key key, lb_array **params);
-/* The name of parameter i in a file: mlp.0.weight */
-void net_param_name(const net *n, int i, char *to, size_t size);
-/* Quantizes weights, with straight-through gradients; biases stay f32. */
-bool net_quantize(lb_ctx *cx, const net *n, const lb_quant_config *config,
-                  lb_array *const *params, lb_array **out);
+/* A new tree of random parameters; NULL on error. */
+lb_tree *net_init(lb_ctx *cx, const net *n, lb_key key);
+/* Quantizes the weights, with straight-through gradients; biases stay f32.
+ * config NULL: nothing to do. */
+bool net_quantize(lb_tree *params, const lb_quant_config *config);
 
 /* ---- fashion_train.c ----------------------------------------------------- */
 
@@ -64,19 +64,17 @@ typedef struct plan {
 enum { MAX_EPOCHS = 64 };
 
 typedef struct outcome {
-    double accuracy[MAX_EPOCHS];  /* on the test images, after each epoch */
-    double loss[MAX_EPOCHS];      /* means; 0: before a checkpoint */
-    double ms;                    /* per step, the median of some */
-    lb_array *params[MAX_PARAMS]; /* references; see outcome_free */
-    int n_params;
+    double accuracy[MAX_EPOCHS]; /* on the test images, after each epoch */
+    double loss[MAX_EPOCHS];     /* means; 0: before a checkpoint */
+    double ms;                   /* per step, the median of some */
+    lb_tree *params;             /* see outcome_free */
 } outcome;
 
 bool train(lb_ctx *cx, const plan *p, const dataset *of, const dataset *test,
            outcome *out);
 void outcome_free(outcome *o);
 /* Percentage of images classified correctly. */
-double accuracy_of(lb_ctx *cx, const net *n, lb_array *const *params,
-                   const dataset *d);
+double accuracy_of(lb_ctx *cx, const net *n, lb_tree *params, const dataset *d);
 
 /* ---- fashion_compare.c --------------------------------------------------- */
 

@@ -19,37 +19,14 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* The parameters of a file in the order of the net; *bytes is their size. */
-static bool load_params(lb_ctx *cx, const net *n, const char *path,
-                        lb_array **params, uint64_t *bytes)
-{
-    char name[64];
-    bool ok = true;
-    *bytes = 0;
-    lb_file *f = lb_file_open(cx, path, NULL);
-    for (int i = 0; i < n->n_params && f && ok; i++) {
-        net_param_name(n, i, name, sizeof name);
-        const lb_entry *e = lb_file_find(f, name);
-        params[i] = lb_file_load(cx, f, name);
-        ok = e && params[i];
-        if (ok) *bytes += e->nbytes;
-    }
-    lb_file_close(f);
-    return f && ok;
-}
-
 /* ||w - exact|| / ||exact|| over all parameters, in percent. */
-static double error_of(lb_ctx *cx, int n, lb_array *const *w,
-                       lb_array *const *exact)
+static double error_of(lb_ctx *cx, lb_tree *w, const lb_tree *exact)
 {
-    double sum = 0, all = 0;
-    for (int i = 0; i < n; i++) {
-        lb_array *d = lb_sub(cx, w[i], exact[i]);
-        sum += lb_item(cx, lb_reduce_sum(cx, lb_mul(cx, d, d), NULL));
-        all += lb_item(cx,
-                       lb_reduce_sum(cx, lb_mul(cx, exact[i], exact[i]), NULL));
-    }
-    return 100 * sqrt(sum / all);
+    lb_difference all = {0};
+    for (int i = 0; i < lb_tree_count(exact); i++)
+        lb_compare(cx, lb_tree_at(exact, i),
+                   lb_tree_get(w, lb_tree_name(exact, i)), &all);
+    return 100 * lb_difference_nrmse(&all);
 }
 
 /* Seconds of one row of x times w (4096, 4096) in that format: the
@@ -88,27 +65,36 @@ static void label_of(const char *path, char *to, size_t size)
 bool compare(lb_ctx *cx, const net *n, const dataset *test, char *const *paths,
              int n_paths)
 {
-    lb_array *exact[MAX_PARAMS] = {0}, *w[MAX_PARAMS] = {0};
-    uint64_t before = 0, bytes;
+    lb_tree *exact = NULL;
     double seconds = 0;
-    char label[64];
+    char label[64], first[64];
+    bool ok = true;
+    snprintf(first, sizeof first, "%s.0.weight", n->name);
     printf("%-12s %9s %9s %10s %9s %13s\n", "type", "size", "smaller",
            "accuracy", "error", "product");
-    for (int i = 0; i < n_paths; i++) {
-        lb_array **to = i ? w : exact;
-        if (!load_params(cx, n, paths[i], to, &bytes)) return false;
-        const double each = product_seconds(cx, to[0]);
-        if (!i) before = bytes, seconds = each;
-        label_of(paths[i], label, sizeof label);
-        printf("%-12s %6.0f kB %8.1fx %8.2f %% ", label, (double)bytes / 1e3,
-               (double)before / (double)bytes, accuracy_of(cx, n, to, test));
-        if (strstr(label, "-qat")) /* not a copy of the first file */
-            printf("%7s  ", "-");
-        else
-            printf("%7.2f %%", error_of(cx, n->n_params, to, exact));
-        printf(" %12.1fx\n", seconds / each);
-        fflush(stdout);
-        if (lb_error_status(cx)) return false;
+    for (int i = 0; i < n_paths && ok; i++) {
+        lb_tree *w = lb_tree_load(cx, paths[i]);
+        lb_array *weight = lb_tree_get(w, first);
+        ok = weight != NULL;
+        if (ok && !i) exact = lb_tree_copy(w);
+        if (ok) {
+            const double each = product_seconds(cx, weight);
+            const double bytes = (double)lb_tree_nbytes(w);
+            if (!i) seconds = each;
+            label_of(paths[i], label, sizeof label);
+            printf("%-12s %6.0f kB %8.1fx %8.2f %% ", label, bytes / 1e3,
+                   (double)lb_tree_nbytes(exact) / bytes,
+                   accuracy_of(cx, n, w, test));
+            if (strstr(label, "-qat")) /* not a copy of the first file */
+                printf("%7s  ", "-");
+            else
+                printf("%7.2f %%", error_of(cx, w, exact));
+            printf(" %12.1fx\n", seconds / each);
+            fflush(stdout);
+            ok = !lb_error_status(cx);
+        }
+        lb_tree_close(w);
     }
-    return true;
+    lb_tree_close(exact);
+    return ok;
 }

@@ -6,19 +6,29 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "fashion.h"
 
-static lb_array *dense(lb_ctx *cx, lb_array *const *p, lb_array *x)
+/* A parameter of a layer, such as "mlp.0". */
+static lb_array *param(lb_tree *p, const char *layer, const char *what)
 {
-    return lb_add(cx, lb_matmul(cx, x, lb_transpose(cx, p[0], NULL)), p[1]);
+    char name[64];
+    snprintf(name, sizeof name, "%s.%s", layer, what);
+    return lb_tree_get(p, name);
 }
 
-static lb_array *run_mlp(lb_ctx *cx, lb_array *const *p, lb_array *x)
+static lb_array *dense(lb_ctx *cx, lb_tree *p, const char *layer, lb_array *x)
 {
-    x = lb_relu(cx, dense(cx, p, x));
-    x = lb_relu(cx, dense(cx, p + 2, x));
-    return dense(cx, p + 4, x);
+    lb_array *w = lb_transpose(cx, param(p, layer, "weight"), NULL);
+    return lb_add(cx, lb_matmul(cx, x, w), param(p, layer, "bias"));
+}
+
+static lb_array *run_mlp(lb_ctx *cx, lb_tree *p, lb_array *x)
+{
+    x = lb_relu(cx, dense(cx, p, "mlp.0", x));
+    x = lb_relu(cx, dense(cx, p, "mlp.1", x));
+    return dense(cx, p, "mlp.2", x);
 }
 
 const net net_mlp = {
@@ -48,26 +58,26 @@ static lb_array *merge(lb_ctx *cx, lb_array *x, int64_t side, int64_t features)
 }
 
 /* 3 x 3 with padding 1. */
-static lb_array *conv(lb_ctx *cx, lb_array *const *p, lb_array *x)
+static lb_array *conv(lb_ctx *cx, lb_tree *p, const char *layer, lb_array *x)
 {
     const lb_conv_dims d = {.lhs = "b01f",
                             .rhs = "o01i",
                             .out = "b01f",
                             .pad_lo = {1, 1},
                             .pad_hi = {1, 1}};
-    lb_array *w =
-        lb_reshape(cx, p[0], LB_SHAPE(lb_dim(p[0], 0), 3, 3, lb_dim(x, 3)));
-    return lb_relu(cx, lb_add(cx, lb_conv_general_dilated(cx, x, w, &d), p[1]));
+    lb_array *w = param(p, layer, "weight"), *b = param(p, layer, "bias");
+    w = lb_reshape(cx, w, LB_SHAPE(lb_dim(w, 0), 3, 3, lb_dim(x, 3)));
+    return lb_relu(cx, lb_add(cx, lb_conv_general_dilated(cx, x, w, &d), b));
 }
 
 /* 3 x 3; then 2 x 2 with stride 2, as a product after space to depth; then a
  * dense layer. */
-static lb_array *run_cnn(lb_ctx *cx, lb_array *const *p, lb_array *x)
+static lb_array *run_cnn(lb_ctx *cx, lb_tree *p, lb_array *x)
 {
-    x = conv(cx, p, merge(cx, x, SIDE, 1));
-    x = lb_relu(cx, dense(cx, p + 2, merge(cx, x, HALF, ONE)));
+    x = conv(cx, p, "cnn.0", merge(cx, x, SIDE, 1));
+    x = lb_relu(cx, dense(cx, p, "cnn.1", merge(cx, x, HALF, ONE)));
     x = lb_reshape(cx, x, LB_SHAPE(lb_dim(x, 0), SMALL * SMALL * TWO));
-    return dense(cx, p + 4, x);
+    return dense(cx, p, "cnn.2", x);
 }
 
 const net net_cnn = {
@@ -85,31 +95,34 @@ const net net_cnn = {
 };
 
 /* He initialization: deviation sqrt(2 / inputs), biases 0. */
-bool net_init(lb_ctx *cx, const net *n, lb_key key, lb_array **params)
+lb_tree *net_init(lb_ctx *cx, const net *n, lb_key key)
 {
+    lb_tree *p = lb_tree_open(cx);
+    lb_enter(cx);
     for (int i = 0; i < n->n_params; i++) {
+        char name[64];
         const lb_shape s = n->shape[i];
         const double deviation = s.rank > 1 ? sqrt(2.0 / (double)s.dim[1]) : 0;
         lb_array *w =
             lb_random_normal(cx, lb_key_fold(key, (uint64_t)i), LB_F32, s);
-        params[i] = lb_mul(cx, w, lb_scalar(cx, deviation));
-        if (!params[i]) return false;
+        snprintf(name, sizeof name, "%s.%d.%s", n->name, i / 2,
+                 i % 2 ? "bias" : "weight");
+        lb_tree_set(p, name, lb_mul(cx, w, lb_scalar(cx, deviation)));
     }
-    return true;
+    lb_leave(cx);
+    if (!lb_error_status(cx)) return p;
+    lb_tree_close(p);
+    return NULL;
 }
 
-void net_param_name(const net *n, int i, char *to, size_t size)
+static const lb_quant_config *rule(const char *name, lb_array *a, void *config)
 {
-    snprintf(to, size, "%s.%d.%s", n->name, i / 2, i % 2 ? "bias" : "weight");
+    (void)a;
+    return strstr(name, ".weight") ? config : NULL;
 }
 
-bool net_quantize(lb_ctx *cx, const net *n, const lb_quant_config *config,
-                  lb_array *const *params, lb_array **out)
+bool net_quantize(lb_tree *params, const lb_quant_config *config)
 {
-    for (int i = 0; i < n->n_params; i++) {
-        out[i] = config && !(i % 2) ? lb_straight_through(cx, params[i], config)
-                                    : params[i];
-        if (!out[i]) return false;
-    }
-    return true;
+    lb_quant_config c = config ? *config : (lb_quant_config){0};
+    return lb_tree_quantize(params, rule, config ? &c : NULL, NULL);
 }

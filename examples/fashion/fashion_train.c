@@ -23,14 +23,15 @@ static double now(void)
 
 /* ---- a step -------------------------------------------------------------- */
 
-/* The mean cross entropy: args are the parameters, images, labels. */
-static lb_array *loss(lb_ctx *cx, lb_array *const *args, int n, void *user)
+/* The mean cross entropy; args: images, labels. */
+static lb_array *loss(lb_ctx *cx, lb_tree *w, lb_array *const *args, int n,
+                      void *user)
 {
     const plan *p = user;
-    lb_array *w[MAX_PARAMS];
-    if (!net_quantize(cx, p->net, p->qat, args, w)) return NULL;
-    lb_array *z = p->net->run(cx, w, args[n - 2]);
-    return lb_mean(cx, lb_cross_entropy(cx, z, args[n - 1]), NULL, false);
+    (void)n;
+    if (!net_quantize(w, p->qat)) return NULL;
+    lb_array *z = p->net->run(cx, w, args[0]);
+    return lb_mean(cx, lb_cross_entropy(cx, z, args[1]), NULL, false);
 }
 
 typedef struct state {
@@ -39,8 +40,8 @@ typedef struct state {
     const dataset *of;
     outcome *out;
     lb_optimizer *optimizer;
-    lb_array *params[MAX_PARAMS]; /* references */
-    int64_t steps;                /* per epoch */
+    lb_tree *params, *grads;
+    int64_t steps; /* per epoch */
     int epoch;
 } state;
 
@@ -48,27 +49,19 @@ typedef struct state {
 static double step(state *s, lb_array *rows)
 {
     lb_ctx *cx = s->cx;
-    const int n = s->p->net->n_params;
-    lb_array *args[MAX_PARAMS + 2], *grad[MAX_PARAMS];
-    double value = -1;
-    memcpy(args, s->params, sizeof s->params);
-    args[n] = dataset_images(cx, s->of, rows);
-    args[n + 1] = lb_take(cx, s->of->labels, rows, 0);
+    lb_array *data[] = {dataset_images(cx, s->of, rows),
+                        lb_take(cx, s->of->labels, rows, 0)};
     plan p = *s->p;
-    lb_array *l = lb_value_and_grad(cx, loss, args, n + 2, &p, grad, n);
-    if (l && lb_optimizer_step(s->optimizer, args, grad)) {
-        value = lb_item(cx, l);
-        for (int i = 0; i < n; i++) {
-            lb_unref(s->params[i]);
-            s->params[i] = lb_ref(args[i]);
-        }
-    }
-    return value;
+    lb_array *l =
+        lb_tree_value_and_grad(s->params, loss, data, 2, &p, s->grads);
+    return l && lb_tree_optimizer_step(s->optimizer, s->params, s->grads)
+               ? lb_item(cx, l)
+               : -1;
 }
 
 /* ---- checkpoints --------------------------------------------------------- */
 
-enum { MAX_SAVED = 4 * MAX_PARAMS, TRAITS = 6 };
+enum { TRAITS = 6 };
 
 static const char plan_name[] = "fashion.plan", seen_name[] = "fashion.seen";
 
@@ -89,36 +82,25 @@ static lb_array *numbers(lb_ctx *cx, const double *x, int64_t n)
 
 static bool save(state *s)
 {
-    lb_planned list[MAX_SAVED];
-    char name[MAX_SAVED][64];
     double traits[TRAITS], seen[1 + MAX_EPOCHS] = {s->out->ms};
-    int n = 0;
     lb_enter(s->cx);
-    for (int i = 0; i < s->p->net->n_params; i++, n++) {
-        net_param_name(s->p->net, i, name[n], sizeof name[n]);
-        list[n] = (lb_planned){.name = name[n], .array = s->params[i]};
-    }
-    for (int i = 0; i < lb_optimizer_count(s->optimizer); i++, n++) {
-        lb_array *a =
-            lb_optimizer_state(s->optimizer, i, name[n], sizeof name[n]);
-        list[n] = (lb_planned){.name = name[n], .array = a};
-    }
+    lb_tree *t = lb_tree_copy(s->params);
     traits_of(s, traits);
-    list[n++] = (lb_planned){.name = plan_name,
-                             .array = numbers(s->cx, traits, TRAITS)};
     memcpy(seen + 1, s->out->accuracy, sizeof s->out->accuracy);
-    list[n++] = (lb_planned){.name = seen_name,
-                             .array = numbers(s->cx, seen, 1 + s->p->epochs)};
-    const bool ok = !lb_error_status(s->cx) &&
-                    lb_save(s->cx, s->p->checkpoint, list, n, NULL);
+    const bool ok =
+        lb_tree_optimizer_save(s->optimizer, t) &&
+        lb_tree_set(t, plan_name, numbers(s->cx, traits, TRAITS)) &&
+        lb_tree_set(t, seen_name, numbers(s->cx, seen, 1 + s->p->epochs)) &&
+        lb_tree_save(t, s->p->checkpoint, NULL);
+    lb_tree_close(t);
     lb_leave(s->cx);
     return ok;
 }
 
-static bool read_numbers(state *s, lb_file *f, const char *name, double *to,
+static bool read_numbers(state *s, lb_tree *t, const char *name, double *to,
                          int64_t n)
 {
-    lb_array *a = lb_file_load(s->cx, f, name);
+    lb_array *a = lb_tree_get(t, name);
     if (a && (lb_dtype_of(a) != LB_F64 || lb_size(a) != n)) {
         fprintf(stderr, "fashion: %s: %s does not have %lld values\n",
                 s->p->checkpoint, name, (long long)n);
@@ -128,11 +110,11 @@ static bool read_numbers(state *s, lb_file *f, const char *name, double *to,
 }
 
 /* True if the checkpoint belongs to this training. */
-static bool is_ours(state *s, lb_file *f)
+static bool is_ours(state *s, lb_tree *t)
 {
     double is[TRAITS], was[TRAITS], seen[1 + MAX_EPOCHS];
     traits_of(s, is);
-    if (!f || !read_numbers(s, f, plan_name, was, TRAITS)) return false;
+    if (!read_numbers(s, t, plan_name, was, TRAITS)) return false;
     if (memcmp(is, was, sizeof is) != 0) {
         fprintf(stderr,
                 "fashion: %s is of seed %g, %g epochs, batch size %g, rate %g, "
@@ -141,7 +123,7 @@ static bool is_ours(state *s, lb_file *f)
                 was[5], is[0], is[1], is[2], is[3], is[4], is[5]);
         return false;
     }
-    if (!read_numbers(s, f, seen_name, seen, 1 + s->p->epochs)) return false;
+    if (!read_numbers(s, t, seen_name, seen, 1 + s->p->epochs)) return false;
     s->out->ms = seen[0];
     memcpy(s->out->accuracy, seen + 1, sizeof *seen * (size_t)s->p->epochs);
     return true;
@@ -149,27 +131,17 @@ static bool is_ours(state *s, lb_file *f)
 
 static bool load(state *s)
 {
-    lb_array *kept[MAX_SAVED];
-    char name[64];
     lb_enter(s->cx);
     lb_file *f = lb_file_open(s->cx, s->p->checkpoint,
                               &(lb_file_options){.no_map = true});
-    bool ok = is_ours(s, f);
-    for (int i = 0; i < s->p->net->n_params && ok; i++) {
-        net_param_name(s->p->net, i, name, sizeof name);
-        lb_array *a = lb_file_load(s->cx, f, name);
-        ok = a != NULL;
-        if (!ok) break;
-        lb_unref(s->params[i]);
-        s->params[i] = lb_ref(a);
+    lb_tree *t = lb_tree_load_file(s->cx, f);
+    bool ok = t && is_ours(s, t);
+    for (int i = 0; i < lb_tree_count(s->params) && ok; i++) {
+        const char *name = lb_tree_name(s->params, i);
+        ok = lb_tree_set(s->params, name, lb_tree_get(t, name));
     }
-    const int n = lb_optimizer_count(s->optimizer);
-    for (int i = 0; i < n && ok; i++) {
-        lb_optimizer_state(s->optimizer, i, name, sizeof name);
-        kept[i] = lb_file_load(s->cx, f, name);
-        ok = kept[i] != NULL;
-    }
-    ok = ok && lb_optimizer_restore(s->optimizer, kept, n);
+    ok = ok && lb_tree_optimizer_restore(s->optimizer, t);
+    lb_tree_close(t);
     lb_file_close(f);
     lb_leave(s->cx);
     if (ok) s->epoch = (int)(lb_optimizer_steps(s->optimizer) / s->steps);
@@ -231,8 +203,7 @@ static bool run_epoch(state *s)
     return ok;
 }
 
-double accuracy_of(lb_ctx *cx, const net *n, lb_array *const *params,
-                   const dataset *d)
+double accuracy_of(lb_ctx *cx, const net *n, lb_tree *params, const dataset *d)
 {
     enum { BATCH = 500 };
     int64_t right = 0;
@@ -253,11 +224,12 @@ double accuracy_of(lb_ctx *cx, const net *n, lb_array *const *params,
 
 static bool test_now(state *s, const dataset *test)
 {
-    lb_array *w[MAX_PARAMS];
+    lb_tree *w = lb_tree_copy(s->params);
     lb_enter(s->cx);
-    const bool ok = net_quantize(s->cx, s->p->net, s->p->qat, s->params, w);
+    const bool ok = net_quantize(w, s->p->qat);
     if (ok) s->out->accuracy[s->epoch] = accuracy_of(s->cx, s->p->net, w, test);
     lb_leave(s->cx);
+    lb_tree_close(w);
     return ok && !lb_error_status(s->cx);
 }
 
@@ -277,13 +249,9 @@ static bool begin(state *s)
                                    .schedule = LB_COSINE,
                                    .warmup = all < 1000 ? all / 10 : 100,
                                    .steps = all};
-    lb_array *w[MAX_PARAMS];
-    lb_enter(s->cx);
-    bool ok = net_init(s->cx, p->net, (lb_key){p->seed, 1}, w);
-    for (int i = 0; i < p->net->n_params && ok; i++)
-        s->params[i] = lb_ref(w[i]);
-    if (ok) s->optimizer = lb_optimizer_open(s->cx, &c, w, p->net->n_params);
-    lb_leave(s->cx);
+    s->params = net_init(s->cx, p->net, (lb_key){p->seed, 1});
+    s->grads = lb_tree_open(s->cx);
+    s->optimizer = lb_tree_optimizer_open(s->params, &c);
     if (s->optimizer && p->checkpoint && access(p->checkpoint, R_OK) == 0)
         return load(s);
     return s->optimizer != NULL;
@@ -293,20 +261,20 @@ bool train(lb_ctx *cx, const plan *p, const dataset *of, const dataset *test,
            outcome *out)
 {
     state s = {.cx = cx, .p = p, .of = of, .out = out};
-    *out = (outcome){.n_params = p->net->n_params};
+    *out = (outcome){0};
     bool ok = begin(&s);
     for (; ok && s.epoch < p->epochs; s.epoch++) {
         ok = run_epoch(&s) && test_now(&s, test);
         if (ok && p->checkpoint) ok = save(&s);
     }
     lb_optimizer_close(s.optimizer);
-    memcpy(out->params, s.params, sizeof s.params);
+    lb_tree_close(s.grads);
+    out->params = s.params;
     return ok;
 }
 
 void outcome_free(outcome *o)
 {
-    for (int i = 0; i < o->n_params; i++)
-        lb_unref(o->params[i]);
-    o->n_params = 0;
+    lb_tree_close(o->params);
+    o->params = NULL;
 }
