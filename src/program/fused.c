@@ -293,7 +293,8 @@ typedef struct job {
     const prog_fused *f;
     const lb_cpu *cpu;
     lb_array in[MOST_IN], out[MOST_OUT];
-    bool still[MOST_IN]; /* every tile has the same elements */
+    bool still[MOST_IN];         /* every tile has the same elements */
+    const char *direct[MOST_IN]; /* elements of a row-major leaf, or NULL */
     lb_shape shape;
     int lead; /* merged axes before the reduced ones; -1: no reduction */
     int64_t cols;
@@ -403,6 +404,8 @@ static void lay_out(job *j, const lb_array *const *in)
         for (int k = 0; k < rank; k++)
             if (j->tiling.count[k] > 1 && j->in[i].stride[k])
                 j->still[i] = false;
+        const lb_store *store = j->in[i].store;
+        j->direct[i] = lb_is_row_major(&j->in[i]) ? store->data : NULL;
     }
     const int64_t rows = j->lead > 0 ? j->tiling.n[j->lead - 1] : 1;
     j->unit = lb_max_i64(UNIT / lb_max_i64(j->tiling.size, 1), 1);
@@ -547,6 +550,29 @@ static size_t scratch_bytes(const job *j)
            ((size_t)f->n_locals * sizeof(void *) + 63) / 64 * 64;
 }
 
+/* Tiles are short for a prefetcher that learns from misses: the next one of
+ * each operand that is read where it is stored is prefetched while this one is
+ * computed. */
+static void prefetch(const job *j, int64_t tile)
+{
+    enum { LINE = 64 };
+    int64_t lo[LB_MAX_RANK], n[LB_MAX_RANK];
+    const int64_t count = lb_tiling_box(&j->tiling, tile, lo, n);
+    for (int i = 0; i < j->f->n_in; i++) {
+        const lb_array *a = &j->in[i];
+        const char *from = j->direct[i];
+        if (!from || j->still[i] || a->shape.rank != j->shape.rank) continue;
+        const size_t size = lb_dtype_size(a->dtype);
+        int64_t e = a->offset;
+        for (int k = 0; k < a->shape.rank; k++)
+            e += lo[k] * a->stride[k];
+        from += e * (int64_t)size;
+        const char *end = from + count * (int64_t)size;
+        for (; from < end; from += LINE)
+            __builtin_prefetch(from, 0, 2);
+    }
+}
+
 static void eval(const lb_work *w)
 {
     const job *j = w->call->params;
@@ -564,6 +590,7 @@ static void eval(const lb_work *w)
         const bool same =
             t > w->lo * j->unit && equal_box(j->shape.rank, c.n, was);
         memcpy(was, c.n, sizeof was);
+        if (t + 1 < end) prefetch(j, t + 1);
         for (int k = 0; k < f->n_code; k++)
             run_instr(&c, &f->code[k], same);
     }
