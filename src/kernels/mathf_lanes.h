@@ -7,6 +7,8 @@
  * bits. A template without a guard, for one inclusion in a file, with
  *   vf, vi, vu    vectors of float, int32_t and uint32_t
  *   LANE_FN    how small functions are declared: inline, for the level
+ *   LANE_MIN(x, y), LANE_MAX(x, y), LANE_SCALE(y, k)   optional: instructions
+ *              that give the bits of at_most, at_least and times_power
  *
  * Both sides of every choice are computed and one is picked. Specials are put
  * in by picks at the end, and arguments are clamped first so that nothing
@@ -50,33 +52,54 @@ LANE_FN vf with_sign_of(vf x, vf sign)
 /* x below the limit; the limit for a NaN. */
 LANE_FN vf at_most(vf x, float limit)
 {
+#ifdef LANE_MIN
+    return LANE_MIN(x, splat(limit));
+#else
     return pick(x < limit, x, splat(limit));
+#endif
+}
+
+LANE_FN vf at_least(vf x, float limit)
+{
+#ifdef LANE_MAX
+    return LANE_MAX(x, splat(limit));
+#else
+    return pick(x > limit, x, splat(limit));
+#endif
+}
+
+/* y 2^k for the integer k = t - ROUNDER, |k| < 256, in two halves: the first
+ * product is exact, so that a subnormal result is rounded only once. */
+LANE_FN vf times_power(vf y, vf t)
+{
+#ifdef LANE_SCALE
+    return LANE_SCALE(y, t - ROUNDER);
+#else
+    const vi k = (vi)((vu)t - ROUNDER_BITS);
+    const vi half = k >> 1;
+    const vf first = (vf)((vu)(half + 127) << 23);
+    const vf second = (vf)((vu)(k - half + 127) << 23);
+    return y * first * second;
+#endif
 }
 
 /* e^x for x in [-104, 89]: x = k ln2 + r, |r| <= ln2/2, e^x = 2^k e^r.
- * (e^r - 1 - r) / r^2, error 2^-28.2. 2^k is applied in two halves: the first
- * product is exact, so that a subnormal result is rounded only once. */
+ * (e^r - 1 - r) / r^2, error 2^-28.2. */
 LANE_FN vf exp_inside(vf x)
 {
     const vf t = x * LOG2_E + ROUNDER;
     const vf kf = t - ROUNDER;
-    const vi k = (vi)((vu)t - ROUNDER_BITS);
     const vf r = (x - kf * LN2_HIGH) - kf * LN2_LOW;
     const vf p =
         0x1.fffffcp-2f +
         r * (0x1.55548cp-3f +
              r * (0x1.555858p-5f + r * (0x1.123de2p-7f + r * 0x1.6ac778p-10f)));
-    const vf y = 1.0f + (r + r * r * p);
-    const vi half = k >> 1;
-    const vf first = (vf)((vu)(half + 127) << 23);
-    const vf second = (vf)((vu)(k - half + 127) << 23);
-    return y * first * second;
+    return times_power(1.0f + (r + r * r * p), t);
 }
 
 LANE_FN vf exp_of(vf x)
 {
-    vf y = at_most(x, 89.0f);
-    y = exp_inside(pick(y > -104.0f, y, splat(-104.0f)));
+    const vf y = exp_inside(at_least(at_most(x, 89.0f), -104.0f));
     return pick(x <= INFINITY, y, x); /* or NaN */
 }
 

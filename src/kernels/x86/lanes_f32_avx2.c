@@ -16,6 +16,9 @@
 typedef float vf __attribute__((vector_size(32)));
 typedef int32_t vi __attribute__((vector_size(32)));
 typedef uint32_t vu __attribute__((vector_size(32)));
+/* A NaN in x gives y, as in the functions that these replace. */
+#define LANE_MIN(x, y) ((vf)_mm256_min_ps((__m256)(x), (__m256)(y)))
+#define LANE_MAX(x, y) ((vf)_mm256_max_ps((__m256)(x), (__m256)(y)))
 #include "kernels/mathf_lanes.h"
 
 LANE_FN vf root_of(vf x)

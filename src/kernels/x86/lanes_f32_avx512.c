@@ -20,6 +20,13 @@ typedef uint32_t vu __attribute__((vector_size(64)));
 typedef uint8_t vb __attribute__((vector_size(16)));
 typedef float half_f __attribute__((vector_size(32)));
 typedef double half_d __attribute__((vector_size(64)));
+/* A NaN in x gives y, as in the functions that these replace; scalef rounds
+ * once. */
+#define LANE_MIN(x, y) ((vf)_mm512_min_ps((__m512)(x), (__m512)(y)))
+#define LANE_MAX(x, y) ((vf)_mm512_max_ps((__m512)(x), (__m512)(y)))
+#ifndef LB_SIMDE /* which does not round it */
+#define LANE_SCALE(y, k) ((vf)_mm512_scalef_ps((__m512)(y), (__m512)(k)))
+#endif
 #include "kernels/mathf_lanes.h"
 
 LANE_FN vf root_of(vf x)
