@@ -456,6 +456,11 @@ LB_API lb_array *lb_export(lb_ctx *cx, lb_array *a, const char *layout,
 
 /* See lb_dtype for the conversion rules. */
 LB_API lb_array *lb_convert(lb_ctx *cx, lb_array *a, lb_dtype dtype);
+/* XLA's bitcast_convert_type: the bits of a's elements as another dtype. A
+ * narrower dtype adds a last axis, of the ratio of the two widths; a wider one
+ * removes it. Its element 0 has the least significant bits. Packed arrays are
+ * decoded to their dtype. bool is an error. There is no gradient. */
+LB_API lb_array *lb_bitcast_convert(lb_ctx *cx, lb_array *a, lb_dtype dtype);
 
 LB_API lb_array *lb_neg(lb_ctx *cx, lb_array *x);
 LB_API lb_array *lb_abs(lb_ctx *cx, lb_array *x);

@@ -20,6 +20,11 @@ typedef struct lb_convert_params {
     lb_dtype dtype;
 } lb_convert_params;
 
+/* "bitcast_convert" (a) */
+typedef struct lb_bitcast_params {
+    lb_dtype dtype;
+} lb_bitcast_params;
+
 /* "integer_pow" (x) */
 typedef struct lb_integer_pow_params {
     int exponent;

@@ -7,7 +7,7 @@
 
 /* clang-format off */
 #define PRIMS(X)                                                              \
-    X(convert_element_type)                                                   \
+    X(convert_element_type) X(bitcast_convert)                                \
     X(copy) X(transpose) X(broadcast_in_dim) X(slice) X(reverse) X(reshape)   \
     X(concatenate) X(pad) X(dynamic_slice) X(dynamic_update_slice) X(iota)    \
     X(gather) X(scatter_add) X(quantize) X(quantize_scales)                   \

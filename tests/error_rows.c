@@ -62,6 +62,26 @@ static void convert(rows *r)
         ->convert.dtype = LB_I8;
 }
 
+static void bitcast(rows *r)
+{
+    refuse1(r, LB_E_DTYPE, "0 is not", LB_SHAPE(2))->convert.dtype = 0;
+    refuse1(r, LB_E_DTYPE, "99", LB_SHAPE(2))->convert.dtype = (lb_dtype)99;
+    refuse1(r, LB_E_DTYPE, "f32(2)|bool", LB_SHAPE(2))->convert.dtype = LB_BOOL;
+    refuse(r, LB_E_DTYPE, "bool(2)|u8")->convert.dtype = LB_U8;
+    with(r, LB_BOOL, LB_SHAPE(2));
+    refuse1(r, LB_E_SHAPE, "f32(4,3)|f64|last axis of size 2", LB_SHAPE(4, 3))
+        ->convert.dtype = LB_F64;
+    refuse1(r, LB_E_SHAPE, "f32()|i64|last axis of size 2", scalar)
+        ->convert.dtype = LB_I64;
+    refuse(r, LB_E_SHAPE, "i8(2,4)|u64|last axis of size 8")->convert.dtype =
+        LB_U64;
+    with(r, LB_I8, LB_SHAPE(2, 4));
+    refuse1(r, LB_E_SHAPE, "rank 9", LB_SHAPE(1, 1, 1, 1, 1, 1, 1, 1))
+        ->convert.dtype = LB_F16;
+    refuse1(r, LB_E_NOMEM, "out of memory|1125899906842624", LB_SHAPE(BIG))
+        ->convert.dtype = LB_I32;
+}
+
 static void copy(rows *r)
 {
     refuse1(r, LB_E_NOMEM, "out of memory|4503599627370496|(1125899906842624)",
@@ -580,7 +600,7 @@ static const struct {
     void (*make)(rows *);
 } makers[] = {
     {"convert_element_type", convert}, {"copy", copy},
-    {"ste", ste},
+    {"ste", ste},                 {"bitcast_convert", bitcast},
     {"transpose", transpose},     {"broadcast_in_dim", broadcast},
     {"slice", slice},             {"reverse", reverse},
     {"reshape", reshape},         {"concatenate", concatenate},

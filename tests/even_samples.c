@@ -48,6 +48,14 @@ static void views(sample_list *list, const char *prim)
     } else if (!strcmp(prim, "reverse")) {
         sample_in(s = sample_add(list, prim), LB_F32, a, VALUES_BITS);
         s->params.reverse.axes = (lb_axes){1, {1}};
+    } else if (!strcmp(prim, "bitcast_convert")) {
+        static const lb_dtype to[] = {LB_I32, LB_U8, LB_F64};
+        for (int i = 0; i < 3; i++) {
+            const lb_shape pairs = LB_SHAPE(8, 16, 2);
+            s = sample_add(list, prim);
+            sample_in(s, LB_F32, i == 2 ? pairs : a, VALUES_BITS);
+            s->params.convert.dtype = to[i];
+        }
     } else if (!strcmp(prim, "pad")) {
         sample_in(s = sample_add(list, prim), LB_F32, a, VALUES_BITS);
         sample_in(s, LB_F32, (lb_shape){0}, VALUES_BITS);

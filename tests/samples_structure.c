@@ -78,6 +78,30 @@ static void copies(maker *m, bool large)
     one(m, LB_SHAPE(2, 1, 3, 1, 2, 1, 2, 2));
 }
 
+/* Each dtype to dtypes of the same width, half, a quarter and an eighth of it,
+ * and back. */
+static void bitcasts(maker *m, bool large)
+{
+    static const lb_dtype by_width[4][3] = {{LB_I8, LB_U8, LB_U8},
+                                            {LB_BF16, LB_I16, LB_F16},
+                                            {LB_F32, LB_I32, LB_U32},
+                                            {LB_F64, LB_I64, LB_U64}};
+    const lb_shape of[] = {
+        LB_SHAPE(3, 5), {0}, LB_SHAPE(2, 3, 37), LB_SHAPE(0), LB_SHAPE(1, 70)};
+    for (int i = 0; i < (large ? 16 : 48); i++) {
+        const int from = i % 4, to = i / 4 % 4, k = i / 16;
+        lb_shape shape = large ? LB_SHAPE(300, 257) : of[i % 5];
+        if (to > from) shape.dim[shape.rank++] = 1 << (to - from);
+        sample *s = sample_add(m->list, m->prim);
+        sample_in(s, by_width[from][k], shape, VALUES_BITS);
+        s->params.convert.dtype = by_width[to][(k + from) % 3];
+    }
+    if (large) return;
+    sample *s = sample_add(m->list, m->prim); /* nothing to do */
+    sample_in(s, LB_F32, LB_SHAPE(3, 4), VALUES_BITS);
+    s->params.convert.dtype = LB_F32;
+}
+
 static void add_transpose(maker *m, lb_shape shape, const int *perm)
 {
     copy_ints(one(m, shape)->params.transpose.perm, shape.rank, perm);
@@ -492,6 +516,7 @@ static const struct {
 } makers[] = {
     {"copy", copies},               {"transpose", transposes},
     {"stop_gradient", copies},      {"ste", stes},
+    {"bitcast_convert", bitcasts},
     {"broadcast_in_dim", broadcasts}, {"slice", slices},
     {"reverse", reverses},          {"reshape", reshapes},
     {"concatenate", concatenates},  {"pad", pads},

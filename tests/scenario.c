@@ -372,6 +372,7 @@ static lb_array *compiled_training(lb_ctx *cx)
     X(ge, lb_ge(cx, f(cx), v(cx)))                                             \
     X(select, lb_select(cx, pred(cx), f(cx), v(cx)))                           \
     X(clamp, lb_clamp(cx, lb_scalar(cx, 2), f(cx), v(cx)))                     \
+    X(bitcast_convert, lb_bitcast_convert(cx, f(cx), LB_I8))                   \
     X(transpose, lb_transpose(cx, f(cx), NULL))                                \
     X(reshape, lb_reshape(cx, f(cx), LB_SHAPE(2, -1)))                         \
     X(reshape_permuted, lb_reshape_permuted(cx, f(cx), NULL, LB_SHAPE(12)))    \
