@@ -572,6 +572,7 @@ LB_API lb_array *lb_reduce_max(lb_ctx *cx, lb_array *a, const lb_axes *axes);
 LB_API lb_array *lb_reduce_min(lb_ctx *cx, lb_array *a, const lb_axes *axes);
 LB_API lb_array *lb_reduce_and(lb_ctx *cx, lb_array *a, const lb_axes *axes);
 LB_API lb_array *lb_reduce_or(lb_ctx *cx, lb_array *a, const lb_axes *axes);
+/* See lb_reduce (lowbit_functions.h) for any other computation. */
 /* First index of the largest (smallest) element; of the first NaN, if any.
  * index_dtype: any integer dtype; LB_NO_DTYPE: i32. */
 LB_API lb_array *lb_argmax(lb_ctx *cx, lb_array *a, int axis,

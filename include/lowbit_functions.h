@@ -19,6 +19,9 @@ extern "C" {
  * belong to the scope that is open when it is called; it may open others. */
 typedef lb_array *(*lb_fn)(lb_ctx *cx, lb_array *const *args, int n,
                            void *user);
+/* The same with n_out results, which it writes to out. False: it failed. */
+typedef bool (*lb_fn_many)(lb_ctx *cx, lb_array *const *args, int n,
+                           lb_array **out, int n_out, void *user);
 
 /* Returns fn(args), which must be a float scalar, and writes the gradients of
  * the first n_grad arguments to grad. These arguments are floats in any format;
@@ -52,6 +55,29 @@ LB_API bool lb_tape_watch(lb_tape *tape, lb_array *a);
 LB_API bool lb_tape_grad(lb_tape *tape, lb_array *y, lb_array *dy,
                          lb_array *const *of, int n, lb_array **grad);
 LB_API void lb_tape_close(lb_tape *tape);
+
+/* ---- reductions --------------------------------------------------------- */
+
+/* XLA's reduce: n operands of one shape are reduced together, over axes (NULL:
+ * all), by any associative function. body gets 2n arrays of one shape, n
+ * accumulators and then n elements, and returns n new accumulators with the
+ * dtypes of the old ones. It works on whole slices, so it must be elementwise,
+ * and is called about 2 log2(size) times per axis. For argmax with values:
+ *
+ *     lb_array *keep = lb_ge(cx, args[0], args[2]);
+ *     out[0] = lb_select(cx, keep, args[0], args[2]);
+ *     out[1] = lb_select(cx, keep, args[1], args[3]);
+ *
+ * init: n scalars. Each is promoted with its operand; the accumulators have the
+ * common dtype, to which every step is rounded. It comes first, once per
+ * result, and alone is the result if an axis is empty. Elements are combined in
+ * row-major order, in a tree that depends only on the shape, so body need not
+ * be commutative. Results have a gradient if body's operations have one. They
+ * are n arrays in out, in the open scope; or NULLs, and false, on error.
+ * lb_reduce_sum and its relatives are faster, and sum 16-bit floats in f32. */
+LB_API bool lb_reduce(lb_ctx *cx, lb_array *const *in, lb_array *const *init,
+                      int n, const lb_axes *axes, lb_fn_many body, void *user,
+                      lb_array **out);
 
 /* ---- training ----------------------------------------------------------- */
 
@@ -104,10 +130,6 @@ LB_API bool lb_optimizer_restore(lb_optimizer *o, lb_array *const *state,
                                  int n);
 
 /* ---- compiled functions ------------------------------------------------- */
-
-/* A function of n arrays with n_out results, which it writes to out. */
-typedef bool (*lb_fn_many)(lb_ctx *cx, lb_array *const *args, int n,
-                           lb_array **out, int n_out, void *user);
 
 typedef struct lb_compile_options {
     size_t struct_size;

@@ -289,6 +289,26 @@ static lb_array *compiled_training(lb_ctx *cx)
     return ok ? out[0] : NULL;
 }
 
+/* The largest element and its index. */
+static bool larger(lb_ctx *cx, lb_array *const *args, int n, lb_array **out,
+                   int n_out, void *user)
+{
+    (void)n, (void)n_out, (void)user;
+    lb_array *keep = lb_ge(cx, args[0], args[2]);
+    out[0] = lb_select(cx, keep, args[0], args[2]);
+    out[1] = lb_select(cx, keep, args[1], args[3]);
+    return out[0] && out[1];
+}
+
+static lb_array *reduce(lb_ctx *cx)
+{
+    lb_array *x = f(cx), *out[2];
+    lb_array *in[] = {x, lb_iota(cx, LB_I32, lb_shape_of(x), 1)};
+    lb_array *init[] = {lb_scalar(cx, -1e30), lb_scalar_int(cx, -1)};
+    return lb_reduce(cx, in, init, 2, LB_AXES(1), larger, NULL, out) ? out[1]
+                                                                     : NULL;
+}
+
 /* ---- the table ---------------------------------------------------------- */
 
 /* The function that contains a row's expression. */
@@ -395,6 +415,7 @@ static lb_array *compiled_training(lb_ctx *cx)
     X(reduce_min, lb_reduce_min(cx, f(cx), LB_AXES(1)))                        \
     X(reduce_and, lb_reduce_and(cx, pred(cx), LB_AXES(1)))                     \
     X(reduce_or, lb_reduce_or(cx, pred(cx), LB_AXES(1)))                       \
+    X(reduce, reduce(cx))                                                      \
     X(argmax, lb_argmax(cx, f(cx), 1, LB_NO_DTYPE))                            \
     X(argmin, lb_argmin(cx, f(cx), 1, LB_I64))                                 \
     X(dot_general, dot_general(cx))                                            \
