@@ -206,8 +206,7 @@ expect "nothing but a skipped case" 1 "0 passed, 0 failed, 1 skipped"
 says "a skipped case" out "SKIP unknown_op: lowbit has no function for 'fft'"
 edit unknown_attr 's/"attrs": {}/"attrs": {"odd": 1}/'
 edit foreign 's/"i32"/"complex<f32>"/'
-edit several 's/"add", "ins": \["v0", "v1"\], "outs": \["v3"\]/"reduce", "ins": ["v0", "v1", "v0", "v1"], "outs": ["v3", "v4"]/
-s/"out_types": \[/"out_types": [{"shape": [], "dtype": "i32"}, /'
+edit region 's/"attrs": {}/"attrs": {}, "region": {"args": [], "ops": []}/'
 edit wrong 's/"op": "add"/"op": "subtract"/'
 good "$tmp/cases/right"
 mkdir "$tmp/cases/no_case"
@@ -224,6 +223,60 @@ says "listed, not there" out "FAIL gone: "
 printf '[{"dir": 1}]' >"$tmp/cases/index.json"
 run stablehlo "$tmp/cases"
 expect "an index that is none" 2 ""
+
+# reduced DIR REGION: v0 (-> 1) and v1 (-> 5) by a region, from 2 and 4.
+reduced()
+{
+    mkdir -p "$1"
+    npy "$1/v0.npy" '<i4' '(2,)' '\x07\x00\x00\x00\x01\x00\x00\x00'
+    npy "$1/v1.npy" '<i4' '(2,)' '\x02\x00\x00\x00\x05\x00\x00\x00'
+    npy "$1/i0.npy" '<i4' '()' '\x02\x00\x00\x00'
+    npy "$1/i1.npy" '<i4' '()' '\x04\x00\x00\x00'
+    npy "$1/w0.npy" '<i4' '()' '\x01\x00\x00\x00'
+    npy "$1/w1.npy" '<i4' '()' '\x05\x00\x00\x00'
+    cat >"$1/case.json" <<END
+{"source": "here",
+ "check": [["check.expect_eq", "y0", "w0"], ["check.expect_eq", "y1", "w1"]],
+ "ops": [{"op": "reduce", "ins": ["v0", "v1", "i0", "i1"], "outs": ["y0", "y1"],
+  "out_types": [{"shape": [], "dtype": "i32"}, {"shape": [], "dtype": "i32"}],
+  "attrs": {"dimensions": [0]}, "region": $2}],
+ "consts": {"v0": {"npy": "v0.npy", "shape": [2], "dtype": "i32"},
+            "v1": {"npy": "v1.npy", "shape": [2], "dtype": "i32"},
+            "i0": {"npy": "i0.npy", "shape": [], "dtype": "i32"},
+            "i1": {"npy": "i1.npy", "shape": [], "dtype": "i32"},
+            "w0": {"npy": "w0.npy", "shape": [], "dtype": "i32"},
+            "w1": {"npy": "w1.npy", "shape": [], "dtype": "i32"}}}
+END
+}
+
+# The smaller key with its value; a constant that does nothing.
+i1='"out_types": [{"shape": [], "dtype": "i1"}]'
+i32='"out_types": [{"shape": [], "dtype": "i32"}]'
+args='"args": ["k", "v", "l", "w"]'
+ops='{"op": "constant", "ins": [], "outs": ["z"], '$i32', "attrs": {"value": 0}},
+ {"op": "add", "ins": ["k", "z"], "outs": ["m"], '$i32'},
+ {"op": "compare", "ins": ["m", "l"], "outs": ["p"], '$i1',
+  "attrs": {"direction": "LT", "compare_type": "SIGNED"}},
+ {"op": "select", "ins": ["p", "k", "l"], "outs": ["a"], '$i32'},
+ {"op": "select", "ins": ["p", "v", "w"], "outs": ["b"], '$i32'}'
+fresh
+reduced "$tmp/cases/returns" "{$args, \"ops\": [$ops], \"returns\": [\"a\", \"b\"]}"
+reduced "$tmp/cases/return" "[{$args, \"ops\": [$ops,
+ {\"op\": \"return\", \"ins\": [\"a\", \"b\"], \"outs\": [], \"out_types\": []}]}]"
+run stablehlo "$tmp/cases"
+expect "regions" 0 "2 passed, 0 failed, 0 skipped"
+fresh
+reduced "$tmp/cases/order" "{$args, \"ops\": [$ops], \"returns\": [\"b\", \"a\"]}"
+reduced "$tmp/cases/dtype" "{$args, \"ops\": [$ops], \"returns\": [\"p\", \"b\"]}"
+reduced "$tmp/cases/few" "{$args, \"ops\": [$ops], \"returns\": [\"a\"]}"
+reduced "$tmp/cases/unknown" "{$args, \"ops\": [$ops], \"returns\": [\"a\", \"y\"]}"
+reduced "$tmp/cases/args" "{\"args\": [\"k\", \"v\"], \"ops\": [$ops], \"returns\": [\"a\", \"b\"]}"
+reduced "$tmp/cases/names" "{\"args\": [1, 2, 3, 4], \"ops\": [], \"returns\": []}"
+reduced "$tmp/cases/twice" "{\"args\": [\"k\", \"k\", \"k\", \"k\"], \"ops\": []}"
+reduced "$tmp/cases/no_ops" "{$args}"
+reduced "$tmp/cases/number" '1'
+run stablehlo "$tmp/cases"
+expect "malformed regions" 1 "0 passed, 9 failed, 0 skipped"
 
 fresh
 run stablehlo "$tmp/cases"

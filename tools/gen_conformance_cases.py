@@ -399,6 +399,50 @@ def reductions(w, rng):
            applies="add", tolerance={"rtol": 1e-5, "atol": 1e-4})
 
 
+def scalar(dtype):
+    return {"shape": [], "dtype": dtype}
+
+
+def step(op, ins, out, dtype, **attrs):
+    return {"op": op, "ins": ins, "outs": [out], "out_types": [scalar(dtype)],
+            "attrs": attrs}
+
+
+def variadic(w, rng):
+    """The extreme element and its first index, as jax.numpy's argmax."""
+    for dtype, (way, f) in itertools.product(
+            FLOATS + INTS, {"GT": np.argmax, "LT": np.argmin}.items()):
+        x = normal(dtype, rng, (4, 9))
+        i = np.broadcast_to(np.arange(9, dtype=np.int32), x.shape)
+        lo, hi = limits(dtype) if dtype in INTS else (-np.inf, np.inf)
+        at = f(x.astype(np.float64) if dtype in FLOATS else x, axis=1)
+        kind = ("FLOAT" if dtype in FLOATS else
+                "SIGNED" if dtype in SIGNED else "UNSIGNED")
+        c = w.case(f"reduce_arg_{way}_{dtype}")
+        first = np.asarray(lo if way == "GT" else hi).astype(DTYPES[dtype])
+        ins = [c.const(a) for a in (x, i, first, np.int32(9))]
+        v = c.op("reduce", ins, (4,), dtype, dimensions=[1])
+        c.ops[-1]["outs"].append("index")
+        c.ops[-1]["out_types"].append({"shape": [4], "dtype": "i32"})
+        c.ops[-1]["region"] = {
+            "args": ["a", "b", "c", "d"],
+            "ops": [
+                step("compare", ["a", "c"], "p", "i1", direction=way,
+                     compare_type=kind),
+                step("compare", ["a", "c"], "q", "i1", direction="EQ",
+                     compare_type=kind),
+                step("compare", ["b", "d"], "r", "i1", direction="LT",
+                     compare_type="SIGNED"),
+                step("and", ["q", "r"], "s", "i1"),
+                step("or", ["p", "s"], "t", "i1"),
+                step("select", ["p", "a", "c"], "x", dtype),
+                step("select", ["t", "b", "d"], "y", "i32")],
+            "returns": ["x", "y"]}
+        c.expect(v, np.take_along_axis(x, at[:, None], 1)[:, 0],
+                 "check.expect_eq")
+        c.expect("index", at.astype(np.int32), "check.expect_eq").write()
+
+
 def dot(a, b, dims, out):
     wide = np.float64 if out in FLOATS else DTYPES[out]
     r = lax.dot_general(np.asarray(a, wide), np.asarray(b, wide), dims,
@@ -636,6 +680,14 @@ def forms(w, rng):
     one_op(w, "form_square", "chlo.square", [x], x * x)
     one_op(w, "form_real", "real", [x], x)
     one_op(w, "form_bitcast_same", "bitcast_convert", [x], x)
+    for dtype in INTS + FLOATS:
+        a = normal(dtype, rng, (3, 8))
+        for to in INTS + FLOATS:
+            ratio = np.dtype(DTYPES[to]).itemsize // a.dtype.itemsize
+            part = a[:, :ratio] if ratio > 1 else a
+            want = lax.bitcast_convert_type(part, DTYPES[to])
+            one_op(w, f"bitcast_convert_{dtype}_{to}", "bitcast_convert",
+                   [part], want, how="check.expect_eq")
     one_op(w, "form_reduce_precision", "reduce_precision", [x],
            x.astype(BF16).astype(np.float32), how="check.expect_eq",
            exponent_bits=8, mantissa_bits=7)
@@ -654,7 +706,7 @@ def forms(w, rng):
 
 GROUPS = [unary_floats, unary_ints, binary_ints, binary_floats, comparisons,
           selections, conversions, broadcasts, movements, pads, dynamics,
-          reductions, dots, convolutions, gathers, scatters, forms]
+          reductions, variadic, dots, convolutions, gathers, scatters, forms]
 
 
 def main():

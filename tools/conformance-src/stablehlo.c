@@ -75,14 +75,17 @@ bool keys_known(const json_t *object, const char *what,
 
 const value *program_find(program *p, const char *name)
 {
-    for (size_t i = 0; name && i < p->n_values; i++) {
-        if (!strcmp(p->values[i].name, name)) return &p->values[i];
+    for (const program *q = p; name && q;
+         q = q->lanes ? q->lanes->outer : NULL) {
+        for (size_t i = 0; i < q->n_values; i++) {
+            if (!strcmp(q->values[i].name, name)) return &q->values[i];
+        }
     }
     note_fail(p->note, "there is no value '%.64s'", name ? name : "");
     return NULL;
 }
 
-static bool add_value(program *p, value v)
+bool program_add(program *p, value v)
 {
     for (size_t i = 0; i < p->n_values; i++) {
         if (!strcmp(p->values[i].name, v.name)) {
@@ -123,12 +126,12 @@ static bool add_const(program *p, const char *name, const json_t *v)
     lb_array *const a =
         ok ? lb_from(p->cx, type.dtype, type.shape, raw.data) : NULL;
     if (ok && !a) ok = library_failed(p->cx, p->note, "lb_from");
-    if (ok && add_value(p, (value){name, a, raw})) return true;
+    if (ok && program_add(p, (value){name, a, raw})) return true;
     npy_free(&raw);
     return false;
 }
 
-static bool add_consts(program *p, const json_t *consts)
+bool program_add_consts(program *p, const json_t *consts)
 {
     for (void *i = json_object_iter((json_t *)consts); i;
          i = json_object_iter_next((json_t *)consts, i)) {
@@ -139,18 +142,42 @@ static bool add_consts(program *p, const json_t *consts)
     return true;
 }
 
+void program_free(program *p)
+{
+    for (size_t i = 0; i < p->n_values; i++) {
+        npy_free(&p->values[i].raw);
+    }
+    free(p->values);
+}
+
 /* ---- operations --------------------------------------------------------- */
 
 const op_rule *stablehlo_find(const char *name)
 {
     static const op_rule *const tables[] = {
-        stablehlo_elementwise, stablehlo_structure, stablehlo_contraction};
+        stablehlo_elementwise, stablehlo_structure, stablehlo_contraction,
+        stablehlo_reduce};
     for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
         for (const op_rule *r = tables[t]; r->name; r++) {
             if (!strcmp(r->name, name)) return r;
         }
     }
     return NULL;
+}
+
+/* In a region, operations on shapes go from scalars to scalars. */
+static const op_rule *rule_in(const program *p, const char *name)
+{
+    static const op_rule same[] = {
+        RULE("broadcast_in_dim", "dims|broadcast_dimensions", 1, NULL),
+        RULE("reshape", NULL, 1, NULL),
+        RULE("transpose", "dims|permutation", 1, NULL),
+        RULE(NULL, NULL, 0, NULL),
+    };
+    for (const op_rule *r = same; p->lanes && r->name; r++) {
+        if (!strcmp(r->name, name)) return r;
+    }
+    return stablehlo_find(name);
 }
 
 static bool result_is(const op_call *c, int i, lb_array *a)
@@ -166,27 +193,43 @@ static bool result_is(const op_call *c, int i, lb_array *a)
                      shape_text(want->shape).s);
 }
 
+/* The results in out, for which there is room. */
+static bool call_rule(const op_rule *r, const op_call *c, lb_array **out)
+{
+    const int n = r->many ? c->n_out : r->run ? 1 : c->n_in;
+    /* First the rule: it may have a better reason to refuse. */
+    lb_array *const one = r->run && !r->many ? r->run(r, c) : NULL;
+    if (r->run && !one) return library_failed(c->cx, c->note, c->name);
+    if (c->n_out != n) {
+        return note_fail(c->note, "%s has %d results", c->name, c->n_out);
+    }
+    if (r->many) {
+        return r->many(r, c, out) || library_failed(c->cx, c->note, c->name);
+    }
+    for (int i = 0; i < n; i++) {
+        out[i] = r->run ? one : c->in[i];
+    }
+    return true;
+}
+
 static bool run_rule(program *p, const op_rule *r, const op_call *c,
-                     const json_t *outs)
+                     const json_t *outs, lb_array **out)
 {
     if (!attrs_known(r, c)) return false;
+    if (c->region && !r->many) {
+        return note_skip(p->note, "%s: its region is not known here", c->name);
+    }
     if (r->n_in >= 0 && c->n_in != r->n_in) {
         return note_fail(p->note, "%s has %d operands, not %d", c->name,
                          c->n_in, r->n_in);
     }
-    /* First the rule: it may have a better reason to refuse. */
-    lb_array *const one = r->run ? r->run(r, c) : NULL;
-    if (r->run && !one) return library_failed(p->cx, p->note, c->name);
-    if (c->n_out != (r->run ? 1 : c->n_in)) {
-        return note_fail(p->note, "%s has %d results", c->name, c->n_out);
-    }
+    if (!call_rule(r, c, out)) return false;
     for (int i = 0; i < c->n_out; i++) {
-        lb_array *const a = r->run ? one : c->in[i];
         const char *const name =
             json_string_value(json_array_get(outs, (size_t)i));
         if (!name) return note_fail(p->note, "%s: outs are no names", c->name);
-        if (!result_is(c, i, a)) return false;
-        if (!add_value(p, (value){.name = name, .a = a})) return false;
+        if (!result_is(c, i, out[i])) return false;
+        if (!program_add(p, (value){.name = name, .a = out[i]})) return false;
     }
     return true;
 }
@@ -200,19 +243,28 @@ static bool bind_op(program *p, const json_t *ins, const json_t *types,
             program_find(p, json_string_value(json_array_get(ins, i)));
         if (!v) return false;
         in[i] = v->a;
+        if (p->lanes && lb_rank(v->a) == 0) {
+            in[i] = lb_broadcast_to(p->cx, v->a, p->lanes->shape);
+            if (!in[i]) return library_failed(p->cx, p->note, "a scalar");
+        }
     }
     for (size_t i = 0; i < json_array_size(types); i++) {
         if (!parse_type(json_array_get(types, i), &type[i], p->note)) {
             return false;
         }
+        if (p->lanes && type[i].shape.rank) {
+            return note_skip(p->note, "a region of arrays, not of scalars");
+        }
+        if (p->lanes) type[i].shape = p->lanes->shape;
     }
     return true;
 }
 
-static bool run_op(program *p, const json_t *op)
+bool program_run_op(program *p, const json_t *op)
 {
-    static const char *const keys[] = {"op",        "ins",   "outs",
-                                       "out_types", "attrs", NULL};
+    static const char *const keys[] = {
+        "op",      "ins",  "outs",    "out_types",   "attrs", "region",
+        "regions", "body", "reducer", "computation", NULL};
     if (!keys_known(op, "an operation", keys, p->note)) return false;
     const char *const full = json_string_value(json_object_get(op, "op"));
     const json_t *const ins = json_object_get(op, "ins");
@@ -233,24 +285,28 @@ static bool run_op(program *p, const json_t *op)
     }
     const char *const name = without_dialect(full);
     if (!strcmp(name, "return") && n_out == 0) return true;
-    const op_rule *const r = stablehlo_find(name);
+    const op_rule *const r = rule_in(p, name);
     if (!r) {
         return note_skip(p->note, "lowbit has no function for '%.64s'", full);
     }
     lb_array **const in = calloc(n_in + 1, sizeof(lb_array *));
+    lb_array **const out = calloc(n_out + 1, sizeof(lb_array *));
     tensor_type *const type = calloc(n_out + 1, sizeof(*type));
     const op_call c = {.cx = p->cx,
                        .name = r->name,
                        .attrs = attrs,
+                       .region = region_of(op),
+                       .program = p,
                        .n_in = (int)n_in,
                        .in = in,
                        .n_out = (int)n_out,
                        .type = type,
                        .note = p->note};
-    const bool ok = in && type ? bind_op(p, ins, types, in, type) &&
-                                     run_rule(p, r, &c, outs)
-                               : note_fail(p->note, "out of memory");
+    const bool ok = in && out && type ? bind_op(p, ins, types, in, type) &&
+                                            run_rule(p, r, &c, outs, out)
+                                      : note_fail(p->note, "out of memory");
     free(in);
+    free(out);
     free(type);
     return ok;
 }
@@ -269,11 +325,11 @@ static bool run_program(program *p, const json_t *root)
         return note_fail(p->note, "case.json lacks ops, check or consts");
     }
     if (!keys_known(root, "case.json", keys, p->note) ||
-        !add_consts(p, consts)) {
+        !program_add_consts(p, consts)) {
         return false;
     }
     for (size_t i = 0; i < json_array_size(ops); i++) {
-        if (!run_op(p, json_array_get(ops, i))) return false;
+        if (!program_run_op(p, json_array_get(ops, i))) return false;
     }
     for (size_t i = 0; i < json_array_size(checks); i++) {
         if (!program_check(p, json_array_get(checks, i))) return false;
@@ -289,10 +345,7 @@ static void run_case(runner *r, const char *dir, const char *name)
     json_t *root = NULL;
     char *const path = path_in(dir, "case.json", &n);
     if (path && json_read(path, &root, &n)) run_program(&p, root);
-    for (size_t i = 0; i < p.n_values; i++) {
-        npy_free(&p.values[i].raw);
-    }
-    free(p.values);
+    program_free(&p);
     json_decref(root);
     free(path);
     case_close(r, &n, name, p.digest);

@@ -14,15 +14,19 @@ typedef struct tensor_type {
     lb_shape shape;
 } tensor_type;
 
+struct program;
+
 typedef struct op_call {
     lb_ctx *cx;
-    const char *name;    /* without its dialect */
-    const json_t *attrs; /* an object; NULL: none */
+    const char *name;     /* without its dialect */
+    const json_t *attrs;  /* an object; NULL: none */
+    const json_t *region; /* see stablehlo_region.c; NULL: none */
     int n_in;
     lb_array *const *in;
     int n_out;
     const tensor_type *type; /* of the results; from the case */
     note *note;
+    struct program *program; /* that the operation is in */
 } op_call;
 
 typedef struct op_rule op_rule;
@@ -37,17 +41,24 @@ struct op_rule {
     lb_array *(*run)(const op_rule *, const op_call *);
     lb_array *(*unary)(lb_ctx *, lb_array *);
     lb_array *(*binary)(lb_ctx *, lb_array *, lb_array *);
+    /* Instead of run, for any number of results: c->n_out arrays in out. */
+    bool (*many)(const op_rule *, const op_call *, lb_array **out);
 };
 
 #define RULE(name, attrs, n_in, run)                                           \
     {                                                                          \
-        name, attrs, n_in, run, NULL, NULL                                     \
+        name, attrs, n_in, run, NULL, NULL, NULL                               \
+    }
+#define RULE_MANY(name, attrs, n_in, many)                                     \
+    {                                                                          \
+        name, attrs, n_in, NULL, NULL, NULL, many                              \
     }
 
 /* Each ends with a rule without a name. */
 extern const op_rule stablehlo_elementwise[];
 extern const op_rule stablehlo_structure[];
 extern const op_rule stablehlo_contraction[];
+extern const op_rule stablehlo_reduce[];
 
 /* NULL and a note: nothing here is called so. */
 const op_rule *stablehlo_find(const char *name);
@@ -60,6 +71,13 @@ typedef struct value {
     npy raw; /* a constant's own bytes; no data for results */
 } value;
 
+/* What a region's operations see: they are written for scalars and run on
+ * arrays of shape `lanes`, to which scalars from outside are broadcast. */
+typedef struct lanes {
+    struct program *outer;
+    lb_shape shape;
+} lanes;
+
 typedef struct program {
     lb_ctx *cx;
     const char *dir;
@@ -67,10 +85,21 @@ typedef struct program {
     value *values;
     size_t n_values, room;
     uint64_t digest;
+    const lanes *lanes; /* NULL: not a region */
 } program;
 
 /* NULL and a note if there is none. */
 const value *program_find(program *p, const char *name);
+bool program_add(program *p, value v);
+bool program_add_consts(program *p, const json_t *consts);
+bool program_run_op(program *p, const json_t *op);
+void program_free(program *p);
+
+/* The region of an operation that has one, under any of its usual names. */
+const json_t *region_of(const json_t *op);
+/* Runs it on n_in arrays of one shape; its n_out results have that shape. */
+bool region_run(program *p, const json_t *region, lb_array *const *in, int n_in,
+                lb_array **out, int n_out);
 bool program_check(program *p, const json_t *check);
 /* object is one and has no keys but the known ones, a list that ends with
  * NULL; others make the case skipped, since they may matter. */

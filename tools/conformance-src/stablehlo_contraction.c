@@ -1,65 +1,9 @@
 /* stablehlo_contraction.c - StableHLO's operations that combine elements:
- * reduce, dot, convolution, gather and scatter. */
+ * dot, convolution, gather and scatter. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "stablehlo.h"
-
-/* ---- reduce ------------------------------------------------------------- */
-
-typedef struct reducer {
-    const char *name;
-    lb_array *(*reduce)(lb_ctx *, lb_array *, const lb_axes *);
-    lb_array *(*combine)(lb_ctx *, lb_array *, lb_array *);
-} reducer;
-
-static const reducer reducers[] = {
-    {"add", lb_reduce_sum, lb_add},     {"multiply", lb_reduce_prod, lb_mul},
-    {"maximum", lb_reduce_max, lb_max}, {"minimum", lb_reduce_min, lb_min},
-    {"and", lb_reduce_and, lb_and},     {"or", lb_reduce_or, lb_or},
-};
-
-static const reducer *find_reducer(const op_call *c)
-{
-    if (!attr(c, "applies")) {
-        note_skip(c->note, "reduce: a region that is not one operation");
-        return NULL;
-    }
-    const char *const name = attr_word(c, "applies");
-    if (!name) return NULL;
-    /* StableHLO adds i1 as `or`; lowbit sums no bools. */
-    const bool is_or = !strcmp(name, "add") && lb_dtype_of(c->in[0]) == LB_BOOL;
-    for (size_t i = 0; i < sizeof(reducers) / sizeof(reducers[0]); i++) {
-        if (!strcmp(is_or ? "or" : name, reducers[i].name)) {
-            return &reducers[i];
-        }
-    }
-    note_skip(c->note, "reduce: lowbit does not reduce by '%.32s'", name);
-    return NULL;
-}
-
-static lb_array *run_reduce(const op_rule *r, const op_call *c)
-{
-    (void)r;
-    if (c->n_in > 2 && c->n_in % 2 == 0) {
-        note_skip(c->note, "reduce: several operands at once");
-        return NULL;
-    }
-    if (c->n_in != 2 || !is_scalar(c, 1)) {
-        note_fail(c->note, "reduce: not one operand and one initial scalar");
-        return NULL;
-    }
-    lb_axes axes;
-    const reducer *const f = find_reducer(c);
-    if (!f || !attr_axes(c, "dimensions|dims", &axes)) return NULL;
-    /* The initial value's dtype, which may be wider, is the one computed in. */
-    lb_array *a = c->in[0];
-    const lb_dtype wide = lb_dtype_of(c->in[1]);
-    if (lb_dtype_of(a) != wide) a = lb_convert(c->cx, a, wide);
-    lb_array *const reduced = f->reduce(c->cx, a, &axes);
-    /* cppcheck-suppress returnDanglingLifetime ; it takes calls for structs */
-    return f->combine(c->cx, c->in[1], reduced);
-}
 
 /* ---- products ----------------------------------------------------------- */
 
@@ -309,7 +253,6 @@ const op_rule stablehlo_contraction[] = {
     RULE("dot_general", dot_attrs, 2, run_dot_general),
     RULE("dynamic_gather", gather_attrs, 3, run_gather),
     RULE("gather", gather_attrs, 2, run_gather),
-    RULE("reduce", "dimensions|dims applies", -1, run_reduce),
     RULE("scatter", scatter_attrs, -1, run_scatter),
     RULE(NULL, NULL, 0, NULL),
 };

@@ -14,8 +14,9 @@ static lb_array *run_binary(const op_rule *r, const op_call *c)
 }
 
 /* FLOAT, SIGNED and UNSIGNED only repeat what the dtype says. */
-static bool plain_order(const op_call *c)
+static bool plain_order(const op_call *c, bool *total)
 {
+    *total = false;
     if (!attr(c, "compare_type|type")) return true;
     const char *const order = attr_word(c, "compare_type|type");
     if (!order) return false;
@@ -24,12 +25,22 @@ static bool plain_order(const op_call *c)
                                 : d >= LB_I8 && d <= LB_I64 ? "SIGNED"
                                                             : "UNSIGNED";
     if (!strcmp(order, natural) || !strcmp(order, "NOTYPE")) return true;
-    if (!strcmp(order, "TOTALORDER") && dtype_is_float(d)) {
-        return note_skip(c->note,
-                         "compare: lowbit has no total order of floats");
-    }
-    return note_fail(c->note, "compare: compare_type %.32s of %s", order,
-                     lb_dtype_name(d));
+    *total = !strcmp(order, "TOTALORDER") && dtype_is_float(d);
+    return *total || note_fail(c->note, "compare: compare_type %.32s of %s",
+                               order, lb_dtype_name(d));
+}
+
+/* IEEE 754's total order as that of signed integers: the bits, all but the sign
+ * inverted in negative numbers. */
+static lb_array *total_order(lb_ctx *cx, lb_array *x)
+{
+    const size_t size = lb_dtype_size(lb_dtype_of(x));
+    const lb_dtype bits = size == 8 ? LB_I64 : size == 4 ? LB_I32 : LB_I16;
+    lb_array *const i = lb_bitcast_convert(cx, x, bits);
+    lb_array *const sign = lb_shift_right_arithmetic(
+        cx, i, lb_scalar_int(cx, 8 * (int64_t)size - 1));
+    return lb_xor(cx, i,
+                  lb_shift_right_logical(cx, sign, lb_scalar_int(cx, 1)));
 }
 
 static lb_array *run_compare(const op_rule *r, const op_call *c)
@@ -40,11 +51,18 @@ static lb_array *run_compare(const op_rule *r, const op_call *c)
     } direction[] = {{"EQ", lb_eq}, {"NE", lb_ne}, {"LT", lb_lt},
                      {"LE", lb_le}, {"GT", lb_gt}, {"GE", lb_ge}};
     (void)r;
+    bool total;
     const char *const want = attr_word(c, "direction|comparison_direction");
-    if (!want || !plain_order(c) || !same_type(c, 0, 1)) return NULL;
+    if (!want || !plain_order(c, &total) || !same_type(c, 0, 1)) return NULL;
+    lb_array *x = c->in[0];
+    lb_array *y = c->in[1];
+    if (total) {
+        x = total_order(c->cx, x);
+        y = total_order(c->cx, y);
+    }
     for (size_t i = 0; i < sizeof(direction) / sizeof(direction[0]); i++) {
         if (!strcmp(want, direction[i].name)) {
-            return direction[i].compare(c->cx, c->in[0], c->in[1]);
+            return direction[i].compare(c->cx, x, y);
         }
     }
     note_fail(c->note, "compare: unknown direction '%.32s'", want);
@@ -81,13 +99,11 @@ static lb_array *run_convert(const op_rule *r, const op_call *c)
     return lb_convert(c->cx, c->in[0], c->type[0].dtype);
 }
 
-/* Only between equal dtypes, where nothing happens. */
 static lb_array *run_bitcast(const op_rule *r, const op_call *c)
 {
     (void)r;
     if (lb_dtype_of(c->in[0]) == c->type[0].dtype) return c->in[0];
-    note_skip(c->note, "bitcast_convert: lowbit has no view of other bits");
-    return NULL;
+    return lb_bitcast_convert(c->cx, c->in[0], c->type[0].dtype);
 }
 
 /* Rounding to a dtype's bits is a conversion there and back; f16 is not one
@@ -127,8 +143,8 @@ static lb_array *square(lb_ctx *cx, lb_array *x)
 }
 
 /* clang-format off */
-#define UNARY(op, function)  {op, NULL, 1, run_unary, function, NULL}
-#define BINARY(op, function) {op, NULL, 2, run_binary, NULL, function}
+#define UNARY(op, function)  {op, NULL, 1, run_unary, function, NULL, NULL}
+#define BINARY(op, function) {op, NULL, 2, run_binary, NULL, function, NULL}
 const op_rule stablehlo_elementwise[] = {
     UNARY("abs",                   lb_abs),
     UNARY("cbrt",                  lb_cbrt),
