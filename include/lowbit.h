@@ -362,25 +362,21 @@ typedef enum lb_nonfinite {
                              * the format */
 } lb_nonfinite;
 
-typedef enum lb_choice {
-    LB_CHOICE_DEFAULT = 0,
-    LB_YES = 1,
-    LB_NO = 2
-} lb_choice;
-
 /* Quantization parameters; zero means the default. One that the format does not
  * use is an error, except block_size and axes with LB_COMPAT_EFORMER. */
 typedef struct lb_quant_config {
     size_t struct_size;
-    const char *format;   /* NULL: "nf4" */
-    int64_t block_size;   /* 0: the format's default, usually 64 */
-    lb_axes axes;         /* int8: the axes that share a scale; n 0: the last.
+    const char *format; /* NULL: "nf4" */
+    int64_t block_size; /* 0: the format's default, usually 64 */
+    lb_axes axes;       /* int8: the axes that share a scale; n 0: the last.
                            * (For x @ w with w (in, out), use axis 0: one scale
                            * per output) */
-    lb_dtype dtype;       /* dtype to materialize to (default: the input's; for
+    lb_dtype dtype;     /* dtype to materialize to (default: the input's; for
                            * ternary and binary with compat eformer: i8) */
-    bool simulate;        /* return a dense array of the quantized values */
-    lb_choice use_kernel; /* LB_NO: use the reference kernels */
+    bool simulate;      /* return a dense array of the quantized values */
+    bool reference;     /* run the portable reference code, not SIMD kernels,
+                           * to encode, and in every operation with the array
+                           * (also where it is moved or sliced) */
     lb_compat compat;
     lb_decode decode;
     lb_scale scale;

@@ -81,6 +81,15 @@ typedef struct lb_part {
     lb_array *a;        /* the entries, in any format; NULL: absent */
 } lb_part;
 
+/* Settings of lb_quantize that an array remembers although its parts do not
+ * show them. They are kept where blocks are moved, but not in files. */
+typedef struct lb_made {
+    bool reference; /* calls with this array run at LB_LEVEL_REF */
+    bool clip_gradient;
+    lb_compat compat;
+    lb_threshold threshold;
+} lb_made;
+
 struct lb_store {
     int refs;         /* atomic */
     lb_heap *heap;    /* the heap that allocated it */
@@ -90,6 +99,7 @@ struct lb_store {
     lb_ctype ctype; /* type that decode writes */
     int meaning;    /* lb_meaning of the scale; compared when joining */
     int depth;      /* nesting depth: 0 for a leaf */
+    lb_made made;   /* zero unless set after lb_make */
     lb_part part[LB_MAX_PARTS];
     lb_dtype elem;            /* leaf (dense) only */
     void *data;               /* leaf only: the bytes; not NULL <=> leaf */
@@ -143,7 +153,7 @@ typedef struct lb_quant {
     int64_t block_size;
     lb_axes axes;
     lb_dtype dtype;
-    bool reference; /* use_kernel is LB_NO */
+    bool reference;
     bool center;
     bool clip_gradient;
     lb_compat compat;

@@ -391,7 +391,6 @@ static void quantizing(lb_ctx *cx)
     REFUSED(TO("nf4", .dtype = LB_I8), LB_E_DTYPE, "nf4|i8");
     REFUSED(TO("nf4", .dtype = (lb_dtype)77), LB_E_DTYPE, "77");
     REFUSED(TO("nf4", .compat = (lb_compat)9), LB_E_ARG, "compat|9|0..3");
-    REFUSED(TO("nf4", .use_kernel = (lb_choice)9), LB_E_ARG, "use_kernel|9");
     REFUSED(TO("nf4", .decode = (lb_decode)9), LB_E_ARG, "decode|9|0..1");
     REFUSED(TO("nf4", .scale = (lb_scale)9), LB_E_ARG, "scale|9|0..4");
     REFUSED(TO("nf4", .meaning = (lb_meaning)9), LB_E_ARG, "meaning|9");

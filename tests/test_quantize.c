@@ -194,7 +194,7 @@ static void results(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
     CHECK(same(cx, dense, q));
     CHECK(same(cx, lb_straight_through(cx, a, &d), q));
     d = c;
-    d.use_kernel = LB_NO;
+    d.reference = true;
     CHECK(same_parts(cx, lb_quantize(cx, a, &d), q));
     d = c;
     d.dtype = LB_I32;

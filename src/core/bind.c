@@ -314,12 +314,20 @@ static bool check_call(lb_ctx *cx, const lb_prim *prim, int n,
     return true;
 }
 
+const lb_cpu *lb_cpu_for(const lb_ctx *cx, lb_array *const *in, int n)
+{
+    static const lb_cpu reference = {.level = LB_LEVEL_REF};
+    for (int i = 0; i < n; i++)
+        if (in[i]->store->made.reference) return &reference;
+    return &cx->cpu;
+}
+
 static lb_call make_call(lb_ctx *cx, const lb_prim *prim, int n,
                          lb_array *const *in, const void *params)
 {
     return (lb_call){
         .prim = prim,
-        .cpu = &cx->cpu,
+        .cpu = lb_cpu_for(cx, in, n),
         .threads = lb_pool_threads(cx->pool),
         .precision = cx->precision,
         .n_in = n,

@@ -112,8 +112,7 @@ lb_verdict lb_pack(lb_ctx *cx, lb_array *a, lb_array **out)
         lb_box_cut(&b, p, &cut);
         if (!(b.part[p].a = pack_part(cx, &cut))) return LB_FAILED;
     }
-    *out = logical_view(lb_make(cx, a->store->fmt, a->dtype, a->store->meaning,
-                                &stored, b.part),
+    *out = logical_view(lb_make_like(cx, a->store, a->dtype, &stored, b.part),
                         &b, &a->shape);
     return *out ? LB_DONE : LB_FAILED;
 }
@@ -305,9 +304,11 @@ static lb_verdict join_boxes(lb_ctx *cx, lb_array *const *in, int n, int axis,
                                       : pack_part(cx, piece[0]);
         if (!b.part[p].a) return LB_FAILED;
     }
-    *out = logical_view(lb_make(cx, in[0]->store->fmt, in[0]->dtype,
-                                in[0]->store->meaning, &stored, b.part),
-                        &b, &shape);
+    *out = logical_view(
+        lb_make_like(cx, in[0]->store, in[0]->dtype, &stored, b.part), &b,
+        &shape);
+    for (int i = 1; i < n && *out; i++)
+        if (in[i]->store->made.reference) (*out)->store->made.reference = true;
     return *out ? LB_DONE : LB_FAILED;
 }
 
@@ -382,8 +383,7 @@ lb_verdict lb_pick(lb_ctx *cx, lb_array *a, int axis, lb_array *index,
                                       : pack_part(cx, view);
         if (!b.part[p].a) return LB_FAILED;
     }
-    *out = logical_view(lb_make(cx, a->store->fmt, a->dtype, a->store->meaning,
-                                &stored, b.part),
+    *out = logical_view(lb_make_like(cx, a->store, a->dtype, &stored, b.part),
                         &b, &shape);
     return *out ? LB_DONE : LB_FAILED;
 }

@@ -110,6 +110,10 @@ bool lb_is_alive(lb_ctx *cx, const char *who, const lb_array *a);
 lb_verdict lb_bind_into(lb_ctx *cx, const lb_prim *prim, int n,
                         lb_array *const *in, const void *params, lb_array *out);
 
+/* bind.c: the CPU to run a call on: the context's, or one without kernels if an
+ * operand was made with lb_quant_config.reference. */
+const lb_cpu *lb_cpu_for(const lb_ctx *cx, lb_array *const *in, int n);
+
 /* bind.c: runs the phases of a plan of which the caller knows all that
  * lb_bind would find out. */
 bool lb_run_plan(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
@@ -130,6 +134,8 @@ struct lb_sharding {
     /* Implements lb_cut_like, if one of the two is sharded. */
     lb_array *(*like)(lb_ctx *cx, lb_array *a, const lb_array *like,
                       bool cheap);
+    /* For lb_describe: "P(dp, None) over dp=2,tp=4"; returns to. */
+    const char *(*describe)(const lb_array *a, char *to, size_t room);
 };
 /* What stands behind an array without elements (lb_store.traced). */
 struct lb_traced {
@@ -155,6 +161,10 @@ lb_array *lb_cut_like(lb_ctx *cx, lb_array *a, const lb_array *like,
 /* parts.c: whether a row of the table is valid for part p. */
 bool lb_part_check(lb_ctx *cx, const lb_format *fmt, int p,
                    const lb_shape *stored, const lb_part *part);
+
+/* parts.c: lb_make with another store's format, meaning and settings. */
+lb_array *lb_make_like(lb_ctx *cx, const lb_store *like, lb_dtype dtype,
+                       const lb_shape *stored, const lb_part *table);
 
 /* array.c: the plain view of a store; takes over the store's reference. */
 lb_array *lb_view_store(lb_ctx *cx, lb_store *store, lb_dtype dtype);
@@ -206,6 +216,11 @@ bool lb_quant_check(lb_ctx *cx, const char *who, const lb_quant *q, int rank);
 LB_API bool lb_quant_of(lb_ctx *cx, const char *who,
                         const lb_quant_config *config, int rank, lb_quant *q);
 
+/* nearest.c: for messages about unknown names. The formats that can be quantized
+ * to; and ": " with the nearest ones, or "". */
+lb_text lb_formats_known(const lb_ctx *cx);
+lb_text lb_formats_near(const lb_ctx *cx, const char *name);
+
 /* layout.c: whether a user's or a file's `given` is the layout `name`. "seed"
  * is the former name of "eformer", found in older files. */
 LB_API bool lb_layout_is(const char *given, const char *name);
@@ -215,10 +230,11 @@ LB_API bool lb_layout_of(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                          const lb_shape *shape, lb_layout *to);
 /* An array from the parts in the layout, viewed in that shape; lb_layout_alloc
  * allocates the parts, uninitialized. */
-lb_array *lb_layout_make(lb_ctx *cx, const lb_format *fmt, const lb_layout *l,
+lb_array *lb_layout_make(lb_ctx *cx, const lb_quant *q, const lb_layout *l,
                          const lb_shape *shape);
-lb_array *lb_layout_alloc(lb_ctx *cx, const lb_format *fmt, lb_layout *l,
+lb_array *lb_layout_alloc(lb_ctx *cx, const lb_quant *q, lb_layout *l,
                           const lb_shape *shape);
+lb_made lb_made_by(const lb_quant *q);
 
 /* box.c: a view as a box of its store, if it is one, as needed to move blocks.
  * A plain value; parts are views on the caller's stack. */

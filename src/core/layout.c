@@ -65,16 +65,24 @@ static lb_array *in_shape(lb_array *a, const lb_shape *shape)
     return a;
 }
 
-lb_array *lb_layout_make(lb_ctx *cx, const lb_format *fmt, const lb_layout *l,
-                         const lb_shape *shape)
+lb_made lb_made_by(const lb_quant *q)
 {
-    return in_shape(lb_make(cx, fmt, l->dtype, l->meaning, &l->stored, l->part),
-                    shape);
+    return (lb_made){q->reference, q->clip_gradient, q->compat, q->threshold};
 }
 
-lb_array *lb_layout_alloc(lb_ctx *cx, const lb_format *fmt, lb_layout *l,
+lb_array *lb_layout_make(lb_ctx *cx, const lb_quant *q, const lb_layout *l,
+                         const lb_shape *shape)
+{
+    lb_array *a =
+        lb_make(cx, q->format, l->dtype, l->meaning, &l->stored, l->part);
+    if (a) a->store->made = lb_made_by(q);
+    return in_shape(a, shape);
+}
+
+lb_array *lb_layout_alloc(lb_ctx *cx, const lb_quant *q, lb_layout *l,
                           const lb_shape *shape)
 {
+    const lb_format *fmt = q->format;
     lb_enter(cx);
     bool ok = true;
     for (int p = 0; p < LB_MAX_PARTS && ok; p++) {
@@ -84,7 +92,7 @@ lb_array *lb_layout_alloc(lb_ctx *cx, const lb_format *fmt, lb_layout *l,
         ok = lb_shape_check(cx, fmt->name, &s) &&
              (l->part[p].a = lb_dense(cx, l->elem[p], &s));
     }
-    return lb_leave_with(cx, ok ? lb_layout_make(cx, fmt, l, shape) : NULL);
+    return lb_leave_with(cx, ok ? lb_layout_make(cx, q, l, shape) : NULL);
 }
 
 void *lb_part_place(lb_store *s, int part)

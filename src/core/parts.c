@@ -244,3 +244,11 @@ lb_array *lb_make(lb_ctx *cx, const lb_format *fmt, lb_dtype dtype, int meaning,
     }
     return lb_view_store(cx, s, dtype);
 }
+
+lb_array *lb_make_like(lb_ctx *cx, const lb_store *like, lb_dtype dtype,
+                       const lb_shape *stored, const lb_part *table)
+{
+    lb_array *a = lb_make(cx, like->fmt, dtype, like->meaning, stored, table);
+    if (a) a->store->made = like->made;
+    return a;
+}

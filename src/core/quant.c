@@ -6,22 +6,6 @@
 #include "core/core.h"
 #include "core/registry.h"
 
-/* Names of the formats that can be quantized to, separated by commas. */
-static lb_text known_formats(const lb_ctx *cx)
-{
-    lb_text t = {""};
-    const lb_format *f;
-    size_t at = 0;
-    for (int k = 0; (f = lb_format_at(cx, k)); k++) {
-        if (!f->layout) continue;
-        const int n = snprintf(t.s + at, sizeof t.s - at, "%s%s",
-                               at ? ", " : "", f->name);
-        if (n < 0 || (size_t)n >= sizeof t.s - at) break;
-        at += (size_t)n;
-    }
-    return t;
-}
-
 /* Enums from the caller may hold any value. */
 static bool check_enum(lb_ctx *cx, const char *who, const char *member,
                        unsigned value, unsigned most)
@@ -87,18 +71,17 @@ bool lb_quant_of(lb_ctx *cx, const char *who, const lb_quant_config *config,
     if (fmt && !fmt->layout)
         return lb_fail(cx, LB_E_ARG,
                        "%s: cannot quantize to %s (supported: %s)", who,
-                       fmt->name, known_formats(cx).s);
+                       fmt->name, lb_formats_known(cx).s);
     if (!fmt)
         return lb_fail(cx, LB_E_ARG,
-                       "%s: unknown format \"%.100s\" (supported: %s)", who,
-                       c.format, known_formats(cx).s);
-    if (!check_enum(cx, who, "use_kernel", (unsigned)c.use_kernel, LB_NO))
-        return false;
+                       "%s: unknown format \"%.100s\"%s (supported: %s)", who,
+                       c.format, lb_formats_near(cx, c.format).s,
+                       lb_formats_known(cx).s);
     *q = (lb_quant){
         .format = fmt,
         .block_size = c.block_size,
         .dtype = c.dtype,
-        .reference = c.use_kernel == LB_NO,
+        .reference = c.reference,
         .center = c.center,
         .clip_gradient = c.clip_gradient,
         .compat = c.compat,

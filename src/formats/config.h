@@ -84,14 +84,14 @@ static inline double lb_config_unit(const lb_quant *q)
 }
 
 /* The config that q was made from, to call public functions with. */
-static inline lb_quant_config lb_config_of(const lb_quant *q)
+static inline lb_quant_config lb_config_from(const lb_quant *q)
 {
     return (lb_quant_config){
         .format = q->format->name,
         .block_size = q->block_size,
         .axes = q->axes,
         .dtype = q->dtype,
-        .use_kernel = q->reference ? LB_NO : LB_CHOICE_DEFAULT,
+        .reference = q->reference,
         .compat = q->compat,
         .decode = q->decode,
         .scale = q->scale,
@@ -100,6 +100,7 @@ static inline lb_quant_config lb_config_of(const lb_quant *q)
         .blocks = q->blocks,
         .on_nonfinite = q->on_nonfinite,
         .center = q->center,
+        .clip_gradient = q->clip_gradient,
     };
 }
 

@@ -145,7 +145,7 @@ static lb_array *load_eformer(lb_ctx *cx, const lb_quant *q,
                               const lb_shape *shape, lb_array *const *part)
 {
     static const char *const name[] = {"codes", "scale"};
-    const lb_quant_config config = lb_config_of(q);
+    const lb_quant_config config = lb_config_from(q);
     return lb_from_parts(cx, &config, *shape, NULL, name, part,
                          part[SCALE] ? 2 : 1);
 }
@@ -185,7 +185,7 @@ static lb_array *load_bnb(lb_ctx *cx, const lb_quant *q, const lb_shape *shape,
                           lb_array *const *part)
 {
     static const char *const name[] = {"codes", "scale"};
-    lb_quant_config config = lb_config_of(q);
+    lb_quant_config config = lb_config_from(q);
     config.meaning = LB_MEANS_ABSMAX;
     lb_shape scale = *shape;
     if (scale.rank) scale.dim[scale.rank - 1] = 1;

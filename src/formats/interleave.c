@@ -63,7 +63,7 @@ static lb_array *given_scale(lb_ctx *cx, lb_array *scale, int rank)
 lb_array *lb_interleave_load(lb_ctx *cx, const lb_quant *q,
                              const lb_shape *shape, lb_array *const *part)
 {
-    lb_quant_config config = lb_config_of(q);
+    lb_quant_config config = lb_config_from(q);
     lb_array *codes = unpack(cx, config.format, shape, part[LB_SIGNS_CODES]);
     lb_array *scale = part[LB_SIGNS_SCALE];
     if (!codes) return NULL;

@@ -113,7 +113,7 @@ static bool take_prepared(lb_ctx *cx, const lb_quant *q, lb_layout *l,
         others = others || (p != scale && l->elem[p]);
     if (!others || !q->format->prepare) return true;
     lb_layout blank = *l;
-    const lb_array *a = lb_layout_alloc(cx, q->format, &blank, shape);
+    const lb_array *a = lb_layout_alloc(cx, q, &blank, shape);
     if (!a) return false;
     q->format->prepare(q, a->store);
     for (int p = 1; p < LB_MAX_PARTS; p++) {
@@ -171,7 +171,7 @@ lb_array *lb_from_codes(lb_ctx *cx, const lb_quant_config *config,
     lb_array *out = NULL;
     if (l.part[0].a && take_prepared(cx, &q, &l, at, &codes->shape) &&
         put_codes(cx, &q, codes, &l.stored, l.part[0].a))
-        out = lb_layout_make(cx, q.format, &l, &codes->shape);
+        out = lb_layout_make(cx, &q, &l, &codes->shape);
     return lb_leave_with(cx, out);
 }
 
@@ -240,7 +240,7 @@ static lb_array *from_own(lb_ctx *cx, lb_quant *q, const lb_shape *shape,
             l.part[p].a = lb_materialize(cx, part[p]);
         if (part[p] && !l.part[p].a) return NULL;
     }
-    lb_array *out = lb_layout_make(cx, q->format, &l, shape);
+    lb_array *out = lb_layout_make(cx, q, &l, shape);
     return out && check_codes(cx, q, out) ? out : NULL;
 }
 
@@ -253,7 +253,9 @@ static lb_array *from_foreign(lb_ctx *cx, const lb_quant *q,
                 f->layout, f->part[0]);
         return NULL;
     }
-    return f->load(cx, q, shape, part);
+    lb_array *a = f->load(cx, q, shape, part);
+    if (a) a->store->made = lb_made_by(q);
+    return a;
 }
 
 lb_array *lb_from_parts(lb_ctx *cx, const lb_quant_config *config,

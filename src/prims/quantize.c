@@ -30,7 +30,9 @@ static bool infer(lb_ctx *cx, lb_call *c)
     if (!q->format)
         return lb_fail(cx, LB_E_NULL, "quantize: the format is NULL");
     if (!lb_dtype_is_float(a->dtype))
-        return lb_fail(cx, LB_E_DTYPE, "quantize: %s%s is not of a float dtype",
+        return lb_fail(cx, LB_E_DTYPE,
+                       "quantize: %s%s is not of a float dtype (for codes and "
+                       "a scale use lb_from_codes, for numbers lb_convert)",
                        lb_dtype_name(a->dtype), LB_SHOW(&a->shape));
     if (!lb_layout_of(cx, q, a->dtype, &a->shape, &l)) return false;
     c->shape = a->shape;
@@ -49,7 +51,7 @@ static lb_array *result(lb_ctx *cx, const lb_call *c)
 {
     const lb_quant *q = c->params;
     lb_layout l = layout_of(c);
-    lb_array *out = lb_layout_alloc(cx, q->format, &l, &c->shape);
+    lb_array *out = lb_layout_alloc(cx, q, &l, &c->shape);
     if (out && q->format->prepare) q->format->prepare(q, out->store);
     return out;
 }

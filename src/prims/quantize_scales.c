@@ -68,8 +68,8 @@ static lb_verdict move(lb_ctx *cx, const lb_call *c, lb_array **out)
         table[p].a = quantized(cx, table[p].a, params->compat);
         if (!table[p].a) return LB_FAILED;
     }
-    lb_array *made = lb_make(cx, a->store->fmt, a->dtype, a->store->meaning,
-                             &a->store->shape, table);
+    lb_array *made =
+        lb_make_like(cx, a->store, a->dtype, &a->store->shape, table);
     if (!made) return LB_FAILED;
     made->shape = a->shape;
     made->offset = a->offset;

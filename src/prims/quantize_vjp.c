@@ -45,7 +45,7 @@ static lb_array *range_of(lb_ctx *cx, lb_array *q)
         byte |= byte << bits;
     memset(codes->store->data, byte, codes->store->data_size);
     table[0].a = codes;
-    lb_array *all = lb_make(cx, s->fmt, q->dtype, s->meaning, &s->shape, table);
+    lb_array *all = lb_make_like(cx, s, q->dtype, &s->shape, table);
     if (!all) return NULL;
     lb_array view = *q;
     view.store = all->store;

@@ -658,12 +658,15 @@ lb_verdict lb_fused_run(lb_program *p, const prog_fused *f, lb_array **val)
     j.cols = 1;
     j.shape.rank = 0;
     set_operands(&j, val, in);
+    for (int i = 0; i < f->n_in; i++)
+        if (in[i]->store->made.reference)
+            j.cpu = lb_cpu_for(cx, &val[f->in[i].v->id], 1);
     lay_out(&j, in);
     lb_enter(cx);
     bool ok = set_results(p, &j, made);
     if (ok) {
         const lb_call c = {.prim = &prim_fused,
-                           .cpu = &cx->cpu,
+                           .cpu = j.cpu,
                            .threads = lb_pool_threads(cx->pool),
                            .params = &j};
         const lb_plan plan = {.per_thread = scratch_bytes(&j),

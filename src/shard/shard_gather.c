@@ -81,7 +81,7 @@ static lb_array *member(gathering *g, const lb_array *a, int m, int *next)
     for (int p = 0; p < LB_MAX_PARTS; p++)
         if (table[p].a && !(table[p].a = member(g, table[p].a, m, next)))
             return NULL;
-    out = lb_make(cx, s->fmt, a->dtype, s->meaning, &s->shape, table);
+    out = lb_make_like(cx, s, a->dtype, &s->shape, table);
     if (!out) return NULL;
     out->shape = a->shape;
     memcpy(out->stride, a->stride, sizeof out->stride);

@@ -4,6 +4,7 @@
  *                      part 0: the slice, a separate array
  *                      sharding: the mesh and the spec, stored after the store
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "shard/shard.h"
@@ -61,6 +62,16 @@ static lb_array *component(lb_ctx *cx, lb_array *a, const char *name)
         cx, lb_spread_make(s->mesh, &spec, part->dtype, &shape, part));
 }
 
+static const char *describe(const lb_array *a, char *to, size_t room)
+{
+    const lb_spread *s = lb_spread_of(a);
+    char spec[256], grid[256];
+    snprintf(to, room, "%s over %s",
+             lb_spec_text(&s->mesh->grid, &s->spec, spec, sizeof spec),
+             lb_grid_text(&s->mesh->grid, grid, sizeof grid));
+    return to;
+}
+
 static void release(void *user)
 {
     lb_mesh_unref(user);
@@ -81,8 +92,8 @@ lb_array *lb_spread_make(lb_mesh *mesh, const lb_spec *spec, lb_dtype dtype,
         lb_fail(cx, LB_E_NOMEM, "out of memory");
         return NULL;
     }
-    b->spread =
-        (lb_spread){{lb_gather_all, component, lb_reshard_like}, mesh, *spec};
+    b->spread = (lb_spread){
+        {lb_gather_all, component, lb_reshard_like, describe}, mesh, *spec};
     b->store = (lb_store){
         .refs = 1,
         .heap = cx->heap,

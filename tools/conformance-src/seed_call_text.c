@@ -147,7 +147,7 @@ static bool take_option(text_cursor *c, const char *name, seed_call *out)
     if (!strcmp(name, "block_size")) return take_block(c, out);
     if (!strcmp(name, "simulate")) return take_bool(c, &out->simulate);
     if (strcmp(name, "use_kernel") != 0 || !take_bool(c, &yes)) return false;
-    out->use_kernel = yes ? LB_YES : LB_NO;
+    out->reference = !yes;
     return true;
 }
 
@@ -268,7 +268,7 @@ static bool take_arguments(text_cursor *c, seed_call *out)
     out->has_block = config.has_block;
     out->block_size = config.block_size;
     out->simulate = config.simulate;
-    out->use_kernel = config.use_kernel;
+    out->reference = config.reference;
     return true;
 }
 

@@ -244,7 +244,7 @@ static bool run_call(calling *k, lb_array *x)
                                   .format = k->call.format,
                                   .block_size = k->call.block_size,
                                   .simulate = k->call.simulate,
-                                  .use_kernel = k->call.use_kernel,
+                                  .reference = k->call.reference,
                                   .compat = LB_COMPAT_EFORMER};
     const bool raises = json_object_get(k->it, "exception") != NULL;
     if (!raises && !json_is_object(json_object_get(k->it, "result"))) {

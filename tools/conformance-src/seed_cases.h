@@ -88,7 +88,7 @@ typedef struct seed_call {
     int64_t block_size; /* -1: not a positive integer, which C cannot say
                          * otherwise: there 0 is the default */
     bool simulate;
-    lb_choice use_kernel;
+    bool reference;
     bool zeros;     /* the array is zeros(shape); else rows [lo, hi) of x */
     lb_shape shape; /* of zeros */
     int64_t lo, hi;

@@ -145,7 +145,7 @@ bool lb_job_same_config(const lb_quant_config *a, const lb_quant_config *b)
     const char *f = a->format ? a->format : "", *g = b->format ? b->format : "";
     return strcmp(f, g) == 0 && a->block_size == b->block_size &&
            same_axes(&a->axes, &b->axes) && a->dtype == b->dtype &&
-           a->simulate == b->simulate && a->use_kernel == b->use_kernel &&
+           a->simulate == b->simulate && a->reference == b->reference &&
            a->compat == b->compat && a->decode == b->decode &&
            a->scale == b->scale && a->meaning == b->meaning &&
            a->threshold == b->threshold && a->blocks == b->blocks &&
