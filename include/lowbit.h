@@ -16,7 +16,7 @@
  *   operand. (The strict primitives below these operations are in
  *   lowbit_ext.h.)
  * - Axes may be negative: -1 is the last.
- * - lb_options, lb_quant_config and lb_optimizer_config begin with struct_size:
+ * - Structs of options and configurations begin with struct_size:
  *   sizeof the struct, or 0 for "this version". It tells a later version of the
  *   library which version the program was compiled with. In every struct, zero
  *   means the default.
@@ -593,6 +593,20 @@ LB_API lb_array *lb_dot_general(lb_ctx *cx, lb_array *lhs, lb_array *rhs,
 /* numpy's matmul: batched, broadcasting; either operand may be a vector. */
 LB_API lb_array *lb_matmul(lb_ctx *cx, lb_array *a, lb_array *b);
 
+typedef struct lb_linear_options {
+    size_t struct_size;
+    lb_dtype dtype; /* of the result; default: x's and w's promoted dtype */
+    lb_precision precision;
+    bool in_out; /* w is (in, out), not (out, in) */
+} lb_linear_options;
+
+/* x w^T + bias: x (..., in), w (out, in), bias (out) or NULL; the result is
+ * (..., out). The bias is added in f32 (f64 for f64) and the sum is rounded once
+ * to the result's dtype, to which the bias's dtype does not contribute. options
+ * may be NULL. */
+LB_API lb_array *lb_linear(lb_ctx *cx, lb_array *x, lb_array *w, lb_array *bias,
+                           const lb_linear_options *options);
+
 enum { LB_MAX_SPATIAL = 3 };
 
 /* XLA's labels: lhs and out use b (batch), f (feature), 0 1 2 (space); rhs uses
@@ -656,7 +670,11 @@ LB_API lb_array *lb_gelu_tanh(lb_ctx *cx, lb_array *x); /* tanh approximation */
 LB_API lb_array *lb_softmax(lb_ctx *cx, lb_array *x, int axis);
 LB_API lb_array *lb_log_softmax(lb_ctx *cx, lb_array *x, int axis);
 /* axes NULL: all. keep: keep the reduced axes with size 1. The mean and
- * variance of an empty group are NaN. */
+ * variance of an empty group are NaN.
+ *
+ * Integers are promoted as in jax.numpy: the sum of i8, i16, i32 and bool is
+ * i32, of u8, u16 and u32 u32; i64 and u64 stay. Mean and variance of integers
+ * and bool are f32. (lb_reduce_sum keeps the dtype.) */
 LB_API lb_array *lb_sum(lb_ctx *cx, lb_array *x, const lb_axes *axes,
                         bool keep);
 LB_API lb_array *lb_mean(lb_ctx *cx, lb_array *x, const lb_axes *axes,

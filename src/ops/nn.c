@@ -141,10 +141,28 @@ lb_array *lb_log_softmax(lb_ctx *cx, lb_array *x, int axis)
 
 /* ---- statistics --------------------------------------------------------- */
 
+/* The dtype of sums: jax.numpy's, whose default integers have 32 bits. */
+static lb_dtype sum_dtype(lb_dtype d)
+{
+    switch (d) {
+    case LB_BOOL:
+    case LB_I8:
+    case LB_I16:
+        return LB_I32;
+    case LB_U8:
+    case LB_U16:
+        return LB_U32;
+    default:
+        return d;
+    }
+}
+
 lb_array *lb_sum(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
 {
     if (!cx) return NULL;
     lb_enter(cx);
+    const lb_dtype d = x ? sum_dtype(x->dtype) : LB_NO_DTYPE;
+    if (x && x->dtype != d) x = lb_convert(cx, x, d);
     lb_array *s = lb_reduce_sum(cx, x, axes);
     lb_axes a;
     if (s && keep)
