@@ -601,9 +601,9 @@ typedef struct lb_linear_options {
 } lb_linear_options;
 
 /* x w^T + bias: x (..., in), w (out, in), bias (out) or NULL; the result is
- * (..., out). The bias is added in f32 (f64 for f64) and the sum is rounded once
- * to the result's dtype, to which the bias's dtype does not contribute. options
- * may be NULL. */
+ * (..., out). The bias is added in f32 (f64 for f64), and the sum is rounded
+ * once to the result's dtype, which does not depend on that of the bias.
+ * options may be NULL. */
 LB_API lb_array *lb_linear(lb_ctx *cx, lb_array *x, lb_array *w, lb_array *bias,
                            const lb_linear_options *options);
 
@@ -731,6 +731,7 @@ LB_API const char *lb_explain(lb_ctx *cx, const char *primitive,
 #endif
 
 #include "lowbit_functions.h"
+#include "lowbit_inspect.h"
 #include "lowbit_tree.h"
 
 #endif

@@ -43,6 +43,29 @@ static lb_array *start(lb_ctx *cx)
 
 /* ---- what needs more than a line ---------------------------------------- */
 
+/* Their results as an array, or NULL on error. */
+static lb_array *printed(lb_ctx *cx)
+{
+    char text[256];
+    const int64_t n = lb_to_string(cx, f(cx), text, sizeof text);
+    return n < 0 ? NULL : lb_scalar_int(cx, n);
+}
+
+static lb_array *read_back(lb_ctx *cx)
+{
+    double x[12];
+    return lb_read_f64(cx, f(cx), x, 12)
+               ? lb_from(cx, LB_F64, LB_SHAPE(3, 4), x)
+               : NULL;
+}
+
+static lb_array *configured(lb_ctx *cx)
+{
+    lb_quant_config c = {.format = "nf4", .decode = LB_DECODE_POLY};
+    lb_array *q = lb_quantize(cx, f(cx), &c);
+    return lb_config_of(cx, q, &c) ? lb_quantize(cx, f(cx), &c) : NULL;
+}
+
 static void nothing(void *user)
 {
     (void)user;
@@ -435,6 +458,11 @@ static lb_array *reduce(lb_ctx *cx)
     X(softmax, lb_softmax(cx, f(cx), -1))                                      \
     X(log_softmax, lb_log_softmax(cx, f(cx), 0))                               \
     X(sum, lb_sum(cx, f(cx), LB_AXES(0), true))                                \
+    X(sum of integers, lb_sum(cx, i(cx), NULL, false))                         \
+    X(linear, lb_linear(cx, v(cx), f(cx), vector(cx, LB_F32, 3), NULL))        \
+    X(to_string, printed(cx))                                                  \
+    X(read_f64, read_back(cx))                                                 \
+    X(config_of, configured(cx))                                               \
     X(mean, lb_mean(cx, f(cx), NULL, false))                                   \
     X(var, lb_var(cx, f(cx), LB_AXES(1), true))                                \
     X(rms_norm, lb_rms_norm(cx, f(cx), v(cx), 1e-6))                           \
