@@ -225,7 +225,7 @@ static inline lb_array *codec_backward(lb_ctx *cx, lb_array *a,
     if (!a || !lb_quant_of(cx, "test", config, a->shape.rank, &q) ||
         !lb_layout_of(cx, &q, a->dtype, &a->shape, &l))
         return NULL;
-    lb_array *out = lb_layout_alloc(cx, q.format, &l, &a->shape);
+    lb_array *out = lb_layout_alloc(cx, &q, &l, &a->shape);
     if (!out) return NULL;
     if (q.format->prepare) q.format->prepare(&q, out->store);
     const lb_call call = {

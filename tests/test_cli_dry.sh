@@ -100,8 +100,8 @@ for job in "quantize $one --type nf4" "convert $one" "dequantize $one"; do
 done
 
 # What cannot be stored, or read.
-agree 2 "no architecture" quantize "$one" -o "$tmp/new/a.gguf" --type q8_0
-agree 2 "no architecture" convert "$one" -o "$tmp/new/a.gguf"
+agree 2 "would lack the architecture" quantize "$one" -o "$tmp/new/a.gguf" --type q8_0
+agree 2 "would lack the architecture" convert "$one" -o "$tmp/new/a.gguf"
 agree 2 bitnet quantize "$one" -o "$out" --type nf4 --layout bitnet
 agree 4 "(" quantize "$golden/sharded" -o "$tmp/new/a.gguf" --type q8_0 \
     --include w --container-only --strict
