@@ -189,6 +189,10 @@ typedef enum lb_level {
 typedef struct lb_options {
     size_t struct_size;
     int threads; /* 0: all cores available to the process; at most 256 */
+    /* Report arrays used after their scope was closed, and lb_leave without
+     * lb_enter, as errors; also LOWBIT_DEBUG=1. Keeps a few hundred bytes for
+     * each array until lb_close. */
+    bool debug;
     const lb_allocator *allocator; /* NULL: malloc and free; copied */
     int64_t keep_bytes; /* freed memory kept for reuse; 0: 512 MiB, -1: none */
     lb_dense_policy dense;
@@ -201,10 +205,6 @@ typedef struct lb_options {
                        * including every level that builds on them, regardless
                        * of isa. Levels of other architectures are allowed; ref
                        * and undefined bits are not */
-    /* Report arrays used after their scope was closed, and lb_leave without
-     * lb_enter, as errors; also LOWBIT_DEBUG=1. Keeps a few hundred bytes for
-     * each array until lb_close. */
-    bool debug;
 } lb_options;
 
 /* options NULL: all defaults. Returns NULL if out of memory or if options are

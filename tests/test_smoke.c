@@ -301,6 +301,9 @@ static void views(lb_ctx *cx)
     near(cx, "transpose", t, MN, want, 0);
     near(cx, "copy", lb_materialize(cx, t), MN, want, 0);
     near(cx, "reshape", lb_reshape(cx, t, LB_SHAPE(M, N)), MN, want, 0);
+    lb_array *bits = lb_bitcast_convert(cx, lb_materialize(cx, t), LB_I32);
+    near(cx, "bitcast_convert", lb_bitcast_convert(cx, bits, LB_F32), MN, want,
+         0);
     for (int i = 0; i < 3 * MN; i++)
         want[i] = a_at(i % MN);
     near(cx, "broadcast_in_dim",

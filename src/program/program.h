@@ -59,6 +59,7 @@ typedef struct prog_node {
     prog_value *out;
     int at;     /* position in the trace */
     bool alive; /* some result depends on it */
+    bool quiet; /* part of a gradient: dense results are no events */
     lb_fusion fusion;
     int64_t operations; /* arithmetic ones, if the primitive knows */
     struct prog_group *group;

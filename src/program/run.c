@@ -34,12 +34,14 @@ static bool run_call(lb_program *p, const prog_node *node, lb_array **val,
     const bool as_is = node->fusion.kind == LB_FUSE_SAME && node->n_in == 1 &&
                        !node->prim->move && lb_data(in[0]);
     lb_array *out;
+    cx->quiet += node->quiet;
     if (as_is)
         out = lb_view(cx, in[0]);
     else if (node->prim == &lb_prim_cut_like)
         out = lb_run_cut_like(cx, node, in);
     else
         out = lb_bind(cx, node->prim, node->n_in, in, node->params);
+    cx->quiet -= node->quiet;
     const bool ok = keep(cx, val, node->out, out);
     *kernel = as_is ? "view" : cx->kernel;
     lb_leave(cx);

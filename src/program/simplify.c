@@ -80,6 +80,7 @@ static bool merge_repeated(lb_program *p)
             at = (at + 1) & (room - 1);
         if (table[at]) {
             node->out->same = table[at]->out;
+            table[at]->quiet = table[at]->quiet && node->quiet;
             p->removed++;
         } else {
             table[at] = node;

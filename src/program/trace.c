@@ -194,7 +194,8 @@ static lb_array *record(tracer *t, lb_call *c)
                         .params = params,
                         .n_in = c->n_in,
                         .in = in,
-                        .at = (int)p->nodes.n};
+                        .at = (int)p->nodes.n,
+                        .quiet = cx->quiet > 0};
     if (c->prim->fuse) c->prim->fuse(c, &node->fusion);
     if (c->prim->operations) node->operations = c->prim->operations(c);
     if (!(node->out = new_value(p, c->dtype, &c->shape))) return NULL;
