@@ -35,11 +35,11 @@ END {
     exit bad > 0 || n == 0
 }' tests/eformer_words.txt $page || exit 1
 
-bad=0
-for name in $(grep -o '\b\(lb_[a-z0-9_]*[a-z0-9]\|LB_[A-Z0-9_]*[A-Z0-9]\)' $page |
-    sort -u); do
-    grep -q "\b$name" include/*.h && continue
-    echo "$page: $name is in no public header"
-    bad=1
-done
-exit $bad
+bad=$(grep -o '\b\(lb_[a-z0-9_]*[a-z0-9]\|LB_[A-Z0-9_]*[A-Z0-9]\)' $page |
+    sort -u | while read -r name; do
+    grep -q "\b$name" include/*.h || echo "$page: $name is in no public header"
+done)
+[ -z "$bad" ] || {
+    echo "$bad"
+    exit 1
+}

@@ -153,9 +153,22 @@ static bool parse_threads(const char *s, int *out)
     return true;
 }
 
-static int run(const kind *k, const char *dir, const lb_options *options,
+/* With LB_DENSE_LOG: results may be dense if their format cannot express them,
+ * but no packed operand may be copied whole. */
+static void count_copies(void *user, const char *sentence)
+{
+    int64_t *copies = user;
+    if (strstr(sentence, "has a dense result")) return;
+    fprintf(stderr, "conformance: %s\n", sentence);
+    ++*copies;
+}
+
+static int run(const kind *k, const char *dir, lb_options *options,
                bool verbose)
 {
+    int64_t copies = 0;
+    options->log = count_copies;
+    options->log_user = &copies;
     runner r = {.cx = lb_open(options), .verbose = verbose};
     if (!r.cx) {
         char why[512];
@@ -174,7 +187,7 @@ static int run(const kind *k, const char *dir, const lb_options *options,
            r.count[PASSED], r.count[FAILED], r.count[SKIPPED]);
     /* A report that could not be written whole is not a success. */
     if (fflush(stdout) || ferror(stdout)) return 2;
-    return r.count[FAILED] == 0 && r.count[PASSED] > 0 ? 0 : 1;
+    return r.count[FAILED] == 0 && r.count[PASSED] > 0 && !copies ? 0 : 1;
 }
 
 int main(int argc, char **argv)

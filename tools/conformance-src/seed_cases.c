@@ -214,6 +214,6 @@ static bool run_seed(runner *r, const char *dir, note *n)
 const kind kind_seed = {
     .name = "seed",
     .help = "codecs, calls, primitives and gradients of the original",
-    .dense = LB_DENSE_DENY,
+    .dense = LB_DENSE_LOG,
     .run = run_seed,
 };
