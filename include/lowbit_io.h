@@ -448,7 +448,8 @@ LB_API const char *lb_selection_choose(void *selection, const lb_entry *e,
 LB_API bool lb_tree_quantize_selected(lb_tree *t, const lb_quant_config *config,
                                       lb_selection *s, lb_tree_change *report);
 
-/* A written array, as reported to lb_quantize_options.done. */
+/* A written array, as reported to lb_quantize_options.done. Pointers are valid
+ * during that call. */
 typedef struct lb_written {
     const lb_entry *entry; /* of the source */
     int64_t i, n;          /* the i-th of n arrays */

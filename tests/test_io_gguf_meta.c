@@ -30,7 +30,14 @@ static int64_t n_meta;
 static void add(const char *key, lb_meta_type type, lb_meta_type item,
                 uint64_t n, const void *bytes, uint64_t size)
 {
-    meta[n_meta++] = (lb_meta){key, type, item, n, bytes, size};
+    static uint8_t
+        room[4096]; /* bytes may be a literal of the caller's block */
+    static size_t used;
+    if (size > sizeof room - used) exit(2);
+    uint8_t *to = room + used;
+    if (size) memcpy(to, bytes, size);
+    used += size;
+    meta[n_meta++] = (lb_meta){key, type, item, n, to, size};
 }
 
 static void add_text(const char *key, const char *text)

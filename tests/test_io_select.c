@@ -59,6 +59,7 @@ static void make_source(void)
 
 typedef struct seen {
     const char *format[MOST], *kept[MOST];
+    char text[MOST][64]; /* behind kept */
     int64_t block[MOST];
     lb_difference all;
     uint64_t nbytes;
@@ -79,7 +80,8 @@ static void note(void *user, const lb_written *w)
     const int i = index_of(w->entry->name);
     s->format[i] = w->kept ? NULL : w->config->format;
     s->block[i] = w->kept ? 0 : w->config->block_size;
-    s->kept[i] = w->kept;
+    snprintf(s->text[i], sizeof s->text[i], "%s", w->kept ? w->kept : "");
+    s->kept[i] = w->kept ? s->text[i] : NULL;
     s->all.dd += w->error.dd;
     s->nbytes += w->nbytes;
     s->fell_back += w->fell_back;

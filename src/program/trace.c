@@ -45,7 +45,7 @@ void *lb_prog_alloc(prog_memory *m, size_t size)
             lb_fail(m->cx, LB_E_NOMEM, "out of memory (a compiled function)");
             return NULL;
         }
-        *b = (prog_block){m->first, got, own, got};
+        *b = (prog_block){m->first, got, own, want};
         m->first = b;
     }
     void *to = (char *)b + b->used;
