@@ -501,6 +501,9 @@ typedef struct lb_fusion {
 struct lb_prim {
     size_t struct_size; /* sizeof(lb_prim) */
     const char *name;
+    /* Leading bytes of params without padding, which lb_compile_options.check
+     * compares; 0: all of them. */
+    size_t params_exact;
     size_t params_size; /* a plain value; pointers in it must outlive the
                          * context; 0: no params */
     int n_in;           /* operands; -1: one or more */

@@ -159,9 +159,9 @@ int main(int argc, char **argv)
     printf("programs: %ld; runs that fail: %ld, of which by the dense policy: "
            "%ld; gradients: %ld\n",
            seen.programs, seen.failing, seen.denied, seen.gradients);
-    if (to - from > 1)
-        CHECK(seen.programs > 50 && seen.denied && seen.gradients &&
-              seen.notes);
+    if (to - from > 1) CHECK(seen.programs > 50);
+    if (seen.programs > 1000) /* not thinned out */
+        CHECK(seen.denied && seen.gradients && seen.notes);
     if (to == ALL) CHECK(seen.programs >= LEAST);
     sample_formats_free(&formats);
     for (int i = 0; i < CONTEXTS; i++)

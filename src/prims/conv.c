@@ -253,6 +253,7 @@ const lb_prim lb_prim_conv_general_dilated = {
     .struct_size = sizeof(lb_prim),
     .name = "conv_general_dilated",
     .params_size = sizeof(lb_conv_dims),
+    .params_exact = offsetof(lb_conv_dims, reversal) + LB_MAX_SPATIAL,
     .n_in = 2,
     .infer = infer,
     .plan = plan,

@@ -375,6 +375,7 @@ const lb_prim lb_prim_gather = {
     .struct_size = sizeof(lb_prim),
     .name = "gather",
     .params_size = sizeof(lb_gather_dims),
+    .params_exact = offsetof(lb_gather_dims, has_fill) + 1,
     .n_in = 2,
     .infer = infer,
     .move = move,

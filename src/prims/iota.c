@@ -88,6 +88,7 @@ const lb_prim lb_prim_iota = {
     .struct_size = sizeof(lb_prim),
     .name = "iota",
     .params_size = sizeof(lb_iota_params),
+    .params_exact = sizeof(int),
     .n_in = 0,
     .infer = infer,
     .plan = plan,

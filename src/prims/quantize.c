@@ -369,6 +369,7 @@ const lb_prim lb_prim_quantize = {
     .struct_size = sizeof(lb_prim),
     .name = "quantize",
     .params_size = sizeof(lb_quant),
+    .params_exact = offsetof(lb_quant, clip_gradient) + 1,
     .n_in = 1,
     .infer = infer,
     .plan = plan,

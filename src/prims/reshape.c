@@ -149,6 +149,7 @@ const lb_prim lb_prim_reshape = {
     .struct_size = sizeof(lb_prim),
     .name = "reshape",
     .params_size = sizeof(lb_reshape_params),
+    .params_exact = sizeof(int), /* the rank; dimensions are the result's */
     .n_in = 1,
     .infer = infer,
     .move = move,

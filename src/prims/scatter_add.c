@@ -437,6 +437,7 @@ const lb_prim lb_prim_scatter_add = {
     .struct_size = sizeof(lb_prim),
     .name = "scatter_add",
     .params_size = sizeof(lb_gather_dims),
+    .params_exact = offsetof(lb_gather_dims, has_fill) + 1,
     .n_in = 3,
     .infer = infer,
     .plan = plan,

@@ -191,6 +191,7 @@ const lb_prim lb_prim_broadcast_in_dim = {
     .struct_size = sizeof(lb_prim),
     .name = "broadcast_in_dim",
     .params_size = sizeof(lb_broadcast_params),
+    .params_exact = sizeof(int),
     .n_in = 1,
     .infer = broadcast_infer,
     .move = broadcast_move,

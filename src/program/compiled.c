@@ -205,8 +205,12 @@ static bool same_constant(lb_ctx *cx, lb_array *a, lb_array *b)
 
 static bool same_node(const prog_node *a, const prog_node *b)
 {
-    if (a->prim != b->prim || a->n_in != b->n_in ||
-        memcmp(a->params, b->params, a->prim->params_size) != 0)
+    const lb_prim *prim = a->prim;
+    const size_t size =
+        prim->params_exact ? prim->params_exact : prim->params_size;
+    if (prim != b->prim || a->n_in != b->n_in ||
+        !lb_shape_equal(&a->out->shape, &b->out->shape) ||
+        memcmp(a->params, b->params, size) != 0)
         return false;
     for (int i = 0; i < a->n_in; i++)
         if (a->in[i]->id != b->in[i]->id) return false;
