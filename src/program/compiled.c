@@ -213,7 +213,7 @@ static bool same_node(const prog_node *a, const prog_node *b)
         memcmp(a->params, b->params, size) != 0)
         return false;
     for (int i = 0; i < a->n_in; i++)
-        if (a->in[i]->id != b->in[i]->id) return false;
+        if (a->traced[i] != b->traced[i]) return false;
     return a->out->id == b->out->id;
 }
 
@@ -254,20 +254,21 @@ static bool check_again(lb_compiled *f, const lb_program *was,
     lb_program *p = trace(f, args, n);
     if (!p) return false;
     const prog_node *differs = NULL;
-    bool same = p->nodes.n == was->nodes.n && p->values.n == was->values.n;
-    for (int64_t i = 0; i < was->nodes.n && same; i++) {
+    bool same = p->traced_nodes == was->traced_nodes &&
+                p->traced_values == was->traced_values;
+    for (int64_t i = 0; i < was->traced_nodes && same; i++) {
         same = same_node(was->nodes.item[i], p->nodes.item[i]);
         if (!same) differs = was->nodes.item[i];
     }
-    for (int64_t i = 0; i < was->values.n && same; i++) {
+    for (int64_t i = 0; i < was->traced_values && same; i++) {
         const prog_value *x = was->values.item[i], *y = p->values.item[i];
         same = same_constant(f->cx, x->constant, y->constant);
     }
     for (int i = 0; i < was->n_results && same; i++)
-        same = was->result[i]->id == p->result[i]->id;
+        same = was->traced[i] == p->traced[i];
     same = same && same_states(was, p);
     const char *name = differs ? differs->prim->name : NULL;
-    const long long nodes = p->nodes.n, before = was->nodes.n;
+    const long long nodes = p->traced_nodes, before = was->traced_nodes;
     lb_program_free(p);
     if (same) return true;
     return lb_fail(f->cx, LB_E_ARG,

@@ -56,6 +56,7 @@ typedef struct prog_node {
     void *params;
     int n_in;
     prog_value **in;
+    int *traced; /* ids of `in` before anything was simplified */
     prog_value *out;
     int at;     /* position in the trace */
     bool alive; /* some result depends on it */
@@ -122,7 +123,9 @@ typedef struct lb_program {
     prog_value **arg;
     int n_results;
     prog_value **result;
-    bool *weak; /* of each result */
+    int *traced; /* ids of the results before anything was simplified, ... */
+    int64_t traced_nodes, traced_values; /* ... and how many there were */
+    bool *weak;                          /* of each result */
     prog_step *step;
     int n_steps;
     size_t peak;      /* bytes of intermediate arrays alive at a time */

@@ -186,14 +186,18 @@ static lb_array *record(tracer *t, lb_call *c)
     prog_node *node = lb_prog_alloc(&p->memory, sizeof *node);
     void *params = lb_prog_alloc(&p->memory, c->prim->params_size);
     prog_value **in = lb_prog_alloc(&p->memory, n * sizeof(prog_value *));
-    if (!node || !params || !in) return NULL;
+    int *traced = lb_prog_alloc(&p->memory, n * sizeof(int));
+    if (!node || !params || !in || !traced) return NULL;
     if (c->prim->params_size) memcpy(params, c->params, c->prim->params_size);
-    for (int i = 0; i < c->n_in; i++)
+    for (int i = 0; i < c->n_in; i++) {
         if (!(in[i] = value_of(t, c->prim->name, c->in[i]))) return NULL;
+        traced[i] = in[i]->id;
+    }
     *node = (prog_node){.prim = c->prim,
                         .params = params,
                         .n_in = c->n_in,
                         .in = in,
+                        .traced = traced,
                         .at = (int)p->nodes.n,
                         .quiet = cx->quiet > 0};
     if (c->prim->fuse) c->prim->fuse(c, &node->fusion);
@@ -409,14 +413,18 @@ static bool take_results(tracer *t, lb_array *const *out, int n)
 {
     lb_program *p = t->p;
     p->n_results = n;
+    p->traced_nodes = p->nodes.n;
     p->result = lb_prog_alloc(&p->memory, (size_t)n * sizeof *p->result);
     p->weak = lb_prog_alloc(&p->memory, (size_t)n * sizeof *p->weak);
-    if (!p->result || !p->weak) return false;
+    p->traced = lb_prog_alloc(&p->memory, (size_t)n * sizeof *p->traced);
+    if (!p->result || !p->weak || !p->traced) return false;
     for (int i = 0; i < n; i++) {
         p->result[i] = value_of(t, "run", out[i]);
         if (!p->result[i]) return false;
         p->weak[i] = out[i]->weak;
+        p->traced[i] = p->result[i]->id;
     }
+    p->traced_values = p->values.n;
     return true;
 }
 
