@@ -163,13 +163,14 @@ static void count_copies(void *user, const char *sentence)
     ++*copies;
 }
 
-static int run(const kind *k, const char *dir, lb_options *options,
+static int run(const kind *k, const char *dir, const lb_options *options,
                bool verbose)
 {
     int64_t copies = 0;
-    options->log = count_copies;
-    options->log_user = &copies;
-    runner r = {.cx = lb_open(options), .verbose = verbose};
+    lb_options with_log = *options;
+    with_log.log = count_copies;
+    with_log.log_user = &copies;
+    runner r = {.cx = lb_open(&with_log), .verbose = verbose};
     if (!r.cx) {
         char why[512];
         fprintf(stderr, "conformance: %s\n",
