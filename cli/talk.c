@@ -83,14 +83,23 @@ void caution(const char *fmt, ...)
     if (!state.quiet) put_message("\033[1;33m", "lowbit: warning: ", text);
 }
 
+const char *option_dashes(const char *message)
+{
+    static const char *const named[] = {"include '", "exclude '", "override '"};
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (strncmp(message, named[i], strlen(named[i])) == 0) return "--";
+    return "";
+}
+
 verdict complain_of(const lb_ctx *cx)
 {
     const lb_status status = lb_error_status(cx);
     const bool input = status == LB_E_CONTENT || status == LB_E_UNSUPPORTED;
+    const char *text = lb_error(cx);
     return complain(input                   ? BAD_INPUT
                     : status == LB_E_DENIED ? STRICT
                                             : FAILED,
-                    "%s", lb_error(cx));
+                    "%s%s", option_dashes(text), text);
 }
 
 lb_ctx *context_open(int threads)

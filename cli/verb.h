@@ -197,6 +197,10 @@ void failure_begin(void);
 void failure_end(void);
 /* Print the library's error; returns the exit code for it. */
 verdict complain_of(const lb_ctx *cx);
+/* "--" if the library's message begins with a pattern that an option has given
+ * ("exclude 'x' ..."; one from a recipe begins with the recipe's path),
+ * otherwise "". */
+const char *option_dashes(const char *message);
 /* Whether the library's error only says that an array cannot be loaded by this
  * program: too many axes or elements. */
 bool is_beyond(const lb_ctx *cx);

@@ -245,7 +245,8 @@ static bool has_place(lb_ctx *cx, const lb_quantize_options *o)
 static void warn(void *user, const char *text)
 {
     const arguments *a = user;
-    if (!a->comm || a->comm->rank == 0) caution("--%s", text);
+    if (!a->comm || a->comm->rank == 0)
+        caution("%s%s", option_dashes(text), text);
 }
 
 /* Prints the layout that the job has chosen. */

@@ -256,12 +256,30 @@ for how in include exclude override; do
     [ $how != override ] || to=x=Q8_0
     "$program" "${q[@]}" --type nf4 --$how $to 2>"$tmp/out" || die "--$how: failed"
     has "lowbit: warning: --$how 'x' $none"
-    refused 4 "$how 'x' $none" "${q[@]}" --type nf4 --$how $to --strict
+    refused 4 "lowbit: --$how 'x' $none" "${q[@]}" --type nf4 --$how $to --strict
 done
 run 0 "${q[@]}" --type nf4 --exclude x -q
 "$program" "${q[@]}" --type nf4 --exclude x -q --json >"$tmp/out" || die "--json: failed"
-refused 2 "missing closing parenthesis" "${q[@]}" --type nf4 --include 'a('
-refused 2 "unknown type" "${q[@]}" --type nf4 --override 'a=nf5'
+# Errors name the option, or the line of the recipe.
+for how in include exclude override; do
+    to='a('
+    [ $how != override ] || to='a(=nf4'
+    refused 2 "lowbit: --$how 'a(': missing closing parenthesis" "${q[@]}" \
+        --type nf4 --$how "$to"
+    printf '\n%s %s\n' $how "$to" >"$tmp/recipe"
+    refused 2 "lowbit: $tmp/recipe, line 2: $how 'a(': missing closing" "${q[@]}" \
+        --type nf4 --recipe "$tmp/recipe"
+    printf '# none\n%s x%s\n' $how "${to#a(}" >"$tmp/recipe"
+    refused 4 "lowbit: $tmp/recipe, line 2: $how 'x' $none" "${q[@]}" --type nf4 \
+        --recipe "$tmp/recipe" --strict
+done
+slow='^((.|[a-z0-9])+)+[A-Z]$' # takes exponential time
+refused 1 "lowbit: --exclude '$slow': match limit exceeded" "${q[@]}" --type nf4 \
+    --exclude "$slow"
+refused 2 "--override 'a=nf5': unknown type 'nf5': 4-bit formats are nf4, q4_0, iq4_nl (ex" \
+    "${q[@]}" --type nf4 --override 'a=nf5'
+refused 2 "unknown type 'tenary': did you mean ternary (2 bits)? (expected PATTERN=TYPE" \
+    "${q[@]}" --type nf4 --override 'a=Tenary'
 refused 2 "cannot open" "${q[@]}" --type nf4 --recipe no/such
 quantize --type nf4 --force -v --include plain --override 'nested=Int8:axis=-1' \
     --exclude '^norm'

@@ -139,7 +139,8 @@ static void test_patterns(void)
     REFUSED(lb_selection_include(cx, o.selection, "a(b"), LB_E_ARG,
             "missing closing parenthesis, at character 3");
     REFUSED(lb_selection_override(cx, o.selection, "x=nf5"), LB_E_ARG,
-            "unknown type; expected PATTERN=TYPE");
+            "unknown type 'nf5': 4-bit formats are nf4, q4_0, iq4_nl "
+            "(expected PATTERN=TYPE");
     REFUSED(lb_selection_override(cx, o.selection, "x"), LB_E_ARG, "no type");
     REFUSED(lb_selection_override(cx, o.selection, "x=nf4:block=3"), LB_E_ARG,
             "unknown key or invalid value");

@@ -219,7 +219,7 @@ LB_API bool lb_quant_of(lb_ctx *cx, const char *who,
 /* nearest.c: for messages about unknown names. The formats that can be
  * quantized to; and ": " with the nearest ones, or "". */
 lb_text lb_formats_known(const lb_ctx *cx);
-lb_text lb_formats_near(const lb_ctx *cx, const char *name);
+LB_API lb_text lb_formats_near(const lb_ctx *cx, const char *name);
 
 /* layout.c: whether a user's or a file's `given` is the layout `name`. "seed"
  * is the former name of "eformer", found in older files. */

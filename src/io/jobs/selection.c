@@ -6,6 +6,7 @@
  */
 #include "io/jobs/selection.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/core.h"
@@ -17,6 +18,7 @@ static const char *const kind_name[] = {"include", "exclude", "override"};
 typedef struct pattern {
     struct pattern *next;
     what kind;
+    const char *title; /* for messages: "include", or "FILE, line 3: include" */
     lb_pattern name;
     lb_rule_text rule; /* for overrides */
 } pattern;
@@ -25,6 +27,8 @@ struct lb_selection {
     lb_arena arena; /* holds this struct */
     lb_patterns all;
     pattern *first, **last;
+    const lb_infile *recipe; /* being read; NULL: none */
+    int64_t line;            /* of the recipe */
 };
 
 lb_selection *lb_selection_open(lb_ctx *cx)
@@ -52,14 +56,26 @@ void lb_selection_close(lb_selection *s)
 
 /* ---- patterns ------------------------------------------------------------ */
 
+/* What a message about a pattern calls it. NULL and an error. */
+static const char *title_of(lb_ctx *cx, lb_selection *s, what kind)
+{
+    char text[LB_ERROR_SIZE];
+    if (!s->recipe) return kind_name[kind];
+    snprintf(text, sizeof text, "%s, line %lld: %s", LB_PATH(s->recipe->path),
+             (long long)s->line, kind_name[kind]);
+    return lb_arena_text(cx, &s->arena, text, strlen(text));
+}
+
 static bool add(lb_ctx *cx, lb_selection *s, what kind, const char *text,
                 size_t n, const lb_rule_text *rule)
 {
     pattern *p = lb_arena_alloc(cx, &s->arena, 1, sizeof *p);
-    if (!p || !lb_pattern_open(cx, &s->all, &s->arena, kind_name[kind], text, n,
-                               &p->name))
+    const char *title = p ? title_of(cx, s, kind) : NULL;
+    if (!title || !lb_pattern_open(cx, &s->all, &s->arena, kind_name[kind],
+                                   text, n, &p->name))
         return false;
     p->kind = kind;
+    p->title = title;
     if (rule) p->rule = *rule;
     *s->last = p;
     s->last = &p->next;
@@ -69,7 +85,8 @@ static bool add(lb_ctx *cx, lb_selection *s, what kind, const char *text,
 static bool add_override(lb_ctx *cx, lb_selection *s, const char *text,
                          size_t n)
 {
-    const char *why = NULL, *said = NULL;
+    lb_rule_error why = {""}, said = {"no type"};
+    bool any = false;
     lb_rule_text rule;
     /* Patterns may contain '=': tries each one, until what follows is a valid
      * type. */
@@ -77,12 +94,13 @@ static bool add_override(lb_ctx *cx, lb_selection *s, const char *text,
         if (text[i] != '=') continue;
         if (lb_rule_parse(cx, text + i + 1, n - i - 1, &rule, &why))
             return add(cx, s, OVERRIDE, text, i, &rule);
-        if (why && !said) said = why;
+        if (!any && why.s[0]) said = why;
+        any |= why.s[0] != 0;
     }
     return lb_fail(cx, LB_E_ARG,
-                   "override '%s': %s; expected PATTERN=TYPE[:KEY=VALUE,...] "
-                   "or PATTERN=keep",
-                   lb_quote(text, n, false).s, said ? said : "no type");
+                   "override '%s': %s (expected PATTERN=TYPE[:KEY=VALUE,...] "
+                   "or PATTERN=keep)",
+                   lb_quote(text, n, false).s, said.s);
 }
 
 bool lb_selection_include(lb_ctx *cx, lb_selection *s, const char *text)
@@ -140,7 +158,7 @@ static bool read_lines(lb_ctx *cx, lb_selection *s, const lb_infile *f,
 {
     size_t at = 0;
     const size_t n = (size_t)f->size;
-    for (int64_t line = 1; at < n; line++) {
+    for (s->line = 1; at < n; s->line++) {
         const char *end = memchr(text + at, '\n', n - at);
         const size_t k = end ? (size_t)(end - text) - at : n - at;
         const bool clear = !lb_error_status(cx);
@@ -150,7 +168,7 @@ static bool read_lines(lb_ctx *cx, lb_selection *s, const lb_infile *f,
             memcpy(why, lb_error(cx), strlen(lb_error(cx)) + 1);
             lb_clear(cx);
             return lb_fail(cx, LB_E_CONTENT, "%s, line %lld: %s",
-                           LB_PATH(f->path), (long long)line, why);
+                           LB_PATH(f->path), (long long)s->line, why);
         }
         at += k + 1;
     }
@@ -165,8 +183,11 @@ bool lb_selection_read(lb_ctx *cx, lb_selection *s, lb_infile *f)
                        "%s: has %llu bytes; the maximum is %d",
                        LB_PATH(f->path), (unsigned long long)f->size, MOST);
     char *text = lb_arena_alloc(cx, &s->arena, f->size, 1);
-    return text && lb_infile_read(cx, f, 0, (size_t)f->size, text) &&
-           read_lines(cx, s, f, text);
+    if (!text || !lb_infile_read(cx, f, 0, (size_t)f->size, text)) return false;
+    s->recipe = f;
+    const bool ok = read_lines(cx, s, f, text);
+    s->recipe = NULL;
+    return ok;
 }
 
 bool lb_selection_recipe(lb_ctx *cx, lb_selection *s, const char *path)
@@ -220,13 +241,13 @@ bool lb_selection_check(lb_ctx *cx, const lb_quantize_options *o,
 {
     bool ok = true;
     for (const pattern *p = o->selection->first; ok && p; p = p->next) {
-        const char *kind = kind_name[p->kind];
         char text[LB_ERROR_SIZE];
         if (p->name.matched || p->name.trouble || (!o->warn && !o->strict)) {
-            ok = lb_pattern_check(cx, &p->name, kind, arrays, first);
+            ok = lb_pattern_check(cx, &p->name, p->title, arrays, first);
             continue;
         }
-        lb_pattern_unmatched(&p->name, kind, arrays, first, text, sizeof text);
+        lb_pattern_unmatched(&p->name, p->title, arrays, first, text,
+                             sizeof text);
         if (o->strict)
             ok = lb_fail(cx, LB_E_DENIED, "%s", text);
         else

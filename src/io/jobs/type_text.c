@@ -1,5 +1,6 @@
 /* type_text.c - parses "TYPE:block_size=32,double_quant=yes", a type with
  * settings. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/core.h"
@@ -93,12 +94,17 @@ static bool is_letter(char c)
 }
 
 bool lb_rule_parse(const lb_ctx *cx, const char *text, size_t n,
-                   lb_rule_text *rule, const char **why)
+                   lb_rule_text *rule, lb_rule_error *why)
 {
+    static const char wrong[] =
+        "unknown key or invalid value; keys are block_size=N, axis=N, "
+        "double_quant=yes|no, scale=none|tensor|row|block, "
+        "threshold=std|absmean, compat=native|eformer|bnb-cuda|bnb-cpu, "
+        "nonfinite=error|clamp";
     char name[32];
     size_t k = 0;
     *rule = (lb_rule_text){0};
-    *why = NULL;
+    *why = (lb_rule_error){""};
     while (k < n && (is_letter(text[k]) || text[k] == '_' ||
                      (text[k] >= '0' && text[k] <= '9')))
         k++;
@@ -109,21 +115,22 @@ bool lb_rule_parse(const lb_ctx *cx, const char *text, size_t n,
     name[k] = 0;
     rule->format = lb_find_format(cx, name);
     const bool keep = strcmp(name, "keep") == 0;
-    *why = "unknown type";
-    if (!keep && (!rule->format || !rule->format->layout)) return false;
-    *why = "unknown key or invalid value (block_size=N, axis=N, "
-           "double_quant=yes|no, scale=none|tensor|row|block, "
-           "threshold=std|absmean, compat=native|eformer|bnb-cuda|bnb-cpu, "
-           "nonfinite=error|clamp)";
+    if (!keep && (!rule->format || !rule->format->layout)) {
+        snprintf(why->s, sizeof why->s, "unknown type '%s'%s", name,
+                 lb_formats_near(cx, name).s);
+        return false;
+    }
     while (k < n) {
         const char *from = text + k + 1;
         const size_t rest = n - k - 1;
         const char *comma = memchr(from, ',', rest);
         const size_t m = comma ? (size_t)(comma - from) : rest;
-        if (keep || !parse_pair(from, m, rule)) return false;
+        if (keep || !parse_pair(from, m, rule)) {
+            snprintf(why->s, sizeof why->s, "%s", wrong);
+            return false;
+        }
         k += m + 1;
     }
-    *why = NULL;
     return true;
 }
 
