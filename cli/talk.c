@@ -91,15 +91,27 @@ const char *option_dashes(const char *message)
     return "";
 }
 
+static verdict verdict_of(lb_status status)
+{
+    switch (status) {
+    case LB_E_ARG: /* an option, by itself or for this input */
+    case LB_E_AXIS:
+        return USAGE;
+    case LB_E_CONTENT:
+    case LB_E_UNSUPPORTED:
+        return BAD_INPUT;
+    case LB_E_DENIED:
+        return STRICT;
+    default:
+        return FAILED;
+    }
+}
+
 verdict complain_of(const lb_ctx *cx)
 {
-    const lb_status status = lb_error_status(cx);
-    const bool input = status == LB_E_CONTENT || status == LB_E_UNSUPPORTED;
     const char *text = lb_error(cx);
-    return complain(input                   ? BAD_INPUT
-                    : status == LB_E_DENIED ? STRICT
-                                            : FAILED,
-                    "%s%s", option_dashes(text), text);
+    return complain(verdict_of(lb_error_status(cx)), "%s%s",
+                    option_dashes(text), text);
 }
 
 lb_ctx *context_open(int threads)

@@ -116,6 +116,13 @@ static void end_json(talk *t)
     json_end(t->j);
 }
 
+/* A shape that a spec cannot split: the spec is wrong for these arrays. */
+static verdict failed(const lb_ctx *cx, const char *to)
+{
+    const verdict v = interrupt_verdict(cx, to);
+    return lb_error_status(cx) == LB_E_SHAPE ? USAGE : v;
+}
+
 static verdict run(const arguments *a)
 {
     const bool dry = a->count[OPTION_DRY_RUN] != 0;
@@ -146,7 +153,7 @@ static verdict run(const arguments *a)
     if (v == DONE && as_json) begin_json(&t, dry);
     if (v == DONE &&
         !lb_shard_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o))
-        v = interrupt_verdict(cx, dry ? NULL : a->value[OPTION_OUTPUT]);
+        v = failed(cx, dry ? NULL : a->value[OPTION_OUTPUT]);
     if (v == DONE && as_json) end_json(&t);
     if (v == DONE && t.to) sum_up(&t, dry);
     lb_rules_close(rules);

@@ -169,7 +169,7 @@ refused 2 "quantize needs an output path (-o)" quantize "$src" --type nf4
 refused 2 "quantize needs --type" quantize "$src" -o "$dst"
 refused 2 "already exists (use --force to overwrite)" quantize "$src" -o "$tmp" \
     --type nf4
-refused 1 "which is not part of the model and would be lost" \
+refused 2 "which is not part of the model and would be lost" \
     quantize "$src" -o "$tmp" --type nf4 --force
 refused 2 "the output path is empty" quantize "$src" -o "" --type nf4
 refused 2 "--layout takes native, bnb, bitnet or eformer, not 'gguf'" \
@@ -274,7 +274,7 @@ for how in include exclude override; do
         --recipe "$tmp/recipe" --strict
 done
 slow='^((.|[a-z0-9])+)+[A-Z]$' # takes exponential time
-refused 1 "lowbit: --exclude '$slow': match limit exceeded" "${q[@]}" --type nf4 \
+refused 2 "lowbit: --exclude '$slow': match limit exceeded" "${q[@]}" --type nf4 \
     --exclude "$slow"
 refused 2 "--override 'a=nf5': unknown type 'nf5': 4-bit formats are nf4, q4_0, iq4_nl (ex" \
     "${q[@]}" --type nf4 --override 'a=nf5'
@@ -322,7 +322,7 @@ refused 2 "use either --target-bpw or --target-size, not both" "${q[@]}" --targe
 refused 2 "--target-bpw and --target-size mix types" "${q[@]}" --target-bpw 5 --layout bnb
 refused 2 "--target-size takes bytes, as 4.2G, 500MB or 3Gi, not '4x'" "${q[@]}" \
     --target-size 4x
-refused 1 "cannot reach 0.3524 bits per weight (1 kB): the minimum is " \
+refused 2 "cannot reach 0.3524 bits per weight (1 kB): the minimum is " \
     "${q[@]}" --target-size 1k
 grep -q ", of which 5.445 kB are arrays that are not quantized" "$tmp/err" ||
     die "no list of unchanged arrays"
@@ -352,7 +352,7 @@ for prefix in w "$(printf 'w%.0s' {1..200})"; do
     safetensors "$tmp/long/model.safetensors" "{${header:1}}" ''
     base64 -w0 /dev/urandom | head -c 81920 >>"$tmp/long/model.safetensors" || true
     echo '{}' >"$tmp/long/config.json"
-    run 1 quantize "$tmp/long" -o "$tmp/x" --target-size 1k --force
+    run 2 quantize "$tmp/long" -o "$tmp/x" --target-size 1k --force
     least=$(sed -n 's/.*minimum is [^,]*, \([0-9]*\) bytes.*/\1/p' "$tmp/err")
     run 0 quantize "$tmp/long" -o "$tmp/x" --force -q --target-size \
         $((least + 4000))

@@ -139,7 +139,7 @@ does dequantize "$src" -o "$tmp/void" -q
 [ -e "$tmp/void/model.safetensors" ] || die "no model in the directory"
 # Input and output cannot be the same file.
 cp "$values" "$tmp/self"
-run 1 convert "$tmp/self" -o "$tmp/self" --force -q
+run 2 convert "$tmp/self" -o "$tmp/self" --force -q
 cmp -s "$values" "$tmp/self" || die "the source is gone"
 
 finish

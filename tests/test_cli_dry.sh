@@ -46,11 +46,11 @@ for job in "quantize $model --type nf4" "convert $model" "dequantize $model" cut
     agree 2 "$tmp/new/file" "${run[@]}" -o "$tmp/new/file"
     agree 2 "$model" "${run[@]}" -o "$model"
     # .. that is the input, or other files.
-    agree 1 "$model is also the input" "${run[@]}" -o "$model" --force
-    agree 1 "$model is also the input" "${run[@]}" -o "$model/" --force
+    agree 2 "$model is also the input" "${run[@]}" -o "$model" --force
+    agree 2 "$model is also the input" "${run[@]}" -o "$model/" --force
     mkdir "$tmp/new/dir"
     echo mine >"$tmp/new/dir/diary"
-    agree 1 "'diary', which is not part of the model" "${run[@]}" \
+    agree 2 "'diary', which is not part of the model" "${run[@]}" \
         -o "$tmp/new/dir" --force
     agree 1 "is a file, not a directory" "${cut[@]}" -o "$tmp/new/file" --force
     # Places where nothing can be written.
@@ -83,9 +83,9 @@ for job in "quantize $one --type nf4" "convert $one" "dequantize $one"; do
     read -ra run <<<"$job"
     ln -f "$one" "$tmp/new/same"
     agree 2 "$tmp/new/same" "${run[@]}" -o "$tmp/new/same"
-    agree 1 "$tmp/new/same is also the input" "${run[@]}" -o "$tmp/new/same" --force
+    agree 2 "$tmp/new/same is also the input" "${run[@]}" -o "$tmp/new/same" --force
     ln -sf "$one" "$tmp/new/link"
-    agree 1 "is also the input" "${run[@]}" -o "$tmp/new/link" --force
+    agree 2 "is also the input" "${run[@]}" -o "$tmp/new/link" --force
     agree 1 "is not a regular file" "${run[@]}" -o /dev/null --force
     agree 1 "No such file or directory" "${run[@]}" -o "$tmp/none/a.safetensors"
     : >"$out.partial"

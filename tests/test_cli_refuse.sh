@@ -57,10 +57,10 @@ refused 1 "file is a file, not a directory" quantize "$tmp/model" \
     -o "$tmp/file/" --type nf4 --force -q
 [ "$(cat "$tmp/file")" = old ] || die "the file is gone"
 cp -r "$tmp/model" "$tmp/it.partial"
-refused 1 "it.partial is also the input" \
+refused 2 "it.partial is also the input" \
     quantize "$tmp/it.partial" -o "$tmp/it" --type nf4 -q
 [ -e "$tmp/it.partial/model.safetensors" ] || die "the source is gone"
-refused 1 "can only hold safetensors files, not gguf" dequantize "$tmp/model" \
+refused 2 "can only hold safetensors files, not gguf" dequantize "$tmp/model" \
     -o "$tmp/dir/" --to gguf -q --container-only
 refused 1 "is not a regular file" quantize "$values" -o /dev/full \
     --type nf4 --force -q
@@ -74,18 +74,18 @@ refused 1 "no/dir/x.gguf: No such file" "${aims[@]}" \
     "$tmp/no/dir/x.gguf" --container-only
 mkdir "$tmp/full"
 echo mine >"$tmp/full/notes.txt"
-refused 1 "full holds 'notes.txt', which is not part" "${aims[@]}" "$tmp/full" \
+refused 2 "full holds 'notes.txt', which is not part" "${aims[@]}" "$tmp/full" \
     --force
 run 0 "${aims[@]}" "$tmp/aimed"
 cp "$values" "$tmp/self"
 for same in "$tmp/self" "$tmp/./self"; do
-    refused 1 "is also the input" \
+    refused 2 "is also the input" \
         quantize "$tmp/self" -o "$same" --type nf4 --force -q
 done
 ln -s self "$tmp/link"
 ln "$tmp/self" "$tmp/hard"
 for same in link hard; do
-    refused 1 "is also the input" \
+    refused 2 "is also the input" \
         quantize "$tmp/self" -o "$tmp/$same" --type nf4 --force -q
 done
 cmp -s "$values" "$tmp/self" || die "the source is gone"
@@ -176,7 +176,7 @@ safetensors "$tmp/much" \
     '{"w":{"dtype":"F32","shape":[64,64],"data_offsets":[0,16384]}}' ''
 head -c 16384 /dev/zero >>"$tmp/much"
 put_bytes "$tmp/much" $(($(stat -c %s "$tmp/much") - 4)) '\xff\xff\x7f\x7f'
-refused 1 "which q8_0 cannot hold" quantize "$tmp/much" -o "$out" -q --type q8_0
+refused 2 "which q8_0 cannot hold" quantize "$tmp/much" -o "$out" -q --type q8_0
 quiet=(quantize "$tmp/nan" -o "$out" -q --override)
 run 0 "${quiet[@]}" 'w=nf4:nonfinite=clamp' --type nf4
 rm "$out"
@@ -213,7 +213,7 @@ done
 # An axis may exist in other arrays only.
 run 0 quantize "$tmp/experts" -o "$out" --type int8 --axis 2 -q
 rm "$out"
-refused 1 "layers.0.up.weight: axis 2 of an array of rank 2" \
+refused 2 "layers.0.up.weight: axis 2 of an array of rank 2" \
     quantize "$tmp/model" -o "$out" --type int8 --axis 2 -q
 for axis in 1.5 8 -9 x; do
     refused 2 "--axis takes -8 to 7, not '$axis'" quantize "$values" -o "$out" \
@@ -224,7 +224,7 @@ done
 # ---- beside them -------------------------------------------------------------
 
 model=(quantize "$tmp/model" -o "$tmp/small" --type nf4 --layout bnb -q)
-refused 1 "support a single type" "${model[@]}" --compat bnb-cpu \
+refused 2 "support a single type" "${model[@]}" --compat bnb-cpu \
     --override 'layers.1=int8'
 head -c 17000000 /dev/zero | tr '\0' ' ' >"$tmp/model/config.json"
 refused 3 "config.json: has 17000000 bytes; the maximum is 16777216" "${model[@]}"

@@ -127,15 +127,15 @@ refused 2 'shard needs an output path (-o)' shard "$tmp/model.safetensors" --mes
 refused 2 'expected PATTERN=P(None, tp)' "${shard[@]}" --spec nothing
 refused 2 'expected axes such as dp=2,tp=4' shard "$tmp/model.safetensors" -o \
     "$tmp/none" --mesh tp --spec '.=P(tp)'
-refused 1 "'up.weight': spec P(pp) names pp, which the mesh tp=4 lacks" \
+refused 2 "'up.weight': spec P(pp) names pp, which the mesh tp=4 lacks" \
     "${shard[@]}" --spec '.=P(pp)' -q
-refused 1 "rule 'none' matches none of the " "${shard[@]}" -q \
+refused 2 "rule 'none' matches none of the " "${shard[@]}" -q \
     --spec 'none=P(tp)'
-refused 1 'into 3 pieces, but 64 is not a multiple of 3' shard "$tmp/model.safetensors" -o "$tmp/none" \
+refused 2 'into 3 pieces, but 64 is not a multiple of 3' shard "$tmp/model.safetensors" -o "$tmp/none" \
     --mesh tp=3 --spec 'up=P(tp)' -q
 refused 3 'is gguf; only safetensors' shard $golden/types.gguf -o \
     "$tmp/none" --mesh tp=2 --spec '.=P()' -q
-refused 1 "is already the file of a rank" shard \
+refused 3 "is already the file of a rank" shard \
     "$tmp/ranks/rank-00000-of-00004.safetensors" -o "$tmp/none" --mesh tp=2 \
     --spec '.=P()' -q
 refused 2 'is also the input' quantize "$tmp/model.safetensors" -o \
@@ -170,7 +170,7 @@ run 3 merge "$tmp/ranks" -o "$tmp/old.safetensors" --force -q
 [ "$(cat "$tmp/old.safetensors")" = old ] || die "the old file is gone"
 [ ! -e "$tmp/old.safetensors.partial" ] || die "a partial file is left"
 mv "$tmp/away" "$tmp/ranks/rank-00001-of-00002.safetensors"
-refused 1 'is also the input' merge "$tmp/ranks" -o \
+refused 2 'is also the input' merge "$tmp/ranks" -o \
     "$tmp/ranks/rank-00000-of-00002.safetensors" --force -q
 
 # ---- what would be lost ------------------------------------------------------
@@ -188,35 +188,35 @@ cp -r "$tmp/src" "$tmp/kept"
 by=(--mesh x=2 --spec '.=P(x)' --relaxed -q --no-sync --force)
 read_from='is also the input'
 index=model.safetensors.index.json
-refused 1 "$read_from" shard "$tmp/src" -o "$tmp/src" "${by[@]}"
-refused 1 "$read_from" shard "$tmp/src/" -o "$tmp/./src/" "${by[@]}"
-refused 1 "$read_from" shard "$tmp/src/$index" -o "$tmp/src" "${by[@]}"
+refused 2 "$read_from" shard "$tmp/src" -o "$tmp/src" "${by[@]}"
+refused 2 "$read_from" shard "$tmp/src/" -o "$tmp/./src/" "${by[@]}"
+refused 2 "$read_from" shard "$tmp/src/$index" -o "$tmp/src" "${by[@]}"
 stays "$tmp/src"
 cp "$tmp/model.safetensors" "$tmp/src/one.safetensors"
 cp "$tmp/model.safetensors" "$tmp/kept/one.safetensors"
 ln -s "$tmp/src/one.safetensors" "$tmp/link.safetensors"
-refused 1 "$read_from" shard "$tmp/link.safetensors" -o "$tmp/src" "${by[@]}"
-refused 1 "$read_from" quantize "$tmp/src/one.safetensors" --type int8 \
+refused 2 "$read_from" shard "$tmp/link.safetensors" -o "$tmp/src" "${by[@]}"
+refused 2 "$read_from" quantize "$tmp/src/one.safetensors" --type int8 \
     -o "$tmp/src/" -q --force
 stays "$tmp/src"
 rm "$tmp/src/one.safetensors" "$tmp/kept/one.safetensors"
 run 0 shard "$tmp/src" -o "$tmp/cut" "${by[@]}"
 mv "$tmp/src" "$tmp/src.partial"
-refused 1 "$read_from" shard "$tmp/src.partial" -o "$tmp/src" "${by[@]}"
-refused 1 "$read_from" shard "$tmp/src.partial/$index" -o "$tmp/src" "${by[@]}"
+refused 2 "$read_from" shard "$tmp/src.partial" -o "$tmp/src" "${by[@]}"
+refused 2 "$read_from" shard "$tmp/src.partial/$index" -o "$tmp/src" "${by[@]}"
 [ ! -e "$tmp/src" ] || die "an output exists"
 mv "$tmp/src.partial" "$tmp/src"
 stays "$tmp/src"
-refused 1 "$read_from" merge "$tmp/cut" -o "$tmp/cut" --force -q
+refused 2 "$read_from" merge "$tmp/cut" -o "$tmp/cut" --force -q
 mv "$tmp/cut" "$tmp/cut.partial"
-refused 1 "$read_from" merge "$tmp/cut.partial" -o "$tmp/cut" -q
+refused 2 "$read_from" merge "$tmp/cut.partial" -o "$tmp/cut" -q
 mv "$tmp/cut.partial" "$tmp/cut"
 
 # Files other than those of the ranks.
 echo '{}' >"$tmp/src/config.json"
 cp "$tmp/src/config.json" "$tmp/kept"
-refused 1 "holds 'config.json'" merge "$tmp/cut" -o "$tmp/src" --force -q
-refused 1 "holds 'config.json'" shard "$tmp/model.safetensors" -o "$tmp/src" \
+refused 2 "holds 'config.json'" merge "$tmp/cut" -o "$tmp/src" --force -q
+refused 2 "holds 'config.json'" shard "$tmp/model.safetensors" -o "$tmp/src" \
     "${by[@]}"
 stays "$tmp/src"
 rm "$tmp/src/config.json" "$tmp/kept/config.json"
@@ -254,11 +254,11 @@ for again in 1 2; do # the second over the first
 done
 # Nothing may be lost in a subdirectory either.
 echo mine >"$tmp/whole.back/1_Pooling/deep/thesis.txt"
-refused 1 "deep holds 'thesis.txt', which is not part of the model" merge \
+refused 2 "deep holds 'thesis.txt', which is not part of the model" merge \
     "$tmp/whole.cut" -o "$tmp/whole.back" -q --force
 rm "$tmp/whole.back/1_Pooling/deep/thesis.txt"
 mkdir "$tmp/whole.back/2_Dense"
-refused 1 "holds '2_Dense'" merge "$tmp/whole.cut" -o "$tmp/whole.back" -q --force
+refused 2 "holds '2_Dense'" merge "$tmp/whole.cut" -o "$tmp/whole.back" -q --force
 [ -d "$tmp/whole.back/2_Dense" ] || die "a directory is gone"
 # An output inside of the model is not copied into itself.
 for again in 1 2; do
@@ -430,7 +430,7 @@ no_merge "$a: 'up.weight.packed' has 8192 bytes, which is not a multiple of its 
 
 # ---- as many as there may be -------------------------------------------------
 
-refused 1 'a mesh of 4098 ranks; the maximum for files is 4096' shard \
+refused 2 'a mesh of 4098 ranks; the maximum for files is 4096' shard \
     "$tmp/model.safetensors" --mesh x=2049,y=2 --spec '.=P()' --dry-run
 # More files than may be open at once by default.
 header='{"a":{"dtype":"U8","shape":[80],"data_offsets":[0,80]}}'
@@ -474,11 +474,11 @@ refused 3 'bytes; the maximum is 100000000' shard \
 mkdir "$tmp/named"
 cp $golden/sharded/model-00001-of-00002.safetensors "$tmp/named/.hidden"
 echo '{"weight_map":{"layer.0.b":".hidden"}}' >"$tmp/named/$index"
-refused 1 "has a file '.hidden', a name that merge would not write" shard \
+refused 3 "has a file '.hidden', a name that merge would not write" shard \
     "$tmp/named" -o "$tmp/none" "${by[@]}"
 header='{"__metadata__":{"lowbit_shard.size.0":"1"}}'
 safetensors "$tmp/named/b.safetensors" "$header" ''
-refused 1 "already the file of a rank: it has a value lowbit_shard.size.0" shard \
+refused 3 "already the file of a rank: it has a value lowbit_shard.size.0" shard \
     "$tmp/named/b.safetensors" -o "$tmp/none" "${by[@]}"
 # An index without files, and a file name that is not text.
 rm -rf "$tmp/none" "$tmp/named"

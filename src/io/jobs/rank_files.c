@@ -449,12 +449,13 @@ static bool check_files(const rank_work *w)
     const lb_reader *r = w->f->r;
     const int n = r->n_files - indexes(r);
     if (n > LB_SHARD_FILES)
-        return lb_fail(w->cx, LB_E_ARG, "%s: has %d files; the maximum is %d",
+        return lb_fail(w->cx, LB_E_UNSUPPORTED,
+                       "%s: has %d files; the maximum is %d",
                        LB_PATH(r->file[0]->path), n, (int)LB_SHARD_FILES);
     for (int i = 1; i < r->n_files; i++)
         if (!lb_shard_may_name(name_of(r->file[i])))
             return lb_fail(
-                w->cx, LB_E_ARG,
+                w->cx, LB_E_UNSUPPORTED,
                 "%s: has a file '%s', a name that merge would not write",
                 LB_PATH(r->file[0]->path), LB_NAME(name_of(r->file[i])));
     return true;
@@ -471,7 +472,7 @@ static bool check_source(const rank_work *w)
         if (strncmp(w->f->r->meta[i].key, LB_SHARD_KEY, strlen(LB_SHARD_KEY)) ==
             0)
             return lb_fail(
-                w->cx, LB_E_ARG,
+                w->cx, LB_E_UNSUPPORTED,
                 "%s: is already the file of a rank: it has a value %s",
                 LB_PATH(w->f->r->file[0]->path), LB_NAME(w->f->r->meta[i].key));
     return check_files(w);
