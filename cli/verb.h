@@ -242,6 +242,9 @@ void put_kind(FILE *to, const lb_entry *e, int width);
 /* "nf4 (bf16)": the format, and the dtype it decodes to; "bf16" if dense;
  * "Q4_K (not supported)": the file's own type. */
 void entry_kind(const lb_entry *e, char *to, size_t size);
+/* The arrays of a file, sorted by name with numbers by value: layers.2 before
+ * layers.10. lb_file_count of them; NULL if out of memory. Free it. */
+const lb_entry **entries_by_name(const lb_file *f);
 /* As a double, which cannot overflow. */
 double entry_elements(const lb_entry *e);
 

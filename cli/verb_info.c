@@ -217,34 +217,6 @@ static void print_entry(const lb_entry *e, const info_widths *w)
     fputc('\n', stdout);
 }
 
-/* Digits compare as numbers: layers.2 comes before layers.10. */
-static int natural(const char *a, const char *b)
-{
-    while (*a && *b) {
-        if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
-            a += strspn(a, "0");
-            b += strspn(b, "0");
-            const size_t n = strspn(a, "0123456789"),
-                         m = strspn(b, "0123456789");
-            const int c = n != m ? (n < m ? -1 : 1) : memcmp(a, b, n);
-            if (c) return c;
-            a += n;
-            b += n;
-        } else if (*a != *b)
-            return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
-        else
-            a++, b++;
-    }
-    return (*a != 0) - (*b != 0);
-}
-
-static int by_name(const void *a, const void *b)
-{
-    const lb_entry *const *p = a, *const *q = b;
-    const int c = natural((*p)->name, (*q)->name);
-    return c ? c : strcmp((*p)->name, (*q)->name);
-}
-
 static void print_meta(const lb_meta *m)
 {
     json j = {.to = stdout};
@@ -305,11 +277,8 @@ static bool print_table(const char *path, const lb_file *f,
     const totals t = total(f, q);
     const int64_t n = lb_file_count(f);
     const lb_meta *m;
-    const lb_entry **entry = calloc((size_t)n + 1, sizeof *entry);
+    const lb_entry **entry = entries_by_name(f);
     if (!entry) return false;
-    for (int64_t i = 0; i < n; i++)
-        entry[i] = lb_file_entry(f, i);
-    qsort(entry, (size_t)n, sizeof *entry, by_name);
     put_text(stdout, path, strlen(path));
     printf(": %s\n", lb_file_kind(f));
     print_method(q);

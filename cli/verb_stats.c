@@ -226,27 +226,33 @@ static void find_widths(const lb_file *f, int *name, int *kind)
     }
 }
 
+/* JSON lists them in file order, as that of info does. */
 static verdict all(lb_ctx *cx, lb_file *f, int bins, scan *bar, json *j)
 {
     int name, kind;
+    verdict v = DONE;
+    const lb_entry **sorted = entries_by_name(f);
+    if (!sorted) return complain(FAILED, "out of memory");
     find_widths(f, &name, &kind);
     if (!j) {
         put_column(stdout, "name", name);
         put_column(stdout, "type", kind);
         printf("%9s %10s %10s %10s\n", "min", "max", "mean", "std");
     }
-    for (int64_t i = 0; i < lb_file_count(f); i++) {
-        array_stats s = {.e = lb_file_entry(f, i)};
+    for (int64_t i = 0; v == DONE && i < lb_file_count(f); i++) {
+        array_stats s = {.e = j ? lb_file_entry(f, i) : sorted[i]};
         const bool ok = find_if_possible(cx, f, bins, bar, &s);
         if (!j || !ok) scan_clear(bar);
-        if (!ok) return complain_of(cx);
-        if (j)
+        if (!ok)
+            v = complain_of(cx);
+        else if (j)
             json_array(j, &s);
         else
             print_row(&s, name, kind);
     }
     scan_clear(bar);
-    return DONE;
+    free(sorted);
+    return v;
 }
 
 static verdict no_array(const lb_file *f, const char *name)

@@ -259,6 +259,17 @@ shows 0 stats "$tmp/nan" <<END
 name  type                min        max       mean        std
 w     f32                   1          1          1          0              @             2 NaN  1 infinite
 END
+# In the order of info; JSON keeps that of the file.
+safetensors "$tmp/layers" '{"l.10.w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},
+    "l.2.w":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}' '\1\2'
+shows 0 stats "$tmp/layers" --bins 2 <<END
+name    type                min        max       mean        std
+l.2.w   u8                    2          2          2          0   @
+l.10.w  u8                    1          1          1          0   @
+END
+run 0 stats "$tmp/layers" --json
+[ "$(grep -o '"name": "[^"]*"' "$tmp/out" | tr '\n' ' ')" = \
+    '"name": "l.10.w" "name": "l.2.w" ' ] || die "JSON in another order"
 shows 0 stats --json --bins 2 "$tmp/a" w <<END
 {$head: "stats", "path": "$tmp/a", "kind": "safetensors", "arrays": [
 {$w: [2], "bytes": 8, "message": null, "min": 6, "max": 8, "mean": 7, "std": 1, "zeros": 0, "nan": 0, "infinite": 0, "histogram": {"lo": 6, "hi": 8, "below": 0, "above": 0, "counts": [1, 1]}, "codes": null}], "warnings": []}
@@ -266,8 +277,8 @@ END
 # Arrays that cannot be checked are named.
 shows 0 stats "$tmp/many" --bins 2 <<END
 name         type                min        max       mean        std
-w            f32           unsupported type or shape
 longer.name  f32                   1          1          1          0   @
+w            f32           unsupported type or shape
 END
 shows 0 stats "$tmp/e" <<END
 name  type                           min        max       mean        std
