@@ -137,6 +137,9 @@ void job_talk_discarded(void *user, const char *path, uint64_t nbytes,
 static void sum_up(const job_talk *t)
 {
     char warning[REPORT_WARNING];
+    if (strcmp(t->report.verb, "dequantize") == 0 &&
+        report_is_dense(&t->report))
+        caution("%s has no quantized arrays", t->report.source);
     if (!t->quiet) report_summary(&t->report, t->note, stderr);
     if (report_warning(&t->report, warning, sizeof warning))
         caution("%s", warning);

@@ -229,6 +229,15 @@ void difference_add(lb_difference *all, const lb_difference *d)
 {
     all->n += d->n;
     all->apart += d->apart;
+bool report_is_dense(const report *r)
+{
+    for (int64_t i = 0; i < r->n; i++) {
+        const char *format = r->row[i].entry.format;
+        if (format && strcmp(format, "dense") != 0) return false;
+    }
+    return true;
+}
+
     all->nonfinite += d->nonfinite;
     all->aa += d->aa;
     all->bb += d->bb;

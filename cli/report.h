@@ -83,6 +83,8 @@ const char *report_title(const report *r);
 enum { REPORT_WARNING = 4096 };
 bool report_warning(const report *r, char *to, size_t size);
 
+/* Whether a file had nothing to dequantize. */
+bool report_is_dense(const report *r);
 /* ---- figures ------------------------------------------------------------- */
 
 /* Arrays with the same key. */

@@ -37,6 +37,20 @@ refused 2 "--to takes safetensors, gguf, npy or npz, not 'zip'" \
 refused 2 "--jobs takes" dequantize "$src" -o "$out" -j 0
 refused 2 "--report needs a name that ends in" dequantize "$src" -o "$out" --report x
 refused 1 "cannot open" dequantize no/such -o "$out"
+# Nothing to dequantize is a warning, also in JSON.
+for how in "" --dry-run "--dtype f16"; do
+    # shellcheck disable=SC2086 # words, meant to split
+    "$program" dequantize tests/golden/layouts/bnb4.values -o "$out" --force \
+        --no-sync --json $how >"$tmp/out" 2>"$tmp/err" || die "nothing to dequantize"
+    has '"warnings": ["tests/golden/layouts/bnb4.values has no quantized arrays"]'
+    grep -q "^lowbit: warning: tests/golden/layouts/bnb4.values has no quantized arrays" \
+        "$tmp/err" || die "no warning"
+done
+run 0 dequantize tests/golden/layouts/bnb4.values -o "$out" --force --no-sync -q
+"$program" dequantize tests/golden/layouts/bnb4.safetensors -o "$out" --force \
+    --no-sync --json >"$tmp/out" 2>"$tmp/err" || die "dequantize"
+has '"warnings": []'
+rm "$out"
 refused 3 "unknown file format" dequantize Makefile -o "$out"
 refused 3 "which is not supported" dequantize "$golden/fields.npy" -o "$out"
 refused 3 "npz files have no type for bf16; convert it to f32 or f16" dequantize "$src" -o "$tmp/x.npz" -q
