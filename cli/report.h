@@ -38,7 +38,12 @@ typedef struct report {
     bool dry_run;
     int64_t resumed;  /* arrays that an earlier run had written */
     const char *kept; /* what rows with a reason have in common */
-    char *command;    /* the command line */
+    /* The option that sets a target size, such as "--target-bpw". NULL: none */
+    const char *target;
+    /* The layout given by --layout, if its loader expects floats in embeddings
+     * and the output head. NULL: none, or another one */
+    const char *loader_layout;
+    char *command; /* the command line */
     double seconds;
     char date[32]; /* of the end, UTC */
     char *hash;    /* of the source, a line per file; NULL: not computed */

@@ -157,11 +157,15 @@ static void put_optional(const report *r, const char *note, FILE *to)
             word[words++] = last;
     }
     if (!n || !words) return;
-    fprintf(to,
-            "kept: %s (%" PRId64 " array%s, %s); to quantize %s as well, "
-            "add --include '",
+    fprintf(to, "kept: %s (%" PRId64 " array%s, %s)",
             both ? "embedding and output head" : kept, n, n == 1 ? "" : "s",
-            show_bytes(bytes).s, n == 1 ? "it" : "them");
+            show_bytes(bytes).s);
+    if (r->loader_layout) {
+        fprintf(to, ", as the loaders of layout %s expect\n", r->loader_layout);
+        return;
+    }
+    fprintf(to, "; to quantize %s as well, add --include '",
+            n == 1 ? "it" : "them");
     for (int i = 0; i < words; i++)
         fprintf(to, "%s%s", i ? "|" : "", word[i]);
     fputs("'", to);

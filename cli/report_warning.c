@@ -50,7 +50,11 @@ bool report_warning(const report *r, char *to, size_t size)
     for (int64_t i = 0; i < n && i < NAMED && (size_t)at < size; i++)
         at += snprintf(to + at, size - (size_t)at, "%s%s", i ? ", " : "",
                        show_name(named[i]->name).s);
-    if ((size_t)at < size)
+    if ((size_t)at >= size) return true;
+    if (r->target) /* which has chosen the types */
+        snprintf(to + at, size - (size_t)at,
+                 ". The model will not work; use a larger %s", r->target);
+    else
         snprintf(to + at, size - (size_t)at,
                  ". The model will not work; use a type with more bits, such "
                  "as %s, or exclude these arrays",

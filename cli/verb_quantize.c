@@ -125,6 +125,21 @@ static bool read_target(const arguments *a, lb_quantize_options *o,
     return true;
 }
 
+static const char *target_option(const arguments *a)
+{
+    return a->count[OPTION_TARGET_BPW]    ? "--target-bpw"
+           : a->count[OPTION_TARGET_SIZE] ? "--target-size"
+                                          : NULL;
+}
+
+/* transformers and bitsandbytes load these layouts. NULL: another one. */
+static const char *loader_layout(const char *layout)
+{
+    const bool has =
+        layout && (strcmp(layout, "bnb") == 0 || strcmp(layout, "bitnet") == 0);
+    return has ? layout : NULL;
+}
+
 /* A typical weight quantized with this config: a matrix, or of higher rank if
  * --axis requires it. */
 static lb_planned plain_weight(const lb_quant_config *c)
@@ -282,6 +297,8 @@ static verdict run(const arguments *a)
     if (!read_target(a, &o, other)) return USAGE;
     verdict v = job_talk_begin(&t, a, "quantize", a->operand[0], to);
     if (v != DONE) return v;
+    t.report.target = target_option(a);
+    t.report.loader_layout = loader_layout(o.layout);
     o.done_user = o.progress_user = o.note_user = &t;
     o.note = note;
     o.discarded = job_talk_discarded;

@@ -212,6 +212,14 @@ has "kept: embedding and output head (2 arrays, 32.8 kB); to quantize them as we
     --include 'lm_head.weight|embed_tokens.weight' 2>"$tmp/out" || die "included"
 has "2 arrays quantized (nf4), 0 left unchanged"
 if grep -q '^kept' "$tmp/out"; then die "included, and kept"; fi
+# The loaders of layout bnb expect floats there: no advice to include them.
+"$program" quantize "$tmp/embedded" -o "$tmp/e" --type nf4 --force --layout bnb \
+    2>"$tmp/out" || die "--layout bnb"
+has "kept: embedding and output head (2 arrays, 32.8 kB), as the loaders of layout bnb expect"
+if grep -q -e --include "$tmp/out"; then die "advice against the layout"; fi
+"$program" quantize "$tmp/embedded" -o "$tmp/e" --type nf4 --force --layout eformer \
+    2>"$tmp/out" || die "--layout eformer"
+has "add --include 'lm_head.weight|embed_tokens.weight'"
 messages -q
 [ ! -s "$tmp/out" ] || die "-q prints something"
 messages -q --report "$tmp/q.json"
@@ -293,7 +301,16 @@ for type in tq1_0 tq2_0; do
     warns 1 quantize "$tmp/coarse.gguf" -o "$tmp/t.gguf" --force --type $type
     warns 1 quantize "$tmp/coarse.gguf" --dry-run --type $type
 done
+grep -q "use a type with more bits, such as iq4_nl or q8_0, or exclude" "$tmp/err" ||
+    die "no advice"
 warns 0 quantize "$tmp/coarse.gguf" -o "$tmp/t.gguf" --force --type q4_0
+# The types are those that fit the target.
+for target in "bpw 2.2" "size 1000"; do
+    # shellcheck disable=SC2086 # words, meant to split
+    warns 1 quantize "$tmp/coarse.gguf" -o "$tmp/t.gguf" --force --target-$target
+    grep -q "will not work; use a larger --target-${target% *}\$" "$tmp/err" ||
+        die "--target-$target: $(cat "$tmp/err")"
+done
 warns 0 quantize "$tmp/coarse.safetensors" -o "$tmp/t" --type nf4
 # The limit is the error of each array, whatever the type.
 for type in ternary binary int8; do
