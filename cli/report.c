@@ -139,6 +139,11 @@ static const int64_t *copy_dims(report *r, const lb_entry *e)
     return dim;
 }
 
+static bool is_verbatim(const char *kept)
+{
+    return kept && strcmp(kept, "copied unchanged") == 0;
+}
+
 void report_add(report *r, const lb_entry *from, const char *to,
                 const char *format, lb_dtype dtype, const char *kept,
                 uint64_t after, const lb_difference *error)
@@ -161,7 +166,8 @@ void report_add(report *r, const lb_entry *from, const char *to,
                       .kept = copy(r, kept),
                       .entry = *from,
                       .dtype = dtype,
-                      .elements = entry_elements(from),
+                      .elements = is_verbatim(kept) ? (double)NAN
+                                                    : entry_elements(from),
                       .before = from->nbytes,
                       .after = after};
     row.entry.name = row.name;
@@ -223,12 +229,6 @@ const char *report_title(const report *r)
     return r->result ? r->result : r->source;
 }
 
-/* ---- figures ------------------------------------------------------------- */
-
-void difference_add(lb_difference *all, const lb_difference *d)
-{
-    all->n += d->n;
-    all->apart += d->apart;
 bool report_is_dense(const report *r)
 {
     for (int64_t i = 0; i < r->n; i++) {
@@ -238,6 +238,12 @@ bool report_is_dense(const report *r)
     return true;
 }
 
+/* ---- figures ------------------------------------------------------------- */
+
+void difference_add(lb_difference *all, const lb_difference *d)
+{
+    all->n += d->n;
+    all->apart += d->apart;
     all->nonfinite += d->nonfinite;
     all->aa += d->aa;
     all->bb += d->bb;
@@ -248,7 +254,23 @@ bool report_is_dense(const report *r)
 
 double bits_per_weight(uint64_t bytes, double elements)
 {
+    if (isnan(elements)) return elements;
     return elements > 0 ? 8 * (double)bytes / elements : 0;
+}
+
+size_text show_bits(uint64_t bytes, double elements)
+{
+    size_text t = {""};
+    const double bits = bits_per_weight(bytes, elements);
+    if (!isnan(bits)) snprintf(t.s, sizeof t.s, "%.3f", bits);
+    return t;
+}
+
+bool report_is_verbatim(const report *r)
+{
+    for (int64_t i = 0; i < r->n; i++)
+        if (!is_verbatim(r->row[i].kept)) return false;
+    return r->n > 0;
 }
 
 const char *report_by_type(const report_row *row)

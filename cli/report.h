@@ -18,7 +18,7 @@ typedef struct report_row {
     int64_t block;      /* elements per scale; 0: unknown or none */
     lb_entry entry;     /* of the source; its texts belong to this row */
     lb_dtype dtype;     /* in the result; none: its own type, not supported */
-    double elements;
+    double elements;    /* NaN: unknown, of tensors that are copied verbatim */
     uint64_t before, after; /* bytes */
     lb_difference error;    /* n is 0: not measured */
 } report_row;
@@ -83,13 +83,13 @@ const char *report_title(const report *r);
 
 /* ---- warnings ------------------------------------------------------------ */
 
+/* Whether a file had nothing to dequantize. */
+bool report_is_dense(const report *r);
 /* Whether arrays were quantized so coarsely that the model will not work:
  * cosine similarity below 0.9. If so, writes a message that names them. */
 enum { REPORT_WARNING = 4096 };
 bool report_warning(const report *r, char *to, size_t size);
 
-/* Whether a file had nothing to dequantize. */
-bool report_is_dense(const report *r);
 /* ---- figures ------------------------------------------------------------- */
 
 /* Arrays with the same key. */
@@ -120,7 +120,13 @@ lb_difference report_error(const report *r);
  * number, at most n. */
 int report_worst(const report *r, int64_t *to, int n);
 void difference_add(lb_difference *all, const lb_difference *d);
+/* NaN if the number of elements is unknown. */
 double bits_per_weight(uint64_t bytes, double elements);
+/* The same with three digits after the point, or "". */
+size_text show_bits(uint64_t bytes, double elements);
+/* Whether this is a copy of a checkpoint that another program has quantized:
+ * its tensors are not weights, and the number of weights is unknown. */
+bool report_is_verbatim(const report *r);
 
 /* Errors by layer and module. In model.layers.3.mlp.up.weight, the first number
  * is the layer and the names around it the module. */
@@ -155,7 +161,7 @@ void plot_codes(const report_codes *c, FILE *to);
 void plot_worst(const report *r, FILE *to);
 /* report_page.c: for <style> and <script>. */
 extern const char report_style[], report_table_style[], report_script[];
-/* "1,234,567" */
+/* "1,234,567", or "" for NaN */
 size_text show_thousands(double n);
 /* Escapes text for HTML. */
 void put_html(FILE *to, const char *text);

@@ -55,7 +55,8 @@ size_text show_thousands(double n)
     char digits[32];
     size_text t;
     size_t at = 0;
-    const int length = snprintf(digits, sizeof digits, "%.0f", n);
+    const int length =
+        isnan(n) ? 0 : snprintf(digits, sizeof digits, "%.0f", n);
     for (int i = 0; i < length && i < 20; i++) {
         if (i && (length - i) % 3 == 0) t.s[at++] = ',';
         t.s[at++] = digits[i];
@@ -122,9 +123,9 @@ static void tiles(const report *r, const report_group *all, FILE *to)
     snprintf(text, sizeof text, "after (%.1f %%)",
              all->before ? 100 * (double)all->after / (double)all->before : 0);
     tile(to, text, show_bytes(all->after).s);
-    snprintf(text, sizeof text, "%.3f",
-             bits_per_weight(all->after, all->elements));
-    term_tile(to, BITS, "bits per weight", text);
+    if (!isnan(all->elements))
+        term_tile(to, BITS, "bits per weight",
+                  show_bits(all->after, all->elements).s);
     if (d.n) {
         snprintf(text, sizeof text, "%.4g", lb_difference_nrmse(&d));
         term_tile(to, NRMSE, "error (nrmse)", text);
@@ -180,8 +181,7 @@ static void groups_table(const report *r, report_key *key, const char *title,
                 show_thousands(g[i].elements).s);
         bytes_cell(g[i].before, to);
         bytes_cell(g[i].after, to);
-        fprintf(to, "<td>%.3f</td>",
-                bits_per_weight(g[i].after, g[i].elements));
+        fprintf(to, "<td>%s</td>", show_bits(g[i].after, g[i].elements).s);
         if (errors) error_cells(&g[i].error, to);
         fputs("</tr>\n", to);
     }
@@ -197,10 +197,11 @@ static void name_cell(const char *name, FILE *to)
 
 static void array_row(const report_row *row, FILE *to)
 {
+    const double elements = entry_elements(&row->entry);
     fputs("<tr>", to);
     name_cell(row->name, to);
     fprintf(to, "<td data-v=\"%.0f\" title=\"%s elements\">%s</td><td>",
-            row->elements, show_thousands(row->elements).s, row->shape);
+            elements, show_thousands(elements).s, row->shape);
     put_html(to, row->from);
     fputs("</td><td>", to);
     put_html(to, row->to);

@@ -46,16 +46,6 @@ static void put_arrays(const report *r, const char *note, FILE *to)
     fputc('\n', to);
 }
 
-/* A checkpoint that another program has quantized: its tensors are not weights,
- * so there are no bits per weight. */
-static bool is_verbatim(const report *r)
-{
-    for (int64_t i = 0; i < r->n; i++)
-        if (!r->row[i].kept || strcmp(r->row[i].kept, "copied unchanged") != 0)
-            return false;
-    return r->n > 0;
-}
-
 static void put_verbatim(const report *r, FILE *to)
 {
     report_group all[REPORT_GROUPS] = {{.key = "all"}};
@@ -176,7 +166,7 @@ static void put_optional(const report *r, const char *note, FILE *to)
 
 void report_summary(const report *r, const char *note, FILE *to)
 {
-    if (is_verbatim(r)) {
+    if (report_is_verbatim(r)) {
         put_verbatim(r, to);
         return;
     }

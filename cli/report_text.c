@@ -26,11 +26,14 @@ static void text_types(const report *r, FILE *to)
     fprintf(to, "  %-14s %7s %12s %7s %10s %7s %9s %9s %9s\n", "type", "arrays",
             "weights", "", "bytes", "bits", "nrmse", "max", "worst");
     for (int i = 0; i < n; i++) {
-        fprintf(to, "  %-14s %7" PRId64 " %12.0f %5.1f %% %10s %7.3f", g[i].key,
-                g[i].count, g[i].elements,
-                all.elements > 0 ? 100 * g[i].elements / all.elements : 0,
-                show_bytes(g[i].after).s,
-                bits_per_weight(g[i].after, g[i].elements));
+        fprintf(to, "  %-14s %7" PRId64, g[i].key, g[i].count);
+        if (isnan(g[i].elements))
+            fprintf(to, " %12s %7s", "", "");
+        else
+            fprintf(to, " %12.0f %5.1f %%", g[i].elements,
+                    all.elements > 0 ? 100 * g[i].elements / all.elements : 0);
+        fprintf(to, " %10s %7s", show_bytes(g[i].after).s,
+                show_bits(g[i].after, g[i].elements).s);
         if (g[i].error.apart)
             fprintf(to, " %9.4g %9.4g %9.4g", lb_difference_nrmse(&g[i].error),
                     g[i].error.max, g[i].worst);
@@ -131,10 +134,10 @@ static void md_groups(const report *r, report_key *key, const char *title,
     for (int i = 0; i < n; i++) {
         fputs("| ", to);
         put_md(to, g[i].key);
-        fprintf(to, " | %" PRId64 " | %s | %s | %s | %.3f ", g[i].count,
+        fprintf(to, " | %" PRId64 " | %s | %s | %s | %s ", g[i].count,
                 show_thousands(g[i].elements).s, show_bytes(g[i].before).s,
                 show_bytes(g[i].after).s,
-                bits_per_weight(g[i].after, g[i].elements));
+                show_bits(g[i].after, g[i].elements).s);
         md_error(to, &g[i].error);
     }
 }
@@ -202,8 +205,11 @@ void report_markdown(const report *r, FILE *to)
     fputs(r->dry_run ? "\nDry run, nothing was written. " : "\n", to);
     fputs("From `", to);
     put_text(to, r->source, strlen(r->source));
-    fprintf(to, "`: %s to %s, %.4g bits per weight", show_bytes(all.before).s,
-            show_bytes(all.after).s, bits_per_weight(all.after, all.elements));
+    fprintf(to, "`: %s to %s", show_bytes(all.before).s,
+            show_bytes(all.after).s);
+    if (!isnan(all.elements))
+        fprintf(to, ", %.4g bits per weight",
+                bits_per_weight(all.after, all.elements));
     if (d.n) fprintf(to, "; error: nrmse %.4g", lb_difference_nrmse(&d));
     fprintf(to, ".\n\n    %s\n", r->command ? r->command : "");
     md_facts(r, to);

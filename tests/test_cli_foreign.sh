@@ -256,6 +256,20 @@ run 0 convert "$tmp/spaced" -o "$out" -q --dry-run
 "$program" convert "$tmp/spaced" -o "$out" --force --no-sync 2>"$tmp/out" ||
     die "convert of a foreign checkpoint"
 has "copied $tmp/spaced to $out unchanged: "
+# The tensors hold packed words: the number of weights is unknown.
+"$program" convert "$tmp/spaced" -o "$out" --force --no-sync -vv --json \
+    --report "$tmp/r.md" --report "$tmp/r.html" >"$tmp/out" 2>"$tmp/err" ||
+    die "convert --json"
+has '"parameters": null, "source_bytes": 6, "output_bytes": 6, "bits_per_weight": null'
+has '"kept": [{"reason": "copied unchanged", "arrays": 2, "parameters": null, "source_bytes": 6, "output_bytes": 6, "bits_per_weight": null'
+for made in err r.md r.html; do
+    if grep -qiE '[^a-z]nan|bits per weight[^:]' "$tmp/$made"; then
+        die "$(cat "$tmp/$made")"
+    fi
+done
+cp "$tmp/r.md" "$tmp/out"
+has "\`: 6 B to 6 B."
+has "| copied unchanged | 2 |  | 6 B | 6 B |  | | | |"
 rm "$out"
 
 # Names that do not indicate a method without codes.
