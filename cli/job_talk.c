@@ -68,8 +68,11 @@ void job_talk_array(job_talk *t, const job_array *a)
 {
     report_add(&t->report, a->entry, a->to, a->format, a->dtype, a->kept,
                a->nbytes, &a->error);
-    if (a->block && t->report.n)
-        t->report.row[t->report.n - 1].block = a->block;
+    if (t->report.n) {
+        report_row *row = &t->report.row[t->report.n - 1];
+        row->unfit = a->kept && a->fell_back;
+        if (a->block) row->block = a->block;
+    }
     if (!t->progress.lines) return;
     progress_clear(&t->progress);
     line(a, t->report.dry_run);
@@ -101,6 +104,7 @@ void job_talk_done(void *user, const lb_written *w)
                                 .nbytes = w->nbytes,
                                 .error = w->error,
                                 .block = w->config ? w->config->block_size : 0,
+                                .fell_back = w->fell_back,
                                 .remark = w->resumed
                                               ? "kept from the interrupted run"
                                           : w->fell_back && !w->kept

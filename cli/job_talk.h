@@ -38,6 +38,7 @@ typedef struct job_array {
     uint64_t nbytes;       /* in the result */
     lb_difference error;   /* n is 0: it was not measured */
     int64_t block;         /* requested elements per scale; 0: the default */
+    bool fell_back;        /* not quantized as requested */
     const char *remark;    /* or NULL */
 } job_array;
 void job_talk_array(job_talk *t, const job_array *a);

@@ -14,6 +14,7 @@ typedef struct report_row {
     char *from, *to;    /* "bf16", "nf4 (bf16)" */
     char *format;       /* if quantized, else NULL */
     char *kept;         /* why it was not quantized; NULL: it was */
+    bool unfit;         /* kept although selected: its shape, or the layout */
     const char *layout; /* as stored; NULL: not read back, or one tensor */
     int64_t block;      /* elements per scale; 0: unknown or none */
     lb_entry entry;     /* of the source; its texts belong to this row */
@@ -144,8 +145,9 @@ bool report_grid_of(const report *r, report_grid *g);
 
 /* ---- rendering ----------------------------------------------------------- */
 
-/* Three lines: what was written, sizes, error; and how to quantize embeddings
- * and the output head if they were left out. note: the layout, or empty. */
+/* Three lines: what was written, sizes, error; why selected arrays were not
+ * quantized; and how to quantize embeddings and the output head if they were
+ * left out. note: the layout, or empty. */
 void report_summary(const report *r, const char *note, FILE *to);
 /* Everything else, for -vv. */
 void report_text(const report *r, FILE *to);

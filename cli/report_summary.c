@@ -90,7 +90,7 @@ static void put_error(const report *r, FILE *to)
     fputs(")\n", to);
 }
 
-/* ---- embeddings and the output head ------------------------------------  */
+/* ---- arrays that were not quantized -------------------------------------- */
 
 /* Large matrices that the default policy leaves out by their names. */
 static bool is_optional(const report_row *row)
@@ -98,6 +98,40 @@ static bool is_optional(const report_row *row)
     return row->kept && (strcmp(row->kept, "embedding") == 0 ||
                          strcmp(row->kept, "output head") == 0);
 }
+
+static const char *why_unfit(const report_row *row)
+{
+    return row->unfit ? row->kept : NULL;
+}
+
+static const char *why_kept(const report_row *row)
+{
+    return is_optional(row) ? NULL : row->kept;
+}
+
+/* The reasons for arrays that were selected; if nothing at all was quantized,
+ * all reasons. */
+static void put_reasons(const report *r, FILE *to)
+{
+    enum { SHOWN = 3 };
+    report_group g[REPORT_GROUPS];
+    const bool none = report_groups(r, changed_as, g) == 0;
+    const int n = report_groups(r, none ? why_kept : why_unfit, g);
+    int64_t rest = 0;
+    if (strcmp(r->verb, "quantize") != 0) return;
+    for (int i = 0; i < n; i++) {
+        if (i >= SHOWN) {
+            rest += g[i].count;
+            continue;
+        }
+        fprintf(to, "kept: %s (%" PRId64 " array%s, %s)\n", g[i].key,
+                g[i].count, g[i].count == 1 ? "" : "s",
+                show_bytes(g[i].after).s);
+    }
+    if (rest) fprintf(to, "kept: %" PRId64 " more (-v lists all)\n", rest);
+}
+
+/* ---- embeddings and the output head ------------------------------------  */
 
 /* The last two components of a name: long enough to match little else. */
 static const char *last_words(const char *name)
@@ -173,5 +207,6 @@ void report_summary(const report *r, const char *note, FILE *to)
     put_arrays(r, note, to);
     put_sizes(r, to);
     put_error(r, to);
+    put_reasons(r, to);
     put_optional(r, note, to);
 }

@@ -246,14 +246,19 @@ static bool has_place(lb_ctx *cx, const lb_quantize_options *o)
         return false;
     }
     const char *kind = o->kind ? o->kind : "safetensors";
-    if (strcmp(kind, "safetensors") == 0)
+    if (strncmp(kind, "np", 2) == 0)
+        complain(USAGE,
+                 "%s cannot store quantized arrays; write a .safetensors or "
+                 ".gguf file",
+                 kind);
+    else if (strcmp(kind, "safetensors") == 0)
         complain(USAGE,
                  "layout %s cannot store %s with these settings (see lowbit "
                  "quantize --help)",
                  o->layout, o->config.format);
     else
-        complain(USAGE, "%s cannot store %s (see `lowbit formats`)",
-                 strcmp(kind, "gguf") == 0 ? "GGUF" : kind, o->config.format);
+        complain(USAGE, "GGUF cannot store %s (see `lowbit formats`)",
+                 o->config.format);
     return false;
 }
 

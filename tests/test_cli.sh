@@ -303,6 +303,10 @@ refused 2 "--shape-fallback takes keep, error or adjust, not 'x'" "${q[@]}" \
     --type nf4 --shape-fallback x
 refused 2 "GGUF cannot store int8 (see" quantize "$src" \
     -o "$tmp/out.gguf" --type int8
+for kind in npy npz; do
+    refused 2 "$kind cannot store quantized arrays; write a .safetensors or .gguf file" \
+        quantize "$golden/float32.npy" -o "$tmp/out.$kind" --type int8
+done
 refused 2 "layout bitnet cannot store nf4; use --layout native, bnb or eformer" \
     quantize "$src" -o "$dst" --force --type nf4 --layout bitnet
 refused 2 "layout bnb cannot store ternary; use --layout native, bitnet or eformer" \
@@ -314,6 +318,11 @@ refused 2 "layout bnb cannot store nf4 with these settings" \
 gguf=(quantize "$golden/sharded" -o "$tmp/out.gguf" --force --type q8_0
     --include w --container-only)
 run 0 "${gguf[@]}" -q # rows of 2 and 3 do not fill blocks of 32
+"$program" "${gguf[@]}" 2>"$tmp/out" || die "kept arrays"
+has "kept: row length 2 is not a multiple of 32 (1 array, 8 B)"
+has "kept: row length 3 is not a multiple of 32 (1 array, 12 B)"
+refused 2 ", of which 20 bytes are arrays that the output cannot store quantized" \
+    "${gguf[@]}" --target-bpw 1
 refused 4 "as requested" "${gguf[@]}" --strict
 refused 3 "q8_0: row length 2 is not a multiple of 32, shape (2,2)" "${gguf[@]}" \
     --shape-fallback error

@@ -220,6 +220,17 @@ if grep -q -e --include "$tmp/out"; then die "advice against the layout"; fi
 "$program" quantize "$tmp/embedded" -o "$tmp/e" --type nf4 --force --layout eformer \
     2>"$tmp/out" || die "--layout eformer"
 has "add --include 'lm_head.weight|embed_tokens.weight'"
+# Why nothing was quantized.
+"$program" quantize "$src" --type nf4 --exclude nested --dry-run 2>"$tmp/out" ||
+    die "nothing quantized"
+grep '^kept' "$tmp/out" >"$tmp/kept" || die "no reasons"
+cp "$tmp/kept" "$tmp/out"
+is <<'END'
+kept: tiny (4 arrays, 5.4 kB)
+kept: excluded (1 array, 42.0 kB)
+kept: 1-D (1 array, 14 B)
+kept: 1 more (-v lists all)
+END
 messages -q
 [ ! -s "$tmp/out" ] || die "-q prints something"
 messages -q --report "$tmp/q.json"

@@ -345,7 +345,9 @@ static void test_kinds(void)
     const lb_tensor xy[] = {x, y};
     CHECK(open_writer("npy", &x, 1, NULL, 0));
     REFUSED(open_writer("npy", xy, 2, NULL, 0), LB_E_UNSUPPORTED,
-            "cannot write 2 arrays and 0 metadata values to an npy file");
+            "cannot write 2 arrays to an npy file (one array only); use npz");
+    REFUSED(open_writer("npy", &x, 1, &text, 1), LB_E_UNSUPPORTED,
+            "cannot write 1 metadata value to an npy file; use npz");
     REFUSED(open_writer("npz", xy, 2, &number, 1), LB_E_UNSUPPORTED,
             "key 'k': metadata of npz must be UTF-8 text");
     CHECK(open_writer("npz", xy, 2, &text, 1));

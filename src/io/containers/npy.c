@@ -45,11 +45,16 @@ static bool npy_open(lb_ctx *cx, lb_reader *r)
 
 static bool npy_compose(lb_ctx *cx, lb_writer *w)
 {
-    if (w->n_tensors != 1 || w->n_meta)
+    if (w->n_tensors != 1)
         return lb_fail(cx, LB_E_UNSUPPORTED,
-                       "cannot write %lld arrays and %lld metadata values to "
-                       "an npy file (one array, no metadata); use npz",
-                       (long long)w->n_tensors, (long long)w->n_meta);
+                       "cannot write %lld arrays to an npy file (one array "
+                       "only); use npz",
+                       (long long)w->n_tensors);
+    if (w->n_meta)
+        return lb_fail(cx, LB_E_UNSUPPORTED,
+                       "cannot write %lld metadata value%s to an npy file; use "
+                       "npz",
+                       (long long)w->n_meta, w->n_meta == 1 ? "" : "s");
     if (!lb_npy_suits(cx, &w->tensor[0])) return false;
     lb_npy_compose(&w->header, &w->tensor[0]);
     w->tensor[0].begin = w->header.n;

@@ -55,7 +55,8 @@ typedef struct budget {
     step *step;
     int64_t n_steps;
     uint64_t nbytes, most;
-    uint64_t kept; /* part of nbytes: arrays that are not quantized */
+    uint64_t kept;  /* part of nbytes: arrays that are not selected */
+    uint64_t unfit; /* ... that the output cannot store quantized */
 } budget;
 
 /* ---- candidates ---------------------------------------------------------- */
@@ -422,18 +423,24 @@ static bool find_budget(budget *b)
     b->most = (uint64_t)fmin(most, 1e18);
     if (b->nbytes <= b->most) return true;
     const double least = (double)b->nbytes;
-    char size[3][SIZE_TEXT], kept[128] = "";
+    char size[4][SIZE_TEXT], unfit[96] = "", kept[128] = "";
+    if (b->unfit)
+        snprintf(unfit, sizeof unfit,
+                 ", of which %s are arrays that the output cannot store "
+                 "quantized",
+                 size_text((double)b->unfit, size[2]));
     if (b->kept)
         snprintf(kept, sizeof kept,
-                 ", of which %s are arrays that are not quantized; include "
-                 "them to go lower",
-                 size_text((double)b->kept, size[2]));
+                 ", %s %s are arrays that are not quantized; include them to "
+                 "go lower",
+                 b->unfit ? "and" : "of which",
+                 size_text((double)b->kept, size[3]));
     return lb_fail(b->j->cx, LB_E_ARG,
                    "cannot reach %.4g bits per weight (%s): the minimum is "
-                   "%.4g (%s, %.0f bytes)%s",
+                   "%.4g (%s, %.0f bytes)%s%s",
                    8 * most / fmax(elements, 1), size_text(most, size[0]),
                    8 * least / fmax(elements, 1), size_text(least, size[1]),
-                   least, kept);
+                   least, unfit, kept);
 }
 
 static bool has_choice(const lb_job_item *it)
@@ -469,7 +476,10 @@ static bool begin(budget *b)
         }
         if (!find_cost(j, it, &c)) return false;
         b->nbytes += counted(j, c);
-        if (it->kept) b->kept += c.data;
+        if (it->fell_back)
+            b->unfit += c.data;
+        else if (it->kept)
+            b->kept += c.data;
     }
     return true;
 }
