@@ -732,6 +732,7 @@ LB_API const char *lb_explain(lb_ctx *cx, const char *primitive,
 
 #include "lowbit_functions.h"
 #include "lowbit_inspect.h"
+#include "lowbit_nn.h"
 #include "lowbit_tree.h"
 
 #endif

@@ -90,6 +90,7 @@ static const struct {
     {"add", 2, KIND_ALL},    {"sub", 2, FIU},       {"mul", 2, KIND_ALL},
     {"div", 2, FIU},         {"rem", 2, FIU},       {"max", 2, KIND_ALL},
     {"min", 2, KIND_ALL},    {"pow", 2, FIU},       {"atan2", 2, KIND_F},
+    {"swiglu", 2, KIND_F},
     {"and", 2, IU | KIND_B}, {"or", 2, IU | KIND_B}, {"xor", 2, IU | KIND_B},
     {"shift_left", 2, IU},   {"shift_right_logical", 2, IU},
     {"shift_right_arithmetic", 2, IU},

@@ -401,6 +401,7 @@ static lb_array *reduce(lb_ctx *cx)
     X(min, lb_min(cx, f(cx), v(cx)))                                           \
     X(pow, lb_pow(cx, f(cx), v(cx)))                                           \
     X(atan2, lb_atan2(cx, f(cx), v(cx)))                                       \
+    X(swiglu, lb_swiglu(cx, f(cx), v(cx)))                                     \
     X(and, lb_and(cx, i(cx), i(cx)))                                           \
     X(or, lb_or(cx, i(cx), i(cx)))                                             \
     X(xor, lb_xor(cx, i(cx), i(cx)))                                           \

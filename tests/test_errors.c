@@ -201,6 +201,7 @@ static void of_two_arrays(lb_ctx *cx)
                                                  lb_min,
                                                  lb_pow,
                                                  lb_atan2,
+                                                 lb_swiglu,
                                                  lb_and,
                                                  lb_or,
                                                  lb_xor,

@@ -87,6 +87,7 @@ static const lane_row rows[] = {
     ROW_N(sub, 2, .any_nan = true),
     ROW_N(mul, 2, .any_nan = true),
     ROW_N(div, 2, .any_nan = true),
+    ROW_N(swiglu, 2, .any_nan = true),
     ROW_N(max, 2, .any_nan = false),
     ROW_N(min, 2, .any_nan = false),
     ROW_N(is_finite, 1, .bools = true),
@@ -114,6 +115,8 @@ static float value(const lane_row *r, const float *x)
         return x[0] * x[1];
     case LB_LANE_div:
         return x[0] / x[1];
+    case LB_LANE_swiglu:
+        return x[0] * lb_logisticf(x[0]) * x[1];
     case LB_LANE_max:
         return max(x[0], x[1]);
     case LB_LANE_min:

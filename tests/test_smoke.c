@@ -212,6 +212,7 @@ static double of_two(const char *name, double x, double y)
     if (!strcmp(name, "min")) return x < y ? x : y;
     if (!strcmp(name, "pow")) return pow(x, y);
     if (!strcmp(name, "atan2")) return atan2(x, y);
+    if (!strcmp(name, "swiglu")) return x / (1 + exp(-x)) * y;
     if (!strcmp(name, "and")) return INTEGERS(&, x, y);
     if (!strcmp(name, "or")) return INTEGERS(|, x, y);
     if (!strcmp(name, "xor")) return INTEGERS(^, x, y);
@@ -244,6 +245,7 @@ static void binary(lb_ctx *cx)
         {"min", lb_min, a_at, b_at, LB_F32},
         {"pow", lb_pow, c_at, a_at, LB_F32},
         {"atan2", lb_atan2, a_at, b_at, LB_F32},
+        {"swiglu", lb_swiglu, a_at, b_at, LB_F32},
         {"and", lb_and, i_at, j_at, LB_I32},
         {"or", lb_or, i_at, j_at, LB_I32},
         {"xor", lb_xor, i_at, j_at, LB_I32},

@@ -32,6 +32,8 @@
 #define ABOVE(a, b) above(cx, a, b, g)
 #define POWER_X     power_x(cx, x, y, g)
 #define POWER_Y     power_y(cx, x, r, g)
+#define SILU(a)     MUL(a, lb_logistic(cx, a))
+#define SILU_X      silu_x(cx, x, MUL(g, y))
 
 /* g where a > b, half of it where they are equal. */
 static lb_array *above(lb_ctx *cx, lb_array *a, lb_array *b, lb_array *g)
@@ -53,6 +55,13 @@ static lb_array *power_y(lb_ctx *cx, lb_array *x, lb_array *r, lb_array *g)
 {
     lb_array *one = lb_select(cx, lb_eq(cx, x, NUM(0)), NUM(1), x);
     return MUL(g, MUL(r, lb_log(cx, one)));
+}
+
+/* The derivative of x s with s = logistic(x): s + x s (1 - s). */
+static lb_array *silu_x(lb_ctx *cx, lb_array *x, lb_array *g)
+{
+    lb_array *s = lb_logistic(cx, x), *rest = SUB(NUM(1), s);
+    return MUL(g, MUL(s, ADD(NUM(1), MUL(x, rest))));
 }
 
 /* ---- common code --------------------------------------------------------- */
