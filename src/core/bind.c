@@ -322,18 +322,26 @@ const lb_cpu *lb_cpu_for(const lb_ctx *cx, lb_array *const *in, int n)
     return &cx->cpu;
 }
 
-static lb_call make_call(lb_ctx *cx, const lb_prim *prim, int n,
-                         lb_array *const *in, const void *params)
+lb_call lb_call_of(const lb_ctx *cx, const lb_prim *prim, int n,
+                   lb_array *const *in, const void *params)
 {
     return (lb_call){
         .prim = prim,
-        .cpu = lb_cpu_for(cx, in, n),
+        .cpu = &cx->cpu,
         .threads = lb_pool_threads(cx->pool),
         .precision = cx->precision,
         .n_in = n,
         .in = in,
         .params = params,
     };
+}
+
+static lb_call make_call(lb_ctx *cx, const lb_prim *prim, int n,
+                         lb_array *const *in, const void *params)
+{
+    lb_call c = lb_call_of(cx, prim, n, in, params);
+    c.cpu = lb_cpu_for(cx, in, n);
+    return c;
 }
 
 /* The mesh's layer handles all sharded arrays, a trace all traced ones: none

@@ -113,6 +113,10 @@ lb_verdict lb_bind_into(lb_ctx *cx, const lb_prim *prim, int n,
 /* bind.c: the CPU to run a call on: the context's, or one without kernels if an
  * operand was made with lb_quant_config.reference. */
 const lb_cpu *lb_cpu_for(const lb_ctx *cx, lb_array *const *in, int n);
+/* bind.c: a call with the context's settings, before infer, for the context's
+ * CPU: a call that is evaluated needs that of lb_cpu_for. */
+lb_call lb_call_of(const lb_ctx *cx, const lb_prim *prim, int n,
+                   lb_array *const *in, const void *params);
 
 /* bind.c: runs the phases of a plan of which the caller knows all that
  * lb_bind would find out. */

@@ -259,17 +259,9 @@ static bool is_right(lb_ctx *cx, const value *v, int i, const lb_array *d)
 
 static bool pass_on(lb_ctx *cx, value *v)
 {
-    const lb_call c = {
-        .prim = v->prim,
-        .cpu = &cx->cpu,
-        .threads = lb_pool_threads(cx->pool),
-        .precision = cx->precision,
-        .n_in = v->n_in,
-        .in = v->in,
-        .params = v->params,
-        .shape = v->a->shape,
-        .dtype = v->a->dtype,
-    };
+    lb_call c = lb_call_of(cx, v->prim, v->n_in, v->in, v->params);
+    c.shape = v->a->shape;
+    c.dtype = v->a->dtype;
     if (!v->prim->vjp)
         return lb_fail(cx, LB_E_UNSUPPORTED,
                        "%s has no gradient (its result is %s%s)", v->prim->name,

@@ -164,20 +164,6 @@ static prog_value *value_of(tracer *t, const char *who, lb_array *a)
 
 /* ---- recording ----------------------------------------------------------- */
 
-static lb_call call_of(lb_ctx *cx, const lb_prim *prim, int n,
-                       lb_array *const *in, const void *params)
-{
-    return (lb_call){
-        .prim = prim,
-        .cpu = &cx->cpu,
-        .threads = lb_pool_threads(cx->pool),
-        .precision = cx->precision,
-        .n_in = n,
-        .in = in,
-        .params = params,
-    };
-}
-
 static lb_array *record(tracer *t, lb_call *c)
 {
     lb_program *p = t->p;
@@ -231,7 +217,7 @@ static lb_array *trace_call(lb_ctx *cx, lb_layer *self, const lb_prim *prim,
     bool traced = false;
     for (int i = 0; i < n; i++)
         traced = traced || in[i]->store->traced;
-    lb_call c = call_of(cx, prim, n, in, params);
+    lb_call c = lb_call_of(cx, prim, n, in, params);
     if (!prim->infer(cx, &c)) {
         lb_fail(cx, LB_E_ARG, "%s: refused", prim->name);
         return NULL;
@@ -285,7 +271,7 @@ static lb_array *like_of(lb_ctx *cx, lb_array *a, const lb_array *like,
     if (!g->t->layer.below) return a;
     lb_array *in[2] = {a, NULL};
     if (!(in[1] = lb_view(cx, like))) return NULL;
-    lb_call c = call_of(cx, &lb_prim_cut_like, 2, in, &(like_params){cheap});
+    lb_call c = lb_call_of(cx, &lb_prim_cut_like, 2, in, &(like_params){cheap});
     like_infer(cx, &c);
     return record(g->t, &c);
 }

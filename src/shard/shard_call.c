@@ -240,15 +240,7 @@ lb_array *lb_shard_call(lb_mesh *mesh, const lb_prim *prim, int n,
                         lb_array *const *in, const void *params)
 {
     lb_ctx *cx = mesh->cx;
-    lb_call c = {
-        .prim = prim,
-        .cpu = &cx->cpu,
-        .threads = lb_pool_threads(cx->pool),
-        .precision = cx->precision,
-        .n_in = n,
-        .in = in,
-        .params = params,
-    };
+    lb_call c = lb_call_of(cx, prim, n, in, params);
     if (prim->shard && !prim->infer(cx, &c)) {
         lb_fail(cx, LB_E_ARG, "%s: refused", prim->name);
         return NULL;
