@@ -4,9 +4,9 @@
 usage: gen_conformance_cases.py DIR [--only PREFIX] [--seed N]
 
 DIR gets one directory for each case, in the layout that the kind `stablehlo`
-reads. Expected values come from jax where XLA defines them, and from numpy in
-a wider type, rounded once, where a correctly rounded function is the measure.
-Needs jax and numpy; the library is not involved.
+reads. Expected values come from jax where XLA defines them. Where the reference
+is the correctly rounded result, they come from numpy in a wider type, rounded
+once. Needs jax and numpy; the library is not involved.
 """
 import argparse
 import itertools
@@ -22,7 +22,7 @@ from conformance_case import (BF16, DTYPES, FLOATS, INTS, SIGNED, UNSIGNED,
                               name_of, normal, one_op, round_to)
 from jax import lax
 
-# Units in the last place that a result in this dtype may be off, where the
+# Tolerance of a result in this dtype, in units in the last place, if the
 # expected value is exact.
 ULPS = {"f16": 1, "bf16": 1, "f32": 4, "f64": 4}
 
@@ -182,7 +182,7 @@ def selections(w, rng):
         x = normal(dtype, rng, (4, 5))
         one_op(w, f"clamp_{dtype}", "clamp", [lo, x, hi],
                lax.clamp(lo, x, hi), how="check.expect_eq")
-        # hi below lo: hi wins.
+        # hi < lo: the result is hi
         los, his = normal(dtype, rng, (4, 5)), normal(dtype, rng, (4, 5))
         one_op(w, f"clamp_full_{dtype}", "clamp", [los, x, his],
                np.minimum(np.maximum(x, los), his), how="check.expect_eq")
@@ -230,7 +230,7 @@ def conversions(w, rng):
         else:
             x = int_samples(src, rng, 40)
             hi = limits(src)[1]
-            # Just above a tie of bf16 and of f32: double rounding shows.
+            # Just above a tie of bf16 and of f32: detects double rounding.
             ties = [(1 << k) + (1 << (k - b)) + d for k in range(10, 63)
                     for b in (8, 11, 24) for d in (0, 1) if k > b]
             x = np.concatenate([x, np.array([t for t in ties if t <= hi],
@@ -360,7 +360,7 @@ def dynamics(w, rng):
            [np.float32(3), np.float32(4)], np.float32(4))
 
 
-# ---- combining -----------------------------------------------------------
+# ---- contraction ---------------------------------------------------------
 
 def reductions(w, rng):
     ops = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum,
@@ -409,7 +409,7 @@ def step(op, ins, out, dtype, **attrs):
 
 
 def variadic(w, rng):
-    """The extreme element and its first index, as jax.numpy's argmax."""
+    """The extreme element and its first index, like argmax of jax.numpy."""
     for dtype, (way, f) in itertools.product(
             FLOATS + INTS, {"GT": np.argmax, "LT": np.argmin}.items()):
         x = normal(dtype, rng, (4, 9))
@@ -553,7 +553,7 @@ def gather_config(rng, batching):
                  rng.permutation(rest)[:int(rng.integers(1, len(rest) + 1))]]
     sizes = [1 if k in obd or k in collapsed else
              int(rng.integers(0, operand[k] + 1)) for k in range(rank)]
-    # The index shape without its vector axis: batching axes and others.
+    # The shape of the indices without the vector axis: batch and other axes.
     free = [int(s) for s in rng.integers(1, 4, int(rng.integers(0, 3)))]
     order = [int(k) for k in rng.permutation(n_batch + len(free))]
     batch_sizes = [operand[k] for k in obd] + free
@@ -575,8 +575,8 @@ def gather_config(rng, batching):
 
 
 def gather_reference(x, starts, d, visit):
-    """visit(result index, operand index) for every element, clamped starts;
-    straight from the definition, with no library's gather."""
+    """Calls visit(result index, operand index) for every element, with starts
+    clamped: by the definition, without the gather of any library."""
     vector = d["index_vector_dim"]
     batch_shape = [n for k, n in enumerate(starts.shape) if k != vector]
     free = [k for k in range(x.ndim) if k not in d["collapsed_slice_dims"]
@@ -649,7 +649,7 @@ def scatters(w, rng):
                indices_are_sorted=False, unique_indices=False)
 
 
-# ---- other ways to say it ------------------------------------------------
+# ---- equivalent forms ----------------------------------------------------
 
 def forms(w, rng):
     """Operations that take attributes as operands, and identities."""

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""gen_convert_golden.py - writes tests/golden/conversions.h: tricky values of each
-dtype and their bits in every other.
+"""gen_convert_golden.py - writes tests/golden/conversions.h: corner cases of
+each dtype and their bits in every other.
 
-Worked out with exact fractions from the rules in lowbit.h: to nearest even,
-once; toward zero and saturating to integers, NaN to 0; integers wrap; to bool
-is != 0. Where numpy and ml_dtypes are known to follow the same rules they are
-asked too, and must agree. Needs both.
+Computed with exact fractions by the rules in lowbit.h: floats round once, to
+nearest even; to integers, truncate and saturate, NaN becomes 0; integers wrap; to
+bool is != 0. Where numpy and ml_dtypes follow the same rules, their results must
+be the same. Needs both.
 
     python3 tools/gen_convert_golden.py > tests/golden/conversions.h
 """
@@ -14,7 +14,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 
-FLOATS = {  # digits, smallest normal exponent, end of the exponents, bits
+FLOATS = {  # significant bits, smallest normal exponent, largest exponent + 1, size
     "F32": (24, -126, 128, 32), "F16": (11, -14, 16, 16),
     "BF16": (8, -126, 128, 16), "F64": (53, -1022, 1024, 64),
 }
@@ -97,7 +97,7 @@ def convert(source, raw, target):
 
 
 def check(source, raw, target, got):
-    """What others say, where they round once."""
+    """Results of numpy and ml_dtypes where they round once."""
     trusted = {("F64", "F32"), ("F64", "F16"), ("F32", "F16"),
                ("F32", "BF16"), ("F32", "F64"), ("F16", "F32"),
                ("F16", "F64"), ("BF16", "F32"), ("I32", "F64"),
@@ -125,7 +125,7 @@ def values(name):
         signed, bits = INTS[name]
         top = 1 << (bits - 1)
         list_ = [0, 1, (1 << bits) - 1, top, top - 1, top + 1]
-        # halfway between floats of 8, 11, 24 and 53 digits, and one beside
+        # halfway between floats of 8, 11, 24 and 53 bits, and the neighbours
         for digits in (8, 11, 24, 53):
             if bits > digits + 1:
                 tie = (1 << digits) + 1
@@ -154,7 +154,7 @@ def values(name):
     ends = [0, 1, (1 << (digits - 1)) - 1, 1 << (digits - 1), inf - 1, inf]
     raws |= {e | s << (bits - 1) for e in ends for s in (0, 1)}
     raws.add(encode(name, 0, NAN))
-    if name in ("F32", "F16", "BF16"):  # negative ones are much the same
+    if name in ("F32", "F16", "BF16"):  # negative values are analogous
         raws = {r for r in raws if not r >> (bits - 1) or r % 3 == 0}
     return sorted(raws)
 

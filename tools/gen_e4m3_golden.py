@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """gen_e4m3_golden.py - writes tests/golden/e4m3_numbers.h.
 
-The float8_e4m3fn of ml_dtypes: the bits of the f32 that each of the 256 codes
-stands for, and the codes of f32 numbers: of each pair of neighbours the one in
-the middle (a tie) and the floats next to it, and others drawn at random, to 464
-(from where ml_dtypes answers NaN), in any order of signs.
+float8_e4m3fn of ml_dtypes: the f32 bits of each of the 256 codes, and the codes of
+f32 values: for each pair of adjacent codes the midpoint (a tie) and its two
+neighbours, and random values, up to 464 (where ml_dtypes starts to return NaN), of
+either sign.
 
     pip install numpy ml_dtypes
     tools/gen_e4m3_golden.py > tests/golden/e4m3_numbers.h
@@ -22,7 +22,7 @@ def bits(x):
 
 def numbers():
     value = np.arange(0x7F, dtype=np.uint8).view(F8).astype(np.float32)
-    middle = (value[1:] + value[:-1]) / 2  # exact: one more bit
+    middle = (value[1:] + value[:-1]) / 2  # exact: needs one more bit
     near = np.concatenate([np.nextafter(middle, np.float32(0)), middle,
                            np.nextafter(middle, np.float32(1e9)), value])
     draw = np.random.default_rng(1).uniform(-14, np.log2(MOST), 500)

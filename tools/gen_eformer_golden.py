@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """gen_eformer_golden.py - writes tests/golden/eformer_examples.txt.
 
-The output of examples/eformer_*.c, from the definitions of the formats, in
-double precision. Random inputs come from the second implementation of Philox in
-gen_random_golden.py. Fails if a printed value, or a value to quantize, is so
-close to a rounding boundary that the f32 arithmetic of the library could end on
-its other side. Needs nothing else.
+The output of examples/eformer_*.c, computed from the definitions of the formats
+in double precision. Random inputs come from the second implementation of Philox
+in gen_random_golden.py. Fails if a printed value, or a value to quantize, is so
+close to a rounding boundary that the library's f32 arithmetic could round it
+differently. Has no dependencies.
 
     tools/gen_eformer_golden.py > tests/golden/eformer_examples.txt
 """

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """gen_gguf_types.py - writes tests/golden/gguf_types.h.
 
-What ggml stores for numbers that are made by a formula (the same stands in
-tests/test_gguf_types.c), and what its blocks decode to, as a hash. The bytes
-are those of ggml-quants.c, built here for plain x86-64, where nothing is
-contracted; the values are ggml's and gguf-py's, which must agree. Where
-gguf-py has an encoder it must agree as well, but for one thing that is said.
+Hashes of the blocks that ggml stores for values given by a formula (the same as
+in tests/test_gguf_types.c), and of the values that they decode to. The blocks
+come from ggml-quants.c, built here for baseline x86-64, which does not contract;
+the values come from ggml and from gguf-py, which must agree. If gguf-py has an
+encoder, it must agree as well, with one exception (see below).
 
     pip install numpy gguf
     tools/gen_gguf_types.py GGML COMMIT > tests/golden/gguf_types.h
 
 GGML is the directory `ggml` of llama.cpp at that commit. With --bound it prints
-instead how far the search of IQ4_NL may move a number, and needs neither.
+the largest error that the search of IQ4_NL can cause instead, and needs neither.
 """
 import ctypes
 import importlib.metadata
@@ -22,7 +22,7 @@ import tempfile
 
 import numpy as np
 
-# name, numbers in a block, bytes, half-steps to the largest code
+# name, elements per block, bytes, half-steps to the largest code
 TYPES = [("q8_0", 32, 34, 254), ("q4_0", 32, 18, 16), ("iq4_nl", 32, 18, 254),
          ("tq1_0", 256, 54, 2), ("tq2_0", 256, 66, 2)]
 STUBS = """
@@ -46,7 +46,7 @@ class Draw:
 
 
 def numbers(kind, e, m, n, seed):
-    """All of them are exact in f32."""
+    """All are exact in f32."""
     r, x = Draw(seed), []
     for i in range(n):
         if kind == "flat":
@@ -67,8 +67,8 @@ def numbers(kind, e, m, n, seed):
 
 
 def cases(length, m):
-    """kind, exponent, half-steps, numbers, seed. With the last two of "half"
-    ties decide what is found by IQ4_NL: among its tries, and at the end."""
+    """kind, exponent, half-steps, elements, seed. In the last two of "half", ties
+    determine the result of IQ4_NL: among its candidates, and at the end."""
     yield from [("flat", 0, 0, 2 * length + length // 2 + 3, 1),
                 ("flat", 0, 0, 1, 2), ("flat", -3, 0, length - 1, 3),
                 ("flat", 2, 0, length + 1, 4), ("tail", 1, 0, 2 * length, 5),
@@ -77,7 +77,7 @@ def cases(length, m):
                 ("half", 0, -300, 32, 187), ("half", 0, 197, 32, 471),
                 ("zero", 0, 0, length + 2, 0), ("minus", 0, 0, 3, 0),
                 ("one", 0, 0, length, 0), ("one", 5, 0, 7, 0)]
-    # d is large, infinite, subnormal, 0 though codes are not
+    # d is large, infinite, subnormal, or 0 although codes are not
     yield from [("flat", e, 0, length + 3, 10)
                 for e in (15, 20, 40, 127, -11, -20, -28, -35, -49, -51,
                           -110)]
@@ -99,7 +99,7 @@ def reference(ggml):
 def encode(lib, name, x, blocks, size):
     to = np.zeros(blocks * size, np.uint8)
     n = ctypes.c_int64(x.size)
-    if name == "iq4_nl":  # the one that takes weights, and tries 2 * 7 + 2
+    if name == "iq4_nl":  # the only one with weights; has 2 * 7 + 2 candidates
         lib.quantize_iq4_nl(x.ctypes, to.ctypes, ctypes.c_int64(1), n, None)
     else:
         getattr(lib, f"quantize_row_{name}_ref")(x.ctypes, to.ctypes, n)
@@ -157,7 +157,7 @@ def main(ggml, commit):
             filled = np.zeros(blocks * length, np.float32)
             filled[:x.size] = x
             raw = encode(lib, name, filled, blocks, size)
-            # gguf-py takes the sign of a block's first zero for d
+            # the exception: gguf-py uses the sign of a block's first zero for d
             if name != "iq4_nl" and case[0] != "minus":
                 with np.errstate(all="ignore"):
                     also = quants.quantize(filled, kind).view(np.uint8)
@@ -185,8 +185,8 @@ MIDDLE = (TABLE[:-1] + TABLE[1:]) / 2
 
 
 def extremes(most, ratio):
-    """The least and the largest v^2 w (v - ratio * w) over |v| <= most, w the
-    table's nearest to v: of cubics on the pieces where w is one number."""
+    """The minimum and maximum of v^2 w (v - ratio * w) over |v| <= most, where w is
+    the table's value nearest to v: cubics on the intervals of constant w."""
     lo, hi = np.append(-most, MIDDLE), np.append(MIDDLE, most)
     inside = np.clip(2 * ratio * TABLE / 3, lo, hi)
     zero = np.clip(0, lo, hi)
@@ -196,10 +196,10 @@ def extremes(most, ratio):
 
 
 def ratio_end(peak, end):
-    """The least (end 0) or largest (1) d * id = sum v^3 w / sum v^2 w^2 of a
-    block that has one number v = peak, and 31 that are not larger. A ratio can
-    be reached only where peak's term v^2 w (v - ratio w) and 31 others can add
-    up to 0: others are 0 or as far to the other side as they go."""
+    """The minimum (end 0) or maximum (1) of d * id = sum v^3 w / sum v^2 w^2 over
+    blocks with one element v = peak and 31 elements that are not larger. A ratio
+    is possible only if the term of peak, v^2 w (v - ratio w), and 31 others can
+    add up to 0: the others are 0 or as large as possible with the other sign."""
     w = TABLE[np.sum(peak >= MIDDLE)]
     side = (1, -1)[end]
     lo, hi = 0.0, 2.0
@@ -215,8 +215,8 @@ def ratio_end(peak, end):
 
 
 def bound():
-    """Of max|x|: numbers beyond the table's ends lose 1 - 113 d, others half
-    of its widest gap, 12 d; f16 moves the values 113 d and 127 d by 2^-11."""
+    """Relative to max|x|: values beyond the ends of the table lose 1 - 113 d, others
+    at most half of its widest gap, 12 d; f16 changes 113 d and 127 d by 2^-11."""
     worst = 0
     for peak in [127.0] + [t - 127.0 for t in range(-7, 8)]:
         least, most = ratio_end(peak, 0), ratio_end(peak, 1)

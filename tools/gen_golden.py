@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """gen_golden.py - writes the golden files of the formats, tests/golden/*.txt.
 
-From implementations other than ours: numpy by the definitions, eformer and
-bitsandbytes as they run on a CPU, jax for the primitives (golden_*.py beside
-this file; golden_text.py says how the files are read). In a virtual
-environment that may be thrown away:
+From other implementations: numpy by the definitions, eformer and bitsandbytes on a
+CPU, jax for the primitives (golden_*.py in this directory; golden_text.py
+describes the files). In a temporary virtual environment:
 
     python3 -m venv v
     v/bin/pip install numpy ml_dtypes 'jax==0.10.*' plum-dispatch==2.3.2 chex \\
@@ -14,8 +13,8 @@ environment that may be thrown away:
     v/bin/pip install --no-deps eformer==0.0.101
     v/bin/python tools/gen_golden.py
 
-torch for CPUs is enough. The CPU must have fused multiply-add: eformer's
-polynomial has other bits without.
+torch for CPUs is sufficient. The CPU must support fused multiply-add: without it,
+eformer's polynomial has other bits.
 """
 import os
 import sys

@@ -2,25 +2,25 @@
 """gen_gradient_golden.py - writes tests/golden/gradients.txt: the gradients of
 composed functions, by jax.
 
-Functions are those of golden_functions.py, and of the same names in
-tests/golden_functions.c. In a virtual environment that may be thrown away:
+The functions are in golden_functions.py, and under the same names in
+tests/golden_functions.c. In a temporary virtual environment:
 
     python3 -m venv v
     v/bin/pip install numpy ml_dtypes gguf 'jax==0.10.*'
     v/bin/python tools/gen_gradient_golden.py
 
     call NAME FUNCTION [dtype=D] KEY=VALUE.. : OPERAND..
-    value f32=T bf16=T ARRAY    what the function gives
+    value f32=T bf16=T ARRAY    the result of the function
     grad I f32=T bf16=T ARRAY   its gradient with respect to operand I
     end
 
-Inputs are numbers that bf16 holds, and are converted to the dtype that is
-tested. Wanted are the values and gradients in f64. A result may be off by T of
-the largest number in its array: T is four times as far as jax itself is off
-with arrays of that dtype, and no less than 16 (bf16: 4) of its steps.
+Inputs are exact in bf16, and are converted to the dtype under test. Expected
+values and gradients are in f64. The tolerance is T times the largest value in the
+array: T is four times the error of jax with arrays of that dtype, and at least 16
+(bf16: 4) units in the last place.
 
 Straight-through estimators get the quantized values from numpy by the formats'
-definitions (golden_rules.py) or, of GGUF's types, from the package gguf; their
+definitions (golden_rules.py) or, for GGUF's types, from the package gguf; their
 derivative is the identity.
 """
 import importlib.metadata
@@ -49,29 +49,29 @@ HEAD = """gradients.txt - values and gradients of composed functions by jax,
 made by tools/gen_gradient_golden.py, which says how to read it"""
 
 
-# ---- what is quantized ------------------------------------------------------
+# ---- quantized values -------------------------------------------------------
 
 def ggml(w, kind):
     import gguf
     of = gguf.GGMLQuantizationType[kind.upper()]
-    if kind == "iq4_nl":  # is not encoded there: see levels_of
+    if kind == "iq4_nl":  # has no encoder there: see levels_of
         return w.astype(F32)
     return gguf.quants.dequantize(gguf.quants.quantize(w.astype(F32), of), of)
 
 
 def levels_of(kind, shape, rng):
-    """Numbers that a GGUF type holds as they are, one step of scale 2^-4."""
+    """Values that a GGUF type represents exactly, with a scale of 2^-4."""
     import gguf
     of = gguf.GGMLQuantizationType[kind.upper()]
     n, size = gguf.GGML_QUANT_SIZES[of]
     data = rng.integers(0, 256, (*shape[:-1], shape[-1] // n, size), np.uint8)
     data[..., :2] = np.frombuffer(np.float16(2.0 ** -9).tobytes(), np.uint8)
-    data[..., 2] = 0xf0  # the last level, and the first
+    data[..., 2] = 0xf0  # the last level and the first
     return gguf.quants.dequantize(data.reshape(*shape[:-1], -1), of)
 
 
 def decoded(w, keys):
-    """The values of w quantized, f32, before they are rounded to a dtype."""
+    """The f32 values of w quantized, before rounding to a dtype."""
     fmt, block = keys["format"], keys.get("block", 64)
     if fmt == "int8":
         return rules.int8_values(*rules.int8(w, (w.ndim - 1,), "native"))
@@ -88,8 +88,8 @@ def decoded(w, keys):
 
 
 def kept(w, keys):
-    """Where a clipped gradient passes: within the scale, which is the largest
-    number that decoding gives; a step of bf16 beyond is still within."""
+    """Where a clipped gradient passes: within the scale, the largest value that
+    decoding gives; up to one bf16 step beyond it still counts."""
     if not keys.get("clip"):
         return np.ones(w.shape, bool)
     block = keys.get("block", w.shape[-1])
@@ -113,8 +113,8 @@ straight.defvjp(lambda w, value, mask: (value, (value, mask)),
 # ---- a call -----------------------------------------------------------------
 
 class Estimator:
-    """What a function calls where it quantizes: the k-th call has the k-th
-    array. label: the dtype whose rounding the numbers have."""
+    """The quantizer of a function: the k-th call returns the k-th array. label: the
+    dtype that the values are rounded to."""
 
     def __init__(self, keys, weights, label):
         self.keys, self.at, self.made = keys, 0, []
@@ -192,8 +192,8 @@ LONG = {"q8_0": 32, "q4_0": 32, "iq4_nl": 32, "tq1_0": 256, "tq2_0": 256}
 
 
 def inputs_of(fn, keys, rng):
-    """Arrays for a function; where GGUF's types want longer rows, with a last
-    axis (for the operands that it multiplies) as long as that."""
+    """Arrays for a function. If GGUF's types require longer rows, the last axis of
+    the operands that it multiplies has that length."""
     wide = LONG.get(keys.get("format"), 0)
     args = []
     for i, make in enumerate(fn.make):

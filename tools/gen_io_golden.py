@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 """gen_io_golden.py - writes tests/golden/io: files of other programs.
 
-Small files as the packages themselves write them, and listing.txt, which says
-what is in them: names, types, shapes and hashes of bytes from numpy's side.
+Small files written by the packages themselves, and listing.txt, which lists their
+content: names, types, shapes and hashes of the bytes, from numpy.
 
-Python must be 3.11.4 or later, whose zipfile writes other bytes than before.
+Needs Python 3.11.4 or later: the zipfile of earlier versions writes other bytes.
 
     python3 -m venv V && V/bin/pip install safetensors gguf numpy ml_dtypes \\
         huggingface_hub
     V/bin/python tools/gen_io_golden.py tests/golden/io
 
-listing.txt, one thing a line, words separated by a space, bytes in names that
-are not plain as %XX:
+listing.txt, one item per line, words separated by spaces, special bytes in names
+as %XX:
 
-    file PATH KIND TWIN        TWIN: the file that writing it again must give,
-                               or - where that is not a matter of bytes
-    meta KEY TYPE ITEM N HEX   the value's bytes as lb_meta has them
+    file PATH KIND TWIN        TWIN: the file that rewriting it must produce, or -
+                               if the bytes may differ
+    meta KEY TYPE ITEM N HEX   the value's bytes as in lb_meta
     tensor NAME TYPE DTYPE SHAPE ORDER SIZE HASH
     shards LIMIT SIZES SHARDS  huggingface_hub's split
 """
@@ -240,7 +240,7 @@ def gguf_tensors(w):
     out.append(("bf.t", "BF16", "bf16", (4, 1, 2), bf.tobytes()))
     for q in gguf.GGMLQuantizationType:
         block, size = gguf.GGML_QUANT_SIZES[q]
-        # Q8_1: gguf-py has f32 for two f16 of ggml's struct
+        # Q8_1: gguf-py has an f32 in place of the two f16 in ggml's struct
         if block == 1 or q.name == "Q8_1":
             continue
         a = np.frombuffer(RNG.bytes(2 * size), np.uint8).reshape(2, size)
@@ -281,7 +281,7 @@ NPY = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
 
 
 def npy_line(name, a, order="C"):
-    """The bytes as lb_reader_read gives them: little-endian, as they lie."""
+    """The bytes as returned by lb_reader_read: little-endian, in storage order."""
     kind = a.dtype.str if a.dtype.names is None else str(a.dtype.descr)
     if a.dtype == ml_dtypes.bfloat16:
         kind = "|V2"
@@ -314,7 +314,7 @@ def npy_files():
     npy_file("rank9.npy", npy_array((1,) * 8 + (2,), "uint8"))
     npy_file("fortran.npy", np.asfortranarray(npy_array((3, 400), "int16")))
     npy_file("long.npy", npy_array((1000,), "uint8"))
-    # these are read only, or written as something else
+    # these are only read, or written in another form
     npy_file("big.npy", npy_array((2, 3), ">f4"), "-")
     npy_file("complex.npy", npy_array((3,), ">c8"), "-")
     npy_file("text.npy", np.array(["ab", "cde"]), "-")

@@ -36,7 +36,7 @@ def bnb4(tensors, values, name, shape, dtype, block, kind, nested):
     tensors[name] = q
     for k, v in state.as_dict(packed=True).items():
         tensors[f"{name}.{k}"] = v
-    # of fp4's two zeros its kernel makes one -0, where its map has 0
+    # fp4 has two zeros: its kernel decodes one as -0, its map as 0
     values[name] = F.dequantize_4bit(q, state) + 0.0
 
 
@@ -142,7 +142,7 @@ def eformer(rng, layout):
 # ---- native -----------------------------------------------------------------
 
 class Native:
-    """Tensors of random parts, and how they lie."""
+    """Tensors of random parts, and their layout."""
 
     def __init__(self, rng):
         self.rng, self.tensors, self.meta = rng, {}, {}
@@ -158,7 +158,7 @@ class Native:
         self.tensors[name] = a
 
     def array(self, name, fmt, dtype, shape, parts, stored=None, meaning=0):
-        """parts: name -> groups and dtype, and perhaps own axis."""
+        """parts: name -> groups, dtype and optionally an own axis."""
         stored = stored or list(shape)
         d = {"format": fmt, "dtype": dtype, "shape": list(shape),
              "stored": stored, "meaning": meaning, "parts": {}}
@@ -217,7 +217,7 @@ def native(rng):
           {"codes": ([1, 4], u8), "scale": ([0, 0], f32)})
     n.add("ternary.inverse", "ternary", "f32", (4, 19),
           {"codes": ([1, 4], u8), "scale": ([0, 0], f32)}, meaning=2)
-    for k, a in n.tensors.items():  # 3 is no code
+    for k, a in n.tensors.items():  # 3 is not a code
         if k.startswith("ternary") and k.endswith("codes"):
             for s in range(0, 8, 2):
                 a[(a >> s & 3) == 3] ^= 1 << s

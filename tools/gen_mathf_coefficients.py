@@ -4,8 +4,8 @@
 Each is a minimax fit (Remez exchange in 50 digits) of a function with a weight
 that makes the error relative to the final result. Coefficients are rounded to
 their format from the lowest power up, and the higher ones are fitted again to
-make good for it. Prints C arrays and the error each leaves, before rounding
-in the evaluation. Needs mpmath; takes about half a minute.
+compensate. Prints C arrays and the error of each, without the rounding errors of
+the evaluation. Needs mpmath; takes about half a minute.
 """
 import struct
 
@@ -54,7 +54,7 @@ def remez(f, w, powers, lo, hi):
 
 
 def exchange(grid, err, want):
-    """The grid points of alternating extrema, `want` of them."""
+    """`want` grid points at which the extrema alternate."""
     peaks = []
     for x, e in zip(grid, err):
         if peaks and (peaks[-1][1] < 0) == (e < 0):
@@ -92,7 +92,7 @@ def fit(name, what, f, w, n, lo, hi, rnd=f32, first=0):
 
 
 def limit(f, at0):
-    """f, which is 0/0 at 0 and cancels near it, by its series there."""
+    """f by its series near 0, where it is 0/0 and cancels."""
     def g(x):
         if x == 0:
             return at0

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""gen_print_golden.py - writes tests/golden/print.txt: arrays as numpy's
-array2string prints them. Needs numpy 2.4.
+"""gen_print_golden.py - writes tests/golden/print.txt: arrays as printed
+by numpy's array2string. Needs numpy 2.4.
 
     python3 tools/gen_print_golden.py > tests/golden/print.txt
 

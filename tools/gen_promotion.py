@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""gen_promotion.py - writes tests/golden/promotion.h: the dtype that two
-operands meet in, as jax.numpy has it. Needs jax.
+"""gen_promotion.py - writes tests/golden/promotion.h: the common
+dtype of two operands, as in jax.numpy. Needs jax.
 
-A row of the table is the left operand, a column the right one; the last two
-of each are Python's int and float, which are weak. jax is asked with 64-bit
-types on. Where it answers with a float that no strong operand named (f* in its
-lattice: an integer met a weak float, or i64 met u64), lowbit says f32; where
-it answers with an integer that none named (bool met a weak int), i32.
+A row of the table is the left operand, a column the right one; the last two of
+each are Python's int and float, which are weak. 64-bit types are enabled in jax.
+If the result is a float that is the dtype of no strong operand (f* in its lattice:
+an integer and a weak float, or i64 and u64), lowbit uses f32; if it is such an
+integer (bool and a weak int), i32.
 
     python3 tools/gen_promotion.py > tests/golden/promotion.h
 """

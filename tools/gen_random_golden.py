@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """gen_random_golden.py - writes tests/golden/random.h.
 
-A second implementation, from the definitions alone: Philox 4x32-10 as its
-paper gives it, checked here against the vectors published with Random123, and
-what src/prims/random.c says in its head of the numbers made from its words.
-Quantiles are those of Python's statistics module. Needs nothing else.
+A second implementation, from the definitions only: Philox 4x32-10 as in its paper,
+checked against the vectors published with Random123, and the values made from its
+words as described at the top of src/prims/random.c. Quantiles come from Python's
+statistics module. Has no dependencies.
 
     tools/gen_random_golden.py > tests/golden/random.h
 """
@@ -92,8 +92,8 @@ def permutation(n):
 
 
 def ties(index, digits, bits):
-    """Numbers a little above the middle of two neighbours in [1, 2), which is
-    where f32 would put them: to round twice would show."""
+    """Values slightly above the midpoint of two neighbours in [1, 2), to which f32
+    would round them: detects double rounding."""
     lo = 2.0 ** -digits + 2.0 ** -40
     values = [uniform(word(i), 32, digits, lo, lo + 2) for i in index]
     assert any(bits(as_f32(x)) != bits(x) for x in values)
@@ -125,7 +125,7 @@ def main():
           [w for row in KNOWN for part in row for w in part], x8)
     print(f"#define GOLDEN_KEY \\\n    (lb_key) {{ {x16(SEED)}, "
           f"{x16(STREAM)} }}")
-    # Around the ends of tiles and blocks, and far out.
+    # Near the ends of tiles and blocks, and at large indices.
     index = list(range(10)) + list(range(2045, 2051)) + [65535, 65536, 1000002]
     table("int64_t", "GOLDEN_INDEX", index, str)
     table("uint32_t", "GOLDEN_U32", [word(i) for i in index], x8)

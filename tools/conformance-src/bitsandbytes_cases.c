@@ -1,5 +1,5 @@
-/* bitsandbytes_cases.c - the kind `bitsandbytes`: weights as its checkpoints
- * hold them, and what it decodes.
+/* bitsandbytes_cases.c - the kind `bitsandbytes`: weights as stored in its
+ * checkpoints, and the values that it decodes.
  *
  * A case is a directory with meta.json, whose `kind` is one of
  *
@@ -10,14 +10,14 @@
  *                          of `nested_blocksize`, and `nested_offset`
  *     bnb int8 vectorwise  (out, inn) codes weight_i8, scb_f32 for each row
  *
- * expected_f32.npy has the array's shape. Compared to the bit, like the bytes
- * of every part after it has gone through the library.
+ * expected_f32.npy has the array's shape. Values are compared bit by bit, as
+ * are the bytes of each part after a round trip through the library.
  */
 #include <string.h>
 
 #include "conformance.h"
 
-/* A file's bytes in the shape that the library wants for a part. */
+/* A file's bytes in the shape that the library requires for a part. */
 typedef struct part {
     const char *name;
     const char *file;
@@ -43,8 +43,8 @@ static bool read_part(checker *c, const part *p, given *g)
     return g->a || library_failed(c->cx, c->note, p->file);
 }
 
-/* An array from the parts in files and one more that is made already (or none:
- * more.name NULL), each of which must come back as it was. */
+/* An array from the parts in files and one that exists already (more.name NULL:
+ * none). Each part must be unchanged by the round trip. */
 typedef struct made_part {
     const char *name;
     lb_array *a;
@@ -110,7 +110,7 @@ static lb_array *load_int8(checker *c, const json_t *meta, lb_shape shape)
 
 /* ---- 4 bits -------------------------------------------------------------- */
 
-/* The scales of double quantization: an array of its own. */
+/* The scales of double quantization, a separate array. */
 static lb_array *load_nested(checker *c, const json_t *meta, int64_t n)
 {
     const json_t *const offset = json_object_get(meta, "nested_offset");

@@ -1,7 +1,7 @@
-/* case_check.c - the arrays of a case's files, and the library's beside them.
+/* case_check.c - compares the arrays of a case's files with the library's.
  *
- * Expected values stay as the file's bytes, and the library's results are
- * copied to plain memory, so that only bytes are compared.
+ * Expected values stay in the file's bytes, and the library's results are
+ * copied to plain memory: only bytes are compared.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -58,7 +58,7 @@ void *file_read(const char *path, size_t limit, size_t *size, note *n)
 {
     const char *const base = base_name(path);
     struct stat st;
-    /* stat before fopen: opening a FIFO would wait for ever. */
+    /* stat before fopen: opening a FIFO would block forever. */
     if (stat(path, &st)) {
         note_fail(n, "%s: %s", base, strerror(errno));
         return NULL;
@@ -115,7 +115,7 @@ void name_list_free(name_list *l)
 
 static bool name_list_add(name_list *l, const char *name, note *n)
 {
-    /* Room doubles at each power of two. */
+    /* The capacity doubles at each power of two. */
     if ((l->n & (l->n + 1)) == 0) {
         char **const more = realloc(l->name, (2 * l->n + 2) * sizeof(*l->name));
         if (!more) return note_fail(n, "out of memory");
@@ -202,7 +202,7 @@ bool cases_run(runner *r, const char *dir, const char *file,
 {
     name_list cases;
     if (!cases_in(dir, file, &cases, n)) return false;
-    /* For looking at one case: its own directory. */
+    /* To run a single case, DIR may be its directory. */
     if (cases.n == 0 && file_exists(dir, ".", file)) run(r, dir, dir);
     for (size_t i = 0; i < cases.n; i++) {
         note bad;

@@ -1,4 +1,4 @@
-/* case_npy.c - reads a .npy file, trusting nothing in it.
+/* case_npy.c - reads an untrusted .npy file.
  *
  *     \x93NUMPY, major, minor, header length (2 bytes, from version 2 on 4),
  *     {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } \n, data
@@ -191,7 +191,7 @@ static bool split_file(const unsigned char *data, size_t size, npy_cursor *dict,
     return true;
 }
 
-/* Element i of the row-major order is element `from` of the file's. */
+/* Element i in row-major order is element `from` of the file. */
 static size_t file_index(const header *h, size_t i)
 {
     if (!h->fortran) return i;

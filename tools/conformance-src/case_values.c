@@ -1,7 +1,7 @@
 /* case_values.c - shapes, dtypes and comparing values, without the library.
  *
- * Results are compared as plain bytes with separate conversions, so that an
- * error of the library cannot be on both sides.
+ * Results are compared as plain bytes, with conversions of our own: an error of
+ * the library cannot affect both sides.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -35,7 +35,7 @@ bool shape_equal(lb_shape a, lb_shape b)
 
 int64_t shape_size(lb_shape shape)
 {
-    /* A 0 anywhere makes the product 0, also where the others overflow. */
+    /* If any size is 0, so is the product, even if the others overflow. */
     for (int k = 0; k < shape.rank; k++) {
         if (shape.dim[k] == 0) return 0;
     }
@@ -108,7 +108,7 @@ static double float_at(lb_dtype dtype, const void *data, int64_t i)
     }
 }
 
-/* Unsigned and bool as they are, signed sign-extended: the bits of an i64. */
+/* As the bits of an i64: signed types are sign-extended. */
 static uint64_t integer_at(lb_dtype dtype, const void *data, int64_t i)
 {
     const size_t w = lb_dtype_size(dtype);
@@ -183,7 +183,7 @@ static bool float_fits(lb_dtype dtype, const void *got, const void *want,
     if (tol.ulps >= 0) {
         const int64_t a = ordinal_at(dtype, got, i);
         const int64_t b = ordinal_at(dtype, want, i);
-        /* As unsigned: two doubles of opposite sign can be 2^63 apart. */
+        /* Unsigned: two doubles of opposite sign can differ by 2^63. */
         const uint64_t apart =
             a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
         return apart <= (uint64_t)tol.ulps;

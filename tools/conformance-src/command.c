@@ -1,4 +1,4 @@
-/* command.c - runs the command `lowbit`, as a user does. */
+/* command.c - runs the command `lowbit` as a user does. */
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -9,8 +9,8 @@
 
 #include "conformance.h"
 
-/* What it wrote, up to the limit; the rest is read and left out, or it would
- * wait for us for ever. */
+/* Its output up to the limit. The rest is read and dropped: otherwise the
+ * process would block on a full pipe. */
 static bool drain(int fd, command_result *out, note *n)
 {
     enum { MOST = 1 << 22, PIECE = 4096 };
@@ -33,7 +33,7 @@ static bool spawn(const char *const *argv, int to, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     if (posix_spawn_file_actions_init(&actions)) return false;
-    char **words = (char **)(uintptr_t)argv; /* which it does not change */
+    char **words = (char **)(uintptr_t)argv; /* it does not change them */
     const bool ok =
         !posix_spawn_file_actions_adddup2(&actions, to, STDOUT_FILENO) &&
         !posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null",

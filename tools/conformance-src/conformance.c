@@ -1,8 +1,8 @@
 /* conformance.c - tools/conformance KIND DIR: runs a directory of cases.
  *
  * Prints every case that fails or is skipped, with the reason; the last line
- * is `N passed, N failed, N skipped`. Exits 0 if none failed and one passed, 1
- * if not, 2 if the command line, DIR or the context is wrong.
+ * is `N passed, N failed, N skipped`. Exits 0 if at least one passed and none
+ * failed, 2 if the command line, DIR or the context is invalid, otherwise 1.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,8 +19,8 @@ static const kind *const kinds[] = {&kind_stablehlo,    &kind_seed,
                                     &kind_parsers,      &kind_transformers};
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* Cases are untrusted: one that asks for more memory than this gets an error
- * instead of the machine. */
+/* Memory limit of the context: cases are untrusted, and one that needs more
+ * gets an error instead of exhausting the machine. */
 static const size_t memory_limit = (size_t)2 << 30;
 
 /* ---- notes and counts --------------------------------------------------- */
@@ -53,7 +53,7 @@ bool note_skip(note *n, const char *fmt, ...)
 bool library_failed(lb_ctx *cx, note *n, const char *doing)
 {
     const char *const why = lb_error(cx);
-    /* Most of its sentences begin with the primitive's name already. */
+    /* Most messages of the library already begin with the primitive's name. */
     const bool named = !strncmp(why, doing, strlen(doing));
     return note_fail(n, "%s%s%s", named ? "" : doing, named ? "" : ": ",
                      *why ? why : "no result and no error");
@@ -66,7 +66,7 @@ void case_open(runner *r, note *n)
     lb_enter(r->cx);
 }
 
-/* What comes from a case must not be able to forge lines of the report. */
+/* Escapes text from cases, which must not be able to forge report lines. */
 static void print_plain(const char *s)
 {
     for (; *s; s++) {
@@ -154,7 +154,7 @@ static bool parse_threads(const char *s, int *out)
 }
 
 /* With LB_DENSE_LOG: results may be dense if their format cannot express them,
- * but no packed operand may be copied whole. */
+ * but no packed operand may be decoded as a whole. */
 static void count_copies(void *user, const char *sentence)
 {
     int64_t *copies = user;
@@ -186,7 +186,7 @@ static int run(const kind *k, const char *dir, const lb_options *options,
     }
     printf("%" PRId64 " passed, %" PRId64 " failed, %" PRId64 " skipped\n",
            r.count[PASSED], r.count[FAILED], r.count[SKIPPED]);
-    /* A report that could not be written whole is not a success. */
+    /* An incomplete report is not a success. */
     if (fflush(stdout) || ferror(stdout)) return 2;
     return r.count[FAILED] == 0 && r.count[PASSED] > 0 && !copies ? 0 : 1;
 }

@@ -14,8 +14,9 @@ typedef struct ggml_type {
     int64_t block, bytes; /* elements and bytes of a block */
 } ggml_type;
 
-/* A block of 32: f16 scale, then 8 or 4 bits each. Of 256: 256 / 5 trits and 4
- * for the rest, or 2 bits each, then the f16 scale. */
+/* Blocks of 32: an f16 scale, then 8 or 4 bits per element. Blocks of 256: 48
+ * bytes of five trits and 4 bytes of four, or 2 bits per element, then an f16
+ * scale. */
 static const ggml_type types[] = {
     {2, "q4_0", 32, 2 + 16},         {8, "q8_0", 32, 2 + 32},
     {20, "iq4_nl", 32, 2 + 16},      {34, "tq1_0", 256, 48 + 4 + 2},

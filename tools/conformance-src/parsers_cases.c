@@ -1,12 +1,12 @@
-/* parsers_cases.c - the kind `parsers`: files that are right and files that are
- * wrong, and whether they may be believed.
+/* parsers_cases.c - the kind `parsers`: valid files must be accepted, invalid
+ * ones refused.
  *
  * A directory holds files and manifest.json, {name: {expect, ..}}:
  *
- *     accept ..   `lowbit info` exits 0 and lists shape and dtype as they stand
- *                 there, if they do; each array loads, or it is a clear error
- *                 that names its type; its bytes hash to sha_c_order
- *     reject ..   `lowbit info` exits 3, and says why
+ *     accept ..   `lowbit info` exits 0 and lists the shape and dtype of the
+ *                 manifest, if it has them; each array loads, or the error
+ *                 names its unsupported type; its bytes hash to sha_c_order
+ *     reject ..   `lowbit info` exits 3 with a message
  *     .. may ..   either
  */
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static bool check_listing(checker *c, const json_t *want, const char *listing)
 
 /* ---- loading ------------------------------------------------------------- */
 
-/* Hashes are of the bytes in the file's own order. */
+/* Hashes are over the bytes in the file's order. */
 static void turn_around(uint8_t *p, size_t n, size_t unit)
 {
     for (; n >= unit; n -= unit, p += unit) {

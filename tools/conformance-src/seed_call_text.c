@@ -1,13 +1,14 @@
-/* seed_call_text.c - calls of the original system, from their text.
+/* seed_call_text.c - parses the text of a call of the original system.
  *
  *     call    quantize(array, ..) | straight_through(array, ..) | config
  *     config  QuantizationConfig(..)
- *     ..      name=value or values by place, separated by commas: dtype
+ *     ..      keyword or positional arguments, separated by commas: dtype
  *             ('nf4', 'nf4' as enum, QuantizationType.NF4, 5), block_size,
- *             simulate, use_kernel; for a call also config=config, which wins
+ *             simulate, use_kernel; for a call also config=config, which takes
+ *             precedence
  *     array   [dtype] x[lo:hi] | [dtype] array | zeros(sizes)
  *
- * What follows the last parenthesis is a remark.
+ * Text after the last parenthesis is a comment.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -21,7 +22,7 @@ typedef struct text_cursor {
     const char *p;
 } text_cursor;
 
-/* Letters, digits and underscores; digits may begin one. */
+/* A word of letters, digits and underscores; it may begin with a digit. */
 typedef struct word {
     char s[64];
 } word;
@@ -69,7 +70,7 @@ static bool take_this(text_cursor *c, const char *want)
     return true;
 }
 
-/* An integer; false, and nothing taken, if there is none. */
+/* An integer; false if there is none, and nothing is consumed. */
 static bool take_int(text_cursor *c, int64_t *out)
 {
     skip_space(c);
@@ -81,7 +82,7 @@ static bool take_int(text_cursor *c, int64_t *out)
     return true;
 }
 
-/* Everything up to the argument's end: what is no more than a word. */
+/* Everything up to the end of the argument. */
 static bool take_rest(text_cursor *c, char *out, size_t size)
 {
     skip_space(c);
@@ -95,7 +96,7 @@ static bool take_rest(text_cursor *c, char *out, size_t size)
 
 /* ---- values -------------------------------------------------------------- */
 
-/* A type by name. A number is none of them in C either: it becomes a name that
+/* A type by name. A number is not a type in C either: it becomes a name that
  * does not exist. */
 static bool take_format(text_cursor *c, seed_call *out)
 {
@@ -151,7 +152,7 @@ static bool take_option(text_cursor *c, const char *name, seed_call *out)
     return true;
 }
 
-/* name=, if that is what comes. */
+/* name=, if it comes next. */
 static bool take_name(text_cursor *c, word *out)
 {
     text_cursor ahead = *c;
@@ -183,7 +184,7 @@ static bool take_config(text_cursor *c, seed_call *out)
 
 /* ---- arrays -------------------------------------------------------------- */
 
-/* numpy's names too: int32, uint8, float16, bfloat16. */
+/* Also numpy's names: int32, uint8, float16, bfloat16. */
 static lb_dtype dtype_called(const char *name)
 {
     static const struct {
@@ -214,7 +215,7 @@ static bool take_sizes(text_cursor *c, lb_shape *out)
     return true;
 }
 
-/* [lo:hi], either left out; negative ones are not understood. */
+/* [lo:hi], both optional; negative values are not supported. */
 static bool take_rows(text_cursor *c, seed_call *out)
 {
     out->lo = 0;
@@ -245,7 +246,7 @@ static bool take_array(text_cursor *c, seed_call *out)
 
 static const seed_call defaults = {.format = "nf4"};
 
-/* After the function's name: the array, and the options for it. */
+/* After the function's name: the array and its options. */
 static bool take_arguments(text_cursor *c, seed_call *out)
 {
     bool has_config = false;

@@ -1,10 +1,10 @@
-/* seed_calls.c - group 4: quantize, straight_through and QuantizationConfig as
- * they are called, and what comes back.
+/* seed_calls.c - group 4: calls of quantize, straight_through and
+ * QuantizationConfig, and their results.
  *
  * A call has a `result`, {class, dtype, shape, block_size, axis}, or an
- * `exception`. What the original gets wrong counts as it should be: the shape
- * stays the true one, not the padded; scalars, empty arrays and any number of
- * rows are accepted; what is refused as an unknown type lists the known ones.
+ * `exception`. Known bugs of the original are corrected: the shape is the true
+ * one, not the padded one; scalars, empty arrays and any number of rows are
+ * accepted; the error about an unknown type lists the known ones.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 typedef struct calling {
     checker check;
     const json_t *it;    /* the entry of `calls` */
-    const json_t *types; /* the names that exist */
+    const json_t *types; /* the valid names */
     seed_call call;
     lb_quant_config config;
     lb_array *source;
@@ -35,10 +35,10 @@ static bool is_packed_in_rows(const char *format)
     return !strcmp(format, "ternary") || !strcmp(format, "binary");
 }
 
-/* ---- refused ------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------- */
 
-/* The original refuses what it need not: scalars, empty arrays, and a number
- * of rows that its packing cannot hold. */
+/* The original refuses valid input: scalars, empty arrays, and numbers of rows
+ * that its packing does not support. */
 static bool is_excused(const calling *k)
 {
     const lb_shape shape = lb_shape_of(k->source);
@@ -49,8 +49,8 @@ static bool is_excused(const calling *k)
             (is_packed_in_rows(k->call.format) && shape.dim[0] % 4 != 0));
 }
 
-/* A format that the original does not have: its name is no mistake here, it
- * is refused because of `compat`. */
+/* A format that the original lacks: its name is valid here, and it is refused
+ * because of `compat`. */
 static bool is_ours(calling *k)
 {
     const lb_quant_config native = {.struct_size = sizeof(native),
@@ -77,7 +77,7 @@ static bool check_refused(calling *k, lb_array *got)
            note_fail(c->note, "'%s' does not list the known types", why);
 }
 
-/* ---- accepted ------------------------------------------------------------ */
+/* ---- results ------------------------------------------------------------- */
 
 static bool check_class(calling *k, lb_array *got)
 {
@@ -88,9 +88,9 @@ static bool check_class(calling *k, lb_array *got)
     const json_t *const result = json_object_get(k->it, "result");
     const char *const class =
         json_string_value(json_object_get(result, "class"));
-    const char *want = k->call.format; /* Array1B, or excused */
-    /* The straight-through estimator is the quantizer itself here, and its
-     * array as packed; there it is always dense. */
+    const char *want = k->call.format; /* Array1B: any format */
+    /* Here straight_through returns the quantizer's packed array; there it is
+     * always dense. */
     const bool packed =
         k->call.function == SEED_STRAIGHT_THROUGH && !k->call.simulate;
     for (size_t i = 0; class && i < sizeof(classes) / sizeof(classes[0]); i++) {
@@ -117,7 +117,7 @@ static bool check_dtype(calling *k, lb_array *got)
                      lb_dtype_name(lb_dtype_of(got)), lb_dtype_name(want));
 }
 
-/* The true shape; what is expected may have its last axis padded to blocks. */
+/* The true shape; the expected last axis may be padded to blocks. */
 static bool check_shape(calling *k, lb_array *got, int64_t block)
 {
     const json_t *const v =
@@ -140,7 +140,7 @@ static bool check_shape(calling *k, lb_array *got, int64_t block)
                      shape_text(want).s);
 }
 
-/* As layout eformer shows it: packed is (.., blocks, block / 2). */
+/* In layout eformer, packed is (.., blocks, block / 2). */
 static bool block_of(calling *k, lb_array *a, int64_t *out)
 {
     lb_array *const packed = lb_export(k->check.cx, a, "eformer", "packed");
@@ -157,7 +157,8 @@ static bool check_block(calling *k, int64_t block)
            note_fail(k->check.note, "the block size is %" PRId64, block);
 }
 
-/* Scales have size 1 along the quantized axes and the array's along others. */
+/* Scales have size 1 along the quantized axes, and the array's size along
+ * others. */
 static bool check_axes(calling *k, lb_array *got)
 {
     const json_t *const v =
@@ -180,7 +181,7 @@ static bool check_axes(calling *k, lb_array *got)
                      shape_text(lb_shape_of(scale)).s, shape_text(want).s);
 }
 
-/* Whatever it is stored as, the values are those of quantize. */
+/* The values are those of quantize, in any storage. */
 static bool check_values(calling *k, lb_array *got, lb_array **quantized)
 {
     checker *const c = &k->check;
@@ -255,7 +256,7 @@ static bool run_call(calling *k, lb_array *x)
             ? lb_straight_through(c->cx, k->source, &k->config)
             : lb_quantize(c->cx, k->source, &k->config);
     if (k->call.function == SEED_CONFIG && !raises) {
-        /* A struct is accepted whatever it says; what counts is its use. */
+        /* Any struct is accepted; errors appear when it is used. */
         return type_known(k->types, k->call.format)
                    ? got || library_failed(c->cx, c->note, "refused")
                    : check_refused(k, got);
@@ -266,8 +267,8 @@ static bool run_call(calling *k, lb_array *x)
 
 /* ---- the case ------------------------------------------------------------ */
 
-/* Every type there is can be asked for by its name, and the default is what
- * the manifest says. */
+/* Every type can be selected by its name, and the default is that of the
+ * manifest. */
 static bool check_defaults(checker *c, const json_t *params, lb_array *x)
 {
     const json_t *const types = json_object_get(params, "types");

@@ -4,7 +4,7 @@
  * (seed_codecs.c), 4 calls (seed_calls.c), 5 primitives on quantized operands
  * (seed_prims.c), 6 training (seed_training.c), 8 gradients of composed
  * functions (seed_gradients.c). 7 is sharding.json (seed_sharding.c). The
- * counts of each group stand before the last line.
+ * counts of each group are printed before the last line.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -107,13 +107,13 @@ bool seed_params(const json_t *params, lb_quant_config *config, note *n)
 
 /* ---- groups -------------------------------------------------------------- */
 
-enum { N_GROUPS = 10 }; /* those without a number of their own in 0 */
+enum { N_GROUPS = 10 }; /* 0: cases without a group */
 
 typedef struct tally {
     int64_t count[N_GROUPS][SKIPPED + 1];
 } tally;
 
-/* What was counted since `before` belongs to a group. */
+/* Adds the counts since `before` to a group. */
 static void tally_add(tally *t, int group, const runner *r,
                       const runner *before)
 {

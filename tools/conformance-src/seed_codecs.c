@@ -1,8 +1,8 @@
 /* seed_codecs.c - groups 1, 2, 3 and 9: codes, scales and values of a codec.
  *
- * An array is made in every possible way: quantized, converted afterwards, from
- * the expected bytes in layout eformer, from its own codes and scales. All must
- * have the expected values, and the first the expected bytes.
+ * An array is made in several ways: quantized, converted afterwards, from the
+ * expected bytes in layout eformer, and from its own codes and scales. All must
+ * have the expected values, and the first one the expected bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 typedef struct codec {
     const char *op;
     const char *format;
-    const char *scale; /* the part of lb_component */
-    bool codes;        /* x is the codes */
+    const char *scale; /* name of the part in lb_component */
+    bool codes;        /* x holds codes */
 } codec;
 
 static const codec codecs[] = {
@@ -24,7 +24,7 @@ static const codec codecs[] = {
     {"pack2", "ternary", "scale", true},
 };
 
-/* What the manifest calls a part, and what the layout "eformer" does. */
+/* Names of a part in the manifest and in layout eformer. */
 static const struct {
     const char *output, *part;
 } parts[] = {
@@ -70,7 +70,7 @@ bool seed_check_parts(checker *c, const json_t *refs, lb_array *a,
     return ok;
 }
 
-/* From the parts of `refs`, of an array of that shape. */
+/* An array of that shape from the parts of `refs`. */
 static lb_array *from_parts(checker *c, const json_t *refs, lb_shape shape,
                             const lb_quant_config *config)
 {
@@ -112,7 +112,7 @@ bool seed_table(seed_case *s, const char *name, float *table)
     return true;
 }
 
-/* The polynomial's values, as the manifest has them, are the array's table. */
+/* The array's table must have the polynomial's values from the manifest. */
 static bool check_table(seed_case *s, lb_array *a)
 {
     static const char name[] = "nf4_poly_bits_fma";
@@ -128,7 +128,7 @@ static bool check_table(seed_case *s, lb_array *a)
 
 typedef struct making {
     const codec *codec;
-    const lb_quant_config *config; /* with the dtype and decode wanted */
+    const lb_quant_config *config; /* with the expected dtype and decode */
     lb_array *x;
 } making;
 
@@ -141,7 +141,7 @@ static bool check_ways(seed_case *s, const making *m, const given *want)
     lb_array *const made = seed_make(cx, m->config, m->x);
     if (!check_array(c, "quantized", made, want)) return false;
     lb_quant_config plain = *m->config;
-    /* Codes without a scale do not say what they materialize to. */
+    /* Codes without a scale do not determine the materialized dtype. */
     if (!m->codec->codes) plain.dtype = LB_NO_DTYPE;
     lb_array *const other = seed_make(cx, &plain, m->x);
     if (!check_array(c, "quantized and converted",

@@ -1,21 +1,22 @@
-/* seed_formula.c - functions of arrays, computed from the words of a case.
+/* seed_formula.c - evaluates functions of arrays, given as formulas.
  *
- *     formula  name = sum; .. ; sum, and a remark
- *     sum      products with + and - between them
- *     product  factors with *, / and @ between them, all alike, from the left
- *     factor   -factor | number | number factor | atom, and behind it ^factor,
+ *     formula  name = sum; .. ; sum, and a comment
+ *     sum      products separated by + and -
+ *     product  factors separated by *, / and @, of equal precedence, left to
+ *              right
+ *     factor   -factor | number | number factor | atom, followed by ^factor,
  *              ^T, [index] (of rows), [:,None], [label] (by a one-hot product)
  *     atom     name | (sum) | function(sum, ..)
  *
- * Functions are those of the tables below, a dtype's name, which converts, and
- * a format's, which quantizes, also with ste_ before it: int8(w, axis 0),
- * ste_nf4(w, block 16). ste alone is the case's own. A mean along an axis keeps
- * it, other reductions do not. Two ways to write a logarithm of a sum of
- * exponentials are no formulas, and known as they are.
+ * Functions are those of the tables below, names of dtypes, which convert, and
+ * names of formats, which quantize, also with the prefix ste_: int8(w, axis 0),
+ * ste_nf4(w, block 16). ste alone is the case's estimator. A mean along an axis
+ * keeps the axis, other reductions do not. Two notations of a log-sum-exp do
+ * not follow this grammar and are matched literally.
  *
- * A remark follows a comma, a semicolon, a colon or stands in parentheses. It
- * may say the stride and padding of convolutions (NHWC x HWIO; if not, both are
- * 1) and that nf4 is decoded by its polynomial.
+ * A comment follows a comma, a semicolon or a colon, or is in parentheses. It
+ * may specify the stride and padding of convolutions (NHWC x HWIO; default: 1),
+ * and that nf4 is decoded by its polynomial.
  */
 #include <ctype.h>
 #include <math.h>
@@ -26,7 +27,7 @@
 
 enum { MAX_LOCALS = 8, MAX_PARTS = 8, MAX_DEPTH = 64 };
 
-/* Letters, digits and underscores. */
+/* A word of letters, digits and underscores. */
 typedef struct formula_word {
     char s[32];
 } formula_word;
@@ -91,7 +92,7 @@ static bool take_word(reader *r, formula_word *out)
     return true;
 }
 
-/* This very word. */
+/* Exactly this word. */
 static bool take_named(reader *r, const char *name)
 {
     const char *const before = r->p;
@@ -133,8 +134,8 @@ static bool take_axis(reader *r, int *out)
     return true;
 }
 
-/* The text as it stands, where % is a name, always the same one, and # an
- * integer. */
+/* Matches the text literally, where % is a name, the same one each time, and #
+ * an integer. */
 static bool take_phrase(reader *r, const char *phrase, formula_word *name,
                         int64_t *number)
 {
@@ -164,7 +165,7 @@ static bool take_phrase(reader *r, const char *phrase, formula_word *name,
     return ok;
 }
 
-/* What a remark says behind a word; 1 if it says nothing. */
+/* The number after a word of the comment (default: 1). */
 static bool remark(reader *r, const char *name, int64_t *out)
 {
     reader at = *r;
@@ -219,7 +220,7 @@ static lb_array *mean(lb_ctx *cx, lb_array *x, const lb_axes *axes)
     return lb_mean(cx, x, axes, axes != NULL);
 }
 
-/* between: the function of two arrays that has the same name. */
+/* between: the function of two arrays with the same name. */
 static const struct {
     const char *name;
     lb_array *(*run)(lb_ctx *cx, lb_array *x, const lb_axes *axes);
@@ -230,7 +231,7 @@ static const struct {
     {"sum", lb_reduce_sum, NULL},
 };
 
-/* log(sum(exp(x - max))) + max along an axis, which goes. */
+/* log(sum(exp(x - max))) + max along an axis, which is removed. */
 static lb_array *log_sum_exp(lb_ctx *cx, lb_array *x, int axis)
 {
     const lb_axes axes = {1, {axis}};
@@ -248,7 +249,8 @@ static const struct {
 
 #define COUNT(LIST) (sizeof(LIST) / sizeof((LIST)[0]))
 
-/* All of these begin behind the parenthesis, and leave the one that closes. */
+/* All of these begin after the opening parenthesis and stop before the closing
+ * one. */
 
 static lb_array *reduce(reader *r, size_t i)
 {
@@ -404,7 +406,7 @@ static lb_array *read_atom(reader *r)
     return !a || take(r, ')') ? a : unknown(r);
 }
 
-/* Behind a bracket: [:,None], [rows], or [label] where `onehot` says which. */
+/* After a bracket: [:,None], [rows], or [label] with the labels in `onehot`. */
 static lb_array *read_index(reader *r, lb_array *a)
 {
     const lb_axes last = {1, {-1}};

@@ -1,7 +1,7 @@
 /* seed_gradients.c - group 8: gradients of composed functions.
  *
- * A case states its function as a formula (seed_formula.c) and the inputs to
- * differentiate with respect to.
+ * A case has a formula (seed_formula.c) and the inputs to differentiate it with
+ * respect to.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ typedef struct task {
     const char *name[MAX_ARGS];
     lb_array *in[MAX_ARGS];
     int n;
-    int n_grad; /* the first ones are to be differentiated */
+    int n_grad; /* inputs to differentiate with respect to: the first ones */
 } task;
 
 static bool add_input(seed_case *s, task *t, const char *name)
@@ -55,7 +55,7 @@ static bool read_inputs(seed_case *s, task *t)
     return true;
 }
 
-/* An output in a file, under its name. */
+/* An expected output from a file, by its name. */
 static bool check_file(seed_case *s, const char *name, lb_array *a)
 {
     const json_t *const outputs = json_object_get(s->it, "outputs");

@@ -1,15 +1,15 @@
 /* seed_operands.c - the quantized operands of group 5.
  *
- * Each is made by the library from its x, and must have the parts and values
- * that the manifest's table `operands` gives for it.
+ * The library makes each from its x. The parts and values must be those in the
+ * manifest's table `operands`.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "seed_cases.h"
 
-/* How far the package's own polynomial, which depends on fused multiplication,
- * may be away from its 16 values: what group 2 allows. */
+/* Tolerance of the package's polynomial, which depends on fused multiply-add,
+ * with respect to its 16 values: that of group 2. */
 static double poly_tolerance(lb_dtype dtype)
 {
     return dtype == LB_F16 ? 1e-3 : dtype == LB_BF16 ? 8e-3 : 2e-6;
@@ -35,8 +35,8 @@ static bool check_operand(checker *c, lb_decode decode, seed_quantized *q)
     return ok;
 }
 
-/* Codes of -128 in the manifest are -127 here. Then the rest must be equal,
- * and `unclamped` is set. */
+/* Codes of -128 in the manifest are -127 here: `unclamped` is set, and the rest
+ * must be equal. */
 static bool check_clamped(checker *c, seed_quantized *q)
 {
     given codes = {0};

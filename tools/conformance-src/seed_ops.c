@@ -1,13 +1,13 @@
 /* seed_ops.c - operations by lax's names and attributes.
  *
- * Most are StableHLO's under other names, and run by the same rules once their
- * attributes are rewritten; those that StableHLO lacks have rules here.
+ * Most are StableHLO operations under other names: their attributes are
+ * rewritten, and StableHLO's rules run them. Rules for the others are here.
  */
 #include <string.h>
 
 #include "seed_cases.h"
 
-/* ---- rules of its own ---------------------------------------------------- */
+/* ---- rules for lax ------------------------------------------------------- */
 
 static lb_array *run_matmul(const op_rule *r, const op_call *c)
 {
@@ -60,7 +60,8 @@ static const op_rule own_rules[] = {
 
 /* ---- lax's attributes as StableHLO's ------------------------------------- */
 
-/* Takes a key out; NULL if it is not there. To be given back. */
+/* Removes a key and returns its value, a reference that the caller releases;
+ * NULL if it does not exist. */
 static json_t *take(json_t *attrs, const char *key)
 {
     json_t *const v = json_incref(json_object_get(attrs, key));
@@ -74,7 +75,7 @@ static void rename_key(json_t *attrs, const char *from, const char *to)
     if (v) json_object_set_new(attrs, to, v);
 }
 
-/* The result's shape is what the attribute asks for. */
+/* Checks that the result has the shape in the attribute. */
 static bool asks_for_shape(const op_call *c, json_t *attrs, const char *key)
 {
     lb_shape shape = {0};
@@ -126,7 +127,7 @@ static bool rewrite_dot(const op_call *c, json_t *attrs)
     return drop_preferred(c, attrs);
 }
 
-/* lax's index vectors lie along the last axis. */
+/* Index vectors of lax are along the last axis. */
 static bool rewrite_gather(const op_call *c, json_t *attrs)
 {
     json_object_del(attrs, "meaning");
@@ -135,8 +136,8 @@ static bool rewrite_gather(const op_call *c, json_t *attrs)
     return true;
 }
 
-/* "NHWC" as "b01f": letters that are neither batch nor feature number the
- * axes of space in the order in which rhs has them. */
+/* "NHWC" as "b01f": the other letters are spatial axes, numbered in the order
+ * of rhs. */
 static bool conv_labels(const op_call *c, json_t *attrs, const char *key,
                         const char *spec, const char *rhs, const char *as)
 {
@@ -187,7 +188,7 @@ typedef struct translation {
     bool (*rewrite)(const op_call *c, json_t *attrs);
 } translation;
 
-/* Operations that are not here may have the same name there. */
+/* Other operations may have the same name in StableHLO. */
 static const translation translations[] = {
     {"broadcast_in_dim", "broadcast_in_dim", NULL, rewrite_broadcast},
     {"conv_general_dilated", "convolution", NULL, rewrite_conv},
@@ -236,8 +237,7 @@ static const op_rule *find_own(const char *name)
 
 /* ---- running ------------------------------------------------------------- */
 
-/* A copy of the attributes; those that are null are as if they were not
- * there. */
+/* A copy of the attributes without those that are null. */
 static json_t *without_nulls(const json_t *params)
 {
     json_t *const attrs = json_object();

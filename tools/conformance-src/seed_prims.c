@@ -10,10 +10,10 @@
 enum { MAX_OPERANDS = 16 };
 
 typedef struct operands {
-    seed_quantized of[MAX_OPERANDS]; /* its entry is NULL: a plain array */
+    seed_quantized of[MAX_OPERANDS]; /* entry NULL: a dense array */
     lb_array *a[MAX_OPERANDS];
     int n;
-    bool clamped; /* one of them is */
+    bool clamped; /* at least one operand is */
 } operands;
 
 static bool read_operands(seed_case *s, lb_decode decode, operands *o)
@@ -50,9 +50,10 @@ static bool read_operands(seed_case *s, lb_decode decode, operands *o)
     return true;
 }
 
-/* Converting only changes what stored bytes are rounded to: an nf4 array of 16
- * bits goes to f32 with what 16 bits would have lost. `out` has lost it; so
- * what is expected is decoded here, and must, rounded, be `out`. */
+/* Converting a quantized array only changes the dtype that decoded values are
+ * rounded to: an nf4 array of a 16-bit dtype becomes f32 without being rounded
+ * to 16 bits. `out` was rounded. So the expected values are decoded here, and
+ * rounding them must give `out`. */
 static bool is_lazy_convert(const seed_case *s, const operands *o)
 {
     const char *const op = json_string_value(json_object_get(s->it, "op"));
@@ -82,9 +83,9 @@ static bool check_lazy_convert(seed_case *s, const operands *o, lb_array *got,
     return ok;
 }
 
-/* An operand has codes that the manifest does not clamp: `out` is checked with
- * the manifest's values as they are, and the operand itself by what its own
- * values give. */
+/* An operand has codes that the manifest does not clamp. Two checks: the
+ * manifest's values, as dense operands, give `out`; the operand gives the same
+ * as its own values do. */
 static bool check_unclamped(seed_case *s, op_call call, const operands *o,
                             lb_array *got, const given *want)
 {

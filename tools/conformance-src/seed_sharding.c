@@ -1,16 +1,16 @@
 /* seed_sharding.c - group 7 of the kind `seed`: sharding.json.
  *
- *   maps        which part of an array each device holds: by lb_spec_slice, and
- *               by cutting an array on a mesh of as many threads
- *   refused     specs that JAX refuses: by their names, or by the shape
- *   components  where the package puts the parts of int8 and nf4 arrays. It
- *               drops what does not fit and says nothing: the same placements
- *               come out of the relaxed reading, which reports what it dropped
+ *   maps        the slice of an array on each device: by lb_spec_slice, and by
+ *               sharding an array over a mesh of as many threads
+ *   refused     specs that JAX refuses because of their names or the shape
+ *   components  where the package places the parts of int8 and nf4 arrays. It
+ *               silently drops entries that do not fit. Relaxed parsing gives
+ *               the same placements and reports the dropped entries
  *   with_mesh_and_axis  the forms of an axis
  *
- * Where the package is wrong (quirks.json) the right thing is asked for: P()
- * replicates, a spec without a mesh is refused, transposing permutes the spec,
- * and no block is ever cut.
+ * Bugs of the package (quirks.json) are not expected here: P() replicates, a
+ * spec without a mesh is refused, transposing permutes the spec, and blocks are
+ * never split.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@
 
 /* ---- specs in json ------------------------------------------------------- */
 
-/* [null, "tp", ["dp", "tp"]] as P(None, tp, (dp,tp)); the first letter may be
- * left out, as with_mesh_and_axis takes it. */
+/* [null, "tp", ["dp", "tp"]] as P(None, tp, (dp,tp)). head: "P", or empty
+ * for with_mesh_and_axis. */
 static bool spec_text(const json_t *spec, const char *head, char *to,
                       size_t room, note *n)
 {
@@ -71,7 +71,7 @@ static bool read_grid(lb_ctx *cx, const json_t *it, char *words, size_t room,
 /* ---- maps -----------------------------------------------------------------
  */
 
-/* What every rank of a mesh checks; the first complaint stays. */
+/* A check that every rank of a mesh runs; the first failure is kept. */
 typedef struct {
     const json_t *it;
     char mesh[128], spec[256];
@@ -97,7 +97,8 @@ static int run_rank(lb_comm *comm, void *user)
     return 0;
 }
 
-/* On a mesh of threads; what the first rank complains of is n's. */
+/* Runs it on a mesh of threads; n gets the note of the first rank that fails.
+ */
 static bool run_mesh(mesh_job *j, int ranks, note *n)
 {
     if (ranks < 1 || ranks > 64) return note_skip(n, "a mesh of %d", ranks);
@@ -127,7 +128,7 @@ static bool expected_slice(const json_t *it, int rank, int axes, int64_t *lo,
     return true;
 }
 
-/* Every element of the slice is the number of its place. */
+/* The value of each element is its index in the whole array. */
 static bool check_slice(lb_ctx *cx, lb_mesh *mesh, void *job, note *n)
 {
     const mesh_job *const j = job;
@@ -194,7 +195,7 @@ static bool check_map(checker *c, const json_t *it)
     return run_mesh(&j, lb_grid_size(&grid), n);
 }
 
-/* ---- refusals ---------------------------------------------------------------
+/* ---- refused ----------------------------------------------------------------
  */
 
 static bool check_refusal(checker *c, const json_t *it)
@@ -212,7 +213,7 @@ static bool check_refusal(checker *c, const json_t *it)
         !spec_text(json_object_get(it, "spec"), "P", words, sizeof words, n))
         return false;
     const bool taken = lb_spec_parse(c->cx, &grid, shape, words, NULL, &spec);
-    /* Some of the list are taken: a grid may have an axis of one. */
+    /* Some entries are accepted: an axis of the grid may have size 1. */
     if (json_is_true(json_object_get(put, "accepted")))
         return taken || library_failed(c->cx, n, "reading the spec");
     if (taken)
@@ -248,8 +249,8 @@ static bool read_format(const char *words, lb_quant_config *q, note *n)
     return true;
 }
 
-/* Whether a is cut along its first axes as the list says; what the list has
- * beyond them is inside of blocks, where it must say nothing. */
+/* Whether a is split along its axes as listed. Further entries of the list are
+ * for axes inside of blocks; with no_inside they must be empty. */
 static bool same_placement(const lb_array *a, const json_t *want,
                            bool no_inside, const char *what, note *n)
 {
@@ -258,10 +259,10 @@ static bool same_placement(const lb_array *a, const json_t *want,
     const lb_grid *const grid = lb_mesh_grid(lb_mesh_of(a));
     lb_spec other = {0};
     lb_spec_text(grid, &spec, got, sizeof got);
-    if (json_is_array(want)) { /* else it was left on one device: replicated */
+    if (json_is_array(want)) { /* else it stayed on one device: replicated */
         if (!spec_text(want, "P", list, sizeof list, n)) return false;
         const int rank = lb_rank(a);
-        lb_shape any = {LB_MAX_RANK, {0}}; /* 0 can be cut in any way */
+        lb_shape any = {LB_MAX_RANK, {0}}; /* 0 can be split in any way */
         if (!lb_spec_parse(NULL, grid, any, list, NULL, &other))
             return note_fail(n, "%s: %s is no spec", what, list);
         for (int k = rank; k < other.n && no_inside; k++)
@@ -292,8 +293,8 @@ static bool same_components(lb_ctx *cx, lb_array *a, const json_t *parts,
            same_component(cx, a, parts, "absmax", "absmax", n);
 }
 
-/* Whether the package cuts a part along an axis that the array has not: inside
- * blocks, and what it gets from that is not asked for. */
+/* Whether the package splits a part along an axis that the array lacks, that
+ * is, inside of blocks: its result is not checked then. */
 static bool cuts_inside(const lb_array *a, const json_t *parts)
 {
     const char *name;
@@ -307,7 +308,7 @@ static bool cuts_inside(const lb_array *a, const json_t *parts)
     return false;
 }
 
-/* Entries that a lacks are those reported. */
+/* Entries of the spec that a lacks must be those in the report. */
 static bool reported(const lb_array *a, const json_t *spec,
                      const lb_spec_report *r, note *n)
 {
@@ -328,8 +329,8 @@ static bool reported(const lb_array *a, const json_t *spec,
     return true;
 }
 
-/* The package keeps the old spec when it transposes; the placements are right
- * for int8, where nothing is quantized again. */
+/* The package keeps the spec when it transposes. Its placements are correct
+ * only for int8, which is not requantized. */
 static bool check_transposed(lb_ctx *cx, lb_array *a, const json_t *result,
                              note *n)
 {
@@ -348,7 +349,7 @@ static bool check_transposed(lb_ctx *cx, lb_array *a, const json_t *result,
 }
 
 typedef struct {
-    const json_t *it, *spec, *result; /* result NULL: it was refused */
+    const json_t *it, *spec, *result; /* result NULL: refused */
     const char *how;
     lb_quant_config config;
 } component_job;
@@ -358,7 +359,7 @@ static lb_array *numbers(lb_ctx *cx, lb_shape shape)
     return lb_random_normal(cx, (lb_key){1, 2}, LB_F32, shape);
 }
 
-/* Placed relaxed, by one of the ways. */
+/* Shards with relaxed parsing, by the method named in `how`. */
 static lb_array *place(lb_ctx *cx, lb_mesh *mesh, const mesh_job *j,
                        lb_spec_report *r)
 {
@@ -383,7 +384,7 @@ static bool check_placed(lb_ctx *cx, lb_mesh *mesh, const mesh_job *j, note *n)
         !check_transposed(cx, a, c->result, n))
         return false;
     if (cuts_inside(a, parts)) return true;
-    /* A NamedSharding is asked for again when it is materialized. */
+    /* A NamedSharding is applied again after materializing. */
     lb_array *m = lb_materialize(cx, a);
     if (r.strict_names) m = lb_shard_relaxed(cx, mesh, m, j->spec, &r);
     if (!m) return library_failed(cx, n, "materializing");
@@ -391,8 +392,8 @@ static bool check_placed(lb_ctx *cx, lb_mesh *mesh, const mesh_job *j, note *n)
                           "the materialized array", n);
 }
 
-/* Quantizing keeps the sharding, or is refused where it would cut blocks, as
- * the package does or does not. */
+/* Quantizing keeps the sharding, or is refused if blocks would be split, even
+ * where the package accepts it. */
 static bool check_quantized(lb_ctx *cx, lb_mesh *mesh, const mesh_job *j,
                             note *n)
 {
@@ -405,7 +406,7 @@ static bool check_quantized(lb_ctx *cx, lb_mesh *mesh, const mesh_job *j,
     }
     lb_array *const q = lb_quantize(cx, a, &c->config);
     const lb_spec want = lb_sharding_of(a), got = lb_sharding_of(q);
-    if (!q) { /* then the whole cannot be cut so, either */
+    if (!q) { /* then sharding the quantized array must fail as well */
         const bool blocks = lb_error_status(cx) == LB_E_SHAPE &&
                             strstr(lb_error(cx), "inside blocks");
         lb_clear(cx);
@@ -426,7 +427,7 @@ static bool check_rank(lb_ctx *cx, lb_mesh *mesh, void *job, note *n)
 {
     const mesh_job *const j = job;
     const component_job *const c = j->user;
-    if (strstr(c->how, "without a mesh")) { /* which is nowhere to be put */
+    if (strstr(c->how, "without a mesh")) { /* must be refused */
         lb_array *const a = lb_shard(cx, NULL, numbers(cx, j->shape), j->spec);
         const bool ok = !a && lb_error_status(cx);
         lb_clear(cx);

@@ -1,19 +1,19 @@
 /* seed_training.c - group 6: straight-through values and gradients, and a
- * training loop of stochastic gradient descent on a loss in words
+ * training loop of stochastic gradient descent with a loss given as a formula
  * (seed_formula.c).
  *
- * A loop is run with sums in f64, and each of its steps also in f32, as users
- * have it, from the weights that the loop has reached: both must give the
- * losses and gradients that are written. A loop of f32 steps alone would be a
- * lottery where a weight comes so near to a rounding boundary that the order of
- * a sum decides on its code. In g6/train_int8 that is step 49, weight (14,16):
- * divided by its scale it is 41.5000038 with f64 sums, one ulp from the
- * boundary. XLA's f32 has 41.5000038 to 41.5000076, as its instruction set is,
- * and of a hundred random orders of f32 sums 37 end below 41.5; so does ours at
- * some levels, by one ulp, and the flipped code then moves 24 gradients by 5 %.
+ * The loop runs with sums in f64. Each step also runs in f32, as users run it,
+ * from the weights of the f64 loop. Both must give the expected losses and
+ * gradients. A loop of f32 steps only would depend on chance: a weight can be
+ * so close to a rounding boundary that the order of summation decides its code.
+ * In g6/train_int8 this is weight (14,16) at step 49: divided by its scale it
+ * is 41.5000038 with f64 sums, one ulp from the boundary. XLA's f32 gives
+ * 41.5000038 to 41.5000076, depending on the instruction set; 37 of 100 random
+ * orders of f32 sums end below 41.5, as does ours at some levels, by one ulp.
+ * The other code changes 24 gradients by 5 %.
  *
- * What the package's own estimator gives where it does not quantize (its flag
- * "package wrong") is nothing to repeat: those loops are skipped.
+ * Loops in which the package's estimator does not quantize (its flag "package
+ * wrong") are skipped.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,8 +53,8 @@ static bool read_input(seed_case *s, const char *name, lb_array **out)
     return ok;
 }
 
-/* An output that is there, under its name; `how` it was computed, for the
- * sentence. */
+/* Compares an output, by its name, if the case has it; how: how it was
+ * computed, for the message. */
 static bool check_as(seed_case *s, const char *name, const char *how,
                      lb_array *a)
 {
@@ -125,7 +125,8 @@ static bool check_step(seed_case *s, seed_formula *f, loop *l, int64_t i,
     return check_as(s, name, l->how, *gradient);
 }
 
-/* A step of both; the first's gradient leads to the next weights of both. */
+/* A step in f64 and in f32; the next weights of both come from the f64
+ * gradient. */
 static bool step(seed_case *s, seed_formula *f, loop *l, int64_t i, double rate)
 {
     lb_ctx *const cx = s->check.cx;
@@ -144,7 +145,7 @@ static bool step(seed_case *s, seed_formula *f, loop *l, int64_t i, double rate)
     return ok;
 }
 
-/* Losses are kept as f32, whatever they are expected in. */
+/* Losses are stored as f32 in any case. */
 static bool check_losses(seed_case *s, const loop *l, int64_t steps)
 {
     lb_ctx *const cx = s->check.cx;
@@ -176,7 +177,7 @@ static bool run_loops(seed_case *s, seed_formula *f, loop *l, int64_t steps,
            check_output(s, "w_final", l->args[0]);
 }
 
-/* The flag that says where the package is wrong; NULL: there is none. */
+/* The flag for a bug of the package; NULL: none. */
 static const char *flag_wrong(const seed_case *s)
 {
     const json_t *const flags = json_object_get(s->it, "flags");

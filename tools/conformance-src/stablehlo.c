@@ -6,8 +6,8 @@
  *     ops     [{op, ins, outs, out_types, attrs}, ...], run in order
  *     check   [[how, got, expected], ...]: stablehlo_check.c
  *
- * A case that breaks these rules fails; one that uses what lowbit does not
- * have is skipped, with the reason.
+ * A case that violates these rules fails; one that uses features that lowbit
+ * lacks is skipped, with the reason.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static bool parse_dtype(const json_t *v, lb_dtype *out, note *n)
         {"i64", LB_I64}, {"ui8", LB_U8},  {"ui16", LB_U16},  {"ui32", LB_U32},
         {"ui64", LB_U64}, {"f16", LB_F16}, {"bf16", LB_BF16}, {"f32", LB_F32},
         {"f64", LB_F64}};
-    /* The rest of StableHLO's element types begin so. */
+    /* Prefixes of StableHLO's other element types. */
     static const char *const foreign[] = {"complex<", "c64", "c128", "f8", "f6",
                                           "f4", "i2", "ui2", "i4", "ui4",
                                           "tf32", "!quant"};
@@ -165,7 +165,7 @@ const op_rule *stablehlo_find(const char *name)
     return NULL;
 }
 
-/* In a region, operations on shapes go from scalars to scalars. */
+/* In a region, operations on shapes map scalars to scalars. */
 static const op_rule *rule_in(const program *p, const char *name)
 {
     static const op_rule same[] = {
@@ -193,11 +193,11 @@ static bool result_is(const op_call *c, int i, lb_array *a)
                      shape_text(want->shape).s);
 }
 
-/* The results in out, for which there is room. */
+/* Writes the results to out, which is large enough. */
 static bool call_rule(const op_rule *r, const op_call *c, lb_array **out)
 {
     const int n = r->many ? c->n_out : r->run ? 1 : c->n_in;
-    /* First the rule: it may have a better reason to refuse. */
+    /* The rule first: its error may be more specific. */
     lb_array *const one = r->run && !r->many ? r->run(r, c) : NULL;
     if (r->run && !one) return library_failed(c->cx, c->note, c->name);
     if (c->n_out != n) {
@@ -234,7 +234,7 @@ static bool run_rule(program *p, const op_rule *r, const op_call *c,
     return true;
 }
 
-/* Fills in operands and types, for which there is room. */
+/* Fills in operands and types; the arrays are large enough. */
 static bool bind_op(program *p, const json_t *ins, const json_t *types,
                     lb_array **in, tensor_type *type)
 {

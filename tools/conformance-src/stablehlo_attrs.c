@@ -5,14 +5,14 @@
 
 #include "stablehlo.h"
 
-/* Hints to a compiler: no value of these changes what is computed. Products
- * of lowbit are never less precise than `precision` asks for. */
+/* Hints to the compiler that do not change the result. Products of lowbit are
+ * never less precise than `precision` requires. */
 static const char neutral[] =
     "indices_are_sorted unique_indices precision|precision_config "
     "result_accuracy known_expanding_dimensions known_nonexpanding_dimensions "
     "mhlo.frontend_attributes mhlo.sharding sdy.sharding";
 
-/* Whether key is one of the words of list, which ' ' and '|' separate. */
+/* Whether key is one of the words in list, separated by ' ' or '|'. */
 static bool listed(const char *list, const char *key)
 {
     const size_t len = strlen(key);

@@ -40,8 +40,9 @@ static bool parse_tolerance(const json_t *v, tolerance *tol, note *n)
     return note_fail(n, "a check's tolerance makes no sense");
 }
 
-/* A value's bytes: the file's if there is one, so that a fault in lb_from or
- * lb_read cannot change what is expected; else from the library, to free. */
+/* A value's bytes: those of its file if it has one, so that a bug in lb_from or
+ * lb_read cannot affect the expected value; otherwise read from the library;
+ * the caller frees them. */
 static const void *value_bytes(program *p, const value *v, bool from_library,
                                void **to_free)
 {

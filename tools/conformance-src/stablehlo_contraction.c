@@ -22,7 +22,7 @@ static lb_array *run_dot_general(const op_rule *r, const op_call *c)
     return ok ? lb_dot_general(c->cx, c->in[0], c->in[1], &d) : NULL;
 }
 
-/* The last axis of a vector or matrix with the first of another. */
+/* Contracts the last axis of a vector or matrix with the first of another. */
 static lb_array *run_dot(const op_rule *r, const op_call *c)
 {
     (void)r;
@@ -40,7 +40,7 @@ static lb_array *run_dot(const op_rule *r, const op_call *c)
     return lb_dot_general(c->cx, c->in[0], c->in[1], &d);
 }
 
-/* Labels like ["b", "0", "f"], or a string of them. */
+/* Axis labels: ["b", "0", "f"] or the string "b0f". */
 static bool labels(const op_call *c, const char *name, char *out, int rank)
 {
     const json_t *const v = attr(c, name);
@@ -63,7 +63,7 @@ static bool labels(const op_call *c, const char *name, char *out, int rank)
     return true;
 }
 
-/* pad: [lo, hi] for each axis of space. */
+/* pad: [lo, hi] for each spatial axis. */
 static bool padding(const op_call *c, int n, lb_conv_dims *d)
 {
     const json_t *const v = attr(c, "pad|padding");
@@ -176,8 +176,8 @@ static bool has_axis(const lb_axes *axes, int axis)
     return false;
 }
 
-/* A window's sizes are those of the updates' window axes, in order, and 1
- * along the axes that a window lacks. */
+/* The sizes of a window are those of the updates' window axes, in order, and 1
+ * along axes that the window lacks. */
 static bool window_sizes(const op_call *c, lb_gather_dims *d)
 {
     const lb_axes *const window = &d->offset_dims;

@@ -13,7 +13,7 @@ static lb_array *run_binary(const op_rule *r, const op_call *c)
     return same_type(c, 0, 1) ? r->binary(c->cx, c->in[0], c->in[1]) : NULL;
 }
 
-/* FLOAT, SIGNED and UNSIGNED only repeat what the dtype says. */
+/* FLOAT, SIGNED and UNSIGNED are redundant: the dtype implies them. */
 static bool plain_order(const op_call *c, bool *total)
 {
     *total = false;
@@ -30,8 +30,8 @@ static bool plain_order(const op_call *c, bool *total)
                                order, lb_dtype_name(d));
 }
 
-/* IEEE 754's total order as that of signed integers: the bits, all but the sign
- * inverted in negative numbers. */
+/* IEEE 754's total order as an order of signed integers: the bits, with all but
+ * the sign bit inverted in negative numbers. */
 static lb_array *total_order(lb_ctx *cx, lb_array *x)
 {
     const size_t size = lb_dtype_size(lb_dtype_of(x));
@@ -106,8 +106,8 @@ static lb_array *run_bitcast(const op_rule *r, const op_call *c)
     return lb_bitcast_convert(c->cx, c->in[0], c->type[0].dtype);
 }
 
-/* Rounding to a dtype's bits is a conversion there and back; f16 is not one
- * of them, because reduce_precision makes its subnormal numbers zero. */
+/* Formats of reduce_precision that equal a conversion to a dtype and back; not
+ * f16, because reduce_precision flushes its subnormal numbers to zero. */
 static lb_array *run_reduce_precision(const op_rule *r, const op_call *c)
 {
     (void)r;

@@ -16,11 +16,11 @@ static const reducer reducers[] = {
     {"and", lb_reduce_and, lb_and},     {"or", lb_reduce_or, lb_or},
 };
 
-/* NULL: lb_reduce must do it. */
+/* NULL: lb_reduce is needed. */
 static const reducer *find_reducer(const char *name, lb_dtype dtype)
 {
-    /* StableHLO adds i1 as `or`, and multiplies as `and`; lowbit has no sums
-     * and products of bools. */
+    /* In StableHLO the sum of i1 is `or` and the product is `and`; lowbit has
+     * no sums and products of bools. */
     if (dtype == LB_BOOL && !strcmp(name, "add")) name = "or";
     if (dtype == LB_BOOL && !strcmp(name, "multiply")) name = "and";
     for (size_t i = 0; i < sizeof(reducers) / sizeof(reducers[0]); i++) {
@@ -29,8 +29,8 @@ static const reducer *find_reducer(const char *name, lb_dtype dtype)
     return NULL;
 }
 
-/* in: the operands, then their initial values. The custom syntax has them in
- * pairs, which ranks reveal. */
+/* in: the operands, then their initial values. In the custom syntax they are in
+ * pairs, recognized by their ranks. */
 static bool operands(const op_call *c, lb_array **in)
 {
     const int n = c->n_in / 2;
@@ -50,7 +50,7 @@ static bool operands(const op_call *c, lb_array **in)
         in[i] = c->in[listed ? i : 2 * i];
         in[n + i] = c->in[listed ? n + i : 2 * i + 1];
     }
-    /* The initial value's dtype, which may be wider, is the one computed in. */
+    /* Computed in the initial value's dtype, which may be wider. */
     for (int i = 0; i < n; i++) {
         const lb_dtype wide = lb_dtype_of(in[n + i]);
         if (lb_dtype_of(in[i]) != wide) in[i] = lb_convert(c->cx, in[i], wide);

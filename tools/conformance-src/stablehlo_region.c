@@ -1,4 +1,4 @@
-/* stablehlo_region.c - functions of scalars inside of operations.
+/* stablehlo_region.c - scalar functions inside of operations.
  *
  * An operation has its region under "region", "regions", "body", "reducer" or
  * "computation", beside its operands or among its attributes:
@@ -6,16 +6,16 @@
  *     {"args": ["a", "b"], "ops": [...], "returns": ["c"], "consts": {...}}
  *
  * or a list with one such object. Arguments may be objects with a name and a
- * type. Results may also be the operands of a last operation `return`.
- * Constants are optional; names that are not in the region are values outside
- * of it.
+ * type. Results may also be the operands of a final operation `return`.
+ * Constants are optional. Names that are not defined in the region refer to
+ * values outside.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "stablehlo.h"
 
-/* The value of the first of these keys, a list that ends with NULL. */
+/* The value of the first of these keys that exists; the list ends with NULL. */
 static const json_t *one_of(const json_t *object, const char *const *keys)
 {
     for (; *keys; keys++) {
@@ -61,8 +61,8 @@ static bool add_args(program *p, const json_t *args, lb_array *const *in, int n)
     return true;
 }
 
-/* Runs the operations. The names of the results, if they end with `return`, go
- * to *returns. */
+/* Runs the operations. If the last one is `return`, its operands are stored in
+ * *returns. */
 static bool run_ops(program *p, const json_t *ops, const json_t **returns)
 {
     for (size_t i = 0; i < json_array_size(ops); i++) {

@@ -1,14 +1,14 @@
 /* stablehlo_structure.c - StableHLO's operations that move elements.
  *
- * The dynamic forms take as operands the attributes of the static ones; a case
- * states the result's type in either form.
+ * Dynamic forms have operands in place of the attributes of the static ones; a
+ * case states the result's type for both.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "stablehlo.h"
 
-/* One axis for each axis of operand 0, or a note. */
+/* Reads an attribute with one entry for each axis of operand 0. */
 static bool one_per_axis(const op_call *c, const char *spellings, lb_axes *out)
 {
     if (!attr_axes(c, spellings, out)) return false;
@@ -17,7 +17,7 @@ static bool one_per_axis(const op_call *c, const char *spellings, lb_axes *out)
                      c->name, spellings, out->n, lb_rank(c->in[0]));
 }
 
-/* The case's result has the shape that the operand asks for. */
+/* Checks that the case's result has the shape given by the operand. */
 static bool shape_operand(const op_call *c, int i)
 {
     int64_t dim[LB_MAX_RANK];
@@ -45,7 +45,7 @@ static lb_array *run_broadcast_in_dim(const op_rule *r, const op_call *c)
     return lb_broadcast_in_dim(c->cx, c->in[0], c->type[0].shape, dims.axis);
 }
 
-/* New axes in front. */
+/* Adds leading axes. */
 static lb_array *run_broadcast(const op_rule *r, const op_call *c)
 {
     (void)r;
@@ -148,7 +148,7 @@ static lb_array *run_real_dynamic_slice(const op_rule *r, const op_call *c)
     return ok ? lb_slice(c->cx, c->in[0], start, limit, stride) : NULL;
 }
 
-/* Operands first .. are the starts, integer scalars of one dtype. */
+/* Operands from `first` on are the starts, integer scalars of one dtype. */
 static bool starts_from(const op_call *c, int first)
 {
     if (c->n_in - first != lb_rank(c->in[0])) {
@@ -249,7 +249,8 @@ static lb_array *run_get_dimension_size(const op_rule *r, const op_call *c)
                        lb_dim(c->in[0], (int)axis));
 }
 
-/* Numbers of nested lists, row-major; *n counts on even if there is no room. */
+/* The numbers of nested lists, row-major; *n counts also those that do not fit.
+ */
 static bool flatten(const op_call *c, const json_t *v, bool as_float,
                     int64_t *out, int64_t room, int64_t *n)
 {

@@ -1,11 +1,11 @@
-/* transformers_cases.c - the kind `transformers`: a model, and the same as
- * transformers with bitsandbytes, or its BitNet loader, has it in fewer bits.
+/* transformers_cases.c - the kind `transformers`: a model, and the same
+ * model quantized by transformers with bitsandbytes, or by its BitNet loader.
  *
- * DIR/base is the model; beside it stand nf4, nf4_double, int8, bitnet_.. Each
- * is made again by `lowbit quantize`: the tensors must be called and typed and
- * shaped the same, and hold the same bytes, but for the mean of nested scales,
- * which torch sums in an order of its own: 1 ulp, and the largest of what is
- * left without it by as much.
+ * DIR/base is the model; nf4, nf4_double, int8, bitnet_.. in DIR are the
+ * quantized ones. `lowbit quantize` must produce the same tensors: names,
+ * types, shapes and bytes. Exception: torch sums the mean of nested scales in
+ * another order, so it may differ by 1 ulp, and the maxima of the differences
+ * from it by as much.
  */
 #include <ftw.h>
 #include <math.h>
@@ -20,7 +20,7 @@ enum { WORDS = 8 };
 
 typedef struct made {
     const char *name;
-    const char *word[WORDS]; /* of the command, NULL after the last */
+    const char *word[WORDS]; /* options of the command, NULL after the last */
 } made;
 
 static const made cases[] = {
@@ -67,8 +67,7 @@ static char *bytes_of(checker *c, lb_file *f, const char *name, size_t *n)
     return to;
 }
 
-/* What an ulp of the mean is worth: the nested scales are of what is left
- * without it. */
+/* One ulp of the mean that is subtracted from the nested scales. */
 static float mean_ulp(checker *c, lb_file *f, const char *name)
 {
     static const char suffix[] = "nested_absmax";
@@ -173,7 +172,7 @@ static int remove_one(const char *path, const struct stat *st, int what,
     return remove(path);
 }
 
-/* As a directory, of which some is as a loader wants it. */
+/* Quantizes base to a temporary directory and compares it with want. */
 static bool check_case(checker *c, const made *m, const char *base,
                        const char *want)
 {
@@ -209,7 +208,7 @@ static void run_case(runner *r, const char *dir, const made *m)
     case_close(r, &n, m->name, c.digest);
 }
 
-/* In one file or in shards. */
+/* In one file or in several. */
 static bool has_model(const char *dir, const char *name)
 {
     return file_exists(dir, name, "model.safetensors") ||
