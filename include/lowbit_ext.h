@@ -551,6 +551,14 @@ struct lb_prim {
     /* Optional. Additions and multiplications of a call, for
      * lb_compiled_explain; those of fusible calls are known without. */
     int64_t (*operations)(const lb_call *);
+    /* Optional. The same call, made of functions of lowbit.h: a result with the
+     * same bits. A primitive that has it is a shortcut for these calls. They
+     * are made instead of eval if `suits` is false or an operand's format has
+     * rules, and are what a layer sees unless its `whole` takes the call. */
+    lb_array *(*compose)(lb_ctx *, const lb_call *);
+    /* Optional, with compose. Whether eval is for calls like this: looks at
+     * shapes, dtypes and params only. NULL: always. */
+    bool (*suits)(const lb_call *);
 };
 
 /* Calls a primitive. Operands are borrowed; the result belongs to the open
@@ -605,6 +613,11 @@ struct lb_layer {
      * functions may run above it. Above any other layer they run eagerly, so
      * that it sees each call. */
     bool transparent;
+    /* Optional. Whether the layer wants a call of a primitive with `compose` as
+     * it is; NULL or false: it sees the calls that the primitive is composed
+     * of. */
+    bool (*whole)(const lb_layer *self, const lb_prim *, int n,
+                  lb_array *const *in);
 };
 LB_API void lb_push_layer(lb_ctx *cx, lb_layer *layer);
 LB_API void lb_pop_layer(lb_ctx *cx);

@@ -4,6 +4,7 @@
  *   infer    shape and dtype of the result, or an error
  *   rule     the format's own implementation, if it has one that accepts
  *   move     a view, or moved whole blocks
+ *   composed the calls that the primitive is a shortcut for
  *   tiles    eval, decoding operands as it reads them
  *   dense    eval on dense copies of the operands, if the policy allows
  */
@@ -267,6 +268,34 @@ static lb_array *by_dense(lb_ctx *cx, lb_call *c, bind_report *r)
     return out;
 }
 
+static bool has_rules(const lb_ctx *cx, const lb_call *c)
+{
+    for (int i = 0; i < c->n_in; i++)
+        if (lb_has_rules(cx, c->in[i]->store->fmt)) return true;
+    return false;
+}
+
+/* Rules of the operands' formats have to see the calls themselves. */
+static bool is_composed(const lb_ctx *cx, const lb_call *c)
+{
+    const lb_prim *p = c->prim;
+    return p->compose && ((p->suits && !p->suits(c)) || has_rules(cx, c));
+}
+
+static lb_array *by_compose(lb_ctx *cx, const lb_call *c)
+{
+    lb_enter(cx);
+    lb_array *out = c->prim->compose(cx, c);
+    if (out &&
+        (out->dtype != c->dtype || !lb_shape_equal(&out->shape, &c->shape))) {
+        lb_fail(cx, LB_E_ARG, "%s: composed, it is %s%s, not %s%s",
+                c->prim->name, lb_dtype_name(out->dtype), LB_SHOW(&out->shape),
+                lb_dtype_name(c->dtype), LB_SHOW(&c->shape));
+        out = NULL;
+    }
+    return lb_leave_with(cx, out);
+}
+
 static lb_array *run(lb_ctx *cx, lb_call *c, bind_report *r)
 {
     lb_array *out = NULL;
@@ -279,6 +308,10 @@ static lb_array *run(lb_ctx *cx, lb_call *c, bind_report *r)
         return NULL;
     case LB_DECLINED:
         break;
+    }
+    if (is_composed(cx, c)) {
+        r->tier = "composed";
+        return cx->dry ? NULL : by_compose(cx, c);
     }
     r->tier = "tiles";
     if (!c->prim->eval) {
@@ -367,12 +400,29 @@ bool lb_run_plan(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
     return run_phases(cx, c, plan, out);
 }
 
+static bool takes(const lb_layer *l, const lb_prim *prim, int n,
+                  lb_array *const *in)
+{
+    return !prim->compose || (l->whole && l->whole(l, prim, n, in));
+}
+
+/* A call that the innermost layer sees as those that it is composed of. */
+static lb_array *compose(lb_ctx *cx, const lb_prim *prim, int n,
+                         lb_array *const *in, const void *params)
+{
+    lb_call c = lb_call_of(cx, prim, n, in, params);
+    if (prim->infer(cx, &c)) return by_compose(cx, &c);
+    lb_fail(cx, LB_E_ARG, "%s: refused", prim->name);
+    return NULL;
+}
+
 lb_array *lb_bind(lb_ctx *cx, const lb_prim *prim, int n, lb_array *const *in,
                   const void *params)
 {
     if (!cx || !check_call(cx, prim, n, in, params)) return NULL;
     lb_layer *layer = cx->layer;
     if (layer) {
+        if (!takes(layer, prim, n, in)) return compose(cx, prim, n, in, params);
         cx->layer = layer->below;
         lb_array *out = layer->bind(cx, layer, prim, n, in, params);
         cx->layer = layer;
@@ -404,13 +454,6 @@ lb_array *lb_bind_slice(lb_ctx *cx, const lb_prim *prim, int n,
     return out;
 }
 
-static bool has_rules(const lb_ctx *cx, const lb_call *c)
-{
-    for (int i = 0; i < c->n_in; i++)
-        if (lb_has_rules(cx, c->in[i]->store->fmt)) return true;
-    return false;
-}
-
 lb_verdict lb_bind_into(lb_ctx *cx, const lb_prim *prim, int n,
                         lb_array *const *in, const void *params, lb_array *out)
 {
@@ -418,7 +461,7 @@ lb_verdict lb_bind_into(lb_ctx *cx, const lb_prim *prim, int n,
     _Alignas(64) char note[LB_PLAN_NOTE];
     lb_plan plan = {.kernel = "", .note = note};
     if (cx->layer || has_rules(cx, &c) || prim->move || prim->moves ||
-        prim->dense || prim->result)
+        prim->dense || prim->result || prim->compose)
         return LB_DECLINED;
     if (!prim->infer(cx, &c)) return LB_FAILED;
     prim->plan(&c, &plan);
@@ -472,6 +515,10 @@ static void say_call(lb_ctx *cx, const lb_call *c, const bind_report *r)
 static bool by_layer(lb_ctx *cx, const lb_call *c, bind_report *r)
 {
     for (lb_layer *l = cx->layer; l; l = l->below) {
+        if (!takes(l, c->prim, c->n_in, c->in)) {
+            r->tier = "composed";
+            return true;
+        }
         if (!l->explain ||
             !l->explain(cx, l, c, cx->explain, sizeof cx->explain))
             continue;

@@ -186,6 +186,13 @@ static lb_array *record(lb_ctx *cx, lb_layer *self, const lb_prim *prim, int n,
     return NULL;
 }
 
+/* Without a vjp, gradients pass the calls that a primitive is composed of. */
+static bool whole(const lb_layer *self, const lb_prim *prim, int n,
+                  lb_array *const *in)
+{
+    return prim->vjp || !depends((const lb_tape *)(const void *)self, n, in);
+}
+
 lb_tape *lb_tape_open(lb_ctx *cx)
 {
     size_t got;
@@ -195,7 +202,8 @@ lb_tape *lb_tape_open(lb_ctx *cx)
         lb_fail(cx, LB_E_NOMEM, "out of memory (a tape)");
         return NULL;
     }
-    *t = (lb_tape){.layer.bind = record, .cx = cx, .got = got};
+    *t = (lb_tape){
+        .layer = {.bind = record, .whole = whole}, .cx = cx, .got = got};
     lb_push_layer(cx, &t->layer);
     return t;
 }

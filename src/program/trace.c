@@ -226,6 +226,15 @@ static lb_array *trace_call(lb_ctx *cx, lb_layer *self, const lb_prim *prim,
                                    : lb_bind(cx, prim, n, in, params);
 }
 
+/* Composed calls fuse with those around them; a primitive that fuses itself, or
+ * has a gradient of its own, is a node. */
+static bool trace_whole(const lb_layer *self, const lb_prim *prim, int n,
+                        lb_array *const *in)
+{
+    (void)self, (void)n, (void)in;
+    return prim->fuse || prim->vjp;
+}
+
 /* ---- cut as another array ------------------------------------------------ */
 
 typedef struct like_params {
@@ -475,7 +484,7 @@ lb_program *lb_program_trace(lb_ctx *cx, const prog_function *fn,
 {
     lb_program *p = new_program(cx);
     if (!p) return NULL;
-    tracer t = {.layer.bind = trace_call,
+    tracer t = {.layer = {.bind = trace_call, .whole = trace_whole},
                 .hooks = {get_state, set_state, get_number, advance_count},
                 .p = p,
                 .id = ++cx->traces,

@@ -28,6 +28,12 @@ static lb_array *bind(lb_ctx *cx, lb_layer *self, const lb_prim *prim, int n,
     return lb_bind(cx, prim, n, in, params);
 }
 
+static bool whole(const lb_layer *self, const lb_prim *prim, int n,
+                  lb_array *const *in)
+{
+    return prim->shard || !concerns((const lb_mesh *)(const void *)self, n, in);
+}
+
 static bool explain(lb_ctx *cx, lb_layer *self, const lb_call *c, char *to,
                     size_t room)
 {
@@ -42,8 +48,8 @@ void lb_shard_layer_put(lb_mesh *mesh)
     lb_layer **at = &mesh->cx->layer;
     while (*at)
         at = &(*at)->below;
-    mesh->layer =
-        (lb_layer){.bind = bind, .explain = explain, .transparent = true};
+    mesh->layer = (lb_layer){
+        .bind = bind, .explain = explain, .transparent = true, .whole = whole};
     *at = &mesh->layer;
 }
 
