@@ -174,6 +174,15 @@ static bool prepare(lb_ctx *cx, llama *m, const char *format)
     if (!q || !k) return false;
     m->head = lb_dim(q, 0) / m->heads;
     m->kv_heads = lb_dim(k, 0) / (m->head ? m->head : 1);
+    if (m->head * m->heads != lb_dim(q, 0) || m->head % 2 != 0 ||
+        m->kv_heads * m->head != lb_dim(k, 0) || !m->kv_heads ||
+        m->heads % m->kv_heads != 0) {
+        fprintf(stderr,
+                "llama: %d heads do not fit %lld rows of q_proj and "
+                "%lld of k_proj (see -H)\n",
+                m->heads, (long long)lb_dim(q, 0), (long long)lb_dim(k, 0));
+        return false;
+    }
     if (!lb_tree_has(m->weights, "lm_head.weight"))
         lb_tree_set(m->weights, "lm_head.weight",
                     weight(m, -1, "model.embed_tokens"));
@@ -319,7 +328,7 @@ int main(int argc, char **argv)
         ok = run(&d, token, n_tokens, n);
         end(&d);
     }
-    if (!ok) fprintf(stderr, "llama: %s\n", lb_error(cx));
+    if (lb_error_status(cx)) fprintf(stderr, "llama: %s\n", lb_error(cx));
     lb_compiled_close(d.compiled);
     lb_tree_close(m.weights);
     lb_close(cx);
