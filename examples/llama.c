@@ -1,5 +1,5 @@
-/* llama.c - a Llama with a cache of keys and values, compiled: the likelihood of
- * a text and its greedy continuation, as token numbers.
+/* llama.c - a Llama with a cache of keys and values, compiled: the likelihood
+ * of a text and its greedy continuation, as token numbers.
  *
  *     llama                                       random weights
  *     llama -f nf4 -n 32                          ... quantized to nf4
@@ -120,7 +120,7 @@ static bool forward(lb_ctx *cx, lb_array *const *args, int n, lb_array **out,
     return out[1] != NULL;
 }
 
-/* ---- weights --------------------------------------------------------------- */
+/* ---- weights ------------------------------------------------------------ */
 
 static void add_random(lb_ctx *cx, lb_tree *t, const char *name, lb_shape shape)
 {
@@ -193,7 +193,7 @@ static bool prepare(lb_ctx *cx, llama *m, const char *format)
     return lb_error_status(cx) == LB_OK;
 }
 
-/* ---- text ------------------------------------------------------------------ */
+/* ---- text --------------------------------------------------------------- */
 
 typedef struct decoder {
     lb_ctx *cx;
