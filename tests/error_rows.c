@@ -105,7 +105,7 @@ static void transpose(rows *r)
         int perm[3];
         const char *say;
     } c[] = {
-        {{0, 0, 1}, "axis 0 twice"},
+        {{0, 0, 1}, "axis 0 is repeated"},
         {{0, 1, 3}, "axis 3|rank is 3"},
         {{-1, 0, 1}, "axis -1|rank is 3"},
     };
@@ -123,7 +123,7 @@ static void broadcast(rows *r)
     REFUSE(LB_E_SHAPE, "axis 0|(3,2)|3|(4,2)|4",
            {LB_SHAPE(4, 2), .dims = {0, 1}});
     REFUSE(LB_E_SHAPE, "axis 1|2|(3,1)|1", {LB_SHAPE(3, 1), .dims = {0, 1}});
-    REFUSE(LB_E_AXIS, "axis 1 twice", {LB_SHAPE(3, 3), .dims = {1, 1}});
+    REFUSE(LB_E_AXIS, "axis 1 is repeated", {LB_SHAPE(3, 3), .dims = {1, 1}});
     REFUSE(LB_E_AXIS, "axis 2|rank is 2", {LB_SHAPE(3, 2), .dims = {0, 2}});
     REFUSE(LB_E_AXIS, "axis -1|rank is 2", {LB_SHAPE(3, 2), .dims = {0, -1}});
     REFUSE(LB_E_SHAPE, "rank 9|8", {{.rank = 9}, .dims = {0, 1}});
@@ -157,7 +157,8 @@ static void reverse(rows *r)
     const lb_shape s = LB_SHAPE(5, 4);
     refuse1(r, LB_E_AXIS, "axis 2|rank is 2", s)->reverse.axes = *LB_AXES(2);
     refuse1(r, LB_E_AXIS, "axis -1|rank is 2", s)->reverse.axes = *LB_AXES(-1);
-    refuse1(r, LB_E_AXIS, "axis 1 twice", s)->reverse.axes = *LB_AXES(1, 1);
+    refuse1(r, LB_E_AXIS, "axis 1 is repeated", s)->reverse.axes =
+        *LB_AXES(1, 1);
     refuse1(r, LB_E_AXIS, "9 axes|rank 2", s)->reverse.axes = (lb_axes){.n = 9};
     refuse1(r, LB_E_AXIS, "-1 axes", s)->reverse.axes = (lb_axes){.n = -1};
 }
@@ -172,7 +173,7 @@ static void reshape(rows *r)
     REFUSE(LB_E_SHAPE, "rank 9", {.shape = {.rank = 9}});
     REFUSE(LB_E_SIZE, "(4294967296,4294967296)",
            {.shape = LB_SHAPE((int64_t)1 << 32, (int64_t)1 << 32)});
-    REFUSE(LB_E_AXIS, "axis 1 twice",
+    REFUSE(LB_E_AXIS, "axis 1 is repeated",
            {.shape = LB_SHAPE(12), .permute = true, .perm = {1, 1}});
     REFUSE(LB_E_AXIS, "axis 2|rank is 2",
            {.shape = LB_SHAPE(12), .permute = true, .perm = {0, 2}});
@@ -344,7 +345,8 @@ static void reduce(rows *r)
     const bool adds = strstr(r->prim, "_sum");
     refuse1(r, LB_E_AXIS, "axis 2|rank is 2", s)->reduce.axes = *LB_AXES(2);
     refuse1(r, LB_E_AXIS, "axis -1|rank is 2", s)->reduce.axes = *LB_AXES(-1);
-    refuse1(r, LB_E_AXIS, "axis 1 twice", s)->reduce.axes = *LB_AXES(1, 1);
+    refuse1(r, LB_E_AXIS, "axis 1 is repeated", s)->reduce.axes =
+        *LB_AXES(1, 1);
     refuse1(r, LB_E_AXIS, "9 axes|rank 2", s)->reduce.axes = (lb_axes){.n = 9};
     if (bits) refuse1(r, LB_E_DTYPE, "f32", s);
     if (adds) {
@@ -397,7 +399,7 @@ static void dot(rows *r)
             .rhs_contract = {1, {0}},
             .lhs_batch = {1, {1}},
             .rhs_batch = {1, {0}}});
-    REFUSE(LB_E_AXIS, "axis 1 twice",
+    REFUSE(LB_E_AXIS, "axis 1 is repeated",
            {.lhs_contract = {2, {1, 1}}, .rhs_contract = {2, {0, 1}}});
     REFUSE(LB_E_DTYPE, "99",
            {.lhs_contract = {1, {1}},
@@ -407,7 +409,7 @@ static void dot(rows *r)
            {.lhs_contract = {1, {1}},
             .rhs_contract = {1, {0}},
             .preferred = LB_I32});
-    REFUSE(LB_E_ARG, "precision 9",
+    REFUSE(LB_E_ARG, "precision is 9",
            {.lhs_contract = {1, {1}},
             .rhs_contract = {1, {0}},
             .precision = (lb_precision)9});
@@ -452,7 +454,7 @@ static void conv(rows *r)
     REFUSE(LB_E_ARG, "2|2", {.feature_groups = 2, .batch_groups = 2});
     REFUSE(LB_E_ARG, "-1", {.feature_groups = -1});
     REFUSE(LB_E_DTYPE, "99", {.preferred = (lb_dtype)99});
-    REFUSE(LB_E_ARG, "precision 9", {.precision = (lb_precision)9});
+    REFUSE(LB_E_ARG, "precision is 9", {.precision = (lb_precision)9});
 #undef REFUSE
     refuse2(r, LB_E_SHAPE, "(4,6,9,9)|(8,6,3)", x, LB_SHAPE(8, 6, 3));
     refuse2(r, LB_E_SHAPE, "(3)", LB_SHAPE(3), LB_SHAPE(3));
@@ -559,7 +561,7 @@ static void quantize(rows *r)
     refuse_to(r, LB_E_UNSUPPORTED, "dense|no layout", "dense");
     refuse_to(r, LB_E_AXIS, "axis 5|rank", "int8")->axes = *LB_AXES(5);
     refuse_to(r, LB_E_AXIS, "axis -1|rank", "int8")->axes = *LB_AXES(-1);
-    refuse_to(r, LB_E_AXIS, "axis 1|twice", "int8")->axes = *LB_AXES(1, 1);
+    refuse_to(r, LB_E_AXIS, "axis 1|repeated", "int8")->axes = *LB_AXES(1, 1);
     refuse_to(r, LB_E_AXIS, "9 axes|rank", "int8")->axes = (lb_axes){.n = 9};
     refuse_to(r, LB_E_AXIS, "-1 axes|rank", "int8")->axes = (lb_axes){.n = -1};
     refuse_to(r, LB_E_DTYPE, "77", "int8")->dtype = (lb_dtype)77;
@@ -589,8 +591,8 @@ static void quantize(rows *r)
 
 static void quantize_scales(rows *r)
 {
-    refuse1(r, LB_E_ARG, "dense(2,3)|no scales", LB_SHAPE(2, 3));
-    refuse(r, LB_E_ARG, "dense(4)|no scales");
+    refuse1(r, LB_E_ARG, "dense(2,3)|no separate scales", LB_SHAPE(2, 3));
+    refuse(r, LB_E_ARG, "dense(4)|no separate scales");
     with(r, LB_I32, LB_SHAPE(4));
 }
 

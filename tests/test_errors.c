@@ -279,7 +279,7 @@ static void structure(lb_ctx *cx)
     REFUSED(lb_transpose(cx, NULL, NULL), LB_E_NULL, "operand 0");
     REFUSED(lb_transpose(cx, x, (const int[]){0, 2}), LB_E_AXIS,
             "axis 2|rank 2");
-    REFUSED(lb_transpose(cx, x, (const int[]){0, -2}), LB_E_AXIS, "twice");
+    REFUSED(lb_transpose(cx, x, (const int[]){0, -2}), LB_E_AXIS, "repeated");
     REFUSED(lb_reshape(cx, NULL, LB_SHAPE(1)), LB_E_NULL, "");
     REFUSED(lb_reshape(cx, x, LB_SHAPE(-1, -1)), LB_E_SHAPE, "0 and 1");
     REFUSED(lb_reshape(cx, x, LB_SHAPE(4, -1)), LB_E_SHAPE, "6|(4,-1)");
@@ -399,7 +399,7 @@ static void quantizing(lb_ctx *cx)
     REFUSED(TO("nf4", .blocks = (lb_blocks)9), LB_E_ARG, "blocks|9");
     REFUSED(TO("nf4", .on_nonfinite = (lb_nonfinite)9), LB_E_ARG,
             "on_nonfinite|9");
-    REFUSED(TO("nf4", .scale = LB_SCALE_ROW), LB_E_ARG, "nf4|scale is row");
+    REFUSED(TO("nf4", .scale = LB_SCALE_ROW), LB_E_ARG, "nf4|scale row");
     REFUSED(TO("nf4", .meaning = LB_MEANS_INVERSE), LB_E_ARG,
             "nf4|meaning is inverse");
     REFUSED(TO("nf4", .center = true), LB_E_ARG, "nf4|center is given");
@@ -424,7 +424,8 @@ static void quantizing(lb_ctx *cx)
             "dynamic8|eformer");
     REFUSED(TO("q8_0", .block_size = 64), LB_E_ARG, "q8_0|64|32");
     REFUSED(TO("tq1_0", .dtype = LB_I8), LB_E_DTYPE, "tq1_0|i8");
-    REFUSED(TO("q4_0", .double_quant = true), LB_E_ARG, "q4_0|no scales");
+    REFUSED(TO("q4_0", .double_quant = true), LB_E_ARG,
+            "q4_0|no separate scales");
     REFUSED(lb_straight_through(cx, NULL, NULL), LB_E_NULL, "NULL");
     REFUSED(
         lb_straight_through(cx, x, CONFIG(.format = "ternary", .dtype = LB_I8)),
@@ -445,7 +446,8 @@ static void taking_apart(lb_ctx *cx)
     lb_array *cut = lb_slice(cx, q, lo, hi, NULL);
     lb_array *wide = lb_broadcast_to(cx, q, LB_SHAPE(2, 2, 3));
     REFUSED(lb_quantize_scales(cx, NULL), LB_E_NULL, "operand 0");
-    REFUSED(lb_quantize_scales(cx, x), LB_E_ARG, "dense(2,3)|no scales");
+    REFUSED(lb_quantize_scales(cx, x), LB_E_ARG,
+            "dense(2,3)|no separate scales");
     REFUSED(lb_quantize_scales(cx, lb_quantize_scales(cx, q)), LB_E_ARG,
             "nf4(2,3)|absmax|dynamic8");
     REFUSED(lb_component(cx, NULL, "codes"), LB_E_NULL, "NULL");

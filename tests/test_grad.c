@@ -234,7 +234,7 @@ static void errors(lb_ctx *cx)
     REFUSED(GRAD(cubes, &(lb_array *){NULL}, NULL), LB_E_NULL, "argument 0");
     lb_array *two[2];
     REFUSED(lb_value_and_grad(cx, cubes, &x, 1, NULL, two, 2), LB_E_ARG,
-            "2 of 1");
+            "n_grad is 2, not in 0..1");
     CHECK(!two[0] && !two[1]);
     REFUSED(lb_value_and_grad(cx, cubes, &x, 1, NULL, NULL, 1), LB_E_NULL,
             "list of gradients");

@@ -232,13 +232,13 @@ static void errors(lb_ctx *cx)
     REFUSED(OPEN(.momentum = 1), "momentum is 1");
     REFUSED(OPEN(.beta2 = NAN), "beta2 is nan");
     REFUSED(OPEN(.method = (lb_method)7), "method 7");
-    REFUSED(OPEN(.schedule = LB_COSINE), "0 steps");
-    REFUSED(OPEN(.warmup = -3), "-3 warmup");
+    REFUSED(OPEN(.schedule = LB_COSINE), "steps 0");
+    REFUSED(OPEN(.warmup = -3), "warmup is -3");
     REFUSED(OPEN(.struct_size = 3), "struct_size is 3");
     REFUSED(OPEN(.method = LB_ADAM, .state = &(lb_quant_config){.format = "x"}),
             "unknown format \"x\"");
     REFUSED(lb_optimizer_open(cx, NULL, &i, 1), "parameter 0 is i32(3)");
-    REFUSED(lb_optimizer_open(cx, NULL, NULL, 1), "0 parameters");
+    REFUSED(lb_optimizer_open(cx, NULL, NULL, 1), "parameters is 0");
     CHECK(!lb_optimizer_open(NULL, NULL, &w, 1));
     lb_optimizer *o = OPEN(.method = LB_ADAM);
     REFUSED(lb_optimizer_step(o, &w, &row), "its gradient f32(1)");

@@ -87,7 +87,7 @@ static void results(lb_ctx *cx)
     }
     CHECK(equal(x, want[0]) && equal(held, want[1]));
     CHECK(!lb_run(f, &x, 1));
-    REFUSED(false, LB_E_ARG, "a function of 7 results");
+    REFUSED(false, LB_E_ARG, "the function has 7 results");
     lb_compiled_close(f);
     f = lb_compile(cx, doubled, NULL, NULL);
     CHECK(lb_item(cx, lb_run(f, NULL, 0)) == 2);

@@ -103,7 +103,7 @@ static void errors(lb_ctx *cx)
     REFUSED(lb_compile(cx, NULL, NULL, NULL), LB_E_NULL, "function is NULL");
     REFUSED(lb_compile_many(cx, NULL, 1, NULL, NULL), LB_E_NULL, "is NULL");
     REFUSED(lb_compile_many(cx, gives_one, 0, NULL, NULL), LB_E_ARG,
-            "0 results");
+            "n_out is 0");
 #define OPTIONS(SAY, ...)                                                      \
     REFUSED(lb_compile(cx, simple, NULL, &(lb_compile_options){__VA_ARGS__}),  \
             LB_E_ARG, SAY)
@@ -111,8 +111,8 @@ static void errors(lb_ctx *cx)
     OPTIONS("fold_bytes is -2", .fold_bytes = -2);
     OPTIONS("struct_size is 8", .struct_size = 8);
     lb_compiled *f = lb_compile(cx, doubled, NULL, NULL);
-    REFUSED(lb_run(f, &x, -1), LB_E_ARG, "-1 arguments");
-    REFUSED(lb_run(f, NULL, 1), LB_E_NULL, "1 arguments, a NULL list");
+    REFUSED(lb_run(f, &x, -1), LB_E_ARG, "arguments is -1");
+    REFUSED(lb_run(f, NULL, 1), LB_E_NULL, "list of 1 arguments is NULL");
     REFUSED(lb_run(f, (lb_array *[]){x, NULL}, 2), LB_E_NULL,
             "argument 1 is NULL");
     REFUSED(lb_run_many(f, &x, 1, NULL), LB_E_NULL, "results is NULL");
@@ -120,19 +120,20 @@ static void errors(lb_ctx *cx)
             "run the function first");
     CHECK(lb_run(f, &x, 1) != NULL);
     REFUSED(lb_compiled_explain(f, 1, LB_EXPLAIN_TEXT), LB_E_ARG,
-            "program 1 of 1");
-    REFUSED(lb_compiled_explain(f, -1, LB_EXPLAIN_TEXT), LB_E_ARG, "-1 of 1");
+            "program 1 does not exist (of 1)");
+    REFUSED(lb_compiled_explain(f, -1, LB_EXPLAIN_TEXT), LB_E_ARG,
+            "program -1 does not exist");
     REFUSED(lb_compiled_explain(f, 0, (lb_explain_form)3), LB_E_ARG, "3");
     lb_compiled_close(f);
     f = lb_compile(cx, gives_nothing, NULL, NULL);
-    REFUSED(lb_run(f, &x, 1), LB_E_NULL, "the function gave no array");
+    REFUSED(lb_run(f, &x, 1), LB_E_NULL, "the function returned no array");
     lb_compiled_close(f);
     f = lb_compile(cx, gives_nothing, &none, NULL);
     REFUSED(lb_run(f, &x, 1), LB_E_ARG, "the function's own sentence");
     lb_compiled_close(f);
     f = lb_compile_many(cx, gives_one, 2, NULL, NULL);
     out[0] = out[1] = x;
-    REFUSED(lb_run_many(f, &x, 1, out), LB_E_NULL, "gave no array");
+    REFUSED(lb_run_many(f, &x, 1, out), LB_E_NULL, "returned no array");
     CHECK(!out[0] && !out[1]);
     lb_compiled_close(f);
     f = lb_compile(cx, layer, NULL, NULL); /* shapes that do not fit */

@@ -297,7 +297,8 @@ static void check_errors(lb_ctx *cx)
     R(LB_E_ARG, "function failed", in, init, 1, axis, nothing, NULL);
     R(LB_E_NULL, "result 0 of the function is NULL", in, init, 1, axis, nothing,
       x);
-    R(LB_E_ARG, "reduce: 0 operands", in, init, 0, axis, add, NULL);
+    R(LB_E_ARG, "reduce: the number of operands is 0", in, init, 0, axis, add,
+      NULL);
 #undef R
 }
 

@@ -55,8 +55,7 @@ static void check_names(void)
     CHECK_EQ_S(lb_tree_name(t, MANY / 2 - 1), "layers.999.weight");
     CHECK_EQ_I(lb_item_int(cx, lb_tree_get(t, "layers.3.weight")), 7);
     REFUSED(lb_tree_remove(t, "layers.4.weight"), LB_E_ARG,
-            "'layers.4.weight' among 500, of which the "
-            "first is 'layers.1.weight'");
+            "'layers.4.weight' (500 arrays, e.g. 'layers.1.weight')");
     CHECK(!lb_tree_name(t, -1) && !lb_tree_at(t, MANY / 2));
     REFUSED(lb_tree_set(t, "x", NULL), LB_E_NULL, "'x' is NULL");
     REFUSED(lb_tree_set(t, NULL, lb_tree_at(t, 0)), LB_E_NULL,

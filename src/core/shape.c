@@ -35,8 +35,9 @@ bool lb_shape_check(lb_ctx *cx, const char *who, const lb_shape *s)
     bool empty = false, fits = true;
     for (int k = 0; k < s->rank; k++) {
         if (s->dim[k] < 0)
-            return lb_fail(cx, LB_E_SHAPE, "%s: size %lld of axis %d in %s",
-                           who, (long long)s->dim[k], k, LB_SHOW(s));
+            return lb_fail(cx, LB_E_SHAPE,
+                           "%s: negative size %lld of axis %d in %s", who,
+                           (long long)s->dim[k], k, LB_SHOW(s));
         /* The other axes of an empty array must not overflow either. */
         dim = lb_max_i64(s->dim[k], 1);
         empty |= s->dim[k] == 0;
@@ -82,8 +83,9 @@ lb_text lb_shape_text(const lb_shape *s)
 bool lb_axis_fix(lb_ctx *cx, const char *who, int axis, int rank, int *out)
 {
     if (axis < -rank || axis >= rank)
-        return lb_fail(cx, LB_E_AXIS, "%s: axis %d of an array of rank %d", who,
-                       axis, rank);
+        return lb_fail(cx, LB_E_AXIS,
+                       "%s: axis %d is out of range for an array of rank %d",
+                       who, axis, rank);
     *out = axis < 0 ? axis + rank : axis;
     return true;
 }
@@ -133,8 +135,8 @@ bool lb_axes_check(lb_ctx *cx, const char *who, const char *what,
                            what, rank);
         for (int j = 0; j < i; j++)
             if (axes->axis[j] == axis)
-                return lb_fail(cx, LB_E_AXIS, "%s: axis %d twice in %s", who,
-                               axis, what);
+                return lb_fail(cx, LB_E_AXIS, "%s: axis %d is repeated in %s",
+                               who, axis, what);
     }
     return true;
 }

@@ -87,12 +87,13 @@ static bool check(lb_ctx *cx, const lb_quant *q, lb_dtype label)
                        lb_compat_name(q->compat));
     if (q->axes.n)
         return lb_fail(cx, LB_E_AXIS,
-                       "dynamic8: cannot share a scale along axis %d, because "
-                       "blocks are along the last",
+                       "dynamic8: axis %d is not supported: blocks are along "
+                       "the last axis",
                        q->axes.axis[0]);
     if (q->scale != LB_SCALE_DEFAULT && q->scale != LB_SCALE_BLOCK)
         return lb_fail(cx, LB_E_ARG,
-                       "dynamic8: scale is %s, but there is one per block",
+                       "dynamic8: scale %s is not supported: there is one "
+                       "scale per block",
                        lb_config_scale(q->scale));
     return lb_config_unused(cx, q, "meaning", lb_config_meaning(q->meaning)) &&
            lb_config_unused(cx, q, "threshold",

@@ -42,7 +42,8 @@ static bool check(lb_ctx *cx, const lb_quant *q, int rank)
                        "int8: blocks is flat, but groups are within rows");
     if (q->scale)
         return lb_fail(cx, LB_E_ARG,
-                       "int8: scale is %s; use axis or block_size instead",
+                       "int8: scale %s is not supported: use axis or "
+                       "block_size instead",
                        lb_config_scale(q->scale));
     const bool one = q->compat == LB_COMPAT_EFORMER || lb_config_is_bnb(q);
     if (one && q->meaning &&
@@ -53,12 +54,11 @@ static bool check(lb_ctx *cx, const lb_quant *q, int rank)
                        lb_config_is_bnb(q) ? "max |x|" : "max |x| / 127");
     const bool blocks = q->block_size && q->compat != LB_COMPAT_EFORMER;
     if ((blocks || lb_config_is_bnb(q)) && !only_last(q, rank))
-        return lb_fail(
-            cx, LB_E_AXIS,
-            "int8: cannot share a scale along axis %d of %d, because %s of "
-            "compat %s are along the last",
-            q->axes.axis[0], rank, blocks ? "blocks" : "the groups",
-            lb_compat_name(q->compat));
+        return lb_fail(cx, LB_E_AXIS,
+                       "int8: axis %d of %d is not supported with %s%s, which "
+                       "requires the last axis",
+                       q->axes.axis[0], rank, blocks ? "block_size" : "compat ",
+                       blocks ? "" : lb_compat_name(q->compat));
     return true;
 }
 

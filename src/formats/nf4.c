@@ -88,12 +88,12 @@ static bool check(lb_ctx *cx, const lb_quant *q, lb_dtype label)
     if (q->axes.n && q->compat != LB_COMPAT_EFORMER)
         return lb_fail(
             cx, LB_E_AXIS,
-            "nf4: cannot share a scale along axis %d, because blocks "
-            "are along the last",
+            "nf4: axis %d is not supported: blocks are along the last axis",
             q->axes.axis[0]);
     if (q->scale != LB_SCALE_DEFAULT && q->scale != LB_SCALE_BLOCK)
         return lb_fail(cx, LB_E_ARG,
-                       "nf4: scale is %s, but there is one per block",
+                       "nf4: scale %s is not supported: there is one "
+                       "scale per block",
                        lb_config_scale(q->scale));
     return lb_config_unused(cx, q, "meaning", lb_config_meaning(q->meaning)) &&
            lb_config_unused(cx, q, "threshold",

@@ -77,8 +77,9 @@ static bool check_config(lb_ctx *cx, const lb_optimizer_config *c)
                        (int)c->method, (int)c->schedule);
     if (c->warmup < 0 || (c->schedule != LB_CONSTANT && c->steps <= c->warmup))
         return lb_fail(cx, LB_E_ARG,
-                       "optimizer: %lld steps, of which %lld warmup",
-                       (long long)c->steps, (long long)c->warmup);
+                       "optimizer: warmup is %lld and steps %lld, but warmup "
+                       "must be from 0 to steps - 1",
+                       (long long)c->warmup, (long long)c->steps);
     return check_fractions(cx, c);
 }
 
@@ -153,7 +154,8 @@ lb_optimizer *lb_optimizer_open(lb_ctx *cx, const lb_optimizer_config *config,
     if (!cx || !not_traced(cx, "opened") || !read_config(cx, config, &c))
         return NULL;
     if (n < 1 || n > MAX_PARAMS_ARRAYS || !params) {
-        lb_fail(cx, LB_E_ARG, "optimizer: %d parameters", params ? n : 0);
+        lb_fail(cx, LB_E_ARG, "optimizer: the number of parameters is %d",
+                params ? n : 0);
         return NULL;
     }
     const int moments = c.method != LB_SGD ? 2 : c.momentum > 0 ? 1 : 0;

@@ -397,7 +397,8 @@ bool lb_tape_grad(lb_tape *t, lb_array *y, lb_array *dy, lb_array *const *of,
     if (n < 0 || (n && (!of || !grad))) {
         clear(t);
         return n < 0
-                   ? lb_fail(cx, LB_E_ARG, "gradient: of %d arrays", n)
+                   ? lb_fail(cx, LB_E_ARG,
+                             "gradient: the number of arrays is %d", n)
                    : lb_fail(cx, LB_E_NULL, "gradient: the list of %s is NULL",
                              of ? "gradients" : "arrays");
     }

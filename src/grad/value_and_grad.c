@@ -14,7 +14,7 @@ static bool check(lb_ctx *cx, lb_fn fn, lb_array *const *args, int n,
     const char *who = "value_and_grad";
     if (!fn) return lb_fail(cx, LB_E_NULL, "%s: the function is NULL", who);
     if (n < 0 || n_grad < 0 || n_grad > n)
-        return lb_fail(cx, LB_E_ARG, "%s: gradients of %d of %d arguments", who,
+        return lb_fail(cx, LB_E_ARG, "%s: n_grad is %d, not in 0..%d", who,
                        n_grad, n);
     if ((n && !args) || (n_grad && !grad))
         return lb_fail(cx, LB_E_NULL, "%s: the list of %s is NULL", who,

@@ -174,7 +174,8 @@ static bool reduce_all(reduction *r, const lb_axes *axes)
 static bool check(lb_ctx *cx, lb_array *const *in, lb_array *const *init, int n,
                   lb_fn_many body, lb_array **out)
 {
-    if (n < 1) return lb_fail(cx, LB_E_ARG, "reduce: %d operands", n);
+    if (n < 1)
+        return lb_fail(cx, LB_E_ARG, "reduce: the number of operands is %d", n);
     if (!in || !init || !body || !out)
         return lb_fail(cx, LB_E_NULL, "reduce: %s NULL",
                        !body  ? "the function is"

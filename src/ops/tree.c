@@ -204,9 +204,8 @@ static int must_find(lb_tree *t, const char *name)
         lb_fail(t->cx, LB_E_ARG, "tree: no array '%.100s': it is empty", name);
     else
         lb_fail(t->cx, LB_E_ARG,
-                "tree: no array '%.100s' among %d, of which the first is "
-                "'%.100s'",
-                name, t->n, t->item[0].name);
+                "tree: no array '%.100s' (%d arrays, e.g. '%.100s')", name,
+                t->n, t->item[0].name);
     return -1;
 }
 

@@ -51,7 +51,9 @@ bool lb_product_dtype(lb_ctx *cx, const char *who, lb_dtype x, lb_dtype y,
             cx, LB_E_DTYPE, "%s: %s with %s cannot give the preferred %s", who,
             lb_dtype_name(x), lb_dtype_name(y), lb_dtype_name(preferred));
     if (precision > LB_PRECISION_FASTEST)
-        return lb_fail(cx, LB_E_ARG, "%s: precision %d", who, (int)precision);
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: precision is %d, which is not a valid value", who,
+                       (int)precision);
     *out = preferred != LB_NO_DTYPE ? preferred : lb_promote(x, y);
     return true;
 }

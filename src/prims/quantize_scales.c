@@ -39,7 +39,8 @@ static bool infer(lb_ctx *cx, lb_call *c)
         found++;
     }
     if (!found)
-        return lb_fail(cx, LB_E_ARG, "quantize_scales: %s%s has no scales",
+        return lb_fail(cx, LB_E_ARG,
+                       "quantize_scales: %s%s has no separate scales",
                        s->fmt->name, LB_SHOW(&a->shape));
     c->shape = a->shape;
     c->dtype = a->dtype;

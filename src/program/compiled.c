@@ -30,13 +30,16 @@ static bool read_options(lb_ctx *cx, const lb_compile_options *options,
     const size_t size =
         options->struct_size ? options->struct_size : sizeof *options;
     if (size < offsetof(lb_compile_options, cache))
-        return lb_fail(cx, LB_E_ARG, "compile: options.struct_size is %zu",
-                       size);
+        return lb_fail(cx, LB_E_ARG,
+                       "compile: options.struct_size is %zu, too small", size);
     memcpy(o, options, size < sizeof *o ? size : sizeof *o);
     if (o->cache < 0)
-        return lb_fail(cx, LB_E_ARG, "compile: options.cache is %d", o->cache);
+        return lb_fail(cx, LB_E_ARG,
+                       "compile: options.cache is %d; it must not be negative",
+                       o->cache);
     if (o->fold_bytes < -1)
-        return lb_fail(cx, LB_E_ARG, "compile: options.fold_bytes is %lld",
+        return lb_fail(cx, LB_E_ARG,
+                       "compile: options.fold_bytes is %lld, less than -1",
                        (long long)o->fold_bytes);
     return true;
 }
@@ -64,7 +67,8 @@ static lb_compiled *compile(lb_ctx *cx, const prog_function *fn,
         return NULL;
     }
     if (fn->n_out < 1) {
-        lb_fail(cx, LB_E_ARG, "compile: a function of %d results", fn->n_out);
+        lb_fail(cx, LB_E_ARG, "compile: n_out is %d; it must be at least 1",
+                fn->n_out);
         return NULL;
     }
     lb_compiled *f = lb_heap_alloc(cx->heap, sizeof *f, &got);
@@ -176,7 +180,8 @@ const char *lb_compiled_explain(lb_compiled *f, int k, lb_explain_form form)
 {
     if (!f) return NULL;
     if (k < 0 || k >= f->programs.n) {
-        lb_fail(f->cx, LB_E_ARG, "explain: program %d of %lld%s", k,
+        lb_fail(f->cx, LB_E_ARG,
+                "explain: program %d does not exist (of %lld)%s", k,
                 (long long)f->programs.n,
                 f->programs.n ? "" : "; run the function first");
         return NULL;
@@ -292,8 +297,10 @@ static bool is_watched(const lb_ctx *cx)
 static bool check_args(lb_compiled *f, lb_array *const *args, int n)
 {
     if (n < 0 || (n && !args))
-        return lb_fail(f->cx, n < 0 ? LB_E_ARG : LB_E_NULL,
-                       "run: %d arguments%s", n, n < 0 ? "" : ", a NULL list");
+        return n < 0 ? lb_fail(f->cx, LB_E_ARG,
+                               "run: the number of arguments is %d", n)
+                     : lb_fail(f->cx, LB_E_NULL,
+                               "run: the list of %d arguments is NULL", n);
     for (int i = 0; i < n; i++)
         if (!args[i])
             return lb_fail(f->cx, LB_E_NULL, "run: argument %d is NULL", i);
@@ -340,7 +347,9 @@ lb_array *lb_run(lb_compiled *f, lb_array *const *args, int n)
 {
     lb_array *out = NULL;
     if (f && f->fn.n_out != 1) {
-        lb_fail(f->cx, LB_E_ARG, "run: a function of %d results", f->fn.n_out);
+        lb_fail(f->cx, LB_E_ARG,
+                "run: the function has %d results (use lb_run_many)",
+                f->fn.n_out);
         return NULL;
     }
     return lb_run_many(f, args, n, &out) ? out : NULL;

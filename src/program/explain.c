@@ -394,7 +394,8 @@ char *lb_program_text(const lb_program *p, lb_explain_form form, size_t *got)
         as_dot(&t, p);
         break;
     default:
-        lb_fail(p->cx, LB_E_ARG, "explain: form is %d", (int)form);
+        lb_fail(p->cx, LB_E_ARG, "explain: %d is not an lb_explain_form",
+                (int)form);
         return NULL;
     }
     *got = t.got;

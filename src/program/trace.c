@@ -400,7 +400,7 @@ bool lb_call_function(lb_ctx *cx, const prog_function *fn,
     for (int i = 0; i < fn->n_out && ok; i++)
         ok = out[i] != NULL;
     if (!ok && cx->errors == before)
-        lb_fail(cx, LB_E_NULL, "run: the function gave no array");
+        lb_fail(cx, LB_E_NULL, "run: the function returned no array");
     return ok;
 }
 

@@ -362,9 +362,9 @@ static bool list_members(lb_ctx *cx, lb_reader *r, archive *a)
     close_member(a);
     if (n > 0 && !r->n_tensors)
         return lb_refuse(cx, r->file[0],
-                         "a ZIP archive of %lld files without a single npy "
+                         "a ZIP archive of %lld file%s without a single npy "
                          "array, not an npz file",
-                         (long long)n);
+                         (long long)n, n == 1 ? "" : "s");
     return true;
 }
 
