@@ -1,8 +1,8 @@
 /* container_only.c - whether a GGUF output would be a usable model.
  *
  * A GGUF model names its architecture and uses llama.cpp's tensor names. Other
- * files have neither, and tensors are not renamed here: no program could load
- * their arrays from a GGUF file.
+ * files have neither, and tensors are not renamed here: llama.cpp could not
+ * load the result.
  */
 #include <string.h>
 
@@ -27,8 +27,8 @@ bool place_is_model(const arguments *a, lb_ctx *cx, const char *kind)
     if (ok) return true;
     complain(USAGE,
              "%s is not a GGUF file: the output would lack the architecture "
-             "and the tensor names that llama.cpp requires, and no program "
-             "could load it (use --container-only to write it anyway)",
+             "and the tensor names that llama.cpp requires (use "
+             "--container-only to write it anyway)",
              a->operand[0]);
     return false;
 }

@@ -1,4 +1,5 @@
-/* hint.c - "did you mean": the word with the smallest edit distance. */
+/* hint.c - "did you mean": the word with the smallest edit distance, or the
+ * one that is completed. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,23 @@ static int distance(const char *a, const char *b)
     return row[n % 3][m];
 }
 
+/* The only word of the list that begins with these letters, of which there must
+ * be three: "quant" for quantize. */
+static const char *completed(const char *word, const char *const *list, int n)
+{
+    const size_t length = strlen(word);
+    const char *found = NULL;
+    for (int i = 0; i < n; i++) {
+        size_t k = 0;
+        while (k < length && list[i][k] && same(word[k], list[i][k]))
+            k++;
+        if (k < length) continue;
+        if (found) return NULL;
+        found = list[i];
+    }
+    return length < 3 ? NULL : found;
+}
+
 const char *nearest(const char *word, const char *const *list, int n)
 {
     const char *best = NULL;
@@ -52,5 +70,5 @@ const char *nearest(const char *word, const char *const *list, int n)
         best = list[i];
         most = k;
     }
-    return best;
+    return best ? best : completed(word, list, n);
 }

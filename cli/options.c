@@ -168,9 +168,19 @@ static bool read_all(const verb *v, int argc, char **argv, arguments *a)
     return true;
 }
 
-/* Output is renamed into place and read back: it cannot be a stream. */
-static bool has_paths(const arguments *a)
+/* Output is renamed into place and read back: it cannot be a stream. Input that
+ * is read more than once, or compared with output, cannot be one either. */
+static bool has_paths(const verb *v, const arguments *a)
 {
+    const bool files = !v->streams && v != &verb_completion;
+    for (int i = 0; i < a->n_operands && files; i++) {
+        if (strcmp(a->operand[i], "-") != 0) continue;
+        complain(USAGE,
+                 "%s cannot read standard input; give the path of a file (./- "
+                 "for a file called -)",
+                 v->name);
+        return false;
+    }
     for (int i = 0; i < a->n_given; i++) {
         const option_id id = a->given[i].id;
         if ((id != OPTION_OUTPUT && id != OPTION_REPORT && id != OPTION_SVG) ||
@@ -203,7 +213,7 @@ bool arguments_read(const verb *v, int argc, char **argv, arguments *a)
 {
     *a = (arguments){.argc = argc, .argv = argv};
     char **list = own_list(argc - 1, argv + 1);
-    const bool ok = list && read_all(v, argc - 1, list, a) && has_paths(a) &&
+    const bool ok = list && read_all(v, argc - 1, list, a) && has_paths(v, a) &&
                     (a->count[OPTION_HELP] || read_type(v, a));
     free(list);
     return ok;
@@ -269,7 +279,7 @@ bool argument_bytes(const arguments *a, option_id id, uint64_t least,
     const double v = strtod(a->value[id], &end);
     const double bytes = v * factor_of(end);
     if (end == a->value[id] || !(bytes >= 1) || !(bytes < 1e18))
-        return wrong_value(a, id, "bytes, as 4.2G, 500MB or 3Gi");
+        return wrong_value(a, id, "bytes, e.g. 4.2G, 500MB or 3GiB");
     snprintf(wants, sizeof wants, "at least %llu bytes",
              (unsigned long long)least);
     if ((uint64_t)bytes < least) return wrong_value(a, id, wants);

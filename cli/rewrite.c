@@ -66,7 +66,7 @@ verdict rewrite_run(const rewrite *how, const arguments *a)
                                   .discarded_user = &talk};
     if (a->comm && !jobs) jobs = launch_threads();
     lb_ctx *cx = context_open((int)jobs);
-    if (!cx) v = FAILED;
+    if (!cx) v = complaint_verdict();
     if (cx && !place_is_model(a, cx, kind)) v = USAGE;
     if (v == DONE &&
         !lb_convert_file(cx, a->operand[0], a->value[OPTION_OUTPUT], &o))

@@ -11,6 +11,7 @@
 
 static struct {
     bool quiet, complained;
+    verdict verdict; /* of the first complaint */
     char first[8192];
 } state;
 
@@ -22,6 +23,11 @@ void talk_begin(bool quiet)
 const char *complaint(void)
 {
     return state.complained ? state.first : NULL;
+}
+
+verdict complaint_verdict(void)
+{
+    return state.complained ? state.verdict : FAILED;
 }
 
 bool may_colour(FILE *to)
@@ -66,7 +72,10 @@ verdict complain(verdict what, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    if (!state.complained) memcpy(state.first, text, sizeof text);
+    if (!state.complained) {
+        memcpy(state.first, text, sizeof text);
+        state.verdict = what;
+    }
     state.complained = true;
     put_message("\033[1;31m", "lowbit: ", text);
     return what;
@@ -120,8 +129,12 @@ lb_ctx *context_open(int threads)
                                 .threads = threads};
     char why[512];
     lb_ctx *cx = lb_open(&options);
-    if (!cx) complain(FAILED, "%s", lb_open_why(&options, why, sizeof why));
-    return cx;
+    if (cx) return cx;
+    lb_open_why(&options, why, sizeof why);
+    /* otherwise an environment variable has an invalid value */
+    const bool memory = strncmp(why, "out of memory", 13) == 0;
+    complain(memory ? FAILED : USAGE, "%s", why);
+    return NULL;
 }
 
 size_t utf8_length(const unsigned char *p, size_t n)

@@ -144,7 +144,8 @@ struct verb {
     int n_optional;           /* optional ones after them */
     const option_id *options; /* ends with N_OPTIONS; --help is implied */
     verdict (*run)(const arguments *a);
-    bool shares; /* MPI ranks share its work; otherwise rank 0 does it alone */
+    bool shares;  /* MPI ranks share its work; otherwise rank 0 does it alone */
+    bool streams; /* operand "-" is standard input, see input.h */
 };
 
 /* The value of an option: an integer or a real number between lo and hi; one of
@@ -187,6 +188,8 @@ verdict complain(verdict what, const char *fmt, ...)
 void caution(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The message of the first complaint; NULL if there was none. */
 const char *complaint(void);
+/* Its verdict. */
+verdict complaint_verdict(void);
 /* quiet: caution prints nothing. */
 void talk_begin(bool quiet);
 /* Whether output to this stream may be coloured: it is a terminal, and neither
@@ -206,8 +209,8 @@ const char *option_dashes(const char *message);
 bool is_beyond(const lb_ctx *cx);
 /* The word of the list that is most similar, in any case; NULL: none is. */
 const char *nearest(const char *word, const char *const *list, int n);
-/* A context with this number of threads (0: all cores); NULL after a message.
- */
+/* A context with this number of threads (0: all cores); NULL after a message,
+ * see complaint_verdict. */
 lb_ctx *context_open(int threads);
 /* Print text from a file: control characters, also those that change the
  * direction of text, and invalid UTF-8 as \xNN. Returns the number of columns.

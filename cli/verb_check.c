@@ -187,7 +187,7 @@ static verdict run(const arguments *a)
     if (!argument_number(a, OPTION_JOBS, 1, 256, &jobs)) return USAGE;
     const char *input = input_path(a->operand[0]);
     lb_ctx *cx = input ? context_open((int)jobs) : NULL;
-    if (!cx) return FAILED;
+    if (!cx) return complaint_verdict();
     lb_file *f = lb_file_open(cx, input, NULL);
     const verdict v = f ? check_file(a, cx, f, &c) : complain_of(cx);
     lb_file_close(f);
@@ -214,4 +214,5 @@ const verb verb_check = {
     .n_operands = 1,
     .options = options_taken,
     .run = run,
+    .streams = true,
 };

@@ -271,7 +271,7 @@ static verdict run(const arguments *a)
     for (int i = 0; i < 3; i++) {
         if (strcmp(shell[i].name, a->operand[0]) != 0) continue;
         lb_ctx *cx = context_open(1);
-        if (!cx) return FAILED;
+        if (!cx) return complaint_verdict();
         shell[i].print(cx);
         lb_close(cx);
         return DONE;

@@ -40,7 +40,7 @@ static void list_formats(const lb_ctx *cx, json *j)
 static verdict run(const arguments *a)
 {
     lb_ctx *cx = context_open(0);
-    if (!cx) return FAILED;
+    if (!cx) return complaint_verdict();
     json *j = a->count[OPTION_JSON] ? json_begin("cpu") : NULL;
     line(j, "cpu", lb_cpu_name(cx));
     line(j, "level", lb_isa(cx));

@@ -318,7 +318,7 @@ static verdict run(const arguments *a)
     verdict v = reports_check(a);
     if (v != DONE) return v;
     lb_ctx *cx = context_open((int)jobs);
-    if (!cx) return FAILED;
+    if (!cx) return complaint_verdict();
     if (all.report) report_begin(&r, "diff", a->argc, a->argv);
     r.source = a->operand[0];
     r.result = r.output = a->operand[1];

@@ -80,7 +80,7 @@ static verdict run(const arguments *a)
     json *j = as_json ? json_begin("formats") : NULL;
     const char *format;
     lb_ctx *cx = context_open(0);
-    if (!cx) return FAILED;
+    if (!cx) return complaint_verdict();
     lb_array *x =
         lb_random_normal(cx, (lb_key){0}, LB_F32, LB_SHAPE(256, 1024));
     if (as_json)

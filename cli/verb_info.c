@@ -217,12 +217,31 @@ static void print_entry(const lb_entry *e, const info_widths *w)
     fputc('\n', stdout);
 }
 
+/* The fewest digits that identify it; also NaN and infinities. */
+static void print_real(const lb_meta *m)
+{
+    const double v = float_of(m);
+    const bool narrow = m->type == LB_META_F32;
+    char text[40];
+    for (int digits = narrow ? 6 : 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, v);
+        if ((narrow ? (double)strtof(text, NULL) : strtod(text, NULL)) == v)
+            break;
+    }
+    fputs(text, stdout);
+}
+
 static void print_meta(const lb_meta *m)
 {
     json j = {.to = stdout};
     put_text(stdout, m->key, strlen(m->key));
     fputs(" = ", stdout);
-    json_value(&j, m);
+    if (m->type == LB_META_ARRAY)
+        printf("[%" PRIu64 " value%s]", m->n, m->n == 1 ? "" : "s");
+    else if (m->type == LB_META_F32 || m->type == LB_META_F64)
+        print_real(m);
+    else
+        json_value(&j, m);
     fputc('\n', stdout);
 }
 
@@ -298,7 +317,7 @@ static verdict run(const arguments *a)
                                      .raw = a->count[OPTION_RAW] != 0};
     const char *input = input_path(a->operand[0]);
     lb_ctx *cx = input ? context_open(1) : NULL;
-    if (!cx) return FAILED;
+    if (!cx) return complaint_verdict();
     lb_file *f = lb_file_open(cx, input, &options);
     lb_quant_method q;
     verdict v = DONE;
@@ -333,4 +352,5 @@ const verb verb_info = {
     .n_operands = 1,
     .options = options_taken,
     .run = run,
+    .streams = true,
 };

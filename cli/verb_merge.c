@@ -39,7 +39,7 @@ static verdict run(const arguments *a)
     const char *to = a->value[OPTION_OUTPUT];
     if (!place_is_free(a, "merge")) return USAGE;
     lb_ctx *cx = context_open(1);
-    if (!cx) return FAILED;
+    if (!cx) return complaint_verdict();
     verdict v = DONE;
     const lb_merge_options o = {.struct_size = sizeof o,
                                 .no_sync = a->count[OPTION_NO_SYNC] != 0,

@@ -55,7 +55,8 @@ static bool check_places(const arguments *a)
         a->count[OPTION_TARGET_BPW] + a->count[OPTION_TARGET_SIZE];
     if (!place_is_free(a, "quantize")) return false;
     if (!a->value[OPTION_TYPE] && !aims) {
-        complain(USAGE, "quantize needs --type; see lowbit quantize --help");
+        complain(USAGE, "quantize needs --type, --target-bpw or --target-size; "
+                        "see lowbit quantize --help");
         return false;
     }
     return true;
@@ -92,6 +93,40 @@ static bool select_arrays(const arguments *a, lb_ctx *cx, lb_selection *s)
  * type's block size. */
 enum { OTHERS = 3 };
 
+static const char *target_option(const arguments *a)
+{
+    return a->count[OPTION_TARGET_BPW]    ? "--target-bpw"
+           : a->count[OPTION_TARGET_SIZE] ? "--target-size"
+                                          : NULL;
+}
+
+/* With a target size, types and their settings are chosen: an option for one
+ * type would have no effect. */
+static bool type_is_chosen(const arguments *a)
+{
+    static const struct {
+        option_id id;
+        const char *name;
+    } of_type[] = {
+        {OPTION_TYPE, "type"},
+        {OPTION_BLOCK_SIZE, "block-size"},
+        {OPTION_DOUBLE_QUANT, "double-quant"},
+        {OPTION_SCALE, "scale"},
+        {OPTION_THRESHOLD, "threshold"},
+        {OPTION_AXIS, "axis"},
+        {OPTION_LINEAR_CLASS, "linear-class"},
+    };
+    for (size_t i = 0; i < sizeof of_type / sizeof *of_type; i++) {
+        if (!a->count[of_type[i].id]) continue;
+        complain(USAGE,
+                 "%s chooses types and their settings; it cannot be combined "
+                 "with --%s (use --override for single arrays)",
+                 target_option(a), of_type[i].name);
+        return false;
+    }
+    return true;
+}
+
 static bool read_target(const arguments *a, lb_quantize_options *o,
                         lb_quant_config other[OTHERS])
 {
@@ -109,6 +144,7 @@ static bool read_target(const arguments *a, lb_quantize_options *o,
         return false;
     }
     const bool aims = o->target_bits > 0 || o->target_bytes;
+    if (aims && !type_is_chosen(a)) return false;
     if (aims && o->layout && strcmp(o->layout, "native") != 0) {
         complain(USAGE, "--target-bpw and --target-size mix types, which "
                         "requires --layout native or GGUF");
@@ -121,15 +157,8 @@ static bool read_target(const arguments *a, lb_quantize_options *o,
     for (int i = 0; i < o->n_other; i++)
         other[i] = blocks[i];
     o->other = other;
-    if (aims && !o->config.format) o->config.format = gguf ? "q4_0" : "nf4";
+    if (aims) o->config.format = gguf ? "q4_0" : "nf4";
     return true;
-}
-
-static const char *target_option(const arguments *a)
-{
-    return a->count[OPTION_TARGET_BPW]    ? "--target-bpw"
-           : a->count[OPTION_TARGET_SIZE] ? "--target-size"
-                                          : NULL;
 }
 
 /* transformers and bitsandbytes load these layouts. NULL: another one. */
@@ -179,6 +208,25 @@ static bool class_is_wrong(lb_ctx *cx, const lb_quant_config *c)
         return false;
     complain(USAGE, "--linear-class bitlinear does not apply to %s", c->format);
     return true;
+}
+
+/* The library would find this when it quantizes the first array. */
+static bool double_quant_is_wrong(lb_ctx *cx, const lb_quant_config *c)
+{
+    lb_quant_config other = *c;
+    other.double_quant = false;
+    if (!c->double_quant || !can_be(cx, &other)) return false;
+    lb_enter(cx);
+    lb_array *x = lb_zeros(cx, LB_F32, plain_weight(c).shape);
+    const bool wrong = lb_quantize(cx, x, &other) && !lb_quantize(cx, x, c);
+    lb_leave(cx);
+    lb_clear(cx);
+    if (wrong)
+        complain(USAGE,
+                 "--double-quant does not apply to %s, which has no "
+                 "separate scales",
+                 c->format);
+    return wrong;
 }
 
 /* Whether a layout, or a kind of file, can store a type with its default
@@ -237,7 +285,9 @@ static bool layout_is_wrong(lb_ctx *cx, const lb_quantize_options *o)
 static bool has_place(lb_ctx *cx, const lb_quantize_options *o)
 {
     lb_planned p = plain_weight(&o->config);
-    if (class_is_wrong(cx, &o->config) || layout_is_wrong(cx, o)) return false;
+    if (class_is_wrong(cx, &o->config) ||
+        double_quant_is_wrong(cx, &o->config) || layout_is_wrong(cx, o))
+        return false;
     const bool there = lb_can_save(cx, &p, NULL, NULL);
     p.name = "w.weight";
     if (there && lb_can_save(cx, &p, o->kind, o->layout)) return true;
@@ -320,7 +370,7 @@ static verdict run(const arguments *a)
     o.warn_user = (void *)(uintptr_t)a;
     if (a->comm && !jobs) jobs = launch_threads();
     lb_ctx *cx = context_open((int)jobs);
-    if (!cx) v = FAILED;
+    if (!cx) v = complaint_verdict();
     o.selection = cx ? lb_selection_open(cx) : NULL;
     if (cx && !select_arrays(a, cx, o.selection)) {
         complain_of(cx);

@@ -132,7 +132,7 @@ static verdict run(const arguments *a)
     if (!check_options(a)) return USAGE;
     if (!as_json && !quiet) t.to = dry ? stdout : stderr;
     lb_ctx *cx = context_open(1);
-    if (!cx) return FAILED;
+    if (!cx) return complaint_verdict();
     lb_rules *rules = lb_rules_open(cx);
     verdict v = DONE;
     if (!lb_grid_parse(cx, a->value[OPTION_MESH], &t.grid) ||

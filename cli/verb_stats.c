@@ -316,7 +316,7 @@ static verdict run(const arguments *a)
         return USAGE;
     const char *input = input_path(a->operand[0]);
     lb_ctx *cx = input ? context_open((int)jobs) : NULL;
-    if (!cx) return FAILED;
+    if (!cx) return complaint_verdict();
     lb_file *f = lb_file_open(cx, input, &options);
     const verdict v = f ? print_stats(a, cx, f, (int)bins) : complain_of(cx);
     lb_file_close(f);
@@ -343,4 +343,5 @@ const verb verb_stats = {
     .n_optional = 1,
     .options = options_taken,
     .run = run,
+    .streams = true,
 };

@@ -29,6 +29,9 @@ run 0 help quantize
 has "usage: lowbit quantize SRC"
 refused 2 "unknown verb 'inof'" help inof
 refused 2 "unknown verb 'inof'; did you mean info?" inof
+refused 2 "unknown verb 'quant'; did you mean quantize?" quant
+refused 2 "unknown verb 'DEQ'; did you mean dequantize?" DEQ
+refused 2 "unknown verb 'co' (see lowbit --help)" co
 refused 2 "unknown verb 'frobnicate' (see lowbit --help)" frobnicate
 "$program" info "$golden/types.gguf" >/dev/full 2>"$tmp/err" &&
     die "a full disk is a success"
@@ -154,8 +157,22 @@ run 0 info --metadata "$golden/values.gguf"
 for line in 'x.u8 = 200' 'x.i8 = -3' 'x.i16 = -30000' 'x.u32 = 4000000000' \
     'x.i32 = -2000000000' 'x.f32 = 1.5' 'x.bool = true' \
     'x.u64 = 18446744073709551615' 'x.i64 = -9223372036854775808' \
-    'x.f64 = -0.10000000000000001' 'x.text = "héllo"' \
-    'x.words = {"array": 3}'; do
+    'x.f64 = -0.1' 'x.text = "héllo"' \
+    'x.words = [3 values]'; do
+    has "$line"
+done
+# -0.0, 1e-6 and the largest value as f32; infinity and NaN as f64; a short list.
+{
+    printf 'GGUF\3\0\0\0\0\0\0\0\0\0\0\0\6\0\0\0\0\0\0\0'
+    one='\1\0\0\0\0\0\0\0'
+    printf "${one}a\\6\\0\\0\\0\\0\\0\\0\\x80${one}b\\6\\0\\0\\0\\xbd\\x37\\x86\\x35"
+    printf "${one}c\\6\\0\\0\\0\\xff\\xff\\x7f\\x7f"
+    printf "${one}d\\x0c\\0\\0\\0\\0\\0\\0\\0\\0\\0\\xf0\\xff"
+    printf "${one}e\\x0c\\0\\0\\0\\0\\0\\0\\0\\0\\0\\xf8\\x7f"
+    printf "${one}f\\x09\\0\\0\\0\\0\\0\\0\\0${one}\\7"
+} >"$tmp/reals.gguf"
+run 0 info --metadata "$tmp/reals.gguf"
+for line in 'a = -0' 'b = 1e-06' 'c = 3.4028235e+38' 'd = -inf' 'e = nan' 'f = [1 value]'; do
     has "$line"
 done
 
@@ -166,7 +183,13 @@ dst=$tmp/out.safetensors
 run 0 quantize --help
 has "usage: lowbit quantize SRC [OPTION]..."
 refused 2 "quantize needs an output path (-o)" quantize "$src" --type nf4
-refused 2 "quantize needs --type" quantize "$src" -o "$dst"
+refused 2 "quantize needs --type, --target-bpw or --target-size" quantize "$src" -o "$dst"
+for option in "type nf4" "block-size 32" double-quant "scale row" "axis 0" \
+    "threshold absmean" "linear-class bitlinear"; do
+    # shellcheck disable=SC2086 # words, split on purpose
+    refused 2 "--target-size chooses types and their settings; it cannot be combined with --${option% *} (" \
+        quantize "$src" -o "$dst" --target-size 20k --$option
+done
 refused 2 "already exists (use --force to overwrite)" quantize "$src" -o "$tmp" \
     --type nf4
 refused 2 "which is not part of the model and would be lost" \
@@ -179,6 +202,10 @@ refused 2 "--jobs takes 1 to 256, not '0'" quantize "$src" -o "$dst" \
 refused 2 "--block-size takes 1 to 2147483647, not '64x'" \
     quantize "$src" -o "$dst" --type nf4 --block-size 64x
 refused 2 "option '--type' needs a value" quantize "$src" -o "$dst" --type
+for type in q8_0 iq4_nl; do
+    refused 2 "--double-quant does not apply to $type, which has no separate scales" \
+        quantize "$src" -o "$dst" --type $type --double-quant
+done
 refused 2 "unknown type 'nf5'; did you mean nf4?" quantize "$src" -o "$dst" --type nf5
 refused 2 "unknown type 'Q5_K_M' (see lowbit formats)" quantize "$src" -o "$dst" --type Q5_K_M
 refused 2 "--layout takes native, bnb, bitnet or eformer, not 'bbn'; did you mean bnb?" \
@@ -187,6 +214,11 @@ for verb in "quantize $src --type nf4" "convert $src" "dequantize $src" \
     "shard $src --mesh tp=1" "merge ${src%/*}"; do
     # shellcheck disable=SC2086 # words, split on purpose
     refused 2 "--output: cannot write to standard output" $verb -o -
+done
+for verb in "quantize --type nf4 -o x" "convert -o x" "dequantize -o x" "diff $src" \
+    "shard --mesh tp=1 -o x" "merge -o x"; do
+    # shellcheck disable=SC2086 # words, split on purpose
+    refused 2 "${verb%% *} cannot read standard input; give the path of a file" $verb -
 done
 refused 2 "--report: cannot write to standard output" diff "$src" "$src" --report -
 [ ! -e - ] || die "a file called - was written"
@@ -315,21 +347,22 @@ refused 2 "q4_0 is a GGUF type and cannot be stored in layout bnb; use --layout 
     quantize "$src" -o "$dst" --force --type q4_0 --layout bnb
 refused 2 "layout bnb cannot store nf4 with these settings" \
     quantize "$src" -o "$dst" --force --type nf4 --layout bnb --compat eformer
-gguf=(quantize "$golden/sharded" -o "$tmp/out.gguf" --force --type q8_0
-    --include w --container-only)
+into=(quantize "$golden/sharded" -o "$tmp/out.gguf" --force --include w
+    --container-only)
+gguf=("${into[@]}" --type q8_0)
 run 0 "${gguf[@]}" -q # rows of 2 and 3 do not fill blocks of 32
 "$program" "${gguf[@]}" 2>"$tmp/out" || die "kept arrays"
 has "kept: row length 2 is not a multiple of 32 (1 array, 8 B)"
 has "kept: row length 3 is not a multiple of 32 (1 array, 12 B)"
 refused 2 ", of which 20 bytes are arrays that the output cannot store quantized" \
-    "${gguf[@]}" --target-bpw 1
+    "${into[@]}" --target-bpw 1
 refused 4 "as requested" "${gguf[@]}" --strict
 refused 3 "q8_0: row length 2 is not a multiple of 32, shape (2,2)" "${gguf[@]}" \
     --shape-fallback error
 refused 2 "use either --target-bpw or --target-size, not both" "${q[@]}" --target-bpw 5 \
     --target-size 4k
 refused 2 "--target-bpw and --target-size mix types" "${q[@]}" --target-bpw 5 --layout bnb
-refused 2 "--target-size takes bytes, as 4.2G, 500MB or 3Gi, not '4x'" "${q[@]}" \
+refused 2 "--target-size takes bytes, e.g. 4.2G, 500MB or 3GiB, not '4x'" "${q[@]}" \
     --target-size 4x
 refused 2 "cannot reach 0.3524 bits per weight (1 kB): the minimum is " \
     "${q[@]}" --target-size 1k

@@ -47,7 +47,7 @@ for pickle in pytorch_model.bin plain.pt legacy.pth model.ckpt; do
     refused 3 "$pickle: $pickled" convert "$tmp/$pickle" -o "$out"
 done
 zip_file "$tmp/notes.zip" notes.txt
-refused 3 "1 files without a single npy array, not an npz file" info "$tmp/notes.zip"
+refused 3 "1 file without a single npy array, not an npz file" info "$tmp/notes.zip"
 mkdir "$tmp/pickles"
 cp "$tmp/pytorch_model.bin" "$tmp/pickles"
 refused 3 "pickles: has PyTorch pickles (pytorch_model.bin) and no model.safe" \

@@ -44,7 +44,7 @@ has "level    $best"
 LOWBIT_ISA=ref run 0 cpu --json
 has "\"level\": \"ref\", \"best\": \"$best\", \"tuning\": \""
 has '"formats": [], "warnings": []}'
-LOWBIT_ISA=odd refused 1 'odd' cpu
+LOWBIT_ISA=odd refused 2 'odd' cpu
 
 # ---- bench -------------------------------------------------------------------
 

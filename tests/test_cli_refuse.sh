@@ -160,11 +160,11 @@ safetensors "$tmp/nan" \
     '{"w":{"dtype":"F32","shape":[1024,4096],"data_offsets":[0,16777216]}}' ''
 head -c 16777216 /dev/zero >>"$tmp/nan"
 put_bytes "$tmp/nan" $(($(stat -c %s "$tmp/nan") - 4)) '\0\0\xc0\x7f'
-for how in nf4 int8 ternary "int8 --max-memory 1M" "nf4 --double-quant" \
-    "nf4 --target-bpw 5" "binary --block-size 64"; do
+for how in "type nf4" "type int8" "type ternary" "type int8 --max-memory 1M" \
+    "type nf4 --double-quant" "target-bpw 5" "type binary --block-size 64"; do
     # shellcheck disable=SC2086 # words, meant to split
     refused 3 "nan: 'w' has 1 NaN and 0 infinite values, the first at (1023,4095), and" \
-        quantize "$tmp/nan" -o "$out" -q --type $how
+        quantize "$tmp/nan" -o "$out" -q --$how
     grep -q "(exclude the array, or override it with nonfinite=clamp)" "$tmp/err" ||
         die "the message does not suggest what to do"
 done
@@ -183,7 +183,7 @@ rm "$out"
 refused 1 "max_memory" quantize "$tmp/nan" -o "$out" --type ternary \
     --scale tensor -q --max-memory 1M
 for bytes in x 0 -1 1X 1Gx 1iB nan 1e30; do
-    refused 2 "--max-memory takes bytes, as 4.2G, 500MB or 3Gi, not '$bytes'" \
+    refused 2 "--max-memory takes bytes, e.g. 4.2G, 500MB or 3GiB, not '$bytes'" \
         convert "$packed" -o "$out" --max-memory "$bytes"
 done
 for bytes in 20k 20K 20kB 0.02M 0.02mB 20000 20e3B; do
@@ -195,9 +195,9 @@ for bytes in 999999 0.999M 976KiB; do
         convert "$packed" -o "$out" -q --max-memory "$bytes"
 done
 # Errors about a type use the names of the command's options.
-for how in "int8 --scale row|int8: scale is row; use axis or block_size" \
-    "nf4 --scale tensor|nf4: scale is tensor, but there is one per block" \
-    "dynamic8 --scale none|dynamic8: scale is none, but there is one" \
+for how in "int8 --scale row|int8: scale row is not supported: use axis or block_size" \
+    "nf4 --scale tensor|nf4: scale tensor is not supported: there is one scale per block" \
+    "dynamic8 --scale none|dynamic8: scale none is not supported" \
     "ternary --scale row --compat eformer|ternary: scale is row, but compat eformer has no" \
     "ternary --threshold absmean --compat eformer|threshold is absmean, but compat eformer" \
     "ternary --scale row --block-size 64|block_size is 64, but scale is row" \
@@ -205,15 +205,15 @@ for how in "int8 --scale row|int8: scale is row; use axis or block_size" \
     "int8 --threshold absmean|int8: threshold is absmean, but this format" \
     "q8_0 --axis 0|q8_0: axis is given, but this format does not use it" \
     "q8_0 --linear-class bitlinear|--linear-class bitlinear does not apply to q8_0" \
-    "nf4 --axis 0|nf4: cannot share a scale along axis 0, because blocks" \
-    "dynamic8 --axis -1|cannot share a scale along axis 1, because blocks"; do
+    "nf4 --axis 0|nf4: axis 0 is not supported: blocks are along" \
+    "dynamic8 --axis -1|dynamic8: axis 1 is not supported: blocks are"; do
     # shellcheck disable=SC2086 # words, meant to split
     refused 2 "${how#*|}" quantize "$values" -o "$out" --type ${how%%|*}
 done
 # An axis may exist in other arrays only.
 run 0 quantize "$tmp/experts" -o "$out" --type int8 --axis 2 -q
 rm "$out"
-refused 2 "layers.0.up.weight: axis 2 of an array of rank 2" \
+refused 2 "layers.0.up.weight: axis 2 is out of range for an array of rank 2" \
     quantize "$tmp/model" -o "$out" --type int8 --axis 2 -q
 for axis in 1.5 8 -9 x; do
     refused 2 "--axis takes -8 to 7, not '$axis'" quantize "$values" -o "$out" \
