@@ -14,9 +14,9 @@ struct lb_compiled {
     size_t got;
     prog_function fn;
     bool check, off;
-    int room; /* programs */
+    int room; /* maximum number of programs */
     int64_t fold_bytes;
-    lb_list programs; /* the one used last first */
+    lb_list programs; /* most recently used first */
     lb_compiled_stats stats;
     char *text; /* of lb_compiled_explain */
     size_t text_got;
@@ -44,7 +44,7 @@ static bool read_options(lb_ctx *cx, const lb_compile_options *options,
     return true;
 }
 
-/* LOWBIT_COMPILE: "off", or "on" or nothing. */
+/* LOWBIT_COMPILE: "off"; "on", empty or not set. */
 static bool read_switch(lb_ctx *cx, bool *off)
 {
     const char *s = getenv("LOWBIT_COMPILE");
@@ -227,7 +227,7 @@ static int id_of(const prog_value *v)
     return v ? v->id : -1;
 }
 
-/* The same arrays, numbers and counters of objects outside. */
+/* Whether both use the same arrays, scalars and counters of objects. */
 static bool same_states(const lb_program *a, const lb_program *b)
 {
     if (a->states.n != b->states.n || a->numbers.n != b->numbers.n ||
@@ -252,7 +252,7 @@ static bool same_states(const lb_program *a, const lb_program *b)
     return true;
 }
 
-/* The function, traced once more, has to do the same. */
+/* Traces the function again, and fails if the calls differ. */
 static bool check_again(lb_compiled *f, const lb_program *was,
                         lb_array *const *args, int n)
 {
@@ -286,7 +286,7 @@ static bool check_again(lb_compiled *f, const lb_program *was,
 
 /* ---- running ------------------------------------------------------------- */
 
-/* A tape, or any other layer that wants to see each call. */
+/* Whether a tape or another layer must see each call. */
 static bool is_watched(const lb_ctx *cx)
 {
     for (const lb_layer *l = cx->layer; l; l = l->below)
@@ -307,7 +307,7 @@ static bool check_args(lb_compiled *f, lb_array *const *args, int n)
     return true;
 }
 
-/* Arrays kept from a trace that has ended. */
+/* False if an argument was kept from a trace that has ended. */
 static bool all_known(lb_ctx *cx, lb_array *const *args, int n)
 {
     for (int i = 0; i < n; i++)

@@ -1,8 +1,8 @@
 /* explain.c - a program as text, as JSON, or as a drawing for Graphviz.
  *
- * Bytes are those of the arrays that a step reads and writes: packed arguments
- * count as they are stored, intermediates as dense arrays; views (transpose,
- * broadcast) read and write nothing. Kernels are those of the last run.
+ * A step reads and writes the bytes of its operands and results: stored bytes
+ * of packed arguments, dense bytes of intermediates, none for views (transpose,
+ * broadcast). Kernels are those of the last run.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "program/program.h"
 
-/* A text that grows. */
+/* A growing text. */
 typedef struct text {
     lb_ctx *cx;
     char *s;
@@ -55,7 +55,7 @@ static void put(text *t, const char *fmt, ...)
     va_end(ap);
 }
 
-/* "v12", or for arguments and constants "a0", "c3". */
+/* "a0" for an argument, "c3" for a constant, otherwise "v12". */
 static void put_name(text *t, const prog_value *v)
 {
     if (v->arg >= 0)
@@ -70,7 +70,7 @@ static const char *format_of(const lb_program *p, const prog_value *v)
     return v->constant ? lb_format_of(v->constant) : "";
 }
 
-/* "f32(2,3)", led by the format if it is packed. */
+/* "f32(2,3)", preceded by the format if it is packed. */
 static void put_type(text *t, const lb_program *p, const prog_value *v)
 {
     const char *format = format_of(p, v);
@@ -109,7 +109,7 @@ static bool is_inside(const prog_step *s, const prog_value *v)
     return s->fused && v->by && v->by->group == s->node->group;
 }
 
-/* Whether an operand of a step was met before. */
+/* Whether an operand of a step has been counted already. */
 static bool is_repeated(const prog_step *s, const prog_node *at, int k)
 {
     const prog_node *node = s->node;

@@ -7,9 +7,9 @@
  *                            dtype, as if it had been stored
  *                     store  the values that leave the group
  *
- * With a reduction, tiles have whole rows; what is computed between reductions
- * is one element per row, and repeat makes rows of it again. No value depends
- * on how the elements are cut into tiles, so neither do the results.
+ * With a reduction, a tile consists of whole rows. The reduction yields one
+ * element per row; REPEAT broadcasts such values to rows again. No value
+ * depends on how the elements are divided into tiles, so results do not either.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,21 +18,21 @@
 #include "program/program.h"
 
 enum {
-    MOST_IN = 24,   /* operands of a loop */
+    MOST_IN = 24,   /* loads: an operand may be loaded as two dtypes */
     MOST_OUT = 16,  /* results */
     UNIT = 16,      /* tiles: less work is not worth another thread */
-    ROW_TILE = 2048 /* elements of a tile of rows, if rows are short */
+    ROW_TILE = 2048 /* elements of a tile of several short rows */
 };
 
-/* A value inside the loop. */
+/* A value that is computed or loaded in the loop. */
 typedef struct local {
     lb_dtype dtype;
     bool row;  /* one element per row */
-    int slot;  /* scratch of a tile; of rows, counted apart */
-    int out;   /* which result it is, or -1 */
-    int uses;  /* that are left, while slots are assigned */
-    int alias; /* the local whose slot this one shares, or -1 */
-    int view;  /* the operand that this is a view of, eagerly; or -1 */
+    int slot;  /* index of its scratch tile; those of rows are separate */
+    int out;   /* index of the result, or -1 */
+    int uses;  /* remaining ones, while slots are assigned */
+    int alias; /* the local whose slot it shares, or -1 */
+    int view;  /* the operand of which it is a view in eager calls; or -1 */
 } local;
 
 typedef enum { LOAD, LANES, CONVERT, SAME, REPEAT, ROWS } fused_op;
@@ -44,14 +44,14 @@ typedef struct instr {
     bool round; /* the dtype is narrower than the compute type */
 } instr;
 
-/* An operand, as its elements are labelled when they are read. */
+/* An operand, and the dtype that its elements are rounded to when read. */
 typedef struct operand {
     prog_value *v;
     lb_dtype label;
     bool row;
     const int *axis;   /* not NULL: it is broadcast, see LB_FUSE_REPEAT */
-    bool stays_packed; /* a view of it leaves the group or is converted: eagerly
-                        * it would stay packed and be decoded anew */
+    bool stays_packed; /* a view of it leaves the group or is converted: in an
+                        * eager call it would stay packed */
 } operand;
 
 struct prog_fused {
@@ -72,7 +72,7 @@ typedef struct builder {
     lb_program *p;
     prog_group *g;
     prog_fused *f;
-    int room; /* of code and locals */
+    int room; /* capacity of code and locals */
 } builder;
 
 static int new_local(builder *b, lb_dtype dtype, bool row)
@@ -100,7 +100,7 @@ static instr *emit(builder *b, fused_op op, int out)
     return i;
 }
 
-/* The local of an operand from outside; -1: there are too many. */
+/* The local of an operand from outside of the group; -1: too many. */
 static int load(builder *b, prog_value *v, lb_dtype label, bool row,
                 const int *axis)
 {
@@ -114,8 +114,9 @@ static int load(builder *b, prog_value *v, lb_dtype label, bool row,
         if (f->n_in == MOST_IN) return -1;
         f->in[f->n_in++] = (operand){v, label, row, axis, false};
         const size_t size = lb_ctype_size(lb_ctype_of(v->dtype));
-        if (size > f->wide) f->wide = size; /* it is read as it is first */
-    } else { /* loads are in order: the k-th one's local is known */
+        if (size > f->wide)
+            f->wide = size; /* it is read in its own dtype first */
+    } else {                /* loaded already */
         for (int i = 0; i < f->n_code; i++)
             if (f->code[i].op == LOAD && f->code[i].in[0] == k)
                 return f->code[i].out;
@@ -159,7 +160,7 @@ static bool build_node(builder *b, const prog_node *node)
         for (int k = 0; k < node->n_in; k++)
             if ((in[k] = operand_of(b, node, k, row)) < 0) return false;
         break;
-    case LB_FUSE_CONVERT: /* of an operand: as it is labelled then */
+    case LB_FUSE_CONVERT: /* an operand from outside is read as that dtype */
         in[0] = is_inside(b, node->in[0])
                     ? operand_of(b, node, 0, row)
                     : load(b, node->in[0], node->out->dtype, row, NULL);
@@ -208,7 +209,8 @@ static bool build_node(builder *b, const prog_node *node)
 
 /* ---- slots --------------------------------------------------------------- */
 
-/* Same compute type and no value lost: a tile is already what it becomes. */
+/* Whether a tile of one dtype can be used as the other without conversion: same
+ * compute type, and no rounding. */
 static bool keeps_tile(lb_dtype from, lb_dtype to)
 {
     return from == to || (lb_ctype_of(from) == lb_ctype_of(to) &&
@@ -222,8 +224,8 @@ static int root(const prog_fused *f, int l)
     return l;
 }
 
-/* Slots of operands are theirs alone, since a tile may serve the next one as
- * well; those of other values are used again after their last use. */
+/* Slots of operands are not shared, because a loaded tile may serve the next
+ * iteration too. Those of other values are reused after their last use. */
 static void assign_slots(prog_fused *f)
 {
     int free_slot[2][64], n_free[2] = {0, 0},
@@ -262,7 +264,7 @@ static void assign_slots(prog_fused *f)
         if (out->alias >= 0)
             f->locals[root(f, i->out)].uses--;
         else if (i->op != LOAD && !out->uses && n_free[kind] < 64)
-            free_slot[kind][n_free[kind]++] = out->slot; /* only stored */
+            free_slot[kind][n_free[kind]++] = out->slot; /* a result only */
     }
 }
 
@@ -287,8 +289,8 @@ prog_fused *lb_fuse_group(lb_program *p, prog_group *g, bool *failed)
 
 /* ---- running ------------------------------------------------------------- */
 
-/* One run: views of the operands and of the results over as few axes as they
- * allow; axes from `lead` on are reduced. */
+/* One run: views of operands and results with merged axes; axes from `lead` on
+ * are reduced. */
 typedef struct job {
     const prog_fused *f;
     const lb_cpu *cpu;
@@ -299,7 +301,7 @@ typedef struct job {
     int lead; /* merged axes before the reduced ones; -1: no reduction */
     int64_t cols;
     lb_tiling tiling;
-    int64_t unit; /* tiles that one thread runs in a row */
+    int64_t unit; /* consecutive tiles per unit of work */
     size_t slot_bytes, row_bytes;
 } job;
 
@@ -315,7 +317,8 @@ static int64_t stride_of(const job *j, const lb_array *const *in, int i, int k)
     return a->stride[k];
 }
 
-/* Appends axis k, or merges it with the last one if all operands agree. */
+/* Appends axis k, or merges it with the last axis if the strides of all
+ * operands allow it. fresh: do not merge. */
 static void push_axis(job *j, const lb_array *const *in, int k, bool fresh)
 {
     const int64_t dim = j->f->g->shape.dim[k];
@@ -365,7 +368,7 @@ static void tile_rows(job *j)
     }
 }
 
-/* Shorter runs along the last axis, so that all tiles fit in L1 together. */
+/* A tiling with runs short enough that the tiles of all slots fit in L1. */
 static lb_tiling fitting_tiling(const job *j, const lb_array *const *in)
 {
     enum { L1 = 24 << 10, LEAST = 512 };
@@ -434,7 +437,7 @@ static void fill(size_t size, const char *from, int64_t rows, int64_t cols,
     }
 }
 
-/* n elements of a tile as another dtype; temp has room for as many. */
+/* Converts n elements of a tile to another dtype; temp has room for n. */
 static void convert(const lb_cpu *cpu, lb_dtype from, const void *tile,
                     lb_dtype dtype, int64_t n, void *temp, void *out)
 {
@@ -450,16 +453,17 @@ static void convert(const lb_cpu *cpu, lb_dtype from, const void *tile,
     }
 }
 
-/* One thread's place in the loop. */
+/* The state of one thread in the loop. */
 typedef struct cursor {
     const job *j;
     char *scratch, *rows_scratch, *temp;
-    const void **at; /* of each local: its tile */
+    const void **at; /* the current tile of each local */
     int64_t lo[LB_MAX_RANK], n[LB_MAX_RANK];
     int64_t count, rows; /* elements and rows of this tile */
 } cursor;
 
-/* Where an instruction writes its tile: where the result lies, if it may. */
+/* Where an instruction writes its tile: directly into the result if possible.
+ */
 static void *place_of(const cursor *c, const instr *i, bool *placed)
 {
     const prog_fused *f = c->j->f;
@@ -550,9 +554,8 @@ static size_t scratch_bytes(const job *j)
            ((size_t)f->n_locals * sizeof(void *) + 63) / 64 * 64;
 }
 
-/* Tiles are short for a prefetcher that learns from misses: the next one of
- * each operand that is read where it is stored is prefetched while this one is
- * computed. */
+/* Runs of a tile are too short for the hardware prefetcher: prefetches the next
+ * tile of each operand that is read in place. */
 static void prefetch(const job *j, int64_t tile)
 {
     enum { LINE = 64 };
@@ -602,8 +605,9 @@ static const lb_prim prim_fused = {
     .eval = eval,
 };
 
-/* A rule for a format, or an array that is cut among ranks, has to see the
- * calls themselves; and what would stay packed, does. */
+/* Whether the nodes have to run one by one: for operands that are sharded or
+ * whose format has rules, and to keep results packed that are packed eagerly.
+ */
 static bool must_run_apart(const lb_ctx *cx, const prog_fused *f,
                            lb_array *const *val)
 {
@@ -651,7 +655,7 @@ lb_verdict lb_fused_run(lb_program *p, const prog_fused *f, lb_array **val)
     const lb_array *in[MOST_IN];
     lb_array *made[MOST_OUT];
     if (must_run_apart(cx, f, val)) return LB_DECLINED;
-    job j; /* set piece by piece: zeroing all of it would take longer */
+    job j; /* members are set one by one: zeroing all of it takes longer */
     j.f = f;
     j.cpu = &cx->cpu;
     j.lead = -1;

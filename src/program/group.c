@@ -1,26 +1,25 @@
 /* group.c - which nodes run together in one loop over tiles.
  *
- * A group has a shape, over whose elements it loops. Its values are `full` (of
- * that shape) or, once trailing axes have been reduced, `row` values: one
+ * A group loops over the elements of a shape. Its values are `full` (of that
+ * shape) or, once trailing axes have been reduced, `row` values with one
  * element per row. Nodes join the groups of their operands:
  *
  *     full -> lanes, convert, same -> full      row -> lanes, .. -> row
  *     full -> rows (a reduction)   -> row       row -> repeat    -> full
  *
- * Two groups may become one if no path leads from one to the other through a
- * third: then they could not run as one. Every node begins as a group of its
- * own, in the order of the trace.
+ * Two groups must not be joined if a path leads from one to the other through a
+ * third group, which would have to run in between. At first every node is a
+ * group; groups are joined in the order of the trace.
  */
 #include "program/program.h"
 
 enum {
-    MOST_NODES = LB_FUSED_OUT, /* each might be a result */
-    MOST_IN = 6 /* operands of a fusible node that are looked at */
+    MOST_IN = 6 /* operands of a node that are considered */
 };
 
 typedef struct grouping {
     lb_program *p;
-    prog_group **stack; /* room for all groups */
+    prog_group **stack; /* space for all groups */
     int mark;
 } grouping;
 
@@ -40,7 +39,8 @@ static int64_t row_length(const lb_shape *s, int lead)
     return n;
 }
 
-/* Where a group that only has this node would loop; lead: of a reduction. */
+/* The shape that a group of only this node loops over; *lead: the first axis
+ * that is reduced, or -1. False: it does not start a group. */
 static bool space_of(const prog_node *node, lb_shape *shape, int *lead)
 {
     *lead = -1;
@@ -64,7 +64,7 @@ static bool is_full(const prog_value *v, const prog_group *g)
     return lb_shape_equal(&v->shape, &g->shape);
 }
 
-/* The axes of a broadcast operand are the first ones, in order. */
+/* Whether the axes of a broadcast operand are the leading ones, in order. */
 static bool keeps_axes(const prog_node *node)
 {
     for (int k = 0; k < node->in[0]->shape.rank; k++)
@@ -72,7 +72,7 @@ static bool keeps_axes(const prog_node *node)
     return true;
 }
 
-/* Whether node could be a member of g, as its operands and its result are. */
+/* Whether the shapes of node's operands and result allow it in g. */
 static bool suits(const prog_node *node, const prog_group *g)
 {
     const prog_value *in = node->n_in ? node->in[node->n_in - 1] : NULL;
@@ -99,8 +99,8 @@ static bool suits(const prog_node *node, const prog_group *g)
 
 /* ---- paths --------------------------------------------------------------- */
 
-/* Whether some operand of b, other than those that a itself makes, depends on
- * a: then a and b as one group would wait for itself. */
+/* Whether b depends on a through another group: joined, they would have to wait
+ * for themselves. */
 static bool path_between(grouping *w, const prog_group *a, prog_group *b)
 {
     int top = 0;
@@ -135,15 +135,14 @@ static void absorb(prog_group *to, prog_group *from)
     from->n = 0;
 }
 
-/* Members of two groups stay what they are in the joint one only if both loop
- * over the same elements. */
+/* Whether both loop over the same elements, with the same reduced axes. */
 static bool alike(const prog_group *a, const prog_group *b)
 {
     return lb_shape_equal(&a->shape, &b->shape) &&
            (a->lead < 0 || b->lead < 0 || a->lead == b->lead);
 }
 
-/* Operands that come from outside of both groups. */
+/* Whether operands from outside of both groups are few enough. */
 static bool has_room(grouping *w, const prog_group *a, const prog_group *b)
 {
     const prog_group *both[2] = {a, b};
@@ -158,13 +157,13 @@ static bool has_room(grouping *w, const prog_group *a, const prog_group *b)
                 n += v->mark != w->mark;
                 v->mark = w->mark;
             }
-    return n <= LB_FUSED_IN / 2; /* some are loaded in two ways */
+    return n <= LB_FUSED_IN;
 }
 
 static bool can_join(grouping *w, const prog_node *node, prog_group *own,
                      prog_group *g)
 {
-    if (!g->fusible || g == own || g->n + own->n > MOST_NODES) return false;
+    if (!g->fusible || g == own || g->n + own->n > LB_FUSED_CALLS) return false;
     const bool single = own->n == 1;
     if (single ? !suits(node, g) : !alike(own, g)) return false;
     return has_room(w, g, own) && !path_between(w, g, own) &&
@@ -198,8 +197,8 @@ static prog_group *alone(grouping *w, prog_node *node, int id)
     return g;
 }
 
-/* A broadcast of something else joins its only user: the loop reads the operand
- * with strides of 0. */
+/* Broadcasts of other values join their only user: the loop then reads the
+ * operand with strides of 0. */
 static void take_repeats(grouping *w)
 {
     for (int64_t i = 0; i < w->p->nodes.n; i++) {
@@ -212,7 +211,7 @@ static void take_repeats(grouping *w)
                 node->fusion.kind != LB_FUSE_REPEAT ||
                 user->fusion.kind != LB_FUSE_LANES ||
                 !lb_shape_equal(&node->out->shape, &g->shape) ||
-                g->n >= MOST_NODES || !has_room(w, g, own) ||
+                g->n >= LB_FUSED_CALLS || !has_room(w, g, own) ||
                 path_between(w, g, own))
                 continue;
             if (node->in[0]->by && node->in[0]->by->group == g) continue;

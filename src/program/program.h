@@ -1,15 +1,15 @@
-/* program.h - compiled functions: the graph of calls that a trace leaves, and
- * what is made of it.
+/* program.h - compiled functions: the graph of calls that a trace records, and
+ * the steps that are made of it.
  *
  *     trace      the function runs once on arrays without elements; every call
  *                becomes a node                                     (trace.c)
  *     simplify   unused and repeated nodes are removed           (simplify.c)
  *     fuse       connected nodes become groups that run tile by tile
  *                                                        (group.c, fused.c)
- *     schedule   an order of steps, and when each value is no longer needed
+ *     schedule   an order of steps, and the last use of each value
  *                                                               (schedule.c)
  *
- * All of a program lives in blocks that are freed together.
+ * The memory of a program is a list of blocks that are freed together.
  */
 #ifndef LB_PROGRAM_H
 #define LB_PROGRAM_H
@@ -44,10 +44,10 @@ typedef struct prog_value {
     struct prog_value *same; /* simplify: the value that replaces this one */
     int uses;                /* by nodes, and once as a result */
     bool is_result;
-    bool is_state; /* comes from an object outside */
+    bool is_state; /* state of an object, e.g. an optimizer */
     int mark;      /* for searches */
-    int local;     /* its place in the loop of its group */
-    bool leaves;   /* used outside of the group that makes it, or a result */
+    int local;     /* index in the fused loop of its group */
+    bool leaves;   /* used outside of its group, or a result */
 } prog_value;
 
 /* A call of a primitive. */
@@ -56,37 +56,38 @@ typedef struct prog_node {
     void *params;
     int n_in;
     prog_value **in;
-    int *traced; /* ids of `in` before anything was simplified */
+    int *traced; /* ids of `in` before simplification */
     prog_value *out;
     int at;     /* position in the trace */
     bool alive; /* some result depends on it */
-    bool quiet; /* part of a gradient: dense results are no events */
+    bool quiet; /* part of a gradient: the dense policy does not apply */
     lb_fusion fusion;
-    int64_t operations; /* arithmetic ones, if the primitive knows */
+    int64_t operations; /* arithmetic operations; 0 if unknown */
     struct prog_group *group;
-    struct prog_node *next; /* of the group */
+    struct prog_node *next; /* in the group */
 } prog_node;
 
 typedef struct prog_fused prog_fused;
 
-enum { LB_FUSED_IN = 32, LB_FUSED_OUT = 32 }; /* most of a loop */
+/* Limits of a fused step: calls, operands. */
+enum { LB_FUSED_CALLS = 32, LB_FUSED_IN = 16 };
 
-/* What runs as one: a call, or several nodes fused. */
+/* One call, or several fused calls. */
 typedef struct prog_step {
-    prog_node *node;   /* the call, or the first node of the fused ones */
+    prog_node *node;   /* the call, or the first of the fused calls */
     prog_fused *fused; /* NULL: a call */
-    prog_value **dead; /* values that no later step needs */
+    prog_value **dead; /* values whose last use this is */
     int n_dead;
-    const char *kernel; /* of the last run */
+    const char *kernel; /* in the last run */
 } prog_step;
 
-/* Arrays that an object outside keeps between runs (an optimizer's moments). */
+/* An array that an object keeps between runs (an optimizer's moments). */
 typedef struct prog_state {
     lb_array **slot;
     prog_value *in, *out; /* in NULL: only written; out NULL: only read */
 } prog_state;
 
-/* A scalar that differs from run to run. */
+/* A scalar that is computed at the start of each run. */
 typedef struct prog_number {
     double (*fn)(void *user, int which);
     void *user;
@@ -99,7 +100,7 @@ typedef struct prog_count {
     int64_t by;
 } prog_count;
 
-/* What a call of a compiled function is recognized by. */
+/* The signature of an argument. */
 typedef struct prog_key {
     lb_dtype dtype;
     bool weak, direct; /* direct: lb_data is not NULL */
@@ -123,27 +124,27 @@ typedef struct lb_program {
     prog_value **arg;
     int n_results;
     prog_value **result;
-    int *traced; /* ids of the results before anything was simplified, ... */
-    int64_t traced_nodes, traced_values; /* ... and how many there were */
+    int *traced; /* ids of the results before simplification, ... */
+    int64_t traced_nodes, traced_values; /* ... and the counts */
     bool *weak;                          /* of each result */
     prog_step *step;
     int n_steps;
-    size_t peak;      /* bytes of intermediate arrays alive at a time */
-    int removed;      /* nodes without use, or repeated */
-    int64_t last_use; /* for the cache: the run that used it last */
+    size_t peak;      /* maximum bytes of intermediate arrays alive at once */
+    int removed;      /* number of unused and repeated nodes */
+    int64_t last_use; /* for the cache: number of the last run */
     int64_t runs;
 } lb_program;
 
 /* trace.c: the program of fn(args); NULL on failure. */
 typedef struct prog_function {
-    lb_fn one; /* exactly one of both is set */
+    lb_fn one; /* either this or many */
     lb_fn_many many;
     int n_out;
     void *user;
 } prog_function;
 lb_program *lb_program_trace(lb_ctx *cx, const prog_function *fn,
                              lb_array *const *args, int n, int64_t fold_bytes);
-/* Calls fn as it is. Results belong to the open scope. */
+/* Calls fn eagerly. Results belong to the open scope. */
 bool lb_call_function(lb_ctx *cx, const prog_function *fn,
                       lb_array *const *args, int n, lb_array **out);
 void lb_program_free(lb_program *p);
@@ -156,15 +157,15 @@ bool lb_program_simplify(lb_program *p);
 bool lb_program_group(lb_program *p);
 /* schedule.c: steps from groups. */
 bool lb_program_schedule(lb_program *p);
-/* trace.c: a call of lb_cut_like. */
+/* trace.c: the primitive that records lb_cut_like. */
 extern const lb_prim lb_prim_cut_like;
 lb_array *lb_run_cut_like(lb_ctx *cx, const prog_node *node,
                           lb_array *const *in);
 /* run.c: results belong to the open scope; false on failure, with NULLs. */
 bool lb_program_run(lb_program *p, lb_array *const *args, lb_array **out);
 
-/* Nodes that run together, tile by tile, over the elements of `shape`. With
- * reductions a tile has whole rows: axes from `lead` on are reduced. */
+/* Nodes that run in one loop over the elements of `shape`. With reductions,
+ * which are over the axes from `lead` on, a tile consists of whole rows. */
 typedef struct prog_group {
     int id;
     prog_node *first, *last;
@@ -173,18 +174,18 @@ typedef struct prog_group {
     int lead; /* -1: no reductions */
     bool fusible;
     int mark;      /* for searches */
-    int waits_for; /* groups that have to run before */
+    int waits_for; /* number of groups that must run first */
     bool listed;
 } prog_group;
 
 /* explain.c: a text from the heap, or NULL. */
 char *lb_program_text(const lb_program *p, lb_explain_form form, size_t *got);
 
-/* fused.c: the loop over tiles that a group becomes; NULL if it is too large,
- * or, with *failed, out of memory. */
+/* fused.c: compiles a group to a loop over tiles. NULL if it exceeds a limit
+ * or, with *failed, if out of memory. */
 prog_fused *lb_fuse_group(lb_program *p, prog_group *g, bool *failed);
-/* DONE, FAILED, or DECLINED: the operands are such that the nodes have to run
- * one by one. val: arrays by id of value. */
+/* LB_DECLINED: with these operands the nodes have to run one by one. val:
+ * arrays by id of value. */
 lb_verdict lb_fused_run(lb_program *p, const prog_fused *f, lb_array **val);
 
 #endif

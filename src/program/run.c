@@ -1,14 +1,14 @@
 /* run.c - runs a program: its steps in order, on the arrays of this call.
  *
- * An array of a value holds one reference, given back after the step that needs
- * it last. Calls go through lb_bind, as eagerly, so that formats, rules and a
- * mesh see them.
+ * The array of a value is referenced until the step of its last use. Calls go
+ * through lb_bind, as eager ones do, so that formats, rules and a mesh see
+ * them.
  */
 #include <string.h>
 
 #include "program/program.h"
 
-/* a as the value's array: out of the open scope, with a reference instead. */
+/* Makes a the array of a value: it leaves the open scope and is referenced. */
 static bool keep(lb_ctx *cx, lb_array **val, const prog_value *v, lb_array *a)
 {
     if (!a) return false;
@@ -30,7 +30,7 @@ static bool run_call(lb_program *p, const prog_node *node, lb_array **val,
     for (int k = 0; k < node->n_in; k++)
         in[k] = val[node->in[k]->id];
     lb_enter(cx);
-    /* What lb_materialize would not have called. */
+    /* lb_materialize of a dense array calls nothing */
     const bool as_is = node->fusion.kind == LB_FUSE_SAME && node->n_in == 1 &&
                        !node->prim->move && lb_data(in[0]);
     lb_array *out;
@@ -49,7 +49,7 @@ static bool run_call(lb_program *p, const prog_node *node, lb_array **val,
     return ok;
 }
 
-/* The nodes of a fused step one by one; what does not leave it is freed. */
+/* Runs the nodes of a fused step one by one; frees intermediate arrays. */
 static bool run_apart(lb_program *p, prog_step *s, lb_array **val)
 {
     bool ok = true;
@@ -79,7 +79,7 @@ static bool run_step(lb_program *p, prog_step *s, lb_array **val)
     }
 }
 
-/* A view: the caller's weak flag is the result's own. */
+/* The i-th result, as a view, because its weak flag is its own. */
 static lb_array *give(lb_program *p, int i, lb_array **val)
 {
     lb_array *a = lb_view(p->cx, val[p->result[i]->id]);
@@ -87,7 +87,7 @@ static lb_array *give(lb_program *p, int i, lb_array **val)
     return a;
 }
 
-/* Scalars of this run. */
+/* Computes the scalars of this run. */
 static bool set_numbers(lb_program *p, lb_array **val)
 {
     bool ok = true;
@@ -99,7 +99,7 @@ static bool set_numbers(lb_program *p, lb_array **val)
     return ok;
 }
 
-/* Nothing fails any more: all states change, or none. */
+/* Called when nothing can fail any more: either all states change, or none. */
 static void set_states(lb_program *p, lb_array **val)
 {
     for (int64_t i = 0; i < p->states.n; i++) {

@@ -1,9 +1,9 @@
-/* schedule.c - an order of steps, and when each value is no longer needed.
+/* schedule.c - the order of steps, and the last use of each value.
  *
- * A group runs as soon as everything it waits for has run; of those that could,
- * the one whose last node came first in the trace, so that values live about
- * as long as they did eagerly. A group of several nodes is one fused step,
- * unless that is not possible: then its nodes are steps of their own.
+ * Of the groups whose operands are available, the one whose last node was
+ * traced first runs next, so that values live about as long as in eager calls.
+ * A group of several nodes is one fused step or, if it exceeds a limit, a step
+ * per node.
  */
 #include <string.h>
 
@@ -41,7 +41,8 @@ static prog_group *pop(queue *q)
     return top;
 }
 
-/* Nodes of a group in the order of the trace: groups were joined end to end. */
+/* Sorts the nodes of a group by the order of the trace: joining groups only
+ * appends one list to the other. */
 static void sort_nodes(prog_group *g)
 {
     prog_node *sorted = NULL, *last = NULL;
@@ -58,15 +59,15 @@ static void sort_nodes(prog_group *g)
     g->last = last;
 }
 
-/* An edge for each operand that another group makes. */
+/* A dependency between two groups. */
 typedef struct edge {
-    prog_group *to; /* the one that waits */
+    prog_group *to; /* the dependent group */
     struct edge *next;
 } edge;
 
 typedef struct scheduler {
     lb_program *p;
-    edge **waiting; /* by id of group: who waits for it */
+    edge **waiting; /* by id of group: edges to its dependents */
     queue ready;
     prog_group **order;
     int n;
@@ -138,15 +139,15 @@ static bool make_steps(scheduler *s)
     return true;
 }
 
-/* A view has no elements of its own. */
+/* Bytes of a value's elements; 0 for a view, which has none of its own. */
 static size_t bytes_of(const prog_value *v)
 {
     if (v->by && !v->by->prim->eval) return 0;
     return (size_t)lb_shape_size(&v->shape) * lb_dtype_size(v->dtype);
 }
 
-/* Going backward, a value's first use is its last one. `left` counts the uses
- * that have not been met; fused values that stay inside have no array. */
+/* Walks the steps backward: the first use found is the last one. Values inside
+ * a fused step have no array. */
 static bool find_dead(lb_program *p)
 {
     const size_t n = (size_t)p->values.n + 1;

@@ -1,8 +1,9 @@
-/* simplify.c - removes calls without use, repeated calls, and views that change
+/* simplify.c - removes unused calls, repeated calls, and views that change
  * nothing.
  *
- * Two nodes of one primitive with equal params and operands have equal results:
- * primitives are functions. The later one becomes the earlier one.
+ * Primitives are pure functions: nodes with the same primitive, params and
+ * operands have equal results, and the later one is replaced by the earlier
+ * one.
  */
 #include <string.h>
 
@@ -43,9 +44,9 @@ static uint64_t hash(const prog_node *node)
     return h;
 }
 
-/* A view that is the operand itself: a transpose or a reshape that moves no
- * axis, a conversion to the dtype that it has. Not ste: on a mesh its result is
- * cut as the other operand is. */
+/* Whether the result equals the operand: a transpose or reshape to the same
+ * shape, a conversion to the same dtype. Not ste, whose result is sharded like
+ * its other operand. */
 static bool is_identity(const prog_node *node)
 {
     const prog_value *in = node->n_in == 1 ? node->in[0] : NULL;
@@ -120,8 +121,8 @@ static void mark_alive(lb_program *p)
     }
 }
 
-/* Each fusible user of a broadcast value gets one of its own, which costs
- * nothing inside a loop. */
+/* Gives each fusible user of a broadcast a broadcast of its own, which is free
+ * inside a loop. */
 static bool split_repeats(lb_program *p)
 {
     const int64_t n = p->nodes.n;

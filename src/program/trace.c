@@ -1,30 +1,30 @@
 /* trace.c - runs a function on arrays without elements and records its calls.
  *
- * A traced array has the metadata of the real one (an argument's format and
- * parts; those that a primitive's `result` makes; else dense), so that code
- * which looks at formats takes the same path as eagerly. Only its elements are
- * missing: nothing may read them, and lb_has_elements refuses.
+ * A traced array has the metadata of the real one (format and parts of an
+ * argument, or those created by a primitive's `result`; otherwise it is dense),
+ * so that code that depends on formats takes the same path as in eager calls.
+ * It has no elements: lb_has_elements fails, and nothing may read them.
  *
- * Calls without a traced operand depend on constants alone. They are computed
- * at once if the result is small or a view, and recorded otherwise.
+ * Calls without a traced operand depend on constants only. They are computed at
+ * once if the result is small or a view, and recorded otherwise.
  */
 #include <string.h>
 
 #include "program/program.h"
 
 typedef struct tracer {
-    lb_layer layer;  /* first, so that it leads back here */
-    lb_tracer hooks; /* for objects with a state */
+    lb_layer layer;  /* first member, to be cast back */
+    lb_tracer hooks; /* for objects with state */
     lb_program *p;
     int64_t id, fold_bytes;
 } tracer;
 
-/* Behind the store of a traced array. */
+/* What lb_store.traced of a traced array points to. */
 typedef struct ghost {
-    lb_traced base; /* first */
+    lb_traced base; /* first member, to be cast back */
     prog_value *value;
     tracer *t;        /* valid while its trace runs */
-    lb_array *origin; /* a reference: metadata come from here; may be NULL */
+    lb_array *origin; /* a reference: source of the metadata; or NULL */
 } ghost;
 
 /* ---- memory of a program ------------------------------------------------- */
@@ -97,7 +97,8 @@ static void forget(void *user)
 static lb_array *like_of(lb_ctx *cx, lb_array *a, const lb_array *like,
                          bool cheap);
 
-/* An array that stands for a value; origin: with its metadata, or NULL. */
+/* A traced array for a value. origin: source of its metadata, or NULL: dense.
+ */
 static lb_array *stand_in(tracer *t, prog_value *value, lb_array *origin,
                           const char *made_by)
 {
@@ -105,7 +106,7 @@ static lb_array *stand_in(tracer *t, prog_value *value, lb_array *origin,
     const size_t own = (sizeof(lb_store) + 15) / 16 * 16;
     size_t got;
     lb_array *dense = NULL;
-    if (!origin) { /* for the metadata of a leaf */
+    if (!origin) { /* provides the metadata of a leaf */
         const lb_shape none = {1, {0}};
         origin = dense = lb_dense(cx, value->dtype, &none);
         if (!dense) return NULL;
@@ -226,8 +227,9 @@ static lb_array *trace_call(lb_ctx *cx, lb_layer *self, const lb_prim *prim,
                                    : lb_bind(cx, prim, n, in, params);
 }
 
-/* Composed calls fuse with those around them; a primitive that fuses itself, or
- * has a gradient of its own, is a node. */
+/* Whether a primitive that is a shortcut for other calls is recorded as one
+ * node: if it can be fused or has a gradient of its own. Otherwise the other
+ * calls are recorded, and fuse with their neighbours. */
 static bool trace_whole(const lb_layer *self, const lb_prim *prim, int n,
                         lb_array *const *in)
 {
@@ -249,7 +251,7 @@ static bool like_infer(lb_ctx *cx, lb_call *c)
     return true;
 }
 
-/* Never bound: the mesh's layer would give slices. */
+/* Never bound: the mesh's layer would pass slices. */
 lb_array *lb_run_cut_like(lb_ctx *cx, const prog_node *node,
                           lb_array *const *in)
 {
@@ -266,13 +268,13 @@ const lb_prim lb_prim_cut_like = {
     .infer = like_infer,
 };
 
-/* Recorded only where ranks exist. */
+/* Recorded only if there are several ranks. */
 static lb_array *like_of(lb_ctx *cx, lb_array *a, const lb_array *like,
                          bool cheap)
 {
     const lb_array *of = a->store->traced ? a : like;
     const ghost *g = ghost_of(of);
-    /* Traces do not nest: the one under way is the last one begun. */
+    /* traces do not nest: the running one is the last one begun */
     if (!cx->tracer || g->base.trace != cx->traces) {
         lb_has_elements(cx, "cut_like", of);
         return NULL;
@@ -441,7 +443,7 @@ static bool take_arguments(tracer *t, lb_array *const *args, lb_array **in,
     return true;
 }
 
-/* A program serves states that are stored as they were. */
+/* A program can be reused if the states are stored as they were. */
 static bool take_states(lb_program *p)
 {
     p->state_key =
@@ -497,7 +499,7 @@ lb_program *lb_program_trace(lb_ctx *cx, const prog_function *fn,
     if (ok) {
         lb_push_layer(cx, &t.layer);
         cx->tracer = &t.hooks;
-        /* A function may go on after lb_item has failed, with a NaN. */
+        /* a function may continue with the NaN of a failed lb_item */
         const int64_t before = cx->errors;
         ok = lb_call_function(cx, fn, in, n, out) &&
              (cx->errors == before || !lb_error_status(cx)) &&
