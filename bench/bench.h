@@ -1,8 +1,8 @@
-/* bench.h - what benchmarks share: a clock, medians, and taking turns.
+/* bench.h - shared by benchmarks: a clock, medians, and alternating rounds.
  *
- * Two things are compared in alternating rounds of one process, so that what
- * the machine does meanwhile falls on both; figures are medians of the rounds'
- * medians or means, and a ratio below 1 means that ours takes less time.
+ * Programs are compared in alternating rounds of one process, so that other
+ * load of the machine affects all of them. Figures are medians over rounds; a
+ * ratio below 1 means that lowbit takes less time.
  */
 #ifndef LB_BENCH_H
 #define LB_BENCH_H
@@ -33,20 +33,20 @@ static inline double bench_median(double *x, int n)
     return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
-/* One round's figure, usually ns for one operation. */
+/* Runs one round; returns its figure, usually ns per operation. */
 typedef double bench_round(void *arg);
 
 typedef struct bench_side {
-    bench_round *round; /* NULL: not there */
+    bench_round *round; /* NULL: not available */
     void *arg;
-    double figure; /* out: the median of the rounds; NaN if not there */
+    double figure; /* out: the median of the rounds; NaN if not available */
 } bench_side;
 
 #define BENCH_SIDES_MAX  8
 #define BENCH_ROUNDS_MAX 256
 
-/* Each side in turn, `rounds` times; every other round in reverse order, so
- * that none always runs after the same one. */
+/* Runs all sides in turn, `rounds` times; every other round in reverse order,
+ * so that no side always follows the same one. */
 static inline void bench_alternate(bench_side *sides, int n, int rounds)
 {
     static double x[BENCH_SIDES_MAX][BENCH_ROUNDS_MAX];

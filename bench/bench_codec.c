@@ -1,10 +1,10 @@
-/* bench_codec.c - packed arrays to numbers, next to filling memory.
+/* bench_codec.c - speed of decoding, compared with filling memory.
  *
- * For each format, on one thread (or as many as the first argument says):
- * lb_read of 64 Mi elements into memory that was touched before, and a fill of
- * 256 MiB past the caches, in turns. Prints GB/s of results, best and median,
- * the ratio of medians to the fill's, and elements a second for results of
- * other dtypes. The second argument picks formats by a part of their names.
+ *   bench_codec [threads [substring of a format's name]]
+ *
+ * Alternates lb_read of 64 Mi elements into touched memory and a fill of 256
+ * MiB with non-temporal stores. Prints GB/s of results, best and median, the
+ * ratio of the medians, and elements per second for results of other dtypes.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ enum { ROUNDS = 9, COLUMNS = 8192, ROWS = 8192, SOME_ROWS = 64 };
 typedef struct {
     const char *name;
     lb_quant_config config;
-    bool twice; /* scales in 8 bits, too */
+    bool twice; /* double_quant */
 } codec;
 
 #define OF(name_, format_, ...)                                                \
@@ -56,7 +56,7 @@ static const codec codecs[] = {
 
 typedef struct {
     lb_ctx *cx;
-    void *memory; /* room for f64 */
+    void *memory; /* large enough for f64 */
     lb_array *packed;
     lb_dtype dtype;
 } setup;
@@ -80,12 +80,12 @@ static figure figure_of(double *ns, int n)
     return (figure){ns[0], median};
 }
 
-/* Each in turn. */
+/* Alternates both. */
 static void take_turns(setup *s, double (*const *round)(setup *), int n,
                        figure *out)
 {
     static double ns[2][ROUNDS];
-    for (int r = -1; r < ROUNDS; r++) /* one to warm up */
+    for (int r = -1; r < ROUNDS; r++) /* the first is a warm-up */
         for (int i = 0; i < n; i++)
             ns[i][r < 0 ? 0 : r] = round[i](s);
     for (int i = 0; i < n; i++)
@@ -116,7 +116,7 @@ static double fill(setup *s)
 
 /* ---- packed arrays ------------------------------------------------------ */
 
-/* The same few rows again and again: encoders may be slow. */
+/* A few rows, repeated: encoding all of it would take long. */
 static lb_array *packed_of(setup *s, const codec *c)
 {
     lb_array *x = lb_random_normal(s->cx, (lb_key){1, 0}, LB_F32,

@@ -1,12 +1,12 @@
-/* bench_elementwise.c - elementwise functions, reductions and gathers, next to
- * memcpy.
+/* bench_elementwise.c - elementwise functions, reductions and gathers, compared
+ * with memcpy.
  *
- * Each row of the table is one call, on operands that fit in the second cache
- * (32 Ki elements) and on large ones (16 Mi elements), with the reference and
- * with the strongest level, in alternating rounds on one thread. Prints
- * ns/element and GB/s, bytes read plus bytes written as they are stored, of
- * the fastest and of the median round. Arguments pick rows by the beginning of
- * their names; -2 uses two threads.
+ *   bench_elementwise [-2] [beginning of a row's name]...
+ *
+ * Each row of the table is one call, on operands that fit in L2 (32 Ki
+ * elements) and on large ones (16 Mi elements), at level ref and at the highest
+ * level, in alternating rounds on one thread (-2: two). Prints ns per element
+ * and GB/s (stored bytes read plus bytes written), fastest and median round.
  */
 #include <stdint.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 enum { SMALL = 128, COLS = 256, LARGE = 65536, LEVELS = 2 };
 
-/* What the rows work on. */
+/* Operands of the rows. */
 typedef struct {
     lb_ctx *cx;
     lb_array *x, *y; /* f32 in (-4, 4) */
@@ -139,7 +139,7 @@ static lb_array *take_nf4(operands *s)
 static const struct row {
     const char *name;
     row_fn *run;  /* NULL: memcpy */
-    double bytes; /* of an element, read and written */
+    double bytes; /* read and written per element */
 } rows[] = {
     {"memcpy", NULL, 8},
     {"neg", neg_x, 8},
@@ -232,7 +232,7 @@ static double one_round(void *arg)
     return t;
 }
 
-/* ns: about this much in a round. */
+/* Approximate ns of a round. */
 static int calls_for(side *s)
 {
     const double start = bench_now();

@@ -1,4 +1,4 @@
-/* bench_gemm.c - the f32 kernels in a whole product, next to OpenBLAS's sgemm.
+/* bench_gemm.c - the f32 kernels in a whole product, compared with OpenBLAS.
  *
  * C (S,S) = A (S,S) x B (S,S), row-major, packing included, on one and two
  * threads. A unit is a block of rows and columns of C:
@@ -8,8 +8,9 @@
  *     for each PIECE of the unit's rows:
  *       pack A (PIECE, KC); all tiles
  *
- * OpenBLAS takes its kernels from OPENBLAS_CORETYPE when it is loaded, so each
- * level is a process of its own. Prints GFLOP/s and ours / theirs.
+ * OpenBLAS chooses its kernels by OPENBLAS_CORETYPE when it is loaded, so each
+ * level runs in a process of its own. Prints GFLOP/s and the ratio of lowbit to
+ * OpenBLAS.
  *
  *   bench_gemm [ref | avx2 | avx512]      no level: every vector level here
  */
@@ -30,8 +31,8 @@
 enum {
     COLUMNS = 1024, /* of a unit */
     PIECE = 192,    /* rows of A packed together */
-    ROWS_MIN = 256, /* of a unit; with fewer, packing B begins to show */
-    UNITS = 2,      /* for each thread where that allows it */
+    ROWS_MIN = 256, /* of a unit; with fewer, packing B takes noticeable time */
+    UNITS = 2,      /* per thread, if ROWS_MIN allows it */
     MAX_THREADS = 2,
     ROUNDS = 9
 };
@@ -39,7 +40,7 @@ enum {
 typedef struct product {
     const lb_gemm_kernel *kernel;
     lb_pool *pool;
-    int64_t size, rows, units_n; /* rows of a unit; units beside each other */
+    int64_t size, rows, units_n; /* rows of a unit; units along N */
     float *a, *b, *c;
     float *scratch[MAX_THREADS];
 } product;
@@ -115,8 +116,8 @@ typedef struct side {
     void (*run)(product *p);
 } side;
 
-/* The pause lets the other side's workers, which spin for a while, fall
- * asleep; the first run wakes up one's own. */
+/* The pause lets the spinning workers of the other side fall asleep; the first
+ * run wakes up those of this side. */
 static double one_round(void *arg)
 {
     const side *const s = arg;
@@ -127,8 +128,8 @@ static double one_round(void *arg)
     return bench_now() - start;
 }
 
-/* A figure for a wrong product is worth nothing: some elements against double
- * precision, within the bound of one long sum. */
+/* Compares some elements with double precision, within the error bound of one
+ * long sum. */
 static void check(const product *p)
 {
     const int64_t s = p->size;
@@ -171,7 +172,7 @@ static void *must(void *ptr)
     exit(1);
 }
 
-static float *floats(int64_t n) /* aligned, and not on fresh pages */
+static float *floats(int64_t n) /* aligned, on touched pages */
 {
     float *const x = must(aligned_alloc(64, (size_t)n * sizeof *x));
     for (int64_t i = 0; i < n; i++)

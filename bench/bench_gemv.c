@@ -1,9 +1,9 @@
-/* bench_gemv.c - a vector times packed weights that come from memory.
+/* bench_gemv.c - a vector times packed weights that come from DRAM.
  *
- * W is 4096 x 4096 (out, in for x @ W^T; in, out for x @ W). Copies of it are
- * taken in turns until 640 MiB have passed, so that none is in a cache when its
- * turn comes. Each round also reads 64 MiB from elsewhere: what memory gives.
- * Prints the median of the rounds, and the best:
+ * W is 4096 x 4096 (out, in for x @ W^T; in, out for x @ W). Copies of it, 640
+ * MiB in total, are used in turn, so that none is in a cache. Each round also
+ * measures the bandwidth of reading 64 MiB of other memory. Prints the median
+ * of the rounds, and the best:
  *
  *   GFLOP/s = 2*N*K / time;  GB/s = bytes of codes and scales / time
  *
@@ -44,7 +44,7 @@ typedef struct {
 typedef struct {
     lb_pool *pool;
     const uint64_t *data;
-    size_t at; /* which part of it is next, in words */
+    size_t at; /* offset of the next part, in words */
     uint64_t sums[READ_UNITS];
     double best;
 } reader;
@@ -65,7 +65,7 @@ static lb_array *copy_dense(lb_ctx *cx, const lb_array *a)
     return to;
 }
 
-/* The same numbers in memory of their own; counts bytes. */
+/* A copy in memory of its own; adds its bytes. */
 static lb_array *copy_packed(lb_ctx *cx, const lb_array *a, size_t *bytes)
 {
     lb_part table[LB_MAX_PARTS];
@@ -129,7 +129,7 @@ static void read_units(void *arg, int64_t lo, int64_t hi, int thread)
     for (int64_t u = lo; u < hi; u++) {
         const uint64_t *d = r->data + r->at + u * WORDS;
         uint64_t a = 0, b = 0, c = 0, e = 0;
-        for (int i = 0; i < QUARTER; i += 8) { /* a word of each line */
+        for (int i = 0; i < QUARTER; i += 8) { /* one word per cache line */
             a += d[i];
             b += d[i + QUARTER];
             c += d[i + 2 * QUARTER];

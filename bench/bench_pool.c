@@ -1,13 +1,12 @@
-/* bench_pool.c - how long a parallel run takes in which nothing is done.
+/* bench_pool.c - overhead of a parallel run.
  *
- * Ours against pthreadpool, if it was there at build time:
+ * Compared with pthreadpool, if it was found at build time:
  *   empty   one unit per thread, each returns at once
  *   meet    one unit per thread, each waits until all threads are in one: the
- *           time until the last thread is really at work
- * back to back (hot: workers spin), and after a pause of 2 ms (asleep). In the
- * latter pthreadpool is told to let its workers sleep, for else they would
- * spin through the pause; what they do without being told is "idle".
- * Prints: name, ours, theirs, ratio.
+ *           time until the last thread has started
+ * back to back (hot: workers spin), and after a pause of 2 ms. During the
+ * pause, workers of pthreadpool either sleep, by its option (asleep), or spin,
+ * its default (idle). Prints: name, lowbit, pthreadpool, ratio.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -30,17 +29,17 @@ typedef struct setup {
     int threads;
     int pause_us; /* between runs; 0: hot */
     bool meet;
-    bool yield; /* theirs: workers sleep after each run */
+    bool yield; /* pthreadpool: workers sleep after each run */
     lb_heap *heap;
     atomic_int here;
-    int target; /* of `here`, when all have come */
+    int target; /* value of `here` when all have arrived */
 } setup;
 
 static void unit(setup *s)
 {
     if (!s->meet) return;
     atomic_fetch_add(&s->here, 1);
-    /* yields now and then, or a machine with fewer CPUs would never end */
+    /* yields occasionally: there may be fewer CPUs than threads */
     for (int i = 1; atomic_load(&s->here) < s->target; i++)
         if (i % 1024 == 0) sched_yield();
 }
@@ -74,7 +73,7 @@ static void our_run(void *pool, setup *s)
     lb_pool_run(pool, s->threads, our_task, s);
 }
 
-/* A pool for each round: one's idle workers would slow down the other's. */
+/* A new pool for each round: idle workers of one would slow down the other. */
 static double our_round(void *arg)
 {
     setup *s = arg;

@@ -1,11 +1,11 @@
-/* bench_programs.c - compiled functions next to the same functions run eagerly.
+/* bench_programs.c - compiled functions compared with eager ones.
  *
  *   bench_programs [rounds [threads [elements]]]
  *
  * Elementwise functions, softmax and norms of dense and of nf4 operands; and
- * what a node costs in a chain of 20 additions and multiplications of small
- * arrays. Eager and compiled calls alternate; the ratio is eager over compiled,
- * so above 1 compiled is faster.
+ * the overhead per node in a chain of 20 additions and multiplications of small
+ * arrays. Eager and compiled calls alternate; a ratio above 1 means that the
+ * compiled function is faster.
  */
 #include <string.h>
 
@@ -71,7 +71,7 @@ static const struct {
 typedef struct run {
     lb_ctx *cx;
     lb_fn fn;
-    lb_compiled *f; /* NULL: eagerly */
+    lb_compiled *f; /* NULL: eager */
     lb_array *args[2];
     int times;
 } run;

@@ -1,10 +1,10 @@
-/* bench_quantize.c - what lb_quantize makes of 256 MiB of numbers a second.
+/* bench_quantize.c - speed of lb_quantize for sources of 256 MiB.
  *
  *   bench_quantize [rounds [substring of a row's name]]
  *
- * One thread; every row in turn in each round, every other round in reverse
- * order. GB/s of the source as it is read, the best and the median of the
- * rounds. Results go at once, so the next lands on the same memory.
+ * One thread. Rows alternate within each round, every other round in reverse
+ * order. Prints GB/s of the source, best and median of the rounds. Results are
+ * freed at once, so that the next one reuses the same memory.
  */
 #include <string.h>
 

@@ -1,11 +1,11 @@
-/* bench_training.c - what a step of training costs with weights that go
- * straight through a quantizer, next to the same step with floats; and the
- * gradients of convolutions, next to the convolution.
+/* bench_training.c - the time of a training step with straight-through
+ * quantized weights, compared with f32 weights; and of the gradients of
+ * convolutions, compared with the convolution.
  *
  *   bench_training [rounds [threads]]
  *
- * Adam on 128 examples, whole steps: forward, backward, update; under the
- * policy that forbids dense copies of packed weights. All in turn in each
+ * Whole steps of Adam on 128 examples: forward, backward, update, with the
+ * policy that denies dense copies of packed weights. All alternate within each
  * round.
  */
 #include "bench.h"
@@ -17,7 +17,7 @@ enum { EXAMPLES = 128, LAYERS = 3, PARAMS = 2 * LAYERS, STEPS = 4 };
 
 typedef struct net {
     lb_ctx *cx;
-    const int64_t *width; /* inputs, of each layer the outputs */
+    const int64_t *width; /* inputs, then the outputs of each layer */
     const lb_quant_config *qat;
     lb_optimizer *o;
     lb_array *p[PARAMS]; /* references */
@@ -97,7 +97,7 @@ static void networks(lb_ctx *cx, int rounds)
         {.format = "ternary", .scale = LB_SCALE_ROW},
         {.format = "binary", .scale = LB_SCALE_ROW}};
     enum { SIDES = 5 };
-    printf("a step with %d examples: ms, and next to floats\n", EXAMPLES);
+    printf("a step with %d examples: ms (relative to f32)\n", EXAMPLES);
     for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
         net t[SIDES];
         bench_side side[SIDES];
@@ -128,7 +128,7 @@ typedef struct conv {
     lb_ctx *cx;
     lb_array *x, *w, *dy;
     lb_conv_dims dims;
-    int of; /* the operand whose gradient is wanted; -1: the result */
+    int of; /* the operand whose gradient is computed; -1: the result */
 } conv;
 
 static double convolve(void *arg)
@@ -159,7 +159,7 @@ static void convolutions(lb_ctx *cx, int rounds)
     } of[] = {{56, 64, 64, 3, 1, 1},   {56, 64, 64, 3, 2, 1},
               {28, 128, 128, 3, 2, 1}, {56, 64, 64, 2, 2, 0},
               {56, 64, 128, 1, 2, 0},  {56, 32, 32, 5, 3, 2}};
-    printf("convolutions of 8 images, NHWC: ms, gradients next to that\n");
+    printf("convolutions of 8 images, NHWC: ms, gradients relative to it\n");
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
         const int64_t s = of[k].stride, p = of[k].pad, n = of[k].kernel;
         conv c = {.cx = cx,

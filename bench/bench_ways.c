@@ -1,13 +1,12 @@
-/* bench_ways.c - one product three ways: x @ W^T with W (out, in), which others
- * are compared with; x @ W with W (in, out); and x @ W^T with x in bf16.
+/* bench_ways.c - one product in three variants: x @ W^T with W (out, in), the
+ * baseline; x @ W with W (in, out); and x @ W^T with x in bf16.
  *
  *   bench_ways [threads [format [size]]]
  *
- * Weights are size x size (4096), all three take turns call by call, so that
- * what the machine does meanwhile falls on all. One row is multiplied once more
- * with weights that come from DRAM: so many that no cache holds them (small
- * ones, of which 512 are not as many, are not). Figures are medians of GFLOP/s,
- * and above 1 means that the other way is faster.
+ * Weights are size x size (4096). The variants alternate call by call, so that
+ * other load of the machine affects all of them. One row is also multiplied
+ * with weights from DRAM: up to 512 copies, if these exceed the caches. Figures
+ * are medians of GFLOP/s, and ratios to the baseline.
  */
 #include <string.h>
 
@@ -16,7 +15,7 @@
 
 enum { ALONG, ACROSS, BF16, WAYS };
 enum { MOST_COPIES = 512, FROM_DRAM = 320 << 20, LEAST_ROUNDS = 11 };
-static const double seconds = 0.5; /* of each cell, about */
+static const double seconds = 0.5; /* per cell, approximately */
 
 typedef struct weights {
     lb_array *w[MOST_COPIES];
@@ -28,12 +27,11 @@ typedef struct way {
     lb_array *x;
     const weights *of;
     lb_dot_dims dims;
-    int at; /* whose turn it is of the weights */
+    int at; /* index of the next copy of the weights */
 } way;
 
-/* Weights that are to come from a cache are brought there by a call before: the
- * other ways' may have taken their place, and these are not used equally often.
- */
+/* A single copy of the weights is brought into the caches by an untimed call,
+ * because the other variants may have evicted it. */
 static double call(void *arg)
 {
     way *y = arg;
@@ -56,7 +54,8 @@ static lb_quant_config config_of(const char *format, bool across)
     return c;
 }
 
-/* As many as take up that many bytes, one at least; false if they do not. */
+/* Makes copies of that many bytes in total, at least one; false if there would
+ * be more than MOST. */
 static bool make_weights(lb_ctx *cx, const char *format, bool across,
                          int64_t size, size_t bytes, weights *to)
 {
@@ -119,7 +118,7 @@ static void measure_format(lb_ctx *cx, const char *name, int64_t size)
     static weights of[2];
     for (int dram = 0; dram < 2; dram++) {
         const size_t bytes = dram ? FROM_DRAM : 0;
-        bool enough = true; /* if not for an error, which the context has */
+        bool enough = true; /* false also after an error */
         lb_enter(cx);
         for (int across = 0; enough && across < 2; across++)
             enough = make_weights(cx, name, across, size, bytes, &of[across]);
@@ -143,7 +142,7 @@ static bool is_format(const char *name)
     return found;
 }
 
-/* A whole number up to the most; 0: it is none. */
+/* An integer from 1 to most; otherwise 0. */
 static int64_t number_of(const char *text, int64_t most)
 {
     char *end;

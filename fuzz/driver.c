@@ -1,5 +1,6 @@
-/* driver.c - a fuzzer as an ordinary test: runs it on files, and on each of
- * them cut in half and with a byte changed. For compilers without libFuzzer.
+/* driver.c - runs a fuzzer as an ordinary test, for compilers without
+ * libFuzzer: on each file, on its first half, and on a copy with one byte
+ * changed.
  *
  *     fuzz_gguf FILE|DIRECTORY...
  */
@@ -15,7 +16,8 @@ static long runs;
 
 static void run(const uint8_t *bytes, size_t n)
 {
-    uint8_t *some = malloc(n ? n : 1); /* so overruns are found */
+    uint8_t *some =
+        malloc(n ? n : 1); /* of the exact size: sanitizers detect overruns */
     if (!some) exit(1);
     memcpy(some, bytes, n);
     LLVMFuzzerTestOneInput(some, n);

@@ -1,5 +1,5 @@
-/* fuzz_bnb_state.c - any bytes as the quant_state of a weight of bitsandbytes,
- * beside which there is what 99 or 100 codes of 4 bits need. */
+/* fuzz_bnb_state.c - any bytes as the quant_state of a bitsandbytes weight. The
+ * file has the other tensors for 99 or 100 codes of 4 bits. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     static uint8_t file[8 + 1024 + DATA + STATE_MOST];
     char *head = (char *)file + 8;
     if (n > STATE_MOST) return 0;
-    /* If it begins with a space, there are 8-bit scales. */
+    /* If it begins with a space, the scales are nested. */
     const int nested = n && bytes[0] == ' ';
     const int len = snprintf(
         head, 1024,

@@ -1,6 +1,6 @@
-/* fuzz_config.c - any bytes as a model's config.json: what it says of weights,
- * and its text with another quantization_config, and without. What is written
- * is read again, says what was put there, and changes no more.
+/* fuzz_config.c - any bytes as a model's config.json: it is parsed, and its
+ * quantization_config is replaced and removed. The new text must parse, contain
+ * the new value, and not change when this is repeated.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void broken(const lb_ctx *cx, const char *law)
     abort();
 }
 
-/* The text with that value, or without it; false if it was refused. */
+/* The text with that value, or without one; false if it was refused. */
 static bool rewrite(lb_ctx *cx, const uint8_t *bytes, size_t n,
                     const lb_bytes *value, lb_bytes *out)
 {

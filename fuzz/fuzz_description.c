@@ -1,5 +1,5 @@
-/* fuzz_description.c - any bytes as the description of an array of the native
- * or eformer layout, beside which there are tensors that may be its parts.
+/* fuzz_description.c - any bytes as the JSON descriptor of an array in layout
+ * native or eformer, in a file with tensors that may be its parts.
  */
 #include "core/core.h"
 #include "fuzz_container.h"

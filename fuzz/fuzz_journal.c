@@ -1,10 +1,10 @@
-/* fuzz_journal.c - any bytes in a partial file that a run with resume takes up.
+/* fuzz_journal.c - any bytes in a partial file that is resumed.
  *
- * A small file is quantized once, and its partial file is kept when all of it
- * is written. Each run puts bytes over it from some offset on (the first two
- * bytes say where, and whether it ends behind them) and resumes: the result is
- * there, of the right size, and no partial file. It is the right one if only
- * the journal was touched, since all arrays are in the file.
+ * A small file is quantized once, and a copy of the complete partial file is
+ * kept. Each run overwrites part of it (the first two bytes determine the
+ * offset and whether the file ends there) and resumes. The result must exist
+ * with the right size, and the partial file must not. If only the journal was
+ * modified, the bytes must be right as well, because all arrays were complete.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static char source[SCRATCH_MAX + 32], result[SCRATCH_MAX + 32];
 static char partial[SCRATCH_MAX + 32];
 static uint8_t kept[ROOM], right[ROOM], got[ROOM];
 static size_t n_kept, n_right;
-static double sum; /* flushed, so that it is read */
+static double sum; /* keeps reads from being optimized away */
 
 static void broken(const char *law, const lb_ctx *cx)
 {

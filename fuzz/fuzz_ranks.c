@@ -1,8 +1,8 @@
-/* fuzz_ranks.c - any bytes as the header of a rank's file, of which `merge`
- * makes a checkpoint: a whole one, which can be opened, or none.
+/* fuzz_ranks.c - any bytes as the header of a rank's file. `merge` must produce
+ * a complete checkpoint, which can be opened, or none.
  *
- * Two ranks have the same header, but for their number, and as many bytes as
- * its tensors say, up to some.
+ * Both of two ranks get this header, except for the rank, and as many bytes of
+ * data as its tensors require, up to a limit.
  */
 #include <stdio.h>
 #include <stdlib.h>

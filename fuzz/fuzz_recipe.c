@@ -1,5 +1,5 @@
-/* fuzz_recipe.c - any bytes as a recipe, whose patterns are then matched with
- * some names. */
+/* fuzz_recipe.c - any bytes as a recipe, whose patterns are matched with some
+ * names. */
 #include "core/core.h"
 #include "fuzz_container.h"
 #include "io/jobs/selection.h"

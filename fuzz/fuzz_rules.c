@@ -1,5 +1,5 @@
-/* fuzz_rules.c - any bytes as a mesh, in the first line, and rules that place
- * the arrays of a small file on it.
+/* fuzz_rules.c - any bytes as a mesh (the first line) and as sharding rules for
+ * the arrays of a small file.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -31,7 +31,7 @@ import golden_prims as prims  # noqa: E402
 from golden_inputs import make_inputs, make_large  # noqa: E402
 from golden_text import Golden  # noqa: E402
 
-MADE = "made by tools/gen_golden.py; tools/golden_text.py says how to read it"
+MADE = "made by tools/gen_golden.py; tools/golden_text.py describes the format"
 INPUTS = "golden_inputs.txt - the arrays that the golden cases quantize,"
 NATIVE = "codec_native.txt - numpy in f32 by the definitions of the formats,"
 EFORMER = """codec_eformer.txt - eformer with XLA's algebraic simplifier off, except

@@ -46,7 +46,7 @@ F32 = np.float32
 STEP = {"f32": 16 * 2.0 ** -24, "bf16": 4 * 2.0 ** -8}
 DTYPE = {"f32": jnp.float32, "bf16": jnp.bfloat16}
 HEAD = """gradients.txt - values and gradients of composed functions by jax,
-made by tools/gen_gradient_golden.py, which says how to read it"""
+made by tools/gen_gradient_golden.py, which describes the format"""
 
 
 # ---- quantized values -------------------------------------------------------
@@ -88,8 +88,8 @@ def decoded(w, keys):
 
 
 def kept(w, keys):
-    """Where a clipped gradient passes: within the scale, the largest value that
-    decoding gives; up to one bf16 step beyond it still counts."""
+    """Where a clipped gradient passes: up to the largest decoded value, plus one
+    bf16 step."""
     if not keys.get("clip"):
         return np.ones(w.shape, bool)
     block = keys.get("block", w.shape[-1])
@@ -113,8 +113,8 @@ straight.defvjp(lambda w, value, mask: (value, (value, mask)),
 # ---- a call -----------------------------------------------------------------
 
 class Estimator:
-    """The quantizer of a function: the k-th call returns the k-th array. label: the
-    dtype that the values are rounded to."""
+    """The quantizer of a function: the k-th call returns the k-th array. label:
+    the dtype that values are rounded to."""
 
     def __init__(self, keys, weights, label):
         self.keys, self.at, self.made = keys, 0, []

@@ -1,8 +1,8 @@
 """ggml_numpy.py - decodes GGUF's block types with numpy, after docs/formats.md.
 
 numbers(fmt, blocks): u8 (.., blocks, bytes of a block) as f32 (.., elements).
-A block is d, an f16, and codes, or the other way round. Of a run of bytes
-the first codes come first, then the second ones, and so on.
+A block consists of d, an f16, and codes, in either order. Codes of a run of bytes
+are in this order: the first code of each byte, then the second ones, and so on.
 """
 import numpy as np
 

@@ -42,7 +42,7 @@ def axes_of(keys, x):
 
 
 # ---- one case of each format ------------------------------------------------
-# Each gives (word, array) pairs for x under keys.
+# Each yields (word, array) pairs for x with these keys.
 
 def int8_case(x, keys):
     if keys.get("block"):
@@ -127,7 +127,7 @@ def nf4_bnb_case(x, keys, block):
         steps = MAP[got["absmax"]] * rules.spread(got["nested"], 256,
                                                   len(got["absmax"]))
         most = steps + got["offset"]
-        # Its mean is a sum in torch's order; take what does not depend on it.
+        # Its mean is summed in torch's order: use inputs that do not depend on it.
         plain = packages.bnb_nf4(x, block)["absmax"].astype(np.float64)
         if F32(rules.math.fsum(plain) / len(plain)) != got["offset"][0]:
             raise rules.Unclear("offset")
@@ -162,7 +162,7 @@ def signs_case(x, keys):
         if compat == "eformer" and x.dtype != np.float64:
             pp, pv = packages.eformer_signs(x, fmt)
             COUNTS.more(f"eformer {fmt} codes", codes.size)
-            # A subnormal's sign is lost where it is flushed.
+            # Flushing a subnormal loses its sign.
             differ = np.sum(pv != codes)
             COUNTS.more(f"eformer {fmt} codes that flushing changes", differ)
             small = np.abs(x.astype(F32)) < F32(2.0 ** -126)
@@ -202,7 +202,7 @@ MAKERS = {"int8": int8_case, "nf4": nf4_case, "ternary": signs_case,
 
 
 def add_case(golden, name, x, keys, converts=()):
-    """False if the case is Unclear, and left out."""
+    """False if the case is Unclear, and omitted."""
     try:
         out, v = MAKERS[keys["format"]](x, keys)
     except rules.Unclear as e:
@@ -292,7 +292,7 @@ def nf4_cases(golden, inputs, compat):
 
 
 def sign_choices(fmt):
-    """Each choice of scale, of threshold, of dtype, round and round."""
+    """Cycles through the scales, thresholds and dtypes."""
     out = []
     for scale in (None, "none", "tensor", "row", "block"):
         for threshold in (None, "absmean") if fmt == "ternary" else (None,):
@@ -327,8 +327,8 @@ def bnb_cases(golden, inputs, large, compat):
     sizes = [32, 64, 128, 256, 512, 1024, 2048, 4096]
     i = 0
     for name, (kind, x) in inputs.items():
-        # On a GPU small numbers are flushed or not as it was compiled, and the
-        # filler after a last block of zeros is not known.
+        # On a GPU, whether subnormals are flushed depends on compiler options, and
+        # the filler after a last block of zeros is unknown.
         bad = cuda and (kind in ("subnormal", "tiny", "huge")
                         or x.size % 2 and x.reshape(-1)[-1] == 0)
         if not x.size or not x.ndim or x.dtype == np.float64 or bad:
@@ -357,8 +357,8 @@ def bnb_cases(golden, inputs, large, compat):
 
 
 def read_cases(golden):
-    """Arrays that come with codes and scales: bitsandbytes' int8, both kinds
-    of BitNet, scales of 16 bits."""
+    """Arrays made from codes and scales: bitsandbytes' int8, both kinds of
+    BitNet, 16-bit scales."""
     rng = np.random.default_rng(11)
     for fmt, most in (("int8", 127), ("ternary", 1), ("binary", 1)):
         for d in ("f32", "f16", "bf16"):

@@ -19,7 +19,7 @@ class Function:
 
 
 def normal(*shape, times=1.0, plus=0.0, positive=False):
-    """-1 in a shape is what a format asks for, or 16."""
+    """-1 in a shape: the row length that the format requires, or 16."""
     def make(rng, wide):
         size = [(wide or 16) if n == -1 else n for n in shape]
         x = rng.standard_normal(size)
@@ -62,7 +62,7 @@ def conv_net(ste, x, w1, b1, w2, w3, labels):
 
 
 def conv_strides(ste, x, w, c):
-    """Steps longer than the kernel, and of three."""
+    """Strides larger than the kernel, and of three."""
     y = conv(x, w, "NCHW", "OIHW", "NCHW", (3, 2), ((2, 1), (0, 2)))
     return jnp.sum(c * y * y)
 
@@ -116,7 +116,7 @@ def cross_entropy(ste, z, labels):
 
 
 def language(ste, table, places, tokens, labels):
-    """Rows of a table, some more than once, and the table again as weights."""
+    """Rows of a table, some repeated, and the table as the weights of a product."""
     x = jnp.tanh(table[tokens] + places)
     return entropy(x @ table.T, labels)
 
@@ -129,7 +129,7 @@ def joined(ste, a, b, c):
 
 
 def views(ste, x, y, c):
-    """Reshape, transpose, broadcast, slices by steps, reverse, padding."""
+    """Reshape, transpose, broadcast, strided slices, reverse, padding."""
     t = x.reshape(2, 3, 4).transpose(2, 0, 1)           # (4,2,3)
     t = t * jnp.broadcast_to(y[:, None, :], (4, 2, 3))  # y (4,3)
     u = t[::-1, :, 0:3:2]                               # (4,2,2)
@@ -224,7 +224,7 @@ PLAIN = [
 # ---- through quantizers -----------------------------------------------------
 
 def straight_rows(ste, w, x, t):
-    """x @ ste(w)^T: scales belong to outputs."""
+    """x @ ste(w)^T: a scale per output."""
     return mse(x @ ste(w).T, t)
 
 
@@ -238,13 +238,13 @@ def straight_conv(ste, w, x, c):
 
 
 def straight_mixed(ste, w, x):
-    """Not a product only: rows picked, sums, elementwise."""
+    """Operations other than products: gathered rows, sums, elementwise."""
     q = ste(w)
     return jnp.sum(jnp.exp(q[1:3] * 0.1)) + jnp.sum(jnp.max(q, 1) * x)
 
 
 def adapter(ste, w, a, b, x, t):
-    """A base that has no gradient, and A B that has."""
+    """A constant base, and gradients of A and B."""
     return mse(x @ lax.stop_gradient(ste(w)).T + (x @ a) @ b, t)
 
 

@@ -47,7 +47,7 @@ def levels(rng, shape):
 
 
 def zeros(rng, shape):
-    """Both zeros; every other run of 32 has numbers."""
+    """Zeros of both signs; every other run of 32 has other values."""
     x = normal(rng, shape).reshape(-1)
     i = np.arange(x.size)
     x[i // 32 % 2 == 0] = 0
@@ -68,7 +68,7 @@ def one(rng, shape):
 
 
 def subnormal(rng, shape):
-    """The largest of a group is subnormal, but far from the smallest."""
+    """The largest value of a group is subnormal, but far from the smallest one."""
     x = (normal(rng, shape) * np.float32(1e-39)).reshape(-1)
     x[::16] = np.where(x[::16] < 0, -1, 1) * np.float32(4e-39)
     return x.reshape(shape)
@@ -82,7 +82,7 @@ def subnormal16(rng, shape):
 
 
 def tiny(rng, shape):
-    """Normal numbers whose quotients by 127 may not be."""
+    """Normal numbers whose quotients by 127 may be subnormal."""
     return normal(rng, shape) * np.float32(1e-36)
 
 
@@ -95,16 +95,16 @@ def huge16(rng, shape):
 
 
 def mantissa(rng, shape):
-    """Each row has another of the 128 mantissas of bf16 as absmax: divided by
-    127, some of them round so far down that -127.5 comes out."""
+    """Each row has another of the 128 mantissas of bf16 as absmax: some scales,
+    absmax / 127, round down so far that quotients reach -127.5."""
     x = normal(rng, shape).clip(-0.99, 0.99)
     x[:, 0] = -1 - np.arange(shape[0]) / 128
     return x
 
 
 def quotients(rng, shape):
-    """Blocks of 32 of nf4, most of whose numbers get another code where they
-    are multiplied by 1/absmax than where they are divided by absmax."""
+    """Blocks of 32 for nf4. Most values get another code if they are multiplied
+    by 1/absmax instead of divided by absmax."""
     x = normal(rng, shape).clip(-0.4, 0.4)
     mid = ((NF4[:-1] + NF4[1:]) / 2)
     for i in range(x.size):
@@ -163,7 +163,7 @@ def make_inputs():
 
 
 def make_large():
-    """For blocks of up to 4096 and more than 256 of them."""
+    """For blocks of up to 4096 values, and more than 256 of them."""
     out = {}
     for d, shape in (("bf16", (83, 101)), ("f16", (4400,)), ("f32", (2100,))):
         rng = np.random.default_rng([3, *shape])

@@ -22,14 +22,14 @@ def eformer_int8(x, axes):
 
 
 def eformer_nf4(x, block):
-    """(packed, absmax, values by the polynomial, cut to x's shape)."""
+    """(packed, absmax, values decoded by the polynomial, in x's shape)."""
     q = ArrayNF4.quantize(jnp.asarray(x), block_size=block)
     v = np.asarray(q.materialize())[..., :x.shape[-1]]
     return np.asarray(q.packed), np.asarray(q.absmax), v
 
 
 def eformer_poly():
-    """What each code becomes where absmax is 1."""
+    """The decoded value of each code for absmax 1."""
     packed = jnp.asarray([[[2 * i << 4 | 2 * i + 1 for i in range(8)]]],
                          jnp.uint8)
     q = ArrayNF4(packed=packed, absmax=jnp.ones((1, 1)), block_size=16,
@@ -38,7 +38,7 @@ def eformer_poly():
 
 
 def eformer_signs(x, fmt):
-    """(packed, values); x has a multiple of four rows."""
+    """(packed, values); the number of rows of x is a multiple of four."""
     q = quantize(jnp.asarray(x), dtype=fmt)
     return np.asarray(q.weight), np.asarray(q.materialize())
 
@@ -58,7 +58,7 @@ def to_numpy(t):
 
 
 def bnb_nf4(x, block, double=False):
-    """A dict: codes (bytes), values, and absmax, or where double also nested
+    """A dict: codes (bytes), values, and absmax or, with double, nested
     (absmax of the absmax), table and offset."""
     packed, state = bnb.quantize_4bit(to_torch(x), blocksize=block,
                                       compress_statistics=double,
@@ -86,7 +86,7 @@ def bnb_map():
 
 
 def bnb_int8(x):
-    """As transformers loads weights: to f16 first. (codes, SCB, values)."""
+    """(codes, SCB, values), converted to f16 first, as transformers does."""
     a = to_torch(x).to(torch.float16).reshape(-1, x.shape[-1])
     codes, scb, _ = bnb.int8_vectorwise_quant(a)
     values = bnb.int8_vectorwise_dequant(codes, scb)

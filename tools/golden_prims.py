@@ -6,10 +6,9 @@
     end
 
 Results are those of lax in f64 on the decoded values, rounded once to the
-dtype of the result (integers: lax on the codes). exact: every bit; rel:T: off
-by at most T * |wanted|; abs:T: by at most T. Where + - * / and sqrt of 16- or
-32-bit floats are rounded twice, from f64 or f32, nothing is lost: they are
-exact.
+dtype of the result (integers: lax on the codes). exact: equal bits; rel:T: an
+error of at most T * |expected|; abs:T: of at most T. + - * / and sqrt of 16- and
+32-bit floats are exact although they are rounded twice: f64 has enough bits.
 """
 import jax
 import numpy as np
@@ -22,7 +21,7 @@ HEAD = "golden_prims.txt - primitives on quantized operands by jax,"
 F32 = np.float32
 ULP = {"f32": 2.0 ** -23, "f16": 2.0 ** -10, "bf16": 2.0 ** -7}
 
-# Names of operands end in these; blocks and rows are cut short.
+# Operand names end in these keys; rows end with partial blocks.
 FORMATS = {
     "int8": {"format": "int8", "compat": "native"},
     "nf4": {"format": "nf4", "compat": "native", "block": 4},
@@ -43,7 +42,7 @@ NEXT = dict(zip(FORMATS, [*list(FORMATS)[1:], "int8"]))
 
 
 class Operand:
-    """Its name, its values in its dtype, and as they are before rounding."""
+    """The name, the values in the dtype, and the values before rounding."""
 
     def __init__(self, name, values, exact=None):
         self.name, self.values = name, values
@@ -69,7 +68,7 @@ class Calls:
                                  x).astype(dtype))
 
     def quantized(self, source, kind):
-        """source: an operand that is dense."""
+        """source: the dense operand."""
         name = f"{source.name}.{kind}"
         if name in self.made:
             return self.made[name]
@@ -125,7 +124,7 @@ def unary_calls(c, x, positive, kinds):
 
 
 def binary_calls(c, x, y, p, kinds, prims=BINARY):
-    """Every position: the left one, the right one, both alike, both not."""
+    """Quantized on the left, on the right, both in one format, both in two."""
     for prim in prims:
         fn, ulps = BINARY[prim]
         a = p if prim == "pow" else x
@@ -140,7 +139,7 @@ def binary_calls(c, x, y, p, kinds, prims=BINARY):
 
 
 def integer_calls(c):
-    """ternary and binary of eformer are integers."""
+    """eformer's ternary and binary arrays are integers."""
     x, y = c.normal("mx", (5, 9)), c.normal("my", (5, 9))
     t, b = c.quantized(x, "ternarys"), c.quantized(y, "binarys")
     d = c.dense("mi", c.rng.integers(-9, 10, (5, 9)).astype(np.int8))
@@ -316,7 +315,7 @@ def structure_calls(c, x, x3, y, kinds):
 
 
 def broadcast_in_dim(a, shape, dims):
-    """lax wants dims in order: transposed first."""
+    """lax requires sorted dims: transposes first."""
     order = np.argsort(dims)
     return lax.broadcast_in_dim(lax.transpose(a, order), shape,
                                 tuple(np.sort(dims)))

@@ -16,8 +16,8 @@ F32 = np.float32
 TINY = {np.dtype(np.float32): 2.0 ** -126, np.dtype(np.float16): 2.0 ** -14,
         np.dtype(BF16): 2.0 ** -126}
 
-# The largest f32 that still gets the lower code, for each pair of neighbours:
-# bitsandbytes' decision tree on a GPU.
+# The largest f32 that is rounded to the lower code, for each pair of neighbours:
+# from bitsandbytes' decision tree on a GPU.
 NF4_CUDA = np.array([
     0xbf591cd9, 0xbf1c5270, 0xbeeb8480, 0xbeadea76, 0xbe703cec, 0xbe0d38bc,
     0xbd3a7871, 0x3d22faff, 0x3df64863, 0x3e5067e0, 0x3e9582d4, 0x3ec753f9,
@@ -32,7 +32,7 @@ def flushed(x, flush):
 
 
 def absmax(x, axes):
-    """Over axes, which stay with size 1; 0 for an empty group."""
+    """Over axes, which are kept with size 1; 0 for an empty group."""
     most = np.max(np.abs(x), axis=axes, keepdims=True, initial=0)
     return most.astype(x.dtype)
 
@@ -40,7 +40,7 @@ def absmax(x, axes):
 # ---- int8 -------------------------------------------------------------------
 
 def int8(x, axes, compat, flush=False, clamp=127):
-    """(codes, scale); axes is a tuple of non-negative ones."""
+    """(codes, scale); axes: a tuple of non-negative axes."""
     with np.errstate(all="ignore"):
         if compat in ("bnb-cuda", "bnb-cpu"):
             x = x.astype(np.float16).astype(F32)
@@ -82,15 +82,15 @@ def int8_values(codes, scale, meaning="scale", flush=False):
 # ---- nf4 --------------------------------------------------------------------
 
 def blocks_of(x, block):
-    """(..., blocks, block), the last one filled with zeros."""
+    """(..., blocks, block), the last block padded with zeros."""
     short = -x.shape[-1] % block
     x = np.concatenate([x, np.zeros((*x.shape[:-1], short), x.dtype)], -1)
     return x.reshape(*x.shape[:-1], x.shape[-1] // block, block)
 
 
 def nf4(x, block, compat, flush=False):
-    """(codes, absmax) with blocks along the last axis. bitsandbytes: of the
-    array as one row."""
+    """(codes, absmax) with blocks along the last axis; for bitsandbytes, of
+    the array as one row."""
     with np.errstate(all="ignore"):
         if compat == "eformer" and x.dtype != np.float64:
             b = blocks_of(flushed(x, flush), block)
@@ -113,7 +113,7 @@ def nf4(x, block, compat, flush=False):
 
 
 def spread(scale, block, n):
-    """One for each element of the last axis."""
+    """One value for each element of the last axis."""
     return np.repeat(scale, block, axis=-1)[..., :n]
 
 
@@ -123,10 +123,10 @@ def nf4_values(codes, most, block, table=NF4, flush=False):
 
 
 def dynamic8(x, block, levels, compat):
-    """(codes, absmax) with blocks along the last axis. Numbers go to the middle
-    of one of 65,536 places first, as in bitsandbytes on a CPU; natively a zero
-    stays one. On a GPU they do not, and between two levels the even one
-    wins."""
+    """(codes, absmax) with blocks along the last axis. Values are first rounded
+    to the middle of one of 65,536 cells, as in bitsandbytes on a CPU; with
+    compat native, zeros are not. bitsandbytes on a GPU skips this step, and
+    ties go to the even code."""
     b = blocks_of(x.astype(F32), block)
     most = absmax(b, -1)
     with np.errstate(all="ignore"):
@@ -147,7 +147,7 @@ def dynamic8(x, block, levels, compat):
 
 
 def nibbles(codes, filler=7):
-    """High one first; a row of odd length ends with the filler."""
+    """High half first; a row of odd length ends with the filler."""
     if codes.shape[-1] % 2:
         last = np.full((*codes.shape[:-1], 1), filler, np.uint8)
         codes = np.concatenate([codes, last], -1)
@@ -155,7 +155,7 @@ def nibbles(codes, filler=7):
 
 
 def eformer_packed(codes, block):
-    """(..., blocks, block/2), the last block filled with code 7."""
+    """(..., blocks, block/2), the last block padded with code 7."""
     short = -codes.shape[-1] % block
     more = np.full((*codes.shape[:-1], short), 7, np.uint8)
     c = np.concatenate([codes, more], -1)
@@ -166,7 +166,7 @@ def eformer_packed(codes, block):
 
 def half_std(x, dtype, nudge=1.0):
     """Half the population's standard deviation; variance, root and half each
-    rounded to dtype. nudge: a factor, to see how near a boundary is."""
+    rounded to dtype. nudge: a factor, to detect values close to a boundary."""
     with np.errstate(all="ignore"):
         mean = math.fsum(x) / len(x)
         var = math.fsum((v - mean) ** 2 for v in x) / len(x) * nudge
@@ -191,12 +191,12 @@ def groups_of(x, scale, block):
 
 
 class Unclear(Exception):
-    """A code that depends on the order of a sum, or a scale's last bit that
-    does: the case is of no use."""
+    """A code or the last bit of a scale depends on the order of a sum: the
+    case cannot be used."""
 
 
 def rounded_mean(v):
-    """The same however the f64 numbers are added up."""
+    """A sum that is the same for any order of the f64 values."""
     sums = (math.fsum(v), sum(v), sum(v[::-1]), float(np.sum(v)))
     if len({F32(s / len(v)) for s in sums}) > 1:
         raise Unclear("mean")
@@ -204,7 +204,7 @@ def rounded_mean(v):
 
 
 def ternary_group(x, threshold, dtype):
-    """(codes, scale) of one group of f64 numbers."""
+    """(codes, scale) of one group of f64 values."""
     if threshold == "absmean":
         mean = rounded_mean(np.abs(x))
         if mean == 0:

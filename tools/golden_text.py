@@ -1,18 +1,18 @@
 """golden_text.py - writes the text format of golden files: lines of words.
 
     # a comment
-    input NAME ARRAY            what cases refer to; all in golden_inputs.txt
+    input NAME ARRAY            an input of cases; all are in golden_inputs.txt
     case NAME INPUT KEY=VALUE.. lb_quantize of it, or ("-") read from its parts
-    codes ARRAY                 what lb_codes gives
-    part NAME ARRAY             what lb_component gives
-    export LAYOUT NAME ARRAY    what lb_export gives
-    values ARRAY                what lb_materialize gives
+    codes ARRAY                 the result of lb_codes
+    part NAME ARRAY             the result of lb_component
+    export LAYOUT NAME ARRAY    the result of lb_export
+    values ARRAY                the result of lb_materialize
     convert ARRAY               the same after lb_convert to the array's dtype
     end
     total N                     the last line: N inputs, cases and calls
 
-ARRAY is three words: a dtype; a shape, (3,4), or [12] where only the number of
-elements counts; the bits of all elements in hex, each with as many digits as
+ARRAY is three words: a dtype; a shape, (3,4), or [12] if only the number of
+elements matters; the bits of all elements in hex, each with as many digits as
 its dtype has, or "fnv:" and the FNV-1a hash (64 bits) of their little-endian
 bytes, or "-" if there are none.
 """
@@ -24,7 +24,7 @@ DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": BF16,
           "f64": np.float64, "i8": np.int8, "i32": np.int32, "i64": np.int64,
           "u8": np.uint8, "bool": np.bool_}
 NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
-# Elements of the longest array that is written out; of others there is a hash.
+# Maximum number of elements that are written; longer arrays have a hash.
 LONGEST = {"codes": 250, "part": 320, "export": 200, "values": 48,
            "convert": 24, "out": 72}
 
@@ -72,7 +72,7 @@ def keys_text(keys):
 
 
 class Golden:
-    """A file under way."""
+    """A file that is being written."""
 
     def __init__(self, path, head, versions):
         self.path, self.lines, self.cases, self.inputs = path, [], 0, 0
@@ -88,9 +88,9 @@ class Golden:
         self.add(f"input {name} {array_words(a)}")
 
     def case(self, name, source, keys, expect):
-        """expect: (word, array) pairs; word as before ARRAY, a * at its end
-        for an array whose shape does not count, a ! if it is written out
-        however long it is."""
+        """expect: (word, array) pairs; word: what precedes ARRAY, ending in *
+        if the shape does not matter, in ! if all elements are written,
+        however many."""
         self.cases += 1
         self.add(f"case {name} {source}{keys_text(keys)}")
         for word, a in expect:

@@ -33,7 +33,7 @@ def done(what):
 
 
 def native_values(path):
-    """Arrays of our own layout by numpy; GGUF's types by gguf as well."""
+    """Decodes layout native with numpy, and GGUF types also with gguf."""
     made = native_numpy.load(path)
     with safetensors.safe_open(path, "numpy") as f:
         meta = {k[7:]: json.loads(v) for k, v in f.metadata().items()

@@ -155,7 +155,7 @@ def test_npy(rng, d):
 
 
 def has_64_bit_sizes(path):
-    """Whether zipfile wrote the first member as it does since Python 3.11.4."""
+    """Whether zipfile wrote the first member like Python 3.11.4 and later."""
     with open(path, "rb") as f:
         head = f.read(26)
     return head[:4] != b"PK\3\4" or head[18:26] == b"\xff" * 8
@@ -165,7 +165,7 @@ def test_npz(rng, d):
     src, dst = f"{d}/a.npz", f"{d}/b.npz"
     for round_ in range(20):
         many = 70000 if round_ == 19 else int(rng.integers(0, 9))
-        # libzip has no control characters in names that are not ASCII
+        # libzip does not support control characters in names that are not ASCII
         made = {name(rng, i).replace("\x01", "1"):
                 numbers(rng, shape(rng, 2), np.dtype("f4"))
                 for i in range(min(many, 9))}
@@ -184,7 +184,7 @@ def test_npz(rng, d):
                 check(z[k].tobytes() == made[k].tobytes(), f"npz: {k}")
 
 
-# ---- our own layout ---------------------------------------------------------
+# ---- native layout ----------------------------------------------------------
 
 def test_native(_rng, d):
     path, values = f"{d}/native.safetensors", f"{d}/values.safetensors"

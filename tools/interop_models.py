@@ -29,8 +29,8 @@ from interop_common import check, done, lowbit
 hf.logging.set_verbosity_error()
 hf.utils.logging.disable_progress_bar()
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # of its casts
-# Where the CPU has AVX512-BF16 it would repack weights when they are first used,
-# which fails for rows that are not a multiple of a block.
+# On CPUs with AVX512-BF16, bitsandbytes repacks weights on first use, which fails
+# for rows that are not a multiple of a block.
 bitsandbytes.nn.modules.has_avx512bf16 = lambda: False
 
 BITNET = ["--type", "ternary", "--layout", "bitnet", "--threshold", "absmean"]
@@ -143,10 +143,10 @@ def tensors_of(path):
     return out
 
 
-# ---- the same by transformers -----------------------------------------------
+# ---- transformers' own quantization -----------------------------------------
 
 def their_config(path, kind):
-    """BitsAndBytesConfig that asks for what a directory of ours says it is."""
+    """The BitsAndBytesConfig that corresponds to a directory's config.json."""
     with open(path / "config.json", encoding="utf-8") as f:
         said = json.load(f).get("quantization_config")
     if said is None:
@@ -167,7 +167,7 @@ def check_logits(ours, theirs, what, exact=True):
 
 
 def check_bitnet(d, out, kind, what):
-    """Codes are packed as transformers packs them, and mean what it says."""
+    """Codes are packed as by transformers, and decode to the same values."""
     wide = d / "wide.safetensors"
     lowbit("dequantize", out, "-o", wide)
     packed, values = tensors_of(out), safetensors.torch.load_file(wide)
@@ -209,7 +209,7 @@ def test_made(d):
 
 
 def test_variants(d):
-    """Other dtypes, shards, and layers that stay because it is asked for."""
+    """Other dtypes, several files, and layers that are excluded."""
     for dtype, kind in itertools.product((torch.float32, torch.float16),
                                          ("nf4", "int8")):
         src = d / f"{dtype}"
@@ -251,7 +251,7 @@ def weights_of(model):
 
 
 def check_default(d, src, kind):
-    """Without --layout: loaded, and each packed weight is ours."""
+    """Without --layout: it loads, and each packed weight equals lowbit's."""
     out, wide = d / "default", d / "wide.safetensors"
     quantize(src, out, "--type", kind)
     model, info = class_of(src).from_pretrained(out, output_loading_info=True)
@@ -265,7 +265,7 @@ def check_default(d, src, kind):
 
 
 def check_refused(src, out, *options):
-    """Ours alone: an error, not random weights."""
+    """Layout native: an error, not random weights."""
     quantize(src, out, *options)
     with open(out / "config.json", encoding="utf-8") as f:
         said = json.load(f)["quantization_config"]
@@ -296,7 +296,7 @@ def test_default(d):
 
 
 def test_reasons(d):
-    """What stays float is said."""
+    """Float weights are listed in config.json."""
     save("mixtral", d / "mixtral")
     quantize(d / "mixtral", d / "out", *KINDS["nf4"], "--report",
              d / "report.json")
@@ -305,7 +305,7 @@ def test_reasons(d):
         check(why in text, f"the report does not say {why}")
 
 
-# ---- of others --------------------------------------------------------------
+# ---- models of other programs -----------------------------------------------
 
 def test_cases(d, cases):
     base = cases / "base"

@@ -55,7 +55,7 @@ def write(path, made):
 
 
 def dense(path, *options):
-    """What lowbit decodes of a file."""
+    """The arrays of a file, decoded by lowbit."""
     wide = f"{path}.wide.safetensors"
     lowbit("dequantize", path, "-o", wide, *options)
     return safetensors.torch.load_file(wide)
@@ -64,7 +64,7 @@ def dense(path, *options):
 # ---- bitsandbytes -----------------------------------------------------------
 
 def bnb4(tensors, name):
-    """As Params4bit.from_prequantized has it."""
+    """Loaded by Params4bit.from_prequantized."""
     own = {k: v for k, v in tensors.items() if k.startswith(name + ".")}
     state = bnb.QuantState.from_dict(own, device=torch.device("cpu"))
     return bnb.dequantize_4bit(tensors[name], state)
@@ -117,8 +117,8 @@ def test_bitsandbytes(d):
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         made = matrices(dtype)
         for size in (64, 128, 4096):
-            # bitsandbytes 0.50.2 on a CPU takes scales of other blocks where a
-            # block is several whole rows.
+            # bitsandbytes 0.50.2 on a CPU uses scales of other blocks if a block
+            # consists of several whole rows.
             some = {k: v for k, v in made.items() if size <= v.shape[1] or
                     size % v.shape[1]}
             check_bnb(d, some, f"nf4 {size} {dtype}",
@@ -134,7 +134,7 @@ def test_bitsandbytes(d):
 # ---- gguf -------------------------------------------------------------------
 
 def gguf_values(path):
-    """What the package decodes, as f32."""
+    """Decoded by the package, as f32."""
     out = {}
     for t in gguf.GGUFReader(path).tensors:
         x = gguf.quants.dequantize(t.data, t.tensor_type)
@@ -143,7 +143,7 @@ def gguf_values(path):
 
 
 def gguf_bytes(rng, kind, w):
-    """Encoded by the package, or, where it cannot, any codes at all."""
+    """Encoded by the package or, if it has no encoder, random codes."""
     try:
         return gguf.quants.quantize(w, kind)
     except NotImplementedError:
@@ -216,7 +216,7 @@ def test_numpy(d):
         np.save(f"{d}/a.npy", v)
         lowbit("convert", f"{d}/a.npy", "-o", f"{d}/b.npy")
         same(np.load(f"{d}/b.npy"), np.ascontiguousarray(v), f"npy: {k}")
-    # packed, and dense again for numpy
+    # quantized, then dequantized for numpy
     lowbit("quantize", f"{d}/c.npz", "-o", f"{d}/q.safetensors", "--type",
            "nf4", "--include", "^w$")
     lowbit("dequantize", f"{d}/q.safetensors", "-o", f"{d}/d.npz")
@@ -228,7 +228,7 @@ def test_numpy(d):
 # ---- published weights ------------------------------------------------------
 
 def test_published(d):
-    """Real weights in every type, and in every layout that has a place."""
+    """Real weights in every type, and in every layout that can store it."""
     where = importlib.util.find_spec("silero_vad").submodule_search_locations[0]
     src = next(pathlib.Path(where).rglob("*.safetensors"))
     matrix = f"{d}/matrix.safetensors"  # as a linear layer has it
