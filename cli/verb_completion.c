@@ -4,7 +4,7 @@
 
 #include "verb.h"
 
-/* ---- what may stand after an option -------------------------------------- */
+/* ---- values of options --------------------------------------------------- */
 
 static const char *const words[N_OPTIONS] = {
     [OPTION_ACT] = "f32 bf16 f16",

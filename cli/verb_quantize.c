@@ -62,7 +62,7 @@ static bool check_places(const arguments *a)
     return true;
 }
 
-/* ---- which, and into what ------------------------------------------------ */
+/* ---- selection and types ------------------------------------------------- */
 
 static bool select_arrays(const arguments *a, lb_ctx *cx, lb_selection *s)
 {

@@ -53,7 +53,7 @@ static inline double codec_get(lb_dtype d, const void *p)
     return (double)number_at(d, p);
 }
 
-/* ---- numbers to try ------------------------------------------------------ */
+/* ---- input values -------------------------------------------------------- */
 
 enum codec_sample {
     CODEC_NORMAL,

@@ -524,7 +524,7 @@ static void random_permutation(rows *r)
         BIG;
 }
 
-/* ---- elementwise, what is not common ------------------------------------ */
+/* ---- elementwise: special cases ----------------------------------------- */
 
 static void integer_pow(rows *r)
 {

@@ -28,7 +28,7 @@ static int new_arg(random_program *p, const sample_operand *o)
     return v;
 }
 
-/* A value of that shape and dtype, the latest ones first; else an argument. */
+/* A value of that shape and dtype, preferably a late one; else an argument. */
 static int some_value(random_program *p, draw *d, const sample_operand *o)
 {
     const bool anything = o->kind != VALUES_INDEX && !o->scaled;
@@ -39,7 +39,7 @@ static int some_value(random_program *p, draw *d, const sample_operand *o)
     return p->n_values < PROGRAM_VALUES ? new_arg(p, o) : -1;
 }
 
-/* Adds a call if the primitive takes it; what it gives is a new value. */
+/* Adds a call, and its result as a value, if the primitive accepts it. */
 static bool add_call(lb_ctx *cx, random_program *p, const lb_prim *prim,
                      const int *in, int n_in, const sample_params *params)
 {
@@ -133,14 +133,14 @@ static void convert(lb_ctx *cx, random_program *p, draw *d, int v)
     add_call(cx, p, prim_named(cx, "convert_element_type"), &v, 1, &s);
 }
 
-/* A call that needs its operand dense, if the context knows one. */
+/* A call that requires a dense operand, if the context has such a primitive. */
 static void raw(lb_ctx *cx, random_program *p, int v)
 {
     const lb_prim *prim = prim_named(cx, "raw");
     if (prim) add_call(cx, p, prim, &v, 1, &(sample_params){0});
 }
 
-/* Reduces trailing axes, then perhaps brings them back. */
+/* Reduces trailing axes, and in some cases broadcasts the result back. */
 static void reduce(lb_ctx *cx, random_program *p, draw *d, int v)
 {
     static const char *const name[] = {"reduce_sum", "reduce_max", "reduce_min",
@@ -171,7 +171,7 @@ static void reduce(lb_ctx *cx, random_program *p, draw *d, int v)
                  &(sample_params){0});
 }
 
-/* A shape to begin with: small, odd, empty, or rows longer than a chunk. */
+/* The shape of an argument: small, odd, empty, or rows longer than a chunk. */
 static lb_shape some_shape(draw *d)
 {
     static const int64_t dim[] = {0, 1, 2, 3, 4, 5, 7, 8, 16, 33, 64, 130};
@@ -283,7 +283,7 @@ random_program random_program_needed(const random_program *p)
     return q;
 }
 
-/* An argument that the program reaches otherwise. */
+/* Whether an argument is replaced by an array that the function captures. */
 static bool is_constant(const random_program *p, int arg)
 {
     return p->constants && p->args && arg % 3 == 1;
@@ -312,7 +312,7 @@ bool random_program_run(lb_ctx *cx, lb_array *const *args, int n,
     for (int i = 0; i < n_out; i++) {
         out[i] = v[p->result[i]];
         for (int k = p->n_values - 1; !out[i] && k >= 0; k--)
-            out[i] = v[k]; /* left out while shrinking */
+            out[i] = v[k]; /* removed while shrinking */
     }
     return true;
 }

@@ -18,7 +18,7 @@ typedef struct program_call {
     int n_in, in[SAMPLE_MAX_IN]; /* values */
     int out;
     sample_params params;
-    bool taken; /* is not left out while a failure is shrunk */
+    bool taken; /* false: removed while shrinking a failing program */
 } program_call;
 
 typedef struct program_value {
@@ -37,7 +37,7 @@ typedef struct random_program {
     lb_array *const *args; /* for constants */
 } random_program;
 
-/* The program of that number. prims: the context's. */
+/* Generates the program of that number from the primitives of the context. */
 void random_program_make(lb_ctx *cx, uint64_t number, random_program *p);
 /* Its arguments in the open scope, in formats chosen by the number. */
 bool random_program_args(lb_ctx *cx, const random_program *p, uint64_t number,
@@ -45,13 +45,14 @@ bool random_program_args(lb_ctx *cx, const random_program *p, uint64_t number,
 /* The program as a function: lb_fn_many, user is the program. */
 bool random_program_run(lb_ctx *cx, lb_array *const *args, int n,
                         lb_array **out, int n_out, void *user);
-/* The gradients of the sum of its last float result: of the n_out - 1 first
- * float arguments, or the sum itself where there are fewer; then the sum. */
+/* The gradients of the sum of its last float result with respect to the first
+ * n_out - 1 float arguments (the sum itself in place of missing ones); then the
+ * sum. */
 bool random_program_gradients(lb_ctx *cx, lb_array *const *args, int n,
                               lb_array **out, int n_out, void *user);
-/* Leaves only the result of which random_program_gradients takes the sum. */
+/* Keeps only the result that random_program_gradients sums. */
 void random_program_last_float(random_program *p);
-/* The same program without the calls that no result needs. */
+/* The same program without unused calls. */
 random_program random_program_needed(const random_program *p);
 void random_program_print(const random_program *p, lb_array *const *args);
 

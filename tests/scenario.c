@@ -41,7 +41,7 @@ static lb_array *start(lb_ctx *cx)
     return lb_scalar_int(cx, 1);
 }
 
-/* ---- what needs more than a line ---------------------------------------- */
+/* ---- functions of several calls ----------------------------------------- */
 
 /* Their results as an array, or NULL on error. */
 static lb_array *printed(lb_ctx *cx)

@@ -183,7 +183,7 @@ static inline void signs_check(lb_ctx *cx, const lb_quant_config *c,
     lb_leave(cx);
 }
 
-/* ---- loops that both have ------------------------------------------------ */
+/* ---- shared loops -------------------------------------------------------- */
 
 /* All choices of a scale; c: the other settings. */
 static inline void signs_tables(lb_ctx *cx, lb_quant_config c, bool binary)

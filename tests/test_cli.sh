@@ -278,7 +278,7 @@ quantize --type ternary --layout eformer --scale tensor --threshold absmean \
 run 0 info "$dst"
 has "eformer, 2 tensors"
 
-# ---- quantize: which, and into what -------------------------------------------
+# ---- quantize: selection and types --------------------------------------------
 
 q=(quantize "$src" -o "$dst" --force --no-sync)
 # A pattern that matches nothing: a recipe may serve several architectures.

@@ -52,7 +52,7 @@ for v in $verbs; do
     completes "--help" "$v" --hel
 done
 
-# ---- other shells, where they are --------------------------------------------
+# ---- other shells, if installed ----------------------------------------------
 
 "$program" completion zsh >"$tmp/_lowbit"
 "$program" completion fish >"$tmp/lowbit.fish"

@@ -78,7 +78,7 @@ for job in "quantize --type nf4" "dequantize" "convert --dtype bf16"; do
     done
 done
 
-# ---- what is discarded -------------------------------------------------------
+# ---- discarded output --------------------------------------------------------
 
 for to in "$tmp/q.safetensors" "$tmp/q"; do
     from=$tmp/model
@@ -118,7 +118,7 @@ for to in "$tmp/q.safetensors" "$tmp/q"; do
     rm -rf "$to.partial"
 done
 
-# ---- a checkpoint that is only copied ----------------------------------------
+# ---- copied checkpoints ------------------------------------------------------
 
 cp -r "$tmp/model" "$tmp/foreign"
 echo '{"quantization_config": {"quant_method": "fp8"}}' >"$tmp/foreign/config.json"

@@ -100,7 +100,7 @@ same "$tmp/cut" "$tmp/cut4"
 shared 4 0 merge "$tmp/cut4" -o "$tmp/merged" -q --no-sync
 same "$tmp/model" "$tmp/merged"
 
-# ---- wrong -------------------------------------------------------------------
+# ---- errors ------------------------------------------------------------------
 
 # sentences N TEXT: N ranks print the same message. (mpirun stops the others with
 # SIGTERM as soon as one has failed.)

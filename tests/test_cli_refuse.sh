@@ -221,7 +221,7 @@ for axis in 1.5 8 -9 x; do
 done
 [ ! -e "$out" ] || die "something was written"
 
-# ---- beside them -------------------------------------------------------------
+# ---- conflicts with other files ----------------------------------------------
 
 model=(quantize "$tmp/model" -o "$tmp/small" --type nf4 --layout bnb -q)
 refused 2 "support a single type" "${model[@]}" --compat bnb-cpu \

@@ -334,7 +334,7 @@ for type in ternary binary int8; do
         die "$type: cosine $cosine"
 done
 
-# ---- what is refused ---------------------------------------------------------
+# ---- refusals ----------------------------------------------------------------
 
 for name in r.pdf r html .htm; do
     refused 2 "--report needs a name that ends in .html, .md or .json, not '$tmp/$name'" \

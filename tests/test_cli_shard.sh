@@ -56,7 +56,7 @@ for from in "$layouts"/*.safetensors "$layouts/bitlinear" \
     there_and_back "$from" x=1 '.=P(x)'
 done
 
-# ---- what is larger, and strict ----------------------------------------------
+# ---- larger meshes, and strict mode ------------------------------------------
 
 header='{"up.weight":{"dtype":"F32","shape":[64,256],"data_offsets":[0,65536]},'
 header+='"down.weight":{"dtype":"F32","shape":[256,64],"data_offsets":[65536,131072]},'
@@ -173,7 +173,7 @@ mv "$tmp/away" "$tmp/ranks/rank-00001-of-00002.safetensors"
 refused 2 'is also the input' merge "$tmp/ranks" -o \
     "$tmp/ranks/rank-00000-of-00002.safetensors" --force -q
 
-# ---- what would be lost ------------------------------------------------------
+# ---- files that would be lost ------------------------------------------------
 
 # stays DIR: equals $tmp/kept, and no partial directory is left.
 stays()
@@ -305,7 +305,7 @@ refused 1 'link.partial: cannot open' merge "$tmp/cut" -o "$tmp/link" -q
 [ -L "$tmp/link.partial" ] || die "the link is gone"
 [ -e "$tmp/other/model.safetensors" ] || die "the target of a link is gone"
 
-# ---- files of ranks that do not belong together ------------------------------
+# ---- mismatched rank files ---------------------------------------------------
 
 # cut_model TO MESH RULE: splits the model above
 cut_model()
@@ -428,7 +428,7 @@ run 0 shard "$tmp/small.safetensors" -o "$tmp/odd" --mesh x=2 --spec 'up=P(x)' -
 edit $a 's/\[64, 256\]/[64,  96]/'
 no_merge "$a: 'up.weight.packed' has 8192 bytes, which is not a multiple of its 3072 entries"
 
-# ---- as many as there may be -------------------------------------------------
+# ---- limits ------------------------------------------------------------------
 
 refused 2 'a mesh of 4098 ranks; the maximum for files is 4096' shard \
     "$tmp/model.safetensors" --mesh x=2049,y=2 --spec '.=P()' --dry-run

@@ -380,7 +380,7 @@ static void check_batches(lb_ctx *cx, const struct config *config)
     }
 }
 
-/* ---- x that is not normal ------------------------------------------------ */
+/* ---- other distributions of x -------------------------------------------- */
 
 /* Eight values of each row a hundred times as large. */
 static void with_outliers(const product *p, float *x)

@@ -82,7 +82,7 @@ static const char *describe(lb_ctx *cx, const product *p)
     return s;
 }
 
-/* ---- what it should be --------------------------------------------------- */
+/* ---- expected values ----------------------------------------------------- */
 
 static float *read_f32(lb_ctx *cx, lb_array *a)
 {

@@ -205,7 +205,7 @@ static void rules(lb_ctx *cx, lb_array *x, lb_array *y, lb_array *want)
     CHECK(evals == 0 && own == 1);
 }
 
-/* ---- one that breaks its promise ----------------------------------------- */
+/* ---- one that breaks its contract ---------------------------------------- */
 
 static lb_array *other_shape(lb_ctx *cx, const lb_call *c)
 {

@@ -130,7 +130,7 @@ static void check_configs(lb_ctx *cx, const lb_format *f, lb_dtype from,
     CHECK(n > 0);
 }
 
-/* ---- what is returned ---------------------------------------------------- */
+/* ---- results ------------------------------------------------------------- */
 
 static void check_fields(lb_ctx *cx)
 {
@@ -178,7 +178,7 @@ static void check_fields(lb_ctx *cx)
           c.reference);
 }
 
-/* Levels of the array's own cannot be asked for. */
+/* No configuration yields an array with its own levels. */
 static void check_tables(lb_ctx *cx)
 {
     lb_quant_config c;

@@ -117,7 +117,7 @@ fresh() # an empty directory for cases
     mkdir "$tmp/cases"
 }
 
-# ---- what is right passes ----------------------------------------------------
+# ---- correct cases pass ------------------------------------------------------
 
 fresh
 good "$tmp/cases/right"
@@ -143,7 +143,7 @@ npy "$tmp/cases/right/v2.npy" '<i4' '(2,)' \
 run stablehlo "$tmp/cases"
 expect "the other element order" 0 "1 passed, 0 failed, 0 skipped"
 
-# ---- one byte of what is expected --------------------------------------------
+# ---- changed bytes of expected values ----------------------------------------
 
 fresh
 good "$tmp/cases/changed"

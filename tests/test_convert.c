@@ -16,7 +16,7 @@
 enum { N_DTYPES = LB_N_DTYPES - 1 };
 typedef long double ld;
 
-/* ---- the rules, once more ----------------------------------------------- */
+/* ---- the rules ---------------------------------------------------------- */
 
 static ld to_even(ld x) /* the nearest integer; exact below 2^63 */
 {

@@ -12,7 +12,7 @@
 #include "lowbit_params.h"
 #include "raw_prim.h"
 
-/* ---- what must run ------------------------------------------------------- */
+/* ---- operations that must run -------------------------------------------- */
 
 static lb_array *join(lb_ctx *cx, lb_array *q)
 {
@@ -151,7 +151,7 @@ static void seed_lists(void)
     }
 }
 
-/* ---- what moves elements ------------------------------------------------ */
+/* ---- operations that move elements -------------------------------------- */
 
 static lb_array *turned(lb_ctx *cx, lb_array *q)
 {
@@ -296,7 +296,7 @@ static void everything_moves(void)
     lb_close(cx);
 }
 
-/* ---- what wants a dense copy --------------------------------------------- */
+/* ---- operations that need a dense copy ----------------------------------- */
 
 static lb_ctx *open_raw(lb_dense_policy policy, diary *d)
 {

@@ -238,8 +238,7 @@ static void test_dtypes(lb_ctx *cx)
         }
 }
 
-/* ---- rough numbers ---------------------------------------------------------
- */
+/* ---- values that round -------------------------------------------------- */
 
 static void fill_rough(model *m, uint32_t seed)
 {

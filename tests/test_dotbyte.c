@@ -45,7 +45,7 @@ enum {
     ROOM = 1 << 19
 };
 
-/* ---- memory that ends, or begins, at a page that may not be touched ------ */
+/* ---- memory next to guard pages ------------------------------------------ */
 
 static char *room(const fenced *f)
 {

@@ -39,8 +39,7 @@ static bool runs_here(lb_level level)
 enum { STEP = LB_DOTINT_STEP, MOST = LB_DOTINT_DEEP + 128, ROOM = 1 << 16 };
 enum { ROWS = 3 }; /* of codes */
 
-/* ---- memory that ends, or begins, at a page that may not be touched -------
- */
+/* ---- memory next to guard pages ---------------------------------------- */
 
 static char *room(const fenced *f)
 {

@@ -561,7 +561,7 @@ static void test_scales(lb_ctx *cx)
     lb_leave(cx);
 }
 
-/* ---- what is refused ----------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
 static void test_refusals(lb_ctx *cx)
 {

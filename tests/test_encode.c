@@ -85,7 +85,7 @@ static float largest_of(const float *x, int64_t n)
     return most;
 }
 
-/* ---- what is said of numbers --------------------------------------------- */
+/* ---- statistics of values ------------------------------------------------ */
 
 static void try_peak(const trial *t)
 {

@@ -169,7 +169,7 @@ static void bad_primitives(lb_ctx *cx)
     refused(cx, lb_bind(cx, &p, 2, in, NULL), LB_E_ARG, "hypot");
 }
 
-/* ---- one that wants raw memory ------------------------------------------ */
+/* ---- a primitive that needs raw memory ---------------------------------- */
 
 typedef struct diary {
     int n;

@@ -19,7 +19,7 @@ static void check_bytes(const void *got, const void *want, size_t size,
         fprintf(stderr, "%s: %s\n", what, how);
 }
 
-/* ---- what is expected ---------------------------------------------------- */
+/* ---- expected values ----------------------------------------------------- */
 
 /* Elements of v in row-major order, from the elements `all` of its store. */
 static char *pick_out(const lb_array *v, const char *all, size_t size)
@@ -229,7 +229,7 @@ static void check_points(lb_ctx *cx, lb_array *a, const char *all, int64_t n)
     free(want);
 }
 
-/* ---- others that read across --------------------------------------------- */
+/* ---- other operations that read across ----------------------------------- */
 
 /* The first of the largest along an axis of v, of f32 numbers. */
 static void check_argmax(lb_ctx *cx, lb_array *v, const float *all, int axis)

@@ -88,7 +88,7 @@ static void fill(float *x, int64_t n)
         x[i] = rough();
 }
 
-/* ---- what is promised ---------------------------------------------------- */
+/* ---- documented results -------------------------------------------------- */
 
 /* A panel of one element: x[kk] * w[kk * at]. */
 static float promised(const subject *s, int64_t k, const float *x,

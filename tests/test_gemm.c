@@ -55,7 +55,7 @@ static bool runs_here(lb_level level)
 #endif
 }
 
-/* ---- memory between two pages that may not be touched ------------------- */
+/* ---- memory between guard pages ----------------------------------------- */
 
 typedef struct fence {
     char *map;

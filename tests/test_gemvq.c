@@ -284,7 +284,7 @@ static double run(const sample *s, const made *m, const lb_gemvq_kernel *q,
     return unit;
 }
 
-/* ---- what it should be -------------------------------------------------- */
+/* ---- expected values ---------------------------------------------------- */
 
 static double level_of(const made *m, int bits, bool high_first,
                        const uint8_t *line, int64_t i)

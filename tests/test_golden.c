@@ -112,7 +112,7 @@ static const given_part *part_named(const golden_case *c, const char *layout,
     return NULL;
 }
 
-/* ---- what we compute ----------------------------------------------------- */
+/* ---- computed values ----------------------------------------------------- */
 
 /* "absmax.codes": the codes of the absmax of a. */
 static lb_array *component(lb_ctx *cx, lb_array *a, const char *path)
@@ -162,7 +162,7 @@ static void check_quantize(lb_ctx *cx, const golden_case *c, lb_array *q)
     if (s) check(c, !strcmp(lb_format_of(s), "dense"), "simulate", "not dense");
 }
 
-/* ---- what is read back --------------------------------------------------- */
+/* ---- reading back -------------------------------------------------------- */
 
 /* The quantized array, and its expected values. */
 static lb_quant_config reading(const golden_case *c)

@@ -16,7 +16,7 @@ typedef struct {
     bool quantizes;
     lb_quant_config config;
     char format[GOLDEN_NAME];
-    lb_array *in[MAX_ARGS]; /* as they are in the file */
+    lb_array *in[MAX_ARGS]; /* as stored in the file */
 } call;
 
 typedef struct {
@@ -164,7 +164,8 @@ static bool check_call(lb_ctx *cx, golden_file *f, const golden_names *names,
     int n = 0;
     bool ok = read_call(f, names, &c, calls);
     lb_enter(cx);
-    /* What is quantized is rounded to one dtype, and wanted for it only. */
+    /* Quantized values are rounded to one dtype: expected for that dtype only.
+     */
     for (int k = 0; ok && k < 2; k++)
         if (!c.quantizes || c.config.dtype == dtype[k])
             run(cx, &c, dtype[k], &r[n++]);

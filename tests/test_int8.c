@@ -470,7 +470,7 @@ static void other_scales(lb_ctx *cx)
     CHECK_EQ_S(lb_error(cx), "");
 }
 
-/* ---- what is refused ----------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
 static void refusals(lb_ctx *cx)
 {

@@ -37,7 +37,7 @@ typedef struct operands {
     uint64_t m;
 } operands;
 
-/* ---- what the scalar side needs ------------------------------------------ */
+/* ---- scalar helpers ------------------------------------------------------ */
 
 static int32_t sat(int64_t x, int64_t lo, int64_t hi)
 {

@@ -7,7 +7,7 @@
 #include "core/core.h"
 #include "io/util/arena.h"
 
-/* ---- an allocator that looks behind its blocks --------------------------- */
+/* ---- an allocator that checks for overruns ------------------------------- */
 
 enum { FENCE = 64 };
 static long blocks, trampled;

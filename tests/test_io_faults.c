@@ -121,7 +121,7 @@ static scratch_path at(const struct job *j, const char *name, const char *more)
     return in(full, "");
 }
 
-/* ---- what is there ------------------------------------------------------- */
+/* ---- existing files ------------------------------------------------------ */
 
 /* Files of directory a, all of which b has, too; -1: one differs. */
 static int files_of(const char *a, const char *b)

@@ -145,7 +145,7 @@ static bool convert(const char *from, const char *to, const char *kind)
     return lb_convert_file(cx, in(from).s, in(to).s, &c);
 }
 
-/* ---- there and back ------------------------------------------------------ */
+/* ---- round trips --------------------------------------------------------- */
 
 static void test_round_trips(void)
 {
@@ -294,7 +294,7 @@ static void test_wrong(void)
     refuse_text("gguf.x", deep, "arrays nested too deeply");
 }
 
-/* ---- what the file says about its types ---------------------------------- */
+/* ---- file type metadata -------------------------------------------------- */
 
 static void check_types(const char *path, int64_t version, int64_t type)
 {

@@ -39,7 +39,7 @@ typedef struct trial {
     shared *seen;
 } trial;
 
-/* ---- the process that is killed ------------------------------------------ */
+/* ---- the killed process -------------------------------------------------- */
 
 static void *deadly_alloc(void *user, size_t size, size_t align)
 {

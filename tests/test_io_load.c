@@ -163,7 +163,7 @@ static void test_in_place(void)
     lb_unref(rows);
 }
 
-/* ---- what is refused ----------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
 /* A safetensors file with that header and n bytes of value 2, and its path;
  * with a header of odd length the data is unaligned. */

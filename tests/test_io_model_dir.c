@@ -113,7 +113,7 @@ static void make_model(void)
     put_file("model", "2_Dense/model.safetensors", "weights of its own");
 }
 
-/* ---- what it becomes ----------------------------------------------------- */
+/* ---- results ------------------------------------------------------------- */
 
 typedef struct seen {
     int quantized, kept, resumed;
@@ -319,7 +319,7 @@ static void test_loaded(void)
     CHECK_EQ_S(lb_error(cx), "");
 }
 
-/* ---- taken up ------------------------------------------------------------ */
+/* ---- resuming ------------------------------------------------------------ */
 
 static void stop_after(int64_t n, lb_quantize_options o)
 {

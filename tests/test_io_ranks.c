@@ -34,7 +34,7 @@ static const char *in(char to[PATH], const char *name)
     return to;
 }
 
-/* ---- what is quantized --------------------------------------------------- */
+/* ---- quantized arrays ---------------------------------------------------- */
 
 /* Weights of several sizes, vectors and an embedding; the bad model contains a
  * NaN. */
@@ -248,7 +248,7 @@ static void test_dir(int n)
     CHECK(system(cmd) == 0);
 }
 
-/* ---- a wire that is cut -------------------------------------------------- */
+/* ---- a broken connection ------------------------------------------------- */
 
 typedef struct cut {
     char from[PATH], to[PATH], partial[PATH];

@@ -20,7 +20,7 @@
 static lb_ctx *cx;
 static char out[SCRATCH_MAX];
 
-/* ---- there and back ------------------------------------------------------ */
+/* ---- round trips --------------------------------------------------------- */
 
 enum { MOST = 64 };
 
@@ -306,7 +306,7 @@ static void test_kinds(void)
             LB_E_ARG, "unknown file type 'zip'");
 }
 
-/* ---- what is refused ----------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
 static void test_refused(void)
 {
@@ -487,8 +487,7 @@ static void test_file(void)
     unlink(to);
 }
 
-/* ---- other than planned ---------------------------------------------------
- */
+/* ---- arrays that differ from their plan -------------------------------- */
 
 /* Puts an array that agrees with the plan except for its format. */
 static bool put_other(const lb_planned *plan, lb_array *a)
@@ -551,7 +550,7 @@ static void test_outside(void)
             "'a' has 17 parts; the maximum is 16");
 }
 
-/* ---- samples for others -------------------------------------------------- */
+/* ---- samples for other programs ------------------------------------------ */
 
 /* Every format in native files, and the decoded values: for checks by other
  * programs (tools/interop_files.py). */

@@ -122,7 +122,7 @@ static void check_one(lb_ctx *cx, lb_mesh *mesh, const variant *v,
     if (first) unlink(path);
 }
 
-/* ---- quantized where it is, saved, loaded elsewhere ---------------------- */
+/* ---- quantized, saved and loaded on other meshes ------------------------- */
 
 /* To a multi-file directory, twice, so that one is replaced. */
 static void check_shards(lb_ctx *cx, lb_mesh *mesh)
@@ -164,7 +164,7 @@ static void check_shards(lb_ctx *cx, lb_mesh *mesh)
     say(system(cmd) == 0, "shards", path, "");
 }
 
-/* ---- wrong --------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------- */
 
 /* A rank whose plan fails without a message. */
 static bool no_load(void *user, int64_t i, lb_array **a, const lb_tensor **raw)

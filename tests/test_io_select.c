@@ -14,8 +14,7 @@ static char source[SCRATCH_MAX], out[SCRATCH_MAX], recipe[SCRATCH_MAX];
 
 enum { LAYERS = 6, MOST = 64 };
 
-/* ---- a model whose layers differ in how hard they are ---------------------
- */
+/* ---- a model with layers of different difficulty ----------------------- */
 
 static int64_t n_arrays;
 static char names[MOST][48];
@@ -55,7 +54,7 @@ static void make_source(void)
     CHECK(lb_save(cx, source, list, n_arrays, NULL));
 }
 
-/* ---- what became of them ------------------------------------------------- */
+/* ---- results ------------------------------------------------------------- */
 
 typedef struct seen {
     const char *format[MOST], *kept[MOST];
@@ -215,7 +214,7 @@ static void test_shapes(void)
     CHECK(access(out, F_OK) == 0); /* of the run before */
 }
 
-/* ---- goals --------------------------------------------------------------- */
+/* ---- targets ------------------------------------------------------------- */
 
 static const lb_quant_config others[] = {
     {.format = "nf4", .block_size = 128},

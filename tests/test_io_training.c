@@ -72,7 +72,7 @@ static void resumed(const char *path)
         }
 }
 
-/* ---- law 9 through a whole step ------------------------------------------ */
+/* ---- law 9: a whole step ------------------------------------------------- */
 
 typedef struct meter {
     long count, fail_at;

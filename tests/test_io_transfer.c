@@ -57,7 +57,7 @@ static void make_source(void)
     CHECK(lb_save(cx, source, list, N, NULL));
 }
 
-/* ---- pieces and wholes --------------------------------------------------- */
+/* ---- in chunks and as a whole -------------------------------------------- */
 
 static const char *all_that_fits(void *user, const lb_entry *e,
                                  lb_quant_config *config)
@@ -245,7 +245,7 @@ static void test_memory(void)
     cx = keep;
 }
 
-/* ---- taken up ------------------------------------------------------------ */
+/* ---- resuming ------------------------------------------------------------ */
 
 /* A child that ends in the middle: its partial output is resumed. */
 static void stop_after(int64_t arrays, const lb_quant_config *config)
@@ -358,7 +358,7 @@ static void test_cancel(void)
     CHECK(kept > 2 && gone > 0);
 }
 
-/* ---- a number that a type cannot hold ------------------------------------ */
+/* ---- values that a type cannot represent --------------------------------- */
 
 static const char *all_of_them(void *user, const lb_entry *e,
                                lb_quant_config *config)

@@ -19,7 +19,7 @@
 #include "refused.h"
 #include "scratch.h"
 
-/* ---- a place to write ---------------------------------------------------- */
+/* ---- destinations -------------------------------------------------------- */
 
 static lb_ctx *cx;
 static char dir[SCRATCH_MAX];
@@ -99,7 +99,7 @@ static void test_faults(void)
     unlink(to.s);
 }
 
-/* ---- inputs, and places that cannot be ----------------------------------- */
+/* ---- inputs and invalid destinations ------------------------------------- */
 
 static void test_inputs(void)
 {
@@ -273,7 +273,7 @@ static void test_quotes(void)
     CHECK_EQ_S(lb_quote("", 0, true).s, "");
 }
 
-/* ---- what a kind cannot hold --------------------------------------------- */
+/* ---- unsupported content ------------------------------------------------- */
 
 static bool open_writer(const char *kind, const lb_tensor *t, int64_t n,
                         const lb_meta *m, int64_t n_meta)

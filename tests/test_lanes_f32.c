@@ -16,7 +16,7 @@
 #include "kernels/lanes_f32.h"
 #include "kernels/mathf.h"
 
-/* ---- what is expected --------------------------------------------------- */
+/* ---- expected values ---------------------------------------------------- */
 
 static float sign(float x)
 {

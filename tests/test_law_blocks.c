@@ -41,7 +41,7 @@ static bool has_format(const lb_array *a, const lb_format *fmt)
     return a && strcmp(lb_format_of(a), fmt->name) == 0;
 }
 
-/* ---- what the table allows ----------------------------------------------- */
+/* ---- conditions of the table --------------------------------------------- */
 
 static bool is_plain(const lb_array *a)
 {
@@ -304,7 +304,7 @@ static void cut_all(const subject *s, lb_array *w)
     }
 }
 
-/* ---- taken apart and put together ---------------------------------------- */
+/* ---- parts and codes ----------------------------------------------------- */
 
 static void parts(const subject *s)
 {

@@ -1,22 +1,21 @@
 /* test_law_codec.c - laws 1 and 2, for every format and variant that has an
- * encoder, on numbers of every kind, at every length.
+ * encoder, with values of every kind and every length.
  *
- * 1 The error is within the format's bound times the largest |x| of the
- *   elements that share a scale, where that and the scale are zero or normal;
- *   below, within that |x| itself. Zeros stay zeros. What is not finite is
- *   refused by its index, or clamped. The size is that of the layout's table.
- * 2 Encoding what was decoded gives the same codes; from an encoder that
- *   searches, values within the bound of the first, and on the whole no
- *   farther from them than those were from x.
+ * 1 The error is at most the format's bound times the largest |x| of the
+ *   elements that share a scale, if that and the scale are zero or normal;
+ *   otherwise at most that |x|. Zeros stay zeros. Values that are not finite
+ *   are refused with their index, or clamped. The size is that of the layout.
+ * 2 Encoding the decoded values gives the same codes. If the encoder searches,
+ *   it gives values within the bound of the decoded ones, whose total squared
+ *   error is not larger than that of the first encoding.
  *
- * Who shares a scale is read from the parts table: elements with one entry of
- * the part that the format calls its scale, or else of its first part. There
- * the scale is inside the blocks, where nobody sees it; all such formats have
- * it as f16. It counts as normal from |x| = 2^-6 on, which 128 codes divide
- * into steps of 2^-13, up to the largest number that the format takes or, if
- * it does not say, 2^15; above that nothing is said. Where the mean was taken
- * off, |x| is counted from there. Where scales are quantized in turn, the error
- * may be larger by what that moved them.
+ * The parts table shows which elements share a scale: those with a common entry
+ * in the part that is flagged as scale, otherwise in the first part. The latter
+ * formats store the scale inside the blocks, all of them as f16. It is taken as
+ * normal for |x| from 2^-6, where 128 codes have steps of 2^-13, to the largest
+ * value of the format, by default 2^15; above that there is no bound. If the
+ * mean is subtracted, |x| is the distance from it. If scales are quantized, the
+ * bound includes their error.
  */
 /* ctest: simde long=--all skip-tsan */
 #include "codec_inputs.h"
@@ -29,16 +28,16 @@
 typedef enum zeros { STAY, MOVE_WITH_GROUP, MOVE_WITH_ALL } zeros;
 static const struct {
     const char *name; /* of a format, or of a variant */
-    zeros zeros;      /* kept; unless others of the group are not 0; ... */
+    zeros zeros;      /* whether zeros stay: always, in groups of zeros, ... */
     bool codes_move;  /* codes need not be stable */
     double largest;   /* the largest magnitude; 0: the format's */
 } except[] = {
     {"binary", MOVE_WITH_GROUP, false, 0},            /* has no code for 0 */
-    {"iq4_nl", MOVE_WITH_GROUP, false, 0},            /* nor has its table */
+    {"iq4_nl", MOVE_WITH_GROUP, false, 0},            /* no level is 0 */
     {"nf4, poly", MOVE_WITH_GROUP, true, 0},          /* cannot represent 0 */
     {"dynamic8, centered", MOVE_WITH_ALL, true, 0},   /* subtracts the mean */
-    {"dynamic8, bnb-cpu", MOVE_WITH_GROUP, false, 0}, /* by a table of places */
-    {"int8, bnb-cuda", STAY, false, 65504},           /* goes through f16 */
+    {"dynamic8, bnb-cpu", MOVE_WITH_GROUP, false, 0}, /* by a lookup table */
+    {"int8, bnb-cuda", STAY, false, 65504},           /* converted to f16 */
     {"int8, bnb-cpu", STAY, false, 65504},
 };
 
@@ -480,7 +479,7 @@ static void try_one(codec *c, codec_kind kind, lb_shape shape)
         free(block[i]);
 }
 
-/* ---- what is not finite -------------------------------------------------- */
+/* ---- values that are not finite ------------------------------------------ */
 
 static void refused(const codec *c, lb_shape shape, const double *bad,
                     const int64_t *at, int n, const char *say_index)

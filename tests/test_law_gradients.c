@@ -17,7 +17,7 @@ typedef struct tally {
     long calls, elements, corners, packed;
 } tally;
 
-/* ---- which numbers ------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------- */
 
 /* Derivatives that are defined by convention. */
 typedef enum given { MEASURED, IDENTITY, NOTHING } given;

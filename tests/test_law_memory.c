@@ -10,7 +10,7 @@
 #include "random_program.h"
 #include "scenario.h"
 
-/* ---- an allocator that fails -------------------------------------------- */
+/* ---- a failing allocator ------------------------------------------------ */
 
 typedef struct meter {
     long count;   /* of allocations */

@@ -1,7 +1,9 @@
 /* test_law_programs.c - law 10: a compiled function has the same bits as the
- * function itself, and fails if it does, for random programs over the registry
- * and their gradients, any formats, number of threads and dense policy. `--all`
- * tries 200,000 programs, a number only that one. */
+ * function itself, and fails if it fails, for random programs over the registry
+ * and their gradients, with any formats, number of threads and dense policy.
+ *
+ *   test_law_programs [--all | NUMBER]    200,000 programs, or only that one
+ */
 /* ctest: simde tsan long=--all */
 #include "check.h"
 #include "laws.h"
@@ -28,7 +30,7 @@ static void note(void *user, const char *sentence)
     seen.notes++;
 }
 
-/* A function of a program, and how often it gives its results. */
+/* A function of a program, and its number of results. */
 typedef struct trial {
     lb_fn_many fn;
     random_program *p;
@@ -41,8 +43,8 @@ static bool run_eagerly(lb_ctx *cx, const trial *t, lb_array *const *args,
     return t->fn(cx, args, t->p->n_args, out, t->n_out, t->p);
 }
 
-/* A failing call whose result nobody needs is removed: then the program without
- * such calls does not fail, and has the results that are wanted. */
+/* Whether only unused calls fail: compiling removes them. Then want has the
+ * results of the program without these calls. */
 static bool fails_unneeded(lb_ctx *cx, const trial *t, lb_array *const *args,
                            lb_array **want)
 {
@@ -56,7 +58,7 @@ static bool fails_unneeded(lb_ctx *cx, const trial *t, lb_array *const *args,
     return can;
 }
 
-/* Runs a function in both ways; false, and why, if they differ. */
+/* Runs a function eagerly and compiled; false, and why, if they differ. */
 static bool trial_agrees(lb_ctx *cx, const trial *t, lb_array *const *args,
                          char *why, size_t size)
 {
@@ -101,7 +103,7 @@ static bool agrees(lb_ctx *cx, random_program *p, lb_array *const *args,
            trial_agrees(cx, &gradients, args, why, size);
 }
 
-/* Leaves out calls as long as it still fails. */
+/* Removes every call without which the program still fails. */
 static void shrink(lb_ctx *cx, random_program *p, lb_array *const *args,
                    char *why, size_t size)
 {

@@ -396,7 +396,7 @@ static void test_bound(lb_ctx *cx)
         }
 }
 
-/* ---- what is refused ----------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
 static void test_refusals(lb_ctx *cx)
 {

@@ -178,7 +178,7 @@ static void check_tile(const lb_outerint *kernel, const subject *s)
                 kernel->name, s->rows, (long long)s->pairs, s->first, s->most);
 }
 
-/* ---- panels that are fed ------------------------------------------------- */
+/* ---- pipelined panels ---------------------------------------------------- */
 
 /* Lines that become a panel: twos, or fine numbers of 4 bits. */
 typedef struct {

@@ -272,8 +272,7 @@ static void refusals(lb_ctx *cx)
     CHECK(isfinite(got[4]) && got[4] < -3.4e38f && got[2] == 0);
 }
 
-/* ---- what a network calls -------------------------------------------------
- */
+/* ---- operations of a network ------------------------------------------- */
 
 /* Operations on q of (6,40) f32 and x of that shape, dense. */
 typedef lb_array *call_fn(lb_ctx *, lb_array *q, lb_array *x);

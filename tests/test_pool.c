@@ -126,7 +126,7 @@ static void test_thread_counts(lb_heap *heap)
     lb_pool_close(NULL);
 }
 
-/* ---- what one run wrote, the next one reads ------------------------------ */
+/* ---- visibility of writes ------------------------------------------------ */
 
 typedef struct pipe_job {
     const int64_t *src;

@@ -61,8 +61,7 @@ static bool same_parts(lb_ctx *cx, lb_array *a, lb_array *b)
     return a->dtype == b->dtype && a->store->meaning == b->store->meaning;
 }
 
-/* ---- what is not finite ---------------------------------------------------
- */
+/* ---- values that are not finite ---------------------------------------- */
 
 static void not_finite(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
 {

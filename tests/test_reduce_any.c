@@ -257,7 +257,7 @@ static void check_compiled(lb_ctx *cx)
     lb_compiled_close(f);
 }
 
-/* ---- what is refused ---------------------------------------------------- */
+/* ---- refusals ----------------------------------------------------------- */
 
 static bool narrow(lb_ctx *cx, lb_array *const *a, int n, lb_array **out,
                    int n_out, void *user)

@@ -167,8 +167,7 @@ static void products(lb_ctx *cx)
     CHECK_EQ_S(lb_error(cx), "");
 }
 
-/* ---- where it declines ----------------------------------------------------
- */
+/* ---- where the rule declines ------------------------------------------- */
 
 /* Not by the rule, and still correct: W is decoded. */
 static void declines(lb_ctx *cx, lb_array *lhs, lb_array *rhs,
@@ -525,8 +524,8 @@ static void rule_order(lb_ctx *cx)
 /* ---- rules added at run time ----------------------------------------------
  */
 
-/* Rules that write down their letter and answer as they are told; `twice`
- * doubles what the same call gives without it. */
+/* Rules that record their letter and return the given verdict; `twice` doubles
+ * the result of the same call without it. */
 static lb_verdict told(char mark, int operand, lb_verdict v)
 {
     const size_t at = strlen(asked);

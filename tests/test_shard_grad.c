@@ -143,7 +143,7 @@ static lb_traffic sums_cost(sizes s)
     lb_traffic t = {0};
     adds(&t, s.tp, 8 / s.dp * 4); /* the mean, (8, 1, 4) */
     adds(&t, s.dp * s.tp, 1);
-    adds(&t, s.tp, 8 / s.dp * 4); /* its gradient, which all of tp have */
+    adds(&t, s.tp, 8 / s.dp * 4); /* its gradient, on all ranks along tp */
     return t;
 }
 
@@ -160,14 +160,14 @@ static lb_array *rows(lb_ctx *cx, lb_array *const *a, int n, void *user)
 static lb_traffic rows_cost(sizes s)
 {
     lb_traffic t = {0};
-    adds(&t, s.tp, 8 / s.dp * 32); /* everybody's rows */
+    adds(&t, s.tp, 8 / s.dp * 32); /* rows of all ranks */
     adds(&t, s.dp, 1);
     gathers(&t, s.dp, 8 / s.dp * 4);      /* indices */
-    gathers(&t, s.dp, 8 / s.dp * 32 * 4); /* what is added to the rows */
+    gathers(&t, s.dp, 8 / s.dp * 32 * 4); /* added to the rows */
     return t;
 }
 
-/* (8, 4, 16) to (16, 8, 4) to (16, 32), cut as it was all the way. */
+/* (8, 4, 16) to (16, 8, 4) to (16, 32), with the same sharding throughout. */
 static lb_array *turned(lb_ctx *cx, lb_array *const *a, int n, void *user)
 {
     (void)n, (void)user;
@@ -328,7 +328,7 @@ static void compare(lb_ctx *cx, const lb_mesh *mesh, lb_array *got,
     say(ok, what, more, lb_error_status(cx) ? lb_error(cx) : why.s);
 }
 
-/* Cut as the array that it is of. */
+/* Sharded like its array. */
 static void keeps_cut(const lb_mesh *mesh, const lb_array *g, const lb_array *a,
                       const char *what, const char *more)
 {

@@ -1,12 +1,13 @@
 /* test_smoke.c - every primitive and every format at least once, on every
- * level there is: quickly, also under an emulator of a CPU without AVX, where
- * a stray instruction ends the program.
+ * available level. Fast enough for emulators of CPUs without AVX, where a stray
+ * instruction ends the program.
+ *
+ *   test_smoke [THREADS]    (default: 2)
  *
  * Results of primitives are compared with arithmetic in double precision. A
- * layer notes which primitives were called, so that one that is new and not
- * here is a failure. Then each format goes through a few samples of each
- * primitive (laws.h: transparency), and what it decodes to is compared with
- * what it was made of. `test_smoke THREADS`, 2 if not said.
+ * layer records which primitives were called: one that is missing here is a
+ * failure. Then each format is an operand of a few samples of each primitive
+ * (laws.h: transparency), and decoded values are compared with the source.
  */
 /* ctest: simde nehalem=1 a53=1 skip-tsan */
 #include "base/cpu.h"
@@ -606,7 +607,7 @@ static void cross(lb_ctx *cx)
     sample_formats_free(&list);
 }
 
-/* ---- who was called ----------------------------------------------------- */
+/* ---- called primitives -------------------------------------------------- */
 
 enum { MAX_PRIMS = 256 };
 

@@ -160,7 +160,7 @@ static bool find(const config_target *t, lb_quant *q)
     return false;
 }
 
-/* ---- what the layout does not show --------------------------------------- */
+/* ---- settings that the layout does not show ------------------------------ */
 
 static bool same_elements(lb_ctx *cx, const lb_array *x, const lb_array *y)
 {

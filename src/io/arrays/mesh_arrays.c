@@ -7,7 +7,7 @@
 
 #include "core/core.h"
 
-/* ---- whether slices are whole blocks ------------------------------------- */
+/* ---- block boundaries ---------------------------------------------------- */
 
 static int64_t pieces_of(const lb_grid *grid, const lb_spec *spec, int k)
 {

@@ -12,7 +12,7 @@
 #include "io/containers/multi_file.h"
 #include "io/models/model_dir.h"
 
-/* ---- what slices are of the whole ---------------------------------------- */
+/* ---- slices of the whole array ------------------------------------------- */
 
 static bool widen(lb_ctx *cx, lb_described *d, const lb_shape *shape)
 {
@@ -43,7 +43,7 @@ lb_described *lb_describe_spread(lb_ctx *cx, lb_arena *arena, const char *name,
     return d && widen(cx, d, &a->shape) ? d : NULL;
 }
 
-/* ---- who writes what ----------------------------------------------------- */
+/* ---- assignment of writes ------------------------------------------------ */
 
 typedef struct save_task {
     lb_ctx *cx;

@@ -183,7 +183,7 @@ bool lb_cut_leaf(const lb_described *d, int k, const lb_cut *box, lb_cut *to)
     return find_leaf(d, &k, box, to);
 }
 
-/* ---- what is cut out ----------------------------------------------------- */
+/* ---- slices -------------------------------------------------------------- */
 
 static bool describe_part(lb_ctx *cx, lb_arena *arena, form how,
                           const lb_described *d, const lb_cut *box, bool deep,

@@ -32,7 +32,7 @@ typedef struct cut {
     lb_quant_config config;
 } cut;
 
-/* ---- where it may be cut ------------------------------------------------- */
+/* ---- possible splits ----------------------------------------------------- */
 
 /* Whether every part follows each axis but the last, and, if `scale`, some part
  * with scales does. */

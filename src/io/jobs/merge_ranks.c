@@ -34,7 +34,7 @@ typedef struct merge_work {
     uint8_t *buffer;
 } merge_work;
 
-/* ---- what files of ranks say --------------------------------------------- */
+/* ---- metadata of rank files ---------------------------------------------- */
 
 static bool wrong(const merge_work *w, const char *what)
 {

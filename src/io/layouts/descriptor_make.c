@@ -27,7 +27,7 @@ static bool set_word(lb_ctx *cx, char *to, size_t size, const char *word)
     return (n >= 0 && (size_t)n < size) || too_long(cx, word);
 }
 
-/* ---- an array that is there ---------------------------------------------- */
+/* ---- existing arrays ----------------------------------------------------- */
 
 static bool is_whole(const lb_array *a)
 {
@@ -78,7 +78,7 @@ lb_described *lb_describe_array(lb_ctx *cx, lb_arena *arena, const char *name,
     return d;
 }
 
-/* ---- one to come --------------------------------------------------------- */
+/* ---- planned arrays ------------------------------------------------------ */
 
 /* Scales of double quantization: as lb_quantize_scales makes them. */
 static lb_described *describe_scales(lb_ctx *cx, lb_arena *arena,

@@ -55,7 +55,7 @@ static char *path_in(const model_place *p, const char *dir, const char *name)
     return lb_path_in(p->j->cx, &p->j->arena, dir, name);
 }
 
-/* ---- what is there ------------------------------------------------------- */
+/* ---- existing files ------------------------------------------------------ */
 
 typedef bool visit(model_place *p, const char *dir, const char *name);
 
