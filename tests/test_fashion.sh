@@ -114,6 +114,13 @@ for wrong in '--epochs 7' '--batch 32' '--rate 1e-4' '--validate 100'; do
         die "$wrong: $(cat "$tmp/err")"
 done
 
+# Weights of each training, without the state of the optimizer.
+run --epochs 4 --only 'ternary QAT' --save "$tmp/one" --save-all "$tmp/each"
+cmp -s "$tmp/one" "$tmp/each/mlp-1-float.safetensors" || die "other weights of f32"
+ls -s "$tmp/each" >"$tmp/out"
+[ "$(stat -c %s "$tmp/each/mlp-1-ternary-QAT.safetensors")" = \
+    "$(stat -c %s "$tmp/one")" ] || die "$(cat "$tmp/out")"
+
 "$program" --only 'nf4 QTA' 2>&1 | grep -q "unknown row 'nf4 QTA'; choose from" ||
     die "accepted an unknown row"
 "$program" --help | grep -q -e --checkpoint || die "no help"

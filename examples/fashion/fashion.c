@@ -43,7 +43,7 @@ static const struct row {
 enum { ROWS = sizeof rows / sizeof *rows, MAX_SEEDS = 16 };
 
 typedef struct settings {
-    const char *data, *chart, *save, *only, *checkpoint;
+    const char *data, *chart, *save, *save_all, *only, *checkpoint;
     const net *net;
     int epochs, seeds, first, threads; /* seeds first, first + 1, ... */
     int batch, validate;               /* 0: the net's default; test images */
@@ -110,12 +110,12 @@ static bool check_only(const char *only)
 }
 
 /* DIR/mlp-1-nf4-QAT.safetensors */
-static const char *checkpoint_of(const settings *s, int row, int seed,
-                                 char *path, size_t size)
+static const char *file_of(const settings *s, const char *dir, int row,
+                           int seed, char *path, size_t size)
 {
-    if (!s->checkpoint) return NULL;
-    const size_t n = strlen(s->checkpoint);
-    snprintf(path, size, "%s/%s-%d-%s.safetensors", s->checkpoint, s->net->name,
+    if (!dir) return NULL;
+    const size_t n = strlen(dir);
+    snprintf(path, size, "%s/%s-%d-%s.safetensors", dir, s->net->name,
              s->first + seed, rows[row].name);
     for (char *p = path + (n < size ? n : 0); *p; p++)
         if (*p == ' ') *p = '-';
@@ -126,17 +126,17 @@ static const char *checkpoint_of(const settings *s, int row, int seed,
 static bool run_row(bench *b, int row, int seed, result *r)
 {
     const settings *s = b->s;
-    char path[4096];
-    const plan p = {.net = s->net,
-                    .qat = rows[row].config,
-                    .rate = s->rate > 0 ? s->rate : s->net->rate,
-                    .epochs = s->epochs,
-                    .batch = s->batch ? s->batch : s->net->batch,
-                    .limit = s->brief ? 25600 : 0,
-                    .seed = (uint64_t)(s->first + seed),
-                    .label = rows[row].name,
-                    .checkpoint =
-                        checkpoint_of(s, row, seed, path, sizeof path)};
+    char path[4096], weights[4096];
+    const plan p = {
+        .net = s->net,
+        .qat = rows[row].config,
+        .rate = s->rate > 0 ? s->rate : s->net->rate,
+        .epochs = s->epochs,
+        .batch = s->batch ? s->batch : s->net->batch,
+        .limit = s->brief ? 25600 : 0,
+        .seed = (uint64_t)(s->first + seed),
+        .label = rows[row].name,
+        .checkpoint = file_of(s, s->checkpoint, row, seed, path, sizeof path)};
     outcome own = {.params = NULL};
     outcome *of = row ? &own : &b->base;
     bool ok = true;
@@ -145,6 +145,8 @@ static bool run_row(bench *b, int row, int seed, result *r)
         for (int i = 0; i < s->epochs; i++)
             r->curve[i] += of->accuracy[i] / s->seeds;
         r->ms += of->ms / s->seeds;
+        if (ok && file_of(s, s->save_all, row, seed, weights, sizeof weights))
+            ok = lb_tree_save(of->params, weights, NULL);
     }
     lb_tree *w = lb_tree_copy(rows[row].qat ? of->params : b->base.params);
     ok = ok && net_quantize(w, rows[row].config);
@@ -261,6 +263,8 @@ static int usage(FILE *to)
         "  --chart F.svg       write learning curves, averaged over seeds\n"
         "  --save F            write the first seed's f32 weights as\n"
         "                      safetensors\n"
+        "  --save-all DIR      write the f32 weights of each training to\n"
+        "                      DIR/NET-SEED-ROW.safetensors\n"
         "  --checkpoint DIR    save each training after each epoch; the same\n"
         "                      command continues from there\n"
         "  --compare FILE...   no training: size, accuracy, error and product\n"
@@ -309,11 +313,10 @@ static bool read_option(const char *name, const char *v, settings *s)
     };
     const struct {
         const char *name, **to;
-    } words[] = {{"--only", &s->only},
-                 {"--data", &s->data},
-                 {"--chart", &s->chart},
-                 {"--save", &s->save},
-                 {"--checkpoint", &s->checkpoint}};
+    } words[] = {
+        {"--only", &s->only},         {"--data", &s->data},
+        {"--chart", &s->chart},       {"--save", &s->save},
+        {"--save-all", &s->save_all}, {"--checkpoint", &s->checkpoint}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!strcmp(name, numbers[i].name))
             return number(v, numbers[i].most, numbers[i].to);
@@ -341,6 +344,13 @@ static bool read_args(int argc, char **argv, settings *s)
     return true;
 }
 
+static bool make_directory(const char *path)
+{
+    if (!path || !mkdir(path, 0777) || errno == EEXIST) return true;
+    fprintf(stderr, "fashion: cannot make %s: %s\n", path, strerror(errno));
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     settings s = {.data = "/usr/share/datasets/fashion-mnist",
@@ -351,11 +361,7 @@ int main(int argc, char **argv)
     if (argc == 2 && !strcmp(argv[1], "--help")) return usage(stdout);
     if (!read_args(argc, argv, &s)) return usage(stderr);
     if (s.only && !check_only(s.only)) return 2;
-    if (s.checkpoint && mkdir(s.checkpoint, 0777) && errno != EEXIST) {
-        fprintf(stderr, "fashion: cannot make %s: %s\n", s.checkpoint,
-                strerror(errno));
-        return 1;
-    }
+    if (!make_directory(s.checkpoint) || !make_directory(s.save_all)) return 1;
     lb_ctx *cx = lb_open(&(lb_options){.threads = s.threads});
     bench b = {.cx = cx, .s = &s};
     const bool ok = cx && (s.compare ? run_compare(&b) : run(&b));
