@@ -146,7 +146,7 @@ typedef struct lb_allocator {
  *   their new order or selection without quantizing again. Only these
  *   operations can have such a result: lb_reshape, lb_reshape_permuted,
  *   lb_concatenate, lb_gather, lb_take, lb_embedding, lb_pad and
- *   lb_dynamic_update_slice. The first six keep whole blocks packed.
+ *   lb_dynamic_update_slice. They keep whole blocks packed.
  * - it needs a dense copy of the whole operand. No built-in operation does;
  *   user-defined primitives may (lb_prim.dense).
  *

@@ -333,6 +333,9 @@ struct lb_call {
     lb_shape shape;      /* of the result; set by infer */
     lb_dtype dtype;
     const struct lb_whole *whole; /* NULL: in[0] is not a slice */
+    /* The caller gives up in[0], which nobody else can see: the result may be
+     * that array, with other elements. Only for primitives with `reuses`. */
+    bool reuse;
 };
 
 /* The array that in[0] is a slice of. */
@@ -559,6 +562,8 @@ struct lb_prim {
     /* Optional, with compose. Whether eval is for calls like this: looks at
      * shapes, dtypes and params only. NULL: always. */
     bool (*suits)(const lb_call *);
+    /* move can write the result into operand 0: see lb_call.reuse. */
+    bool reuses;
 };
 
 /* Calls a primitive. Operands are borrowed; the result belongs to the open
@@ -618,6 +623,9 @@ struct lb_layer {
      * of. */
     bool (*whole)(const lb_layer *self, const lb_prim *, int n,
                   lb_array *const *in);
+    /* Private to the library: the layer knows that lb_update_in_place gives up
+     * operand 0. Below any other layer that is not transparent it copies. */
+    bool gives;
 };
 LB_API void lb_push_layer(lb_ctx *cx, lb_layer *layer);
 LB_API void lb_pop_layer(lb_ctx *cx);

@@ -133,6 +133,15 @@ static lb_array *dynamic_update_slice(lb_ctx *cx)
                                    lb_zeros(cx, LB_F32, LB_SHAPE(1, 2)), at);
 }
 
+/* In place and, where a view exists, by a copy. */
+static lb_array *update_in_place(lb_ctx *cx)
+{
+    lb_array *a = lb_materialize(cx, f(cx)), *at[] = {start(cx), start(cx)};
+    lb_array *u = lb_zeros(cx, LB_F32, LB_SHAPE(1, 2));
+    if (!lb_update_in_place(cx, &a, u, at)) return NULL;
+    return lb_transpose(cx, a, NULL) ? lb_update_in_place(cx, &a, u, at) : NULL;
+}
+
 static lb_array *dot_general(lb_ctx *cx)
 {
     return lb_dot_general(
@@ -433,6 +442,7 @@ static lb_array *reduce(lb_ctx *cx)
                   (const int64_t[]){2}, (const int64_t[]){1}))                 \
     X(dynamic_slice, dynamic_slice(cx))                                        \
     X(dynamic_update_slice, dynamic_update_slice(cx))                          \
+    X(update_in_place, update_in_place(cx))                                    \
     X(reduce_sum, lb_reduce_sum(cx, f(cx), NULL))                              \
     X(reduce_prod, lb_reduce_prod(cx, f(cx), LB_AXES(0)))                      \
     X(reduce_max, lb_reduce_max(cx, f(cx), LB_AXES(1)))                        \

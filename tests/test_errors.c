@@ -320,6 +320,7 @@ static void structure(lb_ctx *cx)
     REFUSED(lb_dynamic_slice(cx, x, at, none), LB_E_NULL, "operand 2");
     REFUSED(lb_dynamic_update_slice(cx, x, x, NULL), LB_E_NULL, "starts");
     REFUSED(lb_dynamic_update_slice(cx, x, NULL, two), LB_E_NULL, "operand 1");
+    REFUSED(lb_update_in_place(cx, &x, NULL, two), LB_E_NULL, "update");
     REFUSED(lb_materialize(cx, NULL), LB_E_NULL, "operand 0");
 }
 

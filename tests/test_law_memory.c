@@ -135,7 +135,10 @@ static bool failing_call(lb_ctx *cx, meter *m, deed *d)
 {
     lb_text why = {""};
     lb_enter(cx);
-    lb_array *want = perform(cx, d); /* and the context's lists have grown */
+    lb_array *want = perform(cx, d);
+    lb_enter(cx); /* lists of the context grow, also that of scopes */
+    perform(cx, d);
+    lb_leave(cx);
     if (!want && !d->prim && !d->name) {
         lb_leave(cx);
         return false;

@@ -227,6 +227,25 @@ lb_array *lb_scalar_int(lb_ctx *cx, int64_t value)
                         fits ? (const void *)&i : (const void *)&value));
 }
 
+/* ---- overwriting --------------------------------------------------------- */
+
+const char *lb_shared_why(const lb_array *a, int refs)
+{
+    const counted *c = (const void *)((const char *)a - offsetof(counted, a));
+    const lb_store *s = a->store;
+    if (__atomic_load_n(&c->refs, __ATOMIC_ACQUIRE) > refs)
+        return "it has another holder";
+    if (__atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) > 1)
+        return "a view of it exists";
+    if (s->data && s->data != (const char *)s + header)
+        return "its memory was not allocated by the context";
+    const char *why =
+        s->done && !s->sharding ? "its memory is managed by others" : NULL;
+    for (int p = 0; p < LB_MAX_PARTS && !why; p++)
+        if (s->part[p].a) why = lb_shared_why(s->part[p].a, 1);
+    return why;
+}
+
 /* ---- access -------------------------------------------------------------- */
 
 int lb_rank(const lb_array *a)

@@ -416,12 +416,24 @@ static lb_array *compose(lb_ctx *cx, const lb_prim *prim, int n,
     return NULL;
 }
 
+/* Whether the result may be written into operand 0. */
+static bool may_reuse(lb_ctx *cx, const lb_call *c)
+{
+    const lb_array *a = cx->given;
+    cx->given = NULL;
+    if (!a || !c->prim->reuses || c->in[0] != a) return false;
+    for (int i = 1; i < c->n_in; i++)
+        if (c->in[i] == a) return false;
+    return !lb_shared_why(a, cx->given_refs);
+}
+
 lb_array *lb_bind(lb_ctx *cx, const lb_prim *prim, int n, lb_array *const *in,
                   const void *params)
 {
     if (!cx || !check_call(cx, prim, n, in, params)) return NULL;
     lb_layer *layer = cx->layer;
     if (layer) {
+        if (!layer->transparent && !layer->gives) cx->given = NULL;
         if (!takes(layer, prim, n, in)) return compose(cx, prim, n, in, params);
         cx->layer = layer->below;
         lb_array *out = layer->bind(cx, layer, prim, n, in, params);
@@ -432,6 +444,7 @@ lb_array *lb_bind(lb_ctx *cx, const lb_prim *prim, int n, lb_array *const *in,
     lb_call c = make_call(cx, prim, n, in, params);
     c.whole = cx->whole;
     cx->whole = NULL;
+    c.reuse = may_reuse(cx, &c);
     bind_report r = {0};
     if (!prim->infer(cx, &c)) {
         lb_fail(cx, LB_E_ARG, "%s: refused", prim->name);
@@ -441,6 +454,16 @@ lb_array *lb_bind(lb_ctx *cx, const lb_prim *prim, int n, lb_array *const *in,
     cx->making = prim->name;
     lb_array *out = run(cx, &c, &r);
     cx->making = was;
+    return out;
+}
+
+lb_array *lb_bind_given(lb_ctx *cx, int refs, const lb_prim *prim, int n,
+                        lb_array *const *in, const void *params)
+{
+    cx->given = n ? in[0] : NULL;
+    cx->given_refs = refs;
+    lb_array *out = lb_bind(cx, prim, n, in, params);
+    cx->given = NULL;
     return out;
 }
 

@@ -75,6 +75,9 @@ struct lb_ctx {
     int64_t traces;         /* begun so far */
     const char *kernel;     /* of the last call; static */
     const lb_whole *whole;  /* of the next call that reaches the tiers */
+    lb_array *given;        /* operand 0 of the next call, if its caller gives
+                             * it up; see lb_bind_given */
+    int given_refs;         /* references that this caller holds */
     char explain[LB_EXPLAIN_SIZE];
 };
 
@@ -127,6 +130,25 @@ bool lb_run_plan(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
 lb_array *lb_bind_slice(lb_ctx *cx, const lb_prim *prim, int n,
                         lb_array *const *in, const void *params,
                         const lb_whole *whole);
+
+/* bind.c: a call whose caller holds `refs` references to in[0] and gives them
+ * up: if there are no others, and no views, the result may be in[0] itself,
+ * overwritten. Layers that are not transparent take in[0] as theirs. */
+lb_array *lb_bind_given(lb_ctx *cx, int refs, const lb_prim *prim, int n,
+                        lb_array *const *in, const void *params);
+
+/* array.c: why the elements of an array with `refs` known references must not
+ * be overwritten; NULL: nobody else can see them. */
+const char *lb_shared_why(const lb_array *a, int refs);
+
+/* reuse.c: tells the log of the dense policy that a, with `refs` references
+ * known (0: it is needed), was copied to `to`. */
+void lb_copy_report(lb_ctx *cx, const lb_array *a, int refs,
+                    const lb_array *to);
+
+/* ctx.c: `to`, of the open scope, takes over a reference to `from`: that of its
+ * scope or, if it is in none, one made by lb_ref. */
+void lb_replace(lb_ctx *cx, lb_array *from, lb_array *to);
 
 /* array.c: a store of which this process holds only a slice, its only part.
  * Implemented by the mesh. */

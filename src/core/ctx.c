@@ -440,6 +440,18 @@ void lb_drop(lb_ctx *cx, lb_array *a)
     }
 }
 
+void lb_replace(lb_ctx *cx, lb_array *from, lb_array *to)
+{
+    lb_ref(to);
+    lb_drop(cx, to);
+    void **item = cx->owned.item;
+    int64_t i = cx->owned.n - 1;
+    while (i >= 0 && item[i] != from)
+        i--;
+    if (i >= 0) item[i] = to;
+    lb_unref(from);
+}
+
 lb_array *lb_own(lb_ctx *cx, lb_array *a)
 {
     if (lb_list_push(cx, &cx->owned, a)) return a;

@@ -167,6 +167,8 @@ static lb_array *record(lb_ctx *cx, lb_layer *self, const lb_prim *prim, int n,
                         lb_array *const *in, const void *params)
 {
     lb_tape *t = (lb_tape *)(void *)self;
+    if (cx->given && depends(t, n, in))
+        cx->given = NULL; /* backward needs it */
     lb_array *out = lb_bind(cx, prim, n, in, params);
     if (!out || prim->flow == LB_FLOW_NONE || !depends(t, n, in)) return out;
     if (!lb_dtype_is_float(out->dtype)) {
@@ -202,8 +204,9 @@ lb_tape *lb_tape_open(lb_ctx *cx)
         lb_fail(cx, LB_E_NOMEM, "out of memory (a tape)");
         return NULL;
     }
-    *t = (lb_tape){
-        .layer = {.bind = record, .whole = whole}, .cx = cx, .got = got};
+    *t = (lb_tape){.layer = {.bind = record, .whole = whole, .gives = true},
+                   .cx = cx,
+                   .got = got};
     lb_push_layer(cx, &t->layer);
     return t;
 }

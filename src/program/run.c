@@ -17,8 +17,52 @@ static bool keep(lb_ctx *cx, lb_array **val, const prog_value *v, lb_array *a)
     return true;
 }
 
-static bool run_call(lb_program *p, const prog_node *node, lb_array **val,
-                     const char **kernel)
+/* ---- updates in place ---------------------------------------------------- */
+
+/* Known references to operand 0, which nothing needs after the call: those of
+ * its values and, if the function updates an argument, of the caller. 0: it is
+ * not to be overwritten. */
+static int refs_given(const lb_program *p, const prog_node *node,
+                      const lb_array *a, lb_array *const *args)
+{
+    const prog_value *v = node->in[0];
+    if (!node->last || v->constant || v->is_state) return 0;
+    if (!node->gives || node->root < 0 || args[node->root] != a)
+        return v->by ? 1 : 0;
+    int given = 0;
+    for (int i = 0; i < p->n_args; i++)
+        given += args[i] == a;
+    return given > 1 ? 0 : v->by ? 2 : 1;
+}
+
+/* The argument that result i is an updated form of, or -1; of several results
+ * the first. */
+static int root_of(const lb_program *p, int i)
+{
+    const prog_node *node = p->result[i]->by;
+    const int root = node && node->gives ? node->root : -1;
+    for (int k = 0; k < i && root >= 0; k++)
+        if (root_of(p, k) == root) return -1;
+    return root;
+}
+
+/* Updated arguments that had to be copied: their holders hold the results. */
+static void hand_over(lb_program *p, lb_array *const *args, lb_array **out)
+{
+    for (int i = 0; i < p->n_results; i++) {
+        const int root = root_of(p, i);
+        if (root < 0 || args[root] == out[i]) continue;
+        bool twice = false;
+        for (int k = 0; k < p->n_args; k++)
+            twice = twice || (k != root && args[k] == args[root]);
+        if (!twice) lb_replace(p->cx, args[root], out[i]);
+    }
+}
+
+/* ---- steps --------------------------------------------------------------- */
+
+static bool run_call(lb_program *p, const prog_node *node,
+                     lb_array *const *args, lb_array **val, const char **kernel)
 {
     enum { FEW = 16 };
     lb_ctx *cx = p->cx;
@@ -34,15 +78,24 @@ static bool run_call(lb_program *p, const prog_node *node, lb_array **val,
     const bool as_is = node->fusion.kind == LB_FUSE_SAME && node->n_in == 1 &&
                        !node->prim->move && lb_data(in[0]);
     lb_array *out;
+    const int refs = node->prim->reuses ? refs_given(p, node, in[0], args) : 0;
     cx->quiet += node->quiet;
     if (as_is)
         out = lb_view(cx, in[0]);
     else if (node->prim == &lb_prim_cut_like)
         out = lb_run_cut_like(cx, node, in);
+    else if (refs)
+        out = lb_bind_given(cx, refs, node->prim, node->n_in, in, node->params);
     else
         out = lb_bind(cx, node->prim, node->n_in, in, node->params);
     cx->quiet -= node->quiet;
-    const bool ok = keep(cx, val, node->out, out);
+    const bool reused = refs && out == in[0];
+    if (node->gives && out && !reused) lb_copy_report(cx, in[0], refs, out);
+    bool ok = out != NULL;
+    if (reused)
+        val[node->out->id] = lb_ref(out);
+    else
+        ok = keep(cx, val, node->out, out);
     *kernel = as_is ? "view" : cx->kernel;
     lb_leave(cx);
     if (got) lb_heap_free(cx->heap, in, got);
@@ -50,12 +103,13 @@ static bool run_call(lb_program *p, const prog_node *node, lb_array **val,
 }
 
 /* Runs the nodes of a fused step one by one; frees intermediate arrays. */
-static bool run_apart(lb_program *p, prog_step *s, lb_array **val)
+static bool run_apart(lb_program *p, prog_step *s, lb_array *const *args,
+                      lb_array **val)
 {
     bool ok = true;
     const prog_node *node = s->node;
     for (; node && ok; node = node->next)
-        ok = run_call(p, node, val, &s->kernel);
+        ok = run_call(p, node, args, val, &s->kernel);
     for (node = s->node; node; node = node->next) {
         lb_array **a = &val[node->out->id];
         if (node->out->leaves && ok) continue;
@@ -65,24 +119,30 @@ static bool run_apart(lb_program *p, prog_step *s, lb_array **val)
     return ok;
 }
 
-static bool run_step(lb_program *p, prog_step *s, lb_array **val)
+static bool run_step(lb_program *p, prog_step *s, lb_array *const *args,
+                     lb_array **val)
 {
-    if (!s->fused) return run_call(p, s->node, val, &s->kernel);
+    if (!s->fused) return run_call(p, s->node, args, val, &s->kernel);
     switch (lb_fused_run(p, s->fused, val)) {
     case LB_DONE:
         s->kernel = "fused";
         return true;
     case LB_DECLINED:
-        return run_apart(p, s, val);
+        return run_apart(p, s, args, val);
     default:
         return false;
     }
 }
 
-/* The i-th result, as a view, because its weak flag is its own. */
-static lb_array *give(lb_program *p, int i, lb_array **val)
+/* The i-th result, as a view, because its weak flag is its own. An argument
+ * that was updated in place is itself the result. */
+static lb_array *give(lb_program *p, int i, lb_array *const *args,
+                      lb_array **val)
 {
-    lb_array *a = lb_view(p->cx, val[p->result[i]->id]);
+    const int root = root_of(p, i);
+    lb_array *a = val[p->result[i]->id];
+    if (root >= 0 && a == args[root]) return a;
+    a = lb_view(p->cx, a);
     if (a) a->weak = p->weak[i];
     return a;
 }
@@ -141,14 +201,14 @@ bool lb_program_run(lb_program *p, lb_array *const *args, lb_array **out)
     bool ok = set_numbers(p, val);
     for (int i = 0; i < p->n_steps && ok; i++) {
         prog_step *s = &p->step[i];
-        ok = run_step(p, s, val);
+        ok = run_step(p, s, args, val);
         for (int k = 0; k < s->n_dead && ok; k++) {
             lb_unref(val[s->dead[k]->id]);
             val[s->dead[k]->id] = NULL;
         }
     }
     for (int i = 0; i < p->n_results && ok; i++)
-        ok = (out[i] = give(p, i, val)) != NULL;
+        ok = (out[i] = give(p, i, args, val)) != NULL;
     if (ok) set_states(p, val);
     for (int64_t i = 0; i < p->values.n; i++) {
         const prog_value *v = p->values.item[i];
@@ -156,9 +216,11 @@ bool lb_program_run(lb_program *p, lb_array *const *args, lb_array **out)
     }
     lb_heap_free(cx->heap, val, got);
     for (int i = 0; i < p->n_results && !ok; i++) {
-        lb_drop(cx, out[i]);
+        const int root = root_of(p, i);
+        if (root < 0 || out[i] != args[root]) lb_drop(cx, out[i]);
         out[i] = NULL;
     }
+    if (ok) hand_over(p, args, out);
     p->runs += ok;
     return ok;
 }

@@ -146,6 +146,16 @@ static size_t bytes_of(const prog_value *v)
     return (size_t)lb_shape_size(&v->shape) * lb_dtype_size(v->dtype);
 }
 
+/* Whether the result of a step may be written into its first operand. */
+static void find_last(prog_step *s, const bool *needed)
+{
+    prog_node *node = s->node;
+    if (s->fused || !node->prim->reuses) return;
+    node->last = !needed[node->in[0]->id];
+    for (int k = 1; k < node->n_in; k++)
+        node->last = node->last && node->in[k] != node->in[0];
+}
+
 /* Walks the steps backward: the first use found is the last one. Values inside
  * a fused step have no array. */
 static bool find_dead(lb_program *p)
@@ -164,6 +174,7 @@ static bool find_dead(lb_program *p)
     for (int i = p->n_steps - 1; i >= 0; i--) {
         prog_step *s = &p->step[i];
         int dead = 0;
+        find_last(s, needed);
         for (int count = 1; count >= 0; count--) {
             const prog_node *node = s->node;
             for (; node; node = s->fused ? node->next : NULL)
@@ -171,7 +182,11 @@ static bool find_dead(lb_program *p)
                     prog_value *v = node->in[k];
                     const bool inside =
                         s->fused && v->by && v->by->group == node->group;
-                    if (!v->by || inside || needed[v->id]) continue;
+                    if (inside || needed[v->id]) continue;
+                    if (!v->by) {
+                        needed[v->id] = !count;
+                        continue;
+                    }
                     if (count) {
                         dead++;
                         continue;

@@ -165,6 +165,12 @@ static prog_value *value_of(tracer *t, const char *who, lb_array *a)
 
 /* ---- recording ----------------------------------------------------------- */
 
+/* The argument that a value is an updated form of, or -1. */
+static int root_of(const prog_value *v)
+{
+    return v->by && v->by->gives ? v->by->root : v->arg;
+}
+
 static lb_array *record(tracer *t, lb_call *c)
 {
     lb_program *p = t->p;
@@ -186,7 +192,10 @@ static lb_array *record(tracer *t, lb_call *c)
                         .in = in,
                         .traced = traced,
                         .at = (int)p->nodes.n,
-                        .quiet = cx->quiet > 0};
+                        .quiet = cx->quiet > 0,
+                        .gives = n && cx->given == c->in[0]};
+    node->root = node->gives ? root_of(in[0]) : -1;
+    cx->given = NULL;
     if (c->prim->fuse) c->prim->fuse(c, &node->fusion);
     if (c->prim->operations) node->operations = c->prim->operations(c);
     if (!(node->out = new_value(p, c->dtype, &c->shape))) return NULL;
@@ -223,8 +232,9 @@ static lb_array *trace_call(lb_ctx *cx, lb_layer *self, const lb_prim *prim,
         lb_fail(cx, LB_E_ARG, "%s: refused", prim->name);
         return NULL;
     }
-    return traced || !folds(t, &c) ? record(t, &c)
-                                   : lb_bind(cx, prim, n, in, params);
+    if (traced || !folds(t, &c)) return record(t, &c);
+    cx->given = NULL; /* constants stay */
+    return lb_bind(cx, prim, n, in, params);
 }
 
 /* Whether a primitive that is a shortcut for other calls is recorded as one
@@ -486,11 +496,12 @@ lb_program *lb_program_trace(lb_ctx *cx, const prog_function *fn,
 {
     lb_program *p = new_program(cx);
     if (!p) return NULL;
-    tracer t = {.layer = {.bind = trace_call, .whole = trace_whole},
-                .hooks = {get_state, set_state, get_number, advance_count},
-                .p = p,
-                .id = ++cx->traces,
-                .fold_bytes = fold_bytes};
+    tracer t = {
+        .layer = {.bind = trace_call, .whole = trace_whole, .gives = true},
+        .hooks = {get_state, set_state, get_number, advance_count},
+        .p = p,
+        .id = ++cx->traces,
+        .fold_bytes = fold_bytes};
     lb_enter(cx);
     lb_array **in = lb_prog_alloc(&p->memory, (size_t)n * sizeof(lb_array *));
     lb_array **out =

@@ -100,9 +100,13 @@ static lb_array *share(const lb_shard_plan *p, const slices *s)
     lb_spec_slice(&p->mesh->grid, &p->out, &c->shape, lb_mesh_rank(p->mesh),
                   piece.at, count);
     piece.shape = lb_shape_make(c->shape.rank, count);
-    lb_array *out = p->cuts.run
-                        ? p->cuts.run(cx, &piece)
-                        : lb_bind(cx, c->prim, c->n_in, s->in, c->params);
+    lb_array *out;
+    if (p->cuts.run)
+        out = p->cuts.run(cx, &piece);
+    else if (c->reuse && s->in[0] == lb_slice_here(c->in[0]))
+        out = lb_bind_given(cx, 1, c->prim, c->n_in, s->in, c->params);
+    else
+        out = lb_bind(cx, c->prim, c->n_in, s->in, c->params);
     return out && is_promised(p, &piece, out) ? out : NULL;
 }
 
@@ -245,6 +249,9 @@ lb_array *lb_shard_call(lb_mesh *mesh, const lb_prim *prim, int n,
         lb_fail(cx, LB_E_ARG, "%s: refused", prim->name);
         return NULL;
     }
+    lb_array *given = cx->given;
+    cx->given = NULL; /* of the share, not of what prepares it */
+    c.reuse = given == in[0] && given && !lb_shared_why(given, cx->given_refs);
     lb_enter(cx);
     return lb_leave_with(cx, run(mesh, &c));
 }
