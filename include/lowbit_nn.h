@@ -19,6 +19,47 @@ extern "C" {
  * broadcast. The gate is the operand whose logistic function is computed. */
 LB_API lb_array *lb_swiglu(lb_ctx *cx, lb_array *gate, lb_array *up);
 
+/* ---- rotary position embedding ------------------------------------------- */
+
+typedef enum lb_rope_scaling {
+    LB_ROPE_NONE = 0,
+    LB_ROPE_LINEAR = 1, /* all frequencies divided by factor */
+    LB_ROPE_LLAMA3 = 2, /* Llama 3.1: only low frequencies, with a transition */
+    LB_ROPE_YARN = 3    /* YaRN: a ramp over the pairs, and a magnitude */
+} lb_rope_scaling;
+
+/* Names in config.json are in parentheses. */
+typedef struct lb_rope_options {
+    size_t struct_size;
+    int axis;         /* of x that counts positions (default: -2) */
+    bool interleaved; /* pairs (2i, 2i+1), as GPT-J, Llama's own code and most
+                         * GGUF files; default: (i, i + dims/2), as GPT-NeoX and
+                         * Hugging Face's Llama */
+    int64_t dims;     /* of the last axis that are rotated, the first ones
+                         * (default: all) */
+    double base;      /* (rope_theta) default: 10000 */
+    int64_t offset;   /* position of the first row, if positions is NULL */
+    lb_array *positions; /* integers: one per row, or a scalar, the position of
+                          * the first row. Compiled functions take it as an
+                          * argument; offset is a constant there */
+    lb_rope_scaling scaling; /* (rope_scaling.rope_type) */
+    double factor;           /* (factor) default: 1 */
+    double low, high; /* llama3: (low_freq_factor, high_freq_factor) default:
+                         * 1 and 4. yarn: (beta_slow, beta_fast) 1 and 32 */
+    int64_t original; /* (original_max_position_embeddings) default: 8192 */
+    double magnitude; /* (attention_factor) of sines and cosines; default: 1,
+                         * yarn: 0.1 ln(factor) + 1 */
+} lb_rope_options;
+
+/* Rotates pairs of the last axis of x by angles that grow with the position:
+ * angle = position * base^(-2i/dims). x is (..., positions, ..., head size),
+ * for instance (heads, positions, 128), or (positions, heads, 128) with axis
+ * -3.
+ * Angles are computed in f64, rotations in f32 (f64 for f64), rounded once.
+ * options may be NULL. */
+LB_API lb_array *lb_rope(lb_ctx *cx, lb_array *x,
+                         const lb_rope_options *options);
+
 /* ---- caches -------------------------------------------------------------- */
 
 /* *a becomes lb_dynamic_update_slice(cx, *a, update, starts): starts are

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* ---- elementwise ------------------------------------------------------- */
+/* ---- elementwise --------------------------------------------------------- */
 
 /* "convert_element_type" (a) */
 typedef struct lb_convert_params {
@@ -30,7 +30,7 @@ typedef struct lb_integer_pow_params {
     int exponent;
 } lb_integer_pow_params;
 
-/* ---- structure --------------------------------------------------------- */
+/* ---- structure ----------------------------------------------------------- */
 
 /* "transpose" (a): axis k of the result is axis perm[k] of a. */
 typedef struct lb_transpose_params {
@@ -108,6 +108,20 @@ typedef struct lb_argminmax_params {
 /* "dot_general" (lhs, rhs) takes lb_dot_dims; preferred LB_NO_DTYPE means the
  * promoted dtype. "conv_general_dilated" (lhs, rhs) takes lb_conv_dims. */
 
+/* ---- networks ------------------------------------------------------------ */
+
+/* "rope" (x, positions): positions are a scalar, that of the first row, or one
+ * per index of x's axis `axis`. See lb_rope_options; low and high are
+ * beta_slow and beta_fast of yarn. Sines and cosines are multiplied by
+ * magnitude. inverse: the other way. */
+typedef struct lb_rope_params {
+    double base, factor, low, high, original, magnitude;
+    int64_t dims;
+    int axis;
+    lb_rope_scaling scaling;
+    bool interleaved, inverse;
+} lb_rope_params;
+
 /* ---- quantizing ---------------------------------------------------------- */
 
 /* "quantize" (a) takes lb_quant (lowbit_ext.h). */
@@ -118,7 +132,7 @@ typedef struct lb_quantize_scales_params {
     lb_compat compat;
 } lb_quantize_scales_params;
 
-/* ---- random numbers ---------------------------------------------------- */
+/* ---- random numbers ------------------------------------------------------ */
 
 /* "random_bits", "random_normal" () */
 typedef struct lb_random_params {

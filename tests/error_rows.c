@@ -3,6 +3,7 @@
  * allocated; HUGE elements cannot be counted. */
 #include "error_rows.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -596,6 +597,47 @@ static void quantize_scales(rows *r)
     with(r, LB_I32, LB_SHAPE(4));
 }
 
+static lb_rope_params *refuse_rope(rows *r, lb_status status, const char *say,
+                                   lb_shape x, lb_shape at)
+{
+    lb_rope_params *p = &refuse1(r, status, say, x)->rope;
+    with(r, LB_I32, at);
+    *p = (lb_rope_params){.base = 1e4, .magnitude = 1, .dims = 2};
+    return p;
+}
+
+static void rope(rows *r)
+{
+    const lb_shape x = LB_SHAPE(5, 4);
+    refuse_rope(r, LB_E_SHAPE, "(4)|positions", LB_SHAPE(4), scalar);
+    refuse_rope(r, LB_E_SHAPE, "(3)|(5)", x, LB_SHAPE(3));
+    refuse_rope(r, LB_E_SHAPE, "(5,1)|(5)", x, LB_SHAPE(5, 1));
+    refuse2(r, LB_E_DTYPE, "f32|integers", x, scalar);
+    refuse(r, LB_E_DTYPE, "i32|float");
+    with(r, LB_I32, x);
+    with(r, LB_I32, scalar);
+    refuse_rope(r, LB_E_AXIS, "axis 1|(5,4)", x, scalar)->axis = 1;
+    refuse_rope(r, LB_E_AXIS, "axis -1|(5,4)", x, scalar)->axis = -1;
+    refuse_rope(r, LB_E_SHAPE, "3 of|(5,4)", x, scalar)->dims = 3;
+    refuse_rope(r, LB_E_SHAPE, "6 of|(5,4)|4", x, scalar)->dims = 6;
+    refuse_rope(r, LB_E_SHAPE, "-2 of", x, scalar)->dims = -2;
+    refuse_rope(r, LB_E_ARG, "base -1", x, scalar)->base = -1;
+    refuse_rope(r, LB_E_ARG, "magnitude inf", x, scalar)->magnitude = INFINITY;
+    refuse_rope(r, LB_E_ARG, "scaling 7", x, scalar)->scaling =
+        (lb_rope_scaling)7;
+    refuse_rope(r, LB_E_ARG, "factor 0", x, scalar)->scaling = LB_ROPE_LINEAR;
+    lb_rope_params *p = refuse_rope(r, LB_E_ARG, "low 2|high 1", x, scalar);
+    p->scaling = LB_ROPE_LLAMA3;
+    p->factor = p->high = 1;
+    p->low = 2;
+    p = refuse_rope(r, LB_E_ARG, "base|0.5", x, scalar);
+    p->scaling = LB_ROPE_YARN;
+    p->factor = p->original = p->low = 1;
+    p->high = 2;
+    p->base = 0.5;
+    refuse_rope(r, LB_E_NOMEM, "out of memory", LB_SHAPE(5, BIG), scalar);
+}
+
 /* clang-format off */
 static const struct {
     const char *prim;
@@ -618,6 +660,7 @@ static const struct {
     {"random_normal", random_of}, {"random_uniform", random_uniform},
     {"random_permutation", random_permutation},
     {"integer_pow", integer_pow}, {"select", select_rows},
+    {"rope", rope},
     {"quantize", quantize},       {"quantize_scales", quantize_scales},
 };
 /* clang-format on */

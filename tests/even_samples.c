@@ -77,6 +77,16 @@ static void views(sample_list *list, const char *prim)
         for (int k = 0; k < 3; k++)
             *sample_in(s, LB_I32, (lb_shape){0}, VALUES_INDEX) =
                 (sample_operand){LB_I32, {0}, VALUES_INDEX, 0, 3, false};
+    } else if (!strcmp(prim, "rope")) {
+        for (int i = 0; i < 2; i++) {
+            sample_in(s = sample_add(list, prim), LB_F32, a, VALUES_TAME);
+            *sample_in(s, LB_I32, i ? (lb_shape){0} : LB_SHAPE(4),
+                       VALUES_INDEX) = (sample_operand){
+                LB_I32, i ? (lb_shape){0} : LB_SHAPE(4), VALUES_INDEX, 0, 99,
+                false};
+            s->params.rope = (lb_rope_params){
+                .base = 1e4, .magnitude = 1, .dims = 16, .axis = 1};
+        }
     } else {
         static const char *const plain[] = {"copy", "stop_gradient",
                                             "convert_element_type", "ste"};

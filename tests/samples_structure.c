@@ -463,6 +463,46 @@ static void gathers(maker *m, bool large)
             add_gather(m, &c[i % CASES], (lb_bounds)b);
 }
 
+/* ---- rotary position embedding ------------------------------------------- */
+
+static void ropes(maker *m, bool large)
+{
+    const struct {
+        lb_shape x;
+        int axis;
+        int64_t dims;
+    } c[] = {{LB_SHAPE(5, 8), 0, 8},       {LB_SHAPE(2, 3, 8), 1, 6},
+             {LB_SHAPE(3, 2, 8), 0, 8},    {LB_SHAPE(0, 4), 0, 4},
+             {LB_SHAPE(2, 1, 3, 6), 1, 2}, {LB_SHAPE(2, 3, 0), 1, 0},
+             {LB_SHAPE(3, 5), 0, 4}};
+    static const lb_dtype of[] = {LB_F32, LB_BF16, LB_F64, LB_F16};
+    enum { CASES = sizeof c / sizeof *c };
+    for (int i = 0; i < (large ? 2 : 4 * CASES); i++) {
+        const lb_shape x = large ? LB_SHAPE(3, 70, 300) : c[i % CASES].x;
+        const int axis = large ? 1 : c[i % CASES].axis;
+        sample *s = sample_add(m->list, m->prim);
+        sample_in(s, of[i % 4], x, VALUES_TAME);
+        sample_operand *at = sample_in(
+            s, i % 3 ? LB_I32 : LB_U8,
+            i % 2 ? (lb_shape){0} : LB_SHAPE(x.dim[axis]), VALUES_INDEX);
+        at->lo = i % 3 ? -3 : 0;
+        at->hi = 100;
+        s->params.rope = (lb_rope_params){
+            .axis = axis,
+            .interleaved = i % 5 < 2,
+            .inverse = i % 7 == 3,
+            .scaling = (lb_rope_scaling)(i % 4),
+            .dims = large ? 300 : c[i % CASES].dims,
+            .base = i % 3 ? 10000 : 500,
+            .factor = 4,
+            .low = 1,
+            .high = 8,
+            .original = 64,
+            .magnitude = i % 4 == 3 ? 1.25 : 1,
+        };
+    }
+}
+
 /* ---- from nothing ------------------------------------------------------- */
 
 static void iotas(maker *m, bool large)
@@ -521,6 +561,7 @@ static const struct {
     {"reverse", reverses},          {"reshape", reshapes},
     {"concatenate", concatenates},  {"pad", pads},
     {"dynamic_slice", dynamics},    {"dynamic_update_slice", dynamics},
+    {"rope", ropes},
     {"gather", gathers},            {"scatter_add", gathers},
     {"iota", iotas},                {"random_bits", randoms},
     {"random_uniform", randoms},    {"random_normal", randoms},

@@ -487,6 +487,7 @@ static lb_array *reduce(lb_ctx *cx)
     X(tape, tape(cx))                                                          \
     X(compiled, compiled(cx))                                                  \
     X(compiled training, compiled_training(cx))                                \
+    X(rope, lb_rope(cx, f(cx), NULL))                                          \
     X(random_bits, lb_random_bits(cx, (lb_key){1, 2}, LB_U8, LB_SHAPE(5)))     \
     X(random_uniform,                                                          \
       lb_random_uniform(cx, (lb_key){1, 2}, LB_F32, LB_SHAPE(5), 0, 1))        \

@@ -338,6 +338,15 @@ static void views(lb_ctx *cx)
     for (int i = 0; i < MN; i++)
         want[i] = -a_at(i);
     near(cx, "ste", lb_ste(cx, negated, a, NULL), MN, want, 0);
+    for (int i = 0; i < MN; i++) { /* the first two columns of row i by i */
+        const int r = i / N, c = i % N;
+        const double u = a_at(r * N), v = a_at(r * N + 1);
+        want[i] = c == 0   ? u * cos(r) - v * sin(r)
+                  : c == 1 ? v * cos(r) + u * sin(r)
+                           : a_at(i);
+    }
+    near(cx, "rope", lb_rope(cx, a, &(lb_rope_options){.dims = 2}), MN, want,
+         1e-5);
 }
 
 static void blocks(lb_ctx *cx)
