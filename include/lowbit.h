@@ -415,6 +415,9 @@ LB_API const char *lb_format_name(const lb_ctx *cx, int k);
  * this optional part. It is an error if the format has no part of that name
  * (the message lists the names) or if a does not consist of whole blocks. */
 LB_API lb_array *lb_component(lb_ctx *cx, lb_array *a, const char *name);
+/* The name of the k-th part of a's format, whether or not a has this part; NULL
+ * past the end, and for NULL. Static, or as long as the format. */
+LB_API const char *lb_component_name(const lb_array *a, int k);
 /* The code of each element as an integer (i8, or u8 if no code is negative),
  * dense, in a's shape. */
 LB_API lb_array *lb_codes(lb_ctx *cx, lb_array *a);

@@ -460,6 +460,10 @@ static void taking_apart(lb_ctx *cx)
     REFUSED(lb_component(cx, cut, "codes"), LB_E_UNSUPPORTED, "nf4(2,2)|codes");
     REFUSED(lb_component(cx, wide, "codes"), LB_E_UNSUPPORTED, "nf4(2,2,3)");
     CHECK(!lb_component(cx, q, "table")); /* it continues without: no error */
+    CHECK(strcmp(lb_component_name(q, 0), "codes") == 0);
+    CHECK(strcmp(lb_component_name(q, 1), "absmax") == 0);
+    CHECK(!lb_component_name(q, -1) && !lb_component_name(q, 1000));
+    CHECK(!lb_component_name(x, 0) && !lb_component_name(NULL, 0));
     CHECK_EQ_I(lb_error_status(cx), LB_OK);
     REFUSED(lb_codes(cx, NULL), LB_E_NULL, "NULL");
     REFUSED(lb_codes(cx, x), LB_E_UNSUPPORTED, "dense");

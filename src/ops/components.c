@@ -30,6 +30,11 @@ int lb_part_named(lb_ctx *cx, const char *who, const lb_format *fmt,
     return -1;
 }
 
+const char *lb_component_name(const lb_array *a, int k)
+{
+    return a && k >= 0 && k < LB_MAX_PARTS ? a->store->fmt->part[k].name : NULL;
+}
+
 /* Whether a views all elements of its store, in order. */
 static bool is_whole(const lb_array *a)
 {
