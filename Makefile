@@ -45,7 +45,7 @@ demo: setup-build setup-fashion build/release/build.ninja
 	@ln -sf release/lowbit build/
 	@tools/demo build/release
 
-test: setup-build all
+test: setup-build setup-python all
 	$(CTEST) --test-dir build/release
 
 # With real-time priority if permitted: other processes disturb the results.
@@ -102,7 +102,7 @@ clean:
 # -O1 with line tables only: builds in half the time of -O2 -g, and the tests are
 # hardly slower.
 SANITIZE = -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLB_SHARED=OFF -DLB_BENCH=OFF \
-    -DLB_MPI=OFF -DLB_WERROR=OFF $(FLAGS_quick) -DLB_SANITIZE
+    -DLB_MPI=OFF -DLB_PYTHON=OFF -DLB_WERROR=OFF $(FLAGS_quick) -DLB_SANITIZE
 FLAGS_quick = "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
 # Warnings are errors in other builds: gcc's sanitizers cause false ones. asan is
 # built with gcc, because clang takes four times as long for it; tsan with clang,
@@ -118,6 +118,7 @@ FLAGS_clang = -DCMAKE_C_COMPILER=clang
 FLAGS_fuzz = $(SANITIZE)= -DCMAKE_C_COMPILER=clang -DLB_FUZZ=ON
 # -O3 takes almost twice as long to build and saves a quarter of the test time.
 FLAGS_simde = -DLB_SIMDE=ON -DLB_MPI=OFF -DLB_SHARED=OFF -DLB_BENCH=OFF \
+    -DLB_PYTHON=OFF \
     "-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG"
 FLAGS_arm64 = -DLB_BENCH=OFF -DLB_IO=OFF -DLB_MPI=OFF \
     -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \

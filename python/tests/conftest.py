@@ -1,0 +1,20 @@
+"""Shared by the tests: samples of arrays."""
+
+import numpy as np
+import pytest
+
+import lowbit
+
+FORMATS = lowbit.formats()[1:]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
+@pytest.fixture(params=["dense", *FORMATS])
+def matrix(request, rng):
+    """A matrix in each format, which all formats can store."""
+    w = lowbit.array(rng.standard_normal((6, 512)).astype("f4"))
+    return w if request.param == "dense" else lowbit.quantize(w, request.param)

@@ -1,0 +1,77 @@
+"""Every public function of lowbit.h is called by the extension, or listed here."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import lowbit
+from lowbit import _lowbit
+
+ROOT = Path(__file__).parents[2]
+HEADERS = ["lowbit.h", "lowbit_functions.h", "lowbit_inspect.h", "lowbit_nn.h"]
+
+NOT_CALLED = {
+    "lb_shape_make": "called",  # see test_list_is_short
+    "lb_keep": "arrays of Python hold references",
+    "lb_drop": "arrays of Python hold references",
+    "lb_status_name": "exceptions have classes",
+    "lb_dtype_size": "called",
+    "lb_read_rows": "x[lo:hi].tobytes()",
+    "lb_read_f32": "numpy.asarray(x, 'f4')",
+    "lb_to_string": "lb_to_string_with has options",
+    "lb_dim": "called",
+    "lb_compile": "lb_compile_many covers it",
+    "lb_run": "lb_run_many covers it",
+}
+NOT_CALLED = {k: v for k, v in NOT_CALLED.items() if v != "called"}
+
+
+def public_functions():
+    for name in HEADERS:
+        text = (ROOT / "include" / name).read_text()
+        yield from re.findall(r"^LB_API [^(;]*?\b(lb_\w+)\(", text, re.M)
+
+
+def called_functions():
+    called = set()
+    for pattern in ("*.c", "*.h", "*.def"):
+        for path in (ROOT / "python" / "src").glob(pattern):
+            text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+            called |= set(re.findall(r"\b(lb_\w+)\b", text))
+    return called
+
+
+def test_every_function_is_called():
+    public, called = set(public_functions()), called_functions()
+    assert len(public) > 150
+    missing = public - called - set(NOT_CALLED)
+    assert not missing, f"neither called nor listed with a reason: {missing}"
+    assert not set(NOT_CALLED) & called, "listed, but called"
+    assert set(NOT_CALLED) <= public
+
+
+def table():
+    text = (ROOT / "python" / "src" / "py_calls.def").read_text()
+    return re.findall(r'^CALL\((\w+), "([^"]*)", "(\w+)"', text, re.M)
+
+
+@pytest.mark.parametrize("row", table(), ids=lambda row: row[0])
+def test_table_rows(row):
+    name, signature, _ = row
+    function = getattr(_lowbit, name)
+    assert str(inspect.signature(function)) == f"({signature})"
+    with pytest.raises(TypeError, match="missing argument"):
+        function()
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        function(no_such_argument=1)
+    with pytest.raises(TypeError, match="too many"):
+        function(*range(9))
+
+
+def test_public_names_have_docs():
+    for name in dir(lowbit):
+        value = getattr(lowbit, name)
+        if not name.startswith("_") and callable(value):
+            assert value.__doc__, name
