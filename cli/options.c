@@ -201,7 +201,7 @@ static bool read_type(const verb *v, arguments *a)
     const char *given = a->value[OPTION_TYPE];
     if (!given || v == &verb_bench) return true;
     lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
-    if (!cx) return true; /* the verb says why not */
+    if (!cx) return true; /* the verb reports the error */
     const char *name = format_named(cx, given);
     if (name) snprintf(a->type, sizeof a->type, "%s", name);
     if (name) a->value[OPTION_TYPE] = a->type;

@@ -8,9 +8,9 @@
 
 /* The kind of file that a name's extension stands for; NULL: none. */
 const char *place_kind(const char *path);
-/* Whether --output is a directory: if it is one, is called so, or is made of
- * one, SRC, and not called as a file would be. Without --output, which only a
- * dry run may lack, SRC decides. */
+/* Whether --output is a directory: it exists as one, ends in a slash, or SRC is
+ * a directory and --output has no extension of a file. Without --output (in a
+ * dry run), whether SRC is a directory. */
 bool place_is_directory(const arguments *a);
 /* Whether --output is given (a dry run may lack it) and does not exist or may
  * be replaced. what: the verb. Prints an error otherwise. */

@@ -182,7 +182,7 @@ void report_add(report *r, const lb_entry *from, const char *to,
         row_free(&row);
 }
 
-/* What the format makes of Gaussian values. */
+/* Counts the codes of Gaussian values in the format. */
 static bool count_ideal(report_codes *c, lb_ctx *cx)
 {
     const lb_quant_config config = {.format = c->format};

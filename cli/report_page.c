@@ -2,9 +2,9 @@
  */
 #include "report.h"
 
-/* Colours are told apart by lightness, too: f0 and c4 are the darkest. What is
- * scrolled has a shade at the side where there is more of it: the cover of the
- * shade moves with the text, and the shade does not. */
+/* Colours differ in lightness as well: f0 and c4 are the darkest. Tables that
+ * can be scrolled have a shadow at the side where more follows: the shadow is
+ * fixed, and its cover moves with the content. */
 const char report_style[] =
     ":root{color-scheme:light dark;--bg:#f6f7f8;--card:#fff;--ink:#1b2126;"
     "--soft:#5a6570;--line:#dfe3e6;--c0:#2a5d9c;--c1:#e08a1e;--c2:#3a9a6b;"

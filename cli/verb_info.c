@@ -124,7 +124,7 @@ static verdict open_failed(const lb_ctx *cx, const char *path)
     return complain_of(cx);
 }
 
-/* What an interrupted run has left, here or beside the file. */
+/* Notes that the file is a partial output, or that one exists beside it. */
 static void note_partial(const char *path, bool found)
 {
     char beside[PATH_MAX];

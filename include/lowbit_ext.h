@@ -552,7 +552,7 @@ struct lb_prim {
      * eval; `to` is zeroed. Looks at shapes, dtypes, params and cpu only. */
     void (*fuse)(const lb_call *, lb_fusion *to);
     /* Optional. Additions and multiplications of a call, for
-     * lb_compiled_explain; those of fusible calls are known without. */
+     * lb_compiled_explain; fusible calls do not need it. */
     int64_t (*operations)(const lb_call *);
     /* Optional. The same call, made of functions of lowbit.h: a result with the
      * same bits. A primitive that has it is a shortcut for these calls. They

@@ -104,7 +104,7 @@ static inline bool check_thins_short(void)
  * that): ctest counts the test as skipped. */
 enum { CHECK_SKIPPED = 77 };
 
-/* Return value of main: a test without any checks has failed, too. */
+/* Return value of main: a test without any checks has failed as well. */
 static inline int check_report(const char *name)
 {
     printf("%s: %ld checks, %ld failed\n", name, check_count, check_failed);

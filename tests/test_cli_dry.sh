@@ -127,7 +127,7 @@ if mount -t tmpfs -o size=2m tmpfs "$disk" 2>/dev/null; then
     agree 1 "file system has only" "${cut[@]}" -o "$disk/dir"
     head -c 1900000 /dev/zero >"$disk/other"
     agree 1 "file system has only" quantize "$model" -o "$disk/dir" --type nf4
-    # Tokenizer and friends count, too.
+    # The other files of the model count as well.
     rm "$disk/other"
     run 0 quantize "$model" -o "$disk/dir" --type nf4 -q --no-sync --dry-run
     head -c 2000000 /dev/zero >"$model/merges.txt"
@@ -139,7 +139,7 @@ fi
 
 # ---- success -----------------------------------------------------------------
 
-# would TEXT ARGUMENT...: it says so, and does not write; the real run succeeds.
+# would TEXT ARGUMENT...: prints TEXT and does not write; the real run succeeds.
 would()
 {
     local text=$1

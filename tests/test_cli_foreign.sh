@@ -238,9 +238,9 @@ foreign quanto "$p.weight._scale:F32:32,1" "$p.weight._data:I8:32,64"
 foreign eetq "$p.weight_scales:F16:32" "$p.weight:I8:32,64"
 foreign gemma "$p.weight_scale:F32:32,1" "$p.weight:U8:32,32"
 
-# Headers are copied, too, though safetensors would write other ones: here with
-# small types first, the file's order and the header's differ, metadata at the
-# end, line breaks, an escape, and a length that is no multiple of 8.
+# Headers are copied as well, even unusual ones: here with small types first,
+# different orders in file and header, metadata at the end, line breaks, an escape,
+# and a length that is not a multiple of 8.
 foreign fp8 "$p.weight:F8_E4M3:32,64" "$p.weight_scale_inv:F32:1,1"
 header='{"w\u005fscale_inv":{"data_offsets":[2,6],"shape":[1,1],"dtype":"F32"},
   "w":{"dtype":"F8_E4M3","shape":[1,2],"data_offsets":[0,2]},

@@ -5,8 +5,7 @@ set -euo pipefail
 # shellcheck source=tests/cli.bash
 . tests/cli.bash
 
-# Two arrays: one is half of what it was, one stays. The name of the first wants
-# to be escaped everywhere.
+# Two arrays: the values of one are halved. Its name must be escaped everywhere.
 header='{"a.0.<b>|&\"_w.weight":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},'
 header+='"n":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}}'
 safetensors "$tmp/a" "$header" '\0\0\xc0\x40\0\0\0\x41\0\0\0\0'

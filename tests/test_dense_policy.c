@@ -427,8 +427,8 @@ static void meter_free(void *user, void *p, size_t size)
     free(p);
 }
 
-/* Peak bytes of a call, beyond what it found and left. The heap rounds sizes up
- * by at most an eighth, which does not count as the result. */
+/* Peak bytes of a call, beyond those before and after it. The heap rounds sizes
+ * up by at most an eighth, which does not count as the result. */
 static size_t extra(const meter *m, size_t before, const lb_array *out)
 {
     const size_t result = out && out->store->data ? lb_nbytes(out) : 0;

@@ -44,7 +44,7 @@ static lb_text explained(lb_ctx *cx, const sample *s, const sample_format *f,
     for (int i = 0; i < s->n_in && ok; i++) {
         if (!sample_takes(f, &s->in[i])) continue;
         lb_array *a = v->make(cx, f, &s->in[i], (uint64_t)i);
-        if (a && law_suits(s, i, a)) in[i] = a; /* else it stays as it was */
+        if (a && law_suits(s, i, a)) in[i] = a; /* else the sample's operand */
     }
     const size_t before = lb_bytes_in_use(cx);
     const char *line =

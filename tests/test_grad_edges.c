@@ -79,7 +79,7 @@ static void empty(lb_ctx *cx)
                 lb_value_and_grad(cx, product, a, 2, i < 0 ? NULL : &c, g, 2);
             CHECK(y && lb_item(cx, y) == 0);
             CHECK(is(g[0], LB_F32, xs) && is(g[1], LB_F32, ws));
-            /* what is there has a gradient of 0 */
+            /* existing elements have a gradient of 0 */
             for (int p = 0; p < 2 && g[p]; p++) {
                 lb_array *z = lb_zeros(cx, LB_F32, lb_shape_of(g[p]));
                 CHECK(lb_size(g[p]) == 0 || same(cx, g[p], z));
@@ -240,8 +240,8 @@ static void crossed(lb_ctx *cx)
 
 /* ---- a format from outside, and bf16 ------------------------------------- */
 
-/* With the weights of a format, of any float dtype: the gradient of w is what
- * it would be of plain ones, x^T dy; that of x is dy q^T, without a copy. */
+/* Weights in a format, with any float dtype: the gradient of w is x^T dy, as
+ * for dense weights; that of x is dy q^T, without a dense copy. */
 static void through(lb_ctx *cx, const char *name, lb_dtype d)
 {
     enum { M = 5, K = 64, N = 128 };

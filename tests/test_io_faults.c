@@ -123,7 +123,8 @@ static scratch_path at(const struct job *j, const char *name, const char *more)
 
 /* ---- existing files ------------------------------------------------------ */
 
-/* Files of directory a, all of which b has, too; -1: one differs. */
+/* The number of files of directory a, which b must also have; -1: one differs.
+ */
 static int files_of(const char *a, const char *b)
 {
     int n = 0;

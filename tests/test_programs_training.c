@@ -57,7 +57,7 @@ static bool plain_step(lb_ctx *cx, lb_array *const *args, int n, lb_array **out,
     return out[0] && lb_optimizer_step(t->o, out + 1, grad);
 }
 
-/* The same, several times if the test says so. */
+/* One or several such steps, as the test requests. */
 static bool step(lb_ctx *cx, lb_array *const *args, int n, lb_array **out,
                  int n_out, void *user)
 {

@@ -196,8 +196,8 @@ static void refusals(lb_ctx *cx, lb_mesh *mesh)
     lb_clear(cx);
 }
 
-/* What ranks hold of an array has one format, and joins to what one process
- * has, also where some slices could stay packed and others not. */
+/* The slices of all ranks have one format, and join to the array of a single
+ * process, even if only some slices could stay packed. */
 static void check_alike(lb_ctx *cx, lb_mesh *mesh, const char *what,
                         lb_array *got, lb_array *want)
 {
@@ -234,8 +234,8 @@ static void joined(lb_ctx *cx, lb_mesh *mesh)
     check_alike(cx, mesh, "join", lb_concatenate(cx, both, 2, 0), want);
 }
 
-/* Rows of one and a half blocks each: those of the last rank begin and end
- * where blocks do, if there are three. */
+/* Rows of one and a half blocks: with three ranks, only the rows of the last
+ * rank begin and end with blocks. */
 static void flat(lb_ctx *cx, lb_mesh *mesh)
 {
     const lb_quant_config blocks = {.block_size = 64, .blocks = LB_BLOCKS_FLAT};

@@ -1,5 +1,5 @@
 /* bench_options.c - the options of `lowbit bench`: lists, checked. One table
- * says which benchmarks use an option: others refuse it. */
+ * lists which benchmarks use an option: others refuse it. */
 #include "bench_options.h"
 
 #include <ctype.h>

@@ -406,7 +406,7 @@ static bool takes(const lb_layer *l, const lb_prim *prim, int n,
     return !prim->compose || (l->whole && l->whole(l, prim, n, in));
 }
 
-/* A call that the innermost layer sees as those that it is composed of. */
+/* Makes the composed calls, which the innermost layer then sees. */
 static lb_array *compose(lb_ctx *cx, const lb_prim *prim, int n,
                          lb_array *const *in, const void *params)
 {

@@ -18,18 +18,18 @@ bool lb_list_push(lb_ctx *cx, lb_list *list, void *item); /* false:
                                                            * LB_E_NOMEM */
 void lb_list_free(lb_heap *heap, lb_list *list);
 
-/* What objects with a state of their own (optimizers) need of a trace: a
- * compiled function reads and writes the state in each run. */
+/* Interface of traces to objects with state (optimizers), which a compiled
+ * function reads and writes in each run. */
 typedef struct lb_tracer {
-    /* The array that *slot is when a run begins, or what `set` made it. */
+    /* The array in *slot when a run begins, or the last one passed to `set`. */
     lb_array *(*get)(struct lb_tracer *, lb_array **slot);
     /* *slot becomes a reference to a at the end of each run. */
     bool (*set)(struct lb_tracer *, lb_array **slot, lb_array *a);
     /* lb_scalar(fn(user, which)), computed when a run begins. */
     lb_array *(*number)(struct lb_tracer *, double (*fn)(void *user, int which),
                         void *user, int which);
-    /* *count goes up by one at the end of each run. Returns how often that has
-     * been asked for in this trace; -1 when out of memory. */
+    /* Increments *count at the end of each run. Returns the number of such
+     * calls in this trace; -1 when out of memory. */
     int (*advance)(struct lb_tracer *, int64_t *count);
 } lb_tracer;
 
@@ -172,7 +172,8 @@ struct lb_traced {
     lb_array *(*like)(lb_ctx *cx, lb_array *a, const lb_array *like,
                       bool cheap);
 };
-/* True if a has elements; else an error that names who asked for them. */
+/* True if a has elements; otherwise an error. who: the caller, for the message.
+ */
 bool lb_has_elements(lb_ctx *cx, const char *who, const lb_array *a);
 /* For functions that read arrays without lb_bind: a, gathered if it is sharded.
  * NULL on error. */

@@ -5,7 +5,7 @@
  * sizes, like Python's zipfile since 3.11.4:
  *
  *     each array: local header, name, sizes | npy header | numbers
- *     directory:  an entry for each | where it lies, with 64 bits if need be
+ *     directory:  an entry for each | its position, with 64 bits if needed
  *
  * A member's checksum precedes it: it is filled in afterwards.
  */

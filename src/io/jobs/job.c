@@ -365,7 +365,7 @@ static bool is_mine(const lb_job *j, const shares *s, int64_t k)
     return s->owner[k] == (j->mesh ? lb_mesh_rank(j->mesh) : 0);
 }
 
-/* With several ranks, every rank's caller is told the results of all arrays. */
+/* With several ranks, every rank reports the results of all arrays. */
 static bool tell_shares(lb_job *j, const shares *s, bool ok)
 {
     if (!j->mesh) return ok;
@@ -495,7 +495,7 @@ static bool rehearse(lb_job *j, const char *from, const char *to)
                            : lb_outfile_check_room(j->cx, to, size, 0);
 }
 
-/* Reads and quantizes everything: values can be refused, too. */
+/* Reads and quantizes everything: values can be refused as well. */
 static bool dry_run(lb_job *j)
 {
     shares sh;

@@ -48,7 +48,7 @@ typedef struct lb_job {
 
 /* Whether all ranks succeeded. Collective. */
 bool lb_job_meet(const lb_job *j, bool ok);
-/* Whether this rank does what is done once. */
+/* Whether this rank does the work that is done only once. */
 bool lb_job_leads(const lb_job *j);
 /* Broadcasts the first rank's answer. Collective. */
 bool lb_job_decides(lb_job *j, bool yes);

@@ -1,5 +1,5 @@
-/* job_meta.c - metadata of a job's output: what the input has, in the form that
- * the output's container stores, and what GGUF says about its types.
+/* job_meta.c - metadata of a job's output: that of the input in the form of the
+ * output's container, and GGUF's file type.
  */
 #include <string.h>
 #include <strings.h>

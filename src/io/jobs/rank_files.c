@@ -69,7 +69,7 @@ static uint64_t unit_of(const lb_tensor *t, const lb_cut *to)
 }
 
 /* The shape of a slice's tensor: that of the box, or a vector if the box is one
- * run. Codes seen as wider elements: in units of those. */
+ * run. In units of t's elements, which may hold several codes. */
 static bool local_dims(const lb_tensor *t, const lb_cut *to, int64_t *dim)
 {
     bool same = to->of.rank == t->rank;
@@ -333,7 +333,7 @@ static bool copy_piece(rank_work *w, lb_writer *out, int64_t i,
     return lb_cut_runs(&p->to, copy_run, &c) && flush(&c);
 }
 
-/* What a rank's file contains of tensor k of array i. */
+/* Plans the part of tensor k of array i that a rank's file contains. */
 static bool add_piece(rank_work *w, int64_t i, int k, int rank, lb_tensor *t,
                       rank_piece *p)
 {
@@ -466,7 +466,7 @@ static bool check_source(const rank_work *w)
     const char *kind = lb_file_kind(w->f);
     if (strncmp(kind, "safetensors", 11) != 0)
         return lb_fail(w->cx, LB_E_UNSUPPORTED,
-                       "%s: is %s; only safetensors files can be sharded",
+                       "%s: a %s file; only safetensors files can be sharded",
                        LB_PATH(w->f->r->file[0]->path), kind);
     for (int64_t i = 0; i < w->f->r->n_meta; i++)
         if (strncmp(w->f->r->meta[i].key, LB_SHARD_KEY, strlen(LB_SHARD_KEY)) ==

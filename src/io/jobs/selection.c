@@ -56,7 +56,7 @@ void lb_selection_close(lb_selection *s)
 
 /* ---- patterns ------------------------------------------------------------ */
 
-/* What a message about a pattern calls it. NULL and an error. */
+/* The name of a pattern in messages; NULL and an error. */
 static const char *title_of(lb_ctx *cx, lb_selection *s, what kind)
 {
     char text[LB_ERROR_SIZE];

@@ -3,7 +3,7 @@
  *
  *     P.weight          I8 (out, in)
  *     P.SCB             F32 (out): the largest |w| of each row
- *     P.weight_format   U8 (): 0, rows as they are; others are not read
+ *     P.weight_format   U8 (): 0: row-major; no others are supported
  *
  * w = (code * SCB) * f32(1/127). The original dtype is not stored: f32.
  */

@@ -1,10 +1,10 @@
 /* foreign_tensors.c - quantized checkpoints of other programs, recognized by
  * the names, types and shapes of their tensors.
  *
- * A rule names one tensor P + suffix and what must be beside it, with the same
- * P. Names alone prove nothing: an ordinary model may have a module called
- * "scales" or an attention matrix called "W_q". So a rule wants integers or
- * 8-bit floats where codes are stored, and their scales. The first rule that
+ * A rule names a tensor P + suffix and other tensors that must exist with the
+ * same P. Names alone prove nothing: an ordinary model may have a module called
+ * "scales" or an attention matrix called "W_q". So a rule requires integers
+ * or 8-bit floats as codes, and their scales. The first rule that
  * any tensor meets names the checkpoint; several methods share names, so the
  * order matters.
  *
