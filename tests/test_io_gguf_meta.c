@@ -348,7 +348,7 @@ static void test_file_type(void)
     }
     quantize("model.gguf", "q.gguf", NULL, 9);
     check_types("q.gguf", 2, 7); /* the type of most weights */
-    /* Unchanged types leave the metadata as they were. */
+    /* If types do not change, neither do the metadata. */
     CHECK(convert("model.gguf", "same.gguf", "gguf"));
     CHECK(io_same_bytes(in("model.gguf").s, in("same.gguf").s));
     lb_convert_options c = {

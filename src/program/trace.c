@@ -453,7 +453,7 @@ static bool take_arguments(tracer *t, lb_array *const *args, lb_array **in,
     return true;
 }
 
-/* A program can be reused if the states are stored as they were. */
+/* A program can be reused if the states have the same formats. */
 static bool take_states(lb_program *p)
 {
     p->state_key =

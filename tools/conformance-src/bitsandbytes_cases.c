@@ -155,7 +155,7 @@ static lb_array *load_4bit(checker *c, const json_t *meta, lb_shape shape)
     }
     const json_t *const nested = json_object_get(meta, "double_quant");
     if (shape_size(shape) != n || !json_is_boolean(nested)) {
-        note_fail(c->note, "meta.json: n or double_quant makes no sense");
+        note_fail(c->note, "meta.json: invalid n or double_quant");
         return NULL;
     }
     const lb_quant_config config = {.struct_size = sizeof(config),

@@ -29,7 +29,7 @@ static bool parse_tolerance(const json_t *ref, given *g, note *n)
     if (!tol || (word && !strcmp(word, "exact"))) return true;
     const double t = json_number_value(tol);
     if (!json_is_number(tol) || !(t >= 0) || !of) {
-        return note_fail(n, "a tolerance that makes no sense");
+        return note_fail(n, "an invalid tolerance");
     }
     g->tol = (tolerance){.ulps = -1};
     if (!strcmp(of, "element")) {

@@ -37,7 +37,7 @@ static bool parse_tolerance(const json_t *v, tolerance *tol, note *n)
     if (!ulps && numbers && tol->relative >= 0 && tol->absolute >= 0) {
         return true;
     }
-    return note_fail(n, "a check's tolerance makes no sense");
+    return note_fail(n, "a check's tolerance is invalid");
 }
 
 /* A value's bytes: those of its file if it has one, so that a bug in lb_from or
