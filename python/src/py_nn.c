@@ -1,0 +1,56 @@
+/* py_nn.c - functions of lowbit_nn.h that take options. */
+#include "py_lowbit.h"
+
+static const py_word scalings[] = {
+    {"none", LB_ROPE_NONE},
+    {"linear", LB_ROPE_LINEAR},
+    {"llama3", LB_ROPE_LLAMA3},
+    {"yarn", LB_ROPE_YARN},
+    {NULL, 0},
+};
+
+static PyObject *rope(PyObject *module, PyObject *args, PyObject *names)
+{
+    (void)module;
+    static char *keys[] = {"",          "positions", "axis",   "interleaved",
+                           "dims",      "base",      "offset", "scaling",
+                           "factor",    "low",       "high",   "original",
+                           "magnitude", NULL};
+    PyObject *x, *positions = Py_None, *scaling = Py_None;
+    lb_rope_options o = {.struct_size = sizeof o};
+    int interleaved = 0;
+    long long dims = 0, offset = 0, original = 0;
+    if (!PyArg_ParseTupleAndKeywords(
+            args, names, "O|O$ipLdLOdddLd:rope", keys, &x, &positions, &o.axis,
+            &interleaved, &dims, &o.base, &offset, &scaling, &o.factor, &o.low,
+            &o.high, &original, &o.magnitude))
+        return NULL;
+    const int s = py_word_value(scaling, scalings, "scaling");
+    lb_ctx *cx = s < 0 ? NULL : py_enter();
+    if (!cx) return NULL;
+    o.interleaved = interleaved;
+    o.dims = dims;
+    o.offset = offset;
+    o.original = original;
+    o.scaling = (lb_rope_scaling)s;
+    lb_array *a = py_operand(cx, x, PY_USED_NOW);
+    if (a && positions != Py_None)
+        o.positions = py_operand(cx, positions, PY_USED_NOW);
+    if (!a || (positions != Py_None && !o.positions))
+        return py_leave_failed(cx);
+    lb_array *r;
+    Py_BEGIN_ALLOW_THREADS r = lb_rope(cx, a, &o);
+    Py_END_ALLOW_THREADS return py_leave_with(cx, r);
+}
+
+PyMethodDef py_nn_methods[] = {
+    {"rope", PY_FAST(rope), METH_VARARGS | METH_KEYWORDS,
+     "rope($module, x, /, positions=None, *, axis=-2, interleaved=False, "
+     "dims=0, base=10000.0, offset=0, scaling='none', factor=1.0, low=0.0, "
+     "high=0.0, original=8192, magnitude=0.0)\n--\n\n"
+     "Rotary position embedding of x, (..., positions, ..., head size); "
+     "scaling: 'none',\n'linear', 'llama3' or 'yarn'. Zeros are the defaults "
+     "of "
+     "lb_rope_options."},
+    {0},
+};
