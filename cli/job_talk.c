@@ -3,19 +3,20 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 #include "interrupt.h"
 
 verdict job_talk_begin(job_talk *t, const arguments *a, const char *what,
                        const char *source, const char *result)
 {
+    const char *given = a->value[OPTION_LINEAR_CLASS];
+    const bool divides = given && strcasecmp(given, "bitlinear") == 0;
     const verdict v = reports_check(a);
     if (v != DONE) return v;
     *t = (job_talk){.a = a,
                     .reports = a->count[OPTION_REPORT] != 0,
-                    .linear_class = a->count[OPTION_LINEAR_CLASS]
-                                        ? a->value[OPTION_LINEAR_CLASS]
-                                        : "autobitlinear",
+                    .linear_class = divides ? "bitlinear" : "autobitlinear",
                     .leads = true,
                     .details = a->count[OPTION_VERBOSE] > 1,
                     .quiet = a->count[OPTION_QUIET] != 0,

@@ -18,7 +18,7 @@ static lb_compat layout_compat(const char *layout)
     return strcmp(layout, "bnb") == 0 ? LB_COMPAT_BNB_CPU : LB_COMPAT_NATIVE;
 }
 
-static bool read_config(const arguments *a, lb_quant_config *c)
+static bool read_config(const arguments *a, int layout, lb_quant_config *c)
 {
     static const char *const compat[] = {"native", "eformer", "bnb-cuda",
                                          "bnb-cpu", NULL};
@@ -26,10 +26,9 @@ static bool read_config(const arguments *a, lb_quant_config *c)
                                         "row", "block", NULL};
     static const char *const threshold[] = {"std", "absmean", NULL};
     static const char *const class[] = {"autobitlinear", "bitlinear", NULL};
-    const char *layout = a->value[OPTION_LAYOUT];
-    int how = LB_COMPAT_NATIVE, of = LB_SCALE_DEFAULT, where = LB_THRESHOLD_STD;
+    int how = (int)layout_compat(layouts[layout]), of = LB_SCALE_DEFAULT,
+        where = LB_THRESHOLD_STD;
     int divides = 0;
-    if (layout) how = (int)layout_compat(layout);
     if (!argument_word(a, OPTION_COMPAT, compat, &how) ||
         !argument_word(a, OPTION_SCALE, scale, &of) ||
         !argument_word(a, OPTION_THRESHOLD, threshold, &where) ||
@@ -340,7 +339,7 @@ static verdict run(const arguments *a)
         !argument_word(a, OPTION_LAYOUT, layouts, &layout) ||
         !argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
         !argument_bytes(a, OPTION_MAX_MEMORY, MEMORY_LEAST, &o.max_memory) ||
-        !read_config(a, &o.config))
+        !read_config(a, layout, &o.config))
         return USAGE;
     o.directory = place_is_directory(a);
     /* Without --layout, that of a directory is left to the job. */

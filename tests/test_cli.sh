@@ -265,6 +265,10 @@ has "native, 4 tensors"
 quantize --type nf4 --layout bnb --force -q --no-sync
 run 0 info "$dst"
 has "bnb, 4 tensors"
+quantize --type NF4 --layout BNB --scale Block --force -q --no-sync
+run 0 info "$dst"
+has "bnb, 4 tensors"
+quantize --type ternary --layout BitNet --linear-class BitLinear --verify --force -q
 quantize --type int8 --layout bnb --compat bnb-cpu --force -q --no-sync
 run 0 info "$dst"
 has "bnb, 3 tensors"

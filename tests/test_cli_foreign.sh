@@ -123,7 +123,7 @@ chosen "native, which only lowbit loads: layout bnb requires one type" '' \
     --type nf4 --override layers.1=int8
 chosen "native, which only lowbit loads: target" '' --target-bpw 6
 # An explicit layout is not replaced.
-refused 3 "layout bnb cannot store 'layers.1.weight' as q4_0" quantize "$tmp/hf" \
+refused 2 "layout bnb cannot store 'layers.1.weight' as q4_0" quantize "$tmp/hf" \
     -o "$tmp/made" --force --type nf4 --layout bnb --override layers.1=q4_0
 refused 2 "bnb" quantize "$tmp/hf" -o "$tmp/made" --force --type int8 \
     --block-size 32 --layout bnb

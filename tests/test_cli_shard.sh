@@ -134,7 +134,7 @@ refused 2 "rule 'none' matches none of the " "${shard[@]}" -q \
     --spec 'none=P(tp)'
 refused 2 'into 3 pieces, but 64 is not a multiple of 3' shard "$tmp/model.safetensors" -o "$tmp/none" \
     --mesh tp=3 --spec 'up=P(tp)' -q
-refused 3 'a gguf file; only safetensors' shard $golden/types.gguf -o \
+refused 3 'only safetensors files can be sharded, not gguf' shard $golden/types.gguf -o \
     "$tmp/none" --mesh tp=2 --spec '.=P()' -q
 refused 3 "is already the file of a rank" shard \
     "$tmp/ranks/rank-00000-of-00004.safetensors" -o "$tmp/none" --mesh tp=2 \

@@ -22,7 +22,7 @@ static void blame_layout(lb_job *j, const lb_job_item *it)
         lb_file_layout_for(layout, it->config.format))
         return;
     lb_clear(j->cx);
-    lb_fail(j->cx, status, "layout %s cannot store '%s' as %s", layout,
+    lb_fail(j->cx, LB_E_ARG, "layout %s cannot store '%s' as %s", layout,
             LB_NAME(it->group->entry.name), it->config.format);
 }
 

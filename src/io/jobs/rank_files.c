@@ -466,7 +466,7 @@ static bool check_source(const rank_work *w)
     const char *kind = lb_file_kind(w->f);
     if (strncmp(kind, "safetensors", 11) != 0)
         return lb_fail(w->cx, LB_E_UNSUPPORTED,
-                       "%s: a %s file; only safetensors files can be sharded",
+                       "%s: only safetensors files can be sharded, not %s",
                        LB_PATH(w->f->r->file[0]->path), kind);
     for (int64_t i = 0; i < w->f->r->n_meta; i++)
         if (strncmp(w->f->r->meta[i].key, LB_SHARD_KEY, strlen(LB_SHARD_KEY)) ==
