@@ -74,8 +74,9 @@ bool calls_run(const bench_options *o)
         lb_ctx *const cx = bench_context(o, (int)o->threads.at[t]);
         if (!cx) return false;
         if (t == 0 && !o->json)
-            printf("level %s\n\n%-8s %-8s %3s %9s %9s\n", lb_isa(cx), "format",
-                   "MxNxK", "thr", "ns", "best");
+            printf("level %s; ~: samples were preempted\n\n"
+                   "%-8s %-8s %3s %9s %9s\n",
+                   lb_isa(cx), "format", "MxNxK", "thr", "ns", "best");
         ok = measure_formats(o, cx) && ok;
         lb_close(cx);
     }

@@ -196,10 +196,11 @@ static bool run_threads(const bench_options *o, int threads, bool head)
     bool ok = limits_open(&c.limit, threads, lb_isa(c.cx), o->seconds);
     if (ok && !o->json) limits_print(&c.limit);
     if (ok && head && !o->json)
-        printf("level %s; GB/s of the dense side, for the median and for the "
-               "best sample\n\n%-8s %-5s %-10s %3s %7s %8s %8s  %s\n",
-               lb_isa(c.cx), "format", "dtype", "what", "thr", "MiB f32",
-               "GB/s", "best", "of limit");
+        printf(
+            "level %s; GB/s of the dense side, median and best sample; ~: "
+            "samples were preempted\n\n%-8s %-5s %-10s %3s %7s %8s %8s  %s\n",
+            lb_isa(c.cx), "format", "dtype", "what", "thr", "MiB f32", "GB/s",
+            "best", "of limit");
     ok = ok && prepare(&c) && measure_formats(&c);
     limits_close(&c.limit);
     free(c.memory);

@@ -166,7 +166,7 @@ static void show_head(const table *t)
            "shape not supported by the format; !: above the bound\n\n%-8s %-9s "
            "%-3s %-4s %-9s",
            lb_isa(t->cx), lb_threads(t->cx), OUTPUTS, "format", "precision",
-           "W", "x", "numbers");
+           "W", "x", "values");
     for (int d = 0; d < t->o->depths.n; d++)
         printf(" K %-6lld", (long long)t->o->depths.at[d]);
     printf("  bound\n");

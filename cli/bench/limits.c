@@ -208,7 +208,7 @@ limit limits_product(limits *l, const cell *c)
 void limits_print(const limits *l)
 {
     printf("limits, %d thread%s: fma %.0f GFLOP/s, dot16 %.0f, dot8 %.0f "
-           "GOP/s, lookup %.0f G/s, DRAM read %.1f, stores past the caches "
+           "GOP/s, lookup %.0f G/s, DRAM read %.1f, non-temporal stores "
            "%.1f GB/s\n",
            l->threads, l->threads > 1 ? "s" : "", l->fma, l->dot16, l->dot8,
            l->lookup, l->dram, l->stream);

@@ -165,11 +165,13 @@ bool openblas_run(const bench_options *o)
             return false;
         }
         if (t == 0 && !o->json)
-            printf("level %s, OpenBLAS runs as %s; f32, GFLOP/s of medians; "
-                   "ratio above 1: lowbit is faster\n\n%5s %6s %6s %-3s %3s "
-                   "%9s %9s %9s %9s %7s\n",
-                   lb_isa(cx), blas.core(), "M", "N", "K", "W", "thr", "lowbit",
-                   "OpenBLAS", "best", "best", "ratio");
+            printf(
+                "level %s, OpenBLAS runs as %s; f32, GFLOP/s of medians; "
+                "ratio above 1: lowbit is faster; ~: samples were preempted\n\n"
+                "%5s %6s %6s %-3s %3s "
+                "%9s %9s %9s %9s %7s\n",
+                lb_isa(cx), blas.core(), "M", "N", "K", "W", "thr", "lowbit",
+                "OpenBLAS", "best", "best", "ratio");
         ok = compare_all(o, &blas, cx) && ok;
         lb_close(cx);
     }

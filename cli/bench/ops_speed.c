@@ -181,9 +181,11 @@ static bool run_threads(const bench_options *o, int threads, bool head)
     if (!cx) return false;
     bool ok = true;
     if (head && !o->json)
-        printf("level %s; milliseconds, median and best sample\n\n%-8s %-15s "
-               "%3s %8s %8s %8s\n",
-               lb_isa(cx), "format", "op", "thr", "ms", "best", "rate");
+        printf(
+            "level %s; milliseconds, median and best sample; ~: samples were "
+            "preempted\n\n%-8s %-15s "
+            "%3s %8s %8s %8s\n",
+            lb_isa(cx), "format", "op", "thr", "ms", "best", "rate");
     for (int f = 0; ok && f < o->formats.n; f++)
         ok = run_format(o, cx, o->formats.at[f]);
     lb_close(cx);
