@@ -60,7 +60,7 @@ static const struct {
     {"sqrt", sqrtl, 0.5001, 0.5001},
     {"rsqrt", rsqrtl, 0.5001, 1.5}, /* two roundings, one counted double */
     {"cbrt", cbrtl, 0.5001, 4},     /* glibc's, measured at 3.7 */
-    {"tanh", tanhl, 1.1, 3},
+    {"tanh", tanhl, 2.7, 3},
     {"logistic", logistic, 2.5, 3},
     {"sin", sinl, 0.5001, 1},
     {"cos", cosl, 0.5001, 1},

@@ -107,11 +107,6 @@ def main():
         limit(lambda r: (mp.exp(r) - 1 - r) / r ** 2, mp.mpf(1) / 2),
         lambda r: r ** 2 / mp.exp(r) + mp.mpf(10) ** -12, 5,
         -ln2 / 2 * mp.mpf("1.0001"), ln2 / 2 * mp.mpf("1.0001"))
-    fit("TANH", "(tanh(x)/x - 1) / z, z = x^2",
-        limit(lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
-              -mp.mpf(1) / 3),
-        limit(lambda z: z * mp.sqrt(z) / mp.tanh(mp.sqrt(z))
-              + mp.mpf(10) ** -12, mp.mpf(10) ** -12), 7, 0, 1)
     fit("ERF_NEAR", "erf(x)/x - 1, of z = x^2",
         limit(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
               2 / mp.sqrt(mp.pi) - 1),

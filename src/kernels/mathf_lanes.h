@@ -83,18 +83,26 @@ LANE_FN vf times_power(vf y, vf t)
 #endif
 }
 
-/* e^x for x in [-104, 89]: x = k ln2 + r, |r| <= ln2/2, e^x = 2^k e^r.
- * (e^r - 1 - r) / r^2, error 2^-28.2. */
-LANE_FN vf exp_inside(vf x)
+/* x = k ln2 + r, |r| <= ln2/2; k + ROUNDER in *t. e^r - 1 for |x| < 2^8. */
+LANE_FN vf exp_minus_1(vf x, vf *t)
 {
-    const vf t = x * LOG2_E + ROUNDER;
-    const vf kf = t - ROUNDER;
+    *t = x * LOG2_E + ROUNDER;
+    const vf kf = *t - ROUNDER;
     const vf r = (x - kf * LN2_HIGH) - kf * LN2_LOW;
+    /* (e^r - 1 - r) / r^2, error 2^-28.2 of e^r */
     const vf p =
         0x1.fffffcp-2f +
         r * (0x1.55548cp-3f +
              r * (0x1.555858p-5f + r * (0x1.123de2p-7f + r * 0x1.6ac778p-10f)));
-    return times_power(1.0f + (r + r * r * p), t);
+    return r + r * r * p;
+}
+
+/* e^x for x in [-104, 89]: 2^k e^r. */
+LANE_FN vf exp_inside(vf x)
+{
+    vf t;
+    const vf w = exp_minus_1(x, &t);
+    return times_power(1.0f + w, t);
 }
 
 LANE_FN vf exp_of(vf x)
@@ -125,22 +133,16 @@ LANE_FN vf log_of(vf x)
     return pick(x == 0.0f, splat(-INFINITY), y);
 }
 
-/* Below 1 an odd polynomial, (tanh(x)/x - 1) / x^2 with error 2^-27.7 of
- * tanh; above, 1 - 2/(e^2x + 1). */
+/* h / (h + 1) with h = (e^2x - 1) / 2 = 2^(k-1) (e^r - 1) + (2^(k-1) - 1/2),
+ * which is exact for k = 0 and loses nothing that matters above. */
 LANE_FN vf tanh_of(vf x)
 {
     const vf a = at_most(magnitude(x), 10.0f); /* tanh(10) is 1 - 4e-9: 1 */
-    const vf z = a * a;
-    const vf p =
-        -0x1.55553cp-2f +
-        z * (0x1.110be4p-3f +
-             z * (-0x1.b9623ap-5f +
-                  z * (0x1.6009a4p-6f +
-                       z * (-0x1.045fdep-7f +
-                            z * (0x1.2d9f82p-9f + z * -0x1.77caa4p-12f)))));
-    const vf near = a + a * (z * p);
-    const vf far = 1.0f - 2.0f / (exp_inside(2.0f * a) + 1.0f);
-    const vf y = with_sign_of(pick(a < 1.0f, near, far), x);
+    vf t;
+    const vf w = exp_minus_1(a + a, &t);
+    const vf half_power = (vf)(((vu)t << 23) + (126u << 23));
+    const vf h = half_power * w + (half_power - 0.5f);
+    const vf y = with_sign_of(h / (h + 1.0f), x);
     return pick(x <= INFINITY, y, x); /* or NaN */
 }
 
