@@ -8,6 +8,8 @@
  *   VBYTES     of a vector
  *   REDUCE_FN  how functions are declared: for the level
  *   OTHER_HALF(b, a, n)  n bytes of a from byte n on to the first of b
+ *   LOAD_SOME(p, n, rest)   optional: the first n of a vector, the others as in
+ *              rest
  * The lanes and their order are those of the header of reduce.c: 64 bytes of
  * lanes, in as many vectors as that takes, so the bits are the same everywhere.
  * Rows go along memory, columns across it.
@@ -34,8 +36,12 @@ REDUCE_FN inline V NAME(op)(V a, V b)
 /* The first n of a vector, the others as in rest. */
 REDUCE_FN inline V NAME(load_some)(const T *p, int64_t n, V rest)
 {
+#ifdef LOAD_SOME
+    return LOAD_SOME(p, n, rest);
+#else
     memcpy(&rest, p, (size_t)n * sizeof(T));
     return rest;
+#endif
 }
 
 REDUCE_FN inline V NAME(fill)(T x)
@@ -91,12 +97,9 @@ REDUCE_FN void NAME(rows)(const void *from, int64_t stride, int64_t rows,
         int64_t i = 0;
         for (; i + LANES <= n; i += LANES)
             NAME(add)(acc, p + i);
-        if (i < n) {
-            T rest[64 / sizeof(T)];
-            for (int64_t l = 0; l < LANES; l++)
-                rest[l] = *(const T *)identity;
-            memcpy(rest, p + i, (size_t)(n - i) * sizeof(T));
-            NAME(add)(acc, rest);
+        for (int v = 0; v < VECS && i < n; v++, i += WIDTH) {
+            const int64_t m = n - i < WIDTH ? n - i : WIDTH;
+            acc[v] = NAME(op)(acc[v], NAME(load_some)(p + i, m, id));
         }
         out[r] = NAME(fold)(acc);
     }

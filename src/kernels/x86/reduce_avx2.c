@@ -18,6 +18,7 @@
 #define PROD(a, b)          ((a) * (b))
 #define MAX(a, b)           ((vf)larger((__m256)(a), (__m256)(b)))
 #define MIN(a, b)           ((vf)smaller((__m256)(a), (__m256)(b)))
+#define LOAD_SOME(p, n, r)  ((vf)some(p, n, (__m256)(r)))
 #define OTHER_HALF(b, a, n) ((b) = (vf)other_half((__m256)(a), n))
 typedef float vf __attribute__((vector_size(32)));
 
@@ -38,6 +39,14 @@ LB_TARGET("avx2") LB_INLINE __m256 other_half(__m256 a, const size_t n)
     return n == 16  ? _mm256_permute2f128_ps(a, a, 1)
            : n == 8 ? _mm256_permute_ps(a, 0x4e)
                     : _mm256_permute_ps(a, 0xb1);
+}
+
+LB_TARGET("avx2") LB_INLINE __m256 some(const float *p, int64_t n, __m256 rest)
+{
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i on = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
+    return _mm256_blendv_ps(rest, _mm256_maskload_ps(p, on),
+                            _mm256_castsi256_ps(on));
 }
 
 #define T       float
