@@ -468,6 +468,9 @@ typedef struct lb_lanes {
     int exponent; /* integer_pow */
     const void *in[3];
     void *out; /* never overlaps an operand */
+    /* Bit i: in[i] is a single element, which all n use. Only those operands
+     * that lb_fusion.ones allows, and never all of them. */
+    unsigned ones;
 } lb_lanes;
 
 typedef void lb_lanes_fn(const lb_lanes *);
@@ -490,6 +493,7 @@ typedef struct lb_fusion {
     lb_fusible kind;
     lb_lanes_fn *run;      /* LANES */
     lb_lanes lanes;        /* LANES: bits and exponent */
+    unsigned ones;         /* LANES: what run accepts in lb_lanes.ones */
     int axis[LB_MAX_RANK]; /* REPEAT */
     int lead;              /* ROWS: axes that stay */
     /* ROWS: out[i] is the result of row i of `rows`, n <= LB_FUSE_COLS

@@ -229,15 +229,17 @@ static char *place(const rig *b, const lane_row *r, int i, int64_t n, int shift,
                   : f->page + skip;
 }
 
+/* ones: operands that are given as a single element. */
 static void run(rig *b, const lb_lanes_f32 *kernel, const lane_row *r,
-                int64_t n, int shift, bool at_end)
+                int64_t n, int shift, bool at_end, unsigned ones)
 {
-    lb_lanes l = {.n = n, .bits = 32, .exponent = EXPONENT};
+    lb_lanes l = {.n = n, .bits = 32, .exponent = EXPONENT, .ones = ones};
     for (int i = 0; i < r->n_in; i++) {
-        char *to = place(b, r, i, n, shift, at_end);
+        const int64_t m = ones >> i & 1 ? 1 : n;
+        char *to = place(b, r, i, m, shift, at_end);
         const void *from =
             r->pred && i == 0 ? (const void *)b->pred : (const void *)b->x[i];
-        memcpy(to, from, (size_t)n * size_of(r, i));
+        memcpy(to, from, (size_t)m * size_of(r, i));
         l.in[i] = to;
     }
     memset(b->at[3].page, 0x5a, b->at[3].size);
@@ -282,7 +284,7 @@ static void test_row(rig *b, const lane_row *r, const lb_lanes_f32 *kernel)
         }
         const size_t bytes = (size_t)n * size_of(r, 3);
         if (check_fails(bytes <= sizeof b->ref)) return;
-        run(b, &lb_lanes_f32_ref, r, n, 0, true);
+        run(b, &lb_lanes_f32_ref, r, n, 0, true, 0);
         memcpy(b->ref, place(b, r, 3, n, 0, true), bytes);
         int64_t wrong = 0;
         for (int64_t i = 0; i < n; i++)
@@ -292,11 +294,37 @@ static void test_row(rig *b, const lane_row *r, const lb_lanes_f32 *kernel)
                     (int)wrong);
         for (int shift = 0; shift < 16; shift += n % 16 ? 5 : 1)
             for (int end = 0; end < 2; end++) {
-                run(b, kernel, r, n, shift, end);
+                run(b, kernel, r, n, shift, end, 0);
                 if (check_fails(as_ref(b, r, n, place(b, r, 3, n, shift, end))))
                     fprintf(stderr, "%s, %s, n %d, shift %d\n", r->name,
                             kernel->name, (int)n, shift);
             }
+    }
+}
+
+/* Single elements give what as many copies of them give. */
+static void test_ones(rig *b, const lane_row *r, const lb_lanes_f32 *kernel)
+{
+    const unsigned most = r->lane == LB_LANE_select  ? 6
+                          : r->lane == LB_LANE_clamp ? 5
+                          : r->n_in == 2             ? 3
+                                                     : 0;
+    for (unsigned ones = 1; ones <= most; ones++) {
+        if ((ones & most) != ones || (r->n_in == 2 && ones == 3)) continue;
+        for (int64_t n = 1; n <= MOST; n += n < 70 ? 1 : 23) {
+            for (int64_t i = 0; i < n; i++) {
+                for (int k = 0; k < 3; k++)
+                    b->x[k][i] = i && ones >> k & 1 ? b->x[k][0] : number();
+                b->pred[i] = seed >> 20 & 1;
+            }
+            run(b, &lb_lanes_f32_ref, r, n, 0, true, 0);
+            memcpy(b->ref, place(b, r, 3, n, 0, true),
+                   (size_t)n * size_of(r, 3));
+            run(b, kernel, r, n, 0, true, ones);
+            if (check_fails(as_ref(b, r, n, place(b, r, 3, n, 0, true))))
+                fprintf(stderr, "%s, %s, n %d, single operands %u\n", r->name,
+                        kernel->name, (int)n, ones);
+        }
     }
 }
 
@@ -355,6 +383,7 @@ int main(int argc, char **argv)
         last = kernel;
         for (int k = 0; k < N_ROWS; k++) {
             test_row(&b, &rows[k], kernel);
+            test_ones(&b, &rows[k], kernel);
             if (rows[k].n_in == 1) test_patterns(&rows[k], kernel, all);
         }
         printf("%s\n", kernel->name);

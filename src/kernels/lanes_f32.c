@@ -33,6 +33,7 @@ void lb_lanes_padded(const lb_lanes *l, int64_t from, const size_t size[4],
     all.out = block[3];
     for (int i = 0; i < 3; i++) {
         if (!size[i]) continue;
+        if (l->ones >> i & 1) continue;
         memset(block[i], 0, sizeof block[i]);
         memcpy(block[i], (const char *)l->in[i] + (size_t)from * size[i],
                n * size[i]);

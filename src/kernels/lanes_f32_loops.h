@@ -102,8 +102,18 @@ LANE_FN void run_binary(const lb_lanes *l, binary_fn *f, lb_lanes_fn *self)
     float *out = l->out;
     const int64_t n = l->n;
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        store(out + i, f(load(x + i), load(y + i)));
+    if (l->ones == 1) {
+        const vf one = splat(*x);
+        for (; i + LANES <= n; i += LANES)
+            store(out + i, f(one, load(y + i)));
+    } else if (l->ones == 2) {
+        const vf one = splat(*y);
+        for (; i + LANES <= n; i += LANES)
+            store(out + i, f(load(x + i), one));
+    } else {
+        for (; i + LANES <= n; i += LANES)
+            store(out + i, f(load(x + i), load(y + i)));
+    }
     if (i < n) lb_lanes_padded(l, i, size, self);
 }
 
@@ -120,18 +130,30 @@ LANE_FN void run_test(const lb_lanes *l, test_fn *f, lb_lanes_fn *self)
     if (i < n) lb_lanes_padded(l, i, size, self);
 }
 
+/* Four vectors of an operand, or one element in all of them. */
+LANE_FN void load_four(const float *p, bool one, vf v[4])
+{
+    for (int k = 0; k < 4; k++)
+        v[k] = one ? splat(*p) : load(p + k * LANES);
+}
+
 LANE_FN void run_compare(const lb_lanes *l, compare_fn *f, lb_lanes_fn *self)
 {
     static const size_t size[4] = {4, 4, 0, 1};
+    const bool one_x = l->ones & 1, one_y = l->ones & 2;
     const float *x = l->in[0], *y = l->in[1];
     uint8_t *out = l->out;
     const int64_t n = l->n;
     int64_t i = 0;
-    for (; i + FOUR <= n; i += FOUR, x += FOUR, y += FOUR)
-        store_bools(out + i, f(load(x), load(y)),
-                    f(load(x + LANES), load(y + LANES)),
-                    f(load(x + 2 * LANES), load(y + 2 * LANES)),
-                    f(load(x + 3 * LANES), load(y + 3 * LANES)));
+    for (; i + FOUR <= n; i += FOUR) {
+        vf a[4], b[4];
+        load_four(x, one_x, a);
+        load_four(y, one_y, b);
+        store_bools(out + i, f(a[0], b[0]), f(a[1], b[1]), f(a[2], b[2]),
+                    f(a[3], b[3]));
+        x += one_x ? 0 : FOUR;
+        y += one_y ? 0 : FOUR;
+    }
     if (i < n) lb_lanes_padded(l, i, size, self);
 }
 
@@ -216,10 +238,14 @@ LANE_RUN void lane_select(const lb_lanes *l)
     const float *x = l->in[1], *y = l->in[2];
     float *out = l->out;
     const int64_t n = l->n;
+    const bool one_x = l->ones & 2, one_y = l->ones & 4;
+    const vf first_x = splat(one_x ? *x : 0.0f);
+    const vf first_y = splat(one_y ? *y : 0.0f);
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         const vi on = load_bools(p + i);
-        store(out + i, pick(on, load(x + i), load(y + i)));
+        store(out + i, pick(on, one_x ? first_x : load(x + i),
+                            one_y ? first_y : load(y + i)));
     }
     if (i < n) lb_lanes_padded(l, i, size, lane_select);
 }
@@ -230,9 +256,15 @@ LANE_RUN void lane_clamp(const lb_lanes *l)
     const float *lo = l->in[0], *x = l->in[1], *hi = l->in[2];
     float *out = l->out;
     const int64_t n = l->n;
+    const bool one_lo = l->ones & 1, one_hi = l->ones & 4;
+    const vf first_lo = splat(one_lo ? *lo : 0.0f);
+    const vf first_hi = splat(one_hi ? *hi : 0.0f);
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        store(out + i, min_of(max_of(load(x + i), load(lo + i)), load(hi + i)));
+    for (; i + LANES <= n; i += LANES) {
+        const vf least = one_lo ? first_lo : load(lo + i);
+        const vf most = one_hi ? first_hi : load(hi + i);
+        store(out + i, min_of(max_of(load(x + i), least), most));
+    }
     if (i < n) lb_lanes_padded(l, i, size, lane_clamp);
 }
 

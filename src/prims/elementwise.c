@@ -196,6 +196,15 @@ void lb_row_eval(const lb_work *w)
     }
 }
 
+/* Operands that f32 lanes take as a single element. */
+static unsigned single_operands(const lb_row *row)
+{
+    if (!row->lane) return 0;
+    if (row == &lb_row_select) return 1u << 1 | 1u << 2;
+    if (row == &lb_row_clamp) return 1u << 0 | 1u << 2;
+    return row->prim.n_in == 2 ? 1u << 0 | 1u << 1 : 0;
+}
+
 void lb_row_fuse(const lb_call *c, lb_fusion *to)
 {
     const lb_dtype last = c->in[c->n_in - 1]->dtype;
@@ -203,6 +212,7 @@ void lb_row_fuse(const lb_call *c, lb_fusion *to)
     to->run = lanes_of(row_of(c), c->cpu, lb_ctype_of(last));
     to->lanes.bits = last == LB_BOOL ? 1 : (int)lb_dtype_size(last) * 8;
     to->lanes.exponent = exponent_of(c);
+    if (lb_ctype_of(last) == LB_C_F32) to->ones = single_operands(row_of(c));
 }
 
 /* ---- the user function --------------------------------------------------- */

@@ -197,26 +197,52 @@ static prog_group *alone(grouping *w, prog_node *node, int id)
     return g;
 }
 
-/* Broadcasts of other values join their only user: the loop then reads the
- * operand with strides of 0. */
+static void leave(prog_group *g, prog_node *node)
+{
+    prog_node **at = &g->first, *last = NULL;
+    for (; *at != node; at = &(*at)->next)
+        last = *at;
+    *at = node->next;
+    if (g->last == node) g->last = last;
+    g->n--;
+    node->next = NULL;
+}
+
+static void enter(prog_group *g, prog_node *node)
+{
+    node->group = g;
+    g->last->next = node;
+    g->last = node;
+    g->n++;
+}
+
+/* Whether the broadcast `node` should join its user's group: from a group of
+ * its own, or from that of its operand, which then stores elements of rows
+ * instead of rows of copies. */
+static bool is_better_there(grouping *w, const prog_node *node, prog_node *user)
+{
+    prog_group *own = node->group, *g = user->group;
+    const prog_node *by = node->in[0]->by;
+    if (node->fusion.kind != LB_FUSE_REPEAT || own == g || !g->fusible ||
+        node->out->uses > 1 || node->out->is_result ||
+        user->fusion.kind != LB_FUSE_LANES || g->n >= LB_FUSED_CALLS ||
+        !lb_shape_equal(&node->out->shape, &g->shape) ||
+        !has_room(w, g, own->n > 1 ? g : own))
+        return false;
+    if (own->n > 1) return by && by->group == own;
+    return (!by || by->group != g) && !path_between(w, g, own);
+}
+
+/* Broadcasts with one user: its loop reads the operand with strides of 0. */
 static void take_repeats(grouping *w)
 {
     for (int64_t i = 0; i < w->p->nodes.n; i++) {
         prog_node *user = w->p->nodes.item[i];
         for (int k = 0; user->alive && k < user->n_in; k++) {
             prog_node *node = user->in[k]->by;
-            prog_group *g = user->group, *own = node ? node->group : NULL;
-            if (!own || own == g || own->n > 1 || user->in[k]->uses > 1 ||
-                user->in[k]->is_result || !g->fusible ||
-                node->fusion.kind != LB_FUSE_REPEAT ||
-                user->fusion.kind != LB_FUSE_LANES ||
-                !lb_shape_equal(&node->out->shape, &g->shape) ||
-                g->n >= LB_FUSED_CALLS || !has_room(w, g, own) ||
-                path_between(w, g, own))
-                continue;
-            if (node->in[0]->by && node->in[0]->by->group == g) continue;
-            own->lead = -1;
-            absorb(g, own);
+            if (!node || !is_better_there(w, node, user)) continue;
+            leave(node->group, node);
+            enter(user->group, node);
         }
     }
 }
@@ -233,7 +259,12 @@ bool lb_program_group(lb_program *p)
     }
     for (int64_t i = 0; i < p->nodes.n; i++) {
         prog_node *node = p->nodes.item[i];
-        if (node->alive && node->fusion.kind) grow(&w, node);
+        /* A twin is at the end of the list, but depends on what its original
+         * does: users that come before it have to find its group. */
+        for (; node && node->alive && !node->grown; node = node->twin) {
+            node->grown = true;
+            if (node->fusion.kind) grow(&w, node);
+        }
     }
     take_repeats(&w);
     return true;

@@ -60,12 +60,14 @@ typedef struct prog_node {
     prog_value *out;
     int at;     /* position in the trace */
     bool alive; /* some result depends on it */
+    bool grown; /* its group was joined with those of its operands */
     bool quiet; /* part of a gradient: the dense policy does not apply */
     bool gives; /* a call of lb_update_in_place */
     int root;   /* gives: the argument that is updated, or -1 */
     bool last;  /* nothing needs operand 0 after it */
     lb_fusion fusion;
-    int64_t operations; /* arithmetic operations; 0 if unknown */
+    int64_t operations;     /* arithmetic operations; 0 if unknown */
+    struct prog_node *twin; /* a copy for another user, or NULL */
     struct prog_group *group;
     struct prog_node *next; /* in the group */
 } prog_node;

@@ -136,7 +136,8 @@ static bool split_repeats(lb_program *p)
             prog_node *twin = lb_prog_alloc(&p->memory, sizeof *twin);
             prog_value *out = lb_prog_alloc(&p->memory, sizeof *out);
             if (!twin || !out) return false;
-            *twin = *v->by;
+            *twin = *v->by; /* also its twin: a list */
+            v->by->twin = twin;
             *out = *v;
             out->id = (int)p->values.n;
             out->by = twin;
