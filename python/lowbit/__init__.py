@@ -36,3 +36,5 @@ from ._quantize import (
 )
 from .array_api import *
 from .array_api import __array_api_version__
+from . import files
+from .files import load, open, save

@@ -39,11 +39,12 @@ static PyObject *text_of(lb_array *a, const lb_print_options *options)
     lb_ctx *cx = py_enter();
     if (!cx) return NULL;
     int64_t n;
-    Py_BEGIN_ALLOW_THREADS n =
-        lb_to_string_with(cx, a, options, small, sizeof small);
+    Py_BEGIN_ALLOW_THREADS
+    n = lb_to_string_with(cx, a, options, small, sizeof small);
     if (n >= (int64_t)sizeof small && (text = malloc((size_t)n + 1)))
         n = lb_to_string_with(cx, a, options, text, (size_t)n + 1);
-    Py_END_ALLOW_THREADS if (n < 0) py_raise(cx);
+    Py_END_ALLOW_THREADS
+    if (n < 0) py_raise(cx);
     if (!text) PyErr_NoMemory();
     py_leave(cx);
     PyObject *o =
@@ -204,8 +205,10 @@ static PyObject *array_astype(PyObject *self, PyObject *args, PyObject *names)
     lb_ctx *cx = py_enter();
     if (!cx) return NULL;
     lb_array *a;
-    Py_BEGIN_ALLOW_THREADS a = lb_convert(cx, py_array_of(self), t);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, a);
+    Py_BEGIN_ALLOW_THREADS
+    a = lb_convert(cx, py_array_of(self), t);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, a);
 }
 
 /* reshape(2, 3) and reshape((2, 3)). */
@@ -218,8 +221,10 @@ static PyObject *array_reshape(PyObject *self, PyObject *args)
     lb_ctx *cx = py_enter();
     if (!cx) return NULL;
     lb_array *a;
-    Py_BEGIN_ALLOW_THREADS a = lb_reshape(cx, py_array_of(self), shape);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, a);
+    Py_BEGIN_ALLOW_THREADS
+    a = lb_reshape(cx, py_array_of(self), shape);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, a);
 }
 
 /* transpose(), transpose(1, 0) and transpose((1, 0)). */

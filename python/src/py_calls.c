@@ -257,6 +257,8 @@ static PyObject *call(const py_row *row, PyObject *const *args, Py_ssize_t n,
                        : set_default(&row->param[i], row->kinds[i], &v[i])))
             return py_leave_failed(cx);
     lb_array *a;
-    Py_BEGIN_ALLOW_THREADS a = row->run(cx, v);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, a);
+    Py_BEGIN_ALLOW_THREADS
+    a = row->run(cx, v);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, a);
 }

@@ -251,7 +251,8 @@ bool py_context_pop(void)
 static lb_ctx *begin(py_context *c)
 {
     if (pthread_mutex_trylock(&c->lock)) {
-        Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&c->lock);
+        Py_BEGIN_ALLOW_THREADS
+        pthread_mutex_lock(&c->lock);
         Py_END_ALLOW_THREADS
     }
     lb_enter(c->cx);

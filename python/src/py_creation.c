@@ -71,9 +71,10 @@ static PyObject *full(PyObject *module, PyObject *args, PyObject *names)
     if (!cx) return NULL;
     if (!t) t = usual;
     lb_array *a;
-    Py_BEGIN_ALLOW_THREADS a =
-        is_float ? lb_full(cx, t, shape, f) : lb_full_int(cx, t, shape, i);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, a);
+    Py_BEGIN_ALLOW_THREADS
+    a = is_float ? lb_full(cx, t, shape, f) : lb_full_int(cx, t, shape, i);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, a);
 }
 
 static PyObject *from_bytes(PyObject *module, PyObject *args)

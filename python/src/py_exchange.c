@@ -27,8 +27,10 @@ static lb_array *row_major(lb_array *a, bool decode)
     lb_ctx *cx = py_enter();
     if (!cx) return NULL;
     lb_array *m;
-    Py_BEGIN_ALLOW_THREADS m = lb_materialize(cx, a);
-    Py_END_ALLOW_THREADS const bool known = m && (lb_data(m) || !lb_size(m));
+    Py_BEGIN_ALLOW_THREADS
+    m = lb_materialize(cx, a);
+    Py_END_ALLOW_THREADS
+    const bool known = m && (lb_data(m) || !lb_size(m));
     if (known)
         lb_ref(m);
     else if (!m)
@@ -470,9 +472,10 @@ static PyObject *array_tobytes(PyObject *self, PyObject *unused)
     }
     char *to = PyBytes_AsString(bytes);
     bool ok;
-    Py_BEGIN_ALLOW_THREADS ok = lb_read(cx, a, to, size);
-    Py_END_ALLOW_THREADS if (ok)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    ok = lb_read(cx, a, to, size);
+    Py_END_ALLOW_THREADS
+    if (ok) {
         py_leave(cx);
         return bytes;
     }

@@ -338,9 +338,11 @@ PyObject *py_array_item(PyObject *self, PyObject *o)
     lb_ctx *cx = py_enter();
     if (!cx) return NULL;
     if (!read_keys(cx, o, lb_shape_of(a), &k)) return py_leave_failed(cx);
-    Py_BEGIN_ALLOW_THREADS a = apply_axes(cx, apply_ranges(cx, a, &k), &k);
+    Py_BEGIN_ALLOW_THREADS
+    a = apply_axes(cx, apply_ranges(cx, a, &k), &k);
     if (k.n_many) a = apply_many(cx, a, &k);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, a);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, a);
 }
 
 /* For iteration. */

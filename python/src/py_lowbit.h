@@ -201,7 +201,7 @@ bool py_calls_init(void);
 bool py_training_add(PyObject *module);
 bool py_programs_add(PyObject *module);
 #ifdef PY_WITH_IO
-extern PyMethodDef py_save_methods[], py_job_methods[];
+extern PyMethodDef py_save_methods[], py_job_methods[], py_command_methods[];
 bool py_files_add(PyObject *module);
 #endif
 

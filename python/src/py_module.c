@@ -6,7 +6,7 @@ static PyMethodDef *const tables[] = {
     py_quantize_methods, py_grad_methods,    py_nn_methods,
     py_context_methods,
 #ifdef PY_WITH_IO
-    py_save_methods,     py_job_methods,
+    py_save_methods,     py_job_methods,     py_command_methods,
 #endif
 };
 

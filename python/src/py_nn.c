@@ -39,8 +39,10 @@ static PyObject *rope(PyObject *module, PyObject *args, PyObject *names)
     if (!a || (positions != Py_None && !o.positions))
         return py_leave_failed(cx);
     lb_array *r;
-    Py_BEGIN_ALLOW_THREADS r = lb_rope(cx, a, &o);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, r);
+    Py_BEGIN_ALLOW_THREADS
+    r = lb_rope(cx, a, &o);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, r);
 }
 
 PyMethodDef py_nn_methods[] = {

@@ -18,8 +18,10 @@ static PyObject *binary(PyObject *x, PyObject *y, py_binary *fn)
         Py_RETURN_NOTIMPLEMENTED;
     }
     lb_array *r;
-    Py_BEGIN_ALLOW_THREADS r = fn(cx, a, b);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, r);
+    Py_BEGIN_ALLOW_THREADS
+    r = fn(cx, a, b);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, r);
 }
 
 static PyObject *unary(PyObject *x, py_unary *fn)
@@ -27,8 +29,10 @@ static PyObject *unary(PyObject *x, py_unary *fn)
     lb_ctx *cx = py_enter();
     if (!cx) return NULL;
     lb_array *r;
-    Py_BEGIN_ALLOW_THREADS r = fn(cx, py_array_of(x));
-    Py_END_ALLOW_THREADS return py_leave_with(cx, r);
+    Py_BEGIN_ALLOW_THREADS
+    r = fn(cx, py_array_of(x));
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, r);
 }
 
 #define BINARY(name, fn)                                                       \
@@ -74,8 +78,10 @@ static PyObject *op_power(PyObject *x, PyObject *y, PyObject *modulus)
     lb_ctx *cx = n < INT32_MIN ? NULL : py_enter();
     if (!cx) return n < INT32_MIN ? binary(x, y, lb_pow) : NULL;
     lb_array *r;
-    Py_BEGIN_ALLOW_THREADS r = lb_integer_pow(cx, py_array_of(x), (int)n);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, r);
+    Py_BEGIN_ALLOW_THREADS
+    r = lb_integer_pow(cx, py_array_of(x), (int)n);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, r);
 }
 
 static PyObject *op_compare(PyObject *x, PyObject *y, int op)

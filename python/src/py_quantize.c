@@ -287,8 +287,10 @@ static PyObject *quantized(PyObject *args, const char *format, py_quantizer *fn)
     lb_array *a = py_operand(cx, x, PY_USED_NOW);
     if (!a) return py_leave_failed(cx);
     lb_array *q;
-    Py_BEGIN_ALLOW_THREADS q = fn(cx, a, &c);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, q);
+    Py_BEGIN_ALLOW_THREADS
+    q = fn(cx, a, &c);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, q);
 }
 
 static PyObject *quantize(PyObject *module, PyObject *args)

@@ -69,8 +69,10 @@ static PyObject *concat(PyObject *module, PyObject *args, PyObject *names)
     for (int i = 0; flat && i < list.n; i++)
         list.a[i] = lb_reshape(cx, list.a[i], lb_shape_make(1, &(int64_t){-1}));
     lb_array *a;
-    Py_BEGIN_ALLOW_THREADS a = lb_concatenate(cx, list.a, list.n, (int)axis);
-    Py_END_ALLOW_THREADS py_list_free(&list);
+    Py_BEGIN_ALLOW_THREADS
+    a = lb_concatenate(cx, list.a, list.n, (int)axis);
+    Py_END_ALLOW_THREADS
+    py_list_free(&list);
     return py_leave_with(cx, a);
 }
 
@@ -94,8 +96,10 @@ static PyObject *pad(PyObject *module, PyObject *args, PyObject *names)
         !integers(interior, lb_rank(a), 0, "pad", n[2]))
         return py_leave_failed(cx);
     lb_array *r;
-    Py_BEGIN_ALLOW_THREADS r = lb_pad(cx, a, v, n[0], n[1], n[2]);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, r);
+    Py_BEGIN_ALLOW_THREADS
+    r = lb_pad(cx, a, v, n[0], n[1], n[2]);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, r);
 }
 
 /* dynamic_slice(x, starts, sizes), dynamic_update_slice(x, update, starts) */
@@ -123,10 +127,11 @@ static PyObject *dynamic(PyObject *args, const char *format, bool update)
         py_list_free(&starts);
         return py_leave_failed(cx);
     }
-    Py_BEGIN_ALLOW_THREADS r = update
-                                   ? lb_dynamic_update_slice(cx, a, u, starts.a)
-                                   : lb_dynamic_slice(cx, a, starts.a, sizes);
-    Py_END_ALLOW_THREADS py_list_free(&starts);
+    Py_BEGIN_ALLOW_THREADS
+    r = update ? lb_dynamic_update_slice(cx, a, u, starts.a)
+               : lb_dynamic_slice(cx, a, starts.a, sizes);
+    Py_END_ALLOW_THREADS
+    py_list_free(&starts);
     return py_leave_with(cx, r);
 }
 
@@ -167,8 +172,10 @@ static PyObject *dot_general(PyObject *module, PyObject *args, PyObject *names)
     lb_array *b = a ? py_operand(cx, y, PY_USED_NOW) : NULL;
     if (!b) return py_leave_failed(cx);
     lb_array *r;
-    Py_BEGIN_ALLOW_THREADS r = lb_dot_general(cx, a, b, &d);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, r);
+    Py_BEGIN_ALLOW_THREADS
+    r = lb_dot_general(cx, a, b, &d);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, r);
 }
 
 static PyObject *linear(PyObject *module, PyObject *args, PyObject *names)
@@ -193,8 +200,10 @@ static PyObject *linear(PyObject *module, PyObject *args, PyObject *names)
         b && bias != Py_None ? py_operand(cx, bias, PY_USED_NOW) : NULL;
     if (!b || (bias != Py_None && !c)) return py_leave_failed(cx);
     lb_array *r;
-    Py_BEGIN_ALLOW_THREADS r = lb_linear(cx, a, b, c, &o);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, r);
+    Py_BEGIN_ALLOW_THREADS
+    r = lb_linear(cx, a, b, c, &o);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, r);
 }
 
 static bool label_from(const char *text, char *to, size_t size)
@@ -262,8 +271,10 @@ static PyObject *conv(PyObject *module, PyObject *args, PyObject *names)
     for (int k = 0; k < LB_MAX_SPATIAL; k++)
         d.reversal[k] = turned[k] != 0;
     lb_array *r;
-    Py_BEGIN_ALLOW_THREADS r = lb_conv_general_dilated(cx, a, b, &d);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, r);
+    Py_BEGIN_ALLOW_THREADS
+    r = lb_conv_general_dilated(cx, a, b, &d);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, r);
 }
 
 /* ---- gather and scatter -------------------------------------------------- */
@@ -322,8 +333,10 @@ static PyObject *gather(PyObject *module, PyObject *args, PyObject *names)
     lb_array *s = a ? py_operand(cx, starts, PY_USED_NOW) : NULL;
     if (!s) return py_leave_failed(cx);
     lb_array *r;
-    Py_BEGIN_ALLOW_THREADS r = lb_gather(cx, a, s, &d);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, r);
+    Py_BEGIN_ALLOW_THREADS
+    r = lb_gather(cx, a, s, &d);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, r);
 }
 
 static PyObject *scatter_add(PyObject *module, PyObject *args, PyObject *names)
@@ -341,8 +354,10 @@ static PyObject *scatter_add(PyObject *module, PyObject *args, PyObject *names)
     lb_array *u = s ? py_operand(cx, updates, PY_USED_NOW) : NULL;
     if (!u) return py_leave_failed(cx);
     lb_array *r;
-    Py_BEGIN_ALLOW_THREADS r = lb_scatter_add(cx, a, s, u, &d);
-    Py_END_ALLOW_THREADS return py_leave_with(cx, r);
+    Py_BEGIN_ALLOW_THREADS
+    r = lb_scatter_add(cx, a, s, u, &d);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, r);
 }
 
 /* ---- dtypes, keys -------------------------------------------------------- */

@@ -113,7 +113,8 @@ static PyObject *optimizer_step(PyObject *self, PyObject *args)
                          "%d parameters",
                          a.n, g.n, p->n);
         if (ok) {
-            Py_BEGIN_ALLOW_THREADS ok = lb_optimizer_step(p->o, a.a, g.a);
+            Py_BEGIN_ALLOW_THREADS
+            ok = lb_optimizer_step(p->o, a.a, g.a);
             Py_END_ALLOW_THREADS
         }
         if (ok) result = py_tuple_of(a.a, a.n);
