@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -173,6 +174,10 @@ static bool read_all(const verb *v, int argc, char **argv, arguments *a)
 static bool has_paths(const verb *v, const arguments *a)
 {
     const bool files = !v->streams && v != &verb_completion;
+    if (a->n_operands && !*a->operand[0]) {
+        complain(USAGE, "the first argument of %s is empty", v->name);
+        return false;
+    }
     for (int i = 0; i < a->n_operands && files; i++) {
         if (strcmp(a->operand[i], "-") != 0) continue;
         complain(USAGE,
@@ -263,7 +268,10 @@ bool argument_real(const arguments *a, option_id id, double lo, double hi,
 {
     char wants[64], *end = NULL;
     if (!a->count[id]) return true;
-    snprintf(wants, sizeof wants, "a number from %g to %g", lo, hi);
+    if (isinf(hi))
+        snprintf(wants, sizeof wants, "a number of at least %g", lo);
+    else
+        snprintf(wants, sizeof wants, "a number from %g to %g", lo, hi);
     const double v = strtod(a->value[id], &end);
     if (end == a->value[id] || *end || !(v >= lo && v <= hi))
         return wrong_value(a, id, wants);

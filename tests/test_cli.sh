@@ -296,6 +296,14 @@ for how in include exclude override; do
 done
 run 0 "${q[@]}" --type nf4 --exclude x -q
 "$program" "${q[@]}" --type nf4 --exclude x -q --json >"$tmp/out" || die "--json: failed"
+# An empty pattern comes from a variable that is not set.
+for how in "--exclude=" "--include=" "--override==nf4"; do
+    name=${how%%=*}
+    refused 2 "lowbit: $name " "${q[@]}" --type nf4 "$how"
+    grep -q "'': the pattern is empty (. matches every name)" "$tmp/err" ||
+        die "$how: $(cat "$tmp/err")"
+done
+refused 2 "the first argument of info is empty" info ""
 # Errors name the option, or the line of the recipe.
 for how in include exclude override; do
     to='a('

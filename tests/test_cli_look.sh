@@ -130,11 +130,11 @@ has ": 1 invalid array"
 run 0 diff --help
 has "usage: lowbit diff A B [OPTION]..."
 refused 2 "diff takes two arguments, A B (got 1)" diff a
-refused 2 "--tolerance takes a number from 0 to inf, not '-1'" diff a b \
+refused 2 "--tolerance takes a number of at least 0, not '-1'" diff a b \
     --tolerance -1
-refused 2 "--tolerance takes a number from 0 to inf, not 'nan'" diff a b \
+refused 2 "--tolerance takes a number of at least 0, not 'nan'" diff a b \
     --tolerance nan
-refused 2 "--tolerance takes a number from 0 to inf, not '1x'" diff a b \
+refused 2 "--tolerance takes a number of at least 0, not '1x'" diff a b \
     --tolerance 1x
 refused 2 "--top takes 1 to 2147483647, not '0'" diff "$src" "$src" --top 0
 refused 1 "cannot open" diff no/such "$src"

@@ -126,6 +126,7 @@ refused 2 'shard needs --mesh' "${shard[@]}"
 refused 2 'shard needs an output path (-o)' shard "$tmp/model.safetensors" --mesh tp=4 \
     --spec '.=P(tp)'
 refused 2 'expected PATTERN=P(None, tp)' "${shard[@]}" --spec nothing
+refused 2 'spec P(tp, None is incomplete; expected P(tp, None)' "${shard[@]}" --spec 'up=P(tp, None'
 refused 2 'expected axes such as dp=2,tp=4' shard "$tmp/model.safetensors" -o \
     "$tmp/none" --mesh tp --spec '.=P(tp)'
 refused 2 "'up.weight': spec P(pp) names pp, which the mesh tp=4 lacks" \

@@ -75,6 +75,9 @@ static char next(spec_parser *p)
 
 static bool garbled(const spec_parser *p)
 {
+    if (!*p->at)
+        return fail(p, LB_E_ARG,
+                    "is incomplete; expected P(tp, None) or P((dp, tp), None)");
     return fail(p, LB_E_ARG,
                 "is invalid from \"%.20s\" on; expected "
                 "P(tp, None) or P((dp, tp), None)",

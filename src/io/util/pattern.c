@@ -63,6 +63,11 @@ bool lb_pattern_open(lb_ctx *cx, const lb_patterns *all, lb_arena *arena,
     int error = 0;
     PCRE2_SIZE at = 0;
     PCRE2_UCHAR why[128] = "";
+    *p = (lb_pattern){0};
+    if (!n) /* more likely a mistake than every name */
+        return lb_fail(cx, LB_E_ARG,
+                       "%s '': the pattern is empty (. matches every name)",
+                       what);
     char *copy = lb_arena_text(cx, arena, text, n);
     pcre2_compile_context *c = pcre2_compile_context_create(all->memory);
     *p = (lb_pattern){.text = copy};
