@@ -427,8 +427,9 @@ LB_API const char *lb_choose_weights(void *user, const lb_entry *e,
  * Keys are block_size, axis, double_quant (yes, no), scale (none, tensor, row,
  * block), threshold (std, absmean), compat and nonfinite (error, clamp). A
  * recipe is a file of lines "include PATTERN", "exclude PATTERN" or "override
- * ..."; empty lines and lines that begin with # are ignored. False and an error
- * on failure. lb_selection_close accepts NULL. */
+ * ..."; empty lines and lines that begin with # are ignored. An empty pattern
+ * is an error. False and an error on failure. lb_selection_close accepts NULL.
+ */
 typedef struct lb_selection lb_selection;
 LB_API lb_selection *lb_selection_open(lb_ctx *cx);
 LB_API void lb_selection_close(lb_selection *s);

@@ -121,7 +121,7 @@ static void test_text(void)
     REFUSED(lb_rules_add(cx, r, "no spec"), LB_E_ARG,
             "rule 'no spec': expected PATTERN=P(None, tp)");
     REFUSED(lb_rules_add(cx, r, "=P(tp)"), LB_E_ARG, "expected PATTERN");
-    REFUSED(lb_rules_add(cx, r, "a=Q(tp)"), LB_E_ARG, "is incomplete");
+    REFUSED(lb_rules_add(cx, r, "a=Q(tp)"), LB_E_ARG, "is invalid");
     REFUSED(lb_rules_add(cx, r, "a=P(tp"), LB_E_ARG, "is incomplete");
     REFUSED(lb_rules_add(cx, r, "(a=P(tp)"), LB_E_ARG, "rule '(a'");
     CHECK(!lb_rules_add(cx, NULL, "a=P(tp)"));
