@@ -162,6 +162,7 @@ for line in 'x.u8 = 200' 'x.i8 = -3' 'x.i16 = -30000' 'x.u32 = 4000000000' \
     has "$line"
 done
 # -0.0, 1e-6 and the largest value as f32; infinity and NaN as f64; a short list.
+# shellcheck disable=SC2059 # escapes
 {
     printf 'GGUF\3\0\0\0\0\0\0\0\0\0\0\0\6\0\0\0\0\0\0\0'
     one='\1\0\0\0\0\0\0\0'
