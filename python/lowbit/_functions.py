@@ -1,4 +1,4 @@
-"""Functions of functions: gradients and compiled functions, of trees of arrays."""
+"""Transformations of functions of trees of arrays: gradients, compilation."""
 
 from . import _lowbit
 from ._trees import flatten, unflatten
@@ -69,7 +69,7 @@ def vjp(fn, *args, cotangent):
 
 
 def ste(fn):
-    """fn, an array's function to one of its shape, with the identity as derivative."""
+    """fn, which must keep the shape of its array, with the identity as derivative."""
     return lambda x: _lowbit._ste(fn, x)
 
 
@@ -129,7 +129,7 @@ class compile:
         return result
 
     def stats(self):
-        """Numbers of programs, traces, runs and eager calls, as a dict."""
+        """The numbers of programs, traces, runs and eager calls, as a dict."""
         total = {"programs": 0, "traces": 0, "runs": 0, "eager": 0}
         for program, _ in self._programs.values():
             for name, n in program.stats().items():
@@ -137,7 +137,7 @@ class compile:
         return total
 
     def explain(self, form="text"):
-        """The steps of all programs, as text, json or dot."""
+        """Describes the steps of all programs as text, JSON or a Graphviz drawing."""
         return "\n".join(
             program.explain(form)
             for program, _ in self._programs.values()

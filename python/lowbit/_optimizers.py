@@ -75,7 +75,7 @@ class AdamW(_Optimizer):
 
 
 def schedule_rate(step, **options):
-    """The rate of a step for options of an optimizer, which get no defaults.
+    """The rate of a step for the options of an optimizer, without defaults.
 
     >>> schedule_rate(0, rate=1.0, warmup=4)
     0.25

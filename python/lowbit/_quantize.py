@@ -63,7 +63,7 @@ class QuantizationConfig:
         self.options = options
 
     def as_dict(self):
-        """The options as lb_quant_config has them."""
+        """The options as members of lb_quant_config."""
         options = dict(self.options)
         materialize = options.pop("materialize", None)
         return {
@@ -149,7 +149,7 @@ def straight_through(
     use_kernel=True,
     **options,
 ):
-    """As quantize, but the result always has a float dtype, as training needs."""
+    """Like quantize, but the result always has a float dtype, as training requires."""
     return _lowbit._straight_through(
         array,
         _config(config, dtype, block_size, simulate, use_kernel, options),

@@ -10,7 +10,7 @@ _LEAF = "array"
 
 
 def is_array(x):
-    """Whether x is one of lowbit's arrays, or numpy's or torch's."""
+    """Whether x is an array of lowbit, numpy or torch."""
     if isinstance(x, _lowbit.Array):
         return True
     return hasattr(x, "__dlpack__") or hasattr(x, "__array_interface__")

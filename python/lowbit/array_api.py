@@ -150,7 +150,7 @@ def ones(shape, *, dtype=None, device=None):
 
 
 def empty(shape, *, dtype=None, device=None):
-    """Zeros: arrays are immutable."""
+    """Zeros, because arrays are immutable."""
     return _lowbit.zeros(shape, dtype=dtype)
 
 
@@ -179,7 +179,7 @@ def empty_like(x, /, *, dtype=None, device=None):
 
 
 def full_like(x, /, fill_value, *, dtype=None, device=None):
-    """Equal elements in x's shape."""
+    """An array of x's shape filled with one value."""
     return full(x.shape, fill_value, dtype=dtype or x.dtype)
 
 
@@ -268,17 +268,17 @@ def logical_not(x, /):
 
 
 def logical_and(x, y, /):
-    """x and y, of elements."""
+    """Elementwise logical and."""
     return bitwise_and(_lowbit.astype(x, bool), _lowbit.astype(y, bool))
 
 
 def logical_or(x, y, /):
-    """x or y, of elements."""
+    """Elementwise logical or."""
     return bitwise_or(_lowbit.astype(x, bool), _lowbit.astype(y, bool))
 
 
 def logical_xor(x, y, /):
-    """Whether x is true or y, but not both."""
+    """Elementwise logical exclusive or."""
     return bitwise_xor(_lowbit.astype(x, bool), _lowbit.astype(y, bool))
 
 
@@ -298,7 +298,7 @@ def reciprocal(x, /):
 
 
 def trunc(x, /):
-    """x without the digits after the point."""
+    """x rounded toward zero."""
     return where(x < 0, ceil(x), floor(x)) if _is_float(x) else x
 
 
@@ -315,12 +315,12 @@ def copysign(x, y, /):
 
 
 def log2(x, /):
-    """Logarithm of base 2."""
+    """Base-2 logarithm."""
     return _lowbit.astype(log(_lowbit.astype(x, float64)) / _math.log(2), x.dtype)
 
 
 def log10(x, /):
-    """Logarithm of base 10."""
+    """Base-10 logarithm."""
     return _lowbit.astype(log(_lowbit.astype(x, float64)) / _math.log(10), x.dtype)
 
 
@@ -383,7 +383,7 @@ acos.__doc__ = "Inverse cosine."
 
 
 def clip(x, /, min=None, max=None):
-    """x, but not below min and not above max."""
+    """x limited to min ... max."""
     dtype = x.dtype
     if min is not None:
         x = maximum(x, min)
@@ -419,7 +419,7 @@ def broadcast_arrays(*arrays):
 
 
 def stack(arrays, /, *, axis=0):
-    """Arrays of one shape along a new axis."""
+    """Joins arrays of one shape along a new axis."""
     ndim = arrays[0].ndim + 1
     return concat([expand_dims(x, axis=axis) for x in arrays], axis=_axis(axis, ndim))
 
@@ -431,7 +431,7 @@ def unstack(x, /, *, axis=0):
 
 
 def moveaxis(x, source, destination, /):
-    """x with axes at other places."""
+    """Moves axes of x to other positions."""
     source = [source] if isinstance(source, int_) else source
     destination = [destination] if isinstance(destination, int_) else destination
     source = [_axis(k, x.ndim) for k in source]
@@ -466,7 +466,7 @@ def roll(x, /, shift, *, axis=None):
 
 
 def tile(x, repetitions, /):
-    """x repeated along its axes."""
+    """Repeats x along its axes."""
     rank = _b.max(x.ndim, len(repetitions))
     shape = (1,) * (rank - x.ndim) + x.shape
     times = (1,) * (rank - len(repetitions)) + tuple(repetitions)
@@ -479,7 +479,7 @@ def tile(x, repetitions, /):
 
 
 def repeat(x, repeats, /, *, axis=None):
-    """Each element of x several times."""
+    """Repeats each element of x."""
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = _axis(axis, x.ndim)
@@ -519,7 +519,7 @@ def take_along_axis(x, indices, /, *, axis=-1):
 
 
 def nonzero(x, /):
-    """The indices of elements that are not zero, one array for each axis."""
+    """The indices of nonzero elements, one array per axis."""
     mask = x != 0
     return tuple(iota(x.shape, k, int64)[mask] for k in range(x.ndim))
 
@@ -576,7 +576,7 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
 
 
 def _cumulative(fn, x, axis, dtype, include_initial, initial):
-    """fn over all elements up to each one, by steps of 1, 2, 4, ..."""
+    """fn accumulated along the axis, in log2(n) steps."""
     if axis is None:
         if x.ndim != 1:
             raise AxisError("axis is needed for more than one axis")
@@ -613,12 +613,12 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
 
 
 def count_nonzero(x, /, *, axis=None, keepdims=False):
-    """Number of elements that are not zero."""
+    """Number of nonzero elements."""
     return sum(_lowbit.astype(x != 0, int32), axis=axis, keepdims=keepdims)
 
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
-    """Where elements of x2 belong in the sorted x1."""
+    """The indices at which elements of x2 would be inserted into the sorted x1."""
     if sorter is not None:
         x1 = take(x1, sorter, axis=0)
     x2 = expand_dims(x2, axis=x2.ndim)
@@ -638,7 +638,7 @@ def tensordot(x, y, /, *, axes=2):
 
 
 def vecdot(x, y, /, *, axis=-1):
-    """Products of vectors along an axis."""
+    """Dot products of vectors along an axis."""
     x, y = broadcast_arrays(x, y)
     return sum(x * y, axis=axis, dtype=result_type(x, y))
 

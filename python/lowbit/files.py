@@ -40,9 +40,9 @@ _PIECE = 64 << 20  # bytes of values that check, stats and diff decode at a time
 class File(_lowbit.File):
     """An open file: a mapping from names to arrays, with safetensors' methods.
 
-    Arrays are loaded when they are asked for, in the format that they are stored in: the
-    tensors of a quantized array are one array. Loaded arrays stay valid after close, and
-    may use the mapped file, which must not change then.
+    Arrays are loaded on access, in the format in which they are stored: the tensors of a
+    quantized array are one array. Loaded arrays stay valid after close. They may use the
+    mapped file, which must not change then.
     """
 
     def keys(self):
@@ -69,7 +69,7 @@ class File(_lowbit.File):
         return self.load(name)
 
     def get_slice(self, name):
-        """An array of which slices are loaded by indices: get_slice(name)[2:4, :64]."""
+        """An array whose slices are loaded by indexing: get_slice(name)[2:4, :64]."""
         entry = self.entry(name)
         if entry is None:
             raise KeyError(name)
@@ -84,7 +84,7 @@ class File(_lowbit.File):
         return ((name, self.load(name)) for name in self.names())
 
     def entries(self):
-        """What the header tells about each array, as dicts."""
+        """The entries of the header for each array, as dicts."""
         return [self.entry(name) for name in self.names()]
 
     def __enter__(self):
@@ -95,7 +95,7 @@ class File(_lowbit.File):
 
 
 class Slice:
-    """An array in a file, of which indices load parts."""
+    """An array in a file. Indexing it loads a part."""
 
     __slots__ = ("_file", "_entry")
 
@@ -108,7 +108,7 @@ class Slice:
         return list(self._entry["shape"])
 
     def get_dtype(self):
-        """The type as the file spells it."""
+        """The type as spelled in the file."""
         return self._entry["type"]
 
     def __getitem__(self, key):
@@ -196,7 +196,7 @@ _U8, _I8, _U16, _I16, _U32, _I32, _F32, _BOOL, _STRING, _ARRAY, _U64, _I64, _F64
 
 
 def _meta_value(value):
-    """The type of a value of metadata, and its bytes as GGUF has them."""
+    """The type of a metadata value, and its bytes as stored in GGUF."""
     if isinstance(value, bool):
         return _BOOL, _struct.pack("<?", value)
     if isinstance(value, int):
@@ -274,7 +274,7 @@ def can_save(array, kind=None, layout=None):
 
 
 def _place(source, output, kind, dry_run, force):
-    """The output's path, its kind, and whether it is a directory."""
+    """The path and kind of the output, and whether it is a directory."""
     if output is None:
         if not dry_run:
             raise _lowbit.ArgumentError("an output path is needed, unless dry_run is set")
@@ -499,7 +499,7 @@ def merge(source, output, *, sync=True):
 
 
 def info(path, *, linear_class=None):
-    """What is in a file: kind, metadata, arrays, how another program has quantized it.
+    """The content of a file: kind, metadata, arrays, and the quantization method.
 
     >>> info(model)["parameters"]
     40
@@ -520,7 +520,7 @@ def info(path, *, linear_class=None):
 
 
 def _pieces(file, entry):
-    """The array in pieces of whole rows, of at most _PIECE bytes where that is possible."""
+    """The array in pieces of whole rows, of at most _PIECE bytes if possible."""
     name, shape = entry["name"], entry["shape"]
     row = 8 * _math.prod(shape[1:])
     rows = max(1, _PIECE // row) if row else 1
