@@ -97,8 +97,7 @@ static void json_value(json *j, const lb_meta *m)
     }
 }
 
-/* ---- partial files --------------------------------------------------------
- */
+/* ---- partial files ------------------------------------------------------ */
 
 static bool is_partial(const char *path)
 {

@@ -59,8 +59,7 @@ static bool make(lb_ctx *cx, const options *o, lb_array **a)
     return a[ARRAYS - 1] != NULL;
 }
 
-/* ---- time ------------------------------------------------------------------
- */
+/* ---- time --------------------------------------------------------------- */
 
 static double seconds(void)
 {
@@ -93,8 +92,7 @@ static double median(double *t, int n)
     return t[n / 2];
 }
 
-/* ---- one rank --------------------------------------------------------------
- */
+/* ---- one rank ----------------------------------------------------------- */
 
 /* The largest difference, relative to the largest value. */
 static double apart(lb_ctx *cx, lb_array *got, lb_array *want)
@@ -202,8 +200,7 @@ static int main_of_rank(lb_comm *comm, void *user)
     return ok ? 0 : 1;
 }
 
-/* ---- options ---------------------------------------------------------------
- */
+/* ---- options ------------------------------------------------------------ */
 
 static bool read_options(int argc, char **argv, options *o)
 {

@@ -7,8 +7,7 @@
 #include "label_model.h"
 #include "prims/coded.h"
 
-/* ---- the description, read one element at a time --------------------------
- */
+/* ---- the description, read one element at a time ------------------------ */
 
 static unsigned code_at(const lb_coded *c, int64_t line, int64_t at)
 {
@@ -33,8 +32,7 @@ static double number_at(const lb_coded *c, const lb_cpu *cpu, int64_t row,
                                : label_rounded(c->rounds, (double)(level * s));
 }
 
-/* ---- one view --------------------------------------------------------------
- */
+/* ---- one view ----------------------------------------------------------- */
 
 /* a (rows, K), or (batch, rows, K), as an operand. */
 static lb_matrix matrix_of(const lb_array *a)
@@ -86,8 +84,7 @@ static void one_view(lb_ctx *cx, lb_array *a, bool want, const char *what)
                 wrong);
 }
 
-/* ---- formats and views ------------------------------------------------------
- */
+/* ---- formats and views -------------------------------------------------- */
 
 static lb_array *cut(lb_ctx *cx, lb_array *a, int64_t r0, int64_t r1,
                      int64_t c0, int64_t c1)

@@ -204,8 +204,7 @@ static model model_conv(const conv_case *c, const model *x, const model *w)
     return y;
 }
 
-/* ---- checks ---------------------------------------------------------------
- */
+/* ---- checks ------------------------------------------------------------- */
 
 static double wrapped(lb_dtype d, double v)
 {

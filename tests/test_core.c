@@ -372,7 +372,7 @@ static void outliving(void)
     CHECK(lb_read(other, sum, v, sizeof v) && v[3] == 5);
     CHECK(lb_read(other, lb_mul(other, view, sum), v, sizeof v) && v[1] == 9);
     lb_unref(sum);
-    lb_unref(view); /* the last view of what was wrapped */
+    lb_unref(view); /* the last view of the wrapped data */
     CHECK_EQ_I(n, 1);
     lb_close(other);
     CHECK_EQ_I(n, 1);

@@ -286,7 +286,7 @@ static void everything_moves(void)
     CHECK(lb_reshape(cx, lb_transpose(cx, empty, NULL), LB_SHAPE(4, 0, 3)));
     CHECK_EQ_S(lb_error(cx), "");
     CHECK_EQ_I(d.n, 0);
-    /* What the user asks for is not refused. */
+    /* Explicit requests of the user are not refused. */
     float v[8 * 64];
     CHECK(lb_read(cx, lb_transpose(cx, q, NULL), v, sizeof v));
     CHECK(lb_convert(cx, lb_transpose(cx, q, NULL), LB_I32) != NULL);

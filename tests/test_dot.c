@@ -105,8 +105,7 @@ static bool close_to(lb_ctx *cx, lb_array *a, lb_dtype d, const model *want,
     return true;
 }
 
-/* ---- exact products --------------------------------------------------------
- */
+/* ---- exact products ----------------------------------------------------- */
 
 typedef struct {
     lb_shape x, y;
@@ -329,8 +328,7 @@ static void test_batches(lb_ctx *const *cx, int n_cx)
     model_end();
 }
 
-/* ---- matmul ----------------------------------------------------------------
- */
+/* ---- matmul ------------------------------------------------------------- */
 
 static void check_matmul(lb_ctx *cx, lb_shape xs, lb_shape ys, lb_shape want)
 {
@@ -435,8 +433,7 @@ static void test_matmul(lb_ctx *cx)
     CHECK_EQ_I(lb_error_status(cx), LB_OK);
 }
 
-/* ---- refusals -------------------------------------------------------------
- */
+/* ---- refusals ----------------------------------------------------------- */
 
 static void test_errors(lb_ctx *cx)
 {

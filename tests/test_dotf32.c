@@ -13,8 +13,7 @@ enum { ROWS = 7, ROOM = 1 << 15, DEEP = 1024, MR = LB_DOTF32_MAX_MR };
 
 static fenced codes_room, scale_room, c_room;
 
-/* ---- the order ------------------------------------------------------------
- */
+/* ---- the order ---------------------------------------------------------- */
 
 static void check_order(int lanes, int bits)
 {
@@ -30,8 +29,7 @@ static void check_order(int lanes, int bits)
     }
 }
 
-/* ---- sums ------------------------------------------------------------------
- */
+/* ---- sums --------------------------------------------------------------- */
 
 typedef struct {
     lb_dotf32_codes w;

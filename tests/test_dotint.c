@@ -54,8 +54,7 @@ static void *place(const fenced *f, size_t bytes, bool end)
 
 static fenced in, out;
 
-/* ---- numbers --------------------------------------------------------------
- */
+/* ---- numbers ------------------------------------------------------------ */
 
 static void fill_bytes(void *p, size_t n)
 {
@@ -68,8 +67,7 @@ static void whose(const lb_dotint *k, const char *what, int64_t n)
     fprintf(stderr, "%s: %s, K = %lld\n", k->name, what, (long long)n);
 }
 
-/* ---- the order of a panel --------------------------------------------------
- */
+/* ---- the order of a panel ----------------------------------------------- */
 
 typedef struct {
     int place[STEP]; /* of each element of a step */
@@ -128,8 +126,7 @@ static bool gaps_are_left(const lb_dotint *k, const int16_t *row, int64_t n,
     return true;
 }
 
-/* ---- x ---------------------------------------------------------------------
- */
+/* ---- x ------------------------------------------------------------------ */
 
 static void check_largest(const lb_dotint *k, int64_t n, bool end)
 {
@@ -192,8 +189,7 @@ static void check_round(const lb_dotint *k, const order *o, int64_t n,
     if (check_fails(ok)) whose(k, "round", n);
 }
 
-/* ---- bytes -----------------------------------------------------------------
- */
+/* ---- bytes -------------------------------------------------------------- */
 
 static int code_of(const uint8_t *codes, int bits, bool high_first, int64_t i)
 {
@@ -239,8 +235,7 @@ static void check_turn(const lb_dotint *k, int64_t n, int64_t ld)
     if (check_fails(ok)) whose(k, "turn", n);
 }
 
-/* ---- w ---------------------------------------------------------------------
- */
+/* ---- w ------------------------------------------------------------------ */
 
 static void check_ratios(const lb_dotint *k, int64_t n, float size, bool end)
 {
@@ -548,8 +543,7 @@ static void check_kinds(const lb_dotint *k, const order *o, int64_t n, bool end)
         }
 }
 
-/* ---- tiles -----------------------------------------------------------------
- */
+/* ---- tiles -------------------------------------------------------------- */
 
 typedef struct {
     int16_t x[LB_DOTINT_MAX_MR * LB_DOTINT_KC];
@@ -617,8 +611,7 @@ static void check_tile(const lb_dotint *k, int rows, int64_t depth, bool fine,
     if (check_fails(ok)) whose(k, fine ? "fine tile" : "tile", depth);
 }
 
-/* ---- all of them -----------------------------------------------------------
- */
+/* ---- all of them -------------------------------------------------------- */
 
 static void check_lengths(const lb_dotint *k, const order *o)
 {

@@ -28,8 +28,7 @@ static void *place(const fenced *f, size_t bytes, bool end)
     return end ? room + ROOM - bytes : room;
 }
 
-/* ---- x --------------------------------------------------------------------
- */
+/* ---- x ------------------------------------------------------------------ */
 
 static void check_largest(const lb_dotpair *k, lb_dotpair_kind kind, int64_t n,
                           float special)
@@ -115,8 +114,7 @@ static void check_tables(const lb_dotpair *k, lb_dotpair_kind kind, int64_t n,
     CHECK(ok && sum == want);
 }
 
-/* ---- codes ----------------------------------------------------------------
- */
+/* ---- codes -------------------------------------------------------------- */
 
 /* The value of a code. */
 static int level(lb_dotpair_kind kind, int code)
@@ -175,8 +173,7 @@ static void check_index(const lb_dotpair *k, lb_dotpair_kind kind,
     CHECK(ok);
 }
 
-/* ---- dots -----------------------------------------------------------------
- */
+/* ---- dots --------------------------------------------------------------- */
 
 /* The product of row r of w and row i of x. */
 static double sum_of(lb_dotpair_kind kind, int rows, int64_t bytes,
@@ -257,8 +254,7 @@ static void check_dots(const lb_dotpair *k, lb_dotpair_kind kind, int rows,
     CHECK(ok);
 }
 
-/* ---- all of them ----------------------------------------------------------
- */
+/* ---- all of them -------------------------------------------------------- */
 
 static void check_kind(const lb_dotpair *k, lb_dotpair_kind kind)
 {

@@ -21,8 +21,7 @@ static void *place(const fenced *f, size_t bytes, bool end)
     return end ? room + ROOM - bytes : room;
 }
 
-/* ---- tables ---------------------------------------------------------------
- */
+/* ---- tables ------------------------------------------------------------- */
 
 static int number(const float *x, int64_t n, int64_t k, float factor)
 {
@@ -74,8 +73,7 @@ static void check_tables(const lb_dottab *k, int64_t n, int rows,
     CHECK(ok && sum == sum_want && low == low_want);
 }
 
-/* ---- dots -----------------------------------------------------------------
- */
+/* ---- dots --------------------------------------------------------------- */
 
 static double sum_of(int rows, int64_t bytes, const uint8_t *tables,
                      const uint8_t *codes, int i, int j)
@@ -137,8 +135,7 @@ static void check_dots(const lb_dottab *k, int rows, int64_t bytes, bool first,
     CHECK(ok);
 }
 
-/* ---- all of them ----------------------------------------------------------
- */
+/* ---- all of them -------------------------------------------------------- */
 
 static void check_kernel(const lb_dottab *k)
 {

@@ -116,8 +116,7 @@ static void try_statistics(const trial *t)
           k->raise(t->x, t->n, to)));
 }
 
-/* ---- codes ----------------------------------------------------------------
- */
+/* ---- codes -------------------------------------------------------------- */
 
 static void try_int8(const trial *t)
 {
@@ -208,8 +207,7 @@ static void try_gguf(const trial *t)
                                                   to));
 }
 
-/* ---- numbers --------------------------------------------------------------
- */
+/* ---- numbers ------------------------------------------------------------ */
 
 static const float *lay(const trial *t, const float *x)
 {

@@ -131,8 +131,7 @@ static void say(const subject *s, const char *what, int64_t m, int64_t n,
             what, (int)m, (int)n, (int)k, first);
 }
 
-/* ---- along the depth ------------------------------------------------------
- */
+/* ---- along the depth ---------------------------------------------------- */
 
 static void check_along(const subject *s, int64_t m, int64_t n, int64_t k,
                         bool first)
@@ -186,8 +185,7 @@ static void check_pack(const subject *s)
                  (size_t)lb_few_floats(s->kernel, M, K) * sizeof(float)) == 0);
 }
 
-/* ---- across it ------------------------------------------------------------
- */
+/* ---- across it ---------------------------------------------------------- */
 
 static bool check_sums(const subject *s, int64_t m, int64_t n, int64_t k,
                        const float *x, const float *w, int64_t ldw,

@@ -214,8 +214,8 @@ static void check_x(const sample *s, const made *m, const lb_gemvq_kernel *q,
     unfence(&memory);
 }
 
-/* Several rows at once, each twice as large as the one before, and so are the
- * results. y becomes those of the first. */
+/* Several rows at once, each twice the previous one, and so are their results. y
+ * becomes the results of the first row. */
 static void run_few(const sample *s, const lb_gemvq_kernel *q,
                     const lb_gemvq_lines *w, const float *x, int rows,
                     void *scratch, float *y)
@@ -435,7 +435,7 @@ static void check_lines(const lb_gemvq_kernel *q)
         }
 }
 
-/* Rows beyond those of full size have 1 where these have 127. */
+/* The first rows are of full size, 127; further ones have 1 instead. */
 static void check_opposed(const lb_gemvq_kernel *q, int64_t full, int64_t more)
 {
     sample s = {.q = q,

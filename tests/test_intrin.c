@@ -85,8 +85,7 @@ static void one_nan(lanes *v, bool wide)
     }
 }
 
-/* ---- the table ------------------------------------------------------------
- */
+/* ---- the table ---------------------------------------------------------- */
 
 #define V(x)   _mm512_loadu_si512((const void *)(x).i8)
 #define F(x)   _mm512_loadu_ps((x).f32)
@@ -155,8 +154,7 @@ static const struct {
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
-/* ---- running it ------------------------------------------------------------
- */
+/* ---- running it --------------------------------------------------------- */
 
 /* Bits in a and b, floats in c and often in b; p is a with some lanes changed,
  * so that some are equal. */

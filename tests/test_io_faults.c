@@ -147,7 +147,7 @@ static bool same(const struct job *j, const char *a, const char *b)
     return n > 0 && files_of(b, a) == n;
 }
 
-/* Creates what is to be replaced, at old and at out. */
+/* Creates the files that will be replaced, at old and at out. */
 static void put_old(const struct job *j, const char *path)
 {
     char inside[1024];

@@ -306,8 +306,7 @@ static void test_resume(void)
     CHECK(s.resumed == 0 && io_same_bytes(whole, pieces));
 }
 
-/* ---- cancelled ------------------------------------------------------------
- */
+/* ---- cancelled ---------------------------------------------------------- */
 
 typedef struct brake {
     int after; /* calls until it stops the job */

@@ -80,8 +80,7 @@ static bool may_pick(const lb_array *a, int axis)
     return true;
 }
 
-/* The array as it was made: its store has its shape. Blocks that continue
- * across rows end with them if they divide them. */
+/* Whether the array is as it was quantized, not cut or reshaped. */
 static bool is_asked(const subject *s)
 {
     return is_plain(s->q);

@@ -71,8 +71,7 @@ static void tell(const walk *w, bool ok, const sample *s,
     pthread_mutex_unlock(&checking);
 }
 
-/* ---- comparing ------------------------------------------------------------
- */
+/* ---- comparing ---------------------------------------------------------- */
 
 static bool adds_floats(const lb_prim *prim, const lb_array *want)
 {
@@ -122,8 +121,7 @@ static bool same_values(lb_ctx *cx, lb_array *got, lb_array *want, lb_text *why)
     return sample_same(sample_plain(cx, got), sample_plain(cx, want), why);
 }
 
-/* ---- one call --------------------------------------------------------------
- */
+/* ---- one call ----------------------------------------------------------- */
 
 /* Operands of a sample, in f where they can be. */
 static bool dressed(lb_ctx *cx, const sample *s, const sample_format *f,
@@ -202,8 +200,7 @@ static void one_call(walk *w, const sample *s, const sample_format *f, int row)
     lb_leave(cx);
 }
 
-/* ---- all of them ------------------------------------------------------------
- */
+/* ---- all of them -------------------------------------------------------- */
 
 /* There are many built-in samples: each uses a few rows of the table, the next
  * one the next few. */

@@ -285,7 +285,7 @@ static void test_failing_allocator(void)
     CHECK(lb_heap_alloc(heap, 2000, &got) == NULL);
     CHECK_EQ_I(c.calls, c.fail_all + 1);
     lb_heap_free(heap, q, other);
-    /* what is kept needs no allocator */
+    /* cached blocks need no allocator */
     CHECK(lb_heap_alloc(heap, 128, &other) == q);
     lb_heap_free(heap, q, other);
     lb_heap_close(heap);

@@ -20,8 +20,7 @@ static void safely(bool ok, int line, const char *what)
 
 static const lb_options quiet = {.threads = 1};
 
-/* ---- the engine ------------------------------------------------------------
- */
+/* ---- the engine --------------------------------------------------------- */
 
 static int reduces(lb_comm *c, void *user)
 {
@@ -108,8 +107,7 @@ static void engine(void)
     CHECK_EQ_I(lb_mesh_run(2, NULL, NULL), -1);
 }
 
-/* ---- meshes ----------------------------------------------------------------
- */
+/* ---- meshes ------------------------------------------------------------- */
 
 static void grids(lb_ctx *cx)
 {
@@ -192,11 +190,9 @@ static int in_order(lb_comm *c, void *user)
     return 0;
 }
 
-/* ---- errors ----------------------------------------------------------------
- */
+/* ---- errors ------------------------------------------------------------- */
 
-/* Rank 2 fails before the others reach the collective; its error wins in the
- * end. */
+/* Rank 2 fails before the others reach the collective; all get its error. */
 static int fails(lb_comm *c, void *user)
 {
     const bool again = *(const bool *)user;

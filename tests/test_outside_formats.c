@@ -48,8 +48,7 @@ static void values_and_codes(void)
     }
 }
 
-/* ---- e4m3: whole arrays ---------------------------------------------------
- */
+/* ---- e4m3: whole arrays ------------------------------------------------- */
 
 /* The code nearest to x, by trying all of them; the even one on a tie. */
 static int nearest(double x)
@@ -404,8 +403,7 @@ static void networks(lb_ctx *cx)
     CHECK_EQ_S(lb_format_of(lb_concatenate(cx, pair, 2, 1)), "dense");
 }
 
-/* ---- bytes of another program ---------------------------------------------
- */
+/* ---- bytes of another program ------------------------------------------- */
 
 /* Scales for tiles of 4 x 4 instead of runs of a row: another table, the same
  * decoder. "weight" (M,N) and "tile_scale" (M/4,N/4), rounded up. */
@@ -473,7 +471,7 @@ static void tiles(lb_ctx *cx)
                   sizeof scale));
     CHECK(memcmp(got, scale, sizeof scale) == 0);
     every_call(cx, w, lb_iota(cx, LB_F32, LB_SHAPE(M, N), 1));
-    /* What the layout cannot represent is refused. */
+    /* Arrays that the layout cannot represent are refused. */
     refused(cx,
             lb_from_parts(cx, &config, LB_SHAPE(M, N), "tiles", name, part, 1),
             LB_E_SHAPE, "without a tile_scale");

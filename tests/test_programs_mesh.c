@@ -150,7 +150,7 @@ static bool same(lb_ctx *cx, const lb_mesh *mesh, lb_array *got, lb_array *want,
 {
     if (!got || !want) return false;
     const lb_spec is = lb_sharding_of(got), of = lb_sharding_of(want);
-    if (lb_size(want) && /* how nothing is cut does not matter */
+    if (lb_size(want) && /* specs of empty arrays may differ */
         (lb_is_sharded(got) != lb_is_sharded(want) ||
          !lb_spec_equal(lb_mesh_grid(mesh), &is, &of))) {
         snprintf(why->s, sizeof why->s, "sharded in another way");

@@ -101,8 +101,7 @@ static void too_large(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
     lb_clear(cx);
 }
 
-/* ---- sources --------------------------------------------------------------
- */
+/* ---- sources ------------------------------------------------------------ */
 
 static void views(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
 {
@@ -178,8 +177,7 @@ static void empty_and_small(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
     }
 }
 
-/* ---- results --------------------------------------------------------------
- */
+/* ---- results ------------------------------------------------------------ */
 
 static void results(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
 {
@@ -228,8 +226,7 @@ static void threads(void)
     lb_close(seven);
 }
 
-/* ---- parts and codes ------------------------------------------------------
- */
+/* ---- parts and codes ---------------------------------------------------- */
 
 static void parts(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
 {
@@ -306,8 +303,7 @@ static void codes(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
     lb_clear(cx);
 }
 
-/* ---- other layouts --------------------------------------------------------
- */
+/* ---- other layouts ------------------------------------------------------ */
 
 /* Importing an export gives the same array, or an error: never another array.
  * Square, so that shapes alone cannot distinguish. */
@@ -379,8 +375,7 @@ static void part_axes(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
     CHECK(part && lb_dim(part, 0) == 0);
 }
 
-/* ---- names ----------------------------------------------------------------
- */
+/* ---- names -------------------------------------------------------------- */
 
 static void unknown(lb_ctx *cx)
 {

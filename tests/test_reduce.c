@@ -236,8 +236,7 @@ static void test_values(lb_ctx *cx)
         check_values(cx, cases[i].shape, cases[i].gone);
 }
 
-/* ---- the order of sums ----------------------------------------------------
- */
+/* ---- the order of sums -------------------------------------------------- */
 
 /* One chunk: 16 lanes of f32, folded in halves. */
 static float chunk_sum(const float *x, int64_t n)
@@ -346,8 +345,7 @@ static void test_order(lb_ctx *const *cx, int n_cx)
     }
 }
 
-/* ---- special numbers ------------------------------------------------------
- */
+/* ---- special numbers ---------------------------------------------------- */
 
 static double of_floats(lb_ctx *cx, int op, int n, const float *x)
 {
@@ -471,8 +469,7 @@ static void test_zeros(lb_ctx *cx)
             }
 }
 
-/* ---- argmax and argmin ----------------------------------------------------
- */
+/* ---- argmax and argmin -------------------------------------------------- */
 
 static model model_arg(const model *m, int axis, bool smallest)
 {
@@ -543,8 +540,7 @@ static void test_arg(lb_ctx *const *cx, int n_cx)
     CHECK_EQ_I(lb_error_status(x), LB_OK);
 }
 
-/* ---- refusals -------------------------------------------------------------
- */
+/* ---- refusals ----------------------------------------------------------- */
 
 static void test_errors(lb_ctx *cx)
 {

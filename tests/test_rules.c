@@ -23,8 +23,7 @@ static bool takes_rule(lb_ctx *cx, lb_array *lhs, lb_array *rhs,
     return how && strstr(how, ": rule") != NULL;
 }
 
-/* ---- W + A B --------------------------------------------------------------
- */
+/* ---- W + A B ------------------------------------------------------------ */
 
 enum { MOST = 64 * 64 };
 
@@ -255,8 +254,7 @@ static void declining(lb_ctx *cx)
     declines(cx, lb_from(cx, LB_F32, LB_SHAPE(5, K), v), w, &d);
 }
 
-/* ---- several, moved, refused ----------------------------------------------
- */
+/* ---- several, moved, refused -------------------------------------------- */
 
 /* Both operands, and a base that is low-rank itself: nested rules. */
 static void nested(lb_ctx *cx)
@@ -426,8 +424,7 @@ static void memory(void)
     lb_close(maker);
 }
 
-/* ---- the order of rules ---------------------------------------------------
- */
+/* ---- the order of rules ------------------------------------------------- */
 
 /* Two formats whose rules record that they were called, and return what they
  * are configured to. */
@@ -521,8 +518,7 @@ static void rule_order(lb_ctx *cx)
     CHECK_EQ_S(asked, "a1 ");
 }
 
-/* ---- rules added at run time ----------------------------------------------
- */
+/* ---- rules added at run time -------------------------------------------- */
 
 /* Rules that record their letter and return the given verdict; `twice` doubles
  * the result of the same call without it. */

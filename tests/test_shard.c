@@ -40,8 +40,7 @@ static bool has_axes(const lb_mesh *mesh, const char *spec)
     return lb_mesh_grid(mesh)->n > 1 || !strchr(spec, 'y');
 }
 
-/* ---- cutting and gathering --------------------------------------------------
- */
+/* ---- cutting and gathering ---------------------------------------------- */
 
 /* From any spec to any other, and back. */
 static void moves(lb_ctx *cx, lb_mesh *mesh, const char *name,

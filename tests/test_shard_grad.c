@@ -63,8 +63,7 @@ static void gathers(lb_traffic *t, int n, int64_t bytes)
     t->gather_bytes += bytes * (n - 1);
 }
 
-/* ---- the programs ---------------------------------------------------------
- */
+/* ---- the programs ------------------------------------------------------- */
 
 /* The sum of y * c, where c is arbitrary. */
 static lb_array *weighed(lb_ctx *cx, lb_array *y)
@@ -284,8 +283,7 @@ static const program programs[] = {
 /* clang-format on */
 enum { PROGRAMS = sizeof programs / sizeof *programs };
 
-/* ---- comparing ------------------------------------------------------------
- */
+/* ---- comparing ---------------------------------------------------------- */
 
 static int axis_size(const lb_mesh *mesh, const char *name)
 {
@@ -359,8 +357,7 @@ static void costs(const lb_mesh *mesh, lb_traffic before, lb_traffic want,
         what, more, why.s);
 }
 
-/* ---- gradients ------------------------------------------------------------
- */
+/* ---- gradients ---------------------------------------------------------- */
 
 static void one_program(lb_ctx *cx, lb_mesh *mesh, const program *p,
                         const char *grid)
@@ -392,8 +389,7 @@ static void one_program(lb_ctx *cx, lb_mesh *mesh, const program *p,
     lb_leave(cx);
 }
 
-/* ---- quantized on the way -------------------------------------------------
- */
+/* ---- quantized on the way ----------------------------------------------- */
 
 typedef struct {
     lb_quant_config config;
@@ -459,8 +455,7 @@ static void one_format(lb_ctx *cx, lb_mesh *mesh, const sample_format *f,
     lb_leave(cx);
 }
 
-/* ---- optimizers -----------------------------------------------------------
- */
+/* ---- optimizers --------------------------------------------------------- */
 
 enum { PARAMS = 3, STEPS = 3 };
 static const lb_shape param_shape[PARAMS] = {
@@ -548,8 +543,7 @@ static void optimizers(lb_ctx *cx, lb_mesh *mesh)
               &(lb_optimizer_config){.method = LB_ADAM, .state = &bytes});
 }
 
-/* ---- all of it ------------------------------------------------------------
- */
+/* ---- all of it ---------------------------------------------------------- */
 
 typedef struct {
     const char *mesh;

@@ -326,8 +326,7 @@ static void fill_defaults(bench_options *o)
     if (!o->threads.n) fill_threads(o);
 }
 
-/* ---- all ------------------------------------------------------------------
- */
+/* ---- all ---------------------------------------------------------------- */
 
 static bool read_mode(const arguments *a, bool alias, bench_options *o,
                       const char **name)

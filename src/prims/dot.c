@@ -262,8 +262,7 @@ static lb_array *vjp(lb_ctx *cx, const lb_call *c, int operand, lb_array *out,
     return lb_leave_with(cx, r);
 }
 
-/* ---- among ranks ----------------------------------------------------------
- */
+/* ---- among ranks -------------------------------------------------------- */
 
 /* Partial sums of 16-bit floats stay f32 until all are added up. */
 static lb_array *share(lb_ctx *cx, const lb_share *p)

@@ -68,8 +68,7 @@ static bool read_grid(lb_ctx *cx, const json_t *it, char *words, size_t room,
            library_failed(cx, n, "reading the mesh");
 }
 
-/* ---- maps -----------------------------------------------------------------
- */
+/* ---- maps --------------------------------------------------------------- */
 
 /* A check that every rank of a mesh runs; the first failure is kept. */
 typedef struct {
@@ -195,8 +194,7 @@ static bool check_map(checker *c, const json_t *it)
     return run_mesh(&j, lb_grid_size(&grid), n);
 }
 
-/* ---- refused ----------------------------------------------------------------
- */
+/* ---- refused ------------------------------------------------------------ */
 
 static bool check_refusal(checker *c, const json_t *it)
 {
