@@ -214,8 +214,8 @@ static void check_x(const sample *s, const made *m, const lb_gemvq_kernel *q,
     unfence(&memory);
 }
 
-/* Several rows at once, each twice the previous one, and so are their results. y
- * becomes the results of the first row. */
+/* Several rows at once, each twice the previous one, and so are their results.
+ * y becomes the results of the first row. */
 static void run_few(const sample *s, const lb_gemvq_kernel *q,
                     const lb_gemvq_lines *w, const float *x, int rows,
                     void *scratch, float *y)
