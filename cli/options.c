@@ -343,9 +343,15 @@ const char *format_named(const lb_ctx *cx, const char *name)
     enum { MOST = 64 };
     const char *names[MOST];
     int n = 0;
-    for (const char *f; n < MOST && (f = lb_format_name(cx, n + 1)); n++) {
-        if (strcasecmp(f, name) == 0) return f;
-        names[n] = f;
+    const char *f;
+    for (int k = 0; n < MOST && (f = lb_format_name(cx, k)); k++) {
+        const bool writes = lb_can_quantize(cx, f);
+        if (strcasecmp(f, name) == 0) {
+            if (writes) return f;
+            complain(USAGE, "cannot quantize to %s (see lowbit formats)", f);
+            return NULL;
+        }
+        if (writes) names[n++] = f;
     }
     const char *meant = nearest(name, names, n);
     if (meant)

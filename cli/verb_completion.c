@@ -25,8 +25,12 @@ static const char *const words[N_OPTIONS] = {
 static void put_formats(const lb_ctx *cx)
 {
     const char *format;
-    for (int k = 1; (format = lb_format_name(cx, k)); k++)
-        printf("%s%s", k > 1 ? " " : "", format);
+    bool more = false;
+    for (int k = 0; (format = lb_format_name(cx, k)); k++) {
+        if (!lb_can_quantize(cx, format)) continue;
+        printf("%s%s", more ? " " : "", format);
+        more = true;
+    }
 }
 
 /* What to complete the arguments of a verb with, if they are not paths; "":

@@ -74,6 +74,30 @@ static void json_row(const lb_ctx *cx, json *j, const facts *f)
     json_close(j, '}');
 }
 
+/* Formats that can be loaded, but not quantized to. */
+static void put_read_only(const lb_ctx *cx, json *j)
+{
+    const char *format;
+    int column = 0;
+    if (j)
+        json_open(json_key(j, "read_only"), '[');
+    else
+        column = printf("\nread only:");
+    for (int k = 1; (format = lb_format_name(cx, k)); k++) {
+        if (lb_can_quantize(cx, format)) continue;
+        if (j)
+            json_string(j, format);
+        else if (column + (int)strlen(format) > 78)
+            column = printf("\n           %s", format);
+        else
+            column += printf(" %s", format);
+    }
+    if (j)
+        json_close(j, ']');
+    else
+        putchar('\n');
+}
+
 static verdict run(const arguments *a)
 {
     const bool as_json = a->count[OPTION_JSON] != 0;
@@ -91,7 +115,7 @@ static verdict run(const arguments *a)
     for (int k = 0; (format = lb_format_name(cx, k)); k++) {
         facts f;
         lb_enter(cx);
-        if (!look_at(cx, x, format, &f)) {
+        if (!lb_can_quantize(cx, format) || !look_at(cx, x, format, &f)) {
             lb_leave(cx);
             continue;
         }
@@ -102,10 +126,9 @@ static verdict run(const arguments *a)
             print_row(cx, &f);
         lb_leave(cx);
     }
-    if (as_json) {
-        json_close(j, ']');
-        json_end(j);
-    }
+    if (as_json) json_close(j, ']');
+    put_read_only(cx, j);
+    if (as_json) json_end(j);
     const verdict v = x ? DONE : complain_of(cx);
     lb_close(cx);
     return v;

@@ -408,6 +408,9 @@ LB_API bool lb_kernel_available(const lb_ctx *cx, const char *format);
 /* The k-th format of the context, built-in formats first; NULL past the end.
  * "dense" is listed but is not a quantization format. */
 LB_API const char *lb_format_name(const lb_ctx *cx, int k);
+/* Whether lb_quantize can produce format; other formats can only be read. false
+ * for an unknown name. */
+LB_API bool lb_can_quantize(const lb_ctx *cx, const char *format);
 
 /* A stored part of a by name ("codes", "scale", "absmax", ...; format
  * dependent), with a's axis order and sliced like a; flat if the storage is one

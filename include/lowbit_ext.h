@@ -261,6 +261,13 @@ struct lb_format {
     const struct lb_rule *rules; /* may be NULL; ends with prim == NULL */
 };
 
+/* Whether lb_quantize can produce a format. Other formats with a layout can
+ * still be made from their parts (lb_from_parts). */
+static inline bool lb_is_encodable(const lb_format *f)
+{
+    return f->layout && (f->encode_run || (f->encode && f->encode_plan));
+}
+
 /* Creates an array from its parts: the plain view of a new store of that shape,
  * with logical dtype dtype. table provides g, own and a (NULL: absent) for each
  * part that the format names. Parts are referenced, and must have the derived

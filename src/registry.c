@@ -19,7 +19,10 @@
     X(random_bits) X(random_uniform) X(random_normal) X(random_permutation)
 #define FORMATS(X)                                                            \
     X(dense) X(int8) X(nf4) X(ternary) X(binary) X(dynamic8)                  \
-    X(q8_0) X(q4_0) X(iq4_nl) X(tq1_0) X(tq2_0)
+    X(q8_0) X(q4_0) X(iq4_nl) X(tq1_0) X(tq2_0)                               \
+    X(q4_1) X(q5_0) X(q5_1) X(q2_k) X(q3_k) X(q4_k) X(q5_k) X(q6_k)           \
+    X(iq4_xs) X(iq3_s) X(iq3_xxs) X(iq2_s) X(iq2_xs) X(iq2_xxs) X(iq1_m)      \
+    X(iq1_s) X(mxfp4) X(q2_0) X(q1_0)
 /* clang-format on */
 
 #define DECLARE_PRIM(NAME) extern const lb_prim lb_prim_##NAME;

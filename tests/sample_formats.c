@@ -28,20 +28,28 @@ static lb_array *make_dense(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
 const sample_format sample_dense = {
     .name = "dense", .max_rank = LB_MAX_RANK, .make = make_dense};
 
+/* Which operands a format gets that is not used for all of them. */
+static bool is_chosen(const sample_format *f, const sample_operand *o)
+{
+    uint32_t h = (uint32_t)o->dtype * 31 + (uint32_t)o->shape.rank;
+    for (int i = 0; i < o->shape.rank; i++)
+        h = h * 31 + (uint32_t)o->shape.dim[i];
+    for (const char *c = f->name; *c; c++)
+        h = (h ^ (uint8_t)*c) * 16777619;
+    return f->every < 2 || (h >> 8) % (uint32_t)f->every == 0 ||
+           getenv("LB_TEST_EVERY_FORMAT");
+}
+
 bool sample_takes(const sample_format *f, const sample_operand *o)
 {
     if (!f->fmt) return true;
+    if (!is_chosen(f, o)) return false;
     const lb_dtype only = f->config.dtype;
     return o->shape.rank <= f->max_rank &&
            (only ? o->dtype == only : sample_kind_of(o->dtype) == KIND_F);
 }
 
 /* ---- formats with an encoder -------------------------------------------- */
-
-bool sample_is_encodable(const lb_format *fmt)
-{
-    return fmt->layout && (fmt->encode_run || fmt->encode);
-}
 
 /* Axes that an array of a smaller rank lacks are left out. */
 static lb_axes fitting_axes(const lb_axes *axes, bool all, int rank)
@@ -96,7 +104,7 @@ static int max_rank(const sample_format *f)
     lb_layout l;
     sample_config(f, s.rank, f->config.dtype ? f->config.dtype : LB_F32, &c);
     c.format = NULL; /* known here, possibly not to the registry */
-    if (!sample_is_encodable(f->fmt) ||
+    if (!lb_is_encodable(f->fmt) ||
         !lb_quant_of(NULL, "sample", &c, s.rank, &q))
         return LB_MAX_RANK;
     q.format = f->fmt;
@@ -160,6 +168,61 @@ static lb_array *make_low_rank(lb_ctx *cx, const sample_format *f,
     lb_array *b = lb_random_normal(cx, lb_key_fold(key, 2), LB_F32, n);
     w = low_rank_make(cx, lb_quantize(cx, w, NULL), a, b);
     return labelled(cx, w, dtype);
+}
+
+/* A format of the library that is only read: blocks of random bytes with
+ * moderate values. */
+static bool is_moderate(lb_ctx *cx, const lb_quant_config *c, lb_array *block,
+                        int64_t len)
+{
+    static const char *const name = "blocks";
+    float w[256];
+    lb_array *a = lb_from_parts(cx, c, LB_SHAPE(len), NULL, &name, &block, 1);
+    if (!a || len > 256 || !lb_read(cx, a, w, (size_t)len * sizeof *w))
+        return false;
+    for (int64_t i = 0; i < len; i++)
+        if (!(fabsf(w[i]) < 64)) return false;
+    return true;
+}
+
+static lb_array *make_read_only(lb_ctx *cx, const sample_format *f,
+                                lb_dtype dtype, lb_shape shape,
+                                const void *data)
+{
+    static const char *const name = "blocks";
+    const lb_quant_config c = {.format = f->fmt->name, .dtype = LB_F32};
+    lb_quant q;
+    lb_layout l, one;
+    const lb_shape probe = LB_SHAPE(256);
+    if (!lb_quant_of(cx, "sample", &c, shape.rank, &q) ||
+        !lb_layout_of(cx, &q, LB_F32, &shape, &l) ||
+        !lb_layout_of(cx, &q, LB_F32, &probe, &one))
+        return NULL;
+    const lb_shape part = lb_part_shape(&l.stored, &l.part[0]);
+    const lb_shape some = lb_part_shape(&one.stored, &one.part[0]);
+    const int64_t size = one.part[0].own,
+                  len = 256 * size / lb_shape_size(&some);
+    const int64_t bytes = lb_shape_size(&part);
+    uint8_t *to = calloc(1, (size_t)bytes + 1);
+    uint32_t state = seed_of(data) + 1;
+    if (!to) abort();
+    for (int64_t at = 0; at + size <= bytes; at += size)
+        for (int tries = 0; tries < 50; tries++) {
+            for (int64_t i = 0; i < size; i++) {
+                state = state * 1664525 + 1013904223;
+                to[at + i] = (uint8_t)(state >> 24);
+            }
+            lb_enter(cx);
+            lb_array *block = lb_from(cx, LB_U8, LB_SHAPE(1, size), to + at);
+            const bool fine = is_moderate(cx, &c, block, len);
+            lb_leave(cx);
+            if (fine) break;
+            memset(to + at, 0, (size_t)size);
+        }
+    lb_array *blocks = lb_from(cx, LB_U8, part, to);
+    free(to);
+    return labelled(cx, lb_from_parts(cx, &c, shape, NULL, &name, &blocks, 1),
+                    dtype);
 }
 
 const sample_format sample_toys[] = {
@@ -270,7 +333,11 @@ static void add_format(sample_format_list *list, const lb_format *fmt)
     sample_format *f = &list->item[list->n];
     const int first = list->n++;
     *f = (sample_format){.name = fmt->name, .fmt = fmt};
-    if (sample_is_encodable(fmt)) f->make = make_quantized;
+    if (lb_is_encodable(fmt)) f->make = make_quantized;
+    if (fmt->layout && !f->make) {
+        f->make = make_read_only;
+        f->every = 8;
+    }
     for (int i = 0; i < OUTSIDE && !f->make; i++)
         if (outside[i].fmt == fmt) f->make = outside[i].make;
     if (strcmp(fmt->name, sample_dense.name) == 0) *f = sample_dense;

@@ -112,6 +112,9 @@ struct sample_format {
     bool variant;         /* settings; NULL: the format's defaults */
     lb_quant_config config;
     bool all_axes; /* config.axes are all axes of an array */
+    int every;     /* sample_takes accepts only one of so many operands, unless
+                    * it is 0 or LB_TEST_EVERY_FORMAT is set: the format shares
+                    * its functions with others */
     int max_rank;  /* parts with an axis of their own may need one */
     /* An array of that shape whose values are close to data, row-major, or
      * values of its own. NULL: there is no constructor, which fails the laws.
@@ -138,7 +141,6 @@ bool sample_add_outside(lb_ctx *cx);
 /* Names of variants whose format cx does not know: "", or a list. */
 lb_text sample_lost_variants(const lb_ctx *cx);
 
-bool sample_is_encodable(const lb_format *fmt);
 /* Whether an operand's dtype and rank can be stored this way. */
 bool sample_takes(const sample_format *f, const sample_operand *o);
 /* The config for an array of that rank and dtype, in *c. */

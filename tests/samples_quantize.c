@@ -31,7 +31,7 @@ static void quantizes(sample_list *list, bool large)
     int next = 0;
     for (int i = 0; i < formats.n; i++) {
         const sample_format *f = &formats.item[i];
-        if (!f->fmt || !sample_is_encodable(f->fmt)) continue;
+        if (!f->fmt || !lb_is_encodable(f->fmt)) continue;
         if (large) {
             add_quantize(list, cx, f, LB_F32, LB_SHAPE(300, 257));
             add_quantize(list, cx, f, LB_BF16, LB_SHAPE(9, 40, 300));

@@ -24,10 +24,14 @@ q4_0               4.5    0.0860  portable    native gguf
 iq4_nl             4.5    0.0762  portable    native gguf
 tq1_0            1.688    0.8081  portable    native gguf
 tq2_0            2.062    0.8081  portable    native gguf
+
+read only: q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq4_xs iq3_s iq3_xxs iq2_s
+           iq2_xs iq2_xxs iq1_m iq1_s mxfp4 q2_0 q1_0
 END
 LOWBIT_ISA=ref run 0 formats --json
 has '{"format": "nf4", "bits_per_weight": 4.5, "nrmse": 0.092'
 has '"kernels": "portable", "layouts": ["native", "bnb", "eformer"]}'
+has '"read_only": ["q4_1", "q5_0"'
 
 # ---- cpu ---------------------------------------------------------------------
 

@@ -102,7 +102,7 @@ static void explain_formats(lb_ctx *cx, const sample *s, text *to)
     sample_format_list list = sample_formats_of(cx);
     for (int i = 0; i < list.n; i++) {
         const sample_format *f = &list.item[i];
-        if (!f->fmt || f->variant) continue;
+        if (!f->fmt || f->variant || f->every) continue;
         const lb_text own = explained(cx, s, f, sample_views);
         if (same_way(way.s, name, own.s, f->name)) continue;
         append(to, own.s);

@@ -304,7 +304,8 @@ static void straight(lb_ctx *cx)
     const lb_format *f;
     for (int k = 0; (f = lb_format_at(cx, k)); k++)
         for (int how = 0; how < 4; how++) {
-            if (!f->layout || (how == 3 && !strstr("nf4 int8", f->name)))
+            if (!lb_is_encodable(f) ||
+                (how == 3 && !strstr("nf4 int8", f->name)))
                 continue;
             q.config = (lb_quant_config){.format = f->name,
                                          .simulate = how == 1,

@@ -71,7 +71,7 @@ static void empty(lb_ctx *cx)
         lb_array *a[2] = {normal(cx, 1, LB_F32, xs), normal(cx, 2, LB_F32, ws)};
         for (int i = -1; i < 0 || (f = lb_format_at(cx, i)); i++) {
             lb_quant_config c = {.format = i < 0 ? "dense" : f->name};
-            if (i >= 0 && (!f->layout || !lb_quantize(cx, a[1], &c))) {
+            if (i >= 0 && (!lb_is_encodable(f) || !lb_quantize(cx, a[1], &c))) {
                 lb_clear(cx); /* some require rows of whole blocks */
                 continue;
             }
@@ -216,7 +216,8 @@ static void on_the_way(lb_ctx *cx)
     REFUSED(lb_tape_grad(t, y, NULL, NULL, 1, g), LB_E_NULL, "list of arrays");
     REFUSED(lb_tape_grad(t, y, NULL, &x, 1, NULL), LB_E_NULL,
             "list of gradients");
-    REFUSED(lb_tape_grad(t, y, NULL, &x, -1, g), LB_E_ARG, "of -1 arrays");
+    REFUSED(lb_tape_grad(t, y, NULL, &x, -1, g), LB_E_ARG,
+            "number of arrays is -1");
     lb_tape_close(t);
 }
 

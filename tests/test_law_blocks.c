@@ -283,7 +283,7 @@ static void cut(const subject *s, lb_array *w, int axis, int64_t lo, int64_t hi)
 /* The source of q; NULL if it was not quantized. */
 static lb_array *source(const subject *s)
 {
-    if (!sample_is_encodable(s->f->fmt) || sample_kind_of(s->o.dtype) != KIND_F)
+    if (!lb_is_encodable(s->f->fmt) || sample_kind_of(s->o.dtype) != KIND_F)
         return NULL;
     return sample_views[0].make(s->cx, &sample_dense, &s->o, 1);
 }
@@ -389,7 +389,7 @@ static void every_law(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
         lb_array *w = source(&s);
         cut_all(&s, w);
         reads(&s, w);
-        if (sample_is_encodable(f->fmt)) parts(&s);
+        if (lb_is_encodable(f->fmt)) parts(&s);
     }
     lb_leave(cx);
 }

@@ -620,7 +620,7 @@ int main(int argc, char **argv)
     int n = 0;
     for (int i = 0; i < list.n; i++) {
         const sample_format *f = &list.item[i];
-        if (!f->fmt || !sample_is_encodable(f->fmt)) continue;
+        if (!f->fmt || !lb_is_encodable(f->fmt)) continue;
         if (n++ % law_run.shares == law_run.share) every_dtype(cx, f);
     }
     printf("%d formats and variants, %ld arrays, %ld elements: %ld within the "

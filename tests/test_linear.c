@@ -42,7 +42,7 @@ static void check_products(lb_ctx *cx)
         lb_array *w = normal(cx, 3, LB_F32, LB_SHAPE(48, 64));
         lb_array *x = normal(cx, 4, LB_F32, LB_SHAPE(2, 3, 64));
         lb_array *b = normal(cx, 5, LB_F32, LB_SHAPE(48));
-        if (f->layout)
+        if (lb_is_encodable(f))
             w = lb_quantize(cx, w, &(lb_quant_config){.format = f->name});
         for (int p = 0; p <= LB_PRECISION_FASTEST; p++) {
             const lb_linear_options o = {.precision = (lb_precision)p};

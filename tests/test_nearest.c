@@ -12,7 +12,7 @@ static const struct {
     {"1bit", "\"1bit\": 1-bit formats are binary, tq1_0 (supp"},
     {"int3", "\"int3\": 2-bit formats are ternary, tq2_0; 4-bit formats are "
              "nf4, q4_0, iq4_nl (supp"},
-    {"q5_1", "\"q5_1\": 4-bit formats are nf4, q4_0, iq4_nl (supp"},
+    {"q5_7", "\"q5_7\": 4-bit formats are nf4, q4_0, iq4_nl (supp"},
     {"bf16", "\"bf16\": 8-bit formats are int8, dynamic8, q8_0 (supp"},
     {"Tenary", "\"Tenary\": did you mean ternary (2 bits)? (supp"},
     {"gptq", "\"gptq\" (supported: int8"},

@@ -146,7 +146,7 @@ int main(void)
     int turn = 0, tried = 0;
     for (int i = 0; i < formats.n; i++) {
         const sample_format *f = &formats.item[i];
-        if (!f->fmt || !sample_is_encodable(f->fmt)) continue;
+        if (!f->fmt || !lb_is_encodable(f->fmt)) continue;
         tried++;
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             if (shapes[s].rank <= f->max_rank)

@@ -293,7 +293,7 @@ static int ranks(lb_comm *comm, void *user)
     for (int f = 0; f < p->formats.n; f++)
         for (int i = 0; i < SPECS; i++) {
             const sample_format *fmt = &p->formats.item[f];
-            if (!fmt->fmt || !sample_is_encodable(fmt->fmt) ||
+            if (!fmt->fmt || !lb_is_encodable(fmt->fmt) ||
                 !has_axes(mesh, specs[i]))
                 continue;
             same_bytes(cx, mesh, fmt, LB_F32, LB_SHAPE(16, 2048), specs[i]);

@@ -559,7 +559,7 @@ static int ranks(lb_comm *comm, void *user)
         one_program(cx, mesh, &programs[i], p->mesh);
     for (int f = 0; f < p->formats.n; f++) {
         const sample_format *fmt = &p->formats.item[f];
-        if (!fmt->fmt || !sample_is_encodable(fmt->fmt)) continue;
+        if (!fmt->fmt || !lb_is_encodable(fmt->fmt)) continue;
         one_format(cx, mesh, fmt, "P(tp)", p->mesh);
         one_format(cx, mesh, fmt, "P(dp, tp)", p->mesh);
     }

@@ -648,7 +648,7 @@ static void every_primitive(lb_ctx *cx)
     randoms(cx);
     const lb_format *fmt;
     for (int k = 0; (fmt = lb_format_at(cx, k)); k++)
-        codec(cx, fmt);
+        if (lb_can_quantize(cx, fmt->name) || k == 0) codec(cx, fmt);
     lb_pop_layer(cx);
     const lb_prim *prim;
     for (int k = 0; (prim = lb_primitive_at(cx, k)); k++)

@@ -18,18 +18,11 @@ lb_dtype weights_dense(const char *format)
     return LB_NO_DTYPE;
 }
 
-/* Dense arrays are named by their dtype; some formats cannot be quantized to.
- */
-static bool measurable(const lb_format *f)
-{
-    return f->layout && (f->encode || f->encode_run);
-}
-
 static bool known(lb_ctx *cx, const char *name)
 {
     if (weights_dense(name)) return true;
     const lb_format *const f = lb_find_format(cx, name);
-    if (f && measurable(f)) return true;
+    if (f && lb_is_encodable(f)) return true;
     if (f) return bench_misused("cannot quantize to type %s", name);
     return format_named(cx, name) != NULL;
 }
@@ -54,7 +47,7 @@ bool weights_check(lb_ctx *cx, name_list *formats)
         }
         append(formats, "f32");
         for (int k = 0; lb_format_at(cx, k); k++)
-            if (measurable(lb_format_at(cx, k)))
+            if (lb_is_encodable(lb_format_at(cx, k)))
                 append(formats, lb_format_at(cx, k)->name);
     }
     return true;

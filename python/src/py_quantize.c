@@ -393,6 +393,18 @@ static PyObject *is_kernel_available(PyObject *module, PyObject *args)
     return PyBool_FromLong(yes);
 }
 
+static PyObject *can_quantize(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *format;
+    if (!PyArg_ParseTuple(args, "s:can_quantize", &format)) return NULL;
+    lb_ctx *cx = py_enter();
+    if (!cx) return NULL;
+    const bool yes = lb_can_quantize(cx, format);
+    py_leave(cx);
+    return PyBool_FromLong(yes);
+}
+
 static PyObject *formats(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -423,6 +435,9 @@ PyMethodDef py_quantize_methods[] = {
     {"is_kernel_available", is_kernel_available, METH_VARARGS,
      "is_kernel_available($module, format='nf4', /)\n--\n\n"
      "Whether a format has kernels of its own for this CPU."},
+    {"can_quantize", can_quantize, METH_VARARGS,
+     "can_quantize($module, format, /)\n--\n\n"
+     "Whether quantize can produce a format; others can only be read."},
     {"formats", formats, METH_NOARGS,
      "formats($module, /)\n--\n\nThe names of all formats, 'dense' first.\n\n"
      ">>> 'nf4' in lowbit.formats()\nTrue"},

@@ -113,6 +113,7 @@ def test_eformers_layout(w):
 def test_kernels():
     assert isinstance(lowbit.is_kernel_available(), bool)
     assert not lowbit.is_kernel_available("no such format")
+    assert lowbit.can_quantize("nf4") and not lowbit.can_quantize("q4_k")
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -243,6 +243,10 @@ bool lb_quant_check(lb_ctx *cx, const char *who, const lb_quant *q, int rank);
 LB_API bool lb_quant_of(lb_ctx *cx, const char *who,
                         const lb_quant_config *config, int rank, lb_quant *q);
 
+/* The same for a format to quantize to, which needs an encoder. */
+LB_API bool lb_quant_to(lb_ctx *cx, const char *who,
+                        const lb_quant_config *config, int rank, lb_quant *q);
+
 /* nearest.c: for messages about unknown names. The formats that can be
  * quantized to; and ": " with the nearest ones, or "". */
 lb_text lb_formats_known(const lb_ctx *cx);

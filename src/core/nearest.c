@@ -20,7 +20,7 @@ lb_text lb_formats_known(const lb_ctx *cx)
     lb_text t = {""};
     const lb_format *f;
     for (int k = 0; (f = lb_format_at(cx, k)); k++)
-        if (f->layout) list_name(&t, f->name);
+        if (lb_is_encodable(f)) list_name(&t, f->name);
     return t;
 }
 
@@ -55,7 +55,8 @@ static bool list_bits(const lb_ctx *cx, int bits, lb_text *to)
     lb_text names = {""};
     const lb_format *f;
     for (int k = 0; (f = lb_format_at(cx, k)); k++)
-        if (f->layout && bits_of(f) == bits) list_name(&names, f->name);
+        if (lb_is_encodable(f) && bits_of(f) == bits)
+            list_name(&names, f->name);
     const size_t at = strlen(to->s);
     if (names.s[0])
         snprintf(to->s + at, sizeof to->s - at, "%s%d-bit formats are %.72s",
@@ -92,7 +93,7 @@ static const lb_format *spelled_like(const lb_ctx *cx, const char *name)
     const lb_format *best = NULL, *f;
     int least = (int)strlen(name) / 2 + 1;
     for (int k = 0; (f = lb_format_at(cx, k)); k++) {
-        const int d = f->layout ? spelled_apart(name, f->name) : least;
+        const int d = lb_is_encodable(f) ? spelled_apart(name, f->name) : least;
         if (d >= least) continue;
         best = f;
         least = d;

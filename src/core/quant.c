@@ -97,6 +97,25 @@ bool lb_quant_of(lb_ctx *cx, const char *who, const lb_quant_config *config,
     return lb_quant_check(cx, who, q, rank);
 }
 
+bool lb_quant_to(lb_ctx *cx, const char *who, const lb_quant_config *config,
+                 int rank, lb_quant *q)
+{
+    return lb_quant_of(cx, who, config, rank, q) &&
+           (lb_is_encodable(q->format) ||
+            lb_fail(cx, LB_E_UNSUPPORTED,
+                    "%s: %s can be read, but not quantized to%s (supported: "
+                    "%s)",
+                    who, q->format->name,
+                    lb_formats_near(cx, q->format->name).s,
+                    lb_formats_known(cx).s));
+}
+
+bool lb_can_quantize(const lb_ctx *cx, const char *format)
+{
+    const lb_format *fmt = cx ? lb_find_format(cx, format) : NULL;
+    return fmt && lb_is_encodable(fmt);
+}
+
 bool lb_kernel_available(const lb_ctx *cx, const char *format)
 {
     const lb_format *fmt = cx ? lb_find_format(cx, format) : NULL;

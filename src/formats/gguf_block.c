@@ -77,6 +77,29 @@ static const uint8_t *block_of(const lb_store *s, int64_t e, int *lo)
     return (const uint8_t *)lb_part_bytes(s, 0) + lb_part_entry(s, 0, e);
 }
 
+/* Values [lo, lo + n) of consecutive blocks, which are decoded as a whole. */
+static void decode_blocks(const lb_cpu *cpu, const lb_gguf_block *type,
+                          const uint8_t *from, int64_t lo, int64_t n, float *w)
+{
+    lb_gguf_decoder *decode = type->decoder(lb_gguf_decoders_for(cpu));
+    float block[MOST];
+    while (n > 0) {
+        const int64_t whole = lo ? 0 : n / type->len;
+        int64_t m = whole * type->len;
+        if (whole) {
+            decode(from, whole, w);
+        } else {
+            m = n < type->len - lo ? n : type->len - lo;
+            decode(from, 1, block);
+            memcpy(w, block + lo, (size_t)m * sizeof *w);
+        }
+        from += (whole ? whole : 1) * type->size;
+        w += m;
+        n -= m;
+        lo = 0;
+    }
+}
+
 /* The blocks of a row are contiguous. */
 void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                     int64_t n, void *out)
@@ -87,6 +110,10 @@ void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
     int lo;
     if (n <= 0) return;
     const uint8_t *from = block_of(s, first, &lo);
+    if (type->decoder) {
+        decode_blocks(cpu, type, from, lo, n, w);
+        return;
+    }
     while (n > 0) {
         const int64_t left = type->len - lo, whole = n / type->len;
         if (lo == 0 && whole && kernel != &lb_decode_ref) {

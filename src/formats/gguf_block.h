@@ -14,6 +14,7 @@
 
 #include "kernels/convert.h"
 #include "kernels/decode.h"
+#include "kernels/gguf_decode.h"
 #include "kernels/gguf_ref.h"
 #include "kernels/unpack.h"
 #include "lowbit_ext.h"
@@ -30,6 +31,9 @@ typedef struct lb_gguf_block {
     bool (*unpack)(const lb_unpack_kernel *, const uint8_t *from, int64_t n,
                    lb_sink to);
     double bound; /* as in lb_format, before rounding to the logical dtype */
+    /* Instead of all of these but len and size, for types without an encoder:
+     * decodes whole blocks. */
+    lb_gguf_decoder *(*decoder)(const lb_gguf_decoders *);
 } lb_gguf_block;
 
 /* Function pointers of a format whose type is a lb_gguf_block. */

@@ -395,7 +395,7 @@ static lb_array *run(lb_ctx *cx, const char *who, lb_array *a,
         return NULL;
     }
     if (!lb_config_read(cx, who, config, &c) ||
-        !lb_quant_of(cx, who, &c, a->shape.rank, &q))
+        !lb_quant_to(cx, who, &c, a->shape.rank, &q))
         return NULL;
     if (floats && !q.dtype) q.dtype = a->dtype;
     if (floats && !lb_dtype_is_float(q.dtype)) {

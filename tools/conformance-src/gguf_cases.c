@@ -14,13 +14,32 @@ typedef struct ggml_type {
     int64_t block, bytes; /* elements and bytes of a block */
 } ggml_type;
 
-/* Blocks of 32: an f16 scale, then 8 or 4 bits per element. Blocks of 256: 48
- * bytes of five trits and 4 bytes of four, or 2 bits per element, then an f16
- * scale. */
+/* Bytes are the sum of what a block consists of: codes, then their scales. */
 static const ggml_type types[] = {
-    {2, "q4_0", 32, 2 + 16},         {8, "q8_0", 32, 2 + 32},
-    {20, "iq4_nl", 32, 2 + 16},      {34, "tq1_0", 256, 48 + 4 + 2},
-    {35, "tq2_0", 256, 256 / 4 + 2},
+    {2, "q4_0", 32, 16 + 2},
+    {3, "q4_1", 32, 16 + 4},
+    {6, "q5_0", 32, 16 + 4 + 2},
+    {7, "q5_1", 32, 16 + 4 + 4},
+    {8, "q8_0", 32, 32 + 2},
+    {10, "q2_k", 256, 64 + 16 + 4},
+    {11, "q3_k", 256, 64 + 32 + 12 + 2},
+    {12, "q4_k", 256, 128 + 12 + 4},
+    {13, "q5_k", 256, 128 + 32 + 12 + 4},
+    {14, "q6_k", 256, 128 + 64 + 16 + 2},
+    {16, "iq2_xxs", 256, 64 + 2},
+    {17, "iq2_xs", 256, 64 + 8 + 2},
+    {18, "iq3_xxs", 256, 64 + 32 + 2},
+    {19, "iq1_s", 256, 32 + 16 + 2},
+    {20, "iq4_nl", 32, 16 + 2},
+    {21, "iq3_s", 256, 64 + 8 + 32 + 4 + 2},
+    {22, "iq2_s", 256, 64 + 8 + 8 + 2},
+    {23, "iq4_xs", 256, 128 + 4 + 2 + 2},
+    {29, "iq1_m", 256, 32 + 16 + 8},
+    {34, "tq1_0", 256, 48 + 4 + 2},
+    {35, "tq2_0", 256, 64 + 2},
+    {39, "mxfp4", 32, 16 + 1},
+    {41, "q1_0", 128, 16 + 2},
+    {42, "q2_0", 64, 16 + 2},
 };
 
 static const ggml_type *find_type(int64_t id)

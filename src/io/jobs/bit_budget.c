@@ -96,6 +96,7 @@ static void add_all(lb_job *j, lb_quant_config *list, int *n)
 {
     const char *name;
     for (int k = 0; (name = lb_format_name(j->cx, k)); k++) {
+        if (!lb_can_quantize(j->cx, name)) continue;
         const bool few = lb_find_format(j->cx, name)->codes.bits <= 4;
         lb_quant_config config = {.format = name};
         add_candidate(j, list, n, config);

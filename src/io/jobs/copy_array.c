@@ -56,7 +56,7 @@ static bool cut_quantized(lb_ctx *cx, const lb_transfer *t,
     lb_layout l;
     const int last = shape->rank - 1;
     const lb_dtype from = t->group->entry.dtype;
-    if (!lb_quant_of(cx, LB_NAME(t->group->entry.name), t->config, shape->rank,
+    if (!lb_quant_to(cx, LB_NAME(t->group->entry.name), t->config, shape->rank,
                      &q) ||
         !lb_layout_of(cx, &q, from, shape, &l))
         return false;
@@ -291,7 +291,7 @@ static uint64_t result_size(lb_ctx *cx, const lb_transfer *t,
     if (!t->config)
         return (uint64_t)lb_shape_size(shape) *
                lb_dtype_size(t->dtype ? t->dtype : t->group->entry.dtype);
-    if (!lb_quant_of(cx, "", t->config, shape->rank, &q) ||
+    if (!lb_quant_to(cx, "", t->config, shape->rank, &q) ||
         !lb_layout_of(cx, &q, t->group->entry.dtype, shape, &l))
         return 0;
     for (int p = 0; p < LB_MAX_PARTS && q.format->part[p].name; p++) {

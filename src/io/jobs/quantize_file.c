@@ -30,7 +30,7 @@ static void blame_layout(lb_job *j, const lb_job_item *it)
 static bool name_format(lb_job *j, lb_job_item *it)
 {
     lb_quant q;
-    if (!lb_quant_of(j->cx, LB_NAME(it->group->entry.name), &it->config,
+    if (!lb_quant_to(j->cx, LB_NAME(it->group->entry.name), &it->config,
                      it->group->entry.rank, &q))
         return false;
     it->config.format = q.format->name;

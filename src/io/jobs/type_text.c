@@ -115,7 +115,7 @@ bool lb_rule_parse(const lb_ctx *cx, const char *text, size_t n,
     name[k] = 0;
     rule->format = lb_find_format(cx, name);
     const bool keep = strcmp(name, "keep") == 0;
-    if (!keep && (!rule->format || !rule->format->layout)) {
+    if (!keep && (!rule->format || !lb_is_encodable(rule->format))) {
         snprintf(why->s, sizeof why->s, "unknown type '%s'%s", name,
                  lb_formats_near(cx, name).s);
         return false;
