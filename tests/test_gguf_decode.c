@@ -1,6 +1,6 @@
 /* test_gguf_decode.c - the GGUF types that are only read: values of random
- * blocks against ggml's (tests/golden/gguf_read_only.h) at every level, parts of
- * blocks, files, and the refusal to quantize to them. */
+ * blocks against those of ggml (tests/golden/gguf_read_only.h) at every level,
+ * parts of blocks, and the refusal to quantize to them. */
 /* ctest: simde */
 #include <stdlib.h>
 
