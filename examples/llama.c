@@ -46,20 +46,6 @@ static lb_array *linear(lb_ctx *cx, llama *m, int layer, const char *name,
     return lb_linear(cx, x, weight(m, layer, name), NULL, NULL);
 }
 
-/* Rotates x (tokens, heads, head) by angle (tokens, 1, head / 2). */
-static lb_array *rotate(lb_ctx *cx, lb_array *x, lb_array *angle)
-{
-    const int64_t t = lb_dim(x, 0), h = lb_dim(x, 1), d = lb_dim(x, 2);
-    const int64_t half[] = {0, 0, d / 2}, zero[] = {0, 0, 0};
-    const int64_t to_half[] = {t, h, d / 2}, to_end[] = {t, h, d};
-    lb_array *a = lb_slice(cx, x, zero, to_half, NULL);
-    lb_array *b = lb_slice(cx, x, half, to_end, NULL);
-    lb_array *c = lb_cos(cx, angle), *s = lb_sin(cx, angle);
-    lb_array *both[] = {lb_sub(cx, lb_mul(cx, a, c), lb_mul(cx, b, s)),
-                        lb_add(cx, lb_mul(cx, b, c), lb_mul(cx, a, s))};
-    return lb_concatenate(cx, both, 2, 2);
-}
-
 /* q (tokens, heads, head) with all cached positions up to its own. */
 static lb_array *attend(lb_ctx *cx, llama *m, lb_array *q, lb_array *k,
                         lb_array *v, lb_array *position)
@@ -84,30 +70,27 @@ static bool forward(lb_ctx *cx, lb_array *const *args, int n, lb_array **out,
                     int n_out, void *user)
 {
     llama *m = user;
-    const int64_t t = lb_size(args[0]), half = m->head / 2;
+    const int64_t t = lb_size(args[0]);
     lb_array *at = lb_add(cx, lb_iota(cx, LB_I32, LB_SHAPE(t), 0), args[1]);
-    lb_array *power = lb_iota(cx, LB_F32, LB_SHAPE(half), 0);
-    lb_array *angle = lb_mul(
-        cx, lb_reshape(cx, lb_convert(cx, at, LB_F32), LB_SHAPE(t, 1, 1)),
-        lb_exp(cx, lb_mul(cx, power, lb_scalar(cx, -log(1e4) / (double)half))));
+    const lb_rope_options rope = {.axis = -3, .positions = at};
+    lb_array *zero = lb_scalar_int(cx, 0), *start[] = {args[1], zero, zero};
     lb_array *x =
         lb_embedding(cx, weight(m, -1, "model.embed_tokens"), args[0]);
-    (void)n, (void)n_out;
+    (void)n_out;
+    memcpy(out + 2, args + 2, (size_t)(n - 2) * sizeof *out);
     for (int i = 0; i < m->layers; i++) {
-        lb_array *start[] = {args[1], lb_scalar_int(cx, 0),
-                             lb_scalar_int(cx, 0)};
-        lb_array **k = &out[2 + 2 * i], **v = k + 1;
+        lb_array **keys = &out[2 + 2 * i], **values = keys + 1;
         lb_array *h = lb_rms_norm(cx, x, weight(m, i, "input_layernorm"), 1e-5);
         lb_array *q = linear(cx, m, i, "self_attn.q_proj", h);
-        *k = linear(cx, m, i, "self_attn.k_proj", h);
-        *v = linear(cx, m, i, "self_attn.v_proj", h);
-        q = rotate(cx, lb_reshape(cx, q, LB_SHAPE(t, m->heads, -1)), angle);
-        *k = lb_reshape(cx, *k, LB_SHAPE(t, m->kv_heads, -1));
-        *v = lb_reshape(cx, *v, LB_SHAPE(t, m->kv_heads, -1));
-        *k = lb_dynamic_update_slice(cx, args[2 + 2 * i], rotate(cx, *k, angle),
-                                     start);
-        *v = lb_dynamic_update_slice(cx, args[3 + 2 * i], *v, start);
-        h = attend(cx, m, q, *k, *v, at);
+        lb_array *k = linear(cx, m, i, "self_attn.k_proj", h);
+        lb_array *v = linear(cx, m, i, "self_attn.v_proj", h);
+        q = lb_reshape(cx, q, LB_SHAPE(t, m->heads, m->head));
+        k = lb_reshape(cx, k, LB_SHAPE(t, m->kv_heads, m->head));
+        v = lb_reshape(cx, v, LB_SHAPE(t, m->kv_heads, m->head));
+        k = lb_rope(cx, k, &rope);
+        lb_update_in_place(cx, keys, k, start);
+        lb_update_in_place(cx, values, v, start);
+        h = attend(cx, m, lb_rope(cx, q, &rope), *keys, *values, at);
         x = lb_add(cx, x, linear(cx, m, i, "self_attn.o_proj", h));
         h = lb_rms_norm(cx, x, weight(m, i, "post_attention_layernorm"), 1e-5);
         h = lb_swiglu(cx, linear(cx, m, i, "mlp.gate_proj", h),
@@ -117,7 +100,7 @@ static bool forward(lb_ctx *cx, lb_array *const *args, int n, lb_array **out,
     x = lb_rms_norm(cx, x, weight(m, -1, "model.norm"), 1e-5);
     out[0] = linear(cx, m, -1, "lm_head", x);
     out[1] = lb_argmax(cx, out[0], -1, LB_I32);
-    return out[1] != NULL;
+    return lb_error_status(cx) == LB_OK;
 }
 
 /* ---- weights ------------------------------------------------------------ */
@@ -200,16 +183,9 @@ typedef struct decoder {
     llama *model;
     lb_compiled *compiled; /* NULL: run eagerly */
     int64_t position;
-    lb_array *cache[2 * LAYERS]; /* keys and values; holds references */
+    lb_array *cache[2 * LAYERS]; /* keys and values */
     lb_array *next;              /* likeliest next token; a reference */
 } decoder;
-
-static void replace(lb_array **slot, lb_array *by)
-{
-    lb_ref(by);
-    lb_unref(*slot);
-    *slot = by;
-}
 
 /* Appends tokens; returns their logits, in the open scope. */
 static lb_array *append(decoder *d, lb_array *tokens)
@@ -221,26 +197,11 @@ static lb_array *append(decoder *d, lb_array *tokens)
     if (!(d->compiled ? lb_run_many(d->compiled, in, n, out)
                       : forward(d->cx, in, n, out, n, d->model)))
         return NULL;
-    for (int i = 2; i < n; i++)
-        replace(&d->cache[i - 2], out[i]);
-    replace(&d->next, out[1]);
+    memcpy(d->cache, out + 2, (size_t)(n - 2) * sizeof *out);
+    lb_unref(d->next);
+    d->next = lb_ref(out[1]);
     d->position += lb_size(tokens);
     return out[0];
-}
-
-static void begin(decoder *d)
-{
-    const llama *m = d->model;
-    for (int i = 0; i < 2 * m->layers; i++)
-        d->cache[i] = lb_ref(
-            lb_zeros(d->cx, LB_F32, LB_SHAPE(MOST, m->kv_heads, m->head)));
-}
-
-static void end(decoder *d)
-{
-    for (int i = 0; i < 2 * d->model->layers; i++)
-        lb_unref(d->cache[i]);
-    lb_unref(d->next);
 }
 
 /* Prints the tokens' mean negative log-likelihood, then the next n. */
@@ -324,9 +285,11 @@ int main(int argc, char **argv)
         if (!eager)
             d.compiled =
                 lb_compile_many(cx, forward, 2 + 2 * m.layers, &m, NULL);
-        begin(&d);
+        const lb_shape cache = LB_SHAPE(MOST, m.kv_heads, m.head);
+        for (int i = 0; i < 2 * m.layers; i++)
+            d.cache[i] = lb_zeros(cx, LB_F32, cache);
         ok = run(&d, token, n_tokens, n);
-        end(&d);
+        lb_unref(d.next);
     }
     if (lb_error_status(cx)) fprintf(stderr, "llama: %s\n", lb_error(cx));
     lb_compiled_close(d.compiled);
