@@ -7,15 +7,15 @@ numpy and double precision computes with it. Needs numpy and a built lowbit.
 writes tests/golden/llama/model.safetensors and tests/golden/llama/expected.txt: the
 prompt, then a line for each format with its name, the mean negative log-likelihood of
 the prompt, and the greedy continuation. lowbit quantizes and decodes the weights
-(other tests compare its codecs with their originals); the computation with them is
-the reference's own.
+(other tests compare its codecs with the original ones); the reference computes with
+them independently.
 
     python3 tools/gen_llama_golden.py --bench LAYERS WIDE HEADS KV_HEADS HIDDEN \\
         VOCABULARY DIR
 
 writes DIR/model.safetensors, and DIR/model.bin and DIR/tokenizer.bin for llama2.c:
-random weights for measuring speed. llama2.c rotates neighbours instead of halves, so
-its text is another one.
+random weights for measuring speed. llama2.c rotates adjacent elements instead of
+halves, so it generates another text.
 """
 
 import json
