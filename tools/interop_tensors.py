@@ -20,6 +20,8 @@ import native_numpy
 from interop_common import check, done, lowbit, native_values
 
 BLOCKS = ["q8_0", "q4_0", "iq4_nl", "tq1_0", "tq2_0"]
+READ_ONLY = ["q4_1", "q5_0", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_xs",
+             "iq3_s", "iq3_xxs", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s", "mxfp4"]
 TYPES = ["int8", "nf4", "ternary", "binary", "dynamic8", *BLOCKS]
 
 
@@ -143,14 +145,14 @@ def gguf_values(path):
 
 
 def gguf_bytes(rng, kind, w):
-    """Encoded by the package or, if it has no encoder, random codes."""
+    """Encoded by the package or, if it has no encoder, random bytes that are
+    finite as f16."""
     try:
         return gguf.quants.quantize(w, kind)
     except NotImplementedError:
         block, size = gguf.GGML_QUANT_SIZES[kind]
         n = w.size // block
-        raw = rng.integers(0, 256, (n, size), np.uint8)
-        raw[:, :2] = np.float16(rng.normal(size=(n, 1))).view(np.uint8)
+        raw = rng.integers(0, 256, (n, size), np.uint8) & 0xbb
         return raw.reshape(*w.shape[:-1], -1)
 
 
@@ -160,6 +162,25 @@ def can_encode(kind):
         return True
     except NotImplementedError:
         return False
+
+
+def check_theirs(rng, path, kind, made):
+    """A file that the package wrote, decoded by both, and a copy of it."""
+    w = gguf.GGUFWriter(path, "llama")
+    for k, v in made.items():
+        w.add_tensor(k, gguf_bytes(rng, kind, v), raw_dtype=kind)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+    here, there = dense(path, "--dtype", "f32"), gguf_values(path)
+    for k in made:
+        same(here[k].numpy(), there[k], f"gguf {kind.name}: their {k}")
+    lowbit("convert", path, "-o", f"{path}.copy.gguf")
+    for a, b in zip(gguf.GGUFReader(path).tensors,
+                    gguf.GGUFReader(f"{path}.copy.gguf").tensors, strict=True):
+        check(a.name == b.name and a.tensor_type == b.tensor_type, f"{a.name}: copied")
+        same(np.asarray(b.data), np.asarray(a.data), f"gguf {kind.name}: copy of {a.name}")
 
 
 def test_gguf(d):
@@ -184,16 +205,10 @@ def test_gguf(d):
                 same(np.asarray(t.data).reshape(-1),
                      gguf.quants.quantize(made[t.name], kind).reshape(-1),
                      f"gguf {fmt}: codes of {t.name}")
-        w = gguf.GGUFWriter(theirs, "llama")
-        for k, v in made.items():
-            w.add_tensor(k, gguf_bytes(rng, kind, v), raw_dtype=kind)
-        w.write_header_to_file()
-        w.write_kv_data_to_file()
-        w.write_tensors_to_file()
-        w.close()
-        here, there = dense(theirs, "--dtype", "f32"), gguf_values(theirs)
-        for k in made:
-            same(here[k].numpy(), there[k], f"gguf {fmt}: their {k}")
+        check_theirs(rng, theirs, kind, made)
+    for fmt in READ_ONLY:
+        check_theirs(rng, f"{d}/theirs.gguf",
+                     gguf.GGMLQuantizationType[fmt.upper()], made)
 
 
 # ---- numpy ------------------------------------------------------------------
