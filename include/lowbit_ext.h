@@ -331,8 +331,8 @@ typedef enum lb_verdict { LB_DONE, LB_DECLINED, LB_FAILED } lb_verdict;
 struct lb_call {
     const lb_prim *prim;
     const lb_cpu *cpu;
-    int threads;            /* size of the pool; results must not depend on
-                             * it */
+    int threads;            /* that may run units: those of the pool, or 1 for
+                             * a small call; results must not depend on it */
     lb_precision precision; /* the context's; params may override it */
     int n_in;
     lb_array *const *in; /* none is NULL */
@@ -575,6 +575,10 @@ struct lb_prim {
     bool (*suits)(const lb_call *);
     /* move can write the result into operand 0: see lb_call.reuse. */
     bool reuses;
+    /* Time of an element of the result or of the largest operand on one thread,
+     * in ns, if it is much more than that of copying it; 0: it is not. Calls
+     * that are too short for several threads run on one. */
+    float element_ns;
 };
 
 /* Calls a primitive. Operands are borrowed; the result belongs to the open

@@ -64,12 +64,16 @@ static void mark(void *arg, int64_t lo, int64_t hi, int thread)
     b->inside[thread]--;
 }
 
-static void run_and_check(lb_pool *pool, board *b, int threads, int64_t units)
+static void check_run(lb_pool *pool, board *b, int threads, int64_t units,
+                      bool offer)
 {
     memset(b, 0, sizeof *b);
     b->threads = threads;
     b->units = units;
-    lb_pool_run(pool, units, mark, b);
+    if (offer)
+        lb_pool_offer(pool, units, mark, b);
+    else
+        lb_pool_run(pool, units, mark, b);
     int64_t once = 0, in_range = 0;
     for (int64_t u = 0; u < units; u++) {
         once += b->done[u] == 1;
@@ -81,6 +85,11 @@ static void run_and_check(lb_pool *pool, board *b, int threads, int64_t units)
     CHECK_EQ_I(b->bad_range, 0);
     CHECK_EQ_I(b->not_exclusive, 0);
     if (units < MAX_UNITS) CHECK_EQ_I(b->done[units], 0);
+}
+
+static void run_and_check(lb_pool *pool, board *b, int threads, int64_t units)
+{
+    check_run(pool, b, threads, units, false);
 }
 
 static const int thread_counts[] = {1, 2, 3, 7, 16};
@@ -95,7 +104,7 @@ static void test_every_unit_once(lb_heap *heap, board *b)
         CHECK_EQ_I(lb_pool_threads(pool), threads);
         for (int round = 0; round < 20; round++)
             for (int u = 0; u < 6; u++)
-                run_and_check(pool, b, threads, unit_counts[u]);
+                check_run(pool, b, threads, unit_counts[u], round % 2);
         lb_pool_close(pool);
     }
 }

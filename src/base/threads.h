@@ -27,5 +27,9 @@ int lb_pool_threads(const lb_pool *pool);
 /* Runs all units in chunks and returns when all are done; their writes are
  * visible to the caller. Exported for liblowbit-io. */
 LB_API void lb_pool_run(lb_pool *pool, int64_t units, lb_task *task, void *arg);
+/* The same, but workers that sleep (or were not started yet) are not woken for
+ * small work: it begins on the calling thread, and they join after 0.1 ms of
+ * work in such runs. */
+void lb_pool_offer(lb_pool *pool, int64_t units, lb_task *task, void *arg);
 
 #endif

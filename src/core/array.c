@@ -1,15 +1,13 @@
 /* array.c - stores and views: creation, reference counts, access.
  *
- * A dense store and its elements are one block, so a result costs two
- * allocations: the view and the store.
+ * A dense store, its first view and its elements are one block, so a result
+ * costs one allocation. The block is freed with the store: later views may
+ * outlive the first one.
  */
 #include <math.h>
 #include <string.h>
 
 #include "core/core.h"
-
-/* Offset of the elements of a dense store, aligned to 64. */
-static const size_t header = (sizeof(lb_store) + 63) / 64 * 64;
 
 /* The only format that the core knows: the leaf. */
 extern const lb_format lb_format_dense;
@@ -18,10 +16,17 @@ extern const lb_format lb_format_dense;
 typedef struct {
     int refs; /* atomic */
     lb_heap *heap;
-    size_t got;
+    size_t got;        /* 0: in the block of its store */
     lb_origin *origin; /* NULL without lb_options.debug */
     lb_array a;
 } counted;
+
+/* A dense store. Its elements follow, aligned to 64. */
+typedef struct {
+    lb_store store;
+    counted first; /* unused with lb_options.debug */
+} dense_block;
+static const size_t header = (sizeof(dense_block) + 63) / 64 * 64;
 
 static counted *counted_of(lb_array *a)
 {
@@ -49,6 +54,10 @@ void lb_unref(lb_array *a)
     counted *c = counted_of(a);
     if (__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL)) return;
     lb_store *s = a->store;
+    if (!c->got) {
+        store_unref(s);
+        return;
+    }
     const bool stays = c->origin && lb_origin_end(c->origin);
     if (s && s != (stays ? a->store : NULL)) store_unref(s);
     if (!stays) lb_heap_free(c->heap, c, c->got);
@@ -98,17 +107,21 @@ static lb_array *leaf(lb_ctx *cx, lb_dtype dtype, const lb_shape *shape,
                       size_t room)
 {
     size_t size, got;
-    lb_array *a = blank(cx);
-    if (!a) return NULL;
-    lb_store *s = lb_add_size(header, room, &size)
-                      ? lb_heap_alloc(cx->heap, size, &got)
-                      : NULL;
-    if (!s) {
-        lb_unref(a);
+    dense_block *b = lb_add_size(header, room, &size)
+                         ? lb_heap_alloc(cx->heap, size, &got)
+                         : NULL;
+    if (!b) {
         lb_fail(cx, LB_E_NOMEM, "out of memory (%zu bytes for %s%s)", room,
                 lb_dtype_name(dtype), LB_SHOW(shape));
         return NULL;
     }
+    lb_array *a = &b->first.a;
+    if (cx->debug && !(a = blank(cx))) { /* it may outlive the block */
+        lb_heap_free(cx->heap, b, got);
+        return NULL;
+    }
+    if (!cx->debug) b->first = (counted){.refs = 1, .heap = cx->heap};
+    lb_store *s = &b->store;
     *s = (lb_store){
         .refs = 1,
         .heap = cx->heap,
@@ -117,7 +130,7 @@ static lb_array *leaf(lb_ctx *cx, lb_dtype dtype, const lb_shape *shape,
         .shape = *shape,
         .ctype = lb_ctype_of(dtype),
         .elem = dtype,
-        .data = (char *)s + header,
+        .data = (char *)b + header,
         .data_size = (size_t)lb_shape_size(shape) * lb_dtype_size(dtype),
     };
     a->store = s;

@@ -77,11 +77,19 @@ static lb_verdict by_rule(lb_ctx *cx, const lb_call *c, lb_array **out)
     return LB_DECLINED;
 }
 
+static bool has_rules(const lb_ctx *cx, const lb_call *c)
+{
+    for (int i = 0; i < c->n_in; i++)
+        if (lb_has_rules(cx, c->in[i]->store->fmt)) return true;
+    return false;
+}
+
 /* Rules and moves may create intermediate arrays: only the result leaves. */
 static lb_verdict by_rule_or_move(lb_ctx *cx, const lb_call *c, bind_report *r,
                                   lb_array **out)
 {
     const bool dry = cx->dry;
+    if (!c->prim->move && !has_rules(cx, c)) return LB_DECLINED;
     cx->dry = false; /* whether blocks can move may depend on their values */
     lb_enter(cx);
     lb_verdict v = by_rule(cx, c, out);
@@ -173,7 +181,7 @@ static void run_units(void *arg, int64_t lo, int64_t hi, int thread)
     lb_work w = j->work;
     w.lo = lo;
     w.hi = hi;
-    if (j->scratch) w.scratch = j->scratch + j->stride * (size_t)thread;
+    w.scratch = j->scratch + j->stride * (size_t)thread;
     w.call->prim->eval(&w);
     lb_stream_end(); /* complete non-temporal stores before others read */
 }
@@ -188,6 +196,8 @@ static bool in_trouble(lb_ctx *cx, const lb_call *c, int64_t where)
 static bool run_phases(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
                        lb_array *out)
 {
+    enum { FEW = 8192 };
+    _Alignas(64) char few[FEW];
     const size_t line = 64;
     const size_t shared = (plan->shared + line - 1) / line * line;
     int64_t trouble = INT64_MAX;
@@ -195,28 +205,31 @@ static bool run_phases(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
         .work = {.call = c, .out = out, .plan = plan, .trouble = &trouble}};
     size_t own, size, got = 0;
     j.stride = (plan->per_thread + line - 1) / line * line;
-    char *block = NULL;
-    if (!lb_mul_size(j.stride, (size_t)lb_pool_threads(cx->pool), &own) ||
+    char *block = few;
+    if (!lb_mul_size(j.stride, (size_t)c->threads, &own) ||
         !lb_add_size(shared, own, &size) || shared < plan->shared ||
         j.stride < plan->per_thread)
         return lb_fail(cx, LB_E_NOMEM, "out of memory for the scratch of %s",
                        c->prim->name);
-    if (size && !(block = lb_heap_alloc(cx->heap, size, &got)))
+    if (size > FEW && !(block = lb_heap_alloc(cx->heap, size, &got)))
         return lb_fail(cx, LB_E_NOMEM,
                        "out of memory (%zu bytes of scratch for %s)", size,
                        c->prim->name);
     j.work.shared = block;
-    j.scratch = block ? block + shared : NULL;
+    j.scratch = block + shared;
     bool ok = true;
     for (int p = 0; p < plan->phases && ok; p++) {
         j.work.phase = p;
-        lb_pool_run(cx->pool, plan->units[p], run_units, &j);
+        if (c->threads > 1)
+            lb_pool_offer(cx->pool, plan->units[p], run_units, &j);
+        else if (plan->units[p] > 0)
+            run_units(&j, 0, plan->units[p], 0);
         ok = trouble == INT64_MAX || in_trouble(cx, c, trouble);
         /* Other ranks wait for this slice, even if it has failed. */
         if (c->whole && c->whole->reduce && c->prim->meet)
             ok = c->prim->meet(&j.work) && ok;
     }
-    if (block) lb_heap_free(cx->heap, block, got);
+    if (got) lb_heap_free(cx->heap, block, got);
     return ok;
 }
 
@@ -229,10 +242,17 @@ void lb_work_trouble(const lb_work *w, int64_t where)
         continue;
 }
 
+/* Before a call is planned. */
+static void set_threads(const lb_ctx *cx, lb_call *c)
+{
+    if (c->threads > 1) c->threads = lb_threads_for(cx, lb_call_ns(c));
+}
+
 static lb_array *by_eval(lb_ctx *cx, lb_call *c, bind_report *r)
 {
     _Alignas(64) char note[LB_PLAN_NOTE];
     lb_plan plan = {.kernel = "", .note = note};
+    set_threads(cx, c);
     c->prim->plan(c, &plan);
     r->kernel = plan.kernel ? plan.kernel : "";
     cx->kernel = r->kernel;
@@ -266,13 +286,6 @@ static lb_array *by_dense(lb_ctx *cx, lb_call *c, bind_report *r)
     c->in = in; /* lb_explain still uses them */
     lb_heap_free(cx->heap, copy, got);
     return out;
-}
-
-static bool has_rules(const lb_ctx *cx, const lb_call *c)
-{
-    for (int i = 0; i < c->n_in; i++)
-        if (lb_has_rules(cx, c->in[i]->store->fmt)) return true;
-    return false;
 }
 
 /* Rules of the operands' formats have to see the calls themselves. */
@@ -487,6 +500,7 @@ lb_verdict lb_bind_into(lb_ctx *cx, const lb_prim *prim, int n,
         prim->dense || prim->result || prim->compose)
         return LB_DECLINED;
     if (!prim->infer(cx, &c)) return LB_FAILED;
+    set_threads(cx, &c);
     prim->plan(&c, &plan);
     return run_phases(cx, &c, &plan, out) ? LB_DONE : LB_FAILED;
 }

@@ -71,6 +71,7 @@ struct lb_ctx {
     struct lb_debug *debug; /* lb_options.debug; else NULL */
     const char *making;     /* with debug: the operation that is running */
     bool dry;               /* lb_explain: stop before eval */
+    bool shares_all;        /* LOWBIT_POOL=always: even the smallest work */
     lb_tracer *tracer;      /* of the trace under way, or NULL */
     int64_t traces;         /* begun so far */
     const char *kernel;     /* of the last call; static */
@@ -121,8 +122,13 @@ const lb_cpu *lb_cpu_for(const lb_ctx *cx, lb_array *const *in, int n);
 lb_call lb_call_of(const lb_ctx *cx, const lb_prim *prim, int n,
                    lb_array *const *in, const void *params);
 
+/* cost.c: how long an inferred call takes on one thread, roughly, in ns; and
+ * how many threads are worth that: all of the pool, or 1. */
+double lb_call_ns(const lb_call *c);
+int lb_threads_for(const lb_ctx *cx, double ns);
+
 /* bind.c: runs the phases of a plan of which the caller knows all that
- * lb_bind would find out. */
+ * lb_bind would find out, on call->threads threads. */
 bool lb_run_plan(lb_ctx *cx, const lb_call *c, const lb_plan *plan,
                  lb_array *out);
 

@@ -112,7 +112,7 @@ typedef struct {
     lb_level level;
     lb_dense_policy dense;
     lb_precision precision;
-    bool debug;
+    bool debug, shares_all;
     char why[256];
 } settings;
 
@@ -215,6 +215,15 @@ static bool settle_debug(settings *s)
     return refuse(s, "LOWBIT_DEBUG is \"%s\": not 0 or 1", env);
 }
 
+/* For tests of threads, which mostly run small calls. */
+static bool settle_pool(settings *s)
+{
+    const char *env = getenv("LOWBIT_POOL");
+    s->shares_all = env && strcmp(env, "always") == 0;
+    if (s->shares_all || !env || !*env || strcmp(env, "auto") == 0) return true;
+    return refuse(s, "LOWBIT_POOL is \"%s\": not auto or always", env);
+}
+
 /* struct_size makes structs of older and newer callers compatible: read the
  * part known to both sides. */
 static bool settle(const lb_options *options, settings *s)
@@ -237,7 +246,7 @@ static bool settle(const lb_options *options, settings *s)
         return refuse(s, "options.keep_bytes is %lld, less than -1",
                       (long long)s->o.keep_bytes);
     return settle_level(s) && settle_off(s) && settle_dense(s) &&
-           settle_precision(s) && settle_debug(s);
+           settle_precision(s) && settle_debug(s) && settle_pool(s);
 }
 
 const char *lb_open_why(const lb_options *options, char *buf, size_t size)
@@ -274,6 +283,7 @@ lb_ctx *lb_open(const lb_options *options)
                 s.level == LB_LEVEL_NEON && s.machine.dotprod},
         .dense = s.dense,
         .precision = s.precision,
+        .shares_all = s.shares_all,
         .log = s.o.log,
         .log_user = s.o.log_user,
     };

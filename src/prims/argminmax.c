@@ -296,6 +296,7 @@ static bool shard(const lb_call *c, lb_cuts *to)
 const lb_prim lb_prim_argmax = {
     .struct_size = sizeof(lb_prim),
     .name = "argmax",
+    .element_ns = 0.4F,
     .params_size = sizeof(lb_argminmax_params),
     .n_in = 1,
     .infer = infer,
@@ -307,6 +308,7 @@ const lb_prim lb_prim_argmax = {
 const lb_prim lb_prim_argmin = {
     .struct_size = sizeof(lb_prim),
     .name = "argmin",
+    .element_ns = 0.4F,
     .params_size = sizeof(lb_argminmax_params),
     .n_in = 1,
     .infer = infer,

@@ -252,6 +252,7 @@ static int64_t operations(const lb_call *c)
 const lb_prim lb_prim_conv_general_dilated = {
     .struct_size = sizeof(lb_prim),
     .name = "conv_general_dilated",
+    .element_ns = 4,
     .params_size = sizeof(lb_conv_dims),
     .params_exact = offsetof(lb_conv_dims, reversal) + LB_MAX_SPATIAL,
     .n_in = 2,

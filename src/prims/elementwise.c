@@ -131,17 +131,19 @@ static size_t tile_bytes(const plan_t *p)
     return ((size_t)p->tiling.size * 8 + LINE - 1) / LINE * LINE;
 }
 
+_Static_assert(sizeof(plan_t) <= LB_PLAN_NOTE, "a plan's note has room");
+
 void lb_row_plan(const lb_call *c, lb_plan *plan)
 {
-    plan_t p;
-    lay_out(c, &p);
-    plan->per_thread = (size_t)(c->n_in + 1) * tile_bytes(&p);
+    plan_t *p = plan->note;
+    lay_out(c, p);
+    plan->per_thread = (size_t)(c->n_in + 1) * tile_bytes(p);
     plan->phases = 1;
-    plan->units[0] = lb_ceil_div(p.tiling.tiles, UNIT);
+    plan->units[0] = lb_ceil_div(p->tiling.tiles, UNIT);
     plan->kernel = "lanes";
 }
 
-static lb_lanes_fn *lanes_of(const lb_row *row, const lb_cpu *cpu, lb_ctype c)
+lb_lanes_fn *lb_row_lanes(const lb_row *row, const lb_cpu *cpu, lb_ctype c)
 {
     return c == LB_C_F32 && row->lane ? lb_lanes_f32_for(cpu)->run[row->lane]
                                       : row->run[c];
@@ -166,29 +168,28 @@ void lb_row_eval(const lb_work *w)
     const lb_row *row = row_of(c);
     const lb_ctype to = lb_ctype_of(c->dtype);
     const lb_dtype last = c->in[c->n_in - 1]->dtype;
-    lb_lanes_fn *run = lanes_of(row, c->cpu, lb_ctype_of(last));
-    plan_t p;
-    lay_out(c, &p);
+    lb_lanes_fn *run = lb_row_lanes(row, c->cpu, lb_ctype_of(last));
+    const plan_t *p = w->plan->note;
     lb_array out = *w->out;
-    out.shape = p.shape;
+    out.shape = p->shape;
     lb_row_major(&out.shape, out.stride);
     lb_lanes l = {.bits = last == LB_BOOL ? 1 : (int)lb_dtype_size(last) * 8,
                   .exponent = exponent_of(c)};
-    const size_t size = tile_bytes(&p);
+    const size_t size = tile_bytes(p);
     const int64_t first = w->lo * UNIT;
-    const int64_t end = lb_min_i64(w->hi * UNIT, p.tiling.tiles);
+    const int64_t end = lb_min_i64(w->hi * UNIT, p->tiling.tiles);
     int64_t was[LB_MAX_RANK] = {0};
     for (int64_t t = first; t < end; t++) {
         int64_t lo[LB_MAX_RANK], n[LB_MAX_RANK] = {0};
         char *scratch = w->scratch;
-        l.n = lb_tiling_box(&p.tiling, t, lo, n);
-        const bool same = t > first && equal_box(&p.shape, n, was);
+        l.n = lb_tiling_box(&p->tiling, t, lo, n);
+        const bool same = t > first && equal_box(&p->shape, n, was);
         memcpy(was, n, sizeof was);
         /* The tile of a scalar or row can be reused. */
         for (int i = 0; i < c->n_in; i++, scratch += size)
-            if (!p.still[i] || !same)
-                l.in[i] = lb_tile_peek(c->cpu, p.in[i], lo, n,
-                                       lb_ctype_of(p.v[i].dtype), scratch);
+            if (!p->still[i] || !same)
+                l.in[i] = lb_tile_peek(c->cpu, p->in[i], lo, n,
+                                       lb_ctype_of(p->v[i].dtype), scratch);
         void *place = lb_tile_place(c->cpu, &out, lo, n, to);
         l.out = place ? place : scratch;
         run(&l);
@@ -209,7 +210,7 @@ void lb_row_fuse(const lb_call *c, lb_fusion *to)
 {
     const lb_dtype last = c->in[c->n_in - 1]->dtype;
     to->kind = LB_FUSE_LANES;
-    to->run = lanes_of(row_of(c), c->cpu, lb_ctype_of(last));
+    to->run = lb_row_lanes(row_of(c), c->cpu, lb_ctype_of(last));
     to->lanes.bits = last == LB_BOOL ? 1 : (int)lb_dtype_size(last) * 8;
     to->lanes.exponent = exponent_of(c);
     if (lb_ctype_of(last) == LB_C_F32) to->ones = single_operands(row_of(c));

@@ -41,6 +41,8 @@ lb_array *lb_vjp_wide(lb_ctx *cx, lb_array *a);
 bool lb_row_infer(lb_ctx *, lb_call *);
 void lb_row_plan(const lb_call *, lb_plan *);
 void lb_row_eval(const lb_work *);
+/* The loop of a row for operands of a compute type; NULL: there is none. */
+lb_lanes_fn *lb_row_lanes(const lb_row *row, const lb_cpu *cpu, lb_ctype c);
 void lb_row_fuse(const lb_call *, lb_fusion *);
 lb_array *lb_row_call(lb_ctx *cx, const lb_row *row, lb_array *const *in,
                       const void *params);

@@ -87,6 +87,7 @@ static void eval(const lb_work *w)
 const lb_prim lb_prim_iota = {
     .struct_size = sizeof(lb_prim),
     .name = "iota",
+    .element_ns = 0.3F,
     .params_size = sizeof(lb_iota_params),
     .params_exact = sizeof(int),
     .n_in = 0,

@@ -368,6 +368,7 @@ static bool shard(const lb_call *c, lb_cuts *to)
 const lb_prim lb_prim_quantize = {
     .struct_size = sizeof(lb_prim),
     .name = "quantize",
+    .element_ns = 0.7F,
     .params_size = sizeof(lb_quant),
     .params_exact = offsetof(lb_quant, clip_gradient) + 1,
     .n_in = 1,

@@ -155,6 +155,7 @@ static void bits_eval(const lb_work *w)
 const lb_prim lb_prim_random_bits = {
     .struct_size = sizeof(lb_prim),
     .name = "random_bits",
+    .element_ns = 4,
     .params_size = sizeof(lb_random_params),
     .params_exact = offsetof(lb_random_params, dtype) + sizeof(lb_dtype),
     .infer = bits_infer,
@@ -261,6 +262,7 @@ static void uniform_eval(const lb_work *w)
 const lb_prim lb_prim_random_uniform = {
     .struct_size = sizeof(lb_prim),
     .name = "random_uniform",
+    .element_ns = 5,
     .params_size = sizeof(lb_random_uniform_params),
     .params_exact = offsetof(lb_random_params, dtype) + sizeof(lb_dtype),
     .infer = uniform_infer,
@@ -295,6 +297,7 @@ static void normal_eval(const lb_work *w)
 const lb_prim lb_prim_random_normal = {
     .struct_size = sizeof(lb_prim),
     .name = "random_normal",
+    .element_ns = 20,
     .params_size = sizeof(lb_random_params),
     .params_exact = offsetof(lb_random_params, dtype) + sizeof(lb_dtype),
     .infer = normal_infer,
@@ -368,6 +371,7 @@ static void permutation_eval(const lb_work *w)
 const lb_prim lb_prim_random_permutation = {
     .struct_size = sizeof(lb_prim),
     .name = "random_permutation",
+    .element_ns = 4,
     .params_size = sizeof(lb_random_permutation_params),
     .infer = permutation_infer,
     .plan = permutation_plan,

@@ -59,12 +59,15 @@ static int shared_axis(const lb_call *c, const lb_windows *ws)
 
 static int64_t ranges(const lb_call *c, const lb_windows *ws)
 {
-    enum { WORTH = 32 << 10 }; /* elements */
+    /* Elements; and those of a window in each range: every thread visits every
+     * window, and parts of windows that are contiguous may not be. */
+    enum { WORTH = 32 << 10, PART = 2048 };
     const int axis = shared_axis(c, ws);
     const int64_t size = lb_shape_size(&c->in[2]->shape);
     if (!size) return 0;
     if (axis < 0 || size < WORTH) return 1;
-    return lb_min_i64(c->threads, c->shape.dim[axis]);
+    const int64_t parts = lb_max_i64(lb_shape_size(&ws->window) / PART, 1);
+    return lb_min_i64(lb_min_i64(c->threads, c->shape.dim[axis]), parts);
 }
 
 static void plan(const lb_call *c, lb_plan *plan)
@@ -436,6 +439,7 @@ static bool shard(const lb_call *c, lb_cuts *to)
 const lb_prim lb_prim_scatter_add = {
     .struct_size = sizeof(lb_prim),
     .name = "scatter_add",
+    .element_ns = 1,
     .params_size = sizeof(lb_gather_dims),
     .params_exact = sizeof(int),
     .n_in = 3,

@@ -87,6 +87,7 @@ static lb_array *ste_vjp(lb_ctx *cx, const lb_call *c, int operand,
 const lb_prim lb_prim_ste = {
     .struct_size = sizeof(lb_prim),
     .name = "ste",
+    .element_ns = 0.7F,
     .n_in = 2,
     .infer = ste_infer,
     .move = ste_move,

@@ -468,6 +468,12 @@ static bool set_results(lb_program *p, job *j, lb_array **made)
     return true;
 }
 
+/* Every instruction makes a tile from others in L1: 64 bytes a ns. */
+static double cost_ns(const job *j)
+{
+    return (double)j->tiling.tiles * (double)j->tiling.size * j->f->n_code / 16;
+}
+
 lb_verdict lb_fused_run(lb_program *p, const prog_fused *f, lb_array **val)
 {
     lb_ctx *cx = p->cx;
@@ -490,7 +496,7 @@ lb_verdict lb_fused_run(lb_program *p, const prog_fused *f, lb_array **val)
     if (ok) {
         const lb_call c = {.prim = &prim_fused,
                            .cpu = j.cpu,
-                           .threads = lb_pool_threads(cx->pool),
+                           .threads = lb_threads_for(cx, cost_ns(&j)),
                            .params = &j};
         const lb_plan plan = {.per_thread = scratch_bytes(&j),
                               .phases = 1,
