@@ -122,6 +122,18 @@ typedef struct lb_rope_params {
     bool interleaved, inverse;
 } lb_rope_params;
 
+/* "softmax", "log_softmax" (x) */
+typedef struct lb_softmax_params {
+    int axis;
+} lb_softmax_params;
+
+/* "rms_norm" (x, weight), "layer_norm" (x, weight, bias), along the last axis.
+ * Operands that are not there are left out; rms_norm has no bias. */
+typedef struct lb_norm_params {
+    double eps;
+    bool weight, bias;
+} lb_norm_params;
+
 /* ---- quantizing ---------------------------------------------------------- */
 
 /* "quantize" (a) takes lb_quant (lowbit_ext.h). */

@@ -16,6 +16,7 @@
     X(reduce_or) X(argmax) X(argmin)                                          \
     X(dot_general) X(conv_general_dilated)                                    \
     X(rope)                                                                   \
+    X(softmax) X(log_softmax) X(rms_norm) X(layer_norm)                       \
     X(random_bits) X(random_uniform) X(random_normal) X(random_permutation)
 #define FORMATS(X)                                                            \
     X(dense) X(int8) X(nf4) X(ternary) X(binary) X(dynamic8)                  \

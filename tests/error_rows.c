@@ -590,6 +590,49 @@ static void quantize(rows *r)
         ->quant.format = lb_find_format(NULL, "int8");
 }
 
+static void softmax(rows *r)
+{
+    refuse1(r, LB_E_AXIS, "axis 2|rank 2", LB_SHAPE(2, 3))->softmax.axis = 2;
+    refuse1(r, LB_E_AXIS, "axis -1|rank 2", LB_SHAPE(2, 3))->softmax.axis = -1;
+    refuse1(r, LB_E_AXIS, "axis 0|rank 0", scalar);
+    refuse(r, LB_E_DTYPE, "operand 0 is i32, not a float");
+    with(r, LB_I32, LB_SHAPE(4));
+}
+
+static void norm(rows *r)
+{
+    refuse1(r, LB_E_SHAPE, "a scalar has no last axis", scalar);
+    refuse2(r, LB_E_ARG, "2 operands, not 1", LB_SHAPE(2, 3), LB_SHAPE(3));
+    refuse1(r, LB_E_ARG, "1 operands, not 2", LB_SHAPE(2, 3))->norm.weight =
+        true;
+    refuse2(r, LB_E_SHAPE, "weight has shape (2), not (3)", LB_SHAPE(2, 3),
+            LB_SHAPE(2))
+        ->norm.weight = true;
+    refuse2(r, LB_E_SHAPE, "weight has shape (1,3), not (3)", LB_SHAPE(2, 3),
+            LB_SHAPE(1, 3))
+        ->norm.weight = true;
+    refuse(r, LB_E_DTYPE, "operand 1 is i8, not a float")->norm.weight = true;
+    with(r, LB_F32, LB_SHAPE(2, 3));
+    with(r, LB_I8, LB_SHAPE(3));
+    refuse(r, LB_E_DTYPE, "operand 0 is u8, not a float");
+    with(r, LB_U8, LB_SHAPE(2, 3));
+}
+
+static void rms_norm(rows *r)
+{
+    norm(r);
+    refuse2(r, LB_E_ARG, "it has no bias", LB_SHAPE(2, 3), LB_SHAPE(3))
+        ->norm.bias = true;
+}
+
+static void layer_norm(rows *r)
+{
+    norm(r);
+    refuse2(r, LB_E_SHAPE, "bias has shape (4), not (3)", LB_SHAPE(2, 3),
+            LB_SHAPE(4))
+        ->norm.bias = true;
+}
+
 static void quantize_scales(rows *r)
 {
     refuse1(r, LB_E_ARG, "dense(2,3)|no separate scales", LB_SHAPE(2, 3));
@@ -662,6 +705,8 @@ static const struct {
     {"integer_pow", integer_pow}, {"select", select_rows},
     {"rope", rope},
     {"quantize", quantize},       {"quantize_scales", quantize_scales},
+    {"softmax", softmax},         {"log_softmax", softmax},
+    {"rms_norm", rms_norm},       {"layer_norm", layer_norm},
 };
 /* clang-format on */
 

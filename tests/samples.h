@@ -49,6 +49,8 @@ typedef union sample_params {
     lb_gather_dims gather;
     lb_reduce_params reduce;
     lb_argminmax_params arg;
+    lb_softmax_params softmax;
+    lb_norm_params norm;
     lb_dot_dims dot;
     lb_conv_dims conv;
     lb_rope_params rope;

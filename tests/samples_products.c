@@ -1,4 +1,4 @@
-/* samples_products.c - samples of the primitives that sum: reductions,
+/* samples_products.c - samples of the primitives that sum: reductions, norms,
  * dot_general and convolutions. */
 #include <string.h>
 
@@ -309,6 +309,78 @@ static void convs(sample_list *list, const char *prim, bool large)
     }
 }
 
+/* ---- softmax and norms --------------------------------------------------- */
+
+static void add_softmax(sample_list *list, const char *prim, lb_dtype dtype,
+                        lb_shape shape, int axis)
+{
+    sample *s = sample_add(list, prim);
+    s->params.softmax.axis = axis;
+    sample_in(s, dtype, shape, VALUES_TAME);
+}
+
+/* The last axis, others, rows of several chunks and too long ones. */
+static void softmaxes(sample_list *list, const char *prim, bool large)
+{
+    static const lb_dtype dtypes[] = {LB_F32, LB_BF16, LB_F16, LB_F64};
+    for (int d = 0; d < (large ? 2 : 4); d++) {
+        const lb_dtype t = dtypes[d];
+        if (large) {
+            add_softmax(list, prim, t, LB_SHAPE(301, 4097), 1);
+            add_softmax(list, prim, t, LB_SHAPE(64, 50, 70), 2);
+            add_softmax(list, prim, t, LB_SHAPE(200003), 0);
+            continue;
+        }
+        add_softmax(list, prim, t, LB_SHAPE(7), 0);
+        add_softmax(list, prim, t, LB_SHAPE(4, 7), 1);
+        add_softmax(list, prim, t, LB_SHAPE(4, 7), 0);
+        add_softmax(list, prim, t, LB_SHAPE(3, 2, 5), 2);
+        add_softmax(list, prim, t, LB_SHAPE(3, 1100), 1);
+        if (d > 1) continue;
+        add_softmax(list, prim, t, LB_SHAPE(3, 2, 5), 1);
+        add_softmax(list, prim, t, LB_SHAPE(50, 64), 1);
+        add_softmax(list, prim, t, LB_SHAPE(33000), 0);
+        add_softmax(list, prim, t, LB_SHAPE(0, 3), 1);
+        add_softmax(list, prim, t, LB_SHAPE(2, 1), 1);
+    }
+}
+
+static void add_norm(sample_list *list, const char *prim, lb_dtype dtype,
+                     lb_shape shape, bool weight, bool bias)
+{
+    const lb_shape row = LB_SHAPE(shape.dim[shape.rank - 1]);
+    sample *s = sample_add(list, prim);
+    s->params.norm = (lb_norm_params){0.5, weight, bias};
+    sample_in(s, dtype, shape, VALUES_TAME);
+    if (weight) sample_in(s, dtype, row, VALUES_TAME);
+    if (bias) sample_in(s, dtype == LB_F64 ? LB_F32 : dtype, row, VALUES_TAME);
+}
+
+static void norms(sample_list *list, const char *prim, bool large)
+{
+    static const lb_dtype dtypes[] = {LB_F32, LB_BF16, LB_F16, LB_F64};
+    const bool bias = strcmp(prim, "layer_norm") == 0;
+    for (int d = 0; d < (large ? 2 : 4); d++) {
+        const lb_dtype t = dtypes[d];
+        if (large) {
+            add_norm(list, prim, t, LB_SHAPE(301, 4097), true, bias);
+            add_norm(list, prim, t, LB_SHAPE(64, 50, 70), true, false);
+            continue;
+        }
+        add_norm(list, prim, t, LB_SHAPE(7), false, false);
+        add_norm(list, prim, t, LB_SHAPE(4, 7), true, false);
+        add_norm(list, prim, t, LB_SHAPE(4, 7), true, bias);
+        add_norm(list, prim, t, LB_SHAPE(4, 7), false, bias);
+        add_norm(list, prim, t, LB_SHAPE(3, 1100), true, bias);
+        if (d > 1) continue;
+        add_norm(list, prim, t, LB_SHAPE(3, 2, 64), true, bias);
+        add_norm(list, prim, t, LB_SHAPE(50, 64), true, bias);
+        add_norm(list, prim, t, LB_SHAPE(33000), true, bias);
+        add_norm(list, prim, t, LB_SHAPE(0, 3), true, bias);
+        add_norm(list, prim, t, LB_SHAPE(2, 1), false, false);
+    }
+}
+
 /* clang-format off */
 static const struct {
     const char *prim;
@@ -319,6 +391,8 @@ static const struct {
     {"reduce_and", reduces}, {"reduce_or", reduces},
     {"argmax", args},        {"argmin", args},
     {"dot_general", dots},   {"conv_general_dilated", convs},
+    {"softmax", softmaxes},  {"log_softmax", softmaxes},
+    {"rms_norm", norms},     {"layer_norm", norms},
 };
 /* clang-format on */
 

@@ -385,7 +385,8 @@ static void all_have_one(lb_ctx *cx)
             lb_clear(cx);
         }
         samples_free(&list);
-        if (check_fails(!floats || prim->vjp || prim->flow == LB_FLOW_NONE))
+        if (check_fails(!floats || prim->vjp || prim->compose ||
+                        prim->flow == LB_FLOW_NONE))
             fprintf(stderr, "%s has no vjp\n", prim->name);
     }
 }

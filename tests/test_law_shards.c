@@ -76,12 +76,13 @@ static void tell(const walk *w, bool ok, const sample *s,
 static bool adds_floats(const lb_prim *prim, const lb_array *want)
 {
     return sample_kind_of(want->dtype) == KIND_F &&
-           (!strcmp(prim->name, "dot_general") ||
+           (prim->compose || !strcmp(prim->name, "dot_general") ||
             !strcmp(prim->name, "conv_general_dilated") ||
             !strcmp(prim->name, "reduce_sum"));
 }
 
-/* 64 roundings of f32, relative to the sum of magnitudes; and one of the
+/* 64 roundings of f32, relative to the sum of magnitudes (of a composed
+ * primitive, which may divide by it: to the largest result); and one of the
  * result. */
 static bool close_by(lb_ctx *cx, const lb_prim *prim, const sample *s,
                      lb_array *const *in, lb_array *got, lb_array *want,
@@ -89,11 +90,12 @@ static bool close_by(lb_ctx *cx, const lb_prim *prim, const sample *s,
 {
     sample_params p = s->params;
     lb_array *size[2] = {law_size_of(cx, in[0]), NULL};
-    if (s->n_in > 1) size[1] = law_size_of(cx, in[1]);
+    if (s->n_in == 2) size[1] = law_size_of(cx, in[1]);
     const bool dot = !strcmp(prim->name, "dot_general");
     if (dot) p.dot.preferred = LB_F32, p.dot.precision = LB_PRECISION_HIGHEST;
     if (!strcmp(prim->name, "conv_general_dilated")) p.conv.preferred = LB_F32;
-    lb_array *sum = lb_bind(cx, prim, s->n_in, size, &p);
+    lb_array *sum = prim->compose ? law_size_of(cx, want)
+                                  : lb_bind(cx, prim, s->n_in, size, &p);
     lb_array *x = lb_convert(cx, got, LB_F64),
              *y = lb_convert(cx, want, LB_F64);
     x = lb_materialize(cx, x);

@@ -21,7 +21,8 @@ static void check_units(lb_ctx *cx, const sample *s, lb_array *const *in)
     long n = 0;
     for (const char *p = units; p && p > text && p[-1] != ' '; p--)
         n = strtol(p - 1, NULL, 10);
-    const bool moved = text && strstr(text, ": move");
+    const bool moved =
+        text && (strstr(text, ": move") || strstr(text, ": composed"));
     law_check(moved || n > 1 || is_serial(s->prim), s, "threads",
               "one unit only", text ? text : lb_error(cx));
 }

@@ -425,6 +425,40 @@ static void reductions(lb_ctx *cx)
     near(cx, "argmin", lb_argmin(cx, a, 1, LB_NO_DTYPE), M, at_least, 0);
 }
 
+/* Softmax and norms of rows, with the second operand's first row as weight and
+ * bias. */
+static void rows(lb_ctx *cx)
+{
+    const double eps = 0.25;
+    lb_array *a = from(cx, LB_F32, a_at), *b = from(cx, LB_F32, b_at);
+    double soft[MN], logs[MN], rms[MN], layer[MN];
+    for (int r = 0; r < M; r++) {
+        double sum = 0, squares = 0, exps = 0, around = 0;
+        for (int c = 0; c < N; c++) {
+            const double x = a_at(r * N + c);
+            sum += x;
+            squares += x * x;
+            exps += exp(x);
+        }
+        for (int c = 0; c < N; c++)
+            around += pow(a_at(r * N + c) - sum / N, 2);
+        for (int i = r * N; i < (r + 1) * N; i++) {
+            const double x = a_at(i), w = b_at(i % N);
+            soft[i] = exp(x) / exps;
+            logs[i] = x - log(exps);
+            rms[i] = x / sqrt(squares / N + eps) * w;
+            layer[i] = (x - sum / N) / sqrt(around / N + eps) * w + w;
+        }
+    }
+    lb_array *w = lb_reshape(
+        cx, lb_slice(cx, b, (int64_t[]){0, 0}, (int64_t[]){1, N}, NULL),
+        LB_SHAPE(N));
+    near(cx, "softmax", lb_softmax(cx, a, -1), MN, soft, 1e-5);
+    near(cx, "log_softmax", lb_log_softmax(cx, a, -1), MN, logs, 1e-5);
+    near(cx, "rms_norm", lb_rms_norm(cx, a, w, eps), MN, rms, 1e-5);
+    near(cx, "layer_norm", lb_layer_norm(cx, a, w, w, eps), MN, layer, 1e-4);
+}
+
 static void products(lb_ctx *cx)
 {
     lb_array *a = from(cx, LB_F32, a_at), *b = from(cx, LB_F32, b_at);
@@ -634,9 +668,17 @@ static lb_array *note(lb_ctx *cx, lb_layer *self, const lb_prim *prim, int n,
     return lb_bind(cx, prim, n, in, params);
 }
 
+/* Primitives themselves, not what they are composed of. */
+static bool as_it_is(const lb_layer *self, const lb_prim *prim, int n,
+                     lb_array *const *in)
+{
+    (void)self, (void)prim, (void)n, (void)in;
+    return true;
+}
+
 static void every_primitive(lb_ctx *cx)
 {
-    witness w = {.layer = {.bind = note}};
+    witness w = {.layer = {.bind = note, .whole = as_it_is}};
     lb_push_layer(cx, &w.layer);
     unary(cx);
     binary(cx);
@@ -644,6 +686,7 @@ static void every_primitive(lb_ctx *cx)
     views(cx);
     blocks(cx);
     reductions(cx);
+    rows(cx);
     products(cx);
     randoms(cx);
     const lb_format *fmt;

@@ -95,50 +95,6 @@ lb_array *lb_gelu_tanh(lb_ctx *cx, lb_array *x)
     return end(&w, gate(cx, x, lb_tanh(cx, z)));
 }
 
-/* ---- softmax ------------------------------------------------------------ */
-
-/* x minus its maximum along the axis, to keep exp in range. */
-static lb_array *below_max(lb_ctx *cx, lb_array *x, const lb_axes *axis)
-{
-    lb_array *m = lb_reduce_max(cx, x, axis);
-    return m ? lb_sub(cx, x, keep_axes(cx, m, &x->shape, axis)) : NULL;
-}
-
-static lb_array *sum_kept(lb_ctx *cx, lb_array *x, const lb_axes *axis)
-{
-    lb_array *s = lb_reduce_sum(cx, x, axis);
-    return s ? keep_axes(cx, s, &x->shape, axis) : NULL;
-}
-
-/* An empty array has no maximum, and needs none. */
-static bool one_axis(lb_ctx *cx, const char *who, lb_array *x, int axis,
-                     lb_axes *out)
-{
-    out->n = 1;
-    return x && lb_axis_fix(cx, who, axis, x->shape.rank, &out->axis[0]);
-}
-
-lb_array *lb_softmax(lb_ctx *cx, lb_array *x, int axis)
-{
-    nn_work w;
-    lb_axes a;
-    x = begin(&w, cx, "softmax", x);
-    if (!one_axis(cx, "softmax", x, axis, &a)) return end(&w, NULL);
-    lb_array *e = lb_exp(cx, below_max(cx, x, &a));
-    return end(&w, lb_div(cx, e, sum_kept(cx, e, &a)));
-}
-
-lb_array *lb_log_softmax(lb_ctx *cx, lb_array *x, int axis)
-{
-    nn_work w;
-    lb_axes a;
-    x = begin(&w, cx, "log_softmax", x);
-    if (!one_axis(cx, "log_softmax", x, axis, &a)) return end(&w, NULL);
-    lb_array *d = below_max(cx, x, &a);
-    lb_array *s = sum_kept(cx, lb_exp(cx, d), &a);
-    return end(&w, lb_sub(cx, d, lb_log(cx, s)));
-}
-
 /* ---- statistics --------------------------------------------------------- */
 
 /* The dtype of sums: jax.numpy's, whose default integers have 32 bits. */
@@ -170,6 +126,12 @@ lb_array *lb_sum(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
                 ? keep_axes(cx, s, &x->shape, &a)
                 : NULL;
     return lb_leave_with(cx, s);
+}
+
+static lb_array *sum_kept(lb_ctx *cx, lb_array *x, const lb_axes *axis)
+{
+    lb_array *s = lb_reduce_sum(cx, x, axis);
+    return s ? keep_axes(cx, s, &x->shape, axis) : NULL;
 }
 
 /* The mean, with its axes kept. */
@@ -211,62 +173,13 @@ lb_array *lb_var(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
     return end(&w, drop_axes(cx, v, &a, keep));
 }
 
-/* ---- normalization ------------------------------------------------------- */
-
-/* x / sqrt(mean x^2 + eps) over the last axis */
-static lb_array *unit_rms(lb_ctx *cx, lb_array *x, double eps)
-{
-    const lb_axes last = {1, {x->shape.rank - 1}};
-    lb_array *ms = mean_kept(cx, lb_mul(cx, x, x), &last);
-    lb_array *e = lb_full(cx, x->dtype, (lb_shape){0}, eps);
-    return lb_mul(cx, x, lb_rsqrt(cx, lb_add(cx, ms, e)));
-}
-
-/* A weight or bias must be a vector along the last axis. */
-static bool fits_last(lb_ctx *cx, const char *who, const char *what,
-                      const lb_array *v, const lb_array *x)
-{
-    const int64_t n = x->shape.dim[x->shape.rank - 1];
-    if (!v || (v->shape.rank == 1 && v->shape.dim[0] == n)) return true;
-    return lb_fail(cx, LB_E_SHAPE, "%s: %s has shape %s, not (%lld)", who, what,
-                   LB_SHOW(&v->shape), (long long)n);
-}
+/* ---- cross entropy ------------------------------------------------------ */
 
 static bool has_axis(lb_ctx *cx, const char *who, const lb_array *x)
 {
     return x && (x->shape.rank ||
                  lb_fail(cx, LB_E_SHAPE, "%s: a scalar has no last axis", who));
 }
-
-lb_array *lb_rms_norm(lb_ctx *cx, lb_array *x, lb_array *weight, double eps)
-{
-    nn_work w;
-    x = begin(&w, cx, "rms_norm", x);
-    if (!has_axis(cx, "rms_norm", x) ||
-        !fits_last(cx, "rms_norm", "weight", weight, x))
-        return end(&w, NULL);
-    lb_array *y = unit_rms(cx, x, eps);
-    return end(&w, weight ? lb_mul(cx, y, lb_as(cx, weight, x->dtype)) : y);
-}
-
-lb_array *lb_layer_norm(lb_ctx *cx, lb_array *x, lb_array *weight,
-                        lb_array *bias, double eps)
-{
-    nn_work w;
-    x = begin(&w, cx, "layer_norm", x);
-    if (!has_axis(cx, "layer_norm", x) ||
-        !fits_last(cx, "layer_norm", "weight", weight, x) ||
-        !fits_last(cx, "layer_norm", "bias", bias, x))
-        return end(&w, NULL);
-    const lb_axes last = {1, {x->shape.rank - 1}};
-    lb_array *d = lb_sub(cx, x, mean_kept(cx, x, &last));
-    lb_array *y = d ? unit_rms(cx, d, eps) : NULL;
-    if (weight) y = lb_mul(cx, y, lb_as(cx, weight, x->dtype));
-    if (bias) y = lb_add(cx, y, lb_as(cx, bias, x->dtype));
-    return end(&w, y);
-}
-
-/* ---- cross entropy ------------------------------------------------------ */
 
 /* x[..., label[...]]: a gather of single elements, NaN if out of range. */
 static lb_array *pick(lb_ctx *cx, lb_array *x, lb_array *labels)
