@@ -35,14 +35,19 @@ static int refs_given(const lb_program *p, const prog_node *node,
     return given > 1 ? 0 : v->by ? 2 : 1;
 }
 
+static int updated(const lb_program *p, int i)
+{
+    const prog_node *node = p->result[i]->by;
+    return node && node->gives ? node->root : -1;
+}
+
 /* The argument that result i is an updated form of, or -1; of several results
  * the first. */
 static int root_of(const lb_program *p, int i)
 {
-    const prog_node *node = p->result[i]->by;
-    const int root = node && node->gives ? node->root : -1;
+    const int root = updated(p, i);
     for (int k = 0; k < i && root >= 0; k++)
-        if (root_of(p, k) == root) return -1;
+        if (updated(p, k) == root) return -1;
     return root;
 }
 
