@@ -11,6 +11,9 @@
 #: make nightly   run the slowest checks: long forms of tests, memory sanitizer,
 #:                valgrind, an emulated CPU with AVX-512, arm64
 #: make fuzz      T=gguf TIME=60: run one fuzzer of fuzz/ for that many seconds
+#: make test-python  run the tests of the Python package with every Python from 3.11
+#:                on that is found, mypy, abi3audit, and with portable code only (the
+#:                first run installs packages in the user's cache)
 #: make interop   exchange files with safetensors, numpy, gguf, bitsandbytes and
 #:                transformers (the first run installs 6 GB of Python packages in
 #:                the user's cache)
@@ -31,7 +34,7 @@ CTEST := ctest --output-on-failure --no-tests=error --no-label-summary -j 2
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 .PHONY: all help demo test check bench bench-parts lint install nightly clean \
-    fuzz interop
+    fuzz interop test-python
 .PRECIOUS: build/%/build.ninja
 
 all: build-release
@@ -79,6 +82,10 @@ fuzz: setup-build setup-clang build/fuzz/build.ninja
 	    -rss_limit_mb=1024 -print_final_stats=1 -verbosity=0 \
 	    -artifact_prefix=build/fuzz/ build/fuzz/corpus/$(T) fuzz/corpus/$(T) \
 	    tests/golden/io tests/golden/layouts
+
+test-python: setup-build setup-python build/release/build.ninja
+	cmake --build build/release --target lowbit_python
+	tools/test-python build/release
 
 interop: setup-build setup-interop build/release/build.ninja
 	cmake --build build/release --target lowbit_cli test_io_golden test_io_save
@@ -176,7 +183,7 @@ conformance-%: build-%
 # LIGHT stages wait for a single program most of the time and run beside lint.
 # Two stages cannot install packages or configure build/release at the same time:
 # that is done before.
-LIGHT := check-interop check-mpi check-nehalem
+LIGHT := check-interop check-mpi check-nehalem check-python
 CHECKS := check-install check-conformance check-beside check-ref check-asan check-tsan \
     check-simde
 .PHONY: check check-lint $(LIGHT) $(CHECKS)
@@ -198,9 +205,18 @@ check-conformance: setup-build setup-conformance all
 
 # Skipped, with a note, on a machine that cannot install the packages; `make
 # interop` fails there.
-check-interop: setup-build setup-interop all
+check-test-python: setup-build setup-python build/release/build.ninja
+	cmake --build build/release --target lowbit_python
+	tools/test-python build/release
+
+interop: setup-build setup-interop all
 	@tools/stage interop sh -c 'PATIENCE=420 tools/interop build/release $(CONFORMANCE); \
 	    r=$$?; [ $$r != 77 ] || exec tools/stage "interop SKIPPED" true; exit $$r'
+
+# Skipped, with a note, where packages cannot be installed, as check-interop.
+check-python: setup-build setup-python all
+	@tools/stage python sh -c 'PATIENCE=100 timeout 180 tools/test-python build/release; \
+	    r=$$?; [ $$r != 77 ] || exec tools/stage "python SKIPPED" true; exit $$r'
 
 check-mpi: setup-build setup-mpi all
 	@tools/stage mpi tests/mpi.sh build/release --short

@@ -13,28 +13,20 @@ Arrays are immutable and work with Python's operators, numpy's indices, and nump
 arrays as operands. See docs/python.md for a tutorial.
 """
 
-from ._lowbit import *
-from ._lowbit import __version__
+from ._lowbit import __version__ as __version__
 from ._lowbit import _from_bytes, _from_parts
-from ._config import config
-from ._functions import (
-    compile,
-    jit,
-    grad,
-    ste,
-    value_and_grad,
-    vjp,
-)
-from ._optimizers import SGD, Adam, AdamW, schedule_rate
-from ._quantize import (
-    QuantizationConfig,
-    QuantizationType,
-    from_codes,
-    from_parts,
-    quantize,
-    straight_through,
-)
 from .array_api import *
-from .array_api import __array_api_version__
-from . import files
-from .files import load, open, save
+from .array_api import __array_api_version__ as __array_api_version__
+from . import array_api as array_api, files as files
+from ._config import config as config
+from ._functions import compile as compile, jit as jit
+from ._functions import grad as grad, value_and_grad as value_and_grad
+from ._functions import ste as ste, vjp as vjp
+from ._optimizers import SGD as SGD, Adam as Adam, AdamW as AdamW
+from ._optimizers import schedule_rate as schedule_rate
+from ._quantize import QuantizationConfig as QuantizationConfig
+from ._quantize import QuantizationType as QuantizationType
+from ._quantize import from_codes as from_codes, from_parts as from_parts
+from ._quantize import quantize as quantize
+from ._quantize import straight_through as straight_through
+from .files import File as File, load as load, open as open, save as save

@@ -6,7 +6,7 @@ import sys
 from . import _lowbit
 
 
-def main():
+def main() -> None:
     """Runs the command with the arguments of the process, and exits."""
     # Python ignores SIGPIPE and turns Ctrl-C into an exception.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)

@@ -1,5 +1,7 @@
 """lowbit.config: options of the library for a part of a program."""
 
+from __future__ import annotations
+
 from . import _lowbit
 
 
@@ -23,13 +25,13 @@ class config:
     def __init__(
         self,
         *,
-        threads=0,
-        precision=None,
-        dense=None,
-        isa=None,
-        debug=False,
-        keep_bytes=0,
-    ):
+        threads: int = 0,
+        precision: str | None = None,
+        dense: str | None = None,
+        isa: str | None = None,
+        debug: bool = False,
+        keep_bytes: int = 0,
+    ) -> None:
         self._options = {
             "threads": threads,
             "precision": precision,
@@ -39,9 +41,9 @@ class config:
             "keep_bytes": keep_bytes,
         }
 
-    def __enter__(self):
+    def __enter__(self) -> config:
         _lowbit._push_config(**self._options)
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         _lowbit._pop_config()

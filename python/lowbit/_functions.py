@@ -1,10 +1,21 @@
 """Transformations of functions of trees of arrays: gradients, compilation."""
 
+from __future__ import annotations
+
 from . import _lowbit
 from ._trees import flatten, unflatten
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
-def value_and_grad(fn, argnums=0, has_aux=False):
+    from ._lowbit import Array, ArrayLike
+
+
+def value_and_grad(
+    fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., tuple[Any, Any]]:
     """A function that returns fn's value, a float scalar, and its gradients.
 
     argnums: which arguments, trees of float arrays, to differentiate by; an integer or
@@ -17,14 +28,14 @@ def value_and_grad(fn, argnums=0, has_aux=False):
     (5.0, [2.0, 4.0])
     """
     several = not isinstance(argnums, int)
-    numbers = tuple(argnums) if several else (argnums,)
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         chosen = tuple(args[k] for k in numbers)
         leaves, structure = flatten(chosen)
-        aux = None
+        aux: Any = None
 
-        def of_leaves(*arrays):
+        def of_leaves(*arrays: Array) -> Any:
             nonlocal aux
             full = list(args)
             for k, tree in zip(numbers, unflatten(structure, arrays)):
@@ -42,7 +53,7 @@ def value_and_grad(fn, argnums=0, has_aux=False):
     return wrapped
 
 
-def grad(fn, argnums=0):
+def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """A function that returns the gradients of fn alone; see value_and_grad.
 
     >>> import lowbit
@@ -53,7 +64,7 @@ def grad(fn, argnums=0):
     return lambda *args, **kwargs: both(*args, **kwargs)[1]
 
 
-def vjp(fn, *args, cotangent):
+def vjp(fn: Callable[..., Array], *args: Any, cotangent: ArrayLike) -> tuple[Array, Any]:
     """fn(*args), an array, and the gradients of sum(fn(*args) * cotangent).
 
     The gradients are a tuple with a tree for each argument.
@@ -68,7 +79,7 @@ def vjp(fn, *args, cotangent):
     return value, unflatten(structure, grads)
 
 
-def ste(fn):
+def ste(fn: Callable[[Array], Array]) -> Callable[[ArrayLike], Array]:
     """fn, which must keep the shape of its array, with the identity as derivative."""
     return lambda x: _lowbit._ste(fn, x)
 
@@ -91,19 +102,26 @@ class compile:
 
     __slots__ = ("_fn", "_options", "_programs", "__weakref__", "__dict__")
 
-    def __init__(self, fn, *, check=False, cache=16, fold_bytes=0):
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        check: bool = False,
+        cache: int = 16,
+        fold_bytes: int = 0,
+    ) -> None:
         self._fn = fn
-        self._options = {
+        self._options: dict[str, Any] = {
             "check": check,
             "cache": cache,
             "fold_bytes": fold_bytes,
         }
-        self._programs = {}
+        self._programs: dict[Any, tuple[_lowbit.Program, Any]] = {}
         self.__wrapped__ = fn
         self.__doc__ = fn.__doc__
         self.__name__ = getattr(fn, "__name__", "compiled")
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten((args, kwargs))
         found = self._programs.get(structure)
         if found is None:
@@ -111,11 +129,11 @@ class compile:
         program, out = found
         return unflatten(out, program(leaves))
 
-    def _first(self, structure, args, kwargs):
+    def _first(self, structure: Any, args: Any, kwargs: Any) -> Any:
         result = self._fn(*args, **kwargs)
         leaves, out = flatten(result)
 
-        def of_leaves(*arrays):
+        def of_leaves(*arrays: Array) -> Sequence[Array]:
             args, kwargs = unflatten(structure, arrays)
             leaves, now = flatten(self._fn(*args, **kwargs))
             if now != out:
@@ -128,7 +146,7 @@ class compile:
         self._programs[structure] = program, out
         return result
 
-    def stats(self):
+    def stats(self) -> dict[str, int]:
         """The numbers of programs, traces, runs and eager calls, as a dict."""
         total = {"programs": 0, "traces": 0, "runs": 0, "eager": 0}
         for program, _ in self._programs.values():
@@ -136,7 +154,7 @@ class compile:
                 total[name] += n
         return total
 
-    def explain(self, form="text"):
+    def explain(self, form: str = "text") -> str:
         """Describes the steps of all programs as text, JSON or a Graphviz drawing."""
         return "\n".join(
             program.explain(form)

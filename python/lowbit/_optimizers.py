@@ -1,7 +1,14 @@
 """Optimizers of trees of parameters."""
 
+from __future__ import annotations
+
 from . import _lowbit
 from ._trees import flatten, unflatten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 
 class _Optimizer:
@@ -10,15 +17,13 @@ class _Optimizer:
     `steps` steps to least * rate, after `warmup` steps. clip_norm: limit of the norm of
     all gradients together."""
 
-    _method = None
+    _method: str | None = None
 
-    def __init__(self, params, rate=0.0, **options):
+    def __init__(self, params: Any, rate: float = 0.0, **options: Any) -> None:
         leaves, self._structure = flatten(params)
-        self._own = _lowbit.Optimizer(
-            leaves, method=self._method, rate=rate, **options
-        )
+        self._own = _lowbit.Optimizer(leaves, method=self._method, rate=rate, **options)
 
-    def step(self, params, grads):
+    def step(self, params: Any, grads: Any) -> Any:
         """The updated parameters, as a tree.
 
         >>> import lowbit
@@ -37,16 +42,16 @@ class _Optimizer:
         return unflatten(structure, self._own.step(leaves, slopes))
 
     @property
-    def steps(self):
+    def steps(self) -> int:
         """Completed steps."""
         return self._own.steps
 
-    def state(self):
+    def state(self) -> dict[str, _lowbit.Array]:
         """The arrays of the state, a dict; with lowbit.save and restore, training goes on
         with the same bits."""
         return self._own.state()
 
-    def restore(self, state):
+    def restore(self, state: Mapping[str, _lowbit.Array]) -> None:
         """Continues from a state."""
         own = self._own.state()
         if set(own) != set(state):
@@ -74,7 +79,7 @@ class AdamW(_Optimizer):
     _method = "adamw"
 
 
-def schedule_rate(step, **options):
+def schedule_rate(step: int, **options: Any) -> float:
     """The rate of a step for the options of an optimizer, without defaults.
 
     >>> schedule_rate(0, rate=1.0, warmup=4)

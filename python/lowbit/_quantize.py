@@ -1,6 +1,16 @@
 """Quantizing, with eformer's names and signatures."""
 
+from __future__ import annotations
+
 from . import _lowbit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    from ._lowbit import Array, ArrayLike, Shape
+
+    Config: TypeAlias = "QuantizationConfig | str | dict[str, Any] | Any"
 
 
 class QuantizationType(str):
@@ -13,9 +23,13 @@ class QuantizationType(str):
     """
 
     __slots__ = ()
+    NF4: QuantizationType
+    INT8: QuantizationType
+    TERNARY: QuantizationType
+    BINARY: QuantizationType
 
-    def __new__(cls, name):
-        known = _lowbit.formats()[1:]
+    def __new__(cls, name: str) -> QuantizationType:
+        known = [f for f in _lowbit.formats() if _lowbit.can_quantize(f)]
         if str(name) not in known:
             raise _lowbit.ArgumentError(
                 f"{name!r} is not a format (one of {', '.join(known)})"
@@ -23,7 +37,7 @@ class QuantizationType(str):
         return super().__new__(cls, name)
 
     @property
-    def value(self):
+    def value(self) -> str:
         return str(self)
 
 
@@ -50,19 +64,19 @@ class QuantizationConfig:
 
     def __init__(
         self,
-        dtype="nf4",
-        block_size=None,
-        simulate=False,
-        use_kernel=True,
-        **options,
-    ):
+        dtype: str | QuantizationType = "nf4",
+        block_size: int | None = None,
+        simulate: bool = False,
+        use_kernel: bool = True,
+        **options: Any,
+    ) -> None:
         self.dtype = _format(dtype)
         self.block_size = block_size
         self.simulate = simulate
         self.use_kernel = use_kernel
         self.options = options
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """The options as members of lb_quant_config."""
         options = dict(self.options)
         materialize = options.pop("materialize", None)
@@ -75,7 +89,7 @@ class QuantizationConfig:
             **options,
         }
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         words = [repr(str(self.dtype))]
         if self.block_size is not None:
             words.append(f"block_size={self.block_size}")
@@ -86,20 +100,27 @@ class QuantizationConfig:
         words += [f"{name}={value!r}" for name, value in self.options.items()]
         return f"QuantizationConfig({', '.join(words)})"
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, QuantizationConfig):
             return NotImplemented
         return self.as_dict() == other.as_dict()
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
 
-def _format(dtype):
+def _format(dtype: Any) -> str:
     """The name of a format; enums of other packages have it as their value."""
     return str(getattr(dtype, "value", dtype)).lower()
 
 
-def _config(config_or_format, dtype, block_size, simulate, use_kernel, options):
+def _config(
+    config_or_format: Any,
+    dtype: Any,
+    block_size: int | None,
+    simulate: bool,
+    use_kernel: bool,
+    options: dict[str, Any],
+) -> dict[str, Any]:
     given = config_or_format if config_or_format is not None else dtype
     if isinstance(given, dict):
         return {**given, **options}
@@ -117,14 +138,14 @@ def _config(config_or_format, dtype, block_size, simulate, use_kernel, options):
 
 
 def quantize(
-    array,
-    config=None,
-    dtype=None,
-    block_size=None,
-    simulate=False,
-    use_kernel=True,
-    **options,
-):
+    array: ArrayLike,
+    config: Config | None = None,
+    dtype: str | QuantizationType | None = None,
+    block_size: int | None = None,
+    simulate: bool = False,
+    use_kernel: bool = True,
+    **options: Any,
+) -> Array:
     """Quantize an array.
 
     config: a QuantizationConfig, a format's name, or the config of another array. Or the
@@ -141,14 +162,14 @@ def quantize(
 
 
 def straight_through(
-    array,
-    config=None,
-    dtype=None,
-    block_size=None,
-    simulate=False,
-    use_kernel=True,
-    **options,
-):
+    array: ArrayLike,
+    config: Config | None = None,
+    dtype: str | QuantizationType | None = None,
+    block_size: int | None = None,
+    simulate: bool = False,
+    use_kernel: bool = True,
+    **options: Any,
+) -> Array:
     """Like quantize, but the result always has a float dtype, as training requires."""
     return _lowbit._straight_through(
         array,
@@ -156,18 +177,18 @@ def straight_through(
     )
 
 
-def from_codes(config, codes, scale=None):
+def from_codes(config: Config, codes: ArrayLike, scale: ArrayLike | None = None) -> Array:
     """A quantized array of existing codes (integers) and scales.
 
     >>> from_codes({"format": "ternary", "scale": "none"}, [[1, 0, -1, 1]]).tolist()
     [[1.0, 0.0, -1.0, 1.0]]
     """
-    return _lowbit._from_codes(
-        _config(config, None, None, False, True, {}), codes, scale
-    )
+    return _lowbit._from_codes(_config(config, None, None, False, True, {}), codes, scale)
 
 
-def from_parts(config, shape, parts, layout=None):
+def from_parts(
+    config: Config, shape: Shape, parts: dict[str, Any], layout: str | None = None
+) -> Array:
     """A quantized array of stored parts, a dict as Array.parts returns it.
 
     layout: None for the format's own one, "eformer" for eformer's.

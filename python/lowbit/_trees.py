@@ -4,25 +4,33 @@ A structure is hashable: two trees with equal structures have the same places fo
 Leaves that are not arrays (numbers, strings, None, ...) are part of the structure.
 """
 
+from __future__ import annotations
+
 from . import _lowbit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
 
 _LEAF = "array"
 
 
-def is_array(x):
+def is_array(x: Any) -> bool:
     """Whether x is an array of lowbit, numpy or torch."""
     if isinstance(x, _lowbit.Array):
         return True
     return hasattr(x, "__dlpack__") or hasattr(x, "__array_interface__")
 
 
-def flatten(tree):
+def flatten(tree: Any) -> tuple[list[Any], Any]:
     """The arrays of a tree, and its structure."""
-    leaves = []
+    leaves: list[Any] = []
     return leaves, _walk(tree, leaves)
 
 
-def _walk(tree, leaves):
+def _walk(tree: Any, leaves: list[Any]) -> Any:
     if is_array(tree):
         leaves.append(tree)
         return _LEAF
@@ -37,12 +45,12 @@ def _walk(tree, leaves):
     return ("constant", type(tree), tree)
 
 
-def unflatten(structure, leaves):
+def unflatten(structure: Any, leaves: Iterable[Any]) -> Any:
     """The tree of this structure with these arrays."""
     return _build(structure, iter(leaves))
 
 
-def _build(structure, leaves):
+def _build(structure: Any, leaves: Iterator[Any]) -> Any:
     if structure is _LEAF or structure == _LEAF:
         return next(leaves)
     kind, names, items = structure

@@ -5,13 +5,24 @@ Arrays are immutable, the default dtypes are float32 and int32, and there are no
 dtypes. Not covered: sort, argsort, unique_*, fft and linalg beyond products.
 """
 
+from __future__ import annotations
+
 import builtins as _b
 import math as _math
 
 from . import _lowbit
 from ._lowbit import *
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ._lowbit import ArrayLike, Axes, DTypeLike, Shape
+
 __array_api_version__ = "2024.12"
+
+bool_, int_, float_ = _b.bool, _b.int, _b.float
 
 pi = _math.pi
 e = _math.e
@@ -42,7 +53,7 @@ def _axis(axis, ndim):
 # ---- dtypes --------------------------------------------------------------------
 
 
-def isdtype(dtype, kind):
+def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> bool_:
     """Whether dtype is of a kind: a dtype, "bool", "signed integer", "unsigned integer",
     "integral", "real floating", "complex floating", "numeric", or a tuple of them.
 
@@ -67,7 +78,7 @@ def isdtype(dtype, kind):
     return dtype == kind
 
 
-def result_type(*arrays_and_dtypes):
+def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype that operations on arrays, dtypes and Python numbers have."""
     result = None
     weak = [x for x in arrays_and_dtypes if isinstance(x, (bool_, int_, float_))]
@@ -85,10 +96,7 @@ def result_type(*arrays_and_dtypes):
     return result
 
 
-bool_, int_, float_ = _b.bool, _b.int, _b.float
-
-
-def can_cast(from_, to, /):
+def can_cast(from_: DType | Array, to: DType, /) -> bool_:
     """Whether promotion of from_ and to gives to."""
     return promote_types(_dtype_of(from_), to) == to
 
@@ -136,7 +144,9 @@ class iinfo:
         return f"iinfo({self.dtype})"
 
 
-def astype(x, dtype, /, *, copy=True, device=None):
+def astype(
+    x: Array, dtype: DTypeLike, /, *, copy: bool_ = True, device: object = None
+) -> Array:
     """x converted to dtype. A packed array stays packed if dtype is a float."""
     return _lowbit.astype(x, dtype)
 
@@ -144,17 +154,21 @@ def astype(x, dtype, /, *, copy=True, device=None):
 # ---- making arrays --------------------------------------------------------------
 
 
-def ones(shape, *, dtype=None, device=None):
+def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: object = None) -> Array:
     """Ones; float32 by default."""
     return full(shape, 1, dtype=dtype or float32)
 
 
-def empty(shape, *, dtype=None, device=None):
+def empty(
+    shape: Shape, *, dtype: DTypeLike | None = None, device: object = None
+) -> Array:
     """Zeros, because arrays are immutable."""
     return _lowbit.zeros(shape, dtype=dtype)
 
 
-def zeros(shape, *, dtype=None, device=None):
+def zeros(
+    shape: Shape, *, dtype: DTypeLike | None = None, device: object = None
+) -> Array:
     """Zeros; float32 by default.
 
     >>> zeros((2, 3)).shape
@@ -163,27 +177,48 @@ def zeros(shape, *, dtype=None, device=None):
     return _lowbit.zeros(shape, dtype=dtype)
 
 
-def zeros_like(x, /, *, dtype=None, device=None):
+def zeros_like(
+    x: Array, /, *, dtype: DTypeLike | None = None, device: object = None
+) -> Array:
     """Zeros of x's shape."""
     return _lowbit.zeros(x.shape, dtype=dtype or x.dtype)
 
 
-def ones_like(x, /, *, dtype=None, device=None):
+def ones_like(
+    x: Array, /, *, dtype: DTypeLike | None = None, device: object = None
+) -> Array:
     """Ones of x's shape."""
     return full(x.shape, 1, dtype=dtype or x.dtype)
 
 
-def empty_like(x, /, *, dtype=None, device=None):
+def empty_like(
+    x: Array, /, *, dtype: DTypeLike | None = None, device: object = None
+) -> Array:
     """Zeros of x's shape."""
     return zeros_like(x, dtype=dtype)
 
 
-def full_like(x, /, fill_value, *, dtype=None, device=None):
+def full_like(
+    x: Array,
+    /,
+    fill_value: float_,
+    *,
+    dtype: DTypeLike | None = None,
+    device: object = None,
+) -> Array:
     """An array of x's shape filled with one value."""
     return full(x.shape, fill_value, dtype=dtype or x.dtype)
 
 
-def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
+def arange(
+    start: float_,
+    /,
+    stop: float_ | None = None,
+    step: float_ = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: object = None,
+) -> Array:
     """start, start + step, ... below stop.
 
     >>> arange(5).tolist()
@@ -202,37 +237,58 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     return _lowbit.astype(index * step + start, dtype)
 
 
-def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
+def linspace(
+    start: float_,
+    stop: float_,
+    /,
+    num: int_,
+    *,
+    dtype: DTypeLike | None = None,
+    device: object = None,
+    endpoint: bool_ = True,
+) -> Array:
     """num values from start to stop at equal distances."""
     steps = num - 1 if endpoint else num
     index = iota(num, 0, float64)
     x = index * ((stop - start) / steps) + start if steps > 0 else index + start
     if endpoint and num > 1:
-        x = where(iota(num, 0) == num - 1, _lowbit.full((), float_(stop), dtype=float64), x)
+        x = where(
+            iota(num, 0) == num - 1, _lowbit.full((), float_(stop), dtype=float64), x
+        )
     return _lowbit.astype(x, dtype or float32)
 
 
-def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
+def eye(
+    n_rows: int_,
+    n_cols: int_ | None = None,
+    /,
+    *,
+    k: int_ = 0,
+    dtype: DTypeLike | None = None,
+    device: object = None,
+) -> Array:
     """Ones on the k-th diagonal."""
     shape = (n_rows, n_rows if n_cols is None else n_cols)
+    k = _b.max(-shape[0], _b.min(k, shape[1]))
     return _lowbit.astype(iota(shape, 0) + k == iota(shape, 1), dtype or float32)
 
 
 def _below(x, k):
+    k = _b.max(-x.shape[-2], _b.min(k, x.shape[-1]))
     return iota(x.shape, -2) + k >= iota(x.shape, -1)
 
 
-def tril(x, /, *, k=0):
+def tril(x: Array, /, *, k: int_ = 0) -> Array:
     """x with zeros above the k-th diagonal."""
     return where(_below(x, k), x, zeros_like(x))
 
 
-def triu(x, /, *, k=0):
+def triu(x: Array, /, *, k: int_ = 0) -> Array:
     """x with zeros below the k-th diagonal."""
     return where(_below(x, k - 1), zeros_like(x), x)
 
 
-def meshgrid(*arrays, indexing="xy"):
+def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
     """Coordinate arrays of a grid."""
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"indexing is {indexing!r}: not 'xy' or 'ij'")
@@ -252,86 +308,87 @@ def meshgrid(*arrays, indexing="xy"):
 # ---- elementwise -------------------------------------------------------------------
 
 
-def isnan(x, /):
+def isnan(x: Array, /) -> Array:
     """Whether x is NaN."""
     return x != x
 
 
-def isinf(x, /):
+def isinf(x: Array, /) -> Array:
     """Whether x is infinite."""
     return _lowbit.abs(x) == inf if _is_float(x) else x != x
 
 
-def logical_not(x, /):
+def logical_not(x: Array, /) -> Array:
     """not x"""
     return bitwise_invert(_lowbit.astype(x, bool))
 
 
-def logical_and(x, y, /):
+def logical_and(x: Array, y: Array, /) -> Array:
     """Elementwise logical and."""
     return bitwise_and(_lowbit.astype(x, bool), _lowbit.astype(y, bool))
 
 
-def logical_or(x, y, /):
+def logical_or(x: Array, y: Array, /) -> Array:
     """Elementwise logical or."""
     return bitwise_or(_lowbit.astype(x, bool), _lowbit.astype(y, bool))
 
 
-def logical_xor(x, y, /):
+def logical_xor(x: Array, y: Array, /) -> Array:
     """Elementwise logical exclusive or."""
     return bitwise_xor(_lowbit.astype(x, bool), _lowbit.astype(y, bool))
 
 
-def positive(x, /):
+def positive(x: Array, /) -> Array:
     """x"""
     return x
 
 
-def square(x, /):
+def square(x: Array, /) -> Array:
     """x * x"""
     return x * x
 
 
-def reciprocal(x, /):
+def reciprocal(x: Array, /) -> Array:
     """1 / x"""
     return 1 / x
 
 
-def trunc(x, /):
+def trunc(x: Array, /) -> Array:
     """x rounded toward zero."""
     return where(x < 0, ceil(x), floor(x)) if _is_float(x) else x
 
 
-def signbit(x, /):
+def signbit(x: Array, /) -> Array:
     """Whether the sign bit is set, also of -0.0 and NaN."""
     bits = {2: int16, 4: int32, 8: int64}[x.dtype.itemsize]
     return bitcast(x, bits) < 0
 
 
-def copysign(x, y, /):
+def copysign(x: Array, y: Array, /) -> Array:
     """x with the sign of y."""
-    size = _lowbit.abs(x)
-    return where(signbit(broadcast_arrays(x, y)[1]), -size, size)
+    dtype = result_type(x, y)
+    size = _lowbit.abs(asarray(x, dtype=dtype))
+    return where(signbit(asarray(y, dtype=dtype)), -size, size)
 
 
-def log2(x, /):
+def log2(x: Array, /) -> Array:
     """Base-2 logarithm."""
     return _lowbit.astype(log(_lowbit.astype(x, float64)) / _math.log(2), x.dtype)
 
 
-def log10(x, /):
+def log10(x: Array, /) -> Array:
     """Base-10 logarithm."""
     return _lowbit.astype(log(_lowbit.astype(x, float64)) / _math.log(10), x.dtype)
 
 
-def logaddexp(x, y, /):
+def logaddexp(x: Array, y: Array, /) -> Array:
     """log(exp(x) + exp(y))"""
     most = maximum(x, y)
     rest = log1p(exp(-_lowbit.abs(x - y)))
     return where(x == y, most + _math.log(2), most + rest)
 
 
-def hypot(x, y, /):
+def hypot(x: Array, y: Array, /) -> Array:
     """sqrt(x**2 + y**2) without overflow."""
     dtype = result_type(x, y)
     x, y = _lowbit.abs(x), _lowbit.abs(y)
@@ -360,16 +417,28 @@ def _odd(fn):
     return of
 
 
-sinh = _in_f64(_odd(lambda x: where(x > 700, exp(x - _math.log(2)), (expm1(x) + expm1(x) / (expm1(x) + 1)) / 2)))
+sinh = _in_f64(
+    _odd(
+        lambda x: where(
+            x > 700, exp(x - _math.log(2)), (expm1(x) + expm1(x) / (expm1(x) + 1)) / 2
+        )
+    )
+)
 sinh.__doc__ = "Hyperbolic sine."
 cosh = _in_f64(lambda x: exp(_lowbit.abs(x) - _math.log(2)) + exp(-_lowbit.abs(x)) / 2)
 cosh.__doc__ = "Hyperbolic cosine."
 asinh = _in_f64(
-    _odd(lambda x: where(x > 1e8, log(x) + _math.log(2), log1p(x + x * x / (1 + sqrt(x * x + 1)))))
+    _odd(
+        lambda x: where(
+            x > 1e8, log(x) + _math.log(2), log1p(x + x * x / (1 + sqrt(x * x + 1)))
+        )
+    )
 )
 asinh.__doc__ = "Inverse hyperbolic sine."
 acosh = _in_f64(
-    lambda x: where(x > 1e8, log(x) + _math.log(2), log1p((x - 1) + sqrt((x - 1) * (x + 1))))
+    lambda x: where(
+        x > 1e8, log(x) + _math.log(2), log1p((x - 1) + sqrt((x - 1) * (x + 1)))
+    )
 )
 acosh.__doc__ = "Inverse hyperbolic cosine."
 atanh = _in_f64(_odd(lambda x: log1p(2 * x / (1 - x)) / 2))
@@ -382,7 +451,9 @@ acos = _in_f64(lambda x: atan2(sqrt((1 - x) * (1 + x)), x))
 acos.__doc__ = "Inverse cosine."
 
 
-def clip(x, /, min=None, max=None):
+def clip(
+    x: Array, /, min: ArrayLike | None = None, max: ArrayLike | None = None
+) -> Array:
     """x limited to min ... max."""
     dtype = x.dtype
     if min is not None:
@@ -395,12 +466,12 @@ def clip(x, /, min=None, max=None):
 # ---- structure ------------------------------------------------------------------------
 
 
-def reshape(x, /, shape, *, copy=None):
+def reshape(x: Array, /, shape: Shape, *, copy: bool_ | None = None) -> Array:
     """x in another shape. One size may be -1."""
     return _lowbit.reshape(x, shape)
 
 
-def broadcast_shapes(*shapes):
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that arrays of these shapes broadcast to."""
     rank = _b.max((len(s) for s in shapes), default=0)
     out = [1] * rank
@@ -412,25 +483,27 @@ def broadcast_shapes(*shapes):
     return tuple(out)
 
 
-def broadcast_arrays(*arrays):
+def broadcast_arrays(*arrays: Array) -> list[Array]:
     """All arrays in the shape that they broadcast to."""
     shape = broadcast_shapes(*(x.shape for x in arrays))
     return [broadcast_to(x, shape) for x in arrays]
 
 
-def stack(arrays, /, *, axis=0):
+def stack(arrays: Sequence[Array], /, *, axis: int_ = 0) -> Array:
     """Joins arrays of one shape along a new axis."""
     ndim = arrays[0].ndim + 1
     return concat([expand_dims(x, axis=axis) for x in arrays], axis=_axis(axis, ndim))
 
 
-def unstack(x, /, *, axis=0):
+def unstack(x: Array, /, *, axis: int_ = 0) -> tuple[Array, ...]:
     """The slices of x along an axis, as a tuple."""
     x = moveaxis(x, axis, 0)
     return tuple(x[i] for i in range(x.shape[0]))
 
 
-def moveaxis(x, source, destination, /):
+def moveaxis(
+    x: Array, source: int_ | Sequence[int_], destination: int_ | Sequence[int_], /
+) -> Array:
     """Moves axes of x to other positions."""
     source = [source] if isinstance(source, int_) else source
     destination = [destination] if isinstance(destination, int_) else destination
@@ -442,12 +515,12 @@ def moveaxis(x, source, destination, /):
     return permute_dims(x, axes=order)
 
 
-def matrix_transpose(x, /):
+def matrix_transpose(x: Array, /) -> Array:
     """x with its last two axes swapped."""
     return x.mT
 
 
-def roll(x, /, shift, *, axis=None):
+def roll(x: Array, /, shift: int_ | Sequence[int_], *, axis: Axes = None) -> Array:
     """x with elements moved along an axis, from the end to the start."""
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
@@ -461,11 +534,13 @@ def roll(x, /, shift, *, axis=None):
         at = -n % x.shape[k]
         before = (slice(None),) * k
         if at:
-            x = concat([x[(*before, slice(at, None))], x[(*before, slice(0, at))]], axis=k)
+            x = concat(
+                [x[(*before, slice(at, None))], x[(*before, slice(0, at))]], axis=k
+            )
     return x
 
 
-def tile(x, repetitions, /):
+def tile(x: Array, repetitions: Sequence[int_], /) -> Array:
     """Repeats x along its axes."""
     rank = _b.max(x.ndim, len(repetitions))
     shape = (1,) * (rank - x.ndim) + x.shape
@@ -478,7 +553,9 @@ def tile(x, repetitions, /):
     return x
 
 
-def repeat(x, repeats, /, *, axis=None):
+def repeat(
+    x: Array, repeats: int_ | Sequence[int_] | Array, /, *, axis: int_ | None = None
+) -> Array:
     """Repeats each element of x."""
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
@@ -493,7 +570,7 @@ def repeat(x, repeats, /, *, axis=None):
     return take(x, asarray(index, dtype=int32), axis=axis)
 
 
-def take(x, indices, /, *, axis=None):
+def take(x: Array, indices: Array, /, *, axis: int_ | None = None) -> Array:
     """x[indices] along an axis; indices are checked."""
     if axis is None:
         if x.ndim != 1:
@@ -502,7 +579,7 @@ def take(x, indices, /, *, axis=None):
     return x[(slice(None),) * _axis(axis, x.ndim) + (indices,)]
 
 
-def take_along_axis(x, indices, /, *, axis=-1):
+def take_along_axis(x: Array, indices: Array, /, *, axis: int_ = -1) -> Array:
     """Elements of x at other indices for each slice along an axis."""
     axis = _axis(axis, x.ndim)
     shape = broadcast_shapes(
@@ -518,13 +595,23 @@ def take_along_axis(x, indices, /, *, axis=-1):
     return x[tuple(keys)]
 
 
-def nonzero(x, /):
+def nonzero(x: Array, /) -> tuple[Array, ...]:
     """The indices of nonzero elements, one array per axis."""
+    if x.ndim == 0:
+        raise AxisError("nonzero: a 0-dimensional array has no indices")
     mask = x != 0
     return tuple(iota(x.shape, k, int64)[mask] for k in range(x.ndim))
 
 
-def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
+def diff(
+    x: Array,
+    /,
+    *,
+    axis: int_ = -1,
+    n: int_ = 1,
+    prepend: Array | None = None,
+    append: Array | None = None,
+) -> Array:
     """Differences of neighbors, n times."""
     axis = _axis(axis, x.ndim)
     parts = [p for p in (prepend, x, append) if p is not None]
@@ -543,16 +630,34 @@ def _empty_axes(axis):
     return axis is not None and not isinstance(axis, int_) and len(axis) == 0
 
 
-def sum(x, /, *, axis=None, dtype=None, keepdims=False):
+def sum(
+    x: Array,
+    /,
+    *,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool_ = False,
+) -> Array:
     """Sum. Integers are promoted as in jax.numpy, unless dtype is given."""
     if dtype is not None:
         x = _lowbit.astype(x, dtype)
-        y = _lowbit.reduce_sum(x, axis) if not keepdims else _lowbit.sum(x, axis=axis, keepdims=True)
+        y = (
+            _lowbit.reduce_sum(x, axis)
+            if not keepdims
+            else _lowbit.sum(x, axis=axis, keepdims=True)
+        )
         return _lowbit.astype(y, dtype)
     return _lowbit.sum(x, axis=axis, keepdims=keepdims)
 
 
-def prod(x, /, *, axis=None, dtype=None, keepdims=False):
+def prod(
+    x: Array,
+    /,
+    *,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool_ = False,
+) -> Array:
     """Product. Integers are promoted as in jax.numpy, unless dtype is given."""
     if dtype is not None:
         x = _lowbit.astype(x, dtype)
@@ -560,7 +665,9 @@ def prod(x, /, *, axis=None, dtype=None, keepdims=False):
     return y if dtype is None else _lowbit.astype(y, dtype)
 
 
-def var(x, /, *, axis=None, correction=0.0, keepdims=False):
+def var(
+    x: Array, /, *, axis: Axes = None, correction: float_ = 0.0, keepdims: bool_ = False
+) -> Array:
     """Variance; correction 1: of a sample."""
     y = _lowbit._var(x, axis, keepdims)
     if not correction:
@@ -570,7 +677,9 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     return y * (n / (n - correction) if n > correction else nan)
 
 
-def std(x, /, *, axis=None, correction=0.0, keepdims=False):
+def std(
+    x: Array, /, *, axis: Axes = None, correction: float_ = 0.0, keepdims: bool_ = False
+) -> Array:
     """Standard deviation; correction 1: of a sample."""
     return sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
@@ -598,7 +707,14 @@ def _cumulative(fn, x, axis, dtype, include_initial, initial):
     return x
 
 
-def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
+def cumulative_sum(
+    x: Array,
+    /,
+    *,
+    axis: int_ | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool_ = False,
+) -> Array:
     """Sums of all elements up to each one.
 
     >>> cumulative_sum(asarray([1, 2, 3])).tolist()
@@ -607,17 +723,26 @@ def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
     return _cumulative(add, x, axis, dtype, include_initial, 0)
 
 
-def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
+def cumulative_prod(
+    x: Array,
+    /,
+    *,
+    axis: int_ | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool_ = False,
+) -> Array:
     """Products of all elements up to each one."""
     return _cumulative(multiply, x, axis, dtype, include_initial, 1)
 
 
-def count_nonzero(x, /, *, axis=None, keepdims=False):
+def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool_ = False) -> Array:
     """Number of nonzero elements."""
     return sum(_lowbit.astype(x != 0, int32), axis=axis, keepdims=keepdims)
 
 
-def searchsorted(x1, x2, /, *, side="left", sorter=None):
+def searchsorted(
+    x1: Array, x2: Array, /, *, side: str = "left", sorter: Array | None = None
+) -> Array:
     """The indices at which elements of x2 would be inserted into the sorted x1."""
     if sorter is not None:
         x1 = take(x1, sorter, axis=0)
@@ -629,7 +754,9 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
 # ---- products --------------------------------------------------------------------------------
 
 
-def tensordot(x, y, /, *, axes=2):
+def tensordot(
+    x: Array, y: Array, /, *, axes: int_ | tuple[Sequence[int_], Sequence[int_]] = 2
+) -> Array:
     """Product over the last axes of x and the first of y, or over pairs of axes."""
     if isinstance(axes, int_):
         axes = (range(x.ndim - axes, x.ndim), range(axes))
@@ -637,13 +764,16 @@ def tensordot(x, y, /, *, axes=2):
     return dot_general(x, y, pair)
 
 
-def vecdot(x, y, /, *, axis=-1):
+def vecdot(x: Array, y: Array, /, *, axis: int_ = -1) -> Array:
     """Dot products of vectors along an axis."""
+    n, m = x.shape[_axis(axis, x.ndim)], y.shape[_axis(axis, y.ndim)]
+    if n != m:
+        raise ShapeError(f"vecdot: vectors of {n} and {m} elements")
     x, y = broadcast_arrays(x, y)
     return sum(x * y, axis=axis, dtype=result_type(x, y))
 
 
-def __array_namespace_info__():
+def __array_namespace_info__() -> _Info:
     """Devices, dtypes and capabilities."""
     return _Info()
 
@@ -675,4 +805,6 @@ class _Info:
         return {t.name: t for t in every if kind is None or isdtype(t, kind)}
 
 
-__all__ = [name for name in globals() if not name.startswith("_") and name not in ("bool_", "int_", "float_")]
+_OTHERS = {"File", "Optimizer", "Program", "TYPE_CHECKING", "annotations"}
+_OTHERS |= {"bool_", "int_", "float_"}
+__all__ = [n for n in globals() if not n.startswith("_") and n not in _OTHERS]

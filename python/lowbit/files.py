@@ -5,6 +5,8 @@ shard, merge, info, check, stats and diff are the verbs of the command `lowbit`,
 file with bounded memory; their reports are dicts with the members of docs/json.md.
 """
 
+from __future__ import annotations
+
 import math as _math
 import os as _os
 import struct as _struct
@@ -13,6 +15,16 @@ import warnings as _warnings
 from . import _lowbit
 from ._lowbit import ContentError, Error, FileError, ShapeError, UnsupportedError
 from ._quantize import _config
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from ._lowbit import Array, ArrayLike, _Index, _Path, _Sums
+
+    Report = dict[str, Any]
+    Progress = Callable[[int, int], object]
 
 __all__ = [
     "File",
@@ -45,52 +57,53 @@ class File(_lowbit.File):
     mapped file, which must not change then.
     """
 
-    def keys(self):
+    def keys(self) -> list[str]:
         """The names of all arrays, in file order."""
         return self.names()
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
-    def __contains__(self, name):
+    def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.entry(name) is not None
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Array:
         if name not in self:
             raise KeyError(name)
         return self.load(name)
 
-    def get(self, name, default=None):
+    def get(self, name: str, default: Any = None) -> Any:
         """The array of this name, or default."""
         return self.load(name) if name in self else default
 
-    def get_tensor(self, name):
+    def get_tensor(self, name: str) -> Array:
         """The array of this name."""
         return self.load(name)
 
-    def get_slice(self, name):
+    def get_slice(self, name: str) -> Slice:
         """An array whose slices are loaded by indexing: get_slice(name)[2:4, :64]."""
         entry = self.entry(name)
         if entry is None:
             raise KeyError(name)
         return Slice(self, entry)
 
-    def values(self):
+    def values(self) -> Iterator[Array]:
         """All arrays, one at a time."""
         return (self.load(name) for name in self.names())
 
-    def items(self):
+    def items(self) -> Iterator[tuple[str, Array]]:
         """Names and arrays, one at a time."""
         return ((name, self.load(name)) for name in self.names())
 
-    def entries(self):
+    def entries(self) -> list[Report]:
         """The entries of the header for each array, as dicts."""
-        return [self.entry(name) for name in self.names()]
+        found = (self.entry(name) for name in self.names())
+        return [entry for entry in found if entry is not None]
 
-    def __enter__(self):
+    def __enter__(self) -> File:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
@@ -99,19 +112,19 @@ class Slice:
 
     __slots__ = ("_file", "_entry")
 
-    def __init__(self, file, entry):
+    def __init__(self, file: File, entry: Report) -> None:
         self._file = file
         self._entry = entry
 
-    def get_shape(self):
+    def get_shape(self) -> list[int]:
         """The shape of the whole array."""
         return list(self._entry["shape"])
 
-    def get_dtype(self):
+    def get_dtype(self) -> str:
         """The type as spelled in the file."""
-        return self._entry["type"]
+        return str(self._entry["type"])
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: _Index | tuple[_Index, ...]) -> Array:
         name, shape = self._entry["name"], self._entry["shape"]
         keys = key if isinstance(key, tuple) else (key,)
         start, count, rest = _box(keys, shape)
@@ -126,17 +139,21 @@ class Slice:
             except ShapeError:  # inside a block
                 continue
             if (first, size) != (start, count):
-                x = x[tuple(slice(a, a + n) if k else slice(None)
-                            for k, (a, n) in enumerate(zip(start, count)))]
+                x = x[
+                    tuple(
+                        slice(a, a + n) if k else slice(None)
+                        for k, (a, n) in enumerate(zip(start, count))
+                    )
+                ]
             return x[rest]
         return self._file.load(name)[key]
 
 
-def _box(keys, shape):
+def _box(keys: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
     """The box that holds the elements of a basic index, and the index inside of it; None if
     the index is of another kind."""
     given = sum(k is not ... and k is not None for k in keys)
-    full = []
+    full: list[int | slice] = []
     for k in keys:
         if k is ...:
             full += [slice(None)] * (len(shape) - given)
@@ -147,7 +164,9 @@ def _box(keys, shape):
     full += [slice(None)] * (len(shape) - len(full))
     if len(full) != len(shape) or not shape:
         return None, None, None
-    start, count, rest = [], [], []
+    start: list[int] = []
+    count: list[int] = []
+    rest: list[int | slice] = []
     for k, n in zip(full, shape):
         if isinstance(k, int):
             if not -n <= k < n:
@@ -164,7 +183,15 @@ def _box(keys, shape):
     return start, count, tuple(rest)
 
 
-def open(path, *, map=True, raw=False, linear_class=None, framework=None, device="cpu"):
+def open(
+    path: _Path,
+    *,
+    map: bool = True,
+    raw: bool = False,
+    linear_class: str | None = None,
+    framework: object = None,
+    device: str = "cpu",
+) -> File:
     """Open a file, or a directory of a model, to load its arrays.
 
     map: map the file (False: read it; for files that other programs may truncate). raw: list
@@ -173,14 +200,14 @@ def open(path, *, map=True, raw=False, linear_class=None, framework=None, device
 
     >>> with open(model) as f:
     ...     f.keys(), f["w"].format
-    (['w', 'b'], 'dense')
+    (['b', 'w'], 'dense')
     """
     if device != "cpu":
         raise UnsupportedError(f"device {device!r}: 'cpu' is the only one")
     return File(_os.fspath(path), map=map, raw=raw, linear_class=linear_class)
 
 
-def load(path, name=None):
+def load(path: _Path, name: str | None = None) -> Any:
     """An array of a file, or all of them as a dict.
 
     >>> sorted(load(model))
@@ -192,10 +219,12 @@ def load(path, name=None):
 
 # ---- writing ---------------------------------------------------------------------------
 
-_U8, _I8, _U16, _I16, _U32, _I32, _F32, _BOOL, _STRING, _ARRAY, _U64, _I64, _F64 = range(13)
+_U8, _I8, _U16, _I16, _U32, _I32, _F32, _BOOL, _STRING, _ARRAY, _U64, _I64, _F64 = range(
+    13
+)
 
 
-def _meta_value(value):
+def _meta_value(value: object) -> tuple[int, bytes]:
     """The type of a metadata value, and its bytes as stored in GGUF."""
     if isinstance(value, bool):
         return _BOOL, _struct.pack("<?", value)
@@ -208,7 +237,7 @@ def _meta_value(value):
     raise TypeError(f"metadata cannot be {type(value).__name__}: {value!r}")
 
 
-def _meta(key, value):
+def _meta(key: str, value: object) -> tuple[str, int, int, int, bytes]:
     if not isinstance(value, (list, tuple)):
         kind, data = _meta_value(value)
         return key, kind, 0, 1, data
@@ -222,7 +251,7 @@ def _meta(key, value):
     return key, _ARRAY, kind, len(items), b"".join(data for _, data in items)
 
 
-def _kind(path, kind):
+def _kind(path: _Path, kind: str | None) -> str:
     if kind is not None:
         return kind
     end = _os.fsdecode(path).rpartition(".")[2].lower()
@@ -230,15 +259,15 @@ def _kind(path, kind):
 
 
 def save(
-    path,
-    arrays,
+    path: _Path,
+    arrays: Mapping[str, ArrayLike],
     *,
-    metadata=None,
-    kind=None,
-    layout=None,
-    max_shard_size=0,
-    sync=True,
-):
+    metadata: Mapping[str, object] | None = None,
+    kind: str | None = None,
+    layout: str | None = None,
+    max_shard_size: int = 0,
+    sync: bool = True,
+) -> None:
     """Write a dict of arrays to a file, which appears when it is complete.
 
     kind: "safetensors", "gguf", "npy", "npz" (default: by the name's ending). layout: of
@@ -265,7 +294,7 @@ def save(
     )
 
 
-def can_save(array, kind=None, layout=None):
+def can_save(array: Array, kind: str | None = None, layout: str | None = None) -> bool:
     """Whether a kind of file, and a layout, can store an array."""
     return _lowbit._can_save(array, kind, layout)
 
@@ -273,7 +302,9 @@ def can_save(array, kind=None, layout=None):
 # ---- jobs from file to file ------------------------------------------------------------
 
 
-def _place(source, output, kind, dry_run, force):
+def _place(
+    source: _Path, output: _Path | None, kind: str | None, dry_run: bool, force: bool
+) -> tuple[_Path, str | None, bool]:
     """The path and kind of the output, and whether it is a directory."""
     if output is None:
         if not dry_run:
@@ -293,18 +324,20 @@ def _place(source, output, kind, dry_run, force):
     return output, None if directory else _kind(output, kind), directory
 
 
-def _add(sums, more):
-    return tuple(max(a, b) if k == 7 else a + b for k, (a, b) in enumerate(zip(sums, more)))
+def _add(sums: Any, more: Any) -> Any:
+    return tuple(
+        max(a, b) if k == 7 else a + b for k, (a, b) in enumerate(zip(sums, more))
+    )
 
 
 _NO_SUMS = (0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-def _finite(x):
+def _finite(x: float) -> float | None:
     return x if _math.isfinite(x) else None
 
 
-def _error(sums):
+def _error(sums: Any) -> Report:
     """nrmse, max and cosine of sums; None where nothing was compared."""
     if not sums[0]:
         return {"nrmse": None, "max": None, "cosine": None}
@@ -312,7 +345,7 @@ def _error(sums):
     return {"nrmse": _finite(nrmse), "max": sums[7], "cosine": _finite(cosine)}
 
 
-def _report(source, output, dry_run, result):
+def _report(source: _Path, output: _Path, dry_run: bool, result: Any) -> Report:
     arrays, notes, warned = result
     total, values = _NO_SUMS, 0
     for row in arrays:
@@ -323,7 +356,7 @@ def _report(source, output, dry_run, result):
     written = sum(row["output_bytes"] for row in arrays)
     return {
         "source": _os.fsdecode(source),
-        "output": None if dry_run or output is None else _os.fsdecode(output),
+        "output": None if dry_run else _os.fsdecode(output),
         "dry_run": dry_run,
         "resumed": sum(row["resumed"] for row in arrays),
         "parameters": values,
@@ -338,32 +371,32 @@ def _report(source, output, dry_run, result):
 
 
 def quantize(
-    source,
-    output=None,
-    type="nf4",
+    source: _Path,
+    output: _Path | None = None,
+    type: Any = "nf4",
     *,
-    include=(),
-    exclude=(),
-    override=(),
-    recipe=None,
-    types=(),
-    target_bpw=0.0,
-    target_size=0,
-    kind=None,
-    layout=None,
-    fallback="keep",
-    max_memory=0,
-    measure=True,
-    dry_run=False,
-    resume=False,
-    strict=False,
-    verify=False,
-    sync=True,
-    force=False,
-    linear_class=None,
-    progress=None,
-    **options,
-):
+    include: str | Iterable[str] = (),
+    exclude: str | Iterable[str] = (),
+    override: str | Iterable[str] = (),
+    recipe: _Path | None = None,
+    types: Sequence[Any] = (),
+    target_bpw: float = 0.0,
+    target_size: int = 0,
+    kind: str | None = None,
+    layout: str | None = None,
+    fallback: str = "keep",
+    max_memory: int = 0,
+    measure: bool = True,
+    dry_run: bool = False,
+    resume: bool = False,
+    strict: bool = False,
+    verify: bool = False,
+    sync: bool = True,
+    force: bool = False,
+    linear_class: str | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Report:
     """Quantize a checkpoint: a file, or a directory of a model.
 
     type: a format's name, a QuantizationConfig, or the options of lowbit.quantize. include,
@@ -408,29 +441,29 @@ def quantize(
     return _report(source, output, dry_run, result)
 
 
-def _texts(patterns):
+def _texts(patterns: str | Iterable[str]) -> Iterable[str]:
     return [patterns] if isinstance(patterns, str) else patterns
 
 
 def convert(
-    source,
-    output=None,
+    source: _Path,
+    output: _Path | None = None,
     *,
-    dtype=None,
-    keep=True,
-    kind=None,
-    layout=None,
-    max_memory=0,
-    measure=False,
-    dry_run=False,
-    resume=False,
-    strict=True,
-    verify=False,
-    sync=True,
-    force=False,
-    linear_class=None,
-    progress=None,
-):
+    dtype: Any = None,
+    keep: bool = True,
+    kind: str | None = None,
+    layout: str | None = None,
+    max_memory: int = 0,
+    measure: bool = False,
+    dry_run: bool = False,
+    resume: bool = False,
+    strict: bool = True,
+    verify: bool = False,
+    sync: bool = True,
+    force: bool = False,
+    linear_class: str | None = None,
+    progress: Progress | None = None,
+) -> Report:
     """Convert a checkpoint to another kind of file, layout or dtype.
 
     Packed arrays stay packed (keep) or are an error (strict) where the output cannot store
@@ -461,12 +494,21 @@ def convert(
     return _report(source, output, dry_run, result)
 
 
-def dequantize(source, output=None, **options):
+def dequantize(source: _Path, output: _Path | None = None, **options: Any) -> Report:
     """Decode all packed arrays of a checkpoint; options as those of convert."""
     return convert(source, output, keep=False, strict=False, **options)
 
 
-def shard(source, output, mesh, rules, *, relaxed=False, dry_run=False, sync=True):
+def shard(
+    source: _Path,
+    output: _Path,
+    mesh: str,
+    rules: Iterable[str],
+    *,
+    relaxed: bool = False,
+    dry_run: bool = False,
+    sync: bool = True,
+) -> Report:
     """Split a checkpoint into one file per rank of a mesh such as "dp=2,tp=4".
 
     rules: texts "PATTERN=P(None, tp)". relaxed: drop what does not fit.
@@ -483,7 +525,7 @@ def shard(source, output, mesh, rules, *, relaxed=False, dry_run=False, sync=Tru
     }
 
 
-def merge(source, output, *, sync=True):
+def merge(source: _Path, output: _Path, *, sync: bool = True) -> Report:
     """Reassemble a checkpoint that shard has split."""
     _lowbit._merge_file(source, output, sync)
     with open(output) as f:
@@ -498,7 +540,7 @@ def merge(source, output, *, sync=True):
 # ---- looking at files ------------------------------------------------------------------
 
 
-def info(path, *, linear_class=None):
+def info(path: _Path, *, linear_class: str | None = None) -> Report:
     """The content of a file: kind, metadata, arrays, and the quantization method.
 
     >>> info(model)["parameters"]
@@ -519,7 +561,7 @@ def info(path, *, linear_class=None):
         }
 
 
-def _pieces(file, entry):
+def _pieces(file: File, entry: Report) -> Iterator[Array]:
     """The array in pieces of whole rows, of at most _PIECE bytes if possible."""
     name, shape = entry["name"], entry["shape"]
     row = 8 * _math.prod(shape[1:])
@@ -531,9 +573,7 @@ def _pieces(file, entry):
     while at < shape[0]:
         n = min(rows, shape[0] - at)
         try:
-            x = file.load(
-                name, (at,) + (0,) * (len(shape) - 1), (n, *shape[1:])
-            )
+            x = file.load(name, (at,) + (0,) * (len(shape) - 1), (n, *shape[1:]))
         except ShapeError:
             if at:
                 raise
@@ -543,15 +583,19 @@ def _pieces(file, entry):
         at += n
 
 
-def _examined(file, entry):
-    total = None
+def _examined(file: File, entry: Report) -> Report:
+    total: Report = {}
     for x in _pieces(file, entry):
         found = _lowbit._examine(x)
-        if total is None:
+        if not total:
             total = found
             continue
         if found["finite"]:
-            least, most = (total["min"], total["max"]) if total["finite"] else (_math.inf, -_math.inf)
+            least, most = (
+                (total["min"], total["max"])
+                if total["finite"]
+                else (_math.inf, -_math.inf)
+            )
             total["min"], total["max"] = min(least, found["min"]), max(most, found["max"])
         for key in found:
             if key not in ("min", "max", "sound"):
@@ -560,7 +604,7 @@ def _examined(file, entry):
     return total
 
 
-def check(path, *, linear_class=None):
+def check(path: _Path, *, linear_class: str | None = None) -> Report:
     """Validate a file: read every array and look for NaN, infinities and invalid codes.
 
     >>> check(model)["invalid"]
@@ -585,8 +629,12 @@ def check(path, *, linear_class=None):
                 for key in ("nan", "infinite", "invalid_codes", "invalid_scales"):
                     row[key] = found[key]
                 if not found["sound"]:
-                    wrong = [f"{found[k]} {k}" for k in row if found.get(k) and k in
-                             ("nan", "infinite", "invalid_codes", "invalid_scales")]
+                    wrong = [
+                        f"{found[k]} {k}"
+                        for k in row
+                        if found.get(k)
+                        and k in ("nan", "infinite", "invalid_codes", "invalid_scales")
+                    ]
                     row.update(status="invalid", message=", ".join(wrong))
                     invalid += 1
             rows.append(row)
@@ -600,7 +648,7 @@ def check(path, *, linear_class=None):
     }
 
 
-def stats(path, *, bins=40, linear_class=None):
+def stats(path: _Path, *, bins: int = 40, linear_class: str | None = None) -> Report:
     """Statistics, histograms of values, and counts of codes, for each array.
 
     >>> stats(model)["arrays"][1]["max"]
@@ -610,9 +658,19 @@ def stats(path, *, bins=40, linear_class=None):
     with open(path, linear_class=linear_class) as f:
         kind = f.kind
         for entry in f.entries():
-            row = {**entry, "message": None, "min": None, "max": None, "mean": None,
-                   "std": None, "zeros": None, "nan": None, "infinite": None,
-                   "histogram": None, "codes": None}
+            row = {
+                **entry,
+                "message": None,
+                "min": None,
+                "max": None,
+                "mean": None,
+                "std": None,
+                "zeros": None,
+                "nan": None,
+                "infinite": None,
+                "histogram": None,
+                "codes": None,
+            }
             rows.append(row)
             try:
                 found = _examined(f, entry)
@@ -629,11 +687,12 @@ def stats(path, *, bins=40, linear_class=None):
     return {"path": _os.fsdecode(path), "kind": kind, "arrays": rows}
 
 
-def _histograms(f, entry, row, bins):
+def _histograms(f: File, entry: Report, row: Report, bins: int) -> None:
     low, high = row["min"], row["max"]
     if low == high:
         low, high = low - 0.5, high + 0.5
-    values, codes = None, None
+    values: Report | None = None
+    codes: list[int] | None = None
     for x in _pieces(f, entry):
         more = _lowbit._histogram(x, low, high, bins)
         if values is None:
@@ -642,29 +701,38 @@ def _histograms(f, entry, row, bins):
             for key in ("below", "above"):
                 values[key] += more[key]
             values["counts"] = [a + b for a, b in zip(values["counts"], more["counts"])]
-        if x.format != "dense":
-            more = _lowbit._code_counts(x)
-            codes = more if codes is None or more is None else [
-                a + b for a, b in zip(codes, more)]
+        counts = _lowbit._code_counts(x) if x.format != "dense" else None
+        if counts is not None:
+            codes = [a + b for a, b in zip(codes or [0] * 256, counts)]
     row["histogram"] = values
     if codes is not None:
         row["codes"] = {"first": 0, "counts": codes}
 
 
-def diff(first, second, *, tolerance=0.0, linear_class=None):
+def diff(
+    first: _Path,
+    second: _Path,
+    *,
+    tolerance: float = 0.0,
+    linear_class: str | None = None,
+) -> Report:
     """Compare two files array by array, whatever their formats.
 
     >>> diff(model, model)["nrmse"]
     0.0
     """
-    rows, total, compared, differ = [], _NO_SUMS, 0, 0
-    with open(first, linear_class=linear_class) as f, open(
-        second, linear_class=linear_class
-    ) as g:
+    rows: list[Report] = []
+    total: _Sums = _NO_SUMS
+    compared = 0
+    with (
+        open(first, linear_class=linear_class) as f,
+        open(second, linear_class=linear_class) as g,
+    ):
         for entry in f.entries():
             other = g.entry(entry["name"])
             row = {**entry, "in": "both" if other else "first", "second": other}
-            sums, why = _NO_SUMS, None
+            sums: _Sums = _NO_SUMS
+            why: str | None = None
             if other and other["shape"] != entry["shape"]:
                 why = "different shapes"
             elif other:
@@ -694,8 +762,8 @@ def diff(first, second, *, tolerance=0.0, linear_class=None):
     }
 
 
-def _compared(f, g, entry):
-    sums = None
+def _compared(f: File, g: File, entry: Report) -> _Sums:
+    sums: _Sums = _NO_SUMS
     shape = entry["shape"]
     at = 0
     for x in _pieces(f, entry):
@@ -708,7 +776,7 @@ def _compared(f, g, entry):
     return sums
 
 
-def _diff_row(row, sums, why, tolerance):
+def _diff_row(row: Report, sums: _Sums, why: str | None, tolerance: float) -> Report:
     error = _error(sums)
     over = error["nrmse"] is None or error["nrmse"] > tolerance or sums[2] > 0
     if row["in"] == "both" and why is None and sums[0] == 0:

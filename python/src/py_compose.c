@@ -70,8 +70,11 @@ static lb_array *floor_divide_floats(lb_ctx *cx, lb_array *x, lb_array *y)
     lb_array *q = lb_div(cx, lb_sub(cx, x, py_remainder(cx, x, y)), y);
     lb_array *finite = lb_and(cx, lb_is_finite(cx, x), lb_is_finite(cx, y));
     lb_array *usual = lb_and(cx, finite, lb_ne(cx, y, lb_scalar_int(cx, 0)));
-    return lb_select(cx, usual, lb_round(cx, q),
-                     lb_floor(cx, lb_div(cx, x, y)));
+    /* A zero has the sign of x / y. */
+    lb_array *plain = lb_div(cx, x, y), *zero = lb_scalar_int(cx, 0);
+    q = lb_select(cx, lb_eq(cx, q, zero), lb_mul(cx, zero, plain),
+                  lb_round(cx, q));
+    return lb_select(cx, usual, q, lb_floor(cx, plain));
 }
 
 lb_array *py_floor_divide(lb_ctx *cx, lb_array *x, lb_array *y)

@@ -17,6 +17,7 @@ typedef struct py_key {
     py_key_kind kind;
     int64_t start, step, len; /* AT: start; RANGE: elements of the axis */
     lb_array *index;          /* MANY */
+    bool masked;              /* MANY from a mask, whose axis has size len */
 } py_key;
 
 typedef struct py_keys {
@@ -63,7 +64,10 @@ static bool push_mask(lb_ctx *cx, py_keys *k, lb_array *mask)
             if (bits[i]) at[count++] = i / inner % shape.dim[axis];
         py_key *key = push(k, MANY);
         ok = key != NULL;
-        if (ok) key->index = lb_from(cx, LB_I64, lb_shape_make(1, &count), at);
+        if (!ok) break;
+        key->masked = true;
+        key->len = shape.dim[axis];
+        key->index = lb_from(cx, LB_I64, lb_shape_make(1, &count), at);
         ok = ok && key->index;
     }
     free(bits);
@@ -205,6 +209,12 @@ static bool read_keys(lb_ctx *cx, PyObject *o, lb_shape shape, py_keys *k)
     int axis = 0;
     for (int i = 0; i < k->n; i++) {
         py_key *key = &k->key[i];
+        if (key->kind == MANY && key->masked && key->len != shape.dim[axis]) {
+            PyErr_Format(PyExc_IndexError,
+                         "a mask of size %lld along axis %d of size %lld",
+                         (long long)key->len, axis, (long long)shape.dim[axis]);
+            return false;
+        }
         if (key->kind == MANY && !settle_many(cx, key, axis, shape.dim[axis]))
             return false;
         axis += key->kind != NEW;
@@ -297,6 +307,13 @@ static lb_array *index_vectors(lb_ctx *cx, lb_array *const *index, int n)
     return lb_concatenate(cx, part, n, shape.rank);
 }
 
+static bool has_axis(const lb_axes *axes, int axis)
+{
+    for (int i = 0; i < axes->n; i++)
+        if (axes->axis[i] == axis) return true;
+    return false;
+}
+
 static lb_array *apply_many(lb_ctx *cx, lb_array *a, const py_keys *k)
 {
     if (!a) return NULL;
@@ -325,16 +342,46 @@ static lb_array *apply_many(lb_ctx *cx, lb_array *a, const py_keys *k)
         d.slice_sizes[i] = shape.dim[i];
     for (int i = 0; i < axes.n; i++)
         d.slice_sizes[axes.axis[i]] = 1;
-    for (int i = 0; i < rank && d.offset_dims.n < LB_MAX_RANK; i++)
-        if (i < place || i >= place + batch)
-            d.offset_dims.axis[d.offset_dims.n++] = i;
-    return lb_gather(cx, a, starts, &d);
+    lb_shape out = {.rank = rank < LB_MAX_RANK ? rank : LB_MAX_RANK};
+    for (int i = 0, of = 0; i < out.rank; i++) {
+        if (i >= place && i < place + batch) {
+            out.dim[i] = lb_dim(starts, i - place);
+            continue;
+        }
+        d.offset_dims.axis[d.offset_dims.n++] = i;
+        while (has_axis(&axes, of))
+            of++;
+        out.dim[i] = shape.dim[of++];
+    }
+    /* A slice of size 1 does not fit into an empty axis. */
+    return lb_size(starts) ? lb_gather(cx, a, starts, &d)
+                           : lb_zeros(cx, lb_dtype_of(a), out);
+}
+
+/* x[True] and x[False]: a first axis of size 1 or 0. */
+static bool is_truth(PyObject *o)
+{
+    return PyBool_Check(o) || (py_is_array(o) && !lb_rank(py_array_of(o)) &&
+                               lb_dtype_of(py_array_of(o)) == LB_BOOL);
+}
+
+static PyObject *item_of_truth(lb_array *a, PyObject *o)
+{
+    const int truth = PyObject_IsTrue(o);
+    lb_ctx *cx = truth < 0 ? NULL : py_enter();
+    if (!cx) return NULL;
+    lb_array *wide = lb_expand(cx, a, 0);
+    lb_shape limit = wide ? lb_shape_of(wide) : (lb_shape){0};
+    const int64_t start[LB_MAX_RANK] = {0};
+    limit.dim[0] = truth;
+    return py_leave_with(cx, lb_slice(cx, wide, start, limit.dim, NULL));
 }
 
 PyObject *py_array_item(PyObject *self, PyObject *o)
 {
     lb_array *a = py_array_of(self);
     py_keys k = {0};
+    if (is_truth(o)) return item_of_truth(a, o);
     lb_ctx *cx = py_enter();
     if (!cx) return NULL;
     if (!read_keys(cx, o, lb_shape_of(a), &k)) return py_leave_failed(cx);

@@ -27,8 +27,9 @@ static bool fail_ragged(int depth, Py_ssize_t got, int64_t want)
 /* A number, or an array or numpy scalar of one element. */
 static bool leaf(py_nest *n, PyObject *o)
 {
-    const bool is_bool = PyBool_Check(o);
-    const bool is_float = PyFloat_Check(o);
+    const lb_dtype t = py_is_array(o) ? lb_dtype_of(py_array_of(o)) : 0;
+    const bool is_bool = PyBool_Check(o) || t == LB_BOOL;
+    const bool is_float = PyFloat_Check(o) || (t && py_dtype_is_float(t));
     if (!is_bool && !is_float && PyIndex_Check(o)) {
         int64_t i;
         if (!py_int_from(o, &i)) return false;

@@ -53,7 +53,9 @@ OPERATORS = [
 
 
 @pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.__name__)
-@pytest.mark.parametrize("other", [3, 2.5, np.float32(1.5), np.arange(1.0, 4, dtype="f4")])
+@pytest.mark.parametrize(
+    "other", [3, 2.5, np.float32(1.5), np.arange(1.0, 4, dtype="f4")]
+)
 def test_operators(op, other):
     n = np.array([[1, -2, 3], [4, 5, -6]], "f4")
     x = lowbit.array(n)
@@ -214,6 +216,15 @@ def test_from_python(value, shape, dtype):
 def test_refused(value):
     with pytest.raises((TypeError, ValueError)):
         lowbit.array(value)
+
+
+def test_lists_of_arrays():
+    x = lowbit.array([1.5, 2.5])
+    assert lowbit.array([x[0], x[1]]).tolist() == [1.5, 2.5]
+    assert lowbit.array([lowbit.array(True), False]).dtype == lowbit.bool
+    assert lowbit.array([[lowbit.array(3)]]).dtype == lowbit.int32
+    with pytest.raises(ValueError):
+        lowbit.array([x, x])
 
 
 def test_too_deep():

@@ -2,6 +2,8 @@
 
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,8 @@ def test_public_names_have_docs():
         value = getattr(lowbit, name)
         if not name.startswith("_") and callable(value):
             assert value.__doc__, name
+
+
+def test_stubs_are_up_to_date():
+    script = ROOT / "tools" / "gen_python_stubs.py"
+    subprocess.run([sys.executable, script, "--check"], check=True)

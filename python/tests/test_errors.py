@@ -33,14 +33,36 @@ def test_array_arguments_of_any_kind():
 
     from lowbit import _lowbit
 
-    values = [None, "a", 1, -1, 2.5, [], [1], [[1.0]], {}, object(), (1, 2, 3), b"", 2**70, ...]
-    values += [lowbit.zeros((0, 3)), lowbit.quantize(lowbit.ones((2, 64))), float("nan"), True]
+    values = [
+        None,
+        "a",
+        1,
+        -1,
+        2.5,
+        [],
+        [1],
+        [[1.0]],
+        {},
+        object(),
+        (1, 2, 3),
+        b"",
+        2**70,
+        ...,
+    ]
+    values += [
+        lowbit.zeros((0, 3)),
+        lowbit.quantize(lowbit.ones((2, 64))),
+        float("nan"),
+        True,
+    ]
     for name, signature, kinds in table():
         function = getattr(_lowbit, name)
         for value in values:
             for other in (value, lowbit.ones((2, 3)), 1):
                 args = [value, *[other] * (len(kinds) - 1)]
-                count = len(signature.split("*")[0].replace("/", "").strip(" ,").split(","))
+                count = len(
+                    signature.split("*")[0].replace("/", "").strip(" ,").split(",")
+                )
                 try:
                     function(*args[:count])
                 except (TypeError, ValueError, ArithmeticError, LookupError, MemoryError):

@@ -49,7 +49,14 @@ def test_numpy_and_gguf(tmp_path, arrays):
     lowbit.save(tmp_path / "w.npy", {"w": arrays["w"]})
     assert np.array_equal(np.load(tmp_path / "w.npy"), arrays["w"])
     q = lowbit.quantize(arrays["w"], "q4_0")
-    meta = {"general.name": "x", "n": -3, "f": 0.5, "yes": True, "list": ["a", "b"], "ns": [1, 2]}
+    meta = {
+        "general.name": "x",
+        "n": -3,
+        "f": 0.5,
+        "yes": True,
+        "list": ["a", "b"],
+        "ns": [1, 2],
+    }
     lowbit.save(tmp_path / "w.gguf", {"w": q}, metadata=meta)
     with lowbit.open(tmp_path / "w.gguf") as f:
         assert f.kind == "gguf" and f["w"].format == "q4_0"
@@ -67,7 +74,12 @@ def test_formats(tmp_path, arrays, format):
     with lowbit.open(path) as f:
         assert f["w"].format == format and f["w"].tobytes() == q.tobytes()
         assert f.entry("w")["format"] == format
-        for key in (3, slice(2, 40, 5), (..., slice(256, 512)), (slice(None, None, -1), 7)):
+        for key in (
+            3,
+            slice(2, 40, 5),
+            (..., slice(256, 512)),
+            (slice(None, None, -1), 7),
+        ):
             want = np.asarray(q)[key]
             assert np.array_equal(np.asarray(f.get_slice("w")[key]), want)
     assert lowbit.files.can_save(q)
@@ -82,8 +94,17 @@ def test_open(model, arrays):
         assert f.get("x") is None and dict(f.items())["scalar"].item() == 3
         s = f.get_slice("w")
         assert s.get_shape() == [64, 512] and s.get_dtype() == "F32"
-        for key in (0, -1, slice(None), (slice(3, 9), slice(1, 70, 3)), (..., 5), [1, 2], None,
-                    (slice(9, 3, -2), 0), slice(4, 4)):
+        for key in (
+            0,
+            -1,
+            slice(None),
+            (slice(3, 9), slice(1, 70, 3)),
+            (..., 5),
+            [1, 2],
+            None,
+            (slice(9, 3, -2), 0),
+            slice(4, 4),
+        ):
             assert np.array_equal(np.asarray(s[key]), arrays["w"][key])
         with pytest.raises(IndexError):
             s[64]
@@ -148,7 +169,9 @@ def test_quantize(tmp_path, model, arrays):
 
 def test_quantize_selects(tmp_path, model):
     r = files.quantize(model, dry_run=True, exclude="w", include=["h"])
-    assert {a["name"]: a["kept"] is None for a in r["arrays"]}["h"] and r["output"] is None
+    assert {a["name"]: a["kept"] is None for a in r["arrays"]}["h"] and r[
+        "output"
+    ] is None
     r = files.quantize(model, dry_run=True, override=["w=ternary:scale=row"])
     assert {a["name"]: a["output_format"] for a in r["arrays"]}["w"] == "ternary"
     with pytest.warns(UserWarning, match="nothing_like_it"):
@@ -160,7 +183,9 @@ def test_quantize_selects(tmp_path, model):
 
 
 def test_target(tmp_path, model):
-    r = files.quantize(model, tmp_path / "q.safetensors", target_bpw=6.5, types=["nf4", "int8"])
+    r = files.quantize(
+        model, tmp_path / "q.safetensors", target_bpw=6.5, types=["nf4", "int8"]
+    )
     assert r["output_bytes"] * 8 <= 6.5 * r["parameters"] + 8 * 2000
 
 
@@ -252,9 +277,16 @@ def test_command(tmp_path, model):
     assert run("--version").stdout == f"lowbit {lowbit.__version__}\n"
     assert run("info").returncode == 2
     assert run("info", tmp_path / "none").returncode == 1
-    assert run("quantize", model, "-o", tmp_path / "c.safetensors", "--type", "nf4").returncode == 0
+    assert (
+        run(
+            "quantize", model, "-o", tmp_path / "c.safetensors", "--type", "nf4"
+        ).returncode
+        == 0
+    )
     files.quantize(model, tmp_path / "p.safetensors", "nf4")
-    assert (tmp_path / "c.safetensors").read_bytes() == (tmp_path / "p.safetensors").read_bytes()
+    assert (tmp_path / "c.safetensors").read_bytes() == (
+        tmp_path / "p.safetensors"
+    ).read_bytes()
 
 
 @pytest.mark.parametrize("verb", ["info", "check", "stats", "diff"])
@@ -267,7 +299,13 @@ def test_reports_are_those_of_the_command(verb, tmp_path, model):
     ours = json.loads(json.dumps(getattr(files, verb)(*paths)))
     assert len(ours["arrays"]) == len(theirs["arrays"])
     for a, b in zip([ours, *ours["arrays"]], [theirs, *theirs["arrays"]]):
-        for key in a.keys() & b.keys() - {"arrays", "histogram", "codes", "metadata", "second"}:
+        for key in a.keys() & b.keys() - {
+            "arrays",
+            "histogram",
+            "codes",
+            "metadata",
+            "second",
+        }:
             if isinstance(a[key], float):
                 assert a[key] == pytest.approx(b[key], rel=1e-5, abs=1e-6), key
             elif key not in ("tolerance", "differ", "differs"):

@@ -104,7 +104,10 @@ def test_compile(rng):
         y = lowbit.relu(x @ p["w"]) + p["b"]
         return {"y": -y if flag else y, "n": (lowbit.sum(y),)}
 
-    p = {"w": lowbit.quantize(rng.standard_normal((64, 8)).astype("f4")), "b": lowbit.ones(8)}
+    p = {
+        "w": lowbit.quantize(rng.standard_normal((64, 8)).astype("f4")),
+        "b": lowbit.ones(8),
+    }
     g = lowbit.compile(f)
     for _ in range(3):
         x = lowbit.array(rng.standard_normal((4, 64)).astype("f4"))
@@ -122,7 +125,14 @@ def test_compile_refuses_reading():
     assert f(x).item() == 4
     with pytest.raises(lowbit.UnsupportedError, match="compiled"):
         f(x)
-    for read in (np.asarray, memoryview, np.from_dlpack, bytes, repr, lowbit.Array.tolist):
+    for read in (
+        np.asarray,
+        memoryview,
+        np.from_dlpack,
+        bytes,
+        repr,
+        lowbit.Array.tolist,
+    ):
         f = lowbit.compile(lambda x, read=read: (read(x), x)[1])
         f(x)
         if read is repr:

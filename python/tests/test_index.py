@@ -7,7 +7,17 @@ import pytest
 
 import lowbit
 
-BASIC = [0, -1, slice(None), slice(1, None), slice(None, None, -1), slice(3, 0, -2), slice(2, 2), None, ...]
+BASIC = [
+    0,
+    -1,
+    slice(None),
+    slice(1, None),
+    slice(None, None, -1),
+    slice(3, 0, -2),
+    slice(2, 2),
+    None,
+    ...,
+]
 MASK = np.array([True, False, True])
 ADVANCED = [[0, 2], np.array([[1], [-1]]), MASK]
 
@@ -62,12 +72,35 @@ def test_masks():
 
 @pytest.mark.parametrize(
     "key",
-    [3, -4, (0, 0, 0, 0), ([3],), ([-4],), 1.5, "a", [0.5], True, (..., ...), np.ones(4, bool)],
+    [
+        3,
+        -4,
+        (0, 0, 0, 0),
+        ([3],),
+        ([-4],),
+        1.5,
+        "a",
+        [0.5],
+        (..., ...),
+        np.ones(4, bool),
+    ],
 )
 def test_refused(key):
     x, _ = arrays()
     with pytest.raises((IndexError, TypeError, ValueError)):
         x[key]
+
+
+def test_truth_and_wrong_masks():
+    x, n = arrays()
+    for key in (True, False, np.ones((3, 4), bool)):
+        check(x, n, key)
+    assert x[lowbit.array(True)].shape == (1, 3, 4, 5)
+    for bad in (np.ones(2, bool), np.ones((3, 5), bool), np.ones((3, 4, 5, 1), bool)):
+        with pytest.raises(IndexError):
+            x[bad]
+    empty = lowbit.zeros((0, 0, 2))
+    assert empty[np.ones((0, 0), bool)].shape == (0, 2)
 
 
 def test_packed(matrix):
