@@ -8,9 +8,11 @@
  * list, and a dot would be a roff command. Markup is escaped. */
 static void put_scdoc(const char *text)
 {
+    bool begins = true;
     for (const char *p = text; *p; p++) {
         const bool paragraph = p[0] == '\n' && p[1] == '\n';
-        if (strchr("_*\\#~<`|[", *p) || (p == text && *p == '-')) putchar('\\');
+        if (strchr("_*\\#~<`|[", *p) || (begins && *p == '-')) putchar('\\');
+        begins = paragraph;
         if (paragraph) fputs("\n\n", stdout);
         if (paragraph)
             p++;

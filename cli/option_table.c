@@ -9,6 +9,8 @@ const option_row option_rows[N_OPTIONS] = {
                      "int8: axis along which elements share a scale (default: "
                      "-1, the last)",
                      NULL},
+    [OPTION_BANDWIDTH] = {"bandwidth", 0, "GB/S",
+                          "memory bandwidth for --context (default: 50)", NULL},
     [OPTION_BINS] = {"bins", 0, "N", "number of histogram bins (default: 24)",
                      NULL},
     [OPTION_BLOCK_SIZE] = {"block-size", 0, "N",
@@ -26,6 +28,10 @@ const option_row option_rows[N_OPTIONS] = {
                                "write GGUF without the metadata and tensor "
                                "names that llama.cpp needs",
                                NULL},
+    [OPTION_CONTEXT] = {"context", 0, "N",
+                        "also print what a language model needs for a context "
+                        "of N tokens",
+                        NULL},
     [OPTION_DOUBLE_QUANT] = {"double-quant", 0, NULL,
                              "quantize the scales to 8 bits as well", NULL},
     [OPTION_DRY_RUN] = {"dry-run", 0, NULL,
@@ -74,6 +80,9 @@ const option_row option_rows[N_OPTIONS] = {
                            "memory limit for array data, e.g. 2G (default: "
                            "512 MiB)",
                            NULL},
+    [OPTION_MEMORY] =
+        {"memory", 0, "BYTES",
+         "memory available to --context (default: this machine's)", NULL},
     [OPTION_MESH] = {"mesh", 0, "AXES",
                      "mesh of ranks as named axes, e.g. dp=2,tp=4 (required)",
                      NULL},
@@ -199,7 +208,8 @@ const option_group option_groups[] = {
       OPTION_CONTAINER_ONLY, OPTION_FORCE, OPTION_RESUME, OPTION_DRY_RUN,
       OPTION_VERIFY, OPTION_NO_SYNC, OPTION_REPORT, N_OPTIONS}},
     {"General",
-     {OPTION_RAW, OPTION_METADATA, OPTION_HEADER, OPTION_TOLERANCE, OPTION_TOP,
+     {OPTION_RAW, OPTION_METADATA, OPTION_CONTEXT, OPTION_MEMORY,
+      OPTION_BANDWIDTH, OPTION_HEADER, OPTION_TOLERANCE, OPTION_TOP,
       OPTION_BINS, OPTION_JOBS, OPTION_MAX_MEMORY, OPTION_VERBOSE, OPTION_QUIET,
       OPTION_JSON, OPTION_HELP, N_OPTIONS}},
     {NULL, {N_OPTIONS}},

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "context.h"
 #include "input.h"
 #include "places.h"
 
@@ -161,7 +162,7 @@ static void json_method(json *j, const lb_quant_method *q)
 }
 
 static void print_json(const char *path, const lb_file *f,
-                       const lb_quant_method *q)
+                       const lb_quant_method *q, const context_options *o)
 {
     const double unknown = (double)NAN;
     const totals t = total(f, q);
@@ -173,6 +174,7 @@ static void print_json(const char *path, const lb_file *f,
     json_uint(json_key(j, "bytes"), t.bytes);
     json_bool(json_key(j, "partial"), is_partial(path));
     json_method(json_key(j, "quantization"), q);
+    context_json(json_key(j, "context"), f, o);
     json_open(json_key(j, "metadata"), '{');
     for (int64_t i = 0; (m = lb_file_meta(f, i)); i++) {
         json_key(j, m->key);
@@ -315,6 +317,8 @@ static verdict run(const arguments *a)
     const lb_file_options options = {.struct_size = sizeof options,
                                      .raw = a->count[OPTION_RAW] != 0};
     const char *input = input_path(a->operand[0]);
+    context_options o;
+    if (!context_read(a, &o)) return USAGE;
     lb_ctx *cx = input ? context_open(1) : NULL;
     if (!cx) return complaint_verdict();
     lb_file *f = lb_file_open(cx, input, &options);
@@ -323,17 +327,20 @@ static verdict run(const arguments *a)
     if (!f || !lb_file_method(cx, f, &q))
         v = open_failed(cx, a->operand[0]);
     else if (a->count[OPTION_JSON])
-        print_json(a->operand[0], f, &q);
+        print_json(a->operand[0], f, &q, &o);
     else if (!print_table(a->operand[0], f, &q, a->count[OPTION_METADATA] != 0))
         v = complain(FAILED, "out of memory");
+    else
+        context_print(f, &o);
     note_partial(a->operand[0], f != NULL);
     lb_file_close(f);
     lb_close(cx);
     return v;
 }
 
-static const option_id options_taken[] = {OPTION_JSON, OPTION_METADATA,
-                                          OPTION_RAW, N_OPTIONS};
+static const option_id options_taken[] = {
+    OPTION_BANDWIDTH, OPTION_CONTEXT, OPTION_JSON, OPTION_MEMORY,
+    OPTION_METADATA,  OPTION_RAW,     N_OPTIONS};
 
 const verb verb_info = {
     .name = "info",
@@ -344,9 +351,15 @@ const verb verb_info = {
             "read.\n\n"
             "A quantized array is shown with its format and, in parentheses, "
             "the dtype that it decodes to: nf4 (bf16). Sizes are in decimal "
-            "units (1 MB is 1000000 bytes) and include the scales.",
+            "units (1 MB is 1000000 bytes) and include the scales.\n\n"
+            "--context estimates what a decoder-only model needs, from names "
+            "and shapes: the cache of keys and values in f16 for a context of "
+            "N tokens, whether it fits into memory together with the weights, "
+            "and a bound on tokens per second, since each token reads all "
+            "weights and the cache once. Sliding windows are not considered.",
     .examples = "lowbit info model.safetensors\n"
                 "lowbit info --metadata model.gguf\n"
+                "lowbit info --context 8192 model.gguf\n"
                 "lowbit info --json model/",
     .n_operands = 1,
     .options = options_taken,

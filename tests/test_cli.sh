@@ -148,7 +148,7 @@ grep -q "x.partial (6.[0-9] kB) exists: the incomplete output" "$tmp/err" ||
     die "the partial file is not mentioned"
 rm "$tmp/x.partial" "$tmp/layers"
 prints info --json "$golden/scalar.npy" <<END
-{"lowbit": "$version", "schema": 1, "verb": "info", "path": "$golden/scalar.npy", "kind": "npy", "parameters": 1, "bytes": 4, "partial": false, "quantization": null, "metadata": {}, "arrays": [
+{"lowbit": "$version", "schema": 1, "verb": "info", "path": "$golden/scalar.npy", "kind": "npy", "parameters": 1, "bytes": 4, "partial": false, "quantization": null, "context": null, "metadata": {}, "arrays": [
 {"name": "scalar", "type": "<f4", "format": "dense", "dtype": "f32", "shape": [], "bytes": 4, "layout": null, "tensors": 1}], "warnings": []}
 END
 run 0 info "$golden/names.safetensors"
