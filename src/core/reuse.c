@@ -19,7 +19,9 @@ static const char *why_copied(const lb_ctx *cx, const lb_array *a, int refs,
         if (!l->transparent) return "a gradient tape or a layer may need it";
     if (a->store->sharding) return "its slice is stored otherwise";
     if (!a->store->data) return "the update does not consist of whole blocks";
-    /* A repeated value has to be stored before some of it can differ. */
+    /* Repeated elements (stride 0) must be stored separately before one can
+     * change.
+ */
     if (lb_shape_size(&a->store->shape) < lb_shape_size(&a->shape)) return NULL;
     return lb_data(a) ? "a rule handled the call" : "it is not row-major";
 }

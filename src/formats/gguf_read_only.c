@@ -1,5 +1,5 @@
 /* gguf_read_only.c - GGUF's block types that lowbit reads and computes with,
- * but does not quantize to. kernels/gguf_loops.h draws their blocks.
+ * but does not quantize to. kernels/gguf_loops.h has drawings of their blocks.
  */
 #include "formats/gguf_block.h"
 #include "kernels/gguf_decode.h"
