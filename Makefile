@@ -190,7 +190,7 @@ CHECKS := check-install check-conformance check-beside check-ref check-asan chec
 check: $(CHECKS)
 
 check-beside: setup-build all
-	@for part in lint interop mpi nehalem; do tools/setup $$part || true; done
+	@for part in lint interop mpi nehalem python; do tools/setup $$part || true; done
 	@cmake -S . -B build/release >/dev/null
 	@tools/beside '$(MAKE) -k check-lint SEEN=1' '$(MAKE) -k $(LIGHT)'
 
