@@ -170,8 +170,8 @@ LB_API lb_compiled *lb_compile_many(lb_ctx *cx, lb_fn_many fn, int n_out,
  * If fn passes an argument to lb_update_in_place and returns the result, the
  * run overwrites the argument's storage, provided that its caller is the only
  * holder; the result is then the same array, which stays in its scope. If not,
- * the result takes the argument's place there. Either way the caller goes on
- * with the result. A run that fails may have updated such an argument. */
+ * the result takes the argument's place there. Either way, the caller uses the
+ * result from then on. A run that fails may have updated such an argument. */
 LB_API lb_array *lb_run(lb_compiled *f, lb_array *const *args, int n);
 /* The same for any number of results: n_out arrays in out, or NULLs and false
  * on error. */

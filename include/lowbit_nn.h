@@ -66,21 +66,21 @@ LB_API lb_array *lb_rope(lb_ctx *cx, lb_array *x,
  * clamped so that the update fits. The update is converted to *a's dtype;
  * floats into integers are an error. Returns the new *a.
  *
- * If nobody else can see the array (no other reference, no view, not memory of
+ * If the array is not shared (no other reference, no view, not memory of
  * lb_wrap or of a file), only the slice is written, and *a stays the same
- * pointer. Otherwise the array is copied and *a becomes a new one, which takes
- * the old one's place: in the scope that held it or, if no scope does, as a
+ * pointer. Otherwise the array is copied, and *a becomes a new array that
+ * replaces the old one: in the scope that held it or, if no scope does, as a
  * reference that lb_unref releases. An array that belongs to a scope and was
  * also passed to lb_ref has two holders; lb_drop ends the first. With
- * LB_DENSE_LOG, a sentence reports each copy and its reason.
+ * LB_DENSE_LOG, each copy and its reason are logged.
  *
  * A packed array keeps its format if the update is in the same format and
- * replaces whole blocks. Otherwise the result is dense, an event of the dense
- * policy: nothing is quantized here.
+ * replaces whole blocks. Otherwise the result is dense, which is subject to
+ * the dense policy: nothing is quantized here.
  *
- * Below a gradient tape that depends on the array or the update it is copied. A
- * function that is compiled may update its arguments: see lb_run. On failure *a
- * is unchanged. */
+ * Under a gradient tape that depends on the array or the update, it is copied.
+ * A compiled function may update its arguments: see lb_run. On failure *a is
+ * unchanged. */
 LB_API lb_array *lb_update_in_place(lb_ctx *cx, lb_array **a, lb_array *update,
                                     lb_array *const *starts);
 

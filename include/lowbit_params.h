@@ -113,7 +113,7 @@ typedef struct lb_argminmax_params {
 /* "rope" (x, positions): positions are a scalar, that of the first row, or one
  * per index of x's axis `axis`. See lb_rope_options; low and high are
  * beta_slow and beta_fast of yarn. Sines and cosines are multiplied by
- * magnitude. inverse: the other way. */
+ * magnitude. inverse: rotates backward. */
 typedef struct lb_rope_params {
     double base, factor, low, high, original, magnitude;
     int64_t dims;
@@ -128,7 +128,7 @@ typedef struct lb_softmax_params {
 } lb_softmax_params;
 
 /* "rms_norm" (x, weight), "layer_norm" (x, weight, bias), along the last axis.
- * Operands that are not there are left out; rms_norm has no bias. */
+ * Missing operands are omitted; rms_norm has no bias. */
 typedef struct lb_norm_params {
     double eps;
     bool weight, bias;

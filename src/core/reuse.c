@@ -21,7 +21,7 @@ static const char *why_copied(const lb_ctx *cx, const lb_array *a, int refs,
     if (!a->store->data) return "the update does not consist of whole blocks";
     /* Repeated elements (stride 0) must be stored separately before one can
      * change.
- */
+     */
     if (lb_shape_size(&a->store->shape) < lb_shape_size(&a->shape)) return NULL;
     return lb_data(a) ? "a rule handled the call" : "it is not row-major";
 }
