@@ -60,6 +60,38 @@ typedef struct lb_rope_options {
 LB_API lb_array *lb_rope(lb_ctx *cx, lb_array *x,
                          const lb_rope_options *options);
 
+/* ---- attention ----------------------------------------------------------- */
+
+/* Query i of n, of which the last is at the last valid key, is at position
+ * valid - n + i. */
+typedef struct lb_attention_options {
+    size_t struct_size;
+    bool causal;     /* a query sees the keys up to its own position */
+    int64_t window;  /* with causal: only the last `window` of these, its own
+                     * among them (default: all) */
+    double scale;    /* of q k^T (default: 1/sqrt(size)) */
+    double soft_cap; /* scores become soft_cap tanh(score / soft_cap)
+                      * (default: they do not) */
+    bool q_positions_first;  /* q and the result are (queries, heads, size), not
+                              * (heads, queries, size) */
+    bool kv_positions_first; /* k and v are (keys, heads, size), not (heads,
+                              * keys, size) */
+    lb_array *valid; /* integers: only the first `valid` keys exist, a scalar
+                      * or one for each batch (default: all) */
+} lb_attention_options;
+
+/* softmax(scale q k^T + mask) v: q (heads, queries, size), k (kv heads, keys,
+ * size), v (kv heads, keys, value size), or all with an axis of batches in
+ * front. Heads are a multiple of kv heads: each group shares keys and values. k
+ * and v may be packed, and of any float dtype; the result has q's dtype. A
+ * query that sees no key has a result of zeros. options may be NULL.
+ *
+ * Sums and exponentials are f32 (f64 if an operand is). Memory does not grow
+ * with queries times keys, also not for the gradient, which computes the scores
+ * again. */
+LB_API lb_array *lb_attention(lb_ctx *cx, lb_array *q, lb_array *k, lb_array *v,
+                              const lb_attention_options *options);
+
 /* ---- caches -------------------------------------------------------------- */
 
 /* *a becomes lb_dynamic_update_slice(cx, *a, update, starts): starts are

@@ -134,6 +134,14 @@ typedef struct lb_norm_params {
     bool weight, bias;
 } lb_norm_params;
 
+/* "attention" (q, k, v, valid): see lb_attention_options. valid is an integer
+ * scalar or, with batches, one integer for each. */
+typedef struct lb_attention_params {
+    double scale, soft_cap;
+    int64_t window; /* 0: none */
+    bool causal, q_positions_first, kv_positions_first;
+} lb_attention_params;
+
 /* ---- quantizing ---------------------------------------------------------- */
 
 /* "quantize" (a) takes lb_quant (lowbit_ext.h). */

@@ -15,7 +15,7 @@
     X(reduce_sum) X(reduce_prod) X(reduce_max) X(reduce_min) X(reduce_and)    \
     X(reduce_or) X(argmax) X(argmin)                                          \
     X(dot_general) X(conv_general_dilated)                                    \
-    X(rope)                                                                   \
+    X(rope) X(attention)                                                      \
     X(softmax) X(log_softmax) X(rms_norm) X(layer_norm)                       \
     X(random_bits) X(random_uniform) X(random_normal) X(random_permutation)
 #define FORMATS(X)                                                            \

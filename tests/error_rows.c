@@ -681,6 +681,54 @@ static void rope(rows *r)
     refuse_rope(r, LB_E_NOMEM, "out of memory", LB_SHAPE(5, BIG), scalar);
 }
 
+static lb_attention_params *refuse_attention(rows *r, lb_status status,
+                                             const char *say, lb_shape q,
+                                             lb_shape k, lb_shape v)
+{
+    lb_attention_params *p = &refuse2(r, status, say, q, k)->attention;
+    with(r, LB_F32, v);
+    with(r, LB_I32, scalar);
+    *p = (lb_attention_params){.scale = 1, .causal = true};
+    return p;
+}
+
+static void attention(rows *r)
+{
+    const lb_shape q = LB_SHAPE(4, 3, 5), k = LB_SHAPE(2, 7, 5);
+    refuse_attention(r, LB_E_ARG, "window is -1", q, k, k)->window = -1;
+    lb_attention_params *p =
+        refuse_attention(r, LB_E_ARG, "window is 2|causal", q, k, k);
+    p->window = 2;
+    p->causal = false;
+    refuse_attention(r, LB_E_ARG, "scale is inf", q, k, k)->scale = INFINITY;
+    refuse_attention(r, LB_E_ARG, "cap -1", q, k, k)->soft_cap = -1;
+    refuse_attention(r, LB_E_SHAPE, "(3,5)|3 axes", LB_SHAPE(3, 5), k, k);
+    refuse_attention(r, LB_E_SHAPE, "(4,3,5)|(1,2,7,5)", q,
+                     LB_SHAPE(1, 2, 7, 5), k);
+    refuse_attention(r, LB_E_SHAPE, "(2,7,5)|(2,6,5)", q, k, LB_SHAPE(2, 6, 5));
+    refuse_attention(r, LB_E_SHAPE, "(2,7,4)", q, LB_SHAPE(2, 7, 4), k);
+    refuse_attention(r, LB_E_SHAPE, "4 heads|3", q, LB_SHAPE(3, 7, 5),
+                     LB_SHAPE(3, 7, 5));
+    refuse_attention(r, LB_E_SHAPE, "4 heads|0", q, LB_SHAPE(0, 7, 5),
+                     LB_SHAPE(0, 7, 5));
+    static const char *const say[] = {"q is i32", "k is i32", "v is i32"};
+    for (int i = 0; i < 3; i++) {
+        refuse(r, LB_E_DTYPE, say[i])->attention =
+            (lb_attention_params){.scale = 1};
+        for (int j = 0; j < 3; j++)
+            with(r, i == j ? LB_I32 : LB_F32, j ? k : q);
+        with(r, LB_I32, scalar);
+    }
+    refuse2(r, LB_E_DTYPE, "valid|f32", q, k)->attention.scale = 1;
+    with(r, LB_F32, k);
+    with(r, LB_F32, scalar);
+    refuse2(r, LB_E_SHAPE, "(1)|(4,3,5)", q, k)->attention.scale = 1;
+    with(r, LB_F32, k);
+    with(r, LB_I32, LB_SHAPE(1));
+    refuse_attention(r, LB_E_NOMEM, "out of memory", LB_SHAPE(2, BIG, 1),
+                     LB_SHAPE(2, 1, 1), LB_SHAPE(2, 1, 1));
+}
+
 /* clang-format off */
 static const struct {
     const char *prim;
@@ -703,7 +751,7 @@ static const struct {
     {"random_normal", random_of}, {"random_uniform", random_uniform},
     {"random_permutation", random_permutation},
     {"integer_pow", integer_pow}, {"select", select_rows},
-    {"rope", rope},
+    {"rope", rope},               {"attention", attention},
     {"quantize", quantize},       {"quantize_scales", quantize_scales},
     {"softmax", softmax},         {"log_softmax", softmax},
     {"rms_norm", rms_norm},       {"layer_norm", layer_norm},

@@ -77,6 +77,20 @@ static void views(sample_list *list, const char *prim)
         for (int k = 0; k < 3; k++)
             *sample_in(s, LB_I32, (lb_shape){0}, VALUES_INDEX) =
                 (sample_operand){LB_I32, {0}, VALUES_INDEX, 0, 3, false};
+    } else if (!strcmp(prim, "attention")) {
+        for (int i = 0; i < 2; i++) {
+            s = sample_add(list, prim);
+            for (int k = 0; k < 3; k++)
+                sample_in(s, LB_F32,
+                          k ? LB_SHAPE(8, 4, 6, 5) : LB_SHAPE(8, 4, 3, 5),
+                          VALUES_TAME);
+            *sample_in(s, LB_I32, (lb_shape){0}, VALUES_INDEX) =
+                (sample_operand){
+                    LB_I32, i ? LB_SHAPE(8) : (lb_shape){0}, VALUES_INDEX, 1, 7,
+                    false};
+            s->params.attention =
+                (lb_attention_params){.scale = 0.5, .causal = i};
+        }
     } else if (!strcmp(prim, "rope")) {
         for (int i = 0; i < 2; i++) {
             sample_in(s = sample_add(list, prim), LB_F32, a, VALUES_TAME);

@@ -54,6 +54,7 @@ typedef union sample_params {
     lb_dot_dims dot;
     lb_conv_dims conv;
     lb_rope_params rope;
+    lb_attention_params attention;
     lb_random_params random;
     lb_random_uniform_params uniform;
     lb_random_permutation_params permutation;

@@ -503,6 +503,48 @@ static void ropes(maker *m, bool large)
     }
 }
 
+static void attentions(maker *m, bool large)
+{
+    const struct {
+        int64_t batch, heads, kv, queries, keys, d, dv;
+    } c[] = {{0, 2, 1, 3, 5, 4, 6},    {2, 4, 2, 2, 4, 3, 2},
+             {0, 1, 1, 1, 7, 8, 8},    {2, 2, 2, 0, 3, 4, 4},
+             {0, 2, 2, 3, 0, 4, 4},    {2, 3, 1, 9, 2, 5, 1},
+             {0, 2, 1, 70, 40, 80, 30}};
+    static const lb_dtype of[] = {LB_F32, LB_BF16, LB_F64, LB_F16};
+    for (int i = 0; i < (large ? 2 : 24); i++) {
+        const int k = large ? 6 : i % 6;
+        const bool qp = i % 3 == 1, kp = i % 5 == 2;
+        const int64_t b = c[k].batch;
+        sample *s = sample_add(m->list, m->prim);
+        for (int j = 0; j < 3; j++) {
+            int64_t dim[4] = {b, j ? c[k].kv : c[k].heads,
+                              j ? c[k].keys : c[k].queries,
+                              j == 2 ? c[k].dv : c[k].d};
+            if (j ? kp : qp) {
+                const int64_t t = dim[1];
+                dim[1] = dim[2];
+                dim[2] = t;
+            }
+            sample_in(s, of[(j ? i / 4 : i) % 4],
+                      lb_shape_make(b ? 4 : 3, b ? dim : dim + 1), VALUES_TAME);
+        }
+        sample_operand *n = sample_in(
+            s, i % 2 ? LB_I32 : LB_U64,
+            b && i % 4 < 2 ? LB_SHAPE(b) : (lb_shape){0}, VALUES_INDEX);
+        n->lo = 1;
+        n->hi = 9;
+        s->params.attention = (lb_attention_params){
+            .scale = 0.5,
+            .soft_cap = i % 4 == 2 ? 1.5 : 0,
+            .window = i % 6 == 5 ? 2 : 0,
+            .causal = i % 2,
+            .q_positions_first = qp,
+            .kv_positions_first = kp,
+        };
+    }
+}
+
 /* ---- from nothing ------------------------------------------------------- */
 
 static void iotas(maker *m, bool large)
@@ -561,7 +603,7 @@ static const struct {
     {"reverse", reverses},          {"reshape", reshapes},
     {"concatenate", concatenates},  {"pad", pads},
     {"dynamic_slice", dynamics},    {"dynamic_update_slice", dynamics},
-    {"rope", ropes},
+    {"rope", ropes},                {"attention", attentions},
     {"gather", gathers},            {"scatter_add", gathers},
     {"iota", iotas},                {"random_bits", randoms},
     {"random_uniform", randoms},    {"random_normal", randoms},

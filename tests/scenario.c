@@ -133,6 +133,12 @@ static lb_array *dynamic_update_slice(lb_ctx *cx)
                                    lb_zeros(cx, LB_F32, LB_SHAPE(1, 2)), at);
 }
 
+static lb_array *attention(lb_ctx *cx)
+{
+    lb_array *x = lb_expand(cx, f(cx), 0);
+    return lb_attention(cx, x, x, x, &(lb_attention_options){.causal = true});
+}
+
 /* In place and, where a view exists, by a copy. */
 static lb_array *update_in_place(lb_ctx *cx)
 {
@@ -488,6 +494,7 @@ static lb_array *reduce(lb_ctx *cx)
     X(compiled, compiled(cx))                                                  \
     X(compiled training, compiled_training(cx))                                \
     X(rope, lb_rope(cx, f(cx), NULL))                                          \
+    X(attention, attention(cx))                                                \
     X(random_bits, lb_random_bits(cx, (lb_key){1, 2}, LB_U8, LB_SHAPE(5)))     \
     X(random_uniform,                                                          \
       lb_random_uniform(cx, (lb_key){1, 2}, LB_F32, LB_SHAPE(5), 0, 1))        \

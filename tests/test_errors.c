@@ -321,6 +321,7 @@ static void structure(lb_ctx *cx)
     REFUSED(lb_dynamic_update_slice(cx, x, x, NULL), LB_E_NULL, "starts");
     REFUSED(lb_dynamic_update_slice(cx, x, NULL, two), LB_E_NULL, "operand 1");
     REFUSED(lb_update_in_place(cx, &x, NULL, two), LB_E_NULL, "update");
+    REFUSED(lb_attention(cx, x, x, NULL, NULL), LB_E_NULL, "operand 2");
     REFUSED(lb_rope(cx, NULL, NULL), LB_E_NULL, "operand 0");
     REFUSED(lb_materialize(cx, NULL), LB_E_NULL, "operand 0");
 }

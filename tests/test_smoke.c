@@ -338,6 +338,13 @@ static void views(lb_ctx *cx)
     for (int i = 0; i < MN; i++)
         want[i] = -a_at(i);
     near(cx, "ste", lb_ste(cx, negated, a, NULL), MN, want, 0);
+    for (int i = 0; i < MN; i++)
+        want[i] = a_at(i);
+    lb_array *heads = lb_expand(cx, a, 0); /* each query sees its own key */
+    near(cx, "attention",
+         lb_attention(cx, heads, heads, heads,
+                      &(lb_attention_options){.causal = true, .window = 1}),
+         MN, want, 1e-6);
     for (int i = 0; i < MN; i++) { /* the first two columns of row i by i */
         const int r = i / N, c = i % N;
         const double u = a_at(r * N), v = a_at(r * N + 1);
