@@ -205,11 +205,7 @@ check-conformance: setup-build setup-conformance all
 
 # Skipped, with a note, on a machine that cannot install the packages; `make
 # interop` fails there.
-check-test-python: setup-build setup-python build/release/build.ninja
-	cmake --build build/release --target lowbit_python
-	tools/test-python build/release
-
-interop: setup-build setup-interop all
+check-interop: setup-build setup-interop all
 	@tools/stage interop sh -c 'PATIENCE=420 tools/interop build/release $(CONFORMANCE); \
 	    r=$$?; [ $$r != 77 ] || exec tools/stage "interop SKIPPED" true; exit $$r'
 
