@@ -32,22 +32,44 @@ static lb_array *gate(lb_ctx *cx, lb_array *const *a, int n, void *user)
     return lb_mul(cx, lb_silu(cx, a[0]), a[1]);
 }
 
+static lb_array *number(lb_ctx *cx, double x)
+{
+    return lb_scalar(cx, x);
+}
+
+/* Of rows, kept as a column. */
+static lb_array *column(lb_ctx *cx, lb_array *reduced)
+{
+    return lb_reshape(cx, reduced, LB_SHAPE(lb_dim(reduced, 0), 1));
+}
+
+static lb_array *mean_of(lb_ctx *cx, lb_array *x)
+{
+    const lb_axes last = {1, {1}};
+    return lb_div(cx, column(cx, lb_reduce_sum(cx, x, &last)),
+                  number(cx, COLS));
+}
+
 static lb_array *softmax(lb_ctx *cx, lb_array *const *a, int n, void *user)
 {
+    const lb_axes last = {1, {1}};
     (void)n, (void)user;
-    return lb_softmax(cx, a[0], -1);
+    lb_array *top = column(cx, lb_reduce_max(cx, a[0], &last));
+    lb_array *e = lb_exp(cx, lb_sub(cx, a[0], top));
+    return lb_div(cx, e, column(cx, lb_reduce_sum(cx, e, &last)));
 }
 
 static lb_array *rms_norm(lb_ctx *cx, lb_array *const *a, int n, void *user)
 {
     (void)n, (void)user;
-    return lb_rms_norm(cx, a[0], NULL, 1e-5);
+    lb_array *square = mean_of(cx, lb_mul(cx, a[0], a[0]));
+    return lb_mul(cx, a[0], lb_rsqrt(cx, lb_add(cx, square, number(cx, 1e-5))));
 }
 
 static lb_array *layer_norm(lb_ctx *cx, lb_array *const *a, int n, void *user)
 {
-    (void)n, (void)user;
-    return lb_layer_norm(cx, a[0], NULL, NULL, 1e-5);
+    lb_array *centred = lb_sub(cx, a[0], mean_of(cx, a[0]));
+    return rms_norm(cx, &centred, n, user);
 }
 
 /* ((x + x) * x + x) * x ...: results stay finite for |x| < 1/2 */
@@ -167,6 +189,95 @@ static void of_nodes(int rounds)
     lb_close(cx);
 }
 
+/* ---- a training step ----------------------------------------------------- */
+
+enum { BATCH = 128, LAYERS = 3, PARAMS = 2 * LAYERS };
+static const int64_t width[LAYERS + 1] = {784, 512, 256, 10};
+
+static lb_array *loss(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    lb_array *x = a[n - 2];
+    (void)user;
+    for (int k = 0; k < LAYERS; k++) {
+        x = lb_matmul(cx, x, lb_transpose(cx, a[2 * k], NULL));
+        x = lb_add(cx, x, a[2 * k + 1]);
+        if (k < LAYERS - 1) x = lb_relu(cx, x);
+    }
+    return lb_mean(cx, lb_cross_entropy(cx, x, a[n - 1]), NULL, false);
+}
+
+/* args: parameters, x, labels; out: the loss, the next parameters */
+static bool step(lb_ctx *cx, lb_array *const *args, int n, lb_array **out,
+                 int n_out, void *optimizer)
+{
+    lb_array *grad[PARAMS];
+    (void)n_out;
+    for (int i = 0; i < PARAMS; i++)
+        out[i + 1] = args[i];
+    out[0] = lb_value_and_grad(cx, loss, args, n, NULL, grad, PARAMS);
+    return out[0] && lb_optimizer_step(optimizer, out + 1, grad);
+}
+
+typedef struct training {
+    lb_ctx *cx;
+    lb_optimizer *o;
+    lb_compiled *f; /* NULL: eagerly */
+    lb_array *args[PARAMS + 2];
+} training;
+
+static double round_of_steps(void *arg)
+{
+    enum { STEPS = 10 };
+    training *t = arg;
+    const double from = bench_now();
+    for (int i = 0; i < STEPS; i++) {
+        lb_array *out[PARAMS + 1];
+        lb_enter(t->cx);
+        if (t->f)
+            lb_run_many(t->f, t->args, PARAMS + 2, out);
+        else
+            step(t->cx, t->args, PARAMS + 2, out, PARAMS + 1, t->o);
+        lb_leave(t->cx);
+    }
+    return (bench_now() - from) / STEPS;
+}
+
+static void start(training *t, lb_ctx *cx, bool compile)
+{
+    t->cx = cx;
+    for (int k = 0; k < LAYERS; k++) {
+        lb_array *w = lb_random_normal(cx, (lb_key){1, (uint64_t)k}, LB_F32,
+                                       LB_SHAPE(width[k + 1], width[k]));
+        t->args[2 * k] = lb_mul(cx, w, number(cx, 0.05));
+        t->args[2 * k + 1] = lb_zeros(cx, LB_F32, LB_SHAPE(width[k + 1]));
+    }
+    t->args[PARAMS] = lb_random_uniform(cx, (lb_key){2, 0}, LB_F32,
+                                        LB_SHAPE(BATCH, width[0]), 0, 1);
+    t->args[PARAMS + 1] = lb_zeros(cx, LB_I32, LB_SHAPE(BATCH));
+    t->o = lb_optimizer_open(cx, &(lb_optimizer_config){.method = LB_ADAM},
+                             t->args, PARAMS);
+    if (compile) t->f = lb_compile_many(cx, step, PARAMS + 1, t->o, NULL);
+    round_of_steps(t);
+}
+
+static void of_steps(lb_ctx *cx, int rounds)
+{
+    training eager = {0}, compiled = {0};
+    start(&eager, cx, false);
+    start(&compiled, cx, true);
+    bench_side side[2] = {{round_of_steps, &eager, 0},
+                          {round_of_steps, &compiled, 0}};
+    bench_alternate(side, 2, rounds);
+    printf("\ntraining step of %d-%d-%d-%d, batch %d, Adam\n", (int)width[0],
+           (int)width[1], (int)width[2], (int)width[3], BATCH);
+    printf("%-12s %10s %10s %6s\n", "", "eager ms", "compiled", "ratio");
+    printf("%-12s %10.3f %10.3f %6.2f\n", "mlp", side[0].figure / 1e6,
+           side[1].figure / 1e6, side[0].figure / side[1].figure);
+    lb_compiled_close(compiled.f);
+    lb_optimizer_close(compiled.o);
+    lb_optimizer_close(eager.o);
+}
+
 int main(int argc, char **argv)
 {
     const int rounds = argc > 1 ? atoi(argv[1]) : 7;
@@ -180,6 +291,7 @@ int main(int argc, char **argv)
     }
     of_functions(cx, rounds, threads, size);
     of_nodes(rounds);
+    of_steps(cx, rounds);
     const bool ok = !lb_error_status(cx);
     if (!ok) fprintf(stderr, "bench_programs: %s\n", lb_error(cx));
     lb_close(cx);
