@@ -142,6 +142,17 @@ static lb_array *leaf(lb_ctx *cx, lb_dtype dtype, const lb_shape *shape,
 
 lb_array *lb_dense(lb_ctx *cx, lb_dtype dtype, const lb_shape *shape)
 {
+    lb_room *room = &cx->room;
+    if (room->shape && room->dtype == dtype &&
+        lb_shape_equal(room->shape, shape)) {
+        lb_array *a = leaf(cx, dtype, shape, 0);
+        if (!a) return NULL;
+        a->store->data = room->data;
+        a->store->done = room->done;
+        a->store->user = room->user;
+        room->shape = NULL;
+        return a;
+    }
     return leaf(cx, dtype, shape,
                 (size_t)lb_shape_size(shape) * lb_dtype_size(dtype));
 }

@@ -42,6 +42,15 @@ typedef struct lb_added_rule {
     size_t got;
 } lb_added_rule;
 
+/* Memory for the elements of the next dense array of that dtype and shape. */
+typedef struct lb_room {
+    lb_dtype dtype;
+    const lb_shape *shape; /* NULL: none */
+    void *data;            /* aligned to 64 bytes */
+    void (*done)(void *user);
+    void *user;
+} lb_room;
+
 struct lb_ctx {
     lb_heap *heap;
     size_t got; /* of this block */
@@ -70,6 +79,7 @@ struct lb_ctx {
                              * parts of packed arrays, and gradients */
     struct lb_debug *debug; /* lb_options.debug; else NULL */
     const char *making;     /* with debug: the operation that is running */
+    lb_room room;           /* of a compiled function */
     bool dry;               /* lb_explain: stop before eval */
     bool shares_all;        /* LOWBIT_POOL=always: even the smallest work */
     lb_tracer *tracer;      /* of the trace under way, or NULL */

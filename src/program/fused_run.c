@@ -453,12 +453,15 @@ static void set_operands(job *j, lb_array *const *val, const lb_array **in)
     }
 }
 
-static bool set_results(lb_program *p, job *j, lb_array **made)
+static bool set_results(lb_program *p, job *j, prog_arena *arena,
+                        lb_array **made)
 {
     const prog_fused *f = j->f;
     for (int i = 0; i < f->n_out; i++) {
         const prog_value *v = f->out[i];
+        lb_arena_offer(p, arena, v);
         made[i] = lb_dense(p->cx, v->dtype, &v->shape);
+        lb_arena_end_offer(p);
         if (!made[i]) return false;
         j->out[i] = *made[i];
         j->out[i].shape = j->shape;
@@ -474,7 +477,8 @@ static double cost_ns(const job *j)
     return (double)j->tiling.tiles * (double)j->tiling.size * j->f->n_code / 16;
 }
 
-lb_verdict lb_fused_run(lb_program *p, const prog_fused *f, lb_array **val)
+lb_verdict lb_fused_run(lb_program *p, const prog_fused *f, prog_arena *arena,
+                        lb_array **val)
 {
     lb_ctx *cx = p->cx;
     const lb_array *in[FUSED_MOST_IN];
@@ -492,7 +496,7 @@ lb_verdict lb_fused_run(lb_program *p, const prog_fused *f, lb_array **val)
             j.cpu = lb_cpu_for(cx, &val[f->in[i].v->id], 1);
     lay_out(&j, in);
     lb_enter(cx);
-    bool ok = set_results(p, &j, made);
+    bool ok = set_results(p, &j, arena, made);
     if (ok) {
         const lb_call c = {.prim = &prim_fused,
                            .cpu = j.cpu,

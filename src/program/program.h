@@ -33,8 +33,15 @@ void lb_prog_free(prog_memory *m);
 
 struct prog_group;
 
+/* Where an intermediate array is in the arena. */
+typedef struct prog_place {
+    int index;        /* in the order of placing */
+    size_t at, bytes; /* bytes 0: it has memory of its own */
+} prog_place;
+
 /* An argument, a constant or the result of a node. */
 typedef struct prog_value {
+    prog_place place;
     int id;
     lb_dtype dtype;
     lb_shape shape;
@@ -134,7 +141,10 @@ typedef struct lb_program {
     bool *weak;                          /* of each result */
     prog_step *step;
     int n_steps;
-    size_t peak;      /* maximum bytes of intermediate arrays alive at once */
+    prog_value **placed; /* in order of offset in the arena */
+    int n_placed;
+    size_t arena;     /* bytes */
+    size_t peak;      /* with results and others outside of the arena */
     int removed;      /* number of unused and repeated nodes */
     int64_t last_use; /* for the cache: number of the last run */
     int64_t runs;
@@ -166,6 +176,17 @@ bool lb_program_schedule(lb_program *p);
 extern const lb_prim lb_prim_cut_like;
 lb_array *lb_run_cut_like(lb_ctx *cx, const prog_node *node,
                           lb_array *const *in);
+/* one_block.c: places of intermediate arrays. */
+bool lb_program_place(lb_program *p);
+/* The memory of a run; *out is NULL if every array has its own. False if there
+ * is none. */
+typedef struct prog_arena prog_arena;
+bool lb_arena_open(const lb_program *p, prog_arena **out);
+void lb_arena_close(prog_arena *a);
+/* Lets the next lb_dense with the dtype and shape of v use its place, until the
+ * offer ends. a may be NULL. */
+void lb_arena_offer(const lb_program *p, prog_arena *a, const prog_value *v);
+void lb_arena_end_offer(const lb_program *p);
 /* run.c: results belong to the open scope; false on failure, with NULLs. */
 bool lb_program_run(lb_program *p, lb_array *const *args, lb_array **out);
 
@@ -191,6 +212,7 @@ char *lb_program_text(const lb_program *p, lb_explain_form form, size_t *got);
 prog_fused *lb_fuse_group(lb_program *p, prog_group *g, bool *failed);
 /* LB_DECLINED: with these operands the nodes have to run one by one. val:
  * arrays by id of value. */
-lb_verdict lb_fused_run(lb_program *p, const prog_fused *f, lb_array **val);
+lb_verdict lb_fused_run(lb_program *p, const prog_fused *f, prog_arena *arena,
+                        lb_array **val);
 
 #endif

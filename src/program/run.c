@@ -67,7 +67,8 @@ static void hand_over(lb_program *p, lb_array *const *args, lb_array **out)
 /* ---- steps --------------------------------------------------------------- */
 
 static bool run_call(lb_program *p, const prog_node *node,
-                     lb_array *const *args, lb_array **val, const char **kernel)
+                     lb_array *const *args, prog_arena *arena, lb_array **val,
+                     const char **kernel)
 {
     enum { FEW = 16 };
     lb_ctx *cx = p->cx;
@@ -85,6 +86,7 @@ static bool run_call(lb_program *p, const prog_node *node,
     lb_array *out;
     const int refs = node->prim->reuses ? refs_given(p, node, in[0], args) : 0;
     cx->quiet += node->quiet;
+    lb_arena_offer(p, arena, node->out);
     if (as_is)
         out = lb_view(cx, in[0]);
     else if (node->prim == &lb_prim_cut_like)
@@ -93,6 +95,7 @@ static bool run_call(lb_program *p, const prog_node *node,
         out = lb_bind_given(cx, refs, node->prim, node->n_in, in, node->params);
     else
         out = lb_bind(cx, node->prim, node->n_in, in, node->params);
+    lb_arena_end_offer(p);
     cx->quiet -= node->quiet;
     const bool reused = refs && out == in[0];
     if (node->gives && out && !reused) lb_copy_report(cx, in[0], refs, out);
@@ -114,7 +117,7 @@ static bool run_apart(lb_program *p, prog_step *s, lb_array *const *args,
     bool ok = true;
     const prog_node *node = s->node;
     for (; node && ok; node = node->next)
-        ok = run_call(p, node, args, val, &s->kernel);
+        ok = run_call(p, node, args, NULL, val, &s->kernel);
     for (node = s->node; node; node = node->next) {
         lb_array **a = &val[node->out->id];
         if (node->out->leaves && ok) continue;
@@ -125,10 +128,10 @@ static bool run_apart(lb_program *p, prog_step *s, lb_array *const *args,
 }
 
 static bool run_step(lb_program *p, prog_step *s, lb_array *const *args,
-                     lb_array **val)
+                     prog_arena *arena, lb_array **val)
 {
-    if (!s->fused) return run_call(p, s->node, args, val, &s->kernel);
-    switch (lb_fused_run(p, s->fused, val)) {
+    if (!s->fused) return run_call(p, s->node, args, arena, val, &s->kernel);
+    switch (lb_fused_run(p, s->fused, arena, val)) {
     case LB_DONE:
         s->kernel = "fused";
         return true;
@@ -203,10 +206,11 @@ bool lb_program_run(lb_program *p, lb_array *const *args, lb_array **out)
         const prog_state *s = p->states.item[i];
         val[s->in->id] = lb_ref(*s->slot);
     }
-    bool ok = set_numbers(p, val);
+    prog_arena *arena;
+    bool ok = lb_arena_open(p, &arena) && set_numbers(p, val);
     for (int i = 0; i < p->n_steps && ok; i++) {
         prog_step *s = &p->step[i];
-        ok = run_step(p, s, args, val);
+        ok = run_step(p, s, args, arena, val);
         for (int k = 0; k < s->n_dead && ok; k++) {
             lb_unref(val[s->dead[k]->id]);
             val[s->dead[k]->id] = NULL;
@@ -219,6 +223,7 @@ bool lb_program_run(lb_program *p, lb_array *const *args, lb_array **out)
         const prog_value *v = p->values.item[i];
         if (v->by || v->is_state) lb_unref(val[i]);
     }
+    lb_arena_close(arena);
     lb_heap_free(cx->heap, val, got);
     for (int i = 0; i < p->n_results && !ok; i++) {
         const int root = root_of(p, i);

@@ -139,13 +139,6 @@ static bool make_steps(scheduler *s)
     return true;
 }
 
-/* Bytes of a value's elements; 0 for a view, which has none of its own. */
-static size_t bytes_of(const prog_value *v)
-{
-    if (v->by && !v->by->prim->eval) return 0;
-    return (size_t)lb_shape_size(&v->shape) * lb_dtype_size(v->dtype);
-}
-
 /* Whether the result of a step may be written into its first operand. */
 static void find_last(prog_step *s, const bool *needed)
 {
@@ -162,15 +155,11 @@ static bool find_dead(lb_program *p)
 {
     const size_t n = (size_t)p->values.n + 1;
     bool *needed = lb_prog_alloc(&p->memory, n * sizeof *needed);
-    size_t alive = 0;
     if (!needed) return false;
     for (int64_t i = 0; i < p->values.n; i++) {
         const prog_value *v = p->values.item[i];
-        if (!v->is_result) continue;
-        needed[v->id] = true;
-        if (v->by) alive += bytes_of(v);
+        if (v->is_result) needed[v->id] = true;
     }
-    p->peak = alive;
     for (int i = p->n_steps - 1; i >= 0; i--) {
         prog_step *s = &p->step[i];
         int dead = 0;
@@ -192,7 +181,6 @@ static bool find_dead(lb_program *p)
                         continue;
                     }
                     needed[v->id] = true;
-                    alive += bytes_of(v);
                     s->dead[s->n_dead++] = v;
                 }
             if (count)
@@ -200,10 +188,6 @@ static bool find_dead(lb_program *p)
                     lb_prog_alloc(&p->memory, (size_t)dead * sizeof *s->dead);
             if (!s->dead) return false;
         }
-        if (alive > p->peak) p->peak = alive;
-        const prog_node *node = s->node;
-        for (; node; node = s->fused ? node->next : NULL)
-            if (needed[node->out->id]) alive -= bytes_of(node->out);
     }
     return true;
 }
@@ -211,5 +195,6 @@ static bool find_dead(lb_program *p)
 bool lb_program_schedule(lb_program *p)
 {
     scheduler s = {.p = p};
-    return order_groups(&s) && make_steps(&s) && find_dead(p);
+    return order_groups(&s) && make_steps(&s) && find_dead(p) &&
+           lb_program_place(p);
 }
