@@ -2,9 +2,8 @@
  *
  * When a program is scheduled, each array that one step computes and later ones
  * read gets a place in the block: the largest first, each at the lowest offset
- * where nothing else is needed at the same time. Results, states, views and what
- * may be a view have memory of their own, as has everything if an argument is
- * sharded.
+ * that is free while it is needed. Results, states and whatever may be a view
+ * of one have memory of their own. So has everything if an argument is sharded.
  *
  * In a run, a place is taken only if no array is left there. A rule or a
  * primitive of the user may hold one longer than the program needs it; then the

@@ -8,6 +8,8 @@
  *                                                        (group.c, fused.c)
  *     schedule   an order of steps, and the last use of each value
  *                                                               (schedule.c)
+ *     place      an offset in one block for each intermediate array
+ *                                                              (one_block.c)
  *
  * The memory of a program is a list of blocks that are freed together.
  */
