@@ -194,7 +194,9 @@ typedef struct lb_options {
      * each array until lb_close. */
     bool debug;
     const lb_allocator *allocator; /* NULL: malloc and free; copied */
-    int64_t keep_bytes; /* freed memory kept for reuse; 0: 512 MiB, -1: none */
+    /* Most freed memory kept for reuse; 0: 512 MiB, -1: none. Blocks that are
+     * not reused while 16384 others are freed are given back anyway. */
+    int64_t keep_bytes;
     lb_dense_policy dense;
     lb_precision precision;
     const char *isa; /* highest level to use: "ref", "avx2", "avx512",
@@ -249,8 +251,10 @@ LB_API void lb_enter(lb_ctx *cx);
 LB_API void lb_leave(lb_ctx *cx);
 /* Moves a to the enclosing scope. Returns a; NULL for NULL. */
 LB_API lb_array *lb_keep(lb_ctx *cx, lb_array *a);
-/* Removes a from its scope now, to free its memory early. a must not be used
- * afterwards unless a reference is held. NULL is allowed. */
+/* Removes a from its scope now, to free its memory before the scope ends. a
+ * must not be used afterwards unless a reference is held. Views of it, tapes that
+ * have recorded it and functions that are being compiled hold what they need.
+ * NULL is allowed. */
 LB_API void lb_drop(lb_ctx *cx, lb_array *a);
 /* Adds a reference, independent of scopes. Any thread. Returns a. */
 LB_API lb_array *lb_ref(lb_array *a);

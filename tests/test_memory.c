@@ -218,6 +218,38 @@ static void test_limit(void)
     check_clean(&c);
 }
 
+/* What a program needed once is given back after a while; what it uses again
+ * and again stays. */
+static void test_stale(void)
+{
+    enum { STALE = 16384 };
+    counter c;
+    lb_heap *heap = open_counted(&c, 100 * MIB);
+    size_t once_got[3], often_got, got;
+    void *once[3];
+    for (int i = 0; i < 3; i++)
+        once[i] = lb_heap_alloc(heap, (size_t)(i + 1) * MIB, &once_got[i]);
+    for (int i = 0; i < 3; i++)
+        lb_heap_free(heap, once[i], once_got[i]);
+    void *often = lb_heap_alloc(heap, 9 * MIB, &often_got);
+    lb_heap_free(heap, often, often_got);
+    for (int k = 0; k < 2 * STALE; k++) {
+        if (k % (STALE / 2) == STALE / 4) {
+            const long calls = c.calls;
+            CHECK(lb_heap_alloc(heap, 9 * MIB, &often_got) == often);
+            CHECK_EQ_I(c.calls, calls);
+            lb_heap_free(heap, often, often_got);
+        }
+        lb_heap_free(heap, lb_heap_alloc(heap, 64, &got), got);
+        if (k == STALE / 2) CHECK_EQ_I(c.blocks, 1 + 3 + 1 + 1);
+    }
+    CHECK_EQ_I(c.blocks,
+               1 + 1 + 1); /* the heap, the small and the often used */
+    CHECK_EQ_I(lb_heap_trim(heap), 64 + often_got);
+    lb_heap_close(heap);
+    check_clean(&c);
+}
+
 static void test_peak(void)
 {
     lb_heap *heap = lb_heap_open(NULL, MIB);
@@ -434,6 +466,7 @@ int main(void)
     test_huge();
     test_reuse();
     test_limit();
+    test_stale();
     test_peak();
     test_close_with_live_blocks();
     test_failing_allocator();

@@ -1,6 +1,8 @@
 /* test_small.c - small work: it stays on the calling thread; a result is one
- * block, whatever is freed first; and environment variables about it.
+ * block, whatever is freed first; and what is dropped is freed, unless
+ * something needs it.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -97,10 +99,102 @@ static void blocks(bool debug)
     lb_unref(view);
 }
 
+/* ---- lb_drop ------------------------------------------------------------- */
+
+static lb_array *dropping(lb_ctx *cx, lb_array *const *a, int n, void *user)
+{
+    lb_array *x = lb_mul(cx, a[0], a[0]);
+    lb_array *y = lb_exp(cx, x);
+    (void)n, (void)user;
+    lb_drop(cx, x); /* y was computed from it, or will be */
+    lb_array *z = lb_add(cx, y, lb_transpose(cx, y, NULL));
+    lb_drop(cx, y);
+    return z;
+}
+
+static bool same(lb_ctx *cx, lb_array *a, lb_array *b)
+{
+    float x[64], y[64];
+    return a && b && lb_read(cx, a, x, sizeof x) &&
+           lb_read(cx, b, y, sizeof y) && memcmp(x, y, sizeof x) == 0;
+}
+
+/* A loop without scopes of its own needs no more memory with each step. */
+static void dropped_in_a_loop(lb_ctx *cx, lb_array *a)
+{
+    lb_enter(cx);
+    lb_array *x = lb_ref(lb_neg(cx, a));
+    size_t most = 0;
+    for (int i = 0; i < 100; i++) {
+        lb_array *y = lb_tanh(cx, x), *z = lb_add(cx, y, a);
+        lb_drop(cx, y);
+        lb_unref(x);
+        if (!i) lb_drop(cx, x);
+        x = lb_ref(z);
+        lb_drop(cx, z);
+        if (i == 5) most = lb_bytes_in_use(cx);
+    }
+    CHECK_EQ_I(lb_bytes_in_use(cx), most);
+    lb_unref(x);
+    lb_leave(cx);
+}
+
+/* A trace holds what it has recorded, a tape what it needs. */
+static void dropped_and_recorded(lb_ctx *cx, lb_array *a)
+{
+    lb_array *want = dropping(cx, &a, 1, NULL), *dx = NULL;
+    lb_compiled *f = lb_compile(cx, dropping, NULL, NULL);
+    CHECK(same(cx, lb_run(f, &a, 1), want) && same(cx, lb_run(f, &a, 1), want));
+    lb_compiled_close(f);
+    lb_tape *tape = lb_tape_open(cx);
+    CHECK(lb_tape_watch(tape, a));
+    lb_array *y = lb_reduce_sum(cx, dropping(cx, &a, 1, NULL), NULL);
+    CHECK(lb_tape_grad(tape, y, NULL, &a, 1, &dx));
+    lb_tape_close(tape);
+    /* d/dx 2 sum exp(x^2) = 4 x exp(x^2), to a few roundings */
+    float at[64], got[64];
+    CHECK(lb_read(cx, a, at, sizeof at) && lb_read(cx, dx, got, sizeof got));
+    for (int i = 0; i < 64; i++) {
+        const double x = at[i], d = 4 * x * exp(x * x);
+        CHECK(fabs(got[i] - d) <= 1e-5 * d);
+    }
+}
+
+static void drops(bool debug)
+{
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1, .debug = debug});
+    lb_array *a = lb_iota(cx, LB_F32, LB_SHAPE(8, 8), 1);
+    a = lb_div(cx, a, lb_scalar(cx, 8));
+    if (!debug) dropped_in_a_loop(cx, a);
+    /* A view holds the elements. */
+    lb_array *x = lb_exp(cx, a), *t = lb_transpose(cx, x, NULL);
+    lb_drop(cx, x);
+    CHECK(same(cx, t, lb_transpose(cx, lb_exp(cx, a), NULL)));
+    dropped_and_recorded(cx, a);
+    /* An array of an enclosing scope; one that is in none; NULL. */
+    x = lb_ref(lb_exp(cx, a));
+    lb_enter(cx);
+    lb_drop(cx, x);
+    lb_drop(cx, x);
+    lb_drop(cx, NULL);
+    lb_leave(cx);
+    CHECK(lb_data(x) != NULL);
+    lb_unref(x);
+    CHECK_EQ_S(lb_error(cx), "");
+    if (debug) {
+        CHECK(!lb_exp(cx, x));
+        CHECK(strstr(lb_error(cx), "is used after its scope was closed, or "
+                                   "after lb_drop"));
+    }
+    lb_close(cx);
+}
+
 int main(void)
 {
     threshold();
     blocks(false);
     blocks(true);
+    drops(false);
+    drops(true);
     return check_report("small work");
 }

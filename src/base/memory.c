@@ -6,7 +6,9 @@
  * class, used last in first out, so that a reused block is still in the CPU's
  * caches; and one of all cached blocks by age. If the cache is full, the oldest
  * blocks are freed: the program has stopped using their sizes, while the block
- * just freed is the most likely to be reused.
+ * just freed is the most likely to be reused. For the same reason a block that
+ * was not reused during STALE frees of others is freed: what a program needed
+ * while it started does not stay.
  */
 #include "base/memory.h"
 
@@ -52,10 +54,14 @@
 /* From this size on, fewer TLB misses outweigh the rounding to pages. */
 #define HUGE_MIN ((size_t)4 << 20)
 
+/* Some thousand operations, or hundred tokens of a small model. */
+#define STALE 16384
+
 typedef struct node {
     struct node *class_next, *class_prev;
     struct node *newer, *older;
     size_t size;
+    uint64_t when; /* lb_heap.frees */
 } node;
 
 _Static_assert(sizeof(node) <= ALIGN, "a node fits the smallest block");
@@ -67,6 +73,7 @@ struct lb_heap {
     size_t in_use;
     size_t peak;
     size_t live; /* blocks handed out */
+    uint64_t frees;
     bool closed;
     node *newest, *oldest;
     lb_allocator allocator;
@@ -109,6 +116,7 @@ HANDLES_NODES static void keep_block(lb_heap *heap, node *b, size_t size,
                                      unsigned c)
 {
     b->size = size;
+    b->when = ++heap->frees;
     b->class_prev = NULL;
     b->class_next = heap->classes[c];
     if (b->class_next) b->class_next->class_prev = b;
@@ -150,6 +158,21 @@ HANDLES_NODES static node *evict(lb_heap *heap, size_t room)
     while (heap->kept > room) {
         node *b = heap->oldest;
         size_t rounded;
+        unkeep_block(heap, b, class_of(b->size, &rounded));
+        b->class_next = chain;
+        chain = b;
+    }
+    return chain;
+}
+
+/* Puts the oldest two blocks, if they are stale, before the chain: two for each
+ * block that may become stale. */
+HANDLES_NODES static node *evict_stale(lb_heap *heap, node *chain)
+{
+    for (int i = 0; i < 2; i++) {
+        node *b = heap->oldest;
+        size_t rounded;
+        if (!b || heap->frees - b->when < STALE) break;
         unkeep_block(heap, b, class_of(b->size, &rounded));
         b->class_next = chain;
         chain = b;
@@ -257,6 +280,7 @@ void lb_heap_free(lb_heap *heap, void *ptr, size_t got)
     if (keeps) {
         chain = evict(heap, heap->keep - got);
         keep_block(heap, ptr, got, c);
+        chain = evict_stale(heap, chain);
         POISON(ptr, got);
     }
     heap->live--;

@@ -2,7 +2,8 @@
  * blocks.
  *
  * Without the cache every result would be written to fresh pages, which halves
- * the speed of elementwise operations. Blocks are cached by size class: eight
+ * the speed of elementwise operations. Blocks are cached until they have not
+ * been reused for long (memory.c), by size class: eight
  * classes per power of two, so at most an eighth is wasted. The heap counts its
  * blocks, because arrays may outlive the context that opened it.
  */
