@@ -46,24 +46,6 @@ static lb_array *linear(lb_ctx *cx, llama *m, int layer, const char *name,
     return lb_linear(cx, x, weight(m, layer, name), NULL, NULL);
 }
 
-/* q (tokens, heads, head) with all cached positions up to its own. */
-static lb_array *attend(lb_ctx *cx, llama *m, lb_array *q, lb_array *k,
-                        lb_array *v, lb_array *position)
-{
-    const int64_t t = lb_dim(q, 0), group = m->heads / m->kv_heads;
-    lb_shape shape = LB_SHAPE(t, m->kv_heads, group, m->head);
-    q = lb_transpose(cx, lb_reshape(cx, q, shape), (int[]){1, 2, 0, 3});
-    k = lb_expand(cx, lb_transpose(cx, k, (int[]){1, 2, 0}), 1);
-    v = lb_expand(cx, lb_transpose(cx, v, (int[]){1, 0, 2}), 1);
-    lb_array *s = lb_matmul(cx, q, k);
-    s = lb_mul(cx, s, lb_scalar(cx, 1 / sqrt((double)m->head)));
-    lb_array *past = lb_le(cx, lb_iota(cx, LB_I32, LB_SHAPE(MOST), 0),
-                           lb_expand(cx, position, 1));
-    s = lb_softmax(cx, lb_select(cx, past, s, lb_scalar(cx, -1e30)), -1);
-    s = lb_transpose(cx, lb_matmul(cx, s, v), (int[]){2, 0, 1, 3});
-    return lb_reshape(cx, s, LB_SHAPE(t, -1));
-}
-
 /* args: tokens, the position of the first one, keys and values of each layer.
  * out: logits of each token, the likeliest next token, new keys and values. */
 static bool forward(lb_ctx *cx, lb_array *const *args, int n, lb_array **out,
@@ -71,8 +53,12 @@ static bool forward(lb_ctx *cx, lb_array *const *args, int n, lb_array **out,
 {
     llama *m = user;
     const int64_t t = lb_size(args[0]);
-    lb_array *at = lb_add(cx, lb_iota(cx, LB_I32, LB_SHAPE(t), 0), args[1]);
-    const lb_rope_options rope = {.axis = -3, .positions = at};
+    const lb_rope_options rope = {.axis = -3, .positions = args[1]};
+    const lb_attention_options attention = {
+        .causal = true,
+        .q_positions_first = true,
+        .kv_positions_first = true,
+        .valid = lb_add(cx, args[1], lb_scalar_int(cx, t))};
     lb_array *zero = lb_scalar_int(cx, 0), *start[] = {args[1], zero, zero};
     lb_array *x =
         lb_embedding(cx, weight(m, -1, "model.embed_tokens"), args[0]);
@@ -90,7 +76,9 @@ static bool forward(lb_ctx *cx, lb_array *const *args, int n, lb_array **out,
         k = lb_rope(cx, k, &rope);
         lb_update_in_place(cx, keys, k, start);
         lb_update_in_place(cx, values, v, start);
-        h = attend(cx, m, lb_rope(cx, q, &rope), *keys, *values, at);
+        q = lb_rope(cx, q, &rope);
+        h = lb_attention(cx, q, *keys, *values, &attention);
+        h = lb_reshape(cx, h, LB_SHAPE(t, -1));
         x = lb_add(cx, x, linear(cx, m, i, "self_attn.o_proj", h));
         h = lb_rms_norm(cx, x, weight(m, i, "post_attention_layernorm"), 1e-5);
         h = lb_swiglu(cx, linear(cx, m, i, "mlp.gate_proj", h),
