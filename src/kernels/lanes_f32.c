@@ -43,6 +43,23 @@ void lb_lanes_padded(const lb_lanes *l, int64_t from, const size_t size[4],
     memcpy((char *)l->out + (size_t)from * size[3], block[3], n * size[3]);
 }
 
+void lb_lanes_copied(const lb_lanes *l, lb_lanes_fn *run)
+{
+    float copy[LB_LANES_BLOCK];
+    const int one = l->ones == 1 ? 0 : 1;
+    for (int i = 0; i < LB_LANES_BLOCK; i++)
+        memcpy(&copy[i], l->in[one], sizeof *copy);
+    lb_lanes some = *l;
+    some.ones = 0;
+    some.in[one] = copy;
+    for (int64_t i = 0; i < l->n; i += LB_LANES_BLOCK) {
+        some.n = l->n - i < LB_LANES_BLOCK ? l->n - i : LB_LANES_BLOCK;
+        some.in[!one] = (const float *)l->in[!one] + i;
+        some.out = (float *)l->out + i;
+        run(&some);
+    }
+}
+
 /* ---- the reference ------------------------------------------------------ */
 
 #define LANE_FN    static inline __attribute__((always_inline))

@@ -40,6 +40,10 @@ enum { LB_LANES_BLOCK = 64 };
 void lb_lanes_padded(const lb_lanes *l, int64_t from, const size_t size[4],
                      lb_lanes_fn *run);
 
+/* A binary function of an operand that is a single element, with copies of it:
+ * of two NaNs, which one is the result depends on how a loop was compiled. */
+void lb_lanes_copied(const lb_lanes *l, lb_lanes_fn *run);
+
 extern const lb_lanes_f32 lb_lanes_f32_ref;
 #if defined(__x86_64__)
 extern const lb_lanes_f32 lb_lanes_f32_avx2, lb_lanes_f32_avx512;

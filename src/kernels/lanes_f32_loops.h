@@ -102,6 +102,10 @@ LANE_FN void run_binary(const lb_lanes *l, binary_fn *f, lb_lanes_fn *self)
     float *out = l->out;
     const int64_t n = l->n;
     int64_t i = 0;
+    if (l->ones && isnan(l->ones == 1 ? *x : *y)) {
+        lb_lanes_copied(l, self);
+        return;
+    }
     if (l->ones == 1) {
         const vf one = splat(*x);
         for (; i + LANES <= n; i += LANES)
