@@ -226,7 +226,10 @@ static lb_selection *selection_from(lb_ctx *cx, PyObject *list)
     const Py_ssize_t n = list ? PyList_Size(list) : 0;
     for (Py_ssize_t i = 0; s && i < n; i++) {
         const char *what, *text;
-        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "ss", &what, &text) ||
+        PyObject *row = PyList_GetItem(list, i);
+        if (!PyTuple_Check(row)) row = NULL;
+        if (!row) PyErr_SetString(PyExc_TypeError, "pairs of texts");
+        if (!row || !PyArg_ParseTuple(row, "ss", &what, &text) ||
             !(strcmp(what, "include") == 0   ? lb_selection_include(cx, s, text)
               : strcmp(what, "exclude") == 0 ? lb_selection_exclude(cx, s, text)
               : strcmp(what, "override") == 0

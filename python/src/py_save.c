@@ -21,8 +21,12 @@ static bool meta_from(PyObject *list, lb_meta **to, int64_t *n)
         unsigned long long items;
         const char *bytes;
         Py_ssize_t size;
-        if (!row || !PyArg_ParseTuple(row, "siiKy#", &m->key, &type, &item,
-                                      &items, &bytes, &size))
+        if (!row || !PyTuple_Check(row)) {
+            PyErr_SetString(PyExc_TypeError, "metadata must be tuples");
+            return false;
+        }
+        if (!PyArg_ParseTuple(row, "siiKy#", &m->key, &type, &item, &items,
+                              &bytes, &size))
             return false;
         m->type = (lb_meta_type)type;
         m->item = (lb_meta_type)item;
@@ -150,6 +154,10 @@ static PyObject *compare(PyObject *module, PyObject *args)
     lb_difference d = {0};
     if (!PyArg_ParseTuple(args, "OO|O:_compare", &x, &y, &before)) return NULL;
     long long n = 0, apart = 0, nonfinite = 0;
+    if (before != Py_None && !PyTuple_Check(before)) {
+        PyErr_SetString(PyExc_TypeError, "the sums must be a tuple");
+        return NULL;
+    }
     if (before != Py_None &&
         !PyArg_ParseTuple(before, "LLLddddd", &n, &apart, &nonfinite, &d.aa,
                           &d.bb, &d.ab, &d.dd, &d.max))
