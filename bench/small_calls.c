@@ -1,6 +1,8 @@
 /* small_calls.c - see small_calls.h. */
 #include "small_calls.h"
 
+#include "lowbit_nn.h"
+
 /* ---- operands ------------------------------------------------------------ */
 
 static lb_array *floats(shot *s, lb_shape shape)
@@ -385,6 +387,16 @@ static lb_array *run_matmul(shot *s)
     return lb_matmul(s->cx, s->in[0], s->in[1]);
 }
 
+static lb_array *run_rope(shot *s)
+{
+    return lb_rope(s->cx, s->in[0], NULL);
+}
+
+static lb_array *run_attention(shot *s)
+{
+    return lb_attention(s->cx, s->in[0], s->in[1], s->in[1], NULL);
+}
+
 static lb_array *run_materialize(shot *s)
 {
     return lb_materialize(s->cx, s->in[0]);
@@ -426,6 +438,31 @@ static void layer_norm(shot *s, int64_t size)
 {
     rms_norm(s, size);
     s->call = run_layer_norm;
+}
+
+/* Pairs: of even rows. */
+static void rope(shot *s, int64_t size)
+{
+    one_float(s, size + size % 2);
+    s->call = run_rope;
+}
+
+/* One query of 8 heads, size / 512 keys. */
+static void attention(shot *s, int64_t size)
+{
+    const int64_t keys = size < 512 ? 1 : size / 512;
+    operands(s, 2, floats(s, LB_SHAPE(8, 1, 64)),
+             floats(s, LB_SHAPE(8, keys, 64)), NULL);
+    s->call = run_attention;
+}
+
+/* As many queries as keys. */
+static void attention_square(shot *s, int64_t size)
+{
+    const int64_t n = size < 512 ? 1 : size / 512;
+    lb_array *x = floats(s, LB_SHAPE(8, n < 128 ? n : 128, 64));
+    operands(s, 2, x, x, NULL);
+    s->call = run_attention;
 }
 
 static void add(shot *s, int64_t size)
@@ -556,6 +593,9 @@ const entry small_entries[] = {
     {"log_softmax", "lb_log_softmax", log_softmax},
     {"rms_norm", "lb_rms_norm", rms_norm},
     {"layer_norm", "lb_layer_norm", layer_norm},
+    {"rope", "lb_rope", rope},
+    {"attention", "lb_attention, one query", attention},
+    {"attention", "lb_attention", attention_square},
     {"", "lb_add", add},
     {"", "lb_add of a row", add_row},
     {"", "lb_add of nf4", add_nf4},

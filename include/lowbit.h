@@ -252,9 +252,9 @@ LB_API void lb_leave(lb_ctx *cx);
 /* Moves a to the enclosing scope. Returns a; NULL for NULL. */
 LB_API lb_array *lb_keep(lb_ctx *cx, lb_array *a);
 /* Removes a from its scope now, to free its memory before the scope ends. a
- * must not be used afterwards unless a reference is held. Views of it, tapes that
- * have recorded it and functions that are being compiled hold what they need.
- * NULL is allowed. */
+ * must not be used afterwards unless a reference is held. Views of it, tapes
+ * that have recorded it and functions that are being compiled hold what they
+ * need. NULL is allowed. */
 LB_API void lb_drop(lb_ctx *cx, lb_array *a);
 /* Adds a reference, independent of scopes. Any thread. Returns a. */
 LB_API lb_array *lb_ref(lb_array *a);

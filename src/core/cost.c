@@ -15,7 +15,12 @@
 /* Estimated ns from which on the pool is used. */
 static const double from_ns = 3000;
 
-/* Reading or writing a byte in L2, decoding an element of a packed operand; an
+/* What fits into L2 is read and written fastest by the core that has it there:
+ * two of them take up to twice as long, because each finds half of it in the
+ * cache of the other. */
+static const double alone = 1200e3;
+
+/* Reading or writing a byte, decoding an element of a packed operand; an
  * addition or multiplication of a product of floats, with decoding, and of one
  * without vector kernels. */
 static const double byte_ns = 1.0 / 100, decoded_ns = 0.5,
@@ -45,6 +50,7 @@ double lb_call_ns(const lb_call *c)
         if (!a->store->data) decoded += n;
         if (n > most) most = n;
     }
+    if (bytes < alone) bytes = 0;
     const double ns = bytes * byte_ns + most * (double)p->element_ns;
     if (!p->operations) return ns + decoded * decoded_ns;
     const bool fast = lb_ctype_of(c->in[0]->dtype) == LB_C_F32;

@@ -97,12 +97,27 @@ static void lay_out(const lb_call *c, concat_part *to)
     }
 }
 
+/* Parts of equally many units take turns, so that a thread writes rows of the
+ * result and not every other piece of them, next to those of another thread. */
+static bool takes_turns(const lb_call *c, const concat_part *p)
+{
+    for (int i = 1; i < c->n_in; i++)
+        if (p[i].place.units != p[0].place.units) return false;
+    return true;
+}
+
 static void eval(const lb_work *w)
 {
     const lb_call *c = w->call;
     concat_part *p = w->shared;
     if (w->phase == 0) {
         lay_out(c, p);
+        return;
+    }
+    if (takes_turns(c, p)) {
+        for (int64_t u = w->lo; u < w->hi; u++)
+            lb_place_run(&p[u % c->n_in].place, w, u / c->n_in,
+                         u / c->n_in + 1);
         return;
     }
     int lo = 0, hi = c->n_in; /* the last operand whose first unit is <=

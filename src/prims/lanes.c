@@ -142,21 +142,22 @@ static double min_f64(double x, double y)
             run_##NAME##_bool                                                  \
     }
 
-#define PRIM(NAME, N, SIZE, VJP)                                               \
+#define PRIM(NAME, N, KINDS, SIZE, VJP)                                        \
     {                                                                          \
         .struct_size = sizeof(lb_prim), .name = #NAME, .params_size = (SIZE),  \
         .n_in = (N), .infer = lb_row_infer, .plan = lb_row_plan,               \
         .eval = lb_row_eval, .vjp = (VJP), .shard = lb_cuts_same,              \
-        .fuse = lb_row_fuse                                                    \
+        .fuse = lb_row_fuse, .element_ns = (KINDS) == F ? 0.2F : 0             \
     }
 
 #define ROW(NAME, N, KINDS)                                                    \
-    const lb_row lb_row_##NAME = {.prim = PRIM(NAME, N, 0, lb_vjp_##NAME),     \
+    const lb_row lb_row_##NAME = {.prim =                                      \
+                                      PRIM(NAME, N, KINDS, 0, lb_vjp_##NAME),  \
                                   .kinds = (KINDS),                            \
                                   .run = RUNS(NAME, run_##NAME##_f32)};
 
 #define ROW_V(NAME, N, KINDS, TO_BOOL, VJP)                                    \
-    const lb_row lb_row_##NAME = {.prim = PRIM(NAME, N, 0, VJP),               \
+    const lb_row lb_row_##NAME = {.prim = PRIM(NAME, N, KINDS, 0, VJP),        \
                                   .kinds = (KINDS),                            \
                                   .to_bool = (TO_BOOL),                        \
                                   .lane = LB_LANE_##NAME,                      \
@@ -222,7 +223,7 @@ LANES(run_is_finite_f64, double, uint8_t, isfinite(x))
 
 /* ---- special cases ------------------------------------------------------- */
 
-const lb_row lb_row_is_finite = {.prim = PRIM(is_finite, 1, 0, NULL),
+const lb_row lb_row_is_finite = {.prim = PRIM(is_finite, 1, 0, 0, NULL),
                                  .kinds = F,
                                  .to_bool = true,
                                  .lane = LB_LANE_is_finite,
@@ -249,8 +250,8 @@ POWER(run_integer_pow_f64, double, e < 0 ? 1.0 / r : r)
 POWER(run_integer_pow_u64, uint64_t, r) /* the same bits for signed and
                                          * unsigned */
 const lb_row lb_row_integer_pow = {
-    .prim =
-        PRIM(integer_pow, 1, sizeof(lb_integer_pow_params), lb_vjp_integer_pow),
+    .prim = PRIM(integer_pow, 1, F | I | U, sizeof(lb_integer_pow_params),
+                 lb_vjp_integer_pow),
     .kinds = F | I | U,
     .lane = LB_LANE_integer_pow,
     .run = {NULL, run_integer_pow_f64, run_integer_pow_u64,

@@ -77,11 +77,14 @@ static void plan(const lb_call *c, lb_plan *plan)
     const int64_t tiles = lb_ceil_div(size, LB_RUN);
     lb_place p;
     lb_place_plan(&p, c->in[0], &c->shape, NULL, NULL);
+    const int64_t parts = ranges(c, &ws);
+    const int64_t copies = apart(c->dtype) ? tiles : p.units;
+    /* What one thread will add to, it copies as well, into its own cache. */
     *plan = (lb_plan){
         .shared = apart(c->dtype) ? (size_t)size * sizeof(float) : 0,
         .per_thread = LB_WINDOWS * sizeof(lb_window) + LB_TILE * 8,
         .phases = apart(c->dtype) ? 3 : 2,
-        .units = {apart(c->dtype) ? tiles : p.units, ranges(c, &ws), tiles},
+        .units = {parts == 1 ? 1 : copies, parts, parts == 1 ? 1 : tiles},
         .kernel = apart(c->dtype) ? "sums in f32" : "sums in place",
     };
 }
@@ -359,14 +362,16 @@ static void eval(const lb_work *w)
             add_range(&j, u, w->plan->units[1]);
         return;
     }
+    const bool one = w->plan->units[1] == 1; /* unit, for all copies */
     if (!apart(c->dtype)) {
         lb_place p;
         lb_place_plan(&p, c->in[0], &c->shape, NULL, NULL);
-        lb_place_run(&p, w, w->lo, w->hi);
+        lb_place_run(&p, w, one ? 0 : w->lo, one ? p.units : w->hi);
         return;
     }
     const int64_t size = lb_shape_size(&c->shape);
-    for (int64_t u = w->lo; u < w->hi; u++) {
+    const int64_t end = one ? lb_ceil_div(size, LB_RUN) : w->hi;
+    for (int64_t u = one ? 0 : w->lo; u < end; u++) {
         const int64_t first = u * LB_RUN;
         const int64_t n = lb_min_i64(LB_RUN, size - first);
         float *sums = (float *)w->shared + first;
