@@ -45,7 +45,55 @@ static PyObject *rope(PyObject *module, PyObject *args, PyObject *names)
     return py_leave_with(cx, r);
 }
 
+static PyObject *attention(PyObject *module, PyObject *args, PyObject *names)
+{
+    (void)module;
+    static char *keys[] = {"",
+                           "",
+                           "",
+                           "causal",
+                           "window",
+                           "scale",
+                           "soft_cap",
+                           "q_positions_first",
+                           "kv_positions_first",
+                           "valid",
+                           NULL};
+    PyObject *in[3], *valid = Py_None;
+    lb_attention_options o = {.struct_size = sizeof o};
+    int causal = 0, q_first = 0, kv_first = 0;
+    long long window = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, names, "OOO|$pLddppO:attention",
+                                     keys, &in[0], &in[1], &in[2], &causal,
+                                     &window, &o.scale, &o.soft_cap, &q_first,
+                                     &kv_first, &valid))
+        return NULL;
+    o.causal = causal;
+    o.window = window;
+    o.q_positions_first = q_first;
+    o.kv_positions_first = kv_first;
+    lb_ctx *cx = py_enter();
+    if (!cx) return NULL;
+    lb_array *a[3];
+    for (int i = 0; i < 3; i++)
+        if (!(a[i] = py_operand(cx, in[i], PY_USED_NOW)))
+            return py_leave_failed(cx);
+    if (valid != Py_None && !(o.valid = py_operand(cx, valid, PY_USED_NOW)))
+        return py_leave_failed(cx);
+    lb_array *r;
+    Py_BEGIN_ALLOW_THREADS
+    r = lb_attention(cx, a[0], a[1], a[2], &o);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, r);
+}
+
 PyMethodDef py_nn_methods[] = {
+    {"attention", PY_FAST(attention), METH_VARARGS | METH_KEYWORDS,
+     "attention($module, q, k, v, /, *, causal=False, window=0, scale=0.0, "
+     "soft_cap=0.0, q_positions_first=False, kv_positions_first=False, "
+     "valid=None)\n--\n\n"
+     "softmax(scale q k^T + mask) v of q (heads, queries, size), k and v (kv "
+     "heads, keys,\nsize). Zeros are the defaults of lb_attention_options."},
     {"rope", PY_FAST(rope), METH_VARARGS | METH_KEYWORDS,
      "rope($module, x, /, positions=None, *, axis=-2, interleaved=False, "
      "dims=0, base=10000.0, offset=0, scaling='none', factor=1.0, low=0.0, "

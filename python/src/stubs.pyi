@@ -316,6 +316,20 @@ def scatter_add(
     bounds: str = "clamp",
     fill: _float | None = None,
 ) -> Array: ...
+def attention(
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    /,
+    *,
+    causal: _bool = False,
+    window: _int = 0,
+    scale: _float = 0.0,
+    soft_cap: _float = 0.0,
+    q_positions_first: _bool = False,
+    kv_positions_first: _bool = False,
+    valid: ArrayLike | None = None,
+) -> Array: ...
 def rope(
     x: ArrayLike,
     /,

@@ -259,6 +259,25 @@ def test_axes(name, axis, keepdims, rng):
     check(got, getattr(np, name)(x, axis=axis, keepdims=keepdims))
 
 
+def test_attention(rng):
+    q, k, v = (rng.standard_normal((h, 5, 8)).astype("f4") for h in (4, 2, 2))
+    scores = q @ np.repeat(k, 2, 0).transpose(0, 2, 1) / 8**0.5
+    seen = np.tril(np.ones((5, 5), bool))
+    for causal in (False, True):
+        masked = np.where(seen, scores, -np.inf) if causal else scores
+        want = softmax(masked) @ np.repeat(v, 2, 0)
+        check(lowbit.attention(q, k, v, causal=causal), want)
+    few = softmax(scores[:, :, :3]) @ np.repeat(v, 2, 0)[:, :3]
+    check(lowbit.attention(q, k, v, valid=3), few)
+    turned = q.transpose(1, 0, 2)
+    check(
+        lowbit.attention(turned, k, v, q_positions_first=True).transpose(1, 0, 2),
+        softmax(scores) @ np.repeat(v, 2, 0),
+    )
+    with pytest.raises(lowbit.Error):
+        lowbit.attention(q, k[:1, :, :3], v)
+
+
 def test_rope(rng):
     x = rng.standard_normal((2, 5, 8)).astype("f4")
     angle = np.arange(5)[:, None] * 100.0 ** (-np.arange(4) / 4)

@@ -121,7 +121,7 @@ def test_conversion(value, dtype, copy):
 
 OTHERS = [
     "concat", "pad", "dynamic_slice", "dynamic_update_slice", "dot_general", "linear",
-    "conv_general_dilated", "gather", "scatter_add", "rope", "promote_types", "key_fold",
+    "conv_general_dilated", "gather", "scatter_add", "rope", "attention", "promote_types", "key_fold",
     "reduce", "component", "export", "is_kernel_available", "set_dense", "explain",
     "_quantize", "_straight_through", "_from_codes", "_from_parts", "_from_bytes",
     "_value_and_grad", "_vjp", "_ste", "_compare", "_difference", "_examine", "_histogram",
