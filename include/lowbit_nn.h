@@ -92,6 +92,41 @@ typedef struct lb_attention_options {
 LB_API lb_array *lb_attention(lb_ctx *cx, lb_array *q, lb_array *k, lb_array *v,
                               const lb_attention_options *options);
 
+/* ---- choosing ------------------------------------------------------------ */
+
+/* The k largest elements along the last axis, the largest first, of equal ones
+ * the lowest index first; NaN is the largest. x is f32, f16 or bf16. Their
+ * indices, i32, go to *indices (may be NULL). Gradients pass the values. The
+ * choice reads elements: inside a function that is compiled it is an error. */
+LB_API lb_array *lb_top_k(lb_ctx *cx, lb_array *x, int64_t k,
+                          lb_array **indices);
+
+typedef struct lb_sample_options {
+    size_t struct_size;
+    double temperature; /* logits are divided by it; 0: the largest logit, of
+                         * equal ones the first */
+    int64_t top_k;      /* only the k most likely tokens; 0: all */
+    double top_p;       /* only the most likely ones whose probabilities reach
+                         * top_p together; 0 and 1: all */
+    double min_p;       /* only tokens of at least min_p times the probability
+                         * of the most likely one */
+} lb_sample_options;
+
+/* A token per row of logits (..., vocabulary), as i32: row i uses number i of
+ * key, so use another key for each step (lb_key_fold). Filters apply in the
+ * order of the options. options NULL: temperature 1, all tokens. Equal logits
+ * give equal tokens on every machine. A NaN, or a row of -inf, is an error.
+ * Inside a function that is compiled it is an error. */
+LB_API lb_array *lb_sample(lb_ctx *cx, lb_key key, lb_array *logits,
+                           const lb_sample_options *options);
+
+/* ---- slices -------------------------------------------------------------- */
+
+/* a[..., start:limit, ...] along one axis: negative indices count from the end,
+ * and both are clamped, as in numpy. */
+LB_API lb_array *lb_slice_axis(lb_ctx *cx, lb_array *a, int axis, int64_t start,
+                               int64_t limit);
+
 /* ---- caches -------------------------------------------------------------- */
 
 /* *a becomes lb_dynamic_update_slice(cx, *a, update, starts): starts are

@@ -495,6 +495,9 @@ static lb_array *reduce(lb_ctx *cx)
     X(compiled training, compiled_training(cx))                                \
     X(rope, lb_rope(cx, f(cx), NULL))                                          \
     X(attention, attention(cx))                                                \
+    X(top_k, lb_top_k(cx, f(cx), 2, NULL))                                     \
+    X(sample, lb_sample(cx, (lb_key){1, 2}, f(cx), NULL))                      \
+    X(slice_axis, lb_slice_axis(cx, f(cx), 1, 0, -1))                          \
     X(random_bits, lb_random_bits(cx, (lb_key){1, 2}, LB_U8, LB_SHAPE(5)))     \
     X(random_uniform,                                                          \
       lb_random_uniform(cx, (lb_key){1, 2}, LB_F32, LB_SHAPE(5), 0, 1))        \
