@@ -119,6 +119,7 @@ FLAGS_quick = "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
 FLAGS_asan = $(SANITIZE)=address,undefined
 FLAGS_tsan = $(SANITIZE)=thread -DCMAKE_C_COMPILER=clang -DLB_WERROR=ON \
     -DLB_BENCH=ON
+FLAGS_pyasan = $(FLAGS_asan) -DLB_PYTHON=ON -DLB_TESTS=OFF
 # libzip is not instrumented.
 FLAGS_msan = $(SANITIZE)=memory -DCMAKE_C_COMPILER=clang -DLB_IO=OFF
 FLAGS_clang = -DCMAKE_C_COMPILER=clang
@@ -137,6 +138,7 @@ build/%/build.ninja:
 
 # Variants that build only some targets; the others also show that all builds.
 TARGETS_simde = --target simde_tests
+TARGETS_pyasan = --target lowbit_python
 build-%: build/%/build.ninja
 	cmake --build build/$* $(TARGETS_$*)
 
@@ -241,7 +243,7 @@ check-simde: setup-build setup-simde setup-conformance all
 
 NIGHTLY := nightly-lint nightly-ref nightly-clang nightly-long nightly-asan \
     nightly-tsan nightly-simde nightly-avx512 nightly-msan nightly-valgrind \
-    nightly-arm64 nightly-mpi
+    nightly-arm64 nightly-mpi nightly-python
 .PHONY: $(NIGHTLY)
 nightly: $(NIGHTLY)
 
@@ -293,3 +295,11 @@ nightly-arm64: setup-build setup-arm64
 # Ranks as processes, with Open MPI and MPICH and all numbers of ranks.
 nightly-mpi: setup-build setup-mpi all
 	@tools/stage mpi tests/mpi.sh build/release
+
+# Python itself is not instrumented and keeps memory: leaks are not checked.
+nightly-python: setup-build setup-python build-pyasan
+	@export PYTHONMALLOC=malloc \
+	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=8; \
+	asan=$$(gcc -print-file-name=libasan.so); \
+	LD_PRELOAD="$$asan $$(gcc -print-file-name=libubsan.so)" \
+	    tools/stage python-asan tests/python.sh build/pyasan/python
