@@ -125,12 +125,11 @@ static lb_array *even_out(const lb_shard_plan *p, const slices *s, lb_array *a)
 
 /* ---- combining ----------------------------------------------------------- */
 
-/* An array with elements that may be overwritten, because it is not shared. */
+/* An array with elements that may be overwritten, because nobody else sees
+ * them. */
 static lb_array *fresh(lb_ctx *cx, lb_array *a)
 {
-    if (lb_data(a) && !a->store->done &&
-        __atomic_load_n(&a->store->refs, __ATOMIC_ACQUIRE) == 1)
-        return a;
+    if (lb_data(a) && !lb_shared_why(a, 1)) return a;
     return lb_bind(cx, lb_find_primitive(cx, "copy"), 1, &a, NULL);
 }
 
