@@ -14,8 +14,8 @@ LOOP_FN void loop_point(uint32_t point, int bits, int least, int step, int last,
                         int more, uint32_t signs, float d, float *out)
 {
     const loop_i8 at = {0, 1, 2, 3, 4, 5, 6, 7};
-    const loop_i8 c =
-        ((loop_i8){0} + (int)point) >> at * bits & ((1 << bits) - 1);
+    const int mask = (1 << bits) - 1;
+    const loop_i8 c = ((loop_i8){0} + (int)point) >> at * bits & mask;
     const loop_i8 magnitude = least + step * c - (c == last) * more;
     const loop_i8 sign = 1 - 2 * (((loop_i8){0} + (int)signs) >> at & 1);
     const loop_f8 w = d * __builtin_convertvector(magnitude, loop_f8) *
