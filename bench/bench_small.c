@@ -82,7 +82,7 @@ static void set_times(shot s[2])
 
 static bool cell(const options *o, const entry *e, int64_t size, totals *t)
 {
-    shot s[2];
+    shot s[2] = {0};
     const char *name = e->label ? e->label : e->prim;
     const bool ok = open_shot(&s[0], e->prim, e->make, 1, size) &&
                     open_shot(&s[1], e->prim, e->make, 2, size);
@@ -106,7 +106,7 @@ static bool cell(const options *o, const entry *e, int64_t size, totals *t)
                 lb_error_status(s[0].cx) ? lb_error(s[0].cx)
                                          : "no operands for it");
     }
-    for (int i = 0; i <= ok; i++)
+    for (int i = 0; i < 2; i++)
         lb_close(s[i].cx);
     return ok;
 }

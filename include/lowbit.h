@@ -207,6 +207,10 @@ typedef struct lb_options {
                        * including every level that builds on them, regardless
                        * of isa. Levels of other architectures are allowed; ref
                        * and undefined bits are not */
+    bool check_indices; /* lb_take and lb_embedding look for indices that are
+                         * out of range first, and fail. Not in a function that
+                         * is being compiled, which has no indices yet: check
+                         * its arguments before lb_run */
 } lb_options;
 
 /* options NULL: all defaults. Returns NULL if out of memory or if options are
@@ -579,7 +583,8 @@ LB_API lb_array *lb_reduce_min(lb_ctx *cx, lb_array *a, const lb_axes *axes);
 LB_API lb_array *lb_reduce_and(lb_ctx *cx, lb_array *a, const lb_axes *axes);
 LB_API lb_array *lb_reduce_or(lb_ctx *cx, lb_array *a, const lb_axes *axes);
 /* See lb_reduce (lowbit_functions.h) for any other computation. */
-/* First index of the largest (smallest) element; of the first NaN, if any.
+/* First index of the largest (smallest) element; of the first NaN, if any. The
+ * axis is removed: lb_expand(cx, result, axis) restores it with size 1.
  * index_dtype: any integer dtype; LB_NO_DTYPE: i32. */
 LB_API lb_array *lb_argmax(lb_ctx *cx, lb_array *a, int axis,
                            lb_dtype index_dtype);
@@ -666,7 +671,8 @@ LB_API lb_array *lb_gather(lb_ctx *cx, lb_array *a, lb_array *starts,
  * transpose of gather. Duplicate indices accumulate, in order. */
 LB_API lb_array *lb_scatter_add(lb_ctx *cx, lb_array *a, lb_array *starts,
                                 lb_array *updates, const lb_gather_dims *dims);
-/* Slices of a along axis, one per index (clamped). */
+/* Slices of a along axis, one per index. An index out of range is clamped or,
+ * with lb_options.check_indices, an error. */
 LB_API lb_array *lb_take(lb_ctx *cx, lb_array *a, lb_array *index, int axis);
 /* Rows of table: lb_take along axis 0. */
 LB_API lb_array *lb_embedding(lb_ctx *cx, lb_array *table, lb_array *index);
@@ -689,6 +695,19 @@ LB_API lb_array *lb_sum(lb_ctx *cx, lb_array *x, const lb_axes *axes,
                         bool keep);
 LB_API lb_array *lb_mean(lb_ctx *cx, lb_array *x, const lb_axes *axes,
                          bool keep);
+/* Products are promoted as sums. The maximum of no elements is -infinity, or
+ * the smallest integer; NaN wins. */
+LB_API lb_array *lb_prod(lb_ctx *cx, lb_array *x, const lb_axes *axes,
+                         bool keep);
+LB_API lb_array *lb_amax(lb_ctx *cx, lb_array *x, const lb_axes *axes,
+                         bool keep);
+LB_API lb_array *lb_amin(lb_ctx *cx, lb_array *x, const lb_axes *axes,
+                         bool keep);
+/* Whether all (any) elements are not 0; NaN is not 0. */
+LB_API lb_array *lb_all(lb_ctx *cx, lb_array *x, const lb_axes *axes,
+                        bool keep);
+LB_API lb_array *lb_any(lb_ctx *cx, lb_array *x, const lb_axes *axes,
+                        bool keep);
 LB_API lb_array *lb_var(lb_ctx *cx, lb_array *x, const lb_axes *axes,
                         bool keep);
 /* Over the last axis; weight and bias may be NULL. */

@@ -476,6 +476,11 @@ static lb_array *reduce(lb_ctx *cx)
     X(log_softmax, lb_log_softmax(cx, f(cx), 0))                               \
     X(sum, lb_sum(cx, f(cx), LB_AXES(0), true))                                \
     X(sum of integers, lb_sum(cx, i(cx), NULL, false))                         \
+    X(prod, lb_prod(cx, f(cx), LB_AXES(0), true))                              \
+    X(amax, lb_amax(cx, f(cx), LB_AXES(1), true))                              \
+    X(amin, lb_amin(cx, f(cx), NULL, true))                                    \
+    X(all, lb_all(cx, f(cx), LB_AXES(1), true))                                \
+    X(any, lb_any(cx, f(cx), NULL, false))                                     \
     X(linear, lb_linear(cx, v(cx), f(cx), vector(cx, LB_F32, 3), NULL))        \
     X(to_string, printed(cx))                                                  \
     X(read_f64, read_back(cx))                                                 \

@@ -345,6 +345,11 @@ static void sums(lb_ctx *cx)
     REFUSED(lb_log_softmax(cx, s, 0), LB_E_AXIS, "axis 0|rank 0");
     REFUSED(lb_sum(cx, x, LB_AXES(5), true), LB_E_AXIS, "axis 5|rank 2");
     REFUSED(lb_mean(cx, x, LB_AXES(5), true), LB_E_AXIS, "axis 5|rank 2");
+    REFUSED(lb_prod(cx, x, LB_AXES(5), true), LB_E_AXIS, "axis 5|rank 2");
+    REFUSED(lb_amax(cx, x, LB_AXES(5), true), LB_E_AXIS, "axis 5|rank 2");
+    REFUSED(lb_amin(cx, NULL, NULL, true), LB_E_NULL, "");
+    REFUSED(lb_all(cx, x, LB_AXES(5), true), LB_E_AXIS, "axis 5|rank 2");
+    REFUSED(lb_any(cx, NULL, NULL, true), LB_E_NULL, "");
     REFUSED(lb_var(cx, NULL, NULL, true), LB_E_NULL, "var");
     REFUSED(lb_rms_norm(cx, x, v, 0), LB_E_SHAPE, "weight|(2)|(3)");
     REFUSED(lb_rms_norm(cx, s, NULL, 0), LB_E_SHAPE, "scalar");

@@ -159,37 +159,6 @@ static lb_array *keep_axes(lb_ctx *cx, const lb_array *x, lb_array *y,
     return lb_reshape(cx, y, shape);
 }
 
-lb_array *py_reduce(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep,
-                    lb_array *(*fn)(lb_ctx *, lb_array *, const lb_axes *))
-{
-    return keep_axes(cx, x, fn(cx, x, axes), axes, keep);
-}
-
-lb_array *py_reduce_any(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep,
-                        bool all)
-{
-    if (x && lb_dtype_of(x) != LB_BOOL) x = lb_convert(cx, x, LB_BOOL);
-    return py_reduce(cx, x, axes, keep, all ? lb_reduce_and : lb_reduce_or);
-}
-
-/* As for lb_sum. */
-static lb_array *promoted(lb_ctx *cx, lb_array *x)
-{
-    const lb_dtype t = lb_dtype_of(x);
-    if (py_dtype_is_float(t) || lb_dtype_size(t) >= 4) return x;
-    return lb_convert(cx, x, py_dtype_is_unsigned(t) ? LB_U32 : LB_I32);
-}
-
-lb_array *py_sum(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
-{
-    return lb_sum(cx, x, axes, keep);
-}
-
-lb_array *py_prod(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
-{
-    return py_reduce(cx, x ? promoted(cx, x) : x, axes, keep, lb_reduce_prod);
-}
-
 lb_array *py_arg_reduce(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep,
                         lb_array *(*fn)(lb_ctx *, lb_array *, int, lb_dtype))
 {

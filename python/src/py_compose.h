@@ -15,8 +15,6 @@ lb_array *py_reshape_permuted(lb_ctx *cx, lb_array *a, const lb_axes *axes,
                               lb_shape shape);
 lb_array *py_broadcast_in_dim(lb_ctx *cx, lb_array *a, lb_shape shape,
                               const lb_axes *dims);
-lb_array *py_sum(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep);
-lb_array *py_prod(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep);
 /* axes, or all axes of a, which are written to room. */
 const lb_axes *py_all_axes(const lb_array *a, const lb_axes *axes,
                            lb_axes *room);

@@ -185,10 +185,6 @@ lb_array *py_true_divide(lb_ctx *cx, lb_array *x, lb_array *y);
 lb_array *py_floor_divide(lb_ctx *cx, lb_array *x, lb_array *y);
 lb_array *py_remainder(lb_ctx *cx, lb_array *x, lb_array *y);
 lb_array *py_shift_right(lb_ctx *cx, lb_array *x, lb_array *y);
-lb_array *py_reduce_any(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep,
-                        bool all);
-lb_array *py_reduce(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep,
-                    lb_array *(*fn)(lb_ctx *, lb_array *, const lb_axes *));
 lb_array *py_arg_reduce(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep,
                         lb_array *(*fn)(lb_ctx *, lb_array *, int, lb_dtype));
 

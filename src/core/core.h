@@ -75,6 +75,7 @@ struct lb_ctx {
     lb_list dense_formats;  /* formats with their own policy ... */
     lb_list dense_policies; /* ... and these policies */
     lb_list rules;          /* lb_added_rule, in the order of addition */
+    bool check_indices;     /* of lb_take; see lb_options */
     int quiet;              /* > 0: dense results are not subject to the policy:
                              * parts of packed arrays, and gradients */
     struct lb_debug *debug; /* lb_options.debug; else NULL */

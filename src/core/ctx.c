@@ -284,6 +284,7 @@ lb_ctx *lb_open(const lb_options *options)
         .dense = s.dense,
         .precision = s.precision,
         .shares_all = s.shares_all,
+        .check_indices = s.o.check_indices,
         .log = s.o.log,
         .log_user = s.o.log_user,
     };

@@ -113,19 +113,54 @@ static lb_dtype sum_dtype(lb_dtype d)
     }
 }
 
-lb_array *lb_sum(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
+typedef lb_array *reducing(lb_ctx *, lb_array *, const lb_axes *);
+
+/* reduce(x converted to dtype), with its axes kept if the caller wants it. */
+static lb_array *reduced(lb_ctx *cx, reducing *reduce, lb_array *x,
+                         lb_dtype dtype, const lb_axes *axes, bool keep)
 {
+    lb_axes a;
     if (!cx) return NULL;
     lb_enter(cx);
-    const lb_dtype d = x ? sum_dtype(x->dtype) : LB_NO_DTYPE;
-    if (x && x->dtype != d) x = lb_convert(cx, x, d);
-    lb_array *s = lb_reduce_sum(cx, x, axes);
-    lb_axes a;
-    if (s && keep)
-        s = lb_axes_fix(cx, "sum", axes, x->shape.rank, &a)
-                ? keep_axes(cx, s, &x->shape, &a)
+    if (x && x->dtype != dtype) x = lb_convert(cx, x, dtype);
+    lb_array *r = reduce(cx, x, axes);
+    if (r && keep)
+        r = lb_axes_fix(cx, "reduce", axes, x->shape.rank, &a)
+                ? keep_axes(cx, r, &x->shape, &a)
                 : NULL;
-    return lb_leave_with(cx, s);
+    return lb_leave_with(cx, r);
+}
+
+lb_array *lb_sum(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
+{
+    const lb_dtype d = x ? sum_dtype(x->dtype) : LB_NO_DTYPE;
+    return reduced(cx, lb_reduce_sum, x, d, axes, keep);
+}
+
+lb_array *lb_prod(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
+{
+    const lb_dtype d = x ? sum_dtype(x->dtype) : LB_NO_DTYPE;
+    return reduced(cx, lb_reduce_prod, x, d, axes, keep);
+}
+
+lb_array *lb_amax(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
+{
+    return reduced(cx, lb_reduce_max, x, lb_dtype_of(x), axes, keep);
+}
+
+lb_array *lb_amin(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
+{
+    return reduced(cx, lb_reduce_min, x, lb_dtype_of(x), axes, keep);
+}
+
+lb_array *lb_all(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
+{
+    return reduced(cx, lb_reduce_and, x, LB_BOOL, axes, keep);
+}
+
+lb_array *lb_any(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep)
+{
+    return reduced(cx, lb_reduce_or, x, LB_BOOL, axes, keep);
 }
 
 static lb_array *sum_kept(lb_ctx *cx, lb_array *x, const lb_axes *axis)

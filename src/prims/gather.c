@@ -397,6 +397,30 @@ lb_array *lb_gather(lb_ctx *cx, lb_array *a, lb_array *starts,
                    dims ? &d : NULL);
 }
 
+/* Fails if an index is not below n. Traced indices have no elements. */
+static bool in_range(lb_ctx *cx, lb_array *index, int64_t n)
+{
+    enum { RUN = 512 };
+    int64_t run[RUN];
+    bool ok = true;
+    if (!lb_dtype_is_int(index->dtype) || index->store->traced) return true;
+    lb_enter(cx);
+    index = lb_here(cx, index);
+    const int64_t size = lb_size(index);
+    for (int64_t at = 0, m; index && ok && at < size; at += m) {
+        m = lb_min_i64(size - at, RUN);
+        lb_tile_read_flat(&cx->cpu, index, at, m, lb_ctype_of(index->dtype),
+                          run); /* unsigned ones above 2^63 look negative */
+        for (int64_t i = 0; i < m && ok; i++)
+            ok = (run[i] >= 0 && run[i] < n) ||
+                 lb_fail(
+                     cx, LB_E_ARG, "take: index %lld is %lld, not in 0..%lld",
+                     (long long)(at + i), (long long)run[i], (long long)n - 1);
+    }
+    lb_leave(cx);
+    return ok && index;
+}
+
 lb_array *lb_take(lb_ctx *cx, lb_array *a, lb_array *index, int axis)
 {
     if (!a || !index)
@@ -404,6 +428,8 @@ lb_array *lb_take(lb_ctx *cx, lb_array *a, lb_array *index, int axis)
     const int rank = a->shape.rank, batch = index->shape.rank;
     lb_gather_dims d = {.index_vector_dim = batch};
     if (!lb_axis_fix(cx, "take", axis, rank, &axis)) return NULL;
+    if (cx && cx->check_indices && !in_range(cx, index, a->shape.dim[axis]))
+        return NULL;
     d.start_index_map = d.collapsed_slice_dims = (lb_axes){1, {axis}};
     for (int k = 0; k < rank; k++) {
         d.slice_sizes[k] = a->shape.dim[k];
