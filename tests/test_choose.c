@@ -174,7 +174,7 @@ static void edges(lb_ctx *cx)
 static void everywhere(void)
 {
     static const char *const isa[] = {"ref", NULL};
-    int32_t first[300], token[300];
+    int32_t first[300] = {0}, token[300] = {0};
     for (int i = 0; i < 4; i++) {
         lb_ctx *cx =
             lb_open(&(lb_options){.threads = 1 + i / 2 * 2, .isa = isa[i % 2]});

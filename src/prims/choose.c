@@ -286,13 +286,14 @@ static lb_array *tokens_of(lb_ctx *cx, lb_key key, lb_array *logits,
     lb_array *u = lb_random_uniform(cx, key, LB_F64, s, 0, 1);
     const double *number = u ? lb_data(u) : NULL;
     lb_array *out = number ? lb_dense(cx, LB_I32, &s) : NULL;
-    for (int64_t row = 0; row < r.count && out; row++) {
+    int32_t *token = out ? out->store->data : NULL;
+    for (int64_t row = 0; row < r.count && token; row++) {
         if (!check_row(cx, &r, row)) {
             out = NULL;
             break;
         }
         load(&r, row);
-        ((int32_t *)out->store->data)[row] = choose(o, r.c, r.n, number[row]);
+        token[row] = choose(o, r.c, r.n, number[row]);
     }
     lb_heap_free(cx->heap, r.c, r.got);
     return out;
