@@ -240,7 +240,8 @@ static void test_stale(void)
             CHECK_EQ_I(c.calls, calls);
             lb_heap_free(heap, often, often_got);
         }
-        lb_heap_free(heap, lb_heap_alloc(heap, 64, &got), got);
+        void *few = lb_heap_alloc(heap, 64, &got);
+        lb_heap_free(heap, few, got);
         if (k == STALE / 2) CHECK_EQ_I(c.blocks, 1 + 3 + 1 + 1);
     }
     CHECK_EQ_I(c.blocks,
