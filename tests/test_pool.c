@@ -87,11 +87,6 @@ static void check_run(lb_pool *pool, board *b, int threads, int64_t units,
     if (units < MAX_UNITS) CHECK_EQ_I(b->done[units], 0);
 }
 
-static void run_and_check(lb_pool *pool, board *b, int threads, int64_t units)
-{
-    check_run(pool, b, threads, units, false);
-}
-
 static const int thread_counts[] = {1, 2, 3, 7, 16};
 static const int64_t unit_counts[] = {0, 1, 2, 3, 100, MAX_UNITS};
 
@@ -414,11 +409,11 @@ static void test_refused_threads(lb_heap *heap, board *b)
     lb_pool *pool = lb_pool_open(heap, THREADS);
     CHECK_EQ_I(setrlimit(RLIMIT_AS, &tight), 0);
     for (int i = 0; i < 20; i++)
-        run_and_check(pool, b, THREADS, 1000);
+        check_run(pool, b, THREADS, 1000, false);
     CHECK(count_tasks() < before + THREADS - 1);
     CHECK_EQ_I(setrlimit(RLIMIT_AS, &old), 0);
     CHECK_EQ_I(lb_pool_threads(pool), THREADS);
-    run_and_check(pool, b, THREADS, 1000);
+    check_run(pool, b, THREADS, 1000, false);
     lb_pool_close(pool);
 }
 #endif
