@@ -40,12 +40,13 @@ static void sines(void)
 /* The published formulas, one pair at a time. */
 static double frequency(const lb_rope_options *o, int64_t i, int64_t dims)
 {
-    const double base = o->base ? o->base : 10000;
+    const double base = o->base > 0 ? o->base : 10000;
     const double f = 1 / pow(base, 2.0 * (double)i / (double)dims);
     const double length = o->original ? (double)o->original : 8192;
     if (o->scaling == LB_ROPE_LINEAR) return f / o->factor;
     if (o->scaling == LB_ROPE_LLAMA3) {
-        const double low = o->low ? o->low : 1, high = o->high ? o->high : 4;
+        const double low = o->low > 0 ? o->low : 1,
+                     high = o->high > 0 ? o->high : 4;
         const double wave = 2 * PI / f;
         if (wave < length / high) return f;
         if (wave > length / low) return f / o->factor;
@@ -53,7 +54,8 @@ static double frequency(const lb_rope_options *o, int64_t i, int64_t dims)
         return (1 - smooth) * f / o->factor + smooth * f;
     }
     if (o->scaling == LB_ROPE_YARN) {
-        const double slow = o->low ? o->low : 1, fast = o->high ? o->high : 32;
+        const double slow = o->low > 0 ? o->low : 1,
+                     fast = o->high > 0 ? o->high : 32;
         const double d = (double)dims, two = 2 * log(base);
         double lo = floor(d * log(length / (fast * 2 * PI)) / two);
         double hi = ceil(d * log(length / (slow * 2 * PI)) / two);
