@@ -193,6 +193,10 @@ typedef struct lb_options {
      * lb_enter, as errors; also LOWBIT_DEBUG=1. Keeps a few hundred bytes for
      * each array until lb_close. */
     bool debug;
+    /* lb_take and lb_embedding look for indices that are out of range first,
+     * and fail. Not in a function that is being compiled, which has no indices
+     * yet: check its arguments before lb_run. */
+    bool check_indices;
     const lb_allocator *allocator; /* NULL: malloc and free; copied */
     /* Most freed memory kept for reuse; 0: 512 MiB, -1: none. Blocks that are
      * not reused while 16384 others are freed are given back anyway. */
@@ -207,10 +211,6 @@ typedef struct lb_options {
                        * including every level that builds on them, regardless
                        * of isa. Levels of other architectures are allowed; ref
                        * and undefined bits are not */
-    bool check_indices; /* lb_take and lb_embedding look for indices that are
-                         * out of range first, and fail. Not in a function that
-                         * is being compiled, which has no indices yet: check
-                         * its arguments before lb_run */
 } lb_options;
 
 /* options NULL: all defaults. Returns NULL if out of memory or if options are
