@@ -137,9 +137,10 @@ LB_API lb_array *lb_slice_axis(lb_ctx *cx, lb_array *a, int axis, int64_t start,
  * lb_wrap or of a file), only the slice is written, and *a stays the same
  * pointer. Otherwise the array is copied, and *a becomes a new array that
  * replaces the old one: in the scope that held it or, if no scope does, as a
- * reference that lb_unref releases. An array that belongs to a scope and was
- * also passed to lb_ref has two holders; lb_drop ends the first. With
- * LB_DENSE_LOG, each copy and its reason are logged.
+ * reference that lb_unref releases. It always does while a function is being
+ * compiled: go on with *a, not with a copy of the old pointer. An array that
+ * belongs to a scope and was also passed to lb_ref has two holders; lb_drop
+ * ends the first. With LB_DENSE_LOG, each copy and its reason are logged.
  *
  * A packed array keeps its format if the update is in the same format and
  * replaces whole blocks. Otherwise the result is dense, which is subject to

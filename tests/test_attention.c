@@ -265,7 +265,17 @@ static void values(lb_ctx *cx)
 static void special(lb_ctx *cx)
 {
     const lb_attention_options causal = {.causal = true};
+    const lb_attention_options wide = {.causal = true, .window = INT64_MAX};
     lb_enter(cx);
+    /* The largest window is no window; the first queries see no key. */
+    float sees[6];
+    lb_array *three = lb_full(cx, LB_F32, LB_SHAPE(1, 2, 1), 3);
+    lb_array *keys = lb_full(cx, LB_F32, LB_SHAPE(1, 2, 4), 1);
+    lb_array *six = lb_full(cx, LB_F32, LB_SHAPE(1, 6, 4), 1);
+    CHECK(lb_read(cx, lb_attention(cx, six, keys, three, &wide), sees,
+                  sizeof sees));
+    for (int i = 0; i < 6; i++)
+        CHECK_NEAR(sees[i], i < 4 ? 0 : 3, 0);
     for (int64_t t = 1; t <= 20; t += 19) {
         const lb_shape s = LB_SHAPE(1, t, 4);
         float x[80], y[80], z[80];

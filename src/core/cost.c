@@ -53,7 +53,8 @@ double lb_call_ns(const lb_call *c)
     if (bytes < alone) bytes = 0;
     const double ns = bytes * byte_ns + most * (double)p->element_ns;
     if (!p->operations) return ns + decoded * decoded_ns;
-    const bool fast = lb_ctype_of(c->in[0]->dtype) == LB_C_F32;
+    const lb_dtype dtype = c->n_in ? c->in[0]->dtype : c->dtype;
+    const bool fast = lb_ctype_of(dtype) == LB_C_F32;
     return ns + (double)p->operations(c) * (fast ? operation_ns : plain_ns);
 }
 

@@ -54,7 +54,7 @@ void lb_attend_seen(const lb_attend *a, int64_t valid, int64_t query,
     const int64_t at = valid - a->queries + query;
     const int64_t window = a->params->window;
     *hi = a->params->causal ? lb_min_i64(valid, at + 1) : valid;
-    *lo = window ? lb_max_i64(at + 1 - window, 0) : 0;
+    *lo = window && at + 1 > window ? at + 1 - window : 0;
 }
 
 void lb_attend_box(const lb_attend *a, bool kv, int64_t batch, int64_t head,

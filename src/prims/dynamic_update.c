@@ -190,11 +190,15 @@ static lb_array *as_element(lb_ctx *cx, const lb_array *a, lb_array *u)
     return lb_as(cx, u, a->dtype);
 }
 
-/* out is in the open scope and takes the place of *a. */
+/* out is in the open scope and takes the place of *a. In a function that is
+ * being compiled, where *a always changes, the old array stays for as long as
+ * the scope, for callers that still have a copy of the pointer. */
 static void hand_over(lb_ctx *cx, lb_array **a, lb_array *out)
 {
+    lb_array *old = (*a)->store->traced ? lb_ref(*a) : NULL;
     lb_copy_report(cx, *a, 1, out);
     lb_replace(cx, *a, out);
+    if (old) (void)lb_own(cx, old);
     *a = out;
 }
 

@@ -19,7 +19,8 @@ static prog_value *resolved(prog_value *v)
 static bool equal(const prog_node *a, const prog_node *b)
 {
     if (a->prim != b->prim || a->n_in != b->n_in ||
-        memcmp(a->params, b->params, a->prim->params_size) != 0)
+        memcmp(a->params, b->params, a->prim->params_size) != 0 ||
+        a->gives != b->gives || a->root != b->root) /* updates in place */
         return false;
     for (int i = 0; i < a->n_in; i++)
         if (a->in[i] != b->in[i]) return false;
