@@ -359,7 +359,10 @@ typedef struct lb_whole {
 } lb_whole;
 
 /* A format's own implementation of a primitive; operand is the index of the
- * operand in that format. The result has the shape and dtype of the call. */
+ * operand in that format. The result has the shape and dtype of the call. It
+ * belongs to the open scope, as results of lb_bind do, or stays with its holder
+ * (an operand, an array that is kept for later calls): then the caller gets a
+ * view of it. */
 typedef lb_verdict lb_rule_fn(lb_ctx *, const lb_call *, int operand,
                               lb_array **out);
 typedef struct lb_rule {
@@ -620,7 +623,8 @@ LB_API bool lb_fail(lb_ctx *cx, lb_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* A layer sees each call of the context, the last added layer first, and passes
- * it on with lb_bind (which then reaches the layers below). */
+ * it on with lb_bind (which then reaches the layers below). The result of its
+ * bind belongs to the open scope: not an operand, but a view of it. */
 struct lb_layer {
     lb_array *(*bind)(lb_ctx *, lb_layer *self, const lb_prim *, int n,
                       lb_array *const *in, const void *params);

@@ -171,7 +171,11 @@ LB_API lb_compiled *lb_compile_many(lb_ctx *cx, lb_fn_many fn, int n_out,
  * run overwrites the argument's storage, provided that its caller is the only
  * holder; the result is then the same array, which stays in its scope. If not,
  * the result takes the argument's place there. Either way, the caller uses the
- * result from then on. A run that fails may have updated such an argument. */
+ * result from then on. A run that fails may have updated such an argument.
+ *
+ * These are errors, except where fn runs eagerly: fn does not return an
+ * argument that it updates in place; it updates an array that it reaches
+ * otherwise than through args; an updated argument is passed twice. */
 LB_API lb_array *lb_run(lb_compiled *f, lb_array *const *args, int n);
 /* The same for any number of results: n_out arrays in out, or NULLs and false
  * on error. */

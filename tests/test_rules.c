@@ -562,6 +562,16 @@ static lb_verdict thrice(lb_ctx *cx, const lb_call *c, int operand,
     return *out ? LB_DONE : LB_FAILED;
 }
 
+/* Results that the rule does not own: an operand, and an array that is kept. */
+static lb_array *kept;
+static lb_verdict borrows(lb_ctx *cx, const lb_call *c, int operand,
+                          lb_array **out)
+{
+    (void)cx;
+    *out = kept ? kept : c->in[operand];
+    return LB_DONE;
+}
+
 static lb_verdict wrong_shape(lb_ctx *cx, const lb_call *c, int operand,
                               lb_array **out)
 {
@@ -670,6 +680,34 @@ static void added_nested(void)
     lb_close(cx);
 }
 
+/* The result is always the caller's own to drop; its holder keeps the array. */
+static void added_borrowed(void)
+{
+    lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
+    lb_array *x = normal(cx, 1, LB_SHAPE(3, 5)), *four;
+    four = lb_ref(lb_full(cx, LB_F32, LB_SHAPE(3, 5), 4));
+    lb_drop(cx, four);
+    CHECK(lb_add_rule(cx, NULL, "exp", borrows));
+    lb_compiled *f = lb_compile(cx, exp_plus_one, NULL, NULL);
+    for (int i = 0; i < 8; i++) {
+        kept = i / 2 % 2 ? four : NULL;
+        lb_array *is = lb_add(cx, kept ? kept : x, lb_scalar(cx, 1));
+        lb_array *y = lb_exp(cx, x);
+        CHECK(y && y != x && y != kept);
+        lb_drop(cx, y);
+        lb_enter(cx);
+        y = i % 2 ? lb_run(f, &x, 1) : exp_plus_one(cx, &x, 1, NULL);
+        CHECK(is_times(cx, y, 1, is));
+        lb_leave(cx);
+    }
+    CHECK(is_times(cx, x, 1, normal(cx, 1, LB_SHAPE(3, 5))));
+    CHECK(is_times(cx, four, 1, lb_full(cx, LB_F32, LB_SHAPE(3, 5), 4)));
+    lb_compiled_close(f);
+    lb_unref(four);
+    CHECK_EQ_S(lb_error(cx), "");
+    lb_close(cx);
+}
+
 static void added_refused(void)
 {
     lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
@@ -707,6 +745,7 @@ int main(void)
     lb_close(cx);
     added_order();
     added_nested();
+    added_borrowed();
     added_refused();
     memory();
     return check_report("rules");

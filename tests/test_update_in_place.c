@@ -385,32 +385,6 @@ static void compiled(lb_ctx *cx)
     }
 }
 
-/* An argument given twice has two holders, whatever its count says. */
-static bool twice(lb_ctx *cx, lb_array *const *a, int n, lb_array **out, int m,
-                  void *user)
-{
-    (void)n, (void)m, (void)user;
-    lb_array *cache = a[0], *zero = lb_scalar_int(cx, 0);
-    lb_array *at[] = {zero, zero};
-    out[0] = lb_update_in_place(cx, &cache, a[2], at);
-    out[1] = lb_add(cx, a[1], lb_scalar(cx, 1));
-    return out[0] && out[1];
-}
-
-static void same_argument(lb_ctx *cx)
-{
-    lb_enter(cx);
-    lb_compiled *f = lb_compile_many(cx, twice, 2, NULL, NULL);
-    lb_array *a = zeros(cx), *row = lb_full(cx, LB_F32, LB_SHAPE(1, 4), 5);
-    lb_array *out[2], *args[] = {a, a, row};
-    CHECK(lb_run_many(f, args, 3, out));
-    CHECK(equal(a, zeros(cx)) &&
-          lb_item(cx, lb_reduce_sum(cx, out[0], NULL)) == 20);
-    CHECK(lb_item(cx, lb_reduce_sum(cx, out[1], NULL)) == 24);
-    lb_compiled_close(f);
-    lb_leave(cx);
-}
-
 /* ---- meshes -------------------------------------------------------------- */
 
 static int ranks(lb_comm *comm, void *user)
@@ -468,7 +442,6 @@ static int tests(int argc, char **argv)
         packed_to_dense(cx);
         tapes(cx);
         compiled(cx);
-        same_argument(cx);
         CHECK_EQ_S(lb_error(cx), "");
         lb_close(cx);
     }

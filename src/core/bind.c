@@ -84,7 +84,18 @@ static bool has_rules(const lb_ctx *cx, const lb_call *c)
     return false;
 }
 
-/* Rules and moves may create intermediate arrays: only the result leaves. */
+/* Ends the scope of a call, which may have created intermediate arrays: only
+ * the result leaves. A rule may return an array that its scope does not hold,
+ * such as an operand or one that its author keeps; the caller gets a view, so
+ * that every result is the caller's to drop. */
+static lb_array *leave_with_result(lb_ctx *cx, const lb_call *c, lb_array *out)
+{
+    const bool overwritten = c->reuse && out == c->in[0];
+    if (out && !overwritten && !lb_in_scope(cx, cx->n_scopes - 1, out))
+        out = lb_view(cx, out);
+    return lb_leave_with(cx, out);
+}
+
 static lb_verdict by_rule_or_move(lb_ctx *cx, const lb_call *c, bind_report *r,
                                   lb_array **out)
 {
@@ -101,8 +112,8 @@ static lb_verdict by_rule_or_move(lb_ctx *cx, const lb_call *c, bind_report *r,
         r->tier = "move";
     }
     cx->dry = dry;
-    lb_leave_with(cx, v == LB_DONE ? *out : NULL);
-    return v;
+    *out = leave_with_result(cx, c, v == LB_DONE ? *out : NULL);
+    return v == LB_DONE && !*out ? LB_FAILED : v;
 }
 
 /* Applies the policy to operand i, of which a dense copy is needed or, if moved
@@ -306,7 +317,7 @@ static lb_array *by_compose(lb_ctx *cx, const lb_call *c)
                 lb_dtype_name(c->dtype), LB_SHOW(&c->shape));
         out = NULL;
     }
-    return lb_leave_with(cx, out);
+    return leave_with_result(cx, c, out);
 }
 
 static lb_array *run(lb_ctx *cx, lb_call *c, bind_report *r)

@@ -31,6 +31,7 @@ typedef struct lb_tracer {
     /* Increments *count at the end of each run. Returns the number of such
      * calls in this trace; -1 when out of memory. */
     int (*advance)(struct lb_tracer *, int64_t *count);
+    int64_t scope; /* of the trace; arrays of outer ones are constants */
 } lb_tracer;
 
 /* A rule of lb_add_rule. */
@@ -166,6 +167,10 @@ void lb_copy_report(lb_ctx *cx, const lb_array *a, int refs,
 /* ctx.c: `to`, of the open scope, takes over a reference to `from`: that of its
  * scope or, if it is in none, one made by lb_ref. */
 void lb_replace(lb_ctx *cx, lb_array *from, lb_array *to);
+
+/* ctx.c: whether scope number `scope` (the innermost: cx->n_scopes - 1), or one
+ * inside of it, holds a. */
+bool lb_in_scope(const lb_ctx *cx, int64_t scope, const lb_array *a);
 
 /* array.c: a store of which this process holds only a slice, its only part.
  * Implemented by the mesh. */

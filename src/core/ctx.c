@@ -427,6 +427,15 @@ lb_array *lb_leave_with(lb_ctx *cx, lb_array *a)
     return a;
 }
 
+bool lb_in_scope(const lb_ctx *cx, int64_t scope, const lb_array *a)
+{
+    if (cx->lost_scopes || scope >= cx->n_scopes) return false;
+    int64_t i = cx->owned.n;
+    while (i > cx->scope[scope])
+        if (cx->owned.item[--i] == a) return true;
+    return false;
+}
+
 void lb_drop(lb_ctx *cx, lb_array *a)
 {
     if (!cx || !a || (cx->debug && !lb_is_alive(cx, "drop", a))) return;

@@ -190,6 +190,20 @@ static lb_array *as_element(lb_ctx *cx, const lb_array *a, lb_array *u)
     return lb_as(cx, u, a->dtype);
 }
 
+/* A function that is being compiled updates its arguments and what it makes:
+ * another array would be updated by the trace, and by no run. */
+static bool is_own(lb_ctx *cx, const lb_array *a)
+{
+    const lb_tracer *t = cx->tracer;
+    if (!t || a->store->traced || lb_in_scope(cx, t->scope, a)) return true;
+    return lb_fail(cx, LB_E_ARG,
+                   "update_in_place: %s %s%s was made outside of the function "
+                   "that is being compiled: pass it as an argument, and return "
+                   "the updated array",
+                   lb_format_of(a), lb_dtype_name(a->dtype),
+                   LB_SHOW(&a->shape));
+}
+
 /* out is in the open scope and takes the place of *a. In a function that is
  * being compiled, where *a always changes, the old array stays for as long as
  * the scope, for callers that still have a copy of the pointer. */
@@ -212,6 +226,7 @@ lb_array *lb_update_in_place(lb_ctx *cx, lb_array **a, lb_array *update,
                 a && *a ? "starts" : "the array");
         return NULL;
     }
+    if (!is_own(cx, *a)) return NULL;
     const int rank = lb_rank(*a);
     in[0] = *a;
     for (int k = 0; k < rank; k++)
@@ -221,8 +236,6 @@ lb_array *lb_update_in_place(lb_ctx *cx, lb_array **a, lb_array *update,
                         ? lb_bind_given(cx, 1, &lb_prim_dynamic_update_slice,
                                         2 + rank, in, NULL)
                         : NULL;
-    for (int i = 1; i < 2 + rank && out; i++) /* a rule's own choice */
-        if (out == in[i]) out = lb_view(cx, out);
     if (!out || out == *a) {
         lb_leave(cx);
         return out;

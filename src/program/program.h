@@ -54,6 +54,7 @@ typedef struct prog_value {
     int uses;                /* by nodes, and once as a result */
     bool is_result;
     bool is_state; /* state of an object, e.g. an optimizer */
+    bool updated;  /* passed to lb_update_in_place */
     int mark;      /* for searches */
     int local;     /* index in the fused loop of its group */
     bool leaves;   /* used outside of its group, or a result */

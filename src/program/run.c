@@ -19,20 +19,33 @@ static bool keep(lb_ctx *cx, lb_array **val, const prog_value *v, lb_array *a)
 
 /* ---- updates in place ---------------------------------------------------- */
 
+/* An updated argument has two names if it is passed twice, and only eagerly
+ * would both see the update. */
+static bool check_twice(const lb_program *p, lb_array *const *args)
+{
+    for (int i = 0; i < p->n_args; i++)
+        for (int k = 0; k < p->n_args && p->arg[i]->updated; k++)
+            if (k != i && args[k] == args[i])
+                return lb_fail(p->cx, LB_E_ARG,
+                               "run: arguments %d and %d are the same array, "
+                               "%s%s, and the function updates argument %d in "
+                               "place (pass a view or a copy as the other one)",
+                               i, k, lb_dtype_name(args[i]->dtype),
+                               LB_SHOW(&args[i]->shape), i);
+    return true;
+}
+
 /* Known references to operand 0, which nothing needs after the call: those of
  * its values and, if the function updates an argument, of the caller. 0: it is
  * not to be overwritten. */
-static int refs_given(const lb_program *p, const prog_node *node,
-                      const lb_array *a, lb_array *const *args)
+static int refs_given(const prog_node *node, const lb_array *a,
+                      lb_array *const *args)
 {
     const prog_value *v = node->in[0];
     if (!node->last || v->constant || v->is_state) return 0;
     if (!node->gives || node->root < 0 || args[node->root] != a)
         return v->by ? 1 : 0;
-    int given = 0;
-    for (int i = 0; i < p->n_args; i++)
-        given += args[i] == a;
-    return given > 1 ? 0 : v->by ? 2 : 1;
+    return v->by ? 2 : 1;
 }
 
 static int updated(const lb_program *p, int i)
@@ -56,11 +69,8 @@ static void hand_over(lb_program *p, lb_array *const *args, lb_array **out)
 {
     for (int i = 0; i < p->n_results; i++) {
         const int root = root_of(p, i);
-        if (root < 0 || args[root] == out[i]) continue;
-        bool twice = false;
-        for (int k = 0; k < p->n_args; k++)
-            twice = twice || (k != root && args[k] == args[root]);
-        if (!twice) lb_replace(p->cx, args[root], out[i]);
+        if (root >= 0 && args[root] != out[i])
+            lb_replace(p->cx, args[root], out[i]);
     }
 }
 
@@ -84,7 +94,7 @@ static bool run_call(lb_program *p, const prog_node *node,
     const bool as_is = node->fusion.kind == LB_FUSE_SAME && node->n_in == 1 &&
                        !node->prim->move && lb_data(in[0]);
     lb_array *out;
-    const int refs = node->prim->reuses ? refs_given(p, node, in[0], args) : 0;
+    const int refs = node->prim->reuses ? refs_given(node, in[0], args) : 0;
     cx->quiet += node->quiet;
     lb_arena_offer(p, arena, node->out);
     if (as_is)
@@ -191,9 +201,10 @@ bool lb_program_run(lb_program *p, lb_array *const *args, lb_array **out)
     lb_ctx *cx = p->cx;
     const size_t n = (size_t)p->values.n + 1;
     size_t got;
-    lb_array **val = lb_heap_alloc(cx->heap, n * sizeof *val, &got);
     for (int i = 0; i < p->n_results; i++)
         out[i] = NULL;
+    if (!check_twice(p, args)) return false;
+    lb_array **val = lb_heap_alloc(cx->heap, n * sizeof *val, &got);
     if (!val)
         return lb_fail(cx, LB_E_NOMEM, "out of memory (a compiled function)");
     memset(val, 0, n * sizeof *val);

@@ -195,6 +195,7 @@ static lb_array *record(tracer *t, lb_call *c)
                         .quiet = cx->quiet > 0,
                         .gives = n && cx->given == c->in[0]};
     node->root = node->gives ? root_of(in[0]) : -1;
+    if (node->gives) in[0]->updated = true;
     cx->given = NULL;
     if (c->prim->fuse) c->prim->fuse(c, &node->fusion);
     if (c->prim->operations) node->operations = c->prim->operations(c);
@@ -435,6 +436,26 @@ static bool take_results(tracer *t, lb_array *const *out, int n)
     return true;
 }
 
+/* Updated arguments have to be results: the caller could not find the array of
+ * an update that had to copy. */
+static bool check_updates(const lb_program *p)
+{
+    for (int64_t i = 0; i < p->nodes.n; i++) {
+        const prog_node *node = p->nodes.item[i];
+        if (!node->gives || node->root < 0 || node->out->updated) continue;
+        bool found = false;
+        for (int k = 0; k < p->n_results && !found; k++)
+            found = p->result[k] == node->out;
+        if (!found)
+            return lb_fail(p->cx, LB_E_ARG,
+                           "run: the function updates argument %d, %s%s, in "
+                           "place but does not return the updated array",
+                           node->root, lb_dtype_name(node->out->dtype),
+                           LB_SHOW(&node->out->shape));
+    }
+    return true;
+}
+
 static bool take_arguments(tracer *t, lb_array *const *args, lb_array **in,
                            int n)
 {
@@ -498,11 +519,12 @@ lb_program *lb_program_trace(lb_ctx *cx, const prog_function *fn,
     if (!p) return NULL;
     tracer t = {
         .layer = {.bind = trace_call, .whole = trace_whole, .gives = true},
-        .hooks = {get_state, set_state, get_number, advance_count},
+        .hooks = {get_state, set_state, get_number, advance_count, 0},
         .p = p,
         .id = ++cx->traces,
         .fold_bytes = fold_bytes};
     lb_enter(cx);
+    t.hooks.scope = cx->n_scopes - 1;
     lb_array **in = lb_prog_alloc(&p->memory, (size_t)n * sizeof(lb_array *));
     lb_array **out =
         lb_prog_alloc(&p->memory, (size_t)fn->n_out * sizeof(lb_array *));
@@ -514,7 +536,8 @@ lb_program *lb_program_trace(lb_ctx *cx, const prog_function *fn,
         const int64_t before = cx->errors;
         ok = lb_call_function(cx, fn, in, n, out) &&
              (cx->errors == before || !lb_error_status(cx)) &&
-             take_results(&t, out, fn->n_out) && take_states(p);
+             take_results(&t, out, fn->n_out) && check_updates(p) &&
+             take_states(p);
         cx->tracer = NULL;
         if (cx->layer != &t.layer)
             ok = lb_fail(
