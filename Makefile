@@ -120,7 +120,7 @@ FLAGS_asan = $(SANITIZE)=address,undefined
 FLAGS_tsan = $(SANITIZE)=thread -DCMAKE_C_COMPILER=clang -DLB_WERROR=ON \
     -DLB_BENCH=ON
 FLAGS_pyasan = $(FLAGS_asan) -DLB_PYTHON=ON -DLB_TESTS=OFF
-# libzip is not instrumented.
+# PCRE2 and zlib are not instrumented.
 FLAGS_msan = $(SANITIZE)=memory -DCMAKE_C_COMPILER=clang -DLB_IO=OFF
 FLAGS_clang = -DCMAKE_C_COMPILER=clang
 FLAGS_fuzz = $(SANITIZE)= -DCMAKE_C_COMPILER=clang -DLB_FUZZ=ON

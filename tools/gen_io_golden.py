@@ -23,6 +23,7 @@ import json
 import os
 import struct
 import sys
+import zipfile
 
 import gguf
 import ml_dtypes
@@ -341,6 +342,43 @@ def npz_files():
     for k, a in arrays.items():
         npy_line(k, a)
     np.savez(begin("nothing.npz", "npz"))
+    zip_files(arrays)
+
+
+def zip_files(arrays):
+    """Archives in forms of ZIP that numpy.savez writes only for large files, or
+    other programs do: 64-bit records, sizes behind the data, names in code page
+    437, comments, deflate beside stored."""
+    class Unseekable:
+        def __init__(self, f):
+            self.write, self.flush = f.write, f.flush
+
+    class Old(zipfile.ZipInfo):
+        def _encodeFilenameFlags(self):
+            return self.filename.encode("cp437"), self.flag_bits
+
+    def write(to, method, info=zipfile.ZipInfo, wide=False, note=b""):
+        with zipfile.ZipFile(to, "w") as z:
+            z.comment = note
+            for k, a in arrays.items():
+                member = info(k + ".npy")
+                member.compress_type, member.comment = method, note
+                member.extra = note and b"\xfe\xca\3\0abc"
+                with z.open(member, "w", force_zip64=wide) as f:
+                    np.lib.format.write_array(f, np.asanyarray(a))
+        for k, a in arrays.items():
+            npy_line(k, a)
+
+    limits = zipfile.ZIP64_LIMIT, zipfile.ZIP_FILECOUNT_LIMIT
+    zipfile.ZIP64_LIMIT = zipfile.ZIP_FILECOUNT_LIMIT = 0
+    path = begin("zip64.npz", "npz", "-")
+    write(path, zipfile.ZIP_STORED, wide=True)
+    zipfile.ZIP64_LIMIT, zipfile.ZIP_FILECOUNT_LIMIT = limits
+    path = begin("streamed.npz", "npz", "-")
+    with open(path, "wb") as f:
+        write(Unseekable(f), zipfile.ZIP_DEFLATED)
+    path = begin("named.npz", "npz", "-")
+    write(path, zipfile.ZIP_STORED, Old, note=b"PK\5\6" + bytes(30))
 
 
 safetensors_files()

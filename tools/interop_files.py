@@ -165,9 +165,7 @@ def test_npz(rng, d):
     src, dst = f"{d}/a.npz", f"{d}/b.npz"
     for round_ in range(20):
         many = 70000 if round_ == 19 else int(rng.integers(0, 9))
-        # libzip does not support control characters in names that are not ASCII
-        made = {name(rng, i).replace("\x01", "1"):
-                numbers(rng, shape(rng, 2), np.dtype("f4"))
+        made = {name(rng, i): numbers(rng, shape(rng, 2), np.dtype("f4"))
                 for i in range(min(many, 9))}
         made.update({f"m{i}": np.uint8(i % 256) for i in range(9, many)})
         np.savez(src, **made)

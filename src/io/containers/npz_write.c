@@ -1,8 +1,7 @@
 /* npz_write.c - writes npz files, byte for byte like numpy.savez.
  *
- * libzip pulls data when the archive is closed, but here data is pushed. So the
- * ZIP is written directly: stored, dated 1980-01-01, each member with 64-bit
- * sizes, like Python's zipfile since 3.11.4:
+ * Members are stored, dated 1980-01-01, and have 64-bit sizes, like those of
+ * Python's zipfile since 3.11.4:
  *
  *     each array: local header, name, sizes | npy header | numbers
  *     directory:  an entry for each | its position, with 64 bits if needed
