@@ -372,7 +372,7 @@ typedef struct lb_rule {
 
 /* The largest use in the library is a convolution: 2976 bytes (asserted
  * there). */
-enum { LB_PLAN_NOTE = 4096 };
+enum { LB_PLAN_NOTE = 4096, LB_PLAN_DETAIL = 96 };
 
 /* What an eval needs, allocated before it starts, so that it cannot fail. */
 struct lb_plan {
@@ -383,6 +383,8 @@ struct lb_plan {
     int phases;
     int64_t units[LB_MAX_PHASES];
     const char *kernel; /* kernel name for lb_explain; static */
+    char *detail; /* NULL, or for lb_explain: LB_PLAN_DETAIL bytes for a string
+                   * that plan may write, about more than the kernel */
     /* Plan state: LB_PLAN_NOTE bytes, aligned to 64, that pass results of plan
      * to eval. Eval sees them at the same address and must not change them,
      * because all threads read them. They must not own anything, because eval

@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "label_model.h"
-#include "prims/coded.h"
+#include "matmul/coded.h"
 
 /* ---- the description, read one element at a time ------------------------ */
 

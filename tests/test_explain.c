@@ -3,11 +3,9 @@
  * with the same tier as the one before are omitted there.
  *
  * The level is ref and there is one thread, so the table is the same on every
- * machine. A second part lists the kernels of products with packed weights at
- * AVX2, which has algorithms that other levels lack; machines without AVX2 skip
- * it. `test_explain --update` rewrites both.
+ * machine. `test_explain --update` rewrites it. test_selection.c has the
+ * products of other levels.
  */
-#include "base/cpu.h"
 #include "laws.h"
 
 static const char path[] = "tests/golden/explain.txt";
@@ -144,57 +142,6 @@ static void every_primitive(lb_ctx *cx, text *to)
     }
 }
 
-/* ---- products at AVX2 ---------------------------------------------------- */
-
-static const char mark[] = "avx2: ";
-
-/* The kernel of a product with that many rows. */
-static void append_kernel(lb_ctx *cx, lb_array *w, bool turned, int64_t rows,
-                          lb_precision precision, lb_text *line)
-{
-    enum { SIZE = 512 };
-    lb_array *x = lb_zeros(cx, LB_F32, LB_SHAPE(rows, SIZE));
-    const lb_dot_dims d = {.lhs_contract = {1, {1}},
-                           .rhs_contract = {1, {turned ? 1 : 0}},
-                           .precision = precision};
-    lb_array *in[2] = {x, w};
-    const char *way = x ? lb_explain(cx, "dot_general", in, 2, &d) : NULL;
-    const char *name = way ? strstr(way, ": tiles, ") : NULL;
-    if (check_fails(name != NULL)) return;
-    name += strlen(": tiles, ");
-    const size_t n = strlen(line->s);
-    snprintf(line->s + n, sizeof line->s - n, "%s %d %.*s",
-             line->s[n - 1] == ':' ? "" : ",", (int)rows,
-             (int)strcspn(name, ","), name);
-}
-
-static void every_product(lb_ctx *cx, text *to)
-{
-    static const char *const formats[] = {"int8", "nf4", "ternary", "binary"};
-    static const char *const names[] = {"highest", "fast", "fastest"};
-    static const int64_t rows[] = {1, 2, 4, 8, 32, 128};
-    for (int f = 0; f < 4; f++) {
-        lb_enter(cx);
-        lb_array *w = lb_quantize(
-            cx,
-            lb_random_normal(cx, (lb_key){1, 0}, LB_F32, LB_SHAPE(512, 512)),
-            &(lb_quant_config){.format = formats[f]});
-        CHECK(w != NULL);
-        for (int i = 0; w && i < 6; i++) {
-            const bool turned = i % 2;
-            lb_text line;
-            snprintf(line.s, sizeof line.s, "%s%s, x @ W%s, %s:", mark,
-                     formats[f], turned ? "^T" : "", names[i / 2]);
-            for (int r = 0; r < 6; r++)
-                append_kernel(cx, w, turned, rows[r],
-                              (lb_precision)(LB_PRECISION_HIGHEST + i / 2),
-                              &line);
-            append(to, line.s);
-        }
-        lb_leave(cx);
-    }
-}
-
 /* ---- the table as it was ------------------------------------------------ */
 
 static char *read_file(const char *name)
@@ -246,14 +193,7 @@ int main(int argc, char **argv)
     text now = {0};
     every_primitive(cx, &now);
     lb_close(cx);
-    const bool avx2 = lb_level_available(LB_LEVEL_AVX2);
-    cx = avx2 ? lb_open(&(lb_options){.threads = 1, .isa = "avx2"}) : NULL;
-    CHECK(cx || !avx2);
-    if (cx) every_product(cx, &now);
-    lb_close(cx);
-    if (update && check_fails(avx2))
-        fprintf(stderr, "writing the table requires AVX2\n");
-    if (update && avx2) {
+    if (update) {
         FILE *f = fopen(path, "wb");
         CHECK(f && fwrite(now.s, 1, now.n, f) == now.n && fclose(f) == 0);
     }
@@ -262,8 +202,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "cannot read %s: run from the root, or use --update\n",
                 path);
     if (was) {
-        char *const products = strstr(was, mark);
-        if (products && !avx2) *products = 0;
         missing(was, now.s, "- ");
         missing(now.s, was, "+ ");
         CHECK(strcmp(was, now.s) == 0);

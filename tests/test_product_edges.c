@@ -7,7 +7,7 @@
 #include "check.h"
 #include "kernels/dotint.h"
 #include "lowbit.h"
-#include "prims/int_panels.h"
+#include "matmul/int_panels.h"
 
 static lb_array *normals(lb_ctx *cx, uint32_t seed, lb_shape shape)
 {

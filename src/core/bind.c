@@ -20,6 +20,7 @@ typedef struct {
     const char *kernel;
     int64_t units;
     size_t shared, per_thread;
+    char detail[LB_PLAN_DETAIL];
 } bind_report;
 
 /* ---- tiers -------------------------------------------------------------- */
@@ -263,6 +264,7 @@ static lb_array *by_eval(lb_ctx *cx, lb_call *c, bind_report *r)
 {
     _Alignas(64) char note[LB_PLAN_NOTE];
     lb_plan plan = {.kernel = "", .note = note};
+    if (cx->dry) plan.detail = r->detail;
     set_threads(cx, c);
     c->prim->plan(c, &plan);
     r->kernel = plan.kernel ? plan.kernel : "";
@@ -553,10 +555,12 @@ static void say_call(lb_ctx *cx, const lb_call *c, const bind_report *r)
         lb_dtype_name(c->dtype), LB_SHOW(&c->shape), r->tier);
     if (strcmp(r->tier, "tiles") == 0 || strcmp(r->tier, "dense") == 0)
         snprintf(to + at, room - at,
-                 "%s%.64s, %lld unit%s on %d thread%s, scratch %zu + %zu each",
-                 r->kernel[0] ? ", " : "", r->kernel, (long long)r->units,
-                 r->units == 1 ? "" : "s", c->threads,
-                 c->threads == 1 ? "" : "s", r->shared, r->per_thread);
+                 "%s%.64s%s%s, %lld unit%s on %d thread%s, "
+                 "scratch %zu + %zu each",
+                 r->kernel[0] ? ", " : "", r->kernel, r->detail[0] ? ", " : "",
+                 r->detail, (long long)r->units, r->units == 1 ? "" : "s",
+                 c->threads, c->threads == 1 ? "" : "s", r->shared,
+                 r->per_thread);
 }
 
 /* Asks the layers whether one of them would handle the call itself. */

@@ -1,0 +1,249 @@
+/* byte_panels.c - which weights become bytes, and how; see byte_panels.h. */
+#include "matmul/byte_panels.h"
+
+#include <math.h>
+
+#include "matmul/product.h"
+
+enum {
+    PANEL = 16 << 10, /* bytes of panels in L1, beside rows of x */
+    MANY = 64,        /* rows of w that share scales which do not differ much */
+    SPREAD = 128,     /* of the depth, if its scales are in x */
+    ROUNDED = 256,    /* of longer blocks most weights are small next to the
+                       * largest, and rounded levels err by more than x */
+    FEW = 24,         /* rows of x in one byte for which weights are better not
+                       * packed, */
+    FEW_WORDS = 16,   /* and in words, */
+    LINES = 32,       /* and rows of these weights that meet a group */
+    WORDS = 256,      /* depth of a panel of words, */
+    WORDS_SHARE = 128 /* and the most of what shares a scale of x: the more
+                       * there are, the smaller each has to be */
+};
+
+/* ---- levels -------------------------------------------------------------- */
+
+typedef struct {
+    int number[16];
+    float unit;
+    bool whole; /* numbers are levels */
+} numbers;
+
+static float largest_level(const lb_coded *c)
+{
+    float most = 0;
+    for (int i = 0; i < 1 << c->bits; i++)
+        most = fmaxf(most, fabsf(c->numbers.level[i]));
+    return most;
+}
+
+/* Levels as parts of the largest, which becomes `top`; returns the sum of
+ * squared errors. */
+static double round_levels(const lb_coded *c, float most, float top,
+                           numbers *to)
+{
+    double error = 0;
+    for (int i = 0; i < 1 << c->bits; i++) {
+        const float part = c->numbers.level[i] / most;
+        to->number[i] = (int)lrintf(part * top);
+        const double off = (double)part - to->number[i] / (double)top;
+        error += off * off;
+    }
+    to->unit = most / top;
+    to->whole = false;
+    return error;
+}
+
+static bool whole_levels(const lb_coded *c, numbers *to)
+{
+    *to = (numbers){.unit = 1, .whole = true};
+    for (int i = 0; i < 1 << c->bits; i++) {
+        const float level = c->numbers.level[i];
+        if (level != rintf(level) || fabsf(level) > 127) return false;
+        to->number[i] = (int)level;
+    }
+    return true;
+}
+
+/* False: levels are not finite. Where they are the quantiles of a normal
+ * distribution, 112.03 brings them nearest to whole numbers, of all scales up
+ * to 127: an error of 3.3e-3 instead of 5e-3. */
+static bool numbers_of(const lb_coded *c, numbers *to)
+{
+    static const float tops[] = {127, 112.03f};
+    if (c->bits == 8) {
+        *to = (numbers){.unit = 1, .whole = true};
+        return true;
+    }
+    for (int i = 0; i < 1 << c->bits; i++)
+        if (!isfinite(c->numbers.level[i])) return false;
+    if (whole_levels(c, to)) return true;
+    const float most = largest_level(c);
+    if (most < 0x1p-100f) return false; /* its parts would not be exact */
+    double least = INFINITY;
+    for (int t = 0; t < 2; t++) {
+        numbers n = {.whole = false};
+        const double error = round_levels(c, most, tops[t], &n);
+        if (error >= least) continue;
+        least = error;
+        *to = n;
+    }
+    return true;
+}
+
+/* Numbers as bytes from 0 on; returns the largest. */
+static int place_numbers(const lb_coded *c, const numbers *n, lb_byte_panels *p)
+{
+    int least = 0, most = 0;
+    p->codes = (lb_dotbyte_codes){.bits = c->bits, .high_first = c->high_first};
+    p->unit = n->unit;
+    p->offset = 128;
+    if (c->bits == 8) return 255;
+    for (int i = 0; i < 1 << c->bits; i++) {
+        least = n->number[i] < least ? n->number[i] : least;
+        most = n->number[i] > most ? n->number[i] : most;
+    }
+    p->offset = -least;
+    for (int i = 0; i < 16; i++)
+        p->codes.number[i] =
+            (uint8_t)(n->number[i & ((1 << c->bits) - 1)] - least);
+    return most - least;
+}
+
+/* ---- scales -------------------------------------------------------------- */
+
+/* Panels hold whole blocks. False: blocks are too small, or of a bad size. */
+static bool place_blocks(const lb_coded *c, lb_byte_panels *p)
+{
+    const int64_t g = c->lines.g;
+    p->kc = p->share = LB_DOTBYTE_KC;
+    if (p->scales.in_w && g % LB_DOTBYTE_KC) {
+        if (!c->along || g > LB_DOTBYTE_KC || g % LB_DOTBYTE_STEP) return false;
+        p->kc = LB_DOTBYTE_KC / g * g;
+        p->share = g;
+    }
+    return c->along || !p->scales.in_w;
+}
+
+/* Scales of the depth spread x over more than one byte holds well, unless each
+ * serves many weights and few numbers of x share a scale of their own. Two
+ * planes take weights as they are. */
+static bool planes_fit(int64_t rows, const numbers *n, lb_byte_panels *p)
+{
+    p->up = p->planes == 2 ? 0x1p14f : 0x1p6f;
+    if (p->planes == 2) return p->kernel->planes && n->whole && !p->scales.in_w;
+    if (p->scales.in_x && rows < MANY) return false;
+    if (p->scales.in_x) p->share = SPREAD;
+    return n->whole || p->share <= ROUNDED;
+}
+
+static bool bytes_of(const lb_coded *c, int64_t rows, lb_precision precision,
+                     const numbers *n, lb_byte_panels *p)
+{
+    if (!place_blocks(c, p)) return false;
+    p->kernel = lb_dotbyte_for(p->cpu, place_numbers(c, n, p), c->along);
+    if (!p->kernel) return false;
+    p->offset -= p->kernel->bias;
+    p->in_turn = c->along ? p->fields : 1;
+    for (p->planes = precision == LB_PRECISION_FASTEST ? 1 : 2; p->planes <= 2;
+         p->planes++)
+        if (planes_fit(rows, n, p)) return true;
+    return false;
+}
+
+/* Few rows of x meet bytes as they lie, where panels hold no more than one
+ * scale. How deep these are is the same on every level, and so is rounded x. */
+static void take_lines(const lb_coded *c, int64_t m, lb_byte_panels *p)
+{
+    const int64_t few = p->planes == 1 ? FEW : FEW_WORDS;
+    if (c->bits != 8 || !c->along || m > few || p->share < p->kc) return;
+    const bool deep = !p->scales.in_w || c->lines.g % LB_DOTBYTE_DEEP == 0;
+    if (p->planes == 1 && deep) p->kc = p->share = LB_DOTBYTE_DEEP;
+    const lb_dotbyte *lines = lb_dotlines_for(p->cpu, p->planes);
+    if (!lines) return;
+    p->kernel = lines;
+    p->planes = 1;
+}
+
+/* ---- words --------------------------------------------------------------- */
+
+/* As place_blocks. Across, those of a strip are whole or one. */
+static bool place_word_blocks(const lb_coded *c, lb_byte_panels *p)
+{
+    const int64_t g = c->lines.g, wide = LB_DOTBYTE_BYTES * p->fields;
+    p->kc = WORDS;
+    p->share = WORDS_SHARE;
+    if (!p->scales.in_w) return true;
+    p->ratios = !c->along;
+    if (g % LB_DOTBYTE_STEP) return false;
+    if (p->ratios) return wide % g == 0 || g % wide == 0;
+    if (g > WORDS_SHARE && g % WORDS_SHARE) return false;
+    p->share = lb_min_i64(g, WORDS_SHARE);
+    p->kc = g % WORDS == 0 ? WORDS : p->share * (WORDS / p->share);
+    if (g > WORDS_SHARE && g % p->kc) p->kc = p->share;
+    return true;
+}
+
+/* Levels in as many steps as leave most to x; with ratios, as these want it.
+ * Where they are the quantiles of a normal distribution, 5456.85 brings them as
+ * near to whole numbers as the most that there may be. */
+static void place_levels(const lb_coded *c, float most, lb_byte_panels *p)
+{
+    static const float tops[] = {LB_DOTWORD_MOST_W, 5456.85f};
+    double least = INFINITY;
+    for (int t = 0; t < (p->ratios ? 1 : 2); t++) {
+        numbers n = {.whole = false};
+        const double error = round_levels(c, most, tops[t], &n);
+        if (error >= least) continue;
+        least = error;
+        p->unit = n.unit;
+        p->sum = 0x1p31f / ceilf(tops[t]) - LB_DOTWORD_SPARE;
+        for (int i = 0; i < 16; i++)
+            p->codes.level[i] = (int16_t)n.number[i];
+    }
+    for (int i = 0; i < 16 && p->ratios; i++)
+        p->codes.level[i] =
+            (int16_t)lrintf(c->numbers.level[i] / most * LB_DOTINT_LEVEL);
+}
+
+static bool words_of(const lb_coded *c, lb_byte_panels *p)
+{
+    const float most = c->bits == 4 ? largest_level(c) : 0;
+    p->kernel = lb_dotword_for(p->cpu);
+    if (!p->kernel || most < 0x1p-100f || !place_word_blocks(c, p))
+        return false;
+    p->codes = (lb_dotbyte_codes){.bits = c->bits, .high_first = c->high_first};
+    place_levels(c, most, p);
+    p->offset = 0;
+    p->up = 0x1p14f;
+    p->planes = 1;
+    p->in_turn = c->along ? 2 * p->fields : 1;
+    return true;
+}
+
+/* Rows of w that become panels together. */
+static int64_t strip_of(const lb_coded *c, const lb_byte_panels *p)
+{
+    if (p->kernel->dots) return LINES;
+    const int64_t strip = c->along ? lb_max_i64(PANEL / p->kc, p->kernel->nr)
+                                   : (int64_t)LB_DOTBYTE_BYTES * p->fields;
+    return lb_round_up(strip, p->kernel->nr);
+}
+
+bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m,
+                       int64_t n, lb_precision precision, lb_byte_panels *p)
+{
+    numbers levels;
+    *p = (lb_byte_panels){.cpu = cpu,
+                          .scales = lb_scales_way_of(c),
+                          .fields = 8 / c->bits,
+                          .apart = c->along ? 1 : 8 / c->bits};
+    if (!numbers_of(c, &levels)) return false;
+    if (bytes_of(c, n, precision, &levels, p))
+        take_lines(c, m, p);
+    else if (!words_of(c, p))
+        return false;
+    p->each = p->scales.in_w && c->along;
+    p->strip = strip_of(c, p);
+    p->staged = !c->along && c->bits < 8 && p->kernel->quads;
+    return true;
+}

@@ -1,0 +1,141 @@
+/* byte_rows.c - rows of x as panels of bytes; see byte_panels.h. */
+#include <math.h>
+#include <string.h>
+
+#include "matmul/byte_panels.h"
+
+/* Scales and starts of a block. */
+enum { HEAD = 2 * LB_DOTBYTE_MAX_MR * sizeof(float) };
+
+int64_t lb_byte_rows_bytes(const lb_byte_panels *p, int64_t rows, int64_t depth)
+{
+    return lb_byte_blocks(p, depth) * HEAD +
+           rows * lb_byte_steps(p, depth) * p->planes * p->kernel->size;
+}
+
+int64_t lb_byte_rows_room(const lb_byte_panels *p)
+{
+    return (p->kernel->mr + 1) * p->kc;
+}
+
+/* A block of rows: where its parts are. */
+typedef struct {
+    float *scale;
+    int32_t *start;
+    int8_t *bytes;
+    int64_t apart, plane;
+} byte_rows_part;
+
+static byte_rows_part part_at(const lb_byte_panels *p, char *at, int rows,
+                              int64_t n, int64_t b)
+{
+    float *const head = (float *)(void *)(at + b * HEAD);
+    char *const bytes = at + lb_byte_blocks(p, n) * HEAD;
+    return (byte_rows_part){
+        .scale = head,
+        .start = (int32_t *)(void *)(head + LB_DOTBYTE_MAX_MR),
+        .bytes = (int8_t *)bytes + b * p->share * rows * p->kernel->size,
+        .apart = (int64_t)rows * p->kernel->piece,
+        .plane = rows * lb_byte_steps(p, n),
+    };
+}
+
+lb_dotbyte_x lb_byte_rows_at(const lb_byte_panels *p, char *at, int rows,
+                             int64_t n)
+{
+    const byte_rows_part t = part_at(p, at, rows, n, 0);
+    return (lb_dotbyte_x){.rows = rows,
+                          .planes = p->planes,
+                          .bytes = t.bytes,
+                          .plane = t.plane,
+                          .start = t.start,
+                          .scale = t.scale,
+                          .share = p->share,
+                          .apart = HEAD / (int64_t)sizeof(float)};
+}
+
+/* What numbers are multiplied with; 0 for zeros, NaN if one is not finite, inf
+ * if it is too large for a float. */
+static float factor_of(const lb_byte_panels *p, int64_t n, const float *x)
+{
+    float lane;
+    const float most = lb_dotint_for(p->cpu)->largest(n, x, &lane);
+    const float top = (float)(p->planes == 2 ? (int)LB_DOTBYTE_MOST_X2
+                                             : (int)LB_DOTBYTE_MOST_X);
+    if (!isfinite(most)) return (float)NAN;
+    return most == 0 ? 0 : top / most;
+}
+
+/* One block of a row, as words: sums of these are bounded, too. x may be
+ * changed, here and below. */
+static void round_words(const lb_byte_panels *p, float *x, const float *from,
+                        int64_t n, const byte_rows_part *to, int row)
+{
+    const lb_int_bound bound = {LB_DOTINT_MOST_X, p->sum / 8};
+    const lb_int_row r =
+        lb_int_row_of(lb_dotint_for(p->cpu)->largest, bound, n, from, x);
+    p->kernel->round(n, r.x, r.factor, 1, p->in_turn,
+                     to->bytes + (int64_t)row * p->kernel->piece, to->apart,
+                     to->plane);
+    to->scale[row] = r.scale;
+    to->start[row] = 0;
+}
+
+/* The same as bytes. */
+static void round_block(const lb_byte_panels *p, float *x, const float *from,
+                        int64_t n, const byte_rows_part *to, int row)
+{
+    const float lift = 0x1p100f;
+    float factor = factor_of(p, n, from);
+    float scale = factor == 0 ? 0 : p->up / factor;
+    if (isinf(factor)) { /* x is tiny: once more, on a larger scale */
+        for (int64_t k = 0; k < n; k++)
+            x[k] = from[k] * lift;
+        from = x;
+        factor = factor_of(p, n, from);
+        scale = p->up / factor / lift;
+    } else if (isnan(factor)) {
+        memset(x, 0, (size_t)n * sizeof *x);
+        from = x;
+        factor = 0;
+    }
+    const int32_t sum = p->kernel->round(
+        n, from, factor, p->planes, p->in_turn,
+        to->bytes + (int64_t)row * p->kernel->piece, to->apart, to->plane);
+    to->scale[row] = scale;
+    to->start[row] = (int32_t)((int64_t)sum * -p->offset);
+}
+
+/* Dots read scales of rows that are not. */
+static void clear_head(const lb_byte_panels *p, char *to, int rows, int64_t n,
+                       int64_t b)
+{
+    const byte_rows_part one = part_at(p, to, rows, n, b);
+    for (int r = rows; r < p->kernel->mr; r++) {
+        one.scale[r] = 0;
+        one.start[r] = 0;
+    }
+}
+
+void lb_byte_rows_pack(const lb_byte_panels *p, lb_row_slab *x, int64_t i,
+                       int rows, int64_t k, int64_t n, const float *factor,
+                       char *to, float *tmp)
+{
+    float *const row = tmp, *const block = tmp + p->kc;
+    const lb_block b = lb_row_slab_get(x, i, rows, k, n, block);
+    for (int64_t s = 0; s * p->share < n; s++)
+        clear_head(p, to, rows, n, s);
+    for (int r = 0; r < rows; r++) {
+        const float *at = (const float *)b.p + r * b.rs;
+        at = lb_line_up(at, b.ks, n, factor, row);
+        for (int64_t s = 0; s * p->share < n; s++) {
+            const byte_rows_part one = part_at(p, to, rows, n, s);
+            const int64_t first = s * p->share;
+            const int64_t some = lb_min_i64(p->share, n - first);
+            if (p->kernel->size == 2)
+                round_words(p, row + first, at + first, some, &one, r);
+            else
+                round_block(p, row + first, at + first, some, &one, r);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+/* operand.c - see operand.h. */
+#include "matmul/operand.h"
+
+#include <math.h>
+
+#include "kernels/dotf32.h"
+#include "kernels/gemm.h"
+#include "kernels/outerf32.h"
+#include "kernels/outerint.h"
+#include "matmul/byte_panels.h"
+#include "matmul/coded_tables.h"
+#include "matmul/select.h"
+
+/* ---- gemv ---------------------------------------------------------------- */
+
+/* Kernels that take some rows at once take all they can; of bytes twice, if the
+ * second pass is not full. */
+static bool can_gemv(const lb_product *p, const lb_weights *w,
+                     const lb_cpu *cpu, lb_choice as)
+{
+    const lb_coded *c = &w->coded;
+    const lb_gemvq_kernel *q = lb_operand_gemv(p, w, cpu, as);
+    if (!q) return false;
+    if (q->few) {
+        const int64_t once = lb_gemvq_cols_rows(q);
+        return q->bits == 8 ? w->m < 2 * once : w->m <= once;
+    }
+    /* What must be rounded to a label is decoded slowly. */
+    const int64_t most =
+        c->rounds != LB_F32
+            ? 1
+            : lb_gemv_rows(cpu->level, c->along, p->precision, c->bits);
+    return w->m <= most;
+}
+
+/* As what codes are multiplied if not in f32. */
+static lb_choice as_integers(const lb_product *p, const lb_weights *w)
+{
+    if (w->coded.bits > 2) return (lb_choice){.type = LB_T_I16, .digits = 2};
+    const bool one = p->precision == LB_PRECISION_FASTEST;
+    return (lb_choice){.type = LB_T_I8, .digits = one ? 1 : 2};
+}
+
+/* ---- integers ------------------------------------------------------------ */
+
+static bool can_digits(const lb_product *p, const lb_weights *w,
+                       const lb_cpu *cpu, lb_choice as)
+{
+    lb_byte_panels b;
+    return lb_byte_panels_of(cpu, &w->coded, w->m, w->n, p->precision, &b) &&
+           (b.kernel->size == 2) == (as.type == LB_T_I16) &&
+           (as.type == LB_T_I16 || b.planes == as.digits);
+}
+
+/* Two bits that have no more than three values. */
+static bool are_trits(const lb_coded *c)
+{
+    const lb_code_kind *k = &c->store->fmt->codes;
+    return c->bits == 2 && (k->most - k->least) / k->step < 3;
+}
+
+static bool can_line(const lb_weights *w, const lb_int_panels *q)
+{
+    return (w->coded.bits == 1 || are_trits(&w->coded)) && q->line &&
+           !q->fine && !q->scales.in_w;
+}
+
+static bool can_tables(const lb_product *p, const lb_weights *w,
+                       const lb_cpu *cpu)
+{
+    lb_tables t;
+    return lb_tables_of(p, w, cpu, &t) &&
+           lb_tables_few(p, w->coded.along ? t.all
+                                           : lb_tables_across_bytes(w, &t));
+}
+
+/* Codes that are numbers on a line, or levels. Of 2 bits or 1 there is so
+ * little to turn that others are as fast. */
+static bool can_columns(const lb_weights *w, const lb_int_panels *q)
+{
+    const lb_coded *c = &w->coded;
+    if (q->scales.in_w && c->lines.g % LB_OUTERINT_COLUMNS) return false;
+    if (c->bits == 8) return true;
+    return c->bits == 4 && (q->fine ? q->by_level : q->line);
+}
+
+/* ---- f32 ----------------------------------------------------------------- */
+
+/* Blocks of scales do not begin within `unit` codes, nor within a panel if they
+ * are shorter or longer than one. */
+static bool blocks_fit(int64_t g, int64_t unit, int64_t kc)
+{
+    return g % unit == 0 && (!g || kc % g == 0 || g % kc == 0);
+}
+
+static bool are_finite(const lb_coded *c)
+{
+    bool finite = true;
+    for (int i = 0; c->bits < 8 && i < 1 << c->bits; i++)
+        finite = finite && isfinite(c->numbers.level[i]);
+    return finite;
+}
+
+static bool can_f32_k(const lb_weights *w)
+{
+    const lb_coded *c = &w->coded;
+    return blocks_fit(c->lines.g, lb_dotf32_unit(c->bits), LB_DOTF32_KC) &&
+           are_finite(c) && (c->rounds == LB_F32 || c->bits >= 4);
+}
+
+static bool can_f32_n(const lb_weights *w, const lb_cpu *cpu)
+{
+    const lb_coded *c = &w->coded;
+    return c->lines.g % lb_outerf32_for(cpu)->nr == 0 ||
+           (c->lines.g == 1 && c->bits == 8 && !c->scale_step);
+}
+
+const lb_gemm_codes *lb_operand_panel(const lb_cpu *cpu, const lb_coded *c)
+{
+    return c->along && blocks_fit(c->lines.g, LB_GEMM_CODES_UNIT, LB_GEMM_KC) &&
+                   lb_coded_is_product(c)
+               ? lb_gemm_codes_for(cpu)
+               : NULL;
+}
+
+/* ---- all ----------------------------------------------------------------- */
+
+bool lb_operand_can(lb_need need, lb_choice as, const lb_product *p,
+                    const lb_weights *w, const lb_cpu *cpu)
+{
+    lb_int_panels q;
+    switch (need) {
+    case LB_NEED_GEMV:
+        return can_gemv(p, w, cpu, as);
+    case LB_NEED_GEMV_F32:
+        return !lb_operand_gemv(p, w, cpu, as_integers(p, w)) &&
+               can_gemv(p, w, cpu, as);
+    case LB_NEED_DIGITS:
+        return can_digits(p, w, cpu, as);
+    case LB_NEED_TABLES:
+        return can_tables(p, w, cpu);
+    case LB_NEED_F32_K:
+        return can_f32_k(w);
+    case LB_NEED_F32_PANEL:
+        return !w->swapped && lb_operand_panel(cpu, &w->coded);
+    case LB_NEED_F32_N:
+        return can_f32_n(w, cpu);
+    default:
+        if (!lb_int_panels_of(cpu, &w->coded, w->m, &q)) return false;
+        return need == LB_NEED_LINE      ? can_line(w, &q)
+               : need == LB_NEED_COLUMNS ? can_columns(w, &q)
+                                         : true;
+    }
+}

@@ -1,0 +1,173 @@
+/* select.c - the selection table; see select.h.
+ *
+ * Bounds on M were measured on Zen 3 (AVX2), Ice Lake and Zen 4 (AVX-512 VNNI).
+ * They go by level and not by CPU, because an algorithm fixes the order of a
+ * sum.
+ */
+#include "matmul/select.h"
+
+#include "matmul/operand.h"
+
+enum { MANY = 1 << 30 };
+
+/* Widths of codes, orientations and precisions are sets. */
+enum { BITS_1 = 1, BITS_2 = 2, BITS_4 = 4, BITS_8 = 8, BITS_ANY = 15 };
+enum {
+    KN = 1, /* x @ W, W (in, out): rows of W run along memory */
+    NK = 2, /* x @ W^T, W (out, in): K does */
+    BOTH = 3
+};
+enum { HIGHEST = 1, FAST = 2, FASTEST = 4, FASTER = 6, PRECISION_ANY = 7 };
+
+typedef struct {
+    lb_level from, to;
+    int bits, sides, precisions;
+    int64_t m_least, m_most; /* rows of x */
+    int64_t n_least, k_least;
+    int64_t x_most; /* numbers of x, in all batches */
+    lb_need need;
+    lb_choice choice;
+} row;
+
+#define AVX2_ALONE LB_LEVEL_AVX2, LB_LEVEL_AVX2
+#define AVX2_UP    LB_LEVEL_AVX2, LB_LEVEL_AVX512VNNI
+#define AVX512_UP  LB_LEVEL_AVX512, LB_LEVEL_AVX512VNNI
+#define LEVEL_ANY  LB_LEVEL_REF, LB_LEVEL_AVX512VNNI
+
+enum { PACKED = 1 << 22 }; /* x that may be packed as a whole */
+
+/* clang-format off */
+static const row codes[] = {
+    /* Lookup tables: AVX2 has no product of bytes that keeps up with them. */
+    {AVX2_ALONE, BITS_1, NK, FASTER, 3, MANY, 64, 64, 0,
+     LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
+    {AVX2_ALONE, BITS_1, KN, FASTER, 3, MANY, 128, 64, 0,
+     LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
+    {AVX2_ALONE, BITS_2, NK, FAST, 5, MANY, 128, 64, 0,
+     LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
+    {AVX2_ALONE, BITS_2, KN, FAST, 3, MANY, 128, 64, 0,
+     LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
+    {AVX2_ALONE, BITS_1, NK, FASTER, 1, 2, 64, 64, 0,
+     LB_NEED_TABLES, {LB_T_I16, 2, &lb_coded_table}},
+    {AVX2_ALONE, BITS_1, KN, FASTER, 1, 2, 64, 64, 0,
+     LB_NEED_TABLES, {LB_T_I16, 2, &lb_coded_table_across}},
+    /* gemv: how many rows, says the table below. */
+    {LEVEL_ANY, BITS_4 | BITS_8, BOTH, FASTER, 1, MANY, 0, 0, 0,
+     LB_NEED_GEMV, {LB_T_I16, 2, &lb_coded_thin}},
+    {LEVEL_ANY, BITS_1 | BITS_2, BOTH, FAST, 1, MANY, 0, 0, 0,
+     LB_NEED_GEMV, {LB_T_I8, 2, &lb_coded_thin}},
+    {LEVEL_ANY, BITS_1 | BITS_2, BOTH, FASTEST, 1, MANY, 0, 0, 0,
+     LB_NEED_GEMV, {LB_T_I8, 1, &lb_coded_thin}},
+    {LEVEL_ANY, BITS_ANY, BOTH, HIGHEST, 1, MANY, 0, 0, 0,
+     LB_NEED_GEMV, {LB_T_F32, 0, &lb_coded_thin}},
+    {LEVEL_ANY, BITS_ANY, BOTH, FASTER, 1, MANY, 0, 0, 0,
+     LB_NEED_GEMV_F32, {LB_T_F32, 0, &lb_coded_thin}},
+    /* Integers. */
+    {LEVEL_ANY, BITS_ANY, BOTH, FASTEST, 2, MANY, 0, 0, 0,
+     LB_NEED_DIGITS, {LB_T_I8, 1, &lb_coded_byte}},
+    {LEVEL_ANY, BITS_ANY, BOTH, FASTER, 2, MANY, 0, 0, 0,
+     LB_NEED_DIGITS, {LB_T_I8, 2, &lb_coded_byte}},
+    {LEVEL_ANY, BITS_ANY, BOTH, FASTER, 2, MANY, 0, 0, 0,
+     LB_NEED_DIGITS, {LB_T_I16, 2, &lb_coded_byte}},
+    {AVX2_ALONE, BITS_4 | BITS_8, KN, FASTER, 2, 512, 0, 0, PACKED,
+     LB_NEED_COLUMNS, {LB_T_I16, 2, &lb_coded_outer}},
+    {LEVEL_ANY, BITS_ANY, BOTH, FASTER, 2, MANY, 0, 0, 0,
+     LB_NEED_WORDS, {LB_T_I16, 2, &lb_coded_block}},
+    /* f32. */
+    {AVX2_ALONE, BITS_8, NK, PRECISION_ANY, 25, LB_FEW, 0, 0, 0,
+     LB_NEED_F32_PANEL, {LB_T_F32, 0, &lb_coded_panel}},
+    {AVX2_ALONE, BITS_ANY - BITS_8, NK, PRECISION_ANY, 17, LB_FEW, 0, 0, 0,
+     LB_NEED_F32_PANEL, {LB_T_F32, 0, &lb_coded_panel}},
+    {AVX512_UP, BITS_8, NK, PRECISION_ANY, 17, LB_FEW, 0, 0, 0,
+     LB_NEED_F32_PANEL, {LB_T_F32, 0, &lb_coded_panel}},
+    {AVX512_UP, BITS_ANY - BITS_8, NK, PRECISION_ANY, 13, LB_FEW, 0, 0, 0,
+     LB_NEED_F32_PANEL, {LB_T_F32, 0, &lb_coded_panel}},
+    {AVX2_UP, BITS_ANY, NK, PRECISION_ANY, 2, LB_FEW, 0, 0, PACKED,
+     LB_NEED_F32_K, {LB_T_F32, 0, &lb_coded_exact}},
+    {AVX2_ALONE, BITS_ANY, KN, PRECISION_ANY, 2, 256, 0, 0, PACKED,
+     LB_NEED_F32_N, {LB_T_F32, 0, &lb_coded_across}},
+    {AVX512_UP, BITS_ANY, KN, PRECISION_ANY, 2, 32, 0, 0, PACKED,
+     LB_NEED_F32_N, {LB_T_F32, 0, &lb_coded_across}},
+};
+
+/* Rows of x that are faster one by one than in any other way, of weights of 1,
+ * 2, 4 and 8 bits. Kernels that take some at once: see operand.c. */
+static const struct {
+    lb_level level;
+    int sides, precisions;
+    signed char most[4];
+} gemv[] = {
+    {LB_LEVEL_AVX2, NK, HIGHEST, {1, 1, 1, 1}},
+    {LB_LEVEL_AVX2, NK, FAST, {1, 2, 2, 2}},
+    {LB_LEVEL_AVX2, NK, FASTEST, {1, 3, 2, 2}},
+    {LB_LEVEL_AVX2, KN, HIGHEST, {3, 2, 2, 3}},
+    {LB_LEVEL_AVX2, KN, FAST, {2, 3, 2, 3}},
+    {LB_LEVEL_AVX2, KN, FASTEST, {2, 2, 2, 3}},
+    {LB_LEVEL_AVX512VNNI, NK, HIGHEST, {1, 1, 1, 1}},
+    {LB_LEVEL_AVX512VNNI, NK, FAST, {3, 3, 2, 1}},
+    {LB_LEVEL_AVX512VNNI, NK, FASTEST, {3, 3, 1, 1}},
+    {LB_LEVEL_AVX512VNNI, KN, HIGHEST, {1, 1, 2, 3}},
+    {LB_LEVEL_AVX512VNNI, KN, FAST, {4, 3, 3, 2}},
+    {LB_LEVEL_AVX512VNNI, KN, FASTEST, {4, 4, 3, 2}},
+};
+/* clang-format on */
+enum { ROWS = sizeof codes / sizeof *codes, GEMV = sizeof gemv / sizeof *gemv };
+
+/* Of operands that are decoded, by the rows of the smaller one. */
+static const struct {
+    int64_t m_most;
+    lb_choice choice;
+} decoded[] = {
+    {LB_THIN, {LB_T_F32, 0, &lb_thin}},
+    {LB_FEW, {LB_T_F32, 0, &lb_few}},
+    {INT64_MAX, {LB_T_F32, 0, &lb_packed}},
+};
+
+static int bits_set(int bits)
+{
+    return bits == 8 ? BITS_8 : bits;
+}
+
+static int precision_set(lb_precision precision)
+{
+    return precision == LB_PRECISION_FASTEST ? FASTEST
+           : precision == LB_PRECISION_FAST  ? FAST
+                                             : HIGHEST;
+}
+
+int64_t lb_gemv_rows(lb_level level, bool along, lb_precision precision,
+                     int bits)
+{
+    const int size = bits == 8 ? 3 : bits == 4 ? 2 : bits == 2 ? 1 : 0;
+    for (int i = 0; i < GEMV; i++)
+        if (gemv[i].level == level && gemv[i].sides & (along ? NK : KN) &&
+            gemv[i].precisions & precision_set(precision))
+            return gemv[i].most[size];
+    return 1;
+}
+
+static bool matches(const row *r, const lb_product *p, const lb_weights *w,
+                    const lb_cpu *cpu)
+{
+    return cpu->level >= r->from && cpu->level <= r->to &&
+           r->bits & bits_set(w->coded.bits) &&
+           r->sides & (w->coded.along ? NK : KN) &&
+           r->precisions & precision_set(p->precision) && w->m >= r->m_least &&
+           w->m <= r->m_most && w->n >= r->n_least && p->k >= r->k_least &&
+           (!r->x_most || p->k <= r->x_most / (w->m * p->batch)) &&
+           lb_operand_can(r->need, r->choice, p, w, cpu);
+}
+
+lb_choice lb_algorithm_for(const lb_product *p, const lb_cpu *cpu,
+                           lb_weights *w)
+{
+    if (p->a->type == LB_C_F64) return (lb_choice){LB_T_F64, 0, &lb_plain};
+    if (p->a->type != LB_C_F32) return (lb_choice){LB_T_U64, 0, &lb_plain};
+    if (p->k > 0 && lb_weights_of(p, cpu, w))
+        for (int i = 0; i < ROWS; i++)
+            if (matches(&codes[i], p, w, cpu)) return codes[i].choice;
+    int i = 0;
+    while (lb_min_i64(p->m, p->n) > decoded[i].m_most)
+        i++;
+    return decoded[i].choice;
+}
