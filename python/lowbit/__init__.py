@@ -14,7 +14,7 @@ arrays as operands. See docs/python.md for a tutorial.
 """
 
 from ._lowbit import __version__ as __version__
-from ._lowbit import _from_bytes, _from_parts
+from ._lowbit import _from_bytes, _from_parts, _from_view
 from .array_api import *
 from .array_api import __array_api_version__ as __array_api_version__
 from . import array_api as array_api, files as files

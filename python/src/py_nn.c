@@ -87,6 +87,52 @@ static PyObject *attention(PyObject *module, PyObject *args, PyObject *names)
     return py_leave_with(cx, r);
 }
 
+static PyObject *top_k(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *x, *count, *result = NULL;
+    int64_t k;
+    if (!PyArg_ParseTuple(args, "OO:top_k", &x, &count) ||
+        !py_int_from(count, &k))
+        return NULL;
+    lb_ctx *cx = py_enter();
+    if (!cx) return NULL;
+    lb_array *a = py_operand(cx, x, PY_USED_NOW), *both[2] = {NULL, NULL};
+    if (!a) return py_leave_failed(cx);
+    Py_BEGIN_ALLOW_THREADS
+    both[0] = lb_top_k(cx, a, k, &both[1]);
+    Py_END_ALLOW_THREADS
+    if (both[0]) result = py_tuple_of(both, 2);
+    if (!result) return py_leave_failed(cx);
+    py_leave(cx);
+    return result;
+}
+
+static PyObject *sample(PyObject *module, PyObject *args, PyObject *names)
+{
+    (void)module;
+    static char *keys[] = {"", "", "temperature", "top_k", "top_p", "min_p",
+                           NULL};
+    PyObject *key_object, *logits;
+    lb_sample_options o = {.struct_size = sizeof o, .temperature = 1};
+    lb_key key;
+    long long top_k = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, names, "OO|$dLdd:sample", keys,
+                                     &key_object, &logits, &o.temperature,
+                                     &top_k, &o.top_p, &o.min_p) ||
+        !py_key_from(key_object, &key))
+        return NULL;
+    o.top_k = top_k;
+    lb_ctx *cx = py_enter();
+    if (!cx) return NULL;
+    lb_array *a = py_operand(cx, logits, PY_USED_NOW), *r;
+    if (!a) return py_leave_failed(cx);
+    Py_BEGIN_ALLOW_THREADS
+    r = lb_sample(cx, key, a, &o);
+    Py_END_ALLOW_THREADS
+    return py_leave_with(cx, r);
+}
+
 PyMethodDef py_nn_methods[] = {
     {"attention", PY_FAST(attention), METH_VARARGS | METH_KEYWORDS,
      "attention($module, q, k, v, /, *, causal=False, window=0, scale=0.0, "
@@ -102,5 +148,17 @@ PyMethodDef py_nn_methods[] = {
      "scaling: 'none',\n'linear', 'llama3' or 'yarn'. Zeros are the defaults "
      "of "
      "lb_rope_options."},
+    {"sample", PY_FAST(sample), METH_VARARGS | METH_KEYWORDS,
+     "sample($module, key, logits, /, *, temperature=1.0, top_k=0, top_p=0.0, "
+     "min_p=0.0)\n--\n\n"
+     "A token for each row of logits (..., vocabulary), as int32; temperature "
+     "0: the most\nlikely one. Zeros of the other options: all tokens.\n\n"
+     ">>> lowbit.sample(1, [[0.0, 9.0, 1.0]], temperature=0).tolist()\n[1]"},
+    {"top_k", top_k, METH_VARARGS,
+     "top_k($module, x, k, /)\n--\n\n"
+     "The k largest elements along the last axis, the largest first, and their "
+     "indices\nas int32.\n\n"
+     ">>> [a.tolist() for a in lowbit.top_k([3.0, 9.0, 7.0], 2)]\n"
+     "[[9.0, 7.0], [1, 2]]"},
     {0},
 };

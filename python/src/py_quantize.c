@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "lowbit_ext.h"
 #include "py_lowbit.h"
 
 /* ---- words --------------------------------------------------------------- */
@@ -237,7 +238,31 @@ PyGetSetDef py_quantized_getset[] = {
     {0},
 };
 
-/* A dense array: its bytes; a packed one: its configuration and parts. */
+/* The whole array that a view sees, and where: the arguments of from_view. */
+static PyObject *view_arguments(lb_array *a)
+{
+    lb_ctx *cx = py_enter();
+    lb_array *whole = cx ? lb_view(cx, a) : NULL;
+    if (!whole) return cx ? py_leave_failed(cx) : NULL;
+    whole->shape = a->store->shape;
+    whole->offset = 0;
+    lb_row_major(&whole->shape, whole->stride);
+    lb_shape strides = {.rank = a->shape.rank};
+    memcpy(strides.dim, a->stride, sizeof a->stride);
+    const int64_t offset = lb_size(a) ? a->offset : 0;
+    PyObject *result = NULL;
+    if (lb_config_of(cx, whole, &(lb_quant_config){.struct_size = sizeof(
+                                    lb_quant_config)}))
+        result = Py_BuildValue("NNNL", py_array_new(whole),
+                               py_shape_tuple(lb_shape_of(a)),
+                               py_shape_tuple(strides), (long long)offset);
+    if (!result) return py_leave_failed(cx);
+    py_leave(cx);
+    return result;
+}
+
+/* A dense array: its bytes; a packed one: its configuration and parts, or those
+ * of the array that it is a view of. */
 static PyObject *array_reduce(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -259,6 +284,14 @@ static PyObject *array_reduce(PyObject *self, PyObject *unused)
         if (parts) result = Py_BuildValue("O(OOO)", fn, config, shape, parts);
         Py_XDECREF(config);
         Py_XDECREF(parts);
+        if (!config && PyErr_ExceptionMatches(
+                           py_error_class(LB_E_UNSUPPORTED))) {
+            PyErr_Clear();
+            Py_DECREF(fn);
+            fn = PyObject_GetAttrString(module, "_from_view");
+            PyObject *view = fn ? view_arguments(a) : NULL;
+            if (view) result = Py_BuildValue("ON", fn, view);
+        }
     }
     Py_XDECREF(module);
     Py_XDECREF(fn);
@@ -322,6 +355,53 @@ static PyObject *from_codes(PyObject *module, PyObject *args)
 }
 
 /* parts: a dict of arrays. */
+/* A view is checked, so that damaged pickles cannot read elsewhere. */
+static bool is_inside(const lb_array *whole, const lb_shape *shape,
+                      const lb_shape *stride, int64_t offset)
+{
+    int64_t lo = offset, hi = offset, step;
+    if (!lb_is_row_major(whole) || whole->offset ||
+        shape->rank != stride->rank)
+        return false;
+    for (int k = 0; k < shape->rank; k++)
+        if (shape->dim[k] == 0) return offset == 0; /* see view_arguments */
+    for (int k = 0; k < shape->rank; k++)
+        if (__builtin_mul_overflow(shape->dim[k] - 1, stride->dim[k], &step) ||
+            __builtin_add_overflow(step < 0 ? lo : hi, step,
+                                   step < 0 ? &lo : &hi))
+            return false;
+    return lo >= 0 && hi < lb_size(whole);
+}
+
+static PyObject *from_view(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *base, *shape_object, *stride_object;
+    lb_shape shape, stride;
+    long long offset;
+    if (!PyArg_ParseTuple(args, "O!OOL:from_view", py_array_type, &base,
+                          &shape_object, &stride_object, &offset) ||
+        !py_shape_from(shape_object, &shape) ||
+        !py_shape_from(stride_object, &stride))
+        return NULL;
+    const lb_array *whole = py_array_of(base);
+    if (!is_inside(whole, &shape, &stride, offset)) {
+        PyErr_SetString(PyExc_ValueError,
+                        "from_view: the view is not inside of the array");
+        return NULL;
+    }
+    lb_ctx *cx = py_enter();
+    if (!cx) return NULL;
+    lb_array *a = lb_shape_check(cx, "from_view", &shape) ? lb_view(cx, whole)
+                                                          : NULL;
+    if (a) {
+        a->shape = shape;
+        memcpy(a->stride, stride.dim, sizeof a->stride);
+        a->offset = offset;
+    }
+    return py_leave_with(cx, a);
+}
+
 static PyObject *from_parts(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -426,6 +506,7 @@ PyMethodDef py_quantize_methods[] = {
     {"_straight_through", straight_through, METH_VARARGS, NULL},
     {"_from_codes", from_codes, METH_VARARGS, NULL},
     {"_from_parts", from_parts, METH_VARARGS, NULL},
+    {"_from_view", from_view, METH_VARARGS, NULL},
     {"component", component, METH_VARARGS,
      "component($module, x, name, /)\n--\n\n"
      "A stored part of x by name; None if x does not have this optional part."},

@@ -154,6 +154,42 @@ def test_pickle_and_copy(matrix):
     assert pickle.loads(pickle.dumps(matrix.dtype)) is matrix.dtype
 
 
+VIEWS = {
+    "transposed": lambda q: q.T,
+    "inside blocks": lambda q: q[1:9, 3:7],
+    "steps": lambda q: q[::-1, ::5],
+    "repeated": lambda q: lowbit.broadcast_to(q[None, :, :64], (3, *q[:, :64].shape)),
+    "empty": lambda q: q.T[5:5],
+    "bfloat16": lambda q: q.T.astype("bf16"),
+    "reshaped": lambda q: q.reshape(-1, 32)[1],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_pickle_of_views(matrix, view):
+    x = VIEWS[view](matrix)
+    again = pickle.loads(pickle.dumps(x))
+    assert (again.format, again.shape, again.dtype) == (x.format, x.shape, x.dtype)
+    assert again.tobytes() == x.tobytes()
+
+
+def test_views_from_pickles_are_checked():
+    q = lowbit.quantize(np.ones((4, 64), "f4"))
+    assert lowbit._from_view(q, (2, 3), (-64, 0), 64).tolist() == [[1] * 3] * 2
+    for base, shape, strides, offset in [
+        (q, (4, 64), (64, 1), 1),
+        (q, (4, 64), (64, -1), 0),
+        (q, (4,), (64, 1), 0),
+        (q, (-1,), (1,), 0),
+        (q, (2,), (2**62,), 0),
+        (q, (2**62, 2**62), (0, 0), 0),
+        (q.T, (1,), (1,), 0),
+        (q[1:], (4, 64), (64, 1), 0),
+    ]:
+        with pytest.raises((ValueError, lowbit.Error)):
+            lowbit._from_view(base, shape, strides, offset)
+
+
 @pytest.mark.parametrize("dtype", lowbit.array_api.__array_namespace_info__().dtypes())
 def test_pickle_of_dtypes(dtype):
     x = lowbit.astype(lowbit.arange(6), dtype).reshape(2, 3)

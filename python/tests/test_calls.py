@@ -291,5 +291,31 @@ def test_rope(rng):
         lowbit.rope(x, scaling="other")
 
 
+def test_top_k(matrix):
+    decoded = np.asarray(matrix)
+    values, indices = lowbit.top_k(matrix, 3)
+    order = np.argsort(-decoded, axis=-1, kind="stable")[..., :3]
+    check(indices, order.astype("i4"))
+    check(values, np.take_along_axis(decoded, order, -1))
+    with pytest.raises(lowbit.Error):
+        lowbit.top_k(matrix, matrix.shape[-1] + 1)
+
+
+def test_sample(rng):
+    logits = rng.standard_normal((500, 8)).astype("f4")
+    check(lowbit.sample(1, logits, temperature=0), logits.argmax(-1).astype("i4"))
+    check(lowbit.sample(1, logits, top_k=1), logits.argmax(-1).astype("i4"))
+    tokens = np.asarray(lowbit.sample((1, 2), np.tile(logits[0], (20000, 1))))
+    share = np.bincount(tokens, minlength=8) / 20000
+    np.testing.assert_allclose(share, softmax(logits[0]), atol=0.02)
+    few = np.asarray(lowbit.sample(3, np.tile(logits[0], (2000, 1)), top_k=2))
+    assert set(few) == set(np.argsort(logits[0])[-2:])
+    likely = np.asarray(lowbit.sample(3, np.tile(logits[0], (2000, 1)), min_p=0.5))
+    p = softmax(logits[0])
+    assert set(likely) == set(np.flatnonzero(p >= p.max() / 2))
+    with pytest.raises(lowbit.Error):
+        lowbit.sample(1, logits, temperature=-1)
+
+
 def test_formats_are_covered():
     assert {"int8", "nf4", "ternary", "binary", "q4_0"} <= set(FORMATS)

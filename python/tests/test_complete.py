@@ -1,4 +1,6 @@
-"""Every public function of lowbit.h is called by the extension, or listed here."""
+"""Every public function of lowbit.h and lowbit_io.h is called by the extension, or listed
+here. Trees are dicts in Python, and meshes are for C programs: lowbit_tree.h and
+lowbit_mesh.h are not bound."""
 
 import inspect
 import re
@@ -12,7 +14,13 @@ import lowbit
 from lowbit import _lowbit
 
 ROOT = Path(__file__).parents[2]
-HEADERS = ["lowbit.h", "lowbit_functions.h", "lowbit_inspect.h", "lowbit_nn.h"]
+HEADERS = [
+    "lowbit.h",
+    "lowbit_functions.h",
+    "lowbit_inspect.h",
+    "lowbit_nn.h",
+    "lowbit_io.h",
+]
 
 NOT_CALLED = {
     "lb_keep": "arrays of Python hold references",
@@ -25,8 +33,22 @@ NOT_CALLED = {
     "lb_run": "lb_run_many covers it",
     "lb_update_in_place": "arrays of Python are immutable: dynamic_update_slice",
     "lb_slice_axis": "x[..., lo:hi]",
-    "lb_top_k": "not bound yet; numpy.argsort of the values",
-    "lb_sample": "not bound yet; numpy.random with the probabilities",
+    "lb_load": "lowbit.load(path, name)",
+    "lb_file_find_meta": "File.metadata() is a dict",
+    "lb_rules_read": "files.shard takes the texts",
+    "lb_saver_open": "lb_save takes all arrays at once; files.* do not load them",
+    "lb_saver_next": "as lb_saver_open",
+    "lb_saver_put": "as lb_saver_open",
+    "lb_saver_close": "as lb_saver_open",
+    "lb_choose_weights": "files.quantize uses it by default",
+    "lb_selection_choose": "files.quantize uses it for patterns",
+    "lb_tree_load": "lowbit.load(path) is a dict",
+    "lb_tree_load_file": "lowbit.load(path) is a dict",
+    "lb_tree_save": "lowbit.save(path, dict)",
+    "lb_tree_quantize_selected": "lowbit.quantize of the dict's arrays",
+    "lb_file_load_sharded": "meshes",
+    "lb_rules_place": "meshes",
+    "lb_rules_check": "meshes",
 }
 
 

@@ -124,6 +124,7 @@ OTHERS = [
     "conv_general_dilated", "gather", "scatter_add", "rope", "attention", "promote_types", "key_fold",
     "reduce", "component", "export", "is_kernel_available", "set_dense", "explain",
     "_quantize", "_straight_through", "_from_codes", "_from_parts", "_from_bytes",
+    "_from_view", "sample", "top_k",
     "_value_and_grad", "_vjp", "_ste", "_compare", "_difference", "_examine", "_histogram",
     "_code_counts", "_save", "_can_save",
 ]  # fmt: skip
