@@ -31,7 +31,9 @@ typedef enum lb_rope_scaling {
 /* Names in config.json are in parentheses. */
 typedef struct lb_rope_options {
     size_t struct_size;
-    int axis;         /* of x that counts positions (default: -2) */
+    int axis;         /* of x that counts positions (default: -2). 0 is the
+                         * default: the first axis is -rank, e.g. -3 of
+                         * (positions, heads, size) */
     bool interleaved; /* pairs (2i, 2i+1), as GPT-J, Llama's own code and most
                          * GGUF files; default: (i, i + dims/2), as GPT-NeoX and
                          * Hugging Face's Llama */
@@ -71,7 +73,8 @@ typedef struct lb_attention_options {
                      * among them (default: all) */
     double scale;    /* of q k^T (default: 1/sqrt(size)) */
     double soft_cap; /* scores become soft_cap tanh(score / soft_cap)
-                      * (default: they do not) */
+                      * (default: they do not). Both must be normal f32 numbers
+                      * unless an operand is f64 */
     bool q_positions_first;  /* q and the result are (queries, heads, size), not
                               * (heads, queries, size) */
     bool kv_positions_first; /* k and v are (keys, heads, size), not (heads,
@@ -84,7 +87,8 @@ typedef struct lb_attention_options {
  * size), v (kv heads, keys, value size), or all with an axis of batches in
  * front. Heads are a multiple of kv heads: each group shares keys and values. k
  * and v may be packed, and of any float dtype; the result has q's dtype. A
- * query that sees no key has a result of zeros. options may be NULL.
+ * query that sees no key has a result of zeros, and what it does not see, even
+ * a NaN, does not reach its result. options may be NULL.
  *
  * Sums and exponentials are f32 (f64 if an operand is). Memory does not grow
  * with queries times keys, also not for the gradient, which computes the scores
@@ -103,8 +107,9 @@ LB_API lb_array *lb_top_k(lb_ctx *cx, lb_array *x, int64_t k,
 
 typedef struct lb_sample_options {
     size_t struct_size;
-    double temperature; /* logits are divided by it; 0: the largest logit, of
-                         * equal ones the first */
+    double temperature; /* logits are divided by it. There is no default: 0,
+                         * also in a struct of zeros, is greedy: the largest
+                         * logit, of equal ones the first */
     int64_t top_k;      /* only the k most likely tokens; 0: all */
     double top_p;       /* only the most likely ones whose probabilities reach
                          * top_p together; 0 and 1: all */

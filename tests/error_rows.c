@@ -701,7 +701,7 @@ static void attention(rows *r)
     p->window = 2;
     p->causal = false;
     refuse_attention(r, LB_E_ARG, "scale is inf", q, k, k)->scale = INFINITY;
-    refuse_attention(r, LB_E_ARG, "cap -1", q, k, k)->soft_cap = -1;
+    refuse_attention(r, LB_E_ARG, "cap is -1", q, k, k)->soft_cap = -1;
     refuse_attention(r, LB_E_SHAPE, "(3,5)|3 axes", LB_SHAPE(3, 5), k, k);
     refuse_attention(r, LB_E_SHAPE, "(4,3,5)|(1,2,7,5)", q,
                      LB_SHAPE(1, 2, 7, 5), k);

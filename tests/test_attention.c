@@ -320,6 +320,67 @@ static void special(lb_ctx *cx)
     lb_leave(cx);
 }
 
+/* What a query does not see does not reach it, whatever it is: keys and values
+ * behind the valid ones, later than the query, or before its window. Position
+ * `bad` of k, v or both; the results must be those without it, but for the
+ * queries that see it. */
+static void unseen(lb_ctx *cx, const shape *s, const lb_attention_options *o,
+                   int64_t valid, int64_t bad, float x)
+{
+    lb_attention_options with = *o;
+    lb_enter(cx);
+    with.valid = lb_scalar_int(cx, valid);
+    lb_array *q = make(cx, 1, LB_F32, 1, s->heads, s->queries, s->d);
+    lb_array *a[] = {make(cx, 2, LB_F32, 1, s->kv, s->keys, s->d),
+                     make(cx, 3, LB_F32, 1, s->kv, s->keys, s->dv)};
+    double *want = doubles(cx, lb_attention(cx, q, a[0], a[1], &with));
+    for (int which = 1; which < 4; which++) {
+        lb_array *in[2];
+        for (int i = 0; i < 2; i++) {
+            lb_array *row = lb_full(cx, LB_F32, LB_SHAPE(1, s->kv, 1, s->d), x);
+            lb_array *at[] = {lb_scalar_int(cx, 0), lb_scalar_int(cx, 0),
+                              lb_scalar_int(cx, bad), lb_scalar_int(cx, 0)};
+            in[i] = a[i];
+            if (which >> i & 1)
+                in[i] = lb_dynamic_update_slice(cx, a[i], row, at);
+        }
+        double *got = doubles(cx, lb_attention(cx, q, in[0], in[1], &with));
+        for (int64_t r = 0; r < s->heads * s->queries; r++) {
+            if (sees(o, s, valid, r % s->queries, bad)) continue;
+            if (check_fails(memcmp(want + r * s->dv, got + r * s->dv,
+                                   (size_t)s->dv * sizeof *got) == 0))
+                fprintf(stderr, "%g at key %lld reaches row %lld of %lld\n",
+                        (double)x, (long long)bad, (long long)r,
+                        (long long)s->queries);
+        }
+        free(got);
+    }
+    free(want);
+    lb_leave(cx);
+}
+
+static void all_unseen(lb_ctx *cx)
+{
+    static const shape s[] = {{1, 2, 1, 4, 200, 16, 16},
+                              {1, 6, 2, 100, 300, 20, 20},
+                              {1, 4, 4, 3, 5, 8, 8}};
+    static const lb_attention_options o[] = {
+        {.causal = true},
+        {.causal = true, .window = 3},
+        {.window = 0},
+        {.causal = true, .soft_cap = 3},
+    };
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 4; k++)
+            for (int b = 1; b <= 5; b++) {
+                const int64_t valid = s[i].keys - 2;
+                unseen(cx, &s[i], &o[k], valid, s[i].keys - b,
+                       b % 2 ? NAN : INFINITY);
+                unseen(cx, &s[i], &o[k], valid, s[i].keys * (b - 1) / 5,
+                       -INFINITY);
+            }
+}
+
 /* ---- the same bits ------------------------------------------------------- */
 
 static void same_bits(void)
@@ -411,6 +472,26 @@ static void gradient(lb_ctx *cx, const shape *s, const how *h)
     lb_leave(cx);
 }
 
+/* A NaN behind the valid keys, and one in a value that only the last query
+ * sees, do not reach the gradients of others. */
+static void nan_gradients(lb_ctx *cx)
+{
+    lb_enter(cx);
+    const lb_shape s = LB_SHAPE(1, 4, 2);
+    float k[8] = {1, 2, 3, 4, 5, 6, NAN, NAN}, v[8] = {1, 2, 3, 4, NAN, 6};
+    lb_array *a[] = {lb_full(cx, LB_F32, s, 1), lb_from(cx, LB_F32, s, k),
+                     lb_from(cx, LB_F32, s, v)};
+    float dq[8], one[8] = {1, 1, 1, 1, 1, 1};
+    loss_of l = {{.causal = true, .valid = lb_scalar_int(cx, 3)},
+                 lb_from(cx, LB_F32, s, one)};
+    lb_array *g[3];
+    CHECK(lb_value_and_grad(cx, loss, a, 3, &l, g, 3));
+    CHECK(lb_read(cx, g[0], dq, sizeof dq));
+    for (int i = 0; i < 8; i++) /* query i is at position i - 1 */
+        CHECK(isnan(dq[i]) == (i >= 6));
+    lb_leave(cx);
+}
+
 static void gradients(lb_ctx *cx)
 {
     static const shape s[] = {{2, 4, 2, 5, 9, 8, 6},
@@ -465,6 +546,21 @@ static void refusals(lb_ctx *cx)
     CHECK(!lb_attention(cx, a, a, a, &(lb_attention_options){.window = 3}));
     CHECK(strstr(lb_error(cx), "window is 3, but the mask is not causal"));
     lb_clear(cx);
+    static const lb_attention_options bad[] = {
+        {.scale = 1e39},       {.scale = -1e-39}, {.scale = NAN},
+        {.soft_cap = 1e39},    {.soft_cap = -1},  {.soft_cap = 1e-39},
+        {.soft_cap = INFINITY}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK(!lb_attention(cx, a, a, a, &bad[i]));
+        CHECK(strstr(lb_error(cx),
+                     bad[i].soft_cap != 0 ? "soft_cap is " : "scale is "));
+        lb_clear(cx);
+    }
+    const lb_attention_options most = {.scale = 3e38, .soft_cap = 3e38};
+    CHECK(lb_item(cx, lb_sum(cx, lb_attention(cx, a, a, a, &most), NULL,
+                             false)) == 0);
+    lb_array *wide = lb_zeros(cx, LB_F64, LB_SHAPE(2, 3, 4));
+    CHECK(lb_attention(cx, a, a, wide, &bad[0]));
     CHECK(!lb_attention(cx, a, a, NULL, NULL));
     lb_clear(cx);
     CHECK(
@@ -483,7 +579,9 @@ int main(void)
             if (!cx) continue; /* the machine does not have it */
             values(cx);
             special(cx);
+            all_unseen(cx);
             if (!i) gradients(cx);
+            if (!i) nan_gradients(cx);
             refusals(cx);
             CHECK_EQ_S(lb_error(cx), "");
             lb_close(cx);

@@ -147,6 +147,12 @@ static void edges(lb_ctx *cx)
                       sizeof t));
         CHECK(t[0] != 3 && (t[1] == 1 || t[1] == 3));
     }
+    /* All but -inf are equally likely. */
+    const lb_sample_options hot = {.temperature = 1e300};
+    int seen = 0;
+    for (uint64_t k = 0; k < 200; k++)
+        seen |= 1 << lb_item_int(cx, lb_sample(cx, (lb_key){2, k}, a, &hot));
+    CHECK_EQ_I(seen, 7);
     x[2] = NAN;
     CHECK(!lb_sample(cx, (lb_key){1, 1}, lb_from(cx, LB_F32, LB_SHAPE(2, 4), x),
                      NULL));

@@ -201,6 +201,18 @@ static void gradient(lb_ctx *cx)
     CHECK(!lb_rope(cx, lb_zeros(cx, LB_F32, LB_SHAPE(4)), NULL));
     CHECK(strstr(lb_error(cx), "(4)"));
     lb_clear(cx);
+    static const struct {
+        int axis;
+        const char *say;
+    } axes[] = {{-1, "axis -1 of (4,16) is the last one"},
+                {1, "axis 1 of (4,16) is the last one"},
+                {-3, "axis -3 is out of range for an array of rank 2"},
+                {2, "axis 2 is out of range"}};
+    for (int i = 0; i < 4; i++) {
+        CHECK(!lb_rope(cx, a[0], &(lb_rope_options){.axis = axes[i].axis}));
+        CHECK(strstr(lb_error(cx), axes[i].say));
+        lb_clear(cx);
+    }
     o.struct_size = 4;
     CHECK(!lb_rope(cx, a[0], &o) && strstr(lb_error(cx), "struct_size is 4"));
     lb_clear(cx);

@@ -9,6 +9,7 @@
  */
 #include "prims/attention.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -74,16 +75,39 @@ void lb_attend_box(const lb_attend *a, bool kv, int64_t batch, int64_t head,
 
 /* ---- infer --------------------------------------------------------------- */
 
-static bool check_params(lb_ctx *cx, const lb_attention_params *p)
+static bool is_wide(const lb_call *c)
 {
+    for (int i = 0; i < 3; i++)
+        if (c->in[i]->dtype == LB_F64) return true;
+    return false;
+}
+
+/* x, which scores are multiplied with or divided by, is 0 or a normal number of
+ * the type of the scores. */
+static bool check_factor(lb_ctx *cx, const lb_call *c, const char *name,
+                         double x)
+{
+    const double least = is_wide(c) ? DBL_MIN : FLT_MIN;
+    const double most = is_wide(c) ? DBL_MAX : FLT_MAX;
+    if (x == 0 || (fabs(x) >= least && fabs(x) <= most)) return true;
+    return lb_fail(cx, LB_E_ARG,
+                   "attention: %s is %g, but scores are %s: it must be 0 or "
+                   "have an absolute value from %.3g to %.3g",
+                   name, x, is_wide(c) ? "f64" : "f32", least, most);
+}
+
+static bool check_params(lb_ctx *cx, const lb_call *c)
+{
+    const lb_attention_params *p = c->params;
     if (p->window < 0 || (p->window && !p->causal))
         return lb_fail(cx, LB_E_ARG, "attention: window is %lld%s",
                        (long long)p->window,
                        p->window < 0 ? "" : ", but the mask is not causal");
-    if (!isfinite(p->scale) || !(p->soft_cap >= 0) || !isfinite(p->soft_cap))
-        return lb_fail(cx, LB_E_ARG, "attention: scale is %g, soft cap %g",
-                       p->scale, p->soft_cap);
-    return true;
+    if (p->soft_cap < 0)
+        return lb_fail(cx, LB_E_ARG, "attention: soft_cap is %g, negative",
+                       p->soft_cap);
+    return check_factor(cx, c, "scale", p->scale) &&
+           check_factor(cx, c, "soft_cap", p->soft_cap);
 }
 
 static bool check_dtypes(lb_ctx *cx, const lb_call *c)
@@ -103,7 +127,7 @@ static bool infer(lb_ctx *cx, lb_call *c)
 {
     const lb_shape *q = &c->in[0]->shape, *k = &c->in[1]->shape;
     const lb_shape *v = &c->in[2]->shape, *n = &c->in[3]->shape;
-    if (!check_params(cx, c->params) || !check_dtypes(cx, c)) return false;
+    if (!check_dtypes(cx, c) || !check_params(cx, c)) return false;
     if (q->rank < 3 || q->rank > 4 || k->rank != q->rank || v->rank != q->rank)
         return lb_fail(cx, LB_E_SHAPE,
                        "attention: q, k and v have shapes %s, %s and %s: each "
@@ -135,13 +159,6 @@ static bool infer(lb_ctx *cx, lb_call *c)
 }
 
 /* ---- the primitive ------------------------------------------------------- */
-
-static bool is_wide(const lb_call *c)
-{
-    for (int i = 0; i < 3; i++)
-        if (c->in[i]->dtype == LB_F64) return true;
-    return false;
-}
 
 static void plan(const lb_call *c, lb_plan *p)
 {

@@ -221,14 +221,23 @@ static void cap(const unit *u, float *s, int64_t n)
     memcpy(s, row, (size_t)n * sizeof *s);
 }
 
-/* Scores [a, b) of a row become weights, the others zeros. */
-static void weigh(const unit *u, int64_t r, float *s, int64_t a, int64_t b,
-                  int64_t n)
+/* Of the keys [first, first + n), row r sees those from a to b. */
+typedef struct span {
+    int64_t a, b;
+} span;
+
+static span seen_of(const unit *u, int64_t r, int64_t first, int64_t n)
+{
+    int64_t lo, hi;
+    lb_attend_seen(&u->g->a, u->valid, u->first + r % u->n, &lo, &hi);
+    const int64_t a = lb_min_i64(lb_max_i64(lo - first, 0), n);
+    return (span){a, lb_max_i64(lb_min_i64(hi - first, n), a)};
+}
+
+/* Scores [a, b) of a row become weights. */
+static void weigh(const unit *u, int64_t r, float *s, int64_t a, int64_t b)
 {
     const lb_attend_kernel *k = u->g->inner;
-    if (b <= a) a = b = n;
-    memset(s, 0, (size_t)a * sizeof *s);
-    memset(s + b, 0, (size_t)(n - b) * sizeof *s);
     if (b <= a) return;
     if (u->g->a.params->soft_cap > 0) cap(u, s + a, b - a);
     const float most = fmaxf(u->m[r], k->most(s + a, b - a));
@@ -248,6 +257,44 @@ static void weigh(const unit *u, int64_t r, float *s, int64_t a, int64_t b,
     u->l[r] += k->weigh(s + a, b - a, most);
 }
 
+/* Adds values [a, b) to the sums of rows [r, r + m). */
+static void add_values(const unit *u, int64_t r, int64_t m, span x,
+                       const float *v, int64_t ld)
+{
+    const grid *g = u->g;
+    const float *p = u->scratch + g->s_at + r * g->keys + x.a;
+    if (x.b > x.a)
+        g->inner->mix(m, x.b - x.a, g->a.dv, p, g->keys, v + x.a * ld, ld,
+                      u->sums + r * g->a.dv, g->a.dv);
+}
+
+/* Adds to each row the values it sees, in order: a few neighbours together
+ * those that all of them see, and each by itself what is before and behind. */
+static void mix(const unit *u, int64_t first, int64_t n, const float *v,
+                int64_t ld)
+{
+    enum { FEW = 6 }; /* rows that a kernel takes at a time */
+    for (int64_t r = 0, m; r < u->rows; r += m) {
+        span all = seen_of(u, r, first, n);
+        const span one = all;
+        for (m = 1; r + m < u->rows; m++) {
+            const span x = seen_of(u, r + m, first, n);
+            const bool same = x.a == one.a && x.b == one.b;
+            if (!same && m >= FEW) break;
+            const span both = {lb_max_i64(all.a, x.a), lb_min_i64(all.b, x.b)};
+            if (both.b <= both.a) break;
+            all = both;
+        }
+        for (int64_t i = r; i < r + m; i++)
+            add_values(u, i, 1, (span){seen_of(u, i, first, n).a, all.a}, v,
+                       ld);
+        add_values(u, r, m, all, v, ld);
+        for (int64_t i = r; i < r + m; i++)
+            add_values(u, i, 1, (span){all.b, seen_of(u, i, first, n).b}, v,
+                       ld);
+    }
+}
+
 static void one_block(const unit *u, int64_t first, int64_t n)
 {
     const grid *g = u->g;
@@ -255,13 +302,11 @@ static void one_block(const unit *u, int64_t first, int64_t n)
     int64_t ld;
     score(u, first, n);
     for (int64_t r = 0; r < u->rows; r++) {
-        int64_t lo, hi;
-        lb_attend_seen(&g->a, u->valid, u->first + r % u->n, &lo, &hi);
-        weigh(u, r, s + r * g->keys, lb_min_i64(lb_max_i64(lo - first, 0), n),
-              lb_min_i64(lb_max_i64(hi - first, 0), n), n);
+        const span x = seen_of(u, r, first, n);
+        weigh(u, r, s + r * g->keys, x.a, x.b);
     }
     const float *v = load(u, 2, first, n, &ld);
-    g->inner->mix(u->rows, n, g->a.dv, s, g->keys, v, ld, u->sums, g->a.dv);
+    mix(u, first, n, v, ld);
 }
 
 /* The keys that any query of the unit sees, of those in [from, end). */

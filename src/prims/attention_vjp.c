@@ -100,10 +100,16 @@ static lb_array *mask(const backward *b, int64_t from, int64_t n)
     return lb_and(cx, seen, lb_gt(cx, key, lb_sub(cx, at, w)));
 }
 
+/* Zeros where a key is not seen: a product with 0 would keep a NaN. */
+static lb_array *where_seen(const backward *b, lb_array *seen, lb_array *x)
+{
+    return lb_select(b->cx, seen, x, number(b, 0));
+}
+
 /* The capped scores of a block and their softmax; zeros where nothing is
  * seen. */
-static lb_array *weights(const backward *b, lb_array *q, int64_t from,
-                         int64_t n, lb_array **capped)
+static lb_array *weights(const backward *b, lb_array *q, lb_array *seen,
+                         lb_array **capped)
 {
     lb_ctx *cx = b->cx;
     const double cap = b->a.params->soft_cap;
@@ -113,19 +119,18 @@ static lb_array *weights(const backward *b, lb_array *q, int64_t from,
         s = lb_mul(cx, lb_tanh(cx, lb_mul(cx, s, number(b, 1 / cap))),
                    number(b, cap));
     *capped = s;
-    lb_array *seen = mask(b, from, n);
     const double least = b->dtype == LB_F64 ? -1e300 : -3e38;
     s = lb_softmax(cx, lb_select(cx, seen, s, number(b, least)), -1);
-    return lb_select(cx, seen, s, number(b, 0));
+    return where_seen(b, seen, s);
 }
 
 /* The gradient of the products q k^T. */
 static lb_array *of_scores(const backward *b, lb_array *p, lb_array *capped,
-                           lb_array *dy)
+                           lb_array *seen, lb_array *dy)
 {
     lb_ctx *cx = b->cx;
     const double cap = b->a.params->soft_cap;
-    lb_array *dp = times_turned(b, dy, b->v);
+    lb_array *dp = where_seen(b, seen, times_turned(b, dy, b->v));
     /* sum(p dp) is also dy y, but y may have been rounded to 16 bits. */
     lb_array *sum = lb_sum(cx, lb_mul(cx, p, dp), LB_AXES(-1), true);
     lb_array *ds = lb_mul(cx, p, lb_sub(cx, dp, sum));
@@ -149,10 +154,10 @@ static lb_array *turned_times(const backward *b, lb_array *x, lb_array *y)
 static lb_array *part(const backward *b, int operand, int64_t from, int64_t n)
 {
     lb_array *q = some(b, b->q, from, n), *dy = some(b, b->dy, from, n);
-    lb_array *capped;
-    lb_array *p = weights(b, q, from, n, &capped);
+    lb_array *capped, *seen = mask(b, from, n);
+    lb_array *p = weights(b, q, seen, &capped);
     if (operand == 2) return turned_times(b, p, dy);
-    lb_array *ds = of_scores(b, p, capped, dy);
+    lb_array *ds = of_scores(b, p, capped, seen, dy);
     return operand ? turned_times(b, ds, q) : lb_matmul(b->cx, ds, b->k);
 }
 
@@ -200,6 +205,10 @@ lb_array *lb_attend_vjp(lb_ctx *cx, const lb_call *c, int operand,
     b.valid = lb_clamp(cx, lb_full_int(cx, LB_I64, (lb_shape){0}, 0), b.valid,
                        lb_full_int(cx, LB_I64, (lb_shape){0}, b.a.keys));
     b.valid = lb_reshape(cx, b.valid, LB_SHAPE(batches, 1, 1, 1, 1));
+    if (operand == 0) { /* dq = ds k: what is behind the valid keys is not 0 */
+        lb_array *at = lb_iota(cx, LB_I64, LB_SHAPE(1, 1, 1, b.a.keys, 1), 3);
+        b.k = where_seen(&b, lb_lt(cx, at, b.valid), b.k);
+    }
     lb_array *g = b.valid && b.dy ? all_parts(&b, operand) : NULL;
     return lb_leave_with(cx, put_back(&b, g, operand > 0, c->in[operand]));
 }

@@ -182,9 +182,10 @@ static bool read_options(lb_ctx *cx, const lb_sample_options *options,
 }
 
 /* exp((x - most) / temperature), also where most is infinite. */
-static double weight(float x, float most, float temperature)
+static float weight(float x, float most, double temperature)
 {
-    return x == most ? 1 : (double)lb_expf((x - most) / temperature);
+    if (x == most) return 1;
+    return lb_expf((float)(((double)x - (double)most) / temperature));
 }
 
 /* The candidate behind whose predecessors u of the weight is. The first n are
@@ -240,7 +241,7 @@ static int32_t choose(const lb_sample_options *o, candidate *c, int64_t n,
         if (before(c[i], best)) best = c[i];
     if (o->temperature == 0) return best.at;
     for (int64_t i = 0; i < n; i++)
-        c[i].x = (float)weight(c[i].x, best.x, (float)o->temperature);
+        c[i].x = weight(c[i].x, best.x, o->temperature);
     const bool sorted = o->top_k || (o->top_p > 0 && o->top_p < 1);
     if (sorted) {
         const int64_t k = select_best(o, c, n);

@@ -246,12 +246,29 @@ static double or_default(double value, double standard)
     return value == 0 ? standard : value;
 }
 
-static lb_rope_params params_of(const lb_rope_options *o, const lb_shape *s)
+/* The axis of positions, counted from the front; errors name the user's. */
+static bool find_axis(lb_ctx *cx, const lb_rope_options *o, const lb_shape *s,
+                      int *axis)
+{
+    const int given = o->axis ? o->axis : -2;
+    if (s->rank < 2)
+        return lb_fail(cx, LB_E_SHAPE,
+                       "rope: %s has no axis of positions and one of a head",
+                       LB_SHOW(s));
+    return lb_axis_fix(cx, "rope", given, s->rank, axis) &&
+           (*axis < s->rank - 1 ||
+            lb_fail(cx, LB_E_AXIS,
+                    "rope: axis %d of %s is the last one, which is rotated: "
+                    "it cannot count positions",
+                    given, LB_SHOW(s)));
+}
+
+static lb_rope_params params_of(const lb_rope_options *o, const lb_shape *s,
+                                int axis)
 {
     const bool yarn = o->scaling == LB_ROPE_YARN;
     lb_rope_params p = {
-        .axis =
-            (o->axis ? o->axis : -2) + (o->axis < 0 || !o->axis ? s->rank : 0),
+        .axis = axis,
         .interleaved = o->interleaved,
         .scaling = o->scaling,
         .dims = o->dims ? o->dims : s->dim[s->rank - 1],
@@ -272,13 +289,10 @@ lb_array *lb_rope(lb_ctx *cx, lb_array *x, const lb_rope_options *options)
     lb_rope_options o;
     if (!cx || !read_options(cx, options, &o)) return NULL;
     lb_array *at = o.positions;
-    if (x && x->shape.rank < 2) {
-        lb_fail(cx, LB_E_SHAPE,
-                "rope: %s has no axis of positions and one of a head",
-                LB_SHOW(&x->shape));
-        return NULL;
-    }
-    const lb_rope_params p = x ? params_of(&o, &x->shape) : (lb_rope_params){0};
+    int axis = 0;
+    if (x && !find_axis(cx, &o, &x->shape, &axis)) return NULL;
+    const lb_rope_params p =
+        x ? params_of(&o, &x->shape, axis) : (lb_rope_params){0};
     lb_enter(cx);
     if (x && !lb_dtype_is_float(x->dtype)) x = lb_as(cx, x, LB_F32);
     if (!at) at = lb_scalar_int(cx, o.offset);
