@@ -173,6 +173,10 @@ typedef struct lb_layout {
     lb_part part[LB_MAX_PARTS];  /* g and own are set */
     lb_dtype elem[LB_MAX_PARTS]; /* of each part; LB_NO_DTYPE: absent */
     int64_t run; /* encode_run: elements that are encoded together */
+    /* The format of a part that is not dense: elem is then the dtype of its
+     * only part, which has one entry per element (lb_part_place returns its
+     * bytes). NULL: dense. */
+    const lb_format *as[LB_MAX_PARTS];
 } lb_layout;
 
 /* Another program's layout; see lb_from_parts. */

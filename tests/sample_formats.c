@@ -225,6 +225,60 @@ static lb_array *make_read_only(lb_ctx *cx, const sample_format *f,
                     dtype);
 }
 
+extern const lb_format lb_format_nvfp4, lb_format_e8m0;
+
+/* Random codes. */
+static lb_array *random_bytes(lb_ctx *cx, const lb_shape *shape, uint32_t seed,
+                              uint8_t least, uint8_t n)
+{
+    const int64_t size = lb_shape_size(shape);
+    uint8_t *to = malloc((size_t)size + 1);
+    uint32_t state = seed + 1;
+    if (!to) abort();
+    for (int64_t i = 0; i < size; i++) {
+        state = state * 1664525 + 1013904223;
+        to[i] = (uint8_t)(least + (state >> 24) % n);
+    }
+    lb_array *a = lb_from(cx, LB_U8, *shape, to);
+    free(to);
+    return a;
+}
+
+static lb_array *make_e8m0(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
+                           lb_shape shape, const void *data)
+{
+    lb_part table[LB_MAX_PARTS] = {0};
+    (void)f;
+    lb_part_rows(&table[0], &shape, 1);
+    table[0].a = random_bytes(cx, &shape, seed_of(data), 120, 10);
+    return lb_make(cx, &lb_format_e8m0, dtype, 0, &shape, table);
+}
+
+/* Scales of E4M3, with one of their own: divided by it, as some programs do. */
+static lb_array *make_nvfp4(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
+                            lb_shape shape, const void *data)
+{
+    enum { BLOCK = 16 };
+    lb_part table[LB_MAX_PARTS] = {0}, scales[LB_MAX_PARTS] = {0};
+    const float by = 48;
+    lb_shape one = shape;
+    (void)f;
+    lb_part_rows(&table[0], &shape, 2);
+    lb_part_rows(&table[1], &shape, BLOCK);
+    const lb_shape codes = lb_part_shape(&shape, &table[0]),
+                   scale = lb_part_shape(&shape, &table[1]);
+    for (int k = 0; k < one.rank; k++)
+        one.dim[k] = 1;
+    lb_part_rows(&scales[0], &scale, 1);
+    scales[0].a = random_bytes(cx, &scale, seed_of(data), 0x30, 0x30);
+    scales[1].a = lb_from(cx, LB_F32, one, &by);
+    table[0].a = random_bytes(cx, &codes, seed_of(data) + 1, 0, 255);
+    table[1].a = lb_make(cx, lb_find_format(cx, "fp8_e4m3"), LB_F32,
+                         LB_MEANS_INVERSE, &scale, scales);
+    return table[1].a ? lb_make(cx, &lb_format_nvfp4, dtype, 0, &shape, table)
+                      : NULL;
+}
+
 const sample_format sample_toys[] = {
     {.name = "toy_block",
      .fmt = &toy_block,
@@ -256,6 +310,17 @@ static const struct {
     {&low_rank_format, make_low_rank},
 };
 enum { OUTSIDE = sizeof outside / sizeof *outside };
+
+/* Formats of the library without an encoder that are not blocks. */
+static const struct {
+    const lb_format *fmt;
+    lb_array *(*make)(lb_ctx *, const sample_format *, lb_dtype, lb_shape,
+                      const void *);
+} inside[] = {
+    {&lb_format_nvfp4, make_nvfp4},
+    {&lb_format_e8m0, make_e8m0},
+};
+enum { INSIDE = sizeof inside / sizeof *inside };
 
 bool sample_add_outside(lb_ctx *cx)
 {
@@ -312,6 +377,13 @@ static const struct {
     OF("dynamic8", "bnb-cuda", .compat = LB_COMPAT_BNB_CUDA)
     OF("dynamic8", "bnb-cpu", .compat = LB_COMPAT_BNB_CPU)
     OF("e4m3", "block 16", .block_size = 16)
+    OF("fp8_e4m3", "block 4", .block_size = 4)
+    OF("fp8_e4m3", "tensor", .scale = LB_SCALE_TENSOR)
+    OF("fp8_e4m3", "per row", .scale = LB_SCALE_ROW)
+    OF("fp8_e4m3", "row block 16", .scale = LB_SCALE_ROW, .block_size = 16)
+    OF("fp8_e4m3", "inverse", .meaning = LB_MEANS_INVERSE)
+    OF("fp8_e5m2", "block 2", .block_size = 2)
+    OF("fp8_e5m2", "per row", .scale = LB_SCALE_ROW)
 #undef OF
 };
 /* clang-format on */
@@ -334,6 +406,8 @@ static void add_format(sample_format_list *list, const lb_format *fmt)
     const int first = list->n++;
     *f = (sample_format){.name = fmt->name, .fmt = fmt};
     if (lb_is_encodable(fmt)) f->make = make_quantized;
+    for (int i = 0; i < INSIDE && !f->make; i++)
+        if (inside[i].fmt == fmt) f->make = inside[i].make;
     if (fmt->layout && !f->make) {
         f->make = make_read_only;
         f->every = 8;

@@ -62,7 +62,8 @@ def main():
             same = (out.view(np.uint32) == also.view(np.uint32)) | (
                 np.isnan(out) & np.isnan(also))
             assert same.all(), name
-        print(f'    {{"{name.lower()}", {length}, {size}, '
+        own = "gguf_" if name == "mxfp4" else ""  # mxfp4 is another format
+        print(f'    {{"{own}{name.lower()}", {length}, {size}, '
               f"0x{digest(out):016x}}},")
     print(f"}};\n/* clang-format on */\n\nenum {{ GOLDEN_BLOCKS = {BLOCKS} }};")
 

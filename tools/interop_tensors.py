@@ -21,7 +21,8 @@ from interop_common import check, done, lowbit, native_values
 
 BLOCKS = ["q8_0", "q4_0", "iq4_nl", "tq1_0", "tq2_0"]
 READ_ONLY = ["q4_1", "q5_0", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_xs",
-             "iq3_s", "iq3_xxs", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s", "mxfp4"]
+             "iq3_s", "iq3_xxs", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s",
+             "gguf_mxfp4"]
 TYPES = ["int8", "nf4", "ternary", "binary", "dynamic8", *BLOCKS]
 
 

@@ -79,6 +79,18 @@ lb_array *lb_layout_make(lb_ctx *cx, const lb_quant *q, const lb_layout *l,
     return in_shape(a, shape);
 }
 
+/* Space for a part, as an array of its format. */
+static lb_array *part_alloc(lb_ctx *cx, const lb_layout *l, int p,
+                            const lb_shape *s)
+{
+    lb_part table[LB_MAX_PARTS] = {0};
+    lb_array *bytes = lb_dense(cx, l->elem[p], s);
+    if (!bytes || !l->as[p]) return bytes;
+    lb_part_rows(&table[0], s, 1);
+    table[0].a = bytes;
+    return lb_make(cx, l->as[p], LB_F32, 0, s, table);
+}
+
 lb_array *lb_layout_alloc(lb_ctx *cx, const lb_quant *q, lb_layout *l,
                           const lb_shape *shape)
 {
@@ -90,12 +102,13 @@ lb_array *lb_layout_alloc(lb_ctx *cx, const lb_quant *q, lb_layout *l,
         if (!fmt->part[p].name || !l->elem[p]) continue;
         const lb_shape s = lb_part_shape(&l->stored, &l->part[p]);
         ok = lb_shape_check(cx, fmt->name, &s) &&
-             (l->part[p].a = lb_dense(cx, l->elem[p], &s));
+             (l->part[p].a = part_alloc(cx, l, p, &s));
     }
     return lb_leave_with(cx, ok ? lb_layout_make(cx, q, l, shape) : NULL);
 }
 
 void *lb_part_place(lb_store *s, int part)
 {
-    return s->part[part].a->store->data;
+    const lb_store *p = s->part[part].a->store;
+    return p->data ? p->data : p->part[0].a->store->data;
 }

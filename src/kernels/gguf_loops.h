@@ -147,7 +147,7 @@ LOOP_FN void loop_q5_1(const uint8_t *restrict from, float *restrict out)
 
 /* An exponent e, 16 bytes. The levels are doubled and the scale is halved:
  * 2^(e - 128), a subnormal number for e = 0 and 1. */
-LOOP_FN void loop_mxfp4(const uint8_t *restrict from, float *restrict out)
+LOOP_FN void loop_gguf_mxfp4(const uint8_t *restrict from, float *restrict out)
 {
     const uint32_t e = from[0];
     const uint32_t bits = e < 2 ? 0x00200000u << e : (e - 1) << 23;

@@ -24,7 +24,7 @@ static const struct {
     {"iq2_xxs", 256, 66, 0x4c6501c82c04abb5},
     {"iq1_m", 256, 56, 0xa0bf6d5f976c38dd},
     {"iq1_s", 256, 50, 0xce0b093dd8eb4ac9},
-    {"mxfp4", 32, 17, 0x422d70c4b881f87d},
+    {"gguf_mxfp4", 32, 17, 0x422d70c4b881f87d},
     {"q2_0", 64, 18, 0xba8dcb48f502da3c},
     {"q1_0", 128, 18, 0x41a3f2ddcea8f4a5},
 };

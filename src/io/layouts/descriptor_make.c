@@ -95,6 +95,25 @@ static lb_described *describe_scales(lb_ctx *cx, lb_arena *arena,
     return lb_describe_config(cx, arena, &scales);
 }
 
+/* A part in another format: one entry per element. */
+static lb_described *describe_as(lb_ctx *cx, lb_arena *arena,
+                                 const lb_layout *l, int p)
+{
+    lb_described *d = lb_arena_alloc(cx, arena, 1, sizeof *d);
+    if (!d || !set_word(cx, d->format, sizeof d->format, l->as[p]->name))
+        return NULL;
+    d->dtype = LB_F32;
+    d->shape = d->stored = lb_part_shape(&l->stored, &l->part[p]);
+    d->n_parts = 1;
+    d->part[0].elem = l->elem[p];
+    d->part[0].n_groups = d->stored.rank;
+    lb_part_rows(&d->part[0].table, &d->stored, 1);
+    return set_word(cx, d->part[0].name, sizeof d->part[0].name,
+                    l->as[p]->part[0].name)
+               ? d
+               : NULL;
+}
+
 static bool describe_layout(lb_ctx *cx, lb_arena *arena, const lb_format *fmt,
                             const lb_layout *l, bool nested, lb_described *d)
 {
@@ -109,8 +128,12 @@ static bool describe_layout(lb_ctx *cx, lb_arena *arena, const lb_format *fmt,
         to->elem = l->elem[p];
         if (!set_word(cx, to->name, sizeof to->name, fmt->part[p].name))
             return false;
-        if (!nested || !fmt->part[p].scale) continue;
-        to->array = describe_scales(cx, arena, d, to);
+        if (l->as[p])
+            to->array = describe_as(cx, arena, l, p);
+        else if (nested && fmt->part[p].scale)
+            to->array = describe_scales(cx, arena, d, to);
+        else
+            continue;
         if (!to->array) return false;
     }
     return true;

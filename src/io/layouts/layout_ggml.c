@@ -9,15 +9,17 @@
 #include "io/arrays/saver.h"
 #include "io/arrays/slices.h"
 
+/* "MXFP4" is gguf_mxfp4, because other programs store mxfp4 in several parts. */
 static const lb_format *format_of(const lb_ctx *cx, const char *type)
 {
-    char name[32];
-    size_t n = 0;
-    for (; type[n] && n + 1 < sizeof name; n++)
-        name[n] = (char)(type[n] >= 'A' && type[n] <= 'Z' ? type[n] - 'A' + 'a'
-                                                          : type[n]);
-    name[n] = 0;
-    return type[n] ? NULL : lb_find_format(cx, name);
+    char name[32] = "gguf_";
+    const size_t before = strlen(name);
+    size_t n = before;
+    for (const char *c = type; *c && n + 1 < sizeof name; c++)
+        name[n++] = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
+    if (strlen(type) != n - before) return NULL;
+    const lb_format *fmt = lb_find_format(cx, name);
+    return fmt ? fmt : lb_find_format(cx, name + before);
 }
 
 /* The part's shape for rows of an array: (..., blocks, bytes per block). */
