@@ -355,7 +355,10 @@ typedef enum lb_threshold {
 typedef enum lb_blocks {
     LB_BLOCKS_DEFAULT = 0, /* IN_ROWS; FLAT if compat is bitsandbytes */
     LB_BLOCKS_IN_ROWS = 1, /* at each row; the last one may be short */
-    LB_BLOCKS_FLAT = 2     /* blocks continue across rows */
+    LB_BLOCKS_FLAT = 2,    /* blocks continue across rows */
+    LB_BLOCKS_LISTED = 3   /* part "group" has the block of each column, and
+                            * block_size is their number (int1 to uint8; only
+                            * lb_from_parts) */
 } lb_blocks;
 
 typedef enum lb_decode {
@@ -393,7 +396,8 @@ typedef struct lb_quant_config {
     lb_blocks blocks;
     lb_nonfinite on_nonfinite;
     bool double_quant;  /* quantize the scales too: lb_quantize_scales */
-    bool center;        /* dynamic8: subtract the mean and store it */
+    bool center;        /* dynamic8: subtract the mean and store it. int1 to
+                         * int7 and uint8: store zero points (asymmetric) */
     bool clip_gradient; /* no gradient for values outside the representable
                          * range (ternary, binary: |w| > scale) */
 } lb_quant_config;

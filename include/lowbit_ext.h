@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 enum {
-    LB_MAX_PARTS = 4,
+    LB_MAX_PARTS = 5,
     LB_MAX_NESTING = 8,   /* maximum depth of parts within parts */
     LB_MAX_PHASES = 4,    /* maximum number of phases of an eval */
     LB_MAX_PARAMS = 1024, /* maximum bytes of a primitive's params */
@@ -129,7 +129,8 @@ struct lb_array {
  * integer per element, packed into bytes: code = least + step * stored bits.
  * With 8 bits the (signed or unsigned) byte is the code. */
 typedef struct lb_code_kind {
-    int bits;        /* 8, 4, 2 or 1; 0: not such a format */
+    int bits;        /* 8, 4, 2 or 1; 0: not such a format. In the library also
+                      * 3, 5, 6 and 7, which may cross bytes */
     bool high_first; /* the first element is in the high bits */
     int least, most, step;
     int filler; /* stored bits of the padding in the last byte of a row */
@@ -204,6 +205,7 @@ struct lb_format {
         bool firm;     /* must not become dense when blocks are moved */
         bool scale;    /* lb_quantize_scales may quantize it */
         bool optional; /* arrays may lack this part */
+        bool integers; /* it may have an integer dtype, if there are codes */
     } part[LB_MAX_PARTS];
     lb_code_kind codes; /* of part 0 */
     /* For formats that have codes: fills values, which is zero-initialized.

@@ -279,6 +279,72 @@ static lb_array *make_nvfp4(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
                       : NULL;
 }
 
+/* Arrays as other programs make them, which lb_quantize cannot: int4 with a
+ * bias, and int2 with zero points and listed groups. These are formats of their
+ * own here, because the laws quantize whatever can be quantized. */
+static lb_format biased, listed;
+
+static bool copy_format(lb_ctx *cx, const char *name, const char *of,
+                        lb_format *to)
+{
+    const lb_format *from = lb_find_format(cx, of);
+    if (!from || to->name) return from != NULL;
+    *to = *from;
+    to->layout = NULL;
+    to->encode_run = NULL;
+    to->name = name;
+    return true;
+}
+
+/* Random parts for a table; scales from 2^-4 to 2^-3 of both signs. */
+static lb_array *random_part(lb_ctx *cx, lb_dtype dtype, const lb_shape *shape,
+                             int64_t lo, int64_t hi, uint32_t *state)
+{
+    const int64_t n = lb_shape_size(shape);
+    double *v = calloc((size_t)n + 1, sizeof *v);
+    if (!v) abort();
+    const bool floats = sample_kind_of(dtype) == KIND_F;
+    for (int64_t i = 0; i < n; i++) {
+        *state = *state * 1664525 + 1013904223;
+        const double x = (double)(*state >> 8) / (1 << 24);
+        v[i] = floats ? (x < 0.5 ? -1 : 1) * (1 + x) / 16
+                      : floor((double)lo + x * (double)(hi - lo));
+    }
+    lb_array *a = lb_convert(cx, lb_from(cx, LB_F64, *shape, v), dtype);
+    free(v);
+    return a;
+}
+
+static lb_array *make_affine(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
+                             lb_shape shape, const void *data)
+{
+    const bool lists = f->fmt == &listed;
+    const char *like = lists ? "int2" : "int4";
+    if (!shape.rank || shape.rank == LB_MAX_RANK)
+        return make_scale(cx, f, dtype, shape, data);
+    lb_quant q = {.format = lb_find_format(cx, like), .dtype = LB_F32};
+    lb_layout l;
+    q.block_size = lists ? 5 : 16;
+    q.blocks = lists ? LB_BLOCKS_LISTED : LB_BLOCKS_DEFAULT;
+    if (!lb_layout_of(cx, &q, LB_F32, &shape, &l)) return NULL;
+    static const struct {
+        lb_dtype biased, listed;
+        int64_t hi;
+    } part[] = {{LB_U8, LB_U8, 256},
+                {LB_BF16, LB_F16, 0},
+                {LB_NO_DTYPE, LB_U8, 9},
+                {LB_BF16, LB_NO_DTYPE, 0},
+                {LB_NO_DTYPE, LB_I32, 5}};
+    uint32_t state = seed_of(data);
+    for (int p = 0; p < 5; p++) {
+        const lb_dtype d = lists ? part[p].listed : part[p].biased;
+        const lb_shape s = lb_part_shape(&l.stored, &l.part[p]);
+        if (d) l.part[p].a = random_part(cx, d, &s, 0, part[p].hi, &state);
+    }
+    lb_array *a = lb_make(cx, f->fmt, LB_F32, 0, &l.stored, l.part);
+    return labelled(cx, lb_reshape(cx, a, shape), dtype);
+}
+
 const sample_format sample_toys[] = {
     {.name = "toy_block",
      .fmt = &toy_block,
@@ -308,6 +374,8 @@ static const struct {
     {&toy_sum, make_sum},
     {&e4m3_format, NULL},
     {&low_rank_format, make_low_rank},
+    {&biased, make_affine},
+    {&listed, make_affine},
 };
 enum { OUTSIDE = sizeof outside / sizeof *outside };
 
@@ -324,7 +392,8 @@ enum { INSIDE = sizeof inside / sizeof *inside };
 
 bool sample_add_outside(lb_ctx *cx)
 {
-    bool ok = true;
+    bool ok = copy_format(cx, "int4_biased", "int4", &biased) &&
+              copy_format(cx, "int2_listed", "int2", &listed);
     for (int i = 0; i < OUTSIDE; i++)
         ok = lb_add_format(cx, outside[i].fmt) && ok;
     return ok;
@@ -384,6 +453,14 @@ static const struct {
     OF("fp8_e4m3", "inverse", .meaning = LB_MEANS_INVERSE)
     OF("fp8_e5m2", "block 2", .block_size = 2)
     OF("fp8_e5m2", "per row", .scale = LB_SCALE_ROW)
+
+    OF("int4", "block 32", .block_size = 32)
+    OF("int4", "asymmetric", .center = true)
+    OF("int4", "per row", .scale = LB_SCALE_ROW)
+    OF("int4", "double quantized", .double_quant = true)
+    OF("int3", "asymmetric, block 8", .center = true, .block_size = 8)
+    OF("int2", "asymmetric, per row", .center = true, .scale = LB_SCALE_ROW)
+    OF("uint8", "asymmetric", .center = true)
 #undef OF
 };
 /* clang-format on */

@@ -321,7 +321,7 @@ done
 slow='^((.|[a-z0-9])+)+[A-Z]$' # takes exponential time
 refused 2 "lowbit: --exclude '$slow': match limit exceeded" "${q[@]}" --type nf4 \
     --exclude "$slow"
-refused 2 "--override 'a=nf5': unknown type 'nf5': 4-bit formats are nf4, q4_0, iq4_nl (ex" \
+refused 2 "--override 'a=nf5': unknown type 'nf5': 5-bit formats are int5 (ex" \
     "${q[@]}" --type nf4 --override 'a=nf5'
 refused 2 "unknown type 'tenary': did you mean ternary (2 bits)? (expected PATTERN=TYPE" \
     "${q[@]}" --type nf4 --override 'a=Tenary'

@@ -402,7 +402,7 @@ static void test_native(void)
          "an unknown dtype"},
         {ARRAY("int8", "[3,4]",
                GOOD_PARTS "," PART("a", "[1,0]") "," PART(
-                   "b", "[1,0]") "," PART("c", "[1,0]")),
+                   "b", "[1,0]") "," PART("c", "[1,0]") "," PART("d", "[1,0]")),
          "too many parts"},
         {ARRAY("int8", "[1099511627776,4]",
                OWN("codes", "[1,1]", "2147483647")),

@@ -138,7 +138,7 @@ static void test_patterns(void)
     REFUSED(lb_selection_include(cx, o.selection, "a(b"), LB_E_ARG,
             "missing closing parenthesis, at character 3");
     REFUSED(lb_selection_override(cx, o.selection, "x=nf5"), LB_E_ARG,
-            "unknown type 'nf5': 4-bit formats are nf4, q4_0, iq4_nl "
+            "unknown type 'nf5': 5-bit formats are int5 "
             "(expected PATTERN=TYPE");
     REFUSED(lb_selection_override(cx, o.selection, "x"), LB_E_ARG, "no type");
     REFUSED(lb_selection_override(cx, o.selection, "x=nf4:block=3"), LB_E_ARG,

@@ -5,15 +5,18 @@
 static const struct {
     const char *name, *say;
 } rows[] = {
-    {"int4", "\"int4\": 4-bit formats are nf4, q4_0, iq4_nl (supported: int8"},
-    {"Q4_K", "\"Q4_K\": 4-bit formats are nf4, q4_0, iq4_nl (supported: int8"},
-    {"fp8", "\"fp8\": 8-bit formats are int8, dynamic8, q8_0 (supp"},
-    {"int2", "\"int2\": 2-bit formats are ternary, tq2_0 (supp"},
-    {"1bit", "\"1bit\": 1-bit formats are binary, tq1_0 (supp"},
-    {"int3", "\"int3\": 2-bit formats are ternary, tq2_0; 4-bit formats are "
-             "nf4, q4_0, iq4_nl (supp"},
-    {"q5_7", "\"q5_7\": 4-bit formats are nf4, q4_0, iq4_nl (supp"},
-    {"bf16", "\"bf16\": 8-bit formats are int8, dynamic8, q8_0 (supp"},
+    {"uint4", "\"uint4\": 4-bit formats are nf4, q4_0, iq4_nl, mxfp4, int4 "
+              "(supported: int8"},
+    {"Q4_K", "\"Q4_K\": 4-bit formats are nf4, q4_0, iq4_nl, mxfp4, int4 "
+             "(supported: int8"},
+    {"fp8", "\"fp8\": 8-bit formats are int8, dynamic8, q8_0, fp8_e4m3, "
+            "fp8_e5m2, mxfp8, uint8 (supp"},
+    {"uint2", "\"uint2\": 2-bit formats are ternary, tq2_0, int2 (supp"},
+    {"1bit", "\"1bit\": 1-bit formats are binary, tq1_0, int1 (supp"},
+    {"uint3", "\"uint3\": 3-bit formats are int3 (supp"},
+    {"q5_7", "\"q5_7\": 5-bit formats are int5 (supp"},
+    {"bf16", "\"bf16\": 8-bit formats are int8, dynamic8, q8_0, fp8_e4m3, "
+             "fp8_e5m2, mxfp8, uint8 (supp"},
     {"Tenary", "\"Tenary\": did you mean ternary (2 bits)? (supp"},
     {"gptq", "\"gptq\" (supported: int8"},
     {"", "\"\" (supported: int8"},

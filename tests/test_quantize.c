@@ -380,7 +380,7 @@ static void part_axes(lb_ctx *cx, lb_quant_config c, const lb_format *fmt)
 static void unknown(lb_ctx *cx)
 {
     lb_array *a = ramp_array(cx);
-    CHECK(!lb_quantize(cx, a, &(lb_quant_config){.format = "int4"}));
+    CHECK(!lb_quantize(cx, a, &(lb_quant_config){.format = "int9"}));
     const lb_format *fmt;
     for (int k = 0; (fmt = lb_format_at(cx, k)); k++)
         if (lb_is_encodable(fmt))

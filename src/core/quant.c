@@ -15,6 +15,13 @@ static bool check_enum(lb_ctx *cx, const char *who, const char *member,
                    member, value, most);
 }
 
+static bool lists_groups(const lb_format *f)
+{
+    for (int p = 0; f && p < LB_MAX_PARTS && f->part[p].name; p++)
+        if (strcmp(f->part[p].name, "group") == 0) return true;
+    return false;
+}
+
 bool lb_quant_check(lb_ctx *cx, const char *who, const lb_quant *q, int rank)
 {
     const struct {
@@ -26,7 +33,7 @@ bool lb_quant_check(lb_ctx *cx, const char *who, const lb_quant *q, int rank)
         {"scale", (unsigned)q->scale, LB_SCALE_BLOCK},
         {"meaning", (unsigned)q->meaning, LB_MEANS_INVERSE},
         {"threshold", (unsigned)q->threshold, LB_THRESHOLD_ABSMEAN},
-        {"blocks", (unsigned)q->blocks, LB_BLOCKS_FLAT},
+        {"blocks", (unsigned)q->blocks, LB_BLOCKS_LISTED},
         {"on_nonfinite", (unsigned)q->on_nonfinite, LB_NONFINITE_CLAMP},
     };
     for (size_t i = 0; i < sizeof member / sizeof *member; i++)
@@ -37,6 +44,10 @@ bool lb_quant_check(lb_ctx *cx, const char *who, const lb_quant *q, int rank)
         return lb_fail(cx, LB_E_DTYPE,
                        "%s: config.dtype is %d, which is not a dtype", who,
                        (int)q->dtype);
+    if (q->blocks == LB_BLOCKS_LISTED && !lists_groups(q->format))
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: config.blocks is listed, but %s has no part group",
+                       who, q->format ? q->format->name : "the format");
     if (q->block_size < 0)
         return lb_fail(
             cx, LB_E_ARG,
@@ -101,6 +112,11 @@ bool lb_quant_to(lb_ctx *cx, const char *who, const lb_quant_config *config,
                  int rank, lb_quant *q)
 {
     return lb_quant_of(cx, who, config, rank, q) &&
+           (q->blocks != LB_BLOCKS_LISTED ||
+            lb_fail(cx, LB_E_ARG,
+                    "%s: config.blocks is listed, which is only for "
+                    "lb_from_parts",
+                    who)) &&
            (lb_is_encodable(q->format) ||
             lb_fail(cx, LB_E_UNSUPPORTED,
                     "%s: %s can be read, but not quantized to%s (supported: "

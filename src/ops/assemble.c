@@ -61,11 +61,16 @@ static void put_code(const lb_code_kind *k, uint8_t *row, int64_t i,
         row[i] = (uint8_t)code;
         return;
     }
-    const int per = 8 / k->bits, j = (int)(i % per);
-    const int shift = (k->high_first ? per - 1 - j : j) * k->bits;
+    const int64_t byte = i * k->bits / 8;
+    const int bit = (int)(i * k->bits % 8), over = bit + k->bits - 8;
+    const int shift = k->high_first ? 8 - k->bits - bit : bit;
     const int mask = (1 << k->bits) - 1;
     const int bits = (int)((code - k->least) / k->step);
-    row[i / per] = (uint8_t)((row[i / per] & ~(mask << shift)) | bits << shift);
+    row[byte] = (uint8_t)((row[byte] & ~(mask << shift)) | bits << shift);
+    if (over > 0) /* the rest is in the next byte */
+        row[byte + 1] =
+            (uint8_t)((row[byte + 1] & ~(mask >> (k->bits - over))) |
+                      bits >> (k->bits - over));
 }
 
 static uint8_t filler_byte(const lb_code_kind *k)
@@ -84,7 +89,7 @@ static bool put_codes(lb_ctx *cx, const lb_quant *q, const lb_array *codes,
     const int64_t size = lb_shape_size(&codes->shape);
     if (!size) return true;
     const int64_t row = stored->rank ? stored->dim[stored->rank - 1] : 1;
-    const int64_t bytes = lb_ceil_div(row * k->bits, 8);
+    const int64_t bytes = (int64_t)part->store->data_size / (size / row);
     const lb_ctype c = lb_ctype_of(codes->dtype);
     uint8_t *to = part->store->data;
     memset(to, filler_byte(k), part->store->data_size);
@@ -158,6 +163,13 @@ lb_array *lb_from_codes(lb_ctx *cx, const lb_quant_config *config,
     if (!lb_layout_of(cx, &q, dtype, &codes->shape, &l)) return NULL;
     const int at = scale_part(q.format);
     const bool wants = at >= 0 && l.elem[at];
+    for (int p = 0; p < LB_MAX_PARTS; p++)
+        if (l.elem[p] && q.format->part[p].integers) {
+            lb_fail(cx, LB_E_ARG,
+                    "%s: %s as configured has a part %s (use lb_from_parts)",
+                    who, q.format->name, q.format->part[p].name);
+            return NULL;
+        }
     if (wants != (scale != NULL)) {
         lb_fail(cx, LB_E_ARG, "%s: %s as configured %s, but %s was given", who,
                 q.format->name, wants ? "has a scale" : "has no scale",
@@ -215,7 +227,8 @@ static bool check_part(lb_ctx *cx, const lb_quant *q, const lb_layout *l, int p,
         return lb_fail(cx, LB_E_DTYPE, "from_parts: %s of %s is %s, not %s",
                        name, fmt->name, lb_dtype_name(a->dtype),
                        lb_dtype_name(l->elem[p]));
-    if (!fmt->part[p].raw && fmt->codes.bits && !lb_dtype_is_float(a->dtype))
+    if (!fmt->part[p].raw && fmt->codes.bits && !fmt->part[p].integers &&
+        !lb_dtype_is_float(a->dtype))
         return lb_fail(cx, LB_E_DTYPE,
                        "from_parts: %s of %s is %s, not a float dtype", name,
                        fmt->name, lb_dtype_name(a->dtype));

@@ -102,25 +102,27 @@ lb_array *lb_component(lb_ctx *cx, lb_array *a, const char *name)
 
 /* ---- codes --------------------------------------------------------------- */
 
-/* The code at position i in a byte of part 0. */
-static int code_in(const lb_code_kind *k, uint8_t byte, int i)
+/* The i-th code of a row of part 0. Codes of 3, 5, 6 and 7 bits may continue in
+ * the next byte. */
+static int code_in(const lb_code_kind *k, const uint8_t *row, int64_t i)
 {
-    if (k->bits == 8) return k->least < 0 ? (int8_t)byte : byte;
-    const int per = 8 / k->bits;
-    const int shift = (k->high_first ? per - 1 - i : i) * k->bits;
-    return k->least + k->step * (byte >> shift & ((1 << k->bits) - 1));
+    const int64_t byte = i * k->bits / 8;
+    const int bit = (int)(i * k->bits % 8);
+    int v = row[byte];
+    if (k->bits == 8) return k->least < 0 ? (int8_t)v : v;
+    if (bit + k->bits > 8) v |= row[byte + 1] << 8;
+    v >>= k->high_first ? 8 - k->bits - bit : bit;
+    return k->least + k->step * (v & ((1 << k->bits) - 1));
 }
 
 void lb_codes_run(const lb_store *s, int64_t first, int64_t n, int *code)
 {
-    const lb_code_kind *k = &s->fmt->codes;
-    const int per = 8 / k->bits;
     const int64_t row = s->shape.rank ? s->shape.dim[s->shape.rank - 1] : 1;
-    const uint8_t *byte = lb_part_bytes(s, 0);
-    int64_t at = first % row % per;
-    byte += lb_part_entry(s, 0, first);
-    for (int64_t i = 0; i < n; i++, at++)
-        code[i] = code_in(k, byte[at / per], (int)(at % per));
+    const int64_t at = first % row;
+    const uint8_t *bytes = lb_part_bytes(s, 0);
+    bytes += lb_part_entry(s, 0, first - at);
+    for (int64_t i = 0; i < n; i++)
+        code[i] = code_in(&s->fmt->codes, bytes, at + i);
 }
 
 /* Codes of n elements of a view, starting at a flat index; n <= RUN. */

@@ -66,15 +66,18 @@ static bool candidate(const lb_described *d, const lb_axes *axes, int which,
                       lb_quant *q)
 {
     const int last = d->stored.rank - 1;
-    const int block = which / 40; /* 0: the default of the format; else that of
+    const int block = which / 60; /* 0: the default of the format; else that of
                                    * part block - 1 */
     if (block > d->n_parts) return false;
     q->scale = (lb_scale)(which % 5);
-    q->blocks = which / 5 % 2 ? LB_BLOCKS_FLAT : LB_BLOCKS_IN_ROWS;
-    q->center = which / 10 % 2;
-    q->axes = which / 20 % 2 ? *axes : (lb_axes){0};
+    q->blocks = (lb_blocks)(LB_BLOCKS_IN_ROWS + which / 5 % 3);
+    q->center = which / 15 % 2;
+    q->axes = which / 30 % 2 ? *axes : (lb_axes){0};
     q->block_size = 0;
-    if (block && last >= 0) q->block_size = d->part[block - 1].table.g[last];
+    if (!block || last < 0) return true;
+    const lb_part *table = &d->part[block - 1].table;
+    const bool listed = q->blocks == LB_BLOCKS_LISTED;
+    q->block_size = listed ? table->own : table->g[last];
     return true;
 }
 
