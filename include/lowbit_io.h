@@ -316,6 +316,28 @@ LB_API bool lb_can_save(lb_ctx *cx, const lb_planned *p, const char *kind,
 LB_API bool lb_save(lb_ctx *cx, const char *path, const lb_planned *list,
                     int64_t n, const lb_save_options *options);
 
+/* ---- descriptors --------------------------------------------------------- */
+
+/* An array of any format as its stored parts and a text that describes how they
+ * form the array: the tensors and the descriptor of a `native` file
+ * (docs/formats.md), without a file. For programs that keep arrays in their own
+ * containers. a must be a whole array, not a view of a part of one. */
+
+/* Writes the descriptor of a packed array, JSON, to buf, shortened to size
+ * bytes with the final 0. Returns its length, or -1 and an error. */
+LB_API int64_t lb_descriptor(lb_ctx *cx, lb_array *a, char *buf, size_t size);
+/* The k-th dense part of a and its name, as in "codes" or, of a part that is
+ * quantized itself, "absmax.codes". NULL without an error past the end. */
+LB_API lb_array *lb_stored_part(lb_ctx *cx, lb_array *a, int k, char *name,
+                                size_t size);
+/* The inverse: an array that shares the parts, which are checked as those of a
+ * file. text: a descriptor of that many bytes. */
+LB_API lb_array *lb_from_descriptor(lb_ctx *cx, const char *text, size_t size,
+                                    const char *const *name,
+                                    lb_array *const *part, int n);
+
+/* ---- trees --------------------------------------------------------------- */
+
 /* All arrays of a file or a model directory as a tree (lowbit_tree.h), in file
  * order. An array that cannot be loaded is an error. lb_tree_load_file does
  * the same for an open file, which may then be closed. */

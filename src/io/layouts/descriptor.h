@@ -38,6 +38,11 @@ struct lb_described {
 /* Parses a descriptor, in memory of f's arena; NULL and an error. Checks
  * counts, ranks, and that stored has as many elements as shape. */
 lb_described *lb_description_read(lb_ctx *cx, lb_file *f, const lb_meta *m);
+/* The same for text in memory, whose descriptor is in memory of the arena. path
+ * and name are for messages. */
+lb_described *lb_description_parse(lb_ctx *cx, lb_arena *arena,
+                                   const char *path, const char *name,
+                                   const void *text, size_t size);
 /* As deterministic text. */
 void lb_description_put(lb_bytes *b, const lb_described *d);
 

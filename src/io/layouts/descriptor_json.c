@@ -131,25 +131,30 @@ static bool read_array(lb_json *j, lb_arena *arena, int depth, lb_described *d)
     return ok && !j->failed && check_array(j, d);
 }
 
+lb_described *lb_description_parse(lb_ctx *cx, lb_arena *arena,
+                                   const char *path, const char *name,
+                                   const void *text, size_t size)
+{
+    lb_described *d = lb_arena_alloc(cx, arena, 1, sizeof *d);
+    lb_infile *file = d ? lb_infile_wrap(cx, path, text, size) : NULL;
+    if (!file) return NULL;
+    lb_json j;
+    const bool ok = lb_json_begin(cx, &j, file, 0, size, name) &&
+                    read_array(&j, arena, 0, d);
+    if (!ok) j.failed = true;
+    const bool ended = lb_json_end(&j);
+    lb_infile_unref(file);
+    return ended ? d : NULL;
+}
+
 lb_described *lb_description_read(lb_ctx *cx, lb_file *f, const lb_meta *m)
 {
     const lb_quoted name = lb_quote_name(m->key);
-    lb_described *d = lb_arena_alloc(cx, &f->arena, 1, sizeof *d);
-    if (!d) return NULL;
-    if (m->type != LB_META_STRING || m->size > SIZE_MAX) {
-        lb_refuse(cx, f->r->file[0], "'%s' is not text", name.s);
-        return NULL;
-    }
-    lb_infile *text =
-        lb_infile_wrap(cx, f->r->file[0]->path, m->bytes, (size_t)m->size);
-    if (!text) return NULL;
-    lb_json j;
-    const bool ok = lb_json_begin(cx, &j, text, 0, m->size, name.s) &&
-                    read_array(&j, &f->arena, 0, d);
-    if (!ok) j.failed = true;
-    const bool ended = lb_json_end(&j);
-    lb_infile_unref(text);
-    return ended ? d : NULL;
+    if (m->type == LB_META_STRING && m->size <= SIZE_MAX)
+        return lb_description_parse(cx, &f->arena, f->r->file[0]->path, name.s,
+                                    m->bytes, (size_t)m->size);
+    lb_refuse(cx, f->r->file[0], "'%s' is not text", name.s);
+    return NULL;
 }
 
 /* ---- writing ------------------------------------------------------------- */
