@@ -15,6 +15,7 @@
 #:                on that is found, mypy, abi3audit, auditwheel, and with portable
 #:                code only (the first run installs packages in the user's cache)
 #: make wheel     build the Python package as build/wheels/lowbit-*-manylinux_*.whl
+#: make test-torch  run the tests of lowbit.torch (with the packages of interop)
 #: make interop   exchange files with safetensors, numpy, gguf, bitsandbytes and
 #:                transformers (the first run installs 6 GB of Python packages in
 #:                the user's cache)
@@ -35,7 +36,7 @@ CTEST := ctest --output-on-failure --no-tests=error --no-label-summary -j 2
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 .PHONY: all help demo test check bench bench-parts lint install nightly clean \
-    fuzz interop test-python wheel
+    fuzz interop test-python test-torch wheel
 .PRECIOUS: build/%/build.ninja
 
 all: build-release
@@ -98,6 +99,10 @@ wheel: setup-build
 	PATH="$$PWD/build/wheel-env/bin:$$PATH" auditwheel repair \
 	    -w build/wheels build/lowbit-*-linux_*.whl
 	@rm build/lowbit-*-linux_*.whl; ls build/wheels/*
+
+test-torch: setup-build setup-interop build/release/build.ninja
+	cmake --build build/release --target lowbit_python
+	tools/test-torch build/release $(CONFORMANCE)
 
 interop: setup-build setup-interop build/release/build.ninja
 	cmake --build build/release --target lowbit_cli test_io_golden test_io_save
@@ -197,7 +202,7 @@ conformance-%: build-%
 # LIGHT stages wait for a single program most of the time and run beside lint.
 # Two stages cannot install packages or configure build/release at the same time:
 # that is done before.
-LIGHT := check-interop check-mpi check-nehalem check-python
+LIGHT := check-interop check-mpi check-nehalem check-python check-torch
 CHECKS := check-install check-conformance check-beside check-ref check-asan check-tsan \
     check-simde
 .PHONY: check check-lint $(LIGHT) $(CHECKS)
@@ -227,6 +232,11 @@ check-interop: setup-build setup-interop all
 check-python: setup-build setup-python all
 	@tools/stage python sh -c 'PATIENCE=100 timeout 180 tools/test-python build/release; \
 	    r=$$?; [ $$r != 77 ] || exec tools/stage "python SKIPPED" true; exit $$r'
+
+# Skipped likewise. It is its own stage after check-interop, which installs the packages.
+check-torch: setup-build setup-interop all
+	@tools/stage torch sh -c 'PATIENCE=420 tools/test-torch build/release $(CONFORMANCE); \
+	    r=$$?; [ $$r != 77 ] || exec tools/stage "torch SKIPPED" true; exit $$r'
 
 check-mpi: setup-build setup-mpi all
 	@tools/stage mpi tests/mpi.sh build/release --short
