@@ -244,6 +244,21 @@ bool py_context_pop(void)
     return true;
 }
 
+bool py_context_resize(int threads)
+{
+    py_context *c = current();
+    if (!c) return false;
+    py_thread *t = here;
+    if (lb_threads(c->cx) == threads || t->n > 1 || c->busy) return true;
+    lb_options options = c->options;
+    options.threads = threads;
+    py_context *other = context_open(&options);
+    if (!other) return false;
+    t->stack[0] = other;
+    py_context_release(c);
+    return true;
+}
+
 /* ---- calls --------------------------------------------------------------- */
 
 /* If another thread uses the context, waits without the GIL, which that thread

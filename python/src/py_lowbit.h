@@ -47,6 +47,10 @@ void py_context_release(py_context *c);
  * and returns to the one before. */
 bool py_context_push(const lb_options *options);
 bool py_context_pop(void);
+/* This thread's own context has so many threads from now on: if it has another
+ * number, it is replaced. Contexts of py_context_push, and those that are in
+ * use, keep theirs. */
+bool py_context_resize(int threads);
 
 /* Python functions that the library calls. py_callback_begin: before the
  * library is called; it releases the GIL, and marks the context as busy.
@@ -197,7 +201,8 @@ bool py_calls_init(void);
 bool py_training_add(PyObject *module);
 bool py_programs_add(PyObject *module);
 #ifdef PY_WITH_IO
-extern PyMethodDef py_save_methods[], py_job_methods[], py_command_methods[];
+extern PyMethodDef py_save_methods[], py_job_methods[], py_command_methods[],
+    py_descriptor_methods[];
 bool py_files_add(PyObject *module);
 #endif
 

@@ -126,7 +126,7 @@ OTHERS = [
     "_quantize", "_straight_through", "_from_codes", "_from_parts", "_from_bytes",
     "_from_view", "sample", "top_k",
     "_value_and_grad", "_vjp", "_ste", "_compare", "_difference", "_examine", "_histogram",
-    "_code_counts", "_save", "_can_save",
+    "_code_counts", "_save", "_can_save", "_to_parts", "_from_descriptor", "_use_threads",
 ]  # fmt: skip
 
 
