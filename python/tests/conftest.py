@@ -1,9 +1,16 @@
 """Shared by the tests: samples of arrays."""
 
+import importlib.util
+import os
+
 import numpy as np
 import pytest
 
 import lowbit
+
+collect_ignore = [] if importlib.util.find_spec("torch") else ["for_torch"]
+# Threads of torch that spin would slow down all tests on a busy machine.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 FORMATS = [name for name in lowbit.formats() if lowbit.can_quantize(name)]
 

@@ -3,7 +3,7 @@ run as traced here; tools/check-torch-models compiles them."""
 
 import pytest
 import torch
-from conftest import ENCODED
+from torch_samples import ENCODED
 
 import lowbit.torch as lt
 from lowbit.torch import _packed

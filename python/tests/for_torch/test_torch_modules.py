@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 import torch
-from conftest import weight
+from torch_samples import packed, weight  # noqa: F401
 
 import lowbit
 import lowbit.torch as lt

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from conftest import weight
+from torch_samples import packed, weight  # noqa: F401
 from torch.library import opcheck
 
 import lowbit

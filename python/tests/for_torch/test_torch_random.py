@@ -7,7 +7,7 @@ hypothesis = pytest.importorskip("hypothesis")
 
 import json  # noqa: E402
 
-from conftest import ENCODED, weight  # noqa: E402
+from torch_samples import ENCODED, weight  # noqa: E402
 from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
@@ -77,6 +77,7 @@ def test_parts(packed, others, random):
     assert y is None or y.shape == (2, 24)
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:Casting complex")
 scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=6))
 trees = st.recursive(
     scalars,

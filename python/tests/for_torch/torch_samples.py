@@ -1,20 +1,12 @@
-"""Tests of lowbit.torch: skipped where torch is not installed.
+"""Shared by the tests of lowbit.torch: packed weights in every format.
 
 The directory is not called torch, which `import torch` would find.
 """
-
-import importlib.util
-import os
-
-# Threads of torch that spin would slow down all tests on a busy machine.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import numpy as np
 import pytest
 
 import lowbit
-
-collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["test_*.py"]
 
 ENCODED = [f for f in lowbit.formats() if lowbit.can_quantize(f)]
 READ_ONLY = [f for f in lowbit.formats() if f != "dense" and f not in ENCODED]
@@ -23,6 +15,19 @@ READ_ONLY = [f for f in lowbit.formats() if f != "dense" and f not in ENCODED]
 def read_only(name, rows, columns):
     """An array of a format that can only be read: bytes for which every scale is finite."""
     rng = np.random.default_rng(7)
+    parts = {
+        "nvfp4": lambda: {
+            "codes": rng.integers(0, 256, (rows, columns // 2), dtype="u1"),
+            "scale": lowbit.quantize(
+                rng.uniform(0.5, 2, (rows, columns // 16)).astype("f4"),
+                "fp8_e4m3",
+                scale="tensor",
+            ),
+        },
+        "e8m0": lambda: {"codes": rng.integers(120, 130, (rows, columns), dtype="u1")},
+    }
+    if name in parts:
+        return lowbit.from_parts({"format": name}, (rows, columns), parts[name]())
     message = ""
     for n in range(1, 300):  # bytes of a block: those of the error are tried
         try:
