@@ -147,6 +147,51 @@ typedef struct lb_levels {
     float factor;    /* additional constant factor; 0: 1 */
 } lb_levels;
 
+/* How the values of a format follow from codes and parameters that a group of
+ * elements shares:
+ *
+ *     value = scale * (level(code) - zero) + bias
+ *
+ * Arrays move from one format to another without new rounding if their codes
+ * are on the same levels (core/move.h). */
+typedef enum lb_levels_kind {
+    LB_LEVELS_INT,  /* level(code) = code */
+    LB_LEVELS_E2M1, /* 4 bits; level: twice the E2M1 value */
+    LB_LEVELS_IQ4   /* 4 bits; the levels of IQ4_NL */
+} lb_levels_kind;
+
+typedef struct lb_scheme {
+    lb_levels_kind levels;
+    int least, most;           /* codes */
+    int zero_least, zero_most; /* zero points; equal: always that one */
+    bool bias;                 /* parameters include a bias */
+    bool stores;               /* lb_recode.put can make such an array */
+    /* Elements along each stored axis that share parameters; 0: all. */
+    int64_t g[LB_MAX_RANK];
+} lb_scheme;
+
+typedef struct lb_qparam {
+    float scale, bias;
+    int zero;
+} lb_qparam;
+
+/* Codes and parameters of a format that has a scheme. */
+typedef struct lb_recode {
+    /* False: this array has none. */
+    bool (*scheme)(const lb_store *, lb_scheme *to);
+    /* The parameters of the group of element e. */
+    lb_qparam (*param)(const lb_store *, int64_t e);
+    /* Optional, for levels that are equal (0 and -0): reads the codes of
+     * elements [first, first + n) of a row. False: not of this array. Without
+     * it, codes follow from values. */
+    bool (*codes)(const lb_store *, int64_t first, int64_t n, int16_t *code);
+    /* Stores the codes of elements [first, first + n), of one group
+     * along a row, and its parameters, rounded to what is stored. A group is
+     * stored in pieces of whole bytes, from its first element on. */
+    void (*put)(lb_store *to, int64_t first, int64_t n, const int16_t *code,
+                const lb_qparam *p);
+} lb_recode;
+
 /* A lb_quant_config as seen by formats: with the format resolved and axes
  * counted from 0 to rank - 1. It is the params of the primitive "quantize". */
 typedef struct lb_quant {
@@ -265,6 +310,7 @@ struct lb_format {
     unsigned kernels; /* bit l: has specialized kernels for lb_level l */
     const lb_foreign *foreign;   /* may be NULL; ends with layout == NULL */
     const struct lb_rule *rules; /* may be NULL; ends with prim == NULL */
+    const lb_recode *recode;     /* may be NULL */
 };
 
 /* Whether lb_quantize can produce a format. Other formats with a layout can

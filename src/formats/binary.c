@@ -51,4 +51,5 @@ const lb_format lb_format_binary = {
     .type = &rule,
     .kernels = LB_DECODE_LEVELS,
     .foreign = foreign,
+    .recode = &lb_signs_recode,
 };

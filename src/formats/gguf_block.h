@@ -12,6 +12,7 @@
 #ifndef LB_GGUF_BLOCK_H
 #define LB_GGUF_BLOCK_H
 
+#include "formats/gguf_recode.h"
 #include "kernels/convert.h"
 #include "kernels/decode.h"
 #include "kernels/gguf_decode.h"
@@ -31,9 +32,10 @@ typedef struct lb_gguf_block {
     bool (*unpack)(const lb_unpack_kernel *, const uint8_t *from, int64_t n,
                    lb_sink to);
     double bound; /* as in lb_format, before rounding to the logical dtype */
-    /* Instead of all of these but len and size, for types without an encoder:
+    /* Instead of these functions, for types without an encoder:
      * decodes whole blocks. */
     lb_gguf_decoder *(*decoder)(const lb_gguf_decoders *);
+    const lb_gguf_recoder *recoder;
 } lb_gguf_block;
 
 /* Function pointers of a format whose type is a lb_gguf_block. */

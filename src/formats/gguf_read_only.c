@@ -9,8 +9,10 @@
     {                                                                          \
         return d->NAME;                                                        \
     }                                                                          \
-    static const lb_gguf_block type_##NAME = {                                 \
-        .len = (LEN), .size = (SIZE), .decoder = decoder_of_##NAME};           \
+    static const lb_gguf_block type_##NAME = {.len = (LEN),                    \
+                                              .size = (SIZE),                  \
+                                              .decoder = decoder_of_##NAME,    \
+                                              .recoder = &lb_recode_##NAME};   \
     extern const lb_format lb_format_##NAME;                                   \
     const lb_format lb_format_##NAME = {                                       \
         .struct_size = sizeof(lb_format),                                      \
@@ -21,5 +23,7 @@
         .layout = lb_gguf_layout,                                              \
         .type = &type_##NAME,                                                  \
         .kernels = LB_DECODE_LEVELS,                                           \
+        .recode = &lb_gguf_recode,                                             \
     };
+LB_GGUF_TYPES(LB_DECLARE_RECODER)
 LB_GGUF_TYPES(TYPE)

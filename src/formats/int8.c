@@ -15,6 +15,7 @@
 
 #include "formats/config.h"
 #include "formats/i8_encode.h"
+#include "formats/recode.h"
 #include "kernels/convert.h"
 #include "kernels/decode.h"
 #include "kernels/unpack.h"
@@ -128,6 +129,38 @@ static bool levels(const lb_cpu *cpu, const lb_store *s, lb_levels *to)
     return s->part[SCALE].a->dtype == LB_F32;
 }
 
+/* ---- codes and parameters ------------------------------------------------ */
+
+static bool scheme(const lb_store *s, lb_scheme *to)
+{
+    *to = (lb_scheme){.least = -128, .most = MOST, .stores = true};
+    for (int k = 0; k < s->shape.rank; k++)
+        to->g[k] = s->part[SCALE].g[k];
+    return true;
+}
+
+static lb_qparam param(const lb_store *s, int64_t e)
+{
+    lb_qparam p = {.scale = lb_recode_get(s, SCALE, e)};
+    if (s->meaning == LB_MEANS_ABSMAX) p.scale *= 1.0f / 127.0f;
+    if (s->meaning == LB_MEANS_INVERSE) p.scale = 1 / p.scale;
+    return p;
+}
+
+static void put(lb_store *to, int64_t first, int64_t n, const int16_t *code,
+                const lb_qparam *p)
+{
+    int8_t *byte = (int8_t *)lb_part_place(to, CODES) + first;
+    lb_recode_set(to, SCALE, first,
+                  to->meaning == LB_MEANS_ABSMAX    ? p->scale * MOST
+                  : to->meaning == LB_MEANS_INVERSE ? 1 / p->scale
+                                                    : p->scale);
+    for (int64_t i = 0; i < n; i++)
+        byte[i] = (int8_t)code[i];
+}
+
+static const lb_recode recode = {.scheme = scheme, .param = param, .put = put};
+
 /* Half a step of 1/127. Roundings add, with u = 2^-24 and in units of a step,
  * at most 127 u each for scale, quotient and the two operations of decoding:
  * below 2^-14 in total. There is no guarantee if scales are rounded to 16 bits,
@@ -236,4 +269,5 @@ const lb_format lb_format_int8 = {
     .bound = bound,
     .kernels = LB_DECODE_LEVELS,
     .foreign = foreign,
+    .recode = &recode,
 };

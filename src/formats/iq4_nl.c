@@ -54,6 +54,21 @@ static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
  * tools/gen_gguf_types.py), so d >= 0.9046/134 of max|x|. A value of that size
  * is clamped to 113 d and loses up to 0.2372; f16 adds 113 d 2^-11 < 0.0005. No
  * other scale and no gap of the table loses more, whichever scale wins. */
+static lb_qparam param(const uint8_t *block, int i)
+{
+    (void)i;
+    return (lb_qparam){.scale = lb_gguf_get_d(block)};
+}
+
+static void put(uint8_t *block, const int16_t *code, const lb_qparam *p)
+{
+    lb_gguf_put_d(block, p->scale);
+    lb_gguf_put_halves(block + 2, code);
+}
+
+static const lb_gguf_recoder recoder = {LB_LEVELS_IQ4, 0,  15,    0,
+                                        false,         32, param, put};
+
 static const lb_gguf_block type = {
     .len = 32,
     .size = 18,
@@ -62,6 +77,7 @@ static const lb_gguf_block type = {
     .decode_whole = decode_whole,
     .unpack = unpack,
     .bound = 0.24,
+    .recoder = &recoder,
 };
 
 extern const lb_format lb_format_iq4_nl;
@@ -79,4 +95,5 @@ const lb_format lb_format_iq4_nl = {
     .kernels = LB_DECODE_LEVELS,
     .largest = 100 * LB_GGUF_D_MOST, /* d is at most 1.1 / 120 of max|x| */
     .searches = true,
+    .recode = &lb_gguf_recode,
 };

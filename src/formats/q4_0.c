@@ -39,6 +39,21 @@ static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
 /* The error of a code is at most d/2, or d where 16 was clamped to 15; f16 adds
  * 7 d 2^-11 for the value 7 d (and 8 d 2^-11 for -8 d, where the error is d/2).
  * d is max/8. */
+static lb_qparam param(const uint8_t *block, int i)
+{
+    (void)i;
+    return (lb_qparam){.scale = lb_gguf_get_d(block), .zero = 8};
+}
+
+static void put(uint8_t *block, const int16_t *code, const lb_qparam *p)
+{
+    lb_gguf_put_d(block, p->scale);
+    lb_gguf_put_halves(block + 2, code);
+}
+
+static const lb_gguf_recoder recoder = {LB_LEVELS_INT, 0,  15,    8,
+                                        false,         32, param, put};
+
 static const lb_gguf_block type = {
     .len = 32,
     .size = 18,
@@ -47,6 +62,7 @@ static const lb_gguf_block type = {
     .decode_whole = decode_whole,
     .unpack = unpack,
     .bound = (1 + 7 * 0x1p-11) / 8,
+    .recoder = &recoder,
 };
 
 extern const lb_format lb_format_q4_0;
@@ -63,4 +79,5 @@ const lb_format lb_format_q4_0 = {
     .type = &type,
     .kernels = LB_DECODE_LEVELS,
     .largest = 8 * LB_GGUF_D_MOST,
+    .recode = &lb_gguf_recode,
 };

@@ -30,6 +30,22 @@ static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
 
 /* The error of a code is at most d/2, with d = max/127; f16 adds 127 d 2^-11;
  * the rest is for the roundings of 1/d and of x * (1/d), 127 * 2^-24 each. */
+static lb_qparam param(const uint8_t *block, int i)
+{
+    (void)i;
+    return (lb_qparam){.scale = lb_gguf_get_d(block)};
+}
+
+static void put(uint8_t *block, const int16_t *code, const lb_qparam *p)
+{
+    lb_gguf_put_d(block, p->scale);
+    for (int i = 0; i < 32; i++)
+        block[2 + i] = (uint8_t)code[i];
+}
+
+static const lb_gguf_recoder recoder = {LB_LEVELS_INT, -128, 127,   0,
+                                        false,         32,   param, put};
+
 static const lb_gguf_block type = {
     .len = 32,
     .size = 34,
@@ -38,6 +54,7 @@ static const lb_gguf_block type = {
     .decode_whole = decode_whole,
     .unpack = unpack,
     .bound = 1.0 / 254 + 0x1p-11 + 0x1p-20,
+    .recoder = &recoder,
 };
 
 extern const lb_format lb_format_q8_0;
@@ -54,4 +71,5 @@ const lb_format lb_format_q8_0 = {
     .type = &type,
     .kernels = LB_DECODE_LEVELS,
     .largest = 127 * LB_GGUF_D_MOST,
+    .recode = &lb_gguf_recode,
 };

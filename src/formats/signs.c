@@ -4,6 +4,8 @@
 #include <math.h>
 
 #include "formats/config.h"
+#include "formats/recode.h"
+#include "kernels/bits.h"
 #include "kernels/decode.h"
 #include "kernels/unpack.h"
 
@@ -162,3 +164,54 @@ double lb_signs_bound(const lb_quant *q)
     return 1 + (q->meaning == LB_MEANS_INVERSE ? 0x1p-22 : 0) +
            lb_config_unit(q);
 }
+
+/* ---- codes and parameters ------------------------------------------------ */
+
+/* -1 and 1 are 2 c - 1 of codes 0 and 1: the step is part of the scale, and the
+ * first value is a bias. -1, 0 and 1 have the zero point 1. */
+static bool scheme(const lb_store *s, lb_scheme *to)
+{
+    const lb_part *scale = &s->part[LB_SIGNS_SCALE];
+    const bool pair = s->fmt->codes.step == 2;
+    *to = (lb_scheme){.most = pair ? 1 : 2,
+                      .zero_least = !pair,
+                      .zero_most = !pair,
+                      .bias = pair,
+                      .stores = true};
+    for (int k = 0; k < s->shape.rank; k++)
+        to->g[k] = scale->a ? scale->g[k] : 0;
+    return true;
+}
+
+static lb_qparam param(const lb_store *s, int64_t e)
+{
+    const bool pair = s->fmt->codes.step == 2;
+    float scale = 1;
+    if (s->part[LB_SIGNS_SCALE].a) scale = lb_recode_get(s, LB_SIGNS_SCALE, e);
+    if (s->meaning == LB_MEANS_INVERSE) scale = 1 / scale;
+    if (pair) return (lb_qparam){.scale = 2 * scale, .bias = -scale};
+    return (lb_qparam){.scale = scale, .zero = 1};
+}
+
+static void put(lb_store *to, int64_t first, int64_t n, const int16_t *code,
+                const lb_qparam *p)
+{
+    enum { SOME = 256 };
+    const lb_code_kind *k = &to->fmt->codes;
+    const int64_t at = first % to->shape.dim[to->shape.rank - 1];
+    uint8_t *row = lb_part_place(to, LB_SIGNS_CODES), bits[SOME];
+    row += lb_part_entry(to, LB_SIGNS_CODES, first - at);
+    const float scale = k->step == 2 ? p->scale / 2 : p->scale;
+    if (to->part[LB_SIGNS_SCALE].a)
+        lb_recode_set(to, LB_SIGNS_SCALE, first,
+                      to->meaning == LB_MEANS_INVERSE ? 1 / scale : scale);
+    for (int64_t i = 0; i < n; i += SOME) {
+        const int64_t m = n - i < SOME ? n - i : SOME;
+        for (int64_t c = 0; c < m; c++)
+            bits[c] = (uint8_t)code[i + c];
+        lb_bits_put(k->bits, (uint8_t)k->filler, bits, m, row, at + i);
+    }
+}
+
+const lb_recode lb_signs_recode = {
+    .scheme = scheme, .param = param, .put = put};

@@ -51,6 +51,7 @@ bool lb_signs_unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
                      int64_t n, lb_sink to);
 bool lb_signs_levels(const lb_cpu *cpu, const lb_store *s, lb_levels *to);
 double lb_signs_bound(const lb_quant *q);
+extern const lb_recode lb_signs_recode;
 
 /* interleave.c: lb_foreign functions for parts "packed" and "scale". */
 lb_array *lb_interleave_load(lb_ctx *cx, const lb_quant *q,

@@ -94,4 +94,5 @@ const lb_format lb_format_ternary = {
     .type = &rule,
     .kernels = LB_DECODE_LEVELS,
     .foreign = foreign,
+    .recode = &lb_signs_recode,
 };

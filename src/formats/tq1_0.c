@@ -51,6 +51,29 @@ static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
 
 /* The error of a code is at most d/2; f16 adds d 2^-11; the rest is for the
  * roundings of 1/d and of x * (1/d). */
+static lb_qparam param(const uint8_t *block, int i)
+{
+    (void)i;
+    return (lb_qparam){.scale = lb_gguf_get_d(block + 52), .zero = 1};
+}
+
+static void put(uint8_t *block, const int16_t *code, const lb_qparam *p)
+{
+    for (int c = 0; kind[c].bytes; c++)
+        for (int m = 0; m < kind[c].bytes; m++) {
+            int t = 0;
+            for (int k = 0; k < 5; k++) {
+                const int i = kind[c].first + kind[c].bytes * k + m;
+                t = t * 3 + (k < kind[c].codes ? code[i] : 0);
+            }
+            block[kind[c].at + m] = (uint8_t)((t * 256 + 242) / 243);
+        }
+    lb_gguf_put_d(block + 52, p->scale);
+}
+
+static const lb_gguf_recoder recoder = {LB_LEVELS_INT, 0,   2,     1,
+                                        false,         256, param, put};
+
 static const lb_gguf_block type = {
     .len = 256,
     .size = 54,
@@ -59,6 +82,7 @@ static const lb_gguf_block type = {
     .decode_whole = decode_whole,
     .unpack = unpack,
     .bound = 0.5 + 0x1p-11 + 0x1p-20,
+    .recoder = &recoder,
 };
 
 extern const lb_format lb_format_tq1_0;
@@ -75,4 +99,5 @@ const lb_format lb_format_tq1_0 = {
     .type = &type,
     .kernels = LB_DECODE_LEVELS,
     .largest = LB_GGUF_D_MOST,
+    .recode = &lb_gguf_recode,
 };

@@ -38,6 +38,25 @@ static bool unpack(const lb_unpack_kernel *k, const uint8_t *from, int64_t n,
 
 /* The error of a code is at most d/2; f16 adds d 2^-11; the rest is for the
  * roundings of 1/d and of x * (1/d). */
+static lb_qparam param(const uint8_t *block, int i)
+{
+    (void)i;
+    return (lb_qparam){.scale = lb_gguf_get_d(block + 64), .zero = 1};
+}
+
+static void put(uint8_t *block, const int16_t *code, const lb_qparam *p)
+{
+    for (int i = 0; i < 64; i++) {
+        const int16_t *first = code + i / 32 * 128 + i % 32;
+        block[i] = (uint8_t)(first[0] | first[32] << 2 | first[64] << 4 |
+                             first[96] << 6);
+    }
+    lb_gguf_put_d(block + 64, p->scale);
+}
+
+static const lb_gguf_recoder recoder = {LB_LEVELS_INT, 0,   3,     1,
+                                        false,         256, param, put};
+
 static const lb_gguf_block type = {
     .len = 256,
     .size = 66,
@@ -46,6 +65,7 @@ static const lb_gguf_block type = {
     .decode_whole = decode_whole,
     .unpack = unpack,
     .bound = 0.5 + 0x1p-11 + 0x1p-20,
+    .recoder = &recoder,
 };
 
 extern const lb_format lb_format_tq2_0;
@@ -62,4 +82,5 @@ const lb_format lb_format_tq2_0 = {
     .type = &type,
     .kernels = LB_DECODE_LEVELS,
     .largest = LB_GGUF_D_MOST,
+    .recode = &lb_gguf_recode,
 };
