@@ -57,6 +57,14 @@ static void line(const job_array *a, bool dry_run)
         return;
     }
     entry_kind(e, from, sizeof from);
+    if (a->moved == LB_MOVED_REFUSED) {
+        fprintf(stderr, " %s refused: %s", from, a->refused ? a->refused : "");
+        if (a->error.n)
+            fprintf(stderr, " (quantized again: nrmse %.2g)",
+                    lb_difference_nrmse(&a->error));
+        fputc('\n', stderr);
+        return;
+    }
     fprintf(stderr, " %s -> %s, %s -> %s", from, a->format ? a->format : a->to,
             show_bytes(e->nbytes).s, show_bytes(a->nbytes).s);
     if (a->error.n)
@@ -73,6 +81,8 @@ void job_talk_array(job_talk *t, const job_array *a)
         report_row *row = &t->report.row[t->report.n - 1];
         row->unfit = a->kept && a->fell_back;
         if (a->block) row->block = a->block;
+        row->moved = a->moved;
+        row->refused = a->refused ? strdup(a->refused) : NULL;
     }
     if (!t->progress.lines) return;
     progress_clear(&t->progress);
@@ -94,23 +104,28 @@ void job_talk_done(void *user, const lb_written *w)
     else
         snprintf(kind, sizeof kind, "%s",
                  w->dtype ? lb_dtype_name(w->dtype) : w->entry->type);
-    job_talk_array(user,
-                   &(job_array){.entry = w->entry,
-                                .i = w->i,
-                                .n = w->n,
-                                .to = kind,
-                                .format = format,
-                                .dtype = w->dtype,
-                                .kept = w->kept,
-                                .nbytes = w->nbytes,
-                                .error = w->error,
-                                .block = w->config ? w->config->block_size : 0,
-                                .fell_back = w->fell_back,
-                                .remark = w->resumed
-                                              ? "kept from the interrupted run"
-                                          : w->fell_back && !w->kept
-                                              ? "not the requested type"
-                                              : NULL});
+    job_talk_array(
+        user,
+        &(job_array){.entry = w->entry,
+                     .i = w->i,
+                     .n = w->n,
+                     .to = kind,
+                     .format = format,
+                     .dtype = w->dtype,
+                     .kept = w->kept,
+                     .nbytes = w->nbytes,
+                     .error = w->error,
+                     .block = w->config ? w->config->block_size : 0,
+                     .fell_back = w->fell_back,
+                     .moved = w->moved,
+                     .refused = w->refused,
+                     .remark =
+                         w->resumed ? "kept from the interrupted run"
+                         : w->fell_back && !w->kept   ? "not the requested type"
+                         : w->moved == LB_MOVED_EXACT ? "moved"
+                         : w->moved == LB_MOVED_ROUNDED     ? "rounded"
+                         : w->moved == LB_MOVED_REQUANTIZED ? "requantized"
+                                                            : NULL});
 }
 
 void job_talk_progress(void *user, const lb_progress *p)
@@ -204,7 +219,9 @@ verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
     if (v == DONE) interrupt_defer(false); /* the output is complete */
     progress_clear(&t->progress);
     report_end(&t->report);
+    const bool denied = v == STRICT && t->leads && report_has_moves(&t->report);
     if (v == DONE && t->leads) sum_up(t);
+    if (denied && !t->quiet) report_moves(&t->report, stderr);
     if (v == DONE && !t->quiet) sum_up_resumed(t);
     if (v == DONE && t->verify) {
         v = verify_result(&t->report, cx, &options);
@@ -216,14 +233,15 @@ verdict job_talk_end(job_talk *t, lb_ctx *cx, verdict v)
         !count_codes(t, cx, &options))
         v = complain_of(cx);
     if (v == DONE && t->reports) report_identify(&t->report);
-    if (v == DONE && t->json) {
+    if ((v == DONE || denied) && t->json) {
         json *j = json_begin(t->report.verb);
         report_json(&t->report, j);
         json_end(j);
     }
-    if (v == DONE && t->reports) {
-        v = reports_save(&t->report, t->a);
-        if (v == DONE && !t->quiet) list_reports(t->a);
+    if ((v == DONE || denied) && t->reports) {
+        const verdict saved = reports_save(&t->report, t->a);
+        if (saved == DONE && !t->quiet) list_reports(t->a);
+        if (v == DONE) v = saved;
     }
     report_free(&t->report);
     return v;

@@ -40,6 +40,8 @@ typedef struct job_array {
     int64_t block;         /* requested elements per scale; 0: the default */
     bool fell_back;        /* not quantized as requested */
     const char *remark;    /* or NULL */
+    lb_moved moved;        /* as in lb_written */
+    const char *refused;
 } job_array;
 void job_talk_array(job_talk *t, const job_array *a);
 /* Callbacks for lb_quantize_options.done and .progress; user is the job_talk.

@@ -5,6 +5,10 @@ const option_row option_rows[N_OPTIONS] = {
     [OPTION_ACT] = {"act", 0, "LIST",
                     "dtypes of x: f32, bf16, f16 (default: f32; --codec: all)",
                     NULL},
+    [OPTION_ALLOW] = {"allow", 0, "HOW",
+                      "what --to may do to quantized arrays: exact, rounded or "
+                      "requantize (default: exact)",
+                      NULL},
     [OPTION_AXIS] = {"axis", 0, "N",
                      "int8: axis along which elements share a scale (default: "
                      "-1, the last)",
@@ -168,7 +172,7 @@ const option_row option_rows[N_OPTIONS] = {
                           NULL},
     [OPTION_TO] = {"to", 0, "KIND",
                    "file format: safetensors, gguf, npy or npz (default: by "
-                   "the output name)",
+                   "the output name); convert: also a layout or a type",
                    NULL},
     [OPTION_TOLERANCE] = {"tolerance", 0, "X",
                           "maximum nrmse treated as equal (default: 0)", NULL},
@@ -204,7 +208,7 @@ const option_group option_groups[] = {
       OPTION_WEIGHTS, OPTION_K, OPTION_SIZE, OPTION_ISA, OPTION_SECONDS,
       OPTION_QUICK, OPTION_SVG, N_OPTIONS}},
     {"Output",
-     {OPTION_OUTPUT, OPTION_LAYOUT, OPTION_TO, OPTION_DTYPE,
+     {OPTION_OUTPUT, OPTION_LAYOUT, OPTION_TO, OPTION_ALLOW, OPTION_DTYPE,
       OPTION_CONTAINER_ONLY, OPTION_FORCE, OPTION_RESUME, OPTION_DRY_RUN,
       OPTION_VERIFY, OPTION_NO_SYNC, OPTION_REPORT, N_OPTIONS}},
     {"General",

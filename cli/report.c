@@ -96,6 +96,7 @@ static void row_free(report_row *row)
     free(row->to);
     free(row->format);
     free(row->kept);
+    free(row->refused);
     free((char *)(uintptr_t)row->entry.type);
     free((char *)(uintptr_t)row->entry.format);
     free((int64_t *)(uintptr_t)row->entry.dim);

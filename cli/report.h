@@ -22,6 +22,8 @@ typedef struct report_row {
     double elements;    /* NaN: unknown, of tensors that are copied verbatim */
     uint64_t before, after; /* bytes */
     lb_difference error;    /* n is 0: not measured */
+    lb_moved moved;         /* to another layout or type */
+    char *refused;          /* why not; NULL: it was, or was not to be */
 } report_row;
 
 /* Codes of all arrays of a format, and of Gaussian values. */
@@ -79,6 +81,11 @@ void report_blocks(const report *r, char *to, size_t size);
 void report_layouts(const report *r, char *to, size_t size);
 /* Records time and memory. */
 void report_end(report *r);
+/* report_moves.c: what became of quantized arrays that were moved. The word for
+ * it; NULL: not such an array. Whether there are any. A line with counts. */
+const char *report_moved(const report_row *row);
+bool report_has_moves(const report *r);
+void report_moves(const report *r, FILE *to);
 /* What the report is about: the result, or the source if there is none. */
 const char *report_title(const report *r);
 

@@ -43,6 +43,8 @@ static void put_row(json *j, const report_row *row)
     else
         json_string(j, NULL);
     json_string(json_key(j, "kept"), row->kept);
+    json_string(json_key(j, "moved"), report_moved(row));
+    json_string(json_key(j, "refused"), row->refused);
     put_errors(j, &row->error);
     json_close(j, '}');
 }
@@ -109,6 +111,7 @@ void report_json(const report *r, json *j)
     put_sizes(j, &all[0]);
     put_groups(j, "types", "type", r, report_by_type);
     put_groups(j, "kept", "reason", r, report_by_reason);
+    put_groups(j, "moved", "how", r, report_moved);
     json_open(json_key(j, "codes"), '[');
     for (int i = 0; i < r->n_codes; i++)
         put_codes(j, &r->codes[i]);

@@ -205,6 +205,7 @@ void report_summary(const report *r, const char *note, FILE *to)
         return;
     }
     put_arrays(r, note, to);
+    if (report_has_moves(r)) report_moves(r, to);
     put_sizes(r, to);
     put_error(r, to);
     put_reasons(r, to);

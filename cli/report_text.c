@@ -191,6 +191,25 @@ static void md_row(const report_row *row, FILE *to)
     md_error(to, &row->error);
 }
 
+static void md_refused(const report *r, FILE *to)
+{
+    bool any = false;
+    for (int64_t i = 0; i < r->n; i++) {
+        const report_row *row = &r->row[i];
+        if (!row->refused) continue;
+        if (!any)
+            fputs("\n| array | shape | from | why it was not moved |\n"
+                  "|---|---|---|---|\n",
+                  to);
+        any = true;
+        fputs("| ", to);
+        put_md(to, row->name);
+        fprintf(to, " | %s | %s | ", row->shape, row->from);
+        put_md(to, row->refused);
+        fputs(" |\n", to);
+    }
+}
+
 static const char md_head[] =
     "| array | shape | from | to | before | after | nrmse | max | cosine |\n"
     "|---|---|---|---|--:|--:|--:|--:|--:|\n";
@@ -218,6 +237,9 @@ void report_markdown(const report *r, FILE *to)
     if (n) fprintf(to, "\n## Largest errors\n\n%s", md_head);
     for (int i = 0; i < n; i++)
         md_row(&r->row[worst[i]], to);
+    if (report_has_moves(r)) fputs("\n## Quantized arrays\n", to);
+    md_groups(r, report_moved, "moved", to);
+    md_refused(r, to);
     fprintf(to, "\n## %s\n", r->kept);
     md_groups(r, report_by_reason, "reason", to);
     fprintf(to, "\n## Arrays\n\n%s", md_head);

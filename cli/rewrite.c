@@ -7,15 +7,16 @@
 #include "places.h"
 
 /* From --to, or the extension of the output. */
-static bool read_kind(const arguments *a, const char **kind)
+static bool read_kind(const arguments *a, bool target, const char **kind)
 {
     static const char *const kinds[] = {"safetensors", "gguf", "npy", "npz",
                                         NULL};
     const char *to = a->value[OPTION_OUTPUT];
     const char *said = to ? place_kind(to) : NULL;
     int k = 0;
-    if (!argument_word(a, OPTION_TO, kinds, &k)) return false;
-    *kind = said && !a->count[OPTION_TO] ? said : kinds[k];
+    const bool given = a->count[OPTION_TO] && !target;
+    if (given && !argument_word(a, OPTION_TO, kinds, &k)) return false;
+    *kind = said && !given ? said : kinds[k];
     return true;
 }
 
@@ -36,7 +37,7 @@ verdict rewrite_run(const rewrite *how, const arguments *a)
     job_talk talk;
     int64_t jobs = 0;
     uint64_t memory = 0;
-    if (!place_is_free(a, how->what) || !read_kind(a, &kind) ||
+    if (!place_is_free(a, how->what) || !read_kind(a, how->target, &kind) ||
         !argument_number(a, OPTION_JOBS, 1, 256, &jobs) ||
         !argument_bytes(a, OPTION_MAX_MEMORY, MEMORY_LEAST, &memory))
         return USAGE;
@@ -63,7 +64,10 @@ verdict rewrite_run(const rewrite *how, const arguments *a)
                                   .comm = a->comm,
                                   .cancel = interrupted,
                                   .discarded = job_talk_discarded,
-                                  .discarded_user = &talk};
+                                  .discarded_user = &talk,
+                                  .target = how->target,
+                                  .allow = how->allow,
+                                  .block_size = how->block_size};
     if (a->comm && !jobs) jobs = launch_threads();
     lb_ctx *cx = context_open((int)jobs);
     if (!cx) v = complaint_verdict();

@@ -10,6 +10,9 @@ typedef struct rewrite {
     bool decode;        /* decode quantized arrays */
     lb_dtype dtype;     /* of dense floats in the output; none: unchanged */
     const char *layout; /* of arrays that stay quantized */
+    const char *target; /* lb_convert_options.target, given by --to */
+    lb_allow allow;
+    int64_t block_size;
 } rewrite;
 
 /* Runs a job with SRC, --output, --to, --force, --resume, --verify,

@@ -34,6 +34,7 @@ typedef enum verdict {
  * thing in every verb. A verb lists the options that it takes. */
 typedef enum option_id {
     OPTION_ACT,
+    OPTION_ALLOW,
     OPTION_AXIS,
     OPTION_BANDWIDTH,
     OPTION_BINS,

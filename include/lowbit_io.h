@@ -471,6 +471,23 @@ LB_API const char *lb_selection_choose(void *selection, const lb_entry *e,
 LB_API bool lb_tree_quantize_selected(lb_tree *t, const lb_quant_config *config,
                                       lb_selection *s, lb_tree_change *report);
 
+/* What may be done with quantized arrays that lb_convert_options.target cannot
+ * store exactly. */
+typedef enum lb_allow {
+    LB_ALLOW_EXACT = 0,     /* nothing: such arrays are refused */
+    LB_ALLOW_ROUNDED = 1,   /* round a scale or a bias, with unchanged codes */
+    LB_ALLOW_REQUANTIZE = 2 /* also decode them and quantize them again */
+} lb_allow;
+
+/* What became of a quantized array in such a conversion. */
+typedef enum lb_moved {
+    LB_MOVED_NONE = 0, /* not such an array */
+    LB_MOVED_EXACT = 1,
+    LB_MOVED_ROUNDED = 2,
+    LB_MOVED_REQUANTIZED = 3,
+    LB_MOVED_REFUSED = 4
+} lb_moved;
+
 /* A written array, as reported to lb_quantize_options.done. Pointers are valid
  * during that call. */
 typedef struct lb_written {
@@ -486,6 +503,8 @@ typedef struct lb_written {
     bool fell_back; /* it was not quantized as requested, because its shape or
                      * the layout does not allow it */
     bool resumed;   /* it was written by an earlier run */
+    lb_moved moved; /* with lb_convert_options.target; error is then set */
+    const char *refused; /* why it could not be moved; NULL: it was */
 } lb_written;
 
 /* Progress of a job, in bytes of the source. Bytes that are read more than once
@@ -620,6 +639,16 @@ typedef struct lb_convert_options {
     void *cancel_user;
     void (*discarded)(void *user, const char *path, uint64_t nbytes, bool same);
     void *discarded_user;
+    /* Moves quantized arrays: to a layout ("native", "bnb", ...), a type
+     * ("q4_1", "q8_0", ...) or, by type, to "gguf". Codes are kept; scales and
+     * zero points are expressed as the target does, and each array is decoded
+     * before and after, to prove that its values are the same. LB_E_DENIED if
+     * an array cannot be moved as `allow` says: nothing is written then, but
+     * done is called for all arrays. NULL: see keep. */
+    const char *target;
+    lb_allow allow;
+    int64_t block_size; /* elements that share a scale in the target, where it
+                         * has a choice; 0: as in the source, if possible */
 } lb_convert_options;
 
 /* Writes the arrays of a file or a model directory to another one: decoded, or

@@ -42,7 +42,7 @@ static lb_array *of_blocks(const char *format, int len, int size, int d, int m)
             const uint16_t h = draw_half();
             const int at = k ? m : d;
             if (at >= 0) memcpy(raw + b * size + at, &h, sizeof h);
-            if (!strcmp(format, "mxfp4")) raw[b * size] %= 250; /* finite */
+            if (!strcmp(format, "gguf_mxfp4")) raw[b * size] %= 250; /* finite */
         }
     lb_array *part = lb_from(cx, LB_U8, LB_SHAPE(ROWS, ROW / len, size), raw);
     free(raw);
@@ -70,7 +70,7 @@ static lb_array *source(const char *name)
         {"q2_k", 256, 84, 80, 82},   {"q3_k", 256, 110, 108, -1},
         {"q4_k", 256, 144, 0, 2},    {"q5_k", 256, 176, 0, 2},
         {"q6_k", 256, 210, 208, -1}, {"iq4_nl", 32, 18, 0, -1},
-        {"iq4_xs", 256, 136, 0, -1}, {"mxfp4", 32, 17, -1, -1},
+        {"iq4_xs", 256, 136, 0, -1}, {"gguf_mxfp4", 32, 17, -1, -1},
         {"iq2_s", 256, 82, 0, -1},
     };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
@@ -125,8 +125,8 @@ static const struct {
     {"iq4_xs", "iq4_nl", 0x1p-11},
     {"iq4_nl", "q4_0", -1},
     {"iq2_s", "q4_0", -1},
-    {"mxfp4", "mxfp4", 0},
-    {"mxfp4", "q8_0", -1},
+    {"gguf_mxfp4", "gguf_mxfp4", 0},
+    {"gguf_mxfp4", "q8_0", -1},
     /* f32 scales to f16: half an ulp of 11 bits */
     {"int8", "q8_0", 0x1p-11},
     {"int8 absmax", "q8_0", 0x1p-11 + 0x1p-22},

@@ -463,11 +463,15 @@ def convert(
     force: bool = False,
     linear_class: str | None = None,
     progress: Progress | None = None,
+    to: str | None = None,
+    allow: str = "exact",
+    block_size: int = 0,
 ) -> Report:
     """Convert a checkpoint to another kind of file, layout or dtype.
 
     Packed arrays stay packed (keep) or are an error (strict) where the output cannot store
-    them; dtype is that of dense floats.
+    them; dtype is that of dense floats. to moves packed arrays to a layout ("bnb", ...), a
+    type ("q4_1", ...) or "gguf", with the same codes; what is not exact is an error, or allowed.
 
     >>> convert(model, half, dtype="float16")["arrays"][0]["output_dtype"]
     'f16'
@@ -490,6 +494,9 @@ def convert(
         verify=verify,
         linear_class=linear_class,
         progress=progress,
+        target=to,
+        allow=("exact", "rounded", "requantize").index(allow),
+        block_size=block_size,
     )
     return _report(source, output, dry_run, result)
 

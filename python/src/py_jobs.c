@@ -49,6 +49,13 @@ static bool put_error(PyObject *dict, const lb_difference *d)
                     : Py_NewRef(Py_None));
 }
 
+static const char *moved_word(lb_moved moved)
+{
+    static const char *const word[] = {NULL, "moved", "rounded", "requantized",
+                                       "refused"};
+    return word[moved];
+}
+
 static void done(void *user, const lb_written *w)
 {
     py_job *j = user;
@@ -62,7 +69,8 @@ static void done(void *user, const lb_written *w)
         put(d, "kept", text_or_none(w->kept)) &&
         put(d, "fell_back", PyBool_FromLong(w->fell_back)) &&
         put(d, "resumed", PyBool_FromLong(w->resumed)) &&
-        put_error(d, &w->error) && !PyList_Append(j->report, d);
+        put(d, "moved", text_or_none(moved_word(w->moved))) &&
+        put(d, "refused", text_or_none(w->refused)) && put_error(d, &w->error) && !PyList_Append(j->report, d);
     Py_XDECREF(d);
     py_callback_leave(&j->c, !ok);
 }
@@ -281,24 +289,29 @@ static PyObject *convert_file(PyObject *module, PyObject *args, PyObject *names)
                            "kind",   "layout",  "directory",    "max_memory",
                            "sync",   "measure", "dry_run",      "resume",
                            "strict", "verify",  "linear_class", "progress",
-                           NULL};
+                           "target", "allow",   "block_size",   NULL};
     PyObject *from = NULL, *to = NULL, *dtype = Py_None, *fn = Py_None,
              *result = NULL;
     int keep = 0, directory = 0, sync = 1, measure = 0, dry = 0, resume = 0,
         strict = 0, verify = 0;
     unsigned long long memory = 0;
+    int allow = LB_ALLOW_EXACT;
+    long long block_size = 0;
     lb_convert_options o = {.struct_size = sizeof o};
     lb_ctx *cx = NULL;
     if (PyArg_ParseTupleAndKeywords(
-            args, names, "O&O&|$OpzzpKppppppzO:_convert_file", keys,
+            args, names, "O&O&|$OpzzpKppppppzOziL:_convert_file", keys,
             PyUnicode_FSConverter, &from, PyUnicode_FSConverter, &to, &dtype,
             &keep, &o.kind, &o.layout, &directory, &memory, &sync, &measure,
-            &dry, &resume, &strict, &verify, &o.linear_class, &fn) &&
+            &dry, &resume, &strict, &verify, &o.linear_class, &fn, &o.target,
+            &allow, &block_size) &&
         py_dtype_from(dtype, &o.dtype))
         cx = py_enter();
     if (cx) {
         py_job j = {0};
         o.keep = keep;
+        o.allow = (lb_allow)allow;
+        o.block_size = block_size;
         o.directory = directory;
         o.no_sync = !sync;
         o.measure = measure;

@@ -188,7 +188,7 @@ RECODER(q3_k) = {INT, 0, 7, 4, false, 16, of_q3_k, NULL};
 RECODER(q4_k) = {INT, 0, 15, 0, true, 32, of_k, NULL};
 RECODER(q5_k) = {INT, 0, 31, 0, true, 32, of_k, NULL};
 RECODER(q6_k) = {INT, 0, 63, 32, false, 16, of_q6_k, NULL};
-RECODER(mxfp4) = {LB_LEVELS_E2M1, 0, 15, 0, false, 32, power, put_mxfp4};
+RECODER(gguf_mxfp4) = {LB_LEVELS_E2M1, 0, 15, 0, false, 32, power, put_mxfp4};
 RECODER(iq4_xs) = {LB_LEVELS_IQ4, 0, 15, 0, false, 32, of_iq4_xs, NULL};
 /* Points of a grid, not codes of one element each. */
 RECODER(iq3_s) = {0};

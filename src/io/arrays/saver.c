@@ -282,6 +282,13 @@ bool lb_saver_piece(lb_ctx *cx, lb_saver *s, lb_array *piece)
     return !s->failed;
 }
 
+void lb_saver_rewind(lb_saver *s)
+{
+    const int64_t i = lb_saver_next(s);
+    if (i >= 0) memset(s->item[i].put, 0, sizeof s->item[i].put);
+    lb_readback_begin(&s->sums);
+}
+
 enum { SUM_AT = LB_RECORD - (int)sizeof(uint64_t) };
 
 static bool note(lb_ctx *cx, lb_saver *s, int64_t i, const void *record)

@@ -71,6 +71,8 @@ lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,
  * next elements if it is stored flat. Parts that are shared by all pieces are
  * taken from the first one. For a dense array: its next bytes. */
 bool lb_saver_piece(lb_ctx *cx, lb_saver *s, lb_array *piece);
+/* Begins the array again: its pieces so far will be overwritten. */
+void lb_saver_rewind(lb_saver *s);
 /* Completes the array. record: LB_RECORD bytes for the journal, whose last 8
  * belong to the saver, or NULL. */
 bool lb_saver_end(lb_ctx *cx, lb_saver *s, const void *record);

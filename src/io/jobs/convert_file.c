@@ -38,6 +38,8 @@ bool lb_job_plan_converted(lb_job *j, lb_job_item *it)
                        LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name),
                        LB_NAME(e->type));
     const bool packed = strcmp(e->format, "dense") != 0;
+    j->quantized += packed;
+    if (packed && c->target) return lb_job_plan_moved(j, it);
     if (packed && c->keep) {
         const lb_verdict v = lb_job_suits_stored(j, e);
         it->stored = true;
@@ -81,25 +83,27 @@ bool lb_convert_file(lb_ctx *cx, const char *from, const char *to,
     if (c.dtype && kind != LB_C_F32 && kind != LB_C_F64)
         return lb_fail(cx, LB_E_DTYPE, "convert_file: %s is not a float dtype",
                        lb_dtype_name(c.dtype));
-    const lb_quantize_options as = {.kind = c.kind,
-                                    .layout = c.layout,
-                                    .done = c.done,
-                                    .done_user = c.done_user,
-                                    .max_memory = c.max_memory,
-                                    .no_sync = c.no_sync,
-                                    .measure = c.measure,
-                                    .dry_run = c.dry_run,
-                                    .resume = c.resume,
-                                    .directory = c.directory,
-                                    .progress = c.progress,
-                                    .progress_user = c.progress_user,
-                                    .linear_class = c.linear_class,
-                                    .verify = c.verify,
-                                    .comm = c.comm,
-                                    .cancel = c.cancel,
-                                    .cancel_user = c.cancel_user,
-                                    .discarded = c.discarded,
-                                    .discarded_user = c.discarded_user};
+    lb_quantize_options as = {.kind = c.kind,
+                              .layout = c.layout,
+                              .done = c.done,
+                              .done_user = c.done_user,
+                              .max_memory = c.max_memory,
+                              .no_sync = c.no_sync,
+                              .measure = c.measure,
+                              .dry_run = c.dry_run,
+                              .resume = c.resume,
+                              .directory = c.directory,
+                              .progress = c.progress,
+                              .progress_user = c.progress_user,
+                              .linear_class = c.linear_class,
+                              .verify = c.verify,
+                              .comm = c.comm,
+                              .cancel = c.cancel,
+                              .cancel_user = c.cancel_user,
+                              .discarded = c.discarded,
+                              .discarded_user = c.discarded_user};
     lb_quantize_options o;
-    return lb_job_options(cx, &as, &o) && lb_job_run(cx, from, to, &o, &c);
+    if (c.target) c.keep = c.strict = true;
+    return lb_job_set_target(cx, &c, &as) && lb_job_options(cx, &as, &o) &&
+           lb_job_run(cx, from, to, &o, &c);
 }

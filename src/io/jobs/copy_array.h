@@ -26,7 +26,10 @@ typedef struct lb_transfer {
 bool lb_transfer_run(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
                      lb_difference *m);
 
-/* copy_packed.c: decodes a packed array and writes it, without completing it.
+/* copy_packed.c. Rows of a packed array that are processed together: all if
+ * they fit or cannot be split. 0 and an error: they do not fit. */
+int64_t lb_transfer_rows(lb_ctx *cx, const lb_transfer *t, bool may_cut);
+/* Decodes a packed array and writes it, without completing it.
  */
 bool lb_transfer_decoded(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
                          lb_difference *m);

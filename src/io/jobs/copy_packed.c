@@ -8,17 +8,15 @@
 
 enum { PIECE = 2 << 20 }; /* elements that are decoded at a time */
 
-/* Rows per group: all rows if they fit or cannot be split. 0 and an error: they
- * do not fit. */
-static int64_t rows_at_once(lb_ctx *cx, const lb_transfer *t, bool may_cut)
+int64_t lb_transfer_rows(lb_ctx *cx, const lb_transfer *t, bool may_cut)
 {
     const lb_group *g = t->group;
     const lb_entry *e = &g->entry;
     const int64_t n = e->rank && e->dim[0] > 0 ? e->dim[0] : 1;
     if (e->nbytes <= t->max_memory / 2) return n;
     const uint64_t row = e->nbytes / (uint64_t)n + 1;
-    if (may_cut && e->rank > 1 && g->layout->cuts && g->layout->cuts(g) &&
-        row <= t->max_memory / 4)
+    if (may_cut && e->rank > 1 && g->layout && g->layout->cuts &&
+        g->layout->cuts(g) && row <= t->max_memory / 4)
         return (int64_t)(t->max_memory / 4 / row);
     lb_fail(cx, LB_E_SIZE,
             "'%s' must be read as a whole: it has %llu bytes packed, and needs "
@@ -79,7 +77,7 @@ static bool decode(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
 bool lb_transfer_decoded(lb_ctx *cx, const lb_transfer *t, lb_saver *s,
                          lb_difference *m)
 {
-    return each_rows(cx, t, s, rows_at_once(cx, t, true), decode, m);
+    return each_rows(cx, t, s, lb_transfer_rows(cx, t, true), decode, m);
 }
 
 static bool store(lb_ctx *cx, const lb_transfer *t, lb_saver *s, lb_array *rows,
@@ -93,6 +91,6 @@ static bool store(lb_ctx *cx, const lb_transfer *t, lb_saver *s, lb_array *rows,
 bool lb_transfer_stored(lb_ctx *cx, const lb_transfer *t, lb_saver *s)
 {
     const bool may_cut = !s || lb_saver_takes_rows(s);
-    return each_rows(cx, t, s, rows_at_once(cx, t, may_cut), store, NULL) &&
+    return each_rows(cx, t, s, lb_transfer_rows(cx, t, may_cut), store, NULL) &&
            (!s || lb_saver_end(cx, s, (const uint8_t[LB_RECORD]){1}));
 }

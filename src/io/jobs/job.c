@@ -91,7 +91,8 @@ bool lb_job_quantizes(const lb_job_item *it)
 lb_planned lb_job_planned(const lb_job_item *it)
 {
     const lb_entry *e = &it->group->entry;
-    if (it->stored || it->raw) return (lb_planned){.name = e->name};
+    if (it->stored || it->raw || it->moves)
+        return (lb_planned){.name = e->name};
     return (lb_planned){.name = e->name,
                         .dtype = it->dtype ? it->dtype : e->dtype,
                         .shape = lb_shape_make(e->rank, e->dim),
@@ -196,6 +197,7 @@ static bool find_number(lb_job *j)
         if (lb_job_quantizes(it)) put_config(&b, &it->config);
         lb_bytes_u32(&b, (uint32_t)it->dtype);
         lb_bytes_u32(&b, it->stored);
+        if (it->moves) put_config(&b, &it->plan.target.config);
     }
     if (!b.failed) j->number = XXH3_64bits(b.at, b.n);
     const bool ok = !b.failed || lb_fail(j->cx, LB_E_NOMEM, "out of memory");
@@ -216,9 +218,11 @@ static bool load_stored(void *user, int64_t i, lb_array **a,
     const some_items *s = user;
     const lb_job_item *it = &s->j->item[s->which ? s->which[i] : i];
     if (it->raw) *raw = it->group->tensor[0];
-    if (!it->stored) return true;
-    *a = lb_file_load(s->j->cx, s->j->f, it->group->entry.name);
-    return *a != NULL;
+    if (it->moves)
+        *a = lb_job_move_result(s->j, it);
+    else if (it->stored)
+        *a = lb_file_load(s->j->cx, s->j->f, it->group->entry.name);
+    return *a || !(it->moves || it->stored);
 }
 
 static lb_save_options save_options(const lb_job *j)
@@ -277,9 +281,16 @@ static bool plan(lb_job *j, const char *from, const char *to)
 
 /* ---- doing --------------------------------------------------------------- */
 
-static void tell(lb_job *j, int64_t i, const lb_difference *m, bool resumed)
+/* The result of one array. */
+typedef struct outcome {
+    lb_difference m;
+    lb_moved moved;
+    bool resumed;
+} outcome;
+
+static void tell(lb_job *j, int64_t i, const outcome *o, const char *refused)
 {
-    const lb_job_item *it = &j->item[i];
+    lb_job_item *it = &j->item[i];
     const lb_entry *e = &it->group->entry;
     const lb_written w = {.entry = e,
                           .i = i,
@@ -291,51 +302,75 @@ static void tell(lb_job *j, int64_t i, const lb_difference *m, bool resumed)
                                                          : "dense",
                           .dtype = it->dtype ? it->dtype : e->dtype,
                           .nbytes = lb_saver_size(j->plan, i),
-                          .error = m ? *m : (lb_difference){0},
+                          .error = o->m,
                           .fell_back = it->fell_back,
-                          .resumed = resumed};
+                          .resumed = o->resumed,
+                          .moved = o->moved,
+                          .refused = refused};
+    it->told = true;
     if (j->o->done) j->o->done(j->o->done_user, &w);
 }
 
-/* The result of one array. */
-typedef struct outcome {
-    lb_difference m;
-    bool resumed;
-} outcome;
+static void note_refused(lb_job *j, const lb_entry *e, const lb_move_result *r)
+{
+    if (j->first_refused) return;
+    j->first_refused = e->name;
+    j->first_result = *r;
+}
 
 /* Writes item i as the next array of s; s NULL: in a dry run. With several
  * ranks, results are reported after all have finished theirs. */
 static bool do_item(lb_job *j, lb_saver *s, int64_t i, outcome *out)
 {
-    const lb_job_item *it = &j->item[i];
+    lb_job_item *it = &j->item[i];
+    lb_move_result r = {.moved = it->stored && j->convert->target
+                                     ? LB_MOVED_EXACT
+                                     : LB_MOVED_NONE};
     lb_transfer t = lb_job_transfer(j, it);
     t.progress = lb_job_advance;
     t.user = j;
     j->at = &it->group->entry;
-    *out = (outcome){0};
-    if (it->raw) {
+    *out = (outcome){.moved = r.moved};
+    if (it->moves || it->refused) {
+        if (!lb_job_move(j, it, &t, s, &r)) return false;
+        *out = (outcome){.m = r.error, .moved = r.moved};
+        if (r.moved == LB_MOVED_REFUSED) note_refused(j, &it->group->entry, &r);
+    } else if (it->raw) {
         if (!lb_job_copy_raw(j, it, s)) return false;
     } else if (it->stored) {
         if (!lb_transfer_stored(j->cx, &t, s)) return false;
     } else if (!lb_transfer_run(j->cx, &t, s, &out->m))
         return false;
     j->finished++;
-    if (!j->mesh) tell(j, i, &out->m, false);
+    if (!j->mesh) tell(j, i, out, r.why[0] ? r.why : NULL);
     return true;
+}
+
+/* After an array was refused: looks at all others, and fails. With several
+ * ranks, only at this one's first. */
+static bool deny(lb_job *j)
+{
+    outcome out;
+    bool ok = true;
+    for (int64_t i = 0; ok && !j->mesh && i < j->n; i++)
+        if (!j->item[i].told) ok = do_item(j, NULL, i, &out);
+    if (ok) lb_job_deny_moves(j, j->first_refused, &j->first_result);
+    return false;
 }
 
 /* An array written by an earlier run. m: its errors from the journal, if
  * recorded; otherwise it is measured again if needed. */
-static bool tell_resumed(lb_job *j, int64_t i, lb_difference m, outcome *out)
+static bool tell_resumed(lb_job *j, int64_t i, lb_difference m, lb_moved moved,
+                         outcome *out)
 {
     const lb_job_item *it = &j->item[i];
     const lb_transfer t = lb_job_transfer(j, it);
-    if (t.measure && !it->stored && !m.n &&
+    if (t.measure && !it->stored && !it->moves && !m.n &&
         !lb_transfer_run(j->cx, &t, NULL, &m))
         return false;
-    *out = (outcome){m, true};
+    *out = (outcome){.m = m, .moved = moved, .resumed = true};
     j->finished++;
-    if (!j->mesh) tell(j, i, &m, true);
+    if (!j->mesh) tell(j, i, out, NULL);
     j->at = &it->group->entry;
     return lb_job_advance(j, j->at->nbytes);
 }
@@ -377,7 +412,7 @@ static bool tell_shares(lb_job *j, const shares *s, bool ok)
         return false;
     for (int64_t k = 0; k < s->n; k++) {
         const outcome *o = &all[s->owner[k] * s->n + k];
-        tell(j, s->which[k], &o->m, o->resumed);
+        tell(j, s->which[k], o, NULL);
     }
     return true;
 }
@@ -439,10 +474,11 @@ bool lb_job_write(lb_job *j, const char *path, int shard)
         lb_difference m = {0};
         if (!record || !is_mine(j, &sh, k)) continue;
         memcpy(&m, record + 8, sizeof m);
-        ok = tell_resumed(j, sh.which[k], m, &sh.out[k]);
+        ok = tell_resumed(j, sh.which[k], m, (lb_moved)record[1], &sh.out[k]);
     }
-    for (int64_t k; ok && (k = lb_saver_next(s)) >= 0;)
+    for (int64_t k; ok && !j->refused && (k = lb_saver_next(s)) >= 0;)
         ok = do_item(j, s, sh.which[k], &sh.out[k]);
+    if (ok && j->refused) ok = deny(j);
     ok = tell_shares(j, &sh, ok);
     return lb_job_meet(j, lb_saver_close(j->cx, s, ok));
 }
@@ -453,7 +489,8 @@ bool lb_job_skip(lb_job *j, int shard)
     bool ok = shares_of(j, shard, &sh);
     for (int64_t k = 0; ok && k < sh.n; k++)
         if (is_mine(j, &sh, k))
-            ok = tell_resumed(j, sh.which[k], (lb_difference){0}, &sh.out[k]);
+            ok = tell_resumed(j, sh.which[k], (lb_difference){0}, LB_MOVED_NONE,
+                              &sh.out[k]);
     return tell_shares(j, &sh, ok);
 }
 
@@ -502,12 +539,14 @@ static bool dry_run(lb_job *j)
     bool ok = shares_of(j, -1, &sh);
     for (int64_t k = 0; ok && k < sh.n; k++)
         if (is_mine(j, &sh, k)) ok = do_item(j, NULL, k, &sh.out[k]);
+    if (ok && j->refused) ok = deny(j);
     return tell_shares(j, &sh, ok);
 }
 
 static bool run(lb_job *j, const char *from, const char *to)
 {
     if (!lb_job_meet(j, rehearse(j, from, to))) return false;
+    if (j->refused && !j->mesh) return deny(j);
     if (j->o->dry_run) return dry_run(j);
     return j->o->directory ? lb_job_write_directory(j, from, to)
                            : lb_job_write(j, to, -1);
@@ -558,7 +597,8 @@ bool lb_job_run(lb_ctx *cx, const char *from, const char *to,
     bool ok = open_mesh(&j);
     if (ok) {
         j.f = lb_file_open(cx, from, &read);
-        const bool known = j.f && lb_job_check_method(&j, from);
+        const bool known = j.f && lb_job_check_method(&j, from) &&
+                           (!c || lb_job_check_names(&j));
         if (known && j.note[0] && o->note && lb_job_leads(&j))
             o->note(o->note_user, j.note);
         const bool planned = known && plan(&j, from, to);

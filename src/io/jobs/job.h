@@ -2,7 +2,7 @@
 #ifndef LB_JOB_H
 #define LB_JOB_H
 
-#include "io/jobs/copy_array.h"
+#include "io/jobs/move_array.h"
 
 /* One array of the source. */
 typedef struct lb_job_item {
@@ -15,8 +15,12 @@ typedef struct lb_job_item {
     lb_dtype dtype; /* dtype of the result; none: unchanged */
     bool stored;    /* a packed array is copied as stored */
     bool raw;       /* a tensor, copied byte by byte */
-    bool fixed;     /* its config differs from the common one */
-    int shard;      /* of the output directory, from 0 */
+    bool moves;     /* to another format, as plan says */
+    bool told;      /* reported */
+    lb_move_plan plan;
+    const char *refused; /* why it cannot be moved; NULL: it may be */
+    bool fixed;          /* its config differs from the common one */
+    int shard;           /* of the output directory, from 0 */
 } lb_job_item;
 
 typedef struct lb_job {
@@ -42,8 +46,12 @@ typedef struct lb_job {
     uint64_t read, total; /* source bytes, counted each time they are read */
     const lb_entry *at;   /* array being read */
     int64_t finished;     /* arrays written or measured */
-    lb_mesh *mesh;        /* ranks that share the work; NULL: single process */
-    int lock; /* descriptor + 1 of the locked output directory; 0: none */
+    int64_t refused;      /* arrays that cannot be moved ... */
+    int64_t quantized;    /* ... of those that are quantized in the source */
+    const char *first_refused;   /* by name, while it runs */
+    lb_move_result first_result; /* of it */
+    lb_mesh *mesh; /* ranks that share the work; NULL: single process */
+    int lock;      /* descriptor + 1 of the locked output directory; 0: none */
 } lb_job;
 
 /* Whether all ranks succeeded. Collective. */
@@ -100,6 +108,21 @@ bool lb_job_options(lb_ctx *cx, const lb_quantize_options *options,
 /* Runs the job; c NULL: quantize. */
 bool lb_job_run(lb_ctx *cx, const char *from, const char *to,
                 const lb_quantize_options *o, const lb_convert_options *c);
+
+/* move_file.c, for lb_convert_options.target. lb_job_set_target: checks it, and
+ * sets kind or layout. lb_job_check_names: whether the names of the tensors suit
+ * the output. lb_job_plan_moved: plans a packed array.
+ * lb_job_move_result: the array that it becomes, uninitialized. lb_job_move:
+ * moves it, or finds that it is refused. lb_job_deny_moves: the error, after
+ * all arrays; the name and the result are those of the first refused one. */
+bool lb_job_set_target(lb_ctx *cx, const lb_convert_options *c,
+                       lb_quantize_options *o);
+bool lb_job_check_names(lb_job *j);
+bool lb_job_plan_moved(lb_job *j, lb_job_item *it);
+lb_array *lb_job_move_result(lb_job *j, const lb_job_item *it);
+bool lb_job_move(lb_job *j, lb_job_item *it, const lb_transfer *t, lb_saver *s,
+                 lb_move_result *r);
+void lb_job_deny_moves(lb_job *j, const char *name, const lb_move_result *r);
 
 /* bit_budget.c. lb_job_has_target: whether the job has a target size.
  * lb_job_allocate: chooses a type for each array to reach it (see

@@ -22,6 +22,8 @@ typedef struct lb_file_layout lb_file_layout;
 typedef struct lb_saved lb_saved;         /* saver.h */
 typedef struct lb_described lb_described; /* descriptor.h */
 typedef struct lb_cut lb_cut;             /* slices.h */
+typedef struct lb_moving lb_moving;       /* move_array.h */
+typedef struct lb_move_plan lb_move_plan;
 
 typedef struct lb_group {
     lb_entry entry;
@@ -117,6 +119,9 @@ struct lb_file_layout {
     /* Optional. Converts a quantized array to what readers of this layout, and
      * plan, expect: scales of another dtype. */
     lb_array *(*adapt)(lb_ctx *, lb_array *a);
+    /* Optional. How an array of another layout would be stored in this one, by
+     * the same codes; false: not at all. */
+    bool (*moves)(lb_ctx *, const lb_moving *m, lb_move_plan *to);
     /* plan needs lb_saved.offset for double quantization. */
     bool wants_offset;
     /* Optional, for layouts of model directories. Why the loader expects an
@@ -132,6 +137,10 @@ struct lb_file_layout {
 const lb_file_layout *lb_file_layout_for(const char *name, const char *format);
 
 extern const lb_file_layout *const lb_file_layouts[]; /* ends with NULL */
+
+/* layout_ggml.c: the format of a block type of GGUF files ("Q4_0"); NULL: it is
+ * not supported. */
+const lb_format *lb_file_block_format(const lb_ctx *cx, const char *type);
 
 /* ---- for layouts --------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include "io/arrays/slices.h"
 
 /* "MXFP4" is gguf_mxfp4, because other programs store mxfp4 in several parts. */
-static const lb_format *format_of(const lb_ctx *cx, const char *type)
+const lb_format *lb_file_block_format(const lb_ctx *cx, const char *type)
 {
     char name[32] = "gguf_";
     const size_t before = strlen(name);
@@ -40,7 +40,7 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
     (void)f;
     lb_shape blocks;
     if (t->dtype || t->rank < 1 || t->rank > LB_MAX_RANK) return LB_DECLINED;
-    const lb_format *fmt = format_of(cx, t->type);
+    const lb_format *fmt = lb_file_block_format(cx, t->type);
     if (!fmt) return LB_DECLINED;
     const lb_shape shape = lb_shape_make(t->rank, t->dim);
     if (!lb_shape_check(NULL, "", &shape)) return LB_DECLINED;
@@ -109,7 +109,8 @@ static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
 {
     const lb_shape *shape = &item->shape;
     for (const lb_coding *c = s->kind->coding; c->name; c++) {
-        if (c->dtype || format_of(cx, c->name) != item->format) continue;
+        if (c->dtype || lb_file_block_format(cx, c->name) != item->format)
+            continue;
         if (!shape->rank || shape->dim[shape->rank - 1] % c->len)
             return LB_DECLINED;
         return lb_saver_tensor(cx, s, item, item->name, strlen(item->name), "",

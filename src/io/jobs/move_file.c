@@ -1,0 +1,218 @@
+/* move_file.c - conversions that move quantized arrays to another layout or
+ * type: what each array becomes, and what is refused.
+ *
+ * Refusals are found while the output is written. It is then given up, and the
+ * other arrays are only looked at, so that all refusals are known at the end.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "io/jobs/job.h"
+
+/* ---- the target ---------------------------------------------------------- */
+
+static const char *const gguf = "gguf";
+
+static bool is_layout(const char *name)
+{
+    for (int k = 0; lb_file_layouts[k]; k++)
+        if (lb_file_layouts[k]->plan &&
+            lb_layout_is(name, lb_file_layouts[k]->name))
+            return true;
+    return false;
+}
+
+bool lb_job_set_target(lb_ctx *cx, const lb_convert_options *c,
+                       lb_quantize_options *o)
+{
+    const char *to = c->target;
+    if (!to) return true;
+    if (strcmp(to, gguf) == 0) {
+        o->kind = gguf;
+        return true;
+    }
+    if (is_layout(to)) {
+        o->layout = to;
+        if (!o->kind || strcmp(o->kind, "safetensors") == 0) return true;
+        return lb_fail(cx, LB_E_ARG,
+                       "layout %s is for safetensors files, not %s", to,
+                       LB_NAME(o->kind));
+    }
+    const lb_format *f = lb_find_format(cx, to);
+    return (f && strcmp(f->name, "dense") != 0) ||
+           lb_fail(cx, LB_E_ARG, "convert_file: unknown target '%s'%s",
+                   LB_NAME(to), lb_formats_near(cx, to).s);
+}
+
+/* Programs know the tensors of a model by name, and GGUF has names of its own.
+ */
+bool lb_job_check_names(lb_job *j)
+{
+    const bool from = strcmp(j->f->r->kind->name, gguf) == 0;
+    const bool to = j->o->kind && strcmp(j->o->kind, gguf) == 0;
+    const bool config = lb_model_config_of(j->cx, j->f) && j->f->config->there;
+    if (!j->convert->target || lb_error_status(j->cx)) return true;
+    if (from && j->o->directory)
+        return lb_fail(j->cx, LB_E_UNSUPPORTED,
+                       "%s: its tensors have the names of GGUF, and renaming "
+                       "them for a model directory is not supported yet: write "
+                       "a .safetensors file, which keeps the names",
+                       LB_PATH(j->f->r->file[0]->path));
+    if (to && !from && config)
+        return lb_fail(
+            j->cx, LB_E_UNSUPPORTED,
+            "%s: its tensors have the names of a Hugging Face model, "
+            "and renaming them for GGUF is not supported yet",
+            LB_PATH(j->f->r->file[0]->path));
+    return true;
+}
+
+/* The type of GGUF files with the fewest bytes that an array of that scheme may
+ * fit into. */
+static bool pick_block_type(lb_job *j, const lb_array *a, const lb_scheme *s,
+                            lb_move_plan *p)
+{
+    const int last = a->shape.rank - 1;
+    double least = 0;
+    for (const lb_coding *c = lb_container_named(gguf)->coding; c->name; c++) {
+        lb_scheme goal;
+        const lb_format *f =
+            c->dtype ? NULL : lb_file_block_format(j->cx, c->name);
+        if (!f || !f->recode || a->shape.dim[last] % c->len) continue;
+        const lb_move_target t = {.config = {.format = f->name}};
+        const lb_array *to = lb_move_alloc(j->cx, a, &t);
+        if (!to || !lb_scheme_of(to, &goal) || !goal.stores ||
+            lb_move_excluded(s, &goal) ||
+            goal.most - goal.least < s->most - s->least ||
+            ((s->bias || s->zero_most > s->zero_least) && !goal.bias))
+            continue;
+        const double bytes = (double)c->size / (double)c->len;
+        if (least > 0 && bytes >= least) continue;
+        least = bytes;
+        p->target = t;
+    }
+    lb_clear(j->cx);
+    return least > 0;
+}
+
+static const char *set_plan(lb_job *j, lb_array *a, lb_move_plan *p)
+{
+    static const char none[] = "the target stores no such arrays";
+    const char *to = j->convert->target;
+    lb_scheme s;
+    const bool has = lb_scheme_of(a, &s);
+    *p = (lb_move_plan){.target.config.block_size = j->convert->block_size};
+    if (strcmp(to, gguf) == 0)
+        return has && pick_block_type(j, a, &s, p) ? NULL : none;
+    if (!is_layout(to)) {
+        p->target.config.format = to;
+        if (lb_can_quantize(j->cx, to)) p->encode = p->target.config;
+        return NULL;
+    }
+    for (int k = 0; lb_file_layouts[k]; k++) {
+        const lb_file_layout *l = lb_file_layouts[k];
+        if (!l->moves || !lb_layout_is(to, l->name)) continue;
+        const lb_moving m = {.a = a,
+                             .scheme = has ? &s : NULL,
+                             .block_size = j->convert->block_size,
+                             .exact = j->convert->allow == LB_ALLOW_EXACT};
+        if (l->moves(j->cx, &m, p)) return NULL;
+    }
+    return none;
+}
+
+/* ---- planning ------------------------------------------------------------ */
+
+static lb_verdict suits_moved(lb_job *j, const lb_entry *e, lb_array *a,
+                              const lb_move_plan *p)
+{
+    const lb_planned to = {.name = e->name,
+                           .array = lb_move_alloc(j->cx, a, &p->target)};
+    return to.array ? lb_saver_suits(j->cx, &to, j->o->kind, j->o->layout)
+                    : LB_FAILED;
+}
+
+/* Errors are reasons: a shape or a setting that the target does not have. */
+static bool plan_move(lb_job *j, lb_job_item *it)
+{
+    const lb_entry *e = &it->group->entry;
+    lb_array *a = lb_file_load(j->cx, j->f, e->name);
+    if (!a) return false;
+    const char *why = set_plan(j, a, &it->plan);
+    if (!why) {
+        const lb_verdict v = suits_moved(j, e, a, &it->plan);
+        if (v == LB_DONE) {
+            it->moves = true;
+            it->config = it->plan.target.config;
+            return true;
+        }
+        if (lb_error_status(j->cx) == LB_E_NOMEM) return false;
+        why = lb_error_status(j->cx) ? lb_error(j->cx)
+                                     : "the output cannot store the result";
+    }
+    it->refused = lb_arena_text(j->cx, &j->arena, why, strlen(why));
+    it->decoded = true; /* planned as if it were; nothing will be written */
+    j->refused++;
+    lb_clear(j->cx);
+    return it->refused != NULL;
+}
+
+bool lb_job_plan_moved(lb_job *j, lb_job_item *it)
+{
+    const lb_entry *e = &it->group->entry;
+    const char *to = j->convert->target;
+    const bool type = !is_layout(to) && strcmp(to, gguf) != 0;
+    if (!type || strcmp(to, e->format) == 0) {
+        const lb_verdict v = lb_job_suits_stored(j, e);
+        if (v == LB_FAILED && lb_error_status(j->cx) != LB_E_UNSUPPORTED)
+            return false;
+        lb_clear(j->cx);
+        it->stored = v == LB_DONE;
+    }
+    if (it->stored) {
+        it->config.format = e->format;
+        it->layout = lb_file_layout_for(j->o->layout ? j->o->layout : "native",
+                                        e->format);
+        return true;
+    }
+    lb_enter(j->cx);
+    const bool ok = plan_move(j, it);
+    lb_leave(j->cx);
+    return ok;
+}
+
+lb_array *lb_job_move_result(lb_job *j, const lb_job_item *it)
+{
+    lb_array *a = lb_file_load(j->cx, j->f, it->group->entry.name);
+    return a ? lb_move_alloc(j->cx, a, &it->plan.target) : NULL;
+}
+
+/* ---- doing --------------------------------------------------------------- */
+
+bool lb_job_move(lb_job *j, lb_job_item *it, const lb_transfer *t, lb_saver *s,
+                 lb_move_result *r)
+{
+    *r = (lb_move_result){.moved = LB_MOVED_REFUSED};
+    if (it->refused) {
+        snprintf(r->why, sizeof r->why, "%s", it->refused);
+        return lb_transfer_price(j->cx, t, &it->plan, r);
+    }
+    if (!lb_transfer_moved(j->cx, t, &it->plan, j->convert->allow, s, r))
+        return false;
+    if (r->moved == LB_MOVED_REFUSED) j->refused++;
+    return true;
+}
+
+void lb_job_deny_moves(lb_job *j, const char *name, const lb_move_result *r)
+{
+    char cost[64] = "";
+    if (r->error.n)
+        snprintf(cost, sizeof cost, "; quantized again: nrmse %.2g",
+                 lb_difference_nrmse(&r->error));
+    lb_fail(j->cx, LB_E_DENIED,
+            "%lld of %lld quantized arrays cannot be moved to %s, the first is "
+            "'%s': %s%s",
+            (long long)j->refused, (long long)j->quantized, j->convert->target,
+            LB_NAME(name), r->why, cost);
+}
