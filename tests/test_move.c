@@ -42,7 +42,8 @@ static lb_array *of_blocks(const char *format, int len, int size, int d, int m)
             const uint16_t h = draw_half();
             const int at = k ? m : d;
             if (at >= 0) memcpy(raw + b * size + at, &h, sizeof h);
-            if (!strcmp(format, "gguf_mxfp4")) raw[b * size] %= 250; /* finite */
+            if (!strcmp(format, "gguf_mxfp4"))
+                raw[b * size] %= 250; /* finite */
         }
     lb_array *part = lb_from(cx, LB_U8, LB_SHAPE(ROWS, ROW / len, size), raw);
     free(raw);
@@ -127,6 +128,8 @@ static const struct {
     {"iq2_s", "q4_0", -1},
     {"gguf_mxfp4", "gguf_mxfp4", 0},
     {"gguf_mxfp4", "q8_0", -1},
+    {"gguf_mxfp4", "mxfp4", 0},
+    {"mxfp4", "gguf_mxfp4", 0},
     /* f32 scales to f16: half an ulp of 11 bits */
     {"int8", "q8_0", 0x1p-11},
     {"int8 absmax", "q8_0", 0x1p-11 + 0x1p-22},

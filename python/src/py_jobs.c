@@ -70,7 +70,8 @@ static void done(void *user, const lb_written *w)
         put(d, "fell_back", PyBool_FromLong(w->fell_back)) &&
         put(d, "resumed", PyBool_FromLong(w->resumed)) &&
         put(d, "moved", text_or_none(moved_word(w->moved))) &&
-        put(d, "refused", text_or_none(w->refused)) && put_error(d, &w->error) && !PyList_Append(j->report, d);
+        put(d, "refused", text_or_none(w->refused)) &&
+        put_error(d, &w->error) && !PyList_Append(j->report, d);
     Py_XDECREF(d);
     py_callback_leave(&j->c, !ok);
 }

@@ -6,9 +6,9 @@
  * There is no table of pairs. A format tells how its values follow from codes
  * (lb_recode), and both ends are decoded. The move is exact if every decoded
  * f32 has the same bits, or if the codes and the parameters as stored denote
- * the same real numbers: decoders of 16-bit scales may round these differently, and
- * d * 8 + m is 0 where -d * 0 is -0. Otherwise parameters were rounded, and the
- * error is known.
+ * the same real numbers: decoders of 16-bit scales may round these differently,
+ * and d * 8 + m is 0 where -d * 0 is -0. Otherwise parameters were rounded, and
+ * the error is known.
  */
 #ifndef LB_MOVE_H
 #define LB_MOVE_H

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "formats/config.h"
+#include "formats/recode.h"
 
 enum { CODES = LB_SMALL_CODES, SCALE = LB_SMALL_SCALE };
 enum { TILE = 128 }; /* default block_size of fp8: DeepSeek's */
@@ -195,6 +196,67 @@ static double bound(const lb_quant *q)
     return type->bound + (1 + type->bound) * lb_config_unit(q);
 }
 
+/* ---- codes and parameters ------------------------------------------------ */
+
+/* Of E2M1 with powers of two, which other programs store as well. Levels are
+ * doubled, and scales halved. */
+static bool scheme(const lb_store *s, lb_scheme *to)
+{
+    const lb_small_type *type = s->fmt->type;
+    const lb_array *scale = s->part[SCALE].a;
+    if (type->kind != LB_E2M1 || s->meaning || !scale ||
+        scale->store->fmt != &lb_format_e8m0)
+        return false;
+    *to = (lb_scheme){.levels = LB_LEVELS_E2M1, .most = 15, .stores = true};
+    for (int k = 0; k < s->shape.rank; k++)
+        to->g[k] = s->part[SCALE].g[k];
+    return true;
+}
+
+static lb_qparam param(const lb_store *s, int64_t e)
+{
+    return (lb_qparam){.scale = lb_recode_get(s, SCALE, e) / 2};
+}
+
+/* The byte of an element, and in *high whether it is in the high half. */
+static uint8_t *half_of(const lb_store *s, int64_t e, bool *high)
+{
+    uint8_t *row = s->part[CODES].a->store->data;
+    const int last = s->shape.rank - 1;
+    const int64_t at = last < 0 ? 0 : e % s->shape.dim[last];
+    *high = at % 2;
+    return row + lb_part_entry(s, CODES, e - at) + at / 2;
+}
+
+static bool get_codes(const lb_store *s, int64_t first, int64_t n,
+                      int16_t *code)
+{
+    bool high;
+    const uint8_t *from = half_of(s, first, &high);
+    for (int64_t i = 0; i < n; i++)
+        code[i] = from[(i + high) / 2] >> 4 * ((i + high) % 2) & 15;
+    return true;
+}
+
+static void put(lb_store *to, int64_t first, int64_t n, const int16_t *code,
+                const lb_qparam *p)
+{
+    bool high;
+    int e = 0;
+    uint8_t *byte = half_of(to, first, &high);
+    uint8_t *scale = lb_part_place(to, SCALE);
+    const float half = frexpf(p->scale, &e); /* scale = 2^(e - 1) if 1/2 */
+    e += 127 + (half > 0.75f);
+    scale[lb_part_entry(to, SCALE, first)] = (uint8_t)(e < 0 || half <= 0 ? 0
+                                                       : e > 254          ? 254
+                                                                          : e);
+    for (int64_t i = 0; i < n; i += 2)
+        byte[i / 2] = (uint8_t)(code[i] | (i + 1 < n ? code[i + 1] : 0) << 4);
+}
+
+static const lb_recode recode = {
+    .scheme = scheme, .param = param, .codes = get_codes, .put = put};
+
 /* ---- the formats --------------------------------------------------------- */
 
 #define PARTS(OPTIONAL)                                                        \
@@ -248,6 +310,7 @@ const lb_format lb_format_mxfp4 = {
     .codes = HALVES,
     .encode_run = lb_small_encode_run,
     .largest = 0x1.bffffep127f,
+    .recode = &recode,
 };
 const lb_format lb_format_nvfp4 = {
     COMMON("nvfp4", &nv4),

@@ -110,8 +110,8 @@ bool lb_job_run(lb_ctx *cx, const char *from, const char *to,
                 const lb_quantize_options *o, const lb_convert_options *c);
 
 /* move_file.c, for lb_convert_options.target. lb_job_set_target: checks it, and
- * sets kind or layout. lb_job_check_names: whether the names of the tensors suit
- * the output. lb_job_plan_moved: plans a packed array.
+ * sets kind or layout. lb_job_check_names: whether the names of the tensors
+ * suit the output. lb_job_plan_moved: plans a packed array.
  * lb_job_move_result: the array that it becomes, uninitialized. lb_job_move:
  * moves it, or finds that it is refused. lb_job_deny_moves: the error, after
  * all arrays; the name and the result are those of the first refused one. */

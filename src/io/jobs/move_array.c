@@ -39,7 +39,7 @@ static void add(lb_difference *d, const lb_move *m, int64_t n)
 /* ---- pieces -------------------------------------------------------------- */
 
 /* LB_DECLINED: refused. */
-typedef lb_verdict use(const moving *v, lb_array *rows);
+typedef lb_verdict move_step(const moving *v, lb_array *rows);
 
 static lb_verdict move_rows(const moving *v, lb_array *rows)
 {
@@ -88,7 +88,7 @@ static lb_verdict price_rows(const moving *v, lb_array *rows)
                                                            : LB_FAILED;
 }
 
-static lb_verdict each_rows(const moving *v, use *what, bool tell)
+static lb_verdict each_rows(const moving *v, move_step *what, bool tell)
 {
     const lb_entry *e = &v->t->group->entry;
     const int64_t n = e->rank && e->dim[0] > 0 ? e->dim[0] : 1;

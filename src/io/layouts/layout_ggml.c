@@ -9,7 +9,7 @@
 #include "io/arrays/saver.h"
 #include "io/arrays/slices.h"
 
-/* "MXFP4" is gguf_mxfp4, because other programs store mxfp4 in several parts. */
+/* "MXFP4" is gguf_mxfp4: other programs store mxfp4 in several parts. */
 const lb_format *lb_file_block_format(const lb_ctx *cx, const char *type)
 {
     char name[32] = "gguf_";
