@@ -16,9 +16,11 @@ static const struct subject {
     bool (*has)(void); /* what else it needs */
 } subjects[] = {
     {&lb_dotbyte_ref, LB_LEVEL_REF, NULL},
+    {&lb_dotword_ref, LB_LEVEL_REF, NULL},
 #if defined(__x86_64__)
     {&lb_dotbyte_avx2, LB_LEVEL_AVX2, NULL},
     {&lb_dotbyte_vnni, LB_LEVEL_AVX512VNNI, NULL},
+    {&lb_dotword_avx2, LB_LEVEL_AVX2, NULL},
     {&lb_dotword_vnni, LB_LEVEL_AVX512VNNI, NULL},
 #elif defined(__aarch64__)
     {&lb_dotbyte_dotprod, LB_LEVEL_NEON, lb_cpu_has_dotprod},
@@ -431,13 +433,14 @@ static void check_lengths(const lb_dotbyte *k)
             const bool end = i & 1;
             const int rows = 1 + (int)((n + i) % k->mr);
             if (k->size == 2 && (i == 1 || i == 3)) continue;
+            if (!k->along && i > 0) continue; /* of numbers, not of codes */
             check_round(k, n, 1, 1 << i, rows, end);
             check_round(k, n, 1, 1 << i, 1, !end);
             if (k->most_w < 255) continue;
             check_round(k, n, 2, 1 << i, rows, end);
             check_round(k, n, 2, 1 << i, 1, !end);
         }
-    for (int64_t n = 1; n <= 300; n++)
+    for (int64_t n = 1; n <= 300 && k->along; n++)
         for (int bits = 1; bits <= 8; bits *= 2)
             for (int i = 0; i < 4; i++) {
                 if (bits > 2 && k->size == 1 && k->most_w < 255) continue;

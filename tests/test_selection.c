@@ -124,7 +124,22 @@ static void add_formats(lb_ctx *cx, const char *head, lb_array **w,
     free(choice);
 }
 
-static void every_choice(lb_ctx *cx, text *t)
+/* Whether the table has that format, or the class of those that are decoded. */
+static bool is_known(const text *t, const sample_format *f)
+{
+    const char *name = f->fmt->levels ? f->name : "decoded";
+    const size_t n = strlen(name);
+    for (int i = 0; i < t->n; i++)
+        for (const char *at = t->line[i]; (at = strstr(at, name)); at += n)
+            if (at[-1] == ' ' &&
+                (!strncmp(at + n, " | ", 3) || !strncmp(at + n, " -> ", 4)))
+                return true;
+    fprintf(stderr, "%s: not in the table yet, see --update\n", name);
+    return false;
+}
+
+/* known: NULL, or the formats to look at. */
+static void every_choice(lb_ctx *cx, const text *known, text *t)
 {
     static const char *const names[] = {"highest", "fast", "fastest"};
     sample_format_list f = sample_formats_of(cx);
@@ -136,7 +151,9 @@ static void every_choice(lb_ctx *cx, text *t)
     sample_fill(&o, 1, (int64_t)SIZE * SIZE, data);
     for (int i = 0; i < f.n; i++) {
         f.item[i].every = 0;
-        if (!f.item[i].fmt || !sample_takes(&f.item[i], &o)) continue;
+        if (!f.item[i].fmt || !sample_takes(&f.item[i], &o) ||
+            (known && !is_known(known, &f.item[i])))
+            continue;
         w[i] = f.item[i].make(cx, &f.item[i], LB_F32, o.shape, data);
         CHECK(w[i] != NULL);
     }
@@ -212,9 +229,10 @@ int main(int argc, char **argv)
     text now = {.n = 0}, was = read_lines();
     lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
     CHECK(cx != NULL);
-    if (cx) every_choice(cx, &now);
+    const bool updates = argc > 1 && strcmp(argv[1], "--update") == 0;
+    if (cx) every_choice(cx, updates ? NULL : &was, &now);
     lb_close(cx);
-    if (argc > 1 && strcmp(argv[1], "--update") == 0) {
+    if (updates) {
         update(&now, &was);
     } else {
         CHECK(was.n > 0);

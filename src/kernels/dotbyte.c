@@ -38,6 +38,15 @@ const lb_dotbyte *lb_dotword_for(const lb_cpu *cpu)
     return NULL;
 }
 
+const lb_dotbyte *lb_dotword_any(const lb_cpu *cpu)
+{
+#if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX512VNNI) return &lb_dotword_vnni;
+    if (cpu->level >= LB_LEVEL_AVX2) return &lb_dotword_avx2;
+#endif
+    return cpu->level == LB_LEVEL_REF ? &lb_dotword_ref : NULL;
+}
+
 const lb_dotbyte *lb_dotlines_for(const lb_cpu *cpu, int planes)
 {
 #if defined(__x86_64__)

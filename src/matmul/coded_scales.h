@@ -4,7 +4,7 @@
  * Scales that depend on the row alone are multiplied with its results. If they
  * depend on the depth alone, x takes them before it is rounded. If they depend
  * on both, it is up to the panels: int_panels.h puts them into the weights,
- * byte_panels.h sums blocks of the depth one by one.
+ * panels.h sums blocks of the depth one by one.
  */
 #ifndef LB_CODED_SCALES_H
 #define LB_CODED_SCALES_H

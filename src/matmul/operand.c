@@ -7,8 +7,8 @@
 #include "kernels/gemm.h"
 #include "kernels/outerf32.h"
 #include "kernels/outerint.h"
-#include "matmul/byte_panels.h"
 #include "matmul/coded_tables.h"
+#include "matmul/panels.h"
 #include "matmul/select.h"
 
 /* ---- gemv ---------------------------------------------------------------- */
@@ -46,8 +46,8 @@ static lb_choice as_integers(const lb_product *p, const lb_weights *w)
 static bool can_digits(const lb_product *p, const lb_weights *w,
                        const lb_cpu *cpu, lb_choice as)
 {
-    lb_byte_panels b;
-    return lb_byte_panels_of(cpu, &w->coded, w->m, w->n, p->precision, &b) &&
+    lb_panels b;
+    return lb_panels_for(p, w, cpu, &b) &&
            (b.kernel->size == 2) == (as.type == LB_T_I16) &&
            (as.type == LB_T_I16 || b.planes == as.digits);
 }

@@ -11,7 +11,7 @@
 typedef enum lb_need {
     LB_NEED_GEMV,      /* a gemv kernel of type T for so few rows of x */
     LB_NEED_GEMV_F32,  /* the same, and none for integers */
-    LB_NEED_DIGITS,    /* panels of T, x in so many digits (byte_panels.h) */
+    LB_NEED_DIGITS,    /* panels of T, x in so many digits (panels.h) */
     LB_NEED_WORDS,     /* levels that 16 bits can hold */
     LB_NEED_LINE,      /* words; levels least + code * slope, one scale a row */
     LB_NEED_TABLES,    /* the same, and room for tables of all of x */

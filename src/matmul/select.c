@@ -12,6 +12,7 @@ enum { MANY = 1 << 30 };
 
 /* Widths of codes, orientations and precisions are sets. */
 enum { BITS_1 = 1, BITS_2 = 2, BITS_4 = 4, BITS_8 = 8, BITS_ANY = 15 };
+enum { DECODED = 16 }; /* in place of a width: codes that are not used */
 enum {
     KN = 1, /* x @ W, W (in, out): rows of W run along memory */
     NK = 2, /* x @ W^T, W (out, in): K does */
@@ -29,27 +30,27 @@ typedef struct {
     lb_choice choice;
 } row;
 
-#define AVX2_ALONE LB_LEVEL_AVX2, LB_LEVEL_AVX2
-#define AVX2_UP    LB_LEVEL_AVX2, LB_LEVEL_AVX512VNNI
-#define AVX512_UP  LB_LEVEL_AVX512, LB_LEVEL_AVX512VNNI
-#define LEVEL_ANY  LB_LEVEL_REF, LB_LEVEL_AVX512VNNI
+#define AT(l)     LB_LEVEL_##l, LB_LEVEL_##l
+#define AVX2_UP   LB_LEVEL_AVX2, LB_LEVEL_AVX512VNNI
+#define AVX512_UP LB_LEVEL_AVX512, LB_LEVEL_AVX512VNNI
+#define LEVEL_ANY LB_LEVEL_REF, LB_LEVEL_AVX512VNNI
 
 enum { PACKED = 1 << 22 }; /* x that may be packed as a whole */
 
 /* clang-format off */
 static const row codes[] = {
     /* Lookup tables: AVX2 has no product of bytes that keeps up with them. */
-    {AVX2_ALONE, BITS_1, NK, FASTER, 3, MANY, 64, 64, 0,
+    {AT(AVX2), BITS_1, NK, FASTER, 3, MANY, 64, 64, 0,
      LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
-    {AVX2_ALONE, BITS_1, KN, FASTER, 3, MANY, 128, 64, 0,
+    {AT(AVX2), BITS_1, KN, FASTER, 3, MANY, 128, 64, 0,
      LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
-    {AVX2_ALONE, BITS_2, NK, FAST, 5, MANY, 128, 64, 0,
+    {AT(AVX2), BITS_2, NK, FAST, 5, MANY, 128, 64, 0,
      LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
-    {AVX2_ALONE, BITS_2, KN, FAST, 3, MANY, 128, 64, 0,
+    {AT(AVX2), BITS_2, KN, FAST, 3, MANY, 128, 64, 0,
      LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
-    {AVX2_ALONE, BITS_1, NK, FASTER, 1, 2, 64, 64, 0,
+    {AT(AVX2), BITS_1, NK, FASTER, 1, 2, 64, 64, 0,
      LB_NEED_TABLES, {LB_T_I16, 2, &lb_coded_table}},
-    {AVX2_ALONE, BITS_1, KN, FASTER, 1, 2, 64, 64, 0,
+    {AT(AVX2), BITS_1, KN, FASTER, 1, 2, 64, 64, 0,
      LB_NEED_TABLES, {LB_T_I16, 2, &lb_coded_table_across}},
     /* gemv: how many rows, says the table below. */
     {LEVEL_ANY, BITS_4 | BITS_8, BOTH, FASTER, 1, MANY, 0, 0, 0,
@@ -64,19 +65,33 @@ static const row codes[] = {
      LB_NEED_GEMV_F32, {LB_T_F32, 0, &lb_coded_thin}},
     /* Integers. */
     {LEVEL_ANY, BITS_ANY, BOTH, FASTEST, 2, MANY, 0, 0, 0,
-     LB_NEED_DIGITS, {LB_T_I8, 1, &lb_coded_byte}},
+     LB_NEED_DIGITS, {LB_T_I8, 1, &lb_gemm}},
     {LEVEL_ANY, BITS_ANY, BOTH, FASTER, 2, MANY, 0, 0, 0,
-     LB_NEED_DIGITS, {LB_T_I8, 2, &lb_coded_byte}},
+     LB_NEED_DIGITS, {LB_T_I8, 2, &lb_gemm}},
     {LEVEL_ANY, BITS_ANY, BOTH, FASTER, 2, MANY, 0, 0, 0,
-     LB_NEED_DIGITS, {LB_T_I16, 2, &lb_coded_byte}},
-    {AVX2_ALONE, BITS_4 | BITS_8, KN, FASTER, 2, 512, 0, 0, PACKED,
+     LB_NEED_DIGITS, {LB_T_I16, 2, &lb_gemm}},
+    {AT(AVX2), BITS_4 | BITS_8, KN, FASTER, 2, 512, 0, 0, PACKED,
      LB_NEED_COLUMNS, {LB_T_I16, 2, &lb_coded_outer}},
     {LEVEL_ANY, BITS_ANY, BOTH, FASTER, 2, MANY, 0, 0, 0,
      LB_NEED_WORDS, {LB_T_I16, 2, &lb_coded_block}},
+    /* Decoded weights: rounding them is worth it from so many rows on, and not
+     * with AVX-512 alone, where 16 bits are no faster than f32. */
+    {AT(REF), DECODED, BOTH, FASTEST, 32, MANY, 16, 32, 0,
+     LB_NEED_DIGITS, {LB_T_I8, 1, &lb_gemm}},
+    {AT(REF), DECODED, BOTH, FASTER, 32, MANY, 16, 32, 0,
+     LB_NEED_DIGITS, {LB_T_I16, 2, &lb_gemm}},
+    {AT(NEON), DECODED, BOTH, FASTEST, 32, MANY, 16, 32, 0,
+     LB_NEED_DIGITS, {LB_T_I8, 1, &lb_gemm}},
+    {AT(AVX2), DECODED, BOTH, FASTER, 32, MANY, 16, 32, 0,
+     LB_NEED_DIGITS, {LB_T_I16, 2, &lb_gemm}},
+    {AT(AVX512VNNI), DECODED, BOTH, FASTEST, 32, MANY, 16, 32, 0,
+     LB_NEED_DIGITS, {LB_T_I8, 1, &lb_gemm}},
+    {AT(AVX512VNNI), DECODED, BOTH, FAST, 32, MANY, 16, 32, 0,
+     LB_NEED_DIGITS, {LB_T_I16, 2, &lb_gemm}},
     /* f32. */
-    {AVX2_ALONE, BITS_8, NK, PRECISION_ANY, 25, LB_FEW, 0, 0, 0,
+    {AT(AVX2), BITS_8, NK, PRECISION_ANY, 25, LB_FEW, 0, 0, 0,
      LB_NEED_F32_PANEL, {LB_T_F32, 0, &lb_coded_panel}},
-    {AVX2_ALONE, BITS_ANY - BITS_8, NK, PRECISION_ANY, 17, LB_FEW, 0, 0, 0,
+    {AT(AVX2), BITS_ANY - BITS_8, NK, PRECISION_ANY, 17, LB_FEW, 0, 0, 0,
      LB_NEED_F32_PANEL, {LB_T_F32, 0, &lb_coded_panel}},
     {AVX512_UP, BITS_8, NK, PRECISION_ANY, 17, LB_FEW, 0, 0, 0,
      LB_NEED_F32_PANEL, {LB_T_F32, 0, &lb_coded_panel}},
@@ -84,7 +99,7 @@ static const row codes[] = {
      LB_NEED_F32_PANEL, {LB_T_F32, 0, &lb_coded_panel}},
     {AVX2_UP, BITS_ANY, NK, PRECISION_ANY, 2, LB_FEW, 0, 0, PACKED,
      LB_NEED_F32_K, {LB_T_F32, 0, &lb_coded_exact}},
-    {AVX2_ALONE, BITS_ANY, KN, PRECISION_ANY, 2, 256, 0, 0, PACKED,
+    {AT(AVX2), BITS_ANY, KN, PRECISION_ANY, 2, 256, 0, 0, PACKED,
      LB_NEED_F32_N, {LB_T_F32, 0, &lb_coded_across}},
     {AVX512_UP, BITS_ANY, KN, PRECISION_ANY, 2, 32, 0, 0, PACKED,
      LB_NEED_F32_N, {LB_T_F32, 0, &lb_coded_across}},
@@ -125,7 +140,7 @@ static const struct {
 
 static int bits_set(int bits)
 {
-    return bits == 8 ? BITS_8 : bits;
+    return bits ? bits : DECODED;
 }
 
 static int precision_set(lb_precision precision)

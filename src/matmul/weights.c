@@ -11,13 +11,30 @@ static bool has_codes(const lb_product *p, const lb_cpu *cpu, lb_weights *w)
            (c->rounds == LB_F32 || lb_coded_is_product(c));
 }
 
+/* Packed, in any format. */
+static bool is_packed(const lb_source *s)
+{
+    return s->matrix && !s->matrix->a->store->data;
+}
+
+/* Weights to be decoded. */
+static bool has_others(const lb_product *p, lb_weights *w)
+{
+    *w = (lb_weights){.x = p->a, .w = p->b, .m = p->m, .n = p->n};
+    if (!is_packed(p->b))
+        *w = (lb_weights){
+            .x = p->b, .w = p->a, .m = p->n, .n = p->m, .swapped = true};
+    w->coded.along = !w->w->across;
+    return p->precision >= LB_PRECISION_FAST && is_packed(w->w);
+}
+
 bool lb_weights_of(const lb_product *p, const lb_cpu *cpu, lb_weights *w)
 {
     *w = (lb_weights){.x = p->a, .w = p->b, .m = p->m, .n = p->n};
     if (has_codes(p, cpu, w)) return true;
     *w = (lb_weights){
         .x = p->b, .w = p->a, .m = p->n, .n = p->m, .swapped = true};
-    return has_codes(p, cpu, w);
+    return has_codes(p, cpu, w) || has_others(p, w);
 }
 
 /* Rows of n floats, ld apart, to where they belong. */

@@ -31,7 +31,9 @@ typedef struct lb_weights {
     lb_coded coded;
 } lb_weights;
 
-/* Finds the operand; false: neither has codes that can be used. */
+/* Finds the operand; false: neither has codes that can be used, and none is
+ * packed that could be decoded to less than f32. coded.bits is 0 if it is to be
+ * decoded; coded.along then says how. */
 bool lb_weights_of(const lb_product *p, const lb_cpu *cpu, lb_weights *w);
 
 /* Writes x-rows [i, i + m) by w-rows [j, j + n) of a result: tile[i*ld + j].
@@ -64,8 +66,8 @@ typedef struct lb_algorithm {
 } lb_algorithm;
 
 extern const lb_algorithm lb_coded_table, lb_coded_table_across, lb_coded_pairs,
-    lb_coded_thin, lb_coded_byte, lb_coded_outer, lb_coded_block,
-    lb_coded_panel, lb_coded_exact, lb_coded_across;
+    lb_coded_thin, lb_gemm, lb_coded_outer, lb_coded_block, lb_coded_panel,
+    lb_coded_exact, lb_coded_across;
 /* Those for whatever else comes (product.h); they look at no weights. */
 extern const lb_algorithm lb_packed, lb_few, lb_thin, lb_plain;
 

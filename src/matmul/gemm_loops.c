@@ -1,6 +1,6 @@
-/* product_coded_byte.c - bytes times packed weights.
+/* gemm_loops.c - bytes times packed weights.
  *
- * As product_coded_block.c, with panels of bytes (byte_panels.h):
+ * As product_coded_block.c, with panels of bytes (panels.h):
  *
  *   phase 0   x is rounded to panels; units are panels of some rows
  *   phase 1   a unit is one block of the result,
@@ -20,12 +20,13 @@
 
 #include "kernels/tuning.h"
 #include "kernels/turn.h"
-#include "matmul/byte_panels.h"
 #include "matmul/coded_units.h"
+#include "matmul/panels.h"
 
 enum {
-    MOST_M = 192,       /* rows of x in a block */
+    MOST_M = 192,       /* rows of x in a gemm_block */
     MOST_N = 1024,      /* rows of w */
+    MOST_DECODED = 512, /* the same where these are decoded */
     GRAIN = 128,        /* blocks of w begin at multiples of this */
     PUT = 16,           /* rows put at a time */
     SHARES = 4,         /* blocks for each thread, */
@@ -35,7 +36,7 @@ enum {
 
 typedef struct {
     lb_weights w;
-    lb_byte_panels p;
+    lb_panels p;
     lb_units b;
     int64_t group, panel; /* bytes of x: of mr rows, of all groups */
     int64_t in_l2;        /* bytes of x */
@@ -44,8 +45,8 @@ typedef struct {
     bool before;          /* and x is rounded to them in phase 0 */
     /* Scratch, in bytes; x is at 0, if not. */
     size_t c_at, rows_at, slab_at, put_at, weights_at, bytes;
-} grid;
-_Static_assert(sizeof(grid) <= LB_GRID, "it is kept in p->grid");
+} gemm_grid;
+_Static_assert(sizeof(gemm_grid) <= LB_GRID, "it is kept in p->grid");
 
 /* ---- the grid ------------------------------------------------------------ */
 
@@ -54,42 +55,41 @@ static size_t add(size_t at, int64_t bytes)
     return at + (size_t)lb_round_up(bytes, 64);
 }
 
-static void make_room(const lb_product *p, grid *g)
+static void make_room(const lb_product *p, gemm_grid *g)
 {
-    const lb_byte_panels *q = &g->p;
+    const lb_panels *q = &g->p;
     const int64_t f = sizeof(float);
     const int64_t groups = lb_ceil_div(g->b.mb, q->kernel->mr);
     const int64_t put = PUT * lb_put_apart(g->b.nb) * f;
-    g->group = lb_round_up(lb_byte_rows_bytes(q, q->kernel->mr, q->kc), 64);
+    g->group = lb_round_up(lb_pack_x_bytes(q, q->kernel->mr, q->kc), 64);
     g->panel = groups * g->group;
     const int64_t most =
         g->w.coded.along ? lb_max_i64(1, g->in_l2 / g->panel) : 1;
     const int64_t panels = lb_min_i64(most, lb_ceil_div(p->k, q->kc));
-    lb_byte_weights w;
+    lb_pack_w w;
     g->chunk = panels * q->kc;
     g->panels = lb_ceil_div(p->k, q->kc);
     g->before = g->panel * g->panels <= MOST_X / (p->batch * g->b.bm);
     g->c_at = add(0, g->before ? 0 : panels * g->panel);
     const int64_t rows = q->kernel->dots ? groups * q->kernel->mr : g->b.mb;
     g->rows_at = add(g->c_at, rows * lb_round_up(g->b.nb, q->strip) * f);
-    g->slab_at = add(g->rows_at, lb_byte_rows_room(q) * f);
+    g->slab_at = add(g->rows_at, lb_pack_x_room(q) * f);
     const int64_t slab = lb_row_slab_floats(g->w.x, q->kc) * f;
     g->put_at = add(g->slab_at, slab);
     g->weights_at = add(g->put_at, g->w.swapped ? 2 * put : put);
-    g->bytes = g->weights_at +
-               lb_byte_weights_room(q, &g->w.coded, g->b.nb, p->k, &w, NULL);
+    g->bytes =
+        g->weights_at + lb_pack_w_room(q, &g->w.coded, g->b.nb, p->k, &w, NULL);
 }
 
 static bool make_grid(const lb_product *p, const lb_weights *w,
-                      const lb_call *c, grid *g)
+                      const lb_call *c, gemm_grid *g)
 {
     g->w = *w;
-    if (!lb_byte_panels_of(c->cpu, &g->w.coded, g->w.m, g->w.n, p->precision,
-                           &g->p))
-        return false;
+    if (!lb_panels_for(p, w, c->cpu, &g->p)) return false;
+    /* Weights are decoded for each block of x anew. */
     const lb_cut cut = {
-        .most_m = MOST_M,
-        .most_n = MOST_N,
+        .most_m = g->p.decoded ? MOST_DECODED : MOST_M,
+        .most_n = g->p.decoded ? MOST_DECODED : MOST_N,
         .least_m = g->p.kernel->mr,
         .grain = GRAIN,
         .shares = SHARES,
@@ -104,7 +104,7 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
 static void make_plan(lb_product *p, const lb_weights *w, const lb_call *c,
                       lb_plan *plan)
 {
-    grid *const g = p->grid;
+    gemm_grid *const g = p->grid;
     if (!make_grid(p, w, c, g)) return;
     plan->per_thread = g->bytes;
     plan->phases = g->before ? 2 : 1;
@@ -121,38 +121,37 @@ static void make_plan(lb_product *p, const lb_weights *w, const lb_call *c,
 
 typedef struct {
     const lb_product *p;
-    const grid *g;
+    const gemm_grid *g;
     const lb_work *work;
     lb_coded coded;
-    lb_byte_weights weights;
+    lb_pack_w weights;
     int64_t batch, i0, m, groups, j0, n;
     lb_row_slab rows;
     char *room;
     float *c;
-} block;
+} gemm_block;
 
-static int64_t group_at(const block *b, int64_t at)
+static int64_t group_at(const gemm_block *b, int64_t at)
 {
     return lb_group_row(b->m, b->groups, at);
 }
 
-static void pack_x(block *b, int64_t k, int64_t n, char *panel)
+static void pack_x(gemm_block *b, int64_t k, int64_t n, char *panel)
 {
-    const grid *g = b->g;
+    const gemm_grid *g = b->g;
     const float *factor = lb_scales_factor(&b->weights.s, k, n);
     float *const tmp = (float *)(void *)(b->room + g->rows_at);
     for (int64_t i = 0; i < b->groups; i++) {
         const int64_t row = group_at(b, i);
-        lb_byte_rows_pack(&g->p, &b->rows, b->i0 + row,
-                          (int)(group_at(b, i + 1) - row), k, n, factor,
-                          panel + i * g->group, tmp);
+        lb_pack_x(&g->p, &b->rows, b->i0 + row, (int)(group_at(b, i + 1) - row),
+                  k, n, factor, panel + i * g->group, tmp);
     }
 }
 
 /* Where the panel of depth k is, in a chunk that begins with `first`. */
-static char *x_at(const block *b, int64_t first, int64_t k)
+static char *x_at(const gemm_block *b, int64_t first, int64_t k)
 {
-    const grid *g = b->g;
+    const gemm_grid *g = b->g;
     if (!g->before) return b->room + (k - first) / g->p.kc * g->panel;
     const int64_t rows = b->batch * g->b.bm + b->i0 / g->b.mb;
     return (char *)b->work->shared +
@@ -161,61 +160,63 @@ static char *x_at(const block *b, int64_t first, int64_t k)
 
 /* A tile of a group of rows of x with nr rows of w, the panel of slots [s, s +
  * nr) of a strip of so many, whose first is slot j. */
-static void run_tile(block *b, char *panel, const uint8_t *w, int64_t n,
+static void run_tile(gemm_block *b, char *panel, const uint8_t *w, int64_t n,
                      int64_t j, int64_t s, int64_t slots, int64_t group,
                      bool first)
 {
-    const lb_byte_panels *q = &b->g->p;
+    const lb_panels *q = &b->g->p;
     const int nr = q->kernel->nr;
     const int64_t row = group_at(b, group);
     const int rows = (int)(group_at(b, group + 1) - row);
     const lb_dotbyte_x x =
-        lb_byte_rows_at(q, panel + group * b->g->group, rows, n);
+        lb_pack_x_at(q, panel + group * b->g->group, rows, n);
     const lb_dotbyte_w of = {
         .bytes = w,
         .scale = b->weights.ws + s,
         .apart = q->each ? slots : 0,
     };
-    q->kernel->tile(&x, lb_byte_steps(q, n), &of, first,
+    q->kernel->tile(&x, lb_panel_steps(q, n), &of, first,
                     b->c + (j + s) * b->m + row * nr, &b->weights.ask);
 }
 
 /* What dots make of a group, line by line. */
-static float *group_sums(const block *b, int64_t group)
+static float *group_sums(const gemm_block *b, int64_t group)
 {
-    const lb_byte_panels *q = &b->g->p;
+    const lb_panels *q = &b->g->p;
     return b->c + group * q->kernel->mr * lb_round_up(b->n, q->strip);
 }
 
-static void run_dots(block *b, int64_t k, int64_t n, char *panel, int64_t j)
+static void run_dots(gemm_block *b, int64_t k, int64_t n, char *panel,
+                     int64_t j)
 {
-    const lb_byte_panels *q = &b->g->p;
-    lb_dotbyte_lines w = lb_byte_weights_lines(&b->weights, b->j0 + j, k, n);
+    const lb_panels *q = &b->g->p;
+    lb_dotbyte_lines w = lb_pack_w_lines(&b->weights, b->j0 + j, k, n);
     for (int64_t i = 0; i < b->groups; i++) {
         const int rows = (int)(group_at(b, i + 1) - group_at(b, i));
         const lb_dotbyte_x x =
-            lb_byte_rows_at(q, panel + i * b->g->group, rows, n);
+            lb_pack_x_at(q, panel + i * b->g->group, rows, n);
         q->kernel->dots(&x, &w, k == 0,
                         group_sums(b, i) + j * lb_dotbyte_apart(rows));
         w.next = 0; /* has been asked for */
     }
 }
 
-static void run_strip(block *b, int64_t k, int64_t n, char *panel, int64_t j)
+static void run_strip(gemm_block *b, int64_t k, int64_t n, char *panel,
+                      int64_t j)
 {
     if (b->g->p.kernel->dots) {
         run_dots(b, k, n, panel, j);
         return;
     }
-    const int64_t slots = lb_byte_weights_strip(&b->weights, b->j0 + j, k, n);
+    const int64_t slots = lb_pack_w_strip(&b->weights, b->j0 + j, k, n);
     for (int64_t s = 0; s < slots; s += b->g->p.kernel->nr) {
-        const uint8_t *w = lb_byte_weights_panel(&b->weights, s, n);
+        const uint8_t *w = lb_pack_w_panel(&b->weights, s, n);
         for (int64_t i = 0; i < b->groups; i++)
             run_tile(b, panel, w, n, j, s, slots, i, k == 0);
     }
 }
 
-static void run_chunk(block *b, int64_t k, int64_t n)
+static void run_chunk(gemm_block *b, int64_t k, int64_t n)
 {
     const int64_t kc = b->g->p.kc, strip = b->g->p.strip, end = k + n;
     for (int64_t at = k; at < end && !b->g->before; at += kc)
@@ -224,16 +225,16 @@ static void run_chunk(block *b, int64_t k, int64_t n)
         for (int64_t at = k; at < end; at += kc) {
             const int64_t row = b->j0 + j;
             const bool last = at + kc >= end;
-            lb_byte_weights_next(&b->weights, row, at, last ? row + strip : row,
-                                 last ? k : at + kc, b->groups);
+            lb_pack_w_next(&b->weights, row, at, last ? row + strip : row,
+                           last ? k : at + kc, b->groups);
             run_strip(b, at, lb_min_i64(kc, end - at), x_at(b, k, at), j);
         }
 }
 
 /* Row i of the block, from c[(slot / nr * m + i) * nr + slot % nr]. */
-static void sort_row(const block *b, int64_t i, float *to)
+static void sort_row(const gemm_block *b, int64_t i, float *to)
 {
-    const lb_byte_panels *q = &b->g->p;
+    const lb_panels *q = &b->g->p;
     const int64_t nr = q->kernel->nr, apart = q->apart;
     if (apart == 1) {
         for (int64_t s = 0; s < b->n; s += nr)
@@ -243,7 +244,7 @@ static void sort_row(const block *b, int64_t i, float *to)
     }
     for (int64_t s = 0; s < lb_round_up(b->n, 16 * apart); s += 16) {
         const float *c = b->c + (s / nr * b->m + i) * nr + s % nr;
-        const int64_t j = lb_byte_slot_row(q, s);
+        const int64_t j = lb_panel_slot_row(q, s);
         const int64_t n = lb_min_i64(16, lb_ceil_div(b->n - j, apart));
         for (int64_t e = 0; e < n; e++)
             to[j + e * apart] = c[e];
@@ -251,16 +252,16 @@ static void sort_row(const block *b, int64_t i, float *to)
 }
 
 /* Rows [i, i + rows), which are in the tile. */
-static void put_tile(block *b, int64_t i, int64_t rows)
+static void put_tile(gemm_block *b, int64_t i, int64_t rows)
 {
-    const grid *g = b->g;
+    const gemm_grid *g = b->g;
     const int64_t ld = lb_put_apart(b->n);
     float *const tile = (float *)(void *)(b->room + g->put_at);
     lb_weights_put(b->p, &g->w, b->work, b->batch, b->i0 + i, rows, b->j0, b->n,
                    tile, ld, tile + PUT * ld);
 }
 
-static void put_rows(block *b)
+static void put_rows(gemm_block *b)
 {
     const int64_t ld = lb_put_apart(b->n);
     float *const tile = (float *)(void *)(b->room + b->g->put_at);
@@ -273,7 +274,7 @@ static void put_rows(block *b)
 }
 
 /* The same of dots. */
-static void put_groups(block *b)
+static void put_groups(gemm_block *b)
 {
     const int64_t ld = lb_put_apart(b->n), f = sizeof(float);
     float *const tile = (float *)(void *)(b->room + b->g->put_at);
@@ -286,14 +287,15 @@ static void put_groups(block *b)
     }
 }
 
-static block block_of(const lb_product *p, const lb_work *work, const grid *g,
-                      lb_unit at)
+static gemm_block block_of(const lb_product *p, const lb_work *work,
+                           const gemm_grid *g, lb_unit at)
 {
-    block b = {
+    gemm_block b = {
         .p = p,
         .g = g,
         .work = work,
-        .coded = lb_coded_at(&g->w.coded, g->w.w, at.batch),
+        .coded = g->p.decoded ? g->w.coded
+                              : lb_coded_at(&g->w.coded, g->w.w, at.batch),
         .batch = at.batch,
         .i0 = at.i0,
         .m = at.m,
@@ -305,16 +307,18 @@ static block block_of(const lb_product *p, const lb_work *work, const grid *g,
                             b.room + g->slab_at);
     b.groups = lb_ceil_div(b.m, g->p.kernel->mr);
     b.c = (float *)(void *)(b.room + g->c_at);
-    lb_byte_weights_room(&g->p, &b.coded, g->b.nb, p->k, &b.weights,
-                         b.room + g->weights_at);
+    lb_pack_w_room(&g->p, &b.coded, g->b.nb, p->k, &b.weights,
+                   b.room + g->weights_at);
+    b.weights.from = g->w.w;
+    b.weights.batch = at.batch;
     return b;
 }
 
-static void run_block(const lb_product *p, const lb_work *work, const grid *g,
-                      lb_unit at)
+static void run_block(const lb_product *p, const lb_work *work,
+                      const gemm_grid *g, lb_unit at)
 {
-    block b = block_of(p, work, g, at);
-    lb_byte_weights_rows(&b.weights, b.j0, b.n, p->k);
+    gemm_block b = block_of(p, work, g, at);
+    lb_pack_w_rows(&b.weights, b.j0, b.n, p->k);
     for (int64_t k = 0; k < p->k; k += g->chunk)
         run_chunk(&b, k, lb_min_i64(g->chunk, p->k - k));
     if (g->p.kernel->dots)
@@ -324,19 +328,19 @@ static void run_block(const lb_product *p, const lb_work *work, const grid *g,
 }
 
 /* Some rows of x: a panel of all their groups. */
-static void run_before(const lb_product *p, const lb_work *work, const grid *g,
-                       int64_t unit)
+static void run_before(const lb_product *p, const lb_work *work,
+                       const gemm_grid *g, int64_t unit)
 {
     const int64_t k = unit % g->panels * g->p.kc;
     const lb_unit at = lb_units_at(&g->b, &g->w, unit / g->panels * g->b.bn);
-    block b = block_of(p, work, g, at);
-    if (g->p.scales.in_x) lb_byte_weights_rows(&b.weights, 0, 0, p->k);
+    gemm_block b = block_of(p, work, g, at);
+    if (g->p.scales.in_x) lb_pack_w_rows(&b.weights, 0, 0, p->k);
     pack_x(&b, k, lb_min_i64(g->p.kc, p->k - k), x_at(&b, k, k));
 }
 
 static void run(const lb_product *p, const lb_work *w)
 {
-    const grid *const g = p->grid;
+    const gemm_grid *const g = p->grid;
     for (int64_t u = w->lo; u < w->hi; u++)
         if (g->before && w->phase == 0)
             run_before(p, w, g, u);
@@ -344,4 +348,4 @@ static void run(const lb_product *p, const lb_work *w)
             run_block(p, w, g, lb_units_at(&g->b, &g->w, u));
 }
 
-const lb_algorithm lb_coded_byte = {"gemm", make_plan, run};
+const lb_algorithm lb_gemm = {"gemm", make_plan, run};

@@ -1,12 +1,11 @@
-/* byte_panels.c - which weights become bytes, and how; see byte_panels.h. */
-#include "matmul/byte_panels.h"
+/* panels.c - which weights become bytes, and how; see panels.h. */
+#include "matmul/panels.h"
 
 #include <math.h>
 
-#include "matmul/product.h"
+#include "matmul/weights.h"
 
 enum {
-    PANEL = 16 << 10, /* bytes of panels in L1, beside rows of x */
     MANY = 64,        /* rows of w that share scales which do not differ much */
     SPREAD = 128,     /* of the depth, if its scales are in x */
     ROUNDED = 256,    /* of longer blocks most weights are small next to the
@@ -64,9 +63,9 @@ static bool whole_levels(const lb_coded *c, numbers *to)
     return true;
 }
 
-/* False: levels are not finite. Where they are the quantiles of a normal
- * distribution, 112.03 brings them nearest to whole numbers, of all scales up
- * to 127: an error of 3.3e-3 instead of 5e-3. */
+/* False: levels are not finite. For the quantiles of a normal distribution,
+ * 112.03 is the scale up to 127 that rounds best: an error of 3.3e-3 instead of
+ * 5e-3. */
 static bool numbers_of(const lb_coded *c, numbers *to)
 {
     static const float tops[] = {127, 112.03f};
@@ -91,7 +90,7 @@ static bool numbers_of(const lb_coded *c, numbers *to)
 }
 
 /* Numbers as bytes from 0 on; returns the largest. */
-static int place_numbers(const lb_coded *c, const numbers *n, lb_byte_panels *p)
+static int place_numbers(const lb_coded *c, const numbers *n, lb_panels *p)
 {
     int least = 0, most = 0;
     p->codes = (lb_dotbyte_codes){.bits = c->bits, .high_first = c->high_first};
@@ -112,7 +111,7 @@ static int place_numbers(const lb_coded *c, const numbers *n, lb_byte_panels *p)
 /* ---- scales -------------------------------------------------------------- */
 
 /* Panels hold whole blocks. False: blocks are too small, or of a bad size. */
-static bool place_blocks(const lb_coded *c, lb_byte_panels *p)
+static bool place_blocks(const lb_coded *c, lb_panels *p)
 {
     const int64_t g = c->lines.g;
     p->kc = p->share = LB_DOTBYTE_KC;
@@ -127,7 +126,7 @@ static bool place_blocks(const lb_coded *c, lb_byte_panels *p)
 /* Scales of the depth spread x over more than one byte holds well, unless each
  * serves many weights and few numbers of x share a scale of their own. Two
  * planes take weights as they are. */
-static bool planes_fit(int64_t rows, const numbers *n, lb_byte_panels *p)
+static bool planes_fit(int64_t rows, const numbers *n, lb_panels *p)
 {
     p->up = p->planes == 2 ? 0x1p14f : 0x1p6f;
     if (p->planes == 2) return p->kernel->planes && n->whole && !p->scales.in_w;
@@ -137,7 +136,7 @@ static bool planes_fit(int64_t rows, const numbers *n, lb_byte_panels *p)
 }
 
 static bool bytes_of(const lb_coded *c, int64_t rows, lb_precision precision,
-                     const numbers *n, lb_byte_panels *p)
+                     const numbers *n, lb_panels *p)
 {
     if (!place_blocks(c, p)) return false;
     p->kernel = lb_dotbyte_for(p->cpu, place_numbers(c, n, p), c->along);
@@ -150,9 +149,9 @@ static bool bytes_of(const lb_coded *c, int64_t rows, lb_precision precision,
     return false;
 }
 
-/* Few rows of x meet bytes as they lie, where panels hold no more than one
+/* Few rows of x meet bytes as stored, where panels contain no more than one
  * scale. How deep these are is the same on every level, and so is rounded x. */
-static void take_lines(const lb_coded *c, int64_t m, lb_byte_panels *p)
+static void take_lines(const lb_coded *c, int64_t m, lb_panels *p)
 {
     const int64_t few = p->planes == 1 ? FEW : FEW_WORDS;
     if (c->bits != 8 || !c->along || m > few || p->share < p->kc) return;
@@ -167,7 +166,7 @@ static void take_lines(const lb_coded *c, int64_t m, lb_byte_panels *p)
 /* ---- words --------------------------------------------------------------- */
 
 /* As place_blocks. Across, those of a strip are whole or one. */
-static bool place_word_blocks(const lb_coded *c, lb_byte_panels *p)
+static bool place_word_blocks(const lb_coded *c, lb_panels *p)
 {
     const int64_t g = c->lines.g, wide = LB_DOTBYTE_BYTES * p->fields;
     p->kc = WORDS;
@@ -184,9 +183,9 @@ static bool place_word_blocks(const lb_coded *c, lb_byte_panels *p)
 }
 
 /* Levels in as many steps as leave most to x; with ratios, as these want it.
- * Where they are the quantiles of a normal distribution, 5456.85 brings them as
- * near to whole numbers as the most that there may be. */
-static void place_levels(const lb_coded *c, float most, lb_byte_panels *p)
+ * For the quantiles of a normal distribution, 5456.85 rounds as well as the
+ * largest scale. */
+static void place_levels(const lb_coded *c, float most, lb_panels *p)
 {
     static const float tops[] = {LB_DOTWORD_MOST_W, 5456.85f};
     double least = INFINITY;
@@ -205,7 +204,7 @@ static void place_levels(const lb_coded *c, float most, lb_byte_panels *p)
             (int16_t)lrintf(c->numbers.level[i] / most * LB_DOTINT_LEVEL);
 }
 
-static bool words_of(const lb_coded *c, lb_byte_panels *p)
+static bool words_of(const lb_coded *c, lb_panels *p)
 {
     const float most = c->bits == 4 ? largest_level(c) : 0;
     p->kernel = lb_dotword_for(p->cpu);
@@ -221,22 +220,23 @@ static bool words_of(const lb_coded *c, lb_byte_panels *p)
 }
 
 /* Rows of w that become panels together. */
-static int64_t strip_of(const lb_coded *c, const lb_byte_panels *p)
+static int64_t strip_of(const lb_coded *c, const lb_panels *p)
 {
     if (p->kernel->dots) return LINES;
-    const int64_t strip = c->along ? lb_max_i64(PANEL / p->kc, p->kernel->nr)
-                                   : (int64_t)LB_DOTBYTE_BYTES * p->fields;
+    const int64_t strip =
+        c->along ? lb_max_i64(LB_PANELS_BYTES / p->kc, p->kernel->nr)
+                 : (int64_t)LB_DOTBYTE_BYTES * p->fields;
     return lb_round_up(strip, p->kernel->nr);
 }
 
-bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m,
-                       int64_t n, lb_precision precision, lb_byte_panels *p)
+bool lb_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m, int64_t n,
+                  lb_precision precision, lb_panels *p)
 {
     numbers levels;
-    *p = (lb_byte_panels){.cpu = cpu,
-                          .scales = lb_scales_way_of(c),
-                          .fields = 8 / c->bits,
-                          .apart = c->along ? 1 : 8 / c->bits};
+    *p = (lb_panels){.cpu = cpu,
+                     .scales = lb_scales_way_of(c),
+                     .fields = 8 / c->bits,
+                     .apart = c->along ? 1 : 8 / c->bits};
     if (!numbers_of(c, &levels)) return false;
     if (bytes_of(c, n, precision, &levels, p))
         take_lines(c, m, p);
@@ -246,4 +246,12 @@ bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m,
     p->strip = strip_of(c, p);
     p->staged = !c->along && c->bits < 8 && p->kernel->quads;
     return true;
+}
+
+bool lb_panels_for(const lb_product *p, const lb_weights *w, const lb_cpu *cpu,
+                   lb_panels *to)
+{
+    if (!w->coded.bits)
+        return lb_panels_decoded(cpu, w->coded.along, p->precision, to);
+    return lb_panels_of(cpu, &w->coded, w->m, w->n, p->precision, to);
 }

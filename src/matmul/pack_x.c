@@ -1,19 +1,19 @@
-/* byte_rows.c - rows of x as panels of bytes; see byte_panels.h. */
+/* pack_x.c - rows of x as panels of bytes; see panels.h. */
 #include <math.h>
 #include <string.h>
 
-#include "matmul/byte_panels.h"
+#include "matmul/panels.h"
 
 /* Scales and starts of a block. */
 enum { HEAD = 2 * LB_DOTBYTE_MAX_MR * sizeof(float) };
 
-int64_t lb_byte_rows_bytes(const lb_byte_panels *p, int64_t rows, int64_t depth)
+int64_t lb_pack_x_bytes(const lb_panels *p, int64_t rows, int64_t depth)
 {
-    return lb_byte_blocks(p, depth) * HEAD +
-           rows * lb_byte_steps(p, depth) * p->planes * p->kernel->size;
+    return lb_panel_blocks(p, depth) * HEAD +
+           rows * lb_panel_steps(p, depth) * p->planes * p->kernel->size;
 }
 
-int64_t lb_byte_rows_room(const lb_byte_panels *p)
+int64_t lb_pack_x_room(const lb_panels *p)
 {
     return (p->kernel->mr + 1) * p->kc;
 }
@@ -24,26 +24,25 @@ typedef struct {
     int32_t *start;
     int8_t *bytes;
     int64_t apart, plane;
-} byte_rows_part;
+} x_part;
 
-static byte_rows_part part_at(const lb_byte_panels *p, char *at, int rows,
-                              int64_t n, int64_t b)
+static x_part part_at(const lb_panels *p, char *at, int rows, int64_t n,
+                      int64_t b)
 {
     float *const head = (float *)(void *)(at + b * HEAD);
-    char *const bytes = at + lb_byte_blocks(p, n) * HEAD;
-    return (byte_rows_part){
+    char *const bytes = at + lb_panel_blocks(p, n) * HEAD;
+    return (x_part){
         .scale = head,
         .start = (int32_t *)(void *)(head + LB_DOTBYTE_MAX_MR),
         .bytes = (int8_t *)bytes + b * p->share * rows * p->kernel->size,
         .apart = (int64_t)rows * p->kernel->piece,
-        .plane = rows * lb_byte_steps(p, n),
+        .plane = rows * lb_panel_steps(p, n),
     };
 }
 
-lb_dotbyte_x lb_byte_rows_at(const lb_byte_panels *p, char *at, int rows,
-                             int64_t n)
+lb_dotbyte_x lb_pack_x_at(const lb_panels *p, char *at, int rows, int64_t n)
 {
-    const byte_rows_part t = part_at(p, at, rows, n, 0);
+    const x_part t = part_at(p, at, rows, n, 0);
     return (lb_dotbyte_x){.rows = rows,
                           .planes = p->planes,
                           .bytes = t.bytes,
@@ -56,7 +55,7 @@ lb_dotbyte_x lb_byte_rows_at(const lb_byte_panels *p, char *at, int rows,
 
 /* What numbers are multiplied with; 0 for zeros, NaN if one is not finite, inf
  * if it is too large for a float. */
-static float factor_of(const lb_byte_panels *p, int64_t n, const float *x)
+static float factor_of(const lb_panels *p, int64_t n, const float *x)
 {
     float lane;
     const float most = lb_dotint_for(p->cpu)->largest(n, x, &lane);
@@ -68,12 +67,15 @@ static float factor_of(const lb_byte_panels *p, int64_t n, const float *x)
 
 /* One block of a row, as words: sums of these are bounded, too. x may be
  * changed, here and below. */
-static void round_words(const lb_byte_panels *p, float *x, const float *from,
-                        int64_t n, const byte_rows_part *to, int row)
+static void round_words(const lb_panels *p, float *x, const float *from,
+                        int64_t n, const x_part *to, int row)
 {
-    const lb_int_bound bound = {LB_DOTINT_MOST_X, p->sum / 8};
-    const lb_int_row r =
-        lb_int_row_of(lb_dotint_for(p->cpu)->largest, bound, n, from, x);
+    /* Sums of lanes differ between levels, the sum of all does not. */
+    lb_int_largest *const largest =
+        p->decoded ? lb_int_largest_and_sum : lb_dotint_for(p->cpu)->largest;
+    const lb_int_bound bound = {LB_DOTINT_MOST_X,
+                                p->decoded ? p->sum : p->sum / 8};
+    const lb_int_row r = lb_int_row_of(largest, bound, n, from, x);
     p->kernel->round(n, r.x, r.factor, 1, p->in_turn,
                      to->bytes + (int64_t)row * p->kernel->piece, to->apart,
                      to->plane);
@@ -82,8 +84,8 @@ static void round_words(const lb_byte_panels *p, float *x, const float *from,
 }
 
 /* The same as bytes. */
-static void round_block(const lb_byte_panels *p, float *x, const float *from,
-                        int64_t n, const byte_rows_part *to, int row)
+static void round_block(const lb_panels *p, float *x, const float *from,
+                        int64_t n, const x_part *to, int row)
 {
     const float lift = 0x1p100f;
     float factor = factor_of(p, n, from);
@@ -107,19 +109,18 @@ static void round_block(const lb_byte_panels *p, float *x, const float *from,
 }
 
 /* Dots read scales of rows that are not. */
-static void clear_head(const lb_byte_panels *p, char *to, int rows, int64_t n,
+static void clear_head(const lb_panels *p, char *to, int rows, int64_t n,
                        int64_t b)
 {
-    const byte_rows_part one = part_at(p, to, rows, n, b);
+    const x_part one = part_at(p, to, rows, n, b);
     for (int r = rows; r < p->kernel->mr; r++) {
         one.scale[r] = 0;
         one.start[r] = 0;
     }
 }
 
-void lb_byte_rows_pack(const lb_byte_panels *p, lb_row_slab *x, int64_t i,
-                       int rows, int64_t k, int64_t n, const float *factor,
-                       char *to, float *tmp)
+void lb_pack_x(const lb_panels *p, lb_row_slab *x, int64_t i, int rows,
+               int64_t k, int64_t n, const float *factor, char *to, float *tmp)
 {
     float *const row = tmp, *const block = tmp + p->kc;
     const lb_block b = lb_row_slab_get(x, i, rows, k, n, block);
@@ -129,7 +130,7 @@ void lb_byte_rows_pack(const lb_byte_panels *p, lb_row_slab *x, int64_t i,
         const float *at = (const float *)b.p + r * b.rs;
         at = lb_line_up(at, b.ks, n, factor, row);
         for (int64_t s = 0; s * p->share < n; s++) {
-            const byte_rows_part one = part_at(p, to, rows, n, s);
+            const x_part one = part_at(p, to, rows, n, s);
             const int64_t first = s * p->share;
             const int64_t some = lb_min_i64(p->share, n - first);
             if (p->kernel->size == 2)

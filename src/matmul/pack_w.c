@@ -1,32 +1,39 @@
-/* byte_weights.c - codes as panels of bytes; see byte_panels.h. */
+/* pack_w.c - codes as panels of bytes; see panels.h. */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/turn.h"
-#include "matmul/byte_panels.h"
+#include "matmul/panels.h"
 #include "matmul/product.h"
 
 /* ---- room ---------------------------------------------------------------- */
 
-size_t lb_byte_weights_room(const lb_byte_panels *p, const lb_coded *c,
-                            int64_t most, int64_t depth, lb_byte_weights *w,
-                            char *room)
+size_t lb_pack_w_room(const lb_panels *p, const lb_coded *c, int64_t most,
+                      int64_t depth, lb_pack_w *w, char *room)
 {
     size_t used = 0;
-    const int64_t f = sizeof(float), blocks = lb_byte_blocks(p, p->kc);
+    const int64_t f = sizeof(float), blocks = lb_panel_blocks(p, p->kc);
+    if (p->decoded) {
+        *w = (lb_pack_w){.p = p, .along = c->along};
+        w->panel = lb_carve(
+            room, &used, p->strip / p->kernel->nr * lb_panel_apart(p, p->kc));
+        w->ws = lb_carve(room, &used, p->strip * blocks * f);
+        lb_pack_decoded_room(w, room, &used);
+        return used;
+    }
     /* Kernels read those of whole strips, the last one included. */
     const int64_t whole = lb_round_up(most, p->strip);
     const int64_t across = p->ratios ? whole / c->lines.g + 2 : 0;
-    *w = (lb_byte_weights){.p = p, .scaled = -1, .ratio_k = -1};
+    *w = (lb_pack_w){.p = p, .scaled = -1, .ratio_k = -1};
     used = lb_scales_room(p->cpu, c, p->kc, most, depth, &w->s, room);
     const bool packs = !p->kernel->dots;
     const int64_t panels = !packs      ? 0
                            : p->staged ? 1
                                        : p->strip / p->kernel->nr;
-    w->panel = lb_carve(room, &used, panels * lb_byte_apart(p, p->kc));
+    w->panel = lb_carve(room, &used, panels * lb_panel_apart(p, p->kc));
     w->quads =
         lb_carve(room, &used,
-                 p->staged ? LB_DOTBYTE_BYTES * lb_byte_steps(p, p->kc) : 0);
+                 p->staged ? LB_DOTBYTE_BYTES * lb_panel_steps(p, p->kc) : 0);
     w->ws = lb_carve(room, &used, p->strip * blocks * f);
     w->lines =
         lb_carve(room, &used,
@@ -38,18 +45,18 @@ size_t lb_byte_weights_room(const lb_byte_panels *p, const lb_coded *c,
     return used;
 }
 
-void lb_byte_weights_rows(lb_byte_weights *w, int64_t j, int64_t n,
-                          int64_t depth)
+void lb_pack_w_rows(lb_pack_w *w, int64_t j, int64_t n, int64_t depth)
 {
-    lb_scales_rows(&w->s, j, n, depth);
     w->scaled = w->ratio_k = -1;
+    if (!w->p->decoded) lb_scales_rows(&w->s, j, n, depth);
+    w->s.first = j;
+    w->s.n = n;
 }
 
 /* ---- slots --------------------------------------------------------------- */
 
 /* Slots that rows [0, rows) of a strip are found in. */
-static int64_t slots_for(const lb_byte_panels *p, const lb_coded *c,
-                         int64_t rows)
+static int64_t slots_for(const lb_panels *p, const lb_coded *c, int64_t rows)
 {
     const int64_t used =
         c->along ? rows
@@ -58,14 +65,13 @@ static int64_t slots_for(const lb_byte_panels *p, const lb_coded *c,
 }
 
 /* One scale to a row, the same in all panels. */
-static void scale_rows(lb_byte_weights *w, int64_t j, int64_t rows,
-                       int64_t slots)
+static void scale_rows(lb_pack_w *w, int64_t j, int64_t rows, int64_t slots)
 {
     const float *row = w->s.row + (j - w->s.first);
     if (w->scaled == j) return;
     w->scaled = j;
     for (int64_t s = 0; s < slots; s += 16) {
-        const int64_t first = lb_byte_slot_row(w->p, s);
+        const int64_t first = lb_panel_slot_row(w->p, s);
         for (int64_t e = 0; e < 16; e++) {
             const int64_t r = first + e * w->p->apart;
             w->ws[s + e] = r < rows ? row[r] * w->p->unit / w->p->up : 0;
@@ -75,12 +81,12 @@ static void scale_rows(lb_byte_weights *w, int64_t j, int64_t rows,
 
 /* One for each block of a row; the depth runs along memory. Where a block is
  * larger than what shares scales of x, it comes with several of those. */
-static void scale_blocks(lb_byte_weights *w, int64_t j, int64_t rows,
-                         int64_t slots, int64_t k, int64_t n)
+static void scale_blocks(lb_pack_w *w, int64_t j, int64_t rows, int64_t slots,
+                         int64_t k, int64_t n)
 {
     const lb_coded *c = &w->s.c;
     const int64_t f = sizeof(float), g = c->lines.g, first = k / g;
-    const int64_t blocks = lb_byte_blocks(w->p, n);
+    const int64_t blocks = lb_panel_blocks(w->p, n);
     const int64_t there = (k + n - 1) / g - first + 1;
     const float by = w->p->unit / w->p->up;
     float *const ws = w->ws;
@@ -99,9 +105,9 @@ static void scale_blocks(lb_byte_weights *w, int64_t j, int64_t rows,
 }
 
 /* Ratios of all rows in the panel from k on; rows run along memory. */
-static void make_ratios(lb_byte_weights *w, int64_t k, int64_t n)
+static void make_ratios(lb_pack_w *w, int64_t k, int64_t n)
 {
-    const lb_byte_panels *p = w->p;
+    const lb_panels *p = w->p;
     const lb_coded *c = &w->s.c;
     const int64_t f = sizeof(float), first = w->s.first / c->lines.g;
     const int64_t last = (w->s.first + w->s.n - 1) / c->lines.g;
@@ -127,13 +133,12 @@ static void make_ratios(lb_byte_weights *w, int64_t k, int64_t n)
 }
 
 /* The largest of each row's, which are those of 16 slots. */
-static void scale_ratios(lb_byte_weights *w, int64_t j, int64_t rows,
-                         int64_t slots)
+static void scale_ratios(lb_pack_w *w, int64_t j, int64_t rows, int64_t slots)
 {
     const int64_t g = w->s.c.lines.g, first = w->s.first / g;
     const float by = w->p->unit / w->p->up;
     for (int64_t s = 0; s < slots; s += 16) {
-        const int64_t row = lb_byte_slot_row(w->p, s);
+        const int64_t row = lb_panel_slot_row(w->p, s);
         const float most = row < rows ? w->largest[(j + row) / g - first] : 0;
         for (int64_t e = 0; e < 16; e++)
             w->ws[s + e] = row + e * w->p->apart < rows ? most * by : 0;
@@ -143,7 +148,7 @@ static void scale_ratios(lb_byte_weights *w, int64_t j, int64_t rows,
 /* ---- panels -------------------------------------------------------------- */
 
 /* A few lines, and zeros in place of those that are not. */
-static void pack_few(lb_byte_weights *w, const uint8_t *from, int64_t lines,
+static void pack_few(lb_pack_w *w, const uint8_t *from, int64_t lines,
                      int64_t n, uint8_t *to)
 {
     const lb_coded *c = &w->s.c;
@@ -154,13 +159,13 @@ static void pack_few(lb_byte_weights *w, const uint8_t *from, int64_t lines,
     w->p->kernel->along(&w->p->codes, w->lines, bytes, n, 0, to);
 }
 
-static void pack_along(lb_byte_weights *w, int64_t j, int64_t rows,
-                       int64_t slots, int64_t k, int64_t n)
+static void pack_along(lb_pack_w *w, int64_t j, int64_t rows, int64_t slots,
+                       int64_t k, int64_t n)
 {
     enum { LINES = LB_DOTBYTE_LINES };
     const lb_coded *c = &w->s.c;
     const lb_dotbyte *kernel = w->p->kernel;
-    const int64_t nr = kernel->nr, apart = lb_byte_apart(w->p, n);
+    const int64_t nr = kernel->nr, apart = lb_panel_apart(w->p, n);
     for (int64_t r = 0; r < slots; r += LINES) {
         uint8_t *const to = w->panel + r / nr * apart + r % nr * 4;
         if (r + LINES <= rows)
@@ -172,10 +177,10 @@ static void pack_along(lb_byte_weights *w, int64_t j, int64_t rows,
     }
 }
 
-static void pack_across(lb_byte_weights *w, int64_t j, int64_t rows, int64_t k,
+static void pack_across(lb_pack_w *w, int64_t j, int64_t rows, int64_t k,
                         int64_t n)
 {
-    const lb_byte_panels *p = w->p;
+    const lb_panels *p = w->p;
     const lb_coded *c = &w->s.c;
     lb_dotbyte_codes codes = p->codes;
     if (p->ratios) {
@@ -186,23 +191,23 @@ static void pack_across(lb_byte_weights *w, int64_t j, int64_t rows, int64_t k,
         codes.apart = p->kc;
     }
     if (p->staged) {
-        w->apart = LB_DOTBYTE_BYTES / 4 * lb_byte_steps(p, n);
+        w->apart = LB_DOTBYTE_BYTES / 4 * lb_panel_steps(p, n);
         p->kernel->quads(lb_coded_codes(c, k, j), c->byte_step, n,
                          lb_coded_line_bytes(c, rows), w->quads, w->apart);
         return;
     }
     p->kernel->across(&codes, lb_coded_codes(c, k, j), c->byte_step, n,
                       lb_coded_line_bytes(c, rows), w->ahead, w->panel,
-                      lb_byte_apart(p, n));
+                      lb_panel_apart(p, n));
 }
 
-static int64_t strip_rows(const lb_byte_weights *w, int64_t j)
+static int64_t strip_rows(const lb_pack_w *w, int64_t j)
 {
     return lb_min_i64(w->p->strip, w->s.first + w->s.n - j);
 }
 
-static void scale_strip(lb_byte_weights *w, int64_t j, int64_t rows,
-                        int64_t slots, int64_t k, int64_t n)
+static void scale_strip(lb_pack_w *w, int64_t j, int64_t rows, int64_t slots,
+                        int64_t k, int64_t n)
 {
     if (w->p->each)
         scale_blocks(w, j, rows, slots, k, n);
@@ -212,11 +217,15 @@ static void scale_strip(lb_byte_weights *w, int64_t j, int64_t rows,
         scale_rows(w, j, rows, slots);
 }
 
-int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
-                              int64_t n)
+int64_t lb_pack_w_strip(lb_pack_w *w, int64_t j, int64_t k, int64_t n)
 {
     const lb_coded *c = &w->s.c;
     const int64_t rows = strip_rows(w, j);
+    if (w->p->decoded) {
+        const int64_t all = lb_round_up(rows, w->p->kernel->nr);
+        lb_pack_decoded(w, j, rows, all, k, n);
+        return all;
+    }
     const int64_t slots = slots_for(w->p, c, rows);
     if (c->along)
         pack_along(w, j, rows, slots, k, n);
@@ -226,18 +235,17 @@ int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
     return slots;
 }
 
-const uint8_t *lb_byte_weights_panel(lb_byte_weights *w, int64_t s, int64_t n)
+const uint8_t *lb_pack_w_panel(lb_pack_w *w, int64_t s, int64_t n)
 {
-    const lb_byte_panels *p = w->p;
-    if (!p->staged) return w->panel + s / p->kernel->nr * lb_byte_apart(p, n);
+    const lb_panels *p = w->p;
+    if (!p->staged) return w->panel + s / p->kernel->nr * lb_panel_apart(p, n);
     const int64_t vector = s / 16;
     p->kernel->panel(&p->codes, w->quads + vector / p->fields * w->apart, n,
                      (int)(vector % p->fields), w->panel);
     return w->panel;
 }
 
-lb_dotbyte_lines lb_byte_weights_lines(lb_byte_weights *w, int64_t j, int64_t k,
-                                       int64_t n)
+lb_dotbyte_lines lb_pack_w_lines(lb_pack_w *w, int64_t j, int64_t k, int64_t n)
 {
     const lb_coded *c = &w->s.c;
     const int64_t rows = strip_rows(w, j);
@@ -254,7 +262,7 @@ lb_dotbyte_lines lb_byte_weights_lines(lb_byte_weights *w, int64_t j, int64_t k,
 
 /* What is asked for may lie past the end, so it is never a pointer that C looks
  * at, here and below. */
-static void ask_scales(const lb_byte_weights *w, int64_t j, int64_t k)
+static void ask_scales(const lb_pack_w *w, int64_t j, int64_t k)
 {
     const lb_coded *c = &w->s.c;
     if (!w->p->each || !c->scale) return;
@@ -269,12 +277,13 @@ static void ask_scales(const lb_byte_weights *w, int64_t j, int64_t k)
 
 /* One group of rows of x may have fewer quads than there are lines: along
  * memory packing asks for half of them, and across for all of bytes. */
-void lb_byte_weights_next(lb_byte_weights *w, int64_t j, int64_t k,
-                          int64_t next_j, int64_t next_k, int64_t groups)
+void lb_pack_w_next(lb_pack_w *w, int64_t j, int64_t k, int64_t next_j,
+                    int64_t next_k, int64_t groups)
 {
     enum { LINE = 64 };
     const lb_coded *c = &w->s.c;
-    const lb_byte_panels *p = w->p;
+    const lb_panels *p = w->p;
+    if (p->decoded) return;
     const int64_t quads =
         p->strip / p->kernel->nr * p->kc * p->kernel->size / 4;
     const bool few = c->along ? groups == 1 : groups * quads < p->kc;

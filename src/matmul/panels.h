@@ -1,4 +1,4 @@
-/* byte_panels.h - a product with packed weights as panels of bytes.
+/* panels.h - a product with packed weights as panels of bytes or words.
  *
  * What is multiplied are the panels of kernels/dotbyte.h. Scales of weights go
  * to the row of the result, or to x before it is rounded, as in int_panels.h.
@@ -11,17 +11,17 @@
  * ratios to the largest of a panel, as in int_panels.h.
  *
  * Codes of 8 bits along the depth are numbers already: where x has few rows,
- * and scales are not those of short blocks, they are multiplied as they lie, if
+ * and scales are not those of short blocks, they are multiplied as stored, if
  * the level has dots.
  */
-#ifndef LB_BYTE_PANELS_H
-#define LB_BYTE_PANELS_H
+#ifndef LB_PANELS_H
+#define LB_PANELS_H
 
 #include "core/core.h"
 #include "kernels/dotbyte.h"
 #include "matmul/int_panels.h"
 
-typedef struct lb_byte_panels {
+typedef struct lb_panels {
     const lb_dotbyte *kernel;
     const lb_cpu *cpu;
     lb_scales_way scales;
@@ -44,21 +44,39 @@ typedef struct lb_byte_panels {
     bool each;     /* what shares scales in a panel has those of w as well */
     bool ratios;   /* those of w are in words */
     bool staged;   /* a strip becomes quads, and these one panel at a time */
-} lb_byte_panels;
+    bool decoded;  /* w is decoded and rounded, block by block of a row */
+} lb_panels;
+
+enum {
+    LB_PANELS_BYTES = 16 << 10, /* of a strip: in L1, beside rows of x */
+    /* K that shares a scale where w is decoded: an error of 8e-3 on normal
+     * data with bytes, 1.5e-4 with words. */
+    LB_PANELS_SHARE_BYTES = 64,
+    LB_PANELS_SHARE_WORDS = 128
+};
 
 /* For m rows of x and n of w. False: numbers of 16 bits are better, or needed.
  */
-bool lb_byte_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m,
-                       int64_t n, lb_precision precision, lb_byte_panels *p);
+bool lb_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m, int64_t n,
+                  lb_precision precision, lb_panels *p);
+
+/* For weights of any format, which are decoded. */
+bool lb_panels_decoded(const lb_cpu *cpu, bool along, lb_precision precision,
+                       lb_panels *p);
+
+/* The one of the two that weights need. */
+struct lb_weights;
+bool lb_panels_for(const lb_product *p, const struct lb_weights *w,
+                   const lb_cpu *cpu, lb_panels *to);
 
 /* How many of a depth share scales, in a panel. */
-static inline int64_t lb_byte_blocks(const lb_byte_panels *p, int64_t depth)
+static inline int64_t lb_panel_blocks(const lb_panels *p, int64_t depth)
 {
     return lb_ceil_div(depth, p->share);
 }
 
 /* A depth as it is filled up. */
-static inline int64_t lb_byte_steps(const lb_byte_panels *p, int64_t depth)
+static inline int64_t lb_panel_steps(const lb_panels *p, int64_t depth)
 {
     const int64_t piece = p->kernel->piece / p->kernel->size;
     const int64_t step = lb_max_i64(piece, LB_DOTBYTE_STEP);
@@ -67,33 +85,30 @@ static inline int64_t lb_byte_steps(const lb_byte_panels *p, int64_t depth)
 
 /* Bytes from a panel of w of so much of the depth to the next. Powers of 2
  * would fall together in the cache. */
-static inline int64_t lb_byte_apart(const lb_byte_panels *p, int64_t depth)
+static inline int64_t lb_panel_apart(const lb_panels *p, int64_t depth)
 {
-    return p->kernel->nr * lb_byte_steps(p, depth) * p->kernel->size + 64;
+    return p->kernel->nr * lb_panel_steps(p, depth) * p->kernel->size + 64;
 }
 
-/* ---- x: byte_rows.c ------------------------------------------------------ */
+/* ---- x: pack_x.c ------------------------------------------------------ */
 
 /* Rows of a panel: for each block scales and starts (lb_dotbyte_x), then the
  * bytes of all. Bytes of memory, for so many of the depth. */
-int64_t lb_byte_rows_bytes(const lb_byte_panels *p, int64_t rows,
-                           int64_t depth);
+int64_t lb_pack_x_bytes(const lb_panels *p, int64_t rows, int64_t depth);
 /* Floats of tmp, below. */
-int64_t lb_byte_rows_room(const lb_byte_panels *p);
+int64_t lb_pack_x_room(const lb_panels *p);
 /* Rows [i, i + rows) of x, rows <= mr, from k on n <= kc of the depth, each
  * times its factor, if there are any. A row that is not finite has the scale
  * NaN. */
-void lb_byte_rows_pack(const lb_byte_panels *p, lb_row_slab *x, int64_t i,
-                       int rows, int64_t k, int64_t n, const float *factor,
-                       char *to, float *tmp);
+void lb_pack_x(const lb_panels *p, lb_row_slab *x, int64_t i, int rows,
+               int64_t k, int64_t n, const float *factor, char *to, float *tmp);
 /* All blocks of them. */
-lb_dotbyte_x lb_byte_rows_at(const lb_byte_panels *p, char *at, int rows,
-                             int64_t n);
+lb_dotbyte_x lb_pack_x_at(const lb_panels *p, char *at, int rows, int64_t n);
 
-/* ---- w: byte_weights.c --------------------------------------------------- */
+/* ---- w: pack_w.c --------------------------------------------------- */
 
-typedef struct lb_byte_weights {
-    const lb_byte_panels *p;
+typedef struct lb_pack_w {
+    const lb_panels *p;
     lb_scales s;
     uint8_t *panel; /* a strip: panels of nr rows, or one of them, */
     float *ws;      /* and scales of its slots, for each block */
@@ -110,19 +125,28 @@ typedef struct lb_byte_weights {
     int64_t ratio_k;    /* which panel; -1: none yet */
     int64_t ahead;      /* bytes, to codes that come next, */
     lb_dotbyte_ask ask; /* and their lines */
-} lb_byte_weights;
+    /* Decoded: matrix number `batch` of a source, K along memory or not, and
+     * room. */
+    const lb_source *from;
+    int64_t batch;
+    bool along;
+    float *tile, *turned;
+} lb_pack_w;
 
 /* Places what `most` rows of a depth need at room, if that is given; returns
  * the bytes. */
-size_t lb_byte_weights_room(const lb_byte_panels *p, const lb_coded *c,
-                            int64_t most, int64_t depth, lb_byte_weights *w,
-                            char *room);
+size_t lb_pack_w_room(const lb_panels *p, const lb_coded *c, int64_t most,
+                      int64_t depth, lb_pack_w *w, char *room);
+/* pack_decoded.c: the parts of the above and below for weights that are
+ * decoded. */
+void lb_pack_decoded_room(lb_pack_w *w, char *room, size_t *used);
+void lb_pack_decoded(lb_pack_w *w, int64_t j, int64_t rows, int64_t slots,
+                     int64_t k, int64_t n);
 /* Rows [j, j + n), of all of the depth, are what follows is about. */
-void lb_byte_weights_rows(lb_byte_weights *w, int64_t j, int64_t n,
-                          int64_t depth);
+void lb_pack_w_rows(lb_pack_w *w, int64_t j, int64_t n, int64_t depth);
 /* Which row of a strip a slot is, the first of 16; the others are `apart` rows
  * from each other. */
-static inline int64_t lb_byte_slot_row(const lb_byte_panels *p, int64_t slot)
+static inline int64_t lb_panel_slot_row(const lb_panels *p, int64_t slot)
 {
     const int64_t vector = slot / 16;
     return vector / p->apart * p->apart * 16 + vector % p->apart;
@@ -131,17 +155,15 @@ static inline int64_t lb_byte_slot_row(const lb_byte_panels *p, int64_t slot)
 /* Slots of the strip that begins with row j, from k on n of the depth. Returns
  * how many there are: with some that are no rows, whose scales are 0, a
  * multiple of nr. */
-int64_t lb_byte_weights_strip(lb_byte_weights *w, int64_t j, int64_t k,
-                              int64_t n);
+int64_t lb_pack_w_strip(lb_pack_w *w, int64_t j, int64_t k, int64_t n);
 /* The panel of nr of them, of which s is the first; until the next is asked
  * for. */
-const uint8_t *lb_byte_weights_panel(lb_byte_weights *w, int64_t s, int64_t n);
+const uint8_t *lb_pack_w_panel(lb_pack_w *w, int64_t s, int64_t n);
 /* The same strip as it lies, if kernels take it so. */
-lb_dotbyte_lines lb_byte_weights_lines(lb_byte_weights *w, int64_t j, int64_t k,
-                                       int64_t n);
+lb_dotbyte_lines lb_pack_w_lines(lb_pack_w *w, int64_t j, int64_t k, int64_t n);
 /* Which strip comes after that of row j and depth k: its codes are asked for,
  * while so many groups of rows of x meet this one. */
-void lb_byte_weights_next(lb_byte_weights *w, int64_t j, int64_t k,
-                          int64_t next_j, int64_t next_k, int64_t groups);
+void lb_pack_w_next(lb_pack_w *w, int64_t j, int64_t k, int64_t next_j,
+                    int64_t next_k, int64_t groups);
 
 #endif

@@ -1,0 +1,85 @@
+/* dotword_ref.c - products of 16-bit integers in portable C: the specification
+ * of words in dotbyte.h, for numbers that are not codes. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/dotbyte.h"
+
+enum { MR = 8, NR = 16 };
+
+static int32_t round_row(int64_t n, const float *x, float factor, int planes,
+                         int fields, int8_t *to, int64_t apart, int64_t plane)
+{
+    const int64_t step = LB_DOTBYTE_STEP, whole = (n + step - 1) / step * step;
+    int32_t sum = 0;
+    (void)planes;
+    (void)plane;
+    for (int64_t k = 0; k < whole; k++) {
+        const int64_t place = k / fields;
+        const int32_t v = k < n ? (int32_t)lrintf(x[k] * factor) : 0;
+        const int16_t word = (int16_t)v;
+        sum += v;
+        memcpy(to + (place / 2 * fields + k % fields) * apart + place % 2 * 2,
+               &word, sizeof word);
+    }
+    return sum;
+}
+
+/* A pair of all rows of w, word by word. */
+static void split_pair(const uint8_t *w, int16_t (*to)[NR])
+{
+    int16_t pair[NR][2];
+    memcpy(pair, w, sizeof pair);
+    for (int j = 0; j < NR; j++) {
+        to[0][j] = pair[j][0];
+        to[1][j] = pair[j][1];
+    }
+}
+
+static void tile_block(const lb_dotbyte_x *x, int64_t k, const lb_dotbyte_w *w,
+                       bool first, float *c)
+{
+    int32_t sum[MR][NR] = {{0}};
+    const int8_t *from = x->bytes;
+    for (int64_t q = 0; q < k / 2; q++) {
+        int16_t b[2][NR];
+        split_pair(w->bytes + q * NR * 4, b);
+        for (int i = 0; i < x->rows; i++, from += 4) {
+            int16_t a[2];
+            memcpy(a, from, sizeof a);
+            for (int j = 0; j < NR; j++)
+                sum[i][j] += a[0] * b[0][j] + a[1] * b[1][j];
+        }
+    }
+    for (int i = 0; i < x->rows; i++)
+        for (int j = 0; j < NR; j++) {
+            float *const at = c + i * NR + j;
+            *at = fmaf((float)sum[i][j] * w->scale[j], x->scale[i],
+                       first ? 0 : *at);
+        }
+}
+
+static void tile(const lb_dotbyte_x *x, int64_t k, const lb_dotbyte_w *w,
+                 bool first, float *c, lb_dotbyte_ask *ask)
+{
+    (void)ask;
+    lb_dotbyte_x x1 = *x;
+    lb_dotbyte_w w1 = *w;
+    do {
+        const int64_t some = k < x1.share ? k : x1.share;
+        tile_block(&x1, some, &w1, first, c);
+        lb_dotbyte_next(&x1, &w1, 2, NR);
+        first = false;
+        k -= some;
+    } while (k > 0);
+}
+
+const lb_dotbyte lb_dotword_ref = {
+    .name = "dot i16 rows ref",
+    .size = 2,
+    .piece = 4,
+    .mr = MR,
+    .nr = NR,
+    .round = round_row,
+    .tile = tile,
+};
