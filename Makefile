@@ -16,6 +16,7 @@
 #:                code only (the first run installs packages in the user's cache)
 #: make wheel     build the Python package as build/wheels/lowbit-*-manylinux_*.whl
 #: make test-torch  run the tests of lowbit.torch (with the packages of interop)
+#: make test-jax  run the tests of lowbit.jax (CASES_EVERY=1: all conformance cases)
 #: make interop   exchange files with safetensors, numpy, gguf, bitsandbytes and
 #:                transformers (the first run installs 6 GB of Python packages in
 #:                the user's cache)
@@ -36,7 +37,7 @@ CTEST := ctest --output-on-failure --no-tests=error --no-label-summary -j 2
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 .PHONY: all help demo test check bench bench-parts lint install nightly clean \
-    fuzz interop test-python test-torch wheel
+    fuzz interop test-jax test-python test-torch wheel
 .PRECIOUS: build/%/build.ninja
 
 all: build-release
@@ -99,6 +100,10 @@ wheel: setup-build
 	PATH="$$PWD/build/wheel-env/bin:$$PATH" auditwheel repair \
 	    -w build/wheels build/lowbit-*-linux_*.whl
 	@rm build/lowbit-*-linux_*.whl; ls build/wheels/*
+
+test-jax: setup-build setup-python build/release/build.ninja
+	cmake --build build/release --target lowbit_python
+	tools/test-jax build/release $(CONFORMANCE)
 
 test-torch: setup-build setup-interop build/release/build.ninja
 	cmake --build build/release --target lowbit_python
@@ -202,7 +207,7 @@ conformance-%: build-%
 # LIGHT stages wait for a single program most of the time and run beside lint.
 # Two stages cannot install packages or configure build/release at the same time:
 # that is done before.
-LIGHT := check-interop check-mpi check-nehalem check-python check-torch
+LIGHT := check-interop check-jax check-mpi check-nehalem check-python check-torch
 CHECKS := check-install check-conformance check-beside check-ref check-asan check-tsan \
     check-simde
 .PHONY: check check-lint $(LIGHT) $(CHECKS)
@@ -232,6 +237,10 @@ check-interop: setup-build setup-interop all
 check-python: setup-build setup-python all
 	@tools/stage python sh -c 'PATIENCE=100 timeout 180 tools/test-python build/release; \
 	    r=$$?; [ $$r != 77 ] || exec tools/stage "python SKIPPED" true; exit $$r'
+
+check-jax: setup-build setup-python all
+	@tools/stage jax sh -c 'PATIENCE=100 tools/test-jax build/release $(CONFORMANCE); \
+	    r=$$?; [ $$r != 77 ] || exec tools/stage "jax SKIPPED" true; exit $$r'
 
 # Skipped likewise. It is its own stage after check-interop, which installs the packages.
 check-torch: setup-build setup-interop all

@@ -196,7 +196,7 @@ lb_array *py_arg_reduce(lb_ctx *cx, lb_array *x, const lb_axes *axes, bool keep,
 
 extern PyMethodDef py_call_methods[], py_special_methods[],
     py_quantize_methods[], py_grad_methods[], py_nn_methods[],
-    py_context_methods[], py_creation_methods[];
+    py_context_methods[], py_creation_methods[], py_ffi_methods[];
 bool py_calls_init(void);
 bool py_training_add(PyObject *module);
 bool py_programs_add(PyObject *module);

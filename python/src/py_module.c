@@ -4,7 +4,7 @@
 static PyMethodDef *const tables[] = {
     py_call_methods,       py_special_methods, py_creation_methods,
     py_quantize_methods,   py_grad_methods,    py_nn_methods,
-    py_context_methods,
+    py_context_methods,    py_ffi_methods,
 #ifdef PY_WITH_IO
     py_save_methods,       py_job_methods,     py_command_methods,
     py_descriptor_methods,
