@@ -73,6 +73,10 @@ class ImplicitArray:
         super().__init_subclass__(**kwargs)
         cls.commute_ops = commute_ops
         cls.warn_on_materialize = warn_on_materialize
+        for name in ("shape", "dtype"):  # by keyword here as well, where redefined
+            field = cls.__dict__.get(name)
+            if isinstance(field, dataclasses.Field):
+                field.kw_only = True
         jax.tree_util.register_pytree_with_keys_class(cls)
 
     def materialize(self) -> jax.Array:
@@ -114,9 +118,7 @@ class ImplicitArray:
         children, static = [], []
         for field in dataclasses.fields(self):
             # Given shapes are static; those that follow from the children do not stay.
-            value = self.__dict__.get(
-                "_" + field.name if field.name in ("shape", "dtype") else field.name
-            )
+            value = self.__dict__.get(field.name, self.__dict__.get("_" + field.name))
             if field.metadata.get(_AUX):
                 static.append((field.name, value))
             else:
