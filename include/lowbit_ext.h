@@ -258,6 +258,8 @@ struct lb_format {
     bool (*levels)(const lb_cpu *, const lb_store *, lb_levels *numbers);
     bool relabel; /* conversion to a float dtype only changes the logical
                    * dtype */
+    bool groups;  /* decode supports any groups of parts that are not raw: a
+                   * file may have other groups than layout produces */
     /* Required. Decodes elements [first, first + n) of the store to its ctype.
      * n <= LB_RUN, and the range never crosses the end of a stored row. The
      * bits of an element must not depend on first and n. */

@@ -12,7 +12,7 @@ first=${numbers%% *}
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
-kinds=$("$program" --help | sed -n '/^known kinds:/,$s/^  \([a-z]*\) .*/\1/p')
+kinds=$("$program" --help | sed -n '/^known kinds:/,$s/^  \([a-z0-9-]*\) .*/\1/p')
 found=
 for kind in $kinds; do
     [ -d "$dir/$kind" ] || continue

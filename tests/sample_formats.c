@@ -225,7 +225,7 @@ static lb_array *make_read_only(lb_ctx *cx, const sample_format *f,
                     dtype);
 }
 
-extern const lb_format lb_format_nvfp4, lb_format_e8m0;
+extern const lb_format lb_format_nvfp4, lb_format_fp4_e2m1, lb_format_e8m0;
 
 /* Random codes. */
 static lb_array *random_bytes(lb_ctx *cx, const lb_shape *shape, uint32_t seed,
@@ -252,6 +252,17 @@ static lb_array *make_e8m0(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
     lb_part_rows(&table[0], &shape, 1);
     table[0].a = random_bytes(cx, &shape, seed_of(data), 120, 10);
     return lb_make(cx, &lb_format_e8m0, dtype, 0, &shape, table);
+}
+
+static lb_array *make_e2m1(lb_ctx *cx, const sample_format *f, lb_dtype dtype,
+                           lb_shape shape, const void *data)
+{
+    lb_part table[LB_MAX_PARTS] = {0};
+    (void)f;
+    lb_part_rows(&table[0], &shape, 2);
+    const lb_shape codes = lb_part_shape(&shape, &table[0]);
+    table[0].a = random_bytes(cx, &codes, seed_of(data), 0, 255);
+    return lb_make(cx, &lb_format_fp4_e2m1, dtype, 0, &shape, table);
 }
 
 /* Scales of E4M3, with one of their own: divided by it, as some programs do. */
@@ -386,6 +397,7 @@ static const struct {
                       const void *);
 } inside[] = {
     {&lb_format_nvfp4, make_nvfp4},
+    {&lb_format_fp4_e2m1, make_e2m1},
     {&lb_format_e8m0, make_e8m0},
 };
 enum { INSIDE = sizeof inside / sizeof *inside };

@@ -194,6 +194,27 @@ foreign()
     rm "$out"
 }
 
+# reads METHOD SPEC...: the same with a method that is decoded, but not written.
+reads()
+{
+    local method=$1 file=$tmp/foreign.safetensors
+    shift
+    tensors "$file" "$@"
+    run 0 info --json "$file"
+    has "\"quantization\": {\"method\": \"$method\", \"decoded\": true"
+    refused 3 "is already quantized" quantize "$file" -o "$out" --type nf4
+    run 0 convert "$file" -o "$out" -q --no-sync --verify
+    cmp -s "$file" "$out" || die "$method: different bytes"
+    # Copied in lowbit's own layout, the values stay.
+    run 0 convert "$file" -o "$out" -q --no-sync --force --layout native
+    run 0 diff "$file" "$out" --quiet
+    run 0 dequantize "$file" -o "$out" -q --no-sync --force
+    run 0 info --json "$out"
+    has '"quantization": null'
+    run 0 diff "$file" "$out" --quiet
+    rm "$out"
+}
+
 p=model.layers.0.mlp.up_proj
 # 4 bits: a word has the codes of eight rows, or of eight columns
 gptq=("$p.g_idx:I32:64" "$p.qweight:I32:8,32" "$p.qzeros:I32:1,4" "$p.scales:F16:1,32")
@@ -207,25 +228,25 @@ foreign awq "${awq[@]}"
 foreign awq "$p.qweight:I32:32,16" "$p.qzeros:I32:32,1" "$p.scales:F16:32,8"
 foreign awq "$p.qzeros:F16:8,32" "$p.scales:F16:8,32" "$p.qweight:I16:8,64"
 foreign mlx "${mlx[@]}"
-foreign mlx "$p.weight:U32:4,32,8" "$p.scales:U8:4,32,2" # mxfp4
+reads mlx "$p.weight:U32:4,32,8" "$p.scales:U8:4,32,2" # mxfp4
 foreign metal "$p.weight:U32:32,8" "$p.qbiases:BF16:32,1" "$p.scales:BF16:32,1"
 foreign compressed-tensors "$p.weight_shape:I64:2" "$p.weight_packed:I32:32,8" \
     "$p.weight_scale:BF16:32,1"
 foreign compressed-tensors "$p.weight_packed:I32:32,8" "$p.weight_scale:F16:32,1"
-foreign compressed-tensors "$p.weight_global_scale:F32:1" \
+reads compressed-tensors "$p.weight_global_scale:F32:1" \
     "$p.weight_scale:F8_E4M3:32,4" "$p.weight_packed:U8:32,32"
-foreign compressed-tensors "$p.weight_packed:U8:32,32" "$p.weight_scale:U8:32,2"
+reads compressed-tensors "$p.weight_packed:U8:32,32" "$p.weight_scale:U8:32,2"
 foreign compressed-tensors "$p.weight_scale:BF16:32,1" "$p.weight:I8:32,64"
-foreign fp8 "${deepseek[@]}"
-foreign fp8 "experts.up_scale_inv:F32:2,1,1" "experts.up:F8_E4M3:2,32,64"
-foreign fp8 "$p.weight_scale:F32:32,1" "$p.weight:F8_E4M3:32,64"
-foreign fp8 "$p.scale:F8_E8M0:1,1" "$p.weight:F8_E4M3:32,64"
-foreign fp8 "$p.scale:F8_E8M0:32,2" "$p.weight:I8:32,32"
-foreign fp8 "$p.scale_weight:F32:1" "$p.weight:F8_E5M2:32,64"
-foreign mxfp8 "$p.weight:F8_E4M3:32,64" "$p.weight_scale:U8:32,2"
-foreign modelopt "$p.weight_scale_2:F32:1" "$p.weight_scale:F8_E4M3:32,4" \
+reads fp8 "${deepseek[@]}"
+reads fp8 "experts.up_scale_inv:F32:2,1,1" "experts.up:F8_E4M3:2,32,64"
+reads fp8 "$p.weight_scale:F32:32,1" "$p.weight:F8_E4M3:32,64"
+reads fp8 "$p.scale:F8_E8M0:1,1" "$p.weight:F8_E4M3:32,64"
+reads fp8 "$p.scale:F8_E8M0:32,2" "$p.weight:I8:32,32"
+reads fp8 "$p.scale_weight:F32:1" "$p.weight:F8_E5M2:32,64"
+reads fp8 "$p.weight:F8_E4M3:32,64" "$p.weight_scale:U8:32,2"
+reads modelopt "$p.weight_scale_2:F32:1" "$p.weight_scale:F8_E4M3:32,4" \
     "$p.weight:U8:32,32"
-foreign mxfp4 "experts.up_proj_blocks:U8:2,32,2,16" "experts.up_proj_scales:U8:2,32,2"
+reads mxfp4 "experts.up_proj_blocks:U8:2,32,2,16" "experts.up_proj_scales:U8:2,32,2"
 foreign hqq "$p.scale:F16:32,1" "$p.zero:F16:32,1" "$p.W_q:U8:16,64"
 foreign exl3 "$p.suh:F16:64" "$p.svh:F16:32" "$p.trellis:I16:4,2,48"
 foreign exl2 "$p.q_weight:I32:8,32" "$p.q_groups:I16:4"
@@ -238,10 +259,60 @@ foreign quanto "$p.weight._scale:F32:32,1" "$p.weight._data:I8:32,64"
 foreign eetq "$p.weight_scales:F16:32" "$p.weight:I8:32,64"
 foreign gemma "$p.weight_scale:F32:32,1" "$p.weight:U8:32,32"
 
+# lies REASON SPEC...: a layout that is decoded, with shapes that do not match.
+lies()
+{
+    local reason=$1 file=$tmp/foreign.safetensors
+    shift
+    tensors "$file" "$@"
+    refused 3 "$reason" info "$file"
+    refused 3 "$reason" convert "$file" -o "$out"
+    absent "$out"
+}
+lies "(300,301) has scales '$p.weight_scale_inv' F32 (7,9): they do not fit" \
+    "$p.weight:F8_E4M3:300,301" "$p.weight_scale_inv:F32:7,9"
+lies "they do not fit" "$p.weight:F8_E4M3:32,64" "$p.weight_scale:F32:31"
+lies "they do not fit" "$p.weight:F8_E4M3:32,64" "$p.weight_scale:F32:32,2,2"
+lies "they do not fit" "$p.weight:F8_E4M3:32,64" "$p.scale:F32:33,1"
+lies "(32,3): not one for each 32 elements of a row" \
+    "$p.weight_packed:U8:32,32" "$p.weight_scale:U8:32,3"
+lies "not one for each 32" "$p.weight:I8:32,31" "$p.scale:F8_E8M0:32,2"
+lies "not one for each 32" "a_blocks:U8:2,32,2,15" "a_scales:U8:2,32,2"
+lies "not one for each 32" "a_blocks:U8:2,32,2,16" "a_scales:U8:2,31,2"
+lies "not one for each 16 elements of a row" "$p.weight_packed:U8:32,32" \
+    "$p.weight_scale:F8_E4M3:32,2" "$p.weight_global_scale:F32:1"
+lies "needs fp8_e4m3 scale of (32,1) elements, but '$p.weight_scale_2' is F32 (5)" \
+    "$p.weight:U8:32,32" "$p.weight_scale:F8_E4M3:32,4" "$p.weight_scale_2:F32:5"
+lies "has another rank" "$p.weight:U8:32,32" "$p.weight_scale:F8_E4M3:32,4" \
+    "$p.weight_scale_2:F32:32,4,2"
+lies "not one for each 32" "$p.weight:U32:4,32,8" "$p.scales:U8:4,31,2"
+mkdir "$tmp/grid"
+echo '{"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}' \
+    >"$tmp/grid/config.json"
+tensors "$tmp/grid/model.safetensors" "$p.weight:F8_E4M3:300,300" \
+    "$p.weight_scale_inv:F32:2,2"
+refused 3 "they do not fit" info "$tmp/grid"
+tensors "$tmp/grid/model.safetensors" "$p.weight:F8_E4M3:300,300" \
+    "$p.weight_scale_inv:F32:3,4" # padded
+run 0 info "$tmp/grid"
+has "fp8_e4m3"
+# 8-bit floats without scales; not if their scales may have another name.
+reads_plain() # SPEC...
+{
+    tensors "$tmp/plain.safetensors" "$@"
+    run 0 dequantize "$tmp/plain.safetensors" -o "$out" -q --no-sync
+    rm "$out"
+}
+reads_plain "$p.weight:F8_E4M3:32,64" "$p.input_scale:F32:1" "q.e:F8_E8M0:4" \
+    "r.weight:F8_E5M2:3,5,7"
+tensors "$tmp/plain.safetensors" "$p.weight:F8_E4M3:32,64" "$p.other_scale:F32:1"
+refused 3 "has type F8_E4M3, which is not supported" \
+    dequantize "$tmp/plain.safetensors" -o "$out"
+
 # Headers are copied as well, even unusual ones: here with small types first,
 # different orders in file and header, metadata at the end, line breaks, an escape,
 # and a length that is not a multiple of 8.
-foreign fp8 "$p.weight:F8_E4M3:32,64" "$p.weight_scale_inv:F32:1,1"
+reads fp8 "$p.weight:F8_E4M3:32,64" "$p.weight_scale_inv:F32:1,1"
 header='{"w\u005fscale_inv":{"data_offsets":[2,6],"shape":[1,1],"dtype":"F32"},
   "w":{"dtype":"F8_E4M3","shape":[1,2],"data_offsets":[0,2]},
   "__metadata__":{"b":"2","a":"1"} }   '
@@ -323,6 +394,21 @@ says()
     diff -r "$tmp/model" "$tmp/copy" >"$tmp/diff" || die "$(cat "$tmp/diff")"
 }
 
+# reads_model METHOD FILE: $tmp/model is decoded.
+reads_model()
+{
+    run 0 info --json "$tmp/model"
+    has "\"quantization\": {\"method\": \"$1\", \"decoded\": true, \"source\": \"$2\""
+    refused 3 "is already quantized" quantize "$tmp/model" -o "$tmp/copy" --type q8_0
+    run 0 convert "$tmp/model" -o "$tmp/copy" -q --no-sync
+    diff -r "$tmp/model" "$tmp/copy" >"$tmp/diff" || die "$(cat "$tmp/diff")"
+    run 0 dequantize "$tmp/model" -o "$tmp/copy" -q --no-sync --force
+    run 0 info --json "$tmp/copy"
+    has '"quantization": null'
+    run 0 diff "$tmp/model" "$tmp/copy" --quiet
+    rm -r "$tmp/copy"
+}
+
 floats=("$p.weight:F16:32,64")
 for method in gptq awq aqlm vptq quanto eetq higgs hqq compressed-tensors \
     fbgemm_fp8 torchao spqr fp8 quark fp_quant auto-round mxfp4 nvfp4 mxfp8 \
@@ -333,7 +419,7 @@ for method in gptq awq aqlm vptq quanto eetq higgs hqq compressed-tensors \
 done
 model model '{"text_config": {"quantization_config": {"quant_method": "fp8"}}}' \
     config.json "${deepseek[@]}"
-says fp8 config.json
+reads_model fp8 config.json
 model model '{"compression_config": {"quant_method": "compressed-tensors"}}' \
     config.json "${floats[@]}"
 says compressed-tensors config.json
@@ -351,7 +437,7 @@ model model '{"w_bit": 4, "q_group_size": 64, "version": "GEMM"}' \
 says awq quant_config.json
 model model '{"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8"}}' \
     hf_quant_config.json "$p.weight_scale:F32:1" "$p.weight:F8_E4M3:32,64"
-says modelopt hf_quant_config.json
+reads_model modelopt hf_quant_config.json
 # If tensors and configuration differ, the configuration names the method.
 model model '{"quantization_config": {"quant_method": "auto-round"}}' \
     config.json "${gptq[@]}"

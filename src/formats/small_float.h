@@ -8,6 +8,7 @@
  *     mxfp8, mxfp4           32 of a row           e8m0
  *     nvfp4                  16 of a row           fp8_e4m3 that has one scale
  *                                                  for the array
+ *     fp4_e2m1               as fp8                none, or any
  *
  *   meaning scale    w = code * scale
  *           inverse  w = code / scale

@@ -14,9 +14,10 @@
 
 #include "conformance.h"
 
-static const kind *const kinds[] = {&kind_stablehlo,    &kind_seed,
-                                    &kind_bitsandbytes, &kind_gguf,
-                                    &kind_parsers,      &kind_transformers};
+static const kind *const kinds[] = {
+    &kind_stablehlo, &kind_seed,    &kind_bitsandbytes,
+    &kind_gguf,      &kind_parsers, &kind_transformers,
+    &kind_fp8,       &kind_mxfp4,   &kind_nvfp4};
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* Memory limit of the context: cases are untrusted, and one that needs more

@@ -62,6 +62,9 @@ extern const kind kind_bitsandbytes;
 extern const kind kind_gguf;
 extern const kind kind_parsers;
 extern const kind kind_transformers;
+extern const kind kind_fp8;
+extern const kind kind_mxfp4;
+extern const kind kind_nvfp4;
 
 /* ---- files -------------------------------------------------------------- */
 

@@ -4,7 +4,8 @@
  * Their codes and scales cannot be interpreted, and their configuration is
  * needed to read them. So they are not quantized or dequantized; convert copies
  * them to the same kind of file, byte by byte including headers and index, and
- * keeps the configuration.
+ * keeps the configuration. It does so as well with layouts that are decoded but
+ * not written.
  */
 #include <string.h>
 #include <sys/stat.h>
@@ -58,11 +59,24 @@ static bool reopen_raw(lb_job *j, const char *from)
     return j->f != NULL;
 }
 
+/* Whether some array is in a layout that is only read. */
+static bool is_read_only(const lb_file *f)
+{
+    for (int64_t i = 0; i < f->n; i++)
+        if (f->group[i]->layout && !f->group[i]->layout->plan) return true;
+    return false;
+}
+
 bool lb_job_check_method(lb_job *j, const char *from)
 {
     lb_quant_method m;
     if (!lb_file_method(j->cx, j->f, &m)) return false;
     if (!m.name || m.decoded) {
+        if (m.name && j->convert && j->convert->keep && is_read_only(j->f) &&
+            !j->o->layout && !prevents_copy(j, from, &m)) {
+            j->verbatim = true;
+            return reopen_raw(j, from);
+        }
         lb_job_choose_layout(j);
         return true;
     }

@@ -124,6 +124,47 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
 static lb_array *load_array(lb_ctx *cx, lb_file *f, const lb_described *d,
                             lb_rows rows);
 
+/* The array of d's parts, in their order. */
+static lb_array *assemble(lb_ctx *cx, const lb_file *f, const lb_format *fmt,
+                          const lb_described *d, const lb_shape *shape,
+                          lb_array *const *part)
+{
+    const char *name[LB_MAX_PARTS];
+    lb_part table[LB_MAX_PARTS] = {0};
+    lb_quant_config config;
+    for (int i = 0; i < d->n_parts; i++)
+        name[i] = d->part[i].name;
+    if (lb_description_config(fmt, d, &config))
+        return lb_from_parts(cx, &config, *shape, NULL, name, part, d->n_parts);
+    if (!fmt->groups || !lb_shape_equal(&d->shape, &d->stored) ||
+        d->meaning < 0 || d->meaning > LB_MEANS_INVERSE) {
+        lb_refuse(cx, f->r->file[0],
+                  "the parts of %s %s, stored as %s, have a layout that this "
+                  "format does not produce",
+                  fmt->name, LB_SHOW(&d->shape), LB_SHOW(&d->stored));
+        return NULL;
+    }
+    for (int i = 0; i < d->n_parts; i++) {
+        int k = 0;
+        while (fmt->part[k].name && strcmp(fmt->part[k].name, name[i]) != 0)
+            k++;
+        if (k == LB_MAX_PARTS || !fmt->part[k].name || table[k].a) {
+            lb_refuse(cx, f->r->file[0], "%s has no part %s, or two of them",
+                      fmt->name, LB_NAME(name[i]));
+            return NULL;
+        }
+        table[k] = d->part[i].table;
+        table[k].a = part[i];
+    }
+    for (int k = 0; k < LB_MAX_PARTS && fmt->part[k].name; k++)
+        if (!table[k].a && !fmt->part[k].optional) {
+            lb_refuse(cx, f->r->file[0], "%s requires part %s", fmt->name,
+                      fmt->part[k].name);
+            return NULL;
+        }
+    return lb_make(cx, fmt, d->dtype, d->meaning, shape, table);
+}
+
 /* Whether every part follows the first axis row by row, or does not depend on
  * it. */
 static bool can_cut(const lb_described *d)
@@ -151,9 +192,7 @@ static lb_array *load_part(lb_ctx *cx, lb_file *f, const lb_described_part *p,
 static lb_array *load_array(lb_ctx *cx, lb_file *f, const lb_described *d,
                             lb_rows rows)
 {
-    const char *name[LB_MAX_PARTS];
     lb_array *part[LB_MAX_PARTS];
-    lb_quant_config config;
     lb_shape shape = d->shape;
     const lb_format *fmt = lb_find_format(cx, d->format);
     if (!fmt || !fmt->layout) {
@@ -162,22 +201,13 @@ static lb_array *load_array(lb_ctx *cx, lb_file *f, const lb_described *d,
                 fmt ? ", or one whose layout cannot be checked" : "");
         return NULL;
     }
-    if (!lb_description_config(fmt, d, &config)) {
-        lb_refuse(cx, f->r->file[0],
-                  "the parts of %s %s, stored as %s, have a layout that this "
-                  "format does not produce",
-                  fmt->name, LB_SHOW(&d->shape), LB_SHOW(&d->stored));
-        return NULL;
-    }
     const bool cut = rows.hi >= 0 && can_cut(d);
     if (cut) shape.dim[0] = rows.hi - rows.lo;
     for (int i = 0; i < d->n_parts; i++) {
-        name[i] = d->part[i].name;
         part[i] = load_part(cx, f, &d->part[i], cut ? rows : (lb_rows){0, -1});
         if (!part[i]) return NULL;
     }
-    lb_array *a =
-        lb_from_parts(cx, &config, shape, NULL, name, part, d->n_parts);
+    lb_array *a = assemble(cx, f, fmt, d, &shape, part);
     return cut ? a : lb_rows_of(cx, a, rows);
 }
 
@@ -214,21 +244,11 @@ static lb_array *cut_parts(lb_ctx *cx, lb_file *f, const lb_format *fmt,
                            const lb_described *d, const lb_described *local,
                            const lb_cut *box)
 {
-    const char *name[LB_MAX_PARTS];
     lb_array *part[LB_MAX_PARTS];
-    lb_quant_config config;
     int64_t block;
     lb_cut to;
-    if (!lb_description_config(fmt, local, &config)) {
-        lb_refuse(
-            cx, f->r->file[0],
-            "slice %s of %s %s has a layout that this format does not produce",
-            LB_SHOW(&local->shape), fmt->name, LB_SHOW(&d->shape));
-        return NULL;
-    }
     for (int i = 0; i < d->n_parts; i++) {
         const lb_described_part *p = &d->part[i];
-        name[i] = p->name;
         if (!lb_cut_part(d, p, box, &to, &block))
             return NULL; /* splits no
                                                                 * block */
@@ -237,8 +257,7 @@ static lb_array *cut_parts(lb_ctx *cx, lb_file *f, const lb_format *fmt,
                       : lb_tensor_cut(cx, f, p->tensor, p->tensor->dtype, &to);
         if (!part[i]) return NULL;
     }
-    return lb_from_parts(cx, &config, local->shape, NULL, name, part,
-                         d->n_parts);
+    return assemble(cx, f, fmt, local, &local->shape, part);
 }
 
 static lb_array *cut_array(lb_ctx *cx, lb_file *f, const lb_described *d,

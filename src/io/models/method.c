@@ -17,8 +17,21 @@
 static const struct {
     const char *method, *layout;
 } decoders[] = {
-    {"bitsandbytes", "bnb"}, {"bitnet", "bitnet"},  {"eformer", "eformer"},
-    {"lowbit", "native"},    {"lowbit", "eformer"},
+    {"bitsandbytes", "bnb"},
+    {"bitnet", "bitnet"},
+    {"eformer", "eformer"},
+    {"lowbit", "native"},
+    {"lowbit", "eformer"},
+    {"fp8", "fp8"},
+    {"mxfp4", "mxfp4"},
+    {"modelopt", "modelopt"},
+    {"compressed-tensors", "compressed-tensors"},
+    {"mlx", "mlx"},
+    /* programs that store fp8 alike */
+    {"modelopt", "fp8"},
+    {"compressed-tensors", "fp8"},
+    {"fbgemm_fp8", "fp8"},
+    {"mxfp8", "fp8"},
 };
 enum { N_DECODERS = sizeof decoders / sizeof *decoders };
 

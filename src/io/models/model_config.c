@@ -50,6 +50,19 @@ static const struct {
 };
 enum { N_KEYS = sizeof known_keys / sizeof *known_keys };
 
+/* [128, 128] */
+static void read_block(lb_json *j, int64_t block[2])
+{
+    int n = 0;
+    lb_json_enter(j, '[');
+    for (; lb_json_more(j, ']'); n++)
+        if (n < 2 && lb_json_peek(j) == 0)
+            block[n] = lb_json_count_of(j);
+        else
+            lb_json_skip(j);
+    if (n != 2) block[0] = block[1] = 0;
+}
+
 /* An object that may describe a quantization; sure: it does, whatever its keys.
  */
 static void read_quantization(lb_json *j, lb_model_config *c, bool sure)
@@ -68,6 +81,9 @@ static void read_quantization(lb_json *j, lb_model_config *c, bool sure)
             if (!method[0]) memcpy(method, "unknown", sizeof "unknown");
         } else if (strcmp(key, "linear_class") == 0 && lb_json_peek(j) == '"')
             lb_json_word(j, c->linear_class, sizeof c->linear_class);
+        else if (strcmp(key, "weight_block_size") == 0 &&
+                 lb_json_peek(j) == '[')
+            read_block(j, c->block);
         else
             lb_json_skip(j);
     }

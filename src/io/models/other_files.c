@@ -56,6 +56,17 @@ static bool is_skipped(const char *name, bool top)
     return ends(name, ".partial") || (top && lb_is_weights(name));
 }
 
+/* How another program quantized the model (lb_quant_config_of): wrong if
+ * config.json is written anew. */
+static bool is_outdated(const char *name)
+{
+    static const char *const about[] = {
+        "quantize_config.json", "quant_config.json", "hf_quant_config.json"};
+    for (size_t i = 0; i < sizeof about / sizeof *about; i++)
+        if (strcmp(name, about[i]) == 0) return true;
+    return false;
+}
+
 /* ---- walking ------------------------------------------------------------- */
 
 /* One directory of a walk. */
@@ -101,6 +112,7 @@ static entry_sort sort_of(const file_walk *w, const char *path,
 {
     struct stat st, skip;
     if (is_skipped(name, w->top) || lstat(path, &st)) return NOT_COPIED;
+    if (w->top && w->o->config && is_outdated(name)) return NOT_COPIED;
     if (S_ISDIR(st.st_mode)) {
         const char *out = w->o->skip;
         const bool output =

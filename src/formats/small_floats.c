@@ -1,4 +1,4 @@
-/* small_float.c - fp8_e4m3, fp8_e5m2, mxfp8, mxfp4, nvfp4: layout and decoding;
+/* small_floats.c - fp8_e4m3, fp8_e5m2, mxfp8, mxfp4, nvfp4: layout and decoding;
  * see small_float.h. And e8m0, the scales of some of them: powers of two.
  */
 #include "formats/small_float.h"
@@ -76,7 +76,9 @@ const lb_format lb_format_e8m0 = {
 
 lb_scale lb_small_scale(const lb_quant *q)
 {
-    return q->scale ? q->scale : LB_SCALE_BLOCK;
+    const lb_small_type *type = q->format->type;
+    const bool plain = type->kind == LB_E2M1 && !type->block;
+    return q->scale ? q->scale : plain ? LB_SCALE_NONE : LB_SCALE_BLOCK;
 }
 
 static bool check(lb_ctx *cx, const lb_quant *q)
@@ -276,8 +278,8 @@ static const lb_recode recode = {
     }
 #define COMMON(NAME, TYPE)                                                     \
     .struct_size = sizeof(lb_format), .name = (NAME), .relabel = true,         \
-    .decode = decode, .layout = layout, .bound = bound, .type = (TYPE),        \
-    .kernels = LB_DECODE_LEVELS & ~(1u << LB_LEVEL_NEON)
+    .groups = true, .decode = decode, .layout = layout, .bound = bound,        \
+    .type = (TYPE), .kernels = LB_DECODE_LEVELS & ~(1u << LB_LEVEL_NEON)
 
 /* The largest codes of E4M3 are 32 apart (of 448), those of E5M2 8192 (of
  * 57344); three roundings of 2^-24 each. */
@@ -288,13 +290,14 @@ static const lb_small_type e5m2 = {LB_E5M2, 0, 4096.0 / 57344 + 0x1p-21};
 static const lb_small_type mx8 = {LB_E4M3, 32, 16.0 / 272};
 static const lb_small_type mx4 = {LB_E2M1, 32, 0.2};
 static const lb_small_type nv4 = {LB_E2M1, 16, 0};
+static const lb_small_type e2m1 = {LB_E2M1, 0, 0};
 
 #define FP8                                                                    \
     .part = PARTS(true), .codes = BYTES, .prepare = lb_small_prepare,          \
     .encode_plan = lb_small_plan, .encode = lb_small_encode_phases
 
 extern const lb_format lb_format_fp8_e4m3, lb_format_fp8_e5m2, lb_format_mxfp8,
-    lb_format_mxfp4, lb_format_nvfp4;
+    lb_format_mxfp4, lb_format_nvfp4, lb_format_fp4_e2m1;
 const lb_format lb_format_fp8_e4m3 = {COMMON("fp8_e4m3", &e4m3), FP8};
 const lb_format lb_format_fp8_e5m2 = {COMMON("fp8_e5m2", &e5m2), FP8};
 /* From 1.75 2^127 on, values are rounded to 2^128. In mxfp8 a value may be
@@ -315,5 +318,10 @@ const lb_format lb_format_mxfp4 = {
 const lb_format lb_format_nvfp4 = {
     COMMON("nvfp4", &nv4),
     .part = PARTS(false),
+    .codes = HALVES,
+};
+const lb_format lb_format_fp4_e2m1 = {
+    COMMON("fp4_e2m1", &e2m1),
+    .part = PARTS(true),
     .codes = HALVES,
 };
