@@ -1,11 +1,12 @@
 /* test_small_float.c - floats of 8 and 4 bits: all values, codes of all ties,
- * scales of mxfp4 and mxfp8, against ml_dtypes and compressed-tensors
- * (tests/golden/small_float.h), at every level; codes without a value. */
+ * scales of mxfp4 and mxfp8, at every level, against ml_dtypes and
+ * compressed-tensors (tests/golden/small_float_values.h); codes without a
+ * value. */
 /* ctest: simde */
 #include <stdlib.h>
 
 #include "check.h"
-#include "golden/small_float.h"
+#include "golden/small_float_values.h"
 #include "lowbit_ext.h"
 
 #define COUNT(A) ((int)(sizeof(A) / sizeof *(A)))

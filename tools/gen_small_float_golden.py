@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""gen_small_float_golden.py - writes tests/golden/small_float.h: values and codes of
+"""gen_small_float_golden.py - writes tests/golden/small_float_values.h: values and codes of
 floats of 8 and 4 bits, and scales of mxfp4 and mxfp8.
 
     pip install numpy ml_dtypes torch compressed-tensors
-    python3 tools/gen_small_float_golden.py > tests/golden/small_float.h
+    python3 tools/gen_small_float_golden.py > tests/golden/small_float_values.h
 
 Values of all codes and codes of numbers, with all ties, come from ml_dtypes; scales
 from compressed-tensors (generate_mx_scales in f32); whole arrays from numpy in f32.
@@ -26,8 +26,9 @@ def values(dtype, n):
 
 def print_table(kind, name, values, form):
     print(f"static const {kind} {name}[] = {{")
-    for i in range(0, len(values), 8):
-        print("    " + " ".join(form(v) for v in values[i:i + 8]))
+    each = 14 if kind == "uint8_t" else 6
+    for i in range(0, len(values), each):
+        print("    " + " ".join(form(v) for v in values[i:i + each]))
     print("};")
 
 
@@ -72,8 +73,8 @@ def tiles(x, b):
 
 
 def main():
-    print("/* small_float.h - made by tools/gen_small_float_golden.py with ml_dtypes "
-          f"{importlib.metadata.version('ml_dtypes')}\n * and compressed-tensors "
+    print("/* small_float_values.h - made by tools/gen_small_float_golden.py with\n"
+          f" * ml_dtypes {importlib.metadata.version('ml_dtypes')} and compressed-tensors "
           f"{importlib.metadata.version('compressed-tensors')}. */\n"
           "#include <stdint.h>\n\n/* clang-format off */")
     for name, dtype in KINDS.items():

@@ -45,7 +45,7 @@ typedef struct lb_model_config {
     bool quant_read;        /* set by lb_quant_config_of */
     char linear_class[32];
     int64_t block[2]; /* weight_block_size: rows and columns; or 0 */
-    char dtype[16]; /* of the model: "bfloat16" */
+    char dtype[16];   /* of the model: "bfloat16" */
     /* model_type of the model and of the models inside it */
     char type[LB_MODEL_TYPES][32];
     int n_types;
