@@ -23,7 +23,7 @@
     X(q8_0) X(q4_0) X(iq4_nl) X(tq1_0) X(tq2_0)                               \
     X(q4_1) X(q5_0) X(q5_1) X(q2_k) X(q3_k) X(q4_k) X(q5_k) X(q6_k)           \
     X(iq4_xs) X(iq3_s) X(iq3_xxs) X(iq2_s) X(iq2_xs) X(iq2_xxs) X(iq1_m)      \
-    X(iq1_s) X(gguf_mxfp4) X(q2_0) X(q1_0)                                    \
+    X(iq1_s) X(gguf_mxfp4) X(gguf_nvfp4) X(q2_0) X(q1_0) X(i2_s)              \
     X(fp8_e4m3) X(fp8_e5m2) X(mxfp8) X(mxfp4) X(nvfp4) X(fp4_e2m1) X(e8m0)    \
     X(int1) X(int2) X(int3) X(int4) X(int5) X(int6) X(int7) X(uint8)
 /* clang-format on */

@@ -22,7 +22,7 @@ TYPES = [("q4_1", 32, 20), ("q5_0", 32, 22), ("q5_1", 32, 24), ("q2_K", 256, 84)
          ("q6_K", 256, 210), ("iq4_xs", 256, 136), ("iq3_s", 256, 110),
          ("iq3_xxs", 256, 98), ("iq2_s", 256, 82), ("iq2_xs", 256, 74),
          ("iq2_xxs", 256, 66), ("iq1_m", 256, 56), ("iq1_s", 256, 50),
-         ("mxfp4", 32, 17), ("q2_0", 64, 18), ("q1_0", 128, 18)]
+         ("mxfp4", 32, 17), ("nvfp4", 64, 36), ("q2_0", 64, 18), ("q1_0", 128, 18)]
 BLOCKS = 300
 
 
@@ -62,7 +62,7 @@ def main():
             same = (out.view(np.uint32) == also.view(np.uint32)) | (
                 np.isnan(out) & np.isnan(also))
             assert same.all(), name
-        own = "gguf_" if name == "mxfp4" else ""  # mxfp4 is another format
+        own = "gguf_" if name in ("mxfp4", "nvfp4") else ""  # which are others
         print(f'    {{"{own}{name.lower()}", {length}, {size}, '
               f"0x{digest(out):016x}}},")
     print(f"}};\n/* clang-format on */\n\nenum {{ GOLDEN_BLOCKS = {BLOCKS} }};")

@@ -27,3 +27,43 @@
     };
 LB_GGUF_TYPES(LB_DECLARE_RECODER)
 LB_GGUF_TYPES(TYPE)
+
+/* ---- with a scale of the tensor ------------------------------------------ */
+
+enum { SCALE = 1 };
+
+static void scaled_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
+                          int64_t n, void *out)
+{
+    float room[LB_SPANS], each[LB_RUN];
+    float *w = out;
+    lb_gguf_decode(cpu, s, first, n, out);
+    if (!s->part[SCALE].a) return;
+    const lb_spans scale = lb_part_spans(cpu, s, SCALE, first, n, room, each);
+    int64_t i = 0, end = lb_span_first(scale, n);
+    for (int64_t k = 0; i < n; k++, end = lb_span_next(scale, end, n))
+        for (; i < end; i++)
+            w[i] *= scale.value[k];
+}
+
+#define SCALED(NAME, LEN, SIZE)                                                \
+    static lb_gguf_decoder *decoder_of_##NAME(const lb_gguf_decoders *d)       \
+    {                                                                          \
+        return d->NAME;                                                        \
+    }                                                                          \
+    static const lb_gguf_block type_##NAME = {                                 \
+        .len = (LEN), .size = (SIZE), .decoder = decoder_of_##NAME};           \
+    extern const lb_format lb_format_##NAME;                                   \
+    const lb_format lb_format_##NAME = {                                       \
+        .struct_size = sizeof(lb_format),                                      \
+        .name = #NAME,                                                         \
+        .part = {{.name = "blocks", .raw = true},                              \
+                 {.name = "scale", .optional = true}},                         \
+        .relabel = true,                                                       \
+        .groups = true,                                                        \
+        .decode = scaled_decode,                                               \
+        .layout = lb_gguf_layout,                                              \
+        .type = &type_##NAME,                                                  \
+        .kernels = LB_DECODE_LEVELS,                                           \
+    };
+LB_GGUF_SCALED(SCALED)

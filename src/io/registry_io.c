@@ -20,7 +20,7 @@ const lb_container *const lb_containers[] = {CONTAINERS(LIST) NULL};
 /* Layouts claim tensors in this order. */
 /* clang-format off */
 #define LAYOUTS(X)                                                            \
-    X(ggml) X(bnb4) X(bnb8) X(bitnet) X(native) X(eformer)                    \
+    X(gguf_nvfp4) X(i2_s) X(ggml) X(bnb4) X(bnb8) X(bitnet) X(native) X(eformer)                    \
     X(modelopt) X(ct_float) X(mxfp4) X(mlx_float) X(fp8) X(plain_float)
 /* clang-format on */
 

@@ -28,11 +28,18 @@
     X(q2_0, 64, 18)                                                            \
     X(q1_0, 128, 18)
 
+/* The same for types whose values are then multiplied by a scale that is stored
+ * elsewhere. */
+#define LB_GGUF_SCALED(X)                                                      \
+    X(gguf_nvfp4, 64, 36)                                                      \
+    X(i2_s, 128, 32)
+
 /* n whole blocks. */
 typedef void lb_gguf_decoder(const uint8_t *from, int64_t n, float *out);
 typedef struct lb_gguf_decoders {
 #define LB_GGUF_MEMBER(NAME, LEN, SIZE) lb_gguf_decoder *NAME;
     LB_GGUF_TYPES(LB_GGUF_MEMBER)
+    LB_GGUF_SCALED(LB_GGUF_MEMBER)
 } lb_gguf_decoders;
 
 /* The best of a level. All give the same bits. */

@@ -156,6 +156,36 @@ LOOP_FN void loop_gguf_mxfp4(const uint8_t *restrict from, float *restrict out)
     LOOP_LEVELS(lb_gguf_e2m1, from + 1, d, out);
 }
 
+/* Four scales, E4M3 without a sign, of 16 values each; 32 bytes of codes, the
+ * low halves of 8 before the high ones. Levels are doubled and scales halved;
+ * 0 and 7f are 0. */
+LOOP_FN void loop_gguf_nvfp4(const uint8_t *restrict from, float *restrict out)
+{
+    for (int s = 0; s < 4; s++) {
+        const uint32_t em = from[s] & 0x7f;
+        const uint32_t bits = (em << 20) + (119u << 23);
+        float d;
+        memcpy(&d, &bits, sizeof d);
+        if (em < 8) d = (float)(int)em * 0x1p-10f;
+        if (from[s] == 0x7f) d = 0;
+        for (int i = 0; i < 8; i++) {
+            const uint8_t b = from[4 + 8 * s + i];
+            out[16 * s + i] = (float)lb_gguf_e2m1[b & 15] * d;
+            out[16 * s + 8 + i] = (float)lb_gguf_e2m1[b >> 4] * d;
+        }
+    }
+}
+
+/* 32 bytes: -1, 0, 1; the first 32 in the high bits. 3 is 0. */
+LOOP_FN void loop_i2_s(const uint8_t *restrict from, float *restrict out)
+{
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < 32; i++) {
+            const int q = from[i] >> (6 - 2 * k) & 3;
+            out[32 * k + i] = (float)(q == 3 ? 0 : q - 1);
+        }
+}
+
 /* h d, 128 bits: d or -d. */
 LOOP_FN void loop_q1_0(const uint8_t *restrict from, float *restrict out)
 {
@@ -293,6 +323,8 @@ LOOP_FN void loop_iq4_xs(const uint8_t *restrict from, float *restrict out)
             loop_##NAME(from, out);                                            \
     }
 LB_GGUF_TYPES(LOOP_BLOCKS)
+LB_GGUF_SCALED(LOOP_BLOCKS)
 
 #define LOOP_ENTRY(NAME, LEN, SIZE) .NAME = loop_all_##NAME,
-const lb_gguf_decoders LOOP_TABLE = {LB_GGUF_TYPES(LOOP_ENTRY)};
+const lb_gguf_decoders LOOP_TABLE = {LB_GGUF_TYPES(LOOP_ENTRY)
+                                         LB_GGUF_SCALED(LOOP_ENTRY)};

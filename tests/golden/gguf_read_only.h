@@ -25,6 +25,7 @@ static const struct {
     {"iq1_m", 256, 56, 0xa0bf6d5f976c38dd},
     {"iq1_s", 256, 50, 0xce0b093dd8eb4ac9},
     {"gguf_mxfp4", 32, 17, 0x422d70c4b881f87d},
+    {"gguf_nvfp4", 64, 36, 0x17d7b2603da93268},
     {"q2_0", 64, 18, 0xba8dcb48f502da3c},
     {"q1_0", 128, 18, 0x41a3f2ddcea8f4a5},
 };

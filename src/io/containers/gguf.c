@@ -21,6 +21,7 @@ enum {
     ALIGNMENT = 32,
     RANK_MOST = 4,
     NAME_MOST = 63,          /* ggml: 64, including a terminating 0 */
+    I2_S = 36,               /* bitnet.cpp's type */
     NESTING_MOST = 8,        /* gguf-py supports nested arrays, ggml does not */
     ALIGNMENT_MOST = 1 << 20 /* for writing: the header is padded in memory */
 };
@@ -261,6 +262,33 @@ static bool is_empty(const lb_tensor *t)
     return false;
 }
 
+static bool refuse_36(lb_cursor *c, const lb_tensor *t)
+{
+    return lb_refuse(c->cx, c->r->file[0],
+                     "tensor '%s' has type %d (IQ4_NL_4_4), which was removed "
+                     "from GGUF, and not the size of bitnet.cpp's I2_S",
+                     LB_NAME(t->name), I2_S);
+}
+
+/* bitnet.cpp's I2_S, which took the number of IQ4_NL_4_4: two bits for each
+ * element, a scale in F32, zeros up to 32 bytes. Its size tells them apart
+ * (place_tensors). */
+static bool read_i2_s(lb_cursor *c, lb_tensor *t)
+{
+    uint64_t n = 1;
+    for (int i = 0; i < t->rank; i++) {
+        if (t->dim[i] && n > UINT64_MAX / 8 / (uint64_t)t->dim[i])
+            return lb_refuse(c->cx, c->r->file[0], "tensor '%s' is too large",
+                             LB_NAME(t->name));
+        n *= (uint64_t)t->dim[i];
+    }
+    t->type = "I2_S";
+    t->size = n / 4 + 32;
+    if (n % 4 == 0 && n)
+        return lb_cursor_u64(c, "a tensor's offset", &t->begin);
+    return refuse_36(c, t);
+}
+
 static bool read_tensor(lb_cursor *c, lb_tensor *t)
 {
     uint32_t type = 0;
@@ -271,6 +299,7 @@ static bool read_tensor(lb_cursor *c, lb_tensor *t)
         return lb_refuse(c->cx, c->r->file[0],
                          "tensor '%s' has unknown type %u (known: 0 to %d)",
                          LB_NAME(t->name), type, N_TYPES - 1);
+    if (type == I2_S) return read_i2_s(c, t);
     const lb_coding *coding = &types[type];
     t->type = coding->name;
     t->dtype = coding->dtype;
@@ -313,6 +342,10 @@ static bool place_tensors(lb_cursor *c, uint64_t alignment)
     uint64_t at = 0;
     for (int64_t i = 0; i < r->n_tensors; i++) {
         lb_tensor *t = &r->tensor[i];
+        const uint64_t end = i + 1 < r->n_tensors ? t[1].begin : have;
+        if (strcmp(t->type, "I2_S") == 0 && end > at &&
+            end - at >= t->size + padding(t->size, alignment) + alignment)
+            return refuse_36(c, t);
         if (t->begin != at)
             return lb_refuse(c->cx, r->file[0],
                              "tensor '%s' has offset %llu, but the tensors "

@@ -28,7 +28,8 @@ static bool blocks_of(lb_ctx *cx, const lb_format *fmt, const lb_shape *shape,
 {
     const lb_quant q = {.format = fmt, .dtype = LB_F32};
     lb_layout l = {.stored = *shape, .dtype = LB_F32, .run = 1};
-    if (!fmt->layout || fmt->part[1].name || shape->rank < 1) return false;
+    const bool one = !fmt->part[1].name || fmt->part[1].optional;
+    if (!fmt->layout || !one || shape->rank < 1) return false;
     if (!fmt->layout(cx, &q, LB_F32, shape, &l)) return false;
     if (l.elem[0] != LB_U8 || !l.part[0].own) return false;
     *blocks = lb_part_shape(&l.stored, &l.part[0]);
@@ -111,6 +112,7 @@ static lb_verdict plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
     for (const lb_coding *c = s->kind->coding; c->name; c++) {
         if (c->dtype || lb_file_block_format(cx, c->name) != item->format)
             continue;
+        if (lb_described_part_of(item->described, "scale")) return LB_DECLINED;
         if (!shape->rank || shape->dim[shape->rank - 1] % c->len)
             return LB_DECLINED;
         return lb_saver_tensor(cx, s, item, item->name, strlen(item->name), "",
