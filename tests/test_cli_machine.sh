@@ -30,8 +30,8 @@ mxfp8             8.25    0.0265  portable    native
 mxfp4             4.25    0.1119  portable    native
 
 read only: q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq4_xs iq3_s iq3_xxs iq2_s
-           iq2_xs iq2_xxs iq1_m iq1_s gguf_mxfp4 q2_0 q1_0 nvfp4 fp4_e2m1
-           e8m0
+           iq2_xs iq2_xxs iq1_m iq1_s gguf_mxfp4 gguf_nvfp4 q2_0 q1_0 i2_s
+           nvfp4 fp4_e2m1 e8m0
 END
 LOWBIT_ISA=ref run 0 formats --json
 has '{"format": "nf4", "bits_per_weight": 4.5, "nrmse": 0.092'
