@@ -28,6 +28,14 @@ fp8_e4m3         8.002    0.0264  portable    native
 fp8_e5m2         8.002    0.0528  portable    native
 mxfp8             8.25    0.0265  portable    native
 mxfp4             4.25    0.1119  portable    native
+int1               1.5    0.8383  portable    native
+int2               2.5    0.3954  portable    native
+int3               3.5    0.1927  portable    native
+int4               4.5    0.0950  portable    native
+int5               5.5    0.0474  portable    native
+int6               6.5    0.0237  portable    native
+int7               7.5    0.0118  portable    native
+uint8              8.5    0.0059  portable    native
 
 read only: q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq4_xs iq3_s iq3_xxs iq2_s
            iq2_xs iq2_xxs iq1_m iq1_s gguf_mxfp4 gguf_nvfp4 q2_0 q1_0 i2_s

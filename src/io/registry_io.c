@@ -20,8 +20,9 @@ const lb_container *const lb_containers[] = {CONTAINERS(LIST) NULL};
 /* Layouts claim tensors in this order. */
 /* clang-format off */
 #define LAYOUTS(X)                                                            \
-    X(gguf_nvfp4) X(i2_s) X(ggml) X(bnb4) X(bnb8) X(bitnet) X(native) X(eformer)                    \
-    X(modelopt) X(ct_float) X(mxfp4) X(mlx_float) X(fp8) X(plain_float)
+    X(gguf_nvfp4) X(i2_s) X(ggml) X(bnb4) X(bnb8) X(bitnet) X(native)         \
+    X(eformer) X(modelopt) X(ct_float) X(mxfp4) X(mlx_float) X(fp8)           \
+    X(plain_float)
 /* clang-format on */
 
 #define DECLARE_LAYOUT(NAME) extern const lb_file_layout lb_file_layout_##NAME;
