@@ -1,4 +1,4 @@
-/* small_float_encode.c - encoders of small_floats.h.
+/* small_float_encode.c - encoders of float_groups.h.
  *
  * fp8: scale = max |x| / largest code, code = x / scale, to the nearest, ties
  * to even (DeepSeek's rule). Inverse: scale = largest code / max |x|. In
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "formats/config.h"
-#include "formats/small_floats.h"
+#include "formats/float_groups.h"
 
 enum { CODES = LB_SMALL_CODES, SCALE = LB_SMALL_SCALE };
 enum { FIND, MAKE, PUT }; /* phases */

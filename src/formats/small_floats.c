@@ -1,7 +1,7 @@
 /* small_floats.c - fp8_e4m3, fp8_e5m2, mxfp8, mxfp4, nvfp4, fp4_e2m1: layout
- * and decoding; see small_floats.h. And e8m0, the scales of some of them.
+ * and decoding; see float_groups.h. And e8m0, the scales of some of them.
  */
-#include "formats/small_floats.h"
+#include "formats/float_groups.h"
 
 #include <math.h>
 #include <string.h>

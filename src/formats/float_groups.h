@@ -1,4 +1,4 @@
-/* small_floats.h - floats of 8 and 4 bits with a scale per group.
+/* float_groups.h - floats of 8 and 4 bits with a scale per group.
  *
  *   codes  u8, E4M3 or E5M2; or two E2M1 in a byte, the first in the low half
  *   scale  one per group; in fp8 it may be absent (1). Any floats:
@@ -15,8 +15,8 @@
  *
  * Products and quotients are f32.
  */
-#ifndef LB_SMALL_FLOATS_H
-#define LB_SMALL_FLOATS_H
+#ifndef LB_FLOAT_GROUPS_H
+#define LB_FLOAT_GROUPS_H
 
 #include "kernels/small_float.h"
 #include "lowbit_ext.h"
