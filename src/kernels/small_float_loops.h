@@ -3,7 +3,8 @@
  *
  *   LOOP_FN     how its functions are declared
  *   LOOP_TABLE  the lb_small_decoders to define
- *   LOOP_EIGHT_BYTES  optional: 16 values of E2M1, of 8 bytes, times a scale
+ *   LOOP_E4M3, LOOP_E5M2  optional: 16 values times a scale
+ *   LOOP_E2M1  optional: the same, of 8 bytes
  *
  * A value is exact in f32, so there is one rounding: that of the product.
  */
@@ -45,26 +46,31 @@ LOOP_FN float loop_e4m3(uint32_t code)
 LOOP_FN float loop_e5m2(uint32_t code)
 {
     const uint32_t em = code & 0x7f;
-    const float top = loop_float(em == 0x7c ? 0x7f800000 : 0x7fc00000);
+    const uint32_t quiet = em == 0x7c ? 0 : 0x00400000; /* NaNs as of f16 */
+    const float top = loop_float(0x7f800000 | quiet | (em & 3) << 21);
     const float x = em >= 0x7c ? top : loop_value(em, 2, 15);
     return loop_signed(x, code >> 7 << 31);
 }
 
 LOOP_FN float loop_e2m1(uint32_t code)
 {
-    return loop_signed(loop_value(code & 7, 1, 1), code >> 3 << 31);
+    static const float level[16] = {0,     0.5F,  1,  1.5F,  2,  3,  4,  6,
+                                    -0.0F, -0.5F, -1, -1.5F, -2, -3, -4, -6};
+    return level[code];
 }
 
 /* ---- runs ---------------------------------------------------------------- */
 
-/* Bytes: a decoder whose codes are of kind VALUE, by OP. */
-#define LOOP_BYTES(NAME, VALUE, OP)                                            \
-    LOOP_FN void loop_##NAME##_run(const uint8_t *restrict code, float v,      \
-                                   float *restrict out)                        \
+/* 16 bytes of kind VALUE, by OP. */
+#define LOOP_SIXTEEN(NAME, VALUE, OP)                                          \
+    LOOP_FN void NAME(const uint8_t *restrict code, float v,                   \
+                      float *restrict out)                                     \
     {                                                                          \
         for (int i = 0; i < LOOP_RUN; i++)                                     \
             out[i] = VALUE(code[i]) OP v;                                      \
-    }                                                                          \
+    }
+
+#define LOOP_BYTES(NAME, RUN, VALUE, OP)                                       \
     LOOP_FN void loop_##NAME(const uint8_t *code, int64_t skip, int64_t n,     \
                              lb_spans s, float *out)                           \
     {                                                                          \
@@ -73,7 +79,7 @@ LOOP_FN float loop_e2m1(uint32_t code)
         for (int64_t k = 0; i < n; k++, end = lb_span_next(s, end, n)) {       \
             const float v = s.value[k];                                        \
             for (; end - i >= LOOP_RUN; i += LOOP_RUN)                         \
-                loop_##NAME##_run(code + i, v, out + i);                       \
+                RUN(code + i, v, out + i);                                     \
             for (; i < end; i++)                                               \
                 out[i] = VALUE(code[i]) OP v;                                  \
         }                                                                      \
@@ -116,8 +122,8 @@ LOOP_FN void loop_divide_e2m1(const uint8_t *from, float v, float *out)
         out[i] = loop_e2m1(code[i]) / v;
 }
 
-#ifndef LOOP_EIGHT_BYTES
-#define LOOP_EIGHT_BYTES loop_times_e2m1
+#ifndef LOOP_E2M1
+#define LOOP_E2M1 loop_times_e2m1
 LOOP_FN void loop_times_e2m1(const uint8_t *from, float v, float *out)
 {
     uint8_t code[LOOP_RUN];
@@ -127,11 +133,20 @@ LOOP_FN void loop_times_e2m1(const uint8_t *from, float v, float *out)
 }
 #endif
 
-LOOP_BYTES(e4m3_times, loop_e4m3, *)
-LOOP_BYTES(e5m2_times, loop_e5m2, *)
-LOOP_BYTES(e4m3_divided, loop_e4m3, /)
-LOOP_BYTES(e5m2_divided, loop_e5m2, /)
-LOOP_HALVES(e2m1_times, LOOP_EIGHT_BYTES, *)
+#ifndef LOOP_E4M3
+#define LOOP_E4M3 loop_times_e4m3
+#define LOOP_E5M2 loop_times_e5m2
+LOOP_SIXTEEN(loop_times_e4m3, loop_e4m3, *)
+LOOP_SIXTEEN(loop_times_e5m2, loop_e5m2, *)
+#endif
+LOOP_SIXTEEN(loop_divide_e4m3, loop_e4m3, /)
+LOOP_SIXTEEN(loop_divide_e5m2, loop_e5m2, /)
+
+LOOP_BYTES(e4m3_times, LOOP_E4M3, loop_e4m3, *)
+LOOP_BYTES(e5m2_times, LOOP_E5M2, loop_e5m2, *)
+LOOP_BYTES(e4m3_divided, loop_divide_e4m3, loop_e4m3, /)
+LOOP_BYTES(e5m2_divided, loop_divide_e5m2, loop_e5m2, /)
+LOOP_HALVES(e2m1_times, LOOP_E2M1, *)
 LOOP_HALVES(e2m1_divided, loop_divide_e2m1, /)
 
 const lb_small_decoders LOOP_TABLE = {
