@@ -7,13 +7,12 @@
 
 #if defined(__x86_64__)
 #include <math.h>
-#include <string.h>
 
 #include "kernels/x86/intrin.h"
 
 #define TARGET  LB_TARGET("avx2,fma")
 #define LANE_FN TARGET LB_INLINE
-enum { W = 8 };
+enum { W = 8, COLS_1 = 8, COLS_2 = 4, COLS_4 = 2, COLS_6 = 2 };
 typedef float vf __attribute__((vector_size(4 * W)));
 typedef int32_t vi __attribute__((vector_size(4 * W)));
 typedef uint32_t vu __attribute__((vector_size(4 * W)));
@@ -22,161 +21,36 @@ typedef uint32_t vu __attribute__((vector_size(4 * W)));
 #define LANE_MAX(x, y) ((vf)_mm256_max_ps((__m256)(x), (__m256)(y)))
 #include "kernels/mathf_lanes.h"
 
+typedef __m256 reg;
+#define reg_load  _mm256_loadu_ps
+#define reg_store _mm256_storeu_ps
+#define reg_set   _mm256_set1_ps
+#define reg_fma   _mm256_fmadd_ps
+#define reg_mul   _mm256_mul_ps
+#define reg_max   _mm256_max_ps
+typedef __m256i some;
+#define reg_load_some(p, mask)     _mm256_maskload_ps(p, mask)
+#define reg_store_some(p, mask, x) _mm256_maskstore_ps(p, mask, x)
+
 /* The first n of 8 lanes. */
-TARGET
-LB_INLINE __m256i lanes(int n)
+LANE_FN some first(int n)
 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane);
 }
 
-/* One block of c: rows and vectors are constants where this is inlined. */
-TARGET
-LB_INLINE void block(const int rows, const int vectors, int64_t n,
-                     const float *p, int64_t ldp, const float *v, int64_t ldv,
-                     float *c, int64_t ldc)
+/* Of 16 lanes, l and l + 8 together. */
+LANE_FN __m256 half_max(reg x)
 {
-    __m256 acc[6][8];
-    LB_UNROLL
-    for (int i = 0; i < rows; i++)
-        LB_UNROLL
-    for (int k = 0; k < vectors; k++)
-        acc[i][k] = _mm256_loadu_ps(c + i * ldc + k * W);
-    for (int64_t j = 0; j < n; j++) {
-        LB_UNROLL
-        for (int k = 0; k < vectors; k++) {
-            const __m256 x = _mm256_loadu_ps(v + j * ldv + k * W);
-            LB_UNROLL
-            for (int i = 0; i < rows; i++)
-                acc[i][k] = _mm256_fmadd_ps(_mm256_set1_ps(p[i * ldp + j]), x,
-                                            acc[i][k]);
-        }
-    }
-    LB_UNROLL
-    for (int i = 0; i < rows; i++)
-        LB_UNROLL
-    for (int k = 0; k < vectors; k++)
-        _mm256_storeu_ps(c + i * ldc + k * W, acc[i][k]);
+    return x;
 }
 
-/* Fewer than W columns. */
-TARGET
-static void edge(int m, int64_t n, int64_t left, const float *p, int64_t ldp,
-                 const float *v, int64_t ldv, float *c, int64_t ldc)
+LANE_FN __m256 half_sum(const vf *total)
 {
-    const __m256i mask = lanes((int)left);
-    for (int i = 0; i < m; i++) {
-        __m256 acc = _mm256_maskload_ps(c + i * ldc, mask);
-        for (int64_t j = 0; j < n; j++)
-            acc = _mm256_fmadd_ps(_mm256_set1_ps(p[i * ldp + j]),
-                                  _mm256_maskload_ps(v + j * ldv, mask), acc);
-        _mm256_maskstore_ps(c + i * ldc, mask, acc);
-    }
+    return (__m256)(total[0] + total[1]);
 }
 
-/* All columns of some rows. */
-TARGET
-LB_INLINE void strip(const int rows, const int vectors, int64_t n, int64_t dim,
-                     const float *p, int64_t ldp, const float *v, int64_t ldv,
-                     float *c, int64_t ldc)
-{
-    int64_t d = 0;
-    for (; d + vectors * W <= dim; d += vectors * W)
-        block(rows, vectors, n, p, ldp, v + d, ldv, c + d, ldc);
-    for (; d + W <= dim; d += W)
-        block(rows, 1, n, p, ldp, v + d, ldv, c + d, ldc);
-    if (d < dim) edge(rows, n, dim - d, p, ldp, v + d, ldv, c + d, ldc);
-}
-
-TARGET
-static void mix(int64_t m, int64_t n, int64_t dim, const float *p, int64_t ldp,
-                const float *v, int64_t ldv, float *c, int64_t ldc)
-{
-    int64_t i = 0;
-    for (; i + 6 <= m; i += 6)
-        strip(6, 2, n, dim, p + i * ldp, ldp, v, ldv, c + i * ldc, ldc);
-    for (; i + 4 <= m; i += 4)
-        strip(4, 2, n, dim, p + i * ldp, ldp, v, ldv, c + i * ldc, ldc);
-    for (; i + 2 <= m; i += 2)
-        strip(2, 4, n, dim, p + i * ldp, ldp, v, ldv, c + i * ldc, ldc);
-    if (i < m) strip(1, 8, n, dim, p + i * ldp, ldp, v, ldv, c + i * ldc, ldc);
-}
-
-/* Sums and maxima fold in halves: (l, l + 8), (l, l + 4), ... */
-LANE_FN float fold_max(__m256 x)
-{
-    const __m256 y = x;
-    __m128 m =
-        _mm_max_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
-    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
-    return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
-}
-
-LANE_FN float fold_sum(__m256 y)
-{
-    __m128 m =
-        _mm_add_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
-    m = _mm_add_ps(m, _mm_movehl_ps(m, m));
-    return _mm_cvtss_f32(_mm_add_ss(m, _mm_shuffle_ps(m, m, 1)));
-}
-
-TARGET
-static float most(const float *x, int64_t n)
-{
-    __m256 m = _mm256_set1_ps(-INFINITY), l = m;
-    int64_t i = 0;
-    /* The second operand is the result where the first is a NaN. */
-    for (; i + 2 * W <= n; i += 2 * W) {
-        m = _mm256_max_ps(_mm256_loadu_ps(x + i), m);
-        l = _mm256_max_ps(_mm256_loadu_ps(x + i + W), l);
-    }
-    float r = fold_max(_mm256_max_ps(l, m));
-    for (; i < n; i++)
-        r = x[i] > r ? x[i] : r;
-    return r;
-}
-
-TARGET
-static void times(float *x, int64_t n, float by)
-{
-    const __m256 f = _mm256_set1_ps(by);
-    int64_t i = 0;
-    for (; i + W <= n; i += W)
-        _mm256_storeu_ps(x + i, _mm256_mul_ps(_mm256_loadu_ps(x + i), f));
-    for (; i < n; i++)
-        x[i] *= by;
-}
-
-LANE_FN vf load(const float *p)
-{
-    vf v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-TARGET
-static float weigh(float *x, int64_t n, float most)
-{
-    enum { VECS = 16 / W };
-    vf total[VECS] = {{0}};
-    float lane[16];
-    for (int64_t i = 0; i < n; i += 16) {
-        const int64_t left = n - i < 16 ? n - i : 16;
-        float *to = x + i;
-        if (left < 16) {
-            for (int l = 0; l < 16; l++)
-                lane[l] = l < left ? to[l] : -INFINITY;
-            to = lane;
-        }
-        for (int k = 0; k < VECS; k++) {
-            const vf y = exp_of(load(to + k * W) - splat(most));
-            total[k] += y;
-            memcpy(to + k * W, &y, sizeof y);
-        }
-        if (left < 16) memcpy(x + i, lane, (size_t)left * sizeof *x);
-    }
-    return fold_sum((__m256)(total[0] + total[1]));
-}
+#include "kernels/x86/attend_loops.h"
 
 const lb_attend_kernel lb_attend_avx2 = {"attend avx2", mix, most, weigh,
                                          times};
