@@ -171,7 +171,8 @@ static lb_array *make_low_rank(lb_ctx *cx, const sample_format *f,
 }
 
 /* A format of the library that is only read: blocks of random bytes with
- * moderate values. */
+ * moderate values: neither so large that sums overflow, nor so small that a
+ * difference quotient passes all of them. */
 static bool is_moderate(lb_ctx *cx, const lb_quant_config *c, lb_array *block,
                         int64_t len)
 {
@@ -180,9 +181,12 @@ static bool is_moderate(lb_ctx *cx, const lb_quant_config *c, lb_array *block,
     lb_array *a = lb_from_parts(cx, c, LB_SHAPE(len), NULL, &name, &block, 1);
     if (!a || len > 256 || !lb_read(cx, a, w, (size_t)len * sizeof *w))
         return false;
-    for (int64_t i = 0; i < len; i++)
+    float most = 0;
+    for (int64_t i = 0; i < len; i++) {
         if (!(fabsf(w[i]) < 64)) return false;
-    return true;
+        most = fmaxf(most, fabsf(w[i]));
+    }
+    return most == 0 || most > 0x1p-8f;
 }
 
 static lb_array *make_read_only(lb_ctx *cx, const sample_format *f,

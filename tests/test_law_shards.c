@@ -82,8 +82,8 @@ static bool adds_floats(const lb_prim *prim, const lb_array *want)
 }
 
 /* 64 roundings of f32, relative to the sum of magnitudes (of a composed
- * primitive, which may divide by it: to the largest result); and one of the
- * result. */
+ * primitive, which may divide by it: to the largest result); and one of each
+ * result, by up to half a unit in its last place. */
 static bool close_by(lb_ctx *cx, const lb_prim *prim, const sample *s,
                      lb_array *const *in, lb_array *got, lb_array *want,
                      lb_text *why)
@@ -109,7 +109,8 @@ static bool close_by(lb_ctx *cx, const lb_prim *prim, const sample *s,
     const double part = law_off(s, dot);
     for (int64_t i = 0; i < lb_size(x); i++) {
         if (g[i] == w[i] || (isnan(g[i]) && isnan(w[i]))) continue;
-        if (fabs(g[i] - w[i]) <= part * most[i] + unit * fabs(w[i])) continue;
+        const double roundings = unit * (fabs(g[i]) + fabs(w[i]));
+        if (fabs(g[i] - w[i]) <= part * most[i] + roundings) continue;
         snprintf(why->s, sizeof why->s, "element %lld is %.9g, not %.9g",
                  (long long)i, g[i], w[i]);
         return false;
