@@ -248,6 +248,7 @@ static void values(lb_ctx *cx)
         {.o = {.causal = true}, .format = "int8", .q = LB_F16},
         {.o = {.causal = true, .kv_positions_first = true}, .format = "nf4"},
         {.o = {.window = 3, .causal = true}, .format = "int8"},
+        {.o = {.kv_positions_first = true}, .format = "int8", .valid = {33, 9}},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (size_t k = 0; k < sizeof hows / sizeof *hows; k++) {

@@ -38,4 +38,20 @@ void lb_attend_eval_f64(const lb_work *w);
 lb_array *lb_attend_vjp(lb_ctx *cx, const lb_call *c, int operand,
                         lb_array *out, lb_array *dout);
 
+/* attention_codes.c: keys or values whose element e, in row e / size of the
+ * store, is code[e] * scale[e / size] * factor. */
+typedef struct lb_attend_codes {
+    const int8_t *code; /* NULL: x is not of this form */
+    const float *scale;
+    float factor;
+    int64_t size; /* of a row */
+} lb_attend_codes;
+lb_attend_codes lb_attend_codes_of(const lb_cpu *cpu, const lb_array *x);
+/* The codes of n rows, from element `at` on and `step` elements apart, as
+ * floats; and their scales times the factor. */
+void lb_attend_convert(const lb_cpu *cpu, const lb_attend_codes *c, int64_t at,
+                       int64_t step, int64_t n, float *to);
+void lb_attend_scales(const lb_attend_codes *c, int64_t at, int64_t step,
+                      int64_t n, float *to);
+
 #endif

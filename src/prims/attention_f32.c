@@ -10,8 +10,10 @@
  *             are, if they are f32; units are also chunks of 512 keys, whose
  *             sums phase 1 combines
  *
- * What is not f32 is decoded block by block. Units and chunks depend on shapes
- * and the number of valid keys, never on threads.
+ * What is not f32 is decoded block by block. Of int8 with a scale per row only
+ * the codes are converted, all rows at once: scores are multiplied by the scales
+ * of keys, weights by those of values. Units and chunks depend on shapes and the
+ * number of valid keys, never on threads.
  */
 #include <math.h>
 #include <string.h>
@@ -31,6 +33,7 @@ enum {
 
 typedef struct {
     lb_attend a;
+    lb_attend_codes codes[2]; /* keys, values */
     const lb_gemm_kernel *tiles;
     const lb_few_kernel *few;
     const lb_attend_kernel *inner;
@@ -43,7 +46,8 @@ typedef struct {
     int64_t chunks, chunk; /* of keys, and their size */
     int64_t state;         /* floats of a thin unit's result: sums, m, l */
     /* scratch, in floats */
-    int64_t q_at, packed_at, k_at, v_at, s_at, t_at, row_at, sums_at, n;
+    int64_t q_at, packed_at, k_at, v_at, s_at, t_at, row_at, scale_at[2];
+    int64_t sums_at, n;
 } grid;
 _Static_assert(sizeof(grid) <= LB_PLAN_NOTE, "it is kept in plan->note");
 
@@ -71,6 +75,8 @@ static void place_scratch(grid *g)
     g->s_at = take(g, g->rows * g->keys);
     g->t_at = take(g, g->thin ? THIN * g->keys : 0);
     g->row_at = take(g, g->keys);
+    for (int i = 0; i < 2; i++)
+        g->scale_at[i] = take(g, g->codes[i].code ? g->keys : 0);
     g->sums_at = take(g, g->state);
 }
 
@@ -79,6 +85,8 @@ static void make_grid(const lb_call *c, grid *g)
     const lb_lanes_f32 *lanes = lb_lanes_f32_for(c->cpu);
     *g = (grid){
         .a = lb_attend_of(c),
+        .codes = {lb_attend_codes_of(c->cpu, c->in[1]),
+                  lb_attend_codes_of(c->cpu, c->in[2])},
         .tiles = lb_gemm_kernel_for(c->cpu),
         .few = lb_few_kernel_for(c->cpu),
         .inner = lb_attend_kernel_for(c->cpu),
@@ -154,24 +162,58 @@ static void load_queries(const unit *u)
         lb_gemm_pack_rows(q, a->d, 1, u->rows, a->d, u->g->tiles->mr, to);
 }
 
-/* Rows [first, first + n) of k or v: where they are, or decoded. */
+/* Element 0 of row 0 of keys or values, in the store. */
+static int64_t start_of(const unit *u, const lb_array *x)
+{
+    const lb_attend *a = &u->g->a;
+    return x->offset + (a->lead ? u->batch * x->stride[0] : 0) +
+           u->head * x->stride[a->kh];
+}
+
+/* The scales of keys or values [first, first + n); NULL: they have none. */
+static const float *scales_of(const unit *u, int operand, int64_t first,
+                              int64_t n)
+{
+    const lb_array *x = u->w->call->in[operand];
+    const lb_attend_codes *c = &u->g->codes[operand - 1];
+    const int64_t step = x->stride[u->g->a.kt];
+    float *to = u->scratch + u->g->scale_at[operand - 1];
+    if (!c->code) return NULL;
+    lb_attend_scales(c, start_of(u, x) + first * step, step, n, to);
+    return to;
+}
+
+static void multiply(float *x, const float *by, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++)
+        x[j] *= by[j];
+}
+
+/* Rows [first, first + n) of k or v: where they are, or decoded. If they are
+ * codes, without their scales. */
 static const float *load(const unit *u, int operand, int64_t first, int64_t n,
                          int64_t *ld)
 {
     const lb_attend *a = &u->g->a;
+    const lb_cpu *cpu = u->w->call->cpu;
     const lb_array *x = u->w->call->in[operand];
-    const int64_t size = operand == 1 ? a->d : a->dv;
-    int64_t lo[LB_MAX_RANK], count[LB_MAX_RANK];
+    const lb_attend_codes *codes = &u->g->codes[operand - 1];
+    const int64_t size = operand == 1 ? a->d : a->dv, step = x->stride[a->kt];
+    const int64_t at = start_of(u, x) + first * step;
     const float *p = x->dtype == LB_F32 ? lb_elements(x) : NULL;
-    if (p && (x->stride[a->lead + 2] == 1 || size == 1)) {
-        if (a->lead) p += u->batch * x->stride[0];
-        *ld = x->stride[a->kt];
-        return p + u->head * x->stride[a->kh] + first * *ld;
-    }
     float *to = u->scratch + (operand == 1 ? u->g->k_at : u->g->v_at);
-    lb_attend_box(a, true, u->batch, u->head, first, n, size, lo, count);
-    lb_tile_read(u->w->call->cpu, x, lo, count, LB_C_F32, to);
+    int64_t lo[LB_MAX_RANK], count[LB_MAX_RANK];
+    if (p && (x->stride[a->lead + 2] == 1 || size == 1)) {
+        *ld = step;
+        return p + (at - x->offset);
+    }
     *ld = size;
+    if (codes->code) {
+        lb_attend_convert(cpu, codes, at, step, n, to);
+        return to;
+    }
+    lb_attend_box(a, true, u->batch, u->head, first, n, size, lo, count);
+    lb_tile_read(cpu, x, lo, count, LB_C_F32, to);
     return to;
 }
 
@@ -299,14 +341,18 @@ static void one_block(const unit *u, int64_t first, int64_t n)
 {
     const grid *g = u->g;
     float *s = u->scratch + g->s_at;
+    const float *k = scales_of(u, 1, first, n), *v = scales_of(u, 2, first, n);
     int64_t ld;
     score(u, first, n);
     for (int64_t r = 0; r < u->rows; r++) {
         const span x = seen_of(u, r, first, n);
-        weigh(u, r, s + r * g->keys, x.a, x.b);
+        float *row = s + r * g->keys;
+        if (k) multiply(row + x.a, k + x.a, x.b - x.a);
+        weigh(u, r, row, x.a, x.b);
+        if (v) multiply(row + x.a, v + x.a, x.b - x.a);
     }
-    const float *v = load(u, 2, first, n, &ld);
-    mix(u, first, n, v, ld);
+    const float *values = load(u, 2, first, n, &ld);
+    mix(u, first, n, values, ld);
 }
 
 /* The keys that any query of the unit sees, of those in [from, end). */
