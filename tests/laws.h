@@ -155,7 +155,16 @@ static inline lb_array *law_size_of(lb_ctx *cx, lb_array *a)
 static inline bool law_own_way(const char *explained)
 {
     return strstr(explained, ": rule") || strstr(explained, "tiles, gemv q") ||
-           strstr(explained, "tiles, dot f32");
+           strstr(explained, "tiles, dot f32") ||
+           strstr(explained, "tiles, attend codes");
+}
+
+/* What a result of attention is relative to: twice the largest value. */
+static inline lb_array *law_largest(lb_ctx *cx, lb_array *v, lb_array *got)
+{
+    lb_array *zeros = lb_zeros(cx, LB_F32, lb_shape_of(got));
+    return lb_materialize(
+        cx, lb_add(cx, zeros, lb_reduce_max(cx, law_size_of(cx, v), NULL)));
 }
 
 /* Error bound of a product, relative to sum (|x| + max |x|) (|w| + max |w|): 64
@@ -174,7 +183,7 @@ static inline double law_off(const sample *s, bool dot)
     return off;
 }
 
-/* Such algorithms may sum in another order, followed by one rounding to the
+/* Such algorithms may sum or scale in another order, followed by one rounding to the
  * result's dtype. */
 static inline bool law_close(lb_ctx *cx, const lb_prim *prim, const sample *s,
                              lb_array *const *as, lb_array *const *in,
@@ -183,18 +192,20 @@ static inline bool law_close(lb_ctx *cx, const lb_prim *prim, const sample *s,
     const char *text = lb_explain(cx, prim->name, in, s->n_in, &s->params);
     const bool dot = strcmp(prim->name, "dot_general") == 0;
     const bool conv = strcmp(prim->name, "conv_general_dilated") == 0;
+    const bool attends = strcmp(prim->name, "attention") == 0;
     const double part = law_off(s, dot);
-    if ((!dot && !conv) || !got || !want || !text ||
+    if ((!dot && !conv && !attends) || !got || !want || !text ||
         (part == 0x1p-18 && !law_own_way(text)))
         return false;
     law_run.by_rule++;
     sample_params p = s->params;
     if (dot)
         p.dot.preferred = LB_F32, p.dot.precision = LB_PRECISION_HIGHEST;
-    else
+    else if (conv)
         p.conv.preferred = LB_F32;
     lb_array *size[] = {law_size_of(cx, as[0]), law_size_of(cx, as[1])};
-    lb_array *sum = lb_bind(cx, prim, 2, size, &p);
+    lb_array *sum =
+        attends ? law_largest(cx, as[2], got) : lb_bind(cx, prim, 2, size, &p);
     lb_array *x = lb_convert(cx, got, LB_F32),
              *y = lb_convert(cx, want, LB_F32);
     x = lb_materialize(cx, x);

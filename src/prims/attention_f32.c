@@ -119,7 +119,9 @@ void lb_attend_plan_f32(const lb_call *c, lb_plan *plan)
     grid *g = plan->note;
     make_grid(c, g);
     const int64_t units = g->a.batch * g->a.kv_heads * g->blocks;
-    plan->kernel = g->thin ? g->few->name : g->tiles->name;
+    plan->kernel = g->codes[0].code || g->codes[1].code ? "attend codes"
+                   : g->thin                            ? g->few->name
+                                                        : g->tiles->name;
     if (!lb_shape_size(&c->shape)) return;
     plan->per_thread = (size_t)g->n * sizeof(float);
     plan->phases = g->thin ? 2 : 1;
