@@ -18,7 +18,9 @@ static bool has_row_scales(const lb_array *x, const lb_part *scale)
         scale->own || x->stride[axis] != 1 || x->offset % size)
         return false;
     for (int k = 0; k < last; k++)
-        if (scale->g[k] != 1 && s->shape.dim[k] != 1) return false;
+        if (scale->g[k] != 1)
+            return false; /* also of size 1: a slice of more
+                                             * has to give the same bits */
     for (int k = 0; k < axis; k++)
         if (x->stride[k] % size) return false;
     return scale->a->dtype == LB_F32;
