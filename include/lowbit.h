@@ -186,6 +186,16 @@ typedef enum lb_level {
     LB_LEVEL_AVX512VNNI = 4
 } lb_level;
 
+/* Threads of another program (OpenMP's, a framework's), for work of lowbit. Two
+ * sets of threads that spin while they wait would compete for the cores. */
+typedef struct lb_team {
+    /* Calls body(arg, k) for some different k of 0 ... n - 1, 0 on the calling
+     * thread, and returns when all calls have returned. The first call does the
+     * work of those that are not made. */
+    void (*run)(void *user, int n, void (*body)(void *arg, int k), void *arg);
+    void *user;
+} lb_team;
+
 typedef struct lb_options {
     size_t struct_size;
     int threads; /* 0: all cores available to the process; at most 256 */
@@ -211,6 +221,7 @@ typedef struct lb_options {
                        * including every level that builds on them, regardless
                        * of isa. Levels of other architectures are allowed; ref
                        * and undefined bits are not */
+    const lb_team *team; /* NULL: threads of the context's own; copied */
 } lb_options;
 
 /* options NULL: all defaults. Returns NULL if out of memory or if options are

@@ -104,6 +104,62 @@ static void test_every_unit_once(lb_heap *heap, board *b)
     }
 }
 
+/* ---- threads of others --------------------------------------------------- */
+
+enum { TEAM = 16 };
+typedef struct team_call {
+    void (*body)(void *arg, int k);
+    void *arg;
+    int k;
+} team_call;
+
+static void *call_body(void *arg)
+{
+    const team_call *c = arg;
+    c->body(c->arg, c->k);
+    return NULL;
+}
+
+/* user: how many of the n calls are made at most, as an int. */
+static void run_team(void *user, int n, void (*body)(void *arg, int k),
+                     void *arg)
+{
+    pthread_t id[TEAM];
+    team_call call[TEAM];
+    const int most = *(const int *)user < n ? *(const int *)user : n;
+    int started = 1;
+    CHECK(n >= 2 && n <= TEAM);
+    for (; started < most; started++) {
+        call[started] = (team_call){body, arg, started};
+        if (pthread_create(&id[started], NULL, call_body, &call[started]))
+            break;
+    }
+    body(arg, 0);
+    while (--started > 0)
+        pthread_join(id[started], NULL);
+}
+
+static void test_team(lb_heap *heap, board *b)
+{
+    static const int mosts[] = {1, 2, TEAM};
+    for (int t = 0; t < 5; t++)
+        for (int m = 0; m < 3; m++) {
+            int most = mosts[m];
+            const lb_team team = {run_team, &most};
+            lb_pool *pool = lb_pool_open(heap, thread_counts[t]);
+            lb_pool_use(pool, &team);
+            for (int round = 0; round < 4; round++)
+                for (int u = 0; u < 6; u++)
+                    check_run(pool, b, thread_counts[t], unit_counts[u],
+                              round % 2);
+            lb_pool_close(pool);
+        }
+    const lb_options none = {.struct_size = sizeof none, .team = &(lb_team){0}};
+    char why[128];
+    CHECK(!lb_open(&none));
+    CHECK_EQ_S(lb_open_why(&none, why, sizeof why), "options.team lacks run");
+}
+
 static void test_thread_counts(lb_heap *heap)
 {
     lb_pool *pool = lb_pool_open(heap, 0);
@@ -425,6 +481,7 @@ int main(void)
     board *b = &board_memory;
     if (!heap) return 1;
     test_every_unit_once(heap, b);
+    test_team(heap, b);
     test_thread_counts(heap);
     test_visibility(heap);
     test_many_tiny_runs(heap);

@@ -48,6 +48,9 @@
  * It looks at the clock so many times. */
 #define WORTH_WAKING 100e3
 #define OFFER_STEPS  64
+/* Threads of a team are taken to be awake for so many ns after a run: OpenMP's
+ * spin for some ms, or sleep at once if told so. */
+#define TEAM_AWAKE 1e6
 
 /* The caller and the workers sleep on `state`, distinguished by futex bits. */
 #define WAKE_WORKER 1u
@@ -69,7 +72,9 @@ struct lb_pool {
     pid_t pid; /* the workers' process */
     uint32_t epoch;
 
-    double missed; /* ns that the caller worked while workers slept */
+    double missed;   /* ns that the caller worked while workers slept */
+    lb_team team;    /* run is NULL: own workers */
+    double team_ran; /* ns: the end of its last run */
 
     lb_task *task;
     void *arg;
@@ -258,6 +263,11 @@ lb_pool *lb_pool_open(lb_heap *heap, int threads)
     return pool;
 }
 
+void lb_pool_use(lb_pool *pool, const lb_team *team)
+{
+    if (team) pool->team = *team;
+}
+
 int lb_pool_threads(const lb_pool *pool)
 {
     return pool->threads;
@@ -314,6 +324,18 @@ static int helpers_for(const lb_pool *pool, int64_t units)
     return units - 1 < pool->limit ? (int)units - 1 : pool->limit;
 }
 
+static double now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void run_in_team(void *pool, int thread)
+{
+    take_chunks(pool, thread);
+}
+
 void lb_pool_run(lb_pool *pool, int64_t units, lb_task *task, void *arg)
 {
     if (units <= 0) return;
@@ -329,6 +351,11 @@ void lb_pool_run(lb_pool *pool, int64_t units, lb_task *task, void *arg)
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
 
     const int helpers = helpers_for(pool, units);
+    if (pool->team.run) {
+        pool->team.run(pool->team.user, helpers + 1, run_in_team, pool);
+        pool->team_ran = now_ns();
+        return;
+    }
     if (pool->started < helpers) start_workers(pool, helpers);
 
     pool->epoch++;
@@ -355,15 +382,9 @@ static void run_later(void *arg, int64_t lo, int64_t hi, int thread)
     l->task(l->arg, l->first + lo, l->first + hi, thread);
 }
 
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 static bool is_awake(const lb_pool *pool, int64_t units)
 {
+    if (pool->team.run) return now_ns() - pool->team_ran < TEAM_AWAKE;
     const int asleep =
         atomic_load_explicit(&pool->sleepers, memory_order_relaxed);
     return pool->started - asleep >= helpers_for(pool, units);

@@ -22,6 +22,8 @@ enum { LB_POOL_MAX = 256 }; /* threads */
  * first run that needs them; if the system refuses some, fewer run. Returns
  * NULL when out of memory. Not thread-safe: one caller at a time. */
 lb_pool *lb_pool_open(lb_heap *heap, int threads);
+/* Before the first run: use these threads instead of own ones. NULL: no. */
+void lb_pool_use(lb_pool *pool, const lb_team *team);
 void lb_pool_close(lb_pool *pool); /* accepts NULL */
 int lb_pool_threads(const lb_pool *pool);
 /* Runs all units in chunks and returns when all are done; their writes are

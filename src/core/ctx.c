@@ -239,6 +239,8 @@ static bool settle(const lb_options *options, settings *s)
     const lb_allocator *al = s->o.allocator;
     if (al && (!al->alloc || !al->free))
         return refuse(s, "options.allocator lacks alloc or free");
+    if (s->o.team && !s->o.team->run)
+        return refuse(s, "options.team lacks run");
     if (s->o.threads < 0 || s->o.threads > LB_POOL_MAX)
         return refuse(s, "options.threads is %d, not in 0..%d", s->o.threads,
                       LB_POOL_MAX);
@@ -288,6 +290,7 @@ lb_ctx *lb_open(const lb_options *options)
         .log = s.o.log,
         .log_user = s.o.log_user,
     };
+    if (cx->pool) lb_pool_use(cx->pool, s.o.team);
     memcpy(cx->cpu_name, id->name, sizeof cx->cpu_name);
     if (s.debug) cx->debug = lb_debug_open(heap);
     lb_enter(cx);
