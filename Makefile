@@ -274,7 +274,7 @@ check-simde: setup-build setup-simde setup-conformance all
 
 NIGHTLY := nightly-lint nightly-ref nightly-clang nightly-long nightly-asan \
     nightly-tsan nightly-simde nightly-avx512 nightly-msan nightly-valgrind \
-    nightly-arm64 nightly-mpi nightly-python
+    nightly-arm64 nightly-mpi nightly-python nightly-torch
 .PHONY: $(NIGHTLY)
 nightly: $(NIGHTLY)
 
@@ -334,3 +334,8 @@ nightly-python: setup-build setup-python build-pyasan
 	asan=$$(gcc -print-file-name=libasan.so); \
 	LD_PRELOAD="$$asan $$(gcc -print-file-name=libubsan.so)" \
 	    tools/stage python-asan tests/python.sh build/pyasan/python
+
+# With graphs compiled by inductor instead of traced ones.
+nightly-torch: setup-build setup-interop all
+	@LOWBIT_TORCH_BACKEND=inductor tools/stage torch tools/test-torch build/release \
+	    $(CONFORMANCE)

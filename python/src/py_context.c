@@ -162,7 +162,9 @@ static bool renew(py_thread *t)
 {
     for (int i = 0; i < t->n; i++) {
         if (t->stack[i]->forks == atomic_load(&forked_times)) continue;
-        py_context *c = context_open(&t->stack[i]->options);
+        lb_options options = t->stack[i]->options;
+        options.team = NULL;
+        py_context *c = context_open(&options);
         if (!c) return false;
         py_context_release(t->stack[i]);
         t->stack[i] = c;
@@ -244,14 +246,17 @@ bool py_context_pop(void)
     return true;
 }
 
-bool py_context_resize(int threads)
+bool py_context_resize(int threads, const lb_team *team)
 {
     py_context *c = current();
     if (!c) return false;
     py_thread *t = here;
-    if (lb_threads(c->cx) == threads || t->n > 1 || c->busy) return true;
+    if (atomic_load_explicit(&forked_times, memory_order_relaxed)) team = NULL;
+    if (t->n > 1 || c->busy) return true;
+    if (lb_threads(c->cx) == threads && c->options.team == team) return true;
     lb_options options = c->options;
     options.threads = threads;
+    options.team = team;
     py_context *other = context_open(&options);
     if (!other) return false;
     t->stack[0] = other;

@@ -3,6 +3,7 @@
  * calls. */
 #include "py_files.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 
 /* The descriptor of x, and its parts as a dict. */
@@ -65,13 +66,59 @@ static PyObject *from_descriptor(PyObject *module, PyObject *args)
         cx, lb_from_descriptor(cx, text, (size_t)size, name, part, n));
 }
 
+/* ---- threads ------------------------------------------------------------- */
+
+/* OpenMP's threads, if the process has an OpenMP (GNU's, or LLVM's, which has
+ * the same function): torch's pool. After a parallel operation they spin for
+ * some ms, and other threads would have to share a core with them. */
+static struct {
+    bool known;
+    void (*parallel)(void (*fn)(void *), void *data, unsigned n,
+                     unsigned flags);
+    int (*thread)(void);
+} omp;
+
+typedef struct py_body {
+    void (*body)(void *arg, int k);
+    void *arg;
+} py_body;
+
+static void omp_body(void *data)
+{
+    const py_body *b = data;
+    b->body(b->arg, omp.thread());
+}
+
+static void omp_run(void *user, int n, void (*body)(void *arg, int k),
+                    void *arg)
+{
+    (void)user;
+    py_body b = {body, arg};
+    omp.parallel(omp_body, &b, (unsigned)n, 0);
+}
+
+static const lb_team *omp_team(void)
+{
+    static const lb_team team = {omp_run, NULL};
+    if (!omp.known) {
+        void *f = dlsym(RTLD_DEFAULT, "GOMP_parallel");
+        void *g = dlsym(RTLD_DEFAULT, "omp_get_thread_num");
+        memcpy(&omp.parallel, &f, sizeof f);
+        memcpy(&omp.thread, &g, sizeof g);
+        omp.known = true;
+    }
+    return omp.parallel && omp.thread ? &team : NULL;
+}
+
+/* The number of threads of this thread's calls from now on; they are OpenMP's
+ * if there is one. */
 static PyObject *use_threads(PyObject *module, PyObject *n)
 {
     (void)module;
     int64_t threads;
     if (!py_int_from(n, &threads)) return NULL;
     if (threads < 1 || threads > 256) threads = 256;
-    if (!py_context_resize((int)threads)) return NULL;
+    if (!py_context_resize((int)threads, omp_team())) return NULL;
     Py_RETURN_NONE;
 }
 

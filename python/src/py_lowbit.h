@@ -47,10 +47,11 @@ void py_context_release(py_context *c);
  * and returns to the one before. */
 bool py_context_push(const lb_options *options);
 bool py_context_pop(void);
-/* This thread's own context has so many threads from now on: if it has another
- * number, it is replaced. Contexts of py_context_push, and those that are in
- * use, keep theirs. */
-bool py_context_resize(int threads);
+/* This thread's own context has so many threads from now on, those of the team
+ * (static; NULL: its own): if it has others, it is replaced. Contexts of
+ * py_context_push, and those that are in use, keep theirs. In a process that
+ * was forked a team is not used: its threads do not exist there. */
+bool py_context_resize(int threads, const lb_team *team);
 
 /* Python functions that the library calls. py_callback_begin: before the
  * library is called; it releases the GIL, and marks the context as busy.

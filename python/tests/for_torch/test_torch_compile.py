@@ -1,5 +1,7 @@
 """torch.compile without graph breaks. Inductor's C++ takes most of a minute, so the graphs
-run as traced here; tools/check-torch-models compiles them."""
+run as traced; with LOWBIT_TORCH_BACKEND=inductor (make nightly-torch) they are compiled."""
+
+import os
 
 import pytest
 import torch
@@ -15,7 +17,13 @@ def randn(*shape, seed=1):
 
 def compiled(m, **options):
     torch._dynamo.reset()
-    return torch.compile(m, fullgraph=True, backend="aot_eager", **options)
+    backend = os.environ.get("LOWBIT_TORCH_BACKEND", "aot_eager")
+    return torch.compile(m, fullgraph=True, backend=backend, **options)
+
+
+def same(a, b):
+    """Inductor computes what is around the products in another order."""
+    return (a - b).abs().max() <= 1e-5 * b.abs().max()
 
 
 @pytest.mark.parametrize("config", ENCODED)
@@ -24,25 +32,23 @@ def test_forward_and_backward(config):
     f = compiled(m)
     x = randn(3, 512).requires_grad_()
     y = f(x)
-    assert torch.equal(y, m(x))
+    assert same(y, m(x))
     (got,) = torch.autograd.grad(f(x).sum(), x)
     (want,) = torch.autograd.grad(m(x).sum(), x)
-    assert torch.equal(got, want)
+    assert same(got, want)
     n = len(_packed._arrays)
     arrays = [layer.packed.array() for layer in (m[0], m[2])]
     f(x).sum().backward()
-    assert [layer.packed.array() for layer in (m[0], m[2])] == arrays or all(
-        a is b for a, b in zip(arrays, [m[0].packed.array(), m[2].packed.array()])
-    )
-    assert len(_packed._arrays) == n
+    again = [layer.packed.array() for layer in (m[0], m[2])]
+    assert all(a is b for a, b in zip(arrays, again)) and len(_packed._arrays) == n
 
 
 def test_dynamic_shapes():
     m = lt.Linear(64, 32)
     f = compiled(m, dynamic=True)
     for rows in (2, 3, 5, 8):
-        assert torch.equal(f(randn(rows, 64)), m(randn(rows, 64)))
-        assert torch.equal(f(randn(2, rows, 64)), m(randn(2, rows, 64)))
+        assert same(f(randn(rows, 64)), m(randn(rows, 64)))
+        assert same(f(randn(2, rows, 64)), m(randn(2, rows, 64)))
 
 
 def test_other_operators():
@@ -53,4 +59,4 @@ def test_other_operators():
     f(ids).backward()
     assert ste.weight.grad.abs().sum() > 0
     dense = compiled(lambda m: m.weight * 2)
-    assert torch.equal(dense(table), table.weight * 2)
+    assert same(dense(table), table.weight * 2)
