@@ -237,6 +237,12 @@ def _from_bitsandbytes(linear: torch.nn.Module) -> Packed | None:
     if kind not in ("Linear4bit", "LinearNF4", "LinearFP4", "Linear8bitLt"):
         return None
     shape = (linear.out_features, linear.in_features)
+    held = getattr(linear.weight, "quant_state", None)
+    if getattr(held, "packing_format_for_cpu", False):
+        raise lowbit.UnsupportedError(
+            f"{kind}: bitsandbytes has repacked this {shape} weight on its first use and "
+            "rounded its scales to bf16: replace linears before the model is used"
+        )
     state = linear.state_dict()
     if kind == "Linear8bitLt" and "SCB" not in state:
         scb = getattr(linear.weight, "SCB", None)

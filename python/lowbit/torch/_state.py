@@ -220,7 +220,7 @@ def _from_bnb4(state: dict[str, Tensor], mark: str) -> Packed:
         block = int(said["blocksize"])
         dtype = _SHORT[said["dtype"]]
         parts = {"codes": state["weight"].flatten()}
-        absmax = state["weight.absmax"].flatten()
+        absmax = state["weight.absmax"]
         levels = _float("weight.quant_map", state["weight.quant_map"].flatten())
     except (KeyError, TypeError, ValueError) as e:
         raise lowbit.ContentError(f"{mark}: no valid {e}") from e
@@ -229,6 +229,11 @@ def _from_bnb4(state: dict[str, Tensor], mark: str) -> Packed:
         raise lowbit.ContentError(
             f"{mark}: blocks of {block}, and {parts['codes'].numel()} bytes of weights "
             f"for shape {tuple(shape)}"
+        )
+    if absmax.dim() != 1:
+        raise lowbit.ContentError(
+            f"weight.absmax has shape {tuple(absmax.shape)}, not one axis: bitsandbytes "
+            "saves it transposed, rounded to bf16, after a layer was used on some CPUs"
         )
     # Rows of whole blocks are stored as rows, which products read fastest.
     rows = bool(shape) and shape[-1] % block == 0 and shape[-1] % 2 == 0

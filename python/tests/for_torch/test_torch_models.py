@@ -91,6 +91,19 @@ def test_to_linear4bit(double):
     assert set(linear4(randn(24, 256), double).state_dict()) == set(ours.state_dict())
 
 
+def test_repacked_weights_are_refused():
+    """What bitsandbytes makes of a layer on CPUs with AVX512-BF16."""
+    theirs = linear4(randn(64, 256))
+    theirs.weight.data, _ = bnb.functional._convert_weight_packed_for_cpu(
+        theirs.weight.data, theirs.weight.quant_state
+    )
+    with pytest.raises(lowbit.UnsupportedError, match=r"repacked this \(64, 256\) weight"):
+        lt.Linear.from_linear(theirs)
+    state = theirs.state_dict()  # unpacks the weight, but not its scales
+    with pytest.raises(RuntimeError, match=r"absmax has shape \(4, 64\)"):
+        lt.Linear(256, 64, False).load_state_dict(state)
+
+
 def test_int8():
     theirs = linear8(randn(24, 256))
     ours = lt.Linear.from_linear(theirs)
