@@ -32,6 +32,10 @@ MODULES = [
 # How many examples a version of eformer has in these files, and in the README about them.
 COUNTS = {"0.0.101": (31, 1)}
 
+# Examples that cannot run, with eformer neither: the class that they define lacks a method
+# that they call.
+INCOMPLETE = {"jaximus._imus.ImplicitArray.0": "has no attribute 'quantize'"}
+
 
 def package():
     try:
@@ -139,9 +143,15 @@ def names():
 
 @pytest.mark.filterwarnings("ignore:.*it is materialized")
 @pytest.mark.parametrize("source", [*examples(), *readme()])
-def test_example(source, monkeypatch):
+def test_example(source, monkeypatch, request):
     monkeypatch.setattr(_implicit, "_handlers", {})  # examples register some
-    exec(compile(changed(source), "example", "exec"), names())
+    code = compile(changed(source), "example", "exec")
+    reason = INCOMPLETE.get(request.node.callspec.id)
+    if reason is None:
+        exec(code, names())
+        return
+    with pytest.raises(AttributeError, match=reason):
+        exec(code, names())
 
 
 def test_all_are_found():
