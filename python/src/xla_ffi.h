@@ -2,10 +2,10 @@
  * py_ffi.c use: the layout of its structs, version 0.1 of the ABI.
  *
  * The wheel is built without jaxlib, so these are declarations of our own, with
- * names of our own. python/tests/for_jax/test_jax_abi.py compares sizes and offsets
- * with the header of the installed jaxlib. Later minor versions append members
- * and functions; a handler that reports an older minor version is accepted by
- * newer runtimes.
+ * names of our own. python/tests/for_jax/test_jax_abi.py compares sizes and
+ * offsets with the header of the installed jaxlib. Later minor versions append
+ * members and functions; a handler that reports an older minor version is
+ * accepted by newer runtimes.
  */
 #ifndef XLA_FFI_H
 #define XLA_FFI_H

@@ -4,6 +4,7 @@ import devices  # noqa: F401, I001: before jax
 
 import json
 import re
+import resource
 import subprocess
 import sys
 import warnings
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from hypothesis import given, settings, strategies as st
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import lowbit
@@ -334,9 +336,6 @@ def test_mixed_formats_and_operators():
 
 
 def test_warns_once():
-    class Fancy(Array8B):
-        pass
-
     q = quantize(normal(0, 4, 64), "int8")
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -442,6 +441,68 @@ def test_threads_are_bounded():
     out = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, check=True)
     before, after, cores = json.loads(out.stdout)
     assert after - before <= cores + 16  # XLA starts threads of its own for pmap
+
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * resource.getpagesize()
+
+
+def test_memory_stays():
+    """A thousand steps of training, with products forward and backward."""
+    x, y = normal(1, 16, 128), normal(2, 16, 64)
+    q = quantize(normal(0, 128, 128), "nf4")
+
+    @jax.jit
+    @implicit
+    def step(w, q):
+        def loss(w):
+            return jnp.mean((jnp.tanh(x @ q) @ straight_through(w, dtype="int8") - y) ** 2)
+
+        return w - 0.01 * jax.grad(loss)(w)
+
+    w = normal(3, 128, 64)
+    for _ in range(100):
+        w = step(w, q)
+    before = resident()
+    for _ in range(1000):
+        w = step(w, q)
+    jax.block_until_ready(w)
+    assert resident() - before < 8 << 20
+
+
+SIZES = st.integers(0, 5) | st.sampled_from([7, 63, 64, 65, 130])
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    shape=st.lists(SIZES, min_size=0, max_size=3),
+    format=st.sampled_from(FORMATS),
+    block=st.sampled_from([2, 6, 32, 64, 100]),
+    dtype=st.sampled_from(["float32", "float16", "bfloat16"]),
+    compat=st.sampled_from(["native", "eformer"]),
+    data=st.data(),
+)
+def test_random_arrays(shape, format, block, dtype, compat, data):
+    """Values and products of arrays of any shape, or an exception."""
+    x = jax.random.normal(jax.random.key(len(shape)), shape).astype(dtype)
+    axis = None
+    if format == "int8":
+        axis = data.draw(st.none() | st.integers(-4, 4))
+    config = QuantizationConfig(format, block, axis=axis, compat=compat)
+    if axis is not None and shape and not -len(shape) <= axis < len(shape):
+        with pytest.raises(ValueError, match="axis"):
+            quantize(x, config)
+        return
+    q = quantize(x, config)
+    dense = q.materialize()
+    assert q.shape == x.shape == dense.shape
+    if len(shape) != 2 or dense.dtype == jnp.int8:
+        return
+    v = jnp.ones((3, shape[0]), dtype)
+    close(v @ q, jnp.matmul(v.astype("f4"), dense.astype("f4")), 2e-2)
+    with pytest.raises(TypeError, match="differ in size"):
+        jnp.ones((3, shape[0] + 1)) @ q
 
 
 def test_without_jax():
