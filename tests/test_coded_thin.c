@@ -148,7 +148,7 @@ static bool taken_as_it_lies(lb_ctx *cx, lb_array *x, lb_array *w,
         d.rhs_batch = (lb_axes){1, {0}};
     }
     const char *s = lb_explain(cx, "dot_general", in, 2, &d);
-    return s && (strstr(s, "tiles, gemv q") || strstr(s, "dot tables"));
+    return s && (strstr(s, "tiles, gemv q") || strstr(s, "dot pairs"));
 }
 
 /* Bits do not depend on threads; returns the results. */

@@ -18,8 +18,6 @@ static const struct subject {
 #if defined(__x86_64__)
     {&lb_dotlines_vnni, LB_LEVEL_AVX512VNNI, LB_DOTBYTE_MOST_X,
      LB_DOTBYTE_DEEP},
-    {&lb_dotlines_words_vnni, LB_LEVEL_AVX512VNNI, LB_DOTBYTE_MOST_X2,
-     LB_DOTBYTE_KC},
 #endif
     {NULL, LB_LEVEL_REF, 0, 0}};
 

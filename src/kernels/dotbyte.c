@@ -47,13 +47,11 @@ const lb_dotbyte *lb_dotword_any(const lb_cpu *cpu)
     return cpu->level == LB_LEVEL_REF ? &lb_dotword_ref : NULL;
 }
 
-const lb_dotbyte *lb_dotlines_for(const lb_cpu *cpu, int planes)
+const lb_dotbyte *lb_dotlines_for(const lb_cpu *cpu)
 {
 #if defined(__x86_64__)
-    if (cpu->level >= LB_LEVEL_AVX512VNNI)
-        return planes == 2 ? &lb_dotlines_words_vnni : &lb_dotlines_vnni;
+    if (cpu->level >= LB_LEVEL_AVX512VNNI) return &lb_dotlines_vnni;
 #endif
     (void)cpu;
-    (void)planes;
     return NULL;
 }

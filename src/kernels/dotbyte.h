@@ -182,9 +182,8 @@ const lb_dotbyte *lb_dotword_for(const lb_cpu *cpu);
 /* Words for numbers that are not codes: round and tile only. NULL: f32 is as
  * fast. */
 const lb_dotbyte *lb_dotword_any(const lb_cpu *cpu);
-/* That for codes of 8 bits as they lie, and x in bytes of so many planes, two
- * of which are words; NULL: there is none. */
-const lb_dotbyte *lb_dotlines_for(const lb_cpu *cpu, int planes);
+/* That for codes of 8 bits as they lie, and x in bytes; NULL: there is none. */
+const lb_dotbyte *lb_dotlines_for(const lb_cpu *cpu);
 
 extern const lb_dotbyte lb_dotbyte_ref, lb_dotword_ref;
 #if defined(__aarch64__)
@@ -193,7 +192,7 @@ extern const lb_dotbyte lb_dotbyte_dotprod;
 #if defined(__x86_64__)
 extern const lb_dotbyte lb_dotbyte_avx2, lb_dotbyte_vnni, lb_dotword_vnni;
 extern const lb_dotbyte lb_dotword_avx2;
-extern const lb_dotbyte lb_dotlines_vnni, lb_dotlines_words_vnni;
+extern const lb_dotbyte lb_dotlines_vnni;
 
 void lb_dotbyte_along_avx2(const lb_dotbyte_codes *c, const uint8_t *from,
                            int64_t step, int64_t n, int64_t ahead, uint8_t *to);

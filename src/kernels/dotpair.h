@@ -14,8 +14,7 @@
  * Eight numbers then have 16 sums either way, which one shuffle of bytes looks
  * up; and as its bytes may belong to several groups of numbers, two next to
  * each other are of one row of w, and are multiplied with their signs and added
- * to 16 bits in one operation. (dottab.h has no signs, takes codes as they lie,
- * and adds in two operations: that is for a row or two of x.)
+ * to 16 bits in one operation.
  *
  *   x       tables [8 numbers][row of x][32 bytes]: of 16 sums the lower bytes,
  *           then the higher ones. So that bytes are not negative, the sums are
@@ -76,7 +75,7 @@ typedef struct lb_dotpair {
     int32_t (*tables)(lb_dotpair_kind kind, int64_t n, const float *x,
                       float factor, bool high_first, uint8_t *to,
                       int64_t apart);
-    /* From turned codes, [byte][32 rows], as dottab.h makes them; bytes is a
+    /* From turned codes, [byte][32 rows], as dotturn.h makes them; bytes is a
      * multiple of bits. All memory is aligned to 32 bytes. */
     void (*index)(lb_dotpair_kind kind, int64_t bytes, const uint8_t *turned,
                   uint8_t *to);

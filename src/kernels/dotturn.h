@@ -1,6 +1,6 @@
 /* dotturn.h - codes of one or two bits, turned: a byte has codes of one row of
  * w, one after the other in depth, and those of 32 rows lie side by side. That
- * is what dottab.h and dotpair.h look up.
+ * is what dotpair.h looks up.
  *
  *   turned   [byte][32 rows of w]
  *

@@ -36,10 +36,6 @@ typedef struct lb_gemm_rows {
 typedef struct lb_gemm_codes {
     const char *name; /* of a product that decodes so: "dot f32 avx2 6x16" */
     int nr;           /* that of the level's tiles */
-    /* Rows of x from which on this is faster than what decodes codes once more
-     * for every few of them (dotf32.h): of bytes, which are soon decoded, and
-     * of any other. */
-    int least_bytes, least;
     bool asks; /* for codes that are next, while it decodes; of others they are
                 * asked for between tiles (lb_gemm_soon) */
     void (*decode)(const lb_gemm_rows *w, float *dst);

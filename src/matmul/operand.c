@@ -7,7 +7,7 @@
 #include "kernels/gemm.h"
 #include "kernels/outerf32.h"
 #include "kernels/outerint.h"
-#include "matmul/coded_tables.h"
+#include "matmul/int_panels.h"
 #include "matmul/panels.h"
 #include "matmul/select.h"
 
@@ -63,15 +63,6 @@ static bool can_line(const lb_weights *w, const lb_int_panels *q)
 {
     return (w->coded.bits == 1 || are_trits(&w->coded)) && q->line &&
            !q->fine && !q->scales.in_w;
-}
-
-static bool can_tables(const lb_product *p, const lb_weights *w,
-                       const lb_cpu *cpu)
-{
-    lb_tables t;
-    return lb_tables_of(p, w, cpu, &t) &&
-           lb_tables_few(p, w->coded.along ? t.all
-                                           : lb_tables_across_bytes(w, &t));
 }
 
 /* Codes that are numbers on a line, or levels. Of 2 bits or 1 there is so
@@ -137,8 +128,6 @@ bool lb_operand_can(lb_need need, lb_choice as, const lb_product *p,
                can_gemv(p, w, cpu, as);
     case LB_NEED_DIGITS:
         return can_digits(p, w, cpu, as);
-    case LB_NEED_TABLES:
-        return can_tables(p, w, cpu);
     case LB_NEED_F32_K:
         return can_f32_k(w);
     case LB_NEED_F32_PANEL:

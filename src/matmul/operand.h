@@ -14,7 +14,6 @@ typedef enum lb_need {
     LB_NEED_DIGITS,    /* panels of T, x in so many digits (panels.h) */
     LB_NEED_WORDS,     /* levels that 16 bits can hold */
     LB_NEED_LINE,      /* words; levels least + code * slope, one scale a row */
-    LB_NEED_TABLES,    /* the same, and room for tables of all of x */
     LB_NEED_COLUMNS,   /* words of 8 bits, or 4, and blocks of whole columns */
     LB_NEED_F32_PANEL, /* kernels/gemm_codes.h: blocks of whole units */
     LB_NEED_F32_K,     /* kernels/dotf32.h: finite, blocks of whole groups */

@@ -10,9 +10,7 @@ enum {
     SPREAD = 128,     /* of the depth, if its scales are in x */
     ROUNDED = 256,    /* of longer blocks most weights are small next to the
                        * largest, and rounded levels err by more than x */
-    FEW = 24,         /* rows of x in one byte for which weights are better not
-                       * packed, */
-    FEW_WORDS = 16,   /* and in words, */
+    FEW = 12,         /* rows of x for which weights are better not packed, */
     LINES = 32,       /* and rows of these weights that meet a group */
     WORDS = 256,      /* depth of a panel of words, */
     WORDS_SHARE = 128 /* and the most of what shares a scale of x: the more
@@ -153,14 +151,13 @@ static bool bytes_of(const lb_coded *c, int64_t rows, lb_precision precision,
  * scale. How deep these are is the same on every level, and so is rounded x. */
 static void take_lines(const lb_coded *c, int64_t m, lb_panels *p)
 {
-    const int64_t few = p->planes == 1 ? FEW : FEW_WORDS;
-    if (c->bits != 8 || !c->along || m > few || p->share < p->kc) return;
+    if (c->bits != 8 || !c->along || m > FEW || p->planes != 1 ||
+        p->share < p->kc)
+        return;
     const bool deep = !p->scales.in_w || c->lines.g % LB_DOTBYTE_DEEP == 0;
-    if (p->planes == 1 && deep) p->kc = p->share = LB_DOTBYTE_DEEP;
-    const lb_dotbyte *lines = lb_dotlines_for(p->cpu, p->planes);
-    if (!lines) return;
-    p->kernel = lines;
-    p->planes = 1;
+    if (deep) p->kc = p->share = LB_DOTBYTE_DEEP;
+    const lb_dotbyte *lines = lb_dotlines_for(p->cpu);
+    if (lines) p->kernel = lines;
 }
 
 /* ---- words --------------------------------------------------------------- */

@@ -376,4 +376,4 @@ static void run(const lb_product *p, const lb_work *w)
             run_block(p, w, g, lb_units_at(&g->b, &g->w, u));
 }
 
-const lb_algorithm lb_coded_pairs = {"half lookup", make_plan, run};
+const lb_algorithm lb_coded_pairs = {"lookup", make_plan, run};

@@ -39,19 +39,20 @@ enum { PACKED = 1 << 22 }; /* x that may be packed as a whole */
 
 /* clang-format off */
 static const row codes[] = {
-    /* Lookup tables: AVX2 has no product of bytes that keeps up with them. */
-    {AT(AVX2), BITS_1, NK, FASTER, 3, MANY, 64, 64, 0,
+    /* Lookup tables: AVX2 has no product of bytes that keeps up with them. One
+     * row of x at FASTEST is left to gemv. */
+    {AT(AVX2), BITS_1, NK, FASTEST, 2, MANY, 64, 64, 0,
      LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
-    {AT(AVX2), BITS_1, KN, FASTER, 3, MANY, 128, 64, 0,
+    {AT(AVX2), BITS_1, NK, FAST, 1, MANY, 64, 64, 0,
+     LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
+    {AT(AVX2), BITS_1, KN, FASTEST, 2, MANY, 128, 64, 0,
+     LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
+    {AT(AVX2), BITS_1, KN, FAST, 1, MANY, 128, 64, 0,
      LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
     {AT(AVX2), BITS_2, NK, FAST, 5, MANY, 128, 64, 0,
      LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
     {AT(AVX2), BITS_2, KN, FAST, 3, MANY, 128, 64, 0,
      LB_NEED_LINE, {LB_T_I16, 2, &lb_coded_pairs}},
-    {AT(AVX2), BITS_1, NK, FASTER, 1, 2, 64, 64, 0,
-     LB_NEED_TABLES, {LB_T_I16, 2, &lb_coded_table}},
-    {AT(AVX2), BITS_1, KN, FASTER, 1, 2, 64, 64, 0,
-     LB_NEED_TABLES, {LB_T_I16, 2, &lb_coded_table_across}},
     /* gemv: how many rows, says the table below. */
     {LEVEL_ANY, BITS_4 | BITS_8, BOTH, FASTER, 1, MANY, 0, 0, 0,
      LB_NEED_GEMV, {LB_T_I16, 2, &lb_coded_thin}},
@@ -89,13 +90,7 @@ static const row codes[] = {
     {AT(AVX512VNNI), DECODED, BOTH, FAST, 32, MANY, 16, 32, 0,
      LB_NEED_DIGITS, {LB_T_I16, 2, &lb_gemm}},
     /* f32. */
-    {AT(AVX2), BITS_8, NK, PRECISION_ANY, 25, LB_FEW, 0, 0, 0,
-     LB_NEED_F32_PANEL, {LB_T_F32, 0, &lb_coded_panel}},
-    {AT(AVX2), BITS_ANY - BITS_8, NK, PRECISION_ANY, 17, LB_FEW, 0, 0, 0,
-     LB_NEED_F32_PANEL, {LB_T_F32, 0, &lb_coded_panel}},
-    {AVX512_UP, BITS_8, NK, PRECISION_ANY, 17, LB_FEW, 0, 0, 0,
-     LB_NEED_F32_PANEL, {LB_T_F32, 0, &lb_coded_panel}},
-    {AVX512_UP, BITS_ANY - BITS_8, NK, PRECISION_ANY, 13, LB_FEW, 0, 0, 0,
+    {AVX2_UP, BITS_ANY, NK, PRECISION_ANY, 17, LB_FEW, 0, 0, 0,
      LB_NEED_F32_PANEL, {LB_T_F32, 0, &lb_coded_panel}},
     {AVX2_UP, BITS_ANY, NK, PRECISION_ANY, 2, LB_FEW, 0, 0, PACKED,
      LB_NEED_F32_K, {LB_T_F32, 0, &lb_coded_exact}},

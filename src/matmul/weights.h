@@ -8,8 +8,7 @@
  *   coded byte     FAST, FASTEST: x as one or two 8-bit digits, codes as bytes
  *   coded block    FAST, FASTEST: x and codes as 16-bit integers
  *   coded outer    the same, K across memory, for up to 512 rows of x
- *   coded table    1 bit, one or two rows of x: sums of four are looked up
- *   coded pairs    1 and 2 bits, more rows: half of each table is stored
+ *   coded pairs    1 and 2 bits on AVX2: sums of numbers of x are looked up
  *   coded exact    HIGHEST, K along memory, up to LB_FEW rows: codes become f32
  *                  in registers
  *   coded panel    the same for more rows, up to LB_FEW: codes become panels of

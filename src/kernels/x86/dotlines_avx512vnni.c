@@ -1,5 +1,4 @@
-/* dotlines_avx512vnni.c - products of bytes with codes as they lie: vpdpbusd
- * for x in bytes, vpdpwssd for x in words.
+/* dotlines_avx512vnni.c - products of bytes with codes as they lie: vpdpbusd.
  *
  *            w: 2 lines         16 accumulators, whose lanes run along the
  *          +------+------+      depth. A vector of each line meets one of each
@@ -19,11 +18,10 @@
 
 enum {
     MR = 8,
-    ALL = 16,          /* accumulators */
-    MOST = 4,          /* lines at once */
-    BYTES = 64,        /* of a vector */
-    WORDS = BYTES / 2, /* numbers of a vector of words */
-    AHEAD = 4          /* lines from those that are read to those that are
+    ALL = 16,   /* accumulators */
+    MOST = 4,   /* lines at once */
+    BYTES = 64, /* of a vector */
+    AHEAD = 4   /* lines from those that are read to those that are
                         * asked for */
 };
 
@@ -54,30 +52,9 @@ static int32_t round_bytes(int64_t n, const float *x, float factor, int planes,
     return _mm512_reduce_add_epi32(sum);
 }
 
-LB_AVX512
-static int32_t round_words(int64_t n, const float *x, float factor, int planes,
-                           int fields, int8_t *to, int64_t apart, int64_t plane)
-{
-    const __m512 f = _mm512_set1_ps(factor);
-    __m512i sum = _mm512_setzero_si512();
-    (void)planes;
-    (void)fields;
-    (void)plane;
-    for (; n > 0; n -= WORDS, x += WORDS, to += apart) {
-        const __m512i a = lb_round_16(n, x, f),
-                      b = lb_round_16(n - 16, x + 16, f);
-        sum = _mm512_add_epi32(sum, _mm512_add_epi32(a, b));
-        _mm512_storeu_si512(
-            (void *)to,
-            _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi32_epi16(a)),
-                               _mm512_cvtepi32_epi16(b), 1));
-    }
-    return _mm512_reduce_add_epi32(sum);
-}
-
 /* ---- folds --------------------------------------------------------------- */
 
-/* What is in each lane is added to the lane that is so many away: sums of a
+/* What is in BYTES lane is added to the lane that is so many away: sums of a
  * where that bit of a lane's number is 0, of b where it is 1. */
 LB_AVX512
 LB_INLINE __m512i fold(const int away, __m512i a, __m512i b)
@@ -117,7 +94,7 @@ LB_INLINE __m512i fold_all(__m512i *r)
     return fold(1, r[0], r[1]);
 }
 
-/* Lane by lane: what belongs to rows of x, the same for each line, */
+/* Lane by lane: what belongs to rows of x, the same for BYTES line, */
 LB_AVX512
 LB_INLINE __m512i of_rows(const int lines, const void *p)
 {
@@ -150,35 +127,28 @@ typedef struct {
 
 /* A vector of codes of one line, or `some` numbers and what meets zeros. */
 LB_AVX512
-LB_INLINE __m512i numbers_at(const bool words, const uint8_t *p, int64_t some)
+LB_INLINE __m512i numbers_at(const uint8_t *p, int64_t some)
 {
     __m512i v;
-    if (words)
-        v = _mm512_cvtepi8_epi16(
-            some >= WORDS
-                ? _mm256_loadu_si256((const __m256i *)(const void *)p)
-                : _mm256_maskz_loadu_epi8((__mmask32)((1u << some) - 1),
-                                          (const void *)p));
-    else
-        v = _mm512_xor_si512(
-            some >= BYTES ? _mm512_loadu_si512((const void *)p)
-                          : _mm512_maskz_loadu_epi8(((__mmask64)1 << some) - 1,
-                                                    (const void *)p),
-            _mm512_set1_epi8(-128));
+    v = _mm512_xor_si512(some >= BYTES
+                             ? _mm512_loadu_si512((const void *)p)
+                             : _mm512_maskz_loadu_epi8(
+                                   ((__mmask64)1 << some) - 1, (const void *)p),
+                         _mm512_set1_epi8(-128));
     LB_KEEP_512(v);
     return v;
 }
 
-/* One vector of each row and each line, from place k on. */
+/* One vector of BYTES row and BYTES line, from place k on. */
 LB_AVX512
-LB_INLINE void add_vectors(const bool words, const int rows, const int lines,
-                           const int8_t *x, const lines_of *w, int64_t k,
-                           int64_t some, __m512i *r)
+LB_INLINE void add_vectors(const int rows, const int lines, const int8_t *x,
+                           const lines_of *w, int64_t k, int64_t some,
+                           __m512i *r)
 {
     __m512i v[MOST];
     LB_UNROLL
     for (int j = 0; j < lines; j++)
-        v[j] = numbers_at(words, w->at[j] + k, some);
+        v[j] = numbers_at(w->at[j] + k, some);
     LB_UNROLL
     for (int i = 0; i < rows; i++) {
         __m512i xi =
@@ -187,18 +157,17 @@ LB_INLINE void add_vectors(const bool words, const int rows, const int lines,
         LB_UNROLL
         for (int j = 0; j < lines; j++) {
             __m512i *const sum = r + j * (ALL / lines) + i;
-            *sum = lb_add_products(words, *sum, v[j], xi);
+            *sum = lb_add_products(false, *sum, v[j], xi);
         }
     }
 }
 
-/* rows, lines and words are constants where this is inlined. */
+/* rows and lines are constants where this is inlined. */
 LB_AVX512
-LB_INLINE void dots_of(const bool words, const int rows, const int lines,
-                       const lb_dotbyte_x *x, const lines_of *w, int64_t depth,
-                       const float *ws, bool first, float *c)
+LB_INLINE void dots_of(const int rows, const int lines, const lb_dotbyte_x *x,
+                       const lines_of *w, int64_t depth, const float *ws,
+                       bool first, float *c)
 {
-    const int each = words ? WORDS : BYTES;
     const ptrdiff_t vector = (ptrdiff_t)rows * BYTES;
     const int8_t *from = x->bytes;
     __m512i r[ALL];
@@ -213,15 +182,12 @@ LB_INLINE void dots_of(const bool words, const int rows, const int lines,
         for (int j = 0; j < lines; j++)
             __builtin_prefetch(
                 (const void *)((uintptr_t)(w->at[j] + k) + w->ahead), 0, 3);
-        add_vectors(words, rows, lines, from, w, k, each, r);
-        from += vector;
-        if (!words) continue;
-        add_vectors(words, rows, lines, from, w, k + each, each, r);
+        add_vectors(rows, lines, from, w, k, BYTES, r);
         from += vector;
     }
-    for (; k < depth; k += each, from += vector)
-        add_vectors(words, rows, lines, from, w, k,
-                    depth - k < each ? depth - k : each, r);
+    for (; k < depth; k += BYTES, from += vector)
+        add_vectors(rows, lines, from, w, k,
+                    depth - k < BYTES ? depth - k : BYTES, r);
     const __m512i start = of_rows(lines, x->start);
     const __m512 sum = _mm512_cvtepi32_ps(_mm512_add_epi32(fold_all(r), start));
     const __m512 scale = _mm512_castsi512_ps(of_rows(lines, x->scale));
@@ -246,45 +212,44 @@ LB_INLINE lines_of lines_at(const int lines, const lb_dotbyte_lines *w,
 }
 
 LB_AVX512
-LB_INLINE void dots_rows(const bool words, const int rows,
-                         const lb_dotbyte_x *x, const lb_dotbyte_lines *w,
-                         bool first, float *c)
+LB_INLINE void dots_rows(const int rows, const lb_dotbyte_x *x,
+                         const lb_dotbyte_lines *w, bool first, float *c)
 {
     const int lines = rows > 4 ? 2 : 4;
     for (int64_t j = 0; j < w->n; j += lines, c += ALL) {
         const lines_of at = lines_at(lines, w, j);
-        dots_of(words, rows, lines, x, &at, w->depth, w->ws + j, first, c);
+        dots_of(rows, lines, x, &at, w->depth, w->ws + j, first, c);
     }
 }
 
 LB_AVX512
-LB_INLINE void dots_any(const bool words, const lb_dotbyte_x *x,
-                        const lb_dotbyte_lines *w, bool first, float *c)
+LB_INLINE void dots_any(const lb_dotbyte_x *x, const lb_dotbyte_lines *w,
+                        bool first, float *c)
 {
     switch (x->rows) {
     case 8:
-        dots_rows(words, 8, x, w, first, c);
+        dots_rows(8, x, w, first, c);
         break;
     case 7:
-        dots_rows(words, 7, x, w, first, c);
+        dots_rows(7, x, w, first, c);
         break;
     case 6:
-        dots_rows(words, 6, x, w, first, c);
+        dots_rows(6, x, w, first, c);
         break;
     case 5:
-        dots_rows(words, 5, x, w, first, c);
+        dots_rows(5, x, w, first, c);
         break;
     case 4:
-        dots_rows(words, 4, x, w, first, c);
+        dots_rows(4, x, w, first, c);
         break;
     case 3:
-        dots_rows(words, 3, x, w, first, c);
+        dots_rows(3, x, w, first, c);
         break;
     case 2:
-        dots_rows(words, 2, x, w, first, c);
+        dots_rows(2, x, w, first, c);
         break;
     default:
-        dots_rows(words, 1, x, w, first, c);
+        dots_rows(1, x, w, first, c);
     }
 }
 
@@ -292,14 +257,7 @@ LB_AVX512
 static void dots_bytes(const lb_dotbyte_x *x, const lb_dotbyte_lines *w,
                        bool first, float *c)
 {
-    dots_any(false, x, w, first, c);
-}
-
-LB_AVX512
-static void dots_words(const lb_dotbyte_x *x, const lb_dotbyte_lines *w,
-                       bool first, float *c)
-{
-    dots_any(true, x, w, first, c);
+    dots_any(x, w, first, c);
 }
 
 const lb_dotbyte lb_dotlines_vnni = {
@@ -311,15 +269,5 @@ const lb_dotbyte lb_dotlines_vnni = {
     .most_w = 255,
     .round = round_bytes,
     .dots = dots_bytes,
-};
-
-const lb_dotbyte lb_dotlines_words_vnni = {
-    .name = "dot i16 lines avx512vnni",
-    .size = 2,
-    .piece = BYTES,
-    .mr = MR,
-    .nr = 1,
-    .round = round_words,
-    .dots = dots_words,
 };
 #endif

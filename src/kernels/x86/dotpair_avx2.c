@@ -10,7 +10,7 @@
 #include "kernels/dotpair.h"
 
 #if defined(__x86_64__)
-#include "kernels/x86/dottab_avx2.h"
+#include "kernels/x86/dotpair_avx2.h"
 
 enum {
     MR = LB_DOTPAIR_MR,
@@ -37,7 +37,7 @@ LB_INLINE float largest(const int group, int64_t n, const float *x, float *lane)
     __m256i most = _mm256_setzero_si256(), sums = most;
     for (; n > 0; n -= EACH, x += EACH) {
         const __m256 v =
-            _mm256_andnot_ps(_mm256_set1_ps(-0.0f), lb_dottab_load(n, x));
+            _mm256_andnot_ps(_mm256_set1_ps(-0.0f), lb_dotpair_load(n, x));
         __m256 s = _mm256_add_ps(v, _mm256_permute_ps(v, 0xb1));
         if (group == 4) s = _mm256_add_ps(s, _mm256_permute_ps(s, 0x4e));
         most = _mm256_max_epi32(most, _mm256_castps_si256(v));
@@ -121,10 +121,10 @@ static int32_t tables(lb_dotpair_kind kind, int64_t n, const float *x,
     __m256i sums = _mm256_setzero_si256();
     for (; n > 0; n -= EACH, x += EACH, to += apart) {
         const __m256i v =
-            _mm256_cvtps_epi32(_mm256_mul_ps(lb_dottab_load(n, x), by));
+            _mm256_cvtps_epi32(_mm256_mul_ps(lb_dotpair_load(n, x), by));
         const __m256i sorted = _mm256_permutevar8x32_epi32(v, order);
-        lb_dottab_put_table(_mm256_packs_epi32(sorted, sorted), f.first, f.last,
-                            _mm256_set1_epi32(LB_DOTPAIR_OFFSET), to);
+        lb_dotpair_put_table(_mm256_packs_epi32(sorted, sorted), f.first,
+                             f.last, _mm256_set1_epi32(LB_DOTPAIR_OFFSET), to);
         sums = _mm256_add_epi32(sums, v);
     }
     return sum_of(sums);
@@ -242,7 +242,7 @@ LB_INLINE void add_byte(const int rows, const uint8_t *table,
         for (int p = 0; p < 2; p++) {
             s[i].part[h][p] =
                 look_up(s[i].part[h][p],
-                        lb_dottab_half(table + i * LB_DOTPAIR_TABLE + 16 * p),
+                        lb_dotpair_half(table + i * LB_DOTPAIR_TABLE + 16 * p),
                         index, sign);
         }
     }
@@ -296,8 +296,8 @@ LB_INLINE void dots_rows(const int rows, const int each, int64_t bytes,
     for (int i = 0; i < rows; i++) {
         __m256 t[4];
         sort_columns(&s[i], t);
-        lb_dottab_put_columns(t, slope, head->base[i], head->scale[i], ws,
-                              first, c + i * ldc);
+        lb_dotpair_put_columns(t, slope, head->base[i], head->scale[i], ws,
+                               first, c + i * ldc);
     }
 }
 

@@ -343,9 +343,6 @@ static void decode(const lb_gemm_rows *w, float *dst)
                            : decode_f32)(w, dst);
 }
 
-const lb_gemm_codes lb_gemm_codes_avx2 = {.name = "dot f32 avx2 6x16",
-                                          .nr = NR,
-                                          .least_bytes = 25,
-                                          .least = 17,
-                                          .decode = decode};
+const lb_gemm_codes lb_gemm_codes_avx2 = {
+    .name = "dot f32 avx2 6x16", .nr = NR, .decode = decode};
 #endif

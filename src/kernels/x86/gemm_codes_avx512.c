@@ -193,10 +193,6 @@ static void decode(const lb_gemm_rows *w, float *dst)
                            : decode_f32)(w, dst);
 }
 
-const lb_gemm_codes lb_gemm_codes_avx512 = {.name = "dot f32 avx512 14x32",
-                                            .nr = NR,
-                                            .least_bytes = 17,
-                                            .least = 13,
-                                            .asks = true,
-                                            .decode = decode};
+const lb_gemm_codes lb_gemm_codes_avx512 = {
+    .name = "dot f32 avx512 14x32", .nr = NR, .asks = true, .decode = decode};
 #endif

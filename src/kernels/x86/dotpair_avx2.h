@@ -1,14 +1,14 @@
-/* dottab_avx2.h - what products by tables of sums have alike, for AVX2: tables
- * of 16 sums of 16 bits, the lower bytes of all and then the higher ones, and
- * the results of 32 columns. */
-#ifndef LB_DOTTAB_AVX2_H
-#define LB_DOTTAB_AVX2_H
+/* dotpair_avx2.h - parts of dotpair_avx2.c: tables of 16 sums of 16 bits, the
+ * lower bytes of all and then the higher ones, and the results of 32 columns.
+ */
+#ifndef LB_DOTPAIR_AVX2_H
+#define LB_DOTPAIR_AVX2_H
 
 #include "kernels/x86/intrin.h"
 
 /* Eight numbers; zeros where there are no more. */
 LB_TARGET("avx2")
-LB_INLINE __m256 lb_dottab_load(int64_t n, const float *x)
+LB_INLINE __m256 lb_dotpair_load(int64_t n, const float *x)
 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     const __m256i some = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
@@ -19,9 +19,9 @@ LB_INLINE __m256 lb_dottab_load(int64_t n, const float *x)
  * last two lie in all lanes of a and of b, times their factors, and more:
  * entries 0 to 3 and 8 to 11 by factors [0], 4 to 7 and 12 to 15 by [1]. */
 LB_TARGET("avx2")
-LB_INLINE void lb_dottab_put_table(__m256i x, const __m256i *first,
-                                   const __m256i *last, __m256i more,
-                                   uint8_t *to)
+LB_INLINE void lb_dotpair_put_table(__m256i x, const __m256i *first,
+                                    const __m256i *last, __m256i more,
+                                    uint8_t *to)
 {
     const __m256i a = _mm256_shuffle_epi32(x, 0x00);
     const __m256i b = _mm256_shuffle_epi32(x, 0x55);
@@ -41,7 +41,7 @@ LB_INLINE void lb_dottab_put_table(__m256i x, const __m256i *first,
 
 /* One of its halves, twice. */
 LB_TARGET("avx2")
-LB_INLINE __m256i lb_dottab_half(const uint8_t *at)
+LB_INLINE __m256i lb_dotpair_half(const uint8_t *at)
 {
     return _mm256_broadcastsi128_si256(
         _mm_load_si128((const __m128i *)(const void *)at));
@@ -50,9 +50,9 @@ LB_INLINE __m256i lb_dottab_half(const uint8_t *at)
 /* c = fma((base + slope * t) * ws, scale, c or, if first, 0), for 32 columns.
  */
 LB_TARGET("avx2,fma")
-LB_INLINE void lb_dottab_put_columns(const __m256 *t, float slope, float base,
-                                     float scale, const float *ws, bool first,
-                                     float *c)
+LB_INLINE void lb_dotpair_put_columns(const __m256 *t, float slope, float base,
+                                      float scale, const float *ws, bool first,
+                                      float *c)
 {
     LB_UNROLL
     for (int q = 0; q < 4; q++) {
