@@ -38,7 +38,7 @@ completes "--jobs --json" diff --j
 completes "--block-size" quantize --bl
 completes "native bnb bitnet eformer" quantize --layout ""
 completes "bnb" quantize x --layout bn
-completes "int8 iq4_nl" bench --type i
+completes "iq4_nl" bench --type iq
 completes "" bench -j ""
 completes "bash zsh fish" completion ""
 completes "fish" completion f

@@ -198,7 +198,7 @@ shows 1 diff "$tmp/a" "$tmp/inf" --tolerance 9 <<END
 w     f32       f32       nrmse 0         max 0         cosine 1  1 not finite in one file
 1 array, 1 exceeds tolerance 9; overall nrmse 0, max 0, cosine 1
 END
-safetensors "$tmp/e" "$(f32 "[2]" 8 | sed 's/F32/F8_E4M3/;s/,8]/,2]/')" '\0\0'
+safetensors "$tmp/e" "$(f32 "[2]" 16 | sed 's/F32/C64/')" "$(printf '\\0%.0s' {1..16})"
 run 1 diff "$tmp/a" "$tmp/e"
 has "unsupported type"
 run 1 diff "$tmp/a" "$tmp/e" --json
@@ -281,12 +281,12 @@ longer.name  f32                   1          1          1          0   @
 w            f32           unsupported type or shape
 END
 shows 0 stats "$tmp/e" <<END
-name  type                           min        max       mean        std
-w     F8_E4M3 (not supported)  unsupported type
+name  type                       min        max       mean        std
+w     C64 (not supported)  unsupported type
 END
 run 0 stats "$tmp/e" --json
-has '"format": null, "dtype": null, "shape": [2], "bytes": 2, "message": "unsupported type", "min": null, '
-refused 3 "F8_E4M3" stats "$tmp/e" w
+has '"format": null, "dtype": null, "shape": [2], "bytes": 16, "message": "unsupported type", "min": null, '
+refused 3 "C64" stats "$tmp/e" w
 # Values so large that their spacing exceeds 1/2 or their range overflows a
 # double, and adjacent subnormals.
 safetensors "$tmp/far" \

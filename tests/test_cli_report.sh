@@ -32,9 +32,9 @@ is() # <<TEXT: compares with the last output
 
 report r.json
 is <<END
-{"lowbit": "$version", "schema": 1, "verb": "diff", "source": "DIR/a", "output": "DIR/b", "dry_run": false, "resumed": 0, "command": "lowbit diff -q DIR/a DIR/b --report DIR/r.json", "date": "DATE", "source_hashes": [{"file": "a", "xxh128": "HASH"}], "seconds": S, "peak_bytes": P, "parameters": 3, "source_bytes": 12, "output_bytes": 12, "bits_per_weight": 32, "nrmse": 0.5, "max": 4, "cosine": 1, "types": [{"type": "f32", "arrays": 2, "parameters": 3, "source_bytes": 12, "output_bytes": 12, "bits_per_weight": 32, "nrmse": 0.5, "max": 4, "cosine": 1}], "kept": [{"reason": "equal", "arrays": 1, "parameters": 1, "source_bytes": 4, "output_bytes": 4, "bits_per_weight": 32, "nrmse": 0, "max": 0, "cosine": 1}], "codes": [], "arrays": [
-{"name": "a.0.<b>|&\"_w.weight", "type": "F32", "format": "dense", "dtype": "f32", "shape": [2], "bytes": 8, "output_format": "dense", "output_dtype": "f32", "output_bytes": 8, "layout": null, "block_size": null, "kept": null, "nrmse": 0.5, "max": 4, "cosine": 1},
-{"name": "n", "type": "F32", "format": "dense", "dtype": "f32", "shape": [1], "bytes": 4, "output_format": "dense", "output_dtype": "f32", "output_bytes": 4, "layout": null, "block_size": null, "kept": "equal", "nrmse": 0, "max": 0, "cosine": 1}]}
+{"lowbit": "$version", "schema": 1, "verb": "diff", "source": "DIR/a", "output": "DIR/b", "dry_run": false, "resumed": 0, "command": "lowbit diff -q DIR/a DIR/b --report DIR/r.json", "date": "DATE", "source_hashes": [{"file": "a", "xxh128": "HASH"}], "seconds": S, "peak_bytes": P, "parameters": 3, "source_bytes": 12, "output_bytes": 12, "bits_per_weight": 32, "nrmse": 0.5, "max": 4, "cosine": 1, "types": [{"type": "f32", "arrays": 2, "parameters": 3, "source_bytes": 12, "output_bytes": 12, "bits_per_weight": 32, "nrmse": 0.5, "max": 4, "cosine": 1}], "kept": [{"reason": "equal", "arrays": 1, "parameters": 1, "source_bytes": 4, "output_bytes": 4, "bits_per_weight": 32, "nrmse": 0, "max": 0, "cosine": 1}], "moved": [], "codes": [], "arrays": [
+{"name": "a.0.<b>|&\"_w.weight", "type": "F32", "format": "dense", "dtype": "f32", "shape": [2], "bytes": 8, "output_format": "dense", "output_dtype": "f32", "output_bytes": 8, "layout": null, "block_size": null, "kept": null, "moved": null, "refused": null, "nrmse": 0.5, "max": 4, "cosine": 1},
+{"name": "n", "type": "F32", "format": "dense", "dtype": "f32", "shape": [1], "bytes": 4, "output_format": "dense", "output_dtype": "f32", "output_bytes": 4, "layout": null, "block_size": null, "kept": "equal", "moved": null, "refused": null, "nrmse": 0, "max": 0, "cosine": 1}]}
 END
 
 report r.md
@@ -238,7 +238,7 @@ cp "$tmp/q.json" "$tmp/out"
 has '"verb": "quantize"'
 has '"codes": [{"format": "nf4", "first": 0, "counts": [371, 960, 1284, '
 has '"kept": [{"reason": "tiny", "arrays": 4, '
-has '"shape": [70, 300], "bytes": 42000, "output_format": "nf4", "output_dtype": "bf16", "output_bytes": 11900, "layout": "native", "block_size": 64, "kept": null, "nrmse": 0.0491'
+has '"shape": [70, 300], "bytes": 42000, "output_format": "nf4", "output_dtype": "bf16", "output_bytes": 11900, "layout": "native", "block_size": 64, "kept": null, "moved": null, "refused": null, "nrmse": 0.0491'
 messages --report "$tmp/q.html" --report "$tmp/q2.md" --report "$tmp/q2.json"
 has "report: DIR/q.html"
 has "report: DIR/q2.md"

@@ -44,6 +44,8 @@ static lb_text explained(lb_ctx *cx, const sample *s, const sample_format *f,
         lb_array *a = v->make(cx, f, &s->in[i], (uint64_t)i);
         if (a && law_suits(s, i, a)) in[i] = a; /* else the sample's operand */
     }
+    /* The first call may enlarge the context's list of arrays. */
+    if (ok) lb_explain(cx, s->prim, in, s->n_in, &s->params);
     const size_t before = lb_bytes_in_use(cx);
     const char *line =
         ok ? lb_explain(cx, s->prim, in, s->n_in, &s->params) : NULL;
