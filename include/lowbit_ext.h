@@ -250,6 +250,7 @@ struct lb_format {
         bool firm;     /* must not become dense when blocks are moved */
         bool scale;    /* lb_quantize_scales may quantize it */
         bool optional; /* arrays may lack this part */
+        bool negative; /* scales may be negative */
         bool integers; /* it may have an integer dtype, if there are codes */
     } part[LB_MAX_PARTS];
     lb_code_kind codes; /* of part 0 */

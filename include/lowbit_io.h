@@ -394,7 +394,8 @@ typedef struct lb_findings {
     int64_t n;        /* elements */
     lb_flaw nan, inf; /* by element index, row-major */
     lb_flaw code;     /* codes that are invalid in the format */
-    lb_flaw scale;    /* scales that are negative or not finite (reciprocal
+    lb_flaw scale;    /* scales that are negative, unless the format has
+                       * such, or not finite (reciprocal
                        * ones: not positive), by index in ... */
     int64_t scales;   /* ... all scales */
     int64_t finite;   /* finite elements; the members below are about these */

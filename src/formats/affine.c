@@ -445,7 +445,7 @@ static void prepare(const lb_quant *q, lb_store *to)
         .struct_size = sizeof(lb_format),                                      \
         .name = #NAME,                                                         \
         .part = {{.name = "codes", .raw = true},                               \
-                 {.name = "scale", .scale = true},                             \
+                 {.name = "scale", .scale = true, .negative = true},           \
                  {.name = "zero", .optional = true, .integers = true},         \
                  {.name = "bias", .optional = true},                           \
                  {.name = "group", .raw = true, .optional = true}},            \

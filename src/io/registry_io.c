@@ -22,7 +22,7 @@ const lb_container *const lb_containers[] = {CONTAINERS(LIST) NULL};
 #define LAYOUTS(X)                                                            \
     X(gguf_nvfp4) X(i2_s) X(ggml) X(bnb4) X(bnb8) X(bitnet) X(native)         \
     X(eformer) X(modelopt) X(ct_float) X(mxfp4) X(mlx_float) X(fp8)           \
-    X(plain_float)
+    X(plain_float) X(gptq) X(awq) X(ct_int) X(mlx_affine) X(gemma)
 /* clang-format on */
 
 #define DECLARE_LAYOUT(NAME) extern const lb_file_layout lb_file_layout_##NAME;

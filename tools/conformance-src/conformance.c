@@ -17,7 +17,9 @@
 static const kind *const kinds[] = {
     &kind_stablehlo, &kind_seed,    &kind_bitsandbytes,
     &kind_gguf,      &kind_parsers, &kind_transformers,
-    &kind_fp8,       &kind_mxfp4,   &kind_nvfp4};
+    &kind_fp8,       &kind_mxfp4,   &kind_nvfp4,
+    &kind_gptq,      &kind_awq,     &kind_compressed_tensors,
+    &kind_mlx};
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* Memory limit of the context: cases are untrusted, and one that needs more

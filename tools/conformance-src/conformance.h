@@ -63,6 +63,10 @@ extern const kind kind_gguf;
 extern const kind kind_parsers;
 extern const kind kind_transformers;
 extern const kind kind_fp8;
+extern const kind kind_gptq;
+extern const kind kind_awq;
+extern const kind kind_compressed_tensors;
+extern const kind kind_mlx;
 extern const kind kind_mxfp4;
 extern const kind kind_nvfp4;
 

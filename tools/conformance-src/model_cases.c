@@ -1,10 +1,11 @@
-/* model_cases.c - the kinds `fp8`, `mxfp4`, `nvfp4`: model directories as other
- * programs write them, and what their own decoders make of one weight.
+/* model_cases.c - the kinds `fp8`, `mxfp4`, `nvfp4`, `gptq`, `awq`,
+ * `compressed-tensors` and `mlx`: model directories as other programs write
+ * them, and what their own decoders make of one weight.
  *
  * A case is a directory with model.safetensors, or shards with an index;
  * usually config.json and the like; expected_f32.npy, the values computed in
  * f32; and expected_bf16_bits.npy (optional), the same rounded once. The weight
- * is the only quantized array of that shape. A shape that lacks leading axes of
+ * is a quantized array of that shape. A shape that lacks leading axes of
  * 1, or has the last two axes transposed, is accepted. Values are compared bit
  * by bit, a NaN with any NaN, also row by row as they are read in pieces.
  */
@@ -42,25 +43,11 @@ static bool fits(const lb_entry *e, lb_shape want, bool turned)
     return true;
 }
 
-static const lb_entry *find_weight(const lb_file *f, lb_shape want, bool turned,
-                                   note *n)
+static bool is_candidate(const lb_entry *e, lb_shape want, bool turned)
 {
-    const lb_entry *found = NULL;
-    for (int64_t i = 0; i < lb_file_count(f); i++) {
-        const lb_entry *const e = lb_file_entry(f, i);
-        if (!e->format || !strcmp(e->format, "dense") ||
-            e->rank > LB_MAX_RANK || count_of(e) != shape_size(want) ||
-            !fits(e, want, turned)) {
-            continue;
-        }
-        if (found) {
-            note_fail(n, "both '%.64s' and '%.64s' are quantized and %s",
-                      found->name, e->name, shape_text(want).s);
-            return NULL;
-        }
-        found = e;
-    }
-    return found;
+    return e->format && strcmp(e->format, "dense") != 0 &&
+           e->rank <= LB_MAX_RANK && count_of(e) == shape_size(want) &&
+           fits(e, want, turned);
 }
 
 /* The rows, read a few at a time, must have the bits of the whole. */
@@ -95,23 +82,59 @@ static bool check_rows(checker *c, lb_file *f, const lb_entry *e, lb_array *a)
     return same;
 }
 
-static bool check_weight(checker *c, lb_file *f, const given *f32)
+/* Whether the expected values are rounded to the 16 bits of the scales, as MLX
+ * computes; in f32 most need more. */
+static bool is_rounded(checker *c, const given *f32, lb_dtype dtype)
 {
-    const lb_shape want = f32->raw.shape;
-    const lb_entry *e = find_weight(f, want, false, c->note);
-    bool turned = false;
-    if (!e && c->note->verdict == PASSED) {
-        turned = true;
-        e = find_weight(f, want, true, c->note);
+    const size_t bytes = f32->raw.nbytes;
+    char *const x = malloc(bytes + 1);
+    lb_array *const twice =
+        lb_convert(c->cx, lb_convert(c->cx, f32->a, dtype), LB_F32);
+    const bool same = x && twice && lb_read(c->cx, twice, x, bytes) &&
+                      !memcmp(x, f32->raw.data, bytes);
+    free(x);
+    return same;
+}
+
+/* An array with a bias is decoded as MLX does: product and sum are rounded to
+ * the dtype of the scales. The same parts in f32 give the values in f32. */
+static lb_array *in_f32(checker *c, lb_array *a, const given *f32)
+{
+    static const char *const name[] = {"codes", "scale", "bias"};
+    lb_array *part[3];
+    const char *const format = lb_format_of(a);
+    const lb_shape shape = lb_shape_of(a);
+    bool has_bias = false;
+    for (int k = 0; lb_component_name(a, k); k++) {
+        has_bias = has_bias || !strcmp(lb_component_name(a, k), "bias");
     }
-    if (!e) {
-        return note_fail(c->note, "no quantized array is %s",
-                         shape_text(want).s);
+    lb_array *const bias = has_bias ? lb_component(c->cx, a, "bias") : NULL;
+    if (!bias || is_rounded(c, f32, lb_dtype_of(bias))) return a;
+    for (int i = 0; i < 3; i++) {
+        part[i] = lb_component(c->cx, a, name[i]);
+        if (i) part[i] = lb_convert(c->cx, part[i], LB_F32);
+        if (!part[i]) return NULL;
     }
+    const int64_t groups = lb_dim(part[1], -1);
+    const int64_t columns = shape.dim[shape.rank - 1];
+    const lb_quant_config config = {
+        .struct_size = sizeof(config),
+        .format = format,
+        .scale = groups > 1 ? LB_SCALE_DEFAULT : LB_SCALE_ROW,
+        .block_size = groups > 1 ? columns / groups : 0,
+        .dtype = LB_F32};
+    return lb_from_parts(c->cx, &config, shape, NULL, name, part, 3);
+}
+
+static bool check_entry(checker *c, lb_file *f, const lb_entry *e, bool turned,
+                        const given *f32)
+{
     /* values without the rounding to the model's dtype */
     lb_array *a = lb_convert(c->cx, lb_file_load(c->cx, f, e->name), LB_F32);
     if (!a) return library_failed(c->cx, c->note, "lb_file_load");
     if (!check_rows(c, f, e, a)) return false;
+    a = in_f32(c, a, f32);
+    if (!a) return library_failed(c->cx, c->note, "parts in f32");
     if (turned) {
         int axes[LB_MAX_RANK];
         for (int k = 0; k < e->rank; k++) {
@@ -121,11 +144,39 @@ static bool check_weight(checker *c, lb_file *f, const given *f32)
         axes[e->rank - 2] = e->rank - 1;
         a = lb_transpose(c->cx, a, axes);
     }
-    a = lb_reshape(c->cx, a, want);
+    a = lb_reshape(c->cx, a, f32->raw.shape);
     if (file_exists(c->dir, ".", "expected_bf16_bits.npy")) {
         return check_decoded(c, a, f32);
     }
     return check_array(c, "decoded", a, f32);
+}
+
+/* Of several arrays of the shape one must have the values. */
+static bool check_weight(checker *c, lb_file *f, const given *f32)
+{
+    const lb_shape want = f32->raw.shape;
+    note *const outer = c->note;
+    note last = {.verdict = PASSED};
+    for (int turned = 0; turned < 2 && last.verdict == PASSED; turned++) {
+        for (int64_t i = 0; i < lb_file_count(f); i++) {
+            const lb_entry *const e = lb_file_entry(f, i);
+            note mine = {.verdict = PASSED};
+            if (!is_candidate(e, want, turned)) continue;
+            c->note = &mine;
+            c->digest = 0;
+            const bool ok = check_entry(c, f, e, turned, f32);
+            c->note = outer;
+            if (ok) return true;
+            lb_clear(c->cx);
+            last = mine;
+        }
+    }
+    if (last.verdict == PASSED) {
+        return note_fail(c->note, "no quantized array is %s",
+                         shape_text(want).s);
+    }
+    *outer = last;
+    return false;
 }
 
 static void run_case(runner *r, const char *dir, const char *name)
@@ -157,6 +208,14 @@ static bool run_models(runner *r, const char *dir, note *n)
 
 MODELS(fp8, "model directories with an fp8 weight: model.safetensors, "
             "expected_f32.npy");
+MODELS(gptq, "the same with a weight in GPTQ's layout (v1, v2, act-order)");
+MODELS(awq, "the same with a weight in AWQ's gemm layout");
+const kind kind_compressed_tensors = {
+    .name = "compressed-tensors",
+    .help = "the same with integer or float weights of compressed-tensors",
+    .dense = LB_DENSE_DENY,
+    .run = run_models};
+MODELS(mlx, "the same with a weight that MLX has quantized, in any mode");
 MODELS(mxfp4, "the same with a weight in mxfp4 (gpt-oss, compressed-tensors, "
               "MLX)");
 MODELS(nvfp4, "the same with a weight in nvfp4 (ModelOpt, compressed-tensors, "

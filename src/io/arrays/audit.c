@@ -138,12 +138,18 @@ static bool scan_chunk(lb_ctx *cx, lb_array *a, int64_t lo, int64_t hi,
 
 /* ---- scales -------------------------------------------------------------- */
 
-static bool is_flawed(float s, bool divides)
+/* Which scales are valid. */
+typedef struct scale_rule {
+    bool divides, negative;
+} scale_rule;
+
+static bool is_flawed(float s, scale_rule r)
 {
-    return divides ? !(s > 0) : !(s >= 0) || isinf(s);
+    const float size = r.negative ? fabsf(s) : s;
+    return r.divides ? !(size > 0) : !(size >= 0) || isinf(s);
 }
 
-static bool scan_scales(lb_ctx *cx, lb_array *scale, bool divides,
+static bool scan_scales(lb_ctx *cx, lb_array *scale, scale_rule rule,
                         lb_findings *f)
 {
     const int64_t n = lb_size(scale);
@@ -155,7 +161,7 @@ static bool scan_scales(lb_ctx *cx, lb_array *scale, bool divides,
         const float *s = lb_chunk(cx, flat, LB_F32, lo, hi);
         ok = s != NULL;
         for (int64_t i = 0; ok && i < hi - lo; i++)
-            if (is_flawed(s[i], divides)) note(&f->scale, f->scales + i);
+            if (is_flawed(s[i], rule)) note(&f->scale, f->scales + i);
         lb_leave(cx);
         f->scales += hi - lo;
     }
@@ -179,7 +185,9 @@ bool lb_examine(lb_ctx *cx, lb_array *a, lb_findings *f)
     const lb_store *s = a->store;
     for (int p = 0; ok && p < LB_MAX_PARTS && s->fmt->part[p].name; p++)
         if (s->fmt->part[p].scale && s->part[p].a)
-            ok = scan_scales(cx, s->part[p].a, s->meaning == LB_MEANS_INVERSE,
+            ok = scan_scales(cx, s->part[p].a,
+                             (scale_rule){s->meaning == LB_MEANS_INVERSE,
+                                          s->fmt->part[p].negative},
                              f);
     lb_leave(cx);
     return ok;

@@ -24,6 +24,7 @@ typedef struct lb_described lb_described; /* descriptor.h */
 typedef struct lb_cut lb_cut;             /* slices.h */
 typedef struct lb_moving lb_moving;       /* move_array.h */
 typedef struct lb_move_plan lb_move_plan;
+typedef struct lb_settings lb_settings; /* settings.h */
 
 typedef struct lb_group {
     lb_entry entry;
@@ -54,9 +55,10 @@ typedef struct lb_model_config {
 struct lb_file {
     lb_reader *r;
     lb_file_options options;
-    lb_arena arena;          /* holds this struct and the fields below */
-    lb_model_config *config; /* set by lb_model_config_of */
-    lb_group **group;        /* in file order */
+    lb_arena arena;              /* holds this struct and the fields below */
+    lb_model_config *config;     /* set by lb_model_config_of */
+    const lb_settings *settings; /* set by lb_settings_of */
+    lb_group **group;            /* in file order */
     int64_t n;
     lb_group **by_name;
 };

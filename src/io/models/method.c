@@ -32,6 +32,13 @@ static const struct {
     {"compressed-tensors", "fp8"},
     {"fbgemm_fp8", "fp8"},
     {"mxfp8", "fp8"},
+    {"gptq", "gptq"},
+    {"awq", "awq"},
+    {"gemma", "gemma"},
+    {"metal", "mlx"},
+    {"auto-round", "gptq"},
+    {"auto-round", "awq"},
+    {"auto-round", "compressed-tensors"},
 };
 enum { N_DECODERS = sizeof decoders / sizeof *decoders };
 
