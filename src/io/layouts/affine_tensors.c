@@ -69,8 +69,9 @@ static int64_t last_of(const lb_tensor *t)
 /* Whether a tensor is a matrix (n, m), with any split of the first axis. */
 static bool is_matrix(const lb_tensor *t, int64_t n, int64_t m)
 {
-    return t->rank >= 1 && last_of(t) == m && count(t) >= 0 &&
-           count(t) == n * m;
+    const int64_t all = count(t);
+    if (t->rank < 1 || last_of(t) != m || all < 0) return false;
+    return m > 0 ? all / m == n : n == 0;
 }
 
 static bool check_codes(lb_ctx *cx, const lb_file *f,
@@ -164,6 +165,7 @@ lb_verdict lb_affine_group(lb_ctx *cx, lb_file *f, lb_affine_tensors *t,
     int64_t elements;
     const lb_shape shape = LB_SHAPE(t->rows, t->columns);
     if (t->bits < 1 || t->bits > 8 || t->rows < 0 || t->columns < 1 ||
+        t->rows > LB_AFFINE_MOST || t->columns > LB_AFFINE_MOST ||
         !lb_shape_count(&shape, &elements))
         return wrong(cx, f, t, t->codes, "a valid shape") ? LB_DONE : LB_FAILED;
     if (!check_codes(cx, f, t) || !check_groups(cx, f, t) ||

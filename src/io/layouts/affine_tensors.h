@@ -11,6 +11,9 @@
 #include "io/layouts/entries.h"
 #include "io/models/settings.h"
 
+/* The largest number of rows or columns: their bits can be counted. */
+#define LB_AFFINE_MOST ((int64_t)1 << 48)
+
 /* How integers of b bits are stored. Words are 32 bits, little-endian. */
 typedef enum lb_order {
     LB_ORDER_ROWS, /* (rows, ..): a stream along each row, in words or bytes */

@@ -34,7 +34,8 @@ static lb_affine_tensors *module_of(lb_ctx *cx, lb_file *f, const lb_tensor *q,
         return NULL;
     const lb_tensor *scale = lb_reader_find_in(f->r, q->name, n, ".scales");
     if (!lb_affine_is_scale(scale) || scale->rank != 2 ||
-        is_other(f, q->name, n) || !(*s = lb_settings_of(cx, f)))
+        scale->dim[1] > LB_AFFINE_MOST || is_other(f, q->name, n) ||
+        !(*s = lb_settings_of(cx, f)))
         return NULL;
     lb_affine_tensors *t = lb_affine_begin(cx, f, q->name, n, ".weight");
     if (!t) return NULL;
@@ -62,8 +63,9 @@ static int64_t size_of_groups(const lb_affine_tensors *t, const lb_settings *s)
 
 /* ---- GPTQ ---------------------------------------------------------------- */
 
-/* What is added to stored zero points; -1: a format that is not known. */
-static int added(const lb_settings *s)
+/* What is added to stored zero points; -1: a format that is not known. Planes
+ * of bits ("gptq_p") are streams if the bits divide a word. */
+static int added(const lb_settings *s, int bits)
 {
     const char *packing = lb_setting_text(s, "packing_format");
     const char *format = lb_setting_text(s, "checkpoint_format");
@@ -72,6 +74,7 @@ static int added(const lb_settings *s)
         return strstr(packing, "auto_gptq") != NULL;
     if (!*format) format = lb_setting_text(s, "format");
     if (!*format || strcmp(format, "gptq") == 0) return 1;
+    if (strcmp(format, "gptq_p") == 0) return 32 % bits ? -1 : 0;
     return strcmp(format, "gptq_v2") == 0 ? 0 : -1;
 }
 
@@ -96,9 +99,10 @@ static lb_verdict find_gptq(lb_ctx *cx, lb_file *f, const lb_tensor *q,
     lb_affine_tensors *t = module_of(cx, f, q, &s);
     if (!t) return lb_error_status(cx) ? LB_FAILED : LB_DECLINED;
     if (q->dim[1] != t->rows) return LB_DECLINED;
-    t->plus = added(s);
     t->bits = bits_of(t, s);
-    if (t->plus < 0 || t->bits < 1 || t->bits > 8) return LB_DECLINED;
+    if (t->bits < 1 || t->bits > 8) return LB_DECLINED;
+    t->plus = added(s, t->bits);
+    if (t->plus < 0) return LB_DECLINED;
     if (q->dim[0] > INT64_MAX / 32) return LB_DECLINED;
     t->order = LB_ORDER_DOWN;
     t->zero_order = LB_ORDER_ROWS;
