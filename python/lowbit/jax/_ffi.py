@@ -104,11 +104,11 @@ def _spec(
     mask: int,
     shape: tuple[int, ...],
     perm: tuple[int, ...] | None,
+    axes: tuple[int, ...] = (),
 ) -> np.ndarray:
     words = {
         name: known.index(coding.get(name) or known[0]) for name, known in _WORDS.items()
     }
-    axes = coding.get("axes") or ()
     return np.array(
         [
             dtype_code(coding.dtype),
@@ -143,7 +143,7 @@ def _operand(
         table = jnp.asarray(poly_table()).reshape((1,) * len(shape) + (-1,))
         buffers.append(table)
         mask = mask << 1 | 1
-    # The spec's axes matter to encoders only: parts show which axes share a scale.
+    # Without axes: parts show which axes share a scale, also where leading ones were removed.
     return buffers, {f"f{i}": coding.format, f"a{i}": _spec(coding, mask, shape, perm)}
 
 
@@ -163,7 +163,7 @@ def encode_call(coding: Coding, x: Any) -> tuple[jax.Array, ...]:
     """The parts of x quantized; integers are codes."""
     parts = [p for p in parts_of(coding, x.shape) if p[0] != "table"]
     mask = sum(1 << index for _, index, _ in parts)
-    spec = _spec(coding, mask, x.shape, None)
+    spec = _spec(coding, mask, x.shape, None, coding.get("axes") or ())
     call = jax.ffi.ffi_call("lowbit_encode", [aval for _, _, aval in parts])
     return tuple(call(x, f0=coding.format, a0=spec))
 

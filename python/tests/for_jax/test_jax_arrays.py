@@ -301,6 +301,20 @@ def test_structure_stays_packed(q):
         same(np.asarray(out, "f4"), np.asarray(fn(dense), "f4"))
 
 
+def test_scales_along_an_axis_that_goes():
+    w = normal(0, 5, 64, 32)
+    q = Array8B.quantize(w, axis=0)
+    dense = q.materialize()
+
+    def rows(x, w):
+        return jax.lax.scan(lambda x, w: (x + jnp.sum(jnp.dot(x, w)), None), x, w)[0]
+
+    x = normal(1, 2, 64)
+    close(jax.jit(implicit(rows))(x, q), rows(x, dense))
+    one = Array8B.quantize(w[:1, 0], axis=0)
+    same(implicit(lambda a: a.reshape(32))(one), one.materialize().reshape(32))
+
+
 @pytest.mark.filterwarnings("ignore:.*it is materialized")
 def test_rows_of_a_table(q):
     index = jnp.array([[3, 95], [0, 3]])
