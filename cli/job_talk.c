@@ -59,9 +59,6 @@ static void line(const job_array *a, bool dry_run)
     entry_kind(e, from, sizeof from);
     if (a->moved == LB_MOVED_REFUSED) {
         fprintf(stderr, " %s refused: %s", from, a->refused ? a->refused : "");
-        if (a->error.n)
-            fprintf(stderr, " (quantized again: nrmse %.2g)",
-                    lb_difference_nrmse(&a->error));
         fputc('\n', stderr);
         return;
     }

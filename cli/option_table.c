@@ -68,7 +68,8 @@ const option_row option_rows[N_OPTIONS] = {
     [OPTION_K] = {"k", 0, "LIST", "K, columns of x, for --error", NULL},
     [OPTION_LAYOUT] = {"layout", 0, "NAME",
                        "layout of quantized arrays in safetensors: native, "
-                       "bnb, bitnet or eformer (default: native; for a "
+                       "bnb, bitnet or eformer; quantize: also mlx, gptq, awq, "
+                       "compressed-tensors and fp8 (default: native; for a "
                        "directory one that transformers loads, if possible)",
                        NULL},
     [OPTION_LIMITS] = {"limits", 0, NULL, "peak performance of the machine",

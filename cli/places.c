@@ -8,13 +8,18 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-const char *place_kind(const char *path)
+static const char *kind_named(const char *name)
 {
     static const char *const kinds[] = {"safetensors", "gguf", "npy", "npz"};
-    const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && i < sizeof kinds / sizeof *kinds; i++)
-        if (strcasecmp(dot + 1, kinds[i]) == 0) return kinds[i];
+    for (size_t i = 0; name && i < sizeof kinds / sizeof *kinds; i++)
+        if (strcasecmp(name, kinds[i]) == 0) return kinds[i];
     return NULL;
+}
+
+const char *place_kind(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return kind_named(dot ? dot + 1 : NULL);
 }
 
 bool place_is_directory(const arguments *a)
@@ -23,7 +28,7 @@ bool place_is_directory(const arguments *a)
     const char *to = a->value[OPTION_OUTPUT];
     if (to && stat(to, &st) == 0) return S_ISDIR(st.st_mode);
     if (to && *to && to[strlen(to) - 1] == '/') return true;
-    return !(to && place_kind(to)) && !a->count[OPTION_TO] &&
+    return !(to && place_kind(to)) && !kind_named(a->value[OPTION_TO]) &&
            stat(a->operand[0], &st) == 0 && S_ISDIR(st.st_mode);
 }
 

@@ -63,9 +63,11 @@ bool report_stored(report *r, lb_ctx *cx, const lb_entry *e, lb_array *a)
         lb_enter(cx);
         if (!row->block) row->block = block_of(cx, a);
         row->layout = NULL;
-        static const char *const known[] = {"native", "bnb", "bitnet",
-                                            "eformer"};
-        for (int k = 0; e->layout && k < 4; k++)
+        static const char *const known[] = {
+            "native", "bnb",  "bitnet", "eformer",
+            "mlx",    "gptq", "awq",    "compressed-tensors",
+            "fp8"};
+        for (int k = 0; e->layout && k < 9; k++)
             if (strcmp(e->layout, known[k]) == 0) row->layout = known[k];
         lb_leave(cx);
         return true;

@@ -11,14 +11,16 @@ static const char *const words[N_OPTIONS] = {
     [OPTION_COMPAT] = "native eformer bnb-cuda bnb-cpu",
     [OPTION_DTYPE] = "f32 f16 bf16 f64",
     [OPTION_ISA] = "ref avx2 avx512 avx512vnni neon",
-    [OPTION_LAYOUT] = "native bnb bitnet eformer",
+    [OPTION_LAYOUT] =
+        "native bnb bitnet eformer mlx gptq awq compressed-tensors fp8",
     [OPTION_LINEAR_CLASS] = "autobitlinear bitlinear",
     [OPTION_ORIENT] = "wt w",
     [OPTION_PRECISIONS] = "highest fast fastest",
     [OPTION_SCALE] = "none tensor row block",
     [OPTION_SHAPE_FALLBACK] = "keep error adjust",
     [OPTION_THRESHOLD] = "std absmean",
-    [OPTION_TO] = "safetensors gguf npy npz",
+    [OPTION_TO] = "safetensors gguf npy npz mlx gptq awq compressed-tensors "
+                  "fp8 native bnb",
     [OPTION_WEIGHTS] = "warm dram",
 };
 

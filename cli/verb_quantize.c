@@ -8,9 +8,11 @@
 
 /* ---- the command line ---------------------------------------------------- */
 
-enum { N_LAYOUTS = 4 };
-static const char *const layouts[N_LAYOUTS + 1] = {"native", "bnb", "bitnet",
-                                                   "eformer", NULL};
+enum { N_LAYOUTS = 9 };
+static const char *const layouts[N_LAYOUTS + 1] = {
+    "native", "bnb",  "bitnet", "eformer",
+    "mlx",    "gptq", "awq",    "compressed-tensors",
+    "fp8",    NULL};
 
 /* Layout bnb is read by bitsandbytes: its arithmetic is the default there. */
 static lb_compat layout_compat(const char *layout)

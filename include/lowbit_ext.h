@@ -190,6 +190,9 @@ typedef struct lb_recode {
      * stored in pieces of whole bytes, from its first element on. */
     void (*put)(lb_store *to, int64_t first, int64_t n, const int16_t *code,
                 const lb_qparam *p);
+    /* Optional, for parts of their own: stores only the parameters of the group
+     * of element e. Codes may then be copied from an array of this format. */
+    void (*set)(lb_store *to, int64_t e, const lb_qparam *p);
 } lb_recode;
 
 /* A lb_quant_config as seen by formats: with the format resolved and axes

@@ -3,6 +3,7 @@
  * declined. Both ends are decoded here again. What is moved there and back is
  * the same bytes. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -37,9 +38,11 @@ static lb_array *of_blocks(const char *format, int len, int size, int d, int m)
     if (!raw) abort();
     for (int64_t i = 0; i < n * size; i++)
         raw[i] = (uint8_t)(draw() & 0xff);
+    uint16_t h = 0; /* both of the same magnitude */
     for (int64_t b = 0; b < n; b++)
         for (int k = 0; k < 2; k++) {
-            const uint16_t h = draw_half();
+            if (!k) h = draw_half();
+            if (k) h = (uint16_t)((h & 0x7c00) | draw() % 1024);
             const int at = k ? m : d;
             if (at >= 0) memcpy(raw + b * size + at, &h, sizeof h);
             if (!strcmp(format, "gguf_mxfp4"))
@@ -84,10 +87,31 @@ static lb_array *source(const char *name)
     if (!strcmp(name, "int8 inverse"))
         return quantized(
             &(lb_quant_config){.format = "int8", .meaning = LB_MEANS_INVERSE});
+    if (!strcmp(name, "int4") || !strcmp(name, "int4 zero"))
+        return quantized(&(lb_quant_config){
+            .format = "int4", .block_size = 128, .center = name[4] == ' '});
     if (!strcmp(name, "ternary rows"))
         return quantized(
             &(lb_quant_config){.format = "ternary", .scale = LB_SCALE_ROW});
     return quantized(&(lb_quant_config){.format = name});
+}
+
+/* ---- targets ------------------------------------------------------------- */
+
+/* FORMAT GROUP [zero] [bias] [f16] for the affine formats. */
+static lb_move_target target(const char *name)
+{
+    enum { SCALE = 1, ZERO = 2, BIAS = 3 };
+    static char format[32];
+    lb_move_target t = {.config = {.format = format}};
+    long long group = 0;
+    if (sscanf(name, "%31s %lld", format, &group) < 2) return t;
+    t.config.block_size = group;
+    const lb_dtype scale = strstr(name, "f16") ? LB_F16 : LB_F32;
+    t.elem[SCALE] = scale;
+    if (strstr(name, "zero")) t.elem[ZERO] = LB_U8;
+    if (strstr(name, "bias")) t.elem[BIAS] = scale;
+    return t;
 }
 
 /* ---- the table ----------------------------------------------------------- */
@@ -121,7 +145,7 @@ static const struct {
     {"q1_0", "q4_1", 0},
     {"q1_0", "q4_0", -1},
     {"q3_k", "q4_0", -1},
-    {"q4_k", "q4_1", -1}, /* d * sc has 17 bits, a sum of two rounded terms */
+    {"q4_k", "q4_1", 0.003}, /* d * sc has 17 bits */
     {"q6_k", "q8_0", -1},
     {"iq4_xs", "iq4_nl", 0x1p-11},
     {"iq4_nl", "q4_0", -1},
@@ -140,6 +164,41 @@ static const struct {
     {"ternary rows", "q8_0", 0x1p-11},
     {"binary", "q1_0", 0x1p-11},
     {"nf4", "iq4_nl", -1},
+    /* What GPTQ, AWQ, compressed-tensors and MLX store */
+    {"q4_0", "int4 32 f16", 0},
+    {"q4_0", "int4 32 zero f16", 0},
+    {"q4_0", "int4 32 bias", 0},
+    {"q4_0", "int4 16 f16", 0},
+    {"q4_0", "int4 128 f16", -1},
+    {"q4_0", "int3 32 f16", -1},
+    {"q4_0", "uint8 32 bias", 0},
+    {"q4_1", "int4 32 bias", 0},
+    {"q4_1", "int4 32 zero f16", -1},
+    {"q5_0", "int5 32 f16", 0},
+    {"q5_0", "int5 32 bias", 0},
+    {"q5_1", "int5 32 bias", 0},
+    {"q8_0", "uint8 32 f16", 0},
+    {"q8_0", "uint8 32 bias", 0},
+    {"q2_0", "int2 64 zero f16", 0},
+    {"q1_0", "int1 128 bias", 0},
+    {"q2_k", "int2 16 bias", 0},
+    {"q3_k", "int3 16", 0},
+    {"q4_k", "int4 32 bias", 0},
+    {"q4_k", "int4 32 bias f16", 0.0025},
+    {"q4_k", "int4 64 bias", -1},
+    {"q5_k", "int5 32 bias", 0},
+    {"q6_k", "int6 16", 0},
+    {"q6_k", "int6 32", -1},
+    {"int4", "int4 128 zero", 0},
+    /* The same real numbers, but the product of an f32 is rounded first */
+    {"int4", "int4 64 bias", 1e-7},
+    {"int4", "int5 32 bias", 1e-7},
+    {"int4", "q4_0", 0x1p-11},
+    {"int4 zero", "int4 128 bias", 2e-7}, /* scale * zero has 28 bits */
+    {"int4 zero", "q4_0", -1},
+    {"int4 zero", "q4_1", 0.0012},
+    {"int8", "uint8 128 bias", 1e-7},
+    {"mxfp4", "int4 32 f16", -1},
 };
 
 static void read_f32(lb_array *a, float *to)
@@ -182,7 +241,7 @@ static void check_row(int i)
     lb_array *a = source(table[i].from), *b = NULL, *back = NULL;
     lb_move m;
     bool same = false;
-    const lb_move_target to = {.config = {.format = table[i].to}};
+    const lb_move_target to = target(table[i].to);
     const lb_verdict v = lb_move_array(cx, a, &to, &b, &m);
     bool ok = v == (table[i].limit < 0 ? LB_DECLINED : LB_DONE) &&
               !lb_error_status(cx) && (v == LB_DONE) == !m.why[0];
@@ -190,7 +249,7 @@ static void check_row(int i)
     if (ok && v == LB_DONE) {
         error = error_of(a, b, &same);
         const double counted = m.sums.aa > 0 ? sqrt(m.sums.dd / m.sums.aa) : 0;
-        ok = same == m.exact && same == (table[i].limit == 0) &&
+        ok = (!same || m.exact) && same == (table[i].limit == 0) &&
              error <= table[i].limit && fabs(counted - error) <= 1e-5 * error;
     }
     if (check_fails(ok))
@@ -198,7 +257,9 @@ static void check_row(int i)
                 table[i].from, table[i].to, (int)v, error, m.exact, m.why,
                 lb_error(cx));
     /* Moved back, where that is possible, it is the same bytes. */
-    const lb_move_target from = {.config = {.format = lb_format_of(a)}};
+    const bool affine = !strncmp(table[i].from, "int4", 4);
+    const lb_move_target from = {
+        .config = {.format = lb_format_of(a), .block_size = affine ? 128 : 0}};
     if (v == LB_DONE && table[i].limit == 0 &&
         lb_move_array(cx, b, &from, &back, &m) == LB_DONE &&
         check_fails(m.exact && same_bytes(a, back)))

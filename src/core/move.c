@@ -98,6 +98,7 @@ typedef struct mover {
     int64_t rows, row;    /* of a */
     int64_t each, cols;   /* rows of a unit, columns of a tile */
     int64_t group, piece; /* elements of a row that share parameters */
+    bool copies;          /* codes have the same bytes in both */
     lb_move *part;        /* of each unit */
     _Atomic bool declined;
 } mover;
@@ -293,6 +294,11 @@ static bool same_reals(const mover *v, const both_groups *g)
 {
     const lb_qparam *p = &g->from, *q = &g->to;
     if (v->goal.levels != LB_LEVELS_INT) return p->scale == q->scale;
+    /* The same for all codes, if it is for any: sums are exact. */
+    if (!g->code)
+        return p->scale == q->scale &&
+               (double)p->bias - (double)p->scale * p->zero ==
+                   (double)q->bias - (double)q->scale * q->zero;
     for (int64_t i = 0; i < g->n; i++) {
         const double a = (double)p->scale * (g->code[i] - g->add - p->zero);
         const double b = (double)q->scale * (g->code[i] - q->zero);
@@ -303,15 +309,52 @@ static bool same_reals(const mover *v, const both_groups *g)
 
 static void compare(const mover *v, const both_groups *g, lb_move *m)
 {
-    double most = 0;
+    double most = 0, size = 0;
     if (memcmp(g->x, g->y, (size_t)g->n * sizeof *g->x) == 0) return;
     if (m->exact) m->exact = same_reals(v, g);
     for (int64_t i = 0; i < g->n; i++) {
         const double d = fabs((double)g->x[i] - (double)g->y[i]);
         if (!(d <= most)) most = d;
+        size = fmax(size, fabs((double)g->x[i]));
     }
-    const double steps = most / fabs((double)g->from.scale);
+    const double step = fabs((double)g->from.scale);
+    const double steps = most / (step > 0 ? step : size);
     if (most != 0 && !(steps <= m->steps)) m->steps = steps;
+}
+
+/* Copies the codes of n elements from `at` of the source to `to`: both have the
+ * same format, so bytes are the same if both begin and end with them. False:
+ * they do not. */
+static bool copy_codes(const mover *v, int64_t at, int64_t to, int64_t n)
+{
+    const lb_store *s = v->a->store;
+    const int64_t g = s->part[0].g[s->shape.rank - 1];
+    const int64_t own = lb_max_i64(s->part[0].own, 1);
+    if (!v->copies || at % v->row % g || to % v->row % g) return false;
+    memcpy((uint8_t *)lb_part_place(v->to, 0) + lb_part_entry(v->to, 0, to),
+           (const uint8_t *)lb_part_bytes(s, 0) + lb_part_entry(s, 0, at),
+           (size_t)(lb_ceil_div(n, g) * own));
+    return true;
+}
+
+/* Stores the codes and parameters of a group, whose values are g->x. code: room
+ * for them. */
+static bool move_group(const mover *v, both_groups *g, int64_t at, int64_t to,
+                       int16_t *code, lb_move *m)
+{
+    const lb_recode *r = v->to->fmt->recode;
+    target_param t;
+    if (!express(v, &g->from, &t, m)) return false;
+    g->add = t.add;
+    g->code = NULL;
+    if (t.add == 0 && copy_codes(v, at, to, g->n)) {
+        r->set(v->to, to, &t.p);
+        return true;
+    }
+    if (!find_codes(v, g->x, at, g->n, &g->from, &t, code, m)) return false;
+    r->put(v->to, to, g->n, code, &t.p);
+    g->code = code;
+    return true;
 }
 
 /* Columns [lo, lo + n) of row r, decoded at x. */
@@ -326,7 +369,6 @@ static bool move_row(const mover *v, int64_t r, int64_t lo, int64_t n,
         const int64_t first = v->group ? c / v->group * v->group : 0;
         const int64_t past = v->group ? first + v->group : v->row;
         const int64_t at = r * v->row + c;
-        target_param t;
         end = lb_min_i64(past, lo + n);
         both_groups g = {.x = x + (c - lo),
                          .y = y + (c - lo),
@@ -335,13 +377,10 @@ static bool move_row(const mover *v, int64_t r, int64_t lo, int64_t n,
                          .from =
                              from->param(v->a->store, element(v, r, first))};
         if (!one_param(v, r, c, end, &g.from, m) ||
-            !express(v, &g.from, &t, m) ||
-            !find_codes(v, g.x, element(v, r, c), g.n, &g.from, &t, code, m))
+            !move_group(v, &g, element(v, r, c), at, code, m))
             return false;
-        to->put(v->to, at, g.n, code, &t.p);
         v->to->fmt->decode(v->cpu, v->to, at, g.n, y + (c - lo));
         g.to = to->param(v->to, at);
-        g.add = t.add;
         compare(v, &g, m);
     }
     if (n % LB_APART_BLOCK)
@@ -433,6 +472,10 @@ static bool set_schemes(mover *v, lb_move *m)
         return decline(m, "the target stores other rows");
     v->group = v->goal.g[last];
     v->piece = v->from.g[1];
+    v->copies = a->store->fmt == v->to->fmt && r->set && a->stride[1] == 1 &&
+                a->store->shape.rank > 0 &&
+                a->store->shape.dim[a->store->shape.rank - 1] == v->row &&
+                a->store->part[0].g[a->store->shape.rank - 1] > 0;
     if (v->goal.levels != LB_LEVELS_INT)
         fill_levels(v->goal.levels, &v->levels);
     return true;

@@ -27,6 +27,8 @@
  *              zero = -round(min / s); max gets the largest code
  *   code       round(x / s) + zero, clamped; halves are rounded up
  */
+#include "formats/affine.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -36,16 +38,16 @@
 #include "kernels/convert.h"
 #include "lowbit_ext.h"
 
-enum { CODES, SCALE, ZERO, BIAS, GROUP };
+enum {
+    CODES = LB_AFFINE_CODES,
+    SCALE = LB_AFFINE_SCALE,
+    ZERO = LB_AFFINE_ZERO,
+    BIAS = LB_AFFINE_BIAS,
+    GROUP = LB_AFFINE_GROUP
+};
 enum { BLOCK = 64 }; /* default block_size */
 
-/* A private type: the entries of the codes. */
-typedef struct affine_type {
-    int bits;
-    int elements, bytes; /* of an entry; a single byte is no axis of its own */
-} affine_type;
-
-static const affine_type *type_of(const lb_format *f)
+static const lb_affine_type *type_of(const lb_format *f)
 {
     return f->type;
 }
@@ -115,7 +117,7 @@ static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,
                    const lb_shape *shape, lb_layout *to)
 {
     (void)from;
-    const affine_type *t = type_of(q->format);
+    const lb_affine_type *t = type_of(q->format);
     if (!check(cx, q, shape->rank) || !lb_config_float(cx, q, to->dtype))
         return false;
     if (!shape->rank) to->stored = LB_SHAPE(1);
@@ -382,7 +384,7 @@ static void encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
                        int64_t first, int64_t n, const float *x)
 {
     (void)cpu;
-    const affine_type *t = type_of(q->format);
+    const lb_affine_type *t = type_of(q->format);
     const int64_t g = to->part[SCALE].g[to->shape.rank - 1];
     const int64_t block = g ? g : n;
     uint8_t *byte = lb_part_place(to, CODES);
@@ -439,7 +441,7 @@ static void prepare(const lb_quant *q, lb_store *to)
 }
 
 #define AFFINE(NAME, BITS, ELEMENTS, BYTES, LEVELS)                            \
-    static const affine_type type_##NAME = {BITS, ELEMENTS, BYTES};            \
+    static const lb_affine_type type_##NAME = {BITS, ELEMENTS, BYTES};         \
     extern const lb_format lb_format_##NAME;                                   \
     const lb_format lb_format_##NAME = {                                       \
         .struct_size = sizeof(lb_format),                                      \
@@ -459,6 +461,7 @@ static void prepare(const lb_quant *q, lb_store *to)
         .bound = bound,                                                        \
         .type = &type_##NAME,                                                  \
         .kernels = LB_DECODE_LEVELS,                                           \
+        .recode = &lb_affine_recode,                                           \
     };
 AFFINE(int1, 1, 8, 1, NULL)
 AFFINE(int2, 2, 4, 1, NULL)

@@ -213,9 +213,3 @@ lb_verdict lb_saver_suits(lb_ctx *cx, const lb_planned *p, const char *kind,
     lb_arena_free(&s.arena);
     return v;
 }
-
-bool lb_can_save(lb_ctx *cx, const lb_planned *p, const char *kind,
-                 const char *layout)
-{
-    return cx && p && lb_saver_suits(cx, p, kind, layout) == LB_DONE;
-}

@@ -15,8 +15,8 @@ int64_t lb_transfer_rows(lb_ctx *cx, const lb_transfer *t, bool may_cut)
     const int64_t n = e->rank && e->dim[0] > 0 ? e->dim[0] : 1;
     if (e->nbytes <= t->max_memory / 2) return n;
     const uint64_t row = e->nbytes / (uint64_t)n + 1;
-    if (may_cut && e->rank > 1 && g->layout && g->layout->cuts &&
-        g->layout->cuts(g) && row <= t->max_memory / 4)
+    const bool cuts = !g->layout || (g->layout->cuts && g->layout->cuts(g));
+    if (may_cut && e->rank > 1 && cuts && row <= t->max_memory / 4)
         return (int64_t)(t->max_memory / 4 / row);
     lb_fail(cx, LB_E_SIZE,
             "'%s' must be read as a whole: it has %llu bytes packed, and needs "

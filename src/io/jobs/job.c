@@ -276,6 +276,10 @@ static bool plan(lb_job *j, const char *from, const char *to)
                                 .user = &all,
                                 .plan_only = true};
     j->plan = lb_saver_begin(j->cx, "", j->list, j->n, &save, &more);
+    for (int64_t i = 0; j->plan && i < j->n; i++) {
+        const lb_file_layout *l = j->plan->item[i].layout;
+        if (l && l->moves && !j->item[i].kept) j->item[i].layout = l;
+    }
     return j->plan && lb_job_set_file_type(j) && find_number(j);
 }
 

@@ -119,6 +119,10 @@ bool lb_job_set_target(lb_ctx *cx, const lb_convert_options *c,
                        lb_quantize_options *o);
 bool lb_job_check_names(lb_job *j);
 bool lb_job_plan_moved(lb_job *j, lb_job_item *it);
+/* Whether arrays that are quantized are then moved to the layout of the output,
+ * and plans one. */
+bool lb_job_writes_moved(const lb_job *j);
+bool lb_job_plan_encoded(lb_job *j, lb_job_item *it);
 lb_array *lb_job_move_result(lb_job *j, const lb_job_item *it);
 bool lb_job_move(lb_job *j, lb_job_item *it, const lb_transfer *t, lb_saver *s,
                  lb_move_result *r);

@@ -149,6 +149,7 @@ bool lb_transfer_moved(lb_ctx *cx, const lb_transfer *t, const lb_move_plan *p,
     if (done == LB_DECLINED) {
         if (r->moved == LB_MOVED_ROUNDED) { /* the rest is not measured */
             r->moved = LB_MOVED_REFUSED;
+            r->rounds = true;
             return true;
         }
         if (allow != LB_ALLOW_REQUANTIZE || !p->encode.format)

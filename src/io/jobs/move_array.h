@@ -26,7 +26,9 @@ typedef struct lb_move_result {
     lb_moved moved;
     lb_difference error; /* of a refused array: what quantizing again would
                           * cost; n is 0: unknown */
-    char why[200];       /* why it was refused, or could not be moved */
+    bool rounds; /* it could be moved, but parameters would be rounded: error is
+                  * that of the first rows */
+    char why[240]; /* why it was refused, or could not be moved */
 } lb_move_result;
 
 /* Moves an array and writes it as the next one of s; s NULL: writes nothing. A

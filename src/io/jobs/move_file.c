@@ -182,13 +182,106 @@ bool lb_job_plan_moved(lb_job *j, lb_job_item *it)
     return ok;
 }
 
+bool lb_job_writes_moved(const lb_job *j)
+{
+    for (int k = 0; j->o->layout && lb_file_layouts[k]; k++)
+        if (lb_file_layouts[k]->moves &&
+            lb_layout_is(j->o->layout, lb_file_layouts[k]->name))
+            return true;
+    return false;
+}
+
+/* Whether a layout stores arrays that are quantized so, after a move. */
+static bool encodes(lb_ctx *cx, const lb_file_layout *l, const lb_planned *p,
+                    const char *kind, lb_move_plan *plan)
+{
+    lb_scheme s;
+    const lb_move_target t = {.config = *p->config};
+    const lb_array like = {.dtype = p->dtype, .shape = p->shape};
+    const lb_array *a = lb_move_alloc(cx, &like, &t);
+    if (!a) return false;
+    const lb_moving m = {.a = a, .scheme = lb_scheme_of(a, &s) ? &s : NULL};
+    if (!m.scheme || !l->moves(cx, &m, plan)) return false;
+    plan->encode = *p->config;
+    const lb_planned to = {.name = p->name,
+                           .array = lb_move_alloc(cx, a, &plan->target)};
+    return to.array && lb_saver_suits(cx, &to, kind, l->name) == LB_DONE;
+}
+
+bool lb_can_save(lb_ctx *cx, const lb_planned *p, const char *kind,
+                 const char *layout)
+{
+    lb_move_plan plan;
+    if (!cx || !p) return false;
+    bool ok = lb_saver_suits(cx, p, kind, layout) == LB_DONE;
+    if (ok || !p->config || p->array || !layout) return ok;
+    lb_clear(cx);
+    lb_enter(cx);
+    for (int k = 0; !ok && lb_file_layouts[k]; k++)
+        ok = lb_file_layouts[k]->moves &&
+             lb_layout_is(layout, lb_file_layouts[k]->name) &&
+             encodes(cx, lb_file_layouts[k], p, kind, &plan);
+    lb_leave(cx);
+    return ok;
+}
+
+static const char *plan_encoded(lb_job *j, lb_job_item *it)
+{
+    static const char none[] = "the layout does not support it";
+    const lb_entry *e = &it->group->entry;
+    const lb_model_config *c = lb_model_config_of(j->cx, j->f);
+    const lb_planned p = {.name = e->name,
+                          .dtype = e->dtype,
+                          .shape = lb_shape_make(e->rank, e->dim),
+                          .config = &it->config};
+    for (int k = 0; c && lb_file_layouts[k]; k++) {
+        const lb_file_layout *l = lb_file_layouts[k];
+        if (!l->moves || !lb_layout_is(j->o->layout, l->name)) continue;
+        const char *why =
+            l->refuses && j->o->directory ? l->refuses(c, e) : NULL;
+        if (why) return why;
+        if (encodes(j->cx, l, &p, j->o->kind, &it->plan)) return NULL;
+    }
+    return none;
+}
+
+bool lb_job_plan_encoded(lb_job *j, lb_job_item *it)
+{
+    lb_enter(j->cx);
+    const char *why = plan_encoded(j, it);
+    lb_leave(j->cx);
+    if (lb_error_status(j->cx) == LB_E_NOMEM) return false;
+    if (!why) it->config = it->plan.target.config;
+    it->moves = !why;
+    it->kept = why;
+    it->fell_back = why != NULL;
+    if (why && j->o->strict)
+        return lb_fail(j->cx, LB_E_DENIED,
+                       "cannot quantize '%s' as requested: %s",
+                       LB_NAME(it->group->entry.name), why);
+    lb_clear(j->cx);
+    return true;
+}
+
 lb_array *lb_job_move_result(lb_job *j, const lb_job_item *it)
 {
-    lb_array *a = lb_file_load(j->cx, j->f, it->group->entry.name);
-    return a ? lb_move_alloc(j->cx, a, &it->plan.target) : NULL;
+    const lb_entry *e = &it->group->entry;
+    const lb_array like = {.dtype = e->dtype,
+                           .shape = lb_shape_make(e->rank, e->dim)};
+    return lb_move_alloc(j->cx, &like, &it->plan.target);
 }
 
 /* ---- doing --------------------------------------------------------------- */
+
+/* Adds the error to a reason. */
+static void add_cost(lb_move_result *r)
+{
+    const size_t n = strlen(r->why);
+    if (r->moved == LB_MOVED_REFUSED && r->error.n)
+        snprintf(r->why + n, sizeof r->why - n, "%s nrmse %.2g",
+                 r->rounds ? ":" : "; quantized again:",
+                 lb_difference_nrmse(&r->error));
+}
 
 bool lb_job_move(lb_job *j, lb_job_item *it, const lb_transfer *t, lb_saver *s,
                  lb_move_result *r)
@@ -196,23 +289,26 @@ bool lb_job_move(lb_job *j, lb_job_item *it, const lb_transfer *t, lb_saver *s,
     *r = (lb_move_result){.moved = LB_MOVED_REFUSED};
     if (it->refused) {
         snprintf(r->why, sizeof r->why, "%s", it->refused);
-        return lb_transfer_price(j->cx, t, &it->plan, r);
+        if (!lb_transfer_price(j->cx, t, &it->plan, r)) return false;
+        add_cost(r);
+        return true;
     }
-    if (!lb_transfer_moved(j->cx, t, &it->plan, j->convert->allow, s, r))
-        return false;
+    const lb_allow allow = j->convert ? j->convert->allow : LB_ALLOW_REQUANTIZE;
+    if (!lb_transfer_moved(j->cx, t, &it->plan, allow, s, r)) return false;
+    if (!j->convert) {
+        r->moved = LB_MOVED_NONE;
+        r->why[0] = 0;
+    }
     if (r->moved == LB_MOVED_REFUSED) j->refused++;
+    add_cost(r);
     return true;
 }
 
 void lb_job_deny_moves(lb_job *j, const char *name, const lb_move_result *r)
 {
-    char cost[64] = "";
-    if (r->error.n)
-        snprintf(cost, sizeof cost, "; quantized again: nrmse %.2g",
-                 lb_difference_nrmse(&r->error));
     lb_fail(j->cx, LB_E_DENIED,
             "%lld of %lld quantized arrays cannot be moved to %s, the first is "
-            "'%s': %s%s",
+            "'%s': %s",
             (long long)j->refused, (long long)j->quantized, j->convert->target,
-            LB_NAME(name), r->why, cost);
+            LB_NAME(name), r->why);
 }

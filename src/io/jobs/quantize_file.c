@@ -226,6 +226,8 @@ bool lb_job_plan_quantized(lb_job *j, lb_job_item *it)
                        LB_PATH(j->f->r->file[0]->path), LB_NAME(e->name),
                        e->format);
     it->fixed = !lb_job_same_config(&it->config, &o->config);
+    if (!it->kept && lb_job_writes_moved(j) && !lb_job_tries(j, it))
+        return lb_job_plan_encoded(j, it);
     if (it->kept || (lb_job_has_target(j) && !it->fixed)) return true;
     return lb_job_decide(j, it);
 }

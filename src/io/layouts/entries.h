@@ -82,6 +82,9 @@ typedef struct lb_loading {
     const char *const *skip;
     int64_t n_skip;
     bool plain;
+    const lb_saved *packed; /* quantized arrays of the output, with their
+                             * descriptors */
+    int64_t n_packed;
 } lb_loading;
 
 struct lb_file_layout {

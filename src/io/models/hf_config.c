@@ -196,6 +196,17 @@ bool lb_job_keeps_config(const lb_job *j)
     return any;
 }
 
+static bool list_packed(lb_job *j, lb_loading *how)
+{
+    lb_saved *packed =
+        lb_arena_alloc(j->cx, &j->arena, (uint64_t)j->n, sizeof *packed);
+    for (int64_t i = 0; packed && i < j->n; i++)
+        if (!j->item[i].kept && !j->item[i].decoded)
+            packed[how->n_packed++] = j->plan->item[i];
+    how->packed = packed;
+    return packed != NULL;
+}
+
 bool lb_job_configure(lb_job *j, lb_bytes *to)
 {
     const lb_file_layout *layout = NULL;
@@ -216,7 +227,7 @@ bool lb_job_configure(lb_job *j, lb_bytes *to)
                                           ? "bitlinear"
                                           : "autobitlinear",
                       .double_quant = first->config.double_quant};
-    if (!list_floats(j, &how)) return false;
+    if (!list_floats(j, &how) || !list_packed(j, &how)) return false;
     layout->configure(to, &how);
     return !to->failed || lb_fail(j->cx, LB_E_NOMEM, "out of memory");
 }

@@ -150,18 +150,16 @@ bool lb_model_json(lb_ctx *cx, lb_infile *f, const lb_bytes *value,
     if (f->size > MOST)
         return lb_refuse(cx, f, "has %llu bytes; the maximum is %d",
                          (unsigned long long)f->size, MOST);
-    bool ok = edit(cx, f, value, false, out, &found);
-    for (found = true; ok && found;) {
-        lb_bytes less = {.heap = cx->heap};
+    bool ok = edit(cx, f, NULL, true, out, &found);
+    /* Then the new value, which may have a second entry of its own. */
+    for (bool last = !found; ok; last = !found) {
+        lb_bytes next = {.heap = cx->heap};
         lb_infile *text = lb_infile_wrap(cx, f->path, out->at, out->n);
-        ok = text && edit(cx, text, NULL, true, &less, &found);
+        ok = text && edit(cx, text, last ? value : NULL, !last, &next, &found);
         lb_infile_unref(text);
-        if (ok && found) {
-            lb_bytes_free(out);
-            *out = less;
-        } else {
-            lb_bytes_free(&less);
-        }
+        lb_bytes_free(out);
+        *out = next;
+        if (last) break;
     }
     return ok;
 }

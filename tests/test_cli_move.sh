@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# test_cli_move.sh PROGRAM - convert --to with a type or a layout: what is moved,
+# refused and allowed, and the tensors and settings that are written. Run it in
+# the project's root.
+set -euo pipefail
+# shellcheck source=tests/cli.bash
+. tests/cli.bash
+
+# A model of f16 values that a formula draws: exponents 2^-4 to 2^-1.
+dir=$tmp/model
+mkdir "$dir"
+n=$((64 * 256))
+header='{"model.layers.0.mlp.up_proj.weight":{"dtype":"F16","shape":[64,256],"data_offsets":[0,'$((2 * n))']},"model.layers.0.input_layernorm.weight":{"dtype":"F16","shape":[4],"data_offsets":['$((2 * n))','$((2 * n + 8))']}}'
+{
+    printf "\\x$(printf %02x $((${#header} % 256)))\\x$(printf %02x $((${#header} / 256)))"
+    printf '\0\0\0\0\0\0%s' "$header"
+    awk -v n="$n" 'BEGIN { for (i = 0; i < n; i++) { s = (s * 8121 + 28411) % 134456
+        printf "\\%03o\\%03o", s % 256, 44 + 4 * (int(s / 256) % 3) + int(s / 768) % 4 + 128 * (int(s / 3072) % 2) } }' |
+        while IFS= read -r -n 4096 bytes || [ -n "$bytes" ]; do printf '%b' "${bytes//\\/\\0}"; done
+    printf '\0\74\0\74\0\74\0\74'
+} >"$dir/model.safetensors"
+echo '{"model_type": "llama", "torch_dtype": "float16"}' >"$dir/config.json"
+run 0 check "$dir"
+w=model.layers.0.mlp.up_proj.weight
+
+quantize() # TYPE OUTPUT OPTION...
+{
+    run 0 quantize "$dir" -o "$tmp/$2" --type "$1" --no-sync -q --force "${@:3}"
+}
+
+move() # STATUS SOURCE OUTPUT OPTION...: $tmp/out is its stderr
+{
+    local status=0
+    checks=$((checks + 1))
+    "$program" convert "$tmp/$2" -o "$tmp/$3" --no-sync "${@:4}" >"$tmp/data" \
+        2>"$tmp/out" || status=$?
+    [ "$status" = "$1" ] || die "convert ${*:2}: exit status $status, not $1"
+}
+
+same() # A B
+{
+    run 0 diff "$tmp/$1" "$tmp/$2"
+}
+
+tensors() # FILE <<TEXT: its raw tensors, with types and shapes
+{
+    cat >"$tmp/want"
+    run 0 info --raw "$tmp/$1"
+    awk 'NF > 3 && $1 ~ /^model/ { print $1, $2, $3 }' "$tmp/out" | grep -v norm \
+        >"$tmp/got"
+    diff "$tmp/want" "$tmp/got" >"$tmp/diff" || die "$1: $(cat "$tmp/diff")"
+}
+
+# ---- types -------------------------------------------------------------------
+
+quantize q4_0 q4_0.gguf --container-only
+move 0 q4_0.gguf q4_1.gguf --to q4_1 -v
+has "q4_0 (f32) -> q4_1"
+has ", moved"
+has "quantized arrays: 1 moved; others copied: 1"
+same q4_0.gguf q4_1.gguf
+move 0 q4_1.gguf back.gguf --to q4_0
+cmp "$tmp/q4_0.gguf" "$tmp/back.gguf" || die "q4_0 to q4_1 and back: other bytes"
+for to in q5_0 q5_1 q8_0; do
+    move 0 q4_0.gguf "$to.gguf" --to "$to"
+    same q4_0.gguf "$to.gguf"
+done
+
+# What is refused leaves nothing behind.
+move 4 q4_0.gguf none.gguf --to iq4_nl -v --report "$tmp/none.json"
+has "1 of 1 quantized arrays cannot be moved to iq4_nl, the first is '$w': its codes are on other levels"
+has "quantized again: nrmse 0.0"
+has "quantized arrays: 1 refused"
+grep -q '"moved": "refused", "refused": "its codes are on' "$tmp/none.json" ||
+    die "no refusal in the report"
+[ ! -e "$tmp/none.gguf" ] && [ ! -e "$tmp/none.gguf.partial" ] || die "a file is left"
+move 4 q4_0.gguf none.gguf --to iq4_nl --dry-run
+move 4 q4_0.gguf none.gguf --to iq4_nl --allow rounded
+move 0 q4_0.gguf iq4_nl.gguf --to iq4_nl --allow requantize -v
+has ", requantized"
+move 2 q4_0.gguf none.gguf --to q4_9
+has "unknown target 'q4_9'"
+move 2 q4_0.gguf none.gguf --to q4_1 --allow all
+has "--allow takes exact, rounded or requantize"
+move 2 q4_0.gguf none.gguf --allow rounded
+has "--allow requires --to"
+move 3 q4_0.gguf none/ --to native
+has "its tensors have the names of GGUF"
+
+# A scale that is rounded: f32 to f16.
+quantize int8 int8.safetensors
+move 4 int8.safetensors none.gguf --to q8_0 --container-only
+has "a scale or a bias would be rounded"
+move 0 int8.safetensors q8_0r.gguf --to q8_0 --container-only --allow rounded -v
+has ", rounded"
+
+# ---- layouts -----------------------------------------------------------------
+
+move 0 q4_0.gguf ct.safetensors --to compressed-tensors
+tensors ct.safetensors <<TEXT
+${w}_packed i32 (64,32)
+${w}_scale f16 (64,8)
+${w}_shape i64 (2)
+TEXT
+move 0 q4_0.gguf gptq.safetensors --to gptq
+tensors gptq.safetensors <<TEXT
+${w%.weight}.g_idx i32 (256)
+${w%.weight}.qweight i32 (32,64)
+${w%.weight}.qzeros i32 (8,8)
+${w%.weight}.scales f16 (8,64)
+TEXT
+move 0 q4_0.gguf awq.safetensors --to awq
+tensors awq.safetensors <<TEXT
+${w%.weight}.qweight i32 (256,8)
+${w%.weight}.qzeros i32 (8,8)
+${w%.weight}.scales f16 (8,64)
+TEXT
+move 0 q4_0.gguf mlx.safetensors --to mlx
+tensors mlx.safetensors <<TEXT
+${w%.weight}.biases f32 (64,8)
+${w%.weight}.scales f32 (64,8)
+$w u32 (64,32)
+TEXT
+move 0 q4_0.gguf mlx16.safetensors --to mlx --allow rounded --block-size 32
+tensors mlx16.safetensors <<TEXT
+${w%.weight}.biases f16 (64,8)
+${w%.weight}.scales f16 (64,8)
+$w u32 (64,32)
+TEXT
+quantize mxfp4 mxfp4
+for to in mlx compressed-tensors; do
+    move 0 mxfp4 "mxfp4-$to" --to "$to" -v
+    has ", moved"
+    same mxfp4 "mxfp4-$to"
+    move 0 "mxfp4-$to" back --to native --force
+    same mxfp4 back
+done
+grep -q '"quantization": {' "$tmp/mxfp4-mlx/config.json" || die "no quantization"
+grep -q '"format": "mxfp4-pack-quantized"' "$tmp/mxfp4-compressed-tensors/config.json" ||
+    die "another format"
+quantize fp8_e4m3 fp8
+for to in fp8 compressed-tensors; do
+    move 0 fp8 "fp8-$to" --to "$to"
+    has "1 moved"
+    same fp8 "fp8-$to"
+done
+grep -q '"weight_block_size": \[128, 128\]' "$tmp/fp8-fp8/config.json" || die "no size"
+move 4 fp8 none --to gptq
+has "quantized again: nrmse"
+[ ! -e "$tmp/none" ] && [ ! -e "$tmp/none.partial" ] || die "a directory is left"
+
+# ---- quantize ----------------------------------------------------------------
+
+for layout in mlx gptq awq compressed-tensors; do
+    quantize int4 "as-$layout" --layout "$layout" --block-size 32
+done
+grep -q '"checkpoint_format": "gptq_v2"' "$tmp/as-gptq/config.json" || die "no gptq_v2"
+grep -q '"version": "gemm"' "$tmp/as-awq/config.json" || die "no version"
+grep -q '"bits": 4' "$tmp/as-mlx/config.json" || die "no bits"
+
+echo "test_cli_move: $checks checks"
