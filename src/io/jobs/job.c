@@ -117,11 +117,17 @@ bool lb_job_cancelled(lb_ctx *cx, const lb_quantize_options *o)
            !lb_fail(cx, LB_E_CANCELLED, "interrupted");
 }
 
+/* Pages of maps count as memory of this process. */
+static void forget_pages(const lb_job *j)
+{
+    for (int i = 0; i < j->f->r->n_files; i++)
+        lb_infile_forget(j->f->r->file[i]);
+}
+
 bool lb_job_advance(void *user, uint64_t nbytes)
 {
     lb_job *j = user;
-    for (int i = 0; i < j->f->r->n_files; i++)
-        lb_infile_forget(j->f->r->file[i]);
+    forget_pages(j);
     j->read += nbytes;
     const lb_progress p = {.entry = j->at,
                            .done = j->read,
@@ -220,8 +226,10 @@ static bool load_stored(void *user, int64_t i, lb_array **a,
     if (it->raw) *raw = it->group->tensor[0];
     if (it->moves)
         *a = lb_job_move_result(s->j, it);
-    else if (it->stored)
+    else if (it->stored) {
+        forget_pages(s->j);
         *a = lb_file_load(s->j->cx, s->j->f, it->group->entry.name);
+    }
     return *a || !(it->moves || it->stored);
 }
 
@@ -256,6 +264,7 @@ static bool plan(lb_job *j, const char *from, const char *to)
         if (!(j->convert ? lb_job_plan_converted(j, it)
                          : lb_job_plan_quantized(j, it)))
             return false;
+        forget_pages(j);
     }
     const char *first = j->n ? j->item[0].group->entry.name : "";
     if (j->o->selection && !lb_selection_check(j->cx, j->o, j->n, first))

@@ -124,11 +124,24 @@ static const char *set_plan(lb_job *j, lb_array *a, lb_move_plan *p)
 
 /* ---- planning ------------------------------------------------------------ */
 
-static lb_verdict suits_moved(lb_job *j, const lb_entry *e, lb_array *a,
+/* A few rows of an array tell its scheme: all of it need not be read. */
+static lb_array *first_rows(lb_job *j, const lb_job_item *it)
+{
+    enum { ROWS = 32 };
+    const lb_group *g = it->group;
+    const bool cuts = g->layout && g->layout->cuts && g->layout->cuts(g) &&
+                      g->entry.rank > 1 && g->entry.dim[0] > ROWS;
+    return cuts ? lb_file_load_rows(j->cx, j->f, g->entry.name, 0, ROWS)
+                : lb_file_load(j->cx, j->f, g->entry.name);
+}
+
+static lb_verdict suits_moved(lb_job *j, const lb_entry *e,
                               const lb_move_plan *p)
 {
+    const lb_array like = {.dtype = e->dtype,
+                           .shape = lb_shape_make(e->rank, e->dim)};
     const lb_planned to = {.name = e->name,
-                           .array = lb_move_alloc(j->cx, a, &p->target)};
+                           .array = lb_move_alloc(j->cx, &like, &p->target)};
     return to.array ? lb_saver_suits(j->cx, &to, j->o->kind, j->o->layout)
                     : LB_FAILED;
 }
@@ -137,11 +150,11 @@ static lb_verdict suits_moved(lb_job *j, const lb_entry *e, lb_array *a,
 static bool plan_move(lb_job *j, lb_job_item *it)
 {
     const lb_entry *e = &it->group->entry;
-    lb_array *a = lb_file_load(j->cx, j->f, e->name);
+    lb_array *a = first_rows(j, it);
     if (!a) return false;
     const char *why = set_plan(j, a, &it->plan);
     if (!why) {
-        const lb_verdict v = suits_moved(j, e, a, &it->plan);
+        const lb_verdict v = suits_moved(j, e, &it->plan);
         if (v == LB_DONE) {
             it->moves = true;
             it->config = it->plan.target.config;
@@ -158,13 +171,26 @@ static bool plan_move(lb_job *j, lb_job_item *it)
     return it->refused != NULL;
 }
 
+/* What a few rows cannot be, the array cannot be either; except that a number of
+ * rows may suit a layout that 32 do not. */
+static lb_verdict suits_stored(lb_job *j, const lb_job_item *it)
+{
+    lb_enter(j->cx);
+    const lb_planned some = {.name = it->group->entry.name,
+                             .array = first_rows(j, it)};
+    lb_verdict v = LB_FAILED;
+    if (some.array) v = lb_saver_suits(j->cx, &some, j->o->kind, j->o->layout);
+    lb_leave(j->cx);
+    return v == LB_DONE ? lb_job_suits_stored(j, &it->group->entry) : v;
+}
+
 bool lb_job_plan_moved(lb_job *j, lb_job_item *it)
 {
     const lb_entry *e = &it->group->entry;
     const char *to = j->convert->target;
     const bool type = !is_layout(to) && strcmp(to, gguf) != 0;
     if (!type || strcmp(to, e->format) == 0) {
-        const lb_verdict v = lb_job_suits_stored(j, e);
+        const lb_verdict v = suits_stored(j, it);
         if (v == LB_FAILED && lb_error_status(j->cx) != LB_E_UNSUPPORTED)
             return false;
         lb_clear(j->cx);
