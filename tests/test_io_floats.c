@@ -139,11 +139,56 @@ static void check_case(lb_ctx *cx, int i)
     lb_leave(cx);
 }
 
+/* GGUF: scales in a second tensor (and none), and behind the blocks. */
+static void check_gguf(lb_ctx *cx)
+{
+    static const struct {
+        const char *name, *format;
+        int tensors;
+    } arrays[] = {{"up.weight", "gguf_nvfp4", 2},
+                  {"exps.weight", "gguf_nvfp4", 2},
+                  {"alone.weight", "gguf_nvfp4", 1},
+                  {"q.weight", "i2_s", 1}};
+    char path[SCRATCH_MAX];
+    CHECK(scratch_file(path));
+    lb_enter(cx);
+    lb_file *f = lb_file_open(cx, DIR "gguf/scaled.gguf", NULL);
+    lb_file *values = lb_file_open(cx, DIR "gguf/values.npz", NULL);
+    CHECK_EQ_I(lb_file_count(f), 5);
+    for (int i = 0; i < 4; i++) {
+        const lb_entry *e = lb_file_find(f, arrays[i].name);
+        lb_array *a = lb_file_load(cx, f, arrays[i].name);
+        lb_array *want = lb_file_load(cx, values, arrays[i].name);
+        if (check_fails(e && a && want)) continue;
+        CHECK_EQ_S(lb_format_of(a), arrays[i].format);
+        CHECK_EQ_I(e->n_tensors, arrays[i].tensors);
+        CHECK(same(cx, a, want));
+        for (int64_t lo = 0; lo < e->dim[0]; lo++) {
+            int64_t from[LB_MAX_RANK] = {lo}, to[LB_MAX_RANK] = {lo + 1};
+            for (int k = 1; k < e->rank; k++)
+                to[k] = e->dim[k];
+            CHECK(same(cx, lb_file_load_rows(cx, f, e->name, lo, lo + 1),
+                       lb_slice(cx, want, from, to, NULL)));
+        }
+    }
+    /* Copied to another GGUF file with both tensors. */
+    const lb_planned p = {.name = "up.weight",
+                          .array = lb_file_load(cx, f, "up.weight")};
+    CHECK(lb_save(cx, path, &p, 1, &(lb_save_options){.kind = "gguf"}));
+    CHECK(same(cx, lb_load(cx, path, "up.weight"), p.array));
+    CHECK_EQ_S(lb_error(cx), "");
+    lb_file_close(f);
+    lb_file_close(values);
+    lb_leave(cx);
+    unlink(path);
+}
+
 int main(void)
 {
     lb_ctx *cx = lb_open(&(lb_options){.dense = LB_DENSE_DENY});
     for (int i = 0; i < CASES; i++)
         check_case(cx, i);
+    check_gguf(cx);
     lb_close(cx);
     return check_report("test_io_floats");
 }

@@ -2,7 +2,7 @@
 """gen_float_layouts_golden.py - writes tests/golden/floats: small model directories
 with floats of 8 and 4 bits, and what the programs that define them decode.
 
-    pip install numpy ml_dtypes torch transformers compressed-tensors mlx mlx-cpu
+    pip install numpy ml_dtypes torch transformers compressed-tensors mlx mlx-cpu gguf
     python3 tools/gen_float_layouts_golden.py tests/golden/floats
 
 Codes and scales are random bytes, with the extremes among them: NaN codes, subnormal
@@ -11,6 +11,7 @@ the kinds fp8, mxfp4 and nvfp4 of tools/conformance.
 """
 import json
 import pathlib
+import struct
 import sys
 
 import ml_dtypes
@@ -21,6 +22,7 @@ from compressed_tensors.compressors.mx_utils import decompress_mx_scale
 from compressed_tensors.compressors.nvfp4.helpers import unpack_fp4_from_uint8
 from compressed_tensors.quantization import QuantizationArgs
 from compressed_tensors.quantization.lifecycle.forward import dequantize
+from gguf import GGMLQuantizationType, quants
 from safetensors.torch import save_file
 from transformers.integrations.finegrained_fp8 import Fp8Dequantize
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
@@ -223,5 +225,47 @@ def nvfp4(root):
     mlx_case(root, "nvfp4", "nvfp4", 16, 4)
 
 
-for make in (fp8, mxfp4, nvfp4):
+def write_gguf(path, tensors):
+    """name -> (shape, type, bytes); gguf-py does not know I2_S."""
+    out = struct.pack("<4sIqq", b"GGUF", 3, len(tensors), 0)
+    at = 0
+    for name, (shape, kind, data) in tensors.items():
+        out += struct.pack("<q", len(name)) + name.encode()
+        out += struct.pack(f"<I{len(shape)}qIq", len(shape), *shape[::-1], kind, at)
+        at += -(-len(data) // 32) * 32
+    for _, _, data in tensors.values():
+        out += bytes(-len(out) % 32) + data
+    path.write_bytes(out + bytes(-len(out) % 32))
+
+
+def gguf(root):
+    """NVFP4 with its second tensor, and I2_S as bitnet.cpp's converter packs it."""
+    at = pathlib.Path(root) / "gguf"
+    at.mkdir(parents=True, exist_ok=True)
+
+    def nvfp4(*shape):
+        raw = random_bytes(*shape[:-1], shape[-1] // 64 * 36).numpy()
+        return raw, quants.dequantize(raw, GGMLQuantizationType.NVFP4)
+    up, up_x = nvfp4(5, 192)
+    exps, exps_x = nvfp4(3, 4, 64)
+    scale, scales = np.float32([0.0123]), np.float32([0.5, 3e-5, 7.7])
+    t = rng.integers(-1, 2, (6, 256))
+    code = (t + 1).astype(np.uint8).reshape(-1, 4, 32) # of 128, 32 in each pair of bits
+    packed = code[:, 0] << 6 | code[:, 1] << 4 | code[:, 2] << 2 | code[:, 3]
+    s = np.float32(0.0371)
+    write_gguf(at / "scaled.gguf", {
+        "up.weight": (up_x.shape, 40, up.tobytes()),
+        "up.scale": ((1,), 0, scale.tobytes()),
+        "exps.weight": (exps_x.shape, 40, exps.tobytes()),
+        "exps.scale": ((3,), 0, scales.tobytes()),
+        "alone.weight": (up_x.shape, 40, up.tobytes()),
+        "q.weight": (t.shape, 36, packed.tobytes() + s.tobytes() + bytes(28)),
+        "norm.weight": ((4,), 0, np.ones(4, np.float32).tobytes()),
+    })
+    np.savez(at / "values.npz", **{
+        "up.weight": up_x * scale, "exps.weight": exps_x * scales[:, None, None],
+        "alone.weight": up_x, "q.weight": t.astype(np.float32) * s})
+
+
+for make in (fp8, mxfp4, nvfp4, gguf):
     make(sys.argv[1])

@@ -5,7 +5,12 @@
  * of n / block blocks; expected_f32.npy, whose shape is the array's, and
  * expected_bf16_bits.npy. Everything is compared bit by bit, including
  * the raw bytes after a round trip through the library.
+ *
+ * Type 36 is bitnet.cpp's I2_S: n / 4 bytes, the scale as F32, and zeros up to
+ * 32 bytes.
  */
+#include <string.h>
+
 #include "conformance.h"
 
 typedef struct ggml_type {
@@ -84,6 +89,38 @@ static bool check_blocks(checker *c, const ggml_type *t, const given *raw,
                        lb_export(c->cx, a, NULL, name), raw);
 }
 
+/* I2_S: blocks of 128 elements, then one scale. */
+static bool check_i2_s(checker *c, const given *raw, const given *f32)
+{
+    static const char *const name[] = {"blocks", "scale"};
+    const ggml_type type = {36, "i2_s", 128, 32};
+    lb_shape shape = f32->raw.shape;
+    const int64_t n = shape_size(shape);
+    const int64_t last = shape.rank ? shape.dim[shape.rank - 1] : 0;
+    if (n % type.block || !n || shape_size(raw->raw.shape) != n / 4 + 32) {
+        return note_fail(c->note, "%s of i2_s has %lld bytes, not %zu",
+                         shape_text(shape).s, (long long)(n / 4 + 32),
+                         raw->raw.nbytes);
+    }
+    if (last % type.block) shape = LB_SHAPE(n);
+    lb_shape blocks = shape;
+    blocks.dim[shape.rank - 1] /= type.block;
+    blocks.dim[blocks.rank++] = type.bytes;
+    lb_array *const flat = lb_reshape(c->cx, raw->a, LB_SHAPE(n / 4 + 32));
+    lb_array *const bytes =
+        lb_slice(c->cx, flat, (int64_t[]){0}, (int64_t[]){n / 4}, NULL);
+    float scale = 0;
+    memcpy(&scale, (const char *)raw->raw.data + n / 4, sizeof(scale));
+    const lb_quant_config config = {
+        .struct_size = sizeof(config), .format = type.format, .dtype = LB_F32};
+    lb_array *const part[] = {
+        lb_reshape(c->cx, bytes, blocks),
+        lb_full(c->cx, LB_F32, LB_SHAPE(1), (double)scale)};
+    lb_array *const a =
+        lb_from_parts(c->cx, &config, shape, NULL, name, part, 2);
+    return check_decoded(c, a ? lb_reshape(c->cx, a, f32->raw.shape) : a, f32);
+}
+
 static bool check_case(checker *c, const json_t *meta)
 {
     int64_t id = 0;
@@ -93,15 +130,18 @@ static bool check_case(checker *c, const json_t *meta)
         return false;
     }
     const ggml_type *const t = find_type(id);
-    if (!t) return note_skip(c->note, "lowbit has no ggml type %d", (int)id);
+    const bool i2_s = id == 36;
+    if (!t && !i2_s)
+        return note_skip(c->note, "lowbit has no ggml type %d", (int)id);
     given raw = {0};
     given f32 = {0};
-    const bool ok = given_read(c, "raw_u8.npy", LB_U8, &raw) &&
-                    given_read(c, "expected_f32.npy", LB_F32, &f32) &&
-                    (shape_size(f32.raw.shape) == n ||
-                     note_fail(c->note, "n does not fit %s",
-                               shape_text(f32.raw.shape).s)) &&
-                    check_blocks(c, t, &raw, &f32);
+    const bool ok =
+        given_read(c, "raw_u8.npy", LB_U8, &raw) &&
+        given_read(c, "expected_f32.npy", LB_F32, &f32) &&
+        (shape_size(f32.raw.shape) == n ||
+         note_fail(c->note, "n does not fit %s",
+                   shape_text(f32.raw.shape).s)) &&
+        (i2_s ? check_i2_s(c, &raw, &f32) : check_blocks(c, t, &raw, &f32));
     given_free(&raw);
     given_free(&f32);
     return ok;
