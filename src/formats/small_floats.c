@@ -98,6 +98,10 @@ static bool check(lb_ctx *cx, const lb_quant *q)
                        lb_config_meaning(q->meaning),
                        scale == LB_SCALE_NONE ? ", but there is no scale"
                                               : ", but not a scale");
+    if (type->block && q->meaning)
+        return lb_fail(cx, LB_E_ARG,
+                       "%s: meaning is %s, but scales of this format multiply",
+                       name, lb_config_meaning(q->meaning));
     if (type->block && q->scale && q->scale != LB_SCALE_BLOCK)
         return lb_fail(cx, LB_E_ARG,
                        "%s: scale is %s, but this format has one "
@@ -118,8 +122,11 @@ static bool check(lb_ctx *cx, const lb_quant *q)
 static void tile_groups(const lb_quant *q, const lb_shape *shape, lb_part *p)
 {
     const int64_t n = q->block_size ? q->block_size : TILE;
+    const int last = shape->rank - 1;
     lb_part_rows(p, shape, n);
-    if (shape->rank > 1) p->g[shape->rank - 2] = n;
+    if (last > 0) p->g[last - 1] = n;
+    for (int k = last - 1; k <= last; k++) /* one tile: no blocks */
+        if (k >= 0 && shape->dim[k] <= n && shape->dim[k] > 0) p->g[k] = 0;
 }
 
 static bool layout(lb_ctx *cx, const lb_quant *q, lb_dtype from,

@@ -85,7 +85,8 @@ static bool same_layout(const config_target *t, const lb_layout *l)
         if (!part != !l->elem[p]) return false;
         if (!part) continue;
         if (!same_entries(&t->part[p], &l->part[p], &t->shape)) return false;
-        if (part->dtype != l->elem[p]) return false;
+        if (l->as[p] ? part->store->fmt != l->as[p] : part->dtype != l->elem[p])
+            return false;
     }
     return true;
 }
@@ -201,14 +202,18 @@ static bool same_tables(lb_ctx *cx, const config_target *t, const lb_quant *q)
     return a && same;
 }
 
-/* Scales that are quantized must be so as lb_quantize_scales does it. */
-static bool nested(const config_target *t, bool *any, bool *same)
+/* Scales that are quantized, but not by the format itself, must be so as
+ * lb_quantize_scales does it. */
+static bool nested(const config_target *t, const lb_quant *q, bool *any,
+                   bool *same)
 {
+    lb_layout l;
+    if (!lb_layout_of(NULL, q, t->a->dtype, &t->a->shape, &l)) return false;
     *any = false;
     *same = true;
     for (int p = 0; p < LB_MAX_PARTS; p++) {
         const lb_array *part = t->s->part[p].a;
-        if (!part || !is_packed(part)) continue;
+        if (!part || !is_packed(part) || l.as[p]) continue;
         *any = true;
         *same = *same && t->s->fmt->part[p].scale &&
                 part->store->fmt == lb_scale_format;
@@ -301,7 +306,7 @@ bool lb_config_of(lb_ctx *cx, lb_array *a, lb_quant_config *config)
         if (!box) t = target_of_store(a);
         if (!box || !find(&t, &q)) return no_config(cx, a, &t);
     }
-    if (!nested(&t, &any, &same) || (any && !is_whole(a)))
+    if (!nested(&t, &q, &any, &same) || (any && !is_whole(a)))
         return lb_fail(cx, LB_E_UNSUPPORTED,
                        "config_of: parts of this %s%s are quantized, but not "
                        "as lb_quantize_scales does it for this shape",
