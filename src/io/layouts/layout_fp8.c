@@ -184,12 +184,22 @@ const lb_file_layout lb_file_layout_mlx_float = {
 static bool may_have_scales(const lb_file *f, const lb_tensor *t)
 {
     size_t n;
+    const lb_reader *r = f->r;
+    int64_t at = 0, hi = r->n_tensors;
     if (!lb_name_ends(t->name, ".weight", &n)) n = strlen(t->name);
-    for (int64_t i = 0; i < f->r->n_tensors; i++) {
-        const char *name = f->r->tensor[i].name;
-        if (&f->r->tensor[i] == t || strncmp(name, t->name, n) != 0) continue;
-        if ((name[n] == '.' || name[n] == '_') && strstr(name + n, "scale") &&
-            !strstr(name + n, "input_scale") && !strchr(name + n + 1, '.'))
+    while (at < hi) { /* the first name that begins alike */
+        const int64_t mid = at + (hi - at) / 2;
+        if (strncmp(r->by_name[mid]->name, t->name, n) < 0)
+            at = mid + 1;
+        else
+            hi = mid;
+    }
+    for (; at < r->n_tensors; at++) {
+        const char *rest = r->by_name[at]->name;
+        if (strncmp(rest, t->name, n) != 0) return false;
+        rest += n;
+        if ((*rest == '.' || *rest == '_') && strstr(rest, "scale") &&
+            !strstr(rest, "input_scale") && !strchr(rest + 1, '.'))
             return true;
     }
     return false;
