@@ -8,7 +8,9 @@
 #include "kernels/decode.h"
 #include "prims/attention.h"
 
-/* Whether each row of the last axis is a stored row with one scale. */
+/* Whether each row of the last axis is a stored row with one scale. A scale that
+ * several rows share does not count, even if it has one row here: a rank with a
+ * slice must compute as without a mesh. */
 static bool has_row_scales(const lb_array *x, const lb_part *scale)
 {
     const lb_store *s = x->store;
@@ -18,9 +20,7 @@ static bool has_row_scales(const lb_array *x, const lb_part *scale)
         scale->own || x->stride[axis] != 1 || x->offset % size)
         return false;
     for (int k = 0; k < last; k++)
-        if (scale->g[k] != 1)
-            return false; /* also of size 1: a slice of more
-                                             * has to give the same bits */
+        if (scale->g[k] != 1) return false;
     for (int k = 0; k < axis; k++)
         if (x->stride[k] % size) return false;
     return scale->a->dtype == LB_F32;
