@@ -183,8 +183,8 @@ static inline double law_off(const sample *s, bool dot)
     return off;
 }
 
-/* Such algorithms may sum or scale in another order, followed by one rounding to the
- * result's dtype. */
+/* Such algorithms may sum or scale in another order, followed by one rounding
+ * to the result's dtype. */
 static inline bool law_close(lb_ctx *cx, const lb_prim *prim, const sample *s,
                              lb_array *const *as, lb_array *const *in,
                              lb_array *got, lb_array *want, lb_text *why)

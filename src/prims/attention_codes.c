@@ -8,9 +8,9 @@
 #include "kernels/decode.h"
 #include "prims/attention.h"
 
-/* Whether each row of the last axis is a stored row with one scale. A scale that
- * several rows share does not count, even if it has one row here: a rank with a
- * slice must compute as without a mesh. */
+/* Whether each row of the last axis is a stored row with one scale. A scale
+ * that several rows share does not count, even if it has one row here: a rank
+ * with a slice must compute as without a mesh. */
 static bool has_row_scales(const lb_array *x, const lb_part *scale)
 {
     const lb_store *s = x->store;

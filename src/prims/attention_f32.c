@@ -11,9 +11,9 @@
  *             sums phase 1 combines
  *
  * What is not f32 is decoded block by block. Of int8 with a scale per row only
- * the codes are converted, all rows at once: scores are multiplied by the scales
- * of keys, weights by those of values. Units and chunks depend on shapes and the
- * number of valid keys, never on threads.
+ * the codes are converted, all rows at once: scores are multiplied by the
+ * scales of keys, weights by the scales of values. Units and chunks depend on
+ * shapes and the number of valid keys, never on threads.
  */
 #include <math.h>
 #include <string.h>
@@ -266,16 +266,16 @@ static void cap(const unit *u, float *s, int64_t n)
 }
 
 /* Of the keys [first, first + n), row r sees those from a to b. */
-typedef struct span {
+typedef struct key_span {
     int64_t a, b;
-} span;
+} key_span;
 
-static span seen_of(const unit *u, int64_t r, int64_t first, int64_t n)
+static key_span seen_of(const unit *u, int64_t r, int64_t first, int64_t n)
 {
     int64_t lo, hi;
     lb_attend_seen(&u->g->a, u->valid, u->first + r % u->n, &lo, &hi);
     const int64_t a = lb_min_i64(lb_max_i64(lo - first, 0), n);
-    return (span){a, lb_max_i64(lb_min_i64(hi - first, n), a)};
+    return (key_span){a, lb_max_i64(lb_min_i64(hi - first, n), a)};
 }
 
 /* Scores [a, b) of a row become weights. */
@@ -302,7 +302,7 @@ static void weigh(const unit *u, int64_t r, float *s, int64_t a, int64_t b)
 }
 
 /* Adds values [a, b) to the sums of rows [r, r + m). */
-static void add_values(const unit *u, int64_t r, int64_t m, span x,
+static void add_values(const unit *u, int64_t r, int64_t m, key_span x,
                        const float *v, int64_t ld)
 {
     const grid *g = u->g;
@@ -319,22 +319,23 @@ static void mix(const unit *u, int64_t first, int64_t n, const float *v,
 {
     enum { FEW = 6 }; /* rows that a kernel takes at a time */
     for (int64_t r = 0, m; r < u->rows; r += m) {
-        span all = seen_of(u, r, first, n);
-        const span one = all;
+        key_span all = seen_of(u, r, first, n);
+        const key_span one = all;
         for (m = 1; r + m < u->rows; m++) {
-            const span x = seen_of(u, r + m, first, n);
+            const key_span x = seen_of(u, r + m, first, n);
             const bool same = x.a == one.a && x.b == one.b;
             if (!same && m >= FEW) break;
-            const span both = {lb_max_i64(all.a, x.a), lb_min_i64(all.b, x.b)};
+            const key_span both = {lb_max_i64(all.a, x.a),
+                                   lb_min_i64(all.b, x.b)};
             if (both.b <= both.a) break;
             all = both;
         }
         for (int64_t i = r; i < r + m; i++)
-            add_values(u, i, 1, (span){seen_of(u, i, first, n).a, all.a}, v,
+            add_values(u, i, 1, (key_span){seen_of(u, i, first, n).a, all.a}, v,
                        ld);
         add_values(u, r, m, all, v, ld);
         for (int64_t i = r; i < r + m; i++)
-            add_values(u, i, 1, (span){all.b, seen_of(u, i, first, n).b}, v,
+            add_values(u, i, 1, (key_span){all.b, seen_of(u, i, first, n).b}, v,
                        ld);
     }
 }
@@ -347,7 +348,7 @@ static void one_block(const unit *u, int64_t first, int64_t n)
     int64_t ld;
     score(u, first, n);
     for (int64_t r = 0; r < u->rows; r++) {
-        const span x = seen_of(u, r, first, n);
+        const key_span x = seen_of(u, r, first, n);
         float *row = s + r * g->keys;
         if (k) multiply(row + x.a, k + x.a, x.b - x.a);
         weigh(u, r, row, x.a, x.b);
