@@ -128,7 +128,9 @@ def _of_rows(a: QuantizedArray, fn: Any) -> QuantizedArray:
     return a._make(dataclasses.replace(a._static, sharding=None), parts)
 
 
-def _gather(a: Any, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, **params: Any) -> Any:
+def _gather(
+    a: Any, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, **params: Any
+) -> Any:
     """Whole rows of a table: only those are decoded."""
     d = dimension_numbers
     rows = (

@@ -42,9 +42,11 @@ def _known(mesh: Any, entry: Any) -> Any:
 def _mesh_of_context() -> Any:
     from jax.interpreters import pxla
 
-    mesh = pxla.thread_resources.env.physical_mesh
-    if not mesh.empty:
-        return mesh
+    with warnings.catch_warnings():  # `with mesh:` is deprecated, but eformer's way
+        warnings.simplefilter("ignore", DeprecationWarning)
+        resources = getattr(pxla, "thread_resources", None)
+    if resources is not None and not resources.env.physical_mesh.empty:
+        return resources.env.physical_mesh
     abstract = jax.sharding.get_abstract_mesh()
     return None if abstract is None or abstract.empty else abstract
 
