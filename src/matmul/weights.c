@@ -20,12 +20,15 @@ static bool is_packed(const lb_source *s)
 /* Weights to be decoded. */
 static bool has_others(const lb_product *p, lb_weights *w)
 {
+    const bool last = is_packed(p->b);
+    if (p->precision < LB_PRECISION_FAST || (!last && !is_packed(p->a)))
+        return false;
     *w = (lb_weights){.x = p->a, .w = p->b, .m = p->m, .n = p->n};
-    if (!is_packed(p->b))
+    if (!last)
         *w = (lb_weights){
             .x = p->b, .w = p->a, .m = p->n, .n = p->m, .swapped = true};
     w->coded.along = !w->w->across;
-    return p->precision >= LB_PRECISION_FAST && is_packed(w->w);
+    return true;
 }
 
 bool lb_weights_of(const lb_product *p, const lb_cpu *cpu, lb_weights *w)
