@@ -111,8 +111,8 @@ static PyObject *top_k(PyObject *module, PyObject *args)
 static PyObject *sample(PyObject *module, PyObject *args, PyObject *names)
 {
     (void)module;
-    static char *keys[] = {"", "", "temperature", "top_k", "top_p", "min_p",
-                           NULL};
+    static char *keys[] = {"",      "",      "temperature", "top_k",
+                           "top_p", "min_p", NULL};
     PyObject *key_object, *logits;
     lb_sample_options o = {.struct_size = sizeof o, .temperature = 1};
     lb_key key;

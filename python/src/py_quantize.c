@@ -251,8 +251,9 @@ static PyObject *view_arguments(lb_array *a)
     memcpy(strides.dim, a->stride, sizeof a->stride);
     const int64_t offset = lb_size(a) ? a->offset : 0;
     PyObject *result = NULL;
-    if (lb_config_of(cx, whole, &(lb_quant_config){.struct_size = sizeof(
-                                    lb_quant_config)}))
+    if (lb_config_of(
+            cx, whole,
+            &(lb_quant_config){.struct_size = sizeof(lb_quant_config)}))
         result = Py_BuildValue("NNNL", py_array_new(whole),
                                py_shape_tuple(lb_shape_of(a)),
                                py_shape_tuple(strides), (long long)offset);
@@ -284,8 +285,8 @@ static PyObject *array_reduce(PyObject *self, PyObject *unused)
         if (parts) result = Py_BuildValue("O(OOO)", fn, config, shape, parts);
         Py_XDECREF(config);
         Py_XDECREF(parts);
-        if (!config && PyErr_ExceptionMatches(
-                           py_error_class(LB_E_UNSUPPORTED))) {
+        if (!config &&
+            PyErr_ExceptionMatches(py_error_class(LB_E_UNSUPPORTED))) {
             PyErr_Clear();
             Py_DECREF(fn);
             fn = PyObject_GetAttrString(module, "_from_view");
@@ -360,8 +361,7 @@ static bool is_inside(const lb_array *whole, const lb_shape *shape,
                       const lb_shape *stride, int64_t offset)
 {
     int64_t lo = offset, hi = offset, step;
-    if (!lb_is_row_major(whole) || whole->offset ||
-        shape->rank != stride->rank)
+    if (!lb_is_row_major(whole) || whole->offset || shape->rank != stride->rank)
         return false;
     for (int k = 0; k < shape->rank; k++)
         if (shape->dim[k] == 0) return offset == 0; /* see view_arguments */
@@ -392,8 +392,8 @@ static PyObject *from_view(PyObject *module, PyObject *args)
     }
     lb_ctx *cx = py_enter();
     if (!cx) return NULL;
-    lb_array *a = lb_shape_check(cx, "from_view", &shape) ? lb_view(cx, whole)
-                                                          : NULL;
+    lb_array *a =
+        lb_shape_check(cx, "from_view", &shape) ? lb_view(cx, whole) : NULL;
     if (a) {
         a->shape = shape;
         memcpy(a->stride, stride.dim, sizeof a->stride);
