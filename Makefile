@@ -142,6 +142,7 @@ FLAGS_asan = $(SANITIZE)=address,undefined
 FLAGS_tsan = $(SANITIZE)=thread -DCMAKE_C_COMPILER=clang -DLB_WERROR=ON \
     -DLB_BENCH=ON
 FLAGS_pyasan = $(FLAGS_asan) -DLB_PYTHON=ON -DLB_TESTS=OFF
+FLAGS_pytsan = $(SANITIZE)=thread -DLB_PYTHON=ON -DLB_TESTS=OFF # gcc has libtsan.so
 # PCRE2 and zlib are not instrumented.
 FLAGS_msan = $(SANITIZE)=memory -DCMAKE_C_COMPILER=clang -DLB_IO=OFF
 FLAGS_clang = -DCMAKE_C_COMPILER=clang
@@ -161,6 +162,7 @@ build/%/build.ninja:
 # Variants that build only some targets; the others also show that all builds.
 TARGETS_simde = --target simde_tests
 TARGETS_pyasan = --target lowbit_python
+TARGETS_pytsan = --target lowbit_python
 build-%: build/%/build.ninja
 	cmake --build build/$* $(TARGETS_$*)
 

@@ -371,6 +371,33 @@ def copysign(x: Array, y: Array, /) -> Array:
     return where(signbit(asarray(y, dtype=dtype)), -size, size)
 
 
+def nextafter(x: Array, y: Array, /) -> Array:
+    """The float next to x in the direction of y."""
+    dtype = result_type(x, y)
+    x, y = broadcast_arrays(asarray(x, dtype=dtype), asarray(y, dtype=dtype))
+    bits = bitcast(x, {2: int16, 4: int32, 8: int64}[dtype.itemsize])
+    away = equal(x < y, x > 0)  # from zero: its bits, as an integer, grow
+    next = bitcast(bits + where(away, ones_like(bits), -1), dtype)
+    tiny = copysign(bitcast(ones_like(bits), dtype), y)
+    next = where(x == y, y, where(x == 0, tiny, next))
+    return where(logical_or(isnan(x), isnan(y)), nan, next)
+
+
+def conj(x: Array, /) -> Array:
+    """x, because there are no complex dtypes."""
+    return x
+
+
+def real(x: Array, /) -> Array:
+    """x, because there are no complex dtypes."""
+    return x
+
+
+def imag(x: Array, /) -> Array:
+    """Zeros, because there are no complex dtypes."""
+    return zeros_like(x)
+
+
 def log2(x: Array, /) -> Array:
     """Base-2 logarithm."""
     return _lowbit.astype(log(_lowbit.astype(x, float64)) / _math.log(2), x.dtype)

@@ -209,7 +209,9 @@ static bool read_keys(lb_ctx *cx, PyObject *o, lb_shape shape, py_keys *k)
     int axis = 0;
     for (int i = 0; i < k->n; i++) {
         py_key *key = &k->key[i];
-        if (key->kind == MANY && key->masked && key->len != shape.dim[axis]) {
+        /* an empty mask fits any size */
+        if (key->kind == MANY && key->masked && key->len &&
+            key->len != shape.dim[axis]) {
             PyErr_Format(PyExc_IndexError,
                          "a mask of size %lld along axis %d of size %lld",
                          (long long)key->len, axis, (long long)shape.dim[axis]);

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -204,6 +205,33 @@ def test_callbacks_stop_a_job(tmp_path, rng):
     files.quantize(model, out, resume=True)
     files.quantize(model, tmp_path / "again.safetensors")
     assert out.read_bytes() == (tmp_path / "again.safetensors").read_bytes()
+
+
+KILLED = """
+import resource, signal, sys
+import lowbit
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+lowbit.save(sys.argv[1], {"w": lowbit.zeros((1000, 1000)), "v": lowbit.ones(9)})
+"""
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "gguf", "npz"])
+@pytest.mark.parametrize("limit", [0, 10, 100_000, 3_999_999])
+def test_killed_save(tmp_path, kind, limit):
+    path = tmp_path / f"x.{kind}"
+    for old in (False, True):
+        if old:
+            lowbit.save(path, {"old": lowbit.ones(3)})
+        r = subprocess.run([sys.executable, "-c", KILLED, path, str(limit)])
+        assert r.returncode == -signal.SIGXFSZ
+        assert path.exists() == old
+        if old:
+            assert lowbit.load(path)["old"].tolist() == [1, 1, 1]
+    lowbit.save(path, {"new": lowbit.zeros(3)})
+    assert os.listdir(tmp_path) == [path.name]
+    assert list(lowbit.load(path)) == ["new"]
 
 
 def test_convert_and_dequantize(tmp_path, model, arrays):
