@@ -237,7 +237,7 @@ check-interop: setup-build setup-interop all
 
 # Skipped, with a note, where packages cannot be installed, as check-interop.
 check-python: setup-build setup-python all
-	@tools/stage python sh -c 'PATIENCE=100 timeout 180 tools/test-python build/release; \
+	@tools/stage python sh -c 'SOAK=5 PATIENCE=100 timeout 180 tools/test-python build/release; \
 	    r=$$?; [ $$r != 77 ] || exec tools/stage "python SKIPPED" true; exit $$r'
 
 check-jax: setup-build setup-python all
@@ -329,13 +329,19 @@ nightly-arm64: setup-build setup-arm64
 nightly-mpi: setup-build setup-mpi all
 	@tools/stage mpi tests/mpi.sh build/release
 
-# Python itself is not instrumented and keeps memory: leaks are not checked.
-nightly-python: setup-build setup-python build-pyasan
+# Python itself is not instrumented and keeps memory: leaks are not checked. soak.py runs
+# threads for 10 minutes, and for one with ThreadSanitizer.
+nightly-python: setup-build setup-python all build-pyasan build-pytsan
 	@export PYTHONMALLOC=malloc \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=8; \
 	asan=$$(gcc -print-file-name=libasan.so); \
 	LD_PRELOAD="$$asan $$(gcc -print-file-name=libubsan.so)" \
 	    tools/stage python-asan tests/python.sh build/pyasan/python
+	@TSAN_OPTIONS=halt_on_error=1:suppressions=tests/tsan.supp \
+	LD_PRELOAD=$$(gcc -print-file-name=libtsan.so) PYTHONPATH=build/pytsan/python \
+	    tools/stage python-tsan /usr/bin/python3 python/tests/soak.py 60
+	@PYTHONPATH=build/release/python \
+	    tools/stage python-soak /usr/bin/python3 python/tests/soak.py 600
 
 # With graphs compiled by inductor instead of traced ones.
 nightly-torch: setup-build setup-interop all
