@@ -343,6 +343,11 @@ def positive(x: Array, /) -> Array:
     return x
 
 
+def sign(x: Array, /) -> Array:
+    """-1, 0 or 1; NaN for NaN. 0 for -0, unlike XLA."""
+    return _lowbit.sign(x) + 0
+
+
 def square(x: Array, /) -> Array:
     """x * x"""
     return x * x
@@ -464,7 +469,7 @@ asinh = _in_f64(
 asinh.__doc__ = "Inverse hyperbolic sine."
 acosh = _in_f64(
     lambda x: where(
-        x > 1e8, log(x) + _math.log(2), log1p((x - 1) + sqrt((x - 1) * (x + 1)))
+        x > 1e8, log(x) + _math.log(2), log1p((x - 1) + sqrt(x - 1) * sqrt(x + 1))
     )
 )
 acosh.__doc__ = "Inverse hyperbolic cosine."

@@ -41,3 +41,11 @@ def test_signatures():
     x = lowbit.zeros((2, 3))
     assert lowbit.broadcast_to(x, shape=(4, 2, 3)).shape == (4, 2, 3)
     assert lowbit.expand_dims(x, 1).shape == (2, 1, 3)
+
+
+def test_special_cases():
+    x = lowbit.array([-0.0, 0.0, -3.0])
+    assert str(lowbit.sign(x).tolist()) == "[0.0, 0.0, -1.0]"
+    assert np.isnan(np.asarray(lowbit.acosh(lowbit.array([0.5, -1.0, -2.0, -1e30])))).all()
+    y = np.array([1, 1 + 1e-6, 1.5, 1e9, np.inf], "f4")
+    np.testing.assert_allclose(lowbit.acosh(lowbit.array(y)), np.arccosh(y), rtol=1e-6)
