@@ -37,6 +37,7 @@ static const py_word blocks[] = {
     {"default", LB_BLOCKS_DEFAULT},
     {"in-rows", LB_BLOCKS_IN_ROWS},
     {"flat", LB_BLOCKS_FLAT},
+    {"listed", LB_BLOCKS_LISTED},
     {NULL, 0},
 };
 static const py_word nonfinites[] = {

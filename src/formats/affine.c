@@ -144,13 +144,17 @@ static int64_t row_of(const lb_store *s)
     return last < 0 ? 1 : s->shape.dim[last];
 }
 
-static void read_codes(const lb_affine_kernel *k, const lb_store *s,
-                       int64_t first, int64_t n, uint8_t *code)
+/* A code per byte: in place, or in room. */
+static const uint8_t *read_codes(const lb_affine_kernel *k, const lb_store *s,
+                                 int64_t first, int64_t n, uint8_t *room)
 {
+    const int bits = type_of(s->fmt)->bits;
     const int64_t at = first % row_of(s);
-    const uint8_t *bytes = lb_part_bytes(s, CODES);
-    k->codes(type_of(s->fmt)->bits, bytes + lb_part_entry(s, CODES, first - at),
-             at, n, code);
+    const uint8_t *row = lb_part_bytes(s, CODES);
+    row += lb_part_entry(s, CODES, first - at);
+    if (bits == 8) return row + at;
+    k->codes(bits, row, at, n, room);
+    return room;
 }
 
 /* n entries of a part, of any dtype, as floats. */
@@ -295,10 +299,11 @@ static void decode_listed(const lb_cpu *cpu, const lb_store *s, int64_t first,
 static void decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
                    int64_t n, void *out)
 {
-    uint8_t code[LB_RUN];
+    uint8_t room[LB_RUN];
     float *w = out;
     if (n <= 0) return;
-    read_codes(lb_affine_kernel_for(cpu), s, first, n, code);
+    const uint8_t *code =
+        read_codes(lb_affine_kernel_for(cpu), s, first, n, room);
     if (s->part[GROUP].a) {
         decode_listed(cpu, s, first, n, code, w);
         return;

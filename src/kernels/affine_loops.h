@@ -32,16 +32,26 @@ LOOP_FN uint64_t loop_affine_spread(int bits, uint64_t v)
     return (v & one) | (v >> bits & one) << 8;
 }
 
-LOOP_FN void loop_affine_eights(int bits, const uint8_t *restrict from,
-                                int64_t n, uint8_t *restrict out)
-{
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t v = 0;
-        memcpy(&v, from + i * bits, (size_t)bits);
-        v = loop_affine_spread(bits, v);
-        memcpy(out + 8 * i, &v, sizeof v);
+/* A function per width: shifts by constants become vectors. The bytes of eight
+ * codes are put together one by one, because no more may be read. */
+#define LOOP_AFFINE_EIGHTS(BITS)                                               \
+    LOOP_FN void loop_affine_eights_##BITS(const uint8_t *restrict from,       \
+                                           int64_t n, uint8_t *restrict out)   \
+    {                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                      \
+            uint64_t v = 0;                                                    \
+            for (int b = 0; b < (BITS); b++)                                   \
+                v |= (uint64_t)from[i * (BITS) + b] << 8 * b;                  \
+            v = loop_affine_spread(BITS, v);                                   \
+            memcpy(out + 8 * i, &v, sizeof v);                                 \
+        }                                                                      \
     }
-}
+LOOP_AFFINE_EIGHTS(1)
+LOOP_AFFINE_EIGHTS(2)
+LOOP_AFFINE_EIGHTS(3)
+LOOP_AFFINE_EIGHTS(5)
+LOOP_AFFINE_EIGHTS(6)
+LOOP_AFFINE_EIGHTS(7)
 
 LOOP_FN void loop_affine_halves(const uint8_t *restrict from, int64_t n,
                                 uint8_t *restrict out)
@@ -58,25 +68,25 @@ LOOP_FN void loop_affine_whole(int bits, const uint8_t *from, int64_t n,
 {
     switch (bits) {
     case 1:
-        loop_affine_eights(1, from, n, out);
+        loop_affine_eights_1(from, n, out);
         break;
     case 2:
-        loop_affine_eights(2, from, n, out);
+        loop_affine_eights_2(from, n, out);
         break;
     case 3:
-        loop_affine_eights(3, from, n, out);
+        loop_affine_eights_3(from, n, out);
         break;
     case 4:
         loop_affine_halves(from, n, out);
         break;
     case 5:
-        loop_affine_eights(5, from, n, out);
+        loop_affine_eights_5(from, n, out);
         break;
     case 6:
-        loop_affine_eights(6, from, n, out);
+        loop_affine_eights_6(from, n, out);
         break;
     case 7:
-        loop_affine_eights(7, from, n, out);
+        loop_affine_eights_7(from, n, out);
         break;
     default:
         memcpy(out, from, (size_t)(8 * n));
