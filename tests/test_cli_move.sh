@@ -158,4 +158,22 @@ grep -q '"checkpoint_format": "gptq_v2"' "$tmp/as-gptq/config.json" || die "no g
 grep -q '"version": "gemm"' "$tmp/as-awq/config.json" || die "no version"
 grep -q '"bits": 4' "$tmp/as-mlx/config.json" || die "no bits"
 
+# Between them, exactly, and back to the same bytes. Values of GPTQ and AWQ are
+# rounded to f16, those of MLX with f32 scales are not: they are not compared.
+for from in gptq awq; do
+    for to in gptq awq compressed-tensors mlx native; do
+        move 0 "as-$from" "to-$to" --to "$to" --force
+        has "1 moved"
+        [ "$to" = mlx ] || same "as-$from" "to-$to"
+        move 0 "to-$to" again --to "$from" --force
+        cmp "$tmp/as-$from/model.safetensors" "$tmp/again/model.safetensors" ||
+            die "$from to $to and back: other bytes"
+    done
+done
+# Without config.json, groups and bits of MLX are ambiguous.
+quantize q4_0 q4_0 --layout native
+move 0 q4_0 q4_0-mlx --to mlx
+move 0 q4_0-mlx q4_0.safetensors --to q4_0
+run 0 diff "$tmp/q4_0" "$tmp/q4_0.safetensors" --tolerance 0.0005 # f16 or f32
+
 echo "test_cli_move: $checks checks"
