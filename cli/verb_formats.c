@@ -14,6 +14,12 @@ static const struct {
     {"bnb", "safetensors", "bnb", LB_COMPAT_BNB_CPU},
     {"bitnet", "safetensors", "bitnet", LB_COMPAT_NATIVE},
     {"eformer", "safetensors", "eformer", LB_COMPAT_NATIVE},
+    {"mlx", "safetensors", "mlx", LB_COMPAT_NATIVE},
+    {"gptq", "safetensors", "gptq", LB_COMPAT_NATIVE},
+    {"awq", "safetensors", "awq", LB_COMPAT_NATIVE},
+    {"compressed-tensors", "safetensors", "compressed-tensors",
+     LB_COMPAT_NATIVE},
+    {"fp8", "safetensors", "fp8", LB_COMPAT_NATIVE},
     {"gguf", "gguf", NULL, LB_COMPAT_NATIVE},
 };
 enum { N_PLACES = sizeof place / sizeof *place };
@@ -146,7 +152,7 @@ const verb verb_formats = {
             "square of the error over that of the values).\n\n"
             "kernels: instruction set of the encoder and decoder.\n\n"
             "stored in: layouts of safetensors files (native, bnb, bitnet, "
-            "eformer), or gguf.",
+            "eformer, mlx, ...), or gguf.",
     .examples = "lowbit formats",
     .options = options_taken,
     .run = run,

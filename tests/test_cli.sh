@@ -196,7 +196,7 @@ refused 2 "already exists (use --force to overwrite)" quantize "$src" -o "$tmp" 
 refused 2 "which is not part of the model and would be lost" \
     quantize "$src" -o "$tmp" --type nf4 --force
 refused 2 "the output path is empty" quantize "$src" -o "" --type nf4
-refused 2 "--layout takes native, bnb, bitnet or eformer, not 'gguf'" \
+refused 2 "--layout takes native, bnb, bitnet, eformer, mlx, gptq, awq, compressed-tensors or fp8, not 'gguf'" \
     quantize "$src" -o "$dst" --type nf4 --layout gguf
 refused 2 "--jobs takes 1 to 256, not '0'" quantize "$src" -o "$dst" \
     --type nf4 -j 0
@@ -209,7 +209,7 @@ for type in q8_0 iq4_nl; do
 done
 refused 2 "unknown type 'nf5'; did you mean nf4?" quantize "$src" -o "$dst" --type nf5
 refused 2 "unknown type 'Q5_K_M' (see lowbit formats)" quantize "$src" -o "$dst" --type Q5_K_M
-refused 2 "--layout takes native, bnb, bitnet or eformer, not 'bbn'; did you mean bnb?" \
+refused 2 "--layout takes native, bnb, bitnet, eformer, mlx, gptq, awq, compressed-tensors or fp8, not 'bbn'; did you mean bnb?" \
     quantize "$src" -o "$dst" --type nf4 --layout bbn
 for verb in "quantize $src --type nf4" "convert $src" "dequantize $src" \
     "shard $src --mesh tp=1" "merge ${src%/*}"; do
@@ -354,7 +354,7 @@ for kind in npy npz; do
 done
 refused 2 "layout bitnet cannot store nf4; use --layout native, bnb or eformer" \
     quantize "$src" -o "$dst" --force --type nf4 --layout bitnet
-refused 2 "layout bnb cannot store ternary; use --layout native, bitnet or eformer" \
+refused 2 "layout bnb cannot store ternary; use --layout native, bitnet, eformer, mlx, gptq, awq or compressed-tensors" \
     quantize "$src" -o "$dst" --force --type ternary --layout bnb
 refused 2 "q4_0 is a GGUF type and cannot be stored in layout bnb; use --layout native" \
     quantize "$src" -o "$dst" --force --type q4_0 --layout bnb

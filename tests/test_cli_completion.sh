@@ -36,7 +36,7 @@ completes "--help --version" --
 completes "" diff --jX
 completes "--jobs --json" diff --j
 completes "--block-size" quantize --bl
-completes "native bnb bitnet eformer" quantize --layout ""
+completes "native bnb bitnet eformer mlx gptq awq compressed-tensors fp8" quantize --layout ""
 completes "bnb" quantize x --layout bn
 completes "iq4_nl" bench --type iq
 completes "" bench -j ""
@@ -45,7 +45,7 @@ completes "fish" completion f
 completes "bench" help b
 completes "" cpu tests/test_cli.
 completes "bitnet" quantize --layout = bit
-completes "native bnb bitnet eformer" quantize --layout =
+completes "native bnb bitnet eformer mlx gptq awq compressed-tensors fp8" quantize --layout =
 completes "tests/test_cli.sh" info tests/test_cli.
 completes "tests/test_cli.sh" quantize -o tests/test_cli.
 for v in $verbs; do

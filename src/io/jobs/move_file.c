@@ -171,8 +171,7 @@ static bool plan_move(lb_job *j, lb_job_item *it)
     return it->refused != NULL;
 }
 
-/* What a few rows cannot be, the array cannot be either; except that a number of
- * rows may suit a layout that 32 do not. */
+/* What a few rows do not suit, the array does not suit either. */
 static lb_verdict suits_stored(lb_job *j, const lb_job_item *it)
 {
     lb_enter(j->cx);
@@ -217,6 +216,18 @@ bool lb_job_writes_moved(const lb_job *j)
     return false;
 }
 
+/* Whether all arrays with scheme s fit into the scheme of `to`. */
+static bool fits_always(const lb_array *to, const lb_scheme *s)
+{
+    lb_scheme goal;
+    const int last = to->shape.rank - 1;
+    if (last < 0 || !lb_scheme_of(to, &goal) || !goal.stores ||
+        lb_move_excluded(s, &goal) ||
+        goal.most - goal.least < s->most - s->least || (s->bias && !goal.bias))
+        return false;
+    return !s->g[last] || (goal.g[last] && s->g[last] % goal.g[last] == 0);
+}
+
 /* Whether a layout stores arrays that are quantized so, after a move. */
 static bool encodes(lb_ctx *cx, const lb_file_layout *l, const lb_planned *p,
                     const char *kind, lb_move_plan *plan)
@@ -231,7 +242,8 @@ static bool encodes(lb_ctx *cx, const lb_file_layout *l, const lb_planned *p,
     plan->encode = *p->config;
     const lb_planned to = {.name = p->name,
                            .array = lb_move_alloc(cx, a, &plan->target)};
-    return to.array && lb_saver_suits(cx, &to, kind, l->name) == LB_DONE;
+    return to.array && fits_always(to.array, &s) &&
+           lb_saver_suits(cx, &to, kind, l->name) == LB_DONE;
 }
 
 bool lb_can_save(lb_ctx *cx, const lb_planned *p, const char *kind,

@@ -40,12 +40,11 @@ static ct_kind kind_of(const lb_described *d, lb_packed_facts *f)
         *f = (lb_packed_facts){.bits = 8,
                                .rows = d->shape.dim[0],
                                .row = d->shape.dim[1],
-                               .group = scale->table.g[1],
-                               .groups = scale->table.g[0],
+                               .groups = scale->table.g[0] == 1,
                                .scale = scale->elem};
-        const bool known =
-            f->group == f->groups ? f->group != 1 : !f->group && f->groups == 1;
-        return known ? CT_FP8 : CT_NONE;
+        const bool rows = f->groups && !scale->table.g[1];
+        f->group = rows ? 0 : lb_tile_size(d, scale);
+        return f->group < 0 ? CT_NONE : CT_FP8;
     }
     if (strcmp(d->format, "int8") == 0) {
         *f = (lb_packed_facts){.bits = 8,

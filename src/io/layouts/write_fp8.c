@@ -10,15 +10,26 @@
 #include "core/core.h"
 #include "io/layouts/writers.h"
 
+/* An axis that is not longer than a tile shares its scale. */
+int64_t lb_tile_size(const lb_described *d, const lb_described_part *scale)
+{
+    enum { USUAL = 128 };
+    const int64_t *g = scale->table.g, *dim = d->shape.dim;
+    int64_t tile = lb_max_i64(g[0], g[1]);
+    if (!tile && dim[0] <= USUAL && dim[1] <= USUAL) tile = USUAL;
+    for (int k = 0; k < 2; k++)
+        if (g[k] != tile && (g[k] || dim[k] > tile)) return -1;
+    return tile == 1 ? -1 : tile;
+}
+
 /* Elements of a tile along both axes; 0: one scale. -1: other scales. */
 static int64_t tile_of(const lb_described *d)
 {
     const lb_described_part *scale = lb_described_part_of(d, "scale");
     if (strcmp(d->format, "fp8_e4m3") != 0 || d->shape.rank != 2 ||
-        d->meaning || !scale || scale->array || scale->elem != LB_F32 ||
-        scale->table.own || scale->table.g[0] != scale->table.g[1])
+        d->meaning || !scale || scale->array || scale->elem != LB_F32)
         return -1;
-    return scale->table.g[0] == 1 ? -1 : scale->table.g[0];
+    return lb_tile_size(d, scale);
 }
 
 lb_verdict lb_fp8_plan(lb_ctx *cx, lb_saver *s, lb_saved *item)

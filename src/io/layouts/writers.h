@@ -11,6 +11,10 @@ void lb_put_module(lb_bytes *to, const char *name);
 /* The same as a pattern that matches it at the end, after a word. */
 void lb_put_pattern(lb_bytes *to, const char *before, const char *name);
 
+/* Elements of the tiles of a matrix that share a scale, along both axes; 0: all
+ * share one; -1: neither. */
+int64_t lb_tile_size(const lb_described *d, const lb_described_part *scale);
+
 #define LB_WRITER(NAME)                                                        \
     lb_verdict lb_##NAME##_plan(lb_ctx *cx, lb_saver *s, lb_saved *item);      \
     lb_array *lb_##NAME##_part(lb_ctx *cx, const lb_saved *item, lb_array *a,  \
