@@ -54,7 +54,7 @@ static bool has(const uint8_t *p, const char *signature)
     return memcmp(p, signature, 4) == 0;
 }
 
-/* ---- end records ---------------------------------------------------------- */
+/* ---- end records --------------------------------------------------------- */
 
 /* The last end record whose comment ends where the file ends. */
 static bool find_end(lb_ctx *cx, lb_infile *f, uint8_t *end, uint64_t *at)
@@ -143,7 +143,7 @@ static bool read_end(lb_ctx *cx, lb_infile *f, zip_directory *d)
     return true;
 }
 
-/* ---- headers -------------------------------------------------------------- */
+/* ---- headers ------------------------------------------------------------- */
 
 /* The fields of 64 bits that replace those with all bits set. */
 static bool read_wide(lb_ctx *cx, lb_infile *f, zip_header *h, uint64_t at,
@@ -275,7 +275,7 @@ static bool check_local(lb_ctx *cx, lb_infile *f, zip_header *h, uint64_t end)
                      (unsigned long long)(end - l.end));
 }
 
-/* ---- names ---------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
 static void put_cp437(lb_bytes *b, uint8_t c)
 {
@@ -319,7 +319,7 @@ static bool read_name(lb_ctx *cx, lb_arena *arena, lb_infile *f, zip_header *h)
     return ok;
 }
 
-/* ---- the archive ---------------------------------------------------------- */
+/* ---- the archive --------------------------------------------------------- */
 
 bool lb_zip_open(lb_ctx *cx, lb_arena *arena, lb_infile *f, lb_zip *z)
 {

@@ -47,7 +47,7 @@ bool lb_zip_check(lb_ctx *cx, const lb_zip *z, const lb_zip_member *m)
     return true;
 }
 
-/* ---- inflate -------------------------------------------------------------- */
+/* ---- inflate ------------------------------------------------------------- */
 
 /* Blocks of zlib, with their allocated size in front. */
 enum { FRONT = 16 };
@@ -121,7 +121,7 @@ static bool inflate_some(lb_ctx *cx, lb_zip *z, void *to, uInt n, uInt *got)
                      LB_NAME(z->who), z->z.msg ? z->z.msg : zError(e));
 }
 
-/* ---- reading -------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------- */
 
 bool lb_zip_begin(lb_ctx *cx, lb_zip *z, const lb_zip_member *m,
                   const char *who)
