@@ -10,8 +10,8 @@
  *             are, if they are f32; units are also chunks of 512 keys, whose
  *             sums phase 1 combines
  *
- * What is not f32 is decoded block by block. Of int8 with a scale per row only
- * the codes are converted, all rows at once: scores are multiplied by the
+ * What is not f32 is decoded block by block. Of integers with a scale per row
+ * only the codes are converted, all rows at once: scores are multiplied by the
  * scales of keys, weights by the scales of values. Units and chunks depend on
  * shapes and the number of valid keys, never on threads.
  */

@@ -51,15 +51,16 @@ bool lb_job_check_names(lb_job *j)
 {
     const bool from = strcmp(j->f->r->kind->name, gguf) == 0;
     const bool to = j->o->kind && strcmp(j->o->kind, gguf) == 0;
-    const bool config = lb_model_config_of(j->cx, j->f) && j->f->config->there;
-    if (!j->convert->target || lb_error_status(j->cx)) return true;
+    if (!j->convert->target) return true;
+    const lb_model_config *config = lb_model_config_of(j->cx, j->f);
+    if (!config) return false;
     if (from && j->o->directory)
         return lb_fail(j->cx, LB_E_UNSUPPORTED,
                        "%s: its tensors have the names of GGUF, and renaming "
                        "them for a model directory is not supported yet: write "
                        "a .safetensors file, which keeps the names",
                        LB_PATH(j->f->r->file[0]->path));
-    if (to && !from && config)
+    if (to && !from && config->there)
         return lb_fail(
             j->cx, LB_E_UNSUPPORTED,
             "%s: its tensors have the names of a Hugging Face model, "

@@ -274,9 +274,10 @@ static bool publish(model_place *p)
     struct stat st;
     const char *note = path_in(p, p->partial, LB_JOB_NOTE);
     if (!note) return false;
-    p->stays =
-        stat(p->to, &st) == 0 && S_ISDIR(st.st_mode) && !may_go(p, p->to);
-    if (p->stays) return false;
+    if (stat(p->to, &st) == 0 && S_ISDIR(st.st_mode) && !may_go(p, p->to)) {
+        p->stays = lb_error_status(p->j->cx) == LB_E_ARG; /* not: no memory */
+        return false;
+    }
     if (unlink(note)) return cannot(p, "remove", note);
     if (!p->j->o->no_sync) sync_path(p->partial);
     if (rename(p->partial, p->to) == 0) return true;
