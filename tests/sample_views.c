@@ -507,14 +507,23 @@ static bool same_bits(const lb_array *a, const lb_array *b, lb_text *why)
     return at == size;
 }
 
+/* One entry along an axis is shared, or the only one of a group: the same. */
+static bool same_groups(const lb_part *x, const lb_part *y, int rank)
+{
+    for (int k = 0; k < rank; k++)
+        if (x->g[k] != y->g[k] &&
+            (x->a->shape.dim[k] != 1 || y->a->shape.dim[k] != 1))
+            return false;
+    return x->own == y->own;
+}
+
 static bool same_parts(const lb_store *a, const lb_store *b, lb_text *why)
 {
     lb_text inner;
     for (int p = 0; p < LB_MAX_PARTS; p++) {
         const lb_part *x = &a->part[p], *y = &b->part[p];
         if (!x->a && !y->a) continue;
-        if (!x->a || !y->a || x->own != y->own ||
-            memcmp(x->g, y->g, (size_t)a->shape.rank * sizeof *x->g) != 0)
+        if (!x->a || !y->a || !same_groups(x, y, a->shape.rank))
             snprintf(why->s, sizeof why->s, "%s is laid out differently",
                      a->fmt->part[p].name);
         else if (!sample_same(x->a, y->a, &inner))
