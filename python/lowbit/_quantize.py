@@ -78,6 +78,8 @@ class QuantizationConfig:
 
     def as_dict(self) -> dict[str, Any]:
         """The options as members of lb_quant_config."""
+        if self.block_size == 0:  # in lb_quant_config: the default
+            raise _lowbit.ArgumentError("block_size is 0 (None is the default)")
         options = dict(self.options)
         materialize = options.pop("materialize", None)
         return {
@@ -110,7 +112,7 @@ class QuantizationConfig:
 
 def _format(dtype: Any) -> str:
     """The name of a format; enums of other packages have it as their value."""
-    return str(getattr(dtype, "value", dtype)).lower()
+    return str(getattr(dtype, "value", dtype))
 
 
 def _config(

@@ -28,7 +28,7 @@ def test_signatures(w):
         lowbit.quantize(w, dtype=QuantizationType.NF4, block_size=32),
         lowbit.quantize(w, q.config),
         lowbit.quantize(w, {"format": "nf4", "block_size": 32}),
-        lowbit.quantize(lowbit.array(w), "NF4", block_size=32),
+        lowbit.quantize(lowbit.array(w), "nf4", block_size=32),
     ):
         assert same(q, other)
     assert lowbit.quantize(w).format == "nf4"
