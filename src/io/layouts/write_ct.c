@@ -170,8 +170,9 @@ static const char *format_name(ct_kind kind)
 static bool same_scheme(const lb_described *a, const lb_described *b)
 {
     lb_packed_facts f, g;
-    return kind_of(a, &f) == kind_of(b, &g) && f.bits == g.bits &&
-           f.zero == g.zero &&
+    const ct_kind kind = kind_of(a, &f);
+    return kind == kind_of(b, &g) && f.bits == g.bits && f.zero == g.zero &&
+           (kind != CT_FP8 || f.groups == g.groups) &&
            (f.group == g.group || (f.groups == 1 && g.groups == 1));
 }
 
@@ -185,13 +186,13 @@ static void put_weights(lb_bytes *to, const lb_described *d)
                   f.bits, kind == CT_MXFP4 || kind == CT_FP8 ? "float" : "int");
     lb_bytes_text(to, "          \"symmetric\": %s,\n          \"strategy\": ",
                   f.zero ? "false" : "true");
-    if (kind == CT_FP8 && !f.groups)
-        lb_bytes_text(to, "\"tensor\",\n");
-    else if (kind == CT_FP8 && f.group)
+    if (kind == CT_FP8 && f.group)
         lb_bytes_text(to,
                       "\"block\",\n          \"block_structure\": "
                       "[%lld, %lld],\n",
                       (long long)f.group, (long long)f.group);
+    else if (kind == CT_FP8 && !f.groups)
+        lb_bytes_text(to, "\"tensor\",\n");
     else if (f.groups == 1)
         lb_bytes_text(to, "\"channel\",\n          \"group_size\": null,\n");
     else

@@ -54,6 +54,7 @@ enum { N_KEYS = sizeof known_keys / sizeof *known_keys };
 static void read_block(lb_json *j, int64_t block[2])
 {
     int n = 0;
+    block[0] = block[1] = 0;
     lb_json_enter(j, '[');
     for (; lb_json_more(j, ']'); n++)
         if (n < 2 && lb_json_peek(j) == 0)
@@ -63,13 +64,40 @@ static void read_block(lb_json *j, int64_t block[2])
     if (n != 2) block[0] = block[1] = 0;
 }
 
+/* compressed-tensors' config_groups:
+ *
+ *     {"group_0": {"weights": {"block_structure": [128, 128]}}}
+ *
+ * block is -1 if groups have different sizes. */
+static void read_groups(lb_json *j, int depth, int64_t block[2])
+{
+    static const char *const path[] = {NULL, "weights", "block_structure"};
+    char key[24];
+    lb_json_enter(j, '{');
+    while (lb_json_more(j, '}')) {
+        int64_t b[2];
+        lb_json_key_word(j, key, sizeof key);
+        const bool on = !path[depth] || strcmp(key, path[depth]) == 0;
+        const int next = lb_json_peek(j);
+        if (on && depth < 2 && next == '{')
+            read_groups(j, depth + 1, block);
+        else if (on && depth == 2 && next == '[') {
+            read_block(j, b);
+            if (block[0] && (block[0] != b[0] || block[1] != b[1]))
+                b[0] = b[1] = -1;
+            memcpy(block, b, sizeof b);
+        } else
+            lb_json_skip(j);
+    }
+}
+
 /* An object that may describe a quantization; sure: it does, whatever its keys.
  */
 static void read_quantization(lb_json *j, lb_model_config *c, bool sure)
 {
     char key[24], method[sizeof c->quant_method] = "";
     int found = N_KEYS;
-    int64_t n = 0;
+    int64_t n = 0, group[2] = {0};
     lb_json_enter(j, '{');
     for (; lb_json_more(j, '}'); n++) {
         lb_json_key_word(j, key, sizeof key);
@@ -84,9 +112,12 @@ static void read_quantization(lb_json *j, lb_model_config *c, bool sure)
         else if (strcmp(key, "weight_block_size") == 0 &&
                  lb_json_peek(j) == '[')
             read_block(j, c->block);
+        else if (strcmp(key, "config_groups") == 0 && lb_json_peek(j) == '{')
+            read_groups(j, 0, group);
         else
             lb_json_skip(j);
     }
+    if (group[0] > 0) memcpy(c->block, group, sizeof group);
     if (method[0])
         set_method(c, method);
     else if (found < N_KEYS && !c->quant_method[0])
