@@ -27,7 +27,7 @@ static void usage(FILE *to)
     fputs(
         "\nRun `lowbit VERB --help` for details, `lowbit --version` for the "
         "version.\nExit codes: 0 success, 1 failure, 2 usage error, 3 invalid "
-        "file,\n4 --strict violation, 130 interrupted.\n",
+        "file,\n4 --strict violation or refused conversion, 130 interrupted.\n",
         to);
 }
 

@@ -62,6 +62,7 @@ void verb_manual(const verb *v)
     puts(
         "# EXIT STATUS\n\n"
         "0 success, 1 failure, 2 usage error, 3 invalid or unsupported input,\n"
-        "4 --strict violation, 130 interrupted.\n\n# SEE ALSO\n\n"
+        "4 --strict violation or refused conversion, 130 interrupted.\n\n"
+        "# SEE ALSO\n\n"
         "*lowbit*(1)");
 }

@@ -18,7 +18,9 @@ const option_row option_rows[N_OPTIONS] = {
     [OPTION_BINS] = {"bins", 0, "N", "number of histogram bins (default: 24)",
                      NULL},
     [OPTION_BLOCK_SIZE] = {"block-size", 0, "N",
-                           "elements per scale (default: 64 for nf4)", NULL},
+                           "elements per scale (default: depends on the type; "
+                           "convert --to: as in the source, if possible)",
+                           NULL},
     [OPTION_CALLS] = {"calls", 0, NULL,
                       "overhead of the smallest products, in ns", NULL},
     [OPTION_CODEC] = {"codec", 0, NULL, "speed of quantizing and decoding",

@@ -265,7 +265,7 @@ static void print_rows(const lb_entry **entry, int64_t n)
 }
 
 /* The layout column names the methods that are decoded. */
-static void print_method(const lb_quant_method *q)
+static void print_method(const lb_quant_method *q, bool raw)
 {
     const char *by = q->source ? q->source : q->tensor;
     if (!q->name || q->decoded) return;
@@ -273,7 +273,8 @@ static void print_method(const lb_quant_method *q)
     put_text(stdout, q->name, strlen(q->name));
     printf(" (%s ", q->source ? "according to" : "recognized by tensor");
     put_text(stdout, by, strlen(by));
-    puts("), which cannot be decoded: the tensors are listed as stored");
+    printf(")%s: the tensors are listed as stored\n",
+           raw ? "" : ", which cannot be decoded");
 }
 
 static void print_total(int64_t n, totals t)
@@ -292,7 +293,7 @@ static void print_total(int64_t n, totals t)
 }
 
 static bool print_table(const char *path, const lb_file *f,
-                        const lb_quant_method *q, bool values)
+                        const lb_quant_method *q, bool values, bool raw)
 {
     const totals t = total(f, q);
     const int64_t n = lb_file_count(f);
@@ -301,7 +302,7 @@ static bool print_table(const char *path, const lb_file *f,
     if (!entry) return false;
     put_text(stdout, path, strlen(path));
     printf(": %s\n", lb_file_kind(f));
-    print_method(q);
+    print_method(q, raw);
     for (int64_t i = 0; values && (m = lb_file_meta(f, i)); i++)
         print_meta(m);
     if (n) print_rows(entry, n);
@@ -328,7 +329,8 @@ static verdict run(const arguments *a)
         v = open_failed(cx, a->operand[0]);
     else if (a->count[OPTION_JSON])
         print_json(a->operand[0], f, &q, &o);
-    else if (!print_table(a->operand[0], f, &q, a->count[OPTION_METADATA] != 0))
+    else if (!print_table(a->operand[0], f, &q, a->count[OPTION_METADATA] != 0,
+                          options.raw))
         v = complain(FAILED, "out of memory");
     else
         context_print(f, &o);

@@ -187,6 +187,8 @@ foreign()
     refused 3 "which cannot be decoded; convert can only copy it" \
         convert "$file" -o "$tmp/out.npz"
     refused 3 "without another dtype" convert "$file" -o "$out" --dtype f32
+    refused 3 "not move its arrays" convert "$file" -o "$out" --to mlx
+    refused 3 "not move its arrays" convert "$file" -o "$out" --to q4_0
     absent "$out" "$tmp/out.npz"
     run 0 convert "$file" -o "$out" -q --no-sync --verify
     cmp -s "$file" "$out" || die "$method: different bytes"
@@ -206,6 +208,8 @@ reads()
     cmp -s "$file" "$out" || die "$method: different bytes"
     # Copied in lowbit's own layout, the values stay.
     run 0 convert "$file" -o "$out" -q --no-sync --force --layout native
+    run 0 diff "$file" "$out" --quiet
+    run 0 convert "$file" -o "$out" -q --no-sync --force --to native
     run 0 diff "$file" "$out" --quiet
     run 0 dequantize "$file" -o "$out" -q --no-sync --force
     run 0 info --json "$out"
@@ -304,6 +308,12 @@ reads_plain "$p.weight:F8_E4M3:32,64" "$p.input_scale:F32:1" "q.e:F8_E8M0:4" \
 tensors "$tmp/plain.safetensors" "$p.weight:F8_E4M3:32,64" "$p.other_scale:F32:1"
 refused 3 "has type F8_E4M3, which is not supported" \
     dequantize "$tmp/plain.safetensors" -o "$out"
+
+# Scales of 16 bits stay so.
+tensors "$tmp/bf16.safetensors" "$p.weight:F8_E4M3:32,64" "$p.weight_scale_inv:BF16:1,1"
+run 0 convert "$tmp/bf16.safetensors" -o "$out" -q --no-sync --to fp8
+run 0 diff "$tmp/bf16.safetensors" "$out" --quiet
+rm "$out"
 
 # Headers are copied as well, even unusual ones: here with small types first,
 # different orders in file and header, metadata at the end, line breaks, an escape,

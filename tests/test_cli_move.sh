@@ -145,6 +145,14 @@ for to in fp8 compressed-tensors; do
     same fp8 "fp8-$to"
 done
 grep -q '"weight_block_size": \[128, 128\]' "$tmp/fp8-fp8/config.json" || die "no size"
+quantize fp8_e4m3 fp8-48 --block-size 48 # the first rows are a part of tiles
+for to in fp8 compressed-tensors native; do
+    move 0 fp8-48 "fp8-48-$to" --to "$to"
+    has "1 moved"
+    same fp8-48 "fp8-48-$to"
+done
+tr -d ' \n' <"$tmp/fp8-48-compressed-tensors/config.json" |
+    grep -qF '"strategy":"block","block_structure":[48,48]' || die "no blocks"
 move 4 fp8 none --to gptq
 has "quantized again: nrmse"
 [ ! -e "$tmp/none" ] && [ ! -e "$tmp/none.partial" ] || die "a directory is left"
@@ -157,6 +165,17 @@ done
 grep -q '"checkpoint_format": "gptq_v2"' "$tmp/as-gptq/config.json" || die "no gptq_v2"
 grep -q '"version": "gemm"' "$tmp/as-awq/config.json" || die "no version"
 grep -q '"bits": 4' "$tmp/as-mlx/config.json" || die "no bits"
+run 0 info --raw "$tmp/as-gptq"
+has "quantized with gptq (recognized by tensor ${w%.weight}.qweight): the tensors are"
+
+# A type is not mistaken for a copy, nor refused if it is only quantized to.
+move 4 as-gptq none --to nf4
+has "nothing can be moved to this type without quantizing"
+for to in nf4 fp8 mxfp8; do
+    move 0 as-gptq "gptq-$to" --to "$to" --allow requantize
+    has "1 requantized"
+done
+run 0 diff "$tmp/as-gptq" "$tmp/gptq-fp8" --tolerance 0.05
 
 # Between them, exactly, and back to the same bytes. Values of GPTQ and AWQ are
 # rounded to f16, those of MLX with f32 scales are not: they are not compared.

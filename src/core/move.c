@@ -458,10 +458,10 @@ static bool set_schemes(mover *v, lb_move *m)
     const lb_array *a = v->a;
     const lb_recode *r = v->to->fmt->recode;
     if (!lb_scheme_of(a, &v->from))
-        return decline(m, "its values do not follow from codes, scales and "
-                          "zero points along its rows");
+        return decline(m, "its type or its groups do not exist in the target");
     if (!r || !r->scheme(v->to, &v->goal) || !v->goal.stores)
-        return decline(m, "the target cannot be composed of codes and scales");
+        return decline(m,
+                       "nothing can be moved to this type without quantizing");
     const char *why = lb_move_excluded(&v->from, &v->goal);
     if (why) return decline(m, why);
     const int last = v->to->shape.rank - 1;

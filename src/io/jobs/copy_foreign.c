@@ -43,6 +43,8 @@ static const char *prevents_copy(const lb_job *j, const char *from,
     if (!same) return "convert can only copy it, to the same kind of file";
     if (j->convert->dtype)
         return "convert can only copy it, without another dtype";
+    if (j->convert->target)
+        return "convert can only copy it, not move its arrays";
     if (m->source && j->o->directory != is_directory(from))
         return "convert can only copy it, from directory to directory or "
                "from file to file";

@@ -60,12 +60,13 @@ static lb_verdict move_rows(const moving *v, lb_array *rows)
     return put(v, to) ? LB_DONE : LB_FAILED;
 }
 
+/* A format that nothing can be moved to is encoded as it is stored. */
 static lb_array *quantized(const moving *v, lb_array *rows)
 {
     lb_move m;
     lb_array *to = NULL;
     lb_array *q = lb_quantize(v->cx, rows, &v->p->encode);
-    if (!q) return NULL;
+    if (!q || !q->store->fmt->recode) return q;
     const lb_verdict done = lb_move_array(v->cx, q, &v->p->target, &to, &m);
     if (done == LB_DECLINED)
         lb_fail(v->cx, LB_E_UNSUPPORTED, "'%s': %s",

@@ -41,7 +41,9 @@ bool lb_job_set_target(lb_ctx *cx, const lb_convert_options *c,
     }
     const lb_format *f = lb_find_format(cx, to);
     return (f && strcmp(f->name, "dense") != 0) ||
-           lb_fail(cx, LB_E_ARG, "convert_file: unknown target '%s'%s",
+           lb_fail(cx, LB_E_ARG,
+                   "convert_file: unknown target '%s', which is not a layout, "
+                   "a type or a kind of file%s",
                    LB_NAME(to), lb_formats_near(cx, to).s);
 }
 
@@ -99,7 +101,7 @@ static bool pick_block_type(lb_job *j, const lb_array *a, const lb_scheme *s,
 
 static const char *set_plan(lb_job *j, lb_array *a, lb_move_plan *p)
 {
-    static const char none[] = "the target stores no such arrays";
+    static const char none[] = "the target cannot store its type";
     const char *to = j->convert->target;
     lb_scheme s;
     const bool has = lb_scheme_of(a, &s);
@@ -125,15 +127,21 @@ static const char *set_plan(lb_job *j, lb_array *a, lb_move_plan *p)
 
 /* ---- planning ------------------------------------------------------------ */
 
-/* A few rows of an array tell its scheme: all of it need not be read. */
+/* A few rows of an array tell its scheme: all of it need not be read, unless
+ * they are a part of tiles. */
 static lb_array *first_rows(lb_job *j, const lb_job_item *it)
 {
     enum { ROWS = 32 };
+    lb_array *some = NULL;
     const lb_group *g = it->group;
     const bool cuts = g->layout && g->layout->cuts && g->layout->cuts(g) &&
                       g->entry.rank > 1 && g->entry.dim[0] > ROWS;
-    return cuts ? lb_file_load_rows(j->cx, j->f, g->entry.name, 0, ROWS)
-                : lb_file_load(j->cx, j->f, g->entry.name);
+    if (cuts) {
+        some = lb_file_load_rows(j->cx, j->f, g->entry.name, 0, ROWS);
+        if (!some || lb_size(some) == lb_shape_size(&some->store->shape))
+            return some;
+    }
+    return lb_file_load(j->cx, j->f, g->entry.name);
 }
 
 static lb_verdict suits_moved(lb_job *j, const lb_entry *e,

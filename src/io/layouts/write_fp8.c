@@ -1,7 +1,8 @@
 /* write_fp8.c - writes FP8 as DeepSeek and transformers store it:
  *
  *     P.weight            F8_E4M3 (N, K)
- *     P.weight_scale_inv  F32 (ceil(N / 128), ceil(K / 128)), or of the tensor
+ *     P.weight_scale_inv  F32 (ceil(N / 128), ceil(K / 128)), or of the tensor;
+ *                         BF16 and F16 scales of other checkpoints stay so
  *
  * w = code * scale, whatever the name says.
  */
@@ -27,7 +28,7 @@ static int64_t tile_of(const lb_described *d)
 {
     const lb_described_part *scale = lb_described_part_of(d, "scale");
     if (strcmp(d->format, "fp8_e4m3") != 0 || d->shape.rank != 2 ||
-        d->meaning || !scale || scale->array || scale->elem != LB_F32)
+        d->meaning || !scale || scale->array)
         return -1;
     return lb_tile_size(d, scale);
 }
@@ -39,13 +40,14 @@ lb_verdict lb_fp8_plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
     const int64_t tile = tile_of(item->described);
     if (tile < 0 || !lb_name_ends(item->name, ".weight", &n))
         return LB_DECLINED;
+    const lb_dtype elem = lb_described_part_of(item->described, "scale")->elem;
     const lb_shape scale = tile ? LB_SHAPE(lb_ceil_div(shape->dim[0], tile),
                                            lb_ceil_div(shape->dim[1], tile))
                                 : LB_SHAPE(1);
     const bool ok = lb_saver_tensor(cx, s, item, item->name, n, ".weight",
                                     "F8_E4M3", LB_NO_DTYPE, shape) &&
                     lb_saver_tensor(cx, s, item, item->name, n,
-                                    ".weight_scale_inv", NULL, LB_F32, &scale);
+                                    ".weight_scale_inv", NULL, elem, &scale);
     return ok ? LB_DONE : LB_FAILED;
 }
 
