@@ -19,8 +19,8 @@ static const char *const words[N_OPTIONS] = {
     [OPTION_SCALE] = "none tensor row block",
     [OPTION_SHAPE_FALLBACK] = "keep error adjust",
     [OPTION_THRESHOLD] = "std absmean",
-    [OPTION_TO] = "safetensors gguf npy npz mlx gptq awq compressed-tensors "
-                  "fp8 native bnb",
+    [OPTION_TO] = ("safetensors gguf npy npz mlx gptq awq compressed-tensors "
+                   "fp8 native bnb"),
     [OPTION_WEIGHTS] = "warm dram",
 };
 

@@ -72,7 +72,7 @@ cc -static hello.c $(pkg-config --cflags --static --libs lowbit-core) \
     -o hello_static
 ./hello_static | cmp - expected
 case " $(pkg-config --static --libs lowbit) " in
-*" -llowbit-io -llowbit "*" -lzip "*) ;;
+*" -llowbit-io -llowbit "*" -lz "*) ;;
 *) die "lowbit.pc: $(pkg-config --static --libs lowbit)" ;;
 esac
 ok "hello.c with pkg-config, shared and static, with and without files"

@@ -505,8 +505,8 @@ same_model
 
 # ---- what contradicts itself -------------------------------------------------
 
-# lies SAY SPEC...: tensors that do not fit together are refused, with the numbers.
-lies()
+# contradicts SAY SPEC...: tensors that do not fit together are refused, with the numbers.
+contradicts()
 {
     local say=$1
     shift
@@ -516,17 +516,17 @@ lies()
     absent "$out"
 }
 q=$p.weight_packed
-lies "'$p.qzeros' is I32 (2,4)" "$p.qweight:I32:8,32" "$p.qzeros:I32:2,4" "$p.scales:F16:1,32"
-lies "'$p.g_idx' is I32 (63)" "$p.g_idx:I32:63" "${gptq[@]:1}"
-lies "'$p.g_idx' is F32 (64)" "$p.g_idx:F32:64" "${gptq[@]:1}"
-lies "'$p.qzeros' is I32 (1,3)" "$p.qweight:I32:64,4" "$p.qzeros:I32:1,3" "$p.scales:F16:1,32"
-lies "'$p.biases' is BF16 (32,2)" "$p.weight:U32:32,8" "$p.biases:BF16:32,2" "$p.scales:BF16:32,1"
-lies "'$p.biases' is F16 (32,1)" "$p.weight:U32:32,8" "$p.biases:F16:32,1" "$p.scales:BF16:32,1"
-lies "has 7 words and 1 groups per row" "$p.weight:U32:32,7" "$p.biases:BF16:32,1" "$p.scales:BF16:32,1"
-lies "'$p.weight_shape' is (" "$p.weight_shape:I64:2" "$q:I32:32,8" "$p.weight_scale:BF16:32,1"
-lies "'$p.weight_shape' is not an I64 of 2" "$p.weight_shape:I64:3" "$q:I32:32,8" "$p.weight_scale:BF16:32,1"
-lies "'$p.weight_scale' is BF16 (31,1)" "$p.weight_scale:BF16:31,1" "$p.weight:I8:32,64"
-lies "'$p.weight_zero_point' is I8 (32,2)" "$p.weight_scale:BF16:32,1" "$p.weight:I8:32,64" \
+contradicts "'$p.qzeros' is I32 (2,4)" "$p.qweight:I32:8,32" "$p.qzeros:I32:2,4" "$p.scales:F16:1,32"
+contradicts "'$p.g_idx' is I32 (63)" "$p.g_idx:I32:63" "${gptq[@]:1}"
+contradicts "'$p.g_idx' is F32 (64)" "$p.g_idx:F32:64" "${gptq[@]:1}"
+contradicts "'$p.qzeros' is I32 (1,3)" "$p.qweight:I32:64,4" "$p.qzeros:I32:1,3" "$p.scales:F16:1,32"
+contradicts "'$p.biases' is BF16 (32,2)" "$p.weight:U32:32,8" "$p.biases:BF16:32,2" "$p.scales:BF16:32,1"
+contradicts "'$p.biases' is F16 (32,1)" "$p.weight:U32:32,8" "$p.biases:F16:32,1" "$p.scales:BF16:32,1"
+contradicts "has 7 words and 1 groups per row" "$p.weight:U32:32,7" "$p.biases:BF16:32,1" "$p.scales:BF16:32,1"
+contradicts "'$p.weight_shape' is (" "$p.weight_shape:I64:2" "$q:I32:32,8" "$p.weight_scale:BF16:32,1"
+contradicts "'$p.weight_shape' is not an I64 of 2" "$p.weight_shape:I64:3" "$q:I32:32,8" "$p.weight_scale:BF16:32,1"
+contradicts "'$p.weight_scale' is BF16 (31,1)" "$p.weight_scale:BF16:31,1" "$p.weight:I8:32,64"
+contradicts "'$p.weight_zero_point' is I8 (32,2)" "$p.weight_scale:BF16:32,1" "$p.weight:I8:32,64" \
     "$p.weight_zero_point:I8:32,2"
 # Groups of columns are checked when they are read.
 tensors "$tmp/lie.safetensors" "${gptq[@]}"

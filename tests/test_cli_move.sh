@@ -12,7 +12,7 @@ mkdir "$dir"
 n=$((64 * 256))
 header='{"model.layers.0.mlp.up_proj.weight":{"dtype":"F16","shape":[64,256],"data_offsets":[0,'$((2 * n))']},"model.layers.0.input_layernorm.weight":{"dtype":"F16","shape":[4],"data_offsets":['$((2 * n))','$((2 * n + 8))']}}'
 {
-    printf "\\x$(printf %02x $((${#header} % 256)))\\x$(printf %02x $((${#header} / 256)))"
+    printf '%b' "\\x$(printf %02x $((${#header} % 256)))\\x$(printf %02x $((${#header} / 256)))"
     printf '\0\0\0\0\0\0%s' "$header"
     awk -v n="$n" 'BEGIN { for (i = 0; i < n; i++) { s = (s * 8121 + 28411) % 134456
         printf "\\%03o\\%03o", s % 256, 44 + 4 * (int(s / 256) % 3) + int(s / 768) % 4 + 128 * (int(s / 3072) % 2) } }' |
@@ -73,7 +73,7 @@ has "quantized again: nrmse 0.0"
 has "quantized arrays: 1 refused"
 grep -q '"moved": "refused", "refused": "its codes are on' "$tmp/none.json" ||
     die "no refusal in the report"
-[ ! -e "$tmp/none.gguf" ] && [ ! -e "$tmp/none.gguf.partial" ] || die "a file is left"
+! ls "$tmp"/none.gguf* 2>/dev/null || die "a file is left"
 move 4 q4_0.gguf none.gguf --to iq4_nl --dry-run
 move 4 q4_0.gguf none.gguf --to iq4_nl --allow rounded
 move 0 q4_0.gguf iq4_nl.gguf --to iq4_nl --allow requantize -v
@@ -155,7 +155,7 @@ tr -d ' \n' <"$tmp/fp8-48-compressed-tensors/config.json" |
     grep -qF '"strategy":"block","block_structure":[48,48]' || die "no blocks"
 move 4 fp8 none --to gptq
 has "quantized again: nrmse"
-[ ! -e "$tmp/none" ] && [ ! -e "$tmp/none.partial" ] || die "a directory is left"
+! ls -d "$tmp"/none "$tmp"/none.partial 2>/dev/null || die "a directory is left"
 
 # ---- quantize ----------------------------------------------------------------
 

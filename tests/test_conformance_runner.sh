@@ -467,7 +467,7 @@ for meta in '' '[]' '{}' '{"ggml_type": 8}' '{"ggml_type": 8, "n": 31}' \
     run gguf "$tmp/cases"
     expect "gguf: meta.json '$meta'" 1 "0 passed, 1 failed, 0 skipped"
 done
-printf '{"ggml_type": 40, "n": 32}' >"$gguf/meta.json"
+printf '{"ggml_type": 31, "n": 32}' >"$gguf/meta.json"
 run gguf "$tmp/cases"
 expect "an unknown ggml type" 1 "0 passed, 0 failed, 1 skipped"
 

@@ -203,8 +203,9 @@ static bool level_codes(const level_table *t, const float *x, int64_t n,
         if (!(fabs(real - whole) < 0.0625) || whole < t->least ||
             whole > t->most)
             return false;
-        code[i] = t->code[(int)whole - t->least];
-        if (code[i] < 0) return false;
+        const int found = t->code[(int)whole - t->least];
+        if (found < 0) return false;
+        code[i] = (int16_t)found;
         if (whole == 0) code[i] = signbit(x[i]) ? 8 : 0; /* of E2M1 */
     }
     return true;

@@ -49,16 +49,18 @@ void lb_put_module(lb_bytes *to, const char *name)
 /* Dots are escaped; other characters of names have no meaning in patterns. */
 void lb_put_pattern(lb_bytes *to, const char *before, const char *name)
 {
-    char text[1024];
-    size_t n = strlen(name), k = strlen(before);
+    lb_bytes text = {.heap = to->heap};
+    size_t n = strlen(name);
     (void)lb_name_ends(name, ".weight", &n);
-    memcpy(text, before, k);
-    for (size_t i = 0; i < n && k + 4 < sizeof text; i++) {
-        if (name[i] == '.') text[k++] = '\\';
-        text[k++] = name[i];
+    lb_bytes_put(&text, before, strlen(before));
+    for (size_t i = 0; i < n; i++) {
+        if (name[i] == '.') lb_bytes_put(&text, "\\", 1);
+        lb_bytes_put(&text, name + i, 1);
     }
-    text[k++] = '$';
-    lb_json_put(to, text, k, true);
+    lb_bytes_put(&text, "$", 1);
+    lb_json_put(to, (const char *)text.at, text.n, true);
+    to->failed = to->failed || text.failed;
+    lb_bytes_free(&text);
 }
 
 int lb_packed_bits(const lb_moving *m)
