@@ -83,6 +83,8 @@ static void context_give(ffi_context *c)
 static ffi_error *error(const ffi_frame *f, int code, const char *sentence)
 {
     ffi_error_args args = {sizeof args, NULL, sentence, code};
+    /* XLA copies them. */
+    /* cppcheck-suppress returnDanglingLifetime */
     return f->api->error_create(&args);
 }
 

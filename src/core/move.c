@@ -27,7 +27,7 @@ _Static_assert((int)COLS <= (int)LB_RUN, "a row of a tile is decoded at once");
 enum { LEVELS = 241, E2M1_MOST = 12, IQ4_LEAST = -127 };
 typedef struct level_table {
     int least, most;
-    int8_t code[LEVELS];
+    int16_t code[LEVELS];
 } level_table;
 
 static void fill_levels(lb_levels_kind kind, level_table *t)
@@ -40,14 +40,14 @@ static void fill_levels(lb_levels_kind kind, level_table *t)
         t->least = -E2M1_MOST;
         t->most = E2M1_MOST;
         for (int c = 7; c >= 0; c--) {
-            t->code[E2M1_MOST - e2m1[c]] = (int8_t)(c + 8);
-            t->code[E2M1_MOST + e2m1[c]] = (int8_t)c;
+            t->code[E2M1_MOST - e2m1[c]] = (int16_t)(c + 8);
+            t->code[E2M1_MOST + e2m1[c]] = (int16_t)c;
         }
     } else {
         t->least = IQ4_LEAST;
         t->most = 113;
         for (int c = 0; c < 16; c++)
-            t->code[iq4[c] - IQ4_LEAST] = (int8_t)c;
+            t->code[iq4[c] - IQ4_LEAST] = (int16_t)c;
     }
 }
 
@@ -203,9 +203,8 @@ static bool level_codes(const level_table *t, const float *x, int64_t n,
         if (!(fabs(real - whole) < 0.0625) || whole < t->least ||
             whole > t->most)
             return false;
-        const int found = t->code[(int)whole - t->least];
-        if (found < 0) return false;
-        code[i] = (int16_t)found;
+        code[i] = t->code[(int)whole - t->least];
+        if (code[i] < 0) return false;
         if (whole == 0) code[i] = signbit(x[i]) ? 8 : 0; /* of E2M1 */
     }
     return true;

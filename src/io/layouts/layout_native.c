@@ -146,7 +146,8 @@ static lb_array *assemble(lb_ctx *cx, const lb_file *f, const lb_format *fmt,
     }
     for (int i = 0; i < d->n_parts; i++) {
         int k = 0;
-        while (fmt->part[k].name && strcmp(fmt->part[k].name, name[i]) != 0)
+        while (k < LB_MAX_PARTS && fmt->part[k].name &&
+               strcmp(fmt->part[k].name, name[i]) != 0)
             k++;
         if (k == LB_MAX_PARTS || !fmt->part[k].name || table[k].a) {
             lb_refuse(cx, f->r->file[0], "%s has no part %s, or two of them",
