@@ -189,6 +189,42 @@ for from in gptq awq; do
             die "$from to $to and back: other bytes"
     done
 done
+
+# ---- what no program could read ----------------------------------------------
+
+# A zero point of GPTQ's first version is one more than stored: here 16, which
+# the others cannot store in 4 bits.
+mkdir "$tmp/v1"
+echo '{"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 32}}' \
+    >"$tmp/v1/config.json"
+safetensors "$tmp/v1/model.safetensors" \
+    '{"m.qweight":{"dtype":"I32","shape":[4,8],"data_offsets":[0,128]},"m.qzeros":{"dtype":"I32","shape":[1,1],"data_offsets":[128,132]},"m.scales":{"dtype":"F16","shape":[1,8],"data_offsets":[132,148]}}' \
+    "$(printf '\\001\\043\\105\\147%.0s' {1..32})\\377\\377\\377\\367$(printf '\\000\\074%.0s' {1..8})"
+for to in gptq awq compressed-tensors; do
+    move 4 v1 none --to "$to"
+    has "do not fit into 0 ... 15"
+    move 0 v1 "v1-$to" --to "$to" --allow requantize
+    run 0 diff "$tmp/v1" "$tmp/v1-$to" --tolerance 0.07
+done
+move 0 v1 v1-native --to native
+same v1 v1-native
+
+# A long key is part of the path of every setting below it.
+{
+    printf '{"quantization_config":{"%s":[0' "$(printf 'k%.0s' {1..1000})"
+    printf ',0%.0s' {1..70000}
+    echo ']}}'
+} >"$tmp/v1/config.json"
+refused 3 "the maximum is 67108864" info "$tmp/v1"
+
+# No elements.
+safetensors "$tmp/empty.safetensors" \
+    '{"__metadata__":{"lowbit.m.weight":"{\"layout\":\"native\",\"format\":\"int4\",\"dtype\":\"f16\",\"shape\":[0,64],\"parts\":{\"codes\":{\"groups\":[1,2]},\"scale\":{\"groups\":[1,32]}}}"},"m.weight.codes":{"dtype":"U8","shape":[0,32],"data_offsets":[0,0]},"m.weight.scale":{"dtype":"F16","shape":[0,2],"data_offsets":[0,0]}}' ''
+for to in gptq awq compressed-tensors mlx; do
+    move 4 empty.safetensors none.safetensors --to "$to"
+    has "cannot be moved to $to"
+done
+
 # Without config.json, groups and bits of MLX are ambiguous.
 quantize q4_0 q4_0 --layout native
 move 0 q4_0 q4_0-mlx --to mlx

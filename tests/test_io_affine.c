@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "lowbit_io.h"
@@ -104,10 +105,39 @@ static int one_directory(lb_ctx *cx, const char *dir)
     return n;
 }
 
+/* Other programs store zero points in as many bits as codes. */
+static void test_large_zero(lb_ctx *cx)
+{
+    static const char *const layout[] = {"gptq", "awq", "compressed-tensors"};
+    static const char *const name[] = {"codes", "scale", "zero"};
+    const lb_quant_config config = {
+        .format = "int4", .block_size = 32, .dtype = LB_F16};
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/test_io_affine.%ld", (long)getpid());
+    for (int i = 0; i < 6; i++) {
+        const int zero = i < 3 ? 15 : 16;
+        lb_array *part[] = {lb_full_int(cx, LB_U8, LB_SHAPE(8, 16), 0x21),
+                            lb_full_int(cx, LB_F16, LB_SHAPE(8, 1), 1),
+                            lb_full_int(cx, LB_U8, LB_SHAPE(8, 1), zero)};
+        const lb_planned p = {.name = "m.weight",
+                              .array =
+                                  lb_from_parts(cx, &config, LB_SHAPE(8, 32),
+                                                NULL, name, part, 3)};
+        const lb_save_options o = {.layout = layout[i % 3], .no_sync = true};
+        CHECK(p.array != NULL);
+        CHECK_EQ_I(lb_save(cx, path, &p, 1, &o), zero < 16);
+        CHECK_EQ_S(lb_error(cx),
+                   zero < 16 ? "" : "zero point 16 does not fit into 4 bits");
+        lb_clear(cx);
+        CHECK_EQ_I(unlink(path), zero < 16 ? 0 : -1);
+    }
+}
+
 int main(void)
 {
     lb_ctx *cx = lb_open(NULL);
     CHECK(cx != NULL);
+    test_large_zero(cx);
     DIR *d = opendir(where);
     CHECK(d != NULL);
     int arrays = 0, directories = 0;

@@ -180,6 +180,16 @@ static bool plan_move(lb_job *j, lb_job_item *it)
     return it->refused != NULL;
 }
 
+/* Whether it has zero points: other programs store them in as many bits as
+ * codes, which only moving them checks. */
+static bool has_zeros(const lb_array *a)
+{
+    const lb_store *s = a->store;
+    for (int p = 0; p < LB_MAX_PARTS && s->fmt->part[p].name; p++)
+        if (s->part[p].a && s->fmt->part[p].integers) return true;
+    return false;
+}
+
 /* What a few rows do not suit, the array does not suit either. */
 static lb_verdict suits_stored(lb_job *j, const lb_job_item *it)
 {
@@ -188,6 +198,8 @@ static lb_verdict suits_stored(lb_job *j, const lb_job_item *it)
                              .array = first_rows(j, it)};
     lb_verdict v = LB_FAILED;
     if (some.array) v = lb_saver_suits(j->cx, &some, j->o->kind, j->o->layout);
+    if (v == LB_DONE && lb_job_writes_moved(j) && has_zeros(some.array))
+        v = LB_DECLINED;
     lb_leave(j->cx);
     return v == LB_DONE ? lb_job_suits_stored(j, &it->group->entry) : v;
 }

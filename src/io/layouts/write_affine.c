@@ -34,7 +34,8 @@ bool lb_packed_facts_of(const lb_described *d, lb_packed_facts *f)
     f->zero = zero != NULL;
     f->bias = lb_described_part_of(d, "bias") != NULL;
     f->listed = lb_described_part_of(d, "group") != NULL;
-    return f->row > 0 && (!zero || (!zero->array && zero->elem == LB_U8));
+    return f->row > 0 && f->rows > 0 &&
+           (!zero || (!zero->array && zero->elem == LB_U8));
 }
 
 /* ---- moves --------------------------------------------------------------- */
@@ -120,6 +121,18 @@ void lb_packed_target(const lb_moving *m, int bits, int64_t group,
 
 /* ---- parts --------------------------------------------------------------- */
 
+/* GPTQ's first version, and native files, may have larger ones than codes. */
+static bool check_zeros(lb_ctx *cx, const lb_array *zero, int bits)
+{
+    const uint8_t *z = lb_data(zero);
+    for (int64_t i = 0; i < lb_size(zero); i++)
+        if (z[i] >> bits)
+            return lb_fail(cx, LB_E_UNSUPPORTED,
+                           "zero point %d does not fit into %d bits", z[i],
+                           bits);
+    return true;
+}
+
 lb_array *lb_packed_words(lb_ctx *cx, lb_array *a)
 {
     lb_array *codes = lb_materialize(cx, lb_component(cx, a, "codes"));
@@ -141,6 +154,8 @@ lb_array *lb_packed_entries(lb_ctx *cx, lb_array *a, const char *part,
         return x;
     }
     x = lb_reshape(cx, lb_materialize(cx, x), LB_SHAPE(rows, f->groups));
+    if (x && strcmp(part, "zero") == 0 && !check_zeros(cx, x, f->bits))
+        return NULL;
     return x && lb_dtype_of(x) != dtype ? lb_convert(cx, x, dtype) : x;
 }
 

@@ -14,7 +14,7 @@ typedef struct lb_packed_facts {
     bool zero, bias, listed;
 } lb_packed_facts;
 
-/* False: not an affine array, or not by rows. */
+/* False: not an affine array, or not by rows, or empty. */
 bool lb_packed_facts_of(const lb_described *d, lb_packed_facts *f);
 
 /* A plan for moving m to `bits` bits: of a format, with groups of `group`
@@ -34,7 +34,7 @@ bool lb_packed_symmetric(const lb_moving *m, int bits);
  */
 lb_array *lb_packed_words(lb_ctx *cx, lb_array *a);
 /* A scale or zero point per group, (rows, groups), of that dtype. zero NULL in
- * a: 2^(bits - 1). */
+ * a: 2^(bits - 1). An error if a zero point has more bits than the codes. */
 lb_array *lb_packed_entries(lb_ctx *cx, lb_array *a, const char *part,
                             const lb_packed_facts *f, lb_dtype dtype);
 /* Zero points (rows, groups), packed along rows: (rows * bits / 32, groups). */
