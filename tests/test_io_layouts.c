@@ -413,6 +413,58 @@ static void test_native(void)
                strstr(rule[i].meta, "layout") ? "w" : "w.codes");
 }
 
+/* Groups that a format does not produce, but decodes: of scales, not of codes,
+ * of which it would read more bytes than there are. */
+static void test_own_groups(void)
+{
+    static const struct {
+        const char *format, *codes, *codes_shape, *scale, *scale_shape;
+        const char *codes_type, *scale_type, *say;
+    } rule[] = {
+        {"fp8_e4m3", PART("codes", "[1,1]"), "4,64", PART("scale", "[3,7]"),
+         "2,10", "U8", "F32", NULL},
+        {"fp8_e4m3", OWN("codes", "[1,64]", "1"), "4,1,1",
+         PART("scale", "[3,7]"), "2,10", "U8", "F32", "cannot be decoded"},
+        {"fp8_e4m3", PART("codes", "[4,1]"), "1,64", PART("scale", "[3,7]"),
+         "2,10", "U8", "F32", "cannot be decoded"},
+        {"fp8_e4m3", PART("codes", "[1,1]"), "4,64", PART("scale", "[3,7]"),
+         "2,10", "I8", "F32", "cannot be decoded"},
+        {"fp8_e4m3", PART("codes", "[1,1]"), "4,64", PART("scale", "[3,7]"),
+         "2,10", "U8", "I32", "cannot be decoded"},
+        {"fp8_e4m3", PART("codes", "[1,1]"), "4,64", OWN("scale", "[3,7]", "1"),
+         "2,10,1", "U8", "F32", "cannot be decoded"},
+        {"mxfp4", OWN("codes", "[1,64]", "1"), "4,1,1", PART("scale", "[3,7]"),
+         "2,10", "U8", "F32", "cannot be decoded"},
+        {"gguf_nvfp4", OWN("blocks", "[1,64]", "36"), "4,1,36",
+         PART("scale", "[3,7]"), "2,10", "U8", "F32", NULL},
+        {"gguf_nvfp4", OWN("blocks", "[1,64]", "1"), "4,1,1",
+         PART("scale", "[3,7]"), "2,10", "U8", "F32", "cannot be decoded"},
+        {"gguf_nvfp4", OWN("blocks", "[0,64]", "36"), "1,1,36",
+         PART("scale", "[3,7]"), "2,10", "U8", "F32", "cannot be decoded"},
+    };
+    for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) {
+        const bool blocks = strstr(rule[i].codes, "blocks") != NULL;
+        const char *shape = rule[i].codes_shape;
+        char meta[1024];
+        const size_t codes = strcmp(shape, "4,64") == 0     ? 256
+                             : strcmp(shape, "1,64") == 0   ? 64
+                             : strcmp(shape, "4,1,36") == 0 ? 144
+                             : strcmp(shape, "1,1,36") == 0 ? 36
+                                                            : 4;
+        const piece p[PIECES] = {
+            {blocks ? "w.blocks" : "w.codes", rule[i].codes_type, shape, codes,
+             NULL},
+            {"w.scale", rule[i].scale_type, rule[i].scale_shape, 80, NULL},
+        };
+        snprintf(meta, sizeof meta,
+                 META("{\\\"layout\\\":\\\"native\\\",\\\"format\\\":\\\"%s"
+                      "\\\",\\\"dtype\\\":\\\"f32\\\",\\\"shape\\\":[4,64],"
+                      "\\\"parts\\\":{%s,%s}}"),
+                 rule[i].format, rule[i].codes, rule[i].scale);
+        EXPECT(p, meta, rule[i].say, "w");
+    }
+}
+
 /* More nested parts than a group supports. */
 static void test_many_parts(void)
 {
@@ -495,6 +547,7 @@ int main(void)
     test_bnb8();
     test_bitnet();
     test_native();
+    test_own_groups();
     test_many_parts();
     test_no_text();
     test_names();

@@ -124,6 +124,51 @@ static lb_verdict find(lb_ctx *cx, lb_file *f, const lb_tensor *t, lb_group *g)
 static lb_array *load_array(lb_ctx *cx, lb_file *f, const lb_described *d,
                             lb_rows rows);
 
+/* Whether decode can read a part: raw bytes only in the groups that the format
+ * has, others in any. */
+static bool can_decode(const lb_format *fmt, int k, const lb_layout *own,
+                       const lb_part *t)
+{
+    const lb_dtype dtype = t->a->dtype;
+    if (!fmt->part[k].raw) return !t->own && dtype >= LB_F32 && dtype <= LB_F64;
+    for (int i = 0; i < own->stored.rank; i++)
+        if (t->g[i] != own->part[k].g[i]) return false;
+    return t->own == own->part[k].own && dtype == own->elem[k];
+}
+
+/* Parts with groups of their own. */
+static bool fill_table(lb_ctx *cx, const lb_file *f, const lb_format *fmt,
+                       const lb_described *d, const lb_shape *shape,
+                       lb_array *const *part, lb_part *table)
+{
+    lb_layout own;
+    const lb_quant q = {.format = fmt, .dtype = d->dtype};
+    if (!lb_layout_of(cx, &q, d->dtype, shape, &own)) return false;
+    for (int i = 0; i < d->n_parts; i++) {
+        const char *name = d->part[i].name;
+        int k = 0;
+        while (k < LB_MAX_PARTS && fmt->part[k].name &&
+               strcmp(fmt->part[k].name, name) != 0)
+            k++;
+        if (k == LB_MAX_PARTS || !fmt->part[k].name || table[k].a)
+            return lb_refuse(cx, f->r->file[0],
+                             "%s has no part %s, or two of them", fmt->name,
+                             LB_NAME(name));
+        table[k] = d->part[i].table;
+        table[k].a = part[i];
+        if (!can_decode(fmt, k, &own, &table[k]))
+            return lb_refuse(cx, f->r->file[0],
+                             "part %s of %s %s has groups or a type that "
+                             "cannot be decoded",
+                             LB_NAME(name), fmt->name, LB_SHOW(shape));
+    }
+    for (int k = 0; k < LB_MAX_PARTS && fmt->part[k].name; k++)
+        if (!table[k].a && !fmt->part[k].optional)
+            return lb_refuse(cx, f->r->file[0], "%s requires part %s",
+                             fmt->name, fmt->part[k].name);
+    return true;
+}
+
 /* The array of d's parts, in their order. */
 static lb_array *assemble(lb_ctx *cx, const lb_file *f, const lb_format *fmt,
                           const lb_described *d, const lb_shape *shape,
@@ -144,25 +189,7 @@ static lb_array *assemble(lb_ctx *cx, const lb_file *f, const lb_format *fmt,
                   fmt->name, LB_SHOW(&d->shape), LB_SHOW(&d->stored));
         return NULL;
     }
-    for (int i = 0; i < d->n_parts; i++) {
-        int k = 0;
-        while (k < LB_MAX_PARTS && fmt->part[k].name &&
-               strcmp(fmt->part[k].name, name[i]) != 0)
-            k++;
-        if (k == LB_MAX_PARTS || !fmt->part[k].name || table[k].a) {
-            lb_refuse(cx, f->r->file[0], "%s has no part %s, or two of them",
-                      fmt->name, LB_NAME(name[i]));
-            return NULL;
-        }
-        table[k] = d->part[i].table;
-        table[k].a = part[i];
-    }
-    for (int k = 0; k < LB_MAX_PARTS && fmt->part[k].name; k++)
-        if (!table[k].a && !fmt->part[k].optional) {
-            lb_refuse(cx, f->r->file[0], "%s requires part %s", fmt->name,
-                      fmt->part[k].name);
-            return NULL;
-        }
+    if (!fill_table(cx, f, fmt, d, shape, part, table)) return NULL;
     return lb_make(cx, fmt, d->dtype, d->meaning, shape, table);
 }
 
