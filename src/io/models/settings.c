@@ -8,14 +8,20 @@
 #include "core/core.h"
 #include "io/util/json_text.h"
 
-enum { DEPTH = 12, PATH_MOST = 1024 };
+enum {
+    DEPTH = 12,
+    PATH_MOST = 1024,
+    FILE_MOST = 1 << 24,
+    BYTES_MOST = 1 << 26 /* a long key is part of every path below it */
+};
 
 /* Two passes: the first counts. */
 typedef struct {
     lb_json *j;
     lb_arena *arena;
     lb_setting *item; /* NULL: count only */
-    int64_t n;
+    int64_t n, most;
+    uint64_t bytes; /* of all settings */
     char path[PATH_MOST];
     size_t length;
 } flat;
@@ -31,7 +37,8 @@ static const char *keep(flat *to, const char *text)
 
 static void add(flat *to, const char *text, double number)
 {
-    if (to->item)
+    to->bytes += sizeof *to->item + to->length + 1;
+    if (to->item && to->n < to->most)
         to->item[to->n] = (lb_setting){keep(to, to->path), text, number};
     to->n++;
 }
@@ -114,7 +121,7 @@ static bool read_once(lb_ctx *cx, lb_infile *file, lb_arena *arena, bool whole,
                       lb_settings *s, lb_setting *item)
 {
     lb_json j;
-    flat to = {.j = &j, .arena = arena, .item = item};
+    flat to = {.j = &j, .arena = arena, .item = item, .most = s->n};
     if (!lb_json_begin(cx, &j, file, 0, file->size, "it")) {
         lb_json_end(&j);
         return false;
@@ -124,19 +131,23 @@ static bool read_once(lb_ctx *cx, lb_infile *file, lb_arena *arena, bool whole,
         flatten(&to, 0);
     else
         find(&to, false);
-    s->n = to.n;
+    s->n = item ? lb_min_i64(to.n, to.most) : to.n;
     s->item = item;
-    return lb_json_end(&j);
+    if (!lb_json_end(&j)) return false;
+    return to.bytes <= BYTES_MOST ||
+           lb_refuse(cx, file,
+                     "its quantization settings take %llu bytes with their "
+                     "paths; the maximum is %d",
+                     (unsigned long long)to.bytes, BYTES_MOST);
 }
 
 static bool read_file(lb_ctx *cx, lb_infile *file, lb_arena *arena, bool whole,
                       lb_settings *s)
 {
-    enum { MOST = 1 << 24 };
     if (!file) return false;
-    if (file->size > MOST)
+    if (file->size > FILE_MOST)
         return lb_refuse(cx, file, "has %llu bytes; the maximum is %d",
-                         (unsigned long long)file->size, MOST);
+                         (unsigned long long)file->size, FILE_MOST);
     if (!read_once(cx, file, arena, whole, s, NULL)) return false;
     lb_setting *item =
         lb_arena_alloc(cx, arena, (uint64_t)s->n, sizeof *s->item);
