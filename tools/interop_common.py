@@ -32,6 +32,11 @@ def done(what):
     print(f"interop: {what}: {CHECKS} checks so far", flush=True)
 
 
+def ggml_type(fmt):
+    """The package's name of a format."""
+    return gguf.GGMLQuantizationType[fmt.removeprefix("gguf_").upper()]
+
+
 def native_values(path):
     """Decodes layout native with numpy, and GGUF types also with gguf."""
     made = native_numpy.load(path)
@@ -41,7 +46,7 @@ def native_values(path):
         blocks = {k: f.get_tensor(f"{k}.blocks") for k in meta
                   if "blocks" in meta[k]["parts"]}
     for k, b in blocks.items():
-        kind = gguf.GGMLQuantizationType[meta[k]["format"].upper()]
+        kind = ggml_type(meta[k]["format"])
         w = gguf.quants.dequantize(b.reshape(*b.shape[:-2], -1), kind)
         w = native_numpy.rounded(w[..., :made[k].shape[-1]], meta[k]["dtype"])
         check(w.tobytes() == made[k].tobytes(), f"{path}: {k} is not gguf's")

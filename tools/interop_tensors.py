@@ -17,7 +17,7 @@ import safetensors.torch
 import torch
 
 import native_numpy
-from interop_common import check, done, lowbit, native_values
+from interop_common import check, done, ggml_type, lowbit, native_values
 
 BLOCKS = ["q8_0", "q4_0", "iq4_nl", "tq1_0", "tq2_0"]
 READ_ONLY = ["q4_1", "q5_0", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_xs",
@@ -193,7 +193,7 @@ def test_gguf(d):
     src = f"{d}/src.safetensors"
     safetensors.numpy.save_file(made, src)
     for fmt in BLOCKS:
-        kind = gguf.GGMLQuantizationType[fmt.upper()]
+        kind = ggml_type(fmt)
         ours, theirs = f"{d}/ours.gguf", f"{d}/theirs.gguf"
         lowbit("quantize", src, "-o", ours, "--type", fmt, "--include", ".",
                "--container-only")
@@ -209,7 +209,7 @@ def test_gguf(d):
         check_theirs(rng, theirs, kind, made)
     for fmt in READ_ONLY:
         check_theirs(rng, f"{d}/theirs.gguf",
-                     gguf.GGMLQuantizationType[fmt.upper()], made)
+                     ggml_type(fmt), made)
 
 
 # ---- numpy ------------------------------------------------------------------
