@@ -154,7 +154,7 @@ void job_talk_discarded(void *user, const char *path, uint64_t nbytes,
 static void sum_up(const job_talk *t)
 {
     char warning[REPORT_WARNING];
-    if (strcmp(t->report.verb, "dequantize") == 0 &&
+    if ((t->moves || strcmp(t->report.verb, "dequantize") == 0) &&
         report_is_dense(&t->report))
         caution("%s has no quantized arrays", t->report.source);
     if (!t->quiet) report_summary(&t->report, t->note, stderr);

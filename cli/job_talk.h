@@ -17,6 +17,7 @@ typedef struct job_talk {
     bool details;             /* -vv */
     bool quiet;
     bool json;   /* the report on stdout, too */
+    bool moves;  /* quantized arrays are moved to a layout or a type */
     bool verify; /* the result is to be read again */
     int64_t arrays;
     uint64_t resumed_bytes;

@@ -2,6 +2,8 @@
  */
 #include "rewrite.h"
 
+#include <string.h>
+
 #include "interrupt.h"
 #include "launch.h"
 #include "places.h"
@@ -44,6 +46,7 @@ verdict rewrite_run(const rewrite *how, const arguments *a)
     verdict v = job_talk_begin(&talk, a, how->what, a->operand[0],
                                a->value[OPTION_OUTPUT]);
     if (v != DONE) return v;
+    talk.moves = how->target && strcmp(how->target, "gguf") != 0;
     const lb_convert_options o = {.struct_size = sizeof o,
                                   .kind = kind,
                                   .layout = how->layout,

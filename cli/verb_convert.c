@@ -15,18 +15,26 @@ static verdict run(const arguments *a)
 {
     static const char *const layouts[] = {"native", "bnb", "bitnet", "eformer",
                                           NULL};
+    static const char *const moved_to[] = {
+        "mlx", "gptq", "awq", "compressed-tensors", "fp8", NULL};
     static const char *const allowed[] = {"exact", "rounded", "requantize",
                                           NULL};
     const char *to = a->value[OPTION_TO];
     rewrite how = {.what = "convert"};
     int layout = 0, allow = 0;
+    const char *other = a->value[OPTION_LAYOUT];
+    for (int k = 0; other && moved_to[k]; k++)
+        if (strcasecmp(other, moved_to[k]) == 0)
+            return complain(USAGE, "--layout %s requires a move: use --to %s",
+                            moved_to[k], moved_to[k]);
     if (!argument_word(a, OPTION_LAYOUT, layouts, &layout) ||
         !argument_word(a, OPTION_ALLOW, allowed, &allow) ||
         !argument_number(a, OPTION_BLOCK_SIZE, 1, 1 << 20, &how.block_size) ||
         !rewrite_dtype(a, &how.dtype))
         return USAGE;
     if (a->count[OPTION_LAYOUT]) how.layout = layouts[layout];
-    if (to && !is_kind(to)) how.target = to;
+    if (to && !is_kind(to))
+        how.target = strcasecmp(to, "gguf") == 0 ? "gguf" : to;
     how.allow = (lb_allow)allow;
     if (!how.target && (a->count[OPTION_ALLOW] || a->count[OPTION_BLOCK_SIZE]))
         return complain(USAGE, "--%s requires --to with a layout or a type",

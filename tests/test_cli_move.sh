@@ -82,6 +82,12 @@ move 2 q4_0.gguf none.gguf --to q4_9
 has "unknown target 'q4_9'"
 move 2 q4_0.gguf none.gguf --to q4_1 --allow all
 has "--allow takes exact, rounded or requantize"
+move 0 q4_0.gguf upper.gguf --to GGUF
+cmp "$tmp/q4_0.gguf" "$tmp/upper.gguf" || die "GGUF and gguf differ"
+move 0 model dense --to mlx
+has "model has no quantized arrays"
+move 2 q4_0.gguf none.gguf --layout mlx
+has "--layout mlx requires a move: use --to mlx"
 move 2 q4_0.gguf none.gguf --allow rounded
 has "--allow requires --to"
 move 3 q4_0.gguf none/ --to native
