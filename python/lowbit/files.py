@@ -470,12 +470,16 @@ def convert(
     """Convert a checkpoint to another kind of file, layout or dtype.
 
     Packed arrays stay packed (keep) or are an error (strict) where the output cannot store
-    them; dtype is that of dense floats. to moves packed arrays to a layout ("bnb", ...), a
-    type ("q4_1", ...) or "gguf", with the same codes; what is not exact is an error, or allowed.
+    them; dtype is that of dense floats. to moves packed arrays to a layout ("mlx", ...), a
+    type ("q4_1", ...) or "gguf", with the same codes. An array that cannot be moved exactly is
+    an error, unless allow is "rounded" or "requantize".
 
     >>> convert(model, half, dtype="float16")["arrays"][0]["output_dtype"]
     'f16'
     """
+    allowed = ("exact", "rounded", "requantize")
+    if allow not in allowed:
+        raise _lowbit.ArgumentError(f"allow is {allow!r}, not exact, rounded or requantize")
     output, kind, directory = _place(source, output, kind, dry_run, force)
     result = _lowbit._convert_file(
         source,
@@ -495,7 +499,7 @@ def convert(
         linear_class=linear_class,
         progress=progress,
         target=to,
-        allow=("exact", "rounded", "requantize").index(allow),
+        allow=allowed.index(allow),
         block_size=block_size,
     )
     return _report(source, output, dry_run, result)

@@ -245,6 +245,20 @@ def test_convert_and_dequantize(tmp_path, model, arrays):
     assert (q.format, d.format) == ("int8", "dense") and q.tobytes() == d.tobytes()
 
 
+def test_convert_to_another_type(tmp_path, model):
+    q, to = tmp_path / "q.safetensors", tmp_path / "to.safetensors"
+    files.quantize(model, q, "q4_0")
+    r = files.convert(q, to, to="q8_0")
+    assert {a["name"]: a["moved"] for a in r["arrays"]}["w"] == "moved"
+    assert lowbit.load(to, "w").tobytes() == lowbit.load(q, "w").tobytes()
+    with pytest.raises(lowbit.DeniedError, match="cannot be moved to nf4"):
+        files.convert(q, to, to="nf4", force=True)
+    files.convert(q, to, to="nf4", allow="requantize", force=True)
+    assert lowbit.load(to, "w").format == "nf4"
+    with pytest.raises(lowbit.ArgumentError, match="allow is 'all', not exact"):
+        files.convert(q, to, to="nf4", allow="all")
+
+
 def test_info_check_stats_diff(tmp_path, model, arrays):
     i = files.info(model)
     assert i["parameters"] == 64 * 512 + 24 + 7 + 1 and i["metadata"] == {"by": "tests"}
