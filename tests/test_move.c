@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 #include "core/move.h"
@@ -327,6 +328,27 @@ static void test_views(void)
     CHECK(strstr(m.why, "parameters of their own"));
 }
 
+/* Files may store zero points of any integer dtype. */
+static void test_far_zeros(void)
+{
+    static const char *const name[] = {"codes", "scale", "zero"};
+    static const int64_t zero[] = {INT32_MIN, INT32_MAX, INT64_MIN, INT64_MAX,
+                                   (int64_t)1 << 32};
+    const lb_quant_config c = {.format = "int4", .scale = LB_SCALE_ROW};
+    for (size_t i = 0; i < sizeof zero / sizeof *zero; i++) {
+        lb_move m;
+        lb_array *b;
+        lb_array *part[] = {lb_zeros(cx, LB_U8, LB_SHAPE(1, 16)),
+                            lb_full(cx, LB_F32, LB_SHAPE(1, 1), 1),
+                            lb_full_int(cx, LB_I64, LB_SHAPE(1, 1), zero[i])};
+        lb_array *a =
+            lb_from_parts(cx, &c, LB_SHAPE(1, 32), NULL, name, part, 3);
+        const lb_move_target to = {.config = {.format = "q8_0"}};
+        CHECK(lb_move_array(cx, a, &to, &b, &m) == LB_DECLINED);
+        CHECK(strstr(m.why, "zero point is out of range"));
+    }
+}
+
 int main(void)
 {
     cx = lb_open(&(lb_options){.threads = 2});
@@ -337,6 +359,7 @@ int main(void)
     }
     test_edges();
     test_views();
+    test_far_zeros();
     lb_close(cx);
     return check_report("move");
 }

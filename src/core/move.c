@@ -15,9 +15,10 @@
 #include "kernels/convert.h"
 
 enum {
-    ROWS = 64,   /* of a tile, if the source is read down its columns */
-    COLS = 2048, /* of a tile, if it is read along its rows */
-    TILE = 16384 /* elements: 64 KB */
+    ROWS = 64,          /* of a tile, if the source is read down its columns */
+    COLS = 2048,        /* of a tile, if it is read along its rows */
+    TILE = 16384,       /* elements: 64 KB */
+    ZERO_MOST = 1 << 20 /* zero point: sums with codes do not overflow */
 };
 _Static_assert((int)COLS <= (int)LB_RUN, "a row of a tile is decoded at once");
 
@@ -139,6 +140,8 @@ static bool express(const mover *v, const lb_qparam *p, target_param *to,
     to->add = 0;
     if (!isfinite(p->scale) || !isfinite(p->bias))
         return decline(m, "a scale is not finite");
+    if (p->zero < -ZERO_MOST || p->zero > ZERO_MOST)
+        return decline(m, "a zero point is out of range");
     if (g->levels != LB_LEVELS_INT) return true;
     if (g->bias) {
         to->add = g->least - f->least;

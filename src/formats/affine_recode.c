@@ -60,6 +60,12 @@ static int64_t int_entry(const lb_store *s, int part, int64_t e)
     return value;
 }
 
+/* Zero points of other dtypes, which no target has, to an int. */
+static int clamped(int64_t v)
+{
+    return v < INT32_MIN ? INT32_MIN : v > INT32_MAX ? INT32_MAX : (int)v;
+}
+
 static lb_qparam param(const lb_store *s, int64_t e)
 {
     const lb_array *zero = s->part[ZERO].a;
@@ -71,7 +77,7 @@ static lb_qparam param(const lb_store *s, int64_t e)
     if (is_float(zero->dtype))
         p.bias -= p.scale * lb_recode_get(s, ZERO, e);
     else
-        p.zero = (int)int_entry(s, ZERO, e);
+        p.zero = clamped(int_entry(s, ZERO, e));
     return p;
 }
 
