@@ -98,6 +98,13 @@ static bool check_array(lb_ctx *cx, lb_file *f, const lb_entry *e, check *c)
     put_flaw(c, e->name, "invalid codes", found.code);
     put_flaw(c, e->name, "scales that are negative or not finite", found.scale);
     put_json(c, e, sound ? "ok" : "invalid", &found, NULL);
+    if (found.outer_zeros) {
+        scan_clear(&c->scan);
+        caution("%s: %" PRId64 " zero point%s outside the range of the codes; "
+                "programs that wrote GPTQ's first version destroyed some so",
+                e->name, found.outer_zeros,
+                found.outer_zeros == 1 ? " is" : "s are");
+    }
     return true;
 }
 

@@ -402,6 +402,9 @@ typedef struct lb_findings {
     int64_t zeros;
     double least, most;
     double sum, squares;
+    int64_t outer_zeros; /* integer zero points that are not codes. Not a
+                          * defect, but rare: in GPTQ's first version some
+                          * programs destroyed words of zero points so */
 } lb_findings;
 
 /* Checks an array and adds to *f, which must be zero-initialized. Uses all

@@ -63,6 +63,26 @@ static void test_codes(lb_ctx *cx)
     CHECK(f.scale.n == 1 && f.scale.first == 0 && f.scales == 1);
 }
 
+/* Zero points that are no codes are counted, but valid. */
+static void test_outer_zeros(lb_ctx *cx)
+{
+    static const char *const name[] = {"codes", "scale", "zero"};
+    static const uint8_t zero[] = {0, 15, 16, 255};
+    const lb_quant_config c = {.format = "int4", .block_size = 32};
+    lb_array *z = lb_from(cx, LB_U8, LB_SHAPE(4, 1), zero);
+    lb_array *part[] = {lb_zeros(cx, LB_U8, LB_SHAPE(4, 16)),
+                        lb_full(cx, LB_F32, LB_SHAPE(4, 1), 1), z};
+    lb_array *a = lb_from_parts(cx, &c, LB_SHAPE(4, 32), NULL, name, part, 3);
+    lb_findings f = {0};
+    CHECK(lb_examine(cx, a, &f) && lb_findings_sound(&f));
+    CHECK_EQ_I(f.outer_zeros, 2);
+    part[2] = lb_convert(cx, z, LB_F32);
+    a = lb_from_parts(cx, &c, LB_SHAPE(4, 32), NULL, name, part, 3);
+    f = (lb_findings){0};
+    CHECK(lb_examine(cx, a, &f) && lb_findings_sound(&f));
+    CHECK_EQ_I(f.outer_zeros, 0);
+}
+
 static void test_scales(lb_ctx *cx)
 {
     static const float scale[] = {1, -1, INFINITY, NAN, 0};
@@ -140,6 +160,7 @@ int main(void)
     test_numbers(cx);
     test_codes(cx);
     test_scales(cx);
+    test_outer_zeros(cx);
     test_divisors(cx);
     CHECK_EQ_S(lb_error(cx), "");
     test_can_save(cx);

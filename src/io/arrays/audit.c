@@ -168,6 +168,26 @@ static bool scan_scales(lb_ctx *cx, lb_array *scale, scale_rule rule,
     return ok;
 }
 
+/* Counts zero points that are no code of k. */
+static bool scan_zeros(lb_ctx *cx, lb_array *zero, const lb_code_kind *k,
+                       lb_findings *f)
+{
+    const int64_t n = lb_size(zero);
+    if (zero->dtype >= LB_F32 && zero->dtype <= LB_F64) return true;
+    lb_array *flat = lb_reshape(cx, zero, LB_SHAPE(n));
+    bool ok = flat != NULL;
+    for (int64_t lo = 0; ok && lo < n; lo += LB_CHUNK) {
+        const int64_t hi = lb_min_i64(n, lo + LB_CHUNK);
+        lb_enter(cx);
+        const float *z = lb_chunk(cx, flat, LB_F32, lo, hi);
+        ok = z != NULL;
+        for (int64_t i = 0; ok && i < hi - lo; i++)
+            f->outer_zeros += z[i] < (float)k->least || z[i] > (float)k->most;
+        lb_leave(cx);
+    }
+    return ok;
+}
+
 /* ---- all ----------------------------------------------------------------- */
 
 bool lb_examine(lb_ctx *cx, lb_array *a, lb_findings *f)
@@ -183,12 +203,15 @@ bool lb_examine(lb_ctx *cx, lb_array *a, lb_findings *f)
         lb_leave(cx);
     }
     const lb_store *s = a->store;
-    for (int p = 0; ok && p < LB_MAX_PARTS && s->fmt->part[p].name; p++)
+    for (int p = 0; ok && p < LB_MAX_PARTS && s->fmt->part[p].name; p++) {
+        if (s->fmt->part[p].integers && s->part[p].a)
+            ok = scan_zeros(cx, s->part[p].a, &s->fmt->codes, f);
         if (s->fmt->part[p].scale && s->part[p].a)
             ok = scan_scales(cx, s->part[p].a,
                              (scale_rule){s->meaning == LB_MEANS_INVERSE,
                                           s->fmt->part[p].negative},
                              f);
+    }
     lb_leave(cx);
     return ok;
 }
