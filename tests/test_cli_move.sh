@@ -183,6 +183,16 @@ for to in nf4 fp8 mxfp8; do
 done
 run 0 diff "$tmp/as-gptq" "$tmp/gptq-fp8" --tolerance 0.05
 
+# Names in patterns.
+mkdir "$tmp/names"
+cp "$dir/config.json" "$tmp/names/"
+safetensors "$tmp/names/model.safetensors" \
+    '{"m.a+b.weight":{"dtype":"F16","shape":[32,128],"data_offsets":[0,8192]},"m.c.weight":{"dtype":"F16","shape":[32,128],"data_offsets":[8192,16384]}}' \
+    "$(printf '\\001\\074%.0s' {1..8192})"
+run 0 quantize "$tmp/names" -o "$tmp/as-names" --type int4 --layout gptq -q --no-sync \
+    --block-size 32 --include 'm\.' --exclude 'a\+'
+grep -qF '"-:m\\.a\\+b$": {}' "$tmp/as-names/config.json" || die "no pattern"
+
 # Between them, exactly, and back to the same bytes. Values of GPTQ and AWQ are
 # rounded to f16, those of MLX with f32 scales are not: they are not compared.
 for from in gptq awq; do
@@ -206,6 +216,8 @@ echo '{"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 
 safetensors "$tmp/v1/model.safetensors" \
     '{"m.qweight":{"dtype":"I32","shape":[4,8],"data_offsets":[0,128]},"m.qzeros":{"dtype":"I32","shape":[1,1],"data_offsets":[128,132]},"m.scales":{"dtype":"F16","shape":[1,8],"data_offsets":[132,148]}}' \
     "$(printf '\\001\\043\\105\\147%.0s' {1..32})\\377\\377\\377\\367$(printf '\\000\\074%.0s' {1..8})"
+"$program" check "$tmp/v1" >"$tmp/out" 2>&1 || die "check of v1 fails"
+has "lowbit: warning: m.weight: 7 zero points are outside the range of the codes"
 for to in gptq awq compressed-tensors; do
     move 4 v1 none --to "$to"
     has "do not fit into 0 ... 15"

@@ -33,6 +33,7 @@ static PyObject *to_parts(PyObject *module, PyObject *args)
         if (!o || PyDict_SetItemString(dict, part_name, o)) Py_CLEAR(dict);
         Py_XDECREF(o);
     }
+    if (lb_error_status(cx)) Py_CLEAR(dict); /* not the last part */
     PyObject *result =
         dict ? Py_BuildValue("s#N", text, (Py_ssize_t)n, dict) : NULL;
     free(text);

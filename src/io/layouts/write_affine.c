@@ -47,7 +47,7 @@ void lb_put_module(lb_bytes *to, const char *name)
     lb_json_put(to, name, n, true);
 }
 
-/* Dots are escaped; other characters of names have no meaning in patterns. */
+/* Characters with a meaning in patterns are escaped. */
 void lb_put_pattern(lb_bytes *to, const char *before, const char *name)
 {
     lb_bytes text = {.heap = to->heap};
@@ -55,12 +55,12 @@ void lb_put_pattern(lb_bytes *to, const char *before, const char *name)
     (void)lb_name_ends(name, ".weight", &n);
     lb_bytes_put(&text, before, strlen(before));
     for (size_t i = 0; i < n; i++) {
-        if (name[i] == '.') lb_bytes_put(&text, "\\", 1);
+        if (strchr(".^$*+?()[]{}|\\", name[i])) lb_bytes_put(&text, "\\", 1);
         lb_bytes_put(&text, name + i, 1);
     }
     lb_bytes_put(&text, "$", 1);
-    lb_json_put(to, (const char *)text.at, text.n, true);
     to->failed = to->failed || text.failed;
+    if (!text.failed) lb_json_put(to, (const char *)text.at, text.n, true);
     lb_bytes_free(&text);
 }
 
