@@ -436,6 +436,24 @@ static void test_config(void)
             "config.json: has 16777217 bytes; the maximum is 16777216");
     lb_infile_unref(f);
     free(large);
+    /* Each removal reads the text again: at most 64. */
+    for (int n = 64; n <= 65; n++) {
+        lb_bytes text = {.heap = cx->heap};
+        lb_bytes_free(&out);
+        out = (lb_bytes){.heap = cx->heap};
+        lb_bytes_text(&text, "{\"a\": 1");
+        for (int i = 0; i < n; i++)
+            lb_bytes_text(&text, ", \"compression_config\": {}");
+        lb_bytes_text(&text, "}");
+        f = lb_infile_wrap(cx, "config.json", text.at, text.n);
+        if (n == 64)
+            CHECK(lb_model_json(cx, f, NULL, &out));
+        else
+            REFUSED(lb_model_json(cx, f, NULL, &out), LB_E_CONTENT,
+                    "config.json: has more than 64 quantization settings");
+        lb_infile_unref(f);
+        lb_bytes_free(&text);
+    }
     lb_bytes_free(&out);
 }
 

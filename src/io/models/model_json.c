@@ -145,14 +145,19 @@ static bool edit(lb_ctx *cx, lb_infile *f, const lb_bytes *value, bool outdated,
 bool lb_model_json(lb_ctx *cx, lb_infile *f, const lb_bytes *value,
                    lb_bytes *out)
 {
-    enum { MOST = 1 << 24 };
+    enum { MOST = 1 << 24, REMOVED_MOST = 64 };
     bool found = false;
+    int removed = 0;
     if (f->size > MOST)
         return lb_refuse(cx, f, "has %llu bytes; the maximum is %d",
                          (unsigned long long)f->size, MOST);
     bool ok = edit(cx, f, NULL, true, out, &found);
     /* Then the new value, which may have a second entry of its own. */
     for (bool last = !found; ok; last = !found) {
+        /* Each removal reads the text again. */
+        if (!last && removed++ == REMOVED_MOST)
+            return lb_refuse(cx, f, "has more than %d quantization settings",
+                             REMOVED_MOST);
         lb_bytes next = {.heap = cx->heap};
         lb_infile *text = lb_infile_wrap(cx, f->path, out->at, out->n);
         ok = text && edit(cx, text, last ? value : NULL, !last, &next, &found);
