@@ -229,6 +229,8 @@ def _meta_value(value: object) -> tuple[int, bytes]:
     if isinstance(value, bool):
         return _BOOL, _struct.pack("<?", value)
     if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise _lowbit.ArgumentError(f"metadata {value} does not fit in 64 bits")
         return _I64, _struct.pack("<q", value)
     if isinstance(value, float):
         return _F64, _struct.pack("<d", value)

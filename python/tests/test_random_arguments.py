@@ -20,6 +20,7 @@ EXPECTED = (
     NotImplementedError,
     BufferError,
     AttributeError,
+    OSError,
     lowbit.Error,
 )
 
