@@ -285,11 +285,12 @@ typedef struct lb_save_options {
                          * must be safetensors. 0: one file */
 } lb_save_options;
 
-/* Writes the header of a file with these arrays to PATH.partial; their sizes
- * follow from the plan. list is not used after the call. options may be NULL.
- * On failure returns NULL with an error, and an existing file at path is left
- * unchanged. The same plan and arrays produce the same bytes. A quantized array
- * must be complete, not a view of a part of it.
+/* Writes the header of a file with these arrays, which has no name until it is
+ * complete, or is PATH.partial where the file system does not support that;
+ * sizes follow from the plan. list is not used after the call. options may be
+ * NULL. On failure returns NULL with an error, and a file at path is unchanged.
+ * The same plan and arrays produce the same bytes. A quantized array must be
+ * complete, not a view of a part of it.
  *
  *     lb_saver *s = lb_saver_open(cx, path, list, n, NULL);
  *     for (int64_t i; (i = lb_saver_next(s)) >= 0;)
@@ -303,8 +304,8 @@ LB_API lb_saver *lb_saver_open(lb_ctx *cx, const char *path,
 LB_API int64_t lb_saver_next(const lb_saver *s);
 /* Writes that array, which must match its plan. */
 LB_API bool lb_saver_put(lb_ctx *cx, lb_saver *s, lb_array *a);
-/* Finishes. commit: true renames the partial file to its path, which fails if
- * an array is missing; false removes it. NULL is allowed. */
+/* Finishes. commit: true puts the file at its path, which fails if an array is
+ * missing; false removes it. NULL is allowed. */
 LB_API bool lb_saver_close(lb_ctx *cx, lb_saver *s, bool commit);
 /* Whether a file kind and layout can store the planned array; both may be NULL,
  * as in lb_save_options. Returns false without an error if they cannot; with an

@@ -140,7 +140,8 @@ int __wrap_open(const char *path, int flags, ...)
 {
     va_list ap;
     va_start(ap, flags);
-    const mode_t mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
+    const bool creates = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
+    const mode_t mode = creates ? va_arg(ap, mode_t) : 0;
     va_end(ap);
     if (fails("open")) return -1;
     const int fd = __real_open(path, flags, mode);
@@ -184,6 +185,13 @@ int __wrap_rename(const char *from, const char *to)
 {
     if (fault.renames) fault.renames(from);
     return fails("rename") ? -1 : __real_rename(from, to);
+}
+
+int __real_linkat(int a, const char *from, int b, const char *to, int flags);
+int __wrap_linkat(int a, const char *from, int b, const char *to, int flags);
+int __wrap_linkat(int a, const char *from, int b, const char *to, int flags)
+{
+    return fails("linkat") ? -1 : __real_linkat(a, from, b, to, flags);
 }
 
 int __real_renameat2(int a, const char *from, int b, const char *to,

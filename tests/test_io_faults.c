@@ -65,6 +65,16 @@ static bool to_directory(const char *path, bool verify)
     return lb_quantize_file(cx, in("model", "").s, path, &o);
 }
 
+static bool to_saved(const char *path, bool verify)
+{
+    (void)verify;
+    lb_array *w = lb_zeros(cx, LB_F32, LB_SHAPE(32, 64));
+    const lb_planned list[] = {{.name = "up.weight", .array = w}};
+    const bool ok = lb_save(cx, path, list, 1, NULL);
+    lb_drop(cx, w);
+    return ok;
+}
+
 static bool cut(const char *from, const char *path)
 {
     lb_rules *rules = lb_rules_open(cx);
@@ -103,6 +113,7 @@ static const struct job {
     {"gguf", to_gguf, NULL, true},
     {"npz", to_npz, NULL, false},
     {"layout", to_layout, NULL, true},
+    {"saved", to_saved, NULL, false},
     {"directory", to_directory, "config.json", true},
     {"shard", to_ranks, "model.safetensors", false},
     {"merge", from_ranks, NULL, false},

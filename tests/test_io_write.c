@@ -212,6 +212,58 @@ static void test_one_writer(void)
     unlink(partial.s), unlink(other.s), unlink(to.s);
 }
 
+/* ---- files without a name ------------------------------------------------ */
+
+/* Whether the file system supports them. */
+static bool has_unnamed(void)
+{
+    const int fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    if (fd >= 0) close(fd);
+    return fd >= 0;
+}
+
+static lb_outfile *unnamed(const char *path)
+{
+    lb_outfile *o = lb_outfile_open_unnamed(cx, path, NULL, 0, 3, false);
+    CHECK(o && lb_outfile_write(cx, o, "new", 3));
+    return o;
+}
+
+/* fails: it is as if the file system did not. */
+static void test_unnamed(bool fails)
+{
+    const scratch_path to = in_dir("out"), partial = in_dir("out.partial");
+    for (int old = 0; old < 2; old++) {
+        if (old) CHECK(scratch_put(to.s, "old"));
+        fault = (fault_plan){.call = "open", .at = fails, .error = EOPNOTSUPP};
+        lb_outfile *o = unnamed(to.s);
+        fault = (fault_plan){0};
+        CHECK_EQ_I(o->unnamed, !fails && has_unnamed());
+        CHECK_EQ_I(scratch_exists(partial.s), !o->unnamed);
+        CHECK_EQ_I(scratch_exists(to.s), old);
+        CHECK(lb_outfile_close(cx, o, true, false));
+        CHECK(scratch_has(to.s, "new") && !scratch_exists(partial.s));
+        unlink(to.s);
+    }
+}
+
+/* One that begins to write while another does: the last to end replaces it. A
+ * partial file that appears meanwhile belongs to another process. */
+static void test_two_unnamed(void)
+{
+    const scratch_path to = in_dir("out"), partial = in_dir("out.partial");
+    lb_outfile *a = unnamed(to.s), *b = unnamed(to.s);
+    CHECK(lb_outfile_write(cx, b, "er", 2));
+    CHECK(lb_outfile_close(cx, a, true, false) && scratch_has(to.s, "new"));
+    CHECK(lb_outfile_close(cx, b, true, false) && scratch_has(to.s, "newer"));
+    a = unnamed(to.s);
+    CHECK(scratch_put(partial.s, "another"));
+    REFUSED(lb_outfile_close(cx, a, true, false), LB_E_FILE,
+            "out.partial: another process is writing it");
+    CHECK(scratch_has(to.s, "newer") && scratch_has(partial.s, "another"));
+    unlink(to.s), unlink(partial.s);
+}
+
 /* ---- ranges of files ----------------------------------------------------- */
 
 static void test_ranges(void)
@@ -462,6 +514,9 @@ int main(void)
     test_inputs();
     test_places();
     test_one_writer();
+    test_unnamed(false);
+    test_unnamed(true);
+    if (has_unnamed()) test_two_unnamed();
     test_ranges();
     test_too_large_to_map();
     test_quotes();

@@ -135,6 +135,7 @@ static bool begin(lb_ctx *cx, lb_saver *s, const char *path,
 {
     lb_write_options w = {.no_sync = o->no_sync,
                           .place = true,
+                          .unnamed = more->unnamed,
                           .copied = more->copied,
                           .copied_file = more->copied_file};
     const char *layout = o->layout ? o->layout : "native";
@@ -208,8 +209,8 @@ lb_saver *lb_saver_begin(lb_ctx *cx, const char *path, const lb_planned *list,
 lb_saver *lb_saver_open(lb_ctx *cx, const char *path, const lb_planned *list,
                         int64_t n, const lb_save_options *options)
 {
-    const lb_saver_more nothing = {0};
-    return lb_saver_begin(cx, path, list, n, options, &nothing);
+    const lb_saver_more more = {.unnamed = true};
+    return lb_saver_begin(cx, path, list, n, options, &more);
 }
 
 /* ---- putting ------------------------------------------------------------- */

@@ -53,6 +53,7 @@ typedef struct lb_saver_more {
     bool resume;  /* resume an earlier run */
     uint64_t job; /* identifies the job of the journal */
     bool verify;  /* read the file back before it is renamed */
+    bool unnamed; /* as in lb_write_options */
     /* Ranks that write the file together: owner[i] writes array i. All begin
      * and close it. */
     lb_mesh *mesh;

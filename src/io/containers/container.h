@@ -121,7 +121,8 @@ typedef struct lb_write_options {
     bool shared, join;   /* with place: several processes write the file; join:
                           * another one has opened it and will rename it */
     lb_journal *journal; /* with place: see outfile.h; NULL: none */
-    bool compose_only;   /* dry run: compose the header, open no file */
+    bool unnamed;      /* without journal and shared: lb_outfile_open_unnamed */
+    bool compose_only; /* dry run: compose the header, open no file */
     /* With place: copy the header and offsets of copied->file[copied_file], a
      * file of the same kind with the same tensors, instead of composing them;
      * meta is ignored. NULL: compose. */

@@ -127,10 +127,12 @@ static bool open_out(lb_ctx *cx, lb_writer *w, const char *path)
         w->out = lb_outfile_join(cx, path, w->total, o->journal, w->header_sum);
         return w->out && same_plan(cx, w, path);
     }
-    w->out = w->sized
-                 ? lb_outfile_open_sized(cx, path, o->input, o->n_inputs,
-                                         w->total, o->journal, w->header_sum)
-                 : lb_outfile_open(cx, path, o->input, o->n_inputs, w->total);
+    w->out =
+        o->unnamed ? lb_outfile_open_unnamed(cx, path, o->input, o->n_inputs,
+                                             w->total, w->sized)
+        : w->sized ? lb_outfile_open_sized(cx, path, o->input, o->n_inputs,
+                                           w->total, o->journal, w->header_sum)
+                   : lb_outfile_open(cx, path, o->input, o->n_inputs, w->total);
     if (!w->out) return false;
     w->out->shared = o->shared;
     return w->sized ? lb_outfile_patch(cx, w->out, 0, w->header.at, w->header.n)

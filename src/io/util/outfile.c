@@ -16,10 +16,16 @@
 
 static const char suffix[] = ".partial";
 
+/* The name for messages. */
+static const char *name_of(const lb_outfile *o)
+{
+    return o->unnamed ? o->path : o->partial;
+}
+
 static bool cannot(lb_ctx *cx, lb_outfile *o, const char *what, int error)
 {
     o->failed = true;
-    return lb_fail(cx, LB_E_FILE, "%s: cannot %s: %s", LB_PATH(o->partial),
+    return lb_fail(cx, LB_E_FILE, "%s: cannot %s: %s", LB_PATH(name_of(o)),
                    what, strerror(error));
 }
 
@@ -86,7 +92,7 @@ static bool has_room(lb_ctx *cx, lb_outfile *o, uint64_t size)
     struct statvfs v;
     struct stat st;
     if (!size || fstatvfs(o->fd, &v) || fstat(o->fd, &st) ||
-        fits(cx, o->partial, &v, (uint64_t)st.st_blocks, size))
+        fits(cx, name_of(o), &v, (uint64_t)st.st_blocks, size))
         return true;
     o->failed = true;
     return false;
@@ -224,6 +230,69 @@ lb_outfile *lb_outfile_open(lb_ctx *cx, const char *path,
         return o;
     lb_outfile_close(cx, o, false, false);
     return NULL;
+}
+
+/* ---- files without a name ------------------------------------------------ */
+
+typedef struct fd_path {
+    char s[32];
+} fd_path;
+
+/* Linking to it gives the file a name. */
+static fd_path path_of(int fd)
+{
+    fd_path p;
+    snprintf(p.s, sizeof p.s, "/proc/self/fd/%d", fd);
+    return p;
+}
+
+/* False: the file system does not support it, or a partial file exists, which
+ * another process may be writing. The lock is for once it has a name. */
+static bool open_unnamed(lb_outfile *o)
+{
+    char dir[PATH_MAX];
+    struct stat st;
+    if (lstat(o->partial, &st) == 0 || !parent_of(o->path, dir)) return false;
+    const int fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
+    if (fd < 0) return false;
+    if (access(path_of(fd).s, F_OK) || flock(fd, LOCK_EX | LOCK_NB)) {
+        close(fd);
+        return false;
+    }
+    o->fd = fd;
+    o->unnamed = true;
+    return true;
+}
+
+lb_outfile *lb_outfile_open_unnamed(lb_ctx *cx, const char *path,
+                                    lb_infile *const *input, int n,
+                                    uint64_t size, bool sized)
+{
+    lb_outfile *o = make(cx, path);
+    if (o) o->total = size;
+    if (o && may_replace(cx, o->path, input, n) &&
+        (open_unnamed(o) || open_partial(cx, o, input, n)) &&
+        resize(cx, o, 0) && has_room(cx, o, size) &&
+        (!sized || resize(cx, o, size)))
+        return o;
+    lb_outfile_close(cx, o, false, false);
+    return NULL;
+}
+
+/* Links it to its path if that is free. Otherwise to the partial one, from
+ * which it must be renamed, as a link cannot replace a file. */
+static bool give_name(lb_ctx *cx, lb_outfile *o, bool *final)
+{
+    const fd_path from = path_of(o->fd);
+    *final =
+        linkat(AT_FDCWD, from.s, AT_FDCWD, o->path, AT_SYMLINK_FOLLOW) == 0;
+    if (!*final && errno != EEXIST) return cannot(cx, o, "link", errno);
+    if (!*final &&
+        linkat(AT_FDCWD, from.s, AT_FDCWD, o->partial, AT_SYMLINK_FOLLOW))
+        return errno == EEXIST ? is_busy(cx, o->partial)
+                               : cannot(cx, o, "link", errno);
+    o->unnamed = false;
+    return true;
 }
 
 /* ---- journal ------------------------------------------------------------- */
@@ -462,7 +531,10 @@ static bool commit_partial(lb_ctx *cx, lb_outfile *o, bool sync)
     if (locked < 0) return cannot(cx, o, "keep", errno);
     o->fd = locked;
     if (close(fd)) return cannot(cx, o, "close", errno);
-    if (rename(o->partial, o->path)) return cannot(cx, o, "rename", errno);
+    bool final = false;
+    if (o->unnamed && !give_name(cx, o, &final)) return false;
+    if (!final && rename(o->partial, o->path))
+        return cannot(cx, o, "rename", errno);
     if (sync) sync_directory(o);
     return true;
 }
@@ -508,7 +580,7 @@ bool lb_outfile_close(lb_ctx *cx, lb_outfile *o, bool commit, bool sync)
     if (o->joined) return leave(cx, o, commit, sync);
     const bool opened = o->fd >= 0;
     const bool done = commit && !o->failed && commit_partial(cx, o, sync);
-    if (opened && !done && !keep_partial(cx, o, sync))
+    if (opened && !done && !o->unnamed && !keep_partial(cx, o, sync))
         unlink(o->partial); /* while it is locked */
     if (opened) close(o->fd);
     lb_heap_free(o->heap, o, o->got);

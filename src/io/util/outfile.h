@@ -4,6 +4,11 @@
  * complete and synced. Until then, and after any error, PATH is unchanged. If
  * PATH is a symbolic link, the link is kept and its target is replaced; a
  * dangling link is replaced itself.
+ *
+ * A file that cannot be resumed has no name until it is complete, if the file
+ * system supports that: a killed process leaves nothing, except PATH.partial if
+ * it is killed between the two calls that link the file and rename it, which
+ * are one call if PATH does not exist.
  */
 #ifndef LB_OUTFILE_H
 #define LB_OUTFILE_H
@@ -39,6 +44,7 @@ typedef struct lb_outfile {
     uint64_t loose;      /* bytes patched since the last sync */
     int64_t lo, hi;      /* range of records that are not in the file yet */
     bool failed;         /* a write failed: it cannot be committed */
+    bool unnamed;        /* it has no name yet */
     bool shared;         /* several ranks write it */
     bool joined;      /* opened by lb_outfile_join: another rank renames it */
     const char *path; /* stored behind this struct, like partial */
@@ -77,6 +83,12 @@ lb_outfile *lb_outfile_open(lb_ctx *cx, const char *path,
 lb_outfile *lb_outfile_open_sized(lb_ctx *cx, const char *path,
                                   lb_infile *const *input, int n, uint64_t size,
                                   lb_journal *journal, uint64_t job);
+/* The same as lb_outfile_open, or if sized as lb_outfile_open_sized without a
+ * journal, for a file without a name. Of several processes that write the same
+ * file, the last one replaces it. */
+lb_outfile *lb_outfile_open_unnamed(lb_ctx *cx, const char *path,
+                                    lb_infile *const *input, int n,
+                                    uint64_t size, bool sized);
 /* Joins a file that another rank has opened so, to write part of its bytes. The
  * rank that opened it commits it, after all others have closed it. */
 lb_outfile *lb_outfile_join(lb_ctx *cx, const char *path, uint64_t size,
@@ -91,7 +103,7 @@ bool lb_outfile_write(lb_ctx *cx, lb_outfile *o, const void *from, size_t n);
 bool lb_outfile_patch(lb_ctx *cx, lb_outfile *o, uint64_t offset,
                       const void *from, size_t n);
 /* Renames it now, and keeps writing under the final name: for files of a
- * directory that is itself renamed later. */
+ * directory that is itself renamed later, which have a name. */
 bool lb_outfile_publish(lb_ctx *cx, lb_outfile *o);
 /* Reads back what was written. Call settle first: it drops the page cache, so
  * that bytes come from the disk where the system allows it; sync waits for the
