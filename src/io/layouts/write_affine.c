@@ -102,7 +102,7 @@ lb_dtype lb_packed_scale(const lb_moving *m)
 bool lb_packed_symmetric(const lb_moving *m, int bits)
 {
     const lb_scheme *s = m->scheme;
-    return s && !s->bias && s->zero_least == s->zero_most &&
+    return s && bits > 0 && !s->bias && s->zero_least == s->zero_most &&
            s->zero_least - s->least == 1 << (bits - 1);
 }
 
