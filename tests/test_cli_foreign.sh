@@ -542,7 +542,7 @@ absent "$out"
 for dir in tests/golden/affine/*; do
     rm -rf "$tmp/made" "$tmp/wide"
     run 0 info "$dir"
-    run 0 check "$dir"
+    run 0 check -q "$dir" # without the warning of zero points beyond the codes
     run 0 stats "$dir"
     run 0 dequantize "$dir" -o "$tmp/wide" -q --no-sync
     run 0 diff "$dir" "$tmp/wide" --quiet

@@ -227,12 +227,14 @@ static double error_of(lb_array *a, lb_array *b, bool *same)
 static bool same_bytes(const lb_array *a, const lb_array *b)
 {
     const lb_store *s = a->store, *t = b->store;
-    bool same = s->fmt == t->fmt;
+    if (s->fmt != t->fmt || !s->data != !t->data) return false;
+    if (s->data)
+        return s->data_size == t->data_size &&
+               memcmp(s->data, t->data, s->data_size) == 0;
+    bool same = true;
     for (int p = 0; same && p < LB_MAX_PARTS; p++) {
         const lb_array *c = s->part[p].a, *d = t->part[p].a;
-        same = !c == !d && (!c || (c->store->data_size == d->store->data_size &&
-                                   memcmp(c->store->data, d->store->data,
-                                          c->store->data_size) == 0));
+        same = !c == !d && (!c || same_bytes(c, d));
     }
     return same;
 }
