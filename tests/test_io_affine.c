@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "lowbit_io.h"
+#include "scratch.h"
 
 static const char where[] = "tests/golden/affine";
 
@@ -112,8 +113,9 @@ static void test_large_zero(lb_ctx *cx)
     static const char *const name[] = {"codes", "scale", "zero"};
     const lb_quant_config config = {
         .format = "int4", .block_size = 32, .dtype = LB_F16};
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/test_io_affine.%ld", (long)getpid());
+    char path[SCRATCH_MAX];
+    CHECK(scratch_file(path));
+    CHECK(unlink(path) == 0);
     for (int i = 0; i < 6; i++) {
         const int zero = i < 3 ? 15 : 16;
         lb_array *part[] = {lb_full_int(cx, LB_U8, LB_SHAPE(8, 16), 0x21),
