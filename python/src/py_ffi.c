@@ -144,6 +144,20 @@ static bool decode(ffi_call *call)
     return ffi_result(call, ffi_operand(call, 0));
 }
 
+/* The part of q, or all parts of scales in 8 bits. */
+static bool part_result(ffi_call *call, lb_array *q, const char *name)
+{
+    lb_array *a = lb_component(call->cx, q, name);
+    if (!a || !strcmp(lb_format_of(a), "dense")) return ffi_result(call, a);
+    const char *inner;
+    for (int k = 0; (inner = lb_component_name(a, k)); k++) {
+        lb_array *b = lb_component(call->cx, a, inner);
+        if (b ? !ffi_result(call, b) : lb_error_status(call->cx) != LB_OK)
+            return false;
+    }
+    return true;
+}
+
 /* Floats are quantized; integers are codes. */
 static bool encode(ffi_call *call)
 {
@@ -157,9 +171,7 @@ static bool encode(ffi_call *call)
         q = lb_from_codes(call->cx, &s.config, x, NULL);
     if (!q) return false;
     for (int p = 0; p < LB_MAX_PARTS; p++)
-        if (s.parts >> p & 1 &&
-            !ffi_result(call,
-                        lb_component(call->cx, q, lb_component_name(q, p))))
+        if (s.parts >> p & 1 && !part_result(call, q, lb_component_name(q, p)))
             return false;
     return true;
 }
@@ -204,16 +216,38 @@ static PyObject *ffi_handlers(PyObject *module, PyObject *unused)
     return NULL;
 }
 
-static PyObject *part_tuple(const lb_format *f, const lb_layout *l, int p)
+/* Appends (name, p, dtype, shape) of part k of a layout, which belongs to part
+ * p of the array; of, if not "", is that part's name. */
+static bool append_part(PyObject *list, const char *of, int p,
+                        const lb_format *f, const lb_layout *l, int k)
 {
-    PyObject *dtype = py_dtype_object(l->elem[p]);
-    PyObject *shape = py_shape_tuple(lb_part_shape(&l->stored, &l->part[p]));
-    PyObject *o = dtype && shape ? Py_BuildValue("(siOO)", f->part[p].name, p,
-                                                 dtype, shape)
-                                 : NULL;
+    char name[64];
+    snprintf(name, sizeof name, "%s%s%s", of, *of ? "." : "", f->part[k].name);
+    PyObject *dtype = py_dtype_object(l->elem[k]);
+    PyObject *shape = py_shape_tuple(lb_part_shape(&l->stored, &l->part[k]));
+    PyObject *o =
+        dtype && shape ? Py_BuildValue("(siOO)", name, p, dtype, shape) : NULL;
+    const bool ok = o && !PyList_Append(list, o);
+    Py_XDECREF(o);
     Py_XDECREF(dtype);
     Py_XDECREF(shape);
-    return o;
+    return ok;
+}
+
+/* The parts of scales in 8 bits, which are stored as one row. */
+static bool append_scales(lb_ctx *cx, PyObject *list, int p, const lb_format *f,
+                          const lb_layout *l)
+{
+    const lb_shape scales = lb_part_shape(&l->stored, &l->part[p]);
+    const lb_shape row = LB_SHAPE(lb_shape_size(&scales));
+    lb_layout inner;
+    const lb_format *g;
+    if (!ffi_scale_layout(cx, &row, &inner, &g)) return false;
+    for (int k = 0; k < LB_MAX_PARTS && g->part[k].name; k++)
+        if (inner.elem[k] &&
+            !append_part(list, f->part[p].name, p, g, &inner, k))
+            return false;
+    return true;
 }
 
 /* Does not check the configuration as a whole: the encoder does. */
@@ -239,10 +273,12 @@ static PyObject *ffi_parts(PyObject *module, PyObject *args)
     PyObject *list = PyList_New(0);
     for (int p = 0; list && p < LB_MAX_PARTS && f->part[p].name; p++) {
         if (!l.elem[p]) continue;
-        PyObject *o = part_tuple(f, &l, p);
-        if (!o || PyList_Append(list, o)) Py_CLEAR(list);
-        Py_XDECREF(o);
+        if (!(c.double_quant && f->part[p].scale
+                  ? append_scales(cx, list, p, f, &l)
+                  : append_part(list, "", p, f, &l, p)))
+            Py_CLEAR(list);
     }
+    if (lb_error_status(cx)) return py_leave_failed(cx);
     py_leave(cx);
     return list;
 }

@@ -9,7 +9,7 @@
 /* A description of a quantized array, from the attributes f<i>, the name of its
  * format, and a<i>, integers:
  *
- *     dtype, parts present (bit mask), 10 members of lb_quant_config in the
+ *     dtype, parts present (bit mask), 11 members of lb_quant_config in the
  *     order of ffi_spec_read, number of axes, axes, rank, shape, number of
  *     permuted axes, permutation
  *
@@ -41,5 +41,8 @@ bool ffi_result(ffi_call *call, lb_array *a);
 bool ffi_layout(lb_ctx *cx, const lb_quant_config *config, lb_dtype from,
                 const lb_shape *shape, lb_layout *layout,
                 const lb_format **format);
+/* The same of scales of this shape that are stored in 8 bits (double_quant). */
+bool ffi_scale_layout(lb_ctx *cx, const lb_shape *shape, lb_layout *layout,
+                      const lb_format **format);
 
 #endif

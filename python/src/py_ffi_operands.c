@@ -119,6 +119,7 @@ bool ffi_spec_read(ffi_call *call, int i, ffi_spec *s)
     q->on_nonfinite = (lb_nonfinite)next(&c);
     q->reference = next(&c) != 0;
     q->center = next(&c) != 0;
+    q->double_quant = next(&c) != 0;
     read_axes(&c, &q->axes);
     s->shape.rank = count(&c);
     for (int k = 0; k < s->shape.rank; k++)
@@ -234,12 +235,45 @@ static bool fit_part(ffi_call *call, const lb_format *f, const lb_layout *l,
                    f->part[p].name, got.s, lb_shape_text(&want).s, shape.s);
 }
 
-static bool take_parts(ffi_call *call, const ffi_spec *s, const lb_format *f,
-                       lb_layout *l)
+bool ffi_scale_layout(lb_ctx *cx, const lb_shape *shape, lb_layout *l,
+                      const lb_format **format)
+{
+    const lb_quant_config config = {
+        .struct_size = sizeof config, .format = "dynamic8", .center = true};
+    return ffi_layout(cx, &config, LB_F32, shape, l, format);
+}
+
+static bool take_parts(ffi_call *call, unsigned parts, bool double_quant,
+                       const lb_format *f, lb_layout *l);
+
+/* Scales in 8 bits. Their stored shape is a row of all entries, after axes that
+ * jax.vmap has added in front. */
+static lb_array *next_scales(ffi_call *call, const lb_shape *want)
+{
+    lb_shape shape;
+    lb_dtype dtype;
+    lb_layout l;
+    const lb_format *f;
+    unsigned parts = 0;
+    if (!buffer(call, &call->frame->args, call->arg, &shape, &dtype) ||
+        !ffi_scale_layout(call->cx, &shape, &l, &f))
+        return NULL;
+    for (int p = 0; p < LB_MAX_PARTS; p++)
+        parts |= (unsigned)(l.elem[p] != LB_NO_DTYPE) << p;
+    if (!take_parts(call, parts, false, f, &l)) return NULL;
+    lb_array *a = lb_make(call->cx, f, l.dtype, l.meaning, &l.stored, l.part);
+    return a ? lb_reshape(call->cx, a, *want) : NULL;
+}
+
+static bool take_parts(ffi_call *call, unsigned parts, bool double_quant,
+                       const lb_format *f, lb_layout *l)
 {
     for (int p = 0; p < LB_MAX_PARTS && f->part[p].name; p++) {
-        if (!(s->parts >> p & 1)) continue;
-        lb_array *a = next_buffer(call);
+        if (!(parts >> p & 1)) continue;
+        const lb_shape want = lb_part_shape(&l->stored, &l->part[p]);
+        lb_array *a = double_quant && f->part[p].scale
+                          ? next_scales(call, &want)
+                          : next_buffer(call);
         if (!a || !fit_part(call, f, l, p, &l->part[p], a)) return false;
         if (f->part[p].raw && lb_dtype_of(a) != l->elem[p])
             return lb_fail(call->cx, LB_E_DTYPE, "%s: %s is %s, not %s",
@@ -259,7 +293,7 @@ lb_array *ffi_operand(ffi_call *call, int i)
     if (!ffi_spec_read(call, i, &s)) return NULL;
     if (!*s.format) return next_buffer(call);
     if (!ffi_layout(call->cx, &s.config, s.config.dtype, &s.shape, &l, &f) ||
-        !take_parts(call, &s, f, &l))
+        !take_parts(call, s.parts, s.config.double_quant, f, &l))
         return NULL;
     lb_array *a = lb_make(call->cx, f, l.dtype, l.meaning, &l.stored, l.part);
     if (!a) return NULL;

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import _calls, _sharding
-from ._ffi import PER_BYTE, Coding, parts_of
+from ._ffi import PER_BYTE, SCALE_PARTS, Coding, parts_of, scale_coding
 from ._implicit import ImplicitArray
 
 # nf4: codes in the padding of the last byte and block, as in eformer.
@@ -121,6 +121,15 @@ class QuantizedArray(ImplicitArray):
     def leaves(self) -> tuple[Any, ...]:
         return tuple(self._parts.values())
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether slices along axis 0 are slices of the parts."""
+        if len(self.shape) < 2 or self._axes[0] != 0:
+            return False
+        # Scales in 8 bits are one row, after axes that jax.vmap has added.
+        row = self._parts.get("absmax.codes", self._parts.get("scale.codes"))
+        return row is None or row.ndim > 1
+
     # -- values --
 
     def materialize(self) -> jax.Array:
@@ -136,6 +145,20 @@ class QuantizedArray(ImplicitArray):
         for part in self._parts.values():
             if hasattr(part, "delete"):
                 part.delete()
+
+    def _scales(self, name: str) -> Any:
+        """The scales, decoded if they are quantized themselves."""
+        if name in self._parts or f"{name}.codes" not in self._parts:
+            return self._parts.get(name)
+        parts = [self._parts[f"{name}.{part}"] for part in SCALE_PARTS]
+        values = _calls.decode(scale_coding(), 0, None, *parts)
+        plain = dataclasses.replace(self._static.coding, options=tuple(
+            o for o in self._static.coding.options if o[0] != "double_quant"
+        ))  # fmt: skip
+        lead = parts[0].ndim - 1
+        inner = self._stored[lead:]
+        (shape,) = (a.shape for n, _, a in parts_of(plain, inner) if n == name)
+        return values.reshape(*self._stored[:lead], *shape)
 
     def codes(self) -> jax.Array:
         """One integer for each element, in the order of the stored axes."""
@@ -174,7 +197,7 @@ class QuantizedArray(ImplicitArray):
         """The array with every part sliceable along axis 0, for jax.lax.scan; dense if
         the axis is not the first stored one."""
         n = self.shape[0] if self.shape else 0
-        if not self.shape or len(self.shape) < 2 or self._axes[0] != 0:
+        if not self.by_rows:
             return self.materialize()
         parts = {
             name: jnp.broadcast_to(p, (n, *p.shape[1:])) if p.shape[0] != n else p
@@ -338,7 +361,7 @@ class Array8B(QuantizedArray):
 
     @property
     def scale(self) -> Any:
-        return self._in_order(self._parts["scale"])
+        return self._in_order(self._scales("scale"))
 
     @property
     def axis(self) -> tuple[int, ...]:
@@ -360,13 +383,12 @@ def _axis_option(axis: Any) -> tuple[tuple[str, Any], ...]:
 
 
 class _Packed(QuantizedArray):
-    def _rows(self, part: str) -> Any:
+    def _check_order(self) -> None:
         _check(
             self._static.perm is None,
             f"{type(self).__name__}: a transposed array has no bytes in eformer's layout; "
             "materialize() it, or use the array before transposing",
         )
-        return self._parts[part]
 
 
 class ArrayNF4(_Packed):
@@ -439,19 +461,21 @@ class ArrayNF4(_Packed):
     @property
     def absmax(self) -> Any:
         """(..., blocks)"""
-        return self._rows("absmax")
+        self._check_order()
+        return self._scales("absmax")
 
     @property
     def packed(self) -> Any:
         """The codes in eformer's layout: (..., blocks, block_size / 2), the first element
         in the high bits, the last block filled up."""
-        codes = self._rows("codes")
-        blocks = self._parts["absmax"].shape[-1] if self._stored else 1
-        codes = codes.reshape(*codes.shape[:-1], -1) if self._stored else codes.reshape(1)
+        self._check_order()
+        codes = self._parts["codes"]
+        blocks = -(-self._stored[-1] // self.block_size) if self._stored else 1
+        codes = codes if self._stored else codes.reshape(1)
         missing = blocks * self.block_size // 2 - codes.shape[-1]
         width = [(0, 0)] * (codes.ndim - 1) + [(0, missing)]
         full = jnp.pad(codes, width, constant_values=_PADDING) if missing else codes
-        return full.reshape(*codes.shape[:-1], blocks, -1)
+        return full.reshape(*codes.shape[:-1], blocks, self.block_size // 2)
 
 
 class Array1B(_Packed):
@@ -496,13 +520,13 @@ class Array1B(_Packed):
     @property
     def scale(self) -> Any:
         """The scale; None if the values are the codes."""
-        return self._parts.get("scale")
+        return self._scales("scale")
 
     @property
     def weight(self) -> Any:
         """The codes in eformer's layout: byte row i has rows i, i + R, i + 2 R, i + 3 R
         of code + 1, at bits 0, 2, 4, 6."""
-        self._rows("codes")
+        self._check_order()
         codes = self.codes()
         if not self._stored:
             codes = codes.reshape(1)

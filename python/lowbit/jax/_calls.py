@@ -1,7 +1,8 @@
 """Encode, decode and products with derivatives and batching rules.
 
-The custom calls of _ffi.py know neither: here each is wrapped in custom_vmap, which adds
-a leading axis to the operands, and in custom_vjp, whose backward pass makes the same calls.
+The custom calls of _ffi.py know neither: here each is wrapped in custom_partitioning
+(_partition.py), in custom_vmap, which adds a leading axis to the operands, and in
+custom_vjp, whose backward pass makes the same calls.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_batching import custom_vmap
 
-from . import _ffi
+from . import _ffi, _partition
 from ._ffi import PER_BYTE, Coding
 
 # ---- batching -------------------------------------------------------------------
@@ -32,8 +33,16 @@ def _leading(size: int, batched: list[bool], args: tuple[Any, ...]) -> list[Any]
 def _decoder(coding: Coding, pad: int | None, perm: tuple[int, ...] | None) -> Any:
     @custom_vmap
     def call(*parts: Any) -> Any:
-        shape = stored_shape(coding, pad, parts[0].shape)
-        return _ffi.decode_call(coding, parts, shape, full_perm(perm, len(shape)))
+        stored = stored_shape(coding, pad, parts[0].shape)
+        full = full_perm(perm, len(stored))
+        buffers = _ffi.buffers(coding, parts, len(stored))
+
+        def on_device(*buffers: Any) -> Any:
+            shape = stored_shape(coding, pad, buffers[0].shape)
+            return _ffi.decode_call(coding, buffers, shape, full)
+
+        cuts = _partition.decode_cuts(coding, buffers, stored, full)
+        return _partition.partitioned(cuts, on_device)(*buffers)
 
     @call.def_vmap
     def batch(size: int, batched: list[bool], *parts: Any) -> Any:
@@ -46,7 +55,10 @@ def _decoder(coding: Coding, pad: int | None, perm: tuple[int, ...] | None) -> A
 def _encoder(coding: Coding) -> Any:
     @custom_vmap
     def call(x: Any) -> Any:
-        return _ffi.encode_call(coding, x)
+        parts = [aval for name, _, aval in _ffi.parts_of(coding, x.shape) if name != "table"]
+        cuts = _partition.encode_cuts(coding, x, parts)
+        encode = functools.partial(_ffi.encode_call, coding)
+        return _partition.partitioned(cuts, encode)(x)
 
     @call.def_vmap
     def batch(size: int, batched: list[bool], x: Any) -> Any:
@@ -61,6 +73,8 @@ def _encoder(coding: Coding) -> Any:
 
 def _is_by_rows(coding: Coding) -> bool:
     """Whether slices along the first axis can be encoded as one array."""
+    if coding.get("double_quant"):
+        return False
     if coding.format == "int8":
         return all(axis < 0 for axis in coding.get("axes") or ())
     return coding.format == "nf4" or coding.get("scale") in ("row", "block")
@@ -69,7 +83,7 @@ def _is_by_rows(coding: Coding) -> bool:
 def stored_shape(coding: Coding, pad: int | None, codes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of an array from that of its codes. pad: elements that the last byte of a
     row has room for; None: a scalar."""
-    if coding.format == "int8":
+    if coding.format in ("int8", "dynamic8"):
         return tuple(codes)
     if pad is None:
         return ()
@@ -125,6 +139,10 @@ def scale_gradient(coding: Coding, pad: Any, perm: Any, parts: Any, g: Any) -> A
     it."""
     if coding.get("meaning") == "inverse":
         raise NotImplementedError("there is no gradient to a scale of meaning inverse")
+    if coding.get("double_quant") or coding.format == "dynamic8":
+        raise NotImplementedError(
+            "there is no gradient to scales that are quantized themselves (double_quant)"
+        )
     codes, scale = parts
     wide = dataclasses.replace(coding, dtype=jnp.dtype("float32"))
     unit = _decoder(wide, pad, None)(codes, jnp.ones_like(scale))
@@ -165,12 +183,15 @@ class Side:
         full = full_perm(self.perm, len(stored))
         return tuple(stored[k] for k in full) if full else stored
 
-    def operand(self, leaves: tuple[Any, ...]) -> Any:
+    def buffers(self, leaves: tuple[Any, ...]) -> list[Any]:
+        return _ffi.buffers(self.coding, leaves, len(self.shape(leaves)))
+
+    def operand(self, buffers: list[Any]) -> _ffi.Operand:
+        first = tuple(buffers[0].shape)
         if self.coding is None:
-            return None, leaves, self.shape(leaves), None
-        parts = leaves[self.through :]
-        shape = stored_shape(self.coding, self.pad, parts[0].shape)
-        return self.coding, parts, shape, full_perm(self.perm, len(shape))
+            return _ffi.Operand(None, buffers, first, None)
+        stored = stored_shape(self.coding, self.pad, first)
+        return _ffi.Operand(self.coding, buffers, stored, full_perm(self.perm, len(stored)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,6 +243,14 @@ class Product:
     dtype: Any
     precision: int
 
+    def cuts(self, lhs: _ffi.Operand, rhs: _ffi.Operand) -> _partition.Cuts:
+        d = self.dims
+        free = d.free(0, len(lhs.shape)), d.free(1, len(rhs.shape))
+        contract = (d.lhs_contract, d.rhs_contract)
+        return _partition.product_cuts(
+            contract, (d.lhs_batch, d.rhs_batch), free, (lhs, rhs)
+        )
+
 
 @functools.lru_cache(maxsize=None)
 def _multiplier(p: Product, n_lhs: int) -> Any:
@@ -229,14 +258,23 @@ def _multiplier(p: Product, n_lhs: int) -> Any:
 
     @custom_vmap
     def call(*leaves: Any) -> Any:
-        lhs, rhs = leaves[:n_lhs], leaves[n_lhs:]
-        shape = p.dims.shape(p.lhs.shape(lhs), p.rhs.shape(rhs))
-        return _ffi.dot_general_call(
-            p.lhs.operand(lhs),
-            p.rhs.operand(rhs),
-            p.dims.attribute(p.dtype, p.precision),
-            jax.ShapeDtypeStruct(shape, p.dtype),
-        )
+        lhs, rhs = p.lhs.buffers(leaves[:n_lhs]), p.rhs.buffers(leaves[n_lhs:])
+
+        def on_device(p: Product, *buffers: Any) -> Any:
+            first, second = list(buffers[: len(lhs)]), list(buffers[len(lhs) :])
+            a, b = p.lhs.operand(first), p.rhs.operand(second)
+            shape = p.dims.shape(p.lhs.shape(tuple(first)), p.rhs.shape(tuple(second)))
+            out = jax.ShapeDtypeStruct(shape, p.dtype)
+            return _ffi.dot_general_call(a, b, p.dims.attribute(p.dtype, p.precision), out)
+
+        # Sums of the devices are rounded to 16 bits once.
+        wide = p.dtype
+        if jnp.issubdtype(wide, jnp.floating) and wide.itemsize < 4:
+            wide = jnp.dtype("float32")
+        summing = functools.partial(on_device, dataclasses.replace(p, dtype=wide))
+        call = functools.partial(on_device, p)
+        cuts = p.cuts(p.lhs.operand(lhs), p.rhs.operand(rhs))
+        return _partition.partitioned(cuts, call, summing)(*lhs, *rhs)
 
     @call.def_vmap
     def batch(size: int, batched: list[bool], *leaves: Any) -> Any:

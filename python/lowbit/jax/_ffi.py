@@ -37,8 +37,10 @@ _WORDS = {
     "blocks": ("default", "in-rows", "flat"),
     "on_nonfinite": ("error", "clamp"),
 }
+# The parts of scales in 8 bits (double_quant), and their numbers in the library.
+SCALE_PARTS = {"codes": 0, "absmax": 1, "offset": 3}
 # Elements in a byte of codes.
-PER_BYTE = {"int8": 1, "nf4": 2, "ternary": 4, "binary": 8}
+PER_BYTE = {"int8": 1, "nf4": 2, "ternary": 4, "binary": 8, "dynamic8": 1}
 
 
 def dtype_code(dtype: Any) -> int:
@@ -68,12 +70,12 @@ class Coding:
 
     @property
     def block_size(self) -> int:
-        return self.get("block_size") or 64
+        return self.get("block_size") or (256 if self.format == "dynamic8" else 64)
 
     @property
     def group(self) -> int:
         """Elements of the last axis that must stay together."""
-        grouped = self.format == "nf4" or self.get("scale") == "block"
+        grouped = self.format in ("nf4", "dynamic8") or self.get("scale") == "block"
         return self.block_size if grouped else PER_BYTE[self.format]
 
 
@@ -90,6 +92,11 @@ def parts_of(coding: Coding, shape: tuple[int, ...]) -> list[tuple[str, int, Any
 
 def _numpy_dtype(dtype: Any) -> np.dtype:
     return jnp.dtype(str(dtype).rsplit(".", 1)[-1])
+
+
+def scale_coding() -> Coding:
+    """How double_quant stores scales."""
+    return Coding("dynamic8", jnp.dtype("float32"), (("center", True),))
 
 
 @functools.lru_cache(maxsize=None)
@@ -117,6 +124,7 @@ def _spec(
             *words.values(),
             bool(coding.get("reference")),
             bool(coding.get("center")),
+            bool(coding.get("double_quant")),
             len(axes),
             *axes,
             len(shape),
@@ -127,24 +135,32 @@ def _spec(
     )
 
 
-def _operand(
+def buffers(coding: Coding | None, parts: tuple[Any, ...], rank: int) -> list[Any]:
+    """The buffers of an operand: its parts, and its levels if they are not the format's."""
+    if coding is None:
+        return [parts[0]]
+    if coding.get("decode") != "poly":
+        return list(parts)
+    return [*parts, jnp.asarray(poly_table()).reshape((1,) * rank + (-1,))]
+
+
+def _attributes(
     i: int,
     coding: Coding | None,
-    parts: tuple[Any, ...],
+    n: int,
     shape: tuple[int, ...],
     perm: tuple[int, ...] | None,
-) -> tuple[list[Any], dict[str, Any]]:
-    """The buffers and attributes of operand i."""
+) -> dict[str, Any]:
+    """Of operand i, which has n buffers."""
     if coding is None:
-        return [parts[0]], {}
-    buffers = list(parts)
-    mask = (1 << len(buffers)) - 1
-    if coding.get("decode") == "poly":
-        table = jnp.asarray(poly_table()).reshape((1,) * len(shape) + (-1,))
-        buffers.append(table)
-        mask = mask << 1 | 1
+        return {}
+    mask = (1 << n) - 1
+    if coding.get("double_quant"):
+        mask >>= len(SCALE_PARTS) - 1  # they are one part
+    elif coding.format == "dynamic8":
+        mask = sum(1 << part for part in SCALE_PARTS.values())
     # Without axes: parts show which axes share a scale, also where leading ones were removed.
-    return buffers, {f"f{i}": coding.format, f"a{i}": _spec(coding, mask, shape, perm)}
+    return {f"f{i}": coding.format, f"a{i}": _spec(coding, mask, shape, perm)}
 
 
 def decode_call(
@@ -153,29 +169,37 @@ def decode_call(
     shape: tuple[int, ...],
     perm: tuple[int, ...] | None,
 ) -> jax.Array:
-    buffers, attributes = _operand(0, coding, parts, shape, perm)
+    """parts: as buffers() returns them."""
     out = tuple(shape[k] for k in perm) if perm else shape
     call = jax.ffi.ffi_call("lowbit_decode", jax.ShapeDtypeStruct(out, coding.dtype))
-    return call(*buffers, **attributes)
+    return call(*parts, **_attributes(0, coding, len(parts), shape, perm))
 
 
 def encode_call(coding: Coding, x: Any) -> tuple[jax.Array, ...]:
     """The parts of x quantized; integers are codes."""
     parts = [p for p in parts_of(coding, x.shape) if p[0] != "table"]
-    mask = sum(1 << index for _, index, _ in parts)
+    mask = sum(1 << index for index in {index for _, index, _ in parts})
     spec = _spec(coding, mask, x.shape, None, coding.get("axes") or ())
     call = jax.ffi.ffi_call("lowbit_encode", [aval for _, _, aval in parts])
     return tuple(call(x, f0=coding.format, a0=spec))
 
 
+@dataclasses.dataclass(frozen=True)
+class Operand:
+    """Of a product. coding: None if it is dense; shape: the stored one."""
+
+    coding: Coding | None
+    buffers: list[Any]
+    shape: tuple[int, ...]
+    perm: tuple[int, ...] | None
+
+    def attributes(self, i: int) -> dict[str, Any]:
+        return _attributes(i, self.coding, len(self.buffers), self.shape, self.perm)
+
+
 def dot_general_call(
-    lhs: tuple[Any, ...],
-    rhs: tuple[Any, ...],
-    dims: np.ndarray,
-    out: jax.ShapeDtypeStruct,
+    lhs: Operand, rhs: Operand, dims: np.ndarray, out: jax.ShapeDtypeStruct
 ) -> jax.Array:
-    """lhs and rhs: the arguments of _operand after i."""
-    first, a = _operand(0, *lhs)
-    second, b = _operand(1, *rhs)
     call = jax.ffi.ffi_call("lowbit_dot_general", out)
-    return call(*first, *second, **a, **b, dims=dims)
+    words = {**lhs.attributes(0), **rhs.attributes(1)}
+    return call(*lhs.buffers, *rhs.buffers, **words, dims=dims)

@@ -45,7 +45,8 @@ class QuantizationConfig:
 
     dtype: a QuantizationType or its name. block_size: elements that share a scale, for
     nf4, and for others with scale="block". simulate: a dense array of the quantized
-    values. use_kernel=False: run portable reference code.
+    values. use_kernel=False: run portable reference code. double_quant: scales in 8 bits,
+    with a scale for each 256 of them, as in QLoRA (nf4: 4.13 bits instead of 4.5).
 
     axis: int8's axes that share a scale (default: the last). materialize: dtype of the
     values (default: the array's). compat="eformer" gives eformer's bits. scale ("none",
@@ -64,6 +65,7 @@ class QuantizationConfig:
     threshold: str | None = None
     decode: str | None = None
     on_nonfinite: str | None = None
+    double_quant: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.dtype, str):
@@ -105,6 +107,8 @@ def _coding(c: QuantizationConfig, x: Any, training: bool = False) -> Coding:
             options[name] = getattr(c, name)
     if not c.use_kernel:
         options["reference"] = True
+    if c.double_quant:
+        options["double_quant"] = True
     if format == "nf4" or c.scale == "block":
         options["block_size"] = _block_size(format, c.block_size)
     if format == "int8" and c.scale != "block":

@@ -117,7 +117,7 @@ def _convert(a: Any, *, new_dtype: Any, **unused: Any) -> Any:
 
 def _is_rows(a: Any) -> bool:
     """Whether the first axis is that of the parts, so that they can be taken apart."""
-    return isinstance(a, QuantizedArray) and len(a.shape) > 1 and a._axes[0] == 0
+    return isinstance(a, QuantizedArray) and a.by_rows
 
 
 def _of_rows(a: QuantizedArray, fn: Any) -> QuantizedArray:
@@ -199,6 +199,8 @@ def _concatenate(*arrays: Any, dimension: int) -> Any:
 def _reshape(a: Any, *, new_sizes: Any, **unused: Any) -> Any:
     """Axes of size 1 in front, which removing or adding leaves every block whole."""
     if not isinstance(a, QuantizedArray) or a._static.perm is not None or len(a.shape) < 2:
+        return NotImplemented
+    if a._static.coding.get("double_quant"):
         return NotImplemented
     old, new = list(a.shape), list(new_sizes)
     while len(old) > 1 and old[0] == 1:

@@ -99,7 +99,9 @@ def part_specs(
         n, ways = shape[k], _ways(sharding.mesh, entry)
         last = axes[k] == len(stored) - 1
         problem = None
-        if n % ways:
+        if coding.get("double_quant") and ways > 1:
+            problem = "scales in 8 bits (double_quant) cannot be cut"
+        elif n % ways:
             problem = f"axis {k} has {n} elements for {ways} devices"
         elif last and n // ways % coding.group:
             problem = (
@@ -111,7 +113,9 @@ def part_specs(
             entries[k] = None
     place = {axes[k]: entry for k, entry in enumerate(entries)}
     specs = {
-        name: PartitionSpec(
+        name: PartitionSpec()
+        if coding.get("double_quant")
+        else PartitionSpec(
             *(place.get(k) if n != 1 or stored[k] == 1 else None
               for k, n in enumerate(dims[: len(stored)]))
         )

@@ -2,7 +2,6 @@
 
 import devices  # noqa: F401, I001: before jax
 
-import json
 import re
 import resource
 import subprocess
@@ -15,7 +14,6 @@ import numpy as np
 import optax
 import pytest
 from hypothesis import given, settings, strategies as st
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import lowbit
 from lowbit.jax import (
@@ -395,66 +393,7 @@ def test_refusals(make, sentence):
     assert sentence in str(error.value)
 
 
-# ---- devices ----------------------------------------------------------------------
-
-
-@pytest.fixture
-def mesh():
-    return Mesh(np.array(jax.devices()).reshape(4, 2), ("dp", "tp"))
-
-
-def test_sharded_products(mesh):
-    w, x = normal(0, 128, 256), normal(1, 16, 128)
-    for format in FORMATS:
-        q = quantize(w, format)
-        for spec in [("dp", None), (None, "tp"), ("dp", "tp"), ()]:
-            placed = q.with_sharding(NamedSharding(mesh, PartitionSpec(*spec)))
-            assert placed.is_sharded
-            rows = jax.device_put(x, NamedSharding(mesh, PartitionSpec("dp")))
-            same(jax.jit(lambda x, q: x @ q)(rows, placed), x @ q)
-            same(jax.jit(lambda q: q.materialize())(placed), q)
-
-
-def test_shard_map(mesh):
-    w, x = normal(0, 128, 256), normal(1, 16, 128)
-    q = quantize(w, "nf4")
-    spec = PartitionSpec(None, "tp")
-    placed = q.with_sharding(NamedSharding(mesh, spec))
-    fn = jax.shard_map(
-        lambda x, q: x @ q, mesh=mesh, in_specs=(PartitionSpec("dp"), spec),
-        out_specs=PartitionSpec("dp", "tp"),
-    )  # fmt: skip
-    assert calls(fn, x, placed) == ["lowbit_dot_general"]
-    close(jax.jit(fn)(x, placed), x @ q)
-    rows = q.with_sharding(NamedSharding(mesh, PartitionSpec("dp")))
-    of_rows = jax.shard_map(
-        lambda q: q.materialize(), mesh=mesh, in_specs=(PartitionSpec("dp"),),
-        out_specs=PartitionSpec("dp"),
-    )  # fmt: skip
-    same(of_rows(rows), q)
-
-
-THREADS = """
-import os, sys, json
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
-import jax, jax.numpy as jnp
-from lowbit.jax import quantize
-q = quantize(jax.random.normal(jax.random.key(0), (512, 512)), "nf4")
-def count(): return len(os.listdir("/proc/self/task"))
-fn = jax.pmap(lambda x, q: x @ q, in_axes=(0, None))
-x = jnp.ones((8, 16, 512))
-before = count()
-for _ in range(20):
-    fn(x, q).block_until_ready()
-print(json.dumps([before, count(), os.cpu_count()]))
-"""
-
-
-def test_threads_are_bounded():
-    """Eight devices multiply at once: one pool of workers, not eight."""
-    out = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, check=True)
-    before, after, cores = json.loads(out.stdout)
-    assert after - before <= cores + 16  # XLA starts threads of its own for pmap
+# ---- memory and random arrays ----------------------------------------------------
 
 
 def resident():
