@@ -211,7 +211,12 @@ def ct(name, bits, rows, columns, group, dtype, sym=True, packed=True, order=Fal
     if order:
         tensors[P + ".weight_g_idx"] = g_idx.int()
     targets = "re:.*down_proj$" if bits == 3 else "Linear"
-    write(name, ct_config(bits, group, sym, packed, targets), tensors, {P + ".weight": w})
+    config = ct_config(bits, group, sym, packed, targets)
+    write(name, config, tensors, {P + ".weight": w})
+    if not packed and not tensor:  # the same without an axis of groups
+        flat = {k: v if v.dim() < 2 or v.shape[1] > 1 else v.flatten()
+                for k, v in tensors.items()}
+        write(name + "_list", config, flat, {P + ".weight": w})
 
 
 def all_ct():

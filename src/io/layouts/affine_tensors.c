@@ -74,6 +74,12 @@ static bool is_matrix(const lb_tensor *t, int64_t n, int64_t m)
     return m > 0 ? all / m == n : n == 0;
 }
 
+/* One entry per row, without an axis of groups. */
+static bool is_list(const lb_tensor *s, const lb_affine_tensors *t)
+{
+    return s->rank == 1 && s->dim[0] == t->rows && t->groups == 1;
+}
+
 static bool check_codes(lb_ctx *cx, const lb_file *f,
                         const lb_affine_tensors *t)
 {
@@ -116,8 +122,9 @@ static bool check_groups(lb_ctx *cx, const lb_file *f,
         const lb_tensor *s = i ? t->bias : t->scale;
         if (!s) continue;
         const bool one = count(s) == 1 && t->groups == 1;
-        const bool fits = t->across ? is_matrix(s, t->groups, t->rows)
-                                    : is_matrix(s, t->rows, t->groups);
+        const bool fits =
+            t->across ? is_matrix(s, t->groups, t->rows)
+                      : is_matrix(s, t->rows, t->groups) || is_list(s, t);
         if (!lb_affine_is_scale(s) || !(one || fits) || s->fortran ||
             s->dtype != t->scale->dtype)
             return wrong(cx, f, t, s, "one float per row and group");
@@ -150,8 +157,9 @@ static bool check_zero(lb_ctx *cx, const lb_file *f, const lb_affine_tensors *t)
         ok = z->dtype == LB_I32 && is_matrix(z, t->groups, t->rows / 8);
         break;
     case LB_ORDER_SIGNED:
-        ok = z->dtype == LB_I8 && (is_matrix(z, t->rows, t->groups) ||
-                                   (count(z) == 1 && t->groups == 1));
+        ok = z->dtype == LB_I8 &&
+             (is_matrix(z, t->rows, t->groups) || is_list(z, t) ||
+              (count(z) == 1 && t->groups == 1));
     }
     return (ok && !z->fortran) ||
            wrong(cx, f, t, z, "one zero point per row and group");
