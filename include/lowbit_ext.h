@@ -173,6 +173,7 @@ typedef struct lb_scheme {
 typedef struct lb_qparam {
     float scale, bias;
     int zero;
+    bool rounded; /* scale is only near what decoding multiplies with */
 } lb_qparam;
 
 /* Codes and parameters of a format that has a scheme. */

@@ -16,25 +16,25 @@ LOWBIT_ISA=ref prints formats <<END
 type       bits/weight     nrmse  kernels     stored in
 int8             8.031    0.0079  portable    native bnb eformer mlx gptq compressed-tensors
 nf4                4.5    0.0921  portable    native bnb eformer
-ternary              2    0.4440  portable    native bitnet eformer mlx gptq awq compressed-tensors
-binary               1    0.6031  portable    native eformer mlx
+ternary              2    0.4440  portable    native bitnet eformer mlx gptq compressed-tensors
+binary               1    0.6031  portable    native eformer
 dynamic8         8.125    0.0109  portable    native
 q8_0               8.5    0.0054  portable    native mlx gptq compressed-tensors gguf
 q4_0               4.5    0.0860  portable    native mlx gptq awq compressed-tensors gguf
 iq4_nl             4.5    0.0762  portable    native gguf
-tq1_0            1.688    0.8081  portable    native mlx gptq awq compressed-tensors gguf
-tq2_0            2.062    0.8081  portable    native mlx gptq awq compressed-tensors gguf
+tq1_0            1.688    0.8081  portable    native mlx gptq compressed-tensors gguf
+tq2_0            2.062    0.8081  portable    native mlx gptq compressed-tensors gguf
 fp8_e4m3         8.002    0.0264  portable    native compressed-tensors fp8
 fp8_e5m2         8.002    0.0528  portable    native
-mxfp8             8.25    0.0265  portable    native
+mxfp8             8.25    0.0265  portable    native mlx compressed-tensors
 mxfp4             4.25    0.1119  portable    native mlx compressed-tensors
-int1               1.5    0.8383  portable    native mlx gptq awq compressed-tensors
-int2               2.5    0.3954  portable    native mlx gptq awq compressed-tensors
-int3               3.5    0.1927  portable    native mlx gptq awq compressed-tensors
+int1               1.5    0.8383  portable    native compressed-tensors
+int2               2.5    0.3954  portable    native mlx gptq compressed-tensors
+int3               3.5    0.1927  portable    native mlx gptq compressed-tensors
 int4               4.5    0.0950  portable    native mlx gptq awq compressed-tensors
-int5               5.5    0.0474  portable    native mlx gptq compressed-tensors
-int6               6.5    0.0237  portable    native mlx gptq compressed-tensors
-int7               7.5    0.0118  portable    native mlx gptq compressed-tensors
+int5               5.5    0.0474  portable    native mlx compressed-tensors
+int6               6.5    0.0237  portable    native mlx compressed-tensors
+int7               7.5    0.0118  portable    native compressed-tensors
 uint8              8.5    0.0059  portable    native mlx gptq compressed-tensors
 
 read only: q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k iq4_xs iq3_s iq3_xxs iq2_s

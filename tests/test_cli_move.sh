@@ -28,11 +28,12 @@ quantize() # TYPE OUTPUT OPTION...
     run 0 quantize "$dir" -o "$tmp/$2" --type "$1" --no-sync -q --force "${@:3}"
 }
 
-move() # STATUS SOURCE OUTPUT OPTION...: $tmp/out is its stderr
+move() # STATUS SOURCE OUTPUT OPTION...: in $tmp, or a golden; $tmp/out is its stderr
 {
-    local status=0
+    local status=0 from=$tmp/$2
     checks=$((checks + 1))
-    "$program" convert "$tmp/$2" -o "$tmp/$3" --no-sync "${@:4}" >"$tmp/data" \
+    [ "${2#tests/}" = "$2" ] || from=$2
+    "$program" convert "$from" -o "$tmp/$3" --no-sync "${@:4}" >"$tmp/data" \
         2>"$tmp/out" || status=$?
     [ "$status" = "$1" ] || die "convert ${*:2}: exit status $status, not $1"
 }
@@ -144,6 +145,20 @@ done
 grep -q '"quantization": {' "$tmp/mxfp4-mlx/config.json" || die "no quantization"
 grep -q '"format": "mxfp4-pack-quantized"' "$tmp/mxfp4-compressed-tensors/config.json" ||
     die "another format"
+for to in mlx compressed-tensors; do
+    quantize mxfp8 "mxfp8-$to" --layout "$to"
+    for other in mlx compressed-tensors; do
+        move 0 "mxfp8-$to" "mxfp8-$to-$other" --to "$other"
+        has "1 moved"
+        same "mxfp8-$to" "mxfp8-$to-$other"
+        move 0 "mxfp8-$to-$other" back --to "$to" --force
+        cmp "$tmp/mxfp8-$to/model.safetensors" "$tmp/back/model.safetensors" ||
+            die "mxfp8 from $to to $other and back: other bytes"
+    done
+done
+grep -q '"mode": "mxfp8"' "$tmp/mxfp8-mlx/config.json" || die "no mode mxfp8"
+grep -q '"format": "mxfp8-quantized"' "$tmp/mxfp8-compressed-tensors/config.json" ||
+    die "another format than mxfp8-quantized"
 quantize fp8_e4m3 fp8
 for to in fp8 compressed-tensors; do
     move 0 fp8 "fp8-$to" --to "$to"
@@ -163,7 +178,54 @@ move 4 fp8 none --to gptq
 has "quantized again: nrmse"
 ! ls -d "$tmp"/none "$tmp"/none.partial 2>/dev/null || die "a directory is left"
 
+# nvfp4: scales are multiplied by one number, or divided by its reciprocal, which
+# is rounded; MLX has none.
+nv=tests/golden/floats/nvfp4
+nvfp4() # STATUS SOURCE OUTPUT OPTION...
+{
+    move "$1" "$nv/$2" "${@:3}"
+}
+nvfp4 4 modelopt none --to compressed-tensors
+has "the scale of the array would be rounded"
+nvfp4 0 modelopt nv-ct --to compressed-tensors --allow rounded
+run 1 diff "$nv/modelopt" "$tmp/nv-ct"
+run 0 diff "$nv/modelopt" "$tmp/nv-ct" --tolerance 1e-7
+grep -q '"format": "nvfp4-pack-quantized"' "$tmp/nv-ct/config.json" || die "no nvfp4"
+nvfp4 0 ct nv-same --to compressed-tensors
+cmp "$nv/ct/model.safetensors" "$tmp/nv-same/model.safetensors" ||
+    run 0 diff "$nv/ct" "$tmp/nv-same"
+nvfp4 0 mlx_nvfp4 nv-mlx-ct --to compressed-tensors
+run 0 diff "$nv/mlx_nvfp4" "$tmp/nv-mlx-ct"
+nvfp4 0 mlx_nvfp4 nv-mlx --to mlx
+run 0 diff "$nv/mlx_nvfp4" "$tmp/nv-mlx"
+nvfp4 4 ct none --to mlx
+has "nvfp4 with such scales and groups cannot be expressed as int4"
+# The byte 255 of a power of two: NaN where it comes from, not in the target.
+nvfp4 4 ../mxfp4/deepseek_v4 none --to mlx --allow rounded
+has "a scale is not finite"
+
+# Scales of bitsandbytes are 127 times as large.
+move 4 int8.safetensors none.safetensors --to bnb
+has "a scale or a bias would be rounded"
+move 0 int8.safetensors bnb.safetensors --to bnb --allow rounded
+has "1 rounded"
+tensors bnb.safetensors <<TEXT
+${w%.weight}.SCB f32 (64)
+$w i8 (64,256)
+${w}_format u8 ()
+TEXT
+run 0 diff "$tmp/int8.safetensors" "$tmp/bnb.safetensors" --tolerance 0.0003 # f16 or f32
+move 4 q4_0.gguf none.safetensors --to bnb
+has "share them in the target"
+
 # ---- quantize ----------------------------------------------------------------
+
+# Never more bits than asked for, without a word.
+for each in int3:awq int7:mlx q8_0:awq nf4:gptq int1:gptq; do
+    refused 2 "layout ${each#*:}" quantize "$dir" -o "$tmp/none" \
+        --type "${each%:*}" --layout "${each#*:}"
+    grep -q "cannot" "$tmp/err" || die "$each is not refused by name"
+done
 
 for layout in mlx gptq awq compressed-tensors; do
     quantize int4 "as-$layout" --layout "$layout" --block-size 32

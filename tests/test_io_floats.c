@@ -26,7 +26,7 @@ static const struct {
     {"fp8/modelopt_rows", "fp8_e4m3", "fp8"},
     {"fp8/ct_rows", "fp8_e4m3", "fp8"},
     {"fp8/ct_blocks", "fp8_e4m3", "fp8"},
-    {"fp8/ct_mxfp8", "fp8_e4m3", "fp8"},
+    {"fp8/ct_mxfp8", "mxfp8", "fp8"},
     {"fp8/mlx_mxfp8", "mxfp8", "mlx"},
     {"mxfp4/gpt_oss", "mxfp4", "mxfp4"},
     {"mxfp4/deepseek_v4", "mxfp4", "fp8"},

@@ -81,6 +81,14 @@ bool lb_scheme_of(const lb_array *a, lb_scheme *to)
     return true;
 }
 
+int lb_scheme_bits(const lb_scheme *s)
+{
+    int bits = 1;
+    while (bits < 16 && (1 << bits) - 1 < s->most - s->least)
+        bits++;
+    return bits;
+}
+
 const char *lb_move_excluded(const lb_scheme *from, const lb_scheme *to)
 {
     if (from->levels != to->levels)
@@ -296,6 +304,7 @@ typedef struct both_groups {
 static bool same_reals(const mover *v, const both_groups *g)
 {
     const lb_qparam *p = &g->from, *q = &g->to;
+    if (p->rounded || q->rounded) return false;
     if (v->goal.levels != LB_LEVELS_INT) return p->scale == q->scale;
     /* The same for all codes, if it is for any: sums are exact. */
     if (!g->code)
@@ -460,8 +469,12 @@ static bool set_schemes(mover *v, lb_move *m)
 {
     const lb_array *a = v->a;
     const lb_recode *r = v->to->fmt->recode;
-    if (!lb_scheme_of(a, &v->from))
-        return decline(m, "its type or its groups do not exist in the target");
+    if (!lb_scheme_of(a, &v->from)) {
+        snprintf(m->why, sizeof m->why,
+                 "%s with such scales and groups cannot be expressed as %s",
+                 a->store->fmt->name, v->to->fmt->name);
+        return false;
+    }
     if (!r || !r->scheme(v->to, &v->goal) || !v->goal.stores)
         return decline(m,
                        "nothing can be moved to this type without quantizing");
@@ -533,6 +546,7 @@ static lb_verdict move(lb_ctx *cx, lb_array *a, const lb_move_target *t,
     if (!set_schemes(&v, m)) return LB_DECLINED;
     if (t->zero_most && t->zero_most < v.goal.zero_most)
         v.goal.zero_most = t->zero_most;
+    if (t->least && t->least > v.goal.least) v.goal.least = t->least;
     return run(cx, &v, m);
 }
 

@@ -22,6 +22,7 @@ typedef struct lb_move_target {
     lb_dtype elem[LB_MAX_PARTS]; /* 0: as config's layout has it. Parts that it
                                   * lacks are added */
     int zero_most;               /* limit for zero points; 0: the format's */
+    int least;                   /* limit for codes; 0: the format's */
 } lb_move_target;
 
 typedef struct lb_move {
@@ -37,6 +38,9 @@ LB_API const char *lb_move_excluded(const lb_scheme *from, const lb_scheme *to);
 
 /* The scheme of an array: g is that of its own axes. False: it has none. */
 LB_API bool lb_scheme_of(const lb_array *a, lb_scheme *to);
+
+/* Bits that codes of a scheme need. */
+LB_API int lb_scheme_bits(const lb_scheme *s);
 
 /* An array for the result of moving a, uninitialized. NULL and an error. */
 LB_API lb_array *lb_move_alloc(lb_ctx *cx, const lb_array *a,

@@ -142,6 +142,7 @@ static bool scheme(const lb_store *s, lb_scheme *to)
 static lb_qparam param(const lb_store *s, int64_t e)
 {
     lb_qparam p = {.scale = lb_recode_get(s, SCALE, e)};
+    p.rounded = s->meaning != LB_MEANS_SCALE;
     if (s->meaning == LB_MEANS_ABSMAX) p.scale *= 1.0f / 127.0f;
     if (s->meaning == LB_MEANS_INVERSE) p.scale = 1 / p.scale;
     return p;

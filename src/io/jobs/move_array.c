@@ -60,6 +60,26 @@ static lb_verdict move_rows(const moving *v, lb_array *rows)
     return put(v, to) ? LB_DONE : LB_FAILED;
 }
 
+static lb_verdict remake_rows(const moving *v, lb_array *rows)
+{
+    lb_difference d = {0};
+    lb_array *to = v->p->remake(v->cx, rows);
+    lb_array *x = lb_convert(v->cx, rows, LB_F32), /* not rounded to a dtype */
+        *y = to ? lb_convert(v->cx, to, LB_F32) : NULL;
+    if (!x || !y || !lb_compare(v->cx, x, y, &d) ||
+        !lb_compare(v->cx, x, y, &v->r->error))
+        return LB_FAILED;
+    if (d.apart) v->r->moved = LB_MOVED_ROUNDED;
+    if (d.nonfinite || (d.apart && v->allow == LB_ALLOW_EXACT)) {
+        snprintf(v->r->why, sizeof v->r->why, "%s",
+                 d.nonfinite ? "a scale is not finite"
+                             : "the scale of the array would be rounded");
+        if (d.nonfinite) v->r->moved = LB_MOVED_REFUSED;
+        return LB_DECLINED;
+    }
+    return put(v, to) ? LB_DONE : LB_FAILED;
+}
+
 /* A format that nothing can be moved to is encoded as it is stored. */
 static lb_array *quantized(const moving *v, lb_array *rows)
 {
@@ -145,7 +165,8 @@ bool lb_transfer_moved(lb_ctx *cx, const lb_transfer *t, const lb_move_plan *p,
 {
     const moving v = {cx, t, p, s, allow, r};
     *r = (lb_move_result){.moved = LB_MOVED_EXACT};
-    const lb_verdict done = each_rows(&v, move_rows, false);
+    const lb_verdict done =
+        each_rows(&v, p->remake ? remake_rows : move_rows, false);
     if (done == LB_FAILED) return false;
     if (done == LB_DECLINED) {
         if (r->moved == LB_MOVED_ROUNDED) { /* the rest is not measured */

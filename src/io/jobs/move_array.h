@@ -20,6 +20,9 @@ struct lb_move_plan {
     /* How values are quantized, before they are moved to the target, if the
      * array itself cannot be; format NULL: not at all. */
     lb_quant_config encode;
+    /* Optional. Makes the array that the target stores from the parts of a,
+     * which no codes describe; target is not used then. */
+    lb_array *(*remake)(lb_ctx *, lb_array *a);
 };
 
 typedef struct lb_move_result {

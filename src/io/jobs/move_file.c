@@ -144,15 +144,40 @@ static lb_array *first_rows(lb_job *j, const lb_job_item *it)
     return lb_file_load(j->cx, j->f, g->entry.name);
 }
 
-static lb_verdict suits_moved(lb_job *j, const lb_entry *e,
-                              const lb_move_plan *p)
+/* An array as it will be written, without its values. */
+static lb_array *result_of(lb_job *j, const lb_entry *e, const lb_move_plan *p)
 {
     const lb_array like = {.dtype = e->dtype,
                            .shape = lb_shape_make(e->rank, e->dim)};
-    const lb_planned to = {.name = e->name,
-                           .array = lb_move_alloc(j->cx, &like, &p->target)};
+    if (!p->remake) return lb_move_alloc(j->cx, &like, &p->target);
+    lb_array *a = lb_file_load(j->cx, j->f, e->name);
+    return a ? p->remake(j->cx, a) : NULL;
+}
+
+static lb_verdict suits_moved(lb_job *j, const lb_entry *e,
+                              const lb_move_plan *p)
+{
+    const lb_planned to = {.name = e->name, .array = result_of(j, e, p)};
     return to.array ? lb_saver_suits(j->cx, &to, j->o->kind, j->o->layout)
                     : LB_FAILED;
+}
+
+/* What the layout stores is why it does not store something else. */
+static const char *unsuited(lb_job *j)
+{
+    static char none[] = "the output cannot store the result";
+    for (int k = 0; j->o->layout && lb_file_layouts[k]; k++) {
+        const lb_file_layout *l = lb_file_layouts[k];
+        lb_bytes b = {.heap = j->cx->heap};
+        if (!l->moves || !lb_layout_is(j->o->layout, l->name)) continue;
+        lb_bytes_text(&b, "the layout stores only %s", l->stores);
+        const char *text =
+            b.failed ? NULL
+                     : lb_arena_text(j->cx, &j->arena, (char *)b.at, b.n);
+        lb_bytes_free(&b);
+        if (text) return text;
+    }
+    return none;
 }
 
 /* Errors are reasons: a shape or a setting that the target does not have. */
@@ -170,8 +195,7 @@ static bool plan_move(lb_job *j, lb_job_item *it)
             return true;
         }
         if (lb_error_status(j->cx) == LB_E_NOMEM) return false;
-        why = lb_error_status(j->cx) ? lb_error(j->cx)
-                                     : "the output cannot store the result";
+        why = lb_error_status(j->cx) ? lb_error(j->cx) : unsuited(j);
     }
     it->refused = lb_arena_text(j->cx, &j->arena, why, strlen(why));
     it->decoded = true; /* planned as if it were; nothing will be written */
@@ -180,13 +204,19 @@ static bool plan_move(lb_job *j, lb_job_item *it)
     return it->refused != NULL;
 }
 
-/* Whether it has zero points: other programs store them in as many bits as
- * codes, which only moving them checks. */
-static bool has_zeros(const lb_array *a)
+/* Whether only a move can tell that it is stored as it is: zero points have as
+ * many bits as codes in other programs, and a byte of a power of two has several
+ * meanings. */
+static bool needs_proof(const lb_array *a)
 {
     const lb_store *s = a->store;
-    for (int p = 0; p < LB_MAX_PARTS && s->fmt->part[p].name; p++)
-        if (s->part[p].a && s->fmt->part[p].integers) return true;
+    for (int p = 0; p < LB_MAX_PARTS && s->fmt->part[p].name; p++) {
+        const lb_array *part = s->part[p].a;
+        if (part && (s->fmt->part[p].integers ||
+                     (!part->store->data &&
+                      strcmp(part->store->fmt->name, "e8m0") == 0)))
+            return true;
+    }
     return false;
 }
 
@@ -198,7 +228,7 @@ static lb_verdict suits_stored(lb_job *j, const lb_job_item *it)
                              .array = first_rows(j, it)};
     lb_verdict v = LB_FAILED;
     if (some.array) v = lb_saver_suits(j->cx, &some, j->o->kind, j->o->layout);
-    if (v == LB_DONE && lb_job_writes_moved(j) && has_zeros(some.array))
+    if (v == LB_DONE && lb_job_writes_moved(j) && needs_proof(some.array))
         v = LB_DECLINED;
     lb_leave(j->cx);
     return v == LB_DONE ? lb_job_suits_stored(j, &it->group->entry) : v;
@@ -228,10 +258,16 @@ bool lb_job_plan_moved(lb_job *j, lb_job_item *it)
     return ok;
 }
 
+/* Layouts of one format have an arithmetic of their own to quantize to it. */
+static bool encodes_moved(const lb_file_layout *l)
+{
+    return l->moves && !l->format;
+}
+
 bool lb_job_writes_moved(const lb_job *j)
 {
     for (int k = 0; j->o->layout && lb_file_layouts[k]; k++)
-        if (lb_file_layouts[k]->moves &&
+        if (encodes_moved(lb_file_layouts[k]) &&
             lb_layout_is(j->o->layout, lb_file_layouts[k]->name))
             return true;
     return false;
@@ -249,22 +285,29 @@ static bool fits_always(const lb_array *to, const lb_scheme *s)
     return !s->g[last] || (goal.g[last] && s->g[last] % goal.g[last] == 0);
 }
 
-/* Whether a layout stores arrays that are quantized so, after a move. */
-static bool encodes(lb_ctx *cx, const lb_file_layout *l, const lb_planned *p,
-                    const char *kind, lb_move_plan *plan)
+/* Why a layout does not store arrays that are quantized so, after a move. */
+static const char *why_not(lb_ctx *cx, const lb_file_layout *l,
+                           const lb_planned *p, const char *kind,
+                           lb_move_plan *plan)
 {
-    lb_scheme s;
+    static const char none[] = "the layout does not support it";
+    lb_scheme s, goal;
     const lb_move_target t = {.config = *p->config};
     const lb_array like = {.dtype = p->dtype, .shape = p->shape};
     const lb_array *a = lb_move_alloc(cx, &like, &t);
-    if (!a) return false;
+    if (!a) return none;
     const lb_moving m = {.a = a, .scheme = lb_scheme_of(a, &s) ? &s : NULL};
-    if (!m.scheme || !l->moves(cx, &m, plan)) return false;
+    if (!m.scheme || !l->moves(cx, &m, plan)) return none;
     plan->encode = *p->config;
     const lb_planned to = {.name = p->name,
                            .array = lb_move_alloc(cx, a, &plan->target)};
-    return to.array && fits_always(to.array, &s) &&
-           lb_saver_suits(cx, &to, kind, l->name) == LB_DONE;
+    if (!to.array || !fits_always(to.array, &s) ||
+        lb_saver_suits(cx, &to, kind, l->name) != LB_DONE)
+        return none;
+    if (lb_scheme_of(to.array, &goal) &&
+        lb_scheme_bits(&goal) > lb_scheme_bits(&s))
+        return "the layout would store its codes in more bits";
+    return NULL;
 }
 
 bool lb_can_save(lb_ctx *cx, const lb_planned *p, const char *kind,
@@ -277,16 +320,16 @@ bool lb_can_save(lb_ctx *cx, const lb_planned *p, const char *kind,
     lb_clear(cx);
     lb_enter(cx);
     for (int k = 0; !ok && lb_file_layouts[k]; k++)
-        ok = lb_file_layouts[k]->moves &&
+        ok = encodes_moved(lb_file_layouts[k]) &&
              lb_layout_is(layout, lb_file_layouts[k]->name) &&
-             encodes(cx, lb_file_layouts[k], p, kind, &plan);
+             !why_not(cx, lb_file_layouts[k], p, kind, &plan);
     lb_leave(cx);
     return ok;
 }
 
 static const char *plan_encoded(lb_job *j, lb_job_item *it)
 {
-    static const char none[] = "the layout does not support it";
+    const char *last = "the layout does not support it";
     const lb_entry *e = &it->group->entry;
     const lb_model_config *c = lb_model_config_of(j->cx, j->f);
     const lb_planned p = {.name = e->name,
@@ -295,13 +338,14 @@ static const char *plan_encoded(lb_job *j, lb_job_item *it)
                           .config = &it->config};
     for (int k = 0; c && lb_file_layouts[k]; k++) {
         const lb_file_layout *l = lb_file_layouts[k];
-        if (!l->moves || !lb_layout_is(j->o->layout, l->name)) continue;
+        if (!encodes_moved(l) || !lb_layout_is(j->o->layout, l->name)) continue;
         const char *why =
             l->refuses && j->o->directory ? l->refuses(c, e) : NULL;
-        if (why) return why;
-        if (encodes(j->cx, l, &p, j->o->kind, &it->plan)) return NULL;
+        if (!why) why = why_not(j->cx, l, &p, j->o->kind, &it->plan);
+        if (!why) return NULL;
+        last = why;
     }
-    return none;
+    return last;
 }
 
 bool lb_job_plan_encoded(lb_job *j, lb_job_item *it)
@@ -324,10 +368,7 @@ bool lb_job_plan_encoded(lb_job *j, lb_job_item *it)
 
 lb_array *lb_job_move_result(lb_job *j, const lb_job_item *it)
 {
-    const lb_entry *e = &it->group->entry;
-    const lb_array like = {.dtype = e->dtype,
-                           .shape = lb_shape_make(e->rank, e->dim)};
-    return lb_move_alloc(j->cx, &like, &it->plan.target);
+    return result_of(j, &it->group->entry, &it->plan);
 }
 
 /* ---- doing --------------------------------------------------------------- */

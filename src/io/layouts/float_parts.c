@@ -142,12 +142,26 @@ static bool groups_of(const lb_floats *t, const int64_t block[2], lb_part *to)
     return s->rank == w->rank;
 }
 
+/* Powers of two for each 32 of a row, which is mxfp8. */
+static bool is_mx(const lb_floats *t)
+{
+    const lb_tensor *w = t->codes, *s = t->scale;
+    const int last = w->rank - 1;
+    bool mx = lb_type_is(w, "F8_E4M3") && lb_type_is(s, "U8 F8_E8M0") &&
+              s->rank == w->rank && w->dim[last] / 32 == s->dim[last] &&
+              w->dim[last] % 32 == 0;
+    for (int k = 0; mx && k < last; k++)
+        mx = s->dim[k] == w->dim[k];
+    return mx;
+}
+
 lb_verdict lb_floats_fp8(lb_ctx *cx, lb_file *f, const lb_floats *t,
                          lb_group *g)
 {
     lb_part table = {.own = 0};
     lb_dtype dtype;
     if (!ranks_ok(t)) return LB_DECLINED;
+    if (is_mx(t)) return lb_floats_blocks(cx, f, "mxfp8", false, t, g);
     const lb_model_config *c = lb_quant_config_of(cx, f);
     if (!c || !find_dtype(cx, f, t->scale, &dtype)) return LB_FAILED;
     if (!groups_of(t, c->block, &table))

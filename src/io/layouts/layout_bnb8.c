@@ -11,6 +11,7 @@
 
 #include "io/arrays/saver.h"
 #include "io/arrays/slices.h"
+#include "io/jobs/move_array.h"
 
 enum { CODES, SCB, FORMAT };
 
@@ -140,6 +141,15 @@ static lb_array *part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
     return lb_export(cx, a, "bnb", k == CODES ? "weight" : "scb");
 }
 
+/* Scales are stored as 127 times what a code is multiplied with. */
+static bool moves(lb_ctx *cx, const lb_moving *m, lb_move_plan *to)
+{
+    const lb_quant_config c = {.format = "int8", .compat = LB_COMPAT_BNB_CPU};
+    (void)cx, (void)m;
+    *to = (lb_move_plan){.target = {.config = c, .least = -127}, .encode = c};
+    return true;
+}
+
 /* Formats like BitsAndBytesConfig.to_dict; all other values are its defaults.
  */
 static void configure(lb_bytes *to, const lb_loading *how)
@@ -175,4 +185,6 @@ const lb_file_layout lb_file_layout_bnb8 = {
     .rows = true,
     .plan = plan,
     .part = part,
+    .moves = moves,
+    .stores = "matrices P.weight of int8 with a scale per row, and nf4",
 };

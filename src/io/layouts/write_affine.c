@@ -66,11 +66,9 @@ void lb_put_pattern(lb_bytes *to, const char *before, const char *name)
 
 int lb_packed_bits(const lb_moving *m)
 {
-    int bits = 1;
     if (!m->scheme || m->scheme->levels != LB_LEVELS_INT) return 0;
-    while (bits < 8 && (1 << bits) - 1 < m->scheme->most - m->scheme->least)
-        bits++;
-    return bits;
+    const int bits = lb_scheme_bits(m->scheme);
+    return bits < 8 ? bits : 8;
 }
 
 int64_t lb_packed_group(const lb_moving *m)

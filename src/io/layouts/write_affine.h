@@ -10,6 +10,7 @@ typedef struct lb_packed_facts {
     int bits;
     int64_t rows, row, group; /* of the last two axes; elements per scale */
     int64_t groups;           /* of a row */
+    int64_t columns;          /* of a tile of fp8; its rows are group */
     lb_dtype scale;           /* none: nested */
     bool zero, bias, listed;
 } lb_packed_facts;

@@ -3,8 +3,9 @@
  *     P.weight   U32 (.., N, K * bits / 32): a stream of bits per row
  *     P.scales, P.biases   (.., N, K / group), f16, bf16 or f32
  *
- * w = scale * code + bias. With mode mxfp4, P.scales is U8 (a power of two) and
- * there are no biases.
+ * w = scale * code + bias. With modes mxfp4 and mxfp8, P.scales is U8 (a power
+ * of two), with mode nvfp4 it is U8 (E4M3); there are no biases. Arrays without
+ * ".weight" in their name (experts) are P as well.
  */
 #include <string.h>
 
@@ -24,26 +25,39 @@ static bool is_bits(int bits)
     return bits >= 2 && bits <= 8 && bits != 7;
 }
 
-static bool is_mx(const lb_described *d)
+/* Modes with small floats are called like the formats. */
+static bool is_mx(const lb_described *d, lb_packed_facts *f)
 {
-    return strcmp(d->format, "mxfp4") == 0;
+    static const struct {
+        const char *mode;
+        int bits, group;
+    } modes[] = {{"mxfp4", 4, 32}, {"mxfp8", 8, 32}, {"nvfp4", 4, 16}};
+    const lb_described_part *scale = lb_described_part_of(d, "scale");
+    for (int i = 0; i < 3; i++)
+        if (strcmp(d->format, modes[i].mode) == 0) {
+            f->bits = modes[i].bits;
+            f->group = modes[i].group;
+            /* A scale of scales has no tensor here. */
+            return scale && scale->array && scale->array->n_parts == 1;
+        }
+    return false;
 }
 
 lb_verdict lb_mlx_plan(lb_ctx *cx, lb_saver *s, lb_saved *item)
 {
     size_t n;
-    lb_packed_facts f = {.bits = 4, .group = 32};
+    lb_packed_facts f = {0};
     const lb_described *d = item->described;
-    const bool mx = is_mx(d);
+    const bool mx = is_mx(d, &f);
     if (!mx && (!lb_packed_facts_of(d, &f) || !f.bias || f.zero || f.listed ||
                 !is_bits(f.bits) || !is_group(f.group) || !f.scale))
         return LB_DECLINED;
     lb_shape weight = d->shape, scales = d->shape;
     const int last = d->shape.rank - 1;
     if (last < 1 || weight.dim[last] % f.group ||
-        weight.dim[last] * f.bits % 32 ||
-        !lb_name_ends(item->name, ".weight", &n))
+        weight.dim[last] * f.bits % 32)
         return LB_DECLINED;
+    if (!lb_name_ends(item->name, ".weight", &n)) n = strlen(item->name);
     weight.dim[last] = weight.dim[last] * f.bits / 32;
     scales.dim[last] /= f.group;
     const lb_dtype dtype = mx ? LB_U8 : f.scale;
@@ -61,7 +75,8 @@ lb_array *lb_mlx_part(lb_ctx *cx, const lb_saved *item, lb_array *a, int k)
 {
     static const char *const part[] = {"codes", "scale", "bias"};
     lb_array *x = lb_component(cx, a, part[k]);
-    return x && k == SCALES && is_mx(item->described)
+    lb_packed_facts f;
+    return x && k == SCALES && is_mx(item->described, &f)
                ? lb_component(cx, x, "codes")
                : x;
 }
@@ -82,6 +97,12 @@ bool lb_mlx_moves(lb_ctx *cx, const lb_moving *m, lb_move_plan *to)
     int bits = lb_packed_bits(m);
     const int64_t group = group_of(lb_packed_group(m));
     lb_dtype scale = lb_packed_scale(m);
+    if (strcmp(lb_scale_format_of(m->a), "e8m0") == 0 &&
+        strcmp(m->a->store->fmt->name, "fp8_e4m3") != 0) {
+        *to = (lb_move_plan){.target.config.format = m->a->store->fmt->name,
+                             .remake = lb_infinite_255};
+        return true;
+    }
     if (m->scheme && m->scheme->levels == LB_LEVELS_E2M1) {
         const lb_quant_config c = {.format = "mxfp4"};
         *to = (lb_move_plan){.target.config = c, .encode = c};
@@ -99,30 +120,41 @@ bool lb_mlx_moves(lb_ctx *cx, const lb_moving *m, lb_move_plan *to)
     return true;
 }
 
-static void put_settings(lb_bytes *to, const lb_packed_facts *f, bool mx)
+static const char *mode_of(const lb_described *d, lb_packed_facts *f)
 {
+    if (is_mx(d, f)) return d->format;
+    lb_packed_facts_of(d, f);
+    return "affine";
+}
+
+static void put_settings(lb_bytes *to, const lb_described *d)
+{
+    lb_packed_facts f;
+    const char *mode = mode_of(d, &f);
     lb_bytes_text(to, "\"group_size\": %lld, \"bits\": %d, \"mode\": \"%s\"",
-                  (long long)f->group, f->bits, mx ? "mxfp4" : "affine");
+                  (long long)f.group, f.bits, mode);
+}
+
+static bool same_settings(const lb_described *a, const lb_described *b)
+{
+    lb_packed_facts f, g;
+    return strcmp(mode_of(a, &f), mode_of(b, &g)) == 0 && f.bits == g.bits &&
+           f.group == g.group;
 }
 
 /* Settings of the first array, and of each array that has others. */
 static void put_all(lb_bytes *to, const lb_loading *how)
 {
-    lb_packed_facts first = {.bits = 4, .group = 32};
-    const bool mx = is_mx(how->packed[0].described);
-    if (!mx) lb_packed_facts_of(how->packed[0].described, &first);
+    const lb_described *first = how->packed[0].described;
     lb_bytes_text(to, "{\n    ");
-    put_settings(to, &first, mx);
+    put_settings(to, first);
     for (int64_t i = 1; i < how->n_packed; i++) {
-        lb_packed_facts f = {.bits = 4, .group = 32};
         const lb_described *d = how->packed[i].described;
-        if (!is_mx(d)) lb_packed_facts_of(d, &f);
-        if (f.bits == first.bits && f.group == first.group && is_mx(d) == mx)
-            continue;
+        if (same_settings(first, d)) continue;
         lb_bytes_text(to, ",\n    ");
         lb_put_module(to, how->packed[i].name);
         lb_bytes_text(to, ": {");
-        put_settings(to, &f, is_mx(d));
+        put_settings(to, d);
         lb_bytes_text(to, "}");
     }
     lb_bytes_text(to, "\n  }");
