@@ -10,7 +10,7 @@ static const char *const words[N_OPTIONS] = {
     [OPTION_ACT] = "f32 bf16 f16",
     [OPTION_COMPAT] = "native eformer bnb-cuda bnb-cpu",
     [OPTION_DTYPE] = "f32 f16 bf16 f64",
-    [OPTION_ISA] = "ref avx2 avx512 avx512vnni neon",
+    [OPTION_ISA] = "ref avx2 avx512 avx512vnni amx neon",
     [OPTION_LAYOUT] =
         "native bnb bitnet eformer mlx gptq awq compressed-tensors fp8",
     [OPTION_LINEAR_CLASS] = "autobitlinear bitlinear",

@@ -183,7 +183,8 @@ typedef enum lb_level {
     LB_LEVEL_NEON = 1,
     LB_LEVEL_AVX2 = 2,   /* with FMA and F16C */
     LB_LEVEL_AVX512 = 3, /* F, BW, VL, DQ */
-    LB_LEVEL_AVX512VNNI = 4
+    LB_LEVEL_AVX512VNNI = 4,
+    LB_LEVEL_AMX = 5 /* TILE, INT8 */
 } lb_level;
 
 /* Threads of another program (OpenMP's, a framework's), for work of lowbit. Two
@@ -214,7 +215,8 @@ typedef struct lb_options {
     lb_dense_policy dense;
     lb_precision precision;
     const char *isa; /* highest level to use: "ref", "avx2", "avx512",
-                      * "avx512vnni", "neon"; NULL: LOWBIT_ISA, else the best */
+                      * "avx512vnni", "amx", "neon"; NULL: LOWBIT_ISA, else the
+                      * best */
     void (*log)(void *user, const char *sentence); /* NULL: none */
     void *log_user;
     uint64_t cpu_off; /* bit mask, e.g. 1 << LB_LEVEL_AVX512: levels not to use,

@@ -5,9 +5,9 @@
 # OBJECTS is the directory of the library's object files, structured like src/.
 # Baseline x86-64 (SSE2) is allowed everywhere. VEX-coded instructions, later SSE
 # and BMI are allowed only in kernels/x86/<family>_<level>.o; masks and zmm only
-# where the level begins with avx512, vpdp* only with vnni in the name of the level
-# or function, and VBMI's byte permutations only in functions with vbmi in their
-# name.
+# where the level begins with avx512 or is amx, tiles only there, vpdp* only with
+# vnni in the name of the level or function, and VBMI's byte permutations only in
+# functions with vbmi in their name.
 #
 # `no_stray_instructions.sh --self` tests the rules on made-up disassembly.
 # ctest: skip-asan skip-ref
@@ -24,7 +24,8 @@ look()
     }
     BEGIN {
         kernel = object ~ /(^|\/)kernels\/x86\//
-        wide = kernel && object ~ /_avx512[a-z]*\./
+        tiles = kernel && object ~ /_amx\./
+        wide = kernel && object ~ /_(avx512[a-z]*|amx)\./
         vnni = kernel && object ~ /_[a-z0-9]*vnni[a-z0-9]*\./
         # SSE3, SSSE3, SSE4.1 and 4.2; ABM, BMI 1 and 2, MOVBE, ADX; AES etc.
         # Without tzcnt: older CPUs execute it as bsf, and compilers rely on
@@ -62,6 +63,8 @@ look()
             || mnemonic ~ /^k[a-z]+[bwdq]$/))
             say("AVX-512 in another level")
         if (mnemonic ~ /^vpdp(busd|wssd)/ && !vnni && name !~ /vnni/) say("VNNI in another level")
+        if (mnemonic ~ /^(tile|tdp|tcmm|(ld|st)tilecfg)/ && !tiles)
+            say("AMX in another level")
         if (mnemonic ~ /^vperm([it]2)?b$|^vpmultishift/ && name !~ /vbmi/)
             say("VBMI in a function without vbmi in its name")
     }
@@ -81,7 +84,7 @@ expect() # 0|1 object function instruction
 self()
 {
     a=core/ctx.c.o b=kernels/x86/gemm_avx2.c.o c=kernels/x86/gemm_avx512.c.o
-    d=kernels/x86/dot_avx512vnni.c.o
+    d=kernels/x86/dot_avx512vnni.c.o e=kernels/x86/dot_amx.c.o
     expect 0 $a f 'addps  %xmm0,%xmm1'
     expect 0 $a f 'rep stos %al,%es:(%rdi)'
     expect 0 $a f 'tzcnt  %rax,%rax'
@@ -113,6 +116,11 @@ self()
     expect 1 $c f 'vpdpbusd %zmm0,%zmm1,%zmm2'
     expect 0 $d f 'vpdpbusd %zmm0,%zmm1,%zmm2'
     expect 1 $d f 'vpermb %zmm0,%zmm1,%zmm2'
+    expect 0 $e f 'vaddps %zmm0,%zmm1,%zmm31'
+    expect 0 $e f 'tdpbsud %tmm6,%tmm4,%tmm0'
+    expect 0 $e f 'tilerelease'
+    expect 1 $d f 'tileloadd (%rax,%rdx,1),%tmm4'
+    expect 1 $a f 'ldtilecfg (%rax)'
     expect 0 $d decode_vbmi 'vpermb %zmm0,%zmm1,%zmm2'
     return $failed
 }

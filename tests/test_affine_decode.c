@@ -111,7 +111,7 @@ static void packing(void)
 
 int main(void)
 {
-    for (int level = LB_LEVEL_REF; level <= LB_LEVEL_AVX512VNNI; level++) {
+    for (int level = LB_LEVEL_REF; level <= LB_LEVEL_AMX; level++) {
         if (!lb_level_available((lb_level)level)) continue;
         const lb_cpu cpu = {.level = (lb_level)level};
         every_length(lb_affine_kernel_for(&cpu));

@@ -67,7 +67,7 @@ static void try_pair(const float *a, const float *b, int64_t n)
     const lb_apart begin = want;
     check_portable(a, b, n);
     lb_apart_ref(a, b, n, &want);
-    for (lb_level l = LB_LEVEL_REF; l <= LB_LEVEL_AVX512VNNI; l++) {
+    for (lb_level l = LB_LEVEL_REF; l <= LB_LEVEL_AMX; l++) {
         if (!runs_here(l)) continue;
         for (int end = 0; end < 2; end++) {
             lb_apart got = begin;

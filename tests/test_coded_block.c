@@ -640,7 +640,7 @@ static void check_level(const char *isa)
 
 int main(void)
 {
-    for (int l = LB_LEVEL_REF; l <= LB_LEVEL_AVX512VNNI; l++)
+    for (int l = LB_LEVEL_REF; l <= LB_LEVEL_AMX; l++)
         if (lb_level_available((lb_level)l))
             check_level(lb_level_name((lb_level)l));
     return check_report("coded_block");

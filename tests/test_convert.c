@@ -284,7 +284,7 @@ static void levels(void)
     static const uint32_t low[] = {0,      1,      0x1000, 0x1001, 0x0fff,
                                    0x7fff, 0x8000, 0x8001, 0xffff};
     enum { LOW = sizeof low / sizeof *low };
-    for (lb_level l = LB_LEVEL_REF; l <= LB_LEVEL_AVX512VNNI; l++) {
+    for (lb_level l = LB_LEVEL_REF; l <= LB_LEVEL_AMX; l++) {
         const lb_convert_kernel *k =
             lb_convert_kernel_for(&(lb_cpu){.level = l});
         if (!lb_level_available(l) || k == &lb_convert_ref) continue;

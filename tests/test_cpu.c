@@ -20,6 +20,7 @@ static const struct {
     {LB_LEVEL_AVX2, "avx2"},
     {LB_LEVEL_AVX512, "avx512"},
     {LB_LEVEL_AVX512VNNI, "avx512vnni"},
+    {LB_LEVEL_AMX, "amx"},
 };
 #define N_TABLE ((int)(sizeof table / sizeof table[0]))
 
@@ -60,6 +61,11 @@ static void check_choices(lb_level best)
                                  [LB_LEVEL_AVX2] = true,
                                  [LB_LEVEL_AVX512] = true,
                                  [LB_LEVEL_AVX512VNNI] = true},
+        [LB_LEVEL_AMX] = {[LB_LEVEL_REF] = true,
+                          [LB_LEVEL_AVX2] = true,
+                          [LB_LEVEL_AVX512] = true,
+                          [LB_LEVEL_AVX512VNNI] = true,
+                          [LB_LEVEL_AMX] = true},
     };
     lb_level got;
     CHECK_EQ_I(lb_level_choose(NULL, best, &got), LB_CHOICE_OK);
@@ -74,7 +80,7 @@ static void check_choices(lb_level best)
                    can ? LB_CHOICE_OK : LB_CHOICE_UNAVAILABLE);
         if (can) CHECK_EQ_I(got, table[l].level);
     }
-    CHECK(!lb_level_included((lb_level)(LB_LEVEL_AVX512VNNI + 1), best));
+    CHECK(!lb_level_included((lb_level)(LB_LEVEL_AMX + 1), best));
 }
 
 static const char *row_of(lb_level level, const lb_cpu_id *id)
@@ -111,9 +117,20 @@ static void check_systems(const struct cpuid_record *r)
         uint32_t xcr0;
         lb_level most;
     } want[] = {
-        {0x0, LB_LEVEL_REF},   {0x1, LB_LEVEL_REF},   {0x3, LB_LEVEL_REF},
-        {0x5, LB_LEVEL_REF},   {0xe3, LB_LEVEL_REF},  {0x7, LB_LEVEL_AVX2},
-        {0x27, LB_LEVEL_AVX2}, {0xa7, LB_LEVEL_AVX2}, {0xc7, LB_LEVEL_AVX2},
+        {0x0, LB_LEVEL_REF},
+        {0x1, LB_LEVEL_REF},
+        {0x3, LB_LEVEL_REF},
+        {0x5, LB_LEVEL_REF},
+        {0xe3, LB_LEVEL_REF},
+        {0x7, LB_LEVEL_AVX2},
+        {0x27, LB_LEVEL_AVX2},
+        {0xa7, LB_LEVEL_AVX2},
+        {0xc7, LB_LEVEL_AVX2},
+        /* one of the two parts of tiles, and both without zmm */
+        {0x2e7, LB_LEVEL_AVX512VNNI},
+        {0x202e7, LB_LEVEL_AVX512VNNI},
+        {0x402e7, LB_LEVEL_AVX512VNNI},
+        {0x60207, LB_LEVEL_AVX2},
     };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         lb_cpuid a = cpuid_answers(r);
@@ -121,7 +138,7 @@ static void check_systems(const struct cpuid_record *r)
         const lb_level most = want[i].most;
         const lb_cpu_info cpu = lb_cpu_from_cpuid(&a);
         CHECK_EQ_I(cpu.best, r->best < most ? r->best : most);
-        CHECK(!cpu.vbmi);
+        CHECK_EQ_I(cpu.vbmi, r->vbmi && most >= LB_LEVEL_AVX512VNNI);
     }
 }
 
@@ -133,16 +150,18 @@ static void check_missing(const struct cpuid_record *r)
         int leaf, reg, bit;
         lb_level most;
     } want[] = {
-        {1, LB_ECX, 12, LB_LEVEL_REF},    /* FMA */
-        {1, LB_ECX, 27, LB_LEVEL_REF},    /* OSXSAVE */
-        {1, LB_ECX, 28, LB_LEVEL_REF},    /* AVX */
-        {1, LB_ECX, 29, LB_LEVEL_REF},    /* F16C */
-        {7, LB_EBX, 5, LB_LEVEL_REF},     /* AVX2 */
-        {7, LB_EBX, 16, LB_LEVEL_AVX2},   /* AVX512F */
-        {7, LB_EBX, 17, LB_LEVEL_AVX2},   /* AVX512DQ */
-        {7, LB_EBX, 30, LB_LEVEL_AVX2},   /* AVX512BW */
-        {7, LB_EBX, 31, LB_LEVEL_AVX2},   /* AVX512VL */
-        {7, LB_ECX, 11, LB_LEVEL_AVX512}, /* AVX512_VNNI */
+        {1, LB_ECX, 12, LB_LEVEL_REF},        /* FMA */
+        {1, LB_ECX, 27, LB_LEVEL_REF},        /* OSXSAVE */
+        {1, LB_ECX, 28, LB_LEVEL_REF},        /* AVX */
+        {1, LB_ECX, 29, LB_LEVEL_REF},        /* F16C */
+        {7, LB_EBX, 5, LB_LEVEL_REF},         /* AVX2 */
+        {7, LB_EBX, 16, LB_LEVEL_AVX2},       /* AVX512F */
+        {7, LB_EBX, 17, LB_LEVEL_AVX2},       /* AVX512DQ */
+        {7, LB_EBX, 30, LB_LEVEL_AVX2},       /* AVX512BW */
+        {7, LB_EBX, 31, LB_LEVEL_AVX2},       /* AVX512VL */
+        {7, LB_ECX, 11, LB_LEVEL_AVX512},     /* AVX512_VNNI */
+        {7, LB_EDX, 24, LB_LEVEL_AVX512VNNI}, /* AMX-TILE */
+        {7, LB_EDX, 25, LB_LEVEL_AVX512VNNI}, /* AMX-INT8 */
     };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         lb_cpuid a = cpuid_answers(r);
@@ -151,7 +170,7 @@ static void check_missing(const struct cpuid_record *r)
         const lb_level most = want[i].most;
         const lb_cpu_info cpu = lb_cpu_from_cpuid(&a);
         CHECK_EQ_I(cpu.best, r->best < most ? r->best : most);
-        CHECK(!cpu.vbmi);
+        CHECK_EQ_I(cpu.vbmi, r->vbmi && most >= LB_LEVEL_AVX512VNNI);
     }
     lb_cpuid a = cpuid_answers(r);
     a.leaf7[LB_ECX] &= ~UINT32_C(2);
@@ -244,6 +263,8 @@ static void test_tuning(void)
         {LB_LEVEL_AVX512VNNI, "AuthenticAMD", 0x1a, 0x50, "generic-avx512"},
         {LB_LEVEL_AVX512VNNI, "AuthenticAMD", 0x1b, 0x00, "generic-avx512"},
         {LB_LEVEL_AVX512VNNI, "GenuineIntel", 6, 0xae, "graniterapids"},
+        {LB_LEVEL_AMX, "GenuineIntel", 6, 0xae, "graniterapids"},
+        {LB_LEVEL_AMX, "GenuineIntel", 6, 0xdd, "generic-avx512"},
         {LB_LEVEL_AVX2, "GenuineIntel", 6, 0xba, "raptorlake"},
         {LB_LEVEL_AVX2, "GenuineIntel", 6, 0xb5, "arrowlake"},
         {LB_LEVEL_AVX2, "GenuineIntel", 6, 0x3c, "generic-avx2"}, /* Haswell */
@@ -278,7 +299,9 @@ static void test_rows(void)
     for (int l = 0; l < N_TABLE; l++) {
         const lb_tuning *t = lb_tuning_for(&(lb_cpu){.level = table[l].level});
         CHECK(!strncmp(t->family, "generic-", 8));
-        CHECK(!strncmp(t->family + 8, table[l].name, 4));
+        const char *like =
+            table[l].level == LB_LEVEL_AMX ? "avx512" : table[l].name;
+        CHECK(!strncmp(t->family + 8, like, 4));
         const lb_tuning *own = lb_tuning_at(0);
         CHECK(lb_tuning_for(
                   &(lb_cpu){.level = table[l].level, .tuning = own}) == own);
@@ -321,7 +344,7 @@ static void test_detect(void)
     CHECK_EQ_I(lb_cpu_best(), cpu.best);
     CHECK_EQ_I(lb_cpu_has_vbmi(), cpu.vbmi);
     CHECK_EQ_I(lb_cpu_has_dotprod(), cpu.dotprod);
-    CHECK(!cpu.vbmi || cpu.best == LB_LEVEL_AVX512VNNI);
+    CHECK(!cpu.vbmi || cpu.best >= LB_LEVEL_AVX512VNNI);
     CHECK(!cpu.dotprod || cpu.best == LB_LEVEL_NEON);
     for (int l = 0; l < N_TABLE; l++)
         CHECK_EQ_I(lb_level_available(table[l].level),

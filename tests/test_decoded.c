@@ -6,7 +6,7 @@
  * the same bits on 1, 2 and 7 threads, and on every level that rounds to the
  * same integers.
  */
-/* ctest: simde skip-tsan */
+/* ctest: simde amx skip-tsan */
 #include "base/cpu.h"
 #include "core/core.h"
 #include "laws.h"
@@ -30,6 +30,7 @@ static const struct {
     {LB_LEVEL_AVX2, "avx2"},
     {LB_LEVEL_AVX512, "avx512"},
     {LB_LEVEL_AVX512VNNI, "avx512vnni"},
+    {LB_LEVEL_AMX, "amx"},
 };
 enum { LEVELS = sizeof levels / sizeof *levels };
 
@@ -106,7 +107,7 @@ static lb_array *make_weights(lb_ctx *cx, const sample_format *f, int64_t rows,
  * words where bytes have no instruction. */
 static bool as_exact(lb_precision precision, lb_level level)
 {
-    return level == LB_LEVEL_AVX512VNNI || level == LB_LEVEL_REF ||
+    return level >= LB_LEVEL_AVX512VNNI || level == LB_LEVEL_REF ||
            (level == LB_LEVEL_AVX2 && precision == LB_PRECISION_FAST);
 }
 

@@ -1,7 +1,7 @@
 /* test_dotbyte.c - the kernels of dotbyte.h, on every level, against their
  * definition computed element by element, with guard pages around all memory.
  */
-/* ctest: simde bochs a53 skip-tsan skip-ref */
+/* ctest: simde amx bochs a53 skip-tsan skip-ref */
 #include <stdlib.h>
 
 #include "base/cpu.h"
@@ -22,6 +22,8 @@ static const struct subject {
     {&lb_dotbyte_vnni, LB_LEVEL_AVX512VNNI, NULL},
     {&lb_dotword_avx2, LB_LEVEL_AVX2, NULL},
     {&lb_dotword_vnni, LB_LEVEL_AVX512VNNI, NULL},
+    {&lb_dotbyte_amx, LB_LEVEL_AMX, NULL},
+    {&lb_dotword_amx, LB_LEVEL_AMX, NULL},
 #elif defined(__aarch64__)
     {&lb_dotbyte_dotprod, LB_LEVEL_NEON, lb_cpu_has_dotprod},
 #endif
@@ -138,6 +140,32 @@ static void check_round(const lb_dotbyte *k, int64_t n, int planes, int fields,
     for (int64_t q = 0; q + 1 < quads; q++) /* other rows are unchanged */
         for (int64_t b = 4; b < apart; b++)
             ok = ok && to[q * apart + b] == 0x55;
+    if (check_fails(ok && sum == want)) whose(k, "round", n);
+}
+
+/* The same of a row that lies by itself, digit by digit. */
+static void check_round_row(const lb_dotbyte *k, int64_t n, int planes,
+                            int fields, bool end)
+{
+    if (check_thins_short()) return;
+    const int64_t whole = up(n, STEP), plane = whole + 64;
+    const int digits = planes * k->size;
+    const size_t size = (size_t)((digits - 1) * plane + whole);
+    float *x = place(&in, (size_t)n * sizeof *x, end);
+    int8_t *to = place(&out, size, end);
+    fill_x(x, n, digits == 2 ? 32639 : 127);
+    memset(to, 0x55, size);
+    const int32_t sum = k->round(n, x, 1, planes, fields, to, 0, plane);
+    int64_t want = 0;
+    bool ok = true;
+    for (int64_t i = 0; i < whole; i++) {
+        const long v = i < n ? lrint((double)x[i]) : 0;
+        const int8_t *p = to + at(k, fields, i, 4) / k->size;
+        ok = ok && v == (digits == 2 ? 256 * p[0] + p[plane] : p[0]);
+        want += v;
+    }
+    for (int64_t b = whole; b < plane && digits == 2; b++)
+        ok = ok && to[b] == 0x55;
     if (check_fails(ok && sum == want)) whose(k, "round", n);
 }
 
@@ -310,11 +338,26 @@ static void put_number(const lb_dotbyte *k, int number, void *to)
         *(uint8_t *)to = (uint8_t)number;
 }
 
+/* Rows by themselves: digit by digit, and zeros after each. */
+static void lay_rows(const numbers *v, int rows, int digits, int64_t depth,
+                     int64_t row, int8_t *x)
+{
+    for (int i = 0; i < rows; i++)
+        for (int64_t e = 0; e < row; e++) {
+            const int number = e < depth ? v->x[i][e] : 0;
+            const int high = (int)floor((number + 128) / 256.0);
+            int8_t *const p = x + i * row + e;
+            *p = (int8_t)(digits == 2 ? high : number);
+            if (digits == 2) p[rows * row] = (int8_t)(number - 256 * high);
+        }
+}
+
 static void lay(const lb_dotbyte *k, const numbers *v, int rows, int planes,
                 int64_t depth, int8_t *x, uint8_t *w)
 {
     const int64_t plane = rows * depth, quad = 4 / k->size;
-    for (int i = 0; i < rows; i++)
+    if (k->by_row) lay_rows(v, rows, planes * k->size, depth, up(depth, 64), x);
+    for (int i = 0; i < rows && !k->by_row; i++)
         for (int64_t e = 0; e < depth; e++) {
             int8_t *p = x + (e / quad * rows + i) * 4 + e % quad * k->size;
             const int high = (int)floor((v->x[i][e] + 128) / 256.0);
@@ -325,6 +368,7 @@ static void lay(const lb_dotbyte *k, const numbers *v, int rows, int planes,
         for (int64_t e = 0; e < depth; e++)
             put_number(k, held(k, v->w[j][e]),
                        w + (e / quad * k->nr + j) * 4 + e % quad * k->size);
+    if (k->split) k->split(w, depth);
 }
 
 /* A row's part of a panel: all of its values, and starts and scales of each of
@@ -385,8 +429,10 @@ static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
     const int offset = k->size == 2      ? 0
                        : k->most_w < 128 ? (int)(random_bits() % 2)
                                          : 128;
-    const size_t xb = (size_t)(rows * planes * depth * k->size);
-    const size_t wb = (size_t)(nr * depth * k->size);
+    const int64_t deep = k->by_row ? up(depth, 64) : depth;
+    const int64_t lines = k->by_row ? k->mr : rows * planes;
+    const size_t xb = (size_t)(lines * deep * k->size);
+    const size_t wb = (size_t)(nr * deep * k->size);
     const int64_t w_apart = depth % 3 ? nr + 5 : 0;
     int8_t *x = place(&in, xb, false);
     float *c = place(&out, (size_t)(rows * nr) * sizeof *c, true);
@@ -402,7 +448,8 @@ static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
     const lb_dotbyte_x rows_of = {.rows = rows,
                                   .planes = planes,
                                   .bytes = x,
-                                  .plane = rows * depth,
+                                  .plane = rows * deep,
+                                  .row = deep,
                                   .start = b.start,
                                   .scale = b.xs,
                                   .share = share,
@@ -413,7 +460,10 @@ static void check_tile(const lb_dotbyte *k, int rows, int planes, int64_t depth,
                           .rows = 1 + random_bits() % 40,
                           .columns = random_bits() % 4};
     ask.left = ask.rows;
-    k->tile(&rows_of, depth, &w, first, c, how == ANY ? &ask : NULL);
+    if (k->begin) k->begin(share);
+    k->tile(&rows_of, k->by_row ? up(depth, STEP) : depth, &w, first, c,
+            how == ANY ? &ask : NULL);
+    if (k->end) k->end();
     bool ok = true;
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < nr; j++) {
@@ -434,6 +484,11 @@ static void check_lengths(const lb_dotbyte *k)
             const int rows = 1 + (int)((n + i) % k->mr);
             if (k->size == 2 && (i == 1 || i == 3)) continue;
             if (!k->along && i > 0) continue; /* of numbers, not of codes */
+            if (k->by_row) {
+                check_round_row(k, n, 1, 1 << i, end);
+                if (k->size == 1) check_round_row(k, n, 2, 1 << i, end);
+                continue;
+            }
             check_round(k, n, 1, 1 << i, rows, end);
             check_round(k, n, 1, 1 << i, 1, !end);
             if (k->most_w < 255) continue;
@@ -469,7 +524,7 @@ static void check_kernel(const lb_dotbyte *k)
             for (int how = 0; how < 4; how++) {
                 const int64_t share = how & 2 ? KC : shares[depth / 4 % 4];
                 check_tile(k, rows, 1, depth, share, how & 1, (extreme)how);
-                if (k->most_w == 255)
+                if (k->most_w == 255 && (!k->by_row || 2 * rows <= k->mr))
                     check_tile(k, rows, 2, depth, share, how & 1, (extreme)how);
             }
 }

@@ -164,7 +164,7 @@ int main(void)
     codes_room = fenced_open(ROOM);
     scale_room = fenced_open(ROOM);
     c_room = fenced_open(ROOM);
-    for (int level = 0; level <= LB_LEVEL_AVX512VNNI; level++) {
+    for (int level = 0; level <= LB_LEVEL_AMX; level++) {
         const lb_cpu cpu = {.level = (lb_level)level};
         const lb_dotf32 *kernel = lb_dotf32_for(&cpu);
         if (kernel && lb_level_available(cpu.level)) check_kernel(kernel);

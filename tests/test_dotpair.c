@@ -279,7 +279,7 @@ int main(void)
 {
     in = fenced_open(ROOM - 1);
     out = fenced_open(ROOM - 1);
-    for (int level_of = 0; level_of <= LB_LEVEL_AVX512VNNI; level_of++) {
+    for (int level_of = 0; level_of <= LB_LEVEL_AMX; level_of++) {
         const lb_cpu cpu = {.level = (lb_level)level_of};
         const lb_dotpair *kernel = lb_dotpair_for(&cpu);
         if (!kernel || !lb_level_available(cpu.level)) continue;

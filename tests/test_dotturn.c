@@ -85,7 +85,7 @@ int main(void)
 {
     in = fenced_open(ROOM - 1);
     out = fenced_open(ROOM - 1);
-    for (int level = 0; level <= LB_LEVEL_AVX512VNNI; level++) {
+    for (int level = 0; level <= LB_LEVEL_AMX; level++) {
         const lb_cpu cpu = {.level = (lb_level)level};
         const lb_dotturn *kernel = lb_dotturn_for(&cpu);
         if (kernel && lb_level_available(cpu.level)) check_kernel(kernel);

@@ -385,7 +385,7 @@ int main(void)
 {
     source = fenced_open(MOST * sizeof(float) + 64);
     result = fenced_open(8 * MOST + 64);
-    for (lb_level l = LB_LEVEL_REF; l <= LB_LEVEL_AVX512VNNI; l++) {
+    for (lb_level l = LB_LEVEL_REF; l <= LB_LEVEL_AMX; l++) {
         const lb_cpu cpu = {.level = l};
         if (!runs_here(l)) continue;
         every_kind(&cpu);

@@ -127,7 +127,7 @@ int main(void)
     from_room = fenced_open(ROOM);
     scale_room = fenced_open(ROOM);
     to_room = fenced_open(ROOM);
-    for (int level = 0; level <= LB_LEVEL_AVX512VNNI; level++) {
+    for (int level = 0; level <= LB_LEVEL_AMX; level++) {
         const lb_cpu cpu = {.level = (lb_level)level};
         const lb_gemm_codes *kernel = lb_gemm_codes_for(&cpu);
         if (!kernel || !lb_level_available(cpu.level)) continue;

@@ -377,7 +377,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < OPERANDS; i++)
         b.at[i] = fence();
     const lb_lanes_f32 *last = NULL;
-    for (int l = LB_LEVEL_REF; l <= LB_LEVEL_AVX512VNNI; l++) {
+    for (int l = LB_LEVEL_REF; l <= LB_LEVEL_AMX; l++) {
         if (!lb_level_available((lb_level)l)) continue;
         const lb_cpu cpu = {.level = (lb_level)l};
         const lb_lanes_f32 *kernel = lb_lanes_f32_for(&cpu);

@@ -51,21 +51,23 @@ static void by_name(void)
 }
 
 /* The level that remains if some are off, written as a table and not as the
- * rule: which of avx2, avx512, avx512vnni are off, and the result for each. */
+ * rule: which of avx2 to amx are off, and the result for each. */
 static void what_is_left(void)
 {
     enum { A = 1 << LB_LEVEL_AVX2, B = 1 << LB_LEVEL_AVX512 };
-    enum { C = 1 << LB_LEVEL_AVX512VNNI, NEON = 1 << LB_LEVEL_NEON };
+    enum { C = 1 << LB_LEVEL_AVX512VNNI, D = 1 << LB_LEVEL_AMX };
+    enum { NEON = 1 << LB_LEVEL_NEON };
     const lb_level r = LB_LEVEL_REF, a = LB_LEVEL_AVX2, b = LB_LEVEL_AVX512;
-    const lb_level c = LB_LEVEL_AVX512VNNI;
+    const lb_level c = LB_LEVEL_AVX512VNNI, d = LB_LEVEL_AMX;
     const struct {
         uint64_t off;
-        lb_level of_avx2, of_avx512, of_vnni;
+        lb_level of_avx2, of_avx512, of_vnni, of_amx;
     } want[] = {
-        {0, a, b, c},        {NEON, a, b, c},     {C, a, b, b},
-        {B, a, a, a},        {B | C, a, a, a},    {A, r, r, r},
-        {A | B, r, r, r},    {A | C, r, r, r},    {A | B | C, r, r, r},
-        {C | NEON, a, b, b}, {B | NEON, a, a, a},
+        {0, a, b, c, d},        {NEON, a, b, c, d},     {C, a, b, b, b},
+        {B, a, a, a, a},        {B | C, a, a, a, a},    {A, r, r, r, r},
+        {A | B, r, r, r, r},    {A | C, r, r, r, r},    {A | B | C, r, r, r, r},
+        {C | NEON, a, b, b, b}, {B | NEON, a, a, a, a}, {D, a, b, c, c},
+        {C | D, a, b, b, b},    {A | D, r, r, r, r},    {D | NEON, a, b, c, c},
     };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         const uint64_t off = want[i].off;
@@ -73,6 +75,7 @@ static void what_is_left(void)
         CHECK_EQ_I(lb_level_without(a, off), want[i].of_avx2);
         CHECK_EQ_I(lb_level_without(b, off), want[i].of_avx512);
         CHECK_EQ_I(lb_level_without(c, off), want[i].of_vnni);
+        CHECK_EQ_I(lb_level_without(d, off), want[i].of_amx);
         CHECK_EQ_I(lb_level_without(LB_LEVEL_NEON, off),
                    off & NEON ? r : LB_LEVEL_NEON);
         /* and a context behaves the same with this machine's levels */
@@ -81,7 +84,7 @@ static void what_is_left(void)
         CHECK_EQ_S(used(&(lb_options){.cpu_off = off, .isa = "ref"}), "ref");
     }
     /* A level that isa requests and cpu_off forbids does not run. */
-    const uint64_t all = A | B | C | NEON;
+    const uint64_t all = A | B | C | D | NEON;
     CHECK_EQ_S(used(&(lb_options){.cpu_off = all, .isa = lb_isa_best()}),
                "ref");
     setenv("LOWBIT_ISA", lb_isa_best(), 1);
@@ -93,13 +96,13 @@ static void refused(void)
 {
     for (int bit = 0; bit < 64; bit++) {
         const uint64_t off = (uint64_t)1 << bit;
-        const bool fine = bit >= LB_LEVEL_NEON && bit <= LB_LEVEL_AVX512VNNI;
+        const bool fine = bit >= LB_LEVEL_NEON && bit <= LB_LEVEL_AMX;
         CHECK_EQ_I(*used(&(lb_options){.cpu_off = off}) != 0, fine);
         if (fine) continue;
         char hex[32];
         snprintf(hex, sizeof hex, "cpu_off is 0x%llx,",
                  (unsigned long long)off);
-        CHECK(strstr(why, hex) && strstr(why, " 0x1e "));
+        CHECK(strstr(why, hex) && strstr(why, " 0x3e "));
     }
     /* A caller compiled before cpu_off existed does not set it. */
     const size_t before = offsetof(lb_options, cpu_off);

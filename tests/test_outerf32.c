@@ -169,7 +169,7 @@ int main(void)
     c_room = fenced_open(ROOM);
     keep_room = fenced_open(ROOM);
     check_kernel(&lb_outerf32_ref);
-    for (int level = 0; level <= LB_LEVEL_AVX512VNNI; level++) {
+    for (int level = 0; level <= LB_LEVEL_AMX; level++) {
         const lb_cpu cpu = {.level = (lb_level)level};
         const lb_outerf32 *kernel = lb_outerf32_for(&cpu);
         if (kernel && lb_level_available(cpu.level)) check_kernel(kernel);

@@ -27,7 +27,7 @@ static int n_all;
 static void open_all(void)
 {
     static const int threads[] = {1, 2, 7};
-    for (lb_level l = LB_LEVEL_REF; l <= LB_LEVEL_AVX512VNNI; l++)
+    for (lb_level l = LB_LEVEL_REF; l <= LB_LEVEL_AMX; l++)
         for (int t = 0; t < 3; t++) {
             if (!lb_level_available(l) || n_all == ALL) continue;
             one *o = &all[n_all++];

@@ -594,7 +594,7 @@ static void test_level(lb_level level)
 
 int main(void)
 {
-    for (int l = LB_LEVEL_REF; l <= LB_LEVEL_AVX512VNNI; l++)
+    for (int l = LB_LEVEL_REF; l <= LB_LEVEL_AMX; l++)
         if (lb_level_available((lb_level)l)) test_level((lb_level)l);
     model_end();
     return check_report("reduce");

@@ -120,7 +120,7 @@ static void check_level(lb_level level)
     static const char *const formats[] = {"int8", "nf4", "ternary", "binary",
                                           "q8_0"};
     lb_options o = {.threads = 2};
-    for (int l = (int)level + 1; l <= LB_LEVEL_AVX512VNNI; l++)
+    for (int l = (int)level + 1; l <= LB_LEVEL_AMX; l++)
         o.cpu_off |= UINT64_C(1) << l;
     lb_ctx *cx = lb_open(&o);
     CHECK(cx != NULL);

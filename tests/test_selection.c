@@ -6,6 +6,7 @@
  * multiplied, but planning may read scales, so levels that this machine lacks
  * are skipped. `test_selection --update` rewrites the lines of the others.
  */
+/* ctest: amx */
 #include "base/cpu.h"
 #include "core/core.h"
 #include "laws.h"
@@ -46,6 +47,7 @@ static const struct {
     {"avx2", {.level = LB_LEVEL_AVX2}},
     {"avx512", {.level = LB_LEVEL_AVX512}},
     {"avx512vnni", {.level = LB_LEVEL_AVX512VNNI}},
+    {"amx", {.level = LB_LEVEL_AMX}},
 #elif defined(__aarch64__)
     {"neon", {.level = LB_LEVEL_NEON}},
     {"neon+dotprod", {.level = LB_LEVEL_NEON, .dotprod = true}},

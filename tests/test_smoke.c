@@ -709,7 +709,7 @@ static void every_primitive(lb_ctx *cx)
 int main(int argc, char **argv)
 {
     const int threads = argc > 1 ? atoi(argv[1]) : 2;
-    for (int l = LB_LEVEL_REF; l <= LB_LEVEL_AVX512VNNI; l++) {
+    for (int l = LB_LEVEL_REF; l <= LB_LEVEL_AMX; l++) {
         if (!lb_level_available((lb_level)l)) continue;
         const char *isa = lb_level_name((lb_level)l);
         lb_ctx *cx = lb_open(&(lb_options){.threads = threads, .isa = isa});

@@ -366,7 +366,7 @@ static void check_cpu(lb_ctx *cx, lb_cpu cpu)
 int main(void)
 {
     lb_ctx *cx = lb_open(&(lb_options){.threads = 1});
-    for (lb_level l = LB_LEVEL_REF; l <= LB_LEVEL_AVX512VNNI; l++) {
+    for (lb_level l = LB_LEVEL_REF; l <= LB_LEVEL_AMX; l++) {
 #if !defined(LB_SIMDE)
         if (!lb_level_available(l)) continue;
 #endif

@@ -211,7 +211,7 @@ static void fill_past_caches(void *to, size_t bytes)
 
 void limit_kernels_x86(const char *isa, limit_kernels *k)
 {
-    const bool vnni = !strcmp(isa, "avx512vnni");
+    const bool vnni = !strcmp(isa, "avx512vnni") || !strcmp(isa, "amx");
     const bool avx512 = vnni || !strcmp(isa, "avx512");
     const bool avx2 = avx512 || !strcmp(isa, "avx2");
     k->fill = fill_past_caches;

@@ -24,8 +24,8 @@ static PyObject *push_config(PyObject *module, PyObject *args, PyObject *names)
                                      &debug, &keep))
         return NULL;
     static const py_word levels[] = {
-        {"ref", 1},    {"neon", 2},       {"avx2", 3},
-        {"avx512", 4}, {"avx512vnni", 5}, {NULL, 0},
+        {"ref", 1},        {"neon", 2}, {"avx2", 3}, {"avx512", 4},
+        {"avx512vnni", 5}, {"amx", 6},  {NULL, 0},
     };
     const int p = py_word_value(precision, py_precisions, "precision");
     const int d = py_word_value(dense, py_dense_policies, "dense");

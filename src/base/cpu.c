@@ -2,7 +2,8 @@
  *
  * On x86 a level needs both the instructions (CPUID) and an operating system
  * that saves their registers on a context switch (XCR0, bits 1 and 2: xmm and
- * ymm; 5 to 7: mask registers and zmm). The compiler's detection is not used:
+ * ymm; 5 to 7: mask registers and zmm; 17 and 18: tiles, which a process has to
+ * ask for as well). The compiler's detection is not used:
  * it knows only CPUs that are older than the compiler, and not F16C everywhere.
  * NEON is part of every aarch64.
  */
@@ -13,6 +14,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
 #endif
@@ -33,9 +36,13 @@
 /* Leaf 7, ECX */
 #define CPUID_AVX512VBMI (1u << 1)
 #define CPUID_AVX512VNNI (1u << 11)
+/* Leaf 7, EDX */
+#define CPUID_AMX_TILE (1u << 24)
+#define CPUID_AMX_INT8 (1u << 25)
 
-#define XCR0_YMM 0x06u
-#define XCR0_ZMM 0xe6u
+#define XCR0_YMM  0x06u
+#define XCR0_ZMM  0xe6u
+#define XCR0_TILE 0x60000u
 
 /* AT_HWCAP of aarch64 Linux */
 #define ARM_CPUID   (UINT64_C(1) << 11) /* MIDR_EL1 can be read */
@@ -58,7 +65,13 @@ static lb_level best_x86(const lb_cpuid *a)
                       CPUID_AVX512DQ) ||
         !has(a->xcr0, XCR0_ZMM))
         return LB_LEVEL_AVX2;
-    return has(ecx, CPUID_AVX512VNNI) ? LB_LEVEL_AVX512VNNI : LB_LEVEL_AVX512;
+    if (!has(ecx, CPUID_AVX512VNNI)) return LB_LEVEL_AVX512;
+    /* Leaf 0x1d has the sizes of tiles, but some hypervisors answer it with
+     * zeros: palette 1 is used, eight tiles of 16 rows of 64 bytes. */
+    return has(a->leaf7[LB_EDX], CPUID_AMX_TILE | CPUID_AMX_INT8) &&
+                   has(a->xcr0, XCR0_TILE)
+               ? LB_LEVEL_AMX
+               : LB_LEVEL_AVX512VNNI;
 }
 
 /* The brand string has 48 characters, padded with blanks or zeros on either
@@ -91,7 +104,7 @@ lb_cpu_info lb_cpu_from_cpuid(const lb_cpuid *a)
             family == 0xf || family == 6 ? more_model << 4 | model : model;
     }
     copy_name(a, cpu.id.name, sizeof cpu.id.name);
-    cpu.vbmi = cpu.best == LB_LEVEL_AVX512VNNI &&
+    cpu.vbmi = cpu.best >= LB_LEVEL_AVX512VNNI &&
                has(a->leaf7[LB_ECX], CPUID_AVX512VBMI);
     return cpu;
 }
@@ -139,8 +152,10 @@ lb_cpu_info lb_cpu_detect(void)
     }
     lb_cpu_info cpu = lb_cpu_from_cpuid(&a);
 #if defined(LB_SIMDE) /* for tests: all levels are emulated */
-    cpu.best = LB_LEVEL_AVX512VNNI;
+    cpu.best = LB_LEVEL_AMX;
     cpu.vbmi = true;
+#elif defined(LB_AMX_MODEL) /* the same of tiles alone */
+    if (cpu.best == LB_LEVEL_AVX512VNNI) cpu.best = LB_LEVEL_AMX;
 #endif
     return cpu;
 }
@@ -160,6 +175,26 @@ lb_cpu_info lb_cpu_detect(void)
 }
 #endif
 
+/* Linux enables tile registers for processes that ask for them; ENOMEM: an
+ * alternate signal stack is too small for them. */
+static bool may_use_tiles(void)
+{
+#if defined(LB_SIMDE) || defined(LB_AMX_MODEL)
+    return true;
+#elif defined(__x86_64__) && defined(SYS_arch_prctl)
+    enum { REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };
+    return syscall(SYS_arch_prctl, REQ_XCOMP_PERM, XTILEDATA) == 0;
+#else
+    return false;
+#endif
+}
+
+lb_level lb_level_permitted(lb_level level)
+{
+    return level < LB_LEVEL_AMX || may_use_tiles() ? level
+                                                   : LB_LEVEL_AVX512VNNI;
+}
+
 lb_level lb_cpu_best(void)
 {
     return lb_cpu_detect().best;
@@ -178,11 +213,11 @@ bool lb_cpu_has_dotprod(void)
 /* ---- levels ------------------------------------------------------------- */
 
 /* By level. */
-static const char *const names[] = {"ref", "neon", "avx2", "avx512",
-                                    "avx512vnni"};
+static const char *const names[] = {"ref",    "neon",       "avx2",
+                                    "avx512", "avx512vnni", "amx"};
 #define N_LEVELS ((int)(sizeof names / sizeof names[0]))
 
-_Static_assert(LB_LEVEL_AVX512VNNI == sizeof names / sizeof names[0] - 1,
+_Static_assert(LB_LEVEL_AMX == sizeof names / sizeof names[0] - 1,
                "a name for every level");
 
 const char *lb_level_name(lb_level level)

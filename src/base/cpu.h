@@ -27,7 +27,7 @@ typedef struct lb_cpu_info {
     lb_cpu_id id;
     lb_level best; /* the strongest level that the CPU has and whose registers
                     * the operating system saves */
-    bool vbmi;     /* AVX-512 VBMI (vpermb); only with best = avx512vnni */
+    bool vbmi;     /* AVX-512 VBMI (vpermb); only with avx512vnni, amx */
     bool dotprod;  /* sdot and udot; only with best = neon */
 } lb_cpu_info;
 
@@ -59,7 +59,7 @@ bool lb_cpu_has_dotprod(void);
 
 /* ---- levels ------------------------------------------------------------- */
 
-/* "ref", "neon", "avx2", "avx512", "avx512vnni"; static. */
+/* "ref", "neon", "avx2", "avx512", "avx512vnni", "amx"; static. */
 const char *lb_level_name(lb_level level);
 /* False if the name is not one of them. */
 bool lb_level_parse(const char *name, lb_level *out);
@@ -77,6 +77,11 @@ typedef enum lb_level_choice {
 /* Applies a user's choice, such as LOWBIT_ISA: *out is the level of that name,
  * or best if name is NULL or "". */
 lb_level_choice lb_level_choose(const char *name, lb_level best, lb_level *out);
+
+/* The level, or the one below it if the operating system refuses to let this
+ * process use its registers (those of amx). The first call for amx asks for
+ * them, which cannot be undone: only for a level that will be used. */
+lb_level lb_level_permitted(lb_level level);
 
 /* The strongest level included in level (possibly itself) that does not
  * include any level in `off`, where bit l stands for level l. */

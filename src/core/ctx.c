@@ -136,7 +136,7 @@ static bool settle_level(settings *s)
     case LB_CHOICE_UNKNOWN:
         return refuse(s,
                       "%s is \"%s\": not one of ref, avx2, avx512, "
-                      "avx512vnni, neon",
+                      "avx512vnni, amx, neon",
                       from, name);
     case LB_CHOICE_UNAVAILABLE:
         return refuse(s,
@@ -151,7 +151,7 @@ static bool settle_level(settings *s)
  * disable AVX-512 without checking for it first. */
 static bool settle_off(settings *s)
 {
-    const uint64_t levels = ((uint64_t)2 << LB_LEVEL_AVX512VNNI) - 1;
+    const uint64_t levels = ((uint64_t)2 << LB_LEVEL_AMX) - 1;
     const uint64_t none = (uint64_t)1 << LB_LEVEL_REF | ~levels;
     if (s->o.cpu_off & none)
         return refuse(
@@ -159,7 +159,7 @@ static bool settle_off(settings *s)
             "options.cpu_off is 0x%llx, but only the levels in 0x%llx "
             "can be switched off",
             (unsigned long long)s->o.cpu_off, (unsigned long long)~none);
-    s->level = lb_level_without(s->level, s->o.cpu_off);
+    s->level = lb_level_permitted(lb_level_without(s->level, s->o.cpu_off));
     return true;
 }
 
@@ -281,7 +281,7 @@ lb_ctx *lb_open(const lb_options *options)
         .pool = lb_pool_open(heap, s.o.threads),
         .cpu = {s.level,
                 lb_tuning_find(s.level, id->vendor, id->family, id->model),
-                s.level == LB_LEVEL_AVX512VNNI && s.machine.vbmi,
+                s.level >= LB_LEVEL_AVX512VNNI && s.machine.vbmi,
                 s.level == LB_LEVEL_NEON && s.machine.dotprod},
         .dense = s.dense,
         .precision = s.precision,

@@ -69,7 +69,7 @@ extern const lb_decode_kernel lb_decode_neon;
 /* For lb_format.kernels: the levels that run more than the reference. */
 #define LB_DECODE_LEVELS                                                       \
     (1u << LB_LEVEL_NEON | 1u << LB_LEVEL_AVX2 | 1u << LB_LEVEL_AVX512 |       \
-     1u << LB_LEVEL_AVX512VNNI)
+     1u << LB_LEVEL_AVX512VNNI | 1u << LB_LEVEL_AMX)
 
 /* Where the elements end, of n, that the first value serves; and those that the
  * next one serves. */

@@ -8,6 +8,7 @@ static const struct {
     bool dotprod;  /* the CPU must have it */
 } kernels[] = {
 #if defined(__x86_64__)
+    {LB_LEVEL_AMX, &lb_dotbyte_amx, true, false},
     {LB_LEVEL_AVX512VNNI, &lb_dotbyte_vnni, true, false},
     {LB_LEVEL_AVX2, &lb_dotbyte_avx2, true, false},
 #elif defined(__aarch64__)
@@ -32,6 +33,7 @@ const lb_dotbyte *lb_dotbyte_for(const lb_cpu *cpu, int most_w, bool along)
 const lb_dotbyte *lb_dotword_for(const lb_cpu *cpu)
 {
 #if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AMX) return &lb_dotword_amx;
     if (cpu->level >= LB_LEVEL_AVX512VNNI) return &lb_dotword_vnni;
 #endif
     (void)cpu;
@@ -41,6 +43,7 @@ const lb_dotbyte *lb_dotword_for(const lb_cpu *cpu)
 const lb_dotbyte *lb_dotword_any(const lb_cpu *cpu)
 {
 #if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AMX) return &lb_dotword_amx;
     if (cpu->level >= LB_LEVEL_AVX512VNNI) return &lb_dotword_vnni;
     if (cpu->level >= LB_LEVEL_AVX2) return &lb_dotword_avx2;
 #endif

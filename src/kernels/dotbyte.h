@@ -37,7 +37,7 @@ enum {
     LB_DOTBYTE_STEP = 32,  /* depths are filled up to a multiple of this */
     LB_DOTBYTE_LINES = 16, /* that along takes at once */
     LB_DOTBYTE_BYTES = 64, /* of a line, that across takes at once */
-    LB_DOTBYTE_MAX_MR = 16,
+    LB_DOTBYTE_MAX_MR = 32,
     LB_DOTBYTE_MAX_NR = 32,
     /* Depth of a panel: 255 * 127 * 512 < 2^31, and products with two planes
      * are those of dotint.h, bit by bit. */
@@ -73,8 +73,8 @@ typedef struct lb_dotbyte_codes {
 /* Rows of x as they meet a panel of w: block by block of the depth. */
 typedef struct lb_dotbyte_x {
     int rows, planes;
-    const int8_t *bytes; /* the first plane; they are `plane` bytes apart */
-    int64_t plane;
+    const int8_t *bytes;  /* the first plane; they are `plane` bytes apart */
+    int64_t plane, row;   /* row: from one to the next, if they are by_row */
     const int32_t *start; /* of each row: (bias - offset) * its sum */
     const float *scale;
     int64_t share; /* depth of a block, the last of which may be less deep, */
@@ -112,12 +112,21 @@ typedef struct lb_dotbyte {
     const char *name, *name_two; /* "dot i8 ref", with two planes */
     int size;                    /* bytes of a number: 2 for words */
     int piece; /* bytes of a row of x side by side: a quad, but for dots */
-    bool asks; /* tiles do, for what comes next */
-    int mr, nr;
+    /* x lies row by row, a row of the depth to the next, and then the next
+     * plane: quads are side by side. Memory is read, though not used, as if
+     * there were mr rows of as many planes. */
+    bool by_row;
+    bool asks;   /* tiles do, for what comes next */
+    int mr, nr;  /* by_row: mr rows of one plane, half as many of two */
     int most_w;  /* the largest byte of w; below 255: not of 8 bits */
     int bias;    /* what bytes of panels of w are less: 128 gives them signs */
     bool planes; /* two of them are better than numbers of 16 bits; below
                   * avx512 there is but one */
+    /* Around all calls of tile of a unit of work, on its thread, which does
+     * nothing else meanwhile that could wait; NULL: nothing is needed. share:
+     * that of x, the same in all of them. */
+    void (*begin)(int64_t share);
+    void (*end)(void);
     /* One row of a panel of x: each number times factor, rounded to nearest
      * even; returns their sum. fields: of codes whose depth runs along memory,
      * else 1. Pieces are `apart` bytes apart. Zeros up to a whole step, or
@@ -145,6 +154,9 @@ typedef struct lb_dotbyte {
                   uint8_t *to, int64_t apart);
     void (*panel)(const lb_dotbyte_codes *c, const uint8_t *quads, int64_t n,
                   int field, uint8_t *to);
+    /* Words: a panel of along, across or pack_f32.h becomes what tile takes, n
+     * deep, whole steps; NULL: that is the same. */
+    void (*split)(uint8_t *panel, int64_t n);
     /* Of each block in turn: c[i*nr + j] = fma(sum * w->scale[j], x->scale[i],
      * c[i*nr + j], or 0 if it is the first), sum as f32. k and share are
      * multiples of 4. */
@@ -193,6 +205,7 @@ extern const lb_dotbyte lb_dotbyte_dotprod;
 extern const lb_dotbyte lb_dotbyte_avx2, lb_dotbyte_vnni, lb_dotword_vnni;
 extern const lb_dotbyte lb_dotword_avx2;
 extern const lb_dotbyte lb_dotlines_vnni;
+extern const lb_dotbyte lb_dotbyte_amx, lb_dotword_amx;
 
 void lb_dotbyte_along_avx2(const lb_dotbyte_codes *c, const uint8_t *from,
                            int64_t step, int64_t n, int64_t ahead, uint8_t *to);
@@ -209,6 +222,12 @@ void lb_dotbyte_quads_avx512(const uint8_t *from, int64_t step, int64_t n,
                              int64_t bytes, uint8_t *to, int64_t apart);
 void lb_dotbyte_panel_avx512(const lb_dotbyte_codes *c, const uint8_t *quads,
                              int64_t n, int field, uint8_t *to);
+void lb_dotword_along_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
+                             int64_t step, int64_t n, int64_t ahead,
+                             uint8_t *to);
+void lb_dotword_across_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
+                              int64_t step, int64_t n, int64_t bytes,
+                              int64_t ahead, uint8_t *to, int64_t panel);
 #endif
 
 #endif

@@ -59,9 +59,9 @@ static void make_room(const lb_product *p, gemm_grid *g)
 {
     const lb_panels *q = &g->p;
     const int64_t f = sizeof(float);
-    const int64_t groups = lb_ceil_div(g->b.mb, q->kernel->mr);
+    const int64_t groups = lb_ceil_div(g->b.mb, q->mr);
     const int64_t put = PUT * lb_put_apart(g->b.nb) * f;
-    g->group = lb_round_up(lb_pack_x_bytes(q, q->kernel->mr, q->kc), 64);
+    g->group = lb_round_up(lb_pack_x_bytes(q, q->mr, q->kc), 64);
     g->panel = groups * g->group;
     const int64_t most =
         g->w.coded.along ? lb_max_i64(1, g->in_l2 / g->panel) : 1;
@@ -71,7 +71,7 @@ static void make_room(const lb_product *p, gemm_grid *g)
     g->panels = lb_ceil_div(p->k, q->kc);
     g->before = g->panel * g->panels <= MOST_X / (p->batch * g->b.bm);
     g->c_at = add(0, g->before ? 0 : panels * g->panel);
-    const int64_t rows = q->kernel->dots ? groups * q->kernel->mr : g->b.mb;
+    const int64_t rows = q->kernel->dots ? groups * q->mr : g->b.mb;
     g->rows_at = add(g->c_at, rows * lb_round_up(g->b.nb, q->strip) * f);
     g->slab_at = add(g->rows_at, lb_pack_x_room(q) * f);
     const int64_t slab = lb_row_slab_floats(g->w.x, q->kc) * f;
@@ -90,7 +90,7 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
     const lb_cut cut = {
         .most_m = g->p.decoded ? MOST_DECODED : MOST_M,
         .most_n = g->p.decoded ? MOST_DECODED : MOST_N,
-        .least_m = g->p.kernel->mr,
+        .least_m = g->p.mr,
         .grain = GRAIN,
         .shares = SHARES,
         .work = MIN_UNIT,
@@ -114,7 +114,7 @@ static void make_plan(lb_product *p, const lb_weights *w, const lb_call *c,
         plan->shared = (size_t)(plan->units[0] * g->panel);
     }
     plan->kernel = g->p.planes == 2 ? g->p.kernel->name_two : g->p.kernel->name;
-    p->tile = (lb_tile_sizes){g->p.kernel->mr, g->p.kernel->nr, g->p.kc};
+    p->tile = (lb_tile_sizes){g->p.mr, g->p.kernel->nr, g->p.kc};
 }
 
 /* ---- a block ------------------------------------------------------------- */
@@ -175,7 +175,7 @@ static void run_tile(gemm_block *b, char *panel, const uint8_t *w, int64_t n,
         .scale = b->weights.ws + s,
         .apart = q->each ? slots : 0,
     };
-    q->kernel->tile(&x, lb_panel_steps(q, n), &of, first,
+    q->kernel->tile(&x, lb_round_up(n, LB_DOTBYTE_STEP), &of, first,
                     b->c + (j + s) * b->m + row * nr, &b->weights.ask);
 }
 
@@ -183,7 +183,7 @@ static void run_tile(gemm_block *b, char *panel, const uint8_t *w, int64_t n,
 static float *group_sums(const gemm_block *b, int64_t group)
 {
     const lb_panels *q = &b->g->p;
-    return b->c + group * q->kernel->mr * lb_round_up(b->n, q->strip);
+    return b->c + group * q->mr * lb_round_up(b->n, q->strip);
 }
 
 static void run_dots(gemm_block *b, int64_t k, int64_t n, char *panel,
@@ -305,7 +305,7 @@ static gemm_block block_of(const lb_product *p, const lb_work *work,
     };
     b.rows = lb_row_slab_of(g->w.x, work->call->cpu, at.batch, at.i0 + at.m,
                             b.room + g->slab_at);
-    b.groups = lb_ceil_div(b.m, g->p.kernel->mr);
+    b.groups = lb_ceil_div(b.m, g->p.mr);
     b.c = (float *)(void *)(b.room + g->c_at);
     lb_pack_w_room(&g->p, &b.coded, g->b.nb, p->k, &b.weights,
                    b.room + g->weights_at);
@@ -341,11 +341,16 @@ static void run_before(const lb_product *p, const lb_work *work,
 static void run(const lb_product *p, const lb_work *w)
 {
     const gemm_grid *const g = p->grid;
-    for (int64_t u = w->lo; u < w->hi; u++)
-        if (g->before && w->phase == 0)
+    const lb_dotbyte *kernel = g->p.kernel;
+    if (g->before && w->phase == 0) {
+        for (int64_t u = w->lo; u < w->hi; u++)
             run_before(p, w, g, u);
-        else
-            run_block(p, w, g, lb_units_at(&g->b, &g->w, u));
+        return;
+    }
+    if (kernel->begin) kernel->begin(g->p.share);
+    for (int64_t u = w->lo; u < w->hi; u++)
+        run_block(p, w, g, lb_units_at(&g->b, &g->w, u));
+    if (kernel->end) kernel->end();
 }
 
 const lb_algorithm lb_gemm = {"gemm", make_plan, run};

@@ -217,6 +217,14 @@ static void scale_strip(lb_pack_w *w, int64_t j, int64_t rows, int64_t slots,
         scale_rows(w, j, rows, slots);
 }
 
+static void split_panels(const lb_pack_w *w, int64_t slots, int64_t n)
+{
+    const lb_dotbyte *kernel = w->p->kernel;
+    for (int64_t s = 0; s < slots && kernel->split; s += kernel->nr)
+        kernel->split(w->panel + s / kernel->nr * lb_panel_apart(w->p, n),
+                      lb_round_up(n, LB_DOTBYTE_STEP));
+}
+
 int64_t lb_pack_w_strip(lb_pack_w *w, int64_t j, int64_t k, int64_t n)
 {
     const lb_coded *c = &w->s.c;
@@ -224,6 +232,7 @@ int64_t lb_pack_w_strip(lb_pack_w *w, int64_t j, int64_t k, int64_t n)
     if (w->p->decoded) {
         const int64_t all = lb_round_up(rows, w->p->kernel->nr);
         lb_pack_decoded(w, j, rows, all, k, n);
+        split_panels(w, all, n);
         return all;
     }
     const int64_t slots = slots_for(w->p, c, rows);
@@ -231,6 +240,7 @@ int64_t lb_pack_w_strip(lb_pack_w *w, int64_t j, int64_t k, int64_t n)
         pack_along(w, j, rows, slots, k, n);
     else
         pack_across(w, j, rows, k, n);
+    split_panels(w, slots, n);
     scale_strip(w, j, rows, slots, k, n);
     return slots;
 }

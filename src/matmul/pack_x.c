@@ -15,7 +15,7 @@ int64_t lb_pack_x_bytes(const lb_panels *p, int64_t rows, int64_t depth)
 
 int64_t lb_pack_x_room(const lb_panels *p)
 {
-    return (p->kernel->mr + 1) * p->kc;
+    return (p->mr + 1) * p->kc;
 }
 
 /* A block of rows: where its parts are. */
@@ -23,7 +23,7 @@ typedef struct {
     float *scale;
     int32_t *start;
     int8_t *bytes;
-    int64_t apart, plane;
+    int64_t apart, row, plane; /* bytes: to the next piece, row, plane */
 } x_part;
 
 static x_part part_at(const lb_panels *p, char *at, int rows, int64_t n,
@@ -31,12 +31,22 @@ static x_part part_at(const lb_panels *p, char *at, int rows, int64_t n,
 {
     float *const head = (float *)(void *)(at + b * HEAD);
     char *const bytes = at + lb_panel_blocks(p, n) * HEAD;
+    const int64_t steps = lb_panel_steps(p, n);
+    if (p->kernel->by_row)
+        return (x_part){
+            .scale = head,
+            .start = (int32_t *)(void *)(head + LB_DOTBYTE_MAX_MR),
+            .bytes = (int8_t *)bytes + b * p->share,
+            .row = steps,
+            .plane = rows * steps,
+        };
     return (x_part){
         .scale = head,
         .start = (int32_t *)(void *)(head + LB_DOTBYTE_MAX_MR),
         .bytes = (int8_t *)bytes + b * p->share * rows * p->kernel->size,
         .apart = (int64_t)rows * p->kernel->piece,
-        .plane = rows * lb_panel_steps(p, n),
+        .row = p->kernel->piece,
+        .plane = rows * steps,
     };
 }
 
@@ -47,6 +57,7 @@ lb_dotbyte_x lb_pack_x_at(const lb_panels *p, char *at, int rows, int64_t n)
                           .planes = p->planes,
                           .bytes = t.bytes,
                           .plane = t.plane,
+                          .row = t.row,
                           .start = t.start,
                           .scale = t.scale,
                           .share = p->share,
@@ -76,9 +87,8 @@ static void round_words(const lb_panels *p, float *x, const float *from,
     const lb_int_bound bound = {LB_DOTINT_MOST_X,
                                 p->decoded ? p->sum : p->sum / 8};
     const lb_int_row r = lb_int_row_of(largest, bound, n, from, x);
-    p->kernel->round(n, r.x, r.factor, 1, p->in_turn,
-                     to->bytes + (int64_t)row * p->kernel->piece, to->apart,
-                     to->plane);
+    p->kernel->round(n, r.x, r.factor, 1, p->in_turn, to->bytes + row * to->row,
+                     to->apart, to->plane);
     to->scale[row] = r.scale;
     to->start[row] = 0;
 }
@@ -101,9 +111,9 @@ static void round_block(const lb_panels *p, float *x, const float *from,
         from = x;
         factor = 0;
     }
-    const int32_t sum = p->kernel->round(
-        n, from, factor, p->planes, p->in_turn,
-        to->bytes + (int64_t)row * p->kernel->piece, to->apart, to->plane);
+    const int32_t sum =
+        p->kernel->round(n, from, factor, p->planes, p->in_turn,
+                         to->bytes + row * to->row, to->apart, to->plane);
     to->scale[row] = scale;
     to->start[row] = (int32_t)((int64_t)sum * -p->offset);
 }
@@ -113,10 +123,21 @@ static void clear_head(const lb_panels *p, char *to, int rows, int64_t n,
                        int64_t b)
 {
     const x_part one = part_at(p, to, rows, n, b);
-    for (int r = rows; r < p->kernel->mr; r++) {
+    for (int r = rows; r < p->mr; r++) {
         one.scale[r] = 0;
         one.start[r] = 0;
     }
+}
+
+/* Rows by themselves end with zeros: pieces may be longer than what is rounded.
+ */
+static void clear_ends(const lb_panels *p, char *to, int rows, int64_t n)
+{
+    const int64_t piece = p->kernel->piece / p->kernel->size;
+    const int64_t lines = (int64_t)rows * p->planes * p->kernel->size;
+    const x_part all = part_at(p, to, rows, n, 0);
+    for (int64_t l = 1; l <= lines; l++)
+        memset(all.bytes + l * all.row - piece, 0, (size_t)piece);
 }
 
 void lb_pack_x(const lb_panels *p, lb_row_slab *x, int64_t i, int rows,
@@ -126,6 +147,7 @@ void lb_pack_x(const lb_panels *p, lb_row_slab *x, int64_t i, int rows,
     const lb_block b = lb_row_slab_get(x, i, rows, k, n, block);
     for (int64_t s = 0; s * p->share < n; s++)
         clear_head(p, to, rows, n, s);
+    if (p->kernel->by_row) clear_ends(p, to, rows, n);
     for (int r = 0; r < rows; r++) {
         const float *at = (const float *)b.p + r * b.rs;
         at = lb_line_up(at, b.ks, n, factor, row);

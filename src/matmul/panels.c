@@ -248,7 +248,10 @@ bool lb_panels_of(const lb_cpu *cpu, const lb_coded *c, int64_t m, int64_t n,
 bool lb_panels_for(const lb_product *p, const lb_weights *w, const lb_cpu *cpu,
                    lb_panels *to)
 {
-    if (!w->coded.bits)
-        return lb_panels_decoded(cpu, w->coded.along, p->precision, to);
-    return lb_panels_of(cpu, &w->coded, w->m, w->n, p->precision, to);
+    const bool fine =
+        w->coded.bits
+            ? lb_panels_of(cpu, &w->coded, w->m, w->n, p->precision, to)
+            : lb_panels_decoded(cpu, w->coded.along, p->precision, to);
+    if (fine) to->mr = to->kernel->mr / (to->kernel->by_row ? to->planes : 1);
+    return fine;
 }

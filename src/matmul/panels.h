@@ -27,6 +27,7 @@ typedef struct lb_panels {
     lb_scales_way scales;
     lb_dotbyte_codes codes;
     int planes;  /* of x */
+    int mr;      /* rows of x that meet a panel of w together */
     int fields;  /* of a byte of codes */
     int in_turn; /* the depth comes in the order of so many; 1: as it is */
     int offset;  /* of bytes of w, as the kernel has them */

@@ -31,9 +31,10 @@ typedef struct {
 } row;
 
 #define AT(l)     LB_LEVEL_##l, LB_LEVEL_##l
-#define AVX2_UP   LB_LEVEL_AVX2, LB_LEVEL_AVX512VNNI
-#define AVX512_UP LB_LEVEL_AVX512, LB_LEVEL_AVX512VNNI
-#define LEVEL_ANY LB_LEVEL_REF, LB_LEVEL_AVX512VNNI
+#define AVX2_UP   LB_LEVEL_AVX2, LB_LEVEL_AMX
+#define AVX512_UP LB_LEVEL_AVX512, LB_LEVEL_AMX
+#define VNNI_UP   LB_LEVEL_AVX512VNNI, LB_LEVEL_AMX
+#define LEVEL_ANY LB_LEVEL_REF, LB_LEVEL_AMX
 
 enum { PACKED = 1 << 22 }; /* x that may be packed as a whole */
 
@@ -85,9 +86,9 @@ static const row codes[] = {
      LB_NEED_DIGITS, {LB_T_I8, 1, &lb_gemm}},
     {AT(AVX2), DECODED, BOTH, FASTER, 32, MANY, 16, 32, 0,
      LB_NEED_DIGITS, {LB_T_I16, 2, &lb_gemm}},
-    {AT(AVX512VNNI), DECODED, BOTH, FASTEST, 32, MANY, 16, 32, 0,
+    {VNNI_UP, DECODED, BOTH, FASTEST, 32, MANY, 16, 32, 0,
      LB_NEED_DIGITS, {LB_T_I8, 1, &lb_gemm}},
-    {AT(AVX512VNNI), DECODED, BOTH, FAST, 32, MANY, 16, 32, 0,
+    {VNNI_UP, DECODED, BOTH, FAST, 32, MANY, 16, 32, 0,
      LB_NEED_DIGITS, {LB_T_I16, 2, &lb_gemm}},
     /* f32. */
     {AVX2_UP, BITS_ANY, NK, PRECISION_ANY, 17, LB_FEW, 0, 0, 0,
@@ -149,6 +150,8 @@ int64_t lb_gemv_rows(lb_level level, bool along, lb_precision precision,
                      int bits)
 {
     const int size = bits == 8 ? 3 : bits == 4 ? 2 : bits == 2 ? 1 : 0;
+    if (level == LB_LEVEL_AMX)
+        level = LB_LEVEL_AVX512VNNI; /* no gemv of its own */
     for (int i = 0; i < GEMV; i++)
         if (gemv[i].level == level && gemv[i].sides & (along ? NK : KN) &&
             gemv[i].precisions & precision_set(precision))

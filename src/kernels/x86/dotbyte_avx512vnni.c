@@ -51,6 +51,10 @@ LB_AVX512
 LB_INLINE void put_quads(__m512i v, int64_t n, int8_t *to, int64_t apart)
 {
     int8_t byte[64];
+    if (n == 16 && apart == 4) {
+        _mm512_storeu_si512((void *)to, v);
+        return;
+    }
     _mm512_storeu_si512((void *)byte, v);
     for (int64_t q = 0; q < n; q++)
         memcpy(to + q * apart, byte + q * 4, 4);

@@ -150,8 +150,9 @@ static void along_rest(const lb_dotbyte_codes *c, const uint8_t *from,
 }
 
 LB_AVX512
-static void along(const lb_dotbyte_codes *c, const uint8_t *from, int64_t step,
-                  int64_t n, int64_t ahead, uint8_t *to)
+void lb_dotword_along_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
+                             int64_t step, int64_t n, int64_t ahead,
+                             uint8_t *to)
 {
     const int64_t whole = n / 32 * 16, done = whole * 2;
     along_any(c, from, step, whole, ahead, to);
@@ -185,9 +186,9 @@ LB_INLINE __m512i ratios_at(const lb_dotbyte_codes *c, int64_t k, int at)
 }
 
 LB_AVX512
-static void across(const lb_dotbyte_codes *c, const uint8_t *from, int64_t step,
-                   int64_t n, int64_t bytes, int64_t ahead, uint8_t *to,
-                   int64_t panel)
+void lb_dotword_across_avx512(const lb_dotbyte_codes *c, const uint8_t *from,
+                              int64_t step, int64_t n, int64_t bytes,
+                              int64_t ahead, uint8_t *to, int64_t panel)
 {
     const __m512i level = levels_of(c);
     const __mmask64 some = ~(__mmask64)0 >> (BYTES - bytes);
@@ -236,8 +237,8 @@ const lb_dotbyte lb_dotword_vnni = {
     .mr = LB_TILE_MR,
     .nr = LB_TILE_NR,
     .round = round_row,
-    .along = along,
-    .across = across,
+    .along = lb_dotword_along_avx512,
+    .across = lb_dotword_across_avx512,
     .tile = tile,
 };
 #endif
