@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-enum { CHUNK = 64 << 20 }; /* bytes of rows that are loaded at a time */
+/* Bytes of rows that are loaded at a time, and rows that may share scales. */
+enum { CHUNK = 32 << 20, TILE = 128 };
 
 void scan_begin(scan *s, const arguments *a, const lb_file *f,
                 const lb_entry *only, int times)
@@ -29,21 +30,18 @@ static void advance(scan *s, const lb_entry *e, uint64_t done)
                                           .total = s->total});
 }
 
-/* Rows per chunk; 0: the whole array at once. Members of npz files may be
- * compressed: then each access reads from their start. */
-static int64_t rows_at_once(const lb_file *f, const lb_entry *e)
+int64_t rows_at_once(const lb_entry *e)
 {
-    if (!e->rank || e->dim[0] < 2 || e->nbytes <= CHUNK ||
-        strcmp(e->format, "dense") != 0 || strcmp(lb_file_kind(f), "npz") == 0)
-        return 0;
+    if (!e->by_rows || e->nbytes <= CHUNK || e->dim[0] < 2) return 0;
     const uint64_t row = e->nbytes / (uint64_t)e->dim[0] + 1;
-    return row < CHUNK ? (int64_t)(CHUNK / row) : 1;
+    const int64_t n = row < CHUNK ? (int64_t)(CHUNK / row) : 1;
+    return n > TILE ? n / TILE * TILE : n;
 }
 
 bool scan_array(scan *s, lb_ctx *cx, lb_file *f, const lb_entry *e,
                 bool (*fn)(void *user, lb_ctx *cx, lb_array *part), void *user)
 {
-    const int64_t each = rows_at_once(f, e), n = each ? e->dim[0] : 1;
+    const int64_t each = rows_at_once(e), n = each ? e->dim[0] : 1;
     const uint64_t begin = s->done;
     bool ok = true;
     advance(s, e, begin);

@@ -15,8 +15,10 @@ typedef struct scan {
  * that can be loaded. */
 void scan_begin(scan *s, const arguments *a, const lb_file *f,
                 const lb_entry *only, int times);
-/* Calls fn with the values of an array: in chunks of rows if it is large and
- * dense, otherwise once. Stops when fn fails; false and an error. */
+/* Rows of a chunk of a large array; 0: it is loaded as a whole. */
+int64_t rows_at_once(const lb_entry *e);
+/* Calls fn with the values of an array, by such chunks. Stops when fn fails;
+ * false and an error. */
 bool scan_array(scan *s, lb_ctx *cx, lb_file *f, const lb_entry *e,
                 bool (*fn)(void *user, lb_ctx *cx, lb_array *part), void *user);
 /* Removes the bar, before other output. */

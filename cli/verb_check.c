@@ -195,7 +195,8 @@ static verdict run(const arguments *a)
     const char *input = input_path(a->operand[0]);
     lb_ctx *cx = input ? context_open((int)jobs) : NULL;
     if (!cx) return complaint_verdict();
-    lb_file *f = lb_file_open(cx, input, NULL);
+    const lb_file_options o = {.struct_size = sizeof o, .no_map = true};
+    lb_file *f = lb_file_open(cx, input, &o);
     const verdict v = f ? check_file(a, cx, f, &c) : complain_of(cx);
     lb_file_close(f);
     lb_close(cx);

@@ -8,6 +8,7 @@
 #include "places.h"
 #include "progress.h"
 #include "report.h"
+#include "scan.h"
 
 /* One array of the result. */
 typedef struct line {
@@ -71,14 +72,9 @@ static void report_odd(report *r, const line *l)
                verdict_of(l), nbytes, NULL);
 }
 
-/* False and an error that ends the comparison. */
-static bool compare(lb_ctx *cx, lb_file *fa, lb_file *fb, line *l, lines *all)
+static bool compare_whole(lb_ctx *cx, lb_file *fa, lb_file *fb, line *l,
+                          lines *all)
 {
-    if (!l->a->format || !l->b->format)
-        l->why = "unsupported type";
-    else if (!same_shape(l->a, l->b))
-        l->why = "different shapes";
-    if (l->why) return true;
     lb_enter(cx);
     lb_array *a = lb_file_load(cx, fa, l->a->name);
     lb_array *b = lb_file_load(cx, fb, l->b->name);
@@ -89,6 +85,44 @@ static bool compare(lb_ctx *cx, lb_file *fa, lb_file *fb, line *l, lines *all)
         report_stored(all->report, cx, l->b, b);
     }
     lb_leave(cx);
+    return ok;
+}
+
+/* Rows of a chunk; 0: at least one of the arrays must be read as a whole. */
+static int64_t rows_of_both(const line *l)
+{
+    const int64_t a = rows_at_once(l->a), b = rows_at_once(l->b);
+    if (!l->a->by_rows || !l->b->by_rows || (!a && !b)) return 0;
+    return a && (!b || a < b) ? a : b;
+}
+
+static bool compare_rows(lb_ctx *cx, lb_file *fa, lb_file *fb, line *l,
+                         int64_t each)
+{
+    const int64_t n = l->a->dim[0];
+    bool ok = true;
+    for (int64_t lo = 0; ok && lo < n; lo += each) {
+        const int64_t hi = n - lo < each ? n : lo + each;
+        lb_enter(cx);
+        lb_array *a = lb_file_load_rows(cx, fa, l->a->name, lo, hi);
+        lb_array *b = lb_file_load_rows(cx, fb, l->b->name, lo, hi);
+        ok = lb_compare(cx, a, b, &l->d);
+        lb_leave(cx);
+    }
+    return ok;
+}
+
+/* False and an error that ends the comparison. */
+static bool compare(lb_ctx *cx, lb_file *fa, lb_file *fb, line *l, lines *all)
+{
+    if (!l->a->format || !l->b->format)
+        l->why = "unsupported type";
+    else if (!same_shape(l->a, l->b))
+        l->why = "different shapes";
+    if (l->why) return true;
+    const int64_t each = all->report ? 0 : rows_of_both(l);
+    const bool ok = each ? compare_rows(cx, fa, fb, l, each)
+                         : compare_whole(cx, fa, fb, l, all);
     if (!ok && is_beyond(cx)) {
         l->why = "unsupported type or shape";
         lb_clear(cx);
@@ -323,8 +357,9 @@ static verdict run(const arguments *a)
     r.source = a->operand[0];
     r.result = r.output = a->operand[1];
     r.kept = "Equal, or not compared";
-    lb_file *fa = lb_file_open(cx, a->operand[0], NULL);
-    lb_file *fb = fa ? lb_file_open(cx, a->operand[1], NULL) : NULL;
+    const lb_file_options o = {.struct_size = sizeof o, .no_map = true};
+    lb_file *fa = lb_file_open(cx, a->operand[0], &o);
+    lb_file *fb = fa ? lb_file_open(cx, a->operand[1], &o) : NULL;
     v = fb ? diff(a, cx, fa, fb, &all) : complain_of(cx);
     free(all.at);
     report_free(&r);

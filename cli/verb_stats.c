@@ -309,6 +309,7 @@ static verdict print_stats(const arguments *a, lb_ctx *cx, lb_file *f, int bins)
 static verdict run(const arguments *a)
 {
     const lb_file_options options = {.struct_size = sizeof options,
+                                     .no_map = true,
                                      .raw = a->count[OPTION_RAW] != 0};
     int64_t bins = 24, jobs = 0;
     if (!argument_number(a, OPTION_BINS, 2, LB_HISTOGRAM_MOST, &bins) ||

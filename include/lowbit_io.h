@@ -69,6 +69,8 @@ typedef struct lb_entry {
     const int64_t *dim;
     int n_tensors;   /* number of tensors in the file that form the array */
     uint64_t nbytes; /* total size in the file, after decompression */
+    bool by_rows;    /* lb_file_load_rows reads only these rows; otherwise the
+                      * whole array, each time */
 } lb_entry;
 
 /* path: a file (safetensors, its index, GGUF, npy, npz), or a directory that

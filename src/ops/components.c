@@ -125,23 +125,106 @@ void lb_codes_run(const lb_store *s, int64_t first, int64_t n, int *code)
         code[i] = code_in(&s->fmt->codes, bytes, at + i);
 }
 
-/* Codes of n elements of a view, starting at a flat index; n <= RUN. */
-enum { RUN = 256 };
-static void codes_flat(const lb_array *a, int64_t first, int64_t n, int *code)
+/* Codes [at, at + n) of a row, as bytes. */
+typedef void unpack_fn(const lb_code_kind *k, const uint8_t *row, int64_t at,
+                       int64_t n, uint8_t *to);
+
+static void unpack_any(const lb_code_kind *k, const uint8_t *row, int64_t at,
+                       int64_t n, uint8_t *to)
 {
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (uint8_t)code_in(k, row, at + i);
+}
+
+/* Whole bytes of codes, with constant shifts. */
+static inline void unpack_bytes(const lb_code_kind *k, const uint8_t *row,
+                                int64_t at, int64_t n, uint8_t *to,
+                                const int bits)
+{
+    const int each = 8 / bits, mask = (1 << bits) - 1;
+    const int64_t head = lb_min_i64(n, (each - at % each) % each);
+    const int64_t bytes = (n - head) / each;
+    unpack_any(k, row, at, head, to);
+    row += (at + head) / each;
+    to += head;
+    for (int64_t b = 0; b < bytes; b++)
+        for (int j = 0; j < each; j++) {
+            const int shift = k->high_first ? 8 - bits - j * bits : j * bits;
+            to[b * each + j] =
+                (uint8_t)(k->least + k->step * (row[b] >> shift & mask));
+        }
+    unpack_any(k, row, bytes * each, n - head - bytes * each,
+               to + bytes * each);
+}
+
+static void unpack_4(const lb_code_kind *k, const uint8_t *row, int64_t at,
+                     int64_t n, uint8_t *to)
+{
+    unpack_bytes(k, row, at, n, to, 4);
+}
+
+static void unpack_2(const lb_code_kind *k, const uint8_t *row, int64_t at,
+                     int64_t n, uint8_t *to)
+{
+    unpack_bytes(k, row, at, n, to, 2);
+}
+
+static void unpack_1(const lb_code_kind *k, const uint8_t *row, int64_t at,
+                     int64_t n, uint8_t *to)
+{
+    unpack_bytes(k, row, at, n, to, 1);
+}
+
+static void unpack_8(const lb_code_kind *k, const uint8_t *row, int64_t at,
+                     int64_t n, uint8_t *to)
+{
+    (void)k;
+    if (n) memcpy(to, row + at, (size_t)n);
+}
+
+static unpack_fn *unpack_of(int bits)
+{
+    return bits == 8   ? unpack_8
+           : bits == 4 ? unpack_4
+           : bits == 2 ? unpack_2
+           : bits == 1 ? unpack_1
+                       : unpack_any;
+}
+
+typedef struct {
+    const lb_array *a;
+    uint8_t *to;
+} codes_job;
+
+/* Codes of n elements of a view, starting at a flat index. */
+static void codes_flat(const codes_job *j, int64_t first, int64_t n)
+{
+    const lb_array *a = j->a;
+    const lb_store *s = a->store;
     const int last = a->shape.rank - 1;
-    const int64_t row = a->store->shape.rank
-                            ? a->store->shape.dim[a->store->shape.rank - 1]
-                            : 1;
+    const int64_t row = s->shape.rank ? s->shape.dim[s->shape.rank - 1] : 1;
     const bool plain = lb_is_row_major(a);
+    unpack_fn *unpack = unpack_of(s->fmt->codes.bits);
     for (int64_t i = 0, m; i < n; i += m) {
         int64_t rest = first + i, e = a->offset;
         for (int k = last; k >= 0 && !plain; rest /= a->shape.dim[k], k--)
             e += rest % a->shape.dim[k] * a->stride[k];
         if (plain) e += rest;
         m = plain ? lb_min_i64(n - i, row - e % row) : 1;
-        lb_codes_run(a->store, e, m, code + i);
+        const uint8_t *bytes = lb_part_bytes(s, 0);
+        bytes += lb_part_entry(s, 0, e - e % row);
+        unpack(&s->fmt->codes, bytes, e % row, m, j->to + first + i);
     }
+}
+
+enum { RUN = 1 << 14 };
+
+static void codes_task(void *arg, int64_t lo, int64_t hi, int thread)
+{
+    const codes_job *j = arg;
+    const int64_t size = lb_shape_size(&j->a->shape);
+    (void)thread;
+    codes_flat(j, lo * RUN, lb_min_i64(hi * RUN, size) - lo * RUN);
 }
 
 lb_array *lb_codes(lb_ctx *cx, lb_array *a)
@@ -157,15 +240,9 @@ lb_array *lb_codes(lb_ctx *cx, lb_array *a)
     const bool is_signed = a->store->fmt->codes.least < 0;
     lb_array *out = lb_dense(cx, is_signed ? LB_I8 : LB_U8, &a->shape);
     if (!out) return NULL;
-    uint8_t *to = out->store->data;
-    const int64_t size = lb_shape_size(&a->shape);
-    for (int64_t i = 0; i < size; i += RUN) {
-        int code[RUN];
-        const int64_t n = lb_min_i64(RUN, size - i);
-        codes_flat(a, i, n, code);
-        for (int64_t k = 0; k < n; k++)
-            to[i + k] = (uint8_t)code[k];
-    }
+    codes_job j = {a, out->store->data};
+    lb_pool_run(cx->pool, lb_ceil_div(lb_shape_size(&a->shape), RUN),
+                codes_task, &j);
     return out;
 }
 

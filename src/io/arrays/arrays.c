@@ -83,6 +83,14 @@ static bool sort_names(lb_ctx *cx, lb_file *f)
     return true;
 }
 
+static bool is_by_rows(const lb_group *g)
+{
+    const lb_tensor *t = g->tensor[0];
+    if (g->entry.rank < 2) return false;
+    if (g->layout) return g->layout->cuts && g->layout->cuts(g);
+    return !t->packed && !t->fortran;
+}
+
 static bool list(lb_ctx *cx, lb_file *f)
 {
     const uint64_t n = (uint64_t)f->r->n_tensors;
@@ -100,7 +108,9 @@ static bool list(lb_ctx *cx, lb_file *f)
             g->tensor[0] = t;
             if (!claim(cx, f, owner, g)) return false;
         }
-        if (g->tensor[0] == t) f->group[f->n++] = g;
+        if (g->tensor[0] != t) continue;
+        g->entry.by_rows = is_by_rows(g);
+        f->group[f->n++] = g;
     }
     return sort_names(cx, f);
 }
