@@ -22,7 +22,7 @@ const lb_container *const lb_containers[] = {CONTAINERS(LIST) NULL};
 #define LAYOUTS(X)                                                            \
     X(gguf_nvfp4) X(i2_s) X(ggml) X(bnb4) X(bnb8) X(bitnet) X(native)         \
     X(eformer) X(modelopt) X(ct_float) X(mxfp4) X(mlx_float) X(fp8)           \
-    X(plain_float) X(gptq) X(awq) X(ct_int) X(mlx_affine) X(gemma)            \
+    X(plain_float) X(gptq) X(awq) X(gemma) X(ct_int) X(mlx_affine)            \
     X(mlx_out) X(gptq_out) X(awq_out) X(ct_out) X(fp8_out)
 /* clang-format on */
 

@@ -26,6 +26,12 @@ int64_t lb_affine_words(int64_t n, int bits, bool padded)
     return padded ? lb_ceil_div(n, 32 / bits) : lb_ceil_div(n * bits, 32);
 }
 
+int64_t lb_affine_group_size(const lb_affine_tensors *t)
+{
+    if (t->groups < 1 || (!t->group && t->columns % t->groups)) return 0;
+    return lb_ceil_div(t->columns, t->groups);
+}
+
 bool lb_affine_is_scale(const lb_tensor *t)
 {
     return t &&

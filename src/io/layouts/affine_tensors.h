@@ -64,6 +64,9 @@ const lb_described *lb_affine_describe(lb_ctx *cx, lb_file *f,
 lb_array *lb_affine_load_cut(lb_ctx *cx, lb_file *f, const lb_group *g,
                              const lb_cut *box);
 
+/* Columns of each group, if all are equal; 0: they are not. With a list of
+ * groups any size does. */
+int64_t lb_affine_group_size(const lb_affine_tensors *t);
 /* Words of a stream of n codes. */
 int64_t lb_affine_words(int64_t n, int bits, bool padded);
 /* Whether a tensor exists and has one of the dtypes f32, f16 and bf16. */

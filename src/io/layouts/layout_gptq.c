@@ -50,7 +50,7 @@ static lb_affine_tensors *module_of(lb_ctx *cx, lb_file *f, const lb_tensor *q,
 }
 
 /* The configured size, if it gives this number of groups; else the size of
- * equal groups. */
+ * equal groups, 0 if there is none. */
 static int64_t size_of_groups(const lb_affine_tensors *t, const lb_settings *s)
 {
     static const char *const name[] = {"group_size", "q_group_size"};
@@ -58,7 +58,7 @@ static int64_t size_of_groups(const lb_affine_tensors *t, const lb_settings *s)
         const int64_t g = lb_setting_count(s, name[i], INT32_MAX);
         if (g && lb_ceil_div(t->columns, g) == t->groups) return g;
     }
-    return t->groups > 0 ? lb_ceil_div(t->columns, t->groups) : 0;
+    return lb_affine_group_size(t);
 }
 
 /* ---- GPTQ ---------------------------------------------------------------- */

@@ -10,7 +10,7 @@
  *         P.weight_g_idx       I32 (columns)       the group of each
  *
  *         P.weight             I8 (rows, columns)
- *         P.weight_scale       (rows, groups) or (1)
+ *         P.weight_scale       (rows, groups), (rows) or (1)
  *         P.weight_zero_point  I8
  *
  *     MLX, transformers' metal
@@ -65,13 +65,13 @@ static void find_bits(lb_affine_tensors *t, int64_t words, int configured)
             }
 }
 
-/* groups, and columns per group if they are equal. */
+/* groups, and columns per group: as configured, or equal. */
 static void set_groups(lb_affine_tensors *t, int64_t configured)
 {
     t->groups = t->scale->rank > 1 ? t->scale->dim[t->scale->rank - 1] : 1;
     t->group_size = configured;
     if (!configured || lb_ceil_div(t->columns, configured) != t->groups)
-        t->group_size = t->groups > 0 ? lb_ceil_div(t->columns, t->groups) : 0;
+        t->group_size = lb_affine_group_size(t);
 }
 
 static lb_verdict find_packed(lb_ctx *cx, lb_file *f, const lb_tensor *q,

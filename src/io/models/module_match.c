@@ -24,6 +24,16 @@ static int64_t count_below(const module_query *q, const char *prefix, size_t n,
                                             : 0;
 }
 
+/* A pattern that is none is a fault of the file. */
+static bool bad_pattern(const module_query *q)
+{
+    char why[LB_ERROR_SIZE];
+    if (lb_error_status(q->cx) != LB_E_ARG) return false;
+    memcpy(why, lb_error(q->cx), strlen(lb_error(q->cx)) + 1);
+    lb_clear(q->cx);
+    return lb_refuse(q->cx, q->f->r->file[0], "%s", why);
+}
+
 /* Python's re.match, which is anchored at the start. */
 static bool matches(const module_query *q, const char *pattern, bool *yes)
 {
@@ -39,7 +49,7 @@ static bool matches(const module_query *q, const char *pattern, bool *yes)
     if (ok) *yes = lb_pattern_matches(&all, &p, q->module);
     lb_pattern_close(&p);
     lb_patterns_close(&all);
-    return ok;
+    return ok || bad_pattern(q);
 }
 
 /* "re:PATTERN", the module, its last words, or a class such as "Linear". */
