@@ -47,10 +47,16 @@ static bool is_now(const char *call)
     return false;
 }
 
+/* A process started by it makes its call. */
+static void kill_process(void)
+{
+    kill(fault.process, SIGKILL);
+}
+
 static bool fails(const char *call)
 {
     if (!is_now(call)) return false;
-    if (fault.how == FAULT_KILLS) raise(SIGKILL);
+    if (fault.how == FAULT_KILLS) kill_process();
     if (fault.how != FAULT_FAILS) return false;
     errno = fault.error;
     return true;
@@ -86,7 +92,7 @@ ssize_t __wrap_pwrite(int fd, const void *from, size_t n, off_t at)
     if (fault.how == FAULT_SHORT) return __real_pwrite(fd, from, half(n), at);
     if (fault.how == FAULT_KILLS) {
         const ssize_t put = __real_pwrite(fd, from, half(n), at);
-        raise(SIGKILL);
+        kill_process();
         return put;
     }
     if (fault.how == FAULT_FLIP && n) {
@@ -105,7 +111,7 @@ ssize_t __wrap_write(int fd, const void *from, size_t n)
     if (fault.how == FAULT_SHORT) return __real_write(fd, from, half(n));
     if (fault.how == FAULT_KILLS) {
         const ssize_t put = __real_write(fd, from, half(n));
-        raise(SIGKILL);
+        kill_process();
         return put;
     }
     if (fault.how == FAULT_FLIP && n) {
@@ -121,7 +127,7 @@ ssize_t __wrap_write(int fd, const void *from, size_t n)
 ssize_t __wrap_pread(int fd, void *to, size_t n, off_t at)
 {
     if (!is_now("pread")) return __real_pread(fd, to, n, at);
-    if (fault.how == FAULT_KILLS) raise(SIGKILL);
+    if (fault.how == FAULT_KILLS) kill_process();
     if (fault.how == FAULT_SHORT) return __real_pread(fd, to, half(n), at);
     if (fault.how == FAULT_FLIP) {
         const ssize_t got = __real_pread(fd, to, n, at);

@@ -6,11 +6,13 @@
  * at a random allocation (in a training step, while writing a file or while
  * reading it), and at every file system call of such a process, halfway through
  * its bytes if it writes some. The process records what it is doing in memory
- * shared with its parent.
+ * shared with its parent. A kill at a call leaves no other file.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,7 +77,8 @@ static int live(trial *t)
 {
     const lb_allocator a = {deadly_alloc, deadly_free, t};
     lb_array *p[TRAIN_PARAMS];
-    fault = (fault_plan){.at = t->call, .how = FAULT_KILLS};
+    fault =
+        (fault_plan){.at = t->call, .how = FAULT_KILLS, .process = getpid()};
     lb_ctx *cx = lb_open(&(lb_options){
         .threads = t->threads, .allocator = &a, .keep_bytes = -1});
     bool ok = cx && training_start(cx, p);
@@ -99,6 +102,9 @@ static bool run(trial *t)
     const pid_t pid = fork();
     if (!pid) _exit(live(t));
     CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+    /* A process that it started, see io/util/name_file.h. */
+    while (waitpid(-1, NULL, __WALL) > 0)
+        continue;
     if (WIFSIGNALED(status)) {
         CHECK_EQ_I(WTERMSIG(status), SIGKILL);
         return true;
@@ -138,6 +144,17 @@ static const char *partial_of(const char *path)
     static char name[SCRATCH_MAX + 32];
     snprintf(name, sizeof name, "%s.partial", path);
     return name;
+}
+
+/* Whether the file system supports files without a name. */
+static bool has_unnamed(const char *path)
+{
+    char dir[SCRATCH_MAX + 32];
+    snprintf(dir, sizeof dir, "%s", path);
+    *strrchr(dir, '/') = 0;
+    const int fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    if (fd >= 0) close(fd);
+    return fd >= 0;
 }
 
 static void clean(const char *path)
@@ -188,6 +205,7 @@ static void at_calls(trial *t, const bytes *before, const bytes *want,
         again = run(t);
         if (!again) break;
         killed[t->seen->now]++;
+        CHECK(!has_unnamed(t->path) || access(partial_of(t->path), F_OK));
         const long call = t->call;
         t->call = 0;
         CHECK(!run(t));
@@ -232,7 +250,7 @@ int main(void)
                                      adam = {.method = LB_ADAM, .state = &in8};
     char dir[SCRATCH_MAX], path[SCRATCH_MAX + 16];
     long killed[DOINGS] = {0};
-    CHECK(scratch_dir(dir));
+    CHECK(scratch_dir(dir) && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
     snprintf(path, sizeof path, "%s/kept", dir);
     shared *seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/core.h"
+#include "io/util/name_file.h"
 
 static const char suffix[] = ".partial";
 
@@ -98,15 +99,6 @@ static bool has_room(lb_ctx *cx, lb_outfile *o, uint64_t size)
     return false;
 }
 
-/* Whether a file, once it is locked, still has that name: its writer may have
- * renamed it in between. */
-static bool is_named(int fd, const char *path)
-{
-    struct stat opened, named;
-    return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 &&
-           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
-}
-
 static bool is_busy(lb_ctx *cx, const char *partial)
 {
     return lb_fail(cx, LB_E_FILE, "%s: another process is writing it",
@@ -123,7 +115,8 @@ static bool open_partial(lb_ctx *cx, lb_outfile *o, lb_infile *const *input,
         open(o->partial, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0) return cannot(cx, o, "open", errno);
     const bool taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
-    if (taken || !is_named(fd, o->partial)) {
+    /* its writer may have renamed it before it was locked */
+    if (taken || !lb_is_named(fd, o->partial)) {
         close(fd);
         return is_busy(cx, o->partial);
     }
@@ -234,18 +227,6 @@ lb_outfile *lb_outfile_open(lb_ctx *cx, const char *path,
 
 /* ---- files without a name ------------------------------------------------ */
 
-typedef struct fd_path {
-    char s[32];
-} fd_path;
-
-/* Linking to it gives the file a name. */
-static fd_path path_of(int fd)
-{
-    fd_path p;
-    snprintf(p.s, sizeof p.s, "/proc/self/fd/%d", fd);
-    return p;
-}
-
 /* False: the file system does not support it, or a partial file exists, which
  * another process may be writing. The lock is for once it has a name. */
 static bool open_unnamed(lb_outfile *o)
@@ -255,7 +236,7 @@ static bool open_unnamed(lb_outfile *o)
     if (lstat(o->partial, &st) == 0 || !parent_of(o->path, dir)) return false;
     const int fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
     if (fd < 0) return false;
-    if (access(path_of(fd).s, F_OK) || flock(fd, LOCK_EX | LOCK_NB)) {
+    if (access(lb_path_of_fd(fd).s, F_OK) || flock(fd, LOCK_EX | LOCK_NB)) {
         close(fd);
         return false;
     }
@@ -279,20 +260,12 @@ lb_outfile *lb_outfile_open_unnamed(lb_ctx *cx, const char *path,
     return NULL;
 }
 
-/* Links it to its path if that is free. Otherwise to the partial one, from
- * which it must be renamed, as a link cannot replace a file. */
-static bool give_name(lb_ctx *cx, lb_outfile *o, bool *final)
+static bool give_name(lb_ctx *cx, lb_outfile *o)
 {
-    const fd_path from = path_of(o->fd);
-    *final =
-        linkat(AT_FDCWD, from.s, AT_FDCWD, o->path, AT_SYMLINK_FOLLOW) == 0;
-    if (!*final && errno != EEXIST) return cannot(cx, o, "link", errno);
-    if (!*final &&
-        linkat(AT_FDCWD, from.s, AT_FDCWD, o->partial, AT_SYMLINK_FOLLOW))
-        return errno == EEXIST ? is_busy(cx, o->partial)
-                               : cannot(cx, o, "link", errno);
-    o->unnamed = false;
-    return true;
+    const char *call;
+    const int error = lb_name_file(o->fd, o->path, o->partial, &call);
+    return !error || (error == EEXIST ? is_busy(cx, o->partial)
+                                      : cannot(cx, o, call, error));
 }
 
 /* ---- journal ------------------------------------------------------------- */
@@ -531,10 +504,11 @@ static bool commit_partial(lb_ctx *cx, lb_outfile *o, bool sync)
     if (locked < 0) return cannot(cx, o, "keep", errno);
     o->fd = locked;
     if (close(fd)) return cannot(cx, o, "close", errno);
-    bool final = false;
-    if (o->unnamed && !give_name(cx, o, &final)) return false;
-    if (!final && rename(o->partial, o->path))
+    if (o->unnamed) {
+        if (!give_name(cx, o)) return false;
+    } else if (rename(o->partial, o->path)) {
         return cannot(cx, o, "rename", errno);
+    }
     if (sync) sync_directory(o);
     return true;
 }

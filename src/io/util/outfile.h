@@ -6,9 +6,7 @@
  * dangling link is replaced itself.
  *
  * A file that cannot be resumed has no name until it is complete, if the file
- * system supports that: a killed process leaves nothing, except PATH.partial if
- * it is killed between the two calls that link the file and rename it, which
- * are one call if PATH does not exist.
+ * system supports that: a killed process leaves nothing (see name_file.h).
  */
 #ifndef LB_OUTFILE_H
 #define LB_OUTFILE_H
