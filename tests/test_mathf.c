@@ -72,8 +72,8 @@ static const row ROWS[] = {
      UINT64_C(0x2ef8f57112486125)},
     {"log", lb_logf, log, 0.84, 0x1.69cf3ep+0f, false,
      UINT64_C(0x16d0e34b2580d234)},
-    {"tanh", lb_tanhf, tanh, 2.67, 0x1.fa3ff2p-5f, true,
-     UINT64_C(0x3311e87808c611c7)},
+    {"tanh", lb_tanhf, tanh, 2.01, 0x1.fff374p-5f, true,
+     UINT64_C(0x15875dac1a2b5abc)},
     {"logistic", lb_logisticf, logistic, 2.41, -0x1.0a111ap+2f, false,
      UINT64_C(0x409d957f959e0af2)},
     {"erf", lb_erff, erf, 1.32, 0x1.fd1802p-1f, true,
@@ -159,6 +159,8 @@ static void try_places(const row *r, worst *w)
         try_near(r, ldexp(1.0, k), 100, w);
         try_near(r, ldexp(1.4142135623730951, k), 100, w);
     }
+    for (int k = -5; k < 4; k++) /* where a piece of tanh ends */
+        try_near(r, ldexp(1.5, k), 100, w);
     for (uint32_t u = 0; u < 0x00800000u; u += 61)
         try_one(r, u, w);
 }

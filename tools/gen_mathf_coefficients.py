@@ -4,8 +4,9 @@
 Each is a minimax fit (Remez exchange in 50 digits) of a function with a weight
 that makes the error relative to the final result. Coefficients are rounded to
 their format from the lowest power up, and the higher ones are fitted again to
-compensate. Prints C arrays and the error of each, without the rounding errors of
-the evaluation. Needs mpmath; takes about half a minute.
+compensate. tanh has tables of values and a quotient through three points instead.
+Prints C arrays and the error of each, without the rounding errors of the
+evaluation. Needs mpmath; takes about half a minute.
 """
 import struct
 
@@ -101,6 +102,59 @@ def limit(f, at0):
     return g
 
 
+def c_table(name, values):
+    """In the order of the bits above the 22 lowest ones of floats, modulo 16."""
+    first = 0xf5  # of the floats from 3/64 on, which share a piece with those below
+    rows = [values[(k - first) % 16] for k in range(16)]
+    print(f"static const float {name}[16] = {{")
+    for x in rows:
+        print(f"    {c_hex(f32(x), 'f')},")
+    print("};")
+
+
+def near_f32(f, lo, hi):
+    """The f32 next to the middle whose f is an f32, but for 2^-36 of itself."""
+    mid = f32((lo + hi) / 2)
+    ulp = mp.ldexp(1, int(mp.floor(mp.log(mid, 2))) - 23)
+    for k in range(int((hi - lo) / ulp / 40)):
+        for x in (mid + k * ulp, mid - k * ulp):
+            if abs(f(x) - f32(f(x))) < mp.ldexp(f(x), -36):
+                return x
+    raise ValueError("no such f32")
+
+
+def tanh():
+    """tanh(c + t) = T + S p / (q + T p), where c is a point of x's piece, T its
+    tanh, S = 1 - T^2, and tanh(t) = p / q."""
+    edges = [mp.mpf(m) / 2 * mp.mpf(2) ** e for e in range(-4, 3) for m in (2, 3)]
+    pieces = list(zip(edges, edges[1:] + [mp.mpf(8)]))
+    # 0 for the first one; in the last one, where T is just below 1, its inverse
+    at = [mp.mpf(0)] + [near_f32(mp.tanh, lo, hi) for lo, hi in pieces]
+    at.append(f32(mp.atanh(1 - mp.mpf(2) ** -24)))
+    print("/* c, tanh(c) and 1 - tanh(c)^2 */")
+    c_table("TANH_AT", at)
+    c_table("TANH", [mp.tanh(c) for c in at])
+    c_table("TANH_SLOPE", [1 - mp.tanh(c) ** 2 for c in at])
+    # t (1 + p z) / (1 + q1 z + q2 z^2), z = t^2, is exact at three t
+    rows, right = mp.matrix(3, 3), mp.matrix(3, 1)
+    for i, t in enumerate((mp.mpf(1) / 4, mp.mpf(1) / 2, mp.mpf(1))):
+        z, f = t ** 2, mp.tanh(t) / t
+        rows[i, 0], rows[i, 1], rows[i, 2] = z, -f * z, -f * z ** 2
+        right[i] = f - 1
+    p, q1, q2 = [f32(c) for c in mp.lu_solve(rows, right)]
+    worst = mp.mpf(0)
+    for (lo, hi), c in zip([(mp.mpf(0), edges[0])] + pieces, at):
+        for k in range(1, 201):
+            x = lo + (hi - lo) * k / 200
+            t, T, z = x - c, mp.tanh(c), (x - c) ** 2
+            got = t * (1 + p * z) / (1 + q1 * z + q2 * z ** 2)
+            y = T + (1 - T ** 2) * got / (1 + T * got)
+            worst = max(worst, abs(y / mp.tanh(x) - 1))
+    print(f"/* p, q1, q2, error {mp.nstr(worst, 3)} = "
+          f"2^{mp.nstr(mp.log(worst, 2), 4)} */")
+    print(", ".join(c_hex(c, "f") for c in (p, q1, q2)) + "\n")
+
+
 def main():
     ln2 = mp.log(2)
     fit("EXP", "(e^r - 1 - r) / r^2",
@@ -114,6 +168,7 @@ def main():
               mp.sqrt(mp.pi) / 2), 7, 0, 1)
     fit("ERF_FAR", "-log(erfc(x))", lambda x: -mp.log(mp.erfc(x)),
         lambda x: mp.erfc(x) / mp.erf(x), 7, 1, 4)
+    tanh()
     # With s = f/(2 + f): log(1 + f) = 2 atanh(s) = 2s + s R, R = z * fit.
     smax = (mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)
     atanh = limit(lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2) / z,

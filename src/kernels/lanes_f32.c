@@ -69,6 +69,15 @@ void lb_lanes_copied(const lb_lanes *l, lb_lanes_fn *run)
 typedef float vf __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));
 typedef uint32_t vu __attribute__((vector_size(16)));
+#if defined(__aarch64__)
+LANE_FN vf lookup_16(const float *table, vi i)
+{
+    const uint8x16x4_t all = vld1q_u8_x4((const uint8_t *)table);
+    const vu first = (vu)(i & 15) * 0x04040404u + 0x03020100u;
+    return (vf)vqtbl4q_u8(all, (uint8x16_t)first);
+}
+#define LANE_LOOKUP(table, i) lookup_16(table, i)
+#endif
 #include "kernels/mathf_lanes.h"
 
 #if defined(__aarch64__)

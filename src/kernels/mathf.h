@@ -16,7 +16,7 @@
 float lb_expf(float x);
 /* 0.84 ulp. -inf at both zeros, NaN below. */
 float lb_logf(float x);
-/* 2.67 ulp. Odd, also in the sign of zero. */
+/* 2.01 ulp. Odd, also in the sign of zero. */
 float lb_tanhf(float x);
 /* 2.41 ulp, also where the result is subnormal. 1/(1 + e^-x). */
 float lb_logisticf(float x);

@@ -9,6 +9,7 @@
  *   LANE_FN    how small functions are declared: inline, for the level
  *   LANE_MIN(x, y), LANE_MAX(x, y), LANE_SCALE(y, k)   optional: instructions
  *              that give the bits of at_most, at_least and times_power
+ *   LANE_LOOKUP(table, i)   optional: of 16 floats, by the low bits of each i
  *
  * Both sides of every choice are computed and one is picked. Specials are put
  * in by picks at the end, and arguments are clamped first so that nothing
@@ -133,17 +134,56 @@ LANE_FN vf log_of(vf x)
     return pick(x == 0.0f, splat(-INFINITY), y);
 }
 
-/* h / (h + 1) with h = (e^2x - 1) / 2 = 2^(k-1) (e^r - 1) + (2^(k-1) - 1/2),
- * which is exact for k = 0 and loses nothing that matters above. */
+/* Half octaves, by the last exponent bits and the first mantissa bit: [4, 6),
+ * [6, 8) to [2, 3), [3, 4). The sixth piece begins at 0, and the fifth ends at
+ * 10. A point c of each whose tanh is nearly an f32, its tanh, 1 - tanh^2. */
+_Alignas(64) static const float TANH_AT[16] = {
+    0x1.3ff6bcp+1f, 0x1.bffdcp+1f,  0x1.3ffc3cp+2f, 0x1.bfe33p+2f,
+    0x1.154246p+3f, 0x0p+0f,        0x1.40237cp-4f, 0x1.c006a6p-4f,
+    0x1.3febc8p-3f, 0x1.bffda6p-3f, 0x1.400624p-2f, 0x1.c0023cp-2f,
+    0x1.4003d8p-1f, 0x1.c0129cp-1f, 0x1.3ff0e4p+0f, 0x1.c003cp+0f};
+_Alignas(64) static const float TANH[16] = {
+    0x1.f92486p-1f, 0x1.ff1124p-1f, 0x1.fff418p-1f, 0x1.ffffc8p-1f,
+    0x1.fffffep-1f, 0x0p+0f,        0x1.3f7d02p-4f, 0x1.be3f6ap-4f,
+    0x1.3d580cp-3f, 0x1.b8fac6p-3f, 0x1.35ff1ep-2f, 0x1.a5747ap-2f,
+    0x1.1bf728p-1f, 0x1.686fb4p-1f, 0x1.b249c2p-1f, 0x1.e1fcd4p-1f};
+_Alignas(64) static const float TANH_SLOPE[16] = {
+    0x1.b3ee22p-6f,  0x1.dd4892p-9f, 0x1.7cfb92p-13f, 0x1.bffee8p-19f,
+    0x1.ffffecp-24f, 0x1p+0f,        0x1.fce28ep-1f,  0x1.f9ec3ep-1f,
+    0x1.f3b4e6p-1f,  0x1.e84308p-1f, 0x1.d113c4p-1f,  0x1.a944f6p-1f,
+    0x1.6281dp-1f,   0x1.0242d2p-1f, 0x1.1f41d4p-2f,  0x1.d21fc6p-4f};
+
+LANE_FN vf lookup(const float *table, vi i)
+{
+#ifdef LANE_LOOKUP
+    return LANE_LOOKUP(table, i);
+#else
+    vf y = {0};
+    for (int k = 0; k < (int)(sizeof y / sizeof y[0]); k++)
+        y[k] = table[i[k] & 15];
+    return y;
+#endif
+}
+
+/* tanh(c + t) = T + (1 - T^2) tanh(t) / (1 + T tanh(t)), where T = tanh(c) is
+ * from a table and tanh(t) = p / q with error 2^-30.4 of the whole. */
 LANE_FN vf tanh_of(vf x)
 {
-    const vf a = at_most(magnitude(x), 10.0f); /* tanh(10) is 1 - 4e-9: 1 */
-    vf t;
-    const vf w = exp_minus_1(a + a, &t);
-    const vf half_power = (vf)(((vu)t << 23) + (126u << 23));
-    const vf h = half_power * w + (half_power - 0.5f);
-    const vf y = with_sign_of(h / (h + 1.0f), x);
-    return pick(x <= INFINITY, y, x); /* or NaN */
+    /* tanh(10) is 1 - 4e-9: 1; a NaN stays */
+#ifdef LANE_MIN
+    const vf a = LANE_MIN(splat(10.0f), magnitude(x));
+#else
+    const vf size = magnitude(x);
+    const vf a = pick(size > 10.0f, splat(10.0f), size);
+#endif
+    const vi piece = (vi)at_least(a, 0x1.8p-5f) >> 22;
+    const vf T = lookup(TANH, piece);
+    const vf t = a - lookup(TANH_AT, piece);
+    const vf z = t * t;
+    const vf p = t + t * (z * 0x1.83aa9ap-4f);
+    const vf q = 1.0f + z * (0x1.b63ff2p-2f + z * 0x1.31b466p-7f);
+    const vf y = T + lookup(TANH_SLOPE, piece) * p / (q + T * p);
+    return with_sign_of(y, x);
 }
 
 /* Through e^-|x| on both sides, which never overflows: 1/(1 + e^-x) for x >= 0

@@ -19,6 +19,12 @@ typedef uint32_t vu __attribute__((vector_size(32)));
 /* A NaN in x gives y, as in the functions that these replace. */
 #define LANE_MIN(x, y) ((vf)_mm256_min_ps((__m256)(x), (__m256)(y)))
 #define LANE_MAX(x, y) ((vf)_mm256_max_ps((__m256)(x), (__m256)(y)))
+/* The fourth bit of i selects the half. */
+#define LANE_LOOKUP(table, i)                                                  \
+    ((vf)_mm256_blendv_ps(                                                     \
+        _mm256_permutevar8x32_ps(_mm256_load_ps(table), (__m256i)(i)),         \
+        _mm256_permutevar8x32_ps(_mm256_load_ps((table) + 8), (__m256i)(i)),   \
+        _mm256_castsi256_ps(_mm256_slli_epi32((__m256i)(i), 28))))
 #include "kernels/mathf_lanes.h"
 
 LANE_FN vf root_of(vf x)

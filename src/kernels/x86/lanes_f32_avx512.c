@@ -24,6 +24,8 @@ typedef double half_d __attribute__((vector_size(64)));
  * once. */
 #define LANE_MIN(x, y) ((vf)_mm512_min_ps((__m512)(x), (__m512)(y)))
 #define LANE_MAX(x, y) ((vf)_mm512_max_ps((__m512)(x), (__m512)(y)))
+#define LANE_LOOKUP(table, i)                                                  \
+    ((vf)_mm512_permutexvar_ps((__m512i)(i), _mm512_load_ps(table)))
 #ifndef LB_SIMDE /* which does not round it */
 #define LANE_SCALE(y, k) ((vf)_mm512_scalef_ps((__m512)(y), (__m512)(k)))
 #endif
