@@ -83,6 +83,13 @@ typedef vf binary_fn(vf x, vf y);
 typedef vi test_fn(vf x);
 typedef vi compare_fn(vf x, vf y);
 
+/* Four vectors of an operand, or one element in all of them. */
+LANE_FN void load_four(const float *p, bool one, vf v[4])
+{
+    for (int k = 0; k < 4; k++)
+        v[k] = one ? splat(*p) : load(p + k * LANES);
+}
+
 LANE_FN void run_unary(const lb_lanes *l, unary_fn *f, lb_lanes_fn *self)
 {
     static const size_t size[4] = {4, 0, 0, 4};
@@ -90,6 +97,14 @@ LANE_FN void run_unary(const lb_lanes *l, unary_fn *f, lb_lanes_fn *self)
     float *out = l->out;
     const int64_t n = l->n;
     int64_t i = 0;
+    for (; i + FOUR <= n; i += FOUR) { /* four chains of operations at once */
+        vf v[4];
+        load_four(x + i, false, v);
+        for (int k = 0; k < 4; k++)
+            v[k] = f(v[k]);
+        for (int k = 0; k < 4; k++)
+            store(out + i + k * LANES, v[k]);
+    }
     for (; i + LANES <= n; i += LANES)
         store(out + i, f(load(x + i)));
     if (i < n) lb_lanes_padded(l, i, size, self);
@@ -132,13 +147,6 @@ LANE_FN void run_test(const lb_lanes *l, test_fn *f, lb_lanes_fn *self)
         store_bools(out + i, f(load(x)), f(load(x + LANES)),
                     f(load(x + 2 * LANES)), f(load(x + 3 * LANES)));
     if (i < n) lb_lanes_padded(l, i, size, self);
-}
-
-/* Four vectors of an operand, or one element in all of them. */
-LANE_FN void load_four(const float *p, bool one, vf v[4])
-{
-    for (int k = 0; k < 4; k++)
-        v[k] = one ? splat(*p) : load(p + k * LANES);
 }
 
 LANE_FN void run_compare(const lb_lanes *l, compare_fn *f, lb_lanes_fn *self)
