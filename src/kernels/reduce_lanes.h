@@ -10,6 +10,7 @@
  *   OTHER_HALF(b, a, n)  n bytes of a from byte n on to the first of b
  *   LOAD_SOME(p, n, rest)   optional: the first n of a vector, the others as in
  *              rest
+ *   ANY_ORDER  optional: OP gives the same bits in any order, and VBYTES is 64
  * The lanes and their order are those of the header of reduce.c: 64 bytes of
  * lanes, in as many vectors as that takes, so the bits are the same everywhere.
  * Rows go along memory, columns across it.
@@ -71,8 +72,9 @@ REDUCE_FN inline T NAME(fold)(V *acc)
 {
     for (int v = 0; v < 2 && VECS == 4; v++)
         acc[v] = NAME(op)(acc[v], acc[(v + 2) % VECS]);
-    V a = NAME(op)(acc[0], acc[1]);
-    if (sizeof(V) == 32) a = NAME(halve)(a, 16);
+    V a = VECS > 1 ? NAME(op)(acc[0], acc[VECS > 1]) : acc[0];
+    if (sizeof(V) == 64) a = NAME(halve)(a, 32);
+    if (sizeof(V) >= 32) a = NAME(halve)(a, 16);
     a = NAME(halve)(a, 8);
     if (sizeof(T) <= 4) a = NAME(halve)(a, 4);
     if (sizeof(T) == 1) a = NAME(halve)(NAME(halve)(a, 2), 1);
@@ -95,6 +97,16 @@ REDUCE_FN void NAME(rows)(const void *from, int64_t stride, int64_t rows,
         for (int v = 0; v < VECS; v++)
             acc[v] = id;
         int64_t i = 0;
+#ifdef ANY_ORDER
+        V more[3] = {id, id, id};
+        for (; i + 4 * LANES <= n; i += 4 * LANES) {
+            NAME(add)(acc, p + i);
+            for (int k = 0; k < 3; k++)
+                NAME(add)(more + k, p + i + (k + 1) * LANES);
+        }
+        more[0] = NAME(op)(more[0], more[1]);
+        acc[0] = NAME(op)(acc[0], NAME(op)(more[0], more[2]));
+#endif
         for (; i + LANES <= n; i += LANES)
             NAME(add)(acc, p + i);
         for (int v = 0; v < VECS && i < n; v++, i += WIDTH) {

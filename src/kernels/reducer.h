@@ -35,7 +35,8 @@ typedef struct lb_reducer {
 
 #if defined(__x86_64__)
 /* By operation; NULL: the level has none. */
-extern const lb_reducer *const lb_reducers_f32_avx2[LB_REDUCE_OR + 1];
+extern const lb_reducer *const lb_reducers_f32_avx2[LB_REDUCE_OR + 1],
+    *const lb_reducers_f32_avx512[LB_REDUCE_OR + 1];
 #endif
 
 #endif

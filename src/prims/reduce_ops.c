@@ -175,6 +175,9 @@ const lb_reducer *lb_reducer_for(const lb_cpu *cpu, lb_reduce_op op,
                                  lb_ctype ctype)
 {
 #if defined(__x86_64__)
+    if (cpu->level >= LB_LEVEL_AVX512 && ctype == LB_C_F32 &&
+        lb_reducers_f32_avx512[op])
+        return lb_reducers_f32_avx512[op];
     if (cpu->level >= LB_LEVEL_AVX2 && ctype == LB_C_F32 &&
         lb_reducers_f32_avx2[op])
         return lb_reducers_f32_avx2[op];
