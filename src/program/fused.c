@@ -27,9 +27,12 @@ typedef struct builder {
 static int new_local(builder *b, lb_dtype dtype, bool row)
 {
     prog_fused *f = b->f;
-    const size_t size = lb_ctype_size(lb_ctype_of(dtype));
+    const lb_ctype c = lb_ctype_of(dtype);
+    const size_t size = lb_ctype_size(c);
     if (size > f->wide) f->wide = size;
     f->locals[f->n_locals] = (fused_local){.dtype = dtype,
+                                           .ctype = c,
+                                           .size = (int64_t)size,
                                            .row = row,
                                            .slot = -1,
                                            .out = -1,

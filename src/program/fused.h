@@ -23,13 +23,15 @@ typedef enum fused_extent {
 /* A value that is computed or loaded in the loop. */
 typedef struct fused_local {
     lb_dtype dtype;
-    bool row;  /* one element per row */
-    int slot;  /* index of its scratch tile; those of rows and of single
+    lb_ctype ctype; /* of dtype */
+    int64_t size;   /* bytes of an element of ctype */
+    bool row;       /* one element per row */
+    int slot;       /* index of its scratch tile; those of rows and of single
                 * elements are separate */
-    int out;   /* index of the result, or -1 */
-    int uses;  /* remaining ones, while slots are assigned */
-    int alias; /* the local whose slot it shares, or -1 */
-    int view;  /* the operand of which it is a view in eager calls; or -1 */
+    int out;        /* index of the result, or -1 */
+    int uses;       /* remaining ones, while slots are assigned */
+    int alias;      /* the local whose slot it shares, or -1 */
+    int view; /* the operand of which it is a view in eager calls; or -1 */
     fused_extent extent;
 } fused_local;
 

@@ -8,7 +8,8 @@
 
 enum {
     UNIT = 16,       /* tiles: less work is not worth another thread */
-    ROW_TILE = 2048, /* elements of a tile of several short rows */
+    ROW_TILE = 4096, /* elements of a tile of several short rows: 1024 and
+                      * 2048 make softmax and norms of rows of 1024 slower */
     BY_ROW = 64      /* elements of a row: lanes run row by row, instead of
                       * repeating one element per row */
 };
@@ -227,8 +228,7 @@ static void *place_of(const cursor *c, const fused_instr *i, bool *placed)
     *placed = false;
     if (l->out >= 0) {
         lb_array out = c->j->out[l->out];
-        void *to =
-            lb_tile_place(c->j->cpu, &out, c->lo, c->n, lb_ctype_of(l->dtype));
+        void *to = lb_tile_place(c->j->cpu, &out, c->lo, c->n, l->ctype);
         *placed = to != NULL;
         if (to) return to;
     }
@@ -275,22 +275,21 @@ static void run_lanes(const cursor *c, const fused_instr *i, int64_t n,
     lanes.out = to;
     for (int k = 0; k < 3 && i->in[k] >= 0; k++) {
         const fused_local *in = root_of(j->f, i->in[k]);
-        const int64_t size = (int64_t)lb_ctype_size(lb_ctype_of(in->dtype));
         lanes.in[k] = c->at[i->in[k]];
-        step[k] = in->extent == FUSED_WHOLE ? j->cols * size : 0;
+        step[k] = in->extent == FUSED_WHOLE ? j->cols * in->size : 0;
         if (in->extent == FUSED_ONE) lanes.ones |= 1u << k;
         if (in->extent != FUSED_ONE_PER_ROW || !j->by_row) continue;
         lanes.ones |= 1u << k;
         lanes.n = j->cols;
         runs = c->rows;
-        step[k] = size;
+        step[k] = in->size;
     }
-    const size_t size = lb_ctype_size(lb_ctype_of(j->f->locals[i->out].dtype));
+    const int64_t row = j->cols * j->f->locals[i->out].size;
     for (; runs > 1; runs--) {
         i->fusion->run(&lanes);
         for (int k = 0; k < 3 && i->in[k] >= 0; k++)
             lanes.in[k] = (const char *)lanes.in[k] + step[k];
-        lanes.out = (char *)lanes.out + (size_t)j->cols * size;
+        lanes.out = (char *)lanes.out + row;
     }
     i->fusion->run(&lanes);
 }
@@ -313,7 +312,7 @@ static void run_instr(cursor *c, const fused_instr *i)
         run_lanes(c, i, n, to);
         break;
     case FUSED_REPEAT:
-        fill(lb_ctype_size(lb_ctype_of(l->dtype)), in, c->rows, j->cols, to);
+        fill((size_t)l->size, in, c->rows, j->cols, to);
         break;
     case FUSED_ROWS:
         i->fusion->reduce(i->fusion, in, c->rows, j->cols, to);
@@ -327,7 +326,7 @@ static void run_instr(cursor *c, const fused_instr *i)
     c->at[i->out] = to;
     if (l->out < 0 || placed) return;
     lb_array out = j->out[l->out];
-    lb_tile_write(j->cpu, &out, c->lo, c->n, lb_ctype_of(l->dtype), to);
+    lb_tile_write(j->cpu, &out, c->lo, c->n, l->ctype, to);
 }
 
 static bool equal_box(int rank, const int64_t *n, const int64_t *m)
