@@ -6,7 +6,9 @@
  * (small_calls.c), at sizes from 1 to 10^6 elements of the largest operand or
  * result. Calls on contexts with one and with two threads alternate; a column
  * is ns on one thread and the ratio of two threads to one. A ratio above 1.10
- * is marked: work that small belongs on the calling thread.
+ * is marked: work that small belongs on the calling thread. As other programs
+ * disturb some cell in every run, such a cell is measured again with contexts
+ * of its own, and the smaller ratio counts.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -46,7 +48,7 @@ typedef struct options {
 } options;
 
 typedef struct totals {
-    int cells, slower;
+    int cells, repeated, slower;
     double worst;
     char name[64];
     int64_t size;
@@ -80,7 +82,9 @@ static void set_times(shot s[2])
     s[0].times = s[1].times = 1 + 1e6 / (ns + 1);
 }
 
-static bool cell(const options *o, const entry *e, int64_t size, totals *t)
+/* ns on one thread, and what two take in relation to it. */
+static bool measure(const options *o, const entry *e, int64_t size,
+                    double figure[2])
 {
     shot s[2] = {0};
     const char *name = e->label ? e->label : e->prim;
@@ -90,17 +94,8 @@ static bool cell(const options *o, const entry *e, int64_t size, totals *t)
         bench_side side[2] = {{round_of, &s[0], 0}, {round_of, &s[1], 0}};
         set_times(s);
         bench_alternate(side, 2, o->rounds);
-        const double ratio = side[1].figure / side[0].figure;
-        const char *mark = ratio > 1.1 ? "!" : " ";
-        printf(o->markdown ? " %.0f %.2f%s |" : " %10.0f %5.2f%s",
-               side[0].figure, ratio, mark);
-        t->cells++;
-        t->slower += ratio > 1.1;
-        if (ratio > t->worst) {
-            t->worst = ratio;
-            t->size = size;
-            snprintf(t->name, sizeof t->name, "%s", name);
-        }
+        figure[0] = side[0].figure;
+        figure[1] = side[1].figure / side[0].figure;
     } else {
         fprintf(stderr, "bench_small: %s, %lld: %s\n", name, (long long)size,
                 lb_error_status(s[0].cx) ? lb_error(s[0].cx)
@@ -109,6 +104,28 @@ static bool cell(const options *o, const entry *e, int64_t size, totals *t)
     for (int i = 0; i < 2; i++)
         lb_close(s[i].cx);
     return ok;
+}
+
+static bool cell(const options *o, const entry *e, int64_t size, totals *t)
+{
+    double figure[2], again[2];
+    if (!measure(o, e, size, figure)) return false;
+    if (figure[1] > 1.1) {
+        if (!measure(o, e, size, again)) return false;
+        t->repeated++;
+        if (again[1] < figure[1]) memcpy(figure, again, sizeof figure);
+    }
+    const bool slower = figure[1] > 1.1;
+    printf(o->markdown ? " %.0f %.2f%s |" : " %10.0f %5.2f%s", figure[0],
+           figure[1], slower ? "!" : " ");
+    t->cells++;
+    t->slower += slower;
+    if (figure[1] > t->worst) {
+        t->worst = figure[1];
+        t->size = size;
+        snprintf(t->name, sizeof t->name, "%s", e->label ? e->label : e->prim);
+    }
+    return true;
 }
 
 static bool line(const options *o, const entry *e, totals *t)
@@ -192,8 +209,9 @@ int main(int argc, char **argv)
     for (int i = 0; i <= o.n_sizes && o.markdown; i++)
         printf(i < o.n_sizes ? "|---" : "|---|\n");
     if (!all_lines(&o, &t)) return 1;
-    printf("%s%d cells, %d above 1.10; the largest is %.2f, of %s at %lld\n",
-           o.markdown ? "\n" : "", t.cells, t.slower, t.worst, t.name,
-           (long long)t.size);
+    printf("%s%d cells, %d measured again, %d above 1.10; the largest is %.2f, "
+           "of %s at %lld\n",
+           o.markdown ? "\n" : "", t.cells, t.repeated, t.slower, t.worst,
+           t.name, (long long)t.size);
     return 0;
 }
