@@ -182,7 +182,7 @@ typedef struct lb_recode {
     bool (*scheme)(const lb_store *, lb_scheme *to);
     /* The parameters of the group of element e. */
     lb_qparam (*param)(const lb_store *, int64_t e);
-    /* Optional, for levels that are equal (0 and -0): reads the codes of
+    /* Optional, for codes that values do not tell apart: reads those of
      * elements [first, first + n) of a row. False: not of this array. Without
      * it, codes follow from values. */
     bool (*codes)(const lb_store *, int64_t first, int64_t n, int16_t *code);

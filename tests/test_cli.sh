@@ -354,7 +354,7 @@ for kind in npy npz; do
 done
 refused 2 "layout bitnet cannot store nf4; use --layout native, bnb or eformer" \
     quantize "$src" -o "$dst" --force --type nf4 --layout bitnet
-refused 2 "layout bnb cannot store ternary; use --layout native, bitnet, eformer, mlx, gptq, awq or compressed-tensors" \
+refused 2 "layout bnb cannot store ternary; use --layout native, bitnet, eformer, mlx, gptq or compressed-tensors" \
     quantize "$src" -o "$dst" --force --type ternary --layout bnb
 refused 2 "q4_0 is a GGUF type and cannot be stored in layout bnb; use --layout native" \
     quantize "$src" -o "$dst" --force --type q4_0 --layout bnb

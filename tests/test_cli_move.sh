@@ -305,6 +305,18 @@ for to in gptq awq compressed-tensors mlx; do
     has "cannot be moved to $to"
 done
 
+# The configuration is part of a single file.
+for to in mlx gptq awq compressed-tensors; do
+    for type in q4_0 q8_0; do
+        [ $to$type != awqq8_0 ] || continue
+        quantize $type one.gguf --container-only
+        move 0 one.gguf one.safetensors --to $to --force
+        run 0 diff "$tmp/one.gguf" "$tmp/one.safetensors" --tolerance 0.0005 # f16
+        move 0 one.safetensors two.gguf --to $type --force --container-only
+        run 0 diff "$tmp/one.gguf" "$tmp/two.gguf"
+    done
+done
+
 # Without config.json, groups and bits of MLX are ambiguous.
 quantize q4_0 q4_0 --layout native
 move 0 q4_0 q4_0-mlx --to mlx

@@ -221,6 +221,17 @@ static bool level_codes(const level_table *t, const float *x, int64_t n,
     return true;
 }
 
+static bool in_range(const mover *v, const target_param *t, int least, int most,
+                     lb_move *m)
+{
+    if (least >= v->goal.least && most <= v->goal.most) return true;
+    if (!m->why[0])
+        snprintf(m->why, sizeof m->why,
+                 "codes %d ... %d with zero point %d do not fit into %d ... %d",
+                 least, most, t->p.zero, v->goal.least, v->goal.most);
+    return false;
+}
+
 /* at: the first element, in the source's store. */
 static bool find_codes(const mover *v, const float *x, int64_t at, int64_t n,
                        const lb_qparam *p, const target_param *t, int16_t *code,
@@ -233,6 +244,17 @@ static bool find_codes(const mover *v, const float *x, int64_t at, int64_t n,
         return (v->a->stride[1] == 1 && from->codes &&
                 from->codes(v->a->store, at, n, code)) ||
                level_codes(&v->levels, x, n, p->scale, code) || decline(m, off);
+    if (v->a->stride[1] == 1 && from->codes &&
+        from->codes(v->a->store, at, n, code)) {
+        least = INT16_MAX;
+        most = INT16_MIN;
+        for (int64_t i = 0; i < n; i++) {
+            code[i] = (int16_t)(code[i] + t->add);
+            if (code[i] < least) least = code[i];
+            if (code[i] > most) most = code[i];
+        }
+        return in_range(v, t, least, most, m);
+    }
     if (!isfinite(1 / p->scale)) { /* zero, or too small to divide by */
         for (int64_t i = 0; i < n; i++) {
             if (p->scale != 0) {
@@ -249,12 +271,7 @@ static bool find_codes(const mover *v, const float *x, int64_t at, int64_t n,
     }
     if (int_codes(x, n, p, p->zero + t->add, code, &least, &most) != 0)
         return decline(m, off);
-    if (least >= v->goal.least && most <= v->goal.most) return true;
-    if (!m->why[0])
-        snprintf(m->why, sizeof m->why,
-                 "codes %d ... %d with zero point %d do not fit into %d ... %d",
-                 least, most, t->p.zero, v->goal.least, v->goal.most);
-    return false;
+    return in_range(v, t, least, most, m);
 }
 
 /* ---- tiles --------------------------------------------------------------- */

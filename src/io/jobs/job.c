@@ -289,7 +289,8 @@ static bool plan(lb_job *j, const char *from, const char *to)
         const lb_file_layout *l = j->plan->item[i].layout;
         if (l && l->moves && !j->item[i].kept) j->item[i].layout = l;
     }
-    return j->plan && lb_job_set_file_type(j) && find_number(j);
+    return j->plan && lb_job_put_config(j) && lb_job_set_file_type(j) &&
+           find_number(j);
 }
 
 /* ---- doing --------------------------------------------------------------- */

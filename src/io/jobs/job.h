@@ -62,9 +62,12 @@ bool lb_job_leads(const lb_job *j);
 bool lb_job_decides(lb_job *j, bool yes);
 
 /* job_meta.c. lb_job_take_meta: metadata of the output and the order of its
- * arrays, from j->f. lb_job_set_file_type: after planning, general.file_type
- * and general.quantization_version of a GGUF model. False and an error. */
+ * arrays, from j->f. lb_job_put_config: after planning, the configuration of a
+ * file without a directory. lb_job_set_file_type: after planning,
+ * general.file_type and general.quantization_version of a GGUF model. False and
+ * an error. */
 bool lb_job_take_meta(lb_job *j);
+bool lb_job_put_config(lb_job *j);
 bool lb_job_set_file_type(lb_job *j);
 
 /* Progress callback of transfers; user is the job. Adds nbytes of j->at, a

@@ -7,6 +7,7 @@
 #include "core/core.h"
 #include "io/containers/gguf_text.h"
 #include "io/jobs/job.h"
+#include "io/models/model_dir.h"
 
 static const char *output_kind(const lb_job *j)
 {
@@ -15,7 +16,8 @@ static const char *output_kind(const lb_job *j)
 
 /* ---- from the input ------------------------------------------------------ */
 
-/* Copies everything except descriptors of the input's own layout. */
+/* Copies everything except descriptors of the input's own layout, and its
+ * configuration. */
 static bool copy_meta(lb_job *j)
 {
     const lb_reader *r = j->f->r;
@@ -24,7 +26,8 @@ static bool copy_meta(lb_job *j)
         lb_arena_alloc(j->cx, &j->arena, (uint64_t)r->n_meta, sizeof *j->meta);
     for (int64_t i = 0; j->meta && i < r->n_meta; i++)
         if (!described ||
-            strncmp(r->meta[i].key, LB_DESCRIPTION, strlen(LB_DESCRIPTION)))
+            (strncmp(r->meta[i].key, LB_DESCRIPTION, strlen(LB_DESCRIPTION)) &&
+             strcmp(r->meta[i].key, LB_CONFIG_KEY) != 0))
             j->meta[j->n_meta++] = r->meta[i];
     return j->meta != NULL;
 }
@@ -70,6 +73,40 @@ bool lb_job_take_meta(lb_job *j)
     j->meta = m.meta;
     j->n_meta = m.n;
     return !m.tensor || sort_groups(j, &m);
+}
+
+/* Bits and versions of other programs' layouts are in config.json, which a file
+ * without a directory does not have. */
+bool lb_job_put_config(lb_job *j)
+{
+    lb_bytes text = {.heap = j->cx->heap};
+    if (j->o->directory || strcmp(output_kind(j), "safetensors") != 0 ||
+        !lb_job_writes_moved(j))
+        return true;
+    lb_bytes_text(&text, "{\"quantization_config\": ");
+    const size_t before = text.n;
+    bool ok = lb_job_configure(j, &text);
+    const bool some = text.n > before;
+    lb_bytes_text(&text, "}");
+    lb_meta *meta =
+        lb_arena_alloc(j->cx, &j->arena, (uint64_t)j->n_meta + 1, sizeof *meta);
+    const char *copy =
+        text.failed ? NULL
+                    : lb_arena_text(j->cx, &j->arena, (char *)text.at, text.n);
+    ok = ok && meta && copy;
+    if (ok && some) {
+        if (j->n_meta) memcpy(meta, j->meta, (size_t)j->n_meta * sizeof *meta);
+        meta[j->n_meta++] = (lb_meta){.key = LB_CONFIG_KEY,
+                                      .type = LB_META_STRING,
+                                      .n = 1,
+                                      .bytes = (const uint8_t *)copy,
+                                      .size = text.n};
+        j->meta = meta;
+    }
+    lb_bytes_free(&text);
+    if (!ok && !lb_error_status(j->cx))
+        lb_fail(j->cx, LB_E_NOMEM, "out of memory");
+    return ok;
 }
 
 /* ---- file type ----------------------------------------------------------- */

@@ -115,6 +115,8 @@ bool lb_mlx_moves(lb_ctx *cx, const lb_moving *m, lb_move_plan *to)
         scale = LB_F32;
     else if (scale == LB_F32)
         scale = m->a->dtype == LB_BF16 ? LB_BF16 : LB_F16;
+    /* A bias of 128 scales would be off by half a step. */
+    if (bits == 8 && scale == LB_BF16) scale = LB_F32;
     lb_packed_target(m, bits, group, scale, to);
     to->target.elem[BIAS] = scale;
     return true;

@@ -222,12 +222,28 @@ static bool read_beside(lb_ctx *cx, const lb_file *f, const char *name,
     return ok;
 }
 
+bool lb_config_inside(lb_ctx *cx, const lb_file *f, lb_infile **file)
+{
+    const lb_meta *m = lb_reader_meta(f->r, LB_CONFIG_KEY);
+    const bool safe = strcmp(f->r->kind->name, "safetensors") == 0;
+    *file = NULL;
+    if (!safe || !m || m->type != LB_META_STRING || m->size > SIZE_MAX)
+        return true;
+    *file = lb_infile_wrap(cx, f->r->file[0]->path, m->bytes, (size_t)m->size);
+    return *file != NULL;
+}
+
 const lb_model_config *lb_model_config_of(lb_ctx *cx, lb_file *f)
 {
+    lb_infile *inside;
     if (f->config) return f->config;
     lb_model_config *c = lb_arena_alloc(cx, &f->arena, 1, sizeof *c);
-    if (c && read_beside(cx, f, main_file, read_root, c, &c->there))
-        f->config = c;
+    if (!c || !lb_config_inside(cx, f, &inside)) return NULL;
+    const bool ok =
+        inside ? read_file(cx, inside, read_root, c)
+               : read_beside(cx, f, main_file, read_root, c, &c->there);
+    lb_infile_unref(inside);
+    if (ok) f->config = c;
     return f->config;
 }
 

@@ -177,7 +177,12 @@ const lb_settings *lb_settings_of(lb_ctx *cx, lb_file *f)
                                         "quant_config.json"};
     if (f->settings) return f->settings;
     lb_settings *s = lb_arena_alloc(cx, &f->arena, 1, sizeof *s);
-    bool ok = s && read_beside(cx, f, "config.json", false, s);
+    lb_infile *inside = NULL;
+    bool ok = s && lb_config_inside(cx, f, &inside);
+    if (ok)
+        ok = inside ? read_file(cx, inside, &f->arena, false, s)
+                    : read_beside(cx, f, "config.json", false, s);
+    lb_infile_unref(inside);
     for (int i = 0; ok && !s->n && i < 2; i++)
         ok = read_beside(cx, f, plain[i], true, s);
     if (ok) f->settings = s;

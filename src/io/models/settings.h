@@ -19,7 +19,7 @@ struct lb_settings {
     int64_t n;
 };
 
-/* Those of the directory of f, in its arena: of config.json
+/* Those of the metadata of f, or of its directory, in its arena: of config.json
  * (quantization_config, compression_config or quantization, at the top or in a
  * model inside the model), else of quantize_config.json or quant_config.json.
  * NULL and an error; none: n is 0. */
