@@ -11,12 +11,9 @@ compressed-tensors 0.20.0, mlx 0.32.4 and safetensors. Seeds are fixed.
 values are f32, computed from scales in f32, or (MLX) of the dtype of the scales,
 which is that of MLX's arithmetic.
 """
-import ast
-import importlib.util
 import json
 import os
 import sys
-import types
 
 import mlx.core as mx
 import numpy as np
@@ -26,6 +23,8 @@ from compressed_tensors.compressors.pack_quantized.helpers import unpack_from_in
 from compressed_tensors.quantization.lifecycle.forward import dequantize
 from compressed_tensors.quantization import QuantizationArgs
 from safetensors.torch import save_file
+
+from foreign_unpack import awq_packing, gptq_codes, gptq_source
 
 WHERE = os.path.join(os.path.dirname(__file__), "..", "tests/golden/affine")
 F16, BF16, F32 = torch.float16, torch.bfloat16, torch.float32
@@ -58,31 +57,6 @@ def scales(dtype, *shape):
 
 # ---- GPTQ -------------------------------------------------------------------
 
-def functions(path, cls, names, env):
-    """Methods of a class, compiled by themselves."""
-    tree = ast.parse(open(path, encoding="utf-8").read())
-    body = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name in names]
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name == cls:
-            body += [n for n in node.body
-                     if isinstance(n, ast.FunctionDef) and n.name in names]
-    exec(compile(ast.Module(body, []), path, "exec"), env)
-    return env
-
-
-def gptq_codes(env, qweight, qzeros, bits, shape):
-    """GPTQModel's own unpacking: codes (columns, rows), zero points (groups, rows)."""
-    me = types.SimpleNamespace(
-        planar=False, bits=bits, qweight=qweight, qzeros=qzeros, maxq=2**bits - 1,
-        pack_factor=32 // bits, scales=torch.empty(shape), pack_dtype_bits=32,
-        dequant_dtype=torch.int16 if bits == 8 else torch.int8, enable_wf_unsqueeze=True,
-        _buffers={}, _wf_device=lambda: "cpu")
-    me.register_buffer = lambda name, v, persistent: setattr(me, name, v)
-    me._init_wf_unsqueeze_buffers = lambda: env["_init_wf_unsqueeze_buffers"](me)
-    me._dequantize_from_codes = lambda w, z, num_itr: (w, z)
-    return env["dequantize_weight"](me)
-
-
 def gptq(env, name, bits, rows, columns, group, dtype=F16, sym=False, v1=True, order=None,
          config=None):
     groups = -(-columns // group)
@@ -108,12 +82,7 @@ def gptq(env, name, bits, rows, columns, group, dtype=F16, sym=False, v1=True, o
 
 
 def all_gptq(source):
-    path = os.path.join(source, "gptqmodel/nn_modules/qlinear/__init__.py")
-    env = functions(path, "PackableQuantLinear",
-                    ("dequantize_weight", "_init_wf_unsqueeze_buffers"),
-                    {"t": torch, "nn": torch.nn,
-                     "_torch_right_shift": torch.bitwise_right_shift,
-                     "_torch_left_shift": torch.bitwise_left_shift})
+    env = gptq_source(source)
     gptq(env, "gptq_4_sym", 4, 32, 128, 64, sym=True, order="rows")
     gptq(env, "gptq_4_asym", 4, 40, 96, 32)
     gptq(env, "gptq_4_short_group", 4, 32, 96, 64, v1=False)
@@ -146,10 +115,7 @@ def awq(unpack, name, rows, columns, group, zero=True):
 
 
 def all_awq(source):
-    spec = importlib.util.spec_from_file_location(
-        "packing", os.path.join(source, "awq/utils/packing_utils.py"))
-    unpack = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(unpack)
+    unpack = awq_packing(source)
     awq(unpack, "awq", 40, 128, 64)
     awq(unpack, "awq_symmetric", 16, 64, 32, zero=False)
 
