@@ -254,7 +254,7 @@ static void put_layouts(text *t, const bool *which)
 static void put_kernels(text *t, const lb_format *f)
 {
     const size_t from = t->n;
-    for (int l = LB_LEVEL_NEON; l <= LB_LEVEL_AMX; l++)
+    for (int l = LB_LEVEL_NEON; l <= LB_LEVEL_AVX512VNNI; l++)
         if (f->kernels >> l & 1) put_item(t, from, lb_level_name((lb_level)l));
     if (t->n == from) put(t, "portable");
 }
