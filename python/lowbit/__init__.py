@@ -18,6 +18,7 @@ from ._lowbit import _from_bytes, _from_parts, _from_view
 from .array_api import *
 from .array_api import __array_api_version__ as __array_api_version__
 from . import array_api as array_api, files as files
+from . import _methods as _methods
 from ._config import config as config
 from ._functions import compile as compile, jit as jit
 from ._functions import grad as grad, value_and_grad as value_and_grad

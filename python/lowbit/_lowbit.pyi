@@ -4,7 +4,7 @@
 from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Protocol, TypeAlias, final, type_check_only
+from typing import Any, NoReturn, Protocol, TypeAlias, final, type_check_only
 import types
 
 __version__: str
@@ -113,6 +113,70 @@ class Array:
         suppress: _bool = False,
         header: _bool = True,
     ) -> str: ...
+    def sum(
+        self,
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        keepdims: _bool = False,
+    ) -> Array: ...
+    def prod(
+        self,
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        keepdims: _bool = False,
+    ) -> Array: ...
+    def mean(
+        self,
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        keepdims: _bool = False,
+    ) -> Array: ...
+    def var(
+        self,
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        ddof: _float = 0,
+        keepdims: _bool = False,
+    ) -> Array: ...
+    def std(
+        self,
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        ddof: _float = 0,
+        keepdims: _bool = False,
+    ) -> Array: ...
+    def max(
+        self, axis: Axes = None, out: None = None, keepdims: _bool = False
+    ) -> Array: ...
+    def min(
+        self, axis: Axes = None, out: None = None, keepdims: _bool = False
+    ) -> Array: ...
+    def any(
+        self, axis: Axes = None, out: None = None, keepdims: _bool = False
+    ) -> Array: ...
+    def all(
+        self, axis: Axes = None, out: None = None, keepdims: _bool = False
+    ) -> Array: ...
+    def argmax(
+        self, axis: _int | None = None, out: None = None, *, keepdims: _bool = False
+    ) -> Array: ...
+    def argmin(
+        self, axis: _int | None = None, out: None = None, *, keepdims: _bool = False
+    ) -> Array: ...
+    def squeeze(self, axis: Axes = None) -> Array: ...
+    def flatten(self) -> Array: ...
+    def dot(self, other: ArrayLike) -> Array: ...
+    def numpy(self) -> Any: ...
+    def __contains__(self, value: ArrayLike) -> _bool: ...
+    def __format__(self, spec: str) -> str: ...
+    def __round__(self, digits: _int | None = None) -> Array: ...
+    def __divmod__(self, other: ArrayLike) -> tuple[Array, Array]: ...
+    def __setitem__(self, key: Any, value: Any) -> NoReturn: ...
     def copy(self) -> Array: ...
     def item(self) -> Any: ...
     def tolist(self) -> Any: ...

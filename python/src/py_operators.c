@@ -100,8 +100,8 @@ static bool is_one(PyObject *x, const char *what)
     const int64_t n = lb_size(py_array_of(x));
     if (n == 1) return true;
     PyErr_Format(PyExc_ValueError,
-                 "%s of an array of %lld elements: only arrays of one element "
-                 "have one (use any() or all() for truth)",
+                 "%s of an array of %lld elements, not one (lowbit.any and "
+                 "lowbit.all reduce it to one)",
                  what, (long long)n);
     return false;
 }

@@ -24,7 +24,7 @@ MANIFEST = json.loads(INDEX.read_text()) if INDEX.exists() else {"cases": []}
 
 def cases(*groups):
     chosen = [c for c in MANIFEST["cases"] if c["group"] in groups]
-    return pytest.mark.parametrize("case", chosen, ids=lambda c: c["id"])
+    return pytest.mark.parametrize("case", chosen, ids=[c["id"] for c in chosen])
 
 
 def read(ref):

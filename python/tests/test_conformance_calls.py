@@ -77,7 +77,7 @@ def check_result(got, x, config, result, packed):
 
 
 @pytest.mark.parametrize(
-    "case, call", CALLS, ids=lambda value: value.get("call", value.get("id"))
+    "case, call", CALLS, ids=[f"{case['id']}-{call['call']}" for case, call in CALLS]
 )
 def test_calls(case, call):
     function, x, words = parse(call["call"], read(case["inputs"]["x"]))
@@ -100,7 +100,7 @@ def test_calls(case, call):
     check_result(made(), x, config, result, packed)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
 def test_defaults(case):
     x, want = read(case["inputs"]["x"]), case["params"]["defaults"]
     config, q = QuantizationConfig(), lowbit.quantize(x)

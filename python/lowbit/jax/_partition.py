@@ -48,7 +48,7 @@ def part_axes(
     stored axes have these numbers."""
     rank = len(stored)
     if coding.get("double_quant"):  # blocks of its scales cross rows
-        nothing = [(None,) * len(part.shape) for part in parts]
+        nothing: list[Axes] = [(None,) * len(part.shape) for part in parts]
         return nothing, {axis: 1 for axis in axes if axis is not None}
     pieces = {axis: n for axis, n in zip(axes, stored) if axis is not None}
     if rank and axes[-1] is not None:
@@ -214,9 +214,9 @@ def product_cuts(
     pieces: dict[int, int] = {}
     for i, side in enumerate(sides):
         logical = [number[i][k] for k in range(len(side.shape))]
-        if side.coding is None:
-            found, own = [tuple(logical)], dict(zip(logical, side.shape))
-        else:
+        found: list[Axes] = [tuple(logical)]
+        own = dict(zip(logical, side.shape))
+        if side.coding is not None:
             axes = [0] * len(logical)
             for k, s in enumerate(side.perm or range(len(logical))):
                 axes[s] = logical[k]
