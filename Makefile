@@ -276,7 +276,7 @@ check-simde: setup-build setup-simde setup-conformance all
 
 NIGHTLY := nightly-lint nightly-ref nightly-clang nightly-long nightly-asan \
     nightly-tsan nightly-simde nightly-avx512 nightly-msan nightly-valgrind \
-    nightly-arm64 nightly-mpi nightly-python nightly-torch
+    nightly-arm64 nightly-mpi nightly-python nightly-jax nightly-torch
 .PHONY: $(NIGHTLY)
 nightly: $(NIGHTLY)
 
@@ -343,7 +343,18 @@ nightly-python: setup-build setup-python all build-pyasan build-pytsan
 	@PYTHONPATH=build/release/python \
 	    tools/stage python-soak /usr/bin/python3 python/tests/soak.py 600
 
-# With graphs compiled by inductor instead of traced ones.
-nightly-torch: setup-build setup-interop all
+# All conformance cases; random arguments under the sanitizers.
+ASAN_TESTS = FOR_TESTS="LD_PRELOAD=$$(gcc -print-file-name=libasan.so):$$(gcc \
+    -print-file-name=libubsan.so) PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:$\
+    allocator_may_return_null=1:quarantine_size_mb=8"
+nightly-jax: setup-build setup-python all build-pyasan
+	@CASES_EVERY=1 tools/stage jax tools/test-jax build/release $(CONFORMANCE)
+	@$(ASAN_TESTS) EXAMPLES=50 TESTS='random double_quant' \
+	    tools/stage jax-asan tools/test-jax build/pyasan
+
+# With graphs compiled by inductor instead of traced ones; likewise.
+nightly-torch: setup-build setup-interop all build-pyasan
+	@$(ASAN_TESTS) TESTS='random functions' \
+	    tools/stage torch-asan tools/test-torch build/pyasan
 	@LOWBIT_TORCH_BACKEND=inductor tools/stage torch tools/test-torch build/release \
 	    $(CONFORMANCE)

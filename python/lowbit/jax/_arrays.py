@@ -295,6 +295,15 @@ def _check(ok: bool, sentence: str) -> None:
         raise ValueError(sentence)
 
 
+def _values_dtype(who: str, scale: Any, dtype: Any) -> np.dtype:
+    """The dtype of values with these scales: the given one, or theirs."""
+    floats = ("float32", "float16", "bfloat16", "float64")
+    _check(scale.dtype.name in floats, f"{who}: scales are {scale.dtype}, not floats")
+    dtype = jnp.dtype(dtype if dtype is not None else scale.dtype)
+    _check(dtype.name in floats, f"{who}: dtype is {dtype}, not one of {', '.join(floats)}")
+    return dtype
+
+
 class Array8B(QuantizedArray):
     """8-bit codes with a scale for each group of elements.
 
@@ -335,7 +344,7 @@ class Array8B(QuantizedArray):
                 int(weight.min()) > -128,
                 "Array8B: a code is -128 (codes are -127 to 127)",
             )
-        coding = Coding("int8", jnp.dtype(dtype or scale.dtype), _axis_option(axis))
+        coding = Coding("int8", _values_dtype("Array8B", scale, dtype), _axis_option(axis))
         self._static = _Static(coding, sharding=sharding)
         self._parts = {"codes": weight, "scale": scale}
 
@@ -436,7 +445,7 @@ class ArrayNF4(_Packed):
         )
         codes = packed.reshape(*full[:-1], n // 2)[..., : (shape[-1] + 1) // 2]
         options = (("block_size", size), ("decode", decode))
-        coding = Coding("nf4", jnp.dtype(dtype or absmax.dtype), options)
+        coding = Coding("nf4", _values_dtype("ArrayNF4", absmax, dtype), options)
         self._static = _Static(coding, shape[-1] % 2, sharding=sharding)
         self._parts = {"codes": codes, "absmax": absmax}
 

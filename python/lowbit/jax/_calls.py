@@ -87,7 +87,12 @@ def stored_shape(coding: Coding, pad: int | None, codes: tuple[int, ...]) -> tup
         return tuple(codes)
     if pad is None:
         return ()
-    return (*codes[:-1], codes[-1] * PER_BYTE[coding.format] - pad)
+    last = codes[-1] * PER_BYTE[coding.format] - pad if codes else -1
+    if last < 0:
+        raise ValueError(
+            f"{coding.format}: codes {codes} have no room for rows with {pad} elements less"
+        )
+    return (*codes[:-1], last)
 
 
 def full_perm(perm: tuple[int, ...] | None, rank: int) -> tuple[int, ...] | None:

@@ -9,7 +9,7 @@ import operator
 import types
 import typing
 import warnings
-from typing import Any, Callable, ClassVar
+from typing import Any, Callable, ClassVar, Iterator
 
 import jax
 import jax.extend.core
@@ -151,6 +151,10 @@ class ImplicitArray:
 
     def __getitem__(self, key: Any) -> Any:
         return _interpreted(lambda a: a[key], self)
+
+    def __iter__(self) -> Iterator[Any]:
+        # By __getitem__ it would not end: JAX has no index that is out of range.
+        return (self[i] for i in range(len(self)))
 
     @property
     def T(self) -> Any:

@@ -13,6 +13,7 @@ packed operands, is gathered.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from typing import Any, Callable
 
@@ -115,8 +116,39 @@ def partitioned(
         return _rule(cuts, [t.shape for t in operands], [t.shape for t in results])
 
     fn = custom_partitioning(whole)
-    fn.def_partition(partition, infer_sharding_from_operands=infer, sharding_rule=rule)
+    fn.def_partition(
+        partition,
+        infer_sharding_from_operands=infer,
+        # Decoding fails if Shardy has cut along a part of a mesh's axis.
+        decode_shardings=False,
+        sharding_rule=rule,
+    )
     return fn
+
+
+def _entries(mesh: Any, array: Any) -> list[tuple[str, ...]]:
+    """The axes of the mesh that cut each dimension; nothing if no spec can say it."""
+    shape, place = tuple(array.shape), array.sharding
+    entries: list[tuple[str, ...]] = [() for _ in shape]
+    if place is None or mesh.empty or not math.prod(shape):
+        return entries
+    found = place.devices_indices_map(shape)
+    first = mesh.devices.flat[0]
+    for k, name in enumerate(mesh.axis_names):
+        if mesh.devices.shape[k] == 1:
+            continue
+        next_one = mesh.devices[tuple(int(i == k) for i in range(mesh.devices.ndim))]
+        for d in range(len(shape)):
+            if found[first][d] != found[next_one][d]:
+                entries[d] = (*entries[d], name)
+    for entry in itertools.product(*(itertools.permutations(e) for e in entries)):
+        wanted = NamedSharding(mesh, PartitionSpec(*entry))
+        try:
+            if wanted.devices_indices_map(shape) == found:
+                return list(entry)
+        except ValueError:  # not divisible
+            break
+    return [() for _ in shape]
 
 
 def _choose(cuts: Cuts, mesh: Any, args: Any, results: Any) -> dict[int, tuple[str, ...]]:
@@ -124,12 +156,10 @@ def _choose(cuts: Cuts, mesh: Any, args: Any, results: Any) -> dict[int, tuple[s
     chosen: dict[int, tuple[str, ...]] = {}
     some_packed = any(cuts.packed)
 
-    def take(axes: Axes, place: Any, sums: bool) -> None:
-        spec = getattr(place, "spec", None) or ()
-        for axis, entry in zip(axes, spec):
-            names = entry if isinstance(entry, tuple) else (entry,)
+    def take(axes: Axes, array: Any, sums: bool) -> None:
+        for axis, entry in zip(axes, _entries(mesh, array)):
             used = {n for taken in chosen.values() for n in taken}
-            names = tuple(n for n in names if n is not None and n not in used)
+            names = tuple(n for n in entry if n not in used)
             ways = math.prod(mesh.shape[n] for n in names)
             if ways == 1 or axis is None or axis in chosen:
                 continue
@@ -139,9 +169,9 @@ def _choose(cuts: Cuts, mesh: Any, args: Any, results: Any) -> dict[int, tuple[s
     for packed in (True, False):
         for axes, of_packed, arg in zip(cuts.operands, cuts.packed, args):
             if of_packed == packed:
-                take(axes, arg.sharding, packed or not some_packed)
+                take(axes, arg, packed or not some_packed)
     for axes, result in zip(cuts.results, results):
-        take(axes, result.sharding, False)
+        take(axes, result, False)
     return chosen
 
 

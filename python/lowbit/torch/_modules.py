@@ -108,11 +108,7 @@ class _PackedModule(torch.nn.Module):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        own = {
-            k.removeprefix(prefix): k
-            for k in state_dict
-            if k.startswith(prefix) and _state.is_ours(k.removeprefix(prefix))
-        }
+        own = _state.own_names(state_dict, prefix)
         rest = {k: v for k, v in state_dict.items() if k not in own.values()}
         super()._load_from_state_dict(
             rest, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
@@ -211,13 +207,8 @@ class Linear(_PackedModule):
     def forward(self, x: Tensor) -> Tensor:
         if torch.is_autocast_enabled("cpu"):
             x = x.to(torch.get_autocast_dtype("cpu"))
-        return _ops.linear_op(
-            x,
-            [getattr(self, n) for n in self._parts],
-            self.bias,
-            self._spec,
-            self.precision or "",
-        )
+        parts = [getattr(self, n) for n in self._parts]
+        return _ops.linear_any(x, parts, self.bias, self._spec, self.precision or "")
 
     def extra_repr(self) -> str:
         words = [

@@ -68,6 +68,8 @@ def _product(
     precision: str,
     in_out: bool,
 ) -> Tensor:
+    if not x.is_floating_point():
+        raise lowbit.DtypeError(f"linear: x is {x.dtype}, not a float dtype")
     # The library's threads are those that torch would use.
     _lowbit._use_threads(torch.get_num_threads())
     k, n = w.shape if in_out else w.shape[::-1]
@@ -163,6 +165,72 @@ linear_dx_op = _define(
     _linear_dx_fake,
 )
 _gradient("linear_dx", _linear_dx_setup, _linear_dx_backward)
+
+
+# ---- both under torch.func (vmap, grad, jvp), which custom operators do not support
+
+
+class _Functional(torch.autograd.Function):
+    """linear, or linear_dx if `turned`. packed: (parts, spec), which is not batched."""
+
+    @staticmethod
+    def forward(
+        x: Tensor,
+        bias: Tensor | None,
+        packed: tuple[list[Tensor], str],
+        precision: str,
+        turned: bool,
+    ) -> Tensor:
+        parts, spec = packed
+        if turned:
+            return linear_dx_op(x, parts, spec, precision)
+        return linear_op(x, parts, bias, spec, precision)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        _, bias, ctx.packed, ctx.precision, ctx.turned = inputs
+        ctx.bias_dtype = None if bias is None else bias.dtype
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> Any:
+        dx = _Functional.apply(dy, None, ctx.packed, ctx.precision, not ctx.turned)
+        db = None
+        if ctx.bias_dtype is not None:
+            db = dy.reshape(-1, dy.shape[-1]).sum(0, dtype=torch.float32)
+            db = db.to(ctx.bias_dtype)
+        return dx, db, None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, x: Tensor | None, bias: Tensor | None, *unused: Any) -> Any:
+        if x is None:
+            raise NotImplementedError("lowbit.torch: a tangent of the bias, but none of x")
+        return _Functional.apply(x, bias, ctx.packed, ctx.precision, ctx.turned)
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: Any,
+        x: Tensor,
+        bias: Tensor | None,
+        packed: Any,
+        precision: str,
+        turned: bool,
+    ) -> Any:
+        at, at_bias = in_dims[:2]
+        x = x.unsqueeze(0) if at is None else x.movedim(at, 0)
+        if at_bias is None:
+            return _Functional.apply(x, bias, packed, precision, turned), 0
+        y = _Functional.apply(x, None, packed, precision, turned)
+        bias = bias.movedim(at_bias, 0)
+        return y + bias.view(len(bias), *[1] * (y.dim() - 2), -1).to(y.dtype), 0
+
+
+def linear_any(
+    x: Tensor, parts: list[Tensor], bias: Tensor | None, spec: str, precision: str
+) -> Tensor:
+    if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
+        return _Functional.apply(x, bias, (parts, spec), precision, False)
+    return linear_op(x, parts, bias, spec, precision)
 
 
 # ---- embedding
@@ -335,6 +403,9 @@ def quantize(x: Tensor, config: Any = "nf4", **options: Any) -> Packed:
     'int8'
     """
     text = config_text(config, **options)
+    if x.is_meta:  # a weight that will be loaded
+        packed = quantize(torch.zeros_like(x, device="cpu"), config, **options)
+        return Packed(packed.spec, [t.to("meta") for t in packed.parts])
     return Packed.from_array(_lowbit._quantize(_lent(x), json.loads(text)))
 
 
@@ -351,7 +422,7 @@ def linear(
     precision: "highest", "fast" or "fastest" (default: that of lowbit.config). The gradient
     for x is computed with the packed weight, which has none itself.
     """
-    return linear_op(x, weight.parts, bias, weight.spec, precision or "")
+    return linear_any(x, weight.parts, bias, weight.spec, precision or "")
 
 
 def embedding(ids: Tensor, table: Packed) -> Tensor:

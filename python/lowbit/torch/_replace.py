@@ -11,6 +11,7 @@ import torch
 
 import lowbit
 
+from . import _state
 from ._modules import Embedding, Linear, _PackedModule
 
 # Output heads and routers are small, and models are sensitive to them.
@@ -227,19 +228,27 @@ def load_linear(
     """Replaces linears and embeddings by the packed arrays of a file or model directory.
 
     Of a module NAME the array NAME.weight, or rename("NAME.weight") (for GGUF's names), is
-    used, in any format that lowbit.open reads. Dense arrays are not loaded.
+    used, in any format that lowbit.open reads, or as the state_dict of packed modules has it
+    (save_pretrained). Dense arrays are not loaded.
     """
     with lowbit.open(path) as f:
         found = {e["name"]: e for e in f.entries()}
+
+        def packed(at: str, shape: tuple[int, ...]) -> Any:
+            if at in found:
+                return f.load(at)
+            own = _state.own_names(found, at.removesuffix("weight"))
+            state = {short: torch.from_dlpack(f.load(n)) for short, n in own.items()}
+            return _state.from_state(state, shape, torch.float32, "{}")
 
         def choose(
             name: str, module: torch.nn.Module, asked: bool
         ) -> torch.nn.Module | str:
             at = f"{name}.weight"
             at = rename(at) if rename else at
-            if at not in found:
+            if at not in found and f"{at}.lowbit" not in found:
                 return f"the file has no {at}"
-            if found[at]["format"] in (None, "dense"):
+            if at in found and found[at]["format"] in (None, "dense"):
                 return "the file has floats"
             shape = (
                 (module.num_embeddings, module.embedding_dim)
@@ -249,14 +258,14 @@ def load_linear(
                     getattr(module, "in_features", None),
                 )
             )
-            if shape != tuple(found[at]["shape"]):
+            if at in found and shape != tuple(found[at]["shape"]):
                 raise lowbit.ShapeError(
                     f"{name} has shape {shape}, {at} in the file {found[at]['shape']}"
                 )
             if isinstance(module, torch.nn.Embedding):
-                return Embedding.from_array(f.load(at))
+                return Embedding.from_array(packed(at, shape))
             return Linear.from_array(
-                f.load(at), getattr(module, "bias", None), precision=precision
+                packed(at, shape), getattr(module, "bias", None), precision=precision
             ).train(module.training)
 
         return _walk(model, include, exclude, choose)

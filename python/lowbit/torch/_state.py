@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -101,7 +102,8 @@ def _to_bnb4(d: dict[str, Any], parts: dict[str, Tensor]) -> dict[str, Tensor] |
         "shape": d["shape"],
     }
     table = parts.get("table")
-    levels = nf4_map() if table is None else table.flatten()
+    # Of its own for each weight: writers refuse tensors that share memory.
+    levels = nf4_map().clone() if table is None else table.flatten()
     if table is not None and not torch.equal(levels, nf4_map()):
         return None  # fp4, or other values
     out = {"weight": parts["codes"].reshape(-1, 1), "weight.quant_map": levels}
@@ -122,7 +124,7 @@ def _to_bnb4(d: dict[str, Any], parts: dict[str, Tensor]) -> dict[str, Tensor] |
         out["weight.absmax"] = parts["absmax.codes"].flatten()
         out["weight.nested_absmax"] = parts["absmax.absmax"].flatten()
         out["weight.nested_quant_map"] = (
-            dynamic_map() if table is None else table.flatten()
+            dynamic_map().clone() if table is None else table.flatten()
         )
     return out | {_MARKS[0]: _text(state)}
 
@@ -140,6 +142,15 @@ def _to_bnb8(d: dict[str, Any], parts: dict[str, Tensor]) -> dict[str, Tensor] |
 
 
 # ---- from a state_dict
+
+
+def own_names(names: Iterable[str], prefix: str) -> dict[str, str]:
+    """Those of the weight of a module, by their names after its prefix."""
+    return {
+        n.removeprefix(prefix): n
+        for n in names
+        if n.startswith(prefix) and is_ours(n.removeprefix(prefix))
+    }
 
 
 def is_ours(name: str) -> bool:

@@ -2,6 +2,8 @@
 
 import devices  # noqa: F401, I001: before jax
 
+import copy
+import pickle
 import re
 import resource
 import subprocess
@@ -347,6 +349,27 @@ def test_mixed_formats_and_operators():
         a + "1"
 
 
+def test_iteration_ends():
+    q = quantize(normal(0, 3, 64), "int8")
+    rows = list(q)
+    assert len(rows) == 3
+    same(rows[2], q.materialize()[2])
+
+
+@pytest.mark.parametrize("config", [*FORMATS, QuantizationConfig("nf4", double_quant=True)])
+def test_copies(config):
+    """Pickles, copies, and what jax.device_get makes."""
+    q, x = quantize(normal(0, 8, 64), config), normal(1, 2, 8)
+    for other in (pickle.loads(pickle.dumps(q)), copy.deepcopy(q), jax.device_get(q)):
+        assert type(other) is type(q)
+        same(other, q)
+        same(x @ other, x @ q)
+
+
+def test_empty_bytes():
+    assert quantize(jnp.zeros((0, 4)), "nf4").packed.shape == (0, 1, 32)
+
+
 def test_warns_once():
     q = quantize(normal(0, 4, 64), "int8")
     with warnings.catch_warnings(record=True) as seen:
@@ -383,6 +406,9 @@ def test_errors_arrive_from_compiled_functions():
         (lambda: Array8B(jnp.ones(()), jnp.full((4, 4), -128, "int8")), "-128"),
         (lambda: ArrayNF4(jnp.ones((4, 2, 8), "uint8"), jnp.ones((4, 3))), "absmax"),
         (lambda: Array1B(jnp.ones((2, 4), "uint8"), shape=(16, 4)), "weight"),
+        (lambda: Array8B(jnp.ones((4, 1), int), jnp.ones((4, 4), "int8")), "int32, not floats"),
+        (lambda: ArrayNF4(jnp.ones((4, 2, 8), "uint8"), jnp.ones((4, 2)), dtype="int8"),
+         "dtype is int8"),
         (lambda: QuantizationConfig(compat="other"), "eformer"),
         (lambda: normal(0, 3, 5) @ quantize(normal(0, 4, 4)), "(3, 5) and (4, 4)"),
     ],

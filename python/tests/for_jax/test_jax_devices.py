@@ -159,6 +159,20 @@ def test_what_cannot_be_cut_is_gathered(mesh):
     close(jax.jit(lambda x, q: x @ q)(put(mesh, x, "dp"), q), x @ q)
 
 
+@pytest.mark.parametrize("spec", [("tp", "dp"), (None, ("dp", "tp")), (("tp", "dp"), None)])
+@pytest.mark.parametrize("columns", [128, 192, 384, 512])
+def test_parts_of_axes(mesh, spec, columns):
+    """Fewer blocks than devices: the partitioner would cut along a part of an axis."""
+    w, x = put(mesh, normal(0, 64, columns), *spec), normal(1, 16, 64)
+    q = quantize(normal(0, 64, columns), "nf4")
+    made = jax.jit(lambda w: quantize(w, "nf4"))(w)
+    for name, part in q.parts.items():
+        same(made.parts[name], part)
+    close(jax.jit(lambda x, w: x @ quantize(w, "nf4"))(x, w), x @ q)
+    y = put(mesh, normal(2, 16, columns), *spec)
+    close(jax.jit(lambda y, q: y @ q.T)(y, q), y @ q.T)
+
+
 def test_double_quantization(mesh):
     q = quantize(normal(0, 128, 256), QuantizationConfig("nf4", double_quant=True))
     with pytest.raises(ValueError, match="scales in 8 bits .double_quant. cannot be cut"):

@@ -262,3 +262,37 @@ def test_load_linear(tmp_path):
     lowbit.save(tmp_path / "m.safetensors", {"gate.weight": weight("int8", 5, 64)})
     with pytest.raises(lowbit.ShapeError, match=r"gate has shape \(4, 64\)"):
         lt.load_linear(model(), tmp_path / "m.safetensors")
+
+
+CONFIGS = ["nf4", lowbit.QuantizationConfig("nf4", double_quant=True), "int8", "q4_0",
+           lowbit.QuantizationConfig("int8", meaning="absmax")]  # fmt: skip
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_states_are_files(config, tmp_path):
+    """Writers of safetensors refuse tensors that share memory; load_linear reads the file."""
+    save_file = pytest.importorskip("safetensors.torch").save_file
+    models = [torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(2))) for _ in "ab"]
+    lt.replace_linear(models[0], config)
+    state = models[0].state_dict()
+    assert len({t.data_ptr() for t in state.values()}) == len(state)
+    save_file(state, tmp_path / "model.safetensors")
+    report = lt.load_linear(models[1], tmp_path / "model.safetensors")
+    assert report.replaced == ["0", "1"]
+    for a, b in zip(*models):
+        assert torch.equal(a.weight, b.weight) and a.format == b.format
+    narrow = torch.nn.Sequential(torch.nn.Linear(64, 32))
+    with pytest.raises(lowbit.ShapeError, match="64"):
+        lt.load_linear(narrow, tmp_path / "model.safetensors")
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_made_without_memory(config):
+    """On the device meta, as frameworks make a model before they load it."""
+    with torch.device("meta"):
+        m = lt.Linear(64, 32, config=config)
+    assert all(t.is_meta for t in (m.bias, *m.packed.parts))
+    torch.manual_seed(0)
+    whole = lt.Linear(64, 32, config=config)
+    m.load_state_dict(whole.state_dict(), assign=True)
+    assert torch.equal(m(x(3, 64)), whole(x(3, 64)))
