@@ -6,7 +6,7 @@ directories with integer weights of other programs, and what those programs deco
 
 GPTQMODEL and AUTOAWQ are the unpacked sources of gptqmodel 7.7.0 and autoawq 0.2.9,
 of which only functions on torch tensors are used. Also needs torch,
-compressed-tensors 0.20.0, mlx 0.32.4 and safetensors. Seeds are fixed.
+compressed-tensors 0.20.0, mlx 0.32.4, transformers 5.22 and safetensors. Seeds are fixed.
 
 values are f32, computed from scales in f32, or (MLX) of the dtype of the scales,
 which is that of MLX's arithmetic.
@@ -23,6 +23,7 @@ from compressed_tensors.compressors.pack_quantized.helpers import unpack_from_in
 from compressed_tensors.quantization.lifecycle.forward import dequantize
 from compressed_tensors.quantization import QuantizationArgs
 from safetensors.torch import save_file
+from transformers.integrations.gemma_quant import _unpack_int2, _unpack_int4
 
 from foreign_unpack import awq_packing, gptq_codes, gptq_source
 
@@ -33,12 +34,20 @@ rng = np.random.default_rng(7)
 count = 0
 
 
-def write(name, config, tensors, values):
+def put_json(where, name, value):
+    with open(os.path.join(where, name), "w", encoding="utf-8") as f:
+        json.dump(value, f, indent=1)
+        f.write("\n")
+
+
+def write(name, config, tensors, values, beside=None):
+    """beside: a file of settings, which config.json then does not have."""
     where = os.path.join(WHERE, name)
     os.makedirs(where, exist_ok=True)
-    with open(os.path.join(where, "config.json"), "w", encoding="utf-8") as f:
-        json.dump({"model_type": "llama", **config}, f, indent=1)
-        f.write("\n")
+    config = {"model_type": "llama", **config}
+    if beside:
+        put_json(where, beside, config.pop("quantization_config"))
+    put_json(where, "config.json", config)
     for file, data in (("model", tensors), ("values", values)):
         data = {k: v.contiguous() for k, v in data.items()}
         save_file(data, os.path.join(where, file + ".safetensors"), {"format": "pt"})
@@ -57,8 +66,8 @@ def scales(dtype, *shape):
 
 # ---- GPTQ -------------------------------------------------------------------
 
-def gptq(env, name, bits, rows, columns, group, dtype=F16, sym=False, v1=True, order=None,
-         config=None):
+def gptq_module(env, P, bits, rows, columns, group, dtype=F16, sym=False, v1=True,
+                order=None):
     groups = -(-columns // group)
     qweight = words(columns * bits // 32, rows)
     qzeros = words(groups, rows * bits // 32)
@@ -74,11 +83,47 @@ def gptq(env, name, bits, rows, columns, group, dtype=F16, sym=False, v1=True, o
     tensors = {P + ".qweight": qweight, P + ".qzeros": qzeros, P + ".scales": s}
     if order:
         tensors[P + ".g_idx"] = g_idx.int()
+    return tensors, {P + ".weight": w32.T}
+
+
+def gptq(env, name, bits, rows, columns, group, dtype=F16, sym=False, v1=True, order=None,
+         config=None, beside=None):
+    made = gptq_module(env, P, bits, rows, columns, group, dtype, sym, v1, order)
     if config is None:
         config = {"quant_method": "gptq", "bits": bits, "group_size": group, "sym": sym,
                   "desc_act": order == "random",
                   "checkpoint_format": "gptq" if v1 else "gptq_v2"}
-    write(name, {"quantization_config": config}, tensors, {P + ".weight": w32.T})
+    write(name, {"quantization_config": config}, *made, beside)
+
+
+def gptq_dynamic(env):
+    """Modules with settings of their own, and one that is not quantized."""
+    where = "model.layers.0.mlp."
+    tensors, values = {}, {}
+    for module, bits, group in (("down_proj", 4, 32), ("up_proj", 8, 64),
+                                ("gate_proj", 2, 16)):
+        some, decoded = gptq_module(env, where + module, bits, 32, 128, group)
+        tensors.update(some)
+        values.update(decoded)
+    tensors[where + "router.weight"] = torch.from_numpy(
+        rng.standard_normal((4, 32))).to(F16)
+    config = {"quant_method": "gptq", "bits": 4, "group_size": 32, "sym": False,
+              "desc_act": False, "checkpoint_format": "gptq",
+              "dynamic": {"-:.*router": {}, "+:.*up_proj": {"bits": 8, "group_size": 64},
+                          "+:.*gate_proj": {"bits": 2, "group_size": 16}}}
+    write("gptq_dynamic", {"quantization_config": config}, tensors, values)
+
+
+def more_gptq(source):
+    """Planes of bits, which are a stream for 4 bits; AutoGPTQ's file of settings."""
+    env = gptq_source(source)
+    gptq_dynamic(env)
+    gptq(env, "gptq_planar", 4, 32, 64, 32, v1=False,
+         config={"quant_method": "gptq", "bits": 4, "group_size": 32,
+                 "checkpoint_format": "gptq_p"})
+    gptq(env, "gptq_settings_beside", 4, 32, 96, 48, beside="quantize_config.json",
+         config={"bits": 4, "group_size": 48, "damp_percent": 0.01, "desc_act": False,
+                 "sym": False, "true_sequential": True})
 
 
 def all_gptq(source):
@@ -100,7 +145,7 @@ def all_gptq(source):
 
 # ---- AWQ --------------------------------------------------------------------
 
-def awq(unpack, name, rows, columns, group, zero=True):
+def awq(unpack, name, rows, columns, group, zero=True, beside=None):
     qweight, qzeros = words(columns, rows // 8), words(columns // group, rows // 8)
     if not zero:
         qzeros = torch.full_like(qzeros, -2004318072)  # 0x88888888
@@ -111,7 +156,10 @@ def awq(unpack, name, rows, columns, group, zero=True):
         del tensors[P + ".qzeros"]
     config = {"quant_method": "awq", "bits": 4, "group_size": group, "zero_point": zero,
               "version": "gemm", "modules_to_not_convert": None}
-    write(name, {"quantization_config": config}, tensors, {P + ".weight": w.T})
+    if beside: # as llm-awq and the first AutoAWQ spelled it
+        config = {"zero_point": zero, "q_group_size": group, "w_bit": 4,
+                  "version": "GEMM"}
+    write(name, {"quantization_config": config}, tensors, {P + ".weight": w.T}, beside)
 
 
 def all_awq(source):
@@ -144,7 +192,7 @@ def padded(q, bits):
 
 
 def ct(name, bits, rows, columns, group, dtype, sym=True, packed=True, order=False,
-       old=False, tensor=False):
+       old=False, tensor=False, config=None):
     groups = -(-columns // group) if group else 1
     half = 2**(bits - 1)
     q = torch.from_numpy(rng.integers(-half, half, (rows, columns)).astype(np.int8))
@@ -163,6 +211,8 @@ def ct(name, bits, rows, columns, group, dtype, sym=True, packed=True, order=Fal
         args = QuantizationArgs(num_bits=bits, symmetric=sym, group_size=group or None,
                                 strategy="group" if group else "channel")
         w = dequantize(q, s.float(), z, args, dtype=F32)
+        # Their decode is in the dtype of the scales: the same, rounded once.
+        assert torch.equal(dequantize(q, s, z, args), w.to(dtype))
     tensors = {P + ".weight_scale": s}
     if packed:
         tensors[P + ".weight_packed"] = padded(q, bits) if old else pack_to_int32(q, bits)
@@ -177,7 +227,7 @@ def ct(name, bits, rows, columns, group, dtype, sym=True, packed=True, order=Fal
     if order:
         tensors[P + ".weight_g_idx"] = g_idx.int()
     targets = "re:.*down_proj$" if bits == 3 else "Linear"
-    config = ct_config(bits, group, sym, packed, targets)
+    config = config or ct_config(bits, group, sym, packed, targets)
     write(name, config, tensors, {P + ".weight": w})
     if not packed and not tensor:  # the same without an axis of groups
         flat = {k: v if v.dim() < 2 or v.shape[1] > 1 else v.flatten()
@@ -252,6 +302,9 @@ def gemma():
         u = (q + half).reshape(12, -1, 8 // bits) << (np.arange(8 // bits) * bits)
         tensors[module + ".weight"] = torch.from_numpy(
             q.astype(np.int8) if bits == 8 else u.sum(2).astype(np.uint8))
+        unpack = {4: _unpack_int4, 2: _unpack_int2}.get(bits)
+        if unpack:
+            assert np.array_equal(unpack(tensors[module + ".weight"], 48).numpy(), q)
         tensors[module + ".weight_scale"] = s
         tensors[module + ".input_activation_scale"] = torch.zeros(())
         values[module + ".weight"] = torch.from_numpy(q).float() * s
@@ -266,3 +319,11 @@ all_awq(sys.argv[2])
 all_ct()
 all_mlx()
 gemma()
+# Last: the random numbers of the cases above must not change.
+more_gptq(sys.argv[1])
+awq(awq_packing(sys.argv[2]), "awq_settings_beside", 24, 96, 32,
+    beside="quant_config.json")
+ct("ct_preset", 4, 16, 256, 128, BF16, config={"quantization_config": {
+    "quant_method": "compressed-tensors", "format": "pack-quantized",
+    "quantization_status": "compressed", "config_groups": {"W4A16": ["Linear"]},
+    "ignore": []}})
