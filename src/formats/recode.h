@@ -15,8 +15,15 @@ static inline float lb_recode_entry(const lb_array *a, int64_t at)
         lb_tile_read_flat(&plain, a, at, 1, LB_C_F32, &value);
         return value;
     }
-    for (int k = a->shape.rank - 1; k >= 0; rest /= a->shape.dim[k], k--)
-        e += rest % a->shape.dim[k] * a->stride[k];
+    int64_t size = 1;
+    int k = a->shape.rank - 1;
+    while (k >= 0 && a->stride[k] == size)
+        size *= a->shape.dim[k--];
+    if (k < 0) /* row-major: without divisions, which take most of the time */
+        e += at;
+    else
+        for (k = a->shape.rank - 1; k >= 0; rest /= a->shape.dim[k], k--)
+            e += rest % a->shape.dim[k] * a->stride[k];
     lb_load_run(a->dtype,
                 (const char *)a->store->data +
                     (size_t)e * lb_dtype_size(a->dtype),

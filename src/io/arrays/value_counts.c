@@ -49,7 +49,7 @@ static void find_bins(const value_counter *c, const two *v, int *bin)
         at = pick(at < n, at, n - 1.0);
         at = pick(v[i] < least, n, at);
         at = pick(v[i] > most, n + 1.0, at);
-        at = pick(v[i] - v[i] == zero, at, n + 2.0);
+        at = pick(v[i] * zero == zero, at, n + 2.0); /* 0 * infinity: NaN */
         bin[2 * i] = (int)at[0];
         bin[2 * i + 1] = (int)at[1];
     }
