@@ -41,7 +41,7 @@ static bool run_mode(const bench_options *o)
 static bool check_names(bench_options *o)
 {
     lb_ctx *const cx = bench_context(o, 0);
-    const bool ok = cx && weights_check(cx, &o->formats);
+    const bool ok = cx && weights_check(cx, &o->formats, o->mode == MODE_CODEC);
     lb_close(cx);
     return ok;
 }

@@ -18,11 +18,11 @@ lb_dtype weights_dense(const char *format)
     return LB_NO_DTYPE;
 }
 
-static bool known(lb_ctx *cx, const char *name)
+static bool known(lb_ctx *cx, const char *name, bool read_only)
 {
     if (weights_dense(name)) return true;
     const lb_format *const f = lb_find_format(cx, name);
-    if (f && lb_is_encodable(f)) return true;
+    if (f && (lb_is_encodable(f) || (read_only && f->layout))) return true;
     if (f) return bench_misused("cannot quantize to type %s", name);
     return format_named(cx, name) != NULL;
 }
@@ -35,13 +35,13 @@ static void append(name_list *list, const char *name)
     memcpy(list->at[list->n++], name, strlen(name) + 1);
 }
 
-bool weights_check(lb_ctx *cx, name_list *formats)
+bool weights_check(lb_ctx *cx, name_list *formats, bool read_only)
 {
     const name_list asked = *formats;
     formats->n = 0;
     for (int i = 0; i < asked.n; i++) {
         if (strcmp(asked.at[i], "all") != 0) {
-            if (!known(cx, asked.at[i])) return false;
+            if (!known(cx, asked.at[i], read_only)) return false;
             append(formats, asked.at[i]);
             continue;
         }

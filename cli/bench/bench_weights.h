@@ -4,8 +4,9 @@
 
 #include "bench_options.h"
 
-/* Replaces "all" by the existing formats and rejects unknown ones. */
-bool weights_check(lb_ctx *cx, name_list *formats);
+/* Replaces "all" by the formats that can be encoded and rejects unknown ones.
+ * read_only: others may be named. */
+bool weights_check(lb_ctx *cx, name_list *formats, bool read_only);
 
 /* "f32", "bf16", "f16": the dtype, for weights that are not quantized;
  * LB_NO_DTYPE for all others. */

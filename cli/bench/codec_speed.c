@@ -16,6 +16,7 @@
 #include "bench_rows.h"
 #include "bench_weights.h"
 #include "limits.h"
+#include "lowbit_ext.h"
 #include "sampling.h"
 
 enum {
@@ -38,6 +39,42 @@ typedef struct codec {
 static lb_array *quantize(codec *c)
 {
     return lb_quantize(c->cx, c->dense, &c->config);
+}
+
+/* Bytes of an unsigned tensor: any are valid in read-only formats. */
+static lb_array *random_bytes(codec *c, lb_shape shape)
+{
+    uint32_t s = 1;
+    lb_array *const a = lb_zeros(c->cx, LB_U8, shape);
+    const size_t n = a ? (size_t)lb_size(a) : 0;
+    uint8_t *const bytes = malloc(n + 1);
+    for (size_t i = 0; bytes && i < n; i++) {
+        s = s * 1664525 + 1013904223;
+        bytes[i] = (uint8_t)(s >> 24);
+    }
+    lb_array *const r = bytes ? lb_from(c->cx, LB_U8, shape, bytes) : NULL;
+    free(bytes);
+    return r;
+}
+
+/* An array of a format that has no encoder, whose only part is blocks. */
+static lb_array *blocks(codec *c, const lb_format *f)
+{
+    const lb_quant q = {.format = f, .dtype = c->dtype};
+    const int rank = lb_rank(c->dense);
+    const lb_shape shape = LB_SHAPE(lb_dim(c->dense, 0), lb_dim(c->dense, 1));
+    lb_layout to = {.stored = shape, .dtype = c->dtype};
+    if (rank != 2 || !f->layout(c->cx, &q, LB_F32, &shape, &to)) return NULL;
+    const char *const name = f->part[0].name;
+    lb_array *part = random_bytes(c, lb_part_shape(&to.stored, &to.part[0]));
+    const lb_quant_config config = {.format = f->name, .dtype = c->dtype};
+    return lb_from_parts(c->cx, &config, shape, NULL, &name, &part, 1);
+}
+
+static lb_array *packed(codec *c)
+{
+    const lb_format *const f = lb_find_format(c->cx, c->config.format);
+    return lb_is_encodable(f) ? quantize(c) : blocks(c, f);
 }
 
 static void run_quantize(void *arg)
@@ -80,7 +117,7 @@ static int64_t affordable(codec *c, void (*run)(void *))
     for (;; n *= 2) {
         lb_enter(c->cx);
         c->dense = rows(c, n);
-        c->packed = quantize(c);
+        c->packed = packed(c);
         if (c->packed) {
             run(c); /* warm */
             const double start = now();
@@ -114,7 +151,7 @@ static void show(const codec *c, const char *format, const char *what,
         row_end();
         return;
     }
-    printf("%-8s %-5s %-10s %3d %7.1f %8.3f %8.3f  %3.0f %% of %s%s\n", format,
+    printf("%-10s %-5s %-10s %3d %7.1f %8.3f %8.3f  %3.0f %% of %s%s\n", format,
            lb_dtype_name(c->dtype), what, lb_threads(c->cx), mib, rate,
            gb / side->best, 100 * rate / most, most_name,
            side->clean ? "" : " ~");
@@ -135,7 +172,7 @@ static bool measure(codec *c, const char *format, bool reading)
     lb_enter(c->cx);
     if (n) {
         c->dense = rows(c, n);
-        c->packed = quantize(c);
+        c->packed = packed(c);
     }
     const bool ok = lb_error_status(c->cx) == LB_OK;
     if (ok) {
@@ -165,7 +202,8 @@ static bool measure_formats(codec *c)
             c->dtype = (lb_dtype)c->o->acts.at[a];
             c->config = weights_config(name, ORIENT_WT);
             c->config.dtype = c->dtype;
-            ok = measure(c, name, false) && ok;
+            if (lb_is_encodable(lb_find_format(c->cx, name)))
+                ok = measure(c, name, false) && ok;
             ok = measure(c, name, true) && ok;
         }
     }
@@ -198,7 +236,7 @@ static bool run_threads(const bench_options *o, int threads, bool head)
     if (ok && head && !o->json)
         printf(
             "level %s; GB/s of the dense side, median and best sample; ~: "
-            "samples were preempted\n\n%-8s %-5s %-10s %3s %7s %8s %8s  %s\n",
+            "samples were preempted\n\n%-10s %-5s %-10s %3s %7s %8s %8s  %s\n",
             lb_isa(c.cx), "format", "dtype", "what", "thr", "MiB f32", "GB/s",
             "best", "of limit");
     ok = ok && prepare(&c) && measure_formats(&c);
