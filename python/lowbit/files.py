@@ -281,6 +281,11 @@ def save(
     >>> load(small, "w").shape
     (4, 8)
     """
+    if not hasattr(arrays, "keys"):
+        raise TypeError(
+            "save(path, arrays): arrays must be a dict of names and arrays, not"
+            f" {type(arrays).__name__}"
+        )
     for name in arrays:
         if not isinstance(name, str):
             raise TypeError(f"names must be strings, not {name!r}")

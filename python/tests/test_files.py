@@ -207,6 +207,16 @@ def test_callbacks_stop_a_job(tmp_path, rng):
     assert out.read_bytes() == (tmp_path / "again.safetensors").read_bytes()
 
 
+def test_save_takes_a_dict(tmp_path):
+    x = lowbit.zeros((100, 100))
+    for arrays in (x, [x], "x"):
+        with pytest.raises(TypeError, match=f"a dict .* not {type(arrays).__name__}$"):
+            lowbit.save(tmp_path / "x.safetensors", arrays)
+    with pytest.raises(TypeError, match="not str$"):
+        lowbit.save({"x": x}, str(tmp_path / "x.safetensors"))
+    assert not os.listdir(tmp_path)
+
+
 KILLED = """
 import resource, signal, sys
 import lowbit
