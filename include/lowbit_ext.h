@@ -196,6 +196,24 @@ typedef struct lb_recode {
     void (*set)(lb_store *to, int64_t e, const lb_qparam *p);
 } lb_recode;
 
+/* Values as integers of 8 bits:
+ *
+ *     value = scale * code + bias
+ *
+ * in f32, with the same bits as decode. Products at FAST and FASTEST multiply
+ * the codes. */
+typedef struct lb_integers {
+    int block; /* values that are read together: 256 or a divisor; rows begin
+                * with one */
+    int run;   /* values that share a scale and a bias: 16 or a power of two
+                * above, at most a block */
+    bool bias; /* there are biases; else NULL is passed for them */
+    /* Reads n values of a row from `first` on, which begins a block, and the
+     * rest of the last block, whose codes may be anything beyond the row. */
+    void (*read)(const lb_cpu *, const lb_store *, int64_t first, int64_t n,
+                 int8_t *code, float *scale, float *bias);
+} lb_integers;
+
 /* A lb_quant_config as seen by formats: with the format resolved and axes
  * counted from 0 to rank - 1. It is the params of the primitive "quantize". */
 typedef struct lb_quant {
@@ -318,6 +336,7 @@ struct lb_format {
     const lb_foreign *foreign;   /* may be NULL; ends with layout == NULL */
     const struct lb_rule *rules; /* may be NULL; ends with prim == NULL */
     const lb_recode *recode;     /* may be NULL */
+    const lb_integers *integers; /* may be NULL */
 };
 
 /* Whether lb_quantize can produce a format. Other formats with a layout can

@@ -67,6 +67,11 @@ void lb_gguf_encode_run(const lb_cpu *cpu, const lb_quant *q, lb_store *to,
     encode(filled, 1, at + blocks * type->size);
 }
 
+const uint8_t *lb_gguf_block_at(const lb_store *s, int64_t e)
+{
+    return (const uint8_t *)lb_part_bytes(s, 0) + lb_part_entry(s, 0, e);
+}
+
 /* The block of an element, and in *lo its index in the block. */
 static const uint8_t *block_of(const lb_store *s, int64_t e, int *lo)
 {
@@ -74,7 +79,7 @@ static const uint8_t *block_of(const lb_store *s, int64_t e, int *lo)
     const int last = s->shape.rank - 1;
     const int64_t column = last < 0 ? 0 : e % s->shape.dim[last];
     *lo = (int)(column % type->len);
-    return (const uint8_t *)lb_part_bytes(s, 0) + lb_part_entry(s, 0, e);
+    return lb_gguf_block_at(s, e);
 }
 
 /* Values [lo, lo + n) of consecutive blocks, which are decoded as a whole. */

@@ -16,6 +16,7 @@
 #include "kernels/convert.h"
 #include "kernels/decode.h"
 #include "kernels/gguf_decode.h"
+#include "kernels/gguf_integers.h"
 #include "kernels/gguf_ref.h"
 #include "kernels/unpack.h"
 #include "lowbit_ext.h"
@@ -48,6 +49,13 @@ void lb_gguf_decode(const lb_cpu *cpu, const lb_store *s, int64_t first,
 bool lb_gguf_unpack(const lb_cpu *cpu, const lb_store *s, int64_t first,
                     int64_t n, lb_sink to);
 double lb_gguf_bound(const lb_quant *q);
+/* The first byte of the block of element e. */
+const uint8_t *lb_gguf_block_at(const lb_store *s, int64_t e);
+
+/* gguf_integers.c */
+#define LB_DECLARE_INTEGERS(NAME, ...)                                         \
+    extern const lb_integers lb_integers_##NAME;
+LB_GGUF_INTEGER_TYPES(LB_DECLARE_INTEGERS)
 
 /* d is rounded to f16 after the codes were computed with it. If it is a normal
  * number the error is within the type's bound. Below 2^-14 it loses bits; up to

@@ -4,6 +4,29 @@
 #include "formats/gguf_block.h"
 #include "kernels/gguf_decode.h"
 
+/* Types whose codes select points of a grid are not read as integers, nor are
+ * those whose scales may be beyond f16's range: sums in f32 of codes times
+ * scales would not be finite. */
+#define INTEGERS_q4_1       &lb_integers_q4_1
+#define INTEGERS_q5_0       &lb_integers_q5_0
+#define INTEGERS_q5_1       &lb_integers_q5_1
+#define INTEGERS_q2_k       &lb_integers_q2_k
+#define INTEGERS_q3_k       &lb_integers_q3_k
+#define INTEGERS_q4_k       &lb_integers_q4_k
+#define INTEGERS_q5_k       &lb_integers_q5_k
+#define INTEGERS_q6_k       &lb_integers_q6_k
+#define INTEGERS_iq4_xs     &lb_integers_iq4_xs
+#define INTEGERS_q2_0       &lb_integers_q2_0
+#define INTEGERS_q1_0       &lb_integers_q1_0
+#define INTEGERS_gguf_mxfp4 NULL
+#define INTEGERS_iq3_s      NULL
+#define INTEGERS_iq3_xxs    NULL
+#define INTEGERS_iq2_s      NULL
+#define INTEGERS_iq2_xs     NULL
+#define INTEGERS_iq2_xxs    NULL
+#define INTEGERS_iq1_m      NULL
+#define INTEGERS_iq1_s      NULL
+
 #define TYPE(NAME, LEN, SIZE)                                                  \
     static lb_gguf_decoder *decoder_of_##NAME(const lb_gguf_decoders *d)       \
     {                                                                          \
@@ -24,6 +47,7 @@
         .type = &type_##NAME,                                                  \
         .kernels = LB_DECODE_LEVELS,                                           \
         .recode = &lb_gguf_recode,                                             \
+        .integers = INTEGERS_##NAME,                                           \
     };
 LB_GGUF_TYPES(LB_DECLARE_RECODER)
 LB_GGUF_TYPES(TYPE)

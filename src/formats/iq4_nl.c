@@ -96,4 +96,5 @@ const lb_format lb_format_iq4_nl = {
     .largest = 100 * LB_GGUF_D_MOST, /* d is at most 1.1 / 120 of max|x| */
     .searches = true,
     .recode = &lb_gguf_recode,
+    .integers = &lb_integers_levels32,
 };

@@ -80,4 +80,5 @@ const lb_format lb_format_q4_0 = {
     .kernels = LB_DECODE_LEVELS,
     .largest = 8 * LB_GGUF_D_MOST,
     .recode = &lb_gguf_recode,
+    .integers = &lb_integers_halves32,
 };

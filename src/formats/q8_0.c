@@ -72,4 +72,5 @@ const lb_format lb_format_q8_0 = {
     .kernels = LB_DECODE_LEVELS,
     .largest = 127 * LB_GGUF_D_MOST,
     .recode = &lb_gguf_recode,
+    .integers = &lb_integers_bytes32,
 };

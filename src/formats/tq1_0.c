@@ -100,4 +100,5 @@ const lb_format lb_format_tq1_0 = {
     .kernels = LB_DECODE_LEVELS,
     .largest = LB_GGUF_D_MOST,
     .recode = &lb_gguf_recode,
+    .integers = &lb_integers_trits256,
 };

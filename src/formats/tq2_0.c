@@ -83,4 +83,5 @@ const lb_format lb_format_tq2_0 = {
     .kernels = LB_DECODE_LEVELS,
     .largest = LB_GGUF_D_MOST,
     .recode = &lb_gguf_recode,
+    .integers = &lb_integers_pairs256,
 };

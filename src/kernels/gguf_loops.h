@@ -3,6 +3,7 @@
  *
  *   LOOP_FN     how its functions are declared
  *   LOOP_TABLE  the lb_gguf_decoders to define
+ *   LOOP_READERS  and the lb_gguf_readers; see gguf_integer_loops.h
  *   LOOP_HALF   optional: the value of an f16
  *   LOOP_LEVELS optional: d times the levels of 16 bytes of codes
  *
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #include "kernels/gguf_decode.h"
+#include "kernels/gguf_integers.h"
 
 typedef uint8_t loop_codes[256];
 
@@ -145,15 +147,19 @@ LOOP_FN void loop_q5_1(const uint8_t *restrict from, float *restrict out)
               loop_half(from + 2), true, out);
 }
 
-/* An exponent e, 16 bytes. The levels are doubled and the scale is halved:
- * 2^(e - 128), a subnormal number for e = 0 and 1. */
-LOOP_FN void loop_gguf_mxfp4(const uint8_t *restrict from, float *restrict out)
+/* 2^(e - 128), a subnormal number for e = 0 and 1. */
+LOOP_FN float loop_e8m0_half(uint32_t e)
 {
-    const uint32_t e = from[0];
     const uint32_t bits = e < 2 ? 0x00200000u << e : (e - 1) << 23;
     float d;
     memcpy(&d, &bits, sizeof d);
-    LOOP_LEVELS(lb_gguf_e2m1, from + 1, d, out);
+    return d;
+}
+
+/* An exponent e, 16 bytes. The levels are doubled and the scale is halved. */
+LOOP_FN void loop_gguf_mxfp4(const uint8_t *restrict from, float *restrict out)
+{
+    LOOP_LEVELS(lb_gguf_e2m1, from + 1, loop_e8m0_half(from[0]), out);
 }
 
 /* Four scales, E4M3 without a sign, of 16 values each; 32 bytes of codes, the
@@ -226,20 +232,23 @@ LOOP_FN void loop_q2_k(const uint8_t *restrict from, float *restrict out)
     }
 }
 
+LOOP_FN int loop_q3_scale(const uint8_t *scale, int s)
+{
+    const int low = scale[s % 8] >> s / 8 * 4 & 15;
+    const int high = scale[8 + s % 4] >> s / 4 * 2 & 3;
+    return (low | high << 4) - 32;
+}
+
 /* 32 bytes of third bits, 64 bytes, 16 scales of 6 bits in 12 bytes, h d. */
 LOOP_FN void loop_q3_k(const uint8_t *restrict from, float *restrict out)
 {
-    const uint8_t *scale = from + 96;
     const float d = loop_half(from + 108);
     loop_codes q;
     loop_quarters(from + 32, q);
     loop_or(from, 2, q);
-    for (int s = 0; s < 16; s++) {
-        const int low = scale[s % 8] >> s / 8 * 4 & 15;
-        const int high = scale[8 + s % 4] >> s / 4 * 2 & 3;
-        loop_scale(q + 16 * s, 4, 16, d * (float)((low | high << 4) - 32),
+    for (int s = 0; s < 16; s++)
+        loop_scale(q + 16 * s, 4, 16, d * (float)loop_q3_scale(from + 96, s),
                    out + 16 * s);
-    }
 }
 
 /* The scale and the minimum of 32 values: 6 bits each, 8 of both in 12 bytes;
@@ -281,16 +290,23 @@ LOOP_FN void loop_q5_k(const uint8_t *restrict from, float *restrict out)
     loop_k_runs(from, q, out);
 }
 
-/* 128 bytes of low halves, 64 bytes of two more bits, 16 signed scales, h d. */
-LOOP_FN void loop_q6_k(const uint8_t *restrict from, float *restrict out)
+/* 128 bytes of low halves, 64 bytes of two more bits. */
+LOOP_FN void loop_six(const uint8_t *restrict from, uint8_t *restrict q)
 {
-    const float d = loop_half(from + 208);
-    loop_codes q, high;
+    loop_codes high;
     loop_halves(from, 64, q);
     loop_halves(from + 64, 64, q + 128);
     loop_quarters(from + 128, high);
     for (int i = 0; i < 256; i++)
         q[i] = (uint8_t)(q[i] | high[i] << 4);
+}
+
+/* Those, 16 signed scales, h d. */
+LOOP_FN void loop_q6_k(const uint8_t *restrict from, float *restrict out)
+{
+    const float d = loop_half(from + 208);
+    loop_codes q;
+    loop_six(from, q);
     for (int s = 0; s < 16; s++) {
         loop_scale(q + 16 * s, 32, 16, d * (float)(int8_t)from[192 + s],
                    out + 16 * s);
@@ -298,18 +314,22 @@ LOOP_FN void loop_q6_k(const uint8_t *restrict from, float *restrict out)
     }
 }
 
+LOOP_FN int loop_iq4_xs_scale(const uint8_t *from, int s)
+{
+    const uint32_t high = loop_u16(from + 2);
+    return (int)((uint32_t)(from[4 + s / 2] >> s % 2 * 4 & 15) |
+                 (high >> 2 * s & 3) << 4) -
+           32;
+}
+
 /* h d, 16 bits and 4 bytes of scales of 6 bits for 32 values, 128 bytes: codes
  * of IQ4_NL's levels. */
 LOOP_FN void loop_iq4_xs(const uint8_t *restrict from, float *restrict out)
 {
     const float d = loop_half(from);
-    const uint32_t high = loop_u16(from + 2);
-    for (int s = 0; s < 8; s++) {
-        const int scale = (int)((uint32_t)(from[4 + s / 2] >> s % 2 * 4 & 15) |
-                                (high >> 2 * s & 3) << 4);
-        LOOP_LEVELS(lb_gguf_iq4, from + 8 + 16 * s, d * (float)(scale - 32),
-                    out + 32 * s);
-    }
+    for (int s = 0; s < 8; s++)
+        LOOP_LEVELS(lb_gguf_iq4, from + 8 + 16 * s,
+                    d * (float)loop_iq4_xs_scale(from, s), out + 32 * s);
 }
 
 #include "kernels/gguf_grid_loops.h"
@@ -328,3 +348,5 @@ LB_GGUF_SCALED(LOOP_BLOCKS)
 #define LOOP_ENTRY(NAME, LEN, SIZE) .NAME = loop_all_##NAME,
 const lb_gguf_decoders LOOP_TABLE = {LB_GGUF_TYPES(LOOP_ENTRY)
                                          LB_GGUF_SCALED(LOOP_ENTRY)};
+
+#include "kernels/gguf_integer_loops.h"

@@ -5,6 +5,7 @@
 
 #include "kernels/dotf32.h"
 #include "kernels/gemm.h"
+#include "kernels/int_dot.h"
 #include "kernels/outerf32.h"
 #include "kernels/outerint.h"
 #include "matmul/int_panels.h"
@@ -126,6 +127,8 @@ bool lb_operand_can(lb_need need, lb_choice as, const lb_product *p,
     case LB_NEED_GEMV_F32:
         return !lb_operand_gemv(p, w, cpu, as_integers(p, w)) &&
                can_gemv(p, w, cpu, as);
+    case LB_NEED_INTEGERS:
+        return lb_int_dot_for(cpu) && lb_operand_integers(w, p->k);
     case LB_NEED_DIGITS:
         return can_digits(p, w, cpu, as);
     case LB_NEED_F32_K:

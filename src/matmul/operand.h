@@ -11,6 +11,7 @@
 typedef enum lb_need {
     LB_NEED_GEMV,      /* a gemv kernel of type T for so few rows of x */
     LB_NEED_GEMV_F32,  /* the same, and none for integers */
+    LB_NEED_INTEGERS,  /* values are integers of 8 bits, K along memory */
     LB_NEED_DIGITS,    /* panels of T, x in so many digits (panels.h) */
     LB_NEED_WORDS,     /* levels that 16 bits can hold */
     LB_NEED_LINE,      /* words; levels least + code * slope, one scale a row */
@@ -28,6 +29,9 @@ bool lb_operand_can(lb_need need, lb_choice as, const lb_product *p,
  * product_coded_thin.c. */
 const lb_gemvq_kernel *lb_operand_gemv(const lb_product *p, const lb_weights *w,
                                        const lb_cpu *cpu, lb_choice as);
+/* Whether each of the k-deep rows can be read as integers.
+ * product_integers.c. */
+bool lb_operand_integers(const lb_weights *w, int64_t k);
 /* What makes panels of f32 of such codes; NULL: nothing. */
 const lb_gemm_codes *lb_operand_panel(const lb_cpu *cpu, const lb_coded *c);
 

@@ -76,6 +76,16 @@ static const row codes[] = {
      LB_NEED_COLUMNS, {LB_T_I16, 2, &lb_coded_outer}},
     {LEVEL_ANY, BITS_ANY, BOTH, FASTER, 2, MANY, 0, 0, 0,
      LB_NEED_WORDS, {LB_T_I16, 2, &lb_coded_block}},
+    /* Integers with scales, as long as tiles of rounded values are slower
+     * (Zen 5). */
+    {LB_LEVEL_REF, LB_LEVEL_AVX2, DECODED, NK, FASTEST, 1, 8, 0, 0, 0,
+     LB_NEED_INTEGERS, {LB_T_I8, 1, &lb_integer_rows}},
+    {LB_LEVEL_REF, LB_LEVEL_AVX2, DECODED, NK, FAST, 1, 3, 0, 0, 0,
+     LB_NEED_INTEGERS, {LB_T_I8, 2, &lb_integer_rows}},
+    {AVX512_UP, DECODED, NK, FASTEST, 1, 31, 0, 0, 0,
+     LB_NEED_INTEGERS, {LB_T_I8, 1, &lb_integer_rows}},
+    {AVX512_UP, DECODED, NK, FAST, 1, 8, 0, 0, 0,
+     LB_NEED_INTEGERS, {LB_T_I8, 2, &lb_integer_rows}},
     /* Decoded weights: rounding them is worth it from so many rows on, and not
      * with AVX-512 alone, where 16 bits are no faster than f32. */
     {AT(REF), DECODED, BOTH, FASTEST, 32, MANY, 16, 32, 0,

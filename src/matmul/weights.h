@@ -5,6 +5,7 @@
  * select.c uses them:
  *
  *   coded thin     gemv: codes are decoded in registers; memory decides
+ *   integer rows   gemv of formats whose values are integers times scales
  *   coded byte     FAST, FASTEST: x as one or two 8-bit digits, codes as bytes
  *   coded block    FAST, FASTEST: x and codes as 16-bit integers
  *   coded outer    the same, K across memory, for up to 512 rows of x
@@ -65,8 +66,8 @@ typedef struct lb_algorithm {
 } lb_algorithm;
 
 extern const lb_algorithm lb_coded_table, lb_coded_table_across, lb_coded_pairs,
-    lb_coded_thin, lb_gemm, lb_coded_outer, lb_coded_block, lb_coded_panel,
-    lb_coded_exact, lb_coded_across;
+    lb_coded_thin, lb_integer_rows, lb_gemm, lb_coded_outer, lb_coded_block,
+    lb_coded_panel, lb_coded_exact, lb_coded_across;
 /* Those for whatever else comes (product.h); they look at no weights. */
 extern const lb_algorithm lb_packed, lb_few, lb_thin, lb_plain;
 
