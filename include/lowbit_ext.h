@@ -196,12 +196,8 @@ typedef struct lb_recode {
     void (*set)(lb_store *to, int64_t e, const lb_qparam *p);
 } lb_recode;
 
-/* Values as integers of 8 bits:
- *
- *     value = scale * code + bias
- *
- * in f32, with the same bits as decode. Products at FAST and FASTEST multiply
- * the codes. */
+/* Values as integers of 8 bits, in f32 with the bits of decode: value = scale *
+ * code + bias. Products at FAST and FASTEST multiply the codes. */
 typedef struct lb_integers {
     int block; /* values that are read together: 256 or a divisor; rows begin
                 * with one */
@@ -463,11 +459,10 @@ struct lb_plan {
     const char *kernel; /* kernel name for lb_explain; static */
     char *detail; /* NULL, or for lb_explain: LB_PLAN_DETAIL bytes for a string
                    * that plan may write, about more than the kernel */
-    /* Plan state: LB_PLAN_NOTE bytes, aligned to 64, that pass results of plan
-     * to eval. Eval sees them at the same address and must not change them,
-     * because all threads read them. They must not own anything, because eval
-     * may not be called. (A plan that uses note must set fields of lb_plan
-     * individually, not assign the whole struct.) */
+    /* Plan state: LB_PLAN_NOTE bytes, aligned to 64, that eval sees at the same
+     * address and must not change: all threads read them. They must not own
+     * anything, because eval may not be called. (A plan that uses note must set
+     * fields of lb_plan individually, not assign the whole struct.) */
     void *note;
 };
 
