@@ -20,8 +20,21 @@ bool report_has_moves(const report *r)
     return false;
 }
 
+/* Quantized arrays that are floats in the output. */
+static int64_t decoded(const report *r)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < r->n; i++) {
+        const char *from = r->row[i].entry.format;
+        n += !r->row[i].moved && !r->row[i].format && from &&
+             strcmp(from, "dense") != 0;
+    }
+    return n;
+}
+
 void report_moves(const report *r, FILE *to)
 {
+    const int64_t floats = decoded(r);
     report_group g[REPORT_GROUPS];
     const int n = report_groups(r, report_moved, g);
     int64_t others = r->n;
@@ -33,5 +46,6 @@ void report_moves(const report *r, FILE *to)
                     lb_difference_nrmse(&g[i].error), g[i].worst);
         others -= g[i].count;
     }
-    fprintf(to, "; others copied: %" PRId64 "\n", others);
+    if (floats) fprintf(to, "; embeddings decoded to floats: %" PRId64, floats);
+    fprintf(to, "; others copied: %" PRId64 "\n", others - floats);
 }

@@ -1,6 +1,6 @@
-/* random_blocks.h - arrays of GGUF types with random codes and small scales, whose
- * f16 are finite. Any bytes are valid, but scales of 16 bits would otherwise be
- * infinite or of very different magnitudes. */
+/* random_blocks.h - arrays of GGUF types with random codes and small scales,
+ * whose f16 are finite. Any bytes are valid, but scales of 16 bits would
+ * otherwise be infinite or of very different magnitudes. */
 #ifndef LB_RANDOM_BLOCKS_H
 #define LB_RANDOM_BLOCKS_H
 
@@ -31,8 +31,8 @@ static inline uint32_t random_blocks_draw(uint32_t *state)
     return *state >> 8;
 }
 
-/* An array (rows, columns) of that format; NULL without an error: not listed. Of
- * tq1_0 and tq2_0 all codes are valid: -1, 0 and 1. */
+/* An array (rows, columns) of that format; NULL without an error: not listed.
+ * Of tq1_0 and tq2_0 all codes are valid: -1, 0 and 1. */
 static inline lb_array *random_blocks(lb_ctx *cx, const char *format,
                                       int64_t rows, int64_t columns,
                                       uint32_t *state)

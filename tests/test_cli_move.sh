@@ -239,6 +239,10 @@ has "quantized with gptq (recognized by tensor ${w%.weight}.qweight): the tensor
 # A type is not mistaken for a copy, nor refused if it is only quantized to.
 move 4 as-gptq none --to nf4
 has "nothing can be moved to this type without quantizing"
+for to in q4_k nvfp4 iq2_xxs; do
+    move 4 as-gptq none --to $to --allow requantize
+    has "and $to cannot be quantized to: it has no encoder"
+done
 for to in nf4 fp8 mxfp8; do
     move 0 as-gptq "gptq-$to" --to "$to" --allow requantize
     has "1 requantized"
@@ -266,6 +270,21 @@ for from in gptq awq; do
         cmp "$tmp/as-$from/model.safetensors" "$tmp/again/model.safetensors" ||
             die "$from to $to and back: other bytes"
     done
+done
+
+# Embeddings, which only MLX packs.
+mkdir "$tmp/embedded"
+cp "$dir/config.json" "$tmp/embedded/"
+safetensors "$tmp/embedded/model.safetensors" \
+    '{"model.embed_tokens.weight":{"dtype":"F16","shape":[32,128],"data_offsets":[0,8192]},"model.layers.0.mlp.up_proj.weight":{"dtype":"F16","shape":[32,128],"data_offsets":[8192,16384]}}' \
+    "$(printf '\\001\\054%.0s' {1..8192})"
+run 0 quantize "$tmp/embedded" -o "$tmp/mlx-embedded" --type int4 --layout mlx -q \
+    --no-sync --include embed --block-size 32
+for to in gptq compressed-tensors; do
+    move 0 mlx-embedded "embedded-$to" --to $to --allow rounded
+    has "embeddings decoded to floats: 1; others copied: 0"
+    run 0 info "$tmp/embedded-$to"
+    grep -q "^model.embed_tokens.weight *f16 " "$tmp/out" || die "packed for $to"
 done
 
 # ---- what no program could read ----------------------------------------------

@@ -1,10 +1,10 @@
-/* test_io_format_table.c [--write] - the table of formats and layouts in
- * docs/formats.md: which can be quantized to, which kernels they have, which
- * layouts they are read from and written in, and which moves are exact.
+/* test_io_format_table.c - the table of formats and layouts in docs/formats.md:
+ * which can be quantized to, which kernels they have, which layouts they are
+ * read from and written in, and which moves are exact.
  *
  * Nothing is listed here. Formats, layouts and container types are those of the
  * registry; a layout reads what the golden files of other programs have in it,
- * writes what its plan accepts, and a move is exact if it was one. The test fails
+ * writes what its plan accepts, and a move is exact if it was. The test fails
  * if the document differs; --write updates it.
  */
 #include <dirent.h>
@@ -389,7 +389,7 @@ int main(int argc, char **argv)
         for (int l = 0; l < n_layouts; l++)
             for (int k = 0; k < r->n && !r->written[l]; k++)
                 r->written[l] = can_store(r->sample[k], layouts[l]);
-        /* Lowbit's own layout, and types of GGUF, are read as they are written. */
+        /* Own files, and types of GGUF, are read as they are written. */
         const int own = layout_index("native"), gguf = layout_index("gguf");
         r->read[own] |= r->written[own];
         r->read[gguf] |= r->written[gguf];

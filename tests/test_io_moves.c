@@ -188,7 +188,7 @@ static const struct {
     {"bnb int8", "mlx", 0x1p-10, NULL}, /* f16 */
     {"bnb int8", "awq", -1, "do not fit into 0 ... 15"},
     {"affine/gemma", "compressed-tensors", 0, NULL},
-    /* MLX: the same codes and parameters, but MLX rounds products and sums to f16 */
+    /* MLX: the same parameters, but MLX rounds products and sums to f16 */
     {"affine/mlx_metal", "q4_1", 0.0015, NULL},
     {"affine/mlx_metal", "compressed-tensors", 0.01, NULL},
     {"affine/mlx_metal", "gptq", 0.01, NULL},
@@ -282,7 +282,7 @@ static void note(void *user, const lb_written *w)
     if (w->moved > s->worst) s->worst = w->moved;
 }
 
-/* Types of GGUF are written as a file, layouts as a directory, unless the source
+/* Types of GGUF are written as a file, layouts as a directory unless the source
  * has no directory. */
 static scratch_path goal(const char *from, const char *to, const char *name)
 {

@@ -160,6 +160,15 @@ static bool requantize(const moving *v)
     return each_rows(v, quantize_rows, true) == LB_DONE;
 }
 
+/* It is allowed to quantize again, but not possible. */
+static void add_encoder(const lb_move_plan *p, lb_move_result *r)
+{
+    const size_t n = strlen(r->why);
+    snprintf(r->why + n, sizeof r->why - n,
+             ", and %s cannot be quantized to: it has no encoder",
+             p->target.config.format);
+}
+
 bool lb_transfer_moved(lb_ctx *cx, const lb_transfer *t, const lb_move_plan *p,
                        lb_allow allow, lb_saver *s, lb_move_result *r)
 {
@@ -174,6 +183,8 @@ bool lb_transfer_moved(lb_ctx *cx, const lb_transfer *t, const lb_move_plan *p,
             r->rounds = true;
             return true;
         }
+        if (allow == LB_ALLOW_REQUANTIZE && !p->encode.format)
+            add_encoder(p, r);
         if (allow != LB_ALLOW_REQUANTIZE || !p->encode.format)
             return lb_transfer_price(cx, t, p, r);
         if (!requantize(&v)) return false;

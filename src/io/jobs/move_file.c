@@ -205,8 +205,8 @@ static bool plan_move(lb_job *j, lb_job_item *it)
 }
 
 /* Whether only a move can tell that it is stored as it is: zero points have as
- * many bits as codes in other programs, and a byte of a power of two has several
- * meanings. */
+ * many bits as codes in other programs, and a byte of a power of two has
+ * several meanings. */
 static bool needs_proof(const lb_array *a)
 {
     const lb_store *s = a->store;
@@ -234,11 +234,25 @@ static lb_verdict suits_stored(lb_job *j, const lb_job_item *it)
     return v == LB_DONE ? lb_job_suits_stored(j, &it->group->entry) : v;
 }
 
+/* Embeddings, which MLX quantizes, are floats in programs that replace linear
+ * layers. */
+static bool wants_floats(const lb_job *j, const lb_entry *e)
+{
+    for (int k = 0; j->o->directory && lb_file_layouts[k]; k++) {
+        const lb_file_layout *l = lb_file_layouts[k];
+        if (l->moves && l->refuses && lb_layout_is(j->convert->target, l->name))
+            return lb_role_is_embedding(lb_name_role(e->name));
+    }
+    return false;
+}
+
 bool lb_job_plan_moved(lb_job *j, lb_job_item *it)
 {
     const lb_entry *e = &it->group->entry;
     const char *to = j->convert->target;
     const bool type = !is_layout(to) && strcmp(to, gguf) != 0;
+    it->decoded = wants_floats(j, e);
+    if (it->decoded) return true;
     if (!type || strcmp(to, e->format) == 0) {
         const lb_verdict v = suits_stored(j, it);
         if (v == LB_FAILED && lb_error_status(j->cx) != LB_E_UNSUPPORTED)

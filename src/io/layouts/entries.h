@@ -180,7 +180,7 @@ const lb_model_config *lb_quant_config_of(lb_ctx *cx, lb_file *f);
 /* Metadata of a safetensors file without a directory: the part of config.json
  * that says how its arrays are stored. */
 #define LB_CONFIG_KEY "config.json"
-/* That text as a file, or *file is NULL if there is none; false and an error. */
+/* That text as a file; *file NULL: there is none. False and an error. */
 bool lb_config_inside(lb_ctx *cx, const lb_file *f, lb_infile **file);
 /* Parses a config.json; returns false if file is NULL. */
 bool lb_model_config_read(lb_ctx *cx, lb_infile *file, lb_model_config *c);
