@@ -436,6 +436,33 @@ printf '\223NUMPY\2\0\377\377\377\377' >"$tmp/cases/header/v2.npy"
 run stablehlo "$tmp/cases"
 expect "malformed arrays" 1 "0 passed, $((n + 2)) failed, 0 skipped"
 
+# ---- model directories as programs write them --------------------------------
+
+model=$tmp/made/model
+mkdir -p "$tmp/made"
+cp -r "$root/tests/golden/affine/gptq_4_sym" "$model"
+run gptq "$tmp/made"
+expect "a directory with values" 0 "1 passed, 0 failed, 0 skipped"
+run gptq "$model"
+expect "the directory itself" 0 "1 passed, 0 failed, 0 skipped"
+size=$(stat -c %s "$model/values.safetensors")
+cp "$model/values.safetensors" "$tmp/original"
+for at in $((size - 1)) $((size - 999)); do
+    printf '\177' | dd of="$model/values.safetensors" bs=1 seek="$at" conv=notrunc \
+        status=none
+    run gptq "$tmp/made"
+    expect "another value" 1 "0 passed, 1 failed, 0 skipped"
+    says "another value" out "values of model.layers.0.mlp.down_proj.weight differ"
+    cp "$tmp/original" "$model/values.safetensors"
+done
+rm "$model/values.safetensors"
+run gptq "$tmp/made"
+expect "a directory without values" 0 "1 passed, 0 failed, 0 skipped"
+truncate -s -1 "$model/model.safetensors"
+run gptq "$tmp/made"
+expect "a model that ends early" 1 "0 passed, 1 failed, 0 skipped"
+rm -r "$tmp/made"
+
 # ---- gguf --------------------------------------------------------------------
 
 # q8_0 of 32: a scale of .5, codes 0 .. 31.

@@ -134,8 +134,24 @@ static void usage(FILE *to)
                 "  --isa NAME   strongest instruction-set level to use\n"
                 "known kinds:\n");
     for (int i = 0; i < N_KINDS; i++) {
-        fprintf(to, "  %-12s %s\n", kinds[i]->name, kinds[i]->help);
+        fprintf(to, "  %-18s %s\n", kinds[i]->name, kinds[i]->help);
     }
+    fprintf(
+        to,
+        "DIR has a directory for each case, or is one.\n"
+        "gguf: raw_u8.npy (the blocks), meta.json (ggml_type, n), "
+        "expected_f32.npy\n"
+        "and expected_bf16_bits.npy (optional).\n"
+        "Model directories (fp8 to mlx): the files of the program that wrote "
+        "it, which\nare config.json and model.safetensors or shards with an "
+        "index; and one of\n"
+        "  expected_f32.npy    the values of a quantized weight of that "
+        "shape, in f32;\n"
+        "                      expected_bf16_bits.npy (optional): rounded "
+        "to bf16\n"
+        "  values.safetensors  arrays of the same names, in any dtype\n"
+        "  nothing             every quantized array must be read, whole "
+        "and by rows\n");
 }
 
 static const kind *find_kind(const char *name)

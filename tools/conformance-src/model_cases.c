@@ -8,6 +8,11 @@
  * is a quantized array of that shape. A shape that lacks leading axes of
  * 1, or has the last two axes transposed, is accepted. Values are compared bit
  * by bit, a NaN with any NaN, also row by row as they are read in pieces.
+ *
+ * A directory as the program alone wrote it is a case as well. If it has
+ * values.safetensors, arrays of the same names must have these values, in their
+ * dtype. Without any values every quantized array must be read, whole and row
+ * by row, with the same bits.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -195,9 +200,82 @@ static void run_case(runner *r, const char *dir, const char *name)
     case_close(r, &n, name, c.digest);
 }
 
+/* ---- without expected_f32.npy -------------------------------------------- */
+
+/* The values of an array of the same name, in the dtype that they have. */
+static bool check_values(checker *c, lb_file *values, const char *name,
+                         lb_array *a)
+{
+    lb_array *const want = lb_file_load(c->cx, values, name);
+    if (!want) return library_failed(c->cx, c->note, "values.safetensors");
+    lb_difference d = {0};
+    lb_array *const got = lb_convert(c->cx, a, lb_dtype_of(want));
+    if (!got || !lb_compare(c->cx, want, got, &d)) {
+        return library_failed(c->cx, c->note, "lb_compare");
+    }
+    return d.apart == 0 || note_fail(c->note, "%lld values of %s differ",
+                                     (long long)d.apart, name);
+}
+
+static bool check_alone(checker *c, lb_file *f, lb_file *values)
+{
+    int64_t arrays = 0;
+    bool ok = true;
+    for (int64_t i = 0; ok && i < lb_file_count(f); i++) {
+        const lb_entry *const e = lb_file_entry(f, i);
+        if (!e->format) {
+            ok = note_fail(c->note, "%s is %s, which cannot be read", e->name,
+                           e->type);
+        } else if (strcmp(e->format, "dense") != 0) {
+            lb_enter(c->cx);
+            lb_array *const stored = lb_file_load(c->cx, f, e->name);
+            lb_array *const a =
+                stored ? lb_convert(c->cx, stored, LB_F32) : NULL;
+            ok = a ? check_rows(c, f, e, a)
+                   : library_failed(c->cx, c->note, "lb_file_load");
+            ok = ok && (!values || check_values(c, values, e->name, stored));
+            lb_leave(c->cx);
+            arrays++;
+        }
+    }
+    return ok && (arrays > 0 || note_fail(c->note, "no quantized array"));
+}
+
+static void run_alone(runner *r, const char *dir, const char *name)
+{
+    note n;
+    if (file_exists(dir, ".", "expected_f32.npy")) return;
+    case_open(r, &n);
+    checker c = {.cx = r->cx, .dir = dir, .note = &n};
+    const size_t size = strlen(dir) + sizeof("/values.safetensors");
+    char *const path = malloc(size);
+    const bool has = file_exists(dir, ".", "values.safetensors");
+    if (path) snprintf(path, size, "%s/values.safetensors", dir);
+    lb_file *const values =
+        has && path ? lb_file_open(r->cx, path, NULL) : NULL;
+    lb_file *const f = lb_file_open(r->cx, dir, NULL);
+    if (!f || !path || (has && !values)) {
+        library_failed(r->cx, &n, "lb_file_open");
+    } else {
+        check_alone(&c, f, values);
+    }
+    lb_file_close(values);
+    lb_file_close(f);
+    free(path);
+    case_close(r, &n, name, c.digest);
+}
+
+/* A directory may have both. */
+static void run_index(runner *r, const char *dir, const char *name)
+{
+    if (!file_exists(dir, ".", "model.safetensors")) run_alone(r, dir, name);
+}
+
 static bool run_models(runner *r, const char *dir, note *n)
 {
-    return cases_run(r, dir, "expected_f32.npy", run_case, n);
+    return cases_run(r, dir, "expected_f32.npy", run_case, n) &&
+           cases_run(r, dir, "model.safetensors", run_alone, n) &&
+           cases_run(r, dir, "model.safetensors.index.json", run_index, n);
 }
 
 #define MODELS(NAME, HELP)                                                     \
@@ -206,8 +284,7 @@ static bool run_models(runner *r, const char *dir, note *n)
                               .dense = LB_DENSE_DENY,                          \
                               .run = run_models}
 
-MODELS(fp8, "model directories with an fp8 weight: model.safetensors, "
-            "expected_f32.npy");
+MODELS(fp8, "model directories with an fp8 weight (see below)");
 MODELS(gptq, "the same with a weight in GPTQ's layout (v1, v2, act-order)");
 MODELS(awq, "the same with a weight in AWQ's gemm layout");
 const kind kind_compressed_tensors = {
