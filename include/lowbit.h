@@ -166,9 +166,11 @@ typedef enum lb_dense_policy {
  * HIGHEST is used (lb_explain shows which). The errors below are relative to
  * the norm of the result, for normally distributed values. With FAST and
  * FASTEST a row of x that contains an infinity gives NaN, and the error bounds
- * hold for weight scales from 1e-30 to 1e30. HIGHEST multiplies decoded values,
- * which are rounded to the array's dtype; FAST and FASTEST may multiply code
- * times scale as stored, without rounding it to a 16-bit dtype. */
+ * hold for weight scales from 1e-30 to 1e30. Packed operands are multiplied as
+ * stored, code times scale: the dtype of such an array rounds what is read from
+ * it, not products. So a product with an array of dtype bf16 or f16 and one with
+ * its materialized values differ by that rounding, at most 2^-9 or 2^-12 of the
+ * sum of |x| |w|. */
 typedef enum lb_precision {
     LB_PRECISION_DEFAULT = 0, /* the context's; its default is LOWBIT_PRECISION
                                * (highest, fast or fastest), else HIGHEST */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "label_model.h"
 #include "matmul/coded.h"
 
 /* ---- the description, read one element at a time ------------------------ */
@@ -28,8 +27,7 @@ static double number_at(const lb_coded *c, const lb_cpu *cpu, int64_t row,
     const float s = *lb_coded_scales(c, cpu, line, block, 1, &tmp);
     const float level =
         c->bits == 8 ? (float)(int8_t)code : c->numbers.level[code];
-    return c->rounds == LB_F32 ? (double)level * (double)s
-                               : label_rounded(c->rounds, (double)(level * s));
+    return (double)level * (double)s;
 }
 
 /* ---- one view ----------------------------------------------------------- */
@@ -58,7 +56,7 @@ static void one_view(lb_ctx *cx, lb_array *a, bool want, const char *what)
     lb_matrix m = matrix_of(a);
     lb_matrix_end(&m);
     lb_coded c;
-    const bool is = lb_coded_of(&cpu, &m.source, LB_PRECISION_HIGHEST, &c);
+    const bool is = lb_coded_of(&cpu, &m.source, &c);
     if (check_fails(is == want))
         fprintf(stderr, "%s %s: %s\n", lb_format_of(a), what,
                 is ? "understood" : "declined");
@@ -67,7 +65,7 @@ static void one_view(lb_ctx *cx, lb_array *a, bool want, const char *what)
     const int64_t batch = r == 3 ? lb_dim(a, 0) : 1;
     const int64_t rows = lb_dim(a, r - 2), depth = lb_dim(a, r - 1);
     float *w = malloc((size_t)lb_size(a) * sizeof *w), *at = w;
-    CHECK(lb_read(cx, lb_convert(cx, lb_materialize(cx, a), LB_F32), w,
+    CHECK(lb_read(cx, lb_materialize(cx, lb_convert(cx, a, LB_F32)), w,
                   (size_t)lb_size(a) * sizeof *w));
     int wrong = 0;
     for (int64_t b = 0; b < batch; b++) {

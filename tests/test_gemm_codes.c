@@ -10,7 +10,6 @@
 #include "draws.h"
 #include "fenced.h"
 #include "kernels/gemm_codes.h"
-#include "label_model.h"
 
 enum { ROOM = 1 << 17 };
 
@@ -38,8 +37,6 @@ static bool same(float a, float b)
     return !memcmp(&a, &b, sizeof a) || (isnan(a) && isnan(b));
 }
 
-static const lb_dtype labels[] = {LB_F32, LB_BF16, LB_F16};
-
 static lb_gemm_rows make(int bits, bool high_first, const float *level,
                          int64_t g, int64_t n, int64_t depth, int64_t gap)
 {
@@ -59,7 +56,6 @@ static lb_gemm_rows make(int bits, bool high_first, const float *level,
         .bits = bits,
         .high_first = high_first,
         .level = level,
-        .rounds = labels[random_bits() % 3],
         .codes = codes,
         .step = step,
         .scale = scale,
@@ -82,11 +78,6 @@ static float product(const lb_gemm_rows *w, int64_t j, int64_t k)
     return w->level[code & ((1 << w->bits) - 1)] * scale;
 }
 
-static float number(const lb_gemm_rows *w, int64_t j, int64_t k)
-{
-    return (float)label_rounded(w->rounds, (double)product(w, j, k));
-}
-
 static void check_decode(const lb_gemm_codes *kernel, const lb_gemm_rows *w)
 {
     const size_t size = (size_t)(w->depth * kernel->nr) * sizeof(float);
@@ -96,11 +87,10 @@ static void check_decode(const lb_gemm_codes *kernel, const lb_gemm_rows *w)
     bool ok = fenced_kept(&to_room, to, size);
     for (int64_t k = 0; k < w->depth; k++)
         for (int64_t j = 0; j < w->n; j++)
-            ok = ok && same(to[k * kernel->nr + j], number(w, j, k));
+            ok = ok && same(to[k * kernel->nr + j], product(w, j, k));
     if (check_fails(ok))
-        fprintf(stderr, "%s: %d bits %s, scales of %lld, %lld rows of %lld\n",
-                kernel->name, w->bits, lb_dtype_name(w->rounds),
-                (long long)w->g, (long long)w->n, (long long)w->depth);
+        fprintf(stderr, "%s: %d bits, scales of %lld, %lld rows of %lld\n",
+                kernel->name, w->bits, (long long)w->g, (long long)w->n, (long long)w->depth);
 }
 
 static void test_decode(const lb_gemm_codes *kernel)

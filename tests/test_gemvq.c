@@ -13,7 +13,6 @@
 #include "base/cpu.h"
 #include "check.h"
 #include "kernels/gemvq.h"
-#include "label_model.h"
 
 /* ---- memory ------------------------------------------------------------- */
 
@@ -124,13 +123,6 @@ static void make_levels(const lb_gemvq_kernel *q, float *level)
         level[i] = first + by * (float)i;
 }
 
-/* With few bits, so that many products are midpoints of 16-bit values. */
-static float short_scale(void)
-{
-    const float odd = (float)(1 + 2 * (draw() % 64)) * 0x1p-7f;
-    return draw() % 2 ? odd : -odd;
-}
-
 /* x of one magnitude and either sign in `opposed` rows, a 127th of it in
  * others; half the codes of a row are 0, the other half (of 4 bits or fewer)
  * the largest, and the reverse where x is negative: sums as far from each other
@@ -162,8 +154,7 @@ static made make(const sample *s)
     m.blocks = s->g ? (m.length + s->g - 1) / s->g : 0;
     m.scale = fence((size_t)(m.blocks * m.lines) * sizeof(float), s->front);
     for (int64_t i = 0; i < m.blocks * m.lines; i++)
-        ((float *)m.scale.at)[i] =
-            q->rounds && draw() % 8 == 0 ? short_scale() : rough();
+        ((float *)m.scale.at)[i] = rough();
     const size_t x_size = lb_gemvq_x_size(q, s->k);
     m.x = fence(x_size, s->front);
     m.y = fence((size_t)s->n * sizeof(float), s->front);
@@ -265,9 +256,6 @@ static double run(const sample *s, const made *m, const lb_gemvq_kernel *q,
         const size_t size = lb_gemvq_cols_size(q, s->n, s->g);
         fenced scratch = fence(size, s->front);
         memset(scratch.at, 0xff, size); /* of which nothing may be read */
-        fenced each = fence(lb_gemvq_each_size(q, s->n), s->front);
-        if (q->unit == 1)
-            w.each = lb_gemvq_each_of(q, s->high_first, w.scale, s->n, each.at);
         w.cpu = &(lb_cpu){.level = lb_cpu_best()};
         const int64_t slots = (s->n + q->group - 1) / q->group * q->group;
         fenced sums = fence((size_t)slots * sizeof(float), s->front);
@@ -276,7 +264,6 @@ static double run(const sample *s, const made *m, const lb_gemvq_kernel *q,
         for (int rows = 2; rows <= lb_gemvq_cols_rows(q); rows++)
             run_few(s, q, &w, x.number, rows, scratch.at, y);
         unfence(&sums);
-        unfence(&each);
         unfence(&scratch);
     }
     const double unit = x.unit * (double)q->factor;
@@ -320,7 +307,7 @@ static double scale_of(const sample *s, const made *m, int64_t k, int64_t j)
 {
     if (!s->g) return 1;
     const int64_t at = s->q->rows ? k : j;
-    const int64_t line = s->q->unit == 1 ? 0 : s->q->rows ? j : k;
+    const int64_t line = s->q->rows ? j : k;
     return (double)((float *)m->scale.at)[line * m->blocks + at / s->g];
 }
 
@@ -339,10 +326,7 @@ static void check_result(const sample *s, const made *m, int64_t j, double got)
         const double level =
             level_of(m, q->bits, s->high_first, line, along ? k : j);
         const double x = (double)m->number[k], scale = scale_of(s, m, k, j);
-        const double number =
-            q->rounds ? label_rounded(q->rounds,
-                                      (double)((float)level * (float)scale))
-                      : level * scale;
+        const double number = level * scale;
         sum += x * number;
         size += fabs(x * number);
         if (q->kind == LB_GEMVQ_F32) continue;
@@ -368,8 +352,7 @@ static void check_result(const sample *s, const made *m, int64_t j, double got)
 /* The reference's kernel for the same operands. */
 static const lb_gemvq_kernel *reference_of(const lb_gemvq_kernel *q)
 {
-    const lb_gemvq_need need = {q->bits, q->rows != NULL, q->kind, q->unit,
-                                q->rounds};
+    const lb_gemvq_need need = {q->bits, q->rows != NULL, q->kind, q->unit};
     return lb_gemvq_kernel_for(&(lb_cpu){.level = LB_LEVEL_REF}, &need);
 }
 
@@ -382,7 +365,7 @@ static void check_sample(const sample *s)
     for (int64_t j = 0; j < s->n; j++)
         check_result(s, &m, j, (double)y[j] * unit);
     const lb_gemvq_kernel *ref = reference_of(s->q);
-    CHECK(ref != NULL || s->q->rounds); /* which decodes those */
+    CHECK(ref != NULL);
     if (ref && (s->q->kind == LB_GEMVQ_I8 || s->q->kind == LB_GEMVQ_I8X2)) {
         float *same = malloc((size_t)s->n * sizeof *same);
         if (!same) exit(1);
@@ -463,11 +446,10 @@ static void check_kernel(const lb_gemvq_kernel *q)
     static const int64_t few[] = {1, 2, 3, 4, 5, 7, 9};
     static const int64_t more[] = {600, 1030, 2048, 2049, 4500};
     const int64_t gs[] = {q->unit, 2 * q->unit, 3 * q->unit, 0};
-    const int64_t line = 8192; /* one scale for all of it */
     int turn = 0;
     for (int64_t length = 1; length < 310; length++)
         for (int g = 0; g < 4; g++) {
-            if (g && (!q->unit || q->unit == 1)) continue;
+            if (g && !q->unit) continue;
             if (!gs[g] && q->unit && q->bits < 4) continue;
             sample s = {.q = q,
                         .g = gs[g],
@@ -477,7 +459,6 @@ static void check_kernel(const lb_gemvq_kernel *q)
                         .front = turn % 2,
                         .gap = turn % 4,
                         .apart = 1 + turn % 3};
-            if (q->rounds && q->unit > 1 && g == 2 && turn % 2) s.g = line;
             const int64_t other = few[turn % 7] + (q->rows ? 0 : turn % 90);
             turn++;
             s.k = q->rows ? length : other;
@@ -486,12 +467,8 @@ static void check_kernel(const lb_gemvq_kernel *q)
         }
     for (int i = 0; i < 5; i++)
         for (int x = 0; x < X_KINDS; x++) {
-            sample s = {.q = q,
-                        .g = gs[q->unit == 1 ? 0 : i % 3],
-                        .x = (x_kind)x,
-                        .apart = 2};
+            sample s = {.q = q, .g = gs[i % 3], .x = (x_kind)x, .apart = 2};
             s.fill = x == LARGEST ? fills[(2 * i + 1) % FILLS] : -1;
-            if (q->rounds && q->unit > 1 && x % 2) s.g = line;
             s.k = q->rows ? more[i] : 64 + more[i] % 100;
             s.n = q->rows ? 6 : more[i];
             check_sample(&s);

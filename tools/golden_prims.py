@@ -42,12 +42,14 @@ NEXT = dict(zip(FORMATS, [*list(FORMATS)[1:], "int8"]))
 
 
 class Operand:
-    """The name, the values in the dtype, and the values before rounding."""
+    """The name, the values in the dtype, and the values before rounding, which
+    products take."""
 
     def __init__(self, name, values, exact=None):
         self.name, self.values = name, values
         self.exact = values if exact is None else exact
         self.f64 = values.astype(np.float64)
+        self.stored = self.exact.astype(np.float64)
 
 
 class Calls:
@@ -204,8 +206,8 @@ def product_tol(sizes, out, like):
 
 def dot_call(c, l, r, contract, batch=((), ())):
     dims = (contract, batch)
-    out = lax.dot_general(l.f64, r.f64, dims)
-    most = lax.dot_general(np.abs(l.f64), np.abs(r.f64), dims)
+    out = lax.dot_general(l.stored, r.stored, dims)
+    most = lax.dot_general(np.abs(l.stored), np.abs(r.stored), dims)
     k = int(np.prod([l.values.shape[i] for i in contract[0]]))
     like = (l.values if l.values.dtype == r.values.dtype else
             np.zeros(0, F32))
@@ -284,8 +286,8 @@ def conv_calls(c, kinds):
             other = c.quantized(y, NEXT[kind])
             for l, r in ((qx, y), (x, qy), (qx, qy), (qx, other))[:4 if n == 0
                                                                 else 3]:
-                most = float(np.max(conv(np.abs(l.f64), np.abs(r.f64))))
-                out = conv(l.f64, r.f64)
+                most = float(np.max(conv(np.abs(l.stored), np.abs(r.stored))))
+                out = conv(l.stored, r.stored)
                 c.call("conv_general_dilated", keys, [l, r], rounded(out, l),
                        product_tol((k, most), out, l.values))
 

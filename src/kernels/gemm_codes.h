@@ -17,12 +17,11 @@ enum {
     LB_GEMM_CODES_UNIT = 16 /* a scale is that of a multiple of so many */
 };
 
-/* number = level(code) * scale, rounded once, and then to a dtype. */
+/* number = level(code) * scale, rounded once. */
 typedef struct lb_gemm_rows {
     int bits;           /* of a code: 8, 4, 2 or 1 */
     bool high_first;    /* the first code of a byte has its high bits */
     const float *level; /* 2^bits; of 8 bits none: the code is one */
-    lb_dtype rounds;    /* f16 or bf16; else numbers stay as they are */
     const uint8_t *codes;
     int64_t step; /* bytes from row to row */
     const float *scale;

@@ -80,7 +80,6 @@ static const struct {
     {LB_LEVEL_AVX2, lb_gemvq_cols_avx2},
     {LB_LEVEL_AVX2, lb_gemvq_cols_int_avx2},
     {LB_LEVEL_AVX2, lb_gemvq_cols_bits_avx2},
-    {LB_LEVEL_AVX2, lb_gemvq_labels_avx2},
 #elif defined(__aarch64__)
     {LB_LEVEL_NEON, lb_gemvq_rows_neon},
     {LB_LEVEL_NEON, lb_gemvq_rows_int_neon},
@@ -92,17 +91,10 @@ static const struct {
 };
 enum { SETS = sizeof sets / sizeof *sets };
 
-static bool rounds_so(const lb_gemvq_kernel *q, lb_dtype to)
-{
-    return to == LB_F16 || to == LB_BF16 ? q->rounds == to : !q->rounds;
-}
-
 static bool serves(const lb_gemvq_kernel *q, const lb_gemvq_need *need)
 {
     if (q->bits != need->bits || q->kind != need->kind) return false;
     if (need->along ? !q->rows : !q->cols) return false;
-    if (!rounds_so(q, need->rounds)) return false;
-    if (q->unit == 1) return need->g == 1;
     return q->unit ? need->g % q->unit == 0 : need->g == 0;
 }
 

@@ -98,10 +98,6 @@ typedef struct lb_gemvq_cols {
      * I8: pairs of bytes for lines 2i and 2i+1, x[i]: high, x[i + 4]: low;
      * those of each four lines follow each other. */
     const void *x[LB_GEMVQ_COLS];
-    /* Rounded: one for each unit elements, or 2^shift groups, and x has one to
-     * a line; units of 1: scale[0] has one for each slot, of all lines. */
-    const float *scale[LB_GEMVQ_COLS];
-    const bool *up; /* units of 1: see lb_gemvq_each */
     int shift;
     void *sum; /* F32: y; else whole numbers; in slots, aligned */
     /* few: from row to row of x, and of sums, in numbers of either. */
@@ -143,7 +139,6 @@ typedef struct lb_gemvq_kernel {
     int unit;     /* elements that a scale serves; 0: there are no scales */
     float factor; /* what sums are to be multiplied by; a power of two */
     lb_gemvq_order order;
-    lb_dtype rounds; /* f16 or bf16: what level times scale is rounded to */
     /* Sets y[i] for LB_GEMVQ_ROWS lines. */
     void (*rows)(const lb_gemvq_rows *r, float *y);
     /* Adds LB_GEMVQ_COLS lines to sum. */
@@ -159,9 +154,6 @@ typedef struct lb_gemvq_kernel {
     bool modulo;   /* cols, I8: sums are modulo 2^16, and have room for more
                     * lines where they are known to be near to a number */
     bool together; /* cols: the eight lines follow each other in memory */
-    /* cols, units of 1; NULL: there is nothing to say. Of each group whether
-     * its scales can be rounded in a faster way. */
-    void (*look)(const float *scale, int64_t groups, bool *up);
 } lb_gemvq_kernel;
 
 /* What is asked for. */
@@ -169,8 +161,7 @@ typedef struct lb_gemvq_need {
     int bits;
     bool along; /* rows, else cols */
     lb_gemvq_kind kind;
-    int64_t g;       /* elements of a line that share a scale; 0: no scales */
-    lb_dtype rounds; /* f16, bf16, or any other: not */
+    int64_t g; /* elements of a line that share a scale; 0: no scales */
 } lb_gemvq_need;
 
 /* The kernel of a level; NULL: there is none for this. */
@@ -205,23 +196,6 @@ void lb_gemvq_x_order(const lb_cpu *cpu, const lb_gemvq_kernel *q,
 
 /* ---- lines -------------------------------------------------------------- */
 
-/* Scales of columns, for kernels whose unit is 1: in slots, and what look says
- * of each group. */
-typedef struct lb_gemvq_each {
-    const float *slots;
-    const bool *up;
-} lb_gemvq_each;
-
-/* Bytes of memory for those of n columns. */
-size_t lb_gemvq_each_size(const lb_gemvq_kernel *q, int64_t n);
-/* Fills it, and says where they are; memory is aligned to 64. */
-lb_gemvq_each lb_gemvq_each_of(const lb_gemvq_kernel *q, bool high_first,
-                               const float *scale, int64_t n, void *memory);
-/* The same without filling: those of columns from j on, which begins a group.
- */
-lb_gemvq_each lb_gemvq_each_at(const lb_gemvq_kernel *q, int64_t n,
-                               const void *memory, int64_t j);
-
 /* Lines of codes; of scales there is one for each g elements, or none (g 0). */
 typedef struct lb_gemvq_lines {
     const uint8_t *codes;
@@ -232,8 +206,7 @@ typedef struct lb_gemvq_lines {
     bool high_first;
     const lb_gemvq_table *table;
     int64_t ahead;
-    lb_gemvq_each each; /* kernels whose unit is 1: instead of scale */
-    const lb_cpu *cpu;  /* cols: whose loops prepare x */
+    const lb_cpu *cpu; /* cols: whose loops prepare x */
 } lb_gemvq_lines;
 
 /* y[i] = the product with line i, for i < n; four lines at a time that are

@@ -13,7 +13,7 @@ extern const lb_gemvq_kernel lb_gemvq_rows_avx512[], lb_gemvq_rows_vnni[];
 extern const lb_gemvq_kernel lb_gemvq_cols_avx2[], lb_gemvq_cols_int_avx2[];
 extern const lb_gemvq_kernel lb_gemvq_cols_avx512[], lb_gemvq_cols_int_avx512[];
 extern const lb_gemvq_kernel lb_gemvq_cols_vnni[], lb_gemvq_cols_bits_vnni[];
-extern const lb_gemvq_kernel lb_gemvq_cols_bits_avx2[], lb_gemvq_labels_avx2[];
+extern const lb_gemvq_kernel lb_gemvq_cols_bits_avx2[];
 #elif defined(__aarch64__)
 extern const lb_gemvq_kernel lb_gemvq_rows_neon[], lb_gemvq_rows_int_neon[];
 extern const lb_gemvq_kernel lb_gemvq_cols_neon[], lb_gemvq_cols_int_neon[];

@@ -286,10 +286,9 @@ static cols_job divide(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
     const bool in_parts =
         !is_f32 && q->kind != LB_GEMVQ_I16 && j.often * LB_GEMVQ_COLS < j.lines;
     j.whole = take(&j, scratch, in_parts ? slots : 0, sizeof(int32_t));
-    const int64_t lines = q->unit == 1 ? 0
-                          : is_f32     ? most * LB_GEMVQ_COLS
-                          : j.direct   ? 0
-                                       : j.lines;
+    const int64_t lines = is_f32     ? most * LB_GEMVQ_COLS
+                          : j.direct ? 0
+                                     : j.lines;
     j.xs = take(&j, scratch, lines * units, sizeof(float));
     const int64_t whole = q->kind == LB_GEMVQ_I16 ? most * units : 0;
     j.pairs = take(&j, scratch, LB_GEMVQ_COLS / 2 * whole, sizeof(int32_t));
@@ -358,15 +357,12 @@ static void run_eight(const cols_job *j, const panel *p, const int64_t *line,
     if (!rest) return;
     const int64_t at = full * q->group;
     c->groups = 1;
-    if (c->up) c->up += full;
     c->sum = j->sum + (size_t)at * (q->kind == LB_GEMVQ_F32 ? sizeof(float)
                                                             : q->sum_size);
     for (int i = 0; i < LB_GEMVQ_COLS; i++) {
         c->codes[i] =
             whole_group(q, c->codes[i] + at * q->bits / 8, rest, codes[i]);
-        if (q->rounds && c->scale[i])
-            c->scale[i] += at / j->unit;
-        else if (j->units && c->x[i])
+        if (j->units && c->x[i])
             c->x[i] = (const char *)c->x[i] + x_step * (size_t)(at / j->unit);
     }
     run_groups(j, c);
@@ -423,36 +419,6 @@ static void panel_f32(const cols_job *j, const panel *p)
             if (units) scaled_line(j, p, k, c.x_apart, to);
         }
         run_eight(j, p, line, &c, sizeof(float));
-    }
-}
-
-/* Scales of a line, for each unit; where there is none, zeros. */
-static const float *line_scales(const cols_job *j, const panel *p, int64_t k,
-                                float *to)
-{
-    const float *scale =
-        j->w->scale + (p->first + (k < 0 ? 0 : k)) * j->w->scale_step;
-    if (k >= 0 && j->direct && j->unit >= j->q->group) return scale;
-    memset(to, 0, (size_t)j->units * sizeof *to);
-    if (k >= 0) spread(scale, j->w->g, 0, j->unit, j->used, to);
-    return to;
-}
-
-static void panel_rounded(const cols_job *j, const panel *p)
-{
-    for (int64_t q = 0; q < p->rounds; q++) {
-        float x[LB_GEMVQ_COLS];
-        int64_t line[LB_GEMVQ_COLS];
-        lb_gemvq_cols c = {.scale = {j->w->each.slots}, .up = j->w->each.up};
-        lines_of(p, q, line);
-        for (int i = 0; i < LB_GEMVQ_COLS; i++) {
-            const int64_t k = line[i];
-            x[i] = k < 0 ? 0 : p->x[k];
-            c.x[i] = &x[i];
-            if (j->q->unit > 1)
-                c.scale[i] = line_scales(j, p, k, j->xs + i * j->units);
-        }
-        run_eight(j, p, line, &c, 0);
     }
 }
 
@@ -696,9 +662,7 @@ void lb_gemvq_run_cols(const lb_gemvq_kernel *q, const lb_gemvq_lines *w,
                          .together = q->together,
                          .x = x + at,
                          .x_apart = x_apart};
-        if (q->rounds)
-            panel_rounded(&j, &p);
-        else if (q->kind == LB_GEMVQ_F32)
+        if (q->kind == LB_GEMVQ_F32)
             panel_f32(&j, &p);
         else if (q->kind == LB_GEMVQ_I16 && q->unit)
             panel_i16(&j, &p);

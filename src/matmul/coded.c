@@ -1,8 +1,6 @@
 /* coded.c - see coded.h. */
 #include "matmul/coded.h"
 
-#include <math.h>
-
 #include "core/core.h"
 #include "kernels/convert.h"
 
@@ -38,32 +36,6 @@ static bool cut_line(const lb_store *s, int64_t step, lb_lines *l)
     return true;
 }
 
-/* Numbers are -s, 0 and s: rounding them is rounding s. */
-static bool are_signs(const lb_coded *c)
-{
-    if (c->bits > 2) return false;
-    for (int i = 0; i < 1 << c->bits; i++)
-        if (c->numbers.level[i] != -1 && c->numbers.level[i] != 0 &&
-            c->numbers.level[i] != 1 && i != 3)
-            return false;
-    return true;
-}
-
-/* Where rounding happens: of scales, of numbers, or, of any but signs, nowhere
- * if products need not be exact. */
-static bool place_label(lb_coded *c, lb_dtype label, lb_precision precision)
-{
-    c->scales = c->rounds = LB_F32;
-    if (label == LB_F32) return true;
-    if (are_signs(c))
-        c->scales = label;
-    else if (precision == LB_PRECISION_HIGHEST)
-        c->rounds = label;
-    for (int i = 0; i < 16; i++) /* kernels round no other NaNs */
-        if (isnan(c->numbers.level[i])) c->numbers.level[i] = NAN;
-    return label == LB_F16 || label == LB_BF16;
-}
-
 static bool has_factor(const lb_coded *c)
 {
     return c->numbers.factor != 0 && c->numbers.factor != 1;
@@ -72,9 +44,7 @@ static bool has_factor(const lb_coded *c)
 /* Scales lie as they are used. */
 static const float *direct(const lb_coded *c)
 {
-    if (!c->numbers.scale || c->numbers.inverse || c->scales != LB_F32 ||
-        has_factor(c))
-        return NULL;
+    if (!c->numbers.scale || c->numbers.inverse || has_factor(c)) return NULL;
     const lb_array *a = c->store->part[c->numbers.scale].a;
     return a->dtype == LB_F32 ? lb_data(a) : NULL;
 }
@@ -143,8 +113,7 @@ static bool is_plain(const lb_matrix *m)
     return m->row.n == 1 && m->depth.n == 1;
 }
 
-bool lb_coded_of(const lb_cpu *cpu, const lb_source *s, lb_precision precision,
-                 lb_coded *c)
+bool lb_coded_of(const lb_cpu *cpu, const lb_source *s, lb_coded *c)
 {
     const lb_matrix *m = s->matrix;
     if (!m || !is_plain(m)) return false;
@@ -158,8 +127,8 @@ bool lb_coded_of(const lb_cpu *cpu, const lb_source *s, lb_precision precision,
     };
     if (!fmt->levels || !c->bits || s->type != LB_C_F32) return false;
     if (!c->along && m->row.stride[0] != 1) return false;
-    if (!fmt->levels(cpu, store, &c->numbers) ||
-        !place_label(c, m->a->dtype, precision))
+    if (!lb_dtype_is_float(m->a->dtype) ||
+        !fmt->levels(cpu, store, &c->numbers))
         return false;
     if (!lines_of(store, &c->numbers, &c->lines) || !place(c, m)) return false;
     c->scale = direct(c);
@@ -178,12 +147,6 @@ lb_coded lb_coded_at(const lb_coded *c, const lb_source *s, int64_t batch)
     return r;
 }
 
-/* 1/s is rounded, and the quotient of a larger code and s is another one. */
-bool lb_coded_is_product(const lb_coded *c)
-{
-    return !has_factor(c) && (are_signs(c) || !c->numbers.inverse);
-}
-
 const float *lb_coded_scales(const lb_coded *c, const lb_cpu *cpu, int64_t line,
                              int64_t block, int64_t n, float *tmp)
 {
@@ -199,7 +162,6 @@ const float *lb_coded_scales(const lb_coded *c, const lb_cpu *cpu, int64_t line,
                       tmp);
     for (int64_t i = 0; i < n; i++)
         tmp[i] = (c->numbers.inverse ? 1 / tmp[i] : tmp[i]) * factor;
-    lb_round_run(c->scales, n, tmp);
     return tmp;
 }
 

@@ -26,10 +26,6 @@ typedef struct lb_coded {
     bool high_first; /* the first code of a byte has its high bits */
     bool along;
     lb_levels numbers;
-    lb_dtype scales; /* what they are rounded to: the label of numbers which are
-                      * a scale, 0 or its opposite; else f32 */
-    lb_dtype rounds; /* what products of levels and scales are rounded to: the
-                      * label of any others; f32: they are not */
     lb_lines lines;
     const uint8_t *bytes; /* of line 0, position 0 */
     int64_t first;        /* scale of line 0, position 0 */
@@ -39,11 +35,10 @@ typedef struct lb_coded {
                          * must be read, or there is none */
 } lb_coded;
 
-/* False: the source is no such matrix, and is to be decoded. Numbers that are
- * not the label's own are taken as they are stored, unless the precision is
- * HIGHEST. */
-bool lb_coded_of(const lb_cpu *cpu, const lb_source *s, lb_precision precision,
-                 lb_coded *c);
+/* False: the source is no such matrix, and is to be decoded. Codes and scales
+ * are taken as they are stored: the array's dtype rounds reads, not products.
+ */
+bool lb_coded_of(const lb_cpu *cpu, const lb_source *s, lb_coded *c);
 /* Matrix number `batch`; c is number 0. */
 lb_coded lb_coded_at(const lb_coded *c, const lb_source *s, int64_t batch);
 
@@ -58,10 +53,6 @@ static inline int64_t lb_coded_line_bytes(const lb_coded *c, int64_t n)
 {
     return lb_ceil_div(n * c->bits, 8);
 }
-
-/* Level times scale, rounded once to f32 and then as `rounds` says, is the very
- * number that decoding gives. */
-bool lb_coded_is_product(const lb_coded *c);
 
 /* Scales [block, block + n) of a line, as factors of levels: where they lie, or
  * read to tmp. There is one for all positions if lines.g is 0, and 1 if

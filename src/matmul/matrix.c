@@ -20,6 +20,13 @@ static bool is_float(lb_ctype c)
     return c == LB_C_F32 || c == LB_C_F64;
 }
 
+/* Decoded as stored: the dtype of a packed array rounds reads, not products. */
+static bool is_packed(const lb_array *a)
+{
+    return !a->store->data && a->store->ctype == LB_C_F32 &&
+           (a->dtype == LB_BF16 || a->dtype == LB_F16);
+}
+
 /* A plane whose rows are runs of stored ones, in f32: what products read most,
  * and in small pieces. */
 static bool is_runs(const lb_array *v, lb_ctype type)
@@ -40,8 +47,6 @@ static void read_runs(const lb_cpu *cpu, const lb_array *v, float *to)
     for (int64_t r = 0; r < rows; r++)
         v->store->fmt->decode(cpu, v->store, v->offset + r * v->stride[0], n,
                               to + r * n);
-    if (v->dtype != LB_F32)
-        lb_convert_kernel_for(cpu)->round(v->dtype, rows * n, to);
 }
 
 /* All of a view, in the type. */
@@ -89,8 +94,9 @@ static void read_block(const lb_cpu *cpu, const lb_matrix *m, int64_t first,
         const int64_t at = first + lb_dims_offset(x, x0 + i);
         for (int64_t j = 0, ym; j < yn; j += ym) {
             ym = lb_min_i64(yn - j, y->dim[yl] - (y0 + j) % y->dim[yl]);
-            const lb_array v = lb_plane(m->a, at + lb_dims_offset(y, y0 + j),
-                                        xm, x->stride[xl], ym, y->stride[yl]);
+            lb_array v = lb_plane(m->a, at + lb_dims_offset(y, y0 + j), xm,
+                                  x->stride[xl], ym, y->stride[yl]);
+            if (is_packed(m->a)) v.dtype = LB_F32;
             read_view(cpu, &v, type,
                       to + (size_t)(i * yn + j) * lb_ctype_size(type));
         }

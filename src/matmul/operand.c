@@ -26,12 +26,7 @@ static bool can_gemv(const lb_product *p, const lb_weights *w,
         const int64_t once = lb_gemvq_cols_rows(q);
         return q->bits == 8 ? w->m < 2 * once : w->m <= once;
     }
-    /* What must be rounded to a label is decoded slowly. */
-    const int64_t most =
-        c->rounds != LB_F32
-            ? 1
-            : lb_gemv_rows(cpu->level, c->along, p->precision, c->bits);
-    return w->m <= most;
+    return w->m <= lb_gemv_rows(cpu->level, c->along, p->precision, c->bits);
 }
 
 /* As what codes are multiplied if not in f32. */
@@ -97,7 +92,7 @@ static bool can_f32_k(const lb_weights *w)
 {
     const lb_coded *c = &w->coded;
     return blocks_fit(c->lines.g, lb_dotf32_unit(c->bits), LB_DOTF32_KC) &&
-           are_finite(c) && (c->rounds == LB_F32 || c->bits >= 4);
+           are_finite(c);
 }
 
 static bool can_f32_n(const lb_weights *w, const lb_cpu *cpu)
@@ -109,8 +104,7 @@ static bool can_f32_n(const lb_weights *w, const lb_cpu *cpu)
 
 const lb_gemm_codes *lb_operand_panel(const lb_cpu *cpu, const lb_coded *c)
 {
-    return c->along && blocks_fit(c->lines.g, LB_GEMM_CODES_UNIT, LB_GEMM_KC) &&
-                   lb_coded_is_product(c)
+    return c->along && blocks_fit(c->lines.g, LB_GEMM_CODES_UNIT, LB_GEMM_KC)
                ? lb_gemm_codes_for(cpu)
                : NULL;
 }

@@ -301,7 +301,7 @@ static void run_unit(const lb_product *p, const lb_work *work, const grid *g,
         .step = LINE,
         .codes = b.codes,
         .each = b.coded.lines.g == 1,
-        .rounds = b.coded.rounds,
+        .rounds = LB_F32,
     };
     b.now = (strip){.depth = lb_min_i64(g->kc, p->k)};
     for (; b.now.depth > 0; b.now = b.next)

@@ -49,7 +49,6 @@ typedef struct {
     int64_t wide;         /* floats of results of a unit, in whole groups */
     int64_t x_at, sum_at; /* shared, in bytes; the table is at 0 */
     int64_t x_step;       /* from row to row, of all batches */
-    int64_t each_at;      /* in such a step: scales of columns; 0: none */
     size_t shared;
     int64_t y_at, scale_at; /* scratch, in bytes; the kernel's at 0 */
     size_t scratch;
@@ -69,27 +68,14 @@ static bool has_blocks(const lb_weights *w, int64_t k)
 static target target_of(const lb_weights *w, int64_t k)
 {
     const lb_coded *c = &w->coded;
-    if (!c->numbers.scale || c->rounds != LB_F32) return NOWHERE;
+    if (!c->numbers.scale) return NOWHERE;
     if (!has_blocks(w, k)) return c->along ? TO_Y : TO_X;
     if (c->scale_step == 0) return c->along ? TO_X : TO_Y;
     return NOWHERE;
 }
 
-/* As whole numbers of groups: no line is longer. */
-static int64_t whole_line(int64_t n)
-{
-    int64_t g = 64;
-    while (g < n)
-        g *= 2;
-    return g;
-}
-
-/* What is rounded wants its scale before, whatever it is. */
 static int64_t block_of(const lb_weights *w, int64_t k)
 {
-    const lb_coded *c = &w->coded;
-    if (c->rounds != LB_F32 && c->numbers.scale && !has_blocks(w, k))
-        return whole_line(c->along ? k : w->n);
     return has_blocks(w, k) && target_of(w, k) == NOWHERE ? w->coded.lines.g
                                                           : 0;
 }
@@ -114,10 +100,7 @@ const lb_gemvq_kernel *lb_operand_gemv(const lb_product *p, const lb_weights *w,
                                                      : LB_GEMVQ_I8;
     lb_gemvq_table_look(&t, c->numbers.level, c->bits);
     if (!suits(kind, c->bits, &t)) return NULL;
-    const lb_gemvq_need need = {c->bits, c->along, kind, block_of(w, p->k),
-                                c->rounds};
-    /* A scale for each place: that of all lines. */
-    if (need.g == 1 && c->rounds != LB_F32 && c->scale_step) return NULL;
+    const lb_gemvq_need need = {c->bits, c->along, kind, block_of(w, p->k)};
     return lb_gemvq_kernel_for(cpu, &need);
 }
 
@@ -207,11 +190,6 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
     g.x_at = (int64_t)lines_of(1, sizeof(lb_gemvq_table));
     g.x_step = (int64_t)(lines_of(1, sizeof(lb_gemvq_x)) +
                          lb_gemvq_x_size(g.kernel, g.k));
-    if (g.kernel->unit == 1) { /* scales of columns follow x */
-        g.each_at = g.x_step;
-        g.x_step += (int64_t)(lb_gemvq_each_size(g.kernel, g.n) +
-                              lines_of(g.n, sizeof(float)));
-    }
     g.sum_at = g.x_at + g.batch * g.m * g.x_step;
     g.shared = (size_t)g.sum_at;
     if (g.keeps)
@@ -223,7 +201,7 @@ static bool make_grid(const lb_product *p, const lb_weights *w,
     g.scale_at = g.y_at + (c->along ? 2 : 3) * g.wide * (int64_t)sizeof(float);
     g.scratch = (size_t)g.scale_at;
     const int64_t lines = c->along ? g.most * g.each : lb_min_i64(g.k, LINES);
-    if (g.g && !g.each_at && !c->scale)
+    if (g.g && !c->scale)
         g.scratch += lines_of((c->along ? g.blocks : lb_ceil_div(g.each, g.g)) *
                                   (c->scale_step ? lines : 1),
                               sizeof(float));
@@ -336,22 +314,6 @@ static void read_x(const lb_weights *w, const lb_cpu *cpu, int64_t batch,
             to[e] = from[e * b.ks];
 }
 
-static char *each_of(const grid *g, const lb_work *work, int64_t batch)
-{
-    return (char *)x_of(g, work, batch, 0) + g->each_at;
-}
-
-static void prepare_each(const grid *g, const lb_coded *c, const lb_work *work,
-                         int64_t batch)
-{
-    char *const at = each_of(g, work, batch);
-    float *const tmp =
-        (float *)(void *)(at + lb_gemvq_each_size(g->kernel, g->n));
-    lb_gemvq_each_of(g->kernel, c->high_first,
-                     lb_coded_scales(c, work->call->cpu, 0, 0, g->n, tmp), g->n,
-                     at);
-}
-
 static void prepare_x(const grid *g, const lb_weights *w, const lb_work *work,
                       int64_t batch, int64_t i)
 {
@@ -367,7 +329,6 @@ static void prepare_x(const grid *g, const lb_weights *w, const lb_work *work,
         lb_gemvq_x_range(cpu, x);
     }
     if (c.along) lb_gemvq_x_order(cpu, g->kernel, c.high_first, x);
-    if (g->each_at && i == 0) prepare_each(g, &c, work, batch);
 }
 
 /* ---- lines and columns -------------------------------------------------- */
@@ -459,10 +420,7 @@ static void run_sum(const grid *g, const lb_weights *w, const lb_work *work,
     const int64_t count = lb_min_i64(LINES, g->k - line);
     lb_gemvq_lines lines = lines_at(g, &c, work, n);
     lines.codes += line * c.byte_step + j * c.bits / 8;
-    if (g->each_at)
-        lines.each =
-            lb_gemvq_each_at(g->kernel, g->n, each_of(g, work, batch), j);
-    else if (g->g)
+    if (g->g)
         aim_scales(&c, cpu, line, count, j / g->g, lb_ceil_div(n, g->g),
                    (float *)(void *)((char *)work->scratch + g->scale_at),
                    &lines);

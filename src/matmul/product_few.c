@@ -102,7 +102,7 @@ static grid make_grid(const lb_product *p, const lb_call *c)
     g.many = g.swapped ? p->a : p->b;
     g.along = comes_along(g.many, p->k);
     g.there = g.along && g.many->in_place && (g.many->ks == 1 || p->k == 1);
-    g.coded = lb_coded_of(c->cpu, g.many, p->precision, &g.codes);
+    g.coded = lb_coded_of(c->cpu, g.many, &g.codes);
     g.whole = g.v * p->k <= WHOLE;
     const int64_t unit = g.along ? 2 * g.kernel->many : g.tiles->nr;
     g.nb = lb_min_i64(g.rows, lb_round_up(unit_rows(p, &g, c->threads), unit));

@@ -151,7 +151,7 @@ static grid make_grid(const lb_product *p, const lb_call *c)
 {
     grid g = {.kernel = lb_gemm_kernel_for(c->cpu),
               .across = runs_across(p->b)};
-    g.coded = lb_coded_of(c->cpu, p->b, p->precision, &g.codes);
+    g.coded = lb_coded_of(c->cpu, p->b, &g.codes);
     if (!g.across && g.coded && p->k > 0)
         g.panel = lb_operand_panel(c->cpu, &g.codes);
     g.matrices = matrices_of(p);
@@ -319,7 +319,6 @@ static strip read_strip(const block *u, int64_t j, int64_t n, int64_t k,
         .high_first = c->high_first,
         .level = c->numbers.level,
         .codes = lb_coded_codes(c, line, k),
-        .rounds = c->rounds,
         .step = c->byte_step,
         .n = n,
         .ahead = after && u->g->panel->asks ? (uintptr_t)(n * c->byte_step) : 0,

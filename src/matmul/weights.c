@@ -3,14 +3,6 @@
 
 #include <string.h>
 
-/* A quotient, or a product of three, is rounded as only decoding knows. */
-static bool has_codes(const lb_product *p, const lb_cpu *cpu, lb_weights *w)
-{
-    const lb_coded *c = &w->coded;
-    return lb_coded_of(cpu, w->w, p->precision, &w->coded) &&
-           (c->rounds == LB_F32 || lb_coded_is_product(c));
-}
-
 /* Packed, in any format. */
 static bool is_packed(const lb_source *s)
 {
@@ -34,10 +26,10 @@ static bool has_others(const lb_product *p, lb_weights *w)
 bool lb_weights_of(const lb_product *p, const lb_cpu *cpu, lb_weights *w)
 {
     *w = (lb_weights){.x = p->a, .w = p->b, .m = p->m, .n = p->n};
-    if (has_codes(p, cpu, w)) return true;
+    if (lb_coded_of(cpu, w->w, &w->coded)) return true;
     *w = (lb_weights){
         .x = p->b, .w = p->a, .m = p->n, .n = p->m, .swapped = true};
-    return has_codes(p, cpu, w) || has_others(p, w);
+    return lb_coded_of(cpu, w->w, &w->coded) || has_others(p, w);
 }
 
 /* Rows of n floats, ld apart, to where they belong. */

@@ -17,9 +17,9 @@
 #if defined(__x86_64__)
 #include <string.h>
 
-#include "kernels/x86/label_avx2.h"
+#include "kernels/x86/intrin.h"
 
-#define AVX2 LB_TARGET("avx2,fma,f16c")
+#define AVX2 LB_TARGET("avx2,fma")
 
 enum {
     NR = 16,
@@ -105,25 +105,24 @@ AVX2 LB_INLINE __m256i on_top(__m256i v, int b)
     return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(place));
 }
 
-AVX2 LB_INLINE void put_bytes(const lb_dtype to, __m256i v, __m256 by,
-                              float *dst)
+AVX2 LB_INLINE void put_bytes(__m256i v, __m256 by, float *dst)
 {
     LB_UNROLL
     for (int b = 0; b < 4; b++) {
         const __m256 w = _mm256_cvtepi32_ps(on_top(v, b));
-        _mm256_storeu_ps(dst + b * NR, lb_number(to, w, by));
+        _mm256_storeu_ps(dst + b * NR, _mm256_mul_ps(w, by));
     }
 }
 
 /* Of scales as they are, which are tiny or huge. Apart, or the compiler does
  * for both what they have in common, and has no registers for it. */
 AVX2 __attribute__((noinline, cold)) static void
-put_bytes_of_any(const lb_dtype to, __m256i v, __m256 by, float *dst)
+put_bytes_of_any(__m256i v, __m256 by, float *dst)
 {
     for (int b = 0; b < 4; b++) {
         const __m256i code = _mm256_srai_epi32(on_top(v, b), 24);
         _mm256_storeu_ps(dst + b * NR,
-                         lb_number(to, _mm256_cvtepi32_ps(code), by));
+                         _mm256_mul_ps(_mm256_cvtepi32_ps(code), by));
     }
 }
 
@@ -135,8 +134,8 @@ AVX2 LB_INLINE void zip(__m256i a, __m256i b, __m256i *to)
 }
 
 /* A code in every byte; byte after byte of all rows, two steps apart. */
-AVX2 LB_INLINE void put_nibbles(const lb_dtype to, const tables *t,
-                                __m256i code, __m256 by, float *dst)
+AVX2 LB_INLINE void put_nibbles(const tables *t, __m256i code, __m256 by,
+                                float *dst)
 {
     __m256i low[2], high[2];
     zip(_mm256_shuffle_epi8(t->plane[0], code),
@@ -149,13 +148,13 @@ AVX2 LB_INLINE void put_nibbles(const lb_dtype to, const tables *t,
             _mm256_castsi256_ps(_mm256_unpacklo_epi16(low[i], high[i]));
         const __m256 v =
             _mm256_castsi256_ps(_mm256_unpackhi_epi16(low[i], high[i]));
-        _mm256_storeu_ps(dst + 4 * i * NR, lb_number(to, u, by));
-        _mm256_storeu_ps(dst + (4 * i + 2) * NR, lb_number(to, v, by));
+        _mm256_storeu_ps(dst + 4 * i * NR, _mm256_mul_ps(u, by));
+        _mm256_storeu_ps(dst + (4 * i + 2) * NR, _mm256_mul_ps(v, by));
     }
 }
 
-AVX2 LB_INLINE void put_pairs(const lb_dtype to, bool high_first,
-                              const tables *t, __m256i v, __m256 by, float *dst)
+AVX2 LB_INLINE void put_pairs(bool high_first, const tables *t, __m256i v,
+                              __m256 by, float *dst)
 {
     const __m256i in_turn = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
@@ -163,14 +162,13 @@ AVX2 LB_INLINE void put_pairs(const lb_dtype to, bool high_first,
     v = _mm256_shuffle_epi8(v, in_turn);
     const __m256i low = _mm256_and_si256(v, mask);
     const __m256i high = _mm256_and_si256(_mm256_srli_epi16(v, 4), mask);
-    put_nibbles(to, t, low, by, dst + high_first * NR);
-    put_nibbles(to, t, high, by, dst + !high_first * NR);
+    put_nibbles(t, low, by, dst + high_first * NR);
+    put_nibbles(t, high, by, dst + !high_first * NR);
 }
 
 /* UNIT codes of 1 or 2 bits, from bit `from` of every dword. */
-AVX2 LB_INLINE void put_fields(const int bits, const int from,
-                               const lb_dtype to, bool high_first, __m256 level,
-                               __m256i v, __m256 by, float *dst)
+AVX2 LB_INLINE void put_fields(const int bits, const int from, bool high_first,
+                               __m256 level, __m256i v, __m256 by, float *dst)
 {
     const int each = 8 / bits;
     LB_UNROLL
@@ -178,7 +176,7 @@ AVX2 LB_INLINE void put_fields(const int bits, const int from,
         const int64_t f = high_first ? each - 1 - i % each : i % each;
         const __m256i code = _mm256_srli_epi32(v, from + i * bits);
         _mm256_storeu_ps(dst + (i / each * each + f) * NR,
-                         lb_number(to, _mm256_permutevar_ps(level, code), by));
+                         _mm256_mul_ps(_mm256_permutevar_ps(level, code), by));
     }
 }
 
@@ -203,12 +201,11 @@ LB_INLINE void find_rows(const lb_gemm_rows *w, int first, half *h)
     h->until = 0;
 }
 
-AVX2 LB_INLINE factors factors_at(const int bits, const lb_dtype to,
-                                  const half *h, int64_t block)
+AVX2 LB_INLINE factors factors_at(const int bits, const half *h, int64_t block)
 {
     float s[HALF];
     for (int j = 0; j < HALF; j++)
-        s[j] = lb_label_scale(to, h->scale[j][block]);
+        s[j] = h->scale[j][block];
     const __m256 by = _mm256_loadu_ps(s);
     if (bits < 8) return (factors){by, false};
     const __m256 less = _mm256_mul_ps(by, _mm256_set1_ps(0x1p-24f));
@@ -219,55 +216,53 @@ AVX2 LB_INLINE factors factors_at(const int bits, const lb_dtype to,
 }
 
 /* The scales from `at` on, where those change. */
-AVX2 LB_INLINE void renew(const int bits, const lb_dtype to,
-                          const lb_gemm_rows *w, int64_t at, half *h)
+AVX2 LB_INLINE void renew(const int bits, const lb_gemm_rows *w, int64_t at,
+                          half *h)
 {
     if (at != h->until) return;
-    h->s = factors_at(bits, to, h, w->g ? at / w->g : 0);
+    h->s = factors_at(bits, h, w->g ? at / w->g : 0);
     h->until = w->g && w->g < w->depth - at ? at + w->g : INT64_MAX;
 }
 
 /* A dword of every row: numbers from `at` on. */
-AVX2 LB_INLINE void put_dword(const int bits, const lb_dtype to,
-                              const lb_gemm_rows *w, const tables *t, __m256i v,
-                              int64_t at, half *h, float *dst)
+AVX2 LB_INLINE void put_dword(const int bits, const lb_gemm_rows *w,
+                              const tables *t, __m256i v, int64_t at, half *h,
+                              float *dst)
 {
     if (bits == 8) {
         if (h->s.small)
-            put_bytes(to, v, h->s.by, dst);
+            put_bytes(v, h->s.by, dst);
         else
-            put_bytes_of_any(to, v, h->s.by, dst);
+            put_bytes_of_any(v, h->s.by, dst);
     } else if (bits == 4) {
-        put_pairs(to, w->high_first, t, v, h->s.by, dst);
+        put_pairs(w->high_first, t, v, h->s.by, dst);
     } else {
-        put_fields(bits, 0, to, w->high_first, t->level, v, h->s.by, dst);
+        put_fields(bits, 0, w->high_first, t->level, v, h->s.by, dst);
         if (bits == 2) return;
-        renew(bits, to, w, at + UNIT, h);
-        put_fields(bits, UNIT, to, w->high_first, t->level, v, h->s.by,
+        renew(bits, w, at + UNIT, h);
+        put_fields(bits, UNIT, w->high_first, t->level, v, h->s.by,
                    dst + UNIT * NR);
     }
 }
 
 /* Numbers from `at` on out of 16 bytes of each row. */
-AVX2 LB_INLINE void put_piece(const int bits, const lb_dtype to,
-                              const lb_gemm_rows *w, const tables *t,
-                              const uint8_t *const *row, int64_t byte,
-                              int64_t at, half *h, float *dst)
+AVX2 LB_INLINE void put_piece(const int bits, const lb_gemm_rows *w,
+                              const tables *t, const uint8_t *const *row,
+                              int64_t byte, int64_t at, half *h, float *dst)
 {
     const int each = 32 / bits;
     __m256i v[DWORDS];
     turn(row, byte, v);
     LB_UNROLL
     for (int d = 0; d < DWORDS; d++) {
-        if (d * each % UNIT == 0) renew(bits, to, w, at + d * each, h);
-        put_dword(bits, to, w, t, v[d], at + d * each, h, dst + d * each * NR);
+        if (d * each % UNIT == 0) renew(bits, w, at + d * each, h);
+        put_dword(bits, w, t, v[d], at + d * each, h, dst + d * each * NR);
     }
 }
 
 /* What is left of every row, and zeros. */
-AVX2 LB_INLINE void put_rest(const int bits, const lb_dtype to,
-                             const lb_gemm_rows *w, const tables *t,
-                             int64_t byte, half *h, float *dst)
+AVX2 LB_INLINE void put_rest(const int bits, const lb_gemm_rows *w,
+                             const tables *t, int64_t byte, half *h, float *dst)
 {
     const int64_t at = byte * 8 / bits, left = w->depth - at;
     const size_t bytes = (size_t)((left * bits + 7) / 8);
@@ -276,15 +271,15 @@ AVX2 LB_INLINE void put_rest(const int bits, const lb_dtype to,
     float last[MOST * NR];
     for (int j = 0; j < HALF; j++)
         row[j] = memcpy(room[j], h->row[j] + byte, bytes);
-    put_piece(bits, to, w, t, row, 0, at, h, last);
+    put_piece(bits, w, t, row, 0, at, h, last);
     for (int64_t k = 0; k < left; k++)
         memcpy(dst + (at + k) * NR, last + k * NR, HALF * sizeof *dst);
 }
 
 /* A line of eight rows, then of the others: rows often lie such that they fall
  * on the same places of L1, which has room for eight. */
-AVX2 LB_INLINE void decode_panel(const int bits, const lb_dtype to,
-                                 const lb_gemm_rows *w, float *dst)
+AVX2 LB_INLINE void decode_panel(const int bits, const lb_gemm_rows *w,
+                                 float *dst)
 {
     const int64_t whole = w->depth * bits / 8 / PIECE * PIECE;
     const tables t = tables_of(bits, w->level);
@@ -296,51 +291,30 @@ AVX2 LB_INLINE void decode_panel(const int bits, const lb_dtype to,
         for (int i = 0; i < 2; i++) {
             for (int64_t byte = line; byte < end; byte += PIECE) {
                 const int64_t at = byte * 8 / bits;
-                put_piece(bits, to, w, &t, h[i].row, byte, at, h + i,
+                put_piece(bits, w, &t, h[i].row, byte, at, h + i,
                           dst + at * NR + i * HALF);
             }
         }
     }
     for (int i = 0; i < 2 && whole * 8 < w->depth * bits; i++)
-        put_rest(bits, to, w, &t, whole, h + i, dst + i * HALF);
+        put_rest(bits, w, &t, whole, h + i, dst + i * HALF);
 }
 
-AVX2 LB_INLINE void decode_to(const lb_dtype to, const lb_gemm_rows *w,
-                              float *dst)
+AVX2 static void decode(const lb_gemm_rows *w, float *dst)
 {
     switch (w->bits) {
     case 8:
-        decode_panel(8, to, w, dst);
+        decode_panel(8, w, dst);
         break;
     case 4:
-        decode_panel(4, to, w, dst);
+        decode_panel(4, w, dst);
         break;
     case 2:
-        decode_panel(2, to, w, dst);
+        decode_panel(2, w, dst);
         break;
     default:
-        decode_panel(1, to, w, dst);
+        decode_panel(1, w, dst);
     }
-}
-
-AVX2 static void decode_f32(const lb_gemm_rows *w, float *dst)
-{
-    decode_to(LB_F32, w, dst);
-}
-AVX2 static void decode_bf16(const lb_gemm_rows *w, float *dst)
-{
-    decode_to(LB_BF16, w, dst);
-}
-AVX2 static void decode_f16(const lb_gemm_rows *w, float *dst)
-{
-    decode_to(LB_F16, w, dst);
-}
-
-static void decode(const lb_gemm_rows *w, float *dst)
-{
-    (w->rounds == LB_BF16  ? decode_bf16
-     : w->rounds == LB_F16 ? decode_f16
-                           : decode_f32)(w, dst);
 }
 
 const lb_gemm_codes lb_gemm_codes_avx2 = {

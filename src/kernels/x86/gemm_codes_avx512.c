@@ -10,7 +10,6 @@
 #if defined(__x86_64__)
 #include <string.h>
 
-#include "kernels/x86/label_avx512.h"
 #include "kernels/x86/lanes_avx512.h"
 #include "kernels/x86/turn_avx512.h"
 
@@ -62,18 +61,18 @@ typedef struct {
     float *dst;
 } columns;
 
-AVX512 LB_INLINE void next_scales(const lb_dtype to, columns *c)
+AVX512 LB_INLINE void next_scales(columns *c)
 {
     const int64_t g = c->w->g, block = c->until / (g ? g : 1);
     float s[ROWS];
     for (int j = 0; j < ROWS; j++)
-        s[j] = lb_label_scale(to, c->scale[j][block]);
+        s[j] = c->scale[j][block];
     c->factor = _mm512_loadu_ps(s);
     c->until = g ? c->until + g : INT64_MAX;
 }
 
-AVX512 LB_INLINE void open_columns(const int bits, const lb_dtype to,
-                                   const lb_gemm_rows *w, int64_t j, columns *c)
+AVX512 LB_INLINE void open_columns(const int bits, const lb_gemm_rows *w,
+                                   int64_t j, columns *c)
 {
     c->w = w;
     for (int64_t r = 0; r < ROWS; r++) {
@@ -83,7 +82,7 @@ AVX512 LB_INLINE void open_columns(const int bits, const lb_dtype to,
     }
     c->level = lb_level_lanes(bits, w->level);
     c->until = 0;
-    next_scales(to, c);
+    next_scales(c);
 }
 
 /* The next 64 bytes of each row, or what is left of them and zeros. */
@@ -102,95 +101,73 @@ AVX512 LB_INLINE void read_rows(columns *c, int64_t left, __m512i *r)
 
 /* The numbers of a dword of each row, the first of which is number `at`, one
  * below the other. A scale may end in the middle of the 32 of one bit. */
-AVX512 LB_INLINE void put_dwords(const int bits, const lb_dtype to, columns *c,
-                                 __m512i v, int64_t at, float *dst)
+AVX512 LB_INLINE void put_dwords(const int bits, columns *c, __m512i v,
+                                 int64_t at, float *dst)
 {
     const int n = 32 / bits, half = bits == 1 ? n / 2 : n;
     const bool high_first = c->w->high_first;
     LB_UNROLL
     for (int i = 0; i < n; i++) {
         if (i % half == 0 && at + i == c->until && at + i < c->w->depth)
-            next_scales(to, c);
+            next_scales(c);
         _mm512_storeu_ps(
             dst + (int64_t)place_of(bits, high_first, i) * NR,
-            lb_number_512(to, level_at(bits, c->level, v, i), c->factor));
+            _mm512_mul_ps(level_at(bits, c->level, v, i), c->factor));
     }
 }
 
 /* Those of which fewer are left. */
-AVX512 LB_INLINE void put_last(const int bits, const lb_dtype to, columns *c,
-                               __m512i v, int64_t at, int64_t left, float *dst)
+AVX512 LB_INLINE void put_last(const int bits, columns *c, __m512i v,
+                               int64_t at, int64_t left, float *dst)
 {
     float last[32 * NR];
-    put_dwords(bits, to, c, v, at, last);
+    put_dwords(bits, c, v, at, last);
     for (int64_t i = 0; i < left; i++)
         memcpy(dst + i * NR, last + i * NR, ROWS * sizeof *dst);
 }
 
-AVX512 LB_INLINE void decode_columns(const int bits, const lb_dtype to,
-                                     const lb_gemm_rows *w, int64_t j,
-                                     float *dst)
+AVX512 LB_INLINE void decode_columns(const int bits, const lb_gemm_rows *w,
+                                     int64_t j, float *dst)
 {
     const int each = 32 / bits;
     const int64_t bytes = (w->depth * bits + 7) / 8;
     columns c;
-    open_columns(bits, to, w, j, &c);
+    open_columns(bits, w, j, &c);
     for (int64_t byte = 0, at = 0; byte < bytes; byte += LINE) {
         __m512i v[PER_LINE];
         read_rows(&c, bytes - byte, v);
         lb_turn_16(v);
         for (int d = 0; d < PER_LINE && at < w->depth; d++, at += each) {
             if (w->depth - at >= each)
-                put_dwords(bits, to, &c, v[d], at, dst + at * NR);
+                put_dwords(bits, &c, v[d], at, dst + at * NR);
             else
-                put_last(bits, to, &c, v[d], at, w->depth - at, dst + at * NR);
+                put_last(bits, &c, v[d], at, w->depth - at, dst + at * NR);
         }
     }
 }
 
-AVX512 LB_INLINE void decode_panel(const int bits, const lb_dtype to,
-                                   const lb_gemm_rows *w, float *dst)
+AVX512 LB_INLINE void decode_panel(const int bits, const lb_gemm_rows *w,
+                                   float *dst)
 {
     for (int64_t j = 0; j < NR; j += ROWS)
-        decode_columns(bits, to, w, j, dst + j);
+        decode_columns(bits, w, j, dst + j);
 }
 
-AVX512 LB_INLINE void decode_to(const lb_dtype to, const lb_gemm_rows *w,
-                                float *dst)
+AVX512 static void decode(const lb_gemm_rows *w, float *dst)
 {
     switch (w->bits) {
     case 8:
-        decode_panel(8, to, w, dst);
+        decode_panel(8, w, dst);
         break;
     case 4:
-        decode_panel(4, to, w, dst);
+        decode_panel(4, w, dst);
         break;
     case 2:
-        decode_panel(2, to, w, dst);
+        decode_panel(2, w, dst);
         break;
     default:
-        decode_panel(1, to, w, dst);
+        decode_panel(1, w, dst);
     }
-}
-
-AVX512 static void decode_f32(const lb_gemm_rows *w, float *dst)
-{
-    decode_to(LB_F32, w, dst);
-}
-AVX512 static void decode_bf16(const lb_gemm_rows *w, float *dst)
-{
-    decode_to(LB_BF16, w, dst);
-}
-AVX512 static void decode_f16(const lb_gemm_rows *w, float *dst)
-{
-    decode_to(LB_F16, w, dst);
-}
-
-static void decode(const lb_gemm_rows *w, float *dst)
-{
-    (w->rounds == LB_BF16  ? decode_bf16
-     : w->rounds == LB_F16 ? decode_f16
-                           : decode_f32)(w, dst);
 }
 
 const lb_gemm_codes lb_gemm_codes_avx512 = {
