@@ -7,7 +7,6 @@
 #include "draws.h"
 #include "fenced.h"
 #include "kernels/dotf32.h"
-#include "label_model.h"
 
 enum { ROWS = 7, ROOM = 1 << 15, DEEP = 1024, MR = LB_DOTF32_MAX_MR };
 
@@ -37,8 +36,6 @@ typedef struct {
     bool high_first;
 } subject;
 
-static const lb_dtype labels[] = {LB_F32, LB_BF16, LB_F16};
-
 static subject make(int bits, bool high_first, int64_t g, int64_t depth)
 {
     subject s = {.high_first = high_first};
@@ -56,7 +53,6 @@ static subject make(int bits, bool high_first, int64_t g, int64_t depth)
     s.w = (lb_dotf32_codes){
         .bits = bits,
         .tame = random_bits() % 2,
-        .rounds = bits < 4 ? LB_F32 : labels[random_bits() % 3],
         .codes = codes,
         .step = bytes,
         .scale = scale,
@@ -79,11 +75,6 @@ static float product(const subject *s, int64_t j, int64_t k)
     const int field = s->high_first ? fields - 1 - at : at;
     const int code = codes[k / fields] >> (field * w->bits);
     return s->level[code & ((1 << w->bits) - 1)] * scale;
-}
-
-static double number(const subject *s, int64_t j, int64_t k)
-{
-    return label_rounded(s->w.rounds, (double)product(s, j, k));
 }
 
 static void pack(const lb_dotf32 *kernel, const subject *s, const float *x,
@@ -126,7 +117,8 @@ static void check_dots(const lb_dotf32 *kernel, const subject *s, int rows,
             }
             double sum = first ? 0 : (double)old[e], most = fabs(sum);
             for (int64_t k = 0; k < s->w.depth; k++) {
-                const double term = (double)x[r * DEEP + k] * number(s, j, k);
+                const double term =
+                    (double)x[r * DEEP + k] * (double)product(s, j, k);
                 sum += term;
                 most += fabs(term);
             }
@@ -134,9 +126,9 @@ static void check_dots(const lb_dotf32 *kernel, const subject *s, int rows,
             ok = ok && fabs((double)c[e] - sum) <= terms * 0x1p-24 * most;
         }
     if (check_fails(ok))
-        fprintf(stderr, "%s: %d bits %s, K = %lld, %d rows, a scale for %lld\n",
-                kernel->name, s->w.bits, lb_dtype_name(s->w.rounds),
-                (long long)s->w.depth, rows, (long long)s->w.g);
+        fprintf(stderr, "%s: %d bits, K = %lld, %d rows, a scale for %lld\n",
+                kernel->name, s->w.bits, (long long)s->w.depth, rows,
+                (long long)s->w.g);
 }
 
 static void check_kernel(const lb_dotf32 *kernel)

@@ -90,7 +90,8 @@ static void check_decode(const lb_gemm_codes *kernel, const lb_gemm_rows *w)
             ok = ok && same(to[k * kernel->nr + j], product(w, j, k));
     if (check_fails(ok))
         fprintf(stderr, "%s: %d bits, scales of %lld, %lld rows of %lld\n",
-                kernel->name, w->bits, (long long)w->g, (long long)w->n, (long long)w->depth);
+                kernel->name, w->bits, (long long)w->g, (long long)w->n,
+                (long long)w->depth);
 }
 
 static void test_decode(const lb_gemm_codes *kernel)
@@ -112,6 +113,83 @@ static void test_decode(const lb_gemm_codes *kernel)
                 }
 }
 
+/* ---- lines --------------------------------------------------------------- */
+
+/* scales: 0 of all, 1 of each line, 2 of each column, 3 of both. */
+static lb_gemm_rows make_lines(int bits, bool high_first, const float *level,
+                               int scales, int64_t n, int64_t depth,
+                               int64_t gap)
+{
+    const int64_t bytes = (n * bits + 7) / 8, step = bytes + gap;
+    const int64_t each = scales / 2 ? n : 1, lines = scales % 2 ? depth : 1;
+    const size_t size = (size_t)((depth - 1) * step + bytes);
+    uint8_t *codes = gap % 2 ? fenced_begin(&from_room, 0, size)
+                             : fenced_end(&from_room, size);
+    float *scale =
+        fenced_end(&scale_room, (size_t)(each * lines) * sizeof *scale);
+    for (size_t i = 0; i < size; i++)
+        codes[i] = (uint8_t)random_bits();
+    for (int64_t i = 0; i < each * lines; i++)
+        scale[i] = any_float();
+    return (lb_gemm_rows){
+        .bits = bits,
+        .high_first = high_first,
+        .level = level,
+        .codes = codes,
+        .step = step,
+        .scale = scale,
+        .scale_step = scales % 2 ? each : 0,
+        .each = scales / 2,
+        .n = n,
+        .depth = depth,
+        .asks = depth / 2,
+        .ahead = 64, /* which nobody may read */
+        .ask_step = 4096,
+    };
+}
+
+static float of_line(const lb_gemm_rows *w, int64_t j, int64_t k)
+{
+    const float scale = w->scale[k * w->scale_step + (w->each ? j : 0)];
+    lb_gemm_rows row = *w;
+    row.codes += k * w->step;
+    row.scale = &scale;
+    row.g = 0;
+    return product(&row, 0, j);
+}
+
+static void check_lines(const lb_gemm_codes *kernel, const lb_gemm_rows *w)
+{
+    const size_t size = (size_t)(w->depth * kernel->nr) * sizeof(float);
+    float *to =
+        w->n % 2 ? fenced_begin(&to_room, 0, size) : fenced_end(&to_room, size);
+    kernel->lines(w, to);
+    bool ok = fenced_kept(&to_room, to, size);
+    for (int64_t k = 0; k < w->depth; k++)
+        for (int64_t j = 0; j < w->n; j++)
+            ok = ok && same(to[k * kernel->nr + j], of_line(w, j, k));
+    if (check_fails(ok))
+        fprintf(stderr, "%s: %d bits, %lld columns of %lld lines\n",
+                kernel->name, w->bits, (long long)w->n, (long long)w->depth);
+}
+
+static void test_lines(const lb_gemm_codes *kernel)
+{
+    static const int64_t depths[] = {1, 2, 3, 17, 64, 100};
+    float level[16];
+    for (int i = 0; i < 16; i++)
+        level[i] = any_float();
+    for (int bits = 1; bits <= 8; bits *= 2)
+        for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
+            for (int scales = 0; scales < 4; scales++)
+                for (int64_t n = 1; n <= kernel->nr; n++) {
+                    const lb_gemm_rows w =
+                        make_lines(bits, n % 3 == 0, level, scales, n,
+                                   depths[d], n % 4 * 5);
+                    check_lines(kernel, &w);
+                }
+}
+
 int main(void)
 {
     from_room = fenced_open(ROOM);
@@ -122,6 +200,7 @@ int main(void)
         const lb_gemm_codes *kernel = lb_gemm_codes_for(&cpu);
         if (!kernel || !lb_level_available(cpu.level)) continue;
         test_decode(kernel);
+        test_lines(kernel);
     }
     fenced_close(&from_room);
     fenced_close(&scale_room);

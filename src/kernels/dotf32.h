@@ -25,8 +25,6 @@ enum {
 typedef struct lb_dotf32_codes {
     int bits;           /* of a code: 8, 4, 2 or 1 */
     const float *level; /* 2^bits, finite; of 8 bits none: the code is one */
-    lb_dtype rounds;    /* f16 or bf16: levels times scales are rounded to it,
-                         * of 8 and 4 bits */
     const uint8_t *codes;
     int64_t step; /* bytes from row to row */
     const float *scale;

@@ -6,7 +6,6 @@
 #include "kernels/dotf32.h"
 #include "kernels/gemm.h"
 #include "kernels/int_dot.h"
-#include "kernels/outerf32.h"
 #include "kernels/outerint.h"
 #include "matmul/int_panels.h"
 #include "matmul/panels.h"
@@ -14,8 +13,9 @@
 
 /* ---- gemv ---------------------------------------------------------------- */
 
-/* Kernels that take some rows at once take all they can; of bytes twice, if the
- * second pass is not full. */
+/* Kernels that take some rows at once take all they can; f32 twice, unless each
+ * row must be multiplied with scales first; and of bytes twice, if the second
+ * pass is not full. */
 static bool can_gemv(const lb_product *p, const lb_weights *w,
                      const lb_cpu *cpu, lb_choice as)
 {
@@ -24,6 +24,7 @@ static bool can_gemv(const lb_product *p, const lb_weights *w,
     if (!q) return false;
     if (q->few) {
         const int64_t once = lb_gemvq_cols_rows(q);
+        if (as.type == LB_T_F32) return w->m <= (q->unit ? once : 2 * once);
         return q->bits == 8 ? w->m < 2 * once : w->m <= once;
     }
     return w->m <= lb_gemv_rows(cpu->level, c->along, p->precision, c->bits);
@@ -95,18 +96,22 @@ static bool can_f32_k(const lb_weights *w)
            are_finite(c);
 }
 
-static bool can_f32_n(const lb_weights *w, const lb_cpu *cpu)
+/* Columns of a tile share a scale, or each has one of its own, which is in no
+ * more than one place. */
+static bool lines_fit(const lb_coded *c, int nr)
 {
-    const lb_coded *c = &w->coded;
-    return c->lines.g % lb_outerf32_for(cpu)->nr == 0 ||
-           (c->lines.g == 1 && c->bits == 8 && !c->scale_step);
+    const int64_t g = c->lines.g;
+    return g % nr == 0 || g == 1;
 }
 
 const lb_gemm_codes *lb_operand_panel(const lb_cpu *cpu, const lb_coded *c)
 {
-    return c->along && blocks_fit(c->lines.g, LB_GEMM_CODES_UNIT, LB_GEMM_KC)
-               ? lb_gemm_codes_for(cpu)
-               : NULL;
+    const lb_gemm_codes *const codes = lb_gemm_codes_for(cpu);
+    const bool fits =
+        codes &&
+        (c->along ? blocks_fit(c->lines.g, LB_GEMM_CODES_UNIT, LB_GEMM_KC)
+                  : lines_fit(c, codes->nr));
+    return fits ? codes : NULL;
 }
 
 /* ---- all ----------------------------------------------------------------- */
@@ -128,9 +133,7 @@ bool lb_operand_can(lb_need need, lb_choice as, const lb_product *p,
     case LB_NEED_F32_K:
         return can_f32_k(w);
     case LB_NEED_F32_PANEL:
-        return !w->swapped && lb_operand_panel(cpu, &w->coded);
-    case LB_NEED_F32_N:
-        return can_f32_n(w, cpu);
+        return w->n >= w->m && lb_operand_panel(cpu, &w->coded);
     default:
         if (!lb_int_panels_of(cpu, &w->coded, w->m, &q)) return false;
         return need == LB_NEED_LINE      ? can_line(w, &q)

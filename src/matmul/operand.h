@@ -9,16 +9,15 @@
 #include "matmul/weights.h"
 
 typedef enum lb_need {
-    LB_NEED_GEMV,      /* a gemv kernel of type T for so few rows of x */
-    LB_NEED_GEMV_F32,  /* the same, and none for integers */
-    LB_NEED_INTEGERS,  /* values are integers of 8 bits, K along memory */
-    LB_NEED_DIGITS,    /* panels of T, x in so many digits (panels.h) */
-    LB_NEED_WORDS,     /* levels that 16 bits can hold */
-    LB_NEED_LINE,      /* words; levels least + code * slope, one scale a row */
-    LB_NEED_COLUMNS,   /* words of 8 bits, or 4, and blocks of whole columns */
-    LB_NEED_F32_PANEL, /* kernels/gemm_codes.h: blocks of whole units */
-    LB_NEED_F32_K,     /* kernels/dotf32.h: finite, blocks of whole groups */
-    LB_NEED_F32_N      /* kernels/outerf32.h: blocks of whole columns */
+    LB_NEED_GEMV,     /* a gemv kernel of type T for so few rows of x */
+    LB_NEED_GEMV_F32, /* the same, and none for integers */
+    LB_NEED_INTEGERS, /* values are integers of 8 bits, K along memory */
+    LB_NEED_DIGITS,   /* panels of T, x in so many digits (panels.h) */
+    LB_NEED_WORDS,    /* levels that 16 bits can hold */
+    LB_NEED_LINE,     /* words; levels least + code * slope, one scale a row */
+    LB_NEED_COLUMNS,  /* words of 8 bits, or 4, and blocks of whole columns */
+    LB_NEED_F32_K,    /* kernels/dotf32.h: finite, blocks of whole groups */
+    LB_NEED_F32_PANEL /* kernels/gemm_codes.h: blocks of whole units */
 } lb_need;
 
 /* w has codes, and p a depth. */

@@ -2,7 +2,7 @@
  *
  *   C[i][j] = sum over kk < k of A[i][kk] * B[j][kk], for each of a batch
  *
- * packed  f32: blocks of the result over panels and a micro-kernel
+ * gemm    f32: blocks of the result over panels and a micro-kernel
  *         (kernels/gemm.h). A sum is formed in panels of LB_GEMM_KC.
  * few     f32 where A or B has at most LB_FEW rows: the other is not packed
  *         (kernels/few.h). A sum is formed in panels of LB_FEW_KC.

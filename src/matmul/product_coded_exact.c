@@ -230,7 +230,6 @@ static void run_strip(const unit *b, int64_t j, uintptr_t ahead)
     lb_dotf32_codes w = {
         .bits = c->bits,
         .level = c->numbers.level,
-        .rounds = LB_F32,
         .codes = c->bytes + line * c->byte_step + b->k * c->bits / 8,
         .step = c->byte_step,
         .tame = *tame_at(b->p, b->g, b->work, b->batch, b->k),

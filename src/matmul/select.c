@@ -101,14 +101,12 @@ static const row codes[] = {
     {VNNI_UP, DECODED, BOTH, FAST, 32, MANY, 16, 32, 0,
      LB_NEED_DIGITS, {LB_T_I16, 2, &lb_gemm}},
     /* f32. */
-    {AVX2_UP, BITS_ANY, NK, PRECISION_ANY, 17, LB_FEW, 0, 0, 0,
-     LB_NEED_F32_PANEL, {LB_T_F32, 0, &lb_coded_panel}},
-    {AVX2_UP, BITS_ANY, NK, PRECISION_ANY, 2, LB_FEW, 0, 0, PACKED,
+    {AT(AVX2), BITS_ANY, NK, PRECISION_ANY, 2, 8, 0, 0, PACKED,
      LB_NEED_F32_K, {LB_T_F32, 0, &lb_coded_exact}},
-    {AT(AVX2), BITS_ANY, KN, PRECISION_ANY, 2, 256, 0, 0, PACKED,
-     LB_NEED_F32_N, {LB_T_F32, 0, &lb_coded_across}},
-    {AVX512_UP, BITS_ANY, KN, PRECISION_ANY, 2, 32, 0, 0, PACKED,
-     LB_NEED_F32_N, {LB_T_F32, 0, &lb_coded_across}},
+    {AVX512_UP, BITS_ANY, NK, PRECISION_ANY, 2, 12, 0, 0, PACKED,
+     LB_NEED_F32_K, {LB_T_F32, 0, &lb_coded_exact}},
+    {LEVEL_ANY, BITS_ANY, BOTH, PRECISION_ANY, 2, LB_FEW, 0, 0, 0,
+     LB_NEED_F32_PANEL, {LB_T_F32, 0, &lb_gemm_f32}},
 };
 
 /* Rows of x that are faster one by one than in any other way, of weights of 1,
@@ -141,7 +139,7 @@ static const struct {
 } decoded[] = {
     {LB_THIN, {LB_T_F32, 0, &lb_thin}},
     {LB_FEW, {LB_T_F32, 0, &lb_few}},
-    {INT64_MAX, {LB_T_F32, 0, &lb_packed}},
+    {INT64_MAX, {LB_T_F32, 0, &lb_gemm_f32}},
 };
 
 static int bits_set(int bits)

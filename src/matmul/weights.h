@@ -10,11 +10,9 @@
  *   coded block    FAST, FASTEST: x and codes as 16-bit integers
  *   coded outer    the same, K across memory, for up to 512 rows of x
  *   coded pairs    1 and 2 bits on AVX2: sums of numbers of x are looked up
- *   coded exact    HIGHEST, K along memory, up to LB_FEW rows: codes become f32
- *                  in registers
- *   coded panel    the same for more rows, up to LB_FEW: codes become panels of
- *                  f32, which are used more often (product_packed.c)
- *   coded across   HIGHEST, K across memory: codes become f32 in L1
+ *   coded exact    HIGHEST, K along memory, up to 8 or 12 rows: codes become
+ *                  f32 in registers
+ *   gemm f32       HIGHEST, for all others: codes become panels of f32
  *
  * All others are decoded, and multiplied as any other f32 matrix.
  */
@@ -65,10 +63,9 @@ typedef struct lb_algorithm {
     void (*run)(const lb_product *p, const lb_work *w);
 } lb_algorithm;
 
-extern const lb_algorithm lb_coded_table, lb_coded_table_across, lb_coded_pairs,
-    lb_coded_thin, lb_integer_rows, lb_gemm, lb_coded_outer, lb_coded_block,
-    lb_coded_panel, lb_coded_exact, lb_coded_across;
+extern const lb_algorithm lb_coded_pairs, lb_coded_thin, lb_integer_rows,
+    lb_gemm, lb_coded_outer, lb_coded_block, lb_coded_exact;
 /* Those for whatever else comes (product.h); they look at no weights. */
-extern const lb_algorithm lb_packed, lb_few, lb_thin, lb_plain;
+extern const lb_algorithm lb_gemm_f32, lb_few, lb_thin, lb_plain;
 
 #endif

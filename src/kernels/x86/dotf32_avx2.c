@@ -11,7 +11,7 @@
 #if defined(__x86_64__)
 #include <string.h>
 
-#include "kernels/x86/label_avx2.h"
+#include "kernels/x86/intrin.h"
 
 enum { MR = 8, LANES = 8, BYTES = 32, MOST_LINES = 4 };
 
@@ -30,7 +30,7 @@ enum { MR = 8, LANES = 8, BYTES = 32, MOST_LINES = 4 };
 
 /* ---- sums ---------------------------------------------------------------- */
 
-LB_TARGET("avx2,fma,f16c")
+LB_TARGET("avx2,fma")
 LB_INLINE void add_products(const int rows, const float *x, __m256 w, __m256 *r)
 {
     LB_UNROLL
@@ -39,7 +39,7 @@ LB_INLINE void add_products(const int rows, const float *x, __m256 w, __m256 *r)
 }
 
 /* Four sums; each half of the result has one half of each. */
-LB_TARGET("avx2,fma,f16c")
+LB_TARGET("avx2,fma")
 LB_INLINE __m256 fold_4(const __m256 *r)
 {
     return _mm256_hadd_ps(_mm256_hadd_ps(r[0], r[1]),
@@ -47,7 +47,7 @@ LB_INLINE __m256 fold_4(const __m256 *r)
 }
 
 /* The first n lanes; masked stores are slow. */
-LB_TARGET("avx2,fma,f16c")
+LB_TARGET("avx2,fma")
 LB_INLINE void store_first(const int n, float *c, __m256 v)
 {
     __m128 rest = _mm256_castps256_ps128(v);
@@ -67,7 +67,7 @@ LB_INLINE void store_first(const int n, float *c, __m256 v)
 }
 
 /* n sums, as they follow each other. */
-LB_TARGET("avx2,fma,f16c")
+LB_TARGET("avx2,fma")
 LB_INLINE void add_first(const int n, __m256 sum, bool first, float *c)
 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -79,7 +79,7 @@ LB_INLINE void add_first(const int n, __m256 sum, bool first, float *c)
 }
 
 /* Numbers of some rows of w, each as often as there are rows of x. */
-LB_TARGET("avx2,fma,f16c")
+LB_TARGET("avx2,fma")
 LB_INLINE __m256 spread(const int rows, const int lines, const float *factor)
 {
     if (lines == 1) return _mm256_broadcast_ss(factor);
@@ -93,7 +93,7 @@ LB_INLINE __m256 spread(const int rows, const int lines, const float *factor)
 
 /* The sums of some rows of w, which all rows of x have with the first, then
  * with the next one. */
-LB_TARGET("avx2,fma,f16c")
+LB_TARGET("avx2,fma")
 LB_INLINE void put(const int rows, const int lines, const __m256 *r,
                    const float *factor, bool first, float *c, int64_t ldc)
 {
@@ -114,13 +114,6 @@ LB_INLINE void put(const int rows, const int lines, const __m256 *r,
         }
 }
 
-/* late: scales wait until all else is summed. Else level times scale is rounded
- * to a dtype. */
-typedef struct {
-    bool late;
-    lb_dtype to;
-} way;
-
 /* ---- groups of codes ----------------------------------------------------- */
 
 /* What codes stand for; bits is a constant wherever this is inlined. */
@@ -129,7 +122,7 @@ typedef struct {
     __m256 level;     /* 2 and 1 bits: four, in both halves */
 } tables;
 
-LB_TARGET("avx2,fma,f16c")
+LB_TARGET("avx2,fma")
 LB_INLINE tables tables_of(const int bits, const float *level)
 {
     tables t;
@@ -154,7 +147,7 @@ LB_INLINE tables tables_of(const int bits, const float *level)
     return t;
 }
 
-LB_TARGET("avx2,fma,f16c")
+LB_TARGET("avx2,fma")
 LB_INLINE __m256i load(const void *p)
 {
     return _mm256_loadu_si256((const __m256i *)p);
@@ -167,7 +160,7 @@ typedef struct {
 } groups;
 
 /* Byte b of each lane at its top, zeros below: 2^24 times a code. */
-LB_TARGET("avx2,fma,f16c")
+LB_TARGET("avx2,fma")
 LB_INLINE __m256i top_byte(__m256i v, int b)
 {
     const char o = -1, c = (char)b;
@@ -180,25 +173,24 @@ LB_INLINE __m256i top_byte(__m256i v, int b)
 }
 
 /* 32 bytes of a row. late: they stay as many times too large. */
-LB_TARGET("avx2,fma,f16c")
-LB_INLINE void add_bytes(const way how, const int rows, __m256i v, __m256 scale,
-                         const float *x, __m256 *r)
+LB_TARGET("avx2,fma")
+LB_INLINE void add_bytes(const bool late, const int rows, __m256i v,
+                         __m256 scale, const float *x, __m256 *r)
 {
     LB_UNROLL
     for (int b = 0; b < 4; b++) {
         __m256i code = top_byte(v, b);
-        if (!how.late) code = _mm256_srai_epi32(code, 24);
+        if (!late) code = _mm256_srai_epi32(code, 24);
         __m256 w = _mm256_cvtepi32_ps(code);
-        if (!how.late) w = lb_number(how.to, w, scale);
+        if (!late) w = _mm256_mul_ps(w, scale);
         add_products(rows, x + b * rows * LANES, w, r);
     }
 }
 
 /* 32 nibbles, in bytes of their own. */
-LB_TARGET("avx2,fma,f16c")
-LB_INLINE void add_nibbles(const way how, const int rows, const tables *t,
-                           __m256i code, __m256 scale, const float *x,
-                           __m256 *r)
+LB_TARGET("avx2,fma")
+LB_INLINE void add_nibbles(const int rows, const tables *t, __m256i code,
+                           __m256 scale, const float *x, __m256 *r)
 {
     const __m256i a = _mm256_shuffle_epi8(t->plane[0], code);
     const __m256i b = _mm256_shuffle_epi8(t->plane[1], code);
@@ -214,13 +206,13 @@ LB_INLINE void add_nibbles(const way how, const int rows, const tables *t,
                               ? _mm256_unpackhi_epi16(low[v / 2], high[v / 2])
                               : _mm256_unpacklo_epi16(low[v / 2], high[v / 2]);
         add_products(rows, x + v * rows * LANES,
-                     lb_number(how.to, _mm256_castsi256_ps(w), scale), r);
+                     _mm256_mul_ps(_mm256_castsi256_ps(w), scale), r);
     }
 }
 
 /* Fields of 2 or 1 bits of eight numbers of 32 bits each. */
-LB_TARGET("avx2,fma,f16c")
-LB_INLINE void add_fields(const int bits, const way how, const int rows,
+LB_TARGET("avx2,fma")
+LB_INLINE void add_fields(const int bits, const bool late, const int rows,
                           const int lines, const tables *t, const groups *w,
                           const float *x, __m256 *r)
 {
@@ -229,8 +221,7 @@ LB_INLINE void add_fields(const int bits, const way how, const int rows,
     LB_UNROLL
     for (int l = 0; l < lines; l++) {
         v[l] = load(w->codes[l]);
-        level[l] =
-            how.late ? t->level : lb_number(how.to, t->level, w->scale[l]);
+        level[l] = late ? t->level : _mm256_mul_ps(t->level, w->scale[l]);
     }
     for (int f = 0; f < 32 / bits; f += 4) {
         LB_UNROLL
@@ -246,14 +237,14 @@ LB_INLINE void add_fields(const int bits, const way how, const int rows,
     }
 }
 
-LB_TARGET("avx2,fma,f16c")
-LB_INLINE void add_groups(const int bits, const way how, const int rows,
+LB_TARGET("avx2,fma")
+LB_INLINE void add_groups(const int bits, const bool late, const int rows,
                           const int lines, const tables *t, const groups *w,
                           const float *x, __m256 *r)
 {
     const __m256i mask = _mm256_set1_epi8(15);
     if (bits < 4) {
-        add_fields(bits, how, rows, lines, t, w, x, r);
+        add_fields(bits, late, rows, lines, t, w, x, r);
         return;
     }
     LB_UNROLL
@@ -261,13 +252,12 @@ LB_INLINE void add_groups(const int bits, const way how, const int rows,
         const __m256i v = load(w->codes[l]);
         __m256 *const sums = r + l * rows;
         if (bits == 8) {
-            add_bytes(how, rows, v, w->scale[l], x, sums);
+            add_bytes(late, rows, v, w->scale[l], x, sums);
             continue;
         }
         const __m256i high = _mm256_srli_epi16(v, 4);
-        add_nibbles(how, rows, t, _mm256_and_si256(v, mask), w->scale[l], x,
-                    sums);
-        add_nibbles(how, rows, t, _mm256_and_si256(high, mask), w->scale[l],
+        add_nibbles(rows, t, _mm256_and_si256(v, mask), w->scale[l], x, sums);
+        add_nibbles(rows, t, _mm256_and_si256(high, mask), w->scale[l],
                     x + 4 * rows * LANES, sums);
     }
 }
@@ -276,14 +266,14 @@ LB_INLINE void add_groups(const int bits, const way how, const int rows,
 
 /* The scales of a group: one, or one for each half of its bytes, of which the
  * second may not be there. */
-LB_TARGET("avx2,fma,f16c")
-LB_INLINE __m256 scales_at(const int bits, const way how, const float *scale,
-                           int64_t at, int64_t depth, int shift)
+LB_TARGET("avx2,fma")
+LB_INLINE __m256 scales_at(const int bits, const float *scale, int64_t at,
+                           int64_t depth, int shift)
 {
     const int64_t half = (int64_t)BYTES * 4 / bits;
-    const float first = lb_label_scale(how.to, scale[at >> shift]);
+    const float first = scale[at >> shift];
     if (bits == 8 || depth - at <= half) return _mm256_set1_ps(first);
-    const float next = lb_label_scale(how.to, scale[(at + half) >> shift]);
+    const float next = scale[(at + half) >> shift];
     return _mm256_set_m128(_mm_set1_ps(next), _mm_set1_ps(first));
 }
 
@@ -299,8 +289,8 @@ LB_INLINE void fill_up(const int bits, const int lines, int64_t left,
 }
 
 /* Rows j and those after it. */
-LB_TARGET("avx2,fma,f16c")
-LB_INLINE void add_rows(const int bits, const way how, const int rows,
+LB_TARGET("avx2,fma")
+LB_INLINE void add_rows(const int bits, const bool late, const int rows,
                         const int lines, const tables *t,
                         const lb_dotf32_codes *w, int64_t j, const float *x,
                         __m256 *r)
@@ -313,17 +303,16 @@ LB_INLINE void add_rows(const int bits, const way how, const int rows,
     LB_UNROLL
     for (int l = 0; l < lines; l++) {
         now.codes[l] = w->codes + (j + l) * w->step;
-        now.scale[l] =
-            _mm256_set1_ps(lb_label_scale(how.to, scale[l * w->scale_step]));
+        now.scale[l] = _mm256_set1_ps(scale[l * w->scale_step]);
     }
     for (int64_t at = 0; at < depth; at += group) {
         LB_UNROLL
         for (int l = 0; l < lines; l++)
-            if (w->g && !how.late)
-                now.scale[l] = scales_at(bits, how, scale + l * w->scale_step,
-                                         at, depth, shift);
+            if (w->g && !late)
+                now.scale[l] = scales_at(bits, scale + l * w->scale_step, at,
+                                         depth, shift);
         if (depth - at < group) fill_up(bits, lines, depth - at, &now, room);
-        add_groups(bits, how, rows, lines, t, &now, x, r);
+        add_groups(bits, late, rows, lines, t, &now, x, r);
         LB_UNROLL
         for (int l = 0; l < lines; l++) {
             now.codes[l] += BYTES;
@@ -349,8 +338,9 @@ LB_INLINE void late_factors(const int bits, const int lines,
         to[l] = w->scale[(j + l) * w->scale_step] * unit;
 }
 
-LB_TARGET("avx2,fma,f16c")
-LB_INLINE void dots_lines(const int bits, const way how, const int rows,
+/* late: scales wait until all else is summed. */
+LB_TARGET("avx2,fma")
+LB_INLINE void dots_lines(const int bits, const bool late, const int rows,
                           const int lines, const tables *t,
                           const lb_dotf32_codes *w, int64_t j, const float *x,
                           bool first, float *c, int64_t ldc)
@@ -365,9 +355,9 @@ LB_INLINE void dots_lines(const int bits, const way how, const int rows,
         r[i] = _mm256_setzero_ps();
         if (i < lines * rows) KEEP(r[i]);
     }
-    add_rows(bits, how, rows, lines, t, w, j, x, r);
-    if (how.late) late_factors(bits, lines, w, j, factor);
-    put(rows, lines, r, how.late ? factor : NULL, first, c + j * ldc, ldc);
+    add_rows(bits, late, rows, lines, t, w, j, x, r);
+    if (late) late_factors(bits, lines, w, j, factor);
+    put(rows, lines, r, late ? factor : NULL, first, c + j * ldc, ldc);
 }
 
 /* How many rows of w are multiplied together. */
@@ -376,8 +366,8 @@ LB_INLINE int lines_of(int rows)
     return rows <= 2 ? 4 : rows <= 4 ? 2 : 1;
 }
 
-LB_TARGET("avx2,fma,f16c")
-LB_INLINE void dots_rows(const int bits, const way how, const int rows,
+LB_TARGET("avx2,fma")
+LB_INLINE void dots_rows(const int bits, const bool late, const int rows,
                          const lb_dotf32_codes *w, const float *x, bool first,
                          float *c, int64_t ldc)
 {
@@ -385,53 +375,41 @@ LB_INLINE void dots_rows(const int bits, const way how, const int rows,
     const int lines = lines_of(rows);
     int64_t j = 0;
     for (; j + lines <= w->n; j += lines)
-        dots_lines(bits, how, rows, lines, &t, w, j, x, first, c, ldc);
+        dots_lines(bits, late, rows, lines, &t, w, j, x, first, c, ldc);
     for (; j < w->n && lines > 1; j++)
-        dots_lines(bits, how, rows, 1, &t, w, j, x, first, c, ldc);
+        dots_lines(bits, late, rows, 1, &t, w, j, x, first, c, ldc);
 }
 
 /* For each size of codes a table of functions, one for each number of rows. */
 typedef void function(const lb_dotf32_codes *w, int rows, const float *x,
                       bool first, float *c, int64_t ldc);
-#define ROWS(n, name, bits, how)                                               \
-    LB_TARGET("avx2,fma,f16c")                                                 \
+#define ROWS(n, name, bits, late)                                              \
+    LB_TARGET("avx2,fma")                                                      \
     static void name##_##n(const lb_dotf32_codes *w, int rows, const float *x, \
                            bool first, float *c, int64_t ldc)                  \
     {                                                                          \
         (void)rows;                                                            \
-        dots_rows(bits, how, n, w, x, first, c, ldc);                          \
+        dots_rows(bits, late, n, w, x, first, c, ldc);                         \
     }
-#define DOTS(name, bits, how)                                                  \
-    LB_UP_TO_8(ROWS, name, bits, how)                                          \
+#define DOTS(name, bits, late)                                                 \
+    LB_UP_TO_8(ROWS, name, bits, late)                                         \
     static function *const name[] = LB_TABLE(LB_UP_TO_8, name);
 
-#define SOON ((way){false, LB_F32})
-#define LATE ((way){true, LB_F32})
-#define BF16 ((way){false, LB_BF16})
-#define F16  ((way){false, LB_F16})
-
-DOTS(dots_8, 8, SOON)
-DOTS(dots_8_late, 8, LATE)
-DOTS(dots_8_bf16, 8, BF16)
-DOTS(dots_8_f16, 8, F16)
-DOTS(dots_4, 4, SOON)
-DOTS(dots_4_bf16, 4, BF16)
-DOTS(dots_4_f16, 4, F16)
-DOTS(dots_2, 2, SOON)
-DOTS(dots_2_late, 2, LATE)
-DOTS(dots_1, 1, SOON)
-DOTS(dots_1_late, 1, LATE)
+DOTS(dots_8, 8, false)
+DOTS(dots_8_late, 8, true)
+DOTS(dots_4, 4, false)
+DOTS(dots_2, 2, false)
+DOTS(dots_2_late, 2, true)
+DOTS(dots_1, 1, false)
+DOTS(dots_1_late, 1, true)
 
 static function *const *functions_of(const lb_dotf32_codes *w)
 {
     const bool late = w->tame && !w->g;
-    const bool bf16 = w->rounds == LB_BF16, half = bf16 || w->rounds == LB_F16;
     switch (w->bits) {
     case 8:
-        if (half) return bf16 ? dots_8_bf16 : dots_8_f16;
         return late ? dots_8_late : dots_8;
     case 4:
-        if (half) return bf16 ? dots_4_bf16 : dots_4_f16;
         return dots_4;
     case 2:
         return late ? dots_2_late : dots_2;

@@ -15,18 +15,16 @@
 #if defined(__x86_64__)
 #include <string.h>
 
-#include "kernels/x86/label_avx512.h"
 #include "kernels/x86/lanes_avx512.h"
 
 #define AVX512 LB_TARGET("avx512f,avx512bw,avx512vl,avx512dq")
 
 enum { MR = 12, LANES = 16, BYTES = 32, MOST_LINES = 4, MOST_SUMS = 24 };
 
-/* late: scales wait until all else is summed. Else level times scale is rounded
- * to a dtype. halves: of 4 bits, a group may have two scales. */
+/* late: scales wait until all else is summed. halves: of 4 bits, a group may
+ * have two scales. */
 typedef struct {
     bool late, halves;
-    lb_dtype to;
 } way;
 
 /* ---- sums ---------------------------------------------------------------- */
@@ -134,7 +132,7 @@ AVX512 LB_INLINE __m512 number_at(const int bits, const way how,
     if (bits == 8) {
         const __m512 code = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(
             _mm_loadu_si128((const __m128i *)(w->codes[l] + v * LANES))));
-        return how.late ? code : lb_number_512(how.to, code, w->scale[l]);
+        return how.late ? code : _mm512_mul_ps(code, w->scale[l]);
     }
     const __m512i code = *word;
     *word = _mm512_srli_epi32(code, (unsigned)bits);
@@ -183,19 +181,17 @@ AVX512 LB_INLINE void aim(const int bits, const way how, __m512 level,
                           int shift, int l, groups *now)
 {
     const int64_t half = (int64_t)BYTES * 4 / bits, then = at + half;
-    const __m512 s = _mm512_set1_ps(lb_label_scale(how.to, scale[at >> shift]));
+    const __m512 s = _mm512_set1_ps(scale[at >> shift]);
     const __m512 next =
-        bits < 8 && then < depth
-            ? _mm512_set1_ps(lb_label_scale(how.to, scale[then >> shift]))
-            : s;
+        bits < 8 && then < depth ? _mm512_set1_ps(scale[then >> shift]) : s;
     now->scale[l] = s;
     if (bits == 8) return;
     if (bits < 4) {
         now->level[l] =
             _mm512_mul_ps(level, _mm512_mask_blend_ps(0xff00, s, next));
     } else {
-        now->level[l] = lb_number_512(how.to, level, s);
-        if (how.halves) now->level2[l] = lb_number_512(how.to, level, next);
+        now->level[l] = _mm512_mul_ps(level, s);
+        if (how.halves) now->level2[l] = _mm512_mul_ps(level, next);
     }
 }
 
@@ -308,18 +304,13 @@ typedef void function(const lb_dotf32_codes *w, int rows, const float *x,
     LB_UP_TO_12(ROWS, name, bits, how)                                         \
     static function *const name[] = LB_TABLE(LB_UP_TO_12, name);
 
-#define SOON   ((way){.to = LB_F32})
-#define LATE   ((way){.late = true, .to = LB_F32})
-#define BF16   ((way){.to = LB_BF16})
-#define F16    ((way){.to = LB_F16})
-#define WHOLE  ((way){.to = w->rounds})
-#define HALVES ((way){.halves = true, .to = w->rounds})
+#define SOON   ((way){false, false})
+#define LATE   ((way){true, false})
+#define HALVES ((way){false, true})
 
 DOTS(dots_8, 8, SOON)
 DOTS(dots_8_late, 8, LATE)
-DOTS(dots_8_bf16, 8, BF16)
-DOTS(dots_8_f16, 8, F16)
-DOTS(dots_4, 4, WHOLE)
+DOTS(dots_4, 4, SOON)
 DOTS(dots_4_halves, 4, HALVES)
 DOTS(dots_2, 2, SOON)
 DOTS(dots_2_late, 2, LATE)
@@ -331,8 +322,6 @@ static function *const *functions_of(const lb_dotf32_codes *w)
     const bool late = w->tame && !w->g;
     switch (w->bits) {
     case 8:
-        if (w->rounds == LB_BF16) return dots_8_bf16;
-        if (w->rounds == LB_F16) return dots_8_f16;
         return late ? dots_8_late : dots_8;
     case 4:
         return w->g == lb_dotf32_unit(4) ? dots_4_halves : dots_4;

@@ -317,6 +317,109 @@ AVX2 static void decode(const lb_gemm_rows *w, float *dst)
     }
 }
 
+/* ---- lines --------------------------------------------------------------- */
+
+enum { LANES = 8 };
+
+/* It may lie anywhere, so this is never a pointer that C looks at. */
+LB_INLINE void fetch(uintptr_t at)
+{
+    __builtin_prefetch((const void *)at, 0, 2);
+}
+
+/* Where the code of each column begins in its dword, and levels. */
+typedef struct {
+    __m256i shift;
+    __m256 low, high; /* of 1 and 2 bits all are in each half of low */
+} columns;
+
+AVX2 LB_INLINE columns columns_of(const int bits, const lb_gemm_rows *w)
+{
+    int32_t at[LANES];
+    float level[16] = {0};
+    for (int j = 0; j < LANES; j++) {
+        const int each = 8 / bits, byte = j / each;
+        const int field = w->high_first ? each - 1 - j % each : j % each;
+        at[j] = 8 * byte + field * bits;
+    }
+    for (int i = 0; i < 16 && bits < 8; i++)
+        level[i] = w->level[i & ((1 << bits) - 1)];
+    return (columns){_mm256_loadu_si256((const __m256i *)(const void *)at),
+                     _mm256_loadu_ps(level), _mm256_loadu_ps(level + 8)};
+}
+
+/* Eight levels of a line. */
+AVX2 LB_INLINE __m256 line_levels(const int bits, const columns *c,
+                                  const uint8_t *codes)
+{
+    int32_t word = 0;
+    if (bits == 8)
+        return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(
+            _mm_loadl_epi64((const __m128i *)(const void *)codes)));
+    memcpy(&word, codes, (size_t)bits * LANES / 8);
+    const __m256i code = _mm256_srlv_epi32(_mm256_set1_epi32(word), c->shift);
+    if (bits < 4) return _mm256_permutevar_ps(c->low, code);
+    const __m256 low = _mm256_permutevar8x32_ps(c->low, code);
+    const __m256 high = _mm256_permutevar8x32_ps(c->high, code);
+    return _mm256_blendv_ps(low, high,
+                            _mm256_castsi256_ps(_mm256_slli_epi32(code, 28)));
+}
+
+/* The scales of two times eight columns, of which some may not be there. */
+AVX2 LB_INLINE void load_scales(const lb_gemm_rows *w, const float *scale,
+                                __m256 *s)
+{
+    float all[NR] = {0};
+    memcpy(all, scale, (size_t)w->n * sizeof *all);
+    s[0] = _mm256_loadu_ps(all);
+    s[1] = _mm256_loadu_ps(all + LANES);
+}
+
+AVX2 LB_INLINE void decode_lines(const int bits, const lb_gemm_rows *w,
+                                 float *dst)
+{
+    const columns c = columns_of(bits, w);
+    const uint8_t *codes = w->codes;
+    const float *scale = w->scale;
+    uint8_t room[NR] = {0};
+    __m256 s[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    for (int64_t kk = 0; kk < w->depth; kk++, dst += NR) {
+        const uint8_t *from = codes;
+        if (kk < w->asks) fetch(w->ahead + (uintptr_t)(kk * w->ask_step));
+        if (w->n < NR)
+            from = memcpy(room, codes, (size_t)((w->n * bits + 7) / 8));
+        if (!w->each)
+            s[0] = s[1] = _mm256_broadcast_ss(scale);
+        else if (!kk || w->scale_step)
+            load_scales(w, scale, s);
+        LB_UNROLL
+        for (int v = 0; v < 2; v++)
+            _mm256_storeu_ps(
+                dst + v * LANES,
+                _mm256_mul_ps(
+                    line_levels(bits, &c, from + v * LANES * bits / 8), s[v]));
+        codes += w->step;
+        scale += w->scale_step;
+    }
+}
+
+AVX2 static void lines(const lb_gemm_rows *w, float *dst)
+{
+    switch (w->bits) {
+    case 8:
+        decode_lines(8, w, dst);
+        break;
+    case 4:
+        decode_lines(4, w, dst);
+        break;
+    case 2:
+        decode_lines(2, w, dst);
+        break;
+    default:
+        decode_lines(1, w, dst);
+    }
+}
+
 const lb_gemm_codes lb_gemm_codes_avx2 = {
-    .name = "dot f32 avx2 6x16", .nr = NR, .decode = decode};
+    .name = "dot f32 avx2 6x16", .nr = NR, .decode = decode, .lines = lines};
 #endif

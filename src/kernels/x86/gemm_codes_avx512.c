@@ -17,6 +17,7 @@
 
 enum {
     NR = 32,
+    LANES = 16,
     ROWS = 16,    /* that are turned together */
     LINE = 64,    /* bytes of a row that are */
     PER_LINE = 16 /* dwords of these */
@@ -170,6 +171,95 @@ AVX512 static void decode(const lb_gemm_rows *w, float *dst)
     }
 }
 
-const lb_gemm_codes lb_gemm_codes_avx512 = {
-    .name = "dot f32 avx512 14x32", .nr = NR, .asks = true, .decode = decode};
+/* ---- lines --------------------------------------------------------------- */
+
+/* Where the code of each column begins in the dwords that it is among. */
+AVX512 LB_INLINE __m512i shifts_of(int bits, bool high_first)
+{
+    int32_t at[LANES];
+    for (int j = 0; j < LANES; j++) {
+        const int each = 8 / bits, byte = j / each % 4;
+        const int field = high_first ? each - 1 - j % each : j % each;
+        at[j] = 8 * byte + field * bits;
+    }
+    return _mm512_loadu_si512(at);
+}
+
+/* Sixteen levels of a line. */
+AVX512 LB_INLINE __m512 line_levels(const int bits, __m512 level, __m512i shift,
+                                    const uint8_t *codes)
+{
+    if (bits == 8)
+        return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(
+            _mm_loadu_si128((const __m128i *)(const void *)codes)));
+    int32_t word = 0;
+    memcpy(&word, codes, (size_t)(bits < 4 ? bits : 2) * LANES / 8);
+    __m512i v = _mm512_set1_epi32(word);
+    if (bits == 4) { /* eight lanes of each of two dwords */
+        const __m512i dword =
+            _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+        const __m128i two =
+            _mm_loadl_epi64((const __m128i *)(const void *)codes);
+        v = _mm512_permutexvar_epi32(dword, _mm512_castsi128_si512(two));
+    }
+    return _mm512_permutexvar_ps(_mm512_srlv_epi32(v, shift), level);
+}
+
+AVX512 LB_INLINE void decode_lines(const int bits, const lb_gemm_rows *w,
+                                   float *dst)
+{
+    enum { BYTES = NR };
+    const __m512 level = lb_level_lanes(bits, w->level);
+    const __m512i shift = shifts_of(bits, w->high_first);
+    const uint8_t *codes = w->codes;
+    const float *scale = w->scale;
+    uint8_t room[BYTES] = {0};
+    __m512 s[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+    for (int64_t kk = 0; kk < w->depth; kk++, dst += NR) {
+        const uint8_t *from = codes;
+        if (kk < w->asks) fetch(w->ahead + (uintptr_t)(kk * w->ask_step));
+        if (w->n < NR)
+            from = memcpy(room, codes, (size_t)((w->n * bits + 7) / 8));
+        if (!w->each) {
+            s[0] = s[1] = _mm512_set1_ps(*scale);
+        } else if (!kk || w->scale_step) {
+            LB_UNROLL
+            for (int v = 0; v < 2; v++)
+                s[v] = _mm512_maskz_loadu_ps(
+                    lb_first_lanes((int)w->n - v * LANES), scale + v * LANES);
+        }
+        LB_UNROLL
+        for (int v = 0; v < 2; v++)
+            _mm512_storeu_ps(
+                dst + v * LANES,
+                _mm512_mul_ps(line_levels(bits, level, shift,
+                                          from + v * LANES * bits / 8),
+                              s[v]));
+        codes += w->step;
+        scale += w->scale_step;
+    }
+}
+
+AVX512 static void lines(const lb_gemm_rows *w, float *dst)
+{
+    switch (w->bits) {
+    case 8:
+        decode_lines(8, w, dst);
+        break;
+    case 4:
+        decode_lines(4, w, dst);
+        break;
+    case 2:
+        decode_lines(2, w, dst);
+        break;
+    default:
+        decode_lines(1, w, dst);
+    }
+}
+
+const lb_gemm_codes lb_gemm_codes_avx512 = {.name = "dot f32 avx512 14x32",
+                                            .nr = NR,
+                                            .asks = true,
+                                            .decode = decode,
+                                            .lines = lines};
 #endif

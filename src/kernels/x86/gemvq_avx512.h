@@ -16,6 +16,13 @@
 
 #define AVX512_INLINE AVX512 LB_INLINE
 
+/* gemvq_few_avx512.c: a few rows of x at once. */
+void lb_gemvq_few8_avx512(const lb_gemvq_cols *c, int rows);
+void lb_gemvq_few4_128_avx512(const lb_gemvq_cols *c, int rows);
+void lb_gemvq_few4_64_avx512(const lb_gemvq_cols *c, int rows);
+void lb_gemvq_few2_avx512(const lb_gemvq_cols *c, int rows);
+void lb_gemvq_few1_avx512(const lb_gemvq_cols *c, int rows);
+
 /* Slots of f32: fields of lanes, the first of all 16 lanes first. */
 #define ORDER8                                                                 \
     {                                                                          \
