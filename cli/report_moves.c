@@ -46,6 +46,6 @@ void report_moves(const report *r, FILE *to)
                     lb_difference_nrmse(&g[i].error), g[i].worst);
         others -= g[i].count;
     }
-    if (floats) fprintf(to, "; embeddings decoded to floats: %" PRId64, floats);
+    if (floats) fprintf(to, "; decoded to floats: %" PRId64, floats);
     fprintf(to, "; others copied: %" PRId64 "\n", others - floats);
 }

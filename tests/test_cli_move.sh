@@ -276,16 +276,20 @@ done
 mkdir "$tmp/embedded"
 cp "$dir/config.json" "$tmp/embedded/"
 safetensors "$tmp/embedded/model.safetensors" \
-    '{"model.embed_tokens.weight":{"dtype":"F16","shape":[32,128],"data_offsets":[0,8192]},"model.layers.0.mlp.up_proj.weight":{"dtype":"F16","shape":[32,128],"data_offsets":[8192,16384]}}' \
+    '{"model.embed_tokens.weight":{"dtype":"F16","shape":[32,128],"data_offsets":[0,8192]},"lm_head.weight":{"dtype":"F16","shape":[32,128],"data_offsets":[8192,16384]}}' \
     "$(printf '\\001\\054%.0s' {1..8192})"
 run 0 quantize "$tmp/embedded" -o "$tmp/mlx-embedded" --type int4 --layout mlx -q \
-    --no-sync --include embed --block-size 32
+    --no-sync --include embed --include head --block-size 32
 for to in gptq compressed-tensors; do
     move 0 mlx-embedded "embedded-$to" --to $to --allow rounded
-    has "embeddings decoded to floats: 1; others copied: 0"
+    has "decoded to floats: 1; others copied: 0"
     run 0 info "$tmp/embedded-$to"
     grep -q "^model.embed_tokens.weight *f16 " "$tmp/out" || die "packed for $to"
 done
+grep -q '"lm_head": true' "$tmp/embedded-gptq/config.json" || die "no packed head"
+move 0 mlx-embedded embedded-awq --to awq --allow rounded
+run 0 info "$tmp/embedded-awq"
+grep -q "^lm_head.weight *f16 " "$tmp/out" || die "a packed head for awq"
 
 # ---- what no program could read ----------------------------------------------
 

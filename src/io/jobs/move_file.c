@@ -235,13 +235,15 @@ static lb_verdict suits_stored(lb_job *j, const lb_job_item *it)
 }
 
 /* Embeddings, which MLX quantizes, are floats in programs that replace linear
- * layers. */
+ * layers, and in some of them the output head is as well. */
 static bool wants_floats(const lb_job *j, const lb_entry *e)
 {
+    const char *role = lb_name_role(e->name);
     for (int k = 0; j->o->directory && lb_file_layouts[k]; k++) {
         const lb_file_layout *l = lb_file_layouts[k];
         if (l->moves && l->refuses && lb_layout_is(j->convert->target, l->name))
-            return lb_role_is_embedding(lb_name_role(e->name));
+            return lb_role_is_embedding(role) ||
+                   (!l->packs_head && lb_role_is_head(role));
     }
     return false;
 }

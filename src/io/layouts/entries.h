@@ -125,8 +125,10 @@ struct lb_file_layout {
     /* Optional. Converts a quantized array to what readers of this layout, and
      * plan, expect: scales of another dtype. */
     lb_array *(*adapt)(lb_ctx *, lb_array *a);
-    /* Required with moves: the arrays that it stores, in words. */
+    /* Required with moves: the arrays that it stores, in words; and whether the
+     * program loads an output head that is packed. */
     const char *stores;
+    bool packs_head;
     /* Optional. How an array of another layout would be stored in this one, by
      * the same codes; false: not at all. */
     bool (*moves)(lb_ctx *, const lb_moving *m, lb_move_plan *to);

@@ -20,6 +20,7 @@ const lb_file_layout lb_file_layout_gptq_out = {
     .name = "gptq",
     .find = find,
     .refuses = lb_linear_only,
+    .packs_head = true,
     .stores = "matrices P.weight of 2, 3, 4 or 8 bits with scales of f16 or "
               "bf16 and zero points that are codes, whose rows and columns "
               "fill words of 32 bits",
@@ -35,6 +36,7 @@ const lb_file_layout lb_file_layout_ct_out = {
     .name = "compressed-tensors",
     .find = find,
     .refuses = lb_linear_only,
+    .packs_head = true,
     .stores = "matrices P.weight of 1 to 8 bits without biases, in whole "
               "groups and rows that fill words of 32 bits; of int8 with a "
               "scale per row; of fp8_e4m3; of mxfp4, mxfp8 and nvfp4",

@@ -128,6 +128,13 @@ static void put_dynamic(lb_bytes *to, const lb_loading *how,
     if (any) lb_bytes_text(to, "\n    }");
 }
 
+static bool has_head(const lb_loading *how)
+{
+    for (int64_t i = 0; i < how->n_packed; i++)
+        if (lb_role_is_head(lb_name_role(how->packed[i].name))) return true;
+    return false;
+}
+
 void lb_gptq_configure(lb_bytes *to, const lb_loading *how)
 {
     lb_packed_facts f;
@@ -136,10 +143,11 @@ void lb_gptq_configure(lb_bytes *to, const lb_loading *how)
     put_settings(to, &f);
     lb_bytes_text(to,
                   ",\n    \"desc_act\": false,\n    \"sym\": %s,\n"
-                  "    \"lm_head\": false,\n"
+                  "    \"lm_head\": %s,\n"
                   "    \"checkpoint_format\": \"gptq_v2\",\n"
                   "    \"pack_dtype\": \"int32\"",
-                  is_symmetric(how) ? "true" : "false");
+                  is_symmetric(how) ? "true" : "false",
+                  has_head(how) ? "true" : "false");
     put_dynamic(to, how, &f);
     lb_bytes_text(to, "\n  }");
 }
