@@ -168,9 +168,9 @@ typedef enum lb_dense_policy {
  * FASTEST a row of x that contains an infinity gives NaN, and the error bounds
  * hold for weight scales from 1e-30 to 1e30. Packed operands are multiplied as
  * stored, code times scale: the dtype of such an array rounds what is read from
- * it, not products. So a product with an array of dtype bf16 or f16 and one with
- * its materialized values differ by that rounding, at most 2^-9 or 2^-12 of the
- * sum of |x| |w|. */
+ * it, not products. So a product with an array of dtype bf16 or f16 and one
+ * with its materialized values differ by that rounding, at most 2^-9 or 2^-12
+ * of the sum of |x| |w|. */
 typedef enum lb_precision {
     LB_PRECISION_DEFAULT = 0, /* the context's; its default is LOWBIT_PRECISION
                                * (highest, fast or fastest), else HIGHEST */

@@ -1,5 +1,5 @@
-/* test_coded_panel.c - f32 products with packed weights that have more rows than
- * gemv handles and become panels of f32 (kernels/gemm_codes.h).
+/* test_coded_panel.c - f32 products with packed weights that have more rows
+ * than gemv handles and become panels of f32 (kernels/gemm_codes.h).
  *
  * Formats and scale layouts, both orientations, odd shapes, views and batches.
  * With more than 32 rows the bits equal those of the product with decoded

@@ -1,5 +1,5 @@
-/* gemm_f32.h - the parts of the f32 gemm: its loops (gemm_f32.c), and w as tiles
- * want it (pack_w_f32.c).
+/* gemm_f32.h - the parts of the f32 gemm: its loops (gemm_f32.c), and w as
+ * tiles want it (pack_w_f32.c).
  */
 #ifndef LB_GEMM_F32_H
 #define LB_GEMM_F32_H
