@@ -218,7 +218,7 @@ class _Functional(torch.autograd.Function):
     ) -> Any:
         at, at_bias = in_dims[:2]
         x = x.unsqueeze(0) if at is None else x.movedim(at, 0)
-        if at_bias is None:
+        if bias is None or at_bias is None:
             return _Functional.apply(x, bias, packed, precision, turned), 0
         y = _Functional.apply(x, None, packed, precision, turned)
         bias = bias.movedim(at_bias, 0)

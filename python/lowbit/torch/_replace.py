@@ -234,7 +234,7 @@ def load_linear(
     with lowbit.open(path) as f:
         found = {e["name"]: e for e in f.entries()}
 
-        def packed(at: str, shape: tuple[int, ...]) -> Any:
+        def packed(at: str, shape: tuple[Any, ...]) -> Any:
             if at in found:
                 return f.load(at)
             own = _state.own_names(found, at.removesuffix("weight"))
